@@ -1,0 +1,27 @@
+/* Devices, threads and numerical choices of the process. */
+#ifndef MIXTAPE_DEVICE_H
+#define MIXTAPE_DEVICE_H
+
+#include <mixtape/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* "cpu" (the library's default), "ref" (the scalar reference), "cuda" or "auto". An unavailable device is an error that says why. */
+MIX_API mix_status mix_set_device(const char *name);
+MIX_API const char *mix_device(void);
+/* Threads of a plan; 0: OMP_NUM_THREADS, else the cores this process may run on. */
+MIX_API mix_status mix_set_threads(int threads);
+MIX_API int mix_threads(void);
+/* "auto", "exact" (float32) or "blocked"; MIXTAPE_ACCUMULATE sets the start value. */
+MIX_API mix_status mix_set_accumulate(const char *name);
+MIX_API const char *mix_accumulate(void);
+/* A text, one line each: devices, instruction sets found and in force (MIXTAPE_MAX_ISA caps them), the kernels that serve products
+ * of each dtype, and for what is unavailable the reason. Valid until the next call on this thread. */
+MIX_API const char *mix_devices_text(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

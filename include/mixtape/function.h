@@ -1,0 +1,53 @@
+/* Captured functions: a whole step traced once for each input signature and run as one plan with one static memory layout. */
+#ifndef MIXTAPE_FUNCTION_H
+#define MIXTAPE_FUNCTION_H
+
+#include <mixtape/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Builds the graph of the results (a list of tensors, or NULL for none) from the arguments. Runs once for each signature: what it
+ * does besides building graph (printing, counting) happens only then. Reading a value on the host inside it is an error. */
+typedef mix_list *(*mix_function_body)(void *context, mix_list *arguments);
+
+typedef struct mix_function_options {
+  size_t size;
+  mix_function_body body; /* required */
+  void *context;
+  const char *name;       /* NULL: "function" */
+} mix_function_options;
+MIX_API mix_function *mix_function_with(const mix_function_options *options);
+#ifndef __cplusplus
+/* mix_function_new(body, context, .name = "step") */
+#define mix_function_new(function_body, ...)                                                                                   \
+  mix_function_with(&(const mix_function_options){.size = sizeof(mix_function_options), .body = function_body, .context = __VA_ARGS__})
+#endif
+/* Runs at once. Returns a list of finished tensors. A second concurrent call returns NULL with MIX_BUSY. Inside another capture,
+ * or under a tape, it is traced inline. */
+MIX_API mix_list *mix_function_call(mix_function *function, mix_list *arguments);
+
+/* What the plan of the latest call looks like. */
+typedef struct mix_plan_report {
+  int nodes;              /* steps that the plan runs */
+  int captured_nodes;     /* nodes of the captured graph */
+  int barriers;           /* thread barriers in a run */
+  size_t arena_bytes;     /* intermediate values, live ranges sharing memory */
+  size_t unshared_bytes;  /* what they would take without sharing */
+  size_t variable_bytes;
+  size_t argument_bytes;
+  size_t result_bytes;
+  size_t constant_bytes;
+  size_t workspace_bytes; /* scratch of kernels (packed panels) */
+  size_t peak_bytes;      /* all of it */
+} mix_plan_report;
+MIX_API mix_status mix_function_report(mix_function *function, mix_plan_report *report, size_t report_size);
+/* A readable listing: each step with kernel, shapes, dtypes and place in memory, and what lives at the peak. The text belongs to
+ * the function and lives until the next call of this. stage: "graph" (as captured), "passes" (after them), "plan". */
+MIX_API const char *mix_function_dump(mix_function *function, const char *stage);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,33 @@
+/* Mixtape: mixed precision neural network training in C, with the semantics of the Keras mixed precision API. */
+#ifndef MIXTAPE_MIXTAPE_H
+#define MIXTAPE_MIXTAPE_H
+
+#include <mixtape/activation.h>
+#include <mixtape/api.h>
+#include <mixtape/arrays.h>
+#include <mixtape/dataset.h>
+#include <mixtape/device.h>
+#include <mixtape/dtype.h>
+#include <mixtape/function.h>
+#include <mixtape/initializer.h>
+#include <mixtape/layer.h>
+#include <mixtape/layers.h>
+#include <mixtape/loss.h>
+#include <mixtape/loss_scale.h>
+#include <mixtape/metric.h>
+#include <mixtape/mnist.h>
+#include <mixtape/model.h>
+#include <mixtape/object.h>
+#include <mixtape/ops.h>
+#include <mixtape/optimizer.h>
+#include <mixtape/policy.h>
+#include <mixtape/random.h>
+#include <mixtape/regularizer.h>
+#include <mixtape/schedule.h>
+#include <mixtape/semantics.h>
+#include <mixtape/status.h>
+#include <mixtape/tape.h>
+#include <mixtape/tensor.h>
+#include <mixtape/variable.h>
+
+#endif

@@ -1,0 +1,36 @@
+/* Gradients. A tape records what its own thread creates between begin and end; all else is a constant to it. Trainable variables
+ * are watched by themselves. Gradients are more graph: they can be differentiated again by an outer tape. */
+#ifndef MIXTAPE_TAPE_H
+#define MIXTAPE_TAPE_H
+
+#include <mixtape/tensor.h>
+#include <mixtape/variable.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mix_tape_options {
+  size_t size;
+  bool persistent;              /* more than one gradient call */
+  bool no_watch_accessed;       /* Keras: watch_accessed_variables=True */
+} mix_tape_options;
+MIX_API mix_tape *mix_tape_begin_with(const mix_tape_options *options);
+#ifndef __cplusplus
+#define mix_tape_begin(...) mix_tape_begin_with(&(const mix_tape_options){.size = sizeof(mix_tape_options), __VA_ARGS__})
+#endif
+/* Stops recording; also those tapes that this thread began after it. */
+MIX_API void mix_tape_end(mix_tape *tape);
+/* Makes a tensor a source from here on. */
+MIX_API mix_status mix_tape_watch(mix_tape *tape, mix_tensor *tensor);
+/* d target / d each source: a list of tensors, NULL for a source that the target does not depend on. `sources` holds tensors and
+ * variables. `target` is a tensor or a list of tensors (their sum is differentiated). The gradient has the source's dtype (a
+ * variable's true dtype). A tape that is not persistent can be asked once (RuntimeError). */
+MIX_API mix_list *mix_tape_gradient(mix_tape *tape, void *target, mix_list *sources);
+/* The same with upstream gradients, one for each target (NULL: ones). */
+MIX_API mix_list *mix_tape_gradient_from(mix_tape *tape, mix_list *targets, mix_list *output_gradients, mix_list *sources);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,50 @@
+/* The only thing the compiler knows of a device: a backend compiles and runs whole plans. */
+#ifndef MIX_BACKEND_BACKEND_H
+#define MIX_BACKEND_BACKEND_H
+
+#include "backend/plan.h"
+
+typedef struct mix_executable mix_executable;
+
+/* What a run binds: one address for each argument and result, and the arena (64-byte aligned, plan->arena_bytes; shared by all plans
+ * of a function, which run one at a time). */
+typedef struct mix_bindings {
+  void *const *arguments;
+  void *const *results;
+  void *arena;
+} mix_bindings;
+
+typedef struct mix_executable_facts {
+  int barriers;           /* in one run */
+  int threads;
+  size_t workspace_bytes; /* scratch owned by the executable */
+} mix_executable_facts;
+
+typedef struct mix_backend {
+  const char *name;      /* "cpu" */
+  /* NULL when usable, else the reason why not (static text). */
+  const char *(*unavailable)(void);
+  /* The plan must outlive the executable. NULL with the error recorded. */
+  mix_executable *(*compile)(const mix_plan *plan, int threads);
+  /* Runs the plan. Errors that only values show (a label outside the classes) come back as MIX_VALUE_ERROR with a message that names op
+   * and layer; no variable has then changed. enqueue followed by wait; on the CPU both happen in run. */
+  mix_status (*run)(mix_executable *executable, const mix_bindings *bindings);
+  void (*facts)(const mix_executable *executable, mix_executable_facts *facts);
+  /* The kernel that serves a step, for dumps ("gemm_f32_acc32_avx512"). */
+  const char *(*kernel_name)(const mix_executable *executable, int step);
+  void (*destroy)(mix_executable *executable);
+  void *(*allocate)(size_t bytes);
+  void (*deallocate)(void *memory, size_t bytes);
+} mix_backend;
+
+extern const mix_backend mix_backend_cpu, mix_backend_ref;
+/* The backend in force (mix_set_device). */
+const mix_backend *mix_backend_current(void);
+
+/* Numerical choices of the process, read while a plan is compiled. */
+typedef enum mix_accumulation { MIX_ACCUMULATE_AUTO, MIX_ACCUMULATE_EXACT, MIX_ACCUMULATE_BLOCKED } mix_accumulation;
+mix_accumulation mix_accumulation_current(void);
+/* Changes whenever device, threads, instruction-set cap or accumulation change: part of the key of compiled plans. */
+uint64_t mix_backend_epoch(void);
+
+#endif

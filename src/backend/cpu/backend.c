@@ -1,0 +1,20 @@
+/* The device "cpu": the fast kernels where they accept, else the reference; float32 subnormals count as zero. */
+#include "backend/host.h"
+#include "base/alloc.h"
+
+static const char *unavailable(void) { return NULL; }
+
+static mix_executable *compile(const mix_plan *plan, int threads) {
+  static const mix_kernel_row *const tables[] = {mix_cpu_kernels, mix_ref_kernels, NULL};
+  return mix_host_compile(plan, threads, tables, true);
+}
+
+const mix_backend mix_backend_cpu = {.name = "cpu",
+                                     .unavailable = unavailable,
+                                     .compile = compile,
+                                     .run = mix_host_run,
+                                     .facts = mix_host_facts,
+                                     .kernel_name = mix_host_kernel_name,
+                                     .destroy = mix_host_destroy,
+                                     .allocate = mix_alloc_buffer,
+                                     .deallocate = mix_free_buffer};

@@ -1,0 +1,185 @@
+/* The one driver of blocked products. */
+#include "backend/cpu/gemm/gemm.h"
+
+/* A thread's share, and the parts of its workspace. */
+typedef struct run_state {
+  const mix_gemm_plan *plan;
+  const mix_gemm_operands *operands;
+  char *a, *b, *c, *turn;
+  int64_t row_begin, row_end, column_begin, column_end;
+} run_state;
+
+/* A block of C and of k. */
+typedef struct block {
+  int64_t row, rows, column, columns, k, depth;
+  bool first, last; /* of k */
+  /* The source of the block of B that is packed next, brought into the second-level cache while this one is multiplied: rows as stored;
+   * `ahead` lines for each tile. */
+  const char *next;
+  int64_t next_rows, next_bytes, next_stride, next_row, next_offset, ahead;
+} block;
+
+static int64_t smaller(int64_t x, int64_t y) { return x < y ? x : y; }
+static const char *at(const void *base, int64_t elements, size_t size) { return (const char *)base + elements * (int64_t)size; }
+
+void mix_gemm_finish(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const void *sums, int64_t stride, int64_t row,
+                     int64_t rows, int64_t column, int64_t columns) {
+  if (operands->epilogue) {
+    mix_tile_run_block(operands->epilogue, operands->args, sums, stride, row, rows, column, columns);
+  } else {
+    const int64_t ldc = plan->problem.ldc;
+    void *result = (char *)operands->c + (row * ldc + column) * (int64_t)mix_dtype_size(plan->storage->dtype);
+    plan->storage->narrow(sums, stride, rows, columns, result, ldc);
+  }
+}
+
+static void look_ahead(const run_state *s, block *x) {
+  const mix_gemm_plan *plan = s->plan;
+  const mix_gemm_problem *p = &plan->problem;
+  const int64_t stored = (int64_t)mix_dtype_size(plan->storage->dtype);
+  int64_t k = x->k + x->depth, column = x->column, columns = x->columns;
+  if (k >= p->k) k = 0, column += plan->column_block, columns = smaller(plan->column_block, s->column_end - column);
+  x->next_rows = 0;
+  if (plan->b_in_place || columns <= 0) return;
+  const int64_t depth = smaller(plan->depth_block, p->k - k), tiles = (x->rows + plan->engine->rows - 1) / plan->engine->rows *
+                                                                      ((x->columns + plan->engine->columns - 1) / plan->engine->columns);
+  x->next = (const char *)s->operands->b + (p->transpose_b ? column * p->ldb + k : k * p->ldb + column) * stored;
+  x->next_rows = p->transpose_b ? columns : depth;
+  x->next_bytes = (p->transpose_b ? depth : columns) * stored;
+  x->next_stride = p->ldb * stored;
+  x->next_row = x->next_offset = 0;
+  x->ahead = x->next_rows * ((x->next_bytes + 63) / 64) / tiles + 1;
+}
+
+static void fetch_ahead(block *x) {
+  for (int64_t n = x->ahead; n > 0 && x->next_row < x->next_rows; n--) {
+    __builtin_prefetch(x->next + x->next_row * x->next_stride + x->next_offset, 0, 2);
+    x->next_offset += 64;
+    if (x->next_offset >= x->next_bytes) x->next_offset = 0, x->next_row++;
+  }
+}
+
+static void transpose(const void *from, int64_t from_stride, int64_t rows, int64_t columns, void *to, size_t size) {
+  if (size == sizeof(float)) {
+    for (int64_t j = 0; j < columns; j++)
+      for (int64_t i = 0; i < rows; i++) ((float *)to)[j * rows + i] = ((const float *)from)[i * from_stride + j];
+  } else {
+    for (int64_t j = 0; j < columns; j++)
+      for (int64_t i = 0; i < rows; i++) ((double *)to)[j * rows + i] = ((const double *)from)[i * from_stride + j];
+  }
+}
+
+/* Sums of C^T to C, a few of its columns at a time. */
+static void finish_swapped(const run_state *s, const block *x) {
+  const mix_gemm_plan *plan = s->plan;
+  for (int64_t j = 0; j < x->columns; j += plan->engine->columns) {
+    const int64_t columns = smaller(plan->engine->columns, x->columns - j);
+    transpose(at(s->c, j, plan->engine->sum), plan->c_stride, x->rows, columns, s->turn, plan->engine->sum);
+    mix_gemm_finish(plan, s->operands, s->turn, x->rows, x->column + j, columns, x->row, x->rows);
+  }
+}
+
+/* Rows [row, row + rows) of the block, at most a tile's, times panel [column, column + columns). */
+static void multiply_panels(const run_state *s, block *x, const void *a, int64_t a_stride, int64_t row, int rows, int64_t column,
+                            int columns) {
+  const mix_gemm_plan *plan = s->plan;
+  const mix_gemm_engine *engine = plan->engine;
+  const mix_gemm_problem *p = &plan->problem;
+  const void *b;
+  int64_t b_stride = engine->columns, c_stride = plan->c_stride;
+  if (plan->b_in_place) {
+    b = at(s->operands->b, x->k * p->ldb + x->column + column, engine->element);
+    b_stride = p->ldb;
+    if (plan->prefetch_b && row == 0 && !x->last) {
+      const char *next = at(b, x->depth * b_stride, engine->element);
+      const int64_t step = b_stride * (int64_t)engine->element, bytes = columns * (int64_t)engine->element;
+      for (int64_t k = smaller(x->depth, p->k - x->k - x->depth); k > 0; k--, next += step)
+        for (int64_t line = 0; line < bytes; line += 64) __builtin_prefetch(next + line, 0, 2);
+    }
+  } else {
+    b = at(s->b, column * x->depth, engine->element);
+    fetch_ahead(x);
+  }
+  mix_gemm_store how = x->first ? MIX_GEMM_WRITE : MIX_GEMM_ADD;
+  char *c;
+  if (plan->c_in_place) {
+    c = (char *)s->operands->c + ((x->row + row) * p->ldc + x->column + column) * (int64_t)engine->sum;
+    c_stride = p->ldc;
+    if (plan->stream && columns % engine->lanes == 0 && (uintptr_t)c % 64 == 0) how = MIX_GEMM_STREAM;
+  } else {
+    const int64_t kept = x->first && x->last && !plan->swapped ? 0 : row; /* a strip of one panel, or the block */
+    c = s->c + (kept * c_stride + column) * (int64_t)engine->sum;
+  }
+  engine->micro[p->transpose_a][rows - 1](x->depth, a, a_stride, b, b_stride, c, c_stride, columns, how);
+}
+
+static void multiply_block(const run_state *s, block *x) {
+  const mix_gemm_plan *plan = s->plan;
+  const mix_gemm_engine *engine = plan->engine;
+  const mix_gemm_storage *storage = plan->storage;
+  const mix_gemm_problem *p = &plan->problem;
+  const size_t stored = mix_dtype_size(storage->dtype);
+  if (!plan->b_in_place) {
+    const int64_t offset = p->transpose_b ? x->column * p->ldb + x->k : x->k * p->ldb + x->column;
+    storage->pack_b[p->transpose_b](at(s->operands->b, offset, stored), p->ldb, x->depth, x->columns, s->b, x->depth * engine->columns);
+  }
+  const int64_t panels = (x->rows + engine->rows - 1) / engine->rows;
+  /* Panels of even heights: 64 rows are 13, 13, 13, 13, 12, not 14, 14, 14, 14, 8. */
+  if (plan->swapped && plan->a_in_place) {
+    for (int64_t column = 0; column < x->columns; column += engine->columns)
+      for (int64_t i = 0; i < panels; i++) {
+        const int64_t row = x->rows * i / panels, end = x->rows * (i + 1) / panels;
+        const int64_t offset = p->transpose_a ? x->k * p->lda + x->row + row : (x->row + row) * p->lda + x->k;
+        multiply_panels(s, x, at(s->operands->a, offset, stored), p->lda, row, (int)(end - row), column,
+                        (int)smaller(engine->columns, x->columns - column));
+      }
+  } else {
+    for (int64_t i = 0; i < panels; i++) {
+      const int64_t row = x->rows * i / panels, rows = x->rows * (i + 1) / panels - row;
+      const int64_t offset = p->transpose_a ? x->k * p->lda + x->row + row : (x->row + row) * p->lda + x->k;
+      const void *a = at(s->operands->a, offset, stored);
+      int64_t a_stride = p->lda;
+      if (!plan->a_in_place) {
+        storage->pack_a[p->transpose_a](a, p->lda, (int)rows, x->depth, s->a, plan->a_stride);
+        a = s->a, a_stride = plan->a_stride;
+      }
+      for (int64_t column = 0; column < x->columns; column += engine->columns)
+        multiply_panels(s, x, a, a_stride, row, (int)rows, column, (int)smaller(engine->columns, x->columns - column));
+      if (x->last && !plan->c_in_place && !plan->swapped) {
+        const char *sums = x->first ? s->c : at(s->c, row * plan->c_stride, engine->sum);
+        mix_gemm_finish(plan, s->operands, sums, plan->c_stride, x->row + row, rows, x->column, x->columns);
+      }
+    }
+  }
+  if (x->last && plan->swapped) finish_swapped(s, x);
+}
+
+void mix_gemm_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, int rank, void *workspace) {
+  if (plan->dot) {
+    mix_gemm_run_dot(plan, operands, rank, workspace);
+    return;
+  }
+  const mix_gemm_problem *p = &plan->problem;
+  run_state s = {.plan = plan, .operands = operands, .a = workspace};
+  s.b = s.a + plan->a_bytes, s.c = s.b + plan->b_bytes, s.turn = s.c + plan->c_bytes;
+  mix_gemm_share(p->m, 2, rank / plan->grid_columns, plan->grid_rows, &s.row_begin, &s.row_end);
+  mix_gemm_share(p->n, plan->engine->columns, rank % plan->grid_columns, plan->grid_columns, &s.column_begin, &s.column_end);
+  if (s.row_begin >= s.row_end || s.column_begin >= s.column_end) return;
+  if (plan->engine->enter) plan->engine->enter();
+  for (int64_t column = s.column_begin; column < s.column_end; column += plan->column_block)
+    for (int64_t row = s.row_begin; row < s.row_end; row += plan->row_block) {
+      block x = {.row = row, .rows = smaller(plan->row_block, s.row_end - row)};
+      x.column = column, x.columns = smaller(plan->column_block, s.column_end - column);
+      do { /* once with an empty sum where k is 0 */
+        x.depth = smaller(plan->depth_block, p->k - x.k);
+        x.first = x.k == 0, x.last = x.k + x.depth == p->k;
+        look_ahead(&s, &x);
+        multiply_block(&s, &x);
+        x.k += x.depth;
+      } while (x.k < p->k);
+    }
+  if (plan->engine->leave) plan->engine->leave();
+#ifdef __SSE2__
+  if (plan->stream) __builtin_ia32_sfence(); /* streamed stores are not ordered by the barrier that follows */
+#endif
+}

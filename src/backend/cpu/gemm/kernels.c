@@ -1,0 +1,183 @@
+/* Rows of the kernel table: an engine and a storage dtype each, for single products and for batches of them. */
+#include "backend/cpu/gemm/kernels.h"
+#include "backend/cpu/gemm/gemm.h"
+#include "base/alloc.h"
+#include "base/error.h"
+#include "ops/table.h"
+
+/* What a step keeps. Batches are shared among the threads whole where they are many, else each product is. */
+typedef struct prepared_gemm {
+  mix_gemm_plan plan; /* of one product */
+  int team;
+  bool share_batches;
+  int64_t batches;
+  mix_tile_program *epilogue;
+} prepared_gemm;
+
+enum { SERIAL_OPERATIONS = 1 << 15 };
+
+static const mix_gemm_storage *storage_of(const mix_gemm_engine *engine, mix_dtype dtype) {
+  const mix_gemm_storage *storage = engine->storages;
+  while (storage->dtype != MIX_DTYPE_NONE && storage->dtype != dtype) storage++;
+  return storage;
+}
+
+static mix_gemm_problem problem_of(const mix_kernel_args *args) {
+  const mix_matmul_attributes *attributes = args->attributes;
+  const mix_shape *a = &args->input_types[0].shape, *b = &args->input_types[1].shape;
+  const bool ta = attributes->transpose_a, tb = attributes->transpose_b;
+  const int64_t *da = a->dims + a->rank - 2, *db = b->dims + b->rank - 2;
+  mix_gemm_problem p = {.m = da[ta], .n = db[!tb], .k = da[!ta], .transpose_a = ta, .transpose_b = tb};
+  p.lda = da[1], p.ldb = db[1], p.ldc = p.n;
+  p.epilogue = args->program != NULL;
+  return p;
+}
+
+/* Elements of the broadcast leading dimensions. */
+static int64_t batches_of(const mix_kernel_args *args) {
+  if (args->op == &mix_op_matmul) return 1;
+  const mix_shape *shape = &args->output_types[0].shape;
+  int64_t count = 1;
+  for (int d = 0; d < shape->rank - 2; d++) count *= shape->dims[d];
+  return count;
+}
+
+static void make(const mix_gemm_engine *engine, const mix_kernel_args *args, int threads, prepared_gemm *prepared) {
+  const mix_gemm_problem problem = problem_of(args);
+  const mix_gemm_storage *storage = storage_of(engine, args->input_types[0].dtype);
+  prepared->batches = batches_of(args);
+  prepared->team = threads;
+  prepared->share_batches = threads > 1 && (prepared->batches % threads == 0 ? prepared->batches > 0 : prepared->batches >= 4 * threads);
+  prepared->epilogue = NULL;
+  mix_gemm_make_plan(engine, storage, &problem, prepared->share_batches ? 1 : threads, &prepared->plan);
+}
+
+static const char *refuses(const mix_kernel_args *args, mix_dtype dtype) {
+  if (args->input_types[0].dtype != dtype || args->input_types[1].dtype != dtype) return "operands of another dtype";
+  if (args->program) {
+    if (args->op != &mix_op_matmul) return "a batch of products has no epilogue";
+    if (args->program->reduction != MIX_REDUCE_NOTHING) return "the epilogue reduces";
+  } else if (args->output_types[0].dtype != dtype) {
+    return "result of another dtype";
+  }
+  if (args->input_types[0].shape.rank < 2 || args->input_types[1].shape.rank < 2) return "operands of rank below 2";
+  return NULL;
+}
+
+static size_t workspace(const mix_gemm_engine *engine, const mix_kernel_args *args, int threads) {
+  prepared_gemm team, alone; /* a serial step runs on one thread of the team */
+  make(engine, args, threads, &team);
+  make(engine, args, 1, &alone);
+  const size_t bytes = team.plan.thread_bytes * (size_t)threads;
+  return bytes > alone.plan.thread_bytes ? bytes : alone.plan.thread_bytes;
+}
+
+static bool serial(const mix_kernel_args *args) {
+  const mix_gemm_problem p = problem_of(args);
+  return (double)p.m * (double)p.n * (double)p.k * (double)batches_of(args) < SERIAL_OPERATIONS && p.m * p.n < SERIAL_OPERATIONS / 8;
+}
+
+static bool prepare(const mix_gemm_engine *engine, mix_kernel_args *args, int threads) {
+  prepared_gemm *prepared = mix_alloc(sizeof *prepared);
+  if (!prepared) return false;
+  make(engine, args, serial(args) ? 1 : threads, prepared);
+  if (args->program) {
+    prepared->epilogue = mix_tile_prepare(args->program);
+    if (!prepared->epilogue) {
+      mix_free(prepared);
+      return false;
+    }
+  }
+  args->prepared = prepared;
+  return true;
+}
+
+static void unprepare(void *prepared) {
+  mix_free(((prepared_gemm *)prepared)->epilogue);
+  mix_free(prepared);
+}
+
+/* Where product `index` of a batch starts in an operand, whose leading dimensions broadcast; in elements. */
+static int64_t batch_offset(const mix_shape *operand, const mix_shape *result, int64_t index) {
+  int64_t stride = operand->dims[operand->rank - 1] * operand->dims[operand->rank - 2], offset = 0;
+  for (int d = result->rank - 3; d >= 0; d--) {
+    const int64_t i = index % result->dims[d];
+    index /= result->dims[d];
+    const int own = d - (result->rank - operand->rank);
+    if (own < 0 || operand->dims[own] == 1) continue;
+    offset += i * stride;
+    stride *= operand->dims[own];
+  }
+  return offset;
+}
+
+static void run(const mix_gemm_engine *engine, const mix_kernel_args *args, const mix_team *team) {
+  prepared_gemm local;
+  const prepared_gemm *prepared = args->prepared;
+  if (!prepared || prepared->team != team->size) {
+    make(engine, args, team->size, &local);
+    if (prepared) local.epilogue = prepared->epilogue;
+    prepared = &local;
+  }
+  const mix_gemm_plan *plan = &prepared->plan;
+  char *own = (char *)args->workspace + plan->thread_bytes * (size_t)team->rank;
+  mix_gemm_operands operands = {.a = args->inputs[0], .b = args->inputs[1], .epilogue = prepared->epilogue, .args = args};
+  if (!prepared->epilogue) operands.c = args->outputs[0];
+  int64_t begin = 0, end = prepared->batches;
+  if (prepared->share_batches) mix_team_share(team, prepared->batches, 1, &begin, &end);
+  const int rank = prepared->share_batches ? 0 : team->rank;
+  const int64_t size = (int64_t)mix_dtype_size(args->input_types[0].dtype);
+  for (int64_t index = begin; index < end; index++) {
+    if (args->op != &mix_op_matmul) {
+      const mix_shape *result = &args->output_types[0].shape;
+      operands.a = (const char *)args->inputs[0] + batch_offset(&args->input_types[0].shape, result, index) * size;
+      operands.b = (const char *)args->inputs[1] + batch_offset(&args->input_types[1].shape, result, index) * size;
+      operands.c = (char *)args->outputs[0] + index * result->dims[result->rank - 1] * result->dims[result->rank - 2] * size;
+    }
+    /* As planned, the wide operand is A: swapped plans have them the other way round. */
+    if (plan->swapped) {
+      const void *a = operands.a;
+      operands.a = operands.b, operands.b = a;
+    }
+    mix_gemm_run(plan, &operands, rank, own);
+    operands.a = args->inputs[0], operands.b = args->inputs[1];
+  }
+}
+
+#define GEMM_KERNEL(type, constant, accumulator, set, features)                                                                            \
+  static const char *refuses_##type##_##set(const mix_kernel_args *args) { return refuses(args, constant); }                               \
+  static void run_##type##_##set(const mix_kernel_args *args, const mix_team *team) { run(&mix_gemm_f##accumulator##_##set, args, team); } \
+  static size_t workspace_##type##_##set(const mix_kernel_args *args, int threads) {                                                       \
+    return workspace(&mix_gemm_f##accumulator##_##set, args, threads);                                                                     \
+  }                                                                                                                                        \
+  static bool prepare_##type##_##set(mix_kernel_args *args, int threads) {                                                                 \
+    return prepare(&mix_gemm_f##accumulator##_##set, args, threads);                                                                       \
+  }                                                                                                                                        \
+  static const mix_kernel type##_##set = {                                                                                                 \
+      .name = "gemm_" #type "_acc" #accumulator "_" #set,                                                                                  \
+      .needs = features,                                                                                                                   \
+      .refuses = refuses_##type##_##set,                                                                                                   \
+      .run = run_##type##_##set,                                                                                                           \
+      .workspace = workspace_##type##_##set,                                                                                               \
+      .prepare = prepare_##type##_##set,                                                                                                   \
+      .unprepare = unprepare,                                                                                                              \
+      .serial = serial,                                                                                                                    \
+  };
+#define GEMM_KERNELS_OF_SET(set, features)                                                                                                 \
+  GEMM_KERNEL(f32, MIX_FLOAT32, 32, set, features)                                                                                         \
+  GEMM_KERNEL(f16, MIX_FLOAT16, 32, set, features)                                                                                         \
+  GEMM_KERNEL(bf16, MIX_BFLOAT16, 32, set, features)                                                                                       \
+  GEMM_KERNEL(f64, MIX_FLOAT64, 64, set, features)
+
+GEMM_KERNELS_OF_SET(avx512, MIX_CPU_AVX512)
+GEMM_KERNELS_OF_SET(avx2, MIX_CPU_AVX2)
+GEMM_KERNELS_OF_SET(generic, 0)
+
+const mix_kernel *const mix_cpu_matmul_kernels[] = {
+    &f32_avx512,  &f16_avx512,  &bf16_avx512,  &f64_avx512,  &f32_avx2, &f16_avx2, &bf16_avx2, &f64_avx2,
+    &f32_generic, &f16_generic, &bf16_generic, &f64_generic, NULL,
+};
+const mix_kernel *const mix_cpu_batch_matmul_kernels[] = {
+    &f32_avx512,  &f16_avx512,  &bf16_avx512,  &f64_avx512,  &f32_avx2, &f16_avx2, &bf16_avx2, &f64_avx2,
+    &f32_generic, &f16_generic, &bf16_generic, &f64_generic, NULL,
+};

@@ -1,0 +1,83 @@
+/* Template of the micro-kernels of one instruction set: every number of rows up to TILE_ROWS, one or two vectors of columns, both layouts
+ * of A. The accumulators of the full tile fill the register file (14x2 of 32, 6x2 of 16, 4x2 of 16: Goto and van de Geijn, Anatomy of
+ * high-performance matrix multiplication, ACM TOMS 2008; Van Zee and van de Geijn, BLIS, ACM TOMS 2015). */
+#include "backend/cpu/gemm/gemm.h"
+#include "backend/cpu/gemm/vector.h"
+
+/* `rows`, `vectors` and `layout` are constants where it is inlined, so that `sums` lives in registers. In layout rows, row 4 g + r is
+ * reached from one of four pointers by 0, 1, 2 or 3 strides: addressing modes that need no further register. */
+GEMM_INLINE void multiply_tile(const int rows, const int vectors, const int layout, int64_t depth, const GEMM_REAL *a, int64_t a_stride,
+                               const GEMM_REAL *b, int64_t b_stride, GEMM_REAL *c, int64_t c_stride, int columns, mix_gemm_store how) {
+  vector sums[TILE_ROWS][2];
+  const lane_mask last = first_lanes(columns - (vectors - 1) * LANES);
+  GEMM_UNROLL
+  for (int i = 0; i < rows; i++) sums[i][0] = sums[i][1] = (vector){0};
+  if (how == MIX_GEMM_ADD) {
+    const GEMM_REAL *row = c;
+#pragma GCC unroll 1
+    for (int i = 0; i < rows; i++, row += c_stride) __builtin_prefetch(row, 1, 3), __builtin_prefetch(row + columns - 1, 1, 3);
+  }
+  const GEMM_REAL *group[4] = {a, a + 4 * a_stride, a + 8 * a_stride, a + 12 * a_stride};
+#pragma GCC unroll 1
+  for (int64_t k = 0; k < depth; k++) {
+    vector b0 = vectors == 2 ? load(b) : load_lanes(b, last), b1 = vectors == 2 ? load_lanes(b + LANES, last) : b0;
+    GEMM_UNROLL
+    for (int i = 0; i < rows; i++) {
+      const GEMM_REAL x = layout == MIX_GEMM_ROWS ? group[i / 4][i % 4 * a_stride] : a[i];
+      sums[i][0] += x * b0;
+      if (vectors == 2) sums[i][1] += x * b1;
+    }
+    b += b_stride;
+    if (layout == MIX_GEMM_ROWS) {
+      GEMM_UNROLL
+      for (int g = 0; g < (rows + 3) / 4; g++) {
+        group[g]++;
+        GEMM_OPAQUE(group[g]);
+      }
+    } else {
+      a += a_stride;
+    }
+  }
+  GEMM_UNROLL
+  for (int i = 0; i < rows; i++) {
+    GEMM_REAL *end = c + (vectors - 1) * LANES;
+    if (how == MIX_GEMM_STREAM) {
+      stream(c, sums[i][0]);
+      if (vectors == 2) stream(end, sums[i][1]);
+    } else {
+      if (how == MIX_GEMM_ADD) {
+        if (vectors == 2) sums[i][0] += load(c);
+        sums[i][vectors - 1] += load_some(end, columns - (vectors - 1) * LANES, last);
+      }
+      if (vectors == 2) store(c, sums[i][0]);
+      store_lanes(end, last, sums[i][vectors - 1]);
+    }
+    c += c_stride;
+    GEMM_OPAQUE(c);
+  }
+}
+
+#define GEMM_MICRO(rows, layout, name)                                                                                                     \
+  static void name##_##rows(int64_t depth, const void *a, int64_t a_stride, const void *b, int64_t b_stride, void *c, int64_t c_stride,    \
+                            int columns, mix_gemm_store how) {                                                                             \
+    if (columns > LANES) multiply_tile(rows, 2, layout, depth, a, a_stride, b, b_stride, c, c_stride, columns, how);                       \
+    else multiply_tile(rows, 1, layout, depth, a, a_stride, b, b_stride, c, c_stride, columns, how);                                       \
+  }
+
+#if defined(__AVX512F__)
+#define GEMM_EACH_ROWS(X, ...)                                                                                                             \
+  X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__) X(6, __VA_ARGS__) X(7, __VA_ARGS__)            \
+  X(8, __VA_ARGS__) X(9, __VA_ARGS__) X(10, __VA_ARGS__) X(11, __VA_ARGS__) X(12, __VA_ARGS__) X(13, __VA_ARGS__) X(14, __VA_ARGS__)
+#elif defined(__AVX2__)
+#define GEMM_EACH_ROWS(X, ...)                                                                                                             \
+  X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__) X(6, __VA_ARGS__)
+#else
+#define GEMM_EACH_ROWS(X, ...) X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__)
+#endif
+
+GEMM_EACH_ROWS(GEMM_MICRO, MIX_GEMM_ROWS, along_depth)
+GEMM_EACH_ROWS(GEMM_MICRO, MIX_GEMM_COLUMNS, along_rows)
+
+#define GEMM_NAME(rows, name) name##_##rows,
+static mix_gemm_micro *const micro_rows[TILE_ROWS] = {GEMM_EACH_ROWS(GEMM_NAME, along_depth)};
+static mix_gemm_micro *const micro_columns[TILE_ROWS] = {GEMM_EACH_ROWS(GEMM_NAME, along_rows)};

@@ -1,0 +1,163 @@
+/* Template of the functions of one storage dtype, included once for each: STORAGE is f16, bf16, f32 or f64, ELEMENT its C type. */
+#include "backend/cpu/gemm/gemm.h"
+#include "backend/cpu/gemm/storage.h"
+
+#define PASTE_(a, b) a##_##b
+#define PASTE(a, b) PASTE_(a, b)
+#define WIDEN PASTE(widen, STORAGE)
+#define WIDEN_SOME PASTE(widen_some, STORAGE)
+#define NARROW PASTE(narrow, STORAGE)
+#define NARROW_SOME PASTE(narrow_some, STORAGE)
+
+/* source[i * stride + k] -> packed[i * packed_stride + k]. */
+static void PASTE(pack_a_rows, STORAGE)(const void *source, int64_t stride, int rows, int64_t depth, void *packed, int64_t packed_stride) {
+  for (int i = 0; i < rows; i++) {
+    const ELEMENT *from = (const ELEMENT *)source + i * stride;
+    GEMM_REAL *to = (GEMM_REAL *)packed + i * packed_stride;
+    int64_t k = 0;
+    for (; k + LANES <= depth; k += LANES) store(to + k, WIDEN(from + k));
+    if (k < depth) store(to + k, WIDEN_SOME(from + k, depth - k));
+  }
+}
+
+/* source[k * stride + i] -> packed[k * packed_stride + i], in whole vectors. */
+static void PASTE(pack_a_columns, STORAGE)(const void *source, int64_t stride, int rows, int64_t depth, void *packed, int64_t packed_stride) {
+  const ELEMENT *from = source;
+  GEMM_REAL *to = packed;
+  for (int64_t k = 0; k < depth; k++, from += stride, to += packed_stride) {
+    int i = 0;
+    for (; i + LANES <= rows; i += LANES) store(to + i, WIDEN(from + i));
+    if (i < rows) store(to + i, WIDEN_SOME(from + i, rows - i));
+  }
+}
+
+/* source[k * stride + j] -> panel j / TILE_COLUMNS, row k: whole rows of the source at a time, which the prefetcher follows. */
+static void PASTE(pack_b_plain, STORAGE)(const void *source, int64_t stride, int64_t depth, int64_t columns, void *packed, int64_t panel) {
+  for (int64_t k = 0; k < depth; k++) {
+    const ELEMENT *from = (const ELEMENT *)source + k * stride;
+    GEMM_REAL *to = (GEMM_REAL *)packed + k * TILE_COLUMNS;
+    int64_t j = 0;
+    for (; j + TILE_COLUMNS <= columns; j += TILE_COLUMNS, to += panel) {
+      store(to, WIDEN(from + j));
+      store(to + LANES, WIDEN(from + j + LANES));
+    }
+    for (; j < columns; j += LANES, to += LANES) {
+      if (j + LANES <= columns) store(to, WIDEN(from + j));
+      else store(to, WIDEN_SOME(from + j, columns - j));
+    }
+  }
+}
+
+/* source[j * stride + k] -> panel j / TILE_COLUMNS, row k. Chunks of k keep both sides in the first-level cache. */
+static void PASTE(pack_b_turned, STORAGE)(const void *source, int64_t stride, int64_t depth, int64_t columns, void *packed, int64_t panel) {
+  enum { CHUNK = 64 };
+  for (int64_t p = 0; p * TILE_COLUMNS < columns; p++) {
+    const ELEMENT *rows = (const ELEMENT *)source + p * TILE_COLUMNS * stride;
+    GEMM_REAL *to = (GEMM_REAL *)packed + p * panel;
+    const int64_t width = columns - p * TILE_COLUMNS < TILE_COLUMNS ? columns - p * TILE_COLUMNS : TILE_COLUMNS;
+    const int64_t padded = (width + LANES - 1) / LANES * LANES;
+    for (int64_t first = 0; first < depth; first += CHUNK) {
+      const int64_t end = depth - first < CHUNK ? depth : first + CHUNK;
+      int64_t j = 0;
+#if defined(__AVX2__) && !GEMM_DOUBLE
+      for (; j + 4 <= width; j += 4) {
+        const ELEMENT *from = rows + j * stride;
+        int64_t k = first;
+        for (; k + 4 <= end; k += 4) {
+          __m128 r0 = PASTE(four, STORAGE)(from + k), r1 = PASTE(four, STORAGE)(from + stride + k);
+          __m128 r2 = PASTE(four, STORAGE)(from + 2 * stride + k), r3 = PASTE(four, STORAGE)(from + 3 * stride + k);
+          _MM_TRANSPOSE4_PS(r0, r1, r2, r3);
+          _mm_storeu_ps(to + k * TILE_COLUMNS + j, r0);
+          _mm_storeu_ps(to + (k + 1) * TILE_COLUMNS + j, r1);
+          _mm_storeu_ps(to + (k + 2) * TILE_COLUMNS + j, r2);
+          _mm_storeu_ps(to + (k + 3) * TILE_COLUMNS + j, r3);
+        }
+        for (; k < end; k++)
+          for (int c = 0; c < 4; c++) to[k * TILE_COLUMNS + j + c] = WIDEN_SOME(from + c * stride + k, 1)[0];
+      }
+#endif
+      for (; j < width; j++)
+        for (int64_t k = first; k < end; k++) to[k * TILE_COLUMNS + j] = WIDEN_SOME(rows + j * stride + k, 1)[0];
+      for (; j < padded; j++)
+        for (int64_t k = first; k < end; k++) to[k * TILE_COLUMNS + j] = 0;
+    }
+  }
+}
+
+static void PASTE(narrow_rows, STORAGE)(const void *sums, int64_t stride, int64_t rows, int64_t columns, void *result,
+                                        int64_t result_stride) {
+  for (int64_t i = 0; i < rows; i++) {
+    const GEMM_REAL *from = (const GEMM_REAL *)sums + i * stride;
+    ELEMENT *to = (ELEMENT *)result + i * result_stride;
+    int64_t j = 0;
+    for (; j + LANES <= columns; j += LANES) NARROW(to + j, load(from + j));
+    if (j < columns) NARROW_SOME(to + j, columns - j, load_some(from + j, (int)(columns - j), first_lanes(columns - j)));
+  }
+}
+
+/* `rows` and `columns` are constants where it is inlined. */
+GEMM_INLINE void PASTE(dot, STORAGE)(const int rows, const int columns, int64_t depth, const ELEMENT *a, int64_t a_stride,
+                                     const GEMM_REAL *b, int64_t b_stride, GEMM_REAL *out) {
+  vector sums[DOT_ROWS][DOT_COLUMNS];
+  GEMM_UNROLL
+  for (int r = 0; r < rows; r++) {
+    GEMM_UNROLL
+    for (int j = 0; j < columns; j++) sums[r][j] = (vector){0};
+  }
+  int64_t k = 0;
+  for (; k < depth; k += LANES) {
+    vector x[DOT_ROWS];
+    const bool whole = k + LANES <= depth;
+    GEMM_UNROLL
+    for (int r = 0; r < rows; r++) {
+      x[r] = whole ? WIDEN(a + r * a_stride + k) : WIDEN_SOME(a + r * a_stride + k, depth - k);
+      __builtin_prefetch(a + r * a_stride + k + 2048 / sizeof(ELEMENT));
+    }
+    const GEMM_REAL *row = b + k;
+    GEMM_UNROLL
+    for (int j = 0; j < columns; j++) {
+      const vector y = load(row);
+      row += b_stride;
+      GEMM_UNROLL
+      for (int r = 0; r < rows; r++) sums[r][j] += x[r] * y;
+    }
+  }
+  GEMM_UNROLL
+  for (int r = 0; r < rows; r++) {
+    GEMM_UNROLL
+    for (int j = 0; j < columns; j++) {
+      GEMM_REAL lanes[LANES];
+      store(lanes, sums[r][j]);
+      for (int half = LANES / 2; half > 0; half /= 2)
+        for (int l = 0; l < half; l++) lanes[l] += lanes[l + half];
+      out[r * 16 + j] = lanes[0];
+    }
+  }
+}
+#define DOT_CASE(n)                                                                                                                        \
+  case n: PASTE(dot, STORAGE)(rows, n, depth, source, stride, b, b_stride, out); break;
+GEMM_INLINE void PASTE(dot_by_columns, STORAGE)(const int rows, int64_t depth, const void *source, int64_t stride, const void *b,
+                                                int64_t b_stride, int columns, void *out) {
+  switch (columns) {
+    DOT_CASE(1) DOT_CASE(2) DOT_CASE(3) DOT_CASE(4) DOT_CASE(5) DOT_CASE(6)
+    DOT_CASE(7) DOT_CASE(8) DOT_CASE(9) DOT_CASE(10) DOT_CASE(11) DOT_CASE(12)
+  }
+}
+#undef DOT_CASE
+static void PASTE(dot_rows, STORAGE)(int64_t depth, const void *source, int64_t stride, const void *b, int64_t b_stride, int columns,
+                                     void *out) {
+  PASTE(dot_by_columns, STORAGE)(DOT_ROWS, depth, source, stride, b, b_stride, columns, out);
+}
+static void PASTE(dot_row, STORAGE)(int64_t depth, const void *source, int64_t stride, const void *b, int64_t b_stride, int columns,
+                                    void *out) {
+  PASTE(dot_by_columns, STORAGE)(1, depth, source, stride, b, b_stride, columns, out);
+}
+
+#undef PASTE_
+#undef PASTE
+#undef WIDEN
+#undef WIDEN_SOME
+#undef NARROW
+#undef NARROW_SOME
+#undef STORAGE
+#undef ELEMENT

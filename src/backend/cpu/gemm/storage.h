@@ -1,0 +1,114 @@
+/* Elements as stored to vectors of sums and back: widen_TYPE, widen_some_TYPE (the first `count` lanes, the rest zero; reads no
+ * further), narrow_TYPE, narrow_some_TYPE, for TYPE f16, bf16, f32 where sums are float, f64 where they are double. */
+#ifndef MIX_BACKEND_CPU_GEMM_STORAGE_H
+#define MIX_BACKEND_CPU_GEMM_STORAGE_H
+
+#include "backend/cpu/gemm/vector.h"
+#include "tensor/convert.h"
+
+#define widen_REAL load
+GEMM_INLINE vector widen_some_REAL(const GEMM_REAL *p, int64_t count) { return load_some(p, (int)count, first_lanes(count)); }
+GEMM_INLINE void narrow_REAL(GEMM_REAL *p, vector v) { store(p, v); }
+GEMM_INLINE void narrow_some_REAL(GEMM_REAL *p, int64_t count, vector v) { store_lanes(p, first_lanes(count), v); }
+#define widen_f32 widen_REAL
+#define widen_some_f32 widen_some_REAL
+#define narrow_f32 narrow_REAL
+#define narrow_some_f32 narrow_some_REAL
+#define widen_f64 widen_REAL
+#define widen_some_f64 widen_some_REAL
+#define narrow_f64 narrow_REAL
+#define narrow_some_f64 narrow_some_REAL
+
+#if !GEMM_DOUBLE
+#if defined(__AVX512F__)
+
+GEMM_INLINE vector widen_f16(const uint16_t *p) { return (vector)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p)); }
+GEMM_INLINE vector widen_some_f16(const uint16_t *p, int64_t count) {
+  return (vector)_mm512_cvtph_ps(_mm256_maskz_loadu_epi16(first_lanes(count), p));
+}
+GEMM_INLINE vector bf16_lanes(__m256i x) { return (vector)_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16); }
+GEMM_INLINE vector widen_bf16(const uint16_t *p) { return bf16_lanes(_mm256_loadu_si256((const __m256i *)p)); }
+GEMM_INLINE vector widen_some_bf16(const uint16_t *p, int64_t count) {
+  return bf16_lanes(_mm256_maskz_loadu_epi16(first_lanes(count), p));
+}
+GEMM_INLINE __m256i to_f16(vector v) { return _mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+/* As mix_f32_to_bf16. */
+GEMM_INLINE __m256i to_bf16(vector v) {
+  const __m512i x = (__m512i)v, odd = _mm512_and_si512(_mm512_srli_epi32(x, 16), _mm512_set1_epi32(1));
+  const __m512i rounded = _mm512_add_epi32(x, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+  const __mmask16 nan = _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_UNORD_Q);
+  return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_mask_or_epi32(rounded, nan, x, _mm512_set1_epi32(0x400000)), 16));
+}
+GEMM_INLINE void narrow_f16(uint16_t *p, vector v) { _mm256_storeu_si256((__m256i *)p, to_f16(v)); }
+GEMM_INLINE void narrow_bf16(uint16_t *p, vector v) { _mm256_storeu_si256((__m256i *)p, to_bf16(v)); }
+GEMM_INLINE void narrow_some_f16(uint16_t *p, int64_t count, vector v) { _mm256_mask_storeu_epi16(p, first_lanes(count), to_f16(v)); }
+GEMM_INLINE void narrow_some_bf16(uint16_t *p, int64_t count, vector v) { _mm256_mask_storeu_epi16(p, first_lanes(count), to_bf16(v)); }
+
+#else
+#if defined(__AVX2__)
+
+GEMM_INLINE vector widen_f16(const uint16_t *p) { return (vector)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)); }
+GEMM_INLINE vector widen_bf16(const uint16_t *p) {
+  return (vector)_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)), 16);
+}
+GEMM_INLINE void narrow_f16(uint16_t *p, vector v) {
+  _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+
+#else
+
+/* float16 to float32 exactly, without float32 subnormals on the way, which a thread that flushes them would lose. */
+GEMM_INLINE float f16_value(uint16_t h) {
+  const uint32_t magnitude = (uint32_t)(h & 0x7fff) << 13, sign = (uint32_t)(h & 0x8000) << 16;
+  if (magnitude >= 0x0f800000u) return mix_bits_float(sign | 0x70000000u | (magnitude + 0x70000000u));
+  if (magnitude >= 0x00800000u) return mix_bits_float(sign | (magnitude + 0x38000000u));
+  const float tiny = mix_bits_float(magnitude + 0x38800000u) - mix_bits_float(0x38800000u);
+  return mix_bits_float(sign | mix_float_bits(tiny));
+}
+GEMM_INLINE vector widen_f16(const uint16_t *p) {
+  float lanes[LANES];
+  for (int i = 0; i < LANES; i++) lanes[i] = f16_value(p[i]);
+  return load(lanes);
+}
+GEMM_INLINE vector widen_bf16(const uint16_t *p) {
+  float lanes[LANES];
+  for (int i = 0; i < LANES; i++) lanes[i] = mix_bf16_to_f32(p[i]);
+  return load(lanes);
+}
+GEMM_INLINE void narrow_f16(uint16_t *p, vector v) {
+  for (int i = 0; i < LANES; i++) p[i] = mix_f32_to_f16(v[i]);
+}
+
+#endif
+
+GEMM_INLINE void narrow_bf16(uint16_t *p, vector v) {
+  for (int i = 0; i < LANES; i++) p[i] = mix_f32_to_bf16(v[i]);
+}
+#define WIDEN_SOME(type)                                                                                                                   \
+  GEMM_INLINE vector widen_some_##type(const uint16_t *p, int64_t count) {                                                                 \
+    uint16_t some[LANES] = {0};                                                                                                            \
+    memcpy(some, p, (size_t)count * sizeof *p);                                                                                            \
+    return widen_##type(some);                                                                                                             \
+  }                                                                                                                                        \
+  GEMM_INLINE void narrow_some_##type(uint16_t *p, int64_t count, vector v) {                                                              \
+    uint16_t some[LANES];                                                                                                                  \
+    narrow_##type(some, v);                                                                                                                \
+    memcpy(p, some, (size_t)count * sizeof *p);                                                                                            \
+  }
+WIDEN_SOME(f16)
+WIDEN_SOME(bf16)
+#undef WIDEN_SOME
+
+#endif
+#endif
+
+/* Four consecutive elements of each of four rows, transposed: 128-bit shuffles run on two ports, 512-bit ones on one. */
+#if defined(__AVX2__) && !GEMM_DOUBLE
+GEMM_INLINE __m128 four_f32(const float *p) { return _mm_loadu_ps(p); }
+GEMM_INLINE __m128 four_f16(const uint16_t *p) { return _mm_cvtph_ps(_mm_loadl_epi64((const __m128i *)p)); }
+GEMM_INLINE __m128 four_bf16(const uint16_t *p) {
+  return _mm_castsi128_ps(_mm_slli_epi32(_mm_cvtepu16_epi32(_mm_loadl_epi64((const __m128i *)p)), 16));
+}
+#endif
+
+#endif

@@ -1,0 +1,82 @@
+/* Vectors of GEMM_REAL (float or double; the including file defines it, and GEMM_DOUBLE as 0 or 1) of the width that the file is compiled for.
+ * The few operations that the templates of this folder need; arithmetic is the compiler's own on vector types. */
+#ifndef MIX_BACKEND_CPU_GEMM_VECTOR_H
+#define MIX_BACKEND_CPU_GEMM_VECTOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#ifdef __SSE2__
+#include <immintrin.h>
+#endif
+
+#if defined(__AVX512F__)
+enum { VECTOR_BYTES = 64, TILE_ROWS = 14, DOT_ROWS = 2 };
+#elif defined(__AVX2__)
+enum { VECTOR_BYTES = 32, TILE_ROWS = 6, DOT_ROWS = 1 };
+#else
+enum { VECTOR_BYTES = 16, TILE_ROWS = 4, DOT_ROWS = 1 };
+#endif
+enum { LANES = VECTOR_BYTES / sizeof(GEMM_REAL), TILE_COLUMNS = 2 * LANES, DOT_COLUMNS = 12 };
+
+#define GEMM_INLINE static inline __attribute__((always_inline))
+#ifdef __clang__
+#define GEMM_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define GEMM_UNROLL _Pragma("GCC unroll 64")
+#endif
+
+/* Keeps the compiler from deriving many pointers from this one before a loop, and spilling them. */
+#define GEMM_OPAQUE(pointer) __asm__("" : "+r"(pointer))
+
+typedef GEMM_REAL vector __attribute__((vector_size(VECTOR_BYTES)));
+typedef GEMM_REAL vector_unaligned __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(GEMM_REAL)), may_alias));
+
+GEMM_INLINE vector load(const GEMM_REAL *p) { return *(const vector_unaligned *)p; }
+GEMM_INLINE void store(GEMM_REAL *p, vector v) { *(vector_unaligned *)p = v; }
+
+#if defined(__AVX512F__)
+#define load_some(p, count, mask) load_lanes(p, mask)
+#endif
+#if defined(__AVX512F__) && GEMM_DOUBLE
+typedef __mmask8 lane_mask;
+GEMM_INLINE lane_mask first_lanes(int64_t count) { return count >= LANES ? 0xff : (lane_mask)((1u << count) - 1); }
+GEMM_INLINE vector load_lanes(const double *p, lane_mask m) { return (vector)_mm512_maskz_loadu_pd(m, p); }
+GEMM_INLINE void store_lanes(double *p, lane_mask m, vector v) { _mm512_mask_storeu_pd(p, m, (__m512d)v); }
+GEMM_INLINE void stream(double *p, vector v) { _mm512_stream_pd(p, (__m512d)v); }
+#elif defined(__AVX512F__)
+typedef __mmask16 lane_mask;
+GEMM_INLINE lane_mask first_lanes(int64_t count) { return count >= LANES ? 0xffff : (lane_mask)((1u << count) - 1); }
+GEMM_INLINE vector load_lanes(const float *p, lane_mask m) { return (vector)_mm512_maskz_loadu_ps(m, p); }
+GEMM_INLINE void store_lanes(float *p, lane_mask m, vector v) { _mm512_mask_storeu_ps(p, m, (__m512)v); }
+GEMM_INLINE void stream(float *p, vector v) { _mm512_stream_ps(p, (__m512)v); }
+#else
+typedef int lane_mask; /* a count of lanes */
+GEMM_INLINE lane_mask first_lanes(int64_t count) { return count >= LANES ? LANES : (int)count; }
+/* Reads a whole vector: B is packed where it is ragged. */
+GEMM_INLINE vector load_lanes(const GEMM_REAL *p, lane_mask m) {
+  (void)m;
+  return load(p);
+}
+GEMM_INLINE void store_lanes(GEMM_REAL *p, lane_mask m, vector v) {
+  if (m == LANES) store(p, v);
+  else memcpy(p, &v, (size_t)m * sizeof(GEMM_REAL));
+}
+/* Reads no further than `count`. */
+GEMM_INLINE vector load_some(const GEMM_REAL *p, int count, lane_mask m) {
+  (void)m;
+  if (count == LANES) return load(p);
+  vector v = {0};
+  memcpy(&v, p, (size_t)count * sizeof(GEMM_REAL));
+  return v;
+}
+#if defined(__AVX2__) && GEMM_DOUBLE
+GEMM_INLINE void stream(double *p, vector v) { _mm256_stream_pd(p, (__m256d)v); }
+#elif defined(__AVX2__)
+GEMM_INLINE void stream(float *p, vector v) { _mm256_stream_ps(p, (__m256)v); }
+#else
+GEMM_INLINE void stream(GEMM_REAL *p, vector v) { store(p, v); }
+#endif
+#endif
+
+#endif

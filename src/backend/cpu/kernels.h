@@ -1,0 +1,30 @@
+/* The fast kernels of the CPU, one array an op, best first and ended by NULL. Each array ends with a kernel for plain x86-64, but may
+ * refuse a layout or a dtype: the table (backend/cpu/table.c) puts the reference kernel behind it. */
+#ifndef MIX_BACKEND_CPU_KERNELS_H
+#define MIX_BACKEND_CPU_KERNELS_H
+
+#include "backend/kernel.h"
+
+extern const mix_kernel *const mix_cpu_fused_kernels[];
+extern const mix_kernel *const mix_cpu_reduce_sum_kernels[];
+extern const mix_kernel *const mix_cpu_reduce_mean_kernels[];
+extern const mix_kernel *const mix_cpu_reduce_max_kernels[];
+extern const mix_kernel *const mix_cpu_reduce_min_kernels[];
+extern const mix_kernel *const mix_cpu_bias_add_grad_kernels[];
+extern const mix_kernel *const mix_cpu_add_n_kernels[];
+extern const mix_kernel *const mix_cpu_all_finite_kernels[];
+extern const mix_kernel *const mix_cpu_softmax_kernels[];
+extern const mix_kernel *const mix_cpu_log_softmax_kernels[];
+extern const mix_kernel *const mix_cpu_softmax_cross_entropy_kernels[];
+extern const mix_kernel *const mix_cpu_sparse_softmax_cross_entropy_kernels[];
+extern const mix_kernel *const mix_cpu_argmax_kernels[];
+extern const mix_kernel *const mix_cpu_argmin_kernels[];
+extern const mix_kernel *const mix_cpu_reshape_kernels[];
+extern const mix_kernel *const mix_cpu_transpose_kernels[];
+extern const mix_kernel *const mix_cpu_fill_kernels[];
+extern const mix_kernel *const mix_cpu_concat_kernels[];
+extern const mix_kernel *const mix_cpu_slice_kernels[];
+extern const mix_kernel *const mix_cpu_random_uniform_kernels[];
+extern const mix_kernel *const mix_cpu_random_normal_kernels[];
+
+#endif

@@ -1,0 +1,82 @@
+/* The vocabulary of lanes for AVX-512 (F, BW, DQ, VL): 16 floats. */
+#include <immintrin.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Keeps a product from being contracted with the addition that takes it: the kernel files allow the compiler to. */
+#define KEEP(x) __asm__("" : "+v"(x))
+#define LANES 16
+typedef __m512 vf;
+typedef int32_t vi __attribute__((vector_size(64)));
+typedef __mmask16 vm;
+
+static inline vf v_set(float x) { return _mm512_set1_ps(x); }
+static inline vi v_set_integer(int32_t x) { return (vi)_mm512_set1_epi32(x); }
+static inline vf v_load(const float *p) { return _mm512_loadu_ps(p); }
+static inline void v_store(float *p, vf x) { _mm512_storeu_ps(p, x); }
+static inline __mmask16 first_lanes(int64_t n) { return (__mmask16)((1u << n) - 1); }
+/* The first n < LANES lanes; the others are `other`. */
+static inline vf v_load_part(const float *p, int64_t n, float other) {
+  return _mm512_mask_loadu_ps(_mm512_set1_ps(other), first_lanes(n), p);
+}
+static inline void v_store_part(float *p, vf x, int64_t n) { _mm512_mask_storeu_ps(p, first_lanes(n), x); }
+
+static inline vf widen_f16(__m256i h) { return _mm512_cvtph_ps(h); }
+static inline __m256i narrow_f16(vf x) { return _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT); }
+static inline vf widen_bf16(__m256i h) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16)); }
+/* Not vcvtneps2bf16, which flushes subnormal numbers. */
+static inline __m512i round_bf16_bits(vf x) {
+  const __m512i u = _mm512_castps_si512(x);
+  const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
+  const __m512i rounded = _mm512_add_epi32(u, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+  return _mm512_mask_or_epi32(rounded, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), u, _mm512_set1_epi32(0x400000));
+}
+static inline __m256i narrow_bf16(vf x) { return _mm512_cvtepi32_epi16(_mm512_srli_epi32(round_bf16_bits(x), 16)); }
+static inline vf v_load_f16(const uint16_t *p) { return widen_f16(_mm256_loadu_si256((const __m256i *)p)); }
+static inline vf v_load_f16_part(const uint16_t *p, int64_t n) { return widen_f16(_mm256_maskz_loadu_epi16(first_lanes(n), p)); }
+static inline void v_store_f16(uint16_t *p, vf x) { _mm256_storeu_si256((__m256i *)p, narrow_f16(x)); }
+static inline void v_store_f16_part(uint16_t *p, vf x, int64_t n) { _mm256_mask_storeu_epi16(p, first_lanes(n), narrow_f16(x)); }
+static inline vf v_load_bf16(const uint16_t *p) { return widen_bf16(_mm256_loadu_si256((const __m256i *)p)); }
+static inline vf v_load_bf16_part(const uint16_t *p, int64_t n) { return widen_bf16(_mm256_maskz_loadu_epi16(first_lanes(n), p)); }
+static inline void v_store_bf16(uint16_t *p, vf x) { _mm256_storeu_si256((__m256i *)p, narrow_bf16(x)); }
+static inline void v_store_bf16_part(uint16_t *p, vf x, int64_t n) { _mm256_mask_storeu_epi16(p, first_lanes(n), narrow_bf16(x)); }
+static inline vf v_round_f16(vf x) { return widen_f16(narrow_f16(x)); }
+static inline vf v_round_bf16(vf x) {
+  return _mm512_castsi512_ps(_mm512_and_si512(round_bf16_bits(x), _mm512_set1_epi32((int)0xffff0000)));
+}
+static inline vf v_load_u8(const uint8_t *p) { return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p))); }
+
+static inline vf v_sqrt(vf x) { return _mm512_sqrt_ps(x); }
+static inline vf v_floor(vf x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
+static inline vf v_ceil(vf x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC); }
+static inline vf v_rint(vf x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+static inline vf v_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
+static inline vi v_to_integer(vf x) { return (vi)_mm512_cvtps_epi32(x); }
+static inline vf v_from_integer(vi x) { return _mm512_cvtepi32_ps((__m512i)x); }
+/* x * 2^n for integral n; subnormal results are rounded once. */
+static inline vf v_scale(vf x, vf n) { return _mm512_scalef_ps(x, n); }
+
+static inline vm v_lt(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
+static inline vm v_le(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ); }
+static inline vm v_eq(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
+static inline vm v_unordered(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q); }
+static inline vm m_and(vm a, vm b) { return (vm)(a & b); }
+static inline vm m_or(vm a, vm b) { return (vm)(a | b); }
+static inline vm m_not(vm a) { return (vm)~a; }
+static inline vf v_select(vm m, vf a, vf b) { return _mm512_mask_blend_ps(m, b, a); }
+static inline bool m_all(vm m) { return m == 0xffff; }
+static inline bool m_any(vm m) { return m != 0; }
+static inline vm m_load(const uint32_t *p) {
+  const __m512i x = _mm512_loadu_si512(p);
+  return _mm512_test_epi32_mask(x, x);
+}
+static inline void m_store(uint32_t *p, vm m) { _mm512_storeu_si512(p, _mm512_maskz_set1_epi32(m, 1)); }
+
+static inline float v_horizontal_sum(vf x) {
+  const __m256 a = _mm256_add_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1));
+  const __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1)), c = _mm_add_ps(b, _mm_movehl_ps(b, b));
+  return _mm_cvtss_f32(_mm_add_ss(c, _mm_shuffle_ps(c, c, 1)));
+}
+static inline float v_horizontal_max(vf x) { return _mm512_reduce_max_ps(x); } /* no NaN among the lanes */

@@ -1,0 +1,139 @@
+/* Reductions over all but the last dimension: gradients of biases. A strip of columns is folded row after row into a tile, 64 rows in
+ * float32, those sums in double: the error of a sum of n rows is that of 64 additions in float32. Narrow matrices are cut into blocks
+ * of rows, whose sums are added in the order of the rows. */
+#include "backend/cpu/reduce.h"
+#include "tensor/convert.h"
+#include <string.h>
+
+enum {
+  STRIP = 512,      /* columns, or elements of several narrow rows side by side */
+  NARROW = 256,     /* columns up to which rows are taken side by side */
+  ROWS_IN_32 = 64,
+  MOST_BLOCKS = 32, /* of rows */
+};
+
+static bool is_narrow(const mix_reduction *r) { return r->inner <= NARROW; }
+
+/* Rows of a block: whole groups of side-by-side rows, at least ROWS_IN_32 of them. */
+static int64_t rows_of_block(const mix_reduction *r) {
+  const int64_t group = is_narrow(r) ? STRIP / r->inner : 1;
+  const int64_t least = group * ROWS_IN_32, each = (r->length + MOST_BLOCKS - 1) / MOST_BLOCKS;
+  const int64_t rows = each > least ? each : least;
+  return (rows + group - 1) / group * group;
+}
+static int64_t blocks_of(const mix_reduction *r) {
+  if (!is_narrow(r)) return 1;
+  const int64_t rows = rows_of_block(r);
+  return (r->length + rows - 1) / rows;
+}
+
+bool mix_reduce_columns_meets(const mix_reduction *r) { return blocks_of(r) > 1; }
+size_t mix_reduce_columns_workspace(const mix_reduction *r) {
+  return mix_reduce_columns_meets(r) ? (size_t)(blocks_of(r) * r->outer * r->inner) * sizeof(mix_folded) : 0;
+}
+
+typedef struct strip {
+  _Alignas(64) char part[STRIP * 8 + MIX_TILE_PADDING];  /* folded in the class of the dtype */
+  _Alignas(64) char tile[STRIP * 8 + MIX_TILE_PADDING];
+  mix_folded total[STRIP];
+} strip;
+
+/* part into total, and part to be begun anew. */
+static void carry(const mix_reduction *r, strip *s, int64_t width, bool first) {
+  for (int64_t j = 0; j < width; j++) {
+    mix_folded value;
+    if (r->class == MIX_TILE_FLOAT)
+      value.real = ((const float *)s->part)[j];
+    else
+      memcpy(&value, s->part + 8 * j, 8);
+    s->total[j] = first ? value : mix_fold(r, s->total[j], value);
+  }
+}
+
+/* total[j] = fold over `count` >= 1 lines of `width` <= STRIP elements, `pitch` apart. */
+static void fold_lines(const mix_reduction *r, const mix_vector *vector, strip *s, const char *source, int64_t pitch, int64_t count,
+                       int64_t width) {
+  const mix_tile_load_function load = mix_tile_load_of(vector, r->dtype);
+  const mix_tile_function fold = mix_tile_instruction_of(vector, r->fold, r->class);
+  const int64_t element = (int64_t)mix_dtype_size(r->dtype);
+  const bool direct = (r->dtype == MIX_FLOAT32 || r->dtype == MIX_FLOAT64 || r->dtype == MIX_INT64) && width % 16 == 0;
+  static const int steps[3] = {1, 1, 1};
+  for (int64_t i = 0; i < count; i += ROWS_IN_32) {
+    const int64_t end = count - i < ROWS_IN_32 ? count : i + ROWS_IN_32;
+    load(s->part, source + i * pitch * element, width);
+    for (int64_t line = i + 1; line < end; line++) {
+      const char *row = source + line * pitch * element;
+      if (!direct) load(s->tile, row, width);
+      const void *operands[3] = {s->part, direct ? row : s->tile};
+      fold(s->part, operands, steps, width, 0);
+    }
+    carry(r, s, width, i == 0);
+  }
+}
+
+/* Rows [begin, end) of a narrow matrix: groups of rows side by side, then the rows of the group, then the rest. */
+static void fold_narrow(const mix_reduction *r, const mix_vector *vector, strip *s, const char *source, int64_t begin, int64_t end,
+                        mix_folded *result) {
+  const int64_t group = STRIP / r->inner, element = (int64_t)mix_dtype_size(r->dtype), inner = r->inner;
+  const int64_t groups = (end - begin) / group, rest = (end - begin) % group;
+  const char *first = source + begin * inner * element;
+  if (groups) {
+    fold_lines(r, vector, s, first, group * inner, groups, group * inner);
+    for (int64_t j = 0; j < inner; j++) {
+      result[j] = s->total[j];
+      for (int64_t i = 1; i < group; i++) result[j] = mix_fold(r, result[j], s->total[i * inner + j]);
+    }
+  }
+  if (rest) {
+    fold_lines(r, vector, s, first + groups * group * inner * element, inner, rest, inner);
+    for (int64_t j = 0; j < inner; j++) result[j] = groups ? mix_fold(r, result[j], s->total[j]) : s->total[j];
+  }
+}
+
+static void run_narrow(const mix_reduction *r, const mix_vector *vector, const char *source, void *result, mix_folded *partials,
+                       const mix_team *team) {
+  strip s;
+  memset(s.part, 0, sizeof s.part);
+  memset(s.tile, 0, sizeof s.tile);
+  mix_folded own[NARROW];
+  const int64_t blocks = blocks_of(r), rows = rows_of_block(r), matrix = r->length * r->inner * (int64_t)mix_dtype_size(r->dtype);
+  int64_t begin, end;
+  mix_team_share(team, r->outer * blocks, 1, &begin, &end);
+  for (int64_t i = begin; i < end; i++) {
+    const int64_t outer = i / blocks, from = i % blocks * rows, to = from + rows < r->length ? from + rows : r->length;
+    mix_folded *sums = blocks > 1 ? partials + i * r->inner : own;
+    fold_narrow(r, vector, &s, source + outer * matrix, from, to, sums);
+    for (int64_t j = 0; j < r->inner && blocks == 1; j++) mix_reduction_store(r, result, outer * r->inner + j, sums[j]);
+  }
+  if (blocks == 1) return;
+  if (team->size > 1) mix_team_barrier(team);
+  mix_team_share(team, r->outer * r->inner, 64, &begin, &end);
+  for (int64_t i = begin; i < end; i++) {
+    const mix_folded *first = partials + i / r->inner * blocks * r->inner + i % r->inner;
+    mix_folded sum = *first;
+    for (int64_t b = 1; b < blocks; b++) sum = mix_fold(r, sum, first[b * r->inner]);
+    mix_reduction_store(r, result, i, sum);
+  }
+}
+
+void mix_reduce_columns(const mix_reduction *r, const mix_vector *vector, const void *source, void *result, void *workspace,
+                        const mix_team *team) {
+  if (is_narrow(r)) {
+    run_narrow(r, vector, source, result, workspace, team);
+    return;
+  }
+  strip s;
+  memset(s.part, 0, sizeof s.part);
+  memset(s.tile, 0, sizeof s.tile);
+  /* a strip for every thread at least; a column's sum does not depend on the strip it is in */
+  const int64_t element = (int64_t)mix_dtype_size(r->dtype), fair = (r->inner + team->size - 1) / team->size;
+  const int64_t width = fair < STRIP ? (fair + 63) / 64 * 64 : STRIP, strips = (r->inner + width - 1) / width;
+  int64_t begin, end;
+  mix_team_share(team, r->outer * strips, 1, &begin, &end);
+  for (int64_t i = begin; i < end; i++) {
+    const int64_t outer = i / strips, column = i % strips * width, columns = r->inner - column < width ? r->inner - column : width;
+    const char *first = (const char *)source + (outer * r->length * r->inner + column) * element;
+    fold_lines(r, vector, &s, first, r->inner, r->length, columns);
+    for (int64_t j = 0; j < columns; j++) mix_reduction_store(r, result, outer * r->inner + column + j, s.total[j]);
+  }
+}

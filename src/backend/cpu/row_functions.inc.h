@@ -1,0 +1,255 @@
+/* Functions over rows of float32: reductions, softmax, cross-entropies, random words. Written once for every instruction set. Included
+ * after a lanes_*.h and vector_math.inc.h. */
+
+/* Lanes of a sum: fixed, so that each instruction set adds in the same order. */
+#define SUM_LANES 32
+#define SUM_VECTORS (SUM_LANES / LANES)
+
+static bool row_all_finite(const float *x, int64_t n) {
+  /* x - x is 0 for a finite x, else NaN */
+  vf sum[4] = {v_set(0), v_set(0), v_set(0), v_set(0)};
+  int64_t i = 0;
+  for (; i + 4 * LANES <= n; i += 4 * LANES)
+    for (int j = 0; j < 4; j++) {
+      const vf y = v_load(x + i + j * LANES);
+      sum[j] = sum[j] + (y - y);
+    }
+  for (; i + LANES <= n; i += LANES) {
+    const vf y = v_load(x + i);
+    sum[0] = sum[0] + (y - y);
+  }
+  if (i < n) {
+    const vf y = v_load_part(x + i, n - i, 0);
+    sum[1] = sum[1] + (y - y);
+  }
+  const vf all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+  return !m_any(v_unordered(all, all));
+}
+
+static float fold_lanes(const vf *sum) {
+  float lane[SUM_LANES];
+  for (int j = 0; j < SUM_VECTORS; j++) v_store(lane + j * LANES, sum[j]);
+  for (int width = SUM_LANES / 2; width; width /= 2)
+    for (int j = 0; j < width; j++) lane[j] += lane[j + width];
+  return lane[0];
+}
+
+/* The part of a row after its last whole group of SUM_LANES, `other` behind it. */
+#define FOR_TAIL(i, n, j) for (int j = 0; j < SUM_VECTORS && (i) + j * LANES < (n); j++)
+static inline vf tail_lanes(const float *x, int64_t i, int64_t n, float other) {
+  return n - i >= LANES ? v_load(x + i) : v_load_part(x + i, n - i, other);
+}
+
+static float row_sum(const float *x, int64_t n) {
+  vf sum[SUM_VECTORS];
+  for (int j = 0; j < SUM_VECTORS; j++) sum[j] = v_set(0);
+  int64_t i = 0;
+  for (; i + SUM_LANES <= n; i += SUM_LANES)
+    for (int j = 0; j < SUM_VECTORS; j++) sum[j] = sum[j] + v_load(x + i + j * LANES);
+  FOR_TAIL(i, n, j) sum[j] = sum[j] + tail_lanes(x, i + j * LANES, n, 0);
+  return fold_lanes(sum);
+}
+
+static float row_maximum(const float *x, int64_t n) {
+  vf r = v_set(-INFINITY);
+  int64_t i = 0;
+  for (; i + LANES <= n; i += LANES) r = v_max(r, v_load(x + i));
+  if (i < n) r = v_max(r, v_load_part(x + i, n - i, -INFINITY));
+  return m_any(v_unordered(r, r)) ? NAN : v_horizontal_max(r);
+}
+static float row_minimum(const float *x, int64_t n) {
+  vf r = v_set(INFINITY);
+  int64_t i = 0;
+  for (; i + LANES <= n; i += LANES) r = v_min(r, v_load(x + i));
+  if (i < n) r = v_min(r, v_load_part(x + i, n - i, INFINITY));
+  return m_any(v_unordered(r, r)) ? NAN : -v_horizontal_max((vf)((vi)r ^ v_set_integer((int32_t)0x80000000)));
+}
+
+static float row_exp_sum(float *result, const float *x, float shift, int64_t n) {
+  vf sum[SUM_VECTORS];
+  const vf s = v_set(shift);
+  for (int j = 0; j < SUM_VECTORS; j++) sum[j] = v_set(0);
+  int64_t i = 0;
+  for (; i + SUM_LANES <= n; i += SUM_LANES)
+    for (int j = 0; j < SUM_VECTORS; j++) {
+      const vf e = v_exp(v_load(x + i + j * LANES) - s);
+      if (result) v_store(result + i + j * LANES, e);
+      sum[j] = sum[j] + e;
+    }
+  FOR_TAIL(i, n, j) {
+    const int64_t k = i + j * LANES, left = n - k;
+    const vf e = v_exp(tail_lanes(x, k, n, -INFINITY) - s);
+    if (left >= LANES) {
+      if (result) v_store(result + k, e);
+      sum[j] = sum[j] + e;
+    } else {
+      /* exp(-inf - shift) is 0 but for a shift that is infinite or NaN: then the lanes behind the end must not count */
+      float part[LANES] = {0};
+      v_store_part(part, e, left);
+      if (result) memcpy(result + k, part, (size_t)left * sizeof(float));
+      sum[j] = sum[j] + v_load(part);
+    }
+  }
+  return fold_lanes(sum);
+}
+
+/* Rows of at most LANES classes stay in one vector from load to store: 10 classes are the usual case. */
+static const float lane_numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+static inline vf short_exp(vf x, int64_t n, float *maximum, float *sum) {
+  const vm nan = v_unordered(x, x);
+  *maximum = m_any(nan) ? NAN : v_horizontal_max(x);
+  vf e = v_exp(x - v_set(*maximum));
+  if (n < LANES) {
+    /* not zero by itself where the maximum is infinite or NaN */
+    e = v_select(v_lt(v_load(lane_numbers), v_set((float)n)), e, v_set(0));
+  }
+  *sum = v_horizontal_sum(e);
+  return e;
+}
+static inline vf short_load(const float *x, int64_t n) { return n < LANES ? v_load_part(x, n, -INFINITY) : v_load(x); }
+static inline void short_store(float *r, vf x, int64_t n) {
+  if (n < LANES)
+    v_store_part(r, x, n);
+  else
+    v_store(r, x);
+}
+static inline float log_float(float x) {
+  float r[LANES];
+  v_store(r, v_log(v_set(x)));
+  return r[0];
+}
+
+static void divide_row(float *r, const float *x, float divisor, int64_t n) {
+  const vf d = v_set(divisor);
+  int64_t i = 0;
+  for (; i + LANES <= n; i += LANES) v_store(r + i, v_load(x + i) / d);
+  if (i < n) v_store_part(r + i, v_load_part(x + i, n - i, 0) / d, n - i);
+}
+/* (x - shift) - offset */
+static void shift_row(float *r, const float *x, float shift, float offset, int64_t n) {
+  const vf s = v_set(shift), o = v_set(offset);
+  int64_t i = 0;
+  for (; i + LANES <= n; i += LANES) v_store(r + i, (v_load(x + i) - s) - o);
+  if (i < n) v_store_part(r + i, (v_load_part(x + i, n - i, 0) - s) - o, n - i);
+}
+
+static void rows_softmax(float *result, const float *logits, int64_t rows, int64_t n, mix_softmax_kind kind) {
+  for (int64_t row = 0; row < rows; row++, result += n, logits += n) {
+    float maximum, sum;
+    if (n <= LANES) {
+      const vf x = short_load(logits, n), e = short_exp(x, n, &maximum, &sum);
+      if (kind == MIX_ROWS_SOFTMAX)
+        short_store(result, e / v_set(sum), n);
+      else
+        short_store(result, (x - v_set(maximum)) - v_set(log_float(sum)), n);
+      continue;
+    }
+    maximum = row_maximum(logits, n);
+    if (kind == MIX_ROWS_SOFTMAX) {
+      sum = row_exp_sum(result, logits, maximum, n);
+      divide_row(result, result, sum, n);
+    } else {
+      sum = row_exp_sum(NULL, logits, maximum, n);
+      shift_row(result, logits, maximum, log_float(sum), n);
+    }
+  }
+}
+
+/* losses and softmax - labels, one row: labels * (log sum - (x - maximum)) */
+static void rows_cross_entropy(float *losses, float *gradient, const float *logits, const float *labels, int64_t rows, int64_t n) {
+  for (int64_t row = 0; row < rows; row++, gradient += n, logits += n, labels += n) {
+    const float maximum = row_maximum(logits, n);
+    const float total = row_exp_sum(NULL, logits, maximum, n), logarithm = log_float(total);
+    const vf m = v_set(maximum), l = v_set(logarithm), t = v_set(total);
+    vf sum[SUM_VECTORS];
+    for (int j = 0; j < SUM_VECTORS; j++) sum[j] = v_set(0);
+    for (int64_t i = 0; i < n; i += SUM_LANES)
+      FOR_TAIL(i, n, j) {
+        const int64_t k = i + j * LANES, left = n - k;
+        const vf shifted = tail_lanes(logits, k, n, 0) - m, y = tail_lanes(labels, k, n, 0);
+        const vf p = v_exp(shifted) / t - y;
+        vf loss = y * (l - shifted);
+        KEEP(loss);
+        if (left >= LANES) {
+          v_store(gradient + k, p);
+        } else {
+          float part[LANES] = {0};
+          v_store_part(gradient + k, p, left);
+          v_store_part(part, loss, left);
+          loss = v_load(part);
+        }
+        sum[j] = sum[j] + loss;
+      }
+    losses[row] = fold_lanes(sum);
+  }
+}
+
+/* One row: the gradient but for the label's -1, and what its loss is made of. */
+static void sparse_row(float *gradient, const float *logits, int64_t n, float *maximum, float *sum) {
+  if (n <= LANES) {
+    const vf e = short_exp(short_load(logits, n), n, maximum, sum);
+    short_store(gradient, e / v_set(*sum), n);
+  } else {
+    *maximum = row_maximum(logits, n);
+    *sum = row_exp_sum(gradient, logits, *maximum, n);
+    divide_row(gradient, gradient, *sum, n);
+  }
+}
+
+/* In groups of LANES rows, so that their logarithms are taken together. */
+static bool rows_sparse_cross_entropy(float *losses, float *gradient, const float *logits, const int64_t *labels, int64_t rows,
+                                      int64_t n) {
+  bool valid = true;
+  for (int64_t first = 0; first < rows; first += LANES) {
+    const int64_t count = rows - first < LANES ? rows - first : LANES;
+    float sums[LANES] = {0}, shifted[LANES] = {0};
+    for (int64_t i = 0; i < count; i++, gradient += n, logits += n) {
+      const int64_t label = labels[first + i];
+      if (label < 0 || label >= n) {
+        valid = false;
+        sums[i] = NAN;
+        for (int64_t j = 0; j < n; j++) gradient[j] = NAN;
+        continue;
+      }
+      const float wanted = logits[label];
+      float maximum;
+      sparse_row(gradient, logits, n, &maximum, &sums[i]);
+      gradient[label] -= 1.0f;
+      shifted[i] = wanted - maximum;
+    }
+    const vf loss = v_log(v_load(sums)) - v_load(shifted);
+    if (count < LANES)
+      v_store_part(losses + first, loss, count);
+    else
+      v_store(losses + first, loss);
+  }
+  return valid;
+}
+
+/* Word 0 of Philox 4x32-10 block (key, counter, first + i) (base/philox.h). */
+static void row_philox_words(uint32_t *words, uint64_t key, uint64_t counter, uint64_t first, int64_t n) {
+  for (int64_t i = 0; i < n; i += 8) {
+    uint32_t a[8], b[8], c[8], d[8];
+    for (int j = 0; j < 8; j++) {
+      const uint64_t index = first + (uint64_t)(i + j);
+      a[j] = (uint32_t)index;
+      b[j] = (uint32_t)(index >> 32);
+      c[j] = (uint32_t)counter;
+      d[j] = (uint32_t)(counter >> 32);
+    }
+    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+    for (int round = 0; round < 10; round++) {
+      for (int j = 0; j < 8; j++) {
+        const uint64_t p = (uint64_t)a[j] * 0xD2511F53u, q = (uint64_t)c[j] * 0xCD9E8D57u;
+        const uint32_t next_a = (uint32_t)(q >> 32) ^ b[j] ^ k0, next_c = (uint32_t)(p >> 32) ^ d[j] ^ k1;
+        b[j] = (uint32_t)q;
+        d[j] = (uint32_t)p;
+        a[j] = next_a;
+        c[j] = next_c;
+      }
+      k0 += 0x9E3779B9u;
+      k1 += 0xBB67AE85u;
+    }
+    for (int64_t j = 0; j < 8 && i + j < n; j++) words[i + j] = a[j];
+  }
+}

@@ -1,0 +1,34 @@
+/* The fast kernels of each op. What has none, or whose kernels all refuse, goes to the reference (backend/ref/table.c). */
+#include "backend/cpu/gemm/kernels.h"
+#include "backend/cpu/kernels.h"
+#include "ops/table.h"
+
+#define ROW(name)                                                                                                                  \
+  { &mix_op_##name, mix_cpu_##name##_kernels }
+
+const mix_kernel_row mix_cpu_kernels[] = {
+    ROW(fused),
+    ROW(reduce_sum),
+    ROW(reduce_mean),
+    ROW(reduce_max),
+    ROW(reduce_min),
+    ROW(bias_add_grad),
+    ROW(add_n),
+    ROW(all_finite),
+    ROW(softmax),
+    ROW(log_softmax),
+    ROW(softmax_cross_entropy),
+    ROW(sparse_softmax_cross_entropy),
+    ROW(argmax),
+    ROW(argmin),
+    ROW(reshape),
+    ROW(transpose),
+    ROW(fill),
+    ROW(concat),
+    ROW(slice),
+    ROW(random_uniform),
+    ROW(random_normal),
+    ROW(matmul),
+    ROW(batch_matmul),
+    {NULL, NULL},
+};

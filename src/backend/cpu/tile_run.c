@@ -1,0 +1,367 @@
+/* Running prepared programs. A tile covers pieces (parts of rows) of the iteration space: one piece where rows are long or all loads
+ * are contiguous, several whole rows where rows are short. Loads fill tiles or point into memory; every instruction is one
+ * vectorised loop; stores follow at the end of the tile, or write at once where no load of the same memory is still to come. */
+#include "backend/cpu/tile_program.h"
+#include "tensor/convert.h"
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+typedef struct run {
+  const mix_tile_program *p;
+  const mix_kernel_args *args;
+  char *memory;
+  void *at[MIX_TILE_REGISTERS]; /* where each register is now */
+  bool direct_store[MIX_TILE_STORES];
+  /* Epilogues: the raw results of block rows from first_row, columns from first_column. */
+  const char *accumulator;
+  int64_t accumulator_stride, first_row, first_column;
+  int64_t pitch;                /* elements of the space from one row to the next */
+  bool expanded;                /* periodic loads fill whole tiles already */
+  bool finite;
+  double sum;
+  uint64_t integer_sum;
+} run;
+
+typedef struct tile {
+  int64_t row, column, flat; /* of the first element */
+  int64_t pieces, length, n; /* n = pieces * length */
+  bool dense;                /* the pieces follow each other in the space without a gap */
+} tile;
+
+/* Whole groups: instructions may work on memory itself. */
+static inline bool is_whole(const tile *t) { return t->n % 16 == 0; }
+
+static void fill_with(void *tile, size_t held, int64_t n) {
+  if (held == 4) {
+    uint32_t *r = tile, value = r[0];
+    for (int64_t i = 1; i < n; i++) r[i] = value;
+  } else {
+    uint64_t *r = tile, value = r[0];
+    for (int64_t i = 1; i < n; i++) r[i] = value;
+  }
+}
+
+/* n elements, `stride` apart in memory. */
+static void load_strided(const mix_tile_load *load, char *slot, const char *source, int64_t stride, int64_t n) {
+  if (stride == 1) {
+    load->load(slot, source, n);
+  } else if (stride == 0) {
+    load->load(slot, source, 1);
+    fill_with(slot, load->held, n);
+  } else {
+    uint64_t part[64]; /* gathered, at most 8 bytes each */
+    const size_t element = load->element;
+    for (int64_t i = 0; i < n; i += 64) {
+      const int64_t m = n - i < 64 ? n - i : 64;
+      for (int64_t j = 0; j < m; j++) memcpy((char *)part + (size_t)j * element, source + (i + j) * stride * (int64_t)element, element);
+      load->load(slot + (size_t)i * load->held, part, m);
+    }
+  }
+}
+
+/* Element of the operand that position `flat` of the space sees. */
+static int64_t offset_of(const mix_tile_program *p, const mix_tile_load *load, int64_t flat) {
+  int64_t at = 0;
+  for (int d = p->rank - 1; d > 0; d--) {
+    const int64_t next = flat / p->dims[d];
+    at += (flat - next * p->dims[d]) * load->strides[d];
+    flat = next;
+  }
+  return at + flat * load->strides[0];
+}
+
+static void load_general(const run *r, const mix_tile_load *load, char *slot, const char *source, const tile *t) {
+  const mix_tile_program *p = r->p;
+  const int64_t stride = load->strides[p->rank - 1];
+  const bool simple = p->rank == 2 && r->pitch == p->inner;
+  for (int64_t i = 0; i < t->pieces; i++) {
+    const int64_t at = simple ? (t->row + i) * load->strides[0] + t->column * stride : offset_of(p, load, t->flat + i * r->pitch);
+    load_strided(load, slot + (size_t)(i * t->length) * load->held, source + at * (int64_t)load->element, stride, t->length);
+  }
+}
+
+/* Values behind the last element are computed with its group, and thrown away: zeros, so that they cost nothing. */
+static inline void pad(char *slot, size_t held, int64_t n) {
+  const int64_t rest = n % 16;
+  if (rest) memset(slot + (size_t)n * held, 0, (size_t)(16 - rest) * held < MIX_TILE_PADDING ? (size_t)(16 - rest) * held : MIX_TILE_PADDING);
+}
+
+static void load_tile(run *r, const mix_tile_load *load, const tile *t) {
+  const mix_tile_program *p = r->p;
+  char *slot = r->memory + p->home[load->reg];
+  const char *source;
+  int64_t pitch; /* of the pieces in memory */
+  switch (load->access) {
+  case MIX_TILE_ACCUMULATOR:
+    source = r->accumulator + ((t->row - r->first_row) * r->accumulator_stride + t->column - r->first_column) * (int64_t)load->element;
+    pitch = r->accumulator_stride;
+    break;
+  case MIX_TILE_CONTIGUOUS:
+    source = (const char *)r->args->inputs[load->input] + t->flat * (int64_t)load->element;
+    pitch = r->pitch;
+    break;
+  case MIX_TILE_PERIODIC:
+    if (r->expanded) return;
+    source = r->args->inputs[load->input];
+    pitch = 0;
+    if (t->pieces == 1 && load->strides[p->rank - 1] == 1 && r->pitch == p->inner) {
+      source += t->column * (int64_t)load->element;
+      break;
+    }
+    load_general(r, load, slot, source, t);
+    pad(slot, load->held, t->n);
+    return;
+  default:
+    load_general(r, load, slot, r->args->inputs[load->input], t);
+    pad(slot, load->held, t->n);
+    return;
+  }
+  const bool dense = t->pieces == 1 || pitch == t->length;
+  if (dense && load->direct && is_whole(t)) {
+    r->at[load->reg] = (void *)(uintptr_t)source;
+    return;
+  }
+  r->at[load->reg] = slot;
+  if (dense)
+    load->load(slot, source, t->n);
+  else
+    for (int64_t i = 0; i < t->pieces; i++)
+      load->load(slot + (size_t)(i * t->length) * load->held, source + i * pitch * (int64_t)load->element, t->length);
+  pad(slot, load->held, t->n);
+  if (load->round) {
+    const void *operands[3] = {slot};
+    load->round(slot, operands, (const int[3]){1}, t->n, 0);
+  }
+}
+
+static void reduce_tile(run *r, const tile *t) {
+  const mix_tile_program *p = r->p;
+  const void *x = r->at[p->reduced];
+  const bool finite = p->program->reduction == MIX_REDUCE_ALL_FINITE;
+  if (p->reduced_class == MIX_TILE_FLOAT) {
+    if (finite)
+      r->finite = r->finite && p->vector->all_finite(x, t->n);
+    else
+      r->sum += p->vector->sum(x, t->n);
+  } else if (p->reduced_class == MIX_TILE_DOUBLE) {
+    double sum = 0;
+    for (int64_t i = 0; i < t->n; i++) {
+      const double value = ((const double *)x)[i];
+      sum += value;
+      r->finite = r->finite && isfinite(value);
+    }
+    r->sum += sum;
+  } else if (p->reduced_class == MIX_TILE_INTEGER) {
+    for (int64_t i = 0; i < t->n; i++) r->integer_sum += (uint64_t)((const int64_t *)x)[i];
+  } else {
+    for (int64_t i = 0; i < t->n; i++) r->integer_sum += ((const uint32_t *)x)[i];
+  }
+}
+
+static inline void run_step(run *r, const mix_tile_step *step, int64_t n) {
+  const void *operands[3] = {r->at[step->operands[0]], r->at[step->operands[1]], r->at[step->operands[2]]};
+  step->function(r->at[step->result], operands, step->steps, n, step->immediate);
+}
+
+static void run_tile(run *r, const tile *t) {
+  const mix_tile_program *p = r->p;
+  const bool at_once = is_whole(t) && t->dense;
+  for (int i = 0; i < p->store_count; i++) {
+    const mix_tile_store *store = &p->stores[i];
+    if (!r->direct_store[i]) continue;
+    r->at[store->reg] =
+        at_once ? (char *)r->args->outputs[store->output] + t->flat * (int64_t)store->element : r->memory + p->home[store->reg];
+  }
+  for (int i = 0; i < p->body_count; i++) {
+    const mix_tile_step *step = &p->body[i];
+    if (step->function)
+      run_step(r, step, t->n);
+    else
+      load_tile(r, &p->loads[step->load], t);
+  }
+  if (p->reduced >= 0) reduce_tile(r, t);
+  for (int i = 0; i < p->store_count; i++) {
+    const mix_tile_store *store = &p->stores[i];
+    if (r->direct_store[i] && at_once) continue;
+    char *result = (char *)r->args->outputs[store->output] + t->flat * (int64_t)store->element;
+    const char *value = r->at[store->reg];
+    if (result == value) continue;
+    if (t->dense)
+      store->store(result, value, t->n);
+    else
+      for (int64_t j = 0; j < t->pieces; j++)
+        store->store(result + j * r->pitch * (int64_t)store->element, value + (size_t)(j * t->length) * store->held, t->length);
+  }
+}
+
+/* Uniform values fill their group of MIX_TILE_PADDING bytes, whatever the vectors of those who read them. */
+static void start(run *r, const mix_tile_program *p, const mix_kernel_args *args, char *memory) {
+  r->p = p;
+  r->args = args;
+  r->memory = memory;
+  r->pitch = p->inner;
+  r->expanded = false;
+  r->finite = true;
+  r->sum = 0;
+  r->integer_sum = 0;
+  for (int i = 0; i < p->register_count; i++) r->at[i] = p->home[i] < 0 ? NULL : memory + p->home[i];
+  for (int i = 0; i < p->preamble_count; i++) {
+    const mix_tile_step *step = &p->preamble[i];
+    if (step->function)
+      run_step(r, step, 1);
+    else
+      p->loads[step->load].load(r->at[step->result], args->inputs[p->loads[step->load].input], 1);
+    fill_with(r->at[step->result], (size_t)step->held, MIX_TILE_PADDING / step->held);
+  }
+  for (int i = 0; i < p->store_count; i++) {
+    const mix_tile_store *store = &p->stores[i];
+    r->direct_store[i] = store->defined_by >= 0;
+    for (int l = 0; l < p->load_count && r->direct_store[i]; l++)
+      if (p->loads[l].used && p->loads[l].input != MIX_FROM_ACCUMULATOR && p->loads[l].last_use > store->defined_by &&
+          args->inputs[p->loads[l].input] == args->outputs[store->output])
+        r->direct_store[i] = false;
+  }
+}
+
+/* Columns [column, column + columns) of one row. */
+static void run_row(run *r, int64_t row, int64_t column, int64_t columns) {
+  const int64_t tile_elements = r->p->tile;
+  for (int64_t c = 0; c < columns; c += tile_elements) {
+    const int64_t n = columns - c < tile_elements ? columns - c : tile_elements;
+    const tile t = {.row = row, .column = column + c, .flat = row * r->pitch + column + c, .pieces = 1, .length = n, .n = n, .dense = true};
+    run_tile(r, &t);
+  }
+}
+
+/* Rows [row, row + rows), several to a tile, of columns [column, column + columns). */
+static void run_rows(run *r, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+  const mix_tile_program *p = r->p;
+  const int64_t most = p->tile / columns < rows ? p->tile / columns : rows;
+  for (int l = 0; l < p->load_count; l++) {
+    const mix_tile_load *load = &p->loads[l];
+    if (!load->used || load->access != MIX_TILE_PERIODIC) continue;
+    char *slot = r->memory + p->home[load->reg];
+    const tile t = {.row = row, .column = column, .flat = row * r->pitch + column, .pieces = 1, .length = columns, .n = columns};
+    load_general(r, load, slot, r->args->inputs[load->input], &t);
+    for (int64_t i = 1; i < most; i++) memcpy(slot + (size_t)(i * columns) * load->held, slot, (size_t)columns * load->held);
+    pad(slot, load->held, most * columns);
+  }
+  r->expanded = true;
+  for (int64_t i = 0; i < rows; i += most) {
+    const int64_t pieces = rows - i < most ? rows - i : most;
+    const tile t = {.row = row + i,
+                    .column = column,
+                    .flat = (row + i) * r->pitch + column,
+                    .pieces = pieces,
+                    .length = columns,
+                    .n = pieces * columns,
+                    .dense = pieces == 1 || r->pitch == columns};
+    run_tile(r, &t);
+  }
+  r->expanded = false;
+}
+
+/* ---- the whole space ---- */
+
+typedef struct partial {
+  double sum;
+  uint64_t integer_sum;
+  bool finite;
+} partial;
+
+static void finish_reduction(const run *r, const mix_team *team) {
+  const mix_program *program = r->p->program;
+  if (program->reduction == MIX_REDUCE_NOTHING) return;
+  partial all = {r->sum, r->integer_sum, r->finite};
+  if (team->size > 1) {
+    char *partials = r->args->workspace;
+    *(partial *)(partials + team->rank * MIX_TILE_REDUCTION_BYTES) = all;
+    mix_team_barrier(team);
+    if (team->rank) return;
+    all = (partial){0, 0, true};
+    for (int i = 0; i < team->size; i++) {
+      const partial *one = (const partial *)(partials + i * MIX_TILE_REDUCTION_BYTES);
+      all.sum += one->sum;
+      all.integer_sum += one->integer_sum;
+      all.finite = all.finite && one->finite;
+    }
+  }
+  void *output = r->args->outputs[program->reduction_output];
+  const mix_dtype dtype = mix_program_register_dtype(program, program->reduced);
+  if (program->reduction == MIX_REDUCE_ALL_FINITE)
+    *(uint8_t *)output = all.finite;
+  else if (mix_dtype_is_floating(dtype))
+    mix_store_double(output, dtype, 0, all.sum);
+  else
+    mix_store_integer(output, dtype, 0, (int64_t)all.integer_sum);
+}
+
+/* Rows of at most a tile are shared in groups of about a tile, longer ones in tiles. */
+static int64_t rows_of_grain(const mix_tile_program *p) { return MIX_TILE_ELEMENTS / p->inner; }
+
+bool mix_tile_share(const mix_tile_program *p, int64_t *count, int64_t *grain) {
+  *count = p->count;
+  if (p->count == 0) return false;
+  if (p->rows > 1 && p->inner <= MIX_TILE_ELEMENTS) {
+    *grain = rows_of_grain(p) * p->inner;
+    return true;
+  }
+  *grain = MIX_TILE_ELEMENTS;
+  return p->rows == 1 || p->inner % MIX_TILE_ELEMENTS == 0;
+}
+
+void mix_tile_run(const mix_tile_program *p, const mix_kernel_args *args, const mix_team *team) {
+  _Alignas(64) char memory[MIX_TILE_MEMORY];
+  run r;
+  start(&r, p, args, memory);
+  int64_t begin, end;
+  if (p->count == 0) {
+    ;
+  } else if (p->rows > 1 && p->inner <= MIX_TILE_ELEMENTS) {
+    mix_team_share(team, p->rows, rows_of_grain(p), &begin, &end);
+    if (begin < end && p->inner <= p->tile)
+      run_rows(&r, begin, end - begin, 0, p->inner);
+    else
+      for (int64_t row = begin; row < end; row++) run_row(&r, row, 0, p->inner);
+  } else {
+    const int64_t tiles = (p->inner + MIX_TILE_ELEMENTS - 1) / MIX_TILE_ELEMENTS;
+    mix_team_share(team, p->rows * tiles, 1, &begin, &end);
+    for (int64_t i = begin; i < end;) {
+      const int64_t row = i / tiles, first = i % tiles, last = row < (end - 1) / tiles ? tiles : (end - 1) % tiles + 1;
+      const int64_t column = first * MIX_TILE_ELEMENTS, stop = last * MIX_TILE_ELEMENTS < p->inner ? last * MIX_TILE_ELEMENTS : p->inner;
+      run_row(&r, row, column, stop - column);
+      i = row * tiles + last;
+    }
+  }
+  finish_reduction(&r, team);
+}
+
+/* ---- a block of a product's result ---- */
+
+/* Elements of a row of the result: the last dimension of what is stored. */
+static int64_t columns_of(const mix_tile_program *p, const mix_kernel_args *args) {
+  if (p->store_count && args->output_types) {
+    const mix_shape *shape = &args->output_types[p->stores[0].output].shape;
+    if (shape->rank > 0) return shape->dims[shape->rank - 1];
+  }
+  return p->program->dims[p->program->rank - 1];
+}
+
+void mix_tile_run_block(const mix_tile_program *p, const mix_kernel_args *args, const void *accumulator, int64_t stride, int64_t row,
+                        int64_t rows, int64_t column, int64_t columns) {
+  _Alignas(64) char memory[MIX_TILE_MEMORY];
+  if (rows <= 0 || columns <= 0) return;
+  run r;
+  start(&r, p, args, memory);
+  r.accumulator = accumulator;
+  r.accumulator_stride = stride;
+  r.first_row = row;
+  r.first_column = column;
+  r.pitch = columns_of(p, args);
+  /* Long pieces are read and written in place; short ones are worth gathering. */
+  if (rows > 1 && 2 * columns <= p->tile)
+    run_rows(&r, row, rows, column, columns);
+  else
+    for (int64_t i = 0; i < rows; i++) run_row(&r, row + i, column, columns);
+}

@@ -1,0 +1,86 @@
+/* The vector functions of one instruction set: everything that runs over a tile or a row. Each set is the same source
+ * (tile_functions.inc.h, row_functions.inc.h) compiled over another vocabulary of lanes (lanes_*.h). */
+#ifndef MIX_BACKEND_CPU_VECTOR_H
+#define MIX_BACKEND_CPU_VECTOR_H
+
+#include "ops/elementwise.h"
+#include <mixtape/dtype.h>
+
+/* How a value is held in a tile: float16, bfloat16, float32 as float; float64 as double; integers as int64; bool as uint32 0 or 1. */
+typedef enum mix_tile_class { MIX_TILE_FLOAT, MIX_TILE_DOUBLE, MIX_TILE_INTEGER, MIX_TILE_BOOL, MIX_TILE_CLASSES } mix_tile_class;
+
+/* Every tile can be read and written in whole groups of this many bytes past its last element. */
+#define MIX_TILE_PADDING 64
+
+static inline mix_tile_class mix_tile_class_of(mix_dtype dtype) {
+  if (dtype == MIX_FLOAT64) return MIX_TILE_DOUBLE;
+  if (dtype == MIX_BOOL) return MIX_TILE_BOOL;
+  return dtype == MIX_FLOAT16 || dtype == MIX_BFLOAT16 || dtype == MIX_FLOAT32 ? MIX_TILE_FLOAT : MIX_TILE_INTEGER;
+}
+static inline size_t mix_tile_class_size(mix_tile_class class) {
+  return class == MIX_TILE_DOUBLE || class == MIX_TILE_INTEGER ? 8 : 4;
+}
+
+/* One instruction over a tile of n elements. Operand i is at operands[i]; steps[i] is 1 for a tile, 0 for a value that fills one group of
+ * MIX_TILE_PADDING bytes and counts for every element. The result may be one of the operands. Works in whole vectors: reads and
+ * writes up to MIX_TILE_PADDING bytes past the end. */
+typedef void (*mix_tile_function)(void *result, const void *const *operands, const int *steps, int64_t n, double immediate);
+/* Memory to tile and tile to memory; exact: touches n elements and no more. */
+typedef void (*mix_tile_load_function)(void *tile, const void *source, int64_t n);
+typedef void (*mix_tile_store_function)(void *result, const void *tile, int64_t n);
+
+/* Which row function of the softmax family. */
+typedef enum mix_softmax_kind { MIX_ROWS_SOFTMAX, MIX_ROWS_LOG_SOFTMAX } mix_softmax_kind;
+
+typedef struct mix_vector {
+  const char *name; /* "generic", "avx2", "avx512" */
+  int lanes;        /* floats in a vector */
+  /* Of the float classes (float16, bfloat16, float32) and bool; those of double and int64 are in mix_tile_wide. */
+  mix_tile_load_function load[MIX_DTYPE_COUNT];
+  mix_tile_load_function load_as_float[MIX_DTYPE_COUNT]; /* uint8, int8, int16 to float: exact; NULL for others */
+  mix_tile_store_function store[MIX_DTYPE_COUNT];        /* rounds floats to float16 and bfloat16 */
+  mix_tile_function round[MIX_DTYPE_COUNT];              /* to float16, bfloat16 inside a float tile */
+  mix_tile_function instruction[MIX_OPCODE_COUNT];       /* on floats (SELECT: of floats); NULL: none */
+  mix_tile_function bool_to_float, float_to_bool;
+
+  /* Reductions of n contiguous values of a class; exact ends. The order of a sum is fixed, the same for every instruction set:
+   * 32 lanes (element i goes to lane i % 32), then the lanes by halving. */
+  bool (*all_finite)(const float *x, int64_t n);
+  float (*sum)(const float *x, int64_t n);
+  float (*maximum)(const float *x, int64_t n); /* a NaN gives NaN; n >= 1 */
+  float (*minimum)(const float *x, int64_t n);
+  /* Rows of n contiguous float32, everything in float32. `result` may be `logits`. */
+  void (*softmax_rows)(float *result, const float *logits, int64_t rows, int64_t n, mix_softmax_kind kind);
+  /* losses[i] = sum over j of labels * -log softmax(logits); gradient = softmax - labels. */
+  void (*cross_entropy_rows)(float *losses, float *gradient, const float *logits, const float *labels, int64_t rows, int64_t n);
+  /* The same with labels[i] in [0, n) for the class that counts; a label outside gives NaN and returns false. */
+  bool (*sparse_cross_entropy_rows)(float *losses, float *gradient, const float *logits, const int64_t *labels, int64_t rows, int64_t n);
+  /* For rows cut into pieces: result = exp(x - shift) and its sum (32 lanes); `result` may be NULL. */
+  float (*exp_sum)(float *result, const float *x, float shift, int64_t n);
+  /* Random words: word of Philox block (key, counter, first + i) for i < n, as floats uniform in [0, 1) (24 bits) or as words. */
+  void (*philox_words)(uint32_t *words, uint64_t key, uint64_t counter, uint64_t first, int64_t n);
+} mix_vector;
+
+/* Tiles of double and int64, and what turns them into others: rare, so in plain C, one for all instruction sets. */
+typedef struct mix_tile_wide {
+  mix_tile_load_function load[MIX_DTYPE_COUNT];
+  mix_tile_store_function store[MIX_DTYPE_COUNT];
+  mix_tile_function round[MIX_DTYPE_COUNT];                          /* int64 cut to the width of int8, int16, int32, uint8 */
+  mix_tile_function instruction[MIX_OPCODE_COUNT][MIX_TILE_CLASSES]; /* double, int64, bool (SELECT: by operand 1); NULL: none */
+  mix_tile_function cast[MIX_TILE_CLASSES][MIX_TILE_CLASSES];        /* [from][to]; to float: as float32 */
+  mix_tile_function cast_narrow[MIX_TILE_CLASSES][MIX_DTYPE_COUNT];  /* double, int64 to float16, bfloat16 with one rounding */
+} mix_tile_wide;
+extern const mix_tile_wide mix_tile_wide_functions;
+
+extern const mix_vector mix_vector_generic, mix_vector_avx2, mix_vector_avx512;
+/* The best one allowed by mix_cpu_features(). */
+const mix_vector *mix_vector_current(void);
+/* The functions for a dtype or class, from the vector's own or the wide ones; NULL: there is none. */
+mix_tile_load_function mix_tile_load_of(const mix_vector *vector, mix_dtype dtype);
+mix_tile_store_function mix_tile_store_of(const mix_vector *vector, mix_dtype dtype);
+mix_tile_function mix_tile_round_of(const mix_vector *vector, mix_dtype dtype);
+mix_tile_function mix_tile_instruction_of(const mix_vector *vector, mix_opcode opcode, mix_tile_class class);
+/* *rounded: the function rounds to the dtype itself. */
+mix_tile_function mix_tile_cast_of(const mix_vector *vector, mix_dtype from, mix_dtype to, bool *rounded);
+
+#endif

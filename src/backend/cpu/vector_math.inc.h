@@ -1,0 +1,119 @@
+/* Elementary functions over lanes, in float32, at most 2 units in the last place wrong (stated at each). Polynomials of exp, log and
+ * tanh: S. Moshier, Cephes mathematical library (single precision); erf: N. Juffa. Included after a lanes_*.h. */
+
+static inline vf v_abs(vf x) { return (vf)((vi)x & v_set_integer(0x7fffffff)); }
+static inline vf v_copysign(vf magnitude, vf sign) {
+  return (vf)(((vi)magnitude & v_set_integer(0x7fffffff)) | ((vi)sign & v_set_integer((int32_t)0x80000000)));
+}
+static inline vm v_finite(vf x) { return v_lt(v_abs(x), v_set(INFINITY)); }
+/* A NaN operand gives NaN. */
+static inline vf v_max(vf a, vf b) { return v_select(m_or(v_lt(b, a), v_unordered(a, a)), a, b); }
+static inline vf v_min(vf a, vf b) { return v_select(m_or(v_lt(a, b), v_unordered(a, a)), a, b); }
+
+/* x = n ln 2 + r with |r| <= ln 2 / 2: *r and n. The high part of ln 2 has few bits, so that its product with n is exact. */
+static inline vf reduce_by_ln2(vf x, vf *r) {
+  const vf n = v_rint(x * v_set(1.44269504f));
+  *r = v_fma(n, v_set(2.12194440e-4f), v_fma(n, v_set(-0.693359375f), x));
+  return n;
+}
+/* (exp(r) - 1 - r) / r^2 for |r| <= ln 2 / 2 */
+static inline vf exp_tail(vf r) {
+  vf p = v_fma(v_set(1.9875691500e-4f), r, v_set(1.3981999507e-3f));
+  p = v_fma(p, r, v_set(8.3334519073e-3f));
+  p = v_fma(p, r, v_set(4.1665795894e-2f));
+  p = v_fma(p, r, v_set(1.6666665459e-1f));
+  return v_fma(p, r, v_set(5.0000001201e-1f));
+}
+/* 1 ulp (1.5 without fused multiply-add); overflow gives infinity, results below 2^-126 are rounded to their subnormal. */
+static inline vf v_exp(vf x) {
+  vf r, y = v_select(v_lt(v_set(89.0f), x), v_set(89.0f), x);
+  y = v_select(v_lt(y, v_set(-104.0f)), v_set(-104.0f), y);
+  const vf n = reduce_by_ln2(y, &r);
+  const vf p = v_fma(exp_tail(r) * r, r, r) + v_set(1.0f);
+  return v_scale(p, n);
+}
+/* 2 ulp: with t = 2^(n-1), exp(x) - 1 = 2 (t (exp(r) - 1) + (t - 1/2)), exact scalings. */
+static inline vf v_expm1(vf x) {
+  vf r, y = v_select(v_lt(v_set(89.0f), x), v_set(89.0f), x);
+  y = v_select(v_lt(y, v_set(-30.0f)), v_set(-30.0f), y);
+  const vf n = reduce_by_ln2(y, &r);
+  const vf p = v_fma(exp_tail(r) * r, r, r);
+  const vf t = v_scale(v_set(1.0f), n - v_set(1.0f));
+  const vf sum = v_fma(t, p, t - v_set(0.5f));
+  return v_select(v_eq(n, v_set(0.0f)), v_select(v_eq(x, v_set(0.0f)), x, p), sum + sum);
+}
+/* 1 ulp. log(0) = -inf, log(x < 0) = NaN. */
+static inline vf v_log(vf x) {
+  const vm small = v_lt(x, v_set(0x1p-126f));
+  const vf scaled = v_select(small, x * v_set(0x1p23f), x);
+  const vi bits = (vi)scaled;
+  /* m in [sqrt(1/2), sqrt(2)), e its exponent */
+  const vi offset = bits - v_set_integer(0x3f3504f3);
+  vf e = v_from_integer(offset >> 23);
+  const vf m = (vf)((offset & v_set_integer(0x7fffff)) + v_set_integer(0x3f3504f3)) - v_set(1.0f);
+  e = v_select(small, e - v_set(23.0f), e);
+  vf p = v_fma(v_set(7.0376836292e-2f), m, v_set(-1.1514610310e-1f));
+  p = v_fma(p, m, v_set(1.1676998740e-1f));
+  p = v_fma(p, m, v_set(-1.2420140846e-1f));
+  p = v_fma(p, m, v_set(1.4249322787e-1f));
+  p = v_fma(p, m, v_set(-1.6668057665e-1f));
+  p = v_fma(p, m, v_set(2.0000714765e-1f));
+  p = v_fma(p, m, v_set(-2.4999993993e-1f));
+  p = v_fma(p, m, v_set(3.3333331174e-1f));
+  const vf square = m * m;
+  vf y = v_fma(e, v_set(-2.12194440e-4f), p * m * square);
+  y = v_fma(square, v_set(-0.5f), y);
+  y = v_fma(e, v_set(0.693359375f), m + y);
+  y = v_select(v_lt(x, v_set(INFINITY)), y, x); /* infinity and NaN stay */
+  y = v_select(v_eq(x, v_set(0.0f)), v_set(-INFINITY), y);
+  return v_select(v_lt(x, v_set(0.0f)), v_set(NAN), y);
+}
+/* 2 ulp: log(u) for u = 1 + x as rounded, and what the rounding lost, divided by u. */
+static inline vf v_log1p(vf x) {
+  const vf one = v_set(1.0f), u = one + x;
+  const vf lost = (x - (u - one)) / u;
+  const vm usable = m_and(v_lt(v_set(0.0f), u), v_lt(u, v_set(0x1p60f)));
+  const vf y = v_log(u) + v_select(usable, lost, v_set(0.0f));
+  return v_select(v_eq(u, one), x, y);
+}
+/* 2 ulp */
+static inline vf v_tanh(vf x) {
+  const vf a = v_abs(x), square = x * x;
+  vf p = v_fma(v_set(-5.70498872745e-3f), square, v_set(2.06390887954e-2f));
+  p = v_fma(p, square, v_set(-5.37397155531e-2f));
+  p = v_fma(p, square, v_set(1.33314422036e-1f));
+  p = v_fma(p, square, v_set(-3.33332819422e-1f));
+  const vf near_zero = v_fma(p * square, x, x);
+  const vf far = v_set(1.0f) - v_set(2.0f) / (v_exp(a + a) + v_set(1.0f));
+  return v_select(v_lt(a, v_set(0.625f)), near_zero, v_copysign(far, x));
+}
+/* 2 ulp: exp(-|x|) cannot overflow. */
+static inline vf v_sigmoid(vf x) {
+  const vf z = v_exp(v_set(0.0f) - v_abs(x));
+  return v_select(v_lt(x, v_set(0.0f)), z, v_set(1.0f)) / (v_set(1.0f) + z);
+}
+/* 2 ulp: max(x, 0) + log(1 + exp(-|x|)) */
+static inline vf v_softplus(vf x) {
+  return v_select(v_lt(x, v_set(0.0f)), v_set(0.0f), x) + v_log1p(v_exp(v_set(0.0f) - v_abs(x)));
+}
+/* 1.5 ulp (2 without fused multiply-add) */
+static inline vf v_erf(vf x) {
+  const vf t = v_abs(x), s = x * x;
+  vf p = v_fma(v_set(-1.72853470e-5f), t, v_set(3.83197126e-4f));
+  const vf q = v_fma(v_set(-3.88396438e-3f), t, v_set(2.42546219e-2f));
+  p = v_fma(p, s, q);
+  p = v_fma(p, t, v_set(-1.06777877e-1f));
+  p = v_fma(p, t, v_set(-6.34846687e-1f));
+  p = v_fma(p, t, v_set(-1.28717512e-1f));
+  p = v_fma(p, t, v_set(0.0f) - t);
+  const vf far = v_copysign(v_set(1.0f) - v_exp(p), x);
+  vf r = v_fma(v_set(-5.96761703e-4f), s, v_set(4.99119423e-3f));
+  r = v_fma(r, s, v_set(-2.67681349e-2f));
+  r = v_fma(r, s, v_set(1.12819925e-1f));
+  r = v_fma(r, s, v_set(-3.76125336e-1f));
+  r = v_fma(r, s, v_set(1.28379166e-1f));
+  const vf near_zero = v_fma(r, x, x);
+  /* from 4 on erf is 1 in float32, and the polynomial of infinity has no value */
+  const vf y = v_select(v_lt(v_set(0.927734375f), t), far, near_zero);
+  return v_select(v_lt(v_set(4.0f), t), v_copysign(v_set(1.0f), x), y);
+}

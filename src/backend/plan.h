@@ -1,0 +1,49 @@
+/* A plan: what the compiler hands to a backend. Steps in order, each value in a slot of known place; nothing here is device code. */
+#ifndef MIX_BACKEND_PLAN_H
+#define MIX_BACKEND_PLAN_H
+
+#include "backend/program.h"
+#include "graph/op.h"
+
+typedef enum mix_slot_kind {
+  MIX_SLOT_ARGUMENT, /* index: which argument of the call */
+  MIX_SLOT_VARIABLE, /* index: which variable; the address is fixed */
+  MIX_SLOT_CONSTANT, /* data: the bytes, living as long as the plan */
+  MIX_SLOT_ARENA,    /* offset into the arena */
+  MIX_SLOT_RESULT,   /* index: which result; the buffer is bound at each call */
+} mix_slot_kind;
+
+typedef struct mix_slot {
+  mix_slot_kind kind;
+  int index;
+  size_t offset;
+  const void *data;
+  mix_dtype dtype;
+  mix_shape shape;
+  size_t bytes;
+} mix_slot;
+
+typedef struct mix_step {
+  const mix_op *op;          /* &mix_op_fused for a program of its own */
+  const void *attributes;
+  const mix_program *program; /* of a fused step, or the epilogue of a product; NULL: none */
+  int input_count, output_count;
+  const int *inputs, *outputs; /* slots. A product with an epilogue: inputs 0 and 1 are its operands, the program's loads name inputs by
+                                * the same numbering; its own raw result has no slot */
+  int guard;                 /* slot of a bool scalar: run only if true; -1: always */
+  bool writes_variable;      /* runs only while the plan has no run-time error */
+  const char *scope;         /* layer, for messages and profiles; may be NULL */
+} mix_step;
+
+typedef struct mix_plan {
+  int slot_count, step_count;
+  mix_slot *slots;
+  mix_step *steps;
+  int argument_count, variable_count, result_count;
+  void **variables;          /* addresses, fixed */
+  size_t arena_bytes;
+} mix_plan;
+
+extern const mix_op mix_op_fused; /* an element-wise program as a node: made by passes only */
+
+#endif

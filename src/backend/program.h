@@ -1,0 +1,58 @@
+/* Fused element-wise programs: load and widen, compute, round to each node's own dtype in registers, store. The reference backend
+ * interprets them element by element, the CPU over vector tiles, the GPU prints them as CUDA C. A plain element-wise op is a
+ * program of one instruction, so that no backend has another form of it. */
+#ifndef MIX_BACKEND_PROGRAM_H
+#define MIX_BACKEND_PROGRAM_H
+
+#include "ops/elementwise.h"
+#include <mixtape/dtype.h>
+
+/* Registers are numbered in order of definition: the loads 0 .. load_count-1, then one for each instruction. What a register holds
+ * follows from its dtype: float16, bfloat16, float32 compute as float; float64 as double; integers as int64 wrapped to their width;
+ * bool as 0 or 1. Values in a register are always exactly representable in its dtype. */
+typedef struct mix_instruction {
+  mix_opcode opcode;
+  mix_dtype dtype;         /* of the result, rounded to it */
+  int operands[3];         /* registers */
+  double immediate;
+} mix_instruction;
+
+#define MIX_FROM_ACCUMULATOR (-1)
+
+/* Operand `input` of the step, seen through the iteration space: element (i0, i1, ...) is at sum of i*strides (in elements);
+ * 0 along broadcast dimensions. `input` MIX_FROM_ACCUMULATOR: the float32 (float64) result of the product whose epilogue this is. */
+typedef struct mix_program_load {
+  int input;
+  mix_dtype dtype;
+  int64_t strides[MIX_MAX_RANK];
+} mix_program_load;
+
+/* Register to output of the step; outputs are contiguous over the iteration space. They may alias a load of the same step, element
+ * for element (an optimizer's update in place). */
+typedef struct mix_program_store {
+  int output;
+  int reg;
+} mix_program_store;
+
+typedef enum mix_program_reduction { MIX_REDUCE_NOTHING, MIX_REDUCE_ALL_FINITE, MIX_REDUCE_TO_SUM } mix_program_reduction;
+
+typedef struct mix_program {
+  int rank;                     /* dimensions merged as far as every load allows; at least 1 */
+  int64_t dims[MIX_MAX_RANK];
+  int load_count, instruction_count, store_count;
+  mix_program_load *loads;
+  mix_instruction *instructions;
+  mix_program_store *stores;
+  /* At most one reduction over the whole space: of register `reduced` into output `reduction_output` (bool scalar for ALL_FINITE; a
+   * scalar of that register's dtype for SUM, accumulated in float32 or wider, partial sums in a fixed order for a thread count). */
+  mix_program_reduction reduction;
+  int reduced, reduction_output;
+} mix_program;
+
+static inline mix_dtype mix_program_register_dtype(const mix_program *program, int reg) {
+  return reg < program->load_count ? program->loads[reg].dtype : program->instructions[reg - program->load_count].dtype;
+}
+/* Prints the program, one instruction a line, for dumps. */
+void mix_program_print(const mix_program *program, char *text, size_t size);
+
+#endif

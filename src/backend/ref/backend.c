@@ -1,0 +1,21 @@
+/* The device "ref": the reference kernels on one thread. */
+#include "backend/host.h"
+#include "base/alloc.h"
+
+static const char *unavailable(void) { return NULL; }
+
+static mix_executable *compile(const mix_plan *plan, int threads) {
+  static const mix_kernel_row *const tables[] = {mix_ref_kernels, NULL};
+  (void)threads;
+  return mix_host_compile(plan, 1, tables, false);
+}
+
+const mix_backend mix_backend_ref = {.name = "ref",
+                                     .unavailable = unavailable,
+                                     .compile = compile,
+                                     .run = mix_host_run,
+                                     .facts = mix_host_facts,
+                                     .kernel_name = mix_host_kernel_name,
+                                     .destroy = mix_host_destroy,
+                                     .allocate = mix_alloc_buffer,
+                                     .deallocate = mix_free_buffer};

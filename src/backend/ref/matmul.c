@@ -1,0 +1,100 @@
+/* Products of matrices: a (..., m, k) x b (..., k, n) -> (..., m, n), each operand perhaps stored transposed, leading dimensions
+ * broadcasting, with or without an epilogue program. Accumulates in double (integers in int64) and rounds once. */
+#include "backend/ref/ref.h"
+#include "ops/table.h"
+
+typedef struct geometry {
+  int64_t m, n, k;
+  int batch_rank;
+  int64_t batch[MIX_MAX_RANK], a_matrices[MIX_MAX_RANK], b_matrices[MIX_MAX_RANK]; /* strides in matrices, 0 where broadcast */
+} geometry;
+
+static void batch_strides(mix_shape shape, int batch_rank, int64_t *batch, int64_t *strides) {
+  int64_t stride = 1;
+  for (int d = batch_rank - 1, from = shape.rank - 3; d >= 0; d--, from--) {
+    int64_t size = from >= 0 ? shape.dims[from] : 1;
+    strides[d] = size == 1 ? 0 : stride;
+    if (size != 1) batch[d] = size;
+    stride *= size;
+  }
+}
+
+static geometry geometry_of(const mix_kernel_args *args) {
+  const mix_matmul_attributes *attributes = args->attributes;
+  mix_shape a = args->input_types[0].shape, b = args->input_types[1].shape;
+  geometry g = {.batch_rank = (a.rank > b.rank ? a.rank : b.rank) - 2};
+  g.m = a.dims[a.rank - 2 + attributes->transpose_a];
+  g.k = a.dims[a.rank - 1 - attributes->transpose_a];
+  g.n = b.dims[b.rank - 1 - attributes->transpose_b];
+  for (int d = 0; d < g.batch_rank; d++) g.batch[d] = 1;
+  batch_strides(a, g.batch_rank, g.batch, g.a_matrices);
+  batch_strides(b, g.batch_rank, g.batch, g.b_matrices);
+  return g;
+}
+
+static size_t matmul_workspace(const mix_kernel_args *args, int threads) {
+  (void)threads;
+  geometry g = geometry_of(args);
+  return (size_t)((g.m + g.n) * g.k) * sizeof(mix_ref_value);
+}
+
+/* Matrix `number` of an operand as (rows, k), whichever way it is stored. */
+static void widen(const void *data, mix_dtype dtype, int64_t number, int64_t rows, int64_t k, bool k_first, mix_ref_value *to) {
+  for (int64_t i = 0; i < rows; i++)
+    for (int64_t p = 0; p < k; p++)
+      to[i * k + p] = mix_ref_load(data, dtype, number * rows * k + (k_first ? p * rows + i : i * k + p));
+}
+
+static mix_ref_value dot(const mix_ref_value *a, const mix_ref_value *b, int64_t k, bool real) {
+  double sum = 0;
+  uint64_t whole = 0;
+  if (real)
+    for (int64_t p = 0; p < k; p++) sum += a[p].real * b[p].real;
+  else
+    for (int64_t p = 0; p < k; p++) whole += (uint64_t)a[p].integer * (uint64_t)b[p].integer;
+  return (mix_ref_value){sum, (int64_t)whole};
+}
+
+static void matmul_run(const mix_kernel_args *args, const mix_team *team) {
+  (void)team;
+  const mix_matmul_attributes *attributes = args->attributes;
+  geometry g = geometry_of(args);
+  mix_dtype dtype = args->input_types[0].dtype;
+  bool real = mix_dtype_is_floating(dtype);
+  mix_ref_value *a = args->workspace, *b = a + g.m * g.k;
+  int64_t batches = 1, element = 0;
+  for (int d = 0; d < g.batch_rank; d++) batches *= g.batch[d];
+  if (args->program) mix_ref_program_begin(args);
+  for (int64_t batch = 0; batch < batches; batch++) {
+    int64_t index[MIX_MAX_RANK], a_number = 0, b_number = 0;
+    mix_ref_unravel(batch, g.batch_rank, g.batch, index);
+    for (int d = 0; d < g.batch_rank; d++) {
+      a_number += index[d] * g.a_matrices[d];
+      b_number += index[d] * g.b_matrices[d];
+    }
+    widen(args->inputs[0], dtype, a_number, g.m, g.k, attributes->transpose_a, a);
+    widen(args->inputs[1], dtype, b_number, g.n, g.k, !attributes->transpose_b, b);
+    for (int64_t i = 0; i < g.m; i++)
+      for (int64_t j = 0; j < g.n; j++, element++) {
+        mix_ref_value product = dot(a + i * g.k, b + j * g.k, g.k, real);
+        if (args->program)
+          mix_ref_program_element(args, element, product);
+        else
+          mix_ref_store(args->outputs[0], dtype, element, mix_ref_round(product, dtype));
+      }
+  }
+  if (args->program) mix_ref_program_end(args);
+}
+
+static const char *matmul_refuses(const mix_kernel_args *args) {
+  return args->program ? mix_ref_program_refuses(args->program) : NULL;
+}
+
+static bool matmul_prepare(mix_kernel_args *args, int threads) { return !args->program || mix_ref_program_prepare(args, threads); }
+
+const mix_kernel mix_ref_matmul = {.name = "ref_matmul_acc64",
+                                   .refuses = matmul_refuses,
+                                   .workspace = matmul_workspace,
+                                   .prepare = matmul_prepare,
+                                   .serial = mix_ref_serial,
+                                   .run = matmul_run};

@@ -1,0 +1,79 @@
+/* Random numbers: functions of (key, counter, element index) alone, by Philox. Operand: state int64 (2): key, counter. */
+#include "backend/ref/ref.h"
+#include "base/philox.h"
+#include "tensor/convert.h"
+#include <math.h>
+
+typedef struct stream {
+  uint64_t key, counter;
+} stream;
+
+static stream stream_of(const mix_kernel_args *args) {
+  const int64_t *state = args->inputs[0];
+  return (stream){(uint64_t)state[0], (uint64_t)state[1]};
+}
+
+/* A multiple of 2^-24 in [0, 1) rounded down to a 16-bit dtype, so that 1 never comes out. */
+static uint16_t round_down(float x, mix_dtype dtype) {
+  uint16_t bits = dtype == MIX_FLOAT16 ? mix_f32_to_f16(x) : mix_f32_to_bf16(x);
+  float rounded = dtype == MIX_FLOAT16 ? mix_f16_to_f32(bits) : mix_bf16_to_f32(bits);
+  return rounded > x ? (uint16_t)(bits - 1) : bits;
+}
+
+/* [0, 1): the top 24 bits of word 0; the top 53 of words 0 and 1 for float64. */
+static void uniform_run(const mix_kernel_args *args, const mix_team *team) {
+  (void)team;
+  mix_dtype dtype = args->output_types[0].dtype;
+  int64_t count = mix_shape_size(args->output_types[0].shape);
+  stream s = stream_of(args);
+  for (int64_t i = 0; i < count; i++) {
+    mix_philox block = mix_philox_block(s.key, s.counter, (uint64_t)i);
+    uint64_t both = (uint64_t)block.v[0] << 32 | block.v[1];
+    float single = (float)(block.v[0] >> 8) * 0x1p-24f;
+    if (dtype == MIX_FLOAT64)
+      ((double *)args->outputs[0])[i] = (double)(both >> 11) * 0x1p-53;
+    else if (dtype == MIX_FLOAT32)
+      ((float *)args->outputs[0])[i] = single;
+    else
+      ((uint16_t *)args->outputs[0])[i] = round_down(single, dtype);
+  }
+}
+
+/* Box and Muller, A note on the generation of random normal deviates, 1958: the first of the pair. u in (0, 1], v in [0, 1). */
+static double box_muller(uint32_t first, uint32_t second) {
+  double u = ((double)first + 1) * 0x1p-32, v = (double)second * 0x1p-32;
+  return sqrt(-2 * log(u)) * cos(2 * 3.14159265358979323846 * v);
+}
+
+static void normal_run(const mix_kernel_args *args, const mix_team *team) {
+  (void)team;
+  int64_t count = mix_shape_size(args->output_types[0].shape);
+  stream s = stream_of(args);
+  for (int64_t i = 0; i < count; i++) {
+    mix_philox block = mix_philox_block(s.key, s.counter, (uint64_t)i);
+    mix_store_double(args->outputs[0], args->output_types[0].dtype, i, box_muller(block.v[0], block.v[1]));
+  }
+}
+
+/* Redrawn while outside +-2: words 0 and 1, then 2 and 3 of block i, then those of block i + 2^32, i + 2 * 2^32, ... */
+static double truncated(stream s, uint64_t i) {
+  for (;; i += UINT64_C(1) << 32) {
+    mix_philox block = mix_philox_block(s.key, s.counter, i);
+    for (int pair = 0; pair < 4; pair += 2) {
+      double x = box_muller(block.v[pair], block.v[pair + 1]);
+      if (fabs(x) < 2) return x;
+    }
+  }
+}
+
+static void truncated_normal_run(const mix_kernel_args *args, const mix_team *team) {
+  (void)team;
+  int64_t count = mix_shape_size(args->output_types[0].shape);
+  stream s = stream_of(args);
+  for (int64_t i = 0; i < count; i++) mix_store_double(args->outputs[0], args->output_types[0].dtype, i, truncated(s, (uint64_t)i));
+}
+
+const mix_kernel mix_ref_random_uniform = {.name = "ref_random_uniform", .serial = mix_ref_serial, .run = uniform_run};
+const mix_kernel mix_ref_random_normal = {.name = "ref_random_normal", .serial = mix_ref_serial, .run = normal_run};
+const mix_kernel mix_ref_random_truncated_normal = {
+    .name = "ref_random_truncated_normal", .serial = mix_ref_serial, .run = truncated_normal_run};

@@ -1,0 +1,107 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* madvise */
+#endif
+#include "base/alloc.h"
+#include "base/error.h"
+
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* How many more allocations succeed before one fails; negative: injection is off. The one that takes it from 0 to -1 fails. */
+static atomic_llong countdown = -1;
+static atomic_ullong allocations;
+
+/* Of a process on x86-64: no allocator can give more, and sanitizers would stop the program there. */
+static const uint64_t ADDRESS_SPACE = UINT64_C(1) << 47;
+
+static bool refuse(size_t size) {
+  atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed);
+  if (size > ADDRESS_SPACE) return true;
+  if (atomic_load_explicit(&countdown, memory_order_relaxed) < 0) return false;
+  return atomic_fetch_sub_explicit(&countdown, 1, memory_order_relaxed) == 0;
+}
+
+uint64_t mix_inject_allocation_failure(int64_t count) {
+  atomic_store(&countdown, count < 0 ? -1 : count);
+  return atomic_load(&allocations);
+}
+
+bool mix_allocation_failure_injected(void) { return atomic_load_explicit(&countdown, memory_order_relaxed) >= 0; }
+
+static void *out_of_memory(size_t size) {
+  return mix_fail(MIX_MEMORY_ERROR,
+                  "out of memory: %zu bytes were refused; release what is no longer needed, or use a smaller batch or model", size);
+}
+
+void *mix_alloc(size_t size) {
+  void *memory = refuse(size) ? NULL : malloc(size ? size : 1);
+  return memory ? memory : out_of_memory(size);
+}
+
+void *mix_calloc(size_t count, size_t size) {
+  size_t bytes;
+  if (__builtin_mul_overflow(count, size, &bytes)) bytes = SIZE_MAX;
+  void *memory = refuse(bytes) ? NULL : calloc(bytes ? bytes : 1, 1);
+  return memory ? memory : out_of_memory(bytes);
+}
+
+void *mix_realloc(void *memory, size_t size) {
+  void *moved = refuse(size) ? NULL : realloc(memory, size ? size : 1);
+  return moved ? moved : out_of_memory(size);
+}
+
+char *mix_strdup(const char *text) {
+  if (!text) return NULL;
+  size_t size = strlen(text) + 1;
+  char *copy = mix_alloc(size);
+  return copy ? memcpy(copy, text, size) : NULL;
+}
+
+void mix_free(void *memory) { free(memory); }
+
+enum { BUFFER_ALIGNMENT = 64, BUFFER_PADDING = 64, HUGE_PAGE = 2 << 20, HUGE_FROM = 4 << 20 };
+
+static atomic_size_t buffer_bytes, buffer_peak;
+
+void *mix_alloc_buffer(size_t size) {
+  if (refuse(size > SIZE_MAX - BUFFER_PADDING ? SIZE_MAX : size + BUFFER_PADDING)) return out_of_memory(size);
+  bool huge = size >= HUGE_FROM;
+  void *memory;
+  if (posix_memalign(&memory, huge ? HUGE_PAGE : BUFFER_ALIGNMENT, size + BUFFER_PADDING) != 0) return out_of_memory(size);
+  /* Advice only: where the kernel has no huge pages the buffer works all the same. */
+  if (huge) madvise(memory, size / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+  memset((char *)memory + size, 0, BUFFER_PADDING); /* what a kernel reads past the end is at least always the same */
+  size_t now = atomic_fetch_add(&buffer_bytes, size) + size, peak = atomic_load(&buffer_peak);
+  while (now > peak && !atomic_compare_exchange_weak(&buffer_peak, &peak, now)) {}
+  return memory;
+}
+
+void mix_free_buffer(void *memory, size_t size) {
+  if (!memory) return;
+  atomic_fetch_sub(&buffer_bytes, size);
+  free(memory);
+}
+
+size_t mix_buffer_bytes(void) { return atomic_load(&buffer_bytes); }
+size_t mix_buffer_peak(void) { return atomic_load(&buffer_peak); }
+void mix_buffer_peak_reset(void) { atomic_store(&buffer_peak, atomic_load(&buffer_bytes)); }
+
+/* `array_pointer` is the address of a pointer of any type; memcpy reads and writes it whatever that type is. */
+bool mix_reserve(void *array_pointer, int *capacity, int needed, size_t element) {
+  if (needed <= *capacity) return true;
+  int grown = *capacity > INT_MAX / 2 ? INT_MAX : *capacity * 2;
+  if (grown < 8) grown = 8;
+  if (grown < needed) grown = needed;
+  size_t bytes;
+  if (__builtin_mul_overflow((size_t)grown, element, &bytes)) bytes = SIZE_MAX;
+  void *array;
+  memcpy(&array, array_pointer, sizeof array);
+  array = mix_realloc(array, bytes);
+  if (!array) return false;
+  memcpy(array_pointer, &array, sizeof array);
+  *capacity = grown;
+  return true;
+}

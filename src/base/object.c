@@ -1,0 +1,265 @@
+/* Reference counts, and the scopes of each thread that own what constructors return. */
+#include "base/object.h"
+#include "base/alloc.h"
+#include "base/error.h"
+
+#include <pthread.h>
+#include <string.h>
+
+struct mix_scope {
+  mix_scope *outer; /* the scope around it; in the list of recycled scopes, the next one */
+  mix_object **objects;
+  int count, capacity;
+};
+
+/* Recycled scopes keep their arrays up to this many entries, so that a loop of MIX_SCOPEs allocates nothing. */
+enum { RECYCLED_CAPACITY = 4096, SHUTDOWN_HOOKS = 32 };
+
+/* Memory of released objects, by size in steps of 64 bytes; so many pieces of each size at most. */
+enum { SHELF_STEP = 64, SHELVES = 16, SHELF_DEPTH = 256 };
+#if defined(__SANITIZE_ADDRESS__)
+static const bool reuses_memory = false; /* so that the sanitizer sees every use after release */
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+static const bool reuses_memory = false;
+#else
+static const bool reuses_memory = true;
+#endif
+#else
+static const bool reuses_memory = true;
+#endif
+
+static _Thread_local struct {
+  mix_scope root;
+  mix_scope *innermost; /* NULL: only the root is open */
+  mix_scope *recycled;
+  mix_object *dead; /* references gone, not yet finalized */
+  struct {
+    mix_object *first; /* linked through next_dead */
+    int count;
+  } shelves[SHELVES];
+  bool releasing;
+  bool registered; /* exit_key will run for this thread */
+} thread;
+
+static void register_thread(void);
+
+/* ---- memory ---- */
+
+static int shelf_of(size_t size) {
+  return reuses_memory && size > 0 && size <= (size_t)SHELVES * SHELF_STEP ? (int)((size - 1) / SHELF_STEP) : -1;
+}
+
+static mix_object *memory_new(size_t size) {
+  int shelf = shelf_of(size);
+  mix_object *object = shelf >= 0 && !mix_allocation_failure_injected() ? thread.shelves[shelf].first : NULL;
+  if (object) {
+    thread.shelves[shelf].first = object->next_dead;
+    thread.shelves[shelf].count--;
+    memset(object, 0, size);
+  } else {
+    object = mix_calloc(1, shelf >= 0 ? (size_t)(shelf + 1) * SHELF_STEP : size);
+  }
+  if (object) object->shelf = shelf;
+  return object;
+}
+
+static void memory_release(mix_object *object) {
+  int shelf = object->shelf;
+  if (shelf < 0 || thread.shelves[shelf].count == SHELF_DEPTH) {
+    mix_free(object);
+    return;
+  }
+  if (!thread.registered) register_thread();
+  object->next_dead = thread.shelves[shelf].first;
+  thread.shelves[shelf].first = object;
+  thread.shelves[shelf].count++;
+}
+
+static void free_shelves(void) {
+  for (int i = 0; i < SHELVES; i++)
+    for (mix_object *object; (object = thread.shelves[i].first); thread.shelves[i].count--) {
+      thread.shelves[i].first = object->next_dead;
+      mix_free(object);
+    }
+}
+
+/* ---- references ---- */
+
+void *mix_object_new(size_t size, const mix_class *class) {
+  mix_object *object = memory_new(size);
+  if (!object) return NULL;
+  object->class = class;
+  atomic_init(&object->references, 1);
+  return object;
+}
+
+void *mix_retain(void *object) {
+  if (object) atomic_fetch_add_explicit(&((mix_object *)object)->references, 1, memory_order_relaxed);
+  return object;
+}
+
+/* Finalizers release what they hold, which only lengthens the list: the stack stays flat however long the chain is. */
+static void release_dead(void) {
+  thread.releasing = true;
+  for (mix_object *object; (object = thread.dead);) {
+    thread.dead = object->next_dead;
+    const mix_class *class = object->class;
+    if (class->recycle && class->recycle(object)) continue; /* another thread may have it by now */
+    if (class->finalize) class->finalize(object);
+    memory_release(object);
+  }
+  thread.releasing = false;
+}
+
+void mix_release(void *pointer) {
+  mix_object *object = pointer;
+  if (!object || atomic_fetch_sub_explicit(&object->references, 1, memory_order_acq_rel) != 1) return;
+  object->next_dead = thread.dead;
+  thread.dead = object;
+  if (!thread.releasing) release_dead();
+}
+
+bool mix_is(const void *object, const mix_class *class) { return object && ((const mix_object *)object)->class == class; }
+
+int mix_references(const void *object) { return object ? atomic_load(&((mix_object *)object)->references) : 0; }
+
+/* ---- scopes ---- */
+
+/* Newest first: what was made last may refer to what was made before. */
+static void scope_empty(mix_scope *scope) {
+  while (scope->count > 0) mix_release(scope->objects[--scope->count]);
+}
+
+static void scope_free_array(mix_scope *scope) {
+  mix_free(scope->objects);
+  scope->objects = NULL;
+  scope->capacity = 0;
+}
+
+static void recycle_scope(mix_scope *scope) {
+  if (scope->capacity > RECYCLED_CAPACITY) scope_free_array(scope);
+  scope->outer = thread.recycled;
+  thread.recycled = scope;
+}
+
+/* A scope is off the stack before its objects go, so that what a finalizer makes lands in a scope that stays. */
+static void end_innermost(void) {
+  mix_scope *scope = thread.innermost;
+  thread.innermost = scope->outer;
+  scope_empty(scope);
+  recycle_scope(scope);
+}
+
+static void release_root(void) {
+  while (thread.root.count > 0) scope_empty(&thread.root);
+  scope_free_array(&thread.root);
+  for (mix_scope *scope; (scope = thread.recycled);) {
+    thread.recycled = scope->outer;
+    mix_free(scope->objects);
+    mix_free(scope);
+  }
+  free_shelves();
+}
+
+static pthread_key_t exit_key;
+static bool exit_key_made;
+
+static void at_thread_exit(void *unused) {
+  (void)unused;
+  thread.registered = false; /* what a finalizer makes now registers again, and this runs again */
+  while (thread.innermost) end_innermost();
+  release_root();
+}
+
+static void make_exit_key(void) { exit_key_made = pthread_key_create(&exit_key, at_thread_exit) == 0; }
+
+static void register_thread(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, make_exit_key);
+  thread.registered = true;
+  if (exit_key_made) pthread_setspecific(exit_key, &thread);
+}
+
+static bool scope_add(mix_scope *scope, mix_object *object) {
+  if (!thread.registered) register_thread();
+  if (scope->count == scope->capacity && !mix_reserve(&scope->objects, &scope->capacity, scope->count + 1, sizeof *scope->objects))
+    return false;
+  scope->objects[scope->count++] = object;
+  return true;
+}
+
+void *mix_scoped(void *object) {
+  if (!object || scope_add(thread.innermost ? thread.innermost : &thread.root, object)) return object;
+  mix_release(object);
+  return NULL;
+}
+
+mix_scope *mix_scope_begin(void) {
+  if (!thread.registered) register_thread();
+  mix_scope *scope = thread.recycled;
+  if (scope) {
+    thread.recycled = scope->outer;
+  } else if (!(scope = mix_calloc(1, sizeof *scope))) {
+    return NULL;
+  }
+  scope->outer = thread.innermost;
+  thread.innermost = scope;
+  return scope;
+}
+
+void mix_scope_end(mix_scope *scope) {
+  if (!scope) return;
+  mix_scope *open = thread.innermost;
+  while (open && open != scope) open = open->outer;
+  if (!open) {
+    mix_fail(MIX_RUNTIME_ERROR,
+             "mix_scope_end: the scope is not open on this thread; end a scope once, on the thread that began it, "
+             "and not after a scope around it");
+    return;
+  }
+  mix_scope *outer = scope->outer;
+  while (thread.innermost != outer) end_innermost();
+}
+
+void *mix_scope_leave(void *object) {
+  if (!object) return NULL;
+  for (mix_scope *scope = thread.innermost; scope; scope = scope->outer) {
+    for (int i = scope->count - 1; i >= 0; i--) {
+      if (scope->objects[i] != object) continue;
+      if (!scope_add(scope->outer ? scope->outer : &thread.root, object)) return NULL;
+      memmove(scope->objects + i, scope->objects + i + 1, (size_t)(scope->count - i - 1) * sizeof *scope->objects);
+      scope->count--;
+      return object;
+    }
+  }
+  return object;
+}
+
+/* ---- shutdown ---- */
+
+static pthread_mutex_t hook_mutex = PTHREAD_MUTEX_INITIALIZER;
+static void (*hooks[SHUTDOWN_HOOKS])(void);
+static int hook_count;
+
+bool mix_on_shutdown(void (*hook)(void)) {
+  pthread_mutex_lock(&hook_mutex);
+  int i = 0;
+  while (i < hook_count && hooks[i] != hook) i++;
+  bool known = i < hook_count, fits = known || hook_count < SHUTDOWN_HOOKS;
+  if (!known && fits) hooks[hook_count++] = hook;
+  pthread_mutex_unlock(&hook_mutex);
+  if (!fits) mix_fail(MIX_INTERNAL_ERROR, "mix_on_shutdown: more than %d hooks", SHUTDOWN_HOOKS);
+  return fits;
+}
+
+void mix_shutdown(void) {
+  release_root();
+  pthread_mutex_lock(&hook_mutex);
+  void (*taken[SHUTDOWN_HOOKS])(void);
+  int count = hook_count;
+  memcpy(taken, hooks, sizeof taken);
+  hook_count = 0; /* a cache that fills again registers again */
+  pthread_mutex_unlock(&hook_mutex);
+  while (count > 0) taken[--count]();
+}

@@ -1,0 +1,3 @@
+#include <mixtape/api.h>
+
+const char *mix_version(void) { return MIXTAPE_VERSION; }

@@ -1,0 +1,73 @@
+/* evaluate, predict, summary, devices, version. */
+#include "cli/cli.h"
+
+#include <string.h>
+
+static int evaluate(const cli_options *options) {
+  cli_data data;
+  if (!cli_setup(options) || !cli_load_data(options, &data)) return cli_fail();
+  mix_model *model = cli_make_model(options, data.width);
+  if (!model || cli_compile(options, model) != MIX_OK) return cli_fail();
+  mix_tensor *x = data.x_test ? data.x_test : data.x_train, *y = data.x_test ? data.y_test : data.y_train;
+  mix_logs *test = mix_model_evaluate(model, x, y, .batch_size = options->batch_size,
+                                      .verbose = options->verbose < 0 ? 0 : options->verbose == 0 ? MIX_SILENT : (int)options->verbose);
+  return test ? cli_report(options, &(cli_history){0}, test) : cli_fail();
+}
+
+static int predict(const cli_options *options) {
+  cli_data data;
+  if (!cli_setup(options) || !cli_load_data(options, &data)) return cli_fail();
+  mix_model *model = cli_make_model(options, data.width);
+  if (!model || cli_compile(options, model) != MIX_OK) return cli_fail();
+  mix_list *outputs = mix_model_predict(model, data.x_test ? data.x_test : data.x_train, .batch_size = options->batch_size);
+  if (!outputs) return cli_fail();
+  if (options->output) return mix_npy_save(options->output, mix_list_get(outputs, 0)) == MIX_OK ? CLI_OK : cli_fail();
+  mix_tensor *classes = mix_argmax(mix_list_get(outputs, 0), -1);
+  const int64_t *labels = mix_tensor_data(classes);
+  if (!labels) return cli_fail();
+  for (int64_t i = 0; i < mix_tensor_shape(classes).dims[0]; i++) printf("%lld\n", (long long)labels[i]);
+  return CLI_OK;
+}
+
+static int summary(const cli_options *options) {
+  if (!cli_setup(options)) return cli_fail();
+  mix_model *model = cli_make_model(options, 784);
+  const char *text = model ? mix_model_summary(model) : NULL;
+  if (!text) return cli_fail();
+  fputs(text, stdout);
+  return CLI_OK;
+}
+
+static int run(const char *name, int command, int (*body)(const cli_options *options), int argc, char **argv) {
+  cli_options options;
+  int code = cli_parse(name, command, argc, argv, &options);
+  if (code) return code < 0 ? CLI_OK : code;
+  mix_scope *scope = mix_scope_begin();
+  code = body(&options);
+  mix_scope_end(scope);
+  return code;
+}
+
+int cli_evaluate(int argc, char **argv) { return run("evaluate", CLI_EVALUATE, evaluate, argc, argv); }
+int cli_predict(int argc, char **argv) { return run("predict", CLI_PREDICT, predict, argc, argv); }
+int cli_summary(int argc, char **argv) { return run("summary", CLI_SUMMARY, summary, argc, argv); }
+
+static int devices(const cli_options *options) {
+  (void)options;
+  const char *text = mix_devices_text();
+  if (!text) return cli_fail();
+  fputs(text, stdout);
+  return CLI_OK;
+}
+
+int cli_devices(int argc, char **argv) { return run("devices", CLI_DEVICES, devices, argc, argv); }
+
+int cli_version(int argc, char **argv) {
+  (void)argv;
+  if (argc > 2) {
+    fprintf(stderr, "mixtape version: takes no options\n");
+    return CLI_USAGE;
+  }
+  printf("mixtape %s\n", mix_version());
+  return CLI_OK;
+}

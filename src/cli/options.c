@@ -1,0 +1,167 @@
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum kind { TEXT, CHOICE, COUNT, WHOLE, SEED, FRACTION, FLAG, SCALE } kind;
+
+typedef struct row {
+  const char *name;
+  kind kind;
+  size_t field;
+  int commands;
+  const char *argument; /* as help shows it; choices for CHOICE, separated by | */
+  const char *help;
+} row;
+
+#define FIELD(name) offsetof(cli_options, name)
+#define RUNS (CLI_TRAIN | CLI_EVALUATE | CLI_PREDICT)
+static const row rows[] = {
+    {"model", CHOICE, FIELD(model), RUNS | CLI_SUMMARY, "guide", "the guide's model: two hidden Dense layers and a float32 softmax"},
+    {"data", TEXT, FIELD(data), RUNS, "mnist|digits|FILE.npz", "MNIST, the built-in digits, or arrays x_train, y_train (x_test, y_test)"},
+    {"policy", TEXT, FIELD(policy), RUNS | CLI_SUMMARY, "NAME", "float32, float64, float16, bfloat16, mixed_float16 or mixed_bfloat16"},
+    {"units", COUNT, FIELD(units), RUNS | CLI_SUMMARY | CLI_BENCH, "N", "units of the hidden layers (default 4096 with a GPU, else 64)"},
+    {"batch-size", COUNT, FIELD(batch_size), RUNS | CLI_BENCH, "N", "examples in a batch (default 32)"},
+    {"epochs", COUNT, FIELD(epochs), CLI_TRAIN, "N", "passes over the training data (default 1)"},
+    {"steps", COUNT, FIELD(steps), CLI_TRAIN, "N", "end training after that many steps, whatever the epochs"},
+    {"validation-split", FRACTION, FIELD(validation_split), CLI_TRAIN, "F", "the last part of the training data, held back"},
+    {"no-shuffle", FLAG, FIELD(no_shuffle), CLI_TRAIN, NULL, "take the examples in order"},
+    {"seed", SEED, FIELD(seed), RUNS, "N", "of initial weights, shuffling and random layers"},
+    {"class-weight", TEXT, FIELD(class_weight), CLI_TRAIN, "0=3,7=0.25", "weights of the classes in the loss"},
+    {"optimizer", TEXT, FIELD(optimizer), CLI_TRAIN, "NAME[:key=value,...]", "Keras's names and arguments in lower case (default rmsprop)"},
+    {"loss", TEXT, FIELD(loss), CLI_TRAIN | CLI_EVALUATE, "NAME", "default sparse_categorical_crossentropy"},
+    {"metrics", TEXT, FIELD(metrics), CLI_TRAIN | CLI_EVALUATE, "A,B", "default accuracy"},
+    {"loss-scale", SCALE, FIELD(loss_scale), CLI_TRAIN, "auto|none|NUMBER|dynamic[:INITIAL[:GROWTH_STEPS]]", "loss scaling (default auto)"},
+    {"semantics", CHOICE, FIELD(semantics), RUNS | CLI_SUMMARY, "tf_keras|keras3|experimental", "the generation whose rules hold (default tf_keras)"},
+    {"accumulate", CHOICE, FIELD(accumulate), RUNS | CLI_BENCH, "auto|exact|blocked", "how products of 16-bit numbers are summed"},
+    {"loop", CHOICE, FIELD(loop), CLI_TRAIN, "fit|custom", "train by fit, or by a loop with a gradient tape (default fit)"},
+    {"device", CHOICE, FIELD(device), RUNS | CLI_BENCH, "auto|cpu|cuda|ref", "default auto"},
+    {"threads", COUNT, FIELD(threads), RUNS | CLI_BENCH, "N", "default: the cores this process may use"},
+    {"verbose", WHOLE, FIELD(verbose), CLI_TRAIN | CLI_EVALUATE, "0|1|2", "silent, a bar, a line an epoch"},
+    {"init-weights", TEXT, FIELD(init_weights), RUNS, "FILE.npz", "start from these weights"},
+    {"save", TEXT, FIELD(save), CLI_TRAIN, "FILE.npz", "write the weights after training"},
+    {"step-log", TEXT, FIELD(step_log), CLI_TRAIN, "FILE.jsonl", "one JSON object a line for each step"},
+    {"output", TEXT, FIELD(output), CLI_PREDICT, "FILE.npy", "where the outputs go (default: the classes on standard output)"},
+    {"quick", FLAG, FIELD(quick), CLI_BENCH, NULL, "fewer rounds and smaller models"},
+    {"json", FLAG, FIELD(json), CLI_TRAIN | CLI_EVALUATE | CLI_BENCH, NULL, "one JSON object on standard output"},
+};
+enum { ROWS = sizeof rows / sizeof *rows, HELP = 1000 };
+
+static void print_help(const char *command, int commands) {
+  printf("usage: mixtape %s [OPTION...]\n\n", command);
+  for (int i = 0; i < ROWS; i++) {
+    if (!(rows[i].commands & commands)) continue;
+    char option[96];
+    snprintf(option, sizeof option, "--%s%s%s", rows[i].name, rows[i].argument ? " " : "", rows[i].argument ? rows[i].argument : "");
+    printf("  %-52s %s\n", option, rows[i].help);
+  }
+  printf("  %-52s %s\n", "--help", "this text");
+}
+
+static bool bad(const char *command, const row *row, const char *value, const char *expected) {
+  fprintf(stderr, "mixtape %s: --%s: '%s' given; expected %s\n", command, row->name, value, expected);
+  return false;
+}
+
+static bool parse_integer(const char *text, int64_t *number) {
+  char *end;
+  errno = 0;
+  long long value = strtoll(text, &end, 10);
+  *number = value;
+  return *text && !*end && !errno;
+}
+
+static bool parse_number(const char *text, double *number) {
+  char *end;
+  errno = 0;
+  *number = strtod(text, &end);
+  return *text && !*end && isfinite(*number);
+}
+
+static bool is_choice(const char *choices, const char *value) {
+  size_t length = strlen(value);
+  for (const char *p = choices; *p;) {
+    size_t word = strcspn(p, "|");
+    if (word == length && !strncmp(p, value, length)) return true;
+    p += word + (p[word] == '|');
+  }
+  return false;
+}
+
+/* auto, none, NUMBER, dynamic, dynamic:INITIAL, dynamic:INITIAL:GROWTH_STEPS */
+static bool parse_scale(const char *text, cli_loss_scale *scale) {
+  *scale = (cli_loss_scale){.kind = CLI_SCALE_AUTO};
+  if (!strcmp(text, "auto")) return true;
+  if (!strcmp(text, "none")) return scale->kind = CLI_SCALE_NONE, true;
+  if (strncmp(text, "dynamic", 7)) {
+    scale->kind = CLI_SCALE_FIXED;
+    return parse_number(text, &scale->scale);
+  }
+  scale->kind = CLI_SCALE_DYNAMIC;
+  if (!text[7]) return true;
+  if (text[7] != ':') return false;
+  char initial[64];
+  const char *growth = strchr(text + 8, ':');
+  snprintf(initial, sizeof initial, "%.*s", growth ? (int)(growth - text - 8) : 63, text + 8);
+  return parse_number(initial, &scale->scale) && (!growth || (parse_integer(growth + 1, &scale->growth_steps) && scale->growth_steps > 0));
+}
+
+static bool take(const char *command, const row *row, const char *value, cli_options *options) {
+  void *field = (char *)options + row->field;
+  int64_t number;
+  switch (row->kind) {
+  case TEXT: *(const char **)field = value; return *value || bad(command, row, value, row->argument);
+  case CHOICE:
+    *(const char **)field = value;
+    if (!strcmp(row->name, "model") && strstr(value, ".keras"))
+      return bad(command, row, value, "guide (Keras files are not read by this version)");
+    return is_choice(row->argument, value) || bad(command, row, value, row->argument);
+  case COUNT: return (parse_integer(value, (int64_t *)field) && *(int64_t *)field > 0) || bad(command, row, value, "a positive whole number");
+  case WHOLE: return (parse_integer(value, (int64_t *)field) && *(int64_t *)field >= 0 && *(int64_t *)field <= 2) || bad(command, row, value, row->argument);
+  case SEED:
+    if (!parse_integer(value, &number) || number < 0) return bad(command, row, value, "a whole number from 0 on");
+    options->seed = (uint64_t)number;
+    options->has_seed = true;
+    return true;
+  case FRACTION:
+    return (parse_number(value, (double *)field) && *(double *)field >= 0 && *(double *)field < 1) || bad(command, row, value, "a number in [0, 1)");
+  case FLAG: *(bool *)field = true; return true;
+  case SCALE: return parse_scale(value, field) || bad(command, row, value, row->argument);
+  }
+  return false;
+}
+
+int cli_parse(const char *command, int commands, int argc, char **argv, cli_options *options) {
+  *options = (cli_options){.model = "guide", .data = "mnist", .semantics = "tf_keras", .accumulate = NULL, .loop = "fit", .device = NULL,
+                           .loss = "sparse_categorical_crossentropy", .metrics = "accuracy", .optimizer = "rmsprop", .policy = "float32",
+                           .verbose = -1};
+  struct option list[ROWS + 2];
+  int count = 0;
+  for (int i = 0; i < ROWS; i++)
+    if (rows[i].commands & commands) list[count++] = (struct option){rows[i].name, rows[i].kind == FLAG ? no_argument : required_argument, NULL, i + 1};
+  list[count++] = (struct option){"help", no_argument, NULL, HELP};
+  list[count] = (struct option){0};
+  opterr = 0;
+  optind = 1;
+  for (int code; (code = getopt_long(argc, argv, ":", list, NULL)) != -1;) {
+    if (code == HELP) {
+      print_help(command, commands);
+      return -1;
+    }
+    if (code == '?' || code == ':') {
+      fprintf(stderr, "mixtape %s: %s '%s'; `mixtape %s --help` lists the options\n", command,
+              code == ':' ? "an argument is missing for" : "unknown option", argv[optind - 1], command);
+      return CLI_USAGE;
+    }
+    if (!take(command, &rows[code - 1], optarg ? optarg : "", options)) return CLI_USAGE;
+  }
+  if (optind < argc) {
+    fprintf(stderr, "mixtape %s: '%s' is no option; `mixtape %s --help` lists them\n", command, argv[optind], command);
+    return CLI_USAGE;
+  }
+  return CLI_OK;
+}

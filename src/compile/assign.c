@@ -1,0 +1,94 @@
+/* Variables where they meet evaluation: creation and assignment. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "compile/evaluate.h"
+#include "compile/function.h"
+#include "tensor/convert.h"
+#include "tensor/shape.h"
+#include <mixtape/ops.h>
+#include <string.h>
+
+mix_variable *mix_variable_with(const mix_variable_options *given) {
+  if (mix_failed()) return NULL;
+  MIX_OPTIONS(mix_variable_options, options, given, "variable_new");
+  if (!mix_is(options.initial_value, &mix_tensor_class)) return mix_fail(MIX_TYPE_ERROR, "variable_new: initial_value is not a tensor");
+  mix_node *node = options.initial_value->node;
+  const mix_value *value = mix_tensor_value(options.initial_value);
+  const char *name = options.name ? options.name : "variable";
+  if (options.autocast && !mix_dtype_is_floating(value->dtype))
+    return mix_fail(MIX_VALUE_ERROR, "variable_new: '%s' has dtype %s; only a floating point variable can cast itself (autocast)", name,
+                    mix_dtype_name(value->dtype));
+  if (!mix_capture_may_create())
+    return mix_fail(MIX_VALUE_ERROR, "variable_new: '%s' is made in a later capture of a function; make variables in its first call or before", name);
+  if (!mix_node_finished(node) && !mix_evaluate_nodes(1, &node)) return NULL;
+  mix_variable *variable = mix_object_new(sizeof *variable, &mix_variable_class);
+  if (!variable) return NULL;
+  variable->name = mix_intern(name);
+  variable->dtype = value->dtype;
+  variable->shape = value->shape;
+  variable->bytes = mix_value_bytes(value->dtype, value->shape);
+  variable->trainable = !options.not_trainable;
+  variable->autocast = options.autocast;
+  variable->data = mix_alloc_buffer(variable->bytes);
+  if (!variable->data || !variable->name) {
+    variable->bytes = variable->data ? variable->bytes : 0;
+    mix_release(variable);
+    return NULL;
+  }
+  memcpy(variable->data, value->buffer->data, variable->bytes);
+  return mix_scoped(variable);
+}
+
+static bool value_fits(const mix_variable *variable, mix_tensor *value, const char *call) {
+  const mix_value *given = mix_tensor_value(value);
+  char ours[160], theirs[160];
+  if (given->dtype != variable->dtype) {
+    mix_fail(MIX_TYPE_ERROR, "%s: '%s' is %s, the value is %s; cast it with mix_cast", call, variable->name, mix_dtype_name(variable->dtype),
+             mix_dtype_name(given->dtype));
+    return false;
+  }
+  if (!mix_shape_equal(given->shape, variable->shape)) {
+    mix_fail(MIX_VALUE_ERROR, "%s: '%s' has shape %s, the value %s", call, variable->name, mix_shape_text(variable->shape, ours, sizeof ours),
+             mix_shape_text(given->shape, theirs, sizeof theirs));
+    return false;
+  }
+  return true;
+}
+
+static mix_status assign(mix_variable *variable, mix_tensor *value, const char *call) {
+  if (!value || !value_fits(variable, value, call)) return mix_error();
+  mix_capture *capture = mix_capture_current();
+  if (capture) return mix_capture_assign(capture, variable, value) ? MIX_OK : mix_error();
+  const void *data = mix_tensor_data(value);
+  if (!data) return mix_error();
+  if (data == variable->data) return MIX_OK;
+  if (!mix_variable_before_write(variable)) return mix_error();
+  memcpy(variable->data, data, variable->bytes);
+  return MIX_OK;
+}
+
+/* An autocast variable inside a cast scope takes values of the cast dtype: they are converted to the true one. */
+static mix_tensor *accepted(mix_variable *variable, mix_tensor *value, const char *call) {
+  if (mix_failed()) return NULL;
+  if (!mix_is(variable, &mix_variable_class)) return mix_fail(MIX_TYPE_ERROR, "%s: expected a variable", call);
+  if (!mix_is(value, &mix_tensor_class)) return mix_fail(MIX_TYPE_ERROR, "%s: the value for '%s' is not a tensor", call, variable->name);
+  bool casts = variable->autocast && mix_cast_dtype() != MIX_DTYPE_NONE && mix_dtype_is_floating(mix_tensor_value(value)->dtype);
+  return casts ? mix_cast(value, variable->dtype) : value;
+}
+
+mix_status mix_variable_assign(mix_variable *variable, mix_tensor *value) {
+  value = accepted(variable, value, "variable_assign");
+  return value ? assign(variable, value, "variable_assign") : mix_error();
+}
+
+mix_status mix_variable_assign_add(mix_variable *variable, mix_tensor *value) {
+  value = accepted(variable, value, "variable_assign_add");
+  if (!value) return mix_error();
+  return assign(variable, mix_add(mix_variable_true_value(variable), value), "variable_assign_add");
+}
+
+mix_status mix_variable_assign_sub(mix_variable *variable, mix_tensor *value) {
+  value = accepted(variable, value, "variable_assign_sub");
+  if (!value) return mix_error();
+  return assign(variable, mix_subtract(mix_variable_true_value(variable), value), "variable_assign_sub");
+}

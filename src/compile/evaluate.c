@@ -1,0 +1,104 @@
+#include "compile/evaluate.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "compile/plan.h"
+#include "tensor/convert.h"
+#include "tensor/shape.h"
+#include <math.h>
+#include <string.h>
+
+static bool run_results(mix_compiled *compiled, mix_node *const *nodes, int count) {
+  int result_count = compiled->plan.result_count, r = 0;
+  mix_buffer **buffers = mix_calloc((size_t)result_count + 1, sizeof *buffers);
+  void **addresses = mix_calloc((size_t)result_count + 1, sizeof *addresses);
+  size_t arena_bytes = compiled->plan.arena_bytes;
+  void *arena = arena_bytes ? mix_alloc_buffer(arena_bytes) : NULL;
+  bool good = buffers && addresses && (arena || !arena_bytes);
+  for (; good && r < result_count; r++) {
+    buffers[r] = mix_buffer_new(mix_value_bytes(compiled->results[r].dtype, compiled->results[r].shape));
+    if (!buffers[r]) good = false;
+    else addresses[r] = buffers[r]->data;
+  }
+  mix_bindings bindings = {.arguments = NULL, .results = addresses, .arena = arena};
+  if (good) good = compiled->backend->run(compiled->executable, &bindings) == MIX_OK;
+  r = 0;
+  for (int n = 0; good && n < count; n++)
+    for (int i = 0; i < nodes[n]->output_count; i++, r++)
+      if (!nodes[n]->outputs[i].buffer) nodes[n]->outputs[i].buffer = mix_retain(buffers[r]);
+  for (r = 0; buffers && r < result_count; r++) mix_release(buffers[r]);
+  if (arena) mix_free_buffer(arena, arena_bytes);
+  mix_free(buffers);
+  mix_free(addresses);
+  return good;
+}
+
+bool mix_evaluate_nodes(int count, mix_node *const *nodes) {
+  int result_count = 0;
+  for (int n = 0; n < count; n++) result_count += nodes[n]->output_count;
+  mix_edge *results = mix_alloc(sizeof *results * (size_t)(result_count + 1));
+  if (!results) return false;
+  for (int n = 0, r = 0; n < count; n++)
+    for (int i = 0; i < nodes[n]->output_count; i++) results[r++] = (mix_edge){nodes[n], i};
+  mix_capture *former = mix_capture_set(NULL);
+  mix_ir *ir = mix_ir_from_graph(result_count, results, 0, NULL, NULL);
+  mix_compiled *compiled = ir ? mix_compile(ir, false) : NULL;
+  bool good = compiled && run_results(compiled, nodes, count);
+  mix_compiled_free(compiled);
+  mix_capture_set(former);
+  mix_free(results);
+  for (int n = 0; good && n < count; n++) mix_node_detach(nodes[n]);
+  return good;
+}
+
+mix_status mix_evaluate(int count, mix_tensor *const *tensors) {
+  if (mix_failed()) return mix_error();
+  mix_node *small[32], **nodes = small;
+  if (count > 32 && !(nodes = mix_alloc(sizeof *nodes * (size_t)count))) return mix_error();
+  int waiting = 0;
+  for (int i = 0; i < count; i++) {
+    if (!tensors[i]) {
+      mix_fail(MIX_TYPE_ERROR, "evaluate: tensor %d is NULL", i);
+      break;
+    }
+    mix_node *node = tensors[i]->node;
+    int seen = 0;
+    while (seen < waiting && nodes[seen] != node) seen++;
+    if (!mix_node_finished(node) && seen == waiting) nodes[waiting++] = node;
+  }
+  if (!mix_failed() && waiting && mix_capture_current())
+    mix_fail(MIX_RUNTIME_ERROR, "%s: its value was asked for while a function is being captured; return it from the function instead",
+             nodes[0]->op->name);
+  if (!mix_failed() && waiting) mix_evaluate_nodes(waiting, nodes);
+  if (nodes != small) mix_free(nodes);
+  return mix_error();
+}
+
+const void *mix_tensor_data(mix_tensor *tensor) {
+  if (mix_evaluate(1, &tensor) != MIX_OK) return NULL;
+  return mix_tensor_value(tensor)->buffer->data;
+}
+
+mix_status mix_tensor_read(mix_tensor *tensor, mix_dtype dtype, void *out, int64_t count) {
+  const void *data = mix_tensor_data(tensor);
+  if (!data) return mix_error();
+  int64_t size = mix_shape_size(tensor->node->outputs[tensor->output].shape);
+  if (count != size)
+    return mix_fail_status(MIX_VALUE_ERROR, "tensor_read: room for %lld elements; the tensor has %lld", (long long)count, (long long)size);
+  if (!mix_dtype_size(dtype)) return mix_fail_status(MIX_TYPE_ERROR, "tensor_read: no element can have dtype %s", mix_dtype_name(dtype));
+  mix_convert(data, mix_tensor_value(tensor)->dtype, out, dtype, size);
+  return MIX_OK;
+}
+
+double mix_tensor_item(mix_tensor *tensor) {
+  const void *data = mix_tensor_data(tensor);
+  if (!data) return NAN;
+  const mix_value *value = mix_tensor_value(tensor);
+  char text[160];
+  if (mix_shape_size(value->shape) != 1) {
+    mix_fail(MIX_VALUE_ERROR, "tensor_item: the tensor has shape %s; expected one element", mix_shape_text(value->shape, text, sizeof text));
+    return NAN;
+  }
+  if (mix_dtype_is_floating(value->dtype)) return mix_load_double(data, value->dtype, 0);
+  return (double)mix_load_integer(data, value->dtype, 0);
+}

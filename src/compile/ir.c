@@ -1,0 +1,217 @@
+#include "compile/ir.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct mix_ir_chunk {
+  struct mix_ir_chunk *next;
+  size_t used, size;
+  max_align_t bytes[];
+} mix_ir_chunk;
+
+mix_ir *mix_ir_new(void) { return mix_calloc(1, sizeof(mix_ir)); }
+
+void mix_ir_free(mix_ir *ir) {
+  if (!ir) return;
+  for (int i = 0; i < ir->held_count; i++) mix_release(ir->held[i]);
+  for (int i = 0; i < ir->variable_count; i++) mix_release(ir->variables[i].variable);
+  while (ir->memory) {
+    mix_ir_chunk *chunk = ir->memory;
+    ir->memory = chunk->next;
+    mix_free(chunk);
+  }
+  mix_free(ir->nodes);
+  mix_free(ir->values);
+  mix_free(ir->variables);
+  mix_free(ir->held);
+  mix_free(ir);
+}
+
+void *mix_ir_alloc(mix_ir *ir, size_t size) {
+  size = (size + sizeof(max_align_t) - 1) / sizeof(max_align_t) * sizeof(max_align_t);
+  if (!ir->memory || ir->memory->used + size > ir->memory->size) {
+    size_t room = size > 16384 ? size : 16384;
+    mix_ir_chunk *chunk = mix_alloc(sizeof *chunk + room);
+    if (!chunk) return NULL;
+    *chunk = (mix_ir_chunk){.next = ir->memory, .size = room};
+    ir->memory = chunk;
+  }
+  void *memory = (char *)ir->memory->bytes + ir->memory->used;
+  ir->memory->used += size;
+  return memset(memory, 0, size);
+}
+
+int mix_ir_add(mix_ir *ir, const mix_op *op, const void *attributes, int input_count, const int *inputs, int output_count,
+               const mix_ir_value *types) {
+  if (!mix_reserve(&ir->nodes, &ir->node_capacity, ir->node_count + 1, sizeof *ir->nodes) ||
+      !mix_reserve(&ir->values, &ir->value_capacity, ir->value_count + output_count, sizeof *ir->values))
+    return -1;
+  int *copy = mix_ir_alloc(ir, sizeof(int) * (size_t)(input_count + 1));
+  if (!copy) return -1;
+  if (input_count) memcpy(copy, inputs, sizeof(int) * (size_t)input_count);
+  int index = ir->node_count++;
+  ir->nodes[index] = (mix_ir_node){.op = op, .attributes = attributes, .input_count = input_count, .output_count = output_count,
+                                   .inputs = copy, .first_output = ir->value_count, .guard = -1, .guard_key = -1};
+  for (int i = 0; i < output_count; i++)
+    ir->values[ir->value_count++] = (mix_ir_value){.dtype = types[i].dtype, .shape = types[i].shape, .node = index, .output = i};
+  return index;
+}
+
+int mix_ir_add_constant(mix_ir *ir, const void *data, mix_dtype dtype, mix_shape shape) {
+  int node = mix_ir_add(ir, &mix_op_constant, NULL, 0, NULL, 1, &(mix_ir_value){.dtype = dtype, .shape = shape});
+  if (node < 0) return -1;
+  ir->nodes[node].source = MIX_IR_CONSTANT;
+  ir->nodes[node].data = data;
+  return ir->nodes[node].first_output;
+}
+
+void mix_ir_replace(mix_ir *ir, int from, int to) {
+  for (int n = 0; n < ir->node_count; n++) {
+    mix_ir_node *node = &ir->nodes[n];
+    if (node->dead) continue;
+    for (int i = 0; i < node->input_count; i++)
+      if (node->inputs[i] == from) node->inputs[i] = to;
+    if (node->guard == from) node->guard = to;
+  }
+  for (int i = 0; i < ir->result_count; i++)
+    if (ir->results[i] == from) ir->results[i] = to;
+  for (int i = 0; i < ir->variable_count; i++) {
+    if (ir->variables[i].exit == from) ir->variables[i].exit = to;
+    if (ir->variables[i].guard == from) ir->variables[i].guard = to;
+  }
+}
+
+int *mix_ir_uses(mix_ir *ir) {
+  int *uses = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->value_count + 1));
+  if (!uses) return NULL;
+  for (int n = 0; n < ir->node_count; n++) {
+    if (ir->nodes[n].dead) continue;
+    for (int i = 0; i < ir->nodes[n].input_count; i++) uses[ir->nodes[n].inputs[i]]++;
+    if (ir->nodes[n].guard >= 0) uses[ir->nodes[n].guard]++;
+  }
+  for (int i = 0; i < ir->result_count; i++) uses[ir->results[i]]++;
+  for (int i = 0; i < ir->variable_count; i++) {
+    if (ir->variables[i].exit != ir->variables[i].entry) uses[ir->variables[i].exit]++;
+    if (ir->variables[i].guard >= 0) uses[ir->variables[i].guard]++;
+  }
+  return uses;
+}
+
+/* Depth first from each node in its present order: operands are emitted before the node. */
+bool mix_ir_sort(mix_ir *ir) {
+  int count = ir->node_count, emitted = 0;
+  int *order = mix_ir_alloc(ir, sizeof(int) * (size_t)(count + 1));
+  int *stack = mix_ir_alloc(ir, sizeof(int) * (size_t)(count + 1));
+  int *next = mix_ir_alloc(ir, sizeof(int) * (size_t)(count + 1));
+  char *state = mix_ir_alloc(ir, (size_t)count + 1); /* 0 new, 1 on the stack, 2 emitted */
+  mix_ir_node *sorted = mix_ir_alloc(ir, sizeof *sorted * (size_t)(count + 1));
+  if (!order || !stack || !next || !state || !sorted) return false;
+  for (int root = 0; root < count; root++) {
+    if (ir->nodes[root].dead || state[root]) continue;
+    int depth = 0;
+    stack[depth++] = root;
+    state[root] = 1;
+    while (depth) {
+      int n = stack[depth - 1];
+      mix_ir_node *node = &ir->nodes[n];
+      int operands = node->input_count + (node->guard >= 0);
+      if (next[n] == operands) {
+        state[n] = 2;
+        order[emitted++] = n;
+        depth--;
+        continue;
+      }
+      int i = next[n]++;
+      int producer = mix_ir_producer(ir, i < node->input_count ? node->inputs[i] : node->guard);
+      if (state[producer] == 1) {
+        mix_fail(MIX_INTERNAL_ERROR, "compile: the graph has a cycle through %s", ir->nodes[producer].op->name);
+        return false;
+      }
+      if (state[producer] == 0) {
+        state[producer] = 1;
+        stack[depth++] = producer;
+      }
+    }
+  }
+  for (int i = 0; i < emitted; i++) {
+    sorted[i] = ir->nodes[order[i]];
+    for (int o = 0; o < sorted[i].output_count; o++) ir->values[sorted[i].first_output + o].node = i;
+  }
+  memcpy(ir->nodes, sorted, sizeof *sorted * (size_t)emitted);
+  ir->node_count = emitted;
+  return true;
+}
+
+/* ---- text ---- */
+
+typedef struct text_buffer {
+  char *text;
+  size_t used, size;
+} text_buffer;
+
+static void MIX_PRINTF(2, 3) put(text_buffer *buffer, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  if (buffer->used < buffer->size) {
+    int n = vsnprintf(buffer->text + buffer->used, buffer->size - buffer->used, format, arguments);
+    if (n > 0) buffer->used += (size_t)n;
+  }
+  va_end(arguments);
+}
+
+static void put_node(mix_ir *ir, text_buffer *out, const mix_ir_node *node) {
+  char text[512];
+  for (int o = 0; o < node->output_count; o++) {
+    const mix_ir_value *value = &ir->values[node->first_output + o];
+    put(out, "%s%%%d:%s%s", o ? ", " : "", node->first_output + o, mix_dtype_name(value->dtype),
+        mix_shape_text(value->shape, text, sizeof text));
+  }
+  put(out, " = %s(", node->source == MIX_IR_ARGUMENT ? "argument" : node->source == MIX_IR_VARIABLE ? "variable" : node->op->name);
+  for (int i = 0; i < node->input_count; i++) put(out, "%s%%%d", i ? ", " : "", node->inputs[i]);
+  put(out, ")");
+  if (node->source == MIX_IR_VARIABLE) put(out, " '%s'", ir->variables[node->index].variable->name);
+  if (node->source == MIX_IR_ARGUMENT) put(out, " #%d", node->index);
+  if (node->op->print && node->attributes) {
+    text[0] = 0;
+    node->op->print(node->attributes, text, sizeof text);
+    put(out, " {%s}", text);
+  }
+  if (node->guard >= 0) put(out, " if %%%d", node->guard);
+  if (node->keep) put(out, " keep");
+  if (node->scope) put(out, "  # %s", node->scope);
+  put(out, "\n");
+  if (node->program) {
+    static const size_t room = 8192;
+    char *program = mix_ir_alloc(ir, room);
+    if (!program) return;
+    mix_program_print(node->program, program, room);
+    for (char *line = program, *end; *line; line = end) {
+      end = line + strcspn(line, "\n");
+      put(out, "    %.*s\n", (int)(end - line), line);
+      if (*end) end++;
+    }
+  }
+}
+
+const char *mix_ir_text(mix_ir *ir) {
+  size_t size = 4096;
+  for (int n = 0; n < ir->node_count; n++)
+    size += 512 + (size_t)ir->nodes[n].input_count * 12 + (ir->nodes[n].program ? 200 * (size_t)(8 + ir->nodes[n].program->instruction_count + ir->nodes[n].program->load_count) : 0);
+  text_buffer out = {.text = mix_ir_alloc(ir, size), .size = size};
+  if (!out.text) return NULL;
+  for (int n = 0; n < ir->node_count; n++)
+    if (!ir->nodes[n].dead) put_node(ir, &out, &ir->nodes[n]);
+  for (int i = 0; i < ir->variable_count; i++) {
+    if (ir->variables[i].exit == ir->variables[i].entry) continue;
+    put(&out, "store '%s' = %%%d", ir->variables[i].variable->name, ir->variables[i].exit);
+    if (ir->variables[i].guard >= 0) put(&out, " if %%%d", ir->variables[i].guard);
+    put(&out, "\n");
+  }
+  put(&out, "return");
+  for (int i = 0; i < ir->result_count; i++) put(&out, "%s %%%d", i ? "," : "", ir->results[i]);
+  put(&out, "\n");
+  return out.text;
+}

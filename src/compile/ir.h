@@ -1,0 +1,83 @@
+/* The compiler's own form of a graph: arrays of nodes and values that passes edit. Values are numbers; a node's results are
+ * consecutive values. Nodes stand in an order in which operands come before uses. */
+#ifndef MIX_COMPILE_IR_H
+#define MIX_COMPILE_IR_H
+
+#include "backend/plan.h"
+#include "graph/node.h"
+#include "graph/variable.h"
+#include "ops/table.h"
+
+typedef enum mix_ir_source { MIX_IR_COMPUTED, MIX_IR_ARGUMENT, MIX_IR_VARIABLE, MIX_IR_CONSTANT } mix_ir_source;
+
+typedef struct mix_ir_value {
+  mix_dtype dtype;
+  mix_shape shape;
+  int node, output;
+} mix_ir_value;
+
+typedef struct mix_ir_node {
+  const mix_op *op;
+  const void *attributes;
+  int input_count, output_count;
+  int *inputs;            /* values */
+  int first_output;       /* value */
+  const char *scope;
+  bool keep, dead;
+  mix_ir_source source;
+  int index;              /* of the argument or variable */
+  const void *data;       /* of the constant */
+  mix_program *program;   /* fused steps, and products with an epilogue */
+  int guard;              /* value: a bool scalar; -1: none */
+  int guard_key;          /* fuse: the guard under which all uses of this node stand; -1: none */
+  int mark;               /* scratch of a pass */
+} mix_ir_node;
+
+typedef struct mix_ir_variable {
+  mix_variable *variable; /* retained */
+  int entry;              /* value on entry */
+  int exit;               /* value on exit; entry where nothing was assigned */
+  int guard;              /* value: store only if true; -1: always */
+} mix_ir_variable;
+
+typedef struct mix_ir {
+  mix_ir_node *nodes;
+  int node_count, node_capacity;
+  mix_ir_value *values;
+  int value_count, value_capacity;
+  mix_ir_variable *variables;
+  int variable_count, variable_capacity;
+  int *results;           /* values */
+  int result_count;
+  int argument_count;
+  mix_object **held;      /* retained: buffers of constants */
+  int held_count, held_capacity;
+  struct mix_ir_chunk *memory; /* everything the passes allocate lives as long as the ir */
+} mix_ir;
+
+mix_ir *mix_ir_new(void);
+void mix_ir_free(mix_ir *ir);
+/* Memory that goes with the ir; zeroed. */
+void *mix_ir_alloc(mix_ir *ir, size_t size);
+/* A new node at the end, with result values of the given types; -1 with the error recorded. */
+int mix_ir_add(mix_ir *ir, const mix_op *op, const void *attributes, int input_count, const int *inputs, int output_count,
+               const mix_ir_value *types);
+/* A constant whose bytes live as long as the ir. */
+int mix_ir_add_constant(mix_ir *ir, const void *data, mix_dtype dtype, mix_shape shape);
+static inline int mix_ir_producer(const mix_ir *ir, int value) { return ir->values[value].node; }
+/* Every use of `from` becomes one of `to`. */
+void mix_ir_replace(mix_ir *ir, int from, int to);
+/* Counts of uses of each value by live nodes, results and variable exits; an array of value_count in the ir's memory. */
+int *mix_ir_uses(mix_ir *ir);
+/* Puts the live nodes into an order where operands come first, keeping the present order where possible; drops dead ones from the array.
+ * False on a cycle (an internal error). */
+bool mix_ir_sort(mix_ir *ir);
+/* A readable listing, one node a line. Returns memory of the ir. */
+const char *mix_ir_text(mix_ir *ir);
+
+/* From the graph: everything that `results` and the capture's bindings need. Arguments are placeholders in order; bindings may be NULL.
+ * Unfinished nodes of outside the capture must have been evaluated before. */
+mix_ir *mix_ir_from_graph(int result_count, const mix_edge *results, int argument_count, mix_node *const *arguments,
+                          const mix_capture *capture);
+
+#endif

@@ -1,0 +1,273 @@
+/* Element-wise fusion: nodes over the same iteration space, under the same guard, join into one program when no path leads out of the group
+ * and back in. A finite check may end a program. */
+#include "base/error.h"
+#include "compile/passes/passes.h"
+#include "compile/passes/rematerialize.h"
+#include "tensor/shape.h"
+#include <string.h>
+
+enum { MAX_MEMBERS = 40, MAX_LOADS = 14, MAX_STORES = 10 };
+
+typedef struct groups {
+  mix_ir *ir;
+  int *root;              /* union-find parent by node */
+  int *next, *last;       /* members of a group as a list from its root */
+  int *size;              /* by root: members */
+  bool *checks;           /* by root: holds a finite check */
+  char *seen;
+  int *stack;
+} groups;
+
+static int find(groups *g, int n) {
+  while (g->root[n] != n) n = g->root[n] = g->root[g->root[n]];
+  return n;
+}
+
+static bool member(const mix_ir_node *node) { return mix_ir_fusable(node) || mix_ir_finite_check(node); }
+
+/* The iteration space of a node that can be a member. */
+static mix_shape space_of(const mix_ir *ir, int n) {
+  const mix_ir_node *node = &ir->nodes[n];
+  return ir->values[mix_ir_finite_check(node) ? node->inputs[0] : node->first_output].shape;
+}
+
+/* What group `a` reads from outside: pushes the roots of the producers. */
+static int push_producers(groups *g, int a, int not_a, int not_b, int depth, bool *cycle) {
+  mix_ir *ir = g->ir;
+  for (int n = a; n >= 0; n = g->next[n]) {
+    const mix_ir_node *node = &ir->nodes[n];
+    for (int i = -1; i < node->input_count; i++) {
+      int value = i >= 0 ? node->inputs[i] : node->guard >= 0 ? node->guard : node->guard_key;
+      if (value < 0) continue;
+      int r = find(g, mix_ir_producer(ir, value));
+      if (r == a) continue;
+      if (r == not_a || r == not_b) {
+        *cycle = true;
+        continue;
+      }
+      if (!g->seen[r]) g->seen[r] = 1, g->stack[depth++] = r;
+    }
+  }
+  return depth;
+}
+
+/* Would joining a and b make a cycle: is there a path from one, through a group that is neither, to one of them? */
+static bool path_outside(groups *g, int a, int b) {
+  bool ignored = false, cycle = false;
+  memset(g->seen, 0, (size_t)g->ir->node_count);
+  g->seen[a] = g->seen[b] = 1;
+  int depth = push_producers(g, a, a, b, 0, &ignored);
+  depth = push_producers(g, b, a, b, depth, &ignored);
+  while (depth && !cycle) {
+    int r = g->stack[--depth];
+    depth = push_producers(g, r, a, b, depth, &cycle);
+  }
+  return cycle;
+}
+
+static int count_edges(groups *g, int a, int b, bool loads) {
+  /* An upper bound: distinct values read from outside the joined group, or results used outside it are at most its members. */
+  mix_ir *ir = g->ir;
+  int values[MAX_MEMBERS * 4], count = 0;
+  for (int pass = 0; pass < 2 && loads; pass++)
+    for (int n = pass ? b : a; n >= 0; n = g->next[n])
+      for (int i = 0; i < ir->nodes[n].input_count; i++) {
+        int value = ir->nodes[n].inputs[i], r = find(g, mix_ir_producer(ir, value)), k = 0;
+        if (r == a || r == b) continue;
+        while (k < count && values[k] != value) k++;
+        if (k == count && count < MAX_MEMBERS * 4) values[count++] = value;
+      }
+  return count;
+}
+
+static bool try_join(groups *g, int x, int y) {
+  int a = find(g, x), b = find(g, y);
+  mix_ir *ir = g->ir;
+  if (a == b) return true;
+  if (!mix_shape_equal(space_of(ir, a), space_of(ir, b))) return false;
+  if (ir->nodes[a].guard_key != ir->nodes[b].guard_key) return false;
+  if (g->size[a] + g->size[b] > MAX_MEMBERS || (g->checks[a] && g->checks[b])) return false;
+  if (count_edges(g, a, b, true) > MAX_LOADS || path_outside(g, a, b)) return false;
+  if (b < a) { int t = a; a = b; b = t; }
+  g->root[b] = a;
+  g->next[g->last[a]] = b;
+  g->last[a] = g->last[b];
+  g->size[a] += g->size[b];
+  g->checks[a] |= g->checks[b];
+  return true;
+}
+
+static bool groups_make(mix_ir *ir, groups *g) {
+  size_t count = (size_t)ir->node_count + 1;
+  *g = (groups){.ir = ir,
+                .root = mix_ir_alloc(ir, sizeof(int) * count), .next = mix_ir_alloc(ir, sizeof(int) * count),
+                .last = mix_ir_alloc(ir, sizeof(int) * count), .size = mix_ir_alloc(ir, sizeof(int) * count),
+                .checks = mix_ir_alloc(ir, sizeof(bool) * count), .seen = mix_ir_alloc(ir, count),
+                .stack = mix_ir_alloc(ir, sizeof(int) * count)};
+  if (!g->root || !g->next || !g->last || !g->size || !g->checks || !g->seen || !g->stack) return false;
+  for (int n = 0; n < ir->node_count; n++) {
+    g->root[n] = g->last[n] = n;
+    g->next[n] = -1;
+    g->size[n] = 1;
+    g->checks[n] = mix_ir_finite_check(&ir->nodes[n]);
+  }
+  if (mix_pass_disabled("fuse")) return true;
+  for (int n = 0; n < ir->node_count; n++) {
+    if (!member(&ir->nodes[n])) continue;
+    for (int i = 0; i < ir->nodes[n].input_count; i++) {
+      int producer = mix_ir_producer(ir, ir->nodes[n].inputs[i]);
+      if (mix_ir_fusable(&ir->nodes[producer])) try_join(g, producer, n);
+    }
+  }
+  /* Scalar bookkeeping (iterations, loss scale, metrics) has no chain to follow: join whatever can be joined. */
+  int scalar = -1;
+  for (int n = 0; n < ir->node_count; n++) {
+    if (!mix_ir_fusable(&ir->nodes[n]) || space_of(ir, n).rank != 0 || find(g, n) != n) continue;
+    if (scalar < 0 || !try_join(g, scalar, n)) scalar = n;
+  }
+  return true;
+}
+
+/* ---- programs ---- */
+
+/* Drops dimensions of one element and merges neighbours wherever every load steps through both as through one. */
+static void collapse(mix_program *program, mix_shape space) {
+  int rank = 0;
+  for (int d = 0; d < space.rank; d++) {
+    if (space.dims[d] == 1) continue;
+    bool merges = rank > 0;
+    for (int l = 0; l < program->load_count && merges; l++)
+      merges = program->loads[l].strides[rank - 1] == program->loads[l].strides[d] * space.dims[d];
+    if (merges) program->dims[rank - 1] *= space.dims[d];
+    else program->dims[rank++] = space.dims[d];
+    for (int l = 0; l < program->load_count; l++) program->loads[l].strides[rank - 1] = program->loads[l].strides[d];
+  }
+  if (rank == 0) {
+    program->dims[0] = 1;
+    for (int l = 0; l < program->load_count; l++) program->loads[l].strides[0] = 0;
+    rank = 1;
+  }
+  program->rank = rank;
+}
+
+typedef struct building {
+  mix_program *program;
+  int inputs[MAX_MEMBERS * 4], input_count;   /* values loaded */
+  mix_ir_value outputs[MAX_MEMBERS + 1];
+  int output_values[MAX_MEMBERS + 1], output_count;
+  int reg[MAX_MEMBERS * 4 + MAX_MEMBERS];
+} building;
+
+static int member_list(groups *g, int root, int *members) {
+  int count = 0;
+  for (int n = root; n >= 0; n = g->next[n]) members[count++] = n;
+  for (int i = 1; i < count; i++) /* in order of the nodes, so that operands come first */
+    for (int j = i; j > 0 && members[j - 1] > members[j]; j--) { int t = members[j]; members[j] = members[j - 1]; members[j - 1] = t; }
+  return count;
+}
+
+static int load_register(building *b, int value) {
+  for (int i = 0; i < b->input_count; i++)
+    if (b->inputs[i] == value) return i;
+  return -1;
+}
+
+/* Emits the program of one group and the node that holds it; `becomes` maps old values to the node's results. */
+static bool emit(groups *g, int root, const int *uses, int *inside, int *value_register, int *becomes) {
+  mix_ir *ir = g->ir;
+  int members[MAX_MEMBERS], count = member_list(g, root, members);
+  mix_shape space = space_of(ir, root);
+  building *b = mix_ir_alloc(ir, sizeof *b);
+  mix_program *program = b ? mix_ir_alloc(ir, sizeof *program) : NULL;
+  if (!program) return false;
+  for (int m = 0; m < count; m++)
+    for (int i = 0; i < ir->nodes[members[m]].input_count; i++) {
+      int value = ir->nodes[members[m]].inputs[i];
+      if (find(g, mix_ir_producer(ir, value)) == root && member(&ir->nodes[mix_ir_producer(ir, value)])) inside[value]++;
+      else if (load_register(b, value) < 0) b->inputs[b->input_count++] = value;
+    }
+  program->load_count = b->input_count;
+  program->loads = mix_ir_alloc(ir, sizeof *program->loads * (size_t)(b->input_count + 1));
+  program->instructions = mix_ir_alloc(ir, sizeof *program->instructions * (size_t)(count + 1));
+  program->stores = mix_ir_alloc(ir, sizeof *program->stores * (size_t)(count + 1));
+  if (!program->loads || !program->instructions || !program->stores) return false;
+  for (int i = 0; i < b->input_count; i++) {
+    const mix_ir_value *value = &ir->values[b->inputs[i]];
+    program->loads[i] = (mix_program_load){.input = i, .dtype = value->dtype};
+    mix_program_strides(value->shape, space, program->loads[i].strides);
+  }
+  const char *scope = NULL;
+  int checked = -1;
+  for (int m = 0; m < count; m++) {
+    const mix_ir_node *node = &ir->nodes[members[m]];
+    if (node->scope) scope = node->scope;
+    int operands[3] = {0};
+    for (int i = 0; i < node->input_count && i < 3; i++) {
+      int reg = load_register(b, node->inputs[i]);
+      operands[i] = reg >= 0 ? reg : value_register[node->inputs[i]];
+    }
+    if (mix_ir_finite_check(node)) {
+      program->reduction = MIX_REDUCE_ALL_FINITE;
+      program->reduced = operands[0];
+      checked = node->first_output;
+      continue;
+    }
+    mix_instruction *instruction = &program->instructions[program->instruction_count];
+    *instruction = (mix_instruction){.opcode = (mix_opcode)node->op->opcode, .dtype = ir->values[node->first_output].dtype,
+                                     .operands = {operands[0], operands[1], operands[2]}};
+    if (node->op->attributes_size == sizeof(mix_alpha_attributes)) instruction->immediate = ((const mix_alpha_attributes *)node->attributes)->alpha;
+    value_register[node->first_output] = program->load_count + program->instruction_count++;
+  }
+  for (int m = 0; m < count; m++) {
+    int value = ir->nodes[members[m]].first_output;
+    if (mix_ir_finite_check(&ir->nodes[members[m]]) || uses[value] == inside[value]) continue;
+    program->stores[program->store_count++] = (mix_program_store){.output = b->output_count, .reg = value_register[value]};
+    b->outputs[b->output_count] = ir->values[value];
+    b->output_values[b->output_count++] = value;
+  }
+  if (checked >= 0) {
+    program->reduction_output = b->output_count;
+    b->outputs[b->output_count] = ir->values[checked];
+    b->output_values[b->output_count++] = checked;
+  }
+  collapse(program, space);
+  int guard = ir->nodes[root].guard_key;
+  for (int m = 0; m < count; m++) ir->nodes[members[m]].dead = true;
+  int fused = mix_ir_add(ir, &mix_op_fused, NULL, b->input_count, b->inputs, b->output_count, b->outputs);
+  if (fused < 0) return false;
+  ir->nodes[fused].program = program;
+  ir->nodes[fused].guard = guard;
+  ir->nodes[fused].scope = scope;
+  for (int i = 0; i < b->output_count; i++) becomes[b->output_values[i]] = ir->nodes[fused].first_output + i;
+  return true;
+}
+
+bool mix_pass_fuse(mix_ir *ir) {
+  groups g;
+  if (!mix_ir_guard_keys(ir) || !groups_make(ir, &g)) return false;
+  int *uses = mix_ir_uses(ir), nodes = ir->node_count, values = ir->value_count;
+  int *inside = mix_ir_alloc(ir, sizeof(int) * (size_t)(values + 1));
+  int *value_register = mix_ir_alloc(ir, sizeof(int) * (size_t)(values + 1));
+  int *becomes = mix_ir_alloc(ir, sizeof(int) * (size_t)(values + 1));
+  if (!uses || !inside || !value_register || !becomes) return false;
+  for (int v = 0; v < values; v++) becomes[v] = v;
+  for (int n = 0; n < nodes; n++) {
+    if (find(&g, n) != n || !member(&ir->nodes[n])) continue;
+    if (mix_ir_finite_check(&ir->nodes[n]) && g.size[n] == 1) continue; /* of a product or an argument: its own kernel */
+    if (!emit(&g, n, uses, inside, value_register, becomes)) return false;
+  }
+  for (int n = 0; n < ir->node_count; n++) {
+    mix_ir_node *node = &ir->nodes[n];
+    if (node->dead) continue;
+    for (int i = 0; i < node->input_count; i++)
+      if (node->inputs[i] < values) node->inputs[i] = becomes[node->inputs[i]];
+    if (node->guard >= 0 && node->guard < values) node->guard = becomes[node->guard];
+    node->guard_key = -1;
+  }
+  for (int i = 0; i < ir->result_count; i++) ir->results[i] = becomes[ir->results[i]];
+  for (int i = 0; i < ir->variable_count; i++) {
+    ir->variables[i].exit = becomes[ir->variables[i].exit];
+    if (ir->variables[i].guard >= 0) ir->variables[i].guard = becomes[ir->variables[i].guard];
+  }
+  return mix_ir_sort(ir);
+}

@@ -1,0 +1,22 @@
+#include "compile/passes/passes.h"
+
+/* A skipped step writes no byte: where a variable ends as select(condition, new, its own old value) with a scalar condition, and nothing else
+ * uses the selection or `new`, the program that makes `new` may write straight into the variable, under the condition. */
+bool mix_pass_guard(mix_ir *ir) {
+  int *uses = mix_ir_uses(ir);
+  if (!uses) return false;
+  for (int i = 0; i < ir->variable_count; i++) {
+    mix_ir_variable *variable = &ir->variables[i];
+    const mix_ir_node *node = &ir->nodes[mix_ir_producer(ir, variable->exit)];
+    if (variable->exit == variable->entry || node->source || node->op != &mix_op_select || variable->guard >= 0) continue;
+    int condition = node->inputs[0], fresh = node->inputs[1], old = node->inputs[2];
+    if (ir->values[condition].shape.rank != 0 || old != variable->entry || uses[variable->exit] != 1) continue;
+    if (!mix_shape_equal(ir->values[fresh].shape, ir->values[variable->entry].shape)) continue;
+    if (uses[fresh] != 1 || ir->nodes[mix_ir_producer(ir, fresh)].source) continue;
+    uses[variable->exit] = 0;
+    ir->nodes[mix_ir_producer(ir, variable->exit)].dead = true;
+    variable->exit = fresh;
+    variable->guard = condition;
+  }
+  return mix_pass_dead(ir);
+}

@@ -1,0 +1,71 @@
+#include "compile/passes/passes.h"
+
+#include "base/error.h"
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct pass_row {
+  const char *name;
+  bool (*run)(mix_ir *ir);
+} pass_row;
+
+/* "fuse" always runs, for it also makes programs of single nodes; switched off, it merges nothing. */
+static const pass_row passes[] = {
+    {"identity", mix_pass_identity}, {"cse", mix_pass_cse}, {"dead", mix_pass_dead},
+    {"guard", mix_pass_guard},       {"fuse", mix_pass_fuse}, {"epilogue", mix_pass_epilogue},
+};
+
+bool mix_pass_disabled(const char *name) {
+  const char *list = getenv("MIXTAPE_DISABLE_PASSES");
+  size_t length = strlen(name);
+  while (list && *list) {
+    size_t word = strcspn(list, ",");
+    if (word == length && !strncmp(list, name, length)) return true;
+    list += word + (list[word] == ',');
+  }
+  return false;
+}
+
+bool mix_passes_run(mix_ir *ir) {
+  bool verbose = mix_verbose("compile");
+  if (verbose) mix_log_message(MIX_LOG_DEBUG, "compile: as captured\n%s", mix_ir_text(ir));
+  for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
+    if (strcmp(passes[i].name, "fuse") && mix_pass_disabled(passes[i].name)) continue;
+    if (!passes[i].run(ir)) return false;
+    if (verbose) mix_log_message(MIX_LOG_DEBUG, "compile: after %s\n%s", passes[i].name, mix_ir_text(ir));
+  }
+  return true;
+}
+
+void mix_program_strides(mix_shape shape, mix_shape space, int64_t strides[MIX_MAX_RANK]) {
+  int64_t stride = 1;
+  for (int d = 0; d < MIX_MAX_RANK; d++) strides[d] = 0;
+  for (int d = shape.rank - 1, s = space.rank - 1; d >= 0; d--, s--) {
+    strides[s] = shape.dims[d] == 1 ? 0 : stride;
+    stride *= shape.dims[d];
+  }
+}
+
+bool mix_ir_depends(mix_ir *ir, int from, int except, int target) {
+  int *stack = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->node_count + 1));
+  char *seen = mix_ir_alloc(ir, (size_t)ir->node_count + 1);
+  if (!stack || !seen) return true;
+  int depth = 0;
+  for (int i = -1; i < ir->nodes[from].input_count; i++) {
+    int value = i < 0 ? ir->nodes[from].guard : ir->nodes[from].inputs[i];
+    if (value < 0 || value == except) continue;
+    int producer = mix_ir_producer(ir, value);
+    if (!seen[producer]) seen[producer] = 1, stack[depth++] = producer;
+  }
+  while (depth) {
+    int n = stack[--depth];
+    if (n == target) return true;
+    for (int i = -1; i < ir->nodes[n].input_count; i++) {
+      int value = i < 0 ? ir->nodes[n].guard : ir->nodes[n].inputs[i];
+      if (value < 0) continue;
+      int producer = mix_ir_producer(ir, value);
+      if (!seen[producer] && producer >= target) seen[producer] = 1, stack[depth++] = producer;
+    }
+  }
+  return false;
+}

@@ -1,0 +1,24 @@
+/* The passes, one file each: edit the intermediate form in place; false with the error recorded. MIXTAPE_DISABLE_PASSES switches some off by
+ * name ("fuse,epilogue"). */
+#ifndef MIX_COMPILE_PASSES_H
+#define MIX_COMPILE_PASSES_H
+
+#include "compile/ir.h"
+
+bool mix_pass_identity(mix_ir *ir); /* identities and casts to the same dtype become their operands */
+bool mix_pass_cse(mix_ir *ir);      /* the same op on the same operands is computed once */
+bool mix_pass_dead(mix_ir *ir);     /* what nothing needs goes */
+bool mix_pass_guard(mix_ir *ir);    /* variable = select(scalar, new, old) becomes: store new if scalar */
+bool mix_pass_fuse(mix_ir *ir);     /* element-wise nodes become programs */
+bool mix_pass_epilogue(mix_ir *ir); /* a program that reads a product joins it */
+
+/* All of them, in order. */
+bool mix_passes_run(mix_ir *ir);
+bool mix_pass_disabled(const char *name);
+
+/* Strides with which a value of `shape` is read over the iteration space `space` (0 along broadcast dimensions). */
+void mix_program_strides(mix_shape shape, mix_shape space, int64_t strides[MIX_MAX_RANK]);
+/* Does any of the inputs of node `from` other than through value `except` depend on node `target`? */
+bool mix_ir_depends(mix_ir *ir, int from, int except, int target);
+
+#endif

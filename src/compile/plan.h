@@ -1,0 +1,34 @@
+/* Schedule and memory: the intermediate form as a plan, compiled for the backend in force. */
+#ifndef MIX_COMPILE_PLAN_H
+#define MIX_COMPILE_PLAN_H
+
+#include "backend/backend.h"
+#include "compile/ir.h"
+#include <mixtape/device.h>
+#include <mixtape/function.h>
+
+typedef struct mix_compiled {
+  mix_ir *ir;
+  mix_plan plan;             /* arrays in the ir's memory */
+  const mix_backend *backend;
+  mix_executable *executable;
+  mix_value *results;        /* dtype and shape of each result */
+  mix_plan_report report;
+  const char *captured_text; /* the ir as captured; NULL unless asked for */
+} mix_compiled;
+
+/* Runs the passes, plans and compiles; takes over the ir. NULL with the error recorded. */
+mix_compiled *mix_compile(mix_ir *ir, bool keep_text);
+void mix_compiled_free(mix_compiled *compiled);
+
+/* memory.c: gives every arena value an offset so that live ranges share memory; fills the report's arena figures and `peak_step`. */
+typedef struct mix_lifetime {
+  int slot, first, last; /* steps, inclusive */
+  size_t bytes, offset;
+} mix_lifetime;
+bool mix_plan_memory(mix_ir *ir, mix_lifetime *lifetimes, int count, size_t *arena_bytes);
+
+/* dump.c: each step with kernel and memory, and what lives at the peak. In the ir's memory. */
+const char *mix_plan_text(mix_compiled *compiled);
+
+#endif

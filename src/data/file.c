@@ -1,0 +1,157 @@
+#include "data/file.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool mix_file_exists(const char *path) {
+  struct stat status;
+  return stat(path, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+/* Reads until `size` bytes or the end of the file; the bytes read, -1 on an error. */
+static ssize_t read_fully(int file, void *data, size_t size) {
+  size_t done = 0;
+  while (done < size) {
+    ssize_t got = read(file, (char *)data + done, size - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return -1;
+    if (got == 0) break;
+    done += (size_t)got;
+  }
+  return (ssize_t)done;
+}
+
+void *mix_file_read(const char *path, size_t limit, size_t *size) {
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return mix_fail(MIX_IO_ERROR, "%s: cannot be opened: %s", path, strerror(errno));
+  struct stat status;
+  void *data = NULL;
+  if (fstat(file, &status) != 0) {
+    mix_fail(MIX_IO_ERROR, "%s: cannot be read: %s", path, strerror(errno));
+  } else if (!S_ISREG(status.st_mode)) {
+    mix_fail(MIX_IO_ERROR, "%s: not a regular file", path);
+  } else if ((uint64_t)status.st_size > limit) {
+    mix_fail(MIX_FORMAT_ERROR, "%s: %lld bytes, more than the %zu that such a file can have", path, (long long)status.st_size,
+             limit);
+  } else if ((data = mix_alloc((size_t)status.st_size)) != NULL) {
+    ssize_t got = read_fully(file, data, (size_t)status.st_size);
+    if (got == status.st_size) {
+      *size = (size_t)got;
+    } else {
+      if (got < 0)
+        mix_fail(MIX_IO_ERROR, "%s: cannot be read: %s", path, strerror(errno));
+      else
+        mix_fail(MIX_IO_ERROR, "%s: shrank while it was read", path);
+      mix_free(data);
+      data = NULL;
+    }
+  }
+  close(file);
+  return data;
+}
+
+char *mix_file_part(const char *path, const char *call) {
+  static atomic_uint number;
+  struct stat status;
+  if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+    return mix_fail(MIX_IO_ERROR, "%s: %s is not a regular file and cannot be replaced by one", call, path);
+  size_t size = strlen(path) + 48;
+  char *part = mix_alloc(size);
+  if (part) snprintf(part, size, "%s.part-%ld-%u", path, (long)getpid(), atomic_fetch_add(&number, 1));
+  return part;
+}
+
+/* The folder's entry for a new name reaches the disk with the folder; a file system that refuses has nothing to flush. */
+static void flush_folder(const char *path) {
+  const char *slash = strrchr(path, '/');
+  char *folder = slash ? mix_strdup(path) : NULL;
+  if (slash && !folder) return;
+  if (folder) folder[slash == path ? 1 : slash - path] = 0;
+  int file = open(folder ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  mix_free(folder);
+  if (file < 0) return;
+  (void)fsync(file);
+  close(file);
+}
+
+bool mix_file_commit(const char *part, const char *path, const char *call) {
+  int file = open(part, O_RDONLY | O_CLOEXEC);
+  bool done = file >= 0 && fsync(file) == 0;
+  int reason = errno;
+  if (file >= 0) close(file);
+  if (done && rename(part, path) != 0) {
+    reason = errno;
+    done = false;
+  }
+  if (!done) {
+    unlink(part);
+    mix_fail(MIX_IO_ERROR, "%s: %s cannot be written: %s", call, path, strerror(reason));
+    return false;
+  }
+  flush_folder(path);
+  return true;
+}
+
+static bool write_fully(int file, const char *data, size_t size) {
+  while (size > 0) {
+    ssize_t put = write(file, data, size);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return false;
+    data += put;
+    size -= (size_t)put;
+  }
+  return true;
+}
+
+bool mix_file_replace(const char *path, const mix_bytes *pieces, int count, const char *call) {
+  char *part = mix_file_part(path, call);
+  if (!part) return false;
+  int file = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  bool done = file >= 0;
+  for (int i = 0; done && i < count; i++) done = write_fully(file, pieces[i].data, pieces[i].size);
+  int reason = errno;
+  if (file >= 0 && close(file) != 0 && done) {
+    reason = errno;
+    done = false;
+  }
+  if (done) {
+    done = mix_file_commit(part, path, call);
+  } else {
+    if (file >= 0) unlink(part);
+    mix_fail(MIX_IO_ERROR, "%s: %s cannot be written: %s", call, path, strerror(reason));
+  }
+  mix_free(part);
+  return done;
+}
+
+bool mix_folder_make(const char *path) {
+  char *copy = mix_strdup(path);
+  if (!copy) return false;
+  bool done = true;
+  for (char *at = copy + 1; done; at++) {
+    if (*at != '/' && *at != 0) continue;
+    char end = *at;
+    *at = 0;
+    done = mkdir(copy, 0777) == 0 || errno == EEXIST;
+    if (!done) mix_fail(MIX_IO_ERROR, "%s: the folder cannot be made: %s", copy, strerror(errno));
+    *at = end;
+    if (end == 0) break;
+  }
+  mix_free(copy);
+  return done;
+}
+
+char *mix_path_join(const char *folder, const char *name) {
+  size_t length = strlen(folder), size = length + strlen(name) + 2;
+  char *path = mix_alloc(size);
+  if (path) snprintf(path, size, "%s%s%s", folder, length && folder[length - 1] == '/' ? "" : "/", name);
+  return path;
+}

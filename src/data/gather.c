@@ -1,0 +1,73 @@
+#include "data/gather.h"
+
+#include "base/error.h"
+#include "data/storage.h"
+#include "tensor/shape.h"
+#include <string.h>
+
+int64_t mix_rows_check(int count, mix_tensor *const *arrays, const char *call) {
+  int64_t length = -1;
+  for (int i = 0; i < count; i++) {
+    if (!arrays[i]) continue;
+    if (mix_tensor_is_symbolic(arrays[i])) {
+      mix_fail(MIX_TYPE_ERROR, "%s: tensor %d descends from mix_input and has no value", call, i);
+      return -1;
+    }
+    mix_shape shape = mix_tensor_shape(arrays[i]);
+    char text[160];
+    mix_shape_text(shape, text, sizeof text);
+    if (shape.rank < 1) {
+      mix_fail(MIX_VALUE_ERROR, "%s: tensor %d is a scalar; expected a tensor whose axis 0 counts the examples", call, i);
+      return -1;
+    }
+    if (shape.dims[0] < 1) {
+      mix_fail(MIX_VALUE_ERROR, "%s: tensor %d has shape %s: the data set is empty", call, i, text);
+      return -1;
+    }
+    if (length >= 0 && shape.dims[0] != length) {
+      mix_fail(MIX_VALUE_ERROR, "%s: tensor %d has shape %s, but those before it have %lld examples; all must have the same number",
+               call, i, text, (long long)length);
+      return -1;
+    }
+    length = shape.dims[0];
+    if (!mix_tensor_data(arrays[i])) return -1;
+  }
+  if (length < 0) mix_fail(MIX_VALUE_ERROR, "%s: no tensors; expected at least one", call);
+  return length;
+}
+
+/* One array: a tensor in the scope that is open. */
+static mix_tensor *gather_one(mix_tensor *array, const int64_t *rows, int64_t first, int64_t count, bool stacked,
+                              mix_buffer **buffer) {
+  const char *source = mix_tensor_data(array);
+  if (!source) return NULL;
+  mix_dtype dtype = mix_tensor_dtype(array);
+  mix_shape shape = mix_tensor_shape(array);
+  shape.dims[0] = count;
+  size_t bytes = mix_value_bytes(dtype, shape), row = bytes / (size_t)count;
+  if (!stacked) {
+    shape.rank--;
+    memmove(shape.dims, shape.dims + 1, (size_t)shape.rank * sizeof *shape.dims);
+  }
+  if (!mix_buffer_reuse(buffer, bytes)) return NULL;
+  char *to = (*buffer)->data;
+  if (!rows)
+    memcpy(to, source + (size_t)first * row, bytes);
+  else
+    for (int64_t i = 0; i < count; i++) memcpy(to + (size_t)i * row, source + (size_t)rows[i] * row, row);
+  return mix_tensor_of_buffer(*buffer, dtype, shape);
+}
+
+mix_list *mix_rows_gather(int array_count, mix_tensor *const *arrays, const int64_t *rows, int64_t first, int64_t count,
+                          bool stacked, mix_buffers *buffers) {
+  if (mix_failed()) return NULL;
+  mix_scope *scope = mix_scope_begin();
+  mix_list *list = scope ? mix_list_new(0, NULL) : NULL;
+  for (int i = 0; list && i < array_count; i++) {
+    mix_tensor *tensor = arrays[i] ? gather_one(arrays[i], rows, first, count, stacked, &buffers->items[i]) : NULL;
+    if ((arrays[i] && !tensor) || mix_list_append(list, tensor) != MIX_OK) list = NULL;
+  }
+  mix_retain(list);
+  mix_scope_end(scope);
+  return list;
+}

@@ -1,0 +1,80 @@
+/* Nodes of the lazy graph, and the tensors that point at their results. */
+#ifndef MIX_GRAPH_NODE_H
+#define MIX_GRAPH_NODE_H
+
+#include "base/object.h"
+#include "graph/op.h"
+#include "tensor/buffer.h"
+
+typedef struct mix_value {
+  mix_dtype dtype;
+  mix_shape shape;
+  mix_buffer *buffer; /* NULL while not computed */
+} mix_value;
+
+typedef struct mix_edge {
+  mix_node *node; /* retained */
+  int output;
+} mix_edge;
+
+struct mix_node {
+  mix_object object;
+  const mix_op *op;
+  uint64_t sequence;      /* creation order, process-wide */
+  int input_count, output_count;
+  mix_edge *inputs;       /* dropped (count 0) once the value is known, unless a tape recorded the node */
+  mix_value *outputs;
+  void *attributes;       /* op->attributes_size bytes, inline */
+  const char *scope;      /* interned path of the layer that was being called, or NULL */
+  int recorded;           /* tapes that hold it */
+  bool symbolic;          /* descends from mix_input */
+  bool keep;              /* the rewrite leaves it alone */
+  mix_variable *variable; /* for reads: which; NULL once it is gone */
+  bool holds_variable;    /* the reference is the node's own: of all reads but the one that the variable itself keeps */
+  void *capture;          /* the capture it was made in (identity only), NULL outside */
+};
+
+struct mix_tensor {
+  mix_object object;
+  mix_node *node; /* retained */
+  int output;
+  void *history;       /* an object (nn: the layer call that made it), retained; NULL */
+  mix_tensor *logits;  /* retained: what softmax or sigmoid was applied to, for the stable cross-entropies; NULL */
+  mix_tensor *mask;    /* retained: Keras's _keras_mask; NULL */
+};
+
+extern const mix_class mix_node_class, mix_tensor_class;
+
+/* The one way to make a node: checks operand dtypes against the signature, infers shapes, records on the open tapes, and returns
+ * the node with one reference for the caller. `attributes` is copied. NULL with the error recorded. */
+mix_node *mix_node_new(const mix_op *op, const void *attributes, int input_count, const mix_edge *inputs);
+/* The same from tensors, returning result 0 (or `output`) as a scoped tensor: the last line of every public operation. Fails at once
+ * while an error is pending; NULL inputs give NULL. */
+mix_tensor *mix_apply(const mix_op *op, const void *attributes, int input_count, mix_tensor *const *inputs);
+/* A scoped tensor of a node's result. */
+mix_tensor *mix_tensor_of(mix_node *node, int output);
+/* Operand i of a node as a scoped tensor. */
+mix_tensor *mix_node_input(mix_node *node, int index);
+static inline const mix_value *mix_input_value(const mix_node *node, int index) { return &node->inputs[index].node->outputs[node->inputs[index].output]; }
+static inline const mix_value *mix_tensor_value(const mix_tensor *tensor) { return &tensor->node->outputs[tensor->output]; }
+/* A finished node of op "constant" around a buffer (retained). */
+mix_node *mix_node_constant(mix_buffer *buffer, mix_dtype dtype, mix_shape shape);
+/* A node of op "placeholder": an argument of a capture, or (symbolic) what mix_input returns. */
+mix_node *mix_node_placeholder(mix_dtype dtype, mix_shape shape, bool symbolic);
+/* A read of a variable: inside a capture of its current value, outside around its storage (retained); only the former retains the variable. */
+mix_node *mix_node_read(mix_variable *variable, const mix_edge *current, mix_buffer *storage);
+/* Drops the operands if every output is finished and no tape holds the node. */
+void mix_node_detach(mix_node *node);
+/* Nodes made from now on have this sequence number or a higher one. */
+uint64_t mix_node_next_sequence(void);
+
+/* Layer names for nodes: the thread's current scope path (interned); returns the former one, to be put back. */
+const char *mix_graph_scope_set(const char *path);
+const char *mix_graph_scope(void);
+
+/* A message of the form "add: float32 (2, 3) and float16 (3)" for errors: writes the operands of a call. */
+const char *mix_operands_text(int count, mix_tensor *const *tensors, char *text, size_t size);
+
+extern const mix_op mix_op_constant, mix_op_placeholder, mix_op_read;
+
+#endif

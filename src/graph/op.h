@@ -1,0 +1,48 @@
+/* What an operation is. One constant for each, in one file of ops/ that says everything about it: name, operands, dtypes, shape
+ * rule, gradient, and its class in the mixed precision lists. */
+#ifndef MIX_GRAPH_OP_H
+#define MIX_GRAPH_OP_H
+
+#include <mixtape/tensor.h>
+
+typedef struct mix_node mix_node;
+
+/* The four lists of the automatic mixed precision rewrite (spec section 8), the float16 and bfloat16 variants apart. */
+typedef enum mix_amp_class { MIX_AMP_NONE, MIX_AMP_ALLOW, MIX_AMP_INFER, MIX_AMP_DENY, MIX_AMP_CLEAR } mix_amp_class;
+
+enum {
+  MIX_OP_ELEMENTWISE = 1 << 0, /* `opcode` says which; can be part of a fused program */
+  MIX_OP_STATEFUL = 1 << 1,    /* never merged or folded (none of today's: random ops are functions of their state) */
+  MIX_OP_KEEP = 1 << 2,        /* the rewrite leaves it alone */
+  MIX_OP_SOURCE = 1 << 3,      /* placeholder, constant, read: has no kernel */
+  MIX_OP_VIEW = 1 << 4,        /* the same bytes under another shape (reshape): the planner lets it share memory */
+};
+
+typedef struct mix_op {
+  const char *name;    /* "add": this project's */
+  const char *tf_name; /* "AddV2": TensorFlow's; NULL where it has none */
+  mix_amp_class amp_float16, amp_bfloat16;
+  /* Operand and result types, one letter a type vertex: "T,T->T", "B,T,T->T", "S->D", "T*->T" (any number of operands).
+   * Letters: T U any type named in `types`; b bool; i int32 or int64; f float32; l int64. */
+  const char *signature;
+  /* Dtypes that T (and after a comma U, D, S, in order of appearance) may have: "float", "int", "bool", "number" (float and int),
+   * "any", or names: "float16 bfloat16 float32". */
+  const char *types;
+  unsigned flags;
+  int opcode;              /* mix_opcode of ops/elementwise.h */
+  size_t attributes_size;  /* bytes of the attribute struct; 0: none */
+  /* Fills the shapes (and, for result letters that no operand binds, the dtypes) of node->outputs from inputs and attributes. Dtypes
+   * of operands have been checked against the signature. False with an error that names op, shapes and dtypes. */
+  bool (*infer)(mix_node *node);
+  /* Appends the gradient nodes: output_gradients[i] is NULL where nothing flows back; sets input_gradients[i] (owned by the scope)
+   * or leaves NULL. NULL function: not differentiable, gradients stop here. Builds with the public operations. */
+  bool (*gradient)(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients);
+  /* Writes the attributes as "axes=[0] keep_dims" for dumps; NULL: none. */
+  void (*print)(const void *attributes, char *text, size_t size);
+} mix_op;
+
+/* Every op of the library, for tests, dumps and the rewrite: ended by NULL (ops/table.c). */
+extern const mix_op *const mix_all_ops[];
+const mix_op *mix_op_by_name(const char *name);
+
+#endif

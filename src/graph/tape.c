@@ -1,0 +1,290 @@
+#include "graph/tape.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "graph/variable.h"
+#include <mixtape/ops.h>
+#include <mixtape/tape.h>
+#include <string.h>
+
+struct mix_tape {
+  mix_object object;
+  mix_tape *outer;       /* the tape that was open when this one began */
+  bool open, persistent, used, watch_accessed;
+  uint64_t begin;        /* sequence number of the first node that can be recorded */
+  mix_node **nodes;      /* retained, in order of creation */
+  int node_count, node_capacity;
+  mix_edge *watched;     /* retained */
+  int watched_count, watched_capacity;
+};
+
+static _Thread_local mix_tape *innermost;
+
+static void drop_records(mix_tape *tape) {
+  for (int i = 0; i < tape->node_count; i++) {
+    tape->nodes[i]->recorded--;
+    mix_node_detach(tape->nodes[i]);
+    mix_release(tape->nodes[i]);
+  }
+  tape->node_count = 0;
+}
+
+static void tape_close(mix_tape *tape) {
+  if (!tape->open) return;
+  while (innermost) {
+    mix_tape *closing = innermost;
+    closing->open = false;
+    innermost = closing->outer;
+    if (closing == tape) break;
+  }
+}
+
+static void tape_finalize(void *object) {
+  mix_tape *tape = object;
+  tape_close(tape);
+  drop_records(tape);
+  for (int i = 0; i < tape->watched_count; i++) mix_release(tape->watched[i].node);
+  mix_free(tape->nodes);
+  mix_free(tape->watched);
+}
+
+static const mix_class tape_class = {.name = "tape", .finalize = tape_finalize};
+
+mix_tape *mix_tape_begin_with(const mix_tape_options *given) {
+  if (mix_failed()) return NULL;
+  MIX_OPTIONS(mix_tape_options, options, given, "tape_begin");
+  mix_tape *tape = mix_object_new(sizeof *tape, &tape_class);
+  mix_buffer *mark = tape ? mix_buffer_new(0) : NULL; /* a throw-away node tells the current sequence number */
+  mix_node *node = mark ? mix_node_constant(mark, MIX_BOOL, (mix_shape){.rank = 1, .dims = {0}}) : NULL;
+  if (!node) {
+    mix_release(mark);
+    mix_release(tape);
+    return NULL;
+  }
+  tape->begin = node->sequence;
+  mix_release(node);
+  mix_release(mark);
+  tape->persistent = options.persistent;
+  tape->watch_accessed = !options.no_watch_accessed;
+  tape->open = true;
+  tape->outer = innermost;
+  innermost = tape;
+  return mix_scoped(tape);
+}
+
+void mix_tape_end(mix_tape *tape) {
+  if (tape) tape_close(tape);
+}
+
+bool mix_tapes_open(void) { return innermost != NULL; }
+
+uint64_t mix_tapes_begin_sequence(void) {
+  uint64_t begin = UINT64_MAX;
+  for (mix_tape *tape = innermost; tape; tape = tape->outer) begin = tape->begin;
+  return begin;
+}
+
+bool mix_tapes_record(mix_node *node) {
+  if (node->symbolic || node->input_count == 0) return true;
+  for (mix_tape *tape = innermost; tape; tape = tape->outer) {
+    if (!mix_reserve(&tape->nodes, &tape->node_capacity, tape->node_count + 1, sizeof *tape->nodes)) return false;
+    tape->nodes[tape->node_count++] = mix_retain(node);
+    node->recorded++;
+  }
+  return true;
+}
+
+mix_status mix_tape_watch(mix_tape *tape, mix_tensor *tensor) {
+  if (mix_failed()) return mix_error();
+  if (!tape || !tensor) return mix_fail_status(MIX_TYPE_ERROR, "tape_watch: %s is NULL", tape ? "the tensor" : "the tape");
+  if (!mix_dtype_is_floating(mix_tensor_value(tensor)->dtype))
+    return mix_fail_status(MIX_TYPE_ERROR, "tape_watch: a tensor of dtype %s has no gradient; expected a floating dtype",
+                           mix_dtype_name(mix_tensor_value(tensor)->dtype));
+  if (!mix_reserve(&tape->watched, &tape->watched_capacity, tape->watched_count + 1, sizeof *tape->watched)) return mix_error();
+  tape->watched[tape->watched_count++] = (mix_edge){mix_retain(tensor->node), tensor->output};
+  return MIX_OK;
+}
+
+/* ---- the walk ---- */
+
+/* What has flowed back to one result of one node: up to `count` contributions, summed when they are needed. */
+typedef struct flow {
+  mix_edge edge;
+  mix_tensor **parts; /* borrowed: the walk's scope owns them */
+  int count, capacity;
+} flow;
+
+typedef struct walk {
+  mix_tape *tape;
+  int node_count;         /* nodes recorded before the walk began */
+  bool *active;           /* does node i depend on a source? */
+  flow *flows;            /* open addressing by (node, output) */
+  int capacity, used;
+} walk;
+
+static size_t edge_hash(mix_edge edge) { return ((uintptr_t)edge.node >> 4) * 0x9e3779b97f4a7c15u + (size_t)edge.output * 0x85ebca6bu; }
+
+static flow *flow_find(walk *w, mix_edge edge, bool make) {
+  if (make && (w->used + 1) * 2 > w->capacity) {
+    int capacity = w->capacity ? w->capacity * 2 : 64;
+    flow *flows = mix_calloc((size_t)capacity, sizeof *flows);
+    if (!flows) return NULL;
+    for (int i = 0; i < w->capacity; i++) {
+      if (!w->flows[i].edge.node) continue;
+      size_t at = (edge_hash(w->flows[i].edge) >> 7) & (size_t)(capacity - 1);
+      while (flows[at].edge.node) at = (at + 1) & (size_t)(capacity - 1);
+      flows[at] = w->flows[i];
+    }
+    mix_free(w->flows);
+    w->flows = flows;
+    w->capacity = capacity;
+  }
+  if (!w->capacity) return NULL;
+  size_t at = (edge_hash(edge) >> 7) & (size_t)(w->capacity - 1);
+  for (; w->flows[at].edge.node; at = (at + 1) & (size_t)(w->capacity - 1))
+    if (w->flows[at].edge.node == edge.node && w->flows[at].edge.output == edge.output) return &w->flows[at];
+  if (!make) return NULL;
+  w->used++;
+  w->flows[at].edge = edge;
+  return &w->flows[at];
+}
+
+static bool flow_add(walk *w, mix_edge edge, mix_tensor *part) {
+  flow *f = flow_find(w, edge, true);
+  if (!f || !mix_reserve(&f->parts, &f->capacity, f->count + 1, sizeof *f->parts)) return false;
+  f->parts[f->count++] = part;
+  return true;
+}
+
+/* The sum of what flowed to an edge; NULL where nothing did. */
+static mix_tensor *flow_sum(flow *f) {
+  if (!f || !f->count) return NULL;
+  if (f->count > 1) {
+    f->parts[0] = f->count == 2 ? mix_add(f->parts[0], f->parts[1]) : mix_add_n(f->count, f->parts);
+    f->count = 1;
+  }
+  return f->parts[0];
+}
+
+static int record_index(const walk *w, const mix_node *node) {
+  int low = 0, high = w->node_count - 1;
+  while (low <= high) {
+    int middle = (low + high) / 2;
+    uint64_t sequence = w->tape->nodes[middle]->sequence;
+    if (sequence == node->sequence) return middle;
+    if (sequence < node->sequence) low = middle + 1;
+    else high = middle - 1;
+  }
+  return -1;
+}
+
+static bool edge_active(const walk *w, mix_edge edge) {
+  int index = record_index(w, edge.node);
+  if (index >= 0 && w->active[index]) return true;
+  if (edge.node->variable && edge.node->variable->trainable && w->tape->watch_accessed) return true;
+  for (int i = 0; i < w->tape->watched_count; i++)
+    if (w->tape->watched[i].node == edge.node && w->tape->watched[i].output == edge.output) return true;
+  return false;
+}
+
+static bool node_back(walk *w, mix_node *node) {
+  mix_tensor *above[4] = {0}, *local[16] = {0}, **below = local;
+  bool any = false;
+  for (int i = 0; i < node->output_count && i < 4; i++) any |= (above[i] = flow_sum(flow_find(w, (mix_edge){node, i}, false))) != NULL;
+  if (!any || mix_failed()) return !mix_failed();
+  if (node->input_count > 16 && !(below = mix_calloc((size_t)node->input_count, sizeof *below))) return false;
+  const char *former = mix_graph_scope_set(node->scope);
+  bool good = node->op->gradient(node, above, below) && !mix_failed();
+  for (int i = 0; i < node->input_count && good; i++)
+    if (below[i] && edge_active(w, node->inputs[i])) good = flow_add(w, node->inputs[i], below[i]);
+  mix_graph_scope_set(former);
+  if (below != local) mix_free(below);
+  return good;
+}
+
+/* The gradient of one source: of the edge itself, or the sum over all reads of a variable. */
+static mix_tensor *source_gradient(walk *w, void *source) {
+  if (mix_is(source, &mix_tensor_class)) {
+    mix_tensor *tensor = source;
+    return flow_sum(flow_find(w, (mix_edge){tensor->node, tensor->output}, false));
+  }
+  mix_tensor *sum = NULL;
+  uint64_t after = 0;
+  for (;;) { /* reads in order of creation, so that the sum does not depend on addresses */
+    flow *next = NULL;
+    for (int i = 0; i < w->capacity; i++) {
+      flow *f = &w->flows[i];
+      if (f->edge.node && f->edge.node->variable == source && f->edge.node->op == &mix_op_read && f->count &&
+          f->edge.node->sequence > after && (!next || f->edge.node->sequence < next->edge.node->sequence))
+        next = f;
+    }
+    if (!next) return sum;
+    after = next->edge.node->sequence;
+    sum = sum ? mix_add(sum, flow_sum(next)) : flow_sum(next);
+  }
+}
+
+static mix_list *walk_run(walk *w, mix_list *targets, mix_list *upstream, mix_list *sources) {
+  mix_tape *tape = w->tape;
+  w->node_count = tape->node_count;
+  w->active = mix_calloc((size_t)w->node_count + 1, sizeof *w->active);
+  if (!w->active) return NULL;
+  for (int i = 0; i < w->node_count; i++)
+    if (tape->nodes[i]->op->gradient)
+      for (int j = 0; j < tape->nodes[i]->input_count && !w->active[i]; j++) w->active[i] = edge_active(w, tape->nodes[i]->inputs[j]);
+  for (int i = 0; i < mix_list_count(targets); i++) {
+    mix_tensor *target = mix_list_get(targets, i), *gradient = upstream ? mix_list_get(upstream, i) : NULL;
+    if (!target) continue;
+    if (!gradient) gradient = mix_ones_like(target);
+    if (!gradient || !flow_add(w, (mix_edge){target->node, target->output}, gradient)) return NULL;
+  }
+  for (int i = w->node_count - 1; i >= 0; i--)
+    if (w->active[i] && !node_back(w, tape->nodes[i])) return NULL;
+  mix_list *result = mix_list_new(0, NULL);
+  for (int i = 0; i < mix_list_count(sources); i++) {
+    void *source = mix_list_get(sources, i);
+    mix_tensor *gradient = NULL;
+    bool is_tensor = mix_is(source, &mix_tensor_class);
+    if (!is_tensor || edge_active(w, (mix_edge){((mix_tensor *)source)->node, ((mix_tensor *)source)->output}))
+      gradient = source_gradient(w, source);
+    if (mix_list_append(result, gradient) != MIX_OK) return NULL;
+  }
+  return result;
+}
+
+mix_list *mix_tape_gradient_from(mix_tape *tape, mix_list *targets, mix_list *upstream, mix_list *sources) {
+  if (mix_failed()) return NULL;
+  if (!tape || !targets || !sources)
+    return mix_fail(MIX_TYPE_ERROR, "tape_gradient: %s is NULL", !tape ? "the tape" : !targets ? "the target" : "the list of sources");
+  if (tape->used && !tape->persistent)
+    return mix_fail(MIX_RUNTIME_ERROR, "tape_gradient: this tape has been used; begin it with .persistent = true to ask more than once");
+  for (int i = 0; i < mix_list_count(targets); i++) {
+    mix_tensor *target = mix_list_get(targets, i);
+    if (target && !mix_dtype_is_floating(mix_tensor_value(target)->dtype))
+      return mix_fail(MIX_TYPE_ERROR, "tape_gradient: target %d has dtype %s; expected a floating dtype", i,
+                      mix_dtype_name(mix_tensor_value(target)->dtype));
+  }
+  for (int i = 0; i < mix_list_count(sources); i++) {
+    void *source = mix_list_get(sources, i);
+    if (!mix_is(source, &mix_tensor_class) && !mix_is(source, &mix_variable_class))
+      return mix_fail(MIX_TYPE_ERROR, "tape_gradient: source %d is neither a tensor nor a variable", i);
+  }
+  if (!tape->persistent) tape_close(tape);
+  tape->used = true;
+  mix_scope *scope = mix_scope_begin();
+  walk w = {.tape = tape};
+  mix_list *result = mix_retain(walk_run(&w, targets, upstream, sources));
+  for (int i = 0; i < w.capacity; i++) mix_free(w.flows[i].parts);
+  mix_free(w.flows);
+  mix_free(w.active);
+  mix_scope_end(scope);
+  if (!tape->persistent) drop_records(tape);
+  return mix_scoped(result);
+}
+
+mix_list *mix_tape_gradient(mix_tape *tape, void *target, mix_list *sources) {
+  if (mix_failed()) return NULL;
+  mix_list *targets = mix_is(target, &mix_tensor_class) ? mix_list_of(target) : mix_is(target, &mix_list_class) ? target : NULL;
+  if (!targets) return mix_fail(MIX_TYPE_ERROR, "tape_gradient: the target is neither a tensor nor a list of tensors");
+  return mix_tape_gradient_from(tape, targets, NULL, sources);
+}

@@ -1,0 +1,14 @@
+/* What the node constructor tells the open tapes. */
+#ifndef MIX_GRAPH_TAPE_H
+#define MIX_GRAPH_TAPE_H
+
+#include "graph/node.h"
+
+/* Records a new node on every open tape of this thread; false with the error recorded when there is no memory. */
+bool mix_tapes_record(mix_node *node);
+/* The sequence number at which the outermost open tape of this thread began; UINT64_MAX with none open. */
+uint64_t mix_tapes_begin_sequence(void);
+/* Is a tape open on this thread? */
+bool mix_tapes_open(void);
+
+#endif

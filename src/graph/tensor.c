@@ -1,0 +1,85 @@
+#include "base/error.h"
+#include "graph/node.h"
+#include "tensor/convert.h"
+#include "tensor/shape.h"
+#include <stdio.h>
+#include <string.h>
+
+static bool shape_sound(const char *call, mix_dtype dtype, mix_shape shape) {
+  char text[160];
+  if (!mix_dtype_size(dtype)) {
+    mix_fail(MIX_TYPE_ERROR, "%s: no tensor can have dtype %s", call, mix_dtype_name(dtype));
+    return false;
+  }
+  if (shape.rank < 0 || shape.rank > MIX_MAX_RANK) {
+    mix_fail(MIX_VALUE_ERROR, "%s: rank %d; expected 0 to %d", call, shape.rank, MIX_MAX_RANK);
+    return false;
+  }
+  if (mix_shape_checked_size(shape) < 0) {
+    mix_fail(MIX_VALUE_ERROR, "%s: shape %s is negative, unknown or too large", call, mix_shape_text(shape, text, sizeof text));
+    return false;
+  }
+  return true;
+}
+
+/* Takes over the caller's reference to the buffer. */
+static mix_tensor *constant_tensor(mix_buffer *buffer, mix_dtype dtype, mix_shape shape) {
+  mix_node *node = buffer ? mix_node_constant(buffer, dtype, shape) : NULL;
+  mix_tensor *tensor = mix_tensor_of(node, 0);
+  mix_release(node);
+  mix_release(buffer);
+  return tensor;
+}
+
+mix_tensor *mix_tensor_from(const void *data, mix_dtype dtype, mix_shape shape) {
+  if (mix_failed()) return NULL;
+  if (!shape_sound("tensor_from", dtype, shape)) return NULL;
+  if (!data && mix_shape_size(shape) > 0) return mix_fail(MIX_TYPE_ERROR, "tensor_from: data is NULL");
+  mix_buffer *buffer = mix_buffer_new(mix_value_bytes(dtype, shape));
+  if (buffer && data) memcpy(buffer->data, data, buffer->bytes);
+  return constant_tensor(buffer, dtype, shape);
+}
+
+mix_tensor *mix_tensor_from_doubles(const double *data, mix_dtype dtype, mix_shape shape) {
+  if (mix_failed()) return NULL;
+  if (!shape_sound("tensor_from_doubles", dtype, shape)) return NULL;
+  if (!data && mix_shape_size(shape) > 0) return mix_fail(MIX_TYPE_ERROR, "tensor_from_doubles: data is NULL");
+  mix_buffer *buffer = mix_buffer_new(mix_value_bytes(dtype, shape));
+  if (buffer) mix_convert(data, MIX_FLOAT64, buffer->data, dtype, mix_shape_size(shape));
+  return constant_tensor(buffer, dtype, shape);
+}
+
+mix_tensor *mix_scalar(double value, mix_dtype dtype) { return mix_tensor_from_doubles(&value, dtype, (mix_shape){.rank = 0}); }
+
+mix_tensor *mix_tensor_wrap(void *data, mix_dtype dtype, mix_shape shape, void (*release)(void *data)) {
+  if (mix_failed()) return NULL;
+  if (!shape_sound("tensor_wrap", dtype, shape)) return NULL;
+  if (!data && mix_shape_size(shape) > 0) return mix_fail(MIX_TYPE_ERROR, "tensor_wrap: data is NULL");
+  return constant_tensor(mix_buffer_wrap(data, mix_value_bytes(dtype, shape), release), dtype, shape);
+}
+
+mix_dtype mix_tensor_dtype(const mix_tensor *tensor) { return tensor ? mix_tensor_value(tensor)->dtype : MIX_DTYPE_NONE; }
+mix_shape mix_tensor_shape(const mix_tensor *tensor) { return tensor ? mix_tensor_value(tensor)->shape : (mix_shape){.rank = 0}; }
+bool mix_tensor_is_symbolic(const mix_tensor *tensor) { return tensor && tensor->node->symbolic; }
+
+const char *mix_tensor_text(const mix_tensor *tensor, char *text, size_t size) {
+  if (!size) return text;
+  if (!tensor) return snprintf(text, size, "<no tensor>"), text;
+  const mix_value *value = mix_tensor_value(tensor);
+  char shape[160];
+  int used = snprintf(text, size, "<tensor %s %s", mix_dtype_name(value->dtype), mix_shape_text(value->shape, shape, sizeof shape));
+  size_t at = used < 0 ? 0 : (size_t)used;
+  if (!value->buffer) {
+    if (at < size) snprintf(text + at, size - at, " = %s, %s>", tensor->node->op->name, tensor->node->symbolic ? "symbolic" : "not computed");
+    return text;
+  }
+  int64_t count = mix_shape_size(value->shape);
+  for (int64_t i = 0; i < count && i < 8 && at < size; i++) {
+    used = mix_dtype_is_floating(value->dtype)
+               ? snprintf(text + at, size - at, "%s%.9g", i ? ", " : " [", mix_load_double(value->buffer->data, value->dtype, i))
+               : snprintf(text + at, size - at, "%s%lld", i ? ", " : " [", (long long)mix_load_integer(value->buffer->data, value->dtype, i));
+    if (used > 0) at += (size_t)used;
+  }
+  if (at < size) snprintf(text + at, size - at, "%s%s>", count > 8 ? ", ..." : "", count ? "]" : "");
+  return text;
+}

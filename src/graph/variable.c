@@ -1,0 +1,184 @@
+#include "graph/variable.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "graph/tape.h"
+#include "tensor/shape.h"
+#include <mixtape/ops.h>
+#include <stdio.h>
+#include <string.h>
+
+static _Thread_local mix_dtype cast_dtype;
+static _Thread_local mix_capture *capture;
+static atomic_uint_fast64_t trainable_epoch;
+
+/* Readers that outlive the variable inherit its storage. */
+static void variable_finalize(void *object) {
+  mix_variable *variable = object;
+  mix_node *read = variable->read;
+  if (read) {
+    read->variable = NULL;
+    if (mix_references(read) > 1 || mix_references(read->outputs[0].buffer) > 1) {
+      read->outputs[0].buffer->release = NULL;
+      variable->data = NULL;
+    }
+    mix_release(read);
+  }
+  mix_release(variable->constraint);
+  mix_release(variable->regularizer);
+  mix_free_buffer(variable->data, variable->bytes);
+}
+
+const mix_class mix_variable_class = {.name = "variable", .finalize = variable_finalize};
+
+mix_dtype mix_cast_dtype(void) { return cast_dtype; }
+mix_dtype mix_cast_dtype_set(mix_dtype dtype) {
+  mix_dtype former = cast_dtype;
+  cast_dtype = mix_dtype_is_floating(dtype) ? dtype : MIX_DTYPE_NONE;
+  return former;
+}
+
+const char *mix_variable_name(const mix_variable *variable) { return variable ? variable->name : ""; }
+mix_shape mix_variable_shape(const mix_variable *variable) { return variable ? variable->shape : (mix_shape){.rank = 0}; }
+mix_dtype mix_variable_true_dtype(const mix_variable *variable) { return variable ? variable->dtype : MIX_DTYPE_NONE; }
+mix_dtype mix_variable_dtype(const mix_variable *variable) {
+  return variable && variable->autocast && cast_dtype != MIX_DTYPE_NONE ? cast_dtype : mix_variable_true_dtype(variable);
+}
+bool mix_variable_trainable(const mix_variable *variable) { return variable && variable->trainable; }
+bool mix_variable_is_autocast(const mix_variable *variable) { return variable && variable->autocast; }
+void mix_variable_set_trainable(mix_variable *variable, bool trainable) {
+  if (!variable || variable->trainable == trainable) return;
+  variable->trainable = trainable;
+  mix_trainable_epoch_move();
+}
+uint64_t mix_trainable_epoch(void) { return atomic_load(&trainable_epoch); }
+void mix_trainable_epoch_move(void) { atomic_fetch_add(&trainable_epoch, 1); }
+
+const char *mix_variable_text(const mix_variable *variable, char *text, size_t size) {
+  char shape[160];
+  if (!variable) return snprintf(text, size, "<no variable>"), text;
+  mix_shape_text(variable->shape, shape, sizeof shape);
+  if (variable->autocast)
+    snprintf(text, size, "<AutoCastVariable '%s' shape=%s dtype=%s dtype_to_cast_to=%s>", variable->name, shape, mix_dtype_name(variable->dtype),
+             mix_dtype_name(mix_variable_dtype(variable)));
+  else
+    snprintf(text, size, "<Variable '%s' shape=%s dtype=%s>", variable->name, shape, mix_dtype_name(variable->dtype));
+  return text;
+}
+
+/* ---- captures ---- */
+
+mix_capture *mix_capture_current(void) { return capture; }
+mix_capture *mix_capture_set(mix_capture *next) {
+  mix_capture *former = capture;
+  capture = next;
+  return former;
+}
+
+mix_binding *mix_capture_binding(mix_capture *in, mix_variable *variable) {
+  for (int i = in->binding_count - 1; i >= 0; i--)
+    if (in->bindings[i].variable == variable) return &in->bindings[i];
+  if (!mix_reserve(&in->bindings, &in->binding_capacity, in->binding_count + 1, sizeof *in->bindings)) return NULL;
+  mix_node *entry = mix_node_placeholder(variable->dtype, variable->shape, false);
+  if (!entry) return NULL;
+  mix_binding *binding = &in->bindings[in->binding_count++];
+  *binding = (mix_binding){.variable = mix_retain(variable), .entry = entry, .current = {mix_retain(entry), 0}};
+  return binding;
+}
+
+static void binding_forget_reads(mix_binding *binding) {
+  mix_release(binding->read);
+  binding->read = NULL;
+  for (int i = 0; i < 4; i++) {
+    mix_release(binding->casts[i].node);
+    binding->casts[i].node = NULL;
+    binding->casts[i].dtype = MIX_DTYPE_NONE;
+  }
+}
+
+void mix_capture_clear(mix_capture *in) {
+  for (int i = 0; i < in->binding_count; i++) {
+    binding_forget_reads(&in->bindings[i]);
+    mix_release(in->bindings[i].current.node);
+    mix_release(in->bindings[i].entry);
+    mix_release(in->bindings[i].variable);
+  }
+  mix_free(in->bindings);
+  in->bindings = NULL;
+  in->binding_count = in->binding_capacity = 0;
+}
+
+bool mix_capture_assign(mix_capture *in, mix_variable *variable, mix_tensor *value) {
+  mix_binding *binding = mix_capture_binding(in, variable);
+  if (!binding) return false;
+  binding_forget_reads(binding);
+  mix_retain(value->node);
+  mix_release(binding->current.node);
+  binding->current = (mix_edge){value->node, value->output};
+  binding->assigned = true;
+  return true;
+}
+
+/* ---- reading ---- */
+
+static mix_tensor *read_in_capture(mix_variable *variable) {
+  mix_binding *binding = mix_capture_binding(capture, variable);
+  if (!binding) return NULL;
+  if (!binding->read && !(binding->read = mix_node_read(variable, &binding->current, NULL))) return NULL;
+  return mix_tensor_of(binding->read, 0);
+}
+
+static mix_tensor *read_storage(mix_variable *variable) {
+  if (!variable->read) {
+    mix_buffer *storage = mix_buffer_wrap(variable->data, variable->bytes, NULL);
+    variable->read = storage ? mix_node_read(variable, NULL, storage) : NULL;
+    mix_release(storage);
+  }
+  return mix_tensor_of(variable->read, 0);
+}
+
+mix_tensor *mix_variable_true_value(mix_variable *variable) {
+  if (mix_failed()) return NULL;
+  if (!mix_is(variable, &mix_variable_class)) return mix_fail(MIX_TYPE_ERROR, "variable_value: expected a variable");
+  return capture ? read_in_capture(variable) : read_storage(variable);
+}
+
+mix_tensor *mix_variable_value(mix_variable *variable) {
+  mix_tensor *value = mix_variable_true_value(variable);
+  if (!value) return NULL;
+  mix_dtype dtype = mix_variable_dtype(variable);
+  if (dtype == variable->dtype) return value;
+  if (!capture) return mix_cast(value, dtype);
+  mix_binding *binding = mix_capture_binding(capture, variable);
+  if (!binding) return NULL;
+  int slot = 0;
+  while (slot < 3 && binding->casts[slot].node && binding->casts[slot].dtype != dtype) slot++;
+  /* A tape sees only what was made after it began, so that a cast from before cannot serve it. */
+  mix_node *cached = binding->casts[slot].node;
+  if (cached && binding->casts[slot].dtype == dtype && (!mix_tapes_open() || cached->sequence >= mix_tapes_begin_sequence()))
+    return mix_tensor_of(cached, 0);
+  mix_tensor *cast = mix_cast(value, dtype);
+  if (!cast) return NULL;
+  mix_retain(cast->node);
+  mix_release(cached);
+  binding->casts[slot].node = cast->node;
+  binding->casts[slot].dtype = dtype;
+  return cast;
+}
+
+bool mix_variable_before_write(mix_variable *variable) {
+  mix_node *read = variable->read;
+  if (!read) return true;
+  bool read_lives = mix_references(read) > 1;
+  if (read_lives || mix_references(read->outputs[0].buffer) > 1) {
+    mix_buffer *old = read->outputs[0].buffer;
+    mix_buffer *copy = mix_buffer_new(variable->bytes);
+    if (!copy) return false;
+    memcpy(copy->data, variable->data, variable->bytes);
+    read->outputs[0].buffer = copy;
+    mix_release(old);
+  }
+  variable->read = NULL;
+  mix_release(read);
+  return true;
+}

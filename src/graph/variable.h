@@ -1,0 +1,59 @@
+/* Variables in the graph: storage, the node that reads it, and what a capture binds it to. Creating and assigning, which evaluate,
+ * are in compile/assign.c. */
+#ifndef MIX_GRAPH_VARIABLE_H
+#define MIX_GRAPH_VARIABLE_H
+
+#include "graph/node.h"
+#include <mixtape/variable.h>
+
+struct mix_variable {
+  mix_object object;
+  const char *name;     /* interned; layers give the full path "dense_1/kernel" */
+  mix_dtype dtype;      /* the true one */
+  mix_shape shape;
+  void *data;           /* one fixed address for life */
+  size_t bytes;
+  bool trainable, autocast;
+  mix_node *read;       /* outside captures: the finished node that shares the storage until the next write; retained, may be NULL */
+  void *constraint;     /* nn: retained object or NULL */
+  void *regularizer;    /* nn: retained object or NULL */
+};
+
+extern const mix_class mix_variable_class;
+
+/* The dtype that autocast variables read as on this thread (MIX_DTYPE_NONE: no cast). A layer call sets its compute dtype, or NONE for one
+ * that is not floating, and puts the former back. */
+mix_dtype mix_cast_dtype(void);
+mix_dtype mix_cast_dtype_set(mix_dtype dtype);
+
+/* What a capture knows of a variable: the tensor it is bound to now. */
+typedef struct mix_binding {
+  mix_variable *variable; /* retained */
+  mix_node *entry;        /* its value on entry: a placeholder */
+  mix_edge current;       /* its value now (retained); entry while unassigned */
+  mix_node *read;         /* the read node of the current value, made once; retained */
+  struct { mix_dtype dtype; mix_node *node; } casts[4]; /* cast(read), one for each dtype; retained */
+  bool assigned;
+} mix_binding;
+
+typedef struct mix_capture {
+  struct mix_capture *outer;
+  mix_binding *bindings;
+  int binding_count, binding_capacity;
+} mix_capture;
+
+/* The capture of this thread, or NULL. */
+mix_capture *mix_capture_current(void);
+mix_capture *mix_capture_set(mix_capture *capture); /* returns the former */
+mix_binding *mix_capture_binding(mix_capture *capture, mix_variable *variable); /* made on first use; NULL: error recorded */
+void mix_capture_clear(mix_capture *capture);
+/* Inside a capture: binds the variable to a new value of its true dtype and shape. */
+bool mix_capture_assign(mix_capture *capture, mix_variable *variable, mix_tensor *value);
+
+/* Before the storage changes: a reader that outlives the write gets its own copy of the old value. */
+bool mix_variable_before_write(mix_variable *variable);
+/* Moves when any variable's or layer's `trainable` changes: part of the key of compiled functions. */
+uint64_t mix_trainable_epoch(void);
+void mix_trainable_epoch_move(void);
+
+#endif

@@ -1,0 +1,142 @@
+#include "model/model.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include <stdio.h>
+#include <string.h>
+
+void mix_compiled_state_free(mix_compiled_state *state) {
+  if (!state) return;
+  mix_release(state->optimizer);
+  for (int i = 0; i < MIX_MODEL_MOST; i++) mix_release(state->losses[i]);
+  mix_release(state->loss_tracker);
+  for (int i = 0; i < state->tracker_count; i++) mix_release(state->trackers[i].metric);
+  for (int i = 0; i < state->metric_count; i++) mix_release(state->metrics[i].metric);
+  mix_release(state->class_weights);
+  mix_release(state->train);
+  mix_release(state->test);
+  mix_release(state->predict);
+  mix_free(state);
+}
+
+mix_compiled_state *mix_model_compiled(mix_model *model, const char *call) {
+  if (!mix_model_given(model, call)) return NULL;
+  if (!model->state) return mix_fail(MIX_RUNTIME_ERROR, "%s: '%s' has not been compiled; call mix_model_compile first", call, mix_model_name(model));
+  return model->state;
+}
+
+static mix_loss *named_loss(const mix_model *model, const char *name) {
+  mix_loss_options options = {.size = sizeof options, .loss = name, .semantics = model->semantics};
+  return mix_loss_with(&options);
+}
+
+static bool resolve_losses(mix_model *model, mix_compiled_state *state, const mix_compile_options *options) {
+  int ways = (options->loss != NULL) + (options->loss_object != NULL) + (options->losses[0] != NULL) + (options->loss_objects != NULL);
+  if (ways > 1) {
+    mix_fail(MIX_VALUE_ERROR, "model_compile: give one of loss, loss_object, losses and loss_objects");
+    return false;
+  }
+  if (options->loss_objects && mix_list_count(options->loss_objects) != state->output_count) {
+    mix_fail(MIX_VALUE_ERROR, "model_compile: %d loss_objects; the model has %d outputs", mix_list_count(options->loss_objects), state->output_count);
+    return false;
+  }
+  for (int i = 0; i < state->output_count; i++) {
+    mix_loss *loss = options->loss_object;
+    if (options->loss) loss = named_loss(model, options->loss);
+    else if (options->losses[0] && !options->losses[i])
+      mix_fail(MIX_VALUE_ERROR, "model_compile: no loss for output %d ('%s')", i, mix_model_output_name(model, i));
+    else if (options->losses[0]) loss = named_loss(model, options->losses[i]);
+    else if (options->loss_objects) loss = mix_list_get(options->loss_objects, i);
+    if (mix_failed()) return false;
+    if (loss && !mix_is(loss, &mix_loss_class)) {
+      mix_fail(MIX_TYPE_ERROR, "model_compile: the loss of output %d is another object; expected a loss", i);
+      return false;
+    }
+    state->losses[i] = mix_retain(loss);
+    state->loss_weights[i] = mix_option_number(options->loss_weights[i], 1);
+  }
+  return true;
+}
+
+static mix_metric *mean_metric(const mix_model *model, const char *name) {
+  mix_metric_options options = {.size = sizeof options, .metric = "mean", .name = name, .semantics = model->semantics};
+  return mix_metric_with(&options);
+}
+
+static bool add_metric(mix_model_metric *list, int *count, mix_metric *metric, const char *name, int output) {
+  if (!metric) return false;
+  if (*count == MIX_MODEL_MOST) {
+    mix_fail(MIX_VALUE_ERROR, "model_compile: more than %d metrics", MIX_MODEL_MOST);
+    return false;
+  }
+  list[(*count)++] = (mix_model_metric){.metric = mix_retain(metric), .name = mix_intern(name), .output = output};
+  return true;
+}
+
+/* Several outputs: "<output>_<metric>". */
+static const char *output_prefixed(const mix_model *model, int output, const char *name, char *text, size_t size) {
+  if (mix_model_output_count(model) == 1) return name;
+  snprintf(text, size, "%s_%s", mix_model_output_name(model, output), name);
+  return text;
+}
+
+static bool resolve_metrics(mix_model *model, mix_compiled_state *state, const mix_compile_options *options) {
+  char text[256];
+  state->loss_tracker = mix_retain(mean_metric(model, "loss"));
+  if (!state->loss_tracker) return false;
+  for (int i = 0; i < state->output_count && state->output_count > 1; i++)
+    if (!add_metric(state->trackers, &state->tracker_count, mean_metric(model, "loss"), output_prefixed(model, i, "loss", text, sizeof text), i))
+      return false;
+  for (int i = 0; i < state->output_count; i++) {
+    for (int m = 0; m < MIX_MODEL_MOST && options->metrics[m]; m++) {
+      mix_metric_options metric = {.size = sizeof metric, .metric = options->metrics[m], .semantics = model->semantics};
+      if (!add_metric(state->metrics, &state->metric_count, mix_metric_with(&metric), output_prefixed(model, i, options->metrics[m], text, sizeof text), i))
+        return false;
+    }
+    for (int m = 0; options->metric_objects && m < mix_list_count(options->metric_objects) && i == 0; m++) {
+      mix_metric *metric = mix_list_get(options->metric_objects, m);
+      if (!mix_is(metric, &mix_metric_class)) {
+        mix_fail(MIX_TYPE_ERROR, "model_compile: item %d of metric_objects is not a metric", m);
+        return false;
+      }
+      if (!add_metric(state->metrics, &state->metric_count, metric, output_prefixed(model, i, mix_metric_name(metric), text, sizeof text), i)) return false;
+    }
+  }
+  return true;
+}
+
+static bool resolve_optimizer(mix_model *model, mix_compiled_state *state, const mix_compile_options *options) {
+  if (options->optimizer && options->optimizer_name) {
+    mix_fail(MIX_VALUE_ERROR, "model_compile: give optimizer or optimizer_name, not both");
+    return false;
+  }
+  mix_optimizer *optimizer = options->optimizer;
+  if (!optimizer) optimizer = mix_optimizer_from_text(options->optimizer_name ? options->optimizer_name : "rmsprop", model->semantics);
+  if (optimizer && !options->no_auto_scale_loss) optimizer = mix_optimizer_for_policy(optimizer, mix_model_policy(model));
+  if (mix_failed() || !optimizer) return false;
+  state->optimizer = mix_retain(optimizer);
+  return true;
+}
+
+mix_status mix_model_compile_with(mix_model *model, const mix_compile_options *given) {
+  if (!mix_model_given(model, "model_compile")) return mix_error();
+  mix_compile_options options;
+  if (!mix_options_copy(&options, sizeof options, given, "model_compile")) return mix_error();
+  mix_compiled_state *state = mix_calloc(1, sizeof *state);
+  if (!state) return mix_error();
+  bool good = false;
+  MIX_SCOPE {
+    state->output_count = mix_model_output_count(model);
+    state->image_bytes = options.image_bytes;
+    good = resolve_optimizer(model, state, &options) && resolve_losses(model, state, &options) && resolve_metrics(model, state, &options);
+  }
+  if (!good) {
+    mix_compiled_state_free(state);
+    return mix_error();
+  }
+  mix_compiled_state_free(model->state);
+  model->state = state;
+  return MIX_OK;
+}
+
+mix_optimizer *mix_model_optimizer(const mix_model *model) { return model && model->state ? model->state->optimizer : NULL; }

@@ -1,0 +1,185 @@
+#include "model/model.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include <stdlib.h>
+
+static mix_functional *functional_of(const mix_layer *layer) { return mix_layer_data(layer); }
+
+static int call_index(const mix_functional *graph, const mix_layer_call *call) {
+  for (int i = 0; i < graph->call_count; i++)
+    if (graph->calls[i] == call) return i;
+  return -1;
+}
+
+static int by_sequence(const void *a, const void *b) {
+  uint64_t x = (*(mix_layer_call *const *)a)->sequence, y = (*(mix_layer_call *const *)b)->sequence;
+  return x < y ? -1 : x > y;
+}
+
+static bool add_call(mix_functional *graph, int *capacity, mix_tensor *tensor) {
+  int output;
+  mix_layer_call *call = mix_tensor_history(tensor, &output);
+  if (!call) {
+    mix_fail(MIX_VALUE_ERROR, "model_new: a tensor between inputs and outputs was made by operation '%s' outside any layer; use a layer for it",
+             tensor->node->op->name);
+    return false;
+  }
+  if (call_index(graph, call) >= 0) return true;
+  if (!mix_reserve(&graph->calls, capacity, graph->call_count + 1, sizeof *graph->calls)) return false;
+  graph->calls[graph->call_count++] = mix_retain(call);
+  return true;
+}
+
+static bool is_input(const mix_functional *graph, const mix_layer_call *call) {
+  for (int i = 0; i < graph->input_count; i++)
+    if (mix_tensor_history(graph->inputs[i], &(int){0}) == call) return true;
+  return false;
+}
+
+/* The calls that the outputs need, back to the inputs. */
+static bool collect(mix_functional *graph) {
+  int capacity = 0;
+  for (int i = 0; i < graph->input_count; i++)
+    if (!add_call(graph, &capacity, graph->inputs[i])) return false;
+  for (int i = 0; i < graph->output_count; i++)
+    if (!add_call(graph, &capacity, graph->outputs[i])) return false;
+  for (int c = 0; c < graph->call_count; c++) {
+    mix_layer_call *call = graph->calls[c];
+    if (is_input(graph, call)) continue;
+    if (!call->inputs) {
+      mix_fail(MIX_VALUE_ERROR, "model_new: the outputs need input '%s', which is not among the model's inputs", mix_layer_name(call->layer));
+      return false;
+    }
+    mix_list *const lists[] = {call->inputs, call->arguments, call->masks, call->initial_state};
+    for (size_t l = 0; l < sizeof lists / sizeof *lists; l++)
+      for (int i = 0; lists[l] && i < mix_list_count(lists[l]); i++) {
+        mix_tensor *tensor = mix_list_get(lists[l], i);
+        if (tensor && tensor->node->symbolic && !add_call(graph, &capacity, tensor)) return false;
+      }
+  }
+  qsort(graph->calls, (size_t)graph->call_count, sizeof *graph->calls, by_sequence);
+  return true;
+}
+
+/* ---- replay ---- */
+
+/* What a recorded tensor stands for in this call; tensors that are no symbols stand for themselves. */
+static mix_tensor *stands_for(const mix_functional *graph, mix_list *const *results, mix_tensor *tensor) {
+  if (!tensor || !tensor->node->symbolic) return tensor;
+  int output;
+  int index = call_index(graph, mix_tensor_history(tensor, &output));
+  return index >= 0 && results[index] ? mix_list_get(results[index], output) : NULL;
+}
+
+static mix_list *stand_for(const mix_functional *graph, mix_list *const *results, mix_list *list) {
+  if (!list) return NULL;
+  mix_list *mapped = mix_list_new(0, NULL);
+  for (int i = 0; i < mix_list_count(list); i++) mix_list_append(mapped, stands_for(graph, results, mix_list_get(list, i)));
+  return mapped;
+}
+
+static mix_list *functional_call(mix_layer *layer, const mix_call_args *args) {
+  mix_functional *graph = functional_of(layer);
+  if (mix_list_count(args->inputs) != graph->input_count)
+    return mix_fail(MIX_VALUE_ERROR, "%s: %d inputs given; the model has %d", mix_layer_name(layer), mix_list_count(args->inputs), graph->input_count);
+  mix_list **results = mix_calloc((size_t)graph->call_count + 1, sizeof *results);
+  if (!results) return NULL;
+  for (int i = 0; i < graph->input_count; i++) {
+    int output, index = call_index(graph, mix_tensor_history(graph->inputs[i], &output));
+    results[index] = mix_list_of(mix_list_get(args->inputs, i));
+  }
+  for (int c = 0; c < graph->call_count && !mix_failed(); c++) {
+    mix_layer_call *call = graph->calls[c];
+    if (results[c]) continue;
+    results[c] = mix_layer_call_outputs(call->layer, stand_for(graph, results, call->inputs), call->inputs_are_list,
+                                        stand_for(graph, results, call->arguments), stand_for(graph, results, call->masks),
+                                        stand_for(graph, results, call->initial_state), call->training);
+  }
+  mix_list *outputs = mix_failed() ? NULL : mix_list_new(0, NULL);
+  for (int i = 0; i < graph->output_count && !mix_failed(); i++) mix_list_append(outputs, stands_for(graph, results, graph->outputs[i]));
+  mix_free(results);
+  return mix_failed() ? NULL : outputs;
+}
+
+static void functional_finalize(mix_layer *layer) {
+  mix_functional *graph = functional_of(layer);
+  for (int i = 0; graph->inputs && i < graph->input_count; i++) mix_release(graph->inputs[i]);
+  for (int i = 0; graph->outputs && i < graph->output_count; i++) mix_release(graph->outputs[i]);
+  for (int i = 0; i < graph->call_count; i++) mix_release(graph->calls[i]);
+  mix_free(graph->inputs);
+  mix_free(graph->outputs);
+  mix_free(graph->calls);
+}
+
+const mix_layer_class mix_class_functional = {.size = sizeof(mix_layer_class), .name = "Functional", .instance_size = sizeof(mix_functional),
+                                              .call = functional_call, .finalize = functional_finalize, .no_autocast = true};
+
+/* ---- construction ---- */
+
+static mix_tensor **retained_tensors(mix_list *list) {
+  int count = mix_list_count(list);
+  mix_tensor **tensors = mix_calloc((size_t)count + 1, sizeof *tensors);
+  for (int i = 0; tensors && i < count; i++) tensors[i] = mix_retain(mix_list_get(list, i));
+  return tensors;
+}
+
+static bool symbolic_all(mix_list *list, const char *what) {
+  if (mix_list_count(list) < 1 || mix_list_count(list) > MIX_MODEL_MOST) {
+    mix_fail(MIX_VALUE_ERROR, "model_new: %d %s; expected 1 to %d", mix_list_count(list), what, MIX_MODEL_MOST);
+    return false;
+  }
+  for (int i = 0; i < mix_list_count(list); i++)
+    if (!mix_tensor_is_symbolic(mix_list_get(list, i))) {
+      mix_fail(MIX_VALUE_ERROR, "model_new: %s %d holds data; expected what mix_input returned or was computed from it by layers", what, i);
+      return false;
+    }
+  return true;
+}
+
+mix_model *mix_model_with(const mix_model_options *given) {
+  if (mix_failed()) return NULL;
+  MIX_OPTIONS(mix_model_options, options, given, "model_new");
+  mix_list *inputs = mix_tensors_given(options.inputs, "model_new", "inputs");
+  mix_list *outputs = inputs ? mix_tensors_given(options.outputs, "model_new", "outputs") : NULL;
+  if (!outputs || !symbolic_all(inputs, "inputs") || !symbolic_all(outputs, "outputs")) return NULL;
+  const mix_semantics *semantics = mix_semantics_or_current(options.semantics);
+  mix_layer_common common = {.name = options.name ? options.name : mix_unique_name(semantics->history_keys_sorted ? "functional" : "model", false),
+                             .semantics = semantics};
+  mix_layer *layer = mix_scoped(mix_layer_make(&mix_class_functional, &common, "model_new"));
+  if (!layer) return NULL;
+  mix_functional *graph = functional_of(layer);
+  graph->inputs = retained_tensors(inputs);
+  graph->outputs = retained_tensors(outputs);
+  graph->input_count = mix_list_count(inputs);
+  graph->output_count = mix_list_count(outputs);
+  if (!graph->inputs || !graph->outputs || !collect(graph)) return NULL;
+  for (int c = 0; c < graph->call_count; c++) {
+    bool known = false;
+    for (int before = 0; before < c && !known; before++) known = graph->calls[before]->layer == graph->calls[c]->layer;
+    if (!known && !mix_layer_add_layer(layer, graph->calls[c]->layer)) return NULL;
+  }
+  layer->built = true;
+  return mix_model_wrap(layer, false);
+}
+
+int mix_model_output_count(const mix_model *model) { return model->sequential ? 1 : functional_of(model->layer)->output_count; }
+
+const char *mix_model_output_name(const mix_model *model, int output) {
+  if (model->sequential) {
+    int count = mix_list_count(model->layer->layers);
+    return count ? mix_layer_name(mix_list_get(model->layer->layers, count - 1)) : "output";
+  }
+  int index;
+  return mix_layer_name(mix_tensor_history(functional_of(model->layer)->outputs[output], &index)->layer);
+}
+
+mix_shape mix_model_input_shape(const mix_model *model) {
+  if (model->sequential) {
+    mix_layer *first = mix_list_count(model->layer->layers) ? mix_list_get(model->layer->layers, 0) : NULL;
+    if (first && first->class.name && first->data && first->class.call == mix_class_input_layer.call)
+      return ((const mix_input_layer_data *)first->data)->batch_shape;
+    return (mix_shape){.rank = -1};
+  }
+  return mix_tensor_shape(functional_of(model->layer)->inputs[0]);
+}

@@ -1,0 +1,121 @@
+/* Inside a model: a layer that replays calls, and what compile made. */
+#ifndef MIX_MODEL_MODEL_H
+#define MIX_MODEL_MODEL_H
+
+#include "nn/layer.h"
+#include "nn/metric.h"
+#include "nn/semantics.h"
+#include <mixtape/function.h>
+#include <mixtape/model.h>
+
+/* One output's losses and metrics as compile resolved them. */
+typedef struct mix_model_metric {
+  mix_metric *metric; /* retained */
+  const char *name;   /* interned: in logs */
+  int output;
+} mix_model_metric;
+
+typedef struct mix_compiled_state {
+  mix_optimizer *optimizer;            /* retained */
+  mix_loss *losses[MIX_MODEL_MOST];    /* retained; NULL: the output has none */
+  double loss_weights[MIX_MODEL_MOST];
+  int output_count;
+  mix_metric *loss_tracker;            /* retained */
+  mix_model_metric trackers[MIX_MODEL_MOST]; /* of each output's loss, where there are several */
+  int tracker_count;
+  mix_model_metric metrics[MIX_MODEL_MOST];
+  int metric_count;
+  bool image_bytes;
+  mix_tensor *class_weights;           /* of this fit: retained (classes) float32; NULL: none */
+  bool class_weights_all;              /* every label must be one of them */
+  mix_function *train, *test, *predict; /* retained, made on first use */
+} mix_compiled_state;
+
+struct mix_model {
+  mix_object object;
+  mix_layer *layer;        /* retained: calls its layers */
+  const mix_semantics *semantics;
+  bool sequential;
+  mix_compiled_state *state; /* NULL before compile */
+  char *summary;
+};
+extern const mix_class mix_model_object_class;
+
+/* functional.c: the recorded calls between inputs and outputs. */
+typedef struct mix_functional {
+  mix_tensor **inputs, **outputs; /* retained */
+  int input_count, output_count;
+  mix_layer_call **calls;         /* retained, in the order they were made */
+  int call_count;
+} mix_functional;
+extern const mix_layer_class mix_class_functional, mix_class_sequential;
+/* Number of outputs, and the name of each (of the layer that makes it). */
+int mix_model_output_count(const mix_model *model);
+const char *mix_model_output_name(const mix_model *model, int output);
+/* Shape of input 0 as declared; rank -1 where unknown. */
+mix_shape mix_model_input_shape(const mix_model *model);
+
+/* model.c: a model object around a layer (takes a reference of its own); scoped. */
+mix_model *mix_model_wrap(mix_layer *layer, bool sequential);
+/* Fails unless the object is a model. */
+bool mix_model_given(const mix_model *model, const char *call);
+/* A list of tensors from a tensor or a list of them; scoped. NULL with the error recorded: "fit: x is neither ...". */
+mix_list *mix_tensors_given(void *given, const char *call, const char *what);
+
+/* compile.c */
+void mix_compiled_state_free(mix_compiled_state *state);
+/* Fails unless compiled. */
+mix_compiled_state *mix_model_compiled(mix_model *model, const char *call);
+
+/* step.c: the captured steps; arguments are the inputs, then the labels. Results of train: loss, applied, then one number for each metric
+ * (of that batch alone); of test: loss, then the same; of predict: the outputs. */
+mix_function *mix_model_train_step(mix_model *model);
+mix_function *mix_model_test_step(mix_model *model);
+mix_function *mix_model_predict_step(mix_model *model);
+mix_status mix_model_reset_metrics(mix_model *model);
+
+/* logs.c */
+struct mix_logs {
+  mix_object object;
+  int count, capacity;
+  struct mix_log_entry { const char *name; double value; } *entries;
+};
+mix_logs *mix_logs_new(void); /* scoped */
+bool mix_logs_add(mix_logs *logs, const char *name, double value); /* name: interned by it */
+/* loss, outputs' losses, metrics as they stand. */
+mix_logs *mix_model_current_logs(mix_model *model);
+/* Adds all of `from` with names prefixed. */
+bool mix_logs_merge(mix_logs *logs, const mix_logs *from, const char *prefix);
+void mix_logs_sort(mix_logs *logs);
+
+struct mix_history {
+  mix_object object;
+  mix_list *epochs; /* of mix_logs */
+  int64_t steps;
+};
+mix_history *mix_history_new(void);
+
+/* class_weight.c: takes the weights of a fit (count 0: none); the training step is captured anew where they change. */
+mix_status mix_model_set_class_weights(mix_model *model, int count, const int64_t *labels, const double *weights);
+/* Weights of a batch's labels, (rows), by the class weights in force; NULL: none. Graph. */
+mix_tensor *mix_model_class_weights(mix_model *model, mix_tensor *y);
+
+/* data.c: arrays made ready: a floating dtype that is not floatx is cast to it; lists of (rows, ...) tensors of one length. */
+mix_list *mix_model_arrays(mix_list *given, const char *call);
+
+/* progress.c: the bar of tf_keras and its line for each epoch, through the log callback. */
+typedef struct mix_progress {
+  int verbose;           /* 0 nothing, 1 bar, 2 a line an epoch */
+  bool keras3;
+  int64_t target, current, epoch, epochs;
+  double started, last_drawn, first_step_done;
+  int width;             /* of the line on the screen */
+} mix_progress;
+/* `verbose` as given by the user: 0 is auto, MIX_SILENT nothing. */
+void mix_progress_begin(mix_progress *progress, int verbose, const mix_semantics *semantics, int64_t target, int64_t epoch, int64_t epochs);
+/* Is it time to draw? Asked before the numbers are fetched. */
+bool mix_progress_due(const mix_progress *progress, int64_t current);
+void mix_progress_update(mix_progress *progress, int64_t current, const mix_logs *logs);
+void mix_progress_end(mix_progress *progress, const mix_logs *logs);
+
+#endif

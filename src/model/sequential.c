@@ -1,0 +1,57 @@
+#include "model/model.h"
+
+#include "base/error.h"
+
+static mix_list *sequential_call(mix_layer *layer, const mix_call_args *args) {
+  mix_list *values = args->inputs;
+  bool are_list = args->inputs_are_list;
+  for (int i = 0; i < mix_list_count(layer->layers) && !mix_failed(); i++) {
+    mix_layer *inner = mix_list_get(layer->layers, i);
+    if (inner->class.call == mix_class_input_layer.call) continue;
+    values = mix_layer_call_outputs(inner, values, are_list, NULL, NULL, NULL, MIX_INHERIT);
+    are_list = values && mix_list_count(values) > 1;
+  }
+  return mix_failed() ? NULL : values;
+}
+
+const mix_layer_class mix_class_sequential = {.size = sizeof(mix_layer_class), .name = "Sequential", .call = sequential_call, .no_autocast = true};
+
+mix_model *mix_sequential_with(const mix_sequential_options *given) {
+  if (mix_failed()) return NULL;
+  MIX_OPTIONS(mix_sequential_options, options, given, "sequential");
+  mix_layer_common common = {.name = options.name, .semantics = mix_semantics_or_current(options.semantics)};
+  mix_layer *layer = mix_scoped(mix_layer_make(&mix_class_sequential, &common, "sequential"));
+  mix_model *model = layer ? mix_model_wrap(layer, true) : NULL;
+  for (int i = 0; model && options.layers && i < mix_list_count(options.layers); i++)
+    if (mix_sequential_add(model, mix_list_get(options.layers, i)) != MIX_OK) return NULL;
+  return model;
+}
+
+mix_status mix_sequential_add(mix_model *model, mix_layer *layer) {
+  if (!mix_model_given(model, "sequential_add")) return mix_error();
+  if (!model->sequential) return mix_fail_status(MIX_TYPE_ERROR, "sequential_add: '%s' is a functional model", mix_layer_name(model->layer));
+  if (!mix_is(layer, &mix_layer_object_class)) return mix_fail_status(MIX_TYPE_ERROR, "sequential_add: expected a layer");
+  for (int i = 0; i < mix_list_count(model->layer->layers); i++) {
+    mix_layer *there = mix_list_get(model->layer->layers, i);
+    if (there->name == layer->name)
+      return mix_fail_status(MIX_VALUE_ERROR, "sequential_add: all layers of a model need unique names; '%s' is taken", mix_layer_name(layer));
+  }
+  mix_layer_add_layer(model->layer, layer);
+  return mix_error();
+}
+
+mix_status mix_model_build(mix_model *model, mix_shape input_shape) {
+  if (!mix_model_given(model, "model_build")) return mix_error();
+  if (!model->sequential) return MIX_OK;
+  if (input_shape.rank < 1) return mix_fail_status(MIX_VALUE_ERROR, "model_build: the shape must include the batch dimension");
+  MIX_SCOPE {
+    mix_input_options input = mix_input_defaults();
+    input.batch_size = input_shape.dims[0] < 0 ? 0 : input_shape.dims[0];
+    input.shape.rank = input_shape.rank - 1;
+    for (int d = 1; d < input_shape.rank; d++) input.shape.dims[d - 1] = input_shape.dims[d];
+    mix_tensor *x = mix_input_with(&input);
+    mix_call_options call = {.size = sizeof call, .inputs = x};
+    mix_call_with(model->layer, &call);
+  }
+  return mix_error();
+}

@@ -1,0 +1,144 @@
+/* The steps that fit, evaluate and predict capture: one function each, one plan a signature. */
+#include "model/model.h"
+
+#include "base/error.h"
+#include "tensor/shape.h"
+#include <mixtape/device.h>
+#include <mixtape/ops.h>
+#include <mixtape/tape.h>
+
+/* Bytes of images as the guide wants them: divided by 255 in float32, before anything else; flattened for models that take vectors. */
+static mix_tensor *image_input(const mix_model *model, mix_tensor *x) {
+  if (!model->state->image_bytes || mix_tensor_dtype(x) != MIX_UINT8) return x;
+  mix_tensor *scaled = mix_divide(mix_cast(x, MIX_FLOAT32), mix_scalar(255, MIX_FLOAT32));
+  mix_shape shape = mix_tensor_shape(x);
+  if (mix_model_input_shape(model).rank != 2 || shape.rank <= 2) return scaled;
+  return mix_reshape(scaled, (mix_shape){.rank = 2, .dims = {shape.dims[0], -1}});
+}
+
+static int input_count(const mix_model *model, int arguments) {
+  return arguments - (model->state ? model->state->output_count : 0);
+}
+
+static mix_list *model_outputs(mix_model *model, mix_list *arguments, int inputs, mix_training training) {
+  mix_list *list = mix_list_new(0, NULL);
+  for (int i = 0; i < inputs; i++) mix_list_append(list, image_input(model, mix_list_get(arguments, i)));
+  mix_model_call_options call = {.size = sizeof call, .inputs = inputs == 1 && list ? mix_list_get(list, 0) : (void *)list, .training = training};
+  return mix_failed() ? NULL : mix_model_call_outputs_with(model, &call);
+}
+
+/* Sums of different dtypes happen in the widest: float16 with bfloat16 in float32. */
+static mix_tensor *add_widest(mix_tensor *a, mix_tensor *b) {
+  if (!a || !b) return a ? a : b;
+  mix_dtype x = mix_tensor_dtype(a), y = mix_tensor_dtype(b);
+  mix_dtype wide = x == y ? x : x == MIX_FLOAT64 || y == MIX_FLOAT64 ? MIX_FLOAT64 : MIX_FLOAT32;
+  return mix_add(mix_cast(a, wide), mix_cast(b, wide));
+}
+
+typedef struct step_losses {
+  mix_tensor *total;
+  mix_tensor *outputs[MIX_MODEL_MOST];
+} step_losses;
+
+static bool compute_losses(mix_model *model, mix_list *outputs, mix_list *arguments, int inputs, bool training, step_losses *losses) {
+  mix_compiled_state *state = model->state;
+  for (int i = 0; i < state->output_count; i++) {
+    if (!state->losses[i]) continue;
+    mix_loss_call_options call = {.size = sizeof call, .y_pred = mix_list_get(outputs, i)};
+    if (training) call.sample_weight = mix_model_class_weights(model, mix_list_get(arguments, inputs + i));
+    mix_tensor *loss = mix_loss_call_with(state->losses[i], mix_list_get(arguments, inputs + i), &call);
+    losses->outputs[i] = loss;
+    if (loss && state->loss_weights[i] != 1) loss = mix_multiply(loss, mix_scalar_like(loss, state->loss_weights[i]));
+    losses->total = add_widest(losses->total, loss);
+  }
+  mix_list *penalties = mix_layer_losses(model->layer);
+  for (int i = 0; penalties && i < mix_list_count(penalties); i++) losses->total = add_widest(losses->total, mix_list_get(penalties, i));
+  if (!mix_failed() && !losses->total)
+    mix_fail(MIX_VALUE_ERROR, "fit: '%s' has no loss; name one in mix_model_compile", mix_model_name(model));
+  return !mix_failed();
+}
+
+/* The number that a batch adds to a metric, for step logs: what total and count moved by. */
+static mix_tensor *batch_value(mix_metric *metric, mix_tensor *total_before, mix_tensor *count_before) {
+  mix_tensor *value = mix_subtract(mix_variable_true_value(metric->total), total_before);
+  if (metric->count) {
+    mix_tensor *count = mix_subtract(mix_variable_true_value(metric->count), count_before), *zero = mix_scalar_like(count, 0);
+    value = mix_select(mix_equal(count, zero), zero, mix_divide(value, count));
+  }
+  return metric->kind && metric->kind->root ? mix_sqrt(value) : value;
+}
+
+/* Updates loss trackers and metrics; appends each metric's number for this batch. */
+static bool update_metrics(mix_model *model, mix_list *outputs, mix_list *arguments, int inputs, const step_losses *losses, mix_list *results) {
+  mix_compiled_state *state = model->state;
+  mix_dtype dtype = mix_variable_true_dtype(state->loss_tracker->total);
+  mix_tensor *rows = mix_scalar((double)mix_tensor_shape(mix_list_get(arguments, 0)).dims[0], dtype);
+  mix_metric_update_options update = {.size = sizeof update, .values = mix_cast(losses->total, dtype), .sample_weight = rows};
+  mix_metric_update_with(state->loss_tracker, &update);
+  for (int i = 0; i < state->tracker_count && !mix_failed(); i++) {
+    if (!losses->outputs[state->trackers[i].output]) continue;
+    update.values = mix_cast(losses->outputs[state->trackers[i].output], dtype);
+    mix_metric_update_with(state->trackers[i].metric, &update);
+  }
+  for (int i = 0; i < state->metric_count && !mix_failed(); i++) {
+    mix_metric *metric = state->metrics[i].metric;
+    mix_tensor *total = mix_variable_true_value(metric->total), *count = metric->count ? mix_variable_true_value(metric->count) : NULL;
+    mix_metric_update_options call = {.size = sizeof call, .values = mix_list_get(arguments, inputs + state->metrics[i].output),
+                                      .y_pred = mix_list_get(outputs, state->metrics[i].output)};
+    mix_metric_update_with(metric, &call);
+    mix_list_append(results, batch_value(metric, total, count));
+  }
+  return !mix_failed();
+}
+
+static mix_list *train_body(void *context, mix_list *arguments) {
+  mix_model *model = context;
+  mix_compiled_state *state = model->state;
+  int inputs = input_count(model, mix_list_count(arguments));
+  step_losses losses = {0};
+  mix_tape_options recording = {.size = sizeof recording};
+  mix_tape *tape = mix_tape_begin_with(&recording);
+  mix_list *outputs = model_outputs(model, arguments, inputs, MIX_TRUE);
+  mix_tensor *scaled = NULL;
+  if (outputs && compute_losses(model, outputs, arguments, inputs, true, &losses)) scaled = mix_optimizer_scale_loss(state->optimizer, losses.total);
+  mix_tape_end(tape);
+  mix_list *variables = scaled ? mix_model_trainable_variables(model) : NULL;
+  mix_list *gradients = variables ? mix_tape_gradient(tape, scaled, variables) : NULL;
+  if (!gradients || mix_optimizer_apply(state->optimizer, gradients, variables) != MIX_OK) return NULL;
+  mix_tensor *applied = mix_optimizer_applied(state->optimizer);
+  mix_list *results = mix_list_of(losses.total, applied ? applied : mix_scalar(1, MIX_BOOL));
+  return update_metrics(model, outputs, arguments, inputs, &losses, results) ? results : NULL;
+}
+
+static mix_list *test_body(void *context, mix_list *arguments) {
+  mix_model *model = context;
+  int inputs = input_count(model, mix_list_count(arguments));
+  step_losses losses = {0};
+  mix_list *outputs = model_outputs(model, arguments, inputs, MIX_FALSE);
+  if (!outputs || !compute_losses(model, outputs, arguments, inputs, false, &losses)) return NULL;
+  mix_list *results = mix_list_of(losses.total);
+  return update_metrics(model, outputs, arguments, inputs, &losses, results) ? results : NULL;
+}
+
+static mix_list *predict_body(void *context, mix_list *arguments) {
+  return model_outputs(context, arguments, mix_list_count(arguments), MIX_FALSE);
+}
+
+static mix_function *step(mix_model *model, mix_function **kept, mix_function_body body, const char *name) {
+  if (*kept || mix_failed()) return *kept;
+  mix_function_options options = {.size = sizeof options, .body = body, .context = model, .name = name};
+  return *kept = mix_retain(mix_function_with(&options));
+}
+
+mix_function *mix_model_train_step(mix_model *model) { return step(model, &model->state->train, train_body, "train_step"); }
+mix_function *mix_model_test_step(mix_model *model) { return step(model, &model->state->test, test_body, "test_step"); }
+mix_function *mix_model_predict_step(mix_model *model) { return step(model, &model->state->predict, predict_body, "predict_step"); }
+mix_function *mix_model_train_function(mix_model *model) { return model && model->state ? model->state->train : NULL; }
+
+mix_status mix_model_reset_metrics(mix_model *model) {
+  mix_compiled_state *state = model->state;
+  mix_metric_reset(state->loss_tracker);
+  for (int i = 0; i < state->tracker_count; i++) mix_metric_reset(state->trackers[i].metric);
+  for (int i = 0; i < state->metric_count; i++) mix_metric_reset(state->metrics[i].metric);
+  return mix_error();
+}

@@ -1,0 +1,108 @@
+/* Keras's table: layer and kind, output shape, parameters. */
+#include "model/model.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include <mixtape/device.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct table {
+  char *text;
+  size_t used, size;
+} table;
+
+static void MIX_PRINTF(2, 3) put(table *out, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  if (out->used < out->size) {
+    int n = vsnprintf(out->text + out->used, out->size - out->used, format, arguments);
+    if (n > 0) out->used += (size_t)n;
+  }
+  va_end(arguments);
+}
+
+static int64_t parameters(mix_list *variables) {
+  int64_t count = 0;
+  for (int i = 0; variables && i < mix_list_count(variables); i++) count += mix_shape_size(mix_variable_shape(mix_list_get(variables, i)));
+  return count;
+}
+
+static size_t bytes(mix_list *variables) {
+  size_t count = 0;
+  for (int i = 0; variables && i < mix_list_count(variables); i++) {
+    mix_variable *variable = mix_list_get(variables, i);
+    count += (size_t)mix_shape_size(mix_variable_shape(variable)) * mix_dtype_size(mix_variable_true_dtype(variable));
+  }
+  return count;
+}
+
+static void put_layer(table *out, mix_layer *layer, mix_shape shape, mix_dtype output) {
+  char name[96], where[176], text[160];
+  snprintf(name, sizeof name, "%s (%s)", mix_layer_name(layer), mix_layer_class_name(layer));
+  snprintf(where, sizeof where, "%s", shape.rank < 0 ? "?" : mix_shape_text(shape, text, sizeof text));
+  put(out, " %-34.34s %-22.22s %-12lld %s", name, where, (long long)parameters(mix_layer_weights(layer)),
+      mix_policy_name(mix_layer_policy(layer)) ? mix_policy_name(mix_layer_policy(layer)) : "");
+  if (output != MIX_DTYPE_NONE) put(out, " -> %s", mix_dtype_name(output));
+  put(out, "\n");
+}
+
+static void put_functional(table *out, mix_model *model) {
+  const mix_functional *graph = mix_layer_data(model->layer);
+  for (int c = 0; c < graph->call_count; c++) {
+    const mix_layer_call *call = graph->calls[c];
+    bool seen = false;
+    for (int before = 0; before < c && !seen; before++) seen = graph->calls[before]->layer == call->layer;
+    if (seen) continue;
+    /* Shape and dtype of the first result: from a tensor that refers to it. */
+    mix_shape shape = {.rank = -1};
+    mix_dtype dtype = MIX_DTYPE_NONE;
+    for (int i = 0; i < graph->output_count; i++) {
+      int output;
+      if (mix_tensor_history(graph->outputs[i], &output) == call) shape = mix_tensor_shape(graph->outputs[i]), dtype = mix_tensor_dtype(graph->outputs[i]);
+    }
+    for (int i = 0; i < graph->input_count; i++) {
+      int output;
+      if (mix_tensor_history(graph->inputs[i], &output) == call) shape = mix_tensor_shape(graph->inputs[i]), dtype = mix_tensor_dtype(graph->inputs[i]);
+    }
+    for (int later = c + 1; later < graph->call_count && shape.rank < 0; later++)
+      for (int i = 0; graph->calls[later]->inputs && i < mix_list_count(graph->calls[later]->inputs); i++) {
+        int output;
+        mix_tensor *tensor = mix_list_get(graph->calls[later]->inputs, i);
+        if (mix_tensor_history(tensor, &output) == call) shape = mix_tensor_shape(tensor), dtype = mix_tensor_dtype(tensor);
+      }
+    put_layer(out, call->layer, shape, dtype);
+  }
+}
+
+static void put_size(table *out, const char *what, mix_list *variables) {
+  size_t size = bytes(variables);
+  put(out, "%s: %lld (", what, (long long)parameters(variables));
+  if (size >= 1 << 20) put(out, "%.2f MB)\n", (double)size / (1 << 20));
+  else if (size >= 1 << 10) put(out, "%.2f KB)\n", (double)size / (1 << 10));
+  else put(out, "%zu Byte)\n", size);
+}
+
+const char *mix_model_summary(mix_model *model) {
+  if (!mix_model_given(model, "model_summary")) return NULL;
+  table out = {.size = 4096 + 256 * (size_t)mix_list_count(model->layer->layers)};
+  if (!(out.text = mix_alloc(out.size))) return NULL;
+  static const char rule[] = "_______________________________________________________________________________________________\n";
+  MIX_SCOPE {
+    put(&out, "Model: \"%s\"\n%s %-34s %-22s %-12s %s\n", mix_model_name(model), rule, "Layer (type)", "Output Shape", "Param #", "Policy");
+    put(&out, "===============================================================================================\n");
+    if (model->sequential)
+      for (int i = 0; i < mix_list_count(model->layer->layers); i++)
+        put_layer(&out, mix_list_get(model->layer->layers, i), (mix_shape){.rank = -1}, MIX_DTYPE_NONE);
+    else put_functional(&out, model);
+    put(&out, "===============================================================================================\n");
+    put_size(&out, "Total params", mix_model_weights(model));
+    put_size(&out, "Trainable params", mix_model_trainable_variables(model));
+    put_size(&out, "Non-trainable params", mix_model_non_trainable_variables(model));
+    put(&out, "%sPolicy: %s; device: %s; accumulation: %s\n", rule, mix_policy_name(mix_model_policy(model)), mix_device(), mix_accumulate());
+  }
+  mix_free(model->summary);
+  model->summary = out.text;
+  return mix_failed() ? NULL : model->summary;
+}

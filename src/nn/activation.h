@@ -1,0 +1,11 @@
+/* Which activations there are. */
+#ifndef MIX_NN_ACTIVATION_H
+#define MIX_NN_ACTIVATION_H
+
+#include "nn/semantics.h"
+#include <mixtape/activation.h>
+
+/* Is it the name of an activation of that generation (NULL is: linear)? Records no error. */
+bool mix_activation_known(const char *activation, const mix_semantics *semantics);
+
+#endif

@@ -1,0 +1,92 @@
+/* JSON for configs. */
+#include "nn/config.h"
+#include "base/alloc.h"
+#include "base/error.h"
+#include <stdlib.h>
+
+bool mix_json_set(json_t *object, const char *key, json_t *value) {
+  if (value && object && !json_object_set_new(object, key, value)) return true;
+  if (!object && value) json_decref(value);
+  mix_fail_memory("a config");
+  return false;
+}
+
+char *mix_json_text(const json_t *json) {
+  if (!json) return NULL;
+  char *dumped = json_dumps(json, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+  if (!dumped) return mix_fail_memory("a config's text");
+  char *text = mix_strdup(dumped);
+  free(dumped); /* jansson's own allocation */
+  return text;
+}
+
+json_t *mix_json_parse(const char *text, const char *call) {
+  json_error_t error;
+  if (!text) return mix_fail(MIX_TYPE_ERROR, "%s: got no text; expected JSON", call);
+  json_t *json = json_loads(text, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &error);
+  if (!json) return mix_fail(MIX_VALUE_ERROR, "%s: not valid JSON, line %d: %s", call, error.line, error.text);
+  return json;
+}
+
+static const char *kind_of(const json_t *json) {
+  static const char *const kinds[] = {"an object", "an array", "a string", "an integer", "a real number", "true", "false", "null"};
+  return kinds[json_typeof(json)];
+}
+
+/* The member, or NULL where it is absent or null. */
+static json_t *member(const json_t *object, const char *key) {
+  json_t *value = json_object_get(object, key);
+  return json_is_null(value) ? NULL : value;
+}
+
+const char *mix_json_string_or(const json_t *object, const char *key, const char *standard) {
+  json_t *value = member(object, key);
+  if (!value) return standard;
+  if (json_is_string(value)) return json_string_value(value);
+  return mix_fail(MIX_TYPE_ERROR, "config: \"%s\" is %s; expected a string", key, kind_of(value));
+}
+
+double mix_json_number_or(const json_t *object, const char *key, double standard) {
+  json_t *value = member(object, key);
+  if (!value) return standard;
+  if (json_is_number(value)) return json_number_value(value);
+  mix_fail(MIX_TYPE_ERROR, "config: \"%s\" is %s; expected a number", key, kind_of(value));
+  return standard;
+}
+
+int64_t mix_json_integer_or(const json_t *object, const char *key, int64_t standard) {
+  json_t *value = member(object, key);
+  if (!value) return standard;
+  if (json_is_integer(value)) return json_integer_value(value);
+  mix_fail(MIX_TYPE_ERROR, "config: \"%s\" is %s; expected an integer", key, kind_of(value));
+  return standard;
+}
+
+bool mix_json_boolean_or(const json_t *object, const char *key, bool standard) {
+  json_t *value = member(object, key);
+  if (!value) return standard;
+  if (json_is_boolean(value)) return json_is_true(value);
+  mix_fail(MIX_TYPE_ERROR, "config: \"%s\" is %s; expected true or false", key, kind_of(value));
+  return standard;
+}
+
+static mix_status put(mix_config *config, const char *key, json_t *value) {
+  if (mix_failed() || !config || !key) {
+    json_decref(value);
+    return mix_failed() ? mix_error() : mix_fail_status(MIX_TYPE_ERROR, "config: needs a config and a key");
+  }
+  return mix_json_set(config->object, key, value) ? MIX_OK : mix_error();
+}
+
+mix_status mix_config_text(mix_config *config, const char *key, const char *text) {
+  return put(config, key, text ? json_string(text) : json_null());
+}
+mix_status mix_config_number(mix_config *config, const char *key, double value) { return put(config, key, json_real(value)); }
+mix_status mix_config_integer(mix_config *config, const char *key, int64_t value) { return put(config, key, json_integer(value)); }
+mix_status mix_config_boolean(mix_config *config, const char *key, bool value) { return put(config, key, json_boolean(value)); }
+
+mix_status mix_config_json(mix_config *config, const char *key, const char *json) {
+  if (mix_failed()) return mix_error();
+  json_t *value = mix_json_parse(json, "config");
+  return value ? put(config, key, value) : mix_error();
+}

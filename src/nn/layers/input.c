@@ -1,0 +1,79 @@
+/* Input: where a functional model starts. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "nn/config.h"
+#include "nn/layer.h"
+#include <string.h>
+
+static mix_list *input_call(mix_layer *layer, const mix_call_args *args) {
+  (void)layer;
+  return mix_list_of(mix_call_input(args, 0));
+}
+
+static mix_status input_config(mix_layer *layer, mix_config *config) {
+  const mix_input_layer_data *data = mix_layer_data(layer);
+  json_t *shape = json_array();
+  for (int i = 0; shape && i < data->batch_shape.rank; i++) {
+    int64_t dim = data->batch_shape.dims[i];
+    if (json_array_append_new(shape, dim == MIX_UNKNOWN ? json_null() : json_integer(dim))) return mix_fail_status(MIX_MEMORY_ERROR, "config");
+  }
+  /* an input has a dtype, not a policy, and nothing to train */
+  json_object_del(config->object, "trainable");
+  if (!mix_json_set(config->object, "batch_shape", shape)) return mix_error();
+  if (!mix_json_set(config->object, "dtype", json_string(mix_dtype_name(data->dtype)))) return mix_error();
+  return mix_config_boolean(config, "sparse", false);
+}
+
+const mix_layer_class mix_class_input_layer = {.size = sizeof(mix_layer_class),
+                                               .name = "InputLayer",
+                                               .instance_size = sizeof(mix_input_layer_data),
+                                               .call = input_call,
+                                               .get_config = input_config,
+                                               .supports_masking = true,
+                                               .no_autocast = true};
+
+mix_input_options mix_input_defaults(void) { return (mix_input_options){.size = sizeof(mix_input_options)}; }
+
+static const char *input_name(const mix_input_options *o, const mix_semantics *semantics) {
+  if (o->name && o->name[0]) return o->name;
+  return semantics->input_layer_name ? mix_unique_name(semantics->input_layer_name, false) : mix_unique_name("input", true);
+}
+
+/* The record that names the input layer as the tensor's maker. */
+static bool record_input(mix_tensor *tensor, mix_layer *layer) {
+  mix_layer_call *call = mix_object_new(sizeof *call, &mix_layer_call_class);
+  if (!call) return false;
+  call->layer = mix_retain(layer);
+  call->outputs = mix_calloc(1, sizeof *call->outputs);
+  if (call->outputs) {
+    call->output_count = 1;
+    call->outputs[0] = tensor;
+    tensor->history = mix_retain(call);
+  }
+  mix_release(call);
+  return tensor->history != NULL;
+}
+
+mix_tensor *mix_input_with(const mix_input_options *options) {
+  if (mix_failed()) return NULL;
+  MIX_OPTIONS(mix_input_options, o, options, "input");
+  const mix_semantics *semantics = mix_semantics_or_current(o.semantics);
+  mix_dtype dtype = o.dtype ? mix_dtype_from_name(o.dtype) : mix_floatx();
+  if (!mix_dtype_size(dtype)) return mix_fail(MIX_VALUE_ERROR, "input: no tensor has dtype '%.60s'", o.dtype);
+  if (o.shape.rank < 0 || o.shape.rank >= MIX_MAX_RANK)
+    return mix_fail(MIX_VALUE_ERROR, "input: the shape has rank %d; expected at most %d", o.shape.rank, MIX_MAX_RANK - 1);
+  mix_shape shape = {.rank = o.shape.rank + 1, .dims = {o.batch_size > 0 ? o.batch_size : MIX_UNKNOWN}};
+  memcpy(shape.dims + 1, o.shape.dims, (size_t)o.shape.rank * sizeof *shape.dims);
+  const char *name = input_name(&o, semantics);
+  mix_layer_common common = {.name = name, .dtype = mix_dtype_name(dtype), .semantics = semantics};
+  mix_layer *layer = mix_layer_make(&mix_class_input_layer, &common, "input");
+  if (!layer) return NULL;
+  *(mix_input_layer_data *)layer->data = (mix_input_layer_data){shape, dtype};
+  layer->built = true;
+  mix_node *node = mix_node_placeholder(dtype, shape, true);
+  mix_tensor *tensor = node ? mix_tensor_of(node, 0) : NULL;
+  bool good = tensor && record_input(tensor, layer);
+  mix_release(node);
+  mix_release(layer);
+  return good ? tensor : NULL;
+}

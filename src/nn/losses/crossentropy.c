@@ -1,0 +1,169 @@
+/* Cross-entropies (spec/layers.md, 10.2). A prediction that remembers its logits is judged by them, in the stable form. */
+#include "base/error.h"
+#include "graph/node.h"
+#include "nn/loss.h"
+#include "tensor/shape.h"
+#include <mixtape/ops.h>
+
+/* The logits that the prediction was made from, by softmax or sigmoid, else itself; *are_logits is set for either kind of logits. */
+static mix_tensor *logits_of(const mix_loss *loss, mix_tensor *y_pred, bool *are_logits) {
+  *are_logits = loss->options.from_logits;
+  if (!y_pred->logits || mix_tensor_dtype(y_pred->logits) != mix_tensor_dtype(y_pred)) return y_pred;
+  if (loss->options.from_logits)
+    mix_log_message(MIX_LOG_WARNING, "loss %s: from_logits is set, but the predictions come from a softmax or sigmoid; its own logits are used",
+                    loss->name);
+  *are_logits = true;
+  return y_pred->logits;
+}
+
+static int axis_of(const mix_loss *loss, mix_shape shape) {
+  int axis = mix_axis_normal(loss->options.axis ? loss->options.axis : -1, shape.rank);
+  if (axis < 0) mix_fail(MIX_VALUE_ERROR, "loss %s: axis %d is outside predictions of rank %d", loss->name, loss->options.axis, shape.rank);
+  return axis;
+}
+
+/* The class axis moved to the end. */
+static mix_tensor *classes_last(mix_tensor *x, int axis) {
+  int rank = mix_tensor_shape(x).rank;
+  if (axis < 0 || axis == rank - 1) return x;
+  mix_axes order = {.count = rank};
+  int n = 0;
+  for (int i = 0; i < rank; i++)
+    if (i != axis) order.axis[n++] = i;
+  order.axis[n] = axis;
+  return mix_transpose(x, order);
+}
+
+static mix_tensor *scaled(mix_tensor *x, double factor, double offset) {
+  return mix_add(mix_multiply(x, mix_scalar_like(x, factor)), mix_scalar_like(x, offset));
+}
+
+/* ---- binary ---- */
+
+/* max(x, 0) - x y + log(1 + exp(-|x|)) */
+static mix_tensor *sigmoid_cross_entropy(mix_tensor *y, mix_tensor *x) {
+  mix_tensor *linear = mix_subtract(mix_relu(x), mix_multiply(x, y));
+  return mix_add(linear, mix_log1p(mix_exp(mix_negative(mix_abs(x)))));
+}
+
+/* -(y log p + (1 - y) log(1 - p)) with p in [epsilon, 1 - epsilon]; tf_keras adds epsilon inside the logarithms too. */
+static mix_tensor *bernoulli_cross_entropy(const mix_loss *loss, mix_tensor *y, mix_tensor *p) {
+  p = mix_clip_between(p, MIX_EPSILON, 1 - MIX_EPSILON);
+  mix_tensor *q = mix_one_minus(p), *epsilon = mix_scalar_like(p, MIX_EPSILON);
+  if (loss->semantics->cross_entropy_epsilon_in_logs) {
+    p = mix_add(p, epsilon);
+    q = mix_add(q, epsilon);
+  }
+  return mix_negative(mix_add(mix_multiply(y, mix_log(p)), mix_multiply(mix_one_minus(y), mix_log(q))));
+}
+
+static mix_tensor *smoothed_binary(const mix_loss *loss, mix_tensor *y) {
+  double s = loss->options.label_smoothing;
+  return s ? scaled(y, 1 - s, s / 2) : y;
+}
+
+static mix_tensor *mean_along(const mix_loss *loss, mix_tensor *values) {
+  int axis = values ? axis_of(loss, mix_tensor_shape(values)) : -1;
+  return axis < 0 ? NULL : mix_mean_last(classes_last(values, axis));
+}
+
+mix_tensor *mix_loss_binary_crossentropy(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
+  bool are_logits;
+  mix_tensor *y = smoothed_binary(loss, y_true), *x = logits_of(loss, y_pred, &are_logits);
+  return mean_along(loss, are_logits ? sigmoid_cross_entropy(y, x) : bernoulli_cross_entropy(loss, y, x));
+}
+
+/* Lin et al.: Focal loss for dense object detection; arXiv:1708.02002. */
+mix_tensor *mix_loss_binary_focal_crossentropy(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
+  double gamma = mix_option_number(loss->options.gamma, 2), alpha = mix_option_number(loss->options.alpha, 0.25);
+  mix_tensor *y = smoothed_binary(loss, y_true), *p = loss->options.from_logits ? mix_sigmoid(y_pred) : y_pred;
+  mix_tensor *p_t = mix_add(mix_multiply(y, p), mix_multiply(mix_one_minus(y), mix_one_minus(p)));
+  mix_tensor *focus = mix_power(mix_one_minus(p_t), mix_scalar_like(p, gamma));
+  mix_tensor *values = mix_multiply(focus, bernoulli_cross_entropy(loss, y, p));
+  if (loss->options.apply_class_balancing) values = mix_multiply(scaled(y, 2 * alpha - 1, 1 - alpha), values); /* y a + (1 - y)(1 - a) */
+  return mean_along(loss, values);
+}
+
+/* ---- categorical ---- */
+
+static mix_tensor *smoothed_categorical(const mix_loss *loss, mix_tensor *y) {
+  double s = loss->options.label_smoothing;
+  mix_shape shape = mix_tensor_shape(y);
+  return s ? scaled(y, 1 - s, s / (double)shape.dims[shape.rank - 1]) : y;
+}
+
+/* p / sum(p), then between epsilon and 1 - epsilon, over the last axis */
+static mix_tensor *normalised(mix_tensor *p) {
+  return mix_clip_between(mix_divide(p, mix_reduce_sum(p, MIX_AXES(-1), true)), MIX_EPSILON, 1 - MIX_EPSILON);
+}
+
+static bool same_shape(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
+  char a[160], b[160];
+  mix_shape y = mix_tensor_shape(y_true), p = mix_tensor_shape(y_pred);
+  if (p.rank && mix_shape_compatible(y, p)) return true;
+  mix_fail(MIX_VALUE_ERROR, "loss %s: labels have shape %s and predictions %s; expected the same shape (class indices want %s)", loss->name,
+           mix_shape_text(y, a, sizeof a), mix_shape_text(p, b, sizeof b), "sparse_categorical_crossentropy");
+  return false;
+}
+
+mix_tensor *mix_loss_categorical_crossentropy(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
+  bool are_logits;
+  mix_tensor *x = logits_of(loss, y_pred, &are_logits);
+  int axis = same_shape(loss, y_true, x) ? axis_of(loss, mix_tensor_shape(x)) : -1;
+  if (axis < 0) return NULL;
+  x = classes_last(x, axis);
+  mix_tensor *y = smoothed_categorical(loss, classes_last(y_true, axis));
+  if (are_logits) return mix_softmax_cross_entropy(y, x);
+  return mix_negative(mix_sum_last(mix_multiply(y, mix_log(normalised(x)))));
+}
+
+mix_tensor *mix_loss_categorical_focal_crossentropy(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
+  double gamma = mix_option_number(loss->options.gamma, 2), alpha = mix_option_number(loss->options.alpha, 0.25);
+  int axis = same_shape(loss, y_true, y_pred) ? axis_of(loss, mix_tensor_shape(y_pred)) : -1;
+  if (axis < 0) return NULL;
+  mix_tensor *x = classes_last(y_pred, axis), *y = smoothed_categorical(loss, classes_last(y_true, axis));
+  mix_tensor *p = normalised(loss->options.from_logits ? mix_softmax(x) : x);
+  mix_tensor *entropy = mix_negative(mix_multiply(y, mix_log(p)));
+  mix_tensor *focus = mix_power(mix_one_minus(p), mix_scalar_like(p, gamma));
+  return mix_sum_last(mix_multiply(mix_multiply(mix_scalar_like(p, alpha), focus), entropy));
+}
+
+/* ---- class indices ---- */
+
+/* Probabilities are clipped and their logarithms taken as logits, as Keras does: unnormalised ones are thereby normalised. */
+static mix_tensor *sparse_logits(const mix_loss *loss, mix_tensor *y_pred) {
+  bool are_logits;
+  mix_tensor *x = logits_of(loss, y_pred, &are_logits);
+  return are_logits ? x : mix_log(mix_clip_between(x, MIX_EPSILON, 1 - MIX_EPSILON));
+}
+
+mix_tensor *mix_loss_sparse_categorical_crossentropy(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
+  int axis = axis_of(loss, mix_tensor_shape(y_pred));
+  if (axis < 0) return NULL;
+  mix_tensor *x = classes_last(sparse_logits(loss, y_pred), axis);
+  mix_shape labels = mix_tensor_shape(y_true);
+  if (labels.rank == mix_tensor_shape(y_pred).rank && labels.dims[labels.rank - 1] == 1) y_true = mix_squeeze(y_true, MIX_AXES(-1));
+  mix_tensor *y = mix_cast(y_true, MIX_INT64);
+  if (!loss->options.has_ignore_class) return mix_sparse_softmax_cross_entropy(y, x);
+  mix_tensor *valid = mix_not_equal(y, mix_scalar((double)loss->options.ignore_class, MIX_INT64));
+  mix_tensor *values = mix_sparse_softmax_cross_entropy(mix_select(valid, y, mix_scalar(0, MIX_INT64)), x);
+  values = mix_select(valid, values, mix_scalar_like(values, 0));
+  if (values) values->mask = mix_retain(valid); /* left out of the mean */
+  return values;
+}
+
+/* keras3: which of the three follows from the shapes. */
+mix_tensor *mix_loss_crossentropy(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
+  mix_label_kind kind = mix_label_kind_of(mix_tensor_shape(y_true), mix_tensor_shape(y_pred));
+  if (kind == MIX_LABELS_SPARSE) return mix_loss_sparse_categorical_crossentropy(loss, y_true, y_pred);
+  y_true = mix_cast(y_true, mix_tensor_dtype(y_pred));
+  return kind == MIX_LABELS_BINARY ? mix_loss_binary_crossentropy(loss, y_true, y_pred) : mix_loss_categorical_crossentropy(loss, y_true, y_pred);
+}
+
+/* Zhang, Sabuncu: Generalized cross entropy loss for training deep neural networks with noisy labels; arXiv:1805.07836. */
+mix_tensor *mix_loss_categorical_generalized_cross_entropy(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
+  double q = mix_option_number(loss->options.q, 0.5);
+  if (!same_shape(loss, y_true, y_pred)) return NULL;
+  mix_tensor *p = mix_sum_last(mix_multiply(y_true, mix_clip_between(y_pred, MIX_EPSILON, 1 - MIX_EPSILON)));
+  return mix_divide(mix_one_minus(mix_power(p, mix_scalar_like(p, q))), mix_scalar_like(p, q));
+}

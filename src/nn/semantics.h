@@ -1,0 +1,123 @@
+/* The rules of each generation, a field for each row of spec/mixed-precision.md, section 10 (and of spec/layers.md where the
+ * generations differ). Code asks for a rule, never for the generation. */
+#ifndef MIX_NN_SEMANTICS_H
+#define MIX_NN_SEMANTICS_H
+
+#include <mixtape/semantics.h>
+
+/* When `compile` wraps an optimizer in loss scaling. */
+typedef enum mix_auto_wrap {
+  MIX_AUTO_WRAP_POLICY_LOSS_SCALE, /* the model's policy carries a loss scale: with that object */
+  MIX_AUTO_WRAP_MIXED_FLOAT16,     /* the model's policy is named mixed_float16: dynamic defaults */
+} mix_auto_wrap;
+
+/* What several clip arguments of one optimizer mean. */
+typedef enum mix_clip_rule {
+  MIX_CLIP_ONE,   /* more than one: ValueError */
+  MIX_CLIP_FIRST, /* clipnorm and global_clipnorm: ValueError; else clipnorm, global_clipnorm, clipvalue, the first that is set */
+  MIX_CLIP_ALL,   /* clipvalue, then clipnorm, then global_clipnorm; the last two together: ValueError */
+} mix_clip_rule;
+
+struct mix_semantics {
+  const char *name;
+
+  /* policy */
+  bool policy_has_loss_scale;       /* X */
+  bool policy_equal_by_name;        /* K3 */
+  bool policy_infer;                /* "_infer" is a policy */
+  bool policy_quantized;            /* int8_from_... are policies */
+  bool policy_unknown_names_plain;  /* any dtype name of the framework (complex64, string, ...) */
+  bool policy_always_dict;          /* K3: serialised as an object even for plain float32 */
+  bool policy_module_in_dict;       /* L, K3: module and registered_name beside class_name and config */
+  const char *policy_class;         /* "Policy", "DTypePolicy" */
+  const char *policy_module;        /* "keras.mixed_precision", "keras" */
+  bool global_none_resets;          /* set_global_policy(None) resets to floatx; else ValueError */
+  bool global_non_float_allowed;
+  bool global_stored_at_first_read; /* K3: a later change of floatx does not move it */
+  bool global_refused_by_rewrite;   /* a mixed policy is refused while the graph rewrite is enabled */
+  bool device_check;                /* constructing mixed_float16 reports on the GPUs */
+  bool device_check_bfloat16;       /* constructing mixed_bfloat16 uses the report up in silence */
+
+  /* layers */
+  bool all_arguments_cast;          /* K3; else the first argument alone */
+  bool cast_before_input_spec;      /* K3 */
+  bool autocast_scope_by_difference;/* K3: a scope is entered where the compute dtype differs from the outer scope's or the variables' */
+  bool autocast_non_float_refused;  /* K3: AutocastScope("int32") is a ValueError */
+  bool assign_add_reads_cast_value; /* K3: assign_add is assign(value + x) in the cast dtype */
+  bool autocast_all_variables;      /* K3: every floating variable may cast itself; else only those of mixed policies */
+  bool activity_loss_by_batch;      /* L: activity penalties are divided by the batch size */
+  bool weights_trainable_first;     /* L: `weights` is all trainable ones of the nest, then all others */
+  const char *input_layer_name;     /* K3 "input_layer" (then _1); else NULL: "input_1", "input_2", ... */
+  bool private_name_prefix;         /* L: "private" before names that start with an underscore */
+  bool layer_norm_input_cast;       /* L, X; K3: LayerNormalization and GroupNormalization take inputs uncast */
+  bool batch_norm_unbiased_moving_variance; /* of the fused path */
+  bool batch_norm_update_subtracts; /* L: moving -= (moving - batch) * (1 - momentum); K3: moving * momentum + batch * (1 - momentum) */
+  bool norm_output_clipped;         /* K3 moments: clipped to +-65504 before the down-cast */
+  bool normalization_weights_in_compute_dtype;
+  bool unit_norm_by_rsqrt;          /* K3: rsqrt(max(sum of squares, 1e-24)) */
+  bool loss_in_floatx;              /* K3; else the loss runs in the output's dtype */
+  bool cross_entropy_epsilon_in_logs; /* L: binary cross-entropy adds epsilon inside the logs */
+  bool mean_with_sample_weight;     /* K3 knows that reduction, and "mean" */
+  bool huber_in_floatx;             /* L: huber runs in floatx whatever the output's dtype */
+  bool metric_inputs_uncast;        /* K3: values are computed in y_pred's dtype (class ids above 2048 are inexact in float16); else in the
+                                     * metric's */
+  bool hard_sigmoid_relu6;          /* K3: relu6(x + 3) / 6; else clip(0.2 x + 0.5, 0, 1) */
+  bool activation_names_all;        /* K3's longer list */
+  bool softmax_vector_refused;      /* L: softmax of a rank-1 input is a ValueError */
+  double l1_l2_default;             /* of the string "l1_l2": K3 0, L 0.01 */
+  bool history_keys_sorted;         /* K3 */
+  bool rnn_casts_initial_state;     /* K3 */
+
+  /* masks: what is put (K3 layer) or added (L layer) or subtracted (attention) */
+  double softmax_mask_float16, softmax_mask;         /* Softmax layer */
+  bool softmax_mask_where;                           /* K3: where(mask, x, constant), and zeros afterwards; else x + constant */
+  double attention_mask_float16, attention_mask;     /* Attention, AdditiveAttention: magnitudes */
+  double attention_op_mask_float16, attention_op_mask; /* dot_product_attention */
+
+  /* loss scaling */
+  bool iteration_on_skip;           /* L: iterations + 1 on a skipped step too */
+  double scale_floor;               /* 1; K3: 0, none */
+  bool scale_capped;                /* growth that is not finite is refused; K3: becomes infinite */
+  bool growth_at_equality;          /* K3: grows when good_steps == period - 1; else when good_steps + 1 >= period */
+  bool finite_test_scaled;          /* K3: the test sees scaled gradients, and apply takes them */
+  bool loss_scale_multiplier_two;   /* L, K3: any other multiplier is a ValueError where a wrapper takes it */
+  bool wrapper_clip_refused;        /* X: an inner optimizer with clip arguments is a ValueError */
+  bool wrapper_warns_unused;        /* L: warns when neither scaling nor unscaling was called */
+  bool wrapper_nested_refused;      /* L: wrapping a wrapper is a TypeError, wrapping an optimizer twice a ValueError */
+  bool wrapper_state_in_variables;  /* K3: its own variables come before the inner ones */
+  bool wrapper_dynamic_argument;    /* L: dynamic=; K3 refuses dynamic=False (ValueError naming loss_scale_factor) */
+  bool optimizer_loss_scale_factor; /* K3: loss_scale_factor of any optimizer */
+  mix_auto_wrap auto_wrap;
+  bool auto_wrap_optional;          /* K3: compile(auto_scale_loss=) */
+
+  /* optimizers (spec/layers.md, 12) */
+  bool rmsprop_epsilon_outside;     /* X (OptimizerV2), without momentum: lr g / (sqrt(v) + epsilon) */
+  bool adagrad_epsilon_outside;     /* X */
+  bool adamax_bias_outside;         /* X: lr / (1 - beta_1^t) * m / (u + epsilon) */
+  double nadam_schedule_decay;      /* exponent factor of 0.96: 1; X 0.004 */
+  double lion_learning_rate;        /* K3 0.001, L 0.0001 */
+  mix_clip_rule clip_rule;
+  bool integer_learning_rate_refused; /* K3 */
+  bool learning_rate_decay;         /* X: decay=, lr / (1 + decay * iterations) */
+  int64_t ema_overwrite_frequency_rmsprop; /* L 100, else 0 */
+  bool adam_adaptive_epsilon;       /* L knows it (default off) */
+  bool sparse_updates;              /* L, X: rows are updated as rows where the optimizer says so; K3: dense */
+  bool iteration_variable_named_iter; /* X: "iter", else "iteration" */
+  bool gradient_accumulation;       /* K3: gradient_accumulation_steps= */
+  bool unknown_keyword_refused;
+  int slot_names;                   /* which of an optimizer's names for a slot: 0 X ("rms", "m"), 1 L ("velocity", "m"), 2 K3 ("velocity", "momentum") */
+  bool optimizer_name_lower_case;   /* K3: the default name is "sgd"; else "SGD" */
+  bool ema_starts_at_weight;        /* L: averages start as copies of the weights; K3: at zero, the first step taking the weight whole */
+  bool gradients_cast;              /* K3: a gradient of another dtype than its variable's is cast; else TypeError */
+  bool sgd_slot_always;             /* L: SGD keeps a slot without momentum too */
+};
+
+extern const mix_semantics mix_semantics_tf_keras, mix_semantics_keras3, mix_semantics_experimental;
+
+/* `given`, else the process's. */
+static inline const mix_semantics *mix_semantics_or_current(const mix_semantics *given) { return given ? given : mix_semantics_current(); }
+
+/* An option whose zero means `standard` and whose MIX_ZERO means zero. */
+static inline double mix_option_number(double given, double standard) { return given == MIX_ZERO ? 0.0 : given == 0 ? standard : given; }
+
+#endif

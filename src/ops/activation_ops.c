@@ -1,0 +1,187 @@
+/* Activation functions and their gradient operations, with TensorFlow's operand orders and formulas (python/ops/nn_grad.py,
+ * core/kernels/relu_op_functor.h, softplus_op.h, softsign_op.h). */
+#include "ops/rules.h"
+#include <stdio.h>
+
+static mix_tensor *times(mix_tensor *x, double factor) { return mix_multiply(x, mix_scalar_like(x, factor)); }
+
+static void alpha_print(const void *attributes, char *text, size_t size) {
+  snprintf(text, size, "alpha=%g", ((const mix_alpha_attributes *)attributes)->alpha);
+}
+
+/* ---- first gradients ---- */
+
+/* relu, relu6: (dy, y). The result serves as well as the operand, which then need not be kept. */
+static bool relu_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+  input_gradients[0] = mix_apply2(&mix_op_relu_grad, output_gradients[0], mix_tensor_of(node, 0));
+  return !mix_failed();
+}
+static bool relu6_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+  input_gradients[0] = mix_apply2(&mix_op_relu6_grad, output_gradients[0], mix_tensor_of(node, 0));
+  return !mix_failed();
+}
+/* leaky_relu: (dy, x); alpha may be negative, so the result would not do. */
+static bool leaky_relu_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+  mix_tensor *operands[] = {output_gradients[0], mix_node_input(node, 0)};
+  input_gradients[0] = mix_apply(&mix_op_leaky_relu_grad, node->attributes, 2, operands);
+  return !mix_failed();
+}
+static bool softplus_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+  input_gradients[0] = mix_apply2(&mix_op_softplus_grad, output_gradients[0], mix_node_input(node, 0));
+  return !mix_failed();
+}
+static bool softsign_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+  input_gradients[0] = mix_apply2(&mix_op_softsign_grad, output_gradients[0], mix_node_input(node, 0));
+  return !mix_failed();
+}
+static bool elu_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+  input_gradients[0] = mix_apply2(&mix_op_elu_grad, output_gradients[0], mix_tensor_of(node, 0));
+  return !mix_failed();
+}
+static bool selu_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+  input_gradients[0] = mix_apply2(&mix_op_selu_grad, output_gradients[0], mix_tensor_of(node, 0));
+  return !mix_failed();
+}
+/* tanh, sigmoid: (y, dy). */
+static bool tanh_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+  input_gradients[0] = mix_apply2(&mix_op_tanh_grad, mix_tensor_of(node, 0), output_gradients[0]);
+  return !mix_failed();
+}
+static bool sigmoid_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+  input_gradients[0] = mix_apply2(&mix_op_sigmoid_grad, mix_tensor_of(node, 0), output_gradients[0]);
+  return !mix_failed();
+}
+
+/* ---- second gradients: of (dy, features) or (y, dy), upstream dz ---- */
+
+/* Piecewise linear in dy and constant in the features: the same operation on dz, and zeros as TensorFlow gives. */
+static bool piecewise_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+  mix_tensor *features = mix_node_input(node, 1);
+  mix_tensor *operands[] = {output_gradients[0], features};
+  input_gradients[0] = mix_apply(node->op, node->op->attributes_size ? node->attributes : NULL, 2, operands);
+  input_gradients[1] = mix_zeros_like(features);
+  return !mix_failed();
+}
+
+/* elu_grad = dy (y + 1), selu_grad = dy (y + scale alpha) where y < 0: by y it is dy there, 0 elsewhere. */
+static bool exponential_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+  mix_tensor *dy = mix_node_input(node, 0), *y = mix_node_input(node, 1), *dz = output_gradients[0];
+  mix_tensor *zero = mix_scalar_like(y, 0);
+  input_gradients[0] = mix_apply2(node->op, dz, y);
+  input_gradients[1] = mix_select(mix_less(y, zero), mix_multiply(dz, dy), zero);
+  return !mix_failed();
+}
+
+/* softplus_grad = dy sigmoid(x); sigmoid'(x) = 1 / (exp(-x) + 2 + exp(x)). */
+static bool softplus_grad_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+  mix_tensor *dy = mix_node_input(node, 0), *x = mix_node_input(node, 1), *dz = output_gradients[0];
+  mix_tensor *denominator = mix_add(mix_add(mix_exp(mix_negative(x)), mix_scalar_like(x, 2)), mix_exp(x));
+  input_gradients[0] = mix_apply2(&mix_op_softplus_grad, dz, x);
+  input_gradients[1] = mix_divide(mix_multiply(dz, dy), denominator);
+  return !mix_failed();
+}
+
+/* softsign_grad = dy / (1 + |x|)^2: by x it is -2 sign(x) dy / (1 + |x|)^3. TensorFlow has no rule for it. */
+static bool softsign_grad_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+  mix_tensor *dy = mix_node_input(node, 0), *x = mix_node_input(node, 1), *dz = output_gradients[0];
+  mix_tensor *slope = mix_divide(times(mix_sign(x), -2), mix_add(mix_abs(x), mix_scalar_like(x, 1)));
+  mix_tensor *inner = mix_apply2(&mix_op_softsign_grad, dz, x);
+  input_gradients[0] = inner;
+  input_gradients[1] = mix_multiply(mix_multiply(inner, dy), slope);
+  return !mix_failed();
+}
+
+/* tanh_grad = dy (1 - y^2). */
+static bool tanh_grad_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+  mix_tensor *y = mix_node_input(node, 0), *dy = mix_node_input(node, 1), *dz = output_gradients[0];
+  input_gradients[0] = mix_multiply(mix_multiply(times(dz, -2), dy), y);
+  input_gradients[1] = mix_apply2(&mix_op_tanh_grad, y, dz);
+  return !mix_failed();
+}
+
+/* sigmoid_grad = dy y (1 - y): by y it is dy - 2 dy y. */
+static bool sigmoid_grad_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+  mix_tensor *y = mix_node_input(node, 0), *dy = mix_node_input(node, 1), *dz = output_gradients[0];
+  mix_tensor *product = mix_multiply(dz, dy);
+  input_gradients[0] = mix_subtract(product, mix_multiply(times(product, 2), y));
+  input_gradients[1] = mix_apply2(&mix_op_sigmoid_grad, y, dz);
+  return !mix_failed();
+}
+
+/* name, TensorFlow's, class in both lists, opcode, gradient */
+#define ACTIVATIONS(X)                                                                                                             \
+  X(relu, "Relu", CLEAR, RELU, relu_gradient)                                                                                      \
+  X(relu6, "Relu6", CLEAR, RELU6, relu6_gradient)                                                                                  \
+  X(elu, "Elu", INFER, ELU, elu_gradient)                                                                                          \
+  X(selu, "Selu", INFER, SELU, selu_gradient)                                                                                      \
+  X(softplus, "Softplus", INFER, SOFTPLUS, softplus_gradient)                                                                      \
+  X(softsign, "Softsign", INFER, SOFTSIGN, softsign_gradient)                                                                      \
+  X(tanh, "Tanh", INFER, TANH, tanh_gradient)                                                                                      \
+  X(sigmoid, "Sigmoid", INFER, SIGMOID, sigmoid_gradient)
+#define ACTIVATION_GRADS(X)                                                                                                        \
+  X(relu_grad, "ReluGrad", CLEAR, RELU_GRAD, piecewise_gradient)                                                                   \
+  X(relu6_grad, "Relu6Grad", CLEAR, RELU6_GRAD, piecewise_gradient)                                                                \
+  X(elu_grad, "EluGrad", INFER, ELU_GRAD, exponential_gradient)                                                                    \
+  X(selu_grad, "SeluGrad", INFER, SELU_GRAD, exponential_gradient)                                                                 \
+  X(softplus_grad, "SoftplusGrad", INFER, SOFTPLUS_GRAD, softplus_grad_gradient)                                                   \
+  X(softsign_grad, "SoftsignGrad", INFER, SOFTSIGN_GRAD, softsign_grad_gradient)                                                   \
+  X(tanh_grad, "TanhGrad", INFER, TANH_GRAD, tanh_grad_gradient)                                                                   \
+  X(sigmoid_grad, "SigmoidGrad", INFER, SIGMOID_GRAD, sigmoid_grad_gradient)
+
+#define OP(called, tf, amp, code, rule)                                                                                            \
+  const mix_op mix_op_##called = {.name = #called,                                                                                 \
+                                  .tf_name = tf,                                                                                   \
+                                  .amp_float16 = MIX_AMP_##amp,                                                                    \
+                                  .amp_bfloat16 = MIX_AMP_##amp,                                                                   \
+                                  .signature = "T->T",                                                                             \
+                                  .types = "float",                                                                                \
+                                  .flags = MIX_OP_ELEMENTWISE,                                                                     \
+                                  .opcode = MIX_OPCODE_##code,                                                                     \
+                                  .infer = mix_rule_same,                                                                          \
+                                  .gradient = rule};                                                                               \
+  mix_tensor *mix_##called(mix_tensor *x) { return mix_apply1(&mix_op_##called, x); }
+ACTIVATIONS(OP)
+#undef OP
+
+#define OP(called, tf, amp, code, rule)                                                                                            \
+  const mix_op mix_op_##called = {.name = #called,                                                                                 \
+                                  .tf_name = tf,                                                                                   \
+                                  .amp_float16 = MIX_AMP_##amp,                                                                    \
+                                  .amp_bfloat16 = MIX_AMP_##amp,                                                                   \
+                                  .signature = "T,T->T",                                                                           \
+                                  .types = "float",                                                                                \
+                                  .flags = MIX_OP_ELEMENTWISE,                                                                     \
+                                  .opcode = MIX_OPCODE_##code,                                                                     \
+                                  .infer = mix_rule_one_shape,                                                                     \
+                                  .gradient = rule};
+ACTIVATION_GRADS(OP)
+
+const mix_op mix_op_leaky_relu = {.name = "leaky_relu",
+                                  .tf_name = "LeakyRelu",
+                                  .amp_float16 = MIX_AMP_INFER,
+                                  .amp_bfloat16 = MIX_AMP_INFER,
+                                  .signature = "T->T",
+                                  .types = "float",
+                                  .flags = MIX_OP_ELEMENTWISE,
+                                  .opcode = MIX_OPCODE_LEAKY_RELU,
+                                  .attributes_size = sizeof(mix_alpha_attributes),
+                                  .infer = mix_rule_same,
+                                  .gradient = leaky_relu_gradient,
+                                  .print = alpha_print};
+
+const mix_op mix_op_leaky_relu_grad = {.name = "leaky_relu_grad",
+                                       .tf_name = "LeakyReluGrad",
+                                       .amp_float16 = MIX_AMP_INFER,
+                                       .amp_bfloat16 = MIX_AMP_INFER,
+                                       .signature = "T,T->T",
+                                       .types = "float",
+                                       .flags = MIX_OP_ELEMENTWISE,
+                                       .opcode = MIX_OPCODE_LEAKY_RELU_GRAD,
+                                       .attributes_size = sizeof(mix_alpha_attributes),
+                                       .infer = mix_rule_one_shape,
+                                       .gradient = piecewise_gradient,
+                                       .print = alpha_print};
+
+mix_tensor *mix_leaky_relu(mix_tensor *x, double alpha) {
+  return mix_apply(&mix_op_leaky_relu, &(mix_alpha_attributes){alpha}, 1, &x);
+}

@@ -1,0 +1,74 @@
+/* Changes of dtype, and the identities. */
+#include "ops/rules.h"
+#include <stdio.h>
+
+static bool cast_infer(mix_node *node) {
+  node->outputs[0].dtype = ((const mix_cast_attributes *)node->attributes)->dtype;
+  return mix_rule_same(node);
+}
+
+/* Back to the operand's dtype; nothing flows through integers and bool. */
+static bool cast_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+  if (mix_flows_to(node, 0)) input_gradients[0] = mix_cast(output_gradients[0], mix_input_value(node, 0)->dtype);
+  return !mix_failed();
+}
+
+static void cast_print(const void *attributes, char *text, size_t size) {
+  snprintf(text, size, "dtype=%s", mix_dtype_name(((const mix_cast_attributes *)attributes)->dtype));
+}
+
+const mix_op mix_op_cast = {.name = "cast",
+                            .tf_name = "Cast",
+                            .signature = "S->D",
+                            .types = "any,any",
+                            .flags = MIX_OP_ELEMENTWISE,
+                            .opcode = MIX_OPCODE_CAST,
+                            .attributes_size = sizeof(mix_cast_attributes),
+                            .infer = cast_infer,
+                            .gradient = cast_gradient,
+                            .print = cast_print};
+
+mix_tensor *mix_cast(mix_tensor *x, mix_dtype dtype) {
+  if (!mix_operand_ready("cast", x) || !mix_dtype_checked("cast", dtype)) return NULL;
+  return mix_tensor_dtype(x) == dtype ? x : mix_apply(&mix_op_cast, &(mix_cast_attributes){dtype}, 1, &x);
+}
+
+static bool pass_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+  (void)node;
+  input_gradients[0] = output_gradients[0];
+  return true;
+}
+
+const mix_op mix_op_identity = {.name = "identity",
+                                .tf_name = "Identity",
+                                .amp_float16 = MIX_AMP_CLEAR,
+                                .amp_bfloat16 = MIX_AMP_CLEAR,
+                                .signature = "T->T",
+                                .types = "any",
+                                .flags = MIX_OP_ELEMENTWISE,
+                                .opcode = MIX_OPCODE_IDENTITY,
+                                .infer = mix_rule_same,
+                                .gradient = pass_gradient};
+
+const mix_op mix_op_stop_gradient = {.name = "stop_gradient",
+                                     .tf_name = "StopGradient",
+                                     .amp_float16 = MIX_AMP_CLEAR,
+                                     .amp_bfloat16 = MIX_AMP_CLEAR,
+                                     .signature = "T->T",
+                                     .types = "any",
+                                     .flags = MIX_OP_ELEMENTWISE,
+                                     .opcode = MIX_OPCODE_IDENTITY,
+                                     .infer = mix_rule_same};
+
+/* In none of the lists: the rewrite neither converts it nor looks through it, so that unscaling and updates keep their dtype. */
+const mix_op mix_op_gradient = {.name = "gradient",
+                                .signature = "T->T",
+                                .types = "any",
+                                .flags = MIX_OP_ELEMENTWISE | MIX_OP_KEEP,
+                                .opcode = MIX_OPCODE_IDENTITY,
+                                .infer = mix_rule_same,
+                                .gradient = pass_gradient};
+
+mix_tensor *mix_identity(mix_tensor *x) { return mix_apply1(&mix_op_identity, x); }
+mix_tensor *mix_stop_gradient(mix_tensor *x) { return mix_apply1(&mix_op_stop_gradient, x); }
+mix_tensor *mix_gradient_identity(mix_tensor *x) { return mix_apply1(&mix_op_gradient, x); }

@@ -1,0 +1,162 @@
+/* Joining, cutting and surrounding: concat, slice, pad. Slice and pad are each other's gradient. */
+#include "ops/rules.h"
+#include <stdio.h>
+
+/* ---- concat ---- */
+
+static int concat_axis(const mix_node *node) { return ((const mix_axis_attributes *)node->attributes)->axis; }
+
+static bool concat_infer(mix_node *node) {
+  mix_shape result = mix_input_value(node, 0)->shape;
+  int joined = concat_axis(node);
+  for (int i = 1; i < node->input_count; i++) {
+    mix_shape next = mix_input_value(node, i)->shape;
+    bool fit = next.rank == result.rank;
+    for (int axis = 0; fit && axis < result.rank; axis++) {
+      int64_t *dimension = &result.dims[axis];
+      if (axis != joined)
+        fit = mix_dimension_merge(*dimension, next.dims[axis], dimension);
+      else if (*dimension == MIX_UNKNOWN || next.dims[axis] == MIX_UNKNOWN)
+        *dimension = MIX_UNKNOWN;
+      else
+        fit = !__builtin_add_overflow(*dimension, next.dims[axis], dimension);
+    }
+    if (!fit) return mix_rule_fail(node, "operand %d does not fit; expected equal shapes but for axis %d", i, joined);
+  }
+  return mix_rule_output(node, 0, result);
+}
+
+static bool concat_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+  mix_shape begin = {.rank = node->outputs[0].shape.rank};
+  for (int i = 0; i < node->input_count; i++) {
+    mix_shape size = mix_input_value(node, i)->shape;
+    input_gradients[i] = mix_slice(output_gradients[0], begin, size);
+    begin.dims[concat_axis(node)] += size.dims[concat_axis(node)];
+  }
+  return !mix_failed();
+}
+
+const mix_op mix_op_concat = {.name = "concat",
+                              .tf_name = "ConcatV2",
+                              .amp_float16 = MIX_AMP_CLEAR,
+                              .amp_bfloat16 = MIX_AMP_CLEAR,
+                              .signature = "T*->T",
+                              .types = "any",
+                              .attributes_size = sizeof(mix_axis_attributes),
+                              .infer = concat_infer,
+                              .gradient = concat_gradient,
+                              .print = mix_axis_print};
+
+mix_tensor *mix_concat(int count, mix_tensor *const *tensors, int axis) {
+  if (mix_failed()) return NULL;
+  if (count < 1) return mix_call_fail(MIX_VALUE_ERROR, "concat", NULL, "got %d tensors; expected at least one", count);
+  for (int i = 0; i < count; i++)
+    if (!mix_operand_ready("concat", tensors[i])) return NULL;
+  int rank = mix_tensor_shape(tensors[0]).rank;
+  mix_axis_attributes attributes = {mix_axis_normal(axis, rank)};
+  if (attributes.axis < 0)
+    return mix_call_fail(MIX_VALUE_ERROR, "concat", tensors[0], "axis %d is outside; expected %d to %d", axis, -rank, rank - 1);
+  return count == 1 ? tensors[0] : mix_apply(&mix_op_concat, &attributes, count, tensors);
+}
+
+/* ---- slice ---- */
+
+static bool slice_infer(mix_node *node) {
+  const mix_slice_attributes *cut = node->attributes;
+  mix_shape x = mix_input_value(node, 0)->shape;
+  if (cut->begin.rank != x.rank || cut->size.rank != x.rank)
+    return mix_rule_fail(node, "begin has %d and size %d numbers; expected one for each of %d axes", cut->begin.rank,
+                         cut->size.rank, x.rank);
+  for (int axis = 0; axis < x.rank; axis++) {
+    int64_t begin = cut->begin.dims[axis], size = cut->size.dims[axis], all = x.dims[axis];
+    bool open = size == MIX_UNKNOWN && all == MIX_UNKNOWN;
+    if (begin < 0 || (size < 0 && !open) || (all != MIX_UNKNOWN && (begin > all || size > all - begin)))
+      return mix_rule_fail(node, "axis %d has no elements %lld to %lld", axis, (long long)begin, (long long)(begin + size));
+  }
+  return mix_rule_output(node, 0, cut->size);
+}
+
+static bool slice_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+  const mix_slice_attributes *cut = node->attributes;
+  mix_shape x = mix_input_value(node, 0)->shape, after = {.rank = x.rank};
+  for (int axis = 0; axis < x.rank; axis++) after.dims[axis] = x.dims[axis] - cut->begin.dims[axis] - cut->size.dims[axis];
+  input_gradients[0] = mix_pad(output_gradients[0], cut->begin, after, 0);
+  return !mix_failed();
+}
+
+static void slice_print(const void *attributes, char *text, size_t size) {
+  const mix_slice_attributes *cut = attributes;
+  char begin[192], lengths[192];
+  snprintf(text, size, "begin=%s size=%s", mix_integers_text(cut->begin.rank, cut->begin.dims, begin, sizeof begin),
+           mix_integers_text(cut->size.rank, cut->size.dims, lengths, sizeof lengths));
+}
+
+const mix_op mix_op_slice = {.name = "slice",
+                             .tf_name = "Slice",
+                             .amp_float16 = MIX_AMP_CLEAR,
+                             .amp_bfloat16 = MIX_AMP_CLEAR,
+                             .signature = "T->T",
+                             .types = "any",
+                             .attributes_size = sizeof(mix_slice_attributes),
+                             .infer = slice_infer,
+                             .gradient = slice_gradient,
+                             .print = slice_print};
+
+mix_tensor *mix_slice(mix_tensor *x, mix_shape begin, mix_shape size) {
+  if (!mix_operand_ready("slice", x)) return NULL;
+  mix_shape from = mix_tensor_shape(x);
+  for (int axis = 0; axis < from.rank && axis < size.rank && axis < begin.rank; axis++)
+    if (size.dims[axis] == MIX_UNKNOWN && from.dims[axis] != MIX_UNKNOWN && begin.dims[axis] >= 0 &&
+        begin.dims[axis] <= from.dims[axis])
+      size.dims[axis] = from.dims[axis] - begin.dims[axis];
+  return mix_apply(&mix_op_slice, &(mix_slice_attributes){begin, size}, 1, &x);
+}
+
+/* ---- pad ---- */
+
+static bool pad_infer(mix_node *node) {
+  const mix_pad_attributes *pad = node->attributes;
+  mix_shape x = mix_input_value(node, 0)->shape;
+  if (pad->before.rank != x.rank || pad->after.rank != x.rank)
+    return mix_rule_fail(node, "before has %d and after %d numbers; expected one for each of %d axes", pad->before.rank,
+                         pad->after.rank, x.rank);
+  for (int axis = 0; axis < x.rank; axis++) {
+    int64_t before = pad->before.dims[axis], after = pad->after.dims[axis];
+    if (before < 0 || after < 0)
+      return mix_rule_fail(node, "axis %d is padded by %lld and %lld; expected 0 or more", axis, (long long)before,
+                           (long long)after);
+    if (x.dims[axis] == MIX_UNKNOWN) continue;
+    if (__builtin_add_overflow(x.dims[axis], before, &x.dims[axis]) || __builtin_add_overflow(x.dims[axis], after, &x.dims[axis]))
+      return mix_rule_fail(node, "axis %d would be too long", axis);
+  }
+  return mix_rule_output(node, 0, x);
+}
+
+static bool pad_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+  const mix_pad_attributes *pad = node->attributes;
+  input_gradients[0] = mix_slice(output_gradients[0], pad->before, mix_input_value(node, 0)->shape);
+  return !mix_failed();
+}
+
+static void pad_print(const void *attributes, char *text, size_t size) {
+  const mix_pad_attributes *pad = attributes;
+  char before[192], after[192];
+  snprintf(text, size, "before=%s after=%s value=%g", mix_integers_text(pad->before.rank, pad->before.dims, before, sizeof before),
+           mix_integers_text(pad->after.rank, pad->after.dims, after, sizeof after), pad->value);
+}
+
+const mix_op mix_op_pad = {.name = "pad",
+                           .tf_name = "PadV2",
+                           .amp_float16 = MIX_AMP_CLEAR,
+                           .amp_bfloat16 = MIX_AMP_CLEAR,
+                           .signature = "T->T",
+                           .types = "any",
+                           .attributes_size = sizeof(mix_pad_attributes),
+                           .infer = pad_infer,
+                           .gradient = pad_gradient,
+                           .print = pad_print};
+
+mix_tensor *mix_pad(mix_tensor *x, mix_shape before, mix_shape after, double value) {
+  if (!mix_operand_ready("pad", x)) return NULL;
+  return mix_apply(&mix_op_pad, &(mix_pad_attributes){before, after, value}, 1, &x);
+}

@@ -1,0 +1,85 @@
+/* Values out of nothing: fill, range, and the constants that take their dtype from a tensor. */
+#include "ops/rules.h"
+#include <math.h>
+#include <stdio.h>
+
+static bool fill_infer(mix_node *node) {
+  const mix_shape_attributes *attributes = node->attributes;
+  node->outputs[0].dtype = attributes->dtype;
+  return mix_rule_output(node, 0, attributes->shape);
+}
+
+static void fill_print(const void *attributes, char *text, size_t size) {
+  const mix_shape_attributes *fill = attributes;
+  char shape[160];
+  snprintf(text, size, "shape=%s dtype=%s value=%g", mix_shape_text(fill->shape, shape, sizeof shape), mix_dtype_name(fill->dtype),
+           fill->value);
+}
+
+const mix_op mix_op_fill = {.name = "fill",
+                            .tf_name = "Fill",
+                            .amp_float16 = MIX_AMP_CLEAR,
+                            .amp_bfloat16 = MIX_AMP_CLEAR,
+                            .signature = "->T",
+                            .types = "any",
+                            .attributes_size = sizeof(mix_shape_attributes),
+                            .infer = fill_infer,
+                            .print = fill_print};
+
+mix_tensor *mix_fill(mix_shape shape, double value, mix_dtype dtype) {
+  if (mix_failed() || !mix_dtype_checked("fill", dtype)) return NULL;
+  if (shape.rank < 0 || shape.rank > MIX_MAX_RANK || mix_shape_checked_size(shape) < 0) {
+    char text[160];
+    bool printable = shape.rank >= 0 && shape.rank <= MIX_MAX_RANK;
+    return mix_call_fail(MIX_VALUE_ERROR, "fill", NULL, "the shape %s has an unknown or negative dimension, or too many elements",
+                         printable ? mix_shape_text(shape, text, sizeof text) : "");
+  }
+  return mix_apply(&mix_op_fill, &(mix_shape_attributes){.shape = shape, .dtype = dtype, .value = value}, 0, NULL);
+}
+
+mix_tensor *mix_scalar_like(mix_tensor *x, double value) {
+  return mix_operand_ready("scalar_like", x) ? mix_scalar(value, mix_tensor_dtype(x)) : NULL;
+}
+
+/* Symbolic tensors, whose dimensions may be unknown, give a symbolic result: a selection between two equal scalars, never run. */
+static mix_tensor *fill_like(mix_tensor *x, double value) {
+  if (!mix_operand_ready("fill_like", x)) return NULL;
+  if (!mix_tensor_is_symbolic(x)) return mix_fill(mix_tensor_shape(x), value, mix_tensor_dtype(x));
+  mix_tensor *scalar = mix_scalar_like(x, value);
+  return mix_select(mix_equal(x, x), scalar, scalar);
+}
+mix_tensor *mix_zeros_like(mix_tensor *x) { return fill_like(x, 0); }
+mix_tensor *mix_ones_like(mix_tensor *x) { return fill_like(x, 1); }
+
+/* ---- range ---- */
+
+static bool range_infer(mix_node *node) {
+  const mix_range_attributes *range = node->attributes;
+  node->outputs[0].dtype = range->dtype;
+  return mix_rule_output(node, 0, (mix_shape){.rank = 1, .dims = {range->count}});
+}
+
+static void range_print(const void *attributes, char *text, size_t size) {
+  const mix_range_attributes *range = attributes;
+  snprintf(text, size, "start=%g step=%g count=%lld dtype=%s", range->start, range->step, (long long)range->count,
+           mix_dtype_name(range->dtype));
+}
+
+const mix_op mix_op_range = {.name = "range",
+                             .tf_name = "Range",
+                             .signature = "->T",
+                             .types = "number",
+                             .attributes_size = sizeof(mix_range_attributes),
+                             .infer = range_infer,
+                             .print = range_print};
+
+mix_tensor *mix_range(double start, double stop, double step, mix_dtype dtype) {
+  if (mix_failed() || !mix_dtype_checked("range", dtype)) return NULL;
+  double count = ceil((stop - start) / step);
+  if (!isfinite(start) || !isfinite(stop) || !isfinite(step) || step == 0 || count > 0x1p53)
+    return mix_call_fail(MIX_VALUE_ERROR, "range", NULL,
+                         "start %g, stop %g, step %g; expected finite numbers, a step other than 0, and a countable result", start,
+                         stop, step);
+  mix_range_attributes attributes = {.start = start, .step = step, .count = count > 0 ? (int64_t)count : 0, .dtype = dtype};
+  return mix_apply(&mix_op_range, &attributes, 0, NULL);
+}

@@ -1,0 +1,137 @@
+/* Gather, its transpose segment_sum, and one-hot. */
+#include "ops/rules.h"
+#include <stdio.h>
+
+/* params (before, axis, after), indices (...) -> (before, ..., after). */
+static bool gather_infer(mix_node *node) {
+  int axis = ((const mix_axis_attributes *)node->attributes)->axis;
+  mix_shape params = mix_input_value(node, 0)->shape, indices = mix_input_value(node, 1)->shape, result = {.rank = 0};
+  result.rank = params.rank - 1 + indices.rank;
+  if (result.rank > MIX_MAX_RANK)
+    return mix_rule_fail(node, "the result would have %d dimensions; at most %d", result.rank, MIX_MAX_RANK);
+  int at = 0;
+  for (int i = 0; i < axis; i++) result.dims[at++] = params.dims[i];
+  for (int i = 0; i < indices.rank; i++) result.dims[at++] = indices.dims[i];
+  for (int i = axis + 1; i < params.rank; i++) result.dims[at++] = params.dims[i];
+  return mix_rule_output(node, 0, result);
+}
+
+/* Rows along axis 0: the sum of dy's rows with the same index. Along another axis the axes of indices are first moved to the front, and
+ * the summed axis is moved back. */
+static bool gather_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+  int axis = ((const mix_axis_attributes *)node->attributes)->axis;
+  mix_shape params = mix_input_value(node, 0)->shape;
+  int rank = params.rank, index_rank = mix_input_value(node, 1)->shape.rank, at = 0;
+  mix_axes forward = {.count = rank - 1 + index_rank}, back = {.count = rank};
+  for (int i = 0; i < index_rank; i++) forward.axis[at++] = axis + i;
+  for (int i = 0; i < forward.count; i++)
+    if (i < axis || i >= axis + index_rank) forward.axis[at++] = i;
+  for (int i = 0; i < rank; i++) back.axis[i] = i < axis ? i + 1 : i == axis ? 0 : i;
+  mix_tensor *dy = output_gradients[0];
+  if (axis > 0 && forward.count > 0) dy = mix_transpose(dy, forward);
+  mix_tensor *sums = mix_segment_sum(dy, mix_node_input(node, 1), params.dims[axis]);
+  input_gradients[0] = axis > 0 ? mix_transpose(sums, back) : sums;
+  return !mix_failed();
+}
+
+const mix_op mix_op_gather = {.name = "gather",
+                              .tf_name = "GatherV2",
+                              .amp_float16 = MIX_AMP_CLEAR,
+                              .amp_bfloat16 = MIX_AMP_CLEAR,
+                              .signature = "T,U->T",
+                              .types = "any,int",
+                              .attributes_size = sizeof(mix_axis_attributes),
+                              .infer = gather_infer,
+                              .gradient = gather_gradient,
+                              .print = mix_axis_print};
+
+mix_tensor *mix_gather(mix_tensor *params, mix_tensor *indices, int axis) {
+  if (!mix_operand_ready("gather", params) || !mix_operand_ready("gather", indices)) return NULL;
+  int rank = mix_tensor_shape(params).rank;
+  mix_axis_attributes attributes = {mix_axis_normal(axis, rank)};
+  if (attributes.axis < 0)
+    return mix_call_fail(MIX_VALUE_ERROR, "gather", params, "axis %d is outside; expected %d to %d", axis, -rank, rank - 1);
+  return mix_apply(&mix_op_gather, &attributes, 2, (mix_tensor *[]){params, indices});
+}
+
+/* updates (indices..., rest), indices (...) -> (rows, rest). */
+static bool segment_sum_infer(mix_node *node) {
+  mix_shape updates = mix_input_value(node, 0)->shape, indices = mix_input_value(node, 1)->shape, result = {.rank = 1};
+  int64_t rows = ((const mix_segment_attributes *)node->attributes)->rows, merged;
+  bool fit = indices.rank <= updates.rank;
+  for (int i = 0; fit && i < indices.rank; i++) fit = mix_dimension_merge(updates.dims[i], indices.dims[i], &merged);
+  if (!fit) return mix_rule_fail(node, "the shape of the updates must begin with that of the indices");
+  if (rows < 0) return mix_rule_fail(node, "%lld rows; expected 0 or more", (long long)rows);
+  result.rank = 1 + updates.rank - indices.rank;
+  if (result.rank > MIX_MAX_RANK)
+    return mix_rule_fail(node, "the result would have %d dimensions; at most %d", result.rank, MIX_MAX_RANK);
+  result.dims[0] = rows;
+  for (int i = 1; i < result.rank; i++) result.dims[i] = updates.dims[indices.rank + i - 1];
+  return mix_rule_output(node, 0, result);
+}
+
+static bool segment_sum_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+  input_gradients[0] = mix_gather(output_gradients[0], mix_node_input(node, 1), 0);
+  return !mix_failed();
+}
+
+static void segment_print(const void *attributes, char *text, size_t size) {
+  snprintf(text, size, "rows=%lld", (long long)((const mix_segment_attributes *)attributes)->rows);
+}
+
+const mix_op mix_op_segment_sum = {.name = "segment_sum",
+                                   .tf_name = "UnsortedSegmentSum",
+                                   .signature = "T,U->T",
+                                   .types = "number,int",
+                                   .attributes_size = sizeof(mix_segment_attributes),
+                                   .infer = segment_sum_infer,
+                                   .gradient = segment_sum_gradient,
+                                   .print = segment_print};
+
+/* Kernels see indices of rank 1: whatever their shape, they and the leading axes of the updates are flattened to views. */
+mix_tensor *mix_segment_sum(mix_tensor *updates, mix_tensor *indices, int64_t rows) {
+  if (!mix_operand_ready("segment_sum", updates) || !mix_operand_ready("segment_sum", indices)) return NULL;
+  mix_shape data = mix_tensor_shape(updates), index = mix_tensor_shape(indices);
+  int64_t count = mix_shape_size(index);
+  if (index.rank != 1 && index.rank <= data.rank && data.rank - index.rank < MIX_MAX_RANK && count >= 0 &&
+      mix_shape_is_known(data)) {
+    mix_shape flat = {.rank = 1 + data.rank - index.rank, .dims = {count}};
+    for (int i = 1; i < flat.rank; i++) flat.dims[i] = data.dims[index.rank + i - 1];
+    if (mix_shape_size(flat) == mix_shape_size(data)) {
+      updates = mix_reshape(updates, flat);
+      indices = mix_reshape(indices, (mix_shape){.rank = 1, .dims = {count}});
+    }
+  }
+  return mix_apply(&mix_op_segment_sum, &(mix_segment_attributes){rows}, 2, (mix_tensor *[]){updates, indices});
+}
+
+/* ---- one-hot ---- */
+
+static bool one_hot_infer(mix_node *node) {
+  const mix_one_hot_attributes *attributes = node->attributes;
+  mix_shape shape = mix_input_value(node, 0)->shape;
+  if (attributes->depth < 0) return mix_rule_fail(node, "depth %lld; expected 0 or more", (long long)attributes->depth);
+  if (shape.rank == MIX_MAX_RANK) return mix_rule_fail(node, "the result would have more than %d dimensions", MIX_MAX_RANK);
+  shape.dims[shape.rank++] = attributes->depth;
+  node->outputs[0].dtype = attributes->dtype;
+  return mix_rule_output(node, 0, shape);
+}
+
+static void one_hot_print(const void *attributes, char *text, size_t size) {
+  const mix_one_hot_attributes *hot = attributes;
+  snprintf(text, size, "depth=%lld dtype=%s", (long long)hot->depth, mix_dtype_name(hot->dtype));
+}
+
+const mix_op mix_op_one_hot = {.name = "one_hot",
+                               .tf_name = "OneHot",
+                               .amp_float16 = MIX_AMP_CLEAR, /* TensorFlow's bfloat16 lists do not have it */
+                               .signature = "T->D",
+                               .types = "int,any",
+                               .attributes_size = sizeof(mix_one_hot_attributes),
+                               .infer = one_hot_infer,
+                               .print = one_hot_print};
+
+mix_tensor *mix_one_hot(mix_tensor *indices, int64_t depth, mix_dtype dtype) {
+  if (!mix_operand_ready("one_hot", indices) || !mix_dtype_checked("one_hot", dtype)) return NULL;
+  return mix_apply(&mix_op_one_hot, &(mix_one_hot_attributes){depth, dtype}, 1, &indices);
+}

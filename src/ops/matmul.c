@@ -1,0 +1,75 @@
+/* Matrix products. */
+#include "ops/rules.h"
+#include <stdio.h>
+
+static const mix_matmul_attributes *product(const mix_node *node) { return node->attributes; }
+
+/* a (..., m, k), b (..., k, n) -> (..., m, n), each matrix transposed where the attributes say so. */
+static bool matmul_infer(mix_node *node) {
+  mix_shape a = mix_input_value(node, 0)->shape, b = mix_input_value(node, 1)->shape, result;
+  if (a.rank < 2 || b.rank < 2) return mix_rule_fail(node, "expected matrices: at least two dimensions each");
+  bool ta = product(node)->transpose_a, tb = product(node)->transpose_b;
+  int64_t m = a.dims[a.rank - (ta ? 1 : 2)], k_a = a.dims[a.rank - (ta ? 2 : 1)];
+  int64_t k_b = b.dims[b.rank - (tb ? 1 : 2)], n = b.dims[b.rank - (tb ? 2 : 1)], k;
+  if (!mix_dimension_merge(k_a, k_b, &k))
+    return mix_rule_fail(node, "the inner dimensions differ: %lld and %lld%s", (long long)k_a, (long long)k_b,
+                         ta && tb ? " (both transposed)"
+                         : ta     ? " (a transposed)"
+                         : tb     ? " (b transposed)"
+                                  : "");
+  a.rank -= 2;
+  b.rank -= 2;
+  if (!mix_shape_broadcast(a, b, &result)) return mix_rule_fail(node, "the leading dimensions do not broadcast");
+  result.dims[result.rank++] = m;
+  result.dims[result.rank++] = n;
+  return mix_rule_output(node, 0, result);
+}
+
+/* TensorFlow's four cases (python/ops/math_grad.py, _MatMulGrad): no product reads a transposed copy. */
+static bool matmul_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+  mix_tensor *a = mix_node_input(node, 0), *b = mix_node_input(node, 1), *dy = output_gradients[0], *da, *db;
+  bool ta = product(node)->transpose_a, tb = product(node)->transpose_b;
+  if (!ta && !tb) {
+    da = mix_matmul(dy, b, false, true);
+    db = mix_matmul(a, dy, true, false);
+  } else if (!ta) {
+    da = mix_matmul(dy, b, false, false);
+    db = mix_matmul(dy, a, true, false);
+  } else if (!tb) {
+    da = mix_matmul(b, dy, false, true);
+    db = mix_matmul(a, dy, false, false);
+  } else {
+    da = mix_matmul(b, dy, true, true);
+    db = mix_matmul(dy, a, true, true);
+  }
+  input_gradients[0] = mix_unbroadcast(node, 0, da);
+  input_gradients[1] = mix_unbroadcast(node, 1, db);
+  return !mix_failed();
+}
+
+static void matmul_print(const void *attributes, char *text, size_t size) {
+  const mix_matmul_attributes *transposes = attributes;
+  bool ta = transposes->transpose_a, tb = transposes->transpose_b;
+  snprintf(text, size, "%s%s%s", ta ? "transpose_a" : "", ta && tb ? " " : "", tb ? "transpose_b" : "");
+}
+
+#define OP(called, tf)                                                                                                             \
+  const mix_op mix_op_##called = {.name = #called,                                                                                 \
+                                  .tf_name = tf,                                                                                   \
+                                  .amp_float16 = MIX_AMP_ALLOW,                                                                    \
+                                  .amp_bfloat16 = MIX_AMP_ALLOW,                                                                   \
+                                  .signature = "T,T->T",                                                                           \
+                                  .types = "float int32",                                                                          \
+                                  .attributes_size = sizeof(mix_matmul_attributes),                                                \
+                                  .infer = matmul_infer,                                                                           \
+                                  .gradient = matmul_gradient,                                                                     \
+                                  .print = matmul_print};
+OP(matmul, "MatMul")
+OP(batch_matmul, "BatchMatMulV2")
+
+mix_tensor *mix_matmul(mix_tensor *a, mix_tensor *b, bool transpose_a, bool transpose_b) {
+  if (!mix_operand_ready("matmul", a) || !mix_operand_ready("matmul", b)) return NULL;
+  bool batch = mix_tensor_shape(a).rank > 2 || mix_tensor_shape(b).rank > 2;
+  return mix_apply(batch ? &mix_op_batch_matmul : &mix_op_matmul, &(mix_matmul_attributes){transpose_a, transpose_b}, 2,
+                   (mix_tensor *[]){a, b});
+}

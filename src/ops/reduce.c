@@ -1,0 +1,174 @@
+/* Reductions over axes, argmax and argmin, the finite test, and the sum that undoes broadcasting. */
+#include "ops/rules.h"
+#include <math.h>
+#include <stdio.h>
+
+static const mix_reduce_attributes *reduction(const mix_node *node) { return node->attributes; }
+
+static bool reduce_infer(mix_node *node) {
+  const mix_reduce_attributes *attributes = reduction(node);
+  mix_shape x = mix_input_value(node, 0)->shape, y = {.rank = 0};
+  for (int axis = 0, next = 0; axis < x.rank; axis++) {
+    bool reduced = next < attributes->axis_count && attributes->axes[next] == axis;
+    next += reduced;
+    if (!reduced || attributes->keep_dims) y.dims[y.rank++] = reduced ? 1 : x.dims[axis];
+  }
+  return mix_rule_output(node, 0, y);
+}
+
+static void reduce_print(const void *attributes, char *text, size_t size) {
+  const mix_reduce_attributes *reduced = attributes;
+  int64_t axes[MIX_MAX_RANK];
+  char list[128];
+  for (int i = 0; i < reduced->axis_count; i++) axes[i] = reduced->axes[i];
+  snprintf(text, size, "axes=%s%s", mix_integers_text(reduced->axis_count, axes, list, sizeof list),
+           reduced->keep_dims ? " keep_dims" : "");
+}
+
+static mix_tensor *reduce(const mix_op *op, mix_tensor *x, mix_axes axes, bool keep_dims) {
+  mix_reduce_attributes attributes = {.keep_dims = keep_dims};
+  if (!mix_operand_ready(op->name, x) || !mix_axes_normal(op->name, x, axes, &attributes)) return NULL;
+  return mix_apply(op, &attributes, 1, &x);
+}
+
+/* ---- gradients ---- */
+
+/* A result, or its gradient, with the reduced axes as 1, so that it broadcasts against x. */
+static mix_tensor *kept(mix_node *node, mix_tensor *y) {
+  mix_shape shape = mix_input_value(node, 0)->shape;
+  for (int i = 0; i < reduction(node)->axis_count; i++) shape.dims[reduction(node)->axes[i]] = 1;
+  return mix_reshape(y, shape);
+}
+
+static mix_axes axes_of(const mix_node *node) {
+  mix_axes axes = {.count = reduction(node)->axis_count};
+  for (int i = 0; i < axes.count; i++) axes.axis[i] = reduction(node)->axes[i];
+  return axes;
+}
+
+static bool reduce_sum_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+  input_gradients[0] = mix_broadcast_to(kept(node, output_gradients[0]), mix_input_value(node, 0)->shape);
+  return !mix_failed();
+}
+
+/* dy / count. A count beyond the range of the dtype (65504 in float16), where TensorFlow's quotient would be 0, is multiplied by as
+ * its reciprocal. */
+static bool reduce_mean_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+  double count = 1;
+  for (int i = 0; i < reduction(node)->axis_count; i++)
+    count *= (double)mix_input_value(node, 0)->shape.dims[reduction(node)->axes[i]];
+  if (!reduce_sum_gradient(node, output_gradients, input_gradients)) return false;
+  mix_tensor *sum_gradient = input_gradients[0];
+  bool beyond = mix_tensor_dtype(sum_gradient) == MIX_FLOAT16 && count > 65504;
+  input_gradients[0] = beyond ? mix_multiply(sum_gradient, mix_scalar_like(sum_gradient, 1 / count))
+                              : mix_divide(sum_gradient, mix_scalar_like(sum_gradient, count));
+  return !mix_failed();
+}
+
+/* The product of all other elements: prod / x where nothing is 0; where exactly one element is 0, the product of the others for that
+ * one and 0 for the rest; 0 for all where more are. */
+static bool reduce_prod_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+  mix_tensor *x = mix_node_input(node, 0), *dy = kept(node, output_gradients[0]);
+  mix_tensor *zero = mix_scalar_like(x, 0), *one = mix_scalar_like(x, 1);
+  mix_tensor *is_zero = mix_equal(x, zero), *others = mix_select(is_zero, one, x);
+  mix_tensor *zeros = kept(node, mix_reduce_sum(mix_cast(is_zero, mix_tensor_dtype(x)), axes_of(node), false));
+  mix_tensor *product = kept(node, mix_reduce_prod(others, axes_of(node), false));
+  mix_tensor *at_zero = mix_select(mix_equal(zeros, one), product, zero);
+  mix_tensor *elsewhere = mix_select(mix_equal(zeros, zero), mix_divide(product, others), zero);
+  input_gradients[0] = mix_multiply(dy, mix_select(is_zero, at_zero, elsewhere));
+  return !mix_failed();
+}
+
+/* Split equally among the elements that equal the result. */
+static bool reduce_extreme_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+  mix_tensor *x = mix_node_input(node, 0), *y = kept(node, mix_tensor_of(node, 0)), *dy = kept(node, output_gradients[0]);
+  mix_tensor *chosen = mix_cast(mix_equal(y, x), mix_tensor_dtype(x));
+  mix_tensor *count = kept(node, mix_reduce_sum(chosen, axes_of(node), false));
+  input_gradients[0] = mix_multiply(mix_divide(chosen, count), dy);
+  return !mix_failed();
+}
+
+/* name, TensorFlow's, float16 class, bfloat16 class, signature, dtypes, gradient */
+#define REDUCTIONS(X)                                                                                                              \
+  X(reduce_sum, "Sum", DENY, INFER, "T->T", "number", reduce_sum_gradient)                                                         \
+  X(reduce_mean, "Mean", DENY, INFER, "T->T", "float", reduce_mean_gradient)                                                       \
+  X(reduce_prod, "Prod", INFER, INFER, "T->T", "number", reduce_prod_gradient)                                                     \
+  X(reduce_max, "Max", CLEAR, CLEAR, "T->T", "number", reduce_extreme_gradient)                                                    \
+  X(reduce_min, "Min", CLEAR, CLEAR, "T->T", "number", reduce_extreme_gradient)                                                    \
+  X(reduce_all, "All", NONE, NONE, "b->b", "", NULL)                                                                               \
+  X(reduce_any, "Any", NONE, NONE, "b->b", "", NULL)
+
+#define OP(called, tf, f16, bf16, letters, dtypes, rule)                                                                           \
+  const mix_op mix_op_##called = {.name = #called,                                                                                 \
+                                  .tf_name = tf,                                                                                   \
+                                  .amp_float16 = MIX_AMP_##f16,                                                                    \
+                                  .amp_bfloat16 = MIX_AMP_##bf16,                                                                  \
+                                  .signature = letters,                                                                            \
+                                  .types = dtypes,                                                                                 \
+                                  .attributes_size = sizeof(mix_reduce_attributes),                                                \
+                                  .infer = reduce_infer,                                                                           \
+                                  .gradient = rule,                                                                                \
+                                  .print = reduce_print};                                                                          \
+  mix_tensor *mix_##called(mix_tensor *x, mix_axes axes, bool keep_dims) { return reduce(&mix_op_##called, x, axes, keep_dims); }
+REDUCTIONS(OP)
+#undef OP
+
+/* ---- positions of extremes ---- */
+
+static bool arg_infer(mix_node *node) {
+  int dropped = ((const mix_axis_attributes *)node->attributes)->axis;
+  mix_shape x = mix_input_value(node, 0)->shape, y = {.rank = 0};
+  if (x.dims[dropped] == 0) return mix_rule_fail(node, "axis %d has no element", dropped);
+  for (int axis = 0; axis < x.rank; axis++)
+    if (axis != dropped) y.dims[y.rank++] = x.dims[axis];
+  return mix_rule_output(node, 0, y);
+}
+
+static mix_tensor *arg(const mix_op *op, mix_tensor *x, int axis) {
+  if (!mix_operand_ready(op->name, x)) return NULL;
+  int rank = mix_tensor_shape(x).rank;
+  mix_axis_attributes attributes = {mix_axis_normal(axis, rank)};
+  if (attributes.axis < 0)
+    return mix_call_fail(MIX_VALUE_ERROR, op->name, x, "axis %d is outside; expected %d to %d", axis, -rank, rank - 1);
+  return mix_apply(op, &attributes, 1, &x);
+}
+
+#define OP(called, tf)                                                                                                             \
+  const mix_op mix_op_##called = {.name = #called,                                                                                 \
+                                  .tf_name = tf,                                                                                   \
+                                  .amp_float16 = MIX_AMP_CLEAR,                                                                    \
+                                  .amp_bfloat16 = MIX_AMP_CLEAR,                                                                   \
+                                  .signature = "T->l",                                                                             \
+                                  .types = "number",                                                                               \
+                                  .attributes_size = sizeof(mix_axis_attributes),                                                  \
+                                  .infer = arg_infer,                                                                              \
+                                  .print = mix_axis_print};                                                                        \
+  mix_tensor *mix_##called(mix_tensor *x, int axis) { return arg(&mix_op_##called, x, axis); }
+OP(argmax, "ArgMax")
+OP(argmin, "ArgMin")
+
+/* ---- the finite test ---- */
+
+static bool scalar_infer(mix_node *node) { return mix_rule_output(node, 0, (mix_shape){.rank = 0}); }
+
+/* TensorFlow's is All(IsFinite(x)); the rewrite leaves it alone. */
+const mix_op mix_op_all_finite = {
+    .name = "all_finite", .signature = "T->b", .types = "float", .flags = MIX_OP_KEEP, .infer = scalar_infer};
+
+mix_tensor *mix_all_finite(mix_tensor *x) { return mix_apply1(&mix_op_all_finite, x); }
+
+/* ---- the gradient of broadcasting ---- */
+
+mix_tensor *mix_reduce_to_shape(mix_tensor *x, mix_shape shape) {
+  if (!mix_operand_ready("reduce_to_shape", x)) return NULL;
+  mix_shape from = mix_tensor_shape(x);
+  if (mix_shape_equal(from, shape)) return x;
+  mix_axes axes = {.count = 0};
+  int more = from.rank - shape.rank;
+  for (int axis = 0; axis < from.rank; axis++) {
+    bool broadcast = axis < more || shape.dims[axis - more] == 1;
+    if (broadcast && from.dims[axis] != 1) axes.axis[axes.count++] = axis;
+  }
+  if (axes.count > 0) x = mix_reduce_sum(x, axes, false);
+  return mix_reshape(x, shape);
+}

@@ -1,0 +1,135 @@
+#include "ops/rules.h"
+#include <stdarg.h>
+#include <stdio.h>
+
+enum { OPERANDS_NAMED = 4, TEXT_SIZE = 1024 };
+
+static void describe(int count, const mix_value *const *values, char *text, size_t size) {
+  size_t used = 0;
+  text[0] = 0;
+  for (int i = 0; i < count && i < OPERANDS_NAMED && used < size; i++) {
+    char shape[160];
+    const char *between = i == 0 ? "" : i == count - 1 ? " and " : ", ";
+    mix_shape_text(values[i]->shape, shape, sizeof shape);
+    used += (size_t)snprintf(text + used, size - used, "%s%s %s", between, mix_dtype_name(values[i]->dtype), shape);
+  }
+  if (count > OPERANDS_NAMED && used < size) snprintf(text + used, size - used, ", ... (%d operands)", count);
+}
+
+static void record(mix_status status, const char *call, const char *operands, const char *format, va_list arguments) {
+  char problem[TEXT_SIZE];
+  vsnprintf(problem, sizeof problem, format, arguments);
+  const char *layer = mix_graph_scope();
+  mix_fail(status, "%s: %s%s%s%s%s%s%s", call, operands[0] ? "got " : "", operands, operands[0] ? "; " : "", problem,
+           layer ? " (in layer " : "", layer ? layer : "", layer ? ")" : "");
+}
+
+bool mix_rule_fail(const mix_node *node, const char *format, ...) {
+  char operands[TEXT_SIZE];
+  const mix_value *values[OPERANDS_NAMED];
+  for (int i = 0; i < node->input_count && i < OPERANDS_NAMED; i++) values[i] = mix_input_value(node, i);
+  describe(node->input_count, values, operands, sizeof operands);
+  va_list arguments;
+  va_start(arguments, format);
+  record(MIX_VALUE_ERROR, node->op->name, operands, format, arguments);
+  va_end(arguments);
+  return false;
+}
+
+void *mix_call_fail(mix_status status, const char *call, const mix_tensor *x, const char *format, ...) {
+  char operands[TEXT_SIZE] = "";
+  if (x) describe(1, (const mix_value *[]){mix_tensor_value(x)}, operands, sizeof operands);
+  va_list arguments;
+  va_start(arguments, format);
+  record(status, call, operands, format, arguments);
+  va_end(arguments);
+  return NULL;
+}
+
+bool mix_operand_ready(const char *call, const mix_tensor *x) {
+  if (mix_failed()) return false;
+  if (mix_is(x, &mix_tensor_class)) return true;
+  mix_call_fail(MIX_TYPE_ERROR, call, NULL, "an operand is %s; expected a tensor", x ? "another object" : "NULL");
+  return false;
+}
+
+bool mix_rule_output(mix_node *node, int output, mix_shape shape) {
+  if (shape.rank > MIX_MAX_RANK)
+    return mix_rule_fail(node, "the result would have %d dimensions; at most %d", shape.rank, MIX_MAX_RANK);
+  if (mix_shape_is_known(shape) && mix_shape_checked_size(shape) < 0) {
+    char text[160];
+    return mix_rule_fail(node, "the result's shape %s has more elements than can be counted",
+                         mix_shape_text(shape, text, sizeof text));
+  }
+  node->outputs[output].shape = shape;
+  return true;
+}
+
+bool mix_rule_same(mix_node *node) { return mix_rule_output(node, 0, mix_input_value(node, 0)->shape); }
+
+bool mix_rule_broadcast(mix_node *node) {
+  mix_shape shape = mix_input_value(node, 0)->shape;
+  for (int i = 1; i < node->input_count; i++)
+    if (!mix_shape_broadcast(shape, mix_input_value(node, i)->shape, &shape))
+      return mix_rule_fail(node, "the shapes do not broadcast: aligned at the right, dimensions must be equal or 1");
+  return mix_rule_output(node, 0, shape);
+}
+
+bool mix_rule_one_shape(mix_node *node) {
+  mix_shape shape = mix_input_value(node, 0)->shape;
+  for (int i = 1; i < node->input_count; i++) {
+    mix_shape other = mix_input_value(node, i)->shape;
+    bool equal = shape.rank == other.rank;
+    for (int axis = 0; equal && axis < shape.rank; axis++)
+      equal = mix_dimension_merge(shape.dims[axis], other.dims[axis], &shape.dims[axis]);
+    if (!equal) return mix_rule_fail(node, "expected operands of one shape");
+  }
+  return mix_rule_output(node, 0, shape);
+}
+
+bool mix_dimension_merge(int64_t a, int64_t b, int64_t *result) {
+  *result = a == MIX_UNKNOWN ? b : a;
+  return a == b || a == MIX_UNKNOWN || b == MIX_UNKNOWN;
+}
+
+bool mix_axes_normal(const char *call, const mix_tensor *x, mix_axes axes, mix_reduce_attributes *normal) {
+  int rank = mix_tensor_shape(x).rank;
+  bool chosen[MIX_MAX_RANK] = {false};
+  if (axes.count < 0 || axes.count > MIX_MAX_RANK)
+    return mix_call_fail(MIX_VALUE_ERROR, call, x, "a list of %d axes; expected 0 to %d", axes.count, MIX_MAX_RANK) != NULL;
+  for (int i = 0; i < axes.count; i++) {
+    int axis = mix_axis_normal(axes.axis[i], rank);
+    if (axis < 0)
+      return mix_call_fail(MIX_VALUE_ERROR, call, x, "axis %d is outside; expected %d to %d", axes.axis[i], -rank, rank - 1) !=
+             NULL;
+    if (chosen[axis]) return mix_call_fail(MIX_VALUE_ERROR, call, x, "axis %d is given twice", axes.axis[i]) != NULL;
+    chosen[axis] = true;
+  }
+  normal->axis_count = 0;
+  for (int axis = 0; axis < rank; axis++)
+    if (chosen[axis] || axes.count == 0) normal->axes[normal->axis_count++] = axis;
+  return true;
+}
+
+bool mix_dtype_checked(const char *call, mix_dtype dtype) {
+  if (dtype > MIX_DTYPE_NONE && dtype < MIX_DTYPE_COUNT && mix_dtype_size(dtype) > 0) return true;
+  mix_call_fail(MIX_TYPE_ERROR, call, NULL, "no tensor has dtype %s; expected one of the floating and integer dtypes or bool",
+                dtype >= MIX_DTYPE_NONE && dtype < MIX_DTYPE_COUNT ? mix_dtype_name(dtype) : "(unknown)");
+  return false;
+}
+
+mix_tensor *mix_unbroadcast(mix_node *node, int index, mix_tensor *gradient) {
+  return mix_reduce_to_shape(gradient, mix_input_value(node, index)->shape);
+}
+
+const char *mix_integers_text(int count, const int64_t *numbers, char *text, size_t size) {
+  size_t used = (size_t)snprintf(text, size, "[");
+  for (int i = 0; i < count && used < size; i++)
+    used += (size_t)snprintf(text + used, size - used, "%s%lld", i ? ", " : "", (long long)numbers[i]);
+  if (used < size) snprintf(text + used, size - used, "]");
+  return text;
+}
+
+void mix_axis_print(const void *attributes, char *text, size_t size) {
+  snprintf(text, size, "axis=%d", ((const mix_axis_attributes *)attributes)->axis);
+}

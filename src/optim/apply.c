@@ -1,0 +1,257 @@
+/* One update of a plain optimizer, in Keras's order: gradients that are absent dropped, overwritten variables, loss scale factor,
+ * accumulation, clipping, weight decay, the rule, moving averages, constraints, iterations + 1. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "nn/keep.h"
+#include "ops/table.h"
+#include "optim/optimizer.h"
+#include <mixtape/regularizer.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct step {
+  mix_update update;
+  mix_optimizer *optimizer;
+  int count;              /* gradients that are present */
+  mix_tensor **gradients;
+  int *indices;           /* of their variables among the trainable ones */
+  mix_tensor *is_update;  /* accumulation: does this call update? NULL without */
+} step;
+
+mix_tensor *mix_optimizer_gradient(mix_tensor *gradient) {
+  if (!gradient || gradient->node->keep) return gradient;
+  return mix_kept(mix_gradient_identity(gradient));
+}
+
+bool mix_optimizer_check_lists(const char *call, mix_optimizer *optimizer, mix_list *gradients, mix_list *variables) {
+  if (mix_failed()) return false;
+  if (!mix_is(optimizer, &mix_optimizer_object_class) || !mix_is(gradients, &mix_list_class) || !mix_is(variables, &mix_list_class))
+    return mix_fail(MIX_TYPE_ERROR, "%s: expected an optimizer, a list of gradients and a list of variables", call), false;
+  int count = mix_list_count(gradients), expected = mix_list_count(variables);
+  if (count != expected) return mix_fail(MIX_VALUE_ERROR, "%s: %d gradients for %d variables", call, count, expected), false;
+  bool any = count == 0;
+  for (int i = 0; i < count; i++) {
+    void *gradient = mix_list_get(gradients, i);
+    any = any || gradient;
+    if (gradient && !mix_is(gradient, &mix_tensor_class))
+      return mix_fail(MIX_TYPE_ERROR, "%s: item %d of the gradients is not a tensor", call, i), false;
+    if (!mix_is(mix_list_get(variables, i), &mix_variable_class))
+      return mix_fail(MIX_TYPE_ERROR, "%s: item %d of the variables is not a variable", call, i), false;
+  }
+  if (!any)
+    return mix_fail(MIX_VALUE_ERROR, "%s: no gradients provided for any variable: every one of the %d is NULL", call, count), false;
+  return true;
+}
+
+/* The gradient in its variable's dtype and shape. */
+static mix_tensor *fitting(const mix_optimizer *optimizer, const mix_variable *variable, mix_tensor *gradient) {
+  gradient = mix_optimizer_gradient(gradient);
+  if (!gradient) return NULL;
+  mix_dtype dtype = mix_tensor_dtype(gradient);
+  mix_shape shape = mix_tensor_shape(gradient);
+  char got[160], expected[160];
+  if (!mix_shape_equal(shape, variable->shape))
+    return mix_fail(MIX_VALUE_ERROR, "%s: the gradient of '%s' has shape %s; expected %s", optimizer->name, variable->name,
+                    mix_shape_text(shape, got, sizeof got), mix_shape_text(variable->shape, expected, sizeof expected));
+  if (dtype != variable->dtype && !optimizer->rules->gradients_cast)
+    return mix_fail(MIX_TYPE_ERROR, "%s: the gradient of '%s' is %s and the variable %s; cast it", optimizer->name, variable->name,
+                    mix_dtype_name(dtype), mix_dtype_name(variable->dtype));
+  return mix_cast(gradient, variable->dtype);
+}
+
+static bool holds(mix_list *list, const mix_variable *variable) {
+  for (int i = 0; list && i < mix_list_count(list); i++)
+    if (mix_list_get(list, i) == variable) return true;
+  return false;
+}
+
+/* (iterations + 1) % period == 0 */
+static mix_tensor *every(mix_tensor *iterations, int64_t period) {
+  mix_tensor *next = mix_add(iterations, mix_scalar_like(iterations, 1));
+  return mix_equal(mix_floor_mod(next, mix_scalar_like(iterations, (double)period)), mix_scalar_like(iterations, 0));
+}
+
+/* keras3: the variable becomes its gradient; with accumulation, on update calls, the largest of the gradients since the last. */
+static void overwrite(step *s, int index, mix_tensor *gradient) {
+  mix_variable *variable = s->optimizer->trainable[index];
+  if (!s->is_update) {
+    mix_update_set(&s->update, variable, gradient);
+    return;
+  }
+  mix_variable *accumulator = s->optimizer->accumulators[index];
+  mix_tensor *largest = mix_maximum(gradient, mix_update_get(&s->update, accumulator));
+  mix_update_set(&s->update, variable, mix_select(s->is_update, largest, mix_update_get(&s->update, variable)));
+  mix_update_set(&s->update, accumulator, mix_select(s->is_update, mix_zeros_like(largest), largest));
+}
+
+/* Sorts the call's gradients: absent ones are dropped (and reported), overwriting ones are used up, the rest kept. */
+static bool gather(step *s, mix_list *gradients, mix_list *variables) {
+  mix_optimizer *optimizer = s->optimizer;
+  char missing[512] = "";
+  size_t length = 0;
+  for (int i = 0; i < mix_list_count(gradients); i++) {
+    mix_variable *variable = mix_list_get(variables, i);
+    int index = mix_optimizer_index(optimizer, variable, i);
+    if (index < 0)
+      return mix_fail(MIX_VALUE_ERROR,
+                      "%s: variable '%s' is not one of those it was built for; make a new optimizer for a new set of variables",
+                      optimizer->name, variable->name),
+             false;
+    mix_tensor *gradient = mix_list_get(gradients, i);
+    if (!gradient) {
+      if (length < sizeof missing) length += (size_t)snprintf(missing + length, sizeof missing - length, "%s'%s'", length ? ", " : "", variable->name);
+      continue;
+    }
+    if (!(gradient = fitting(optimizer, variable, gradient))) return false;
+    if (holds(optimizer->overwritten, variable)) {
+      overwrite(s, index, gradient);
+      continue;
+    }
+    s->gradients[s->count] = gradient;
+    s->indices[s->count++] = index;
+  }
+  if (length) mix_log_message(MIX_LOG_WARNING, "%s: gradients do not exist for variables [%s] when minimizing the loss", optimizer->name, missing);
+  return !mix_failed();
+}
+
+static bool decays(const mix_optimizer *optimizer, const mix_variable *variable) {
+  if (holds(optimizer->undecayed, variable)) return false;
+  for (int i = 0; i < optimizer->undecayed_name_count; i++)
+    if (strstr(variable->name, optimizer->undecayed_names[i])) return false;
+  return true;
+}
+
+/* w -= w * weight_decay * learning_rate */
+static void decay_weights(step *s) {
+  const mix_optimizer *optimizer = s->optimizer;
+  for (int i = 0; i < s->count && optimizer->options.common.weight_decay != 0; i++) {
+    mix_variable *variable = optimizer->trainable[s->indices[i]];
+    if (!decays(optimizer, variable)) continue;
+    mix_tensor *weight = mix_update_get(&s->update, variable);
+    mix_tensor *decay = mix_multiply(weight, mix_scalar(optimizer->options.common.weight_decay, variable->dtype));
+    decay = mix_multiply(decay, mix_update_learning_rate(&s->update, variable->dtype));
+    mix_update_set(&s->update, variable, mix_subtract(weight, decay));
+  }
+}
+
+/* Clipping, decay and the rule; with accumulation on every n-th call with the mean of n gradients, the other calls only adding. */
+static bool update_weights(step *s) {
+  mix_optimizer *optimizer = s->optimizer;
+  mix_tensor **sums = mix_calloc((size_t)s->count + 1, sizeof *sums);
+  if (!sums) return false;
+  for (int i = 0; s->is_update && i < s->count; i++) {
+    mix_tensor *gradient = s->gradients[i];
+    sums[i] = mix_add(gradient, mix_update_get(&s->update, optimizer->accumulators[s->indices[i]]));
+    s->gradients[i] = mix_divide(sums[i], mix_scalar_like(gradient, (double)optimizer->options.common.gradient_accumulation_steps));
+  }
+  bool done = mix_clip_gradients(optimizer, s->count, s->gradients);
+  if (done) decay_weights(s);
+  for (int i = 0; done && i < s->count; i++) optimizer->class->update(&s->update, s->indices[i], s->gradients[i]);
+  if (done && s->is_update) {
+    /* An update empties the accumulators of variables without a gradient this time, too. */
+    for (int i = 0; i < optimizer->count; i++) {
+      mix_variable *accumulator = optimizer->accumulators[i];
+      if (!holds(optimizer->overwritten, optimizer->trainable[i]))
+        mix_update_set(&s->update, accumulator, mix_zeros_like(mix_update_get(&s->update, accumulator)));
+    }
+    mix_update_condition(&s->update, s->is_update);
+    for (int i = 0; i < s->count; i++)
+      mix_update_set(&s->update, optimizer->accumulators[s->indices[i]], mix_select(s->is_update, mix_zeros_like(sums[i]), sums[i]));
+  }
+  mix_free(sums);
+  return done && !mix_failed();
+}
+
+/* average = m * average + (1 - m) * w; every n-th step the weights take their averages. tf_keras averages the variables of this call,
+ * keras3 all of them, with m = 0 on the first step. */
+static void average_weights(step *s) {
+  mix_optimizer *optimizer = s->optimizer;
+  const mix_optimizer_common *options = &optimizer->options.common;
+  if (!optimizer->averages) return;
+  bool from_weight = optimizer->rules->ema_starts_at_weight;
+  mix_tensor *iterations = mix_update_get(&s->update, optimizer->iterations);
+  if (options->gradient_accumulation_steps)
+    iterations = mix_floor_divide(iterations, mix_scalar_like(iterations, (double)options->gradient_accumulation_steps));
+  mix_tensor *overwrites = options->ema_overwrite_frequency ? every(iterations, options->ema_overwrite_frequency) : NULL;
+  mix_tensor *later = from_weight ? NULL : mix_not_equal(iterations, mix_scalar_like(iterations, 0));
+  int count = from_weight ? s->count : optimizer->count;
+  for (int i = 0; i < count; i++) {
+    int index = from_weight ? s->indices[i] : i;
+    mix_variable *variable = optimizer->trainable[index], *average = optimizer->averages[index];
+    if (holds(optimizer->overwritten, variable)) continue;
+    mix_tensor *momentum = mix_scalar(options->ema_momentum, variable->dtype);
+    mix_tensor *rest = mix_scalar(1 - options->ema_momentum, variable->dtype);
+    if (later) {
+      momentum = mix_multiply(mix_cast(later, variable->dtype), momentum);
+      rest = mix_subtract(mix_scalar(1, variable->dtype), momentum);
+    }
+    mix_tensor *weight = mix_update_get(&s->update, variable);
+    mix_tensor *mean = mix_add(mix_multiply(momentum, mix_update_get(&s->update, average)), mix_multiply(rest, weight));
+    mix_update_set(&s->update, average, mean);
+    if (overwrites) mix_update_set(&s->update, variable, mix_select(overwrites, mean, weight));
+  }
+}
+
+static bool build_step(step *s, mix_list *gradients, mix_list *variables, bool count_skipped) {
+  mix_optimizer *optimizer = s->optimizer;
+  const mix_optimizer_common *options = &optimizer->options.common;
+  mix_tensor *iterations = mix_update_get(&s->update, optimizer->iterations);
+  if (options->gradient_accumulation_steps) s->is_update = every(iterations, options->gradient_accumulation_steps);
+  if (!gather(s, gradients, variables)) return false;
+  if (s->count > 0) {
+    for (int i = 0; options->loss_scale_factor != 0 && i < s->count; i++)
+      s->gradients[i] = mix_divide(s->gradients[i], mix_scalar_like(s->gradients[i], options->loss_scale_factor));
+    if (!update_weights(s)) return false;
+    average_weights(s);
+    for (int i = 0; i < s->count; i++) {
+      mix_variable *variable = optimizer->trainable[s->indices[i]];
+      if (variable->constraint)
+        mix_update_set(&s->update, variable, mix_constraint_call(variable->constraint, mix_update_get(&s->update, variable)));
+    }
+  }
+  mix_update_set(&s->update, optimizer->iterations, mix_add(iterations, mix_scalar_like(iterations, 1)));
+  /* A skipped call of an accumulating optimizer contributed no gradient, and does not count as one. */
+  if (count_skipped && !options->gradient_accumulation_steps) mix_update_unguard(&s->update, optimizer->iterations);
+  return !mix_failed();
+}
+
+mix_status mix_optimizer_step(mix_optimizer *optimizer, mix_list *gradients, mix_list *variables, mix_tensor *guard, bool count_skipped) {
+  int count = mix_list_count(gradients);
+  if (count == 0 || mix_optimizer_build(optimizer, variables) != MIX_OK) return mix_error();
+  step s = {.optimizer = optimizer,
+            .gradients = mix_calloc((size_t)count, sizeof *s.gradients),
+            .indices = mix_calloc((size_t)count, sizeof *s.indices)};
+  mix_dtype cast = mix_cast_dtype_set(MIX_DTYPE_NONE);
+  const char *scope = mix_graph_scope_set(optimizer->name);
+  if (s.gradients && s.indices && mix_update_begin(&s.update, optimizer, guard)) {
+    build_step(&s, gradients, variables, count_skipped);
+    mix_update_finish(&s.update);
+  }
+  mix_graph_scope_set(scope);
+  mix_cast_dtype_set(cast);
+  mix_free(s.gradients);
+  mix_free(s.indices);
+  return mix_error();
+}
+
+mix_status mix_optimizer_apply_gradients(mix_optimizer *optimizer, mix_list *gradients, mix_list *variables) {
+  if (!mix_optimizer_check_lists("apply_gradients", optimizer, gradients, variables)) return mix_error();
+  if (optimizer->inner) return mix_loss_scale_optimizer_step(optimizer, gradients, variables);
+  return mix_optimizer_step(optimizer, gradients, variables, NULL, false);
+}
+
+mix_status mix_optimizer_finalize_variable_values(mix_optimizer *optimizer, mix_list *variables) {
+  if (mix_failed()) return mix_error();
+  if (!optimizer) return mix_fail_status(MIX_TYPE_ERROR, "optimizer_finalize_variable_values: no optimizer");
+  optimizer = mix_optimizer_plain(optimizer);
+  if (!optimizer->averages) return MIX_OK;
+  mix_scope *scope = mix_scope_begin();
+  for (int i = 0; i < mix_list_count(variables); i++) {
+    mix_variable *variable = mix_list_get(variables, i);
+    int index = mix_optimizer_index(optimizer, variable, i);
+    if (index >= 0 && !holds(optimizer->overwritten, variable))
+      mix_variable_assign(variable, mix_variable_true_value(optimizer->averages[index]));
+  }
+  if (scope) mix_scope_end(scope);
+  return mix_error();
+}

@@ -1,0 +1,53 @@
+/* From a loss to an update, whatever the optimizer does about scaling. */
+#include "base/error.h"
+#include "optim/optimizer.h"
+
+mix_tensor *mix_optimizer_scale_loss(mix_optimizer *optimizer, mix_tensor *loss) {
+  if (mix_failed() || !loss) return NULL;
+  if (!mix_is(optimizer, &mix_optimizer_object_class)) return mix_fail(MIX_TYPE_ERROR, "optimizer_scale_loss: expected an optimizer");
+  if (!optimizer->inner) {
+    double factor = optimizer->options.common.loss_scale_factor;
+    return factor ? mix_multiply(loss, mix_scalar_like(loss, factor)) : loss;
+  }
+  mix_tensor *scale = mix_loss_scale_value(optimizer->loss_scale);
+  if (!optimizer->semantics->finite_test_scaled) return mix_optimizer_get_scaled_loss(optimizer, loss);
+  /* keras3 does not cast the scale: a 16-bit loss is promoted to float32. */
+  mix_dtype dtype = mix_tensor_dtype(loss);
+  mix_tensor *wide = dtype == MIX_FLOAT64 ? loss : mix_cast(loss, MIX_FLOAT32);
+  return mix_multiply(wide, mix_cast(scale, mix_tensor_dtype(wide)));
+}
+
+mix_status mix_optimizer_apply(mix_optimizer *optimizer, mix_list *scaled_gradients, mix_list *variables) {
+  if (!mix_optimizer_check_lists("optimizer_apply", optimizer, scaled_gradients, variables)) return mix_error();
+  if (!optimizer->inner) return mix_optimizer_step(optimizer, scaled_gradients, variables, NULL, false);
+  if (optimizer->semantics->finite_test_scaled) return mix_loss_scale_optimizer_step(optimizer, scaled_gradients, variables);
+  optimizer->loss_was_scaled = true; /* by scale_loss or minimize, whose counterpart this is */
+  mix_list *gradients = mix_optimizer_get_unscaled_gradients(optimizer, scaled_gradients);
+  return gradients ? mix_loss_scale_optimizer_step(optimizer, gradients, variables) : mix_error();
+}
+
+mix_status mix_optimizer_minimize(mix_optimizer *optimizer, mix_tensor *loss, mix_tape *tape, mix_list *variables) {
+  if (mix_failed()) return mix_error();
+  if (!mix_is(optimizer, &mix_optimizer_object_class) || !mix_is(loss, &mix_tensor_class))
+    return mix_fail_status(MIX_TYPE_ERROR, "optimizer_minimize: expected an optimizer and a loss");
+  /* d(scale * loss) is what flows back from an upstream gradient of scale: the tape may have ended before the loss was scaled. */
+  mix_tensor *upstream = NULL;
+  if (optimizer->inner)
+    upstream = mix_multiply(mix_ones_like(loss), mix_cast(mix_loss_scale_value(optimizer->loss_scale), mix_tensor_dtype(loss)));
+  else if (optimizer->options.common.loss_scale_factor != 0)
+    upstream = mix_multiply(mix_ones_like(loss), mix_scalar_like(loss, optimizer->options.common.loss_scale_factor));
+  mix_list *gradients = mix_tape_gradient_from(tape, mix_list_of(loss), upstream ? mix_list_of(upstream) : NULL, variables);
+  return gradients ? mix_optimizer_apply(optimizer, gradients, variables) : mix_error();
+}
+
+mix_status mix_optimizer_minimize_function(mix_optimizer *optimizer, mix_loss_function loss, void *context, mix_list *variables) {
+  if (mix_failed()) return mix_error();
+  if (!loss) return mix_fail_status(MIX_TYPE_ERROR, "optimizer_minimize_function: no function");
+  mix_scope *scope = mix_scope_begin();
+  mix_tape *tape = mix_tape_begin();
+  mix_tensor *value = loss(context);
+  mix_tape_end(tape);
+  if (!mix_failed()) mix_optimizer_minimize(optimizer, value, tape, variables);
+  if (scope) mix_scope_end(scope);
+  return mix_error();
+}

@@ -1,0 +1,319 @@
+/* Making an optimizer and its state, and reading that state. */
+#include "optim/optimizer.h"
+#include "base/alloc.h"
+#include "base/error.h"
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+const mix_optimizer_class *const mix_optimizer_classes[] = {&mix_sgd_class, &mix_rmsprop_class, &mix_adam_class, NULL};
+
+static bool knows_accumulation(const mix_semantics *rules) { return rules->gradient_accumulation; }
+static bool knows_factor(const mix_semantics *rules) { return rules->optimizer_loss_scale_factor; }
+static bool knows_decay(const mix_semantics *rules) { return rules->learning_rate_decay; }
+static bool knows_averages(const mix_semantics *rules) { return !rules->learning_rate_decay; }
+
+#define FIELD(name) #name, .offset = offsetof(mix_optimizer_common, name)
+const mix_option_row mix_common_options[] = {
+    {FIELD(learning_rate), .kind = MIX_OPTION_NUMBER},
+    {FIELD(weight_decay), .kind = MIX_OPTION_NUMBER, .optional = true, .known = knows_averages},
+    {FIELD(clipnorm), .kind = MIX_OPTION_NUMBER, .optional = true},
+    {FIELD(global_clipnorm), .kind = MIX_OPTION_NUMBER, .optional = true},
+    {FIELD(clipvalue), .kind = MIX_OPTION_NUMBER, .optional = true},
+    {FIELD(use_ema), .kind = MIX_OPTION_BOOLEAN, .known = knows_averages},
+    {FIELD(ema_momentum), .kind = MIX_OPTION_NUMBER, .standard = 0.99, .known = knows_averages},
+    {FIELD(ema_overwrite_frequency), .kind = MIX_OPTION_INTEGER, .optional = true, .known = knows_averages},
+    {FIELD(loss_scale_factor), .kind = MIX_OPTION_NUMBER, .optional = true, .known = knows_factor},
+    {FIELD(gradient_accumulation_steps), .kind = MIX_OPTION_INTEGER, .optional = true, .known = knows_accumulation},
+    {FIELD(decay), .kind = MIX_OPTION_NUMBER, .known = knows_decay},
+    {.name = NULL},
+};
+#undef FIELD
+
+static void release_array(mix_variable **array, int count) {
+  for (int i = 0; array && i < count; i++) mix_release(array[i]);
+  mix_free(array);
+}
+
+static void optimizer_finalize(void *object) {
+  mix_optimizer *optimizer = object;
+  release_array(optimizer->trainable, optimizer->count);
+  release_array(optimizer->averages, optimizer->count);
+  release_array(optimizer->accumulators, optimizer->count);
+  for (int slot = 0; slot < MIX_MAX_SLOTS; slot++) release_array(optimizer->slots[slot], optimizer->count);
+  if (optimizer->inner) optimizer->inner->wrapped = false;
+  void *held[] = {optimizer->iterations, optimizer->learning_rate, optimizer->variables, optimizer->overwritten, optimizer->undecayed,
+                  optimizer->inner,      optimizer->loss_scale,    optimizer->applied,   optimizer->options.common.schedule};
+  for (size_t i = 0; i < sizeof held / sizeof *held; i++) mix_release(held[i]);
+  mix_free(optimizer->undecayed_names);
+  mix_free(optimizer->text);
+}
+
+const mix_class mix_optimizer_object_class = {.name = "optimizer", .finalize = optimizer_finalize};
+
+/* ---- options ---- */
+
+static void resolve(mix_optimizer_settings *settings, const mix_option_row *row) {
+  void *field = (char *)settings + row->offset;
+  if (row->kind == MIX_OPTION_NUMBER) {
+    double *number = field;
+    *number = mix_option_number(*number, row->standard);
+  } else if (row->kind == MIX_OPTION_INTEGER) {
+    int64_t *integer = field;
+    *integer = *integer == MIX_INT_ZERO ? 0 : *integer == 0 ? (int64_t)row->standard : *integer;
+  }
+}
+
+static bool check_common(const mix_optimizer *optimizer) {
+  const mix_optimizer_common *options = &optimizer->options.common;
+  const char *call = optimizer->class->lower_case_name;
+  double norm = options->clipnorm, global = options->global_clipnorm, value = options->clipvalue;
+  if (optimizer->rules->clip_rule == MIX_CLIP_ONE && (norm != 0) + (global != 0) + (value != 0) > 1)
+    mix_fail(MIX_VALUE_ERROR, "%s: clipnorm=%g, global_clipnorm=%g and clipvalue=%g; only one of them can be set", call, norm, global, value);
+  else if (norm != 0 && global != 0)
+    mix_fail(MIX_VALUE_ERROR, "%s: clipnorm=%g and global_clipnorm=%g; at most one of them can be set", call, norm, global);
+  else if (options->gradient_accumulation_steps != 0 && options->gradient_accumulation_steps < 2)
+    mix_fail(MIX_VALUE_ERROR, "%s: gradient_accumulation_steps is %lld; expected an integer of at least 2", call,
+             (long long)options->gradient_accumulation_steps);
+  else if (options->use_ema && !(options->ema_momentum >= 0 && options->ema_momentum <= 1))
+    mix_fail(MIX_VALUE_ERROR, "%s: ema_momentum is %g; expected a number in [0, 1]", call, options->ema_momentum);
+  else if (options->use_ema && options->ema_overwrite_frequency < 0)
+    mix_fail(MIX_VALUE_ERROR, "%s: ema_overwrite_frequency is %lld; expected an integer of at least 1 or none", call,
+             (long long)options->ema_overwrite_frequency);
+  return !mix_failed() && (!optimizer->class->check || optimizer->class->check(optimizer));
+}
+
+/* ---- state ---- */
+
+mix_variable *mix_optimizer_variable(const char *name, mix_tensor *(*initial)(const void *), const void *context) {
+  mix_capture *capture = mix_capture_set(NULL);
+  mix_dtype cast = mix_cast_dtype_set(MIX_DTYPE_NONE);
+  mix_scope *scope = mix_scope_begin();
+  mix_variable *variable = mix_retain(mix_variable_new(initial(context), .name = name, .not_trainable = true));
+  if (scope) mix_scope_end(scope);
+  mix_cast_dtype_set(cast);
+  mix_capture_set(capture);
+  return variable;
+}
+
+static mix_tensor *zero_count(const void *context) { return (void)context, mix_scalar(0, MIX_INT64); }
+static mix_tensor *given_rate(const void *context) { return mix_scalar(*(const double *)context, mix_floatx()); }
+static mix_tensor *zeros(const void *context) {
+  const mix_variable *variable = context;
+  return mix_fill(variable->shape, 0, variable->dtype);
+}
+static mix_tensor *copy(const void *context) { return mix_identity(mix_variable_true_value((mix_variable *)context)); }
+
+mix_optimizer *mix_optimizer_new(const mix_optimizer_class *class, const void *options, size_t options_size) {
+  mix_optimizer *optimizer = mix_object_new(sizeof *optimizer, &mix_optimizer_object_class);
+  if (!optimizer) return NULL;
+  mix_optimizer_settings *settings = &optimizer->options;
+  memcpy(settings, options, options_size);
+  mix_retain(settings->common.schedule);
+  optimizer->class = class;
+  optimizer->semantics = mix_semantics_or_current(settings->common.semantics);
+  optimizer->rules = settings->common.legacy ? &mix_semantics_experimental : optimizer->semantics;
+  settings->common.learning_rate = mix_option_number(settings->common.learning_rate, class->learning_rate);
+  if (class == &mix_rmsprop_class && settings->common.ema_overwrite_frequency == 0)
+    settings->common.ema_overwrite_frequency = optimizer->rules->ema_overwrite_frequency_rmsprop;
+  for (const mix_option_row *row = mix_common_options + 1; row->name; row++) resolve(settings, row);
+  for (int i = 0; i < MIX_MAX_OPTIONS && class->options[i].name; i++) resolve(settings, &class->options[i]);
+  const char *name = settings->common.name;
+  if (!name) name = optimizer->rules->optimizer_name_lower_case ? class->lower_case_name : class->name;
+  settings->common.name = optimizer->name = mix_intern(name);
+  bool made = check_common(optimizer);
+  if (made) {
+    optimizer->variables = mix_retain(mix_list_new(0, NULL));
+    optimizer->iterations =
+        mix_optimizer_variable(optimizer->rules->iteration_variable_named_iter ? "iter" : "iteration", zero_count, NULL);
+    mix_list_append(optimizer->variables, optimizer->iterations);
+    if (!settings->common.schedule) {
+      optimizer->learning_rate = mix_optimizer_variable("learning_rate", given_rate, &settings->common.learning_rate);
+      mix_list_append(optimizer->variables, optimizer->learning_rate);
+    }
+    made = !mix_failed();
+  }
+  if (made) return mix_scoped(optimizer);
+  mix_release(optimizer);
+  return NULL;
+}
+
+/* A state variable for each trainable one in [first, last), appended to the list of all: keras3 calls it NAME/WEIGHT_SLOT with the
+ * weight's path in one word, the others SLOT/WEIGHT. */
+static bool add_state(mix_optimizer *optimizer, mix_variable ***array, const char *slot, mix_tensor *(*initial)(const void *), int first, int last) {
+  if (!*array) *array = mix_calloc((size_t)optimizer->count + 1, sizeof **array);
+  for (int i = first; *array && i < last; i++) {
+    char name[512];
+    const char *weight = optimizer->trainable[i]->name;
+    if (optimizer->rules->slot_names == 2) {
+      int length = snprintf(name, sizeof name, "%s/", optimizer->name);
+      snprintf(name + length, sizeof name - (size_t)length, "%s_%s", weight, slot);
+      for (char *c = name + length; *c; c++)
+        if (*c == '/' || *c == ':') *c = '_';
+    } else if (optimizer->rules->slot_names == 1) {
+      snprintf(name, sizeof name, "%s/%s", slot, weight);
+    } else {
+      snprintf(name, sizeof name, "%s/%s/%s", optimizer->name, weight, slot);
+    }
+    (*array)[i] = mix_optimizer_variable(name, initial, optimizer->trainable[i]);
+    if (!(*array)[i] || mix_list_append(optimizer->variables, (*array)[i]) != MIX_OK) return false;
+  }
+  return *array != NULL;
+}
+
+static bool add_slots(mix_optimizer *optimizer) {
+  const mix_optimizer_class *class = optimizer->class;
+  int names = optimizer->rules->slot_names, count = optimizer->count;
+  for (int i = 0; i < count; i++)
+    for (int slot = 0; slot < class->interleaved; slot++)
+      if (!add_state(optimizer, &optimizer->slots[slot], class->slot_names[slot][names], zeros, i, i + 1)) return false;
+  for (int slot = class->interleaved; slot < MIX_MAX_SLOTS && class->slot_names[slot][names]; slot++)
+    if (class->has_slot(optimizer, slot) && !add_state(optimizer, &optimizer->slots[slot], class->slot_names[slot][names], zeros, 0, count))
+      return false;
+  return true;
+}
+
+static mix_status build(mix_optimizer *optimizer, mix_list *variables) {
+  int count = mix_list_count(variables);
+  for (int i = 0; i < count; i++)
+    if (!mix_is(mix_list_get(variables, i), &mix_variable_class))
+      return mix_fail_status(MIX_TYPE_ERROR, "%s: item %d of the variables is not a variable", optimizer->name, i);
+  optimizer->trainable = mix_calloc((size_t)count + 1, sizeof *optimizer->trainable);
+  if (!optimizer->trainable) return mix_error();
+  for (int i = 0; i < count; i++) optimizer->trainable[i] = mix_retain(mix_list_get(variables, i));
+  optimizer->count = count;
+  const mix_optimizer_common *options = &optimizer->options.common;
+  mix_tensor *(*start)(const void *) = optimizer->rules->ema_starts_at_weight ? copy : zeros;
+  if (options->use_ema && !add_state(optimizer, &optimizer->averages, "average", start, 0, count)) return mix_error();
+  if (options->gradient_accumulation_steps && !add_state(optimizer, &optimizer->accumulators, "gradient_accumulator", zeros, 0, count))
+    return mix_error();
+  if (!add_slots(optimizer)) return mix_error();
+  optimizer->built = true;
+  return MIX_OK;
+}
+
+mix_status mix_optimizer_build(mix_optimizer *optimizer, mix_list *variables) {
+  if (mix_failed()) return mix_error();
+  if (!mix_is(optimizer, &mix_optimizer_object_class) || !mix_is(variables, &mix_list_class))
+    return mix_fail_status(MIX_TYPE_ERROR, "optimizer_build: expected an optimizer and a list of variables");
+  optimizer = mix_optimizer_plain(optimizer);
+  return optimizer->built ? MIX_OK : build(optimizer, variables);
+}
+
+int mix_optimizer_index(const mix_optimizer *optimizer, const mix_variable *variable, int hint) {
+  if (hint >= 0 && hint < optimizer->count && optimizer->trainable[hint] == variable) return hint;
+  for (int i = 0; i < optimizer->count; i++)
+    if (optimizer->trainable[i] == variable) return i;
+  return -1;
+}
+
+mix_status mix_optimizer_exclude_from_weight_decay(mix_optimizer *optimizer, mix_list *variables, int name_count, const char *const *names) {
+  if (mix_failed()) return mix_error();
+  if (!optimizer) return mix_fail_status(MIX_TYPE_ERROR, "optimizer_exclude_from_weight_decay: no optimizer");
+  optimizer = mix_optimizer_plain(optimizer);
+  if (optimizer->built)
+    return mix_fail_status(MIX_VALUE_ERROR, "optimizer_exclude_from_weight_decay: %s is built; call it before the first step", optimizer->name);
+  const char **kept = mix_calloc((size_t)name_count + 1, sizeof *kept);
+  if (!kept) return mix_error();
+  for (int i = 0; i < name_count; i++) kept[i] = mix_intern(names[i]);
+  mix_free(optimizer->undecayed_names);
+  optimizer->undecayed_names = kept;
+  optimizer->undecayed_name_count = name_count;
+  mix_release(optimizer->undecayed);
+  optimizer->undecayed = mix_retain(variables);
+  return mix_error();
+}
+
+mix_status mix_optimizer_overwrite_with_gradient(mix_optimizer *optimizer, mix_variable *variable) {
+  if (mix_failed()) return mix_error();
+  if (!optimizer || !variable) return mix_fail_status(MIX_TYPE_ERROR, "optimizer_overwrite_with_gradient: expected an optimizer and a variable");
+  optimizer = mix_optimizer_plain(optimizer);
+  if (!optimizer->overwritten) optimizer->overwritten = mix_retain(mix_list_new(0, NULL));
+  return mix_list_append(optimizer->overwritten, variable);
+}
+
+/* ---- reading ---- */
+
+const char *mix_optimizer_name(const mix_optimizer *optimizer) { return optimizer ? optimizer->name : ""; }
+const char *mix_optimizer_class_name(const mix_optimizer *optimizer) {
+  if (!optimizer) return "";
+  if (optimizer->class) return optimizer->class->name;
+  /* tf_keras has a class of its own for each family of inner optimizers. */
+  bool new_family = optimizer->semantics->wrapper_dynamic_argument && !optimizer->inner->options.common.legacy;
+  return new_family ? "LossScaleOptimizerV3" : "LossScaleOptimizer";
+}
+
+int64_t mix_optimizer_iterations(mix_optimizer *optimizer) {
+  if (!optimizer || mix_failed()) return 0;
+  optimizer = mix_optimizer_plain(optimizer);
+  int64_t count = 0, steps = optimizer->options.common.gradient_accumulation_steps;
+  mix_scope *scope = mix_scope_begin();
+  mix_tensor *value = mix_variable_true_value(optimizer->iterations);
+  if (value) mix_tensor_read(value, MIX_INT64, &count, 1);
+  if (scope) mix_scope_end(scope);
+  return steps ? count / steps : count;
+}
+
+mix_variable *mix_optimizer_iterations_variable(mix_optimizer *optimizer) {
+  return optimizer ? mix_optimizer_plain(optimizer)->iterations : NULL;
+}
+mix_variable *mix_optimizer_learning_rate_variable(mix_optimizer *optimizer) {
+  return optimizer ? mix_optimizer_plain(optimizer)->learning_rate : NULL;
+}
+
+double mix_optimizer_learning_rate(mix_optimizer *optimizer) {
+  if (!optimizer || mix_failed()) return 0;
+  optimizer = mix_optimizer_plain(optimizer);
+  mix_scope *scope = mix_scope_begin();
+  mix_tensor *rate = optimizer->learning_rate
+                         ? mix_variable_true_value(optimizer->learning_rate)
+                         : mix_schedule_call(optimizer->options.common.schedule, mix_variable_true_value(optimizer->iterations));
+  double value = rate ? mix_tensor_item(rate) : 0;
+  if (scope) mix_scope_end(scope);
+  return value;
+}
+
+mix_status mix_optimizer_set_learning_rate(mix_optimizer *optimizer, double learning_rate) {
+  if (mix_failed()) return mix_error();
+  if (!optimizer) return mix_fail_status(MIX_TYPE_ERROR, "optimizer_set_learning_rate: no optimizer");
+  optimizer = mix_optimizer_plain(optimizer);
+  if (!optimizer->learning_rate)
+    return mix_fail_status(MIX_TYPE_ERROR,
+                           "optimizer_set_learning_rate: the learning rate of %s follows a schedule; make the optimizer with a number to set it",
+                           optimizer->name);
+  mix_scope *scope = mix_scope_begin();
+  mix_status status = mix_variable_assign(optimizer->learning_rate, mix_scalar(learning_rate, optimizer->learning_rate->dtype));
+  if (scope) mix_scope_end(scope);
+  return status;
+}
+
+mix_list *mix_optimizer_variables(mix_optimizer *optimizer) {
+  if (mix_failed()) return NULL;
+  if (!optimizer) return mix_fail(MIX_TYPE_ERROR, "optimizer_variables: no optimizer");
+  mix_list *list = mix_list_new(0, NULL);
+  if (optimizer->inner && optimizer->semantics->wrapper_state_in_variables) {
+    mix_loss_scale *scale = optimizer->loss_scale;
+    void *own[] = {optimizer->iterations, optimizer->learning_rate, mix_loss_scale_good_steps(scale), mix_loss_scale_variable(scale)};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) mix_list_append(list, own[i]);
+  }
+  mix_list *state = mix_optimizer_plain(optimizer)->variables;
+  for (int i = 0; i < mix_list_count(state); i++) mix_list_append(list, mix_list_get(state, i));
+  return mix_failed() ? NULL : list;
+}
+
+mix_variable *mix_optimizer_slot(mix_optimizer *optimizer, mix_variable *variable, const char *name) {
+  if (!optimizer || !variable || !name) return NULL;
+  optimizer = mix_optimizer_plain(optimizer);
+  int index = mix_optimizer_index(optimizer, variable, -1);
+  if (index < 0) return NULL;
+  if (!strcmp(name, "average")) return optimizer->averages ? optimizer->averages[index] : NULL;
+  if (!strcmp(name, "gradient_accumulator")) return optimizer->accumulators ? optimizer->accumulators[index] : NULL;
+  for (int slot = 0; slot < MIX_MAX_SLOTS; slot++)
+    for (int generation = 0; generation < 3; generation++) {
+      const char *known = optimizer->class->slot_names[slot][generation];
+      if (known && !strcmp(known, name)) return optimizer->slots[slot] ? optimizer->slots[slot][index] : NULL;
+    }
+  return NULL;
+}
+
+mix_tensor *mix_optimizer_applied(const mix_optimizer *optimizer) { return optimizer ? optimizer->applied : NULL; }

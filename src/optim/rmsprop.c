@@ -1,0 +1,68 @@
+/* RMSprop: the gradient divided by a running root mean square of itself (Tieleman and Hinton, 2012; centred: Graves, 2013). */
+#include "base/error.h"
+#include "optim/optimizer.h"
+
+enum { VELOCITY, MOMENTUM, AVERAGE_GRADIENT };
+
+static bool has_slot(const mix_optimizer *optimizer, int slot) {
+  const mix_rmsprop_options *options = &optimizer->options.rmsprop;
+  return slot == VELOCITY || (slot == MOMENTUM && options->momentum > 0) || (slot == AVERAGE_GRADIENT && options->centered);
+}
+
+/* rho * average + (1 - rho) * value, assigned to the slot. */
+static mix_tensor *running_mean(mix_update *update, mix_variable *slot, double rho, mix_tensor *value) {
+  mix_tensor *mean = mix_add(mix_multiply(mix_scalar(rho, slot->dtype), mix_update_get(update, slot)),
+                             mix_multiply(mix_scalar(1 - rho, slot->dtype), value));
+  mix_update_set(update, slot, mean);
+  return mean;
+}
+
+static void update(mix_update *update, int index, mix_tensor *gradient) {
+  mix_optimizer *optimizer = update->optimizer;
+  mix_variable *variable = optimizer->trainable[index];
+  const mix_rmsprop_options *options = &optimizer->options.rmsprop;
+  mix_tensor *weight = mix_update_get(update, variable);
+  mix_tensor *learning_rate = mix_update_learning_rate(update, variable->dtype);
+  mix_tensor *epsilon = mix_scalar(options->epsilon, variable->dtype);
+  bool momentum = options->momentum > 0;
+
+  mix_tensor *denominator = running_mean(update, optimizer->slots[VELOCITY][index], options->rho, mix_square(gradient));
+  if (options->centered) {
+    mix_tensor *average = running_mean(update, optimizer->slots[AVERAGE_GRADIENT][index], options->rho, gradient);
+    denominator = mix_subtract(denominator, mix_square(average));
+  }
+  mix_tensor *increment = mix_multiply(learning_rate, gradient);
+  if (optimizer->rules->rmsprop_epsilon_outside && !momentum)
+    increment = mix_divide(increment, mix_add(mix_sqrt(denominator), epsilon));
+  else
+    increment = mix_divide(increment, mix_sqrt(mix_add(denominator, epsilon)));
+  if (momentum) {
+    mix_variable *slot = optimizer->slots[MOMENTUM][index];
+    increment = mix_add(mix_multiply(mix_scalar(options->momentum, slot->dtype), mix_update_get(update, slot)), increment);
+    mix_update_set(update, slot, increment);
+  }
+  mix_update_set(update, variable, mix_subtract(weight, increment));
+}
+
+const mix_optimizer_class mix_rmsprop_class = {
+    .name = "RMSprop",
+    .lower_case_name = "rmsprop",
+    .learning_rate = 0.001,
+    .options = {{"rho", MIX_OPTION_NUMBER, .standard = 0.9, .offset = offsetof(mix_rmsprop_options, rho)},
+                {"momentum", MIX_OPTION_NUMBER, .offset = offsetof(mix_rmsprop_options, momentum)},
+                {"epsilon", MIX_OPTION_NUMBER, .standard = 1e-7, .offset = offsetof(mix_rmsprop_options, epsilon)},
+                {"centered", MIX_OPTION_BOOLEAN, .offset = offsetof(mix_rmsprop_options, centered)}},
+    .slot_names = {{"rms", "velocity", "velocity"},
+                   {"momentum", "momentum", "momentum"},
+                   {"mg", "average_gradient", "average_gradient"}},
+    .has_slot = has_slot,
+    .update = update,
+};
+
+mix_optimizer *mix_rmsprop_with(const mix_rmsprop_options *options) {
+  if (mix_failed()) return NULL;
+  MIX_OPTIONS(mix_rmsprop_options, given, options, "rmsprop");
+  return mix_optimizer_new(&mix_rmsprop_class, &given, sizeof given);
+}
+
+mix_rmsprop_options mix_rmsprop_defaults(void) { return (mix_rmsprop_options){.size = sizeof(mix_rmsprop_options)}; }

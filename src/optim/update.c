@@ -1,0 +1,115 @@
+/* The pending assignments of one update. Values are collected first and assigned together, so that a failure half way changes
+ * nothing, and each variable is written once, whatever decay, rule, average and constraint did to it. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "optim/optimizer.h"
+#include <string.h>
+
+bool mix_update_begin(mix_update *update, mix_optimizer *optimizer, mix_tensor *guard) {
+  *update = (mix_update){.optimizer = optimizer, .guard = guard, .scope = mix_scope_begin()};
+  return update->scope != NULL;
+}
+
+static mix_pending *find(mix_update *update, mix_variable *variable) {
+  /* What is asked for was mostly set a moment ago. */
+  for (int i = update->count - 1; i >= 0; i--)
+    if (update->pending[i].variable == variable) return &update->pending[i];
+  if (!mix_reserve(&update->pending, &update->capacity, update->count + 1, sizeof *update->pending)) return NULL;
+  mix_tensor *value = mix_variable_true_value(variable);
+  if (!value) return NULL;
+  mix_pending *entry = &update->pending[update->count++];
+  *entry = (mix_pending){.variable = variable, .old = value};
+  return entry;
+}
+
+mix_tensor *mix_update_get(mix_update *update, mix_variable *variable) {
+  mix_pending *entry = variable ? find(update, variable) : NULL;
+  if (!entry) return NULL;
+  if (!entry->value) return entry->old;
+  if (entry->condition) {
+    entry->value = mix_select(entry->condition, entry->value, entry->old);
+    entry->condition = NULL;
+  }
+  return entry->value;
+}
+
+void mix_update_set(mix_update *update, mix_variable *variable, mix_tensor *value) {
+  mix_pending *entry = variable && value ? find(update, variable) : NULL;
+  if (!entry) return;
+  entry->value = value;
+  entry->condition = NULL;
+}
+
+void mix_update_condition(mix_update *update, mix_tensor *condition) {
+  for (int i = 0; i < update->count; i++) {
+    mix_pending *entry = &update->pending[i];
+    if (entry->value) entry->condition = entry->condition ? mix_logical_and(entry->condition, condition) : condition;
+  }
+}
+
+void mix_update_unguard(mix_update *update, mix_variable *variable) {
+  mix_pending *entry = find(update, variable);
+  if (entry) entry->unguarded = true;
+}
+
+mix_tensor *mix_update_learning_rate(mix_update *update, mix_dtype dtype) {
+  if (update->learning_rate[dtype]) return update->learning_rate[dtype];
+  mix_optimizer *optimizer = update->optimizer;
+  mix_tensor *rate;
+  if (optimizer->options.common.schedule)
+    rate = mix_schedule_call(optimizer->options.common.schedule, mix_update_get(update, optimizer->iterations));
+  else
+    rate = mix_update_get(update, optimizer->learning_rate);
+  if (rate && optimizer->rules->learning_rate_decay && optimizer->options.common.decay > 0) {
+    mix_tensor *iterations = mix_cast(mix_update_get(update, optimizer->iterations), mix_tensor_dtype(rate));
+    mix_tensor *decay = mix_scalar_like(rate, optimizer->options.common.decay);
+    rate = mix_divide(rate, mix_add(mix_scalar_like(rate, 1), mix_multiply(decay, iterations)));
+  }
+  return update->learning_rate[dtype] = mix_cast(rate, dtype);
+}
+
+/* What an entry's variable becomes; NULL if it was only read. */
+static mix_tensor *final_value(const mix_update *update, const mix_pending *entry) {
+  if (!entry->value) return NULL;
+  mix_tensor *condition = entry->condition, *guard = entry->unguarded ? NULL : update->guard;
+  if (condition && guard) condition = mix_logical_and(condition, guard);
+  if (!condition) condition = guard;
+  return condition ? mix_select(condition, entry->value, entry->old) : entry->value;
+}
+
+/* Evaluates all values in one plan and assigns them. The reads of old values go first, so that no write has to save a copy of one. */
+static mix_status assign_now(mix_update *update, int count, mix_variable **variables, mix_tensor **values) {
+  mix_status status = mix_evaluate(count, values);
+  for (int i = 0; i < count; i++) mix_retain(values[i]);
+  mix_scope_end(update->scope);
+  update->scope = NULL;
+  for (int i = 0; i < count; i++) {
+    if (status == MIX_OK) status = mix_variable_assign(variables[i], values[i]);
+    mix_release(values[i]);
+  }
+  return status;
+}
+
+mix_status mix_update_finish(mix_update *update) {
+  mix_variable **variables = mix_calloc((size_t)update->count + 1, sizeof *variables);
+  mix_tensor **values = mix_calloc((size_t)update->count + 1, sizeof *values);
+  int count = 0;
+  for (int i = 0; variables && values && i < update->count; i++) {
+    mix_tensor *value = final_value(update, &update->pending[i]);
+    if (!value) continue;
+    variables[count] = update->pending[i].variable;
+    values[count++] = value;
+  }
+  if (!mix_failed()) {
+    if (mix_capture_current())
+      for (int i = 0; i < count; i++) mix_variable_assign(variables[i], values[i]);
+    else
+      assign_now(update, count, variables, values);
+  }
+  mix_free(variables);
+  mix_free(values);
+  mix_free(update->pending);
+  if (update->scope) mix_scope_end(update->scope);
+  *update = (mix_update){0};
+  return mix_error();
+}

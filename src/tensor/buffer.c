@@ -1,0 +1,46 @@
+#include "tensor/buffer.h"
+#include "base/alloc.h"
+
+static void finalize(void *object) {
+  mix_buffer *buffer = object;
+  if (buffer->release)
+    buffer->release(buffer->data);
+  else
+    mix_free_buffer(buffer->data, buffer->bytes);
+}
+
+/* The buffer may be handed out again, by another thread, as soon as the hook has it: only the owner is touched after that. */
+static bool recycle(void *object) {
+  mix_buffer *buffer = object;
+  if (!buffer->recycle) return false;
+  void *owner = buffer->owner;
+  buffer->recycle(buffer, owner);
+  mix_release(owner);
+  return true;
+}
+
+const mix_class mix_buffer_class = {.name = "buffer", .finalize = finalize, .recycle = recycle};
+
+mix_buffer *mix_buffer_new(size_t bytes) {
+  void *data = mix_alloc_buffer(bytes);
+  if (!data) return NULL;
+  mix_buffer *buffer = mix_object_new(sizeof *buffer, &mix_buffer_class);
+  if (!buffer) {
+    mix_free_buffer(data, bytes);
+    return NULL;
+  }
+  buffer->data = data;
+  buffer->bytes = bytes;
+  return buffer;
+}
+
+static void keep(void *data) { (void)data; }
+
+mix_buffer *mix_buffer_wrap(void *data, size_t bytes, void (*release)(void *data)) {
+  mix_buffer *buffer = mix_object_new(sizeof *buffer, &mix_buffer_class);
+  if (!buffer) return NULL;
+  buffer->data = data;
+  buffer->bytes = bytes;
+  buffer->release = release ? release : keep;
+  return buffer;
+}

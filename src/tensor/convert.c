@@ -1,0 +1,214 @@
+/* Conversions between element types. IEEE 754-2019, 4.3.1 (round to nearest, ties to even). The 16-bit forms are made with integer
+ * arithmetic and additions of normal numbers, so that a thread that flushes float32 subnormals gets the same bits. */
+#include "tensor/convert.h"
+
+#include <math.h>
+
+/* Float16: 1 sign bit, 5 exponent bits (bias 15), 10 fraction bits. Written without branches, so that loops over it vectorise. */
+static inline float widen_f16(uint16_t h) {
+  uint32_t magnitude = h & 0x7fffu, rebiased = (magnitude << 13) + (112u << 23);
+  uint32_t special = (rebiased + (112u << 23)) | (magnitude > 0x7c00u ? 0x400000u : 0u); /* as F16C does: NaNs become quiet */
+  uint32_t subnormal = mix_float_bits(mix_bits_float(0x3f000000u + magnitude) - 0.5f);   /* the last place of 0.5 is 2^-24 */
+  uint32_t bits = magnitude >= 0x7c00u ? special : magnitude < 0x400u ? subnormal : rebiased;
+  return mix_bits_float(bits | (uint32_t)(h & 0x8000u) << 16);
+}
+
+static inline uint16_t narrow_f16(float x) {
+  uint32_t u = mix_float_bits(x), magnitude = u & 0x7fffffffu;
+  uint32_t nan = 0x7e00u | (magnitude >> 13 & 0x3ffu);
+  uint32_t normal = (magnitude + 0xfffu + (magnitude >> 13 & 1) - (112u << 23)) >> 13;
+  /* Below 2^-14: adding 0.5, whose last place is float16's smallest step 2^-24, rounds as wanted. */
+  float small = mix_bits_float(magnitude < 0x38800000u ? magnitude : 0u) + 0.5f;
+  uint32_t subnormal = mix_float_bits(small) - 0x3f000000u;
+  uint32_t finite = magnitude < 0x38800000u ? subnormal : normal;
+  uint32_t large = magnitude > 0x7f800000u ? nan : 0x7c00u; /* from 65520 on, the midpoint of 65504 and 65536, infinity */
+  return (uint16_t)((magnitude >= 0x477ff000u ? large : finite) | (u >> 16 & 0x8000u));
+}
+
+float mix_f16_to_f32(uint16_t h) { return widen_f16(h); }
+uint16_t mix_f32_to_f16(float x) { return narrow_f16(x); }
+
+/* A double to a 16-bit format of `fraction_bits`, with one rounding; `bias` is the format's. */
+static uint16_t narrow_f64(double x, int fraction_bits, int bias) {
+  uint64_t u;
+  memcpy(&u, &x, sizeof u);
+  uint16_t sign = (uint16_t)(u >> 48 & 0x8000u), infinity = (uint16_t)((2u * (uint32_t)bias + 1) << fraction_bits);
+  uint64_t fraction = u & ((UINT64_C(1) << 52) - 1);
+  int exponent = (int)(u >> 52 & 0x7ff);
+  if (exponent == 0x7ff && fraction) /* a NaN stays one: the quiet bit is set */
+    return (uint16_t)(sign | infinity | 1u << (fraction_bits - 1) | fraction >> (52 - fraction_bits));
+  exponent += bias - 1023;
+  if (exponent > 2 * bias) return sign | infinity;
+  if (exponent < -fraction_bits) return sign; /* less than half the smallest subnormal */
+  /* The implicit bit carries into the exponent field; a subnormal result shifts it right by what its exponent lacks. */
+  uint64_t significand = fraction | UINT64_C(1) << 52;
+  int shift = 52 - fraction_bits;
+  if (exponent < 1)
+    shift += 1 - exponent;
+  else
+    significand += (uint64_t)(exponent - 1) << 52;
+  uint64_t kept = significand >> shift, rest = significand & ((UINT64_C(1) << shift) - 1), half = UINT64_C(1) << (shift - 1);
+  if (rest > half || (rest == half && (kept & 1))) kept++; /* a carry out of the largest finite number makes infinity */
+  return (uint16_t)(sign | kept);
+}
+
+uint16_t mix_f64_to_f16(double x) { return narrow_f64(x, 10, 15); }
+uint16_t mix_f64_to_bf16(double x) { return narrow_f64(x, 7, 127); }
+
+int64_t mix_f64_to_i64(double x) {
+  if (isnan(x)) return 0;
+  if (x >= 0x1p63) return INT64_MAX;
+  if (x < -0x1p63) return INT64_MIN;
+  return (int64_t)x;
+}
+
+int64_t mix_wrap_integer(int64_t x, mix_dtype dtype) {
+  switch (dtype) {
+  case MIX_INT8: return (int8_t)x;
+  case MIX_INT16: return (int16_t)x;
+  case MIX_INT32: return (int32_t)x;
+  case MIX_UINT8: return (uint8_t)x;
+  case MIX_BOOL: return x != 0;
+  default: return x;
+  }
+}
+
+/* The bits below float64's last place are gathered in it (round to odd), so that the later rounding to 8 or 11 bits is the only one:
+ * Boldo and Melquiond, Emulation of a FMA and correctly rounded sums, IEEE Transactions on Computers 57(4), 2008. */
+static double integer_to_odd(int64_t x) {
+  uint64_t magnitude = x < 0 ? -(uint64_t)x : (uint64_t)x;
+  if (magnitude >> 53) magnitude = (magnitude | ((magnitude & 0x7ff) != 0 ? 0x800u : 0u)) & ~UINT64_C(0x7ff);
+  return x < 0 ? -(double)magnitude : (double)magnitude;
+}
+
+/* ---- one element: load as double or integer, store from either ---- */
+
+typedef struct element {
+  double (*load)(const void *data, int64_t i);
+  int64_t (*load_integer)(const void *data, int64_t i);
+  void (*store)(void *data, int64_t i, double x);
+  void (*store_integer)(void *data, int64_t i, int64_t x);
+} element;
+
+#define ELEMENT(name, type, widened, narrowed, integer)                                                                            \
+  static double name##_load(const void *data, int64_t i) {                                                                         \
+    type x = ((const type *)data)[i];                                                                                              \
+    return widened;                                                                                                                \
+  }                                                                                                                                \
+  static int64_t name##_load_integer(const void *data, int64_t i) { return mix_f64_to_i64(name##_load(data, i)); }                 \
+  static void name##_store(void *data, int64_t i, double x) { ((type *)data)[i] = narrowed; }                                      \
+  static void name##_store_integer(void *data, int64_t i, int64_t x) { ((type *)data)[i] = integer; }
+
+/* Through int64, then wrapped to the width, as registers of fused programs hold integers. */
+#define INTEGER_ELEMENT(name, type)                                                                                                \
+  static double name##_load(const void *data, int64_t i) { return (double)((const type *)data)[i]; }                               \
+  static int64_t name##_load_integer(const void *data, int64_t i) { return (int64_t)((const type *)data)[i]; }                     \
+  static void name##_store(void *data, int64_t i, double x) { ((type *)data)[i] = (type)mix_f64_to_i64(x); }                       \
+  static void name##_store_integer(void *data, int64_t i, int64_t x) { ((type *)data)[i] = (type)x; }
+
+ELEMENT(f16, uint16_t, widen_f16(x), narrow_f64(x, 10, 15), narrow_f64(integer_to_odd(x), 10, 15))
+ELEMENT(bf16, uint16_t, mix_bf16_to_f32(x), narrow_f64(x, 7, 127), narrow_f64(integer_to_odd(x), 7, 127))
+ELEMENT(f32, float, x, (float)x, (float)x)
+ELEMENT(f64, double, x, x, (double)x)
+INTEGER_ELEMENT(i8, int8_t)
+INTEGER_ELEMENT(i16, int16_t)
+INTEGER_ELEMENT(i32, int32_t)
+INTEGER_ELEMENT(i64, int64_t)
+INTEGER_ELEMENT(u8, uint8_t)
+
+static double bool_load(const void *data, int64_t i) { return ((const uint8_t *)data)[i] != 0; }
+static int64_t bool_load_integer(const void *data, int64_t i) { return ((const uint8_t *)data)[i] != 0; }
+static void bool_store(void *data, int64_t i, double x) { ((uint8_t *)data)[i] = x != 0; }
+static void bool_store_integer(void *data, int64_t i, int64_t x) { ((uint8_t *)data)[i] = x != 0; }
+
+#define ROW(name)                                                                                                                  \
+  { name##_load, name##_load_integer, name##_store, name##_store_integer }
+static const element elements[MIX_DTYPE_COUNT] = {
+    [MIX_FLOAT16] = ROW(f16), [MIX_BFLOAT16] = ROW(bf16), [MIX_FLOAT32] = ROW(f32), [MIX_FLOAT64] = ROW(f64),
+    [MIX_INT8] = ROW(i8),     [MIX_INT16] = ROW(i16),     [MIX_INT32] = ROW(i32),   [MIX_INT64] = ROW(i64),
+    [MIX_UINT8] = ROW(u8),    [MIX_BOOL] = ROW(bool),
+};
+#undef ROW
+
+/* NULL for dtypes that are only names, of which there is no data. */
+static inline const element *element_of(mix_dtype dtype) {
+  return (unsigned)dtype < MIX_DTYPE_COUNT && elements[dtype].load ? &elements[dtype] : NULL;
+}
+
+double mix_load_double(const void *data, mix_dtype dtype, int64_t index) {
+  const element *e = element_of(dtype);
+  return e ? e->load(data, index) : NAN;
+}
+
+int64_t mix_load_integer(const void *data, mix_dtype dtype, int64_t index) {
+  const element *e = element_of(dtype);
+  return e ? e->load_integer(data, index) : 0;
+}
+
+void mix_store_double(void *data, mix_dtype dtype, int64_t index, double value) {
+  const element *e = element_of(dtype);
+  if (e) e->store(data, index, value);
+}
+
+void mix_store_integer(void *data, mix_dtype dtype, int64_t index, int64_t value) {
+  const element *e = element_of(dtype);
+  if (e) e->store_integer(data, index, value);
+}
+
+/* ---- arrays ---- */
+
+#define LOOP(name, from, to, expression)                                                                                           \
+  static void name(const void *restrict source, void *restrict result, int64_t count) {                                            \
+    const from *in = source;                                                                                                       \
+    to *out = result;                                                                                                              \
+    for (int64_t i = 0; i < count; i++) {                                                                                          \
+      from x = in[i];                                                                                                              \
+      out[i] = expression;                                                                                                         \
+    }                                                                                                                              \
+  }
+
+LOOP(f16_to_f32, uint16_t, float, widen_f16(x))
+LOOP(f32_to_f16, float, uint16_t, narrow_f16(x))
+LOOP(bf16_to_f32, uint16_t, float, mix_bf16_to_f32(x))
+LOOP(f32_to_bf16, float, uint16_t, mix_f32_to_bf16(x))
+LOOP(f16_to_f64, uint16_t, double, widen_f16(x))
+LOOP(bf16_to_f64, uint16_t, double, mix_bf16_to_f32(x))
+LOOP(f32_to_f64, float, double, x)
+LOOP(f64_to_f32, double, float, (float)x)
+LOOP(f16_to_bf16, uint16_t, uint16_t, mix_f32_to_bf16(widen_f16(x)))
+LOOP(bf16_to_f16, uint16_t, uint16_t, narrow_f16(mix_bf16_to_f32(x)))
+LOOP(u8_to_f16, uint8_t, uint16_t, narrow_f16((float)x))
+LOOP(u8_to_bf16, uint8_t, uint16_t, mix_f32_to_bf16((float)x))
+LOOP(u8_to_f32, uint8_t, float, (float)x)
+LOOP(i32_to_f32, int32_t, float, (float)x)
+LOOP(i64_to_f32, int64_t, float, (float)x)
+LOOP(i32_to_i64, int32_t, int64_t, x)
+LOOP(i64_to_i32, int64_t, int32_t, (int32_t)x)
+
+typedef void (*array_loop)(const void *restrict source, void *restrict result, int64_t count);
+
+/* [source][result]; the pairs that training uses. All others go element by element. */
+static const array_loop loops[MIX_DTYPE_COUNT][MIX_DTYPE_COUNT] = {
+    [MIX_FLOAT16] = {[MIX_FLOAT32] = f16_to_f32, [MIX_FLOAT64] = f16_to_f64, [MIX_BFLOAT16] = f16_to_bf16},
+    [MIX_BFLOAT16] = {[MIX_FLOAT32] = bf16_to_f32, [MIX_FLOAT64] = bf16_to_f64, [MIX_FLOAT16] = bf16_to_f16},
+    [MIX_FLOAT32] = {[MIX_FLOAT16] = f32_to_f16, [MIX_BFLOAT16] = f32_to_bf16, [MIX_FLOAT64] = f32_to_f64},
+    [MIX_FLOAT64] = {[MIX_FLOAT32] = f64_to_f32},
+    [MIX_UINT8] = {[MIX_FLOAT16] = u8_to_f16, [MIX_BFLOAT16] = u8_to_bf16, [MIX_FLOAT32] = u8_to_f32},
+    [MIX_INT32] = {[MIX_FLOAT32] = i32_to_f32, [MIX_INT64] = i32_to_i64},
+    [MIX_INT64] = {[MIX_FLOAT32] = i64_to_f32, [MIX_INT32] = i64_to_i32},
+};
+
+void mix_convert(const void *source, mix_dtype source_dtype, void *result, mix_dtype result_dtype, int64_t count) {
+  const element *from = element_of(source_dtype), *to = element_of(result_dtype);
+  if (!from || !to || count <= 0) return;
+  array_loop loop = loops[source_dtype][result_dtype];
+  if (source_dtype == result_dtype) {
+    memmove(result, source, (size_t)count * mix_dtype_size(source_dtype));
+  } else if (loop) {
+    loop(source, result, count);
+  } else if (mix_dtype_is_floating(source_dtype)) {
+    for (int64_t i = 0; i < count; i++) to->store(result, i, from->load(source, i));
+  } else {
+    for (int64_t i = 0; i < count; i++) to->store_integer(result, i, from->load_integer(source, i));
+  }
+}

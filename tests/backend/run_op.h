@@ -1,0 +1,85 @@
+/* One step as a plan of its own, on any backend: arguments in, results out. */
+#ifndef TESTS_BACKEND_RUN_OP_H
+#define TESTS_BACKEND_RUN_OP_H
+
+#include "backend/backend.h"
+#include "base/error.h"
+#include "ops/table.h"
+#include "tensor/convert.h"
+#include "tensor/shape.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct operand {
+  mix_dtype dtype;
+  mix_shape shape;
+  void *data;
+} operand;
+
+enum { MOST_OPERANDS = 16 };
+
+/* Compiles and runs; the status of either. */
+static inline mix_status run_step(const mix_backend *backend, int threads, const mix_op *op, const void *attributes,
+                                  const mix_program *program, int input_count, const operand *inputs, int output_count,
+                                  const operand *outputs) {
+  mix_slot slots[2 * MOST_OPERANDS];
+  int numbers[2 * MOST_OPERANDS];
+  void *arguments[MOST_OPERANDS], *results[MOST_OPERANDS];
+  for (int i = 0; i < input_count + output_count; i++) {
+    bool input = i < input_count;
+    const operand *x = input ? &inputs[i] : &outputs[i - input_count];
+    slots[i] = (mix_slot){.kind = input ? MIX_SLOT_ARGUMENT : MIX_SLOT_RESULT,
+                          .index = input ? i : i - input_count,
+                          .dtype = x->dtype,
+                          .shape = x->shape,
+                          .bytes = mix_value_bytes(x->dtype, x->shape)};
+    numbers[i] = i;
+    if (input)
+      arguments[i] = x->data;
+    else
+      results[i - input_count] = x->data;
+  }
+  mix_step step = {.op = op,
+                   .attributes = attributes,
+                   .program = program,
+                   .input_count = input_count,
+                   .output_count = output_count,
+                   .inputs = numbers,
+                   .outputs = numbers + input_count,
+                   .guard = -1,
+                   .scope = "model/layer"};
+  mix_plan plan = {.slot_count = input_count + output_count,
+                   .step_count = 1,
+                   .slots = slots,
+                   .steps = &step,
+                   .argument_count = input_count,
+                   .result_count = output_count};
+  mix_executable *executable = backend->compile(&plan, threads);
+  if (!executable) return mix_error();
+  mix_status status = backend->run(executable, &(mix_bindings){arguments, results, NULL});
+  backend->destroy(executable);
+  return status;
+}
+
+/* An operand from numbers; `data` comes from malloc. */
+static inline operand operand_of(mix_dtype dtype, mix_shape shape, const double *numbers) {
+  int64_t count = mix_shape_size(shape);
+  operand x = {dtype, shape, calloc((size_t)count + 8, 8)};
+  for (int64_t i = 0; numbers && i < count; i++) {
+    if (mix_dtype_is_floating(dtype))
+      mix_store_double(x.data, dtype, i, numbers[i]);
+    else
+      mix_store_integer(x.data, dtype, i, (int64_t)numbers[i]);
+  }
+  return x;
+}
+#define NUMBERS(...) ((const double[]){__VA_ARGS__})
+
+static inline double element(operand x, int64_t i) { return mix_load_double(x.data, x.dtype, i); }
+
+static inline void free_operands(int count, operand *operands) {
+  for (int i = 0; i < count; i++) free(operands[i].data);
+}
+
+#endif

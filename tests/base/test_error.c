@@ -1,0 +1,186 @@
+/* Errors of a thread, and messages to the log callback. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/error.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int clear(void **state) {
+  (void)state;
+  mix_error_clear();
+  mix_set_log_callback(NULL, NULL);
+  unsetenv("MIXTAPE_VERBOSE");
+  return 0;
+}
+
+static void no_error_at_first(void **state) {
+  (void)state;
+  assert_int_equal(mix_error(), MIX_OK);
+  assert_false(mix_failed());
+  assert_string_equal(mix_error_message(), "");
+}
+
+static void the_first_error_stays(void **state) {
+  (void)state;
+  assert_null(mix_fail(MIX_VALUE_ERROR, "dense: units is %d; expected a positive number", -3));
+  assert_true(mix_failed());
+  assert_int_equal(mix_fail_status(MIX_TYPE_ERROR, "second"), MIX_VALUE_ERROR);
+  assert_null(mix_fail_memory("third"));
+  assert_int_equal(mix_error(), MIX_VALUE_ERROR);
+  assert_string_equal(mix_error_message(), "dense: units is -3; expected a positive number");
+}
+
+static void clearing_allows_the_next(void **state) {
+  (void)state;
+  mix_fail(MIX_VALUE_ERROR, "first");
+  mix_error_clear();
+  assert_int_equal(mix_error(), MIX_OK);
+  assert_string_equal(mix_error_message(), "");
+  assert_int_equal(mix_fail_status(MIX_BUSY, "next"), MIX_BUSY);
+  assert_string_equal(mix_error_message(), "next");
+}
+
+static void taking_returns_and_clears(void **state) {
+  (void)state;
+  char message[32] = "untouched";
+  mix_fail(MIX_IO_ERROR, "no such file");
+  assert_int_equal(mix_error_take(message, sizeof message), MIX_IO_ERROR);
+  assert_string_equal(message, "no such file");
+  assert_int_equal(mix_error(), MIX_OK);
+  assert_int_equal(mix_error_take(message, sizeof message), MIX_OK);
+  assert_string_equal(message, "");
+  mix_fail(MIX_IO_ERROR, "no such file");
+  assert_int_equal(mix_error_take(NULL, 0), MIX_IO_ERROR);
+  mix_fail(MIX_IO_ERROR, "no such file");
+  char shorter[8];
+  mix_error_take(shorter, sizeof shorter);
+  assert_string_equal(shorter, "no s...");
+  mix_fail(MIX_IO_ERROR, "no such file");
+  char exact[13];
+  mix_error_take(exact, sizeof exact);
+  assert_string_equal(exact, "no such file");
+}
+
+static void a_long_message_is_cut_between_characters(void **state) {
+  (void)state;
+  char text[3001];
+  for (size_t i = 0; i < 3000; i += 2) memcpy(text + i, "\xc3\xa9", 2); /* e with acute accent, two bytes */
+  text[3000] = '\0';
+  for (int shift = 0; shift < 2; shift++) {
+    mix_error_clear();
+    mix_fail(MIX_FORMAT_ERROR, "%s%s", shift ? "x" : "", text);
+    const char *message = mix_error_message();
+    size_t length = strlen(message);
+    assert_in_range(length, 1020, 1023);
+    assert_string_equal(message + length - 3, "...");
+    assert_int_equal((unsigned char)message[length - 4], 0xa9); /* the second byte is there */
+  }
+}
+
+static void ok_is_not_an_error_to_record(void **state) {
+  (void)state;
+  mix_fail(MIX_OK, "a defect");
+  assert_int_equal(mix_error(), MIX_INTERNAL_ERROR);
+}
+
+static void memory_errors_name_what(void **state) {
+  (void)state;
+  assert_null(mix_fail_memory("a list of 7 items"));
+  assert_int_equal(mix_error(), MIX_MEMORY_ERROR);
+  assert_non_null(strstr(mix_error_message(), "a list of 7 items"));
+}
+
+static void *other_thread(void *seen) {
+  *(mix_status *)seen = mix_error();
+  mix_fail(MIX_BUSY, "of the other thread");
+  return NULL;
+}
+
+static void errors_belong_to_their_thread(void **state) {
+  (void)state;
+  mix_status seen = MIX_INTERNAL_ERROR;
+  pthread_t thread;
+  mix_fail(MIX_VALUE_ERROR, "of this thread");
+  assert_int_equal(pthread_create(&thread, NULL, other_thread, &seen), 0);
+  pthread_join(thread, NULL);
+  assert_int_equal(seen, MIX_OK);
+  assert_int_equal(mix_error(), MIX_VALUE_ERROR);
+}
+
+static void statuses_have_names(void **state) {
+  (void)state;
+  assert_string_equal(mix_status_name(MIX_OK), "ok");
+  assert_string_equal(mix_status_name(MIX_VALUE_ERROR), "ValueError");
+  assert_string_equal(mix_status_name(MIX_UNSUPPORTED), "NotImplementedError");
+  assert_string_equal(mix_status_name(MIX_INTERNAL_ERROR), "InternalError");
+  assert_string_equal(mix_status_name((mix_status)99), "unknown status");
+  assert_string_equal(mix_status_name((mix_status)-1), "unknown status");
+}
+
+typedef struct heard {
+  int count;
+  mix_log_level level;
+  char text[64];
+} heard;
+
+static void listen_once(void *context, mix_log_level level, const char *message) {
+  heard *h = context;
+  h->count++;
+  h->level = level;
+  strncpy(h->text, message, sizeof h->text - 1);
+  if (h->count == 1) mix_log_message(MIX_LOG_DEBUG, "said while listening"); /* must not lock up */
+}
+
+static void messages_go_to_the_callback(void **state) {
+  (void)state;
+  heard h = {0};
+  mix_log_message(MIX_LOG_ERROR, "nobody listens");
+  mix_set_log_callback(listen_once, &h);
+  mix_log_message(MIX_LOG_WARNING, "skipped %d of %d", 3, 7);
+  assert_int_equal(h.count, 2);
+  assert_int_equal(h.level, MIX_LOG_DEBUG);
+  mix_log_message(MIX_LOG_INFO, "step %d", 8);
+  assert_int_equal(h.count, 3);
+  assert_int_equal(h.level, MIX_LOG_INFO);
+  assert_string_equal(h.text, "step 8");
+  mix_set_log_callback(NULL, NULL);
+  mix_log_message(MIX_LOG_INFO, "gone");
+  assert_int_equal(h.count, 3);
+}
+
+static void verbose_finds_whole_words(void **state) {
+  (void)state;
+  assert_false(mix_verbose("dispatch"));
+  setenv("MIXTAPE_VERBOSE", "", 1);
+  assert_false(mix_verbose("dispatch"));
+  assert_false(mix_verbose(""));
+  setenv("MIXTAPE_VERBOSE", "compiled, memory,dispatch", 1);
+  assert_true(mix_verbose("dispatch"));
+  assert_true(mix_verbose("memory"));
+  assert_false(mix_verbose("compile"));
+  assert_false(mix_verbose("mem"));
+  assert_false(mix_verbose(""));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_teardown(no_error_at_first, clear),
+      cmocka_unit_test_teardown(the_first_error_stays, clear),
+      cmocka_unit_test_teardown(clearing_allows_the_next, clear),
+      cmocka_unit_test_teardown(taking_returns_and_clears, clear),
+      cmocka_unit_test_teardown(a_long_message_is_cut_between_characters, clear),
+      cmocka_unit_test_teardown(ok_is_not_an_error_to_record, clear),
+      cmocka_unit_test_teardown(memory_errors_name_what, clear),
+      cmocka_unit_test_teardown(errors_belong_to_their_thread, clear),
+      cmocka_unit_test_teardown(statuses_have_names, clear),
+      cmocka_unit_test_teardown(messages_go_to_the_callback, clear),
+      cmocka_unit_test_teardown(verbose_finds_whole_words, clear),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

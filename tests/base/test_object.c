@@ -1,0 +1,462 @@
+/* References and scopes: who owns what, and when it goes. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/object.h"
+
+#include <pthread.h>
+#include <string.h>
+
+/* A link of a chain; `finalized` counts the ones that went, `order` notes their numbers. */
+typedef struct link {
+  mix_object object;
+  void *next; /* retained */
+  int number;
+} link;
+
+static atomic_int finalized;
+static int order[64];
+
+static void link_finalize(void *object) {
+  link *l = object;
+  int at = atomic_fetch_add(&finalized, 1);
+  if (at < 64) order[at] = l->number;
+  mix_release(l->next);
+}
+
+static const mix_class link_class = {.name = "link", .finalize = link_finalize};
+static const mix_class plain_class = {.name = "plain"};
+
+static link *link_new(int number) {
+  link *l = mix_object_new(sizeof *l, &link_class);
+  if (l) l->number = number;
+  return mix_scoped(l);
+}
+
+static int begin(void **state) {
+  (void)state;
+  finalized = 0;
+  return 0;
+}
+
+static int end(void **state) {
+  (void)state;
+  mix_inject_allocation_failure(-1);
+  mix_shutdown();
+  mix_error_clear();
+  return 0;
+}
+
+static void references_are_counted(void **state) {
+  (void)state;
+  link *l = mix_object_new(sizeof *l, &link_class);
+  assert_null(l->next);
+  assert_int_equal(mix_references(l), 1);
+  assert_ptr_equal(mix_retain(l), l);
+  assert_int_equal(mix_references(l), 2);
+  mix_release(l);
+  assert_int_equal(finalized, 0);
+  mix_release(l);
+  assert_int_equal(finalized, 1);
+  void *plain = mix_object_new(sizeof(mix_object), &plain_class); /* no finalizer */
+  mix_release(plain);
+}
+
+static void null_is_accepted(void **state) {
+  (void)state;
+  assert_null(mix_retain(NULL));
+  mix_release(NULL);
+  assert_null(mix_scoped(NULL));
+  assert_null(mix_scope_leave(NULL));
+  mix_scope_end(NULL);
+  assert_int_equal(mix_references(NULL), 0);
+  assert_false(mix_is(NULL, &link_class));
+  assert_int_equal(mix_error(), MIX_OK);
+}
+
+static void classes_are_told_apart(void **state) {
+  (void)state;
+  link *l = link_new(0);
+  assert_true(mix_is(l, &link_class));
+  assert_false(mix_is(l, &plain_class));
+}
+
+static void a_chain_of_a_million_is_released_without_recursion(void **state) {
+  (void)state;
+  link *head = NULL;
+  for (int i = 0; i < 1000000; i++) {
+    link *l = mix_object_new(sizeof *l, &link_class);
+    assert_non_null(l);
+    l->next = head;
+    head = l;
+  }
+  mix_release(head);
+  assert_int_equal(finalized, 1000000);
+}
+
+static void a_scope_owns_what_is_made_in_it(void **state) {
+  (void)state;
+  mix_scope *scope = mix_scope_begin();
+  for (int i = 0; i < 20; i++) link_new(i);
+  link *kept = mix_retain(link_new(20));
+  assert_int_equal(finalized, 0);
+  mix_scope_end(scope);
+  assert_int_equal(finalized, 20);
+  for (int i = 0; i < 20; i++) assert_int_equal(order[i], 19 - i); /* newest first */
+  assert_int_equal(mix_references(kept), 1);
+  mix_release(kept);
+  assert_int_equal(finalized, 21);
+}
+
+static void scopes_nest(void **state) {
+  (void)state;
+  MIX_SCOPE {
+    link_new(1);
+    MIX_SCOPE { link_new(2); }
+    assert_int_equal(finalized, 1);
+    link_new(3);
+    assert_int_equal(finalized, 1);
+  }
+  assert_int_equal(finalized, 3);
+}
+
+static void ending_a_scope_ends_those_inside(void **state) {
+  (void)state;
+  mix_scope *outer = mix_scope_begin();
+  link_new(1);
+  mix_scope_begin();
+  link_new(2);
+  mix_scope *innermost = mix_scope_begin();
+  link_new(3);
+  mix_scope_end(outer);
+  assert_int_equal(finalized, 3);
+  for (int i = 0; i < 3; i++) assert_int_equal(order[i], 3 - i);
+  link_new(4); /* in the root scope again */
+  assert_int_equal(finalized, 3);
+  mix_scope_end(innermost);
+  assert_int_equal(mix_error(), MIX_RUNTIME_ERROR);
+  assert_non_null(strstr(mix_error_message(), "mix_scope_end"));
+}
+
+static void scopes_work_while_an_error_is_pending(void **state) {
+  (void)state;
+  mix_scope *scope = mix_scope_begin();
+  link_new(1);
+  mix_fail(MIX_VALUE_ERROR, "pending");
+  MIX_SCOPE { link_new(2); }
+  mix_scope_end(scope);
+  assert_int_equal(finalized, 2);
+  assert_string_equal(mix_error_message(), "pending");
+}
+
+static void leaving_moves_one_scope_out(void **state) {
+  (void)state;
+  mix_scope *a = mix_scope_begin(), *b = mix_scope_begin(), *c = mix_scope_begin();
+  link *l = link_new(1);
+  link_new(2);
+  assert_ptr_equal(mix_scope_leave(l), l); /* now of b */
+  mix_scope_end(c);
+  assert_int_equal(finalized, 1);
+  assert_int_equal(order[0], 2);
+  mix_scope_leave(l); /* now of a */
+  mix_scope_end(b);
+  assert_int_equal(finalized, 1);
+  mix_scope_leave(l); /* now of the root */
+  mix_scope_end(a);
+  assert_int_equal(finalized, 1);
+  assert_ptr_equal(mix_scope_leave(l), l); /* nothing is around the root */
+  assert_int_equal(mix_references(l), 1);
+  mix_shutdown();
+  assert_int_equal(finalized, 2);
+}
+
+static void leaving_finds_the_scope_that_owns(void **state) {
+  (void)state;
+  mix_scope *outer = mix_scope_begin();
+  link *l = link_new(1);
+  mix_scope *inner = mix_scope_begin();
+  mix_scope_leave(l); /* from outer to the root, though inner is the innermost */
+  mix_scope_end(inner);
+  mix_scope_end(outer);
+  assert_int_equal(finalized, 0);
+  link *unowned = mix_object_new(sizeof *unowned, &link_class);
+  MIX_SCOPE { assert_ptr_equal(mix_scope_leave(unowned), unowned); }
+  assert_int_equal(mix_references(unowned), 1);
+  mix_release(unowned);
+}
+
+static void leaving_keeps_the_others_in_order(void **state) {
+  (void)state;
+  mix_scope *scope = mix_scope_begin();
+  link *links[5];
+  for (int i = 0; i < 5; i++) links[i] = link_new(i);
+  mix_scope_leave(links[2]);
+  mix_scope_leave(links[4]);
+  mix_scope_end(scope);
+  assert_int_equal(finalized, 3);
+  const int expected[] = {3, 1, 0};
+  assert_memory_equal(order, expected, sizeof expected);
+}
+
+static void an_object_owned_twice_leaves_once(void **state) {
+  (void)state;
+  mix_scope *outer = mix_scope_begin();
+  link *l = link_new(1);
+  mix_scope *inner = mix_scope_begin();
+  mix_scoped(mix_retain(l));
+  mix_scope_leave(l);
+  mix_scope_end(inner);
+  assert_int_equal(mix_references(l), 2);
+  mix_scope_end(outer);
+  assert_int_equal(finalized, 1);
+}
+
+static void a_loop_of_scopes_allocates_nothing(void **state) {
+  (void)state;
+  for (int i = 0; i < 3; i++)
+    MIX_SCOPE {
+      for (int j = 0; j < 100; j++) link_new(j);
+    }
+  link *l = mix_object_new(sizeof *l, &link_class);
+  uint64_t before = mix_inject_allocation_failure(-1);
+  for (int i = 0; i < 1000; i++)
+    MIX_SCOPE {
+      for (int j = 0; j < 100; j++) mix_scoped(mix_retain(l));
+    }
+  assert_int_equal(mix_inject_allocation_failure(-1), before);
+  assert_int_equal(mix_references(l), 1);
+  mix_release(l);
+}
+
+static void failed_allocations_leak_nothing(void **state) {
+  (void)state;
+  mix_shutdown(); /* no recycled scope, no array */
+  int k = 0;
+  for (bool complete = false; !complete; k++) {
+    int made = finalized;
+    mix_inject_allocation_failure(k);
+    mix_scope *outer = mix_scope_begin(), *inner = outer ? mix_scope_begin() : NULL;
+    int created = 0, seen = 0;
+    for (int i = 0; inner && i < 20; i++) {
+      link *l = mix_object_new(sizeof *l, &link_class);
+      created += l != NULL;
+      if (mix_scoped(l)) seen++;
+      if (i == 10) mix_scope_leave(l);
+    }
+    mix_inject_allocation_failure(-1);
+    complete = mix_error() == MIX_OK;
+    if (!complete) assert_int_equal(mix_error(), MIX_MEMORY_ERROR);
+    if (complete)
+      assert_int_equal(seen, 20);
+    else
+      assert_true(!inner || seen >= 10);
+    mix_error_clear();
+    mix_scope_end(outer);
+    assert_int_equal(finalized - made, created);
+    mix_shutdown();
+  }
+  assert_in_range(k, 20, 60); /* 20 objects, two scopes, their arrays */
+}
+
+static void *thread_main(void *with_open_scope) {
+  link_new(1);
+  mix_scope *scope = mix_scope_begin();
+  link_new(2);
+  mix_scope_begin();
+  link_new(3);
+  if (!with_open_scope) mix_scope_end(scope);
+  return NULL;
+}
+
+static void thread_exit_releases_root_and_open_scopes(void **state) {
+  (void)state;
+  link_new(4); /* of this thread: stays */
+  int flag = 1;
+  for (int i = 0; i < 2; i++) {
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, thread_main, i ? &flag : NULL), 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(finalized, 3 * (i + 1));
+  }
+  mix_shutdown();
+  assert_int_equal(finalized, 7);
+}
+
+static void *end_elsewhere(void *scope) {
+  mix_scope_end(scope);
+  return (void *)(intptr_t)mix_error_take(NULL, 0);
+}
+
+static void a_scope_belongs_to_its_thread(void **state) {
+  (void)state;
+  mix_scope *scope = mix_scope_begin();
+  link_new(1);
+  pthread_t thread;
+  void *result;
+  assert_int_equal(pthread_create(&thread, NULL, end_elsewhere, scope), 0);
+  pthread_join(thread, &result);
+  assert_int_equal((intptr_t)result, MIX_RUNTIME_ERROR);
+  assert_int_equal(finalized, 0);
+  mix_scope_end(scope);
+  assert_int_equal(finalized, 1);
+}
+
+static void *retain_and_release(void *object) {
+  for (int i = 0; i < 20000; i++) mix_release(mix_retain(object));
+  mix_release(object);
+  return NULL;
+}
+
+static void references_are_shared_between_threads(void **state) {
+  (void)state;
+  link *l = mix_object_new(sizeof *l, &link_class);
+  pthread_t threads[4];
+  for (int i = 0; i < 4; i++) assert_int_equal(pthread_create(&threads[i], NULL, retain_and_release, mix_retain(l)), 0);
+  mix_release(l);
+  for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+  assert_int_equal(finalized, 1);
+}
+
+/* A finalizer that makes objects: they land in the scope around the one that ends. */
+static void fertile_finalize(void *object) {
+  (void)object;
+  link_new(50);
+}
+static const mix_class fertile_class = {.name = "fertile", .finalize = fertile_finalize};
+
+static void finalizers_may_make_objects(void **state) {
+  (void)state;
+  mix_scope *outer = mix_scope_begin(), *inner = mix_scope_begin();
+  mix_scoped(mix_object_new(sizeof(mix_object), &fertile_class));
+  mix_scope_end(inner);
+  assert_int_equal(finalized, 0);
+  mix_scope_end(outer);
+  assert_int_equal(finalized, 1);
+  mix_scoped(mix_object_new(sizeof(mix_object), &fertile_class));
+  mix_shutdown();
+  assert_int_equal(finalized, 2);
+}
+
+static void *fertile_thread(void *unused) {
+  mix_scoped(mix_object_new(sizeof(mix_object), &fertile_class));
+  return unused;
+}
+
+static void what_a_finalizer_makes_at_thread_exit_goes_too(void **state) {
+  (void)state;
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, fertile_thread, NULL), 0);
+  pthread_join(thread, NULL);
+  assert_int_equal(finalized, 1);
+}
+
+static pthread_key_t late_key;
+static void make_late(void *unused) {
+  (void)unused;
+  link_new(60);
+}
+static void *late_thread(void *unused) {
+  link_new(61);
+  pthread_setspecific(late_key, &late_key);
+  return unused;
+}
+
+/* The key of the test is younger than the library's, so that its destructor runs after the root scope went. */
+static void what_comes_after_the_root_scope_went_goes_too(void **state) {
+  (void)state;
+  link_new(1); /* the library has its key */
+  assert_int_equal(pthread_key_create(&late_key, make_late), 0);
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, late_thread, NULL), 0);
+  pthread_join(thread, NULL);
+  assert_int_equal(finalized, 2);
+  pthread_key_delete(late_key);
+}
+
+/* The recycle hook keeps the memory; a class without interest lets it go. */
+static link *pool;
+static bool link_recycle(void *object) {
+  if (pool) return false;
+  pool = object;
+  return true;
+}
+static const mix_class pooled_class = {.name = "pooled", .finalize = link_finalize, .recycle = link_recycle};
+
+static void a_recycled_object_waits_for_its_owner(void **state) {
+  (void)state;
+  pool = NULL;
+  link *l = mix_object_new(sizeof *l, &pooled_class);
+  mix_release(l);
+  assert_ptr_equal(pool, l);
+  assert_int_equal(finalized, 0);
+  assert_int_equal(mix_references(l), 0);
+  atomic_store(&l->object.references, 1); /* handed out again; meanwhile the pool has room for none */
+  mix_release(l);
+  assert_int_equal(finalized, 1);
+}
+
+static int hook_calls[2];
+static void first_hook(void) { hook_calls[0]++; }
+static void second_hook(void) {
+  assert_int_equal(hook_calls[0], hook_calls[1]); /* last registered, first called */
+  hook_calls[1]++;
+}
+
+static void shutdown_calls_each_hook_once(void **state) {
+  (void)state;
+  mix_shutdown();
+  for (int i = 0; i < 3; i++) assert_true(mix_on_shutdown(first_hook));
+  assert_true(mix_on_shutdown(second_hook));
+  mix_shutdown();
+  assert_int_equal(hook_calls[0], 1);
+  assert_int_equal(hook_calls[1], 1);
+  mix_shutdown(); /* they register again when there is something to release again */
+  assert_int_equal(hook_calls[0], 1);
+}
+
+static void shutdown_leaves_open_scopes(void **state) {
+  (void)state;
+  link_new(1);
+  mix_scope *scope = mix_scope_begin();
+  link_new(2);
+  mix_shutdown();
+  assert_int_equal(finalized, 1);
+  mix_scope_end(scope);
+  assert_int_equal(finalized, 2);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(references_are_counted),
+      TEST(null_is_accepted),
+      TEST(classes_are_told_apart),
+      TEST(a_chain_of_a_million_is_released_without_recursion),
+      TEST(a_scope_owns_what_is_made_in_it),
+      TEST(scopes_nest),
+      TEST(ending_a_scope_ends_those_inside),
+      TEST(scopes_work_while_an_error_is_pending),
+      TEST(leaving_moves_one_scope_out),
+      TEST(leaving_finds_the_scope_that_owns),
+      TEST(leaving_keeps_the_others_in_order),
+      TEST(an_object_owned_twice_leaves_once),
+      TEST(a_loop_of_scopes_allocates_nothing),
+      TEST(failed_allocations_leak_nothing),
+      TEST(thread_exit_releases_root_and_open_scopes),
+      TEST(a_scope_belongs_to_its_thread),
+      TEST(references_are_shared_between_threads),
+      TEST(finalizers_may_make_objects),
+      TEST(what_a_finalizer_makes_at_thread_exit_goes_too),
+      TEST(what_comes_after_the_root_scope_went_goes_too),
+      TEST(a_recycled_object_waits_for_its_owner),
+      TEST(shutdown_calls_each_hook_once),
+      TEST(shutdown_leaves_open_scopes),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,207 @@
+/* Batches for fit: sizes, orders, reuse of memory. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "data/batches.h"
+#include <mixtape/object.h>
+#include <string.h>
+
+enum { N = 100 };
+static float x[N][2];
+static int64_t y[N];
+static mix_tensor *arrays[3];
+
+static int begin(void **state) {
+  (void)state;
+  for (int i = 0; i < N; i++) {
+    x[i][0] = (float)i;
+    x[i][1] = (float)-i;
+    y[i] = i;
+  }
+  arrays[0] = mix_tensor_from(x, MIX_FLOAT32, MIX_SHAPE(N, 2));
+  arrays[1] = mix_tensor_from(y, MIX_INT64, MIX_SHAPE(N));
+  arrays[2] = NULL;
+  return 0;
+}
+
+static int end(void **state) {
+  (void)state;
+  mix_inject_allocation_failure(-1);
+  mix_error_clear();
+  mix_shutdown();
+  return 0;
+}
+
+static void assert_failed(mix_status status, const char *part) {
+  char message[1000];
+  assert_int_equal(mix_error_take(message, sizeof message), status);
+  if (!strstr(message, part)) print_message("%s\n", message);
+  assert_non_null(strstr(message, part));
+}
+
+/* All rows of an epoch in their order, checking that x goes with y; their number. */
+static int64_t epoch(mix_batches *batches, int64_t rows[N]) {
+  int64_t count = 0;
+  for (int64_t i = 0; i < mix_batches_count(batches); i++) {
+    mix_list *batch = mix_batches_get(batches, i);
+    assert_non_null(batch);
+    int64_t n = mix_batches_size(batches, i);
+    assert_int_equal(mix_list_count(batch), 3);
+    assert_true(mix_shape_equal(mix_tensor_shape(mix_list_get(batch, 0)), MIX_SHAPE(n, 2)));
+    assert_true(mix_shape_equal(mix_tensor_shape(mix_list_get(batch, 1)), MIX_SHAPE(n)));
+    assert_null(mix_list_get(batch, 2));
+    const float *some_x = mix_tensor_data(mix_list_get(batch, 0));
+    const int64_t *some_y = mix_tensor_data(mix_list_get(batch, 1));
+    for (int64_t j = 0; j < n; j++) {
+      assert_true(some_x[2 * j] == (float)some_y[j] && some_x[2 * j + 1] == (float)-some_y[j]);
+      rows[count++] = some_y[j];
+    }
+  }
+  return count;
+}
+
+static void Y03_a_hundred_rows_make_four_batches_of_32(void **state) {
+  (void)state;
+  mix_batches *batches = mix_batches_new(3, arrays, 0, -1, 32, "fit");
+  int64_t rows[N];
+  assert_int_equal(mix_batches_count(batches), 4);
+  assert_int_equal(mix_batches_size(batches, 0), 32);
+  assert_int_equal(mix_batches_size(batches, 3), 4);
+  assert_int_equal(epoch(batches, rows), N);
+  for (int i = 0; i < N; i++) assert_int_equal(rows[i], i);
+}
+
+/* The split of 60,000 at 48,000 in batches of 8,192, by its sizes: 6 and 2 steps. */
+static void Y04_sizes_of_the_guide(void **state) {
+  (void)state;
+  static int8_t bytes[60000];
+  mix_tensor *large = mix_tensor_wrap(bytes, MIX_INT8, MIX_SHAPE(60000), NULL);
+  mix_batches *training = mix_batches_new(1, &large, 0, 48000, 8192, "fit");
+  mix_batches *validation = mix_batches_new(1, &large, 48000, -1, 8192, "fit");
+  assert_int_equal(mix_batches_count(training), 6);
+  assert_int_equal(mix_batches_size(training, 5), 7040);
+  assert_int_equal(mix_batches_rows(validation), 12000);
+  assert_int_equal(mix_batches_count(validation), 2);
+  assert_int_equal(mix_batches_size(validation, 1), 3808);
+}
+
+static void a_part_of_the_rows(void **state) {
+  (void)state;
+  mix_batches *batches = mix_batches_new(3, arrays, 80, -1, 7, "fit");
+  int64_t rows[N];
+  for (int shuffled = 0; shuffled < 2; shuffled++) {
+    assert_true(mix_batches_begin(batches, shuffled ? MIX_ORDER_ROWS : MIX_ORDER_KEPT, 1, 0));
+    bool seen[N] = {false};
+    assert_int_equal(epoch(batches, rows), 20);
+    for (int i = 0; i < 20; i++) {
+      assert_true(rows[i] >= 80 && !seen[rows[i]]);
+      seen[rows[i]] = true;
+      if (!shuffled) assert_int_equal(rows[i], 80 + i);
+    }
+  }
+}
+
+static void orders_are_functions_of_seed_and_epoch(void **state) {
+  (void)state;
+  mix_batches *batches = mix_batches_new(3, arrays, 0, -1, 32, "fit");
+  int64_t first[N], other[N];
+  static const uint64_t others[3][2] = {{1, 1}, {2, 0}, {1, 2}};
+  assert_true(mix_batches_begin(batches, MIX_ORDER_ROWS, 1, 0));
+  epoch(batches, first);
+  bool seen[N] = {false};
+  for (int i = 0; i < N; i++) {
+    assert_false(seen[first[i]]);
+    seen[first[i]] = true;
+  }
+  for (int i = 0; i < 3; i++) {
+    assert_true(mix_batches_begin(batches, MIX_ORDER_ROWS, others[i][0], others[i][1]));
+    epoch(batches, other);
+    assert_memory_not_equal(first, other, sizeof first);
+  }
+  assert_true(mix_batches_begin(batches, MIX_ORDER_ROWS, 1, 0)); /* after other epochs: again the first order */
+  epoch(batches, other);
+  assert_memory_equal(first, other, sizeof first);
+}
+
+static void whole_batches_keep_their_rows(void **state) {
+  (void)state;
+  mix_batches *batches = mix_batches_new(3, arrays, 0, -1, 9, "fit");
+  int64_t rows[N];
+  bool moved = false;
+  assert_true(mix_batches_begin(batches, MIX_ORDER_BATCHES, 3, 0));
+  epoch(batches, rows);
+  for (int i = 0; i < 99; i++) {
+    assert_int_equal(rows[i] % 9, i % 9);
+    assert_int_equal(rows[i] / 9, rows[i - i % 9] / 9);
+    moved = moved || rows[i] != i;
+  }
+  assert_int_equal(rows[99], 99); /* the short one stays last */
+  assert_true(moved);
+}
+
+static void memory_is_used_again_unless_someone_holds_it(void **state) {
+  (void)state;
+  mix_batches *batches = mix_batches_new(3, arrays, 0, -1, 32, "fit");
+  const void *memory = mix_tensor_data(mix_list_get(mix_batches_get(batches, 0), 0));
+  for (int i = 0; i < 8; i++) assert_ptr_equal(mix_tensor_data(mix_list_get(mix_batches_get(batches, i % 4), 0)), memory);
+  mix_tensor *kept = mix_retain(mix_list_get(mix_batches_get(batches, 1), 0));
+  assert_ptr_not_equal(mix_tensor_data(mix_list_get(mix_batches_get(batches, 2), 0)), memory);
+  assert_true(*(const float *)mix_tensor_data(kept) == 32);
+  mix_release(kept);
+}
+
+static void wrong_arguments_are_errors(void **state) {
+  (void)state;
+  mix_tensor *short_y = mix_tensor_from(y, MIX_INT64, MIX_SHAPE(99));
+  assert_null(mix_batches_new(2, (mix_tensor *[]){arrays[0], short_y}, 0, -1, 32, "fit"));
+  assert_failed(MIX_VALUE_ERROR, "fit: tensor 1 has shape (99)");
+  assert_null(mix_batches_new(3, arrays, 0, -1, 0, "fit"));
+  assert_failed(MIX_VALUE_ERROR, "batch_size is 0");
+  assert_null(mix_batches_new(3, arrays, 0, 0, 32, "fit"));
+  assert_failed(MIX_VALUE_ERROR, "rows 0 to 0");
+  assert_null(mix_batches_new(3, arrays, 90, 11, 32, "fit"));
+  assert_failed(MIX_VALUE_ERROR, "rows 90 to 101");
+  assert_null(mix_batches_new(3, arrays, N, -1, 32, "fit"));
+  assert_failed(MIX_VALUE_ERROR, "rows 100 to 100");
+  assert_null(mix_batches_new(1, arrays + 2, 0, -1, 32, "fit"));
+  assert_failed(MIX_VALUE_ERROR, "no tensors");
+  mix_batches *batches = mix_batches_new(3, arrays, 0, -1, 32, "fit");
+  assert_null(mix_batches_get(batches, 4));
+  assert_failed(MIX_VALUE_ERROR, "batch 4");
+}
+
+static void allocation_failures_are_errors(void **state) {
+  (void)state;
+  for (int64_t count = 0;; count++) {
+    bool good = false;
+    mix_inject_allocation_failure(count);
+    MIX_SCOPE {
+      mix_batches *batches = mix_batches_new(3, arrays, 0, -1, 32, "fit");
+      good = batches && mix_batches_begin(batches, MIX_ORDER_ROWS, 1, 0) && mix_batches_get(batches, 3);
+    }
+    mix_inject_allocation_failure(-1);
+    if (good) break;
+    assert_int_equal(mix_error(), MIX_MEMORY_ERROR);
+    mix_error_clear();
+    assert_true(count < 200);
+  }
+}
+
+int main(void) {
+#define TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
+  const struct CMUnitTest tests[] = {
+      TEST(Y03_a_hundred_rows_make_four_batches_of_32),
+      TEST(Y04_sizes_of_the_guide),
+      TEST(a_part_of_the_rows),
+      TEST(orders_are_functions_of_seed_and_epoch),
+      TEST(whole_batches_keep_their_rows),
+      TEST(memory_is_used_again_unless_someone_holds_it),
+      TEST(wrong_arguments_are_errors),
+      TEST(allocation_failures_are_errors),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,74 @@
+/* Damaged inputs for a fuzz target without a fuzzer: from good files, by a generator with a fixed seed. The same loop runs in every build;
+ * under the sanitizers it finds reads past the end. A crash repeats itself: the seed and the order never change. */
+#ifndef TESTS_FUZZ_MUTATE_H
+#define TESTS_FUZZ_MUTATE_H
+
+#include "data/support.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static uint64_t mutate_state;
+
+/* SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014). */
+static inline uint64_t mutate_next(void) {
+  uint64_t z = mutate_state += UINT64_C(0x9e3779b97f4a7c15);
+  z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+  z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+  return z ^ z >> 31;
+}
+
+static inline size_t mutate_below(size_t n) { return n ? (size_t)(mutate_next() % n) : 0; }
+
+/* One change: a bit, a byte, one of the numbers at which checks break, a cut, a doubled or a removed piece, digits of a text. */
+static inline void mutate_once(bytes *b) {
+  static const uint64_t numbers[] = {0, 1, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff, INT64_MAX, UINT64_MAX};
+  if (b->size == 0) return;
+  size_t at = mutate_below(b->size), length = 1 + mutate_below(b->size - at < 32 ? b->size - at : 32);
+  switch (mutate_next() % 8) {
+  case 0: b->data[at] ^= (unsigned char)(1 << mutate_next() % 8); break;
+  case 1: b->data[at] = (unsigned char)mutate_next(); break;
+  case 2: {
+    uint64_t number = numbers[mutate_below(sizeof numbers / sizeof numbers[0])];
+    size_t width = (size_t)1 << mutate_next() % 4;
+    memcpy(b->data + at, &number, width < b->size - at ? width : b->size - at);
+    break;
+  }
+  case 3: b->size = at; break;
+  case 4:
+    if (b->size + length > sizeof b->data) break;
+    memmove(b->data + at + length, b->data + at, b->size - at);
+    b->size += length;
+    break;
+  case 5:
+    memmove(b->data + at, b->data + at + length, b->size - at - length);
+    b->size -= length;
+    break;
+  case 6:
+    for (size_t i = at; i < b->size; i++)
+      if (b->data[i] >= '0' && b->data[i] <= '9') {
+        b->data[i] = (unsigned char)('0' + mutate_next() % 10);
+        break;
+      }
+    break;
+  default: memset(b->data + at, (int)(mutate_next() % 2 ? 0 : 0xff), length); break;
+  }
+}
+
+/* The good file, every cut of it, then `rounds` files with one to six changes. */
+static inline void mutate_and_run(const bytes *good, int rounds, uint64_t seed) {
+  mutate_state = seed;
+  for (int round = -(int)good->size - 1; round < rounds; round++) {
+    static bytes damaged;
+    damaged = *good;
+    if (round < 0) damaged.size = (size_t)-round - 1;
+    else
+      for (uint64_t changes = 1 + mutate_next() % 6; changes > 0; changes--) mutate_once(&damaged);
+    unsigned char *exact = malloc(damaged.size ? damaged.size : 1); /* of exactly that size: a byte too far is seen */
+    memcpy(exact, damaged.data, damaged.size);
+    assert_int_equal(LLVMFuzzerTestOneInput(exact, damaged.size), 0);
+    assert_int_equal(mix_error(), MIX_OK);
+    free(exact);
+  }
+}
+
+#endif

@@ -1,0 +1,112 @@
+/* The table of operations: names, codes, and the classes of the mixed precision lists (spec/mixed-precision.md, section 8). */
+#include "support.h"
+
+/* Section 8 of the spec, the ops of TensorFlow that the library has or may come to have. */
+static const char *const both_allow = " BatchMatMul BatchMatMulV2 MatMul Conv2D Einsum ";
+static const char *const both_infer =
+    " Add AddN AddV2 AvgPool AvgPoolGrad BiasAdd BiasAddGrad BiasAddV1 Elu EluGrad Erf Erfc FloorDiv Inv LeakyRelu LeakyReluGrad Log Log1p"
+    " LogSoftmax Mul Prod RealDiv Reciprocal Selu SeluGrad Sigmoid SigmoidGrad Softmax Softplus SoftplusGrad Softsign SoftsignGrad Sqrt Sub"
+    " Tanh TanhGrad ";
+static const char *const bfloat16_infer = " Mean Rsqrt Square SquaredDifference Sum ";
+static const char *const both_deny =
+    " Exp Expm1 L2Loss Pow SaveV2 SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits ";
+static const char *const float16_deny = " Mean Sum ";
+static const char *const both_clear =
+    " Abs ArgMax ArgMin BroadcastTo Ceil ClipByValue Concat ConcatV2 Equal ExpandDims Fill Floor Gather GatherNd GatherV2 Greater"
+    " GreaterEqual Identity IdentityN IsFinite IsInf IsNan Less LessEqual Max MaxPool Maximum Min Minimum Neg NotEqual OnesLike Pack Pad"
+    " PadV2 Relu Relu6 Relu6Grad ReluGrad Reshape Reverse Round Select SelectV2 Shape Sign Slice Split Squeeze StopGradient StridedSlice"
+    " Tile Transpose Where ZerosLike ";
+static const char *const float16_clear = " OneHot Size ";
+
+static bool listed(const char *list, const char *name) {
+  char word[128];
+  snprintf(word, sizeof word, " %s ", name);
+  return strstr(list, word) != NULL;
+}
+
+static mix_amp_class wanted_class(const char *name, bool float16) {
+  if (!name) return MIX_AMP_NONE;
+  if (listed(both_allow, name)) return MIX_AMP_ALLOW;
+  if (listed(both_infer, name) || (!float16 && listed(bfloat16_infer, name))) return MIX_AMP_INFER;
+  if (listed(both_deny, name) || (float16 && listed(float16_deny, name))) return MIX_AMP_DENY;
+  if (listed(both_clear, name) || (float16 && listed(float16_clear, name))) return MIX_AMP_CLEAR;
+  return MIX_AMP_NONE;
+}
+
+static void classes_are_those_of_the_lists(void **state) {
+  (void)state;
+  for (int i = 0; mix_all_ops[i]; i++) {
+    const mix_op *op = mix_all_ops[i];
+    if (op->amp_float16 != wanted_class(op->tf_name, true)) fail_msg("%s: float16 class %d", op->name, op->amp_float16);
+    if (op->amp_bfloat16 != wanted_class(op->tf_name, false)) fail_msg("%s: bfloat16 class %d", op->name, op->amp_bfloat16);
+  }
+}
+
+static void names_are_unique_and_found(void **state) {
+  (void)state;
+  for (int i = 0; mix_all_ops[i]; i++) {
+    assert_ptr_equal(mix_op_by_name(mix_all_ops[i]->name), mix_all_ops[i]);
+    for (int j = 0; j < i; j++) assert_string_not_equal(mix_all_ops[i]->name, mix_all_ops[j]->name);
+  }
+  assert_null(mix_op_by_name("convolve"));
+  assert_null(mix_op_by_name(NULL));
+}
+
+/* Every code belongs to an element-wise op of the same number of operands, and no op is without shape rule. */
+static void codes_and_operations_agree(void **state) {
+  (void)state;
+  bool used[MIX_OPCODE_COUNT] = {false};
+  for (int i = 0; mix_all_ops[i]; i++) {
+    const mix_op *op = mix_all_ops[i];
+    if (!(op->flags & MIX_OP_SOURCE)) assert_non_null(op->infer);
+    assert_int_equal((op->flags & MIX_OP_ELEMENTWISE) != 0, op->opcode != MIX_OPCODE_NONE);
+    if (op->opcode == MIX_OPCODE_NONE) continue;
+    int operands = 1;
+    for (const char *p = op->signature; *p != '-'; p++) operands += *p == ',';
+    assert_int_equal(mix_opcode_operands(op->opcode), operands);
+    used[op->opcode] = true;
+  }
+  for (int code = MIX_OPCODE_NONE + 1; code < MIX_OPCODE_COUNT; code++) {
+    assert_true(used[code]);
+    assert_int_equal(mix_op_by_name(mix_opcode_name(code))->opcode, code);
+  }
+  assert_string_equal(mix_opcode_name(MIX_OPCODE_ADD), "add");
+  assert_string_equal(mix_opcode_name(MIX_OPCODE_IDENTITY), "identity");
+  assert_string_equal(mix_opcode_name(MIX_OPCODE_NONE), "none");
+  assert_int_equal(mix_opcode_operands(MIX_OPCODE_NONE), 0);
+  assert_int_equal(mix_opcode_operands(MIX_OPCODE_SELECT), 3);
+}
+
+static void prints(mix_tensor *t, const char *wanted) {
+  char text[512] = "";
+  no_error();
+  t->node->op->print(t->node->attributes, text, sizeof text);
+  assert_string_equal(text, wanted);
+}
+
+static void attributes_print(void **state) {
+  (void)state;
+  mix_tensor *x = ones(MIX_FLOAT32, MIX_SHAPE(2, 3)), *square = ones(MIX_FLOAT32, MIX_SHAPE(3, 3));
+  prints(mix_reduce_sum(x, MIX_AXES(-1), true), "axes=[1] keep_dims");
+  prints(mix_reduce_max(x, MIX_ALL_AXES, false), "axes=[0, 1]");
+  prints(mix_leaky_relu(x, 0.25), "alpha=0.25");
+  prints(mix_matmul(square, square, true, true), "transpose_a transpose_b");
+  prints(mix_matmul(x, square, false, false), "");
+  prints(mix_argmax(x, -2), "axis=0");
+  prints(mix_cast(x, MIX_FLOAT16), "dtype=float16");
+  prints(mix_slice(x, MIX_SHAPE(0, 1), MIX_SHAPE(-1, 2)), "begin=[0, 1] size=[2, 2]");
+  prints(mix_pad(x, MIX_SHAPE(1, 0), MIX_SHAPE(0, 2), -1), "before=[1, 0] after=[0, 2] value=-1");
+  prints(mix_reshape(x, MIX_SHAPE(6)), "shape=(6)");
+  prints(mix_fill(MIX_SHAPE(2), 0.5, MIX_BFLOAT16), "shape=(2) dtype=bfloat16 value=0.5");
+  prints(mix_range(1, 2, 0.5, MIX_FLOAT32), "start=1 step=0.5 count=2 dtype=float32");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(classes_are_those_of_the_lists),
+      TEST(names_are_unique_and_found),
+      TEST(codes_and_operations_agree),
+      TEST(attributes_print),
+  };
+  return cmocka_run_group_tests_name("ops/table", tests, NULL, NULL);
+}

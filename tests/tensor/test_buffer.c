@@ -1,0 +1,144 @@
+/* Buffers: their own memory, foreign memory, and pools that take them back. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "tensor/buffer.h"
+
+#include <string.h>
+
+static int end(void **state) {
+  (void)state;
+  mix_inject_allocation_failure(-1);
+  mix_error_clear();
+  return 0;
+}
+
+static void a_buffer_owns_its_memory(void **state) {
+  (void)state;
+  size_t before = mix_buffer_bytes();
+  mix_buffer *buffer = mix_buffer_new(1000);
+  assert_int_equal(buffer->bytes, 1000);
+  assert_int_equal((uintptr_t)buffer->data % 64, 0);
+  assert_int_equal(mix_references(buffer), 1);
+  assert_true(mix_is(buffer, &mix_buffer_class));
+  memset(buffer->data, 1, 1000);
+  assert_int_equal(mix_buffer_bytes(), before + 1000);
+  mix_release(buffer);
+  assert_int_equal(mix_buffer_bytes(), before);
+}
+
+static void failed_allocations_leak_nothing(void **state) {
+  (void)state;
+  size_t before = mix_buffer_bytes();
+  for (int k = 0; k < 2; k++) {
+    mix_inject_allocation_failure(k);
+    assert_null(mix_buffer_new(1000));
+    assert_int_equal(mix_error(), MIX_MEMORY_ERROR);
+    mix_error_clear();
+    assert_int_equal(mix_buffer_bytes(), before);
+  }
+  int value = 3;
+  mix_inject_allocation_failure(0);
+  assert_null(mix_buffer_wrap(&value, sizeof value, NULL));
+  assert_int_equal(mix_error(), MIX_MEMORY_ERROR);
+}
+
+static void *released;
+static void note_release(void *data) { released = data; }
+
+static void foreign_memory_goes_back_to_its_owner(void **state) {
+  (void)state;
+  int values[3] = {1, 2, 3};
+  size_t before = mix_buffer_bytes();
+  mix_buffer *buffer = mix_buffer_wrap(values, sizeof values, note_release);
+  assert_ptr_equal(buffer->data, values);
+  assert_int_equal(mix_buffer_bytes(), before);
+  mix_retain(buffer);
+  mix_release(buffer);
+  assert_null(released);
+  mix_release(buffer);
+  assert_ptr_equal(released, values);
+  mix_release(mix_buffer_wrap(values, sizeof values, NULL)); /* nobody frees it */
+  assert_int_equal(values[2], 3);
+}
+
+/* A pool as plans have one for their results. */
+typedef struct pool {
+  mix_object object;
+  mix_buffer *free;
+} pool;
+
+static int pools_finalized;
+static void pool_finalize(void *object) {
+  pool *p = object;
+  pools_finalized++;
+  if (!p->free) return;
+  p->free->recycle = NULL;
+  atomic_store(&p->free->object.references, 1);
+  mix_release(p->free);
+}
+static const mix_class pool_class = {.name = "pool", .finalize = pool_finalize};
+
+static void back_to_pool(mix_buffer *buffer, void *owner) { ((pool *)owner)->free = buffer; }
+
+static mix_buffer *hand_out(pool *p) {
+  mix_buffer *buffer = p->free;
+  p->free = NULL;
+  if (buffer)
+    atomic_store(&buffer->object.references, 1);
+  else
+    buffer = mix_buffer_new(100);
+  buffer->recycle = back_to_pool;
+  buffer->owner = mix_retain(p);
+  return buffer;
+}
+
+static void a_pool_takes_buffers_back(void **state) {
+  (void)state;
+  size_t before = mix_buffer_bytes();
+  pool *p = mix_object_new(sizeof *p, &pool_class);
+  mix_buffer *buffer = hand_out(p);
+  assert_int_equal(mix_references(p), 2);
+  mix_release(buffer);
+  assert_ptr_equal(p->free, buffer);
+  assert_int_equal(mix_references(p), 1);
+  uint64_t allocations = mix_inject_allocation_failure(-1);
+  for (int i = 0; i < 100; i++) {
+    mix_buffer *again = hand_out(p);
+    assert_ptr_equal(again, buffer);
+    mix_release(again);
+  }
+  assert_int_equal(mix_inject_allocation_failure(-1), allocations);
+  mix_release(p);
+  assert_int_equal(pools_finalized, 1);
+  assert_int_equal(mix_buffer_bytes(), before);
+}
+
+static void a_buffer_keeps_its_pool_alive(void **state) {
+  (void)state;
+  size_t before = mix_buffer_bytes();
+  pools_finalized = 0;
+  pool *p = mix_object_new(sizeof *p, &pool_class);
+  mix_buffer *buffer = hand_out(p);
+  mix_release(p);
+  assert_int_equal(pools_finalized, 0);
+  mix_release(buffer); /* back into the pool, which this was the last reference to */
+  assert_int_equal(pools_finalized, 1);
+  assert_int_equal(mix_buffer_bytes(), before);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_teardown(a_buffer_owns_its_memory, end),
+      cmocka_unit_test_teardown(failed_allocations_leak_nothing, end),
+      cmocka_unit_test_teardown(foreign_memory_goes_back_to_its_owner, end),
+      cmocka_unit_test_teardown(a_pool_takes_buffers_back, end),
+      cmocka_unit_test_teardown(a_buffer_keeps_its_pool_alive, end),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
