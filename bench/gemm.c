@@ -1,9 +1,10 @@
 /* Products of float32 matrices: this library's kernels beside OpenBLAS and oneDNN, interleaved in one process.
  *
- *   bench_gemm [--quick] [--json] [--threads N] [--shape NN|NT|TN|TT,M,N,K] [--dtype float32|float16|bfloat16|float64]
+ * bench_gemm [--quick] [--json] [--threads N] [--shape NN|NT|TN|TT,M,N,K] [--dtype float32|float16|bfloat16|float64]
  *
- * The peers are loaded at run time (libopenblas.so.0, libdnnl.so.2) where they are installed, and serve float32 alone; without them only
- * our own times are printed. OpenBLAS is told its core type, without which old versions take new processors for ancient ones. */
+ * The peers are loaded at run time (libopenblas.so.0, libdnnl.so.2) where they are installed, and serve float32 alone; without
+ * them only our own times are printed. OpenBLAS is told its core type, without which old versions take new processors for ancient
+ * ones. */
 #include "backend/cpu/gemm/kernels.h"
 #include "base/alloc.h"
 #include "ops/table.h"
@@ -26,14 +27,14 @@ typedef struct bench_shape {
 
 /* Of a step of the guide's model, 784-units-units-10: forward NN, gradients of inputs NT, of kernels TN. */
 static const bench_shape all_shapes[] = {
-    {0, 0, 8192, 4096, 784, 'l'},  {0, 1, 8192, 784, 4096, 'l'},  {1, 0, 784, 4096, 8192, 'l'},  {0, 0, 128, 4096, 784, 'l'},
-    {0, 1, 128, 784, 4096, 'l'},   {1, 0, 784, 4096, 128, 'l'},   {0, 0, 128, 4096, 4096, 'l'},  {0, 1, 128, 4096, 4096, 'l'},
-    {1, 0, 4096, 4096, 128, 'l'},  {0, 0, 2048, 4096, 4096, 'l'}, {0, 1, 2048, 4096, 4096, 'l'}, {1, 0, 4096, 4096, 2048, 'l'},
-    {0, 0, 8192, 10, 4096, 's'},   {0, 1, 8192, 4096, 10, 's'},   {1, 0, 4096, 10, 8192, 's'},   {0, 0, 8192, 64, 784, 's'},
-    {0, 1, 8192, 784, 64, 's'},    {1, 0, 784, 64, 8192, 's'},    {0, 0, 8192, 64, 64, 's'},     {0, 1, 8192, 64, 64, 's'},
-    {1, 0, 64, 64, 8192, 's'},     {0, 0, 1, 4096, 4096, 's'},    {0, 0, 16, 4096, 4096, 's'},   {0, 0, 128, 64, 784, 'u'},
-    {0, 0, 128, 64, 64, 'u'},      {0, 0, 128, 10, 64, 'u'},      {0, 1, 128, 64, 10, 'u'},      {1, 0, 64, 10, 128, 'u'},
-    {0, 1, 128, 64, 64, 'u'},      {1, 0, 64, 64, 128, 'u'},      {1, 0, 784, 64, 128, 'u'},
+    {0, 0, 8192, 4096, 784, 'l'}, {0, 1, 8192, 784, 4096, 'l'},  {1, 0, 784, 4096, 8192, 'l'},  {0, 0, 128, 4096, 784, 'l'},
+    {0, 1, 128, 784, 4096, 'l'},  {1, 0, 784, 4096, 128, 'l'},   {0, 0, 128, 4096, 4096, 'l'},  {0, 1, 128, 4096, 4096, 'l'},
+    {1, 0, 4096, 4096, 128, 'l'}, {0, 0, 2048, 4096, 4096, 'l'}, {0, 1, 2048, 4096, 4096, 'l'}, {1, 0, 4096, 4096, 2048, 'l'},
+    {0, 0, 8192, 10, 4096, 's'},  {0, 1, 8192, 4096, 10, 's'},   {1, 0, 4096, 10, 8192, 's'},   {0, 0, 8192, 64, 784, 's'},
+    {0, 1, 8192, 784, 64, 's'},   {1, 0, 784, 64, 8192, 's'},    {0, 0, 8192, 64, 64, 's'},     {0, 1, 8192, 64, 64, 's'},
+    {1, 0, 64, 64, 8192, 's'},    {0, 0, 1, 4096, 4096, 's'},    {0, 0, 16, 4096, 4096, 's'},   {0, 0, 128, 64, 784, 'u'},
+    {0, 0, 128, 64, 64, 'u'},     {0, 0, 128, 10, 64, 'u'},      {0, 1, 128, 64, 10, 'u'},      {1, 0, 64, 10, 128, 'u'},
+    {0, 1, 128, 64, 64, 'u'},     {1, 0, 64, 64, 128, 'u'},      {1, 0, 784, 64, 128, 'u'},
 };
 enum { SHAPES = sizeof all_shapes / sizeof *all_shapes, MOST_ROUNDS = 200 };
 
@@ -48,10 +49,10 @@ typedef struct case_data {
   int threads, repeats;
 } case_data;
 
-typedef void sgemm_function(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda, const float *b, int ldb,
-                            float beta, float *c, int ldc);
-typedef int dnnl_function(char ta, char tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda, const float *b,
-                          int64_t ldb, float beta, float *c, int64_t ldc);
+typedef void sgemm_function(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda, const float *b,
+                            int ldb, float beta, float *c, int ldc);
+typedef int dnnl_function(char ta, char tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda,
+                          const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
 static sgemm_function *openblas;
 static dnnl_function *onednn;
 
@@ -80,15 +81,15 @@ static void run_ours(case_data *x) {
 static void run_openblas(case_data *x) {
   const bench_shape *s = x->shape;
   for (int i = 0; i < x->repeats; i++)
-    openblas(101, s->ta ? 112 : 111, s->tb ? 112 : 111, (int)s->m, (int)s->n, (int)s->k, 1, x->in[0], (int)(s->ta ? s->m : s->k), x->in[1],
-             (int)(s->tb ? s->k : s->n), 0, x->out, (int)s->n);
+    openblas(101, s->ta ? 112 : 111, s->tb ? 112 : 111, (int)s->m, (int)s->n, (int)s->k, 1, x->in[0], (int)(s->ta ? s->m : s->k),
+             x->in[1], (int)(s->tb ? s->k : s->n), 0, x->out, (int)s->n);
 }
 
 static void run_onednn(case_data *x) {
   const bench_shape *s = x->shape;
   for (int i = 0; i < x->repeats; i++)
-    onednn(s->ta ? 'T' : 'N', s->tb ? 'T' : 'N', s->m, s->n, s->k, 1, x->in[0], s->ta ? s->m : s->k, x->in[1], s->tb ? s->k : s->n, 0,
-           x->out, s->n);
+    onednn(s->ta ? 'T' : 'N', s->tb ? 'T' : 'N', s->m, s->n, s->k, 1, x->in[0], s->ta ? s->m : s->k, x->in[1], s->tb ? s->k : s->n,
+           0, x->out, s->n);
 }
 
 static void *random_matrix(int64_t count, mix_dtype dtype, uint64_t seed) {
@@ -192,11 +193,16 @@ int main(int argc, char **argv) {
   bench_shape own;
   const bench_shape *shapes = all_shapes;
   for (int i = 1; i < argc; i++) {
-    if (!strcmp(argv[i], "--quick")) quick = true;
-    else if (!strcmp(argv[i], "--json")) json = true;
-    else if (!strcmp(argv[i], "--threads") && i + 1 < argc) threads = atoi(argv[++i]);
-    else if (!strcmp(argv[i], "--dtype") && i + 1 < argc) dtype = mix_dtype_from_name(argv[++i]);
-    else if (!strcmp(argv[i], "--shape") && i + 1 < argc && parse_shape(argv[++i], &own)) shapes = &own, count = 1;
+    if (!strcmp(argv[i], "--quick"))
+      quick = true;
+    else if (!strcmp(argv[i], "--json"))
+      json = true;
+    else if (!strcmp(argv[i], "--threads") && i + 1 < argc)
+      threads = atoi(argv[++i]);
+    else if (!strcmp(argv[i], "--dtype") && i + 1 < argc)
+      dtype = mix_dtype_from_name(argv[++i]);
+    else if (!strcmp(argv[i], "--shape") && i + 1 < argc && parse_shape(argv[++i], &own))
+      shapes = &own, count = 1;
     else {
       fprintf(stderr, "usage: %s [--quick] [--json] [--threads N] [--dtype NAME] [--shape NN|NT|TN|TT,M,N,K]\n", argv[0]);
       return 2;
@@ -206,8 +212,11 @@ int main(int argc, char **argv) {
   load_peers(threads);
   double logs[2] = {0}, step[3] = {0};
   int compared[2] = {0};
-  if (json) printf("[");
-  else printf("%d threads, %s; microseconds (median), GFLOP/s (best), time of the peer / ours (median; best)\n", threads, mix_dtype_name(dtype));
+  if (json)
+    printf("[");
+  else
+    printf("%d threads, %s; microseconds (median), GFLOP/s (best), time of the peer / ours (median; best)\n", threads,
+           mix_dtype_name(dtype));
   for (int i = 0; i < count; i++) {
     const bench_shape *s = shapes + i;
     double t[3], best[3];
@@ -222,9 +231,10 @@ int main(int argc, char **argv) {
     for (int p = 0; p < 3 && s->set == 'u'; p++) step[p] += t[p];
     const double rate = 2e-9 * (double)s->m * (double)s->n * (double)s->k / best[0];
     if (json) {
-      printf("%s\n{\"op\":\"%c%c\",\"m\":%lld,\"n\":%lld,\"k\":%lld,\"kernel\":\"%s\",\"threads\":%d,\"seconds\":%.9f,\"openblas\":%.9f,\"onednn\":%.9f}",
-             i ? "," : "", s->ta ? 'T' : 'N', s->tb ? 'T' : 'N', (long long)s->m, (long long)s->n, (long long)s->k, name, threads, t[0],
-             t[1], t[2]);
+      printf("%s\n{\"op\":\"%c%c\",\"m\":%lld,\"n\":%lld,\"k\":%lld,\"kernel\":\"%s\","
+             "\"threads\":%d,\"seconds\":%.9f,\"openblas\":%.9f,\"onednn\":%.9f}",
+             i ? "," : "", s->ta ? 'T' : 'N', s->tb ? 'T' : 'N', (long long)s->m, (long long)s->n, (long long)s->k, name, threads,
+             t[0], t[1], t[2]);
     } else {
       printf("%c%c %5lld %5lld %5lld %10.1f us %6.0f", s->ta ? 'T' : 'N', s->tb ? 'T' : 'N', (long long)s->m, (long long)s->n,
              (long long)s->k, 1e6 * t[0], rate);

@@ -12,7 +12,7 @@ typedef struct mix_host_step {
   const bool *guard;             /* NULL: always */
   _Atomic(const char *) failure; /* its own, so that a message can name it */
   bool serial, barrier_before, writes_variable;
-  bool prepared;                 /* the kernel's prepare succeeded */
+  bool prepared; /* the kernel's prepare succeeded */
 } mix_host_step;
 
 /* An address to rewrite when a binding changes. */
@@ -25,16 +25,16 @@ struct mix_executable {
   const mix_plan *plan;
   const mix_kernel_row *const *tables;
   int threads;
-  bool parallel;        /* some step wants the team */
+  bool parallel; /* some step wants the team */
   bool flush_subnormals;
   mix_host_step *steps;
-  const void **inputs;  /* the address arrays of all steps, one after the other */
+  const void **inputs; /* the address arrays of all steps, one after the other */
   void **outputs;
   mix_kernel_value *values;
   /* Bindings: the arguments, then the results, then the arena. Patches [first[b], first[b + 1]) belong to binding b. */
   int binding_count;
   int *first;
-  void **bound;         /* what each was bound to in the last run */
+  void **bound; /* what each was bound to in the last run */
   mix_patch *patches;
   void *workspace;
   size_t workspace_bytes;

@@ -9,7 +9,7 @@
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 
 /* Sub-commands that an option belongs to. */
-enum { CLI_TRAIN = 1, CLI_EVALUATE = 2, CLI_PREDICT = 4, CLI_SUMMARY = 8, CLI_DEVICES = 16, CLI_BENCH = 32 };
+enum { CLI_TRAIN = 1, CLI_EVALUATE = 2, CLI_PREDICT = 4, CLI_SUMMARY = 8, CLI_DEVICES = 16, CLI_BENCH = 32, CLI_VERSION = 64 };
 
 typedef struct cli_loss_scale {
   enum { CLI_SCALE_AUTO, CLI_SCALE_NONE, CLI_SCALE_FIXED, CLI_SCALE_DYNAMIC } kind;
@@ -20,7 +20,10 @@ typedef struct cli_loss_scale {
 typedef struct cli_options {
   const char *model, *data, *policy, *optimizer, *loss, *metrics, *semantics, *accumulate, *loop, *device;
   const char *init_weights, *save, *step_log, *output;
-  const char *class_weight;
+  const char *class_weight; /* as given; what it says: */
+  int class_weight_count;
+  int64_t class_labels[MIX_CLASS_MOST];
+  double class_weights[MIX_CLASS_MOST];
   cli_loss_scale loss_scale;
   int64_t units, batch_size, epochs, steps, threads, verbose;
   uint64_t seed;
@@ -33,49 +36,61 @@ typedef struct cli_options {
  * was printed. */
 int cli_parse(const char *command, int commands, int argc, char **argv, cli_options *options);
 
+/* --verbose as the library takes it; not given: automatic. */
+int cli_verbose(const cli_options *options);
+
 /* Prints the pending error and returns the exit code. */
 int cli_fail(void);
-/* Takes process-wide choices (semantics, policy, device, threads, accumulation, seed) from the options. */
-bool cli_setup(const cli_options *options);
+/* Takes process-wide choices (semantics, policy, device, threads, accumulation, seed) from the options, and tries the names that only the
+ * library knows (optimizer, loss, metrics). CLI_OK, or the exit code after a message. */
+int cli_setup(const cli_options *options);
 
 /* Data as the model takes it: labels, and images of bytes as bytes. */
 typedef struct cli_data {
-  mix_tensor *x_train, *y_train, *x_test, *y_test; /* the last two NULL where there are none */
+  mix_tensor *x_train, *y_train, *x_test, *y_test; /* NULL where there are none and the sub-command can do without */
   const char *source;
   int64_t width; /* elements of one example */
 } cli_data;
-bool cli_load_data(const cli_options *options, cli_data *data);
+/* What `command` (CLI_TRAIN, CLI_EVALUATE, CLI_PREDICT) needs must be there. False with the error recorded. */
+bool cli_load_data(const cli_options *options, int command, cli_data *data);
 
 /* The model of --model for inputs of that width, with --init-weights loaded. NULL with the error recorded. */
 mix_model *cli_make_model(const cli_options *options, int64_t width);
-/* The optimizer of --optimizer under --loss-scale; *wrapped: --loss-scale has been dealt with (compile must not wrap). */
-mix_optimizer *cli_make_optimizer(const cli_options *options, const mix_model *model, bool *wrapped);
 mix_status cli_compile(const cli_options *options, mix_model *model);
+
+/* Can --save write there? CLI_OK, or the exit code after a message: asked before training, not after it. */
+int cli_check_save(const char *path);
 
 /* What a training run leaves for the report: rows of history by name. */
 typedef struct cli_history {
   int count;            /* columns */
-  const char *names[40];
-  double *values[40];   /* one for each epoch */
+  struct cli_column {
+    char *name;
+    double *values;     /* one for each epoch, NaN where none was added */
+    int64_t epochs;
+  } columns[4 * MIX_MODEL_MOST];
   int64_t epochs, steps;
   double start_seconds, train_seconds;
 } cli_history;
-void cli_history_add(cli_history *history, int64_t epoch, const char *name, double value);
+/* False where memory is short or there are too many columns. */
+bool cli_history_add(cli_history *history, int64_t epoch, const char *name, double value);
 void cli_history_free(cli_history *history);
 
 /* The log of steps. */
 typedef struct cli_step_log {
   FILE *file;
+  const char *path;
   bool failed;
-  double first_step; /* when the first step had finished */
 } cli_step_log;
 bool cli_step_log_open(cli_step_log *log, const char *path);
 void cli_step_log_write(cli_step_log *log, const mix_step_record *record);
-bool cli_step_log_close(cli_step_log *log, const char *path);
+bool cli_step_log_close(cli_step_log *log);
 
 /* Seconds since the process began. */
 double cli_seconds(void);
-/* `test` NULL: none. */
+/* The shortest decimal that reads back as the same double, as Python prints it: "0.8579999804496765", "1.0", "nan". */
+const char *cli_number_text(double value, char *text, size_t size);
+/* Results to standard output. `history` NULL: nothing was trained; `test` NULL: nothing was tested. */
 int cli_report(const cli_options *options, const cli_history *history, const mix_logs *test);
 
 bool cli_train_custom(const cli_options *options, mix_model *model, const cli_data *data, cli_history *history, cli_step_log *log);

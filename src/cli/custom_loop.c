@@ -54,13 +54,13 @@ static mix_tensor *rows(mix_tensor *x, int64_t first, int64_t count) {
 }
 
 bool cli_train_custom(const cli_options *options, mix_model *model, const cli_data *data, cli_history *history, cli_step_log *log) {
-  if (options->class_weight) {
-    fprintf(stderr, "mixtape train: --class-weight belongs to --loop fit\n");
-    return false;
-  }
   training t = {.model = model, .loss_object = mix_loss_new(options->loss), .optimizer = mix_model_optimizer(model)};
   mix_tensor *x = data->x_train, *y = data->y_train, *x_held = NULL, *y_held = NULL;
   int64_t total = mix_tensor_shape(x).dims[0], count = (int64_t)floor((double)total * (1.0 - options->validation_split));
+  if (count == 0 || (count == total && options->validation_split > 0)) {
+    fprintf(stderr, "mixtape train: --validation-split %g of %lld examples leaves a part empty\n", options->validation_split, (long long)total);
+    return false;
+  }
   if (count < total) {
     x_held = rows(x, count, total - count);
     y_held = rows(y, count, total - count);

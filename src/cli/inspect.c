@@ -3,22 +3,34 @@
 
 #include <string.h>
 
+static void say_weights(const cli_options *options) {
+  if (!options->init_weights) fprintf(stderr, "weights: random; --init-weights names the file of trained ones\n");
+}
+
+/* Data, model and compilation as evaluate and predict need them; CLI_OK or the exit code. */
+static int prepare(const cli_options *options, int command, cli_data *data, mix_model **model) {
+  int code = cli_setup(options);
+  if (code) return code;
+  if (!cli_load_data(options, command, data) || !(*model = cli_make_model(options, data->width))) return cli_fail();
+  say_weights(options);
+  return cli_compile(options, *model) == MIX_OK ? CLI_OK : cli_fail();
+}
+
 static int evaluate(const cli_options *options) {
   cli_data data;
-  if (!cli_setup(options) || !cli_load_data(options, &data)) return cli_fail();
-  mix_model *model = cli_make_model(options, data.width);
-  if (!model || cli_compile(options, model) != MIX_OK) return cli_fail();
+  mix_model *model;
+  int code = prepare(options, CLI_EVALUATE, &data, &model);
+  if (code) return code;
   mix_tensor *x = data.x_test ? data.x_test : data.x_train, *y = data.x_test ? data.y_test : data.y_train;
-  mix_logs *test = mix_model_evaluate(model, x, y, .batch_size = options->batch_size,
-                                      .verbose = options->verbose < 0 ? 0 : options->verbose == 0 ? MIX_SILENT : (int)options->verbose);
-  return test ? cli_report(options, &(cli_history){0}, test) : cli_fail();
+  mix_logs *test = mix_model_evaluate(model, x, y, .batch_size = options->batch_size, .verbose = cli_verbose(options));
+  return test ? cli_report(options, NULL, test) : cli_fail();
 }
 
 static int predict(const cli_options *options) {
   cli_data data;
-  if (!cli_setup(options) || !cli_load_data(options, &data)) return cli_fail();
-  mix_model *model = cli_make_model(options, data.width);
-  if (!model || cli_compile(options, model) != MIX_OK) return cli_fail();
+  mix_model *model;
+  int code = prepare(options, CLI_PREDICT, &data, &model);
+  if (code) return code;
   mix_list *outputs = mix_model_predict(model, data.x_test ? data.x_test : data.x_train, .batch_size = options->batch_size);
   if (!outputs) return cli_fail();
   if (options->output) return mix_npy_save(options->output, mix_list_get(outputs, 0)) == MIX_OK ? CLI_OK : cli_fail();
@@ -30,11 +42,26 @@ static int predict(const cli_options *options) {
 }
 
 static int summary(const cli_options *options) {
-  if (!cli_setup(options)) return cli_fail();
+  int code = cli_setup(options);
+  if (code) return code;
   mix_model *model = cli_make_model(options, 784);
   const char *text = model ? mix_model_summary(model) : NULL;
   if (!text) return cli_fail();
   fputs(text, stdout);
+  return CLI_OK;
+}
+
+static int devices(const cli_options *options) {
+  (void)options;
+  const char *text = mix_devices_text();
+  if (!text) return cli_fail();
+  fputs(text, stdout);
+  return CLI_OK;
+}
+
+static int version(const cli_options *options) {
+  (void)options;
+  printf("mixtape %s\n", mix_version());
   return CLI_OK;
 }
 
@@ -51,23 +78,5 @@ static int run(const char *name, int command, int (*body)(const cli_options *opt
 int cli_evaluate(int argc, char **argv) { return run("evaluate", CLI_EVALUATE, evaluate, argc, argv); }
 int cli_predict(int argc, char **argv) { return run("predict", CLI_PREDICT, predict, argc, argv); }
 int cli_summary(int argc, char **argv) { return run("summary", CLI_SUMMARY, summary, argc, argv); }
-
-static int devices(const cli_options *options) {
-  (void)options;
-  const char *text = mix_devices_text();
-  if (!text) return cli_fail();
-  fputs(text, stdout);
-  return CLI_OK;
-}
-
 int cli_devices(int argc, char **argv) { return run("devices", CLI_DEVICES, devices, argc, argv); }
-
-int cli_version(int argc, char **argv) {
-  (void)argv;
-  if (argc > 2) {
-    fprintf(stderr, "mixtape version: takes no options\n");
-    return CLI_USAGE;
-  }
-  printf("mixtape %s\n", mix_version());
-  return CLI_OK;
-}
+int cli_version(int argc, char **argv) { return run("version", CLI_VERSION, version, argc, argv); }

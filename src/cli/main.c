@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 
+#include <errno.h>
 #include <string.h>
 #include <time.h>
 
@@ -30,6 +31,7 @@ static double clock_now(void) {
 double cli_seconds(void) { return clock_now() - began; }
 
 int cli_fail(void) {
+  if (mix_error() == MIX_OK) return CLI_FAILED; /* has been said */
   fprintf(stderr, "mixtape: %s: %s\n", mix_status_name(mix_error()), mix_error_message());
   mix_error_clear();
   return CLI_FAILED;
@@ -41,28 +43,29 @@ static void help(FILE *out) {
   fprintf(out, "\n`mixtape COMMAND --help` explains a command's options.\n");
 }
 
+/* What could not be written to standard output is a failure too. */
+static int finish(int code) {
+  mix_shutdown();
+  if (fflush(stdout) == 0 && !ferror(stdout)) return code;
+  fprintf(stderr, "mixtape: cannot write to standard output: %s\n", strerror(errno));
+  return code ? code : CLI_FAILED;
+}
+
 int main(int argc, char **argv) {
   began = clock_now();
   mix_set_log_callback(mix_log_to_stderr, NULL);
-  if (argc < 2) {
+  const char *name = argc > 1 ? argv[1] : NULL;
+  if (!name) {
     help(stderr);
     return CLI_USAGE;
   }
-  if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "help")) {
+  if (!strcmp(name, "--help") || !strcmp(name, "help")) {
     help(stdout);
-    return CLI_OK;
+    return finish(CLI_OK);
   }
-  if (!strcmp(argv[1], "--version")) return cli_version(argc, argv);
+  if (!strcmp(name, "--version")) return finish(cli_version(argc - 1, argv + 1));
   for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-    if (!strcmp(argv[1], commands[i].name)) {
-      int code = commands[i].run(argc - 1, argv + 1);
-      mix_shutdown();
-      if (fflush(stdout) || ferror(stdout)) {
-        fprintf(stderr, "mixtape: cannot write to standard output\n");
-        return CLI_FAILED;
-      }
-      return code;
-    }
-  fprintf(stderr, "mixtape: unknown command '%s'; `mixtape --help` lists them\n", argv[1]);
+    if (!strcmp(name, commands[i].name)) return finish(commands[i].run(argc - 1, argv + 1));
+  fprintf(stderr, "mixtape: unknown command '%s'; `mixtape --help` lists them\n", name);
   return CLI_USAGE;
 }

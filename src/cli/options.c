@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum kind { TEXT, CHOICE, COUNT, WHOLE, SEED, FRACTION, FLAG, SCALE } kind;
+typedef enum kind { TEXT, CHOICE, COUNT, WHOLE, SEED, FRACTION, FLAG, SCALE, DATA, CLASS_WEIGHTS, THREADS } kind;
 
 typedef struct row {
   const char *name;
@@ -22,8 +22,8 @@ typedef struct row {
 #define RUNS (CLI_TRAIN | CLI_EVALUATE | CLI_PREDICT)
 static const row rows[] = {
     {"model", CHOICE, FIELD(model), RUNS | CLI_SUMMARY, "guide", "the guide's model: two hidden Dense layers and a float32 softmax"},
-    {"data", TEXT, FIELD(data), RUNS, "mnist|digits|FILE.npz", "MNIST, the built-in digits, or arrays x_train, y_train (x_test, y_test)"},
-    {"policy", TEXT, FIELD(policy), RUNS | CLI_SUMMARY, "NAME", "float32, float64, float16, bfloat16, mixed_float16 or mixed_bfloat16"},
+    {"data", DATA, FIELD(data), RUNS, "mnist|digits|FILE.npz", "MNIST, the built-in digits, or arrays x_train, y_train (x_test, y_test)"},
+    {"policy", CHOICE, FIELD(policy), RUNS | CLI_SUMMARY, "float32|float64|float16|bfloat16|mixed_float16|mixed_bfloat16", "default float32"},
     {"units", COUNT, FIELD(units), RUNS | CLI_SUMMARY | CLI_BENCH, "N", "units of the hidden layers (default 4096 with a GPU, else 64)"},
     {"batch-size", COUNT, FIELD(batch_size), RUNS | CLI_BENCH, "N", "examples in a batch (default 32)"},
     {"epochs", COUNT, FIELD(epochs), CLI_TRAIN, "N", "passes over the training data (default 1)"},
@@ -31,7 +31,7 @@ static const row rows[] = {
     {"validation-split", FRACTION, FIELD(validation_split), CLI_TRAIN, "F", "the last part of the training data, held back"},
     {"no-shuffle", FLAG, FIELD(no_shuffle), CLI_TRAIN, NULL, "take the examples in order"},
     {"seed", SEED, FIELD(seed), RUNS, "N", "of initial weights, shuffling and random layers"},
-    {"class-weight", TEXT, FIELD(class_weight), CLI_TRAIN, "0=3,7=0.25", "weights of the classes in the loss"},
+    {"class-weight", CLASS_WEIGHTS, FIELD(class_weight), CLI_TRAIN, "0=3,7=0.25", "weights of the classes in the loss"},
     {"optimizer", TEXT, FIELD(optimizer), CLI_TRAIN, "NAME[:key=value,...]", "Keras's names and arguments in lower case (default rmsprop)"},
     {"loss", TEXT, FIELD(loss), CLI_TRAIN | CLI_EVALUATE, "NAME", "default sparse_categorical_crossentropy"},
     {"metrics", TEXT, FIELD(metrics), CLI_TRAIN | CLI_EVALUATE, "A,B", "default accuracy"},
@@ -40,7 +40,7 @@ static const row rows[] = {
     {"accumulate", CHOICE, FIELD(accumulate), RUNS | CLI_BENCH, "auto|exact|blocked", "how products of 16-bit numbers are summed"},
     {"loop", CHOICE, FIELD(loop), CLI_TRAIN, "fit|custom", "train by fit, or by a loop with a gradient tape (default fit)"},
     {"device", CHOICE, FIELD(device), RUNS | CLI_BENCH, "auto|cpu|cuda|ref", "default auto"},
-    {"threads", COUNT, FIELD(threads), RUNS | CLI_BENCH, "N", "default: the cores this process may use"},
+    {"threads", THREADS, FIELD(threads), RUNS | CLI_BENCH, "N", "default: the cores this process may use"},
     {"verbose", WHOLE, FIELD(verbose), CLI_TRAIN | CLI_EVALUATE, "0|1|2", "silent, a bar, a line an epoch"},
     {"init-weights", TEXT, FIELD(init_weights), RUNS, "FILE.npz", "start from these weights"},
     {"save", TEXT, FIELD(save), CLI_TRAIN, "FILE.npz", "write the weights after training"},
@@ -49,7 +49,7 @@ static const row rows[] = {
     {"quick", FLAG, FIELD(quick), CLI_BENCH, NULL, "fewer rounds and smaller models"},
     {"json", FLAG, FIELD(json), CLI_TRAIN | CLI_EVALUATE | CLI_BENCH, NULL, "one JSON object on standard output"},
 };
-enum { ROWS = sizeof rows / sizeof *rows, HELP = 1000 };
+enum { ROWS = sizeof rows / sizeof *rows, HELP = 1000, MOST_THREADS = 1024 };
 
 static void print_help(const char *command, int commands) {
   printf("usage: mixtape %s [OPTION...]\n\n", command);
@@ -99,7 +99,7 @@ static bool parse_scale(const char *text, cli_loss_scale *scale) {
   if (!strcmp(text, "none")) return scale->kind = CLI_SCALE_NONE, true;
   if (strncmp(text, "dynamic", 7)) {
     scale->kind = CLI_SCALE_FIXED;
-    return parse_number(text, &scale->scale);
+    return parse_number(text, &scale->scale) && scale->scale > 0;
   }
   scale->kind = CLI_SCALE_DYNAMIC;
   if (!text[7]) return true;
@@ -107,7 +107,32 @@ static bool parse_scale(const char *text, cli_loss_scale *scale) {
   char initial[64];
   const char *growth = strchr(text + 8, ':');
   snprintf(initial, sizeof initial, "%.*s", growth ? (int)(growth - text - 8) : 63, text + 8);
-  return parse_number(initial, &scale->scale) && (!growth || (parse_integer(growth + 1, &scale->growth_steps) && scale->growth_steps > 0));
+  return parse_number(initial, &scale->scale) && scale->scale > 0 && (!growth || (parse_integer(growth + 1, &scale->growth_steps) && scale->growth_steps > 0));
+}
+
+/* "0=3,7=0.25" */
+static bool parse_class_weights(const char *text, cli_options *options) {
+  options->class_weight = text;
+  options->class_weight_count = 0;
+  for (;;) {
+    int i = options->class_weight_count;
+    size_t length = strcspn(text, ",");
+    char item[64], *equals;
+    if (i == MIX_CLASS_MOST || length >= sizeof item) return false;
+    snprintf(item, sizeof item, "%.*s", (int)length, text);
+    if (!(equals = strchr(item, '='))) return false;
+    *equals = 0;
+    if (!parse_integer(item, &options->class_labels[i]) || !parse_number(equals + 1, &options->class_weights[i])) return false;
+    if (options->class_labels[i] < 0 || options->class_weights[i] < 0) return false;
+    options->class_weight_count++;
+    if (!text[length]) return true;
+    text += length + 1;
+  }
+}
+
+static bool is_npz(const char *value) {
+  size_t length = strlen(value);
+  return length > 4 && !strcmp(value + length - 4, ".npz");
 }
 
 static bool take(const char *command, const row *row, const char *value, cli_options *options) {
@@ -120,7 +145,10 @@ static bool take(const char *command, const row *row, const char *value, cli_opt
     if (!strcmp(row->name, "model") && strstr(value, ".keras"))
       return bad(command, row, value, "guide (Keras files are not read by this version)");
     return is_choice(row->argument, value) || bad(command, row, value, row->argument);
-  case COUNT: return (parse_integer(value, (int64_t *)field) && *(int64_t *)field > 0) || bad(command, row, value, "a positive whole number");
+  case COUNT:
+    if (!parse_integer(value, &number) || number < 1) return bad(command, row, value, "a positive whole number");
+    *(int64_t *)field = number;
+    return true;
   case WHOLE: return (parse_integer(value, (int64_t *)field) && *(int64_t *)field >= 0 && *(int64_t *)field <= 2) || bad(command, row, value, row->argument);
   case SEED:
     if (!parse_integer(value, &number) || number < 0) return bad(command, row, value, "a whole number from 0 on");
@@ -130,9 +158,25 @@ static bool take(const char *command, const row *row, const char *value, cli_opt
   case FRACTION:
     return (parse_number(value, (double *)field) && *(double *)field >= 0 && *(double *)field < 1) || bad(command, row, value, "a number in [0, 1)");
   case FLAG: *(bool *)field = true; return true;
+  case THREADS:
+    if (!parse_integer(value, &number) || number < 1 || number > MOST_THREADS) return bad(command, row, value, "a whole number from 1 to 1024");
+    *(int64_t *)field = number;
+    return true;
+  case DATA:
+    *(const char **)field = value;
+    return !strcmp(value, "mnist") || !strcmp(value, "digits") || is_npz(value) || bad(command, row, value, row->argument);
+  case CLASS_WEIGHTS: return parse_class_weights(value, options) || bad(command, row, value, "LABEL=WEIGHT,LABEL=WEIGHT,... (at most 64)");
   case SCALE: return parse_scale(value, field) || bad(command, row, value, row->argument);
   }
   return false;
+}
+
+/* Options that exclude each other. */
+static bool consistent(const char *command, const cli_options *options) {
+  if (strcmp(options->loop, "custom")) return true;
+  const char *extra = options->class_weight ? "--class-weight" : strcmp(options->metrics, "accuracy") ? "--metrics" : NULL;
+  if (extra) fprintf(stderr, "mixtape %s: %s belongs to --loop fit; the custom loop weighs no classes and measures accuracy\n", command, extra);
+  return !extra;
 }
 
 int cli_parse(const char *command, int commands, int argc, char **argv, cli_options *options) {
@@ -163,5 +207,5 @@ int cli_parse(const char *command, int commands, int argc, char **argv, cli_opti
     fprintf(stderr, "mixtape %s: '%s' is no option; `mixtape %s --help` lists them\n", command, argv[optind], command);
     return CLI_USAGE;
   }
-  return CLI_OK;
+  return consistent(command, options) ? CLI_OK : CLI_USAGE;
 }

@@ -7,24 +7,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-void cli_history_add(cli_history *history, int64_t epoch, const char *name, double value) {
-  int column = 0;
-  while (column < history->count && strcmp(history->names[column], name)) column++;
-  if (column == history->count) {
-    if (column == (int)(sizeof history->names / sizeof *history->names)) return;
-    history->names[history->count++] = strdup(name);
+enum { COLUMNS = sizeof((cli_history){0}).columns / sizeof(struct cli_column) };
+
+static struct cli_column *column_named(cli_history *history, const char *name) {
+  for (int i = 0; i < history->count; i++)
+    if (!strcmp(history->columns[i].name, name)) return &history->columns[i];
+  char *copy = history->count < COLUMNS ? strdup(name) : NULL;
+  if (!copy) return NULL;
+  history->columns[history->count] = (struct cli_column){.name = copy};
+  return &history->columns[history->count++];
+}
+
+bool cli_history_add(cli_history *history, int64_t epoch, const char *name, double value) {
+  struct cli_column *column = column_named(history, name);
+  if (!column) return false;
+  if (epoch >= column->epochs) {
+    double *grown = realloc(column->values, sizeof *grown * (size_t)(epoch + 1));
+    if (!grown) return false;
+    for (int64_t e = column->epochs; e < epoch; e++) grown[e] = NAN;
+    column->values = grown;
+    column->epochs = epoch + 1;
   }
+  column->values[epoch] = value;
   if (epoch >= history->epochs) history->epochs = epoch + 1;
-  double *grown = realloc(history->values[column], sizeof *grown * (size_t)history->epochs);
-  if (!grown) return;
-  grown[epoch] = value;
-  history->values[column] = grown;
+  return true;
 }
 
 void cli_history_free(cli_history *history) {
   for (int i = 0; i < history->count; i++) {
-    free((char *)history->names[i]);
-    free(history->values[i]);
+    free(history->columns[i].name);
+    free(history->columns[i].values);
   }
 }
 
@@ -37,16 +49,21 @@ static json_t *number(double value) {
 /* ---- the log of steps ---- */
 
 bool cli_step_log_open(cli_step_log *log, const char *path) {
-  *log = (cli_step_log){.file = NULL};
+  *log = (cli_step_log){.path = path};
   if (!path) return true;
   if ((log->file = fopen(path, "w"))) return true;
   fprintf(stderr, "mixtape: --step-log: cannot write '%s': %s\n", path, strerror(errno));
   return false;
 }
 
+/* Said once, when it happens: training goes on, the exit code tells of it. */
+static void step_log_failed(cli_step_log *log) {
+  if (!log->failed) fprintf(stderr, "mixtape: --step-log: '%s' could not be written whole: %s\n", log->path, strerror(errno));
+  log->failed = true;
+}
+
 void cli_step_log_write(cli_step_log *log, const mix_step_record *record) {
-  if (log->first_step == 0) log->first_step = cli_seconds();
-  if (!log->file) return;
+  if (!log->file || log->failed) return;
   json_t *line = json_object();
   json_object_set_new(line, "step", json_integer(record->step));
   json_object_set_new(line, "loss", number(record->loss));
@@ -56,25 +73,36 @@ void cli_step_log_write(cli_step_log *log, const mix_step_record *record) {
   json_object_set_new(line, "iterations", json_integer(record->iterations));
   if (record->has_loss_scale) json_object_set_new(line, "loss_scale", number(record->loss_scale));
   if (record->has_good_steps) json_object_set_new(line, "good_steps", json_integer(record->good_steps));
-  if (json_dumpf(line, log->file, JSON_COMPACT) || fputc('\n', log->file) == EOF || fflush(log->file)) log->failed = true;
+  errno = 0;
+  if (json_dumpf(line, log->file, JSON_COMPACT) || fputc('\n', log->file) == EOF || fflush(log->file)) step_log_failed(log);
   json_decref(line);
 }
 
-bool cli_step_log_close(cli_step_log *log, const char *path) {
+bool cli_step_log_close(cli_step_log *log) {
   if (!log->file) return true;
-  bool good = fclose(log->file) == 0 && !log->failed;
-  if (!good) fprintf(stderr, "mixtape: --step-log: '%s' could not be written whole: %s\n", path, strerror(errno));
-  return good;
+  if (fclose(log->file)) step_log_failed(log);
+  return !log->failed;
 }
 
 /* ---- the end of a run ---- */
 
+const char *cli_number_text(double value, char *text, size_t size) {
+  for (int digits = 15; digits <= 17; digits++) {
+    snprintf(text, size, "%.*g", digits, value);
+    if (!isfinite(value) || strtod(text, NULL) == value) break;
+  }
+  size_t used = strlen(text);
+  if (isfinite(value) && !strpbrk(text, ".e") && used + 3 <= size) snprintf(text + used, size - used, ".0");
+  return isnan(value) ? "nan" : text;
+}
+
 static json_t *history_object(const cli_history *history) {
   json_t *object = json_object();
   for (int i = 0; i < history->count; i++) {
+    const struct cli_column *column = &history->columns[i];
     json_t *values = json_array();
-    for (int64_t e = 0; e < history->epochs; e++) json_array_append_new(values, number(history->values[i][e]));
-    json_object_set_new(object, history->names[i], values);
+    for (int64_t e = 0; e < history->epochs; e++) json_array_append_new(values, number(e < column->epochs ? column->values[e] : NAN));
+    json_object_set_new(object, column->name, values);
   }
   return object;
 }
@@ -87,25 +115,24 @@ static json_t *logs_object(const mix_logs *logs) {
 
 int cli_report(const cli_options *options, const cli_history *history, const mix_logs *test) {
   if (!options->json) {
-    for (int i = 0; test && i < mix_logs_count(test); i++) {
-      const char *name = mix_logs_name(test, i);
-      printf("Test %s: %.17g\n", name, mix_logs_value(test, i));
-    }
+    char text[64];
+    for (int i = 0; i < mix_logs_count(test); i++) printf("Test %s: %s\n", mix_logs_name(test, i), cli_number_text(mix_logs_value(test, i), text, sizeof text));
     return CLI_OK;
   }
   json_t *object = json_object();
   json_object_set_new(object, "policy", json_string(options->policy));
   json_object_set_new(object, "device", json_string(mix_device()));
   json_object_set_new(object, "accumulate", json_string(mix_accumulate()));
-  json_object_set_new(object, "history", history_object(history));
+  if (history) json_object_set_new(object, "history", history_object(history));
   if (test) json_object_set_new(object, "test", logs_object(test));
-  json_object_set_new(object, "steps", json_integer(history->steps));
-  json_t *seconds = json_object();
-  json_object_set_new(seconds, "start", json_real(history->start_seconds));
-  json_object_set_new(seconds, "train", json_real(history->train_seconds));
-  json_object_set_new(object, "seconds", seconds);
-  json_dumpf(object, stdout, JSON_COMPACT);
-  putchar('\n');
+  if (history) {
+    json_object_set_new(object, "steps", json_integer(history->steps));
+    json_t *seconds = json_object();
+    json_object_set_new(seconds, "start", json_real(history->start_seconds));
+    json_object_set_new(seconds, "train", json_real(history->train_seconds));
+    json_object_set_new(object, "seconds", seconds);
+  }
+  bool written = json_dumpf(object, stdout, JSON_COMPACT) == 0 && putchar('\n') != EOF;
   json_decref(object);
-  return CLI_OK;
+  return written ? CLI_OK : CLI_FAILED;
 }

@@ -1,66 +1,96 @@
 #include "cli/cli.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-bool cli_setup(const cli_options *options) {
+int cli_verbose(const cli_options *options) { return options->verbose < 0 ? 0 : options->verbose == 0 ? MIX_SILENT : (int)options->verbose; }
+
+/* The names in --metrics, cut at the commas. */
+static void name_metrics(const cli_options *options, mix_compile_options *compile) {
+  static char names[1024];
+  snprintf(names, sizeof names, "%s", options->metrics);
+  int count = 0;
+  for (char *name = strtok(names, ","); name && count < MIX_MODEL_MOST - 1; name = strtok(NULL, ",")) compile->metrics[count++] = name;
+}
+
+/* An error here lies in the option's text. */
+static int tried(const char *option) {
+  if (mix_error() == MIX_OK) return CLI_OK;
+  fprintf(stderr, "mixtape: --%s: %s: %s\n", option, mix_status_name(mix_error()), mix_error_message());
+  mix_error_clear();
+  return CLI_USAGE;
+}
+
+static int try_names(const cli_options *options) {
+  int code = CLI_OK;
+  MIX_SCOPE {
+    mix_optimizer_from_text(options->optimizer, NULL);
+    code = tried("optimizer");
+    if (!code) {
+      mix_loss_new(options->loss);
+      code = tried("loss");
+    }
+    mix_compile_options compile = {.size = sizeof compile};
+    name_metrics(options, &compile);
+    for (int i = 0; compile.metrics[i] && !code; i++) {
+      mix_metric_new(compile.metrics[i]);
+      code = tried("metrics");
+    }
+  }
+  return code;
+}
+
+int cli_setup(const cli_options *options) {
   mix_set_semantics(options->semantics);
   if (options->accumulate) mix_set_accumulate(options->accumulate);
   if (options->device) mix_set_device(options->device);
   if (options->threads) mix_set_threads((int)options->threads);
+  mix_threads(); /* the environment's word, where it is the one that counts, may be wrong */
   if (options->has_seed) mix_set_seed(options->seed);
   mix_set_global_policy(options->policy);
-  return mix_error() == MIX_OK;
+  return mix_error() == MIX_OK ? try_names(options) : cli_fail();
 }
 
-static bool load_npz(const char *path, cli_data *data) {
+/* Training wants training data, evaluation and prediction what is for test, else what is for training. */
+static bool load_npz(const char *path, int command, cli_data *data) {
   mix_npz *npz = mix_npz_open(path);
   if (!npz) return false;
-  data->x_train = mix_npz_require(npz, "x_train");
-  data->y_train = mix_npz_require(npz, "y_train");
-  data->x_test = mix_npz_get(npz, "x_test");
-  if (data->x_test) data->y_test = mix_npz_require(npz, "y_test");
+  if (command != CLI_TRAIN) data->x_test = mix_npz_get(npz, "x_test");
+  if (!data->x_test) data->x_train = mix_npz_require(npz, "x_train");
+  if (command == CLI_TRAIN) data->x_test = mix_npz_get(npz, "x_test");
+  if (command != CLI_PREDICT && data->x_train) data->y_train = mix_npz_require(npz, "y_train");
+  if (command != CLI_PREDICT && data->x_test) data->y_test = mix_npz_require(npz, "y_test");
   data->source = path;
   return mix_error() == MIX_OK;
 }
 
-/* (rows, ...) as (rows, width). */
+/* Examples as (rows, width). */
 static mix_tensor *flat(mix_tensor *x) {
   mix_shape shape = mix_tensor_shape(x);
-  return shape.rank <= 2 ? x : mix_reshape(x, MIX_SHAPE(shape.dims[0], -1));
+  return !x || shape.rank == 0 || shape.rank == 2 ? x : mix_reshape(x, MIX_SHAPE(shape.dims[0], shape.rank == 1 ? 1 : -1));
 }
 
 /* Labels of one column become a vector. */
 static mix_tensor *labels(mix_tensor *y) {
   mix_shape shape = mix_tensor_shape(y);
-  return shape.rank == 2 && shape.dims[1] == 1 ? mix_reshape(y, MIX_SHAPE(-1)) : y;
+  return y && shape.rank == 2 && shape.dims[1] == 1 ? mix_reshape(y, MIX_SHAPE(-1)) : y;
 }
 
-bool cli_load_data(const cli_options *options, cli_data *data) {
+bool cli_load_data(const cli_options *options, int command, cli_data *data) {
   *data = (cli_data){0};
-  size_t length = strlen(options->data);
-  bool is_file = length > 4 && !strcmp(options->data + length - 4, ".npz");
-  if (is_file) {
-    if (!load_npz(options->data, data)) return false;
-  } else if (!strcmp(options->data, "mnist") || !strcmp(options->data, "digits")) {
-    mix_images images = !strcmp(options->data, "mnist") ? mix_mnist_load(.bytes = true) : mix_digits_load(.bytes = true);
+  bool mnist = !strcmp(options->data, "mnist");
+  if (mnist || !strcmp(options->data, "digits")) {
+    mix_images images = mnist ? mix_mnist_load(.bytes = true) : mix_digits_load(.bytes = true);
     *data = (cli_data){images.x_train, images.y_train, images.x_test, images.y_test, images.source, 0};
-  } else {
-    fprintf(stderr, "mixtape: --data: '%s' given; expected mnist, digits or a file that ends in .npz\n", options->data);
-    exit(CLI_USAGE);
+  } else if (!load_npz(options->data, command, data)) {
+    return false;
   }
   if (mix_error() != MIX_OK) return false;
-  data->x_train = flat(data->x_train);
+  mix_tensor **arrays[] = {&data->x_train, &data->x_test};
+  for (int i = 0; i < 2; i++) *arrays[i] = flat(*arrays[i]);
   data->y_train = labels(data->y_train);
-  if (data->x_test) {
-    data->x_test = flat(data->x_test);
-    data->y_test = labels(data->y_test);
-  }
-  if (mix_error() != MIX_OK) return false;
-  mix_shape shape = mix_tensor_shape(data->x_train);
+  data->y_test = labels(data->y_test);
+  mix_shape shape = mix_tensor_shape(data->x_train ? data->x_train : data->x_test);
   data->width = shape.rank == 2 ? shape.dims[1] : 1;
-  if (shape.rank == 1) data->x_train = mix_reshape(data->x_train, MIX_SHAPE(-1, 1));
-  if (data->x_test && shape.rank == 1) data->x_test = mix_reshape(data->x_test, MIX_SHAPE(-1, 1));
   fprintf(stderr, "data: %s\n", data->source);
   return mix_error() == MIX_OK;
 }
@@ -84,7 +114,8 @@ mix_model *cli_make_model(const cli_options *options, int64_t width) {
   return mix_error() == MIX_OK ? model : NULL;
 }
 
-mix_optimizer *cli_make_optimizer(const cli_options *options, const mix_model *model, bool *wrapped) {
+/* The optimizer of --optimizer under --loss-scale; *wrapped: --loss-scale has been dealt with (compile must not wrap). */
+static mix_optimizer *make_optimizer(const cli_options *options, const mix_model *model, bool *wrapped) {
   const cli_loss_scale *scale = &options->loss_scale;
   mix_optimizer *optimizer = mix_optimizer_from_text(options->optimizer, NULL);
   *wrapped = scale->kind != CLI_SCALE_AUTO;
@@ -105,11 +136,8 @@ mix_optimizer *cli_make_optimizer(const cli_options *options, const mix_model *m
 
 mix_status cli_compile(const cli_options *options, mix_model *model) {
   bool wrapped;
-  mix_optimizer *optimizer = cli_make_optimizer(options, model, &wrapped);
+  mix_optimizer *optimizer = make_optimizer(options, model, &wrapped);
   mix_compile_options compile = {.size = sizeof compile, .loss = options->loss, .optimizer = optimizer, .no_auto_scale_loss = wrapped, .image_bytes = true};
-  static char names[1024];
-  snprintf(names, sizeof names, "%s", options->metrics);
-  int count = 0;
-  for (char *name = strtok(names, ","); name && count < MIX_MODEL_MOST - 1; name = strtok(NULL, ",")) compile.metrics[count++] = name;
+  name_metrics(options, &compile);
   return mix_model_compile_with(model, &compile);
 }

@@ -1,24 +1,20 @@
 #include "cli/cli.h"
 
-#include <stdlib.h>
+#include <errno.h>
+#include <math.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static void log_step(void *context, const mix_step_record *record) { cli_step_log_write(context, record); }
 
-/* "0=3,7=0.25" */
-static bool parse_class_weights(const char *text, mix_fit_options *fit) {
-  while (text && *text) {
-    char *end;
-    long label = strtol(text, &end, 10);
-    if (end == text || *end != '=' || fit->class_weight_count == MIX_CLASS_MOST) return false;
-    text = end + 1;
-    double weight = strtod(text, &end);
-    if (end == text || (*end && *end != ',')) return false;
-    fit->class_labels[fit->class_weight_count] = label;
-    fit->class_weights[fit->class_weight_count++] = weight;
-    text = *end ? end + 1 : end;
-  }
-  return true;
+/* --epochs; without it as many as --steps need. */
+static int64_t epochs_wanted(const cli_options *options, int64_t rows) {
+  if (options->epochs) return options->epochs;
+  if (!options->steps) return 1;
+  double training = floor((double)rows * (1.0 - options->validation_split));
+  double steps = ceil(training / (double)(options->batch_size ? options->batch_size : 32));
+  return steps >= 1 ? (int64_t)ceil((double)options->steps / steps) : 1;
 }
 
 static bool train_fit(const cli_options *options, mix_model *model, const cli_data *data, cli_history *history, cli_step_log *log) {
@@ -26,18 +22,17 @@ static bool train_fit(const cli_options *options, mix_model *model, const cli_da
                          .x = data->x_train,
                          .y = data->y_train,
                          .batch_size = options->batch_size,
-                         .epochs = options->epochs ? options->epochs : options->steps ? INT64_MAX / 2 : 1,
+                         .epochs = epochs_wanted(options, mix_tensor_shape(data->x_train).dims[0]),
                          .validation_split = options->validation_split,
                          .no_shuffle = options->no_shuffle,
                          .seed = options->has_seed ? options->seed + 1 : 0,
-                         .verbose = options->verbose < 0 ? 0 : options->verbose == 0 ? MIX_SILENT : (int)options->verbose,
+                         .verbose = cli_verbose(options),
+                         .class_weight_count = options->class_weight_count,
                          .steps = options->steps,
-                         .on_step = options->step_log ? log_step : NULL,
+                         .on_step = log->file ? log_step : NULL,
                          .context = log};
-  if (!parse_class_weights(options->class_weight, &fit)) {
-    fprintf(stderr, "mixtape train: --class-weight: '%s' given; expected LABEL=WEIGHT,LABEL=WEIGHT,... (at most %d)\n", options->class_weight, MIX_CLASS_MOST);
-    exit(CLI_USAGE);
-  }
+  memcpy(fit.class_labels, options->class_labels, sizeof fit.class_labels);
+  memcpy(fit.class_weights, options->class_weights, sizeof fit.class_weights);
   mix_history *fitted = mix_model_fit_with(model, &fit);
   for (int64_t e = 0; e < mix_history_epochs(fitted); e++) {
     const mix_logs *logs = mix_history_epoch(fitted, e);
@@ -47,26 +42,45 @@ static bool train_fit(const cli_options *options, mix_model *model, const cli_da
   return fitted != NULL;
 }
 
+int cli_check_save(const char *path) {
+  struct stat status;
+  size_t length = strlen(path);
+  const char *slash = strrchr(path, '/');
+  char folder[4096];
+  snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
+  const char *reason = NULL;
+  if (stat(path, &status) == 0 && !S_ISREG(status.st_mode)) reason = "not a regular file";
+  else if (access(folder, W_OK | X_OK)) reason = strerror(errno);
+  if (reason) {
+    fprintf(stderr, "mixtape train: --save: cannot write '%s': %s\n", path, reason);
+    return CLI_FAILED;
+  }
+  if (length > 4 && !strcmp(path + length - 4, ".npz")) return CLI_OK;
+  fprintf(stderr, "mixtape train: --save: '%s' given; expected a name that ends in .npz\n", path);
+  return CLI_USAGE;
+}
+
 static int run(const cli_options *options) {
   cli_data data;
-  cli_history history = {0};
-  cli_step_log log;
-  if (!cli_setup(options) || !cli_load_data(options, &data)) return cli_fail();
+  int code = cli_setup(options);
+  if (!code && options->save) code = cli_check_save(options->save);
+  if (code) return code;
+  if (!cli_load_data(options, CLI_TRAIN, &data)) return cli_fail();
   mix_model *model = cli_make_model(options, data.width);
   if (!model || cli_compile(options, model) != MIX_OK) return cli_fail();
+  cli_step_log log;
   if (!cli_step_log_open(&log, options->step_log)) return CLI_FAILED;
-  history.start_seconds = cli_seconds();
+  cli_history history = {.start_seconds = cli_seconds()};
   bool good = !strcmp(options->loop, "custom") ? cli_train_custom(options, model, &data, &history, &log)
                                                : train_fit(options, model, &data, &history, &log);
   history.train_seconds = cli_seconds() - history.start_seconds;
-  if (!cli_step_log_close(&log, options->step_log)) return CLI_FAILED;
+  bool logged = cli_step_log_close(&log);
   mix_logs *test = NULL;
-  if (good && options->save) mix_model_save_weights(model, options->save);
-  if (good && data.x_test && mix_error() == MIX_OK)
-    test = mix_model_evaluate(model, data.x_test, data.y_test, .batch_size = options->batch_size, .verbose = MIX_SILENT);
-  int code = mix_error() == MIX_OK ? cli_report(options, &history, test) : cli_fail();
+  if (good && options->save) good = mix_model_save_weights(model, options->save) == MIX_OK;
+  if (good && data.x_test) good = (test = mix_model_evaluate(model, data.x_test, data.y_test, .batch_size = options->batch_size, .verbose = MIX_SILENT)) != NULL;
+  code = good ? cli_report(options, &history, test) : cli_fail();
   cli_history_free(&history);
-  return code;
+  return code ? code : logged ? CLI_OK : CLI_FAILED;
 }
 
 int cli_train(int argc, char **argv) {

@@ -57,11 +57,13 @@ static bool value_fits(const mix_variable *variable, mix_tensor *value, const ch
 
 static mix_status assign(mix_variable *variable, mix_tensor *value, const char *call) {
   if (!value || !value_fits(variable, value, call)) return mix_error();
+  if (value->node->symbolic)
+    return mix_fail_status(MIX_RUNTIME_ERROR, "%s: the value for '%s' is symbolic (it descends from mix_input) and never exists", call, variable->name);
   mix_capture *capture = mix_capture_current();
   if (capture) return mix_capture_assign(capture, variable, value) ? MIX_OK : mix_error();
-  const void *data = mix_tensor_data(value);
-  if (!data) return mix_error();
-  if (data == variable->data) return MIX_OK;
+  if (mix_evaluate(1, &value) != MIX_OK) return mix_error();
+  const void *data = mix_tensor_value(value)->buffer->data;
+  if (data == variable->data || !variable->bytes) return MIX_OK;
   if (!mix_variable_before_write(variable)) return mix_error();
   memcpy(variable->data, data, variable->bytes);
   return MIX_OK;

@@ -29,27 +29,14 @@ static void put_slot(listing *out, const mix_compiled *compiled, int s) {
   put(out, ":%s%s", mix_dtype_name(slot->dtype), mix_shape_text(slot->shape, shape, sizeof shape));
 }
 
-/* Bytes of arena alive at each step, by owner of the memory. */
+/* The step at which most bytes of the arena are alive. */
 static int peak_step(const mix_compiled *compiled, size_t *peak) {
-  const mix_plan *plan = &compiled->plan;
   int best = 0;
   *peak = 0;
-  for (int t = 0; t < plan->step_count; t++) {
+  for (int t = 0; t < compiled->plan.step_count; t++) {
     size_t alive = 0;
-    for (int s = 0; s < plan->slot_count; s++) {
-      if (plan->slots[s].kind != MIX_SLOT_ARENA) continue;
-      int first = -1, last = -1;
-      for (int u = 0; u < plan->step_count; u++) {
-        const mix_step *step = &plan->steps[u];
-        bool touches = step->guard == s;
-        for (int i = 0; i < step->input_count; i++) touches |= step->inputs[i] == s;
-        for (int i = 0; i < step->output_count; i++) touches |= step->outputs[i] == s;
-        if (!touches) continue;
-        if (first < 0) first = u;
-        last = u;
-      }
-      if (first >= 0 && first <= t && t <= last) alive += plan->slots[s].bytes;
-    }
+    for (int i = 0; i < compiled->lifetime_count; i++)
+      if (compiled->lifetimes[i].first <= t && t <= compiled->lifetimes[i].last) alive += compiled->lifetimes[i].bytes;
     if (alive > *peak) *peak = alive, best = t;
   }
   return best;
@@ -57,7 +44,9 @@ static int peak_step(const mix_compiled *compiled, size_t *peak) {
 
 const char *mix_plan_text(mix_compiled *compiled) {
   const mix_plan *plan = &compiled->plan;
-  listing out = {.size = 1024 + (size_t)plan->step_count * 1024};
+  listing out = {.size = 1024 + 320 * (size_t)compiled->lifetime_count};
+  for (int t = 0; t < plan->step_count; t++)
+    out.size += 512 + 256 * (size_t)(plan->steps[t].input_count + plan->steps[t].output_count);
   if (!(out.text = mix_ir_alloc(compiled->ir, out.size))) return NULL;
   for (int t = 0; t < plan->step_count; t++) {
     const mix_step *step = &plan->steps[t];
@@ -77,5 +66,12 @@ const char *mix_plan_text(mix_compiled *compiled) {
             "workspace %zu; %d barriers\n",
       report->arena_bytes, report->unshared_bytes, step, peak, report->variable_bytes, report->argument_bytes, report->result_bytes,
       report->constant_bytes, report->workspace_bytes, report->barriers);
+  for (int i = 0; i < compiled->lifetime_count; i++) {
+    const mix_lifetime *life = &compiled->lifetimes[i];
+    if (life->first > step || step > life->last) continue;
+    put(&out, "  alive then: ");
+    put_slot(&out, compiled, life->slot);
+    put(&out, ", %zu bytes, steps %d to %d\n", life->bytes, life->first, life->last);
+  }
   return out.text;
 }

@@ -6,6 +6,7 @@
 #include "tensor/convert.h"
 #include "tensor/shape.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool run_results(mix_compiled *compiled, mix_node *const *nodes, int count) {
@@ -42,6 +43,7 @@ bool mix_evaluate_nodes(int count, mix_node *const *nodes) {
     for (int i = 0; i < nodes[n]->output_count; i++) results[r++] = (mix_edge){nodes[n], i};
   mix_capture *former = mix_capture_set(NULL);
   mix_ir *ir = mix_ir_from_graph(result_count, results, 0, NULL, NULL);
+  if (ir) ir->runs_once = true;
   mix_compiled *compiled = ir ? mix_compile(ir, false) : NULL;
   bool good = compiled && run_results(compiled, nodes, count);
   mix_compiled_free(compiled);
@@ -51,49 +53,71 @@ bool mix_evaluate_nodes(int count, mix_node *const *nodes) {
   return good;
 }
 
+static int by_address(const void *a, const void *b) {
+  const mix_node *x = *(mix_node *const *)a, *y = *(mix_node *const *)b;
+  return x < y ? -1 : x > y;
+}
+
+/* The nodes of these tensors that are not finished, each once. -1 with the error recorded. */
+static int collect_waiting(int count, mix_tensor *const *tensors, mix_node **nodes) {
+  int waiting = 0, distinct = 0;
+  for (int i = 0; i < count; i++) {
+    if (!mix_is(tensors[i], &mix_tensor_class)) {
+      mix_fail(MIX_TYPE_ERROR, "evaluate: tensor %d is %s", i, tensors[i] ? "another object" : "NULL");
+      return -1;
+    }
+    mix_node *node = tensors[i]->node;
+    if (mix_node_finished(node)) continue;
+    if (mix_capture_current()) {
+      mix_fail(MIX_RUNTIME_ERROR, "%s%s%s: its value was asked for while a function is being captured; return it from the function instead",
+               node->op->name, node->scope ? " in layer " : "", node->scope ? node->scope : "");
+      return -1;
+    }
+    nodes[waiting++] = node;
+  }
+  qsort(nodes, (size_t)waiting, sizeof *nodes, by_address);
+  for (int i = 0; i < waiting; i++)
+    if (i == 0 || nodes[i] != nodes[i - 1]) nodes[distinct++] = nodes[i];
+  return distinct;
+}
+
 mix_status mix_evaluate(int count, mix_tensor *const *tensors) {
   if (mix_failed()) return mix_error();
   mix_node *small[32], **nodes = small;
   if (count > 32 && !(nodes = mix_alloc(sizeof *nodes * (size_t)count))) return mix_error();
-  int waiting = 0;
-  for (int i = 0; i < count; i++) {
-    if (!tensors[i]) {
-      mix_fail(MIX_TYPE_ERROR, "evaluate: tensor %d is NULL", i);
-      break;
-    }
-    mix_node *node = tensors[i]->node;
-    int seen = 0;
-    while (seen < waiting && nodes[seen] != node) seen++;
-    if (!mix_node_finished(node) && seen == waiting) nodes[waiting++] = node;
-  }
-  if (!mix_failed() && waiting && mix_capture_current())
-    mix_fail(MIX_RUNTIME_ERROR, "%s: its value was asked for while a function is being captured; return it from the function instead",
-             nodes[0]->op->name);
-  if (!mix_failed() && waiting) mix_evaluate_nodes(waiting, nodes);
+  int waiting = collect_waiting(count, tensors, nodes);
+  if (waiting > 0) mix_evaluate_nodes(waiting, nodes);
   if (nodes != small) mix_free(nodes);
   return mix_error();
 }
 
+/* Reads of finished values work while an error is pending. */
+static const mix_value *value_of(mix_tensor *tensor) {
+  bool finished = mix_is(tensor, &mix_tensor_class) && mix_node_finished(tensor->node);
+  return finished || mix_evaluate(1, &tensor) == MIX_OK ? mix_tensor_value(tensor) : NULL;
+}
+
 const void *mix_tensor_data(mix_tensor *tensor) {
-  if (mix_evaluate(1, &tensor) != MIX_OK) return NULL;
-  return mix_tensor_value(tensor)->buffer->data;
+  const mix_value *value = value_of(tensor);
+  return value ? value->buffer->data : NULL;
 }
 
 mix_status mix_tensor_read(mix_tensor *tensor, mix_dtype dtype, void *out, int64_t count) {
-  const void *data = mix_tensor_data(tensor);
-  if (!data) return mix_error();
-  int64_t size = mix_shape_size(tensor->node->outputs[tensor->output].shape);
+  const mix_value *value = value_of(tensor);
+  if (!value) return mix_error();
+  int64_t size = mix_shape_size(value->shape);
   if (count != size)
     return mix_fail_status(MIX_VALUE_ERROR, "tensor_read: room for %lld elements; the tensor has %lld", (long long)count, (long long)size);
   if (!mix_dtype_size(dtype)) return mix_fail_status(MIX_TYPE_ERROR, "tensor_read: no element can have dtype %s", mix_dtype_name(dtype));
-  mix_convert(data, mix_tensor_value(tensor)->dtype, out, dtype, size);
+  if (!out && count > 0) return mix_fail_status(MIX_VALUE_ERROR, "tensor_read: out is NULL; expected room for %lld elements", (long long)count);
+  mix_convert(value->buffer->data, value->dtype, out, dtype, size);
   return MIX_OK;
 }
 
 double mix_tensor_item(mix_tensor *tensor) {
-  const void *data = mix_tensor_data(tensor);
-  if (!data) return NAN;
-  const mix_value *value = mix_tensor_value(tensor);
+  const mix_value *value = value_of(tensor);
+  if (!value) return NAN;
+  const void *data = value->buffer->data;
   char text[160];
   if (mix_shape_size(value->shape) != 1) {
     mix_fail(MIX_VALUE_ERROR, "tensor_item: the tensor has shape %s; expected one element", mix_shape_text(value->shape, text, sizeof text));

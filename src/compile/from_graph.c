@@ -46,17 +46,12 @@ static bool set_add(node_set *set, mix_node *node) {
   return true;
 }
 
-static bool finished(const mix_node *node) {
-  for (int i = 0; i < node->output_count; i++)
-    if (!node->outputs[i].buffer) return false;
-  return true;
-}
 
 /* All nodes that the roots need; stops at finished values. Breadth first over the growing set. */
 static bool set_close(node_set *set) {
   for (int i = 0; i < set->count; i++) {
     mix_node *node = set->nodes[i];
-    if (finished(node)) continue;
+    if (mix_node_finished(node)) continue;
     for (int j = 0; j < node->input_count; j++)
       if (!set_add(set, node->inputs[j].node)) return false;
   }
@@ -139,7 +134,7 @@ static bool add_nodes(mix_ir *ir, node_set *set, bool outlives) {
   for (int i = 0; i < set->count; i++) {
     mix_node *node = set->nodes[i];
     if (set->values[i] >= 0) continue; /* an argument or a variable's entry */
-    if (finished(node)) set->values[i] = add_constants(ir, node, outlives);
+    if (mix_node_finished(node)) set->values[i] = add_constants(ir, node, outlives);
     else if (node->op == &mix_op_read && node->input_count == 1) set->values[i] = edge_value(set, node->inputs[0]);
     else if (node->op == &mix_op_placeholder) {
       mix_fail(MIX_RUNTIME_ERROR, node->symbolic ? "evaluate: a symbolic tensor (from mix_input) has no value; call a model on data instead"
@@ -194,15 +189,18 @@ mix_ir *mix_ir_from_graph(int result_count, const mix_edge *results, int argumen
   return NULL;
 }
 
+/* Descends through the capture's own nodes only: of what was built outside, the nodes at its edge. */
 bool mix_evaluate_outside(int result_count, const mix_edge *results, const mix_capture *capture) {
   node_set set = {0};
   bool good = true;
   for (int i = 0; i < result_count && good; i++) good = set_add(&set, results[i].node);
   for (int i = 0; i < capture->binding_count && good; i++) good = set_add(&set, capture->bindings[i].current.node);
-  good = good && set_close(&set);
+  for (int i = 0; i < set.count && good; i++)
+    for (int j = 0; j < set.nodes[i]->input_count && good && set.nodes[i]->capture == capture && !mix_node_finished(set.nodes[i]); j++)
+      good = set_add(&set, set.nodes[i]->inputs[j].node);
   int count = 0;
   for (int i = 0; i < set.count && good; i++)
-    if (!finished(set.nodes[i]) && set.nodes[i]->capture != capture && set.nodes[i]->op != &mix_op_placeholder) set.nodes[count++] = set.nodes[i];
+    if (!mix_node_finished(set.nodes[i]) && set.nodes[i]->capture != capture) set.nodes[count++] = set.nodes[i];
   if (good && count) good = mix_evaluate_nodes(count, set.nodes);
   mix_free(set.nodes);
   mix_free(set.table);

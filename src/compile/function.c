@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "compile/evaluate.h"
+#include "compile/passes/passes.h"
 #include "compile/plan.h"
 #include "compile/pool.h"
 #include "graph/tape.h"
@@ -10,14 +11,19 @@
 #include <mixtape/function.h>
 #include <string.h>
 
+/* What a capture depends on beside its arguments. */
+typedef struct environment {
+  uint64_t backend, passes;
+  uint64_t trainable; /* an epoch: what it was it will not be again */
+} environment;
+
 /* One captured signature. */
 typedef struct specialisation {
   int argument_count;
   mix_value *arguments;   /* dtype and shape of each */
-  uint64_t backend_epoch, trainable_epoch;
+  environment environment;
   mix_compiled *compiled;
   mix_pool *pool;
-  bool returns;           /* the body returned a list, not NULL */
   mix_variable **written; /* borrowed from the plan's ir: variables that a run may change */
   int written_count;
   void **addresses;       /* arguments, then results */
@@ -32,6 +38,7 @@ struct mix_function {
   atomic_flag busy;
   specialisation **known;
   int known_count, known_capacity;
+  bool captured; /* its first capture, in which variables may be made, is over */
   specialisation *latest;
   void *arena; /* one for all plans, of the largest size */
   size_t arena_bytes;
@@ -80,7 +87,6 @@ typedef struct tracing {
   mix_node **placeholders;
   mix_edge *results;
   int result_count;
-  bool returns;
 } tracing;
 
 /* Runs the body on placeholders; what it returns and what the variables are bound to at the end are the capture. */
@@ -94,7 +100,6 @@ static bool trace(mix_function *function, mix_list *arguments, tracing *t) {
   }
   mix_list *list = mix_failed() ? NULL : function->body(function->context, symbols);
   if (mix_failed()) return false;
-  t->returns = list != NULL;
   if (list && !mix_is(list, &mix_list_class)) {
     mix_fail(MIX_TYPE_ERROR, "function_call: %s returned an object that is not a list", function->name);
     return false;
@@ -113,7 +118,7 @@ static bool trace(mix_function *function, mix_list *arguments, tracing *t) {
   return true;
 }
 
-static mix_ir *capture(mix_function *function, mix_list *arguments, bool *returns) {
+static mix_ir *capture(mix_function *function, mix_list *arguments) {
   int count = mix_list_count(arguments);
   tracing t = {.placeholders = mix_calloc((size_t)count + 1, sizeof *t.placeholders)};
   if (!t.placeholders) return NULL;
@@ -121,9 +126,9 @@ static mix_ir *capture(mix_function *function, mix_list *arguments, bool *return
   mix_dtype former_cast = mix_cast_dtype_set(MIX_DTYPE_NONE);
   const char *former_scope = mix_graph_scope_set(NULL);
   mix_capture *former = mix_capture_set(&t.capture);
-  later_capture = function->known_count > 0;
+  later_capture = function->captured;
   mix_scope *scope = mix_scope_begin();
-  bool good = trace(function, arguments, &t);
+  bool good = scope && trace(function, arguments, &t);
   mix_capture_set(former);
   mix_graph_scope_set(former_scope);
   mix_cast_dtype_set(former_cast);
@@ -131,8 +136,7 @@ static mix_ir *capture(mix_function *function, mix_list *arguments, bool *return
   mix_ir *ir = NULL;
   if (good && mix_evaluate_outside(t.result_count, t.results, &t.capture))
     ir = mix_ir_from_graph(t.result_count, t.results, count, t.placeholders, &t.capture);
-  *returns = t.returns;
-  for (int i = 0; i < t.result_count && t.results; i++) mix_release(t.results[i].node);
+  for (int i = 0; t.results && i < t.result_count; i++) mix_release(t.results[i].node);
   for (int i = 0; i < count; i++) mix_release(t.placeholders[i]);
   mix_capture_clear(&t.capture);
   mix_free(t.results);
@@ -158,41 +162,66 @@ static bool finish(specialisation *s) {
   return s->pool != NULL;
 }
 
+static environment environment_now(void) {
+  return (environment){.backend = mix_backend_epoch(), .passes = mix_passes_key(), .trainable = mix_trainable_epoch()};
+}
+
+/* The largest arena of all plans of the function. */
+static bool arena_grow(mix_function *function, size_t bytes) {
+  if (bytes <= function->arena_bytes) return true;
+  void *arena = mix_alloc_buffer(bytes);
+  if (!arena) return false;
+  if (function->arena) mix_free_buffer(function->arena, function->arena_bytes);
+  function->arena = arena;
+  function->arena_bytes = bytes;
+  return true;
+}
+
+/* Captures of former trainable flags will not be called again. */
+static void drop_outdated(mix_function *function) {
+  uint64_t trainable = mix_trainable_epoch();
+  int kept = 0;
+  for (int i = 0; i < function->known_count; i++) {
+    specialisation *s = function->known[i];
+    if (s->environment.trainable == trainable) {
+      function->known[kept++] = s;
+      continue;
+    }
+    if (function->latest == s) function->latest = NULL;
+    specialisation_free(s);
+  }
+  function->known_count = kept;
+}
+
 static specialisation *specialise(mix_function *function, mix_list *arguments) {
-  if (!mix_reserve(&function->known, &function->known_capacity, function->known_count + 1, sizeof *function->known)) return NULL;
   specialisation *s = mix_calloc(1, sizeof *s);
   if (!s) return NULL;
   s->argument_count = mix_list_count(arguments);
   s->arguments = mix_calloc((size_t)s->argument_count + 1, sizeof *s->arguments);
-  mix_ir *ir = s->arguments ? capture(function, arguments, &s->returns) : NULL;
+  mix_ir *ir = s->arguments ? capture(function, arguments) : NULL;
   for (int i = 0; ir && i < s->argument_count; i++) {
     const mix_value *value = mix_tensor_value(mix_list_get(arguments, i));
     s->arguments[i] = (mix_value){.dtype = value->dtype, .shape = value->shape};
   }
-  s->backend_epoch = mix_backend_epoch();
-  s->trainable_epoch = mix_trainable_epoch();
+  s->environment = environment_now(); /* building layers in the first capture may have moved the epoch */
   if (ir) s->compiled = mix_compile(ir, true);
-  if (!s->compiled || !finish(s)) {
+  bool good = s->compiled && finish(s) && arena_grow(function, s->compiled->plan.arena_bytes);
+  if (good) drop_outdated(function);
+  good = good && mix_reserve(&function->known, &function->known_capacity, function->known_count + 1, sizeof *function->known);
+  if (!good) {
     specialisation_free(s);
     return NULL;
   }
-  if (s->compiled->plan.arena_bytes > function->arena_bytes) {
-    void *arena = mix_alloc_buffer(s->compiled->plan.arena_bytes);
-    if (!arena) {
-      specialisation_free(s);
-      return NULL;
-    }
-    if (function->arena) mix_free_buffer(function->arena, function->arena_bytes);
-    function->arena = arena;
-    function->arena_bytes = s->compiled->plan.arena_bytes;
-  }
+  function->captured = true;
   return function->known[function->known_count++] = s;
 }
 
 /* ---- calling ---- */
 
-static bool fits(const specialisation *s, mix_list *arguments, uint64_t backend_epoch, uint64_t trainable_epoch) {
-  if (s->argument_count != mix_list_count(arguments) || s->backend_epoch != backend_epoch || s->trainable_epoch != trainable_epoch) return false;
+static bool fits(const specialisation *s, mix_list *arguments, environment now) {
+  const environment *then = &s->environment;
+  if (s->argument_count != mix_list_count(arguments)) return false;
+  if (then->backend != now.backend || then->passes != now.passes || then->trainable != now.trainable) return false;
   for (int i = 0; i < s->argument_count; i++) {
     const mix_value *value = mix_tensor_value(mix_list_get(arguments, i));
     if (value->dtype != s->arguments[i].dtype || !mix_shape_equal(value->shape, s->arguments[i].shape)) return false;
@@ -201,10 +230,10 @@ static bool fits(const specialisation *s, mix_list *arguments, uint64_t backend_
 }
 
 static specialisation *find(mix_function *function, mix_list *arguments) {
-  uint64_t backend_epoch = mix_backend_epoch(), trainable_epoch = mix_trainable_epoch();
-  if (function->latest && fits(function->latest, arguments, backend_epoch, trainable_epoch)) return function->latest;
+  environment now = environment_now();
+  if (function->latest && fits(function->latest, arguments, now)) return function->latest;
   for (int i = 0; i < function->known_count; i++)
-    if (fits(function->known[i], arguments, backend_epoch, trainable_epoch)) return function->known[i];
+    if (fits(function->known[i], arguments, now)) return function->known[i];
   return NULL;
 }
 
@@ -221,8 +250,9 @@ static mix_list *result_list(const specialisation *s) {
 static mix_list *run(mix_function *function, specialisation *s, mix_list *arguments) {
   int result_count = s->compiled->plan.result_count;
   bool good = true;
-  for (int i = 0; i < s->argument_count; i++) s->addresses[i] = mix_tensor_value(mix_list_get(arguments, i))->buffer->data;
+  /* An argument that shares the storage of a variable gets the old value to itself, and with it another address. */
   for (int i = 0; i < s->written_count && good; i++) good = mix_variable_before_write(s->written[i]);
+  for (int i = 0; i < s->argument_count; i++) s->addresses[i] = mix_tensor_value(mix_list_get(arguments, i))->buffer->data;
   for (int r = 0; r < result_count && good; r++) {
     good = (s->buffers[r] = mix_pool_take(s->pool, r)) != NULL;
     if (good) s->addresses[s->argument_count + r] = s->buffers[r]->data;
@@ -251,13 +281,25 @@ static bool arguments_ready(mix_function *function, mix_list *arguments) {
   return good;
 }
 
+/* In a scope of its own, which the results leave. */
+static mix_list *call_inline(mix_function *function, mix_list *arguments) {
+  mix_scope *scope = mix_scope_begin();
+  mix_list *list = scope ? function->body(function->context, arguments) : NULL;
+  if (!mix_failed() && list && !mix_is(list, &mix_list_class))
+    mix_fail(MIX_TYPE_ERROR, "function_call: %s returned an object that is not a list", function->name);
+  if (!mix_failed() && !list) list = mix_list_new(0, NULL);
+  if (mix_failed()) list = NULL;
+  mix_retain(list);
+  mix_scope_end(scope);
+  return mix_scoped(list);
+}
+
 mix_list *mix_function_call(mix_function *function, mix_list *arguments) {
   if (mix_failed()) return NULL;
   if (!mix_is(function, &function_class)) return mix_fail(MIX_TYPE_ERROR, "function_call: expected a function");
-  mix_list *empty = NULL;
-  if (!arguments) arguments = empty = mix_list_new(0, NULL);
+  if (!arguments) arguments = mix_list_new(0, NULL);
   if (!mix_is(arguments, &mix_list_class)) return mix_fail(MIX_TYPE_ERROR, "function_call: the arguments of %s are not a list", function->name);
-  if (mix_capture_current() || mix_tapes_open()) return function->body(function->context, arguments);
+  if (mix_capture_current() || mix_tapes_open()) return call_inline(function, arguments);
   if (!arguments_ready(function, arguments)) return NULL;
   if (atomic_flag_test_and_set(&function->busy))
     return mix_fail(MIX_BUSY, "function_call: %s is running on another thread; a function runs one call at a time", function->name);
@@ -276,7 +318,7 @@ mix_status mix_function_report(mix_function *function, mix_plan_report *report, 
   if (mix_failed()) return mix_error();
   if (!mix_is(function, &function_class) || !function->latest)
     return mix_fail_status(MIX_RUNTIME_ERROR, "function_report: the function has not been called yet");
-  if (report_size > sizeof *report)
+  if (!report || report_size > sizeof *report)
     return mix_fail_status(MIX_VALUE_ERROR, "function_report: a report of %zu bytes is not known to this library", report_size);
   memcpy(report, &function->latest->compiled->report, report_size);
   return MIX_OK;
@@ -288,7 +330,7 @@ const char *mix_function_dump(mix_function *function, const char *stage) {
     return mix_fail(MIX_RUNTIME_ERROR, "function_dump: the function has not been called yet");
   mix_compiled *compiled = function->latest->compiled;
   if (stage && !strcmp(stage, "graph")) return compiled->captured_text;
-  if (stage && !strcmp(stage, "passes")) return mix_ir_text(compiled->ir);
-  if (stage && !strcmp(stage, "plan")) return mix_plan_text(compiled);
+  if (stage && !strcmp(stage, "passes")) return compiled->passes_text ? compiled->passes_text : (compiled->passes_text = mix_ir_text(compiled->ir));
+  if (stage && !strcmp(stage, "plan")) return compiled->plan_text ? compiled->plan_text : (compiled->plan_text = mix_plan_text(compiled));
   return mix_fail(MIX_VALUE_ERROR, "function_dump: stage '%s'; expected graph, passes or plan", stage ? stage : "(null)");
 }

@@ -117,7 +117,8 @@ bool mix_ir_sort(mix_ir *ir) {
     while (depth) {
       int n = stack[depth - 1];
       mix_ir_node *node = &ir->nodes[n];
-      int operands = node->input_count + (node->guard >= 0);
+      int guard = node->guard >= 0 ? node->guard : node->guard_key;
+      int operands = node->input_count + (guard >= 0);
       if (next[n] == operands) {
         state[n] = 2;
         order[emitted++] = n;
@@ -125,7 +126,7 @@ bool mix_ir_sort(mix_ir *ir) {
         continue;
       }
       int i = next[n]++;
-      int producer = mix_ir_producer(ir, i < node->input_count ? node->inputs[i] : node->guard);
+      int producer = mix_ir_producer(ir, i < node->input_count ? node->inputs[i] : guard);
       if (state[producer] == 1) {
         mix_fail(MIX_INTERNAL_ERROR, "compile: the graph has a cycle through %s", ir->nodes[producer].op->name);
         return false;

@@ -50,6 +50,7 @@ typedef struct mix_ir {
   int *results;           /* values */
   int result_count;
   int argument_count;
+  bool runs_once;         /* evaluation: nothing is worth computing ahead */
   mix_object **held;      /* retained: buffers of constants */
   int held_count, held_capacity;
   struct mix_ir_chunk *memory; /* everything the passes allocate lives as long as the ir */

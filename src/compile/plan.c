@@ -59,6 +59,16 @@ static bool outputs_all_exit(const planner *p, const mix_ir_node *node) {
   return node->output_count > 0;
 }
 
+/* An integer division by zero: found when part of the variables is written already. */
+static bool program_may_fail(const mix_program *program) {
+  for (int i = 0; i < program->instruction_count; i++) {
+    int opcode = program->instructions[i].opcode;
+    bool partial = opcode == MIX_OPCODE_FLOOR_DIVIDE || opcode == MIX_OPCODE_FLOOR_MOD || opcode == MIX_OPCODE_POWER;
+    if (partial && mix_dtype_is_integer(program->instructions[i].dtype)) return true;
+  }
+  return false;
+}
+
 static void find_in_place(planner *p) {
   mix_ir *ir = p->ir;
   for (int i = 0; i < ir->variable_count; i++) {
@@ -71,7 +81,7 @@ static void find_in_place(planner *p) {
   for (int n = 0; n < ir->node_count; n++) {
     const mix_ir_node *node = &ir->nodes[n];
     if (node->source) continue;
-    p->late[n] = outputs_all_exit(p, node);
+    p->late[n] = outputs_all_exit(p, node) && !program_may_fail(node->program);
     /* A program writes over what it reads only element for element. */
     for (int o = 0; o < node->output_count && p->late[n]; o++) {
       int entry = ir->variables[p->exit_variable[node->first_output + o]].entry;
@@ -87,49 +97,68 @@ static void find_in_place(planner *p) {
   }
 }
 
+/* Counts, for each variable, the late nodes that read its old value, adding `step` for each input of node n. */
+static void count_readers(const planner *p, int n, int *readers, int step) {
+  const mix_ir_node *node = &p->ir->nodes[n];
+  for (int i = 0; i < node->input_count; i++) {
+    const mix_ir_node *producer = &p->ir->nodes[mix_ir_producer(p->ir, p->base[node->inputs[i]])];
+    if (producer->source == MIX_IR_VARIABLE) readers[producer->index] += step;
+  }
+}
+
+/* Does no late node but n itself, which is not counted now, read what n writes over? */
+static bool free_to_write(const planner *p, int n, const int *readers) {
+  const mix_ir_node *node = &p->ir->nodes[n];
+  for (int o = 0; o < node->output_count; o++)
+    if (readers[p->exit_variable[node->first_output + o]] > 0) return false;
+  return true;
+}
+
 /* Late nodes in an order where each reader of a variable's old value comes before the writer; a writer that cannot be placed so
- * becomes an ordinary node with a copy at the end. True when all are placed. */
+ * becomes an ordinary node with a copy at the end. */
 static bool order_late(planner *p, int *late_order, int *late_count) {
   mix_ir *ir = p->ir;
-  bool *placed = mix_ir_alloc(ir, sizeof(bool) * (size_t)(ir->node_count + 1));
-  if (!placed) return false;
+  int *waiting = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->node_count + 1)), count = 0;
+  int *readers = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->variable_count + 1));
+  if (!waiting || !readers) return false;
   *late_count = 0;
-  int remaining = 0;
-  for (int n = 0; n < ir->node_count; n++) remaining += p->late[n];
-  while (remaining) {
-    int chosen = -1, first = -1;
-    for (int n = 0; n < ir->node_count && chosen < 0; n++) {
-      if (!p->late[n] || placed[n]) continue;
-      if (first < 0) first = n;
-      bool free_to_write = true;
-      for (int other = 0; other < ir->node_count && free_to_write; other++) {
-        if (other == n || !p->late[other] || placed[other]) continue;
-        for (int i = 0; i < ir->nodes[other].input_count && free_to_write; i++)
-          for (int o = 0; o < ir->nodes[n].output_count; o++)
-            if (p->base[ir->nodes[other].inputs[i]] == ir->variables[p->exit_variable[ir->nodes[n].first_output + o]].entry) free_to_write = false;
+  for (int n = 0; n < ir->node_count; n++) {
+    if (!p->late[n]) continue;
+    waiting[count++] = n;
+    count_readers(p, n, readers, 1);
+  }
+  while (count) {
+    int left = 0;
+    for (int w = 0; w < count; w++) {
+      int n = waiting[w];
+      count_readers(p, n, readers, -1);
+      if (free_to_write(p, n, readers)) {
+        late_order[(*late_count)++] = n;
+      } else {
+        count_readers(p, n, readers, 1);
+        waiting[left++] = n;
       }
-      if (free_to_write) chosen = n;
     }
-    if (chosen < 0) { /* two programs read each other's variables: compute one aside */
-      p->late[first] = false;
-      for (int o = 0; o < ir->nodes[first].output_count; o++) p->exit_variable[ir->nodes[first].first_output + o] = -1;
-    } else {
-      placed[chosen] = true;
-      late_order[(*late_count)++] = chosen;
+    if (left == count) { /* programs that read each other's variables: compute the first aside */
+      int n = waiting[0];
+      p->late[n] = false;
+      for (int o = 0; o < ir->nodes[n].output_count; o++) p->exit_variable[ir->nodes[n].first_output + o] = -1;
+      count_readers(p, n, readers, -1);
+      memmove(waiting, waiting + 1, sizeof *waiting * (size_t)--left);
     }
-    remaining--;
+    count = left;
   }
   return true;
 }
 
 /* ---- slots and steps ---- */
 
-static bool source_slot(const mix_ir *ir, const mix_ir_node *node, mix_slot *slot) {
+static bool source_slot(const mix_ir_node *node, mix_slot *slot) {
   switch (node->source) {
   case MIX_IR_ARGUMENT: *slot = (mix_slot){.kind = MIX_SLOT_ARGUMENT, .index = node->index}; return true;
   case MIX_IR_VARIABLE: *slot = (mix_slot){.kind = MIX_SLOT_VARIABLE, .index = node->index}; return true;
   case MIX_IR_CONSTANT: *slot = (mix_slot){.kind = MIX_SLOT_CONSTANT, .data = node->data}; return true;
-  default: (void)ir; return false;
+  default: return false;
   }
 }
 
@@ -139,7 +168,7 @@ static bool value_slots(planner *p) {
   for (int v = 0; v < ir->value_count; v++) {
     int base = p->base[v];
     mix_slot slot = {.kind = MIX_SLOT_ARENA};
-    if (!source_slot(ir, &ir->nodes[mix_ir_producer(ir, base)], &slot)) {
+    if (!source_slot(&ir->nodes[mix_ir_producer(ir, base)], &slot)) {
       if (p->exit_variable[base] >= 0) slot = (mix_slot){.kind = MIX_SLOT_VARIABLE, .index = p->exit_variable[base]};
       else if (p->result_slot[base] >= 0) slot = (mix_slot){.kind = MIX_SLOT_RESULT, .index = p->result_slot[base]};
     }
@@ -287,6 +316,8 @@ static bool plan_arena(planner *p, mix_compiled *compiled) {
     if (plan->slots[s].kind == MIX_SLOT_ARENA && lifetime[owner[s]] >= 0) plan->slots[s].offset = lifetimes[lifetime[owner[s]]].offset;
   for (int i = 0; i < count; i++) compiled->report.unshared_bytes += (lifetimes[i].bytes + 63) & ~(size_t)63;
   compiled->report.arena_bytes = plan->arena_bytes;
+  compiled->lifetimes = lifetimes;
+  compiled->lifetime_count = count;
   return true;
 }
 

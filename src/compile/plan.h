@@ -14,14 +14,17 @@ typedef struct mix_compiled {
   mix_executable *executable;
   mix_value *results;        /* dtype and shape of each result */
   mix_plan_report report;
+  struct mix_lifetime *lifetimes; /* of what lies in the arena */
+  int lifetime_count;
   const char *captured_text; /* the ir as captured; NULL unless asked for */
+  const char *passes_text, *plan_text; /* made when they are first asked for */
 } mix_compiled;
 
 /* Runs the passes, plans and compiles; takes over the ir. NULL with the error recorded. */
 mix_compiled *mix_compile(mix_ir *ir, bool keep_text);
 void mix_compiled_free(mix_compiled *compiled);
 
-/* memory.c: gives every arena value an offset so that live ranges share memory; fills the report's arena figures and `peak_step`. */
+/* memory.c: gives every arena value an offset so that those alive at the same step lie apart. */
 typedef struct mix_lifetime {
   int slot, first, last; /* steps, inclusive */
   size_t bytes, offset;

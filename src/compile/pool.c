@@ -18,8 +18,9 @@ static void pool_finalize(void *object) {
   for (int i = 0; i < pool->count; i++)
     for (mix_object *buffer = atomic_load(&pool->shelves[i].free), *next; buffer; buffer = next) {
       next = buffer->next_dead;
-      mix_free_buffer(((mix_buffer *)buffer)->data, ((mix_buffer *)buffer)->bytes);
-      mix_free(buffer);
+      ((mix_buffer *)buffer)->recycle = NULL;
+      atomic_store(&buffer->references, 1);
+      mix_release(buffer);
     }
 }
 

@@ -44,9 +44,15 @@ static float bell(stream *s, float deviation) {
   return sum * deviation * 0.8660254f; /* the variance of the sum is 4/3 */
 }
 
+/* Rounded down; in every instruction set without a call. */
+static int floor_of(float x) {
+  int whole = (int)x;
+  return (float)whole > x ? whole - 1 : whole;
+}
+
 /* A wave of period 1 close to the sine: Bhaskara's parabolas, -1 to 1. */
 static float wave(float turns) {
-  turns -= floorf(turns);
+  turns -= (float)floor_of(turns);
   float half = turns < 0.5f ? turns : turns - 0.5f, arch = 16.0f * half * (0.5f - half);
   return turns < 0.5f ? arch : -arch;
 }
@@ -97,8 +103,10 @@ static void distort(const distortion *d, float x, float y, float to[2]) {
  * Keeps the most ink of all pieces. */
 static void draw_piece(float ink[SIDE][SIDE], const float from[2], const float to[2], float radius) {
   float reach = radius + 0.5f, dx = to[0] - from[0], dy = to[1] - from[1], length = dx * dx + dy * dy;
-  int left = (int)floorf(fminf(from[0], to[0]) - reach), right = (int)ceilf(fmaxf(from[0], to[0]) + reach);
-  int top = (int)floorf(fminf(from[1], to[1]) - reach), bottom = (int)ceilf(fmaxf(from[1], to[1]) + reach);
+  int left = floor_of((from[0] < to[0] ? from[0] : to[0]) - reach),
+      right = floor_of((from[0] > to[0] ? from[0] : to[0]) + reach) + 1;
+  int top = floor_of((from[1] < to[1] ? from[1] : to[1]) - reach),
+      bottom = floor_of((from[1] > to[1] ? from[1] : to[1]) + reach) + 1;
   if (left < 0) left = 0;
   if (top < 0) top = 0;
   if (right > SIDE - 1) right = SIDE - 1;

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "data/storage.h"
 #include "tensor/shape.h"
+#include <mixtape/device.h>
 #include <string.h>
 
 int64_t mix_rows_check(int count, mix_tensor *const *arrays, const char *call) {
@@ -36,6 +37,16 @@ int64_t mix_rows_check(int count, mix_tensor *const *arrays, const char *call) {
   return length;
 }
 
+/* From here on a copy is worth more than the microseconds of a parallel region: one core alone does not fill the memory's channels. */
+#define PARALLEL_BYTES ((size_t)1 << 20)
+
+/* `count` rows of `row` bytes each, by all threads of the process where that is much. */
+static void copy_rows(char *to, const char *source, const int64_t *rows, int64_t first, int64_t count, size_t row) {
+  int threads = (size_t)count * row >= PARALLEL_BYTES ? mix_threads() : 1;
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+  for (int64_t i = 0; i < count; i++) memcpy(to + (size_t)i * row, source + (size_t)(rows ? rows[i] : first + i) * row, row);
+}
+
 /* One array: a tensor in the scope that is open. */
 static mix_tensor *gather_one(mix_tensor *array, const int64_t *rows, int64_t first, int64_t count, bool stacked,
                               mix_buffer **buffer) {
@@ -50,11 +61,7 @@ static mix_tensor *gather_one(mix_tensor *array, const int64_t *rows, int64_t fi
     memmove(shape.dims, shape.dims + 1, (size_t)shape.rank * sizeof *shape.dims);
   }
   if (!mix_buffer_reuse(buffer, bytes)) return NULL;
-  char *to = (*buffer)->data;
-  if (!rows)
-    memcpy(to, source + (size_t)first * row, bytes);
-  else
-    for (int64_t i = 0; i < count; i++) memcpy(to + (size_t)i * row, source + (size_t)rows[i] * row, row);
+  copy_rows((*buffer)->data, source, rows, first, count, row);
   return mix_tensor_of_buffer(*buffer, dtype, shape);
 }
 

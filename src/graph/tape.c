@@ -5,16 +5,21 @@
 #include "graph/variable.h"
 #include <mixtape/ops.h>
 #include <mixtape/tape.h>
-#include <string.h>
+#include <stdlib.h>
+
+typedef struct watched {
+  mix_edge edge;  /* retained */
+  uint64_t since; /* nodes from here on see it as a source */
+} watched;
 
 struct mix_tape {
   mix_object object;
-  mix_tape *outer;       /* the tape that was open when this one began */
+  mix_tape *outer; /* the tape that was open when this one began */
   bool open, persistent, used, watch_accessed;
-  uint64_t begin;        /* sequence number of the first node that can be recorded */
-  mix_node **nodes;      /* retained, in order of creation */
+  uint64_t begin;   /* sequence number of the first node that can be recorded */
+  mix_node **nodes; /* retained, in order of creation */
   int node_count, node_capacity;
-  mix_edge *watched;     /* retained */
+  watched *watched;
   int watched_count, watched_capacity;
 };
 
@@ -30,8 +35,9 @@ static void drop_records(mix_tape *tape) {
 }
 
 static void tape_close(mix_tape *tape) {
-  if (!tape->open) return;
-  while (innermost) {
+  mix_tape *open = innermost;
+  while (open && open != tape) open = open->outer;
+  while (open) {
     mix_tape *closing = innermost;
     closing->open = false;
     innermost = closing->outer;
@@ -43,7 +49,7 @@ static void tape_finalize(void *object) {
   mix_tape *tape = object;
   tape_close(tape);
   drop_records(tape);
-  for (int i = 0; i < tape->watched_count; i++) mix_release(tape->watched[i].node);
+  for (int i = 0; i < tape->watched_count; i++) mix_release(tape->watched[i].edge.node);
   mix_free(tape->nodes);
   mix_free(tape->watched);
 }
@@ -54,16 +60,8 @@ mix_tape *mix_tape_begin_with(const mix_tape_options *given) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_tape_options, options, given, "tape_begin");
   mix_tape *tape = mix_object_new(sizeof *tape, &tape_class);
-  mix_buffer *mark = tape ? mix_buffer_new(0) : NULL; /* a throw-away node tells the current sequence number */
-  mix_node *node = mark ? mix_node_constant(mark, MIX_BOOL, (mix_shape){.rank = 1, .dims = {0}}) : NULL;
-  if (!node) {
-    mix_release(mark);
-    mix_release(tape);
-    return NULL;
-  }
-  tape->begin = node->sequence;
-  mix_release(node);
-  mix_release(mark);
+  if (!tape) return NULL;
+  tape->begin = mix_node_next_sequence();
   tape->persistent = options.persistent;
   tape->watch_accessed = !options.no_watch_accessed;
   tape->open = true;
@@ -73,16 +71,12 @@ mix_tape *mix_tape_begin_with(const mix_tape_options *given) {
 }
 
 void mix_tape_end(mix_tape *tape) {
-  if (tape) tape_close(tape);
+  if (mix_is(tape, &tape_class)) tape_close(tape);
 }
 
 bool mix_tapes_open(void) { return innermost != NULL; }
 
-uint64_t mix_tapes_begin_sequence(void) {
-  uint64_t begin = UINT64_MAX;
-  for (mix_tape *tape = innermost; tape; tape = tape->outer) begin = tape->begin;
-  return begin;
-}
+uint64_t mix_tapes_begin_sequence(void) { return innermost ? innermost->begin : 0; }
 
 bool mix_tapes_record(mix_node *node) {
   if (node->symbolic || node->input_count == 0) return true;
@@ -96,12 +90,14 @@ bool mix_tapes_record(mix_node *node) {
 
 mix_status mix_tape_watch(mix_tape *tape, mix_tensor *tensor) {
   if (mix_failed()) return mix_error();
-  if (!tape || !tensor) return mix_fail_status(MIX_TYPE_ERROR, "tape_watch: %s is NULL", tape ? "the tensor" : "the tape");
+  if (!mix_is(tape, &tape_class)) return mix_fail_status(MIX_TYPE_ERROR, "tape_watch: expected a tape");
+  if (!mix_is(tensor, &mix_tensor_class))
+    return mix_fail_status(MIX_TYPE_ERROR, "tape_watch: got %s; expected a tensor", tensor ? "another object" : "NULL");
   if (!mix_dtype_is_floating(mix_tensor_value(tensor)->dtype))
     return mix_fail_status(MIX_TYPE_ERROR, "tape_watch: a tensor of dtype %s has no gradient; expected a floating dtype",
                            mix_dtype_name(mix_tensor_value(tensor)->dtype));
   if (!mix_reserve(&tape->watched, &tape->watched_capacity, tape->watched_count + 1, sizeof *tape->watched)) return mix_error();
-  tape->watched[tape->watched_count++] = (mix_edge){mix_retain(tensor->node), tensor->output};
+  tape->watched[tape->watched_count++] = (watched){{mix_retain(tensor->node), tensor->output}, mix_node_next_sequence()};
   return MIX_OK;
 }
 
@@ -116,10 +112,12 @@ typedef struct flow {
 
 typedef struct walk {
   mix_tape *tape;
-  int node_count;         /* nodes recorded before the walk began */
-  bool *active;           /* does node i depend on a source? */
-  flow *flows;            /* open addressing by (node, output) */
+  int node_count; /* nodes recorded before the walk began */
+  bool *active;   /* does node i depend on a source? */
+  flow *flows;    /* open addressing by (node, output) */
   int capacity, used;
+  flow **reads;   /* those of reads of variables, in order of creation, so that sums do not depend on addresses */
+  int read_count;
 } walk;
 
 static size_t edge_hash(mix_edge edge) { return ((uintptr_t)edge.node >> 4) * 0x9e3779b97f4a7c15u + (size_t)edge.output * 0x85ebca6bu; }
@@ -178,12 +176,15 @@ static int record_index(const walk *w, const mix_node *node) {
   return -1;
 }
 
-static bool edge_active(const walk *w, mix_edge edge) {
+/* Is it, for a node made at that sequence number, a source or something that depends on one? */
+static bool edge_active(const walk *w, mix_edge edge, uint64_t at) {
   int index = record_index(w, edge.node);
   if (index >= 0 && w->active[index]) return true;
   if (edge.node->variable && edge.node->variable->trainable && w->tape->watch_accessed) return true;
-  for (int i = 0; i < w->tape->watched_count; i++)
-    if (w->tape->watched[i].node == edge.node && w->tape->watched[i].output == edge.output) return true;
+  for (int i = 0; i < w->tape->watched_count; i++) {
+    const watched *source = &w->tape->watched[i];
+    if (source->edge.node == edge.node && source->edge.output == edge.output && source->since <= at) return true;
+  }
   return false;
 }
 
@@ -196,32 +197,39 @@ static bool node_back(walk *w, mix_node *node) {
   const char *former = mix_graph_scope_set(node->scope);
   bool good = node->op->gradient(node, above, below) && !mix_failed();
   for (int i = 0; i < node->input_count && good; i++)
-    if (below[i] && edge_active(w, node->inputs[i])) good = flow_add(w, node->inputs[i], below[i]);
+    if (below[i] && edge_active(w, node->inputs[i], node->sequence)) good = flow_add(w, node->inputs[i], below[i]);
   mix_graph_scope_set(former);
   if (below != local) mix_free(below);
   return good;
 }
 
+static int by_sequence(const void *a, const void *b) {
+  uint64_t x = (*(flow *const *)a)->edge.node->sequence, y = (*(flow *const *)b)->edge.node->sequence;
+  return x < y ? -1 : x > y;
+}
+
+static bool collect_reads(walk *w) {
+  w->reads = mix_calloc((size_t)w->used + 1, sizeof *w->reads);
+  if (!w->reads) return false;
+  for (int i = 0; i < w->capacity; i++)
+    if (w->flows[i].edge.node && w->flows[i].edge.node->op == &mix_op_read && w->flows[i].count) w->reads[w->read_count++] = &w->flows[i];
+  qsort(w->reads, (size_t)w->read_count, sizeof *w->reads, by_sequence);
+  return true;
+}
+
 /* The gradient of one source: of the edge itself, or the sum over all reads of a variable. */
 static mix_tensor *source_gradient(walk *w, void *source) {
   if (mix_is(source, &mix_tensor_class)) {
-    mix_tensor *tensor = source;
-    return flow_sum(flow_find(w, (mix_edge){tensor->node, tensor->output}, false));
+    mix_edge edge = {((mix_tensor *)source)->node, ((mix_tensor *)source)->output};
+    return edge_active(w, edge, UINT64_MAX) ? flow_sum(flow_find(w, edge, false)) : NULL;
   }
   mix_tensor *sum = NULL;
-  uint64_t after = 0;
-  for (;;) { /* reads in order of creation, so that the sum does not depend on addresses */
-    flow *next = NULL;
-    for (int i = 0; i < w->capacity; i++) {
-      flow *f = &w->flows[i];
-      if (f->edge.node && f->edge.node->variable == source && f->edge.node->op == &mix_op_read && f->count &&
-          f->edge.node->sequence > after && (!next || f->edge.node->sequence < next->edge.node->sequence))
-        next = f;
-    }
-    if (!next) return sum;
-    after = next->edge.node->sequence;
-    sum = sum ? mix_add(sum, flow_sum(next)) : flow_sum(next);
+  for (int i = 0; i < w->read_count; i++) {
+    flow *f = w->reads[i];
+    if (f->edge.node->variable != source || !edge_active(w, f->edge, UINT64_MAX)) continue;
+    sum = sum ? mix_add(sum, flow_sum(f)) : flow_sum(f);
   }
+  return sum;
 }
 
 static mix_list *walk_run(walk *w, mix_list *targets, mix_list *upstream, mix_list *sources) {
@@ -231,7 +239,7 @@ static mix_list *walk_run(walk *w, mix_list *targets, mix_list *upstream, mix_li
   if (!w->active) return NULL;
   for (int i = 0; i < w->node_count; i++)
     if (tape->nodes[i]->op->gradient)
-      for (int j = 0; j < tape->nodes[i]->input_count && !w->active[i]; j++) w->active[i] = edge_active(w, tape->nodes[i]->inputs[j]);
+      for (int j = 0; j < tape->nodes[i]->input_count && !w->active[i]; j++) w->active[i] = edge_active(w, tape->nodes[i]->inputs[j], tape->nodes[i]->sequence);
   for (int i = 0; i < mix_list_count(targets); i++) {
     mix_tensor *target = mix_list_get(targets, i), *gradient = upstream ? mix_list_get(upstream, i) : NULL;
     if (!target) continue;
@@ -240,43 +248,58 @@ static mix_list *walk_run(walk *w, mix_list *targets, mix_list *upstream, mix_li
   }
   for (int i = w->node_count - 1; i >= 0; i--)
     if (w->active[i] && !node_back(w, tape->nodes[i])) return NULL;
+  if (!collect_reads(w)) return NULL;
   mix_list *result = mix_list_new(0, NULL);
-  for (int i = 0; i < mix_list_count(sources); i++) {
-    void *source = mix_list_get(sources, i);
-    mix_tensor *gradient = NULL;
-    bool is_tensor = mix_is(source, &mix_tensor_class);
-    if (!is_tensor || edge_active(w, (mix_edge){((mix_tensor *)source)->node, ((mix_tensor *)source)->output}))
-      gradient = source_gradient(w, source);
-    if (mix_list_append(result, gradient) != MIX_OK) return NULL;
-  }
+  for (int i = 0; i < mix_list_count(sources); i++)
+    if (mix_list_append(result, source_gradient(w, mix_list_get(sources, i))) != MIX_OK) return NULL;
   return result;
 }
 
-mix_list *mix_tape_gradient_from(mix_tape *tape, mix_list *targets, mix_list *upstream, mix_list *sources) {
-  if (mix_failed()) return NULL;
-  if (!tape || !targets || !sources)
-    return mix_fail(MIX_TYPE_ERROR, "tape_gradient: %s is NULL", !tape ? "the tape" : !targets ? "the target" : "the list of sources");
-  if (tape->used && !tape->persistent)
-    return mix_fail(MIX_RUNTIME_ERROR, "tape_gradient: this tape has been used; begin it with .persistent = true to ask more than once");
-  for (int i = 0; i < mix_list_count(targets); i++) {
-    mix_tensor *target = mix_list_get(targets, i);
-    if (target && !mix_dtype_is_floating(mix_tensor_value(target)->dtype))
+/* Targets are tensors of floating dtypes, each with an upstream gradient of its own dtype and shape, or none; sources are tensors or variables. */
+static bool request_sound(mix_list *targets, mix_list *upstream, mix_list *sources) {
+  int count = mix_list_count(targets);
+  char got[320], expected[320];
+  if (upstream && mix_list_count(upstream) != count)
+    return mix_fail(MIX_VALUE_ERROR, "tape_gradient: %d output gradients for %d targets", mix_list_count(upstream), count), false;
+  for (int i = 0; i < count; i++) {
+    mix_tensor *target = mix_list_get(targets, i), *gradient = upstream ? mix_list_get(upstream, i) : NULL;
+    if (!target) continue;
+    if (!mix_is(target, &mix_tensor_class) || (gradient && !mix_is(gradient, &mix_tensor_class)))
+      return mix_fail(MIX_TYPE_ERROR, "tape_gradient: target %d or its output gradient is not a tensor", i), false;
+    if (!mix_dtype_is_floating(mix_tensor_value(target)->dtype))
       return mix_fail(MIX_TYPE_ERROR, "tape_gradient: target %d has dtype %s; expected a floating dtype", i,
-                      mix_dtype_name(mix_tensor_value(target)->dtype));
+                      mix_dtype_name(mix_tensor_value(target)->dtype)),
+             false;
+    if (gradient && (mix_tensor_dtype(gradient) != mix_tensor_dtype(target) || !mix_shape_equal(mix_tensor_shape(gradient), mix_tensor_shape(target))))
+      return mix_fail(MIX_VALUE_ERROR, "tape_gradient: output gradient %d is %s; its target is %s", i,
+                      mix_operands_text(1, &gradient, got, sizeof got), mix_operands_text(1, &target, expected, sizeof expected)),
+             false;
   }
   for (int i = 0; i < mix_list_count(sources); i++) {
     void *source = mix_list_get(sources, i);
     if (!mix_is(source, &mix_tensor_class) && !mix_is(source, &mix_variable_class))
-      return mix_fail(MIX_TYPE_ERROR, "tape_gradient: source %d is neither a tensor nor a variable", i);
+      return mix_fail(MIX_TYPE_ERROR, "tape_gradient: source %d is %s; expected a tensor or a variable", i, source ? "another object" : "NULL"), false;
   }
+  return true;
+}
+
+mix_list *mix_tape_gradient_from(mix_tape *tape, mix_list *targets, mix_list *upstream, mix_list *sources) {
+  if (mix_failed()) return NULL;
+  if (!mix_is(tape, &tape_class)) return mix_fail(MIX_TYPE_ERROR, "tape_gradient: expected a tape");
+  if (!mix_is(targets, &mix_list_class) || !mix_is(sources, &mix_list_class) || (upstream && !mix_is(upstream, &mix_list_class)))
+    return mix_fail(MIX_TYPE_ERROR, "tape_gradient: targets, output gradients and sources are lists");
+  if (tape->used && !tape->persistent)
+    return mix_fail(MIX_RUNTIME_ERROR, "tape_gradient: this tape has been used; begin it with .persistent = true to ask more than once");
+  if (!request_sound(targets, upstream, sources)) return NULL;
   if (!tape->persistent) tape_close(tape);
   tape->used = true;
   mix_scope *scope = mix_scope_begin();
   walk w = {.tape = tape};
-  mix_list *result = mix_retain(walk_run(&w, targets, upstream, sources));
+  mix_list *result = scope ? mix_retain(walk_run(&w, targets, upstream, sources)) : NULL;
   for (int i = 0; i < w.capacity; i++) mix_free(w.flows[i].parts);
   mix_free(w.flows);
   mix_free(w.active);
+  mix_free(w.reads);
   mix_scope_end(scope);
   if (!tape->persistent) drop_records(tape);
   return mix_scoped(result);

@@ -6,7 +6,7 @@
 
 /* Records a new node on every open tape of this thread; false with the error recorded when there is no memory. */
 bool mix_tapes_record(mix_node *node);
-/* The sequence number at which the outermost open tape of this thread began; UINT64_MAX with none open. */
+/* The sequence number at which the innermost open tape of this thread began, which no open tape began after; 0 with none open. */
 uint64_t mix_tapes_begin_sequence(void);
 /* Is a tape open on this thread? */
 bool mix_tapes_open(void);

@@ -169,14 +169,18 @@ mix_tensor *mix_variable_value(mix_variable *variable) {
 bool mix_variable_before_write(mix_variable *variable) {
   mix_node *read = variable->read;
   if (!read) return true;
+  mix_buffer *shared = read->outputs[0].buffer;
   bool read_lives = mix_references(read) > 1;
-  if (read_lives || mix_references(read->outputs[0].buffer) > 1) {
-    mix_buffer *old = read->outputs[0].buffer;
-    mix_buffer *copy = mix_buffer_new(variable->bytes);
-    if (!copy) return false;
-    memcpy(copy->data, variable->data, variable->bytes);
-    read->outputs[0].buffer = copy;
-    mix_release(old);
+  if (read_lives || mix_references(shared) > 1) {
+    void *old_value = mix_alloc_buffer(variable->bytes);
+    if (!old_value) return false;
+    memcpy(old_value, variable->data, variable->bytes);
+    shared->data = old_value;
+    shared->release = NULL;
+  }
+  if (read_lives) {
+    mix_retain(variable);
+    read->holds_variable = true;
   }
   variable->read = NULL;
   mix_release(read);

@@ -11,6 +11,11 @@ static bool labels_sound(const mix_model *model, int count, const int64_t *label
       mix_fail(MIX_VALUE_ERROR, "fit: class weight for label %lld; expected a class from 0 on", (long long)labels[i]);
       return false;
     }
+    for (int before = 0; before < i; before++)
+      if (labels[before] == labels[i]) {
+        mix_fail(MIX_VALUE_ERROR, "fit: class weights name label %lld twice", (long long)labels[i]);
+        return false;
+      }
     if (labels[i] >= *classes) *classes = labels[i] + 1;
   }
   if (!model->state->class_weights_all || *classes == count) return true;

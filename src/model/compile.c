@@ -21,7 +21,9 @@ void mix_compiled_state_free(mix_compiled_state *state) {
 
 mix_compiled_state *mix_model_compiled(mix_model *model, const char *call) {
   if (!mix_model_given(model, call)) return NULL;
-  if (!model->state) return mix_fail(MIX_RUNTIME_ERROR, "%s: '%s' has not been compiled; call mix_model_compile first", call, mix_model_name(model));
+  /* predict makes a state without an optimizer */
+  if (!model->state || !model->state->optimizer)
+    return mix_fail(MIX_RUNTIME_ERROR, "%s: '%s' has not been compiled; call mix_model_compile first", call, mix_model_name(model));
   return model->state;
 }
 

@@ -110,5 +110,10 @@ static mix_logs *on_batch(mix_model *model, void *x, void *y, const char *call, 
   return mix_scoped(logs);
 }
 
-mix_logs *mix_model_train_on_batch(mix_model *model, void *x, void *y) { return on_batch(model, x, y, "train_on_batch", mix_model_train_step); }
+/* The class weights of an earlier fit were that fit's. */
+static mix_function *unweighted_train_step(mix_model *model) {
+  return mix_model_set_class_weights(model, 0, NULL, NULL) == MIX_OK ? mix_model_train_step(model) : NULL;
+}
+
+mix_logs *mix_model_train_on_batch(mix_model *model, void *x, void *y) { return on_batch(model, x, y, "train_on_batch", unweighted_train_step); }
 mix_logs *mix_model_test_on_batch(mix_model *model, void *x, void *y) { return on_batch(model, x, y, "test_on_batch", mix_model_test_step); }

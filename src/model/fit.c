@@ -64,9 +64,10 @@ static bool prepare(fitting *f) {
   all = mix_model_arrays(all, "fit");
   if (!all) return false;
   int64_t rows = mix_tensor_shape(mix_list_get(all, 0)).dims[0], training = rows;
-  if (f->options.validation_x) {
-    f->validation_x = f->options.validation_x;
-    f->validation_y = f->options.validation_y;
+  if (f->options.validation_x || f->options.validation_y) {
+    f->validation_x = mix_tensors_given(f->options.validation_x, "fit", "validation_x");
+    f->validation_y = f->validation_x ? mix_tensors_given(f->options.validation_y, "fit", "validation_y") : NULL;
+    if (!f->validation_y) return false;
   } else if (f->options.validation_split > 0) {
     training = (int64_t)floor((double)rows * (1.0 - f->options.validation_split));
     if (training == 0 || training == rows) {
@@ -109,11 +110,12 @@ static bool limit_reached(const fitting *f) { return f->options.steps && f->hist
 static bool run_epoch(fitting *f, int64_t epoch, int64_t epochs) {
   mix_progress progress;
   int64_t count = mix_batches_count(f->batches);
+  if (f->options.steps && f->options.steps - f->history->steps < count) count = f->options.steps - f->history->steps;
   mix_progress_begin(&progress, f->options.verbose, f->model->semantics, count, epoch, epochs);
   if (mix_model_reset_metrics(f->model) != MIX_OK ||
       !mix_batches_begin(f->batches, f->options.no_shuffle ? MIX_ORDER_KEPT : MIX_ORDER_ROWS, f->seed, (uint64_t)epoch))
     return false;
-  for (int64_t i = 0; i < count && !limit_reached(f) && !mix_failed(); i++) {
+  for (int64_t i = 0; i < count && !mix_failed(); i++) {
     MIX_SCOPE {
       mix_list *results = mix_function_call(f->step, mix_batches_get(f->batches, i));
       if (results) {

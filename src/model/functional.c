@@ -117,6 +117,17 @@ const mix_layer_class mix_class_functional = {.size = sizeof(mix_layer_class), .
 
 /* ---- construction ---- */
 
+/* Each input is the result of a call of its own. */
+static bool distinct_inputs(mix_list *inputs) {
+  for (int i = 0; i < mix_list_count(inputs); i++)
+    for (int before = 0; before < i; before++)
+      if (mix_tensor_history(mix_list_get(inputs, i), &(int){0}) == mix_tensor_history(mix_list_get(inputs, before), &(int){0})) {
+        mix_fail(MIX_VALUE_ERROR, "model_new: inputs %d and %d are the same tensor or results of one call; expected different mix_input tensors", before, i);
+        return false;
+      }
+  return true;
+}
+
 static mix_tensor **retained_tensors(mix_list *list) {
   int count = mix_list_count(list);
   mix_tensor **tensors = mix_calloc((size_t)count + 1, sizeof *tensors);
@@ -142,7 +153,7 @@ mix_model *mix_model_with(const mix_model_options *given) {
   MIX_OPTIONS(mix_model_options, options, given, "model_new");
   mix_list *inputs = mix_tensors_given(options.inputs, "model_new", "inputs");
   mix_list *outputs = inputs ? mix_tensors_given(options.outputs, "model_new", "outputs") : NULL;
-  if (!outputs || !symbolic_all(inputs, "inputs") || !symbolic_all(outputs, "outputs")) return NULL;
+  if (!outputs || !symbolic_all(inputs, "inputs") || !symbolic_all(outputs, "outputs") || !distinct_inputs(inputs)) return NULL;
   const mix_semantics *semantics = mix_semantics_or_current(options.semantics);
   mix_layer_common common = {.name = options.name ? options.name : mix_unique_name(semantics->history_keys_sorted ? "functional" : "model", false),
                              .semantics = semantics};

@@ -28,6 +28,13 @@ bool mix_model_given(const mix_model *model, const char *call) {
   return !mix_failed();
 }
 
+bool mix_model_weights_ready(const mix_model *model, const char *call) {
+  if (!mix_model_given(model, call)) return false;
+  if (model->sequential && !model->layer->built)
+    mix_fail(MIX_VALUE_ERROR, "%s: '%s' has no weights yet; call mix_model_build with an input shape, or the model on data", call, mix_model_name(model));
+  return !mix_failed();
+}
+
 mix_list *mix_tensors_given(void *given, const char *call, const char *what) {
   if (mix_failed()) return NULL;
   if (mix_is(given, &mix_tensor_class)) return mix_list_of(given);
@@ -57,9 +64,9 @@ mix_list *mix_model_trainable_variables(mix_model *model) {
 mix_list *mix_model_non_trainable_variables(mix_model *model) {
   return mix_model_given(model, "model_non_trainable_variables") ? mix_layer_non_trainable_weights(model->layer) : NULL;
 }
-mix_list *mix_model_get_weights(mix_model *model) { return mix_model_given(model, "model_get_weights") ? mix_layer_get_weights(model->layer) : NULL; }
+mix_list *mix_model_get_weights(mix_model *model) { return mix_model_weights_ready(model, "model_get_weights") ? mix_layer_get_weights(model->layer) : NULL; }
 mix_status mix_model_set_weights(mix_model *model, mix_list *values) {
-  return mix_model_given(model, "model_set_weights") ? mix_layer_set_weights(model->layer, values) : mix_error();
+  return mix_model_weights_ready(model, "model_set_weights") ? mix_layer_set_weights(model->layer, values) : mix_error();
 }
 
 mix_list *mix_model_call_outputs_with(mix_model *model, const mix_model_call_options *given) {

@@ -36,6 +36,7 @@ struct mix_model {
   mix_layer *layer;        /* retained: calls its layers */
   const mix_semantics *semantics;
   bool sequential;
+  mix_shape input_shape;   /* sequential: what mix_model_build was given; rank 0: nothing */
   mix_compiled_state *state; /* NULL before compile */
   char *summary;
 };
@@ -59,6 +60,8 @@ mix_shape mix_model_input_shape(const mix_model *model);
 mix_model *mix_model_wrap(mix_layer *layer, bool sequential);
 /* Fails unless the object is a model. */
 bool mix_model_given(const mix_model *model, const char *call);
+/* Fails unless there are weights: a sequential model has none before it is built. */
+bool mix_model_weights_ready(const mix_model *model, const char *call);
 /* A list of tensors from a tensor or a list of them; scoped. NULL with the error recorded: "fit: x is neither ...". */
 mix_list *mix_tensors_given(void *given, const char *call, const char *what);
 
@@ -113,8 +116,8 @@ typedef struct mix_progress {
 } mix_progress;
 /* `verbose` as given by the user: 0 is auto, MIX_SILENT nothing. */
 void mix_progress_begin(mix_progress *progress, int verbose, const mix_semantics *semantics, int64_t target, int64_t epoch, int64_t epochs);
-/* Is it time to draw? Asked before the numbers are fetched. */
-bool mix_progress_due(const mix_progress *progress, int64_t current);
+/* After each step: is it time to draw? Asked before the numbers are fetched. */
+bool mix_progress_due(mix_progress *progress, int64_t current);
 void mix_progress_update(mix_progress *progress, int64_t current, const mix_logs *logs);
 void mix_progress_end(mix_progress *progress, const mix_logs *logs);
 

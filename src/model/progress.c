@@ -43,10 +43,12 @@ static void put_rate(line *out, double per_step) {
   else put(out, " %.0fus/step", per_step * 1e6);
 }
 
-static void put_values(line *out, const mix_logs *logs) {
+/* Four decimals, or an exponent where they would show nothing; the line of verbose 2 forgets negative numbers, as Keras's does. */
+static void put_values(line *out, const mix_progress *progress, const mix_logs *logs) {
   for (int i = 0; i < mix_logs_count(logs); i++) {
     double value = mix_logs_value(logs, i);
-    put(out, fabs(value) > 1e-3 || value == 0 ? " - %s: %.4f" : " - %s: %.4e", mix_logs_name(logs, i), value);
+    bool plain = (progress->verbose == 2 ? value : fabs(value)) > 1e-3;
+    put(out, plain ? " - %s: %.4f" : " - %s: %.4e", mix_logs_name(logs, i), value);
   }
 }
 
@@ -58,7 +60,9 @@ void mix_progress_begin(mix_progress *progress, int verbose, const mix_semantics
   if (progress->verbose && epochs > 1) mix_log_message(MIX_LOG_PROGRESS, "Epoch %lld/%lld\n", (long long)epoch + 1, (long long)epochs);
 }
 
-bool mix_progress_due(const mix_progress *progress, int64_t current) {
+bool mix_progress_due(mix_progress *progress, int64_t current) {
+  if (!progress->verbose) return false;
+  if (current == 1) progress->first_step_done = now();
   if (progress->verbose != 1 || current >= progress->target) return false;
   return now() - progress->last_drawn >= 0.1;
 }
@@ -105,7 +109,6 @@ static void draw(mix_progress *progress, line *out, bool last) {
 void mix_progress_update(mix_progress *progress, int64_t current, const mix_logs *logs) {
   if (progress->verbose != 1) return;
   double at = now();
-  if (progress->first_step_done == 0) progress->first_step_done = at;
   progress->last_drawn = at;
   line out = {.used = 0};
   put_bar(&out, progress, current);
@@ -119,7 +122,7 @@ void mix_progress_update(mix_progress *progress, int64_t current, const mix_logs
     put(&out, " - ETA: ");
     put_time(&out, step * (double)(progress->target - current));
   }
-  put_values(&out, logs);
+  put_values(&out, progress, logs);
   draw(progress, &out, false);
 }
 
@@ -133,7 +136,7 @@ void mix_progress_end(mix_progress *progress, const mix_logs *logs) {
     put_time(&out, seconds);
     if (progress->keras3) put(&out, "\033[0m");
     put_rate(&out, step);
-    put_values(&out, logs);
+    put_values(&out, progress, logs);
     draw(progress, &out, true);
     return;
   }
@@ -142,9 +145,9 @@ void mix_progress_end(mix_progress *progress, const mix_logs *logs) {
   if (progress->keras3) {
     put(&out, " -");
     put_rate(&out, step);
-    put_values(&out, logs);
+    put_values(&out, progress, logs);
   } else {
-    put_values(&out, logs);
+    put_values(&out, progress, logs);
     put(&out, " - ");
     put_time(&out, seconds);
     put(&out, "/epoch -");

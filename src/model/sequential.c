@@ -53,5 +53,6 @@ mix_status mix_model_build(mix_model *model, mix_shape input_shape) {
     mix_call_options call = {.size = sizeof call, .inputs = x};
     mix_call_with(model->layer, &call);
   }
+  if (!mix_failed()) model->input_shape = input_shape;
   return mix_error();
 }

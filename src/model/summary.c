@@ -76,6 +76,17 @@ static void put_functional(table *out, mix_model *model) {
   }
 }
 
+/* Shapes follow from what the model was built for; built by data alone, or not at all, they are unknown. */
+static void put_chain(table *out, mix_model *model) {
+  mix_shape shape = model->input_shape;
+  if (shape.rank) shape.dims[0] = MIX_UNKNOWN;
+  for (int i = 0; i < mix_list_count(model->layer->layers); i++) {
+    mix_layer *layer = mix_list_get(model->layer->layers, i);
+    if (shape.rank) shape = mix_layer_output_shape(layer, shape);
+    put_layer(out, layer, shape.rank ? shape : (mix_shape){.rank = -1}, MIX_DTYPE_NONE);
+  }
+}
+
 static void put_size(table *out, const char *what, mix_list *variables) {
   size_t size = bytes(variables);
   put(out, "%s: %lld (", what, (long long)parameters(variables));
@@ -92,9 +103,7 @@ const char *mix_model_summary(mix_model *model) {
   MIX_SCOPE {
     put(&out, "Model: \"%s\"\n%s %-34s %-22s %-12s %s\n", mix_model_name(model), rule, "Layer (type)", "Output Shape", "Param #", "Policy");
     put(&out, "===============================================================================================\n");
-    if (model->sequential)
-      for (int i = 0; i < mix_list_count(model->layer->layers); i++)
-        put_layer(&out, mix_list_get(model->layer->layers, i), (mix_shape){.rank = -1}, MIX_DTYPE_NONE);
+    if (model->sequential) put_chain(&out, model);
     else put_functional(&out, model);
     put(&out, "===============================================================================================\n");
     put_size(&out, "Total params", mix_model_weights(model));

@@ -9,7 +9,7 @@
 #include <string.h>
 
 mix_status mix_model_save_weights(mix_model *model, const char *path) {
-  if (!mix_model_given(model, "model_save_weights")) return mix_error();
+  if (!mix_model_weights_ready(model, "model_save_weights")) return mix_error();
   if (!path) return mix_fail_status(MIX_TYPE_ERROR, "model_save_weights: path is NULL");
   MIX_SCOPE {
     mix_list *weights = mix_model_weights(model);
@@ -44,7 +44,7 @@ static mix_tensor *array_for(mix_npz *npz, const char *path, mix_variable *varia
 }
 
 mix_status mix_model_load_weights(mix_model *model, const char *path) {
-  if (!mix_model_given(model, "model_load_weights")) return mix_error();
+  if (!mix_model_weights_ready(model, "model_load_weights")) return mix_error();
   if (!path) return mix_fail_status(MIX_TYPE_ERROR, "model_load_weights: path is NULL");
   MIX_SCOPE {
     mix_npz *npz = mix_npz_open(path);

@@ -1,5 +1,5 @@
-/* Softmax cross-entropies. Operands (logits, labels); results: losses (...), and backprop (..., classes), which is softmax(logits) -
- * labels: d loss / d logits for labels that sum to 1. Gradients as in TensorFlow (python/ops/nn_grad.py). */
+/* Softmax cross-entropies. Operands (logits, labels); results: losses (...), and backprop (..., classes), which is
+ * softmax(logits) - labels: d loss / d logits for labels that sum to 1. Gradients as in TensorFlow (python/ops/nn_grad.py). */
 #include "ops/rules.h"
 
 /* losses and backprop from the shape of the logits. */

@@ -16,8 +16,8 @@ static bool gather_infer(mix_node *node) {
   return mix_rule_output(node, 0, result);
 }
 
-/* Rows along axis 0: the sum of dy's rows with the same index. Along another axis the axes of indices are first moved to the front, and
- * the summed axis is moved back. */
+/* Rows along axis 0: the sum of dy's rows with the same index. Along another axis the axes of indices are first moved to the
+ * front, and the summed axis is moved back. */
 static bool gather_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
   int axis = ((const mix_axis_attributes *)node->attributes)->axis;
   mix_shape params = mix_input_value(node, 0)->shape;

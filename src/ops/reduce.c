@@ -65,8 +65,8 @@ static bool reduce_mean_gradient(mix_node *node, mix_tensor *const *output_gradi
   return !mix_failed();
 }
 
-/* The product of all other elements: prod / x where nothing is 0; where exactly one element is 0, the product of the others for that
- * one and 0 for the rest; 0 for all where more are. */
+/* The product of all other elements: prod / x where nothing is 0; where exactly one element is 0, the product of the others for
+ * that one and 0 for the rest; 0 for all where more are. */
 static bool reduce_prod_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
   mix_tensor *x = mix_node_input(node, 0), *dy = kept(node, output_gradients[0]);
   mix_tensor *zero = mix_scalar_like(x, 0), *one = mix_scalar_like(x, 1);

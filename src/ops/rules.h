@@ -37,7 +37,9 @@ static inline mix_tensor *mix_apply2(const mix_op *op, mix_tensor *a, mix_tensor
 /* The gradient of operand `index` from one in the broadcast shape of the result. */
 mix_tensor *mix_unbroadcast(mix_node *node, int index, mix_tensor *gradient);
 /* Does a gradient flow to operand `index`: is it floating? */
-static inline bool mix_flows_to(const mix_node *node, int index) { return mix_dtype_is_floating(mix_input_value(node, index)->dtype); }
+static inline bool mix_flows_to(const mix_node *node, int index) {
+  return mix_dtype_is_floating(mix_input_value(node, index)->dtype);
+}
 /* "[0, 2]" for dumps. */
 const char *mix_integers_text(int count, const int64_t *numbers, char *text, size_t size);
 void mix_axis_print(const void *attributes, char *text, size_t size);

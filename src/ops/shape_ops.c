@@ -1,5 +1,5 @@
-/* Operations that change the shape alone: reshape (with expand_dims and squeeze), transpose, broadcast_to. Attributes are resolved by
- * the public calls: an unknown dimension stays in them only where the operand is symbolic. */
+/* Operations that change the shape alone: reshape (with expand_dims and squeeze), transpose, broadcast_to. Attributes are
+ * resolved by the public calls: an unknown dimension stays in them only where the operand is symbolic. */
 #include "ops/rules.h"
 #include <stdio.h>
 

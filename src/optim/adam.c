@@ -15,8 +15,9 @@ static mix_tensor *step_size(mix_update *update, mix_dtype dtype) {
   mix_tensor *one = mix_scalar(1, dtype);
   mix_tensor *beta_1_power = mix_power(mix_scalar(options->beta_1, dtype), step);
   mix_tensor *beta_2_power = mix_power(mix_scalar(options->beta_2, dtype), step);
-  return update->shared[dtype] = mix_divide(
-             mix_multiply(mix_update_learning_rate(update, dtype), mix_sqrt(mix_subtract(one, beta_2_power))), mix_subtract(one, beta_1_power));
+  return update->shared[dtype] =
+             mix_divide(mix_multiply(mix_update_learning_rate(update, dtype), mix_sqrt(mix_subtract(one, beta_2_power))),
+                        mix_subtract(one, beta_1_power));
 }
 
 /* slot + (value - slot) * (1 - beta), assigned to the slot. */

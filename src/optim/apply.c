@@ -12,10 +12,10 @@
 typedef struct step {
   mix_update update;
   mix_optimizer *optimizer;
-  int count;              /* gradients that are present */
+  int count; /* gradients that are present */
   mix_tensor **gradients;
-  int *indices;           /* of their variables among the trainable ones */
-  mix_tensor *is_update;  /* accumulation: does this call update? NULL without */
+  int *indices;          /* of their variables among the trainable ones */
+  mix_tensor *is_update; /* accumulation: does this call update? NULL without */
 } step;
 
 mix_tensor *mix_optimizer_gradient(mix_tensor *gradient) {
@@ -99,7 +99,8 @@ static bool gather(step *s, mix_list *gradients, mix_list *variables) {
              false;
     mix_tensor *gradient = mix_list_get(gradients, i);
     if (!gradient) {
-      if (length < sizeof missing) length += (size_t)snprintf(missing + length, sizeof missing - length, "%s'%s'", length ? ", " : "", variable->name);
+      if (length < sizeof missing)
+        length += (size_t)snprintf(missing + length, sizeof missing - length, "%s'%s'", length ? ", " : "", variable->name);
       continue;
     }
     if (!(gradient = fitting(optimizer, variable, gradient))) return false;
@@ -110,7 +111,9 @@ static bool gather(step *s, mix_list *gradients, mix_list *variables) {
     s->gradients[s->count] = gradient;
     s->indices[s->count++] = index;
   }
-  if (length) mix_log_message(MIX_LOG_WARNING, "%s: gradients do not exist for variables [%s] when minimizing the loss", optimizer->name, missing);
+  if (length)
+    mix_log_message(MIX_LOG_WARNING, "%s: gradients do not exist for variables [%s] when minimizing the loss", optimizer->name,
+                    missing);
   return !mix_failed();
 }
 
@@ -156,7 +159,8 @@ static bool update_weights(step *s) {
     }
     mix_update_condition(&s->update, s->is_update);
     for (int i = 0; i < s->count; i++)
-      mix_update_set(&s->update, optimizer->accumulators[s->indices[i]], mix_select(s->is_update, mix_zeros_like(sums[i]), sums[i]));
+      mix_update_set(&s->update, optimizer->accumulators[s->indices[i]],
+                     mix_select(s->is_update, mix_zeros_like(sums[i]), sums[i]));
   }
   mix_free(sums);
   return done && !mix_failed();
@@ -215,7 +219,8 @@ static bool build_step(step *s, mix_list *gradients, mix_list *variables, bool c
   return !mix_failed();
 }
 
-mix_status mix_optimizer_step(mix_optimizer *optimizer, mix_list *gradients, mix_list *variables, mix_tensor *guard, bool count_skipped) {
+mix_status mix_optimizer_step(mix_optimizer *optimizer, mix_list *gradients, mix_list *variables, mix_tensor *guard,
+                              bool count_skipped) {
   int count = mix_list_count(gradients);
   if (count == 0 || mix_optimizer_build(optimizer, variables) != MIX_OK) return mix_error();
   step s = {.optimizer = optimizer,

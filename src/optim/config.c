@@ -15,7 +15,8 @@ static const mix_optimizer_class *find_class(const char *name, size_t length) {
   size_t used = 0;
   for (const mix_optimizer_class *const *class = mix_optimizer_classes; *class && used < sizeof known; class ++)
     used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", (*class)->lower_case_name);
-  return mix_fail(MIX_VALUE_ERROR, "optimizer: unknown optimizer \"%.*s\"; known: %s", (int)(length > 100 ? 100 : length), name, known);
+  return mix_fail(MIX_VALUE_ERROR, "optimizer: unknown optimizer \"%.*s\"; known: %s", (int)(length > 100 ? 100 : length), name,
+                  known);
 }
 
 /* Row `index` of a class's options, the common ones first; NULL at the end. */
@@ -35,7 +36,8 @@ static const mix_option_row *find_row(const mix_optimizer_class *class, const ch
   size_t used = 0;
   for (int i = 0; (row = row_at(class, i)) && used < sizeof known; i++)
     used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", row->name);
-  return mix_fail(MIX_VALUE_ERROR, "%s: unknown argument \"%.*s\"; known: %s", class->lower_case_name, (int)(length > 100 ? 100 : length), name, known);
+  return mix_fail(MIX_VALUE_ERROR, "%s: unknown argument \"%.*s\"; known: %s", class->lower_case_name,
+                  (int)(length > 100 ? 100 : length), name, known);
 }
 
 /* Zero is spelled out, so that it does not mean the default. */
@@ -49,7 +51,8 @@ static void set_option(mix_optimizer_settings *settings, const mix_option_row *r
     *(bool *)field = value != 0;
 }
 
-static mix_optimizer *construct(const mix_optimizer_class *class, mix_optimizer_settings *settings, const mix_semantics *semantics) {
+static mix_optimizer *construct(const mix_optimizer_class *class, mix_optimizer_settings *settings,
+                                const mix_semantics *semantics) {
   settings->common.size = sizeof *settings;
   settings->common.semantics = semantics;
   return mix_optimizer_new(class, settings, sizeof *settings);
@@ -64,20 +67,27 @@ mix_optimizer *mix_optimizer_from_name(const char *name) {
 }
 
 /* "0.1", "true", "none"; false with the error recorded. */
-static bool parse_value(const mix_optimizer_class *class, const mix_option_row *row, const char *text, size_t length, double *value) {
-  static const struct { const char *word; double value; } words[] = {{"true", 1}, {"false", 0}, {"none", 0}, {"null", 0}};
+static bool parse_value(const mix_optimizer_class *class, const mix_option_row *row, const char *text, size_t length,
+                        double *value) {
+  static const struct {
+    const char *word;
+    double value;
+  } words[] = {{"true", 1}, {"false", 0}, {"none", 0}, {"null", 0}};
   char buffer[64], *end;
   if (length > 0 && length < sizeof buffer) {
     memcpy(buffer, text, length);
     buffer[length] = 0;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-      if (!strcasecmp(words[i].word, buffer) && (i < 2 ? row->kind == MIX_OPTION_BOOLEAN : row->optional)) return *value = words[i].value, true;
+      if (!strcasecmp(words[i].word, buffer) && (i < 2 ? row->kind == MIX_OPTION_BOOLEAN : row->optional))
+        return *value = words[i].value, true;
     *value = strtod(buffer, &end);
     bool whole = *value == (double)(long long)*value;
-    if (!*end && (row->kind == MIX_OPTION_NUMBER || whole) && (row->kind != MIX_OPTION_BOOLEAN || *value == 0 || *value == 1)) return true;
+    if (!*end && (row->kind == MIX_OPTION_NUMBER || whole) && (row->kind != MIX_OPTION_BOOLEAN || *value == 0 || *value == 1))
+      return true;
   }
   static const char *const kinds[] = {"a number", "an integer", "true or false"};
-  mix_fail(MIX_VALUE_ERROR, "%s: %s is \"%.*s\"; expected %s", class->lower_case_name, row->name, (int)(length > 60 ? 60 : length), text, kinds[row->kind]);
+  mix_fail(MIX_VALUE_ERROR, "%s: %s is \"%.*s\"; expected %s", class->lower_case_name, row->name, (int)(length > 60 ? 60 : length),
+           text, kinds[row->kind]);
   return false;
 }
 
@@ -93,7 +103,8 @@ mix_optimizer *mix_optimizer_from_text(const char *text, const mix_semantics *se
     size_t item = strcspn(at, ","), key = strcspn(at, "=");
     if (item == 0 && !at[item]) break;
     if (key >= item)
-      return mix_fail(MIX_VALUE_ERROR, "%s: \"%.*s\" is not of the form key=value", class->lower_case_name, (int)(item > 60 ? 60 : item), at);
+      return mix_fail(MIX_VALUE_ERROR, "%s: \"%.*s\" is not of the form key=value", class->lower_case_name,
+                      (int)(item > 60 ? 60 : item), at);
     const mix_option_row *row = find_row(class, at, key);
     double value;
     if (!row || !parse_value(class, row, at + key + 1, item - key - 1, &value)) return NULL;
@@ -107,7 +118,9 @@ mix_optimizer *mix_optimizer_from_text(const char *text, const mix_semantics *se
 
 static json_t *option_json(const mix_optimizer_settings *settings, const mix_option_row *row) {
   const void *field = (const char *)settings + row->offset;
-  double number = row->kind == MIX_OPTION_NUMBER ? *(const double *)field : row->kind == MIX_OPTION_INTEGER ? (double)*(const int64_t *)field : 0;
+  double number = row->kind == MIX_OPTION_NUMBER    ? *(const double *)field
+                  : row->kind == MIX_OPTION_INTEGER ? (double)*(const int64_t *)field
+                                                    : 0;
   if (row->optional && number == 0) return json_null();
   if (row->kind == MIX_OPTION_NUMBER) return json_real(number);
   if (row->kind == MIX_OPTION_INTEGER) return json_integer(*(const int64_t *)field);
@@ -122,7 +135,8 @@ json_t *mix_optimizer_config_json(mix_optimizer *optimizer) {
   for (int i = 0; done && (row = row_at(optimizer->class, i)); i++) {
     if (row->known && !row->known(optimizer->rules)) continue;
     bool rate = !strcmp(row->name, "learning_rate");
-    done = mix_json_set(config, row->name, rate ? json_real(mix_optimizer_learning_rate(optimizer)) : option_json(&optimizer->options, row));
+    done = mix_json_set(config, row->name,
+                        rate ? json_real(mix_optimizer_learning_rate(optimizer)) : option_json(&optimizer->options, row));
   }
   if (done && !mix_failed()) return config;
   json_decref(config);
@@ -139,7 +153,8 @@ json_t *mix_optimizer_to_json(mix_optimizer *optimizer) {
   return json_pack("{s:s,s:s,s:o,s:n}", "module", module, "class_name", name, "config", config, "registered_name");
 }
 
-static mix_optimizer *plain_from_json(const mix_optimizer_class *class, const json_t *config, const mix_semantics *semantics, bool legacy) {
+static mix_optimizer *plain_from_json(const mix_optimizer_class *class, const json_t *config, const mix_semantics *semantics,
+                                      bool legacy) {
   static const char *const ignored[] = {"jit_compile", "is_legacy_optimizer", "decay"};
   const mix_semantics *rules = mix_semantics_or_current(semantics);
   mix_optimizer_settings settings = {.common.legacy = legacy};
@@ -151,13 +166,14 @@ static mix_optimizer *plain_from_json(const mix_optimizer_class *class, const js
       continue;
     }
     bool skip = false;
-    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) skip = skip || (!strcmp(key, ignored[i]) && !rules->learning_rate_decay);
+    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+      skip = skip || (!strcmp(key, ignored[i]) && !rules->learning_rate_decay);
     if (skip) continue;
     const mix_option_row *row = find_row(class, key, strlen(key));
     if (!row) return NULL;
     if (!strcmp(key, "learning_rate") && json_is_integer(value) && rules->integer_learning_rate_refused)
-      return mix_fail(MIX_VALUE_ERROR, "%s: learning_rate is the integer %lld; expected a floating number, such as %lld.0", class->lower_case_name,
-                      (long long)json_integer_value(value), (long long)json_integer_value(value));
+      return mix_fail(MIX_VALUE_ERROR, "%s: learning_rate is the integer %lld; expected a floating number, such as %lld.0",
+                      class->lower_case_name, (long long)json_integer_value(value), (long long)json_integer_value(value));
     if (json_is_boolean(value))
       set_option(&settings, row, json_is_true(value));
     else if (json_is_number(value))

@@ -15,7 +15,8 @@ json_t *mix_loss_scale_optimizer_config_json(mix_optimizer *optimizer) {
   if (done && object_form) done = mix_json_set(config, "loss_scale", mix_loss_scale_to_json(scale));
   if (done && !object_form) {
     json_t *steps = dynamic ? json_integer(mix_loss_scale_increment_period(scale)) : json_null();
-    done = mix_json_set(config, "initial_scale", json_real(mix_loss_scale_initial(scale))) && mix_json_set(config, "dynamic_growth_steps", steps);
+    done = mix_json_set(config, "initial_scale", json_real(mix_loss_scale_initial(scale))) &&
+           mix_json_set(config, "dynamic_growth_steps", steps);
     if (done && semantics->wrapper_dynamic_argument) done = mix_json_set(config, "dynamic", json_boolean(dynamic));
     if (done && !semantics->wrapper_dynamic_argument) done = mix_json_set(config, "name", json_string(optimizer->name));
   }
@@ -29,16 +30,27 @@ static mix_optimizer *from_object_form(const json_t *config, const mix_semantics
   mix_optimizer *inner = mix_optimizer_from_json(json_object_get(config, "optimizer"), semantics);
   mix_loss_scale *scale = inner ? mix_loss_scale_from_json(json_object_get(config, "loss_scale"), semantics) : NULL;
   if (mix_failed()) return NULL;
-  if (!scale) return mix_fail(MIX_VALUE_ERROR, "loss_scale_optimizer: the config's loss_scale is null; expected FixedLossScale or DynamicLossScale");
+  if (!scale)
+    return mix_fail(MIX_VALUE_ERROR,
+                    "loss_scale_optimizer: the config's loss_scale is null; expected FixedLossScale or DynamicLossScale");
   return mix_loss_scale_optimizer(inner, .loss_scale = scale, .semantics = semantics);
 }
 
 /* keras3: keywords of every optimizer are tolerated at their defaults, as old configs hold them. */
 static bool check_keywords(const json_t *config) {
   static const char *const own[] = {"inner_optimizer", "initial_scale", "dynamic_growth_steps", "name", "dynamic"};
-  static const struct { const char *name; double standard; } base[] = {
-      {"weight_decay", 0},  {"clipnorm", 0},     {"global_clipnorm", 0},         {"clipvalue", 0},         {"use_ema", 0},
-      {"ema_momentum", 0.99}, {"ema_overwrite_frequency", 0}, {"loss_scale_factor", 0}, {"gradient_accumulation_steps", 0}};
+  static const struct {
+    const char *name;
+    double standard;
+  } base[] = {{"weight_decay", 0},
+              {"clipnorm", 0},
+              {"global_clipnorm", 0},
+              {"clipvalue", 0},
+              {"use_ema", 0},
+              {"ema_momentum", 0.99},
+              {"ema_overwrite_frequency", 0},
+              {"loss_scale_factor", 0},
+              {"gradient_accumulation_steps", 0}};
   char unknown[256] = "";
   size_t used = 0;
   const char *key;
@@ -51,11 +63,14 @@ static bool check_keywords(const json_t *config) {
       known = true;
       double given = json_is_boolean(value) ? json_is_true(value) : json_number_value(value);
       /* None and a number differ where the default is None: a weight_decay of 0 is a value. */
-      bool standard = base[i].standard == 0 && strcmp(key, "use_ema") ? json_is_null(value) : given == base[i].standard && !json_is_null(value);
+      bool standard =
+          base[i].standard == 0 && strcmp(key, "use_ema") ? json_is_null(value) : given == base[i].standard && !json_is_null(value);
       if (!standard)
-        return mix_fail(MIX_VALUE_ERROR, "loss_scale_optimizer: %s is not supported here; set it on the inner optimizer", key), false;
+        return mix_fail(MIX_VALUE_ERROR, "loss_scale_optimizer: %s is not supported here; set it on the inner optimizer", key),
+               false;
     }
-    if (!known && used < sizeof unknown) used += (size_t)snprintf(unknown + used, sizeof unknown - used, "%s%s", used ? ", " : "", key);
+    if (!known && used < sizeof unknown)
+      used += (size_t)snprintf(unknown + used, sizeof unknown - used, "%s%s", used ? ", " : "", key);
   }
   if (used) return mix_fail(MIX_VALUE_ERROR, "loss_scale_optimizer: unknown arguments: %s", unknown), false;
   return true;
@@ -72,7 +87,8 @@ mix_optimizer *mix_loss_scale_optimizer_from_json(const json_t *config, const mi
     return mix_fail(MIX_TYPE_ERROR, "loss_scale_optimizer: initial_scale must be a number and dynamic_growth_steps an integer");
   mix_loss_scale_optimizer_options options = {.size = sizeof options, .semantics = semantics, .fixed = json_is_false(dynamic)};
   if (json_is_number(initial)) options.initial_scale = json_number_value(initial) == 0 ? MIX_ZERO : json_number_value(initial);
-  if (json_is_integer(steps)) options.dynamic_growth_steps = json_integer_value(steps) == 0 ? MIX_INT_ZERO : json_integer_value(steps);
+  if (json_is_integer(steps))
+    options.dynamic_growth_steps = json_integer_value(steps) == 0 ? MIX_INT_ZERO : json_integer_value(steps);
   options.name = json_string_value(json_object_get(config, "name"));
   options.inner = mix_optimizer_from_json(json_object_get(config, "inner_optimizer"), semantics);
   return options.inner ? mix_loss_scale_optimizer_with(&options) : NULL;

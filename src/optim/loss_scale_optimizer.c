@@ -19,14 +19,18 @@ static bool check_inner(const mix_loss_scale_optimizer_options *options, const m
                     "loss_scale_optimizer: cannot wrap another loss-scale optimizer (around %s)", inner->inner->name),
            false;
   if (inner->inner)
-    return mix_fail(MIX_UNSUPPORTED, "loss_scale_optimizer: wrapping a loss-scale optimizer (around %s) is not offered", inner->inner->name), false;
+    return mix_fail(MIX_UNSUPPORTED, "loss_scale_optimizer: wrapping a loss-scale optimizer (around %s) is not offered",
+                    inner->inner->name),
+           false;
   if (inner->wrapped && semantics->wrapper_nested_refused)
     return mix_fail(MIX_VALUE_ERROR,
-                    "loss_scale_optimizer: %s is already wrapped by a loss-scale optimizer; an optimizer can be wrapped only once", inner->name),
+                    "loss_scale_optimizer: %s is already wrapped by a loss-scale optimizer; an optimizer can be wrapped only once",
+                    inner->name),
            false;
   if (semantics->wrapper_clip_refused && (inner->options.common.clipnorm != 0 || inner->options.common.clipvalue != 0))
     return mix_fail(MIX_VALUE_ERROR,
-                    "loss_scale_optimizer: %s has clipnorm or clipvalue, which cannot be used together with loss scaling", inner->name),
+                    "loss_scale_optimizer: %s has clipnorm or clipvalue, which cannot be used together with loss scaling",
+                    inner->name),
            false;
   return true;
 }
@@ -40,8 +44,9 @@ static mix_loss_scale *fixed_at(double value) {
 
 static mix_loss_scale *scale_from_object(mix_loss_scale *given, const mix_semantics *semantics) {
   if (!semantics->loss_scale_multiplier_two) return given;
-  mix_log_message(MIX_LOG_WARNING, "loss_scale_optimizer: .loss_scale is the deprecated experimental form; use .fixed, .initial_scale and "
-                           ".dynamic_growth_steps");
+  mix_log_message(MIX_LOG_WARNING,
+                  "loss_scale_optimizer: .loss_scale is the deprecated experimental form; use .fixed, .initial_scale and "
+                  ".dynamic_growth_steps");
   if (!mix_loss_scale_is_dynamic(given)) return fixed_at(mix_loss_scale_initial(given));
   if (mix_loss_scale_multiplier(given) != 2)
     return mix_fail(MIX_VALUE_ERROR, "loss_scale_optimizer: the multiplier of the loss scale is %g; only 2 can be used here",
@@ -52,16 +57,24 @@ static mix_loss_scale *scale_from_object(mix_loss_scale *given, const mix_semant
 static mix_loss_scale *choose_scale(const mix_loss_scale_optimizer_options *options, const mix_semantics *semantics) {
   bool numbers = options->fixed || options->initial_scale != 0 || options->dynamic_growth_steps != 0;
   if (options->loss_scale && numbers)
-    return mix_fail(MIX_VALUE_ERROR, "loss_scale_optimizer: .loss_scale together with .fixed, .initial_scale or .dynamic_growth_steps; give one form");
+    return mix_fail(
+        MIX_VALUE_ERROR,
+        "loss_scale_optimizer: .loss_scale together with .fixed, .initial_scale or .dynamic_growth_steps; give one form");
   if (options->loss_scale) return scale_from_object(options->loss_scale, semantics);
   if (!semantics->loss_scale_multiplier_two && !numbers)
-    return mix_fail(MIX_VALUE_ERROR, "loss_scale_optimizer: no loss scale; give .loss_scale, such as mix_loss_scale_get(\"dynamic\")");
+    return mix_fail(MIX_VALUE_ERROR,
+                    "loss_scale_optimizer: no loss scale; give .loss_scale, such as mix_loss_scale_get(\"dynamic\")");
   if (!options->fixed) {
     int64_t growth = options->dynamic_growth_steps;
-    return mix_loss_scale_dynamic(mix_option_number(options->initial_scale, 0x1p15), growth == MIX_INT_ZERO ? 0 : growth ? growth : 2000, 2, semantics);
+    return mix_loss_scale_dynamic(mix_option_number(options->initial_scale, 0x1p15),
+                                  growth == MIX_INT_ZERO ? 0
+                                  : growth               ? growth
+                                                         : 2000,
+                                  2, semantics);
   }
   if (semantics->finite_test_scaled)
-    return mix_fail(MIX_VALUE_ERROR, "loss_scale_optimizer: a fixed scale is not offered by %s; set loss_scale_factor on the inner optimizer",
+    return mix_fail(MIX_VALUE_ERROR,
+                    "loss_scale_optimizer: a fixed scale is not offered by %s; set loss_scale_factor on the inner optimizer",
                     semantics->name);
   if (options->initial_scale == 0) return mix_fail(MIX_VALUE_ERROR, "loss_scale_optimizer: .fixed needs .initial_scale");
   if (options->dynamic_growth_steps != 0)
@@ -85,7 +98,9 @@ mix_optimizer *mix_loss_scale_optimizer_with(const mix_loss_scale_optimizer_opti
   mix_optimizer *optimizer = scale ? mix_object_new(sizeof *optimizer, &mix_optimizer_object_class) : NULL;
   if (!optimizer) return NULL;
   optimizer->semantics = optimizer->rules = semantics;
-  optimizer->name = mix_intern(given.name ? given.name : semantics->optimizer_name_lower_case ? "loss_scale_optimizer" : "LossScaleOptimizer");
+  optimizer->name = mix_intern(given.name                             ? given.name
+                               : semantics->optimizer_name_lower_case ? "loss_scale_optimizer"
+                                                                      : "LossScaleOptimizer");
   optimizer->loss_scale = mix_retain(scale);
   if (semantics->wrapper_state_in_variables) {
     optimizer->iterations = mix_optimizer_variable("iteration", zero_count, NULL);
@@ -135,7 +150,8 @@ static bool offers_unscaled_loop(const mix_optimizer *optimizer, const char *cal
   if (mix_failed()) return false;
   if (!mix_is(optimizer, &mix_optimizer_object_class)) return mix_fail(MIX_TYPE_ERROR, "%s: expected an optimizer", call), false;
   if (optimizer->inner && !optimizer->semantics->finite_test_scaled) return true;
-  mix_fail(MIX_ATTRIBUTE_ERROR, "%s: %s %s has no such function; mix_optimizer_scale_loss and mix_optimizer_apply serve every optimizer", call,
+  mix_fail(MIX_ATTRIBUTE_ERROR,
+           "%s: %s %s has no such function; mix_optimizer_scale_loss and mix_optimizer_apply serve every optimizer", call,
            optimizer->semantics->name, mix_optimizer_class_name(optimizer));
   return false;
 }
@@ -186,10 +202,11 @@ static mix_list *divided(const mix_optimizer *optimizer, mix_list *gradients, mi
 
 static void warn_unused(const mix_optimizer *optimizer) {
   if (!optimizer->semantics->wrapper_warns_unused || (optimizer->loss_was_scaled && optimizer->gradients_were_unscaled)) return;
-  const char *forgotten = optimizer->loss_was_scaled         ? "get_unscaled_gradients (get_scaled_loss was called, however)"
+  const char *forgotten = optimizer->loss_was_scaled           ? "get_unscaled_gradients (get_scaled_loss was called, however)"
                           : optimizer->gradients_were_unscaled ? "get_scaled_loss (get_unscaled_gradients was called, however)"
                                                                : "get_scaled_loss and get_unscaled_gradients";
-  mix_log_message(MIX_LOG_WARNING, "apply_gradients of a loss-scale optimizer without %s before: the model will likely be worse for it", forgotten);
+  mix_log_message(MIX_LOG_WARNING,
+                  "apply_gradients of a loss-scale optimizer without %s before: the model will likely be worse for it", forgotten);
 }
 
 mix_status mix_loss_scale_optimizer_step(mix_optimizer *optimizer, mix_list *gradients, mix_list *variables) {
@@ -200,8 +217,10 @@ mix_status mix_loss_scale_optimizer_step(mix_optimizer *optimizer, mix_list *gra
   if (mix_list_count(gradients) == 0 || mix_optimizer_build(inner, variables) != MIX_OK) return mix_error();
   for (int i = 0; i < mix_list_count(variables); i++)
     if (mix_optimizer_index(inner, mix_list_get(variables, i), i) < 0)
-      return mix_fail_status(MIX_VALUE_ERROR, "%s: variable '%s' is not one of those it was built for; make a new optimizer for a new set of variables",
-                             inner->name, mix_variable_name(mix_list_get(variables, i)));
+      return mix_fail_status(
+          MIX_VALUE_ERROR,
+          "%s: variable '%s' is not one of those it was built for; make a new optimizer for a new set of variables", inner->name,
+          mix_variable_name(mix_list_get(variables, i)));
   mix_scope *scope = mix_scope_begin();
   mix_list *tested = mix_list_new(0, NULL);
   for (int i = 0; tested && i < mix_list_count(gradients); i++)

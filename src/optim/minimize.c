@@ -4,7 +4,8 @@
 
 mix_tensor *mix_optimizer_scale_loss(mix_optimizer *optimizer, mix_tensor *loss) {
   if (mix_failed() || !loss) return NULL;
-  if (!mix_is(optimizer, &mix_optimizer_object_class)) return mix_fail(MIX_TYPE_ERROR, "optimizer_scale_loss: expected an optimizer");
+  if (!mix_is(optimizer, &mix_optimizer_object_class))
+    return mix_fail(MIX_TYPE_ERROR, "optimizer_scale_loss: expected an optimizer");
   if (!optimizer->inner) {
     double factor = optimizer->options.common.loss_scale_factor;
     return factor ? mix_multiply(loss, mix_scalar_like(loss, factor)) : loss;

@@ -42,8 +42,9 @@ static void optimizer_finalize(void *object) {
   release_array(optimizer->accumulators, optimizer->count);
   for (int slot = 0; slot < MIX_MAX_SLOTS; slot++) release_array(optimizer->slots[slot], optimizer->count);
   if (optimizer->inner) optimizer->inner->wrapped = false;
-  void *held[] = {optimizer->iterations, optimizer->learning_rate, optimizer->variables, optimizer->overwritten, optimizer->undecayed,
-                  optimizer->inner,      optimizer->loss_scale,    optimizer->applied,   optimizer->options.common.schedule};
+  void *held[] = {optimizer->iterations,  optimizer->learning_rate, optimizer->variables,
+                  optimizer->overwritten, optimizer->undecayed,     optimizer->inner,
+                  optimizer->loss_scale,  optimizer->applied,       optimizer->options.common.schedule};
   for (size_t i = 0; i < sizeof held / sizeof *held; i++) mix_release(held[i]);
   mix_free(optimizer->undecayed_names);
   mix_free(optimizer->text);
@@ -69,7 +70,8 @@ static bool check_common(const mix_optimizer *optimizer) {
   const char *call = optimizer->class->lower_case_name;
   double norm = options->clipnorm, global = options->global_clipnorm, value = options->clipvalue;
   if (optimizer->rules->clip_rule == MIX_CLIP_ONE && (norm != 0) + (global != 0) + (value != 0) > 1)
-    mix_fail(MIX_VALUE_ERROR, "%s: clipnorm=%g, global_clipnorm=%g and clipvalue=%g; only one of them can be set", call, norm, global, value);
+    mix_fail(MIX_VALUE_ERROR, "%s: clipnorm=%g, global_clipnorm=%g and clipvalue=%g; only one of them can be set", call, norm,
+             global, value);
   else if (norm != 0 && global != 0)
     mix_fail(MIX_VALUE_ERROR, "%s: clipnorm=%g and global_clipnorm=%g; at most one of them can be set", call, norm, global);
   else if (options->gradient_accumulation_steps != 0 && options->gradient_accumulation_steps < 2)
@@ -140,7 +142,8 @@ mix_optimizer *mix_optimizer_new(const mix_optimizer_class *class, const void *o
 
 /* A state variable for each trainable one in [first, last), appended to the list of all: keras3 calls it NAME/WEIGHT_SLOT with the
  * weight's path in one word, the others SLOT/WEIGHT. */
-static bool add_state(mix_optimizer *optimizer, mix_variable ***array, const char *slot, mix_tensor *(*initial)(const void *), int first, int last) {
+static bool add_state(mix_optimizer *optimizer, mix_variable ***array, const char *slot, mix_tensor *(*initial)(const void *),
+                      int first, int last) {
   if (!*array) *array = mix_calloc((size_t)optimizer->count + 1, sizeof **array);
   for (int i = first; *array && i < last; i++) {
     char name[512];
@@ -168,7 +171,8 @@ static bool add_slots(mix_optimizer *optimizer) {
     for (int slot = 0; slot < class->interleaved; slot++)
       if (!add_state(optimizer, &optimizer->slots[slot], class->slot_names[slot][names], zeros, i, i + 1)) return false;
   for (int slot = class->interleaved; slot < MIX_MAX_SLOTS && class->slot_names[slot][names]; slot++)
-    if (class->has_slot(optimizer, slot) && !add_state(optimizer, &optimizer->slots[slot], class->slot_names[slot][names], zeros, 0, count))
+    if (class->has_slot(optimizer, slot) &&
+        !add_state(optimizer, &optimizer->slots[slot], class->slot_names[slot][names], zeros, 0, count))
       return false;
   return true;
 }
@@ -185,7 +189,8 @@ static mix_status build(mix_optimizer *optimizer, mix_list *variables) {
   const mix_optimizer_common *options = &optimizer->options.common;
   mix_tensor *(*start)(const void *) = optimizer->rules->ema_starts_at_weight ? copy : zeros;
   if (options->use_ema && !add_state(optimizer, &optimizer->averages, "average", start, 0, count)) return mix_error();
-  if (options->gradient_accumulation_steps && !add_state(optimizer, &optimizer->accumulators, "gradient_accumulator", zeros, 0, count))
+  if (options->gradient_accumulation_steps &&
+      !add_state(optimizer, &optimizer->accumulators, "gradient_accumulator", zeros, 0, count))
     return mix_error();
   if (!add_slots(optimizer)) return mix_error();
   optimizer->built = true;
@@ -207,12 +212,14 @@ int mix_optimizer_index(const mix_optimizer *optimizer, const mix_variable *vari
   return -1;
 }
 
-mix_status mix_optimizer_exclude_from_weight_decay(mix_optimizer *optimizer, mix_list *variables, int name_count, const char *const *names) {
+mix_status mix_optimizer_exclude_from_weight_decay(mix_optimizer *optimizer, mix_list *variables, int name_count,
+                                                   const char *const *names) {
   if (mix_failed()) return mix_error();
   if (!optimizer) return mix_fail_status(MIX_TYPE_ERROR, "optimizer_exclude_from_weight_decay: no optimizer");
   optimizer = mix_optimizer_plain(optimizer);
   if (optimizer->built)
-    return mix_fail_status(MIX_VALUE_ERROR, "optimizer_exclude_from_weight_decay: %s is built; call it before the first step", optimizer->name);
+    return mix_fail_status(MIX_VALUE_ERROR, "optimizer_exclude_from_weight_decay: %s is built; call it before the first step",
+                           optimizer->name);
   const char **kept = mix_calloc((size_t)name_count + 1, sizeof *kept);
   if (!kept) return mix_error();
   for (int i = 0; i < name_count; i++) kept[i] = mix_intern(names[i]);
@@ -226,7 +233,8 @@ mix_status mix_optimizer_exclude_from_weight_decay(mix_optimizer *optimizer, mix
 
 mix_status mix_optimizer_overwrite_with_gradient(mix_optimizer *optimizer, mix_variable *variable) {
   if (mix_failed()) return mix_error();
-  if (!optimizer || !variable) return mix_fail_status(MIX_TYPE_ERROR, "optimizer_overwrite_with_gradient: expected an optimizer and a variable");
+  if (!optimizer || !variable)
+    return mix_fail_status(MIX_TYPE_ERROR, "optimizer_overwrite_with_gradient: expected an optimizer and a variable");
   optimizer = mix_optimizer_plain(optimizer);
   if (!optimizer->overwritten) optimizer->overwritten = mix_retain(mix_list_new(0, NULL));
   return mix_list_append(optimizer->overwritten, variable);
@@ -278,9 +286,10 @@ mix_status mix_optimizer_set_learning_rate(mix_optimizer *optimizer, double lear
   if (!optimizer) return mix_fail_status(MIX_TYPE_ERROR, "optimizer_set_learning_rate: no optimizer");
   optimizer = mix_optimizer_plain(optimizer);
   if (!optimizer->learning_rate)
-    return mix_fail_status(MIX_TYPE_ERROR,
-                           "optimizer_set_learning_rate: the learning rate of %s follows a schedule; make the optimizer with a number to set it",
-                           optimizer->name);
+    return mix_fail_status(
+        MIX_TYPE_ERROR,
+        "optimizer_set_learning_rate: the learning rate of %s follows a schedule; make the optimizer with a number to set it",
+        optimizer->name);
   mix_scope *scope = mix_scope_begin();
   mix_status status = mix_variable_assign(optimizer->learning_rate, mix_scalar(learning_rate, optimizer->learning_rate->dtype));
   if (scope) mix_scope_end(scope);
@@ -293,7 +302,8 @@ mix_list *mix_optimizer_variables(mix_optimizer *optimizer) {
   mix_list *list = mix_list_new(0, NULL);
   if (optimizer->inner && optimizer->semantics->wrapper_state_in_variables) {
     mix_loss_scale *scale = optimizer->loss_scale;
-    void *own[] = {optimizer->iterations, optimizer->learning_rate, mix_loss_scale_good_steps(scale), mix_loss_scale_variable(scale)};
+    void *own[] = {optimizer->iterations, optimizer->learning_rate, mix_loss_scale_good_steps(scale),
+                   mix_loss_scale_variable(scale)};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) mix_list_append(list, own[i]);
   }
   mix_list *state = mix_optimizer_plain(optimizer)->variables;

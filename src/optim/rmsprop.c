@@ -34,8 +34,8 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
   mix_tensor *increment = mix_multiply(learning_rate, gradient);
   if (optimizer->rules->rmsprop_epsilon_outside && !momentum)
     increment = mix_divide(increment, mix_add(mix_sqrt(denominator), epsilon));
-  else
-    increment = mix_divide(increment, mix_sqrt(mix_add(denominator, epsilon)));
+  else /* as TensorFlow runs it: tf_keras calls rsqrt, and its graph optimizer makes that of Keras 3's division by a root */
+    increment = mix_multiply(increment, mix_rsqrt(mix_add(denominator, epsilon)));
   if (momentum) {
     mix_variable *slot = optimizer->slots[MOMENTUM][index];
     increment = mix_add(mix_multiply(mix_scalar(options->momentum, slot->dtype), mix_update_get(update, slot)), increment);

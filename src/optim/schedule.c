@@ -27,7 +27,8 @@ static void schedule_finalize(void *object) {
 }
 static const mix_class schedule_class = {.name = "schedule", .finalize = schedule_finalize};
 
-static mix_schedule *schedule_new(mix_tensor *(*call)(const mix_schedule *, mix_tensor *), const double parameters[MAX_PARAMETERS], bool flag) {
+static mix_schedule *schedule_new(mix_tensor *(*call)(const mix_schedule *, mix_tensor *), const double parameters[MAX_PARAMETERS],
+                                  bool flag) {
   if (mix_failed()) return NULL;
   mix_schedule *schedule = mix_object_new(sizeof *schedule, &schedule_class);
   if (!schedule) return NULL;
@@ -94,7 +95,8 @@ mix_schedule *mix_polynomial_decay(double initial, double decay_steps, double en
   return schedule_new(polynomial, (double[MAX_PARAMETERS]){initial, decay_steps, end, power}, cycle);
 }
 mix_schedule *mix_cosine_decay(double initial, double decay_steps, double alpha, double warmup_target, double warmup_steps) {
-  if (decay_steps <= 0) return mix_fail(MIX_VALUE_ERROR, "cosine_decay: decay_steps is %g; expected a positive number", decay_steps);
+  if (decay_steps <= 0)
+    return mix_fail(MIX_VALUE_ERROR, "cosine_decay: decay_steps is %g; expected a positive number", decay_steps);
   return schedule_new(cosine, (double[MAX_PARAMETERS]){initial, decay_steps, alpha, warmup_target, warmup_steps}, false);
 }
 

@@ -1,5 +1,5 @@
-/* Matrix products of the CPU: every engine against plain loops. Oracles: integer data whose products and sums are exact in every dtype
- * (tolerance 0); the identity (A B) x = A (B x) for a big product; the bound k eps |A||B| on random data. */
+/* Matrix products of the CPU: every engine against plain loops. Oracles: integer data whose products and sums are exact in every
+ * dtype (tolerance 0); the identity (A B) x = A (B x) for a big product; the bound k eps |A||B| on random data. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -164,8 +164,8 @@ static void check_all_shapes(uint32_t features) {
   mix_cpu_override(UINT32_MAX); /* a failed test may have left its own */
   if ((mix_cpu_found() & features) != features) skip();
   mix_cpu_override(features);
-  /* Around the edges of tiles (14x32, 6x16, 4x8, and half of the columns for float64), of vectors, of blocks of k, of the thresholds of
-   * the dot and the swapped form (12 and 28 columns, k 256); every dimension zero and one. */
+  /* Around the edges of tiles (14x32, 6x16, 4x8, and half of the columns for float64), of vectors, of blocks of k, of the
+   * thresholds of the dot and the swapped form (12 and 28 columns, k 256); every dimension zero and one. */
   static const int64_t shapes[][3] = {
       {1, 1, 1},     {0, 5, 3},     {5, 0, 3},     {5, 3, 0},     {40, 40, 0},   {14, 32, 8},    {15, 33, 9},
       {13, 31, 7},   {28, 64, 16},  {29, 65, 17},  {6, 16, 3},    {7, 17, 5},    {4, 8, 4},      {5, 9, 64},
@@ -201,8 +201,8 @@ static void exact_on_integers_here(void **unused) {
   check_all_shapes(mix_cpu_found());
 }
 
-/* C bounded away from its exact value by (k + 2) eps(sums) |A||B| (Higham, Accuracy and Stability of Numerical Algorithms, 3.5: any order
- * of summation) plus half a unit of the storage dtype. */
+/* C bounded away from its exact value by (k + 2) eps(sums) |A||B| (Higham, Accuracy and Stability of Numerical Algorithms, 3.5:
+ * any order of summation) plus half a unit of the storage dtype. */
 static void bound_on_random_data(void **unused) {
   (void)unused;
   static const int64_t shapes[][3] = {{67, 90, 830}, {130, 10, 900}, {90, 20, 700}, {10, 70, 1100}};

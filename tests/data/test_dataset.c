@@ -47,7 +47,8 @@ static const char *elements(mix_dataset *dataset, int most) {
     assert_int_equal(mix_tensor_dtype(x), MIX_INT64);
     const int64_t *data = mix_tensor_data(x);
     mix_shape shape = mix_tensor_shape(x);
-    if (shape.rank == 0) at += sprintf(at, "%s%lld", at == text ? "" : " ", (long long)*data);
+    if (shape.rank == 0)
+      at += sprintf(at, "%s%lld", at == text ? "" : " ", (long long)*data);
     else {
       assert_int_equal(shape.rank, 1);
       for (int64_t i = 0; i < shape.dims[0]; i++) at += sprintf(at, "%s%lld", i ? " " : "[", (long long)data[i]);
@@ -74,7 +75,9 @@ static mix_dataset *numbers(int64_t stop) {
 
 typedef mix_dataset *(*source)(int64_t stop);
 static const source sources[2] = {range, numbers};
-#define FOR_EACH_SOURCE(name) for (int i_ = 0; i_ < 2; i_++) for (source name = sources[i_]; name; name = NULL)
+#define FOR_EACH_SOURCE(name)                                                                                                      \
+  for (int i_ = 0; i_ < 2; i_++)                                                                                                   \
+    for (source name = sources[i_]; name; name = NULL)
 
 static void Y05_batch_keeps_or_drops_the_remainder(void **state) {
   (void)state;
@@ -125,7 +128,8 @@ static void ranges_go_both_ways(void **state) {
   assert_string_equal(elements(mix_dataset_range(5, 5, 1), 9), "");
   assert_string_equal(elements(mix_dataset_range(5, 9, -1), 9), "");
   assert_string_equal(elements(mix_dataset_range(INT64_MAX - 1, INT64_MAX, 1), 9), "9223372036854775806");
-  assert_string_equal(elements(mix_dataset_range(INT64_MIN, INT64_MAX, INT64_MAX), 9), "-9223372036854775808 -1 9223372036854775806");
+  assert_string_equal(elements(mix_dataset_range(INT64_MIN, INT64_MAX, INT64_MAX), 9),
+                      "-9223372036854775808 -1 9223372036854775806");
 }
 
 static void cardinality_is_known_where_it_can_be(void **state) {
@@ -159,7 +163,8 @@ static void cardinality_is_known_where_it_can_be(void **state) {
       {mix_dataset_repeat(unknown, 2), MIX_UNKNOWN_CARDINALITY},
       {mix_dataset_repeat(unknown, -1), MIX_INFINITE},
   };
-  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) assert_int_equal(mix_dataset_cardinality(cases[i].dataset), cases[i].cardinality);
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    assert_int_equal(mix_dataset_cardinality(cases[i].dataset), cases[i].cardinality);
 }
 
 /* Every pass is a permutation; element e cannot come before place e - (buffer - 1), since it enters the buffer only then. */
@@ -186,7 +191,8 @@ static void a_full_shuffle_is_uniform(void **state) {
   (void)state;
   int counts[4 * 4 * 4 * 4] = {0}, orders = 0;
   mix_dataset *shuffled = mix_dataset_shuffle(range(4), 4, .seed = 12);
-  for (int pass = 0; pass < 4800; pass++) MIX_SCOPE {
+  for (int pass = 0; pass < 4800; pass++)
+    MIX_SCOPE {
       int order = 0;
       mix_iterator *iterator = mix_dataset_iterate(shuffled);
       for (mix_list *element; (element = mix_iterator_next(iterator));)
@@ -317,7 +323,8 @@ static int released;
 static void count_release(void *context) { released += *(int *)context; }
 static mix_list *failing(void *context, int64_t index) {
   (void)context;
-  return index < 3 ? mix_list_of(mix_tensor_from(&index, MIX_INT64, MIX_SCALAR)) : mix_list_of(mix_tensor_from(&index, MIX_STRING, MIX_SCALAR));
+  return index < 3 ? mix_list_of(mix_tensor_from(&index, MIX_INT64, MIX_SCALAR))
+                   : mix_list_of(mix_tensor_from(&index, MIX_STRING, MIX_SCALAR));
 }
 static mix_list *uneven(void *context, int64_t index) {
   static const double zeros[8];
@@ -354,13 +361,14 @@ static void generators_give_fail_and_go(void **state) {
 static void wrong_arguments_are_errors(void **state) {
   (void)state;
   static const float zeros[6];
-  mix_tensor *three = mix_tensor_from(zeros, MIX_FLOAT32, MIX_SHAPE(3, 2)), *two = mix_tensor_from(zeros, MIX_FLOAT32, MIX_SHAPE(2, 3)),
+  mix_tensor *three = mix_tensor_from(zeros, MIX_FLOAT32, MIX_SHAPE(3, 2)),
+             *two = mix_tensor_from(zeros, MIX_FLOAT32, MIX_SHAPE(2, 3)),
              *none = mix_tensor_from(zeros, MIX_FLOAT32, MIX_SHAPE(0, 3)), *scalar = mix_scalar(1, MIX_FLOAT32);
   mix_dataset *dataset = range(3);
-#define FAILS(call, status, part)                                                                                              \
-  do {                                                                                                                         \
-    assert_null(call);                                                                                                         \
-    assert_failed(status, part);                                                                                               \
+#define FAILS(call, status, part)                                                                                                  \
+  do {                                                                                                                             \
+    assert_null(call);                                                                                                             \
+    assert_failed(status, part);                                                                                                   \
   } while (0)
   FAILS(mix_dataset_from_tensors(three, two), MIX_VALUE_ERROR, "(2, 3)");
   FAILS(mix_dataset_from_tensors(none), MIX_VALUE_ERROR, "empty");

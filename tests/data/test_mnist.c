@@ -19,8 +19,10 @@ static void write_idx_files(const char *where, const char *suffix, int seed) {
     put_idx(&plain, i % 2 ? 1 : 3, image_dims[i / 2], i % 2 ? 0 : seed, i % 2 ? 10 : 256);
     put_gzip(&gzipped, &plain);
     snprintf(path, sizeof path, "%s/%s%s", where, idx_files[i], suffix);
-    if (*suffix) write_file(path, gzipped.data, gzipped.size);
-    else write_file(path, plain.data, plain.size);
+    if (*suffix)
+      write_file(path, gzipped.data, gzipped.size);
+    else
+      write_file(path, plain.data, plain.size);
   }
 }
 
@@ -120,7 +122,8 @@ static void nothing_found_says_what_was_tried(void **state) {
   assert_null(mnist.y_test);
   char message[2000];
   assert_int_equal(mix_error_take(message, sizeof message), MIX_IO_ERROR);
-  static const char *const parts[] = {"/nowhere", "home/.keras/datasets", "MIXTAPE_OFFLINE", "mnist.npz", "MIXTAPE_DATA_DIR", "digits"};
+  static const char *const parts[] = {"/nowhere",  "home/.keras/datasets", "MIXTAPE_OFFLINE",
+                                      "mnist.npz", "MIXTAPE_DATA_DIR",     "digits"};
   for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
     if (!strstr(message, parts[i])) print_message("lacks %s: %s\n", parts[i], message);
     assert_non_null(strstr(message, parts[i]));

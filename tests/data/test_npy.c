@@ -37,7 +37,8 @@ static void writes_shapes_as_python_tuples(void **state) {
   } cases[] = {
       {{.rank = 0}, MIX_FLOAT64, "{'descr': '<f8', 'fortran_order': False, 'shape': (), }"},
       {MIX_SHAPE(7), MIX_UINT8, "{'descr': '|u1', 'fortran_order': False, 'shape': (7,), }"},
-      {MIX_SHAPE(1, 2, 3, 4, 5, 6, 7, 8), MIX_BOOL, "{'descr': '|b1', 'fortran_order': False, 'shape': (1, 2, 3, 4, 5, 6, 7, 8), }"},
+      {MIX_SHAPE(1, 2, 3, 4, 5, 6, 7, 8), MIX_BOOL,
+       "{'descr': '|b1', 'fortran_order': False, 'shape': (1, 2, 3, 4, 5, 6, 7, 8), }"},
       {MIX_SHAPE(INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX), MIX_INT64,
        "{'descr': '<i8', 'fortran_order': False, 'shape': (9223372036854775807, 9223372036854775807"},
   };
@@ -98,10 +99,13 @@ static void reads_every_dtype_in_both_byte_orders(void **state) {
       bytes elements = {.size = 0};
       char descr[8];
       for (int j = 0; j < 2; j++)
-        if (*order == '>') put_big(&elements, cases[i].bits[j], cases[i].width);
-        else put_little(&elements, cases[i].bits[j], cases[i].width);
+        if (*order == '>')
+          put_big(&elements, cases[i].bits[j], cases[i].width);
+        else
+          put_little(&elements, cases[i].bits[j], cases[i].width);
       snprintf(descr, sizeof descr, "%c%s", *order, cases[i].code);
-      assert_values(parse_array(descr, "(2,)", "False", elements.data, elements.size), cases[i].dtype, MIX_SHAPE(2), cases[i].values);
+      assert_values(parse_array(descr, "(2,)", "False", elements.data, elements.size), cases[i].dtype, MIX_SHAPE(2),
+                    cases[i].values);
     }
 }
 
@@ -128,7 +132,7 @@ static void reads_other_spellings_of_a_header(void **state) {
   (void)state;
   const float elements[2] = {1, 2};
   static const char *const dictionaries[] = {
-      "{\"shape\":(2,),\"fortran_order\":False,\"descr\":\"<f4\"}",        /* other quotes, order and blanks */
+      "{\"shape\":(2,),\"fortran_order\":False,\"descr\":\"<f4\"}",         /* other quotes, order and blanks */
       "{ 'descr' : '<f4' , 'fortran_order' : False , 'shape' : ( 2 , ) } ", /* no last comma */
       "{'descr': '<f4', 'fortran_order': False, 'shape': (2L,), }",         /* Python 2 */
       "{'descr': 'f4', 'fortran_order': False, 'shape': (2,), }",           /* native order unsaid */
@@ -167,9 +171,9 @@ static void refuses_what_a_tensor_cannot_hold(void **state) {
   const char zeros[64] = {0};
   static const struct {
     const char *descr, *message;
-  } cases[] = {{"<V2", "bfloat16"}, {"|V2", "bfloat16"}, {"|O", "Python"},    {"<c8", "'<c8'"},  {"<u8", "'<u8'"},
-               {"<U5", "'<U5'"},    {"|S3", "'|S3'"},    {"<M8[ns]", "M8"},   {"<f16", "'<f16'"}, {"<f3", "'<f3'"},
-               {"<f4x", "'<f4x'"},  {"", "''"},          {"<", "'<'"},        {"<f99999999999", "f99"}};
+  } cases[] = {{"<V2", "bfloat16"}, {"|V2", "bfloat16"}, {"|O", "Python"},  {"<c8", "'<c8'"},        {"<u8", "'<u8'"},
+               {"<U5", "'<U5'"},    {"|S3", "'|S3'"},    {"<M8[ns]", "M8"}, {"<f16", "'<f16'"},      {"<f3", "'<f3'"},
+               {"<f4x", "'<f4x'"},  {"", "''"},          {"<", "'<'"},      {"<f99999999999", "f99"}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     assert_null(parse_array(cases[i].descr, "(2,)", "False", zeros, 4));
     assert_failed(MIX_UNSUPPORTED, cases[i].message);
@@ -186,7 +190,14 @@ static void damaged_headers_are_errors(void **state) {
   (void)state;
   const char zeros[64] = {0};
   static const char *const dictionaries[] = {
-      "", "{", "}", "{}", "{'descr'", "{'descr':", "[]", "None",
+      "",
+      "{",
+      "}",
+      "{}",
+      "{'descr'",
+      "{'descr':",
+      "[]",
+      "None",
       "{'descr': '<f4', 'fortran_order': False}",
       "{'descr': '<f4', 'shape': (2,)}",
       "{'fortran_order': False, 'shape': (2,)}",
@@ -219,8 +230,15 @@ static void damaged_headers_are_errors(void **state) {
 /* The product of the dimensions is checked against the file before memory of that size is asked for. */
 static void absurd_sizes_allocate_nothing(void **state) {
   (void)state;
-  static const char *const shapes[] = {"(1000000000000,)", "(4294967296, 4294967296)", "(9223372036854775807, 9223372036854775807)",
-                                       "(9223372036854775807,)", "(3000000000, 3000000000, 2)", "(3,)", "(1,)", "()", "(0,)"};
+  static const char *const shapes[] = {"(1000000000000,)",
+                                       "(4294967296, 4294967296)",
+                                       "(9223372036854775807, 9223372036854775807)",
+                                       "(9223372036854775807,)",
+                                       "(3000000000, 3000000000, 2)",
+                                       "(3,)",
+                                       "(1,)",
+                                       "()",
+                                       "(0,)"};
   const float elements[2] = {1, 2};
   mix_shutdown();
   mix_buffer_peak_reset();

@@ -13,7 +13,8 @@ static const int64_t bias_elements[3] = {-1, 0, 1};
 /* Two arrays as numpy lays them out, and a member that is no array. */
 static void put_archive(zip_writer *zip, int compressed) {
   bytes kernel = {.size = 0}, bias = {.size = 0};
-  put_npy(&kernel, 1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }         \n", kernel_elements, sizeof kernel_elements);
+  put_npy(&kernel, 1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }         \n", kernel_elements,
+          sizeof kernel_elements);
   put_npy(&bias, 1, "{'descr': '<i8', 'fortran_order': False, 'shape': (3,), }         \n", bias_elements, sizeof bias_elements);
   put_member(zip, "dense/kernel.npy", kernel.data, kernel.size, compressed, kernel.size);
   put_member(zip, "readme.txt", "hello", 5, 0, 5);
@@ -98,7 +99,8 @@ static void archives_are_stored_and_repeatable(void **state) {
   assert_memory_equal(first, "PK\3\4", 4);
   assert_int_equal(first[8] | first[9] << 8, 0); /* method: stored */
   bool found = false;
-  for (size_t i = 0; i + sizeof kernel_elements <= size; i++) found |= memcmp(first + i, kernel_elements, sizeof kernel_elements) == 0;
+  for (size_t i = 0; i + sizeof kernel_elements <= size; i++)
+    found |= memcmp(first + i, kernel_elements, sizeof kernel_elements) == 0;
   assert_true(found);
   assert_int_equal(mix_npz_save(in_folder("2.npz"), 1, NULL, &tensor), MIX_OK);
   data = read_file(in_folder("2.npz"), &other);
@@ -269,7 +271,8 @@ static void reads_files_of_numpy(void **state) {
   mix_npz *npz = mix_npz_open(path);
   assert_non_null(npz);
   assert_int_equal(mix_npz_count(npz), 6);
-  const mix_shape shapes[6] = {MIX_SHAPE(784, 64), MIX_SHAPE(64), MIX_SHAPE(64, 64), MIX_SHAPE(64), MIX_SHAPE(64, 10), MIX_SHAPE(10)};
+  const mix_shape shapes[6] = {MIX_SHAPE(784, 64), MIX_SHAPE(64),     MIX_SHAPE(64, 64),
+                               MIX_SHAPE(64),      MIX_SHAPE(64, 10), MIX_SHAPE(10)};
   for (int i = 0; i < 6; i++) {
     char name[16];
     snprintf(name, sizeof name, "arr_%d", i);

@@ -11,8 +11,8 @@ static void damaged_idx_files(void **state) {
   put_gzip(&gzipped, &plain);
   assert_non_null(mix_idx_read_memory("good", plain.data, plain.size));
   assert_non_null(mix_idx_read_memory("good", gzipped.data, gzipped.size));
-  mutate_and_run(&plain, 20000, 1);
-  mutate_and_run(&gzipped, 20000, 2);
+  mutate_and_run(&plain, 100000, 1);
+  mutate_and_run(&gzipped, 100000, 2);
 }
 
 int main(void) {

@@ -19,7 +19,7 @@ static void damaged_npy_files(void **state) {
       good.size = 0;
       put_npy(&good, version, dictionaries[i], "abcdefghijklmnopqrstuvwx", sizes[i]);
       assert_non_null(mix_npy_read_memory("good", good.data, good.size));
-      mutate_and_run(&good, 4000, i * 10 + (uint64_t)version);
+      mutate_and_run(&good, 20000, i * 10 + (uint64_t)version);
     }
 }
 

@@ -111,8 +111,8 @@ static inline void has_values(mix_tensor *t, int64_t count, const double *wanted
   read_into(t, count, got);
   for (int64_t i = 0; i < count; i++)
     if (!(got[i] == wanted[i] || (isnan(got[i]) && isnan(wanted[i]))))
-      fail_msg("%s, %s: element %d is %.17g; expected %.17g", t->node->op->name, mix_dtype_name(mix_tensor_dtype(t)), (int)i, got[i],
-               wanted[i]);
+      fail_msg("%s, %s: element %d is %.17g; expected %.17g", t->node->op->name, mix_dtype_name(mix_tensor_dtype(t)), (int)i,
+               got[i], wanted[i]);
 }
 
 #endif

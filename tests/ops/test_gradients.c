@@ -341,9 +341,10 @@ static void second_gradients(const row *r, const point *at, point *out) {
   mix_scope_end(scope);
 }
 
-/* Central differences (f(x + h) - f(x - h)) / 2h with h = 2^-17: truncation h^2 / 6 |f'''| < 1e-8 for the third derivatives here (below
- * 1000), and rounding 2^-53 |f| / h < 1e-9 for |f| < 100. Casting goes through float32, whose steps of 2^-23 |x| would drown the difference:
- * there h is 2^-10 and the error 2^-23 / 2^-10; the function is linear, so that nothing is truncated. */
+/* Central differences (f(x + h) - f(x - h)) / 2h with h = 2^-17: truncation h^2 / 6 |f'''| < 1e-8 for the third derivatives
+ * here (below 1000), and rounding 2^-53 |f| / h < 1e-9 for |f| < 100. Casting goes through float32, whose steps of 2^-23 |x|
+ * would drown the difference: there h is 2^-10 and the error 2^-23 / 2^-10; the function is linear, so that nothing is
+ * truncated. */
 static void compare_with_differences(const row *r, double (*f)(const row *, const point *), const point *at, const point *got,
                                      const char *what) {
   bool through_float32 = strcmp(r->op, "cast") == 0;
@@ -411,9 +412,10 @@ static void second_gradients_agree_with_differences(void **state) {
   }
 }
 
-/* At operands that the dtype represents, float64's gradient is the exact one. A gradient in 16 bits is a chain of at most 8 operations,
- * each rounded with relative error u, whose intermediate values exceed neither twice the largest gradient nor 2, and which pass earlier
- * errors on with factors up to 2: |error| <= 8 * 2 u max(1, max |gradient|) = 16 u max(1, max |gradient|). */
+/* At operands that the dtype represents, float64's gradient is the exact one. A gradient in 16 bits is a chain of at most 8
+ * operations, each rounded with relative error u, whose intermediate values exceed neither twice the largest gradient nor 2,
+ * and which pass earlier errors on with factors up to 2: |error| <= 8 * 2 u max(1, max |gradient|) = 16 u max(1, max
+ * |gradient|). */
 static void sixteen_bit_gradients_agree_with_float64(void **state) {
   (void)state;
   static const mix_dtype dtypes[] = {MIX_FLOAT16, MIX_BFLOAT16};
@@ -511,7 +513,8 @@ static void products_make_only_what_they_need(void **state) {
   assert_ptr_equal(da->node->inputs[1].node->op, &mix_op_relu); /* the result, so that the operand need not be kept */
 }
 
-/* Whichever allocation fails while an operation and its gradient are built: MemoryError, and nothing is lost (the sanitizers look). */
+/* Whichever allocation fails while an operation and its gradient are built: MemoryError, and nothing is lost (the sanitizers
+ * look). */
 static void any_allocation_may_fail(void **state) {
   (void)state;
   for (int n = 0; n < COUNT(rows); n++) {

@@ -1,5 +1,5 @@
-/* Random operations and generators. Seeds are fixed, so that each test passes or fails for good; bounds are five standard deviations of
- * the statistic under the distribution that is promised. */
+/* Random operations and generators. Seeds are fixed, so that each test passes or fails for good; bounds are five standard
+ * deviations of the statistic under the distribution that is promised. */
 #include "support.h"
 #include <mixtape/function.h>
 
@@ -65,8 +65,8 @@ static void normal(void **state) {
   }
 }
 
-/* A normal distribution cut at +-2: variance 1 - 4 phi(2) / (2 Phi(2) - 1) = 0.7737; fourth moment 3 * 0.7737 - 8 * 2 phi(2) / 0.9545 =
- * 1.4161, so that x^2 has variance 1.4161 - 0.5987. */
+/* A normal distribution cut at +-2: variance 1 - 4 phi(2) / (2 Phi(2) - 1) = 0.7737; fourth moment 3 * 0.7737 - 8 * 2 phi(2) /
+ * 0.9545 = 1.4161, so that x^2 has variance 1.4161 - 0.5987. */
 static void truncated_normal(void **state) {
   (void)state;
   for (int d = 0; d < COUNT(floating); d++) {

@@ -4,18 +4,18 @@
 /* Section 8 of the spec, the ops of TensorFlow that the library has or may come to have. */
 static const char *const both_allow = " BatchMatMul BatchMatMulV2 MatMul Conv2D Einsum ";
 static const char *const both_infer =
-    " Add AddN AddV2 AvgPool AvgPoolGrad BiasAdd BiasAddGrad BiasAddV1 Elu EluGrad Erf Erfc FloorDiv Inv LeakyRelu LeakyReluGrad Log Log1p"
-    " LogSoftmax Mul Prod RealDiv Reciprocal Selu SeluGrad Sigmoid SigmoidGrad Softmax Softplus SoftplusGrad Softsign SoftsignGrad Sqrt Sub"
-    " Tanh TanhGrad ";
+    " Add AddN AddV2 AvgPool AvgPoolGrad BiasAdd BiasAddGrad BiasAddV1 Elu EluGrad Erf Erfc FloorDiv Inv LeakyRelu"
+    " LeakyReluGrad Log Log1p LogSoftmax Mul Prod RealDiv Reciprocal Selu SeluGrad Sigmoid SigmoidGrad Softmax Softplus"
+    " SoftplusGrad Softsign SoftsignGrad Sqrt Sub Tanh TanhGrad ";
 static const char *const bfloat16_infer = " Mean Rsqrt Square SquaredDifference Sum ";
 static const char *const both_deny =
     " Exp Expm1 L2Loss Pow SaveV2 SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits ";
 static const char *const float16_deny = " Mean Sum ";
 static const char *const both_clear =
-    " Abs ArgMax ArgMin BroadcastTo Ceil ClipByValue Concat ConcatV2 Equal ExpandDims Fill Floor Gather GatherNd GatherV2 Greater"
-    " GreaterEqual Identity IdentityN IsFinite IsInf IsNan Less LessEqual Max MaxPool Maximum Min Minimum Neg NotEqual OnesLike Pack Pad"
-    " PadV2 Relu Relu6 Relu6Grad ReluGrad Reshape Reverse Round Select SelectV2 Shape Sign Slice Split Squeeze StopGradient StridedSlice"
-    " Tile Transpose Where ZerosLike ";
+    " Abs ArgMax ArgMin BroadcastTo Ceil ClipByValue Concat ConcatV2 Equal ExpandDims Fill Floor Gather GatherNd GatherV2"
+    " Greater GreaterEqual Identity IdentityN IsFinite IsInf IsNan Less LessEqual Max MaxPool Maximum Min Minimum Neg"
+    " NotEqual OnesLike Pack Pad PadV2 Relu Relu6 Relu6Grad ReluGrad Reshape Reverse Round Select SelectV2 Shape Sign Slice"
+    " Split Squeeze StopGradient StridedSlice Tile Transpose Where ZerosLike ";
 static const char *const float16_clear = " OneHot Size ";
 
 static bool listed(const char *list, const char *name) {

@@ -21,9 +21,10 @@ static const double near_zero[] = {-3, -2.5, -2, -1.25, -1, -0.5, -0.125, -0.001
 static const double positive[] = {0.001, 0.0625, 0.125, 0.25, 0.5, 0.75, 0.875, 1, 1.25, 1.5, 2, 3, 10, 100, 1000};
 enum { POINTS = 15 };
 
-/* `want` is libm's value in double at the operand as the dtype holds it. float32 and float64 kernels may err by 4 units in the last place
- * (8 u of the result); float16 and bfloat16 compute in float32 and round once: u of the result and the 8 u of float32. Below the
- * smallest normal number the spacing is that of subnormals (and float32's subnormals are not looked at: kernels may flush them). */
+/* `want` is libm's value in double at the operand as the dtype holds it. float32 and float64 kernels may err by 4 units in the
+ * last place (8 u of the result); float16 and bfloat16 compute in float32 and round once: u of the result and the 8 u of
+ * float32. Below the smallest normal number the spacing is that of subnormals (and float32's subnormals are not looked at:
+ * kernels may flush them). */
 static double tolerance(mix_dtype dtype, double want) {
   double u = unit_roundoff(dtype), narrow = dtype == MIX_FLOAT16 || dtype == MIX_BFLOAT16;
   return fabs(want) * (narrow ? u + 8 * 0x1p-24 : 8 * u) + (narrow ? smallest(dtype) : 0);
@@ -220,8 +221,8 @@ static double sqrt_grad(double y, double dy) { return dy * 0.5 / y; }
 static double rsqrt_grad(double y, double dy) { return dy * -0.5 * y * y * y; }
 static double reciprocal_grad(double y, double dy) { return -dy * y * y; }
 
-/* Operands are exact in every dtype. The formulas have up to four operations, and 1 - y^2 for |y| <= 0.75 passes errors on with a factor
- * below 3: 16 units in the last place for float32 and float64. */
+/* Operands are exact in every dtype. The formulas have up to four operations, and 1 - y^2 for |y| <= 0.75 passes errors on with
+ * a factor below 3: 16 units in the last place for float32 and float64. */
 static void gradient_operations(void **state) {
   (void)state;
   static const struct {

@@ -1,5 +1,5 @@
-/* Forward values of the operations that are not element-wise: reductions, products, softmax and cross-entropies, indices, shapes. Whole
- * numbers make every result exact, in any order of summation. */
+/* Forward values of the operations that are not element-wise: reductions, products, softmax and cross-entropies, indices,
+ * shapes. Whole numbers make every result exact, in any order of summation. */
 #include "support.h"
 #include <mixtape/device.h>
 
@@ -41,8 +41,8 @@ static void reductions(void **state) {
   has_values(mix_reduce_any(mix_logical_not(p), MIX_AXES(1), true), 2, NUMBERS(0, 1));
 }
 
-/* Storage in 16 bits, accumulation in float32: 8192 ones are 8192, where adding in float16 would stay at 2048, in bfloat16 at 256, and
- * in int8 the int64 sum wraps only at the end. */
+/* Storage in 16 bits, accumulation in float32: 8192 ones are 8192, where adding in float16 would stay at 2048, in bfloat16 at
+ * 256, and in int8 the int64 sum wraps only at the end. */
 static void sums_accumulate_wide(void **state) {
   (void)state;
   static const mix_dtype narrow[] = {MIX_FLOAT16, MIX_BFLOAT16};
@@ -63,7 +63,8 @@ static void sums_accumulate_wide(void **state) {
   has_values(mix_reduce_sum(tensor(MIX_INT8, MIX_SHAPE(3), NUMBERS(100, 100, -90)), MIX_ALL_AXES, false), 1, NUMBERS(110));
 }
 
-/* Against three loops, for every transposition and for leading dimensions that broadcast. Whole numbers up to 3: sums stay below 256. */
+/* Against three loops, for every transposition and for leading dimensions that broadcast. Whole numbers up to 3: sums stay
+ * below 256. */
 static void products(void **state) {
   (void)state;
   enum { BATCH = 2, ROWS = 3, INNER = 5, COLUMNS = 4 };
@@ -103,8 +104,8 @@ static double log_sum(const double *row) {
   return log(sum);
 }
 
-/* Internals in float32: an exponential (4 units in the last place), a sum of four, a division or logarithm: within 16 u of float32, of
- * values up to 8; then one rounding to the storage dtype. */
+/* Internals in float32: an exponential (4 units in the last place), a sum of four, a division or logarithm: within 16 u of
+ * float32, of values up to 8; then one rounding to the storage dtype. */
 static void close_values(mix_tensor *t, int count, const double *wanted) {
   double got[64], u = unit_roundoff(mix_tensor_dtype(t)), internal = mix_tensor_dtype(t) == MIX_FLOAT64 ? 0x1p-53 : 0x1p-24;
   read_into(t, count, got);

@@ -32,7 +32,8 @@ static void command_line_text(void **state) {
   json_decref(config);
   assert_true(mix_optimizer_learning_rate(mix_optimizer_from_text("adam:learning_rate=0", NULL)) == 0);
   assert_string_equal(mix_optimizer_class_name(mix_optimizer_from_text("rmsprop", mix_semantics_named("keras3"))), "RMSprop");
-  static const char *const wrong[] = {"sgd:rate=1", "sgd:momentum", "sgd:momentum=x", "sgd:nesterov=2", "sgd:momentum=0.5,,", "sgd:momentum=2", ":"};
+  static const char *const wrong[] = {
+      "sgd:rate=1", "sgd:momentum", "sgd:momentum=x", "sgd:nesterov=2", "sgd:momentum=0.5,,", "sgd:momentum=2", ":"};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     assert_null(mix_optimizer_from_text(wrong[i], NULL));
     if (i == 0) assert_non_null(strstr(mix_error_message(), "learning_rate, weight_decay, clipnorm"));
@@ -46,9 +47,10 @@ static void configs_come_back(void **state) {
   static const char *const generations[] = {"tf_keras", "keras3", "experimental"};
   for (int g = 0; g < 3; g++) {
     mix_set_semantics(generations[g]);
-    mix_optimizer *optimizers[] = {mix_sgd(.momentum = 0.5, .nesterov = true), mix_rmsprop(.rho = 0.8, .centered = true, .epsilon = MIX_ZERO),
-                                   mix_adam(.learning_rate = 0.5, .amsgrad = true, .clipnorm = 2),
-                                   mix_loss_scale_optimizer(mix_sgd(.learning_rate = 0.25), .initial_scale = 4, .dynamic_growth_steps = 3)};
+    mix_optimizer *optimizers[] = {
+        mix_sgd(.momentum = 0.5, .nesterov = true), mix_rmsprop(.rho = 0.8, .centered = true, .epsilon = MIX_ZERO),
+        mix_adam(.learning_rate = 0.5, .amsgrad = true, .clipnorm = 2),
+        mix_loss_scale_optimizer(mix_sgd(.learning_rate = 0.25), .initial_scale = 4, .dynamic_growth_steps = 3)};
     for (int i = 0; i < 4; i++) {
       mix_optimizer *again = mix_optimizer_deserialize(mix_optimizer_serialize(optimizers[i]), NULL);
       assert_no_error();
@@ -59,8 +61,12 @@ static void configs_come_back(void **state) {
 
 static void config_keys_of_each_generation(void **state) {
   (void)state;
-  static const struct { const char *semantics; const char *has, *lacks; } rows[] = {
-      {"tf_keras", "use_ema", "loss_scale_factor"}, {"keras3", "gradient_accumulation_steps", "decay"}, {"experimental", "decay", "use_ema"}};
+  static const struct {
+    const char *semantics;
+    const char *has, *lacks;
+  } rows[] = {{"tf_keras", "use_ema", "loss_scale_factor"},
+              {"keras3", "gradient_accumulation_steps", "decay"},
+              {"experimental", "decay", "use_ema"}};
   for (int i = 0; i < 3; i++) {
     mix_set_semantics(rows[i].semantics);
     json_t *config = parsed(mix_optimizer_get_config(mix_rmsprop(0)));
@@ -102,7 +108,8 @@ static void O18_get_config(void **state) {
 
 static mix_optimizer *from_experimental(const char *loss_scale) {
   char text[512];
-  snprintf(text, sizeof text, "{\"optimizer\": {\"class_name\": \"SGD\", \"config\": {\"learning_rate\": 0.5}}, \"loss_scale\": %s}", loss_scale);
+  snprintf(text, sizeof text,
+           "{\"optimizer\": {\"class_name\": \"SGD\", \"config\": {\"learning_rate\": 0.5}}, \"loss_scale\": %s}", loss_scale);
   return mix_optimizer_from_config("LossScaleOptimizer", text, NULL);
 }
 
@@ -112,8 +119,9 @@ static void O19_O20_experimental_configs(void **state) {
   assert_no_error();
   assert_false(mix_optimizer_dynamic(optimizer));
   assert_true(scale_of(optimizer) == 2);
-  optimizer = from_experimental("{\"class_name\": \"DynamicLossScale\", \"config\": {\"initial_loss_scale\": 2, \"increment_period\": 3, "
-                                "\"multiplier\": 2}}");
+  optimizer =
+      from_experimental("{\"class_name\": \"DynamicLossScale\", \"config\": {\"initial_loss_scale\": 2, \"increment_period\": 3, "
+                        "\"multiplier\": 2}}");
   assert_no_error();
   assert_true(mix_optimizer_dynamic(optimizer) && scale_of(optimizer) == 2);
   assert_int_equal(mix_optimizer_dynamic_growth_steps(optimizer), 3);
@@ -122,8 +130,9 @@ static void O19_O20_experimental_configs(void **state) {
 
 static void O21_other_multiplier(void **state) {
   (void)state;
-  assert_null(from_experimental("{\"class_name\": \"DynamicLossScale\", \"config\": {\"initial_loss_scale\": 2, \"increment_period\": 3, "
-                                "\"multiplier\": 4}}"));
+  assert_null(
+      from_experimental("{\"class_name\": \"DynamicLossScale\", \"config\": {\"initial_loss_scale\": 2, \"increment_period\": 3, "
+                        "\"multiplier\": 4}}"));
   ASSERT_ERROR(MIX_VALUE_ERROR);
 }
 
@@ -137,8 +146,8 @@ static void O22_other_loss_scales(void **state) {
 
 static void O25_dynamic_is_no_boolean(void **state) {
   (void)state;
-  assert_null(mix_optimizer_from_config("LossScaleOptimizer", "{\"inner_optimizer\": {\"class_name\": \"SGD\", \"config\": {}}, \"dynamic\": \"dynamic\"}",
-                                        NULL));
+  assert_null(mix_optimizer_from_config(
+      "LossScaleOptimizer", "{\"inner_optimizer\": {\"class_name\": \"SGD\", \"config\": {}}, \"dynamic\": \"dynamic\"}", NULL));
   ASSERT_ERROR(MIX_TYPE_ERROR);
 }
 
@@ -169,9 +178,15 @@ static void O67_unknown_keywords(void **state) {
 
 static void O68_base_keywords(void **state) {
   (void)state;
-  static const char *const keywords[] = {"\"weight_decay\": 0.5",      "\"clipnorm\": 1",          "\"global_clipnorm\": 1",
-                                         "\"clipvalue\": 1",           "\"use_ema\": true",        "\"ema_momentum\": 0.5",
-                                         "\"ema_overwrite_frequency\": 2", "\"loss_scale_factor\": 2", "\"gradient_accumulation_steps\": 2"};
+  static const char *const keywords[] = {"\"weight_decay\": 0.5",
+                                         "\"clipnorm\": 1",
+                                         "\"global_clipnorm\": 1",
+                                         "\"clipvalue\": 1",
+                                         "\"use_ema\": true",
+                                         "\"ema_momentum\": 0.5",
+                                         "\"ema_overwrite_frequency\": 2",
+                                         "\"loss_scale_factor\": 2",
+                                         "\"gradient_accumulation_steps\": 2"};
   for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++) {
     char text[64];
     snprintf(text, sizeof text, ", %s", keywords[i]);
@@ -183,9 +198,10 @@ static void O68_base_keywords(void **state) {
 
 static void O69_base_keywords_at_defaults(void **state) {
   (void)state;
-  assert_non_null(keras3_with(", \"weight_decay\": null, \"clipnorm\": null, \"global_clipnorm\": null, \"clipvalue\": null, \"use_ema\": false, "
-                              "\"ema_momentum\": 0.99, \"ema_overwrite_frequency\": null, \"loss_scale_factor\": null, "
-                              "\"gradient_accumulation_steps\": null, \"dynamic\": true"));
+  assert_non_null(keras3_with(
+      ", \"weight_decay\": null, \"clipnorm\": null, \"global_clipnorm\": null, \"clipvalue\": null, \"use_ema\": false, "
+      "\"ema_momentum\": 0.99, \"ema_overwrite_frequency\": null, \"loss_scale_factor\": null, "
+      "\"gradient_accumulation_steps\": null, \"dynamic\": true"));
   assert_no_error();
 }
 

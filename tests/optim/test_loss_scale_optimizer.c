@@ -161,7 +161,10 @@ static void O14_momentum_slot(void **state) {
 
 static void O15_iterations_of_a_skipped_step(void **state) {
   (void)state;
-  static const struct { const char *semantics; int after_skip; } rows[] = {{"tf_keras", 2}, {"experimental", 1}, {"keras3", 1}};
+  static const struct {
+    const char *semantics;
+    int after_skip;
+  } rows[] = {{"tf_keras", 2}, {"experimental", 1}, {"keras3", 1}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     for (int captured = 0; captured < 2; captured++) {
       mix_set_semantics(rows[i].semantics);

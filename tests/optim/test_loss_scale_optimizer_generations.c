@@ -116,14 +116,19 @@ static void sequence(double initial, int64_t growth, const char *steps, const do
 
 static void S20_to_S24_sequences(void **state) {
   (void)state;
-  static const struct { double initial; int64_t growth; const char *steps; double scales[11]; } rows[] = {
-      {400, 2000, "FFFF", {200, 100, 50, 25}},
-      {2, 2, "TTTTTTTT", {2, 4, 4, 8, 8, 16, 16, 32}},
-      {1, 2000, "FFF", {0.5, 0.25, 0.125}},
-      {0x1p126, 1, "TTT", {0x1p127, -1, -1}},
-      {4, 2, "FTTTFTFTTTF", {2, 2, 4, 4, 2, 2, 1, 1, 2, 2, 1}}};
+  static const struct {
+    double initial;
+    int64_t growth;
+    const char *steps;
+    double scales[11];
+  } rows[] = {{400, 2000, "FFFF", {200, 100, 50, 25}},
+              {2, 2, "TTTTTTTT", {2, 4, 4, 8, 8, 16, 16, 32}},
+              {1, 2000, "FFF", {0.5, 0.25, 0.125}},
+              {0x1p126, 1, "TTT", {0x1p127, -1, -1}},
+              {4, 2, "FTTTFTFTTTF", {2, 2, 4, 4, 2, 2, 1, 1, 2, 2, 1}}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-    for (int captured = 0; captured < 2; captured++) sequence(rows[i].initial, rows[i].growth, rows[i].steps, rows[i].scales, captured);
+    for (int captured = 0; captured < 2; captured++)
+      sequence(rows[i].initial, rows[i].growth, rows[i].steps, rows[i].scales, captured);
 }
 
 static void S25_two_thousand_steps(void **state) {
@@ -133,7 +138,8 @@ static void S25_two_thousand_steps(void **state) {
   captured_update update = captured_update_of(optimizer, mix_list_of(v));
   mix_list *gradients = mix_list_of(VECTOR(MIX_FLOAT32, 0));
   run_captured(&update, gradients); /* the function belongs to the test's scope */
-  for (int i = 1; i < 1999; i++) MIX_SCOPE { run_captured(&update, gradients); }
+  for (int i = 1; i < 1999; i++)
+    MIX_SCOPE { run_captured(&update, gradients); }
   assert_true(scale_of(optimizer) == 32768 && counter_of(optimizer) == 1999);
   run_captured(&update, gradients);
   assert_true(scale_of(optimizer) == 65536 && counter_of(optimizer) == 0);

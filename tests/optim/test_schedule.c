@@ -1,7 +1,9 @@
 /* Learning rate schedules (spec/layers.md, 12.3 and 19.5). Tolerance: a few roundings in float32 of numbers up to 1. */
 #include "optim/support.h"
 
-static double at(mix_schedule *schedule, int64_t step) { return mix_tensor_item(mix_schedule_call(schedule, mix_scalar((double)step, MIX_INT64))); }
+static double at(mix_schedule *schedule, int64_t step) {
+  return mix_tensor_item(mix_schedule_call(schedule, mix_scalar((double)step, MIX_INT64)));
+}
 
 static void U11_exponential_decay(void **state) {
   (void)state;

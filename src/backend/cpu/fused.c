@@ -31,11 +31,13 @@ static int barriers(const mix_kernel_args *args, int threads) {
   (void)threads;
   return args->program->reduction != MIX_REDUCE_NOTHING;
 }
-static bool share(const mix_kernel_args *args, int64_t *count, int64_t *grain) { return mix_tile_share(args->prepared, count, grain); }
+static bool share(const mix_kernel_args *args, int64_t *count, int64_t *grain) {
+  return mix_tile_share(args->prepared, count, grain);
+}
 
-#define FUSED(set, features)                                                                                                   \
-  MIX_CPU_KERNEL(fused, set, features, "fused", .refuses = refuses, .workspace = workspace, .prepare = prepare_##set, .serial = serial, \
-                 .barriers = barriers, .share = share)
+#define FUSED(set, features)                                                                                                       \
+  MIX_CPU_KERNEL(fused, set, features, "fused", .refuses = refuses, .workspace = workspace, .prepare = prepare_##set,              \
+                 .serial = serial, .barriers = barriers, .share = share)
 FUSED(avx512, MIX_CPU_AVX512)
 FUSED(avx2, MIX_CPU_AVX2)
 FUSED(generic, 0)

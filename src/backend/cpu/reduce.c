@@ -22,7 +22,13 @@ void mix_reduction_store(const mix_reduction *r, void *result, int64_t index, mi
 
 /* Axes as a bit mask. Why it cannot be seen as (outer, length, inner), or NULL. */
 static const char *describe(mix_reduction *r, mix_opcode fold, bool mean, const mix_kernel_value *type, unsigned axes) {
-  *r = (mix_reduction){.fold = fold, .mean = mean, .dtype = type->dtype, .class = mix_tile_class_of(type->dtype), .outer = 1, .length = 1, .inner = 1};
+  *r = (mix_reduction){.fold = fold,
+                       .mean = mean,
+                       .dtype = type->dtype,
+                       .class = mix_tile_class_of(type->dtype),
+                       .outer = 1,
+                       .length = 1,
+                       .inner = 1};
   bool reduced = false;
   for (int d = 0; d < type->shape.rank; d++) {
     const int64_t n = type->shape.dims[d];
@@ -158,7 +164,7 @@ static int barriers(const mix_kernel_args *args, int threads) {
   return r.inner > 1 ? mix_reduce_columns_meets(&r) : meets(&r);
 }
 
-#define REDUCE(op, text)                                                                                                       \
+#define REDUCE(op, text)                                                                                                           \
   MIX_CPU_KERNELS(op, text, .refuses = refuses, .serial = serial, .workspace = workspace, .barriers = barriers)
 REDUCE(reduce_sum, "reduce_sum_acc32")
 REDUCE(reduce_mean, "reduce_mean_acc32")
@@ -208,4 +214,5 @@ static bool finite_share(const mix_kernel_args *args, int64_t *count, int64_t *g
   *grain = PART;
   return true;
 }
-MIX_CPU_KERNELS(all_finite, "all_finite", .serial = serial, .workspace = finite_workspace, .barriers = one_barrier, .share = finite_share)
+MIX_CPU_KERNELS(all_finite, "all_finite", .serial = serial, .workspace = finite_workspace, .barriers = one_barrier,
+                .share = finite_share)

@@ -6,8 +6,8 @@
 #include <string.h>
 
 enum {
-  STRIP = 512,      /* columns, or elements of several narrow rows side by side */
-  NARROW = 256,     /* columns up to which rows are taken side by side */
+  STRIP = 512,  /* columns, or elements of several narrow rows side by side */
+  NARROW = 256, /* columns up to which rows are taken side by side */
   ROWS_IN_32 = 64,
   MOST_BLOCKS = 32, /* of rows */
 };
@@ -33,7 +33,7 @@ size_t mix_reduce_columns_workspace(const mix_reduction *r) {
 }
 
 typedef struct strip {
-  _Alignas(64) char part[STRIP * 8 + MIX_TILE_PADDING];  /* folded in the class of the dtype */
+  _Alignas(64) char part[STRIP * 8 + MIX_TILE_PADDING]; /* folded in the class of the dtype */
   _Alignas(64) char tile[STRIP * 8 + MIX_TILE_PADDING];
   mix_folded total[STRIP];
 } strip;

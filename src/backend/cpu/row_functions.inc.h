@@ -78,12 +78,12 @@ static float row_exp_sum(float *result, const float *x, float shift, int64_t n) 
     }
   FOR_TAIL(i, n, j) {
     const int64_t k = i + j * LANES, left = n - k;
-    const vf e = v_exp(tail_lanes(x, k, n, -INFINITY) - s);
+    const vf e = v_exp(tail_lanes(x, k, n, shift) - s);
     if (left >= LANES) {
       if (result) v_store(result + k, e);
       sum[j] = sum[j] + e;
     } else {
-      /* exp(-inf - shift) is 0 but for a shift that is infinite or NaN: then the lanes behind the end must not count */
+      /* the lanes behind the end must not count */
       float part[LANES] = {0};
       v_store_part(part, e, left);
       if (result) memcpy(result + k, part, (size_t)left * sizeof(float));

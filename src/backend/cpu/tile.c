@@ -116,14 +116,14 @@ static mix_tile_access access_of(const mix_tile_program *p, const mix_tile_load 
 
 typedef struct plan {
   mix_tile_program *p;
-  int count;                               /* registers of the program */
-  bool used[MIX_TILE_REGISTERS];           /* by something that is stored or reduced */
-  bool only_stored[MIX_TILE_REGISTERS];    /* the store's own rounding does */
+  int count;                            /* registers of the program */
+  bool used[MIX_TILE_REGISTERS];        /* by something that is stored or reduced */
+  bool only_stored[MIX_TILE_REGISTERS]; /* the store's own rounding does */
   bool uniform[MIX_TILE_REGISTERS];
-  int same[MIX_TILE_REGISTERS];            /* the register whose tile holds its value */
-  int last[MIX_TILE_REGISTERS];            /* by `same`: the last instruction that reads it, INT_MAX: a store or the reduction */
-  mix_dtype held_as[MIX_TILE_REGISTERS];   /* the dtype of the value in the tile: float32 for a small integer loaded as float */
-  int slot[MIX_TILE_REGISTERS];            /* tile of `same`, -1 before it is made */
+  int same[MIX_TILE_REGISTERS];          /* the register whose tile holds its value */
+  int last[MIX_TILE_REGISTERS];          /* by `same`: the last instruction that reads it, INT_MAX: a store or the reduction */
+  mix_dtype held_as[MIX_TILE_REGISTERS]; /* the dtype of the value in the tile: float32 for a small integer loaded as float */
+  int slot[MIX_TILE_REGISTERS];          /* tile of `same`, -1 before it is made */
   bool slot_free[MIX_TILE_REGISTERS];
   int slots;
   int uniforms;
@@ -287,7 +287,8 @@ static void add_instruction(plan *plan, int i) {
       plan->slot[reg] = plan->uniforms++;
       p->preamble[p->preamble_count++] = step;
       if (c.round)
-        p->preamble[p->preamble_count++] = (mix_tile_step){.function = c.round, .result = reg, .operands = {reg}, .steps = {1}, .load = -1};
+        p->preamble[p->preamble_count++] =
+            (mix_tile_step){.function = c.round, .result = reg, .operands = {reg}, .steps = {1}, .load = -1};
       return;
     }
     /* in place of an operand that ends here, where elements have one size */
@@ -416,11 +417,13 @@ static mix_tile_program *build(const mix_program *program, const mix_vector *vec
   p->flat = true;
   for (int l = 0; l < p->load_count; l++)
     if (p->loads[l].used && (p->loads[l].access == MIX_TILE_PERIODIC || p->loads[l].access == MIX_TILE_GENERAL)) p->flat = false;
+  p->streams = p->count >= 262144;
   if (p->flat) {
     p->inner = p->count;
     p->rows = 1;
   }
-  for (int i = 0; i < p->preamble_count; i++) p->preamble[i].held = (int)mix_tile_class_size(held_class(plan, p->preamble[i].result));
+  for (int i = 0; i < p->preamble_count; i++)
+    p->preamble[i].held = (int)mix_tile_class_size(held_class(plan, p->preamble[i].result));
   if (!place(plan)) *reason = "the values of the program do not fit into the tile memory";
   mix_free(plan);
   if (!*reason) return p;

@@ -84,6 +84,8 @@ static inline float floor_mod_float(float x, float y) {
 /* Klambauer et al., Self-normalizing neural networks, 2017. */
 #define SELU_SCALE 1.0507009873554804934193349852946
 #define SELU_ALPHA 1.6732632423543772848170429916717
+#define SELU_BOTH ((float)(SELU_SCALE * SELU_ALPHA))
+#define SELU_REST ((float)(SELU_SCALE * SELU_ALPHA - (double)SELU_BOTH)) /* y + SELU_BOTH may cancel */
 
 UNARY(identity, x)
 UNARY(negative, negated(x))
@@ -109,7 +111,7 @@ UNARY_LIBRARY(erfc, (float)erfc(x)) /* erfcf is off by more than one unit */
 UNARY(relu, zero_if(v_lt(x, v_set(0)), x))
 UNARY(relu6, zero_if(v_lt(x, v_set(0)), v_select(v_lt(v_set(6), x), v_set(6), x)))
 UNARY(elu, v_select(v_lt(x, v_set(0)), v_expm1(x), x))
-UNARY(selu, v_select(v_lt(x, v_set(0)), v_set((float)(SELU_SCALE * SELU_ALPHA)) * v_expm1(x), v_set((float)SELU_SCALE) * x))
+UNARY(selu, v_select(v_lt(x, v_set(0)), v_set(SELU_BOTH) * v_expm1(x), v_set((float)SELU_SCALE) * x))
 UNARY(softplus, v_softplus(x))
 UNARY(softsign, x / (v_set(1) + v_abs(x)))
 UNARY(leaky_relu, v_select(v_lt(v_set(0), x), x, v_set((float)immediate) * x))
@@ -138,7 +140,7 @@ BINARY(leaky_relu_grad, v_select(v_lt(v_set(0), y), x, v_set((float)immediate) *
 BINARY(softplus_grad, x *v_sigmoid(y))
 BINARY(softsign_grad, x / ((v_set(1) + v_abs(y)) * (v_set(1) + v_abs(y))))
 BINARY(elu_grad, v_select(v_lt(y, v_set(0)), x *(y + v_set(1)), x))
-BINARY(selu_grad, v_select(v_lt(y, v_set(0)), x *(y + v_set((float)(SELU_SCALE * SELU_ALPHA))), x *v_set((float)SELU_SCALE)))
+BINARY(selu_grad, v_select(v_lt(y, v_set(0)), x *((y + v_set(SELU_BOTH)) + v_set(SELU_REST)), x *v_set((float)SELU_SCALE)))
 BINARY(tanh_grad, y *one_minus_square(x))
 BINARY(sigmoid_grad, y *x *(v_set(1) - x))
 BINARY(sqrt_grad, y *v_set(0.5f) / x)

@@ -52,6 +52,7 @@ struct mix_tile_program {
   int rank;                    /* the space, dimensions of 1 dropped and others merged where every load allows */
   int64_t dims[MIX_MAX_RANK];
   int64_t count, inner, rows;  /* count = rows * inner */
+  bool streams;                /* too large for the second-level cache */
   bool flat;                   /* loads are contiguous, uniform or accumulators: the space is one row */
   int tile;                    /* elements of a tile, at most MIX_TILE_ELEMENTS */
   size_t memory;               /* bytes in use of MIX_TILE_MEMORY */

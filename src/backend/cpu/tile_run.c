@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <math.h>
 #include <string.h>
+#include <stdlib.h>
 
 typedef struct run {
   const mix_tile_program *p;
@@ -16,8 +17,8 @@ typedef struct run {
   /* Epilogues: the raw results of block rows from first_row, columns from first_column. */
   const char *accumulator;
   int64_t accumulator_stride, first_row, first_column;
-  int64_t pitch;                /* elements of the space from one row to the next */
-  bool expanded;                /* periodic loads fill whole tiles already */
+  int64_t pitch; /* elements of the space from one row to the next */
+  bool expanded; /* periodic loads fill whole tiles already */
   bool finite;
   double sum;
   uint64_t integer_sum;
@@ -54,7 +55,8 @@ static void load_strided(const mix_tile_load *load, char *slot, const char *sour
     const size_t element = load->element;
     for (int64_t i = 0; i < n; i += 64) {
       const int64_t m = n - i < 64 ? n - i : 64;
-      for (int64_t j = 0; j < m; j++) memcpy((char *)part + (size_t)j * element, source + (i + j) * stride * (int64_t)element, element);
+      for (int64_t j = 0; j < m; j++)
+        memcpy((char *)part + (size_t)j * element, source + (i + j) * stride * (int64_t)element, element);
       load->load(slot + (size_t)i * load->held, part, m);
     }
   }
@@ -84,7 +86,18 @@ static void load_general(const run *r, const mix_tile_load *load, char *slot, co
 /* Values behind the last element are computed with its group, and thrown away: zeros, so that they cost nothing. */
 static inline void pad(char *slot, size_t held, int64_t n) {
   const int64_t rest = n % 16;
-  if (rest) memset(slot + (size_t)n * held, 0, (size_t)(16 - rest) * held < MIX_TILE_PADDING ? (size_t)(16 - rest) * held : MIX_TILE_PADDING);
+  if (rest)
+    memset(slot + (size_t)n * held, 0,
+           (size_t)(16 - rest) * held < MIX_TILE_PADDING ? (size_t)(16 - rest) * held : MIX_TILE_PADDING);
+}
+
+/* The next tile's memory, while this one is computed: pieces of a page are too short for the processor's own prefetching. */
+static inline void prefetch(const char *next, size_t bytes, bool write) {
+  for (size_t i = 0; i < bytes; i += 64)
+    if (write)
+      __builtin_prefetch(next + i, 1, 3);
+    else
+      __builtin_prefetch(next + i, 0, 3);
 }
 
 static void load_tile(run *r, const mix_tile_load *load, const tile *t) {
@@ -94,7 +107,8 @@ static void load_tile(run *r, const mix_tile_load *load, const tile *t) {
   int64_t pitch; /* of the pieces in memory */
   switch (load->access) {
   case MIX_TILE_ACCUMULATOR:
-    source = r->accumulator + ((t->row - r->first_row) * r->accumulator_stride + t->column - r->first_column) * (int64_t)load->element;
+    source =
+        r->accumulator + ((t->row - r->first_row) * r->accumulator_stride + t->column - r->first_column) * (int64_t)load->element;
     pitch = r->accumulator_stride;
     break;
   case MIX_TILE_CONTIGUOUS:
@@ -118,6 +132,7 @@ static void load_tile(run *r, const mix_tile_load *load, const tile *t) {
     return;
   }
   const bool dense = t->pieces == 1 || pitch == t->length;
+  if (r->p->streams && dense && load->access == MIX_TILE_CONTIGUOUS) prefetch(source + t->n * (int64_t)load->element, (size_t)t->n * load->element, false);
   if (dense && load->direct && is_whole(t)) {
     r->at[load->reg] = (void *)(uintptr_t)source;
     return;
@@ -185,6 +200,7 @@ static void run_tile(run *r, const tile *t) {
     const mix_tile_store *store = &p->stores[i];
     if (r->direct_store[i] && at_once) continue;
     char *result = (char *)r->args->outputs[store->output] + t->flat * (int64_t)store->element;
+    if (p->streams) prefetch(result + t->n * (int64_t)store->element, (size_t)t->n * store->element, true);
     const char *value = r->at[store->reg];
     if (result == value) continue;
     if (t->dense)
@@ -229,7 +245,8 @@ static void run_row(run *r, int64_t row, int64_t column, int64_t columns) {
   const int64_t tile_elements = r->p->tile;
   for (int64_t c = 0; c < columns; c += tile_elements) {
     const int64_t n = columns - c < tile_elements ? columns - c : tile_elements;
-    const tile t = {.row = row, .column = column + c, .flat = row * r->pitch + column + c, .pieces = 1, .length = n, .n = n, .dense = true};
+    const tile t = {
+        .row = row, .column = column + c, .flat = row * r->pitch + column + c, .pieces = 1, .length = n, .n = n, .dense = true};
     run_tile(r, &t);
   }
 }
@@ -329,7 +346,8 @@ void mix_tile_run(const mix_tile_program *p, const mix_kernel_args *args, const 
     mix_team_share(team, p->rows * tiles, 1, &begin, &end);
     for (int64_t i = begin; i < end;) {
       const int64_t row = i / tiles, first = i % tiles, last = row < (end - 1) / tiles ? tiles : (end - 1) % tiles + 1;
-      const int64_t column = first * MIX_TILE_ELEMENTS, stop = last * MIX_TILE_ELEMENTS < p->inner ? last * MIX_TILE_ELEMENTS : p->inner;
+      const int64_t column = first * MIX_TILE_ELEMENTS,
+                    stop = last * MIX_TILE_ELEMENTS < p->inner ? last * MIX_TILE_ELEMENTS : p->inner;
       run_row(&r, row, column, stop - column);
       i = row * tiles + last;
     }
@@ -348,8 +366,8 @@ static int64_t columns_of(const mix_tile_program *p, const mix_kernel_args *args
   return p->program->dims[p->program->rank - 1];
 }
 
-void mix_tile_run_block(const mix_tile_program *p, const mix_kernel_args *args, const void *accumulator, int64_t stride, int64_t row,
-                        int64_t rows, int64_t column, int64_t columns) {
+void mix_tile_run_block(const mix_tile_program *p, const mix_kernel_args *args, const void *accumulator, int64_t stride,
+                        int64_t row, int64_t rows, int64_t column, int64_t columns) {
   _Alignas(64) char memory[MIX_TILE_MEMORY];
   if (rows <= 0 || columns <= 0) return;
   run r;

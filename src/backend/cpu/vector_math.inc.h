@@ -24,13 +24,15 @@ static inline vf exp_tail(vf r) {
   p = v_fma(p, r, v_set(1.6666665459e-1f));
   return v_fma(p, r, v_set(5.0000001201e-1f));
 }
-/* 1 ulp (1.5 without fused multiply-add); overflow gives infinity, results below 2^-126 are rounded to their subnormal. */
+/* 1 ulp (1.5 without fused multiply-add); overflow gives infinity, results below 2^-126 are rounded to their subnormal. What is so
+ * small that the result is 0 (masked logits) does not go through subnormal arithmetic, which is slow. */
 static inline vf v_exp(vf x) {
+  const vm vanishes = v_lt(x, v_set(-103.98f));
   vf r, y = v_select(v_lt(v_set(89.0f), x), v_set(89.0f), x);
-  y = v_select(v_lt(y, v_set(-104.0f)), v_set(-104.0f), y);
+  y = v_select(vanishes, v_set(0.0f), y);
   const vf n = reduce_by_ln2(y, &r);
   const vf p = v_fma(exp_tail(r) * r, r, r) + v_set(1.0f);
-  return v_scale(p, n);
+  return v_select(vanishes, v_set(0.0f), v_scale(p, n));
 }
 /* 2 ulp: with t = 2^(n-1), exp(x) - 1 = 2 (t (exp(r) - 1) + (t - 1/2)), exact scalings. */
 static inline vf v_expm1(vf x) {

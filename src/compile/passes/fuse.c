@@ -4,18 +4,23 @@
 #include "compile/passes/passes.h"
 #include "compile/passes/rematerialize.h"
 #include "tensor/shape.h"
-#include <string.h>
 
-enum { MAX_MEMBERS = 40, MAX_LOADS = 14, MAX_STORES = 10 };
+enum { MAX_MEMBERS = 40, MAX_LOADS = 14, MAX_STORES = 14 };
 
+/* Groups stand in a topological order, each at a place of its own: what a group reads stands before it. Joining two moves only those between
+ * them (Pearce and Kelly: A dynamic topological sort algorithm for directed acyclic graphs, ACM JEA 11, 2006, with one edge contracted). */
 typedef struct groups {
   mix_ir *ir;
-  int *root;              /* union-find parent by node */
-  int *next, *last;       /* members of a group as a list from its root */
-  int *size;              /* by root: members */
-  bool *checks;           /* by root: holds a finite check */
-  char *seen;
-  int *stack;
+  int *root;        /* union-find parent by node */
+  int *next, *last; /* members of a group as a list from its root */
+  int *size;        /* by root: members */
+  bool *checks;     /* by root: holds a finite check */
+  int *place, *at;  /* place by root; root by place, -1: none */
+  int *seen;        /* by root: the search that met it last */
+  int search;
+  int *stack, *moved;
+  int *uses;        /* of values */
+  int *used_inside; /* of values: scratch, zero between uses */
 } groups;
 
 static int find(groups *g, int n) {
@@ -31,69 +36,102 @@ static mix_shape space_of(const mix_ir *ir, int n) {
   return ir->values[mix_ir_finite_check(node) ? node->inputs[0] : node->first_output].shape;
 }
 
-/* What group `a` reads from outside: pushes the roots of the producers. */
-static int push_producers(groups *g, int a, int not_a, int not_b, int depth, bool *cycle) {
+/* Pushes the groups that group `from` reads and that stand behind group `a`; true if it reads `a` itself. */
+static bool push_producers(groups *g, int from, int a, int *depth) {
   mix_ir *ir = g->ir;
-  for (int n = a; n >= 0; n = g->next[n]) {
+  bool reads_a = false;
+  for (int n = from; n >= 0; n = g->next[n]) {
     const mix_ir_node *node = &ir->nodes[n];
     for (int i = -1; i < node->input_count; i++) {
       int value = i >= 0 ? node->inputs[i] : node->guard >= 0 ? node->guard : node->guard_key;
       if (value < 0) continue;
       int r = find(g, mix_ir_producer(ir, value));
-      if (r == a) continue;
-      if (r == not_a || r == not_b) {
-        *cycle = true;
-        continue;
-      }
-      if (!g->seen[r]) g->seen[r] = 1, g->stack[depth++] = r;
+      reads_a |= r == a;
+      if (r == from || g->place[r] <= g->place[a] || g->seen[r] == g->search) continue;
+      g->seen[r] = g->search;
+      g->stack[(*depth)++] = r;
     }
   }
-  return depth;
+  return reads_a;
 }
 
-/* Would joining a and b make a cycle: is there a path from one, through a group that is neither, to one of them? */
+/* Would joining a and the later b make a cycle: is there a path from a to b through a third group? Marks what b needs of those between. */
 static bool path_outside(groups *g, int a, int b) {
-  bool ignored = false, cycle = false;
-  memset(g->seen, 0, (size_t)g->ir->node_count);
-  g->seen[a] = g->seen[b] = 1;
-  int depth = push_producers(g, a, a, b, 0, &ignored);
-  depth = push_producers(g, b, a, b, depth, &ignored);
-  while (depth && !cycle) {
-    int r = g->stack[--depth];
-    depth = push_producers(g, r, a, b, depth, &cycle);
-  }
-  return cycle;
+  int depth = 0;
+  g->search++;
+  g->seen[b] = g->search;
+  push_producers(g, b, a, &depth);
+  while (depth)
+    if (push_producers(g, g->stack[--depth], a, &depth)) return true;
+  return false;
 }
 
-static int count_edges(groups *g, int a, int b, bool loads) {
-  /* An upper bound: distinct values read from outside the joined group, or results used outside it are at most its members. */
+/* Between a and b: first what b needs, then the joined group (root `joined`), then the rest, each in its former order. */
+static void reorder(groups *g, int a, int b, int joined) {
+  int first = g->place[a], last = g->place[b], count = 0, place = first;
+  for (int i = first + 1; i < last; i++) {
+    int r = g->at[i];
+    if (r < 0) continue;
+    if (g->seen[r] == g->search) g->at[place] = r, g->place[r] = place, place++;
+    else g->moved[count++] = r;
+  }
+  g->at[place] = joined;
+  g->place[joined] = place++;
+  for (int i = 0; i < count; i++, place++) g->at[place] = g->moved[i], g->place[g->moved[i]] = place;
+  for (; place <= last; place++) g->at[place] = -1;
+}
+
+/* Distinct values that the joined group would read from outside. */
+static int count_loads(groups *g, int a, int b) {
   mix_ir *ir = g->ir;
-  int values[MAX_MEMBERS * 4], count = 0;
-  for (int pass = 0; pass < 2 && loads; pass++)
+  int values[MAX_LOADS + 1], count = 0;
+  for (int pass = 0; pass < 2; pass++)
     for (int n = pass ? b : a; n >= 0; n = g->next[n])
       for (int i = 0; i < ir->nodes[n].input_count; i++) {
         int value = ir->nodes[n].inputs[i], r = find(g, mix_ir_producer(ir, value)), k = 0;
         if (r == a || r == b) continue;
         while (k < count && values[k] != value) k++;
-        if (k == count && count < MAX_MEMBERS * 4) values[count++] = value;
+        if (k < count) continue;
+        if (count > MAX_LOADS) return count;
+        values[count++] = value;
       }
   return count;
 }
+
+/* Values of the joined group that something outside it would read. */
+static int count_stores(groups *g, int a, int b) {
+  mix_ir *ir = g->ir;
+  int count = 0;
+  for (int pass = 0; pass < 2; pass++)
+    for (int n = pass ? b : a; n >= 0; n = g->next[n])
+      for (int i = 0; i < ir->nodes[n].input_count; i++) g->used_inside[ir->nodes[n].inputs[i]]++;
+  for (int pass = 0; pass < 2; pass++)
+    for (int n = pass ? b : a; n >= 0; n = g->next[n]) count += g->uses[ir->nodes[n].first_output] > g->used_inside[ir->nodes[n].first_output];
+  for (int pass = 0; pass < 2; pass++)
+    for (int n = pass ? b : a; n >= 0; n = g->next[n])
+      for (int i = 0; i < ir->nodes[n].input_count; i++) g->used_inside[ir->nodes[n].inputs[i]] = 0;
+  return count;
+}
+
+/* Integer divisions can fail, and have programs of their own. */
+static bool joins(const groups *g, int root) { return g->size[root] > 1 || !mix_ir_may_fail(g->ir, &g->ir->nodes[root]); }
 
 static bool try_join(groups *g, int x, int y) {
   int a = find(g, x), b = find(g, y);
   mix_ir *ir = g->ir;
   if (a == b) return true;
-  if (!mix_shape_equal(space_of(ir, a), space_of(ir, b))) return false;
+  if (g->place[b] < g->place[a]) { int t = a; a = b; b = t; }
+  if (!joins(g, a) || !joins(g, b) || !mix_shape_equal(space_of(ir, a), space_of(ir, b))) return false;
   if (ir->nodes[a].guard_key != ir->nodes[b].guard_key) return false;
   if (g->size[a] + g->size[b] > MAX_MEMBERS || (g->checks[a] && g->checks[b])) return false;
-  if (count_edges(g, a, b, true) > MAX_LOADS || path_outside(g, a, b)) return false;
-  if (b < a) { int t = a; a = b; b = t; }
-  g->root[b] = a;
-  g->next[g->last[a]] = b;
-  g->last[a] = g->last[b];
-  g->size[a] += g->size[b];
-  g->checks[a] |= g->checks[b];
+  if (count_loads(g, a, b) > MAX_LOADS || count_stores(g, a, b) > MAX_STORES || path_outside(g, a, b)) return false;
+  int joined = a < b ? a : b, other = a < b ? b : a;
+  reorder(g, a, b, joined);
+  g->root[other] = joined;
+  g->next[g->last[joined]] = other;
+  g->last[joined] = g->last[other];
+  g->size[joined] += g->size[other];
+  g->checks[joined] |= g->checks[other];
   return true;
 }
 
@@ -102,11 +140,15 @@ static bool groups_make(mix_ir *ir, groups *g) {
   *g = (groups){.ir = ir,
                 .root = mix_ir_alloc(ir, sizeof(int) * count), .next = mix_ir_alloc(ir, sizeof(int) * count),
                 .last = mix_ir_alloc(ir, sizeof(int) * count), .size = mix_ir_alloc(ir, sizeof(int) * count),
-                .checks = mix_ir_alloc(ir, sizeof(bool) * count), .seen = mix_ir_alloc(ir, count),
-                .stack = mix_ir_alloc(ir, sizeof(int) * count)};
-  if (!g->root || !g->next || !g->last || !g->size || !g->checks || !g->seen || !g->stack) return false;
+                .checks = mix_ir_alloc(ir, sizeof(bool) * count), .seen = mix_ir_alloc(ir, sizeof(int) * count),
+                .place = mix_ir_alloc(ir, sizeof(int) * count), .at = mix_ir_alloc(ir, sizeof(int) * count),
+                .stack = mix_ir_alloc(ir, sizeof(int) * count), .moved = mix_ir_alloc(ir, sizeof(int) * count),
+                .uses = mix_ir_uses(ir), .used_inside = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->value_count + 1))};
+  if (!g->root || !g->next || !g->last || !g->size || !g->checks || !g->seen || !g->place || !g->at || !g->stack || !g->moved || !g->uses ||
+      !g->used_inside)
+    return false;
   for (int n = 0; n < ir->node_count; n++) {
-    g->root[n] = g->last[n] = n;
+    g->root[n] = g->last[n] = g->place[n] = g->at[n] = n;
     g->next[n] = -1;
     g->size[n] = 1;
     g->checks[n] = mix_ir_finite_check(&ir->nodes[n]);
@@ -155,7 +197,6 @@ typedef struct building {
   int inputs[MAX_MEMBERS * 4], input_count;   /* values loaded */
   mix_ir_value outputs[MAX_MEMBERS + 1];
   int output_values[MAX_MEMBERS + 1], output_count;
-  int reg[MAX_MEMBERS * 4 + MAX_MEMBERS];
 } building;
 
 static int member_list(groups *g, int root, int *members) {
@@ -173,7 +214,7 @@ static int load_register(building *b, int value) {
 }
 
 /* Emits the program of one group and the node that holds it; `becomes` maps old values to the node's results. */
-static bool emit(groups *g, int root, const int *uses, int *inside, int *value_register, int *becomes) {
+static bool emit(groups *g, int root, int *inside, int *value_register, int *becomes) {
   mix_ir *ir = g->ir;
   int members[MAX_MEMBERS], count = member_list(g, root, members);
   mix_shape space = space_of(ir, root);
@@ -220,7 +261,7 @@ static bool emit(groups *g, int root, const int *uses, int *inside, int *value_r
   }
   for (int m = 0; m < count; m++) {
     int value = ir->nodes[members[m]].first_output;
-    if (mix_ir_finite_check(&ir->nodes[members[m]]) || uses[value] == inside[value]) continue;
+    if (mix_ir_finite_check(&ir->nodes[members[m]]) || g->uses[value] == inside[value]) continue;
     program->stores[program->store_count++] = (mix_program_store){.output = b->output_count, .reg = value_register[value]};
     b->outputs[b->output_count] = ir->values[value];
     b->output_values[b->output_count++] = value;
@@ -233,6 +274,7 @@ static bool emit(groups *g, int root, const int *uses, int *inside, int *value_r
   collapse(program, space);
   int guard = ir->nodes[root].guard_key;
   for (int m = 0; m < count; m++) ir->nodes[members[m]].dead = true;
+  if (!b->output_count) return true; /* nothing needs it, and "dead" is switched off */
   int fused = mix_ir_add(ir, &mix_op_fused, NULL, b->input_count, b->inputs, b->output_count, b->outputs);
   if (fused < 0) return false;
   ir->nodes[fused].program = program;
@@ -245,16 +287,16 @@ static bool emit(groups *g, int root, const int *uses, int *inside, int *value_r
 bool mix_pass_fuse(mix_ir *ir) {
   groups g;
   if (!mix_ir_guard_keys(ir) || !groups_make(ir, &g)) return false;
-  int *uses = mix_ir_uses(ir), nodes = ir->node_count, values = ir->value_count;
+  int nodes = ir->node_count, values = ir->value_count;
   int *inside = mix_ir_alloc(ir, sizeof(int) * (size_t)(values + 1));
   int *value_register = mix_ir_alloc(ir, sizeof(int) * (size_t)(values + 1));
   int *becomes = mix_ir_alloc(ir, sizeof(int) * (size_t)(values + 1));
-  if (!uses || !inside || !value_register || !becomes) return false;
+  if (!inside || !value_register || !becomes) return false;
   for (int v = 0; v < values; v++) becomes[v] = v;
   for (int n = 0; n < nodes; n++) {
     if (find(&g, n) != n || !member(&ir->nodes[n])) continue;
     if (mix_ir_finite_check(&ir->nodes[n]) && g.size[n] == 1) continue; /* of a product or an argument: its own kernel */
-    if (!emit(&g, n, uses, inside, value_register, becomes)) return false;
+    if (!emit(&g, n, inside, value_register, becomes)) return false;
   }
   for (int n = 0; n < ir->node_count; n++) {
     mix_ir_node *node = &ir->nodes[n];

@@ -1,7 +1,8 @@
 #include "compile/passes/passes.h"
 
 /* A skipped step writes no byte: where a variable ends as select(condition, new, its own old value) with a scalar condition, and nothing else
- * uses the selection or `new`, the program that makes `new` may write straight into the variable, under the condition. */
+ * uses the selection, the program that makes `new` may write straight into the variable, under the condition. Other uses of `new` under the
+ * same condition (a slot's new value in its weight's update) join that program; any other use leaves a copy under the condition. */
 bool mix_pass_guard(mix_ir *ir) {
   int *uses = mix_ir_uses(ir);
   if (!uses) return false;
@@ -12,7 +13,7 @@ bool mix_pass_guard(mix_ir *ir) {
     int condition = node->inputs[0], fresh = node->inputs[1], old = node->inputs[2];
     if (ir->values[condition].shape.rank != 0 || old != variable->entry || uses[variable->exit] != 1) continue;
     if (!mix_shape_equal(ir->values[fresh].shape, ir->values[variable->entry].shape)) continue;
-    if (uses[fresh] != 1 || ir->nodes[mix_ir_producer(ir, fresh)].source) continue;
+    if (ir->nodes[mix_ir_producer(ir, fresh)].source) continue;
     uses[variable->exit] = 0;
     ir->nodes[mix_ir_producer(ir, variable->exit)].dead = true;
     variable->exit = fresh;

@@ -5,8 +5,9 @@
 /* The operand that the node passes on unchanged, -1 for any other node. */
 static int passed_on(const mix_ir *ir, const mix_ir_node *node) {
   if (!(node->op->flags & MIX_OP_ELEMENTWISE)) return -1;
-  if (node->op->opcode == MIX_OPCODE_IDENTITY) return node->inputs[0];
   const mix_ir_value *in = &ir->values[node->inputs[0]], *out = &ir->values[node->first_output];
+  if (!mix_shape_equal(in->shape, out->shape)) return -1; /* a broadcast */
+  if (node->op->opcode == MIX_OPCODE_IDENTITY) return node->inputs[0];
   if (node->op->opcode == MIX_OPCODE_CAST && in->dtype == out->dtype) return node->inputs[0];
   return -1;
 }

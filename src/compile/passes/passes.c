@@ -11,8 +11,8 @@ typedef struct pass_row {
 
 /* "fuse" always runs, for it also makes programs of single nodes; switched off, it merges nothing. */
 static const pass_row passes[] = {
-    {"identity", mix_pass_identity}, {"cse", mix_pass_cse}, {"dead", mix_pass_dead},
-    {"guard", mix_pass_guard},       {"fuse", mix_pass_fuse}, {"epilogue", mix_pass_epilogue},
+    {"identity", mix_pass_identity}, {"broadcast", mix_pass_broadcast}, {"fold", mix_pass_fold}, {"cse", mix_pass_cse},
+    {"dead", mix_pass_dead},         {"guard", mix_pass_guard},         {"fuse", mix_pass_fuse}, {"epilogue", mix_pass_epilogue},
 };
 
 bool mix_pass_disabled(const char *name) {
@@ -24,6 +24,12 @@ bool mix_pass_disabled(const char *name) {
     list += word + (list[word] == ',');
   }
   return false;
+}
+
+uint64_t mix_passes_key(void) {
+  uint64_t key = 0;
+  for (const char *list = getenv("MIXTAPE_DISABLE_PASSES"); list && *list; list++) key = (key ^ (unsigned char)*list) * 0x100000001b3u + 1;
+  return key;
 }
 
 bool mix_passes_run(mix_ir *ir) {
@@ -44,6 +50,12 @@ void mix_program_strides(mix_shape shape, mix_shape space, int64_t strides[MIX_M
     strides[s] = shape.dims[d] == 1 ? 0 : stride;
     stride *= shape.dims[d];
   }
+}
+
+bool mix_ir_may_fail(const mix_ir *ir, const mix_ir_node *node) {
+  int opcode = node->op->opcode;
+  bool partial = opcode == MIX_OPCODE_FLOOR_DIVIDE || opcode == MIX_OPCODE_FLOOR_MOD || opcode == MIX_OPCODE_POWER;
+  return partial && mix_dtype_is_integer(ir->values[node->first_output].dtype);
 }
 
 bool mix_ir_depends(mix_ir *ir, int from, int except, int target) {

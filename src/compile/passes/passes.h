@@ -6,6 +6,8 @@
 #include "compile/ir.h"
 
 bool mix_pass_identity(mix_ir *ir); /* identities and casts to the same dtype become their operands */
+bool mix_pass_broadcast(mix_ir *ir); /* element-wise nodes read what was broadcast, and are computed before it is where they can be */
+bool mix_pass_fold(mix_ir *ir);     /* small values that depend on constants alone are computed now */
 bool mix_pass_cse(mix_ir *ir);      /* the same op on the same operands is computed once */
 bool mix_pass_dead(mix_ir *ir);     /* what nothing needs goes */
 bool mix_pass_guard(mix_ir *ir);    /* variable = select(scalar, new, old) becomes: store new if scalar */
@@ -15,9 +17,13 @@ bool mix_pass_epilogue(mix_ir *ir); /* a program that reads a product joins it *
 /* All of them, in order. */
 bool mix_passes_run(mix_ir *ir);
 bool mix_pass_disabled(const char *name);
+/* Says which are switched off: part of the key of compiled functions. */
+uint64_t mix_passes_key(void);
 
 /* Strides with which a value of `shape` is read over the iteration space `space` (0 along broadcast dimensions). */
 void mix_program_strides(mix_shape shape, mix_shape space, int64_t strides[MIX_MAX_RANK]);
+/* Can the element-wise node meet a value that it fails on (an integer divided by zero)? */
+bool mix_ir_may_fail(const mix_ir *ir, const mix_ir_node *node);
 /* Does any of the inputs of node `from` other than through value `except` depend on node `target`? */
 bool mix_ir_depends(mix_ir *ir, int from, int except, int target);
 

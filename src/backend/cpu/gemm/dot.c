@@ -1,4 +1,5 @@
-/* Products with few columns: each row of the wide operand is read once, in place, along k; the narrow one is widened and kept as rows. */
+/* Products with few columns: each row of the wide operand is read once, in place, along k; the narrow one is widened and kept as
+ * rows. */
 #include "backend/cpu/gemm/gemm.h"
 #include <string.h>
 
@@ -29,7 +30,8 @@ static void widen_narrow_operand(const mix_gemm_plan *plan, const void *b, char 
     for (int64_t j = 0; j < p->n; j += plan->engine->columns) {
       const int64_t depth = smaller(DOT_CHUNK, p->k - k), columns = smaller(plan->engine->columns, p->n - j);
       plan->storage->pack_b[0]((const char *)b + (k * p->ldb + j) * (int64_t)stored, p->ldb, depth, columns, scratch, 0);
-      turn(scratch, plan->engine->columns, depth, columns, rows + (j * plan->a_stride + k) * (int64_t)element, plan->a_stride, element);
+      turn(scratch, plan->engine->columns, depth, columns, rows + (j * plan->a_stride + k) * (int64_t)element, plan->a_stride,
+           element);
     }
 }
 

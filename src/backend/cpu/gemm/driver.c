@@ -13,10 +13,6 @@ typedef struct run_state {
 typedef struct block {
   int64_t row, rows, column, columns, k, depth;
   bool first, last; /* of k */
-  /* The source of the block of B that is packed next, brought into the second-level cache while this one is multiplied: rows as stored;
-   * `ahead` lines for each tile. */
-  const char *next;
-  int64_t next_rows, next_bytes, next_stride, next_row, next_offset, ahead;
 } block;
 
 static int64_t smaller(int64_t x, int64_t y) { return x < y ? x : y; }
@@ -30,32 +26,6 @@ void mix_gemm_finish(const mix_gemm_plan *plan, const mix_gemm_operands *operand
     const int64_t ldc = plan->problem.ldc;
     void *result = (char *)operands->c + (row * ldc + column) * (int64_t)mix_dtype_size(plan->storage->dtype);
     plan->storage->narrow(sums, stride, rows, columns, result, ldc);
-  }
-}
-
-static void look_ahead(const run_state *s, block *x) {
-  const mix_gemm_plan *plan = s->plan;
-  const mix_gemm_problem *p = &plan->problem;
-  const int64_t stored = (int64_t)mix_dtype_size(plan->storage->dtype);
-  int64_t k = x->k + x->depth, column = x->column, columns = x->columns;
-  if (k >= p->k) k = 0, column += plan->column_block, columns = smaller(plan->column_block, s->column_end - column);
-  x->next_rows = 0;
-  if (plan->b_in_place || columns <= 0) return;
-  const int64_t depth = smaller(plan->depth_block, p->k - k), tiles = (x->rows + plan->engine->rows - 1) / plan->engine->rows *
-                                                                      ((x->columns + plan->engine->columns - 1) / plan->engine->columns);
-  x->next = (const char *)s->operands->b + (p->transpose_b ? column * p->ldb + k : k * p->ldb + column) * stored;
-  x->next_rows = p->transpose_b ? columns : depth;
-  x->next_bytes = (p->transpose_b ? depth : columns) * stored;
-  x->next_stride = p->ldb * stored;
-  x->next_row = x->next_offset = 0;
-  x->ahead = x->next_rows * ((x->next_bytes + 63) / 64) / tiles + 1;
-}
-
-static void fetch_ahead(block *x) {
-  for (int64_t n = x->ahead; n > 0 && x->next_row < x->next_rows; n--) {
-    __builtin_prefetch(x->next + x->next_row * x->next_stride + x->next_offset, 0, 2);
-    x->next_offset += 64;
-    if (x->next_offset >= x->next_bytes) x->next_offset = 0, x->next_row++;
   }
 }
 
@@ -80,8 +50,8 @@ static void finish_swapped(const run_state *s, const block *x) {
 }
 
 /* Rows [row, row + rows) of the block, at most a tile's, times panel [column, column + columns). */
-static void multiply_panels(const run_state *s, block *x, const void *a, int64_t a_stride, int64_t row, int rows, int64_t column,
-                            int columns) {
+static void multiply_panels(const run_state *s, const block *x, const void *a, int64_t a_stride, int64_t row, int rows,
+                            int64_t column, int columns) {
   const mix_gemm_plan *plan = s->plan;
   const mix_gemm_engine *engine = plan->engine;
   const mix_gemm_problem *p = &plan->problem;
@@ -98,7 +68,6 @@ static void multiply_panels(const run_state *s, block *x, const void *a, int64_t
     }
   } else {
     b = at(s->b, column * x->depth, engine->element);
-    fetch_ahead(x);
   }
   mix_gemm_store how = x->first ? MIX_GEMM_WRITE : MIX_GEMM_ADD;
   char *c;
@@ -113,7 +82,7 @@ static void multiply_panels(const run_state *s, block *x, const void *a, int64_t
   engine->micro[p->transpose_a][rows - 1](x->depth, a, a_stride, b, b_stride, c, c_stride, columns, how);
 }
 
-static void multiply_block(const run_state *s, block *x) {
+static void multiply_block(const run_state *s, const block *x) {
   const mix_gemm_plan *plan = s->plan;
   const mix_gemm_engine *engine = plan->engine;
   const mix_gemm_storage *storage = plan->storage;
@@ -121,7 +90,8 @@ static void multiply_block(const run_state *s, block *x) {
   const size_t stored = mix_dtype_size(storage->dtype);
   if (!plan->b_in_place) {
     const int64_t offset = p->transpose_b ? x->column * p->ldb + x->k : x->k * p->ldb + x->column;
-    storage->pack_b[p->transpose_b](at(s->operands->b, offset, stored), p->ldb, x->depth, x->columns, s->b, x->depth * engine->columns);
+    storage->pack_b[p->transpose_b](at(s->operands->b, offset, stored), p->ldb, x->depth, x->columns, s->b,
+                                    x->depth * engine->columns);
   }
   const int64_t panels = (x->rows + engine->rows - 1) / engine->rows;
   /* Panels of even heights: 64 rows are 13, 13, 13, 13, 12, not 14, 14, 14, 14, 8. */
@@ -173,7 +143,6 @@ void mix_gemm_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, 
       do { /* once with an empty sum where k is 0 */
         x.depth = smaller(plan->depth_block, p->k - x.k);
         x.first = x.k == 0, x.last = x.k + x.depth == p->k;
-        look_ahead(&s, &x);
         multiply_block(&s, &x);
         x.k += x.depth;
       } while (x.k < p->k);

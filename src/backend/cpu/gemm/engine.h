@@ -1,5 +1,5 @@
-/* Template of an engine: the including file defines GEMM_REAL, GEMM_DOUBLE, GEMM_ENGINE (its name) and the largest blocks GEMM_DEPTH,
- * GEMM_ROWS_BLOCK and GEMM_COLUMNS_BLOCK, and is compiled for the instruction set that its own name ends in. */
+/* Template of an engine: the including file defines GEMM_REAL, GEMM_DOUBLE, GEMM_ENGINE (its name) and the largest blocks
+ * GEMM_DEPTH, GEMM_ROWS_BLOCK and GEMM_COLUMNS_BLOCK, and is compiled for the instruction set that its own name ends in. */
 #include "backend/cpu/gemm/micro.h"
 
 #if GEMM_DOUBLE
@@ -18,10 +18,10 @@
 #include "backend/cpu/gemm/pack.h"
 #endif
 
-#define GEMM_STORAGE(type, constant, as_is)                                                                                                \
-  {                                                                                                                                        \
-    .dtype = constant, .in_place = as_is, .pack_a = {pack_a_rows_##type, pack_a_columns_##type},                                           \
-    .pack_b = {pack_b_plain_##type, pack_b_turned_##type}, .narrow = narrow_rows_##type, .dot = {dot_rows_##type, dot_row_##type},         \
+#define GEMM_STORAGE(type, constant, as_is)                                                                                        \
+  {                                                                                                                                \
+    .dtype = constant, .in_place = as_is, .pack_a = {pack_a_rows_##type, pack_a_columns_##type},                                   \
+    .pack_b = {pack_b_plain_##type, pack_b_turned_##type}, .narrow = narrow_rows_##type, .dot = {dot_rows_##type, dot_row_##type}, \
   }
 
 static const mix_gemm_storage storages[] = {

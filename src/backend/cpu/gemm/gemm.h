@@ -1,13 +1,13 @@
 /* Matrix products on the CPU, C (m, n) = op(A) (m, k) * op(B) (k, n), row-major.
  *
- * An engine is what one instruction set brings: micro-kernels that multiply one tile of C, and for each storage dtype the functions that
- * pack operands (widening them to what the micro-kernels read) and that round tiles to the storage dtype. A plan is how one product is
- * done with an engine: which operands are read in place, the blocking, the fixed share of each thread. One driver (driver.c) runs every
- * plan: for each block of C and each block of k, pack a block of B (it stays in the second-level cache), then for each panel of rows pack A
- * (it stays in the first) and multiply it with all panels of B.
+ * An engine is what one instruction set brings: micro-kernels that multiply one tile of C, and for each storage dtype the
+ * functions that pack operands (widening them to what the micro-kernels read) and that round tiles to the storage dtype. A plan is
+ * how one product is done with an engine: which operands are read in place, the blocking, the fixed share of each thread. One
+ * driver (driver.c) runs every plan: for each block of C and each block of k, pack a block of B (it stays in the second-level
+ * cache), then for each panel of rows pack A (it stays in the first) and multiply it with all panels of B.
  *
- * The sum of an element of C runs over k in order inside blocks of k, and over the blocks in order; the blocks depend on the shape and
- * the engine alone. So the bits do not depend on the number of threads, nor on what is packed. */
+ * The sum of an element of C runs over k in order inside blocks of k, and over the blocks in order; the blocks depend on the shape
+ * and the engine alone. So the bits do not depend on the number of threads, nor on what is packed. */
 #ifndef MIX_BACKEND_CPU_GEMM_GEMM_H
 #define MIX_BACKEND_CPU_GEMM_GEMM_H
 
@@ -23,8 +23,8 @@ typedef enum mix_gemm_store {
 
 /* One tile: C (rows, columns) (+)= A (rows, depth) * B (depth, columns); rows is the function's own, columns at most the engine's.
  * By layout, element (i, k) of A is a[i * a_stride + k] or a[k * a_stride + i]; element (k, j) of B is b[k * b_stride + j]. */
-typedef void mix_gemm_micro(int64_t depth, const void *a, int64_t a_stride, const void *b, int64_t b_stride, void *c, int64_t c_stride,
-                            int columns, mix_gemm_store store);
+typedef void mix_gemm_micro(int64_t depth, const void *a, int64_t a_stride, const void *b, int64_t b_stride, void *c,
+                            int64_t c_stride, int columns, mix_gemm_store store);
 
 enum { MIX_GEMM_ROWS, MIX_GEMM_COLUMNS }; /* layouts of A: along k, along rows (A transposed in memory) */
 
@@ -32,27 +32,27 @@ enum { MIX_GEMM_ROWS, MIX_GEMM_COLUMNS }; /* layouts of A: along k, along rows (
 typedef struct mix_gemm_storage {
   mix_dtype dtype;
   bool in_place; /* storage is what the micro-kernels read, so that packing may be left out */
-  /* A panel of `rows` rows, of source[i * stride + k] (layout rows) or source[k * stride + i] (columns), to the engine's a_stride. */
+  /* A panel of `rows` rows, of source[i * stride + k] (rows) or source[k * stride + i] (columns), to the engine's a_stride. */
   void (*pack_a[2])(const void *source, int64_t stride, int rows, int64_t depth, void *packed, int64_t packed_stride);
-  /* `columns` columns into panels of the engine's width, each (depth, width), `panel` elements apart; ragged panels padded with zeros.
-   * [0]: source[k * stride + j]; [1]: source[j * stride + k]. */
+  /* `columns` columns into panels of the engine's width, each (depth, width), `panel` elements apart; ragged panels padded with
+   * zeros. [0]: source[k * stride + j]; [1]: source[j * stride + k]. */
   void (*pack_b[2])(const void *source, int64_t stride, int64_t depth, int64_t columns, void *packed, int64_t panel);
   /* Rounds (rows, columns) sums to the storage dtype, nearest, ties to even. */
   void (*narrow)(const void *sums, int64_t stride, int64_t rows, int64_t columns, void *result, int64_t result_stride);
-  /* Few columns: out[r * 16 + j] = sum over k of source[r * stride + k] * b[j * b_stride + k] for r < dot_rows, j < columns (at most
-   * dot_columns of the engine); b widened, zeros up to a whole vector. Two functions: dot_rows rows, one row. NULL: none. */
+  /* Few columns: out[r * 16 + j] = sum over k of source[r * stride + k] * b[j * b_stride + k] for r < dot_rows, j < columns (at
+   * most dot_columns of the engine); b widened, zeros up to a whole vector. Two functions: dot_rows rows, one row. NULL: none. */
   void (*dot[2])(int64_t depth, const void *source, int64_t stride, const void *b, int64_t b_stride, int columns, void *out);
 } mix_gemm_storage;
 
 typedef struct mix_gemm_engine {
-  int rows, columns;     /* of a full tile */
-  int lanes;             /* columns in a vector */
-  bool ragged_in_place;  /* micro-kernels read no column of B beyond `columns` */
-  size_t element;        /* bytes of what micro-kernels read */
-  size_t sum;            /* bytes of an element of the sums */
+  int rows, columns;                            /* of a full tile */
+  int lanes;                                    /* columns in a vector */
+  bool ragged_in_place;                         /* micro-kernels read no column of B beyond `columns` */
+  size_t element;                               /* bytes of what micro-kernels read */
+  size_t sum;                                   /* bytes of an element of the sums */
   int64_t depth_block, row_block, column_block; /* the largest blocks */
   int dot_rows, dot_columns;
-  mix_gemm_micro *const *micro[2]; /* [layout][rows - 1] */
+  mix_gemm_micro *const *micro[2];     /* [layout][rows - 1] */
   void (*enter)(void), (*leave)(void); /* around the work of a thread; NULL: nothing */
   const mix_gemm_storage *storages;    /* ended by MIX_DTYPE_NONE */
 } mix_gemm_engine;
@@ -76,15 +76,16 @@ typedef struct mix_gemm_plan {
   bool a_in_place, b_in_place, c_in_place, stream, prefetch_b;
   int threads, grid_rows, grid_columns;
   int64_t depth_block, row_block, column_block;
-  int64_t a_stride, c_stride; /* of packed A, of sums in the workspace */
+  int64_t a_stride, c_stride;                                 /* of packed A, of sums in the workspace */
   size_t a_bytes, b_bytes, c_bytes, turn_bytes, thread_bytes; /* parts of a thread's workspace, and the whole */
 } mix_gemm_plan;
 
 /* How `threads` threads do the product; a function of its arguments and the processor's caches alone. */
-void mix_gemm_make_plan(const mix_gemm_engine *engine, const mix_gemm_storage *storage, const mix_gemm_problem *problem, int threads,
-                        mix_gemm_plan *plan);
+void mix_gemm_make_plan(const mix_gemm_engine *engine, const mix_gemm_storage *storage, const mix_gemm_problem *problem,
+                        int threads, mix_gemm_plan *plan);
 
-/* Operands of a run; `sink` is told of finished sums where there is an epilogue. */
+/* Operands of a run, in the order of plan->problem: where the plan is swapped, `a` is the product's B. C as it is stored;
+ * `epilogue` and the `args` that it reads where there is one, then C is not written. */
 typedef struct mix_gemm_operands {
   const void *a, *b;
   void *c;

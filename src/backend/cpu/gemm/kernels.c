@@ -47,7 +47,8 @@ static void make(const mix_gemm_engine *engine, const mix_kernel_args *args, int
   const mix_gemm_storage *storage = storage_of(engine, args->input_types[0].dtype);
   prepared->batches = batches_of(args);
   prepared->team = threads;
-  prepared->share_batches = threads > 1 && (prepared->batches % threads == 0 ? prepared->batches > 0 : prepared->batches >= 4 * threads);
+  prepared->share_batches =
+      threads > 1 && (prepared->batches % threads == 0 ? prepared->batches > 0 : prepared->batches >= 4 * threads);
   prepared->epilogue = NULL;
   mix_gemm_make_plan(engine, storage, &problem, prepared->share_batches ? 1 : threads, &prepared->plan);
 }
@@ -74,7 +75,8 @@ static size_t workspace(const mix_gemm_engine *engine, const mix_kernel_args *ar
 
 static bool serial(const mix_kernel_args *args) {
   const mix_gemm_problem p = problem_of(args);
-  return (double)p.m * (double)p.n * (double)p.k * (double)batches_of(args) < SERIAL_OPERATIONS && p.m * p.n < SERIAL_OPERATIONS / 8;
+  return (double)p.m * (double)p.n * (double)p.k * (double)batches_of(args) < SERIAL_OPERATIONS &&
+         p.m * p.n < SERIAL_OPERATIONS / 8;
 }
 
 static bool prepare(const mix_gemm_engine *engine, mix_kernel_args *args, int threads) {
@@ -134,7 +136,6 @@ static void run(const mix_gemm_engine *engine, const mix_kernel_args *args, cons
       operands.b = (const char *)args->inputs[1] + batch_offset(&args->input_types[1].shape, result, index) * size;
       operands.c = (char *)args->outputs[0] + index * result->dims[result->rank - 1] * result->dims[result->rank - 2] * size;
     }
-    /* As planned, the wide operand is A: swapped plans have them the other way round. */
     if (plan->swapped) {
       const void *a = operands.a;
       operands.a = operands.b, operands.b = a;
@@ -144,29 +145,31 @@ static void run(const mix_gemm_engine *engine, const mix_kernel_args *args, cons
   }
 }
 
-#define GEMM_KERNEL(type, constant, accumulator, set, features)                                                                            \
-  static const char *refuses_##type##_##set(const mix_kernel_args *args) { return refuses(args, constant); }                               \
-  static void run_##type##_##set(const mix_kernel_args *args, const mix_team *team) { run(&mix_gemm_f##accumulator##_##set, args, team); } \
-  static size_t workspace_##type##_##set(const mix_kernel_args *args, int threads) {                                                       \
-    return workspace(&mix_gemm_f##accumulator##_##set, args, threads);                                                                     \
-  }                                                                                                                                        \
-  static bool prepare_##type##_##set(mix_kernel_args *args, int threads) {                                                                 \
-    return prepare(&mix_gemm_f##accumulator##_##set, args, threads);                                                                       \
-  }                                                                                                                                        \
-  static const mix_kernel type##_##set = {                                                                                                 \
-      .name = "gemm_" #type "_acc" #accumulator "_" #set,                                                                                  \
-      .needs = features,                                                                                                                   \
-      .refuses = refuses_##type##_##set,                                                                                                   \
-      .run = run_##type##_##set,                                                                                                           \
-      .workspace = workspace_##type##_##set,                                                                                               \
-      .prepare = prepare_##type##_##set,                                                                                                   \
-      .unprepare = unprepare,                                                                                                              \
-      .serial = serial,                                                                                                                    \
+#define GEMM_KERNEL(type, constant, accumulator, set, features)                                                                    \
+  static const char *refuses_##type##_##set(const mix_kernel_args *args) { return refuses(args, constant); }                       \
+  static void run_##type##_##set(const mix_kernel_args *args, const mix_team *team) {                                              \
+    run(&mix_gemm_f##accumulator##_##set, args, team);                                                                             \
+  }                                                                                                                                \
+  static size_t workspace_##type##_##set(const mix_kernel_args *args, int threads) {                                               \
+    return workspace(&mix_gemm_f##accumulator##_##set, args, threads);                                                             \
+  }                                                                                                                                \
+  static bool prepare_##type##_##set(mix_kernel_args *args, int threads) {                                                         \
+    return prepare(&mix_gemm_f##accumulator##_##set, args, threads);                                                               \
+  }                                                                                                                                \
+  static const mix_kernel type##_##set = {                                                                                         \
+      .name = "gemm_" #type "_acc" #accumulator "_" #set,                                                                          \
+      .needs = features,                                                                                                           \
+      .refuses = refuses_##type##_##set,                                                                                           \
+      .run = run_##type##_##set,                                                                                                   \
+      .workspace = workspace_##type##_##set,                                                                                       \
+      .prepare = prepare_##type##_##set,                                                                                           \
+      .unprepare = unprepare,                                                                                                      \
+      .serial = serial,                                                                                                            \
   };
-#define GEMM_KERNELS_OF_SET(set, features)                                                                                                 \
-  GEMM_KERNEL(f32, MIX_FLOAT32, 32, set, features)                                                                                         \
-  GEMM_KERNEL(f16, MIX_FLOAT16, 32, set, features)                                                                                         \
-  GEMM_KERNEL(bf16, MIX_BFLOAT16, 32, set, features)                                                                                       \
+#define GEMM_KERNELS_OF_SET(set, features)                                                                                         \
+  GEMM_KERNEL(f32, MIX_FLOAT32, 32, set, features)                                                                                 \
+  GEMM_KERNEL(f16, MIX_FLOAT16, 32, set, features)                                                                                 \
+  GEMM_KERNEL(bf16, MIX_BFLOAT16, 32, set, features)                                                                               \
   GEMM_KERNEL(f64, MIX_FLOAT64, 64, set, features)
 
 GEMM_KERNELS_OF_SET(avx512, MIX_CPU_AVX512)
@@ -174,10 +177,10 @@ GEMM_KERNELS_OF_SET(avx2, MIX_CPU_AVX2)
 GEMM_KERNELS_OF_SET(generic, 0)
 
 const mix_kernel *const mix_cpu_matmul_kernels[] = {
-    &f32_avx512,  &f16_avx512,  &bf16_avx512,  &f64_avx512,  &f32_avx2, &f16_avx2, &bf16_avx2, &f64_avx2,
-    &f32_generic, &f16_generic, &bf16_generic, &f64_generic, NULL,
+    &f32_avx512, &f16_avx512,  &bf16_avx512, &f64_avx512,   &f32_avx2,    &f16_avx2, &bf16_avx2,
+    &f64_avx2,   &f32_generic, &f16_generic, &bf16_generic, &f64_generic, NULL,
 };
 const mix_kernel *const mix_cpu_batch_matmul_kernels[] = {
-    &f32_avx512,  &f16_avx512,  &bf16_avx512,  &f64_avx512,  &f32_avx2, &f16_avx2, &bf16_avx2, &f64_avx2,
-    &f32_generic, &f16_generic, &bf16_generic, &f64_generic, NULL,
+    &f32_avx512, &f16_avx512,  &bf16_avx512, &f64_avx512,   &f32_avx2,    &f16_avx2, &bf16_avx2,
+    &f64_avx2,   &f32_generic, &f16_generic, &bf16_generic, &f64_generic, NULL,
 };

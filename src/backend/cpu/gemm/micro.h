@@ -1,13 +1,14 @@
-/* Template of the micro-kernels of one instruction set: every number of rows up to TILE_ROWS, one or two vectors of columns, both layouts
- * of A. The accumulators of the full tile fill the register file (14x2 of 32, 6x2 of 16, 4x2 of 16: Goto and van de Geijn, Anatomy of
- * high-performance matrix multiplication, ACM TOMS 2008; Van Zee and van de Geijn, BLIS, ACM TOMS 2015). */
+/* Template of the micro-kernels of one instruction set: every number of rows up to TILE_ROWS, one or two vectors of columns, both
+ * layouts of A. The accumulators of the full tile fill the register file (14x2 of 32, 6x2 of 16, 4x2 of 16: Goto and van de Geijn,
+ * Anatomy of high-performance matrix multiplication, ACM TOMS 2008; Van Zee and van de Geijn, BLIS, ACM TOMS 2015). */
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/vector.h"
 
-/* `rows`, `vectors` and `layout` are constants where it is inlined, so that `sums` lives in registers. In layout rows, row 4 g + r is
- * reached from one of four pointers by 0, 1, 2 or 3 strides: addressing modes that need no further register. */
-GEMM_INLINE void multiply_tile(const int rows, const int vectors, const int layout, int64_t depth, const GEMM_REAL *a, int64_t a_stride,
-                               const GEMM_REAL *b, int64_t b_stride, GEMM_REAL *c, int64_t c_stride, int columns, mix_gemm_store how) {
+/* `rows`, `vectors` and `layout` are constants where it is inlined, so that `sums` lives in registers. In layout rows, row 4 g + r
+ * is reached from one of four pointers by 0, 1, 2 or 3 strides: addressing modes that need no further register. */
+GEMM_INLINE void multiply_tile(const int rows, const int vectors, const int layout, int64_t depth, const GEMM_REAL *a,
+                               int64_t a_stride, const GEMM_REAL *b, int64_t b_stride, GEMM_REAL *c, int64_t c_stride, int columns,
+                               mix_gemm_store how) {
   vector sums[TILE_ROWS][2];
   const lane_mask last = first_lanes(columns - (vectors - 1) * LANES);
   GEMM_UNROLL
@@ -57,19 +58,24 @@ GEMM_INLINE void multiply_tile(const int rows, const int vectors, const int layo
   }
 }
 
-#define GEMM_MICRO(rows, layout, name)                                                                                                     \
-  static void name##_##rows(int64_t depth, const void *a, int64_t a_stride, const void *b, int64_t b_stride, void *c, int64_t c_stride,    \
-                            int columns, mix_gemm_store how) {                                                                             \
-    if (columns > LANES) multiply_tile(rows, 2, layout, depth, a, a_stride, b, b_stride, c, c_stride, columns, how);                       \
-    else multiply_tile(rows, 1, layout, depth, a, a_stride, b, b_stride, c, c_stride, columns, how);                                       \
+#define GEMM_MICRO(rows, layout, name)                                                                                             \
+  static void name##_##rows(int64_t depth, const void *a, int64_t a_stride, const void *b, int64_t b_stride, void *c,              \
+                            int64_t c_stride, int columns, mix_gemm_store how) {                                                   \
+    if (columns > LANES)                                                                                                           \
+      multiply_tile(rows, 2, layout, depth, a, a_stride, b, b_stride, c, c_stride, columns, how);                                  \
+    else                                                                                                                           \
+      multiply_tile(rows, 1, layout, depth, a, a_stride, b, b_stride, c, c_stride, columns, how);                                  \
   }
 
 #if defined(__AVX512F__)
-#define GEMM_EACH_ROWS(X, ...)                                                                                                             \
-  X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__) X(6, __VA_ARGS__) X(7, __VA_ARGS__)            \
-  X(8, __VA_ARGS__) X(9, __VA_ARGS__) X(10, __VA_ARGS__) X(11, __VA_ARGS__) X(12, __VA_ARGS__) X(13, __VA_ARGS__) X(14, __VA_ARGS__)
+#define GEMM_EACH_ROWS(X, ...)                                                                                                     \
+  X(1, __VA_ARGS__)                                                                                                                \
+  X(2, __VA_ARGS__)                                                                                                                \
+  X(3, __VA_ARGS__)                                                                                                                \
+  X(4, __VA_ARGS__) X(5, __VA_ARGS__) X(6, __VA_ARGS__) X(7, __VA_ARGS__) X(8, __VA_ARGS__) X(9, __VA_ARGS__) X(10, __VA_ARGS__)   \
+      X(11, __VA_ARGS__) X(12, __VA_ARGS__) X(13, __VA_ARGS__) X(14, __VA_ARGS__)
 #elif defined(__AVX2__)
-#define GEMM_EACH_ROWS(X, ...)                                                                                                             \
+#define GEMM_EACH_ROWS(X, ...)                                                                                                     \
   X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__) X(6, __VA_ARGS__)
 #else
 #define GEMM_EACH_ROWS(X, ...) X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__)

@@ -10,7 +10,8 @@
 #define NARROW_SOME PASTE(narrow_some, STORAGE)
 
 /* source[i * stride + k] -> packed[i * packed_stride + k]. */
-static void PASTE(pack_a_rows, STORAGE)(const void *source, int64_t stride, int rows, int64_t depth, void *packed, int64_t packed_stride) {
+static void PASTE(pack_a_rows, STORAGE)(const void *source, int64_t stride, int rows, int64_t depth, void *packed,
+                                        int64_t packed_stride) {
   for (int i = 0; i < rows; i++) {
     const ELEMENT *from = (const ELEMENT *)source + i * stride;
     GEMM_REAL *to = (GEMM_REAL *)packed + i * packed_stride;
@@ -21,7 +22,8 @@ static void PASTE(pack_a_rows, STORAGE)(const void *source, int64_t stride, int 
 }
 
 /* source[k * stride + i] -> packed[k * packed_stride + i], in whole vectors. */
-static void PASTE(pack_a_columns, STORAGE)(const void *source, int64_t stride, int rows, int64_t depth, void *packed, int64_t packed_stride) {
+static void PASTE(pack_a_columns, STORAGE)(const void *source, int64_t stride, int rows, int64_t depth, void *packed,
+                                           int64_t packed_stride) {
   const ELEMENT *from = source;
   GEMM_REAL *to = packed;
   for (int64_t k = 0; k < depth; k++, from += stride, to += packed_stride) {
@@ -32,7 +34,8 @@ static void PASTE(pack_a_columns, STORAGE)(const void *source, int64_t stride, i
 }
 
 /* source[k * stride + j] -> panel j / TILE_COLUMNS, row k: whole rows of the source at a time, which the prefetcher follows. */
-static void PASTE(pack_b_plain, STORAGE)(const void *source, int64_t stride, int64_t depth, int64_t columns, void *packed, int64_t panel) {
+static void PASTE(pack_b_plain, STORAGE)(const void *source, int64_t stride, int64_t depth, int64_t columns, void *packed,
+                                         int64_t panel) {
   for (int64_t k = 0; k < depth; k++) {
     const ELEMENT *from = (const ELEMENT *)source + k * stride;
     GEMM_REAL *to = (GEMM_REAL *)packed + k * TILE_COLUMNS;
@@ -42,14 +45,17 @@ static void PASTE(pack_b_plain, STORAGE)(const void *source, int64_t stride, int
       store(to + LANES, WIDEN(from + j + LANES));
     }
     for (; j < columns; j += LANES, to += LANES) {
-      if (j + LANES <= columns) store(to, WIDEN(from + j));
-      else store(to, WIDEN_SOME(from + j, columns - j));
+      if (j + LANES <= columns)
+        store(to, WIDEN(from + j));
+      else
+        store(to, WIDEN_SOME(from + j, columns - j));
     }
   }
 }
 
 /* source[j * stride + k] -> panel j / TILE_COLUMNS, row k. Chunks of k keep both sides in the first-level cache. */
-static void PASTE(pack_b_turned, STORAGE)(const void *source, int64_t stride, int64_t depth, int64_t columns, void *packed, int64_t panel) {
+static void PASTE(pack_b_turned, STORAGE)(const void *source, int64_t stride, int64_t depth, int64_t columns, void *packed,
+                                          int64_t panel) {
   enum { CHUNK = 64 };
   for (int64_t p = 0; p * TILE_COLUMNS < columns; p++) {
     const ELEMENT *rows = (const ELEMENT *)source + p * TILE_COLUMNS * stride;
@@ -134,18 +140,19 @@ GEMM_INLINE void PASTE(dot, STORAGE)(const int rows, const int columns, int64_t 
     }
   }
 }
-#define DOT_CASE(n)                                                                                                                        \
+#define DOT_CASE(n)                                                                                                                \
   case n: PASTE(dot, STORAGE)(rows, n, depth, source, stride, b, b_stride, out); break;
 GEMM_INLINE void PASTE(dot_by_columns, STORAGE)(const int rows, int64_t depth, const void *source, int64_t stride, const void *b,
                                                 int64_t b_stride, int columns, void *out) {
   switch (columns) {
-    DOT_CASE(1) DOT_CASE(2) DOT_CASE(3) DOT_CASE(4) DOT_CASE(5) DOT_CASE(6)
-    DOT_CASE(7) DOT_CASE(8) DOT_CASE(9) DOT_CASE(10) DOT_CASE(11) DOT_CASE(12)
+    DOT_CASE(1)
+    DOT_CASE(2)
+    DOT_CASE(3) DOT_CASE(4) DOT_CASE(5) DOT_CASE(6) DOT_CASE(7) DOT_CASE(8) DOT_CASE(9) DOT_CASE(10) DOT_CASE(11) DOT_CASE(12)
   }
 }
 #undef DOT_CASE
-static void PASTE(dot_rows, STORAGE)(int64_t depth, const void *source, int64_t stride, const void *b, int64_t b_stride, int columns,
-                                     void *out) {
+static void PASTE(dot_rows, STORAGE)(int64_t depth, const void *source, int64_t stride, const void *b, int64_t b_stride,
+                                     int columns, void *out) {
   PASTE(dot_by_columns, STORAGE)(DOT_ROWS, depth, source, stride, b, b_stride, columns, out);
 }
 static void PASTE(dot_row, STORAGE)(int64_t depth, const void *source, int64_t stride, const void *b, int64_t b_stride, int columns,

@@ -1,20 +1,23 @@
-/* How a product is done: what is read in place, the blocks, the share of each thread. Thresholds were measured on an Emerald Rapids
- * (docs/PERFORMANCE.md); what changes the order of sums (dot, swapped, depth_block) depends on the shape and the engine alone. */
+/* How a product is done: what is read in place, the blocks, the share of each thread. Thresholds were measured with bench/gemm.c
+ * on an Emerald Rapids; what changes the order of sums (dot, swapped, depth_block) depends on the shape and the engine alone. */
 #include "backend/cpu/gemm/gemm.h"
 
 enum {
-  DOT_DEPTH = 256,      /* shorter sums do not repay the reduction of vectors at their end */
-  SWAP_COLUMNS = 64,    /* TN products with at most so many columns are computed transposed, reading A along its rows */
-  SWAP_DEPTH = 32,      /* their block of k */
-  IN_PLACE_COLUMNS = 160, /* A is packed where more columns than these use it */
-  IN_PLACE_ROWS = 14,     /* B likewise */
+  DOT_DEPTH = 256,        /* shorter sums do not repay the reduction of vectors at their end */
+  SWAP_COLUMNS = 64,      /* TN products with at most so many columns are computed transposed, reading A along its rows, */
+  SWAP_DEPTH = 32,        /* few rows at a time, so that it is read once from memory: 1.5 to 3.5 times as fast */
+  SWAP_DEPTH_NARROW = 16, /* where the columns fill one tile's height at most */
+  IN_PLACE_COLUMNS = 160, /* transposed A is packed where more columns than these use it */
+  IN_PLACE_ROWS = 14,     /* B is packed where more rows than these use it, but for short rows: */
+  IN_PLACE_STRIDE = 512,  /* bytes */
+  IN_PLACE_WIDTH = 4096,  /* columns of a block of B in place: bounds the sums kept in the workspace */
   CACHE_ALIAS = 4096,     /* rows this far apart share a set of the first-level cache */
-  STREAM_DEPTH = 64,      /* deeper products are not bound by writing C */
+  FEW_ROWS = 256,         /* a block of B that few rows use leaves half of the cache to its source */
+  FEW_ROWS_COLUMNS = 512,
+  STREAM_DEPTH = 64, /* deeper products are not bound by writing C */
   STREAM_BYTES = 16 << 20,
 };
 
-#include <stdlib.h>
-static int64_t tune(const char*n,int64_t d){const char*v=getenv(n);return v?atoll(v):d;}
 static int64_t round_up(int64_t x, int64_t unit) { return (x + unit - 1) / unit * unit; }
 static int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
 static int64_t smaller(int64_t x, int64_t y) { return x < y ? x : y; }
@@ -29,7 +32,7 @@ static mix_gemm_problem turned(const mix_gemm_problem *p) {
   return result;
 }
 
-/* The grid of blocks of C, one a thread: least work for the busiest thread, reading its operands counted as a few operations each. */
+/* The grid of blocks of C, one a thread: least work for the busiest thread, its operands counted as a few operations each. */
 static void share_among_threads(mix_gemm_plan *plan) {
   const mix_gemm_problem *p = &plan->problem;
   double best = -1;
@@ -57,7 +60,7 @@ static void plan_blocks(mix_gemm_plan *plan) {
   const mix_gemm_engine *engine = plan->engine;
   const mix_gemm_problem *p = &plan->problem;
   const int64_t element = (int64_t)engine->element, sum = (int64_t)engine->sum;
-  const int64_t deepest = plan->swapped ? tune("SD",SWAP_DEPTH) : tune("KC",engine->depth_block);
+  const int64_t deepest = !plan->swapped ? engine->depth_block : p->m <= SWAP_DEPTH_NARROW ? SWAP_DEPTH_NARROW : SWAP_DEPTH;
   const int64_t depth_blocks = p->k > deepest ? divide_up(p->k, deepest) : 1;
   plan->depth_block = p->k ? smaller(p->k, round_up(divide_up(p->k, depth_blocks), 8)) : 1;
 
@@ -65,23 +68,26 @@ static void plan_blocks(mix_gemm_plan *plan) {
   const int64_t rows = smaller(p->m, divide_up(p->m, plan->grid_rows) + 2);
   const int64_t columns = smaller(p->n, round_up(divide_up(p->n, plan->grid_columns), engine->columns));
   const bool aliased = p->lda * element % CACHE_ALIAS == 0;
-  plan->a_in_place = plan->storage->in_place && columns <= tune("IPC",IN_PLACE_COLUMNS) && (p->transpose_a || !aliased);
+  plan->a_in_place = plan->storage->in_place && (p->transpose_a ? columns <= IN_PLACE_COLUMNS : !aliased);
   plan->b_in_place = plan->storage->in_place && !p->transpose_b && (engine->ragged_in_place || p->n % engine->lanes == 0) &&
-                     (plan->swapped || rows <= tune("IPR",IN_PLACE_ROWS) || p->ldb * element <= CACHE_ALIAS / 8);
+                     (plan->swapped || rows <= IN_PLACE_ROWS || p->ldb * element <= IN_PLACE_STRIDE);
   plan->prefetch_b = plan->swapped && plan->b_in_place;
   plan->c_in_place = !p->epilogue && !plan->swapped && engine->sum == mix_dtype_size(plan->storage->dtype);
   plan->stream = plan->c_in_place && p->k <= STREAM_DEPTH && p->m * p->n * sum > STREAM_BYTES && p->ldc * sum % 64 == 0;
 
   const int64_t fits = mix_cpu_cache(2) * 3 / 4 / (plan->depth_block * element) / engine->columns * engine->columns;
-  plan->row_block = smaller(tune("MB",engine->row_block), rows);
-  plan->column_block = plan->b_in_place ? columns : smaller(columns, fits < engine->columns ? engine->columns : fits);
-  if (!plan->swapped) plan->column_block = smaller(plan->column_block, tune("NB",engine->column_block));
+  plan->row_block = smaller(engine->row_block, rows);
+  plan->column_block = smaller(columns, plan->b_in_place || plan->swapped ? IN_PLACE_WIDTH
+                                        : fits < engine->columns          ? engine->columns
+                                                                          : fits);
+  if (!plan->swapped && !plan->b_in_place)
+    plan->column_block = smaller(plan->column_block, rows <= FEW_ROWS ? FEW_ROWS_COLUMNS : engine->column_block);
 
-  plan->a_stride = p->transpose_a ? round_up(engine->rows, engine->lanes) : round_up(plan->depth_block, engine->lanes) + engine->lanes;
-  plan->a_bytes = plan->a_in_place ? 0
-                                   : whole_lines((p->transpose_a ? plan->depth_block : engine->rows) * plan->a_stride * element);
-  plan->b_bytes =
-      plan->b_in_place ? 0 : whole_lines(plan->depth_block * round_up(plan->column_block, engine->columns) * element);
+  plan->a_stride =
+      p->transpose_a ? round_up(engine->rows, engine->lanes) : round_up(plan->depth_block, engine->lanes) + engine->lanes;
+  plan->a_bytes =
+      plan->a_in_place ? 0 : whole_lines((p->transpose_a ? plan->depth_block : engine->rows) * plan->a_stride * element);
+  plan->b_bytes = plan->b_in_place ? 0 : whole_lines(plan->depth_block * round_up(plan->column_block, engine->columns) * element);
   if (!plan->c_in_place) {
     const int64_t kept = depth_blocks > 1 || plan->swapped ? plan->row_block : smaller(engine->rows, plan->row_block);
     plan->c_stride = round_up(plan->column_block, engine->columns) + engine->lanes; /* off a power of two */
@@ -90,18 +96,24 @@ static void plan_blocks(mix_gemm_plan *plan) {
   if (plan->swapped) plan->turn_bytes = whole_lines(p->m * engine->columns * sum);
 }
 
-void mix_gemm_make_plan(const mix_gemm_engine *engine, const mix_gemm_storage *storage, const mix_gemm_problem *problem, int threads,
-                        mix_gemm_plan *plan) {
+void mix_gemm_make_plan(const mix_gemm_engine *engine, const mix_gemm_storage *storage, const mix_gemm_problem *problem,
+                        int threads, mix_gemm_plan *plan) {
   *plan = (mix_gemm_plan){.engine = engine, .storage = storage, .problem = *problem, .threads = threads};
   if (storage->dot[0] && problem->k >= DOT_DEPTH) {
     plan->dot = true;
-    if (problem->n <= engine->dot_columns && !problem->transpose_a) plan->swapped = false;
-    else if (problem->m <= engine->dot_columns && problem->transpose_b) plan->swapped = true;
-    else plan->dot = false;
+    if (problem->n <= engine->dot_columns && !problem->transpose_a)
+      plan->swapped = false;
+    else if (problem->m <= engine->dot_columns && problem->transpose_b)
+      plan->swapped = true;
+    else
+      plan->dot = false;
   }
-  if (!plan->dot) plan->swapped = problem->transpose_a && problem->n <= tune("SC",SWAP_COLUMNS) && problem->k >= DOT_DEPTH && problem->m > problem->n;
+  if (!plan->dot)
+    plan->swapped = problem->transpose_a && problem->n <= SWAP_COLUMNS && problem->k >= DOT_DEPTH && problem->m > problem->n;
   if (plan->swapped) plan->problem = turned(problem);
-  if (plan->dot) plan_dot(plan);
-  else plan_blocks(plan);
+  if (plan->dot)
+    plan_dot(plan);
+  else
+    plan_blocks(plan);
   plan->thread_bytes = plan->a_bytes + plan->b_bytes + plan->c_bytes + plan->turn_bytes;
 }

@@ -41,8 +41,12 @@ GEMM_INLINE __m256i to_bf16(vector v) {
 }
 GEMM_INLINE void narrow_f16(uint16_t *p, vector v) { _mm256_storeu_si256((__m256i *)p, to_f16(v)); }
 GEMM_INLINE void narrow_bf16(uint16_t *p, vector v) { _mm256_storeu_si256((__m256i *)p, to_bf16(v)); }
-GEMM_INLINE void narrow_some_f16(uint16_t *p, int64_t count, vector v) { _mm256_mask_storeu_epi16(p, first_lanes(count), to_f16(v)); }
-GEMM_INLINE void narrow_some_bf16(uint16_t *p, int64_t count, vector v) { _mm256_mask_storeu_epi16(p, first_lanes(count), to_bf16(v)); }
+GEMM_INLINE void narrow_some_f16(uint16_t *p, int64_t count, vector v) {
+  _mm256_mask_storeu_epi16(p, first_lanes(count), to_f16(v));
+}
+GEMM_INLINE void narrow_some_bf16(uint16_t *p, int64_t count, vector v) {
+  _mm256_mask_storeu_epi16(p, first_lanes(count), to_bf16(v));
+}
 
 #else
 #if defined(__AVX2__)
@@ -84,16 +88,16 @@ GEMM_INLINE void narrow_f16(uint16_t *p, vector v) {
 GEMM_INLINE void narrow_bf16(uint16_t *p, vector v) {
   for (int i = 0; i < LANES; i++) p[i] = mix_f32_to_bf16(v[i]);
 }
-#define WIDEN_SOME(type)                                                                                                                   \
-  GEMM_INLINE vector widen_some_##type(const uint16_t *p, int64_t count) {                                                                 \
-    uint16_t some[LANES] = {0};                                                                                                            \
-    memcpy(some, p, (size_t)count * sizeof *p);                                                                                            \
-    return widen_##type(some);                                                                                                             \
-  }                                                                                                                                        \
-  GEMM_INLINE void narrow_some_##type(uint16_t *p, int64_t count, vector v) {                                                              \
-    uint16_t some[LANES];                                                                                                                  \
-    narrow_##type(some, v);                                                                                                                \
-    memcpy(p, some, (size_t)count * sizeof *p);                                                                                            \
+#define WIDEN_SOME(type)                                                                                                           \
+  GEMM_INLINE vector widen_some_##type(const uint16_t *p, int64_t count) {                                                         \
+    uint16_t some[LANES] = {0};                                                                                                    \
+    memcpy(some, p, (size_t)count * sizeof *p);                                                                                    \
+    return widen_##type(some);                                                                                                     \
+  }                                                                                                                                \
+  GEMM_INLINE void narrow_some_##type(uint16_t *p, int64_t count, vector v) {                                                      \
+    uint16_t some[LANES];                                                                                                          \
+    narrow_##type(some, v);                                                                                                        \
+    memcpy(p, some, (size_t)count * sizeof *p);                                                                                    \
   }
 WIDEN_SOME(f16)
 WIDEN_SOME(bf16)

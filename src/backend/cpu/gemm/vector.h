@@ -1,5 +1,5 @@
-/* Vectors of GEMM_REAL (float or double; the including file defines it, and GEMM_DOUBLE as 0 or 1) of the width that the file is compiled for.
- * The few operations that the templates of this folder need; arithmetic is the compiler's own on vector types. */
+/* Vectors of GEMM_REAL (float or double; the including file defines it, and GEMM_DOUBLE as 0 or 1) of the width that the file is
+ * compiled for. The few operations that the templates of this folder need; arithmetic is the compiler's own on vector types. */
 #ifndef MIX_BACKEND_CPU_GEMM_VECTOR_H
 #define MIX_BACKEND_CPU_GEMM_VECTOR_H
 
@@ -59,8 +59,10 @@ GEMM_INLINE vector load_lanes(const GEMM_REAL *p, lane_mask m) {
   return load(p);
 }
 GEMM_INLINE void store_lanes(GEMM_REAL *p, lane_mask m, vector v) {
-  if (m == LANES) store(p, v);
-  else memcpy(p, &v, (size_t)m * sizeof(GEMM_REAL));
+  if (m == LANES)
+    store(p, v);
+  else
+    memcpy(p, &v, (size_t)m * sizeof(GEMM_REAL));
 }
 /* Reads no further than `count`. */
 GEMM_INLINE vector load_some(const GEMM_REAL *p, int count, lane_mask m) {

@@ -1,0 +1,157 @@
+/* Device, threads and accumulation: start values from the environment, settings by calls, and what both refuse. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "backend/backend.h"
+#include "base/cpu.h"
+#include <mixtape/device.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Runs first: the environment counts until a call has made the setting. */
+static void a_bad_environment_is_an_error_that_names_it(void **state) {
+  (void)state;
+  setenv("MIXTAPE_DEVICE", "tpu", 1);
+  assert_non_null(mix_backend_current());
+  assert_int_equal(mix_error(), MIX_VALUE_ERROR);
+  assert_non_null(strstr(mix_error_message(), "MIXTAPE_DEVICE"));
+  assert_non_null(strstr(mix_error_message(), "\"tpu\""));
+  mix_error_clear();
+  setenv("MIXTAPE_ACCUMULATE", "sloppy", 1);
+  mix_accumulation_current();
+  assert_int_equal(mix_error(), MIX_VALUE_ERROR);
+  assert_non_null(strstr(mix_error_message(), "MIXTAPE_ACCUMULATE"));
+  mix_error_clear();
+  static const char *const bad[] = {"many", "-1", "3x", "100000"};
+  for (int i = 0; i < 4; i++) {
+    setenv("MIXTAPE_THREADS", bad[i], 1);
+    assert_true(mix_threads() >= 1);
+    assert_int_equal(mix_error(), MIX_VALUE_ERROR);
+    assert_non_null(strstr(mix_error_message(), "MIXTAPE_THREADS"));
+    mix_error_clear();
+  }
+}
+
+static void start_values(void **state) {
+  (void)state;
+  setenv("MIXTAPE_DEVICE", "ref", 1);
+  setenv("MIXTAPE_ACCUMULATE", "blocked", 1);
+  setenv("MIXTAPE_THREADS", "3", 1);
+  assert_string_equal(mix_device(), "ref");
+  assert_ptr_equal(mix_backend_current(), &mix_backend_ref);
+  assert_string_equal(mix_accumulate(), "blocked");
+  assert_int_equal(mix_accumulation_current(), MIX_ACCUMULATE_BLOCKED);
+  assert_int_equal(mix_threads(), 3);
+  assert_int_equal(mix_error(), MIX_OK);
+}
+
+static void devices(void **state) {
+  (void)state;
+  assert_int_equal(mix_set_device("cpu"), MIX_OK);
+  assert_ptr_equal(mix_backend_current(), &mix_backend_cpu);
+  assert_null(mix_backend_cpu.unavailable());
+  assert_int_equal(mix_set_device("cuda"), MIX_UNSUPPORTED);
+  assert_non_null(strstr(mix_error_message(), "cuda"));
+  assert_non_null(strstr(mix_error_message(), "unavailable"));
+  assert_int_equal(mix_set_device("ref"), MIX_UNSUPPORTED); /* pending */
+  mix_error_clear();
+  assert_int_equal(mix_set_device("abacus"), MIX_VALUE_ERROR);
+  mix_error_clear();
+  assert_int_equal(mix_set_device(NULL), MIX_VALUE_ERROR);
+  mix_error_clear();
+  assert_string_equal(mix_device(), "cpu");
+  assert_int_equal(mix_set_device("ref"), MIX_OK);
+  assert_int_equal(mix_set_device("auto"), MIX_OK);
+  assert_string_equal(mix_device(), "cpu");
+}
+
+static void threads(void **state) {
+  (void)state;
+  assert_int_equal(mix_set_threads(5), MIX_OK);
+  assert_int_equal(mix_threads(), 5);
+  assert_int_equal(mix_set_threads(-1), MIX_VALUE_ERROR);
+  mix_error_clear();
+  assert_int_equal(mix_threads(), 5);
+  setenv("OMP_NUM_THREADS", "7,2", 1);
+  assert_int_equal(mix_set_threads(0), MIX_OK);
+  assert_int_equal(mix_threads(), 7);
+  unsetenv("OMP_NUM_THREADS");
+  assert_int_equal(mix_set_threads(0), MIX_OK);
+  assert_int_equal(mix_threads(), mix_cpu_cores());
+}
+
+static void accumulation(void **state) {
+  (void)state;
+  static const char *const names[] = {"auto", "exact", "blocked"};
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(mix_set_accumulate(names[i]), MIX_OK);
+    assert_string_equal(mix_accumulate(), names[i]);
+    assert_int_equal(mix_accumulation_current(), i);
+  }
+  assert_int_equal(mix_set_accumulate("double"), MIX_VALUE_ERROR);
+  mix_error_clear();
+  assert_string_equal(mix_accumulate(), "blocked");
+}
+
+/* Any change moves the key of compiled plans; a former setting gives its former key. */
+static void the_epoch_is_a_function_of_the_settings(void **state) {
+  (void)state;
+  mix_set_device("cpu");
+  mix_set_threads(2);
+  mix_set_accumulate("auto");
+  uint64_t keys[5] = {mix_backend_epoch()};
+  mix_set_device("ref");
+  keys[1] = mix_backend_epoch();
+  mix_set_device("cpu");
+  assert_true(mix_backend_epoch() == keys[0]);
+  mix_set_threads(3);
+  keys[2] = mix_backend_epoch();
+  mix_set_threads(2);
+  mix_set_accumulate("exact");
+  keys[3] = mix_backend_epoch();
+  mix_set_accumulate("auto");
+  bool capped = mix_cpu_features() != 0;
+  mix_cpu_override(0);
+  keys[4] = mix_backend_epoch();
+  mix_cpu_override(UINT32_MAX);
+  for (int i = 0; i < 5; i++)
+    for (int j = 0; j < i; j++)
+      if (capped || i < 4) assert_true(keys[i] != keys[j]);
+  assert_true(mix_backend_epoch() == keys[0]);
+}
+
+static void the_text_says_what_serves(void **state) {
+  (void)state;
+  mix_set_device("cpu");
+  mix_set_threads(2);
+  mix_set_accumulate("exact");
+  const char *text = mix_devices_text();
+  static const char *const expected[] = {
+      "instruction sets found: ", "instruction sets in force: ", "matmul of float16 (1024, 1024): ",
+      "matmul of bfloat16",       "matmul of float32",           "matmul of float64",
+      "matmul of int32",          "cuda: unavailable: ",         "in force: device cpu, 2 threads, accumulation exact\n"};
+  for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
+    if (!strstr(text, expected[i])) fail_msg("\"%s\" is not in:\n%s", expected[i], text);
+  assert_non_null(strstr(text, mix_cpu_name()));
+  mix_cpu_override(0);
+  assert_non_null(strstr(mix_devices_text(), "in force: none beyond x86-64"));
+  assert_null(strstr(mix_devices_text(), "_avx512\n"));
+  mix_cpu_override(UINT32_MAX);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_bad_environment_is_an_error_that_names_it),
+      cmocka_unit_test(start_values),
+      cmocka_unit_test(devices),
+      cmocka_unit_test(threads),
+      cmocka_unit_test(accumulation),
+      cmocka_unit_test(the_epoch_is_a_function_of_the_settings),
+      cmocka_unit_test(the_text_says_what_serves),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

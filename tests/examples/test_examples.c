@@ -1,0 +1,163 @@
+/* The example programs, run as a user runs them: what they print and how they end. The data are MNIST's files filled with drawn digits,
+ * few enough for seconds. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <mixtape/arrays.h>
+#include <mixtape/mnist.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char folder[256], output[16384], messages[16384];
+
+static void read_file(const char *name, char *text, size_t size) {
+  char path[512];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  FILE *file = fopen(path, "r");
+  assert_non_null(file);
+  text[fread(text, 1, size - 1, file)] = 0;
+  fclose(file);
+}
+
+/* Runs an example; fills `output` (standard output) and `messages` (standard error) and returns its exit code. */
+static int run(const char *example, const char *arguments) {
+  const char *built = getenv("MIXTAPE_EXAMPLES_DIR");
+  if (!built) skip();
+  char command[2048];
+  snprintf(command, sizeof command, "'%s/%s' %s >'%s/output' 2>'%s/messages'", built, example, arguments, folder, folder);
+  const int status = system(command);
+  read_file("output", output, sizeof output);
+  read_file("messages", messages, sizeof messages);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void assert_ends_well(int code) {
+  if (code != 0) print_message("exit code %d\n%s\n%s\n", code, output, messages);
+  assert_int_equal(code, 0);
+}
+
+/* Is this line, whole, in the text? */
+static void assert_line(const char *text, const char *line) {
+  const size_t length = strlen(line);
+  for (const char *p = text; (p = strstr(p, line)); p++)
+    if ((p == text || p[-1] == '\n') && (p[length] == '\n' || !p[length])) return;
+  fail_msg("no line '%s' in:\n%s", line, text);
+}
+
+/* The number after the last occurrence of `label`. */
+static double number_after(const char *text, const char *label) {
+  const char *found = NULL;
+  for (const char *p = text; (p = strstr(p, label)); p++) found = p;
+  if (!found) fail_msg("no '%s' in:\n%s", label, text);
+  return strtod(found + strlen(label), NULL);
+}
+
+/* 2,000 + 500 drawn digits as mnist.npz. */
+static int make_data(void **state) {
+  (void)state;
+  char path[512];
+  snprintf(folder, sizeof folder, "%s/mixtape-examples-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+  if (!mkdtemp(folder)) return -1;
+  mix_scope *scope = mix_scope_begin();
+  mix_images digits = mix_digits_load(.train = 2000, .test = 500, .bytes = true);
+  snprintf(path, sizeof path, "%s/mnist.npz", folder);
+  mix_tensor *tensors[] = {digits.x_train, digits.y_train, digits.x_test, digits.y_test};
+  const mix_status status = mix_npz_save(path, 4, (const char *const[]){"x_train", "y_train", "x_test", "y_test"}, tensors);
+  mix_scope_end(scope);
+  return status == MIX_OK ? setenv("MIXTAPE_DATA_DIR", folder, 1) : -1;
+}
+
+static int remove_data(void **state) {
+  (void)state;
+  char command[512];
+  snprintf(command, sizeof command, "rm -r '%s'", folder);
+  mix_shutdown();
+  return system(command);
+}
+
+/* 1,600 images in batches of 100: 16 steps an epoch, 64 in all. Guessing gives 0.1; such runs reach 0.95 (0.93 in the loop). */
+static void guide_trains_and_evaluates(void **state) {
+  (void)state;
+  assert_ends_well(run("01_guide", "mnist 64 100 4"));
+  assert_line(output, "Compute dtype: float16");
+  assert_line(output, "Variable dtype: float32");
+  assert_line(output, "Outputs dtype: float32");
+  assert_true(number_after(output, "Test accuracy: ") > 0.85);
+  assert_true(number_after(output, "Test loss: ") < 0.6);
+  assert_line(output, "Loss scale: 32768"); /* 64 steps are too few to grow, and none overflows */
+  assert_line(messages, "Epoch 4/4");
+  assert_non_null(strstr(messages, "16/16 - "));
+  assert_non_null(strstr(messages, "val_accuracy: "));
+}
+
+/* 2,000 images in batches of 150: 14 steps an epoch, the last one a batch of 50. */
+static void custom_loop_trains(void **state) {
+  (void)state;
+  assert_ends_well(run("02_custom_loop", "mnist 64 150 4"));
+  assert_line(output, "Loss scale: 32768 after 56 steps");
+  assert_true(number_after(output, "Epoch 3: loss=") < 0.6 * number_after(output, "Epoch 0: loss="));
+  assert_true(number_after(output, "test accuracy=") > 0.85);
+}
+
+static void W23_W24_W25_custom_layers_print_their_dtypes(void **state) {
+  (void)state;
+  assert_ends_well(run("03_custom_layers", ""));
+  assert_line(output, "SimpleDense result: float16");
+  assert_line(output, "SimpleDense kernel: float32");
+  assert_line(output, "AddRandom result: float16");
+  assert_line(output, "MyLayer first result: float64");
+  assert_line(output, "MyLayer second result: float32");
+  assert_line(output, "float16 + float32: TypeError");
+  assert_non_null(strstr(messages, "float16"));
+}
+
+/* Every number here is exact: powers of two, infinity, and (1e-5)^2 in bfloat16, which is 1.0004417e-10. */
+static void W14_loss_scale_moves_as_the_rule_says(void **state) {
+  (void)state;
+  assert_ends_well(run("04_loss_scale", ""));
+  static const char *const lines[] = {
+      "float16: 256^2 = inf, (1e-5)^2 = 0",
+      "bfloat16: 256^2 = 65536, (1e-5)^2 = 1.00044e-10",
+      "FixedLossScale(1024.0)",
+      "after an overflow: apply 0, scale 16384",
+      "fixed scale 1024: loss 2 becomes 2048, gradient 1024 becomes 1",
+      "gradient 1: weight 0.75, loss scale 32768, good steps 1",
+      "gradient 1: weight 0.5, loss scale 65536, good steps 0",
+      "gradient inf: weight 0.5, loss scale 32768, good steps 0",
+      "gradient 1: weight 0.25, loss scale 32768, good steps 1",
+      "iterations: 4",
+  };
+  for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) assert_line(output, lines[i]);
+  assert_string_equal(messages, "");
+}
+
+/* Data that cannot be found end the programs with code 1 and a message that says where it was sought. */
+static void missing_data_are_an_error(void **state) {
+  (void)state;
+  static const char *const places[] = {"MIXTAPE_DATA_DIR", "KERAS_HOME", "HOME"};
+  for (int i = 0; i < 3; i++) setenv(places[i], "/nonexistent", 1);
+  setenv("MIXTAPE_OFFLINE", "1", 1);
+  static const char *const examples[] = {"01_guide", "02_custom_loop"};
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(run(examples[i], "mnist 64 100 1"), 1);
+    assert_non_null(strstr(messages, "/nonexistent"));
+    assert_null(strstr(output, "Epoch"));
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(guide_trains_and_evaluates),
+      cmocka_unit_test(custom_loop_trains),
+      cmocka_unit_test(W23_W24_W25_custom_layers_print_their_dtypes),
+      cmocka_unit_test(W14_loss_scale_moves_as_the_rule_says),
+      cmocka_unit_test(missing_data_are_an_error),
+  };
+  return cmocka_run_group_tests(tests, make_data, remove_data);
+}

@@ -1,0 +1,303 @@
+/* Losses: rows C01 to C15 of spec/layers.md, 19.4, the frame (10.1), and the dtypes of each generation. Rows print seven digits: half a
+ * unit of the last is 5e-8; losses of float32 add a few roundings: 1e-6 relative covers both. */
+#include "support.h"
+#include "nn/loss.h"
+
+static mix_tensor *loss_of(mix_loss *loss, mix_tensor *y, mix_tensor *p) { return mix_loss_call(loss, y, p); }
+#define ROW(tensor, ...) EXPECT(tensor, 1e-7, 1e-6, __VA_ARGS__)
+#define NONE .reduction = "none"
+
+static void C01_sparse_categorical_crossentropy(void **state) {
+  (void)state;
+  mix_tensor *y = VECTOR(MIX_INT64, 1, 2), *p = MATRIX(MIX_FLOAT32, 2, 3, .05, .95, 0, .1, .8, .1);
+  ROW(loss_of(mix_sparse_categorical_crossentropy(NONE), y, p), 0.0512933, 2.3025851);
+  ROW(loss_of(mix_loss_new("sparse_categorical_crossentropy"), y, p), 1.1769392);
+  ROW(loss_of(mix_loss_new("SparseCategoricalCrossentropy"), MATRIX(MIX_FLOAT32, 2, 1, 1, 2), p), 1.1769392); /* (batch, 1), float labels */
+}
+static void C02_categorical_crossentropy(void **state) {
+  (void)state;
+  ROW(loss_of(mix_categorical_crossentropy(0), MATRIX(MIX_FLOAT32, 1, 3, 0, 0, 1), MATRIX(MIX_FLOAT32, 1, 3, .1, .2, .3)), 0.6931472);
+}
+static void C03_binary_crossentropy(void **state) {
+  (void)state;
+  ROW(loss_of(mix_binary_crossentropy(0), MATRIX(MIX_FLOAT32, 1, 2, 1, 0), MATRIX(MIX_FLOAT32, 1, 2, .6, .3)), 0.4337503);
+}
+static void C04_binary_logits(void **state) {
+  (void)state;
+  ROW(loss_of(mix_binary_crossentropy(.from_logits = true, NONE), MATRIX(MIX_FLOAT32, 2, 1, 1, 1), MATRIX(MIX_FLOAT32, 2, 1, 2, -3)), 0.1269280,
+      3.0485874);
+}
+static void C05_huber(void **state) {
+  (void)state;
+  ROW(loss_of(mix_huber(NONE), MATRIX(MIX_FLOAT32, 2, 1, 0, 0), MATRIX(MIX_FLOAT32, 2, 1, .5, 2)), 0.125, 1.5);
+}
+static void C06_log_cosh(void **state) {
+  (void)state;
+  ROW(loss_of(mix_loss_new("log_cosh"), MATRIX(MIX_FLOAT32, 1, 1, 0), MATRIX(MIX_FLOAT32, 1, 1, 1)), 0.4337808);
+}
+static void C07_kl_divergence(void **state) {
+  (void)state;
+  /* the clipped zero adds 1e-7 log(1e-7 / 0.6) = -1.6e-6 */
+  EXPECT(loss_of(mix_loss_new("kld"), MATRIX(MIX_FLOAT32, 1, 2, 0, 1), MATRIX(MIX_FLOAT32, 1, 2, .6, .4)), 2e-7, 0, 0.9162907 - 1.56e-6);
+}
+static void C08_poisson(void **state) {
+  (void)state;
+  ROW(loss_of(mix_loss_new("poisson"), MATRIX(MIX_FLOAT32, 1, 1, 1), MATRIX(MIX_FLOAT32, 1, 1, .5)), 1.1931470);
+}
+/* C09: targets 1/30, 28/30, 1/30; the loss with logits log p is -sum t log p */
+static void C09_label_smoothing(void **state) {
+  (void)state;
+  double t0 = 0.1 / 3, t1 = 0.9 + 0.1 / 3;
+  double expected = -(t0 * log(.2) + t1 * log(.5) + t0 * log(.3));
+  mix_tensor *y = MATRIX(MIX_FLOAT32, 1, 3, 0, 1, 0), *p = MATRIX(MIX_FLOAT32, 1, 3, .2, .5, .3);
+  ROW(loss_of(mix_categorical_crossentropy(.label_smoothing = .1), y, p), expected);
+  ROW(loss_of(mix_categorical_crossentropy(.label_smoothing = .1, .from_logits = true), y, mix_log(p)), expected);
+  ROW(loss_of(mix_binary_crossentropy(.label_smoothing = .2), MATRIX(MIX_FLOAT32, 1, 1, 1), MATRIX(MIX_FLOAT32, 1, 1, .7)),
+      -(.9 * log(.7) + .1 * log(.3)));
+  expect_refused(mix_categorical_crossentropy(.label_smoothing = 1.5), MIX_VALUE_ERROR, "label_smoothing");
+}
+static void C10_msle(void **state) {
+  (void)state;
+  ROW(loss_of(mix_loss_new("MSLE"), MATRIX(MIX_FLOAT32, 1, 1, 0), MATRIX(MIX_FLOAT32, 1, 1, 1)), 0.4804529);
+}
+/* losses 2 and 4: mean squared errors of (0, 2) and (2, 2) */
+static mix_tensor *two_and_four(mix_loss *loss, mix_tensor *weights, mix_tensor *mask) {
+  return mix_loss_call(loss, mix_fill(MIX_SHAPE(2, 2), 0, MIX_FLOAT32), MATRIX(MIX_FLOAT32, 2, 2, 0, 2, 2, 2), .sample_weight = weights, .mask = mask);
+}
+static void C11_weights(void **state) {
+  (void)state;
+  mix_tensor *weights = VECTOR(MIX_FLOAT32, 1, 0);
+  EXPECT_EXACT(two_and_four(mix_mean_squared_error(0), weights, NULL), 1);
+  EXPECT_EXACT(two_and_four(mix_mean_squared_error(0), mix_expand_dims(weights, 1), NULL), 1);
+  EXPECT_EXACT(two_and_four(mix_mean_squared_error(.reduction = "sum"), weights, NULL), 2);
+  EXPECT_EXACT(two_and_four(mix_mean_squared_error(NONE), weights, NULL), 2, 0);
+  EXPECT_EXACT(two_and_four(mix_mean_squared_error(.reduction = "auto"), mix_scalar(0.5, MIX_FLOAT64), NULL), 1.5);
+}
+static void C12_mean_with_sample_weight(void **state) {
+  (void)state;
+  expect_refused(mix_mean_squared_error(.reduction = "mean_with_sample_weight"), MIX_VALUE_ERROR, "reduction"); /* tf_keras has it not */
+  mix_set_semantics("keras3");
+  mix_loss *loss = mix_mean_squared_error(.reduction = "mean_with_sample_weight");
+  EXPECT_EXACT(two_and_four(loss, VECTOR(MIX_FLOAT32, 1, 0), NULL), 2);
+  EXPECT_EXACT(two_and_four(loss, VECTOR(MIX_FLOAT32, 0, 0), NULL), 0); /* 0 / 0 */
+  EXPECT_EXACT(two_and_four(loss, NULL, NULL), 3);
+}
+static void C13_mask(void **state) {
+  (void)state;
+  mix_set_semantics("keras3");
+  EXPECT_EXACT(two_and_four(mix_mean_squared_error(0), NULL, VECTOR(MIX_BOOL, 1, 0)), 2);
+  EXPECT_EXACT(two_and_four(mix_mean_squared_error(0), NULL, VECTOR(MIX_BOOL, 0, 0)), 0);
+  EXPECT_EXACT(two_and_four(mix_mean_squared_error(.reduction = "sum"), NULL, VECTOR(MIX_BOOL, 0, 1)), 4);
+}
+static void C14_hinge(void **state) {
+  (void)state;
+  mix_tensor *y = MATRIX(MIX_FLOAT32, 1, 2, 0, 1), *p = MATRIX(MIX_FLOAT32, 1, 2, .6, .4);
+  ROW(loss_of(mix_loss_new("hinge"), y, p), 1.1);
+  ROW(loss_of(mix_loss_new("squared_hinge"), y, p), (1.6 * 1.6 + .6 * .6) / 2);
+  ROW(loss_of(mix_loss_new("hinge"), MATRIX(MIX_FLOAT32, 1, 2, -1, 1), p), 1.1);
+  ROW(loss_of(mix_loss_new("categorical_hinge"), y, p), .6 - .4 + 1);
+}
+static void C15_probability_zero(void **state) {
+  (void)state;
+  ROW(loss_of(mix_loss_new("sparse_categorical_crossentropy"), VECTOR(MIX_INT32, 0), MATRIX(MIX_FLOAT32, 1, 2, 0, 1)), 16.118096);
+  ROW(loss_of(mix_loss_new("categorical_crossentropy"), MATRIX(MIX_FLOAT32, 1, 2, 1, 0), MATRIX(MIX_FLOAT32, 1, 2, 0, 1)), 16.118096);
+}
+
+/* ---- the table's other rows ---- */
+
+static void regressions(void **state) {
+  (void)state;
+  mix_tensor *y = MATRIX(MIX_FLOAT32, 1, 2, 1, 4), *p = MATRIX(MIX_FLOAT32, 1, 2, 2, 1);
+  ROW(loss_of(mix_loss_new("mse"), y, p), 5);
+  ROW(loss_of(mix_loss_new("MAE"), y, p), 2);
+  ROW(loss_of(mix_loss_new("mape"), y, p), 100 * (1 + .75) / 2);
+  ROW(loss_of(mix_huber(.delta = 2), y, p), (.5 + 4) / 2); /* 2 * 3 - 2 */
+  ROW(loss_of(mix_loss_new("cosine_similarity"), y, p), -6 / (sqrt(17) * sqrt(5)));
+  ROW(loss_of(mix_loss_new("MeanSquaredError"), VECTOR(MIX_FLOAT32, 1, 2), MATRIX(MIX_FLOAT32, 2, 1, 2, 4)), 2.5); /* (B) against (B, 1) */
+}
+static void focal(void **state) {
+  (void)state;
+  double p = .6, q = .3; /* y = 1, 0: p_t = .6, .7 */
+  double plain = (pow(.4, 2) * -log(p) + pow(.3, 2) * -log(1 - q)) / 2;
+  double balanced = (.25 * pow(.4, 2) * -log(p) + .75 * pow(.3, 2) * -log(1 - q)) / 2;
+  mix_tensor *y = MATRIX(MIX_FLOAT32, 1, 2, 1, 0), *x = MATRIX(MIX_FLOAT32, 1, 2, p, q);
+  EXPECT(loss_of(mix_loss_new("binary_focal_crossentropy"), y, x), 5e-7, 0, plain);
+  EXPECT(loss_of(mix_loss_new("binary_focal_crossentropy", .apply_class_balancing = true), y, x), 5e-7, 0, balanced);
+  EXPECT(loss_of(mix_loss_new("categorical_focal_crossentropy"), MATRIX(MIX_FLOAT32, 1, 2, 1, 0), MATRIX(MIX_FLOAT32, 1, 2, .6, .4)), 5e-7, 0,
+         .25 * pow(.4, 2) * -log(.6));
+}
+static void keras3_only(void **state) {
+  (void)state;
+  mix_tensor *y = MATRIX(MIX_FLOAT32, 1, 4, 1, 0, 1, 0), *p = MATRIX(MIX_FLOAT32, 1, 4, .5, .5, 1, 0);
+  expect_refused(mix_loss_new("dice"), MIX_VALUE_ERROR, "dice");
+  mix_set_semantics("keras3");
+  EXPECT(loss_of(mix_loss_new("dice"), y, p), 5e-7, 0, 1 - 3.0 / 4);
+  EXPECT(loss_of(mix_loss_new("tversky", .alpha = .25, .beta = .5), y, p), 5e-7, 0, 1 - 1.5 / (1.5 + .25 * .5 + .5 * .5));
+  EXPECT(loss_of(mix_loss_new("categorical_generalized_cross_entropy"), MATRIX(MIX_FLOAT32, 1, 2, 1, 0), MATRIX(MIX_FLOAT32, 1, 2, .64, .36)), 5e-7, 0,
+         (1 - .8) / .5);
+  EXPECT(loss_of(mix_loss_new("ce"), VECTOR(MIX_INT32, 1), MATRIX(MIX_FLOAT32, 1, 2, .5, .5)), 5e-7, 0, log(2));
+  EXPECT(loss_of(mix_loss_new("crossentropy"), MATRIX(MIX_INT32, 1, 2, 0, 1), MATRIX(MIX_FLOAT32, 1, 2, .5, .5)), 5e-7, 0, log(2));
+  EXPECT(loss_of(mix_loss_new("crossentropy"), MATRIX(MIX_FLOAT32, 1, 1, 1), MATRIX(MIX_FLOAT32, 1, 1, .5)), 5e-7, 0, log(2));
+}
+
+/* ---- logits ---- */
+
+static void stored_logits_are_used(void **state) {
+  (void)state;
+  mix_tensor *x = MATRIX(MIX_FLOAT32, 1, 2, 100, 0), *p = mix_call(mix_activation("softmax"), x);
+  ROW(loss_of(mix_loss_new("sparse_categorical_crossentropy"), VECTOR(MIX_INT32, 1), p), 100); /* the clipped form gives 16.1 */
+  ROW(loss_of(mix_loss_new("categorical_crossentropy"), MATRIX(MIX_FLOAT32, 1, 2, 0, 1), p), 100);
+  mix_tensor *s = mix_activate("sigmoid", MATRIX(MIX_FLOAT32, 1, 1, 50));
+  ROW(loss_of(mix_loss_new("binary_crossentropy"), MATRIX(MIX_FLOAT32, 1, 1, 0), s), 50);
+  assert_int_equal(log_count, 0);
+  ROW(loss_of(mix_sparse_categorical_crossentropy(.from_logits = true), VECTOR(MIX_INT32, 1), p), 100);
+  assert_int_equal(log_level, MIX_LOG_WARNING);
+  assert_int_equal(log_count, 1);
+}
+/* keras3 converts a float16 prediction to float32 first, which loses the logits; tf_keras computes in float16, with them. */
+static void keras3_loses_the_logits_of_float16(void **state) {
+  (void)state;
+  mix_tensor *x = MATRIX(MIX_FLOAT16, 1, 2, 50, 0), *y = VECTOR(MIX_INT32, 1);
+  mix_tensor *loss = loss_of(mix_loss_new("sparse_categorical_crossentropy"), y, mix_activate("softmax", x));
+  expect_dtype(loss, MIX_FLOAT16);
+  EXPECT_EXACT(loss, 50);
+  mix_set_semantics("keras3");
+  loss = loss_of(mix_loss_new("sparse_categorical_crossentropy"), y, mix_activate("softmax", x));
+  expect_dtype(loss, MIX_FLOAT32);
+  ROW(loss, 16.118096);
+  ROW(loss_of(mix_loss_new("sparse_categorical_crossentropy"), y, mix_activate("softmax", mix_cast(x, MIX_FLOAT32))), 50); /* not converted: kept */
+}
+static void other_axes(void **state) {
+  (void)state;
+  mix_tensor *p = MATRIX(MIX_FLOAT32, 3, 2, .05, .1, .95, .8, 0, .1); /* C01 transposed */
+  ROW(loss_of(mix_sparse_categorical_crossentropy(.axis = -2, NONE), VECTOR(MIX_INT64, 1, 2), p), 0.0512933, 2.3025851);
+  mix_tensor *y = MATRIX(MIX_FLOAT32, 3, 2, 0, 0, 1, 0, 0, 1);
+  ROW(loss_of(mix_categorical_crossentropy(.axis = -2, NONE), y, p), 0.0512933, 2.3025851);
+}
+static void ignored_class(void **state) {
+  (void)state;
+  mix_tensor *p = MATRIX(MIX_FLOAT32, 3, 3, .05, .95, 0, .1, .8, .1, .2, .2, .6);
+  mix_loss *loss = mix_sparse_categorical_crossentropy(.has_ignore_class = true, .ignore_class = -1);
+  ROW(loss_of(loss, VECTOR(MIX_INT32, 1, 2, -1), p), 1.1769392); /* the mean of the two */
+  loss = mix_sparse_categorical_crossentropy(.has_ignore_class = true, .ignore_class = -1, NONE);
+  ROW(loss_of(loss, VECTOR(MIX_INT32, 1, -1, 2), p), 0.0512933, 0, -log(.6));
+}
+
+/* ---- dtypes ---- */
+
+static void dtype_of_each_generation(void **state) {
+  (void)state;
+  static const mix_dtype dtypes[] = {MIX_FLOAT16, MIX_BFLOAT16, MIX_FLOAT32, MIX_FLOAT64};
+  for (int i = 0; i < 4; i++) {
+    mix_set_semantics("tf_keras");
+    mix_tensor *p = mix_fill(MIX_SHAPE(2, 2), 2, dtypes[i]), *y = mix_fill(MIX_SHAPE(2, 2), 1, MIX_INT32);
+    mix_tensor *loss = mix_loss_call(mix_loss_new("mse"), y, p, .sample_weight = VECTOR(MIX_FLOAT64, 1, 1));
+    expect_dtype(loss, dtypes[i]); /* labels and weights are cast to the output's dtype */
+    EXPECT_EXACT(loss, 1);
+    expect_dtype(loss_of(mix_huber(0), y, p), MIX_FLOAT32); /* huber runs in floatx */
+    mix_set_semantics("keras3");
+    expect_dtype(loss_of(mix_loss_new("mse"), y, p), MIX_FLOAT32);
+    expect_dtype(loss_of(mix_loss_new("mse", .dtype = "float64"), y, p), MIX_FLOAT64);
+  }
+}
+/* In float16 epsilon is 2^-23 and 1 - epsilon is 1: the lower clip acts, the upper one does not. */
+static void epsilon_in_float16(void **state) {
+  (void)state;
+  mix_tensor *p = MATRIX(MIX_FLOAT16, 2, 2, 0, 1, 1, 0), *y = VECTOR(MIX_INT32, 0, 0);
+  /* log(2^-23) = -15.942 rounds to -15.9453125 (spacing 2^-7); sample 2: log 1 = 0 against that: softmax CE = log(1 + 1.2e-7), which
+   * float16 rounds to 2^-23 = 1.19e-7 */
+  EXPECT_EXACT(loss_of(mix_sparse_categorical_crossentropy(NONE), y, p), 15.9453125, 0x1p-23);
+}
+/* The mean of 70000 ones passes 65504 on its way. */
+static void float16_means_do_not_overflow(void **state) {
+  (void)state;
+  EXPECT_EXACT(loss_of(mix_loss_new("mae"), mix_fill(MIX_SHAPE(70000, 1), 0, MIX_FLOAT16), mix_fill(MIX_SHAPE(70000, 1), 1, MIX_FLOAT16)), 1);
+}
+static void refusals(void **state) {
+  (void)state;
+  expect_refused(mix_loss_new("loss of patience"), MIX_VALUE_ERROR, "patience");
+  expect_refused(mix_loss_new("Mse"), MIX_VALUE_ERROR, "Mse");
+  expect_refused(mix_loss_new("mse", .reduction = "average"), MIX_VALUE_ERROR, "average");
+  expect_refused(loss_of(mix_loss_new("mse"), VECTOR(MIX_INT32, 1), VECTOR(MIX_INT32, 1)), MIX_TYPE_ERROR, "int32");
+  expect_refused(loss_of(mix_loss_new("categorical_crossentropy"), VECTOR(MIX_INT32, 1), MATRIX(MIX_FLOAT32, 1, 2, 1, 0)), MIX_VALUE_ERROR,
+                 "sparse_categorical_crossentropy");
+}
+static mix_tensor *own(void *context, mix_tensor *y_true, mix_tensor *y_pred) {
+  return mix_multiply(mix_squeeze(mix_subtract(y_pred, y_true), MIX_AXES(-1)), mix_scalar_like(y_pred, *(double *)context));
+}
+static void a_function_of_ones_own(void **state) {
+  (void)state;
+  double factor = 3;
+  mix_loss *loss = mix_loss_new(.function = own, .context = &factor, .name = "own");
+  EXPECT_EXACT(loss_of(loss, MATRIX(MIX_FLOAT32, 2, 1, 1, 2), MATRIX(MIX_FLOAT32, 2, 1, 2, 5)), 6);
+  assert_string_equal(mix_loss_name(loss), "own");
+}
+static void json(void **state) {
+  (void)state;
+  mix_loss *loss = mix_sparse_categorical_crossentropy(.from_logits = true, .has_ignore_class = true, .ignore_class = 3, .reduction = "sum");
+  json_t *first = mix_loss_to_json(loss), *second = mix_loss_to_json(mix_loss_from_json(first, NULL));
+  assert_true(json_equal(first, second));
+  assert_int_equal(json_integer_value(json_object_get(json_object_get(second, "config"), "ignore_class")), 3);
+  json_decref(first);
+  json_decref(second);
+}
+
+/* ---- gradients, and inside a capture ---- */
+
+/* d mean CE / d logits = (softmax - one_hot) / batch */
+static void gradient_of_the_guides_loss(void **state) {
+  (void)state;
+  double e = exp(1), e2 = exp(2), s = 1 + e + e2;
+  mix_variable *x = mix_variable_new(MATRIX(MIX_FLOAT64, 2, 3, 0, 1, 2, 2, 1, 0));
+  mix_set_floatx("float64");
+  mix_tape *tape = mix_tape_begin(0);
+  mix_tensor *p = mix_activate("softmax", mix_variable_value(x));
+  mix_tensor *loss = loss_of(mix_loss_new("sparse_categorical_crossentropy"), VECTOR(MIX_INT32, 2, 1), p);
+  mix_tape_end(tape);
+  EXPECT(mix_list_get(mix_tape_gradient(tape, loss, mix_list_of(x)), 0), 1e-15, 1e-14, 1 / s / 2, e / s / 2, (e2 / s - 1) / 2, e2 / s / 2,
+         (e / s - 1) / 2, 1 / s / 2);
+}
+static mix_list *loss_body(void *loss, mix_list *arguments) {
+  return mix_list_of(mix_loss_call(loss, mix_list_get(arguments, 0), mix_list_get(arguments, 1), .sample_weight = mix_list_get(arguments, 2)));
+}
+static void captured(void **state) {
+  (void)state;
+  mix_function *function = mix_function_new(loss_body, mix_mean_squared_error(0));
+  mix_list *results = mix_function_call(function, mix_list_of(mix_fill(MIX_SHAPE(2, 2), 0, MIX_FLOAT32), MATRIX(MIX_FLOAT32, 2, 2, 0, 2, 2, 2),
+                                                              VECTOR(MIX_FLOAT32, 1, 0)));
+  EXPECT_EXACT(mix_list_get(results, 0), 1);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {TEST(C01_sparse_categorical_crossentropy),
+                                     TEST(C02_categorical_crossentropy),
+                                     TEST(C03_binary_crossentropy),
+                                     TEST(C04_binary_logits),
+                                     TEST(C05_huber),
+                                     TEST(C06_log_cosh),
+                                     TEST(C07_kl_divergence),
+                                     TEST(C08_poisson),
+                                     TEST(C09_label_smoothing),
+                                     TEST(C10_msle),
+                                     TEST(C11_weights),
+                                     TEST(C12_mean_with_sample_weight),
+                                     TEST(C13_mask),
+                                     TEST(C14_hinge),
+                                     TEST(C15_probability_zero),
+                                     TEST(regressions),
+                                     TEST(focal),
+                                     TEST(keras3_only),
+                                     TEST(stored_logits_are_used),
+                                     TEST(keras3_loses_the_logits_of_float16),
+                                     TEST(other_axes),
+                                     TEST(ignored_class),
+                                     TEST(dtype_of_each_generation),
+                                     TEST(epsilon_in_float16),
+                                     TEST(float16_means_do_not_overflow),
+                                     TEST(refusals),
+                                     TEST(a_function_of_ones_own),
+                                     TEST(json),
+                                     TEST(gradient_of_the_guides_loss),
+                                     TEST(captured)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

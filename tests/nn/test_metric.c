@@ -1,0 +1,177 @@
+/* Metrics: rows C16 and C17 of spec/layers.md, 19.4, the accuracies, weights, masks, and updates inside a capture. */
+#include "support.h"
+#include "nn/metric.h"
+
+static void expect_result(mix_metric *metric, double value, double tolerance) {
+  double result = mix_metric_result(metric);
+  if (!(fabs(result - value) <= tolerance)) fail_msg("%s is %.9g, expected %.9g", mix_metric_name(metric), result, value);
+}
+
+static void C16_weighted_mean(void **state) {
+  (void)state;
+  mix_metric *mean = mix_metric_mean();
+  expect_result(mean, 0, 0); /* nothing counted */
+  mix_metric_update(mean, VECTOR(MIX_FLOAT32, 1, 3, 5, 7), .sample_weight = VECTOR(MIX_FLOAT32, 1, 1, 0, 0));
+  expect_result(mean, 2, 0);
+  mix_metric_reset(mean);
+  expect_result(mean, 0, 0);
+}
+static void mean_over_updates(void **state) {
+  (void)state;
+  mix_metric *mean = mix_metric_mean(.name = "epoch_loss"), *sum = mix_metric_sum();
+  mix_metric_update(mean, mix_scalar(2, MIX_FLOAT16));
+  mix_metric_update(mean, VECTOR(MIX_FLOAT64, 3, 4));
+  expect_result(mean, 3, 0);
+  mix_metric_update(sum, VECTOR(MIX_FLOAT32, 1, 2));
+  mix_metric_update(sum, MATRIX(MIX_FLOAT32, 2, 2, 1, 1, 1, 1));
+  mix_metric_update(sum, VECTOR(MIX_FLOAT32, 10, 20), .sample_weight = VECTOR(MIX_FLOAT32, 0, 1));
+  expect_result(sum, 27, 0);
+  assert_string_equal(mix_metric_name(mean), "epoch_loss");
+  assert_int_equal(mix_list_count(mix_metric_variables(mean)), 2);
+  assert_int_equal(mix_list_count(mix_metric_variables(sum)), 1);
+  assert_int_equal(mix_variable_true_dtype(mix_list_get(mix_metric_variables(mean), 0)), MIX_FLOAT32);
+}
+
+/* ---- accuracies ---- */
+
+static mix_tensor *predictions(void) { return MATRIX(MIX_FLOAT32, 3, 3, .1, .7, .2, .6, .3, .1, .2, .2, .6); } /* classes 1, 0, 2 */
+
+static void C17_accuracy_chooses(void **state) {
+  (void)state;
+  mix_metric *sparse = mix_metric_new("accuracy"), *column = mix_metric_new("acc"), *categorical = mix_metric_new("accuracy"),
+             *binary = mix_metric_new("accuracy");
+  mix_metric_update(sparse, VECTOR(MIX_INT64, 1, 2, 2), predictions());
+  expect_result(sparse, 2.0 / 3, 1e-7);
+  assert_string_equal(sparse->kind->name, "sparse_categorical_accuracy");
+  assert_string_equal(mix_metric_name(sparse), "accuracy");
+  mix_metric_update(column, MATRIX(MIX_UINT8, 3, 1, 1, 2, 2), predictions());
+  expect_result(column, 2.0 / 3, 1e-7);
+  assert_string_equal(mix_metric_name(column), "acc");
+  mix_metric_update(categorical, MATRIX(MIX_FLOAT32, 3, 3, 0, 1, 0, 0, 0, 1, 0, 0, 1), predictions());
+  expect_result(categorical, 2.0 / 3, 1e-7);
+  assert_string_equal(categorical->kind->name, "categorical_accuracy");
+  mix_metric_update(binary, VECTOR(MIX_INT32, 1, 0, 1, 0), MATRIX(MIX_FLOAT32, 4, 1, .9, .2, .4, .5)); /* .5 is not above */
+  expect_result(binary, 0.75, 0);
+  assert_string_equal(binary->kind->name, "binary_accuracy");
+}
+static void named_accuracies(void **state) {
+  (void)state;
+  mix_metric *exact = mix_metric_new("Accuracy"), *binary = mix_metric_new("binary_accuracy", .threshold = .3);
+  mix_metric_update(exact, MATRIX(MIX_FLOAT32, 4, 1, 1, 2, 3, 4), MATRIX(MIX_FLOAT32, 4, 1, 0, 2, 3, 4));
+  expect_result(exact, 0.75, 0);
+  assert_string_equal(mix_metric_name(exact), "accuracy");
+  mix_metric_update(binary, MATRIX(MIX_INT32, 2, 2, 1, 0, 1, 0), MATRIX(MIX_FLOAT32, 2, 2, .4, .4, .2, .1));
+  expect_result(binary, 0.5, 0);
+  assert_string_equal(mix_metric_name(mix_metric_new("SparseCategoricalAccuracy")), "sparse_categorical_accuracy");
+}
+static void top_k(void **state) {
+  (void)state;
+  mix_metric *top = mix_metric_new("sparse_top_k_categorical_accuracy", .k = 2), *one_hot = mix_metric_new("top_k_categorical_accuracy", .k = 2);
+  /* ranks of the labels: 1st, 3rd, tie of 2nd and 3rd (counts as in) */
+  mix_metric_update(top, VECTOR(MIX_INT32, 1, 2, 0), predictions());
+  expect_result(top, 2.0 / 3, 1e-7);
+  mix_metric_update(one_hot, MATRIX(MIX_FLOAT32, 3, 3, 0, 1, 0, 0, 0, 1, 1, 0, 0), predictions());
+  expect_result(one_hot, 2.0 / 3, 1e-7);
+  mix_metric *nan = mix_metric_new("sparse_top_k_categorical_accuracy");
+  mix_metric_update(nan, VECTOR(MIX_INT32, 0), MATRIX(MIX_FLOAT32, 1, 3, NAN, 1, 2));
+  expect_result(nan, 0, 0);
+}
+/* keras3 compares class ids in the prediction's dtype: 2049 is 2048 in float16. tf_keras compares in float32. */
+static void large_class_ids_in_float16(void **state) {
+  (void)state;
+  mix_tensor *p = mix_cast(mix_one_hot(VECTOR(MIX_INT32, 2048), 2100, MIX_FLOAT32), MIX_FLOAT16), *y = VECTOR(MIX_INT32, 2049);
+  mix_metric *metric = mix_metric_new("sparse_categorical_accuracy");
+  mix_metric_update(metric, y, p);
+  expect_result(metric, 0, 0);
+  mix_set_semantics("keras3");
+  metric = mix_metric_new("sparse_categorical_accuracy");
+  mix_metric_update(metric, y, p);
+  expect_result(metric, 1, 0);
+}
+static void weights_and_masks(void **state) {
+  (void)state;
+  mix_metric *metric = mix_metric_new("accuracy");
+  mix_metric_update(metric, VECTOR(MIX_INT64, 1, 2, 2), predictions(), .sample_weight = VECTOR(MIX_FLOAT32, 1, 2, 1));
+  expect_result(metric, 0.5, 0);
+  mix_tensor *p = predictions();
+  p->mask = mix_retain(VECTOR(MIX_BOOL, 1, 0, 1));
+  metric = mix_metric_new("accuracy");
+  mix_metric_update(metric, VECTOR(MIX_INT64, 1, 2, 2), p);
+  expect_result(metric, 1, 0);
+  /* values (batch, time) with weights (batch): each sample's mean */
+  metric = mix_metric_new("mse");
+  mix_metric_update(metric, mix_fill(MIX_SHAPE(2, 2, 1), 0, MIX_FLOAT32), mix_reshape(VECTOR(MIX_FLOAT32, 1, 3, 2, 2), MIX_SHAPE(2, 2, 1)),
+                    .sample_weight = VECTOR(MIX_FLOAT32, 1, 3));
+  expect_result(metric, (5 + 3 * 4) / 4.0, 0);
+}
+static void losses_as_metrics(void **state) {
+  (void)state;
+  mix_tensor *y = MATRIX(MIX_FLOAT32, 2, 2, 1, 4, 0, 0), *p = MATRIX(MIX_FLOAT32, 2, 2, 2, 1, 0, 2);
+  static const struct {
+    const char *name, *shown;
+    double value;
+  } rows[] = {{"mse", "mse", 3.5}, {"MeanAbsoluteError", "mean_absolute_error", 1.5}, {"root_mean_squared_error", "root_mean_squared_error", 1.8708287},
+              {"hinge", "hinge", 0.25 * (0 + 0 + 1 + 1)}};
+  for (int i = 0; i < 4; i++) {
+    mix_metric *metric = mix_metric_new(rows[i].name);
+    mix_metric_update(metric, y, p);
+    expect_result(metric, rows[i].value, 1e-6);
+    assert_string_equal(mix_metric_name(metric), rows[i].shown);
+  }
+  mix_metric *similarity = mix_metric_new("cosine_similarity");
+  mix_metric_update(similarity, MATRIX(MIX_FLOAT32, 1, 2, 1, 4), MATRIX(MIX_FLOAT32, 1, 2, 2, 1));
+  expect_result(similarity, 6 / sqrt(85), 1e-6); /* positive, unlike the loss */
+}
+static void M07_float32_from_float16(void **state) {
+  (void)state;
+  mix_set_global_policy("mixed_float16");
+  mix_metric *metric = mix_metric_new("accuracy");
+  mix_metric_update(metric, VECTOR(MIX_INT64, 1, 2, 2), mix_cast(predictions(), MIX_FLOAT16));
+  expect_dtype(mix_metric_result_tensor(metric), MIX_FLOAT32);
+  mix_metric *many = mix_metric_mean(); /* a count of 4096 ones and a 1: float16 would lose the last */
+  mix_metric_update(many, mix_fill(MIX_SHAPE(4096), 1, MIX_FLOAT16));
+  mix_metric_update(many, VECTOR(MIX_FLOAT16, 0));
+  expect_result(many, 4096.0 / 4097, 1e-7);
+}
+static void refusals(void **state) {
+  (void)state;
+  expect_refused(mix_metric_new("acuracy"), MIX_VALUE_ERROR, "acuracy");
+  expect_refused(mix_metric_new(NULL), MIX_VALUE_ERROR, "name or a function");
+  expect_status(mix_metric_update(mix_metric_new("accuracy"), VECTOR(MIX_INT32, 1)), MIX_TYPE_ERROR, "predictions");
+  expect_status(mix_metric_update(mix_metric_mean(), NULL), MIX_TYPE_ERROR, "no values");
+}
+
+static mix_list *body(void *metric, mix_list *arguments) {
+  mix_metric_update(metric, mix_list_get(arguments, 0), mix_list_get(arguments, 1));
+  return mix_list_of(mix_metric_result_tensor(metric));
+}
+static void captured(void **state) {
+  (void)state;
+  mix_metric *metric = mix_metric_new("accuracy");
+  mix_function *function = mix_function_new(body, metric);
+  static const double labels[2][3] = {{1, 2, 2}, {1, 0, 2}}, after[2] = {2.0 / 3, 5.0 / 6};
+  for (int i = 0; i < 2; i++) MIX_SCOPE {
+    mix_tensor *result = mix_list_get(mix_function_call(function, mix_list_of(vector(MIX_INT64, 3, labels[i]), predictions())), 0);
+    assert_true(fabs(mix_tensor_item(result) - after[i]) < 1e-7);
+    expect_result(metric, after[i], 1e-7);
+  }
+  mix_metric_reset(metric);
+  expect_result(metric, 0, 0);
+}
+/* The guide's loop: updates leave no trace behind them in the caller's scope. */
+static void updates_do_not_accumulate_objects(void **state) {
+  (void)state;
+  mix_metric *mean = mix_metric_mean();
+  mix_tensor *value = mix_scalar(0.5, MIX_FLOAT32);
+  int before = mix_references(value);
+  for (int i = 0; i < 100; i++) mix_metric_update(mean, value);
+  expect_result(mean, 0.5, 0);
+  assert_int_equal(mix_references(value), before);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {TEST(C16_weighted_mean),   TEST(mean_over_updates), TEST(C17_accuracy_chooses), TEST(named_accuracies),
+                                     TEST(top_k),               TEST(large_class_ids_in_float16), TEST(weights_and_masks), TEST(losses_as_metrics),
+                                     TEST(M07_float32_from_float16), TEST(refusals), TEST(captured), TEST(updates_do_not_accumulate_objects)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
