@@ -15,7 +15,7 @@ extern "C" {
  * tensors are evaluated and held, not copied. */
 MIX_API mix_dataset *mix_dataset_from_list(mix_list *tensors);
 #ifndef __cplusplus
-/* mix_dataset_from_tensors(x, y) */
+/* mix_dataset_from_tensors(x, y): rows of x with rows of y. tf.data's from_tensors, one element of whole tensors, is a generator. */
 #define mix_dataset_from_tensors(...) mix_dataset_from_list(mix_list_of(__VA_ARGS__))
 #endif
 /* int64 scalars start, start + step, ... short of stop. A step of 0 is an error. */

@@ -8,13 +8,15 @@
 extern "C" {
 #endif
 
-/* "cpu" (the library's default), "ref" (the scalar reference), "cuda" or "auto". An unavailable device is an error that says why. */
+/* "cpu" (the library's default), "ref" (the scalar reference), "cuda" or "auto"; MIXTAPE_DEVICE sets the start value. An unavailable
+ * device is an error that says why. */
 MIX_API mix_status mix_set_device(const char *name);
 MIX_API const char *mix_device(void);
-/* Threads of a plan; 0: OMP_NUM_THREADS, else the cores this process may run on. */
+/* Threads of a plan; 0: OMP_NUM_THREADS, else the cores this process may run on. MIXTAPE_THREADS sets the start value. */
 MIX_API mix_status mix_set_threads(int threads);
 MIX_API int mix_threads(void);
-/* "auto", "exact" (float32) or "blocked"; MIXTAPE_ACCUMULATE sets the start value. */
+/* How products of 16-bit numbers are summed: "auto", "exact" (float32) or "blocked"; MIXTAPE_ACCUMULATE sets the start value. No kernel
+ * of this version sums in blocks: all three are exact. */
 MIX_API mix_status mix_set_accumulate(const char *name);
 MIX_API const char *mix_accumulate(void);
 /* A text, one line each: devices, instruction sets found and in force (MIXTAPE_MAX_ISA caps them), the kernels that serve products

@@ -11,7 +11,8 @@
 extern "C" {
 #endif
 
-/* Three-valued: zero inherits from the enclosing call (false where there is none). */
+/* Three-valued: zero inherits from the enclosing call (false where there is none). For `.training` alone: MIX_FALSE is not zero, and
+ * booleans elsewhere are plain true and false. */
 typedef enum mix_training { MIX_INHERIT, MIX_TRUE, MIX_FALSE } mix_training;
 
 /* What a layer's `call` gets. Inputs are already cast. */

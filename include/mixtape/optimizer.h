@@ -65,16 +65,100 @@ typedef struct mix_adam_options {
   double beta_2;       /* 0: 0.999; MIX_ZERO */
   double epsilon;      /* 0: 1e-7; MIX_ZERO */
   bool amsgrad;
+  bool adaptive_epsilon; /* tf_keras alone: epsilon * sqrt(1 - beta_2^t) */
 } mix_adam_options;
 /* Kingma and Ba, 2015 (the form with epsilon hat); amsgrad: Reddi, Kale and Kumar, 2018. */
 MIX_API mix_optimizer *mix_adam_with(const mix_adam_options *options);
 MIX_API mix_adam_options mix_adam_defaults(void);
+
+/* Adam with weight_decay 0.004 by default (MIX_ZERO: none). Loshchilov and Hutter, 2019. */
+MIX_API mix_optimizer *mix_adamw_with(const mix_adam_options *options);
+
+typedef struct mix_adagrad_options {
+  MIX_OPTIMIZER_FIELDS              /* learning_rate 0.001 */
+  double initial_accumulator_value; /* 0: 0.1; MIX_ZERO */
+  double epsilon;                   /* 0: 1e-7; MIX_ZERO */
+} mix_adagrad_options;
+/* a += g^2; w -= lr * g / sqrt(a + epsilon), experimental: / (sqrt(a) + epsilon). Duchi, Hazan and Singer, 2011. */
+MIX_API mix_optimizer *mix_adagrad_with(const mix_adagrad_options *options);
+MIX_API mix_adagrad_options mix_adagrad_defaults(void);
+
+typedef struct mix_adadelta_options {
+  MIX_OPTIMIZER_FIELDS /* learning_rate 0.001 */
+  double rho;          /* 0: 0.95; MIX_ZERO */
+  double epsilon;      /* 0: 1e-7; MIX_ZERO */
+} mix_adadelta_options;
+/* Zeiler, 2012. */
+MIX_API mix_optimizer *mix_adadelta_with(const mix_adadelta_options *options);
+MIX_API mix_adadelta_options mix_adadelta_defaults(void);
+
+typedef struct mix_adamax_options {
+  MIX_OPTIMIZER_FIELDS /* learning_rate 0.001 */
+  double beta_1;       /* 0: 0.9; MIX_ZERO */
+  double beta_2;       /* 0: 0.999; MIX_ZERO */
+  double epsilon;      /* 0: 1e-7; MIX_ZERO */
+} mix_adamax_options;
+/* Adam with the infinity norm (Kingma and Ba, 2015, section 7). */
+MIX_API mix_optimizer *mix_adamax_with(const mix_adamax_options *options);
+MIX_API mix_adamax_options mix_adamax_defaults(void);
+/* Adam with Nesterov momentum (Dozat, 2016); the same options. */
+MIX_API mix_optimizer *mix_nadam_with(const mix_adamax_options *options);
+
+typedef struct mix_lion_options {
+  MIX_OPTIMIZER_FIELDS /* learning_rate 0.001, tf_keras 0.0001 */
+  double beta_1;       /* 0: 0.9; MIX_ZERO */
+  double beta_2;       /* 0: 0.99; MIX_ZERO */
+} mix_lion_options;
+/* w -= lr * sign(beta_1 * m + (1 - beta_1) * g). Chen and others, 2023. */
+MIX_API mix_optimizer *mix_lion_with(const mix_lion_options *options);
+MIX_API mix_lion_options mix_lion_defaults(void);
+
+typedef struct mix_ftrl_options {
+  MIX_OPTIMIZER_FIELDS              /* learning_rate 0.001 */
+  double learning_rate_power;       /* 0: -0.5; MIX_ZERO; not positive */
+  double initial_accumulator_value; /* 0: 0.1; MIX_ZERO */
+  double l1_regularization_strength, l2_regularization_strength, l2_shrinkage_regularization_strength, beta;
+} mix_ftrl_options;
+/* Follow the regularised leader (McMahan and others, 2013). */
+MIX_API mix_optimizer *mix_ftrl_with(const mix_ftrl_options *options);
+MIX_API mix_ftrl_options mix_ftrl_defaults(void);
+
+typedef struct mix_lamb_options {
+  MIX_OPTIMIZER_FIELDS /* learning_rate 0.001 */
+  double beta_1;       /* 0: 0.9; MIX_ZERO */
+  double beta_2;       /* 0: 0.999; MIX_ZERO */
+  double epsilon;      /* 0: 1e-7; MIX_ZERO */
+} mix_lamb_options;
+/* Adam's step, r, scaled to the norm of what it changes: w -= lr * |w| / |r| * r. You and others, 2020. */
+MIX_API mix_optimizer *mix_lamb_with(const mix_lamb_options *options);
+MIX_API mix_lamb_options mix_lamb_defaults(void);
+
+typedef struct mix_adafactor_options {
+  MIX_OPTIMIZER_FIELDS   /* learning_rate 0.001; in force: at most 1 / sqrt(step) */
+  double beta_2_decay;   /* 0: -0.8; MIX_ZERO */
+  double epsilon_1;      /* 0: 1e-30; MIX_ZERO */
+  double epsilon_2;      /* 0: 1e-3; MIX_ZERO; the least that stands for a weight's root mean square */
+  double clip_threshold; /* 0: 1 */
+  bool no_relative_step; /* as in Keras without effect: 1 / sqrt(step) bounds the learning rate either way */
+} mix_adafactor_options;
+/* Second moments of matrices from row and column means. Shazeer and Stern, 2018. */
+MIX_API mix_optimizer *mix_adafactor_with(const mix_adafactor_options *options);
+MIX_API mix_adafactor_options mix_adafactor_defaults(void);
 
 #ifndef __cplusplus
 /* mix_rmsprop(.learning_rate = 0.01) */
 #define mix_sgd(...) mix_sgd_with(&(const mix_sgd_options){.size = sizeof(mix_sgd_options), __VA_ARGS__})
 #define mix_rmsprop(...) mix_rmsprop_with(&(const mix_rmsprop_options){.size = sizeof(mix_rmsprop_options), __VA_ARGS__})
 #define mix_adam(...) mix_adam_with(&(const mix_adam_options){.size = sizeof(mix_adam_options), __VA_ARGS__})
+#define mix_adamw(...) mix_adamw_with(&(const mix_adam_options){.size = sizeof(mix_adam_options), __VA_ARGS__})
+#define mix_adagrad(...) mix_adagrad_with(&(const mix_adagrad_options){.size = sizeof(mix_adagrad_options), __VA_ARGS__})
+#define mix_adadelta(...) mix_adadelta_with(&(const mix_adadelta_options){.size = sizeof(mix_adadelta_options), __VA_ARGS__})
+#define mix_adamax(...) mix_adamax_with(&(const mix_adamax_options){.size = sizeof(mix_adamax_options), __VA_ARGS__})
+#define mix_nadam(...) mix_nadam_with(&(const mix_adamax_options){.size = sizeof(mix_adamax_options), __VA_ARGS__})
+#define mix_lion(...) mix_lion_with(&(const mix_lion_options){.size = sizeof(mix_lion_options), __VA_ARGS__})
+#define mix_ftrl(...) mix_ftrl_with(&(const mix_ftrl_options){.size = sizeof(mix_ftrl_options), __VA_ARGS__})
+#define mix_lamb(...) mix_lamb_with(&(const mix_lamb_options){.size = sizeof(mix_lamb_options), __VA_ARGS__})
+#define mix_adafactor(...) mix_adafactor_with(&(const mix_adafactor_options){.size = sizeof(mix_adafactor_options), __VA_ARGS__})
 #endif
 
 /* By Keras's name in any case ("rmsprop"), with Keras's defaults; unknown: ValueError. */

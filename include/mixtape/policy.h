@@ -70,7 +70,7 @@ MIX_API void mix_policy_scope_end(mix_policy_scope *scope);
 MIX_API mix_status mix_set_floatx(const char *name);
 MIX_API mix_dtype mix_floatx(void);
 
-/* Is the graph rewrite enabled (mix_enable_mixed_precision_graph_rewrite)? A mixed policy cannot be set while it is. */
+/* Is the automatic graph rewrite enabled? A mixed policy cannot be set while it is. No call of this version enables it. */
 MIX_API bool mix_graph_rewrite_enabled(void);
 
 #ifdef __cplusplus

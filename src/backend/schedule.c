@@ -79,9 +79,10 @@ static void touches_of(const mix_executable *executable, int number, touches *no
     now->list[now->count++] = (touch){.space = WORKSPACE, .begin = 0, .end = SIZE_MAX, .write = true};
 }
 
-/* Element-wise programs fail by integer arithmetic alone; of other kernels nothing is known. */
+/* Programs, those of products too, fail by integer arithmetic alone. */
 static bool can_fail(const mix_step *step) {
-  if (step->op != &mix_op_fused) return true;
+  if (step->op->flags & MIX_OP_CHECKS_VALUES) return true;
+  if (!step->program) return false;
   for (int i = 0; i < step->program->instruction_count; i++) {
     const mix_instruction *instruction = &step->program->instructions[i];
     bool may = instruction->opcode == MIX_OPCODE_FLOOR_DIVIDE || instruction->opcode == MIX_OPCODE_FLOOR_MOD ||

@@ -63,10 +63,10 @@ int cli_check_save(const char *path);
 
 /* What a training run leaves for the report: rows of history by name. */
 typedef struct cli_history {
-  int count;            /* columns */
+  int count; /* columns */
   struct cli_column {
     char *name;
-    double *values;     /* one for each epoch, NaN where none was added */
+    double *values; /* one for each epoch, NaN where none was added */
     int64_t epochs;
   } columns[4 * MIX_MODEL_MOST];
   int64_t epochs, steps;
@@ -102,5 +102,6 @@ int cli_summary(int argc, char **argv);
 int cli_devices(int argc, char **argv);
 int cli_version(int argc, char **argv);
 int cli_bench(int argc, char **argv);
+int cli_amp(int argc, char **argv);
 
 #endif

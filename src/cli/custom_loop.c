@@ -36,8 +36,13 @@ static mix_list *train_step(void *context, mix_list *batch) {
 
 /* The record of a step for its log. */
 static void log_step(const training *t, cli_step_log *log, int64_t step, int64_t epoch, mix_list *results, mix_logs *metrics) {
-  mix_step_record record = {.size = sizeof record, .step = step, .epoch = epoch, .loss = mix_tensor_item(mix_list_get(results, 0)), .metrics = metrics,
-                            .applied = mix_tensor_item(mix_list_get(results, 2)) != 0, .iterations = mix_optimizer_iterations(t->optimizer)};
+  mix_step_record record = {.size = sizeof record,
+                            .step = step,
+                            .epoch = epoch,
+                            .loss = mix_tensor_item(mix_list_get(results, 0)),
+                            .metrics = metrics,
+                            .applied = mix_tensor_item(mix_list_get(results, 2)) != 0,
+                            .iterations = mix_optimizer_iterations(t->optimizer)};
   mix_tensor *scale = mix_optimizer_loss_scale(t->optimizer);
   mix_variable *good_steps = mix_optimizer_dynamic_counter(t->optimizer);
   if (scale) record.has_loss_scale = true, record.loss_scale = mix_tensor_item(scale);
@@ -58,7 +63,8 @@ bool cli_train_custom(const cli_options *options, mix_model *model, const cli_da
   mix_tensor *x = data->x_train, *y = data->y_train, *x_held = NULL, *y_held = NULL;
   int64_t total = mix_tensor_shape(x).dims[0], count = (int64_t)floor((double)total * (1.0 - options->validation_split));
   if (count == 0 || (count == total && options->validation_split > 0)) {
-    fprintf(stderr, "mixtape train: --validation-split %g of %lld examples leaves a part empty\n", options->validation_split, (long long)total);
+    fprintf(stderr, "mixtape train: --validation-split %g of %lld examples leaves a part empty\n", options->validation_split,
+            (long long)total);
     return false;
   }
   if (count < total) {
@@ -73,13 +79,17 @@ bool cli_train_custom(const cli_options *options, mix_model *model, const cli_da
   if (!options->no_shuffle) train = mix_dataset_shuffle(train, 10000, .seed = options->has_seed ? options->seed + 1 : 0);
   train = mix_dataset_batch(train, batch_size);
   mix_function *step = mix_function_new(train_step, &t);
-  for (int64_t epoch = 0; epoch < epochs && mix_error() == MIX_OK && (!options->steps || history->steps < options->steps); epoch++) MIX_SCOPE {
+  for (int64_t epoch = 0; epoch < epochs && mix_error() == MIX_OK && (!options->steps || history->steps < options->steps); epoch++)
+    MIX_SCOPE {
       double loss = 0, right = 0, seen = 0;
       mix_iterator *batches = mix_dataset_iterate(train);
-      for (mix_list *batch; mix_error() == MIX_OK && (!options->steps || history->steps < options->steps) && (batch = mix_iterator_next(batches));) MIX_SCOPE {
+      for (mix_list *batch;
+           mix_error() == MIX_OK && (!options->steps || history->steps < options->steps) && (batch = mix_iterator_next(batches));)
+        MIX_SCOPE {
           mix_list *results = mix_function_call(step, batch);
           if (results) {
-            double size = (double)mix_tensor_shape(mix_list_get(batch, 1)).dims[0], accuracy = mix_tensor_item(mix_list_get(results, 1));
+            double size = (double)mix_tensor_shape(mix_list_get(batch, 1)).dims[0],
+                   accuracy = mix_tensor_item(mix_list_get(results, 1));
             loss += size * mix_tensor_item(mix_list_get(results, 0));
             right += size * accuracy;
             seen += size;

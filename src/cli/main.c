@@ -16,6 +16,7 @@ static const command commands[] = {
     {"predict", cli_predict, "outputs of saved weights on data"},
     {"summary", cli_summary, "layers, shapes, parameters and dtypes of a model"},
     {"devices", cli_devices, "devices, instruction sets and the kernels that serve this machine"},
+    {"amp", cli_amp, "what the automatic mixed precision rewrite does to recorded graphs, and why"},
     {"bench", cli_bench, "step times, memory and dispatch cost, as ratios within one run"},
     {"version", cli_version, "the version"},
 };

@@ -21,10 +21,14 @@ typedef struct row {
 #define FIELD(name) offsetof(cli_options, name)
 #define RUNS (CLI_TRAIN | CLI_EVALUATE | CLI_PREDICT)
 static const row rows[] = {
-    {"model", CHOICE, FIELD(model), RUNS | CLI_SUMMARY, "guide", "the guide's model: two hidden Dense layers and a float32 softmax"},
-    {"data", DATA, FIELD(data), RUNS, "mnist|digits|FILE.npz", "MNIST, the built-in digits, or arrays x_train, y_train (x_test, y_test)"},
-    {"policy", CHOICE, FIELD(policy), RUNS | CLI_SUMMARY, "float32|float64|float16|bfloat16|mixed_float16|mixed_bfloat16", "default float32"},
-    {"units", COUNT, FIELD(units), RUNS | CLI_SUMMARY | CLI_BENCH, "N", "units of the hidden layers (default 4096 with a GPU, else 64)"},
+    {"model", CHOICE, FIELD(model), RUNS | CLI_SUMMARY, "guide",
+     "the guide's model: two hidden Dense layers and a float32 softmax"},
+    {"data", DATA, FIELD(data), RUNS, "mnist|digits|FILE.npz",
+     "MNIST, the built-in digits, or arrays x_train, y_train (x_test, y_test)"},
+    {"policy", CHOICE, FIELD(policy), RUNS | CLI_SUMMARY, "float32|float64|float16|bfloat16|mixed_float16|mixed_bfloat16",
+     "default float32"},
+    {"units", COUNT, FIELD(units), RUNS | CLI_SUMMARY | CLI_BENCH, "N",
+     "units of the hidden layers (default 4096 with a GPU, else 64)"},
     {"batch-size", COUNT, FIELD(batch_size), RUNS | CLI_BENCH, "N", "examples in a batch (default 32)"},
     {"epochs", COUNT, FIELD(epochs), CLI_TRAIN, "N", "passes over the training data (default 1)"},
     {"steps", COUNT, FIELD(steps), CLI_TRAIN, "N", "end training after that many steps, whatever the epochs"},
@@ -32,11 +36,14 @@ static const row rows[] = {
     {"no-shuffle", FLAG, FIELD(no_shuffle), CLI_TRAIN, NULL, "take the examples in order"},
     {"seed", SEED, FIELD(seed), RUNS, "N", "of initial weights, shuffling and random layers"},
     {"class-weight", CLASS_WEIGHTS, FIELD(class_weight), CLI_TRAIN, "0=3,7=0.25", "weights of the classes in the loss"},
-    {"optimizer", TEXT, FIELD(optimizer), CLI_TRAIN, "NAME[:key=value,...]", "Keras's names and arguments in lower case (default rmsprop)"},
+    {"optimizer", TEXT, FIELD(optimizer), CLI_TRAIN, "NAME[:key=value,...]",
+     "Keras's names and arguments in lower case (default rmsprop)"},
     {"loss", TEXT, FIELD(loss), CLI_TRAIN | CLI_EVALUATE, "NAME", "default sparse_categorical_crossentropy"},
     {"metrics", TEXT, FIELD(metrics), CLI_TRAIN | CLI_EVALUATE, "A,B", "default accuracy"},
-    {"loss-scale", SCALE, FIELD(loss_scale), CLI_TRAIN, "auto|none|NUMBER|dynamic[:INITIAL[:GROWTH_STEPS]]", "loss scaling (default auto)"},
-    {"semantics", CHOICE, FIELD(semantics), RUNS | CLI_SUMMARY, "tf_keras|keras3|experimental", "the generation whose rules hold (default tf_keras)"},
+    {"loss-scale", SCALE, FIELD(loss_scale), CLI_TRAIN, "auto|none|NUMBER|dynamic[:INITIAL[:GROWTH_STEPS]]",
+     "loss scaling (default auto)"},
+    {"semantics", CHOICE, FIELD(semantics), RUNS | CLI_SUMMARY, "tf_keras|keras3|experimental",
+     "the generation whose rules hold (default tf_keras)"},
     {"accumulate", CHOICE, FIELD(accumulate), RUNS | CLI_BENCH, "auto|exact|blocked", "how products of 16-bit numbers are summed"},
     {"loop", CHOICE, FIELD(loop), CLI_TRAIN, "fit|custom", "train by fit, or by a loop with a gradient tape (default fit)"},
     {"device", CHOICE, FIELD(device), RUNS | CLI_BENCH, "auto|cpu|cuda|ref", "default auto"},
@@ -56,7 +63,8 @@ static void print_help(const char *command, int commands) {
   for (int i = 0; i < ROWS; i++) {
     if (!(rows[i].commands & commands)) continue;
     char option[96];
-    snprintf(option, sizeof option, "--%s%s%s", rows[i].name, rows[i].argument ? " " : "", rows[i].argument ? rows[i].argument : "");
+    snprintf(option, sizeof option, "--%s%s%s", rows[i].name, rows[i].argument ? " " : "",
+             rows[i].argument ? rows[i].argument : "");
     printf("  %-52s %s\n", option, rows[i].help);
   }
   printf("  %-52s %s\n", "--help", "this text");
@@ -107,7 +115,8 @@ static bool parse_scale(const char *text, cli_loss_scale *scale) {
   char initial[64];
   const char *growth = strchr(text + 8, ':');
   snprintf(initial, sizeof initial, "%.*s", growth ? (int)(growth - text - 8) : 63, text + 8);
-  return parse_number(initial, &scale->scale) && scale->scale > 0 && (!growth || (parse_integer(growth + 1, &scale->growth_steps) && scale->growth_steps > 0));
+  return parse_number(initial, &scale->scale) && scale->scale > 0 &&
+         (!growth || (parse_integer(growth + 1, &scale->growth_steps) && scale->growth_steps > 0));
 }
 
 /* "0=3,7=0.25" */
@@ -149,23 +158,28 @@ static bool take(const char *command, const row *row, const char *value, cli_opt
     if (!parse_integer(value, &number) || number < 1) return bad(command, row, value, "a positive whole number");
     *(int64_t *)field = number;
     return true;
-  case WHOLE: return (parse_integer(value, (int64_t *)field) && *(int64_t *)field >= 0 && *(int64_t *)field <= 2) || bad(command, row, value, row->argument);
+  case WHOLE:
+    return (parse_integer(value, (int64_t *)field) && *(int64_t *)field >= 0 && *(int64_t *)field <= 2) ||
+           bad(command, row, value, row->argument);
   case SEED:
     if (!parse_integer(value, &number) || number < 0) return bad(command, row, value, "a whole number from 0 on");
     options->seed = (uint64_t)number;
     options->has_seed = true;
     return true;
   case FRACTION:
-    return (parse_number(value, (double *)field) && *(double *)field >= 0 && *(double *)field < 1) || bad(command, row, value, "a number in [0, 1)");
+    return (parse_number(value, (double *)field) && *(double *)field >= 0 && *(double *)field < 1) ||
+           bad(command, row, value, "a number in [0, 1)");
   case FLAG: *(bool *)field = true; return true;
   case THREADS:
-    if (!parse_integer(value, &number) || number < 1 || number > MOST_THREADS) return bad(command, row, value, "a whole number from 1 to 1024");
+    if (!parse_integer(value, &number) || number < 1 || number > MOST_THREADS)
+      return bad(command, row, value, "a whole number from 1 to 1024");
     *(int64_t *)field = number;
     return true;
   case DATA:
     *(const char **)field = value;
     return !strcmp(value, "mnist") || !strcmp(value, "digits") || is_npz(value) || bad(command, row, value, row->argument);
-  case CLASS_WEIGHTS: return parse_class_weights(value, options) || bad(command, row, value, "LABEL=WEIGHT,LABEL=WEIGHT,... (at most 64)");
+  case CLASS_WEIGHTS:
+    return parse_class_weights(value, options) || bad(command, row, value, "LABEL=WEIGHT,LABEL=WEIGHT,... (at most 64)");
   case SCALE: return parse_scale(value, field) || bad(command, row, value, row->argument);
   }
   return false;
@@ -175,18 +189,29 @@ static bool take(const char *command, const row *row, const char *value, cli_opt
 static bool consistent(const char *command, const cli_options *options) {
   if (strcmp(options->loop, "custom")) return true;
   const char *extra = options->class_weight ? "--class-weight" : strcmp(options->metrics, "accuracy") ? "--metrics" : NULL;
-  if (extra) fprintf(stderr, "mixtape %s: %s belongs to --loop fit; the custom loop weighs no classes and measures accuracy\n", command, extra);
+  if (extra)
+    fprintf(stderr, "mixtape %s: %s belongs to --loop fit; the custom loop weighs no classes and measures accuracy\n", command,
+            extra);
   return !extra;
 }
 
 int cli_parse(const char *command, int commands, int argc, char **argv, cli_options *options) {
-  *options = (cli_options){.model = "guide", .data = "mnist", .semantics = "tf_keras", .accumulate = NULL, .loop = "fit", .device = NULL,
-                           .loss = "sparse_categorical_crossentropy", .metrics = "accuracy", .optimizer = "rmsprop", .policy = "float32",
+  *options = (cli_options){.model = "guide",
+                           .data = "mnist",
+                           .semantics = "tf_keras",
+                           .accumulate = NULL,
+                           .loop = "fit",
+                           .device = NULL,
+                           .loss = "sparse_categorical_crossentropy",
+                           .metrics = "accuracy",
+                           .optimizer = "rmsprop",
+                           .policy = "float32",
                            .verbose = -1};
   struct option list[ROWS + 2];
   int count = 0;
   for (int i = 0; i < ROWS; i++)
-    if (rows[i].commands & commands) list[count++] = (struct option){rows[i].name, rows[i].kind == FLAG ? no_argument : required_argument, NULL, i + 1};
+    if (rows[i].commands & commands)
+      list[count++] = (struct option){rows[i].name, rows[i].kind == FLAG ? no_argument : required_argument, NULL, i + 1};
   list[count++] = (struct option){"help", no_argument, NULL, HELP};
   list[count] = (struct option){0};
   opterr = 0;

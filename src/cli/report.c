@@ -101,7 +101,8 @@ static json_t *history_object(const cli_history *history) {
   for (int i = 0; i < history->count; i++) {
     const struct cli_column *column = &history->columns[i];
     json_t *values = json_array();
-    for (int64_t e = 0; e < history->epochs; e++) json_array_append_new(values, number(e < column->epochs ? column->values[e] : NAN));
+    for (int64_t e = 0; e < history->epochs; e++)
+      json_array_append_new(values, number(e < column->epochs ? column->values[e] : NAN));
     json_object_set_new(object, column->name, values);
   }
   return object;
@@ -109,14 +110,16 @@ static json_t *history_object(const cli_history *history) {
 
 static json_t *logs_object(const mix_logs *logs) {
   json_t *object = json_object();
-  for (int i = 0; i < mix_logs_count(logs); i++) json_object_set_new(object, mix_logs_name(logs, i), number(mix_logs_value(logs, i)));
+  for (int i = 0; i < mix_logs_count(logs); i++)
+    json_object_set_new(object, mix_logs_name(logs, i), number(mix_logs_value(logs, i)));
   return object;
 }
 
 int cli_report(const cli_options *options, const cli_history *history, const mix_logs *test) {
   if (!options->json) {
     char text[64];
-    for (int i = 0; i < mix_logs_count(test); i++) printf("Test %s: %s\n", mix_logs_name(test, i), cli_number_text(mix_logs_value(test, i), text, sizeof text));
+    for (int i = 0; i < mix_logs_count(test); i++)
+      printf("Test %s: %s\n", mix_logs_name(test, i), cli_number_text(mix_logs_value(test, i), text, sizeof text));
     return CLI_OK;
   }
   json_t *object = json_object();

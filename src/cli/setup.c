@@ -2,14 +2,17 @@
 
 #include <string.h>
 
-int cli_verbose(const cli_options *options) { return options->verbose < 0 ? 0 : options->verbose == 0 ? MIX_SILENT : (int)options->verbose; }
+int cli_verbose(const cli_options *options) {
+  return options->verbose < 0 ? 0 : options->verbose == 0 ? MIX_SILENT : (int)options->verbose;
+}
 
 /* The names in --metrics, cut at the commas. */
 static void name_metrics(const cli_options *options, mix_compile_options *compile) {
   static char names[1024];
   snprintf(names, sizeof names, "%s", options->metrics);
   int count = 0;
-  for (char *name = strtok(names, ","); name && count < MIX_MODEL_MOST - 1; name = strtok(NULL, ",")) compile->metrics[count++] = name;
+  for (char *name = strtok(names, ","); name && count < MIX_MODEL_MOST - 1; name = strtok(NULL, ","))
+    compile->metrics[count++] = name;
 }
 
 /* An error here lies in the option's text. */
@@ -126,18 +129,21 @@ static mix_optimizer *make_optimizer(const cli_options *options, const mix_model
     if (experimental) return mix_loss_scale_optimizer(optimizer, .loss_scale = mix_fixed_loss_scale(scale->scale));
     if (!keras3) return mix_loss_scale_optimizer(optimizer, .fixed = true, .initial_scale = scale->scale);
     char text[512]; /* Keras 3 has no fixed wrapper: every optimizer takes a loss_scale_factor */
-    snprintf(text, sizeof text, "%s%sloss_scale_factor=%.17g", options->optimizer, strchr(options->optimizer, ':') ? "," : ":", scale->scale);
+    snprintf(text, sizeof text, "%s%sloss_scale_factor=%.17g", options->optimizer, strchr(options->optimizer, ':') ? "," : ":",
+             scale->scale);
     return mix_optimizer_from_text(text, NULL);
   }
   if (experimental)
-    return mix_loss_scale_optimizer(optimizer, .loss_scale = mix_dynamic_loss_scale(.initial_loss_scale = scale->scale, .increment_period = scale->growth_steps));
+    return mix_loss_scale_optimizer(optimizer, .loss_scale = mix_dynamic_loss_scale(.initial_loss_scale = scale->scale,
+                                                                                    .increment_period = scale->growth_steps));
   return mix_loss_scale_optimizer(optimizer, .initial_scale = scale->scale, .dynamic_growth_steps = scale->growth_steps);
 }
 
 mix_status cli_compile(const cli_options *options, mix_model *model) {
   bool wrapped;
   mix_optimizer *optimizer = make_optimizer(options, model, &wrapped);
-  mix_compile_options compile = {.size = sizeof compile, .loss = options->loss, .optimizer = optimizer, .no_auto_scale_loss = wrapped, .image_bytes = true};
+  mix_compile_options compile = {
+      .size = sizeof compile, .loss = options->loss, .optimizer = optimizer, .no_auto_scale_loss = wrapped, .image_bytes = true};
   name_metrics(options, &compile);
   return mix_model_compile_with(model, &compile);
 }

@@ -49,8 +49,10 @@ int cli_check_save(const char *path) {
   char folder[4096];
   snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
   const char *reason = NULL;
-  if (stat(path, &status) == 0 && !S_ISREG(status.st_mode)) reason = "not a regular file";
-  else if (access(folder, W_OK | X_OK)) reason = strerror(errno);
+  if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+    reason = "not a regular file";
+  else if (access(folder, W_OK | X_OK))
+    reason = strerror(errno);
   if (reason) {
     fprintf(stderr, "mixtape train: --save: cannot write '%s': %s\n", path, reason);
     return CLI_FAILED;
@@ -77,7 +79,9 @@ static int run(const cli_options *options) {
   bool logged = cli_step_log_close(&log);
   mix_logs *test = NULL;
   if (good && options->save) good = mix_model_save_weights(model, options->save) == MIX_OK;
-  if (good && data.x_test) good = (test = mix_model_evaluate(model, data.x_test, data.y_test, .batch_size = options->batch_size, .verbose = MIX_SILENT)) != NULL;
+  if (good && data.x_test)
+    good = (test = mix_model_evaluate(model, data.x_test, data.y_test, .batch_size = options->batch_size, .verbose = MIX_SILENT)) !=
+           NULL;
   code = good ? cli_report(options, &history, test) : cli_fail();
   cli_history_free(&history);
   return code ? code : logged ? CLI_OK : CLI_FAILED;

@@ -11,15 +11,18 @@
 mix_variable *mix_variable_with(const mix_variable_options *given) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_variable_options, options, given, "variable_new");
-  if (!mix_is(options.initial_value, &mix_tensor_class)) return mix_fail(MIX_TYPE_ERROR, "variable_new: initial_value is not a tensor");
+  if (!mix_is(options.initial_value, &mix_tensor_class))
+    return mix_fail(MIX_TYPE_ERROR, "variable_new: initial_value is not a tensor");
   mix_node *node = options.initial_value->node;
   const mix_value *value = mix_tensor_value(options.initial_value);
   const char *name = options.name ? options.name : "variable";
   if (options.autocast && !mix_dtype_is_floating(value->dtype))
-    return mix_fail(MIX_VALUE_ERROR, "variable_new: '%s' has dtype %s; only a floating point variable can cast itself (autocast)", name,
-                    mix_dtype_name(value->dtype));
+    return mix_fail(MIX_VALUE_ERROR, "variable_new: '%s' has dtype %s; only a floating point variable can cast itself (autocast)",
+                    name, mix_dtype_name(value->dtype));
   if (!mix_capture_may_create())
-    return mix_fail(MIX_VALUE_ERROR, "variable_new: '%s' is made in a later capture of a function; make variables in its first call or before", name);
+    return mix_fail(MIX_VALUE_ERROR,
+                    "variable_new: '%s' is made in a later capture of a function; make variables in its first call or before",
+                    name);
   if (!mix_node_finished(node) && !mix_evaluate_nodes(1, &node)) return NULL;
   mix_variable *variable = mix_object_new(sizeof *variable, &mix_variable_class);
   if (!variable) return NULL;
@@ -43,13 +46,13 @@ static bool value_fits(const mix_variable *variable, mix_tensor *value, const ch
   const mix_value *given = mix_tensor_value(value);
   char ours[160], theirs[160];
   if (given->dtype != variable->dtype) {
-    mix_fail(MIX_TYPE_ERROR, "%s: '%s' is %s, the value is %s; cast it with mix_cast", call, variable->name, mix_dtype_name(variable->dtype),
-             mix_dtype_name(given->dtype));
+    mix_fail(MIX_TYPE_ERROR, "%s: '%s' is %s, the value is %s; cast it with mix_cast", call, variable->name,
+             mix_dtype_name(variable->dtype), mix_dtype_name(given->dtype));
     return false;
   }
   if (!mix_shape_equal(given->shape, variable->shape)) {
-    mix_fail(MIX_VALUE_ERROR, "%s: '%s' has shape %s, the value %s", call, variable->name, mix_shape_text(variable->shape, ours, sizeof ours),
-             mix_shape_text(given->shape, theirs, sizeof theirs));
+    mix_fail(MIX_VALUE_ERROR, "%s: '%s' has shape %s, the value %s", call, variable->name,
+             mix_shape_text(variable->shape, ours, sizeof ours), mix_shape_text(given->shape, theirs, sizeof theirs));
     return false;
   }
   return true;
@@ -58,7 +61,8 @@ static bool value_fits(const mix_variable *variable, mix_tensor *value, const ch
 static mix_status assign(mix_variable *variable, mix_tensor *value, const char *call) {
   if (!value || !value_fits(variable, value, call)) return mix_error();
   if (value->node->symbolic)
-    return mix_fail_status(MIX_RUNTIME_ERROR, "%s: the value for '%s' is symbolic (it descends from mix_input) and never exists", call, variable->name);
+    return mix_fail_status(MIX_RUNTIME_ERROR, "%s: the value for '%s' is symbolic (it descends from mix_input) and never exists",
+                           call, variable->name);
   mix_capture *capture = mix_capture_current();
   if (capture) return mix_capture_assign(capture, variable, value) ? MIX_OK : mix_error();
   if (mix_evaluate(1, &value) != MIX_OK) return mix_error();
@@ -66,6 +70,7 @@ static mix_status assign(mix_variable *variable, mix_tensor *value, const char *
   if (data == variable->data || !variable->bytes) return MIX_OK;
   if (!mix_variable_before_write(variable)) return mix_error();
   memcpy(variable->data, data, variable->bytes);
+  variable->version++;
   return MIX_OK;
 }
 
@@ -73,7 +78,8 @@ static mix_status assign(mix_variable *variable, mix_tensor *value, const char *
 static mix_tensor *accepted(mix_variable *variable, mix_tensor *value, const char *call) {
   if (mix_failed()) return NULL;
   if (!mix_is(variable, &mix_variable_class)) return mix_fail(MIX_TYPE_ERROR, "%s: expected a variable", call);
-  if (!mix_is(value, &mix_tensor_class)) return mix_fail(MIX_TYPE_ERROR, "%s: the value for '%s' is not a tensor", call, variable->name);
+  if (!mix_is(value, &mix_tensor_class))
+    return mix_fail(MIX_TYPE_ERROR, "%s: the value for '%s' is not a tensor", call, variable->name);
   bool casts = variable->autocast && mix_cast_dtype() != MIX_DTYPE_NONE && mix_dtype_is_floating(mix_tensor_value(value)->dtype);
   return casts ? mix_cast(value, variable->dtype) : value;
 }

@@ -23,9 +23,12 @@ static void put_slot(listing *out, const mix_compiled *compiled, int s) {
   const mix_slot *slot = &compiled->plan.slots[s];
   char shape[160];
   put(out, "%s", kinds[slot->kind]);
-  if (slot->kind == MIX_SLOT_ARENA) put(out, "+%zu", slot->offset);
-  else if (slot->kind == MIX_SLOT_VARIABLE) put(out, " '%s'", compiled->ir->variables[slot->index].variable->name);
-  else if (slot->kind != MIX_SLOT_CONSTANT) put(out, " #%d", slot->index);
+  if (slot->kind == MIX_SLOT_ARENA)
+    put(out, "+%zu", slot->offset);
+  else if (slot->kind == MIX_SLOT_VARIABLE)
+    put(out, " '%s'", compiled->ir->variables[slot->index].variable->name);
+  else if (slot->kind != MIX_SLOT_CONSTANT)
+    put(out, " #%d", slot->index);
   put(out, ":%s%s", mix_dtype_name(slot->dtype), mix_shape_text(slot->shape, shape, sizeof shape));
 }
 
@@ -62,8 +65,10 @@ const char *mix_plan_text(mix_compiled *compiled) {
   const mix_plan_report *report = &compiled->report;
   size_t peak = 0;
   int step = peak_step(compiled, &peak);
-  put(&out, "memory: arena %zu bytes (%zu without sharing), most alive at step %d: %zu; variables %zu, arguments %zu, results %zu, constants %zu, "
-            "workspace %zu; %d barriers\n",
+  put(&out,
+      "memory: arena %zu bytes (%zu without sharing), most alive at step %d: %zu; variables %zu, arguments %zu, results %zu, "
+      "constants %zu, "
+      "workspace %zu; %d barriers\n",
       report->arena_bytes, report->unshared_bytes, step, peak, report->variable_bytes, report->argument_bytes, report->result_bytes,
       report->constant_bytes, report->workspace_bytes, report->barriers);
   for (int i = 0; i < compiled->lifetime_count; i++) {

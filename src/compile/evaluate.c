@@ -18,8 +18,10 @@ static bool run_results(mix_compiled *compiled, mix_node *const *nodes, int coun
   bool good = buffers && addresses && (arena || !arena_bytes);
   for (; good && r < result_count; r++) {
     buffers[r] = mix_buffer_new(mix_value_bytes(compiled->results[r].dtype, compiled->results[r].shape));
-    if (!buffers[r]) good = false;
-    else addresses[r] = buffers[r]->data;
+    if (!buffers[r])
+      good = false;
+    else
+      addresses[r] = buffers[r]->data;
   }
   mix_bindings bindings = {.arguments = NULL, .results = addresses, .arena = arena};
   if (good) good = compiled->backend->run(compiled->executable, &bindings) == MIX_OK;
@@ -69,7 +71,8 @@ static int collect_waiting(int count, mix_tensor *const *tensors, mix_node **nod
     mix_node *node = tensors[i]->node;
     if (mix_node_finished(node)) continue;
     if (mix_capture_current()) {
-      mix_fail(MIX_RUNTIME_ERROR, "%s%s%s: its value was asked for while a function is being captured; return it from the function instead",
+      mix_fail(MIX_RUNTIME_ERROR,
+               "%s%s%s: its value was asked for while a function is being captured; return it from the function instead",
                node->op->name, node->scope ? " in layer " : "", node->scope ? node->scope : "");
       return -1;
     }
@@ -107,9 +110,12 @@ mix_status mix_tensor_read(mix_tensor *tensor, mix_dtype dtype, void *out, int64
   if (!value) return mix_error();
   int64_t size = mix_shape_size(value->shape);
   if (count != size)
-    return mix_fail_status(MIX_VALUE_ERROR, "tensor_read: room for %lld elements; the tensor has %lld", (long long)count, (long long)size);
-  if (!mix_dtype_size(dtype)) return mix_fail_status(MIX_TYPE_ERROR, "tensor_read: no element can have dtype %s", mix_dtype_name(dtype));
-  if (!out && count > 0) return mix_fail_status(MIX_VALUE_ERROR, "tensor_read: out is NULL; expected room for %lld elements", (long long)count);
+    return mix_fail_status(MIX_VALUE_ERROR, "tensor_read: room for %lld elements; the tensor has %lld", (long long)count,
+                           (long long)size);
+  if (!mix_dtype_size(dtype))
+    return mix_fail_status(MIX_TYPE_ERROR, "tensor_read: no element can have dtype %s", mix_dtype_name(dtype));
+  if (!out && count > 0)
+    return mix_fail_status(MIX_VALUE_ERROR, "tensor_read: out is NULL; expected room for %lld elements", (long long)count);
   mix_convert(value->buffer->data, value->dtype, out, dtype, size);
   return MIX_OK;
 }
@@ -120,7 +126,8 @@ double mix_tensor_item(mix_tensor *tensor) {
   const void *data = value->buffer->data;
   char text[160];
   if (mix_shape_size(value->shape) != 1) {
-    mix_fail(MIX_VALUE_ERROR, "tensor_item: the tensor has shape %s; expected one element", mix_shape_text(value->shape, text, sizeof text));
+    mix_fail(MIX_VALUE_ERROR, "tensor_item: the tensor has shape %s; expected one element",
+             mix_shape_text(value->shape, text, sizeof text));
     return NAN;
   }
   if (mix_dtype_is_floating(value->dtype)) return mix_load_double(data, value->dtype, 0);

@@ -9,8 +9,8 @@
 typedef struct node_set {
   mix_node **nodes; /* in the order they were met */
   int count, capacity;
-  int *table;       /* open addressing: index into nodes, + 1 */
-  int *values;      /* first value of node i, -1 while it has none */
+  int *table;  /* open addressing: index into nodes, + 1 */
+  int *values; /* first value of node i, -1 while it has none */
   int table_size;
 } node_set;
 
@@ -46,7 +46,6 @@ static bool set_add(node_set *set, mix_node *node) {
   return true;
 }
 
-
 /* All nodes that the roots need; stops at finished values. Breadth first over the growing set. */
 static bool set_close(node_set *set) {
   for (int i = 0; i < set->count; i++) {
@@ -79,8 +78,8 @@ static bool set_sort(node_set *set) {
 
 static int edge_value(const node_set *set, mix_edge edge) { return set->values[set_find(set, edge.node)] + edge.output; }
 
-/* A finished value: the plan keeps its buffer; or a copy where the buffer is a variable's own storage, which will change, and the plan
- * outlives this moment. */
+/* A finished value: the plan keeps its buffer; or a copy where the buffer is a variable's own storage, which will change, and the
+ * plan outlives this moment. */
 static int add_constants(mix_ir *ir, mix_node *node, bool outlives) {
   int first = -1;
   for (int i = 0; i < node->output_count; i++) {
@@ -134,20 +133,24 @@ static bool add_nodes(mix_ir *ir, node_set *set, bool outlives) {
   for (int i = 0; i < set->count; i++) {
     mix_node *node = set->nodes[i];
     if (set->values[i] >= 0) continue; /* an argument or a variable's entry */
-    if (mix_node_finished(node)) set->values[i] = add_constants(ir, node, outlives);
-    else if (node->op == &mix_op_read && node->input_count == 1) set->values[i] = edge_value(set, node->inputs[0]);
+    if (mix_node_finished(node))
+      set->values[i] = add_constants(ir, node, outlives);
+    else if (node->op == &mix_op_read && node->input_count == 1)
+      set->values[i] = edge_value(set, node->inputs[0]);
     else if (node->op == &mix_op_placeholder) {
-      mix_fail(MIX_RUNTIME_ERROR, node->symbolic ? "evaluate: a symbolic tensor (from mix_input) has no value; call a model on data instead"
-                                                 : "evaluate: this tensor belongs to a captured function and has no value outside it");
+      mix_fail(MIX_RUNTIME_ERROR, node->symbolic
+                                      ? "evaluate: a symbolic tensor (from mix_input) has no value; call a model on data instead"
+                                      : "evaluate: this tensor belongs to a captured function and has no value outside it");
       return false;
-    } else set->values[i] = add_computed(ir, set, node);
+    } else
+      set->values[i] = add_computed(ir, set, node);
     if (set->values[i] < 0) return false;
   }
   return true;
 }
 
-static bool build(mix_ir *ir, node_set *set, int result_count, const mix_edge *results, int argument_count, mix_node *const *arguments,
-                  const mix_capture *capture) {
+static bool build(mix_ir *ir, node_set *set, int result_count, const mix_edge *results, int argument_count,
+                  mix_node *const *arguments, const mix_capture *capture) {
   for (int i = 0; i < argument_count; i++)
     if (!set_add(set, arguments[i])) return false;
   for (int i = 0; i < result_count; i++)
@@ -157,7 +160,8 @@ static bool build(mix_ir *ir, node_set *set, int result_count, const mix_edge *r
   if (!set_close(set) || !set_sort(set)) return false;
   ir->argument_count = argument_count;
   for (int i = 0; i < argument_count; i++)
-    if ((set->values[set_find(set, arguments[i])] = add_source(ir, MIX_IR_ARGUMENT, i, &arguments[i]->outputs[0])) < 0) return false;
+    if ((set->values[set_find(set, arguments[i])] = add_source(ir, MIX_IR_ARGUMENT, i, &arguments[i]->outputs[0])) < 0)
+      return false;
   for (int i = 0; capture && i < capture->binding_count; i++) {
     const mix_binding *binding = &capture->bindings[i];
     if (!mix_reserve(&ir->variables, &ir->variable_capacity, ir->variable_count + 1, sizeof *ir->variables)) return false;
@@ -196,7 +200,8 @@ bool mix_evaluate_outside(int result_count, const mix_edge *results, const mix_c
   for (int i = 0; i < result_count && good; i++) good = set_add(&set, results[i].node);
   for (int i = 0; i < capture->binding_count && good; i++) good = set_add(&set, capture->bindings[i].current.node);
   for (int i = 0; i < set.count && good; i++)
-    for (int j = 0; j < set.nodes[i]->input_count && good && set.nodes[i]->capture == capture && !mix_node_finished(set.nodes[i]); j++)
+    for (int j = 0; j < set.nodes[i]->input_count && good && set.nodes[i]->capture == capture && !mix_node_finished(set.nodes[i]);
+         j++)
       good = set_add(&set, set.nodes[i]->inputs[j].node);
   int count = 0;
   for (int i = 0; i < set.count && good; i++)

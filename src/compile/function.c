@@ -20,14 +20,14 @@ typedef struct environment {
 /* One captured signature. */
 typedef struct specialisation {
   int argument_count;
-  mix_value *arguments;   /* dtype and shape of each */
+  mix_value *arguments; /* dtype and shape of each */
   environment environment;
   mix_compiled *compiled;
   mix_pool *pool;
   mix_variable **written; /* borrowed from the plan's ir: variables that a run may change */
   int written_count;
-  void **addresses;       /* arguments, then results */
-  mix_buffer **buffers;   /* results of the run in progress */
+  void **addresses;     /* arguments, then results */
+  mix_buffer **buffers; /* results of the run in progress */
 } specialisation;
 
 struct mix_function {
@@ -110,7 +110,8 @@ static bool trace(mix_function *function, mix_list *arguments, tracing *t) {
   for (int i = 0; i < t->result_count; i++) {
     mix_tensor *tensor = mix_list_get(list, i);
     if (!mix_is(tensor, &mix_tensor_class)) {
-      mix_fail(MIX_TYPE_ERROR, "function_call: result %d of %s is %s; expected a tensor", i, function->name, tensor ? "another object" : "NULL");
+      mix_fail(MIX_TYPE_ERROR, "function_call: result %d of %s is %s; expected a tensor", i, function->name,
+               tensor ? "another object" : "NULL");
       return false;
     }
     t->results[i] = (mix_edge){mix_retain(tensor->node), tensor->output};
@@ -258,8 +259,16 @@ static mix_list *run(mix_function *function, specialisation *s, mix_list *argume
     if (good) s->addresses[s->argument_count + r] = s->buffers[r]->data;
   }
   mix_bindings bindings = {.arguments = s->addresses, .results = s->addresses + s->argument_count, .arena = function->arena};
-  mix_list *list = NULL;
-  if (good && s->compiled->backend->run(s->compiled->executable, &bindings) == MIX_OK) list = result_list(s);
+  const mix_ir *ir = s->compiled->ir;
+  for (int i = 0; i < ir->variable_count; i++) mix_variable_refresh(ir->variables[i].variable);
+  mix_list *list = good ? result_list(s) : NULL; /* before the run: one that cannot be reported changes nothing */
+  if (list && s->compiled->backend->run(s->compiled->executable, &bindings) != MIX_OK) list = NULL;
+  if (list) {
+    /* The copies that the run wrote hold the new values; others of the same weight are left behind. */
+    for (int i = 0; i < s->written_count; i++) s->written[i]->version++;
+    for (int i = 0; i < s->written_count; i++)
+      if (s->written[i]->original) s->written[i]->copied_version = s->written[i]->original->version;
+  }
   for (int r = 0; r < result_count; r++) {
     mix_release(s->buffers[r]);
     s->buffers[r] = NULL;
@@ -274,7 +283,8 @@ static bool arguments_ready(mix_function *function, mix_list *arguments) {
   for (int i = 0; i < count && !mix_failed(); i++) {
     tensors[i] = mix_list_get(arguments, i);
     if (!mix_is(tensors[i], &mix_tensor_class))
-      mix_fail(MIX_TYPE_ERROR, "function_call: argument %d of %s is %s; expected a tensor", i, function->name, tensors[i] ? "another object" : "NULL");
+      mix_fail(MIX_TYPE_ERROR, "function_call: argument %d of %s is %s; expected a tensor", i, function->name,
+               tensors[i] ? "another object" : "NULL");
   }
   bool good = !mix_failed() && mix_evaluate(count, tensors) == MIX_OK;
   if (tensors != small) mix_free(tensors);
@@ -298,7 +308,8 @@ mix_list *mix_function_call(mix_function *function, mix_list *arguments) {
   if (mix_failed()) return NULL;
   if (!mix_is(function, &function_class)) return mix_fail(MIX_TYPE_ERROR, "function_call: expected a function");
   if (!arguments) arguments = mix_list_new(0, NULL);
-  if (!mix_is(arguments, &mix_list_class)) return mix_fail(MIX_TYPE_ERROR, "function_call: the arguments of %s are not a list", function->name);
+  if (!mix_is(arguments, &mix_list_class))
+    return mix_fail(MIX_TYPE_ERROR, "function_call: the arguments of %s are not a list", function->name);
   if (mix_capture_current() || mix_tapes_open()) return call_inline(function, arguments);
   if (!arguments_ready(function, arguments)) return NULL;
   if (atomic_flag_test_and_set(&function->busy))
@@ -330,7 +341,9 @@ const char *mix_function_dump(mix_function *function, const char *stage) {
     return mix_fail(MIX_RUNTIME_ERROR, "function_dump: the function has not been called yet");
   mix_compiled *compiled = function->latest->compiled;
   if (stage && !strcmp(stage, "graph")) return compiled->captured_text;
-  if (stage && !strcmp(stage, "passes")) return compiled->passes_text ? compiled->passes_text : (compiled->passes_text = mix_ir_text(compiled->ir));
-  if (stage && !strcmp(stage, "plan")) return compiled->plan_text ? compiled->plan_text : (compiled->plan_text = mix_plan_text(compiled));
+  if (stage && !strcmp(stage, "passes"))
+    return compiled->passes_text ? compiled->passes_text : (compiled->passes_text = mix_ir_text(compiled->ir));
+  if (stage && !strcmp(stage, "plan"))
+    return compiled->plan_text ? compiled->plan_text : (compiled->plan_text = mix_plan_text(compiled));
   return mix_fail(MIX_VALUE_ERROR, "function_dump: stage '%s'; expected graph, passes or plan", stage ? stage : "(null)");
 }

@@ -53,8 +53,14 @@ int mix_ir_add(mix_ir *ir, const mix_op *op, const void *attributes, int input_c
   if (!copy) return -1;
   if (input_count) memcpy(copy, inputs, sizeof(int) * (size_t)input_count);
   int index = ir->node_count++;
-  ir->nodes[index] = (mix_ir_node){.op = op, .attributes = attributes, .input_count = input_count, .output_count = output_count,
-                                   .inputs = copy, .first_output = ir->value_count, .guard = -1, .guard_key = -1};
+  ir->nodes[index] = (mix_ir_node){.op = op,
+                                   .attributes = attributes,
+                                   .input_count = input_count,
+                                   .output_count = output_count,
+                                   .inputs = copy,
+                                   .first_output = ir->value_count,
+                                   .guard = -1,
+                                   .guard_key = -1};
   for (int i = 0; i < output_count; i++)
     ir->values[ir->value_count++] = (mix_ir_value){.dtype = types[i].dtype, .shape = types[i].shape, .node = index, .output = i};
   return index;
@@ -66,6 +72,19 @@ int mix_ir_add_constant(mix_ir *ir, const void *data, mix_dtype dtype, mix_shape
   ir->nodes[node].source = MIX_IR_CONSTANT;
   ir->nodes[node].data = data;
   return ir->nodes[node].first_output;
+}
+
+int mix_ir_add_variable(mix_ir *ir, mix_variable *variable) {
+  if (!mix_reserve(&ir->variables, &ir->variable_capacity, ir->variable_count + 1, sizeof *ir->variables)) return -1;
+  int node =
+      mix_ir_add(ir, &mix_op_placeholder, NULL, 0, NULL, 1, &(mix_ir_value){.dtype = variable->dtype, .shape = variable->shape});
+  if (node < 0) return -1;
+  ir->nodes[node].source = MIX_IR_VARIABLE;
+  ir->nodes[node].index = ir->variable_count;
+  int entry = ir->nodes[node].first_output;
+  ir->variables[ir->variable_count] =
+      (mix_ir_variable){.variable = mix_retain(variable), .entry = entry, .exit = entry, .guard = -1};
+  return ir->variable_count++;
 }
 
 void mix_ir_replace(mix_ir *ir, int from, int to) {
@@ -178,17 +197,15 @@ static void put_node(mix_ir *ir, text_buffer *out, const mix_ir_node *node) {
   if (node->op->print && node->attributes) {
     text[0] = 0;
     node->op->print(node->attributes, text, sizeof text);
-    put(out, " {%s}", text);
+    if (text[0]) put(out, " {%s}", text);
   }
   if (node->guard >= 0) put(out, " if %%%d", node->guard);
   if (node->keep) put(out, " keep");
   if (node->scope) put(out, "  # %s", node->scope);
   put(out, "\n");
   if (node->program) {
-    static const size_t room = 8192;
-    char *program = mix_ir_alloc(ir, room);
-    if (!program) return;
-    mix_program_print(node->program, program, room);
+    char program[8192];
+    mix_program_print(node->program, program, sizeof program);
     for (char *line = program, *end; *line; line = end) {
       end = line + strcspn(line, "\n");
       put(out, "    %.*s\n", (int)(end - line), line);
@@ -200,8 +217,10 @@ static void put_node(mix_ir *ir, text_buffer *out, const mix_ir_node *node) {
 const char *mix_ir_text(mix_ir *ir) {
   size_t size = 4096;
   for (int n = 0; n < ir->node_count; n++)
-    size += 512 + (size_t)ir->nodes[n].input_count * 12 + (ir->nodes[n].program ? 200 * (size_t)(8 + ir->nodes[n].program->instruction_count + ir->nodes[n].program->load_count) : 0);
-  text_buffer out = {.text = mix_ir_alloc(ir, size), .size = size};
+    size +=
+        512 + (size_t)ir->nodes[n].input_count * 12 +
+        (ir->nodes[n].program ? 200 * (size_t)(8 + ir->nodes[n].program->instruction_count + ir->nodes[n].program->load_count) : 0);
+  text_buffer out = {.text = mix_alloc(size), .size = size};
   if (!out.text) return NULL;
   for (int n = 0; n < ir->node_count; n++)
     if (!ir->nodes[n].dead) put_node(ir, &out, &ir->nodes[n]);
@@ -214,5 +233,9 @@ const char *mix_ir_text(mix_ir *ir) {
   put(&out, "return");
   for (int i = 0; i < ir->result_count; i++) put(&out, "%s %%%d", i ? "," : "", ir->results[i]);
   put(&out, "\n");
-  return out.text;
+  size_t used = out.used < size ? out.used : size - 1;
+  char *text = mix_ir_alloc(ir, used + 1); /* zeroed, and of the text's own length: it stays */
+  if (text) memcpy(text, out.text, used);
+  mix_free(out.text);
+  return text;
 }

@@ -65,19 +65,21 @@ int mix_ir_add(mix_ir *ir, const mix_op *op, const void *attributes, int input_c
                const mix_ir_value *types);
 /* A constant whose bytes live as long as the ir. */
 int mix_ir_add_constant(mix_ir *ir, const void *data, mix_dtype dtype, mix_shape shape);
+/* One more variable (retained) that the plan binds, so far only read; its number. */
+int mix_ir_add_variable(mix_ir *ir, mix_variable *variable);
 static inline int mix_ir_producer(const mix_ir *ir, int value) { return ir->values[value].node; }
 /* Every use of `from` becomes one of `to`. */
 void mix_ir_replace(mix_ir *ir, int from, int to);
 /* Counts of uses of each value by live nodes, results and variable exits; an array of value_count in the ir's memory. */
 int *mix_ir_uses(mix_ir *ir);
-/* Puts the live nodes into an order where operands come first, keeping the present order where possible; drops dead ones from the array.
- * False on a cycle (an internal error). */
+/* Puts the live nodes into an order where operands come first, keeping the present order where possible; drops dead ones from the
+ * array. False on a cycle (an internal error). */
 bool mix_ir_sort(mix_ir *ir);
 /* A readable listing, one node a line. Returns memory of the ir. */
 const char *mix_ir_text(mix_ir *ir);
 
-/* From the graph: everything that `results` and the capture's bindings need. Arguments are placeholders in order; bindings may be NULL.
- * Unfinished nodes of outside the capture must have been evaluated before. */
+/* From the graph: everything that `results` and the capture's bindings need. Arguments are placeholders in order; bindings may be
+ * NULL. Unfinished nodes of outside the capture must have been evaluated before. */
 mix_ir *mix_ir_from_graph(int result_count, const mix_edge *results, int argument_count, mix_node *const *arguments,
                           const mix_capture *capture);
 

@@ -1,5 +1,5 @@
-/* From nodes to steps. Programs that write variables in place come last, after everything that may fail and every reader of an old value;
- * what cannot be written in place is computed into the arena and copied into the variable at the very end. */
+/* From nodes to steps. Programs that write variables in place come last, after everything that may fail and every reader of an old
+ * value; what cannot be written in place is computed into the arena and copied into the variable at the very end. */
 #include "compile/plan.h"
 
 #include "base/alloc.h"
@@ -11,7 +11,7 @@
 typedef struct planner {
   mix_ir *ir;
   mix_plan *plan;
-  int *base;          /* value -> the value whose memory it shares (views) */
+  int *base; /* value -> the value whose memory it shares (views) */
   int *uses;
   int *exit_variable; /* value -> the one variable that ends as it and may be written in place; -1 */
   int *result_slot;   /* value -> the result whose buffer holds it; -1 */
@@ -88,9 +88,9 @@ static void find_in_place(planner *p) {
       mix_shape space = ir->values[node->first_output + o].shape;
       for (int i = 0; i < node->input_count; i++)
         if (p->base[node->inputs[i]] == entry && !mix_shape_equal(ir->values[node->inputs[i]].shape, space)) p->late[n] = false;
-      if (node->op != &mix_op_fused) /* the operands of a product are read until its end */
-        for (int i = 0; i < node->input_count; i++)
-          if (p->base[node->inputs[i]] == entry) p->late[n] = false;
+      /* The operands of a product are read until its end, what its epilogue reads only element for element. */
+      for (int i = 0; i < 2 && node->op != &mix_op_fused; i++)
+        if (p->base[node->inputs[i]] == entry) p->late[n] = false;
     }
     if (!p->late[n])
       for (int o = 0; o < node->output_count; o++) p->exit_variable[node->first_output + o] = -1;
@@ -169,8 +169,10 @@ static bool value_slots(planner *p) {
     int base = p->base[v];
     mix_slot slot = {.kind = MIX_SLOT_ARENA};
     if (!source_slot(&ir->nodes[mix_ir_producer(ir, base)], &slot)) {
-      if (p->exit_variable[base] >= 0) slot = (mix_slot){.kind = MIX_SLOT_VARIABLE, .index = p->exit_variable[base]};
-      else if (p->result_slot[base] >= 0) slot = (mix_slot){.kind = MIX_SLOT_RESULT, .index = p->result_slot[base]};
+      if (p->exit_variable[base] >= 0)
+        slot = (mix_slot){.kind = MIX_SLOT_VARIABLE, .index = p->exit_variable[base]};
+      else if (p->result_slot[base] >= 0)
+        slot = (mix_slot){.kind = MIX_SLOT_RESULT, .index = p->result_slot[base]};
     }
     slot.dtype = ir->values[v].dtype;
     slot.shape = ir->values[v].shape;
@@ -200,8 +202,14 @@ static bool add_copies(planner *p, int count, const int *from, const int *to, in
     inputs[i] = from[i];
     outputs[i] = to[i];
   }
-  return add_step(p, (mix_step){.op = &mix_op_fused, .program = program, .input_count = count, .output_count = count, .inputs = inputs,
-                                .outputs = outputs, .guard = guard, .writes_variable = writes});
+  return add_step(p, (mix_step){.op = &mix_op_fused,
+                                .program = program,
+                                .input_count = count,
+                                .output_count = count,
+                                .inputs = inputs,
+                                .outputs = outputs,
+                                .guard = guard,
+                                .writes_variable = writes});
 }
 
 static bool node_step(planner *p, int n) {
@@ -209,9 +217,16 @@ static bool node_step(planner *p, int n) {
   int *outputs = mix_ir_alloc(p->ir, sizeof(int) * (size_t)(node->output_count + 1));
   if (!outputs) return false;
   for (int o = 0; o < node->output_count; o++) outputs[o] = node->first_output + o;
-  return add_step(p, (mix_step){.op = node->op, .attributes = node->attributes, .program = node->program, .input_count = node->input_count,
-                                .output_count = node->output_count, .inputs = node->inputs, .outputs = outputs, .guard = node->guard,
-                                .writes_variable = p->late[n], .scope = node->scope});
+  return add_step(p, (mix_step){.op = node->op,
+                                .attributes = node->attributes,
+                                .program = node->program,
+                                .input_count = node->input_count,
+                                .output_count = node->output_count,
+                                .inputs = node->inputs,
+                                .outputs = outputs,
+                                .guard = node->guard,
+                                .writes_variable = p->late[n],
+                                .scope = node->scope});
 }
 
 /* Results that cannot live in their buffer from the start: what is a source, a view's source, or is returned twice. */
@@ -220,7 +235,8 @@ static bool result_copies(planner *p) {
   for (int r = 0; r < ir->result_count; r++) {
     int value = ir->results[r];
     if (p->result_slot[p->base[value]] == r) continue;
-    int slot = add_slot(p, (mix_slot){.kind = MIX_SLOT_RESULT, .index = r, .dtype = ir->values[value].dtype, .shape = ir->values[value].shape});
+    int slot = add_slot(
+        p, (mix_slot){.kind = MIX_SLOT_RESULT, .index = r, .dtype = ir->values[value].dtype, .shape = ir->values[value].shape});
     if (slot < 0 || !add_copies(p, 1, &value, &slot, -1, false)) return false;
   }
   return true;
@@ -256,11 +272,86 @@ static bool variable_copies(planner *p, const int *exit_slot) {
       if (!count && j != i) break;
       done[j] = true;
       from[count] = exit_slot[j];
-      to[count] = add_slot(p, (mix_slot){.kind = MIX_SLOT_VARIABLE, .index = j, .dtype = ir->values[variable->entry].dtype,
+      to[count] = add_slot(p, (mix_slot){.kind = MIX_SLOT_VARIABLE,
+                                         .index = j,
+                                         .dtype = ir->values[variable->entry].dtype,
                                          .shape = ir->values[variable->entry].shape});
       if (to[count++] < 0) return false;
     }
     if (count && !add_copies(p, count, from, to, ir->variables[i].guard, true)) return false;
+  }
+  return true;
+}
+
+/* ---- where late nodes go ---- */
+
+typedef struct placement {
+  bool *done;   /* node -> its step stands */
+  int *readers; /* variable -> steps still to come that read its old value */
+  int failing;  /* nodes still to come that may fail for the values they meet */
+} placement;
+
+static bool is_step(const mix_ir_node *node) { return !node->source && !is_view(node); }
+
+static bool may_fail(const mix_ir_node *node) {
+  return (node->op->flags & MIX_OP_CHECKS_VALUES) || (node->program && program_may_fail(node->program));
+}
+
+static bool is_known(const planner *p, const placement *x, int value) {
+  int producer = mix_ir_producer(p->ir, p->base[value]);
+  return p->ir->nodes[producer].source || x->done[producer];
+}
+
+static bool is_ready(const planner *p, placement *x, int n) {
+  const mix_ir_node *node = &p->ir->nodes[n];
+  bool ready = !x->failing && (node->guard < 0 || is_known(p, x, node->guard));
+  for (int i = 0; i < node->input_count && ready; i++) ready = is_known(p, x, node->inputs[i]);
+  if (!ready) return false;
+  count_readers(p, n, x->readers, -1);
+  ready = free_to_write(p, n, x->readers);
+  count_readers(p, n, x->readers, 1);
+  return ready;
+}
+
+static bool place(planner *p, placement *x, int n) {
+  x->done[n] = true;
+  x->failing -= may_fail(&p->ir->nodes[n]);
+  count_readers(p, n, x->readers, -1);
+  return node_step(p, n);
+}
+
+/* Old values that copies at the end still want. */
+static void count_copies(const planner *p, int *readers) {
+  const mix_ir *ir = p->ir;
+  for (int i = 0; i < ir->result_count + ir->variable_count; i++) {
+    int value = i < ir->result_count ? ir->results[i] : ir->variables[i - ir->result_count].exit;
+    if (i >= ir->result_count && value == ir->variables[i - ir->result_count].entry) continue;
+    const mix_ir_node *producer = &ir->nodes[mix_ir_producer(ir, p->base[value])];
+    if (producer->source == MIX_IR_VARIABLE) readers[producer->index]++;
+  }
+}
+
+/* All nodes in their order, each late one as soon as it is ready; those that never are stay in late_order, the others become -1. */
+static bool place_nodes(planner *p, int *late_order, int late_count) {
+  mix_ir *ir = p->ir;
+  placement x = {.done = mix_ir_alloc(ir, sizeof(bool) * (size_t)(ir->node_count + 1)),
+                 .readers = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->variable_count + 1))};
+  if (!x.done || !x.readers) return false;
+  for (int n = 0; n < ir->node_count; n++) {
+    if (!is_step(&ir->nodes[n])) continue;
+    count_readers(p, n, x.readers, 1);
+    x.failing += may_fail(&ir->nodes[n]);
+  }
+  count_copies(p, x.readers);
+  for (int n = 0; n < ir->node_count; n++) {
+    if (!is_step(&ir->nodes[n]) || p->late[n]) continue;
+    if (!place(p, &x, n)) return false;
+    for (int i = 0; i < late_count && !x.failing; i++) {
+      if (late_order[i] < 0 || !is_ready(p, &x, late_order[i])) continue;
+      if (!place(p, &x, late_order[i])) return false;
+      late_order[i] = -1;
+      i = -1; /* it may have been the last reader of what an earlier one writes */
+    }
   }
   return true;
 }
@@ -273,14 +364,14 @@ static bool plan_steps(planner *p) {
   /* A result may live in its own buffer from the start if it is computed, once. */
   for (int r = 0; r < ir->result_count; r++) {
     int base = p->base[ir->results[r]];
-    if (!ir->nodes[mix_ir_producer(ir, base)].source && p->exit_variable[base] < 0 && p->result_slot[base] < 0) p->result_slot[base] = r;
+    if (!ir->nodes[mix_ir_producer(ir, base)].source && p->exit_variable[base] < 0 && p->result_slot[base] < 0)
+      p->result_slot[base] = r;
   }
   if (!value_slots(p)) return false;
-  for (int n = 0; n < ir->node_count; n++)
-    if (!ir->nodes[n].source && !is_view(&ir->nodes[n]) && !p->late[n] && !node_step(p, n)) return false;
+  if (!place_nodes(p, late_order, late_count)) return false;
   if (!result_copies(p) || !saved_exits(p, exit_slot)) return false;
   for (int i = 0; i < late_count; i++)
-    if (!node_step(p, late_order[i])) return false;
+    if (late_order[i] >= 0 && !node_step(p, late_order[i])) return false;
   return variable_copies(p, exit_slot);
 }
 
@@ -313,7 +404,8 @@ static bool plan_arena(planner *p, mix_compiled *compiled) {
   }
   if (!mix_plan_memory(ir, lifetimes, count, &plan->arena_bytes)) return false;
   for (int s = 0; s < plan->slot_count; s++)
-    if (plan->slots[s].kind == MIX_SLOT_ARENA && lifetime[owner[s]] >= 0) plan->slots[s].offset = lifetimes[lifetime[owner[s]]].offset;
+    if (plan->slots[s].kind == MIX_SLOT_ARENA && lifetime[owner[s]] >= 0)
+      plan->slots[s].offset = lifetimes[lifetime[owner[s]]].offset;
   for (int i = 0; i < count; i++) compiled->report.unshared_bytes += (lifetimes[i].bytes + 63) & ~(size_t)63;
   compiled->report.arena_bytes = plan->arena_bytes;
   compiled->lifetimes = lifetimes;
@@ -324,14 +416,21 @@ static bool plan_arena(planner *p, mix_compiled *compiled) {
 static bool make_plan(mix_compiled *compiled) {
   mix_ir *ir = compiled->ir;
   size_t values = (size_t)ir->value_count + 1, nodes = (size_t)ir->node_count + 1;
-  planner p = {.ir = ir, .plan = &compiled->plan, .base = mix_ir_alloc(ir, sizeof(int) * values), .uses = mix_ir_uses(ir),
-               .exit_variable = mix_ir_alloc(ir, sizeof(int) * values), .result_slot = mix_ir_alloc(ir, sizeof(int) * values),
-               .late = mix_ir_alloc(ir, sizeof(bool) * nodes), .slot_capacity = ir->value_count + 64, .step_capacity = ir->node_count + 32};
+  planner p = {.ir = ir,
+               .plan = &compiled->plan,
+               .base = mix_ir_alloc(ir, sizeof(int) * values),
+               .uses = mix_ir_uses(ir),
+               .exit_variable = mix_ir_alloc(ir, sizeof(int) * values),
+               .result_slot = mix_ir_alloc(ir, sizeof(int) * values),
+               .late = mix_ir_alloc(ir, sizeof(bool) * nodes),
+               .slot_capacity = ir->value_count + 64,
+               .step_capacity = ir->node_count + 32};
   mix_plan *plan = &compiled->plan;
   plan->slots = mix_ir_alloc(ir, sizeof *plan->slots * (size_t)p.slot_capacity);
   plan->steps = mix_ir_alloc(ir, sizeof *plan->steps * (size_t)p.step_capacity);
   plan->variables = mix_ir_alloc(ir, sizeof(void *) * (size_t)(ir->variable_count + 1));
-  if (!p.base || !p.uses || !p.exit_variable || !p.result_slot || !p.late || !plan->slots || !plan->steps || !plan->variables) return false;
+  if (!p.base || !p.uses || !p.exit_variable || !p.result_slot || !p.late || !plan->slots || !plan->steps || !plan->variables)
+    return false;
   plan->argument_count = ir->argument_count;
   plan->variable_count = ir->variable_count;
   plan->result_count = ir->result_count;
@@ -365,9 +464,10 @@ static void fill_report(mix_compiled *compiled) {
     if (node->source == MIX_IR_ARGUMENT) report->argument_bytes += bytes;
     if (node->source == MIX_IR_CONSTANT) report->constant_bytes += bytes;
   }
-  for (int r = 0; r < plan->result_count; r++) report->result_bytes += mix_value_bytes(compiled->results[r].dtype, compiled->results[r].shape);
-  report->peak_bytes = report->arena_bytes + report->variable_bytes + report->argument_bytes + report->result_bytes + report->constant_bytes +
-                       report->workspace_bytes;
+  for (int r = 0; r < plan->result_count; r++)
+    report->result_bytes += mix_value_bytes(compiled->results[r].dtype, compiled->results[r].shape);
+  report->peak_bytes = report->arena_bytes + report->variable_bytes + report->argument_bytes + report->result_bytes +
+                       report->constant_bytes + report->workspace_bytes;
 }
 
 mix_compiled *mix_compile(mix_ir *ir, bool keep_text) {

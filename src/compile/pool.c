@@ -50,8 +50,10 @@ mix_buffer *mix_pool_take(mix_pool *pool, int index) {
   mix_object *top = atomic_load(&pool->shelves[i].free);
   while (top && !atomic_compare_exchange_weak(&pool->shelves[i].free, &top, top->next_dead)) {}
   mix_buffer *buffer = (mix_buffer *)top;
-  if (buffer) atomic_store(&buffer->object.references, 1);
-  else if (!(buffer = mix_buffer_new(pool->shelves[index].bytes))) return NULL;
+  if (buffer)
+    atomic_store(&buffer->object.references, 1);
+  else if (!(buffer = mix_buffer_new(pool->shelves[index].bytes)))
+    return NULL;
   buffer->recycle = put_back;
   buffer->owner = mix_retain(pool);
   return buffer;

@@ -85,8 +85,11 @@ static const char *edges_text(int count, const mix_edge *edges, char *text, size
   for (int i = 0; i < count && used < size; i++) {
     char shape[160];
     const mix_value *value = &edges[i].node->outputs[edges[i].output];
-    int n = snprintf(text + used, size - used, "%s%s %s", i == 0 ? "" : i == count - 1 ? " and " : ", ", mix_dtype_name(value->dtype),
-                     mix_shape_text(value->shape, shape, sizeof shape));
+    int n = snprintf(text + used, size - used, "%s%s %s",
+                     i == 0           ? ""
+                     : i == count - 1 ? " and "
+                                      : ", ",
+                     mix_dtype_name(value->dtype), mix_shape_text(value->shape, shape, sizeof shape));
     if (n < 0) break;
     used += (size_t)n;
   }
@@ -122,7 +125,8 @@ static bool check_types(mix_node *node) {
     int last = many ? node->input_count : operand + 1;
     for (; operand < last; operand++) {
       if (operand >= node->input_count) {
-        mix_fail(MIX_INTERNAL_ERROR, "%s: %d operands do not fit the signature %s", node->op->name, node->input_count, node->op->signature);
+        mix_fail(MIX_INTERNAL_ERROR, "%s: %d operands do not fit the signature %s", node->op->name, node->input_count,
+                 node->op->signature);
         return false;
       }
       mix_dtype dtype = mix_input_value(node, operand)->dtype;
@@ -155,7 +159,8 @@ static bool check_types(mix_node *node) {
     }
   }
   if (operand != node->input_count) {
-    mix_fail(MIX_INTERNAL_ERROR, "%s: %d operands do not fit the signature %s", node->op->name, node->input_count, node->op->signature);
+    mix_fail(MIX_INTERNAL_ERROR, "%s: %d operands do not fit the signature %s", node->op->name, node->input_count,
+             node->op->signature);
     return false;
   }
   p += 2;
@@ -174,7 +179,8 @@ static int signature_results(const char *signature) {
   return count;
 }
 
-static mix_node *node_allocate(const mix_op *op, const void *attributes, int input_count, const mix_edge *inputs, int output_count) {
+static mix_node *node_allocate(const mix_op *op, const void *attributes, int input_count, const mix_edge *inputs,
+                               int output_count) {
   size_t inputs_at = (sizeof(mix_node) + 15) & ~(size_t)15;
   size_t outputs_at = inputs_at + sizeof(mix_edge) * (size_t)input_count;
   size_t attributes_at = outputs_at + sizeof(mix_value) * (size_t)output_count;
@@ -238,7 +244,9 @@ mix_tensor *mix_tensor_of(mix_node *node, int output) {
   return mix_scoped(tensor);
 }
 
-mix_tensor *mix_node_input(mix_node *node, int index) { return mix_tensor_of(node->inputs[index].node, node->inputs[index].output); }
+mix_tensor *mix_node_input(mix_node *node, int index) {
+  return mix_tensor_of(node->inputs[index].node, node->inputs[index].output);
+}
 
 mix_tensor *mix_apply(const mix_op *op, const void *attributes, int input_count, mix_tensor *const *inputs) {
   if (mix_failed()) return NULL;
@@ -248,7 +256,8 @@ mix_tensor *mix_apply(const mix_op *op, const void *attributes, int input_count,
   bool complete = true;
   for (int i = 0; i < input_count && complete; i++) {
     if (!inputs[i] || !mix_is(inputs[i], &mix_tensor_class)) {
-      mix_fail(MIX_TYPE_ERROR, "%s%s: operand %d is %s; expected a tensor", op->name, where(), i, inputs[i] ? "another object" : "NULL");
+      mix_fail(MIX_TYPE_ERROR, "%s%s: operand %d is %s; expected a tensor", op->name, where(), i,
+               inputs[i] ? "another object" : "NULL");
       complete = false;
     } else {
       edges[i] = (mix_edge){inputs[i]->node, inputs[i]->output};
@@ -266,9 +275,11 @@ mix_tensor *mix_apply(const mix_op *op, const void *attributes, int input_count,
 /* ---- sources ---- */
 
 const mix_op mix_op_constant = {.name = "constant", .tf_name = "Const", .signature = "->T", .types = "any", .flags = MIX_OP_SOURCE};
-const mix_op mix_op_placeholder = {.name = "placeholder", .tf_name = "Placeholder", .signature = "->T", .types = "any", .flags = MIX_OP_SOURCE};
+const mix_op mix_op_placeholder = {
+    .name = "placeholder", .tf_name = "Placeholder", .signature = "->T", .types = "any", .flags = MIX_OP_SOURCE};
 /* One operand inside a capture (the value that the variable is bound to), none outside (the value is finished). */
-const mix_op mix_op_read = {.name = "read", .tf_name = "ReadVariableOp", .signature = "T->T", .types = "any", .flags = MIX_OP_SOURCE | MIX_OP_VIEW};
+const mix_op mix_op_read = {
+    .name = "read", .tf_name = "ReadVariableOp", .signature = "T->T", .types = "any", .flags = MIX_OP_SOURCE | MIX_OP_VIEW};
 
 mix_node *mix_node_constant(mix_buffer *buffer, mix_dtype dtype, mix_shape shape) {
   mix_node *node = node_allocate(&mix_op_constant, NULL, 0, NULL, 1);

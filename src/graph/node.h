@@ -48,20 +48,23 @@ extern const mix_class mix_node_class, mix_tensor_class;
 /* The one way to make a node: checks operand dtypes against the signature, infers shapes, records on the open tapes, and returns
  * the node with one reference for the caller. `attributes` is copied. NULL with the error recorded. */
 mix_node *mix_node_new(const mix_op *op, const void *attributes, int input_count, const mix_edge *inputs);
-/* The same from tensors, returning result 0 (or `output`) as a scoped tensor: the last line of every public operation. Fails at once
- * while an error is pending; NULL inputs give NULL. */
+/* The same from tensors, returning result 0 (or `output`) as a scoped tensor: the last line of every public operation. Fails at
+ * once while an error is pending; NULL inputs give NULL. */
 mix_tensor *mix_apply(const mix_op *op, const void *attributes, int input_count, mix_tensor *const *inputs);
 /* A scoped tensor of a node's result. */
 mix_tensor *mix_tensor_of(mix_node *node, int output);
 /* Operand i of a node as a scoped tensor. */
 mix_tensor *mix_node_input(mix_node *node, int index);
-static inline const mix_value *mix_input_value(const mix_node *node, int index) { return &node->inputs[index].node->outputs[node->inputs[index].output]; }
+static inline const mix_value *mix_input_value(const mix_node *node, int index) {
+  return &node->inputs[index].node->outputs[node->inputs[index].output];
+}
 static inline const mix_value *mix_tensor_value(const mix_tensor *tensor) { return &tensor->node->outputs[tensor->output]; }
 /* A finished node of op "constant" around a buffer (retained). */
 mix_node *mix_node_constant(mix_buffer *buffer, mix_dtype dtype, mix_shape shape);
 /* A node of op "placeholder": an argument of a capture, or (symbolic) what mix_input returns. */
 mix_node *mix_node_placeholder(mix_dtype dtype, mix_shape shape, bool symbolic);
-/* A read of a variable: inside a capture of its current value, outside around its storage (retained); only the former retains the variable. */
+/* A read of a variable: inside a capture of its current value, outside around its storage (retained); only the former retains the
+ * variable. */
 mix_node *mix_node_read(mix_variable *variable, const mix_edge *current, mix_buffer *storage);
 /* Drops the operands if every output is finished and no tape holds the node. */
 void mix_node_detach(mix_node *node);

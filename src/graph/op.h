@@ -11,11 +11,12 @@ typedef struct mix_node mix_node;
 typedef enum mix_amp_class { MIX_AMP_NONE, MIX_AMP_ALLOW, MIX_AMP_INFER, MIX_AMP_DENY, MIX_AMP_CLEAR } mix_amp_class;
 
 enum {
-  MIX_OP_ELEMENTWISE = 1 << 0, /* `opcode` says which; can be part of a fused program */
-  MIX_OP_STATEFUL = 1 << 1,    /* never merged or folded (none of today's: random ops are functions of their state) */
-  MIX_OP_KEEP = 1 << 2,        /* the rewrite leaves it alone */
-  MIX_OP_SOURCE = 1 << 3,      /* placeholder, constant, read: has no kernel */
-  MIX_OP_VIEW = 1 << 4,        /* the same bytes under another shape (reshape): the planner lets it share memory */
+  MIX_OP_ELEMENTWISE = 1 << 0,   /* `opcode` says which; can be part of a fused program */
+  MIX_OP_STATEFUL = 1 << 1,      /* never merged or folded (none of today's: random ops are functions of their state) */
+  MIX_OP_KEEP = 1 << 2,          /* the rewrite leaves it alone */
+  MIX_OP_SOURCE = 1 << 3,        /* placeholder, constant, read: has no kernel */
+  MIX_OP_CHECKS_VALUES = 1 << 5, /* values that its operands may not have are errors at run time: kernels set args->failure */
+  MIX_OP_VIEW = 1 << 4,          /* the same bytes under another shape (reshape): the planner lets it share memory */
 };
 
 typedef struct mix_op {
@@ -29,10 +30,10 @@ typedef struct mix_op {
    * "any", or names: "float16 bfloat16 float32". */
   const char *types;
   unsigned flags;
-  int opcode;              /* mix_opcode of ops/elementwise.h */
-  size_t attributes_size;  /* bytes of the attribute struct; 0: none */
-  /* Fills the shapes (and, for result letters that no operand binds, the dtypes) of node->outputs from inputs and attributes. Dtypes
-   * of operands have been checked against the signature. False with an error that names op, shapes and dtypes. */
+  int opcode;             /* mix_opcode of ops/elementwise.h */
+  size_t attributes_size; /* bytes of the attribute struct; 0: none */
+  /* Fills the shapes (and, for result letters that no operand binds, the dtypes) of node->outputs from inputs and attributes.
+   * Dtypes of operands have been checked against the signature. False with an error that names op, shapes and dtypes. */
   bool (*infer)(mix_node *node);
   /* Appends the gradient nodes: output_gradients[i] is NULL where nothing flows back; sets input_gradients[i] (owned by the scope)
    * or leaves NULL. NULL function: not differentiable, gradients stop here. Builds with the public operations. */

@@ -116,11 +116,13 @@ typedef struct walk {
   bool *active;   /* does node i depend on a source? */
   flow *flows;    /* open addressing by (node, output) */
   int capacity, used;
-  flow **reads;   /* those of reads of variables, in order of creation, so that sums do not depend on addresses */
+  flow **reads; /* those of reads of variables, in order of creation, so that sums do not depend on addresses */
   int read_count;
 } walk;
 
-static size_t edge_hash(mix_edge edge) { return ((uintptr_t)edge.node >> 4) * 0x9e3779b97f4a7c15u + (size_t)edge.output * 0x85ebca6bu; }
+static size_t edge_hash(mix_edge edge) {
+  return ((uintptr_t)edge.node >> 4) * 0x9e3779b97f4a7c15u + (size_t)edge.output * 0x85ebca6bu;
+}
 
 static flow *flow_find(walk *w, mix_edge edge, bool make) {
   if (make && (w->used + 1) * 2 > w->capacity) {
@@ -170,8 +172,10 @@ static int record_index(const walk *w, const mix_node *node) {
     int middle = (low + high) / 2;
     uint64_t sequence = w->tape->nodes[middle]->sequence;
     if (sequence == node->sequence) return middle;
-    if (sequence < node->sequence) low = middle + 1;
-    else high = middle - 1;
+    if (sequence < node->sequence)
+      low = middle + 1;
+    else
+      high = middle - 1;
   }
   return -1;
 }
@@ -191,7 +195,8 @@ static bool edge_active(const walk *w, mix_edge edge, uint64_t at) {
 static bool node_back(walk *w, mix_node *node) {
   mix_tensor *above[4] = {0}, *local[16] = {0}, **below = local;
   bool any = false;
-  for (int i = 0; i < node->output_count && i < 4; i++) any |= (above[i] = flow_sum(flow_find(w, (mix_edge){node, i}, false))) != NULL;
+  for (int i = 0; i < node->output_count && i < 4; i++)
+    any |= (above[i] = flow_sum(flow_find(w, (mix_edge){node, i}, false))) != NULL;
   if (!any || mix_failed()) return !mix_failed();
   if (node->input_count > 16 && !(below = mix_calloc((size_t)node->input_count, sizeof *below))) return false;
   const char *former = mix_graph_scope_set(node->scope);
@@ -212,7 +217,8 @@ static bool collect_reads(walk *w) {
   w->reads = mix_calloc((size_t)w->used + 1, sizeof *w->reads);
   if (!w->reads) return false;
   for (int i = 0; i < w->capacity; i++)
-    if (w->flows[i].edge.node && w->flows[i].edge.node->op == &mix_op_read && w->flows[i].count) w->reads[w->read_count++] = &w->flows[i];
+    if (w->flows[i].edge.node && w->flows[i].edge.node->op == &mix_op_read && w->flows[i].count)
+      w->reads[w->read_count++] = &w->flows[i];
   qsort(w->reads, (size_t)w->read_count, sizeof *w->reads, by_sequence);
   return true;
 }
@@ -239,7 +245,8 @@ static mix_list *walk_run(walk *w, mix_list *targets, mix_list *upstream, mix_li
   if (!w->active) return NULL;
   for (int i = 0; i < w->node_count; i++)
     if (tape->nodes[i]->op->gradient)
-      for (int j = 0; j < tape->nodes[i]->input_count && !w->active[i]; j++) w->active[i] = edge_active(w, tape->nodes[i]->inputs[j], tape->nodes[i]->sequence);
+      for (int j = 0; j < tape->nodes[i]->input_count && !w->active[i]; j++)
+        w->active[i] = edge_active(w, tape->nodes[i]->inputs[j], tape->nodes[i]->sequence);
   for (int i = 0; i < mix_list_count(targets); i++) {
     mix_tensor *target = mix_list_get(targets, i), *gradient = upstream ? mix_list_get(upstream, i) : NULL;
     if (!target) continue;
@@ -255,7 +262,8 @@ static mix_list *walk_run(walk *w, mix_list *targets, mix_list *upstream, mix_li
   return result;
 }
 
-/* Targets are tensors of floating dtypes, each with an upstream gradient of its own dtype and shape, or none; sources are tensors or variables. */
+/* Targets are tensors of floating dtypes, each with an upstream gradient of its own dtype and shape, or none; sources are tensors
+ * or variables. */
 static bool request_sound(mix_list *targets, mix_list *upstream, mix_list *sources) {
   int count = mix_list_count(targets);
   char got[320], expected[320];
@@ -270,7 +278,8 @@ static bool request_sound(mix_list *targets, mix_list *upstream, mix_list *sourc
       return mix_fail(MIX_TYPE_ERROR, "tape_gradient: target %d has dtype %s; expected a floating dtype", i,
                       mix_dtype_name(mix_tensor_value(target)->dtype)),
              false;
-    if (gradient && (mix_tensor_dtype(gradient) != mix_tensor_dtype(target) || !mix_shape_equal(mix_tensor_shape(gradient), mix_tensor_shape(target))))
+    if (gradient && (mix_tensor_dtype(gradient) != mix_tensor_dtype(target) ||
+                     !mix_shape_equal(mix_tensor_shape(gradient), mix_tensor_shape(target))))
       return mix_fail(MIX_VALUE_ERROR, "tape_gradient: output gradient %d is %s; its target is %s", i,
                       mix_operands_text(1, &gradient, got, sizeof got), mix_operands_text(1, &target, expected, sizeof expected)),
              false;
@@ -278,7 +287,9 @@ static bool request_sound(mix_list *targets, mix_list *upstream, mix_list *sourc
   for (int i = 0; i < mix_list_count(sources); i++) {
     void *source = mix_list_get(sources, i);
     if (!mix_is(source, &mix_tensor_class) && !mix_is(source, &mix_variable_class))
-      return mix_fail(MIX_TYPE_ERROR, "tape_gradient: source %d is %s; expected a tensor or a variable", i, source ? "another object" : "NULL"), false;
+      return mix_fail(MIX_TYPE_ERROR, "tape_gradient: source %d is %s; expected a tensor or a variable", i,
+                      source ? "another object" : "NULL"),
+             false;
   }
   return true;
 }
@@ -289,7 +300,8 @@ mix_list *mix_tape_gradient_from(mix_tape *tape, mix_list *targets, mix_list *up
   if (!mix_is(targets, &mix_list_class) || !mix_is(sources, &mix_list_class) || (upstream && !mix_is(upstream, &mix_list_class)))
     return mix_fail(MIX_TYPE_ERROR, "tape_gradient: targets, output gradients and sources are lists");
   if (tape->used && !tape->persistent)
-    return mix_fail(MIX_RUNTIME_ERROR, "tape_gradient: this tape has been used; begin it with .persistent = true to ask more than once");
+    return mix_fail(MIX_RUNTIME_ERROR,
+                    "tape_gradient: this tape has been used; begin it with .persistent = true to ask more than once");
   if (!request_sound(targets, upstream, sources)) return NULL;
   if (!tape->persistent) tape_close(tape);
   tape->used = true;

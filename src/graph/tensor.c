@@ -70,14 +70,16 @@ const char *mix_tensor_text(const mix_tensor *tensor, char *text, size_t size) {
   int used = snprintf(text, size, "<tensor %s %s", mix_dtype_name(value->dtype), mix_shape_text(value->shape, shape, sizeof shape));
   size_t at = used < 0 ? 0 : (size_t)used;
   if (!value->buffer) {
-    if (at < size) snprintf(text + at, size - at, " = %s, %s>", tensor->node->op->name, tensor->node->symbolic ? "symbolic" : "not computed");
+    if (at < size)
+      snprintf(text + at, size - at, " = %s, %s>", tensor->node->op->name, tensor->node->symbolic ? "symbolic" : "not computed");
     return text;
   }
   int64_t count = mix_shape_size(value->shape);
   for (int64_t i = 0; i < count && i < 8 && at < size; i++) {
     used = mix_dtype_is_floating(value->dtype)
                ? snprintf(text + at, size - at, "%s%.9g", i ? ", " : " [", mix_load_double(value->buffer->data, value->dtype, i))
-               : snprintf(text + at, size - at, "%s%lld", i ? ", " : " [", (long long)mix_load_integer(value->buffer->data, value->dtype, i));
+               : snprintf(text + at, size - at, "%s%lld", i ? ", " : " [",
+                          (long long)mix_load_integer(value->buffer->data, value->dtype, i));
     if (used > 0) at += (size_t)used;
   }
   if (at < size) snprintf(text + at, size - at, "%s%s>", count > 8 ? ", ..." : "", count ? "]" : "");

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "graph/tape.h"
+#include "tensor/convert.h"
 #include "tensor/shape.h"
 #include <mixtape/ops.h>
 #include <stdio.h>
@@ -23,6 +24,10 @@ static void variable_finalize(void *object) {
       variable->data = NULL;
     }
     mix_release(read);
+  }
+  for (int i = 0; i < 2; i++) {
+    if (variable->copies[i]) variable->copies[i]->original = NULL;
+    mix_release(variable->copies[i]);
   }
   mix_release(variable->constraint);
   mix_release(variable->regularizer);
@@ -59,8 +64,8 @@ const char *mix_variable_text(const mix_variable *variable, char *text, size_t s
   if (!variable) return snprintf(text, size, "<no variable>"), text;
   mix_shape_text(variable->shape, shape, sizeof shape);
   if (variable->autocast)
-    snprintf(text, size, "<AutoCastVariable '%s' shape=%s dtype=%s dtype_to_cast_to=%s>", variable->name, shape, mix_dtype_name(variable->dtype),
-             mix_dtype_name(mix_variable_dtype(variable)));
+    snprintf(text, size, "<AutoCastVariable '%s' shape=%s dtype=%s dtype_to_cast_to=%s>", variable->name, shape,
+             mix_dtype_name(variable->dtype), mix_dtype_name(mix_variable_dtype(variable)));
   else
     snprintf(text, size, "<Variable '%s' shape=%s dtype=%s>", variable->name, shape, mix_dtype_name(variable->dtype));
   return text;
@@ -185,4 +190,32 @@ bool mix_variable_before_write(mix_variable *variable) {
   variable->read = NULL;
   mix_release(read);
   return true;
+}
+
+/* ---- copies in 16 bits ---- */
+
+mix_variable *mix_variable_copy(mix_variable *variable, mix_dtype dtype) {
+  mix_variable **copy = &variable->copies[dtype == MIX_BFLOAT16];
+  if (*copy) return *copy;
+  mix_variable *made = mix_object_new(sizeof *made, &mix_variable_class);
+  if (!made) return NULL;
+  made->name = variable->name;
+  made->dtype = dtype;
+  made->shape = variable->shape;
+  made->original = variable;
+  made->copied_version = variable->version - 1;
+  size_t bytes = mix_value_bytes(dtype, variable->shape);
+  if (!(made->data = mix_alloc_buffer(bytes))) {
+    mix_release(made);
+    return NULL;
+  }
+  made->bytes = bytes;
+  return *copy = made;
+}
+
+void mix_variable_refresh(mix_variable *copy) {
+  mix_variable *original = copy->original;
+  if (!original || copy->copied_version == original->version) return;
+  mix_convert(original->data, original->dtype, copy->data, copy->dtype, mix_shape_size(copy->shape));
+  copy->copied_version = original->version;
 }

@@ -14,15 +14,19 @@ struct mix_variable {
   void *data;           /* one fixed address for life */
   size_t bytes;
   bool trainable, autocast;
-  mix_node *read;       /* outside captures: the finished node that shares the storage until the next write; retained, may be NULL */
+  mix_node *read;       /* outside captures: the finished node that shares the storage until the next write; retained or NULL */
+  uint64_t version;     /* moves with every write */
+  mix_variable *copies[2]; /* its values in float16 and bfloat16, where plans keep such; retained */
+  mix_variable *original;  /* of a copy: whose; borrowed */
+  uint64_t copied_version; /* of a copy: the original's version that it holds */
   void *constraint;     /* nn: retained object or NULL */
   void *regularizer;    /* nn: retained object or NULL */
 };
 
 extern const mix_class mix_variable_class;
 
-/* The dtype that autocast variables read as on this thread (MIX_DTYPE_NONE: no cast). A layer call sets its compute dtype, or NONE for one
- * that is not floating, and puts the former back. */
+/* The dtype that autocast variables read as on this thread (MIX_DTYPE_NONE: no cast). A layer call sets its compute dtype, or NONE
+ * for one that is not floating, and puts the former back. */
 mix_dtype mix_cast_dtype(void);
 mix_dtype mix_cast_dtype_set(mix_dtype dtype);
 
@@ -50,6 +54,11 @@ void mix_capture_clear(mix_capture *capture);
 /* Inside a capture: binds the variable to a new value of its true dtype and shape. */
 bool mix_capture_assign(mix_capture *capture, mix_variable *variable, mix_tensor *value);
 
+/* The hidden copy of a floating variable in a 16-bit dtype, made on first use and stale then. Borrowed. NULL with the error
+ * recorded. */
+mix_variable *mix_variable_copy(mix_variable *variable, mix_dtype dtype);
+/* Brings a copy up to date with its original. */
+void mix_variable_refresh(mix_variable *copy);
 /* Before the storage changes: a reader that outlives the write gets its own copy of the old value. */
 bool mix_variable_before_write(mix_variable *variable);
 /* Moves when any variable's or layer's `trainable` changes: part of the key of compiled functions. */

@@ -19,7 +19,8 @@ static bool labels_sound(const mix_model *model, int count, const int64_t *label
     if (labels[i] >= *classes) *classes = labels[i] + 1;
   }
   if (!model->state->class_weights_all || *classes == count) return true;
-  mix_fail(MIX_VALUE_ERROR, "fit: class weights name %d labels, the largest is %lld; expected all classes from 0 on, each once", count, (long long)*classes - 1);
+  mix_fail(MIX_VALUE_ERROR, "fit: class weights name %d labels, the largest is %lld; expected all classes from 0 on, each once",
+           count, (long long)*classes - 1);
   return false;
 }
 
@@ -31,7 +32,8 @@ mix_status mix_model_set_class_weights(mix_model *model, int count, const int64_
   state->class_weights = NULL;
   state->train = NULL;
   if (!count) return MIX_OK;
-  if (state->output_count > 1) return mix_fail_status(MIX_VALUE_ERROR, "fit: class weights need a model of one output; this one has %d", state->output_count);
+  if (state->output_count > 1)
+    return mix_fail_status(MIX_VALUE_ERROR, "fit: class weights need a model of one output; this one has %d", state->output_count);
   state->class_weights_all = !model->semantics->history_keys_sorted;
   int64_t classes;
   if (!labels_sound(model, count, labels, &classes)) return mix_error();
@@ -50,11 +52,13 @@ mix_tensor *mix_model_class_weights(mix_model *model, mix_tensor *y) {
   mix_tensor *table = model->state->class_weights;
   if (!table) return NULL;
   mix_shape shape = mix_tensor_shape(y);
-  if (shape.rank > 1) y = shape.dims[shape.rank - 1] == 1 ? mix_reshape(y, (mix_shape){.rank = 1, .dims = {-1}}) : mix_argmax(y, -1);
+  if (shape.rank > 1)
+    y = shape.dims[shape.rank - 1] == 1 ? mix_reshape(y, (mix_shape){.rank = 1, .dims = {-1}}) : mix_argmax(y, -1);
   mix_tensor *labels = mix_cast(y, MIX_INT64);
   if (model->state->class_weights_all) return mix_gather(table, labels, 0); /* a label outside is an error of the step */
   int64_t classes = mix_tensor_shape(table).dims[0];
-  mix_tensor *known = mix_logical_and(mix_greater_equal(labels, mix_scalar_like(labels, 0)), mix_less(labels, mix_scalar_like(labels, (double)classes)));
+  mix_tensor *known = mix_logical_and(mix_greater_equal(labels, mix_scalar_like(labels, 0)),
+                                      mix_less(labels, mix_scalar_like(labels, (double)classes)));
   mix_tensor *inside = mix_select(known, labels, mix_scalar_like(labels, 0));
   return mix_select(known, mix_gather(table, inside, 0), mix_scalar(1, MIX_FLOAT32));
 }

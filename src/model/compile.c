@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "optim/optimizer.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -33,22 +34,27 @@ static mix_loss *named_loss(const mix_model *model, const char *name) {
 }
 
 static bool resolve_losses(mix_model *model, mix_compiled_state *state, const mix_compile_options *options) {
-  int ways = (options->loss != NULL) + (options->loss_object != NULL) + (options->losses[0] != NULL) + (options->loss_objects != NULL);
+  int ways =
+      (options->loss != NULL) + (options->loss_object != NULL) + (options->losses[0] != NULL) + (options->loss_objects != NULL);
   if (ways > 1) {
     mix_fail(MIX_VALUE_ERROR, "model_compile: give one of loss, loss_object, losses and loss_objects");
     return false;
   }
   if (options->loss_objects && mix_list_count(options->loss_objects) != state->output_count) {
-    mix_fail(MIX_VALUE_ERROR, "model_compile: %d loss_objects; the model has %d outputs", mix_list_count(options->loss_objects), state->output_count);
+    mix_fail(MIX_VALUE_ERROR, "model_compile: %d loss_objects; the model has %d outputs", mix_list_count(options->loss_objects),
+             state->output_count);
     return false;
   }
   for (int i = 0; i < state->output_count; i++) {
     mix_loss *loss = options->loss_object;
-    if (options->loss) loss = named_loss(model, options->loss);
+    if (options->loss)
+      loss = named_loss(model, options->loss);
     else if (options->losses[0] && !options->losses[i])
       mix_fail(MIX_VALUE_ERROR, "model_compile: no loss for output %d ('%s')", i, mix_model_output_name(model, i));
-    else if (options->losses[0]) loss = named_loss(model, options->losses[i]);
-    else if (options->loss_objects) loss = mix_list_get(options->loss_objects, i);
+    else if (options->losses[0])
+      loss = named_loss(model, options->losses[i]);
+    else if (options->loss_objects)
+      loss = mix_list_get(options->loss_objects, i);
     if (mix_failed()) return false;
     if (loss && !mix_is(loss, &mix_loss_class)) {
       mix_fail(MIX_TYPE_ERROR, "model_compile: the loss of output %d is another object; expected a loss", i);
@@ -87,12 +93,14 @@ static bool resolve_metrics(mix_model *model, mix_compiled_state *state, const m
   state->loss_tracker = mix_retain(mean_metric(model, "loss"));
   if (!state->loss_tracker) return false;
   for (int i = 0; i < state->output_count && state->output_count > 1; i++)
-    if (!add_metric(state->trackers, &state->tracker_count, mean_metric(model, "loss"), output_prefixed(model, i, "loss", text, sizeof text), i))
+    if (!add_metric(state->trackers, &state->tracker_count, mean_metric(model, "loss"),
+                    output_prefixed(model, i, "loss", text, sizeof text), i))
       return false;
   for (int i = 0; i < state->output_count; i++) {
     for (int m = 0; m < MIX_MODEL_MOST && options->metrics[m]; m++) {
       mix_metric_options metric = {.size = sizeof metric, .metric = options->metrics[m], .semantics = model->semantics};
-      if (!add_metric(state->metrics, &state->metric_count, mix_metric_with(&metric), output_prefixed(model, i, options->metrics[m], text, sizeof text), i))
+      if (!add_metric(state->metrics, &state->metric_count, mix_metric_with(&metric),
+                      output_prefixed(model, i, options->metrics[m], text, sizeof text), i))
         return false;
     }
     for (int m = 0; options->metric_objects && m < mix_list_count(options->metric_objects) && i == 0; m++) {
@@ -101,7 +109,9 @@ static bool resolve_metrics(mix_model *model, mix_compiled_state *state, const m
         mix_fail(MIX_TYPE_ERROR, "model_compile: item %d of metric_objects is not a metric", m);
         return false;
       }
-      if (!add_metric(state->metrics, &state->metric_count, metric, output_prefixed(model, i, mix_metric_name(metric), text, sizeof text), i)) return false;
+      if (!add_metric(state->metrics, &state->metric_count, metric,
+                      output_prefixed(model, i, mix_metric_name(metric), text, sizeof text), i))
+        return false;
     }
   }
   return true;
@@ -113,7 +123,12 @@ static bool resolve_optimizer(mix_model *model, mix_compiled_state *state, const
     return false;
   }
   mix_optimizer *optimizer = options->optimizer;
-  if (!optimizer) optimizer = mix_optimizer_from_text(options->optimizer_name ? options->optimizer_name : "rmsprop", model->semantics);
+  if (optimizer && !mix_is(optimizer, &mix_optimizer_object_class)) {
+    mix_fail(MIX_TYPE_ERROR, "model_compile: optimizer is another object; expected an optimizer");
+    return false;
+  }
+  if (!optimizer)
+    optimizer = mix_optimizer_from_text(options->optimizer_name ? options->optimizer_name : "rmsprop", model->semantics);
   if (optimizer && !options->no_auto_scale_loss) optimizer = mix_optimizer_for_policy(optimizer, mix_model_policy(model));
   if (mix_failed() || !optimizer) return false;
   state->optimizer = mix_retain(optimizer);
@@ -130,7 +145,8 @@ mix_status mix_model_compile_with(mix_model *model, const mix_compile_options *g
   MIX_SCOPE {
     state->output_count = mix_model_output_count(model);
     state->image_bytes = options.image_bytes;
-    good = resolve_optimizer(model, state, &options) && resolve_losses(model, state, &options) && resolve_metrics(model, state, &options);
+    good = resolve_optimizer(model, state, &options) && resolve_losses(model, state, &options) &&
+           resolve_metrics(model, state, &options);
   }
   if (!good) {
     mix_compiled_state_free(state);

@@ -17,9 +17,11 @@ mix_list *mix_model_arrays(mix_list *given, const char *call) {
     if (shape.rank < 1) return mix_fail(MIX_VALUE_ERROR, "%s: array %d is a scalar; expected (rows, ...)", call, i);
     if (shape.dims[0] == 0) return mix_fail(MIX_VALUE_ERROR, "%s: array %d has no rows", call, i);
     if (rows >= 0 && shape.dims[0] != rows)
-      return mix_fail(MIX_VALUE_ERROR, "%s: arrays of %lld and %lld rows; all must have the same number", call, (long long)rows, (long long)shape.dims[0]);
+      return mix_fail(MIX_VALUE_ERROR, "%s: arrays of %lld and %lld rows; all must have the same number", call, (long long)rows,
+                      (long long)shape.dims[0]);
     rows = shape.dims[0];
-    if (mix_dtype_is_floating(mix_tensor_dtype(array)) && mix_tensor_dtype(array) != mix_floatx()) array = mix_cast(array, mix_floatx());
+    if (mix_dtype_is_floating(mix_tensor_dtype(array)) && mix_tensor_dtype(array) != mix_floatx())
+      array = mix_cast(array, mix_floatx());
     if (!array || mix_evaluate(1, &array) != MIX_OK) return NULL;
     mix_list_append(ready, array);
   }

@@ -21,7 +21,8 @@ typedef struct fitting {
 static bool options_sound(const mix_fit_options *o) {
   if (o->batch_size < 0) mix_fail(MIX_VALUE_ERROR, "fit: batch_size is %lld; expected a positive number", (long long)o->batch_size);
   if (o->epochs < 0) mix_fail(MIX_VALUE_ERROR, "fit: epochs is %lld; expected a positive number", (long long)o->epochs);
-  if (o->initial_epoch < 0) mix_fail(MIX_VALUE_ERROR, "fit: initial_epoch is %lld; expected 0 or more", (long long)o->initial_epoch);
+  if (o->initial_epoch < 0)
+    mix_fail(MIX_VALUE_ERROR, "fit: initial_epoch is %lld; expected 0 or more", (long long)o->initial_epoch);
   if (o->steps < 0) mix_fail(MIX_VALUE_ERROR, "fit: steps is %lld; expected 0 (no limit) or more", (long long)o->steps);
   if (!(o->validation_split >= 0 && o->validation_split < 1))
     mix_fail(MIX_VALUE_ERROR, "fit: validation_split is %g; expected a number in [0, 1)", o->validation_split);
@@ -80,8 +81,11 @@ static bool prepare(fitting *f) {
   }
   mix_tensor *arrays[2 * MIX_MODEL_MOST];
   for (int i = 0; i < inputs + labels; i++) arrays[i] = mix_list_get(all, i);
-  if (mix_model_set_class_weights(f->model, f->options.class_weight_count, f->options.class_labels, f->options.class_weights) != MIX_OK) return false;
-  f->batches = mix_batches_new(inputs + labels, arrays, 0, training, f->options.batch_size ? f->options.batch_size : STANDARD_BATCH, "fit");
+  if (mix_model_set_class_weights(f->model, f->options.class_weight_count, f->options.class_labels, f->options.class_weights) !=
+      MIX_OK)
+    return false;
+  f->batches =
+      mix_batches_new(inputs + labels, arrays, 0, training, f->options.batch_size ? f->options.batch_size : STANDARD_BATCH, "fit");
   f->step = f->batches ? mix_model_train_step(f->model) : NULL;
   return f->step != NULL;
 }
@@ -90,7 +94,8 @@ static bool prepare(fitting *f) {
 static void report_step(fitting *f, mix_list *results, int64_t epoch) {
   mix_compiled_state *state = f->model->state;
   mix_logs *metrics = mix_logs_new();
-  for (int i = 0; i < state->metric_count; i++) mix_logs_add(metrics, state->metrics[i].name, mix_tensor_item(mix_list_get(results, 2 + i)));
+  for (int i = 0; i < state->metric_count; i++)
+    mix_logs_add(metrics, state->metrics[i].name, mix_tensor_item(mix_list_get(results, 2 + i)));
   mix_step_record record = {.size = sizeof record,
                             .step = f->history->steps,
                             .epoch = epoch,
@@ -129,8 +134,11 @@ static bool run_epoch(fitting *f, int64_t epoch, int64_t epochs) {
   MIX_SCOPE {
     mix_logs *logs = mix_model_current_logs(f->model), *validation = NULL;
     if (logs && f->validation_x) {
-      mix_evaluate_options evaluate = {.size = sizeof evaluate, .x = f->validation_x, .y = f->validation_y,
-                                       .batch_size = f->options.batch_size, .verbose = MIX_SILENT};
+      mix_evaluate_options evaluate = {.size = sizeof evaluate,
+                                       .x = f->validation_x,
+                                       .y = f->validation_y,
+                                       .batch_size = f->options.batch_size,
+                                       .verbose = MIX_SILENT};
       validation = mix_model_evaluate_with(f->model, &evaluate);
     }
     if (logs && f->model->semantics->history_keys_sorted) {

@@ -21,7 +21,8 @@ static bool add_call(mix_functional *graph, int *capacity, mix_tensor *tensor) {
   int output;
   mix_layer_call *call = mix_tensor_history(tensor, &output);
   if (!call) {
-    mix_fail(MIX_VALUE_ERROR, "model_new: a tensor between inputs and outputs was made by operation '%s' outside any layer; use a layer for it",
+    mix_fail(MIX_VALUE_ERROR,
+             "model_new: a tensor between inputs and outputs was made by operation '%s' outside any layer; use a layer for it",
              tensor->node->op->name);
     return false;
   }
@@ -48,7 +49,8 @@ static bool collect(mix_functional *graph) {
     mix_layer_call *call = graph->calls[c];
     if (is_input(graph, call)) continue;
     if (!call->inputs) {
-      mix_fail(MIX_VALUE_ERROR, "model_new: the outputs need input '%s', which is not among the model's inputs", mix_layer_name(call->layer));
+      mix_fail(MIX_VALUE_ERROR, "model_new: the outputs need input '%s', which is not among the model's inputs",
+               mix_layer_name(call->layer));
       return false;
     }
     mix_list *const lists[] = {call->inputs, call->arguments, call->masks, call->initial_state};
@@ -82,7 +84,8 @@ static mix_list *stand_for(const mix_functional *graph, mix_list *const *results
 static mix_list *functional_call(mix_layer *layer, const mix_call_args *args) {
   mix_functional *graph = functional_of(layer);
   if (mix_list_count(args->inputs) != graph->input_count)
-    return mix_fail(MIX_VALUE_ERROR, "%s: %d inputs given; the model has %d", mix_layer_name(layer), mix_list_count(args->inputs), graph->input_count);
+    return mix_fail(MIX_VALUE_ERROR, "%s: %d inputs given; the model has %d", mix_layer_name(layer), mix_list_count(args->inputs),
+                    graph->input_count);
   mix_list **results = mix_calloc((size_t)graph->call_count + 1, sizeof *results);
   if (!results) return NULL;
   for (int i = 0; i < graph->input_count; i++) {
@@ -97,7 +100,8 @@ static mix_list *functional_call(mix_layer *layer, const mix_call_args *args) {
                                         stand_for(graph, results, call->initial_state), call->training);
   }
   mix_list *outputs = mix_failed() ? NULL : mix_list_new(0, NULL);
-  for (int i = 0; i < graph->output_count && !mix_failed(); i++) mix_list_append(outputs, stands_for(graph, results, graph->outputs[i]));
+  for (int i = 0; i < graph->output_count && !mix_failed(); i++)
+    mix_list_append(outputs, stands_for(graph, results, graph->outputs[i]));
   mix_free(results);
   return mix_failed() ? NULL : outputs;
 }
@@ -112,8 +116,12 @@ static void functional_finalize(mix_layer *layer) {
   mix_free(graph->calls);
 }
 
-const mix_layer_class mix_class_functional = {.size = sizeof(mix_layer_class), .name = "Functional", .instance_size = sizeof(mix_functional),
-                                              .call = functional_call, .finalize = functional_finalize, .no_autocast = true};
+const mix_layer_class mix_class_functional = {.size = sizeof(mix_layer_class),
+                                              .name = "Functional",
+                                              .instance_size = sizeof(mix_functional),
+                                              .call = functional_call,
+                                              .finalize = functional_finalize,
+                                              .no_autocast = true};
 
 /* ---- construction ---- */
 
@@ -122,7 +130,9 @@ static bool distinct_inputs(mix_list *inputs) {
   for (int i = 0; i < mix_list_count(inputs); i++)
     for (int before = 0; before < i; before++)
       if (mix_tensor_history(mix_list_get(inputs, i), &(int){0}) == mix_tensor_history(mix_list_get(inputs, before), &(int){0})) {
-        mix_fail(MIX_VALUE_ERROR, "model_new: inputs %d and %d are the same tensor or results of one call; expected different mix_input tensors", before, i);
+        mix_fail(MIX_VALUE_ERROR,
+                 "model_new: inputs %d and %d are the same tensor or results of one call; expected different mix_input tensors",
+                 before, i);
         return false;
       }
   return true;
@@ -142,7 +152,8 @@ static bool symbolic_all(mix_list *list, const char *what) {
   }
   for (int i = 0; i < mix_list_count(list); i++)
     if (!mix_tensor_is_symbolic(mix_list_get(list, i))) {
-      mix_fail(MIX_VALUE_ERROR, "model_new: %s %d holds data; expected what mix_input returned or was computed from it by layers", what, i);
+      mix_fail(MIX_VALUE_ERROR, "model_new: %s %d holds data; expected what mix_input returned or was computed from it by layers",
+               what, i);
       return false;
     }
   return true;
@@ -155,7 +166,8 @@ mix_model *mix_model_with(const mix_model_options *given) {
   mix_list *outputs = inputs ? mix_tensors_given(options.outputs, "model_new", "outputs") : NULL;
   if (!outputs || !symbolic_all(inputs, "inputs") || !symbolic_all(outputs, "outputs") || !distinct_inputs(inputs)) return NULL;
   const mix_semantics *semantics = mix_semantics_or_current(options.semantics);
-  mix_layer_common common = {.name = options.name ? options.name : mix_unique_name(semantics->history_keys_sorted ? "functional" : "model", false),
+  mix_layer_common common = {.name = options.name ? options.name
+                                                  : mix_unique_name(semantics->history_keys_sorted ? "functional" : "model", false),
                              .semantics = semantics};
   mix_layer *layer = mix_scoped(mix_layer_make(&mix_class_functional, &common, "model_new"));
   if (!layer) return NULL;

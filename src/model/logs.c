@@ -48,8 +48,12 @@ void mix_logs_sort(mix_logs *logs) {
 }
 
 int mix_logs_count(const mix_logs *logs) { return logs ? logs->count : 0; }
-const char *mix_logs_name(const mix_logs *logs, int index) { return logs && index >= 0 && index < logs->count ? logs->entries[index].name : NULL; }
-double mix_logs_value(const mix_logs *logs, int index) { return logs && index >= 0 && index < logs->count ? logs->entries[index].value : NAN; }
+const char *mix_logs_name(const mix_logs *logs, int index) {
+  return logs && index >= 0 && index < logs->count ? logs->entries[index].name : NULL;
+}
+double mix_logs_value(const mix_logs *logs, int index) {
+  return logs && index >= 0 && index < logs->count ? logs->entries[index].value : NAN;
+}
 double mix_logs_get(const mix_logs *logs, const char *name) {
   for (int i = 0; logs && name && i < logs->count; i++)
     if (!strcmp(logs->entries[i].name, name)) return logs->entries[i].value;
@@ -62,8 +66,10 @@ mix_logs *mix_model_current_logs(mix_model *model) {
   if (!logs) return NULL;
   MIX_SCOPE {
     mix_logs_add(logs, "loss", mix_metric_result(state->loss_tracker));
-    for (int i = 0; i < state->tracker_count; i++) mix_logs_add(logs, state->trackers[i].name, mix_metric_result(state->trackers[i].metric));
-    for (int i = 0; i < state->metric_count; i++) mix_logs_add(logs, state->metrics[i].name, mix_metric_result(state->metrics[i].metric));
+    for (int i = 0; i < state->tracker_count; i++)
+      mix_logs_add(logs, state->trackers[i].name, mix_metric_result(state->trackers[i].metric));
+    for (int i = 0; i < state->metric_count; i++)
+      mix_logs_add(logs, state->metrics[i].name, mix_metric_result(state->metrics[i].metric));
   }
   return mix_failed() ? NULL : logs;
 }

@@ -31,47 +31,60 @@ bool mix_model_given(const mix_model *model, const char *call) {
 bool mix_model_weights_ready(const mix_model *model, const char *call) {
   if (!mix_model_given(model, call)) return false;
   if (model->sequential && !model->layer->built)
-    mix_fail(MIX_VALUE_ERROR, "%s: '%s' has no weights yet; call mix_model_build with an input shape, or the model on data", call, mix_model_name(model));
+    mix_fail(MIX_VALUE_ERROR, "%s: '%s' has no weights yet; call mix_model_build with an input shape, or the model on data", call,
+             mix_model_name(model));
   return !mix_failed();
 }
 
 mix_list *mix_tensors_given(void *given, const char *call, const char *what) {
   if (mix_failed()) return NULL;
   if (mix_is(given, &mix_tensor_class)) return mix_list_of(given);
-  if (!mix_is(given, &mix_list_class)) return mix_fail(MIX_TYPE_ERROR, "%s: %s is neither a tensor nor a list of tensors", call, what);
+  if (!mix_is(given, &mix_list_class))
+    return mix_fail(MIX_TYPE_ERROR, "%s: %s is neither a tensor nor a list of tensors", call, what);
   for (int i = 0; i < mix_list_count(given); i++)
-    if (!mix_is(mix_list_get(given, i), &mix_tensor_class)) return mix_fail(MIX_TYPE_ERROR, "%s: item %d of %s is not a tensor", call, i, what);
+    if (!mix_is(mix_list_get(given, i), &mix_tensor_class))
+      return mix_fail(MIX_TYPE_ERROR, "%s: item %d of %s is not a tensor", call, i, what);
   return given;
 }
 
 const char *mix_model_name(const mix_model *model) { return model ? mix_layer_name(model->layer) : ""; }
 mix_layer *mix_model_layer(mix_model *model) { return mix_model_given(model, "model_layer") ? model->layer : NULL; }
 mix_policy *mix_model_policy(const mix_model *model) { return model ? mix_layer_policy(model->layer) : NULL; }
-mix_list *mix_model_layers(mix_model *model) { return mix_model_given(model, "model_layers") ? mix_layer_layers(model->layer) : NULL; }
+mix_list *mix_model_layers(mix_model *model) {
+  return mix_model_given(model, "model_layers") ? mix_layer_layers(model->layer) : NULL;
+}
 
 mix_layer *mix_model_get_layer(mix_model *model, const char *name) {
   mix_list *layers = mix_model_layers(model);
   if (!layers) return NULL;
   for (int i = 0; i < mix_list_count(layers); i++)
     if (name && !strcmp(mix_layer_name(mix_list_get(layers, i)), name)) return mix_list_get(layers, i);
-  return mix_fail(MIX_VALUE_ERROR, "model_get_layer: no layer of '%s' is named '%s'", mix_model_name(model), name ? name : "(null)");
+  return mix_fail(MIX_VALUE_ERROR, "model_get_layer: no layer of '%s' is named '%s'", mix_model_name(model),
+                  name ? name : "(null)");
 }
 
-mix_list *mix_model_weights(mix_model *model) { return mix_model_given(model, "model_weights") ? mix_layer_weights(model->layer) : NULL; }
+mix_list *mix_model_weights(mix_model *model) {
+  return mix_model_given(model, "model_weights") ? mix_layer_weights(model->layer) : NULL;
+}
 mix_list *mix_model_trainable_variables(mix_model *model) {
   return mix_model_given(model, "model_trainable_variables") ? mix_layer_trainable_weights(model->layer) : NULL;
 }
 mix_list *mix_model_non_trainable_variables(mix_model *model) {
   return mix_model_given(model, "model_non_trainable_variables") ? mix_layer_non_trainable_weights(model->layer) : NULL;
 }
-mix_list *mix_model_get_weights(mix_model *model) { return mix_model_weights_ready(model, "model_get_weights") ? mix_layer_get_weights(model->layer) : NULL; }
+mix_list *mix_model_get_weights(mix_model *model) {
+  return mix_model_weights_ready(model, "model_get_weights") ? mix_layer_get_weights(model->layer) : NULL;
+}
 mix_status mix_model_set_weights(mix_model *model, mix_list *values) {
+  if (!mix_failed() && !values)
+    return mix_fail_status(MIX_TYPE_ERROR, "model_set_weights: values is NULL; expected a list of tensors");
   return mix_model_weights_ready(model, "model_set_weights") ? mix_layer_set_weights(model->layer, values) : mix_error();
 }
 
 mix_list *mix_model_call_outputs_with(mix_model *model, const mix_model_call_options *given) {
   if (!mix_model_given(model, "model_call")) return NULL;
   MIX_OPTIONS(mix_model_call_options, options, given, "model_call");
+  if (!options.inputs) return mix_fail(MIX_TYPE_ERROR, "model_call: inputs is NULL; expected a tensor or a list of tensors");
   mix_call_options call = {.size = sizeof call, .inputs = options.inputs, .training = options.training};
   return mix_call_outputs_with(model->layer, &call);
 }

@@ -16,27 +16,27 @@ typedef struct mix_model_metric {
 } mix_model_metric;
 
 typedef struct mix_compiled_state {
-  mix_optimizer *optimizer;            /* retained */
-  mix_loss *losses[MIX_MODEL_MOST];    /* retained; NULL: the output has none */
+  mix_optimizer *optimizer;         /* retained */
+  mix_loss *losses[MIX_MODEL_MOST]; /* retained; NULL: the output has none */
   double loss_weights[MIX_MODEL_MOST];
   int output_count;
-  mix_metric *loss_tracker;            /* retained */
+  mix_metric *loss_tracker;                  /* retained */
   mix_model_metric trackers[MIX_MODEL_MOST]; /* of each output's loss, where there are several */
   int tracker_count;
   mix_model_metric metrics[MIX_MODEL_MOST];
   int metric_count;
   bool image_bytes;
-  mix_tensor *class_weights;           /* of this fit: retained (classes) float32; NULL: none */
-  bool class_weights_all;              /* every label must be one of them */
+  mix_tensor *class_weights;            /* of this fit: retained (classes) float32; NULL: none */
+  bool class_weights_all;               /* every label must be one of them */
   mix_function *train, *test, *predict; /* retained, made on first use */
 } mix_compiled_state;
 
 struct mix_model {
   mix_object object;
-  mix_layer *layer;        /* retained: calls its layers */
+  mix_layer *layer; /* retained: calls its layers */
   const mix_semantics *semantics;
   bool sequential;
-  mix_shape input_shape;   /* sequential: what mix_model_build was given; rank 0: nothing */
+  mix_shape input_shape;     /* sequential: what mix_model_build was given; rank 0: nothing */
   mix_compiled_state *state; /* NULL before compile */
   char *summary;
 };
@@ -46,7 +46,7 @@ extern const mix_class mix_model_object_class;
 typedef struct mix_functional {
   mix_tensor **inputs, **outputs; /* retained */
   int input_count, output_count;
-  mix_layer_call **calls;         /* retained, in the order they were made */
+  mix_layer_call **calls; /* retained, in the order they were made */
   int call_count;
 } mix_functional;
 extern const mix_layer_class mix_class_functional, mix_class_sequential;
@@ -81,9 +81,12 @@ mix_status mix_model_reset_metrics(mix_model *model);
 struct mix_logs {
   mix_object object;
   int count, capacity;
-  struct mix_log_entry { const char *name; double value; } *entries;
+  struct mix_log_entry {
+    const char *name;
+    double value;
+  } * entries;
 };
-mix_logs *mix_logs_new(void); /* scoped */
+mix_logs *mix_logs_new(void);                                      /* scoped */
 bool mix_logs_add(mix_logs *logs, const char *name, double value); /* name: interned by it */
 /* loss, outputs' losses, metrics as they stand. */
 mix_logs *mix_model_current_logs(mix_model *model);
@@ -108,14 +111,15 @@ mix_list *mix_model_arrays(mix_list *given, const char *call);
 
 /* progress.c: the bar of tf_keras and its line for each epoch, through the log callback. */
 typedef struct mix_progress {
-  int verbose;           /* 0 nothing, 1 bar, 2 a line an epoch */
+  int verbose; /* 0 nothing, 1 bar, 2 a line an epoch */
   bool keras3;
   int64_t target, current, epoch, epochs;
   double started, last_drawn, first_step_done;
-  int width;             /* of the line on the screen */
+  int width; /* of the line on the screen */
 } mix_progress;
 /* `verbose` as given by the user: 0 is auto, MIX_SILENT nothing. */
-void mix_progress_begin(mix_progress *progress, int verbose, const mix_semantics *semantics, int64_t target, int64_t epoch, int64_t epochs);
+void mix_progress_begin(mix_progress *progress, int verbose, const mix_semantics *semantics, int64_t target, int64_t epoch,
+                        int64_t epochs);
 /* After each step: is it time to draw? Asked before the numbers are fetched. */
 bool mix_progress_due(mix_progress *progress, int64_t current);
 void mix_progress_update(mix_progress *progress, int64_t current, const mix_logs *logs);

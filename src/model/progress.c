@@ -32,15 +32,21 @@ static void MIX_PRINTF(2, 3) put(line *out, const char *format, ...) {
 
 static void put_time(line *out, double seconds) {
   long s = (long)(seconds + 0.5);
-  if (s >= 3600) put(out, "%ld:%02ld:%02ld", s / 3600, s % 3600 / 60, s % 60);
-  else if (s >= 60) put(out, "%ld:%02ld", s / 60, s % 60);
-  else put(out, "%lds", s);
+  if (s >= 3600)
+    put(out, "%ld:%02ld:%02ld", s / 3600, s % 3600 / 60, s % 60);
+  else if (s >= 60)
+    put(out, "%ld:%02ld", s / 60, s % 60);
+  else
+    put(out, "%lds", s);
 }
 
 static void put_rate(line *out, double per_step) {
-  if (per_step >= 1 || per_step == 0) put(out, " %.0fs/step", per_step);
-  else if (per_step >= 1e-3) put(out, " %.0fms/step", per_step * 1e3);
-  else put(out, " %.0fus/step", per_step * 1e6);
+  if (per_step >= 1 || per_step == 0)
+    put(out, " %.0fs/step", per_step);
+  else if (per_step >= 1e-3)
+    put(out, " %.0fms/step", per_step * 1e3);
+  else
+    put(out, " %.0fus/step", per_step * 1e6);
 }
 
 /* Four decimals, or an exponent where they would show nothing; the line of verbose 2 forgets negative numbers, as Keras's does. */
@@ -52,12 +58,16 @@ static void put_values(line *out, const mix_progress *progress, const mix_logs *
   }
 }
 
-void mix_progress_begin(mix_progress *progress, int verbose, const mix_semantics *semantics, int64_t target, int64_t epoch, int64_t epochs) {
+void mix_progress_begin(mix_progress *progress, int verbose, const mix_semantics *semantics, int64_t target, int64_t epoch,
+                        int64_t epochs) {
   *progress = (mix_progress){.verbose = verbose, .target = target, .epoch = epoch, .epochs = epochs, .started = now()};
-  if (verbose == 0) progress->verbose = isatty(STDERR_FILENO) ? 1 : 2;
-  else if (verbose < 0) progress->verbose = 0;
+  if (verbose == 0)
+    progress->verbose = isatty(STDERR_FILENO) ? 1 : 2;
+  else if (verbose < 0)
+    progress->verbose = 0;
   progress->keras3 = semantics->history_keys_sorted;
-  if (progress->verbose && epochs > 1) mix_log_message(MIX_LOG_PROGRESS, "Epoch %lld/%lld\n", (long long)epoch + 1, (long long)epochs);
+  if (progress->verbose && epochs > 1)
+    mix_log_message(MIX_LOG_PROGRESS, "Epoch %lld/%lld\n", (long long)epoch + 1, (long long)epochs);
 }
 
 bool mix_progress_due(mix_progress *progress, int64_t current) {

@@ -14,7 +14,8 @@ static mix_list *sequential_call(mix_layer *layer, const mix_call_args *args) {
   return mix_failed() ? NULL : values;
 }
 
-const mix_layer_class mix_class_sequential = {.size = sizeof(mix_layer_class), .name = "Sequential", .call = sequential_call, .no_autocast = true};
+const mix_layer_class mix_class_sequential = {
+    .size = sizeof(mix_layer_class), .name = "Sequential", .call = sequential_call, .no_autocast = true};
 
 mix_model *mix_sequential_with(const mix_sequential_options *given) {
   if (mix_failed()) return NULL;
@@ -29,12 +30,14 @@ mix_model *mix_sequential_with(const mix_sequential_options *given) {
 
 mix_status mix_sequential_add(mix_model *model, mix_layer *layer) {
   if (!mix_model_given(model, "sequential_add")) return mix_error();
-  if (!model->sequential) return mix_fail_status(MIX_TYPE_ERROR, "sequential_add: '%s' is a functional model", mix_layer_name(model->layer));
+  if (!model->sequential)
+    return mix_fail_status(MIX_TYPE_ERROR, "sequential_add: '%s' is a functional model", mix_layer_name(model->layer));
   if (!mix_is(layer, &mix_layer_object_class)) return mix_fail_status(MIX_TYPE_ERROR, "sequential_add: expected a layer");
   for (int i = 0; i < mix_list_count(model->layer->layers); i++) {
     mix_layer *there = mix_list_get(model->layer->layers, i);
     if (there->name == layer->name)
-      return mix_fail_status(MIX_VALUE_ERROR, "sequential_add: all layers of a model need unique names; '%s' is taken", mix_layer_name(layer));
+      return mix_fail_status(MIX_VALUE_ERROR, "sequential_add: all layers of a model need unique names; '%s' is taken",
+                             mix_layer_name(layer));
   }
   mix_layer_add_layer(model->layer, layer);
   return mix_error();

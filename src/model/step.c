@@ -23,7 +23,8 @@ static int input_count(const mix_model *model, int arguments) {
 static mix_list *model_outputs(mix_model *model, mix_list *arguments, int inputs, mix_training training) {
   mix_list *list = mix_list_new(0, NULL);
   for (int i = 0; i < inputs; i++) mix_list_append(list, image_input(model, mix_list_get(arguments, i)));
-  mix_model_call_options call = {.size = sizeof call, .inputs = inputs == 1 && list ? mix_list_get(list, 0) : (void *)list, .training = training};
+  mix_model_call_options call = {
+      .size = sizeof call, .inputs = inputs == 1 && list ? mix_list_get(list, 0) : (void *)list, .training = training};
   return mix_failed() ? NULL : mix_model_call_outputs_with(model, &call);
 }
 
@@ -40,7 +41,8 @@ typedef struct step_losses {
   mix_tensor *outputs[MIX_MODEL_MOST];
 } step_losses;
 
-static bool compute_losses(mix_model *model, mix_list *outputs, mix_list *arguments, int inputs, bool training, step_losses *losses) {
+static bool compute_losses(mix_model *model, mix_list *outputs, mix_list *arguments, int inputs, bool training,
+                           step_losses *losses) {
   mix_compiled_state *state = model->state;
   for (int i = 0; i < state->output_count; i++) {
     if (!state->losses[i]) continue;
@@ -52,7 +54,8 @@ static bool compute_losses(mix_model *model, mix_list *outputs, mix_list *argume
     losses->total = add_widest(losses->total, loss);
   }
   mix_list *penalties = mix_layer_losses(model->layer);
-  for (int i = 0; penalties && i < mix_list_count(penalties); i++) losses->total = add_widest(losses->total, mix_list_get(penalties, i));
+  for (int i = 0; penalties && i < mix_list_count(penalties); i++)
+    losses->total = add_widest(losses->total, mix_list_get(penalties, i));
   if (!mix_failed() && !losses->total)
     mix_fail(MIX_VALUE_ERROR, "fit: '%s' has no loss; name one in mix_model_compile", mix_model_name(model));
   return !mix_failed();
@@ -69,7 +72,8 @@ static mix_tensor *batch_value(mix_metric *metric, mix_tensor *total_before, mix
 }
 
 /* Updates loss trackers and metrics; appends each metric's number for this batch. */
-static bool update_metrics(mix_model *model, mix_list *outputs, mix_list *arguments, int inputs, const step_losses *losses, mix_list *results) {
+static bool update_metrics(mix_model *model, mix_list *outputs, mix_list *arguments, int inputs, const step_losses *losses,
+                           mix_list *results) {
   mix_compiled_state *state = model->state;
   mix_dtype dtype = mix_variable_true_dtype(state->loss_tracker->total);
   mix_tensor *rows = mix_scalar((double)mix_tensor_shape(mix_list_get(arguments, 0)).dims[0], dtype);
@@ -82,8 +86,10 @@ static bool update_metrics(mix_model *model, mix_list *outputs, mix_list *argume
   }
   for (int i = 0; i < state->metric_count && !mix_failed(); i++) {
     mix_metric *metric = state->metrics[i].metric;
-    mix_tensor *total = mix_variable_true_value(metric->total), *count = metric->count ? mix_variable_true_value(metric->count) : NULL;
-    mix_metric_update_options call = {.size = sizeof call, .values = mix_list_get(arguments, inputs + state->metrics[i].output),
+    mix_tensor *total = mix_variable_true_value(metric->total),
+               *count = metric->count ? mix_variable_true_value(metric->count) : NULL;
+    mix_metric_update_options call = {.size = sizeof call,
+                                      .values = mix_list_get(arguments, inputs + state->metrics[i].output),
                                       .y_pred = mix_list_get(outputs, state->metrics[i].output)};
     mix_metric_update_with(metric, &call);
     mix_list_append(results, batch_value(metric, total, count));
@@ -100,7 +106,8 @@ static mix_list *train_body(void *context, mix_list *arguments) {
   mix_tape *tape = mix_tape_begin_with(&recording);
   mix_list *outputs = model_outputs(model, arguments, inputs, MIX_TRUE);
   mix_tensor *scaled = NULL;
-  if (outputs && compute_losses(model, outputs, arguments, inputs, true, &losses)) scaled = mix_optimizer_scale_loss(state->optimizer, losses.total);
+  if (outputs && compute_losses(model, outputs, arguments, inputs, true, &losses))
+    scaled = mix_optimizer_scale_loss(state->optimizer, losses.total);
   mix_tape_end(tape);
   mix_list *variables = scaled ? mix_model_trainable_variables(model) : NULL;
   mix_list *gradients = variables ? mix_tape_gradient(tape, scaled, variables) : NULL;

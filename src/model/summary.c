@@ -25,7 +25,8 @@ static void MIX_PRINTF(2, 3) put(table *out, const char *format, ...) {
 
 static int64_t parameters(mix_list *variables) {
   int64_t count = 0;
-  for (int i = 0; variables && i < mix_list_count(variables); i++) count += mix_shape_size(mix_variable_shape(mix_list_get(variables, i)));
+  for (int i = 0; variables && i < mix_list_count(variables); i++)
+    count += mix_shape_size(mix_variable_shape(mix_list_get(variables, i)));
   return count;
 }
 
@@ -60,11 +61,13 @@ static void put_functional(table *out, mix_model *model) {
     mix_dtype dtype = MIX_DTYPE_NONE;
     for (int i = 0; i < graph->output_count; i++) {
       int output;
-      if (mix_tensor_history(graph->outputs[i], &output) == call) shape = mix_tensor_shape(graph->outputs[i]), dtype = mix_tensor_dtype(graph->outputs[i]);
+      if (mix_tensor_history(graph->outputs[i], &output) == call)
+        shape = mix_tensor_shape(graph->outputs[i]), dtype = mix_tensor_dtype(graph->outputs[i]);
     }
     for (int i = 0; i < graph->input_count; i++) {
       int output;
-      if (mix_tensor_history(graph->inputs[i], &output) == call) shape = mix_tensor_shape(graph->inputs[i]), dtype = mix_tensor_dtype(graph->inputs[i]);
+      if (mix_tensor_history(graph->inputs[i], &output) == call)
+        shape = mix_tensor_shape(graph->inputs[i]), dtype = mix_tensor_dtype(graph->inputs[i]);
     }
     for (int later = c + 1; later < graph->call_count && shape.rank < 0; later++)
       for (int i = 0; graph->calls[later]->inputs && i < mix_list_count(graph->calls[later]->inputs); i++) {
@@ -90,9 +93,12 @@ static void put_chain(table *out, mix_model *model) {
 static void put_size(table *out, const char *what, mix_list *variables) {
   size_t size = bytes(variables);
   put(out, "%s: %lld (", what, (long long)parameters(variables));
-  if (size >= 1 << 20) put(out, "%.2f MB)\n", (double)size / (1 << 20));
-  else if (size >= 1 << 10) put(out, "%.2f KB)\n", (double)size / (1 << 10));
-  else put(out, "%zu Byte)\n", size);
+  if (size >= 1 << 20)
+    put(out, "%.2f MB)\n", (double)size / (1 << 20));
+  else if (size >= 1 << 10)
+    put(out, "%.2f KB)\n", (double)size / (1 << 10));
+  else
+    put(out, "%zu Byte)\n", size);
 }
 
 const char *mix_model_summary(mix_model *model) {
@@ -101,15 +107,19 @@ const char *mix_model_summary(mix_model *model) {
   if (!(out.text = mix_alloc(out.size))) return NULL;
   static const char rule[] = "_______________________________________________________________________________________________\n";
   MIX_SCOPE {
-    put(&out, "Model: \"%s\"\n%s %-34s %-22s %-12s %s\n", mix_model_name(model), rule, "Layer (type)", "Output Shape", "Param #", "Policy");
+    put(&out, "Model: \"%s\"\n%s %-34s %-22s %-12s %s\n", mix_model_name(model), rule, "Layer (type)", "Output Shape", "Param #",
+        "Policy");
     put(&out, "===============================================================================================\n");
-    if (model->sequential) put_chain(&out, model);
-    else put_functional(&out, model);
+    if (model->sequential)
+      put_chain(&out, model);
+    else
+      put_functional(&out, model);
     put(&out, "===============================================================================================\n");
     put_size(&out, "Total params", mix_model_weights(model));
     put_size(&out, "Trainable params", mix_model_trainable_variables(model));
     put_size(&out, "Non-trainable params", mix_model_non_trainable_variables(model));
-    put(&out, "%sPolicy: %s; device: %s; accumulation: %s\n", rule, mix_policy_name(mix_model_policy(model)), mix_device(), mix_accumulate());
+    put(&out, "%sPolicy: %s; device: %s; accumulation: %s\n", rule, mix_policy_name(mix_model_policy(model)), mix_device(),
+        mix_accumulate());
   }
   mix_free(model->summary);
   model->summary = out.text;

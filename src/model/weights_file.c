@@ -51,7 +51,8 @@ mix_status mix_model_load_weights(mix_model *model, const char *path) {
     mix_list *weights = npz ? mix_model_weights(model) : NULL, *values = mix_list_new(0, NULL);
     int count = weights ? mix_list_count(weights) : 0;
     if (npz && !mix_failed() && mix_npz_count(npz) != count)
-      mix_fail(MIX_VALUE_ERROR, "model_load_weights: %s holds %d arrays, the model has %d weights", path, mix_npz_count(npz), count);
+      mix_fail(MIX_VALUE_ERROR, "model_load_weights: %s holds %d arrays, the model has %d weights", path, mix_npz_count(npz),
+               count);
     for (int i = 0; i < count && !mix_failed(); i++) mix_list_append(values, array_for(npz, path, mix_list_get(weights, i), i));
     if (!mix_failed()) mix_model_set_weights(model, values);
   }

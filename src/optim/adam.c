@@ -1,4 +1,5 @@
-/* Adam (Kingma and Ba, 2015, the form with epsilon hat at the end of section 2) and AMSGrad (Reddi, Kale and Kumar, 2018). */
+/* Adam (Kingma and Ba, 2015, the form with epsilon hat at the end of section 2), AMSGrad (Reddi, Kale and Kumar, 2018) and AdamW, which
+ * is Adam with the frame's weight decay (Loshchilov and Hutter, 2019). */
 #include "base/error.h"
 #include "optim/optimizer.h"
 
@@ -8,25 +9,34 @@ static bool has_slot(const mix_optimizer *optimizer, int slot) { return slot != 
 
 /* alpha = lr * sqrt(1 - beta_2^t) / (1 - beta_1^t), t = iterations + 1: one scalar for each dtype. */
 static mix_tensor *step_size(mix_update *update, mix_dtype dtype) {
-  if (update->shared[dtype]) return update->shared[dtype];
+  mix_tensor **alpha = &update->shared[dtype][0];
+  if (*alpha) return *alpha;
   const mix_adam_options *options = &update->optimizer->options.adam;
-  mix_tensor *iterations = mix_update_get(update, update->optimizer->iterations);
-  mix_tensor *step = mix_cast(mix_add(iterations, mix_scalar_like(iterations, 1)), dtype);
-  mix_tensor *one = mix_scalar(1, dtype);
-  mix_tensor *beta_1_power = mix_power(mix_scalar(options->beta_1, dtype), step);
-  mix_tensor *beta_2_power = mix_power(mix_scalar(options->beta_2, dtype), step);
-  return update->shared[dtype] =
-             mix_divide(mix_multiply(mix_update_learning_rate(update, dtype), mix_sqrt(mix_subtract(one, beta_2_power))),
-                        mix_subtract(one, beta_1_power));
+  mix_tensor *step = mix_update_step(update, 1, dtype), *one = mix_scalar(1, dtype);
+  mix_tensor *beta_1_power = mix_power(mix_update_cast(options->beta_1, dtype), step);
+  mix_tensor *beta_2_power = mix_power(mix_update_cast(options->beta_2, dtype), step);
+  mix_tensor *rate = mix_multiply(mix_update_learning_rate(update, dtype), mix_sqrt(mix_subtract(one, beta_2_power)));
+  return *alpha = mix_divide(rate, mix_subtract(one, beta_1_power));
 }
 
-/* slot + (value - slot) * (1 - beta), assigned to the slot. */
-static mix_tensor *running_mean(mix_update *update, mix_variable *slot, double beta, mix_tensor *value) {
-  mix_tensor *old = mix_update_get(update, slot);
-  mix_tensor *mean = mix_add(old, mix_multiply(mix_subtract(value, old), mix_scalar(1 - beta, slot->dtype)));
-  mix_update_set(update, slot, mean);
-  return mean;
+/* epsilon, with adaptive_epsilon times sqrt(1 - beta_2^t): the epsilon of the paper's first form. */
+static mix_tensor *epsilon_hat(mix_update *update, mix_dtype dtype) {
+  const mix_adam_options *options = &update->optimizer->options.adam;
+  mix_tensor *epsilon = mix_scalar(options->epsilon, dtype), **hat = &update->shared[dtype][1];
+  if (!options->adaptive_epsilon || *hat) return *hat ? *hat : epsilon;
+  mix_tensor *beta_2_power = mix_power(mix_update_cast(options->beta_2, dtype), mix_update_step(update, 1, dtype));
+  return *hat = mix_multiply(epsilon, mix_sqrt(mix_subtract(mix_scalar(1, dtype), beta_2_power)));
 }
+
+static bool check(const mix_optimizer *optimizer) {
+  if (!optimizer->options.adam.adaptive_epsilon || optimizer->rules->adam_adaptive_epsilon) return true;
+  return mix_fail(MIX_VALUE_ERROR, "%s: adaptive_epsilon is unknown to the semantics %s; only tf_keras has it",
+                  optimizer->class->lower_case_name, optimizer->rules->name),
+         false;
+}
+
+/* Keras's get_config leaves it out. */
+static bool not_in_configs(const mix_semantics *rules) { return (void)rules, false; }
 
 static void update(mix_update *update, int index, mix_tensor *gradient) {
   mix_optimizer *optimizer = update->optimizer;
@@ -34,35 +44,41 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
   const mix_adam_options *options = &optimizer->options.adam;
   mix_tensor *weight = mix_update_get(update, variable);
   mix_tensor *alpha = step_size(update, variable->dtype);
-  mix_tensor *momentum = running_mean(update, optimizer->slots[MOMENTUM][index], options->beta_1, gradient);
-  mix_tensor *velocity = running_mean(update, optimizer->slots[VELOCITY][index], options->beta_2, mix_square(gradient));
+  mix_tensor *momentum = mix_update_running_mean(update, optimizer->slots[MOMENTUM][index], options->beta_1, gradient);
+  mix_tensor *velocity = mix_update_running_mean(update, optimizer->slots[VELOCITY][index], options->beta_2, mix_square(gradient));
   if (options->amsgrad) {
     mix_variable *slot = optimizer->slots[VELOCITY_HAT][index];
     velocity = mix_maximum(mix_update_get(update, slot), velocity);
     mix_update_set(update, slot, velocity);
   }
-  mix_tensor *denominator = mix_add(mix_sqrt(velocity), mix_scalar(options->epsilon, variable->dtype));
+  mix_tensor *denominator = mix_add(mix_sqrt(velocity), epsilon_hat(update, variable->dtype));
   mix_update_set(update, variable, mix_subtract(weight, mix_divide(mix_multiply(momentum, alpha), denominator)));
 }
 
-const mix_optimizer_class mix_adam_class = {
-    .name = "Adam",
-    .lower_case_name = "adam",
-    .learning_rate = 0.001,
-    .options = {{"beta_1", MIX_OPTION_NUMBER, .standard = 0.9, .offset = offsetof(mix_adam_options, beta_1)},
-                {"beta_2", MIX_OPTION_NUMBER, .standard = 0.999, .offset = offsetof(mix_adam_options, beta_2)},
-                {"epsilon", MIX_OPTION_NUMBER, .standard = 1e-7, .offset = offsetof(mix_adam_options, epsilon)},
-                {"amsgrad", MIX_OPTION_BOOLEAN, .offset = offsetof(mix_adam_options, amsgrad)}},
-    .slot_names = {{"m", "m", "momentum"}, {"v", "v", "velocity"}, {"vhat", "vhat", "velocity_hat"}},
-    .has_slot = has_slot,
-    .interleaved = 2,
-    .update = update,
-};
+#define ADAM                                                                                                                       \
+  .learning_rate = 0.001,                                                                                                          \
+  .options = {{"beta_1", MIX_OPTION_NUMBER, .standard = 0.9, .offset = offsetof(mix_adam_options, beta_1)},                        \
+              {"beta_2", MIX_OPTION_NUMBER, .standard = 0.999, .offset = offsetof(mix_adam_options, beta_2)},                      \
+              {"epsilon", MIX_OPTION_NUMBER, .standard = 1e-7, .offset = offsetof(mix_adam_options, epsilon)},                     \
+              {"amsgrad", MIX_OPTION_BOOLEAN, .offset = offsetof(mix_adam_options, amsgrad)},                                      \
+              {"adaptive_epsilon", MIX_OPTION_BOOLEAN, .offset = offsetof(mix_adam_options, adaptive_epsilon),                     \
+               .known = not_in_configs}},                                                                                          \
+  .slot_names = {{"m", "m", "momentum"}, {"v", "v", "velocity"}, {"vhat", "vhat", "velocity_hat"}}, .has_slot = has_slot,          \
+  .interleaved = 2, .check = check, .update = update
+
+const mix_optimizer_class mix_adam_class = {.name = "Adam", .lower_case_name = "adam", ADAM};
+const mix_optimizer_class mix_adamw_class = {.name = "AdamW", .lower_case_name = "adamw", .weight_decay = 0.004, ADAM};
 
 mix_optimizer *mix_adam_with(const mix_adam_options *options) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_adam_options, given, options, "adam");
   return mix_optimizer_new(&mix_adam_class, &given, sizeof given);
+}
+
+mix_optimizer *mix_adamw_with(const mix_adam_options *options) {
+  if (mix_failed()) return NULL;
+  MIX_OPTIONS(mix_adam_options, given, options, "adamw");
+  return mix_optimizer_new(&mix_adamw_class, &given, sizeof given);
 }
 
 mix_adam_options mix_adam_defaults(void) { return (mix_adam_options){.size = sizeof(mix_adam_options)}; }

@@ -131,7 +131,7 @@ static void decay_weights(step *s) {
     mix_variable *variable = optimizer->trainable[s->indices[i]];
     if (!decays(optimizer, variable)) continue;
     mix_tensor *weight = mix_update_get(&s->update, variable);
-    mix_tensor *decay = mix_multiply(weight, mix_scalar(optimizer->options.common.weight_decay, variable->dtype));
+    mix_tensor *decay = mix_multiply(weight, mix_update_cast(optimizer->options.common.weight_decay, variable->dtype));
     decay = mix_multiply(decay, mix_update_learning_rate(&s->update, variable->dtype));
     mix_update_set(&s->update, variable, mix_subtract(weight, decay));
   }
@@ -149,6 +149,7 @@ static bool update_weights(step *s) {
   }
   bool done = mix_clip_gradients(optimizer, s->count, s->gradients);
   if (done) decay_weights(s);
+  if (done && optimizer->class->begin) optimizer->class->begin(&s->update);
   for (int i = 0; done && i < s->count; i++) optimizer->class->update(&s->update, s->indices[i], s->gradients[i]);
   if (done && s->is_update) {
     /* An update empties the accumulators of variables without a gradient this time, too. */

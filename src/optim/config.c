@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "optim/optimizer.h"
+#include "optim/schedule.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,7 @@ static void set_option(mix_optimizer_settings *settings, const mix_option_row *r
   else if (row->kind == MIX_OPTION_INTEGER)
     *(int64_t *)field = value == 0 ? MIX_INT_ZERO : (int64_t)value;
   else
-    *(bool *)field = value != 0;
+    *(bool *)field = (value != 0) != (row->kind == MIX_OPTION_NEGATED);
 }
 
 static mix_optimizer *construct(const mix_optimizer_class *class, mix_optimizer_settings *settings,
@@ -78,14 +79,14 @@ static bool parse_value(const mix_optimizer_class *class, const mix_option_row *
     memcpy(buffer, text, length);
     buffer[length] = 0;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-      if (!strcasecmp(words[i].word, buffer) && (i < 2 ? row->kind == MIX_OPTION_BOOLEAN : row->optional))
+      if (!strcasecmp(words[i].word, buffer) && (i < 2 ? row->kind >= MIX_OPTION_BOOLEAN : row->optional))
         return *value = words[i].value, true;
     *value = strtod(buffer, &end);
     bool whole = *value == (double)(long long)*value;
-    if (!*end && (row->kind == MIX_OPTION_NUMBER || whole) && (row->kind != MIX_OPTION_BOOLEAN || *value == 0 || *value == 1))
+    if (!*end && (row->kind == MIX_OPTION_NUMBER || whole) && (row->kind < MIX_OPTION_BOOLEAN || *value == 0 || *value == 1))
       return true;
   }
-  static const char *const kinds[] = {"a number", "an integer", "true or false"};
+  static const char *const kinds[] = {"a number", "an integer", "true or false", "true or false"};
   mix_fail(MIX_VALUE_ERROR, "%s: %s is \"%.*s\"; expected %s", class->lower_case_name, row->name, (int)(length > 60 ? 60 : length),
            text, kinds[row->kind]);
   return false;
@@ -124,7 +125,12 @@ static json_t *option_json(const mix_optimizer_settings *settings, const mix_opt
   if (row->optional && number == 0) return json_null();
   if (row->kind == MIX_OPTION_NUMBER) return json_real(number);
   if (row->kind == MIX_OPTION_INTEGER) return json_integer(*(const int64_t *)field);
-  return json_boolean(*(const bool *)field);
+  return json_boolean(*(const bool *)field != (row->kind == MIX_OPTION_NEGATED));
+}
+
+static json_t *rate_json(mix_optimizer *optimizer) {
+  const mix_schedule *schedule = optimizer->options.common.schedule;
+  return schedule ? mix_schedule_to_json(schedule, optimizer->semantics) : json_real(mix_optimizer_learning_rate(optimizer));
 }
 
 json_t *mix_optimizer_config_json(mix_optimizer *optimizer) {
@@ -135,8 +141,7 @@ json_t *mix_optimizer_config_json(mix_optimizer *optimizer) {
   for (int i = 0; done && (row = row_at(optimizer->class, i)); i++) {
     if (row->known && !row->known(optimizer->rules)) continue;
     bool rate = !strcmp(row->name, "learning_rate");
-    done = mix_json_set(config, row->name,
-                        rate ? json_real(mix_optimizer_learning_rate(optimizer)) : option_json(&optimizer->options, row));
+    done = mix_json_set(config, row->name, rate ? rate_json(optimizer) : option_json(&optimizer->options, row));
   }
   if (done && !mix_failed()) return config;
   json_decref(config);
@@ -174,11 +179,15 @@ static mix_optimizer *plain_from_json(const mix_optimizer_class *class, const js
     if (!strcmp(key, "learning_rate") && json_is_integer(value) && rules->integer_learning_rate_refused)
       return mix_fail(MIX_VALUE_ERROR, "%s: learning_rate is the integer %lld; expected a floating number, such as %lld.0",
                       class->lower_case_name, (long long)json_integer_value(value), (long long)json_integer_value(value));
-    if (json_is_boolean(value))
+    if (!strcmp(key, "learning_rate") && json_is_object(value)) {
+      if (!(settings.common.schedule = mix_schedule_from_json(value))) return NULL;
+    } else if (json_is_boolean(value))
       set_option(&settings, row, json_is_true(value));
     else if (json_is_number(value))
       set_option(&settings, row, json_number_value(value));
-    else if (!json_is_null(value))
+    else if (json_is_null(value))
+      set_option(&settings, row, 0);
+    else
       return mix_fail(MIX_TYPE_ERROR, "%s: %s is neither a number nor a boolean", class->lower_case_name, key);
   }
   return construct(class, &settings, semantics);

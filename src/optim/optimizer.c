@@ -6,7 +6,19 @@
 #include <string.h>
 #include <strings.h>
 
-const mix_optimizer_class *const mix_optimizer_classes[] = {&mix_sgd_class, &mix_rmsprop_class, &mix_adam_class, NULL};
+const mix_optimizer_class *const mix_optimizer_classes[] = {&mix_sgd_class,
+                                                            &mix_rmsprop_class,
+                                                            &mix_adam_class,
+                                                            &mix_adamw_class,
+                                                            &mix_adagrad_class,
+                                                            &mix_adadelta_class,
+                                                            &mix_adamax_class,
+                                                            &mix_nadam_class,
+                                                            &mix_lion_class,
+                                                            &mix_ftrl_class,
+                                                            &mix_lamb_class,
+                                                            &mix_adafactor_class,
+                                                            NULL};
 
 static bool knows_accumulation(const mix_semantics *rules) { return rules->gradient_accumulation; }
 static bool knows_factor(const mix_semantics *rules) { return rules->optimizer_loss_scale_factor; }
@@ -44,7 +56,8 @@ static void optimizer_finalize(void *object) {
   if (optimizer->inner) optimizer->inner->wrapped = false;
   void *held[] = {optimizer->iterations,  optimizer->learning_rate, optimizer->variables,
                   optimizer->overwritten, optimizer->undecayed,     optimizer->inner,
-                  optimizer->loss_scale,  optimizer->applied,       optimizer->options.common.schedule};
+                  optimizer->loss_scale,  optimizer->applied,       optimizer->options.common.schedule,
+                  optimizer->product};
   for (size_t i = 0; i < sizeof held / sizeof *held; i++) mix_release(held[i]);
   mix_free(optimizer->undecayed_names);
   mix_free(optimizer->text);
@@ -100,11 +113,21 @@ mix_variable *mix_optimizer_variable(const char *name, mix_tensor *(*initial)(co
 
 static mix_tensor *zero_count(const void *context) { return (void)context, mix_scalar(0, MIX_INT64); }
 static mix_tensor *given_rate(const void *context) { return mix_scalar(*(const double *)context, mix_floatx()); }
-static mix_tensor *zeros(const void *context) {
-  const mix_variable *variable = context;
-  return mix_fill(variable->shape, 0, variable->dtype);
+static mix_tensor *one_of(const void *context) { return mix_scalar(1, *(const mix_dtype *)context); }
+
+/* How the state of a variable starts. */
+typedef struct start {
+  mix_variable *variable;
+  bool copy; /* as a copy of the variable */
+  double value;
+  mix_shape shape;
+  int slot;
+  bool (*slot_shape)(const mix_variable *variable, int slot, mix_shape *shape); /* NULL: the variable's */
+} start;
+static mix_tensor *started(const void *context) {
+  const start *s = context;
+  return s->copy ? mix_identity(mix_variable_true_value(s->variable)) : mix_fill(s->shape, s->value, s->variable->dtype);
 }
-static mix_tensor *copy(const void *context) { return mix_identity(mix_variable_true_value((mix_variable *)context)); }
 
 mix_optimizer *mix_optimizer_new(const mix_optimizer_class *class, const void *options, size_t options_size) {
   mix_optimizer *optimizer = mix_object_new(sizeof *optimizer, &mix_optimizer_object_class);
@@ -115,7 +138,9 @@ mix_optimizer *mix_optimizer_new(const mix_optimizer_class *class, const void *o
   optimizer->class = class;
   optimizer->semantics = mix_semantics_or_current(settings->common.semantics);
   optimizer->rules = settings->common.legacy ? &mix_semantics_experimental : optimizer->semantics;
-  settings->common.learning_rate = mix_option_number(settings->common.learning_rate, class->learning_rate);
+  double rate = class->learning_rate_of ? class->learning_rate_of(optimizer->rules) : class->learning_rate;
+  settings->common.learning_rate = mix_option_number(settings->common.learning_rate, rate);
+  if (settings->common.weight_decay == 0) settings->common.weight_decay = class->weight_decay;
   if (class == &mix_rmsprop_class && settings->common.ema_overwrite_frequency == 0)
     settings->common.ema_overwrite_frequency = optimizer->rules->ema_overwrite_frequency_rmsprop;
   for (const mix_option_row *row = mix_common_options + 1; row->name; row++) resolve(settings, row);
@@ -142,8 +167,7 @@ mix_optimizer *mix_optimizer_new(const mix_optimizer_class *class, const void *o
 
 /* A state variable for each trainable one in [first, last), appended to the list of all: keras3 calls it NAME/WEIGHT_SLOT with the
  * weight's path in one word, the others SLOT/WEIGHT. */
-static bool add_state(mix_optimizer *optimizer, mix_variable ***array, const char *slot, mix_tensor *(*initial)(const void *),
-                      int first, int last) {
+static bool add_state(mix_optimizer *optimizer, mix_variable ***array, const char *slot, start from, int first, int last) {
   if (!*array) *array = mix_calloc((size_t)optimizer->count + 1, sizeof **array);
   for (int i = first; *array && i < last; i++) {
     char name[512];
@@ -158,23 +182,34 @@ static bool add_state(mix_optimizer *optimizer, mix_variable ***array, const cha
     } else {
       snprintf(name, sizeof name, "%s/%s/%s", optimizer->name, weight, slot);
     }
-    (*array)[i] = mix_optimizer_variable(name, initial, optimizer->trainable[i]);
+    from.variable = optimizer->trainable[i];
+    from.shape = from.variable->shape;
+    if (from.slot_shape && !from.slot_shape(from.variable, from.slot, &from.shape)) continue;
+    (*array)[i] = mix_optimizer_variable(name, started, &from);
     if (!(*array)[i] || mix_list_append(optimizer->variables, (*array)[i]) != MIX_OK) return false;
   }
   return *array != NULL;
 }
 
+static bool add_slot(mix_optimizer *optimizer, int slot, int first, int last) {
+  const mix_optimizer_class *class = optimizer->class;
+  const char *name = class->slot_names[slot][optimizer->rules->slot_names];
+  if (!name || (class->has_slot && !class->has_slot(optimizer, slot))) return true;
+  start from = {.value = class->slot_start ? class->slot_start(optimizer, slot) : 0, .slot = slot, .slot_shape = class->slot_shape};
+  return add_state(optimizer, &optimizer->slots[slot], name, from, first, last);
+}
+
 static bool add_slots(mix_optimizer *optimizer) {
   const mix_optimizer_class *class = optimizer->class;
-  int names = optimizer->rules->slot_names, count = optimizer->count;
-  for (int i = 0; i < count; i++)
+  for (int i = 0; i < optimizer->count; i++)
     for (int slot = 0; slot < class->interleaved; slot++)
-      if (!add_state(optimizer, &optimizer->slots[slot], class->slot_names[slot][names], zeros, i, i + 1)) return false;
-  for (int slot = class->interleaved; slot < MIX_MAX_SLOTS && class->slot_names[slot][names]; slot++)
-    if (class->has_slot(optimizer, slot) &&
-        !add_state(optimizer, &optimizer->slots[slot], class->slot_names[slot][names], zeros, 0, count))
-      return false;
-  return true;
+      if (!add_slot(optimizer, slot, i, i + 1)) return false;
+  for (int slot = class->interleaved; slot < MIX_MAX_SLOTS; slot++)
+    if (!add_slot(optimizer, slot, 0, optimizer->count)) return false;
+  if (!class->product_name) return true;
+  mix_dtype dtype = optimizer->count ? optimizer->trainable[0]->dtype : mix_floatx();
+  optimizer->product = mix_optimizer_variable(class->product_name, one_of, &dtype);
+  return optimizer->product && mix_list_append(optimizer->variables, optimizer->product) == MIX_OK;
 }
 
 static mix_status build(mix_optimizer *optimizer, mix_list *variables) {
@@ -187,10 +222,10 @@ static mix_status build(mix_optimizer *optimizer, mix_list *variables) {
   for (int i = 0; i < count; i++) optimizer->trainable[i] = mix_retain(mix_list_get(variables, i));
   optimizer->count = count;
   const mix_optimizer_common *options = &optimizer->options.common;
-  mix_tensor *(*start)(const void *) = optimizer->rules->ema_starts_at_weight ? copy : zeros;
-  if (options->use_ema && !add_state(optimizer, &optimizer->averages, "average", start, 0, count)) return mix_error();
+  start average = {.copy = optimizer->rules->ema_starts_at_weight}, zero = {.value = 0};
+  if (options->use_ema && !add_state(optimizer, &optimizer->averages, "average", average, 0, count)) return mix_error();
   if (options->gradient_accumulation_steps &&
-      !add_state(optimizer, &optimizer->accumulators, "gradient_accumulator", zeros, 0, count))
+      !add_state(optimizer, &optimizer->accumulators, "gradient_accumulator", zero, 0, count))
     return mix_error();
   if (!add_slots(optimizer)) return mix_error();
   optimizer->built = true;

@@ -11,7 +11,12 @@
 #include <mixtape/optimizer.h>
 
 /* An option of a class: one row serves defaults, configs and the command line. */
-typedef enum mix_option_kind { MIX_OPTION_NUMBER, MIX_OPTION_INTEGER, MIX_OPTION_BOOLEAN } mix_option_kind;
+typedef enum mix_option_kind {
+  MIX_OPTION_NUMBER,
+  MIX_OPTION_INTEGER,
+  MIX_OPTION_BOOLEAN,
+  MIX_OPTION_NEGATED, /* Keras's default is true, the field says no_... */
+} mix_option_kind;
 typedef struct mix_option_row {
   const char *name;
   mix_option_kind kind;
@@ -31,29 +36,46 @@ typedef union mix_optimizer_settings {
   mix_sgd_options sgd;
   mix_rmsprop_options rmsprop;
   mix_adam_options adam;
+  mix_adagrad_options adagrad;
+  mix_adadelta_options adadelta;
+  mix_adamax_options adamax;
+  mix_lion_options lion;
+  mix_ftrl_options ftrl;
+  mix_lamb_options lamb;
+  mix_adafactor_options adafactor;
 } mix_optimizer_settings;
 
 typedef struct mix_update mix_update;
 
-enum { MIX_MAX_SLOTS = 3, MIX_MAX_OPTIONS = 8 };
+enum { MIX_MAX_SLOTS = 3, MIX_MAX_OPTIONS = 8, MIX_MAX_SHARED = 4 };
 
 typedef struct mix_optimizer_class {
   const char *name;             /* "RMSprop" */
   const char *lower_case_name;  /* "rmsprop" */
   double learning_rate;         /* the default */
+  double (*learning_rate_of)(const mix_semantics *rules); /* the default where the generations differ; NULL: learning_rate */
+  double weight_decay;          /* the default */
   mix_option_row options[MIX_MAX_OPTIONS]; /* its own, beyond the common ones; ended by a NULL name */
   const char *slot_names[MIX_MAX_SLOTS][3]; /* by semantics->slot_names */
-  /* Is slot i wanted? */
+  /* Is slot i wanted? NULL: all that have a name. */
   bool (*has_slot)(const mix_optimizer *optimizer, int slot);
+  /* The shape of slot i for a variable; false: that variable has none. NULL: the variable's own. */
+  bool (*slot_shape)(const mix_variable *variable, int slot, mix_shape *shape);
+  /* The value that slot i starts at. NULL: 0. */
+  double (*slot_start)(const mix_optimizer *optimizer, int slot);
+  const char *product_name;     /* a scalar that starts at 1, last of the state; NULL: none */
   /* The first `interleaved` slots are made variable after variable, the others slot after slot. */
   int interleaved;
   /* Checks the options: false with the error recorded. NULL: nothing to check. */
   bool (*check)(const mix_optimizer *optimizer);
+  /* Once an update, before any weight. NULL: nothing to do. */
+  void (*begin)(mix_update *update);
   /* Sets weight and slots of trainable variable `index` (through mix_update_set) from its gradient, all of the variable's dtype. */
   void (*update)(mix_update *update, int index, mix_tensor *gradient);
 } mix_optimizer_class;
 
-extern const mix_optimizer_class mix_sgd_class, mix_rmsprop_class, mix_adam_class;
+extern const mix_optimizer_class mix_sgd_class, mix_rmsprop_class, mix_adam_class, mix_adamw_class, mix_adagrad_class, mix_adadelta_class,
+    mix_adamax_class, mix_nadam_class, mix_lion_class, mix_ftrl_class, mix_lamb_class, mix_adafactor_class;
 /* All of them, ended by NULL. */
 extern const mix_optimizer_class *const mix_optimizer_classes[];
 
@@ -70,6 +92,7 @@ struct mix_optimizer {
   bool built;
   int count;                   /* variables it was built for */
   mix_variable **trainable, **averages, **accumulators, **slots[MIX_MAX_SLOTS]; /* retained; entries NULL where there is none */
+  mix_variable *product;       /* of a class with a product_name */
   mix_list *variables;         /* all state in Keras's order */
   mix_list *overwritten;       /* variables that take their gradient */
   mix_list *undecayed;         /* variables that weight_decay leaves alone */
@@ -101,7 +124,7 @@ struct mix_update {
   mix_pending *pending;
   int count, capacity;
   mix_tensor *learning_rate[MIX_DTYPE_COUNT]; /* by dtype, made once */
-  mix_tensor *shared[MIX_DTYPE_COUNT];        /* a class's own scalar (Adam: alpha) */
+  mix_tensor *shared[MIX_DTYPE_COUNT][MIX_MAX_SHARED]; /* a class's own scalars (Adam: alpha) */
 };
 bool mix_update_begin(mix_update *update, mix_optimizer *optimizer, mix_tensor *guard);
 /* The value of a variable as this update has it so far, in its true dtype. */
@@ -111,6 +134,15 @@ void mix_update_set(mix_update *update, mix_variable *variable, mix_tensor *valu
 void mix_update_condition(mix_update *update, mix_tensor *condition);
 /* The learning rate as a scalar of a dtype. */
 mix_tensor *mix_update_learning_rate(mix_update *update, mix_dtype dtype);
+/* Steps taken plus `ahead`, as a scalar of a dtype: 1 for the step that is being taken. Counts updates under accumulation. */
+mix_tensor *mix_update_step(mix_update *update, int ahead, mix_dtype dtype);
+/* A hyperparameter as a cast of Keras's makes it: of a Python number by way of float32, which shows in float64. */
+mix_tensor *mix_update_cast(double value, mix_dtype dtype);
+/* A hyperparameter that Keras computes with uncast; and 1 - it. OptimizerV2 has it in a float32 variable, and subtracts in the dtype. */
+mix_tensor *mix_update_number(const mix_update *update, double value, mix_dtype dtype);
+mix_tensor *mix_update_one_minus(const mix_update *update, double value, mix_dtype dtype);
+/* slot + (value - slot) * (1 - beta), assigned to the slot. */
+mix_tensor *mix_update_running_mean(mix_update *update, mix_variable *slot, double beta, mix_tensor *value);
 /* The latest value takes effect on skipped steps too. */
 void mix_update_unguard(mix_update *update, mix_variable *variable);
 /* Assigns, unless an error is pending: inside a capture as graph, outside after evaluating all values in one plan. Ends the update. */

@@ -11,8 +11,8 @@ static bool has_slot(const mix_optimizer *optimizer, int slot) {
 
 /* rho * average + (1 - rho) * value, assigned to the slot. */
 static mix_tensor *running_mean(mix_update *update, mix_variable *slot, double rho, mix_tensor *value) {
-  mix_tensor *mean = mix_add(mix_multiply(mix_scalar(rho, slot->dtype), mix_update_get(update, slot)),
-                             mix_multiply(mix_scalar(1 - rho, slot->dtype), value));
+  mix_tensor *mean = mix_add(mix_multiply(mix_update_number(update, rho, slot->dtype), mix_update_get(update, slot)),
+                             mix_multiply(mix_update_one_minus(update, rho, slot->dtype), value));
   mix_update_set(update, slot, mean);
   return mean;
 }
@@ -38,7 +38,8 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
     increment = mix_multiply(increment, mix_rsqrt(mix_add(denominator, epsilon)));
   if (momentum) {
     mix_variable *slot = optimizer->slots[MOMENTUM][index];
-    increment = mix_add(mix_multiply(mix_scalar(options->momentum, slot->dtype), mix_update_get(update, slot)), increment);
+    increment =
+        mix_add(mix_multiply(mix_update_number(update, options->momentum, slot->dtype), mix_update_get(update, slot)), increment);
     mix_update_set(update, slot, increment);
   }
   mix_update_set(update, variable, mix_subtract(weight, increment));

@@ -1,112 +1,185 @@
 /* Learning rate schedules as graph of the step. */
+#include "optim/schedule.h"
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/object.h"
 #include <math.h>
 #include <mixtape/ops.h>
-#include <mixtape/schedule.h>
 #include <string.h>
-
-enum { MAX_PARAMETERS = 5 };
-
-struct mix_schedule {
-  mix_object object;
-  mix_tensor *(*call)(const mix_schedule *schedule, mix_tensor *step); /* step in floatx */
-  double parameters[MAX_PARAMETERS];
-  bool flag; /* staircase, cycle */
-  int count; /* boundaries */
-  double *boundaries, *values;
-  mix_tensor *(*function)(void *context, mix_tensor *step);
-  void *context;
-};
 
 static void schedule_finalize(void *object) {
   mix_schedule *schedule = object;
   mix_free(schedule->boundaries);
   mix_free(schedule->values);
+  mix_free(schedule->text);
 }
-static const mix_class schedule_class = {.name = "schedule", .finalize = schedule_finalize};
+const mix_class mix_schedule_class = {.name = "schedule", .finalize = schedule_finalize};
 
-static mix_schedule *schedule_new(mix_tensor *(*call)(const mix_schedule *, mix_tensor *), const double parameters[MAX_PARAMETERS],
-                                  bool flag) {
+/* ---- rules ---- */
+
+static mix_tensor *exponential(const mix_schedule *schedule, mix_tensor *step) {
+  const double *p = schedule->parameters; /* initial, decay_steps, rate */
+  mix_tensor *exponent = mix_divide(step, mix_scalar_like(step, p[1]));
+  if (schedule->flag) exponent = mix_floor(exponent);
+  return mix_multiply(mix_scalar_like(step, p[0]), mix_power(mix_scalar_like(step, p[2]), exponent));
+}
+
+static mix_tensor *inverse_time(const mix_schedule *schedule, mix_tensor *step) {
+  const double *p = schedule->parameters; /* initial, decay_steps, rate */
+  mix_tensor *ratio = mix_divide(step, mix_scalar_like(step, p[1]));
+  if (schedule->flag) ratio = mix_floor(ratio);
+  mix_tensor *denominator = mix_add(mix_scalar_like(step, 1), mix_multiply(mix_scalar_like(step, p[2]), ratio));
+  return mix_divide(mix_scalar_like(step, p[0]), denominator);
+}
+
+static mix_tensor *polynomial(const mix_schedule *schedule, mix_tensor *step) {
+  const double *p = schedule->parameters; /* initial, decay_steps, end, power */
+  mix_tensor *steps = mix_scalar_like(step, p[1]), *one = mix_scalar_like(step, 1), *end = mix_scalar_like(step, p[2]);
+  if (schedule->flag)
+    steps = mix_multiply(steps, mix_maximum(one, mix_ceil(mix_divide(step, steps))));
+  else
+    step = mix_minimum(step, steps);
+  mix_tensor *left = mix_power(mix_subtract(one, mix_divide(step, steps)), mix_scalar_like(step, p[3]));
+  return mix_add(mix_multiply(mix_subtract(mix_scalar_like(step, p[0]), end), left), end);
+}
+
+/* The step is an integer here, and a boundary between two integers counts as the lower one. */
+static mix_tensor *piecewise(const mix_schedule *schedule, mix_tensor *step) {
+  mix_dtype dtype = mix_floatx();
+  mix_tensor *rate = mix_scalar(schedule->values[schedule->count], dtype);
+  for (int i = schedule->count - 1; i >= 0; i--)
+    rate = mix_select(mix_less_equal(step, mix_scalar_like(step, floor(schedule->boundaries[i]))),
+                      mix_scalar(schedule->values[i], dtype), rate);
+  return rate;
+}
+
+/* (1 + cos(pi x)) / 2 */
+static mix_tensor *half_wave(mix_tensor *x) {
+  return mix_add(mix_scalar_like(x, 1), mix_cos(mix_multiply(mix_scalar_like(x, M_PI), x)));
+}
+
+static mix_tensor *cosine(const mix_schedule *schedule, mix_tensor *step) {
+  const double *p = schedule->parameters; /* initial, decay_steps, alpha, warmup_target, warmup_steps */
+  bool warms = p[4] > 0;
+  mix_tensor *initial = mix_scalar_like(step, p[0]), *warmup_steps = mix_scalar_like(step, p[4]);
+  mix_tensor *target = warms ? mix_scalar_like(step, p[3]) : initial;
+  mix_tensor *done =
+      mix_divide(mix_minimum(mix_subtract(step, warmup_steps), mix_scalar_like(step, p[1])), mix_scalar_like(step, p[1]));
+  mix_tensor *wave = mix_multiply(mix_scalar_like(step, 0.5), half_wave(done));
+  mix_tensor *decayed = mix_add(mix_multiply(mix_scalar_like(step, 1 - p[2]), wave), mix_scalar_like(step, p[2]));
+  mix_tensor *rate = mix_multiply(target, decayed);
+  if (!warms) return rate;
+  mix_tensor *warm = mix_add(mix_multiply(mix_subtract(target, initial), mix_divide(step, warmup_steps)), initial);
+  return mix_select(mix_less(step, warmup_steps), warm, rate);
+}
+
+/* Period i lasts first_decay_steps * t_mul^i and starts at initial * m_mul^i. */
+static mix_tensor *cosine_restarts(const mix_schedule *schedule, mix_tensor *step) {
+  const double *p = schedule->parameters; /* initial, first_decay_steps, t_mul, m_mul, alpha */
+  mix_tensor *done = mix_divide(step, mix_scalar_like(step, p[1])), *one = mix_scalar_like(step, 1), *period;
+  if (p[2] == 1) {
+    period = mix_floor(done);
+    done = mix_subtract(done, period);
+  } else { /* the periods before this one sum to (1 - t_mul^i) / (1 - t_mul) */
+    mix_tensor *t_mul = mix_scalar_like(step, p[2]), *rest = mix_subtract(one, t_mul);
+    period = mix_floor(mix_divide(mix_log(mix_subtract(one, mix_multiply(done, rest))), mix_log(t_mul)));
+    mix_tensor *length = mix_power(t_mul, period);
+    done = mix_divide(mix_subtract(done, mix_divide(mix_subtract(one, length), rest)), length);
+  }
+  mix_tensor *alpha = mix_scalar_like(step, p[4]), *height = mix_power(mix_scalar_like(step, p[3]), period);
+  mix_tensor *wave = mix_multiply(mix_multiply(mix_scalar_like(step, 0.5), height), half_wave(done));
+  return mix_multiply(mix_scalar_like(step, p[0]), mix_add(mix_multiply(mix_subtract(one, alpha), wave), alpha));
+}
+
+/* ---- kinds ---- */
+
+#define INITIAL                                                                                                                    \
+  { "initial_learning_rate", .steps = false }
+const mix_schedule_kind mix_schedule_exponential = {"ExponentialDecay",
+                                                    "ExponentialDecay",
+                                                    exponential,
+                                                    {INITIAL, {"decay_steps", .steps = true}, {.name = "decay_rate"}},
+                                                    "staircase"};
+const mix_schedule_kind mix_schedule_inverse_time = {"InverseTimeDecay",
+                                                     "InverseTimeDecay",
+                                                     inverse_time,
+                                                     {INITIAL, {"decay_steps", .steps = true}, {.name = "decay_rate"}},
+                                                     "staircase"};
+const mix_schedule_kind mix_schedule_polynomial = {"PolynomialDecay",
+                                                   "PolynomialDecay",
+                                                   polynomial,
+                                                   {INITIAL,
+                                                    {"decay_steps", .steps = true},
+                                                    {"end_learning_rate", .optional = true, .standard = 0.0001},
+                                                    {"power", .optional = true, .standard = 1}},
+                                                   "cycle"};
+const mix_schedule_kind mix_schedule_piecewise = {"PiecewiseConstantDecay", "PiecewiseConstant", piecewise, {{0}}, NULL};
+const mix_schedule_kind mix_schedule_cosine = {"CosineDecay",
+                                               "CosineDecay",
+                                               cosine,
+                                               {INITIAL,
+                                                {"decay_steps", .steps = true},
+                                                {"alpha", .optional = true},
+                                                {"warmup_target", .optional = true},
+                                                {"warmup_steps", .optional = true, .steps = true}},
+                                               NULL};
+const mix_schedule_kind mix_schedule_cosine_restarts = {"CosineDecayRestarts",
+                                                        "SGDRDecay",
+                                                        cosine_restarts,
+                                                        {INITIAL,
+                                                         {"first_decay_steps", .steps = true},
+                                                         {"t_mul", .optional = true, .standard = 2},
+                                                         {"m_mul", .optional = true, .standard = 1},
+                                                         {"alpha", .optional = true}},
+                                                        NULL};
+#undef INITIAL
+
+const mix_schedule_kind *const mix_schedule_kinds[] = {&mix_schedule_exponential,
+                                                       &mix_schedule_inverse_time,
+                                                       &mix_schedule_polynomial,
+                                                       &mix_schedule_piecewise,
+                                                       &mix_schedule_cosine,
+                                                       &mix_schedule_cosine_restarts,
+                                                       NULL};
+
+mix_schedule *mix_schedule_new(const mix_schedule_kind *kind, const double parameters[MIX_SCHEDULE_PARAMETERS], bool flag) {
   if (mix_failed()) return NULL;
-  mix_schedule *schedule = mix_object_new(sizeof *schedule, &schedule_class);
+  if (parameters && !(parameters[1] > 0))
+    return mix_fail(MIX_VALUE_ERROR, "%s: %s is %g; expected a positive number", kind->class_name, kind->parameters[1].name,
+                    parameters[1]);
+  mix_schedule *schedule = mix_object_new(sizeof *schedule, &mix_schedule_class);
   if (!schedule) return NULL;
-  schedule->call = call;
+  schedule->kind = kind;
   schedule->flag = flag;
   if (parameters) memcpy(schedule->parameters, parameters, sizeof schedule->parameters);
   return mix_scoped(schedule);
 }
 
-static mix_tensor *number(mix_tensor *like, double value) { return mix_scalar(value, mix_tensor_dtype(like)); }
-
-static mix_tensor *exponential(const mix_schedule *schedule, mix_tensor *step) {
-  const double *p = schedule->parameters; /* initial, decay_steps, rate */
-  mix_tensor *exponent = mix_divide(step, number(step, p[1]));
-  if (schedule->flag) exponent = mix_floor(exponent);
-  return mix_multiply(number(step, p[0]), mix_power(number(step, p[2]), exponent));
-}
-
-static mix_tensor *inverse_time(const mix_schedule *schedule, mix_tensor *step) {
-  const double *p = schedule->parameters;
-  mix_tensor *ratio = mix_divide(step, number(step, p[1]));
-  if (schedule->flag) ratio = mix_floor(ratio);
-  return mix_divide(number(step, p[0]), mix_add(number(step, 1), mix_multiply(number(step, p[2]), ratio)));
-}
-
-static mix_tensor *polynomial(const mix_schedule *schedule, mix_tensor *step) {
-  const double *p = schedule->parameters; /* initial, decay_steps, end, power */
-  mix_tensor *steps = number(step, p[1]);
-  if (schedule->flag)
-    steps = mix_multiply(steps, mix_maximum(number(step, 1), mix_ceil(mix_divide(step, steps))));
-  else
-    step = mix_minimum(step, steps);
-  mix_tensor *left = mix_subtract(number(step, 1), mix_divide(step, steps));
-  return mix_add(mix_multiply(number(step, p[0] - p[2]), mix_power(left, number(step, p[3]))), number(step, p[2]));
-}
-
-static mix_tensor *piecewise(const mix_schedule *schedule, mix_tensor *step) {
-  mix_tensor *rate = number(step, schedule->values[schedule->count]);
-  for (int i = schedule->count - 1; i >= 0; i--)
-    rate = mix_select(mix_less_equal(step, number(step, schedule->boundaries[i])), number(step, schedule->values[i]), rate);
-  return rate;
-}
-
-static mix_tensor *cosine(const mix_schedule *schedule, mix_tensor *step) {
-  const double *p = schedule->parameters; /* initial, decay_steps, alpha, warmup_target, warmup_steps */
-  double top = p[4] > 0 ? p[3] : p[0];
-  mix_tensor *done = mix_subtract(step, number(step, p[4]));
-  done = mix_divide(mix_minimum(done, number(step, p[1])), number(step, p[1]));
-  mix_tensor *wave = mix_multiply(number(step, 0.5), mix_add(number(step, 1), mix_cos(mix_multiply(number(step, M_PI), done))));
-  mix_tensor *decayed = mix_add(mix_multiply(number(step, 1 - p[2]), wave), number(step, p[2]));
-  mix_tensor *rate = mix_multiply(number(step, top), decayed);
-  if (p[4] <= 0) return rate;
-  mix_tensor *warm = mix_add(mix_multiply(number(step, p[3] - p[0]), mix_divide(step, number(step, p[4]))), number(step, p[0]));
-  return mix_select(mix_less(step, number(step, p[4])), warm, rate);
-}
-
+#define NEW(kind, flag, ...) mix_schedule_new(&mix_schedule_##kind, (double[MIX_SCHEDULE_PARAMETERS]){__VA_ARGS__}, flag)
 mix_schedule *mix_exponential_decay(double initial, double decay_steps, double decay_rate, bool staircase) {
-  return schedule_new(exponential, (double[MAX_PARAMETERS]){initial, decay_steps, decay_rate}, staircase);
+  return NEW(exponential, staircase, initial, decay_steps, decay_rate);
 }
 mix_schedule *mix_inverse_time_decay(double initial, double decay_steps, double decay_rate, bool staircase) {
-  return schedule_new(inverse_time, (double[MAX_PARAMETERS]){initial, decay_steps, decay_rate}, staircase);
+  return NEW(inverse_time, staircase, initial, decay_steps, decay_rate);
 }
 mix_schedule *mix_polynomial_decay(double initial, double decay_steps, double end, double power, bool cycle) {
-  return schedule_new(polynomial, (double[MAX_PARAMETERS]){initial, decay_steps, end, power}, cycle);
+  return NEW(polynomial, cycle, initial, decay_steps, end, power);
 }
 mix_schedule *mix_cosine_decay(double initial, double decay_steps, double alpha, double warmup_target, double warmup_steps) {
-  if (decay_steps <= 0)
-    return mix_fail(MIX_VALUE_ERROR, "cosine_decay: decay_steps is %g; expected a positive number", decay_steps);
-  return schedule_new(cosine, (double[MAX_PARAMETERS]){initial, decay_steps, alpha, warmup_target, warmup_steps}, false);
+  return NEW(cosine, false, initial, decay_steps, alpha, warmup_target, warmup_steps);
 }
+mix_schedule *mix_cosine_decay_restarts(double initial, double first_decay_steps, double t_mul, double m_mul, double alpha) {
+  return NEW(cosine_restarts, false, initial, first_decay_steps, t_mul, m_mul, alpha);
+}
+#undef NEW
 
 mix_schedule *mix_piecewise_constant_decay(int count, const double *boundaries, const double *values) {
+  if (mix_failed()) return NULL;
   if (count < 0 || !values || (count > 0 && !boundaries))
     return mix_fail(MIX_VALUE_ERROR, "piecewise_constant_decay: expected count boundaries and one value more, got count %d", count);
-  mix_schedule *schedule = schedule_new(piecewise, NULL, false);
+  mix_schedule *schedule = mix_schedule_new(&mix_schedule_piecewise, NULL, false);
   if (!schedule) return NULL;
   size_t size = (size_t)count * sizeof(double);
-  schedule->boundaries = mix_alloc(size);
+  schedule->boundaries = mix_alloc(size + sizeof(double));
   schedule->values = mix_alloc(size + sizeof(double));
   if (!schedule->boundaries || !schedule->values) return NULL;
   if (count) memcpy(schedule->boundaries, boundaries, size);
@@ -115,11 +188,10 @@ mix_schedule *mix_piecewise_constant_decay(int count, const double *boundaries, 
   return schedule;
 }
 
-static mix_tensor *custom(const mix_schedule *schedule, mix_tensor *step) { return schedule->function(schedule->context, step); }
-
 mix_schedule *mix_schedule_function(mix_tensor *(*function)(void *, mix_tensor *), void *context) {
+  if (mix_failed()) return NULL;
   if (!function) return mix_fail(MIX_TYPE_ERROR, "schedule_function: no function");
-  mix_schedule *schedule = schedule_new(custom, NULL, false);
+  mix_schedule *schedule = mix_schedule_new(NULL, NULL, false);
   if (!schedule) return NULL;
   schedule->function = function;
   schedule->context = context;
@@ -128,7 +200,7 @@ mix_schedule *mix_schedule_function(mix_tensor *(*function)(void *, mix_tensor *
 
 mix_tensor *mix_schedule_call(mix_schedule *schedule, mix_tensor *step) {
   if (mix_failed() || !step) return NULL;
-  if (!mix_is(schedule, &schedule_class)) return mix_fail(MIX_TYPE_ERROR, "schedule_call: expected a schedule");
-  if (schedule->call == custom) return mix_cast(schedule->call(schedule, step), mix_floatx());
-  return schedule->call(schedule, mix_cast(step, mix_floatx()));
+  if (!mix_is(schedule, &mix_schedule_class)) return mix_fail(MIX_TYPE_ERROR, "schedule_call: expected a schedule");
+  if (!schedule->kind) return mix_cast(schedule->function(schedule->context, step), mix_floatx());
+  return schedule->kind->call(schedule, schedule->kind == &mix_schedule_piecewise ? step : mix_cast(step, mix_floatx()));
 }

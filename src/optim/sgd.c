@@ -24,7 +24,7 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
     mix_update_set(update, variable, mix_subtract(weight, descent));
     return;
   }
-  mix_tensor *momentum = mix_scalar(options->momentum, variable->dtype);
+  mix_tensor *momentum = mix_update_cast(options->momentum, variable->dtype);
   mix_tensor *velocity = mix_subtract(mix_multiply(mix_update_get(update, slot), momentum), descent);
   mix_update_set(update, slot, velocity);
   mix_tensor *step = options->nesterov ? mix_subtract(mix_multiply(velocity, momentum), descent) : velocity;

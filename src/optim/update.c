@@ -68,6 +68,31 @@ mix_tensor *mix_update_learning_rate(mix_update *update, mix_dtype dtype) {
   return update->learning_rate[dtype] = mix_cast(rate, dtype);
 }
 
+mix_tensor *mix_update_step(mix_update *update, int ahead, mix_dtype dtype) {
+  mix_tensor *steps = mix_update_get(update, update->optimizer->iterations);
+  int64_t accumulated = update->optimizer->options.common.gradient_accumulation_steps;
+  if (accumulated) steps = mix_floor_divide(steps, mix_scalar_like(steps, (double)accumulated));
+  return mix_cast(mix_add(steps, mix_scalar_like(steps, ahead)), dtype);
+}
+
+mix_tensor *mix_update_cast(double value, mix_dtype dtype) { return mix_scalar((double)(float)value, dtype); }
+
+mix_tensor *mix_update_number(const mix_update *update, double value, mix_dtype dtype) {
+  return update->optimizer->rules->hyperparameters_in_variables ? mix_update_cast(value, dtype) : mix_scalar(value, dtype);
+}
+
+mix_tensor *mix_update_one_minus(const mix_update *update, double value, mix_dtype dtype) {
+  if (!update->optimizer->rules->hyperparameters_in_variables) return mix_scalar(1 - value, dtype);
+  return mix_subtract(mix_scalar(1, dtype), mix_update_cast(value, dtype));
+}
+
+mix_tensor *mix_update_running_mean(mix_update *update, mix_variable *slot, double beta, mix_tensor *value) {
+  mix_tensor *old = mix_update_get(update, slot);
+  mix_tensor *mean = mix_add(old, mix_multiply(mix_subtract(value, old), mix_update_one_minus(update, beta, slot->dtype)));
+  mix_update_set(update, slot, mean);
+  return mean;
+}
+
 /* What an entry's variable becomes; NULL if it was only read. */
 static mix_tensor *final_value(const mix_update *update, const mix_pending *entry) {
   if (!entry->value) return NULL;

@@ -1,5 +1,5 @@
-/* What the tests of the CPU's kernels share: running one kernel with a team, instruction sets one after the other, distances in units of
- * the last place, and numbers that find faults. */
+/* What the tests of the CPU's kernels share: running one kernel with a team, instruction sets one after the other, distances in
+ * units of the last place, and numbers that find faults. */
 #ifndef TESTS_BACKEND_CPU_KERNELS_H
 #define TESTS_BACKEND_CPU_KERNELS_H
 
@@ -42,14 +42,15 @@ static inline int restore_instruction_set(void **state) {
   return 0;
 }
 /* A missing instruction set shows as a skipped test. */
-#define NEED_INSTRUCTION_SET(state)                                                                                            \
-  do {                                                                                                                         \
-    if (((const instruction_set *)*(state))->features & ~mix_cpu_found()) skip();                                              \
+#define NEED_INSTRUCTION_SET(state)                                                                                                \
+  do {                                                                                                                             \
+    if (((const instruction_set *)*(state))->features & ~mix_cpu_found()) skip();                                                  \
   } while (0)
-#define ON_EACH_SET(test)                                                                                                      \
-  {#test "_generic", test, use_instruction_set, restore_instruction_set, (void *)&instruction_sets[0]},                        \
-      {#test "_avx2", test, use_instruction_set, restore_instruction_set, (void *)&instruction_sets[1]},                       \
-      {#test "_avx512", test, use_instruction_set, restore_instruction_set, (void *)&instruction_sets[2]}
+#define ON_EACH_SET(test)                                                                                                          \
+  {#test "_generic", test, use_instruction_set, restore_instruction_set, (void *)&instruction_sets[0]},                            \
+      {#test "_avx2", test, use_instruction_set, restore_instruction_set, (void *)&instruction_sets[1]}, {                         \
+#test "_avx512", test, use_instruction_set, restore_instruction_set, (void *)&instruction_sets[2]                              \
+  }
 
 /* The first kernel of the list that the features in force allow. */
 static inline const mix_kernel *best_kernel(const mix_kernel *const *kernels) {
@@ -107,7 +108,8 @@ static inline int64_t distance(const void *a, const void *b, mix_dtype dtype, in
   return p > q ? p - q : q - p;
 }
 /* Fails with one line that names the first element that differs by more than `bound`. */
-static inline void assert_close(const char *what, const void *result, const void *expected, mix_dtype dtype, int64_t n, int64_t bound) {
+static inline void assert_close(const char *what, const void *result, const void *expected, mix_dtype dtype, int64_t n,
+                                int64_t bound) {
   for (int64_t i = 0; i < n; i++)
     if (distance(result, expected, dtype, i) > bound)
       fail_msg("%s: %s element %lld of %lld is %.9g, expected %.9g within %lld ulp", what, mix_dtype_name(dtype), (long long)i,
@@ -119,7 +121,8 @@ static inline void assert_close(const char *what, const void *result, const void
 static inline double uniform(uint64_t seed, uint64_t i) { return mix_philox_word(seed, 1, i) * 0x1p-32; }
 /* Numbers of all sizes, zeros of both signs, infinities and NaN for floating dtypes; small and extreme integers. */
 static inline void fill_wild(void *data, mix_dtype dtype, int64_t n, uint64_t seed) {
-  static const double special[] = {0.0, -0.0, 1, -1, 0.5, -0.5, 2.5, -2.5, 1e-30, -1e-30, 1e30, -1e30, INFINITY, -INFINITY, NAN, 3, 6, -7};
+  static const double special[] = {0.0,    -0.0, 1,     -1,       0.5,       -0.5, 2.5, -2.5, 1e-30,
+                                   -1e-30, 1e30, -1e30, INFINITY, -INFINITY, NAN,  3,   6,    -7};
   enum { SPECIAL = sizeof special / sizeof *special };
   for (int64_t i = 0; i < n; i++) {
     const uint32_t word = mix_philox_word(seed, 2, (uint64_t)i);

@@ -107,9 +107,9 @@ static void control_run(const mix_kernel_args *args, const mix_team *team) {
 
 static const char *never(const mix_kernel_args *args) { return (void)args, "does not like it"; }
 
-static const mix_op op_team = {.name = "team"}, op_plain = {.name = "plain_team"}, op_serial = {.name = "serial"},
-                    op_exchange = {.name = "exchange"}, op_even = {.name = "even"}, op_control = {.name = "control"},
-                    op_nobody = {.name = "nobody"}, op_picky = {.name = "picky"};
+static const mix_op op_team = {.name = "team", .flags = MIX_OP_CHECKS_VALUES}, op_plain = {.name = "plain_team", .flags = MIX_OP_CHECKS_VALUES}, op_serial = {.name = "serial", .flags = MIX_OP_CHECKS_VALUES},
+                    op_exchange = {.name = "exchange", .flags = MIX_OP_CHECKS_VALUES}, op_even = {.name = "even", .flags = MIX_OP_CHECKS_VALUES}, op_control = {.name = "control", .flags = MIX_OP_CHECKS_VALUES},
+                    op_nobody = {.name = "nobody", .flags = MIX_OP_CHECKS_VALUES}, op_picky = {.name = "picky", .flags = MIX_OP_CHECKS_VALUES};
 static const mix_kernel kernel_team = {.name = "k_team", .run = each_run, .share = each_share},
                         kernel_plain = {.name = "k_plain", .run = each_run},
                         kernel_serial = {.name = "k_serial", .run = each_run, .serial = yes},

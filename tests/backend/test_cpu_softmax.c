@@ -52,8 +52,9 @@ static void end(call *c) {
   }
 }
 
-/* Float32 arithmetic on logits of at most `range`: x - max is exact to half a unit of 2 range, exp turns that into a relative error of
- * range * 2^-23; the sum of n terms, the quotient and the exponential itself add some 8 units. Then the dtype's own rounding. */
+/* Float32 arithmetic on logits of at most `range`: x - max is exact to half a unit of 2 range, exp turns that into a relative
+ * error of range * 2^-23; the sum of n terms, the quotient and the exponential itself add some 8 units. Then the dtype's own
+ * rounding. */
 static double relative_bound(mix_dtype dtype, double range) {
   const double own = dtype == MIX_FLOAT32 ? 0x1p-23 : dtype == MIX_FLOAT16 ? 0x1p-10 : 0x1p-7;
   return (range + 8) * 0x1p-23 + own;

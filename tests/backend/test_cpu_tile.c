@@ -1,4 +1,5 @@
-/* The tile executor against the reference interpreter: arithmetic bit for bit, transcendental functions within a stated distance. */
+/* The tile executor against the reference interpreter: arithmetic bit for bit, transcendental functions within a stated distance.
+ * */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -135,9 +136,10 @@ enum { DTYPES = sizeof all_dtypes / sizeof *all_dtypes };
 
 /* ---- every opcode in every dtype ---- */
 
-/* Float32 distance to the correctly rounded result. The interpreter computes whole formulas in double where a function of the C library or
- * a double constant is in them; here each operation rounds, half a unit or, above a power of two, one: a formula of k roundings may be k
- * units away. Polynomials are stated in vector_math.inc.h; without fused multiply-add they lose up to one more. */
+/* Float32 distance to the correctly rounded result. The interpreter computes whole formulas in double where a function of the C
+ * library or a double constant is in them; here each operation rounds, half a unit or, above a power of two, one: a formula of k
+ * roundings may be k units away. Polynomials are stated in vector_math.inc.h; without fused multiply-add they lose up to one more.
+ * */
 static int64_t ulp_bound(mix_opcode opcode) {
   switch (opcode) {
   case MIX_OPCODE_SIN:

@@ -52,8 +52,10 @@ static void too_few_or_too_many_operands_are_an_internal_error(void **state) {
     int operands = 0;
     for (const char *p = (*op)->signature; p < arrow; p++) operands += *p != ',' && *p != '*';
     if (many || ((*op)->flags & MIX_OP_SOURCE)) continue;
-    mix_node *x = mix_node_placeholder(MIX_FLOAT32, MIX_SHAPE(2, 2), true), *flag = mix_node_placeholder(MIX_BOOL, MIX_SHAPE(2, 2), true),
-             *index = mix_node_placeholder(MIX_INT32, MIX_SHAPE(2, 2), true), *state_64 = mix_node_placeholder(MIX_INT64, MIX_SHAPE(2, 2), true);
+    mix_node *x = mix_node_placeholder(MIX_FLOAT32, MIX_SHAPE(2, 2), true),
+             *flag = mix_node_placeholder(MIX_BOOL, MIX_SHAPE(2, 2), true),
+             *index = mix_node_placeholder(MIX_INT32, MIX_SHAPE(2, 2), true),
+             *state_64 = mix_node_placeholder(MIX_INT64, MIX_SHAPE(2, 2), true);
     mix_edge edges[8];
     int e = 0;
     for (const char *p = (*op)->signature; p < arrow; p++)

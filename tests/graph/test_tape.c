@@ -285,7 +285,7 @@ static void misuse_is_an_error(void **state) {
 static void a_tape_outlives_variables(void **state) {
   (void)state;
   mix_tape *tape = mix_tape_begin();
-  mix_tensor *x = vec(MIX_FLOAT32, 1, 2), *y;
+  mix_tensor *x = vec(MIX_FLOAT32, 1, 2), *y = NULL;
   mix_tape_watch(tape, x);
   MIX_SCOPE {
     mix_variable *w = variable("w", vec(MIX_FLOAT32, 5, 6));

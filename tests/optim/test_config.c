@@ -48,10 +48,18 @@ static void configs_come_back(void **state) {
   for (int g = 0; g < 3; g++) {
     mix_set_semantics(generations[g]);
     mix_optimizer *optimizers[] = {
-        mix_sgd(.momentum = 0.5, .nesterov = true), mix_rmsprop(.rho = 0.8, .centered = true, .epsilon = MIX_ZERO),
+        mix_sgd(.momentum = 0.5, .nesterov = true),
+        mix_rmsprop(.rho = 0.8, .centered = true, .epsilon = MIX_ZERO),
         mix_adam(.learning_rate = 0.5, .amsgrad = true, .clipnorm = 2),
-        mix_loss_scale_optimizer(mix_sgd(.learning_rate = 0.25), .initial_scale = 4, .dynamic_growth_steps = 3)};
-    for (int i = 0; i < 4; i++) {
+        mix_loss_scale_optimizer(mix_sgd(.learning_rate = 0.25), .initial_scale = 4, .dynamic_growth_steps = 3),
+        mix_adamw(.weight_decay = MIX_ZERO),
+        mix_adagrad(0),
+        mix_adadelta(.rho = 0.5),
+        mix_nadam(0),
+        mix_adamax(0),
+        mix_lion(0),
+        mix_ftrl(.beta = 1)};
+    for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++) {
       mix_optimizer *again = mix_optimizer_deserialize(mix_optimizer_serialize(optimizers[i]), NULL);
       assert_no_error();
       assert_string_equal(mix_optimizer_serialize(again), mix_optimizer_serialize(optimizers[i]));

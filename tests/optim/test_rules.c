@@ -93,6 +93,79 @@ static void T07_adam_and_amsgrad(void **state) {
   follow_all(&t);
 }
 
+static mix_optimizer *adamw(void) { return mix_adamw(.learning_rate = 0.1); }
+static void T08_adamw(void **state) {
+  (void)state;
+  follow_all(&(trajectory){adamw, {{0.8996006, -1.8992013}, {0.7992412, -1.7984425}, {0.8064865, -1.822573}}});
+}
+
+static mix_optimizer *adagrad(void) { return mix_adagrad(.learning_rate = 0.1); }
+static void T09_adagrad(void **state) {
+  (void)state;
+  follow_all(&(trajectory){adagrad, {{0.9154846, -1.9379827}, {0.8509349, -1.885278}, {0.9299918, -1.9697935}}});
+}
+
+static mix_optimizer *adadelta(void) { return mix_adadelta(.learning_rate = 0.1); }
+static void T10_adadelta(void **state) {
+  (void)state;
+  follow_all(&(trajectory){adadelta, {{0.9998586, -1.9998586}, {0.9997154, -1.9997154}, {0.999917, -1.9999375}}});
+}
+
+static mix_optimizer *nadam(void) { return mix_nadam(.learning_rate = 0.1); }
+static void T11_nadam(void **state) {
+  (void)state;
+  follow_all(&(trajectory){nadam, {{0.8937212, -1.8937213}, {0.8163622, -1.8163622}, {0.8969792, -1.9081176}}});
+}
+
+/* The product of two variables after each of two steps: keras3 advances it once a step; tf_keras as its fit runs, with each variable.
+ * u_t = 0.9 (1 - 0.96^t / 2). */
+static void nadam_product(void **state) {
+  (void)state;
+  const double u1 = 0.9 * (1 - 0.5 * 0.96), u2 = 0.9 * (1 - 0.5 * 0.96 * 0.96);
+  const struct {
+    const char *semantics;
+    double first, second;
+  } rows[] = {{"keras3", u1, u1 * u2}, {"tf_keras", u1 * u1, u1 * u1 * u2 * u2}};
+  for (int i = 0; i < 2; i++) {
+    mix_set_semantics(rows[i].semantics);
+    mix_optimizer *optimizer = mix_nadam(0);
+    mix_list *variables = mix_list_of(VARIABLE(MIX_FLOAT64, "a", 1), VARIABLE(MIX_FLOAT64, "b", 1));
+    mix_list *gradients = mix_list_of(VECTOR(MIX_FLOAT64, 1), VECTOR(MIX_FLOAT64, 1));
+    mix_optimizer_apply_gradients(optimizer, gradients, variables);
+    mix_list *all = mix_optimizer_variables(optimizer);
+    mix_variable *product = mix_list_get(all, mix_list_count(all) - 1);
+    ASSERT_VALUES(product, 1e-15, rows[i].first);
+    mix_optimizer_apply_gradients(optimizer, gradients, variables);
+    ASSERT_VALUES(product, 1e-15, rows[i].second);
+  }
+}
+
+static mix_optimizer *adamax(void) { return mix_adamax(.learning_rate = 0.1); }
+static void T12_adamax(void **state) {
+  (void)state;
+  follow_all(&(trajectory){adamax, {{0.9, -1.9}, {0.8, -1.8000001}, {0.8053506, -1.8158672}}});
+}
+
+static mix_optimizer *lion(void) { return mix_lion(.learning_rate = 0.1); }
+static void T13_lion(void **state) {
+  (void)state;
+  follow_all(&(trajectory){lion, {{0.9, -1.9}, {0.8, -1.8}, {0.9, -1.9}}});
+}
+
+static mix_optimizer *ftrl(void) { return mix_ftrl(.learning_rate = 0.1); }
+static void T14_ftrl(void **state) {
+  (void)state;
+  follow_all(&(trajectory){ftrl, {{0.3809621, -0.3690536}, {0.3164124, -0.3163489}, {0.3954693, -0.4008643}}});
+}
+
+static void default_learning_rates(void **state) {
+  (void)state;
+  assert_true(mix_optimizer_learning_rate(mix_lion(0)) == (double)1e-4f);
+  mix_set_semantics("keras3");
+  assert_true(mix_optimizer_learning_rate(mix_lion(0)) == (double)1e-3f);
+  assert_true(mix_optimizer_learning_rate(mix_sgd(0)) == (double)0.01f);
+}
+
 /* After a large gradient and a small one, amsgrad still divides by the large second moment: rows T07 alone do not tell. By hand, in
  * doubles: m = .1*8 -> .1*.9*8 + .1*.01; v = .001*64; v2 = .999*v + .001*1e-4; vhat = max(v, v2) = v. */
 static void amsgrad_keeps_the_largest_second_moment(void **state) {
@@ -128,6 +201,15 @@ int main(void) {
                                      TEST(T05_rmsprop_epsilon_outside),
                                      TEST(T06_rmsprop_centered_momentum),
                                      TEST(T07_adam_and_amsgrad),
+                                     TEST(T08_adamw),
+                                     TEST(T09_adagrad),
+                                     TEST(T10_adadelta),
+                                     TEST(T11_nadam),
+                                     TEST(nadam_product),
+                                     TEST(T12_adamax),
+                                     TEST(T13_lion),
+                                     TEST(T14_ftrl),
+                                     TEST(default_learning_rates),
                                      TEST(amsgrad_keeps_the_largest_second_moment),
                                      TEST(float16_weights_update_in_float16)};
   return cmocka_run_group_tests(tests, NULL, NULL);

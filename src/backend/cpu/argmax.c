@@ -1,4 +1,5 @@
-/* Positions of the largest and the smallest element along the last axis: the first one, a NaN counting as more extreme than any number. */
+/* Positions of the largest and the smallest element along the last axis: the first one, a NaN counting as more extreme than any
+ * number. */
 #include "backend/cpu/kernel_rows.h"
 #include "ops/table.h"
 #include "tensor/convert.h"
@@ -6,8 +7,8 @@
 
 enum { PART = 512, SHORT = 32 };
 
-/* Position of the first of the n elements that is better than *best (of the first NaN, where there is one), or -1; `any`: there is no
- * best yet. The sign turns the smallest into the largest. */
+/* Position of the first of the n elements that is better than *best (of the first NaN, where there is one), or -1; `any`: there is
+ * no best yet. The sign turns the smallest into the largest. */
 #define FIND(name, type, is_nan)                                                                                                   \
   static int64_t name(const type *x, int64_t n, bool smallest, bool any, type *best) {                                             \
     int64_t found = -1;                                                                                                            \

@@ -1,5 +1,5 @@
-/* One kernel for each instruction set over one body: MIX_CPU_KERNELS(op, "name", ...) defines mix_cpu_<op>_kernels, best first, whose
- * run functions call run_<op>(args, team, vector). Further arguments are members of mix_kernel. */
+/* One kernel for each instruction set over one body: MIX_CPU_KERNELS(op, "name", ...) defines mix_cpu_<op>_kernels, best first,
+ * whose run functions call run_<op>(args, team, vector). Further arguments are members of mix_kernel. */
 #ifndef MIX_BACKEND_CPU_KERNEL_ROWS_H
 #define MIX_BACKEND_CPU_KERNEL_ROWS_H
 

@@ -1,5 +1,5 @@
-/* The fast kernels of the CPU, one array an op, best first and ended by NULL. Each array ends with a kernel for plain x86-64, but may
- * refuse a layout or a dtype: the table (backend/cpu/table.c) puts the reference kernel behind it. */
+/* The fast kernels of the CPU, one array an op, best first and ended by NULL. Each array ends with a kernel for plain x86-64, but
+ * may refuse a layout or a dtype: the table (backend/cpu/table.c) puts the reference kernel behind it. */
 #ifndef MIX_BACKEND_CPU_KERNELS_H
 #define MIX_BACKEND_CPU_KERNELS_H
 

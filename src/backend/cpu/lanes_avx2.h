@@ -10,7 +10,8 @@
 #define LANES 8
 typedef __m256 vf;
 typedef int32_t vi __attribute__((vector_size(32)));
-typedef __m256 vm; /* all bits of a lane set or clear */
+typedef uint32_t vu __attribute__((vector_size(32))); /* where sums may overflow */
+typedef __m256 vm;                                    /* all bits of a lane set or clear */
 
 static inline vf v_set(float x) { return _mm256_set1_ps(x); }
 static inline vi v_set_integer(int32_t x) { return (vi)_mm256_set1_epi32(x); }
@@ -59,9 +60,13 @@ static inline vf v_load_bf16_part(const uint16_t *p, int64_t n) { return widen_b
 static inline void v_store_bf16(uint16_t *p, vf x) { _mm_storeu_si128((__m128i *)p, narrow_bf16(x)); }
 static inline void v_store_bf16_part(uint16_t *p, vf x, int64_t n) { store_part_16(p, narrow_bf16(x), n); }
 static inline vf v_round_f16(vf x) { return _mm256_cvtph_ps(narrow_f16(x)); }
-static inline vf v_load_u8(const uint8_t *p) { return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p))); }
+static inline vf v_load_u8(const uint8_t *p) {
+  return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p)));
+}
 
 static inline vf v_sqrt(vf x) { return _mm256_sqrt_ps(x); }
+/* Twelve bits of 1 / sqrt(x). */
+static inline vf v_rsqrt_estimate(vf x) { return _mm256_rsqrt_ps(x); }
 static inline vf v_floor(vf x) { return _mm256_floor_ps(x); }
 static inline vf v_ceil(vf x) { return _mm256_ceil_ps(x); }
 static inline vf v_rint(vf x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
@@ -71,7 +76,7 @@ static inline vf v_from_integer(vi x) { return _mm256_cvtepi32_ps((__m256i)x); }
 /* x * 2^n for integral |n| <= 252, in two factors so that subnormal results and 2^128 come out right. */
 static inline vf v_scale(vf x, vf n) {
   const vi whole = v_to_integer(n), half = whole >> 1;
-  const vf a = (vf)((half + 127) << 23), b = (vf)((whole - half + 127) << 23);
+  const vf a = (vf)((vu)(half + 127) << 23), b = (vf)((vu)(whole - half + 127) << 23);
   return x * a * b;
 }
 
@@ -100,3 +105,9 @@ static inline float v_horizontal_max(vf x) { /* no NaN among the lanes */
   const __m128 b = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1)), c = _mm_max_ps(b, _mm_movehl_ps(b, b));
   return _mm_cvtss_f32(_mm_max_ss(c, _mm_shuffle_ps(c, c, 1)));
 }
+
+/* Lanes of 64 bits, half as many. */
+typedef uint64_t vl __attribute__((vector_size(32)));
+static inline vl l_set(uint64_t x) { return (vl){x, x, x, x}; }
+/* Of the lower halves of each lane. */
+static inline vl l_multiply(vl a, vl b) { return (vl)_mm256_mul_epu32((__m256i)a, (__m256i)b); }

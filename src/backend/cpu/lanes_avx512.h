@@ -10,6 +10,7 @@
 #define LANES 16
 typedef __m512 vf;
 typedef int32_t vi __attribute__((vector_size(64)));
+typedef uint32_t vu __attribute__((vector_size(64))); /* where sums may overflow */
 typedef __mmask16 vm;
 
 static inline vf v_set(float x) { return _mm512_set1_ps(x); }
@@ -46,9 +47,16 @@ static inline vf v_round_f16(vf x) { return widen_f16(narrow_f16(x)); }
 static inline vf v_round_bf16(vf x) {
   return _mm512_castsi512_ps(_mm512_and_si512(round_bf16_bits(x), _mm512_set1_epi32((int)0xffff0000)));
 }
-static inline vf v_load_u8(const uint8_t *p) { return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p))); }
+static inline vf v_load_u8(const uint8_t *p) {
+  return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p)));
+}
 
 static inline vf v_sqrt(vf x) { return _mm512_sqrt_ps(x); }
+/* Twelve bits of 1 / sqrt(x), by the older instruction, which every x86-64 has. */
+static inline vf v_rsqrt_estimate(vf x) {
+  const __m256 low = _mm256_rsqrt_ps(_mm512_castps512_ps256(x)), high = _mm256_rsqrt_ps(_mm512_extractf32x8_ps(x, 1));
+  return _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
+}
 static inline vf v_floor(vf x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
 static inline vf v_ceil(vf x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC); }
 static inline vf v_rint(vf x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
@@ -80,3 +88,9 @@ static inline float v_horizontal_sum(vf x) {
   return _mm_cvtss_f32(_mm_add_ss(c, _mm_shuffle_ps(c, c, 1)));
 }
 static inline float v_horizontal_max(vf x) { return _mm512_reduce_max_ps(x); } /* no NaN among the lanes */
+
+/* Lanes of 64 bits, half as many. */
+typedef uint64_t vl __attribute__((vector_size(64)));
+static inline vl l_set(uint64_t x) { return (vl){x, x, x, x, x, x, x, x}; }
+/* Of the lower halves of each lane. */
+static inline vl l_multiply(vl a, vl b) { return (vl)_mm512_mul_epu32((__m512i)a, (__m512i)b); }

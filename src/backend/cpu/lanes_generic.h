@@ -9,7 +9,8 @@
 #define LANES 4
 typedef float vf __attribute__((vector_size(16)));
 typedef int32_t vi __attribute__((vector_size(16)));
-typedef vi vm; /* all bits of a lane set or clear */
+typedef uint32_t vu __attribute__((vector_size(16))); /* where sums may overflow */
+typedef vi vm;                                        /* all bits of a lane set or clear */
 
 static inline vf v_set(float x) { return (vf){x, x, x, x}; }
 static inline vi v_set_integer(int32_t x) { return (vi){x, x, x, x}; }
@@ -31,7 +32,7 @@ static inline void v_store_part(float *p, vf x, int64_t n) {
 static inline vm v_lt(vf a, vf b) { return (vm)(a < b); }
 static inline vm v_le(vf a, vf b) { return (vm)(a <= b); }
 static inline vm v_eq(vf a, vf b) { return (vm)(a == b); }
-static inline vm v_unordered(vf a, vf b) { return (vm)~((a == a) & (b == b)); }
+static inline vm v_unordered(vf a, vf b) { return (vm) ~((a == a) & (b == b)); }
 static inline vm m_and(vm a, vm b) { return a & b; }
 static inline vm m_or(vm a, vm b) { return a | b; }
 static inline vm m_not(vm a) { return ~a; }
@@ -72,8 +73,8 @@ static inline vi narrow_f16(vf x) {
 }
 static inline vf v_round_f16(vf x) { return widen_f16(narrow_f16(x)); }
 static inline vf v_round_bf16(vf x) {
-  const vi u = (vi)x, rounded = u + 0x7fff + ((u >> 16) & 1);
-  return (vf)(vi_select(v_unordered(x, x), u | 0x400000, rounded) & (int32_t)0xffff0000);
+  const vu u = (vu)x, rounded = u + 0x7fff + ((u >> 16) & 1);
+  return (vf)(vi_select(v_unordered(x, x), (vi)(u | 0x400000), (vi)rounded) & (int32_t)0xffff0000);
 }
 static inline vi load_16(const uint16_t *p) { return (vi){p[0], p[1], p[2], p[3]}; }
 static inline vi load_part_16(const uint16_t *p, int64_t n) {
@@ -95,17 +96,25 @@ static inline void v_store_bf16_part(uint16_t *p, vf x, int64_t n) { store_part_
 static inline vf v_load_u8(const uint8_t *p) { return (vf){p[0], p[1], p[2], p[3]}; }
 
 static inline vf v_fma(vf a, vf b, vf c) { return a * b + c; } /* two roundings */
-static inline vi v_to_integer(vf x) { /* |x| < 2^22, nearest even */
+static inline vi v_to_integer(vf x) {                          /* |x| < 2^22, nearest even */
   const vf magic = v_set(0x1.8p23f);
   return (vi)(x + magic) - (vi)magic;
 }
 static inline vf v_from_integer(vi x) { return (vf){(float)x[0], (float)x[1], (float)x[2], (float)x[3]}; }
 static inline vf v_scale(vf x, vf n) {
   const vi whole = v_to_integer(n), half = whole >> 1;
-  const vf a = (vf)((half + 127) << 23), b = (vf)((whole - half + 127) << 23);
+  const vf a = (vf)((vu)(half + 127) << 23), b = (vf)((vu)(whole - half + 127) << 23);
   return x * a * b;
 }
 static inline vf v_sqrt(vf x) { return (vf){sqrtf(x[0]), sqrtf(x[1]), sqrtf(x[2]), sqrtf(x[3])}; }
+/* Twelve bits of 1 / sqrt(x); the exact value where no instruction gives them. */
+static inline vf v_rsqrt_estimate(vf x) {
+#ifdef __SSE__
+  return (vf)__builtin_ia32_rsqrtps((float __attribute__((vector_size(16))))x);
+#else
+  return (vf){1 / sqrtf(x[0]), 1 / sqrtf(x[1]), 1 / sqrtf(x[2]), 1 / sqrtf(x[3])};
+#endif
+}
 /* Nearest integer by adding and taking away 2^23; from there on every float is an integer. The sign of zero stays. */
 static inline vf v_rint(vf x) {
   const vi sign = (vi)x & (int32_t)0x80000000;
@@ -127,3 +136,9 @@ static inline float v_horizontal_max(vf x) { /* no NaN among the lanes */
   const float a = x[0] > x[2] ? x[0] : x[2], b = x[1] > x[3] ? x[1] : x[3];
   return a > b ? a : b;
 }
+
+/* Lanes of 64 bits, half as many. */
+typedef uint64_t vl __attribute__((vector_size(16)));
+static inline vl l_set(uint64_t x) { return (vl){x, x}; }
+/* Of the lower halves of each lane. */
+static inline vl l_multiply(vl a, vl b) { return (a & UINT32_MAX) * (b & UINT32_MAX); }

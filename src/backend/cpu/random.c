@@ -1,5 +1,5 @@
-/* Uniform numbers for dropout: element i is made of word 0 of Philox block (key, counter, i), as backend/ref/random.c has it, so that the
- * numbers do not depend on the kernel, the instruction set or the threads. */
+/* Uniform numbers for dropout: element i is made of word 0 of Philox block (key, counter, i), as backend/ref/random.c has it, so
+ * that the numbers do not depend on the kernel, the instruction set or the threads. */
 #include "backend/cpu/kernel_rows.h"
 #include "tensor/convert.h"
 

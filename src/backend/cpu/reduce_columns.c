@@ -1,6 +1,7 @@
-/* Reductions over all but the last dimension: gradients of biases. A strip of columns is folded row after row into a tile, 64 rows in
- * float32, those sums in double: the error of a sum of n rows is that of 64 additions in float32. Narrow matrices are cut into blocks
- * of rows, whose sums are added in the order of the rows. */
+/* Reductions over all but the last dimension: gradients of biases. A strip of columns is folded row after row into a tile. Up to 1024 rows
+ * that is one chain in float32, the order of TensorFlow's BiasAddGrad, so that recorded runs of Keras are followed to the last bit. Longer
+ * ones are folded 64 rows in float32, those sums in double: the error of a sum of n rows is that of 64 additions in float32; narrow ones
+ * of these are cut into blocks of rows, whose sums are added in the order of the rows. */
 #include "backend/cpu/reduce.h"
 #include "tensor/convert.h"
 #include <string.h>
@@ -9,10 +10,11 @@ enum {
   STRIP = 512,  /* columns, or elements of several narrow rows side by side */
   NARROW = 256, /* columns up to which rows are taken side by side */
   ROWS_IN_32 = 64,
+  ONE_CHAIN = 1024, /* rows up to which a column is one chain */
   MOST_BLOCKS = 32, /* of rows */
 };
 
-static bool is_narrow(const mix_reduction *r) { return r->inner <= NARROW; }
+static bool is_narrow(const mix_reduction *r) { return r->inner <= NARROW && r->length > ONE_CHAIN; }
 
 /* Rows of a block: whole groups of side-by-side rows, at least ROWS_IN_32 of them. */
 static int64_t rows_of_block(const mix_reduction *r) {
@@ -58,8 +60,9 @@ static void fold_lines(const mix_reduction *r, const mix_vector *vector, strip *
   const int64_t element = (int64_t)mix_dtype_size(r->dtype);
   const bool direct = (r->dtype == MIX_FLOAT32 || r->dtype == MIX_FLOAT64 || r->dtype == MIX_INT64) && width % 16 == 0;
   static const int steps[3] = {1, 1, 1};
-  for (int64_t i = 0; i < count; i += ROWS_IN_32) {
-    const int64_t end = count - i < ROWS_IN_32 ? count : i + ROWS_IN_32;
+  const int64_t chain = r->length <= ONE_CHAIN ? ONE_CHAIN : ROWS_IN_32;
+  for (int64_t i = 0; i < count; i += chain) {
+    const int64_t end = count - i < chain ? count : i + chain;
     load(s->part, source + i * pitch * element, width);
     for (int64_t line = i + 1; line < end; line++) {
       const char *row = source + line * pitch * element;

@@ -1,5 +1,5 @@
-/* Functions over rows of float32: reductions, softmax, cross-entropies, random words. Written once for every instruction set. Included
- * after a lanes_*.h and vector_math.inc.h. */
+/* Functions over rows of float32: reductions, softmax, cross-entropies, random words. Written once for every instruction set.
+ * Included after a lanes_*.h and vector_math.inc.h. */
 
 /* Lanes of a sum: fixed, so that each instruction set adds in the same order. */
 #define SUM_LANES 32
@@ -185,39 +185,60 @@ static void rows_cross_entropy(float *losses, float *gradient, const float *logi
 }
 
 /* One row: the gradient but for the label's -1, and what its loss is made of. */
-static void sparse_row(float *gradient, const float *logits, int64_t n, float *maximum, float *sum) {
+/* The sum of a short row in the order of TensorFlow's CPU kernels (Eigen's reduction over packets of eight): eight chains, folded by
+ * halves, and the rest behind them as a chain of its own. */
+static float row_sum_of_eights(const float *x, int64_t n) {
+  float lane[8] = {0}, rest = 0;
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8)
+    for (int j = 0; j < 8; j++) lane[j] += x[i + j];
+  for (; i < n; i++) rest += x[i];
+  return rest + (((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7])));
+}
+/* The softmax of a row, its maximum, and the sum of the exponentials less the maximum's own 1: the loss of a confident row is
+ * log1p of that small remainder, which log of the whole sum would round away. */
+static void sparse_row(float *gradient, const float *logits, int64_t n, float *maximum, float *remainder) {
+  enum { SHORT = 64 };
+  if (n > SHORT) {
+    *maximum = row_maximum(logits, n);
+    const float sum = row_exp_sum(gradient, logits, *maximum, n);
+    divide_row(gradient, gradient, sum, n);
+    *remainder = sum - 1.0f;
+    return;
+  }
   if (n <= LANES) {
-    const vf e = short_exp(short_load(logits, n), n, maximum, sum);
-    short_store(gradient, e / v_set(*sum), n);
+    float unused;
+    short_store(gradient, short_exp(short_load(logits, n), n, maximum, &unused), n);
   } else {
     *maximum = row_maximum(logits, n);
-    *sum = row_exp_sum(gradient, logits, *maximum, n);
-    divide_row(gradient, gradient, *sum, n);
+    row_exp_sum(gradient, logits, *maximum, n);
   }
+  double whole = -1;
+  for (int64_t i = 0; i < n; i++) whole += (double)gradient[i];
+  *remainder = (float)whole;
+  divide_row(gradient, gradient, row_sum_of_eights(gradient, n), n);
 }
-
-/* In groups of LANES rows, so that their logarithms are taken together. */
 static bool rows_sparse_cross_entropy(float *losses, float *gradient, const float *logits, const int64_t *labels, int64_t rows,
                                       int64_t n) {
   bool valid = true;
   for (int64_t first = 0; first < rows; first += LANES) {
     const int64_t count = rows - first < LANES ? rows - first : LANES;
-    float sums[LANES] = {0}, shifted[LANES] = {0};
+    float remainders[LANES] = {0}, shifted[LANES] = {0};
     for (int64_t i = 0; i < count; i++, gradient += n, logits += n) {
       const int64_t label = labels[first + i];
       if (label < 0 || label >= n) {
         valid = false;
-        sums[i] = NAN;
+        remainders[i] = NAN;
         for (int64_t j = 0; j < n; j++) gradient[j] = NAN;
         continue;
       }
       const float wanted = logits[label];
       float maximum;
-      sparse_row(gradient, logits, n, &maximum, &sums[i]);
+      sparse_row(gradient, logits, n, &maximum, &remainders[i]);
       gradient[label] -= 1.0f;
       shifted[i] = wanted - maximum;
     }
-    const vf loss = v_log(v_load(sums)) - v_load(shifted);
+    const vf loss = v_log1p(v_load(remainders)) - v_load(shifted);
     if (count < LANES)
       v_store_part(losses + first, loss, count);
     else
@@ -226,30 +247,28 @@ static bool rows_sparse_cross_entropy(float *losses, float *gradient, const floa
   return valid;
 }
 
-/* Word 0 of Philox 4x32-10 block (key, counter, first + i) (base/philox.h). */
+/* Word 0 of Philox 4x32-10 block (key, counter, first + i) (base/philox.h). A word to a lane of 64 bits; what gathers in the upper
+ * halves is never looked at. */
 static void row_philox_words(uint32_t *words, uint64_t key, uint64_t counter, uint64_t first, int64_t n) {
-  for (int64_t i = 0; i < n; i += 8) {
-    uint32_t a[8], b[8], c[8], d[8];
-    for (int j = 0; j < 8; j++) {
-      const uint64_t index = first + (uint64_t)(i + j);
-      a[j] = (uint32_t)index;
-      b[j] = (uint32_t)(index >> 32);
-      c[j] = (uint32_t)counter;
-      d[j] = (uint32_t)(counter >> 32);
-    }
+  enum { LONGS = LANES / 2 };
+  uint64_t lanes[LONGS];
+  for (int j = 0; j < LONGS; j++) lanes[j] = (uint64_t)j;
+  vl numbers;
+  memcpy(&numbers, lanes, sizeof numbers);
+  for (int64_t i = 0; i < n; i += LONGS) {
+    const vl index = numbers + l_set(first + (uint64_t)i);
+    vl a = index, b = index >> 32, c = l_set(counter), d = l_set(counter >> 32);
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
     for (int round = 0; round < 10; round++) {
-      for (int j = 0; j < 8; j++) {
-        const uint64_t p = (uint64_t)a[j] * 0xD2511F53u, q = (uint64_t)c[j] * 0xCD9E8D57u;
-        const uint32_t next_a = (uint32_t)(q >> 32) ^ b[j] ^ k0, next_c = (uint32_t)(p >> 32) ^ d[j] ^ k1;
-        b[j] = (uint32_t)q;
-        d[j] = (uint32_t)p;
-        a[j] = next_a;
-        c[j] = next_c;
-      }
+      const vl p = l_multiply(a, l_set(0xD2511F53u)), q = l_multiply(c, l_set(0xCD9E8D57u));
+      a = (q >> 32) ^ b ^ l_set(k0);
+      c = (p >> 32) ^ d ^ l_set(k1);
+      b = q;
+      d = p;
       k0 += 0x9E3779B9u;
       k1 += 0xBB67AE85u;
     }
-    for (int64_t j = 0; j < 8 && i + j < n; j++) words[i + j] = a[j];
+    memcpy(lanes, &a, sizeof lanes);
+    for (int64_t j = 0; j < LONGS && i + j < n; j++) words[i + j] = (uint32_t)lanes[j];
   }
 }

@@ -1,5 +1,5 @@
-/* Softmax, its logarithm and the cross-entropies, over the last axis, everything in float32. Short rows go through the vector functions
- * in blocks of rows; rows longer than a buffer in pieces, three times over: largest, sum, result. */
+/* Softmax, its logarithm and the cross-entropies, over the last axis, everything in float32. Short rows go through the vector
+ * functions in blocks of rows; rows longer than a buffer in pieces, three times over: largest, sum, result. */
 #include "backend/cpu/kernel_rows.h"
 #include "ops/table.h"
 #include "tensor/convert.h"

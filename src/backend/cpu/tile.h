@@ -8,6 +8,8 @@
 /* A program made ready: physical tile registers, the instruction functions of the instruction set in force. Freed with mix_free. */
 typedef struct mix_tile_program mix_tile_program;
 mix_tile_program *mix_tile_prepare(const mix_program *program);
+/* Why a program cannot be prepared (static text); NULL: it can. What a product's kernel asks before it takes an epilogue. */
+const char *mix_tile_refuses(const mix_program *program);
 
 /* Epilogue of a product with a (rows, columns) result, rank 2 or merged to it: runs the program over rows [row, row + rows) and
  * columns [column, column + columns). accumulator[i * stride + j] (float, or double when the product is float64) is the raw result of

@@ -6,11 +6,11 @@
 #include "backend/cpu/vector.h"
 
 enum {
-  MIX_TILE_ELEMENTS = 512,        /* a tile; also the grain of the threads' shares, the same for every program */
-  MIX_TILE_MEMORY = 24 * 1024,    /* a thread's tiles and uniform values: half of a first-level cache of 48 KiB */
+  MIX_TILE_ELEMENTS = 512,     /* a tile; also the grain of the threads' shares, the same for every program */
+  MIX_TILE_MEMORY = 24 * 1024, /* a thread's tiles and uniform values: half of a first-level cache of 48 KiB */
   MIX_TILE_REGISTERS = 128,
   MIX_TILE_STORES = 32,
-  MIX_TILE_REDUCTION_BYTES = 64,  /* workspace of each thread */
+  MIX_TILE_REDUCTION_BYTES = 64, /* workspace of each thread */
 };
 
 /* How a load sees the iteration space. */
@@ -26,18 +26,18 @@ typedef struct mix_tile_load {
   mix_tile_access access;
   int input, reg;
   mix_tile_load_function load;
-  mix_tile_function round;   /* of an accumulator, to the load's dtype; NULL: none */
-  size_t element, held;      /* bytes of an element in memory and in a tile */
+  mix_tile_function round; /* of an accumulator, to the load's dtype; NULL: none */
+  size_t element, held;    /* bytes of an element in memory and in a tile */
   int64_t strides[MIX_MAX_RANK];
-  bool used, direct;         /* direct: memory has the form of a tile and is used in place */
-  int last_use;              /* the last step that reads it; INT_MAX: a store or the reduction */
+  bool used, direct; /* direct: memory has the form of a tile and is used in place */
+  int last_use;      /* the last step that reads it; INT_MAX: a store or the reduction */
 } mix_tile_load;
 
 typedef struct mix_tile_step {
   mix_tile_function function; /* NULL: the load `load` */
   double immediate;
   int result, operands[3], steps[3], load;
-  int held;                   /* bytes of an element of the result */
+  int held; /* bytes of an element of the result */
 } mix_tile_step;
 
 typedef struct mix_tile_store {
@@ -49,17 +49,17 @@ typedef struct mix_tile_store {
 struct mix_tile_program {
   const mix_vector *vector;
   const mix_program *program;
-  int rank;                    /* the space, dimensions of 1 dropped and others merged where every load allows */
+  int rank; /* the space, dimensions of 1 dropped and others merged where every load allows */
   int64_t dims[MIX_MAX_RANK];
-  int64_t count, inner, rows;  /* count = rows * inner */
-  bool streams;                /* too large for the second-level cache */
-  bool flat;                   /* loads are contiguous, uniform or accumulators: the space is one row */
-  int tile;                    /* elements of a tile, at most MIX_TILE_ELEMENTS */
-  size_t memory;               /* bytes in use of MIX_TILE_MEMORY */
+  int64_t count, inner, rows; /* count = rows * inner */
+  bool streams;               /* too large for the second-level cache */
+  bool flat;                  /* loads are contiguous, uniform or accumulators: the space is one row */
+  int tile;                   /* elements of a tile, at most MIX_TILE_ELEMENTS */
+  size_t memory;              /* bytes in use of MIX_TILE_MEMORY */
   int register_count, load_count, preamble_count, body_count, store_count;
-  int accumulator_element;     /* bytes of the product's raw result: 4, or 8 where the product is float64 */
-  int64_t cost;                /* of a run, in simple instructions on one element */
-  int reduced;                 /* register; its class */
+  int accumulator_element; /* bytes of the product's raw result: 4, or 8 where the product is float64 */
+  int64_t cost;            /* of a run, in simple instructions on one element */
+  int reduced;             /* register; its class */
   mix_tile_class reduced_class;
   int home[MIX_TILE_REGISTERS]; /* offset of each register in the thread's memory; -1: none */
   mix_tile_store stores[MIX_TILE_STORES];
@@ -67,10 +67,9 @@ struct mix_tile_program {
   mix_tile_step *preamble, *body; /* on uniform values, once; on each tile */
 };
 
-/* Why a program cannot be prepared (static text); NULL: it can. */
-const char *mix_tile_refuses(const mix_program *program);
 mix_tile_program *mix_tile_prepare_for(const mix_program *program, const mix_vector *vector);
-/* The whole program, as a member of the team. `workspace` holds MIX_TILE_REDUCTION_BYTES for each thread where there is a reduction. */
+/* The whole program, as a member of the team. `workspace` holds MIX_TILE_REDUCTION_BYTES for each thread where there is a
+ * reduction. */
 void mix_tile_run(const mix_tile_program *prepared, const mix_kernel_args *args, const mix_team *team);
 /* How the team shares the elements; false: not as mix_team_share(count, grain) of the flat space. */
 bool mix_tile_share(const mix_tile_program *prepared, int64_t *count, int64_t *grain);

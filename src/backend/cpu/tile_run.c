@@ -1,24 +1,24 @@
-/* Running prepared programs. A tile covers pieces (parts of rows) of the iteration space: one piece where rows are long or all loads
- * are contiguous, several whole rows where rows are short. Loads fill tiles or point into memory; every instruction is one
+/* Running prepared programs. A tile covers pieces (parts of rows) of the iteration space: one piece where rows are long or all
+ * loads are contiguous, several whole rows where rows are short. Loads fill tiles or point into memory; every instruction is one
  * vectorised loop; stores follow at the end of the tile, or write at once where no load of the same memory is still to come. */
 #include "backend/cpu/tile_program.h"
 #include "tensor/convert.h"
 #include <limits.h>
 #include <math.h>
 #include <string.h>
-#include <stdlib.h>
 
 typedef struct run {
   const mix_tile_program *p;
   const mix_kernel_args *args;
   char *memory;
   void *at[MIX_TILE_REGISTERS]; /* where each register is now */
-  bool direct_store[MIX_TILE_STORES];
+  bool direct_store[MIX_TILE_STORES], prefetch_store[MIX_TILE_STORES];
   /* Epilogues: the raw results of block rows from first_row, columns from first_column. */
   const char *accumulator;
   int64_t accumulator_stride, first_row, first_column;
   int64_t pitch; /* elements of the space from one row to the next */
   bool expanded; /* periodic loads fill whole tiles already */
+  bool streams;  /* tiles follow each other through memory that no cache holds */
   bool finite;
   double sum;
   uint64_t integer_sum;
@@ -132,7 +132,8 @@ static void load_tile(run *r, const mix_tile_load *load, const tile *t) {
     return;
   }
   const bool dense = t->pieces == 1 || pitch == t->length;
-  if (r->p->streams && dense && load->access == MIX_TILE_CONTIGUOUS) prefetch(source + t->n * (int64_t)load->element, (size_t)t->n * load->element, false);
+  if (r->streams && dense && load->access == MIX_TILE_CONTIGUOUS)
+    prefetch(source + t->n * (int64_t)load->element, (size_t)t->n * load->element, false);
   if (dense && load->direct && is_whole(t)) {
     r->at[load->reg] = (void *)(uintptr_t)source;
     return;
@@ -184,9 +185,10 @@ static void run_tile(run *r, const tile *t) {
   const bool at_once = is_whole(t) && t->dense;
   for (int i = 0; i < p->store_count; i++) {
     const mix_tile_store *store = &p->stores[i];
+    char *result = (char *)r->args->outputs[store->output] + t->flat * (int64_t)store->element;
+    if (r->prefetch_store[i]) prefetch(result + t->n * (int64_t)store->element, (size_t)t->n * store->element, true);
     if (!r->direct_store[i]) continue;
-    r->at[store->reg] =
-        at_once ? (char *)r->args->outputs[store->output] + t->flat * (int64_t)store->element : r->memory + p->home[store->reg];
+    r->at[store->reg] = at_once ? result : r->memory + p->home[store->reg];
   }
   for (int i = 0; i < p->body_count; i++) {
     const mix_tile_step *step = &p->body[i];
@@ -200,7 +202,6 @@ static void run_tile(run *r, const tile *t) {
     const mix_tile_store *store = &p->stores[i];
     if (r->direct_store[i] && at_once) continue;
     char *result = (char *)r->args->outputs[store->output] + t->flat * (int64_t)store->element;
-    if (p->streams) prefetch(result + t->n * (int64_t)store->element, (size_t)t->n * store->element, true);
     const char *value = r->at[store->reg];
     if (result == value) continue;
     if (t->dense)
@@ -212,7 +213,8 @@ static void run_tile(run *r, const tile *t) {
 }
 
 /* Uniform values fill their group of MIX_TILE_PADDING bytes, whatever the vectors of those who read them. */
-static void start(run *r, const mix_tile_program *p, const mix_kernel_args *args, char *memory) {
+static void start(run *r, const mix_tile_program *p, const mix_kernel_args *args, char *memory, bool streams) {
+  r->streams = streams;
   r->p = p;
   r->args = args;
   r->memory = memory;
@@ -233,10 +235,13 @@ static void start(run *r, const mix_tile_program *p, const mix_kernel_args *args
   for (int i = 0; i < p->store_count; i++) {
     const mix_tile_store *store = &p->stores[i];
     r->direct_store[i] = store->defined_by >= 0;
-    for (int l = 0; l < p->load_count && r->direct_store[i]; l++)
-      if (p->loads[l].used && p->loads[l].input != MIX_FROM_ACCUMULATOR && p->loads[l].last_use > store->defined_by &&
-          args->inputs[p->loads[l].input] == args->outputs[store->output])
-        r->direct_store[i] = false;
+    r->prefetch_store[i] = r->streams;
+    for (int l = 0; l < p->load_count; l++) {
+      const mix_tile_load *load = &p->loads[l];
+      if (!load->used || load->input == MIX_FROM_ACCUMULATOR || args->inputs[load->input] != args->outputs[store->output]) continue;
+      r->prefetch_store[i] = false; /* loaded anyway */
+      if (load->last_use > store->defined_by) r->direct_store[i] = false;
+    }
   }
 }
 
@@ -331,7 +336,7 @@ bool mix_tile_share(const mix_tile_program *p, int64_t *count, int64_t *grain) {
 void mix_tile_run(const mix_tile_program *p, const mix_kernel_args *args, const mix_team *team) {
   _Alignas(64) char memory[MIX_TILE_MEMORY];
   run r;
-  start(&r, p, args, memory);
+  start(&r, p, args, memory, p->streams);
   int64_t begin, end;
   if (p->count == 0) {
     ;
@@ -371,7 +376,7 @@ void mix_tile_run_block(const mix_tile_program *p, const mix_kernel_args *args, 
   _Alignas(64) char memory[MIX_TILE_MEMORY];
   if (rows <= 0 || columns <= 0) return;
   run r;
-  start(&r, p, args, memory);
+  start(&r, p, args, memory, false);
   r.accumulator = accumulator;
   r.accumulator_stride = stride;
   r.first_row = row;

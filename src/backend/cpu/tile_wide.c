@@ -1,4 +1,5 @@
-/* Tiles of double, int64 and bool, in plain C: one version for all instruction sets. Arithmetic as backend/ref/formulas.h states it. */
+/* Tiles of double, int64 and bool, in plain C: one version for all instruction sets. Arithmetic as backend/ref/formulas.h states
+ * it. */
 #include "backend/cpu/vector.h"
 #include "tensor/convert.h"
 #include <math.h>

@@ -1,5 +1,5 @@
-/* Transposition of (batch, rows, columns) to (batch, columns, rows), to which most permutations come down when dimensions of 1 are dropped
- * and neighbours that stay together are merged. In blocks of 32 x 32, so that both sides use whole cache lines. */
+/* Transposition of (batch, rows, columns) to (batch, columns, rows), to which most permutations come down when dimensions of 1 are
+ * dropped and neighbours that stay together are merged. In blocks of 32 x 32, so that both sides use whole cache lines. */
 #include "backend/cpu/kernel_rows.h"
 #include "ops/table.h"
 

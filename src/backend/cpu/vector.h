@@ -6,7 +6,8 @@
 #include "ops/elementwise.h"
 #include <mixtape/dtype.h>
 
-/* How a value is held in a tile: float16, bfloat16, float32 as float; float64 as double; integers as int64; bool as uint32 0 or 1. */
+/* How a value is held in a tile: float16, bfloat16, float32 as float; float64 as double; integers as int64; bool as uint32 0 or 1.
+ * */
 typedef enum mix_tile_class { MIX_TILE_FLOAT, MIX_TILE_DOUBLE, MIX_TILE_INTEGER, MIX_TILE_BOOL, MIX_TILE_CLASSES } mix_tile_class;
 
 /* Every tile can be read and written in whole groups of this many bytes past its last element. */
@@ -21,9 +22,9 @@ static inline size_t mix_tile_class_size(mix_tile_class class) {
   return class == MIX_TILE_DOUBLE || class == MIX_TILE_INTEGER ? 8 : 4;
 }
 
-/* One instruction over a tile of n elements. Operand i is at operands[i]; steps[i] is 1 for a tile, 0 for a value that fills one group of
- * MIX_TILE_PADDING bytes and counts for every element. The result may be one of the operands. Works in whole vectors: reads and
- * writes up to MIX_TILE_PADDING bytes past the end. */
+/* One instruction over a tile of n elements. Operand i is at operands[i]; steps[i] is 1 for a tile, 0 for a value that fills one
+ * group of MIX_TILE_PADDING bytes and counts for every element. The result may be one of the operands. Works in whole vectors:
+ * reads and writes up to MIX_TILE_PADDING bytes past the end. */
 typedef void (*mix_tile_function)(void *result, const void *const *operands, const int *steps, int64_t n, double immediate);
 /* Memory to tile and tile to memory; exact: touches n elements and no more. */
 typedef void (*mix_tile_load_function)(void *tile, const void *source, int64_t n);
@@ -54,7 +55,8 @@ typedef struct mix_vector {
   /* losses[i] = sum over j of labels * -log softmax(logits); gradient = softmax - labels. */
   void (*cross_entropy_rows)(float *losses, float *gradient, const float *logits, const float *labels, int64_t rows, int64_t n);
   /* The same with labels[i] in [0, n) for the class that counts; a label outside gives NaN and returns false. */
-  bool (*sparse_cross_entropy_rows)(float *losses, float *gradient, const float *logits, const int64_t *labels, int64_t rows, int64_t n);
+  bool (*sparse_cross_entropy_rows)(float *losses, float *gradient, const float *logits, const int64_t *labels, int64_t rows,
+                                    int64_t n);
   /* For rows cut into pieces: result = exp(x - shift) and its sum (32 lanes); `result` may be NULL. */
   float (*exp_sum)(float *result, const float *x, float shift, int64_t n);
   /* Random words: word of Philox block (key, counter, first + i) for i < n, as floats uniform in [0, 1) (24 bits) or as words. */

@@ -1,5 +1,5 @@
-/* Elementary functions over lanes, in float32, at most 2 units in the last place wrong (stated at each). Polynomials of exp, log and
- * tanh: S. Moshier, Cephes mathematical library (single precision); erf: N. Juffa. Included after a lanes_*.h. */
+/* Elementary functions over lanes, in float32, at most 2 units in the last place wrong (stated at each). Polynomials of exp, log
+ * and tanh: S. Moshier, Cephes mathematical library (single precision); erf: N. Juffa. Included after a lanes_*.h. */
 
 static inline vf v_abs(vf x) { return (vf)((vi)x & v_set_integer(0x7fffffff)); }
 static inline vf v_copysign(vf magnitude, vf sign) {
@@ -9,6 +9,14 @@ static inline vm v_finite(vf x) { return v_lt(v_abs(x), v_set(INFINITY)); }
 /* A NaN operand gives NaN. */
 static inline vf v_max(vf a, vf b) { return v_select(m_or(v_lt(b, a), v_unordered(a, a)), a, b); }
 static inline vf v_min(vf a, vf b) { return v_select(m_or(v_lt(a, b), v_unordered(a, a)), a, b); }
+
+/* 3 ulp: the processor's estimate and one Newton step, each operation rounded, as TensorFlow's CPU kernels do it (Eigen), whose bits
+ * RMSprop so follows; the last bits depend on the maker of the processor. 0 gives infinity, infinity 0. */
+static inline vf v_rsqrt(vf x) {
+  const vf estimate = v_rsqrt_estimate(x), r = x * estimate, half = estimate * v_set(-0.5f);
+  const vf y = half * (r * estimate + v_set(-1.0f)) + estimate;
+  return v_select(v_unordered(y, y), estimate, y);
+}
 
 /* x = n ln 2 + r with |r| <= ln 2 / 2: *r and n. The high part of ln 2 has few bits, so that its product with n is exact. */
 static inline vf reduce_by_ln2(vf x, vf *r) {
@@ -24,14 +32,21 @@ static inline vf exp_tail(vf r) {
   p = v_fma(p, r, v_set(1.6666665459e-1f));
   return v_fma(p, r, v_set(5.0000001201e-1f));
 }
-/* 1 ulp (1.5 without fused multiply-add); overflow gives infinity, results below 2^-126 are rounded to their subnormal. What is so
- * small that the result is 0 (masked logits) does not go through subnormal arithmetic, which is slow. */
+/* 1 ulp; overflow gives infinity, results below 2^-126 are rounded to their subnormal. What is so small that the result is 0 (masked
+ * logits) does not go through subnormal arithmetic, which is slow. The minimax polynomial and the order of operations (each rounded)
+ * are those of TensorFlow's CPU kernels (Eigen's exp of 2023), so that the gradient of a cross-entropy has their bits. */
 static inline vf v_exp(vf x) {
   const vm vanishes = v_lt(x, v_set(-103.98f));
-  vf r, y = v_select(v_lt(v_set(89.0f), x), v_set(89.0f), x);
+  vf y = v_select(v_lt(v_set(89.0f), x), v_set(89.0f), x);
   y = v_select(vanishes, v_set(0.0f), y);
-  const vf n = reduce_by_ln2(y, &r);
-  const vf p = v_fma(exp_tail(r) * r, r, r) + v_set(1.0f);
+  const vf n = v_floor(y * v_set(1.44269504f) + v_set(0.5f));
+  vf r = n * v_set(-0.693359375f) + y;
+  r = n * v_set(2.12194440e-4f) + r;
+  const vf square = r * r;
+  vf even = square * v_set(1.37449637986719608e-3f) + v_set(4.166965186595916748e-2f);
+  even = square * even + v_set(0.49999988079071044921875f);
+  const vf odd = square * v_set(8.36894474923610687e-3f) + v_set(0.16666518151760101318359375f);
+  const vf p = square * (r * odd + even) + (r + v_set(1.0f));
   return v_select(vanishes, v_set(0.0f), v_scale(p, n));
 }
 /* 2 ulp: with t = 2^(n-1), exp(x) - 1 = 2 (t (exp(r) - 1) + (t - 1/2)), exact scalings. */
@@ -50,7 +65,7 @@ static inline vf v_log(vf x) {
   const vf scaled = v_select(small, x * v_set(0x1p23f), x);
   const vi bits = (vi)scaled;
   /* m in [sqrt(1/2), sqrt(2)), e its exponent */
-  const vi offset = bits - v_set_integer(0x3f3504f3);
+  const vi offset = (vi)((vu)bits - (vu)v_set_integer(0x3f3504f3));
   vf e = v_from_integer(offset >> 23);
   const vf m = (vf)((offset & v_set_integer(0x7fffff)) + v_set_integer(0x3f3504f3)) - v_set(1.0f);
   e = v_select(small, e - v_set(23.0f), e);

@@ -1,7 +1,7 @@
-/* Programs broadcast by strides: an element-wise node that reads broadcast_to(x) reads x itself, and one that reads a fill reads a scalar. A
- * node whose operands are all smaller than its result is computed in their shape and broadcast after: what comes down from a mean, fill ->
- * reshape -> broadcast_to -> divide, becomes one number, which "fold" makes a constant. The bits are the same: the same operation on the same
- * elements, only not again and again. */
+/* Programs broadcast by strides: an element-wise node that reads broadcast_to(x) reads x itself, and one that reads a fill reads
+ * a scalar. A node whose operands are all smaller than its result is computed in their shape and broadcast after: what comes down
+ * from a mean, fill -> reshape -> broadcast_to -> divide, becomes one number, which "fold" makes a constant. The bits are the same:
+ * the same operation on the same elements, only not again and again. */
 #include "compile/passes/passes.h"
 #include "compile/passes/rematerialize.h"
 #include "tensor/convert.h"
@@ -30,8 +30,10 @@ static int scalar_of_fill(broadcasting *b, int n) {
   const mix_shape_attributes *fill = b->ir->nodes[n].attributes;
   void *data = mix_ir_alloc(b->ir, 64);
   if (!data) return -1;
-  if (mix_dtype_is_floating(fill->dtype)) mix_store_double(data, fill->dtype, 0, fill->value);
-  else mix_convert(&fill->value, MIX_FLOAT64, data, fill->dtype, 1);
+  if (mix_dtype_is_floating(fill->dtype))
+    mix_store_double(data, fill->dtype, 0, fill->value);
+  else
+    mix_convert(&fill->value, MIX_FLOAT64, data, fill->dtype, 1);
   return b->scalar[n] = mix_ir_add_constant(b->ir, data, fill->dtype, (mix_shape){.rank = 0});
 }
 
@@ -58,7 +60,9 @@ static bool narrow_node(broadcasting *b, int n) {
     return true;
   }
   mix_shape_attributes *attributes = mix_ir_alloc(ir, sizeof *attributes);
-  int small = attributes ? mix_ir_add(ir, node->op, node->attributes, count, inputs, 1, &(mix_ir_value){.dtype = result.dtype, .shape = shape}) : -1;
+  int small = attributes ? mix_ir_add(ir, node->op, node->attributes, count, inputs, 1,
+                                      &(mix_ir_value){.dtype = result.dtype, .shape = shape})
+                         : -1;
   if (small < 0) return false;
   ir->nodes[small].scope = ir->nodes[n].scope;
   ir->nodes[small].keep = ir->nodes[n].keep;
@@ -102,7 +106,7 @@ bool mix_pass_broadcast(mix_ir *ir) {
   if (!b.scalar) return false;
   for (int n = 0; n < count; n++) {
     const mix_ir_node *node = &ir->nodes[n];
-    if (node->dead || node->source || node->output_count != 1 || size_of(ir, node->first_output) == 0) continue;
+    if (node->dead || node->source || node->output_count != 1) continue;
     if (node->op == &mix_op_reshape) {
       if (!reshape_uniform(&b, n)) return false;
     } else if (mix_ir_fusable(node) && !mix_ir_may_fail(ir, node)) {

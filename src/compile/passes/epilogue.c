@@ -1,4 +1,5 @@
-/* A program that reads a product over its whole space joins it: the kernel runs it over each block of the result while that is in cache. */
+/* A program that reads a product over its whole space joins it: the kernel runs it over each block of the result while that is in
+ * cache. */
 #include "compile/passes/passes.h"
 
 #include "tensor/shape.h"
@@ -64,7 +65,8 @@ static bool join(mix_ir *ir, int fused_index, int load, mix_shape space, const i
 bool mix_pass_epilogue(mix_ir *ir) {
   for (int n = 0; n < ir->node_count; n++) {
     const mix_ir_node *fused = &ir->nodes[n];
-    if (fused->dead || fused->op != &mix_op_fused || fused->guard >= 0 || fused->program->reduction || !fused->program->store_count) continue;
+    if (fused->dead || fused->op != &mix_op_fused || fused->guard >= 0 || fused->program->reduction || !fused->program->store_count)
+      continue;
     mix_shape space = ir->values[fused->first_output].shape;
     if (space.rank != 2) continue;
     int load = product_load(ir, fused, space);

@@ -1,5 +1,5 @@
-/* Small values that depend on constants alone are computed while the plan is made, by the backend that would compute them in every run: the
- * same kernels, the same bits. */
+/* Small values that depend on constants alone are computed while the plan is made, by the backend that would compute them in every
+ * run: the same kernels, the same bits. */
 #include "backend/backend.h"
 #include "compile/passes/passes.h"
 #include "compile/passes/rematerialize.h"
@@ -17,8 +17,8 @@ static size_t bytes_of(const mix_ir *ir, int value) { return mix_value_bytes(ir-
 /* Ops that can neither fail nor cost anything. */
 static bool foldable(const mix_ir *ir, const mix_ir_node *node, const bool *known) {
   if (node->dead || node->source || node->output_count != 1 || node->program || node->guard >= 0) return false;
-  bool plain = node->op == &mix_op_fill || node->op == &mix_op_range || node->op == &mix_op_broadcast_to || (node->op->flags & MIX_OP_VIEW) ||
-               (mix_ir_fusable(node) && !mix_ir_may_fail(ir, node));
+  bool plain = node->op == &mix_op_fill || node->op == &mix_op_range || node->op == &mix_op_broadcast_to ||
+               (node->op->flags & MIX_OP_VIEW) || (mix_ir_fusable(node) && !mix_ir_may_fail(ir, node));
   if (!plain || bytes_of(ir, node->first_output) > MOST_BYTES) return false;
   for (int i = 0; i < node->input_count; i++)
     if (!known[mix_ir_producer(ir, node->inputs[i])]) return false;
@@ -87,7 +87,8 @@ bool mix_pass_fold(mix_ir *ir) {
   mix_buffer *buffer = mix_buffer_new((size_t)result_count * PITCH);
   if (!buffer) return false;
   mix_ir *part = extract(ir, known, wanted, there, result_count);
-  bool good = part && compute(part, result_count, buffer) && mix_reserve(&ir->held, &ir->held_capacity, ir->held_count + 1, sizeof *ir->held);
+  bool good = part && compute(part, result_count, buffer) &&
+              mix_reserve(&ir->held, &ir->held_capacity, ir->held_count + 1, sizeof *ir->held);
   if (!good) {
     mix_release(buffer);
     return false;

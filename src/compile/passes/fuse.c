@@ -1,5 +1,5 @@
-/* Element-wise fusion: nodes over the same iteration space, under the same guard, join into one program when no path leads out of the group
- * and back in. A finite check may end a program. */
+/* Element-wise fusion: nodes over the same iteration space, under the same guard, join into one program when no path leads out of
+ * the group and back in. A finite check may end a program. */
 #include "base/error.h"
 #include "compile/passes/passes.h"
 #include "compile/passes/rematerialize.h"
@@ -7,8 +7,9 @@
 
 enum { MAX_MEMBERS = 40, MAX_LOADS = 14, MAX_STORES = 14 };
 
-/* Groups stand in a topological order, each at a place of its own: what a group reads stands before it. Joining two moves only those between
- * them (Pearce and Kelly: A dynamic topological sort algorithm for directed acyclic graphs, ACM JEA 11, 2006, with one edge contracted). */
+/* Groups stand in a topological order, each at a place of its own: what a group reads stands before it. Joining two moves only
+ * those between them (Pearce and Kelly: A dynamic topological sort algorithm for directed acyclic graphs, ACM JEA 11, 2006, with
+ * one edge contracted). */
 typedef struct groups {
   mix_ir *ir;
   int *root;        /* union-find parent by node */
@@ -55,7 +56,8 @@ static bool push_producers(groups *g, int from, int a, int *depth) {
   return reads_a;
 }
 
-/* Would joining a and the later b make a cycle: is there a path from a to b through a third group? Marks what b needs of those between. */
+/* Would joining a and the later b make a cycle: is there a path from a to b through a third group? Marks what b needs of those
+ * between. */
 static bool path_outside(groups *g, int a, int b) {
   int depth = 0;
   g->search++;
@@ -72,8 +74,10 @@ static void reorder(groups *g, int a, int b, int joined) {
   for (int i = first + 1; i < last; i++) {
     int r = g->at[i];
     if (r < 0) continue;
-    if (g->seen[r] == g->search) g->at[place] = r, g->place[r] = place, place++;
-    else g->moved[count++] = r;
+    if (g->seen[r] == g->search)
+      g->at[place] = r, g->place[r] = place, place++;
+    else
+      g->moved[count++] = r;
   }
   g->at[place] = joined;
   g->place[joined] = place++;
@@ -106,11 +110,23 @@ static int count_stores(groups *g, int a, int b) {
     for (int n = pass ? b : a; n >= 0; n = g->next[n])
       for (int i = 0; i < ir->nodes[n].input_count; i++) g->used_inside[ir->nodes[n].inputs[i]]++;
   for (int pass = 0; pass < 2; pass++)
-    for (int n = pass ? b : a; n >= 0; n = g->next[n]) count += g->uses[ir->nodes[n].first_output] > g->used_inside[ir->nodes[n].first_output];
+    for (int n = pass ? b : a; n >= 0; n = g->next[n])
+      count += g->uses[ir->nodes[n].first_output] > g->used_inside[ir->nodes[n].first_output];
   for (int pass = 0; pass < 2; pass++)
     for (int n = pass ? b : a; n >= 0; n = g->next[n])
       for (int i = 0; i < ir->nodes[n].input_count; i++) g->used_inside[ir->nodes[n].inputs[i]] = 0;
   return count;
+}
+
+/* Does a member of b read the finite check of a? A reduction is known only when its program has ended. */
+static bool reads_check(groups *g, int a, int b) {
+  mix_ir *ir = g->ir;
+  for (int n = g->checks[a] ? b : -1; n >= 0; n = g->next[n])
+    for (int i = 0; i < ir->nodes[n].input_count; i++) {
+      int producer = mix_ir_producer(ir, ir->nodes[n].inputs[i]);
+      if (find(g, producer) == a && mix_ir_finite_check(&ir->nodes[producer])) return true;
+    }
+  return false;
 }
 
 /* Integer divisions can fail, and have programs of their own. */
@@ -120,9 +136,13 @@ static bool try_join(groups *g, int x, int y) {
   int a = find(g, x), b = find(g, y);
   mix_ir *ir = g->ir;
   if (a == b) return true;
-  if (g->place[b] < g->place[a]) { int t = a; a = b; b = t; }
+  if (g->place[b] < g->place[a]) {
+    int t = a;
+    a = b;
+    b = t;
+  }
   if (!joins(g, a) || !joins(g, b) || !mix_shape_equal(space_of(ir, a), space_of(ir, b))) return false;
-  if (ir->nodes[a].guard_key != ir->nodes[b].guard_key) return false;
+  if (ir->nodes[a].guard_key != ir->nodes[b].guard_key || reads_check(g, a, b) || reads_check(g, b, a)) return false;
   if (g->size[a] + g->size[b] > MAX_MEMBERS || (g->checks[a] && g->checks[b])) return false;
   if (count_loads(g, a, b) > MAX_LOADS || count_stores(g, a, b) > MAX_STORES || path_outside(g, a, b)) return false;
   int joined = a < b ? a : b, other = a < b ? b : a;
@@ -138,14 +158,20 @@ static bool try_join(groups *g, int x, int y) {
 static bool groups_make(mix_ir *ir, groups *g) {
   size_t count = (size_t)ir->node_count + 1;
   *g = (groups){.ir = ir,
-                .root = mix_ir_alloc(ir, sizeof(int) * count), .next = mix_ir_alloc(ir, sizeof(int) * count),
-                .last = mix_ir_alloc(ir, sizeof(int) * count), .size = mix_ir_alloc(ir, sizeof(int) * count),
-                .checks = mix_ir_alloc(ir, sizeof(bool) * count), .seen = mix_ir_alloc(ir, sizeof(int) * count),
-                .place = mix_ir_alloc(ir, sizeof(int) * count), .at = mix_ir_alloc(ir, sizeof(int) * count),
-                .stack = mix_ir_alloc(ir, sizeof(int) * count), .moved = mix_ir_alloc(ir, sizeof(int) * count),
-                .uses = mix_ir_uses(ir), .used_inside = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->value_count + 1))};
-  if (!g->root || !g->next || !g->last || !g->size || !g->checks || !g->seen || !g->place || !g->at || !g->stack || !g->moved || !g->uses ||
-      !g->used_inside)
+                .root = mix_ir_alloc(ir, sizeof(int) * count),
+                .next = mix_ir_alloc(ir, sizeof(int) * count),
+                .last = mix_ir_alloc(ir, sizeof(int) * count),
+                .size = mix_ir_alloc(ir, sizeof(int) * count),
+                .checks = mix_ir_alloc(ir, sizeof(bool) * count),
+                .seen = mix_ir_alloc(ir, sizeof(int) * count),
+                .place = mix_ir_alloc(ir, sizeof(int) * count),
+                .at = mix_ir_alloc(ir, sizeof(int) * count),
+                .stack = mix_ir_alloc(ir, sizeof(int) * count),
+                .moved = mix_ir_alloc(ir, sizeof(int) * count),
+                .uses = mix_ir_uses(ir),
+                .used_inside = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->value_count + 1))};
+  if (!g->root || !g->next || !g->last || !g->size || !g->checks || !g->seen || !g->place || !g->at || !g->stack || !g->moved ||
+      !g->uses || !g->used_inside)
     return false;
   for (int n = 0; n < ir->node_count; n++) {
     g->root[n] = g->last[n] = g->place[n] = g->at[n] = n;
@@ -180,8 +206,10 @@ static void collapse(mix_program *program, mix_shape space) {
     bool merges = rank > 0;
     for (int l = 0; l < program->load_count && merges; l++)
       merges = program->loads[l].strides[rank - 1] == program->loads[l].strides[d] * space.dims[d];
-    if (merges) program->dims[rank - 1] *= space.dims[d];
-    else program->dims[rank++] = space.dims[d];
+    if (merges)
+      program->dims[rank - 1] *= space.dims[d];
+    else
+      program->dims[rank++] = space.dims[d];
     for (int l = 0; l < program->load_count; l++) program->loads[l].strides[rank - 1] = program->loads[l].strides[d];
   }
   if (rank == 0) {
@@ -194,7 +222,7 @@ static void collapse(mix_program *program, mix_shape space) {
 
 typedef struct building {
   mix_program *program;
-  int inputs[MAX_MEMBERS * 4], input_count;   /* values loaded */
+  int inputs[MAX_MEMBERS * 4], input_count; /* values loaded */
   mix_ir_value outputs[MAX_MEMBERS + 1];
   int output_values[MAX_MEMBERS + 1], output_count;
 } building;
@@ -203,7 +231,11 @@ static int member_list(groups *g, int root, int *members) {
   int count = 0;
   for (int n = root; n >= 0; n = g->next[n]) members[count++] = n;
   for (int i = 1; i < count; i++) /* in order of the nodes, so that operands come first */
-    for (int j = i; j > 0 && members[j - 1] > members[j]; j--) { int t = members[j]; members[j] = members[j - 1]; members[j - 1] = t; }
+    for (int j = i; j > 0 && members[j - 1] > members[j]; j--) {
+      int t = members[j];
+      members[j] = members[j - 1];
+      members[j - 1] = t;
+    }
   return count;
 }
 
@@ -224,8 +256,10 @@ static bool emit(groups *g, int root, int *inside, int *value_register, int *bec
   for (int m = 0; m < count; m++)
     for (int i = 0; i < ir->nodes[members[m]].input_count; i++) {
       int value = ir->nodes[members[m]].inputs[i];
-      if (find(g, mix_ir_producer(ir, value)) == root && member(&ir->nodes[mix_ir_producer(ir, value)])) inside[value]++;
-      else if (load_register(b, value) < 0) b->inputs[b->input_count++] = value;
+      if (find(g, mix_ir_producer(ir, value)) == root && member(&ir->nodes[mix_ir_producer(ir, value)]))
+        inside[value]++;
+      else if (load_register(b, value) < 0)
+        b->inputs[b->input_count++] = value;
     }
   program->load_count = b->input_count;
   program->loads = mix_ir_alloc(ir, sizeof *program->loads * (size_t)(b->input_count + 1));
@@ -254,9 +288,11 @@ static bool emit(groups *g, int root, int *inside, int *value_register, int *bec
       continue;
     }
     mix_instruction *instruction = &program->instructions[program->instruction_count];
-    *instruction = (mix_instruction){.opcode = (mix_opcode)node->op->opcode, .dtype = ir->values[node->first_output].dtype,
+    *instruction = (mix_instruction){.opcode = (mix_opcode)node->op->opcode,
+                                     .dtype = ir->values[node->first_output].dtype,
                                      .operands = {operands[0], operands[1], operands[2]}};
-    if (node->op->attributes_size == sizeof(mix_alpha_attributes)) instruction->immediate = ((const mix_alpha_attributes *)node->attributes)->alpha;
+    if (node->op->attributes_size == sizeof(mix_alpha_attributes))
+      instruction->immediate = ((const mix_alpha_attributes *)node->attributes)->alpha;
     value_register[node->first_output] = program->load_count + program->instruction_count++;
   }
   for (int m = 0; m < count; m++) {

@@ -11,8 +11,9 @@ typedef struct pass_row {
 
 /* "fuse" always runs, for it also makes programs of single nodes; switched off, it merges nothing. */
 static const pass_row passes[] = {
-    {"identity", mix_pass_identity}, {"broadcast", mix_pass_broadcast}, {"fold", mix_pass_fold}, {"cse", mix_pass_cse},
-    {"dead", mix_pass_dead},         {"guard", mix_pass_guard},         {"fuse", mix_pass_fuse}, {"epilogue", mix_pass_epilogue},
+    {"identity", mix_pass_identity}, {"broadcast", mix_pass_broadcast}, {"fold", mix_pass_fold},
+    {"cse", mix_pass_cse},           {"dead", mix_pass_dead},           {"guard", mix_pass_guard},
+    {"persist", mix_pass_persist},   {"fuse", mix_pass_fuse},           {"epilogue", mix_pass_epilogue},
 };
 
 bool mix_pass_disabled(const char *name) {
@@ -28,7 +29,8 @@ bool mix_pass_disabled(const char *name) {
 
 uint64_t mix_passes_key(void) {
   uint64_t key = 0;
-  for (const char *list = getenv("MIXTAPE_DISABLE_PASSES"); list && *list; list++) key = (key ^ (unsigned char)*list) * 0x100000001b3u + 1;
+  for (const char *list = getenv("MIXTAPE_DISABLE_PASSES"); list && *list; list++)
+    key = (key ^ (unsigned char)*list) * 0x100000001b3u + 1;
   return key;
 }
 

@@ -1,16 +1,17 @@
-/* The passes, one file each: edit the intermediate form in place; false with the error recorded. MIXTAPE_DISABLE_PASSES switches some off by
- * name ("fuse,epilogue"). */
+/* The passes, one file each: edit the intermediate form in place; false with the error recorded. MIXTAPE_DISABLE_PASSES switches
+ * some off by name ("fuse,epilogue"). */
 #ifndef MIX_COMPILE_PASSES_H
 #define MIX_COMPILE_PASSES_H
 
 #include "compile/ir.h"
 
 bool mix_pass_identity(mix_ir *ir); /* identities and casts to the same dtype become their operands */
-bool mix_pass_broadcast(mix_ir *ir); /* element-wise nodes read what was broadcast, and are computed before it is where they can be */
+bool mix_pass_broadcast(mix_ir *ir); /* element-wise nodes read, and are computed, before what is broadcast */
 bool mix_pass_fold(mix_ir *ir);     /* small values that depend on constants alone are computed now */
 bool mix_pass_cse(mix_ir *ir);      /* the same op on the same operands is computed once */
 bool mix_pass_dead(mix_ir *ir);     /* what nothing needs goes */
 bool mix_pass_guard(mix_ir *ir);    /* variable = select(scalar, new, old) becomes: store new if scalar */
+bool mix_pass_persist(mix_ir *ir);  /* casts of a variable to 16 bits become a copy that the plan keeps */
 bool mix_pass_fuse(mix_ir *ir);     /* element-wise nodes become programs */
 bool mix_pass_epilogue(mix_ir *ir); /* a program that reads a product joins it */
 

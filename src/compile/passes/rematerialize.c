@@ -8,13 +8,14 @@ typedef struct use {
 } use;
 
 typedef struct use_lists {
-  int *first;   /* by node; -1: none */
+  int *first; /* by node; -1: none */
   use *uses;
   int count, node_capacity, use_capacity;
 } use_lists;
 
 bool mix_ir_fusable(const mix_ir_node *node) {
-  return !node->dead && !node->source && (node->op->flags & MIX_OP_ELEMENTWISE) && node->op->opcode != MIX_OPCODE_NONE && node->output_count == 1;
+  return !node->dead && !node->source && (node->op->flags & MIX_OP_ELEMENTWISE) && node->op->opcode != MIX_OPCODE_NONE &&
+         node->output_count == 1;
 }
 
 bool mix_ir_finite_check(const mix_ir_node *node) { return !node->dead && node->op == &mix_op_all_finite; }
@@ -46,7 +47,8 @@ static bool lists_add(mix_ir *ir, use_lists *lists, int n) {
 static bool cheap(const mix_ir *ir, const mix_ir_node *node) {
   if (!mix_ir_fusable(node)) return false;
   int opcode = node->op->opcode, large = 0;
-  if (opcode != MIX_OPCODE_CAST && opcode != MIX_OPCODE_MULTIPLY && opcode != MIX_OPCODE_DIVIDE && opcode != MIX_OPCODE_NEGATIVE) return false;
+  if (opcode != MIX_OPCODE_CAST && opcode != MIX_OPCODE_MULTIPLY && opcode != MIX_OPCODE_DIVIDE && opcode != MIX_OPCODE_NEGATIVE)
+    return false;
   for (int i = 0; i < node->input_count; i++) large += ir->values[node->inputs[i]].shape.rank > 0;
   return large == 1;
 }
@@ -95,7 +97,8 @@ bool mix_ir_guard_keys(mix_ir *ir) {
   bool *pinned = mix_ir_alloc(ir, sizeof(bool) * (size_t)(count + 1)); /* a result, an exit or a guard: has a use that is no node */
   if (!key || !pinned) return false;
   for (int n = 0; n < count; n++) key[n] = UNSET;
-  for (int i = 0; i < ir->result_count; i++) key[mix_ir_producer(ir, ir->results[i])] = NONE, pinned[mix_ir_producer(ir, ir->results[i])] = true;
+  for (int i = 0; i < ir->result_count; i++)
+    key[mix_ir_producer(ir, ir->results[i])] = NONE, pinned[mix_ir_producer(ir, ir->results[i])] = true;
   for (int i = 0; i < ir->variable_count; i++) {
     const mix_ir_variable *variable = &ir->variables[i];
     if (variable->guard >= 0) key[mix_ir_producer(ir, variable->guard)] = NONE, pinned[mix_ir_producer(ir, variable->guard)] = true;
@@ -113,8 +116,10 @@ bool mix_ir_guard_keys(mix_ir *ir) {
     int found = key[n], other = UNSET;
     for (int u = lists.first[n]; u >= 0; u = lists.uses[u].next) {
       int theirs = ir->nodes[lists.uses[u].consumer].guard_key;
-      if (found == UNSET) found = theirs;
-      else if (found != theirs) other = theirs;
+      if (found == UNSET)
+        found = theirs;
+      else if (found != theirs)
+        other = theirs;
     }
     if (other != UNSET && !pinned[n] && cheap(ir, &ir->nodes[n])) {
       /* Keep the node for its consumers under no guard; each guard gets a clone of its own. */

@@ -1,5 +1,5 @@
-/* What element-wise fusion asks before it groups: under which guard the uses of each node stand, and which nodes are cheaper to compute again
- * than to store (the unscaling of a gradient, wanted by the finite check and by the update). */
+/* What element-wise fusion asks before it groups: under which guard the uses of each node stand, and which nodes are cheaper to
+ * compute again than to store (the unscaling of a gradient, wanted by the finite check and by the update). */
 #ifndef MIX_COMPILE_REMATERIALIZE_H
 #define MIX_COMPILE_REMATERIALIZE_H
 

@@ -125,6 +125,12 @@ static void multiply_block(const run_state *s, const block *x) {
 }
 
 void mix_gemm_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, int rank, void *workspace) {
+  if (plan->engine->run) {
+    plan->engine->enter();
+    plan->engine->run(plan, operands, rank, workspace);
+    plan->engine->leave();
+    return;
+  }
   if (plan->dot) {
     mix_gemm_run_dot(plan, operands, rank, workspace);
     return;
@@ -141,7 +147,7 @@ void mix_gemm_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, 
       block x = {.row = row, .rows = smaller(plan->row_block, s.row_end - row)};
       x.column = column, x.columns = smaller(plan->column_block, s.column_end - column);
       do { /* once with an empty sum where k is 0 */
-        x.depth = smaller(plan->depth_block, p->k - x.k);
+        x.depth = mix_gemm_next_depth(plan, p->k - x.k);
         x.first = x.k == 0, x.last = x.k + x.depth == p->k;
         multiply_block(&s, &x);
         x.k += x.depth;

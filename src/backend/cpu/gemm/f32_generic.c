@@ -2,7 +2,7 @@
 #define GEMM_REAL float
 #define GEMM_DOUBLE 0
 #define GEMM_ENGINE mix_gemm_f32_generic
-#define GEMM_DEPTH 256
+#define GEMM_DEPTH 384
 #define GEMM_ROWS_BLOCK 2048
 #define GEMM_COLUMNS_BLOCK 1024
 #include "backend/cpu/gemm/engine.h"

@@ -44,6 +44,10 @@ typedef struct mix_gemm_storage {
   void (*dot[2])(int64_t depth, const void *source, int64_t stride, const void *b, int64_t b_stride, int columns, void *out);
 } mix_gemm_storage;
 
+typedef struct mix_gemm_problem mix_gemm_problem;
+typedef struct mix_gemm_plan mix_gemm_plan;
+typedef struct mix_gemm_operands mix_gemm_operands;
+
 typedef struct mix_gemm_engine {
   int rows, columns;                            /* of a full tile */
   int lanes;                                    /* columns in a vector */
@@ -55,19 +59,25 @@ typedef struct mix_gemm_engine {
   mix_gemm_micro *const *micro[2];     /* [layout][rows - 1] */
   void (*enter)(void), (*leave)(void); /* around the work of a thread; NULL: nothing */
   const mix_gemm_storage *storages;    /* ended by MIX_DTYPE_NONE */
+  /* An engine may bring its own plan and driver, called by mix_gemm_make_plan and, between enter and leave, by mix_gemm_run. */
+  void (*make_plan)(mix_gemm_plan *plan);
+  void (*run)(const mix_gemm_plan *plan, const mix_gemm_operands *operands, int rank, void *workspace);
+  /* Which products other engines do better (static text; NULL: accepts). No function: none. */
+  const char *(*refuses)(const mix_gemm_problem *problem, mix_dtype dtype);
 } mix_gemm_engine;
 
 extern const mix_gemm_engine mix_gemm_f32_avx512, mix_gemm_f32_avx2, mix_gemm_f32_generic;
 extern const mix_gemm_engine mix_gemm_f64_avx512, mix_gemm_f64_avx2, mix_gemm_f64_generic;
+extern const mix_gemm_engine mix_gemm_f32_amx;
 
-typedef struct mix_gemm_problem {
+struct mix_gemm_problem {
   int64_t m, n, k;
   bool transpose_a, transpose_b; /* A stored (k, m), B stored (n, k) */
   int64_t lda, ldb, ldc;         /* elements from row to row as stored */
   bool epilogue;                 /* the result goes through a program, and is not stored itself */
-} mix_gemm_problem;
+};
 
-typedef struct mix_gemm_plan {
+struct mix_gemm_plan {
   const mix_gemm_engine *engine;
   const mix_gemm_storage *storage;
   mix_gemm_problem problem; /* as computed: of the transposed product where `swapped` */
@@ -78,7 +88,9 @@ typedef struct mix_gemm_plan {
   int64_t depth_block, row_block, column_block;
   int64_t a_stride, c_stride;                                 /* of packed A, of sums in the workspace */
   size_t a_bytes, b_bytes, c_bytes, turn_bytes, thread_bytes; /* parts of a thread's workspace, and the whole */
-} mix_gemm_plan;
+  /* Of engines with their own driver: the loop over blocks of columns is the outer one; what it packs is kept for the inner one. */
+  bool columns_outside, keep;
+};
 
 /* How `threads` threads do the product; a function of its arguments and the processor's caches alone. */
 void mix_gemm_make_plan(const mix_gemm_engine *engine, const mix_gemm_storage *storage, const mix_gemm_problem *problem,
@@ -86,13 +98,21 @@ void mix_gemm_make_plan(const mix_gemm_engine *engine, const mix_gemm_storage *s
 
 /* Operands of a run, in the order of plan->problem: where the plan is swapped, `a` is the product's B. C as it is stored;
  * `epilogue` and the `args` that it reads where there is one, then C is not written. */
-typedef struct mix_gemm_operands {
+struct mix_gemm_operands {
   const void *a, *b;
   void *c;
   const mix_tile_program *epilogue;
   const mix_kernel_args *args;
-} mix_gemm_operands;
+};
 
+/* The next block of k where `rest` is left, in the order of oneDNN's sgemm, which TensorFlow calls: whole blocks while two are left, then
+ * two halves. Each block is one chain of fused multiply-adds from zero, and the blocks are added in order: float32 products of up to
+ * 1024 terms have the very bits of TensorFlow 2.21's (measured over NN, TN and NT; recorded runs of Keras are followed that closely). */
+static inline int64_t mix_gemm_next_depth(const mix_gemm_plan *plan, int64_t rest) {
+  if (plan->swapped) return rest < plan->depth_block ? rest : plan->depth_block;
+  const int64_t whole = plan->engine->depth_block;
+  return rest >= 2 * whole ? whole : rest > whole ? (rest + 1) / 2 : rest;
+}
 /* The share of thread `rank`; workspace of plan->thread_bytes for this thread alone. No barriers. */
 void mix_gemm_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, int rank, void *workspace);
 /* The same for plans with `dot` (dot.c); called by mix_gemm_run. */

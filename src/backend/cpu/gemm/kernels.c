@@ -53,15 +53,21 @@ static void make(const mix_gemm_engine *engine, const mix_kernel_args *args, int
   mix_gemm_make_plan(engine, storage, &problem, prepared->share_batches ? 1 : threads, &prepared->plan);
 }
 
-static const char *refuses(const mix_kernel_args *args, mix_dtype dtype) {
+static const char *refuses(const mix_gemm_engine *engine, const mix_kernel_args *args, mix_dtype dtype) {
   if (args->input_types[0].dtype != dtype || args->input_types[1].dtype != dtype) return "operands of another dtype";
   if (args->program) {
     if (args->op != &mix_op_matmul) return "a batch of products has no epilogue";
     if (args->program->reduction != MIX_REDUCE_NOTHING) return "the epilogue reduces";
+    const char *reason = mix_tile_refuses(args->program);
+    if (reason) return reason;
   } else if (args->output_types[0].dtype != dtype) {
     return "result of another dtype";
   }
   if (args->input_types[0].shape.rank < 2 || args->input_types[1].shape.rank < 2) return "operands of rank below 2";
+  if (engine->refuses) {
+    const mix_gemm_problem problem = problem_of(args);
+    return engine->refuses(&problem, dtype);
+  }
   return NULL;
 }
 
@@ -146,7 +152,9 @@ static void run(const mix_gemm_engine *engine, const mix_kernel_args *args, cons
 }
 
 #define GEMM_KERNEL(type, constant, accumulator, set, features)                                                                    \
-  static const char *refuses_##type##_##set(const mix_kernel_args *args) { return refuses(args, constant); }                       \
+  static const char *refuses_##type##_##set(const mix_kernel_args *args) {                                                         \
+    return refuses(&mix_gemm_f##accumulator##_##set, args, constant);                                                              \
+  }                                                                                                                                \
   static void run_##type##_##set(const mix_kernel_args *args, const mix_team *team) {                                              \
     run(&mix_gemm_f##accumulator##_##set, args, team);                                                                             \
   }                                                                                                                                \
@@ -172,15 +180,17 @@ static void run(const mix_gemm_engine *engine, const mix_kernel_args *args, cons
   GEMM_KERNEL(bf16, MIX_BFLOAT16, 32, set, features)                                                                               \
   GEMM_KERNEL(f64, MIX_FLOAT64, 64, set, features)
 
+GEMM_KERNEL(f16, MIX_FLOAT16, 32, amx, MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16)
+GEMM_KERNEL(bf16, MIX_BFLOAT16, 32, amx, MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16)
 GEMM_KERNELS_OF_SET(avx512, MIX_CPU_AVX512)
 GEMM_KERNELS_OF_SET(avx2, MIX_CPU_AVX2)
 GEMM_KERNELS_OF_SET(generic, 0)
 
 const mix_kernel *const mix_cpu_matmul_kernels[] = {
-    &f32_avx512, &f16_avx512,  &bf16_avx512, &f64_avx512,   &f32_avx2,    &f16_avx2, &bf16_avx2,
-    &f64_avx2,   &f32_generic, &f16_generic, &bf16_generic, &f64_generic, NULL,
+    &f16_amx,   &bf16_amx, &f32_avx512,  &f16_avx512,  &bf16_avx512,  &f64_avx512,  &f32_avx2, &f16_avx2,
+    &bf16_avx2, &f64_avx2, &f32_generic, &f16_generic, &bf16_generic, &f64_generic, NULL,
 };
 const mix_kernel *const mix_cpu_batch_matmul_kernels[] = {
-    &f32_avx512, &f16_avx512,  &bf16_avx512, &f64_avx512,   &f32_avx2,    &f16_avx2, &bf16_avx2,
-    &f64_avx2,   &f32_generic, &f16_generic, &bf16_generic, &f64_generic, NULL,
+    &f16_amx,   &bf16_amx, &f32_avx512,  &f16_avx512,  &bf16_avx512,  &f64_avx512,  &f32_avx2, &f16_avx2,
+    &bf16_avx2, &f64_avx2, &f32_generic, &f16_generic, &bf16_generic, &f64_generic, NULL,
 };

@@ -3,8 +3,9 @@
 #include "backend/cpu/gemm/gemm.h"
 
 enum {
-  DOT_DEPTH = 256,        /* shorter sums do not repay the reduction of vectors at their end */
-  SWAP_COLUMNS = 64,      /* TN products with at most so many columns are computed transposed, reading A along its rows, */
+  DOT_DEPTH =
+      1024, /* deeper products may be summed in another order than TensorFlow's (mix_gemm_next_depth): along vectors of k, */
+  SWAP_COLUMNS = 64,      /* or, TN with at most so many columns, transposed, reading A along its rows, */
   SWAP_DEPTH = 32,        /* few rows at a time, so that it is read once from memory: 1.5 to 3.5 times as fast */
   SWAP_DEPTH_NARROW = 16, /* where the columns fill one tile's height at most */
   IN_PLACE_COLUMNS = 160, /* transposed A is packed where more columns than these use it */
@@ -62,7 +63,9 @@ static void plan_blocks(mix_gemm_plan *plan) {
   const int64_t element = (int64_t)engine->element, sum = (int64_t)engine->sum;
   const int64_t deepest = !plan->swapped ? engine->depth_block : p->m <= SWAP_DEPTH_NARROW ? SWAP_DEPTH_NARROW : SWAP_DEPTH;
   const int64_t depth_blocks = p->k > deepest ? divide_up(p->k, deepest) : 1;
-  plan->depth_block = p->k ? smaller(p->k, round_up(divide_up(p->k, depth_blocks), 8)) : 1;
+  plan->depth_block = !p->k           ? 1
+                      : plan->swapped ? smaller(p->k, round_up(divide_up(p->k, depth_blocks), 8))
+                                      : smaller(p->k, deepest);
 
   share_among_threads(plan);
   const int64_t rows = smaller(p->m, divide_up(p->m, plan->grid_rows) + 2);
@@ -99,7 +102,11 @@ static void plan_blocks(mix_gemm_plan *plan) {
 void mix_gemm_make_plan(const mix_gemm_engine *engine, const mix_gemm_storage *storage, const mix_gemm_problem *problem,
                         int threads, mix_gemm_plan *plan) {
   *plan = (mix_gemm_plan){.engine = engine, .storage = storage, .problem = *problem, .threads = threads};
-  if (storage->dot[0] && problem->k >= DOT_DEPTH) {
+  if (engine->make_plan) {
+    engine->make_plan(plan);
+    return;
+  }
+  if (storage->dot[0] && problem->k > DOT_DEPTH) {
     plan->dot = true;
     if (problem->n <= engine->dot_columns && !problem->transpose_a)
       plan->swapped = false;
@@ -109,7 +116,7 @@ void mix_gemm_make_plan(const mix_gemm_engine *engine, const mix_gemm_storage *s
       plan->dot = false;
   }
   if (!plan->dot)
-    plan->swapped = problem->transpose_a && problem->n <= SWAP_COLUMNS && problem->k >= DOT_DEPTH && problem->m > problem->n;
+    plan->swapped = problem->transpose_a && problem->n <= SWAP_COLUMNS && problem->k > DOT_DEPTH && problem->m > problem->n;
   if (plan->swapped) plan->problem = turned(problem);
   if (plan->dot)
     plan_dot(plan);

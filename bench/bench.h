@@ -1,0 +1,41 @@
+/* The sub-command `mixtape bench`: one file a subject, each a function that prints its table and adds its object to the JSON. */
+#ifndef MIX_BENCH_BENCH_H
+#define MIX_BENCH_BENCH_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct bench_settings {
+  int threads;
+  bool quick, text;       /* text: tables to standard output */
+  int64_t units, batch;   /* 0: the guide's own configurations */
+  json_t *json;           /* the object that results are added to */
+} bench_settings;
+
+/* Each: false with the error recorded, or said to standard error. */
+bool bench_steps(const bench_settings *settings);
+bool bench_dispatch(const bench_settings *settings);
+bool bench_update(const bench_settings *settings);
+bool bench_start(const bench_settings *settings);
+bool bench_gemm(const bench_settings *settings);
+
+double bench_now(void); /* seconds */
+/* Sorts and takes the middle. */
+double bench_median(double *times, int count);
+
+/* Contestants that run interleaved, A B C B C A ..., each round timed by itself. */
+enum { BENCH_ROUNDS = 200, BENCH_CONTESTANTS = 12 };
+typedef struct bench_contestant {
+  bool (*run)(void *context);
+  void *context;
+  int repeats;                    /* runs in a timing; 0: chosen so that one lasts some milliseconds */
+  double median, best;            /* seconds of one run */
+  double rounds[BENCH_ROUNDS];
+} bench_contestant;
+/* One warm-up run each, then rounds until `budget` seconds are spent, at least three. False where a run failed. */
+bool bench_interleave(bench_contestant *contestants, int count, double budget, int *rounds);
+/* Median over the rounds of a's time over b's. */
+double bench_ratio(const bench_contestant *a, const bench_contestant *b, int rounds);
+
+#endif

@@ -1,0 +1,63 @@
+/* Time, and rounds of interleaved contestants. */
+#include "bench.h"
+#include <stdlib.h>
+#include <time.h>
+
+double bench_now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int by_value(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+double bench_median(double *times, int count) {
+  qsort(times, (size_t)count, sizeof *times, by_value);
+  return count % 2 ? times[count / 2] : (times[count / 2 - 1] + times[count / 2]) / 2;
+}
+
+static bool run_once(bench_contestant *c, double *seconds) {
+  const double begin = bench_now();
+  for (int i = 0; i < c->repeats; i++)
+    if (!c->run(c->context)) return false;
+  *seconds = (bench_now() - begin) / c->repeats;
+  return true;
+}
+
+bool bench_interleave(bench_contestant *contestants, int count, double budget, int *rounds) {
+  const double timing = 3e-3;
+  for (int i = 0; i < count; i++) {
+    bench_contestant *c = &contestants[i];
+    const int wanted = c->repeats;
+    double warm, seconds;
+    c->repeats = 1;
+    if (!run_once(c, &warm) || !run_once(c, &seconds)) return false;
+    c->repeats = wanted ? wanted : seconds < timing ? (int)(timing / (seconds + 1e-9)) + 1 : 1;
+  }
+  const double start = bench_now();
+  int done = 0;
+  while (done < BENCH_ROUNDS && (done < 3 || bench_now() - start < budget)) {
+    for (int i = 0; i < count; i++) {
+      bench_contestant *c = &contestants[(i + done) % count];
+      if (!run_once(c, &c->rounds[done])) return false;
+    }
+    done++;
+  }
+  for (int i = 0; i < count; i++) {
+    double sorted[BENCH_ROUNDS];
+    for (int r = 0; r < done; r++) sorted[r] = contestants[i].rounds[r];
+    contestants[i].median = bench_median(sorted, done);
+    contestants[i].best = sorted[0];
+  }
+  *rounds = done;
+  return true;
+}
+
+double bench_ratio(const bench_contestant *a, const bench_contestant *b, int rounds) {
+  double ratios[BENCH_ROUNDS];
+  for (int r = 0; r < rounds; r++) ratios[r] = a->rounds[r] / b->rounds[r];
+  return bench_median(ratios, rounds);
+}

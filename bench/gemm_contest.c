@@ -1,0 +1,184 @@
+#include "gemm_contest.h"
+#include "backend/cpu/gemm/kernels.h"
+#include "base/alloc.h"
+#include "bench.h"
+#include "ops/table.h"
+#include "tensor/convert.h"
+#include "tensor/shape.h"
+#include <dlfcn.h>
+#include <math.h>
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Of a step of the guide's model, 784-units-units-10: forward NN, gradients of inputs NT, of kernels TN. */
+const bench_shape bench_gemm_shapes[] = {
+    {0, 0, 8192, 4096, 784, 'l'}, {0, 1, 8192, 784, 4096, 'l'},  {1, 0, 784, 4096, 8192, 'l'},  {0, 0, 128, 4096, 784, 'l'},
+    {0, 1, 128, 784, 4096, 'l'},  {1, 0, 784, 4096, 128, 'l'},   {0, 0, 128, 4096, 4096, 'l'},  {0, 1, 128, 4096, 4096, 'l'},
+    {1, 0, 4096, 4096, 128, 'l'}, {0, 0, 2048, 4096, 4096, 'l'}, {0, 1, 2048, 4096, 4096, 'l'}, {1, 0, 4096, 4096, 2048, 'l'},
+    {0, 0, 8192, 10, 4096, 's'},  {0, 1, 8192, 4096, 10, 's'},   {1, 0, 4096, 10, 8192, 's'},   {0, 0, 8192, 64, 784, 's'},
+    {0, 1, 8192, 784, 64, 's'},   {1, 0, 784, 64, 8192, 's'},    {0, 0, 8192, 64, 64, 's'},     {0, 1, 8192, 64, 64, 's'},
+    {1, 0, 64, 64, 8192, 's'},    {0, 0, 1, 4096, 4096, 's'},    {0, 0, 16, 4096, 4096, 's'},   {0, 0, 128, 64, 784, 'u'},
+    {0, 0, 128, 64, 64, 'u'},     {0, 0, 128, 10, 64, 'u'},      {0, 1, 128, 64, 10, 'u'},      {1, 0, 64, 10, 128, 'u'},
+    {0, 1, 128, 64, 64, 'u'},     {1, 0, 64, 64, 128, 'u'},      {1, 0, 784, 64, 128, 'u'},
+};
+const int bench_gemm_shape_count = sizeof bench_gemm_shapes / sizeof *bench_gemm_shapes;
+
+enum { MOST_ROUNDS = 200 };
+
+typedef struct case_data {
+  const bench_shape *shape;
+  mix_kernel_args args;
+  mix_kernel_value inputs[2], output;
+  mix_matmul_attributes attributes;
+  const void *in[2];
+  void *out;
+  const mix_kernel *kernel;
+  int threads, repeats;
+} case_data;
+
+typedef void sgemm_function(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda, const float *b,
+                            int ldb, float beta, float *c, int ldc);
+typedef int dnnl_function(char ta, char tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda,
+                          const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
+static sgemm_function *openblas;
+static dnnl_function *onednn;
+
+static void run_ours(case_data *x) {
+#pragma omp parallel num_threads(x->threads)
+  {
+    const mix_team team = {.rank = omp_get_thread_num(), .size = x->kernel->serial && x->kernel->serial(&x->args) ? 1 : x->threads};
+    for (int i = 0; i < x->repeats; i++) {
+      if (team.rank < team.size) x->kernel->run(&x->args, &team);
+#pragma omp barrier
+    }
+  }
+}
+
+static void run_openblas(case_data *x) {
+  const bench_shape *s = x->shape;
+  for (int i = 0; i < x->repeats; i++)
+    openblas(101, s->ta ? 112 : 111, s->tb ? 112 : 111, (int)s->m, (int)s->n, (int)s->k, 1, x->in[0], (int)(s->ta ? s->m : s->k),
+             x->in[1], (int)(s->tb ? s->k : s->n), 0, x->out, (int)s->n);
+}
+
+static void run_onednn(case_data *x) {
+  const bench_shape *s = x->shape;
+  for (int i = 0; i < x->repeats; i++)
+    onednn(s->ta ? 'T' : 'N', s->tb ? 'T' : 'N', s->m, s->n, s->k, 1, x->in[0], s->ta ? s->m : s->k, x->in[1], s->tb ? s->k : s->n,
+           0, x->out, s->n);
+}
+
+static void *random_matrix(int64_t count, mix_dtype dtype, uint64_t seed) {
+  void *data = mix_alloc_buffer((size_t)count * mix_dtype_size(dtype));
+  for (int64_t i = 0; data && i < count; i++) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    mix_store_double(data, dtype, i, (double)(int64_t)(seed >> 40) / (1 << 23) - 1);
+  }
+  return data;
+}
+
+bool bench_gemm_measure(const bench_shape *shape, mix_dtype dtype, int threads, double budget, bench_gemm_result *result) {
+  *result = (bench_gemm_result){0};
+  case_data x = {.shape = shape, .threads = threads, .attributes = {.transpose_a = shape->ta, .transpose_b = shape->tb}};
+  x.inputs[0] = (mix_kernel_value){dtype, shape->ta ? MIX_SHAPE(shape->k, shape->m) : MIX_SHAPE(shape->m, shape->k)};
+  x.inputs[1] = (mix_kernel_value){dtype, shape->tb ? MIX_SHAPE(shape->n, shape->k) : MIX_SHAPE(shape->k, shape->n)};
+  x.output = (mix_kernel_value){dtype, MIX_SHAPE(shape->m, shape->n)};
+  void *a = random_matrix(shape->m * shape->k, dtype, 1), *b = random_matrix(shape->k * shape->n, dtype, 2);
+  void *c = random_matrix(shape->m * shape->n, dtype, 3);
+  x.in[0] = a, x.in[1] = b, x.out = c;
+  x.args = (mix_kernel_args){.op = &mix_op_matmul,
+                             .attributes = &x.attributes,
+                             .input_count = 2,
+                             .output_count = 1,
+                             .input_types = x.inputs,
+                             .output_types = &x.output,
+                             .inputs = x.in,
+                             .outputs = &x.out};
+  for (const mix_kernel *const *k = mix_cpu_matmul_kernels; *k && !x.kernel; k++)
+    if (((*k)->needs & mix_cpu_features()) == (*k)->needs && !(*k)->refuses(&x.args)) x.kernel = *k;
+  if (!a || !b || !c || !x.kernel) return false;
+  result->kernel = x.kernel->name;
+  const size_t workspace = x.kernel->workspace(&x.args, threads);
+  x.args.workspace = mix_alloc_buffer(workspace);
+  if (!x.args.workspace || !x.kernel->prepare(&x.args, threads)) return false;
+
+  void (*const contenders[BENCH_PEERS])(case_data *) = {run_ours, dtype == MIX_FLOAT32 && openblas ? run_openblas : NULL,
+                                                        dtype == MIX_FLOAT32 && onednn ? run_onednn : NULL};
+  const double operations = 2.0 * (double)shape->m * (double)shape->n * (double)shape->k;
+  x.repeats = operations < 1e8 ? (int)(1e8 / operations) + 1 : 1;
+  if (x.repeats > 200) x.repeats = 200;
+  static double times[BENCH_PEERS][MOST_ROUNDS];
+  int rounds = 0;
+  const double start = bench_now();
+  while (rounds < MOST_ROUNDS && (rounds < 5 || bench_now() - start < budget)) {
+    for (int i = 0; i < BENCH_PEERS; i++) {
+      const int which = (i + rounds) % BENCH_PEERS;
+      if (!contenders[which]) continue;
+      usleep(1000); /* lets the threads of the one before go to sleep */
+      const int repeats = x.repeats;
+      x.repeats = 1;
+      contenders[which](&x);
+      x.repeats = repeats;
+      const double begin = bench_now();
+      contenders[which](&x);
+      times[which][rounds] = (bench_now() - begin) / x.repeats;
+    }
+    rounds++;
+  }
+  for (int i = 0; i < BENCH_PEERS; i++) {
+    if (!contenders[i]) continue;
+    result->median[i] = bench_median(times[i], rounds);
+    result->best[i] = times[i][0];
+  }
+  x.kernel->unprepare(x.args.prepared);
+  mix_free_buffer(x.args.workspace, workspace);
+  mix_free_buffer(a, mix_value_bytes(dtype, x.inputs[0].shape));
+  mix_free_buffer(b, mix_value_bytes(dtype, x.inputs[1].shape));
+  mix_free_buffer(c, mix_value_bytes(dtype, x.output.shape));
+  return true;
+}
+
+void bench_gemm_load_peers(int threads) {
+  char count[16];
+  snprintf(count, sizeof count, "%d", threads);
+  if (mix_cpu_found() & MIX_CPU_AVX512) setenv("OPENBLAS_CORETYPE", "SkylakeX", 0);
+  setenv("OPENBLAS_NUM_THREADS", count, 1);
+  setenv("OPENBLAS_THREAD_TIMEOUT", "4", 0);
+  omp_set_num_threads(threads);
+  void *library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+  if (library) openblas = (sgemm_function *)dlsym(library, "cblas_sgemm");
+  library = dlopen("libdnnl.so.2", RTLD_NOW | RTLD_LOCAL);
+  if (!library) library = dlopen("libdnnl.so.3", RTLD_NOW | RTLD_LOCAL);
+  if (library) onednn = (dnnl_function *)dlsym(library, "dnnl_sgemm");
+}
+
+void bench_gemm_print(const bench_shape *s, const bench_gemm_result *r) {
+  const double rate = 2e-9 * (double)s->m * (double)s->n * (double)s->k / r->best[BENCH_OURS];
+  printf("%c%c %5lld %5lld %5lld %10.1f us %6.0f", s->ta ? 'T' : 'N', s->tb ? 'T' : 'N', (long long)s->m, (long long)s->n,
+         (long long)s->k, 1e6 * r->median[BENCH_OURS], rate);
+  static const char *const names[BENCH_PEERS] = {NULL, "OpenBLAS", "oneDNN"};
+  for (int p = BENCH_OPENBLAS; p < BENCH_PEERS; p++)
+    if (r->median[p] > 0)
+      printf("   %s %5.2f (%5.2f)", names[p], r->median[p] / r->median[BENCH_OURS], r->best[p] / r->best[BENCH_OURS]);
+  printf("   %s\n", r->kernel);
+  fflush(stdout);
+}
+
+void bench_gemm_add(bench_gemm_summary *summary, const bench_shape *shape, const bench_gemm_result *result) {
+  for (int p = 0; p < BENCH_PEERS; p++) {
+    if (result->median[p] > 0) summary->logs[p] += log(result->median[p] / result->median[BENCH_OURS]), summary->compared[p]++;
+    if (shape->set == 'u') summary->step[p] += result->median[p];
+  }
+}
+
+void bench_gemm_print_summary(const bench_gemm_summary *summary) {
+  if (summary->compared[BENCH_OPENBLAS])
+    printf("geo-mean against OpenBLAS: %.2f\n", exp(summary->logs[BENCH_OPENBLAS] / summary->compared[BENCH_OPENBLAS]));
+  if (summary->compared[BENCH_ONEDNN])
+    printf("geo-mean against oneDNN: %.2f\n", exp(summary->logs[BENCH_ONEDNN] / summary->compared[BENCH_ONEDNN]));
+  if (summary->step[BENCH_OURS] > 0)
+    printf("products of one 64-unit step: %.1f us (OpenBLAS %.1f, oneDNN %.1f)\n", 1e6 * summary->step[BENCH_OURS],
+           1e6 * summary->step[BENCH_OPENBLAS], 1e6 * summary->step[BENCH_ONEDNN]);
+}

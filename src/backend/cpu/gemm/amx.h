@@ -1,0 +1,41 @@
+/* The parts of the AMX engine (engine_amx.c): packing (pack_amx.c) and multiplication by tiles (tiles_amx.c).
+ *
+ * A tile register holds 16 rows of 64 bytes. TDPBF16PS adds to a (16, 16) tile of float32 the product of a (16, 32) tile of bfloat16
+ * and one of (32, 16), stored as (16 pairs of k, 16 columns). A packed operand is a row of panels of 32 rows of op(A), or 32 columns
+ * of op(B); a panel is [step of 32 k][part][2 tiles of 1 KiB], so that each block of k is one contiguous piece.
+ *
+ * bfloat16 has one part. float16 has two: a float16 number has 11 significant bits and exponents down to 2^-24, so that it is exactly
+ * hi + lo, hi being its rounding to bfloat16 (8 bits) and lo the rest (3 bits, no bfloat16 subnormal); a product takes lo hi, hi hi,
+ * hi lo, and leaves out lo lo. (Henry, Tang, Heinecke, "Leveraging the bfloat16 artificial intelligence datatype for higher-precision
+ * computations", ARITH 2019.) Of a number that is not finite, lo is zero, and the step of the panel that holds it is flagged: there lo
+ * meets hi with its infinities and NaNs cleared, so that hi hi alone carries them, with the signs and zeros of the numbers themselves. */
+#ifndef MIX_BACKEND_CPU_GEMM_AMX_H
+#define MIX_BACKEND_CPU_GEMM_AMX_H
+
+#include "backend/cpu/gemm/gemm.h"
+
+enum { AMX_PANEL = 32, AMX_STEP = 32, AMX_PAIR = 2048 /* bytes of a part of a step of a panel */ };
+
+/* Packs `count` rows of op(A) or columns of op(B), `depth` of k, both padded with zeros; a panel takes depth in steps, times parts,
+ * times AMX_PAIR. flags[panel * steps + step] where the storage has two parts. */
+typedef void mix_amx_pack(const uint16_t *source, int64_t stride, int64_t count, int64_t depth, unsigned char *packed,
+                          unsigned char *flags);
+/* C (16 or 32, 16 or 32) = or += a panel of A times a panel of B; c_stride in bytes, all 64-byte aligned. */
+typedef void mix_amx_multiply(int64_t steps, const unsigned char *a, const unsigned char *b, float *c, int64_t c_stride, bool first,
+                              const unsigned char *a_flags, const unsigned char *b_flags);
+
+typedef struct mix_amx_storage {
+  mix_dtype dtype;
+  int parts;
+  mix_amx_pack *pack[2][2]; /* [A, B][k along memory, k from row to row] */
+} mix_amx_storage;
+
+mix_amx_pack mix_amx_pack_a_along_bf16, mix_amx_pack_a_across_bf16, mix_amx_pack_b_along_bf16, mix_amx_pack_b_across_bf16;
+mix_amx_pack mix_amx_pack_a_along_f16, mix_amx_pack_a_across_f16, mix_amx_pack_b_along_f16, mix_amx_pack_b_across_f16;
+extern mix_amx_multiply *const mix_amx_multiply_bf16[2][2], *const mix_amx_multiply_f16[2][2];
+
+/* Tile state belongs to a thread, and any other library may release it: configured at each entry, never remembered. */
+void mix_amx_enter(void);
+void mix_amx_leave(void);
+
+#endif

@@ -1,0 +1,160 @@
+/* Operands to AMX tiles (amx.h). Inside a step the order of k is free as long as A and B agree: bfloat16 pairs (2 r, 2 r + 1), as they
+ * lie in memory; float16, split in vectors of 16, pairs (r, r + 16), which takes no shuffle. */
+#include "backend/cpu/gemm/amx.h"
+#include <immintrin.h>
+
+#define AMX_INLINE static inline __attribute__((always_inline))
+#ifdef __clang__
+#define AMX_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define AMX_UNROLL _Pragma("GCC unroll 16")
+#endif
+
+AMX_INLINE __mmask16 lanes(int64_t count) { return count >= 16 ? 0xffff : count <= 0 ? 0 : (__mmask16)((1u << count) - 1); }
+AMX_INLINE __mmask32 words(int64_t count) { return count >= 32 ? 0xffffffffu : (__mmask32)((1u << count) - 1); }
+
+/* The upper halves of the lanes of `first`, `second` as pairs. */
+AMX_INLINE __m512i pairs(__m512i first, __m512i second) {
+  enum { FIRST_OR_SECOND_WHERE_MASKED = 0xf8 };
+  return _mm512_ternarylogic_epi32(_mm512_srli_epi32(first, 16), second, _mm512_set1_epi32((int)0xffff0000u),
+                                   FIRST_OR_SECOND_WHERE_MASKED);
+}
+
+/* hi by rounding (half away from zero: the rest is exact whichever way ties go), lo. Not finite: see amx.h. */
+AMX_INLINE void split(__m512 x, const bool careful, __m512i *hi, __m512i *lo) {
+  const __m512i bits = _mm512_castps_si512(x), upper = _mm512_set1_epi32((int)0xffff0000u);
+  *hi = _mm512_and_si512(_mm512_add_epi32(bits, _mm512_set1_epi32(0x8000)), upper);
+  *lo = _mm512_castps_si512(_mm512_sub_ps(x, _mm512_castsi512_ps(*hi)));
+  if (careful) {
+    const __m512i exponent = _mm512_set1_epi32(0x7f800000);
+    const __mmask16 finite = _mm512_cmpneq_epi32_mask(_mm512_and_si512(bits, exponent), exponent);
+    *hi = _mm512_mask_and_epi32(*hi, (__mmask16)~finite, bits, upper);
+    *lo = _mm512_maskz_mov_epi32(finite, *lo);
+  }
+}
+
+/* Two vectors of 16 float16 as pairs of each part. lo becomes NaN where x is not finite, and NaN sticks to `sum`. */
+AMX_INLINE void split_pairs(__m256i first, __m256i second, const bool careful, __m512i *hi, __m512i *lo, __m512 *sum) {
+  __m512i h0, h1, l0, l1;
+  split(_mm512_cvtph_ps(first), careful, &h0, &l0);
+  split(_mm512_cvtph_ps(second), careful, &h1, &l1);
+  *hi = pairs(h0, h1), *lo = pairs(l0, l1);
+  if (!careful) *sum = _mm512_add_ps(*sum, _mm512_add_ps(_mm512_castsi512_ps(l0), _mm512_castsi512_ps(l1)));
+}
+
+/* 32 values along memory, `depth` of them there. */
+AMX_INLINE void load_along(const uint16_t *p, int64_t depth, const int parts, const bool careful, __m512i *out, __m512 *sum) {
+  if (parts == 1)
+    out[0] = _mm512_maskz_loadu_epi16(words(depth), p);
+  else
+    split_pairs(_mm256_maskz_loadu_epi16(lanes(depth), p), _mm256_maskz_loadu_epi16(lanes(depth - 16), p + 16), careful, &out[0],
+                &out[1], sum);
+}
+
+/* Pair r of 16 columns, those of `mask` there. */
+AMX_INLINE void load_across(const uint16_t *p, int64_t stride, int r, int64_t depth, __mmask16 mask, const int parts,
+                            const bool careful, __m512i *out, __m512 *sum) {
+  const int first = parts == 1 ? 2 * r : r, second = parts == 1 ? 2 * r + 1 : r + 16;
+  const __m256i x = _mm256_maskz_loadu_epi16(first < depth ? mask : 0, p + first * stride);
+  const __m256i y = _mm256_maskz_loadu_epi16(second < depth ? mask : 0, p + second * stride);
+  if (parts == 1)
+    out[0] = _mm512_or_si512(_mm512_cvtepu16_epi32(x), _mm512_slli_epi32(_mm512_cvtepu16_epi32(y), 16));
+  else
+    split_pairs(x, y, careful, &out[0], &out[1], sum);
+}
+
+/* 16 x 16 lanes. */
+AMX_INLINE void transpose(__m512i *x) {
+  __m512i y[16];
+  AMX_UNROLL
+  for (int i = 0; i < 8; i++) {
+    y[2 * i] = _mm512_unpacklo_epi32(x[2 * i], x[2 * i + 1]);
+    y[2 * i + 1] = _mm512_unpackhi_epi32(x[2 * i], x[2 * i + 1]);
+  }
+  AMX_UNROLL
+  for (int i = 0; i < 4; i++) {
+    x[4 * i] = _mm512_unpacklo_epi64(y[4 * i], y[4 * i + 2]);
+    x[4 * i + 1] = _mm512_unpackhi_epi64(y[4 * i], y[4 * i + 2]);
+    x[4 * i + 2] = _mm512_unpacklo_epi64(y[4 * i + 1], y[4 * i + 3]);
+    x[4 * i + 3] = _mm512_unpackhi_epi64(y[4 * i + 1], y[4 * i + 3]);
+  }
+  AMX_UNROLL
+  for (int i = 0; i < 4; i++) {
+    y[i] = _mm512_shuffle_i32x4(x[i], x[i + 4], 0x88);
+    y[i + 4] = _mm512_shuffle_i32x4(x[i], x[i + 4], 0xdd);
+    y[i + 8] = _mm512_shuffle_i32x4(x[i + 8], x[i + 12], 0x88);
+    y[i + 12] = _mm512_shuffle_i32x4(x[i + 8], x[i + 12], 0xdd);
+  }
+  AMX_UNROLL
+  for (int i = 0; i < 8; i++) {
+    x[i] = _mm512_shuffle_i32x4(y[i], y[i + 8], 0x88);
+    x[i + 8] = _mm512_shuffle_i32x4(y[i], y[i + 8], 0xdd);
+  }
+}
+
+enum { COPY, TURN };
+
+/* A step of a panel: `count` rows or columns, `depth` of k. Lines of a tile are rows of memory (copied), or turned. */
+AMX_INLINE bool pack_step(const uint16_t *source, int64_t stride, int64_t count, int64_t depth, const bool along, const int parts,
+                          const bool b, const bool careful, unsigned char *packed) {
+  const bool turn = along == b;
+  __m512 sum = _mm512_setzero_ps();
+  for (int half = 0; half < 2 && half * 16 < count; half++) {
+    const int64_t left = count - half * 16;
+    const uint16_t *p = source + half * 16 * (along ? stride : 1);
+    unsigned char *to = packed + half * 1024;
+    const __mmask16 mask = lanes(left);
+    __m512i x[2][16], line[2];
+    AMX_UNROLL
+    for (int r = 0; r < 16; r++) {
+      if (!along) {
+        load_across(p, stride, r, depth, mask, parts, careful, line, &sum);
+      } else if (r < left) {
+        load_along(p + r * stride, depth, parts, careful, line, &sum);
+        _mm_prefetch((const char *)(p + r * stride + 2 * AMX_STEP), _MM_HINT_T0);
+      } else {
+        line[0] = line[1] = _mm512_setzero_si512();
+      }
+      for (int part = 0; part < parts; part++) {
+        if (turn)
+          x[part][r] = line[part];
+        else
+          _mm512_store_si512(to + part * AMX_PAIR + r * 64, line[part]);
+      }
+    }
+    for (int part = 0; turn && part < parts; part++) {
+      transpose(x[part]);
+      AMX_UNROLL
+      for (int r = 0; r < 16; r++) _mm512_store_si512(to + part * AMX_PAIR + r * 64, x[part][r]);
+    }
+  }
+  return parts == 2 && !careful && _mm512_cmp_ps_mask(sum, sum, _CMP_UNORD_Q);
+}
+
+/* Steps outside where k goes from row to row, so that rows of memory are read on; panels outside where k goes along them. */
+#define AMX_PACK(type, parts, operand, b, direction, along)                                                                        \
+  __attribute__((noinline)) static void careful_##operand##_##direction##_##type(                                                  \
+      const uint16_t *source, int64_t stride, int64_t count, int64_t depth, unsigned char *packed) {                               \
+    pack_step(source, stride, count, depth, along, parts, b, true, packed);                                                        \
+  }                                                                                                                                \
+  void mix_amx_pack_##operand##_##direction##_##type(const uint16_t *source, int64_t stride, int64_t count, int64_t depth,         \
+                                                     unsigned char *packed, unsigned char *flags) {                                \
+    const int64_t panels = (count + AMX_PANEL - 1) / AMX_PANEL, steps = (depth + AMX_STEP - 1) / AMX_STEP;                         \
+    for (int64_t i = 0; i < panels * steps; i++) {                                                                                 \
+      const int64_t panel = along ? i / steps : i % panels, step = along ? i % steps : i / panels;                                 \
+      const int64_t first = panel * AMX_PANEL, k = step * AMX_STEP;                                                                \
+      const uint16_t *from = source + (along ? first * stride + k : k * stride + first);                                           \
+      unsigned char *to = packed + (panel * steps + step) * parts * AMX_PAIR;                                                      \
+      const bool flag = pack_step(from, stride, count - first, depth - k, along, parts, b, false, to);                             \
+      if (flag) careful_##operand##_##direction##_##type(from, stride, count - first, depth - k, to);                              \
+      if (parts == 2) flags[panel * steps + step] = flag;                                                                          \
+    }                                                                                                                              \
+  }
+AMX_PACK(bf16, 1, a, false, along, true)
+AMX_PACK(bf16, 1, a, false, across, false)
+AMX_PACK(bf16, 1, b, true, along, true)
+AMX_PACK(bf16, 1, b, true, across, false)
+AMX_PACK(f16, 2, a, false, along, true)
+AMX_PACK(f16, 2, a, false, across, false)
+AMX_PACK(f16, 2, b, true, along, true)
+AMX_PACK(f16, 2, b, true, across, false)

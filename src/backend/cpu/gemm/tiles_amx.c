@@ -1,0 +1,145 @@
+/* Multiplication by AMX tiles: up to 2 x 2 tiles of C in registers 0 to 3, A in 4 and 5, B in 6 and 7. */
+#include "backend/cpu/gemm/amx.h"
+#include <immintrin.h>
+
+#define AMX_INLINE static inline __attribute__((always_inline))
+/* The compiler does not know what memory tile loads read. */
+#define MEMORY_BARRIER() __asm__ volatile("" ::: "memory")
+
+void mix_amx_enter(void) {
+  /* Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2A, LDTILECFG. */
+  struct {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+  } configuration __attribute__((aligned(64))) = {.palette = 1};
+  for (int i = 0; i < 8; i++) configuration.row_bytes[i] = 64, configuration.rows[i] = 16;
+  MEMORY_BARRIER();
+  _tile_loadconfig(&configuration);
+}
+
+void mix_amx_leave(void) { _tile_release(); }
+
+AMX_INLINE void load_sums(const int rows, const int columns, const char *c, int64_t stride, bool first) {
+  if (first) {
+    _tile_zero(0);
+    if (columns == 2) _tile_zero(1);
+    if (rows == 2) _tile_zero(2);
+    if (rows == 2 && columns == 2) _tile_zero(3);
+    return;
+  }
+  _tile_loadd(0, c, stride);
+  if (columns == 2) _tile_loadd(1, c + 64, stride);
+  if (rows == 2) _tile_loadd(2, c + 16 * stride, stride);
+  if (rows == 2 && columns == 2) _tile_loadd(3, c + 16 * stride + 64, stride);
+}
+
+AMX_INLINE void store_sums(const int rows, const int columns, char *c, int64_t stride) {
+  _tile_stored(0, c, stride);
+  if (columns == 2) _tile_stored(1, c + 64, stride);
+  if (rows == 2) _tile_stored(2, c + 16 * stride, stride);
+  if (rows == 2 && columns == 2) _tile_stored(3, c + 16 * stride + 64, stride);
+}
+
+/* Both operands anew; A anew, B as it is; B anew. */
+AMX_INLINE void multiply_both(const int rows, const int columns, const unsigned char *a, const unsigned char *b) {
+  _tile_loadd(4, a, 64);
+  _tile_loadd(6, b, 64);
+  _tile_dpbf16ps(0, 4, 6);
+  if (columns == 2) {
+    _tile_loadd(7, b + 1024, 64);
+    _tile_dpbf16ps(1, 4, 7);
+  }
+  if (rows == 2) {
+    _tile_loadd(5, a + 1024, 64);
+    _tile_dpbf16ps(2, 5, 6);
+    if (columns == 2) _tile_dpbf16ps(3, 5, 7);
+  }
+}
+
+AMX_INLINE void multiply_a(const int rows, const int columns, const unsigned char *a) {
+  _tile_loadd(4, a, 64);
+  _tile_dpbf16ps(0, 4, 6);
+  if (columns == 2) _tile_dpbf16ps(1, 4, 7);
+  if (rows == 2) {
+    _tile_loadd(5, a + 1024, 64);
+    _tile_dpbf16ps(2, 5, 6);
+    if (columns == 2) _tile_dpbf16ps(3, 5, 7);
+  }
+}
+
+AMX_INLINE void multiply_b(const int rows, const int columns, const unsigned char *b) {
+  _tile_loadd(6, b, 64);
+  _tile_dpbf16ps(0, 4, 6);
+  if (rows == 2) _tile_dpbf16ps(2, 5, 6);
+  if (columns == 2) {
+    _tile_loadd(7, b + 1024, 64);
+    _tile_dpbf16ps(1, 4, 7);
+    if (rows == 2) _tile_dpbf16ps(3, 5, 7);
+  }
+}
+
+AMX_INLINE void multiply_bf16(const int rows, const int columns, int64_t steps, const unsigned char *a, const unsigned char *b,
+                              float *c, int64_t c_stride, bool first) {
+  MEMORY_BARRIER();
+  load_sums(rows, columns, (const char *)c, c_stride, first);
+  for (; steps > 0; steps--, a += AMX_PAIR, b += AMX_PAIR) multiply_both(rows, columns, a, b);
+  store_sums(rows, columns, (char *)c, c_stride);
+  MEMORY_BARRIER();
+}
+
+/* A part with zeros for what is not finite. */
+static void clear_not_finite(const unsigned char *part, unsigned char *cleared) {
+  const __m512i exponent = _mm512_set1_epi16(0x7f80);
+  for (int i = 0; i < AMX_PAIR; i += 64) {
+    const __m512i x = _mm512_load_si512(part + i);
+    const __mmask32 finite = _mm512_cmpneq_epi16_mask(_mm512_and_si512(x, exponent), exponent);
+    _mm512_store_si512(cleared + i, _mm512_maskz_mov_epi16(finite, x));
+  }
+}
+
+/* lo hi, hi hi, hi lo: the order of the fast path, so that elements that meet finite numbers alone have the same bits. */
+__attribute__((noinline)) static void clear_step(const unsigned char *a, const unsigned char *b, unsigned char *cleared) {
+  clear_not_finite(a, cleared);
+  clear_not_finite(b, cleared + AMX_PAIR);
+  MEMORY_BARRIER();
+}
+
+AMX_INLINE void multiply_f16(const int rows, const int columns, int64_t steps, const unsigned char *a, const unsigned char *b,
+                             float *c, int64_t c_stride, bool first, const unsigned char *a_flags, const unsigned char *b_flags) {
+  _Alignas(64) unsigned char cleared[2 * AMX_PAIR];
+  MEMORY_BARRIER();
+  load_sums(rows, columns, (const char *)c, c_stride, first);
+  for (; steps > 0; steps--, a += 2 * AMX_PAIR, b += 2 * AMX_PAIR) {
+    if (__builtin_expect(*a_flags++ | *b_flags++, 0)) {
+      clear_step(a, b, cleared);
+      multiply_both(rows, columns, a + AMX_PAIR, cleared + AMX_PAIR);
+      multiply_both(rows, columns, a, b);
+      multiply_both(rows, columns, cleared, b + AMX_PAIR);
+      continue;
+    }
+    multiply_both(rows, columns, a + AMX_PAIR, b);
+    multiply_a(rows, columns, a);
+    multiply_b(rows, columns, b + AMX_PAIR);
+  }
+  store_sums(rows, columns, (char *)c, c_stride);
+  MEMORY_BARRIER();
+}
+
+#define AMX_MULTIPLY(rows, columns)                                                                                                \
+  static void bf16_##rows##x##columns(int64_t steps, const unsigned char *a, const unsigned char *b, float *c, int64_t c_stride,   \
+                                      bool first, const unsigned char *a_flags, const unsigned char *b_flags) {                    \
+    (void)a_flags, (void)b_flags;                                                                                                  \
+    multiply_bf16(rows, columns, steps, a, b, c, c_stride, first);                                                                 \
+  }                                                                                                                                \
+  static void f16_##rows##x##columns(int64_t steps, const unsigned char *a, const unsigned char *b, float *c, int64_t c_stride,    \
+                                     bool first, const unsigned char *a_flags, const unsigned char *b_flags) {                     \
+    multiply_f16(rows, columns, steps, a, b, c, c_stride, first, a_flags, b_flags);                                                \
+  }
+AMX_MULTIPLY(1, 1)
+AMX_MULTIPLY(1, 2)
+AMX_MULTIPLY(2, 1)
+AMX_MULTIPLY(2, 2)
+
+mix_amx_multiply *const mix_amx_multiply_bf16[2][2] = {{bf16_1x1, bf16_1x2}, {bf16_2x1, bf16_2x2}};
+mix_amx_multiply *const mix_amx_multiply_f16[2][2] = {{f16_1x1, f16_1x2}, {f16_2x1, f16_2x2}};

@@ -1,0 +1,141 @@
+/* Two relatives of Adam: Adamax, which divides by an infinity norm (Kingma and Ba, 2015, section 7), and Nadam, which looks ahead as
+ * Nesterov's momentum does (Dozat, 2016). */
+#include "base/error.h"
+#include "optim/optimizer.h"
+
+enum { MOMENTUM, NORM, VELOCITY = NORM };
+
+/* ---- Adamax: u = max(beta_2 u, |g|); w -= lr m / ((1 - beta_1^t) (u + epsilon)) ---- */
+
+/* 1 - beta_1^t, one scalar for each dtype. */
+static mix_tensor *bias_correction(mix_update *update, mix_dtype dtype) {
+  mix_tensor **correction = &update->shared[dtype][0];
+  if (*correction) return *correction;
+  mix_tensor *power =
+      mix_power(mix_update_cast(update->optimizer->options.adamax.beta_1, dtype), mix_update_step(update, 1, dtype));
+  return *correction = mix_subtract(mix_scalar(1, dtype), power);
+}
+
+static void adamax(mix_update *update, int index, mix_tensor *gradient) {
+  mix_optimizer *optimizer = update->optimizer;
+  const mix_adamax_options *options = &optimizer->options.adamax;
+  mix_variable *variable = optimizer->trainable[index], *norm_slot = optimizer->slots[NORM][index];
+  mix_tensor *rate = mix_update_learning_rate(update, variable->dtype), *correction = bias_correction(update, variable->dtype);
+  mix_tensor *momentum = mix_update_running_mean(update, optimizer->slots[MOMENTUM][index], options->beta_1, gradient);
+  mix_tensor *norm =
+      mix_maximum(mix_multiply(mix_update_number(update, options->beta_2, variable->dtype), mix_update_get(update, norm_slot)),
+                  mix_abs(gradient));
+  mix_update_set(update, norm_slot, norm);
+  mix_tensor *denominator = mix_add(norm, mix_scalar(options->epsilon, variable->dtype)), *step;
+  if (optimizer->rules->adamax_bias_outside)
+    step = mix_multiply(mix_divide(rate, correction), mix_divide(momentum, denominator));
+  else
+    step = mix_divide(mix_multiply(rate, momentum), mix_multiply(correction, denominator));
+  mix_update_set(update, variable, mix_subtract(mix_update_get(update, variable), step));
+}
+
+#define OPTIONS                                                                                                                    \
+  .learning_rate = 0.001,                                                                                                          \
+  .options = {{"beta_1", MIX_OPTION_NUMBER, .standard = 0.9, .offset = offsetof(mix_adamax_options, beta_1)},                      \
+              {"beta_2", MIX_OPTION_NUMBER, .standard = 0.999, .offset = offsetof(mix_adamax_options, beta_2)},                    \
+              {"epsilon", MIX_OPTION_NUMBER, .standard = 1e-7, .offset = offsetof(mix_adamax_options, epsilon)}},                  \
+  .interleaved = 2
+
+const mix_optimizer_class mix_adamax_class = {.name = "Adamax",
+                                              .lower_case_name = "adamax",
+                                              OPTIONS,
+                                              .slot_names = {{"m", "m", "momentum"}, {"v", "u", "norm"}},
+                                              .update = adamax};
+
+/* ---- Nadam: u_t = beta_1 (1 - 0.96^t / 2), P the product of all u so far; m^ = u_{t+1} m / (1 - P u_{t+1}) + (1 - u_t) g / (1 - P);
+ * w -= lr m^ / (sqrt(v / (1 - beta_2^t)) + epsilon) ---- */
+
+enum { U, NEXT_U, VELOCITY_CORRECTION };
+
+/* beta_1 * (1 - 0.5 * 0.96^step), the experimental family slowing the exponent by 0.004 */
+static mix_tensor *decayed_momentum(mix_update *update, int ahead, mix_dtype dtype) {
+  const mix_optimizer *optimizer = update->optimizer;
+  mix_tensor *exponent = mix_update_step(update, ahead, dtype);
+  if (optimizer->rules->nadam_schedule_decay != 1)
+    exponent = mix_multiply(exponent, mix_scalar(optimizer->rules->nadam_schedule_decay, dtype));
+  mix_tensor *half = mix_multiply(mix_scalar(0.5, dtype), mix_power(mix_update_cast(0.96, dtype), exponent));
+  return mix_multiply(mix_update_cast(optimizer->options.adamax.beta_1, dtype), mix_subtract(mix_scalar(1, dtype), half));
+}
+
+/* P advances once a step; tf_keras, as it runs inside a tf.function (so in every fit), advances it with each variable: what should keep
+ * it from doing so compares iterations with a counter that stands still once the function is traced. */
+static void advance_product(mix_update *update) {
+  mix_variable *product = update->optimizer->product;
+  mix_update_set(update, product, mix_multiply(mix_update_get(update, product), decayed_momentum(update, 1, product->dtype)));
+}
+
+static void nadam_begin(mix_update *update) {
+  if (!update->optimizer->rules->nadam_product_per_variable) advance_product(update);
+}
+
+static mix_tensor *const *nadam_scalars(mix_update *update, mix_dtype dtype) {
+  mix_tensor **shared = update->shared[dtype];
+  if (shared[U]) return shared;
+  mix_tensor *beta_2_power =
+      mix_power(mix_update_cast(update->optimizer->options.adamax.beta_2, dtype), mix_update_step(update, 1, dtype));
+  shared[U] = decayed_momentum(update, 1, dtype);
+  shared[NEXT_U] = decayed_momentum(update, 2, dtype);
+  shared[VELOCITY_CORRECTION] = mix_subtract(mix_scalar(1, dtype), beta_2_power);
+  return shared;
+}
+
+/* slot + (value - slot) * (1 - beta) with 1 - beta computed in the variable's dtype, as Keras does here: in float32 that is 1.3e-5 from
+ * the double's for 0.999. */
+static mix_tensor *running_mean(mix_update *update, mix_variable *slot, double beta, mix_tensor *value) {
+  mix_tensor *old = mix_update_get(update, slot);
+  mix_tensor *rest = mix_subtract(mix_scalar(1, slot->dtype), mix_update_cast(beta, slot->dtype));
+  mix_tensor *mean = mix_add(old, mix_multiply(mix_subtract(value, old), rest));
+  mix_update_set(update, slot, mean);
+  return mean;
+}
+
+static void nadam(mix_update *update, int index, mix_tensor *gradient) {
+  mix_optimizer *optimizer = update->optimizer;
+  const mix_adamax_options *options = &optimizer->options.adamax;
+  mix_variable *variable = optimizer->trainable[index];
+  if (optimizer->rules->nadam_product_per_variable) advance_product(update);
+  mix_tensor *const *scalars = nadam_scalars(update, variable->dtype), *one = mix_scalar(1, variable->dtype);
+  mix_tensor *product = mix_cast(mix_update_get(update, optimizer->product), variable->dtype);
+  mix_tensor *momentum = running_mean(update, optimizer->slots[MOMENTUM][index], options->beta_1, gradient);
+  mix_tensor *velocity = running_mean(update, optimizer->slots[VELOCITY][index], options->beta_2, mix_square(gradient));
+  mix_tensor *next_product = mix_multiply(product, scalars[NEXT_U]);
+  mix_tensor *ahead = mix_divide(mix_multiply(scalars[NEXT_U], momentum), mix_subtract(one, next_product));
+  mix_tensor *now = mix_divide(mix_multiply(mix_subtract(one, scalars[U]), gradient), mix_subtract(one, product));
+  mix_tensor *root = mix_sqrt(mix_divide(velocity, scalars[VELOCITY_CORRECTION]));
+  mix_tensor *step = mix_divide(mix_multiply(mix_add(ahead, now), mix_update_learning_rate(update, variable->dtype)),
+                                mix_add(root, mix_scalar(options->epsilon, variable->dtype)));
+  mix_update_set(update, variable, mix_subtract(mix_update_get(update, variable), step));
+}
+
+static bool nadam_check(const mix_optimizer *optimizer) {
+  if (!optimizer->options.common.schedule || !optimizer->rules->learning_rate_decay) return true;
+  return mix_fail(MIX_VALUE_ERROR, "nadam: this generation's Nadam takes no learning rate schedule"), false;
+}
+
+const mix_optimizer_class mix_nadam_class = {.name = "Nadam",
+                                             .lower_case_name = "nadam",
+                                             OPTIONS,
+                                             .slot_names = {{"m", "m", "momentum"}, {"v", "v", "velocity"}},
+                                             .product_name = "momentum_product",
+                                             .check = nadam_check,
+                                             .begin = nadam_begin,
+                                             .update = nadam};
+
+mix_optimizer *mix_adamax_with(const mix_adamax_options *options) {
+  if (mix_failed()) return NULL;
+  MIX_OPTIONS(mix_adamax_options, given, options, "adamax");
+  return mix_optimizer_new(&mix_adamax_class, &given, sizeof given);
+}
+
+mix_optimizer *mix_nadam_with(const mix_adamax_options *options) {
+  if (mix_failed()) return NULL;
+  MIX_OPTIONS(mix_adamax_options, given, options, "nadam");
+  return mix_optimizer_new(&mix_nadam_class, &given, sizeof given);
+}
+
+mix_adamax_options mix_adamax_defaults(void) { return (mix_adamax_options){.size = sizeof(mix_adamax_options)}; }

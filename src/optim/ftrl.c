@@ -1,0 +1,84 @@
+/* Ftrl-proximal (McMahan and others, Ad click prediction: a view from the trenches, 2013), with TensorFlow's L2 shrinkage and beta. */
+#include "base/error.h"
+#include "optim/optimizer.h"
+
+enum { ACCUMULATOR, LINEAR };
+
+static double slot_start(const mix_optimizer *optimizer, int slot) {
+  return slot == ACCUMULATOR ? optimizer->options.ftrl.initial_accumulator_value : 0;
+}
+
+/* x^(-learning_rate_power); the default power is a square root. */
+static mix_tensor *powered(mix_tensor *x, double learning_rate_power) {
+  return learning_rate_power == -0.5 ? mix_sqrt(x) : mix_power(x, mix_scalar_like(x, -learning_rate_power));
+}
+
+/* n = a + g^2; z += g + 2 shrinkage w - (n^-p - a^-p) / lr w; w = (clip(z, -l1, l1) - z) / (n^-p / lr + 2 (l2 + beta / (2 lr))); a = n */
+static void update(mix_update *update, int index, mix_tensor *gradient) {
+  mix_optimizer *optimizer = update->optimizer;
+  const mix_ftrl_options *o = &optimizer->options.ftrl;
+  mix_variable *variable = optimizer->trainable[index];
+  mix_variable *accumulator_slot = optimizer->slots[ACCUMULATOR][index], *linear_slot = optimizer->slots[LINEAR][index];
+  mix_dtype dtype = variable->dtype;
+  mix_tensor *rate = mix_update_learning_rate(update, dtype), *weight = mix_update_get(update, variable);
+  mix_tensor *l2 = mix_scalar(o->l2_regularization_strength, dtype);
+  if (o->beta != 0) l2 = mix_add(l2, mix_divide(mix_scalar(o->beta, dtype), mix_multiply(mix_scalar(2, dtype), rate)));
+  mix_tensor *shrunk = gradient;
+  if (o->l2_shrinkage_regularization_strength != 0)
+    shrunk = mix_add(gradient, mix_multiply(mix_scalar(2 * o->l2_shrinkage_regularization_strength, dtype), weight));
+
+  mix_tensor *old = mix_update_get(update, accumulator_slot), *accumulator = mix_add(old, mix_square(gradient));
+  mix_tensor *power = powered(accumulator, o->learning_rate_power);
+  mix_tensor *pull = mix_multiply(mix_divide(mix_subtract(power, powered(old, o->learning_rate_power)), rate), weight);
+  mix_tensor *linear = mix_add(mix_update_get(update, linear_slot), mix_subtract(shrunk, pull));
+  mix_tensor *quadratic = mix_add(mix_divide(power, rate), mix_multiply(mix_scalar(2, dtype), l2));
+  mix_tensor *clipped =
+      mix_clip(linear, mix_scalar(-o->l1_regularization_strength, dtype), mix_scalar(o->l1_regularization_strength, dtype));
+  mix_update_set(update, accumulator_slot, accumulator);
+  mix_update_set(update, linear_slot, linear);
+  mix_update_set(update, variable, mix_divide(mix_subtract(clipped, linear), quadratic));
+}
+
+static bool check(const mix_optimizer *optimizer) {
+  const mix_ftrl_options *o = &optimizer->options.ftrl;
+  const struct {
+    const char *name;
+    double value;
+  } not_negative[] = {{"initial_accumulator_value", o->initial_accumulator_value},
+                      {"l1_regularization_strength", o->l1_regularization_strength},
+                      {"l2_regularization_strength", o->l2_regularization_strength},
+                      {"l2_shrinkage_regularization_strength", o->l2_shrinkage_regularization_strength}};
+  if (o->learning_rate_power > 0)
+    return mix_fail(MIX_VALUE_ERROR, "ftrl: learning_rate_power is %g; expected a number that is not positive",
+                    o->learning_rate_power),
+           false;
+  for (size_t i = 0; i < sizeof not_negative / sizeof *not_negative; i++)
+    if (not_negative[i].value < 0)
+      return mix_fail(MIX_VALUE_ERROR, "ftrl: %s is %g; expected a number that is not negative", not_negative[i].name,
+                      not_negative[i].value),
+             false;
+  return true;
+}
+
+#define ROW(field, value)                                                                                                          \
+  { #field, MIX_OPTION_NUMBER, .standard = value, .offset = offsetof(mix_ftrl_options, field) }
+const mix_optimizer_class mix_ftrl_class = {
+    .name = "Ftrl",
+    .lower_case_name = "ftrl",
+    .learning_rate = 0.001,
+    .options = {ROW(learning_rate_power, -0.5), ROW(initial_accumulator_value, 0.1), ROW(l1_regularization_strength, 0),
+                ROW(l2_regularization_strength, 0), ROW(l2_shrinkage_regularization_strength, 0), ROW(beta, 0)},
+    .slot_names = {{"accumulator", "accumulator", "accumulator"}, {"linear", "linear", "linear"}},
+    .slot_start = slot_start,
+    .interleaved = 2,
+    .check = check,
+    .update = update,
+};
+#undef ROW
+
+mix_optimizer *mix_ftrl_with(const mix_ftrl_options *options) {
+  if (mix_failed()) return NULL;
+  MIX_OPTIONS(mix_ftrl_options, given, options, "ftrl");
+  return mix_optimizer_new(&mix_ftrl_class, &given, sizeof given);
+}
+mix_ftrl_options mix_ftrl_defaults(void) { return (mix_ftrl_options){.size = sizeof(mix_ftrl_options)}; }

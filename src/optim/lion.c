@@ -1,0 +1,46 @@
+/* Lion: the sign of an interpolation between momentum and gradient (Chen and others, 2023). */
+#include "base/error.h"
+#include "optim/optimizer.h"
+
+static double learning_rate_of(const mix_semantics *rules) { return rules->lion_learning_rate; }
+
+/* m * beta + g * (1 - beta), with 1 - beta computed in the variable's dtype, as Keras does here. */
+static mix_tensor *mixed(mix_tensor *momentum, mix_tensor *gradient, double beta) {
+  mix_tensor *scalar = mix_update_cast(beta, mix_tensor_dtype(momentum));
+  return mix_add(mix_multiply(momentum, scalar), mix_multiply(gradient, mix_subtract(mix_scalar_like(momentum, 1), scalar)));
+}
+
+static void update(mix_update *update, int index, mix_tensor *gradient) {
+  mix_optimizer *optimizer = update->optimizer;
+  const mix_lion_options *options = &optimizer->options.lion;
+  mix_variable *variable = optimizer->trainable[index], *slot = optimizer->slots[0][index];
+  mix_tensor *momentum = mix_update_get(update, slot);
+  mix_tensor *direction = mix_sign(mixed(momentum, gradient, options->beta_1));
+  mix_tensor *step = mix_multiply(mix_update_learning_rate(update, variable->dtype), direction);
+  mix_update_set(update, variable, mix_subtract(mix_update_get(update, variable), step));
+  mix_update_set(update, slot, mixed(momentum, gradient, options->beta_2));
+}
+
+static bool check(const mix_optimizer *optimizer) {
+  double beta = optimizer->options.lion.beta_1;
+  if (beta > 0 && beta <= 1) return true;
+  return mix_fail(MIX_VALUE_ERROR, "lion: beta_1 is %g; expected a number in (0, 1]", beta), false;
+}
+
+const mix_optimizer_class mix_lion_class = {
+    .name = "Lion",
+    .lower_case_name = "lion",
+    .learning_rate_of = learning_rate_of,
+    .options = {{"beta_1", MIX_OPTION_NUMBER, .standard = 0.9, .offset = offsetof(mix_lion_options, beta_1)},
+                {"beta_2", MIX_OPTION_NUMBER, .standard = 0.99, .offset = offsetof(mix_lion_options, beta_2)}},
+    .slot_names = {{"m", "m", "momentum"}},
+    .check = check,
+    .update = update,
+};
+
+mix_optimizer *mix_lion_with(const mix_lion_options *options) {
+  if (mix_failed()) return NULL;
+  MIX_OPTIONS(mix_lion_options, given, options, "lion");
+  return mix_optimizer_new(&mix_lion_class, &given, sizeof given);
+}
+mix_lion_options mix_lion_defaults(void) { return (mix_lion_options){.size = sizeof(mix_lion_options)}; }

@@ -1,0 +1,129 @@
+/* Static memory: values alive at the same step never share a byte, and those that are not do share. */
+#include "support.h"
+
+#include "base/philox.h"
+#include "compile/plan.h"
+
+static int64_t below(uint64_t *position, uint64_t n) { return (int64_t)mix_philox_below(20240607, 0, position, n); }
+
+static size_t rounded(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
+
+static void check(const mix_lifetime *lives, int count, size_t arena) {
+  for (int i = 0; i < count; i++) {
+    assert_int_equal(lives[i].offset % 64, 0);
+    assert_true(lives[i].offset + rounded(lives[i].bytes) <= arena);
+    for (int j = 0; j < i; j++) {
+      bool meet = lives[i].first <= lives[j].last && lives[j].first <= lives[i].last;
+      bool apart = lives[i].offset + rounded(lives[i].bytes) <= lives[j].offset ||
+                   lives[j].offset + rounded(lives[j].bytes) <= lives[i].offset;
+      if (meet && !apart && lives[i].bytes && lives[j].bytes) fail_msg("values %d and %d of %d overlap", j, i, count);
+    }
+  }
+}
+
+static size_t most_alive(const mix_lifetime *lives, int count, int steps) {
+  size_t most = 0;
+  for (int t = 0; t < steps; t++) {
+    size_t alive = 0;
+    for (int i = 0; i < count; i++)
+      if (lives[i].first <= t && t <= lives[i].last) alive += rounded(lives[i].bytes);
+    if (alive > most) most = alive;
+  }
+  return most;
+}
+
+static void random_lifetimes_never_overlap(void **state) {
+  (void)state;
+  uint64_t position = 0;
+  for (int round = 0; round < 400; round++) {
+    mix_lifetime lives[80];
+    int count = (int)below(&position, 80), steps = 1 + (int)below(&position, 100);
+    size_t sum = 0, arena = 0;
+    for (int i = 0; i < count; i++) {
+      int first = (int)below(&position, (uint64_t)steps), length = (int)below(&position, round % 2 ? 8 : (uint64_t)steps);
+      size_t bytes = (size_t)below(&position, round % 3 ? 5000 : 200);
+      lives[i] =
+          (mix_lifetime){.slot = i, .first = first, .last = first + length < steps ? first + length : steps - 1, .bytes = bytes};
+      sum += rounded(bytes);
+    }
+    mix_ir *ir = mix_ir_new();
+    assert_true(mix_plan_memory(ir, lives, count, &arena));
+    mix_ir_free(ir);
+    check(lives, count, arena);
+    assert_true(arena <= sum);
+    assert_true(arena >= most_alive(lives, count, steps));
+  }
+}
+
+/* Largest first never needs more than the largest two neighbours of a chain. */
+static void a_chain_needs_two_values(void **state) {
+  (void)state;
+  mix_lifetime lives[50];
+  for (int i = 0; i < 50; i++) lives[i] = (mix_lifetime){.slot = i, .first = i, .last = i + 1, .bytes = 1000};
+  size_t arena;
+  mix_ir *ir = mix_ir_new();
+  assert_true(mix_plan_memory(ir, lives, 50, &arena));
+  mix_ir_free(ir);
+  check(lives, 50, arena);
+  assert_int_equal(arena, 2 * 1024);
+}
+
+static mix_list *alternating(void *context, mix_list *arguments) {
+  mix_tensor *x = mix_list_get(arguments, 0);
+  (void)context;
+  for (int i = 0; i < 12; i++) x = mix_tanh(mix_matmul(x, mix_list_get(arguments, 1), false, false));
+  return mix_list_of(mix_reduce_sum(x, MIX_ALL_AXES, false));
+}
+
+static void a_deep_network_shares(void **state) {
+  (void)state;
+  mix_function *function = mix_function_new(alternating, NULL);
+  mix_list *arguments = mix_list_of(mix_fill(MIX_SHAPE(32, 32), 0.1, MIX_FLOAT32), mix_fill(MIX_SHAPE(32, 32), 0.01, MIX_FLOAT32));
+  mix_function_call(function, arguments);
+  no_error();
+  mix_plan_report report;
+  assert_int_equal(mix_function_report(function, &report, sizeof report), MIX_OK);
+  assert_true(report.unshared_bytes >= 12 * 32 * 32 * 4);
+  assert_true(report.arena_bytes <= 2 * 32 * 32 * 4 + 64);
+  assert_int_equal(report.argument_bytes, 2 * 32 * 32 * 4);
+  assert_int_equal(report.result_bytes, 4);
+  assert_true(report.peak_bytes >= report.arena_bytes + report.argument_bytes + report.result_bytes);
+}
+
+static mix_list *keeps_everything(void *context, mix_list *arguments) {
+  (void)context;
+  mix_tensor *x = mix_list_get(arguments, 0), *sums[8];
+  for (int i = 0; i < 8; i++) sums[i] = mix_matmul(x, mix_add(x, scalar(i)), false, false);
+  mix_tensor *total = mix_transpose(sums[0], MIX_AXES(1, 0));
+  for (int i = 1; i < 8; i++) total = mix_matmul(total, sums[i], i % 2, false);
+  return mix_list_of(total, sums[3]);
+}
+
+/* Values of real plans do not overlap either: the same numbers with and without sharing of any kind, compared with each op alone.
+ * */
+static void plans_give_what_single_steps_give(void **state) {
+  (void)state;
+  double numbers[64], together[2][64], alone[2][64];
+  for (int i = 0; i < 64; i++) numbers[i] = (i * 7 % 5 - 2) / 8.0;
+  mix_tensor *x = mix_tensor_from_doubles(numbers, MIX_FLOAT64, MIX_SHAPE(8, 8));
+  mix_list *arguments = mix_list_of(mix_cast(x, MIX_FLOAT32));
+  mix_list *results = mix_function_call(mix_function_new(keeps_everything, NULL), arguments);
+  no_error();
+  mix_list *lazy = keeps_everything(NULL, arguments);
+  for (int i = 0; i < 2; i++) {
+    mix_tensor_read(mix_list_get(results, i), MIX_FLOAT64, together[i], 64);
+    mix_tensor_read(mix_list_get(lazy, i), MIX_FLOAT64, alone[i], 64);
+  }
+  no_error();
+  assert_memory_equal(together, alone, sizeof alone);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(random_lifetimes_never_overlap),
+      TEST(a_chain_needs_two_values),
+      TEST(a_deep_network_shares),
+      TEST(plans_give_what_single_steps_give),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,18 @@
+/* libFuzzer target: any bytes as a graph for the mixed precision rewrite; what can be read is rewritten and reported. */
+#include "base/alloc.h"
+#include "io/rewrite_json.h"
+
+#include <mixtape/object.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  MIX_SCOPE {
+    mix_rewrite_case *item = mix_rewrite_read_memory("input", data, size, NULL);
+    if (item) item->options.log_path = NULL; /* a fuzzer writes no files */
+    mix_amp_result *result = item ? mix_amp_rewrite(item->graph, &item->options) : NULL;
+    char *texts[] = {mix_rewrite_result_text(item, result), mix_rewrite_explain_text(item, result), mix_amp_report(result)};
+    for (int i = 0; i < 3; i++) mix_free(texts[i]);
+  }
+  mix_error_clear();
+  return 0;
+}

@@ -1,0 +1,310 @@
+/* Recorded runs of real Keras (MIXTAPE_REFERENCE_DIR, its README.md): a test for each case of cases.json, run through the program with
+ * exact accumulation, in the custom loop and for some in fit too. Bounds are the README's. */
+#include "cli/program.h"
+
+static const char *directory; /* NULL: not at hand */
+
+typedef struct reference {
+  const json_t *item;
+  const char *name;
+  bool fit; /* a case of the custom loop run by fit */
+} reference;
+
+static const char *text_of(const json_t *item, const char *key) { return json_string_value(json_object_get(item, key)); }
+static int64_t integer_of(const json_t *item, const char *key) { return json_integer_value(json_object_get(item, key)); }
+
+static const char *reference_path(const char *name, const char *suffix) {
+  static char paths[4][1024];
+  static int turn;
+  turn = (turn + 1) % 4;
+  snprintf(paths[turn], sizeof paths[turn], "%s/%s%s", directory, name, suffix);
+  return paths[turn];
+}
+
+static json_t *load_json(const char *path) {
+  json_error_t error;
+  json_t *value = json_load_file(path, 0, &error);
+  if (!value) fail_msg("%s: %s", path, error.text);
+  return value;
+}
+
+/* ---- the command ---- */
+
+typedef struct command {
+  const char *arguments[48];
+  char texts[48][512];
+  int count;
+} command;
+
+static void MIX_PRINTF(2, 3) add(command *c, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  vsnprintf(c->texts[c->count], sizeof c->texts[0], format, list);
+  va_end(list);
+  c->arguments[c->count] = c->texts[c->count];
+  c->count++;
+}
+
+static void add_option(command *c, const char *name, const char *value) {
+  add(c, "%s", name);
+  add(c, "%s", value);
+}
+
+static void add_number(command *c, const char *name, const json_t *item, const char *key) {
+  add(c, "%s", name);
+  add(c, "%.17g", json_number_value(json_object_get(item, key)));
+}
+
+/* {"0": 3.0, ...} and {"learning_rate": 0.1, "nesterov": true} as KEY=VALUE,... */
+static void put_pairs(char *text, size_t size, const json_t *pairs) {
+  const char *key;
+  json_t *value;
+  json_object_foreach((json_t *)(uintptr_t)pairs, key, value) {
+    size_t used = strlen(text);
+    if (used && text[used - 1] != ':') used += (size_t)snprintf(text + used, size - used, ",");
+    if (json_is_number(value))
+      snprintf(text + used, size - used, "%s=%.17g", key, json_number_value(value));
+    else
+      snprintf(text + used, size - used, "%s=%s", key, json_is_true(value) ? "true" : "false");
+  }
+}
+
+static void put_optimizer(char *text, size_t size, const json_t *item) {
+  const json_t *options = json_object_get(item, "optimizer_options");
+  snprintf(text, size, "%s%s", text_of(item, "optimizer"), options && json_object_size(options) ? ":" : "");
+  for (char *p = text; *p; p++)
+    if (*p >= 'A' && *p <= 'Z') *p = (char)(*p + 'a' - 'A');
+  if (options) put_pairs(text, size, options);
+}
+
+static bool is_fit_case(const json_t *item) { return text_of(item, "loop") && !strcmp(text_of(item, "loop"), "fit"); }
+
+static void build(command *c, const reference *r) {
+  char text[512] = "";
+  add(c, "train");
+  add_option(c, "--model", "guide");
+  add_option(c, "--data", reference_path(text_of(r->item, "data"), ""));
+  add_number(c, "--units", r->item, "units");
+  add_number(c, "--batch-size", r->item, "batch");
+  add(c, "--no-shuffle");
+  add_option(c, "--policy", text_of(r->item, "policy"));
+  put_optimizer(text, sizeof text, r->item);
+  add_option(c, "--optimizer", text);
+  add_option(c, "--semantics", text_of(r->item, "generation"));
+  add_option(c, "--accumulate", "exact");
+  add_option(c, "--init-weights", reference_path(r->name, ".init.npz"));
+  add_option(c, "--save", in_folder("final.npz"));
+  add_option(c, "--step-log", in_folder("steps.jsonl"));
+  add(c, "--json");
+  add_option(c, "--verbose", "0");
+  const json_t *scale = json_object_get(r->item, "loss_scale");
+  if (json_is_object(scale))
+    snprintf(text, sizeof text, "dynamic:%.17g:%lld", json_number_value(json_object_get(scale, "initial_scale")),
+             (long long)integer_of(scale, "dynamic_growth_steps"));
+  else if (scale)
+    snprintf(text, sizeof text, "%.17g", json_number_value(scale));
+  if (scale) add_option(c, "--loss-scale", text);
+  if (is_fit_case(r->item)) {
+    add_number(c, "--epochs", r->item, "epochs");
+    if (json_object_get(r->item, "validation_split")) add_number(c, "--validation-split", r->item, "validation_split");
+    const json_t *weights = json_object_get(r->item, "class_weight");
+    text[0] = 0;
+    if (weights) put_pairs(text, sizeof text, weights);
+    if (weights) add_option(c, "--class-weight", text);
+  } else {
+    add_number(c, "--steps", r->item, "steps");
+    add_option(c, "--epochs", "1000");
+    add_option(c, "--loop", r->fit ? "fit" : "custom");
+  }
+}
+
+/* ---- the bounds ---- */
+
+typedef struct bounds {
+  double loss;       /* relative, at every step */
+  double loss_first; /* of the first ten steps */
+  double
+      weights; /* of the largest weight of an array; NaN: 16 bits, where RMSprop turns the sign of a rounding error into a step */
+  int64_t decisions; /* steps whose decisions must agree */
+} bounds;
+
+/* Three times Keras's own spread, at least a hundredth. What was not run twice takes the spread of the run that is most like it. */
+static bounds bounds_of(const reference *r) {
+  const char *policy = text_of(r->item, "policy");
+  if (!strcmp(policy, "float32")) return (bounds){1e-5, 1e-5, 1e-4, INT64_MAX};
+  if (!strcmp(policy, "float64")) return (bounds){1e-9, 1e-9, 1e-4, INT64_MAX};
+  json_t *spreads = load_json(reference_path("spread.json", ""));
+  const json_t *spread = json_object_get(spreads, r->name);
+  bool own = spread != NULL;
+  if (!spread)
+    spread =
+        json_object_get(spreads, strstr(r->name, "from-2e30") ? "guide-mixed_float16-from-2e30" : "guide-mixed_float16-dynamic");
+  assert_non_null(spread);
+  double loss = 3 * json_number_value(json_object_get(spread, "loss_max_relative"));
+  double first = 3 * json_number_value(json_object_get(spread, "loss_max_relative_first_10"));
+  const json_t *other = json_object_get(spread, "first_step_with_another_decision");
+  bounds b = {fmax(loss, 1e-2), fmax(first, 1e-2), NAN, own && json_is_integer(other) ? json_integer_value(other) - 1 : INT64_MAX};
+  json_decref(spreads);
+  return b;
+}
+
+/* Equal where they are no numbers, else within the relative bound. */
+static void assert_close(double got, double expected, double bound, const char *what, int64_t where) {
+  if (isfinite(expected) ? fabs(got - expected) <= bound * fabs(expected) : isnan(expected) ? isnan(got) : got == expected) return;
+  fail_msg("%s of step or epoch %lld is %.17g, Keras's %.17g; more than %g apart", what, (long long)where, got, expected, bound);
+}
+
+static void compare_steps(const json_t *recorded, const json_t *made, const bounds *b) {
+  static const char *const decisions[] = {"applied", "iterations", "loss_scale", "good_steps"};
+  const json_t *expected = json_object_get(recorded, "steps");
+  assert_int_equal(json_array_size(made), json_array_size(expected));
+  for (size_t i = 0; i < json_array_size(expected); i++) {
+    const json_t *theirs = json_array_get(expected, i), *ours = json_array_get(made, i);
+    int64_t step = (int64_t)i + 1;
+    assert_int_equal(integer_of(ours, "step"), step);
+    assert_close(number_in(json_object_get(ours, "loss")), number_in(json_object_get(theirs, "loss")),
+                 i < 10 ? b->loss_first : b->loss, "loss", step);
+    for (size_t d = 0; d < sizeof decisions / sizeof *decisions && step <= b->decisions; d++) {
+      const json_t *want = json_object_get(theirs, decisions[d]), *got = json_object_get(ours, decisions[d]);
+      if (!want || json_is_null(want)) continue;
+      if (!got) fail_msg("step %lld: the log has no %s", (long long)step, decisions[d]);
+      bool same = json_is_boolean(want) ? json_is_true(want) == json_is_true(got) : number_in(want) == number_in(got);
+      if (!same) fail_msg("step %lld: %s differs from Keras's", (long long)step, decisions[d]);
+    }
+  }
+}
+
+static void compare_history(const json_t *recorded, const json_t *made, const bounds *b) {
+  const char *key;
+  json_t *values;
+  json_t *expected = json_object_get(recorded, "history");
+  assert_true(json_object_size(expected) > 1);
+  assert_int_equal(json_object_size(made), json_object_size(expected));
+  json_object_foreach(expected, key, values) {
+    const json_t *ours = json_object_get(made, key);
+    assert_int_equal(json_array_size(ours), json_array_size(values));
+    /* An accuracy is a count: where a prediction is a near tie 16 bits may decide otherwise, one example in a hundred. */
+    double bound = strstr(key, "accuracy") && b->loss >= 1e-2 ? fmax(b->loss, 0.05) : b->loss;
+    for (size_t i = 0; i < json_array_size(values); i++)
+      assert_close(number_in(json_array_get(ours, i)), number_in(json_array_get(values, i)), bound, key, (int64_t)i + 1);
+  }
+}
+
+static void compare_weights(const reference *r, const bounds *b) {
+  MIX_SCOPE {
+    mix_npz *theirs = mix_npz_open(reference_path(r->name, ".final.npz")), *ours = mix_npz_open(in_folder("final.npz"));
+    assert_int_equal(mix_npz_count(ours), mix_npz_count(theirs));
+    for (int i = 0; i < mix_npz_count(theirs); i++) {
+      char name[32];
+      snprintf(name, sizeof name, "arr_%d", i);
+      mix_tensor *expected = mix_npz_require(theirs, name), *got = mix_npz_get(ours, mix_npz_name(ours, i));
+      assert_int_equal(mix_error(), MIX_OK);
+      assert_int_equal(mix_tensor_dtype(got), mix_tensor_dtype(expected));
+      assert_true(mix_shape_equal(mix_tensor_shape(got), mix_tensor_shape(expected)));
+      int64_t count = mix_shape_size(mix_tensor_shape(expected));
+      double *x = malloc(sizeof *x * (size_t)count), *y = malloc(sizeof *y * (size_t)count), size = 0, apart = 0;
+      mix_tensor_read(expected, MIX_FLOAT64, x, count);
+      mix_tensor_read(got, MIX_FLOAT64, y, count);
+      int64_t their_nan = 0, our_nan = 0;
+      for (int64_t k = 0; k < count; k++) {
+        their_nan += isnan(x[k]);
+        our_nan += isnan(y[k]);
+        if (isnan(x[k]) || isnan(y[k])) continue;
+        size = fmax(size, fabs(x[k]));
+        apart = fmax(apart, fabs(x[k] - y[k]));
+      }
+      free(x);
+      free(y);
+      /* An infinite gradient at a closed relu: TensorFlow's CPU kernel multiplies by the gate (NaN), its GPU kernel and this library
+       * select (0). So in 16 bits the same arrays are spoilt, though not the same elements. */
+      if (isnan(b->weights) ? !their_nan != !our_nan : their_nan != our_nan)
+        fail_msg("weight %d: %lld NaN, Keras has %lld", i, (long long)our_nan, (long long)their_nan);
+      if (apart > b->weights * size) fail_msg("weight %d: %g apart, its size is %g", i, apart, size);
+    }
+  }
+}
+
+/* ---- the test ---- */
+
+static void run_reference(void **state) {
+  const reference *r = *state;
+  command c = {.count = 0};
+  build(&c, r);
+  int code = run_program_to(NULL, c.arguments);
+  if (code == 2 && strstr(program_err, "unknown optimizer")) {
+    print_message("%s: the library has no such optimizer yet\n", r->name);
+    skip();
+  }
+  assert_code(code, 0);
+  bounds b = bounds_of(r);
+  json_t *recorded = load_json(reference_path(r->name, ".json")), *report = printed_object();
+  if (is_fit_case(r->item)) {
+    compare_history(recorded, json_object_get(report, "history"), &b);
+  } else {
+    json_t *steps = lines_of(in_folder("steps.jsonl"));
+    compare_steps(recorded, steps, &b);
+    assert_int_equal(integer_of(report, "steps"), integer_of(r->item, "steps"));
+    json_decref(steps);
+  }
+  compare_weights(r, &b);
+  json_decref(report);
+  json_decref(recorded);
+}
+
+static void no_reference_runs(void **state) {
+  (void)state;
+  print_message("MIXTAPE_REFERENCE_DIR is not set\n");
+  skip();
+}
+
+static bool runs_in_fit_too(const char *name) {
+  static const char *const names[] = {"guide-float32",
+                                      "guide-float64",
+                                      "guide-mixed_bfloat16",
+                                      "guide-mixed_float16-dynamic",
+                                      "guide-mixed_float16-from-2e30",
+                                      "guide-keras3-mixed_float16-from-2e30",
+                                      "tf_keras-adam",
+                                      "keras3-sgd-momentum=0.9"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (!strcmp(names[i], name)) return true;
+  return false;
+}
+
+enum { MOST = 256 };
+static struct CMUnitTest tests[MOST];
+static reference references[MOST];
+static char names[MOST][128];
+static size_t test_count;
+
+static void add_test(const json_t *item, bool fit) {
+  if (test_count == MOST) return;
+  size_t i = test_count++;
+  references[i] = (reference){item, text_of(item, "name"), fit};
+  snprintf(names[i], sizeof names[i], "%s%s", references[i].name, fit ? " (fit)" : "");
+  tests[i] = (struct CMUnitTest){names[i], run_reference, NULL, NULL, &references[i]};
+}
+
+int main(void) {
+  directory = getenv("MIXTAPE_REFERENCE_DIR");
+  json_t *cases = NULL;
+  char path[1024];
+  if (directory && *directory) {
+    snprintf(path, sizeof path, "%s/cases.json", directory);
+    cases = json_load_file(path, 0, NULL);
+    if (!json_is_array(cases)) {
+      fprintf(stderr, "%s cannot be read\n", path);
+      return 1;
+    }
+    for (size_t i = 0; i < json_array_size(cases); i++) {
+      const json_t *item = json_array_get(cases, i);
+      add_test(item, false);
+      if (runs_in_fit_too(text_of(item, "name"))) add_test(item, true);
+    }
+  } else {
+    tests[test_count++] = (struct CMUnitTest){"reference_runs", no_reference_runs, NULL, NULL, NULL};
+  }
+  int failed = _cmocka_run_group_tests("reference", tests, test_count, program_begin, program_end);
+  json_decref(cases);
+  return failed;
+}
