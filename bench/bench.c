@@ -3,6 +3,7 @@
 #include "base/cpu.h"
 #include "cli/cli.h"
 #include <stdlib.h>
+#include <string.h>
 
 /* The load that others put on the machine spoils times; ratios of interleaved rounds and best times suffer less. */
 static void describe(const bench_settings *settings) {
@@ -37,10 +38,18 @@ static int run(const cli_options *options) {
                              .json = json_object()};
   if (!settings.json) return cli_fail();
   describe(&settings);
-  static bool (*const subjects[])(const bench_settings *) = {bench_start, bench_steps, bench_dispatch, bench_update, bench_gemm};
+  static const struct {
+    const char *name;
+    bool (*run)(const bench_settings *settings);
+  } subjects[] = {{"start", bench_start},
+                  {"steps", bench_steps},
+                  {"dispatch", bench_dispatch},
+                  {"update", bench_update},
+                  {"products", bench_gemm}};
   bool good = true;
   for (size_t i = 0; i < sizeof subjects / sizeof *subjects && good; i++) {
-    MIX_SCOPE { good = subjects[i](&settings) && mix_error() == MIX_OK; }
+    if (options->only && strcmp(options->only, subjects[i].name)) continue;
+    MIX_SCOPE { good = subjects[i].run(&settings) && mix_error() == MIX_OK; }
     fflush(stdout);
   }
   if (good && options->json)

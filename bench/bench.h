@@ -8,9 +8,9 @@
 
 typedef struct bench_settings {
   int threads;
-  bool quick, text;       /* text: tables to standard output */
-  int64_t units, batch;   /* 0: the guide's own configurations */
-  json_t *json;           /* the object that results are added to */
+  bool quick, text;     /* text: tables to standard output */
+  int64_t units, batch; /* 0: the guide's own configurations */
+  json_t *json;         /* the object that results are added to */
 } bench_settings;
 
 /* Each: false with the error recorded, or said to standard error. */
@@ -24,13 +24,14 @@ double bench_now(void); /* seconds */
 /* Sorts and takes the middle. */
 double bench_median(double *times, int count);
 
-/* Contestants that run interleaved, A B C B C A ..., each round timed by itself. */
-enum { BENCH_ROUNDS = 200, BENCH_CONTESTANTS = 12 };
+/* Contestants that run interleaved, A B C B C A ..., each round timed by itself. A timing that
+ * lasts less than a millisecond follows an untimed one of the same contestant. */
+enum { BENCH_ROUNDS = 1000, BENCH_CONTESTANTS = 12 };
 typedef struct bench_contestant {
   bool (*run)(void *context);
   void *context;
-  int repeats;                    /* runs in a timing; 0: chosen so that one lasts some milliseconds */
-  double median, best;            /* seconds of one run */
+  int repeats;         /* runs in a timing; 0: chosen so that it can be measured */
+  double median, best; /* seconds of one run */
   double rounds[BENCH_ROUNDS];
 } bench_contestant;
 /* One warm-up run each, then rounds until `budget` seconds are spent, at least three. False where a run failed. */

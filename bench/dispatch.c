@@ -1,12 +1,13 @@
-/* What a plan costs beyond its kernels: for each step on one thread, for each barrier, and for waking the team. The plans are made by
- * hand: chains of steps whose kernel does nothing, or squares one number. */
+/* What a plan costs beyond its kernels: for each step on one thread, for each barrier, for waking the team, and for a call of a captured
+ * function. The plans are made by hand: chains of steps whose kernel does nothing, or squares one number. */
 #include "backend/cpu/kernels.h"
 #include "backend/host.h"
 #include "bench.h"
+#include <math.h>
 #include <mixtape/mixtape.h>
 #include <stdio.h>
 
-enum { STEPS = 1000 };
+enum { STEPS = 100, REPEATS = 20 };
 
 static void do_nothing(const mix_kernel_args *args, const mix_team *team) { (void)args, (void)team; }
 static bool always(const mix_kernel_args *args) { return args != NULL; }
@@ -43,12 +44,30 @@ static bool run_chain(void *context) {
   return mix_host_run(((chain *)context)->executable, &(const mix_bindings){.arena = arena}) == MIX_OK;
 }
 
+typedef struct call {
+  mix_function *function;
+  mix_list *arguments;
+} call;
+
+static mix_list *square_body(void *context, mix_list *arguments) {
+  (void)context;
+  return mix_list_of(mix_square(mix_list_get(arguments, 0)));
+}
+
+static bool run_call(void *context) {
+  bool done = false;
+  MIX_SCOPE { done = mix_function_call(((call *)context)->function, ((call *)context)->arguments) != NULL; }
+  return done;
+}
+
 static bool make(chain *x, int count, int threads, const mix_kernel_row *table) {
   const mix_kernel_row *const tables[] = {table, NULL};
   x->plan = (mix_plan){.slot_count = 2, .slots = slots, .step_count = count, .steps = steps, .arena_bytes = sizeof arena};
   x->executable = mix_host_compile(&x->plan, threads, tables, true);
   return x->executable != NULL;
 }
+
+static json_t *known(double value) { return isnan(value) ? json_null() : json_real(value); }
 
 bool bench_dispatch(const bench_settings *settings) {
   for (int i = 0; i < STEPS; i++)
@@ -61,14 +80,17 @@ bool bench_dispatch(const bench_settings *settings) {
                           .guard = -1};
   enum { EMPTY, SMALLEST, TEAM, BARRIERS, CHAINS };
   chain chains[CHAINS] = {0};
-  bench_contestant runs[CHAINS];
+  bench_contestant runs[CHAINS + 1];
+  call square_call = {mix_function_new(square_body, NULL), mix_list_of(mix_scalar(3, MIX_FLOAT32))};
   const int threads = settings->threads;
   bool good = make(&chains[EMPTY], STEPS, 1, serial_table) && make(&chains[SMALLEST], STEPS, 1, mix_cpu_kernels) &&
               make(&chains[TEAM], 1, threads, parallel_table) && make(&chains[BARRIERS], STEPS, threads, parallel_table);
   for (int i = 0; i < CHAINS; i++) runs[i] = (bench_contestant){.run = run_chain, .context = &chains[i]};
+  runs[TEAM].repeats = REPEATS; /* what it takes to wake threads that sleep is another matter */
+  runs[CHAINS] = (bench_contestant){.run = run_call, .context = &square_call};
   int rounds;
   mix_executable_facts facts = {0};
-  good = good && bench_interleave(runs, CHAINS, settings->quick ? 0.5 : 2, &rounds);
+  good = good && bench_interleave(runs, CHAINS + 1, settings->quick ? 0.5 : 2, &rounds);
   if (good) mix_host_facts(chains[BARRIERS].executable, &facts);
   for (int i = 0; i < CHAINS; i++) mix_host_destroy(chains[i].executable);
   if (!good) return false;
@@ -76,21 +98,27 @@ bool bench_dispatch(const bench_settings *settings) {
   const double empty[] = {1e6 * runs[EMPTY].median / STEPS, 1e6 * runs[EMPTY].best / STEPS};
   const double smallest[] = {1e6 * runs[SMALLEST].median / STEPS, 1e6 * runs[SMALLEST].best / STEPS};
   const double team[] = {1e6 * runs[TEAM].median, 1e6 * runs[TEAM].best};
-  double barrier[] = {0, 0};
-  for (int i = 0; i < 2 && facts.barriers; i++)
+  const double calling[] = {1e6 * runs[CHAINS].median, 1e6 * runs[CHAINS].best};
+  /* NaN where other processes' share of the machine drowns it. */
+  double barrier[] = {NAN, NAN};
+  for (int i = 0; i < 2 && facts.barriers; i++) {
     barrier[i] = (1e6 * (i ? runs[BARRIERS].best : runs[BARRIERS].median) - team[i] - empty[i] * (STEPS - 1)) / facts.barriers;
+    if (barrier[i] < 0) barrier[i] = NAN;
+  }
   json_object_set_new(settings->json, "dispatch",
-                      json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "step_microseconds", empty[0], "step_best",
-                                empty[1], "smallest_step_microseconds", smallest[0], "smallest_step_best", smallest[1],
-                                "team_microseconds", team[0], "team_best", team[1], "barrier_microseconds", barrier[0],
-                                "barrier_best", barrier[1], "threads", threads));
+                      json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:f, s:f, s:i}", "step_microseconds", empty[0],
+                                "step_best", empty[1], "smallest_step_microseconds", smallest[0], "smallest_step_best", smallest[1],
+                                "team_microseconds", team[0], "team_best", team[1], "barrier_microseconds", known(barrier[0]),
+                                "barrier_best", known(barrier[1]), "call_microseconds", calling[0], "call_best", calling[1],
+                                "threads", threads));
   if (!settings->text) return true;
   printf("\ndispatch, microseconds: median (best) of %d rounds\n", rounds);
-  printf("a step of a plan, one thread, kernel empty   %8.4f (%.4f)\n", empty[0], empty[1]);
-  printf("the same with the smallest fused program     %8.4f (%.4f)\n", smallest[0], smallest[1]);
+  printf("a step of a plan, one thread, kernel empty    %8.4f (%.4f)\n", empty[0], empty[1]);
+  printf("the same with the smallest fused program      %8.4f (%.4f)\n", smallest[0], smallest[1]);
+  printf("a call of a captured function of that size    %8.4f (%.4f)\n", calling[0], calling[1]);
   if (threads > 1) {
-    printf("a plan of one empty step on %2d threads       %8.4f (%.4f)\n", threads, team[0], team[1]);
-    printf("a barrier of %2d threads                      %8.4f (%.4f)\n", threads, barrier[0], barrier[1]);
+    printf("a plan of one empty step on %2d threads        %8.4f (%.4f)\n", threads, team[0], team[1]);
+    printf("a barrier of %2d threads                       %8.4f (%.4f)\n", threads, barrier[0], barrier[1]);
   }
   return true;
 }

@@ -60,7 +60,7 @@ static bool time_process(const char *data, int threads, double *first_step, doub
     char rest[4096];
     while (good && read(ends[0], rest, sizeof rest) > 0) continue;
     if (!good) {
-      complain("no first step", ETIMEDOUT);
+      complain("`mixtape train` ended, or waited too long, before its first step", ECANCELED);
       kill(child, SIGKILL);
     }
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
@@ -76,6 +76,7 @@ bool bench_start(const bench_settings *settings) {
   char path[4096];
   snprintf(path, sizeof path, "%s/mixtape-bench-%ld.npz", folder && *folder ? folder : "/tmp", (long)getpid());
   if (!write_examples(path)) return false;
+  unsetenv("GOMP_SPINCOUNT"); /* main set it; the program that is timed shall do so again */
   double first[MOST_RUNS], whole[MOST_RUNS];
   const int runs = settings->quick ? 7 : MOST_RUNS;
   bool good = time_process(path, settings->threads, first, whole); /* pages of the program into memory */

@@ -15,8 +15,14 @@ extern "C" {
  * tensors are evaluated and held, not copied. */
 MIX_API mix_dataset *mix_dataset_from_list(mix_list *tensors);
 #ifndef __cplusplus
-/* mix_dataset_from_tensors(x, y): rows of x with rows of y. tf.data's from_tensors, one element of whole tensors, is a generator. */
+/* mix_dataset_from_tensors(x, y): rows of x with rows of y. tf.data's from_tensors, one element, is mix_dataset_from_tensor. */
 #define mix_dataset_from_tensors(...) mix_dataset_from_list(mix_list_of(__VA_ARGS__))
+#endif
+/* One element: the tensors as they are (tf.data's from_tensors). They are evaluated and held, not copied. */
+MIX_API mix_dataset *mix_dataset_from_element(mix_list *tensors);
+#ifndef __cplusplus
+/* mix_dataset_from_tensor(x), mix_dataset_from_tensor(x, y) */
+#define mix_dataset_from_tensor(...) mix_dataset_from_element(mix_list_of(__VA_ARGS__))
 #endif
 /* int64 scalars start, start + step, ... short of stop. A step of 0 is an error. */
 MIX_API mix_dataset *mix_dataset_range(int64_t start, int64_t stop, int64_t step);
@@ -73,6 +79,98 @@ MIX_API mix_dataset *mix_dataset_repeat(mix_dataset *dataset, int64_t count);
 MIX_API mix_dataset *mix_dataset_take(mix_dataset *dataset, int64_t count);
 /* All but the first `count` elements; -1: none. */
 MIX_API mix_dataset *mix_dataset_skip(mix_dataset *dataset, int64_t count);
+
+/* Elements index, index + count, index + 2 count, ... of the input: what worker `index` of `count` reads. */
+MIX_API mix_dataset *mix_dataset_shard(mix_dataset *dataset, int64_t count, int64_t index);
+/* Puts an int64 scalar before the tensors of each element: start, start + 1, ... */
+MIX_API mix_dataset *mix_dataset_enumerate(mix_dataset *dataset, int64_t start);
+/* Takes elements apart along axis 0, which all tensors of an element have in common; an element of length 0 gives nothing. */
+MIX_API mix_dataset *mix_dataset_unbatch(mix_dataset *dataset);
+/* The elements of `first`, then those of `second`; the numbers of tensors and their dtypes must agree. */
+MIX_API mix_dataset *mix_dataset_concatenate(mix_dataset *first, mix_dataset *second);
+/* Elements side by side: the tensors of one element of each data set in turn. Ends with the shortest. */
+MIX_API mix_dataset *mix_dataset_zip_list(mix_list *datasets);
+#ifndef __cplusplus
+/* mix_dataset_zip(images, labels) */
+#define mix_dataset_zip(...) mix_dataset_zip_list(mix_list_of(__VA_ARGS__))
+#endif
+/* Keeps the elements of the first pass that reaches the end, in memory; later passes replay them. A pass that is left before the
+ * end keeps nothing. Shuffle after it, not before: the order is kept too. */
+MIX_API mix_dataset *mix_dataset_cache(mix_dataset *dataset);
+/* Makes up to `count` elements ahead on a thread of its own; -1: as many as turn out to help; 0: none. The values are the same. The
+ * functions of the steps before it run on that thread. At most 65,536 elements wait, however large `count` is. */
+MIX_API mix_dataset *mix_dataset_prefetch(mix_dataset *dataset, int64_t count);
+
+/* ---- steps that call a function ----
+ * Each call has a scope of its own. On a thread of the pipeline (num_parallel_calls, or a prefetch further on) nothing that belongs
+ * to the caller's thread is there: open tapes, scopes, cast dtype. An error that the function leaves is that of the
+ * mix_iterator_next that asked for the element. `release(context)` is called when the data set goes (NULL: nothing to do). */
+
+/* Makes a list of tensors, evaluated after the call, from one. NULL is an error. */
+typedef mix_list *(*mix_dataset_function)(void *context, mix_list *element);
+/* Does the element stay? */
+typedef bool (*mix_dataset_predicate)(void *context, mix_list *element);
+/* Makes a data set from an element. NULL is an error. */
+typedef mix_dataset *(*mix_dataset_expansion)(void *context, mix_list *element);
+
+typedef struct mix_dataset_map_options {
+  size_t size;
+  mix_dataset *dataset;          /* required */
+  mix_dataset_function function; /* required; with num_parallel_calls above 1 called by several threads at once */
+  void *context;
+  void (*release)(void *context);
+  int64_t num_parallel_calls; /* 0: on the thread that asks; -1: as many as mix_threads(); else threads of its own, at most 1,024 */
+  bool not_deterministic;     /* elements in the order in which they get ready (tf.data: deterministic=False) */
+} mix_dataset_map_options;
+MIX_API mix_dataset *mix_dataset_map_with(const mix_dataset_map_options *options);
+
+typedef struct mix_dataset_filter_options {
+  size_t size;
+  mix_dataset *dataset;            /* required */
+  mix_dataset_predicate predicate; /* required */
+  void *context;
+  void (*release)(void *context);
+} mix_dataset_filter_options;
+MIX_API mix_dataset *mix_dataset_filter_with(const mix_dataset_filter_options *options);
+
+typedef struct mix_dataset_interleave_options {
+  size_t size;
+  mix_dataset *dataset;           /* required */
+  mix_dataset_expansion function; /* required */
+  void *context;
+  void (*release)(void *context);
+  int64_t cycle_length; /* data sets open at a time; 0: mix_threads(), as tf.data takes it from the CPU; 1: tf.data's flat_map */
+  int64_t block_length; /* elements from one before it is the next one's turn; 0: 1 */
+} mix_dataset_interleave_options;
+/* Makes a data set of each element of the input and takes elements of `cycle_length` of them in turn; the place of one that ends goes
+ * to the next element of the input. */
+MIX_API mix_dataset *mix_dataset_interleave_with(const mix_dataset_interleave_options *options);
+
+#define MIX_PADDED_COMPONENTS 16
+typedef struct mix_dataset_padded_batch_options {
+  size_t size;
+  mix_dataset *dataset; /* required */
+  int64_t batch_size;   /* required, >= 1 */
+  bool drop_remainder;  /* leave out a last batch that is smaller */
+  mix_shape padded_shapes[MIX_PADDED_COMPONENTS]; /* of each tensor; MIX_UNKNOWN, or a shape left out: the largest of the batch */
+  double padding_values[MIX_PADDED_COMPONENTS];   /* of each tensor */
+} mix_dataset_padded_batch_options;
+/* As batch, for elements that differ in shape, not in rank: each is padded at the ends of its axes. */
+MIX_API mix_dataset *mix_dataset_padded_batch_with(const mix_dataset_padded_batch_options *options);
+#ifndef __cplusplus
+/* mix_dataset_map(dataset, function, .context = c, .num_parallel_calls = 4), mix_dataset_filter(dataset, predicate),
+ * mix_dataset_interleave(dataset, function, .cycle_length = 2), mix_dataset_padded_batch(dataset, 32, .padding_values = {-1}) */
+#define mix_dataset_map(...)                                                                                                   \
+  mix_dataset_map_with(&(const mix_dataset_map_options){.size = sizeof(mix_dataset_map_options), .dataset = __VA_ARGS__})
+#define mix_dataset_filter(...)                                                                                                \
+  mix_dataset_filter_with(&(const mix_dataset_filter_options){.size = sizeof(mix_dataset_filter_options), .dataset = __VA_ARGS__})
+#define mix_dataset_interleave(...)                                                                                            \
+  mix_dataset_interleave_with(                                                                                                 \
+      &(const mix_dataset_interleave_options){.size = sizeof(mix_dataset_interleave_options), .dataset = __VA_ARGS__})
+#define mix_dataset_padded_batch(...)                                                                                          \
+  mix_dataset_padded_batch_with(                                                                                               \
+      &(const mix_dataset_padded_batch_options){.size = sizeof(mix_dataset_padded_batch_options), .dataset = __VA_ARGS__})
+#endif
 
 /* Elements in a pass; MIX_INFINITE or MIX_UNKNOWN_CARDINALITY. INT64_MIN with an error recorded for NULL. */
 #define MIX_INFINITE (-1)

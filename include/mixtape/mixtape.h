@@ -5,10 +5,12 @@
 #include <mixtape/activation.h>
 #include <mixtape/api.h>
 #include <mixtape/arrays.h>
+#include <mixtape/callback.h>
 #include <mixtape/dataset.h>
 #include <mixtape/device.h>
 #include <mixtape/dtype.h>
 #include <mixtape/function.h>
+#include <mixtape/graph_rewrite.h>
 #include <mixtape/initializer.h>
 #include <mixtape/layer.h>
 #include <mixtape/layers.h>

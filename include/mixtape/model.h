@@ -113,6 +113,9 @@ MIX_API double mix_logs_value(const mix_logs *logs, int index);
 MIX_API mix_logs *mix_logs_of(int count, const char *const *names, const double *values);
 /* NaN where there is no such name. */
 MIX_API double mix_logs_get(const mix_logs *logs, const char *name);
+MIX_API bool mix_logs_has(const mix_logs *logs, const char *name);
+/* Gives a name a new value, or appends it: callbacks add to what the history keeps. */
+MIX_API mix_status mix_logs_set(mix_logs *logs, const char *name, double value);
 
 /* ---- fit ---- */
 /* What a finished training step left: for logs of every step. */
@@ -131,13 +134,14 @@ typedef struct mix_step_record {
 
 typedef struct mix_fit_options {
   size_t size;
-  void *x;                      /* required: a tensor or a list of tensors (rows, ...) */
-  void *y;                      /* labels: a tensor or a list, one for each output */
-  int64_t batch_size;           /* 0: 32 */
+  void *x;                      /* required: a tensor or a list of tensors (rows, ...), or a data set of batches (x, y) or (x, y,
+                                 * sample_weight), whose elements are taken as they are */
+  void *y;                      /* labels: a tensor or a list, one for each output; with a data set NULL */
+  int64_t batch_size;           /* 0: 32, or what steps_per_epoch asks for; with a data set refused (ValueError) */
   int64_t epochs;               /* 0: 1 */
   int64_t initial_epoch;
   double validation_split;      /* the last part of the rows, taken before shuffling; in [0, 1) */
-  void *validation_x, *validation_y; /* instead of a split */
+  void *validation_x, *validation_y; /* instead of a split; validation_x may be a data set */
   bool no_shuffle;              /* Keras: shuffle=True */
   uint64_t seed;                /* of the shuffling; 0: from the process's */
   int verbose;                  /* 0: auto (a bar on a terminal, else a line an epoch), MIX_SILENT, 1: bar, 2: a line an epoch */
@@ -147,11 +151,35 @@ typedef struct mix_fit_options {
   int64_t steps;                /* end training after that many steps, whatever the epochs; 0: no limit */
   void (*on_step)(void *context, const mix_step_record *record); /* after each step; reading it back costs time */
   void *context;
+  void *sample_weight;          /* (rows): a weight for each sample in the loss; a list: one tensor for each output. keras3 refuses it
+                                 * together with class weights (ValueError), tf_keras multiplies the two */
+  void *validation_sample_weight;
+  mix_list *callbacks;          /* of mix_callback (callback.h): called in this order, then the history, then the progress bar */
+  int64_t steps_per_epoch;      /* 0: to the end of the data. A data set of another cardinality goes on where the last epoch ended. Where
+                                 * the data run out, a warning, and training stops (tf_keras) or the epoch ends (keras3) */
+  int64_t validation_steps;     /* 0: to the end of the data */
+  int64_t validation_batch_size; /* 0: batch_size */
+  int64_t validation_freq;      /* 0: 1, validation after each epoch; n: after every nth */
 } mix_fit_options;
 #define MIX_SILENT (-1)
-/* Trains; the history of the epochs. NULL with the error recorded. An array of a floating dtype that is not floatx is cast to it. */
+/* Trains; the history of the epochs. NULL with the error recorded, a callback's among them: what was reached until then is in
+ * mix_model_history. An array of a floating dtype that is not floatx is cast to it. */
 MIX_API mix_history *mix_model_fit_with(mix_model *model, const mix_fit_options *options);
 MIX_API int64_t mix_history_epochs(const mix_history *history);
+/* Keras's history.params. */
+typedef struct mix_history_params {
+  int verbose;
+  int64_t epochs;
+  int64_t steps;                /* of an epoch; 0: not known */
+} mix_history_params;
+MIX_API mix_history_params mix_history_get_params(const mix_history *history);
+/* The number, from 0, of an epoch of the history: initial_epoch for the first. -1 where there is none. */
+MIX_API int64_t mix_history_epoch_number(const mix_history *history, int64_t epoch);
+/* The history of the latest fit, one that an error ended included; NULL before. Borrowed until the next fit. */
+MIX_API mix_history *mix_model_history(const mix_model *model);
+/* Keras's model.stop_training: true ends fit after the step at hand, with its epoch's validation. fit begins with false. */
+MIX_API mix_status mix_model_set_stop_training(mix_model *model, bool stop);
+MIX_API bool mix_model_stop_training(const mix_model *model);
 /* The numbers of one epoch: loss, metrics, val_loss, ... (keras3: names sorted). */
 MIX_API const mix_logs *mix_history_epoch(const mix_history *history, int64_t epoch);
 /* Training steps made. */
@@ -159,17 +187,22 @@ MIX_API int64_t mix_history_steps(const mix_history *history);
 
 typedef struct mix_evaluate_options {
   size_t size;
-  void *x, *y;                  /* required */
+  void *x, *y;                  /* required; x may be a data set, as in fit, and y is NULL then */
   int64_t batch_size;           /* 0: 32 */
   int verbose;                  /* as in fit */
+  void *sample_weight;          /* as in fit */
+  int64_t steps;                /* 0: to the end of the data */
+  mix_list *callbacks;          /* of mix_callback: their on_test hooks */
 } mix_evaluate_options;
 /* Loss and metrics over the data. */
 MIX_API mix_logs *mix_model_evaluate_with(mix_model *model, const mix_evaluate_options *options);
 
 typedef struct mix_predict_options {
   size_t size;
-  void *x;                      /* required */
+  void *x;                      /* required; a data set's labels and weights are passed over */
   int64_t batch_size;           /* 0: 32 */
+  int64_t steps;                /* 0: to the end of the data */
+  mix_list *callbacks;          /* of mix_callback: their on_predict hooks */
 } mix_predict_options;
 /* The outputs for all rows: a list of tensors, one for each output. */
 MIX_API mix_list *mix_model_predict_with(mix_model *model, const mix_predict_options *options);

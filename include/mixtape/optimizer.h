@@ -33,9 +33,10 @@ typedef struct mix_schedule mix_schedule;
                                           every 100th; MIX_INT_ZERO: never */                                                  \
   double loss_scale_factor;            /* a fixed loss scale: mix_optimizer_scale_loss multiplies, applying divides */         \
   int64_t gradient_accumulation_steps; /* at least 2: update on every n-th call with the mean of n gradients */                \
-  double decay;                        /* experimental and legacy: learning_rate / (1 + decay * iterations); else ignored */   \
+  double decay;                        /* experimental and legacy: learning_rate / (1 + decay * iterations), but Nadam's is its  \
+                                          schedule's (0: 0.004; MIX_ZERO); else ignored */                                     \
   bool legacy;                         /* the optimizer family of TensorFlow 2.1 to 2.10, which experimental always uses */    \
-  const char *name;                    /* NULL: the class name, in lower case for keras3 */                                    \
+  const char *name;                    /* NULL: the class name, for keras3 in its snake case ("rm_sprop", "adam_w") */    \
   const mix_semantics *semantics;      /* NULL: the process's */
 
 typedef struct mix_sgd_options {

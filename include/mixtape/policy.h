@@ -70,7 +70,7 @@ MIX_API void mix_policy_scope_end(mix_policy_scope *scope);
 MIX_API mix_status mix_set_floatx(const char *name);
 MIX_API mix_dtype mix_floatx(void);
 
-/* Is the automatic graph rewrite enabled? A mixed policy cannot be set while it is. No call of this version enables it. */
+/* Is the automatic graph rewrite enabled? A mixed policy cannot be set while it is. See graph_rewrite.h. */
 MIX_API bool mix_graph_rewrite_enabled(void);
 
 #ifdef __cplusplus

@@ -30,8 +30,8 @@ MIX_API mix_schedule *mix_schedule_function(mix_tensor *(*function)(void *contex
 /* The learning rate (floatx scalar) at a step (int64 scalar). */
 MIX_API mix_tensor *mix_schedule_call(mix_schedule *schedule, mix_tensor *step);
 
-/* {"class_name": "ExponentialDecay", "config": {...}} as the generation's serialize writes it (semantics NULL: the process's), and back.
- * A function has no config: TypeError. The text lives until the next call with the same schedule. */
+/* {"class_name": "ExponentialDecay", "config": {...}} as the generation's serialize writes it (semantics NULL: the process's), and
+ * back. A function has no config: TypeError. The text lives until the next call with the same schedule. */
 MIX_API const char *mix_schedule_serialize(mix_schedule *schedule, const mix_semantics *semantics);
 MIX_API mix_schedule *mix_schedule_deserialize(const char *json);
 

@@ -3,8 +3,11 @@
 #ifndef MIX_CLI_CLI_H
 #define MIX_CLI_CLI_H
 
+#include <mixtape/callback.h>
 #include <mixtape/mixtape.h>
 #include <stdio.h>
+
+#define CLI_CALLBACK_MOST 16
 
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 
@@ -19,11 +22,13 @@ typedef struct cli_loss_scale {
 
 typedef struct cli_options {
   const char *model, *data, *policy, *optimizer, *loss, *metrics, *semantics, *accumulate, *loop, *device;
-  const char *init_weights, *save, *step_log, *output;
+  const char *init_weights, *save, *step_log, *output, *only;
   const char *class_weight; /* as given; what it says: */
   int class_weight_count;
   int64_t class_labels[MIX_CLASS_MOST];
   double class_weights[MIX_CLASS_MOST];
+  const char *callbacks[CLI_CALLBACK_MOST]; /* as given, in order */
+  int callback_count;
   cli_loss_scale loss_scale;
   int64_t units, batch_size, epochs, steps, threads, verbose;
   uint64_t seed;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum kind { TEXT, CHOICE, COUNT, WHOLE, SEED, FRACTION, FLAG, SCALE, DATA, CLASS_WEIGHTS, THREADS } kind;
+typedef enum kind { TEXT, CHOICE, COUNT, WHOLE, SEED, FRACTION, FLAG, SCALE, DATA, CLASS_WEIGHTS, THREADS, CALLBACK } kind;
 
 typedef struct row {
   const char *name;
@@ -36,6 +36,8 @@ static const row rows[] = {
     {"no-shuffle", FLAG, FIELD(no_shuffle), CLI_TRAIN, NULL, "take the examples in order"},
     {"seed", SEED, FIELD(seed), RUNS, "N", "of initial weights, shuffling and random layers"},
     {"class-weight", CLASS_WEIGHTS, FIELD(class_weight), CLI_TRAIN, "0=3,7=0.25", "weights of the classes in the loss"},
+    {"callback", CALLBACK, FIELD(callbacks), CLI_TRAIN, "NAME[:key=value,...]",
+     "early_stopping, reduce_lr_on_plateau, model_checkpoint, csv_logger or terminate_on_nan; may be given again"},
     {"optimizer", TEXT, FIELD(optimizer), CLI_TRAIN, "NAME[:key=value,...]",
      "Keras's names and arguments in lower case (default rmsprop)"},
     {"loss", TEXT, FIELD(loss), CLI_TRAIN | CLI_EVALUATE, "NAME", "default sparse_categorical_crossentropy"},
@@ -53,6 +55,7 @@ static const row rows[] = {
     {"save", TEXT, FIELD(save), CLI_TRAIN, "FILE.npz", "write the weights after training"},
     {"step-log", TEXT, FIELD(step_log), CLI_TRAIN, "FILE.jsonl", "one JSON object a line for each step"},
     {"output", TEXT, FIELD(output), CLI_PREDICT, "FILE.npy", "where the outputs go (default: the classes on standard output)"},
+    {"only", CHOICE, FIELD(only), CLI_BENCH, "start|steps|dispatch|update|products", "one subject of the benchmark"},
     {"quick", FLAG, FIELD(quick), CLI_BENCH, NULL, "fewer rounds and smaller models"},
     {"json", FLAG, FIELD(json), CLI_TRAIN | CLI_EVALUATE | CLI_BENCH, NULL, "one JSON object on standard output"},
 };
@@ -139,6 +142,20 @@ static bool parse_class_weights(const char *text, cli_options *options) {
   }
 }
 
+/* Tried at once: an error here lies in the option's text. */
+static bool parse_callback(const char *command, const row *row, const char *text, cli_options *options) {
+  if (options->callback_count == CLI_CALLBACK_MOST) return bad(command, row, text, "at most 16 callbacks");
+  bool good = false;
+  MIX_SCOPE { good = mix_callback_from_text(text) != NULL; }
+  if (!good) {
+    fprintf(stderr, "mixtape %s: --%s: %s: %s\n", command, row->name, mix_status_name(mix_error()), mix_error_message());
+    mix_error_clear();
+    return false;
+  }
+  options->callbacks[options->callback_count++] = text;
+  return true;
+}
+
 static bool is_npz(const char *value) {
   size_t length = strlen(value);
   return length > 4 && !strcmp(value + length - 4, ".npz");
@@ -180,6 +197,7 @@ static bool take(const char *command, const row *row, const char *value, cli_opt
     return !strcmp(value, "mnist") || !strcmp(value, "digits") || is_npz(value) || bad(command, row, value, row->argument);
   case CLASS_WEIGHTS:
     return parse_class_weights(value, options) || bad(command, row, value, "LABEL=WEIGHT,LABEL=WEIGHT,... (at most 64)");
+  case CALLBACK: return parse_callback(command, row, value, options);
   case SCALE: return parse_scale(value, field) || bad(command, row, value, row->argument);
   }
   return false;
@@ -188,10 +206,14 @@ static bool take(const char *command, const row *row, const char *value, cli_opt
 /* Options that exclude each other. */
 static bool consistent(const char *command, const cli_options *options) {
   if (strcmp(options->loop, "custom")) return true;
-  const char *extra = options->class_weight ? "--class-weight" : strcmp(options->metrics, "accuracy") ? "--metrics" : NULL;
+  const char *extra = options->class_weight                  ? "--class-weight"
+                      : options->callback_count              ? "--callback"
+                      : strcmp(options->metrics, "accuracy") ? "--metrics"
+                                                             : NULL;
   if (extra)
-    fprintf(stderr, "mixtape %s: %s belongs to --loop fit; the custom loop weighs no classes and measures accuracy\n", command,
-            extra);
+    fprintf(stderr,
+            "mixtape %s: %s belongs to --loop fit; the custom loop weighs no classes, measures accuracy and calls no callbacks\n",
+            command, extra);
   return !extra;
 }
 

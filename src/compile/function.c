@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "compile/amp/setting.h"
 #include "compile/evaluate.h"
 #include "compile/passes/passes.h"
 #include "compile/plan.h"
@@ -14,6 +15,7 @@
 /* What a capture depends on beside its arguments. */
 typedef struct environment {
   uint64_t backend, passes;
+  uint64_t rewrite;   /* what the automatic mixed precision rewrite does */
   uint64_t trainable; /* an epoch: what it was it will not be again */
 } environment;
 
@@ -164,7 +166,8 @@ static bool finish(specialisation *s) {
 }
 
 static environment environment_now(void) {
-  return (environment){.backend = mix_backend_epoch(), .passes = mix_passes_key(), .trainable = mix_trainable_epoch()};
+  return (environment){
+      .backend = mix_backend_epoch(), .passes = mix_passes_key(), .rewrite = mix_amp_key(), .trainable = mix_trainable_epoch()};
 }
 
 /* The largest arena of all plans of the function. */
@@ -222,7 +225,9 @@ static specialisation *specialise(mix_function *function, mix_list *arguments) {
 static bool fits(const specialisation *s, mix_list *arguments, environment now) {
   const environment *then = &s->environment;
   if (s->argument_count != mix_list_count(arguments)) return false;
-  if (then->backend != now.backend || then->passes != now.passes || then->trainable != now.trainable) return false;
+  if (then->backend != now.backend || then->passes != now.passes || then->rewrite != now.rewrite ||
+      then->trainable != now.trainable)
+    return false;
   for (int i = 0; i < s->argument_count; i++) {
     const mix_value *value = mix_tensor_value(mix_list_get(arguments, i));
     if (value->dtype != s->arguments[i].dtype || !mix_shape_equal(value->shape, s->arguments[i].shape)) return false;

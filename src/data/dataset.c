@@ -20,6 +20,8 @@ void *mix_dataset_new(size_t size, const mix_dataset_class *class, mix_dataset *
   return dataset;
 }
 
+bool mix_is_dataset(const void *object) { return mix_is(object, &dataset_class); }
+
 bool mix_dataset_given(const mix_dataset *dataset, const char *call) {
   if (mix_failed()) return false;
   if (mix_is(dataset, &dataset_class)) return true;

@@ -58,6 +58,8 @@ struct mix_dataset {
 void *mix_dataset_new(size_t size, const mix_dataset_class *class, mix_dataset *input, bool passes_rows);
 /* Fails at once while an error is pending; else records that the data set of this call is NULL, if it is. */
 bool mix_dataset_given(const mix_dataset *dataset, const char *call);
+/* For calls that take arrays or a data set. Records nothing. */
+bool mix_is_dataset(const void *object);
 
 /* Opens the cursors of a data set and all below it. NULL with the error recorded. */
 mix_cursor *mix_cursor_open(mix_dataset *dataset);

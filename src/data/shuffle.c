@@ -8,7 +8,7 @@ typedef struct shuffle_dataset {
   mix_dataset base;
   int64_t buffer_size;
   uint64_t seed;
-  uint64_t passes; /* begun so far: each draws from a stream of its own */
+  _Atomic uint64_t passes; /* begun so far, by any thread (a repeat under a prefetch): each draws from a stream of its own */
   bool reshuffle;
 } shuffle_dataset;
 

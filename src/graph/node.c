@@ -69,6 +69,12 @@ static bool dtype_allowed(mix_dtype dtype, const char *words, size_t length) {
   return false;
 }
 
+bool mix_op_allows(const mix_op *op, int variable, mix_dtype dtype) {
+  size_t length;
+  const char *words = type_words(op->types, variable, &length);
+  return mix_dtype_size(dtype) && dtype_allowed(dtype, words, length);
+}
+
 typedef struct type_binding {
   char letter;
   mix_dtype dtype;

@@ -45,5 +45,7 @@ typedef struct mix_op {
 /* Every op of the library, for tests, dumps and the rewrite: ended by NULL (ops/table.c). */
 extern const mix_op *const mix_all_ops[];
 const mix_op *mix_op_by_name(const char *name);
+/* May the op's type variable with this number (T 0, what comes after a comma of `types` 1, ...) be of that dtype? */
+bool mix_op_allows(const mix_op *op, int variable, mix_dtype dtype);
 
 #endif

@@ -1,4 +1,4 @@
-/* Class weights: what fit's class_weight makes of labels (spec/layers.md, 13.2). */
+/* Weights of samples: what fit's class_weight makes of labels, and sample weights (spec/layers.md, 13.2). */
 #include "model/model.h"
 
 #include "base/error.h"
@@ -48,7 +48,8 @@ mix_status mix_model_set_class_weights(mix_model *model, int count, const int64_
   return MIX_OK;
 }
 
-mix_tensor *mix_model_class_weights(mix_model *model, mix_tensor *y) {
+/* (rows) float32; NULL: none. */
+static mix_tensor *class_weights_of(mix_model *model, mix_tensor *y) {
   mix_tensor *table = model->state->class_weights;
   if (!table) return NULL;
   mix_shape shape = mix_tensor_shape(y);
@@ -61,4 +62,19 @@ mix_tensor *mix_model_class_weights(mix_model *model, mix_tensor *y) {
                                       mix_less(labels, mix_scalar_like(labels, (double)classes)));
   mix_tensor *inside = mix_select(known, labels, mix_scalar_like(labels, 0));
   return mix_select(known, mix_gather(table, inside, 0), mix_scalar(1, MIX_FLOAT32));
+}
+
+/* tf_keras multiplies the two; sample weights may be (rows) or (rows, time). */
+mix_tensor *mix_model_weights_of_samples(mix_model *model, mix_list *arguments, int inputs, int output, bool training) {
+  mix_compiled_state *state = model->state;
+  mix_tensor *classes = training ? class_weights_of(model, mix_list_get(arguments, inputs + output)) : NULL;
+  if (!state->weight_arguments) return classes;
+  int first = inputs + state->output_count;
+  mix_tensor *samples = mix_list_get(arguments, first + (state->weight_arguments > 1 ? output : 0));
+  if (!mix_dtype_is_floating(mix_tensor_dtype(samples))) samples = mix_cast(samples, MIX_FLOAT32);
+  if (!classes || !samples) return samples;
+  classes = mix_cast(classes, mix_tensor_dtype(samples));
+  mix_shape shape = mix_tensor_shape(samples);
+  for (int d = 1; d < shape.rank; d++) shape.dims[d] = 1;
+  return mix_multiply(samples, mix_reshape(classes, shape));
 }

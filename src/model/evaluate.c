@@ -1,115 +1,159 @@
-#include "model/model.h"
-
 #include "base/alloc.h"
 #include "base/error.h"
-#include "data/batches.h"
+#include "model/callback.h"
+#include "model/feed.h"
 #include "tensor/shape.h"
-#include <mixtape/ops.h>
 #include <string.h>
 
-enum { STANDARD_BATCH = 32 };
-
-static mix_batches *batches_of(mix_list *arrays, int64_t batch_size, const char *call) {
-  mix_tensor *list[2 * MIX_MODEL_MOST];
-  int count = mix_list_count(arrays);
-  if (count > 2 * MIX_MODEL_MOST) return mix_fail(MIX_VALUE_ERROR, "%s: too many arrays", call);
-  for (int i = 0; i < count; i++) list[i] = mix_list_get(arrays, i);
-  return mix_batches_new(count, list, 0, -1, batch_size ? batch_size : STANDARD_BATCH, call);
+static bool not_negative(int64_t number, const char *call, const char *name) {
+  if (number < 0) mix_fail(MIX_VALUE_ERROR, "%s: %s is %lld; expected a positive number", call, name, (long long)number);
+  return !mix_failed();
 }
 
-/* Inputs and labels as one list, in the order of the step's arguments. */
-static mix_list *joined(mix_model *model, void *x, void *y, const char *call) {
-  mix_list *xs = mix_tensors_given(x, call, "x"), *ys = xs ? mix_tensors_given(y, call, "y") : NULL;
-  if (!ys) return NULL;
-  if (mix_list_count(ys) != model->state->output_count)
-    return mix_fail(MIX_VALUE_ERROR, "%s: %d arrays of labels; the model has %d outputs", call, mix_list_count(ys),
-                    model->state->output_count);
-  mix_list *all = mix_list_new(0, NULL);
-  for (int i = 0; i < mix_list_count(xs); i++) mix_list_append(all, mix_list_get(xs, i));
-  for (int i = 0; i < mix_list_count(ys); i++) mix_list_append(all, mix_list_get(ys, i));
-  return mix_model_arrays(all, call);
+static void warn_of_the_end(const mix_feed *feed) {
+  mix_log_message(MIX_LOG_WARNING, "%s: the data ran out after %lld of %lld steps", feed->call, (long long)feed->position,
+                  (long long)feed->steps);
+}
+
+/* All batches; the metrics then hold the results. False with the error recorded. */
+static bool test_batches(mix_model *model, mix_feed *feed, const mix_callbacks *callbacks, mix_progress *progress) {
+  mix_function *step = mix_model_test_step(model);
+  if (!step || mix_model_reset_metrics(model) != MIX_OK || !mix_feed_begin(feed, MIX_ORDER_KEPT, 0, 0)) return false;
+  for (bool more = true; more && !mix_failed();) {
+    MIX_SCOPE {
+      mix_list *batch = mix_feed_next(feed);
+      int64_t index = feed->position - 1;
+      more = batch != NULL;
+      if (more && mix_callbacks_run(callbacks, MIX_ON_TEST_BATCH_BEGIN, index, NULL) && mix_function_call(step, batch)) {
+        bool due = mix_progress_due(progress, index + 1);
+        mix_logs *logs = due || mix_callbacks_want_logs(callbacks, MIX_ON_TEST_BATCH_END) ? mix_model_current_logs(model) : NULL;
+        if (mix_callbacks_run(callbacks, MIX_ON_TEST_BATCH_END, index, logs) && due) mix_progress_update(progress, index + 1, logs);
+      }
+    }
+  }
+  if (mix_failed()) return false;
+  if (feed->position < feed->steps) warn_of_the_end(feed);
+  if (!feed->position) mix_fail(MIX_VALUE_ERROR, "%s: the data set gave no batches", feed->call);
+  if (progress->target < 0 || feed->position < progress->target) progress->target = feed->position;
+  return !mix_failed();
 }
 
 mix_logs *mix_model_evaluate_with(mix_model *model, const mix_evaluate_options *given) {
   if (!mix_model_compiled(model, "evaluate")) return NULL;
   MIX_OPTIONS(mix_evaluate_options, options, given, "evaluate");
-  if (options.batch_size < 0)
-    return mix_fail(MIX_VALUE_ERROR, "evaluate: batch_size is %lld; expected a positive number", (long long)options.batch_size);
+  if (!not_negative(options.batch_size, "evaluate", "batch_size") || !not_negative(options.steps, "evaluate", "steps")) return NULL;
   mix_logs *logs = NULL;
   MIX_SCOPE {
-    mix_list *arrays = joined(model, options.x, options.y, "evaluate");
-    mix_batches *batches = arrays ? batches_of(arrays, options.batch_size, "evaluate") : NULL;
-    mix_function *step = batches ? mix_model_test_step(model) : NULL;
+    mix_feed feed = {.model = model};
+    mix_feed_data data = {.x = options.x,
+                          .y = options.y,
+                          .sample_weight = options.sample_weight,
+                          .batch_size = options.batch_size,
+                          .steps = options.steps};
+    mix_callbacks callbacks;
     mix_progress progress;
-    int64_t count = batches ? mix_batches_count(batches) : 0;
-    mix_progress_begin(&progress, options.verbose, model->semantics, count, 0, 1);
-    if (step) mix_model_reset_metrics(model);
-    for (int64_t i = 0; i < count && step && !mix_failed(); i++) {
-      MIX_SCOPE { mix_function_call(step, mix_batches_get(batches, i)); }
-      if (!mix_failed() && mix_progress_due(&progress, i + 1))
-        MIX_SCOPE { mix_progress_update(&progress, i + 1, mix_model_current_logs(model)); }
+    if (mix_callbacks_open(&callbacks, model, options.callbacks, "evaluate") &&
+        mix_feed_open(&feed, model, &data, MIX_FEED_TEST, "evaluate") &&
+        mix_callbacks_run(&callbacks, MIX_ON_TEST_BEGIN, 0, NULL)) {
+      mix_progress_begin(&progress, options.verbose, model->semantics, feed.target, 0, 1);
+      if (test_batches(model, &feed, &callbacks, &progress)) logs = mix_retain(mix_model_current_logs(model));
+      if (mix_callbacks_run(&callbacks, MIX_ON_TEST_END, 0, logs)) mix_progress_end(&progress, logs);
     }
-    if (!mix_failed() && step) {
-      logs = mix_model_current_logs(model);
-      mix_progress_end(&progress, logs);
-      mix_retain(logs);
-    }
+    mix_feed_close(&feed);
   }
-  return mix_scoped(logs);
+  mix_logs *results = mix_scoped(logs);
+  return mix_failed() ? NULL : results;
 }
 
-/* Rows of a batch's outputs go to their place in arrays of all rows. */
-static bool place_outputs(mix_list *outputs, int64_t first, int64_t rows, void **all, mix_dtype *dtypes, mix_shape *shapes) {
-  for (int i = 0; i < mix_list_count(outputs); i++) {
-    mix_tensor *output = mix_list_get(outputs, i);
-    const void *data = mix_tensor_data(output);
-    if (!data) return false;
-    size_t row_bytes =
-        mix_value_bytes(mix_tensor_dtype(output), mix_tensor_shape(output)) / (size_t)mix_tensor_shape(output).dims[0];
-    if (!all[i]) {
-      dtypes[i] = mix_tensor_dtype(output);
-      shapes[i] = mix_tensor_shape(output);
-      shapes[i].dims[0] = rows;
-      if (!(all[i] = mix_alloc(mix_value_bytes(dtypes[i], shapes[i]) + 1))) return false;
-    }
-    memcpy((char *)all[i] + (size_t)first * row_bytes, data, row_bytes * (size_t)mix_tensor_shape(output).dims[0]);
+/* ---- predict ---- */
+
+/* The outputs of all batches, one after the other, grown as they come. */
+typedef struct collected {
+  char *data;
+  size_t size, room; /* bytes */
+  mix_dtype dtype;
+  mix_shape shape; /* dims[0]: rows so far */
+} collected;
+
+static bool collect(collected *all, mix_tensor *output) {
+  mix_shape shape = mix_tensor_shape(output);
+  const void *data = mix_tensor_data(output);
+  if (!data) return false;
+  size_t bytes = mix_value_bytes(mix_tensor_dtype(output), shape);
+  mix_shape rest = all->shape;
+  rest.dims[0] = shape.dims[0];
+  if (!all->data) {
+    all->dtype = mix_tensor_dtype(output);
+    all->shape = shape;
+    all->shape.dims[0] = 0;
+  } else if (!mix_shape_equal(rest, shape)) {
+    mix_fail(MIX_VALUE_ERROR, "predict: the outputs of two batches differ in more than their rows; they cannot be put together");
+    return false;
   }
+  if (all->size + bytes > all->room || !all->data) {
+    size_t room = 2 * all->room > all->size + bytes ? 2 * all->room : all->size + bytes;
+    char *grown = mix_realloc(all->data, room + 1);
+    if (!grown) return false;
+    all->data = grown;
+    all->room = room;
+  }
+  memcpy(all->data + all->size, data, bytes);
+  all->size += bytes;
+  all->shape.dims[0] += shape.dims[0];
   return true;
+}
+
+static void predict_batches(mix_model *model, mix_feed *feed, const mix_callbacks *callbacks, collected *all) {
+  mix_function *step = mix_model_predict_step(model);
+  if (!step || !mix_feed_begin(feed, MIX_ORDER_KEPT, 0, 0)) return;
+  for (bool more = true; more && !mix_failed();) {
+    MIX_SCOPE {
+      mix_list *batch = mix_feed_next(feed);
+      int64_t index = feed->position - 1;
+      more = batch && mix_callbacks_run(callbacks, MIX_ON_PREDICT_BATCH_BEGIN, index, NULL);
+      mix_list *outputs = more ? mix_function_call(step, batch) : NULL;
+      for (int i = 0; outputs && i < mix_list_count(outputs) && !mix_failed(); i++) collect(&all[i], mix_list_get(outputs, i));
+      if (outputs) mix_callbacks_run(callbacks, MIX_ON_PREDICT_BATCH_END, index, NULL);
+    }
+  }
+  if (mix_failed()) return;
+  if (feed->position < feed->steps) warn_of_the_end(feed);
+  if (!feed->position) mix_fail(MIX_VALUE_ERROR, "%s: the data set gave no batches", feed->call);
 }
 
 mix_list *mix_model_predict_with(mix_model *model, const mix_predict_options *given) {
   if (!mix_model_given(model, "predict")) return NULL;
   MIX_OPTIONS(mix_predict_options, options, given, "predict");
-  if (options.batch_size < 0)
-    return mix_fail(MIX_VALUE_ERROR, "predict: batch_size is %lld; expected a positive number", (long long)options.batch_size);
+  if (!not_negative(options.batch_size, "predict", "batch_size") || !not_negative(options.steps, "predict", "steps")) return NULL;
   if (!model->state && !(model->state = mix_calloc(1, sizeof *model->state))) return NULL;
-  void *all[MIX_MODEL_MOST] = {0};
-  mix_dtype dtypes[MIX_MODEL_MOST];
-  mix_shape shapes[MIX_MODEL_MOST];
+  collected all[MIX_MODEL_MOST] = {{0}};
   mix_list *result = mix_list_new(0, NULL);
   MIX_SCOPE {
-    mix_list *arrays = mix_model_arrays(mix_tensors_given(options.x, "predict", "x"), "predict");
-    mix_batches *batches = arrays ? batches_of(arrays, options.batch_size, "predict") : NULL;
-    mix_function *step = batches ? mix_model_predict_step(model) : NULL;
-    int64_t count = batches ? mix_batches_count(batches) : 0, row = 0;
-    for (int64_t i = 0; i < count && step && !mix_failed(); i++)
-      MIX_SCOPE {
-        mix_list *outputs = mix_function_call(step, mix_batches_get(batches, i));
-        if (outputs) place_outputs(outputs, row, mix_batches_rows(batches), all, dtypes, shapes);
-        row += mix_batches_size(batches, i);
-      }
-    for (int i = 0; i < MIX_MODEL_MOST && all[i] && !mix_failed(); i++)
-      mix_list_append(result, mix_tensor_from(all[i], dtypes[i], shapes[i]));
+    mix_feed feed = {.model = model};
+    mix_feed_data data = {.x = options.x, .batch_size = options.batch_size, .steps = options.steps};
+    mix_callbacks callbacks;
+    if (mix_callbacks_open(&callbacks, model, options.callbacks, "predict") &&
+        mix_feed_open(&feed, model, &data, MIX_FEED_PREDICT, "predict") &&
+        mix_callbacks_run(&callbacks, MIX_ON_PREDICT_BEGIN, 0, NULL)) {
+      predict_batches(model, &feed, &callbacks, all);
+      mix_callbacks_run(&callbacks, MIX_ON_PREDICT_END, 0, NULL);
+    }
+    mix_feed_close(&feed);
+    for (int i = 0; i < MIX_MODEL_MOST && all[i].data && !mix_failed(); i++)
+      mix_list_append(result, mix_tensor_from(all[i].data, all[i].dtype, all[i].shape));
   }
-  for (int i = 0; i < MIX_MODEL_MOST; i++) mix_free(all[i]);
+  for (int i = 0; i < MIX_MODEL_MOST; i++) mix_free(all[i].data);
   return mix_failed() ? NULL : result;
 }
+
+/* ---- one batch ---- */
 
 static mix_logs *on_batch(mix_model *model, void *x, void *y, const char *call, mix_function *(*step_of)(mix_model *model)) {
   if (!mix_model_compiled(model, call)) return NULL;
   mix_logs *logs = NULL;
   MIX_SCOPE {
-    mix_list *arrays = joined(model, x, y, call);
+    mix_feed_data data = {.x = x, .y = y};
+    mix_list *arrays = mix_feed_arrays(model, &data, MIX_FEED_TEST, call, &model->state->weight_arguments);
     mix_function *step = arrays ? step_of(model) : NULL;
     if (step && mix_model_reset_metrics(model) == MIX_OK && mix_function_call(step, arrays))
       logs = mix_retain(mix_model_current_logs(model));

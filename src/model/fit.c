@@ -1,29 +1,41 @@
-#include "model/model.h"
-
 #include "base/error.h"
 #include "base/philox.h"
-#include "data/batches.h"
+#include "data/pipeline.h"
+#include "model/callback.h"
+#include "model/feed.h"
 #include <math.h>
 #include <mixtape/ops.h>
-
-enum { STANDARD_BATCH = 32 };
 
 typedef struct fitting {
   mix_model *model;
   mix_fit_options options;
-  mix_batches *batches;
+  mix_feed feed;
+  mix_callbacks callbacks;
   mix_function *step;
-  void *validation_x, *validation_y; /* NULL: no validation */
+  void *validation_x, *validation_y, *validation_weight; /* x NULL: no validation */
   mix_history *history;
   uint64_t seed;
+  int64_t epochs;
+  bool ended; /* the data ran out: no more epochs */
 } fitting;
 
 static bool options_sound(const mix_fit_options *o) {
-  if (o->batch_size < 0) mix_fail(MIX_VALUE_ERROR, "fit: batch_size is %lld; expected a positive number", (long long)o->batch_size);
-  if (o->epochs < 0) mix_fail(MIX_VALUE_ERROR, "fit: epochs is %lld; expected a positive number", (long long)o->epochs);
-  if (o->initial_epoch < 0)
-    mix_fail(MIX_VALUE_ERROR, "fit: initial_epoch is %lld; expected 0 or more", (long long)o->initial_epoch);
-  if (o->steps < 0) mix_fail(MIX_VALUE_ERROR, "fit: steps is %lld; expected 0 (no limit) or more", (long long)o->steps);
+  const struct {
+    const char *name, *expected;
+    int64_t number;
+  } numbers[] = {
+      {"batch_size", "a positive number", o->batch_size},
+      {"epochs", "a positive number", o->epochs},
+      {"initial_epoch", "0 or more", o->initial_epoch},
+      {"steps", "0 (no limit) or more", o->steps},
+      {"steps_per_epoch", "0 (to the end of the data) or more", o->steps_per_epoch},
+      {"validation_steps", "0 (to the end of the data) or more", o->validation_steps},
+      {"validation_batch_size", "0 (batch_size) or more", o->validation_batch_size},
+      {"validation_freq", "a positive number of epochs", o->validation_freq},
+  };
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+    if (numbers[i].number < 0)
+      mix_fail(MIX_VALUE_ERROR, "fit: %s is %lld; expected %s", numbers[i].name, (long long)numbers[i].number, numbers[i].expected);
   if (!(o->validation_split >= 0 && o->validation_split < 1))
     mix_fail(MIX_VALUE_ERROR, "fit: validation_split is %g; expected a number in [0, 1)", o->validation_split);
   if (o->class_weight_count < 0 || o->class_weight_count > MIX_CLASS_MOST)
@@ -46,47 +58,65 @@ static mix_list *rows_of_all(mix_list *arrays, int from, int to, int64_t first, 
   return part;
 }
 
-static bool prepare(fitting *f) {
-  mix_compiled_state *state = f->model->state;
-  mix_list *xs = mix_tensors_given(f->options.x, "fit", "x"), *ys = xs ? mix_tensors_given(f->options.y, "fit", "y") : NULL;
-  if (!ys) return false;
-  int inputs = mix_list_count(xs), labels = mix_list_count(ys);
-  if (labels != state->output_count) {
-    mix_fail(MIX_VALUE_ERROR, "fit: %d arrays of labels; the model has %d outputs", labels, state->output_count);
+static bool take_validation_data(fitting *f) {
+  mix_fit_options *o = &f->options;
+  f->validation_x = o->validation_x;
+  f->validation_y = o->validation_y;
+  f->validation_weight = o->validation_sample_weight;
+  if (mix_is_dataset(o->validation_x)) return true;
+  if (!mix_tensors_given(o->validation_x, "fit", "validation_x")) return false;
+  return mix_tensors_given(o->validation_y, "fit", "validation_y") != NULL;
+}
+
+/* The last part of the arrays is validation; what is left, rows, is trained on. */
+static bool split(fitting *f, mix_list *all, int weights, int64_t *rows) {
+  int labels = f->model->state->output_count, inputs = mix_list_count(all) - labels - weights;
+  int64_t training = (int64_t)floor((double)*rows * (1.0 - f->options.validation_split));
+  if (training == 0 || training == *rows) {
+    mix_fail(MIX_VALUE_ERROR, "fit: validation_split %g of %lld rows leaves %s part empty; give more rows or another split",
+             f->options.validation_split, (long long)*rows, training ? "the validation" : "the training");
     return false;
   }
-  if (inputs + labels > 2 * MIX_MODEL_MOST) {
-    mix_fail(MIX_VALUE_ERROR, "fit: too many arrays");
-    return false;
+  f->validation_x = rows_of_all(all, 0, inputs, training, *rows - training);
+  f->validation_y = rows_of_all(all, inputs, inputs + labels, training, *rows - training);
+  if (weights) f->validation_weight = rows_of_all(all, inputs + labels, inputs + labels + weights, training, *rows - training);
+  *rows = training;
+  return !mix_failed();
+}
+
+static bool open_feed(fitting *f) {
+  mix_fit_options *o = &f->options;
+  mix_feed_data data = {
+      .x = o->x, .y = o->y, .sample_weight = o->sample_weight, .batch_size = o->batch_size, .steps = o->steps_per_epoch};
+  bool given = o->validation_x || o->validation_y;
+  if (given && !take_validation_data(f)) return false;
+  if (mix_is_dataset(o->x)) {
+    if (o->validation_split > 0 && !given)
+      mix_fail(MIX_VALUE_ERROR,
+               "fit: validation_split is %g with a data set; it needs arrays: give validation_x a data set of its own",
+               o->validation_split);
+    return !mix_failed() && mix_feed_open(&f->feed, f->model, &data, MIX_FEED_TRAIN, "fit");
   }
-  mix_list *all = mix_list_new(0, NULL);
-  for (int i = 0; i < inputs; i++) mix_list_append(all, mix_list_get(xs, i));
-  for (int i = 0; i < labels; i++) mix_list_append(all, mix_list_get(ys, i));
-  all = mix_model_arrays(all, "fit");
+  f->feed = (mix_feed){.model = f->model, .call = "fit", .use = MIX_FEED_TRAIN, .steps = o->steps_per_epoch};
+  mix_list *all = mix_feed_arrays(f->model, &data, MIX_FEED_TRAIN, "fit", &f->feed.weight_arguments);
   if (!all) return false;
-  int64_t rows = mix_tensor_shape(mix_list_get(all, 0)).dims[0], training = rows;
-  if (f->options.validation_x || f->options.validation_y) {
-    f->validation_x = mix_tensors_given(f->options.validation_x, "fit", "validation_x");
-    f->validation_y = f->validation_x ? mix_tensors_given(f->options.validation_y, "fit", "validation_y") : NULL;
-    if (!f->validation_y) return false;
-  } else if (f->options.validation_split > 0) {
-    training = (int64_t)floor((double)rows * (1.0 - f->options.validation_split));
-    if (training == 0 || training == rows) {
-      mix_fail(MIX_VALUE_ERROR, "fit: validation_split %g of %lld rows leaves %s part empty; give more rows or another split",
-               f->options.validation_split, (long long)rows, training ? "the validation" : "the training");
-      return false;
-    }
-    f->validation_x = rows_of_all(all, 0, inputs, training, rows - training);
-    f->validation_y = rows_of_all(all, inputs, inputs + labels, training, rows - training);
-  }
-  mix_tensor *arrays[2 * MIX_MODEL_MOST];
-  for (int i = 0; i < inputs + labels; i++) arrays[i] = mix_list_get(all, i);
-  if (mix_model_set_class_weights(f->model, f->options.class_weight_count, f->options.class_labels, f->options.class_weights) !=
-      MIX_OK)
-    return false;
-  f->batches =
-      mix_batches_new(inputs + labels, arrays, 0, training, f->options.batch_size ? f->options.batch_size : STANDARD_BATCH, "fit");
-  f->step = f->batches ? mix_model_train_step(f->model) : NULL;
+  int64_t rows = mix_tensor_shape(mix_list_get(all, 0)).dims[0];
+  if (!given && o->validation_split > 0 && !split(f, all, f->feed.weight_arguments, &rows)) return false;
+  return mix_feed_open_arrays(&f->feed, all, rows, o->batch_size);
+}
+
+static bool prepare(fitting *f) {
+  mix_fit_options *o = &f->options;
+  if (!mix_callbacks_open(&f->callbacks, f->model, o->callbacks, "fit") || !open_feed(f)) return false;
+  if (mix_model_set_class_weights(f->model, o->class_weight_count, o->class_labels, o->class_weights) != MIX_OK) return false;
+  f->history->first_epoch = o->initial_epoch;
+  f->history->params =
+      (mix_history_params){.verbose = o->verbose, .epochs = f->epochs, .steps = f->feed.target > 0 ? f->feed.target : 0};
+  mix_release(f->model->history);
+  f->model->history = mix_retain(f->history);
+  f->model->stop_training = false;
+  f->model->validates = f->validation_x != NULL;
+  f->step = mix_model_train_step(f->model);
   return f->step != NULL;
 }
 
@@ -112,46 +142,98 @@ static void report_step(fitting *f, mix_list *results, int64_t epoch) {
 
 static bool limit_reached(const fitting *f) { return f->options.steps && f->history->steps >= f->options.steps; }
 
-static bool run_epoch(fitting *f, int64_t epoch, int64_t epochs) {
-  mix_progress progress;
-  int64_t count = mix_batches_count(f->batches);
-  if (f->options.steps && f->options.steps - f->history->steps < count) count = f->options.steps - f->history->steps;
-  mix_progress_begin(&progress, f->options.verbose, f->model->semantics, count, epoch, epochs);
-  if (mix_model_reset_metrics(f->model) != MIX_OK ||
-      !mix_batches_begin(f->batches, f->options.no_shuffle ? MIX_ORDER_KEPT : MIX_ORDER_ROWS, f->seed, (uint64_t)epoch))
-    return false;
-  for (int64_t i = 0; i < count && !mix_failed(); i++) {
-    MIX_SCOPE {
-      mix_list *results = mix_function_call(f->step, mix_batches_get(f->batches, i));
-      if (results) {
-        f->history->steps++;
-        if (f->options.on_step) report_step(f, results, epoch);
-        if (mix_progress_due(&progress, i + 1)) mix_progress_update(&progress, i + 1, mix_model_current_logs(f->model));
-      }
-    }
-  }
-  if (mix_failed()) return false;
-  MIX_SCOPE {
-    mix_logs *logs = mix_model_current_logs(f->model), *validation = NULL;
-    if (logs && f->validation_x) {
-      mix_evaluate_options evaluate = {.size = sizeof evaluate,
-                                       .x = f->validation_x,
-                                       .y = f->validation_y,
-                                       .batch_size = f->options.batch_size,
-                                       .verbose = MIX_SILENT};
-      validation = mix_model_evaluate_with(f->model, &evaluate);
-    }
-    if (logs && f->model->semantics->history_keys_sorted) {
-      mix_logs_sort(logs);
-      if (validation) mix_logs_sort(validation);
-    }
-    if (logs && validation) mix_logs_merge(logs, validation, "val_");
-    if (!mix_failed()) {
-      mix_list_append(f->history->epochs, logs);
-      mix_progress_end(&progress, logs);
-    }
-  }
+/* One step; false at the end of the data and on failure. Nothing is read back unless someone asks for it. */
+static bool run_step(fitting *f, int64_t epoch, mix_progress *progress) {
+  mix_list *batch = mix_feed_next(&f->feed);
+  int64_t done = f->feed.position;
+  if (!batch || !mix_callbacks_run(&f->callbacks, MIX_ON_TRAIN_BATCH_BEGIN, done - 1, NULL)) return false;
+  mix_list *results = mix_function_call(f->step, batch);
+  if (!results) return false;
+  f->history->steps++;
+  if (f->options.on_step) report_step(f, results, epoch);
+  bool due = mix_progress_due(progress, done);
+  mix_logs *logs = due || mix_callbacks_want_logs(&f->callbacks, MIX_ON_TRAIN_BATCH_END) ? mix_model_current_logs(f->model) : NULL;
+  if (!mix_callbacks_run(&f->callbacks, MIX_ON_TRAIN_BATCH_END, done - 1, logs)) return false;
+  if (due) mix_progress_update(progress, done, logs);
+  return true;
+}
+
+static bool end_of_data(fitting *f, mix_progress *progress) {
+  mix_feed *feed = &f->feed;
+  if (feed->steps && feed->position < feed->steps) {
+    bool goes_on = f->model->semantics->history_keys_sorted;
+    mix_log_message(
+        MIX_LOG_WARNING,
+        "fit: the data ran out after %lld of %lld steps of the epoch; %s. They must be enough for steps_per_epoch * epochs "
+        "steps: mix_dataset_repeat helps",
+        (long long)feed->position, (long long)feed->steps, goes_on ? "the epoch ends" : "training stops");
+    f->ended = !goes_on;
+  } else if (!feed->position)
+    mix_fail(MIX_VALUE_ERROR, "fit: the data set gave no batches");
+  if (!feed->steps) feed->target = feed->position;
+  progress->target = feed->position;
+  if (!f->history->params.steps) f->history->params.steps = feed->position;
   return !mix_failed();
+}
+
+static mix_logs *validate(fitting *f, int64_t epoch) {
+  int64_t every = f->options.validation_freq ? f->options.validation_freq : 1;
+  if (!f->validation_x || (epoch + 1) % every) return NULL;
+  mix_evaluate_options evaluate = {.size = sizeof evaluate,
+                                   .x = f->validation_x,
+                                   .y = f->validation_y,
+                                   .batch_size = f->options.validation_batch_size  ? f->options.validation_batch_size
+                                                 : mix_is_dataset(f->validation_x) ? 0
+                                                                                   : f->options.batch_size,
+                                   .verbose = MIX_SILENT,
+                                   .sample_weight = f->validation_weight,
+                                   .steps = f->options.validation_steps,
+                                   .callbacks = f->options.callbacks};
+  return mix_model_evaluate_with(f->model, &evaluate);
+}
+
+/* Validation, the callbacks' turn, the history's, the bar's. */
+static bool end_epoch(fitting *f, int64_t epoch, mix_progress *progress) {
+  mix_logs *logs = mix_model_current_logs(f->model), *validation = logs ? validate(f, epoch) : NULL;
+  if (mix_failed()) return false;
+  if (f->model->semantics->history_keys_sorted) {
+    mix_logs_sort(logs);
+    if (validation) mix_logs_sort(validation);
+  }
+  if (validation) mix_logs_merge(logs, validation, "val_");
+  if (!mix_callbacks_run(&f->callbacks, MIX_ON_EPOCH_END, epoch, logs)) return false;
+  mix_list_append(f->history->epochs, logs);
+  if (!mix_failed()) mix_progress_end(progress, logs);
+  return !mix_failed();
+}
+
+static bool run_epoch(fitting *f, int64_t epoch) {
+  mix_progress progress;
+  int64_t left = f->options.steps ? f->options.steps - f->history->steps : INT64_MAX, target = f->feed.target;
+  if (f->options.steps && (target < 0 || left < target)) target = left;
+  mix_progress_begin(&progress, f->options.verbose, f->model->semantics, target, epoch, f->epochs);
+  if (mix_model_reset_metrics(f->model) != MIX_OK || !mix_callbacks_run(&f->callbacks, MIX_ON_EPOCH_BEGIN, epoch, NULL) ||
+      !mix_feed_begin(&f->feed, f->options.no_shuffle ? MIX_ORDER_KEPT : MIX_ORDER_ROWS, f->seed, (uint64_t)epoch))
+    return false;
+  bool more = true;
+  while (more && f->feed.position < left && !(f->feed.position && f->model->stop_training))
+    MIX_SCOPE { more = run_step(f, epoch, &progress); }
+  if (mix_failed() || (!more && !end_of_data(f, &progress))) return false;
+  bool good = true;
+  if (f->feed.position)
+    MIX_SCOPE { good = end_epoch(f, epoch, &progress); }
+  return good;
+}
+
+static void run(fitting *f) {
+  mix_logs *last = NULL;
+  if (!mix_callbacks_run(&f->callbacks, MIX_ON_TRAIN_BEGIN, 0, NULL)) return;
+  for (int64_t epoch = f->options.initial_epoch; epoch < f->epochs && !limit_reached(f) && !f->ended; epoch++)
+    if (!run_epoch(f, epoch) || f->model->stop_training) break;
+  if (mix_failed()) return;
+  if (mix_optimizer_finalize_variable_values(f->model->state->optimizer, mix_model_trainable_variables(f->model)) != MIX_OK) return;
+  if (mix_history_epochs(f->history)) last = mix_list_get(f->history->epochs, (int)mix_history_epochs(f->history) - 1);
+  mix_callbacks_run(&f->callbacks, MIX_ON_TRAIN_END, 0, last);
 }
 
 mix_history *mix_model_fit_with(mix_model *model, const mix_fit_options *given) {
@@ -160,13 +242,10 @@ mix_history *mix_model_fit_with(mix_model *model, const mix_fit_options *given) 
   if (!mix_options_copy(&f.options, sizeof f.options, given, "fit") || !options_sound(&f.options)) return NULL;
   f.history = mix_history_new();
   f.seed = f.options.seed ? f.options.seed : mix_next_seed();
-  int64_t epochs = f.options.epochs ? f.options.epochs : 1;
+  f.epochs = f.options.epochs ? f.options.epochs : 1;
   MIX_SCOPE {
-    if (f.history && prepare(&f)) {
-      for (int64_t epoch = f.options.initial_epoch; epoch < epochs && !limit_reached(&f); epoch++)
-        if (!run_epoch(&f, epoch, epochs)) break;
-      if (!mix_failed()) mix_optimizer_finalize_variable_values(model->state->optimizer, mix_model_trainable_variables(model));
-    }
+    if (f.history && prepare(&f)) run(&f);
+    mix_feed_close(&f.feed);
   }
   return mix_failed() ? NULL : f.history;
 }

@@ -206,3 +206,5 @@ mix_shape mix_model_input_shape(const mix_model *model) {
   }
   return mix_tensor_shape(functional_of(model->layer)->inputs[0]);
 }
+
+int mix_model_input_count(const mix_model *model) { return model->sequential ? 1 : functional_of(model->layer)->input_count; }

@@ -54,10 +54,25 @@ const char *mix_logs_name(const mix_logs *logs, int index) {
 double mix_logs_value(const mix_logs *logs, int index) {
   return logs && index >= 0 && index < logs->count ? logs->entries[index].value : NAN;
 }
-double mix_logs_get(const mix_logs *logs, const char *name) {
+static int entry_named(const mix_logs *logs, const char *name) {
   for (int i = 0; logs && name && i < logs->count; i++)
-    if (!strcmp(logs->entries[i].name, name)) return logs->entries[i].value;
-  return NAN;
+    if (!strcmp(logs->entries[i].name, name)) return i;
+  return -1;
+}
+bool mix_logs_has(const mix_logs *logs, const char *name) { return entry_named(logs, name) >= 0; }
+double mix_logs_get(const mix_logs *logs, const char *name) {
+  int i = entry_named(logs, name);
+  return i >= 0 ? logs->entries[i].value : NAN;
+}
+mix_status mix_logs_set(mix_logs *logs, const char *name, double value) {
+  if (mix_failed()) return mix_error();
+  if (!logs || !name) return mix_fail_status(MIX_TYPE_ERROR, "logs_set: %s is NULL", logs ? "the name" : "logs");
+  int i = entry_named(logs, name);
+  if (i >= 0)
+    logs->entries[i].value = value;
+  else
+    mix_logs_add(logs, name, value);
+  return mix_error();
 }
 
 mix_logs *mix_model_current_logs(mix_model *model) {
@@ -88,6 +103,12 @@ mix_history *mix_history_new(void) {
 
 int64_t mix_history_epochs(const mix_history *history) { return history && history->epochs ? mix_list_count(history->epochs) : 0; }
 int64_t mix_history_steps(const mix_history *history) { return history ? history->steps : 0; }
+mix_history_params mix_history_get_params(const mix_history *history) {
+  return history ? history->params : (mix_history_params){0};
+}
+int64_t mix_history_epoch_number(const mix_history *history, int64_t epoch) {
+  return epoch < 0 || epoch >= mix_history_epochs(history) ? -1 : history->first_epoch + epoch;
+}
 const mix_logs *mix_history_epoch(const mix_history *history, int64_t epoch) {
   if (epoch < 0 || epoch >= mix_history_epochs(history)) return NULL;
   return mix_list_get(history->epochs, (int)epoch);

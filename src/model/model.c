@@ -9,6 +9,7 @@ static void model_finalize(void *object) {
   mix_compiled_state_free(model->state);
   mix_release(model->layer);
   mix_free(model->summary);
+  mix_release(model->history);
 }
 
 const mix_class mix_model_object_class = {.name = "model", .finalize = model_finalize};
@@ -93,3 +94,10 @@ mix_tensor *mix_model_call_with(mix_model *model, const mix_model_call_options *
   mix_list *outputs = mix_model_call_outputs_with(model, options);
   return outputs && !mix_failed() ? mix_list_get(outputs, 0) : NULL;
 }
+
+mix_history *mix_model_history(const mix_model *model) { return model ? model->history : NULL; }
+mix_status mix_model_set_stop_training(mix_model *model, bool stop) {
+  if (mix_model_given(model, "model_set_stop_training")) model->stop_training = stop;
+  return mix_error();
+}
+bool mix_model_stop_training(const mix_model *model) { return model && model->stop_training; }

@@ -28,6 +28,7 @@ typedef struct mix_compiled_state {
   bool image_bytes;
   mix_tensor *class_weights;            /* of this fit: retained (classes) float32; NULL: none */
   bool class_weights_all;               /* every label must be one of them */
+  int weight_arguments;                 /* sample weights behind the labels in the arguments of the step at hand: none, one, or one an output */
   mix_function *train, *test, *predict; /* retained, made on first use */
 } mix_compiled_state;
 
@@ -39,6 +40,9 @@ struct mix_model {
   mix_shape input_shape;     /* sequential: what mix_model_build was given; rank 0: nothing */
   mix_compiled_state *state; /* NULL before compile */
   char *summary;
+  mix_history *history; /* retained: of the latest fit */
+  bool stop_training;
+  bool validates; /* the fit that runs has validation data */
 };
 extern const mix_class mix_model_object_class;
 
@@ -52,6 +56,7 @@ typedef struct mix_functional {
 extern const mix_layer_class mix_class_functional, mix_class_sequential;
 /* Number of outputs, and the name of each (of the layer that makes it). */
 int mix_model_output_count(const mix_model *model);
+int mix_model_input_count(const mix_model *model);
 const char *mix_model_output_name(const mix_model *model, int output);
 /* Shape of input 0 as declared; rank -1 where unknown. */
 mix_shape mix_model_input_shape(const mix_model *model);
@@ -70,7 +75,7 @@ void mix_compiled_state_free(mix_compiled_state *state);
 /* Fails unless compiled. */
 mix_compiled_state *mix_model_compiled(mix_model *model, const char *call);
 
-/* step.c: the captured steps; arguments are the inputs, then the labels. Results of train: loss, applied, then one number for each metric
+/* step.c: the captured steps; arguments are the inputs, then the labels, then sample weights. Results of train: loss, applied, then one number for each metric
  * (of that batch alone); of test: loss, then the same; of predict: the outputs. */
 mix_function *mix_model_train_step(mix_model *model);
 mix_function *mix_model_test_step(mix_model *model);
@@ -97,14 +102,16 @@ void mix_logs_sort(mix_logs *logs);
 struct mix_history {
   mix_object object;
   mix_list *epochs; /* of mix_logs */
-  int64_t steps;
+  int64_t steps, first_epoch;
+  mix_history_params params;
 };
 mix_history *mix_history_new(void);
 
 /* class_weight.c: takes the weights of a fit (count 0: none); the training step is captured anew where they change. */
 mix_status mix_model_set_class_weights(mix_model *model, int count, const int64_t *labels, const double *weights);
-/* Weights of a batch's labels, (rows), by the class weights in force; NULL: none. Graph. */
-mix_tensor *mix_model_class_weights(mix_model *model, mix_tensor *y);
+/* Weights of a batch for one output: the sample weights among the step's arguments, in training times the class weights in force; NULL:
+ * none. Graph. */
+mix_tensor *mix_model_weights_of_samples(mix_model *model, mix_list *arguments, int inputs, int output, bool training);
 
 /* data.c: arrays made ready: a floating dtype that is not floatx is cast to it; lists of (rows, ...) tensors of one length. */
 mix_list *mix_model_arrays(mix_list *given, const char *call);
@@ -113,7 +120,7 @@ mix_list *mix_model_arrays(mix_list *given, const char *call);
 typedef struct mix_progress {
   int verbose; /* 0 nothing, 1 bar, 2 a line an epoch */
   bool keras3;
-  int64_t target, current, epoch, epochs;
+  int64_t target, current, epoch, epochs; /* target -1: not known */
   double started, last_drawn, first_step_done;
   int width; /* of the line on the screen */
 } mix_progress;

@@ -73,7 +73,7 @@ void mix_progress_begin(mix_progress *progress, int verbose, const mix_semantics
 bool mix_progress_due(mix_progress *progress, int64_t current) {
   if (!progress->verbose) return false;
   if (current == 1) progress->first_step_done = now();
-  if (progress->verbose != 1 || current >= progress->target) return false;
+  if (progress->verbose != 1 || (progress->target >= 0 && current >= progress->target)) return false;
   return now() - progress->last_drawn >= 0.1;
 }
 
@@ -85,6 +85,10 @@ static int digits(int64_t number) {
 
 /* tf_keras: "cur/target [=====>......]"; Keras 3: bold numbers and a bar of twenty heavy dashes. */
 static void put_bar(line *out, const mix_progress *progress, int64_t current) {
+  if (progress->target < 0) {
+    put(out, progress->keras3 ? "\033[1m%7lld/Unknown\033[0m" : "%7lld/Unknown", (long long)current);
+    return;
+  }
   int width = digits(progress->target);
   if (progress->keras3) {
     int done = progress->target ? (int)(20 * current / progress->target) : 20;
@@ -123,7 +127,12 @@ void mix_progress_update(mix_progress *progress, int64_t current, const mix_logs
   line out = {.used = 0};
   put_bar(&out, progress, current);
   double step = per_step(progress, at, current);
-  if (progress->keras3) {
+  if (progress->target < 0) {
+    put(&out, progress->keras3 ? " \033[1m" : " - ");
+    put_time(&out, at - progress->started);
+    if (progress->keras3) put(&out, "\033[0m");
+    put_rate(&out, step);
+  } else if (progress->keras3) {
     put(&out, " \033[1m");
     put_time(&out, step * (double)(progress->target - current));
     put(&out, "\033[0m");

@@ -17,7 +17,7 @@ static mix_tensor *image_input(const mix_model *model, mix_tensor *x) {
 }
 
 static int input_count(const mix_model *model, int arguments) {
-  return arguments - (model->state ? model->state->output_count : 0);
+  return arguments - (model->state ? model->state->output_count + model->state->weight_arguments : 0);
 }
 
 static mix_list *model_outputs(mix_model *model, mix_list *arguments, int inputs, mix_training training) {
@@ -46,8 +46,9 @@ static bool compute_losses(mix_model *model, mix_list *outputs, mix_list *argume
   mix_compiled_state *state = model->state;
   for (int i = 0; i < state->output_count; i++) {
     if (!state->losses[i]) continue;
-    mix_loss_call_options call = {.size = sizeof call, .y_pred = mix_list_get(outputs, i)};
-    if (training) call.sample_weight = mix_model_class_weights(model, mix_list_get(arguments, inputs + i));
+    mix_loss_call_options call = {.size = sizeof call,
+                                  .y_pred = mix_list_get(outputs, i),
+                                  .sample_weight = mix_model_weights_of_samples(model, arguments, inputs, i, training)};
     mix_tensor *loss = mix_loss_call_with(state->losses[i], mix_list_get(arguments, inputs + i), &call);
     losses->outputs[i] = loss;
     if (loss && state->loss_weights[i] != 1) loss = mix_multiply(loss, mix_scalar_like(loss, state->loss_weights[i]));

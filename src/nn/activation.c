@@ -14,7 +14,9 @@ typedef mix_tensor *(*function)(mix_tensor *x, given *o);
 static mix_tensor *plus(mix_tensor *x, double c) { return mix_add(x, mix_scalar_like(x, c)); }
 static mix_tensor *times(mix_tensor *x, double c) { return mix_multiply(x, mix_scalar_like(x, c)); }
 static mix_tensor *over(mix_tensor *x, double c) { return mix_divide(x, mix_scalar_like(x, c)); }
-static mix_tensor *clipped(mix_tensor *x, double low, double high) { return mix_clip(x, mix_scalar_like(x, low), mix_scalar_like(x, high)); }
+static mix_tensor *clipped(mix_tensor *x, double low, double high) {
+  return mix_clip(x, mix_scalar_like(x, low), mix_scalar_like(x, high));
+}
 static mix_tensor *where(mix_tensor *condition, mix_tensor *a, double b) { return mix_select(condition, a, mix_scalar_like(a, b)); }
 static mix_tensor *above(mix_tensor *x, double c) { return mix_greater(x, mix_scalar_like(x, c)); }
 
@@ -38,7 +40,9 @@ static mix_tensor *relu(mix_tensor *x, given *o) {
   return o->max_value == 0 ? y : mix_minimum(y, mix_scalar_like(y, mix_option_number(o->max_value, 0)));
 }
 static mix_tensor *leaky_relu(mix_tensor *x, given *o) { return mix_leaky_relu(x, mix_option_number(o->negative_slope, 0.2)); }
-static mix_tensor *leaky_relu_layer(mix_tensor *x, given *o) { return mix_leaky_relu(x, mix_option_number(o->negative_slope, 0.3)); }
+static mix_tensor *leaky_relu_layer(mix_tensor *x, given *o) {
+  return mix_leaky_relu(x, mix_option_number(o->negative_slope, 0.3));
+}
 static mix_tensor *relu6(mix_tensor *x, given *o) {
   (void)o;
   return mix_relu6(x);
@@ -108,7 +112,9 @@ static mix_tensor *soft_shrink(mix_tensor *x, given *o) {
   mix_tensor *shrunk = mix_select(above(x, 0), plus(x, -lambda), plus(x, lambda));
   return where(above(mix_abs(x), lambda), shrunk, 0);
 }
-static mix_tensor *hard_shrink(mix_tensor *x, given *o) { return where(above(mix_abs(x), mix_option_number(o->threshold, 0.5)), x, 0); }
+static mix_tensor *hard_shrink(mix_tensor *x, given *o) {
+  return where(above(mix_abs(x), mix_option_number(o->threshold, 0.5)), x, 0);
+}
 static mix_tensor *threshold(mix_tensor *x, given *o) { return where(above(x, mix_option_number(o->threshold, 0)), x, o->value); }
 static mix_tensor *sparse_plus(mix_tensor *x, given *o) {
   (void)o;
@@ -155,7 +161,8 @@ static mix_tensor *along(mix_tensor *x, int axis, mix_tensor *(*last)(mix_tensor
 
 static mix_tensor *softmax(mix_tensor *x, given *o) {
   if (o->semantics->softmax_vector_refused && mix_tensor_shape(x).rank < 2)
-    return mix_fail(MIX_VALUE_ERROR, "softmax: cannot be applied to a tensor of rank %d; expected at least rank 2", mix_tensor_shape(x).rank);
+    return mix_fail(MIX_VALUE_ERROR, "softmax: cannot be applied to a tensor of rank %d; expected at least rank 2",
+                    mix_tensor_shape(x).rank);
   return with_logits(along(x, axis_of(x, o, "softmax"), mix_softmax), x);
 }
 static mix_tensor *log_softmax(mix_tensor *x, given *o) { return along(x, axis_of(x, o, "log_softmax"), mix_log_softmax); }
@@ -178,7 +185,7 @@ static mix_tensor *glu(mix_tensor *x, given *o) {
  * 1 + k z > sum of the k elements >= z; counting by comparing all pairs needs no sort. */
 static mix_tensor *sparsemax_last(mix_tensor *x) {
   mix_tensor *others = mix_expand_dims(x, -2), *self = mix_expand_dims(x, -1); /* (..., 1, n), (..., n, 1) */
-  mix_tensor *not_below = mix_greater_equal(others, self);                    /* (..., n, n) */
+  mix_tensor *not_below = mix_greater_equal(others, self);                     /* (..., n, n) */
   mix_axes last = MIX_AXES(-1);
   mix_dtype dtype = mix_tensor_dtype(x);
   mix_tensor *k = mix_reduce_sum(mix_cast(not_below, dtype), last, false);
@@ -237,7 +244,8 @@ static const struct {
 static function find(const char *name, const mix_semantics *semantics) {
   if (!name) return linear;
   for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-    if (!strcmp(table[i].name, name)) return table[i].where & (semantics->activation_names_all ? KERAS3 : TF_KERAS) ? table[i].apply : NULL;
+    if (!strcmp(table[i].name, name))
+      return table[i].where & (semantics->activation_names_all ? KERAS3 : TF_KERAS) ? table[i].apply : NULL;
   return NULL;
 }
 

@@ -71,7 +71,8 @@ mix_tensor *mix_constraint_call(mix_constraint *constraint, mix_tensor *weight) 
 
 mix_constraint *mix_constraint_choose(const char *name, mix_constraint *object, const char *call) {
   if (mix_failed()) return NULL;
-  if (name && object) return mix_fail(MIX_VALUE_ERROR, "%s: both the constraint '%.60s' and an object were given; give one", call, name);
+  if (name && object)
+    return mix_fail(MIX_VALUE_ERROR, "%s: both the constraint '%.60s' and an object were given; give one", call, name);
   return object ? object : name ? mix_constraint_new(name) : NULL;
 }
 
@@ -80,7 +81,8 @@ json_t *mix_constraint_to_json(const mix_constraint *constraint) {
   json_t *config = json_object();
   bool good = config != NULL;
   if (constraint->kind == MIN_MAX_NORM)
-    good = mix_json_set(config, "min_value", json_real(constraint->min_value)) && mix_json_set(config, "rate", json_real(constraint->rate));
+    good = mix_json_set(config, "min_value", json_real(constraint->min_value)) &&
+           mix_json_set(config, "rate", json_real(constraint->rate));
   if (good && (constraint->kind == MAX_NORM || constraint->kind == MIN_MAX_NORM))
     good = mix_json_set(config, "max_value", json_real(constraint->max_value));
   if (good && constraint->kind != NON_NEG) good = mix_json_set(config, "axis", json_integer(constraint->axis));
@@ -88,8 +90,8 @@ json_t *mix_constraint_to_json(const mix_constraint *constraint) {
     json_decref(config);
     return NULL;
   }
-  return json_pack("{s:s,s:s,s:o,s:n}", "module", "keras.constraints", "class_name", kinds[constraint->kind].class_name, "config", config,
-                   "registered_name");
+  return json_pack("{s:s,s:s,s:o,s:n}", "module", "keras.constraints", "class_name", kinds[constraint->kind].class_name, "config",
+                   config, "registered_name");
 }
 
 mix_constraint *mix_constraint_from_json(const json_t *json) {

@@ -65,13 +65,15 @@ static void report_supported(const mix_gpu_fact *gpus, int count) {
   char line[LINE_SIZE];
   describe(&gpus[0], line);
   if (count == 1)
-    mix_log_message(MIX_LOG_INFO,
-            "Mixed precision compatibility check (mixed_float16): OK\nYour GPU will likely run quickly with dtype policy mixed_float16 "
-            "as it has compute capability of at least 7.0. Your GPU: %s",
-            line);
+    mix_log_message(
+        MIX_LOG_INFO,
+        "Mixed precision compatibility check (mixed_float16): OK\nYour GPU will likely run quickly with dtype policy mixed_float16 "
+        "as it has compute capability of at least 7.0. Your GPU: %s",
+        line);
   else
-    mix_log_message(MIX_LOG_INFO, "Mixed precision compatibility check (mixed_float16): OK\nYour GPUs will likely run quickly with dtype policy "
-                          "mixed_float16 as they all have compute capability of at least 7.0");
+    mix_log_message(MIX_LOG_INFO,
+                    "Mixed precision compatibility check (mixed_float16): OK\nYour GPUs will likely run quickly with dtype policy "
+                    "mixed_float16 as they all have compute capability of at least 7.0");
 }
 
 static void report_slow(const mix_gpu_fact *gpus, int count, int good) {
@@ -83,14 +85,16 @@ static void report_slow(const mix_gpu_fact *gpus, int count, int good) {
   append_lines(list, size, gpus, count, false);
   const char *what = good ? "Some of your GPUs may run slowly with dtype policy mixed_float16 because they do not all have compute "
                             "capability of at least 7.0. Your GPUs:"
-                     : count == 1 ? "Your GPU may run slowly with dtype policy mixed_float16 because it does not have compute capability "
-                                    "of at least 7.0. Your GPU:"
-                                  : "Your GPUs may run slowly with dtype policy mixed_float16 because they do not have compute capability "
-                                    "of at least 7.0. Your GPUs:";
-  mix_log_message(MIX_LOG_WARNING,
-          "Mixed precision compatibility check (mixed_float16): WARNING\n%s\n%sSee https://developer.nvidia.com/cuda-gpus for a list of "
-          "GPUs and their compute capabilities.\n%s",
-          what, list, multi_worker);
+                     : count == 1
+                         ? "Your GPU may run slowly with dtype policy mixed_float16 because it does not have compute capability "
+                           "of at least 7.0. Your GPU:"
+                         : "Your GPUs may run slowly with dtype policy mixed_float16 because they do not have compute capability "
+                           "of at least 7.0. Your GPUs:";
+  mix_log_message(
+      MIX_LOG_WARNING,
+      "Mixed precision compatibility check (mixed_float16): WARNING\n%s\n%sSee https://developer.nvidia.com/cuda-gpus for a list of "
+      "GPUs and their compute capabilities.\n%s",
+      what, list, multi_worker);
   mix_free(list);
 }
 
@@ -107,10 +111,11 @@ void mix_device_check(const char *policy_name) {
   if (count > GPU_CAPACITY) count = GPU_CAPACITY;
   for (int i = 0; i < count; i++) good += supported(&gpus[i]);
   if (count <= 0)
-    mix_log_message(MIX_LOG_WARNING,
-            "Mixed precision compatibility check (mixed_float16): WARNING\nThe dtype policy mixed_float16 may run slowly because this "
-            "machine does not have a GPU. Only Nvidia GPUs with compute capability of at least 7.0 run quickly with mixed_float16.\n%s",
-            multi_worker);
+    mix_log_message(
+        MIX_LOG_WARNING,
+        "Mixed precision compatibility check (mixed_float16): WARNING\nThe dtype policy mixed_float16 may run slowly because this "
+        "machine does not have a GPU. Only Nvidia GPUs with compute capability of at least 7.0 run quickly with mixed_float16.\n%s",
+        multi_worker);
   else if (good == count)
     report_supported(gpus, count);
   else

@@ -47,7 +47,9 @@ static mix_tensor *ones(const mix_initializer *i, mix_shape shape, mix_dtype dty
   (void)i;
   return mix_fill(shape, 1, dtype);
 }
-static mix_tensor *constant(const mix_initializer *i, mix_shape shape, mix_dtype dtype) { return mix_fill(shape, i->options.value, dtype); }
+static mix_tensor *constant(const mix_initializer *i, mix_shape shape, mix_dtype dtype) {
+  return mix_fill(shape, i->options.value, dtype);
+}
 
 static mix_tensor *identity(const mix_initializer *i, mix_shape shape, mix_dtype dtype) {
   if (shape.rank != 2)
@@ -62,11 +64,13 @@ static mix_tensor *random_normal(const mix_initializer *i, mix_shape shape, mix_
   return affine(mix_stateless_normal(state_of(i), shape, dtype), mix_option_number(i->options.stddev, 0.05), i->options.mean);
 }
 static mix_tensor *truncated_normal(const mix_initializer *i, mix_shape shape, mix_dtype dtype) {
-  return affine(mix_stateless_truncated_normal(state_of(i), shape, dtype), mix_option_number(i->options.stddev, 0.05), i->options.mean);
+  return affine(mix_stateless_truncated_normal(state_of(i), shape, dtype), mix_option_number(i->options.stddev, 0.05),
+                i->options.mean);
 }
 static mix_tensor *random_uniform(const mix_initializer *i, mix_shape shape, mix_dtype dtype) {
   bool standard = i->options.minval == 0 && i->options.maxval == 0;
-  double low = standard ? -0.05 : mix_option_number(i->options.minval, 0), high = standard ? 0.05 : mix_option_number(i->options.maxval, 0);
+  double low = standard ? -0.05 : mix_option_number(i->options.minval, 0),
+         high = standard ? 0.05 : mix_option_number(i->options.maxval, 0);
   return affine(mix_stateless_uniform(state_of(i), shape, dtype), high - low, low);
 }
 
@@ -94,7 +98,8 @@ static mix_tensor *variance_scaling(const mix_initializer *i, mix_shape shape, m
     double limit = sqrt(3 * variance);
     return affine(mix_stateless_uniform(state_of(i), shape, dtype), 2 * limit, -limit);
   }
-  if (!strcmp(distribution, "untruncated_normal")) return affine(mix_stateless_normal(state_of(i), shape, dtype), sqrt(variance), 0);
+  if (!strcmp(distribution, "untruncated_normal"))
+    return affine(mix_stateless_normal(state_of(i), shape, dtype), sqrt(variance), 0);
   return affine(mix_stateless_truncated_normal(state_of(i), shape, dtype), sqrt(variance) / truncated_deviation, 0);
 }
 
@@ -159,10 +164,12 @@ static bool variance_options(mix_initializer_options *o, const kind *kind) {
   if (!o->mode)
     mix_fail(MIX_VALUE_ERROR, "initializer %s: mode '%.60s' is not known; expected fan_in, fan_out or fan_avg", kind->name, mode);
   else if (!o->distribution)
-    mix_fail(MIX_VALUE_ERROR, "initializer %s: distribution '%.60s' is not known; expected truncated_normal, untruncated_normal or uniform",
+    mix_fail(MIX_VALUE_ERROR,
+             "initializer %s: distribution '%.60s' is not known; expected truncated_normal, untruncated_normal or uniform",
              kind->name, distribution);
   else if (!kind->scale && !(mix_option_number(o->scale, 1) > 0))
-    mix_fail(MIX_VALUE_ERROR, "initializer %s: scale is %g; expected a positive number", kind->name, mix_option_number(o->scale, 1));
+    mix_fail(MIX_VALUE_ERROR, "initializer %s: scale is %g; expected a positive number", kind->name,
+             mix_option_number(o->scale, 1));
   return !mix_failed();
 }
 
@@ -209,7 +216,8 @@ mix_tensor *mix_initializer_call(mix_initializer *initializer, mix_shape shape, 
 
 mix_initializer *mix_initializer_choose(const char *name, mix_initializer *object, const char *call) {
   if (mix_failed()) return NULL;
-  if (name && object) return mix_fail(MIX_VALUE_ERROR, "%s: both the initializer '%.60s' and an object were given; give one", call, name);
+  if (name && object)
+    return mix_fail(MIX_VALUE_ERROR, "%s: both the initializer '%.60s' and an object were given; give one", call, name);
   return object ? object : name ? mix_initializer_new(name) : NULL;
 }
 
@@ -220,17 +228,19 @@ json_t *mix_initializer_to_json(const mix_initializer *initializer) {
   json_t *config = json_object();
   bool good = config != NULL;
   if (kind->draw == constant) good = mix_json_set(config, "value", json_real(o->value));
-  if (kind->draw == identity || kind->draw == orthogonal) good = good && mix_json_set(config, "gain", json_real(mix_option_number(o->gain, 1)));
+  if (kind->draw == identity || kind->draw == orthogonal)
+    good = good && mix_json_set(config, "gain", json_real(mix_option_number(o->gain, 1)));
   if (kind->draw == random_normal || kind->draw == truncated_normal)
-    good = mix_json_set(config, "mean", json_real(o->mean)) && mix_json_set(config, "stddev", json_real(mix_option_number(o->stddev, 0.05)));
+    good = mix_json_set(config, "mean", json_real(o->mean)) &&
+           mix_json_set(config, "stddev", json_real(mix_option_number(o->stddev, 0.05)));
   if (kind->draw == random_uniform) {
     bool standard = o->minval == 0 && o->maxval == 0;
     good = mix_json_set(config, "minval", json_real(standard ? -0.05 : mix_option_number(o->minval, 0))) &&
            mix_json_set(config, "maxval", json_real(standard ? 0.05 : mix_option_number(o->maxval, 0)));
   }
   if (kind->draw == variance_scaling && !kind->scale)
-    good = mix_json_set(config, "scale", json_real(mix_option_number(o->scale, 1))) && mix_json_set(config, "mode", json_string(o->mode)) &&
-           mix_json_set(config, "distribution", json_string(o->distribution));
+    good = mix_json_set(config, "scale", json_real(mix_option_number(o->scale, 1))) &&
+           mix_json_set(config, "mode", json_string(o->mode)) && mix_json_set(config, "distribution", json_string(o->distribution));
   if (kind->random && good) good = mix_json_set(config, "seed", json_null());
   if (!good) {
     json_decref(config);
@@ -242,7 +252,8 @@ json_t *mix_initializer_to_json(const mix_initializer *initializer) {
       class_name = kinds[i].class_name; /* the first spelling is the class */
       break;
     }
-  return json_pack("{s:s,s:s,s:o,s:n}", "module", "keras.initializers", "class_name", class_name, "config", config, "registered_name");
+  return json_pack("{s:s,s:s,s:o,s:n}", "module", "keras.initializers", "class_name", class_name, "config", config,
+                   "registered_name");
 }
 
 mix_initializer *mix_initializer_from_json(const json_t *json) {

@@ -117,7 +117,8 @@ mix_status mix_layer_set_input_spec(mix_layer *layer, const mix_input_spec *spec
   if (copy.dtype && mix_dtype_from_name(copy.dtype) == MIX_DTYPE_NONE)
     return mix_fail_status(MIX_VALUE_ERROR, "%s: input_spec: there is no dtype '%.60s'", layer->name, copy.dtype);
   if (copy.axis_count < 0 || copy.axis_count > MIX_MAX_RANK)
-    return mix_fail_status(MIX_VALUE_ERROR, "%s: input_spec: axis_count is %d; expected 0 to %d", layer->name, copy.axis_count, MIX_MAX_RANK);
+    return mix_fail_status(MIX_VALUE_ERROR, "%s: input_spec: axis_count is %d; expected 0 to %d", layer->name, copy.axis_count,
+                           MIX_MAX_RANK);
   copy.dtype = mix_intern(copy.dtype);
   layer->spec = copy;
   return mix_error();

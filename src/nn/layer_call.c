@@ -105,7 +105,8 @@ static bool spec_holds(const mix_layer *layer, mix_list *inputs) {
     const mix_value *value = mix_tensor_value(mix_list_items(inputs)[i]);
     mix_shape shape = value->shape;
     if (spec->dtype && value->dtype != mix_dtype_from_name(spec->dtype)) {
-      mix_fail(MIX_VALUE_ERROR, "%s: input %d has dtype %s; expected %s", layer->name, i, mix_dtype_name(value->dtype), spec->dtype);
+      mix_fail(MIX_VALUE_ERROR, "%s: input %d has dtype %s; expected %s", layer->name, i, mix_dtype_name(value->dtype),
+               spec->dtype);
       return false;
     }
     bool rank = (!spec->rank || shape.rank == spec->rank) && (!spec->min_rank || shape.rank >= spec->min_rank) &&
@@ -113,8 +114,12 @@ static bool spec_holds(const mix_layer *layer, mix_list *inputs) {
     if (!rank) {
       mix_fail(MIX_VALUE_ERROR, "%s: input %d has shape %s of rank %d; expected %s %d", layer->name, i,
                mix_shape_text(shape, text, sizeof text), shape.rank,
-               spec->rank ? "rank" : spec->min_rank && shape.rank < spec->min_rank ? "at least rank" : "at most rank",
-               spec->rank ? spec->rank : spec->min_rank && shape.rank < spec->min_rank ? spec->min_rank : spec->max_rank);
+               spec->rank                                      ? "rank"
+               : spec->min_rank && shape.rank < spec->min_rank ? "at least rank"
+                                                               : "at most rank",
+               spec->rank                                      ? spec->rank
+               : spec->min_rank && shape.rank < spec->min_rank ? spec->min_rank
+                                                               : spec->max_rank);
       return false;
     }
     if (!spec_axes(layer, i, shape)) return false;

@@ -45,7 +45,8 @@ mix_variable *mix_layer_add_weight_with(mix_layer *layer, const mix_weight_optio
   if (!mix_dtype_size(dtype))
     return mix_fail(MIX_UNSUPPORTED, "%s: weight '%s': no tensor has dtype %s", layer->name, o.name, mix_dtype_name(dtype));
   const char *standard = o.initializer_object ? NULL : mix_dtype_is_floating(dtype) ? "glorot_uniform" : "zeros";
-  mix_initializer *initializer = mix_initializer_choose(o.initializer ? o.initializer : standard, o.initializer_object, layer->name);
+  mix_initializer *initializer =
+      mix_initializer_choose(o.initializer ? o.initializer : standard, o.initializer_object, layer->name);
   mix_regularizer *regularizer = mix_regularizer_choose(o.regularizer, o.regularizer_object, layer->semantics, layer->name);
   mix_constraint *constraint = mix_constraint_choose(o.constraint, o.constraint_object, layer->name);
   if (mix_failed()) return NULL;
@@ -135,14 +136,17 @@ mix_status mix_layer_set_weights(mix_layer *layer, mix_list *values) {
   if (!weights || !values) return mix_error();
   int count = mix_list_count(weights);
   if (mix_list_count(values) != count)
-    return mix_fail_status(MIX_VALUE_ERROR, "%s: set_weights got %d values; expected %d", layer->name, mix_list_count(values), count);
+    return mix_fail_status(MIX_VALUE_ERROR, "%s: set_weights got %d values; expected %d", layer->name, mix_list_count(values),
+                           count);
   for (int i = 0; i < count; i++) { /* all are checked before the first changes */
     mix_variable *variable = mix_list_items(weights)[i];
     mix_tensor *value = mix_list_items(values)[i];
-    if (!mix_is(value, &mix_tensor_class)) return mix_fail_status(MIX_TYPE_ERROR, "%s: set_weights: value %d is no tensor", layer->name, i);
+    if (!mix_is(value, &mix_tensor_class))
+      return mix_fail_status(MIX_TYPE_ERROR, "%s: set_weights: value %d is no tensor", layer->name, i);
     if (!mix_shape_equal(mix_tensor_shape(value), variable->shape))
-      return mix_fail_status(MIX_VALUE_ERROR, "%s: set_weights: '%s' has shape %s, but the value has shape %s", layer->name, variable->name,
-                             mix_shape_text(variable->shape, want, sizeof want), mix_shape_text(mix_tensor_shape(value), got, sizeof got));
+      return mix_fail_status(MIX_VALUE_ERROR, "%s: set_weights: '%s' has shape %s, but the value has shape %s", layer->name,
+                             variable->name, mix_shape_text(variable->shape, want, sizeof want),
+                             mix_shape_text(mix_tensor_shape(value), got, sizeof got));
   }
   for (int i = 0; i < count; i++) {
     mix_variable *variable = mix_list_items(weights)[i];
@@ -162,7 +166,8 @@ static void append_losses(mix_layer *layer, mix_list *result) {
   for (int i = 0; i < mix_list_count(layer->losses); i++) mix_list_append(result, mix_list_items(layer->losses)[i]);
   for (int i = 0; layer->weights && i < mix_list_count(layer->weights); i++) {
     mix_variable *variable = mix_list_items(layer->weights)[i];
-    if (variable->regularizer) mix_list_append(result, mix_regularizer_call(variable->regularizer, mix_variable_true_value(variable)));
+    if (variable->regularizer)
+      mix_list_append(result, mix_regularizer_call(variable->regularizer, mix_variable_true_value(variable)));
   }
   for (int i = 0; i < mix_list_count(layer->layers); i++) append_losses(mix_list_items(layer->layers)[i], result);
 }

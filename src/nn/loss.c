@@ -14,8 +14,20 @@
 const mix_loss_kind mix_loss_kinds[] = {
     {"mean_squared_error", "MeanSquaredError", {"mse"}, mix_loss_mean_squared_error, false, true, false},
     {"mean_absolute_error", "MeanAbsoluteError", {"mae"}, mix_loss_mean_absolute_error, false, true, false},
-    {"mean_absolute_percentage_error", "MeanAbsolutePercentageError", {"mape"}, mix_loss_mean_absolute_percentage_error, false, true, false},
-    {"mean_squared_logarithmic_error", "MeanSquaredLogarithmicError", {"msle"}, mix_loss_mean_squared_logarithmic_error, false, true, false},
+    {"mean_absolute_percentage_error",
+     "MeanAbsolutePercentageError",
+     {"mape"},
+     mix_loss_mean_absolute_percentage_error,
+     false,
+     true,
+     false},
+    {"mean_squared_logarithmic_error",
+     "MeanSquaredLogarithmicError",
+     {"msle"},
+     mix_loss_mean_squared_logarithmic_error,
+     false,
+     true,
+     false},
     {"huber", "Huber", {"huber_loss"}, mix_loss_huber, false, true, false},
     {"log_cosh", "LogCosh", {"logcosh"}, mix_loss_log_cosh, false, true, false},
     {"cosine_similarity", "CosineSimilarity", {NULL}, mix_loss_cosine_similarity, false, true, false},
@@ -27,12 +39,30 @@ const mix_loss_kind mix_loss_kinds[] = {
     {"binary_crossentropy", "BinaryCrossentropy", {"bce"}, mix_loss_binary_crossentropy, false, true, false},
     {"binary_focal_crossentropy", "BinaryFocalCrossentropy", {NULL}, mix_loss_binary_focal_crossentropy, false, true, false},
     {"categorical_crossentropy", "CategoricalCrossentropy", {NULL}, mix_loss_categorical_crossentropy, false, false, false},
-    {"sparse_categorical_crossentropy", "SparseCategoricalCrossentropy", {NULL}, mix_loss_sparse_categorical_crossentropy, false, false, true},
-    {"categorical_focal_crossentropy", "CategoricalFocalCrossentropy", {NULL}, mix_loss_categorical_focal_crossentropy, false, false, false},
+    {"sparse_categorical_crossentropy",
+     "SparseCategoricalCrossentropy",
+     {NULL},
+     mix_loss_sparse_categorical_crossentropy,
+     false,
+     false,
+     true},
+    {"categorical_focal_crossentropy",
+     "CategoricalFocalCrossentropy",
+     {NULL},
+     mix_loss_categorical_focal_crossentropy,
+     false,
+     false,
+     false},
     {"crossentropy", "crossentropy", {"ce"}, mix_loss_crossentropy, true, false, true},
     {"dice", "Dice", {NULL}, mix_loss_dice, true, false, false},
     {"tversky", "Tversky", {NULL}, mix_loss_tversky, true, false, false},
-    {"categorical_generalized_cross_entropy", "CategoricalGeneralizedCrossEntropy", {NULL}, mix_loss_categorical_generalized_cross_entropy, true, false, false},
+    {"categorical_generalized_cross_entropy",
+     "CategoricalGeneralizedCrossEntropy",
+     {NULL},
+     mix_loss_categorical_generalized_cross_entropy,
+     true,
+     false,
+     false},
     {.name = NULL},
 };
 
@@ -85,13 +115,17 @@ mix_loss *mix_loss_with(const mix_loss_options *options) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_loss_options, o, options, "loss");
   const mix_semantics *semantics = mix_semantics_or_current(o.semantics);
-  if (o.loss && o.function) return mix_fail(MIX_VALUE_ERROR, "loss: both the name '%.60s' and a function were given; give one", o.loss);
+  if (o.loss && o.function)
+    return mix_fail(MIX_VALUE_ERROR, "loss: both the name '%.60s' and a function were given; give one", o.loss);
   const mix_loss_kind *kind = o.function ? NULL : mix_loss_kind_named(o.loss, semantics);
-  if (!kind && !o.function) return mix_fail(MIX_VALUE_ERROR, "loss: '%.60s' is not known to %s", o.loss ? o.loss : "NULL", semantics->name);
+  if (!kind && !o.function)
+    return mix_fail(MIX_VALUE_ERROR, "loss: '%.60s' is not known to %s", o.loss ? o.loss : "NULL", semantics->name);
   if (!(o.label_smoothing >= 0 && o.label_smoothing <= 1))
-    return mix_fail(MIX_VALUE_ERROR, "loss %s: label_smoothing is %g; expected a number in [0, 1]", kind ? kind->name : "function", o.label_smoothing);
+    return mix_fail(MIX_VALUE_ERROR, "loss %s: label_smoothing is %g; expected a number in [0, 1]", kind ? kind->name : "function",
+                    o.label_smoothing);
   mix_dtype dtype = o.dtype ? mix_dtype_from_name(o.dtype) : mix_floatx();
-  if (!mix_dtype_is_floating(dtype)) return mix_fail(MIX_VALUE_ERROR, "loss: the dtype is '%.60s'; expected a floating-point dtype", o.dtype);
+  if (!mix_dtype_is_floating(dtype))
+    return mix_fail(MIX_VALUE_ERROR, "loss: the dtype is '%.60s'; expected a floating-point dtype", o.dtype);
   mix_reduction reduction = MIX_REDUCTION_SUM_OVER_BATCH_SIZE;
   if (o.reduction && !reduction_of(o.reduction, semantics, &reduction)) return NULL;
   mix_loss *loss = mix_object_new(sizeof *loss, &mix_loss_class);
@@ -119,7 +153,9 @@ mix_tensor *mix_mean_last(mix_tensor *x) {
 mix_tensor *mix_sum_last(mix_tensor *x) {
   return x && !mix_tensor_shape(x).rank ? x : mix_kept(mix_reduce_sum(x, MIX_AXES(-1), false));
 }
-mix_tensor *mix_clip_between(mix_tensor *x, double low, double high) { return mix_clip(x, mix_scalar_like(x, low), mix_scalar_like(x, high)); }
+mix_tensor *mix_clip_between(mix_tensor *x, double low, double high) {
+  return mix_clip(x, mix_scalar_like(x, low), mix_scalar_like(x, high));
+}
 mix_tensor *mix_one_minus(mix_tensor *x) { return mix_subtract(mix_scalar_like(x, 1), x); }
 
 mix_label_kind mix_label_kind_of(mix_shape y_true, mix_shape y_pred) {
@@ -235,10 +271,12 @@ json_t *mix_loss_to_json(mix_loss *loss) {
   if (!loss || !loss->kind) return json_null();
   const mix_loss_options *o = &loss->options;
   json_t *config = json_object();
-  bool good = mix_json_set(config, "name", json_string(loss->name)) && mix_json_set(config, "reduction", json_string(reductions[loss->reduction]));
+  bool good = mix_json_set(config, "name", json_string(loss->name)) &&
+              mix_json_set(config, "reduction", json_string(reductions[loss->reduction]));
   mix_loss_rule f = loss->kind->function;
-  bool cross = f == mix_loss_binary_crossentropy || f == mix_loss_binary_focal_crossentropy || f == mix_loss_categorical_crossentropy ||
-               f == mix_loss_sparse_categorical_crossentropy || f == mix_loss_categorical_focal_crossentropy;
+  bool cross = f == mix_loss_binary_crossentropy || f == mix_loss_binary_focal_crossentropy ||
+               f == mix_loss_categorical_crossentropy || f == mix_loss_sparse_categorical_crossentropy ||
+               f == mix_loss_categorical_focal_crossentropy;
   if (good && cross) good = mix_json_set(config, "from_logits", json_boolean(o->from_logits));
   if (good && cross && f != mix_loss_sparse_categorical_crossentropy)
     good = mix_json_set(config, "label_smoothing", json_real(o->label_smoothing)) &&
@@ -246,7 +284,9 @@ json_t *mix_loss_to_json(mix_loss *loss) {
   if (good && f == mix_loss_huber) good = mix_json_set(config, "delta", json_real(mix_option_number(o->delta, 1)));
   if (good && f == mix_loss_sparse_categorical_crossentropy)
     good = mix_json_set(config, "ignore_class", o->has_ignore_class ? json_integer(o->ignore_class) : json_null());
-  if (good) return json_pack("{s:s,s:s,s:o,s:n}", "module", "keras.losses", "class_name", loss->kind->class_name, "config", config, "registered_name");
+  if (good)
+    return json_pack("{s:s,s:s,s:o,s:n}", "module", "keras.losses", "class_name", loss->kind->class_name, "config", config,
+                     "registered_name");
   json_decref(config);
   return NULL;
 }

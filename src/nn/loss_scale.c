@@ -24,8 +24,7 @@ const mix_class mix_loss_scale_class = {.name = "loss_scale", .finalize = finali
 
 mix_loss_scale *mix_fixed_loss_scale(double value) {
   if (mix_failed()) return NULL;
-  if (!(value >= 1))
-    return mix_fail(MIX_VALUE_ERROR, "fixed_loss_scale: the value is %g; expected a number of at least 1", value);
+  if (!(value >= 1)) return mix_fail(MIX_VALUE_ERROR, "fixed_loss_scale: the value is %g; expected a number of at least 1", value);
   mix_loss_scale *loss_scale = mix_object_new(sizeof *loss_scale, &mix_loss_scale_class);
   if (!loss_scale) return NULL;
   loss_scale->initial = value;
@@ -38,7 +37,8 @@ static mix_variable *state(const char *name, double value, mix_dtype dtype) {
   return mix_retain(mix_variable_new(mix_scalar(value, dtype), .name = name, .not_trainable = true));
 }
 
-mix_loss_scale *mix_loss_scale_dynamic(double initial, int64_t increment_period, double multiplier, const mix_semantics *semantics) {
+mix_loss_scale *mix_loss_scale_dynamic(double initial, int64_t increment_period, double multiplier,
+                                       const mix_semantics *semantics) {
   if (mix_failed()) return NULL;
   mix_loss_scale *loss_scale = mix_object_new(sizeof *loss_scale, &mix_loss_scale_class);
   if (!loss_scale) return NULL;
@@ -66,7 +66,8 @@ mix_loss_scale *mix_dynamic_loss_scale_with(const mix_dynamic_loss_scale_options
 mix_loss_scale *mix_loss_scale_get(const char *identifier) {
   if (mix_failed() || !identifier) return NULL;
   if (!strcmp(identifier, "dynamic")) return mix_dynamic_loss_scale(0);
-  return mix_fail(MIX_VALUE_ERROR, "loss_scale: could not interpret \"%.100s\"; expected \"dynamic\", a number or a loss scale", identifier);
+  return mix_fail(MIX_VALUE_ERROR, "loss_scale: could not interpret \"%.100s\"; expected \"dynamic\", a number or a loss scale",
+                  identifier);
 }
 
 /* ---- state ---- */
@@ -104,7 +105,8 @@ mix_tensor *mix_loss_scale_update(mix_loss_scale *loss_scale, mix_tensor *all_fi
   mix_tensor *zero = mix_scalar(0, MIX_INT64), *one = mix_scalar(1, MIX_INT64);
   mix_tensor *period = mix_scalar((double)loss_scale->increment_period, MIX_INT64);
   mix_tensor *next = mix_kept(mix_add(steps, one));
-  mix_tensor *full = mix_kept(loss_scale->semantics->growth_at_equality ? mix_equal(next, period) : mix_greater_equal(next, period));
+  mix_tensor *full =
+      mix_kept(loss_scale->semantics->growth_at_equality ? mix_equal(next, period) : mix_greater_equal(next, period));
   mix_tensor *good_scale = mix_kept(mix_select(full, grown(loss_scale, scale), scale));
   mix_tensor *good_steps = mix_kept(mix_select(full, zero, next));
   mix_tensor *new_scale = mix_kept(mix_select(all_finite, good_scale, reduced(loss_scale, scale)));
@@ -138,10 +140,11 @@ const char *mix_loss_scale_text(const mix_loss_scale *loss_scale, char *text, si
   } else {
     double scale = mix_tensor_item(mix_variable_true_value(loss_scale->scale));
     double steps = mix_tensor_item(mix_variable_true_value(loss_scale->good_steps));
-    snprintf(text, size,
-             "DynamicLossScale(current_loss_scale=%s, num_good_steps=%.0f, initial_loss_scale=%s, increment_period=%lld, multiplier=%s)",
-             mix_python_float(scale, numbers[0]), steps, mix_python_float(loss_scale->initial, numbers[1]),
-             (long long)loss_scale->increment_period, mix_python_float(loss_scale->multiplier, numbers[2]));
+    snprintf(
+        text, size,
+        "DynamicLossScale(current_loss_scale=%s, num_good_steps=%.0f, initial_loss_scale=%s, increment_period=%lld, multiplier=%s)",
+        mix_python_float(scale, numbers[0]), steps, mix_python_float(loss_scale->initial, numbers[1]),
+        (long long)loss_scale->increment_period, mix_python_float(loss_scale->multiplier, numbers[2]));
   }
   return text;
 }

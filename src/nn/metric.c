@@ -51,8 +51,8 @@ static bool resolve(mix_metric *metric, const mix_metric_options *o) {
   metric->kind = metric->chooses ? NULL : kind_named(o->metric);
   if (metric->chooses || metric->kind) return true;
   if (mix_loss_kind_named(o->metric, metric->semantics)) {
-    metric->loss = mix_retain(mix_loss_new(o->metric, .semantics = metric->semantics, .reduction = "none", .from_logits = o->from_logits,
-                                           .label_smoothing = o->label_smoothing));
+    metric->loss = mix_retain(mix_loss_new(o->metric, .semantics = metric->semantics, .reduction = "none",
+                                           .from_logits = o->from_logits, .label_smoothing = o->label_smoothing));
     return metric->loss != NULL;
   }
   mix_fail(MIX_VALUE_ERROR, "metric: '%.60s' is not known to %s", o->metric, metric->semantics->name);
@@ -72,7 +72,8 @@ mix_metric *mix_metric_with(const mix_metric_options *options) {
   MIX_OPTIONS(mix_metric_options, o, options, "metric");
   if (!o.metric == !o.function) return mix_fail(MIX_VALUE_ERROR, "metric: give a name or a function, one of the two");
   mix_dtype dtype = o.dtype ? mix_dtype_from_name(o.dtype) : mix_floatx();
-  if (!mix_dtype_is_floating(dtype)) return mix_fail(MIX_VALUE_ERROR, "metric: the dtype is '%.60s'; expected a floating-point dtype", o.dtype);
+  if (!mix_dtype_is_floating(dtype))
+    return mix_fail(MIX_VALUE_ERROR, "metric: the dtype is '%.60s'; expected a floating-point dtype", o.dtype);
   if (o.k < 0) return mix_fail(MIX_VALUE_ERROR, "metric: k is %lld; expected a positive number", (long long)o.k);
   mix_metric *metric = mix_object_new(sizeof *metric, &mix_metric_class);
   if (!metric) return NULL;
@@ -118,7 +119,8 @@ static mix_tensor *values_of(mix_metric *metric, mix_tensor *y_true, mix_tensor 
   if (!y_pred) return mix_fail(MIX_TYPE_ERROR, "metric %s: update needs labels and predictions", metric->name);
   choose_kind(metric, y_true, y_pred);
   /* Casting drops the memory of logits, as it does in Keras. */
-  if (!metric->semantics->metric_inputs_uncast || !mix_dtype_is_floating(mix_tensor_dtype(y_pred))) y_pred = mix_cast(y_pred, metric->dtype);
+  if (!metric->semantics->metric_inputs_uncast || !mix_dtype_is_floating(mix_tensor_dtype(y_pred)))
+    y_pred = mix_cast(y_pred, metric->dtype);
   if (!y_pred) return NULL;
   if (metric->options.function) return metric->options.function(metric->options.context, y_true, y_pred);
   if (metric->loss) {
@@ -139,7 +141,9 @@ static mix_tensor *for_each_sample(const mix_metric *metric, mix_tensor *x) {
   return mix_kept(metric->count ? mix_reduce_mean(x, axes, false) : mix_reduce_sum(x, axes, false));
 }
 
-static mix_tensor *sum_of(mix_tensor *x) { return x && mix_tensor_shape(x).rank ? mix_kept(mix_reduce_sum(x, MIX_ALL_AXES, false)) : x; }
+static mix_tensor *sum_of(mix_tensor *x) {
+  return x && mix_tensor_shape(x).rank ? mix_kept(mix_reduce_sum(x, MIX_ALL_AXES, false)) : x;
+}
 
 static bool add_to(mix_variable *variable, mix_tensor *amount) {
   return mix_variable_assign(variable, mix_kept(mix_add(mix_variable_true_value(variable), amount))) == MIX_OK;

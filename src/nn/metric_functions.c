@@ -6,7 +6,9 @@
 
 enum { DEFAULT_K = 5 };
 
-static mix_tensor *hits(const mix_metric *metric, mix_tensor *matches) { return mix_kept(mix_cast(mix_kept(matches), metric->dtype)); }
+static mix_tensor *hits(const mix_metric *metric, mix_tensor *matches) {
+  return mix_kept(mix_cast(mix_kept(matches), metric->dtype));
+}
 
 mix_tensor *mix_metric_accuracy(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
   return hits(metric, mix_equal(y_true, y_pred));
@@ -41,7 +43,8 @@ static mix_tensor *among_largest(const mix_metric *metric, mix_tensor *indices, 
   mix_shape shape = mix_tensor_shape(y_pred);
   int64_t k = metric->options.k ? metric->options.k : DEFAULT_K, classes = shape.dims[shape.rank - 1];
   mix_tensor *at_label = mix_kept(mix_one_hot(indices, classes, MIX_BOOL));
-  mix_tensor *label = mix_kept(mix_reduce_sum(mix_kept(mix_select(at_label, y_pred, mix_scalar_like(y_pred, 0))), MIX_AXES(-1), true));
+  mix_tensor *label =
+      mix_kept(mix_reduce_sum(mix_kept(mix_select(at_label, y_pred, mix_scalar_like(y_pred, 0))), MIX_AXES(-1), true));
   mix_tensor *larger = mix_kept(mix_cast(mix_kept(mix_greater(y_pred, label)), MIX_INT64));
   mix_tensor *rank = mix_kept(mix_reduce_sum(larger, MIX_AXES(-1), false));
   mix_tensor *in = mix_kept(mix_less(rank, mix_scalar((double)k, MIX_INT64)));

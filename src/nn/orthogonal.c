@@ -4,7 +4,8 @@
 #include <math.h>
 
 /* x(j:m, from:n) -= beta * v * (v' x); rows are walked in order for the sake of the cache. `dots` holds n numbers. */
-static void reflect(double *x, int64_t m, int64_t n, int64_t j, int64_t from, const double *v, int64_t stride, double beta, double *dots) {
+static void reflect(double *x, int64_t m, int64_t n, int64_t j, int64_t from, const double *v, int64_t stride, double beta,
+                    double *dots) {
   for (int64_t c = from; c < n; c++) dots[c] = 0;
   for (int64_t r = j; r < m; r++)
     for (int64_t c = from; c < n; c++) dots[c] += v[r * stride] * x[r * n + c];
@@ -14,7 +15,8 @@ static void reflect(double *x, int64_t m, int64_t n, int64_t j, int64_t from, co
 
 bool mix_orthonormalize(double *a, int64_t m, int64_t n) {
   double *vectors = mix_calloc((size_t)(m * n), sizeof *vectors); /* column j: the reflector v_j */
-  double *work = mix_calloc((size_t)n * 3, sizeof *work), *beta = work, *diagonal = work ? work + n : NULL, *dots = work ? work + 2 * n : NULL;
+  double *work = mix_calloc((size_t)n * 3, sizeof *work), *beta = work, *diagonal = work ? work + n : NULL,
+         *dots = work ? work + 2 * n : NULL;
   if (!vectors || !work) {
     mix_free(vectors);
     mix_free(work);

@@ -39,8 +39,8 @@ static bool refuse_removed(const char *name) {
                {"bfloat16_with_float32_vars", "'mixed_bfloat16'"}};
   for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
     if (!strcmp(hints[i].name, name)) {
-      mix_fail(MIX_VALUE_ERROR, "policy: names that end in '_float32_vars' have been removed; got '%s'. Use the policy %s instead", name,
-               hints[i].instead);
+      mix_fail(MIX_VALUE_ERROR, "policy: names that end in '_float32_vars' have been removed; got '%s'. Use the policy %s instead",
+               name, hints[i].instead);
       return false;
     }
   mix_fail(MIX_VALUE_ERROR, "policy: names that end in '_float32_vars' have been removed; got '%.100s'", name);
@@ -48,10 +48,11 @@ static bool refuse_removed(const char *name) {
 }
 
 static bool refuse_name(const char *name, const mix_semantics *semantics) {
-  mix_fail(MIX_VALUE_ERROR,
-           "policy: '%.60s%s' cannot be converted to a %s; valid names are 'mixed_float16', 'mixed_bfloat16', and the name of any dtype "
-           "such as 'float32'",
-           name, strlen(name) > 60 ? "..." : "", semantics->policy_class);
+  mix_fail(
+      MIX_VALUE_ERROR,
+      "policy: '%.60s%s' cannot be converted to a %s; valid names are 'mixed_float16', 'mixed_bfloat16', and the name of any dtype "
+      "such as 'float32'",
+      name, strlen(name) > 60 ? "..." : "", semantics->policy_class);
   return false;
 }
 
@@ -95,7 +96,8 @@ static bool quantized(const char *name, const char *from, const mix_semantics *s
   strcpy(m->source, source);
   if (!mode_known(m->mode) || !plain(source, semantics, m)) return refuse_name(name, semantics);
   if ((starts_with(m->mode, "int8") || starts_with(m->mode, "int4")) && !strcmp(source, "float16")) {
-    mix_fail(MIX_VALUE_ERROR, "policy: '%s' is refused: %s quantisation doesn't work well with compute dtype float16; use '%s_from_mixed_bfloat16'",
+    mix_fail(MIX_VALUE_ERROR,
+             "policy: '%s' is refused: %s quantisation doesn't work well with compute dtype float16; use '%s_from_mixed_bfloat16'",
              name, m->mode, m->mode);
     return false;
   }
@@ -108,7 +110,8 @@ static bool understand(const char *name, const mix_semantics *semantics, meaning
     const char *from = strstr(name, "_from_");
     if (from) return quantized(name, from, semantics, m);
     if (starts_with(name, "float8_")) {
-      mix_fail(MIX_UNSUPPORTED, "policy: '%.60s': this library has no float8 tensors; 'float8_from_mixed_bfloat16' is accepted", name);
+      mix_fail(MIX_UNSUPPORTED, "policy: '%.60s': this library has no float8 tensors; 'float8_from_mixed_bfloat16' is accepted",
+               name);
       return false;
     }
   } else if (ends_with(name, "_float32_vars")) {
@@ -118,14 +121,15 @@ static bool understand(const char *name, const mix_semantics *semantics, meaning
 }
 
 /* The loss scale of an experimental policy: what was given, else dynamic for mixed_float16. A retained object in *result, or NULL. */
-static bool choose_loss_scale(const mix_policy_options *o, const char *name, const mix_semantics *semantics, mix_loss_scale **result,
-                              bool *given) {
+static bool choose_loss_scale(const mix_policy_options *o, const char *name, const mix_semantics *semantics,
+                              mix_loss_scale **result, bool *given) {
   int count = (o->loss_scale != 0) + (o->loss_scale_name != NULL) + (o->loss_scale_object != NULL) + o->no_loss_scale;
   *result = NULL;
   *given = count > 0;
   if (!count && (!semantics->policy_has_loss_scale || strcmp(name, "mixed_float16"))) return true;
   if (!semantics->policy_has_loss_scale) {
-    mix_fail(MIX_TYPE_ERROR, "policy: a loss scale belongs to policies of the experimental semantics; with %s wrap the optimizer instead",
+    mix_fail(MIX_TYPE_ERROR,
+             "policy: a loss scale belongs to policies of the experimental semantics; with %s wrap the optimizer instead",
              semantics->name);
     return false;
   }
@@ -134,10 +138,10 @@ static bool choose_loss_scale(const mix_policy_options *o, const char *name, con
     return false;
   }
   if (o->no_loss_scale) return true;
-  mix_loss_scale *loss_scale = o->loss_scale_object            ? o->loss_scale_object
-                               : o->loss_scale_name            ? mix_loss_scale_get(o->loss_scale_name)
-                               : o->loss_scale != 0            ? mix_fixed_loss_scale(mix_option_number(o->loss_scale, 0))
-                                                               : mix_dynamic_loss_scale(.semantics = semantics);
+  mix_loss_scale *loss_scale = o->loss_scale_object ? o->loss_scale_object
+                               : o->loss_scale_name ? mix_loss_scale_get(o->loss_scale_name)
+                               : o->loss_scale != 0 ? mix_fixed_loss_scale(mix_option_number(o->loss_scale, 0))
+                                                    : mix_dynamic_loss_scale(.semantics = semantics);
   *result = mix_retain(loss_scale);
   return loss_scale != NULL;
 }
@@ -148,7 +152,8 @@ static void warn_useless_loss_scale(const mix_policy *policy) {
   char text[200], number[32];
   const char *value = policy->loss_scale->dynamic ? mix_loss_scale_text(policy->loss_scale, text, sizeof text)
                                                   : mix_python_float(policy->loss_scale->initial, number);
-  mix_log_message(MIX_LOG_WARNING, "policy: a loss scale is only useful for float16, but the policy '%s' was given loss_scale %s", policy->name, value);
+  mix_log_message(MIX_LOG_WARNING, "policy: a loss scale is only useful for float16, but the policy '%s' was given loss_scale %s",
+                  policy->name, value);
 }
 
 mix_policy *mix_policy_with(const mix_policy_options *options) {
@@ -165,7 +170,8 @@ mix_policy *mix_policy_with(const mix_policy_options *options) {
   meaning m;
   if (!understand(name, semantics, &m)) return NULL;
   if (o.amax_history_length < 0)
-    return mix_fail(MIX_VALUE_ERROR, "policy: amax_history_length is %lld; expected a positive number", (long long)o.amax_history_length);
+    return mix_fail(MIX_VALUE_ERROR, "policy: amax_history_length is %lld; expected a positive number",
+                    (long long)o.amax_history_length);
   mix_policy *policy = mix_object_new(sizeof *policy, &mix_policy_class);
   if (!policy) return NULL;
   policy->name = mix_intern(name);
@@ -187,7 +193,8 @@ mix_policy *mix_policy_with(const mix_policy_options *options) {
 
 mix_policy *mix_policy_from_dtype(mix_dtype dtype) {
   if (mix_failed()) return NULL;
-  return mix_fail(MIX_TYPE_ERROR, "policy: 'name' must be a string, but got the dtype %s; pass its name instead: mix_dtype_name(dtype), '%s'",
+  return mix_fail(MIX_TYPE_ERROR,
+                  "policy: 'name' must be a string, but got the dtype %s; pass its name instead: mix_dtype_name(dtype), '%s'",
                   mix_dtype_name(dtype), mix_dtype_name(dtype));
 }
 
@@ -209,7 +216,8 @@ const char *mix_policy_text(const mix_policy *policy, char *text, size_t size) {
     snprintf(text, size, "<%s \"%s\", loss_scale=%s>", policy->semantics->policy_class, policy->name,
              mix_loss_scale_text(policy->loss_scale, loss_scale, sizeof loss_scale));
   else
-    snprintf(text, size, "<%s \"%s\">", policy->quantization_mode ? "QuantizedDTypePolicy" : policy->semantics->policy_class, policy->name);
+    snprintf(text, size, "<%s \"%s\">", policy->quantization_mode ? "QuantizedDTypePolicy" : policy->semantics->policy_class,
+             policy->name);
   return text;
 }
 

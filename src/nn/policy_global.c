@@ -1,6 +1,7 @@
 /* The process's policy, floatx, and the flag of the graph rewrite (spec/mixed-precision.md, 1.4). */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "compile/amp/setting.h"
 #include "nn/policy.h"
 #include <pthread.h>
 
@@ -24,20 +25,23 @@ mix_status mix_set_global_policy_object(mix_policy *policy) {
   const mix_semantics *semantics = policy ? policy->semantics : mix_semantics_current();
   if (!policy) {
     if (!semantics->global_none_resets)
-      return mix_fail_status(MIX_VALUE_ERROR, "set_global_policy: got no policy; with %s a name or a policy is expected", semantics->name);
+      return mix_fail_status(MIX_VALUE_ERROR, "set_global_policy: got no policy; with %s a name or a policy is expected",
+                             semantics->name);
     store(NULL);
     return MIX_OK;
   }
   if (!mix_is(policy, &mix_policy_class)) return mix_fail_status(MIX_VALUE_ERROR, "set_global_policy: the object is no policy");
   if (semantics->global_refused_by_rewrite && mix_policy_is_mixed(policy) && mix_graph_rewrite_enabled())
-    return mix_fail_status(MIX_VALUE_ERROR,
-                           "set_global_policy: the mixed policy '%s' cannot be set while the mixed precision graph rewrite is enabled; "
-                           "call mix_disable_mixed_precision_graph_rewrite first",
-                           policy->name);
+    return mix_fail_status(
+        MIX_VALUE_ERROR,
+        "set_global_policy: the mixed policy '%s' cannot be set while the mixed precision graph rewrite is enabled; "
+        "call mix_disable_mixed_precision_graph_rewrite first",
+        policy->name);
   if (!semantics->global_non_float_allowed && policy->compute != MIX_DTYPE_NONE && !mix_dtype_is_floating(policy->compute))
-    return mix_fail_status(MIX_VALUE_ERROR,
-                           "set_global_policy: only policies with a floating-point compute dtype can be global, but '%s' computes in %s",
-                           policy->name, mix_dtype_name(policy->compute));
+    return mix_fail_status(
+        MIX_VALUE_ERROR,
+        "set_global_policy: only policies with a floating-point compute dtype can be global, but '%s' computes in %s", policy->name,
+        mix_dtype_name(policy->compute));
   store(policy);
   return MIX_OK;
 }
@@ -129,5 +133,6 @@ mix_status mix_graph_rewrite_set(bool enabled) {
   pthread_mutex_lock(&lock);
   rewrite_enabled = enabled;
   pthread_mutex_unlock(&lock);
+  mix_amp_set_target(enabled ? MIX_FLOAT16 : MIX_DTYPE_NONE);
   return MIX_OK;
 }

@@ -98,7 +98,8 @@ static mix_policy *from_config(const json_t *config, const mix_semantics *semant
 }
 
 mix_policy *mix_policy_from_json(const json_t *json, const mix_semantics *semantics) {
-  static const char *const classes[] = {"Policy", "PolicyV1", "DTypePolicy", "FloatDTypePolicy", "QuantizedDTypePolicy", "QuantizedFloat8DTypePolicy"};
+  static const char *const classes[] = {
+      "Policy", "PolicyV1", "DTypePolicy", "FloatDTypePolicy", "QuantizedDTypePolicy", "QuantizedFloat8DTypePolicy"};
   if (mix_failed() || !json) return NULL;
   if (json_is_null(json)) {
     if (!semantics->policy_infer) return mix_global_policy();

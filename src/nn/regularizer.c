@@ -22,7 +22,8 @@ const mix_class mix_regularizer_class = {.name = "regularizer"};
 static const struct {
   const char *name, *class_name;
   shape_of_penalty kind;
-} kinds[] = {{"l1", "L1", L1}, {"l2", "L2", L2}, {"l1_l2", "L1L2", L1_L2}, {"orthogonal_regularizer", "OrthogonalRegularizer", ORTHOGONAL}};
+} kinds[] = {
+    {"l1", "L1", L1}, {"l2", "L2", L2}, {"l1_l2", "L1L2", L1_L2}, {"orthogonal_regularizer", "OrthogonalRegularizer", ORTHOGONAL}};
 
 mix_regularizer *mix_regularizer_with(const mix_regularizer_options *options) {
   if (mix_failed()) return NULL;
@@ -94,9 +95,11 @@ mix_tensor *mix_regularizer_call(mix_regularizer *regularizer, mix_tensor *weigh
   return penalty;
 }
 
-mix_regularizer *mix_regularizer_choose(const char *name, mix_regularizer *object, const mix_semantics *semantics, const char *call) {
+mix_regularizer *mix_regularizer_choose(const char *name, mix_regularizer *object, const mix_semantics *semantics,
+                                        const char *call) {
   if (mix_failed()) return NULL;
-  if (name && object) return mix_fail(MIX_VALUE_ERROR, "%s: both the regularizer '%.60s' and an object were given; give one", call, name);
+  if (name && object)
+    return mix_fail(MIX_VALUE_ERROR, "%s: both the regularizer '%.60s' and an object were given; give one", call, name);
   return object ? object : name ? mix_regularizer_new(name, .semantics = semantics) : NULL;
 }
 
@@ -105,7 +108,8 @@ json_t *mix_regularizer_to_json(const mix_regularizer *regularizer) {
   json_t *config = json_object();
   bool good = config != NULL;
   if (regularizer->kind == L1 || regularizer->kind == L1_L2) good = mix_json_set(config, "l1", json_real(regularizer->l1));
-  if (good && (regularizer->kind == L2 || regularizer->kind == L1_L2)) good = mix_json_set(config, "l2", json_real(regularizer->l2));
+  if (good && (regularizer->kind == L2 || regularizer->kind == L1_L2))
+    good = mix_json_set(config, "l2", json_real(regularizer->l2));
   if (good && regularizer->kind == ORTHOGONAL)
     good = mix_json_set(config, "factor", json_real(regularizer->factor)) &&
            mix_json_set(config, "mode", json_string(regularizer->columns ? "columns" : "rows"));
@@ -113,8 +117,8 @@ json_t *mix_regularizer_to_json(const mix_regularizer *regularizer) {
     json_decref(config);
     return NULL;
   }
-  return json_pack("{s:s,s:s,s:o,s:n}", "module", "keras.regularizers", "class_name", kinds[regularizer->kind].class_name, "config", config,
-                   "registered_name");
+  return json_pack("{s:s,s:s,s:o,s:n}", "module", "keras.regularizers", "class_name", kinds[regularizer->kind].class_name, "config",
+                   config, "registered_name");
 }
 
 mix_regularizer *mix_regularizer_from_json(const json_t *json, const mix_semantics *semantics) {

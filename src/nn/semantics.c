@@ -21,6 +21,10 @@ const mix_semantics mix_semantics_tf_keras = {
     .layer_norm_input_cast = true,
     .batch_norm_unbiased_moving_variance = true,
     .batch_norm_update_subtracts = true,
+    .batch_norm_fused = true,
+    .batch_norm_float32_weights = true,
+    .layer_norm_fused = true,
+    .category_encoding_checked = true,
     .normalization_weights_in_compute_dtype = true,
     .cross_entropy_epsilon_in_logs = true,
     .huber_in_floatx = true,
@@ -50,6 +54,8 @@ const mix_semantics mix_semantics_tf_keras = {
     .slot_names = 1,
     .ema_starts_at_weight = true,
     .sgd_slot_always = true,
+    .nadam_product_per_variable = true,
+    .config_says_not_legacy = true,
 };
 
 const mix_semantics mix_semantics_keras3 = {
@@ -70,6 +76,7 @@ const mix_semantics mix_semantics_keras3 = {
     .autocast_all_variables = true,
     .input_layer_name = "input_layer",
     .norm_output_clipped = true,
+    .group_norm_widened = true,
     .unit_norm_by_rsqrt = true,
     .loss_in_floatx = true,
     .mean_with_sample_weight = true,
@@ -100,6 +107,8 @@ const mix_semantics mix_semantics_keras3 = {
     .unknown_keyword_refused = true,
     .slot_names = 2,
     .optimizer_name_lower_case = true,
+    .schedules_named = true,
+    .nadam_product_uncast = true,
     .gradients_cast = true,
 };
 
@@ -120,6 +129,10 @@ const mix_semantics mix_semantics_experimental = {
     .layer_norm_input_cast = true,
     .batch_norm_unbiased_moving_variance = true,
     .batch_norm_update_subtracts = true,
+    .batch_norm_fused = true,
+    .batch_norm_float32_weights = true,
+    .layer_norm_fused = true,
+    .category_encoding_checked = true,
     .normalization_weights_in_compute_dtype = true,
     .cross_entropy_epsilon_in_logs = true,
     .huber_in_floatx = true,
@@ -144,6 +157,8 @@ const mix_semantics mix_semantics_experimental = {
     .learning_rate_decay = true,
     .sparse_updates = true,
     .iteration_variable_named_iter = true,
+    .hyperparameters_in_variables = true,
+    .slots_slot_by_slot = true,
     .unknown_keyword_refused = true,
 };
 
@@ -155,7 +170,8 @@ const mix_semantics *mix_semantics_named(const char *name) {
   if (mix_failed()) return NULL;
   for (size_t i = 0; name && i < sizeof tables / sizeof *tables; i++)
     if (!strcmp(tables[i]->name, name)) return tables[i];
-  return mix_fail(MIX_VALUE_ERROR, "semantics: \"%s\" is not known; expected \"tf_keras\", \"keras3\" or \"experimental\"", name ? name : "NULL");
+  return mix_fail(MIX_VALUE_ERROR, "semantics: \"%s\" is not known; expected \"tf_keras\", \"keras3\" or \"experimental\"",
+                  name ? name : "NULL");
 }
 
 mix_status mix_set_semantics(const char *name) {

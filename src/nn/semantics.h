@@ -54,7 +54,13 @@ struct mix_semantics {
   bool batch_norm_update_subtracts; /* L: moving -= (moving - batch) * (1 - momentum); K3: moving * momentum + batch * (1 - momentum) */
   bool norm_output_clipped;         /* K3 moments: clipped to +-65504 before the down-cast */
   bool normalization_weights_in_compute_dtype;
+  bool batch_norm_fused;            /* L: inputs of rank 4 and 5 follow the fused kernel's rules, and fused=True may demand them */
+  bool batch_norm_float32_weights;  /* L: float32 where the policy's variables are 16-bit */
+  bool layer_norm_fused;            /* L: trailing axes, epsilon from 1.001e-5, float32 variables: gamma and beta are applied in the
+                                     * input's dtype; else 16-bit inputs are widened where the variables are float32. K3: always widened */
+  bool group_norm_widened;          /* K3: in float32; L: in the compute dtype */
   bool unit_norm_by_rsqrt;          /* K3: rsqrt(max(sum of squares, 1e-24)) */
+  bool category_encoding_checked;   /* L: an id outside is an error; K3: zeros */
   bool loss_in_floatx;              /* K3; else the loss runs in the output's dtype */
   bool cross_entropy_epsilon_in_logs; /* L: binary cross-entropy adds epsilon inside the logs */
   bool mean_with_sample_weight;     /* K3 knows that reduction, and "mean" */
@@ -109,6 +115,12 @@ struct mix_semantics {
   bool optimizer_name_lower_case;   /* K3: the default name is "sgd"; else "SGD" */
   bool ema_starts_at_weight;        /* L: averages start as copies of the weights; K3: at zero, the first step taking the weight whole */
   bool gradients_cast;              /* K3: a gradient of another dtype than its variable's is cast; else TypeError */
+  bool slots_slot_by_slot;          /* X: slots are made one kind after the other (but Ftrl's), else variable after variable */
+  bool config_says_not_legacy;      /* L: configs hold jit_compile and is_legacy_optimizer */
+  bool nadam_product_uncast;        /* K3: Nadam's product takes beta_1 and 0.96 as they are; else cast by way of float32 */
+  bool schedules_named;             /* K3: a learning rate schedule without a name is called by its class's */
+  bool hyperparameters_in_variables; /* X: betas, rho and momentum are float32 variables, and 1 - beta is computed from them */
+  bool nadam_product_per_variable;  /* L, as it runs inside a tf.function: Nadam's product advances with each variable, not with each step */
   bool sgd_slot_always;             /* L: SGD keeps a slot without momentum too */
 };
 

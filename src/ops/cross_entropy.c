@@ -60,15 +60,16 @@ static bool sparse_softmax_cross_entropy_gradient(mix_node *node, mix_tensor *co
   return !mix_failed();
 }
 
-#define OP(called, tf, letters, dtypes)                                                                                            \
+#define OP(called, tf, letters, dtypes, flag)                                                                                      \
   const mix_op mix_op_##called = {.name = #called,                                                                                 \
                                   .tf_name = tf,                                                                                   \
                                   .amp_float16 = MIX_AMP_DENY,                                                                     \
                                   .amp_bfloat16 = MIX_AMP_DENY,                                                                    \
                                   .signature = letters,                                                                            \
                                   .types = dtypes,                                                                                 \
+                                  .flags = flag,                                                                                   \
                                   .infer = called##_infer,                                                                         \
                                   .gradient = called##_gradient};                                                                  \
   mix_tensor *mix_##called(mix_tensor *labels, mix_tensor *logits) { return mix_apply2(&mix_op_##called, logits, labels); }
-OP(softmax_cross_entropy, "SoftmaxCrossEntropyWithLogits", "T,T->T,T", "float")
-OP(sparse_softmax_cross_entropy, "SparseSoftmaxCrossEntropyWithLogits", "T,U->T,T", "float,int")
+OP(softmax_cross_entropy, "SoftmaxCrossEntropyWithLogits", "T,T->T,T", "float", 0)
+OP(sparse_softmax_cross_entropy, "SparseSoftmaxCrossEntropyWithLogits", "T,U->T,T", "float,int", MIX_OP_CHECKS_VALUES)

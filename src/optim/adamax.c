@@ -52,21 +52,35 @@ const mix_optimizer_class mix_adamax_class = {.name = "Adamax",
 
 enum { U, NEXT_U, VELOCITY_CORRECTION };
 
-/* beta_1 * (1 - 0.5 * 0.96^step), the experimental family slowing the exponent by 0.004 */
-static mix_tensor *decayed_momentum(mix_update *update, int ahead, mix_dtype dtype) {
+/* 1 - 0.5 * 0.96^step, the experimental family slowing the exponent by its decay, 0.004 */
+static mix_tensor *momentum_decay(mix_update *update, int ahead, mix_tensor *base) {
+  mix_dtype dtype = mix_tensor_dtype(base);
   const mix_optimizer *optimizer = update->optimizer;
   mix_tensor *exponent = mix_update_step(update, ahead, dtype);
   if (optimizer->rules->nadam_schedule_decay != 1)
-    exponent = mix_multiply(exponent, mix_scalar(optimizer->rules->nadam_schedule_decay, dtype));
-  mix_tensor *half = mix_multiply(mix_scalar(0.5, dtype), mix_power(mix_update_cast(0.96, dtype), exponent));
-  return mix_multiply(mix_update_cast(optimizer->options.adamax.beta_1, dtype), mix_subtract(mix_scalar(1, dtype), half));
+    exponent = mix_multiply(exponent, mix_scalar(optimizer->options.common.decay, dtype));
+  return mix_subtract(mix_scalar(1, dtype), mix_multiply(mix_scalar(0.5, dtype), mix_power(base, exponent)));
+}
+
+/* u of the step that is taken (1) and of the next (2) */
+static mix_tensor *decayed_momentum(mix_update *update, int ahead, mix_dtype dtype) {
+  mix_tensor *decay = momentum_decay(update, ahead, mix_update_cast(0.96, dtype));
+  return mix_multiply(mix_update_cast(update->optimizer->options.adamax.beta_1, dtype), decay);
 }
 
 /* P advances once a step; tf_keras, as it runs inside a tf.function (so in every fit), advances it with each variable: what should keep
  * it from doing so compares iterations with a counter that stands still once the function is traced. */
 static void advance_product(mix_update *update) {
-  mix_variable *product = update->optimizer->product;
-  mix_update_set(update, product, mix_multiply(mix_update_get(update, product), decayed_momentum(update, 1, product->dtype)));
+  mix_optimizer *optimizer = update->optimizer;
+  mix_dtype dtype = optimizer->product->dtype;
+  mix_tensor *product = mix_update_get(update, optimizer->product);
+  if (optimizer->rules->nadam_product_uncast) {
+    product = mix_multiply(product, mix_scalar(optimizer->options.adamax.beta_1, dtype));
+    product = mix_multiply(product, momentum_decay(update, 1, mix_scalar(0.96, dtype)));
+  } else {
+    product = mix_multiply(product, decayed_momentum(update, 1, dtype));
+  }
+  mix_update_set(update, optimizer->product, product);
 }
 
 static void nadam_begin(mix_update *update) {
@@ -121,7 +135,8 @@ const mix_optimizer_class mix_nadam_class = {.name = "Nadam",
                                              .lower_case_name = "nadam",
                                              OPTIONS,
                                              .slot_names = {{"m", "m", "momentum"}, {"v", "v", "velocity"}},
-                                             .product_name = "momentum_product",
+                                             .product_names = {"momentum_cache", "momentum_product", "momentum_product"},
+                                             .decays_itself = true,
                                              .check = nadam_check,
                                              .begin = nadam_begin,
                                              .update = nadam};

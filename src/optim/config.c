@@ -140,9 +140,14 @@ json_t *mix_optimizer_config_json(mix_optimizer *optimizer) {
   const mix_option_row *row;
   for (int i = 0; done && (row = row_at(optimizer->class, i)); i++) {
     if (row->known && !row->known(optimizer->rules)) continue;
-    bool rate = !strcmp(row->name, "learning_rate");
-    done = mix_json_set(config, row->name, rate ? rate_json(optimizer) : option_json(&optimizer->options, row));
+    json_t *value = !strcmp(row->name, "learning_rate") ? rate_json(optimizer) : option_json(&optimizer->options, row);
+    if (json_is_null(value) && row->said && !row->said(optimizer->rules))
+      json_decref(value);
+    else
+      done = mix_json_set(config, row->name, value);
   }
+  if (done && optimizer->rules->config_says_not_legacy)
+    done = mix_json_set(config, "jit_compile", json_false()) && mix_json_set(config, "is_legacy_optimizer", json_false());
   if (done && !mix_failed()) return config;
   json_decref(config);
   return NULL;

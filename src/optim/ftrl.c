@@ -71,6 +71,7 @@ const mix_optimizer_class mix_ftrl_class = {
     .slot_names = {{"accumulator", "accumulator", "accumulator"}, {"linear", "linear", "linear"}},
     .slot_start = slot_start,
     .interleaved = 2,
+    .interleaved_everywhere = true,
     .check = check,
     .update = update,
 };

@@ -2,6 +2,7 @@
 #include "optim/optimizer.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "nn/layer.h"
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -29,9 +30,9 @@ static bool knows_averages(const mix_semantics *rules) { return !rules->learning
 const mix_option_row mix_common_options[] = {
     {FIELD(learning_rate), .kind = MIX_OPTION_NUMBER},
     {FIELD(weight_decay), .kind = MIX_OPTION_NUMBER, .optional = true, .known = knows_averages},
-    {FIELD(clipnorm), .kind = MIX_OPTION_NUMBER, .optional = true},
-    {FIELD(global_clipnorm), .kind = MIX_OPTION_NUMBER, .optional = true},
-    {FIELD(clipvalue), .kind = MIX_OPTION_NUMBER, .optional = true},
+    {FIELD(clipnorm), .kind = MIX_OPTION_NUMBER, .optional = true, .said = knows_averages},
+    {FIELD(global_clipnorm), .kind = MIX_OPTION_NUMBER, .optional = true, .said = knows_averages},
+    {FIELD(clipvalue), .kind = MIX_OPTION_NUMBER, .optional = true, .said = knows_averages},
     {FIELD(use_ema), .kind = MIX_OPTION_BOOLEAN, .known = knows_averages},
     {FIELD(ema_momentum), .kind = MIX_OPTION_NUMBER, .standard = 0.99, .known = knows_averages},
     {FIELD(ema_overwrite_frequency), .kind = MIX_OPTION_INTEGER, .optional = true, .known = knows_averages},
@@ -143,10 +144,13 @@ mix_optimizer *mix_optimizer_new(const mix_optimizer_class *class, const void *o
   if (settings->common.weight_decay == 0) settings->common.weight_decay = class->weight_decay;
   if (class == &mix_rmsprop_class && settings->common.ema_overwrite_frequency == 0)
     settings->common.ema_overwrite_frequency = optimizer->rules->ema_overwrite_frequency_rmsprop;
+  if (class->decays_itself && settings->common.decay == 0 && optimizer->rules->learning_rate_decay)
+    settings->common.decay = optimizer->rules->nadam_schedule_decay;
   for (const mix_option_row *row = mix_common_options + 1; row->name; row++) resolve(settings, row);
   for (int i = 0; i < MIX_MAX_OPTIONS && class->options[i].name; i++) resolve(settings, &class->options[i]);
-  const char *name = settings->common.name;
-  if (!name) name = optimizer->rules->optimizer_name_lower_case ? class->lower_case_name : class->name;
+  char text[64];
+  const char *name = settings->common.name ? settings->common.name : class->name;
+  if (!settings->common.name && optimizer->rules->optimizer_name_lower_case) name = mix_snake_case(name, false, text, sizeof text);
   settings->common.name = optimizer->name = mix_intern(name);
   bool made = check_common(optimizer);
   if (made) {
@@ -199,17 +203,25 @@ static bool add_slot(mix_optimizer *optimizer, int slot, int first, int last) {
   return add_state(optimizer, &optimizer->slots[slot], name, from, first, last);
 }
 
+static bool add_product(mix_optimizer *optimizer) {
+  const char *name = optimizer->class->product_names[optimizer->rules->slot_names];
+  if (!name) return true;
+  mix_dtype dtype = optimizer->count ? optimizer->trainable[0]->dtype : mix_floatx();
+  optimizer->product = mix_optimizer_variable(name, one_of, &dtype);
+  return optimizer->product && mix_list_append(optimizer->variables, optimizer->product) == MIX_OK;
+}
+
 static bool add_slots(mix_optimizer *optimizer) {
   const mix_optimizer_class *class = optimizer->class;
+  bool by_slot = optimizer->rules->slots_slot_by_slot;
+  int interleaved = by_slot && !class->interleaved_everywhere ? 0 : class->interleaved;
+  if (by_slot && !add_product(optimizer)) return false;
   for (int i = 0; i < optimizer->count; i++)
-    for (int slot = 0; slot < class->interleaved; slot++)
+    for (int slot = 0; slot < interleaved; slot++)
       if (!add_slot(optimizer, slot, i, i + 1)) return false;
-  for (int slot = class->interleaved; slot < MIX_MAX_SLOTS; slot++)
+  for (int slot = interleaved; slot < MIX_MAX_SLOTS; slot++)
     if (!add_slot(optimizer, slot, 0, optimizer->count)) return false;
-  if (!class->product_name) return true;
-  mix_dtype dtype = optimizer->count ? optimizer->trainable[0]->dtype : mix_floatx();
-  optimizer->product = mix_optimizer_variable(class->product_name, one_of, &dtype);
-  return optimizer->product && mix_list_append(optimizer->variables, optimizer->product) == MIX_OK;
+  return by_slot || add_product(optimizer);
 }
 
 static mix_status build(mix_optimizer *optimizer, mix_list *variables) {

@@ -25,6 +25,8 @@ typedef struct mix_option_row {
   size_t offset;   /* in the options struct */
   /* Is it an option of that generation's constructor? NULL: of all. */
   bool (*known)(const mix_semantics *rules);
+  /* Does a config hold it where it is None? NULL: yes. */
+  bool (*said)(const mix_semantics *rules);
 } mix_option_row;
 
 /* The fields that all options structs begin with. */
@@ -63,9 +65,13 @@ typedef struct mix_optimizer_class {
   bool (*slot_shape)(const mix_variable *variable, int slot, mix_shape *shape);
   /* The value that slot i starts at. NULL: 0. */
   double (*slot_start)(const mix_optimizer *optimizer, int slot);
-  const char *product_name;     /* a scalar that starts at 1, last of the state; NULL: none */
-  /* The first `interleaved` slots are made variable after variable, the others slot after slot. */
+  /* A scalar that starts at 1, last of the state, but before the slots where those are made slot by slot; by
+   * semantics->slot_names; NULL: none. */
+  const char *product_names[3];
+  /* The first `interleaved` slots are made variable after variable, the others slot after slot; everywhere: in all generations. */
   int interleaved;
+  bool interleaved_everywhere;
+  bool decays_itself; /* OptimizerV2's `decay` is not the learning rate's (Nadam: its schedule's) */
   /* Checks the options: false with the error recorded. NULL: nothing to check. */
   bool (*check)(const mix_optimizer *optimizer);
   /* Once an update, before any weight. NULL: nothing to do. */
@@ -92,7 +98,7 @@ struct mix_optimizer {
   bool built;
   int count;                   /* variables it was built for */
   mix_variable **trainable, **averages, **accumulators, **slots[MIX_MAX_SLOTS]; /* retained; entries NULL where there is none */
-  mix_variable *product;       /* of a class with a product_name */
+  mix_variable *product;       /* of a class with product_names */
   mix_list *variables;         /* all state in Keras's order */
   mix_list *overwritten;       /* variables that take their gradient */
   mix_list *undecayed;         /* variables that weight_decay leaves alone */

@@ -60,7 +60,7 @@ mix_tensor *mix_update_learning_rate(mix_update *update, mix_dtype dtype) {
     rate = mix_schedule_call(optimizer->options.common.schedule, mix_update_get(update, optimizer->iterations));
   else
     rate = mix_update_get(update, optimizer->learning_rate);
-  if (rate && optimizer->rules->learning_rate_decay && optimizer->options.common.decay > 0) {
+  if (rate && optimizer->rules->learning_rate_decay && optimizer->options.common.decay > 0 && !optimizer->class->decays_itself) {
     mix_tensor *iterations = mix_cast(mix_update_get(update, optimizer->iterations), mix_tensor_dtype(rate));
     mix_tensor *decay = mix_scalar_like(rate, optimizer->options.common.decay);
     rate = mix_divide(rate, mix_add(mix_scalar_like(rate, 1), mix_multiply(decay, iterations)));

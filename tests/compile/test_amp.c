@@ -238,7 +238,7 @@ static void reasons(void **state) {
                 {sin, "its op is in no list"},
                 {alone, "no clear ops join it to a converted op (a variable's Identity is never converted)"},
                 {log, "an infer op neither between allow ops nor right behind a converted one"},
-                {f, "fetched or fed: its dtype is the caller's"}};
+                {f, "fetched, fed or kept: its dtype stays"}};
     char text[512];
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
       assert_string_equal(mix_amp_explain(result, graph->nodes[rows[i].node].as_is.first_type, text, sizeof text), rows[i].reason);

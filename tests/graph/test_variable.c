@@ -300,6 +300,9 @@ static void a_variable_becomes_a_function_of_its_own_transpose_and_product(void 
     mix_function_call(function, NULL);
     variable_has(p.v, 2, 5, 5, 8);
     variable_has(p.w, 7, 10, 15, 22);
+    const char *product = strstr(mix_function_dump(function, "plan"), " matmul ");
+    assert_non_null(product);
+    assert_int_equal(strncmp(strstr(product, " -> "), " -> arena", 9), 0); /* whatever a kernel would make of its own operand */
   }
 }
 

@@ -67,16 +67,26 @@ static void every_name_of_keras3(void **state) {
   static const struct {
     const char *name;
     double (*function)(double);
-  } rows[] = {{"linear", f_linear},           {"relu", f_relu},
-              {"leaky_relu", f_leaky},        {"relu6", relu6},
-              {"elu", f_elu},                 {"celu", f_celu},
-              {"softsign", f_softsign},       {"sigmoid", sigmoid},
-              {"log_sigmoid", f_log_sigmoid}, {"hard_silu", f_hard_silu},
-              {"hard_swish", f_hard_silu},    {"tanh", tanh},
-              {"tanh_shrink", f_tanh_shrink}, {"hard_tanh", f_hard_tanh},
-              {"soft_shrink", f_soft_shrink}, {"hard_shrink", f_hard_shrink},
-              {"threshold", f_threshold},     {"sparse_plus", f_sparse_plus},
-              {"squareplus", f_squareplus},   {"sparse_sigmoid", f_sparse_sigmoid},
+  } rows[] = {{"linear", f_linear},
+              {"relu", f_relu},
+              {"leaky_relu", f_leaky},
+              {"relu6", relu6},
+              {"elu", f_elu},
+              {"celu", f_celu},
+              {"softsign", f_softsign},
+              {"sigmoid", sigmoid},
+              {"log_sigmoid", f_log_sigmoid},
+              {"hard_silu", f_hard_silu},
+              {"hard_swish", f_hard_silu},
+              {"tanh", tanh},
+              {"tanh_shrink", f_tanh_shrink},
+              {"hard_tanh", f_hard_tanh},
+              {"soft_shrink", f_soft_shrink},
+              {"hard_shrink", f_hard_shrink},
+              {"threshold", f_threshold},
+              {"sparse_plus", f_sparse_plus},
+              {"squareplus", f_squareplus},
+              {"sparse_sigmoid", f_sparse_sigmoid},
               {"exponential", exp}};
   static const double x[] = {-7, -2, -1, -0.5, -0.25, 0, 0.25, 0.5, 0.75, 1, 3, 8};
   enum { N = sizeof x / sizeof *x };
@@ -130,8 +140,8 @@ static void glu_and_sparsemax(void **state) {
   EXPECT(mix_activate("glu", MATRIX(MIX_FLOAT64, 1, 4, 2, -3, 0, 1)), 1e-14, 0, 1, -3 * sigmoid(1));
   expect_refused(mix_activate("glu", VECTOR(MIX_FLOAT32, 1, 2, 3)), MIX_VALUE_ERROR, "even");
   /* the projection of (0.5, 0, -0.6): both first elements in the support, tau = (0.5 + 0 - 1) / 2 */
-  EXPECT(mix_activate("sparsemax", MATRIX(MIX_FLOAT64, 3, 3, 0.5, 0, -0.6, 3, 1, 1, 1, 1, 1)), 1e-14, 0, 0.75, 0.25, 0, 1, 0, 0, 1.0 / 3, 1.0 / 3,
-         1.0 / 3);
+  EXPECT(mix_activate("sparsemax", MATRIX(MIX_FLOAT64, 3, 3, 0.5, 0, -0.6, 3, 1, 1, 1, 1, 1)), 1e-14, 0, 0.75, 0.25, 0, 1, 0, 0,
+         1.0 / 3, 1.0 / 3, 1.0 / 3);
 }
 static void dtypes_are_kept(void **state) {
   (void)state;

@@ -6,13 +6,16 @@
 
 static const double eps16 = 0x1p-10; /* the gap above 1 in float16 */
 
-static mix_variable *variable_of(double value) { return mix_variable_new(mix_scalar(value, MIX_FLOAT32), .name = "x", .autocast = true); }
+static mix_variable *variable_of(double value) {
+  return mix_variable_new(mix_scalar(value, MIX_FLOAT32), .name = "x", .autocast = true);
+}
 static mix_dtype begin(mix_dtype dtype) {
   mix_dtype former = MIX_DTYPE_NONE;
   assert_int_equal(mix_autocast_begin(dtype, &former), MIX_OK);
   return former;
 }
-#define IN_SCOPE(dtype) for (mix_dtype former_ = begin(dtype), once_ = MIX_FLOAT16; once_; once_ = MIX_DTYPE_NONE, mix_autocast_end(former_))
+#define IN_SCOPE(dtype)                                                                                                            \
+  for (mix_dtype former_ = begin(dtype), once_ = MIX_FLOAT16; once_; once_ = MIX_DTYPE_NONE, mix_autocast_end(former_))
 
 static void expect_item(mix_tensor *tensor, mix_dtype dtype, double value) {
   expect_dtype(tensor, dtype);

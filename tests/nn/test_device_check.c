@@ -11,11 +11,12 @@ static int provide(void *context, mix_gpu_fact *facts, int capacity) {
   for (int i = 0; i < m->count && i < capacity; i++) facts[i] = m->gpus[i];
   return m->count;
 }
-#define GPU(gpu, major, minor) {gpu, true, major, minor}
-#define WITH(...)                                                                                                              \
-  static const mix_gpu_fact gpus[] = {__VA_ARGS__};                                                                            \
-  machine m = {sizeof gpus / sizeof *gpus, gpus};                                                                              \
-  (void)state;                                                                                                                 \
+#define GPU(gpu, major, minor)                                                                                                     \
+  { gpu, true, major, minor }
+#define WITH(...)                                                                                                                  \
+  static const mix_gpu_fact gpus[] = {__VA_ARGS__};                                                                                \
+  machine m = {sizeof gpus / sizeof *gpus, gpus};                                                                                  \
+  (void)state;                                                                                                                     \
   mix_device_check_provider(provide, &m)
 
 static void expect_report(mix_log_level level, int mentions, const char *const *texts) {
@@ -29,10 +30,10 @@ static void expect_report(mix_log_level level, int mentions, const char *const *
     from += strlen(texts[i]);
   }
 }
-#define REPORT(level, ...)                                                                                                     \
-  do {                                                                                                                         \
-    assert_non_null(mix_policy_new("mixed_float16"));                                                                          \
-    expect_report(level, (int)(sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *)), (const char *[]){__VA_ARGS__});        \
+#define REPORT(level, ...)                                                                                                         \
+  do {                                                                                                                             \
+    assert_non_null(mix_policy_new("mixed_float16"));                                                                              \
+    expect_report(level, (int)(sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *)), (const char *[]){__VA_ARGS__});            \
   } while (0)
 
 static void D01_one_good(void **state) {
@@ -46,7 +47,8 @@ static void D02_several_good(void **state) {
 }
 static void D03_one_slow(void **state) {
   WITH(GPU("G1", 6, 0));
-  REPORT(MIX_LOG_WARNING, "Your GPU may run slowly", "\n  G1, compute capability 6.0\n", "https://developer.nvidia.com/cuda-gpus", "workers");
+  REPORT(MIX_LOG_WARNING, "Your GPU may run slowly", "\n  G1, compute capability 6.0\n", "https://developer.nvidia.com/cuda-gpus",
+         "workers");
 }
 static void D04_unnamed(void **state) {
   WITH({NULL, false, 0, 0});
@@ -67,7 +69,9 @@ static void D07_mixture(void **state) {
 /* only neighbours merge, and the supported come first wherever they stand */
 static void D07_mixture_in_another_order(void **state) {
   WITH(GPU("G2", 6, 0), GPU("G1", 7, 0), GPU("G3", 5, 0), GPU("G2", 6, 0));
-  REPORT(MIX_LOG_WARNING, "\n  G1, compute capability 7.0\n  G2, compute capability 6.0\n  G3, compute capability 5.0\n  G2, compute capability 6.0\n");
+  REPORT(
+      MIX_LOG_WARNING,
+      "\n  G1, compute capability 7.0\n  G2, compute capability 6.0\n  G3, compute capability 5.0\n  G2, compute capability 6.0\n");
 }
 static void D08_no_gpu(void **state) {
   (void)state;
@@ -116,10 +120,21 @@ static void keras3_never_checks(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(D01_one_good), TEST(D02_several_good), TEST(D03_one_slow), TEST(D04_unnamed),
-                                     TEST(D05_several_slow), TEST(D06_equal_neighbours_merge), TEST(D07_mixture),
-                                     TEST(D07_mixture_in_another_order), TEST(D08_no_gpu), TEST(D09_once_a_process),
-                                     TEST(D10_bfloat16_uses_it_up), TEST(D10_experimental_bfloat16_does_not), TEST(D11_plain_float16),
-                                     TEST(D12_minor_is_no_fraction), TEST(D13_two_digits), TEST(keras3_never_checks)};
+  const struct CMUnitTest tests[] = {TEST(D01_one_good),
+                                     TEST(D02_several_good),
+                                     TEST(D03_one_slow),
+                                     TEST(D04_unnamed),
+                                     TEST(D05_several_slow),
+                                     TEST(D06_equal_neighbours_merge),
+                                     TEST(D07_mixture),
+                                     TEST(D07_mixture_in_another_order),
+                                     TEST(D08_no_gpu),
+                                     TEST(D09_once_a_process),
+                                     TEST(D10_bfloat16_uses_it_up),
+                                     TEST(D10_experimental_bfloat16_does_not),
+                                     TEST(D11_plain_float16),
+                                     TEST(D12_minor_is_no_fraction),
+                                     TEST(D13_two_digits),
+                                     TEST(keras3_never_checks)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,8 @@ static void expect_moments(mix_initializer *initializer, double mean, double dev
   }
   for (int i = 0; i < N; i++) squares += (values[i] - sum / N) * (values[i] - sum / N);
   if (fabs(sum / N - mean) > error || fabs(sqrt(squares / N) - deviation) > error)
-    fail_msg("%s: mean %g, deviation %g; expected %g, %g", mix_initializer_name(initializer), sum / N, sqrt(squares / N), mean, deviation);
+    fail_msg("%s: mean %g, deviation %g; expected %g, %g", mix_initializer_name(initializer), sum / N, sqrt(squares / N), mean,
+             deviation);
 }
 
 static void constants(void **state) {
@@ -146,13 +147,21 @@ static void constraints(void **state) {
   EXPECT(mix_constraint_call(mix_constraint_new("max_norm"), w), 1e-6, 0, 1.2, 0.3, 1.6, -0.4);
   EXPECT(mix_constraint_call(mix_constraint_new("unit_norm"), w), 1e-6, 0, 0.6, 0.6, 0.8, -0.8);
   EXPECT_EXACT(mix_constraint_call(mix_constraint_new("non_neg"), w), 3, 0.3, 4, 0);
-  EXPECT(mix_constraint_call(mix_constraint_new("min_max_norm", .min_value = 1, .max_value = 2, .rate = 0.5), w), 1e-6, 0, 3 * 0.7, 0.45, 4 * 0.7, -0.6);
+  EXPECT(mix_constraint_call(mix_constraint_new("min_max_norm", .min_value = 1, .max_value = 2, .rate = 0.5), w), 1e-6, 0, 3 * 0.7,
+         0.45, 4 * 0.7, -0.6);
   expect_refused(mix_constraint_new("tight"), MIX_VALUE_ERROR, "tight");
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(constants),    TEST(plain_distributions), TEST(variance_scaling), TEST(L24_fans),
-                                     TEST(orthogonal),   TEST(seeds),               TEST(half_precision_is_rounded_float32),
-                                     TEST(refusals),     TEST(regularizers),        TEST(constraints)};
+  const struct CMUnitTest tests[] = {TEST(constants),
+                                     TEST(plain_distributions),
+                                     TEST(variance_scaling),
+                                     TEST(L24_fans),
+                                     TEST(orthogonal),
+                                     TEST(seeds),
+                                     TEST(half_precision_is_rounded_float32),
+                                     TEST(refusals),
+                                     TEST(regularizers),
+                                     TEST(constraints)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,11 +4,20 @@
 
 static void names(void **state) {
   (void)state;
-  static const char *const pairs[][2] = {{"Dense", "dense"}, {"Conv2D", "conv2d"}, {"Conv2DTranspose", "conv2d_transpose"},
-                                         {"MaxPooling2D", "max_pooling2d"}, {"GlobalAveragePooling1D", "global_average_pooling1d"},
-                                         {"SimpleRNN", "simple_rnn"}, {"ReLU", "re_lu"}, {"LeakyReLU", "leaky_re_lu"}, {"PReLU", "p_re_lu"},
-                                         {"ELU", "elu"}, {"GRUCell", "gru_cell"}, {"LSTM", "lstm"},
-                                         {"BatchNormalization", "batch_normalization"}, {"MultiHeadAttention", "multi_head_attention"},
+  static const char *const pairs[][2] = {{"Dense", "dense"},
+                                         {"Conv2D", "conv2d"},
+                                         {"Conv2DTranspose", "conv2d_transpose"},
+                                         {"MaxPooling2D", "max_pooling2d"},
+                                         {"GlobalAveragePooling1D", "global_average_pooling1d"},
+                                         {"SimpleRNN", "simple_rnn"},
+                                         {"ReLU", "re_lu"},
+                                         {"LeakyReLU", "leaky_re_lu"},
+                                         {"PReLU", "p_re_lu"},
+                                         {"ELU", "elu"},
+                                         {"GRUCell", "gru_cell"},
+                                         {"LSTM", "lstm"},
+                                         {"BatchNormalization", "batch_normalization"},
+                                         {"MultiHeadAttention", "multi_head_attention"},
                                          {"My-Layer", "my_layer"}};
   char text[160];
   for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
@@ -31,7 +40,8 @@ static void input_names(void **state) {
   mix_set_semantics("keras3");
   call = mix_tensor_history(mix_input(.shape = MIX_SHAPE(1), .batch_size = 5), &output);
   assert_string_equal(mix_layer_name(call->layer), "input_layer");
-  assert_string_equal(mix_layer_config(call->layer), "{\"name\": \"input_layer\", \"dtype\": \"float32\", \"batch_shape\": [5, 1], \"sparse\": false}");
+  assert_string_equal(mix_layer_config(call->layer),
+                      "{\"name\": \"input_layer\", \"dtype\": \"float32\", \"batch_shape\": [5, 1], \"sparse\": false}");
 }
 
 /* ---- Dense ---- */
@@ -70,7 +80,8 @@ static void L23_dense_weights(void **state) {
          high = mix_tensor_item(mix_reduce_max(kernel, MIX_ALL_AXES, false));
   assert_true(fabs(limit - 0.0841158) < 5e-8);
   assert_true(low >= -limit - 1e-8 && high <= limit + 1e-8); /* float32 rounding of the limit */
-  assert_true(low < -0.999 * limit && high > 0.999 * limit); /* of 50176 numbers: missed with probability (1 - 0.0005)^50176 = 1e-11 */
+  assert_true(low < -0.999 * limit &&
+              high > 0.999 * limit); /* of 50176 numbers: missed with probability (1 - 0.0005)^50176 = 1e-11 */
 }
 static void dense_refuses(void **state) {
   (void)state;
@@ -173,7 +184,8 @@ static void order_of_weights(void **state) {
     mix_call(parent, mix_fill(MIX_SHAPE(1, 1), 0, MIX_FLOAT32));
     mix_list *weights = mix_layer_weights(parent);
     assert_int_equal(mix_list_count(weights), 4);
-    for (int i = 0; i < 4; i++) assert_string_equal(mix_variable_name(mix_list_get(weights, i)), (generation ? keras3 : tf_keras)[i]);
+    for (int i = 0; i < 4; i++)
+      assert_string_equal(mix_variable_name(mix_list_get(weights, i)), (generation ? keras3 : tf_keras)[i]);
     assert_int_equal(mix_list_count(mix_layer_trainable_weights(parent)), 2);
     mix_layer_set_trainable(child, false);
     assert_int_equal(mix_list_count(mix_layer_trainable_weights(parent)), 1);
@@ -226,7 +238,8 @@ static bool training_seen[3];
 static mix_list *see_training(mix_layer *layer, const mix_call_args *args) {
   int depth = (int)(intptr_t)((probe *)mix_layer_data(layer))->context;
   training_seen[depth] = args->training;
-  if (mix_list_count(layer->layers)) mix_call(mix_list_get(layer->layers, 0), mix_call_input(args, 0), .training = depth == 1 ? MIX_FALSE : MIX_INHERIT);
+  if (mix_list_count(layer->layers))
+    mix_call(mix_list_get(layer->layers, 0), mix_call_input(args, 0), .training = depth == 1 ? MIX_FALSE : MIX_INHERIT);
   return mix_list_of(mix_call_input(args, 0));
 }
 static void training_flag(void **state) {
@@ -279,7 +292,7 @@ static void masks_are_passed_on(void **state) {
   assert_ptr_equal(mix_call(mix_dense(.units = 2), x, .mask = mask)->mask, mask);
   mix_tensor *y = mix_call(mix_activation("linear"), x, .mask = mask);
   assert_ptr_equal(y->mask, mask);
-  assert_null(x->mask); /* though y is x */
+  assert_null(x->mask);                           /* though y is x */
   assert_null(mix_call(mix_flatten(0), y)->mask); /* does not support masks */
   assert_ptr_equal(mix_call(mix_dense(.units = 2), y)->mask, mask);
 }
@@ -334,9 +347,10 @@ static void penalties(void **state) {
 
 static void config_of_dense(void **state) {
   (void)state;
-  mix_layer *layer = mix_dense(.units = 3, .activation = "relu", .dtype = "mixed_float16", .name = "d",
-                               .kernel_regularizer = mix_regularizer_new("l2", .l2 = 0.25), .bias_constraint = mix_constraint_new("non_neg"),
-                               .kernel_initializer_object = mix_initializer_new("orthogonal", .gain = 2), .not_trainable = true);
+  mix_layer *layer =
+      mix_dense(.units = 3, .activation = "relu", .dtype = "mixed_float16", .name = "d",
+                .kernel_regularizer = mix_regularizer_new("l2", .l2 = 0.25), .bias_constraint = mix_constraint_new("non_neg"),
+                .kernel_initializer_object = mix_initializer_new("orthogonal", .gain = 2), .not_trainable = true);
   const char *text = mix_layer_config(layer);
   json_t *config = mix_json_parse(text, "test");
   mix_layer *again = mix_layer_from_config("Dense", config, NULL);
@@ -357,7 +371,8 @@ static void configs_of_the_others(void **state) {
     const char *own;
   } rows[] = {{mix_activation("relu"), "\"activation\": \"relu\""},
               {mix_flatten(0), "\"data_format\": \"channels_last\""},
-              {mix_dropout(.rate = 0.5, .noise_shape = MIX_SHAPE(MIX_UNKNOWN, 1), .seed = 9), "\"rate\": 0.5, \"seed\": 9, \"noise_shape\": [null, 1]"}};
+              {mix_dropout(.rate = 0.5, .noise_shape = MIX_SHAPE(MIX_UNKNOWN, 1), .seed = 9),
+               "\"rate\": 0.5, \"seed\": 9, \"noise_shape\": [null, 1]"}};
   for (int i = 0; i < 3; i++) {
     const char *text = mix_layer_config(rows[i].layer);
     assert_non_null(strstr(text, rows[i].own));
@@ -379,9 +394,10 @@ static void config_of_a_custom_layer(void **state) {
   (void)state;
   mix_layer_class class = my_layer_class;
   class.get_config = my_config;
-  assert_string_equal(mix_layer_config(mix_layer_new(&class)),
-                      "{\"name\": \"my_layer\", \"trainable\": true, \"dtype\": \"float32\", \"n\": 3, \"x\": 0.5, \"b\": true, \"t\": null, "
-                      "\"j\": [1, 2]}");
+  assert_string_equal(
+      mix_layer_config(mix_layer_new(&class)),
+      "{\"name\": \"my_layer\", \"trainable\": true, \"dtype\": \"float32\", \"n\": 3, \"x\": 0.5, \"b\": true, \"t\": null, "
+      "\"j\": [1, 2]}");
 }
 static int finalized;
 static void count_finalize(mix_layer *layer) {

@@ -12,11 +12,13 @@ static void C01_sparse_categorical_crossentropy(void **state) {
   mix_tensor *y = VECTOR(MIX_INT64, 1, 2), *p = MATRIX(MIX_FLOAT32, 2, 3, .05, .95, 0, .1, .8, .1);
   ROW(loss_of(mix_sparse_categorical_crossentropy(NONE), y, p), 0.0512933, 2.3025851);
   ROW(loss_of(mix_loss_new("sparse_categorical_crossentropy"), y, p), 1.1769392);
-  ROW(loss_of(mix_loss_new("SparseCategoricalCrossentropy"), MATRIX(MIX_FLOAT32, 2, 1, 1, 2), p), 1.1769392); /* (batch, 1), float labels */
+  ROW(loss_of(mix_loss_new("SparseCategoricalCrossentropy"), MATRIX(MIX_FLOAT32, 2, 1, 1, 2), p),
+      1.1769392); /* (batch, 1), float labels */
 }
 static void C02_categorical_crossentropy(void **state) {
   (void)state;
-  ROW(loss_of(mix_categorical_crossentropy(0), MATRIX(MIX_FLOAT32, 1, 3, 0, 0, 1), MATRIX(MIX_FLOAT32, 1, 3, .1, .2, .3)), 0.6931472);
+  ROW(loss_of(mix_categorical_crossentropy(0), MATRIX(MIX_FLOAT32, 1, 3, 0, 0, 1), MATRIX(MIX_FLOAT32, 1, 3, .1, .2, .3)),
+      0.6931472);
 }
 static void C03_binary_crossentropy(void **state) {
   (void)state;
@@ -24,8 +26,9 @@ static void C03_binary_crossentropy(void **state) {
 }
 static void C04_binary_logits(void **state) {
   (void)state;
-  ROW(loss_of(mix_binary_crossentropy(.from_logits = true, NONE), MATRIX(MIX_FLOAT32, 2, 1, 1, 1), MATRIX(MIX_FLOAT32, 2, 1, 2, -3)), 0.1269280,
-      3.0485874);
+  ROW(loss_of(mix_binary_crossentropy(.from_logits = true, NONE), MATRIX(MIX_FLOAT32, 2, 1, 1, 1),
+              MATRIX(MIX_FLOAT32, 2, 1, 2, -3)),
+      0.1269280, 3.0485874);
 }
 static void C05_huber(void **state) {
   (void)state;
@@ -38,7 +41,8 @@ static void C06_log_cosh(void **state) {
 static void C07_kl_divergence(void **state) {
   (void)state;
   /* the clipped zero adds 1e-7 log(1e-7 / 0.6) = -1.6e-6 */
-  EXPECT(loss_of(mix_loss_new("kld"), MATRIX(MIX_FLOAT32, 1, 2, 0, 1), MATRIX(MIX_FLOAT32, 1, 2, .6, .4)), 2e-7, 0, 0.9162907 - 1.56e-6);
+  EXPECT(loss_of(mix_loss_new("kld"), MATRIX(MIX_FLOAT32, 1, 2, 0, 1), MATRIX(MIX_FLOAT32, 1, 2, .6, .4)), 2e-7, 0,
+         0.9162907 - 1.56e-6);
 }
 static void C08_poisson(void **state) {
   (void)state;
@@ -62,7 +66,8 @@ static void C10_msle(void **state) {
 }
 /* losses 2 and 4: mean squared errors of (0, 2) and (2, 2) */
 static mix_tensor *two_and_four(mix_loss *loss, mix_tensor *weights, mix_tensor *mask) {
-  return mix_loss_call(loss, mix_fill(MIX_SHAPE(2, 2), 0, MIX_FLOAT32), MATRIX(MIX_FLOAT32, 2, 2, 0, 2, 2, 2), .sample_weight = weights, .mask = mask);
+  return mix_loss_call(loss, mix_fill(MIX_SHAPE(2, 2), 0, MIX_FLOAT32), MATRIX(MIX_FLOAT32, 2, 2, 0, 2, 2, 2),
+                       .sample_weight = weights, .mask = mask);
 }
 static void C11_weights(void **state) {
   (void)state;
@@ -75,7 +80,8 @@ static void C11_weights(void **state) {
 }
 static void C12_mean_with_sample_weight(void **state) {
   (void)state;
-  expect_refused(mix_mean_squared_error(.reduction = "mean_with_sample_weight"), MIX_VALUE_ERROR, "reduction"); /* tf_keras has it not */
+  expect_refused(mix_mean_squared_error(.reduction = "mean_with_sample_weight"), MIX_VALUE_ERROR,
+                 "reduction"); /* tf_keras has it not */
   mix_set_semantics("keras3");
   mix_loss *loss = mix_mean_squared_error(.reduction = "mean_with_sample_weight");
   EXPECT_EXACT(two_and_four(loss, VECTOR(MIX_FLOAT32, 1, 0), NULL), 2);
@@ -100,7 +106,8 @@ static void C14_hinge(void **state) {
 static void C15_probability_zero(void **state) {
   (void)state;
   ROW(loss_of(mix_loss_new("sparse_categorical_crossentropy"), VECTOR(MIX_INT32, 0), MATRIX(MIX_FLOAT32, 1, 2, 0, 1)), 16.118096);
-  ROW(loss_of(mix_loss_new("categorical_crossentropy"), MATRIX(MIX_FLOAT32, 1, 2, 1, 0), MATRIX(MIX_FLOAT32, 1, 2, 0, 1)), 16.118096);
+  ROW(loss_of(mix_loss_new("categorical_crossentropy"), MATRIX(MIX_FLOAT32, 1, 2, 1, 0), MATRIX(MIX_FLOAT32, 1, 2, 0, 1)),
+      16.118096);
 }
 
 /* ---- the table's other rows ---- */
@@ -113,7 +120,8 @@ static void regressions(void **state) {
   ROW(loss_of(mix_loss_new("mape"), y, p), 100 * (1 + .75) / 2);
   ROW(loss_of(mix_huber(.delta = 2), y, p), (.5 + 4) / 2); /* 2 * 3 - 2 */
   ROW(loss_of(mix_loss_new("cosine_similarity"), y, p), -6 / (sqrt(17) * sqrt(5)));
-  ROW(loss_of(mix_loss_new("MeanSquaredError"), VECTOR(MIX_FLOAT32, 1, 2), MATRIX(MIX_FLOAT32, 2, 1, 2, 4)), 2.5); /* (B) against (B, 1) */
+  ROW(loss_of(mix_loss_new("MeanSquaredError"), VECTOR(MIX_FLOAT32, 1, 2), MATRIX(MIX_FLOAT32, 2, 1, 2, 4)),
+      2.5); /* (B) against (B, 1) */
 }
 static void focal(void **state) {
   (void)state;
@@ -123,8 +131,9 @@ static void focal(void **state) {
   mix_tensor *y = MATRIX(MIX_FLOAT32, 1, 2, 1, 0), *x = MATRIX(MIX_FLOAT32, 1, 2, p, q);
   EXPECT(loss_of(mix_loss_new("binary_focal_crossentropy"), y, x), 5e-7, 0, plain);
   EXPECT(loss_of(mix_loss_new("binary_focal_crossentropy", .apply_class_balancing = true), y, x), 5e-7, 0, balanced);
-  EXPECT(loss_of(mix_loss_new("categorical_focal_crossentropy"), MATRIX(MIX_FLOAT32, 1, 2, 1, 0), MATRIX(MIX_FLOAT32, 1, 2, .6, .4)), 5e-7, 0,
-         .25 * pow(.4, 2) * -log(.6));
+  EXPECT(
+      loss_of(mix_loss_new("categorical_focal_crossentropy"), MATRIX(MIX_FLOAT32, 1, 2, 1, 0), MATRIX(MIX_FLOAT32, 1, 2, .6, .4)),
+      5e-7, 0, .25 * pow(.4, 2) * -log(.6));
 }
 static void keras3_only(void **state) {
   (void)state;
@@ -133,8 +142,9 @@ static void keras3_only(void **state) {
   mix_set_semantics("keras3");
   EXPECT(loss_of(mix_loss_new("dice"), y, p), 5e-7, 0, 1 - 3.0 / 4);
   EXPECT(loss_of(mix_loss_new("tversky", .alpha = .25, .beta = .5), y, p), 5e-7, 0, 1 - 1.5 / (1.5 + .25 * .5 + .5 * .5));
-  EXPECT(loss_of(mix_loss_new("categorical_generalized_cross_entropy"), MATRIX(MIX_FLOAT32, 1, 2, 1, 0), MATRIX(MIX_FLOAT32, 1, 2, .64, .36)), 5e-7, 0,
-         (1 - .8) / .5);
+  EXPECT(loss_of(mix_loss_new("categorical_generalized_cross_entropy"), MATRIX(MIX_FLOAT32, 1, 2, 1, 0),
+                 MATRIX(MIX_FLOAT32, 1, 2, .64, .36)),
+         5e-7, 0, (1 - .8) / .5);
   EXPECT(loss_of(mix_loss_new("ce"), VECTOR(MIX_INT32, 1), MATRIX(MIX_FLOAT32, 1, 2, .5, .5)), 5e-7, 0, log(2));
   EXPECT(loss_of(mix_loss_new("crossentropy"), MATRIX(MIX_INT32, 1, 2, 0, 1), MATRIX(MIX_FLOAT32, 1, 2, .5, .5)), 5e-7, 0, log(2));
   EXPECT(loss_of(mix_loss_new("crossentropy"), MATRIX(MIX_FLOAT32, 1, 1, 1), MATRIX(MIX_FLOAT32, 1, 1, .5)), 5e-7, 0, log(2));
@@ -165,7 +175,8 @@ static void keras3_loses_the_logits_of_float16(void **state) {
   loss = loss_of(mix_loss_new("sparse_categorical_crossentropy"), y, mix_activate("softmax", x));
   expect_dtype(loss, MIX_FLOAT32);
   ROW(loss, 16.118096);
-  ROW(loss_of(mix_loss_new("sparse_categorical_crossentropy"), y, mix_activate("softmax", mix_cast(x, MIX_FLOAT32))), 50); /* not converted: kept */
+  ROW(loss_of(mix_loss_new("sparse_categorical_crossentropy"), y, mix_activate("softmax", mix_cast(x, MIX_FLOAT32))),
+      50); /* not converted: kept */
 }
 static void other_axes(void **state) {
   (void)state;
@@ -211,7 +222,9 @@ static void epsilon_in_float16(void **state) {
 /* The mean of 70000 ones passes 65504 on its way. */
 static void float16_means_do_not_overflow(void **state) {
   (void)state;
-  EXPECT_EXACT(loss_of(mix_loss_new("mae"), mix_fill(MIX_SHAPE(70000, 1), 0, MIX_FLOAT16), mix_fill(MIX_SHAPE(70000, 1), 1, MIX_FLOAT16)), 1);
+  EXPECT_EXACT(
+      loss_of(mix_loss_new("mae"), mix_fill(MIX_SHAPE(70000, 1), 0, MIX_FLOAT16), mix_fill(MIX_SHAPE(70000, 1), 1, MIX_FLOAT16)),
+      1);
 }
 static void refusals(void **state) {
   (void)state;
@@ -219,8 +232,8 @@ static void refusals(void **state) {
   expect_refused(mix_loss_new("Mse"), MIX_VALUE_ERROR, "Mse");
   expect_refused(mix_loss_new("mse", .reduction = "average"), MIX_VALUE_ERROR, "average");
   expect_refused(loss_of(mix_loss_new("mse"), VECTOR(MIX_INT32, 1), VECTOR(MIX_INT32, 1)), MIX_TYPE_ERROR, "int32");
-  expect_refused(loss_of(mix_loss_new("categorical_crossentropy"), VECTOR(MIX_INT32, 1), MATRIX(MIX_FLOAT32, 1, 2, 1, 0)), MIX_VALUE_ERROR,
-                 "sparse_categorical_crossentropy");
+  expect_refused(loss_of(mix_loss_new("categorical_crossentropy"), VECTOR(MIX_INT32, 1), MATRIX(MIX_FLOAT32, 1, 2, 1, 0)),
+                 MIX_VALUE_ERROR, "sparse_categorical_crossentropy");
 }
 static mix_tensor *own(void *context, mix_tensor *y_true, mix_tensor *y_pred) {
   return mix_multiply(mix_squeeze(mix_subtract(y_pred, y_true), MIX_AXES(-1)), mix_scalar_like(y_pred, *(double *)context));
@@ -234,7 +247,8 @@ static void a_function_of_ones_own(void **state) {
 }
 static void json(void **state) {
   (void)state;
-  mix_loss *loss = mix_sparse_categorical_crossentropy(.from_logits = true, .has_ignore_class = true, .ignore_class = 3, .reduction = "sum");
+  mix_loss *loss =
+      mix_sparse_categorical_crossentropy(.from_logits = true, .has_ignore_class = true, .ignore_class = 3, .reduction = "sum");
   json_t *first = mix_loss_to_json(loss), *second = mix_loss_to_json(mix_loss_from_json(first, NULL));
   assert_true(json_equal(first, second));
   assert_int_equal(json_integer_value(json_object_get(json_object_get(second, "config"), "ignore_class")), 3);
@@ -254,17 +268,18 @@ static void gradient_of_the_guides_loss(void **state) {
   mix_tensor *p = mix_activate("softmax", mix_variable_value(x));
   mix_tensor *loss = loss_of(mix_loss_new("sparse_categorical_crossentropy"), VECTOR(MIX_INT32, 2, 1), p);
   mix_tape_end(tape);
-  EXPECT(mix_list_get(mix_tape_gradient(tape, loss, mix_list_of(x)), 0), 1e-15, 1e-14, 1 / s / 2, e / s / 2, (e2 / s - 1) / 2, e2 / s / 2,
-         (e / s - 1) / 2, 1 / s / 2);
+  EXPECT(mix_list_get(mix_tape_gradient(tape, loss, mix_list_of(x)), 0), 1e-15, 1e-14, 1 / s / 2, e / s / 2, (e2 / s - 1) / 2,
+         e2 / s / 2, (e / s - 1) / 2, 1 / s / 2);
 }
 static mix_list *loss_body(void *loss, mix_list *arguments) {
-  return mix_list_of(mix_loss_call(loss, mix_list_get(arguments, 0), mix_list_get(arguments, 1), .sample_weight = mix_list_get(arguments, 2)));
+  return mix_list_of(
+      mix_loss_call(loss, mix_list_get(arguments, 0), mix_list_get(arguments, 1), .sample_weight = mix_list_get(arguments, 2)));
 }
 static void captured(void **state) {
   (void)state;
   mix_function *function = mix_function_new(loss_body, mix_mean_squared_error(0));
-  mix_list *results = mix_function_call(function, mix_list_of(mix_fill(MIX_SHAPE(2, 2), 0, MIX_FLOAT32), MATRIX(MIX_FLOAT32, 2, 2, 0, 2, 2, 2),
-                                                              VECTOR(MIX_FLOAT32, 1, 0)));
+  mix_list *results = mix_function_call(function, mix_list_of(mix_fill(MIX_SHAPE(2, 2), 0, MIX_FLOAT32),
+                                                              MATRIX(MIX_FLOAT32, 2, 2, 0, 2, 2, 2), VECTOR(MIX_FLOAT32, 1, 0)));
   EXPECT_EXACT(mix_list_get(results, 0), 1);
 }
 

@@ -11,7 +11,9 @@ static void step(mix_loss_scale *loss_scale, bool finite) {
   mix_scope_end(scope);
 }
 static double scale_of(mix_loss_scale *loss_scale) { return mix_tensor_item(mix_loss_scale_value(loss_scale)); }
-static double steps_of(mix_loss_scale *loss_scale) { return mix_tensor_item(mix_variable_value(mix_loss_scale_good_steps(loss_scale))); }
+static double steps_of(mix_loss_scale *loss_scale) {
+  return mix_tensor_item(mix_variable_value(mix_loss_scale_good_steps(loss_scale)));
+}
 
 /* Scales after each letter of `sequence`. Every number here is exact in float32. */
 static void follow(mix_loss_scale *loss_scale, const char *sequence, const double *scales) {
@@ -40,17 +42,18 @@ static void follow_captured(mix_loss_scale *loss_scale, const char *sequence, co
     assert_true(scale_of(loss_scale) == (float)scales[i]);
   }
 }
-#define DYNAMIC(initial, period, factor)                                                                                       \
+#define DYNAMIC(initial, period, factor)                                                                                           \
   mix_dynamic_loss_scale(.initial_loss_scale = initial, .increment_period = period, .multiplier = factor)
-#define ROW(number, initial, period, factor, sequence, ...)                                                                    \
-  static void number(void **state) {                                                                                           \
-    (void)state;                                                                                                               \
-    follow(DYNAMIC(initial, period, factor), sequence, (double[]){__VA_ARGS__});                                               \
-    follow_captured(DYNAMIC(initial, period, factor), sequence, (double[]){__VA_ARGS__});                                      \
+#define ROW(number, initial, period, factor, sequence, ...)                                                                        \
+  static void number(void **state) {                                                                                               \
+    (void)state;                                                                                                                   \
+    follow(DYNAMIC(initial, period, factor), sequence, (double[]){__VA_ARGS__});                                                   \
+    follow_captured(DYNAMIC(initial, period, factor), sequence, (double[]){__VA_ARGS__});                                          \
   }
 
 ROW(S01_grows_every_second_step, 1, 2, 2, "TTTTTT", 1, 2, 2, 4, 4, 8)
-ROW(S02_growth_to_infinity_is_refused, FLT_MAX / 4, 2, 2, "TTTTTT", FLT_MAX / 4, FLT_MAX / 2, FLT_MAX / 2, FLT_MAX, FLT_MAX, FLT_MAX)
+ROW(S02_growth_to_infinity_is_refused, FLT_MAX / 4, 2, 2, "TTTTTT", FLT_MAX / 4, FLT_MAX / 2, FLT_MAX / 2, FLT_MAX, FLT_MAX,
+    FLT_MAX)
 ROW(S03_halves, 1024, 2, 2, "FFFFFF", 512, 256, 128, 64, 32, 16)
 ROW(S04_never_below_one, 16, 2, 2, "FFFFFF", 8, 4, 2, 1, 1, 1)
 ROW(S05_finite_then_not, 1, 2, 2, "TTTFT", 1, 2, 2, 1, 1)
@@ -79,7 +82,8 @@ static void S11_to_S13_defaults(void **state) {
 }
 static void S16_what_counts_as_finite(void **state) {
   (void)state;
-  mix_tensor *finite = VECTOR(MIX_FLOAT16, 1, -2, 65504), *nan = VECTOR(MIX_FLOAT32, 1, NAN), *inf = VECTOR(MIX_BFLOAT16, -INFINITY, 0);
+  mix_tensor *finite = VECTOR(MIX_FLOAT16, 1, -2, 65504), *nan = VECTOR(MIX_FLOAT32, 1, NAN),
+             *inf = VECTOR(MIX_BFLOAT16, -INFINITY, 0);
   assert_true(mix_tensor_item(mix_all_finite_of(mix_list_of(NULL, finite))) == 1);
   assert_true(mix_tensor_item(mix_all_finite_of(mix_list_of(NULL, nan))) == 0);
   assert_true(mix_tensor_item(mix_all_finite_of(mix_list_of(finite, inf))) == 0);
@@ -105,12 +109,12 @@ static void S18_fixed(void **state) {
 
 /* ---- keras3 ---- */
 
-#define ROW3(number, initial, period, sequence, ...)                                                                           \
-  static void number(void **state) {                                                                                           \
-    (void)state;                                                                                                               \
-    mix_set_semantics("keras3");                                                                                               \
-    follow(DYNAMIC(initial, period, 2), sequence, (double[]){__VA_ARGS__});                                                    \
-    follow_captured(DYNAMIC(initial, period, 2), sequence, (double[]){__VA_ARGS__});                                           \
+#define ROW3(number, initial, period, sequence, ...)                                                                               \
+  static void number(void **state) {                                                                                               \
+    (void)state;                                                                                                                   \
+    mix_set_semantics("keras3");                                                                                                   \
+    follow(DYNAMIC(initial, period, 2), sequence, (double[]){__VA_ARGS__});                                                        \
+    follow_captured(DYNAMIC(initial, period, 2), sequence, (double[]){__VA_ARGS__});                                               \
   }
 ROW3(S20_keras3_halves, 400, 2000, "FFFF", 200, 100, 50, 25)
 ROW3(S21_keras3_grows, 2, 2, "TTTTTTTT", 2, 4, 4, 8, 8, 16, 16, 32)
@@ -147,7 +151,8 @@ static void get_and_config(void **state) {
   assert_true(mix_loss_scale_is_dynamic(mix_loss_scale_get("dynamic")));
   assert_string_equal(mix_loss_scale_config(mix_fixed_loss_scale(8)), "{\"loss_scale_value\": 8.0}");
   mix_loss_scale *dynamic = DYNAMIC(2, 3, 4);
-  assert_string_equal(mix_loss_scale_config(dynamic), "{\"initial_loss_scale\": 2.0, \"increment_period\": 3, \"multiplier\": 4.0}");
+  assert_string_equal(mix_loss_scale_config(dynamic),
+                      "{\"initial_loss_scale\": 2.0, \"increment_period\": 3, \"multiplier\": 4.0}");
   mix_loss_scale *again = mix_loss_scale_deserialize(mix_loss_scale_serialize(dynamic));
   assert_true(mix_loss_scale_initial(again) == 2 && mix_loss_scale_multiplier(again) == 4);
   assert_int_equal(mix_loss_scale_increment_period(again), 3);
@@ -165,12 +170,31 @@ static void state_is_two_untrainable_variables(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(S01_grows_every_second_step), TEST(S02_growth_to_infinity_is_refused), TEST(S03_halves), TEST(S04_never_below_one),
-      TEST(S05_finite_then_not), TEST(S06_period_of_one), TEST(S07_alternating_up), TEST(S08_alternating_down), TEST(S09_multiplier_three),
-      TEST(S10_mixture), TEST(S11_to_S13_defaults), TEST(S14_odd_initial_scale), TEST(S15_two_growths), TEST(S16_what_counts_as_finite),
-      TEST(S17_counters), TEST(S18_fixed), TEST(S20_keras3_halves), TEST(S21_keras3_grows), TEST(S22_keras3_no_floor), TEST(S23_keras3_no_cap),
-      TEST(S24_keras3_mixture), TEST(S25_keras3_defaults), TEST(O46_bad_fixed_values), TEST(O47_fixed_one), TEST(get_and_config),
-      TEST(state_is_two_untrainable_variables)};
+  const struct CMUnitTest tests[] = {TEST(S01_grows_every_second_step),
+                                     TEST(S02_growth_to_infinity_is_refused),
+                                     TEST(S03_halves),
+                                     TEST(S04_never_below_one),
+                                     TEST(S05_finite_then_not),
+                                     TEST(S06_period_of_one),
+                                     TEST(S07_alternating_up),
+                                     TEST(S08_alternating_down),
+                                     TEST(S09_multiplier_three),
+                                     TEST(S10_mixture),
+                                     TEST(S11_to_S13_defaults),
+                                     TEST(S14_odd_initial_scale),
+                                     TEST(S15_two_growths),
+                                     TEST(S16_what_counts_as_finite),
+                                     TEST(S17_counters),
+                                     TEST(S18_fixed),
+                                     TEST(S20_keras3_halves),
+                                     TEST(S21_keras3_grows),
+                                     TEST(S22_keras3_no_floor),
+                                     TEST(S23_keras3_no_cap),
+                                     TEST(S24_keras3_mixture),
+                                     TEST(S25_keras3_defaults),
+                                     TEST(O46_bad_fixed_values),
+                                     TEST(O47_fixed_one),
+                                     TEST(get_and_config),
+                                     TEST(state_is_two_untrainable_variables)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

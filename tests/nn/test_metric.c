@@ -66,7 +66,8 @@ static void named_accuracies(void **state) {
 }
 static void top_k(void **state) {
   (void)state;
-  mix_metric *top = mix_metric_new("sparse_top_k_categorical_accuracy", .k = 2), *one_hot = mix_metric_new("top_k_categorical_accuracy", .k = 2);
+  mix_metric *top = mix_metric_new("sparse_top_k_categorical_accuracy", .k = 2),
+             *one_hot = mix_metric_new("top_k_categorical_accuracy", .k = 2);
   /* ranks of the labels: 1st, 3rd, tie of 2nd and 3rd (counts as in) */
   mix_metric_update(top, VECTOR(MIX_INT32, 1, 2, 0), predictions());
   expect_result(top, 2.0 / 3, 1e-7);
@@ -100,8 +101,8 @@ static void weights_and_masks(void **state) {
   expect_result(metric, 1, 0);
   /* values (batch, time) with weights (batch): each sample's mean */
   metric = mix_metric_new("mse");
-  mix_metric_update(metric, mix_fill(MIX_SHAPE(2, 2, 1), 0, MIX_FLOAT32), mix_reshape(VECTOR(MIX_FLOAT32, 1, 3, 2, 2), MIX_SHAPE(2, 2, 1)),
-                    .sample_weight = VECTOR(MIX_FLOAT32, 1, 3));
+  mix_metric_update(metric, mix_fill(MIX_SHAPE(2, 2, 1), 0, MIX_FLOAT32),
+                    mix_reshape(VECTOR(MIX_FLOAT32, 1, 3, 2, 2), MIX_SHAPE(2, 2, 1)), .sample_weight = VECTOR(MIX_FLOAT32, 1, 3));
   expect_result(metric, (5 + 3 * 4) / 4.0, 0);
 }
 static void losses_as_metrics(void **state) {
@@ -110,7 +111,9 @@ static void losses_as_metrics(void **state) {
   static const struct {
     const char *name, *shown;
     double value;
-  } rows[] = {{"mse", "mse", 3.5}, {"MeanAbsoluteError", "mean_absolute_error", 1.5}, {"root_mean_squared_error", "root_mean_squared_error", 1.8708287},
+  } rows[] = {{"mse", "mse", 3.5},
+              {"MeanAbsoluteError", "mean_absolute_error", 1.5},
+              {"root_mean_squared_error", "root_mean_squared_error", 1.8708287},
               {"hinge", "hinge", 0.25 * (0 + 0 + 1 + 1)}};
   for (int i = 0; i < 4; i++) {
     mix_metric *metric = mix_metric_new(rows[i].name);
@@ -150,11 +153,13 @@ static void captured(void **state) {
   mix_metric *metric = mix_metric_new("accuracy");
   mix_function *function = mix_function_new(body, metric);
   static const double labels[2][3] = {{1, 2, 2}, {1, 0, 2}}, after[2] = {2.0 / 3, 5.0 / 6};
-  for (int i = 0; i < 2; i++) MIX_SCOPE {
-    mix_tensor *result = mix_list_get(mix_function_call(function, mix_list_of(vector(MIX_INT64, 3, labels[i]), predictions())), 0);
-    assert_true(fabs(mix_tensor_item(result) - after[i]) < 1e-7);
-    expect_result(metric, after[i], 1e-7);
-  }
+  for (int i = 0; i < 2; i++)
+    MIX_SCOPE {
+      mix_tensor *result =
+          mix_list_get(mix_function_call(function, mix_list_of(vector(MIX_INT64, 3, labels[i]), predictions())), 0);
+      assert_true(fabs(mix_tensor_item(result) - after[i]) < 1e-7);
+      expect_result(metric, after[i], 1e-7);
+    }
   mix_metric_reset(metric);
   expect_result(metric, 0, 0);
 }
@@ -170,8 +175,17 @@ static void updates_do_not_accumulate_objects(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(C16_weighted_mean),   TEST(mean_over_updates), TEST(C17_accuracy_chooses), TEST(named_accuracies),
-                                     TEST(top_k),               TEST(large_class_ids_in_float16), TEST(weights_and_masks), TEST(losses_as_metrics),
-                                     TEST(M07_float32_from_float16), TEST(refusals), TEST(captured), TEST(updates_do_not_accumulate_objects)};
+  const struct CMUnitTest tests[] = {TEST(C16_weighted_mean),
+                                     TEST(mean_over_updates),
+                                     TEST(C17_accuracy_chooses),
+                                     TEST(named_accuracies),
+                                     TEST(top_k),
+                                     TEST(large_class_ids_in_float16),
+                                     TEST(weights_and_masks),
+                                     TEST(losses_as_metrics),
+                                     TEST(M07_float32_from_float16),
+                                     TEST(refusals),
+                                     TEST(captured),
+                                     TEST(updates_do_not_accumulate_objects)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

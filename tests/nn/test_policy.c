@@ -27,13 +27,15 @@ static void P02_mixed_bfloat16(void **state) {
 static void P03_plain_floats(void **state) {
   (void)state;
   static const mix_dtype dtypes[] = {MIX_FLOAT16, MIX_BFLOAT16, MIX_FLOAT32, MIX_FLOAT64};
-  for (int i = 0; i < 4; i++) expect_policy(mix_policy_new(mix_dtype_name(dtypes[i])), mix_dtype_name(dtypes[i]), dtypes[i], dtypes[i]);
+  for (int i = 0; i < 4; i++)
+    expect_policy(mix_policy_new(mix_dtype_name(dtypes[i])), mix_dtype_name(dtypes[i]), dtypes[i], dtypes[i]);
   assert_int_equal(log_count, 0);
 }
 static void P04_other_dtypes(void **state) {
   (void)state;
   static const mix_dtype dtypes[] = {MIX_INT32, MIX_BOOL, MIX_COMPLEX64, MIX_STRING, MIX_INT8};
-  for (int i = 0; i < 5; i++) expect_policy(mix_policy_new(mix_dtype_name(dtypes[i])), mix_dtype_name(dtypes[i]), dtypes[i], dtypes[i]);
+  for (int i = 0; i < 5; i++)
+    expect_policy(mix_policy_new(mix_dtype_name(dtypes[i])), mix_dtype_name(dtypes[i]), dtypes[i], dtypes[i]);
 }
 static void P05_infer(void **state) {
   (void)state;
@@ -226,12 +228,14 @@ static void P33_serialize_infer(void **state) {
 }
 static void P34_serialize_mixed(void **state) {
   (void)state;
-  assert_string_equal(mix_policy_serialize(mix_policy_new("mixed_float16")),
-                      "{\"module\": \"keras.mixed_precision\", \"class_name\": \"Policy\", \"config\": {\"name\": \"mixed_float16\"}, "
-                      "\"registered_name\": null}");
+  assert_string_equal(
+      mix_policy_serialize(mix_policy_new("mixed_float16")),
+      "{\"module\": \"keras.mixed_precision\", \"class_name\": \"Policy\", \"config\": {\"name\": \"mixed_float16\"}, "
+      "\"registered_name\": null}");
   mix_set_semantics("keras3");
-  assert_string_equal(mix_policy_serialize(mix_policy_new("float32")),
-                      "{\"module\": \"keras\", \"class_name\": \"DTypePolicy\", \"config\": {\"name\": \"float32\"}, \"registered_name\": null}");
+  assert_string_equal(
+      mix_policy_serialize(mix_policy_new("float32")),
+      "{\"module\": \"keras\", \"class_name\": \"DTypePolicy\", \"config\": {\"name\": \"float32\"}, \"registered_name\": null}");
   mix_set_semantics("experimental");
   assert_string_equal(mix_policy_serialize(mix_policy_new("mixed_float16")),
                       "{\"class_name\": \"Policy\", \"config\": {\"name\": \"mixed_float16\"}}");
@@ -253,7 +257,8 @@ static void P35_deserialize(void **state) {
 static void P36_loss_scale_dropped(void **state) {
   (void)state;
   mix_policy *policy = mix_policy_deserialize("{\"class_name\": \"Policy\", \"config\": {\"name\": \"float32\", \"loss_scale\": "
-                                              "{\"class_name\": \"FixedLossScale\", \"config\": {\"loss_scale_value\": 2.0}}}}", NULL);
+                                              "{\"class_name\": \"FixedLossScale\", \"config\": {\"loss_scale_value\": 2.0}}}}",
+                                              NULL);
   assert_string_equal(mix_policy_name(policy), "float32");
   assert_null(mix_policy_loss_scale(policy));
   expect_refused(mix_policy_deserialize("{\"class_name\": \"Policy\", \"config\": {\"name\": \"float32\", \"colour\": 1}}", NULL),
@@ -261,8 +266,8 @@ static void P36_loss_scale_dropped(void **state) {
 }
 static void P37_old_class_name(void **state) {
   (void)state;
-  expect_policy(mix_policy_deserialize("{\"class_name\": \"PolicyV1\", \"config\": {\"name\": \"mixed_bfloat16\"}}", NULL), "mixed_bfloat16",
-                MIX_BFLOAT16, MIX_FLOAT32);
+  expect_policy(mix_policy_deserialize("{\"class_name\": \"PolicyV1\", \"config\": {\"name\": \"mixed_bfloat16\"}}", NULL),
+                "mixed_bfloat16", MIX_BFLOAT16, MIX_FLOAT32);
   expect_refused(mix_policy_deserialize("{\"class_name\": \"Dense\", \"config\": {}}", NULL), MIX_VALUE_ERROR, "Dense");
 }
 static void P38_layer_dtype(void **state) {
@@ -285,8 +290,10 @@ static void P40_keras3_bad_names(void **state) {
   char text[300];
   memset(text, 'x', sizeof text - 1);
   text[sizeof text - 1] = 0;
-  static const char *const names[] = {"", "invalid", "float3", "@mixed_float16", "_infer", "float16_with_float32_vars", "complex64"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) expect_refused(keras3(names[i]), MIX_VALUE_ERROR, "cannot be converted");
+  static const char *const names[] = {"",         "invalid", "float3", "@mixed_float16", "_infer", "float16_with_float32_vars",
+                                      "complex64"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    expect_refused(keras3(names[i]), MIX_VALUE_ERROR, "cannot be converted");
   expect_refused(keras3(text), MIX_VALUE_ERROR, "cannot be converted");
 }
 /* DTypePolicy(123): NULL means "the global policy" there, so the dtype object stands for what is no string. */
@@ -349,8 +356,10 @@ static void P47_amax_history_length(void **state) {
   static const char *const bad[] = {"\"512\"", "512.0", "null"};
   for (int i = 0; i < 3; i++) {
     char text[300];
-    snprintf(text, sizeof text, "{\"class_name\": \"QuantizedFloat8DTypePolicy\", \"config\": {\"mode\": \"float8\", \"source_name\": "
-                                "\"float32\", \"amax_history_length\": %s}}", bad[i]);
+    snprintf(text, sizeof text,
+             "{\"class_name\": \"QuantizedFloat8DTypePolicy\", \"config\": {\"mode\": \"float8\", \"source_name\": "
+             "\"float32\", \"amax_history_length\": %s}}",
+             bad[i]);
     expect_refused(mix_policy_deserialize(text, semantics), MIX_TYPE_ERROR, "amax_history_length");
   }
 }
@@ -375,19 +384,57 @@ static void semantics_names(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(P01_mixed_float16), TEST(P02_mixed_bfloat16), TEST(P03_plain_floats), TEST(P04_other_dtypes), TEST(P05_infer),
-      TEST(P06_unknown_name), TEST(P07_no_string), TEST(P08_dtype_object), TEST(P09_infer_float32_vars), TEST(P10_float16_with_float32_vars),
-      TEST(P11_bfloat16_with_float32_vars), TEST(P12_int8_with_float32_vars), TEST(P13_printed), TEST(P14_printed_with_loss_scale),
-      TEST(P15_default_loss_scale), TEST(P16_no_loss_scale), TEST(P17_none_by_default), TEST(P18_warns_where_useless),
-      TEST(P19_no_warning_for_float16), TEST(P20_bad_loss_scale), TEST(P21_global_default), TEST(P22_global_follows_floatx),
-      TEST(P23_layer_keeps_its_policy), TEST(P24_global_must_be_floating), TEST(P25_mixed_refused_under_rewrite),
-      TEST(P26_plain_allowed_under_rewrite), TEST(P27_rewrite_refused_under_mixed), TEST(P28_rewrite_after_reset), TEST(P29_nested_scopes),
-      TEST(P30_scope_around_an_error), TEST(P31_other_threads_see_it), TEST(P32_serialize_plain), TEST(P33_serialize_infer),
-      TEST(P34_serialize_mixed), TEST(P35_deserialize), TEST(P36_loss_scale_dropped), TEST(P37_old_class_name), TEST(P38_layer_dtype),
-      TEST(P39_equality), TEST(P40_keras3_bad_names), TEST(P41_keras3_no_string), TEST(P42_keras3_integer), TEST(P43_keras3_bad_setters),
-      TEST(P44_keras3_integer_global), TEST(P45_keras3_copies_the_global_name), TEST(keras3_stores_the_global_policy_at_first_read),
-      TEST(P46_quantized), TEST(P47_amax_history_length), TEST(P48_experimental_integer_global), TEST(P50_policy_of_no_layer),
-      TEST(a_loss_scale_is_refused_outside_the_experimental_semantics), TEST(semantics_names)};
+  const struct CMUnitTest tests[] = {TEST(P01_mixed_float16),
+                                     TEST(P02_mixed_bfloat16),
+                                     TEST(P03_plain_floats),
+                                     TEST(P04_other_dtypes),
+                                     TEST(P05_infer),
+                                     TEST(P06_unknown_name),
+                                     TEST(P07_no_string),
+                                     TEST(P08_dtype_object),
+                                     TEST(P09_infer_float32_vars),
+                                     TEST(P10_float16_with_float32_vars),
+                                     TEST(P11_bfloat16_with_float32_vars),
+                                     TEST(P12_int8_with_float32_vars),
+                                     TEST(P13_printed),
+                                     TEST(P14_printed_with_loss_scale),
+                                     TEST(P15_default_loss_scale),
+                                     TEST(P16_no_loss_scale),
+                                     TEST(P17_none_by_default),
+                                     TEST(P18_warns_where_useless),
+                                     TEST(P19_no_warning_for_float16),
+                                     TEST(P20_bad_loss_scale),
+                                     TEST(P21_global_default),
+                                     TEST(P22_global_follows_floatx),
+                                     TEST(P23_layer_keeps_its_policy),
+                                     TEST(P24_global_must_be_floating),
+                                     TEST(P25_mixed_refused_under_rewrite),
+                                     TEST(P26_plain_allowed_under_rewrite),
+                                     TEST(P27_rewrite_refused_under_mixed),
+                                     TEST(P28_rewrite_after_reset),
+                                     TEST(P29_nested_scopes),
+                                     TEST(P30_scope_around_an_error),
+                                     TEST(P31_other_threads_see_it),
+                                     TEST(P32_serialize_plain),
+                                     TEST(P33_serialize_infer),
+                                     TEST(P34_serialize_mixed),
+                                     TEST(P35_deserialize),
+                                     TEST(P36_loss_scale_dropped),
+                                     TEST(P37_old_class_name),
+                                     TEST(P38_layer_dtype),
+                                     TEST(P39_equality),
+                                     TEST(P40_keras3_bad_names),
+                                     TEST(P41_keras3_no_string),
+                                     TEST(P42_keras3_integer),
+                                     TEST(P43_keras3_bad_setters),
+                                     TEST(P44_keras3_integer_global),
+                                     TEST(P45_keras3_copies_the_global_name),
+                                     TEST(keras3_stores_the_global_policy_at_first_read),
+                                     TEST(P46_quantized),
+                                     TEST(P47_amax_history_length),
+                                     TEST(P48_experimental_integer_global),
+                                     TEST(P50_policy_of_no_layer),
+                                     TEST(a_loss_scale_is_refused_outside_the_experimental_semantics),
+                                     TEST(semantics_names)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

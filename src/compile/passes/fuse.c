@@ -155,6 +155,28 @@ static bool try_join(groups *g, int x, int y) {
   return true;
 }
 
+/* What reads one variable element by element without a chain between (Lion's step and its momentum) shares the load. */
+static bool join_readers(groups *g) {
+  mix_ir *ir = g->ir;
+  int *reader =
+      mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->value_count + 1)); /* of a variable: 1 + its first reader, -1 yet none */
+  if (!reader) return false;
+  for (int i = 0; i < ir->variable_count; i++)
+    if (ir->values[ir->variables[i].entry].shape.rank > 0) reader[ir->variables[i].entry] = -1;
+  for (int n = 0; n < ir->node_count; n++) {
+    if (!mix_ir_fusable(&ir->nodes[n])) continue;
+    for (int i = 0; i < ir->nodes[n].input_count; i++) {
+      int value = ir->nodes[n].inputs[i];
+      if (!reader[value] || !mix_shape_equal(ir->values[value].shape, space_of(ir, n))) continue;
+      if (reader[value] < 0)
+        reader[value] = n + 1;
+      else
+        try_join(g, reader[value] - 1, n);
+    }
+  }
+  return true;
+}
+
 static bool groups_make(mix_ir *ir, groups *g) {
   size_t count = (size_t)ir->node_count + 1;
   *g = (groups){.ir = ir,
@@ -187,6 +209,7 @@ static bool groups_make(mix_ir *ir, groups *g) {
       if (mix_ir_fusable(&ir->nodes[producer])) try_join(g, producer, n);
     }
   }
+  if (!join_readers(g)) return false;
   /* Scalar bookkeeping (iterations, loss scale, metrics) has no chain to follow: join whatever can be joined. */
   int scalar = -1;
   for (int n = 0; n < ir->node_count; n++) {

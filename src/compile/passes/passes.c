@@ -11,9 +11,9 @@ typedef struct pass_row {
 
 /* "fuse" always runs, for it also makes programs of single nodes; switched off, it merges nothing. */
 static const pass_row passes[] = {
-    {"identity", mix_pass_identity}, {"broadcast", mix_pass_broadcast}, {"fold", mix_pass_fold},
-    {"cse", mix_pass_cse},           {"dead", mix_pass_dead},           {"guard", mix_pass_guard},
-    {"persist", mix_pass_persist},   {"fuse", mix_pass_fuse},           {"epilogue", mix_pass_epilogue},
+    {"amp", mix_pass_amp},   {"identity", mix_pass_identity}, {"broadcast", mix_pass_broadcast}, {"fold", mix_pass_fold},
+    {"cse", mix_pass_cse},   {"dead", mix_pass_dead},         {"guard", mix_pass_guard},         {"persist", mix_pass_persist},
+    {"fuse", mix_pass_fuse}, {"epilogue", mix_pass_epilogue},
 };
 
 bool mix_pass_disabled(const char *name) {

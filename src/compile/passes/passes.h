@@ -5,6 +5,7 @@
 
 #include "compile/ir.h"
 
+bool mix_pass_amp(mix_ir *ir);      /* the automatic mixed precision rewrite, where the process has it on (compile/amp/) */
 bool mix_pass_identity(mix_ir *ir); /* identities and casts to the same dtype become their operands */
 bool mix_pass_broadcast(mix_ir *ir); /* element-wise nodes read, and are computed, before what is broadcast */
 bool mix_pass_fold(mix_ir *ir);     /* small values that depend on constants alone are computed now */

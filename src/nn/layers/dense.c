@@ -24,8 +24,8 @@ static mix_status dense_build(mix_layer *layer, int count, const mix_shape *inpu
   if (count != 1) return mix_fail_status(MIX_VALUE_ERROR, "%s: got %d inputs; expected one", layer->name, count);
   int64_t last = shape.rank ? shape.dims[shape.rank - 1] : MIX_UNKNOWN;
   if (shape.rank < 2 || last == MIX_UNKNOWN)
-    return mix_fail_status(MIX_VALUE_ERROR, "%s: the input has shape %s; expected at least rank 2 and a known last dimension", layer->name,
-                           mix_shape_text(shape, text, sizeof text));
+    return mix_fail_status(MIX_VALUE_ERROR, "%s: the input has shape %s; expected at least rank 2 and a known last dimension",
+                           layer->name, mix_shape_text(shape, text, sizeof text));
   d->kernel = mix_layer_add_weight(layer, "kernel", .shape = MIX_SHAPE(last, d->units), .initializer_object = d->kernel_initializer,
                                    .regularizer_object = d->kernel_regularizer, .constraint_object = d->kernel_constraint);
   if (!d->no_bias)

@@ -10,7 +10,8 @@ static mix_tensor *logits_of(const mix_loss *loss, mix_tensor *y_pred, bool *are
   *are_logits = loss->options.from_logits;
   if (!y_pred->logits || mix_tensor_dtype(y_pred->logits) != mix_tensor_dtype(y_pred)) return y_pred;
   if (loss->options.from_logits)
-    mix_log_message(MIX_LOG_WARNING, "loss %s: from_logits is set, but the predictions come from a softmax or sigmoid; its own logits are used",
+    mix_log_message(MIX_LOG_WARNING,
+                    "loss %s: from_logits is set, but the predictions come from a softmax or sigmoid; its own logits are used",
                     loss->name);
   *are_logits = true;
   return y_pred->logits;
@@ -18,7 +19,8 @@ static mix_tensor *logits_of(const mix_loss *loss, mix_tensor *y_pred, bool *are
 
 static int axis_of(const mix_loss *loss, mix_shape shape) {
   int axis = mix_axis_normal(loss->options.axis ? loss->options.axis : -1, shape.rank);
-  if (axis < 0) mix_fail(MIX_VALUE_ERROR, "loss %s: axis %d is outside predictions of rank %d", loss->name, loss->options.axis, shape.rank);
+  if (axis < 0)
+    mix_fail(MIX_VALUE_ERROR, "loss %s: axis %d is outside predictions of rank %d", loss->name, loss->options.axis, shape.rank);
   return axis;
 }
 
@@ -80,7 +82,8 @@ mix_tensor *mix_loss_binary_focal_crossentropy(const mix_loss *loss, mix_tensor 
   mix_tensor *p_t = mix_add(mix_multiply(y, p), mix_multiply(mix_one_minus(y), mix_one_minus(p)));
   mix_tensor *focus = mix_power(mix_one_minus(p_t), mix_scalar_like(p, gamma));
   mix_tensor *values = mix_multiply(focus, bernoulli_cross_entropy(loss, y, p));
-  if (loss->options.apply_class_balancing) values = mix_multiply(scaled(y, 2 * alpha - 1, 1 - alpha), values); /* y a + (1 - y)(1 - a) */
+  if (loss->options.apply_class_balancing)
+    values = mix_multiply(scaled(y, 2 * alpha - 1, 1 - alpha), values); /* y a + (1 - y)(1 - a) */
   return mean_along(loss, values);
 }
 
@@ -101,8 +104,8 @@ static bool same_shape(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_p
   char a[160], b[160];
   mix_shape y = mix_tensor_shape(y_true), p = mix_tensor_shape(y_pred);
   if (p.rank && mix_shape_compatible(y, p)) return true;
-  mix_fail(MIX_VALUE_ERROR, "loss %s: labels have shape %s and predictions %s; expected the same shape (class indices want %s)", loss->name,
-           mix_shape_text(y, a, sizeof a), mix_shape_text(p, b, sizeof b), "sparse_categorical_crossentropy");
+  mix_fail(MIX_VALUE_ERROR, "loss %s: labels have shape %s and predictions %s; expected the same shape (class indices want %s)",
+           loss->name, mix_shape_text(y, a, sizeof a), mix_shape_text(p, b, sizeof b), "sparse_categorical_crossentropy");
   return false;
 }
 
@@ -157,7 +160,8 @@ mix_tensor *mix_loss_crossentropy(const mix_loss *loss, mix_tensor *y_true, mix_
   mix_label_kind kind = mix_label_kind_of(mix_tensor_shape(y_true), mix_tensor_shape(y_pred));
   if (kind == MIX_LABELS_SPARSE) return mix_loss_sparse_categorical_crossentropy(loss, y_true, y_pred);
   y_true = mix_cast(y_true, mix_tensor_dtype(y_pred));
-  return kind == MIX_LABELS_BINARY ? mix_loss_binary_crossentropy(loss, y_true, y_pred) : mix_loss_categorical_crossentropy(loss, y_true, y_pred);
+  return kind == MIX_LABELS_BINARY ? mix_loss_binary_crossentropy(loss, y_true, y_pred)
+                                   : mix_loss_categorical_crossentropy(loss, y_true, y_pred);
 }
 
 /* Zhang, Sabuncu: Generalized cross entropy loss for training deep neural networks with noisy labels; arXiv:1805.07836. */

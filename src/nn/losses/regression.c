@@ -53,7 +53,8 @@ mix_tensor *mix_loss_log_cosh(const mix_loss *loss, mix_tensor *y_true, mix_tens
 
 static mix_tensor *unit(const mix_loss *loss, mix_tensor *x, int axis) {
   mix_tensor *length = mix_reduce_sum(mix_square(x), MIX_AXES(axis), true);
-  return mix_multiply(x, mix_rsqrt(mix_maximum(length, mix_scalar_like(length, loss->semantics->unit_norm_by_rsqrt ? 1e-24 : 1e-12))));
+  return mix_multiply(x,
+                      mix_rsqrt(mix_maximum(length, mix_scalar_like(length, loss->semantics->unit_norm_by_rsqrt ? 1e-24 : 1e-12))));
 }
 mix_tensor *mix_loss_cosine_similarity(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
   int axis = loss->options.axis ? loss->options.axis : -1;

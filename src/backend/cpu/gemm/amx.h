@@ -8,7 +8,11 @@
  * hi + lo, hi being its rounding to bfloat16 (8 bits) and lo the rest (3 bits, no bfloat16 subnormal); a product takes lo hi, hi hi,
  * hi lo, and leaves out lo lo. (Henry, Tang, Heinecke, "Leveraging the bfloat16 artificial intelligence datatype for higher-precision
  * computations", ARITH 2019.) Of a number that is not finite, lo is zero, and the step of the panel that holds it is flagged: there lo
- * meets hi with its infinities and NaNs cleared, so that hi hi alone carries them, with the signs and zeros of the numbers themselves. */
+ * meets hi with its infinities and NaNs cleared, so that hi hi alone carries them, with the signs and zeros of the numbers themselves.
+ * So the result is finite, infinite or NaN as it would be without the split, and no other kernel is ever needed.
+ *
+ * Tiles take bfloat16 subnormals (below 1.2e-38) among the operands, and float32 ones among the sums, as zero, whatever MXCSR says.
+ * float16 loses nothing by that. */
 #ifndef MIX_BACKEND_CPU_GEMM_AMX_H
 #define MIX_BACKEND_CPU_GEMM_AMX_H
 

@@ -98,13 +98,13 @@ static void clear_not_finite(const unsigned char *part, unsigned char *cleared) 
   }
 }
 
-/* lo hi, hi hi, hi lo: the order of the fast path, so that elements that meet finite numbers alone have the same bits. */
 __attribute__((noinline)) static void clear_step(const unsigned char *a, const unsigned char *b, unsigned char *cleared) {
   clear_not_finite(a, cleared);
   clear_not_finite(b, cleared + AMX_PAIR);
   MEMORY_BARRIER();
 }
 
+/* Flagged steps keep the order lo hi, hi hi, hi lo, so that elements that meet finite numbers alone have the same bits. */
 AMX_INLINE void multiply_f16(const int rows, const int columns, int64_t steps, const unsigned char *a, const unsigned char *b,
                              float *c, int64_t c_stride, bool first, const unsigned char *a_flags, const unsigned char *b_flags) {
   _Alignas(64) unsigned char cleared[2 * AMX_PAIR];

@@ -1,0 +1,122 @@
+/* Callbacks: what is called while a model trains, is evaluated or predicts. fit calls the user's in their order, then the history takes the
+ * epoch's logs, then the progress bar shows them. */
+#ifndef MIXTAPE_CALLBACK_H
+#define MIXTAPE_CALLBACK_H
+
+#include <mixtape/model.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mix_callback mix_callback; /* an object: mix_retain, mix_release */
+
+/* One hook. `index`: the epoch or the batch, from 0; 0 for begin and end of training, test and prediction. `logs`: the running loss and
+ * metrics at the end of a batch, the epoch's with validation at the end of an epoch, the results at the end of training and test; NULL at
+ * every begin and for predictions. They may be added to (mix_logs_set) at the end of an epoch: the history keeps it. MIX_OK to go on; another
+ * status, or an error left pending, ends the run with that error. */
+typedef mix_status (*mix_callback_hook)(void *context, mix_model *model, int64_t index, mix_logs *logs);
+
+typedef struct mix_callback_options {
+  size_t size;
+  const char *name;           /* in messages; NULL: "callback" */
+  void *context;
+  void (*release)(void *context); /* called when the callback goes; NULL: nothing to do */
+  mix_callback_hook on_train_begin, on_train_end;
+  mix_callback_hook on_epoch_begin, on_epoch_end;
+  mix_callback_hook on_train_batch_begin, on_train_batch_end;
+  mix_callback_hook on_test_begin, on_test_end;
+  mix_callback_hook on_test_batch_begin, on_test_batch_end;
+  mix_callback_hook on_predict_begin, on_predict_end;
+  mix_callback_hook on_predict_batch_begin, on_predict_batch_end;
+  bool no_batch_logs;         /* the batch_end hooks get NULL for logs: nothing waits for a step's numbers */
+} mix_callback_options;
+/* Any of the hooks may be NULL (Keras's LambdaCallback and classes of one's own). */
+MIX_API mix_callback *mix_callback_with(const mix_callback_options *options);
+MIX_API const char *mix_callback_name(const mix_callback *callback);
+
+/* ---- Keras's own ----
+ * `monitor` is a name in the epoch's logs; where it is missing, a warning, and nothing happens. `mode` is auto, min or max; auto: in tf_keras
+ * max where the name holds acc (EarlyStopping: or auc, or begins with fmeasure), else min; in keras3 min for losses, else as the metric is
+ * meant, and a ValueError at the start of training where that is not known. */
+
+typedef struct mix_early_stopping_options {
+  size_t size;
+  const char *monitor;        /* NULL: val_loss */
+  double min_delta;           /* an improvement is better than the best by more than this */
+  int64_t patience;           /* epochs without one after which training stops; 0 as 1, never after the first epoch */
+  const char *mode;           /* NULL: auto */
+  double baseline;            /* 0: none; MIX_ZERO. The wait begins anew only with an improvement that also beats it */
+  bool restore_best_weights;  /* at the end of training */
+  int64_t start_from_epoch;   /* epochs before it are not looked at */
+} mix_early_stopping_options;
+MIX_API mix_callback *mix_early_stopping_with(const mix_early_stopping_options *options);
+
+typedef struct mix_reduce_lr_on_plateau_options {
+  size_t size;
+  const char *monitor;        /* NULL: val_loss */
+  double factor;              /* 0: 0.1, MIX_ZERO; 1 or more is a ValueError */
+  int64_t patience;           /* 0: 10; MIX_INT_ZERO */
+  const char *mode;           /* NULL: auto */
+  double min_delta;           /* 0: 1e-4; MIX_ZERO */
+  int64_t cooldown;           /* epochs after a reduction in which nothing is counted */
+  double min_lr;
+} mix_reduce_lr_on_plateau_options;
+/* Multiplies the learning rate by factor where there was no improvement for `patience` epochs; logs learning_rate. */
+MIX_API mix_callback *mix_reduce_lr_on_plateau_with(const mix_reduce_lr_on_plateau_options *options);
+
+/* The learning rate of an epoch (from 0), from the one before it. One that is not finite is a ValueError. */
+typedef double (*mix_learning_rate_function)(void *context, int64_t epoch, double learning_rate);
+/* Sets the learning rate at the begin of each epoch; logs learning_rate. */
+MIX_API mix_callback *mix_learning_rate_scheduler(mix_learning_rate_function schedule, void *context);
+
+typedef struct mix_model_checkpoint_options {
+  size_t size;
+  const char *filepath;       /* required: ends in .npz. {epoch} (from 1), {batch} (from 1) and the names of the logs are filled in, with
+                               * Python's format: "w.{epoch:02d}-{val_loss:.2f}.npz". Folders that are not there are made */
+  const char *monitor;        /* NULL: val_loss */
+  bool save_best_only;
+  const char *mode;           /* NULL: auto */
+  int64_t save_freq;          /* 0: at the end of each epoch; n: after every n batches */
+  double initial_value_threshold; /* save_best_only: only what is better; 0: none, MIX_ZERO */
+} mix_model_checkpoint_options;
+/* Writes the weights, as mix_model_save_weights does (Keras: save_weights_only=True). */
+MIX_API mix_callback *mix_model_checkpoint_with(const mix_model_checkpoint_options *options);
+
+typedef struct mix_csv_logger_options {
+  size_t size;
+  const char *filename;       /* required */
+  const char *separator;      /* NULL: ","; one character */
+  bool append;                /* to what is there, without a header of its own; else the file is begun anew */
+} mix_csv_logger_options;
+/* A row for each epoch: its number, then the logs, sorted by name. Validation that an epoch lacks is NA. */
+MIX_API mix_callback *mix_csv_logger_with(const mix_csv_logger_options *options);
+
+/* Stops training at a batch whose loss is NaN or infinite. */
+MIX_API mix_callback *mix_terminate_on_nan(void);
+
+/* "early_stopping:monitor=val_loss,patience=3,restore_best_weights=true": early_stopping, reduce_lr_on_plateau, model_checkpoint, csv_logger
+ * and terminate_on_nan, or Keras's class names, with Keras's argument names. An unknown one is a ValueError that lists those there are. */
+MIX_API mix_callback *mix_callback_from_text(const char *text);
+
+#ifndef __cplusplus
+/* mix_callback_new(.on_epoch_end = show, .context = window) */
+#define mix_callback_new(...) mix_callback_with(&(const mix_callback_options){.size = sizeof(mix_callback_options), __VA_ARGS__})
+/* mix_early_stopping(.monitor = "val_accuracy", .patience = 3) */
+#define mix_early_stopping(...)                                                                                                \
+  mix_early_stopping_with(&(const mix_early_stopping_options){.size = sizeof(mix_early_stopping_options), __VA_ARGS__})
+#define mix_reduce_lr_on_plateau(...)                                                                                          \
+  mix_reduce_lr_on_plateau_with(                                                                                               \
+      &(const mix_reduce_lr_on_plateau_options){.size = sizeof(mix_reduce_lr_on_plateau_options), __VA_ARGS__})
+/* mix_model_checkpoint("best.npz", .save_best_only = true) */
+#define mix_model_checkpoint(...)                                                                                              \
+  mix_model_checkpoint_with(                                                                                                   \
+      &(const mix_model_checkpoint_options){.size = sizeof(mix_model_checkpoint_options), .filepath = __VA_ARGS__})
+#define mix_csv_logger(...)                                                                                                    \
+  mix_csv_logger_with(&(const mix_csv_logger_options){.size = sizeof(mix_csv_logger_options), .filename = __VA_ARGS__})
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

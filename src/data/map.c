@@ -1,0 +1,104 @@
+/* A function of each element, on the thread that asks or on several of its own. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "data/background.h"
+#include "data/stream.h"
+#include <mixtape/device.h>
+
+enum { MOST_THREADS = 1024 };
+
+typedef struct map_dataset {
+  mix_dataset base;
+  mix_dataset_map_options options;
+} map_dataset;
+
+typedef struct map_cursor {
+  mix_cursor base;
+  mix_buffers *buffers;       /* one for each thread: the rows that the function gets */
+  int threads;                /* 0: the function runs on the thread that asks */
+  mix_background *background; /* NULL before the first element is asked for */
+} map_cursor;
+
+static int64_t map_cardinality(const mix_dataset *dataset) { return dataset->input->class->cardinality(dataset->input); }
+
+static bool map_open(mix_cursor *cursor) {
+  map_cursor *map = (map_cursor *)cursor;
+  int64_t wanted = ((const map_dataset *)cursor->dataset)->options.num_parallel_calls;
+  map->threads = wanted < 0 ? mix_threads() : (int)wanted;
+  map->buffers = mix_calloc(map->threads ? (size_t)map->threads : 1, sizeof *map->buffers);
+  return map->buffers != NULL;
+}
+
+/* The element becomes what the function makes of it. */
+static bool apply(void *context, int thread, mix_element *element) {
+  map_cursor *map = context;
+  const map_dataset *dataset = (const map_dataset *)map->base.dataset;
+  mix_scope *scope = mix_scope_begin();
+  mix_list *made = NULL;
+  if (scope && mix_element_values(dataset->base.input, element, &map->buffers[thread])) {
+    made = dataset->options.function(dataset->options.context, element->values);
+    if (!made) mix_fail(MIX_VALUE_ERROR, "dataset_map: the function returned NULL; expected a list of tensors");
+    if (made && !mix_failed()) mix_element_evaluate(made, "dataset_map");
+  }
+  made = mix_failed() ? NULL : mix_retain(made);
+  mix_release(element->values);
+  *element = (mix_element){.values = made};
+  mix_scope_end(scope);
+  return made != NULL;
+}
+
+/* Twice as many elements under way as threads: a slow one does not keep the others from working. */
+static mix_pull map_next(mix_cursor *cursor, mix_element *element) {
+  map_cursor *map = (map_cursor *)cursor;
+  const map_dataset *dataset = (const map_dataset *)cursor->dataset;
+  if (map->threads == 0) {
+    mix_pull pull = mix_cursor_next(cursor->input, element);
+    return pull != MIX_PULL_ELEMENT || apply(map, 0, element) ? pull : MIX_PULL_FAILED;
+  }
+  if (!map->background)
+    map->background = mix_background_start(&(mix_background_options){
+        .input = cursor->input,
+        .threads = map->threads,
+        .capacity = 2 * map->threads,
+        .any_order = dataset->options.not_deterministic,
+        .work = apply,
+        .context = map,
+    });
+  return map->background ? mix_background_next(map->background, element) : MIX_PULL_FAILED;
+}
+
+static void map_close(mix_cursor *cursor) {
+  map_cursor *map = (map_cursor *)cursor;
+  mix_background_stop(map->background);
+  for (int i = 0; map->buffers && i < (map->threads ? map->threads : 1); i++) mix_buffers_clear(&map->buffers[i]);
+  mix_free(map->buffers);
+}
+
+static void map_finalize(mix_dataset *dataset) {
+  const mix_dataset_map_options *options = &((map_dataset *)dataset)->options;
+  if (options->release) options->release(options->context);
+}
+
+static const mix_dataset_class map_class = {
+    .name = "map",
+    .cursor_size = sizeof(map_cursor),
+    .cardinality = map_cardinality,
+    .open = map_open,
+    .next = map_next,
+    .close = map_close,
+    .finalize = map_finalize,
+};
+
+mix_dataset *mix_dataset_map_with(const mix_dataset_map_options *given) {
+  if (mix_failed()) return NULL;
+  MIX_OPTIONS(mix_dataset_map_options, options, given, "dataset_map");
+  if (!mix_dataset_given(options.dataset, "dataset_map")) return NULL;
+  if (!options.function) return mix_fail(MIX_TYPE_ERROR, "dataset_map: the function is NULL");
+  if (options.num_parallel_calls < -1 || options.num_parallel_calls > MOST_THREADS)
+    return mix_fail(MIX_VALUE_ERROR, "dataset_map: num_parallel_calls is %lld; expected 0 to %d, or -1 (all threads)",
+                    (long long)options.num_parallel_calls, MOST_THREADS);
+  map_dataset *dataset = mix_dataset_new(sizeof *dataset, &map_class, options.dataset, false);
+  if (!dataset) return NULL;
+  dataset->options = options;
+  return mix_scoped(dataset);
+}

@@ -1,0 +1,69 @@
+/* Callbacks as objects, and the list of them that a run calls. */
+#ifndef MIX_MODEL_CALLBACK_H
+#define MIX_MODEL_CALLBACK_H
+
+#include "model/model.h"
+#include <mixtape/callback.h>
+
+struct mix_callback {
+  mix_object object;
+  mix_callback_options options;
+};
+
+typedef enum mix_hook {
+  MIX_ON_TRAIN_BEGIN,
+  MIX_ON_TRAIN_END,
+  MIX_ON_EPOCH_BEGIN,
+  MIX_ON_EPOCH_END,
+  MIX_ON_TRAIN_BATCH_BEGIN,
+  MIX_ON_TRAIN_BATCH_END,
+  MIX_ON_TEST_BEGIN,
+  MIX_ON_TEST_END,
+  MIX_ON_TEST_BATCH_BEGIN,
+  MIX_ON_TEST_BATCH_END,
+  MIX_ON_PREDICT_BEGIN,
+  MIX_ON_PREDICT_END,
+  MIX_ON_PREDICT_BATCH_BEGIN,
+  MIX_ON_PREDICT_BATCH_END,
+  MIX_HOOKS
+} mix_hook;
+
+typedef struct mix_callbacks {
+  mix_model *model;
+  mix_list *items; /* borrowed from the run's options; NULL: none */
+  const char *call;
+  unsigned present, logs; /* bits of hooks that anyone has, and that want the numbers of a batch */
+} mix_callbacks;
+
+/* False with a TypeError where an item is no callback. */
+bool mix_callbacks_open(mix_callbacks *callbacks, mix_model *model, mix_list *items, const char *call);
+/* Does anyone want the logs of a batch's end? Reading them waits for the step. */
+bool mix_callbacks_want_logs(const mix_callbacks *callbacks, mix_hook hook);
+/* Calls the hook of each; the first failure ends it, recorded. */
+bool mix_callbacks_run(const mix_callbacks *callbacks, mix_hook hook, int64_t index, mix_logs *logs);
+
+/* Makes a callback that owns its context, which goes at once where there is none to be made. */
+mix_callback *mix_callback_own(const mix_callback_options *options);
+
+/* callbacks/monitor.c: the number in the logs that a callback watches. */
+typedef struct mix_monitor {
+  const char *name; /* interned */
+  enum { MIX_MODE_AUTO, MIX_MODE_MIN, MIX_MODE_MAX } mode;
+  bool up; /* larger is better: known once training begins */
+} mix_monitor;
+/* NULL: val_loss and auto. `call` names the callback in messages. */
+bool mix_monitor_init(mix_monitor *monitor, const char *name, const char *mode, const char *call);
+/* Finds the direction of mode auto; `early` with EarlyStopping's names in tf_keras. */
+bool mix_monitor_begin(mix_monitor *monitor, mix_model *model, bool early, const char *call);
+/* False with a warning where the logs lack it. */
+bool mix_monitor_read(const mix_monitor *monitor, const mix_logs *logs, const char *call, double *value);
+/* Is `value` better than `reference` by more than `delta`? */
+bool mix_monitor_better(const mix_monitor *monitor, double value, double reference, double delta);
+double mix_monitor_worst(const mix_monitor *monitor);
+
+/* callbacks/path.c: a Python format string over epoch, batch (negative: none) and logs. False with the error recorded. */
+bool mix_format_path(const char *pattern, int64_t epoch, int64_t batch, const mix_logs *logs, char *path, size_t size);
+/* Makes the folders that `path` lies in. */
+bool mix_make_folders(const char *path);
+
+#endif

@@ -1,0 +1,85 @@
+#include "base/alloc.h"
+#include "base/error.h"
+#include "model/callback.h"
+
+typedef struct early_stopping {
+  mix_early_stopping_options options;
+  mix_monitor monitor;
+  bool has_best, has_baseline;
+  double best, baseline;
+  int64_t wait;
+  mix_list *best_weights; /* retained */
+} early_stopping;
+
+static void early_release(void *context) {
+  early_stopping *early = context;
+  mix_release(early->best_weights);
+  mix_free(early);
+}
+
+static mix_status early_begin(void *context, mix_model *model, int64_t index, mix_logs *logs) {
+  (void)index, (void)logs;
+  early_stopping *early = context;
+  if (!mix_monitor_begin(&early->monitor, model, true, "early_stopping")) return mix_error();
+  early->wait = 0;
+  early->has_best = !model->semantics->history_keys_sorted; /* Keras 3: the first number is an improvement whatever it is */
+  early->best = mix_monitor_worst(&early->monitor);
+  mix_release(early->best_weights);
+  early->best_weights = NULL;
+  return MIX_OK;
+}
+
+static void keep_weights(early_stopping *early, mix_model *model) {
+  if (!early->options.restore_best_weights) return;
+  mix_list *weights = mix_model_get_weights(model);
+  if (!weights) return;
+  mix_release(early->best_weights);
+  early->best_weights = mix_retain(weights);
+}
+
+static mix_status early_epoch_end(void *context, mix_model *model, int64_t epoch, mix_logs *logs) {
+  early_stopping *early = context;
+  double value;
+  if (epoch < early->options.start_from_epoch || !mix_monitor_read(&early->monitor, logs, "early_stopping", &value)) return MIX_OK;
+  if (!early->best_weights) keep_weights(early, model); /* where no epoch is better, the first one's */
+  early->wait++;
+  double delta = early->options.min_delta;
+  if (!early->has_best || mix_monitor_better(&early->monitor, value, early->best, delta)) {
+    early->best = value;
+    early->has_best = true;
+    keep_weights(early, model);
+    if (!early->has_baseline || mix_monitor_better(&early->monitor, value, early->baseline, delta)) early->wait = 0;
+  } else if (early->wait >= early->options.patience && epoch > 0)
+    mix_model_set_stop_training(model, true);
+  return mix_error();
+}
+
+static mix_status early_end(void *context, mix_model *model, int64_t index, mix_logs *logs) {
+  (void)index, (void)logs;
+  early_stopping *early = context;
+  return early->best_weights ? mix_model_set_weights(model, early->best_weights) : MIX_OK;
+}
+
+mix_callback *mix_early_stopping_with(const mix_early_stopping_options *given) {
+  if (mix_failed()) return NULL;
+  MIX_OPTIONS(mix_early_stopping_options, options, given, "early_stopping");
+  if (options.patience < 0 || options.start_from_epoch < 0)
+    return mix_fail(MIX_VALUE_ERROR, "early_stopping: %s is negative; expected 0 or more",
+                    options.patience < 0 ? "patience" : "start_from_epoch");
+  options.min_delta = options.min_delta < 0 ? -options.min_delta : options.min_delta; /* as in Keras */
+  mix_monitor monitor;
+  if (!mix_monitor_init(&monitor, options.monitor, options.mode, "early_stopping")) return NULL;
+  early_stopping *early = mix_calloc(1, sizeof *early);
+  if (!early) return NULL;
+  *early = (early_stopping){.options = options,
+                            .monitor = monitor,
+                            .has_baseline = options.baseline != 0,
+                            .baseline = mix_option_number(options.baseline, 0)};
+  return mix_callback_own(&(mix_callback_options){.size = sizeof(mix_callback_options),
+                                                  .name = "EarlyStopping",
+                                                  .context = early,
+                                                  .release = early_release,
+                                                  .on_train_begin = early_begin,
+                                                  .on_epoch_end = early_epoch_end,
+                                                  .on_train_end = early_end});
+}

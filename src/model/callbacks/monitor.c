@@ -1,0 +1,72 @@
+/* What EarlyStopping, ReduceLROnPlateau and ModelCheckpoint watch, and which way is better (spec/layers.md, 14). */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "model/callback.h"
+#include "nn/metric.h"
+#include <math.h>
+#include <string.h>
+
+bool mix_monitor_init(mix_monitor *monitor, const char *name, const char *mode, const char *call) {
+  static const char *const modes[] = {"auto", "min", "max"};
+  if (mix_failed()) return false;
+  monitor->name = mix_intern(name ? name : "val_loss");
+  for (int i = 0; i < 3; i++)
+    if (!mode || !strcmp(mode, modes[i])) {
+      monitor->mode = i;
+      return monitor->name != NULL;
+    }
+  mix_fail(MIX_VALUE_ERROR, "%s: mode is '%s'; expected auto, min or max", call, mode);
+  return false;
+}
+
+static bool ends_with(const char *text, const char *end) {
+  size_t length = strlen(text), tail = strlen(end);
+  return length >= tail && !strcmp(text + length - tail, end);
+}
+
+/* The direction that a metric is meant in: 1 up, -1 down, 0 not known. A function of the user's, a mean and a sum say nothing. */
+static int direction(const mix_metric *metric) {
+  if (metric->chooses) return 1;
+  const char *name = metric->kind                         ? metric->kind->name
+                     : metric->loss && metric->loss->kind ? metric->loss->kind->name
+                                                          : NULL;
+  if (!name || metric->options.function || !strcmp(name, "mean") || !strcmp(name, "sum")) return 0;
+  return strstr(name, "accuracy") || !strcmp(name, "cosine_similarity") ? 1 : -1;
+}
+
+static int direction_of_name(const mix_model *model, const char *name) {
+  if (!strncmp(name, "val_", 4)) name += 4;
+  if (!strcmp(name, "loss") || ends_with(name, "_loss")) return -1;
+  for (int i = 0; i < model->state->metric_count; i++)
+    if (!strcmp(model->state->metrics[i].name, name)) return direction(model->state->metrics[i].metric);
+  return 0;
+}
+
+bool mix_monitor_begin(mix_monitor *monitor, mix_model *model, bool early, const char *call) {
+  const char *name = monitor->name;
+  if (monitor->mode != MIX_MODE_AUTO) {
+    monitor->up = monitor->mode == MIX_MODE_MAX;
+    return true;
+  }
+  if (!model->semantics->history_keys_sorted) {
+    monitor->up = strstr(name, "acc") || (early && (strstr(name, "auc") || !strncmp(name, "fmeasure", 8)));
+    return true;
+  }
+  int way = direction_of_name(model, name);
+  if (!way)
+    mix_fail(MIX_VALUE_ERROR, "%s: it is not known whether '%s' is better larger or smaller; set mode to max or min", call, name);
+  monitor->up = way > 0;
+  return way != 0;
+}
+
+bool mix_monitor_read(const mix_monitor *monitor, const mix_logs *logs, const char *call, double *value) {
+  *value = mix_logs_get(logs, monitor->name);
+  if (mix_logs_has(logs, monitor->name)) return true;
+  mix_log_message(MIX_LOG_WARNING, "%s: '%s', which it watches, is not in the logs", call, monitor->name);
+  return false;
+}
+
+bool mix_monitor_better(const mix_monitor *monitor, double value, double reference, double delta) {
+  return monitor->up ? value - delta > reference : value + delta < reference;
+}
+double mix_monitor_worst(const mix_monitor *monitor) { return monitor->up ? -INFINITY : INFINITY; }

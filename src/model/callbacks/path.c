@@ -1,0 +1,102 @@
+/* File names with Python's replacement fields, as far as numbers go: {name}, {name:[0][width][.precision][d|e|f|g]}. */
+#include "base/error.h"
+#include "model/callback.h"
+#include "nn/number.h"
+#include <ctype.h>
+#include <errno.h>
+#include <sys/stat.h>
+
+enum { FIELD_MOST = 128, PATH_MOST = 4096 };
+
+static bool unknown_name(const char *pattern, const char *name) {
+  mix_fail(MIX_VALUE_ERROR, "model_checkpoint: '%s' names {%s}, which is neither epoch nor in the logs", pattern, name);
+  return false;
+}
+
+/* The number that a name stands for; whole: epoch and batch. */
+static bool value_of(const char *pattern, const char *name, int64_t epoch, int64_t batch, const mix_logs *logs, double *value,
+                     bool *whole) {
+  *whole = !strcmp(name, "epoch") || (batch >= 0 && !strcmp(name, "batch"));
+  if (!*whole && !mix_logs_has(logs, name)) return unknown_name(pattern, name);
+  *value = !*whole ? mix_logs_get(logs, name) : (double)(*name == 'e' ? epoch + 1 : batch + 1);
+  return true;
+}
+
+/* Writes the value by the part behind the colon. */
+static bool put_field(const char *pattern, const char *spec, double value, bool whole, char *text, size_t size) {
+  char format[32], number[32];
+  int width = 0, precision = -1;
+  const char *at = spec;
+  bool zero = *at == '0';
+  while (isdigit((unsigned char)*at) && width < 100) width = 10 * width + *at++ - '0';
+  if (*at == '.')
+    for (at++, precision = 0; isdigit((unsigned char)*at) && precision < 30;) precision = 10 * precision + *at++ - '0';
+  char kind = *at ? *at++ : whole ? 'd' : precision >= 0 ? 'g' : 0;
+  if (*at || width >= 100 || precision >= 30 || (kind && !strchr("deEfFgG", kind)) || (kind == 'd' && (!whole || precision >= 0))) {
+    mix_fail(MIX_VALUE_ERROR,
+             "model_checkpoint: '%s' has the format ':%s'; expected [0][width][.precision] and one of d (epoch, batch),"
+             " e, f, g",
+             pattern, spec);
+    return false;
+  }
+  if (!kind) {
+    snprintf(text, size, "%*s", zero ? 0 : width, mix_python_float(value, number));
+    return true;
+  }
+  if (kind == 'd') {
+    snprintf(format, sizeof format, "%%%s%dlld", zero ? "0" : "", width);
+    snprintf(text, size, format, (long long)value);
+    return true;
+  }
+  snprintf(format, sizeof format, "%%%s%d.%d%c", zero ? "0" : "", width, precision < 0 ? 6 : precision, kind);
+  snprintf(text, size, format, value);
+  return true;
+}
+
+bool mix_format_path(const char *pattern, int64_t epoch, int64_t batch, const mix_logs *logs, char *path, size_t size) {
+  size_t used = 0;
+  for (const char *at = pattern; *at;) {
+    char field[FIELD_MOST], text[FIELD_MOST] = {*at, 0};
+    if ((*at == '{' || *at == '}') && at[1] == *at)
+      at += 2;
+    else if (*at == '{') {
+      size_t length = strcspn(at + 1, "}"), name = strcspn(at + 1, ":}");
+      if (!at[1 + length] || length >= sizeof field) {
+        mix_fail(MIX_VALUE_ERROR, "model_checkpoint: '%s' has a '{' without its '}'", pattern);
+        return false;
+      }
+      snprintf(field, sizeof field, "%.*s", (int)length, at + 1);
+      double value;
+      bool whole;
+      const char *spec = name < length ? field + name + 1 : "";
+      field[name < length ? name : length] = 0;
+      if (!value_of(pattern, field, epoch, batch, logs, &value, &whole) ||
+          !put_field(pattern, spec, value, whole, text, sizeof text))
+        return false;
+      at += length + 2;
+    } else
+      at++;
+    size_t length = strlen(text);
+    if (used + length >= size) {
+      mix_fail(MIX_VALUE_ERROR, "model_checkpoint: the path that '%s' makes is too long", pattern);
+      return false;
+    }
+    memcpy(path + used, text, length);
+    used += length;
+  }
+  path[used] = 0;
+  return true;
+}
+
+bool mix_make_folders(const char *path) {
+  char folder[PATH_MOST];
+  for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+    if (slash == path || slash - path >= PATH_MOST) continue;
+    snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
+    if (mkdir(folder, 0777) && errno != EEXIST) {
+      mix_fail(MIX_IO_ERROR, "model_checkpoint: the folder '%s' cannot be made: %s", folder, strerror(errno));
+      return false;
+    }
+  }
+  return true;
+}

@@ -1,0 +1,105 @@
+/* LayerNormalization (Ba, Kiros, Hinton; arXiv:1607.06450). In which dtype it computes: spec/mixed-precision.md, 5.1 and 5.2. */
+#include "base/error.h"
+#include "nn/normalize.h"
+#include "nn/weights.h"
+
+typedef struct layer_normalization {
+  mix_axes axis; /* as given; empty: the last */
+  double epsilon;
+  mix_affine affine;
+} layer_normalization;
+
+static mix_status layer_normalization_build(mix_layer *layer, int count, const mix_shape *input_shapes) {
+  char text[160];
+  layer_normalization *n = mix_layer_data(layer);
+  mix_shape in = input_shapes[0];
+  mix_axes axes;
+  if (count != 1) return mix_fail_status(MIX_VALUE_ERROR, "%s: got %d inputs; expected one", layer->name, count);
+  if (!mix_layer_axes(layer, n->axis, in.rank, &axes)) return mix_error();
+  mix_shape shape = mix_shape_of_axes(in, axes, false);
+  for (int i = 0; i < shape.rank; i++)
+    if (shape.dims[i] == MIX_UNKNOWN)
+      return mix_fail_status(MIX_VALUE_ERROR, "%s: the input has shape %s; expected known dimensions along the axes", layer->name,
+                             mix_shape_text(in, text, sizeof text));
+  return mix_affine_build(layer, &n->affine, shape, NULL, true);
+}
+
+/* tf_keras hands trailing axes to the fused kernel, which computes in float32 and raises a smaller epsilon to 1.001e-5. */
+static bool is_fused(const mix_layer *layer, const layer_normalization *n, mix_axes axes, int rank) {
+  bool trailing = axes.axis[0] == rank - axes.count;
+  return layer->semantics->layer_norm_fused && trailing && n->epsilon >= 1.001e-5 && layer->variable == MIX_FLOAT32;
+}
+
+static mix_list *layer_normalization_call(mix_layer *layer, const mix_call_args *args) {
+  const layer_normalization *n = mix_layer_data(layer);
+  const mix_semantics *semantics = layer->semantics;
+  mix_tensor *x = mix_layer_floating(layer, mix_call_input(args, 0)), *mean, *variance;
+  mix_shape shape = mix_tensor_shape(x);
+  mix_axes axes;
+  if (!mix_layer_axes(layer, n->axis, shape.rank, &axes)) return NULL;
+  mix_shape along = mix_shape_of_axes(shape, axes, true);
+  mix_dtype given = mix_tensor_dtype(x), inner = mix_widened(given), affine = inner, result = given;
+  bool fused = is_fused(layer, n, axes, shape.rank);
+  if (fused)
+    affine = given;
+  else if (semantics->layer_norm_fused && layer->variable != MIX_FLOAT32)
+    inner = affine = given;
+  if (!semantics->layer_norm_input_cast && mix_dtype_is_floating(layer->compute)) result = layer->compute;
+  x = mix_cast(x, inner);
+  if (!mix_moments(x, axes, semantics->norm_output_clipped, &mean, &variance)) return NULL;
+  mix_tensor *gamma = mix_affine_value(n->affine.gamma, affine, along), *beta = mix_affine_value(n->affine.beta, affine, along);
+  if (!fused) return mix_one_result(mix_cast(mix_normalized(x, mean, variance, n->epsilon, gamma, beta), result));
+  mix_tensor *y = mix_cast(mix_normalized(x, mean, variance, n->epsilon, NULL, NULL), given);
+  if (gamma) y = mix_multiply(y, gamma);
+  return mix_one_result(beta ? mix_add(y, beta) : y);
+}
+
+static mix_status layer_normalization_config(mix_layer *layer, mix_config *config) {
+  const layer_normalization *n = mix_layer_data(layer);
+  mix_json_set(config->object, "axis", mix_axes_to_json(n->axis));
+  mix_config_number(config, "epsilon", n->epsilon);
+  return mix_affine_config(&n->affine, config->object) ? MIX_OK : mix_error();
+}
+
+static void layer_normalization_finalize(mix_layer *layer) {
+  mix_affine_release(&((layer_normalization *)mix_layer_data(layer))->affine);
+}
+
+static const mix_layer_class class = {.size = sizeof(mix_layer_class),
+                                      .name = "LayerNormalization",
+                                      .instance_size = sizeof(layer_normalization),
+                                      .build = layer_normalization_build,
+                                      .call = layer_normalization_call,
+                                      .output_shape = mix_layer_same_shape,
+                                      .get_config = layer_normalization_config,
+                                      .finalize = layer_normalization_finalize,
+                                      .supports_masking = true};
+
+mix_layer_normalization_options mix_layer_normalization_defaults(void) {
+  return (mix_layer_normalization_options){.size = sizeof(mix_layer_normalization_options)};
+}
+
+mix_layer *mix_layer_normalization_with(const mix_layer_normalization_options *options) {
+  if (mix_failed()) return NULL;
+  static const char call[] = "layer_normalization";
+  MIX_OPTIONS(mix_layer_normalization_options, o, options, call);
+  double epsilon = mix_option_number(o.epsilon, 1e-3);
+  if (!(epsilon >= 0)) return mix_fail(MIX_VALUE_ERROR, "%s: epsilon is %g; expected a number that is not negative", call, epsilon);
+  layer_normalization n = {.axis = o.axis, .epsilon = epsilon, .affine = MIX_AFFINE_OF(o, call)};
+  mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), call);
+  if (!layer) return NULL;
+  mix_affine_retain(&n.affine);
+  *(layer_normalization *)layer->data = n;
+  layer->autocast &= layer->semantics->layer_norm_input_cast;
+  return mix_scoped(layer);
+}
+
+mix_layer *mix_layer_normalization_from(const json_t *config, const mix_semantics *semantics) {
+  mix_common_config c = mix_common_config_of(config, semantics);
+  mix_layer_normalization_options o = {.size = sizeof o,
+                                       MIX_COMMON_CONFIG(c),
+                                       .axis = mix_json_axes(json_object_get(config, "axis")),
+                                       .epsilon = mix_json_option_number(config, "epsilon", 1e-3)};
+  MIX_AFFINE_FROM(o, config, semantics);
+  return mix_layer_normalization_with(&o);
+}

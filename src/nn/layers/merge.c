@@ -1,0 +1,306 @@
+/* Merging layers: element-wise ones over a list of inputs, Concatenate and Dot (spec/layers.md, section 7). */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "nn/builtin.h"
+#include "nn/normalize.h"
+#include "tensor/shape.h"
+
+/* ---- what they share ---- */
+
+static bool given_a_list(const mix_layer *layer, const mix_call_args *args) {
+  if (!args->inputs_are_list) mix_fail(MIX_VALUE_ERROR, "%s: a merging layer is called with a list of tensors", layer->name);
+  return args->inputs_are_list;
+}
+
+static bool one_batch_size(const mix_layer *layer, const mix_call_args *args) {
+  int64_t batch = MIX_UNKNOWN;
+  for (int i = 0; i < mix_list_count(args->inputs); i++) {
+    mix_shape shape = mix_tensor_shape(mix_call_input(args, i));
+    int64_t own = shape.rank ? shape.dims[0] : MIX_UNKNOWN;
+    if (batch != MIX_UNKNOWN && own != MIX_UNKNOWN && own != batch) {
+      mix_fail(MIX_VALUE_ERROR, "%s: input %d has batch size %lld, others have %lld", layer->name, i, (long long)own,
+               (long long)batch);
+      return false;
+    }
+    if (own != MIX_UNKNOWN) batch = own;
+  }
+  return true;
+}
+
+/* ---- element-wise ---- */
+
+typedef struct merge_rule {
+  const char *class_name;
+  mix_tensor *(*combine)(mix_tensor *a, mix_tensor *b);
+  int count; /* of inputs; 0: any */
+  bool averaged;
+} merge_rule;
+static const merge_rule rules[] = {{"Add", mix_add, 0, false},           {"Subtract", mix_subtract, 2, false},
+                                   {"Multiply", mix_multiply, 0, false}, {"Average", mix_add, 0, true},
+                                   {"Maximum", mix_maximum, 0, false},   {"Minimum", mix_minimum, 0, false}};
+enum { ADD, SUBTRACT, MULTIPLY, AVERAGE, MAXIMUM, MINIMUM };
+
+/* (batch, ...) -> (batch, 1, ..., 1, ...) of that rank */
+static mix_shape expanded(mix_shape shape, int rank) {
+  mix_shape result = {.rank = rank, .dims = {shape.dims[0]}};
+  int added = rank - shape.rank;
+  for (int i = 1; i < rank; i++) result.dims[i] = i <= added ? 1 : shape.dims[i - added];
+  return shape.rank ? result : shape;
+}
+
+static mix_shape merge_output_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
+  char a[160], b[160];
+  int rank = 0;
+  for (int i = 0; i < count; i++) rank = input_shapes[i].rank > rank ? input_shapes[i].rank : rank;
+  mix_shape result = expanded(input_shapes[0], rank);
+  for (int i = 1; i < count; i++) {
+    mix_shape next = expanded(input_shapes[i], rank);
+    if (mix_shape_broadcast(result, next, &result)) continue;
+    mix_fail(MIX_VALUE_ERROR, "%s: inputs of shapes %s and %s cannot be merged", layer->name, mix_shape_text(result, a, sizeof a),
+             mix_shape_text(next, b, sizeof b));
+    break;
+  }
+  return result;
+}
+
+static mix_list *merge_call(mix_layer *layer, const mix_call_args *args) {
+  const merge_rule *rule = *(const merge_rule **)mix_layer_data(layer);
+  int count = mix_list_count(args->inputs), rank = 0;
+  if (!given_a_list(layer, args) || !one_batch_size(layer, args)) return NULL;
+  if (rule->count && count != rule->count)
+    return mix_fail(MIX_VALUE_ERROR, "%s: got %d inputs; expected exactly %d", layer->name, count, rule->count);
+  for (int i = 0; i < count; i++) {
+    int own = mix_tensor_shape(mix_call_input(args, i)).rank;
+    rank = own > rank ? own : rank;
+  }
+  mix_tensor *result = NULL;
+  for (int i = 0; i < count; i++) {
+    mix_tensor *x = mix_call_input(args, i);
+    mix_tensor *next = mix_layer_reshape(x, expanded(mix_tensor_shape(x), rank));
+    result = i ? rule->combine(result, next) : next;
+  }
+  return mix_one_result(rule->averaged ? mix_divide(result, mix_scalar_like(result, count)) : result);
+}
+
+/* Where all inputs that have a mask keep. */
+static mix_tensor *merge_mask(mix_layer *layer, const mix_call_args *args) {
+  (void)layer;
+  mix_tensor *result = NULL;
+  for (int i = 0; args->masks && i < mix_list_count(args->masks); i++) {
+    mix_tensor *mask = mix_list_get(args->masks, i);
+    result = !mask ? result : result ? mix_logical_and(result, mask) : mask;
+  }
+  return result;
+}
+
+static mix_layer *merge_with(int which, const mix_merge_options *options, const char *call) {
+  if (mix_failed()) return NULL;
+  MIX_OPTIONS(mix_merge_options, o, options, call);
+  const mix_layer_class class = {.size = sizeof(mix_layer_class),
+                                 .name = rules[which].class_name,
+                                 .instance_size = sizeof(const merge_rule *),
+                                 .call = merge_call,
+                                 .output_shape = merge_output_shape,
+                                 .supports_masking = true,
+                                 .compute_mask = merge_mask};
+  mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), call);
+  if (layer) *(const merge_rule **)layer->data = &rules[which];
+  return mix_scoped(layer);
+}
+
+mix_merge_options mix_merge_defaults(void) { return (mix_merge_options){.size = sizeof(mix_merge_options)}; }
+
+#define MERGE(name, which)                                                                                                         \
+  mix_layer *mix_##name##_with(const mix_merge_options *options) { return merge_with(which, options, #name); }                     \
+  mix_layer *mix_##name##_from(const json_t *config, const mix_semantics *semantics) {                                             \
+    mix_common_config c = mix_common_config_of(config, semantics);                                                                 \
+    return mix_##name(MIX_COMMON_CONFIG(c));                                                                                       \
+  }
+MERGE(add_layer, ADD)
+MERGE(subtract_layer, SUBTRACT)
+MERGE(multiply_layer, MULTIPLY)
+MERGE(average, AVERAGE)
+MERGE(maximum_layer, MAXIMUM)
+MERGE(minimum_layer, MINIMUM)
+
+/* ---- Concatenate ---- */
+
+typedef struct concatenate {
+  int axis;
+} concatenate;
+
+static mix_shape concatenate_output_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
+  mix_shape result = input_shapes[0];
+  int axis = mix_axis_normal(((const concatenate *)mix_layer_data(layer))->axis, result.rank);
+  for (int i = 1; axis >= 0 && i < count; i++) {
+    int64_t next = input_shapes[i].dims[axis];
+    result.dims[axis] = result.dims[axis] < 0 || next < 0 ? MIX_UNKNOWN : result.dims[axis] + next;
+  }
+  return result;
+}
+
+static mix_list *concatenate_call(mix_layer *layer, const mix_call_args *args) {
+  if (!given_a_list(layer, args)) return NULL;
+  mix_tensor *const *tensors = (mix_tensor *const *)mix_list_items(args->inputs);
+  return mix_one_result(mix_concat(mix_list_count(args->inputs), tensors, ((const concatenate *)mix_layer_data(layer))->axis));
+}
+
+/* Masks of the inputs' own shapes (an input without one keeps all), joined; a step is kept where all its elements are. */
+static mix_tensor *concatenate_mask(mix_layer *layer, const mix_call_args *args) {
+  bool any = false;
+  int count = mix_list_count(args->inputs);
+  for (int i = 0; args->masks && i < count; i++) any |= mix_list_get(args->masks, i) != NULL;
+  mix_tensor **masks = any ? mix_calloc((size_t)count, sizeof *masks) : NULL;
+  if (!masks) return NULL;
+  for (int i = 0; i < count; i++) {
+    mix_tensor *x = mix_call_input(args, i), *mask = mix_list_get(args->masks, i);
+    mix_shape shape = mix_tensor_shape(x);
+    if (mask && mix_tensor_dtype(mask) != MIX_BOOL) mask = mix_cast(mask, MIX_BOOL);
+    while (mask && mix_tensor_shape(mask).rank < shape.rank) mask = mix_expand_dims(mask, -1);
+    masks[i] = mask ? mix_broadcast_to(mask, shape) : mix_cast(mix_ones_like(x), MIX_BOOL);
+  }
+  mix_tensor *joined = mix_failed() ? NULL : mix_concat(count, masks, ((const concatenate *)mix_layer_data(layer))->axis);
+  mix_free(masks);
+  return joined ? mix_reduce_all(joined, MIX_AXES(-1), false) : NULL;
+}
+
+static mix_status concatenate_config(mix_layer *layer, mix_config *config) {
+  return mix_config_integer(config, "axis", ((const concatenate *)mix_layer_data(layer))->axis);
+}
+
+static const mix_layer_class concatenate_class = {.size = sizeof(mix_layer_class),
+                                                  .name = "Concatenate",
+                                                  .instance_size = sizeof(concatenate),
+                                                  .call = concatenate_call,
+                                                  .output_shape = concatenate_output_shape,
+                                                  .get_config = concatenate_config,
+                                                  .supports_masking = true,
+                                                  .compute_mask = concatenate_mask};
+
+mix_concatenate_options mix_concatenate_defaults(void) {
+  return (mix_concatenate_options){.size = sizeof(mix_concatenate_options)};
+}
+
+mix_layer *mix_concatenate_with(const mix_concatenate_options *options) {
+  if (mix_failed()) return NULL;
+  MIX_OPTIONS(mix_concatenate_options, o, options, "concatenate");
+  mix_layer *layer = mix_layer_make(&concatenate_class, MIX_LAYER_COMMON(o), "concatenate");
+  if (layer) ((concatenate *)layer->data)->axis = mix_axis_number(o.axis);
+  return mix_scoped(layer);
+}
+
+mix_layer *mix_concatenate_from(const json_t *config, const mix_semantics *semantics) {
+  mix_common_config c = mix_common_config_of(config, semantics);
+  return mix_concatenate(.axis = mix_axis_option(mix_json_integer_or(config, "axis", -1)), MIX_COMMON_CONFIG(c));
+}
+
+/* ---- Dot ---- */
+
+typedef struct dot {
+  mix_axes axes; /* one or two */
+  bool normalize;
+} dot;
+
+/* The contracted axes, counted from the front; false with a ValueError where they cannot be contracted. */
+static bool dot_axes(const mix_layer *layer, const mix_shape *shapes, int *axes) {
+  const dot *d = mix_layer_data(layer);
+  char a[160], b[160];
+  for (int i = 0; i < 2; i++) {
+    int given = d->axes.axis[d->axes.count == 2 ? i : 0];
+    axes[i] = mix_axis_normal(given, shapes[i].rank);
+    if (axes[i] > 0) continue;
+    mix_fail(MIX_VALUE_ERROR, "%s: axis %d of input %d, which has shape %s, is outside or the batch", layer->name, given, i,
+             mix_shape_text(shapes[i], a, sizeof a));
+    return false;
+  }
+  int64_t x = shapes[0].dims[axes[0]], y = shapes[1].dims[axes[1]];
+  if (x == y || x == MIX_UNKNOWN || y == MIX_UNKNOWN) return true;
+  mix_fail(MIX_VALUE_ERROR, "%s: inputs of shapes %s and %s differ along the axes %d and %d", layer->name,
+           mix_shape_text(shapes[0], a, sizeof a), mix_shape_text(shapes[1], b, sizeof b), axes[0], axes[1]);
+  return false;
+}
+
+/* (batch, rest of x, rest of y); (batch, 1) where there is no rest. */
+static mix_shape dot_result(const mix_shape *shapes, const int *axes) {
+  mix_shape result = {.rank = 1, .dims = {shapes[0].dims[0] == MIX_UNKNOWN ? shapes[1].dims[0] : shapes[0].dims[0]}};
+  for (int i = 0; i < 2; i++)
+    for (int axis = 1; axis < shapes[i].rank; axis++)
+      if (axis != axes[i] && result.rank < MIX_MAX_RANK) result.dims[result.rank++] = shapes[i].dims[axis];
+  if (result.rank == 1) result.dims[result.rank++] = 1;
+  return result;
+}
+
+static mix_shape dot_output_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
+  int axes[2];
+  if (count != 2 || !dot_axes(layer, input_shapes, axes)) return (mix_shape){.rank = 0};
+  return dot_result(input_shapes, axes);
+}
+
+/* (batch, ..., n, ...) -> (batch, rest, n) */
+static mix_tensor *contracted_last(mix_tensor *x, int axis) {
+  mix_shape shape = mix_tensor_shape(x), flat = {.rank = 3, .dims = {shape.dims[0], 1, shape.dims[axis]}};
+  mix_axes order = {.count = shape.rank};
+  for (int i = 0, at = 0; i < shape.rank; i++) {
+    if (i == axis) continue;
+    order.axis[at++] = i;
+    if (i) flat.dims[1] = flat.dims[1] < 0 || shape.dims[i] < 0 ? MIX_UNKNOWN : flat.dims[1] * shape.dims[i];
+  }
+  order.axis[shape.rank - 1] = axis;
+  return mix_layer_reshape(mix_transpose(x, order), flat);
+}
+
+static mix_list *dot_call(mix_layer *layer, const mix_call_args *args) {
+  const dot *d = mix_layer_data(layer);
+  if (!given_a_list(layer, args) || !one_batch_size(layer, args)) return NULL;
+  if (mix_list_count(args->inputs) != 2)
+    return mix_fail(MIX_VALUE_ERROR, "%s: got %d inputs; expected exactly 2", layer->name, mix_list_count(args->inputs));
+  mix_tensor *x = mix_call_input(args, 0), *y = mix_call_input(args, 1);
+  mix_shape shapes[2] = {mix_tensor_shape(x), mix_tensor_shape(y)};
+  int axes[2];
+  if (!dot_axes(layer, shapes, axes)) return NULL;
+  if (d->normalize) {
+    x = mix_unit_length(x, MIX_AXES(axes[0]), layer->semantics);
+    y = mix_unit_length(y, MIX_AXES(axes[1]), layer->semantics);
+  }
+  if (mix_failed()) return NULL;
+  mix_tensor *product = mix_matmul(contracted_last(x, axes[0]), contracted_last(y, axes[1]), false, true);
+  return mix_one_result(product ? mix_layer_reshape(product, dot_result(shapes, axes)) : NULL);
+}
+
+static mix_status dot_config(mix_layer *layer, mix_config *config) {
+  const dot *d = mix_layer_data(layer);
+  mix_json_set(config->object, "axes", mix_axes_to_json(d->axes));
+  return mix_config_boolean(config, "normalize", d->normalize);
+}
+
+static mix_tensor *no_mask(mix_layer *layer, const mix_call_args *args) {
+  (void)layer, (void)args;
+  return NULL;
+}
+
+static const mix_layer_class dot_class = {.size = sizeof(mix_layer_class),
+                                          .name = "Dot",
+                                          .instance_size = sizeof(dot),
+                                          .call = dot_call,
+                                          .output_shape = dot_output_shape,
+                                          .get_config = dot_config,
+                                          .supports_masking = true,
+                                          .compute_mask = no_mask};
+
+mix_dot_options mix_dot_defaults(void) { return (mix_dot_options){.size = sizeof(mix_dot_options)}; }
+
+mix_layer *mix_dot_with(const mix_dot_options *options) {
+  if (mix_failed()) return NULL;
+  MIX_OPTIONS(mix_dot_options, o, options, "dot");
+  if (o.axes.count < 1 || o.axes.count > 2)
+    return mix_fail(MIX_VALUE_ERROR, "dot: got %d axes; expected one, or one for each of the two inputs", o.axes.count);
+  mix_layer *layer = mix_layer_make(&dot_class, MIX_LAYER_COMMON(o), "dot");
+  if (layer) *(dot *)layer->data = (dot){o.axes, o.normalize};
+  return mix_scoped(layer);
+}
+
+mix_layer *mix_dot_from(const json_t *config, const mix_semantics *semantics) {
+  mix_common_config c = mix_common_config_of(config, semantics);
+  return mix_dot(.axes = mix_json_axes(json_object_get(config, "axes")), MIX_COMMON_CONFIG(c),
+                 .normalize = mix_json_boolean_or(config, "normalize", false));
+}

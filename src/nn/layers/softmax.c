@@ -1,0 +1,68 @@
+/* Softmax as a layer: over one axis or several, with a mask (spec/mixed-precision.md, 5.1 and 5.2). */
+#include "base/error.h"
+#include "nn/builtin.h"
+
+typedef struct softmax {
+  mix_axes axis; /* as given; empty: the last */
+} softmax;
+
+/* log of the sum of exponentials over the axes, which stay; a maximum that is infinite is not subtracted. */
+static mix_tensor *log_sum_exp(mix_tensor *x, mix_axes axes) {
+  mix_tensor *most = mix_stop_gradient(mix_reduce_max(x, axes, true));
+  most = mix_select(mix_is_finite(most), most, mix_scalar_like(most, 0));
+  return mix_add(mix_log(mix_reduce_sum(mix_exp(mix_subtract(x, most)), axes, true)), most);
+}
+
+static mix_tensor *normalised(const mix_layer *layer, mix_tensor *x) {
+  mix_axes axes;
+  if (!x || !mix_layer_axes(layer, ((const softmax *)mix_layer_data(layer))->axis, mix_tensor_shape(x).rank, &axes)) return NULL;
+  if (axes.count > 1) return mix_exp(mix_subtract(x, log_sum_exp(x, axes)));
+  return mix_activate("softmax", x, .axis = mix_axis_option(axes.axis[0]), .semantics = layer->semantics);
+}
+
+static mix_list *softmax_call(mix_layer *layer, const mix_call_args *args) {
+  const mix_semantics *semantics = layer->semantics;
+  mix_tensor *x = mix_call_input(args, 0), *mask = mix_call_mask(args);
+  if (!mask) return mix_one_result(normalised(layer, x));
+  mix_dtype dtype = mix_tensor_dtype(x);
+  double lowest = dtype == MIX_FLOAT16 ? semantics->softmax_mask_float16 : semantics->softmax_mask;
+  if (!semantics->softmax_mask_where) {
+    mix_tensor *dropped = mix_subtract(mix_scalar_like(x, 1), mix_cast(mask, dtype));
+    return mix_one_result(normalised(layer, mix_add(x, mix_multiply(dropped, mix_scalar_like(x, lowest)))));
+  }
+  if (mix_tensor_dtype(mask) != MIX_BOOL) mask = mix_greater(mask, mix_scalar_like(mask, 0.5));
+  mix_tensor *y = normalised(layer, mix_select(mask, x, mix_scalar_like(x, lowest)));
+  return mix_one_result(mix_select(mask, y, mix_scalar_like(x, 0)));
+}
+
+static mix_status softmax_config(mix_layer *layer, mix_config *config) {
+  mix_json_set(config->object, "axis", mix_axes_to_json(((const softmax *)mix_layer_data(layer))->axis));
+  return mix_error();
+}
+
+static const mix_layer_class class = {.size = sizeof(mix_layer_class),
+                                      .name = "Softmax",
+                                      .instance_size = sizeof(softmax),
+                                      .call = softmax_call,
+                                      .output_shape = mix_layer_same_shape,
+                                      .get_config = softmax_config,
+                                      .supports_masking = true};
+
+mix_softmax_layer_options mix_softmax_layer_defaults(void) {
+  return (mix_softmax_layer_options){.size = sizeof(mix_softmax_layer_options)};
+}
+
+mix_layer *mix_softmax_layer_with(const mix_softmax_layer_options *options) {
+  if (mix_failed()) return NULL;
+  MIX_OPTIONS(mix_softmax_layer_options, o, options, "softmax_layer");
+  if (o.axis.count < 0 || o.axis.count > MIX_MAX_RANK)
+    return mix_fail(MIX_VALUE_ERROR, "softmax_layer: a list of %d axes; expected at most %d", o.axis.count, MIX_MAX_RANK);
+  mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), "softmax_layer");
+  if (layer) ((softmax *)layer->data)->axis = o.axis;
+  return mix_scoped(layer);
+}
+
+mix_layer *mix_softmax_layer_from(const json_t *config, const mix_semantics *semantics) {
+  mix_common_config c = mix_common_config_of(config, semantics);
+  return mix_softmax_layer(.axis = mix_json_axes(json_object_get(config, "axis")), MIX_COMMON_CONFIG(c));
+}

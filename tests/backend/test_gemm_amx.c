@@ -1,0 +1,476 @@
+/* Products by AMX tiles, called by name whatever the dispatch would choose, so that every shape is tried. Oracles: integer data whose
+ * products and sums are exact (tolerance 0); the reference kernel for what is not finite; bounds derived where they are used. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "backend/cpu/gemm/kernels.h"
+#include "base/alloc.h"
+#include "ops/table.h"
+#include "tensor/convert.h"
+#include "tensor/shape.h"
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_THREADS = 3, NEEDS = MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16 };
+
+static const mix_dtype storages[] = {MIX_BFLOAT16, MIX_FLOAT16};
+
+static uint64_t state = 1;
+static uint32_t next_random(void) {
+  state = state * 6364136223846793005u + 1442695040888963407u;
+  return (uint32_t)(state >> 33);
+}
+static double uniform(void) { return (double)next_random() / (1u << 30) - 1; }
+static int integer_below(int limit) { return (int)(next_random() % (2u * (unsigned)limit - 1)) - limit + 1; }
+
+static void need_tiles(void) {
+  mix_cpu_override(UINT32_MAX);
+  if ((mix_cpu_features() & NEEDS) != NEEDS) skip();
+}
+
+static const mix_kernel *kernel_named(const mix_kernel *const *rows, const char *name) {
+  for (; *rows; rows++)
+    if (!strcmp((*rows)->name, name)) return *rows;
+  return NULL;
+}
+static const mix_kernel *tiles_for(const mix_op *op, mix_dtype dtype) {
+  return kernel_named(op == &mix_op_matmul ? mix_cpu_matmul_kernels : mix_cpu_batch_matmul_kernels,
+                      dtype == MIX_FLOAT16 ? "gemm_f16_acc32_amx" : "gemm_bf16_acc32_amx");
+}
+static const mix_kernel *reference(void) {
+  for (const mix_kernel_row *row = mix_ref_kernels; row->op; row++)
+    if (row->op == &mix_op_matmul) return row->kernels[0];
+  return NULL;
+}
+
+typedef struct product {
+  const mix_op *op;
+  int64_t m, n, k;
+  mix_matmul_attributes attributes;
+  mix_kernel_value inputs[3], output;
+  void *in[3], *out;
+  const mix_program *program;
+} product;
+
+static void *zeros(int64_t count) {
+  void *data = calloc((size_t)count + 1, sizeof(double));
+  assert_non_null(data);
+  return data;
+}
+
+/* Operands are zero; the result has a pattern that every element overwrites. */
+static product make_product(mix_dtype dtype, int64_t m, int64_t n, int64_t k, int transposes) {
+  product x = {.op = &mix_op_matmul, .m = m, .n = n, .k = k};
+  x.attributes.transpose_a = transposes & 1, x.attributes.transpose_b = transposes & 2;
+  x.inputs[0] = (mix_kernel_value){dtype, transposes & 1 ? MIX_SHAPE(k, m) : MIX_SHAPE(m, k)};
+  x.inputs[1] = (mix_kernel_value){dtype, transposes & 2 ? MIX_SHAPE(n, k) : MIX_SHAPE(k, n)};
+  x.output = (mix_kernel_value){dtype, MIX_SHAPE(m, n)};
+  /* Of exact size, so that the address sanitizer sees reads beyond the end. */
+  const size_t size = mix_dtype_size(dtype);
+  x.in[0] = calloc((size_t)(m * k), size), x.in[1] = calloc((size_t)(k * n), size);
+  x.out = zeros(m * n);
+  memset(x.out, 0x7f, (size_t)(m * n) * sizeof(double));
+  return x;
+}
+
+static void free_product(product *x) {
+  for (int i = 0; i < 3; i++) free(x->in[i]);
+  free(x->out);
+}
+
+static int64_t place(const product *x, int which, int64_t row, int64_t column) {
+  const bool turned = which ? x->attributes.transpose_b : x->attributes.transpose_a;
+  return turned ? column * x->inputs[which].shape.dims[1] + row : row * x->inputs[which].shape.dims[1] + column;
+}
+static void set(product *x, int which, int64_t row, int64_t column, double value) {
+  mix_store_double(x->in[which], x->inputs[which].dtype, place(x, which, row, column), value);
+}
+static double get(const product *x, int which, int64_t row, int64_t column) {
+  return mix_load_double(x->in[which], x->inputs[which].dtype, place(x, which, row, column));
+}
+static double result(const product *x, int64_t i) { return mix_load_double(x->out, x->output.dtype, i); }
+
+static void fill(product *x, int which, int integers) {
+  const int64_t count = which ? x->k * x->n : x->m * x->k;
+  for (int64_t i = 0; i < count; i++)
+    mix_store_double(x->in[which], x->inputs[which].dtype, i, integers ? integer_below(integers) : uniform());
+}
+
+typedef struct worker {
+  const mix_kernel *kernel;
+  const mix_kernel_args *args;
+  mix_team team;
+} worker;
+static void *work(void *context) {
+  const worker *w = context;
+  w->kernel->run(w->args, &w->team);
+  return NULL;
+}
+
+/* As the executor does; the workspace holds NaNs, and nothing is written behind it. */
+static void run_with(const mix_kernel *kernel, product *x, int threads) {
+  const void *inputs[3] = {x->in[0], x->in[1], x->in[2]};
+  mix_kernel_args args = {.op = x->op,
+                          .attributes = &x->attributes,
+                          .program = x->program,
+                          .input_count = x->program && x->in[2] ? 3 : 2,
+                          .output_count = 1,
+                          .input_types = x->inputs,
+                          .output_types = &x->output,
+                          .inputs = inputs,
+                          .outputs = &x->out};
+  assert_non_null(kernel);
+  const size_t bytes = kernel->workspace ? kernel->workspace(&args, threads) : 0;
+  unsigned char *workspace = mix_alloc_buffer(bytes + 64);
+  assert_non_null(workspace);
+  memset(workspace, 0xff, bytes + 64);
+  args.workspace = workspace;
+  if (kernel->prepare) assert_true(kernel->prepare(&args, threads));
+  const int size = kernel->serial && kernel->serial(&args) ? 1 : threads;
+  pthread_t handles[MOST_THREADS];
+  worker workers[MOST_THREADS];
+  for (int i = 0; i < size; i++) {
+    workers[i] = (worker){kernel, &args, {.rank = i, .size = size}};
+    if (i) assert_int_equal(pthread_create(&handles[i], NULL, work, &workers[i]), 0);
+  }
+  work(&workers[0]);
+  for (int i = 1; i < size; i++) pthread_join(handles[i], NULL);
+  if (kernel->unprepare) kernel->unprepare(args.prepared);
+  for (int i = 0; i < 64; i++) assert_int_equal(workspace[bytes + (size_t)i], 0xff);
+  mix_free_buffer(workspace, bytes + 64);
+}
+static void run(product *x, int threads) { run_with(tiles_for(x->op, x->inputs[0].dtype), x, threads); }
+
+/* A B, and |A| |B| unless NULL, as doubles. */
+static double *naive(const product *x, double **absolute) {
+  double *a = zeros(x->m * x->k), *b = zeros(x->k * x->n), *sums = zeros(x->m * x->n), *magnitudes = zeros(x->m * x->n);
+  for (int64_t i = 0; i < x->m; i++)
+    for (int64_t l = 0; l < x->k; l++) a[i * x->k + l] = get(x, 0, i, l);
+  for (int64_t l = 0; l < x->k; l++)
+    for (int64_t j = 0; j < x->n; j++) b[l * x->n + j] = get(x, 1, l, j);
+  for (int64_t i = 0; i < x->m; i++)
+    for (int64_t l = 0; l < x->k; l++)
+      for (int64_t j = 0; j < x->n; j++) {
+        const double term = a[i * x->k + l] * b[l * x->n + j];
+        sums[i * x->n + j] += term, magnitudes[i * x->n + j] += fabs(term);
+      }
+  free(a), free(b);
+  if (absolute)
+    *absolute = magnitudes;
+  else
+    free(magnitudes);
+  return sums;
+}
+
+/* The sums themselves, as float32: a program of no instruction. */
+static const mix_program *sums_as_float32(product *x) {
+  static mix_program_load load;
+  static mix_program_store store;
+  static mix_program program;
+  load = (mix_program_load){.input = MIX_FROM_ACCUMULATOR, .dtype = MIX_FLOAT32, .strides = {x->n, 1}};
+  store = (mix_program_store){0};
+  program = (mix_program){.rank = 2, .dims = {x->m, x->n}, .load_count = 1, .store_count = 1, .loads = &load, .stores = &store};
+  x->output.dtype = MIX_FLOAT32;
+  return x->program = &program;
+}
+
+static const int64_t shapes[][3] = {
+    {1, 1, 1},    {1, 40, 70},     {40, 1, 70},    {0, 5, 3},      {5, 0, 3},      {40, 33, 0},     {16, 16, 32},
+    {17, 16, 31}, {16, 17, 33},    {15, 47, 63},   {32, 32, 32},   {33, 65, 97},   {31, 31, 31},    {64, 48, 64},
+    {49, 80, 65}, {100, 130, 257}, {10, 300, 512}, {300, 10, 512}, {96, 64, 7},    {70, 70, 9},     {130, 96, 300},
+    {2, 600, 40}, {600, 2, 40},    {545, 70, 20},  {70, 1100, 20}, {33, 530, 300}, {545, 530, 290},
+};
+
+/* Integers below `a` and `b` in magnitude, so that products are exact, and sums where a * b * k <= 2^24. */
+static void check_exact(mix_dtype dtype, const int64_t *shape, int transposes, int threads, int a, int b) {
+  product x = make_product(dtype, shape[0], shape[1], shape[2], transposes);
+  fill(&x, 0, a), fill(&x, 1, b);
+  sums_as_float32(&x);
+  double *expected = naive(&x, NULL);
+  run(&x, threads);
+  for (int64_t i = 0; i < x.m * x.n; i++)
+    if (result(&x, i) != expected[i])
+      fail_msg("%s %lldx%lldx%lld transposes %d threads %d integers below %d, %d: element %lld is %g, not %g",
+               mix_dtype_name(dtype), (long long)x.m, (long long)x.n, (long long)x.k, transposes, threads, a, b, (long long)i,
+               result(&x, i), expected[i]);
+  free(expected);
+  free_product(&x);
+}
+
+/* bfloat16: 8 bits on both sides. float16: 11 bits on one side, whose other side has no lower part. */
+static void exact_on_integers(void **unused) {
+  (void)unused;
+  need_tiles();
+  for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+    for (int transposes = 0; transposes < 4; transposes++) {
+      const int threads = 1 + (int)(s + (size_t)transposes) % MOST_THREADS;
+      check_exact(MIX_BFLOAT16, shapes[s], transposes, threads, 150, 150);
+      check_exact(MIX_FLOAT16, shapes[s], transposes, threads, 2000, 8);
+      check_exact(MIX_FLOAT16, shapes[s], transposes, threads, 8, 2000);
+    }
+}
+
+/* Without a program: sums rounded to the storage dtype. */
+static void stores_rounded(void **unused) {
+  (void)unused;
+  need_tiles();
+  for (size_t d = 0; d < 2; d++)
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s += 2) {
+      product x = make_product(storages[d], shapes[s][0], shapes[s][1], shapes[s][2], (int)s / 2 % 4);
+      fill(&x, 0, 12), fill(&x, 1, 12);
+      double *expected = naive(&x, NULL);
+      run(&x, 2);
+      for (int64_t i = 0; i < x.m * x.n; i++) {
+        unsigned char rounded[2];
+        mix_store_double(rounded, storages[d], 0, expected[i]);
+        assert_true(mix_load_double(rounded, storages[d], 0) == result(&x, i));
+      }
+      free(expected);
+      free_product(&x);
+    }
+}
+
+/* Every finite float16, its subnormals among them, is hi + lo: times one it comes out as it went in, from either side. */
+static void float16_split_is_exact(void **unused) {
+  (void)unused;
+  need_tiles();
+  for (int side = 0; side < 2; side++)
+    for (int transposes = 0; transposes < 4; transposes++) {
+      product x = side ? make_product(MIX_FLOAT16, 32, 2048, 32, transposes) : make_product(MIX_FLOAT16, 2048, 32, 32, transposes);
+      for (int i = 0; i < 32; i++) set(&x, !side, i, i, 1);
+      for (int64_t i = 0; i < 2048; i++)
+        for (int64_t l = 0; l < 32; l++) {
+          const uint16_t bits = (uint16_t)(i * 32 + l);
+          if (isfinite(mix_load_double(&bits, MIX_FLOAT16, 0)))
+            memcpy((uint16_t *)x.in[side] + place(&x, side, side ? l : i, side ? i : l), &bits, sizeof bits);
+        }
+      run(&x, 2);
+      for (int64_t i = 0; i < 2048; i++)
+        for (int64_t l = 0; l < 32; l++)
+          assert_true(result(&x, side ? l * 2048 + i : i * 32 + l) == get(&x, side, side ? l : i, side ? i : l));
+      free_product(&x);
+    }
+}
+
+/* bfloat16: products are exact in float32, which sums k of them: k eps |A||B|, eps = 2^-24, twice that for the two chains and their
+ * sum. float16: besides, the products lo lo that are left out: |lo| <= 2^-8 |x|, as hi keeps 8 bits, so 2^-16 |A||B|; and three
+ * additions for one. On average far less: lo is j 2^-10 of its binade, j from -4 to 3 alike, whose mean square is 5.5 2^-20, that of x
+ * 7/3; the ratio of mean squares is 2.36 2^-20 a side, so the root mean square of lo lo over that of x y is 2.36 2^-20 = 2.2e-6. Sums
+ * round with at most 4e-7 (3 k / 16 additions, k 1000, at random). */
+static void bound_on_random_data(void **unused) {
+  (void)unused;
+  need_tiles();
+  for (size_t d = 0; d < 2; d++)
+    for (int transposes = 0; transposes < 4; transposes++) {
+      product x = make_product(storages[d], 129, 131, 1000, transposes);
+      fill(&x, 0, 0), fill(&x, 1, 0);
+      sums_as_float32(&x);
+      double *absolute, *expected = naive(&x, &absolute), error = 0, norm = 0;
+      run(&x, 2);
+      const double factor = d ? 0x1p-16 + 3 * 2 * 1000 * 0x1p-24 : 2 * 1000 * 0x1p-24;
+      for (int64_t i = 0; i < x.m * x.n; i++) {
+        const double e = fabs(result(&x, i) - expected[i]);
+        assert_true(e <= factor * absolute[i]);
+        error += e * e, norm += expected[i] * expected[i];
+      }
+      assert_true(sqrt(error / norm) <= (d ? 4e-6 : 1e-6));
+      free(expected), free(absolute);
+      free_product(&x);
+    }
+}
+
+static void same_bits_for_any_number_of_threads(void **unused) {
+  (void)unused;
+  need_tiles();
+  static const int64_t sizes[][3] = {{700, 600, 530}, {129, 1300, 400}, {1300, 40, 700}};
+  for (size_t d = 0; d < 2; d++)
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+      for (int transposes = 0; transposes < 4; transposes++) {
+        product x = make_product(storages[d], sizes[s][0], sizes[s][1], sizes[s][2], transposes);
+        fill(&x, 0, 0), fill(&x, 1, 0);
+        sums_as_float32(&x);
+        const size_t bytes = (size_t)(x.m * x.n) * sizeof(float);
+        run(&x, 1);
+        void *first = x.out;
+        for (int threads = 2; threads <= MOST_THREADS; threads++) {
+          x.out = zeros(x.m * x.n);
+          run(&x, threads);
+          assert_memory_equal(first, x.out, bytes);
+          free(x.out);
+        }
+        x.out = first;
+        free_product(&x);
+      }
+}
+
+enum kind { FINITE, NAN_, PLUS, MINUS };
+static enum kind kind_of(double value) { return isfinite(value) ? FINITE : isnan(value) ? NAN_ : value > 0 ? PLUS : MINUS; }
+
+/* Infinities, NaNs and zeros among the operands, in a few places and everywhere: finite, NaN or which infinity as the reference kernel
+ * says; and what meets none of them has the bits that it has without them. Integers below 8, whose sums stay below 65504. */
+static void not_finite_as_the_reference(void **unused) {
+  (void)unused;
+  need_tiles();
+  static const double specials[] = {INFINITY, -INFINITY, NAN, INFINITY, 0, 65504};
+  static const int64_t sizes[][3] = {{70, 90, 300}, {33, 40, 20}, {90, 64, 64}};
+  for (size_t d = 0; d < 2; d++)
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+      for (int transposes = 0; transposes < 4; transposes++)
+        for (int many = 0; many < 3; many++) {
+          product x = make_product(storages[d], sizes[s][0], sizes[s][1], sizes[s][2], transposes);
+          fill(&x, 0, 8), fill(&x, 1, 8);
+          run(&x, 2);
+          void *clean = x.out;
+          bool *dirty[2] = {calloc((size_t)x.m, 1), calloc((size_t)x.n, 1)};
+          const int64_t sizes_of[2] = {x.m, x.n};
+          /* One NaN; a few of all kinds; only infinities of one sign, but everywhere. */
+          const int count = many == 0 ? 1 : many == 1 ? 12 : (int)(x.m * x.k);
+          for (int i = 0; i < count; i++)
+            for (int side = 0; side < (many ? 2 : 1); side++) {
+              const int64_t line = next_random() % (uint64_t)sizes_of[side], l = next_random() % (uint64_t)x.k;
+              const double value = many == 0 ? NAN : many == 1 ? specials[next_random() % 6] : INFINITY;
+              if (many == 2 && side) continue;
+              set(&x, side, side ? l : line, side ? line : l, value);
+              dirty[side][line] = true;
+            }
+          x.out = zeros(x.m * x.n);
+          run_with(reference(), &x, 1);
+          void *expected = x.out;
+          x.out = zeros(x.m * x.n);
+          run(&x, 3);
+          for (int64_t i = 0; i < x.m * x.n; i++) {
+            assert_int_equal(kind_of(result(&x, i)), kind_of(mix_load_double(expected, storages[d], i)));
+            if (!dirty[0][i / x.n] && !dirty[1][i % x.n]) assert_memory_equal((char *)x.out + i * 2, (char *)clean + i * 2, 2);
+          }
+          free(clean), free(expected), free(dirty[0]), free(dirty[1]);
+          free_product(&x);
+        }
+}
+
+/* relu(round(A B) + bias), in the storage dtype and, cast, as float32. */
+static void epilogue_bias_relu(void **unused) {
+  (void)unused;
+  need_tiles();
+  for (size_t d = 0; d < 2; d++)
+    for (int wide = 0; wide < 2; wide++)
+      for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+        const mix_dtype dtype = storages[d];
+        product x = make_product(dtype, shapes[s][0], shapes[s][1], shapes[s][2], (int)s % 4);
+        fill(&x, 0, 4), fill(&x, 1, 4);
+        x.inputs[2] = (mix_kernel_value){dtype, MIX_SHAPE(x.n)};
+        x.in[2] = zeros(x.n);
+        for (int64_t j = 0; j < x.n; j++) mix_store_double(x.in[2], dtype, j, integer_below(9));
+        mix_program_load loads[2] = {{.input = MIX_FROM_ACCUMULATOR, .dtype = dtype, .strides = {x.n, 1}},
+                                     {.input = 2, .dtype = dtype, .strides = {0, 1}}};
+        mix_instruction instructions[3] = {{.opcode = MIX_OPCODE_ADD, .dtype = dtype, .operands = {0, 1}},
+                                           {.opcode = MIX_OPCODE_RELU, .dtype = dtype, .operands = {2}},
+                                           {.opcode = MIX_OPCODE_CAST, .dtype = MIX_FLOAT32, .operands = {3}}};
+        mix_program_store store = {.output = 0, .reg = wide ? 4 : 3};
+        const mix_program program = {.rank = 2,
+                                     .dims = {x.m, x.n},
+                                     .load_count = 2,
+                                     .instruction_count = 2 + wide,
+                                     .store_count = 1,
+                                     .loads = loads,
+                                     .instructions = instructions,
+                                     .stores = &store};
+        x.program = &program;
+        if (wide) x.output.dtype = MIX_FLOAT32;
+        double *expected = naive(&x, NULL);
+        run(&x, 2);
+        for (int64_t i = 0; i < x.m * x.n; i++) {
+          unsigned char rounded[2];
+          mix_store_double(rounded, dtype, 0, expected[i]);
+          const double sum = mix_load_double(rounded, dtype, 0) + mix_load_double(x.in[2], dtype, i % x.n);
+          mix_store_double(rounded, dtype, 0, sum > 0 ? sum : 0);
+          assert_true(mix_load_double(rounded, dtype, 0) == result(&x, i));
+        }
+        free(expected);
+        free_product(&x);
+      }
+}
+
+/* A batch whose B broadcasts: each product shared by the threads (3 of 2), or each by one thread (8 of 2). */
+static void batches(void **unused) {
+  (void)unused;
+  need_tiles();
+  for (size_t d = 0; d < 2; d++)
+    for (int transposes = 0; transposes < 4; transposes++)
+      for (int count = 3; count <= 8; count += 5) {
+        enum { M = 45, N = 70, K = 50 };
+        product x = make_product(storages[d], count * M, N, K, transposes & 2);
+        x.op = &mix_op_batch_matmul;
+        x.attributes.transpose_a = transposes & 1;
+        x.inputs[0].shape = transposes & 1 ? MIX_SHAPE(count, K, M) : MIX_SHAPE(count, M, K);
+        x.output.shape = MIX_SHAPE(count, M, N);
+        fill(&x, 0, 4), fill(&x, 1, 4);
+        run(&x, 2);
+        for (int b = 0; b < count; b++) {
+          product one = x;
+          one.op = &mix_op_matmul, one.m = M;
+          one.in[0] = (uint16_t *)x.in[0] + (size_t)b * M * K;
+          one.inputs[0].shape = transposes & 1 ? MIX_SHAPE(K, M) : MIX_SHAPE(M, K);
+          double *expected = naive(&one, NULL);
+          for (int i = 0; i < M * N; i++) {
+            unsigned char rounded[2];
+            mix_store_double(rounded, storages[d], 0, expected[i]);
+            assert_true(mix_load_double(rounded, storages[d], 0) == result(&x, (int64_t)b * M * N + i));
+          }
+          free(expected);
+        }
+        free_product(&x);
+      }
+}
+
+static const mix_kernel *chosen(mix_dtype dtype, int64_t m, int64_t n, int64_t k, int transposes) {
+  product x = make_product(dtype, m, n, k, transposes);
+  const mix_kernel_args args = {.op = x.op,
+                                .attributes = &x.attributes,
+                                .input_count = 2,
+                                .output_count = 1,
+                                .input_types = x.inputs,
+                                .output_types = &x.output};
+  const mix_kernel *const *rows = mix_cpu_matmul_kernels;
+  while (*rows && (((*rows)->needs & mix_cpu_features()) != (*rows)->needs || (*rows)->refuses(&args))) rows++;
+  free_product(&x);
+  return *rows;
+}
+
+/* Tiles serve the products of the guide's model but those of its ten classes, and only where the processor has them. */
+static void dispatch(void **unused) {
+  (void)unused;
+  need_tiles();
+  for (size_t d = 0; d < 2; d++) {
+    const mix_kernel *tiles = tiles_for(&mix_op_matmul, storages[d]);
+    assert_ptr_equal(chosen(storages[d], 128, 64, 784, 0), tiles);
+    assert_ptr_equal(chosen(storages[d], 784, 64, 128, 1), tiles);
+    assert_ptr_equal(chosen(storages[d], 256, 512, 256, 2), tiles);
+    assert_ptr_not_equal(chosen(storages[d], 1, 512, 256, 2), tiles);
+    assert_ptr_not_equal(chosen(storages[d], 512, 4, 256, 0), tiles);
+    assert_ptr_not_equal(chosen(storages[d], 512, 512, 8, 0), tiles);
+    assert_ptr_not_equal(chosen(storages[d], 16, 16, 16, 0), tiles);
+    mix_cpu_override(MIX_CPU_AVX2 | MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16);
+    assert_ptr_not_equal(chosen(storages[d], 128, 64, 784, 0), tiles);
+    mix_cpu_override(UINT32_MAX);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(exact_on_integers),
+      cmocka_unit_test(stores_rounded),
+      cmocka_unit_test(float16_split_is_exact),
+      cmocka_unit_test(bound_on_random_data),
+      cmocka_unit_test(same_bits_for_any_number_of_threads),
+      cmocka_unit_test(not_finite_as_the_reference),
+      cmocka_unit_test(epilogue_bias_relu),
+      cmocka_unit_test(batches),
+      cmocka_unit_test(dispatch),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,62 @@
+/* --callback: by name, several of them, and what is refused. */
+#include "cli/program.h"
+
+static void write_data(void) {
+  MIX_SCOPE {
+    double x[40 * 4], y[40];
+    for (int i = 0; i < 160; i++) x[i] = i % 7 / 7.0;
+    for (int i = 0; i < 40; i++) y[i] = i % 3;
+    const char *names[] = {"x_train", "y_train"};
+    mix_tensor *tensors[] = {mix_tensor_from_doubles(x, MIX_FLOAT32, MIX_SHAPE(40, 4)),
+                             mix_tensor_from_doubles(y, MIX_INT64, MIX_SHAPE(40))};
+    assert_int_equal(mix_npz_save(in_folder("data.npz"), 2, names, tensors), MIX_OK);
+  }
+}
+
+static int run_with(const char *first, const char *second, const char *loop) {
+  const char *arguments[] = {
+      "train",      "--data", in_folder("data.npz"),        "--units", "4", "--epochs", "6", "--device", "cpu", "--loop", loop,
+      "--callback", first,    second ? "--callback" : NULL, second,    NULL};
+  return run_program_to(NULL, arguments);
+}
+
+static void callbacks_of_the_command_line_are_called(void **state) {
+  (void)state;
+  write_data();
+  char log[600], saved[600];
+  snprintf(log, sizeof log, "csv_logger:filename=%s", in_folder("log.csv"));
+  /* No epoch's loss is smaller by more than 100: it ends after the second. */
+  assert_int_equal(run_with("early_stopping:monitor=loss,min_delta=100", log, "fit"), 0);
+  char text[4096];
+  read_text(in_folder("log.csv"), text, sizeof text);
+  int lines = 0;
+  for (const char *at = text; *at; at++) lines += *at == '\n';
+  assert_int_equal(lines, 3);
+  assert_memory_equal(text, "epoch,accuracy,loss\r\n", 21);
+  snprintf(saved, sizeof saved, "ModelCheckpoint:filepath=%s,monitor=loss", in_folder("w{epoch:02d}.npz"));
+  assert_int_equal(run_with(saved, NULL, "fit"), 0);
+  assert_int_equal(access(in_folder("w06.npz"), F_OK), 0);
+}
+
+static void wrong_callbacks_are_refused(void **state) {
+  (void)state;
+  write_data();
+  static const struct {
+    const char *text, *part;
+  } wrong[] = {
+      {"tensorboard", "early_stopping"}, {"early_stopping:patience=x", "patience"}, {"model_checkpoint:filepath=a.h5", ".npz"}};
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(run_with(wrong[i].text, NULL, "fit"), 2);
+    assert_non_null(strstr(program_err, wrong[i].part));
+  }
+  assert_int_equal(run_with("terminate_on_nan", NULL, "custom"), 2);
+  assert_non_null(strstr(program_err, "--callback belongs to --loop fit"));
+  assert_int_equal(run_with("csv_logger:filename=/proc/none/log.csv", NULL, "fit"), 1);
+  assert_non_null(strstr(program_err, "/proc/none/log.csv"));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(callbacks_of_the_command_line_are_called),
+                                     cmocka_unit_test(wrong_callbacks_are_refused)};
+  return cmocka_run_group_tests(tests, program_begin, program_end);
+}

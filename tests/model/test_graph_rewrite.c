@@ -1,0 +1,128 @@
+/* The automatic graph rewrite switched on through its public calls (spec/mixed-precision.md, 7.1), and a training under it. */
+#include "model/support.h"
+
+static char warnings[1 << 12];
+static int converted_products, products; /* rows of the log that show a MatMul */
+
+static void listen(void *context, mix_log_level level, const char *message) {
+  (void)context;
+  size_t used = strlen(warnings);
+  if (level == MIX_LOG_WARNING) snprintf(warnings + used, sizeof warnings - used, "%s\n", message);
+  if (strncmp(message, "amp: ", 5) != 0 || !strstr(message, " MatMul ")) return;
+  products++;
+  converted_products += strstr(message, " float32   float16 ") != NULL;
+}
+
+static int begin(void **state) {
+  warnings[0] = 0;
+  products = converted_products = 0;
+  mix_error_clear();
+  mix_set_log_callback(listen, NULL);
+  mix_set_seed(11);
+  *state = mix_scope_begin();
+  return 0;
+}
+static int end(void **state) {
+  unsetenv("MIXTAPE_VERBOSE");
+  mix_error_clear();
+  mix_set_graph_rewrite(NULL);
+  if (mix_graph_rewrite_enabled()) mix_disable_mixed_precision_graph_rewrite();
+  mix_set_global_policy("float32");
+  mix_set_log_callback(NULL, NULL);
+  mix_scope_end(*state);
+  return 0;
+}
+#define REWRITE_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+
+static void wrapping(void **state) {
+  (void)state;
+  mix_optimizer *inner = mix_sgd(), *optimizer = mix_enable_mixed_precision_graph_rewrite(inner);
+  assert_no_error();
+  assert_true(mix_graph_rewrite_enabled());
+  assert_int_equal(mix_graph_rewrite_dtype(), MIX_FLOAT16);
+  assert_ptr_equal(mix_optimizer_inner(optimizer), inner);
+  assert_true(mix_optimizer_dynamic(optimizer) && mix_optimizer_initial_scale(optimizer) == 32768);
+  assert_int_equal(mix_optimizer_dynamic_growth_steps(optimizer), 2000);
+
+  optimizer = mix_enable_mixed_precision_graph_rewrite(mix_sgd(), .fixed_loss_scale = 128);
+  assert_false(mix_optimizer_dynamic(optimizer));
+  assert_true(mix_optimizer_initial_scale(optimizer) == 128);
+  optimizer = mix_enable_mixed_precision_graph_rewrite(mix_sgd(), .loss_scale = mix_fixed_loss_scale(64));
+  assert_false(mix_optimizer_dynamic(optimizer));
+  assert_true(mix_optimizer_initial_scale(optimizer) == 64);
+  optimizer = mix_enable_mixed_precision_graph_rewrite(
+      mix_sgd(), .loss_scale = mix_dynamic_loss_scale(.initial_loss_scale = 256, .increment_period = 7));
+  assert_no_error();
+  assert_true(mix_optimizer_dynamic(optimizer) && mix_optimizer_initial_scale(optimizer) == 256);
+  assert_int_equal(mix_optimizer_dynamic_growth_steps(optimizer), 7);
+
+  assert_int_equal(mix_disable_mixed_precision_graph_rewrite(), MIX_OK);
+  assert_false(mix_graph_rewrite_enabled());
+  assert_int_equal(mix_graph_rewrite_dtype(), MIX_DTYPE_NONE);
+  assert_true(mix_optimizer_scales_loss(optimizer)); /* wrapped it stays */
+  assert_string_equal(warnings, "");
+  assert_int_equal(mix_disable_mixed_precision_graph_rewrite(), MIX_OK);
+  assert_non_null(strstr(warnings, "not enabled"));
+}
+
+/* A refusal changes nothing: neither the flag nor the optimizer. */
+static void refusals(void **state) {
+  (void)state;
+  mix_optimizer *wrapped = mix_loss_scale_optimizer(mix_sgd()), *sgd = mix_sgd();
+  assert_null(mix_enable_mixed_precision_graph_rewrite(NULL));
+  assert_error(MIX_VALUE_ERROR, "the optimizer is NULL");
+  assert_null(mix_enable_mixed_precision_graph_rewrite((mix_optimizer *)mix_list_new(0, NULL)));
+  assert_error(MIX_VALUE_ERROR, "the optimizer is another object");
+  assert_null(mix_enable_mixed_precision_graph_rewrite(wrapped));
+  assert_error(MIX_VALUE_ERROR, "is a LossScaleOptimizer around SGD");
+  assert_null(mix_enable_mixed_precision_graph_rewrite(sgd, .loss_scale = mix_dynamic_loss_scale(.multiplier = 4)));
+  assert_error(MIX_VALUE_ERROR, "multiplier of the loss scale is 4");
+  assert_null(mix_enable_mixed_precision_graph_rewrite(sgd, .loss_scale = mix_fixed_loss_scale(2), .fixed_loss_scale = 2));
+  assert_error(MIX_VALUE_ERROR, "give one of them");
+  mix_set_global_policy("mixed_bfloat16");
+  assert_null(mix_enable_mixed_precision_graph_rewrite(sgd));
+  assert_error(MIX_VALUE_ERROR, "a mixed policy is in force");
+  assert_false(mix_graph_rewrite_enabled());
+  assert_int_equal(mix_graph_rewrite_dtype(), MIX_DTYPE_NONE);
+  mix_set_global_policy("float32");
+  assert_non_null(mix_enable_mixed_precision_graph_rewrite(sgd));
+  assert_int_equal(mix_set_global_policy("mixed_bfloat16"), MIX_VALUE_ERROR);
+  assert_error(MIX_VALUE_ERROR, "mix_disable_mixed_precision_graph_rewrite");
+  assert_int_equal(mix_set_graph_rewrite("float64"), MIX_VALUE_ERROR);
+  assert_error(MIX_VALUE_ERROR, "\"float64\"");
+  assert_int_equal(mix_set_graph_rewrite("bfloat16"), MIX_OK);
+  assert_int_equal(mix_graph_rewrite_dtype(), MIX_BFLOAT16);
+}
+
+/* The guide's example: two Dense(64), SGD wrapped by the call, mean squared error, 1024 x 64 numbers. */
+static void W22_two_dense_layers(void **state) {
+  (void)state;
+  setenv("MIXTAPE_VERBOSE", "amp", 1);
+  mix_optimizer *optimizer = mix_enable_mixed_precision_graph_rewrite(mix_sgd());
+  mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(64));
+  mix_tensor *x = mix_call(mix_dense(.units = 64, .activation = "relu"), inputs);
+  mix_model *model = mix_model_new(inputs, mix_call(mix_dense(.units = 64), x));
+  mix_model_compile(model, .loss = "mean_squared_error", .optimizer = optimizer);
+  assert_no_error();
+  static float numbers[2][1024 * 64];
+  uint32_t seed = 1;
+  for (int i = 0; i < 2 * 1024 * 64; i++)
+    numbers[i / (1024 * 64)][i % (1024 * 64)] = (float)((seed = seed * 1664525u + 1013904223u) >> 8) / 0x1p24f;
+  mix_tensor *data = mix_tensor_from(numbers[0], MIX_FLOAT32, MIX_SHAPE(1024, 64));
+  mix_tensor *target = mix_tensor_from(numbers[1], MIX_FLOAT32, MIX_SHAPE(1024, 64));
+  mix_history *history = mix_model_fit(model, data, target, .batch_size = 128, .epochs = 5, .verbose = MIX_SILENT);
+  assert_no_error();
+  assert_true(mix_optimizer_scales_loss(mix_model_optimizer(model)));
+  double first = mix_logs_get(mix_history_epoch(history, 0), "loss"), last = mix_logs_get(mix_history_epoch(history, 4), "loss");
+  if (!(last < first)) fail_msg("the loss went from %g to %g", first, last);
+  /* Forward two, backward three: the gradient of the inputs is not asked for. One capture, for the batches are of one size. */
+  assert_int_equal(products, 5);
+  assert_int_equal(converted_products, 5);
+  mix_list *weights = mix_model_weights(model);
+  for (int i = 0; i < mix_list_count(weights); i++) assert_int_equal(mix_variable_dtype(mix_list_get(weights, i)), MIX_FLOAT32);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {REWRITE_TEST(wrapping), REWRITE_TEST(refusals), REWRITE_TEST(W22_two_dense_layers)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
