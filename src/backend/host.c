@@ -168,8 +168,8 @@ static bool build(mix_executable *executable) {
   return mix_host_schedule(executable);
 }
 
-/* Where OpenMP's threads have been told to wait briefly (a shared machine: src/cli/main.c), ours do too. Measured beside eight busy
- * processes on two cores: a step of 0.15 ms took 0.3 to 0.8 ms with few spins, 0.9 to 1.3 with many; but where OpenMP spins for
+/* Where OpenMP's threads have been told to wait briefly (a shared machine: src/cli/main.c), ours do too. Measured at a load
+ * average of 9 on two cores: a step of 0.15 ms took 0.3 to 0.8 ms with few spins, 0.9 to 1.3 with many; but where OpenMP spins for
  * milliseconds itself, giving the processor away early only gives it to a thread that spins. */
 static int spins(int threads) {
   const char *policy = getenv("OMP_WAIT_POLICY");

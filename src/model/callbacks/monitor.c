@@ -9,7 +9,7 @@
 bool mix_monitor_init(mix_monitor *monitor, const char *name, const char *mode, const char *call) {
   static const char *const modes[] = {"auto", "min", "max"};
   if (mix_failed()) return false;
-  monitor->name = mix_intern(name ? name : "val_loss");
+  *monitor = (mix_monitor){.name = mix_intern(name ? name : "val_loss")};
   for (int i = 0; i < 3; i++)
     if (!mode || !strcmp(mode, modes[i])) {
       monitor->mode = i;
@@ -27,9 +27,7 @@ static bool ends_with(const char *text, const char *end) {
 /* The direction that a metric is meant in: 1 up, -1 down, 0 not known. A function of the user's, a mean and a sum say nothing. */
 static int direction(const mix_metric *metric) {
   if (metric->chooses) return 1;
-  const char *name = metric->kind                         ? metric->kind->name
-                     : metric->loss && metric->loss->kind ? metric->loss->kind->name
-                                                          : NULL;
+  const char *name = metric->kind ? metric->kind->name : metric->loss && metric->loss->kind ? metric->loss->kind->name : NULL;
   if (!name || metric->options.function || !strcmp(name, "mean") || !strcmp(name, "sum")) return 0;
   return strstr(name, "accuracy") || !strcmp(name, "cosine_similarity") ? 1 : -1;
 }
