@@ -3,7 +3,9 @@ include(CMakePackageConfigHelpers)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/mixtape DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(TARGETS mixtape EXPORT mixtapeTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(TARGETS mixtape_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# libcurl and libcrypto are loaded at run time, where a download wants them.
+target_link_libraries(mixtape_static INTERFACE "$<INSTALL_INTERFACE:jansson;zip;z;${OpenMP_C_LIB_NAMES};${CMAKE_DL_LIBS};m>")
+install(TARGETS mixtape_static EXPORT mixtapeTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT mixtapeTargets NAMESPACE mixtape:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/mixtape)
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/mixtapeConfig.cmake.in ${PROJECT_BINARY_DIR}/mixtapeConfig.cmake
@@ -12,5 +14,7 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/mixtapeConfigVersion.cmak
 install(FILES ${PROJECT_BINARY_DIR}/mixtapeConfig.cmake ${PROJECT_BINARY_DIR}/mixtapeConfigVersion.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/mixtape)
 
+# The file finds its prefix from where it lies, so that `cmake --install BUILD --prefix DIR` needs no other word.
+file(RELATIVE_PATH MIXTAPE_PREFIX_FROM_PC ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 configure_file(${PROJECT_SOURCE_DIR}/cmake/mixtape.pc.in ${PROJECT_BINARY_DIR}/mixtape.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/mixtape.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,6 +1,6 @@
 # Only kernel files get instruction-set flags: the end of a file's name says which. The choice among kernels is made at run time.
-# Products alone may contract a * b + c to a fused multiply-add; element-wise kernels round each operation, so that every instruction set
-# (and TensorFlow's own kernels) gives the same bits.
+# No contraction of a * b + c: element-wise kernels round each operation, so that every instruction set (and TensorFlow's own kernels)
+# gives the same bits; products ask for fused multiply-adds themselves.
 set(MIXTAPE_FLAGS_avx2 -mavx2 -mfma -mf16c)
 set(MIXTAPE_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c)
 set(MIXTAPE_FLAGS_avx512bf16 ${MIXTAPE_FLAGS_avx512} -mavx512bf16)
@@ -10,11 +10,7 @@ set(MIXTAPE_FLAGS_amx ${MIXTAPE_FLAGS_avx512} -mavx512bf16 -mamx-tile -mamx-bf16
 function(mixtape_kernel_flags sources)
   foreach(source ${sources})
     if(source MATCHES "_(avx2|avx512|avx512bf16|avx512fp16|amx)\\.c$")
-      set(flags ${MIXTAPE_FLAGS_${CMAKE_MATCH_1}})
-      if(source MATCHES "/gemm/")
-        list(APPEND flags -ffp-contract=fast)
-      endif()
-      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${flags}")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${MIXTAPE_FLAGS_${CMAKE_MATCH_1}}")
     endif()
   endforeach()
 endfunction()

@@ -76,7 +76,7 @@ bool cli_train_custom(const cli_options *options, mix_model *model, const cli_da
   int64_t batch_size = options->batch_size ? options->batch_size : 32;
   int64_t epochs = options->epochs ? options->epochs : options->steps ? INT64_MAX / 2 : 1;
   mix_dataset *train = mix_dataset_from_tensors(x, y);
-  if (!options->no_shuffle) train = mix_dataset_shuffle(train, 10000, .seed = options->has_seed ? options->seed + 1 : 0);
+  if (!options->no_shuffle) train = mix_dataset_shuffle(train, 10000, .seed = options->seed);
   train = mix_dataset_batch(train, batch_size);
   mix_function *step = mix_function_new(train_step, &t);
   for (int64_t epoch = 0; epoch < epochs && mix_error() == MIX_OK && (!options->steps || history->steps < options->steps); epoch++)

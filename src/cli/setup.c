@@ -50,6 +50,10 @@ int cli_setup(const cli_options *options) {
   mix_threads(); /* the environment's word, where it is the one that counts, may be wrong */
   if (options->has_seed) mix_set_seed(options->seed);
   mix_set_global_policy(options->policy);
+  if (options->graph_rewrite && !strncmp(options->policy, "mixed_", 6)) {
+    fprintf(stderr, "mixtape train: --graph-rewrite and the mixed policy %s exclude each other; leave one out\n", options->policy);
+    return CLI_USAGE;
+  }
   return mix_error() == MIX_OK ? try_names(options) : cli_fail();
 }
 
@@ -117,11 +121,23 @@ mix_model *cli_make_model(const cli_options *options, int64_t width) {
   return mix_error() == MIX_OK ? model : NULL;
 }
 
+/* --graph-rewrite float16 scales the loss by --loss-scale, bfloat16 needs no scaling. */
+static mix_optimizer *rewritten(const cli_options *options, mix_optimizer *optimizer) {
+  const cli_loss_scale *scale = &options->loss_scale;
+  if (!strcmp(options->graph_rewrite, "bfloat16") || scale->kind == CLI_SCALE_NONE)
+    return mix_set_graph_rewrite(options->graph_rewrite) == MIX_OK ? optimizer : NULL;
+  if (scale->kind == CLI_SCALE_FIXED) return mix_enable_mixed_precision_graph_rewrite(optimizer, .fixed_loss_scale = scale->scale);
+  if (scale->kind == CLI_SCALE_AUTO) return mix_enable_mixed_precision_graph_rewrite(optimizer);
+  return mix_enable_mixed_precision_graph_rewrite(
+      optimizer, .loss_scale = mix_dynamic_loss_scale(.initial_loss_scale = scale->scale, .increment_period = scale->growth_steps));
+}
+
 /* The optimizer of --optimizer under --loss-scale; *wrapped: --loss-scale has been dealt with (compile must not wrap). */
 static mix_optimizer *make_optimizer(const cli_options *options, const mix_model *model, bool *wrapped) {
   const cli_loss_scale *scale = &options->loss_scale;
   mix_optimizer *optimizer = mix_optimizer_from_text(options->optimizer, NULL);
-  *wrapped = scale->kind != CLI_SCALE_AUTO;
+  *wrapped = scale->kind != CLI_SCALE_AUTO || options->graph_rewrite;
+  if (optimizer && options->graph_rewrite) return rewritten(options, optimizer);
   if (!optimizer || scale->kind == CLI_SCALE_NONE) return optimizer;
   if (scale->kind == CLI_SCALE_AUTO) return mix_optimizer_for_policy(optimizer, mix_model_policy(model));
   bool experimental = !strcmp(options->semantics, "experimental"), keras3 = !strcmp(options->semantics, "keras3");

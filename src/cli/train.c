@@ -25,7 +25,7 @@ static bool train_fit(const cli_options *options, mix_model *model, const cli_da
                          .epochs = epochs_wanted(options, mix_tensor_shape(data->x_train).dims[0]),
                          .validation_split = options->validation_split,
                          .no_shuffle = options->no_shuffle,
-                         .seed = options->has_seed ? options->seed + 1 : 0,
+                         .seed = options->seed,
                          .verbose = cli_verbose(options),
                          .class_weight_count = options->class_weight_count,
                          .steps = options->steps,

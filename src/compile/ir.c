@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include <stdarg.h>
+#include "base/text.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -167,48 +167,36 @@ bool mix_ir_sort(mix_ir *ir) {
 
 /* ---- text ---- */
 
-typedef struct text_buffer {
-  char *text;
-  size_t used, size;
-} text_buffer;
-
-static void MIX_PRINTF(2, 3) put(text_buffer *buffer, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  if (buffer->used < buffer->size) {
-    int n = vsnprintf(buffer->text + buffer->used, buffer->size - buffer->used, format, arguments);
-    if (n > 0) buffer->used += (size_t)n;
-  }
-  va_end(arguments);
-}
-
-static void put_node(mix_ir *ir, text_buffer *out, const mix_ir_node *node) {
+static void put_node(mix_ir *ir, mix_text *out, const mix_ir_node *node) {
   char text[512];
   for (int o = 0; o < node->output_count; o++) {
     const mix_ir_value *value = &ir->values[node->first_output + o];
-    put(out, "%s%%%d:%s%s", o ? ", " : "", node->first_output + o, mix_dtype_name(value->dtype),
-        mix_shape_text(value->shape, text, sizeof text));
+    mix_text_put(out, "%s%%%d:%s%s", o ? ", " : "", node->first_output + o, mix_dtype_name(value->dtype),
+                 mix_shape_text(value->shape, text, sizeof text));
   }
-  put(out, " = %s(", node->source == MIX_IR_ARGUMENT ? "argument" : node->source == MIX_IR_VARIABLE ? "variable" : node->op->name);
-  for (int i = 0; i < node->input_count; i++) put(out, "%s%%%d", i ? ", " : "", node->inputs[i]);
-  put(out, ")");
-  if (node->source == MIX_IR_VARIABLE) put(out, " '%s'", ir->variables[node->index].variable->name);
-  if (node->source == MIX_IR_ARGUMENT) put(out, " #%d", node->index);
+  mix_text_put(out, " = %s(",
+               node->source == MIX_IR_ARGUMENT   ? "argument"
+               : node->source == MIX_IR_VARIABLE ? "variable"
+                                                 : node->op->name);
+  for (int i = 0; i < node->input_count; i++) mix_text_put(out, "%s%%%d", i ? ", " : "", node->inputs[i]);
+  mix_text_put(out, ")");
+  if (node->source == MIX_IR_VARIABLE) mix_text_put(out, " '%s'", ir->variables[node->index].variable->name);
+  if (node->source == MIX_IR_ARGUMENT) mix_text_put(out, " #%d", node->index);
   if (node->op->print && node->attributes) {
     text[0] = 0;
     node->op->print(node->attributes, text, sizeof text);
-    if (text[0]) put(out, " {%s}", text);
+    if (text[0]) mix_text_put(out, " {%s}", text);
   }
-  if (node->guard >= 0) put(out, " if %%%d", node->guard);
-  if (node->keep) put(out, " keep");
-  if (node->scope) put(out, "  # %s", node->scope);
-  put(out, "\n");
+  if (node->guard >= 0) mix_text_put(out, " if %%%d", node->guard);
+  if (node->keep) mix_text_put(out, " keep");
+  if (node->scope) mix_text_put(out, "  # %s", node->scope);
+  mix_text_put(out, "\n");
   if (node->program) {
     char program[8192];
     mix_program_print(node->program, program, sizeof program);
     for (char *line = program, *end; *line; line = end) {
       end = line + strcspn(line, "\n");
-      put(out, "    %.*s\n", (int)(end - line), line);
+      mix_text_put(out, "    %.*s\n", (int)(end - line), line);
       if (*end) end++;
     }
   }
@@ -220,19 +208,19 @@ const char *mix_ir_text(mix_ir *ir) {
     size +=
         512 + (size_t)ir->nodes[n].input_count * 12 +
         (ir->nodes[n].program ? 200 * (size_t)(8 + ir->nodes[n].program->instruction_count + ir->nodes[n].program->load_count) : 0);
-  text_buffer out = {.text = mix_alloc(size), .size = size};
+  mix_text out = {.text = mix_alloc(size), .size = size};
   if (!out.text) return NULL;
   for (int n = 0; n < ir->node_count; n++)
     if (!ir->nodes[n].dead) put_node(ir, &out, &ir->nodes[n]);
   for (int i = 0; i < ir->variable_count; i++) {
     if (ir->variables[i].exit == ir->variables[i].entry) continue;
-    put(&out, "store '%s' = %%%d", ir->variables[i].variable->name, ir->variables[i].exit);
-    if (ir->variables[i].guard >= 0) put(&out, " if %%%d", ir->variables[i].guard);
-    put(&out, "\n");
+    mix_text_put(&out, "store '%s' = %%%d", ir->variables[i].variable->name, ir->variables[i].exit);
+    if (ir->variables[i].guard >= 0) mix_text_put(&out, " if %%%d", ir->variables[i].guard);
+    mix_text_put(&out, "\n");
   }
-  put(&out, "return");
-  for (int i = 0; i < ir->result_count; i++) put(&out, "%s %%%d", i ? "," : "", ir->results[i]);
-  put(&out, "\n");
+  mix_text_put(&out, "return");
+  for (int i = 0; i < ir->result_count; i++) mix_text_put(&out, "%s %%%d", i ? "," : "", ir->results[i]);
+  mix_text_put(&out, "\n");
   size_t used = out.used < size ? out.used : size - 1;
   char *text = mix_ir_alloc(ir, used + 1); /* zeroed, and of the text's own length: it stays */
   if (text) memcpy(text, out.text, used);

@@ -3,25 +3,10 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/text.h"
 #include <mixtape/device.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-typedef struct table {
-  char *text;
-  size_t used, size;
-} table;
-
-static void MIX_PRINTF(2, 3) put(table *out, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  if (out->used < out->size) {
-    int n = vsnprintf(out->text + out->used, out->size - out->used, format, arguments);
-    if (n > 0) out->used += (size_t)n;
-  }
-  va_end(arguments);
-}
 
 static int64_t parameters(mix_list *variables) {
   int64_t count = 0;
@@ -39,17 +24,17 @@ static size_t bytes(mix_list *variables) {
   return count;
 }
 
-static void put_layer(table *out, mix_layer *layer, mix_shape shape, mix_dtype output) {
+static void put_layer(mix_text *out, mix_layer *layer, mix_shape shape, mix_dtype output) {
   char name[96], where[176], text[160];
   snprintf(name, sizeof name, "%s (%s)", mix_layer_name(layer), mix_layer_class_name(layer));
   snprintf(where, sizeof where, "%s", shape.rank < 0 ? "?" : mix_shape_text(shape, text, sizeof text));
-  put(out, " %-34.34s %-22.22s %-12lld %s", name, where, (long long)parameters(mix_layer_weights(layer)),
-      mix_policy_name(mix_layer_policy(layer)) ? mix_policy_name(mix_layer_policy(layer)) : "");
-  if (output != MIX_DTYPE_NONE) put(out, " -> %s", mix_dtype_name(output));
-  put(out, "\n");
+  mix_text_put(out, " %-34.34s %-22.22s %-12lld %s", name, where, (long long)parameters(mix_layer_weights(layer)),
+               mix_policy_name(mix_layer_policy(layer)) ? mix_policy_name(mix_layer_policy(layer)) : "");
+  if (output != MIX_DTYPE_NONE) mix_text_put(out, " -> %s", mix_dtype_name(output));
+  mix_text_put(out, "\n");
 }
 
-static void put_functional(table *out, mix_model *model) {
+static void put_functional(mix_text *out, mix_model *model) {
   const mix_functional *graph = mix_layer_data(model->layer);
   for (int c = 0; c < graph->call_count; c++) {
     const mix_layer_call *call = graph->calls[c];
@@ -80,7 +65,7 @@ static void put_functional(table *out, mix_model *model) {
 }
 
 /* Shapes follow from what the model was built for; built by data alone, or not at all, they are unknown. */
-static void put_chain(table *out, mix_model *model) {
+static void put_chain(mix_text *out, mix_model *model) {
   mix_shape shape = model->input_shape;
   if (shape.rank) shape.dims[0] = MIX_UNKNOWN;
   for (int i = 0; i < mix_list_count(model->layer->layers); i++) {
@@ -90,36 +75,36 @@ static void put_chain(table *out, mix_model *model) {
   }
 }
 
-static void put_size(table *out, const char *what, mix_list *variables) {
+static void put_size(mix_text *out, const char *what, mix_list *variables) {
   size_t size = bytes(variables);
-  put(out, "%s: %lld (", what, (long long)parameters(variables));
+  mix_text_put(out, "%s: %lld (", what, (long long)parameters(variables));
   if (size >= 1 << 20)
-    put(out, "%.2f MB)\n", (double)size / (1 << 20));
+    mix_text_put(out, "%.2f MB)\n", (double)size / (1 << 20));
   else if (size >= 1 << 10)
-    put(out, "%.2f KB)\n", (double)size / (1 << 10));
+    mix_text_put(out, "%.2f KB)\n", (double)size / (1 << 10));
   else
-    put(out, "%zu Byte)\n", size);
+    mix_text_put(out, "%zu Byte)\n", size);
 }
 
 const char *mix_model_summary(mix_model *model) {
   if (!mix_model_given(model, "model_summary")) return NULL;
-  table out = {.size = 4096 + 256 * (size_t)mix_list_count(model->layer->layers)};
+  mix_text out = {.size = 4096 + 256 * (size_t)mix_list_count(model->layer->layers)};
   if (!(out.text = mix_alloc(out.size))) return NULL;
   static const char rule[] = "_______________________________________________________________________________________________\n";
   MIX_SCOPE {
-    put(&out, "Model: \"%s\"\n%s %-34s %-22s %-12s %s\n", mix_model_name(model), rule, "Layer (type)", "Output Shape", "Param #",
-        "Policy");
-    put(&out, "===============================================================================================\n");
+    mix_text_put(&out, "Model: \"%s\"\n%s %-34s %-22s %-12s %s\n", mix_model_name(model), rule, "Layer (type)", "Output Shape",
+                 "Param #", "Policy");
+    mix_text_put(&out, "===============================================================================================\n");
     if (model->sequential)
       put_chain(&out, model);
     else
       put_functional(&out, model);
-    put(&out, "===============================================================================================\n");
+    mix_text_put(&out, "===============================================================================================\n");
     put_size(&out, "Total params", mix_model_weights(model));
     put_size(&out, "Trainable params", mix_model_trainable_variables(model));
     put_size(&out, "Non-trainable params", mix_model_non_trainable_variables(model));
-    put(&out, "%sPolicy: %s; device: %s; accumulation: %s\n", rule, mix_policy_name(mix_model_policy(model)), mix_device(),
-        mix_accumulate());
+    mix_text_put(&out, "%sPolicy: %s; device: %s; accumulation: %s\n", rule, mix_policy_name(mix_model_policy(model)), mix_device(),
+                 mix_accumulate());
   }
   mix_free(model->summary);
   model->summary = out.text;

@@ -71,13 +71,15 @@ typedef struct real_case {
   wide (*expected)(wide a, wide b, wide c, wide alpha);
 } real_case;
 
+/* clang-format off */
 #define REAL_CASES(X)                                                                                                              \
   X(IDENTITY, 1, 0, a)                                                                                                             \
-  X(NEGATIVE, 1, 0, 0 - a) X(ABS, 1, 0, a < 0 ? -a : a) X(SIGN, 1, 0, a == 0 ? 0 : copysignl(1, a)) X(FLOOR, 1, 0, floorl(a))      \
-      X(CEIL, 1, 0, -floorl(-a)) X(ROUND, 1, 0, nearbyintl(a)) X(SQRT, 1, 1, powl(a, 0.5L)) X(RSQRT, 1, 1, powl(a, -0.5L)) X(      \
-          SQUARE, 1, 0, a *a) X(RECIPROCAL, 1, 0, 1 / a) X(EXP, 1, 0, expl(a)) X(EXPM1, 1, 0, expm1l(a)) X(LOG, 1, 1, logl(a))     \
-          X(LOG1P, 1, 1, logl(1 + a)) X(SIN, 1, 0, sinl(a)) X(COS, 1, 0, cosl(a)) X(TANH, 1, 0, 1 - 2 / (expl(2 * a) + 1))         \
-              X(SIGMOID, 1, 0, sigmoid_wide(a)) X(ERF, 1, 0, erfl(a)) X(ERFC, 1, 0, 1 - erfl(a)) X(RELU, 1, 0, (a + fabsl(a)) / 2) \
+  X(NEGATIVE, 1, 0, 0 - a)                                                                                                         \
+  X(ABS, 1, 0, a < 0 ? -a : a) X(SIGN, 1, 0, a == 0 ? 0 : copysignl(1, a)) X(FLOOR, 1, 0, floorl(a)) X(CEIL, 1, 0, -floorl(-a)) X( \
+      ROUND, 1, 0, nearbyintl(a)) X(SQRT, 1, 1, powl(a, 0.5L)) X(RSQRT, 1, 1, powl(a, -0.5L)) X(SQUARE, 1, 0, a *a)                \
+      X(RECIPROCAL, 1, 0, 1 / a) X(EXP, 1, 0, expl(a)) X(EXPM1, 1, 0, expm1l(a)) X(LOG, 1, 1, logl(a)) X(LOG1P, 1, 1, logl(1 + a)) \
+          X(SIN, 1, 0, sinl(a)) X(COS, 1, 0, cosl(a)) X(TANH, 1, 0, 1 - 2 / (expl(2 * a) + 1)) X(SIGMOID, 1, 0, sigmoid_wide(a))   \
+              X(ERF, 1, 0, erfl(a)) X(ERFC, 1, 0, 1 - erfl(a)) X(RELU, 1, 0, (a + fabsl(a)) / 2)                                   \
                   X(RELU6, 1, 0, fminl((a + fabsl(a)) / 2, 6)) X(ELU, 1, 0, a > 0 ? a : expm1l(a))                                 \
                       X(SELU, 1, 0, a > 0 ? selu_scale * a : selu_scale * selu_alpha * expm1l(a))                                  \
                           X(SOFTPLUS, 1, 0, logl(1 + expl(a))) X(SOFTSIGN, 1, 0, a / (1 + fabsl(a)))                               \
@@ -99,6 +101,7 @@ typedef struct real_case {
                                                                                       X(RSQRT_GRAD, 2, 1, -(b / 2) * powl(a, 3))   \
                                                                                           X(RECIPROCAL_GRAD, 2, 0, -b *powl(a, 2)) \
                                                                                               X(CLIP, 3, 0, fminl(fmaxl(a, b), c))
+/* clang-format on */
 
 #define EXPECTED(code, arity, positive, formula)                                                                                   \
   static wide expected_##code(wide a, wide b, wide c, wide alpha) {                                                                \

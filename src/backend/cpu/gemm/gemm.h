@@ -106,8 +106,8 @@ struct mix_gemm_operands {
 };
 
 /* The next block of k where `rest` is left, in the order of oneDNN's sgemm, which TensorFlow calls: whole blocks while two are left, then
- * two halves. Each block is one chain of fused multiply-adds from zero, and the blocks are added in order: float32 products of up to
- * 1024 terms have the very bits of TensorFlow 2.21's (measured over NN, TN and NT; recorded runs of Keras are followed that closely). */
+ * two halves. Each block is one chain of fused multiply-adds from zero, and the blocks are added in order: with AVX2 or AVX-512, float32
+ * products of up to 1024 terms have the very bits of TensorFlow 2.21's but for a few tiny shapes (docs/NUMERICS.md lists them). */
 static inline int64_t mix_gemm_next_depth(const mix_gemm_plan *plan, int64_t rest) {
   if (plan->swapped) return rest < plan->depth_block ? rest : plan->depth_block;
   const int64_t whole = plan->engine->depth_block;

@@ -24,9 +24,9 @@ GEMM_INLINE void multiply_tile(const int rows, const int vectors, const int layo
     vector b0 = vectors == 2 ? load(b) : load_lanes(b, last), b1 = vectors == 2 ? load_lanes(b + LANES, last) : b0;
     GEMM_UNROLL
     for (int i = 0; i < rows; i++) {
-      const GEMM_REAL x = layout == MIX_GEMM_ROWS ? group[i / 4][i % 4 * a_stride] : a[i];
-      sums[i][0] += x * b0;
-      if (vectors == 2) sums[i][1] += x * b1;
+      const vector x = broadcast(layout == MIX_GEMM_ROWS ? group[i / 4][i % 4 * a_stride] : a[i]);
+      sums[i][0] = multiply_add(x, b0, sums[i][0]);
+      if (vectors == 2) sums[i][1] = multiply_add(x, b1, sums[i][1]);
     }
     b += b_stride;
     if (layout == MIX_GEMM_ROWS) {

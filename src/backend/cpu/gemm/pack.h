@@ -125,7 +125,7 @@ GEMM_INLINE void PASTE(dot, STORAGE)(const int rows, const int columns, int64_t 
       const vector y = load(row);
       row += b_stride;
       GEMM_UNROLL
-      for (int r = 0; r < rows; r++) sums[r][j] += x[r] * y;
+      for (int r = 0; r < rows; r++) sums[r][j] = multiply_add(x[r], y, sums[r][j]);
     }
   }
   GEMM_UNROLL

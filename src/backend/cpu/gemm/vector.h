@@ -35,6 +35,24 @@ typedef GEMM_REAL vector_unaligned __attribute__((vector_size(VECTOR_BYTES), ali
 GEMM_INLINE vector load(const GEMM_REAL *p) { return *(const vector_unaligned *)p; }
 GEMM_INLINE void store(GEMM_REAL *p, vector v) { *(vector_unaligned *)p = v; }
 
+/* a * b + c, fused to one rounding where the instruction set has it: never left to the compiler, so that bits do not depend on its options. */
+#if defined(__AVX512F__) && GEMM_DOUBLE
+GEMM_INLINE vector broadcast(double x) { return (vector)_mm512_set1_pd(x); }
+GEMM_INLINE vector multiply_add(vector a, vector b, vector c) { return (vector)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c); }
+#elif defined(__AVX512F__)
+GEMM_INLINE vector broadcast(float x) { return (vector)_mm512_set1_ps(x); }
+GEMM_INLINE vector multiply_add(vector a, vector b, vector c) { return (vector)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c); }
+#elif defined(__AVX2__) && GEMM_DOUBLE
+GEMM_INLINE vector broadcast(double x) { return (vector)_mm256_set1_pd(x); }
+GEMM_INLINE vector multiply_add(vector a, vector b, vector c) { return (vector)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c); }
+#elif defined(__AVX2__)
+GEMM_INLINE vector broadcast(float x) { return (vector)_mm256_set1_ps(x); }
+GEMM_INLINE vector multiply_add(vector a, vector b, vector c) { return (vector)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
+#else
+GEMM_INLINE vector broadcast(GEMM_REAL x) { return x - (vector){0}; }
+GEMM_INLINE vector multiply_add(vector a, vector b, vector c) { return a * b + c; }
+#endif
+
 #if defined(__AVX512F__)
 #define load_some(p, count, mask) load_lanes(p, mask)
 #endif
