@@ -19,6 +19,8 @@ MIX_API int mix_threads(void);
  * of this version sums in blocks: all three are exact. */
 MIX_API mix_status mix_set_accumulate(const char *name);
 MIX_API const char *mix_accumulate(void);
+/* What products really do under that choice on this machine: "exact" (this version has no blocked kernels). Results name it. */
+MIX_API const char *mix_accumulate_in_force(void);
 /* A text, one line each: devices, instruction sets found and in force (MIXTAPE_MAX_ISA caps them), the kernels that serve products
  * of each dtype, and for what is unavailable the reason. Valid until the next call on this thread. */
 MIX_API const char *mix_devices_text(void);

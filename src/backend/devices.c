@@ -115,6 +115,8 @@ mix_accumulation mix_accumulation_current(void) {
 
 const char *mix_accumulate(void) { return accumulations[mix_accumulation_current()]; }
 
+const char *mix_accumulate_in_force(void) { return accumulations[MIX_ACCUMULATE_EXACT]; }
+
 mix_status mix_set_accumulate(const char *name) {
   if (mix_failed()) return mix_error();
   int number = accumulation_named(name, "set_accumulate");

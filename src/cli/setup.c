@@ -1,5 +1,7 @@
 #include "cli/cli.h"
 
+#include "base/error.h"
+
 #include <string.h>
 
 int cli_verbose(const cli_options *options) {
@@ -98,6 +100,12 @@ bool cli_load_data(const cli_options *options, int command, cli_data *data) {
   data->y_test = labels(data->y_test);
   mix_shape shape = mix_tensor_shape(data->x_train ? data->x_train : data->x_test);
   data->width = shape.rank == 2 ? shape.dims[1] : 1;
+  mix_shape test = data->x_train && data->x_test ? mix_tensor_shape(data->x_test) : shape;
+  if ((test.rank == 2 ? test.dims[1] : 1) != data->width) {
+    mix_fail(MIX_VALUE_ERROR, "%s: x_test has %lld values an example, x_train %lld; they must agree", data->source,
+             (long long)(test.rank == 2 ? test.dims[1] : 1), (long long)data->width);
+    return false;
+  }
   fprintf(stderr, "data: %s\n", data->source);
   return mix_error() == MIX_OK;
 }

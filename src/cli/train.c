@@ -17,6 +17,19 @@ static int64_t epochs_wanted(const cli_options *options, int64_t rows) {
   return steps >= 1 ? (int64_t)ceil((double)options->steps / steps) : 1;
 }
 
+/* tf_keras wants a weight for every class: those of the guide's ten that were not named weigh 1. */
+static void name_all_classes(mix_fit_options *fit) {
+  if (!fit->class_weight_count) return;
+  for (int64_t label = 0; label < 10; label++) {
+    int i = 0;
+    while (i < fit->class_weight_count && fit->class_labels[i] != label) i++;
+    if (i < fit->class_weight_count || fit->class_weight_count == MIX_CLASS_MOST) continue;
+    fit->class_labels[i] = label;
+    fit->class_weights[i] = 1;
+    fit->class_weight_count++;
+  }
+}
+
 static bool train_fit(const cli_options *options, mix_model *model, const cli_data *data, cli_history *history, cli_step_log *log) {
   mix_fit_options fit = {.size = sizeof fit,
                          .x = data->x_train,
@@ -33,6 +46,7 @@ static bool train_fit(const cli_options *options, mix_model *model, const cli_da
                          .context = log};
   memcpy(fit.class_labels, options->class_labels, sizeof fit.class_labels);
   memcpy(fit.class_weights, options->class_weights, sizeof fit.class_weights);
+  name_all_classes(&fit);
   if (options->callback_count) fit.callbacks = mix_list_new(0, NULL);
   for (int i = 0; i < options->callback_count; i++) mix_list_append(fit.callbacks, mix_callback_from_text(options->callbacks[i]));
   mix_history *fitted = mix_model_fit_with(model, &fit);

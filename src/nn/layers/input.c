@@ -63,6 +63,12 @@ mix_tensor *mix_input_with(const mix_input_options *options) {
   if (!mix_dtype_size(dtype)) return mix_fail(MIX_VALUE_ERROR, "input: no tensor has dtype '%.60s'", o.dtype);
   if (o.shape.rank < 0 || o.shape.rank >= MIX_MAX_RANK)
     return mix_fail(MIX_VALUE_ERROR, "input: the shape has rank %d; expected at most %d", o.shape.rank, MIX_MAX_RANK - 1);
+  for (int i = 0; i < o.shape.rank; i++)
+    if (o.shape.dims[i] < MIX_UNKNOWN)
+      return mix_fail(MIX_VALUE_ERROR, "input: dimension %d is %lld; expected a size, or MIX_UNKNOWN", i,
+                      (long long)o.shape.dims[i]);
+  if (o.batch_size < 0)
+    return mix_fail(MIX_VALUE_ERROR, "input: batch_size is %lld; expected a size, or 0 (unknown)", (long long)o.batch_size);
   mix_shape shape = {.rank = o.shape.rank + 1, .dims = {o.batch_size > 0 ? o.batch_size : MIX_UNKNOWN}};
   memcpy(shape.dims + 1, o.shape.dims, (size_t)o.shape.rank * sizeof *shape.dims);
   const char *name = input_name(&o, semantics);
