@@ -44,7 +44,9 @@ const mix_backend *mix_backend_current(void);
 /* Numerical choices of the process, read while a plan is compiled. */
 typedef enum mix_accumulation { MIX_ACCUMULATE_AUTO, MIX_ACCUMULATE_EXACT, MIX_ACCUMULATE_BLOCKED } mix_accumulation;
 mix_accumulation mix_accumulation_current(void);
-/* Changes whenever device, threads, instruction-set cap or accumulation change: part of the key of compiled plans. */
+typedef enum mix_float32_precision { MIX_FLOAT32_HIGHEST, MIX_FLOAT32_HIGH } mix_float32_precision;
+mix_float32_precision mix_float32_precision_current(void);
+/* Changes whenever device, threads, instruction-set cap, accumulation or float32 precision change: part of the key of compiled plans. */
 uint64_t mix_backend_epoch(void);
 
 #endif

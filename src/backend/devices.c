@@ -16,7 +16,9 @@ enum { DEVICE_COUNT = sizeof devices / sizeof *devices };
 static const char *const cuda_missing = "this build has no CUDA backend yet";
 static const char *const accumulations[] = {"auto", "exact", "blocked"};
 
-static atomic_int device = UNSET, threads = UNSET, accumulation = UNSET;
+static const char *const float32_precisions[] = {"highest", "high"};
+
+static atomic_int device = UNSET, threads = UNSET, accumulation = UNSET, float32 = UNSET;
 
 /* ---- device ---- */
 
@@ -125,10 +127,39 @@ mix_status mix_set_accumulate(const char *name) {
   return MIX_OK;
 }
 
+/* ---- precision of float32 products ---- */
+
+static int precision_named(const char *name, const char *source) {
+  for (int i = 0; name && i < (int)(sizeof float32_precisions / sizeof *float32_precisions); i++)
+    if (strcmp(name, float32_precisions[i]) == 0) return i;
+  mix_fail(MIX_VALUE_ERROR, "%s: there is no float32 precision \"%s\"; expected \"highest\" or \"high\"", source, name ? name : "");
+  return UNSET;
+}
+
+mix_float32_precision mix_float32_precision_current(void) {
+  int number = atomic_load(&float32);
+  if (number != UNSET) return (mix_float32_precision)number;
+  const char *name = getenv("MIXTAPE_FLOAT32_PRECISION");
+  number = name && *name ? precision_named(name, "MIXTAPE_FLOAT32_PRECISION") : MIX_FLOAT32_HIGHEST;
+  if (number == UNSET) return MIX_FLOAT32_HIGHEST;
+  atomic_store(&float32, number);
+  return (mix_float32_precision)number;
+}
+
+const char *mix_float32_precision_name(void) { return float32_precisions[mix_float32_precision_current()]; }
+
+mix_status mix_set_float32_precision(const char *name) {
+  if (mix_failed()) return mix_error();
+  int number = precision_named(name, "set_float32_precision");
+  if (number == UNSET) return mix_error();
+  atomic_store(&float32, number);
+  return MIX_OK;
+}
+
 /* A function of the settings, so that plans compiled under a former setting are found again when it returns. */
 uint64_t mix_backend_epoch(void) {
-  return (uint64_t)device_current() << 56 | (uint64_t)mix_accumulation_current() << 48 | (uint64_t)mix_threads() << 32 |
-         mix_cpu_features();
+  return (uint64_t)device_current() << 56 | (uint64_t)mix_float32_precision_current() << 52 |
+         (uint64_t)mix_accumulation_current() << 48 | (uint64_t)mix_threads() << 32 | mix_cpu_features();
 }
 
 /* ---- the text ---- */
@@ -176,7 +207,7 @@ const char *mix_devices_text(void) {
     put(&text, "  matmul of %s (1024, 1024): %s\n", mix_dtype_name(products[i]), matmul_kernel(products[i]));
   put(&text, "ref: the scalar reference, one thread\n");
   put(&text, "cuda: unavailable: %s\n", cuda_missing);
-  put(&text, "in force: device %s, %d thread%s, accumulation %s\n", mix_device(), mix_threads(), mix_threads() == 1 ? "" : "s",
-      mix_accumulate());
+  put(&text, "in force: device %s, %d thread%s, accumulation %s, float32 precision %s\n", mix_device(), mix_threads(),
+      mix_threads() == 1 ? "" : "s", mix_accumulate(), mix_float32_precision_name());
   return text.text;
 }

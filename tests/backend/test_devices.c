@@ -1,4 +1,4 @@
-/* Device, threads and accumulation: start values from the environment, settings by calls, and what both refuse. */
+/* Device, threads, accumulation and float32 precision: start values from the environment, settings by calls, and what both refuse. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -26,6 +26,11 @@ static void a_bad_environment_is_an_error_that_names_it(void **state) {
   assert_int_equal(mix_error(), MIX_VALUE_ERROR);
   assert_non_null(strstr(mix_error_message(), "MIXTAPE_ACCUMULATE"));
   mix_error_clear();
+  setenv("MIXTAPE_FLOAT32_PRECISION", "medium", 1);
+  mix_float32_precision_current();
+  assert_int_equal(mix_error(), MIX_VALUE_ERROR);
+  assert_non_null(strstr(mix_error_message(), "MIXTAPE_FLOAT32_PRECISION"));
+  mix_error_clear();
   static const char *const bad[] = {"many", "-1", "3x", "100000"};
   for (int i = 0; i < 4; i++) {
     setenv("MIXTAPE_THREADS", bad[i], 1);
@@ -40,11 +45,13 @@ static void start_values(void **state) {
   (void)state;
   setenv("MIXTAPE_DEVICE", "ref", 1);
   setenv("MIXTAPE_ACCUMULATE", "blocked", 1);
+  setenv("MIXTAPE_FLOAT32_PRECISION", "high", 1);
   setenv("MIXTAPE_THREADS", "3", 1);
   assert_string_equal(mix_device(), "ref");
   assert_ptr_equal(mix_backend_current(), &mix_backend_ref);
   assert_string_equal(mix_accumulate(), "blocked");
   assert_int_equal(mix_accumulation_current(), MIX_ACCUMULATE_BLOCKED);
+  assert_string_equal(mix_float32_precision_name(), "high");
   assert_int_equal(mix_threads(), 3);
   assert_int_equal(mix_error(), MIX_OK);
 }
@@ -97,13 +104,23 @@ static void accumulation(void **state) {
   assert_string_equal(mix_accumulate(), "blocked");
 }
 
+static void float32_precision(void **state) {
+  (void)state;
+  assert_int_equal(mix_set_float32_precision("highest"), MIX_OK);
+  assert_int_equal(mix_float32_precision_current(), MIX_FLOAT32_HIGHEST);
+  assert_int_equal(mix_set_float32_precision("half"), MIX_VALUE_ERROR);
+  assert_non_null(strstr(mix_error_message(), "\"half\""));
+  mix_error_clear();
+  assert_string_equal(mix_float32_precision_name(), "highest");
+}
+
 /* Any change moves the key of compiled plans; a former setting gives its former key. */
 static void the_epoch_is_a_function_of_the_settings(void **state) {
   (void)state;
   mix_set_device("cpu");
   mix_set_threads(2);
   mix_set_accumulate("auto");
-  uint64_t keys[5] = {mix_backend_epoch()};
+  uint64_t keys[6] = {mix_backend_epoch()};
   mix_set_device("ref");
   keys[1] = mix_backend_epoch();
   mix_set_device("cpu");
@@ -114,13 +131,16 @@ static void the_epoch_is_a_function_of_the_settings(void **state) {
   mix_set_accumulate("exact");
   keys[3] = mix_backend_epoch();
   mix_set_accumulate("auto");
+  mix_set_float32_precision("high");
+  keys[4] = mix_backend_epoch();
+  mix_set_float32_precision("highest");
   bool capped = mix_cpu_features() != 0;
   mix_cpu_override(0);
-  keys[4] = mix_backend_epoch();
+  keys[5] = mix_backend_epoch();
   mix_cpu_override(UINT32_MAX);
-  for (int i = 0; i < 5; i++)
+  for (int i = 0; i < 6; i++)
     for (int j = 0; j < i; j++)
-      if (capped || i < 4) assert_true(keys[i] != keys[j]);
+      if (capped || i < 5) assert_true(keys[i] != keys[j]);
   assert_true(mix_backend_epoch() == keys[0]);
 }
 
@@ -130,10 +150,15 @@ static void the_text_says_what_serves(void **state) {
   mix_set_threads(2);
   mix_set_accumulate("exact");
   const char *text = mix_devices_text();
-  static const char *const expected[] = {
-      "instruction sets found: ", "instruction sets in force: ", "matmul of float16 (1024, 1024): ",
-      "matmul of bfloat16",       "matmul of float32",           "matmul of float64",
-      "matmul of int32",          "cuda: unavailable: ",         "in force: device cpu, 2 threads, accumulation exact\n"};
+  static const char *const expected[] = {"instruction sets found: ",
+                                         "instruction sets in force: ",
+                                         "matmul of float16 (1024, 1024): ",
+                                         "matmul of bfloat16",
+                                         "matmul of float32",
+                                         "matmul of float64",
+                                         "matmul of int32",
+                                         "cuda: unavailable: ",
+                                         "in force: device cpu, 2 threads, accumulation exact, float32 precision highest\n"};
   for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
     if (!strstr(text, expected[i])) fail_msg("\"%s\" is not in:\n%s", expected[i], text);
   assert_non_null(strstr(text, mix_cpu_name()));
@@ -150,6 +175,7 @@ int main(void) {
       cmocka_unit_test(devices),
       cmocka_unit_test(threads),
       cmocka_unit_test(accumulation),
+      cmocka_unit_test(float32_precision),
       cmocka_unit_test(the_epoch_is_a_function_of_the_settings),
       cmocka_unit_test(the_text_says_what_serves),
   };

@@ -11,6 +11,9 @@
  * meets hi with its infinities and NaNs cleared, so that hi hi alone carries them, with the signs and zeros of the numbers themselves.
  * So the result is finite, infinite or NaN as it would be without the split, and no other kernel is ever needed.
  *
+ * float32 has two parts as well, where its products were asked for in `high` precision (mix_set_float32_precision): lo is rounded to
+ * bfloat16, so that hi + lo keeps 17 bits of 24. Both parts of a number that rounds to an infinite hi are cut instead.
+ *
  * Tiles take bfloat16 subnormals (below 1.2e-38) among the operands, and float32 ones among the sums, as zero, whatever MXCSR says.
  * float16 loses nothing by that. */
 #ifndef MIX_BACKEND_CPU_GEMM_AMX_H
@@ -22,7 +25,7 @@ enum { AMX_PANEL = 32, AMX_STEP = 32, AMX_PAIR = 2048 /* bytes of a part of a st
 
 /* Packs `count` rows of op(A) or columns of op(B), `depth` of k, both padded with zeros; a panel takes depth in steps, times parts,
  * times AMX_PAIR. flags[panel * steps + step] where the storage has two parts. */
-typedef void mix_amx_pack(const uint16_t *source, int64_t stride, int64_t count, int64_t depth, unsigned char *packed,
+typedef void mix_amx_pack(const void *source, int64_t stride, int64_t count, int64_t depth, unsigned char *packed,
                           unsigned char *flags);
 /* C (16 or 32, 16 or 32) = or += a panel of A times a panel of B; c_stride in bytes, all 64-byte aligned. */
 typedef void mix_amx_multiply(int64_t steps, const unsigned char *a, const unsigned char *b, float *c, int64_t c_stride, bool first,
@@ -36,7 +39,9 @@ typedef struct mix_amx_storage {
 
 mix_amx_pack mix_amx_pack_a_along_bf16, mix_amx_pack_a_across_bf16, mix_amx_pack_b_along_bf16, mix_amx_pack_b_across_bf16;
 mix_amx_pack mix_amx_pack_a_along_f16, mix_amx_pack_a_across_f16, mix_amx_pack_b_along_f16, mix_amx_pack_b_across_f16;
-extern mix_amx_multiply *const mix_amx_multiply_bf16[2][2], *const mix_amx_multiply_f16[2][2];
+mix_amx_pack mix_amx_pack_a_along_f32, mix_amx_pack_a_across_f32, mix_amx_pack_b_along_f32, mix_amx_pack_b_across_f32;
+/* [rows > 16][columns > 16]; of operands of one part, of two. */
+extern mix_amx_multiply *const mix_amx_multiply_whole[2][2], *const mix_amx_multiply_split[2][2];
 
 /* Tile state belongs to a thread, and any other library may release it: configured at each entry, never remembered. */
 void mix_amx_enter(void);

@@ -1,4 +1,4 @@
-/* The AMX engine: bfloat16 products with float32 sums, and float16 products as three of bfloat16 (amx.h).
+/* The AMX engine: bfloat16 products with float32 sums, and products of float16, of float32 on request, as three of bfloat16 (amx.h).
  *
  * TDPBF16PS is so fast that a product is bound by what feeds it. A block of C stays in the second-level cache as float32 while all of
  * k passes; for each block of k its rows of A and columns of B are packed beside it, then a panel of A stays in the first-level cache
@@ -7,7 +7,9 @@
 #define GEMM_REAL float
 #define GEMM_DOUBLE 0
 #include "backend/cpu/gemm/amx.h"
+#include "backend/backend.h"
 #include "backend/cpu/gemm/storage.h"
+#include <string.h>
 
 enum {
   KEPT_BYTES = 32 << 20, /* of a packed operand, at most */
@@ -30,16 +32,24 @@ static const mix_amx_storage amx_storages[] = {
     {.dtype = MIX_FLOAT16,
      .parts = 2,
      .pack = {{mix_amx_pack_a_along_f16, mix_amx_pack_a_across_f16}, {mix_amx_pack_b_along_f16, mix_amx_pack_b_across_f16}}},
+    {.dtype = MIX_FLOAT32,
+     .parts = 2,
+     .pack = {{mix_amx_pack_a_along_f32, mix_amx_pack_a_across_f32}, {mix_amx_pack_b_along_f32, mix_amx_pack_b_across_f32}}},
 };
 
 static int64_t round_up(int64_t x, int64_t unit) { return (x + unit - 1) / unit * unit; }
 static int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
 static int64_t smaller(int64_t x, int64_t y) { return x < y ? x : y; }
 
-static const mix_amx_storage *amx_storage(const mix_gemm_plan *plan) { return &amx_storages[plan->storage->dtype == MIX_FLOAT16]; }
+static const mix_amx_storage *amx_storage(mix_dtype dtype) {
+  const mix_amx_storage *storage = amx_storages;
+  while (storage->dtype != dtype) storage++;
+  return storage;
+}
 
 static const char *refuses(const mix_gemm_problem *p, mix_dtype dtype) {
-  const int parts = dtype == MIX_FLOAT16 ? 2 : 1;
+  if (dtype == MIX_FLOAT32 && mix_float32_precision_current() != MIX_FLOAT32_HIGH) return "full float32 precision in force";
+  const int parts = amx_storage(dtype)->parts;
   /* With one part packing costs as much as reading, and only vectors of sums along rows in memory do without. */
   const bool rows_in_place = parts == 2 || p->transpose_b, columns_in_place = parts == 2 || !p->transpose_a;
   if (p->m <= measured[parts].few && rows_in_place) return "few rows, bound by reading B";
@@ -71,7 +81,7 @@ static int64_t even(int64_t count, int64_t most, int64_t unit) {
 
 static void make_plan(mix_gemm_plan *plan) {
   const mix_gemm_problem *p = &plan->problem;
-  const int64_t parts = amx_storage(plan)->parts;
+  const int64_t parts = amx_storage(plan->storage->dtype)->parts;
   int64_t rows = p->m, columns = p->n;
   share_among_threads(plan, &rows, &columns);
   plan->depth_block = even(p->k, measured[parts].depth, AMX_STEP);
@@ -97,9 +107,9 @@ static void make_plan(mix_gemm_plan *plan) {
 
 /* An operand: rows of op(A) or columns of op(B). */
 typedef struct operand {
-  const uint16_t *source;
-  int64_t stride;
-  bool across; /* k goes from row to row */
+  const char *source;
+  int64_t stride, size; /* elements from row to row; bytes of an element */
+  bool across;          /* k goes from row to row */
   mix_amx_pack *pack;
   unsigned char *packed, *flags;
   bool kept;
@@ -112,9 +122,9 @@ typedef struct piece {
 } piece;
 
 static void pack(const mix_gemm_plan *plan, const operand *x, piece *at, int64_t k, int64_t depth, bool done) {
-  const int64_t panels = divide_up(at->count, AMX_PANEL), step = amx_storage(plan)->parts * AMX_PAIR;
+  const int64_t panels = divide_up(at->count, AMX_PANEL), step = amx_storage(plan->storage->dtype)->parts * AMX_PAIR;
   const int64_t before = x->kept ? k / AMX_STEP * panels : 0;
-  const uint16_t *source = x->source + (x->across ? k * x->stride + at->first : at->first * x->stride + k);
+  const char *source = x->source + (x->across ? k * x->stride + at->first : at->first * x->stride + k) * x->size;
   if (!done) x->pack(source, x->stride, at->count, depth, x->packed + before * step, x->flags + before);
   at->packed = x->packed + before * step, at->flags = x->flags + before;
   at->bytes = divide_up(depth, AMX_STEP) * step;
@@ -133,7 +143,8 @@ static void prefetch_result(const mix_gemm_plan *plan, const mix_gemm_operands *
 
 static void multiply(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const piece *a, const piece *b, int64_t depth,
                      bool first, bool last, float *c) {
-  mix_amx_multiply *const(*micro)[2] = plan->storage->dtype == MIX_FLOAT16 ? mix_amx_multiply_f16 : mix_amx_multiply_bf16;
+  mix_amx_multiply *const(*micro)[2] =
+      amx_storage(plan->storage->dtype)->parts == 2 ? mix_amx_multiply_split : mix_amx_multiply_whole;
   const int64_t steps = divide_up(depth, AMX_STEP), stride = plan->c_stride;
   for (int64_t row = 0; row < a->count; row += AMX_PANEL) {
     const int64_t rows = smaller(AMX_PANEL, a->count - row), i = row / AMX_PANEL;
@@ -150,7 +161,7 @@ static void multiply(const mix_gemm_plan *plan, const mix_gemm_operands *operand
 
 static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, int rank, void *workspace) {
   const mix_gemm_problem *p = &plan->problem;
-  const mix_amx_storage *storage = amx_storage(plan);
+  const mix_amx_storage *storage = amx_storage(plan->storage->dtype);
   int64_t begin[2], end[2];
   mix_gemm_share(p->m, AMX_PANEL, rank / plan->grid_columns, plan->grid_rows, &begin[0], &end[0]);
   mix_gemm_share(p->n, AMX_PANEL, rank % plan->grid_columns, plan->grid_columns, &begin[1], &end[1]);
@@ -163,6 +174,7 @@ static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, in
   unsigned char *memory = workspace;
   for (int i = 0; i < 2; i++) {
     operand *x = &operand_of[i];
+    x->size = (int64_t)mix_dtype_size(storage->dtype);
     x->pack = storage->pack[i][x->across];
     x->kept = plan->keep && i == outer;
     const int64_t depth = x->kept ? round_up(p->k, AMX_STEP) : plan->depth_block;
@@ -200,7 +212,13 @@ static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, in
 NARROW_ROWS(f16)
 NARROW_ROWS(bf16)
 
+static void narrow_rows_f32(const void *sums, int64_t stride, int64_t rows, int64_t columns, void *result, int64_t result_stride) {
+  for (int64_t i = 0; i < rows; i++)
+    memcpy((float *)result + i * result_stride, (const float *)sums + i * stride, sizeof(float) * (size_t)columns);
+}
+
 static const mix_gemm_storage storages[] = {
+    {.dtype = MIX_FLOAT32, .narrow = narrow_rows_f32},
     {.dtype = MIX_FLOAT16, .narrow = narrow_rows_f16},
     {.dtype = MIX_BFLOAT16, .narrow = narrow_rows_bf16},
     {.dtype = MIX_DTYPE_NONE},

@@ -182,15 +182,16 @@ static void run(const mix_gemm_engine *engine, const mix_kernel_args *args, cons
 
 GEMM_KERNEL(f16, MIX_FLOAT16, 32, amx, MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16)
 GEMM_KERNEL(bf16, MIX_BFLOAT16, 32, amx, MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16)
+GEMM_KERNEL(f32, MIX_FLOAT32, 32, amx, MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16) /* on request alone */
 GEMM_KERNELS_OF_SET(avx512, MIX_CPU_AVX512)
 GEMM_KERNELS_OF_SET(avx2, MIX_CPU_AVX2)
 GEMM_KERNELS_OF_SET(generic, 0)
 
 const mix_kernel *const mix_cpu_matmul_kernels[] = {
-    &f16_amx,   &bf16_amx, &f32_avx512,  &f16_avx512,  &bf16_avx512,  &f64_avx512,  &f32_avx2, &f16_avx2,
-    &bf16_avx2, &f64_avx2, &f32_generic, &f16_generic, &bf16_generic, &f64_generic, NULL,
+    &f16_amx,  &bf16_amx,  &f32_amx,  &f32_avx512,  &f16_avx512,  &bf16_avx512,  &f64_avx512,  &f32_avx2,
+    &f16_avx2, &bf16_avx2, &f64_avx2, &f32_generic, &f16_generic, &bf16_generic, &f64_generic, NULL,
 };
 const mix_kernel *const mix_cpu_batch_matmul_kernels[] = {
-    &f16_amx,   &bf16_amx, &f32_avx512,  &f16_avx512,  &bf16_avx512,  &f64_avx512,  &f32_avx2, &f16_avx2,
-    &bf16_avx2, &f64_avx2, &f32_generic, &f16_generic, &bf16_generic, &f64_generic, NULL,
+    &f16_amx,  &bf16_amx,  &f32_amx,  &f32_avx512,  &f16_avx512,  &bf16_avx512,  &f64_avx512,  &f32_avx2,
+    &f16_avx2, &bf16_avx2, &f64_avx2, &f32_generic, &f16_generic, &bf16_generic, &f64_generic, NULL,
 };

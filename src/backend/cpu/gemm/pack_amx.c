@@ -1,5 +1,5 @@
 /* Operands to AMX tiles (amx.h). Inside a step the order of k is free as long as A and B agree: bfloat16 pairs (2 r, 2 r + 1), as they
- * lie in memory; float16, split in vectors of 16, pairs (r, r + 16), which takes no shuffle. */
+ * lie in memory; float16 and float32, split in vectors of 16, pair (r, r + 16), which takes no shuffle. */
 #include "backend/cpu/gemm/amx.h"
 #include <immintrin.h>
 
@@ -20,47 +20,66 @@ AMX_INLINE __m512i pairs(__m512i first, __m512i second) {
                                    FIRST_OR_SECOND_WHERE_MASKED);
 }
 
-/* hi by rounding (half away from zero: the rest is exact whichever way ties go), lo. Not finite: see amx.h. */
-AMX_INLINE void split(__m512 x, const bool careful, __m512i *hi, __m512i *lo) {
-  const __m512i bits = _mm512_castps_si512(x), upper = _mm512_set1_epi32((int)0xffff0000u);
-  *hi = _mm512_and_si512(_mm512_add_epi32(bits, _mm512_set1_epi32(0x8000)), upper);
-  *lo = _mm512_castps_si512(_mm512_sub_ps(x, _mm512_castsi512_ps(*hi)));
+typedef enum format { BF16, F16, F32 } format;
+AMX_INLINE int parts_of(const format type) { return type == BF16 ? 1 : 2; }
+AMX_INLINE int64_t size_of(const format type) { return type == F32 ? 4 : 2; }
+
+/* hi by rounding (half away from zero: the rest is exact whichever way ties go), lo, which of float32 is rounded when its upper half is
+ * taken. Careful: what amx.h says of numbers that are not finite; a float32 number whose rounding is not finite is cut instead. */
+AMX_INLINE void split(__m512 x, const format type, const bool careful, __m512i *hi, __m512i *lo) {
+  const __m512i bits = _mm512_castps_si512(x), upper = _mm512_set1_epi32((int)0xffff0000u), half = _mm512_set1_epi32(0x8000);
+  __mmask16 round = 0xffff;
+  *hi = _mm512_and_si512(_mm512_add_epi32(bits, half), upper);
   if (careful) {
     const __m512i exponent = _mm512_set1_epi32(0x7f800000);
-    const __mmask16 finite = _mm512_cmpneq_epi32_mask(_mm512_and_si512(bits, exponent), exponent);
-    *hi = _mm512_mask_and_epi32(*hi, (__mmask16)~finite, bits, upper);
+    round = _mm512_cmpneq_epi32_mask(_mm512_and_si512(*hi, exponent), exponent);
+    *hi = _mm512_mask_and_epi32(*hi, (__mmask16)~round, bits, upper);
+    const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    *hi = _mm512_mask_or_epi32(*hi, nan, *hi, _mm512_set1_epi32(0x7fc00000));
+  }
+  *lo = _mm512_castps_si512(_mm512_sub_ps(x, _mm512_castsi512_ps(*hi)));
+  if (careful) {
+    const __mmask16 finite = _mm512_cmp_ps_mask(_mm512_sub_ps(x, x), _mm512_setzero_ps(), _CMP_EQ_OQ);
     *lo = _mm512_maskz_mov_epi32(finite, *lo);
   }
+  if (type == F32) *lo = _mm512_mask_add_epi32(*lo, round, *lo, half);
 }
 
-/* Two vectors of 16 float16 as pairs of each part. lo becomes NaN where x is not finite, and NaN sticks to `sum`. */
-AMX_INLINE void split_pairs(__m256i first, __m256i second, const bool careful, __m512i *hi, __m512i *lo, __m512 *sum) {
+/* Two vectors of 16 as pairs of each part. lo is not finite where hi is not, and that sticks to `sum`. */
+AMX_INLINE void split_pairs(__m512 first, __m512 second, const format type, const bool careful, __m512i *hi, __m512i *lo,
+                            __m512 *sum) {
   __m512i h0, h1, l0, l1;
-  split(_mm512_cvtph_ps(first), careful, &h0, &l0);
-  split(_mm512_cvtph_ps(second), careful, &h1, &l1);
+  split(first, type, careful, &h0, &l0);
+  split(second, type, careful, &h1, &l1);
   *hi = pairs(h0, h1), *lo = pairs(l0, l1);
   if (!careful) *sum = _mm512_add_ps(*sum, _mm512_add_ps(_mm512_castsi512_ps(l0), _mm512_castsi512_ps(l1)));
 }
 
+/* 16 values of float16 or float32, those of `mask` there. */
+AMX_INLINE __m512 load_16(const char *p, __mmask16 mask, const format type) {
+  return type == F32 ? _mm512_maskz_loadu_ps(mask, p) : _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask, p));
+}
+
 /* 32 values along memory, `depth` of them there. */
-AMX_INLINE void load_along(const uint16_t *p, int64_t depth, const int parts, const bool careful, __m512i *out, __m512 *sum) {
-  if (parts == 1)
+AMX_INLINE void load_along(const char *p, int64_t depth, const format type, const bool careful, __m512i *out, __m512 *sum) {
+  if (type == BF16)
     out[0] = _mm512_maskz_loadu_epi16(words(depth), p);
   else
-    split_pairs(_mm256_maskz_loadu_epi16(lanes(depth), p), _mm256_maskz_loadu_epi16(lanes(depth - 16), p + 16), careful, &out[0],
+    split_pairs(load_16(p, lanes(depth), type), load_16(p + 16 * size_of(type), lanes(depth - 16), type), type, careful, &out[0],
                 &out[1], sum);
 }
 
-/* Pair r of 16 columns, those of `mask` there. */
-AMX_INLINE void load_across(const uint16_t *p, int64_t stride, int r, int64_t depth, __mmask16 mask, const int parts,
+/* Pair r of 16 columns, those of `mask` there; stride in bytes. */
+AMX_INLINE void load_across(const char *p, int64_t stride, int r, int64_t depth, __mmask16 mask, const format type,
                             const bool careful, __m512i *out, __m512 *sum) {
-  const int first = parts == 1 ? 2 * r : r, second = parts == 1 ? 2 * r + 1 : r + 16;
-  const __m256i x = _mm256_maskz_loadu_epi16(first < depth ? mask : 0, p + first * stride);
-  const __m256i y = _mm256_maskz_loadu_epi16(second < depth ? mask : 0, p + second * stride);
-  if (parts == 1)
-    out[0] = _mm512_or_si512(_mm512_cvtepu16_epi32(x), _mm512_slli_epi32(_mm512_cvtepu16_epi32(y), 16));
+  const int first = type == BF16 ? 2 * r : r, second = type == BF16 ? 2 * r + 1 : r + 16;
+  const __mmask16 x = first < depth ? mask : 0, y = second < depth ? mask : 0;
+  const char *p0 = p + first * stride, *p1 = p + second * stride;
+  if (type == BF16)
+    out[0] = _mm512_or_si512(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(x, p0)),
+                             _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(y, p1)), 16));
   else
-    split_pairs(x, y, careful, &out[0], &out[1], sum);
+    split_pairs(load_16(p0, x, type), load_16(p1, y, type), type, careful, &out[0], &out[1], sum);
 }
 
 /* 16 x 16 lanes. */
@@ -94,24 +113,25 @@ AMX_INLINE void transpose(__m512i *x) {
 
 enum { COPY, TURN };
 
-/* A step of a panel: `count` rows or columns, `depth` of k. Lines of a tile are rows of memory (copied), or turned. */
-AMX_INLINE bool pack_step(const uint16_t *source, int64_t stride, int64_t count, int64_t depth, const bool along, const int parts,
+/* A step of a panel: `count` rows or columns, `depth` of k; stride in bytes. Lines of a tile are rows of memory (copied), or turned. */
+AMX_INLINE bool pack_step(const char *source, int64_t stride, int64_t count, int64_t depth, const bool along, const format type,
                           const bool b, const bool careful, unsigned char *packed) {
   const bool turn = along == b;
+  const int parts = parts_of(type);
   __m512 sum = _mm512_setzero_ps();
   for (int half = 0; half < 2 && half * 16 < count; half++) {
     const int64_t left = count - half * 16;
-    const uint16_t *p = source + half * 16 * (along ? stride : 1);
+    const char *p = source + half * 16 * (along ? stride : size_of(type));
     unsigned char *to = packed + half * 1024;
     const __mmask16 mask = lanes(left);
     __m512i x[2][16], line[2];
     AMX_UNROLL
     for (int r = 0; r < 16; r++) {
       if (!along) {
-        load_across(p, stride, r, depth, mask, parts, careful, line, &sum);
+        load_across(p, stride, r, depth, mask, type, careful, line, &sum);
       } else if (r < left) {
-        load_along(p + r * stride, depth, parts, careful, line, &sum);
-        _mm_prefetch((const char *)(p + r * stride + 2 * AMX_STEP), _MM_HINT_T0);
+        load_along(p + r * stride, depth, type, careful, line, &sum);
+        _mm_prefetch(p + r * stride + 2 * AMX_STEP * size_of(type), _MM_HINT_T0);
       } else {
         line[0] = line[1] = _mm512_setzero_si512();
       }
@@ -128,33 +148,36 @@ AMX_INLINE bool pack_step(const uint16_t *source, int64_t stride, int64_t count,
       for (int r = 0; r < 16; r++) _mm512_store_si512(to + part * AMX_PAIR + r * 64, x[part][r]);
     }
   }
-  return parts == 2 && !careful && _mm512_cmp_ps_mask(sum, sum, _CMP_UNORD_Q);
+  const __m512 zero_or_nan = _mm512_sub_ps(sum, sum);
+  return parts == 2 && !careful && _mm512_cmp_ps_mask(zero_or_nan, zero_or_nan, _CMP_UNORD_Q);
 }
 
 /* Steps outside where k goes from row to row, so that rows of memory are read on; panels outside where k goes along them. */
-#define AMX_PACK(type, parts, operand, b, direction, along)                                                                        \
-  __attribute__((noinline)) static void careful_##operand##_##direction##_##type(                                                  \
-      const uint16_t *source, int64_t stride, int64_t count, int64_t depth, unsigned char *packed) {                               \
-    pack_step(source, stride, count, depth, along, parts, b, true, packed);                                                        \
+#define AMX_PACK(name, type, operand, b, direction, along)                                                                         \
+  __attribute__((noinline)) static void careful_##operand##_##direction##_##name(                                                  \
+      const char *source, int64_t stride, int64_t count, int64_t depth, unsigned char *packed) {                                   \
+    pack_step(source, stride, count, depth, along, type, b, true, packed);                                                         \
   }                                                                                                                                \
-  void mix_amx_pack_##operand##_##direction##_##type(const uint16_t *source, int64_t stride, int64_t count, int64_t depth,         \
+  void mix_amx_pack_##operand##_##direction##_##name(const void *source, int64_t stride, int64_t count, int64_t depth,             \
                                                      unsigned char *packed, unsigned char *flags) {                                \
     const int64_t panels = (count + AMX_PANEL - 1) / AMX_PANEL, steps = (depth + AMX_STEP - 1) / AMX_STEP;                         \
+    const int parts = parts_of(type);                                                                                              \
+    const int64_t size = size_of(type), row = stride * size;                                                                       \
     for (int64_t i = 0; i < panels * steps; i++) {                                                                                 \
       const int64_t panel = along ? i / steps : i % panels, step = along ? i % steps : i / panels;                                 \
       const int64_t first = panel * AMX_PANEL, k = step * AMX_STEP;                                                                \
-      const uint16_t *from = source + (along ? first * stride + k : k * stride + first);                                           \
+      const char *from = (const char *)source + (along ? first * row + k * size : k * row + first * size);                         \
       unsigned char *to = packed + (panel * steps + step) * parts * AMX_PAIR;                                                      \
-      const bool flag = pack_step(from, stride, count - first, depth - k, along, parts, b, false, to);                             \
-      if (flag) careful_##operand##_##direction##_##type(from, stride, count - first, depth - k, to);                              \
+      const bool flag = pack_step(from, row, count - first, depth - k, along, type, b, false, to);                                 \
+      if (flag) careful_##operand##_##direction##_##name(from, row, count - first, depth - k, to);                                 \
       if (parts == 2) flags[panel * steps + step] = flag;                                                                          \
     }                                                                                                                              \
   }
-AMX_PACK(bf16, 1, a, false, along, true)
-AMX_PACK(bf16, 1, a, false, across, false)
-AMX_PACK(bf16, 1, b, true, along, true)
-AMX_PACK(bf16, 1, b, true, across, false)
-AMX_PACK(f16, 2, a, false, along, true)
-AMX_PACK(f16, 2, a, false, across, false)
-AMX_PACK(f16, 2, b, true, along, true)
-AMX_PACK(f16, 2, b, true, across, false)
+#define AMX_PACK_BOTH(name, type)                                                                                                  \
+  AMX_PACK(name, type, a, false, along, true)                                                                                      \
+  AMX_PACK(name, type, a, false, across, false)                                                                                    \
+  AMX_PACK(name, type, b, true, along, true)                                                                                       \
+  AMX_PACK(name, type, b, true, across, false)
+AMX_PACK_BOTH(bf16, BF16)
+AMX_PACK_BOTH(f16, F16)
+AMX_PACK_BOTH(f32, F32)

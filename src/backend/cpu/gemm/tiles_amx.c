@@ -79,8 +79,8 @@ AMX_INLINE void multiply_b(const int rows, const int columns, const unsigned cha
   }
 }
 
-AMX_INLINE void multiply_bf16(const int rows, const int columns, int64_t steps, const unsigned char *a, const unsigned char *b,
-                              float *c, int64_t c_stride, bool first) {
+AMX_INLINE void multiply_whole(const int rows, const int columns, int64_t steps, const unsigned char *a, const unsigned char *b,
+                               float *c, int64_t c_stride, bool first) {
   MEMORY_BARRIER();
   load_sums(rows, columns, (const char *)c, c_stride, first);
   for (; steps > 0; steps--, a += AMX_PAIR, b += AMX_PAIR) multiply_both(rows, columns, a, b);
@@ -105,8 +105,8 @@ __attribute__((noinline)) static void clear_step(const unsigned char *a, const u
 }
 
 /* Flagged steps keep the order lo hi, hi hi, hi lo, so that elements that meet finite numbers alone have the same bits. */
-AMX_INLINE void multiply_f16(const int rows, const int columns, int64_t steps, const unsigned char *a, const unsigned char *b,
-                             float *c, int64_t c_stride, bool first, const unsigned char *a_flags, const unsigned char *b_flags) {
+AMX_INLINE void multiply_split(const int rows, const int columns, int64_t steps, const unsigned char *a, const unsigned char *b,
+                               float *c, int64_t c_stride, bool first, const unsigned char *a_flags, const unsigned char *b_flags) {
   _Alignas(64) unsigned char cleared[2 * AMX_PAIR];
   MEMORY_BARRIER();
   load_sums(rows, columns, (const char *)c, c_stride, first);
@@ -127,19 +127,19 @@ AMX_INLINE void multiply_f16(const int rows, const int columns, int64_t steps, c
 }
 
 #define AMX_MULTIPLY(rows, columns)                                                                                                \
-  static void bf16_##rows##x##columns(int64_t steps, const unsigned char *a, const unsigned char *b, float *c, int64_t c_stride,   \
-                                      bool first, const unsigned char *a_flags, const unsigned char *b_flags) {                    \
+  static void whole_##rows##x##columns(int64_t steps, const unsigned char *a, const unsigned char *b, float *c, int64_t c_stride,  \
+                                       bool first, const unsigned char *a_flags, const unsigned char *b_flags) {                   \
     (void)a_flags, (void)b_flags;                                                                                                  \
-    multiply_bf16(rows, columns, steps, a, b, c, c_stride, first);                                                                 \
+    multiply_whole(rows, columns, steps, a, b, c, c_stride, first);                                                                \
   }                                                                                                                                \
-  static void f16_##rows##x##columns(int64_t steps, const unsigned char *a, const unsigned char *b, float *c, int64_t c_stride,    \
-                                     bool first, const unsigned char *a_flags, const unsigned char *b_flags) {                     \
-    multiply_f16(rows, columns, steps, a, b, c, c_stride, first, a_flags, b_flags);                                                \
+  static void split_##rows##x##columns(int64_t steps, const unsigned char *a, const unsigned char *b, float *c, int64_t c_stride,  \
+                                       bool first, const unsigned char *a_flags, const unsigned char *b_flags) {                   \
+    multiply_split(rows, columns, steps, a, b, c, c_stride, first, a_flags, b_flags);                                              \
   }
 AMX_MULTIPLY(1, 1)
 AMX_MULTIPLY(1, 2)
 AMX_MULTIPLY(2, 1)
 AMX_MULTIPLY(2, 2)
 
-mix_amx_multiply *const mix_amx_multiply_bf16[2][2] = {{bf16_1x1, bf16_1x2}, {bf16_2x1, bf16_2x2}};
-mix_amx_multiply *const mix_amx_multiply_f16[2][2] = {{f16_1x1, f16_1x2}, {f16_2x1, f16_2x2}};
+mix_amx_multiply *const mix_amx_multiply_whole[2][2] = {{whole_1x1, whole_1x2}, {whole_2x1, whole_2x2}};
+mix_amx_multiply *const mix_amx_multiply_split[2][2] = {{split_1x1, split_1x2}, {split_2x1, split_2x2}};
