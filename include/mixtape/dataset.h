@@ -65,12 +65,27 @@ typedef struct mix_dataset_batch_options {
 } mix_dataset_batch_options;
 /* Stacks successive elements along a new axis 0; their dtypes and shapes must be equal. */
 MIX_API mix_dataset *mix_dataset_batch_with(const mix_dataset_batch_options *options);
+
+typedef struct mix_dataset_window_options {
+  size_t size;
+  mix_dataset *dataset; /* required */
+  int64_t window;       /* elements in a window; required, >= 1 */
+  int64_t shift;        /* from the start of a window to the start of the next; 0: `window`, so that none overlap */
+  int64_t stride;       /* from an element of a window to the next; 0: 1 */
+  bool drop_remainder;  /* leave out windows at the end that are smaller */
+} mix_dataset_window_options;
+/* Windows that slide over the input, whose length need not be known: each stacked along a new axis 0, as by batch (tf.data's
+ * window(...).flat_map(batch)). Elements must be alike. */
+MIX_API mix_dataset *mix_dataset_window_with(const mix_dataset_window_options *options);
 #ifndef __cplusplus
-/* mix_dataset_shuffle(dataset, 10000, .seed = 1), mix_dataset_batch(dataset, 32, .drop_remainder = true) */
+/* mix_dataset_shuffle(dataset, 10000, .seed = 1), mix_dataset_batch(dataset, 32, .drop_remainder = true),
+ * mix_dataset_window(dataset, 5, .shift = 1) */
 #define mix_dataset_shuffle(...)                                                                                               \
   mix_dataset_shuffle_with(&(const mix_dataset_shuffle_options){.size = sizeof(mix_dataset_shuffle_options), .dataset = __VA_ARGS__})
 #define mix_dataset_batch(...)                                                                                                 \
   mix_dataset_batch_with(&(const mix_dataset_batch_options){.size = sizeof(mix_dataset_batch_options), .dataset = __VA_ARGS__})
+#define mix_dataset_window(...)                                                                                                \
+  mix_dataset_window_with(&(const mix_dataset_window_options){.size = sizeof(mix_dataset_window_options), .dataset = __VA_ARGS__})
 #endif
 
 /* The input `count` times over; -1: for ever. After a shuffle each round has an order of its own; before it rounds mix. */

@@ -1,10 +1,7 @@
 /* Batches: rows gathered from arrays at once, other elements stacked. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "data/pipeline.h"
-#include "data/storage.h"
-#include "tensor/shape.h"
-#include <string.h>
+#include "data/stack.h"
 
 typedef struct batch_dataset {
   mix_dataset base;
@@ -39,55 +36,6 @@ static bool reserve(batch_cursor *batch, bool rows) {
               : mix_reserve(&batch->lists, &batch->capacity, needed, sizeof *batch->lists);
 }
 
-/* Component `index` of the collected elements, stacked: (count, ...) of the element's own dtype. Scoped. */
-static mix_tensor *stack(batch_cursor *batch, int index) {
-  mix_tensor *model = mix_list_get(batch->lists[0], index);
-  mix_dtype dtype = mix_tensor_dtype(model);
-  mix_shape shape = mix_tensor_shape(model), stacked = {.rank = shape.rank + 1, .dims = {batch->count}};
-  char text[160], other[160];
-  if (shape.rank == MIX_MAX_RANK)
-    return mix_fail(MIX_VALUE_ERROR, "dataset_batch: elements have %d dimensions already, and no tensor has more", MIX_MAX_RANK);
-  memcpy(stacked.dims + 1, shape.dims, (size_t)shape.rank * sizeof *shape.dims);
-  size_t bytes = mix_value_bytes(dtype, shape);
-  if (mix_shape_checked_size(stacked) < 0) return mix_fail_memory("a batch");
-  if (!mix_buffer_reuse(&batch->buffers.items[index], mix_value_bytes(dtype, stacked))) return NULL;
-  for (int i = 0; i < batch->count; i++) {
-    mix_tensor *tensor = mix_list_get(batch->lists[i], index);
-    if (mix_tensor_dtype(tensor) != dtype || !mix_shape_equal(mix_tensor_shape(tensor), shape))
-      return mix_fail(
-          MIX_VALUE_ERROR,
-          "dataset_batch: tensor %d of element %d of a batch is %s %s, of its first element %s %s; all elements of a batch "
-          "must be alike",
-          index, i, mix_dtype_name(mix_tensor_dtype(tensor)), mix_shape_text(mix_tensor_shape(tensor), other, sizeof other),
-          mix_dtype_name(dtype), mix_shape_text(shape, text, sizeof text));
-    const void *data = mix_tensor_data(tensor);
-    if (!data) return NULL;
-    memcpy((char *)batch->buffers.items[index]->data + (size_t)i * bytes, data, bytes);
-  }
-  return mix_tensor_of_buffer(batch->buffers.items[index], dtype, stacked);
-}
-
-static mix_list *stack_all(batch_cursor *batch) {
-  int components = mix_list_count(batch->lists[0]);
-  for (int i = 1; i < batch->count; i++)
-    if (mix_list_count(batch->lists[i]) != components)
-      return mix_fail(MIX_VALUE_ERROR, "dataset_batch: element %d of a batch has %d tensors, its first element %d", i,
-                      mix_list_count(batch->lists[i]), components);
-  if (components != batch->buffers.count) {
-    mix_buffers_clear(&batch->buffers);
-    if (!mix_buffers_init(&batch->buffers, components)) return NULL;
-  }
-  mix_scope *scope = mix_scope_begin();
-  mix_list *list = scope ? mix_list_new(0, NULL) : NULL;
-  for (int i = 0; list && i < components; i++) {
-    mix_tensor *tensor = stack(batch, i);
-    if (!tensor || mix_list_append(list, tensor) != MIX_OK) list = NULL;
-  }
-  mix_retain(list);
-  mix_scope_end(scope);
-  return list;
-}
-
 static bool batch_open(mix_cursor *cursor) {
   const mix_dataset *source = cursor->dataset->input->source;
   return !source || mix_buffers_init(&((batch_cursor *)cursor)->buffers, source->components);
@@ -113,7 +61,8 @@ static mix_pull batch_next(mix_cursor *cursor, mix_element *element) {
   }
   if (pull == MIX_PULL_FAILED) return pull;
   if (batch->count == 0 || (dataset->drop_remainder && batch->count < dataset->batch_size)) return MIX_PULL_END;
-  mix_list *values = source ? source->class->gather(source, batch->rows, batch->count, true, &batch->buffers) : stack_all(batch);
+  mix_list *values = source ? source->class->gather(source, batch->rows, batch->count, true, &batch->buffers)
+                            : mix_stack_elements(batch->lists, batch->count, &batch->buffers, "dataset_batch");
   forget(batch);
   *element = (mix_element){.values = values};
   return values ? MIX_PULL_ELEMENT : MIX_PULL_FAILED;

@@ -280,6 +280,30 @@ static mix_list *lengthened(void *context, mix_list *element) {
   return mix_list_of(mix_tensor_from(values, MIX_INT64, MIX_SHAPE(n)), integer(n));
 }
 
+/* tf.data's window(...).flat_map(lambda w: w.batch(size)). */
+static void windows_slide_over_the_input(void **state) {
+  (void)state;
+  FOR_EACH_SOURCE(from) {
+    assert_string_equal(elements(mix_dataset_window(from(7), 3), 9), "[0 1 2] [3 4 5] [6]");
+    assert_string_equal(elements(mix_dataset_window(from(7), 3, .drop_remainder = true), 9), "[0 1 2] [3 4 5]");
+    assert_string_equal(elements(mix_dataset_window(from(5), 3, .shift = 1), 9), "[0 1 2] [1 2 3] [2 3 4] [3 4] [4]");
+    assert_string_equal(elements(mix_dataset_window(from(5), 3, .shift = 1, .drop_remainder = true), 9), "[0 1 2] [1 2 3] [2 3 4]");
+    assert_string_equal(elements(mix_dataset_window(from(7), 3, .stride = 2), 9), "[0 2 4] [3 5] [6]");
+    assert_string_equal(elements(mix_dataset_window(from(9), 2, .shift = 4), 9), "[0 1] [4 5] [8]");
+    assert_string_equal(elements(mix_dataset_window(from(2), 3, .drop_remainder = true), 9), "");
+    assert_int_equal(mix_dataset_cardinality(mix_dataset_window(from(9), 2, .shift = 4)), 3);
+    assert_int_equal(mix_dataset_cardinality(mix_dataset_window(from(9), 3, .shift = 2, .stride = 2, .drop_remainder = true)), 3);
+    assert_int_equal(mix_dataset_cardinality(mix_dataset_window(from(2), 3, .drop_remainder = true)), 0);
+    /* Of unknown length, and for ever. */
+    mix_dataset *odd = mix_dataset_window(mix_dataset_filter(from(9), is_odd), 3, .shift = 1, .drop_remainder = true);
+    assert_int_equal(mix_dataset_cardinality(odd), MIX_UNKNOWN_CARDINALITY);
+    assert_string_equal(elements(odd, 9), "[1 3 5] [3 5 7]");
+    mix_dataset *endless = mix_dataset_window(mix_dataset_repeat(from(3), -1), 2, .shift = 1);
+    assert_int_equal(mix_dataset_cardinality(endless), MIX_INFINITE);
+    assert_string_equal(elements(endless, 4), "[0 1] [1 2] [2 0] [0 1]");
+  }
+}
+
 static void padded_batch_pads_to_the_largest(void **state) {
   (void)state;
   mix_dataset *uneven = mix_dataset_map(range(5), lengthened);
@@ -406,6 +430,10 @@ static void wrong_arguments_are_errors(void **state) {
   FAILS(mix_dataset_from_tensor((void *)NULL), MIX_VALUE_ERROR, "tensor 0 is NULL");
   FAILS(mix_dataset_from_element(mix_list_new(0, NULL)), MIX_VALUE_ERROR, "no tensors");
   FAILS(mix_dataset_padded_batch(five, 0), MIX_VALUE_ERROR, "batch_size is 0");
+  FAILS(mix_dataset_window(NULL, 3), MIX_TYPE_ERROR, "dataset_window");
+  FAILS(mix_dataset_window(five, 0), MIX_VALUE_ERROR, "window is 0");
+  FAILS(mix_dataset_window(five, 2, .shift = -1), MIX_VALUE_ERROR, "shift is -1");
+  FAILS(mix_dataset_window(five, 1 << 20, .stride = 1 << 20), MIX_VALUE_ERROR, "spans more than 2^31");
   FAILS(mix_dataset_padded_batch(NULL, 1), MIX_TYPE_ERROR, "dataset_padded_batch");
 }
 
@@ -420,7 +448,7 @@ static void allocation_failures_are_errors(void **state) {
       mix_dataset *pairs = mix_dataset_zip(odd, mix_dataset_concatenate(mix_dataset_shard(from(4), 2, 0), from(1)));
       mix_dataset *all =
           mix_dataset_interleave(mix_dataset_map(pairs, same), repeated, .context = (void *)(intptr_t)2, .cycle_length = 2);
-      mix_dataset *dataset = mix_dataset_unbatch(mix_dataset_padded_batch(all, 3));
+      mix_dataset *dataset = mix_dataset_unbatch(mix_dataset_window(mix_dataset_unbatch(mix_dataset_padded_batch(all, 3)), 2));
       mix_iterator *iterator = mix_dataset_iterate(dataset);
       int seen = 0;
       while (mix_iterator_next(iterator)) seen++;
@@ -451,6 +479,7 @@ int main(void) {
       TEST(shards_are_disjoint_and_whole),
       TEST(from_tensor_is_one_element),
       TEST(take_and_skip_count_other_steps_too),
+      TEST(windows_slide_over_the_input),
       TEST(padded_batch_pads_to_the_largest),
       TEST(padding_goes_to_the_end_of_each_axis),
       TEST(cache_replays_the_first_whole_pass),
