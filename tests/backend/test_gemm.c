@@ -201,6 +201,38 @@ static void exact_on_integers_here(void **unused) {
   check_all_shapes(mix_cpu_found());
 }
 
+/* Operands that share memory, at addresses aligned to their elements alone: B begins at the second element of A. */
+static void overlapping_and_unaligned_operands(void **unused) {
+  (void)unused;
+  static const uint32_t sets[] = {0, MIX_CPU_AVX2, MIX_CPU_AVX2 | MIX_CPU_AVX512, UINT32_MAX};
+  static const int64_t shapes[][3] = {{70, 70, 70}, {33, 65, 130}, {40, 10, 300}, {1, 90, 80}};
+  for (size_t set = 0; set < sizeof sets / sizeof *sets; set++) {
+    if (sets[set] != UINT32_MAX && (mix_cpu_found() & sets[set]) != sets[set]) continue;
+    mix_cpu_override(sets[set]);
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+      for (int transposes = 0; transposes < 4; transposes++)
+        for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
+          const int64_t m = shapes[s][0], n = shapes[s][1], k = shapes[s][2], most = m > n ? m * k : n * k;
+          product x = make_product(dtypes[d], m, n, k, transposes, true);
+          char *shared = matrix(dtypes[d], most + 2, true);
+          free((void *)x.in[0]), free((void *)x.in[1]);
+          x.in[0] = shared + mix_dtype_size(dtypes[d]), x.in[1] = shared + 2 * mix_dtype_size(dtypes[d]);
+          double *expected = malloc(sizeof *expected * (size_t)(m * n));
+          naive(&x, expected, NULL);
+          run(&x, 2);
+          for (int64_t i = 0; i < m * n; i++) {
+            unsigned char rounded[8];
+            mix_store_double(rounded, dtypes[d], 0, expected[i]);
+            assert_true(mix_load_double(rounded, dtypes[d], 0) == mix_load_double(x.out, dtypes[d], i));
+          }
+          x.in[0] = shared, x.in[1] = NULL;
+          free(expected);
+          free_product(&x);
+        }
+  }
+  mix_cpu_override(UINT32_MAX);
+}
+
 /* C bounded away from its exact value by (k + 2) eps(sums) |A||B| (Higham, Accuracy and Stability of Numerical Algorithms, 3.5:
  * any order of summation) plus half a unit of the storage dtype. */
 static void bound_on_random_data(void **unused) {
@@ -448,6 +480,7 @@ int main(void) {
       cmocka_unit_test(exact_on_integers_avx2),
       cmocka_unit_test(exact_on_integers_avx512),
       cmocka_unit_test(exact_on_integers_here),
+      cmocka_unit_test(overlapping_and_unaligned_operands),
       cmocka_unit_test(bound_on_random_data),
       cmocka_unit_test(residual_of_a_big_product),
       cmocka_unit_test(same_bits_for_any_number_of_threads),
