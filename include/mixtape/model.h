@@ -90,10 +90,14 @@ typedef struct mix_compile_options {
   mix_optimizer *optimizer;
   const char *optimizer_name;               /* instead of an object; neither: "rmsprop" */
   const char *metrics[MIX_MODEL_MOST];      /* by name, for every output */
-  mix_list *metric_objects;                 /* for the only output */
+  mix_list *metric_objects;                 /* for the only output; of several outputs an item for each: a metric, a list of metrics, or
+                                             * NULL */
   bool no_auto_scale_loss;                  /* keras3: auto_scale_loss=True */
   bool image_bytes;                         /* uint8 inputs are images: divided by 255 in float32, and flattened where the model takes
                                              * vectors, as the first thing of each step */
+  const char *weighted_metrics[MIX_MODEL_MOST]; /* as metrics, which sample and class weights do not touch; these they weigh. In logs
+                                             * "weighted_NAME" where the name is taken */
+  mix_list *weighted_metric_objects;        /* as metric_objects */
 } mix_compile_options;
 /* Under a policy named mixed_float16 (experimental: one with a loss scale) the optimizer is wrapped in loss scaling unless it is already. */
 MIX_API mix_status mix_model_compile_with(mix_model *model, const mix_compile_options *options);
@@ -104,7 +108,14 @@ MIX_API mix_status mix_model_compile_with(mix_model *model, const mix_compile_op
 /* The optimizer in use, the wrapper where compile wrapped it. Borrowed; NULL before compile. */
 MIX_API mix_optimizer *mix_model_optimizer(const mix_model *model);
 
-/* ---- logs: named numbers in a fixed order ---- */
+/* Keras's model.metrics: the mean of the loss, of several outputs the mean of each one's loss, then the metrics. A new list of borrowed
+ * metrics. */
+MIX_API mix_list *mix_model_metrics(mix_model *model);
+/* Their state, in that order; what waits for the shapes of the data is made where the outputs' tell enough. A new list of borrowed
+ * variables. */
+MIX_API mix_list *mix_model_metrics_variables(mix_model *model);
+
+/* ---- logs: named numbers in a fixed order; a metric with several numbers is "name[0]", "name[1]", ... ---- */
 typedef struct mix_logs mix_logs;
 MIX_API int mix_logs_count(const mix_logs *logs);
 MIX_API const char *mix_logs_name(const mix_logs *logs, int index);

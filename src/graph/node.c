@@ -11,6 +11,7 @@
 
 static atomic_uint_fast64_t next_sequence = 1;
 static _Thread_local const char *graph_scope;
+static _Thread_local bool graph_keep;
 
 const char *mix_graph_scope_set(const char *path) {
   const char *former = graph_scope;
@@ -18,6 +19,11 @@ const char *mix_graph_scope_set(const char *path) {
   return former;
 }
 const char *mix_graph_scope(void) { return graph_scope; }
+bool mix_graph_keep_set(bool keep) {
+  bool former = graph_keep;
+  graph_keep = keep;
+  return former;
+}
 uint64_t mix_node_next_sequence(void) { return atomic_load_explicit(&next_sequence, memory_order_relaxed); }
 
 static void node_finalize(void *object) {
@@ -202,7 +208,7 @@ static mix_node *node_allocate(const mix_op *op, const void *attributes, int inp
   node->input_count = input_count;
   node->output_count = output_count;
   node->scope = graph_scope;
-  node->keep = (op->flags & MIX_OP_KEEP) != 0;
+  node->keep = graph_keep || (op->flags & MIX_OP_KEEP);
   node->capture = mix_capture_current();
   for (int i = 0; i < input_count; i++) {
     node->inputs[i] = inputs[i];

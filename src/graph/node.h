@@ -74,6 +74,8 @@ uint64_t mix_node_next_sequence(void);
 /* Layer names for nodes: the thread's current scope path (interned); returns the former one, to be put back. */
 const char *mix_graph_scope_set(const char *path);
 const char *mix_graph_scope(void);
+/* Are the nodes that the thread makes now kept from the automatic mixed precision rewrite? Returns the former answer, to be put back. */
+bool mix_graph_keep_set(bool keep);
 
 /* A message of the form "add: float32 (2, 3) and float16 (3)" for errors: writes the operands of a call. */
 const char *mix_operands_text(int count, mix_tensor *const *tensors, char *text, size_t size);

@@ -3,8 +3,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "optim/optimizer.h"
-#include <stdio.h>
-#include <string.h>
 
 void mix_compiled_state_free(mix_compiled_state *state) {
   if (!state) return;
@@ -13,6 +11,7 @@ void mix_compiled_state_free(mix_compiled_state *state) {
   mix_release(state->loss_tracker);
   for (int i = 0; i < state->tracker_count; i++) mix_release(state->trackers[i].metric);
   for (int i = 0; i < state->metric_count; i++) mix_release(state->metrics[i].metric);
+  mix_free(state->metrics);
   mix_release(state->class_weights);
   mix_release(state->train);
   mix_release(state->test);
@@ -66,57 +65,6 @@ static bool resolve_losses(mix_model *model, mix_compiled_state *state, const mi
   return true;
 }
 
-static mix_metric *mean_metric(const mix_model *model, const char *name) {
-  mix_metric_options options = {.size = sizeof options, .metric = "mean", .name = name, .semantics = model->semantics};
-  return mix_metric_with(&options);
-}
-
-static bool add_metric(mix_model_metric *list, int *count, mix_metric *metric, const char *name, int output) {
-  if (!metric) return false;
-  if (*count == MIX_MODEL_MOST) {
-    mix_fail(MIX_VALUE_ERROR, "model_compile: more than %d metrics", MIX_MODEL_MOST);
-    return false;
-  }
-  list[(*count)++] = (mix_model_metric){.metric = mix_retain(metric), .name = mix_intern(name), .output = output};
-  return true;
-}
-
-/* Several outputs: "<output>_<metric>". */
-static const char *output_prefixed(const mix_model *model, int output, const char *name, char *text, size_t size) {
-  if (mix_model_output_count(model) == 1) return name;
-  snprintf(text, size, "%s_%s", mix_model_output_name(model, output), name);
-  return text;
-}
-
-static bool resolve_metrics(mix_model *model, mix_compiled_state *state, const mix_compile_options *options) {
-  char text[256];
-  state->loss_tracker = mix_retain(mean_metric(model, "loss"));
-  if (!state->loss_tracker) return false;
-  for (int i = 0; i < state->output_count && state->output_count > 1; i++)
-    if (!add_metric(state->trackers, &state->tracker_count, mean_metric(model, "loss"),
-                    output_prefixed(model, i, "loss", text, sizeof text), i))
-      return false;
-  for (int i = 0; i < state->output_count; i++) {
-    for (int m = 0; m < MIX_MODEL_MOST && options->metrics[m]; m++) {
-      mix_metric_options metric = {.size = sizeof metric, .metric = options->metrics[m], .semantics = model->semantics};
-      if (!add_metric(state->metrics, &state->metric_count, mix_metric_with(&metric),
-                      output_prefixed(model, i, options->metrics[m], text, sizeof text), i))
-        return false;
-    }
-    for (int m = 0; options->metric_objects && m < mix_list_count(options->metric_objects) && i == 0; m++) {
-      mix_metric *metric = mix_list_get(options->metric_objects, m);
-      if (!mix_is(metric, &mix_metric_class)) {
-        mix_fail(MIX_TYPE_ERROR, "model_compile: item %d of metric_objects is not a metric", m);
-        return false;
-      }
-      if (!add_metric(state->metrics, &state->metric_count, metric,
-                      output_prefixed(model, i, mix_metric_name(metric), text, sizeof text), i))
-        return false;
-    }
-  }
-  return true;
-}
-
 static bool resolve_optimizer(mix_model *model, mix_compiled_state *state, const mix_compile_options *options) {
   if (options->optimizer && options->optimizer_name) {
     mix_fail(MIX_VALUE_ERROR, "model_compile: give optimizer or optimizer_name, not both");
@@ -146,7 +94,7 @@ mix_status mix_model_compile_with(mix_model *model, const mix_compile_options *g
     state->output_count = mix_model_output_count(model);
     state->image_bytes = options.image_bytes;
     good = resolve_optimizer(model, state, &options) && resolve_losses(model, state, &options) &&
-           resolve_metrics(model, state, &options);
+           mix_model_compile_metrics(model, state, &options);
   }
   if (!good) {
     mix_compiled_state_free(state);

@@ -124,8 +124,7 @@ static bool prepare(fitting *f) {
 static void report_step(fitting *f, mix_list *results, int64_t epoch) {
   mix_compiled_state *state = f->model->state;
   mix_logs *metrics = mix_logs_new();
-  for (int i = 0; i < state->metric_count; i++)
-    mix_logs_add(metrics, state->metrics[i].name, mix_tensor_item(mix_list_get(results, 2 + i)));
+  for (int i = 0; i < state->metric_count; i++) mix_logs_add_result(metrics, state->metrics[i].name, mix_list_get(results, 2 + i));
   mix_step_record record = {.size = sizeof record,
                             .step = f->history->steps,
                             .epoch = epoch,

@@ -207,4 +207,10 @@ mix_shape mix_model_input_shape(const mix_model *model) {
   return mix_tensor_shape(functional_of(model->layer)->inputs[0]);
 }
 
+mix_shape mix_model_output_shape(const mix_model *model, int output) {
+  if (!model->sequential) return mix_tensor_shape(functional_of(model->layer)->outputs[output]);
+  mix_shape input = model->input_shape.rank ? model->input_shape : mix_model_input_shape(model);
+  return input.rank > 0 && model->layer->built ? mix_layer_output_shape(model->layer, input) : (mix_shape){.rank = -1};
+}
+
 int mix_model_input_count(const mix_model *model) { return model->sequential ? 1 : functional_of(model->layer)->input_count; }

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "tensor/shape.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,17 +76,40 @@ mix_status mix_logs_set(mix_logs *logs, const char *name, double value) {
   return mix_error();
 }
 
+bool mix_logs_add_result(mix_logs *logs, const char *name, mix_tensor *result) {
+  if (!result) return false;
+  int64_t count = mix_shape_size(mix_tensor_shape(result));
+  if (count == 1) return mix_logs_add(logs, name, mix_tensor_item(result));
+  double *numbers = mix_alloc(sizeof *numbers * (size_t)count);
+  bool good = numbers && mix_tensor_read(result, MIX_FLOAT64, numbers, count) == MIX_OK;
+  for (int64_t i = 0; i < count && good; i++) {
+    char text[280];
+    snprintf(text, sizeof text, "%s[%lld]", name, (long long)i);
+    good = mix_logs_add(logs, text, numbers[i]);
+  }
+  mix_free(numbers);
+  return good;
+}
+
+/* All results in one plan. */
 mix_logs *mix_model_current_logs(mix_model *model) {
   mix_compiled_state *state = model->state;
   mix_logs *logs = mix_logs_new();
-  if (!logs) return NULL;
+  int count = 1 + state->tracker_count + state->metric_count, at = 0;
+  mix_tensor **results = logs ? mix_calloc((size_t)count, sizeof *results) : NULL;
+  if (!results) return NULL;
   MIX_SCOPE {
-    mix_logs_add(logs, "loss", mix_metric_result(state->loss_tracker));
-    for (int i = 0; i < state->tracker_count; i++)
-      mix_logs_add(logs, state->trackers[i].name, mix_metric_result(state->trackers[i].metric));
-    for (int i = 0; i < state->metric_count; i++)
-      mix_logs_add(logs, state->metrics[i].name, mix_metric_result(state->metrics[i].metric));
+    results[at++] = mix_metric_result_tensor(state->loss_tracker);
+    for (int i = 0; i < state->tracker_count; i++) results[at++] = mix_metric_result_tensor(state->trackers[i].metric);
+    for (int i = 0; i < state->metric_count; i++) results[at++] = mix_metric_result_tensor(state->metrics[i].metric);
+    if (!mix_failed() && mix_evaluate(count, results) == MIX_OK) {
+      at = 0;
+      mix_logs_add_result(logs, "loss", results[at++]);
+      for (int i = 0; i < state->tracker_count; i++) mix_logs_add_result(logs, state->trackers[i].name, results[at++]);
+      for (int i = 0; i < state->metric_count; i++) mix_logs_add_result(logs, state->metrics[i].name, results[at++]);
+    }
   }
+  mix_free(results);
   return mix_failed() ? NULL : logs;
 }
 

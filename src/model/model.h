@@ -13,6 +13,7 @@ typedef struct mix_model_metric {
   mix_metric *metric; /* retained */
   const char *name;   /* interned: in logs */
   int output;
+  bool weighted;      /* sample and class weights count */
 } mix_model_metric;
 
 typedef struct mix_compiled_state {
@@ -23,8 +24,8 @@ typedef struct mix_compiled_state {
   mix_metric *loss_tracker;                  /* retained */
   mix_model_metric trackers[MIX_MODEL_MOST]; /* of each output's loss, where there are several */
   int tracker_count;
-  mix_model_metric metrics[MIX_MODEL_MOST];
-  int metric_count;
+  mix_model_metric *metrics;
+  int metric_count, metric_capacity;
   bool image_bytes;
   mix_tensor *class_weights;            /* of this fit: retained (classes) float32; NULL: none */
   bool class_weights_all;               /* every label must be one of them */
@@ -39,6 +40,7 @@ struct mix_model {
   bool sequential;
   mix_shape input_shape;     /* sequential: what mix_model_build was given; rank 0: nothing */
   mix_compiled_state *state; /* NULL before compile */
+  mix_compiled_state *compiling; /* what compile makes at the moment; else NULL */
   char *summary;
   mix_history *history; /* retained: of the latest fit */
   bool stop_training;
@@ -60,6 +62,8 @@ int mix_model_input_count(const mix_model *model);
 const char *mix_model_output_name(const mix_model *model, int output);
 /* Shape of input 0 as declared; rank -1 where unknown. */
 mix_shape mix_model_input_shape(const mix_model *model);
+/* Shape of an output, the batch unknown; rank -1 where unknown. */
+mix_shape mix_model_output_shape(const mix_model *model, int output);
 
 /* model.c: a model object around a layer (takes a reference of its own); scoped. */
 mix_model *mix_model_wrap(mix_layer *layer, bool sequential);
@@ -75,8 +79,11 @@ void mix_compiled_state_free(mix_compiled_state *state);
 /* Fails unless compiled. */
 mix_compiled_state *mix_model_compiled(mix_model *model, const char *call);
 
-/* step.c: the captured steps; arguments are the inputs, then the labels, then sample weights. Results of train: loss, applied, then one number for each metric
- * (of that batch alone); of test: loss, then the same; of predict: the outputs. */
+/* compile_metrics.c */
+bool mix_model_compile_metrics(mix_model *model, mix_compiled_state *state, const mix_compile_options *options);
+
+/* step.c: the captured steps; arguments are the inputs, then the labels, then sample weights. Results of train: loss, applied, then each metric's
+ * result of that batch alone; of test: loss; of predict: the outputs. */
 mix_function *mix_model_train_step(mix_model *model);
 mix_function *mix_model_test_step(mix_model *model);
 mix_function *mix_model_predict_step(mix_model *model);
@@ -97,6 +104,8 @@ bool mix_logs_add(mix_logs *logs, const char *name, double value); /* name: inte
 mix_logs *mix_model_current_logs(mix_model *model);
 /* Adds all of `from` with names prefixed. */
 bool mix_logs_merge(mix_logs *logs, const mix_logs *from, const char *prefix);
+/* Adds a metric's result: several numbers as "name[0]", "name[1]", ... */
+bool mix_logs_add_result(mix_logs *logs, const char *name, mix_tensor *result);
 void mix_logs_sort(mix_logs *logs);
 
 struct mix_history {

@@ -1,6 +1,7 @@
 /* The steps that fit, evaluate and predict capture: one function each, one plan a signature. */
 #include "model/model.h"
 
+#include "base/alloc.h"
 #include "base/error.h"
 #include "tensor/shape.h"
 #include <mixtape/device.h>
@@ -62,21 +63,41 @@ static bool compute_losses(mix_model *model, mix_list *outputs, mix_list *argume
   return !mix_failed();
 }
 
-/* The number that a batch adds to a metric, for step logs: what total and count moved by. */
-static mix_tensor *batch_value(mix_metric *metric, mix_tensor *total_before, mix_tensor *count_before) {
-  mix_tensor *value = mix_subtract(mix_variable_true_value(metric->total), total_before);
-  if (metric->count) {
-    mix_tensor *count = mix_subtract(mix_variable_true_value(metric->count), count_before), *zero = mix_scalar_like(count, 0);
-    value = mix_select(mix_equal(count, zero), zero, mix_divide(value, count));
-  }
-  return metric->kind && metric->kind->root ? mix_sqrt(value) : value;
+/* What a metric says of this batch alone, for step logs: its result after an update from the start. The state is put back. The update
+ * proper computes the same amounts, which "cse" finds. */
+static mix_tensor *batch_result(mix_metric *metric, const mix_metric_update_options *update) {
+  int count = metric->state_count;
+  mix_tensor **values = mix_calloc((size_t)count + 1, sizeof *values), *result = NULL;
+  for (int i = 0; values && i < count; i++) values[i] = mix_variable_true_value(metric->state[i].variable);
+  if (values && mix_metric_reset(metric) == MIX_OK && mix_metric_update_with(metric, update) == MIX_OK)
+    result = mix_metric_result_tensor(metric);
+  for (int i = 0; result && i < count; i++) mix_variable_assign(metric->state[i].variable, values[i]);
+  mix_free(values);
+  return result;
 }
 
-/* Updates loss trackers and metrics; appends each metric's number for this batch. */
+/* What a metric is shown of a batch. Weights are those of samples and classes for weighted metrics alone; in tf_keras the mask of the
+ * predictions is a weight for all. */
+static mix_metric_update_options metric_update(mix_model *model, const mix_model_metric *metric, mix_list *outputs,
+                                               mix_list *arguments, int inputs, bool training) {
+  int output = metric->output;
+  mix_tensor *y_pred = mix_list_get(outputs, output);
+  mix_tensor *weight = metric->weighted ? mix_model_weights_of_samples(model, arguments, inputs, output, training) : NULL;
+  if (y_pred && y_pred->mask && model->semantics->metric_mask_is_weight) {
+    mix_tensor *mask = mix_cast(y_pred->mask, mix_tensor_dtype(y_pred));
+    weight = weight ? mix_multiply(mix_align_weights(mask, weight), mask) : mask;
+  }
+  return (mix_metric_update_options){.size = sizeof(mix_metric_update_options),
+                                     .values = mix_list_get(arguments, inputs + output),
+                                     .y_pred = y_pred,
+                                     .sample_weight = weight};
+}
+
+/* Updates loss trackers and metrics; appends each metric's result of this batch where `results` wants them. */
 static bool update_metrics(mix_model *model, mix_list *outputs, mix_list *arguments, int inputs, const step_losses *losses,
-                           mix_list *results) {
+                           bool training, mix_list *results) {
   mix_compiled_state *state = model->state;
-  mix_dtype dtype = mix_variable_true_dtype(state->loss_tracker->total);
+  mix_dtype dtype = mix_metric_dtype(state->loss_tracker);
   mix_tensor *rows = mix_scalar((double)mix_tensor_shape(mix_list_get(arguments, 0)).dims[0], dtype);
   mix_metric_update_options update = {.size = sizeof update, .values = mix_cast(losses->total, dtype), .sample_weight = rows};
   mix_metric_update_with(state->loss_tracker, &update);
@@ -87,13 +108,10 @@ static bool update_metrics(mix_model *model, mix_list *outputs, mix_list *argume
   }
   for (int i = 0; i < state->metric_count && !mix_failed(); i++) {
     mix_metric *metric = state->metrics[i].metric;
-    mix_tensor *total = mix_variable_true_value(metric->total),
-               *count = metric->count ? mix_variable_true_value(metric->count) : NULL;
-    mix_metric_update_options call = {.size = sizeof call,
-                                      .values = mix_list_get(arguments, inputs + state->metrics[i].output),
-                                      .y_pred = mix_list_get(outputs, state->metrics[i].output)};
-    mix_metric_update_with(metric, &call);
-    mix_list_append(results, batch_value(metric, total, count));
+    update = metric_update(model, &state->metrics[i], outputs, arguments, inputs, training);
+    if (mix_failed() || mix_metric_build(metric, mix_tensor_shape(update.values), mix_tensor_shape(update.y_pred)) != MIX_OK) break;
+    if (results) mix_list_append(results, batch_result(metric, &update));
+    mix_metric_update_with(metric, &update);
   }
   return !mix_failed();
 }
@@ -115,7 +133,7 @@ static mix_list *train_body(void *context, mix_list *arguments) {
   if (!gradients || mix_optimizer_apply(state->optimizer, gradients, variables) != MIX_OK) return NULL;
   mix_tensor *applied = mix_optimizer_applied(state->optimizer);
   mix_list *results = mix_list_of(losses.total, applied ? applied : mix_scalar(1, MIX_BOOL));
-  return update_metrics(model, outputs, arguments, inputs, &losses, results) ? results : NULL;
+  return update_metrics(model, outputs, arguments, inputs, &losses, true, results) ? results : NULL;
 }
 
 static mix_list *test_body(void *context, mix_list *arguments) {
@@ -124,8 +142,7 @@ static mix_list *test_body(void *context, mix_list *arguments) {
   step_losses losses = {0};
   mix_list *outputs = model_outputs(model, arguments, inputs, MIX_FALSE);
   if (!outputs || !compute_losses(model, outputs, arguments, inputs, false, &losses)) return NULL;
-  mix_list *results = mix_list_of(losses.total);
-  return update_metrics(model, outputs, arguments, inputs, &losses, results) ? results : NULL;
+  return update_metrics(model, outputs, arguments, inputs, &losses, false, NULL) ? mix_list_of(losses.total) : NULL;
 }
 
 static mix_list *predict_body(void *context, mix_list *arguments) {

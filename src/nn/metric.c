@@ -1,221 +1,312 @@
-/* Metrics: running means and sums, and the accuracies (spec/layers.md, section 11). */
+/* Metrics: making them, their state, updates, results. What each kind counts is in metrics/ (spec/layers.md, section 11). */
 #include "nn/metric.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "graph/node.h"
-#include "nn/keep.h"
-#include "nn/metric_functions.h"
+#include "graph/variable.h"
+#include "nn/config.h"
+#include "nn/layer.h"
 #include "nn/policy.h"
 #include "tensor/shape.h"
 #include <math.h>
-#include <mixtape/ops.h>
 #include <string.h>
-
-const mix_metric_kind mix_metric_kinds[] = {
-    {"mean", "Mean", NULL, NULL, false, false, false},
-    {"sum", "Sum", NULL, NULL, true, false, false},
-    {"exact_accuracy", "Accuracy", NULL, mix_metric_accuracy, false, false, true},
-    {"binary_accuracy", "BinaryAccuracy", NULL, mix_metric_binary_accuracy, false, false, true},
-    {"categorical_accuracy", "CategoricalAccuracy", NULL, mix_metric_categorical_accuracy, false, false, false},
-    {"sparse_categorical_accuracy", "SparseCategoricalAccuracy", NULL, mix_metric_sparse_categorical_accuracy, false, false, false},
-    {"top_k_categorical_accuracy", "TopKCategoricalAccuracy", NULL, mix_metric_top_k, false, false, false},
-    {"sparse_top_k_categorical_accuracy", "SparseTopKCategoricalAccuracy", NULL, mix_metric_sparse_top_k, false, false, false},
-    {"root_mean_squared_error", "RootMeanSquaredError", NULL, mix_metric_squared_error, false, true, true},
-    {.name = NULL},
-};
 
 static void finalize(void *object) {
   mix_metric *metric = object;
+  if (metric->class.finalize && metric->data) metric->class.finalize(metric);
+  for (int i = 0; i < metric->state_count; i++) mix_release(metric->state[i].variable);
+  mix_free(metric->state);
   mix_release(metric->loss);
-  mix_release(metric->total);
-  mix_release(metric->count);
+  mix_metric_release_arguments(metric);
+  mix_free(metric->data);
+  mix_free(metric->config);
 }
-const mix_class mix_metric_class = {.name = "metric", .finalize = finalize};
+const mix_class mix_metric_object_class = {.name = "metric", .finalize = finalize};
 
-static const mix_metric_kind *kind_named(const char *name) {
-  for (const mix_metric_kind *kind = mix_metric_kinds; kind->name; kind++)
-    if (!strcmp(kind->name, name) || !strcmp(kind->class_name, name)) return kind;
+/* ---- making ---- */
+
+const mix_metric_kind *mix_metric_kind_named(const char *name) {
+#define ADDRESS(kind) &mix_metric_##kind##_kind,
+  static const mix_metric_kind *const kinds[] = {MIX_METRIC_KINDS(ADDRESS)};
+#undef ADDRESS
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    const mix_metric_kind *kind = kinds[i];
+    if (!strcmp(kind->name, name) || !strcmp(kind->class.name, name) || (kind->alias && !strcmp(kind->alias, name))) return kind;
+  }
   return NULL;
 }
 
 static bool chooses(const char *name) { return !strcmp(name, "accuracy") || !strcmp(name, "acc"); }
 
-static mix_variable *state(const char *name, mix_dtype dtype) {
-  return mix_retain(mix_variable_new(mix_scalar(0, dtype), .name = name, .not_trainable = true));
+/* What a loss's values as a metric take. */
+static const char *const loss_arguments[] = {"from_logits", "label_smoothing", "axis", "ignore_class", NULL};
+
+static mix_loss *loss_named(const char *name, const mix_metric_options *o, const mix_semantics *semantics) {
+  /* keras3's metrics know fewer of these names, and its losses fewer of tf_keras's: here both generations take all. */
+  return mix_loss_new(name, .semantics = semantics, .reduction = "none", .from_logits = o->from_logits,
+                      .label_smoothing = o->label_smoothing, .axis = o->axis, .has_ignore_class = o->has_ignore_class,
+                      .ignore_class = o->ignore_class);
 }
 
-/* What the name stands for: a kind, a loss's values, or a choice left to the first update. */
+/* What the options stand for: a class of the user's, a function, a kind, a loss's values, or a choice left to the first update. */
 static bool resolve(mix_metric *metric, const mix_metric_options *o) {
-  if (o->function) return true;
-  metric->chooses = chooses(o->metric);
-  metric->kind = metric->chooses ? NULL : kind_named(o->metric);
-  if (metric->chooses || metric->kind) return true;
-  if (mix_loss_kind_named(o->metric, metric->semantics)) {
-    metric->loss = mix_retain(mix_loss_new(o->metric, .semantics = metric->semantics, .reduction = "none",
-                                           .from_logits = o->from_logits, .label_smoothing = o->label_smoothing));
-    return metric->loss != NULL;
+  const mix_metric_class *class = &mix_mean_metric_class;
+  const char *const *known = NULL;
+  if (o->metric_class) {
+    class = o->metric_class;
+  } else if (o->metric) {
+    metric->chooses = chooses(o->metric);
+    metric->kind = metric->chooses ? NULL : mix_metric_kind_named(o->metric);
+    if (metric->kind) {
+      class = &metric->kind->class;
+      known = metric->kind->arguments;
+      int here = metric->semantics->metric_values_by_sample ? MIX_METRIC_KERAS3 : MIX_METRIC_TF_KERAS;
+      if (!(metric->kind->generations & here)) {
+        mix_fail(MIX_VALUE_ERROR, "metric: '%.60s' is not known to %s", o->metric, metric->semantics->name);
+        return false;
+      }
+    } else if (!metric->chooses) {
+      known = loss_arguments;
+      if (!mix_loss_kind_named(o->metric, metric->semantics)) {
+        mix_fail(MIX_VALUE_ERROR, "metric: '%.60s' is not known to %s", o->metric, metric->semantics->name);
+        return false;
+      }
+      metric->loss = mix_retain(loss_named(o->metric, o, metric->semantics));
+    }
   }
-  mix_fail(MIX_VALUE_ERROR, "metric: '%.60s' is not known to %s", o->metric, metric->semantics->name);
-  return false;
+  if (mix_failed() || !mix_options_copy(&metric->class, sizeof metric->class, class, "metric")) return false;
+  if (!metric->class.name || !metric->class.name[0] || !metric->class.update || !metric->class.result) {
+    mix_fail(MIX_VALUE_ERROR, "metric: a metric class needs a name, an update and a result function");
+    return false;
+  }
+  return mix_metric_take_arguments(metric, o, known);
 }
 
 /* Keras's default name of a class, else the name given. */
 static const char *standard_name(const mix_metric *metric, const char *given) {
+  char text[160];
+  if (metric->options.metric_class) return mix_unique_name(mix_snake_case(metric->class.name, false, text, sizeof text), false);
   if (!given) return "metric";
-  if (metric->kind && !strcmp(metric->kind->class_name, given)) return strcmp(given, "Accuracy") ? metric->kind->name : "accuracy";
+  const mix_metric_kind *kind = metric->kind;
+  if (kind && !strcmp(kind->class.name, given))
+    return kind == &mix_metric_accuracy_kind ? "accuracy" : kind->numbered ? mix_unique_name(kind->name, false) : kind->name;
   if (metric->loss && !strcmp(metric->loss->kind->class_name, given)) return metric->loss->kind->name;
   return given;
+}
+
+static mix_dtype dtype_of(const mix_metric_options *o) {
+  mix_dtype dtype = o->dtype ? mix_dtype_from_name(o->dtype) : mix_floatx();
+  if (!mix_dtype_is_floating(dtype) && !mix_dtype_is_integer(dtype))
+    mix_fail(MIX_VALUE_ERROR, "metric: the dtype is '%.60s'; expected a floating-point or integer dtype", o->dtype);
+  return dtype;
 }
 
 mix_metric *mix_metric_with(const mix_metric_options *options) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_metric_options, o, options, "metric");
-  if (!o.metric == !o.function) return mix_fail(MIX_VALUE_ERROR, "metric: give a name or a function, one of the two");
-  mix_dtype dtype = o.dtype ? mix_dtype_from_name(o.dtype) : mix_floatx();
-  if (!mix_dtype_is_floating(dtype))
-    return mix_fail(MIX_VALUE_ERROR, "metric: the dtype is '%.60s'; expected a floating-point dtype", o.dtype);
+  if ((o.metric != NULL) + (o.function != NULL) + (o.metric_class != NULL) != 1)
+    return mix_fail(MIX_VALUE_ERROR, "metric: give a name or a function or a class, one of the three");
+  mix_dtype dtype = dtype_of(&o);
   if (o.k < 0) return mix_fail(MIX_VALUE_ERROR, "metric: k is %lld; expected a positive number", (long long)o.k);
-  mix_metric *metric = mix_object_new(sizeof *metric, &mix_metric_class);
+  mix_metric *metric = mix_failed() ? NULL : mix_object_new(sizeof *metric, &mix_metric_object_class);
   if (!metric) return NULL;
   metric->semantics = mix_semantics_or_current(o.semantics);
   metric->dtype = dtype;
-  metric->options = o;
-  metric->options.metric = metric->options.name = metric->options.dtype = NULL; /* the caller's texts are not kept */
-  if (resolve(metric, &o)) {
+  bool made = resolve(metric, &o) && (metric->data = mix_calloc(1, metric->class.instance_size)) != NULL;
+  if (made) {
     metric->name = mix_intern(o.name ? o.name : standard_name(metric, o.metric));
-    metric->total = state("total", dtype);
-    if (!metric->kind || !metric->kind->sum) metric->count = state("count", dtype);
+    if (metric->kind && metric->kind->make)
+      made = metric->kind->make(metric);
+    else if (metric->class.update == mix_mean_metric_class.update)
+      made = mix_mean_make(metric);
+    metric->built = !metric->class.build;
   }
-  if (!mix_failed()) return mix_scoped(metric);
+  if (made && !mix_failed()) return mix_scoped(metric);
+  if (!made || !metric->name) metric->class.finalize = NULL; /* the instance was never set up */
   mix_release(metric);
   return NULL;
 }
 
 const char *mix_metric_name(const mix_metric *metric) { return metric ? metric->name : NULL; }
+mix_dtype mix_metric_dtype(const mix_metric *metric) { return metric ? metric->dtype : MIX_DTYPE_NONE; }
+void *mix_metric_data(const mix_metric *metric) { return metric ? metric->data : NULL; }
+const char *mix_metric_class_name(const mix_metric *metric) {
+  if (!metric) return NULL;
+  return metric->loss && metric->loss->kind ? metric->loss->kind->class_name : metric->class.name;
+}
+
+/* ---- state ---- */
+
+mix_variable *mix_metric_add_variable_with(mix_metric *metric, const mix_metric_variable_options *options) {
+  if (mix_failed()) return NULL;
+  if (!metric) return mix_fail(MIX_TYPE_ERROR, "metric_add_variable: got no metric");
+  MIX_OPTIONS(mix_metric_variable_options, o, options, "metric_add_variable");
+  mix_dtype dtype = o.dtype ? mix_dtype_from_name(o.dtype) : metric->dtype;
+  if (dtype == MIX_DTYPE_NONE) return mix_fail(MIX_VALUE_ERROR, "metric %s: there is no dtype '%.60s'", metric->name, o.dtype);
+  if (!mix_reserve(&metric->state, &metric->state_capacity, metric->state_count + 1, sizeof *metric->state)) return NULL;
+  /* In the first capture too: the start is computed outside it, at once. */
+  mix_capture *capture = mix_capture_set(NULL);
+  mix_dtype cast = mix_cast_dtype_set(MIX_DTYPE_NONE);
+  mix_variable *variable = NULL;
+  MIX_SCOPE {
+    mix_tensor *start = mix_fill(o.shape, o.value, dtype);
+    variable = mix_retain(mix_variable_new(start, .name = o.name ? o.name : "variable", .not_trainable = true));
+  }
+  mix_cast_dtype_set(cast);
+  mix_capture_set(capture);
+  if (variable) metric->state[metric->state_count++] = (struct mix_metric_state){.variable = variable, .start = o.value};
+  return variable;
+}
 
 mix_list *mix_metric_variables(mix_metric *metric) {
   if (mix_failed() || !metric) return NULL;
-  return metric->count ? mix_list_of(metric->total, metric->count) : mix_list_of(metric->total);
+  mix_list *list = mix_list_new(0, NULL);
+  for (int i = 0; i < metric->state_count; i++) mix_list_append(list, metric->state[i].variable);
+  return mix_failed() ? NULL : list;
 }
 
-/* ---- update ---- */
-
-/* keras: "accuracy" is decided by the shapes of the first batch. */
-static void choose_kind(mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
-  static const char *const names[] = {"binary_accuracy", "sparse_categorical_accuracy", "categorical_accuracy"};
-  if (metric->chooses && !metric->kind)
-    metric->kind = kind_named(names[mix_label_kind_of(mix_tensor_shape(y_true), mix_tensor_shape(y_pred))]);
+mix_status mix_metric_build(mix_metric *metric, mix_shape y_true, mix_shape y_pred) {
+  if (mix_failed() || !metric || metric->built) return mix_error();
+  if (metric->class.build(metric, y_true, y_pred) == MIX_OK) metric->built = true;
+  return mix_error();
 }
 
-/* (batch) against (batch, 1), as for losses */
-static void align(mix_tensor **a, mix_tensor **b) {
+mix_tensor *mix_metric_value(const mix_metric *metric, int index) { return mix_variable_true_value(metric->state[index].variable); }
+
+mix_status mix_metric_add(mix_metric *metric, int index, mix_tensor *amount) {
+  mix_variable *variable = metric->state[index].variable;
+  return mix_variable_assign(variable, mix_add(mix_variable_true_value(variable), amount));
+}
+
+mix_tensor *mix_metric_number(const mix_metric *metric, double value) { return mix_scalar(value, metric->dtype); }
+
+mix_tensor *mix_divide_no_nan(mix_tensor *a, mix_tensor *b) {
+  mix_tensor *none = mix_equal(b, mix_scalar_like(b, 0));
+  mix_tensor *quotient = mix_divide(a, mix_select(none, mix_scalar_like(b, 1), b));
+  return mix_select(none, mix_scalar_like(quotient, 0), quotient);
+}
+
+void mix_metric_align(mix_tensor **a, mix_tensor **b) {
+  if (!*a || !*b) return;
   mix_tensor **lower = mix_tensor_shape(*a).rank < mix_tensor_shape(*b).rank ? a : b, **higher = lower == a ? b : a;
   mix_shape low = mix_tensor_shape(*lower), high = mix_tensor_shape(*higher);
   if (high.rank == low.rank + 1 && high.dims[high.rank - 1] == 1) *higher = mix_squeeze(*higher, MIX_AXES(-1));
 }
 
-static mix_tensor *values_of(mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
-  if (metric->kind && !metric->kind->function) return y_true;
-  if (!y_pred) return mix_fail(MIX_TYPE_ERROR, "metric %s: update needs labels and predictions", metric->name);
-  choose_kind(metric, y_true, y_pred);
-  /* Casting drops the memory of logits, as it does in Keras. */
-  if (!metric->semantics->metric_inputs_uncast || !mix_dtype_is_floating(mix_tensor_dtype(y_pred)))
-    y_pred = mix_cast(y_pred, metric->dtype);
-  if (!y_pred) return NULL;
-  if (metric->options.function) return metric->options.function(metric->options.context, y_true, y_pred);
-  if (metric->loss) {
-    mix_tensor *values = mix_loss_values(metric->loss, y_true, y_pred);
-    return metric->loss->kind->function == mix_loss_cosine_similarity ? mix_negative(values) : values;
-  }
-  y_true = mix_cast(y_true, mix_tensor_dtype(y_pred));
-  if (metric->kind->align && y_true) align(&y_true, &y_pred);
-  return mix_failed() ? NULL : metric->kind->function(metric, y_true, y_pred);
+/* ---- update, result, reset ---- */
+
+/* The thread's state while a metric's functions run: its name as the scope of nodes, which the graph rewrite leaves alone. */
+typedef struct running {
+  const char *scope;
+  bool keep;
+  mix_dtype cast;
+} running;
+static running run_begin(const mix_metric *metric) {
+  return (running){mix_graph_scope_set(metric->name), mix_graph_keep_set(true), mix_cast_dtype_set(MIX_DTYPE_NONE)};
+}
+static void run_end(running former) {
+  mix_cast_dtype_set(former.cast);
+  mix_graph_keep_set(former.keep);
+  mix_graph_scope_set(former.scope);
 }
 
-/* The mean (for sums: the sum) over all axes but the first. */
-static mix_tensor *for_each_sample(const mix_metric *metric, mix_tensor *x) {
-  int rank = x ? mix_tensor_shape(x).rank : 0;
-  if (rank < 2) return x;
-  mix_axes axes = {.count = rank - 1};
-  for (int i = 1; i < rank; i++) axes.axis[i - 1] = i;
-  return mix_kept(metric->count ? mix_reduce_mean(x, axes, false) : mix_reduce_sum(x, axes, false));
-}
-
-static mix_tensor *sum_of(mix_tensor *x) {
-  return x && mix_tensor_shape(x).rank ? mix_kept(mix_reduce_sum(x, MIX_ALL_AXES, false)) : x;
-}
-
-static bool add_to(mix_variable *variable, mix_tensor *amount) {
-  return mix_variable_assign(variable, mix_kept(mix_add(mix_variable_true_value(variable), amount))) == MIX_OK;
-}
-
-/* The mask of the predictions, and the weights given; NULL where there is neither. */
-static mix_tensor *weights_of(const mix_metric *metric, mix_tensor *values, mix_tensor *given, mix_tensor *mask) {
-  mix_tensor *weights = given ? mix_align_weights(values, mix_cast(given, metric->dtype)) : NULL;
-  if (!mask) return weights;
-  mix_tensor *valid = mix_align_weights(values, mix_cast(mask, metric->dtype));
-  return weights ? mix_kept(mix_multiply(weights, valid)) : valid;
-}
-
-static void update(mix_metric *metric, mix_tensor *values, mix_tensor *given, mix_tensor *mask) {
-  values = mix_cast(values, metric->dtype);
-  if (!values) return;
-  mix_tensor *weights = weights_of(metric, values, given, mask);
-  if (weights) {
-    /* Weights of fewer dimensions apply to whole samples; those of the values' shape to single elements. */
-    bool samples = mix_shape_size(mix_tensor_shape(weights)) != mix_shape_size(mix_tensor_shape(values));
-    if (samples) values = for_each_sample(metric, values);
-    mix_shape shape = mix_tensor_shape(values), have = mix_tensor_shape(weights);
-    if (samples && have.rank > shape.rank) weights = mix_reshape(weights, MIX_SHAPE(have.dims[0]));
-    weights = mix_kept(mix_broadcast_to(weights, shape));
-    values = mix_kept(mix_multiply(values, weights));
-  } else {
-    values = for_each_sample(metric, values);
-  }
-  if (!values) return;
-  int64_t count = mix_shape_size(mix_tensor_shape(values));
-  if (!add_to(metric->total, sum_of(values)) || !metric->count) return;
-  add_to(metric->count, weights ? sum_of(weights) : mix_scalar((double)count, metric->dtype));
-}
+static mix_shape shape_of(mix_tensor *tensor) { return tensor ? mix_tensor_shape(tensor) : (mix_shape){.rank = 0}; }
 
 mix_status mix_metric_update_with(mix_metric *metric, const mix_metric_update_options *options) {
   if (mix_failed()) return mix_error();
   if (!metric) return mix_fail_status(MIX_TYPE_ERROR, "metric_update: got no metric");
   MIX_OPTIONS(mix_metric_update_options, o, options, "metric_update");
   if (!o.values) return mix_fail_status(MIX_TYPE_ERROR, "metric %s: update got no values", metric->name);
-  const char *scope = mix_graph_scope_set(metric->name);
-  mix_scope *temporaries = mix_scope_begin();
-  mix_tensor *values = values_of(metric, o.values, o.y_pred);
-  if (values) update(metric, values, o.sample_weight, o.y_pred ? o.y_pred->mask : NULL);
-  mix_scope_end(temporaries);
-  mix_graph_scope_set(scope);
+  mix_metric_args args = {.size = sizeof args,
+                          .y_true = o.values,
+                          .y_pred = o.y_pred,
+                          .sample_weight = o.sample_weight,
+                          .mask = o.y_pred ? o.y_pred->mask : NULL};
+  running former = run_begin(metric);
+  MIX_SCOPE {
+    if (mix_metric_build(metric, shape_of(o.values), shape_of(o.y_pred)) == MIX_OK) metric->class.update(metric, &args);
+  }
+  run_end(former);
   return mix_error();
 }
 
-/* ---- result ---- */
-
 mix_tensor *mix_metric_result_tensor(mix_metric *metric) {
   if (mix_failed() || !metric) return NULL;
-  mix_tensor *total = mix_variable_true_value(metric->total);
-  if (!metric->count) return total;
-  mix_tensor *count = mix_variable_true_value(metric->count), *zero = mix_scalar(0, metric->dtype);
-  mix_tensor *none = mix_kept(mix_equal(count, zero));
-  mix_tensor *mean = mix_kept(mix_divide(total, mix_kept(mix_select(none, mix_scalar(1, metric->dtype), count))));
-  mean = mix_kept(mix_select(none, zero, mean));
-  return metric->kind && metric->kind->root ? mix_kept(mix_sqrt(mean)) : mean;
+  if (!metric->built)
+    return mix_fail(MIX_VALUE_ERROR, "metric %s: has no state before the first update, which tells it the shapes", metric->name);
+  running former = run_begin(metric);
+  mix_tensor *result = metric->class.result(metric);
+  run_end(former);
+  return mix_failed() ? NULL : result;
 }
 
 double mix_metric_result(mix_metric *metric) {
-  mix_scope *temporaries = mix_scope_begin();
-  mix_tensor *result = mix_metric_result_tensor(metric);
-  double value = result ? mix_tensor_item(result) : NAN;
-  mix_scope_end(temporaries);
+  double value = NAN;
+  MIX_SCOPE {
+    mix_tensor *result = mix_metric_result_tensor(metric);
+    int64_t count = result ? mix_shape_size(mix_tensor_shape(result)) : 0;
+    if (result && count != 1)
+      mix_fail(MIX_VALUE_ERROR, "metric %s: the result is %lld numbers; read mix_metric_result_tensor", metric->name,
+               (long long)count);
+    else if (result)
+      value = mix_tensor_item(result);
+  }
   return value;
 }
 
 mix_status mix_metric_reset(mix_metric *metric) {
   if (mix_failed() || !metric) return mix_error();
-  mix_tensor *zero = mix_scalar(0, metric->dtype);
-  if (mix_variable_assign(metric->total, zero)) return mix_error();
-  return metric->count ? mix_variable_assign(metric->count, zero) : MIX_OK;
+  running former = run_begin(metric);
+  MIX_SCOPE {
+    if (metric->class.reset)
+      metric->class.reset(metric);
+    else
+      for (int i = 0; i < metric->state_count; i++) {
+        mix_variable *variable = metric->state[i].variable;
+        mix_variable_assign(variable, mix_fill(variable->shape, metric->state[i].start, variable->dtype));
+      }
+  }
+  run_end(former);
+  return mix_error();
+}
+
+/* ---- configs ---- */
+
+static const char *const *arguments_of(const mix_metric *metric) {
+  static const char *const none[] = {NULL};
+  return metric->kind ? metric->kind->arguments : metric->loss ? loss_arguments : none;
+}
+
+const char *mix_metric_get_config(mix_metric *metric) {
+  if (mix_failed() || !metric) return NULL;
+  mix_config config = {json_object()};
+  bool good = mix_json_set(config.object, "name", json_string(metric->name)) &&
+              mix_json_set(config.object, "dtype", json_string(mix_dtype_name(metric->dtype))) &&
+              mix_metric_arguments_to_json(metric, arguments_of(metric), config.object);
+  if (good && metric->class.get_config) good = metric->class.get_config(metric, &config) == MIX_OK;
+  char *text = good ? mix_json_text(config.object) : NULL;
+  json_decref(config.object);
+  if (!text) return NULL;
+  mix_free(metric->config);
+  return metric->config = text;
+}
+
+mix_metric *mix_metric_from_config(const char *class_name, const char *json, const mix_semantics *semantics) {
+  enum { MOST_NUMBERS = 1024 };
+  if (mix_failed()) return NULL;
+  if (!class_name || !json) return mix_fail(MIX_TYPE_ERROR, "metric_from_config: expected a class name and a config");
+  json_t *config = mix_json_parse(json, "metric_from_config");
+  double *numbers = config ? mix_calloc(MOST_NUMBERS, sizeof *numbers) : NULL;
+  mix_metric *metric = NULL;
+  if (numbers) {
+    const mix_metric_kind *kind = mix_metric_kind_named(class_name);
+    mix_metric_options o = {.size = sizeof o, .metric = class_name, .semantics = semantics};
+    o.name = mix_json_string_or(config, "name", NULL);
+    o.dtype = mix_json_string_or(config, "dtype", NULL);
+    if (mix_metric_arguments_from_json(config, kind ? kind->arguments : loss_arguments, &o, numbers, MOST_NUMBERS))
+      metric = mix_metric_with(&o);
+  }
+  mix_free(numbers);
+  json_decref(config);
+  return mix_failed() ? NULL : metric;
 }

@@ -1,35 +1,93 @@
-/* Inside metrics. */
+/* Inside metrics: the object, the library's kinds, and what their files share. */
 #ifndef MIX_NN_METRIC_H
 #define MIX_NN_METRIC_H
 
 #include "base/object.h"
 #include "nn/loss.h"
+#include "nn/semantics.h"
+#include <jansson.h>
 #include <mixtape/metric.h>
+#include <mixtape/ops.h>
 
+/* Values for each element or sample, which a mean averages; labels already have the predictions' dtype. */
 typedef mix_tensor *(*mix_metric_function)(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred);
 
+/* A metric of the library's. */
 typedef struct mix_metric_kind {
-  const char *name;       /* "binary_accuracy" */
-  const char *class_name; /* "BinaryAccuracy" */
-  const char *alias;      /* "acc"; NULL */
-  mix_metric_function function; /* values for each element or sample; NULL: mean, sum */
-  bool sum;               /* no count */
-  bool root;              /* the result is the square root of the mean */
-  bool align;             /* (B) against (B, 1) */
+  const char *name;         /* "binary_accuracy": Keras's default name */
+  const char *alias;        /* another name that is known; NULL */
+  bool numbered;            /* Keras makes the default name unique: "precision", "precision_1" */
+  mix_metric_class class;   /* "BinaryAccuracy", and what it does */
+  bool (*make)(mix_metric *metric); /* checks the arguments and makes the variables; NULL: none are known yet */
+  const char *arguments[12]; /* names of its options, ended by NULL */
+  int direction;            /* better larger 1, smaller -1, neither 0 */
+  int generations;          /* MIX_METRIC_... */
+  mix_metric_function function; /* of means of values */
+  bool root;                /* a mean's result is its square root */
+  bool align;               /* (B) against (B, 1) */
 } mix_metric_kind;
+enum { MIX_METRIC_KERAS3 = 1, MIX_METRIC_TF_KERAS = 2, MIX_METRIC_BOTH = 3 };
 
 struct mix_metric {
   mix_object object;
-  const mix_metric_kind *kind; /* NULL: a loss's values, or a function of the user's */
-  bool chooses;                /* "accuracy": `kind` is chosen by the first update */
-  mix_loss *loss;              /* retained: whose values are averaged; NULL */
+  mix_metric_class class;      /* a copy */
+  const mix_metric_kind *kind; /* NULL: a loss's values, a function, a class of the user's, or "accuracy" before it is chosen */
   const char *name;            /* interned */
   mix_dtype dtype;
   const mix_semantics *semantics;
-  mix_metric_options options;
-  mix_variable *total, *count; /* scalars of `dtype`; count NULL for sums */
+  mix_metric_options options;  /* texts interned, numbers copied */
+  struct mix_metric_state {
+    mix_variable *variable;    /* retained */
+    double start;              /* what its elements start at */
+  } * state;
+  int state_count, state_capacity;
+  bool built;
+  bool chooses;                /* "accuracy": `kind` is chosen by the first update */
+  mix_loss *loss;              /* retained: whose values are averaged; NULL */
+  void *data;                  /* class.instance_size bytes */
+  char *config;
 };
-extern const mix_class mix_metric_class;
-extern const mix_metric_kind mix_metric_kinds[];
+extern const mix_class mix_metric_object_class;
+/* The kind with that name, alias or class name; NULL: none (no error). */
+const mix_metric_kind *mix_metric_kind_named(const char *name);
+
+/* metric_arguments.c: copies what options point at; a TypeError where one is set that the kind (its names) does not take. */
+bool mix_metric_take_arguments(mix_metric *metric, const mix_metric_options *given, const char *const *known);
+void mix_metric_release_arguments(mix_metric *metric);
+/* The arguments as members of a config, and back into options; `texts` keeps the numbers alive. */
+bool mix_metric_arguments_to_json(const mix_metric *metric, const char *const *known, json_t *config);
+bool mix_metric_arguments_from_json(const json_t *config, const char *const *known, mix_metric_options *options, double *numbers,
+                                    int room);
+
+/* Variable `index` of the state now. */
+mix_tensor *mix_metric_value(const mix_metric *metric, int index);
+/* variable += amount */
+mix_status mix_metric_add(mix_metric *metric, int index, mix_tensor *amount);
+/* a / b, 0 where b is 0 */
+mix_tensor *mix_divide_no_nan(mix_tensor *a, mix_tensor *b);
+/* A scalar of the metric's dtype. */
+mix_tensor *mix_metric_number(const mix_metric *metric, double value);
+/* (B) against (B, 1): the higher loses its last dimension. */
+void mix_metric_align(mix_tensor **a, mix_tensor **b);
+
+/* metrics/mean.c: total and count */
+extern const mix_metric_class mix_mean_metric_class;
+bool mix_mean_make(mix_metric *metric);
+
+/* metrics/accuracy.c: values of accuracies */
+mix_tensor *mix_metric_accuracy(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred);
+mix_tensor *mix_metric_binary_accuracy(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred);
+mix_tensor *mix_metric_categorical_accuracy(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred);
+mix_tensor *mix_metric_sparse_categorical_accuracy(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred);
+mix_tensor *mix_metric_top_k(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred);
+mix_tensor *mix_metric_sparse_top_k(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred);
+
+/* metrics/: the kinds, mix_metric_..._kind */
+#define MIX_METRIC_KINDS(X)                                                                                                    \
+  X(mean) X(sum) X(accuracy) X(binary_accuracy) X(categorical_accuracy) X(sparse_categorical_accuracy) X(top_k)                \
+  X(sparse_top_k) X(root_mean_squared_error)
+#define MIX_DECLARE_METRIC(name) extern const mix_metric_kind mix_metric_##name##_kind;
+MIX_METRIC_KINDS(MIX_DECLARE_METRIC)
+#undef MIX_DECLARE_METRIC
 
 #endif

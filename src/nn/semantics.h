@@ -67,6 +67,8 @@ struct mix_semantics {
   bool huber_in_floatx;             /* L: huber runs in floatx whatever the output's dtype */
   bool metric_inputs_uncast;        /* K3: values are computed in y_pred's dtype (class ids above 2048 are inexact in float16); else in the
                                      * metric's */
+  bool metric_values_by_sample;     /* K3: means count samples, else elements */
+  bool metric_mask_is_weight;       /* L: compile's metrics get the mask of the predictions as weights */
   bool hard_sigmoid_relu6;          /* K3: relu6(x + 3) / 6; else clip(0.2 x + 0.5, 0, 1) */
   bool activation_names_all;        /* K3's longer list */
   bool softmax_vector_refused;      /* L: softmax of a rank-1 input is a ValueError */

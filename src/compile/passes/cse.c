@@ -27,7 +27,7 @@ static size_t node_hash(const mix_ir *ir, const mix_ir_node *node) {
 }
 
 static bool same(const mix_ir *ir, const mix_ir_node *a, const mix_ir_node *b) {
-  if (a->op != b->op || a->input_count != b->input_count || a->output_count != b->output_count || a->keep != b->keep) return false;
+  if (a->op != b->op || a->input_count != b->input_count || a->output_count != b->output_count) return false;
   if (memcmp(a->inputs, b->inputs, sizeof(int) * (size_t)a->input_count)) return false;
   for (int i = 0; i < a->output_count; i++) {
     const mix_ir_value *x = &ir->values[a->first_output + i], *y = &ir->values[b->first_output + i];
@@ -55,6 +55,7 @@ bool mix_pass_cse(mix_ir *ir) {
       continue;
     }
     for (int i = 0; i < node->output_count; i++) becomes[node->first_output + i] = ir->nodes[table[at] - 1].first_output + i;
+    ir->nodes[table[at] - 1].keep |= node->keep; /* "amp", which asks, stands before this pass */
     node->dead = true;
   }
   for (int i = 0; i < ir->result_count; i++) ir->results[i] = becomes[ir->results[i]];

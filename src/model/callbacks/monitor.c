@@ -27,9 +27,8 @@ static bool ends_with(const char *text, const char *end) {
 /* The direction that a metric is meant in: 1 up, -1 down, 0 not known. A function of the user's, a mean and a sum say nothing. */
 static int direction(const mix_metric *metric) {
   if (metric->chooses) return 1;
-  const char *name = metric->kind ? metric->kind->name : metric->loss && metric->loss->kind ? metric->loss->kind->name : NULL;
-  if (!name || metric->options.function || !strcmp(name, "mean") || !strcmp(name, "sum")) return 0;
-  return strstr(name, "accuracy") || !strcmp(name, "cosine_similarity") ? 1 : -1;
+  if (metric->kind) return metric->kind->direction;
+  return !metric->loss ? 0 : metric->loss->kind->function == mix_loss_cosine_similarity ? 1 : -1;
 }
 
 static int direction_of_name(const mix_model *model, const char *name) {

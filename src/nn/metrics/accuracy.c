@@ -1,14 +1,10 @@
 /* Accuracies: 1 for a hit, 0 for a miss (spec/layers.md, section 11). */
-#include "nn/metric_functions.h"
 #include "base/error.h"
-#include "nn/keep.h"
-#include <mixtape/ops.h>
+#include "nn/metric.h"
 
 enum { DEFAULT_K = 5 };
 
-static mix_tensor *hits(const mix_metric *metric, mix_tensor *matches) {
-  return mix_kept(mix_cast(mix_kept(matches), metric->dtype));
-}
+static mix_tensor *hits(const mix_metric *metric, mix_tensor *matches) { return mix_cast(matches, metric->dtype); }
 
 mix_tensor *mix_metric_accuracy(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
   return hits(metric, mix_equal(y_true, y_pred));
@@ -16,13 +12,13 @@ mix_tensor *mix_metric_accuracy(const mix_metric *metric, mix_tensor *y_true, mi
 
 mix_tensor *mix_metric_binary_accuracy(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
   mix_tensor *threshold = mix_scalar_like(y_pred, mix_option_number(metric->options.threshold, 0.5));
-  mix_tensor *positive = mix_kept(mix_cast(mix_kept(mix_greater(y_pred, threshold)), mix_tensor_dtype(y_true)));
+  mix_tensor *positive = mix_cast(mix_greater(y_pred, threshold), mix_tensor_dtype(y_true));
   mix_tensor *same = hits(metric, mix_equal(positive, y_true));
-  return same && mix_tensor_shape(same).rank ? mix_kept(mix_reduce_mean(same, MIX_AXES(-1), false)) : same;
+  return same && mix_tensor_shape(same).rank ? mix_reduce_mean(same, MIX_AXES(-1), false) : same;
 }
 
 mix_tensor *mix_metric_categorical_accuracy(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
-  return hits(metric, mix_equal(mix_kept(mix_argmax(y_true, -1)), mix_kept(mix_argmax(y_pred, -1))));
+  return hits(metric, mix_equal(mix_argmax(y_true, -1), mix_argmax(y_pred, -1)));
 }
 
 /* (batch, 1) labels lose their last dimension. */
@@ -34,7 +30,7 @@ static mix_tensor *class_indices(mix_tensor *y_true, mix_tensor *y_pred) {
 
 /* The labels keep the predictions' dtype, in which large class numbers may be inexact (float16: above 2048), as in Keras. */
 mix_tensor *mix_metric_sparse_categorical_accuracy(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
-  mix_tensor *best = mix_kept(mix_cast(mix_kept(mix_argmax(y_pred, -1)), mix_tensor_dtype(y_true)));
+  mix_tensor *best = mix_cast(mix_argmax(y_pred, -1), mix_tensor_dtype(y_true));
   return hits(metric, mix_equal(class_indices(y_true, y_pred), best));
 }
 
@@ -42,24 +38,17 @@ mix_tensor *mix_metric_sparse_categorical_accuracy(const mix_metric *metric, mix
 static mix_tensor *among_largest(const mix_metric *metric, mix_tensor *indices, mix_tensor *y_pred) {
   mix_shape shape = mix_tensor_shape(y_pred);
   int64_t k = metric->options.k ? metric->options.k : DEFAULT_K, classes = shape.dims[shape.rank - 1];
-  mix_tensor *at_label = mix_kept(mix_one_hot(indices, classes, MIX_BOOL));
-  mix_tensor *label =
-      mix_kept(mix_reduce_sum(mix_kept(mix_select(at_label, y_pred, mix_scalar_like(y_pred, 0))), MIX_AXES(-1), true));
-  mix_tensor *larger = mix_kept(mix_cast(mix_kept(mix_greater(y_pred, label)), MIX_INT64));
-  mix_tensor *rank = mix_kept(mix_reduce_sum(larger, MIX_AXES(-1), false));
-  mix_tensor *in = mix_kept(mix_less(rank, mix_scalar((double)k, MIX_INT64)));
-  return hits(metric, mix_logical_and(in, mix_kept(mix_is_finite(mix_kept(mix_squeeze(label, MIX_AXES(-1)))))));
+  mix_tensor *at_label = mix_one_hot(indices, classes, MIX_BOOL);
+  mix_tensor *label = mix_reduce_sum(mix_select(at_label, y_pred, mix_scalar_like(y_pred, 0)), MIX_AXES(-1), true);
+  mix_tensor *larger = mix_cast(mix_greater(y_pred, label), MIX_INT64);
+  mix_tensor *rank = mix_reduce_sum(larger, MIX_AXES(-1), false);
+  mix_tensor *in = mix_less(rank, mix_scalar((double)k, MIX_INT64));
+  return hits(metric, mix_logical_and(in, mix_is_finite(mix_squeeze(label, MIX_AXES(-1)))));
 }
 
 mix_tensor *mix_metric_top_k(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
-  return among_largest(metric, mix_kept(mix_argmax(y_true, -1)), y_pred);
+  return among_largest(metric, mix_argmax(y_true, -1), y_pred);
 }
 mix_tensor *mix_metric_sparse_top_k(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
-  return among_largest(metric, mix_kept(mix_cast(class_indices(y_true, y_pred), MIX_INT64)), y_pred);
-}
-
-mix_tensor *mix_metric_squared_error(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
-  (void)metric;
-  mix_tensor *squares = mix_kept(mix_squared_difference(y_pred, y_true));
-  return squares && mix_tensor_shape(squares).rank ? mix_kept(mix_reduce_mean(squares, MIX_AXES(-1), false)) : squares;
+  return among_largest(metric, mix_cast(class_indices(y_true, y_pred), MIX_INT64), y_pred);
 }

@@ -1,0 +1,160 @@
+/* What compile makes of metrics: trackers of losses, metrics for each output, weighted ones, and their names in logs (spec/layers.md,
+ * section 11). */
+#include "model/model.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include <stdio.h>
+#include <string.h>
+
+static mix_metric *mean_metric(const mix_model *model, const char *name) {
+  mix_metric_options options = {.size = sizeof options, .metric = "mean", .name = name, .semantics = model->semantics};
+  return mix_metric_with(&options);
+}
+
+/* Several outputs: "<output>_<metric>", weighted "<output>_weighted_<metric>". */
+static void log_name(const mix_model *model, int output, bool weighted, const char *name, char *text, size_t size) {
+  bool several = mix_model_output_count(model) > 1;
+  snprintf(text, size, "%s%s%s%s", several ? mix_model_output_name(model, output) : "", several ? "_" : "",
+           weighted ? "weighted_" : "", name);
+}
+
+static bool taken(const mix_compiled_state *state, const char *name) {
+  for (int i = 0; i < state->metric_count; i++)
+    if (!strcmp(state->metrics[i].name, name)) return true;
+  return false;
+}
+
+/* A name that is in use: a weighted metric says that it is one; then keras3 numbers, tf_keras refuses. */
+static const char *free_name(const mix_model *model, int output, bool weighted, const char *name) {
+  char text[256], numbered[272];
+  log_name(model, output, false, name, text, sizeof text);
+  if (!taken(model->compiling, text)) return mix_intern(text);
+  if (weighted) log_name(model, output, true, name, text, sizeof text);
+  if (!taken(model->compiling, text)) return mix_intern(text);
+  if (!model->semantics->history_keys_sorted)
+    return mix_fail(MIX_VALUE_ERROR, "model_compile: two metrics are called '%s'; all metrics of a model need names of their own",
+                    text);
+  for (int i = 1;; i++) {
+    snprintf(numbered, sizeof numbered, "%s_%d", text, i);
+    if (!taken(model->compiling, numbered)) return mix_intern(numbered);
+  }
+}
+
+/* One object in two places would count everything twice. */
+static bool used(const mix_compiled_state *state, const mix_metric *metric) {
+  for (int i = 0; i < state->metric_count; i++)
+    if (state->metrics[i].metric == metric) return true;
+  return false;
+}
+
+static bool add(mix_model *model, mix_metric *metric, const char *name, int output, bool weighted) {
+  mix_compiled_state *state = model->compiling;
+  if (metric && used(state, metric)) {
+    mix_fail(MIX_VALUE_ERROR, "model_compile: the metric object '%s' is given twice; make one for each place",
+             mix_metric_name(metric));
+    return false;
+  }
+  const char *shown = metric ? free_name(model, output, weighted, name) : NULL;
+  if (!shown || !mix_reserve(&state->metrics, &state->metric_capacity, state->metric_count + 1, sizeof *state->metrics))
+    return false;
+  state->metrics[state->metric_count++] =
+      (mix_model_metric){.metric = mix_retain(metric), .name = shown, .output = output, .weighted = weighted};
+  return true;
+}
+
+/* keras3 shows a metric under the name it was asked for by, tf_keras one asked for by its class's name under its own. */
+static bool add_named(mix_model *model, const char *const *names, int output, bool weighted) {
+  for (int m = 0; m < MIX_MODEL_MOST && names[m]; m++) {
+    mix_metric_options options = {.size = sizeof options, .metric = names[m], .semantics = model->semantics};
+    mix_metric *metric = mix_metric_with(&options);
+    const char *shown = model->semantics->history_keys_sorted ? names[m] : mix_metric_name(metric);
+    if (!add(model, metric, shown, output, weighted)) return false;
+  }
+  return true;
+}
+
+static bool add_object(mix_model *model, void *object, const char *field, int output, bool weighted) {
+  if (mix_is(object, &mix_metric_object_class)) return add(model, object, mix_metric_name(object), output, weighted);
+  mix_fail(MIX_TYPE_ERROR, "model_compile: an item of %s is not a metric", field);
+  return false;
+}
+
+/* One output: a list of metrics. Several: an item for each, a metric, a list of metrics, or NULL. */
+static bool add_objects(mix_model *model, mix_list *objects, const char *field, int output, bool weighted) {
+  int outputs = mix_model_output_count(model);
+  if (!objects) return true;
+  if (outputs > 1 && mix_list_count(objects) != outputs) {
+    mix_fail(MIX_VALUE_ERROR,
+             "model_compile: %d items of %s; the model has %d outputs: give each a metric, a list of metrics, or NULL",
+             mix_list_count(objects), field, outputs);
+    return false;
+  }
+  void *item = outputs > 1 ? mix_list_get(objects, output) : objects;
+  if (!item) return true;
+  if (!mix_is(item, &mix_list_class)) return add_object(model, item, field, output, weighted);
+  for (int m = 0; m < mix_list_count(item); m++)
+    if (!add_object(model, mix_list_get(item, m), field, output, weighted)) return false;
+  return true;
+}
+
+static bool add_of_output(mix_model *model, const mix_compile_options *options, int output, bool weighted) {
+  if (weighted)
+    return add_named(model, options->weighted_metrics, output, true) &&
+           add_objects(model, options->weighted_metric_objects, "weighted_metric_objects", output, true);
+  return add_named(model, options->metrics, output, false) &&
+         add_objects(model, options->metric_objects, "metric_objects", output, false);
+}
+
+static bool add_trackers(mix_model *model) {
+  char text[256];
+  mix_compiled_state *state = model->compiling;
+  state->loss_tracker = mix_retain(mean_metric(model, "loss"));
+  if (!state->loss_tracker) return false;
+  for (int i = 0; i < state->output_count && state->output_count > 1; i++) {
+    mix_metric *metric = mean_metric(model, "loss");
+    if (!metric) return false;
+    log_name(model, i, false, "loss", text, sizeof text);
+    state->trackers[state->tracker_count++] =
+        (mix_model_metric){.metric = mix_retain(metric), .name = mix_intern(text), .output = i};
+  }
+  return !mix_failed();
+}
+
+/* tf_keras: the metrics of one output, then its weighted ones, then the next; keras3: all weighted ones after all others. */
+bool mix_model_compile_metrics(mix_model *model, mix_compiled_state *state, const mix_compile_options *options) {
+  model->compiling = state;
+  bool good = add_trackers(model), apart = model->semantics->history_keys_sorted;
+  int outputs = state->output_count;
+  for (int i = 0; i < outputs && good; i++)
+    good = add_of_output(model, options, i, false) && (apart || add_of_output(model, options, i, true));
+  for (int i = 0; i < outputs && apart && good; i++) good = add_of_output(model, options, i, true);
+  model->compiling = NULL;
+  return good && !mix_failed();
+}
+
+/* ---- what a model answers ---- */
+
+mix_list *mix_model_metrics(mix_model *model) {
+  if (!mix_model_compiled(model, "model_metrics")) return NULL;
+  const mix_compiled_state *state = model->state;
+  mix_list *list = mix_list_of(state->loss_tracker);
+  for (int i = 0; i < state->tracker_count; i++) mix_list_append(list, state->trackers[i].metric);
+  for (int i = 0; i < state->metric_count; i++) mix_list_append(list, state->metrics[i].metric);
+  return mix_failed() ? NULL : list;
+}
+
+mix_list *mix_model_metrics_variables(mix_model *model) {
+  mix_list *metrics = mix_model_metrics(model), *list = metrics ? mix_list_new(0, NULL) : NULL;
+  if (!list) return NULL;
+  /* What the shapes of the data decide is the width of the outputs in most metrics; the rest waits for the first batch. */
+  for (int i = 0; i < model->state->metric_count; i++) {
+    mix_shape shape = mix_model_output_shape(model, model->state->metrics[i].output);
+    if (shape.rank > 0 && shape.dims[shape.rank - 1] > 0) mix_metric_build(model->state->metrics[i].metric, shape, shape);
+  }
+  for (int i = 0; i < mix_list_count(metrics) && !mix_failed(); i++) {
+    mix_list *state = mix_metric_variables(mix_list_get(metrics, i));
+    for (int k = 0; state && k < mix_list_count(state); k++) mix_list_append(list, mix_list_get(state, k));
+  }
+  return mix_failed() ? NULL : list;
+}

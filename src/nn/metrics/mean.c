@@ -1,0 +1,183 @@
+/* Means and sums: of values, of a loss's or a function's values for each sample, of accuracies. State: total, count. */
+#include "base/error.h"
+#include "graph/node.h"
+#include "nn/metric.h"
+#include "tensor/shape.h"
+#include <string.h>
+
+enum { TOTAL, COUNT };
+
+bool mix_mean_make(mix_metric *metric) {
+  if (!mix_dtype_is_floating(metric->dtype)) {
+    mix_fail(MIX_VALUE_ERROR, "metric %s: the dtype is '%s'; expected a floating-point dtype", metric->name,
+             mix_dtype_name(metric->dtype));
+    return false;
+  }
+  mix_metric_add_variable(metric, "total");
+  if (metric->kind != &mix_metric_sum_kind) mix_metric_add_variable(metric, "count");
+  return !mix_failed();
+}
+
+static bool sums(const mix_metric *metric) { return metric->kind == &mix_metric_sum_kind; }
+
+/* keras: "accuracy" is decided by the shapes of the first batch. */
+static void choose_kind(mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
+  static const mix_metric_kind *const kinds[] = {&mix_metric_binary_accuracy_kind, &mix_metric_sparse_categorical_accuracy_kind,
+                                                 &mix_metric_categorical_accuracy_kind};
+  if (metric->chooses && !metric->kind) metric->kind = kinds[mix_label_kind_of(mix_tensor_shape(y_true), mix_tensor_shape(y_pred))];
+}
+
+/* A loss's values are those that the loss itself would compute: one node for both, unless the rewrite changes it. */
+static mix_tensor *loss_values(mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
+  bool keep = mix_graph_keep_set(false);
+  mix_tensor *values = mix_loss_values(metric->loss, y_true, y_pred);
+  mix_graph_keep_set(keep);
+  return metric->loss->kind->function == mix_loss_cosine_similarity ? mix_negative(values) : values;
+}
+
+static mix_tensor *values_of(mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
+  if (metric->kind && !metric->kind->function) return y_true;
+  if (!y_pred) return mix_fail(MIX_TYPE_ERROR, "metric %s: update needs labels and predictions", metric->name);
+  choose_kind(metric, y_true, y_pred);
+  /* Casting drops the memory of logits, as it does in Keras. */
+  if (!metric->semantics->metric_inputs_uncast || !mix_dtype_is_floating(mix_tensor_dtype(y_pred)))
+    y_pred = mix_cast(y_pred, metric->dtype);
+  if (!y_pred) return NULL;
+  if (metric->options.function) return metric->options.function(metric->options.context, y_true, y_pred);
+  if (metric->loss) return loss_values(metric, y_true, y_pred);
+  y_true = mix_cast(y_true, mix_tensor_dtype(y_pred));
+  if (metric->kind->align) mix_metric_align(&y_true, &y_pred);
+  return mix_failed() ? NULL : metric->kind->function(metric, y_true, y_pred);
+}
+
+/* ---- weights ---- */
+
+/* The mean (for sums: the sum) over the axes from `first` on. */
+static mix_tensor *reduce_from(const mix_metric *metric, mix_tensor *x, int first) {
+  int rank = x ? mix_tensor_shape(x).rank : 0;
+  if (rank <= first) return x;
+  mix_axes axes = {.count = rank - first};
+  for (int i = first; i < rank; i++) axes.axis[i - first] = i;
+  return sums(metric) ? mix_reduce_sum(x, axes, false) : mix_reduce_mean(x, axes, false);
+}
+
+static mix_tensor *sum_of(mix_tensor *x) { return x && mix_tensor_shape(x).rank ? mix_reduce_sum(x, MIX_ALL_AXES, false) : x; }
+
+/* The mask of the predictions, and the weights given; NULL where there is neither. */
+static mix_tensor *weights_of(const mix_metric *metric, mix_tensor *values, const mix_metric_args *args) {
+  mix_tensor *given = args->sample_weight ? mix_cast(args->sample_weight, metric->dtype) : NULL;
+  mix_tensor *valid = args->mask ? mix_cast(args->mask, metric->dtype) : NULL;
+  if (!given || !valid) return given ? given : valid;
+  return mix_multiply(mix_align_weights(values, given), mix_align_weights(values, valid));
+}
+
+/* Weights of one dimension more than the values lose a last one of 1, values of one more theirs, unless that is the only one. */
+static void squeeze_last(mix_tensor **values, mix_tensor **weights) {
+  mix_shape v = mix_tensor_shape(*values), w = mix_tensor_shape(*weights);
+  if (w.rank == v.rank + 1 && w.dims[w.rank - 1] == 1) *weights = mix_squeeze(*weights, MIX_AXES(-1));
+  if (v.rank == w.rank + 1 && v.rank > 1 && v.dims[v.rank - 1] == 1) *values = mix_squeeze(*values, MIX_AXES(-1));
+}
+
+/* keras3: what is counted is samples; values and weights are averaged over all axes but the first. */
+static void update_by_sample(mix_metric *metric, mix_tensor *values, mix_tensor *weights) {
+  if (weights) {
+    squeeze_last(&values, &weights);
+    if (mix_failed()) return;
+    int rank = mix_tensor_shape(weights).rank;
+    values = reduce_from(metric, values, rank);
+    if (!values) return;
+    weights = mix_broadcast_to(weights, mix_tensor_shape(values));
+    values = mix_multiply(values, weights);
+    weights = reduce_from(metric, weights, 1);
+  }
+  values = reduce_from(metric, values, 1);
+  if (!values) return;
+  int64_t count = mix_shape_size(mix_tensor_shape(values));
+  mix_metric_add(metric, TOTAL, sum_of(values));
+  if (!sums(metric)) mix_metric_add(metric, COUNT, weights ? sum_of(weights) : mix_metric_number(metric, (double)count));
+}
+
+/* tf_keras: what is counted is elements; weights that do not broadcast to the values weigh the means of their trailing axes. */
+static void update_by_element(mix_metric *metric, mix_tensor *values, mix_tensor *weights) {
+  if (weights) {
+    mix_shape v = mix_tensor_shape(values), w = mix_tensor_shape(weights);
+    if (w.rank && w.rank == v.rank + 1 && w.dims[w.rank - 1] == 1) weights = mix_squeeze(weights, MIX_AXES(-1));
+    if (w.rank && v.rank == w.rank + 1) weights = mix_expand_dims(weights, -1);
+    if (mix_failed()) return;
+    w = mix_tensor_shape(weights);
+    if (w.rank && w.rank < v.rank) values = reduce_from(metric, values, w.rank);
+    if (!values) return;
+    weights = mix_broadcast_to(weights, mix_tensor_shape(values));
+    values = mix_multiply(values, weights);
+  }
+  if (mix_failed()) return;
+  int64_t count = mix_shape_size(mix_tensor_shape(values));
+  mix_metric_add(metric, TOTAL, sum_of(values));
+  if (!sums(metric)) mix_metric_add(metric, COUNT, weights ? sum_of(weights) : mix_metric_number(metric, (double)count));
+}
+
+static mix_status update(mix_metric *metric, const mix_metric_args *args) {
+  mix_tensor *values = values_of(metric, args->y_true, args->y_pred);
+  values = mix_cast(values, metric->dtype);
+  mix_tensor *weights = values ? weights_of(metric, values, args) : NULL;
+  if (mix_failed() || !values) return mix_error();
+  if (metric->semantics->metric_values_by_sample)
+    update_by_sample(metric, values, weights);
+  else
+    update_by_element(metric, values, weights);
+  return mix_error();
+}
+
+static mix_tensor *result(mix_metric *metric) {
+  if (sums(metric)) return mix_metric_value(metric, TOTAL);
+  mix_tensor *mean = mix_divide_no_nan(mix_metric_value(metric, TOTAL), mix_metric_value(metric, COUNT));
+  return metric->kind && metric->kind->root ? mix_sqrt(mean) : mean;
+}
+
+const mix_metric_class mix_mean_metric_class = {
+    .size = sizeof(mix_metric_class), .name = "MeanMetricWrapper", .update = update, .result = result};
+
+#define MEAN(class_name)                                                                                                           \
+  .class = {.size = sizeof(mix_metric_class), .name = class_name, .update = update, .result = result}, .make = mix_mean_make,      \
+  .generations = MIX_METRIC_BOTH
+
+const mix_metric_kind mix_metric_mean_kind = {.name = "mean", MEAN("Mean")};
+const mix_metric_kind mix_metric_sum_kind = {.name = "sum", MEAN("Sum")};
+
+static mix_tensor *squared_error(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
+  (void)metric;
+  return mix_squared_difference(y_pred, y_true);
+}
+const mix_metric_kind mix_metric_root_mean_squared_error_kind = {.name = "root_mean_squared_error",
+                                                                 MEAN("RootMeanSquaredError"),
+                                                                 .function = squared_error,
+                                                                 .root = true,
+                                                                 .align = true,
+                                                                 .direction = -1};
+
+/* ---- the accuracies: values in accuracy.c ---- */
+
+const mix_metric_kind mix_metric_accuracy_kind = {
+    .name = "exact_accuracy", MEAN("Accuracy"), .function = mix_metric_accuracy, .align = true, .direction = 1};
+const mix_metric_kind mix_metric_binary_accuracy_kind = {.name = "binary_accuracy",
+                                                         MEAN("BinaryAccuracy"),
+                                                         .arguments = {"threshold"},
+                                                         .function = mix_metric_binary_accuracy,
+                                                         .align = true,
+                                                         .direction = 1};
+const mix_metric_kind mix_metric_categorical_accuracy_kind = {
+    .name = "categorical_accuracy", MEAN("CategoricalAccuracy"), .function = mix_metric_categorical_accuracy, .direction = 1};
+const mix_metric_kind mix_metric_sparse_categorical_accuracy_kind = {.name = "sparse_categorical_accuracy",
+                                                                     MEAN("SparseCategoricalAccuracy"),
+                                                                     .function = mix_metric_sparse_categorical_accuracy,
+                                                                     .direction = 1};
+const mix_metric_kind mix_metric_top_k_kind = {.name = "top_k_categorical_accuracy",
+                                               MEAN("TopKCategoricalAccuracy"),
+                                               .arguments = {"k"},
+                                               .function = mix_metric_top_k,
+                                               .direction = 1};
+const mix_metric_kind mix_metric_sparse_top_k_kind = {.name = "sparse_top_k_categorical_accuracy",
+                                                      MEAN("SparseTopKCategoricalAccuracy"),
+                                                      .arguments = {"k"},
+                                                      .function = mix_metric_sparse_top_k,
+                                                      .direction = 1};
