@@ -20,6 +20,14 @@ typedef struct mix_executable_facts {
   size_t workspace_bytes; /* scratch owned by the executable */
 } mix_executable_facts;
 
+/* A product as a kernel is asked about it: operands as stored, and which of them are transposed. */
+typedef struct mix_product {
+  const mix_op *op;
+  bool transpose_a, transpose_b;
+  mix_dtype dtype;
+  mix_shape a, b, result;
+} mix_product;
+
 typedef struct mix_backend {
   const char *name;      /* "cpu" */
   /* NULL when usable, else the reason why not (static text). */
@@ -32,6 +40,8 @@ typedef struct mix_backend {
   void (*facts)(const mix_executable *executable, mix_executable_facts *facts);
   /* The kernel that serves a step, for dumps ("gemm_f32_acc32_avx512"). */
   const char *(*kernel_name)(const mix_executable *executable, int step);
+  /* Do both products, of the same matrices stored in two ways, give the same bits: one kernel, one order of sums? */
+  bool (*same_product)(const mix_product *x, const mix_product *y);
   void (*destroy)(mix_executable *executable);
   void *(*allocate)(size_t bytes);
   void (*deallocate)(void *memory, size_t bytes);

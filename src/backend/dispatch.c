@@ -1,5 +1,6 @@
 /* Which kernel serves a step: the first of the ordered tables that this processor can run and that accepts. */
 #include "backend/host.h"
+#include "ops/table.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -33,4 +34,30 @@ const mix_kernel *mix_host_choose(const mix_kernel_row *const *tables, const mix
       }
     }
   return NULL;
+}
+
+typedef struct product_args {
+  mix_matmul_attributes attributes;
+  mix_kernel_value inputs[2], output;
+  mix_kernel_args args;
+} product_args;
+
+static const mix_kernel_args *args_of(const mix_product *product, product_args *out) {
+  *out = (product_args){.attributes = {product->transpose_a, product->transpose_b},
+                        .inputs = {{product->dtype, product->a}, {product->dtype, product->b}},
+                        .output = {product->dtype, product->result}};
+  out->args = (mix_kernel_args){.op = product->op,
+                                .attributes = &out->attributes,
+                                .input_count = 2,
+                                .output_count = 1,
+                                .input_types = out->inputs,
+                                .output_types = &out->output};
+  return &out->args;
+}
+
+bool mix_host_same_product(const mix_kernel_row *const *tables, const mix_product *x, const mix_product *y) {
+  product_args a, b;
+  const mix_kernel *kernel = mix_host_choose(tables, args_of(x, &a), NULL, 0);
+  if (!kernel || kernel != mix_host_choose(tables, args_of(y, &b), NULL, 0)) return false;
+  return !kernel->same_order || kernel->same_order(&a.args, &b.args);
 }

@@ -55,6 +55,9 @@ void mix_host_destroy(mix_executable *executable);
  * "gemm_f16_amx: needs amx_bf16; gemm_f32_avx512 serves". */
 const mix_kernel *mix_host_choose(const mix_kernel_row *const *tables, const mix_kernel_args *args, char *report, size_t size);
 
+/* mix_backend.same_product, by the kernels that the tables choose. */
+bool mix_host_same_product(const mix_kernel_row *const *tables, const mix_product *x, const mix_product *y);
+
 /* Places the barriers of a plan whose kernels have been chosen (backend/schedule.c). False: out of memory, recorded. */
 bool mix_host_schedule(mix_executable *executable);
 

@@ -59,6 +59,8 @@ typedef struct mix_kernel {
    * in their own order, exactly those of mix_team_share(count, grain): steps that agree need no barrier between them for such
    * values. NULL: unknown. */
   bool (*share)(const mix_kernel_args *args, int64_t *count, int64_t *grain);
+  /* Of products: are the sums of both, the same matrices stored in two ways, in the same order? NULL: they are. */
+  bool (*same_order)(const mix_kernel_args *x, const mix_kernel_args *y);
 } mix_kernel;
 
 /* An op's kernels, best first. */

@@ -51,6 +51,7 @@ typedef struct mix_ir {
   int result_count;
   int argument_count;
   bool runs_once;         /* evaluation: nothing is worth computing ahead */
+  bool excess;            /* jit_compile: values inside a program may keep more digits than their dtype */
   mix_object **held;      /* retained: buffers of constants */
   int held_count, held_capacity;
   struct mix_ir_chunk *memory; /* everything the passes allocate lives as long as the ir */

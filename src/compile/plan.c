@@ -71,6 +71,7 @@ static bool program_may_fail(const mix_program *program) {
 
 static void find_in_place(planner *p) {
   mix_ir *ir = p->ir;
+  if (mix_pass_disabled("in_place")) return;
   for (int i = 0; i < ir->variable_count; i++) {
     const mix_ir_variable *variable = &ir->variables[i];
     const mix_ir_node *node = &ir->nodes[mix_ir_producer(ir, variable->exit)];
@@ -402,6 +403,8 @@ static bool plan_arena(planner *p, mix_compiled *compiled) {
       lifetimes[lifetime[s]].last = t;
     }
   }
+  if (mix_pass_disabled("memory")) /* nothing shares */
+    for (int i = 0; i < count; i++) lifetimes[i].first = 0, lifetimes[i].last = plan->step_count;
   if (!mix_plan_memory(ir, lifetimes, count, &plan->arena_bytes)) return false;
   for (int s = 0; s < plan->slot_count; s++)
     if (plan->slots[s].kind == MIX_SLOT_ARENA && lifetime[owner[s]] >= 0)

@@ -362,8 +362,10 @@ void mix_tile_run(const mix_tile_program *p, const mix_kernel_args *args, const 
 
 /* ---- a block of a product's result ---- */
 
-/* Elements of a row of the result: the last dimension of what is stored. */
+/* Elements of a row of the result: the program's own (what is stored may have another shape), or the last dimension of what is
+ * stored. */
 static int64_t columns_of(const mix_tile_program *p, const mix_kernel_args *args) {
+  if (p->program->rank == 2) return p->program->dims[1];
   if (p->store_count && args->output_types) {
     const mix_shape *shape = &args->output_types[p->stores[0].output].shape;
     if (shape->rank > 0) return shape->dims[shape->rank - 1];

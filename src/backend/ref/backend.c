@@ -2,10 +2,13 @@
 #include "backend/host.h"
 #include "base/alloc.h"
 
+static const mix_kernel_row *const tables[] = {mix_ref_kernels, NULL};
+
 static const char *unavailable(void) { return NULL; }
 
+static bool same_product(const mix_product *x, const mix_product *y) { return mix_host_same_product(tables, x, y); }
+
 static mix_executable *compile(const mix_plan *plan, int threads) {
-  static const mix_kernel_row *const tables[] = {mix_ref_kernels, NULL};
   (void)threads;
   return mix_host_compile(plan, 1, tables, false);
 }
@@ -16,6 +19,7 @@ const mix_backend mix_backend_ref = {.name = "ref",
                                      .run = mix_host_run,
                                      .facts = mix_host_facts,
                                      .kernel_name = mix_host_kernel_name,
+                                     .same_product = same_product,
                                      .destroy = mix_host_destroy,
                                      .allocate = mix_alloc_buffer,
                                      .deallocate = mix_free_buffer};

@@ -1,6 +1,8 @@
 #include "compile/passes/passes.h"
 
 #include "base/error.h"
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,10 +13,22 @@ typedef struct pass_row {
 
 /* "fuse" always runs, for it also makes programs of single nodes; switched off, it merges nothing. */
 static const pass_row passes[] = {
-    {"amp", mix_pass_amp},   {"identity", mix_pass_identity}, {"broadcast", mix_pass_broadcast}, {"fold", mix_pass_fold},
-    {"cse", mix_pass_cse},   {"dead", mix_pass_dead},         {"guard", mix_pass_guard},         {"persist", mix_pass_persist},
-    {"fuse", mix_pass_fuse}, {"epilogue", mix_pass_epilogue},
+    {"amp", mix_pass_amp},
+    {"identity", mix_pass_identity},
+    {"casts", mix_pass_casts},
+    {"transposes", mix_pass_transposes},
+    {"broadcast", mix_pass_broadcast},
+    {"fold", mix_pass_fold},
+    {"cse", mix_pass_cse},
+    {"dead", mix_pass_dead},
+    {"guard", mix_pass_guard},
+    {"persist", mix_pass_persist},
+    {"fuse", mix_pass_fuse},
+    {"epilogue", mix_pass_epilogue},
 };
+/* What the plan does beside them (compile/plan.c). */
+static const char *const planning[] = {"in_place", "memory"};
+enum { PASSES = sizeof passes / sizeof *passes, PLANNING = sizeof planning / sizeof *planning };
 
 bool mix_pass_disabled(const char *name) {
   const char *list = getenv("MIXTAPE_DISABLE_PASSES");
@@ -34,10 +48,38 @@ uint64_t mix_passes_key(void) {
   return key;
 }
 
+static const char *name_of(size_t i) { return i < PASSES ? passes[i].name : planning[i - PASSES]; }
+
+static bool is_name(const char *word, size_t length) {
+  for (size_t i = 0; i < PASSES + PLANNING; i++)
+    if (strlen(name_of(i)) == length && !strncmp(name_of(i), word, length)) return true;
+  return length == 0;
+}
+
+/* A name that is none switches nothing off, which nobody would notice: said once for each list. */
+static void check_names(void) {
+  static _Atomic uint64_t checked;
+  uint64_t key = mix_passes_key();
+  if (!key || atomic_exchange(&checked, key) == key) return;
+  for (const char *list = getenv("MIXTAPE_DISABLE_PASSES"); list && *list;) {
+    size_t word = strcspn(list, ",");
+    if (!is_name(list, word)) {
+      char names[256] = "";
+      for (size_t i = 0, used = 0; i < PASSES + PLANNING; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", name_of(i));
+      mix_log_message(MIX_LOG_WARNING,
+                      "MIXTAPE_DISABLE_PASSES: there is no pass '%.*s'; expected names out of %s, with commas between", (int)word,
+                      list, names);
+    }
+    list += word + (list[word] == ',');
+  }
+}
+
 bool mix_passes_run(mix_ir *ir) {
   bool verbose = mix_verbose("compile");
+  check_names();
   if (verbose) mix_log_message(MIX_LOG_DEBUG, "compile: as captured\n%s", mix_ir_text(ir));
-  for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
+  for (size_t i = 0; i < PASSES; i++) {
     if (strcmp(passes[i].name, "fuse") && mix_pass_disabled(passes[i].name)) continue;
     if (!passes[i].run(ir)) return false;
     if (verbose) mix_log_message(MIX_LOG_DEBUG, "compile: after %s\n%s", passes[i].name, mix_ir_text(ir));

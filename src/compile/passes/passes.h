@@ -7,6 +7,8 @@
 
 bool mix_pass_amp(mix_ir *ir);      /* the automatic mixed precision rewrite, where the process has it on (compile/amp/) */
 bool mix_pass_identity(mix_ir *ir); /* identities and casts to the same dtype become their operands */
+bool mix_pass_casts(mix_ir *ir);    /* casts through a dtype that holds every value of the former go */
+bool mix_pass_transposes(mix_ir *ir); /* transposes of operands become flags of the product */
 bool mix_pass_broadcast(mix_ir *ir); /* element-wise nodes read, and are computed, before what is broadcast */
 bool mix_pass_fold(mix_ir *ir);     /* small values that depend on constants alone are computed now */
 bool mix_pass_cse(mix_ir *ir);      /* the same op on the same operands is computed once */
@@ -22,6 +24,8 @@ bool mix_pass_disabled(const char *name);
 /* Says which are switched off: part of the key of compiled functions. */
 uint64_t mix_passes_key(void);
 
+/* Does every value of `from`, infinities, NaN, subnormal numbers and both zeros included, have its like in `to`? */
+bool mix_dtype_embeds(mix_dtype from, mix_dtype to);
 /* Strides with which a value of `shape` is read over the iteration space `space` (0 along broadcast dimensions). */
 void mix_program_strides(mix_shape shape, mix_shape space, int64_t strides[MIX_MAX_RANK]);
 /* Can the element-wise node meet a value that it fails on (an integer divided by zero)? */

@@ -100,6 +100,13 @@ static bool prepare(const mix_gemm_engine *engine, mix_kernel_args *args, int th
   return true;
 }
 
+static bool same_order(const mix_gemm_engine *engine, const mix_kernel_args *x, const mix_kernel_args *y) {
+  prepared_gemm a, b;
+  make(engine, x, 1, &a);
+  make(engine, y, 1, &b);
+  return a.plan.dot == b.plan.dot && a.plan.swapped == b.plan.swapped && a.plan.depth_block == b.plan.depth_block;
+}
+
 static void unprepare(void *prepared) {
   mix_free(((prepared_gemm *)prepared)->epilogue);
   mix_free(prepared);
@@ -164,6 +171,9 @@ static void run(const mix_gemm_engine *engine, const mix_kernel_args *args, cons
   static bool prepare_##type##_##set(mix_kernel_args *args, int threads) {                                                         \
     return prepare(&mix_gemm_f##accumulator##_##set, args, threads);                                                               \
   }                                                                                                                                \
+  static bool same_order_##type##_##set(const mix_kernel_args *x, const mix_kernel_args *y) {                                      \
+    return same_order(&mix_gemm_f##accumulator##_##set, x, y);                                                                     \
+  }                                                                                                                                \
   static const mix_kernel type##_##set = {                                                                                         \
       .name = "gemm_" #type "_acc" #accumulator "_" #set,                                                                          \
       .needs = features,                                                                                                           \
@@ -173,6 +183,7 @@ static void run(const mix_gemm_engine *engine, const mix_kernel_args *args, cons
       .prepare = prepare_##type##_##set,                                                                                           \
       .unprepare = unprepare,                                                                                                      \
       .serial = serial,                                                                                                            \
+      .same_order = same_order_##type##_##set,                                                                                     \
   };
 #define GEMM_KERNELS_OF_SET(set, features)                                                                                         \
   GEMM_KERNEL(f32, MIX_FLOAT32, 32, set, features)                                                                                 \
