@@ -491,6 +491,40 @@ static void all_finite_sees_every_element(void **state) {
     }
 }
 
+/* A 16-bit gradient times a float32 factor, as unscaling computes it: tested as it is stored where the factor allows, else computed.
+ * The verdict is the product's, for factors that make finite numbers infinite, or infinite ones NaN, too. */
+static void all_finite_of_scaled_halves(void **state) {
+  NEED_INSTRUCTION_SET(state);
+  static const mix_dtype halves[] = {MIX_FLOAT16, MIX_BFLOAT16};
+  static const float factors[] = {1, 0x1p-15f, 0, -0x1p-15f, 2, 0x1p111f, 0x1p112f, 0x1p120f, INFINITY, NAN};
+  static const double values[] = {1, 65504, -65504, 0x1p127, INFINITY, -INFINITY, NAN}; /* the fourth: infinite in float16 */
+  enum { N = 1500 };
+  for (int form = 0; form < 4; form++) /* by the dtype, with the factor on either side */
+    for (size_t f = 0; f < sizeof factors / sizeof *factors; f++)
+      for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
+        const mix_dtype dtype = halves[form / 2];
+        sample s;
+        begin(&s, 1, (const int64_t[]){N});
+        const int x = load_all(&s, dtype), factor = load_scalar(&s, MIX_FLOAT32);
+        const int wide = compute(&s, MIX_OPCODE_IDENTITY, MIX_FLOAT32, x, 0, 0);
+        s.program.reduced = form % 2 ? compute(&s, MIX_OPCODE_MULTIPLY, MIX_FLOAT32, factor, wide, 0)
+                                     : compute(&s, MIX_OPCODE_MULTIPLY, MIX_FLOAT32, wide, factor, 0);
+        s.program.reduction = MIX_REDUCE_ALL_FINITE;
+        for (int i = 0; i < N; i++) mix_store_double(s.operands[0], dtype, i, i % 7 - 3);
+        mix_store_double(s.operands[0], dtype, (int64_t)(f * 131 + v * 17) % N, values[v]);
+        *(float *)s.operands[1] = factors[f];
+        results expected, result;
+        allocate_results(&s, &expected);
+        allocate_results(&s, &result);
+        run_sample(&s, &mix_ref_fused, s.operands, &expected, 1);
+        run_sample(&s, best_kernel(mix_cpu_fused_kernels), s.operands, &result, 1 + (int)v % 3);
+        assert_int_equal(*(uint8_t *)result.data[0], *(uint8_t *)expected.data[0]);
+        free_results(&expected);
+        free_results(&result);
+        end(&s);
+      }
+}
+
 /* Integer-valued data whose sums are exact in any order; and the same bits again for the same number of threads. */
 static void sums_in_programs(void **state) {
   NEED_INSTRUCTION_SET(state);
@@ -680,6 +714,7 @@ int main(void) {
       ON_EACH_SET(a_store_waits_for_later_readers),
       ON_EACH_SET(fused_equals_unfused),
       ON_EACH_SET(all_finite_sees_every_element),
+      ON_EACH_SET(all_finite_of_scaled_halves),
       ON_EACH_SET(sums_in_programs),
       ON_EACH_SET(long_programs),
       ON_EACH_SET(empty_programs),

@@ -39,25 +39,44 @@ static inline void store_part_16(uint16_t *p, __m128i x, int64_t n) {
 }
 static inline __m128i narrow_f16(vf x) { return _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT); }
 static inline vf widen_bf16(__m128i h) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16)); }
+/* In the upper halves; of what is not NaN. */
+static inline __m256i round_bf16_numbers(vf x) {
+  const __m256i u = _mm256_castps_si256(x), odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
+  return _mm256_add_epi32(_mm256_add_epi32(u, _mm256_set1_epi32(0x7fff)), odd);
+}
+static inline __m256i round_bf16_bits(vf x) {
+  const __m256i quiet = _mm256_or_si256(_mm256_castps_si256(x), _mm256_set1_epi32(0x400000));
+  return _mm256_blendv_epi8(round_bf16_numbers(x), quiet, _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)));
+}
 static inline vf v_round_bf16(vf x) {
-  const __m256i u = _mm256_castps_si256(x);
-  const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
-  const __m256i rounded = _mm256_add_epi32(u, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
-  const __m256i quiet = _mm256_or_si256(u, _mm256_set1_epi32(0x400000));
-  const __m256 r = _mm256_blendv_ps(_mm256_castsi256_ps(rounded), _mm256_castsi256_ps(quiet), _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
-  return _mm256_and_ps(r, _mm256_castsi256_ps(_mm256_set1_epi32((int)0xffff0000)));
+  return _mm256_castsi256_ps(_mm256_and_si256(round_bf16_bits(x), _mm256_set1_epi32((int32_t)0xffff0000)));
 }
 static inline __m128i narrow_bf16(vf x) {
-  const __m256i u = _mm256_srli_epi32(_mm256_castps_si256(v_round_bf16(x)), 16);
+  const __m256i u = _mm256_srli_epi32(round_bf16_bits(x), 16);
   return _mm_packus_epi32(_mm256_castsi256_si128(u), _mm256_extracti128_si256(u, 1));
 }
 static inline vf v_load_f16(const uint16_t *p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)); }
 static inline vf v_load_f16_part(const uint16_t *p, int64_t n) { return _mm256_cvtph_ps(load_part_16(p, n)); }
 static inline void v_store_f16(uint16_t *p, vf x) { _mm_storeu_si128((__m128i *)p, narrow_f16(x)); }
+static inline void v_store_f16_pair(uint16_t *p, vf x, vf y) { v_store_f16(p, x), v_store_f16(p + LANES, y); }
 static inline void v_store_f16_part(uint16_t *p, vf x, int64_t n) { store_part_16(p, narrow_f16(x), n); }
 static inline vf v_load_bf16(const uint16_t *p) { return widen_bf16(_mm_loadu_si128((const __m128i *)p)); }
 static inline vf v_load_bf16_part(const uint16_t *p, int64_t n) { return widen_bf16(load_part_16(p, n)); }
 static inline void v_store_bf16(uint16_t *p, vf x) { _mm_storeu_si128((__m128i *)p, narrow_bf16(x)); }
+/* NaN is rare, and one comparison tells of both. */
+static inline void v_store_bf16_pair(uint16_t *p, vf x, vf y) {
+  __m256i a = round_bf16_numbers(x), b = round_bf16_numbers(y);
+  if (_mm256_movemask_ps(_mm256_cmp_ps(x, y, _CMP_UNORD_Q))) a = round_bf16_bits(x), b = round_bf16_bits(y);
+  const __m256i both = _mm256_packus_epi32(_mm256_srli_epi32(a, 16), _mm256_srli_epi32(b, 16)); /* in each half of the vector */
+  _mm256_storeu_si256((__m256i *)p, _mm256_permute4x64_epi64(both, 0xd8));
+}
+static inline void v_round_bf16_pair(float *p, vf x, vf y) {
+  const __m256i upper = _mm256_set1_epi32((int32_t)0xffff0000);
+  __m256i a = round_bf16_numbers(x), b = round_bf16_numbers(y);
+  if (_mm256_movemask_ps(_mm256_cmp_ps(x, y, _CMP_UNORD_Q))) a = round_bf16_bits(x), b = round_bf16_bits(y);
+  v_store(p, _mm256_castsi256_ps(_mm256_and_si256(a, upper)));
+  v_store(p + LANES, _mm256_castsi256_ps(_mm256_and_si256(b, upper)));
+}
 static inline void v_store_bf16_part(uint16_t *p, vf x, int64_t n) { store_part_16(p, narrow_bf16(x), n); }
 static inline vf v_round_f16(vf x) { return _mm256_cvtph_ps(narrow_f16(x)); }
 static inline vf v_load_u8(const uint8_t *p) {

@@ -61,13 +61,16 @@ static void fold_lines(const mix_reduction *r, const mix_vector *vector, strip *
   const bool direct = (r->dtype == MIX_FLOAT32 || r->dtype == MIX_FLOAT64 || r->dtype == MIX_INT64) && width % 16 == 0;
   static const int steps[3] = {1, 1, 1};
   const int64_t chain = r->length <= ONE_CHAIN ? ONE_CHAIN : ROWS_IN_32;
+  const int64_t at_once = pitch == width && width % 16 == 0 ? STRIP / width : 1,
+                held = (int64_t)mix_tile_class_size(r->class); /* loaded */
   for (int64_t i = 0; i < count; i += chain) {
     const int64_t end = count - i < chain ? count : i + chain;
     load(s->part, source + i * pitch * element, width);
     for (int64_t line = i + 1; line < end; line++) {
       const char *row = source + line * pitch * element;
-      if (!direct) load(s->tile, row, width);
-      const void *operands[3] = {s->part, direct ? row : s->tile};
+      const int64_t ahead = (line - i - 1) % at_once, lines = end - line < at_once ? end - line : at_once;
+      if (!direct && ahead == 0) load(s->tile, row, lines * width);
+      const void *operands[3] = {s->part, direct ? row : s->tile + ahead * width * held};
       fold(s->part, operands, steps, width, 0);
     }
     carry(r, s, width, i == 0);

@@ -26,6 +26,16 @@ static bool row_all_finite(const float *x, int64_t n) {
   return !m_any(v_unordered(all, all));
 }
 
+/* Without their signs such numbers compare as integers. In a form that compilers turn into vectors. */
+static bool row_all_finite_stored(const uint16_t *x, int64_t n, uint16_t infinity) {
+  int16_t largest = 0;
+  for (int64_t i = 0; i < n; i++) {
+    const int16_t magnitude = (int16_t)(x[i] & 0x7fff);
+    largest = magnitude > largest ? magnitude : largest;
+  }
+  return largest < (int16_t)infinity;
+}
+
 static float fold_lanes(const vf *sum) {
   float lane[SUM_LANES];
   for (int j = 0; j < SUM_VECTORS; j++) v_store(lane + j * LANES, sum[j]);

@@ -364,6 +364,25 @@ static void add_stores(plan *plan) {
   }
 }
 
+/* A gradient in 16 bits, unscaled, is it finite? That needs no arithmetic (mix_tile_run). */
+static void find_tested(mix_tile_program *p) {
+  p->tested = p->factor = -1;
+  if (p->program->reduction != MIX_REDUCE_ALL_FINITE || p->store_count || p->body_count < 1 || p->body_count > 2) return;
+  const mix_tile_step *first = &p->body[0], *second = &p->body[1];
+  if (first->function) return;
+  const mix_tile_load *load = &p->loads[first->load];
+  const mix_dtype dtype = p->program->loads[first->load].dtype;
+  if (load->access != MIX_TILE_CONTIGUOUS || (dtype != MIX_FLOAT16 && dtype != MIX_BFLOAT16)) return;
+  if (p->body_count == 2) {
+    if (second->function != p->vector->instruction[MIX_OPCODE_MULTIPLY] || second->steps[0] + second->steps[1] != 1) return;
+    if (second->operands[!second->steps[0]] != load->reg || p->reduced != second->result) return;
+    p->factor = second->operands[second->steps[0]];
+  } else if (p->reduced != load->reg) {
+    return;
+  }
+  p->tested = first->load;
+}
+
 /* Offsets of uniform values and tiles, and the largest tile that lets all of them fit. */
 static bool place(plan *plan) {
   mix_tile_program *p = plan->p;
@@ -414,6 +433,7 @@ static mix_tile_program *build(const mix_program *program, const mix_vector *vec
   for (int i = 0; i < program->instruction_count; i++)
     if (plan->used[program->load_count + i]) add_instruction(plan, i);
   add_stores(plan);
+  find_tested(p);
   p->flat = true;
   for (int l = 0; l < p->load_count; l++)
     if (p->loads[l].used && (p->loads[l].access == MIX_TILE_PERIODIC || p->loads[l].access == MIX_TILE_GENERAL)) p->flat = false;

@@ -166,7 +166,15 @@ static void tile_clip(ARGUMENTS) {
 }
 
 UNARY(round_f16, v_round_f16(x))
-UNARY(round_bf16, v_round_bf16(x))
+static void tile_round_bf16(ARGUMENTS) {
+  float *r = result;
+  const float *a = operands[0];
+  const int64_t step = steps[0] * LANES;
+  int64_t i = 0;
+  (void)immediate;
+  for (; i + 2 * LANES <= n; i += 2 * LANES, a += 2 * step) v_round_bf16_pair(r + i, v_load(a), v_load(a + step));
+  for (; i < n; i += LANES, a += step) v_store(r + i, v_round_bf16(v_load(a)));
+}
 UNARY_TO_BOOL(float_to_bool, m_not(v_eq(x, v_set(0))))
 static void tile_bool_to_float(ARGUMENTS) {
   float *r = result;

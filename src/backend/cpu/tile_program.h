@@ -61,6 +61,8 @@ struct mix_tile_program {
   int64_t cost;            /* of a run, in simple instructions on one element */
   int reduced;             /* register; its class */
   mix_tile_class reduced_class;
+  /* A finite test of numbers stored in 16 bits, times a uniform register (-1: as they are): the load; -1: another program. */
+  int tested, factor;
   int home[MIX_TILE_REGISTERS]; /* offset of each register in the thread's memory; -1: none */
   mix_tile_store stores[MIX_TILE_STORES];
   mix_tile_load *loads;

@@ -16,9 +16,11 @@ typedef struct run {
   /* Epilogues: the raw results of block rows from first_row, columns from first_column. */
   const char *accumulator;
   int64_t accumulator_stride, first_row, first_column;
-  int64_t pitch; /* elements of the space from one row to the next */
-  bool expanded; /* periodic loads fill whole tiles already */
-  bool streams;  /* tiles follow each other through memory that no cache holds */
+  int64_t pitch;          /* elements of the space from one row to the next */
+  bool expanded;          /* periodic loads fill whole tiles already */
+  bool streams;           /* tiles follow each other through memory that no cache holds */
+  const uint16_t *tested; /* numbers to be tested as they are stored; NULL: tiles are computed */
+  uint16_t infinity;
   bool finite;
   double sum;
   uint64_t integer_sum;
@@ -139,6 +141,13 @@ static void load_tile(run *r, const mix_tile_load *load, const tile *t) {
     return;
   }
   r->at[load->reg] = slot;
+  if (load->round && t->length % 16 == 0) { /* whole groups: no further pass */
+    for (int64_t i = 0; i < (dense ? 1 : t->pieces); i++) {
+      const void *operands[3] = {source + i * pitch * (int64_t)load->element};
+      load->round(slot + (size_t)(i * t->length) * load->held, operands, (const int[3]){1}, dense ? t->n : t->length, 0);
+    }
+    return;
+  }
   if (dense)
     load->load(slot, source, t->n);
   else
@@ -221,6 +230,7 @@ static void start(run *r, const mix_tile_program *p, const mix_kernel_args *args
   r->pitch = p->inner;
   r->expanded = false;
   r->finite = true;
+  r->tested = NULL;
   r->sum = 0;
   r->integer_sum = 0;
   for (int i = 0; i < p->register_count; i++) r->at[i] = p->home[i] < 0 ? NULL : memory + p->home[i];
@@ -245,9 +255,24 @@ static void start(run *r, const mix_tile_program *p, const mix_kernel_args *args
   }
 }
 
+/* Numbers stored in 16 bits, times a factor that cannot make a finite one infinite, are finite where they were so before. */
+static void test_stored(run *r) {
+  const mix_tile_program *p = r->p;
+  if (p->tested < 0) return;
+  const bool half = p->program->loads[p->tested].dtype == MIX_FLOAT16;
+  const float most = half ? 0x1p111f : 1; /* 65504 and the largest bfloat16 times it are float32 numbers */
+  if (p->factor >= 0 && !(fabsf(*(const float *)r->at[p->factor]) <= most)) return;
+  r->tested = r->args->inputs[p->loads[p->tested].input];
+  r->infinity = half ? 0x7c00 : 0x7f80;
+}
+
 /* Columns [column, column + columns) of one row. */
 static void run_row(run *r, int64_t row, int64_t column, int64_t columns) {
   const int64_t tile_elements = r->p->tile;
+  if (r->tested) {
+    r->finite = r->finite && r->p->vector->all_finite_stored(r->tested + row * r->pitch + column, columns, r->infinity);
+    return;
+  }
   for (int64_t c = 0; c < columns; c += tile_elements) {
     const int64_t n = columns - c < tile_elements ? columns - c : tile_elements;
     const tile t = {
@@ -337,6 +362,7 @@ void mix_tile_run(const mix_tile_program *p, const mix_kernel_args *args, const 
   _Alignas(64) char memory[MIX_TILE_MEMORY];
   run r;
   start(&r, p, args, memory, p->streams);
+  test_stored(&r);
   int64_t begin, end;
   if (p->count == 0) {
     ;

@@ -47,6 +47,8 @@ typedef struct mix_vector {
   /* Reductions of n contiguous values of a class; exact ends. The order of a sum is fixed, the same for every instruction set:
    * 32 lanes (element i goes to lane i % 32), then the lanes by halving. */
   bool (*all_finite)(const float *x, int64_t n);
+  /* The same of numbers as stored in 16 bits; `infinity` is the dtype's, its exponent bits. */
+  bool (*all_finite_stored)(const uint16_t *x, int64_t n, uint16_t infinity);
   float (*sum)(const float *x, int64_t n);
   float (*maximum)(const float *x, int64_t n); /* a NaN gives NaN; n >= 1 */
   float (*minimum)(const float *x, int64_t n);

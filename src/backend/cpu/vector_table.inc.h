@@ -73,6 +73,7 @@ const mix_vector VECTOR_NAME = {
     .bool_to_float = tile_bool_to_float,
     .float_to_bool = tile_float_to_bool,
     .all_finite = row_all_finite,
+    .all_finite_stored = row_all_finite_stored,
     .sum = row_sum,
     .maximum = row_maximum,
     .minimum = row_minimum,

@@ -104,14 +104,19 @@ static void multiply_block(const run_state *s, const block *x) {
                         (int)smaller(engine->columns, x->columns - column));
       }
   } else {
+    int64_t packed_from = 0;
     for (int64_t i = 0; i < panels; i++) {
       const int64_t row = x->rows * i / panels, rows = x->rows * (i + 1) / panels - row;
       const int64_t offset = p->transpose_a ? x->k * p->lda + x->row + row : (x->row + row) * p->lda + x->k;
       const void *a = at(s->operands->a, offset, stored);
       int64_t a_stride = p->lda;
       if (!plan->a_in_place) {
-        storage->pack_a[p->transpose_a](a, p->lda, (int)rows, x->depth, s->a, plan->a_stride);
-        a = s->a, a_stride = plan->a_stride;
+        if (i % plan->a_panels == 0) {
+          const int64_t end = x->rows * smaller(i + plan->a_panels, panels) / panels;
+          storage->pack_a[p->transpose_a](a, p->lda, (int)(end - row), x->depth, s->a, plan->a_stride);
+          packed_from = row;
+        }
+        a = at(s->a, row - packed_from, engine->element), a_stride = plan->a_stride;
       }
       for (int64_t column = 0; column < x->columns; column += engine->columns)
         multiply_panels(s, x, a, a_stride, row, (int)rows, column, (int)smaller(engine->columns, x->columns - column));

@@ -15,6 +15,8 @@ enum {
   CACHE_ALIAS = 4096,     /* rows this far apart share a set of the first-level cache */
   FEW_ROWS = 256,         /* a block of B that few rows use leaves half of the cache to its source */
   FEW_ROWS_COLUMNS = 512,
+  STRIP_BYTES =
+      32 << 10,      /* transposed A is packed in strips of so many bytes: rows of it in memory are long enough for whole vectors */
   STREAM_DEPTH = 64, /* deeper products are not bound by writing C */
   STREAM_BYTES = 16 << 20,
 };
@@ -86,8 +88,10 @@ static void plan_blocks(mix_gemm_plan *plan) {
   if (!plan->swapped && !plan->b_in_place)
     plan->column_block = smaller(plan->column_block, rows <= FEW_ROWS ? FEW_ROWS_COLUMNS : engine->column_block);
 
-  plan->a_stride =
-      p->transpose_a ? round_up(engine->rows, engine->lanes) : round_up(plan->depth_block, engine->lanes) + engine->lanes;
+  const int64_t panels = STRIP_BYTES / (plan->depth_block * engine->rows * element);
+  plan->a_panels = !p->transpose_a || panels < 1 ? 1 : (int)smaller(panels, divide_up(plan->row_block, engine->rows));
+  plan->a_stride = p->transpose_a ? round_up(plan->a_panels * engine->rows, engine->lanes)
+                                  : round_up(plan->depth_block, engine->lanes) + engine->lanes;
   plan->a_bytes =
       plan->a_in_place ? 0 : whole_lines((p->transpose_a ? plan->depth_block : engine->rows) * plan->a_stride * element);
   plan->b_bytes = plan->b_in_place ? 0 : whole_lines(plan->depth_block * round_up(plan->column_block, engine->columns) * element);

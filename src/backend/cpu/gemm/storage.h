@@ -34,8 +34,9 @@ GEMM_INLINE vector widen_some_bf16(const uint16_t *p, int64_t count) {
 GEMM_INLINE __m256i to_f16(vector v) { return _mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 /* As mix_f32_to_bf16. */
 GEMM_INLINE __m256i to_bf16(vector v) {
-  const __m512i x = (__m512i)v, odd = _mm512_and_si512(_mm512_srli_epi32(x, 16), _mm512_set1_epi32(1));
-  const __m512i rounded = _mm512_add_epi32(x, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+  const __m512i x = (__m512i)v, half = _mm512_add_epi32(x, _mm512_set1_epi32(0x7fff));
+  const __mmask16 odd = _mm512_test_epi32_mask(x, _mm512_set1_epi32(0x10000));
+  const __m512i rounded = _mm512_mask_add_epi32(half, odd, half, _mm512_set1_epi32(1));
   const __mmask16 nan = _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_UNORD_Q);
   return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_mask_or_epi32(rounded, nan, x, _mm512_set1_epi32(0x400000)), 16));
 }
@@ -57,6 +58,15 @@ GEMM_INLINE vector widen_bf16(const uint16_t *p) {
 }
 GEMM_INLINE void narrow_f16(uint16_t *p, vector v) {
   _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+/* As mix_f32_to_bf16. */
+GEMM_INLINE void narrow_bf16(uint16_t *p, vector v) {
+  const __m256i x = (__m256i)v, odd = _mm256_and_si256(_mm256_srli_epi32(x, 16), _mm256_set1_epi32(1));
+  const __m256i rounded = _mm256_add_epi32(x, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+  const __m256i quiet = _mm256_or_si256(x, _mm256_set1_epi32(0x400000));
+  const __m256 nan = _mm256_cmp_ps((__m256)v, (__m256)v, _CMP_UNORD_Q);
+  const __m256i u = _mm256_srli_epi32((__m256i)_mm256_blendv_ps((__m256)rounded, (__m256)quiet, nan), 16);
+  _mm_storeu_si128((__m128i *)p, _mm_packus_epi32(_mm256_castsi256_si128(u), _mm256_extracti128_si256(u, 1)));
 }
 
 #else
@@ -82,12 +92,12 @@ GEMM_INLINE vector widen_bf16(const uint16_t *p) {
 GEMM_INLINE void narrow_f16(uint16_t *p, vector v) {
   for (int i = 0; i < LANES; i++) p[i] = mix_f32_to_f16(v[i]);
 }
-
-#endif
-
 GEMM_INLINE void narrow_bf16(uint16_t *p, vector v) {
   for (int i = 0; i < LANES; i++) p[i] = mix_f32_to_bf16(v[i]);
 }
+
+#endif
+
 #define WIDEN_SOME(type)                                                                                                           \
   GEMM_INLINE vector widen_some_##type(const uint16_t *p, int64_t count) {                                                         \
     uint16_t some[LANES] = {0};                                                                                                    \
