@@ -92,11 +92,26 @@ typedef struct mix_csv_logger_options {
 /* A row for each epoch: its number, then the logs, sorted by name. Validation that an epoch lacks is NA. */
 MIX_API mix_callback *mix_csv_logger_with(const mix_csv_logger_options *options);
 
+typedef struct mix_tensorboard_options {
+  size_t size;
+  const char *log_dir;         /* NULL: "logs". Files are written in its folders train and validation, which are made */
+  int64_t histogram_freq;      /* epochs from one histogram of every weight to the next; 0: none */
+  bool no_write_graph;         /* Keras: write_graph=True. The layers and their connections, for the tab Graphs */
+  bool write_steps_per_second;
+  int64_t update_freq;         /* 0: Keras's "epoch"; 1: "batch"; n: loss and metrics after every n batches too */
+} mix_tensorboard_options;
+/* Event files that TensorBoard shows (tensorboard --logdir logs). Of each epoch: epoch_loss, epoch_accuracy, ..., epoch_learning_rate, and
+ * where the loss is scaled epoch_loss_scale and epoch_skipped_steps (in all); of batches the same as batch_...; of each evaluation
+ * evaluation_loss_vs_iterations, .... Weights are dense_1/kernel/histogram; those that layers read as 16 bits have dense_1/kernel/
+ * float16_exponents/histogram too: the exponents of that copy, whose range is -14 to 15 in float16, and -24 to -15 with fewer digits.
+ * Values that are not finite are left out of histograms. The files are flushed at the end of each epoch and evaluation. */
+MIX_API mix_callback *mix_tensorboard_with(const mix_tensorboard_options *options);
+
 /* Stops training at a batch whose loss is NaN or infinite. */
 MIX_API mix_callback *mix_terminate_on_nan(void);
 
-/* "early_stopping:monitor=val_loss,patience=3,restore_best_weights=true": early_stopping, reduce_lr_on_plateau, model_checkpoint, csv_logger
- * and terminate_on_nan, or Keras's class names, with Keras's argument names. An unknown one is a ValueError that lists those there are. */
+/* "early_stopping:monitor=val_loss,patience=3,restore_best_weights=true": early_stopping, reduce_lr_on_plateau, model_checkpoint, csv_logger,
+ * tensorboard and terminate_on_nan, or Keras's class names, with Keras's argument names. An unknown one is a ValueError that lists those there are. */
 MIX_API mix_callback *mix_callback_from_text(const char *text);
 
 #ifndef __cplusplus
@@ -112,6 +127,9 @@ MIX_API mix_callback *mix_callback_from_text(const char *text);
 #define mix_model_checkpoint(...)                                                                                              \
   mix_model_checkpoint_with(                                                                                                   \
       &(const mix_model_checkpoint_options){.size = sizeof(mix_model_checkpoint_options), .filepath = __VA_ARGS__})
+/* mix_tensorboard("logs/run1", .histogram_freq = 1) */
+#define mix_tensorboard(...)                                                                                                   \
+  mix_tensorboard_with(&(const mix_tensorboard_options){.size = sizeof(mix_tensorboard_options), .log_dir = __VA_ARGS__})
 #define mix_csv_logger(...)                                                                                                    \
   mix_csv_logger_with(&(const mix_csv_logger_options){.size = sizeof(mix_csv_logger_options), .filename = __VA_ARGS__})
 #endif

@@ -44,6 +44,9 @@ MIX_API double mix_loss_scale_multiplier(const mix_loss_scale *loss_scale);
 /* The state of a dynamic scale: current_loss_scale (float32 scalar), good_steps (int64 scalar). NULL for fixed ones. Borrowed. */
 MIX_API mix_variable *mix_loss_scale_variable(const mix_loss_scale *loss_scale);
 MIX_API mix_variable *mix_loss_scale_good_steps(const mix_loss_scale *loss_scale);
+/* Updates with gradients that were not all finite, since the scale was made: int64 scalar; NULL for fixed ones. Borrowed. Keras has no
+ * such number, and nothing but reports reads it. */
+MIX_API mix_variable *mix_loss_scale_skipped_steps(const mix_loss_scale *loss_scale);
 
 /* The scale now, a float32 scalar. Graph: works inside captures. */
 MIX_API mix_tensor *mix_loss_scale_value(mix_loss_scale *loss_scale);

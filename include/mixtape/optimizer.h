@@ -254,6 +254,8 @@ MIX_API mix_tensor *mix_optimizer_loss_scale(mix_optimizer *optimizer);
 MIX_API mix_loss_scale *mix_optimizer_loss_scale_object(const mix_optimizer *optimizer);
 /* int64, good steps since the last change; NULL where fixed or plain. Borrowed. */
 MIX_API mix_variable *mix_optimizer_dynamic_counter(const mix_optimizer *optimizer);
+/* Steps that loss scaling left out because a gradient was infinite or NaN, since its loss scale was made; 0 where it is fixed or plain. */
+MIX_API int64_t mix_optimizer_skipped_steps(const mix_optimizer *optimizer);
 /* loss * cast(scale, loss's dtype). AttributeError for a plain optimizer and for keras3, which has scale_loss. */
 MIX_API mix_tensor *mix_optimizer_get_scaled_loss(mix_optimizer *optimizer, mix_tensor *loss);
 /* Keras's form for a callable: the scaled result of the function. */

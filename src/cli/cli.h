@@ -22,7 +22,7 @@ typedef struct cli_loss_scale {
 
 typedef struct cli_options {
   const char *model, *data, *policy, *optimizer, *loss, *metrics, *semantics, *accumulate, *loop, *device, *graph_rewrite;
-  const char *init_weights, *save, *step_log, *output, *only;
+  const char *init_weights, *save, *step_log, *output, *only, *tensorboard;
   const char *class_weight; /* as given; what it says: */
   int class_weight_count;
   int64_t class_labels[MIX_CLASS_MOST];

@@ -37,7 +37,9 @@ static const row rows[] = {
     {"seed", SEED, FIELD(seed), RUNS, "N", "of initial weights, shuffling and random layers"},
     {"class-weight", CLASS_WEIGHTS, FIELD(class_weight), CLI_TRAIN, "0=3,7=0.25", "weights of the classes in the loss"},
     {"callback", CALLBACK, FIELD(callbacks), CLI_TRAIN, "NAME[:key=value,...]",
-     "early_stopping, reduce_lr_on_plateau, model_checkpoint, csv_logger or terminate_on_nan; may be given again"},
+     "early_stopping, reduce_lr_on_plateau, model_checkpoint, csv_logger, tensorboard or terminate_on_nan; may be given again"},
+    {"tensorboard", TEXT, FIELD(tensorboard), CLI_TRAIN, "DIR",
+     "event files for TensorBoard: loss, metrics, learning rate, loss scale, skipped steps, weights"},
     {"optimizer", TEXT, FIELD(optimizer), CLI_TRAIN, "NAME[:key=value,...]",
      "Keras's names and arguments in lower case (default rmsprop)"},
     {"loss", TEXT, FIELD(loss), CLI_TRAIN | CLI_EVALUATE, "NAME", "default sparse_categorical_crossentropy"},
@@ -210,6 +212,7 @@ static bool consistent(const char *command, const cli_options *options) {
   if (strcmp(options->loop, "custom")) return true;
   const char *extra = options->class_weight                  ? "--class-weight"
                       : options->callback_count              ? "--callback"
+                      : options->tensorboard                 ? "--tensorboard"
                       : strcmp(options->metrics, "accuracy") ? "--metrics"
                                                              : NULL;
   if (extra)

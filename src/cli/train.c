@@ -47,8 +47,9 @@ static bool train_fit(const cli_options *options, mix_model *model, const cli_da
   memcpy(fit.class_labels, options->class_labels, sizeof fit.class_labels);
   memcpy(fit.class_weights, options->class_weights, sizeof fit.class_weights);
   name_all_classes(&fit);
-  if (options->callback_count) fit.callbacks = mix_list_new(0, NULL);
+  if (options->callback_count || options->tensorboard) fit.callbacks = mix_list_new(0, NULL);
   for (int i = 0; i < options->callback_count; i++) mix_list_append(fit.callbacks, mix_callback_from_text(options->callbacks[i]));
+  if (options->tensorboard) mix_list_append(fit.callbacks, mix_tensorboard(options->tensorboard, .histogram_freq = 1));
   mix_history *fitted = mix_model_fit_with(model, &fit);
   for (int64_t e = 0; e < mix_history_epochs(fitted); e++) {
     const mix_logs *logs = mix_history_epoch(fitted, e);

@@ -66,4 +66,7 @@ bool mix_format_path(const char *pattern, int64_t epoch, int64_t batch, const mi
 /* Makes the folders that `path` lies in. */
 bool mix_make_folders(const char *path);
 
+/* callbacks/graph_json.c: the model's layers and connections as Keras's JSON; mix_free it. NULL with the error recorded. */
+char *mix_graph_text(const mix_model *model);
+
 #endif

@@ -17,6 +17,7 @@ static void finalize(void *object) {
   mix_loss_scale *loss_scale = object;
   mix_release(loss_scale->scale);
   mix_release(loss_scale->good_steps);
+  mix_release(loss_scale->skipped_steps);
   mix_free(loss_scale->serialized);
   mix_free(loss_scale->config);
 }
@@ -50,7 +51,8 @@ mix_loss_scale *mix_loss_scale_dynamic(double initial, int64_t increment_period,
                                  .semantics = semantics};
   loss_scale->scale = state("current_loss_scale", initial, MIX_FLOAT32);
   loss_scale->good_steps = state("good_steps", 0, MIX_INT64);
-  if (loss_scale->scale && loss_scale->good_steps) return mix_scoped(loss_scale);
+  loss_scale->skipped_steps = state("skipped_steps", 0, MIX_INT64);
+  if (loss_scale->scale && loss_scale->good_steps && loss_scale->skipped_steps) return mix_scoped(loss_scale);
   mix_release(loss_scale);
   return NULL;
 }
@@ -78,6 +80,9 @@ int64_t mix_loss_scale_increment_period(const mix_loss_scale *loss_scale) { retu
 double mix_loss_scale_multiplier(const mix_loss_scale *loss_scale) { return loss_scale ? loss_scale->multiplier : 0; }
 mix_variable *mix_loss_scale_variable(const mix_loss_scale *loss_scale) { return loss_scale ? loss_scale->scale : NULL; }
 mix_variable *mix_loss_scale_good_steps(const mix_loss_scale *loss_scale) { return loss_scale ? loss_scale->good_steps : NULL; }
+mix_variable *mix_loss_scale_skipped_steps(const mix_loss_scale *loss_scale) {
+  return loss_scale ? loss_scale->skipped_steps : NULL;
+}
 
 mix_tensor *mix_loss_scale_value(mix_loss_scale *loss_scale) {
   if (mix_failed() || !loss_scale) return NULL;
@@ -111,7 +116,11 @@ mix_tensor *mix_loss_scale_update(mix_loss_scale *loss_scale, mix_tensor *all_fi
   mix_tensor *good_steps = mix_kept(mix_select(full, zero, next));
   mix_tensor *new_scale = mix_kept(mix_select(all_finite, good_scale, reduced(loss_scale, scale)));
   mix_tensor *new_steps = mix_kept(mix_select(all_finite, good_steps, zero));
-  if (mix_variable_assign(loss_scale->scale, new_scale) || mix_variable_assign(loss_scale->good_steps, new_steps)) return NULL;
+  mix_tensor *skipped = mix_variable_true_value(loss_scale->skipped_steps);
+  mix_tensor *new_skipped = mix_kept(mix_select(all_finite, skipped, mix_kept(mix_add(skipped, one))));
+  if (mix_variable_assign(loss_scale->scale, new_scale) || mix_variable_assign(loss_scale->good_steps, new_steps) ||
+      mix_variable_assign(loss_scale->skipped_steps, new_skipped))
+    return NULL;
   return all_finite;
 }
 

@@ -16,6 +16,7 @@ struct mix_loss_scale {
   const mix_semantics *semantics;
   mix_variable *scale;         /* current_loss_scale, float32 scalar; NULL when fixed */
   mix_variable *good_steps;    /* int64 scalar; NULL when fixed */
+  mix_variable *skipped_steps; /* int64 scalar; NULL when fixed. For reports alone: no part of Keras's state */
   char *serialized, *config;
 };
 extern const mix_class mix_loss_scale_class;

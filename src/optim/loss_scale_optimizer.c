@@ -140,6 +140,15 @@ int64_t mix_optimizer_dynamic_growth_steps(const mix_optimizer *optimizer) {
 mix_variable *mix_optimizer_dynamic_counter(const mix_optimizer *optimizer) {
   return mix_optimizer_dynamic(optimizer) ? mix_loss_scale_good_steps(optimizer->loss_scale) : NULL;
 }
+int64_t mix_optimizer_skipped_steps(const mix_optimizer *optimizer) {
+  if (!mix_optimizer_dynamic(optimizer) || mix_failed()) return 0;
+  int64_t count = 0;
+  mix_scope *scope = mix_scope_begin();
+  mix_tensor *value = mix_variable_true_value(mix_loss_scale_skipped_steps(optimizer->loss_scale));
+  if (value) mix_tensor_read(value, MIX_INT64, &count, 1);
+  if (scope) mix_scope_end(scope);
+  return count;
+}
 mix_tensor *mix_optimizer_loss_scale(mix_optimizer *optimizer) {
   return mix_optimizer_scales_loss(optimizer) ? mix_loss_scale_value(optimizer->loss_scale) : NULL;
 }

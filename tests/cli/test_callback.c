@@ -1,5 +1,6 @@
 /* --callback: by name, several of them, and what is refused. */
 #include "cli/program.h"
+#include <glob.h>
 
 static void write_data(void) {
   MIX_SCOPE {
@@ -44,19 +45,43 @@ static void wrong_callbacks_are_refused(void **state) {
   static const struct {
     const char *text, *part;
   } wrong[] = {
-      {"tensorboard", "early_stopping"}, {"early_stopping:patience=x", "patience"}, {"model_checkpoint:filepath=a.h5", ".npz"}};
+      {"remote_monitor", "early_stopping"}, {"early_stopping:patience=x", "patience"}, {"model_checkpoint:filepath=a.h5", ".npz"}};
   for (int i = 0; i < 3; i++) {
     assert_int_equal(run_with(wrong[i].text, NULL, "fit"), 2);
     assert_non_null(strstr(program_err, wrong[i].part));
   }
   assert_int_equal(run_with("terminate_on_nan", NULL, "custom"), 2);
   assert_non_null(strstr(program_err, "--callback belongs to --loop fit"));
+  const char *custom[] = {"train", "--data", in_folder("data.npz"), "--loop", "custom", "--tensorboard", "x", NULL};
+  assert_int_equal(run_program_to(NULL, custom), 2);
+  assert_non_null(strstr(program_err, "--tensorboard belongs to --loop fit"));
   assert_int_equal(run_with("csv_logger:filename=/proc/none/log.csv", NULL, "fit"), 1);
   assert_non_null(strstr(program_err, "/proc/none/log.csv"));
 }
 
+/* Each of the two ways makes an event file in each folder. */
+static void tensorboard_gets_its_files(void **state) {
+  (void)state;
+  write_data();
+  char text[600];
+  snprintf(text, sizeof text, "tensorboard:log_dir=%s,update_freq=batch", in_folder("named"));
+  assert_int_equal(run_with(text, NULL, "fit"), 0);
+  const char *arguments[] = {"train",           "--data", in_folder("data.npz"), "--units", "4",
+                             "--device",        "cpu",    "--validation-split",  "0.25",    "--tensorboard",
+                             in_folder("logs"), NULL};
+  assert_int_equal(run_program_to(NULL, arguments), 0);
+  static const char *const patterns[] = {"named/train/events.out.tfevents.*.v2", "logs/train/events.out.tfevents.*.v2",
+                                         "logs/validation/events.out.tfevents.*.v2"};
+  for (int i = 0; i < 3; i++) {
+    glob_t found;
+    assert_int_equal(glob(in_folder(patterns[i]), 0, NULL, &found), 0);
+    assert_int_equal(found.gl_pathc, 1);
+    globfree(&found);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(callbacks_of_the_command_line_are_called),
-                                     cmocka_unit_test(wrong_callbacks_are_refused)};
+                                     cmocka_unit_test(tensorboard_gets_its_files), cmocka_unit_test(wrong_callbacks_are_refused)};
   return cmocka_run_group_tests(tests, program_begin, program_end);
 }

@@ -292,7 +292,7 @@ static void callbacks_by_text(void **state) {
   assert_string_equal(mix_callback_name(mix_callback_from_text("TerminateOnNaN")), "TerminateOnNaN");
   static const struct {
     const char *text, *part;
-  } wrong[] = {{"tensorboard", "early_stopping, reduce"},
+  } wrong[] = {{"remote_monitor", "early_stopping, reduce"},
                {"early_stopping:patience", "key=value"},
                {"early_stopping:patience=x", "a whole number"},
                {"early_stopping:min_delta=nan", "a number"},

@@ -12,7 +12,7 @@
 enum { TEXT_MOST = 1024 };
 
 /* INTEGER and NUMBER take MIX_INT_ZERO and MIX_ZERO for a zero where the field's zero means a default. */
-typedef enum kind { TEXT, NUMBER, INTEGER, FLAG } kind;
+typedef enum kind { TEXT, NUMBER, INTEGER, FLAG, NOT, EVERY } kind; /* NOT: a flag whose field says the opposite */
 typedef struct key_row {
   const char *name;
   kind kind;
@@ -26,6 +26,7 @@ typedef union settings {
   mix_reduce_lr_on_plateau_options plateau;
   mix_model_checkpoint_options checkpoint;
   mix_csv_logger_options csv;
+  mix_tensorboard_options tensorboard;
 } settings;
 
 #define ROW(type, field, kind, zero)                                                                                               \
@@ -51,7 +52,7 @@ static const key_row checkpoint_keys[] = {
     ROW(mix_model_checkpoint_options, monitor, TEXT, false),
     ROW(mix_model_checkpoint_options, save_best_only, FLAG, false),
     ROW(mix_model_checkpoint_options, mode, TEXT, false),
-    ROW(mix_model_checkpoint_options, save_freq, INTEGER, true),
+    ROW(mix_model_checkpoint_options, save_freq, EVERY, true),
     ROW(mix_model_checkpoint_options, initial_value_threshold, NUMBER, false),
     {0},
 };
@@ -61,12 +62,21 @@ static const key_row csv_keys[] = {
     ROW(mix_csv_logger_options, append, FLAG, false),
     {0},
 };
+static const key_row tensorboard_keys[] = {
+    ROW(mix_tensorboard_options, log_dir, TEXT, false),
+    ROW(mix_tensorboard_options, histogram_freq, INTEGER, true),
+    {"write_graph", NOT, offsetof(mix_tensorboard_options, no_write_graph), false},
+    ROW(mix_tensorboard_options, write_steps_per_second, FLAG, false),
+    ROW(mix_tensorboard_options, update_freq, EVERY, true),
+    {0},
+};
 static const key_row no_keys[] = {{0}};
 
 static mix_callback *make_early(const settings *s) { return mix_early_stopping_with(&s->early); }
 static mix_callback *make_plateau(const settings *s) { return mix_reduce_lr_on_plateau_with(&s->plateau); }
 static mix_callback *make_checkpoint(const settings *s) { return mix_model_checkpoint_with(&s->checkpoint); }
 static mix_callback *make_csv(const settings *s) { return mix_csv_logger_with(&s->csv); }
+static mix_callback *make_tensorboard(const settings *s) { return mix_tensorboard_with(&s->tensorboard); }
 static mix_callback *make_terminate(const settings *s) {
   (void)s;
   return mix_terminate_on_nan();
@@ -82,6 +92,7 @@ static const struct callback_row {
     {"reduce_lr_on_plateau", sizeof(mix_reduce_lr_on_plateau_options), plateau_keys, make_plateau},
     {"model_checkpoint", sizeof(mix_model_checkpoint_options), checkpoint_keys, make_checkpoint},
     {"csv_logger", sizeof(mix_csv_logger_options), csv_keys, make_csv},
+    {"tensorboard", sizeof(mix_tensorboard_options), tensorboard_keys, make_tensorboard},
     {"terminate_on_nan", sizeof(size_t), no_keys, make_terminate},
 };
 enum { CALLBACKS = sizeof callbacks / sizeof *callbacks };
@@ -117,10 +128,16 @@ static bool take_value(const char *callback, const key_row *row, const char *val
     if (*value && !*end && !errno) return true;
     break;
   }
+  case EVERY:
+    expected = "epoch, batch or a number of batches";
+    *(int64_t *)field = !strcmp(value, "batch") ? 1 : strtoll(value, &end, 10);
+    if (!strcmp(value, "batch") || !strcmp(value, "epoch") || (*value && !*end && !errno)) return true;
+    break;
   case FLAG:
+  case NOT:
     expected = "true or false";
-    *(bool *)field = !strcmp(value, "true");
-    if (*(bool *)field || !strcmp(value, "false")) return true;
+    *(bool *)field = !strcmp(value, row->kind == FLAG ? "true" : "false");
+    if (!strcmp(value, "true") || !strcmp(value, "false")) return true;
   }
   mix_fail(MIX_VALUE_ERROR, "%s: %s is '%s'; expected %s", callback, row->name, value, expected);
   return false;
@@ -156,7 +173,7 @@ mix_callback *mix_callback_from_text(const char *text) {
   if (!row)
     return mix_fail(MIX_VALUE_ERROR,
                     "callback_from_text: '%.*s' is not known; expected early_stopping, reduce_lr_on_plateau, model_checkpoint, "
-                    "csv_logger or terminate_on_nan",
+                    "csv_logger, tensorboard or terminate_on_nan",
                     (int)length, copy);
   settings s = {0};
   s.size = row->size;
