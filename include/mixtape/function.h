@@ -17,6 +17,11 @@ typedef struct mix_function_options {
   mix_function_body body; /* required */
   void *context;
   const char *name;       /* NULL: "function" */
+  /* false: every node rounds to its own dtype, and what is fused with what changes no bit. true: 16-bit values that stay inside one fused
+   * program may keep float32's digits, products may be summed in another order; never further from the exact result than the same bound,
+   * and finite checks see what they would see otherwise (docs/NUMERICS.md). Traced inline, a function follows the one that is
+   * captured. */
+  bool jit_compile;
 } mix_function_options;
 MIX_API mix_function *mix_function_with(const mix_function_options *options);
 #ifndef __cplusplus

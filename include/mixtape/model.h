@@ -98,6 +98,7 @@ typedef struct mix_compile_options {
   const char *weighted_metrics[MIX_MODEL_MOST]; /* as metrics, which sample and class weights do not touch; these they weigh. In logs
                                              * "weighted_NAME" where the name is taken */
   mix_list *weighted_metric_objects;        /* as metric_objects */
+  bool jit_compile;                         /* the steps of fit, evaluate and predict may keep excess precision (mix_function_new) */
 } mix_compile_options;
 /* Under a policy named mixed_float16 (experimental: one with a loss scale) the optimizer is wrapped in loss scaling unless it is already. */
 MIX_API mix_status mix_model_compile_with(mix_model *model, const mix_compile_options *options);

@@ -9,7 +9,8 @@
 
 /* Registers are numbered in order of definition: the loads 0 .. load_count-1, then one for each instruction. What a register holds
  * follows from its dtype: float16, bfloat16, float32 compute as float; float64 as double; integers as int64 wrapped to their width;
- * bool as 0 or 1. Values in a register are always exactly representable in its dtype. */
+ * bool as 0 or 1. Values in a register are always exactly representable in its dtype. Operands of an instruction may be of any dtypes
+ * that compute alike: under jit_compile float32 stands among 16-bit registers. */
 typedef struct mix_instruction {
   mix_opcode opcode;
   mix_dtype dtype;         /* of the result, rounded to it */

@@ -78,7 +78,7 @@ bool cli_train_custom(const cli_options *options, mix_model *model, const cli_da
   mix_dataset *train = mix_dataset_from_tensors(x, y);
   if (!options->no_shuffle) train = mix_dataset_shuffle(train, 10000, .seed = options->seed);
   train = mix_dataset_batch(train, batch_size);
-  mix_function *step = mix_function_new(train_step, &t);
+  mix_function *step = mix_function_new(train_step, &t, .jit_compile = options->jit_compile);
   for (int64_t epoch = 0; epoch < epochs && mix_error() == MIX_OK && (!options->steps || history->steps < options->steps); epoch++)
     MIX_SCOPE {
       double loss = 0, right = 0, seen = 0;

@@ -49,6 +49,8 @@ static const row rows[] = {
     {"semantics", CHOICE, FIELD(semantics), RUNS | CLI_SUMMARY, "tf_keras|keras3|experimental",
      "the generation whose rules hold (default tf_keras)"},
     {"accumulate", CHOICE, FIELD(accumulate), RUNS | CLI_BENCH, "auto|exact|blocked", "how products of 16-bit numbers are summed"},
+    {"jit-compile", FLAG, FIELD(jit_compile), CLI_TRAIN, NULL,
+     "let fused 16-bit numbers keep float32's digits (docs/NUMERICS.md): faster, other bits"},
     {"graph-rewrite", CHOICE, FIELD(graph_rewrite), CLI_TRAIN, "float16|bfloat16",
      "train a float32 model rewritten to 16 bits, without a policy"},
     {"loop", CHOICE, FIELD(loop), CLI_TRAIN, "fit|custom", "train by fit, or by a loop with a gradient tape (default fit)"},

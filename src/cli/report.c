@@ -126,6 +126,7 @@ int cli_report(const cli_options *options, const cli_history *history, const mix
   json_object_set_new(object, "policy", json_string(options->policy));
   json_object_set_new(object, "device", json_string(mix_device()));
   json_object_set_new(object, "accumulate", json_string(mix_accumulate_in_force()));
+  if (options->jit_compile) json_object_set_new(object, "jit_compile", json_true());
   if (history) json_object_set_new(object, "history", history_object(history));
   if (test) json_object_set_new(object, "test", logs_object(test));
   if (history) {

@@ -166,8 +166,12 @@ static mix_optimizer *make_optimizer(const cli_options *options, const mix_model
 mix_status cli_compile(const cli_options *options, mix_model *model) {
   bool wrapped;
   mix_optimizer *optimizer = make_optimizer(options, model, &wrapped);
-  mix_compile_options compile = {
-      .size = sizeof compile, .loss = options->loss, .optimizer = optimizer, .no_auto_scale_loss = wrapped, .image_bytes = true};
+  mix_compile_options compile = {.size = sizeof compile,
+                                 .loss = options->loss,
+                                 .optimizer = optimizer,
+                                 .no_auto_scale_loss = wrapped,
+                                 .image_bytes = true,
+                                 .jit_compile = options->jit_compile};
   name_metrics(options, &compile);
   return mix_model_compile_with(model, &compile);
 }

@@ -17,6 +17,7 @@ typedef struct environment {
   uint64_t backend, passes;
   uint64_t rewrite;   /* what the automatic mixed precision rewrite does */
   uint64_t trainable; /* an epoch: what it was it will not be again */
+  bool jit_compile;   /* of the function itself */
 } environment;
 
 /* One captured signature. */
@@ -37,6 +38,7 @@ struct mix_function {
   mix_function_body body;
   void *context;
   const char *name;
+  bool jit_compile;
   atomic_flag busy;
   specialisation **known;
   int known_count, known_capacity;
@@ -78,6 +80,7 @@ mix_function *mix_function_with(const mix_function_options *given) {
   function->body = options.body;
   function->context = options.context;
   function->name = mix_intern(options.name ? options.name : "function");
+  function->jit_compile = options.jit_compile;
   atomic_flag_clear(&function->busy);
   return mix_scoped(function);
 }
@@ -139,6 +142,7 @@ static mix_ir *capture(mix_function *function, mix_list *arguments) {
   mix_ir *ir = NULL;
   if (good && mix_evaluate_outside(t.result_count, t.results, &t.capture))
     ir = mix_ir_from_graph(t.result_count, t.results, count, t.placeholders, &t.capture);
+  if (ir) ir->excess = function->jit_compile;
   for (int i = 0; t.results && i < t.result_count; i++) mix_release(t.results[i].node);
   for (int i = 0; i < count; i++) mix_release(t.placeholders[i]);
   mix_capture_clear(&t.capture);
@@ -165,9 +169,12 @@ static bool finish(specialisation *s) {
   return s->pool != NULL;
 }
 
-static environment environment_now(void) {
-  return (environment){
-      .backend = mix_backend_epoch(), .passes = mix_passes_key(), .rewrite = mix_amp_key(), .trainable = mix_trainable_epoch()};
+static environment environment_now(const mix_function *function) {
+  return (environment){.backend = mix_backend_epoch(),
+                       .passes = mix_passes_key(),
+                       .rewrite = mix_amp_key(),
+                       .trainable = mix_trainable_epoch(),
+                       .jit_compile = function->jit_compile};
 }
 
 /* The largest arena of all plans of the function. */
@@ -207,7 +214,7 @@ static specialisation *specialise(mix_function *function, mix_list *arguments) {
     const mix_value *value = mix_tensor_value(mix_list_get(arguments, i));
     s->arguments[i] = (mix_value){.dtype = value->dtype, .shape = value->shape};
   }
-  s->environment = environment_now(); /* building layers in the first capture may have moved the epoch */
+  s->environment = environment_now(function); /* building layers in the first capture may have moved the epoch */
   if (ir) s->compiled = mix_compile(ir, true);
   bool good = s->compiled && finish(s) && arena_grow(function, s->compiled->plan.arena_bytes);
   if (good) drop_outdated(function);
@@ -226,7 +233,7 @@ static bool fits(const specialisation *s, mix_list *arguments, environment now) 
   const environment *then = &s->environment;
   if (s->argument_count != mix_list_count(arguments)) return false;
   if (then->backend != now.backend || then->passes != now.passes || then->rewrite != now.rewrite ||
-      then->trainable != now.trainable)
+      then->trainable != now.trainable || then->jit_compile != now.jit_compile)
     return false;
   for (int i = 0; i < s->argument_count; i++) {
     const mix_value *value = mix_tensor_value(mix_list_get(arguments, i));
@@ -236,7 +243,7 @@ static bool fits(const specialisation *s, mix_list *arguments, environment now) 
 }
 
 static specialisation *find(mix_function *function, mix_list *arguments) {
-  environment now = environment_now();
+  environment now = environment_now(function);
   if (function->latest && fits(function->latest, arguments, now)) return function->latest;
   for (int i = 0; i < function->known_count; i++)
     if (fits(function->known[i], arguments, now)) return function->known[i];

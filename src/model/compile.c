@@ -93,6 +93,7 @@ mix_status mix_model_compile_with(mix_model *model, const mix_compile_options *g
   MIX_SCOPE {
     state->output_count = mix_model_output_count(model);
     state->image_bytes = options.image_bytes;
+    state->jit_compile = options.jit_compile;
     good = resolve_optimizer(model, state, &options) && resolve_losses(model, state, &options) &&
            mix_model_compile_metrics(model, state, &options);
   }

@@ -26,7 +26,7 @@ typedef struct mix_compiled_state {
   int tracker_count;
   mix_model_metric *metrics;
   int metric_count, metric_capacity;
-  bool image_bytes;
+  bool image_bytes, jit_compile;
   mix_tensor *class_weights;            /* of this fit: retained (classes) float32; NULL: none */
   bool class_weights_all;               /* every label must be one of them */
   int weight_arguments;                 /* sample weights behind the labels in the arguments of the step at hand: none, one, or one an output */

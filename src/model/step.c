@@ -151,7 +151,8 @@ static mix_list *predict_body(void *context, mix_list *arguments) {
 
 static mix_function *step(mix_model *model, mix_function **kept, mix_function_body body, const char *name) {
   if (*kept || mix_failed()) return *kept;
-  mix_function_options options = {.size = sizeof options, .body = body, .context = model, .name = name};
+  bool jit_compile = model->state && model->state->jit_compile;
+  mix_function_options options = {.size = sizeof options, .body = body, .context = model, .name = name, .jit_compile = jit_compile};
   return *kept = mix_retain(mix_function_with(&options));
 }
 

@@ -196,6 +196,13 @@ typedef struct choice {
   bool same;                         /* the operand's tile serves */
 } choice;
 
+/* An operand may hold numbers that the result's dtype does not: programs with excess precision. */
+static bool narrows(const mix_program *program, const mix_instruction *instruction) {
+  for (int k = operand_of_class(instruction); k < mix_opcode_operands(instruction->opcode); k++)
+    if (mix_program_register_dtype(program, instruction->operands[k]) != instruction->dtype) return true;
+  return false;
+}
+
 static choice choose(const plan *plan, int i) {
   const mix_program *program = plan->p->program;
   const mix_vector *vector = plan->p->vector;
@@ -210,7 +217,7 @@ static choice choose(const plan *plan, int i) {
     if (rounded || from == to) c.round = NULL;
   } else {
     c.function = mix_tile_instruction_of(vector, instruction->opcode, class);
-    if (is_exact(instruction->opcode, class)) c.round = NULL;
+    if (is_exact(instruction->opcode, class) && !narrows(program, instruction)) c.round = NULL;
   }
   if (plan->only_stored[reg]) c.round = NULL;
   c.same = !c.round && class == mix_tile_class_of(to) &&

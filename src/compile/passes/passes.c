@@ -25,6 +25,7 @@ static const pass_row passes[] = {
     {"persist", mix_pass_persist},
     {"fuse", mix_pass_fuse},
     {"epilogue", mix_pass_epilogue},
+    {"excess", mix_pass_excess},
 };
 /* What the plan does beside them (compile/plan.c). */
 static const char *const planning[] = {"in_place", "memory"};
