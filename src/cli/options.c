@@ -43,7 +43,7 @@ static const row rows[] = {
     {"optimizer", TEXT, FIELD(optimizer), CLI_TRAIN, "NAME[:key=value,...]",
      "Keras's names and arguments in lower case (default rmsprop)"},
     {"loss", TEXT, FIELD(loss), CLI_TRAIN | CLI_EVALUATE, "NAME", "default sparse_categorical_crossentropy"},
-    {"metrics", TEXT, FIELD(metrics), CLI_TRAIN | CLI_EVALUATE, "A,B", "default accuracy"},
+    {"metrics", TEXT, FIELD(metrics), CLI_TRAIN | CLI_EVALUATE, "A,B", "Keras's names: accuracy (default), top_k_categorical_accuracy, precision, auc, f1_score, mse, ..."},
     {"loss-scale", SCALE, FIELD(loss_scale), CLI_TRAIN, "auto|none|NUMBER|dynamic[:INITIAL[:GROWTH_STEPS]]",
      "loss scaling (default auto)"},
     {"semantics", CHOICE, FIELD(semantics), RUNS | CLI_SUMMARY, "tf_keras|keras3|experimental",

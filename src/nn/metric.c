@@ -41,6 +41,18 @@ static bool chooses(const char *name) { return !strcmp(name, "accuracy") || !str
 /* What a loss's values as a metric take. */
 static const char *const loss_arguments[] = {"from_logits", "label_smoothing", "axis", "ignore_class", NULL};
 
+/* Metrics whose class, or whose default name, is not that of the loss they average. */
+static const struct loss_metric {
+  const char *class_name, *other_name, *loss, *name, *keras3_name;
+} loss_metrics[] = {{"LogCoshError", "log_cosh_error", "log_cosh", "logcosh", "logcosh"},
+                    {"KLDivergence", NULL, "kl_divergence", "kullback_leibler_divergence", "kl_divergence"}};
+static const struct loss_metric *loss_metric_named(const char *name) {
+  for (size_t i = 0; name && i < sizeof loss_metrics / sizeof *loss_metrics; i++)
+    if (!strcmp(loss_metrics[i].class_name, name) || (loss_metrics[i].other_name && !strcmp(loss_metrics[i].other_name, name)))
+      return &loss_metrics[i];
+  return NULL;
+}
+
 static mix_loss *loss_named(const char *name, const mix_metric_options *o, const mix_semantics *semantics) {
   /* keras3's metrics know fewer of these names, and its losses fewer of tf_keras's: here both generations take all. */
   return mix_loss_new(name, .semantics = semantics, .reduction = "none", .from_logits = o->from_logits,
@@ -66,12 +78,14 @@ static bool resolve(mix_metric *metric, const mix_metric_options *o) {
         return false;
       }
     } else if (!metric->chooses) {
+      const struct loss_metric *other = loss_metric_named(o->metric);
+      const char *loss = other ? other->loss : o->metric;
       known = loss_arguments;
-      if (!mix_loss_kind_named(o->metric, metric->semantics)) {
+      if (!mix_loss_kind_named(loss, metric->semantics)) {
         mix_fail(MIX_VALUE_ERROR, "metric: '%.60s' is not known to %s", o->metric, metric->semantics->name);
         return false;
       }
-      metric->loss = mix_retain(loss_named(o->metric, o, metric->semantics));
+      metric->loss = mix_retain(loss_named(loss, o, metric->semantics));
     }
   }
   if (mix_failed() || !mix_options_copy(&metric->class, sizeof metric->class, class, "metric")) return false;
@@ -90,6 +104,8 @@ static const char *standard_name(const mix_metric *metric, const char *given) {
   const mix_metric_kind *kind = metric->kind;
   if (kind && !strcmp(kind->class.name, given))
     return kind == &mix_metric_accuracy_kind ? "accuracy" : kind->numbered ? mix_unique_name(kind->name, false) : kind->name;
+  const struct loss_metric *other = loss_metric_named(given);
+  if (other) return metric->semantics->metric_values_by_sample ? other->keras3_name : other->name;
   if (metric->loss && !strcmp(metric->loss->kind->class_name, given)) return metric->loss->kind->name;
   return given;
 }
@@ -112,14 +128,15 @@ mix_metric *mix_metric_with(const mix_metric_options *options) {
   if (!metric) return NULL;
   metric->semantics = mix_semantics_or_current(o.semantics);
   metric->dtype = dtype;
+  metric->dtype_given = o.dtype != NULL;
   bool made = resolve(metric, &o) && (metric->data = mix_calloc(1, metric->class.instance_size)) != NULL;
   if (made) {
     metric->name = mix_intern(o.name ? o.name : standard_name(metric, o.metric));
+    metric->built = !metric->class.build;
     if (metric->kind && metric->kind->make)
       made = metric->kind->make(metric);
     else if (metric->class.update == mix_mean_metric_class.update)
       made = mix_mean_make(metric);
-    metric->built = !metric->class.build;
   }
   if (made && !mix_failed()) return mix_scoped(metric);
   if (!made || !metric->name) metric->class.finalize = NULL; /* the instance was never set up */
@@ -132,7 +149,9 @@ mix_dtype mix_metric_dtype(const mix_metric *metric) { return metric ? metric->d
 void *mix_metric_data(const mix_metric *metric) { return metric ? metric->data : NULL; }
 const char *mix_metric_class_name(const mix_metric *metric) {
   if (!metric) return NULL;
-  return metric->loss && metric->loss->kind ? metric->loss->kind->class_name : metric->class.name;
+  if (!metric->loss) return metric->class.name;
+  const char *name = metric->loss->kind->class_name;
+  return strcmp(name, "LogCosh") ? name : "LogCoshError";
 }
 
 /* ---- state ---- */

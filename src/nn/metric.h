@@ -34,6 +34,7 @@ struct mix_metric {
   const mix_metric_kind *kind; /* NULL: a loss's values, a function, a class of the user's, or "accuracy" before it is chosen */
   const char *name;            /* interned */
   mix_dtype dtype;
+  bool dtype_given;
   const mix_semantics *semantics;
   mix_metric_options options;  /* texts interned, numbers copied */
   struct mix_metric_state {
@@ -82,10 +83,17 @@ mix_tensor *mix_metric_sparse_categorical_accuracy(const mix_metric *metric, mix
 mix_tensor *mix_metric_top_k(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred);
 mix_tensor *mix_metric_sparse_top_k(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred);
 
+/* metrics/correlation.c: likewise */
+mix_tensor *mix_metric_pearson_correlation(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred);
+mix_tensor *mix_metric_concordance_correlation(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred);
+
 /* metrics/: the kinds, mix_metric_..._kind */
 #define MIX_METRIC_KINDS(X)                                                                                                    \
-  X(mean) X(sum) X(accuracy) X(binary_accuracy) X(categorical_accuracy) X(sparse_categorical_accuracy) X(top_k)                \
-  X(sparse_top_k) X(root_mean_squared_error)
+  X(mean) X(sum) X(mean_tensor) X(mean_relative_error) X(root_mean_squared_error) X(accuracy) X(binary_accuracy)               \
+  X(categorical_accuracy) X(sparse_categorical_accuracy) X(top_k) X(sparse_top_k) X(pearson_correlation)                       \
+  X(concordance_correlation) X(true_positives) X(false_positives) X(true_negatives) X(false_negatives) X(precision) X(recall)  \
+  X(sensitivity_at_specificity) X(specificity_at_sensitivity) X(precision_at_recall) X(recall_at_precision) X(auc) X(f1_score) \
+  X(fbeta_score) X(r2_score) X(io_u) X(mean_io_u) X(binary_io_u) X(one_hot_io_u) X(one_hot_mean_io_u)
 #define MIX_DECLARE_METRIC(name) extern const mix_metric_kind mix_metric_##name##_kind;
 MIX_METRIC_KINDS(MIX_DECLARE_METRIC)
 #undef MIX_DECLARE_METRIC

@@ -69,6 +69,9 @@ struct mix_semantics {
                                      * metric's */
   bool metric_values_by_sample;     /* K3: means count samples, else elements */
   bool metric_mask_is_weight;       /* L: compile's metrics get the mask of the predictions as weights */
+  bool metric_negatives_last;       /* K3: confusion counts are true, false positives, true, false negatives; else the true ones first */
+  bool metric_ratio_epsilon;        /* K3: f-scores and IoU divide by x + epsilon; else x / 0 is 0 */
+  bool metric_iou_integer;          /* K3: IoU counts in int64, and leaves out class numbers outside; else in floatx, an error */
   bool hard_sigmoid_relu6;          /* K3: relu6(x + 3) / 6; else clip(0.2 x + 0.5, 0, 1) */
   bool activation_names_all;        /* K3's longer list */
   bool softmax_vector_refused;      /* L: softmax of a rank-1 input is a ValueError */

@@ -144,6 +144,135 @@ static void refusals(void **state) {
   expect_status(mix_metric_update(mix_metric_mean(), NULL), MIX_TYPE_ERROR, "no values");
 }
 
+/* Keras's errors, each with the argument's name. */
+static void arguments_are_checked(void **state) {
+  (void)state;
+  expect_refused(mix_metric_new("precision", .num_labels = 3), MIX_TYPE_ERROR, "unexpected argument 'num_labels'");
+  expect_refused(mix_metric_new("accuracy", .threshold = 0.3), MIX_TYPE_ERROR, "unexpected argument 'threshold'");
+  expect_refused(mix_metric_new("mse", .k = 3), MIX_TYPE_ERROR, "unexpected argument 'k'");
+  expect_refused(mix_metric_new("precision", .thresholds = MIX_NUMBERS(0.5, 1.5)), MIX_VALUE_ERROR, "[0, 1]");
+  expect_refused(mix_metric_new("auc", .num_thresholds = 1), MIX_VALUE_ERROR, "above 1");
+  expect_refused(mix_metric_new("auc", .curve = "RCO"), MIX_VALUE_ERROR, "ROC, PR or PRGAIN");
+  expect_refused(mix_metric_new("auc", .summation_method = "middle"), MIX_VALUE_ERROR, "interpolation, majoring or minoring");
+  expect_refused(mix_metric_new("auc", .num_labels = 3), MIX_VALUE_ERROR, "multi_label");
+  expect_refused(mix_metric_new("auc", .label_weights = MIX_NUMBERS(1, -1)), MIX_VALUE_ERROR, "not negative");
+  expect_refused(mix_metric_new("sensitivity_at_specificity"), MIX_TYPE_ERROR, "'specificity' is missing");
+  expect_refused(mix_metric_new("precision_at_recall", .recall = 1.5), MIX_VALUE_ERROR, "recall is 1.5");
+  expect_refused(mix_metric_new("recall_at_precision", .precision = 0.5, .num_thresholds = -1), MIX_VALUE_ERROR, "num_thresholds");
+  expect_refused(mix_metric_new("f1_score", .average = "mean"), MIX_VALUE_ERROR, "micro, macro, weighted");
+  expect_refused(mix_metric_new("fbeta_score", .beta = -1), MIX_VALUE_ERROR, "beta");
+  expect_refused(mix_metric_new("f1_score", .threshold = 1.5), MIX_VALUE_ERROR, "(0, 1]");
+  expect_refused(mix_metric_new("f1_score", .beta = 2), MIX_TYPE_ERROR, "unexpected argument 'beta'");
+  expect_refused(mix_metric_new("r2_score", .class_aggregation = "sum"), MIX_VALUE_ERROR, "variance_weighted_average");
+  expect_refused(mix_metric_new("r2_score", .num_regressors = -1), MIX_VALUE_ERROR, "num_regressors");
+  expect_refused(mix_metric_new("mean_io_u"), MIX_TYPE_ERROR, "num_classes");
+  expect_refused(mix_metric_new("IoU", .num_classes = 3), MIX_TYPE_ERROR, "'target_class_ids' is missing");
+  expect_refused(mix_metric_new("IoU", .num_classes = 3, .target_class_ids = MIX_NUMBERS(0, 3)), MIX_VALUE_ERROR, "out of range");
+  expect_refused(mix_metric_new("mean_relative_error"), MIX_TYPE_ERROR, "'normalizer' is missing");
+  expect_refused(mix_metric_new("pearson_correlation"), MIX_VALUE_ERROR, "not known to tf_keras");
+  mix_set_semantics("keras3");
+  expect_refused(mix_metric_new("mean_tensor"), MIX_VALUE_ERROR, "not known to keras3");
+}
+static void updates_are_checked(void **state) {
+  (void)state;
+  mix_tensor *y = MATRIX(MIX_FLOAT32, 2, 2, 1, 0, 0, 1), *p = MATRIX(MIX_FLOAT32, 2, 3, 1, 0, 0, 1, 0, 0);
+  expect_status(mix_metric_update(mix_metric_new("precision"), y, p), MIX_VALUE_ERROR, "expected the same");
+  expect_status(mix_metric_update(mix_metric_new("precision"), y), MIX_TYPE_ERROR, "predictions");
+  expect_status(mix_metric_update(mix_metric_new("recall", .top_k = 3), y, y), MIX_VALUE_ERROR, "top_k is 3");
+  expect_status(mix_metric_update(mix_metric_new("recall", .has_class_id = true, .class_id = 2), y, y), MIX_VALUE_ERROR,
+                "class_id is 2");
+  expect_status(
+      mix_metric_update(mix_metric_new("recall", .has_class_id = true), VECTOR(MIX_FLOAT32, 1, 0), VECTOR(MIX_FLOAT32, 1, 0)),
+      MIX_VALUE_ERROR, "(samples, classes)");
+  expect_status(mix_metric_update(mix_metric_new("auc", .multi_label = true), VECTOR(MIX_FLOAT32, 1, 0), VECTOR(MIX_FLOAT32, 1, 0)),
+                MIX_VALUE_ERROR, "(samples, labels)");
+  expect_status(mix_metric_update(mix_metric_new("auc", .multi_label = true, .num_labels = 3), y, y), MIX_VALUE_ERROR,
+                "(samples, 3)");
+  expect_status(mix_metric_update(mix_metric_new("f1_score"), VECTOR(MIX_FLOAT32, 1, 0), VECTOR(MIX_FLOAT32, 1, 0)),
+                MIX_VALUE_ERROR, "ranks");
+  /* A class number outside the matrix: an error of the step in tf_keras, left out in keras3. */
+  expect_status(
+      mix_metric_update(mix_metric_new("mean_io_u", .num_classes = 2), VECTOR(MIX_FLOAT32, 0, 1), VECTOR(MIX_FLOAT32, 0, 2)),
+      MIX_VALUE_ERROR, "");
+  mix_set_semantics("keras3");
+  mix_metric *iou = mix_metric_new("mean_io_u", .num_classes = 2);
+  mix_metric_update(iou, VECTOR(MIX_FLOAT32, 0, 1, 1), VECTOR(MIX_FLOAT32, 0, 2, 1));
+  expect_result(iou, 1, 1e-6);
+  assert_int_equal(mix_metric_dtype(iou), MIX_INT64);
+  mix_metric *tensor = mix_metric_new("mean_tensor", .semantics = mix_semantics_named("tf_keras"));
+  mix_metric_update(tensor, VECTOR(MIX_FLOAT32, 1, 2));
+  expect_status(mix_metric_update(tensor, VECTOR(MIX_FLOAT32, 1, 2, 3)), MIX_VALUE_ERROR, "as in the first update");
+}
+/* Predictions that are NaN are above no threshold; infinities are. */
+static void not_finite_predictions(void **state) {
+  (void)state;
+  mix_tensor *y = VECTOR(MIX_FLOAT32, 1, 1, 1, 0), *p = VECTOR(MIX_FLOAT32, NAN, INFINITY, -INFINITY, NAN);
+  mix_metric *hits = mix_metric_new("true_positives"), *misses = mix_metric_new("false_negatives"), *auc = mix_metric_new("auc");
+  mix_metric_update(hits, y, p);
+  mix_metric_update(misses, y, p);
+  mix_metric_update(auc, y, p);
+  expect_result(hits, 1, 0);
+  expect_result(misses, 2, 0);
+  mix_tensor *state_of_auc = mix_variable_true_value(mix_list_get(mix_metric_variables(auc), 0)); /* true positives */
+  double counted[200];
+  assert_int_equal(mix_tensor_read(state_of_auc, MIX_FLOAT64, counted, 200), MIX_OK);
+  assert_true(counted[0] == 2 && counted[1] == 1 && counted[199] == 0); /* 0 is above -1e-7 */
+}
+/* The mean of each element over the updates. */
+static void mean_tensors(void **state) {
+  (void)state;
+  mix_metric *metric = mix_metric_new("mean_tensor");
+  mix_metric_update(metric, VECTOR(MIX_FLOAT32, 1, 3, 5));
+  mix_metric_update(metric, VECTOR(MIX_FLOAT32, 3, 0, 9), .sample_weight = VECTOR(MIX_FLOAT32, 1, 0, 3));
+  double mean[3];
+  assert_int_equal(mix_tensor_read(mix_metric_result_tensor(metric), MIX_FLOAT64, mean, 3), MIX_OK);
+  assert_true(mean[0] == 2 && mean[1] == 3 && mean[2] == 8);
+  expect_refused((mix_metric_result(metric), NULL), MIX_VALUE_ERROR, "3 numbers");
+}
+/* By name as it was given, by class with Keras's counter of names. */
+static void default_names(void **state) {
+  (void)state;
+  static const char *const rows[][2] = {{"precision", "precision"},
+                                        {"Precision", "precision"},
+                                        {"Precision", "precision_1"},
+                                        {"AUC", "auc"},
+                                        {"auc", "auc"},
+                                        {"F1Score", "f1_score"},
+                                        {"LogCoshError", "logcosh"},
+                                        {"mse", "mse"},
+                                        {"KLDivergence", "kullback_leibler_divergence"},
+                                        {"TruePositives", "true_positives"}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    assert_string_equal(mix_metric_name(mix_metric_new(rows[i][0])), rows[i][1]);
+  assert_string_equal(mix_metric_name(mix_metric_new("MeanIoU", .num_classes = 2)), "mean_io_u");
+}
+/* A metric from the config of another says the same. */
+static void configs(void **state) {
+  (void)state;
+  mix_metric *made[] = {mix_metric_new("Precision", .thresholds = MIX_NUMBERS(0.25, 0.5), .top_k = 2, .has_class_id = true),
+                        mix_metric_new("AUC", .curve = "PR", .num_thresholds = 7, .label_weights = MIX_NUMBERS(1, 2)),
+                        mix_metric_new("BinaryAccuracy", .threshold = MIX_ZERO),
+                        mix_metric_new("FBetaScore", .beta = 2, .average = "macro"),
+                        mix_metric_new("R2Score", .class_aggregation = "none", .num_regressors = 1),
+                        mix_metric_new("OneHotIoU", .num_classes = 3, .target_class_ids = MIX_NUMBERS(0, 2), .name = "over"),
+                        mix_metric_new("SensitivityAtSpecificity", .specificity = 0.25),
+                        mix_metric_new("MeanTensor", .shape = MIX_SHAPE(2, 3)),
+                        mix_metric_new("CategoricalCrossentropy", .from_logits = true, .label_smoothing = 0.125)};
+  char text[512];
+  for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
+    snprintf(text, sizeof text, "%s", mix_metric_get_config(made[i]));
+    mix_metric *again = mix_metric_from_config(mix_metric_class_name(made[i]), text, NULL);
+    assert_non_null(again);
+    assert_string_equal(mix_metric_get_config(again), text);
+  }
+  snprintf(text, sizeof text, "%s", mix_metric_get_config(made[0]));
+  assert_non_null(strstr(text, "\"thresholds\": [0.25, 0.5]"));
+  assert_non_null(strstr(text, "\"class_id\": 0"));
+  assert_non_null(strstr(mix_metric_get_config(made[3]), "\"threshold\": null"));
+  expect_refused(mix_metric_from_config("Precision", "{", NULL), MIX_VALUE_ERROR, "");
+  expect_refused(mix_metric_from_config("Precision", "{\"thresholds\": [\"a\"]}", NULL), MIX_TYPE_ERROR, "no number");
+}
+
 static mix_list *body(void *metric, mix_list *arguments) {
   mix_metric_update(metric, mix_list_get(arguments, 0), mix_list_get(arguments, 1));
   return mix_list_of(mix_metric_result_tensor(metric));
@@ -185,6 +314,12 @@ int main(void) {
                                      TEST(losses_as_metrics),
                                      TEST(M07_float32_from_float16),
                                      TEST(refusals),
+                                     TEST(arguments_are_checked),
+                                     TEST(updates_are_checked),
+                                     TEST(not_finite_predictions),
+                                     TEST(mean_tensors),
+                                     TEST(default_names),
+                                     TEST(configs),
                                      TEST(captured),
                                      TEST(updates_do_not_accumulate_objects)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -137,9 +137,10 @@ static mix_tensor *result(mix_metric *metric) {
 const mix_metric_class mix_mean_metric_class = {
     .size = sizeof(mix_metric_class), .name = "MeanMetricWrapper", .update = update, .result = result};
 
-#define MEAN(class_name)                                                                                                           \
+#define MEAN_IN(which, class_name)                                                                                                 \
   .class = {.size = sizeof(mix_metric_class), .name = class_name, .update = update, .result = result}, .make = mix_mean_make,      \
-  .generations = MIX_METRIC_BOTH
+  .generations = which
+#define MEAN(class_name) MEAN_IN(MIX_METRIC_BOTH, class_name)
 
 const mix_metric_kind mix_metric_mean_kind = {.name = "mean", MEAN("Mean")};
 const mix_metric_kind mix_metric_sum_kind = {.name = "sum", MEAN("Sum")};
@@ -181,3 +182,39 @@ const mix_metric_kind mix_metric_sparse_top_k_kind = {.name = "sparse_top_k_cate
                                                       .arguments = {"k"},
                                                       .function = mix_metric_sparse_top_k,
                                                       .direction = 1};
+
+/* ---- others ---- */
+
+const mix_metric_kind mix_metric_pearson_correlation_kind = {.name = "pearson_correlation",
+                                                             MEAN_IN(MIX_METRIC_KERAS3, "PearsonCorrelation"),
+                                                             .arguments = {"axis"},
+                                                             .function = mix_metric_pearson_correlation,
+                                                             .align = true,
+                                                             .direction = 1};
+const mix_metric_kind mix_metric_concordance_correlation_kind = {.name = "concordance_correlation",
+                                                                 MEAN_IN(MIX_METRIC_KERAS3, "ConcordanceCorrelation"),
+                                                                 .arguments = {"axis"},
+                                                                 .function = mix_metric_concordance_correlation,
+                                                                 .align = true,
+                                                                 .direction = 1};
+
+/* |y - p| / normalizer, 0 where that is 0 */
+static mix_tensor *relative_error(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
+  mix_tensor *normalizer = mix_cast(metric->options.normalizer, metric->dtype);
+  return mix_divide_no_nan(mix_abs(mix_subtract(y_true, y_pred)), normalizer);
+}
+static bool make_relative(mix_metric *metric) {
+  if (metric->options.normalizer) return mix_mean_make(metric);
+  mix_fail(MIX_TYPE_ERROR, "metric %s: the argument 'normalizer' is missing", metric->name);
+  return false;
+}
+const mix_metric_kind mix_metric_mean_relative_error_kind = {
+    .name = "mean_relative_error",
+    .class = {.size = sizeof(mix_metric_class), .name = "MeanRelativeError", .update = update, .result = result},
+    .make = make_relative,
+    .generations = MIX_METRIC_TF_KERAS,
+    .numbered = true,
+    .arguments = {"normalizer"},
+    .function = relative_error,
+    .align = true,
+    .direction = -1};
