@@ -41,13 +41,11 @@ static int run(const cli_options *options) {
   static const struct {
     const char *name;
     bool (*run)(const bench_settings *settings);
-  } subjects[] = {{"start", bench_start},
-                  {"steps", bench_steps},
-                  {"dispatch", bench_dispatch},
-                  {"update", bench_update},
-                  {"products", bench_gemm}};
+  } subjects[] = {{"start", bench_start},   {"steps", bench_steps},   {"dispatch", bench_dispatch},
+                  {"update", bench_update}, {"products", bench_gemm}, {"figures", bench_figures}};
   bool good = true;
-  for (size_t i = 0; i < sizeof subjects / sizeof *subjects && good; i++) {
+  if (options->advise) good = bench_advise(&settings, options->policy) && mix_error() == MIX_OK;
+  for (size_t i = 0; i < sizeof subjects / sizeof *subjects && good && !options->advise; i++) {
     if (options->only && strcmp(options->only, subjects[i].name)) continue;
     MIX_SCOPE { good = subjects[i].run(&settings) && mix_error() == MIX_OK; }
     fflush(stdout);
@@ -62,6 +60,10 @@ int cli_bench(int argc, char **argv) {
   cli_options options;
   const int code = cli_parse("bench", CLI_BENCH, argc, argv, &options);
   if (code) return code < 0 ? CLI_OK : code;
+  if (!options.advise && strcmp(options.policy, "float32")) {
+    fprintf(stderr, "mixtape bench: --policy belongs to --advise: the tables run every policy\n");
+    return CLI_USAGE;
+  }
   mix_scope *scope = mix_scope_begin();
   const int result = run(&options);
   mix_scope_end(scope);

@@ -19,6 +19,11 @@ bool bench_dispatch(const bench_settings *settings);
 bool bench_update(const bench_settings *settings);
 bool bench_start(const bench_settings *settings);
 bool bench_gemm(const bench_settings *settings);
+bool bench_figures(const bench_settings *settings);
+bool bench_advise(const bench_settings *settings, const char *policy);
+
+/* The time of a float32 RMSprop update that writes the weight's 16-bit copy too, over that of one that does not. */
+bool bench_update_copy(const bench_settings *settings, double *ratio);
 
 double bench_now(void); /* seconds */
 /* Sorts and takes the middle. */
@@ -30,6 +35,7 @@ enum { BENCH_ROUNDS = 1000, BENCH_CONTESTANTS = 12 };
 typedef struct bench_contestant {
   bool (*run)(void *context);
   void *context;
+  bool rest;           /* a pause before each timing: threads of other libraries go to sleep */
   int repeats;         /* runs in a timing; 0: chosen so that it can be measured */
   double median, best; /* seconds of one run */
   double rounds[BENCH_ROUNDS];

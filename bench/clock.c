@@ -2,6 +2,7 @@
 #include "bench.h"
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 /* Of one timing, at least: shorter than a time slice, so that the best rounds are undisturbed ones. */
 #define TIMING 5e-4
@@ -46,6 +47,7 @@ bool bench_interleave(bench_contestant *contestants, int count, double budget, i
   while (done < BENCH_ROUNDS && (done < 3 || bench_now() - start < budget)) {
     for (int i = 0; i < count; i++) {
       bench_contestant *c = &contestants[(i + done) % count];
+      if (c->rest) usleep(1000);
       /* What the others left in the caches is no part of it. */
       if (c->repeats > 1 && !run_once(c, &c->rounds[done])) return false;
       if (!run_once(c, &c->rounds[done])) return false;

@@ -3,6 +3,7 @@
 #include "backend/cpu/gemm/kernels.h"
 #include "base/alloc.h"
 #include "bench.h"
+#include "onednn_bf16.h"
 #include "ops/table.h"
 #include "tensor/convert.h"
 #include "tensor/shape.h"
@@ -28,16 +29,19 @@ const int bench_gemm_shape_count = sizeof bench_gemm_shapes / sizeof *bench_gemm
 
 enum { MOST_ROUNDS = 200 };
 
-typedef struct case_data {
-  const bench_shape *shape;
+struct bench_product {
+  bench_shape shape;
+  mix_dtype dtype;
   mix_kernel_args args;
   mix_kernel_value inputs[2], output;
   mix_matmul_attributes attributes;
   const void *in[2];
   void *out;
+  size_t workspace;
   const mix_kernel *kernel;
   int threads, repeats;
-} case_data;
+  bench_onednn *onednn;
+};
 
 typedef void sgemm_function(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda, const float *b,
                             int ldb, float beta, float *c, int ldc);
@@ -47,7 +51,7 @@ static sgemm_function *openblas;
 static dnnl_function *onednn;
 
 /* As in a plan: one parallel region, and the executor's own barrier. */
-static void run_ours(case_data *x) {
+static void run_ours(bench_product *x) {
   static mix_barrier barrier = {.spins = 300};
 #pragma omp parallel num_threads(x->threads)
   {
@@ -60,15 +64,15 @@ static void run_ours(case_data *x) {
   }
 }
 
-static void run_openblas(case_data *x) {
-  const bench_shape *s = x->shape;
+static void run_openblas(bench_product *x) {
+  const bench_shape *s = &x->shape;
   for (int i = 0; i < x->repeats; i++)
     openblas(101, s->ta ? 112 : 111, s->tb ? 112 : 111, (int)s->m, (int)s->n, (int)s->k, 1, x->in[0], (int)(s->ta ? s->m : s->k),
              x->in[1], (int)(s->tb ? s->k : s->n), 0, x->out, (int)s->n);
 }
 
-static void run_onednn(case_data *x) {
-  const bench_shape *s = x->shape;
+static void run_onednn(bench_product *x) {
+  const bench_shape *s = &x->shape;
   for (int i = 0; i < x->repeats; i++)
     onednn(s->ta ? 'T' : 'N', s->tb ? 'T' : 'N', s->m, s->n, s->k, 1, x->in[0], s->ta ? s->m : s->k, x->in[1], s->tb ? s->k : s->n,
            0, x->out, s->n);
@@ -83,71 +87,123 @@ static void *random_matrix(int64_t count, mix_dtype dtype, uint64_t seed) {
   return data;
 }
 
+const mix_kernel *bench_gemm_kernel(const mix_kernel_args *args) {
+  for (const mix_kernel *const *k = mix_cpu_matmul_kernels; *k; k++)
+    if (((*k)->needs & mix_cpu_features()) == (*k)->needs && !(*k)->refuses(args)) return *k;
+  return NULL;
+}
+
+bench_product *bench_product_new(const bench_shape *shape, mix_dtype dtype, int threads) {
+  bench_product *x = mix_calloc(1, sizeof *x);
+  if (!x) return NULL;
+  *x = (bench_product){.shape = *shape, .dtype = dtype, .threads = threads, .repeats = 1};
+  x->attributes = (mix_matmul_attributes){.transpose_a = shape->ta, .transpose_b = shape->tb};
+  x->inputs[0] = (mix_kernel_value){dtype, shape->ta ? MIX_SHAPE(shape->k, shape->m) : MIX_SHAPE(shape->m, shape->k)};
+  x->inputs[1] = (mix_kernel_value){dtype, shape->tb ? MIX_SHAPE(shape->n, shape->k) : MIX_SHAPE(shape->k, shape->n)};
+  x->output = (mix_kernel_value){dtype, MIX_SHAPE(shape->m, shape->n)};
+  x->in[0] = random_matrix(shape->m * shape->k, dtype, 1), x->in[1] = random_matrix(shape->k * shape->n, dtype, 2);
+  x->out = random_matrix(shape->m * shape->n, dtype, 3);
+  x->args = (mix_kernel_args){.op = &mix_op_matmul,
+                              .attributes = &x->attributes,
+                              .input_count = 2,
+                              .output_count = 1,
+                              .input_types = x->inputs,
+                              .output_types = &x->output,
+                              .inputs = x->in,
+                              .outputs = &x->out};
+  const mix_kernel *kernel = bench_gemm_kernel(&x->args);
+  bool good = x->in[0] && x->in[1] && x->out && kernel;
+  if (good) {
+    x->workspace = kernel->workspace(&x->args, threads);
+    x->args.workspace = mix_alloc_buffer(x->workspace);
+    good = x->args.workspace && kernel->prepare(&x->args, threads);
+  }
+  if (good) {
+    x->kernel = kernel;
+    return x;
+  }
+  bench_product_free(x);
+  return NULL;
+}
+
+void bench_product_free(bench_product *x) {
+  if (!x) return;
+  bench_onednn_free(x->onednn);
+  if (x->kernel) x->kernel->unprepare(x->args.prepared);
+  mix_free_buffer(x->args.workspace, x->workspace);
+  for (int i = 0; i < 2; i++) mix_free_buffer((void *)(uintptr_t)x->in[i], mix_value_bytes(x->dtype, x->inputs[i].shape));
+  mix_free_buffer(x->out, mix_value_bytes(x->dtype, x->output.shape));
+  mix_free(x);
+}
+
+bool bench_product_has(bench_product *x, int peer) {
+  if (peer == BENCH_OPENBLAS) return x->dtype == MIX_FLOAT32 && openblas;
+  if (peer == BENCH_ONEDNN && x->dtype == MIX_BFLOAT16 && !x->onednn)
+    x->onednn = bench_onednn_new(&x->shape, x->in[0], x->in[1], x->out);
+  if (peer == BENCH_ONEDNN) return x->dtype == MIX_FLOAT32 ? onednn != NULL : x->onednn != NULL;
+  return true;
+}
+
+static void run_peer(bench_product *x, int peer) {
+  if (peer == BENCH_OURS)
+    run_ours(x);
+  else if (peer == BENCH_OPENBLAS)
+    run_openblas(x);
+  else if (x->dtype == MIX_FLOAT32)
+    run_onednn(x);
+  else
+    for (int i = 0; i < x->repeats; i++) bench_onednn_run(x->onednn);
+}
+bool bench_product_ours(void *x) { return run_peer(x, BENCH_OURS), true; }
+bool bench_product_openblas(void *x) { return run_peer(x, BENCH_OPENBLAS), true; }
+bool bench_product_onednn(void *x) { return run_peer(x, BENCH_ONEDNN), true; }
+
 bool bench_gemm_measure(const bench_shape *shape, mix_dtype dtype, int threads, double budget, bench_gemm_result *result) {
   *result = (bench_gemm_result){0};
-  case_data x = {.shape = shape, .threads = threads, .attributes = {.transpose_a = shape->ta, .transpose_b = shape->tb}};
-  x.inputs[0] = (mix_kernel_value){dtype, shape->ta ? MIX_SHAPE(shape->k, shape->m) : MIX_SHAPE(shape->m, shape->k)};
-  x.inputs[1] = (mix_kernel_value){dtype, shape->tb ? MIX_SHAPE(shape->n, shape->k) : MIX_SHAPE(shape->k, shape->n)};
-  x.output = (mix_kernel_value){dtype, MIX_SHAPE(shape->m, shape->n)};
-  void *a = random_matrix(shape->m * shape->k, dtype, 1), *b = random_matrix(shape->k * shape->n, dtype, 2);
-  void *c = random_matrix(shape->m * shape->n, dtype, 3);
-  x.in[0] = a, x.in[1] = b, x.out = c;
-  x.args = (mix_kernel_args){.op = &mix_op_matmul,
-                             .attributes = &x.attributes,
-                             .input_count = 2,
-                             .output_count = 1,
-                             .input_types = x.inputs,
-                             .output_types = &x.output,
-                             .inputs = x.in,
-                             .outputs = &x.out};
-  for (const mix_kernel *const *k = mix_cpu_matmul_kernels; *k && !x.kernel; k++)
-    if (((*k)->needs & mix_cpu_features()) == (*k)->needs && !(*k)->refuses(&x.args)) x.kernel = *k;
-  if (!a || !b || !c || !x.kernel) return false;
-  result->kernel = x.kernel->name;
-  const size_t workspace = x.kernel->workspace(&x.args, threads);
-  x.args.workspace = mix_alloc_buffer(workspace);
-  if (!x.args.workspace || !x.kernel->prepare(&x.args, threads)) return false;
-
-  void (*const contenders[BENCH_PEERS])(case_data *) = {run_ours, dtype == MIX_FLOAT32 && openblas ? run_openblas : NULL,
-                                                        dtype == MIX_FLOAT32 && onednn ? run_onednn : NULL};
+  bench_product *x = bench_product_new(shape, dtype, threads);
+  if (!x) return false;
+  result->kernel = x->kernel->name;
+  bool present[BENCH_PEERS];
+  for (int i = 0; i < BENCH_PEERS; i++) present[i] = bench_product_has(x, i);
   const double operations = 2.0 * (double)shape->m * (double)shape->n * (double)shape->k;
-  x.repeats = operations < 1e8 ? (int)(1e8 / operations) + 1 : 1;
-  if (x.repeats > 200) x.repeats = 200;
+  int repeats = operations < 1e8 ? (int)(1e8 / operations) + 1 : 1;
+  if (repeats > 200) repeats = 200;
   static double times[BENCH_PEERS][MOST_ROUNDS];
   int rounds = 0;
   const double start = bench_now();
   while (rounds < MOST_ROUNDS && (rounds < 5 || bench_now() - start < budget)) {
     for (int i = 0; i < BENCH_PEERS; i++) {
       const int which = (i + rounds) % BENCH_PEERS;
-      if (!contenders[which]) continue;
+      if (!present[which]) continue;
       usleep(1000); /* lets the threads of the one before go to sleep */
-      const int repeats = x.repeats;
-      x.repeats = 1;
-      contenders[which](&x);
-      x.repeats = repeats;
+      x->repeats = 1;
+      run_peer(x, which);
+      x->repeats = repeats;
       const double begin = bench_now();
-      contenders[which](&x);
-      times[which][rounds] = (bench_now() - begin) / x.repeats;
+      run_peer(x, which);
+      times[which][rounds] = (bench_now() - begin) / repeats;
     }
     rounds++;
   }
   for (int i = 0; i < BENCH_PEERS; i++) {
-    if (!contenders[i]) continue;
+    if (!present[i]) continue;
     result->median[i] = bench_median(times[i], rounds);
     result->best[i] = times[i][0];
   }
-  x.kernel->unprepare(x.args.prepared);
-  mix_free_buffer(x.args.workspace, workspace);
-  mix_free_buffer(a, mix_value_bytes(dtype, x.inputs[0].shape));
-  mix_free_buffer(b, mix_value_bytes(dtype, x.inputs[1].shape));
-  mix_free_buffer(c, mix_value_bytes(dtype, x.output.shape));
+  bench_product_free(x);
   return true;
 }
 
 void bench_gemm_load_peers(int threads) {
   char count[16];
   snprintf(count, sizeof count, "%d", threads);
-  if (mix_cpu_found() & MIX_CPU_AVX512) setenv("OPENBLAS_CORETYPE", "SkylakeX", 0);
+  /* Where MIXTAPE_MAX_ISA holds us back, it holds them back too. */
+  const uint32_t features = mix_cpu_features();
+  if (mix_cpu_found() & MIX_CPU_AVX512) setenv("OPENBLAS_CORETYPE", features & MIX_CPU_AVX512 ? "SkylakeX" : "Haswell", 0);
+  if (!(features & MIX_CPU_AVX512))
+    setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 0);
+  else if (!(features & MIX_CPU_AMX_BF16))
+    setenv("ONEDNN_MAX_CPU_ISA", features & MIX_CPU_AVX512_BF16 ? "AVX512_CORE_BF16" : "AVX512_CORE", 0);
   setenv("OPENBLAS_NUM_THREADS", count, 1);
   setenv("OPENBLAS_THREAD_TIMEOUT", "4", 0);
   omp_set_num_threads(threads);

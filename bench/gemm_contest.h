@@ -1,8 +1,9 @@
 /* Products beside those of OpenBLAS and oneDNN, interleaved in one process. The peers are loaded at run time (libopenblas.so.0,
- * libdnnl.so.2 or .3) where they are installed, and serve float32 alone. */
+ * libdnnl.so.2 or .3) where they are installed; OpenBLAS serves float32 alone, oneDNN 2 bfloat16 too. */
 #ifndef MIX_BENCH_GEMM_CONTEST_H
 #define MIX_BENCH_GEMM_CONTEST_H
 
+#include "backend/kernel.h"
 #include <mixtape/dtype.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,6 +28,16 @@ typedef struct bench_gemm_result {
 void bench_gemm_load_peers(int threads);
 /* Rounds until `budget` seconds are spent, at least five. False: no kernel, or out of memory (recorded). */
 bool bench_gemm_measure(const bench_shape *shape, mix_dtype dtype, int threads, double budget, bench_gemm_result *result);
+/* One product with its operands, as a contestant of bench_interleave. NULL: no kernel, or out of memory (recorded). */
+typedef struct bench_product bench_product;
+bench_product *bench_product_new(const bench_shape *shape, mix_dtype dtype, int threads);
+void bench_product_free(bench_product *product);
+bool bench_product_has(bench_product *product, int peer); /* is it there, for this dtype? */
+bool bench_product_ours(void *product);
+bool bench_product_openblas(void *product);
+bool bench_product_onednn(void *product);
+/* The kernel that a plan would take. */
+const mix_kernel *bench_gemm_kernel(const mix_kernel_args *args);
 /* "NN   128  4096   784 ...": one line. */
 void bench_gemm_print(const bench_shape *shape, const bench_gemm_result *result);
 /* Time of each peer over ours, geometric mean; and the products of one 64-unit step. */

@@ -1,31 +1,25 @@
 /* Training steps of the guide's model in each policy, beside the products of that step alone, and what they take in memory. */
-#include "base/alloc.h"
 #include "bench.h"
-#include "cli/cli.h"
-#include <stdlib.h>
+#include "step_contest.h"
 
-enum { WIDTH = 784, CLASSES = 10, MOST_POLICIES = 4, PRODUCTS = 8 };
+enum { MOST_POLICIES = 4, PRODUCTS = 8 };
 
 typedef struct configuration {
   int64_t units, batch;
 } configuration;
 
 typedef struct contest {
-  const char *policy;
-  mix_function *step, *products;
-  mix_list *step_arguments, *product_arguments;
-  double first_seconds;
-  size_t peak;
-  mix_plan_report report;
+  bench_step step;
+  mix_function *products;
+  mix_list *product_arguments;
 } contest;
 
-static bool call(mix_function *function, mix_list *arguments) {
+static bool run_products(void *context) {
+  const contest *x = context;
   bool good = false;
-  MIX_SCOPE { good = mix_function_call(function, arguments) != NULL; }
+  MIX_SCOPE { good = mix_function_call(x->products, x->product_arguments) != NULL; }
   return good;
 }
-static bool run_step(void *context) { return call(((contest *)context)->step, ((contest *)context)->step_arguments); }
-static bool run_products(void *context) { return call(((contest *)context)->products, ((contest *)context)->product_arguments); }
 
 /* What a step multiplies: forward, gradients of inputs but the first layer's, gradients of kernels. Arguments: input (batch, 784),
  * outputs and gradients of the two hidden layers (batch, units), gradient of the logits (batch, 10), the three kernels. */
@@ -41,9 +35,9 @@ static mix_list *products_body(void *context, mix_list *arguments) {
 }
 
 static mix_list *product_arguments(mix_generator *generator, configuration c, mix_dtype dtype) {
-  const mix_shape shapes[] = {MIX_SHAPE(c.batch, WIDTH),   MIX_SHAPE(c.batch, c.units), MIX_SHAPE(c.batch, c.units),
-                              MIX_SHAPE(c.batch, c.units), MIX_SHAPE(c.batch, c.units), MIX_SHAPE(c.batch, CLASSES),
-                              MIX_SHAPE(WIDTH, c.units),   MIX_SHAPE(c.units, c.units), MIX_SHAPE(c.units, CLASSES)};
+  const mix_shape shapes[] = {MIX_SHAPE(c.batch, BENCH_WIDTH), MIX_SHAPE(c.batch, c.units), MIX_SHAPE(c.batch, c.units),
+                              MIX_SHAPE(c.batch, c.units),     MIX_SHAPE(c.batch, c.units), MIX_SHAPE(c.batch, BENCH_CLASSES),
+                              MIX_SHAPE(BENCH_WIDTH, c.units), MIX_SHAPE(c.units, c.units), MIX_SHAPE(c.units, BENCH_CLASSES)};
   mix_list *list = mix_list_new(0, NULL);
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
     mix_tensor *random = mix_cast(mix_random_uniform(generator, shapes[i], MIX_FLOAT32), dtype);
@@ -53,48 +47,21 @@ static mix_list *product_arguments(mix_generator *generator, configuration c, mi
   return list;
 }
 
-/* `data`: images (batch, 784) float32 and labels (batch) int64, the same for every policy. */
 static bool prepare(contest *x, configuration c, mix_list *data, mix_generator *generator) {
-  cli_options options;
-  char *arguments[] = {"bench", NULL};
-  if (cli_parse("bench", CLI_BENCH, 1, arguments, &options)) return false;
-  options.units = c.units;
-  options.policy = x->policy;
-  if (mix_set_global_policy(x->policy) != MIX_OK) return false;
-  const mix_dtype compute = mix_policy_compute_dtype(mix_global_policy());
-  const size_t before = mix_buffer_bytes();
-  mix_buffer_peak_reset();
-  mix_model *model = cli_make_model(&options, WIDTH);
-  if (!model || cli_compile(&options, model) != MIX_OK) return false;
-  const double begin = bench_now();
-  if (!mix_model_train_on_batch(model, mix_list_get(data, 0), mix_list_get(data, 1))) return false;
-  x->first_seconds = bench_now() - begin;
-  x->peak = mix_buffer_peak() - before;
-  x->step = mix_model_train_function(model);
-  x->step_arguments = data;
+  if (!bench_step_prepare(&x->step, c.units, data)) return false;
   x->products = mix_function_new(products_body, NULL, .name = "products");
-  x->product_arguments = product_arguments(generator, c, compute);
-  return x->product_arguments && mix_function_report(x->step, &x->report, sizeof x->report) == MIX_OK;
-}
-
-static mix_list *random_batch(mix_generator *generator, configuration c) {
-  int64_t *labels = malloc(sizeof *labels * (size_t)c.batch);
-  if (!labels) return NULL;
-  for (int64_t i = 0; i < c.batch; i++) labels[i] = i * 7 % CLASSES;
-  mix_tensor *x = mix_random_uniform(generator, MIX_SHAPE(c.batch, WIDTH), MIX_FLOAT32);
-  mix_tensor *y = mix_tensor_from(labels, MIX_INT64, MIX_SHAPE(c.batch));
-  free(labels);
-  return mix_evaluate(1, &x) == MIX_OK ? mix_list_of(x, y) : NULL;
+  x->product_arguments = product_arguments(generator, c, mix_policy_compute_dtype(mix_global_policy()));
+  return x->product_arguments != NULL;
 }
 
 static json_t *row(const contest *x, const bench_contestant *step, const bench_contestant *products, double ratio, double share) {
-  const mix_plan_report *r = &x->report;
-  return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:i, s:i, s:i}", "policy", x->policy,
+  const mix_plan_report *r = &x->step.report;
+  return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:i, s:i, s:i}", "policy", x->step.policy,
                    "step_seconds", step->median, "best_seconds", step->best, "speed_to_float32", ratio, "products_seconds",
                    products->median, "products_best_seconds", products->best, "share_outside_products", share, "first_step_seconds",
-                   x->first_seconds, "plan_bytes", (json_int_t)r->peak_bytes, "arena_bytes", (json_int_t)r->arena_bytes,
-                   "unshared_bytes", (json_int_t)r->unshared_bytes, "process_peak_bytes", (json_int_t)x->peak, "nodes", r->nodes,
-                   "captured_nodes", r->captured_nodes, "barriers", r->barriers);
+                   x->step.first_seconds, "plan_bytes", (json_int_t)r->peak_bytes, "arena_bytes", (json_int_t)r->arena_bytes,
+                   "unshared_bytes", (json_int_t)r->unshared_bytes, "process_peak_bytes", (json_int_t)x->step.peak, "nodes",
+                   r->nodes, "captured_nodes", r->captured_nodes, "barriers", r->barriers);
 }
 
 static bool one_configuration(const bench_settings *settings, configuration c, json_t *results) {
@@ -103,11 +70,11 @@ static bool one_configuration(const bench_settings *settings, configuration c, j
   static contest contests[MOST_POLICIES];
   static bench_contestant runs[2 * MOST_POLICIES];
   mix_generator *generator = mix_generator_new(1);
-  mix_list *data = generator ? random_batch(generator, c) : NULL;
+  mix_list *data = generator ? bench_step_data(generator, c.batch) : NULL;
   for (int i = 0; i < count; i++) {
-    contests[i] = (contest){.policy = policies[i]};
+    contests[i] = (contest){.step = {.policy = policies[i]}};
     if (!data || !prepare(&contests[i], c, data, generator)) return false;
-    runs[2 * i] = (bench_contestant){.run = run_step, .context = &contests[i]};
+    runs[2 * i] = (bench_contestant){.run = bench_step_run, .context = &contests[i].step};
     runs[2 * i + 1] = (bench_contestant){.run = run_products, .context = &contests[i]};
   }
   int rounds;
@@ -123,10 +90,10 @@ static bool one_configuration(const bench_settings *settings, configuration c, j
     const double ratio = bench_ratio(&runs[0], step, rounds), share = 1 - bench_ratio(products, step, rounds);
     json_array_append_new(rows, row(&contests[i], step, products, ratio, share));
     if (settings->text)
-      printf("%-15s %11.4f %11.4f %8.2fx %11.4f %8.0f%% %10.2f %11.2f %11.2f %6d %8d\n", contests[i].policy, 1e3 * step->median,
-             1e3 * step->best, ratio, 1e3 * products->median, 100 * share, 1e3 * contests[i].first_seconds,
-             (double)contests[i].report.peak_bytes / (1 << 20), (double)contests[i].peak / (1 << 20), contests[i].report.nodes,
-             contests[i].report.barriers);
+      printf("%-15s %11.4f %11.4f %8.2fx %11.4f %8.0f%% %10.2f %11.2f %11.2f %6d %8d\n", contests[i].step.policy,
+             1e3 * step->median, 1e3 * step->best, ratio, 1e3 * products->median, 100 * share, 1e3 * contests[i].step.first_seconds,
+             (double)contests[i].step.report.peak_bytes / (1 << 20), (double)contests[i].step.peak / (1 << 20),
+             contests[i].step.report.nodes, contests[i].step.report.barriers);
   }
   return json_array_append_new(results, json_pack("{s:I, s:I, s:i, s:o}", "units", (json_int_t)c.units, "batch_size",
                                                   (json_int_t)c.batch, "rounds", rounds, "policies", rows)) == 0;

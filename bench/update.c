@@ -10,6 +10,7 @@ typedef struct update {
   mix_variable *variable;
   mix_function *function;
   mix_list *arguments;
+  bool copies; /* something of the step reads the weight in float16 */
 } update;
 
 typedef struct copy {
@@ -20,8 +21,19 @@ typedef struct copy {
 
 static mix_list *update_body(void *context, mix_list *arguments) {
   update *x = context;
+  mix_tensor *half = x->copies ? mix_cast(mix_variable_value(x->variable), MIX_FLOAT16) : NULL;
+  mix_tensor *used = half ? mix_slice(half, MIX_SHAPE(0, 0), MIX_SHAPE(1, 1)) : NULL;
   mix_optimizer_apply_gradients(x->optimizer, arguments, mix_list_of(x->variable));
-  return NULL;
+  return used ? mix_list_of(used) : NULL;
+}
+
+/* NULL in `gradient`: false. */
+static bool prepare(update *x, mix_tensor *gradient, int64_t rows) {
+  x->optimizer = mix_rmsprop();
+  x->variable = mix_variable_new(mix_fill(MIX_SHAPE(rows, 4096), 0.5, MIX_FLOAT32));
+  x->function = mix_function_new(update_body, x, .name = "update");
+  x->arguments = mix_list_of(gradient);
+  return gradient && mix_evaluate(1, &gradient) == MIX_OK && mix_optimizer_build(x->optimizer, mix_list_of(x->variable)) == MIX_OK;
 }
 
 static bool run_update(void *context) {
@@ -47,14 +59,11 @@ bool bench_update(const bench_settings *settings) {
   const size_t bytes = 4096 * (size_t)rows * sizeof(float);
   mix_generator *generator = mix_generator_new(3);
   mix_tensor *gradient = mix_random_uniform(generator, MIX_SHAPE(rows, 4096), MIX_FLOAT32);
-  update x = {.optimizer = mix_rmsprop(), .variable = mix_variable_new(mix_fill(MIX_SHAPE(rows, 4096), 0.5, MIX_FLOAT32))};
-  x.function = mix_function_new(update_body, &x, .name = "update");
-  x.arguments = mix_list_of(gradient);
+  update x = {.copies = false};
   copy y = {.from = mix_alloc_buffer(bytes), .to = mix_alloc_buffer(bytes), .bytes = bytes, .threads = settings->threads};
   bench_contestant runs[] = {{.run = run_update, .context = &x}, {.run = run_copy, .context = &y}};
   int rounds;
-  bool good =
-      y.from && y.to && mix_evaluate(1, &gradient) == MIX_OK && mix_optimizer_build(x.optimizer, mix_list_of(x.variable)) == MIX_OK;
+  bool good = y.from && y.to && prepare(&x, gradient, rows);
   if (good) memset(y.from, 1, bytes);
   good = good && bench_interleave(runs, 2, settings->quick ? 0.5 : 3, &rounds);
   mix_free_buffer(y.from, bytes);
@@ -72,5 +81,22 @@ bool bench_update(const bench_settings *settings) {
         "\nRMSprop update of %.1f million parameters: %.3f ms, %.1f GB/s (best %.1f); memcpy %.1f GB/s (best %.1f); share %.2f\n",
         (double)rows * 4096e-6, 1e3 * runs[0].median, 1e-9 * moved / runs[0].median, 1e-9 * moved / runs[0].best,
         1e-9 * copied / runs[1].median, 1e-9 * copied / runs[1].best, share);
+  return true;
+}
+
+bool bench_update_copy(const bench_settings *settings, double *ratio) {
+  const int64_t rows = settings->quick ? 1024 : 4096;
+  mix_generator *generator = mix_generator_new(3);
+  mix_tensor *gradient = mix_random_uniform(generator, MIX_SHAPE(rows, 4096), MIX_FLOAT32);
+  static update x[2];
+  static bench_contestant runs[2];
+  for (int i = 0; i < 2; i++) {
+    x[i] = (update){.copies = i == 1};
+    if (!prepare(&x[i], gradient, rows)) return false;
+    runs[i] = (bench_contestant){.run = run_update, .context = &x[i]};
+  }
+  int rounds;
+  if (!bench_interleave(runs, 2, settings->quick ? 0.3 : 3, &rounds)) return false;
+  *ratio = bench_ratio(&runs[1], &runs[0], rounds);
   return true;
 }

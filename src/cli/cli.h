@@ -34,7 +34,7 @@ typedef struct cli_options {
   uint64_t seed;
   bool has_seed;
   double validation_split;
-  bool no_shuffle, jit_compile, json, quick;
+  bool no_shuffle, jit_compile, json, quick, advise;
 } cli_options;
 
 /* Fills the options from the arguments after the sub-command's name; CLI_OK to go on, CLI_USAGE after an error message, -1 when --help

@@ -1,4 +1,5 @@
 /* `mixtape bench`: every subject runs and its numbers hang together. Times are not judged: the machine may be busy. */
+#include "base/cpu.h"
 #include "cli/program.h"
 
 static json_t *bench(const char *only) {
@@ -50,6 +51,103 @@ static void dispatch_update_and_start(void **state) {
   json_decref(object);
 }
 
+/* Each figure is there once, with its goal where it has one; whether it is met follows from both. */
+static void figures_beside_their_goals(void **state) {
+  (void)state;
+  json_t *object = bench("figures"), *rows = json_object_get(json_object_get(object, "figures"), "rows");
+  assert_true(json_array_size(rows) >= 11);
+  int goals = 0;
+  for (size_t i = 0; i < json_array_size(rows); i++) {
+    const json_t *row = json_array_get(rows, i), *measured = json_object_get(row, "measured"), *met = json_object_get(row, "met");
+    const json_t *least = json_object_get(row, "at_least"), *most = json_object_get(row, "at_most");
+    assert_true(json_is_number(measured) || json_is_null(measured)); /* null: the peer is not installed */
+    assert_false(least && most);
+    assert_int_equal(met != NULL, (least || most) && json_is_number(measured));
+    if (!met) continue;
+    goals++;
+    const double value = json_number_value(measured);
+    assert_int_equal(json_is_true(met), least ? value >= json_number_value(least) : value <= json_number_value(most));
+  }
+  assert_true(goals >= 3); /* both products against float32's, and the update: peers or not */
+  json_t *memory = json_object_get(json_object_get(object, "figures"), "memory");
+  assert_int_equal(json_array_size(memory), 4);
+  for (size_t i = 0; i < 4; i++) {
+    const json_t *row = json_array_get(memory, i);
+    assert_true(number(row, "peak_bytes") >=
+                number(row, "state_bytes") + number(row, "between_bytes") + number(row, "scratch_bytes"));
+  }
+  json_decref(object);
+}
+
+static json_t *advise(const char *set, const char *units, const char *policy) {
+  const char *const arguments[] = {"bench",        "--advise", "--json",   "--units", units,
+                                   "--batch-size", "128",      "--policy", policy,    NULL};
+  const char *former = getenv("MIXTAPE_MAX_ISA");
+  char kept[32];
+  snprintf(kept, sizeof kept, "%s", former ? former : "");
+  if (set) setenv("MIXTAPE_MAX_ISA", set, 1);
+  const int code = run_program_to(NULL, arguments);
+  former ? setenv("MIXTAPE_MAX_ISA", kept, 1) : unsetenv("MIXTAPE_MAX_ISA");
+  if (code) print_error("%s", program_err);
+  assert_int_equal(code, 0);
+  json_t *object = json_loads(program_out, 0, NULL), *advice = json_array_get(json_object_get(object, "advice"), 0);
+  assert_string_equal(json_string_value(json_object_get(advice, "policy")), policy);
+  json_incref(advice);
+  json_decref(object);
+  return advice;
+}
+static const json_t *part_of(const json_t *advice, const char *layer, const char *part) {
+  const json_t *rows = json_object_get(advice, "rows");
+  for (size_t i = 0; i < json_array_size(rows); i++) {
+    const json_t *row = json_array_get(rows, i);
+    if (!strcmp(json_string_value(json_object_get(row, "layer")), layer) &&
+        !strcmp(json_string_value(json_object_get(row, "part")), part))
+      return row;
+  }
+  fail_msg("no row for %s, %s", layer, part);
+  return NULL;
+}
+static const char *text(const json_t *row, const char *name) { return json_string_value(json_object_get(row, name)); }
+
+/* What widens only cannot gain, and the reason says so; float32 layers are none of the policy's; tiny products are bound by dispatch;
+ * updates by memory. Every verdict is its number's. */
+static void advice_follows_the_instruction_set(void **state) {
+  (void)state;
+  json_t *advice = advise("generic", "4096", "mixed_bfloat16");
+  const json_t *row = part_of(advice, "dense_2", "forward");
+  assert_non_null(strstr(text(row, "why"), "no instruction for bfloat16"));
+  assert_non_null(strstr(text(row, "kernel"), "gemm_bf16"));
+  assert_string_not_equal(text(row, "verdict"), "gains");
+  assert_true(number(advice, "step_gain") < 1.1);
+  assert_non_null(strstr(text(part_of(advice, "dense_1", "update"), "why"), "memory-bound"));
+  assert_string_equal(text(part_of(advice, "dense_1", "cast of the batch"), "verdict"), "extra");
+  assert_string_equal(text(part_of(advice, "predictions", "Activation"), "verdict"), "even");
+  const json_t *rows = json_object_get(advice, "rows");
+  for (size_t i = 0; i < json_array_size(rows); i++) {
+    const json_t *gain = json_object_get(json_array_get(rows, i), "gain");
+    if (!json_is_number(gain)) continue;
+    const double x = json_number_value(gain);
+    assert_string_equal(text(json_array_get(rows, i), "verdict"), x >= 1.1 ? "gains" : x >= 0.95 ? "even" : "loses");
+  }
+  json_decref(advice);
+  advice = advise(NULL, "16", "mixed_float16");
+  assert_non_null(strstr(text(part_of(advice, "dense_logits", "forward"), "why"), "dispatch-bound"));
+  json_decref(advice);
+  if (!(mix_cpu_found() & MIX_CPU_AMX_BF16)) skip();
+  advice = advise("amx", "4096", "mixed_bfloat16");
+  assert_string_equal(text(part_of(advice, "dense_2", "forward"), "verdict"), "gains");
+  assert_non_null(strstr(text(part_of(advice, "dense_2", "forward"), "kernel"), "amx"));
+  assert_non_null(strstr(text(part_of(advice, "dense_logits", "forward"), "why"), "multiples of 32")); /* 10 columns */
+  json_decref(advice);
+}
+
+static void a_policy_needs_advise(void **state) {
+  (void)state;
+  const char *const arguments[] = {"bench", "--quick", "--policy", "mixed_float16", NULL};
+  assert_int_equal(run_program_to(NULL, arguments), 2);
+  assert_non_null(strstr(program_err, "--advise"));
+}
+
 static void what_is_unknown_is_refused(void **state) {
   (void)state;
   const char *const arguments[] = {"bench", "--only", "weather", NULL};
@@ -59,9 +157,9 @@ static void what_is_unknown_is_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(steps_of_each_policy),
-      cmocka_unit_test(dispatch_update_and_start),
-      cmocka_unit_test(what_is_unknown_is_refused),
+      cmocka_unit_test(steps_of_each_policy),       cmocka_unit_test(dispatch_update_and_start),
+      cmocka_unit_test(figures_beside_their_goals), cmocka_unit_test(advice_follows_the_instruction_set),
+      cmocka_unit_test(a_policy_needs_advise),      cmocka_unit_test(what_is_unknown_is_refused),
   };
   return cmocka_run_group_tests(tests, program_begin, program_end);
 }

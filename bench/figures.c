@@ -1,0 +1,211 @@
+/* The figures that the project set itself, each beside its goal for the instruction sets in force: `mixtape bench --only figures`. */
+#include "base/cpu.h"
+#include "bench.h"
+#include "gemm_contest.h"
+#include "step_contest.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Goals differ by what multiplies 16-bit numbers: tiles, float16 vectors, or float32 vectors after widening. */
+enum { WITH_AMX, WITH_FP16, NEITHER, MACHINES };
+static const char *const machine_names[MACHINES] = {"AMX-BF16", "AVX512-FP16, no AMX", "neither AMX nor AVX512-FP16"};
+
+typedef struct goals {
+  double on[MACHINES]; /* 0: none */
+  bool at_most;
+} goals;
+#define AT_LEAST(amx, fp16, neither)                                                                                               \
+  (goals) { {amx, fp16, neither}, false }
+#define EVERYWHERE(least)                                                                                                          \
+  (goals) { {least, least, least}, false }
+#define AT_MOST(most)                                                                                                              \
+  (goals) { {most, most, most}, true }
+
+typedef struct table {
+  const bench_settings *settings;
+  int machine;
+  json_t *rows, *memory;
+} table;
+
+static int machine_in_force(void) {
+  const uint32_t features = mix_cpu_features();
+  return features & MIX_CPU_AMX_BF16 ? WITH_AMX : features & MIX_CPU_AVX512_FP16 ? WITH_FP16 : NEITHER;
+}
+
+/* value < 0: the peer is not there. */
+static void add(const table *t, const char *name, double value, goals goals) {
+  const double goal = goals.on[t->machine];
+  const bool met = goals.at_most ? value <= goal : value >= goal;
+  json_t *row = json_pack("{s:s, s:o}", "figure", name, "measured", value < 0 ? json_null() : json_real(value));
+  if (goal > 0) json_object_set_new(row, goals.at_most ? "at_most" : "at_least", json_real(goal));
+  if (goal > 0 && value >= 0) json_object_set_new(row, "met", json_boolean(met));
+  json_array_append_new(t->rows, row);
+  if (!t->settings->text) return;
+  char measured[32], wanted[32] = "";
+  snprintf(measured, sizeof measured, value < 0 ? "no peer" : "%.3f", value);
+  if (goal > 0) snprintf(wanted, sizeof wanted, "%s %.4g", goals.at_most ? "<=" : ">=", goal);
+  printf("%-74s %8s  %-8s %s\n", name, measured, wanted, goal > 0 && value >= 0 ? met ? "met" : "MISSED" : "");
+  fflush(stdout);
+}
+
+/* ---- steps of the guide's model ---- */
+
+enum { FLOAT32, FLOAT16, BFLOAT16, UNSCALED, STEPS };
+static const char *const step_names[STEPS] = {"float32", "mixed_float16", "mixed_bfloat16", "mixed_float16 without loss scaling"};
+
+static double mib(size_t bytes) { return (double)bytes / (1 << 20); }
+
+static void explain_memory(const table *t, const bench_step *steps, int64_t units, int64_t batch) {
+  if (t->settings->text)
+    printf("memory of a step, %lld units, batch %lld, MiB: %-35s %8s %8s %8s %8s %8s\n", (long long)units, (long long)batch, "",
+           "peak", "state", "between", "scratch", "batch");
+  for (int i = 0; i < STEPS; i++) {
+    const mix_plan_report *r = &steps[i].report;
+    if (t->settings->text)
+      printf("  %-76s %8.1f %8.1f %8.1f %8.1f %8.1f\n", step_names[i], mib(r->peak_bytes), mib(r->variable_bytes),
+             mib(r->arena_bytes), mib(r->workspace_bytes), mib(r->argument_bytes));
+    json_array_append_new(t->memory,
+                          json_pack("{s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:I}", "units", (json_int_t)units, "batch_size",
+                                    (json_int_t)batch, "policy", step_names[i], "peak_bytes", (json_int_t)r->peak_bytes,
+                                    "state_bytes", (json_int_t)r->variable_bytes, "between_bytes", (json_int_t)r->arena_bytes,
+                                    "scratch_bytes", (json_int_t)r->workspace_bytes, "batch_bytes", (json_int_t)r->argument_bytes));
+  }
+  if (t->settings->text)
+    printf(
+        "  state: weights, slots, metrics and the 16-bit copies of weights; between: activations and gradients that steps of the plan\n"
+        "  hand on (under loss scaling gradients of weights too, which wait for the finite test; else updates take them as they come);\n"
+        "  scratch: operands as kernels pack them; batch: images in float32 and labels\n");
+}
+
+typedef struct configuration {
+  int64_t units, batch;
+  goals bfloat16, float16;
+} configuration;
+
+static bool steps_of(const table *t, const configuration *c) {
+  static bench_step steps[STEPS];
+  static bench_contestant runs[STEPS];
+  mix_generator *generator = mix_generator_new(1);
+  mix_list *data = generator ? bench_step_data(generator, c->batch) : NULL;
+  if (!data) return false;
+  for (int i = 0; i < STEPS; i++) {
+    steps[i] = (bench_step){.policy = i == UNSCALED ? step_names[FLOAT16] : step_names[i], .unscaled = i == UNSCALED};
+    if (!bench_step_prepare(&steps[i], c->units, data)) return false;
+    runs[i] = (bench_contestant){.run = bench_step_run, .context = &steps[i]};
+  }
+  int rounds;
+  if (!bench_interleave(runs, STEPS, t->settings->quick ? 1 : 12, &rounds)) return false;
+  const double scaling = 1 - bench_ratio(&runs[UNSCALED], &runs[FLOAT16], rounds);
+  char name[128], where[64];
+  snprintf(where, sizeof where, "%lld units, batch %lld", (long long)c->units, (long long)c->batch);
+  snprintf(name, sizeof name, "step, %s: mixed_bfloat16 / own float32", where);
+  add(t, name, bench_ratio(&runs[FLOAT32], &runs[BFLOAT16], rounds), c->bfloat16);
+  snprintf(name, sizeof name, "step, %s: mixed_float16 / own float32", where);
+  add(t, name, bench_ratio(&runs[FLOAT32], &runs[FLOAT16], rounds), c->float16);
+  snprintf(name, sizeof name, "step, %s: share of loss scaling as a whole", where);
+  add(t, name, scaling > 0 ? scaling : 0, c->units == 4096 && c->batch == 8192 ? AT_MOST(0.01) : EVERYWHERE(0));
+  const goals half = c->batch == 8192 ? AT_MOST(0.55) : EVERYWHERE(0);
+  const double arena = (double)steps[FLOAT32].report.arena_bytes;
+  snprintf(name, sizeof name, "activations, %s: bytes under mixed_bfloat16 / float32", where);
+  add(t, name, (double)steps[BFLOAT16].report.arena_bytes / arena, half);
+  snprintf(name, sizeof name, "activations, %s: bytes under mixed_float16 / float32", where);
+  add(t, name, (double)steps[UNSCALED].report.arena_bytes / arena, half);
+  explain_memory(t, steps, c->units, c->batch);
+  return true;
+}
+
+static bool steps(const table *t) {
+  const configuration own = {t->settings->units ? t->settings->units : 64, t->settings->batch ? t->settings->batch : 128,
+                             EVERYWHERE(0), EVERYWHERE(0)};
+  const configuration all[] = {{4096, 8192, AT_LEAST(5.5, 1.65, 0.95), AT_LEAST(2.6, 1.75, 0.95)},
+                               {4096, 128, AT_LEAST(2.8, 1.45, 0.95), AT_LEAST(1.8, 1.5, 0.95)},
+                               {64, 128, AT_LEAST(1, 1, 0.95), AT_LEAST(1, 1, 0.95)}};
+  const bool chosen = t->settings->units || t->settings->batch;
+  bool good = true;
+  for (size_t i = 0; i < sizeof all / sizeof *all && good; i++) {
+    const bool same = all[i].units == own.units && all[i].batch == own.batch;
+    if (chosen ? !same : t->settings->quick && all[i].batch == 8192) continue;
+    MIX_SCOPE { good = steps_of(t, &all[i]); }
+    if (chosen) return good;
+  }
+  if (good && chosen)
+    MIX_SCOPE { good = steps_of(t, &own); }
+  return good;
+}
+
+/* ---- products ---- */
+
+/* The large ones of the guide's step at 4096 units: those of batch 8192 and of 2048; those of batch 128 where it must be quick. */
+static const bench_shape large[] = {{0, 0, 8192, 4096, 4096, 'l'}, {0, 1, 8192, 4096, 4096, 'l'}, {1, 0, 4096, 4096, 8192, 'l'},
+                                    {0, 0, 8192, 4096, 784, 'l'},  {1, 0, 784, 4096, 8192, 'l'},  {0, 0, 2048, 4096, 4096, 'l'},
+                                    {0, 1, 2048, 4096, 4096, 'l'}, {1, 0, 4096, 4096, 2048, 'l'}};
+static const bench_shape quick[] = {{0, 0, 128, 4096, 784, 'l'}, {1, 0, 784, 4096, 128, 'l'}};
+
+enum { OURS_32, OPENBLAS_32, ONEDNN_32, OURS_16, OURS_B16, ONEDNN_B16, PRODUCTS };
+
+/* Seconds of each, interleaved; logs of the ratios `slower / faster` of interest are added up. */
+static bool race(const table *t, const bench_shape *shape, bench_contestant *runs, int *count, int at[PRODUCTS], int *rounds) {
+  static const mix_dtype dtypes[] = {MIX_FLOAT32, MIX_FLOAT16, MIX_BFLOAT16};
+  static bool (*const own[])(void *) = {bench_product_ours, bench_product_openblas, bench_product_onednn};
+  static const int first[] = {OURS_32, OURS_16, OURS_B16};
+  bench_product *products[3] = {NULL};
+  bool good = true;
+  *count = 0;
+  for (int i = 0; i < PRODUCTS; i++) at[i] = -1;
+  for (int d = 0; d < 3 && good; d++) {
+    good = (products[d] = bench_product_new(shape, dtypes[d], t->settings->threads)) != NULL;
+    for (int peer = BENCH_OURS; peer < BENCH_PEERS && good; peer++) {
+      if (dtypes[d] == MIX_FLOAT16 && peer != BENCH_OURS) continue;
+      if (dtypes[d] == MIX_BFLOAT16 && peer == BENCH_OPENBLAS) continue;
+      if (!bench_product_has(products[d], peer)) continue;
+      at[dtypes[d] == MIX_BFLOAT16 && peer == BENCH_ONEDNN ? ONEDNN_B16 : first[d] + peer] = *count;
+      runs[(*count)++] = (bench_contestant){.run = own[peer], .context = products[d], .rest = true};
+    }
+  }
+  good = good && bench_interleave(runs, *count, t->settings->quick ? 0.2 : 4, rounds);
+  for (int d = 0; d < 3; d++) bench_product_free(products[d]);
+  return good;
+}
+
+static bool products(const table *t) {
+  static const struct {
+    int slower, faster;
+    const char *name;
+    goals goals;
+  } figures[] = {
+      {OURS_32, OURS_B16, "products, geometric mean: bfloat16 / own float32", AT_LEAST(4.5, 1.5, 0.95)},
+      {OURS_32, OURS_16, "products, geometric mean: float16 / own float32", AT_LEAST(2, 1.7, 0.95)},
+      {OPENBLAS_32, OURS_32, "products, geometric mean: float32 / OpenBLAS's", EVERYWHERE(1)},
+      {ONEDNN_32, OURS_32, "products, geometric mean: float32 / oneDNN's", EVERYWHERE(1)},
+      {ONEDNN_B16, OURS_B16, "products, geometric mean: bfloat16 / oneDNN's", EVERYWHERE(1.7)},
+  };
+  enum { FIGURES = sizeof figures / sizeof *figures };
+  static bench_contestant runs[PRODUCTS];
+  double logs[FIGURES] = {0};
+  int counted[FIGURES] = {0};
+  const bool fast = t->settings->quick;
+  const size_t count = fast ? sizeof quick / sizeof *quick : sizeof large / sizeof *large;
+  bench_gemm_load_peers(t->settings->threads);
+  for (size_t i = 0; i < count; i++) {
+    int at[PRODUCTS], contestants, rounds;
+    if (!race(t, fast ? &quick[i] : &large[i], runs, &contestants, at, &rounds)) return false;
+    for (int f = 0; f < FIGURES; f++) {
+      const int slower = at[figures[f].slower], faster = at[figures[f].faster];
+      if (slower >= 0 && faster >= 0) logs[f] += log(bench_ratio(&runs[slower], &runs[faster], rounds)), counted[f]++;
+    }
+  }
+  for (int f = 0; f < FIGURES; f++) add(t, figures[f].name, counted[f] ? exp(logs[f] / counted[f]) : -1, figures[f].goals);
+  return true;
+}
+
+bool bench_figures(const bench_settings *settings) {
+  table t = {.settings = settings, .machine = machine_in_force(), .rows = json_array(), .memory = json_array()};
+  json_object_set_new(settings->json, "figures",
+                      json_pack("{s:s, s:o, s:o}", "goals_for", machine_names[t.machine], "rows", t.rows, "memory", t.memory));
+  if (settings->text) printf("\nfigures, goals for a processor with %s; speeds as ratios\n", machine_names[t.machine]);
+  double copy;
+  if (!steps(&t) || !products(&t) || !bench_update_copy(settings, &copy)) return false;
+  add(&t, "RMSprop with the 16-bit copy, time / that of the float32 update", copy, AT_MOST(1.1));
+  return mix_set_global_policy("float32") == MIX_OK;
+}
