@@ -15,11 +15,13 @@ MIX_API const char *mix_device(void);
 /* Threads of a plan; 0: OMP_NUM_THREADS, else the cores this process may run on. MIXTAPE_THREADS sets the start value. */
 MIX_API mix_status mix_set_threads(int threads);
 MIX_API int mix_threads(void);
-/* How products of 16-bit numbers are summed: "auto", "exact" (float32) or "blocked"; MIXTAPE_ACCUMULATE sets the start value. No kernel
- * of this version sums in blocks: all three are exact. */
+/* How products of 16-bit numbers are summed: "exact" (float32), "blocked" (AVX512-FP16: four chains of 16 products in float16, their sum
+ * added in float32), "blocked_short" and "blocked_long" (four chains of 8, of 32), or "auto": exact, but blocked where the processor has
+ * AVX512-FP16 and no AMX. Where no kernel sums in blocks (another processor, few rows or columns), products are exact in any case.
+ * MIXTAPE_ACCUMULATE sets the start value. */
 MIX_API mix_status mix_set_accumulate(const char *name);
 MIX_API const char *mix_accumulate(void);
-/* What products really do under that choice on this machine: "exact" (this version has no blocked kernels). Results name it. */
+/* What large products of float16 numbers really do under that choice on this machine, by one of those names but "auto". */
 MIX_API const char *mix_accumulate_in_force(void);
 /* Precision of products of float32 matrices: "highest" (the default: float32 throughout), or "high": where the processor has AMX, large
  * products are computed as three of bfloat16 with float32 sums, about twice as fast; each element errs by at most (2^-13 + k 2^-21)

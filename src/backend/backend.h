@@ -52,8 +52,16 @@ extern const mix_backend mix_backend_cpu, mix_backend_ref;
 const mix_backend *mix_backend_current(void);
 
 /* Numerical choices of the process, read while a plan is compiled. */
-typedef enum mix_accumulation { MIX_ACCUMULATE_AUTO, MIX_ACCUMULATE_EXACT, MIX_ACCUMULATE_BLOCKED } mix_accumulation;
+typedef enum mix_accumulation {
+  MIX_ACCUMULATE_AUTO,
+  MIX_ACCUMULATE_EXACT,
+  MIX_ACCUMULATE_BLOCKED,
+  MIX_ACCUMULATE_BLOCKED_SHORT,
+  MIX_ACCUMULATE_BLOCKED_LONG,
+} mix_accumulation;
 mix_accumulation mix_accumulation_current(void);
+/* How large products of that dtype are summed under the settings in force: a name of mix_set_accumulate, but not "auto". */
+const char *mix_accumulation_of(mix_dtype dtype);
 typedef enum mix_float32_precision { MIX_FLOAT32_HIGHEST, MIX_FLOAT32_HIGH } mix_float32_precision;
 mix_float32_precision mix_float32_precision_current(void);
 /* Changes whenever device, threads, instruction-set cap, accumulation or float32 precision change: part of the key of compiled plans. */

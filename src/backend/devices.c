@@ -14,7 +14,7 @@ enum { UNSET = -1, MOST_THREADS = 1024 };
 static const mix_backend *const devices[] = {&mix_backend_cpu, &mix_backend_ref};
 enum { DEVICE_COUNT = sizeof devices / sizeof *devices };
 static const char *const cuda_missing = "this build has no CUDA backend yet";
-static const char *const accumulations[] = {"auto", "exact", "blocked"};
+static const char *const accumulations[] = {"auto", "exact", "blocked", "blocked_short", "blocked_long"};
 
 static const char *const float32_precisions[] = {"highest", "high"};
 
@@ -100,8 +100,9 @@ mix_status mix_set_threads(int number) {
 static int accumulation_named(const char *name, const char *source) {
   for (int i = 0; name && i < (int)(sizeof accumulations / sizeof *accumulations); i++)
     if (strcmp(name, accumulations[i]) == 0) return i;
-  mix_fail(MIX_VALUE_ERROR, "%s: there is no accumulation \"%s\"; expected \"auto\", \"exact\" or \"blocked\"", source,
-           name ? name : "");
+  mix_fail(MIX_VALUE_ERROR,
+           "%s: there is no accumulation \"%s\"; expected \"auto\", \"exact\", \"blocked\", \"blocked_short\" or \"blocked_long\"",
+           source, name ? name : "");
   return UNSET;
 }
 
@@ -116,8 +117,6 @@ mix_accumulation mix_accumulation_current(void) {
 }
 
 const char *mix_accumulate(void) { return accumulations[mix_accumulation_current()]; }
-
-const char *mix_accumulate_in_force(void) { return accumulations[MIX_ACCUMULATE_EXACT]; }
 
 mix_status mix_set_accumulate(const char *name) {
   if (mix_failed()) return mix_error();
@@ -178,8 +177,8 @@ static void MIX_PRINTF(2, 3) put(page *to, const char *format, ...) {
   if (written > 0) to->used += (size_t)written;
 }
 
-/* Who multiplies two matrices of that dtype. */
-static const char *matmul_kernel(mix_dtype dtype) {
+/* Who multiplies two large matrices of that dtype; `report`, unless NULL, as mix_host_choose writes it. */
+static const mix_kernel *matmul_kernel(mix_dtype dtype, char *report, size_t size) {
   static const mix_kernel_row *const tables[] = {mix_cpu_kernels, mix_ref_kernels, NULL};
   mix_matmul_attributes attributes = {0};
   mix_shape shape = MIX_SHAPE(1024, 1024);
@@ -190,8 +189,33 @@ static const char *matmul_kernel(mix_dtype dtype) {
                           .output_count = 1,
                           .input_types = types,
                           .output_types = types + 2};
-  const mix_kernel *kernel = mix_host_choose(tables, &args, NULL, 0);
-  return kernel ? kernel->name : "none";
+  return mix_host_choose(tables + (mix_backend_current() == &mix_backend_ref), &args, report, size);
+}
+
+/* Kernels are named after their sums (gemm/kernels.c). */
+const char *mix_accumulation_of(mix_dtype dtype) {
+  static const struct {
+    const char *sums;
+    mix_accumulation accumulation;
+  } blocked[] = {
+      {"_t4x16_", MIX_ACCUMULATE_BLOCKED}, {"_t4x8_", MIX_ACCUMULATE_BLOCKED_SHORT}, {"_t4x32_", MIX_ACCUMULATE_BLOCKED_LONG}};
+  const mix_kernel *kernel = matmul_kernel(dtype, NULL, 0);
+  for (size_t i = 0; kernel && i < sizeof blocked / sizeof *blocked; i++)
+    if (strstr(kernel->name, blocked[i].sums)) return accumulations[blocked[i].accumulation];
+  return accumulations[MIX_ACCUMULATE_EXACT];
+}
+
+const char *mix_accumulate_in_force(void) { return mix_accumulation_of(MIX_FLOAT16); }
+
+/* A line for a dtype: who serves, and why not those that come before. */
+static void put_products(page *to, mix_dtype dtype) {
+  char report[1024];
+  const mix_kernel *kernel = matmul_kernel(dtype, report, sizeof report);
+  put(to, "  matmul of %s (1024, 1024): %s\n", mix_dtype_name(dtype), kernel ? kernel->name : "none");
+  if (mix_dtype_size(dtype) != 2) return;
+  char *last = strrchr(report, ';');
+  if (last) *last = 0;
+  if (last) put(to, "    asked before it: %s\n", report);
 }
 
 const char *mix_devices_text(void) {
@@ -203,11 +227,14 @@ const char *mix_devices_text(void) {
   put(&text, "cpu: %s, %d core%s\n", mix_cpu_name(), cores, cores == 1 ? "" : "s");
   put(&text, "  instruction sets found: %s\n", mix_cpu_features_text(mix_cpu_found(), names, sizeof names));
   put(&text, "  instruction sets in force: %s\n", mix_cpu_features_text(mix_cpu_features(), names, sizeof names));
-  for (size_t i = 0; i < sizeof products / sizeof *products; i++)
-    put(&text, "  matmul of %s (1024, 1024): %s\n", mix_dtype_name(products[i]), matmul_kernel(products[i]));
+  for (size_t i = 0; i < sizeof products / sizeof *products; i++) put_products(&text, products[i]);
   put(&text, "ref: the scalar reference, one thread\n");
   put(&text, "cuda: unavailable: %s\n", cuda_missing);
-  put(&text, "in force: device %s, %d thread%s, accumulation %s, float32 precision %s\n", mix_device(), mix_threads(),
-      mix_threads() == 1 ? "" : "s", mix_accumulate(), mix_float32_precision_name());
+  put(&text, "in force: device %s, %d thread%s, float32 precision %s, accumulation %s", mix_device(), mix_threads(), mix_threads() == 1 ? "" : "s",
+      mix_float32_precision_name(), mix_accumulate());
+  if (mix_accumulation_current() == MIX_ACCUMULATE_EXACT)
+    put(&text, "\n");
+  else
+    put(&text, ": float16 %s, bfloat16 %s\n", mix_accumulation_of(MIX_FLOAT16), mix_accumulation_of(MIX_BFLOAT16));
   return text.text;
 }

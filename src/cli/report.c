@@ -1,6 +1,7 @@
 /* Results: the object of --json, the guide's lines, the log of steps. Numbers that are not finite are strings in JSON. */
 #include "cli/cli.h"
 
+#include "backend/backend.h"
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
@@ -115,6 +116,12 @@ static json_t *logs_object(const mix_logs *logs) {
   return object;
 }
 
+/* What most products of the run are made of. */
+static mix_dtype compute_dtype(const cli_options *options) {
+  if (options->graph_rewrite) return mix_dtype_from_name(options->graph_rewrite);
+  return mix_policy_compute_dtype(mix_global_policy());
+}
+
 int cli_report(const cli_options *options, const cli_history *history, const mix_logs *test) {
   if (!options->json) {
     char text[64];
@@ -125,7 +132,7 @@ int cli_report(const cli_options *options, const cli_history *history, const mix
   json_t *object = json_object();
   json_object_set_new(object, "policy", json_string(options->policy));
   json_object_set_new(object, "device", json_string(mix_device()));
-  json_object_set_new(object, "accumulate", json_string(mix_accumulate_in_force()));
+  json_object_set_new(object, "accumulate", json_string(mix_accumulation_of(compute_dtype(options))));
   if (options->jit_compile) json_object_set_new(object, "jit_compile", json_true());
   if (history) json_object_set_new(object, "history", history_object(history));
   if (test) json_object_set_new(object, "test", logs_object(test));

@@ -1,6 +1,7 @@
 /* Keras's table: layer and kind, output shape, parameters. */
 #include "model/model.h"
 
+#include "backend/backend.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -104,7 +105,7 @@ const char *mix_model_summary(mix_model *model) {
     put_size(&out, "Trainable params", mix_model_trainable_variables(model));
     put_size(&out, "Non-trainable params", mix_model_non_trainable_variables(model));
     mix_text_put(&out, "%sPolicy: %s; device: %s; accumulation: %s\n", rule, mix_policy_name(mix_model_policy(model)), mix_device(),
-                 mix_accumulate_in_force());
+                 mix_accumulation_of(mix_policy_compute_dtype(mix_model_policy(model))));
   }
   mix_free(model->summary);
   model->summary = out.text;

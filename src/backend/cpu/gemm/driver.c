@@ -131,9 +131,9 @@ static void multiply_block(const run_state *s, const block *x) {
 
 void mix_gemm_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, int rank, void *workspace) {
   if (plan->engine->run) {
-    plan->engine->enter();
+    if (plan->engine->enter) plan->engine->enter();
     plan->engine->run(plan, operands, rank, workspace);
-    plan->engine->leave();
+    if (plan->engine->leave) plan->engine->leave();
     return;
   }
   if (plan->dot) {

@@ -198,19 +198,8 @@ static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, in
     }
 }
 
-#define NARROW_ROWS(type)                                                                                                          \
-  static void narrow_rows_##type(const void *sums, int64_t stride, int64_t rows, int64_t columns, void *result,                    \
-                                 int64_t result_stride) {                                                                          \
-    for (int64_t i = 0; i < rows; i++) {                                                                                           \
-      const float *from = (const float *)sums + i * stride;                                                                        \
-      uint16_t *to = (uint16_t *)result + i * result_stride;                                                                       \
-      int64_t j = 0;                                                                                                               \
-      for (; j + LANES <= columns; j += LANES) narrow_##type(to + j, load(from + j));                                              \
-      if (j < columns) narrow_some_##type(to + j, columns - j, load_lanes(from + j, first_lanes(columns - j)));                    \
-    }                                                                                                                              \
-  }
-NARROW_ROWS(f16)
-NARROW_ROWS(bf16)
+GEMM_NARROW_ROWS(f16)
+GEMM_NARROW_ROWS(bf16)
 
 static void narrow_rows_f32(const void *sums, int64_t stride, int64_t rows, int64_t columns, void *result, int64_t result_stride) {
   for (int64_t i = 0; i < rows; i++)

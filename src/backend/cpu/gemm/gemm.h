@@ -56,6 +56,7 @@ typedef struct mix_gemm_engine {
   size_t sum;                                   /* bytes of an element of the sums */
   int64_t depth_block, row_block, column_block; /* the largest blocks */
   int dot_rows, dot_columns;
+  int chains, chain;                            /* blocked accumulation: chains of so many products in float16; 0: exact */
   mix_gemm_micro *const *micro[2];     /* [layout][rows - 1] */
   void (*enter)(void), (*leave)(void); /* around the work of a thread; NULL: nothing */
   const mix_gemm_storage *storages;    /* ended by MIX_DTYPE_NONE */
@@ -69,6 +70,7 @@ typedef struct mix_gemm_engine {
 extern const mix_gemm_engine mix_gemm_f32_avx512, mix_gemm_f32_avx2, mix_gemm_f32_generic;
 extern const mix_gemm_engine mix_gemm_f64_avx512, mix_gemm_f64_avx2, mix_gemm_f64_generic;
 extern const mix_gemm_engine mix_gemm_f32_amx;
+extern const mix_gemm_engine mix_gemm_t4x8_avx512fp16, mix_gemm_t4x16_avx512fp16, mix_gemm_t4x32_avx512fp16;
 
 struct mix_gemm_problem {
   int64_t m, n, k;

@@ -158,39 +158,39 @@ static void run(const mix_gemm_engine *engine, const mix_kernel_args *args, cons
   }
 }
 
-#define GEMM_KERNEL(type, constant, accumulator, set, features)                                                                    \
-  static const char *refuses_##type##_##set(const mix_kernel_args *args) {                                                         \
-    return refuses(&mix_gemm_f##accumulator##_##set, args, constant);                                                              \
-  }                                                                                                                                \
-  static void run_##type##_##set(const mix_kernel_args *args, const mix_team *team) {                                              \
-    run(&mix_gemm_f##accumulator##_##set, args, team);                                                                             \
-  }                                                                                                                                \
-  static size_t workspace_##type##_##set(const mix_kernel_args *args, int threads) {                                               \
-    return workspace(&mix_gemm_f##accumulator##_##set, args, threads);                                                             \
-  }                                                                                                                                \
-  static bool prepare_##type##_##set(mix_kernel_args *args, int threads) {                                                         \
-    return prepare(&mix_gemm_f##accumulator##_##set, args, threads);                                                               \
-  }                                                                                                                                \
-  static bool same_order_##type##_##set(const mix_kernel_args *x, const mix_kernel_args *y) {                                      \
-    return same_order(&mix_gemm_f##accumulator##_##set, x, y);                                                                     \
-  }                                                                                                                                \
-  static const mix_kernel type##_##set = {                                                                                         \
-      .name = "gemm_" #type "_acc" #accumulator "_" #set,                                                                          \
+#define GEMM_KERNEL_OF(id, constant, engine, text, features)                                                                       \
+  static const char *refuses_##id(const mix_kernel_args *args) { return refuses(&engine, args, constant); }                        \
+  static void run_##id(const mix_kernel_args *args, const mix_team *team) { run(&engine, args, team); }                            \
+  static size_t workspace_##id(const mix_kernel_args *args, int threads) { return workspace(&engine, args, threads); }             \
+  static bool prepare_##id(mix_kernel_args *args, int threads) { return prepare(&engine, args, threads); }                         \
+  static bool same_order_##id(const mix_kernel_args *x, const mix_kernel_args *y) { return same_order(&engine, x, y); }            \
+  static const mix_kernel id = {                                                                                                   \
+      .name = text,                                                                                                                \
       .needs = features,                                                                                                           \
-      .refuses = refuses_##type##_##set,                                                                                           \
-      .run = run_##type##_##set,                                                                                                   \
-      .workspace = workspace_##type##_##set,                                                                                       \
-      .prepare = prepare_##type##_##set,                                                                                           \
+      .refuses = refuses_##id,                                                                                                     \
+      .run = run_##id,                                                                                                             \
+      .workspace = workspace_##id,                                                                                                 \
+      .prepare = prepare_##id,                                                                                                     \
       .unprepare = unprepare,                                                                                                      \
       .serial = serial,                                                                                                            \
-      .same_order = same_order_##type##_##set,                                                                                     \
+      .same_order = same_order_##id,                                                                                               \
   };
+#define GEMM_KERNEL(type, constant, accumulator, set, features)                                                                    \
+  GEMM_KERNEL_OF(type##_##set, constant, mix_gemm_f##accumulator##_##set, "gemm_" #type "_acc" #accumulator "_" #set, features)
+#define GEMM_BLOCKED_KERNELS(sums)                                                                                                 \
+  GEMM_KERNEL_OF(f16_##sums, MIX_FLOAT16, mix_gemm_##sums##_avx512fp16, "gemm_f16_" #sums "_avx512fp16",                           \
+                 MIX_CPU_AVX512 | MIX_CPU_AVX512_FP16)                                                                             \
+  GEMM_KERNEL_OF(bf16_##sums, MIX_BFLOAT16, mix_gemm_##sums##_avx512fp16, "gemm_bf16_" #sums "_avx512fp16",                        \
+                 MIX_CPU_AVX512 | MIX_CPU_AVX512_FP16)
 #define GEMM_KERNELS_OF_SET(set, features)                                                                                         \
   GEMM_KERNEL(f32, MIX_FLOAT32, 32, set, features)                                                                                 \
   GEMM_KERNEL(f16, MIX_FLOAT16, 32, set, features)                                                                                 \
   GEMM_KERNEL(bf16, MIX_BFLOAT16, 32, set, features)                                                                               \
   GEMM_KERNEL(f64, MIX_FLOAT64, 64, set, features)
 
+GEMM_BLOCKED_KERNELS(t4x8)
+GEMM_BLOCKED_KERNELS(t4x16)
+GEMM_BLOCKED_KERNELS(t4x32)
 GEMM_KERNEL(f16, MIX_FLOAT16, 32, amx, MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16)
 GEMM_KERNEL(bf16, MIX_BFLOAT16, 32, amx, MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16)
 GEMM_KERNEL(f32, MIX_FLOAT32, 32, amx, MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16) /* on request alone */
@@ -199,10 +199,12 @@ GEMM_KERNELS_OF_SET(avx2, MIX_CPU_AVX2)
 GEMM_KERNELS_OF_SET(generic, 0)
 
 const mix_kernel *const mix_cpu_matmul_kernels[] = {
-    &f16_amx,  &bf16_amx,  &f32_amx,  &f32_avx512,  &f16_avx512,  &bf16_avx512,  &f64_avx512,  &f32_avx2,
-    &f16_avx2, &bf16_avx2, &f64_avx2, &f32_generic, &f16_generic, &bf16_generic, &f64_generic, NULL,
+    &f16_t4x16, &bf16_t4x16, &f16_t4x8,    &bf16_t4x8,   &f16_t4x32,    &bf16_t4x32,  &f16_amx,
+    &bf16_amx, &f32_amx, &f32_avx512, &f16_avx512,  &bf16_avx512, &f64_avx512,   &f32_avx2,    &f16_avx2,
+    &bf16_avx2, &f64_avx2,   &f32_generic, &f16_generic, &bf16_generic, &f64_generic, NULL,
 };
 const mix_kernel *const mix_cpu_batch_matmul_kernels[] = {
-    &f16_amx,  &bf16_amx,  &f32_amx,  &f32_avx512,  &f16_avx512,  &bf16_avx512,  &f64_avx512,  &f32_avx2,
-    &f16_avx2, &bf16_avx2, &f64_avx2, &f32_generic, &f16_generic, &bf16_generic, &f64_generic, NULL,
+    &f16_t4x16, &bf16_t4x16, &f16_t4x8,    &bf16_t4x8,   &f16_t4x32,    &bf16_t4x32,  &f16_amx,
+    &bf16_amx, &f32_amx, &f32_avx512, &f16_avx512,  &bf16_avx512, &f64_avx512,   &f32_avx2,    &f16_avx2,
+    &bf16_avx2, &f64_avx2,   &f32_generic, &f16_generic, &bf16_generic, &f64_generic, NULL,
 };

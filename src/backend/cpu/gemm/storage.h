@@ -49,6 +49,19 @@ GEMM_INLINE void narrow_some_bf16(uint16_t *p, int64_t count, vector v) {
   _mm256_mask_storeu_epi16(p, first_lanes(count), to_bf16(v));
 }
 
+/* The `narrow` of an engine with its own driver and float sums: narrow_rows_f16, narrow_rows_bf16. */
+#define GEMM_NARROW_ROWS(type)                                                                                                          \
+  static void narrow_rows_##type(const void *sums, int64_t stride, int64_t rows, int64_t columns, void *result,                    \
+                                 int64_t result_stride) {                                                                          \
+    for (int64_t i = 0; i < rows; i++) {                                                                                           \
+      const float *from = (const float *)sums + i * stride;                                                                        \
+      uint16_t *to = (uint16_t *)result + i * result_stride;                                                                       \
+      int64_t j = 0;                                                                                                               \
+      for (; j + LANES <= columns; j += LANES) narrow_##type(to + j, load(from + j));                                              \
+      if (j < columns) narrow_some_##type(to + j, columns - j, load_lanes(from + j, first_lanes(columns - j)));                    \
+    }                                                                                                                              \
+  }
+
 #else
 #if defined(__AVX2__)
 

@@ -1,0 +1,204 @@
+/* The engine with float16 sums: float16 and bfloat16 products in blocked accumulation (fp16.h).
+ *
+ * For each block of C and each block of k, its columns of B are packed (they stay in the second-level cache), then panels of rows of A are
+ * packed one after the other, or some together where k goes from row to row, and multiplied with all panels of B. Sums are float32, in the
+ * workspace until the last block of k. */
+#define GEMM_REAL float
+#define GEMM_DOUBLE 0
+#include "backend/backend.h"
+#include "backend/cpu/gemm/fp16.h"
+#include "backend/cpu/gemm/storage.h"
+
+/* Measured on a Sapphire Rapids with 2 MiB of second-level cache; 14 rows, 64 columns to a panel. */
+enum {
+  DEPTH = 768,
+  ROW_PANELS = 144,
+  COLUMN_PANELS = 12,
+  FEW_ROWS = 256, /* leave half of the cache to what is packed for them */
+  FEW_ROWS_COLUMN_PANELS = 8,
+  GROUP = 16,   /* panels of A packed together where k goes from row to row */
+  PACKING = 16, /* a row or column packed costs as much as so many elements of C */
+  SHALLOW = 32, /* k below it: a block is mostly its end */
+  FEW_COLUMNS = 12,
+  FEW_OPERATIONS = 1 << 15,
+};
+
+static int64_t round_up(int64_t x, int64_t unit) { return (x + unit - 1) / unit * unit; }
+static int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
+static int64_t smaller(int64_t x, int64_t y) { return x < y ? x : y; }
+static int64_t whole_lines(int64_t bytes) { return round_up(bytes, 64); }
+
+static const char *refuses(const mix_gemm_problem *p, mix_dtype dtype, mix_accumulation served) {
+  (void)dtype;
+  const mix_accumulation wanted = mix_accumulation_current();
+  if (wanted != served && (wanted != MIX_ACCUMULATE_AUTO || served != MIX_ACCUMULATE_BLOCKED))
+    return "another accumulation is asked for";
+  if (wanted == MIX_ACCUMULATE_AUTO && mix_cpu_features() & MIX_CPU_AMX_BF16) return "AMX sums exactly, and faster";
+  if (p->n <= FEW_COLUMNS || p->m <= FEW_COLUMNS) return "few rows or columns, bound by reading the other operand";
+  if (p->k < SHALLOW) return "few products in a sum";
+  if ((double)p->m * (double)p->n * (double)p->k < FEW_OPERATIONS) return "too small to repay packing";
+  return NULL;
+}
+
+/* The grid of blocks of C, one a thread, in panels. */
+static void share_among_threads(mix_gemm_plan *plan, int64_t *row_panels, int64_t *column_panels) {
+  const int64_t rows = *row_panels, columns = *column_panels;
+  double best = -1;
+  for (int r = 1; r <= plan->threads; r++) {
+    if (plan->threads % r) continue;
+    const int64_t m = divide_up(rows, r), n = divide_up(columns, plan->threads / r);
+    const double height = (double)(m * FP16_ROWS), width = (double)(n * FP16_COLUMNS);
+    const double cost = height * width + PACKING * (height + width);
+    if (best >= 0 && cost >= best) continue;
+    best = cost, *row_panels = m, *column_panels = n;
+    plan->grid_rows = r, plan->grid_columns = plan->threads / r;
+  }
+}
+
+/* Blocks of even size: 13 panels are 7 and 6, not 12 and 1. */
+static int64_t even(int64_t count, int64_t most) { return count ? divide_up(count, divide_up(count, most)) : 1; }
+
+static int64_t panel_elements(const mix_gemm_plan *plan, int slots) {
+  return (round_up(plan->depth_block, FP16_ROUND) + 2) * slots; /* off a power of two */
+}
+static int64_t panel_scales(const mix_gemm_plan *plan) { return divide_up(plan->depth_block, FP16_COLUMNS); }
+
+static void make_plan(mix_gemm_plan *plan) {
+  const mix_gemm_problem *p = &plan->problem;
+  int64_t row_panels = divide_up(p->m, FP16_ROWS), column_panels = divide_up(p->n, FP16_COLUMNS);
+  share_among_threads(plan, &row_panels, &column_panels);
+  plan->depth_block = round_up(even(p->k, DEPTH), FP16_MOST_STEP);
+  const int64_t widest = row_panels * FP16_ROWS <= FEW_ROWS ? FEW_ROWS_COLUMN_PANELS : COLUMN_PANELS;
+  plan->row_block = even(row_panels, ROW_PANELS) * FP16_ROWS;
+  plan->column_block = even(column_panels, widest) * FP16_COLUMNS;
+
+  const int64_t group = p->transpose_a ? GROUP : 1, panels = plan->column_block / FP16_COLUMNS;
+  const int64_t scales = whole_lines(panel_scales(plan) * (int64_t)sizeof(float) * FP16_MOST_PANELS);
+  plan->a_bytes = (size_t)(scales + whole_lines(group * panel_elements(plan, FP16_ROW_SLOTS) * (int64_t)sizeof(uint16_t)));
+  plan->b_bytes = (size_t)(scales + whole_lines(panels * panel_elements(plan, FP16_COLUMNS) * (int64_t)sizeof(uint16_t)));
+  plan->c_stride = plan->column_block + 16; /* off a power of two */
+  plan->c_bytes = (size_t)((p->k > plan->depth_block ? plan->row_block : FP16_ROWS) * plan->c_stride) * sizeof(float);
+  plan->thread_bytes = plan->a_bytes + plan->b_bytes + plan->c_bytes;
+}
+
+/* A thread's part of the work, and its workspace. */
+typedef struct run_state {
+  const mix_gemm_plan *plan;
+  const mix_gemm_operands *operands;
+  mix_fp16_packing pack_a, pack_b;
+  mix_fp16_sums sums;
+  int64_t row_panels; /* of the whole product: rows are shared evenly among them */
+  float *a_scales, *b_scales, *c;
+  uint16_t *a, *b;
+} run_state;
+
+/* A block of C, in panels, and of k. */
+typedef struct block {
+  int64_t row, rows, column, columns, k, depth;
+} block;
+
+static int64_t first_row(const run_state *s, int64_t panel) { return s->plan->problem.m * panel / s->row_panels; }
+static int64_t first_column(const run_state *s, int64_t panel) { return smaller(panel * FP16_COLUMNS, s->plan->problem.n); }
+
+/* `columns`: of B; else rows of A. */
+static void pack(run_state *s, const block *x, bool columns, int64_t first, int64_t count) {
+  int64_t starts[FP16_MOST_PANELS + 1];
+  for (int64_t i = 0; i <= count; i++) starts[i] = columns ? first_column(s, first + i) : first_row(s, first + i);
+  if (columns)
+    mix_fp16_pack(&s->pack_b, (int)count, starts, x->k, x->depth, s->b, panel_elements(s->plan, FP16_COLUMNS), s->b_scales,
+                  panel_scales(s->plan));
+  else
+    mix_fp16_pack(&s->pack_a, (int)count, starts, x->k, x->depth, s->a, panel_elements(s->plan, FP16_ROW_SLOTS), s->a_scales,
+                  panel_scales(s->plan));
+}
+
+/* Panel `panel` of rows, the `index`th packed, with all panels of columns; finished after the last k. */
+static void multiply(run_state *s, const block *x, int64_t panel, int64_t index) {
+  const mix_gemm_plan *plan = s->plan;
+  const int64_t row = first_row(s, panel), rows = first_row(s, panel + 1) - row, scales = panel_scales(plan);
+  const bool first = x->k == 0, last = x->k + x->depth == plan->problem.k;
+  float *c = s->c + (first && last ? 0 : row - first_row(s, x->row)) * plan->c_stride;
+  if (x->depth == 0) memset(c, 0, (size_t)(rows * plan->c_stride) * sizeof *c);
+  for (int64_t j = 0; j < x->columns && x->depth; j++) {
+    const int64_t width = first_column(s, x->column + j + 1) - first_column(s, x->column + j);
+    mix_fp16_multiply_tile[rows - 1][width > FP16_COLUMNS / 2](
+        &s->sums, x->depth, s->a + index * panel_elements(plan, FP16_ROW_SLOTS), s->a_scales + index * scales,
+        s->b + j * panel_elements(plan, FP16_COLUMNS), s->b_scales + j * scales, c + j * FP16_COLUMNS, plan->c_stride, first);
+  }
+  const int64_t column = first_column(s, x->column), end = first_column(s, x->column + x->columns);
+  if (last) mix_gemm_finish(plan, s->operands, c, plan->c_stride, row, rows, column, end - column);
+}
+
+static void multiply_block(run_state *s, const block *x) {
+  const int64_t group = s->plan->problem.transpose_a ? GROUP : 1;
+  pack(s, x, true, x->column, x->columns);
+  for (int64_t panel = 0; panel < x->rows; panel += group) {
+    const int64_t count = smaller(group, x->rows - panel);
+    pack(s, x, false, x->row + panel, count);
+    for (int64_t i = 0; i < count; i++) multiply(s, x, x->row + panel + i, i);
+  }
+}
+
+static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, int rank, void *workspace) {
+  const mix_gemm_problem *p = &plan->problem;
+  const mix_gemm_engine *engine = plan->engine;
+  const int step = engine->chains * engine->chain > FP16_COLUMNS ? FP16_MOST_STEP : FP16_COLUMNS;
+  const int bits = step == FP16_MOST_STEP ? 15 - 7 : 15 - 6; /* of a product, so that `step` of them have 15 */
+  run_state s = {.plan = plan,
+                 .operands = operands,
+                 .pack_a = {operands->a, p->lda, p->transpose_a, plan->storage->dtype, FP16_ROW_SLOTS, (bits + 1) / 2, step},
+                 .pack_b = {operands->b, p->ldb, !p->transpose_b, plan->storage->dtype, FP16_COLUMNS, bits / 2, step},
+                 .sums = {engine->chains, engine->chain, step},
+                 .row_panels = divide_up(p->m, FP16_ROWS)};
+  const int64_t scales = whole_lines(panel_scales(plan) * (int64_t)sizeof(float) * FP16_MOST_PANELS);
+  char *memory = workspace;
+  s.a_scales = (float *)memory, s.a = (uint16_t *)(memory + scales), memory += plan->a_bytes;
+  s.b_scales = (float *)memory, s.b = (uint16_t *)(memory + scales), memory += plan->b_bytes;
+  s.c = (float *)memory;
+  int64_t row_begin, row_end, column_begin, column_end;
+  mix_gemm_share(s.row_panels, 1, rank / plan->grid_columns, plan->grid_rows, &row_begin, &row_end);
+  mix_gemm_share(divide_up(p->n, FP16_COLUMNS), 1, rank % plan->grid_columns, plan->grid_columns, &column_begin, &column_end);
+  const int64_t block_rows = plan->row_block / FP16_ROWS, block_columns = plan->column_block / FP16_COLUMNS;
+  block x;
+  for (x.column = column_begin; x.column < column_end; x.column += block_columns)
+    for (x.row = row_begin; x.row < row_end; x.row += block_rows) {
+      x.columns = smaller(block_columns, column_end - x.column);
+      x.rows = smaller(block_rows, row_end - x.row);
+      x.k = 0;
+      do { /* once with an empty sum where k is 0 */
+        x.depth = smaller(plan->depth_block, p->k - x.k);
+        multiply_block(&s, &x);
+        x.k += x.depth;
+      } while (x.k < p->k);
+    }
+}
+
+GEMM_NARROW_ROWS(f16)
+GEMM_NARROW_ROWS(bf16)
+
+static const mix_gemm_storage storages[] = {
+    {.dtype = MIX_FLOAT16, .narrow = narrow_rows_f16},
+    {.dtype = MIX_BFLOAT16, .narrow = narrow_rows_bf16},
+    {.dtype = MIX_DTYPE_NONE},
+};
+
+#define FP16_ENGINE(sums, chain_count, chain_length, accumulation)                                                                 \
+  static const char *refuses_##sums(const mix_gemm_problem *problem, mix_dtype dtype) {                                            \
+    return refuses(problem, dtype, accumulation);                                                                                  \
+  }                                                                                                                                \
+  const mix_gemm_engine mix_gemm_##sums##_avx512fp16 = {                                                                           \
+      .rows = FP16_ROWS,                                                                                                           \
+      .columns = FP16_COLUMNS,                                                                                                     \
+      .lanes = LANES,                                                                                                              \
+      .element = sizeof(uint16_t),                                                                                                 \
+      .sum = sizeof(float),                                                                                                        \
+      .chains = chain_count,                                                                                                       \
+      .chain = chain_length,                                                                                                       \
+      .storages = storages,                                                                                                        \
+      .make_plan = make_plan,                                                                                                      \
+      .run = run,                                                                                                                  \
+      .refuses = refuses_##sums,                                                                                                   \
+  };
+FP16_ENGINE(t4x8, 4, 8, MIX_ACCUMULATE_BLOCKED_SHORT)
+FP16_ENGINE(t4x16, 4, 16, MIX_ACCUMULATE_BLOCKED)
+FP16_ENGINE(t4x32, 4, 32, MIX_ACCUMULATE_BLOCKED_LONG)

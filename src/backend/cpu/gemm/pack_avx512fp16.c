@@ -1,0 +1,281 @@
+/* Operands to scaled float16 panels (fp16.h). Each step of a panel is read twice, the second time from the caches: its largest magnitude
+ * gives the scale. */
+#include "backend/cpu/gemm/fp16.h"
+#include <immintrin.h>
+
+#define FP16_INLINE static inline __attribute__((always_inline))
+#ifdef __clang__
+#define FP16_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define FP16_UNROLL _Pragma("GCC unroll 16")
+#endif
+
+enum { WORDS = 32, MAGNITUDE = 0x7fff, TOGETHER = 8 /* rows whose largest number is looked for at once */ };
+
+/* How a vector becomes scaled float16. Careful: the step holds infinities or NaNs (bfloat16), or is scaled down (float16). */
+enum kind { FROM_F16, FROM_F16_CAREFUL, FROM_BF16, FROM_BF16_CAREFUL };
+
+/* float16: x * factor. bfloat16: the exponent is lowered by that of `lower`, but not below `least`, and then x * factor, a power of two that
+ * makes what float16 has no normal numbers for subnormal. */
+typedef struct scaling {
+  __m512i lower, least;
+  __m512h factor;
+} scaling;
+
+FP16_INLINE __mmask32 words(int64_t count) {
+  return count >= WORDS ? 0xffffffffu : count <= 0 ? 0 : (__mmask32)((1u << count) - 1);
+}
+
+FP16_INLINE __m512i convert(__m512i x, const scaling *s, const enum kind kind) {
+  const __m512i magnitude = _mm512_set1_epi16(MAGNITUDE);
+  if (kind == FROM_F16 || kind == FROM_F16_CAREFUL) {
+    const __m512i y = _mm512_castph_si512(_mm512_mul_ph(_mm512_castsi512_ph(x), s->factor));
+    if (kind == FROM_F16) return y;
+    const __mmask32 vanished = _mm512_test_epi16_mask(x, magnitude) & _mm512_testn_epi16_mask(y, magnitude);
+    return _mm512_mask_add_epi16(y, vanished, y, _mm512_set1_epi16(1));
+  }
+  enum { EXPONENT = 0x7f80, INFINITE = 0x7f80, BITS_MORE = 3, OR_OF_AND = 0xf8 };
+  const __m512i bits = _mm512_and_si512(x, magnitude);
+  const __mmask32 normal = _mm512_test_epi16_mask(x, _mm512_set1_epi16(EXPONENT));
+  __m512i y = _mm512_slli_epi16(_mm512_maskz_max_epu16(normal, _mm512_subs_epu16(bits, s->lower), s->least), BITS_MORE);
+  if (kind == FROM_BF16_CAREFUL) {
+    const __mmask32 not_finite = _mm512_cmpge_epu16_mask(bits, _mm512_set1_epi16(INFINITE));
+    y = _mm512_mask_mov_epi16(y, not_finite, _mm512_and_si512(_mm512_slli_epi16(x, BITS_MORE), magnitude));
+  }
+  y = _mm512_ternarylogic_epi32(y, x, _mm512_set1_epi16((short)0x8000), OR_OF_AND);
+  return _mm512_castph_si512(_mm512_mul_ph(_mm512_castsi512_ph(y), s->factor));
+}
+
+/* The largest of the magnitudes so far and those of x; of the finite ones alone where `finite` is the first pattern that is not. */
+FP16_INLINE __m512i larger(__m512i so_far, __m512i x, const bool careful, __m512i not_finite) {
+  x = _mm512_and_si512(x, _mm512_set1_epi16(MAGNITUDE));
+  if (careful) x = _mm512_maskz_mov_epi16(_mm512_cmplt_epu16_mask(x, not_finite), x);
+  return _mm512_max_epu16(so_far, x);
+}
+
+FP16_INLINE unsigned largest(__m512i x) {
+  const __m256i a = _mm256_max_epu16(_mm512_castsi512_si256(x), _mm512_extracti64x4_epi64(x, 1));
+  const __m128i b = _mm_max_epu16(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+  /* The instruction finds the smallest: of the complements. */
+  return 0xffffu - (unsigned)_mm_extract_epi16(_mm_minpos_epu16(_mm_xor_si128(b, _mm_set1_epi16(-1))), 0);
+}
+
+static unsigned first_not_finite(mix_dtype dtype) { return dtype == MIX_FLOAT16 ? 0x7c00 : 0x7f80; }
+static __m512h power_of_two(int exponent) { return _mm512_castsi512_ph(_mm512_set1_epi16((short)((exponent + 15) << 10))); }
+static float power_of_two_float(int exponent) { /* normal numbers */
+  const union {
+    uint32_t bits;
+    float value;
+  } x = {.bits = (uint32_t)(exponent + 127) << 23};
+  return x.value;
+}
+
+/* The scale 2^up that brings `magnitude`, the largest of a step, just below 2^limit, as a conversion, and what undoes it. */
+static float make_scaling(const mix_fp16_packing *p, unsigned magnitude, scaling *s, bool *down) {
+  int up = 0, lower = 0, factor = 0;
+  *down = false;
+  if (p->dtype == MIX_FLOAT16) {
+    enum { BIAS = 15, SMALLEST = -24, MOST = 15 };
+    if (magnitude >= 1u << 10)
+      up = p->limit - 1 - ((int)(magnitude >> 10) - BIAS);
+    else if (magnitude)
+      up = p->limit - 1 - (SMALLEST + 31 - __builtin_clz(magnitude));
+    factor = up = up < MOST ? up : MOST;
+    *down = up < 0;
+  } else {
+    /* float16's largest exponent of normal numbers is 30; a re-biased number is 2^(112 - lower) times the original: 112 is 127 - 15. */
+    enum { TOP = 30, BIASES = 112, MOST = 14 };
+    const int exponent = (int)(magnitude >> 7);
+    lower = exponent > TOP ? exponent - TOP : 0;
+    if (exponent) {
+      factor = p->limit - 1 + 127 - exponent - (BIASES - lower);
+      factor = factor < MOST ? factor : MOST;
+      up = BIASES - lower + factor;
+    }
+  }
+  /* The field of the number that the factor makes 2^-24. Numbers are not held at it beside such as 2^64: what they are multiplied with
+   * could be as large, and the product overflow where theirs would not. */
+  enum { HUGE_EXPONENT = 127 + 64 };
+  const int least = p->dtype == MIX_BFLOAT16 && magnitude >> 7 < HUGE_EXPONENT ? -24 - factor + 15 : 0;
+  s->lower = _mm512_set1_epi16((short)(lower << 7));
+  s->least = _mm512_set1_epi16((short)(least > 0 ? least << 7 : 0));
+  s->factor = power_of_two(factor);
+  return power_of_two_float(-up);
+}
+
+/* ---- k along memory: one panel at a time, transposed ---- */
+
+/* Eight rows of 32 words to 32 rows of eight. */
+FP16_INLINE void transpose(__m512i *r, uint16_t *to, int64_t to_stride) {
+  __m512i t[8];
+  FP16_UNROLL
+  for (int i = 0; i < 4; i++) {
+    t[2 * i] = _mm512_unpacklo_epi16(r[2 * i], r[2 * i + 1]);
+    t[2 * i + 1] = _mm512_unpackhi_epi16(r[2 * i], r[2 * i + 1]);
+  }
+  FP16_UNROLL
+  for (int i = 0; i < 2; i++) {
+    r[4 * i] = _mm512_unpacklo_epi32(t[4 * i], t[4 * i + 2]);
+    r[4 * i + 1] = _mm512_unpackhi_epi32(t[4 * i], t[4 * i + 2]);
+    r[4 * i + 2] = _mm512_unpacklo_epi32(t[4 * i + 1], t[4 * i + 3]);
+    r[4 * i + 3] = _mm512_unpackhi_epi32(t[4 * i + 1], t[4 * i + 3]);
+  }
+  FP16_UNROLL
+  for (int i = 0; i < 4; i++) {
+    t[2 * i] = _mm512_unpacklo_epi64(r[i], r[4 + i]);
+    t[2 * i + 1] = _mm512_unpackhi_epi64(r[i], r[4 + i]);
+  }
+  FP16_UNROLL
+  for (int i = 0; i < 8; i++) {
+    _mm_store_si128((__m128i *)(to + i * to_stride), _mm512_castsi512_si128(t[i]));
+    _mm_store_si128((__m128i *)(to + (8 + i) * to_stride), _mm512_extracti32x4_epi32(t[i], 1));
+    _mm_store_si128((__m128i *)(to + (16 + i) * to_stride), _mm512_extracti32x4_epi32(t[i], 2));
+    _mm_store_si128((__m128i *)(to + (24 + i) * to_stride), _mm512_extracti32x4_epi32(t[i], 3));
+  }
+}
+
+FP16_INLINE unsigned largest_along(const mix_fp16_packing *p, const uint16_t *from, int count, int depth, const bool careful) {
+  const __m512i not_finite = _mm512_set1_epi16((short)first_not_finite(p->dtype));
+  __m512i so_far = _mm512_setzero_si512();
+  for (int i = 0; i < count; i++, from += p->stride)
+    for (int k = 0; k < depth; k += WORDS)
+      so_far = larger(so_far, _mm512_maskz_loadu_epi16(words(depth - k), from + k), careful, not_finite);
+  return largest(so_far);
+}
+
+FP16_INLINE void convert_along(const uint16_t *from, int64_t stride, int count, int depth, int slots, const scaling *s,
+                               uint16_t *to, const enum kind kind) {
+  const int groups = slots == FP16_ROW_SLOTS ? 2 : (count + WORDS - 1) / WORDS * (WORDS / 8);
+  for (int g = 0; g < groups; g++)
+    for (int k = 0; k < depth; k += WORDS) {
+      const __mmask32 mask = words(depth - k);
+      __m512i r[8];
+      FP16_UNROLL
+      for (int i = 0; i < 8; i++)
+        r[i] = g * 8 + i < count ? convert(_mm512_maskz_loadu_epi16(mask, from + (g * 8 + i) * stride + k), s, kind)
+                                 : _mm512_setzero_si512();
+      transpose(r, to + (int64_t)k * slots + g * 8, slots);
+    }
+}
+
+#define CONVERT_ALONG(name, kind)                                                                                                  \
+  static void convert_along_##name(const uint16_t *from, int64_t stride, int count, int depth, int slots, const scaling *s,        \
+                                   uint16_t *to) {                                                                                 \
+    convert_along(from, stride, count, depth, slots, s, to, kind);                                                                 \
+  }
+CONVERT_ALONG(f16, FROM_F16)
+CONVERT_ALONG(f16_careful, FROM_F16_CAREFUL)
+CONVERT_ALONG(bf16, FROM_BF16)
+CONVERT_ALONG(bf16_careful, FROM_BF16_CAREFUL)
+
+static void pack_along(const mix_fp16_packing *p, int64_t start, int count, int64_t first, int64_t depth, uint16_t *packed,
+                       float *scales) {
+  static void (*const converts[])(const uint16_t *, int64_t, int, int, int, const scaling *, uint16_t *) = {
+      convert_along_f16, convert_along_f16_careful, convert_along_bf16, convert_along_bf16_careful};
+  const uint16_t *from = p->source + start * p->stride + first;
+  for (int64_t k = 0; k < depth; k += p->step, from += p->step) {
+    const int some = depth - k < p->step ? (int)(depth - k) : p->step;
+    scaling s;
+    bool down;
+    unsigned magnitude = largest_along(p, from, count, some, false);
+    const bool finite = magnitude < first_not_finite(p->dtype);
+    if (!finite) magnitude = largest_along(p, from, count, some, true);
+    *scales++ = make_scaling(p, magnitude, &s, &down);
+    const enum kind kind = p->dtype == MIX_FLOAT16 ? (down ? FROM_F16_CAREFUL : FROM_F16) : finite ? FROM_BF16 : FROM_BF16_CAREFUL;
+    converts[kind](from, p->stride, count, some, p->slots, &s, packed + k * p->slots);
+  }
+}
+
+/* ---- k from row to row: several panels at a time, so that whole rows of memory are read ---- */
+
+FP16_INLINE void largest_across(const mix_fp16_packing *p, const uint16_t *from, int panels, const int64_t *starts, int depth,
+                                unsigned *magnitudes, const bool careful) {
+  const __m512i not_finite = _mm512_set1_epi16((short)first_not_finite(p->dtype));
+  __m512i so_far[FP16_MOST_PANELS];
+  for (int i = 0; i < panels; i++) so_far[i] = _mm512_setzero_si512();
+  for (int k = 0; k < depth; k += TOGETHER) {
+    const int rows = depth - k < TOGETHER ? depth - k : TOGETHER;
+    for (int i = 0; i < panels; i++) {
+      const int64_t width = starts[i + 1] - starts[i];
+      const __mmask32 low = words(width), high = words(width - WORDS);
+      const uint16_t *row = from + k * p->stride + starts[i];
+      __m512i x = so_far[i];
+      for (int r = 0; r < rows; r++, row += p->stride) {
+        x = larger(x, _mm512_maskz_loadu_epi16(low, row), careful, not_finite);
+        if (p->slots == FP16_COLUMNS) x = larger(x, _mm512_maskz_loadu_epi16(high, row + WORDS), careful, not_finite);
+      }
+      so_far[i] = x;
+    }
+  }
+  for (int i = 0; i < panels; i++) magnitudes[i] = largest(so_far[i]);
+}
+
+FP16_INLINE void convert_across(const mix_fp16_packing *p, const uint16_t *from, int panels, const int64_t *starts, int depth,
+                                const scaling *s, uint16_t *packed, int64_t panel_elements, const enum kind kind) {
+  for (int k = 0; k < depth; k++, from += p->stride) {
+    uint16_t *to = packed + (int64_t)k * p->slots;
+    for (int i = 0; i < panels; i++, to += panel_elements) {
+      const int64_t width = starts[i + 1] - starts[i];
+      const __m512i x = convert(_mm512_maskz_loadu_epi16(words(width), from + starts[i]), &s[i], kind);
+      if (p->slots == FP16_COLUMNS) {
+        _mm512_store_si512(to, x);
+        _mm512_store_si512(to + WORDS,
+                           convert(_mm512_maskz_loadu_epi16(words(width - WORDS), from + starts[i] + WORDS), &s[i], kind));
+      } else {
+        _mm256_store_si256((__m256i *)to, _mm512_castsi512_si256(x));
+      }
+    }
+  }
+}
+
+#define CONVERT_ACROSS(name, kind)                                                                                                 \
+  static void convert_across_##name(const mix_fp16_packing *p, const uint16_t *from, int panels, const int64_t *starts, int depth, \
+                                    const scaling *s, uint16_t *packed, int64_t panel_elements) {                                  \
+    convert_across(p, from, panels, starts, depth, s, packed, panel_elements, kind);                                               \
+  }
+CONVERT_ACROSS(f16, FROM_F16)
+CONVERT_ACROSS(f16_careful, FROM_F16_CAREFUL)
+CONVERT_ACROSS(bf16, FROM_BF16)
+CONVERT_ACROSS(bf16_careful, FROM_BF16_CAREFUL)
+
+static void pack_across(const mix_fp16_packing *p, int panels, const int64_t *starts, int64_t first, int64_t depth,
+                        uint16_t *packed, int64_t panel_elements, float *scales, int64_t panel_scales) {
+  static void (*const converts[])(const mix_fp16_packing *, const uint16_t *, int, const int64_t *, int, const scaling *,
+                                  uint16_t *, int64_t) = {convert_across_f16, convert_across_f16_careful, convert_across_bf16,
+                                                          convert_across_bf16_careful};
+  const uint16_t *from = p->source + first * p->stride;
+  for (int64_t k = 0; k < depth; k += p->step, from += p->step * p->stride, scales++) {
+    const int some = depth - k < p->step ? (int)(depth - k) : p->step;
+    unsigned magnitudes[FP16_MOST_PANELS];
+    scaling s[FP16_MOST_PANELS];
+    bool finite = true, any_down = false;
+    largest_across(p, from, panels, starts, some, magnitudes, false);
+    for (int i = 0; i < panels; i++) finite &= magnitudes[i] < first_not_finite(p->dtype);
+    if (!finite) largest_across(p, from, panels, starts, some, magnitudes, true);
+    for (int i = 0; i < panels; i++) {
+      bool down;
+      scales[i * panel_scales] = make_scaling(p, magnitudes[i], &s[i], &down);
+      any_down |= down;
+    }
+    /* A panel that needs no care gets the same numbers from the careful conversion. */
+    const enum kind kind = p->dtype == MIX_FLOAT16 ? (any_down ? FROM_F16_CAREFUL : FROM_F16)
+                           : finite                ? FROM_BF16
+                                                   : FROM_BF16_CAREFUL;
+    converts[kind](p, from, panels, starts, some, s, packed + k * p->slots, panel_elements);
+  }
+  for (int64_t k = depth; k % TOGETHER; k++)
+    for (int i = 0; i < panels; i++)
+      for (int j = 0; j < p->slots; j += FP16_ROW_SLOTS)
+        _mm256_store_si256((__m256i *)(packed + i * panel_elements + k * p->slots + j), _mm256_setzero_si256());
+}
+
+void mix_fp16_pack(const mix_fp16_packing *packing, int panels, const int64_t *starts, int64_t first, int64_t depth,
+                   uint16_t *packed, int64_t panel_elements, float *scales, int64_t panel_scales) {
+  if (packing->across) {
+    pack_across(packing, panels, starts, first, depth, packed, panel_elements, scales, panel_scales);
+    return;
+  }
+  for (int i = 0; i < panels; i++)
+    pack_along(packing, starts[i], (int)(starts[i + 1] - starts[i]), first, depth, packed + i * panel_elements,
+               scales + i * panel_scales);
+}

@@ -1,0 +1,441 @@
+/* Products in blocked accumulation (AVX512-FP16), called by name whatever the dispatch would choose, so that every shape is tried. Oracles:
+ * integer data whose products and partial sums float16 holds (tolerance 0); the reference kernel for what is not finite; bounds derived
+ * where they are used. */
+#include "gemm_products.h"
+
+#include <mixtape/device.h>
+#include <stdio.h>
+
+enum { NEEDS = MIX_CPU_AVX512 | MIX_CPU_AVX512_FP16 };
+
+static const mix_dtype storages[] = {MIX_BFLOAT16, MIX_FLOAT16};
+
+/* Four chains of so many products. */
+typedef struct sums {
+  const char *name, *accumulation;
+  int chain;
+} sums;
+static const sums variants[] = {{"t4x16", "blocked", 16}, {"t4x8", "blocked_short", 8}, {"t4x32", "blocked_long", 32}};
+enum { VARIANTS = sizeof variants / sizeof *variants };
+
+static void need_float16(void) {
+  mix_cpu_override(UINT32_MAX);
+  if ((mix_cpu_features() & NEEDS) != NEEDS) skip();
+}
+static const mix_kernel *blocked(const mix_op *op, mix_dtype dtype, const sums *how) {
+  char name[64];
+  snprintf(name, sizeof name, "gemm_%s_%s_avx512fp16", dtype == MIX_FLOAT16 ? "f16" : "bf16", how->name);
+  return kernel_named(op == &mix_op_matmul ? mix_cpu_matmul_kernels : mix_cpu_batch_matmul_kernels, name);
+}
+static void run(product *x, int threads) { run_with(blocked(x->op, x->inputs[0].dtype, variants), x, threads); }
+
+static const int64_t shapes[][3] = {
+    {1, 1, 1},      {1, 40, 70},     {40, 1, 70},    {0, 5, 3},      {5, 0, 3},      {40, 33, 0},  {14, 64, 64},    {15, 65, 65},
+    {13, 63, 63},   {28, 32, 4},     {29, 33, 5},    {31, 31, 31},   {64, 48, 64},   {49, 80, 65}, {100, 130, 257}, {10, 300, 512},
+    {300, 10, 512}, {96, 64, 7},     {70, 70, 9},    {130, 96, 300}, {2, 600, 40},   {600, 2, 40}, {545, 70, 20},   {70, 1700, 20},
+    {33, 530, 300}, {225, 450, 290}, {30, 70, 1700}, {2100, 20, 30}, {20, 800, 800},
+};
+
+/* Integers up to 4 and 8 (4 in chains of 32) in magnitude: a block's partial sums are at most 2048 times a power of two, which float16's 11
+ * bits hold, scaled or not. */
+static void check_exact(const sums *how, mix_dtype dtype, const int64_t *shape, int transposes, int threads) {
+  product x = make_product(dtype, shape[0], shape[1], shape[2], transposes);
+  fill(&x, 0, 5), fill(&x, 1, how->chain == 32 ? 5 : 9);
+  sums_as_float32(&x);
+  double *expected = naive(&x, NULL);
+  run_with(blocked(x.op, dtype, how), &x, threads);
+  for (int64_t i = 0; i < x.m * x.n; i++)
+    if (result(&x, i) != expected[i])
+      fail_msg("%s %s %lldx%lldx%lld transposes %d threads %d: element %lld is %g, not %g", how->name, mix_dtype_name(dtype),
+               (long long)x.m, (long long)x.n, (long long)x.k, transposes, threads, (long long)i, result(&x, i), expected[i]);
+  free(expected);
+  free_product(&x);
+}
+
+static void exact_on_integers(void **unused) {
+  (void)unused;
+  need_float16();
+  for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+    for (int transposes = 0; transposes < 4; transposes++)
+      for (size_t v = 0; v < VARIANTS; v++) {
+        const int threads = 1 + (int)(s + v + (size_t)transposes) % MOST_THREADS;
+        check_exact(&variants[v], MIX_BFLOAT16, shapes[s], transposes, threads);
+        check_exact(&variants[v], MIX_FLOAT16, shapes[s], transposes, threads);
+      }
+}
+
+/* Without a program: sums rounded to the storage dtype. */
+static void stores_rounded(void **unused) {
+  (void)unused;
+  need_float16();
+  for (size_t d = 0; d < 2; d++)
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+      product x = make_product(storages[d], shapes[s][0], shapes[s][1], shapes[s][2], (int)s % 4);
+      fill(&x, 0, 5), fill(&x, 1, 9);
+      double *expected = naive(&x, NULL);
+      run(&x, 2);
+      for (int64_t i = 0; i < x.m * x.n; i++) assert_true(rounded_to(storages[d], expected[i]) == result(&x, i));
+      free(expected);
+      free_product(&x);
+    }
+}
+
+/* Operands and result at addresses that are multiples of 2 alone, rows of odd length. */
+static void unaligned(void **unused) {
+  (void)unused;
+  need_float16();
+  for (size_t d = 0; d < 2; d++)
+    for (int transposes = 0; transposes < 4; transposes++) {
+      product x = make_product(storages[d], 61, 131, 67, transposes);
+      fill(&x, 0, 5), fill(&x, 1, 9);
+      run(&x, 1);
+      product y = x;
+      const int64_t counts[2] = {x.m * x.k, x.k * x.n};
+      for (int i = 0; i < 2; i++) {
+        y.in[i] = (uint16_t *)zeros(counts[i]) + 1;
+        memcpy(y.in[i], x.in[i], (size_t)counts[i] * sizeof(uint16_t));
+      }
+      y.out = (uint16_t *)zeros(x.m * x.n) + 1;
+      run(&y, 2);
+      assert_memory_equal(y.out, x.out, (size_t)(x.m * x.n) * sizeof(uint16_t));
+      for (int i = 0; i < 2; i++) free((uint16_t *)y.in[i] - 1);
+      free((uint16_t *)y.out - 1);
+      free_product(&x);
+    }
+}
+
+/* All numbers of one exponent, subnormals among them, times one, or times what takes them to the other end of the range: scales are exact. */
+static void every_exponent(void **unused) {
+  (void)unused;
+  need_float16();
+  for (size_t d = 0; d < 2; d++) {
+    const bool half = storages[d] == MIX_FLOAT16;
+    const int mantissas = half ? 1024 : 128, exponents = half ? 31 : 255, bits = half ? 10 : 7;
+    for (int exponent = half ? 0 : 1; exponent < exponents; exponent++)
+      for (int side = 0; side < 2; side++)
+        for (int back = 0; back < 2; back++) {
+          enum { WIDTH = 32 };
+          const int64_t lines = mantissas / WIDTH;
+          product x = side ? make_product(storages[d], WIDTH, lines, WIDTH, 2) : make_product(storages[d], lines, WIDTH, WIDTH, 0);
+          /* For float16 from 2^-14 to 2^15, for bfloat16 from 2^-126 to 2^126. */
+          const double factor = !back ? 1 : half ? ldexp(1, exponent < 15 ? 14 : -14) : ldexp(1, exponent < 127 ? 120 : -120);
+          for (int i = 0; i < WIDTH; i++) set(&x, !side, i, i, factor);
+          uint16_t *numbers = x.in[side]; /* rows along k */
+          for (int i = 0; i < mantissas; i++) numbers[i] = (uint16_t)(exponent << bits | i | (i % 3 == 0) << 15);
+          sums_as_float32(&x);
+          double *expected = naive(&x, NULL);
+          run(&x, 1);
+          for (int64_t i = 0; i < x.m * x.n; i++)
+            if (result(&x, i) != (fabs(expected[i]) < 0x1p-126 ? 0 : expected[i]))
+              fail_msg("%s exponent %d side %d times %g: %a, not %a", mix_dtype_name(storages[d]), exponent, side, factor,
+                       result(&x, i), expected[i]);
+          free(expected);
+          free_product(&x);
+        }
+  }
+}
+
+static double normal(void) { /* Box and Muller */
+  const double u = (next_random() + 1.0) / 0x1p31, v = next_random() / 0x1p31;
+  return sqrt(-2 * log(u < 1 ? u : 1)) * cos(2 * 3.14159265358979323846 * v);
+}
+
+enum distribution { RANDOM, RECTIFIED, POSITIVE, HEAVY, SMALL, TINY, LARGE, LARGE_POSITIVE, MIXED, DISTRIBUTIONS };
+static double draw(enum distribution which, int64_t line) {
+  const double x = normal();
+  switch (which) {
+  case RECTIFIED: return x > 0 ? x : 0;
+  case POSITIVE: return fabs(x) + 0.5;
+  case HEAVY: return exp(2 * x);
+  case SMALL: return 1e-3 * x;
+  case TINY: return 1e-5 * x;
+  case LARGE: return 100 * x;
+  case LARGE_POSITIVE: return 100 * fabs(x);
+  case MIXED: return ldexp(x, -(int)(line % 12)); /* rows of different size in one panel */
+  default: return x;
+  }
+}
+static void fill_from(product *x, int which, enum distribution from) {
+  const int64_t lines = which ? x->n : x->m;
+  for (int64_t line = 0; line < lines; line++)
+    for (int64_t l = 0; l < x->k; l++) set(x, which, which ? l : line, which ? line : l, draw(from, line));
+}
+
+/* Largest magnitude of each row of op(A), or column of op(B), and of all. */
+static double largest(const product *x, int which) {
+  double most = 0;
+  const int64_t count = which ? x->k * x->n : x->m * x->k;
+  for (int64_t i = 0; i < count; i++) {
+    const double value = fabs(mix_load_double(x->in[which], x->inputs[which].dtype, i));
+    if (value > most) most = value;
+  }
+  return most;
+}
+
+/* The bound of NUMERICS.md. A chain of `chain` fused multiply-adds from zero rounds chain times, the tree of four twice: at most (chain + 2)
+ * u |A||B| to first order, u = 2^-11, the second order below a hundredth of it. Sums of blocks in float32: (k / 32 + 1) 2^-24. What a
+ * scale takes below float16's smallest number is off by at most 2^-24, where the largest of the step is at least 2^4 in A and 2^3 in B
+ * (2^3 in chains of 32); subnormal partial sums by 2^-25: together at most 2^-25.8 of the largest product for each of k. And on average
+ * far less: for zero-mean data the i-th sum of a chain has variance i, its rounding error a variance (0.424 2 u)^2 / 4 of its own on
+ * average over a binade; 4 chains of 16 and their tree sum to 4 * 136 + 64 + 64 of 64, so 3.26 * 0.424 * 2^-11 = 6.7e-4 of the whole,
+ * whatever k. */
+static void check_bound(const sums *how, mix_dtype dtype, enum distribution a, enum distribution b, int64_t k, double typical) {
+  product x = make_product(dtype, 41, 83, k, (int)(k + a) % 4);
+  fill_from(&x, 0, a), fill_from(&x, 1, b);
+  sums_as_float32(&x);
+  double *absolute, *expected = naive(&x, &absolute), error = 0, norm = 0;
+  run_with(blocked(x.op, dtype, how), &x, 2);
+  const double factor = 1.01 * (how->chain + 2) * 0x1p-11 + (double)(k / 32 + 1) * 0x1p-24;
+  const double held = (double)k * 0x1p-25 * largest(&x, 0) * largest(&x, 1);
+  for (int64_t i = 0; i < x.m * x.n; i++) {
+    const double e = fabs(result(&x, i) - expected[i]);
+    if (!(e <= factor * absolute[i] + held))
+      fail_msg("%s %s distributions %d, %d, k %lld: off by %g, bound %g", how->name, mix_dtype_name(dtype), a, b, (long long)k, e,
+               factor * absolute[i] + held);
+    error += e * e, norm += expected[i] * expected[i];
+  }
+  const double relative = sqrt(error / norm);
+  if (!(relative <= typical))
+    fail_msg("%s %s distributions %d, %d, k %lld: relative error %g, expected at most %g", how->name, mix_dtype_name(dtype), a, b,
+             (long long)k, relative, typical);
+  free(expected), free(absolute);
+  free_product(&x);
+}
+
+/* Half as much again as what the derivation gives for zero-mean data: chains of 8 (4 * 36 + 128 of 64) and 32 (4 * 528 + 256 of 128: trees
+ * of two pairs and one) in proportion. Data of one sign has less. */
+static double typical_error(const sums *how) {
+  const double chain = how->chain, block = 4 * chain;
+  const double variance = (4 * chain * (chain + 1) / 2 + 2 * block) / block;
+  return 1.5 * sqrt(variance) * 0.424 * 0x1p-11;
+}
+
+static void bound_on_any_data(void **unused) {
+  (void)unused;
+  need_float16();
+  static const enum distribution pairs[][2] = {
+      {RANDOM, RANDOM},   {RECTIFIED, RANDOM}, {RECTIFIED, RECTIFIED}, {POSITIVE, POSITIVE},
+      {RECTIFIED, SMALL}, {RECTIFIED, TINY},   {LARGE, LARGE},         {LARGE_POSITIVE, LARGE_POSITIVE},
+      {HEAVY, RANDOM},    {RANDOM, HEAVY},     {HEAVY, HEAVY},         {MIXED, RANDOM}};
+  for (size_t v = 0; v < VARIANTS; v++)
+    for (size_t d = 0; d < 2; d++)
+      for (size_t p = 0; p < sizeof pairs / sizeof *pairs; p++)
+        check_bound(&variants[v], storages[d], pairs[p][0], pairs[p][1], 1000, typical_error(&variants[v]));
+}
+
+static void no_growth_with_k(void **unused) {
+  (void)unused;
+  need_float16();
+  static const int64_t depths[] = {64, 100, 784, 4096, 20000};
+  for (size_t d = 0; d < 2; d++)
+    for (size_t i = 0; i < sizeof depths / sizeof *depths; i++) {
+      check_bound(variants, storages[d], RANDOM, RANDOM, depths[i], typical_error(variants));
+      check_bound(variants, storages[d], POSITIVE, POSITIVE, depths[i], typical_error(variants));
+    }
+}
+
+/* Blocks of the largest numbers, whose sums float16 would not hold a few of; the result is finite where the exact one is. */
+static void no_overflow_inside(void **unused) {
+  (void)unused;
+  need_float16();
+  for (size_t d = 0; d < 2; d++)
+    for (int transposes = 0; transposes < 4; transposes++) {
+      const double most = storages[d] == MIX_FLOAT16 ? 65504 : ldexp(255, 120); /* 0x1.fep127 */
+      product x = make_product(storages[d], 30, 70, 128, transposes);
+      for (int64_t l = 0; l < x.k; l++) {
+        for (int64_t i = 0; i < x.m; i++) set(&x, 0, i, l, (l & 1 ? -most : most) * (i % 5 ? 1 : 0.5));
+        for (int64_t j = 0; j < x.n; j++) set(&x, 1, l, j, l < 64 ? 1 : 0.5);
+      }
+      double *expected = naive(&x, NULL);
+      run(&x, 2);
+      for (int64_t i = 0; i < x.m * x.n; i++) assert_true(result(&x, i) == expected[i]);
+      free(expected);
+      /* The largest numbers of both side by side, but never multiplied with each other: 2^100 * 2^-100 twice. */
+      if (storages[d] == MIX_BFLOAT16) {
+        for (int64_t l = 0; l < x.k; l++) {
+          for (int64_t i = 0; i < x.m; i++) set(&x, 0, i, l, l > 1 ? 0 : l ? 0x1p100 : 0x1p-100);
+          for (int64_t j = 0; j < x.n; j++) set(&x, 1, l, j, l > 1 ? 0 : l ? 0x1p-100 : 0x1p100);
+        }
+        run(&x, 2);
+        for (int64_t i = 0; i < x.m * x.n; i++) assert_true(isfinite(result(&x, i)));
+      }
+      free_product(&x);
+    }
+}
+
+static void same_bits_for_any_number_of_threads(void **unused) {
+  (void)unused;
+  need_float16();
+  static const int64_t sizes[][3] = {{700, 600, 530}, {129, 1300, 400}, {1300, 40, 1700}};
+  for (size_t d = 0; d < 2; d++)
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+      for (int transposes = 0; transposes < 4; transposes++) {
+        product x = make_product(storages[d], sizes[s][0], sizes[s][1], sizes[s][2], transposes);
+        fill_from(&x, 0, MIXED), fill_from(&x, 1, HEAVY);
+        sums_as_float32(&x);
+        const size_t bytes = (size_t)(x.m * x.n) * sizeof(float);
+        run(&x, 1);
+        void *first = x.out;
+        for (int threads = 2; threads <= MOST_THREADS; threads++) {
+          x.out = zeros(x.m * x.n);
+          run(&x, threads);
+          assert_memory_equal(first, x.out, bytes);
+          free(x.out);
+        }
+        x.out = first;
+        free_product(&x);
+      }
+}
+
+/* Runs the reference and the blocked kernel; kinds must agree everywhere. Both results, to be freed. */
+static void compare_kinds(product *x, void **expected, void **got) {
+  x->out = zeros(x->m * x->n);
+  run_with(reference(), x, 1);
+  *expected = x->out;
+  x->out = zeros(x->m * x->n);
+  run(x, 3);
+  *got = x->out;
+  for (int64_t i = 0; i < x->m * x->n; i++) {
+    const double want = mix_load_double(*expected, x->output.dtype, i);
+    if (kind_of(result(x, i)) != kind_of(want))
+      fail_msg("%s %lldx%lldx%lld: element %lld is %g, the reference's %g", mix_dtype_name(x->output.dtype), (long long)x->m,
+               (long long)x->n, (long long)x->k, (long long)i, result(x, i), want);
+  }
+}
+
+/* Every special number in every position of A beside every special number in every position of B. */
+static void not_finite_in_every_position(void **unused) {
+  (void)unused;
+  need_float16();
+  static const double specials[] = {INFINITY, -INFINITY, NAN, 0, 1};
+  enum { M = 2, N = 3, K = 5, SPECIALS = 5 };
+  for (size_t d = 0; d < 2; d++) {
+    const double tiny = storages[d] == MIX_FLOAT16 ? 0x1p-24 : 0x1p-126, most = storages[d] == MIX_FLOAT16 ? 9984 : 0x1.fep60;
+    for (int transposes = 0; transposes < 4; transposes++) {
+      product x = make_product(storages[d], M, N, K, transposes);
+      for (int at = 0; at < M * K * SPECIALS * K * N * SPECIALS; at++) {
+        fill(&x, 0, 4), fill(&x, 1, 4);
+        /* Beside them a large number (six make no 65504, two together far more) and the smallest: what the scale takes below float16's range is still no zero. */
+        if (at % 2) set(&x, 0, at % M, at % K, most), set(&x, 1, (at + 1) % K, at % N, tiny);
+        if (at % 3 == 0) set(&x, 1, at % K, at % N, most), set(&x, 0, at % M, (at + 2) % K, tiny);
+        const int a = at % (M * K * SPECIALS), b = at / (M * K * SPECIALS);
+        set(&x, 0, a / SPECIALS / K, a / SPECIALS % K, specials[a % SPECIALS]);
+        set(&x, 1, b / SPECIALS / N, b / SPECIALS % N, specials[b % SPECIALS]);
+        void *expected, *got, *before = x.out;
+        compare_kinds(&x, &expected, &got);
+        free(expected), free(got);
+        x.out = before;
+      }
+      free_product(&x);
+    }
+  }
+}
+
+/* In a few places and everywhere; what meets none of them has the bits that it has without them. Integers below 5, whose sums are exact. */
+static void not_finite_as_the_reference(void **unused) {
+  (void)unused;
+  need_float16();
+  static const double specials[] = {INFINITY, -INFINITY, NAN, INFINITY, 0, 4};
+  static const int64_t sizes[][3] = {{70, 90, 300}, {33, 40, 20}, {90, 64, 64}, {20, 150, 900}};
+  for (size_t d = 0; d < 2; d++)
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+      for (int transposes = 0; transposes < 4; transposes++)
+        for (int many = 0; many < 3; many++) {
+          product x = make_product(storages[d], sizes[s][0], sizes[s][1], sizes[s][2], transposes);
+          fill(&x, 0, 5), fill(&x, 1, 5);
+          run(&x, 2);
+          void *clean = x.out;
+          bool *dirty[2] = {calloc((size_t)x.m, 1), calloc((size_t)x.n, 1)};
+          const int64_t sizes_of[2] = {x.m, x.n};
+          /* One NaN; a few of all kinds; only infinities of one sign, but everywhere. */
+          const int count = many == 0 ? 1 : many == 1 ? 12 : (int)(x.m * x.k);
+          for (int i = 0; i < count; i++)
+            for (int side = 0; side < (many == 1 ? 2 : 1); side++) {
+              const int64_t line = next_random() % (uint64_t)sizes_of[side], l = next_random() % (uint64_t)x.k;
+              const double value = many == 0 ? NAN : many == 1 ? specials[next_random() % 6] : INFINITY;
+              set(&x, side, side ? l : line, side ? line : l, value);
+              dirty[side][line] = true;
+            }
+          void *expected, *got;
+          compare_kinds(&x, &expected, &got);
+          for (int64_t i = 0; i < x.m * x.n; i++)
+            if (!dirty[0][i / x.n] && !dirty[1][i % x.n]) assert_memory_equal((char *)got + i * 2, (char *)clean + i * 2, 2);
+          free(clean), free(expected), free(dirty[0]), free(dirty[1]);
+          free_product(&x);
+        }
+}
+
+static void epilogue_bias_relu(void **unused) {
+  (void)unused;
+  need_float16();
+  for (size_t d = 0; d < 2; d++)
+    for (int wide = 0; wide < 2; wide++)
+      for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        check_bias_relu(blocked(&mix_op_matmul, storages[d], variants), storages[d], shapes[s], (int)s % 4, wide);
+}
+
+static void batches(void **unused) {
+  (void)unused;
+  need_float16();
+  for (size_t d = 0; d < 2; d++)
+    for (int transposes = 0; transposes < 4; transposes++)
+      for (int count = 3; count <= 8; count += 5)
+        check_batch(blocked(&mix_op_batch_matmul, storages[d], variants), storages[d], count, transposes);
+}
+
+/* Blocked where it is asked for, or by itself where there is AVX512-FP16 and no AMX; never where exact is asked for. */
+static void dispatch(void **unused) {
+  (void)unused;
+  need_float16();
+  const uint32_t without_tiles = MIX_CPU_AVX2 | MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AVX512_FP16;
+  const bool tiles = mix_cpu_features() & MIX_CPU_AMX_BF16;
+  for (size_t d = 0; d < 2; d++) {
+    for (size_t v = 0; v < VARIANTS; v++) {
+      const mix_kernel *kernel = blocked(&mix_op_matmul, storages[d], &variants[v]);
+      mix_set_accumulate(variants[v].accumulation);
+      assert_ptr_equal(chosen(storages[d], 128, 64, 784, 0), kernel);
+      assert_string_equal(mix_accumulate_in_force(), variants[v].accumulation);
+    }
+    const mix_kernel *kernel = blocked(&mix_op_matmul, storages[d], variants);
+    mix_set_accumulate("auto");
+    if (tiles) assert_ptr_not_equal(chosen(storages[d], 128, 64, 784, 0), kernel);
+    if (tiles) assert_string_equal(mix_accumulate_in_force(), "exact");
+    mix_cpu_override(without_tiles);
+    assert_ptr_equal(chosen(storages[d], 128, 4096, 4096, 0), kernel);
+    assert_ptr_equal(chosen(storages[d], 4096, 784, 128, 1), kernel);
+    assert_ptr_equal(chosen(storages[d], 256, 512, 256, 2), kernel);
+    assert_ptr_not_equal(chosen(storages[d], 1, 512, 256, 2), kernel);
+    assert_ptr_not_equal(chosen(storages[d], 512, 4, 256, 0), kernel);
+    assert_ptr_not_equal(chosen(storages[d], 512, 512, 8, 0), kernel);
+    assert_ptr_not_equal(chosen(MIX_FLOAT32, 512, 512, 512, 0), kernel);
+    assert_string_equal(mix_accumulate_in_force(), "blocked");
+    mix_set_accumulate("exact");
+    assert_ptr_not_equal(chosen(storages[d], 128, 4096, 4096, 0), kernel);
+    assert_string_equal(mix_accumulate_in_force(), "exact");
+    mix_set_accumulate("blocked");
+    mix_cpu_override(MIX_CPU_AVX2 | MIX_CPU_AVX512);
+    assert_ptr_not_equal(chosen(storages[d], 128, 4096, 4096, 0), kernel);
+    assert_string_equal(mix_accumulate_in_force(), "exact");
+    mix_cpu_override(UINT32_MAX);
+    mix_set_accumulate("auto");
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(exact_on_integers),
+      cmocka_unit_test(stores_rounded),
+      cmocka_unit_test(unaligned),
+      cmocka_unit_test(every_exponent),
+      cmocka_unit_test(bound_on_any_data),
+      cmocka_unit_test(no_growth_with_k),
+      cmocka_unit_test(no_overflow_inside),
+      cmocka_unit_test(same_bits_for_any_number_of_threads),
+      cmocka_unit_test(not_finite_in_every_position),
+      cmocka_unit_test(not_finite_as_the_reference),
+      cmocka_unit_test(epilogue_bias_relu),
+      cmocka_unit_test(batches),
+      cmocka_unit_test(dispatch),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
