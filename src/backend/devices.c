@@ -207,15 +207,19 @@ const char *mix_accumulation_of(mix_dtype dtype) {
 
 const char *mix_accumulate_in_force(void) { return mix_accumulation_of(MIX_FLOAT16); }
 
-/* A line for a dtype: who serves, and why not those that come before. */
+/* A line for a dtype: who serves; and for 16 bits, which have several ways, a line for each kernel of that dtype that comes before. */
 static void put_products(page *to, mix_dtype dtype) {
-  char report[1024];
+  static const char other[] = ": operands of another dtype";
+  char report[2048];
   const mix_kernel *kernel = matmul_kernel(dtype, report, sizeof report);
   put(to, "  matmul of %s (1024, 1024): %s\n", mix_dtype_name(dtype), kernel ? kernel->name : "none");
   if (mix_dtype_size(dtype) != 2) return;
-  char *last = strrchr(report, ';');
-  if (last) *last = 0;
-  if (last) put(to, "    asked before it: %s\n", report);
+  for (char *entry = report, *end; (end = strstr(entry, "; ")); entry = end + 2) {
+    const int length = (int)(end - entry), suffix = (int)sizeof other - 1;
+    const bool foreign = length > suffix && !memcmp(end - suffix, other, (size_t)suffix);
+    const bool named = strstr(entry, dtype == MIX_FLOAT16 ? "_f16_" : "_bf16_") == strchr(entry, '_');
+    if (!foreign && named) put(to, "    not %.*s\n", length, entry);
+  }
 }
 
 const char *mix_devices_text(void) {

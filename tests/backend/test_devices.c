@@ -93,15 +93,15 @@ static void threads(void **state) {
 
 static void accumulation(void **state) {
   (void)state;
-  static const char *const names[] = {"auto", "exact", "blocked"};
-  for (int i = 0; i < 3; i++) {
+  static const char *const names[] = {"auto", "exact", "blocked", "blocked_short", "blocked_long"};
+  for (int i = 0; i < 5; i++) {
     assert_int_equal(mix_set_accumulate(names[i]), MIX_OK);
     assert_string_equal(mix_accumulate(), names[i]);
     assert_int_equal(mix_accumulation_current(), i);
   }
   assert_int_equal(mix_set_accumulate("double"), MIX_VALUE_ERROR);
   mix_error_clear();
-  assert_string_equal(mix_accumulate(), "blocked");
+  assert_string_equal(mix_accumulate(), "blocked_long");
 }
 
 static void float32_precision(void **state) {
@@ -165,7 +165,14 @@ static void the_text_says_what_serves(void **state) {
   mix_cpu_override(0);
   assert_non_null(strstr(mix_devices_text(), "in force: none beyond x86-64"));
   assert_null(strstr(mix_devices_text(), "_avx512\n"));
+  /* Under auto: what was asked before and refused, and what 16-bit products come to. */
+  mix_set_accumulate("auto");
+  assert_non_null(strstr(mix_devices_text(), "not gemm_f16_t4x16_avx512fp16: needs avx512, avx512_fp16\n"));
+  assert_null(strstr(mix_devices_text(), "operands of another dtype"));
+  assert_non_null(strstr(mix_devices_text(), "accumulation auto: float16 exact, bfloat16 exact\n"));
+  assert_string_equal(mix_accumulate_in_force(), "exact");
   mix_cpu_override(UINT32_MAX);
+  mix_set_accumulate("exact");
 }
 
 int main(void) {

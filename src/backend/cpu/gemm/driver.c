@@ -29,6 +29,16 @@ void mix_gemm_finish(const mix_gemm_plan *plan, const mix_gemm_operands *operand
   }
 }
 
+void mix_gemm_prefetch_result(const mix_gemm_plan *plan, const mix_gemm_operands *operands, int64_t row, int64_t rows,
+                              int64_t column, int64_t columns) {
+  const void *result = operands->epilogue ? operands->args->outputs[0] : operands->c;
+  const mix_dtype dtype = operands->epilogue ? operands->args->output_types[0].dtype : plan->storage->dtype;
+  const int64_t size = (int64_t)mix_dtype_size(dtype), stride = plan->problem.ldc * size;
+  const char *line = (const char *)result + row * stride + column * size;
+  for (; rows > 0; rows--, line += stride)
+    for (int64_t byte = 0; byte < columns * size; byte += 64) __builtin_prefetch(line + byte, 1, 3);
+}
+
 static void transpose(const void *from, int64_t from_stride, int64_t rows, int64_t columns, void *to, size_t size) {
   if (size == sizeof(float)) {
     for (int64_t j = 0; j < columns; j++)

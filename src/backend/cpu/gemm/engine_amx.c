@@ -130,17 +130,6 @@ static void pack(const mix_gemm_plan *plan, const operand *x, piece *at, int64_t
   at->bytes = divide_up(depth, AMX_STEP) * step;
 }
 
-/* Lines of a tile of the result, on their way while it is computed: a shallow product is bound by them. */
-static void prefetch_result(const mix_gemm_plan *plan, const mix_gemm_operands *operands, int64_t row, int64_t rows,
-                            int64_t column) {
-  const void *result = operands->epilogue ? operands->args->outputs[0] : operands->c;
-  const mix_dtype dtype = operands->epilogue ? operands->args->output_types[0].dtype : plan->storage->dtype;
-  const int64_t size = (int64_t)mix_dtype_size(dtype), stride = plan->problem.ldc * size;
-  const char *line = (const char *)result + row * stride + column * size;
-  for (; rows > 0; rows--, line += stride)
-    for (int64_t byte = 0; byte < AMX_PANEL * size; byte += 64) __builtin_prefetch(line + byte, 1, 3);
-}
-
 static void multiply(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const piece *a, const piece *b, int64_t depth,
                      bool first, bool last, float *c) {
   mix_amx_multiply *const(*micro)[2] =
@@ -151,7 +140,7 @@ static void multiply(const mix_gemm_plan *plan, const mix_gemm_operands *operand
     float *strip = first && last ? c : c + row * stride;
     for (int64_t column = 0; column < b->count; column += AMX_PANEL) {
       const int64_t j = column / AMX_PANEL;
-      if (last) prefetch_result(plan, operands, a->first + row, rows, b->first + column);
+      if (last) mix_gemm_prefetch_result(plan, operands, a->first + row, rows, b->first + column, AMX_PANEL);
       micro[rows > 16][b->count - column > 16](steps, a->packed + i * a->bytes, b->packed + j * b->bytes, strip + column,
                                                stride * (int64_t)sizeof(float), first, a->flags + i * steps, b->flags + j * steps);
     }

@@ -123,6 +123,9 @@ void mix_gemm_run_dot(const mix_gemm_plan *plan, const mix_gemm_operands *operan
 /* Stores finished sums of rows [row, row + rows), columns [column, column + columns) of C: through the epilogue or rounded. */
 void mix_gemm_finish(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const void *sums, int64_t stride, int64_t row,
                      int64_t rows, int64_t column, int64_t columns);
+/* Lines of a tile of the result, on their way while it is computed: a shallow product is bound by them. */
+void mix_gemm_prefetch_result(const mix_gemm_plan *plan, const mix_gemm_operands *operands, int64_t row, int64_t rows,
+                              int64_t column, int64_t columns);
 /* Share `index` of `parts` of `count` in units of `unit`. */
 static inline void mix_gemm_share(int64_t count, int64_t unit, int index, int parts, int64_t *begin, int64_t *end) {
   mix_team_share(&(mix_team){.rank = index, .size = parts}, count, unit, begin, end);
