@@ -1,4 +1,4 @@
-/* Matrix products of the CPU: every engine against plain loops. Oracles: integer data whose products and sums are exact in every
+/* Matrix products of the CPU with exact accumulation: every engine against plain loops. Oracles: integer data whose products and sums are exact in every
  * dtype (tolerance 0); the identity (A B) x = A (B x) for a big product; the bound k eps |A||B| on random data. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +12,7 @@
 #include "tensor/convert.h"
 #include "tensor/shape.h"
 #include <math.h>
+#include <mixtape/device.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -475,6 +476,7 @@ static void refusals(void **unused) {
 }
 
 int main(void) {
+  mix_set_accumulate("exact"); /* blocked sums: test_gemm_fp16.c */
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(exact_on_integers_generic),
       cmocka_unit_test(exact_on_integers_avx2),

@@ -1,5 +1,6 @@
 /* Recorded runs of real Keras (MIXTAPE_REFERENCE_DIR, its README.md): a test for each case of cases.json, run through the program with
- * exact accumulation, in the custom loop and for some in fit too. Bounds are the README's. */
+ * exact accumulation, in the custom loop and for some in fit too; those of 16-bit policies with blocked accumulation as well. Bounds are the README's. */
+#include "base/cpu.h"
 #include "cli/program.h"
 
 static const char *directory; /* NULL: not at hand */
@@ -8,6 +9,7 @@ typedef struct reference {
   const json_t *item;
   const char *name;
   bool fit; /* a case of the custom loop run by fit */
+  bool blocked;
 } reference;
 
 static const char *text_of(const json_t *item, const char *key) { return json_string_value(json_object_get(item, key)); }
@@ -91,7 +93,7 @@ static void build(command *c, const reference *r) {
   put_optimizer(text, sizeof text, r->item);
   add_option(c, "--optimizer", text);
   add_option(c, "--semantics", text_of(r->item, "generation"));
-  add_option(c, "--accumulate", "exact");
+  add_option(c, "--accumulate", r->blocked ? "blocked" : "exact");
   add_option(c, "--init-weights", reference_path(r->name, ".init.npz"));
   add_option(c, "--save", in_folder("final.npz"));
   add_option(c, "--step-log", in_folder("steps.jsonl"));
@@ -229,6 +231,10 @@ static void compare_weights(const reference *r, const bounds *b) {
 static void run_reference(void **state) {
   const reference *r = *state;
   command c = {.count = 0};
+  if (r->blocked && !(mix_cpu_features() & MIX_CPU_AVX512_FP16)) {
+    print_message("%s: no AVX512-FP16 here, so no blocked accumulation\n", r->name);
+    skip();
+  }
   build(&c, r);
   int code = run_program_to(NULL, c.arguments);
   if (code == 2 && strstr(program_err, "unknown optimizer")) {
@@ -238,6 +244,7 @@ static void run_reference(void **state) {
   assert_code(code, 0);
   bounds b = bounds_of(r);
   json_t *recorded = load_json(reference_path(r->name, ".json")), *report = printed_object();
+  assert_string_equal(text_of(report, "accumulate"), r->blocked ? "blocked" : "exact");
   if (is_fit_case(r->item)) {
     compare_history(recorded, json_object_get(report, "history"), &b);
   } else {
@@ -277,11 +284,16 @@ static reference references[MOST];
 static char names[MOST][128];
 static size_t test_count;
 
-static void add_test(const json_t *item, bool fit) {
+static bool in_16_bits(const json_t *item) {
+  const char *policy = text_of(item, "policy");
+  return strcmp(policy, "float32") && strcmp(policy, "float64");
+}
+
+static void add_test(const json_t *item, bool fit, bool blocked) {
   if (test_count == MOST) return;
   size_t i = test_count++;
-  references[i] = (reference){item, text_of(item, "name"), fit};
-  snprintf(names[i], sizeof names[i], "%s%s", references[i].name, fit ? " (fit)" : "");
+  references[i] = (reference){item, text_of(item, "name"), fit, blocked};
+  snprintf(names[i], sizeof names[i], "%s%s", references[i].name, fit ? " (fit)" : blocked ? " (blocked)" : "");
   tests[i] = (struct CMUnitTest){names[i], run_reference, NULL, NULL, &references[i]};
 }
 
@@ -298,8 +310,9 @@ int main(void) {
     }
     for (size_t i = 0; i < json_array_size(cases); i++) {
       const json_t *item = json_array_get(cases, i);
-      add_test(item, false);
-      if (runs_in_fit_too(text_of(item, "name"))) add_test(item, true);
+      add_test(item, false, false);
+      if (runs_in_fit_too(text_of(item, "name"))) add_test(item, true, false);
+      if (in_16_bits(item)) add_test(item, false, true);
     }
   } else {
     tests[test_count++] = (struct CMUnitTest){"reference_runs", no_reference_runs, NULL, NULL, NULL};
