@@ -234,11 +234,9 @@ const char *mix_devices_text(void) {
   for (size_t i = 0; i < sizeof products / sizeof *products; i++) put_products(&text, products[i]);
   put(&text, "ref: the scalar reference, one thread\n");
   put(&text, "cuda: unavailable: %s\n", cuda_missing);
-  put(&text, "in force: device %s, %d thread%s, float32 precision %s, accumulation %s", mix_device(), mix_threads(), mix_threads() == 1 ? "" : "s",
-      mix_float32_precision_name(), mix_accumulate());
-  if (mix_accumulation_current() == MIX_ACCUMULATE_EXACT)
-    put(&text, "\n");
-  else
-    put(&text, ": float16 %s, bfloat16 %s\n", mix_accumulation_of(MIX_FLOAT16), mix_accumulation_of(MIX_BFLOAT16));
+  put(&text, "in force: device %s, %d thread%s, accumulation %s, float32 precision %s\n", mix_device(), mix_threads(),
+      mix_threads() == 1 ? "" : "s", mix_accumulate(), mix_float32_precision_name());
+  put(&text, "large products here accumulate: float16 %s, bfloat16 %s\n", mix_accumulation_of(MIX_FLOAT16),
+      mix_accumulation_of(MIX_BFLOAT16));
   return text.text;
 }

@@ -130,7 +130,8 @@ typedef struct bounds {
   int64_t decisions; /* steps whose decisions must agree */
 } bounds;
 
-/* Three times Keras's own spread, at least a hundredth. What was not run twice takes the spread of the run that is most like it. */
+/* Three times Keras's own spread, at least a hundredth. What was not run twice takes the spread of the run that is most like it;
+ * of such a run only blocked sums, which round otherwise, also take the step at which Keras decided otherwise when it ran again. */
 static bounds bounds_of(const reference *r) {
   const char *policy = text_of(r->item, "policy");
   if (!strcmp(policy, "float32")) return (bounds){1e-5, 1e-5, 1e-4, INT64_MAX};
@@ -145,7 +146,8 @@ static bounds bounds_of(const reference *r) {
   double loss = 3 * json_number_value(json_object_get(spread, "loss_max_relative"));
   double first = 3 * json_number_value(json_object_get(spread, "loss_max_relative_first_10"));
   const json_t *other = json_object_get(spread, "first_step_with_another_decision");
-  bounds b = {fmax(loss, 1e-2), fmax(first, 1e-2), NAN, own && json_is_integer(other) ? json_integer_value(other) - 1 : INT64_MAX};
+  bounds b = {fmax(loss, 1e-2), fmax(first, 1e-2), NAN,
+              (own || r->blocked) && json_is_integer(other) ? json_integer_value(other) - 1 : INT64_MAX};
   json_decref(spreads);
   return b;
 }
