@@ -111,7 +111,8 @@ MIX_API mix_callback *mix_tensorboard_with(const mix_tensorboard_options *option
 MIX_API mix_callback *mix_terminate_on_nan(void);
 
 /* "early_stopping:monitor=val_loss,patience=3,restore_best_weights=true": early_stopping, reduce_lr_on_plateau, model_checkpoint, csv_logger,
- * tensorboard and terminate_on_nan, or Keras's class names, with Keras's argument names. An unknown one is a ValueError that lists those there are. */
+ * tensorboard, terminate_on_nan and numerics_report (numerics.h), or Keras's class names, with Keras's argument names. An unknown one is
+ * a ValueError that lists those there are. */
 MIX_API mix_callback *mix_callback_from_text(const char *text);
 
 #ifndef __cplusplus

@@ -19,6 +19,7 @@
 #include <mixtape/metric.h>
 #include <mixtape/mnist.h>
 #include <mixtape/model.h>
+#include <mixtape/numerics.h>
 #include <mixtape/object.h>
 #include <mixtape/ops.h>
 #include <mixtape/optimizer.h>

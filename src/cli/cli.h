@@ -12,7 +12,7 @@
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 
 /* Sub-commands that an option belongs to. */
-enum { CLI_TRAIN = 1, CLI_EVALUATE = 2, CLI_PREDICT = 4, CLI_SUMMARY = 8, CLI_DEVICES = 16, CLI_BENCH = 32, CLI_VERSION = 64 };
+enum { CLI_TRAIN = 1, CLI_EVALUATE = 2, CLI_PREDICT = 4, CLI_SUMMARY = 8, CLI_DEVICES = 16, CLI_BENCH = 32, CLI_VERSION = 64, CLI_NUMERICS = 128 };
 
 typedef struct cli_loss_scale {
   enum { CLI_SCALE_AUTO, CLI_SCALE_NONE, CLI_SCALE_FIXED, CLI_SCALE_DYNAMIC } kind;
@@ -22,7 +22,7 @@ typedef struct cli_loss_scale {
 
 typedef struct cli_options {
   const char *model, *data, *policy, *optimizer, *loss, *metrics, *semantics, *accumulate, *loop, *device, *graph_rewrite;
-  const char *init_weights, *save, *step_log, *output, *only, *tensorboard;
+  const char *init_weights, *save, *step_log, *output, *only, *tensorboard, *format, *png;
   const char *class_weight; /* as given; what it says: */
   int class_weight_count;
   int64_t class_labels[MIX_CLASS_MOST];
@@ -30,11 +30,11 @@ typedef struct cli_options {
   const char *callbacks[CLI_CALLBACK_MOST]; /* as given, in order */
   int callback_count;
   cli_loss_scale loss_scale;
-  int64_t units, batch_size, epochs, steps, threads, verbose;
+  int64_t units, batch_size, epochs, steps, threads, verbose, every, stall;
   uint64_t seed;
   bool has_seed;
   double validation_split;
-  bool no_shuffle, jit_compile, json, quick, advise;
+  bool no_shuffle, jit_compile, json, quick, advise, all;
 } cli_options;
 
 /* Fills the options from the arguments after the sub-command's name; CLI_OK to go on, CLI_USAGE after an error message, -1 when --help
@@ -62,6 +62,9 @@ bool cli_load_data(const cli_options *options, int command, cli_data *data);
 /* The model of --model for inputs of that width, with --init-weights loaded. NULL with the error recorded. */
 mix_model *cli_make_model(const cli_options *options, int64_t width);
 mix_status cli_compile(const cli_options *options, mix_model *model);
+
+/* The weights of --class-weight. */
+void cli_weigh_classes(const cli_options *options, mix_fit_options *fit);
 
 /* Can --save write there? CLI_OK, or the exit code after a message: asked before training, not after it. */
 int cli_check_save(const char *path);
@@ -107,6 +110,7 @@ int cli_summary(int argc, char **argv);
 int cli_devices(int argc, char **argv);
 int cli_version(int argc, char **argv);
 int cli_bench(int argc, char **argv);
+int cli_numerics(int argc, char **argv);
 int cli_amp(int argc, char **argv);
 
 #endif

@@ -19,7 +19,8 @@ typedef struct row {
 } row;
 
 #define FIELD(name) offsetof(cli_options, name)
-#define RUNS (CLI_TRAIN | CLI_EVALUATE | CLI_PREDICT)
+#define RUNS (CLI_TRAIN | CLI_EVALUATE | CLI_PREDICT | CLI_NUMERICS)
+#define TRAINS (CLI_TRAIN | CLI_NUMERICS)
 static const row rows[] = {
     {"model", CHOICE, FIELD(model), RUNS | CLI_SUMMARY, "guide",
      "the guide's model: two hidden Dense layers and a float32 softmax"},
@@ -32,20 +33,24 @@ static const row rows[] = {
     {"batch-size", COUNT, FIELD(batch_size), RUNS | CLI_BENCH, "N", "examples in a batch (default 32)"},
     {"epochs", COUNT, FIELD(epochs), CLI_TRAIN, "N", "passes over the training data (default 1)"},
     {"steps", COUNT, FIELD(steps), CLI_TRAIN, "N", "end training after that many steps, whatever the epochs"},
+    {"steps", COUNT, FIELD(steps), CLI_NUMERICS, "N", "steps of training (default 50)"},
+    {"every", COUNT, FIELD(every), CLI_NUMERICS, "N", "look at every Nth step (default 1), and at each after a skipped one"},
+    {"stall", COUNT, FIELD(stall), CLI_NUMERICS, "N", "end where N steps in a row were skipped (default 20)"},
     {"validation-split", FRACTION, FIELD(validation_split), CLI_TRAIN, "F", "the last part of the training data, held back"},
-    {"no-shuffle", FLAG, FIELD(no_shuffle), CLI_TRAIN, NULL, "take the examples in order"},
+    {"no-shuffle", FLAG, FIELD(no_shuffle), TRAINS, NULL, "take the examples in order"},
     {"seed", SEED, FIELD(seed), RUNS, "N", "of initial weights, shuffling and random layers"},
-    {"class-weight", CLASS_WEIGHTS, FIELD(class_weight), CLI_TRAIN, "0=3,7=0.25", "weights of the classes in the loss"},
+    {"class-weight", CLASS_WEIGHTS, FIELD(class_weight), TRAINS, "0=3,7=0.25", "weights of the classes in the loss"},
     {"callback", CALLBACK, FIELD(callbacks), CLI_TRAIN, "NAME[:key=value,...]",
-     "early_stopping, reduce_lr_on_plateau, model_checkpoint, csv_logger, tensorboard or terminate_on_nan; may be given again"},
+     "early_stopping, reduce_lr_on_plateau, model_checkpoint, csv_logger, tensorboard, terminate_on_nan or numerics_report; may be given "
+     "again"},
     {"tensorboard", TEXT, FIELD(tensorboard), CLI_TRAIN, "DIR",
      "event files for TensorBoard: loss, metrics, learning rate, loss scale, skipped steps, weights"},
-    {"optimizer", TEXT, FIELD(optimizer), CLI_TRAIN, "NAME[:key=value,...]",
+    {"optimizer", TEXT, FIELD(optimizer), TRAINS, "NAME[:key=value,...]",
      "Keras's names and arguments in lower case (default rmsprop)"},
-    {"loss", TEXT, FIELD(loss), CLI_TRAIN | CLI_EVALUATE, "NAME", "default sparse_categorical_crossentropy"},
+    {"loss", TEXT, FIELD(loss), TRAINS | CLI_EVALUATE, "NAME", "default sparse_categorical_crossentropy"},
     {"metrics", TEXT, FIELD(metrics), CLI_TRAIN | CLI_EVALUATE, "A,B",
      "Keras's names: accuracy (default), top_k_categorical_accuracy, precision, auc, f1_score, mse, ..."},
-    {"loss-scale", SCALE, FIELD(loss_scale), CLI_TRAIN, "auto|none|NUMBER|dynamic[:INITIAL[:GROWTH_STEPS]]",
+    {"loss-scale", SCALE, FIELD(loss_scale), TRAINS, "auto|none|NUMBER|dynamic[:INITIAL[:GROWTH_STEPS]]",
      "loss scaling (default auto)"},
     {"semantics", CHOICE, FIELD(semantics), RUNS | CLI_SUMMARY, "tf_keras|keras3|experimental",
      "the generation whose rules hold (default tf_keras)"},
@@ -67,7 +72,10 @@ static const row rows[] = {
     {"advise", FLAG, FIELD(advise), CLI_BENCH, NULL,
      "measure nothing: say which layers gain from --policy on this machine, and why"},
     {"quick", FLAG, FIELD(quick), CLI_BENCH, NULL, "fewer rounds and smaller models"},
-    {"json", FLAG, FIELD(json), CLI_TRAIN | CLI_EVALUATE | CLI_BENCH, NULL, "one JSON object on standard output"},
+    {"format", CHOICE, FIELD(format), CLI_NUMERICS, "table|json", "of the report on standard output (default table)"},
+    {"all", FLAG, FIELD(all), CLI_NUMERICS, NULL, "in the table all intermediate values too"},
+    {"png", TEXT, FIELD(png), CLI_NUMERICS, "FILE.png", "draw the report: a strip of magnitudes for each tensor"},
+    {"json", FLAG, FIELD(json), CLI_TRAIN | CLI_EVALUATE | CLI_BENCH | CLI_NUMERICS, NULL, "one JSON object on standard output"},
 };
 enum { ROWS = sizeof rows / sizeof *rows, HELP = 1000, MOST_THREADS = 1024 };
 

@@ -18,8 +18,11 @@ static int64_t epochs_wanted(const cli_options *options, int64_t rows) {
 }
 
 /* tf_keras wants a weight for every class: those of the guide's ten that were not named weigh 1. */
-static void name_all_classes(mix_fit_options *fit) {
+void cli_weigh_classes(const cli_options *options, mix_fit_options *fit) {
+  fit->class_weight_count = options->class_weight_count;
   if (!fit->class_weight_count) return;
+  memcpy(fit->class_labels, options->class_labels, sizeof fit->class_labels);
+  memcpy(fit->class_weights, options->class_weights, sizeof fit->class_weights);
   for (int64_t label = 0; label < 10; label++) {
     int i = 0;
     while (i < fit->class_weight_count && fit->class_labels[i] != label) i++;
@@ -40,13 +43,10 @@ static bool train_fit(const cli_options *options, mix_model *model, const cli_da
                          .no_shuffle = options->no_shuffle,
                          .seed = options->seed,
                          .verbose = cli_verbose(options),
-                         .class_weight_count = options->class_weight_count,
                          .steps = options->steps,
                          .on_step = log->file ? log_step : NULL,
                          .context = log};
-  memcpy(fit.class_labels, options->class_labels, sizeof fit.class_labels);
-  memcpy(fit.class_weights, options->class_weights, sizeof fit.class_weights);
-  name_all_classes(&fit);
+  cli_weigh_classes(options, &fit);
   if (options->callback_count || options->tensorboard) fit.callbacks = mix_list_new(0, NULL);
   for (int i = 0; i < options->callback_count; i++) mix_list_append(fit.callbacks, mix_callback_from_text(options->callbacks[i]));
   if (options->tensorboard) mix_list_append(fit.callbacks, mix_tensorboard(options->tensorboard, .histogram_freq = 1));

@@ -88,6 +88,11 @@ bool mix_tapes_record(mix_node *node) {
   return true;
 }
 
+mix_node *const *mix_tape_nodes(const mix_tape *tape, int *count) {
+  *count = tape ? tape->node_count : 0;
+  return tape ? tape->nodes : NULL;
+}
+
 mix_status mix_tape_watch(mix_tape *tape, mix_tensor *tensor) {
   if (mix_failed()) return mix_error();
   if (!mix_is(tape, &tape_class)) return mix_fail_status(MIX_TYPE_ERROR, "tape_watch: expected a tape");

@@ -11,4 +11,7 @@ uint64_t mix_tapes_begin_sequence(void);
 /* Is a tape open on this thread? */
 bool mix_tapes_open(void);
 
+/* The nodes that a tape holds, in order of creation: until gradients are asked of it, or with a persistent one until it goes. Borrowed. */
+mix_node *const *mix_tape_nodes(const mix_tape *tape, int *count);
+
 #endif

@@ -14,6 +14,7 @@ void mix_compiled_state_free(mix_compiled_state *state) {
   mix_free(state->metrics);
   mix_release(state->class_weights);
   mix_release(state->train);
+  mix_release(state->watched);
   mix_release(state->test);
   mix_release(state->predict);
   mix_free(state);

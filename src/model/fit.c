@@ -11,7 +11,6 @@ typedef struct fitting {
   mix_fit_options options;
   mix_feed feed;
   mix_callbacks callbacks;
-  mix_function *step;
   void *validation_x, *validation_y, *validation_weight; /* x NULL: no validation */
   mix_history *history;
   uint64_t seed;
@@ -116,8 +115,7 @@ static bool prepare(fitting *f) {
   f->model->history = mix_retain(f->history);
   f->model->stop_training = false;
   f->model->validates = f->validation_x != NULL;
-  f->step = mix_model_train_step(f->model);
-  return f->step != NULL;
+  return mix_model_train_step(f->model) != NULL;
 }
 
 /* What a step left, read back for the caller's log. */
@@ -141,14 +139,21 @@ static void report_step(fitting *f, mix_list *results, int64_t epoch) {
 
 static bool limit_reached(const fitting *f) { return f->options.steps && f->history->steps >= f->options.steps; }
 
+static bool observed(const mix_compiled_state *state, mix_list *results, bool watched) {
+  const mix_step_observer *observer = state->observer;
+  return !observer || observer->after(observer->context, results, watched, 2 + state->metric_count) == MIX_OK;
+}
+
 /* One step; false at the end of the data and on failure. Nothing is read back unless someone asks for it. */
 static bool run_step(fitting *f, int64_t epoch, mix_progress *progress) {
   mix_list *batch = mix_feed_next(&f->feed);
   int64_t done = f->feed.position;
   if (!batch || !mix_callbacks_run(&f->callbacks, MIX_ON_TRAIN_BATCH_BEGIN, done - 1, NULL)) return false;
-  mix_list *results = mix_function_call(f->step, batch);
+  bool watched;
+  mix_list *results = mix_function_call(mix_model_fit_step(f->model, &watched), batch);
   if (!results) return false;
   f->history->steps++;
+  if (!observed(f->model->state, results, watched)) return false;
   if (f->options.on_step) report_step(f, results, epoch);
   bool due = mix_progress_due(progress, done);
   mix_logs *logs = due || mix_callbacks_want_logs(&f->callbacks, MIX_ON_TRAIN_BATCH_END) ? mix_model_current_logs(f->model) : NULL;
@@ -244,6 +249,7 @@ mix_history *mix_model_fit_with(mix_model *model, const mix_fit_options *given) 
   f.epochs = f.options.epochs ? f.options.epochs : 1;
   MIX_SCOPE {
     if (f.history && prepare(&f)) run(&f);
+    mix_model_observe(model, NULL);
     mix_feed_close(&f.feed);
   }
   return mix_failed() ? NULL : f.history;

@@ -16,6 +16,20 @@ typedef struct mix_model_metric {
   bool weighted;      /* sample and class weights count */
 } mix_model_metric;
 
+/* What watches the training steps of a fit. A watched step is a capture of its own: the same step, with more results. */
+typedef struct mix_step_observer {
+  void *context;
+  bool (*wants)(void *context); /* is the next step to be watched? */
+  /* While it is captured: before the model is called on `inputs` (the arguments behind them are labels and weights); after the forward
+   * pass, with the nodes that the tape recorded, the loss and the scaled loss; the list of the tensors whose gradients it wants, then
+   * with those what the step shall return besides its own results. NULL: failed. */
+  void (*begin)(void *context, mix_list *inputs, mix_list *arguments);
+  mix_list *(*sources)(void *context, mix_tape *tape, mix_tensor *loss, mix_tensor *scaled);
+  mix_list *(*results)(void *context, mix_list *gradients);
+  /* After each step, watched or not; `own` is the number of results before those that it asked for. */
+  mix_status (*after)(void *context, mix_list *results, bool watched, int own);
+} mix_step_observer;
+
 typedef struct mix_compiled_state {
   mix_optimizer *optimizer;         /* retained */
   mix_loss *losses[MIX_MODEL_MOST]; /* retained; NULL: the output has none */
@@ -31,6 +45,8 @@ typedef struct mix_compiled_state {
   bool class_weights_all;               /* every label must be one of them */
   int weight_arguments;                 /* sample weights behind the labels in the arguments of the step at hand: none, one, or one an output */
   mix_function *train, *test, *predict; /* retained, made on first use */
+  const mix_step_observer *observer;    /* of the fit that runs; NULL: none */
+  mix_function *watched;                /* the step that it watches: retained */
 } mix_compiled_state;
 
 struct mix_model {
@@ -88,6 +104,10 @@ mix_function *mix_model_train_step(mix_model *model);
 mix_function *mix_model_test_step(mix_model *model);
 mix_function *mix_model_predict_step(mix_model *model);
 mix_status mix_model_reset_metrics(mix_model *model);
+/* Watches the steps of the fit that runs until it ends (or observer is NULL); a RuntimeError where something does already. */
+mix_status mix_model_observe(mix_model *model, const mix_step_observer *observer);
+/* The next step of a fit; *watched: the observer's capture of it. */
+mix_function *mix_model_fit_step(mix_model *model, bool *watched);
 
 /* logs.c */
 struct mix_logs {

@@ -21,9 +21,14 @@ static int input_count(const mix_model *model, int arguments) {
   return arguments - (model->state ? model->state->output_count + model->state->weight_arguments : 0);
 }
 
-static mix_list *model_outputs(mix_model *model, mix_list *arguments, int inputs, mix_training training) {
+static mix_list *model_inputs(mix_model *model, mix_list *arguments, int inputs) {
   mix_list *list = mix_list_new(0, NULL);
   for (int i = 0; i < inputs; i++) mix_list_append(list, image_input(model, mix_list_get(arguments, i)));
+  return list;
+}
+
+static mix_list *model_outputs(mix_model *model, mix_list *list, mix_training training) {
+  int inputs = mix_list_count(list);
   mix_model_call_options call = {
       .size = sizeof call, .inputs = inputs == 1 && list ? mix_list_get(list, 0) : (void *)list, .training = training};
   return mix_failed() ? NULL : mix_model_call_outputs_with(model, &call);
@@ -116,37 +121,73 @@ static bool update_metrics(mix_model *model, mix_list *outputs, mix_list *argume
   return !mix_failed();
 }
 
-static mix_list *train_body(void *context, mix_list *arguments) {
-  mix_model *model = context;
+/* Variables, then what the observer asks for. */
+static mix_list *sources_of(mix_model *model, const mix_step_observer *observer, mix_tape *tape, mix_tensor *loss,
+                            mix_tensor *scaled) {
+  mix_list *variables = mix_model_trainable_variables(model);
+  if (!observer || mix_failed()) return variables;
+  mix_list *watched = observer->sources(observer->context, tape, loss, scaled), *all = mix_list_new(0, NULL);
+  mix_list *const lists[] = {variables, watched};
+  for (int l = 0; l < 2 && watched; l++)
+    for (int i = 0; i < mix_list_count(lists[l]); i++) mix_list_append(all, mix_list_get(lists[l], i));
+  return watched ? all : NULL;
+}
+
+static mix_list *part_of(mix_list *list, int begin, int end) {
+  mix_list *part = mix_list_new(0, NULL);
+  for (int i = begin; i < end; i++) mix_list_append(part, mix_list_get(list, i));
+  return part;
+}
+
+static bool append_watched(const mix_step_observer *observer, mix_list *gradients, int variables, mix_list *results) {
+  mix_list *watched = observer->results(observer->context, part_of(gradients, variables, mix_list_count(gradients)));
+  for (int i = 0; watched && i < mix_list_count(watched); i++) mix_list_append(results, mix_list_get(watched, i));
+  return watched != NULL;
+}
+
+static mix_list *train(mix_model *model, mix_list *arguments, const mix_step_observer *observer) {
   mix_compiled_state *state = model->state;
   int inputs = input_count(model, mix_list_count(arguments));
   step_losses losses = {0};
   mix_tape_options recording = {.size = sizeof recording};
   mix_tape *tape = mix_tape_begin_with(&recording);
-  mix_list *outputs = model_outputs(model, arguments, inputs, MIX_TRUE);
+  mix_list *given = model_inputs(model, arguments, inputs);
+  if (observer && given) observer->begin(observer->context, given, arguments);
+  mix_list *outputs = model_outputs(model, given, MIX_TRUE);
   mix_tensor *scaled = NULL;
   if (outputs && compute_losses(model, outputs, arguments, inputs, true, &losses))
     scaled = mix_optimizer_scale_loss(state->optimizer, losses.total);
   mix_tape_end(tape);
-  mix_list *variables = scaled ? mix_model_trainable_variables(model) : NULL;
-  mix_list *gradients = variables ? mix_tape_gradient(tape, scaled, variables) : NULL;
-  if (!gradients || mix_optimizer_apply(state->optimizer, gradients, variables) != MIX_OK) return NULL;
+  mix_list *sources = scaled ? sources_of(model, observer, tape, losses.total, scaled) : NULL;
+  mix_list *gradients = sources ? mix_tape_gradient(tape, scaled, sources) : NULL;
+  mix_list *variables = gradients ? mix_model_trainable_variables(model) : NULL;
+  int count = mix_list_count(variables);
+  mix_list *own = gradients && observer ? part_of(gradients, 0, count) : gradients;
+  if (!own || mix_optimizer_apply(state->optimizer, own, variables) != MIX_OK) return NULL;
   mix_tensor *applied = mix_optimizer_applied(state->optimizer);
   mix_list *results = mix_list_of(losses.total, applied ? applied : mix_scalar(1, MIX_BOOL));
-  return update_metrics(model, outputs, arguments, inputs, &losses, true, results) ? results : NULL;
+  if (!update_metrics(model, outputs, arguments, inputs, &losses, true, results)) return NULL;
+  return !observer || append_watched(observer, gradients, count, results) ? results : NULL;
+}
+
+static mix_list *train_body(void *context, mix_list *arguments) { return train(context, arguments, NULL); }
+
+static mix_list *watched_body(void *context, mix_list *arguments) {
+  mix_model *model = context;
+  return train(model, arguments, model->state->observer);
 }
 
 static mix_list *test_body(void *context, mix_list *arguments) {
   mix_model *model = context;
   int inputs = input_count(model, mix_list_count(arguments));
   step_losses losses = {0};
-  mix_list *outputs = model_outputs(model, arguments, inputs, MIX_FALSE);
+  mix_list *outputs = model_outputs(model, model_inputs(model, arguments, inputs), MIX_FALSE);
   if (!outputs || !compute_losses(model, outputs, arguments, inputs, false, &losses)) return NULL;
   return update_metrics(model, outputs, arguments, inputs, &losses, false, NULL) ? mix_list_of(losses.total) : NULL;
 }
 
 static mix_list *predict_body(void *context, mix_list *arguments) {
-  return model_outputs(context, arguments, mix_list_count(arguments), MIX_FALSE);
+  return model_outputs(context, model_inputs(context, arguments, mix_list_count(arguments)), MIX_FALSE);
 }
 
 static mix_function *step(mix_model *model, mix_function **kept, mix_function_body body, const char *name) {
@@ -160,6 +201,23 @@ mix_function *mix_model_train_step(mix_model *model) { return step(model, &model
 mix_function *mix_model_test_step(mix_model *model) { return step(model, &model->state->test, test_body, "test_step"); }
 mix_function *mix_model_predict_step(mix_model *model) { return step(model, &model->state->predict, predict_body, "predict_step"); }
 mix_function *mix_model_train_function(mix_model *model) { return model && model->state ? model->state->train : NULL; }
+
+mix_status mix_model_observe(mix_model *model, const mix_step_observer *observer) {
+  mix_compiled_state *state = model->state;
+  if (observer && state->observer)
+    return mix_fail_status(MIX_RUNTIME_ERROR, "fit: something watches the steps of '%s' already; give one numerics report a fit",
+                           mix_model_name(model));
+  mix_release(state->watched);
+  state->watched = NULL;
+  state->observer = observer;
+  return mix_error();
+}
+
+mix_function *mix_model_fit_step(mix_model *model, bool *watched) {
+  const mix_step_observer *observer = model->state->observer;
+  *watched = observer && observer->wants(observer->context);
+  return *watched ? step(model, &model->state->watched, watched_body, "watched_train_step") : mix_model_train_step(model);
+}
 
 mix_status mix_model_reset_metrics(mix_model *model) {
   mix_compiled_state *state = model->state;

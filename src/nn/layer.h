@@ -47,6 +47,15 @@ mix_layer_call *mix_tensor_history(const mix_tensor *tensor, int *output);
 mix_list *mix_layer_call_outputs(mix_layer *layer, mix_list *inputs, bool inputs_are_list, mix_list *arguments, mix_list *masks,
                                  mix_list *initial_state, mix_training training);
 
+/* What watches the layer calls of a thread, but for symbolic ones: told of each after it, with the inputs as cast. Inner layers come before
+ * those that call them. */
+typedef struct mix_layer_observer {
+  void (*called)(void *context, const mix_layer *layer, const char *path, mix_list *inputs, mix_list *results);
+  void *context;
+} mix_layer_observer;
+/* The thread's from now on (NULL: none), kept by the caller; returns the former one, to be put back. */
+const mix_layer_observer *mix_layer_observer_set(const mix_layer_observer *observer);
+
 /* The training flag of the enclosing call (false outside). */
 bool mix_training_current(void);
 /* Is a layer being called on this thread? */

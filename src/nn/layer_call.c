@@ -14,6 +14,13 @@ static _Thread_local struct {
   int depth;
   bool training;
 } context;
+static _Thread_local const mix_layer_observer *observer;
+
+const mix_layer_observer *mix_layer_observer_set(const mix_layer_observer *given) {
+  const mix_layer_observer *former = observer;
+  observer = given;
+  return former;
+}
 
 bool mix_training_current(void) { return context.depth && context.training; }
 bool mix_layer_in_call(void) { return context.depth > 0; }
@@ -364,6 +371,7 @@ static mix_list *invoke(invocation *given, bool symbolic) {
   note_mask(layer, &args, results);
   if (!add_activity_losses(layer, results, symbolic)) return NULL;
   if (symbolic && !context.depth && !record(given, results)) return NULL;
+  if (observer && !symbolic && !mix_failed()) observer->called(observer->context, layer, path_of(layer), cast.inputs, results);
   return mix_failed() ? NULL : results;
 }
 

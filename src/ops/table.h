@@ -32,6 +32,7 @@ extern const mix_op mix_op_bias_add_grad;
 typedef struct mix_axis_attributes { int axis; } mix_axis_attributes; /* argmax, argmin, gather, concat */
 extern const mix_op mix_op_argmax, mix_op_argmin;
 extern const mix_op mix_op_all_finite; /* any floating x -> bool scalar */
+extern const mix_op mix_op_magnitudes; /* any floating x -> int64 vector, see ops/magnitudes.h */
 extern const mix_op mix_op_add_n;      /* T*->T, one shape */
 
 typedef struct mix_matmul_attributes { bool transpose_a, transpose_b; } mix_matmul_attributes;
@@ -67,6 +68,8 @@ extern const mix_op mix_op_random_uniform, mix_op_random_normal, mix_op_random_t
 mix_tensor *mix_gradient_identity(mix_tensor *x);                         /* op "gradient" */
 mix_tensor *mix_bias_add_gradient(mix_tensor *output_gradient);           /* (..., units) -> (units) */
 mix_tensor *mix_segment_sum(mix_tensor *updates, mix_tensor *indices, int64_t rows);
+/* Counts, extremes and histogram of exponents of a floating tensor (ops/magnitudes.h). */
+mix_tensor *mix_magnitudes(mix_tensor *x);
 /* Sums x over the axes along which `shape` was broadcast to x's shape, giving `shape`: the gradient of broadcasting. */
 mix_tensor *mix_reduce_to_shape(mix_tensor *x, mix_shape shape);
 

@@ -137,6 +137,16 @@ static void W14_loss_scale_moves_as_the_rule_says(void **state) {
   assert_string_equal(messages, "");
 }
 
+/* The layer that overflows is named, and in float32 it does not. */
+static void numerics_names_the_layer_and_the_remedy(void **state) {
+  (void)state;
+  assert_ends_well(run("06_numerics", ""));
+  assert_non_null(strstr(output, "Verdict: stalled."));
+  assert_line(output, "The layer to blame: totals");
+  assert_line(output, "With totals in float32: healthy, 0 of 160 steps skipped");
+  assert_true(number_after(output, ", of the last ") < 0.1 * number_after(output, "loss of the first epoch "));
+}
+
 /* Data that cannot be found end the programs with code 1 and a message that says where it was sought. */
 static void missing_data_are_an_error(void **state) {
   (void)state;
@@ -157,6 +167,7 @@ int main(void) {
       cmocka_unit_test(custom_loop_trains),
       cmocka_unit_test(W23_W24_W25_custom_layers_print_their_dtypes),
       cmocka_unit_test(W14_loss_scale_moves_as_the_rule_says),
+      cmocka_unit_test(numerics_names_the_layer_and_the_remedy),
       cmocka_unit_test(missing_data_are_an_error),
   };
   return cmocka_run_group_tests(tests, make_data, remove_data);

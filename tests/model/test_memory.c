@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include <mixtape/callback.h>
+#include <mixtape/numerics.h>
 #include <unistd.h>
 
 static void life_of_a_model(bool mixed) {
@@ -36,6 +37,18 @@ static void life_with_callbacks(bool mixed) {
   mix_model_predict(model, data);
 }
 
+/* The numerics report in all its forms. */
+static void life_with_a_report(bool mixed) {
+  mix_set_global_policy(mixed ? "mixed_float16" : "float32");
+  mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(1));
+  mix_model *model = mix_model_new(inputs, mix_call(mix_dense(.units = 1, .no_bias = true, .kernel_initializer = "ones"), inputs));
+  mix_model_compile(model, .loss = "mse", .optimizer = mix_sgd(.learning_rate = 0.125));
+  mix_numerics *report = mix_numerics_run(model, counting(3), mix_fill(MIX_SHAPE(3, 1), NAN, F32), .steps = 2, .batch_size = 2);
+  mix_numerics_table(report, true);
+  mix_numerics_json(report);
+  mix_numerics_write_png(report, "memory.png");
+}
+
 static void check_life(void (*life)(bool mixed), bool mixed) {
   for (int64_t count = 0;; count++) {
     assert_true(count < 100000);
@@ -67,11 +80,16 @@ static void any_allocation_may_fail_under_callbacks(void **state) {
   assert_int_equal(unlink("memory-1-1.npz"), 0);
   assert_int_not_equal(unlink("memory-2-0.npz"), 0);
 }
+static void any_allocation_may_fail_under_a_report(void **state) {
+  (void)state;
+  check_life(life_with_a_report, true);
+  assert_int_equal(unlink("memory.png"), 0);
+}
 static void any_allocation_may_fail_in_float32(void **state) { (void)state, check(false); }
 static void any_allocation_may_fail_in_mixed_float16(void **state) { (void)state, check(true); }
 
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(any_allocation_may_fail_in_float32), TEST(any_allocation_may_fail_in_mixed_float16),
-                                     TEST(any_allocation_may_fail_under_callbacks)};
+                                     TEST(any_allocation_may_fail_under_callbacks), TEST(any_allocation_may_fail_under_a_report)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,6 +15,7 @@ const mix_kernel_row mix_cpu_kernels[] = {
     ROW(bias_add_grad),
     ROW(add_n),
     ROW(all_finite),
+    ROW(magnitudes),
     ROW(softmax),
     ROW(log_softmax),
     ROW(softmax_cross_entropy),

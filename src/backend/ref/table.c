@@ -24,6 +24,7 @@ const mix_kernel_row mix_ref_kernels[] = {
     SAME(argmax),
     SAME(argmin),
     SAME(all_finite),
+    SAME(magnitudes),
     SAME(softmax),
     SAME(log_softmax),
     SAME(softmax_cross_entropy),

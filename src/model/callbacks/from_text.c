@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "model/callback.h"
+#include <mixtape/numerics.h>
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -27,6 +28,7 @@ typedef union settings {
   mix_model_checkpoint_options checkpoint;
   mix_csv_logger_options csv;
   mix_tensorboard_options tensorboard;
+  mix_numerics_report_options numerics;
 } settings;
 
 #define ROW(type, field, kind, zero)                                                                                               \
@@ -70,6 +72,15 @@ static const key_row tensorboard_keys[] = {
     ROW(mix_tensorboard_options, update_freq, EVERY, true),
     {0},
 };
+static const key_row numerics_keys[] = {
+    ROW(mix_numerics_report_options, every, INTEGER, true),
+    ROW(mix_numerics_report_options, stall, INTEGER, true),
+    ROW(mix_numerics_report_options, stop_at_stall, FLAG, false),
+    ROW(mix_numerics_report_options, json, TEXT, false),
+    ROW(mix_numerics_report_options, table, TEXT, false),
+    ROW(mix_numerics_report_options, png, TEXT, false),
+    {0},
+};
 static const key_row no_keys[] = {{0}};
 
 static mix_callback *make_early(const settings *s) { return mix_early_stopping_with(&s->early); }
@@ -77,6 +88,7 @@ static mix_callback *make_plateau(const settings *s) { return mix_reduce_lr_on_p
 static mix_callback *make_checkpoint(const settings *s) { return mix_model_checkpoint_with(&s->checkpoint); }
 static mix_callback *make_csv(const settings *s) { return mix_csv_logger_with(&s->csv); }
 static mix_callback *make_tensorboard(const settings *s) { return mix_tensorboard_with(&s->tensorboard); }
+static mix_callback *make_numerics(const settings *s) { return mix_numerics_report_with(&s->numerics); }
 static mix_callback *make_terminate(const settings *s) {
   (void)s;
   return mix_terminate_on_nan();
@@ -94,6 +106,7 @@ static const struct callback_row {
     {"csv_logger", sizeof(mix_csv_logger_options), csv_keys, make_csv},
     {"tensorboard", sizeof(mix_tensorboard_options), tensorboard_keys, make_tensorboard},
     {"terminate_on_nan", sizeof(size_t), no_keys, make_terminate},
+    {"numerics_report", sizeof(mix_numerics_report_options), numerics_keys, make_numerics},
 };
 enum { CALLBACKS = sizeof callbacks / sizeof *callbacks };
 
@@ -173,7 +186,7 @@ mix_callback *mix_callback_from_text(const char *text) {
   if (!row)
     return mix_fail(MIX_VALUE_ERROR,
                     "callback_from_text: '%.*s' is not known; expected early_stopping, reduce_lr_on_plateau, model_checkpoint, "
-                    "csv_logger, tensorboard or terminate_on_nan",
+                    "csv_logger, tensorboard, terminate_on_nan or numerics_report",
                     (int)length, copy);
   settings s = {0};
   s.size = row->size;

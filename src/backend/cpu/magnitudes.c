@@ -1,0 +1,88 @@
+/* The counts of `magnitudes`: each thread counts exponent fields of its share, thread 0 adds. */
+#include "ops/magnitudes.h"
+#include "backend/cpu/kernel_rows.h"
+
+enum { FIELDS = 2048, BLOCK = 4096 };
+
+/* What one thread counts: by exponent field; of field 0 the zeros, of the last one the infinities; subnormals by their own exponents. */
+typedef struct share {
+  int64_t fields[FIELDS], subnormals[52], zeros, infinities;
+  uint64_t smallest, largest; /* bits; smallest: infinity's where there is none */
+} share;
+
+static void take_special(share *s, uint64_t bits, uint64_t infinity) {
+  if (bits == 0)
+    s->zeros++;
+  else if (bits < infinity)
+    s->subnormals[63 - __builtin_clzll(bits)]++;
+  else
+    s->infinities += bits == infinity;
+}
+
+/* Two tables, taken in turns: neighbours of one exponent would wait for each other's store. */
+#define COUNT(name, type)                                                                                                          \
+  static void name(share *s, const type *x, int64_t n, mix_float_format format) {                                                  \
+    const type mask = (type)((type) ~(type)0 >> 1);                                                                                \
+    const type infinity = (type)((uint64_t)format.exponents << format.fraction_bits);                                              \
+    int64_t other[FIELDS];                                                                                                         \
+    memset(other, 0, sizeof *other *(size_t)(format.exponents + 1));                                                               \
+    type smallest = (type)s->smallest, largest = (type)s->largest;                                                                 \
+    for (int64_t i = 0; i < n; i++) {                                                                                              \
+      const type bits = x[i] & mask;                                                                                               \
+      const int field = (int)((uint64_t)bits >> format.fraction_bits);                                                             \
+      (i & 1 ? other : s->fields)[field]++;                                                                                        \
+      if (field == 0 || field == format.exponents) take_special(s, bits, infinity);                                                \
+      if (bits && bits < smallest) smallest = bits;                                                                                \
+      if (bits < infinity && bits > largest) largest = bits;                                                                       \
+    }                                                                                                                              \
+    for (int f = 0; f <= format.exponents; f++) s->fields[f] += other[f];                                                          \
+    s->smallest = smallest;                                                                                                        \
+    s->largest = largest;                                                                                                          \
+  }
+COUNT(count_16, uint16_t)
+COUNT(count_32, uint32_t)
+COUNT(count_64, uint64_t)
+
+static void add_share(int64_t *counts, const share *s, mix_float_format format, uint64_t *smallest, uint64_t *largest) {
+  int64_t *subnormal = counts + MIX_MAGNITUDE_BINS, *normal = subnormal + format.fraction_bits - 1;
+  counts[MIX_MAGNITUDE_ZEROS] += s->zeros;
+  counts[MIX_MAGNITUDE_SUBNORMALS] += s->fields[0] - s->zeros;
+  counts[MIX_MAGNITUDE_INFINITIES] += s->infinities;
+  counts[MIX_MAGNITUDE_NANS] += s->fields[format.exponents] - s->infinities;
+  for (int b = 0; b < format.fraction_bits; b++) subnormal[b] += s->subnormals[b];
+  for (int f = 1; f < format.exponents; f++) normal[f] += s->fields[f];
+  if (s->smallest < *smallest) *smallest = s->smallest;
+  if (s->largest > *largest) *largest = s->largest;
+}
+
+static bool serial(const mix_kernel_args *args) { return mix_shape_size(args->input_types[0].shape) < MIX_CPU_SMALL; }
+static size_t workspace(const mix_kernel_args *args, int threads) { return sizeof(share) * (size_t)(serial(args) ? 1 : threads); }
+static int barriers(const mix_kernel_args *args, int threads) { return !serial(args) && threads > 1; }
+
+static void run(const mix_kernel_args *args, const mix_team *team) {
+  const mix_dtype dtype = args->input_types[0].dtype;
+  const mix_float_format format = mix_float_format_of(dtype);
+  const uint64_t infinity = (uint64_t)format.exponents << format.fraction_bits;
+  const int64_t elements = mix_shape_size(args->input_types[0].shape);
+  share *shares = args->workspace, *own = &shares[team->rank];
+  int64_t begin, end, *counts = args->outputs[0];
+  memset(own, 0, sizeof *own);
+  own->smallest = infinity;
+  mix_team_share(team, elements, BLOCK, &begin, &end);
+  switch (mix_dtype_size(dtype)) {
+  case 2: count_16(own, (const uint16_t *)args->inputs[0] + begin, end - begin, format); break;
+  case 4: count_32(own, (const uint32_t *)args->inputs[0] + begin, end - begin, format); break;
+  default: count_64(own, (const uint64_t *)args->inputs[0] + begin, end - begin, format);
+  }
+  if (team->size > 1) mix_team_barrier(team);
+  if (team->rank) return;
+  uint64_t smallest = infinity, largest = 0;
+  memset(counts, 0, sizeof *counts * (size_t)mix_shape_size(args->output_types[0].shape));
+  for (int r = 0; r < team->size; r++) add_share(counts, &shares[r], format, &smallest, &largest);
+  counts[MIX_MAGNITUDE_ELEMENTS] = elements;
+  counts[MIX_MAGNITUDE_SMALLEST] = mix_magnitude_double(smallest < infinity ? smallest : 0, format);
+  counts[MIX_MAGNITUDE_LARGEST] = mix_magnitude_double(largest, format);
+}
+
+static const mix_kernel kernel = {.name = "magnitudes", .run = run, .workspace = workspace, .serial = serial, .barriers = barriers};
+const mix_kernel *const mix_cpu_magnitudes_kernels[] = {&kernel, NULL};

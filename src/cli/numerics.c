@@ -1,0 +1,50 @@
+/* numerics: some steps of training, watched. */
+#include "cli/cli.h"
+
+#include <string.h>
+
+enum { STEPS = 50 };
+
+static int print_report(const cli_options *options, mix_numerics *report) {
+  bool json = options->json || (options->format && !strcmp(options->format, "json"));
+  const char *text = json ? mix_numerics_json(report) : mix_numerics_table(report, options->all);
+  if (!text) return cli_fail();
+  fputs(text, stdout);
+  if (json) putchar('\n');
+  return CLI_OK;
+}
+
+static int run(const cli_options *options) {
+  cli_data data;
+  int code = cli_setup(options);
+  if (code) return code;
+  if (!cli_load_data(options, CLI_TRAIN, &data)) return cli_fail();
+  mix_model *model = cli_make_model(options, data.width);
+  if (!model || cli_compile(options, model) != MIX_OK) return cli_fail();
+  mix_numerics *report = mix_numerics_new();
+  mix_callback *watching = mix_numerics_report(.report = report, .every = options->every, .stall = options->stall,
+                                               .stop_at_stall = true, .png = options->png);
+  int64_t steps = options->steps ? options->steps : STEPS;
+  mix_fit_options fit = {.size = sizeof fit,
+                         .x = data.x_train,
+                         .y = data.y_train,
+                         .batch_size = options->batch_size,
+                         .epochs = steps,
+                         .steps = steps,
+                         .no_shuffle = options->no_shuffle,
+                         .seed = options->seed,
+                         .verbose = MIX_SILENT,
+                         .callbacks = mix_list_of(watching)};
+  cli_weigh_classes(options, &fit);
+  return mix_model_fit_with(model, &fit) ? print_report(options, report) : cli_fail();
+}
+
+int cli_numerics(int argc, char **argv) {
+  cli_options options;
+  int code = cli_parse("numerics", CLI_NUMERICS, argc, argv, &options);
+  if (code) return code < 0 ? CLI_OK : code;
+  mix_scope *scope = mix_scope_begin();
+  code = run(&options);
+  mix_scope_end(scope);
+  return code;
+}

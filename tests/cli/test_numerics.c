@@ -1,0 +1,95 @@
+/* `mixtape numerics`: the report of the guide's model on drawn digits, its forms, and what it refuses. */
+#include "cli/program.h"
+#include <png.h>
+
+#define DIGITS "--data", "digits", "--units", "16", "--batch-size", "64", "--seed", "1"
+
+static void a_table_for_people(void **state) {
+  (void)state;
+  assert_code(run_program("numerics", DIGITS, "--policy", "mixed_float16", "--steps", "4"), 0);
+  static const char *const parts[] = {"Numerics of 4 steps, policy mixed_float16, dynamic loss scale 32768; 0 skipped",
+                                      "Verdict: healthy",
+                                      "inputs/data",
+                                      "dense_1/kernel",
+                                      "dense_logits/output",
+                                      "predictions/output",
+                                      "loss/scaled_loss",
+                                      "Gradients of the scaled loss"};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) assert_has(program_out, parts[i]);
+  assert_null(strstr(program_out, "dense_1/bias_add"));
+  assert_code(run_program("numerics", DIGITS, "--policy", "mixed_float16", "--steps", "1", "--all"), 0);
+  assert_has(program_out, "dense_1/bias_add");
+}
+
+static void json_for_programs_and_a_picture(void **state) {
+  (void)state;
+  char *path = in_folder("report.png");
+  assert_code(run_program("numerics", DIGITS, "--policy", "mixed_float16", "--loss-scale", "dynamic:1e9", "--steps", "25", "--json",
+                          "--png", path),
+              0);
+  json_t *root = printed_object(), *verdict = json_object_get(root, "verdict");
+  assert_int_equal(json_integer_value(json_object_get(root, "steps")), 25);
+  assert_string_equal(json_string_value(json_object_get(verdict, "status")), "settled");
+  assert_true(json_integer_value(json_object_get(root, "skipped")) > 3);
+  assert_int_equal(json_array_size(json_object_get(root, "events")), json_integer_value(json_object_get(root, "skipped")));
+  json_decref(root);
+  png_image image = {.version = PNG_IMAGE_VERSION};
+  assert_true(png_image_begin_read_from_file(&image, path));
+  assert_true(image.width > 1000 && image.height > 500);
+  png_image_free(&image);
+  assert_code(run_program("numerics", DIGITS, "--format", "json", "--steps", "1"), 0);
+  json_decref(printed_object());
+}
+
+/* The weights of a run with the callback, and of one without, in the same file format: the same bytes. */
+static void train_with_the_callback_is_the_same_training(void **state) {
+  (void)state;
+  char with[600], *a = in_folder("a.npz"), *b = in_folder("b.npz");
+  static unsigned char bytes[2][1 << 20];
+  snprintf(with, sizeof with, "numerics_report:table=%s,png=%s", in_folder("t.txt"), in_folder("t.png"));
+  assert_code(run_program("train", DIGITS, "--policy", "mixed_float16", "--steps", "9", "--save", a), 0);
+  assert_code(run_program("train", DIGITS, "--policy", "mixed_float16", "--steps", "9", "--save", b, "--callback", with), 0);
+  size_t sizes[2];
+  for (int i = 0; i < 2; i++) {
+    FILE *file = fopen(i ? b : a, "rb");
+    assert_non_null(file);
+    sizes[i] = fread(bytes[i], 1, sizeof bytes[i], file);
+    fclose(file);
+  }
+  assert_int_equal(sizes[0], sizes[1]);
+  mix_scope *scope = mix_scope_begin();
+  mix_npz *x = mix_npz_open(a), *y = mix_npz_open(b);
+  static const char *const names[] = {"dense_1/kernel", "dense_2/bias", "dense_logits/kernel"};
+  for (int i = 0; i < 3; i++) {
+    mix_tensor *p = mix_npz_require(x, names[i]), *q = mix_npz_require(y, names[i]);
+    assert_int_equal(mix_error(), MIX_OK);
+    assert_memory_equal(mix_tensor_data(p), mix_tensor_data(q), 4 * (size_t)mix_shape_size(mix_tensor_shape(p)));
+  }
+  mix_scope_end(scope);
+  read_text(in_folder("t.txt"), program_out, sizeof program_out);
+  assert_has(program_out, "Numerics of 9 steps");
+}
+
+static void what_it_refuses(void **state) {
+  (void)state;
+  assert_code(run_program("numerics", "--steps", "0"), 2);
+  assert_code(run_program("numerics", "--format", "xml"), 2);
+  assert_code(run_program("numerics", "--every", "-1"), 2);
+  assert_code(run_program("numerics", "--epochs", "2"), 2);
+  assert_code(run_program("numerics", DIGITS, "--png", "/nowhere/x.png"), 1);
+  assert_has(program_err, "/nowhere/x.png");
+  assert_has(program_err, "OSError");
+  assert_string_equal(program_out, "");
+  assert_code(run_program("numerics", "--help"), 0);
+  assert_has(program_out, "--png FILE.png");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_table_for_people),
+      cmocka_unit_test(json_for_programs_and_a_picture),
+      cmocka_unit_test(train_with_the_callback_is_the_same_training),
+      cmocka_unit_test(what_it_refuses),
+  };
+  return cmocka_run_group_tests_name("cli/numerics", tests, program_begin, program_end);
+}
