@@ -17,6 +17,7 @@ typedef struct bench_settings {
 bool bench_steps(const bench_settings *settings);
 bool bench_dispatch(const bench_settings *settings);
 bool bench_update(const bench_settings *settings);
+bool bench_pipeline(const bench_settings *settings);
 bool bench_start(const bench_settings *settings);
 bool bench_gemm(const bench_settings *settings);
 bool bench_figures(const bench_settings *settings);

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <glob.h>
 
 #include <mixtape/arrays.h>
 #include <mixtape/mnist.h>
@@ -147,6 +148,56 @@ static void numerics_names_the_layer_and_the_remedy(void **state) {
   assert_true(number_after(output, ", of the last ") < 0.1 * number_after(output, "loss of the first epoch "));
 }
 
+/* The rates and the skipped steps of the first epochs are known: 2^30 has to come down to what float16's gradients bear, which is about
+ * 2^17 to 2^19, each skip halving it. */
+static void callbacks_set_watch_and_write(void **state) {
+  (void)state;
+  char arguments[300], text[16384];
+  snprintf(arguments, sizeof arguments, "'%s'", folder);
+  assert_ends_well(run("05_callbacks", arguments));
+  static const char *const rates[] = {"0: learning rate 0.001,", "2: learning rate 0.001,", "3: learning rate 0.0005,",
+                                      "4: learning rate 0.00025,"};
+  for (int i = 0; i < 4; i++) {
+    char line[64];
+    snprintf(line, sizeof line, "Epoch %s", rates[i]);
+    assert_non_null(strstr(output, line));
+  }
+  const char *first = strstr(output, "loss scale "), *end = strstr(output, " of 30 epochs, test accuracy ");
+  assert_non_null(first);
+  assert_non_null(end);
+  const double scale = strtod(first + strlen("loss scale "), NULL), skipped = strtod(strchr(first, ',') + 1, NULL);
+  assert_true(scale == (double)(1 << 30) / (double)(1 << (int)skipped)); /* too few steps to grow */
+  assert_true(skipped >= 9 && skipped <= 16);
+  int epochs = 0;
+  for (const char *p = output; (p = strstr(p, "\nEpoch ")); p++) epochs++;
+  epochs++;                 /* the first line */
+  assert_true(epochs < 30); /* stopped in time */
+  const double accuracy = number_after(output, "test accuracy ");
+  assert_true(accuracy > 0.95);
+  /* The best weights in memory and on the disk differ by at most what min_delta calls no improvement. */
+  assert_true(number_after(output, "from the file ") > accuracy - 0.01);
+  read_file("log.csv", text, sizeof text);
+  assert_memory_equal(text, "epoch,accuracy,learning_rate,loss,loss_scale,val_accuracy,val_loss\r\n", 68);
+  char pattern[512];
+  glob_t found;
+  snprintf(pattern, sizeof pattern, "%s/logs/*/events.out.tfevents.*", folder);
+  assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+  assert_int_equal(found.gl_pathc, 2); /* train and validation */
+  globfree(&found);
+}
+
+/* 12,000 images in whole batches of 128: 93 steps an epoch. */
+static void data_pipelines_feed_and_fail(void **state) {
+  (void)state;
+  assert_ends_well(run("07_data_pipeline", "2"));
+  assert_line(output, "<tensor int64 (2) [4, 6]>");
+  assert_line(output, "<tensor int64 (1) [8]>");
+  assert_line(output, "12000 images, 186 steps");
+  assert_true(number_after(output, "val_accuracy ") > 0.9);
+  assert_line(output, "fit returned NULL: ValueError: reshape: got uint8 (28, 28); 784 elements do not fill the shape (7, 7)");
+  assert_string_equal(messages, "");
+}
+
 /* Data that cannot be found end the programs with code 1 and a message that says where it was sought. */
 static void missing_data_are_an_error(void **state) {
   (void)state;
@@ -168,6 +219,8 @@ int main(void) {
       cmocka_unit_test(W23_W24_W25_custom_layers_print_their_dtypes),
       cmocka_unit_test(W14_loss_scale_moves_as_the_rule_says),
       cmocka_unit_test(numerics_names_the_layer_and_the_remedy),
+      cmocka_unit_test(callbacks_set_watch_and_write),
+      cmocka_unit_test(data_pipelines_feed_and_fail),
       cmocka_unit_test(missing_data_are_an_error),
   };
   return cmocka_run_group_tests(tests, make_data, remove_data);
