@@ -31,11 +31,6 @@ static mix_list *normalise(void *context, mix_list *element) {
   mix_tensor *x = mix_divide(mix_cast(mix_list_get(element, 0), MIX_FLOAT32), mix_scalar(255, MIX_FLOAT32));
   return mix_list_of(x, mix_list_get(element, 1));
 }
-static mix_list *pass_on(void *context, mix_list *element) {
-  (void)context;
-  return element;
-}
-
 static mix_model *make_model(int64_t units) {
   cli_options options;
   char *arguments[] = {"bench", NULL};
@@ -59,15 +54,15 @@ static bool make_feeds(feed *feeds, int64_t units, int64_t batch, int64_t rows) 
   if (mix_evaluate(1, &x) != MIX_OK) return false;
   mix_dataset *floats = mix_dataset_batch(mix_dataset_shuffle(mix_dataset_from_tensors(x, y), rows), batch);
   mix_dataset *whole = mix_dataset_batch(mix_dataset_shuffle(mix_dataset_from_tensors(images, y), rows), batch);
-  feeds[0] = (feed){.name = "arrays", .x = x, .y = y};
-  feeds[1] = (feed){.name = "shuffle, batch, prefetch", .dataset = mix_dataset_prefetch(floats, -1)};
-  feeds[2] = (feed){.name = "shuffle, batch, map that passes on, prefetch",
-                    .dataset = mix_dataset_prefetch(mix_dataset_map(floats, pass_on), -1)};
-  feeds[3] = (feed){.name = "shuffle, batch, map of bytes / 255, prefetch",
-                    .dataset = mix_dataset_prefetch(mix_dataset_map(whole, normalise), -1)};
   mix_dataset *each =
       mix_dataset_map(mix_dataset_shuffle(mix_dataset_from_tensors(images, y), rows), normalise, .num_parallel_calls = -1);
-  feeds[4] = (feed){.name = "shuffle, map of each image / 255, batch, prefetch",
+  feeds[0] = (feed){.name = "arrays", .x = x, .y = y};
+  feeds[1] = (feed){.name = "shuffle, batch, prefetch", .dataset = mix_dataset_prefetch(floats, -1)};
+  feeds[2] =
+      (feed){.name = "shuffle, batch, map, prefetch", .dataset = mix_dataset_prefetch(mix_dataset_map(whole, normalise), -1)};
+  feeds[3] = (feed){.name = "shuffle, batch, parallel map, prefetch",
+                    .dataset = mix_dataset_prefetch(mix_dataset_map(whole, normalise, .num_parallel_calls = -1), -1)};
+  feeds[4] = (feed){.name = "shuffle, parallel map of images, batch, prefetch",
                     .dataset = mix_dataset_prefetch(mix_dataset_batch(each, batch), -1)};
   for (int i = 0; i < FEEDS; i++) {
     feeds[i].batch = batch;

@@ -121,7 +121,8 @@ MIX_API mix_dataset *mix_dataset_prefetch(mix_dataset *dataset, int64_t count);
  * to the caller's thread is there: open tapes, scopes, cast dtype. An error that the function leaves is that of the
  * mix_iterator_next that asked for the element. `release(context)` is called when the data set goes (NULL: nothing to do). */
 
-/* Makes a list of tensors, evaluated after the call, from one. NULL is an error. */
+/* Makes a list of tensors, evaluated after the call, from one. NULL is an error. Operations cost microseconds a call, whatever they work
+ * on: a map of whole batches, after mix_dataset_batch, is much cheaper than one of single rows. */
 typedef mix_list *(*mix_dataset_function)(void *context, mix_list *element);
 /* Does the element stay? */
 typedef bool (*mix_dataset_predicate)(void *context, mix_list *element);

@@ -148,6 +148,19 @@ static void a_policy_needs_advise(void **state) {
   assert_non_null(strstr(program_err, "--advise"));
 }
 
+static void epochs_fed_by_data_sets(void **state) {
+  (void)state;
+  json_t *object = bench("pipeline"), *feeds = json_object_get(json_object_get(object, "pipeline"), "feeds");
+  assert_int_equal(json_array_size(feeds), 5);
+  for (size_t i = 0; i < 5; i++) {
+    const json_t *row = json_array_get(feeds, i);
+    assert_true(number(row, "best_step_seconds") > 0 && number(row, "step_seconds") >= number(row, "best_step_seconds"));
+    assert_true(number(row, "rate_to_arrays") > 0);
+  }
+  assert_true(number(json_array_get(feeds, 0), "rate_to_arrays") == 1);
+  json_decref(object);
+}
+
 static void what_is_unknown_is_refused(void **state) {
   (void)state;
   const char *const arguments[] = {"bench", "--only", "weather", NULL};
@@ -160,6 +173,7 @@ int main(void) {
       cmocka_unit_test(steps_of_each_policy),       cmocka_unit_test(dispatch_update_and_start),
       cmocka_unit_test(figures_beside_their_goals), cmocka_unit_test(advice_follows_the_instruction_set),
       cmocka_unit_test(a_policy_needs_advise),      cmocka_unit_test(what_is_unknown_is_refused),
+      cmocka_unit_test(epochs_fed_by_data_sets),
   };
   return cmocka_run_group_tests(tests, program_begin, program_end);
 }
