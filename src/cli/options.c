@@ -58,7 +58,7 @@ static const row rows[] = {
      "how products of 16-bit numbers are summed"},
     {"jit-compile", FLAG, FIELD(jit_compile), CLI_TRAIN, NULL,
      "let fused 16-bit numbers keep float32's digits (docs/NUMERICS.md): faster, other bits"},
-    {"graph-rewrite", CHOICE, FIELD(graph_rewrite), CLI_TRAIN, "float16|bfloat16",
+    {"graph-rewrite", CHOICE, FIELD(graph_rewrite), TRAINS, "float16|bfloat16",
      "train a float32 model rewritten to 16 bits, without a policy"},
     {"loop", CHOICE, FIELD(loop), CLI_TRAIN, "fit|custom", "train by fit, or by a loop with a gradient tape (default fit)"},
     {"device", CHOICE, FIELD(device), RUNS | CLI_BENCH, "auto|cpu|cuda|ref", "default auto"},

@@ -248,6 +248,23 @@ static void a_gradient_that_overflows_by_itself(void **state) {
   assert_string_equal(advised(report, "float32_override").layer, "steep");
 }
 
+/* The automatic rewrite: the tensors are float32 to the program, and infinite where the rewritten product overflowed. */
+static void a_rewritten_graph_that_overflows(void **state) {
+  (void)state;
+  mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(8));
+  mix_layer *big = mix_dense(.units = 4, .name = "big", .kernel_initializer_object = mix_initializer_new("constant", .value = 100));
+  mix_model *model = mix_model_new(inputs, mix_call(big, inputs));
+  mix_optimizer *optimizer = mix_enable_mixed_precision_graph_rewrite(mix_sgd(.learning_rate = 1e-6));
+  mix_model_compile(model, .loss = "mse", .optimizer = optimizer);
+  mix_numerics *report = mix_numerics_run(model, hundreds(), mix_fill(MIX_SHAPE(16, 4), 1, F32), .steps = 3);
+  mix_disable_mixed_precision_graph_rewrite();
+  assert_no_error();
+  assert_string_equal(mix_numerics_layer(report), "big");
+  assert_true(row_of(report, "big", "matmul", F32).forward.infinities > 0);
+  advised(report, "bfloat16");
+  assert_non_null(strstr(mix_numerics_table(report, false), "policy float32 rewritten to float16"));
+}
+
 /* ---- underflow ---- */
 
 static void gradients_that_underflow(void **state) {
@@ -358,6 +375,7 @@ int main(void) {
       TEST(a_fixed_scale_that_is_too_large),
       TEST(a_loss_that_its_scale_makes_infinite),
       TEST(a_gradient_that_overflows_by_itself),
+      TEST(a_rewritten_graph_that_overflows),
       TEST(gradients_that_underflow),
       TEST(gradients_that_vanish),
       TEST(nan_in_the_data_is_traced_to_them),

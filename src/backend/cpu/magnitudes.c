@@ -10,34 +10,36 @@ typedef struct share {
   uint64_t smallest, largest; /* bits; smallest: infinity's where there is none */
 } share;
 
-static void take_special(share *s, uint64_t bits, uint64_t infinity) {
-  if (bits == 0)
-    s->zeros++;
-  else if (bits < infinity)
-    s->subnormals[63 - __builtin_clzll(bits)]++;
-  else
-    s->infinities += bits == infinity;
-}
-
-/* Two tables, taken in turns: neighbours of one exponent would wait for each other's store. */
+/* Blocks that stay in the first cache: what vectorises goes over one first (extremes, zeros, infinities; x - 1 makes of 0 the largest),
+ * then exponents are counted, into four tables in turns: neighbours of one exponent would wait for each other's store. */
 #define COUNT(name, type)                                                                                                          \
-  static void name(share *s, const type *x, int64_t n, mix_float_format format) {                                                  \
-    const type mask = (type)((type) ~(type)0 >> 1);                                                                                \
+  static void name##_block(share *s, int64_t(*tables)[FIELDS], const type *x, int n, mix_float_format format) {                    \
+    const type mask = (type)((type) ~(type)0 >> 1), normal = (type)((type)1 << format.fraction_bits);                              \
     const type infinity = (type)((uint64_t)format.exponents << format.fraction_bits);                                              \
-    int64_t other[FIELDS];                                                                                                         \
-    memset(other, 0, sizeof *other *(size_t)(format.exponents + 1));                                                               \
-    type smallest = (type)s->smallest, largest = (type)s->largest;                                                                 \
-    for (int64_t i = 0; i < n; i++) {                                                                                              \
-      const type bits = x[i] & mask;                                                                                               \
-      const int field = (int)((uint64_t)bits >> format.fraction_bits);                                                             \
-      (i & 1 ? other : s->fields)[field]++;                                                                                        \
-      if (field == 0 || field == format.exponents) take_special(s, bits, infinity);                                                \
-      if (bits && bits < smallest) smallest = bits;                                                                                \
-      if (bits < infinity && bits > largest) largest = bits;                                                                       \
+    type least = (type)(s->smallest - 1), largest = (type)s->largest, zeros = 0, infinities = 0, subnormal = 0;                    \
+    for (int i = 0; i < n; i++) {                                                                                                  \
+      const type bits = x[i] & mask, below = (type)(bits - 1), finite = bits < infinity ? bits : 0;                                \
+      least = below < least ? below : least;                                                                                       \
+      largest = finite > largest ? finite : largest;                                                                               \
+      zeros = (type)(zeros + (bits == 0));                                                                                         \
+      infinities = (type)(infinities + (bits == infinity));                                                                        \
+      subnormal |= below < (type)(normal - 1);                                                                                     \
     }                                                                                                                              \
-    for (int f = 0; f <= format.exponents; f++) s->fields[f] += other[f];                                                          \
-    s->smallest = smallest;                                                                                                        \
+    for (int i = 0; i < n; i++) tables[i & 3][(type)(x[i] & mask) >> format.fraction_bits]++;                                      \
+    for (int i = 0; subnormal && i < n; i++) {                                                                                     \
+      const uint64_t bits = x[i] & mask;                                                                                           \
+      if (bits && bits < normal) s->subnormals[63 - __builtin_clzll(bits)]++;                                                      \
+    }                                                                                                                              \
+    s->smallest = (uint64_t)least + 1;                                                                                             \
     s->largest = largest;                                                                                                          \
+    s->zeros += (int64_t)zeros;                                                                                                    \
+    s->infinities += (int64_t)infinities;                                                                                          \
+  }                                                                                                                                \
+  static void name(share *s, const type *x, int64_t n, mix_float_format format) {                                                  \
+    int64_t tables[4][FIELDS];                                                                                                     \
+    for (int t = 0; t < 4; t++) memset(tables[t], 0, sizeof *tables[t] * (size_t)(format.exponents + 1));                          \
+    for (int64_t i = 0; i < n; i += BLOCK) name##_block(s, tables, x + i, n - i < BLOCK ? (int)(n - i) : BLOCK, format);           \
+    for (int f = 0; f <= format.exponents; f++) s->fields[f] = tables[0][f] + tables[1][f] + tables[2][f] + tables[3][f];          \
   }
 COUNT(count_16, uint16_t)
 COUNT(count_32, uint32_t)

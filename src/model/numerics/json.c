@@ -76,7 +76,8 @@ const char *mix_numerics_json(mix_numerics *r) {
   json_t *tensors = json_array(), *events = json_array();
   for (int i = 0; i < r->entry_count; i++) json_array_append_new(tensors, tensor(&r->entries[i]));
   for (int i = 0; i < r->incident_count; i++) json_array_append_new(events, event(r, i));
-  json_t *root = json_pack("{s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "policy", text_or_null(r->policy), "steps",
+  json_t *root = json_pack("{s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "policy", text_or_null(r->policy), "graph_rewrite",
+                           r->rewrite == MIX_DTYPE_NONE ? json_null() : json_string(mix_dtype_name(r->rewrite)), "steps",
                            (json_int_t)r->steps, "watched", (json_int_t)r->watched, "skipped", (json_int_t)r->skipped, "loss_scale",
                            loss_scale(r), "verdict", verdict(r), "events", events, "tensors", tensors);
   char *dumped = root ? json_dumps(root, JSON_COMPACT) : NULL;

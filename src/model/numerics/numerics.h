@@ -60,6 +60,7 @@ struct mix_numerics {
   bool intermediates;
   mix_optimizer *optimizer;   /* of the fit that runs: borrowed */
   const char *model, *policy; /* interned */
+  mix_dtype rewrite; /* what captured functions are rewritten to; MIX_DTYPE_NONE */
   bool scaled, dynamic, stalled;
   int64_t batch_size;         /* rows of the first batch */
   int64_t steps, watched, skipped, skipped_in_row;

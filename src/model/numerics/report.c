@@ -6,6 +6,7 @@
 #include "model/numerics/numerics.h"
 #include "ops/magnitudes.h"
 #include <errno.h>
+#include <mixtape/graph_rewrite.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -70,6 +71,7 @@ static mix_status train_begin(void *context, mix_model *model, int64_t index, mi
   r->dynamic = mix_optimizer_dynamic(r->optimizer);
   r->model = mix_intern(mix_model_name(model));
   r->policy = mix_intern(mix_policy_name(mix_model_policy(model)));
+  r->rewrite = mix_graph_rewrite_dtype();
   w->told = false;
   w->observer = mix_numerics_observer(r);
   return mix_model_observe(model, &w->observer);

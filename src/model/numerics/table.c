@@ -120,6 +120,7 @@ static void put_summary(mix_text *t, const mix_numerics *r) {
   mix_text_put(t, "Numerics of %lld steps", (long long)r->steps);
   if (r->watched != r->steps) mix_text_put(t, " (%lld looked at)", (long long)r->watched);
   mix_text_put(t, ", policy %s", r->policy ? r->policy : "none");
+  if (r->rewrite != MIX_DTYPE_NONE) mix_text_put(t, " rewritten to %s", mix_dtype_name(r->rewrite));
   if (r->scaled && r->watched)
     mix_text_put(t, ", %s loss scale %g%s", r->dynamic ? "dynamic" : "fixed", r->scale,
                  r->dynamic && r->first_scale != r->scale ? " at the end" : "");

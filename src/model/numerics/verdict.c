@@ -40,7 +40,17 @@ static void advise(mix_numerics_conclusion *c, const char *kind, const char *lay
 
 static bool in_float16(const mix_numerics_entry *entry) { return entry->dtype == MIX_FLOAT16; }
 
-static void advise_range(mix_numerics_conclusion *c, const mix_numerics_entry *entry, const char *layer) {
+static void advise_range(const mix_numerics *r, mix_numerics_conclusion *c, const mix_numerics_entry *entry, const char *layer) {
+  if (r->rewrite == MIX_FLOAT16 && entry->dtype == MIX_FLOAT32) {
+    advise(c, "bfloat16", NULL, 0,
+           "rewrite the graph to bfloat16, which has float32's range: --graph-rewrite bfloat16, mix_set_graph_rewrite");
+    advise(
+        c, "float32_override", layer, 0,
+        "if the rewrite to float16 made it overflow, keep operation %s in float32 (TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_ALLOWLIST_REMOVE),"
+        " or train under the policy mixed_float16 with %s in float32",
+        entry->op, layer);
+    return;
+  }
   if (!in_float16(entry)) {
     advise(c, "check_operation", layer, 0,
            "%s of %s overflows in %s, which has float32's range: check the operation, its data and the learning rate",
@@ -111,7 +121,7 @@ static void explain_forward(const mix_numerics *r, const mix_numerics_incident *
       "Layer %s: %s overflowed %s (%s first in %s, made by %s) in step %lld. A smaller loss scale does not help against it.", layer,
       what, mix_dtype_name(entry->dtype), value_name(incident), entry->tensor, entry->op, (long long)incident->step);
   advise_growth(r, c);
-  advise_range(c, entry, layer);
+  advise_range(r, c, entry, layer);
 }
 
 static void explain_scaled_loss(const mix_numerics_incident *incident, mix_numerics_conclusion *c) {
@@ -142,10 +152,10 @@ static void explain_backward(const mix_numerics *r, const mix_numerics_incident 
   } else if (scale > 1 && r->stalled) {
     advise(c, "smaller_scale", NULL, START, "start from a smaller loss scale, %d say: after %lld skipped steps it is %g still",
            START, (long long)r->skipped_in_row, scale);
-    if (scale <= START) advise_range(c, entry, layer);
+    if (scale <= START) advise_range(r, c, entry, layer);
   } else if (scale <= 1) {
     put(c->text, " No loss scale above 1 would fit it.");
-    advise_range(c, entry, layer);
+    advise_range(r, c, entry, layer);
   }
 }
 
