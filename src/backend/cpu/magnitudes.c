@@ -10,28 +10,30 @@ typedef struct share {
   uint64_t smallest, largest; /* bits; smallest: infinity's where there is none */
 } share;
 
-/* Blocks that stay in the first cache: what vectorises goes over one first (extremes, zeros, infinities; x - 1 makes of 0 the largest),
- * then exponents are counted, into four tables in turns: neighbours of one exponent would wait for each other's store. */
-#define COUNT(name, type)                                                                                                          \
+/* Blocks that stay in the first cache: what vectorises goes over one first (extremes, zeros, infinities), then exponents are counted, into
+ * four tables in turns: neighbours of one exponent would wait for each other's store. Magnitudes are never negative as signed integers,
+ * which plain x86-64 can compare; (x - 1) & mask makes of 0 the largest. */
+#define COUNT(name, type, signed_type)                                                                                             \
   static void name##_block(share *s, int64_t(*tables)[FIELDS], const type *x, int n, mix_float_format format) {                    \
-    const type mask = (type)((type) ~(type)0 >> 1), normal = (type)((type)1 << format.fraction_bits);                              \
-    const type infinity = (type)((uint64_t)format.exponents << format.fraction_bits);                                              \
-    type least = (type)(s->smallest - 1), largest = (type)s->largest, zeros = 0, infinities = 0, subnormal = 0;                    \
+    const type mask = (type)((type) ~(type)0 >> 1);                                                                                \
+    const signed_type normal = (signed_type)((signed_type)1 << format.fraction_bits);                                              \
+    const signed_type infinity = (signed_type)((uint64_t)format.exponents << format.fraction_bits);                                \
+    signed_type least = (signed_type)(s->smallest - 1), largest = (signed_type)s->largest, zeros = 0, infinities = 0;              \
     for (int i = 0; i < n; i++) {                                                                                                  \
-      const type bits = x[i] & mask, below = (type)(bits - 1), finite = bits < infinity ? bits : 0;                                \
+      const signed_type bits = (signed_type)(x[i] & mask), below = (signed_type)((type)(bits - 1) & mask);                         \
+      const signed_type finite = bits < infinity ? bits : 0;                                                                       \
       least = below < least ? below : least;                                                                                       \
       largest = finite > largest ? finite : largest;                                                                               \
-      zeros = (type)(zeros + (bits == 0));                                                                                         \
-      infinities = (type)(infinities + (bits == infinity));                                                                        \
-      subnormal |= below < (type)(normal - 1);                                                                                     \
+      zeros = (signed_type)(zeros + (bits == 0));                                                                                  \
+      infinities = (signed_type)(infinities + (bits == infinity));                                                                 \
     }                                                                                                                              \
     for (int i = 0; i < n; i++) tables[i & 3][(type)(x[i] & mask) >> format.fraction_bits]++;                                      \
-    for (int i = 0; subnormal && i < n; i++) {                                                                                     \
-      const uint64_t bits = x[i] & mask;                                                                                           \
-      if (bits && bits < normal) s->subnormals[63 - __builtin_clzll(bits)]++;                                                      \
+    for (int i = 0; least < normal - 1 && i < n; i++) {                                                                            \
+      const signed_type bits = (signed_type)(x[i] & mask);                                                                         \
+      if (bits && bits < normal) s->subnormals[63 - __builtin_clzll((uint64_t)bits)]++;                                            \
     }                                                                                                                              \
     s->smallest = (uint64_t)least + 1;                                                                                             \
-    s->largest = largest;                                                                                                          \
+    s->largest = (uint64_t)largest;                                                                                                \
     s->zeros += (int64_t)zeros;                                                                                                    \
     s->infinities += (int64_t)infinities;                                                                                          \
   }                                                                                                                                \
@@ -41,9 +43,9 @@ typedef struct share {
     for (int64_t i = 0; i < n; i += BLOCK) name##_block(s, tables, x + i, n - i < BLOCK ? (int)(n - i) : BLOCK, format);           \
     for (int f = 0; f <= format.exponents; f++) s->fields[f] = tables[0][f] + tables[1][f] + tables[2][f] + tables[3][f];          \
   }
-COUNT(count_16, uint16_t)
-COUNT(count_32, uint32_t)
-COUNT(count_64, uint64_t)
+COUNT(count_16, uint16_t, int16_t)
+COUNT(count_32, uint32_t, int32_t)
+COUNT(count_64, uint64_t, int64_t)
 
 static void add_share(int64_t *counts, const share *s, mix_float_format format, uint64_t *smallest, uint64_t *largest) {
   int64_t *subnormal = counts + MIX_MAGNITUDE_BINS, *normal = subnormal + format.fraction_bits - 1;
