@@ -29,6 +29,7 @@ typedef struct run {
 typedef struct tile {
   int64_t row, column, flat; /* of the first element */
   int64_t pieces, length, n; /* n = pieces * length */
+  int64_t next;              /* elements of the space to the first one of the next tile */
   bool dense;                /* the pieces follow each other in the space without a gap */
 } tile;
 
@@ -135,7 +136,7 @@ static void load_tile(run *r, const mix_tile_load *load, const tile *t) {
   }
   const bool dense = t->pieces == 1 || pitch == t->length;
   if (r->streams && dense && load->access == MIX_TILE_CONTIGUOUS)
-    prefetch(source + t->n * (int64_t)load->element, (size_t)t->n * load->element, false);
+    prefetch(source + t->next * (int64_t)load->element, (size_t)t->n * load->element, false);
   if (dense && load->direct && is_whole(t)) {
     r->at[load->reg] = (void *)(uintptr_t)source;
     return;
@@ -195,7 +196,7 @@ static void run_tile(run *r, const tile *t) {
   for (int i = 0; i < p->store_count; i++) {
     const mix_tile_store *store = &p->stores[i];
     char *result = (char *)r->args->outputs[store->output] + t->flat * (int64_t)store->element;
-    if (r->prefetch_store[i]) prefetch(result + t->n * (int64_t)store->element, (size_t)t->n * store->element, true);
+    if (r->prefetch_store[i]) prefetch(result + t->next * (int64_t)store->element, (size_t)t->n * store->element, true);
     if (!r->direct_store[i]) continue;
     r->at[store->reg] = at_once ? result : r->memory + p->home[store->reg];
   }
@@ -275,8 +276,14 @@ static void run_row(run *r, int64_t row, int64_t column, int64_t columns) {
   }
   for (int64_t c = 0; c < columns; c += tile_elements) {
     const int64_t n = columns - c < tile_elements ? columns - c : tile_elements;
-    const tile t = {
-        .row = row, .column = column + c, .flat = row * r->pitch + column + c, .pieces = 1, .length = n, .n = n, .dense = true};
+    const tile t = {.row = row,
+                    .column = column + c,
+                    .flat = row * r->pitch + column + c,
+                    .pieces = 1,
+                    .length = n,
+                    .n = n,
+                    .next = c + n < columns ? n : r->pitch - c,
+                    .dense = true};
     run_tile(r, &t);
   }
 }
@@ -303,6 +310,7 @@ static void run_rows(run *r, int64_t row, int64_t rows, int64_t column, int64_t 
                     .pieces = pieces,
                     .length = columns,
                     .n = pieces * columns,
+                    .next = pieces * r->pitch,
                     .dense = pieces == 1 || r->pitch == columns};
     run_tile(r, &t);
   }
@@ -404,7 +412,7 @@ void mix_tile_run_block(const mix_tile_program *p, const mix_kernel_args *args, 
   _Alignas(64) char memory[MIX_TILE_MEMORY];
   if (rows <= 0 || columns <= 0) return;
   run r;
-  start(&r, p, args, memory, false);
+  start(&r, p, args, memory, p->streams);
   r.accumulator = accumulator;
   r.accumulator_stride = stride;
   r.first_row = row;
