@@ -25,7 +25,7 @@ void mix_gemm_finish(const mix_gemm_plan *plan, const mix_gemm_operands *operand
   } else {
     const int64_t ldc = plan->problem.ldc;
     void *result = (char *)operands->c + (row * ldc + column) * (int64_t)mix_dtype_size(plan->storage->dtype);
-    plan->storage->narrow(sums, stride, rows, columns, result, ldc);
+    (plan->stream ? plan->storage->stream : plan->storage->narrow)(sums, stride, rows, columns, result, ldc);
   }
 }
 
@@ -68,7 +68,8 @@ static void multiply_panels(const run_state *s, const block *x, const void *a, i
   const void *b;
   int64_t b_stride = engine->columns, c_stride = plan->c_stride;
   if (plan->b_in_place) {
-    b = at(s->operands->b, x->k * p->ldb + x->column + column, engine->element);
+    b = at(s->operands->b, x->k * p->ldb + x->column + column,
+           plan->b_widened ? mix_dtype_size(plan->storage->dtype) : engine->element);
     b_stride = p->ldb;
     if (plan->prefetch_b && row == 0 && !x->last) {
       const char *next = at(b, x->depth * b_stride, engine->element);
@@ -89,7 +90,8 @@ static void multiply_panels(const run_state *s, const block *x, const void *a, i
     const int64_t kept = x->first && x->last && !plan->swapped ? 0 : row; /* a strip of one panel, or the block */
     c = s->c + (kept * c_stride + column) * (int64_t)engine->sum;
   }
-  engine->micro[p->transpose_a][rows - 1](x->depth, a, a_stride, b, b_stride, c, c_stride, columns, how);
+  mix_gemm_micro *const *micro = plan->b_widened ? plan->storage->micro : engine->micro[p->transpose_a];
+  micro[rows - 1](x->depth, a, a_stride, b, b_stride, c, c_stride, columns, how);
 }
 
 static void multiply_block(const run_state *s, const block *x) {

@@ -39,6 +39,10 @@ typedef struct mix_gemm_storage {
   void (*pack_b[2])(const void *source, int64_t stride, int64_t depth, int64_t columns, void *packed, int64_t panel);
   /* Rounds (rows, columns) sums to the storage dtype, nearest, ties to even. */
   void (*narrow)(const void *sums, int64_t stride, int64_t rows, int64_t columns, void *result, int64_t result_stride);
+  void (*stream)(const void *sums, int64_t stride, int64_t rows, int64_t columns, void *result, int64_t result_stride); /* past the caches;
+                                                                                                                         * NULL: none */
+  /* For A along k: micro-kernels that read B as it is stored and widen it in registers, [rows - 1]; NULL: none. */
+  mix_gemm_micro *const *micro;
   /* Few columns: out[r * 16 + j] = sum over k of source[r * stride + k] * b[j * b_stride + k] for r < dot_rows, j < columns (at
    * most dot_columns of the engine); b widened, zeros up to a whole vector. Two functions: dot_rows rows, one row. NULL: none. */
   void (*dot[2])(int64_t depth, const void *source, int64_t stride, const void *b, int64_t b_stride, int columns, void *out);
@@ -86,6 +90,7 @@ struct mix_gemm_plan {
   bool dot;                 /* sums along vectors of k: no packing of the wide operand, no blocks */
   bool swapped;             /* computes C^T = op(B)^T op(A)^T, and transposes sums before they are stored */
   bool a_in_place, b_in_place, c_in_place, stream, prefetch_b;
+  bool b_widened; /* in place, and widened by the storage's own micro-kernels */
   int threads, grid_rows, grid_columns;
   int64_t depth_block, row_block, column_block;
   int64_t a_stride, c_stride;                                 /* of packed A, of sums in the workspace */

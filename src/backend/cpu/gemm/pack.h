@@ -101,6 +101,26 @@ static void PASTE(narrow_rows, STORAGE)(const void *sums, int64_t stride, int64_
   }
 }
 
+#ifdef __AVX2__
+/* Whole lines of the result, where it is aligned to them. */
+static void PASTE(stream_rows, STORAGE)(const void *sums, int64_t stride, int64_t rows, int64_t columns, void *result,
+                                        int64_t result_stride) {
+  enum { LINE = 64 / sizeof(ELEMENT) };
+  const int64_t whole = (uintptr_t)result % 64 || result_stride % LINE ? 0 : columns / LINE * LINE;
+  for (int64_t i = 0; i < rows; i++) {
+    const GEMM_REAL *from = (const GEMM_REAL *)sums + i * stride;
+    ELEMENT *to = (ELEMENT *)result + i * result_stride;
+    for (int64_t j = 0; j < whole; j += LANES) PASTE(stream, STORAGE)(to + j, load(from + j));
+    PASTE(narrow_rows, STORAGE)(from + whole, stride, 1, columns - whole, to + whole, result_stride);
+  }
+}
+#else
+#define stream_rows_f64 NULL
+#define stream_rows_f32 NULL
+#define stream_rows_f16 NULL
+#define stream_rows_bf16 NULL
+#endif
+
 /* `rows` and `columns` are constants where it is inlined. */
 GEMM_INLINE void PASTE(dot, STORAGE)(const int rows, const int columns, int64_t depth, const ELEMENT *a, int64_t a_stride,
                                      const GEMM_REAL *b, int64_t b_stride, GEMM_REAL *out) {

@@ -10,7 +10,9 @@ enum {
   SWAP_DEPTH_NARROW = 16, /* where the columns fill one tile's height at most */
   IN_PLACE_COLUMNS = 160, /* transposed A is packed where more columns than these use it */
   IN_PLACE_ROWS = 14,     /* B is packed where more rows than these use it, but for short rows: */
+  FEWEST_ROWS = 3,        /* which never repay packing */
   IN_PLACE_STRIDE = 512,  /* bytes */
+  WIDENED_PANELS = 2,     /* B in 16 bits is widened by the micro-kernels where no more panels of rows use it */
   IN_PLACE_WIDTH = 4096,  /* columns of a block of B in place: bounds the sums kept in the workspace */
   CACHE_ALIAS = 4096,     /* rows this far apart share a set of the first-level cache */
   FEW_ROWS = 256,         /* a block of B that few rows use leaves half of the cache to its source */
@@ -74,11 +76,19 @@ static void plan_blocks(mix_gemm_plan *plan) {
   const int64_t columns = smaller(p->n, round_up(divide_up(p->n, plan->grid_columns), engine->columns));
   const bool aliased = p->lda * element % CACHE_ALIAS == 0;
   plan->a_in_place = plan->storage->in_place && (p->transpose_a ? columns <= IN_PLACE_COLUMNS : !aliased);
-  plan->b_in_place = plan->storage->in_place && !p->transpose_b && (engine->ragged_in_place || p->n % engine->lanes == 0) &&
-                     (plan->swapped || rows <= IN_PLACE_ROWS || p->ldb * element <= IN_PLACE_STRIDE);
+  /* Tiles take B a line or two of each row at a time: from memory whole rows are better streamed by packing. */
+  const int64_t stored = (int64_t)mix_dtype_size(plan->storage->dtype);
+  const bool cached = p->k * p->n * stored <= mix_cpu_cache(2), vectors = engine->ragged_in_place || p->n % engine->lanes == 0;
+  plan->b_in_place =
+      plan->storage->in_place && !p->transpose_b && vectors &&
+      (plan->swapped || rows < FEWEST_ROWS || (rows <= IN_PLACE_ROWS && cached) || p->ldb * element <= IN_PLACE_STRIDE);
+  plan->b_widened = plan->storage->micro && !p->transpose_a && !p->transpose_b && !plan->swapped && vectors && cached &&
+                    rows <= WIDENED_PANELS * engine->rows;
+  plan->b_in_place = plan->b_in_place || plan->b_widened;
   plan->prefetch_b = plan->swapped && plan->b_in_place;
   plan->c_in_place = !p->epilogue && !plan->swapped && engine->sum == mix_dtype_size(plan->storage->dtype);
-  plan->stream = plan->c_in_place && p->k <= STREAM_DEPTH && p->m * p->n * sum > STREAM_BYTES && p->ldc * sum % 64 == 0;
+  plan->stream = (plan->c_in_place || (plan->storage->stream && !p->epilogue && !plan->swapped)) && p->k <= STREAM_DEPTH &&
+                 p->m * p->n * stored > STREAM_BYTES && p->ldc * stored % 64 == 0;
 
   const int64_t fits = mix_cpu_cache(2) * 3 / 4 / (plan->depth_block * element) / engine->columns * engine->columns;
   plan->row_block = smaller(engine->row_block, rows);

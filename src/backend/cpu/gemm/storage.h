@@ -14,6 +14,8 @@ GEMM_INLINE void narrow_some_REAL(GEMM_REAL *p, int64_t count, vector v) { store
 #define widen_some_f32 widen_some_REAL
 #define narrow_f32 narrow_REAL
 #define narrow_some_f32 narrow_some_REAL
+#define stream_f32 stream
+#define stream_f64 stream
 #define widen_f64 widen_REAL
 #define widen_some_f64 widen_some_REAL
 #define narrow_f64 narrow_REAL
@@ -40,6 +42,8 @@ GEMM_INLINE __m256i to_bf16(vector v) {
   const __mmask16 nan = _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_UNORD_Q);
   return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_mask_or_epi32(rounded, nan, x, _mm512_set1_epi32(0x400000)), 16));
 }
+GEMM_INLINE void stream_f16(uint16_t *p, vector v) { _mm256_stream_si256((__m256i *)p, to_f16(v)); }
+GEMM_INLINE void stream_bf16(uint16_t *p, vector v) { _mm256_stream_si256((__m256i *)p, to_bf16(v)); }
 GEMM_INLINE void narrow_f16(uint16_t *p, vector v) { _mm256_storeu_si256((__m256i *)p, to_f16(v)); }
 GEMM_INLINE void narrow_bf16(uint16_t *p, vector v) { _mm256_storeu_si256((__m256i *)p, to_bf16(v)); }
 GEMM_INLINE void narrow_some_f16(uint16_t *p, int64_t count, vector v) {
@@ -69,18 +73,20 @@ GEMM_INLINE vector widen_f16(const uint16_t *p) { return (vector)_mm256_cvtph_ps
 GEMM_INLINE vector widen_bf16(const uint16_t *p) {
   return (vector)_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)), 16);
 }
-GEMM_INLINE void narrow_f16(uint16_t *p, vector v) {
-  _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-}
+GEMM_INLINE __m128i to_f16(vector v) { return _mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 /* As mix_f32_to_bf16. */
-GEMM_INLINE void narrow_bf16(uint16_t *p, vector v) {
+GEMM_INLINE __m128i to_bf16(vector v) {
   const __m256i x = (__m256i)v, odd = _mm256_and_si256(_mm256_srli_epi32(x, 16), _mm256_set1_epi32(1));
   const __m256i rounded = _mm256_add_epi32(x, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
   const __m256i quiet = _mm256_or_si256(x, _mm256_set1_epi32(0x400000));
   const __m256 nan = _mm256_cmp_ps((__m256)v, (__m256)v, _CMP_UNORD_Q);
   const __m256i u = _mm256_srli_epi32((__m256i)_mm256_blendv_ps((__m256)rounded, (__m256)quiet, nan), 16);
-  _mm_storeu_si128((__m128i *)p, _mm_packus_epi32(_mm256_castsi256_si128(u), _mm256_extracti128_si256(u, 1)));
+  return _mm_packus_epi32(_mm256_castsi256_si128(u), _mm256_extracti128_si256(u, 1));
 }
+GEMM_INLINE void stream_f16(uint16_t *p, vector v) { _mm_stream_si128((__m128i *)p, to_f16(v)); }
+GEMM_INLINE void stream_bf16(uint16_t *p, vector v) { _mm_stream_si128((__m128i *)p, to_bf16(v)); }
+GEMM_INLINE void narrow_f16(uint16_t *p, vector v) { _mm_storeu_si128((__m128i *)p, to_f16(v)); }
+GEMM_INLINE void narrow_bf16(uint16_t *p, vector v) { _mm_storeu_si128((__m128i *)p, to_bf16(v)); }
 
 #else
 
