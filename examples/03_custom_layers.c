@@ -37,8 +37,8 @@ typedef struct add_random {
 
 static mix_status add_random_build(mix_layer *layer, int count, const mix_shape *input_shapes) {
   (void)count, (void)input_shapes;
-  ((add_random *)mix_layer_data(layer))->generator = mix_retain(mix_generator_new(1));
-  return mix_error();
+  mix_generator *generator = ((add_random *)mix_layer_data(layer))->generator = mix_generator_new(1);
+  return mix_layer_add_generator(layer, generator); /* kept with the layer, and in its checkpoints */
 }
 
 static mix_list *add_random_call(mix_layer *layer, const mix_call_args *args) {
@@ -47,14 +47,11 @@ static mix_list *add_random_call(mix_layer *layer, const mix_call_args *args) {
   return mix_list_of(mix_add(x, mix_random_normal(self->generator, mix_tensor_shape(x), mix_tensor_dtype(x))));
 }
 
-static void add_random_finalize(mix_layer *layer) { mix_release(((add_random *)mix_layer_data(layer))->generator); }
-
 static const mix_layer_class add_random_class = {.size = sizeof(mix_layer_class),
                                                  .name = "AddRandom",
                                                  .instance_size = sizeof(add_random),
                                                  .build = add_random_build,
-                                                 .call = add_random_call,
-                                                 .finalize = add_random_finalize};
+                                                 .call = add_random_call};
 
 /* ---- MyLayer: (a + 1, b + 1). b is not the first argument, so that nothing casts it. ---- */
 

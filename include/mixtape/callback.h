@@ -1,5 +1,5 @@
 /* Callbacks: what is called while a model trains, is evaluated or predicts. fit calls the user's in their order, then the history takes the
- * epoch's logs, then the progress bar shows them. */
+ * epoch's logs, then the progress bar shows them, and last a checkpoint is taken, where one is due. */
 #ifndef MIXTAPE_CALLBACK_H
 #define MIXTAPE_CALLBACK_H
 
@@ -30,6 +30,10 @@ typedef struct mix_callback_options {
   mix_callback_hook on_predict_begin, on_predict_end;
   mix_callback_hook on_predict_batch_begin, on_predict_batch_end;
   bool no_batch_logs;         /* the batch_end hooks get NULL for logs: nothing waits for a step's numbers */
+  /* What the callback carries from one hook to the next, for mix_backup_and_restore: a list of tensors; NULL, without an error: nothing.
+   * And back, after on_train_begin of a run that is resumed. */
+  mix_list *(*get_state)(void *context);
+  mix_status (*set_state)(void *context, mix_model *model, mix_list *state);
 } mix_callback_options;
 /* Any of the hooks may be NULL (Keras's LambdaCallback and classes of one's own). */
 MIX_API mix_callback *mix_callback_with(const mix_callback_options *options);
@@ -107,11 +111,27 @@ typedef struct mix_tensorboard_options {
  * Values that are not finite are left out of histograms. The files are flushed at the end of each epoch and evaluation. */
 MIX_API mix_callback *mix_tensorboard_with(const mix_tensorboard_options *options);
 
+typedef struct mix_backup_and_restore_options {
+  size_t size;
+  const char *backup_dir;     /* required: a folder for this run alone; made where it is not there */
+  int64_t save_freq;          /* 0: at the end of each epoch; n: after every n batches. The step at which fit's `steps` ends it is saved too */
+  bool keep_checkpoint;       /* Keras: delete_checkpoint=True, the checkpoints go when training has come to its end */
+  bool only_newest;           /* Keras: double_checkpoint=False; here the one before stays unless this is set, to fall back on */
+} mix_backup_and_restore_options;
+/* Saves the whole training in checkpoints (checkpoint.h says what is in them and how they are kept), and lets a fit that finds one go on
+ * where it was, in the middle of an epoch too: weights, optimizer, loss scale, random state, metrics, history, numbers of epochs and steps,
+ * the order of the data, and what callbacks with a state carry (EarlyStopping, ReduceLROnPlateau, ModelCheckpoint, CSVLogger,
+ * TensorBoard). The run
+ * then has the bits of one that was never stopped, if it is the same run: the same model, data, batch size, and options of fit but for
+ * epochs and steps. The model must have its weights. Saving comes after all hooks of a batch or an epoch, wherever in the list this
+ * callback stands. At most one of it in a fit. An epoch that is resumed in its middle calls on_epoch_begin again. */
+MIX_API mix_callback *mix_backup_and_restore_with(const mix_backup_and_restore_options *options);
+
 /* Stops training at a batch whose loss is NaN or infinite. */
 MIX_API mix_callback *mix_terminate_on_nan(void);
 
 /* "early_stopping:monitor=val_loss,patience=3,restore_best_weights=true": early_stopping, reduce_lr_on_plateau, model_checkpoint, csv_logger,
- * tensorboard, terminate_on_nan and numerics_report (numerics.h), or Keras's class names, with Keras's argument names. An unknown one is
+ * tensorboard, backup_and_restore, terminate_on_nan and numerics_report (numerics.h), or Keras's class names, with Keras's argument names. An unknown one is
  * a ValueError that lists those there are. */
 MIX_API mix_callback *mix_callback_from_text(const char *text);
 
@@ -131,6 +151,10 @@ MIX_API mix_callback *mix_callback_from_text(const char *text);
 /* mix_tensorboard("logs/run1", .histogram_freq = 1) */
 #define mix_tensorboard(...)                                                                                                   \
   mix_tensorboard_with(&(const mix_tensorboard_options){.size = sizeof(mix_tensorboard_options), .log_dir = __VA_ARGS__})
+
+#define mix_backup_and_restore(...)                                                                                            \
+  mix_backup_and_restore_with(                                                                                                 \
+      &(const mix_backup_and_restore_options){.size = sizeof(mix_backup_and_restore_options), .backup_dir = __VA_ARGS__})
 #define mix_csv_logger(...)                                                                                                    \
   mix_csv_logger_with(&(const mix_csv_logger_options){.size = sizeof(mix_csv_logger_options), .filename = __VA_ARGS__})
 #endif

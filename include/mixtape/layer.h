@@ -4,6 +4,7 @@
 
 #include <mixtape/initializer.h>
 #include <mixtape/policy.h>
+#include <mixtape/random.h>
 #include <mixtape/regularizer.h>
 #include <mixtape/variable.h>
 
@@ -137,6 +138,9 @@ MIX_API mix_variable *mix_layer_add_weight_with(mix_layer *layer, const mix_weig
 #endif
 /* Tracks a layer that this one calls: its weights and `trainable` follow. Returns it. */
 MIX_API mix_layer *mix_layer_add_layer(mix_layer *layer, mix_layer *inner);
+/* Keeps a generator with the layer, so that checkpoints hold its state (Keras 3: a SeedGenerator that the layer tracks). What a layer
+ * keeps elsewhere than in weights and generators is in no checkpoint. */
+MIX_API mix_status mix_layer_add_generator(mix_layer *layer, mix_generator *generator);
 /* New lists: own weights, then those of inner layers. tf_keras: all trainable ones first. */
 MIX_API mix_list *mix_layer_weights(mix_layer *layer);
 MIX_API mix_list *mix_layer_trainable_weights(mix_layer *layer);

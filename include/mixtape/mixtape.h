@@ -6,6 +6,7 @@
 #include <mixtape/api.h>
 #include <mixtape/arrays.h>
 #include <mixtape/callback.h>
+#include <mixtape/checkpoint.h>
 #include <mixtape/dataset.h>
 #include <mixtape/device.h>
 #include <mixtape/dtype.h>

@@ -58,6 +58,20 @@ uint64_t mix_seed(void) {
   return value;
 }
 
+void mix_seed_state(uint64_t state[2]) {
+  pthread_mutex_lock(&mutex);
+  state[0] = seed;
+  state[1] = creations;
+  pthread_mutex_unlock(&mutex);
+}
+
+void mix_seed_restore(const uint64_t state[2]) {
+  pthread_mutex_lock(&mutex);
+  seed = state[0];
+  creations = state[1];
+  pthread_mutex_unlock(&mutex);
+}
+
 /* Counter 2^64-1 keeps these apart from the stream of a generator whose key is the seed itself, which counts from 0. */
 uint64_t mix_next_seed(void) {
   pthread_mutex_lock(&mutex);

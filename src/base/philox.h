@@ -15,6 +15,9 @@ uint32_t mix_philox_word(uint64_t key, uint64_t counter, uint64_t index);
 uint64_t mix_seed(void);
 /* A seed of its own for the next layer, initialiser or data set made without one: a function of the seed and the creation number. */
 uint64_t mix_next_seed(void);
+/* Seed and creation number, for a checkpoint; and back. */
+void mix_seed_state(uint64_t state[2]);
+void mix_seed_restore(const uint64_t state[2]);
 
 /* Uniform in [0, n), unbiased, from the stream; advances *position (in words, two a draw). n = 0 gives 0. */
 uint64_t mix_philox_below(uint64_t key, uint64_t counter, uint64_t *position, uint64_t n);

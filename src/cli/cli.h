@@ -22,7 +22,7 @@ typedef struct cli_loss_scale {
 
 typedef struct cli_options {
   const char *model, *data, *policy, *optimizer, *loss, *metrics, *semantics, *accumulate, *loop, *device, *graph_rewrite;
-  const char *init_weights, *save, *step_log, *output, *only, *tensorboard, *format, *png;
+  const char *init_weights, *save, *step_log, *output, *only, *tensorboard, *format, *png, *checkpoint;
   const char *class_weight; /* as given; what it says: */
   int class_weight_count;
   int64_t class_labels[MIX_CLASS_MOST];
@@ -31,10 +31,11 @@ typedef struct cli_options {
   int callback_count;
   cli_loss_scale loss_scale;
   int64_t units, batch_size, epochs, steps, threads, verbose, every, stall;
+  int64_t checkpoint_freq; /* 0: each epoch */
   uint64_t seed;
   bool has_seed;
   double validation_split;
-  bool no_shuffle, jit_compile, json, quick, advise, all;
+  bool no_shuffle, jit_compile, json, quick, advise, all, resume;
 } cli_options;
 
 /* Fills the options from the arguments after the sub-command's name; CLI_OK to go on, CLI_USAGE after an error message, -1 when --help
@@ -66,6 +67,8 @@ mix_status cli_compile(const cli_options *options, mix_model *model);
 /* The weights of --class-weight. */
 void cli_weigh_classes(const cli_options *options, mix_fit_options *fit);
 
+/* May --checkpoint be used as --resume says? CLI_OK, or the exit code after a message. */
+int cli_check_checkpoint(const cli_options *options);
 /* Can --save write there? CLI_OK, or the exit code after a message: asked before training, not after it. */
 int cli_check_save(const char *path);
 
@@ -89,8 +92,9 @@ typedef struct cli_step_log {
   FILE *file;
   const char *path;
   bool failed;
+  bool resumes; /* the file may hold steps already: those before the first one written stay */
 } cli_step_log;
-bool cli_step_log_open(cli_step_log *log, const char *path);
+bool cli_step_log_open(cli_step_log *log, const char *path, bool resumes);
 void cli_step_log_write(cli_step_log *log, const mix_step_record *record);
 bool cli_step_log_close(cli_step_log *log);
 

@@ -10,6 +10,20 @@ typedef struct training {
   mix_optimizer *optimizer;
 } training;
 
+/* The loop around the step. */
+typedef struct loop {
+  const cli_options *options;
+  training training;
+  mix_function *step;
+  mix_dataset *train;
+  mix_tensor *x_held, *y_held; /* NULL: nothing is held back */
+  int64_t batch_size, epoch;
+  double loss, right, seen; /* sums of the epoch so far */
+  cli_history *history;
+  cli_step_log *log;
+  mix_checkpoint *checkpoint; /* NULL: none */
+} loop;
+
 /* Bytes of images are divided by 255 in float32, before the model. */
 static mix_tensor *model_input(mix_tensor *x) {
   return mix_tensor_dtype(x) == MIX_UINT8 ? mix_divide(mix_cast(x, MIX_FLOAT32), mix_scalar(255, MIX_FLOAT32)) : x;
@@ -58,59 +72,131 @@ static mix_tensor *rows(mix_tensor *x, int64_t first, int64_t count) {
   return mix_slice(x, begin, size);
 }
 
-bool cli_train_custom(const cli_options *options, mix_model *model, const cli_data *data, cli_history *history, cli_step_log *log) {
-  training t = {.model = model, .loss_object = mix_loss_new(options->loss), .optimizer = mix_model_optimizer(model)};
-  mix_tensor *x = data->x_train, *y = data->y_train, *x_held = NULL, *y_held = NULL;
-  int64_t total = mix_tensor_shape(x).dims[0], count = (int64_t)floor((double)total * (1.0 - options->validation_split));
-  if (count == 0 || (count == total && options->validation_split > 0)) {
-    fprintf(stderr, "mixtape train: --validation-split %g of %lld examples leaves a part empty\n", options->validation_split,
-            (long long)total);
+/* ---- checkpoints: what is the loop's own goes with them as values ---- */
+
+enum { STATE_EPOCH, STATE_STEPS, STATE_NUMBERS, SUMS = 3 };
+static const char *const columns[] = {"loss", "accuracy", "val_loss", "val_accuracy"};
+
+static mix_status save(const loop *l, mix_iterator *batches) {
+  const int64_t state[STATE_NUMBERS] = {[STATE_EPOCH] = l->epoch, [STATE_STEPS] = l->history->steps};
+  MIX_SCOPE {
+    mix_checkpoint_put(l->checkpoint, "state", mix_tensor_from(state, MIX_INT64, MIX_SHAPE(STATE_NUMBERS)));
+    mix_checkpoint_put(l->checkpoint, "sums",
+                       mix_tensor_from((const double[SUMS]){l->loss, l->right, l->seen}, MIX_FLOAT64, MIX_SHAPE(SUMS)));
+    for (int i = 0; i < l->history->count; i++) {
+      const struct cli_column *column = &l->history->columns[i];
+      mix_checkpoint_put(l->checkpoint, column->name, mix_tensor_from(column->values, MIX_FLOAT64, MIX_SHAPE(column->epochs)));
+    }
+    mix_checkpoint_save(l->checkpoint, l->history->steps, batches);
+  }
+  return mix_error();
+}
+
+static void get_column(const loop *l, const char *name) {
+  mix_tensor *values = mix_checkpoint_get(l->checkpoint, name);
+  const double *numbers = values ? mix_tensor_data(values) : NULL;
+  for (int64_t e = 0; numbers && e < mix_tensor_shape(values).dims[0]; e++) cli_history_add(l->history, e, name, numbers[e]);
+}
+
+/* Goes on where the newest checkpoint is, in the middle of the pass `batches`; at the beginning where there is none. */
+static bool resume(loop *l, mix_iterator *batches) {
+  int64_t step = mix_checkpoint_restore(l->checkpoint, batches), state[STATE_NUMBERS];
+  double sums[SUMS];
+  if (step < 0) return mix_error() == MIX_OK;
+  mix_tensor *numbers = mix_checkpoint_get(l->checkpoint, "state"), *totals = mix_checkpoint_get(l->checkpoint, "sums");
+  if (!numbers || !totals) {
+    fprintf(stderr, "mixtape train: --resume: %s holds a checkpoint of another loop; give --loop fit\n", l->options->checkpoint);
     return false;
   }
-  if (count < total) {
-    x_held = rows(x, count, total - count);
-    y_held = rows(y, count, total - count);
-    x = rows(x, 0, count);
-    y = rows(y, 0, count);
-  }
-  int64_t batch_size = options->batch_size ? options->batch_size : 32;
-  int64_t epochs = options->epochs ? options->epochs : options->steps ? INT64_MAX / 2 : 1;
-  mix_dataset *train = mix_dataset_from_tensors(x, y);
-  if (!options->no_shuffle) train = mix_dataset_shuffle(train, 10000, .seed = options->seed);
-  train = mix_dataset_batch(train, batch_size);
-  mix_function *step = mix_function_new(train_step, &t, .jit_compile = options->jit_compile);
-  for (int64_t epoch = 0; epoch < epochs && mix_error() == MIX_OK && (!options->steps || history->steps < options->steps); epoch++)
-    MIX_SCOPE {
-      double loss = 0, right = 0, seen = 0;
-      mix_iterator *batches = mix_dataset_iterate(train);
-      for (mix_list *batch;
-           mix_error() == MIX_OK && (!options->steps || history->steps < options->steps) && (batch = mix_iterator_next(batches));)
-        MIX_SCOPE {
-          mix_list *results = mix_function_call(step, batch);
-          if (results) {
-            double size = (double)mix_tensor_shape(mix_list_get(batch, 1)).dims[0],
-                   accuracy = mix_tensor_item(mix_list_get(results, 1));
-            loss += size * mix_tensor_item(mix_list_get(results, 0));
-            right += size * accuracy;
-            seen += size;
-            history->steps++;
-            if (log->file) {
-              mix_logs *metrics = mix_logs_of(1, (const char *const[]){"accuracy"}, &accuracy);
-              log_step(&t, log, history->steps, epoch, results, metrics);
-            }
-          }
-        }
-      if (mix_error() == MIX_OK) {
-        cli_history_add(history, epoch, "loss", loss / seen);
-        cli_history_add(history, epoch, "accuracy", right / seen);
-        if (options->verbose) fprintf(stderr, "Epoch %lld: loss=%g - accuracy=%g\n", (long long)epoch, loss / seen, right / seen);
-        mix_logs *held = x_held ? mix_model_evaluate(model, x_held, y_held, .batch_size = batch_size, .verbose = MIX_SILENT) : NULL;
-        char name[256];
-        for (int i = 0; i < mix_logs_count(held); i++) {
-          snprintf(name, sizeof name, "val_%s", mix_logs_name(held, i));
-          cli_history_add(history, epoch, name, mix_logs_value(held, i));
-        }
-      }
-    }
+  if (mix_tensor_read(numbers, MIX_INT64, state, STATE_NUMBERS) || mix_tensor_read(totals, MIX_FLOAT64, sums, SUMS)) return false;
+  l->epoch = state[STATE_EPOCH];
+  l->history->steps = state[STATE_STEPS];
+  l->loss = sums[0], l->right = sums[1], l->seen = sums[2];
+  for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) get_column(l, columns[i]);
+  fprintf(stderr, "checkpoint: goes on after step %lld\n", (long long)step);
   return mix_error() == MIX_OK;
+}
+
+/* ---- the loop ---- */
+
+static bool limit_reached(const loop *l) { return l->options->steps && l->history->steps >= l->options->steps; }
+
+static void one_step(loop *l, mix_list *batch, mix_iterator *batches) {
+  mix_list *results = mix_function_call(l->step, batch);
+  if (!results) return;
+  double size = (double)mix_tensor_shape(mix_list_get(batch, 1)).dims[0], accuracy = mix_tensor_item(mix_list_get(results, 1));
+  l->loss += size * mix_tensor_item(mix_list_get(results, 0));
+  l->right += size * accuracy;
+  l->seen += size;
+  l->history->steps++;
+  if (l->log->file) {
+    mix_logs *metrics = mix_logs_of(1, (const char *const[]){"accuracy"}, &accuracy);
+    log_step(&l->training, l->log, l->history->steps, l->epoch, results, metrics);
+  }
+  int64_t every = l->options->checkpoint_freq;
+  if (l->checkpoint && ((every && l->history->steps % every == 0) || limit_reached(l))) save(l, batches);
+}
+
+static void end_epoch(loop *l) {
+  cli_history_add(l->history, l->epoch, "loss", l->loss / l->seen);
+  cli_history_add(l->history, l->epoch, "accuracy", l->right / l->seen);
+  if (l->options->verbose)
+    fprintf(stderr, "Epoch %lld: loss=%g - accuracy=%g\n", (long long)l->epoch, l->loss / l->seen, l->right / l->seen);
+  mix_logs *held =
+      l->x_held ? mix_model_evaluate(l->training.model, l->x_held, l->y_held, .batch_size = l->batch_size, .verbose = MIX_SILENT)
+                : NULL;
+  char name[256];
+  for (int i = 0; i < mix_logs_count(held); i++) {
+    snprintf(name, sizeof name, "val_%s", mix_logs_name(held, i));
+    cli_history_add(l->history, l->epoch, name, mix_logs_value(held, i));
+  }
+}
+
+/* The rest of an epoch. Its checkpoint is taken behind its last batch: what is held back is evaluated again after a resume. */
+static bool run_epoch(loop *l, mix_iterator *batches) {
+  for (mix_list *batch; mix_error() == MIX_OK && !limit_reached(l) && (batch = mix_iterator_next(batches));)
+    MIX_SCOPE { one_step(l, batch, batches); }
+  bool over = !limit_reached(l);
+  if (mix_error() == MIX_OK && over && l->checkpoint && !l->options->checkpoint_freq) save(l, batches);
+  if (mix_error() == MIX_OK) end_epoch(l);
+  l->loss = l->right = l->seen = 0;
+  return mix_error() == MIX_OK;
+}
+
+/* Holds back the last part of the rows. */
+static bool split(loop *l, mix_tensor **x, mix_tensor **y) {
+  double part = l->options->validation_split;
+  int64_t total = mix_tensor_shape(*x).dims[0], count = (int64_t)floor((double)total * (1.0 - part));
+  if (count == 0 || (count == total && part > 0)) {
+    fprintf(stderr, "mixtape train: --validation-split %g of %lld examples leaves a part empty\n", part, (long long)total);
+    return false;
+  }
+  if (count == total) return true;
+  l->x_held = rows(*x, count, total - count);
+  l->y_held = rows(*y, count, total - count);
+  *x = rows(*x, 0, count);
+  *y = rows(*y, 0, count);
+  return true;
+}
+
+bool cli_train_custom(const cli_options *options, mix_model *model, const cli_data *data, cli_history *history, cli_step_log *log) {
+  loop l = {.options = options, .history = history, .log = log, .batch_size = options->batch_size ? options->batch_size : 32};
+  l.training = (training){.model = model, .loss_object = mix_loss_new(options->loss), .optimizer = mix_model_optimizer(model)};
+  mix_tensor *x = data->x_train, *y = data->y_train;
+  if (!split(&l, &x, &y)) return false;
+  int64_t epochs = options->epochs ? options->epochs : options->steps ? INT64_MAX / 2 : 1;
+  l.train = mix_dataset_from_tensors(x, y);
+  if (!options->no_shuffle) l.train = mix_dataset_shuffle(l.train, 10000, .seed = options->seed);
+  l.train = mix_dataset_batch(l.train, l.batch_size);
+  l.step = mix_function_new(train_step, &l.training, .jit_compile = options->jit_compile);
+  if (options->checkpoint) l.checkpoint = mix_checkpoint_new(options->checkpoint, .model = model);
+  bool first = true, good = mix_error() == MIX_OK;
+  for (; good && l.epoch < epochs && !limit_reached(&l); l.epoch++)
+    MIX_SCOPE {
+      mix_iterator *batches = mix_dataset_iterate(l.train);
+      good = !first || !l.checkpoint || resume(&l, batches);
+      if (good && l.epoch < epochs) good = run_epoch(&l, batches);
+      first = false;
+    }
+  return mix_error() == MIX_OK && good;
 }

@@ -7,7 +7,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum kind { TEXT, CHOICE, COUNT, WHOLE, SEED, FRACTION, FLAG, SCALE, DATA, CLASS_WEIGHTS, THREADS, CALLBACK } kind;
+typedef enum kind {
+  TEXT,
+  CHOICE,
+  COUNT,
+  WHOLE,
+  SEED,
+  FRACTION,
+  FLAG,
+  SCALE,
+  DATA,
+  CLASS_WEIGHTS,
+  THREADS,
+  CALLBACK,
+  FREQUENCY
+} kind;
 
 typedef struct row {
   const char *name;
@@ -41,7 +55,7 @@ static const row rows[] = {
     {"seed", SEED, FIELD(seed), RUNS, "N", "of initial weights, shuffling and random layers"},
     {"class-weight", CLASS_WEIGHTS, FIELD(class_weight), TRAINS, "0=3,7=0.25", "weights of the classes in the loss"},
     {"callback", CALLBACK, FIELD(callbacks), CLI_TRAIN, "NAME[:key=value,...]",
-     "early_stopping, reduce_lr_on_plateau, model_checkpoint, csv_logger, tensorboard, terminate_on_nan or numerics_report; may be given "
+     "early_stopping, reduce_lr_on_plateau, model_checkpoint, csv_logger, tensorboard, backup_and_restore, terminate_on_nan or numerics_report; may be given "
      "again"},
     {"tensorboard", TEXT, FIELD(tensorboard), CLI_TRAIN, "DIR",
      "event files for TensorBoard: loss, metrics, learning rate, loss scale, skipped steps, weights"},
@@ -66,6 +80,11 @@ static const row rows[] = {
     {"verbose", WHOLE, FIELD(verbose), CLI_TRAIN | CLI_EVALUATE, "0|1|2", "silent, a bar, a line an epoch"},
     {"init-weights", TEXT, FIELD(init_weights), RUNS, "FILE.npz", "start from these weights"},
     {"save", TEXT, FIELD(save), CLI_TRAIN, "FILE.npz", "write the weights after training"},
+    {"checkpoint", TEXT, FIELD(checkpoint), CLI_TRAIN, "DIR",
+     "keep the whole training in DIR, and what it was before: at each epoch's end, and where --steps ends it"},
+    {"checkpoint-freq", FREQUENCY, FIELD(checkpoint_freq), CLI_TRAIN, "epoch|N", "save it every N steps instead"},
+    {"resume", FLAG, FIELD(resume), CLI_TRAIN, NULL,
+     "go on from the newest checkpoint in DIR with the same bits (none there: begin); without it a used DIR is refused"},
     {"step-log", TEXT, FIELD(step_log), CLI_TRAIN, "FILE.jsonl", "one JSON object a line for each step"},
     {"output", TEXT, FIELD(output), CLI_PREDICT, "FILE.npy", "where the outputs go (default: the classes on standard output)"},
     {"only", CHOICE, FIELD(only), CLI_BENCH, "start|steps|dispatch|update|pipeline|products|figures",
@@ -197,6 +216,12 @@ static bool take(const char *command, const row *row, const char *value, cli_opt
   case WHOLE:
     return (parse_integer(value, (int64_t *)field) && *(int64_t *)field >= 0 && *(int64_t *)field <= 2) ||
            bad(command, row, value, row->argument);
+  case FREQUENCY:
+    *(int64_t *)field = 0;
+    if (!strcmp(value, "epoch")) return true;
+    if (!parse_integer(value, &number) || number < 1) return bad(command, row, value, "epoch or a positive whole number of steps");
+    *(int64_t *)field = number;
+    return true;
   case SEED:
     if (!parse_integer(value, &number) || number < 0) return bad(command, row, value, "a whole number from 0 on");
     options->seed = (uint64_t)number;
@@ -224,6 +249,11 @@ static bool take(const char *command, const row *row, const char *value, cli_opt
 
 /* Options that exclude each other. */
 static bool consistent(const char *command, const cli_options *options) {
+  if (!options->checkpoint && (options->resume || options->checkpoint_freq)) {
+    fprintf(stderr, "mixtape %s: %s needs --checkpoint DIR, the folder of the checkpoints\n", command,
+            options->resume ? "--resume" : "--checkpoint-freq");
+    return false;
+  }
   if (strcmp(options->loop, "custom")) return true;
   const char *extra = options->class_weight                  ? "--class-weight"
                       : options->callback_count              ? "--callback"

@@ -47,9 +47,12 @@ static bool train_fit(const cli_options *options, mix_model *model, const cli_da
                          .on_step = log->file ? log_step : NULL,
                          .context = log};
   cli_weigh_classes(options, &fit);
-  if (options->callback_count || options->tensorboard) fit.callbacks = mix_list_new(0, NULL);
+  if (options->callback_count || options->tensorboard || options->checkpoint) fit.callbacks = mix_list_new(0, NULL);
   for (int i = 0; i < options->callback_count; i++) mix_list_append(fit.callbacks, mix_callback_from_text(options->callbacks[i]));
   if (options->tensorboard) mix_list_append(fit.callbacks, mix_tensorboard(options->tensorboard, .histogram_freq = 1));
+  if (options->checkpoint)
+    mix_list_append(fit.callbacks,
+                    mix_backup_and_restore(options->checkpoint, .save_freq = options->checkpoint_freq, .keep_checkpoint = true));
   mix_history *fitted = mix_model_fit_with(model, &fit);
   for (int64_t e = 0; e < mix_history_epochs(fitted); e++) {
     const mix_logs *logs = mix_history_epoch(fitted, e);
@@ -57,6 +60,19 @@ static bool train_fit(const cli_options *options, mix_model *model, const cli_da
   }
   history->steps = mix_history_steps(fitted);
   return fitted != NULL;
+}
+
+int cli_check_checkpoint(const cli_options *options) {
+  if (!options->checkpoint) return CLI_OK;
+  int64_t step = mix_checkpoint_latest(options->checkpoint);
+  if (mix_error() != MIX_OK) return cli_fail();
+  if (step < 0 && options->resume) fprintf(stderr, "checkpoint: %s holds none yet; training begins\n", options->checkpoint);
+  if (step < 0 || options->resume) return CLI_OK;
+  fprintf(
+      stderr,
+      "mixtape train: --checkpoint: %s holds a checkpoint of step %lld; give --resume to go on from there, or name another folder\n",
+      options->checkpoint, (long long)step);
+  return CLI_FAILED;
 }
 
 int cli_check_save(const char *path) {
@@ -83,12 +99,13 @@ static int run(const cli_options *options) {
   cli_data data;
   int code = cli_setup(options);
   if (!code && options->save) code = cli_check_save(options->save);
+  if (!code) code = cli_check_checkpoint(options);
   if (code) return code;
   if (!cli_load_data(options, CLI_TRAIN, &data)) return cli_fail();
   mix_model *model = cli_make_model(options, data.width);
   if (!model || cli_compile(options, model) != MIX_OK) return cli_fail();
   cli_step_log log;
-  if (!cli_step_log_open(&log, options->step_log)) return CLI_FAILED;
+  if (!cli_step_log_open(&log, options->step_log, options->resume)) return CLI_FAILED;
   cli_history history = {.start_seconds = cli_seconds()};
   bool good = !strcmp(options->loop, "custom") ? cli_train_custom(options, model, &data, &history, &log)
                                                : train_fit(options, model, &data, &history, &log);

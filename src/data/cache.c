@@ -80,6 +80,25 @@ static void cache_finalize(mix_dataset *dataset) {
   pthread_mutex_destroy(&((cache_dataset *)dataset)->mutex);
 }
 
+/* What is kept is not in a checkpoint: it is made again by a pass over the input as it is now, at its beginning. */
+static void cache_memory(mix_dataset *dataset, uint64_t memory[MIX_DATASET_MEMORY]) {
+  cache_dataset *cache = (cache_dataset *)dataset;
+  pthread_mutex_lock(&cache->mutex);
+  memory[0] = 0;
+  memory[1] = cache->complete;
+  pthread_mutex_unlock(&cache->mutex);
+}
+static bool cache_remember(mix_dataset *dataset, const uint64_t memory[MIX_DATASET_MEMORY]) {
+  uint64_t now[MIX_DATASET_MEMORY];
+  cache_memory(dataset, now);
+  if (now[1] || !memory[1]) return true;
+  MIX_SCOPE {
+    mix_iterator *pass = mix_dataset_iterate(dataset);
+    while (mix_iterator_next(pass)) {}
+  }
+  return !mix_failed();
+}
+
 static const mix_dataset_class cache_class = {
     .name = "cache",
     .cursor_size = sizeof(cache_cursor),
@@ -88,6 +107,8 @@ static const mix_dataset_class cache_class = {
     .next = cache_next,
     .close = cache_close,
     .finalize = cache_finalize,
+    .memory = cache_memory,
+    .remember = cache_remember,
 };
 
 mix_dataset *mix_dataset_cache(mix_dataset *input) {

@@ -79,6 +79,10 @@ static void concatenate_close(mix_cursor *cursor) {
 
 static void concatenate_finalize(mix_dataset *dataset) { mix_release(((concatenate_dataset *)dataset)->second); }
 
+static mix_dataset *concatenate_beside(const mix_dataset *dataset, int index) {
+  return index ? NULL : ((const concatenate_dataset *)dataset)->second;
+}
+
 static const mix_dataset_class concatenate_class = {
     .name = "concatenate",
     .cursor_size = sizeof(concatenate_cursor),
@@ -86,6 +90,7 @@ static const mix_dataset_class concatenate_class = {
     .next = concatenate_next,
     .close = concatenate_close,
     .finalize = concatenate_finalize,
+    .beside = concatenate_beside,
 };
 
 mix_dataset *mix_dataset_concatenate(mix_dataset *first, mix_dataset *second) {

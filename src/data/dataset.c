@@ -92,6 +92,8 @@ struct mix_iterator {
   mix_cursor *cursor;   /* NULL once the pass has ended */
   mix_list *current;    /* what the last call returned; retained */
   mix_buffers buffers;  /* for single rows */
+  uint64_t *opened;     /* the data set's memory as the pass began */
+  int64_t drawn;        /* elements given so far */
 };
 
 static void iterator_finalize(void *object) {
@@ -99,6 +101,7 @@ static void iterator_finalize(void *object) {
   mix_release(iterator->current);
   mix_cursor_close(iterator->cursor);
   mix_buffers_clear(&iterator->buffers);
+  mix_free(iterator->opened);
   mix_release(iterator->dataset);
 }
 
@@ -109,7 +112,8 @@ mix_iterator *mix_dataset_iterate(mix_dataset *dataset) {
   mix_iterator *iterator = mix_object_new(sizeof *iterator, &iterator_class);
   if (!iterator) return NULL;
   iterator->dataset = mix_retain(dataset);
-  if ((dataset->source && !mix_buffers_init(&iterator->buffers, dataset->source->components)) ||
+  if (!(iterator->opened = mix_dataset_memory(dataset, NULL)) ||
+      (dataset->source && !mix_buffers_init(&iterator->buffers, dataset->source->components)) ||
       !(iterator->cursor = mix_cursor_open(dataset))) {
     mix_release(iterator);
     return NULL;
@@ -135,6 +139,27 @@ mix_list *mix_iterator_next(mix_iterator *iterator) {
     mix_cursor_close(iterator->cursor);
     iterator->cursor = NULL;
   }
+  if (iterator->current) iterator->drawn++;
   mix_scope_end(scope);
   return iterator->current;
+}
+
+mix_dataset *mix_iterator_dataset(const mix_iterator *iterator) { return iterator->dataset; }
+const uint64_t *mix_iterator_opened(const mix_iterator *iterator) { return iterator->opened; }
+int64_t mix_iterator_drawn(const mix_iterator *iterator) { return iterator->drawn; }
+
+bool mix_iterator_pass_over(mix_iterator *iterator, int64_t drawn) {
+  while (iterator->drawn < drawn && mix_iterator_next(iterator)) {}
+  return !mix_failed();
+}
+
+bool mix_iterator_begin_anew(mix_iterator *iterator) {
+  mix_release(iterator->current);
+  iterator->current = NULL;
+  mix_cursor_close(iterator->cursor);
+  mix_free(iterator->opened);
+  iterator->drawn = 0;
+  iterator->cursor = NULL;
+  iterator->opened = mix_dataset_memory(iterator->dataset, NULL);
+  return iterator->opened && (iterator->cursor = mix_cursor_open(iterator->dataset)) != NULL;
 }

@@ -188,13 +188,14 @@ typedef struct member_data {
   void *converted;
 } member_data;
 
-static mix_status zip_failed(const char *path, zip_error_t *error) {
+static mix_status zip_failed(const char *call, const char *path, zip_error_t *error) {
   int code = zip_error_code_system(error);
   return mix_fail_status(zip_error_code_zip(error) == ZIP_ER_MEMORY ? MIX_MEMORY_ERROR : MIX_IO_ERROR,
-                         "npz_save: %s cannot be written: %s", path, code ? strerror(code) : zip_error_strerror(error));
+                         "%s: %s cannot be written: %s", call, path, code ? strerror(code) : zip_error_strerror(error));
 }
 
-static bool add_member(zip_t *archive, const char *path, const char *name, mix_tensor *tensor, member_data *data) {
+static bool add_member(zip_t *archive, const char *call, const char *path, const char *name, mix_tensor *tensor,
+                       member_data *data) {
   mix_dtype written = mix_npy_written_dtype(mix_tensor_dtype(tensor));
   mix_shape shape = mix_tensor_shape(tensor);
   const void *elements = mix_npy_written_data(tensor, &data->converted);
@@ -213,42 +214,52 @@ static bool add_member(zip_t *archive, const char *path, const char *name, mix_t
   if (index < 0) {
     zip_source_free(source);
     if (zip_error_code_zip(zip_get_error(archive)) == ZIP_ER_EXISTS)
-      mix_fail(MIX_VALUE_ERROR, "npz_save: two arrays are called '%s'; names in an archive must differ", name);
+      mix_fail(MIX_VALUE_ERROR, "%s: two arrays are called '%s'; names in an archive must differ", call, name);
     else
-      zip_failed(path, zip_get_error(archive));
+      zip_failed(call, path, zip_get_error(archive));
     return false;
   }
   /* Stored, and dated like numpy's: equal arrays give equal files. 0x21: 1980-01-01, where the zip calendar begins. */
   if (zip_set_file_compression(archive, (zip_uint64_t)index, ZIP_CM_STORE, 0) != 0 ||
       zip_file_set_dostime(archive, (zip_uint64_t)index, 0, 0x21, 0) != 0) {
-    zip_failed(path, zip_get_error(archive));
+    zip_failed(call, path, zip_get_error(archive));
     return false;
   }
   return true;
 }
 
-static bool write_archive(const char *path, const char *part, int count, const char *const *names, mix_tensor *const *tensors,
-                          member_data *data) {
+static bool write_archive(const char *call, const char *path, const char *part, int count, const char *const *names,
+                          mix_tensor *const *tensors, const char *comment, member_data *data) {
   int code = 0;
   zip_t *archive = zip_open(part, ZIP_CREATE | ZIP_TRUNCATE, &code);
   if (!archive) {
     zip_error_t error;
     zip_error_init_with_code(&error, code);
-    zip_failed(path, &error);
+    zip_failed(call, path, &error);
     zip_error_fini(&error);
     return false;
   }
-  bool done = true;
+  bool done = !comment || zip_set_archive_comment(archive, comment, (zip_uint16_t)strlen(comment)) == 0;
   for (int i = 0; done && i < count; i++) {
     char number[32];
     snprintf(number, sizeof number, "arr_%d", i);
-    done = add_member(archive, path, names && names[i] ? names[i] : number, tensors[i], &data[i]);
+    done = add_member(archive, call, path, names && names[i] ? names[i] : number, tensors[i], &data[i]);
   }
-  if (done && zip_close(archive) != 0) { /* writes everything, to a temporary file of its own first */
-    zip_failed(path, zip_get_error(archive));
+  if (!done || zip_close(archive) != 0) { /* writes everything, to a temporary file of its own first */
+    if (!mix_failed()) zip_failed(call, path, zip_get_error(archive));
+    zip_discard(archive);
     done = false;
   }
-  if (mix_failed()) zip_discard(archive);
+  return done;
+}
+
+bool mix_npz_write(const char *call, const char *path, const char *part, int count, const char *const *names,
+                   mix_tensor *const *tensors, const char *comment) {
+  member_data *data = mix_calloc((size_t)count, sizeof *data);
+  bool done = data && write_archive(call, path, part, count, names, tensors, comment, data);
+  for (int i = 0; data && i < count; i++) mix_free(data[i].converted);
+  mix_free(data);
+  if (!done) unlink(part);
   return done;
 }
 
@@ -259,16 +270,8 @@ mix_status mix_npz_save(const char *path, int count, const char *const *names, m
     return mix_fail_status(MIX_VALUE_ERROR, "npz_save: %s: no arrays to write; expected at least one", path);
   for (int i = 0; i < count; i++)
     if (!tensors[i]) return mix_fail_status(MIX_VALUE_ERROR, "npz_save: %s: array %d is NULL", path, i);
-  member_data *data = mix_calloc((size_t)count, sizeof *data);
-  char *part = data ? mix_file_part(path, "npz_save") : NULL;
-  if (part) {
-    if (write_archive(path, part, count, names, tensors, data))
-      mix_file_commit(part, path, "npz_save");
-    else
-      unlink(part);
-  }
-  for (int i = 0; data && i < count; i++) mix_free(data[i].converted);
+  char *part = mix_file_part(path, "npz_save");
+  if (part && mix_npz_write("npz_save", path, part, count, names, tensors, NULL)) mix_file_commit(part, path, "npz_save");
   mix_free(part);
-  mix_free(data);
   return mix_error();
 }

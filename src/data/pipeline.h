@@ -31,6 +31,8 @@ typedef struct mix_cursor {
   struct mix_cursor *input;
 } mix_cursor;
 
+enum { MIX_DATASET_MEMORY = 2 };
+
 typedef struct mix_dataset_class {
   const char *name;
   size_t cursor_size;
@@ -40,6 +42,12 @@ typedef struct mix_dataset_class {
   mix_pull (*next)(mix_cursor *cursor, mix_element *element);
   void (*close)(mix_cursor *cursor);          /* NULL: nothing to do */
   void (*finalize)(mix_dataset *dataset);     /* what the recipe holds beside its input; NULL: nothing */
+  /* Inputs beside `input`: NULL behind the last. NULL: there are none. */
+  mix_dataset *(*beside)(const mix_dataset *dataset, int index);
+  /* What outlives a pass and shapes the next ones, and back: a number that never changes (a shuffle's seed), one that moves (its passes).
+   * NULL: nothing. */
+  void (*memory)(mix_dataset *dataset, uint64_t memory[MIX_DATASET_MEMORY]);
+  bool (*remember)(mix_dataset *dataset, const uint64_t memory[MIX_DATASET_MEMORY]);
   /* Sources whose elements are rows: stacks `count` rows into a list of tensors (rank 1 higher than an element where `stacked`, else
    * count is 1), using `buffers`. A reference for the caller. NULL for every other class. */
   mix_list *(*gather)(const mix_dataset *dataset, const int64_t *rows, int64_t count, bool stacked, mix_buffers *buffers);
@@ -65,5 +73,19 @@ bool mix_is_dataset(const void *object);
 mix_cursor *mix_cursor_open(mix_dataset *dataset);
 mix_pull mix_cursor_next(mix_cursor *cursor, mix_element *element);
 void mix_cursor_close(mix_cursor *cursor);
+
+/* ---- place.c: where a data set is ----
+ * Its memory: MIX_DATASET_MEMORY numbers for each step that has some, in the order of a walk from the end. mix_free it. `count`: numbers
+ * in it (NULL: not wanted). */
+uint64_t *mix_dataset_memory(mix_dataset *dataset, int *count);
+
+/* Of an iterator: the data set, its memory as the pass began, and the elements drawn since. */
+mix_dataset *mix_iterator_dataset(const mix_iterator *iterator);
+const uint64_t *mix_iterator_opened(const mix_iterator *iterator);
+int64_t mix_iterator_drawn(const mix_iterator *iterator);
+/* Draws elements until there are that many. */
+bool mix_iterator_pass_over(mix_iterator *iterator, int64_t drawn);
+/* Leaves its pass for a new one. */
+bool mix_iterator_begin_anew(mix_iterator *iterator);
 
 #endif

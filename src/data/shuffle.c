@@ -65,6 +65,16 @@ static void shuffle_close(mix_cursor *cursor) {
 
 static int64_t shuffle_cardinality(const mix_dataset *dataset) { return dataset->input->class->cardinality(dataset->input); }
 
+static void shuffle_memory(mix_dataset *dataset, uint64_t memory[MIX_DATASET_MEMORY]) {
+  memory[0] = ((const shuffle_dataset *)dataset)->seed;
+  memory[1] = ((const shuffle_dataset *)dataset)->passes;
+}
+static bool shuffle_remember(mix_dataset *dataset, const uint64_t memory[MIX_DATASET_MEMORY]) {
+  ((shuffle_dataset *)dataset)->seed = memory[0];
+  ((shuffle_dataset *)dataset)->passes = memory[1];
+  return true;
+}
+
 static const mix_dataset_class shuffle_class = {
     .name = "shuffle",
     .cursor_size = sizeof(shuffle_cursor),
@@ -72,6 +82,8 @@ static const mix_dataset_class shuffle_class = {
     .open = shuffle_open,
     .next = shuffle_next,
     .close = shuffle_close,
+    .memory = shuffle_memory,
+    .remember = shuffle_remember,
 };
 
 mix_dataset *mix_dataset_shuffle_with(const mix_dataset_shuffle_options *given) {

@@ -66,6 +66,11 @@ static void zip_finalize(mix_dataset *dataset) {
   mix_free(zip->inputs);
 }
 
+static mix_dataset *zip_beside(const mix_dataset *dataset, int index) {
+  const zip_dataset *zip = (const zip_dataset *)dataset;
+  return index < zip->count ? zip->inputs[index] : NULL;
+}
+
 static const mix_dataset_class zip_class = {
     .name = "zip",
     .cursor_size = sizeof(zip_cursor),
@@ -74,6 +79,7 @@ static const mix_dataset_class zip_class = {
     .next = zip_next,
     .close = zip_close,
     .finalize = zip_finalize,
+    .beside = zip_beside,
 };
 
 mix_dataset *mix_dataset_zip_list(mix_list *datasets) {

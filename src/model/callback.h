@@ -5,9 +5,17 @@
 #include "model/model.h"
 #include <mixtape/callback.h>
 
+/* What BackupAndRestore asks of fit, which does the work (backup.c). */
+typedef struct mix_backup {
+  const char *folder; /* interned */
+  int64_t save_freq;
+  bool keep, only_newest;
+} mix_backup;
+
 struct mix_callback {
   mix_object object;
   mix_callback_options options;
+  const mix_backup *backup; /* its context; NULL: another callback */
 };
 
 typedef enum mix_hook {
@@ -44,6 +52,11 @@ bool mix_callbacks_run(const mix_callbacks *callbacks, mix_hook hook, int64_t in
 
 /* Makes a callback that owns its context, which goes at once where there is none to be made. */
 mix_callback *mix_callback_own(const mix_callback_options *options);
+
+/* callbacks/monitor.c: the numbers of a callback's state as a list of one tensor, and back from such a list (ValueError where it is
+ * another; more tensors may follow). */
+mix_list *mix_numbers_state(int count, const double *numbers);
+bool mix_numbers_of_state(mix_list *state, int count, double *numbers, const char *call);
 
 /* callbacks/monitor.c: the number in the logs that a callback watches. */
 typedef struct mix_monitor {

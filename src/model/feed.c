@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "data/pipeline.h"
+#include "data/place.h"
 #include <mixtape/ops.h>
 
 enum { STANDARD_BATCH = 32 };
@@ -141,4 +142,26 @@ mix_list *mix_feed_next(mix_feed *feed) {
     return mix_fail(MIX_VALUE_ERROR, "%s: class weights and sample weights together; keras3 takes one of them", feed->call);
   feed->position++;
   return batch;
+}
+
+/* ---- checkpoints ---- */
+
+bool mix_feed_put_place(const mix_feed *feed, mix_state *state, bool over) {
+  if (!feed->dataset) return !mix_failed();
+  return mix_place_put(state, "fit/data", feed->dataset, over && !feed->going_on ? NULL : feed->iterator);
+}
+
+bool mix_feed_get_place(mix_feed *feed, mix_state *state) {
+  int64_t drawn;
+  if (!feed->dataset || mix_failed()) return !mix_failed();
+  if (!mix_place_get(state, "fit/data", feed->dataset, &drawn)) return false;
+  if (!drawn) return true;
+  MIX_SCOPE { feed->iterator = mix_retain(mix_dataset_iterate(feed->dataset)); }
+  return feed->iterator && mix_iterator_pass_over(feed->iterator, drawn);
+}
+
+bool mix_feed_resume(mix_feed *feed, mix_batch_order order, uint64_t seed, uint64_t epoch, int64_t position) {
+  if (feed->batches && !mix_feed_begin(feed, order, seed, epoch)) return false;
+  feed->position = position;
+  return !mix_failed();
 }

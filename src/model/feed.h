@@ -3,6 +3,7 @@
 #define MIX_MODEL_FEED_H
 
 #include "data/batches.h"
+#include "data/state.h"
 #include "model/model.h"
 #include <mixtape/dataset.h>
 
@@ -38,5 +39,12 @@ void mix_feed_close(mix_feed *feed);
 bool mix_feed_begin(mix_feed *feed, mix_batch_order order, uint64_t seed, uint64_t epoch);
 /* The next batch: a list of finished tensors, for the time until the next call; NULL at the end, or with the error recorded. */
 mix_list *mix_feed_next(mix_feed *feed);
+
+/* The place in the data as values of a checkpoint: within the epoch at hand, or (`over`) before the next one. */
+bool mix_feed_put_place(const mix_feed *feed, mix_state *state, bool over);
+/* Brings a data set's place back, before any epoch begins. */
+bool mix_feed_get_place(mix_feed *feed, mix_state *state);
+/* In place of mix_feed_begin: the epoch goes on behind its first `position` batches. */
+bool mix_feed_resume(mix_feed *feed, mix_batch_order order, uint64_t seed, uint64_t epoch, int64_t position);
 
 #endif

@@ -1,22 +1,9 @@
 #include "base/error.h"
 #include "base/philox.h"
 #include "data/pipeline.h"
-#include "model/callback.h"
-#include "model/feed.h"
+#include "model/fitting.h"
 #include <math.h>
 #include <mixtape/ops.h>
-
-typedef struct fitting {
-  mix_model *model;
-  mix_fit_options options;
-  mix_feed feed;
-  mix_callbacks callbacks;
-  void *validation_x, *validation_y, *validation_weight; /* x NULL: no validation */
-  mix_history *history;
-  uint64_t seed;
-  int64_t epochs;
-  bool ended; /* the data ran out: no more epochs */
-} fitting;
 
 static bool options_sound(const mix_fit_options *o) {
   const struct {
@@ -57,7 +44,7 @@ static mix_list *rows_of_all(mix_list *arrays, int from, int to, int64_t first, 
   return part;
 }
 
-static bool take_validation_data(fitting *f) {
+static bool take_validation_data(mix_fitting *f) {
   mix_fit_options *o = &f->options;
   f->validation_x = o->validation_x;
   f->validation_y = o->validation_y;
@@ -68,7 +55,7 @@ static bool take_validation_data(fitting *f) {
 }
 
 /* The last part of the arrays is validation; what is left, rows, is trained on. */
-static bool split(fitting *f, mix_list *all, int weights, int64_t *rows) {
+static bool split(mix_fitting *f, mix_list *all, int weights, int64_t *rows) {
   int labels = f->model->state->output_count, inputs = mix_list_count(all) - labels - weights;
   int64_t training = (int64_t)floor((double)*rows * (1.0 - f->options.validation_split));
   if (training == 0 || training == *rows) {
@@ -83,7 +70,7 @@ static bool split(fitting *f, mix_list *all, int weights, int64_t *rows) {
   return !mix_failed();
 }
 
-static bool open_feed(fitting *f) {
+static bool open_feed(mix_fitting *f) {
   mix_fit_options *o = &f->options;
   mix_feed_data data = {
       .x = o->x, .y = o->y, .sample_weight = o->sample_weight, .batch_size = o->batch_size, .steps = o->steps_per_epoch};
@@ -104,7 +91,7 @@ static bool open_feed(fitting *f) {
   return mix_feed_open_arrays(&f->feed, all, rows, o->batch_size);
 }
 
-static bool prepare(fitting *f) {
+static bool prepare(mix_fitting *f) {
   mix_fit_options *o = &f->options;
   if (!mix_callbacks_open(&f->callbacks, f->model, o->callbacks, "fit") || !open_feed(f)) return false;
   if (mix_model_set_class_weights(f->model, o->class_weight_count, o->class_labels, o->class_weights) != MIX_OK) return false;
@@ -115,11 +102,11 @@ static bool prepare(fitting *f) {
   f->model->history = mix_retain(f->history);
   f->model->stop_training = false;
   f->model->validates = f->validation_x != NULL;
-  return mix_model_train_step(f->model) != NULL;
+  return mix_model_train_step(f->model) != NULL && mix_backup_open(f);
 }
 
 /* What a step left, read back for the caller's log. */
-static void report_step(fitting *f, mix_list *results, int64_t epoch) {
+static void report_step(mix_fitting *f, mix_list *results, int64_t epoch) {
   mix_compiled_state *state = f->model->state;
   mix_logs *metrics = mix_logs_new();
   for (int i = 0; i < state->metric_count; i++) mix_logs_add_result(metrics, state->metrics[i].name, mix_list_get(results, 2 + i));
@@ -137,15 +124,13 @@ static void report_step(fitting *f, mix_list *results, int64_t epoch) {
   if (!mix_failed()) f->options.on_step(f->options.context, &record);
 }
 
-static bool limit_reached(const fitting *f) { return f->options.steps && f->history->steps >= f->options.steps; }
-
 static bool observed(const mix_compiled_state *state, mix_list *results, bool watched) {
   const mix_step_observer *observer = state->observer;
   return !observer || observer->after(observer->context, results, watched, 2 + state->metric_count) == MIX_OK;
 }
 
 /* One step; false at the end of the data and on failure. Nothing is read back unless someone asks for it. */
-static bool run_step(fitting *f, int64_t epoch, mix_progress *progress) {
+static bool run_step(mix_fitting *f, int64_t epoch, mix_progress *progress) {
   mix_list *batch = mix_feed_next(&f->feed);
   int64_t done = f->feed.position;
   if (!batch || !mix_callbacks_run(&f->callbacks, MIX_ON_TRAIN_BATCH_BEGIN, done - 1, NULL)) return false;
@@ -159,10 +144,10 @@ static bool run_step(fitting *f, int64_t epoch, mix_progress *progress) {
   mix_logs *logs = due || mix_callbacks_want_logs(&f->callbacks, MIX_ON_TRAIN_BATCH_END) ? mix_model_current_logs(f->model) : NULL;
   if (!mix_callbacks_run(&f->callbacks, MIX_ON_TRAIN_BATCH_END, done - 1, logs)) return false;
   if (due) mix_progress_update(progress, done, logs);
-  return true;
+  return mix_backup_after_step(f, epoch);
 }
 
-static bool end_of_data(fitting *f, mix_progress *progress) {
+static bool end_of_data(mix_fitting *f, mix_progress *progress) {
   mix_feed *feed = &f->feed;
   if (feed->steps && feed->position < feed->steps) {
     bool goes_on = f->model->semantics->history_keys_sorted;
@@ -180,7 +165,7 @@ static bool end_of_data(fitting *f, mix_progress *progress) {
   return !mix_failed();
 }
 
-static mix_logs *validate(fitting *f, int64_t epoch) {
+static mix_logs *validate(mix_fitting *f, int64_t epoch) {
   int64_t every = f->options.validation_freq ? f->options.validation_freq : 1;
   if (!f->validation_x || (epoch + 1) % every) return NULL;
   mix_evaluate_options evaluate = {.size = sizeof evaluate,
@@ -197,7 +182,7 @@ static mix_logs *validate(fitting *f, int64_t epoch) {
 }
 
 /* Validation, the callbacks' turn, the history's, the bar's. */
-static bool end_epoch(fitting *f, int64_t epoch, mix_progress *progress) {
+static bool end_epoch(mix_fitting *f, int64_t epoch, mix_progress *progress) {
   mix_logs *logs = mix_model_current_logs(f->model), *validation = logs ? validate(f, epoch) : NULL;
   if (mix_failed()) return false;
   if (f->model->semantics->history_keys_sorted) {
@@ -211,38 +196,50 @@ static bool end_epoch(fitting *f, int64_t epoch, mix_progress *progress) {
   return !mix_failed();
 }
 
-static bool run_epoch(fitting *f, int64_t epoch) {
+/* Hooks and place at the begin of an epoch, or (resumed) behind its first batches. */
+static bool begin_epoch(mix_fitting *f, int64_t epoch) {
+  mix_batch_order order = f->options.no_shuffle ? MIX_ORDER_KEPT : MIX_ORDER_ROWS;
+  int64_t resumed = f->position;
+  f->position = 0;
+  if (!resumed && mix_model_reset_metrics(f->model) != MIX_OK) return false;
+  if (!mix_callbacks_run(&f->callbacks, MIX_ON_EPOCH_BEGIN, epoch, NULL)) return false;
+  if (!resumed) return mix_feed_begin(&f->feed, order, f->seed, (uint64_t)epoch);
+  return mix_backup_resume_epoch(f) && mix_feed_resume(&f->feed, order, f->seed, (uint64_t)epoch, resumed);
+}
+
+static bool run_epoch(mix_fitting *f, int64_t epoch) {
   mix_progress progress;
-  int64_t left = f->options.steps ? f->options.steps - f->history->steps : INT64_MAX, target = f->feed.target;
+  int64_t before = f->history->steps - f->position, left = f->options.steps ? f->options.steps - before : INT64_MAX;
+  int64_t target = f->feed.target;
   if (f->options.steps && (target < 0 || left < target)) target = left;
   mix_progress_begin(&progress, f->options.verbose, f->model->semantics, target, epoch, f->epochs);
-  if (mix_model_reset_metrics(f->model) != MIX_OK || !mix_callbacks_run(&f->callbacks, MIX_ON_EPOCH_BEGIN, epoch, NULL) ||
-      !mix_feed_begin(&f->feed, f->options.no_shuffle ? MIX_ORDER_KEPT : MIX_ORDER_ROWS, f->seed, (uint64_t)epoch))
-    return false;
+  if (!begin_epoch(f, epoch)) return false;
   bool more = true;
   while (more && f->feed.position < left && !(f->feed.position && f->model->stop_training))
     MIX_SCOPE { more = run_step(f, epoch, &progress); }
   if (mix_failed() || (!more && !end_of_data(f, &progress))) return false;
   bool good = true;
   if (f->feed.position)
-    MIX_SCOPE { good = end_epoch(f, epoch, &progress); }
+    MIX_SCOPE { good = end_epoch(f, epoch, &progress) && mix_backup_after_epoch(f, epoch); }
   return good;
 }
 
-static void run(fitting *f) {
+static void run(mix_fitting *f) {
   mix_logs *last = NULL;
-  if (!mix_callbacks_run(&f->callbacks, MIX_ON_TRAIN_BEGIN, 0, NULL)) return;
-  for (int64_t epoch = f->options.initial_epoch; epoch < f->epochs && !limit_reached(f) && !f->ended; epoch++)
+  int64_t epoch = f->options.initial_epoch;
+  if (!mix_callbacks_run(&f->callbacks, MIX_ON_TRAIN_BEGIN, 0, NULL) || !mix_backup_resume(f, &epoch)) return;
+  bool over = f->model->resumes && f->model->stop_training && !f->position; /* a run that was stopped stays so */
+  for (; !over && epoch < f->epochs && !mix_fit_limit_reached(f) && !f->ended; epoch++)
     if (!run_epoch(f, epoch) || f->model->stop_training) break;
   if (mix_failed()) return;
   if (mix_optimizer_finalize_variable_values(f->model->state->optimizer, mix_model_trainable_variables(f->model)) != MIX_OK) return;
   if (mix_history_epochs(f->history)) last = mix_list_get(f->history->epochs, (int)mix_history_epochs(f->history) - 1);
-  mix_callbacks_run(&f->callbacks, MIX_ON_TRAIN_END, 0, last);
+  if (mix_callbacks_run(&f->callbacks, MIX_ON_TRAIN_END, 0, last)) mix_backup_after_training(f);
 }
 
 mix_history *mix_model_fit_with(mix_model *model, const mix_fit_options *given) {
   if (!mix_model_compiled(model, "fit")) return NULL;
-  fitting f = {.model = model};
+  mix_fitting f = {.model = model};
   if (!mix_options_copy(&f.options, sizeof f.options, given, "fit") || !options_sound(&f.options)) return NULL;
   f.history = mix_history_new();
   f.seed = f.options.seed ? f.options.seed : mix_next_seed();

@@ -61,6 +61,7 @@ struct mix_model {
   mix_history *history; /* retained: of the latest fit */
   bool stop_training;
   bool validates; /* the fit that runs has validation data */
+  bool resumes;   /* the fit that runs goes on from a checkpoint */
 };
 extern const mix_class mix_model_object_class;
 

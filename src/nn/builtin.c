@@ -153,7 +153,19 @@ mix_tensor *mix_dropped(mix_tensor *x, double rate, mix_shape noise_shape, mix_g
   return mix_select(keep, mix_multiply(x, mix_scalar_like(x, 1 / (1 - rate))), mix_scalar_like(x, 0));
 }
 
-mix_generator *mix_layer_generator(uint64_t seed) { return mix_generator_new(seed ? seed : mix_next_seed()); }
+mix_layer *mix_layer_made(mix_layer *layer) {
+  if (!mix_failed()) return mix_scoped(layer);
+  mix_release(layer);
+  return NULL;
+}
+
+mix_generator *mix_layer_generator(mix_layer *layer, uint64_t seed) {
+  mix_scope *scope = mix_scope_begin();
+  mix_generator *generator = mix_generator_new(seed ? seed : mix_next_seed());
+  if (generator && mix_layer_add_generator(layer, generator) != MIX_OK) generator = NULL;
+  if (scope) mix_scope_end(scope);
+  return generator;
+}
 
 /* ---- categories ---- */
 

@@ -84,8 +84,10 @@ mix_initializer *mix_initializer_or(const char *name, mix_initializer *object, c
 mix_tensor *mix_dropped(mix_tensor *x, double rate, mix_shape noise_shape, mix_generator *generator);
 /* x's shape, but for the dimensions that `given` fixes (rank 0: none). False with a ValueError where the ranks differ. */
 bool mix_noise_shape(const mix_layer *layer, mix_shape given, mix_shape shape, mix_shape *noise_shape);
-/* A scoped generator of that seed, or of one of its own. */
-mix_generator *mix_layer_generator(uint64_t seed);
+/* The last line of a constructor: the layer, scoped; NULL where its making failed, and it goes. */
+mix_layer *mix_layer_made(mix_layer *layer);
+/* A new generator of that seed, or of one of its own, which the layer keeps (mix_layer_add_generator). Borrowed. */
+mix_generator *mix_layer_generator(mix_layer *layer, uint64_t seed);
 
 /* ---- categories ---- */
 

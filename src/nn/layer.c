@@ -13,6 +13,7 @@ static void finalize(void *object) {
   mix_release(layer->weights);
   mix_release(layer->layers);
   mix_release(layer->losses);
+  mix_release(layer->generators);
   mix_release(layer->activity_regularizer);
   mix_free(layer->config);
   mix_free(layer->data);

@@ -19,6 +19,7 @@ struct mix_layer {
   mix_list *weights;           /* own variables, in creation order */
   mix_list *layers;            /* inner layers */
   mix_list *losses;            /* tensors added by the latest call */
+  mix_list *generators;        /* random state; NULL: none */
   mix_regularizer *activity_regularizer; /* retained */
   mix_input_spec spec;
   char *config;                /* text of mix_layer_config */
@@ -55,6 +56,9 @@ typedef struct mix_layer_observer {
 } mix_layer_observer;
 /* The thread's from now on (NULL: none), kept by the caller; returns the former one, to be put back. */
 const mix_layer_observer *mix_layer_observer_set(const mix_layer_observer *observer);
+
+/* The generators of a layer and of those inside it, each once; a new list. */
+mix_list *mix_layer_generators(mix_layer *layer);
 
 /* The training flag of the enclosing call (false outside). */
 bool mix_training_current(void);

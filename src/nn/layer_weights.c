@@ -98,6 +98,32 @@ static void append_by_layer(mix_layer *layer, mix_list *result) {
   for (int i = 0; i < mix_list_count(layer->layers); i++) append_by_layer(mix_list_items(layer->layers)[i], result);
 }
 
+/* ---- generators ---- */
+
+mix_status mix_layer_add_generator(mix_layer *layer, mix_generator *generator) {
+  if (mix_failed()) return mix_error();
+  if (!mix_is(layer, &mix_layer_object_class) || !generator)
+    return mix_fail_status(MIX_TYPE_ERROR, "layer_add_generator: %s is NULL or of another kind",
+                           generator ? "the layer" : "the generator");
+  if (!layer->generators) layer->generators = mix_retain(mix_list_new(0, NULL));
+  return mix_list_append(layer->generators, generator);
+}
+
+static void append_generators(mix_layer *layer, mix_list *result) {
+  for (int i = 0; layer->generators && i < mix_list_count(layer->generators); i++)
+    if (!has(result, mix_list_items(layer->generators)[i])) mix_list_append(result, mix_list_items(layer->generators)[i]);
+  for (int i = 0; i < mix_list_count(layer->layers); i++) append_generators(mix_list_items(layer->layers)[i], result);
+}
+
+mix_list *mix_layer_generators(mix_layer *layer) {
+  if (mix_failed() || !layer) return NULL;
+  mix_list *result = mix_list_new(0, NULL);
+  if (result) append_generators(layer, result);
+  return mix_failed() ? NULL : result;
+}
+
+/* ---- weights ---- */
+
 static mix_list *collect(mix_layer *layer, wanted kinds) {
   if (mix_failed() || !layer) return NULL;
   mix_list *result = mix_list_new(0, NULL);

@@ -55,6 +55,21 @@ static mix_status checkpoint_batch_end(void *context, mix_model *model, int64_t 
   return save(c, model, batch, logs);
 }
 
+static mix_list *checkpoint_get_state(void *context) {
+  const checkpoint *c = context;
+  return mix_numbers_state(3, (const double[]){c->best, (double)c->epoch, (double)c->batches_since});
+}
+static mix_status checkpoint_set_state(void *context, mix_model *model, mix_list *state) {
+  (void)model;
+  checkpoint *c = context;
+  double numbers[3];
+  if (!mix_numbers_of_state(state, 3, numbers, "model_checkpoint")) return mix_error();
+  c->best = numbers[0];
+  c->epoch = (int64_t)numbers[1];
+  c->batches_since = (int64_t)numbers[2];
+  return MIX_OK;
+}
+
 mix_callback *mix_model_checkpoint_with(const mix_model_checkpoint_options *given) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_model_checkpoint_options, options, given, "model_checkpoint");
@@ -78,5 +93,7 @@ mix_callback *mix_model_checkpoint_with(const mix_model_checkpoint_options *give
                                                   .on_train_begin = checkpoint_begin,
                                                   .on_epoch_begin = checkpoint_epoch_begin,
                                                   .on_epoch_end = batches ? NULL : checkpoint_epoch_end,
-                                                  .on_train_batch_end = batches ? checkpoint_batch_end : NULL});
+                                                  .on_train_batch_end = batches ? checkpoint_batch_end : NULL,
+                                                  .get_state = checkpoint_get_state,
+                                                  .set_state = checkpoint_set_state});
 }

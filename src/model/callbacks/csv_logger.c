@@ -1,10 +1,12 @@
-/* CSVLogger. Rows end with a carriage return and a newline, as Python's csv module writes them. */
+/* CSVLogger. Rows end with a carriage return and a newline, as Python's csv module writes them. A run that is resumed goes on behind the
+ * rows that stood there when the checkpoint was taken. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "model/callback.h"
 #include "nn/number.h"
 #include <errno.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 typedef struct csv_logger {
   char *filename; /* a copy */
@@ -32,13 +34,13 @@ static mix_status failed(const csv_logger *csv, const char *what) {
 }
 
 static mix_status csv_begin(void *context, mix_model *model, int64_t index, mix_logs *logs) {
-  (void)model, (void)index, (void)logs;
+  (void)index, (void)logs;
   csv_logger *csv = context;
   struct stat status;
   csv_close(csv);
   csv->count = 0;
-  csv->again = csv->append && stat(csv->filename, &status) == 0 && status.st_size > 0;
-  csv->file = fopen(csv->filename, csv->append ? "a" : "w");
+  csv->again = (csv->append || model->resumes) && stat(csv->filename, &status) == 0 && status.st_size > 0;
+  csv->file = fopen(csv->filename, csv->append || model->resumes ? "a" : "w");
   return csv->file ? MIX_OK : failed(csv, "opened");
 }
 
@@ -95,6 +97,55 @@ static mix_status csv_end(void *context, mix_model *model, int64_t index, mix_lo
   return MIX_OK;
 }
 
+/* The columns' names, ended by newlines, and the length of the file. */
+static mix_list *csv_get_state(void *context) {
+  csv_logger *csv = context;
+  size_t size = 1, used = 0;
+  for (int i = 0; i < csv->count; i++) size += strlen(csv->names[i]) + 1;
+  char *names = mix_calloc(1, size);
+  if (!names) return NULL;
+  for (int i = 0; i < csv->count; i++) used += (size_t)snprintf(names + used, size - used, "%s\n", csv->names[i]);
+  int64_t length = csv->file && !fseek(csv->file, 0, SEEK_END) ? ftell(csv->file) : 0;
+  mix_list *state =
+      mix_list_of(mix_tensor_from(names, MIX_UINT8, MIX_SHAPE((int64_t)used)), mix_tensor_from(&length, MIX_INT64, MIX_SHAPE(1)));
+  mix_free(names);
+  return state;
+}
+
+static bool take_columns(csv_logger *csv, const char *names, size_t size) {
+  csv->count = 0;
+  for (size_t start = 0, i = 0; i < size; i++) {
+    if (names[i] != '\n') continue;
+    char name[512];
+    snprintf(name, sizeof name, "%.*s", (int)(i - start), names + start);
+    const char *kept = mix_intern(name);
+    if (!kept || !add_column(csv, kept)) return false;
+    start = i + 1;
+  }
+  return true;
+}
+
+/* Rows behind the checkpoint's are this run's to write again. A file that has become shorter keeps what it has. */
+static mix_status csv_set_state(void *context, mix_model *model, mix_list *state) {
+  (void)model;
+  csv_logger *csv = context;
+  int64_t length;
+  struct stat status;
+  mix_tensor *names = mix_list_get(state, 0), *end = mix_list_count(state) == 2 ? mix_list_get(state, 1) : NULL;
+  if (!end || mix_tensor_dtype(names) != MIX_UINT8 || mix_tensor_read(end, MIX_INT64, &length, 1) != MIX_OK)
+    return mix_fail_status(MIX_VALUE_ERROR, "csv_logger: the state in the checkpoint is another's");
+  const char *text = mix_tensor_data(names);
+  if (!text || !take_columns(csv, text, (size_t)mix_shape_size(mix_tensor_shape(names)))) return mix_error();
+  if (fstat(fileno(csv->file), &status) != 0) return failed(csv, "examined");
+  if (status.st_size > length && ftruncate(fileno(csv->file), length) != 0)
+    return failed(csv, "cut to its length at the checkpoint");
+  if (status.st_size < length)
+    mix_log_message(MIX_LOG_WARNING, "csv_logger: '%s' is shorter than it was at the checkpoint; rows are missing", csv->filename);
+  csv->again = status.st_size > 0 && length > 0;
+  if (!csv->again) csv->count = 0; /* the header is to be written */
+  return MIX_OK;
+}
+
 mix_callback *mix_csv_logger_with(const mix_csv_logger_options *given) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_csv_logger_options, options, given, "csv_logger");
@@ -112,5 +163,7 @@ mix_callback *mix_csv_logger_with(const mix_csv_logger_options *given) {
                                                   .release = csv_release,
                                                   .on_train_begin = csv_begin,
                                                   .on_epoch_end = csv_epoch_end,
-                                                  .on_train_end = csv_end});
+                                                  .on_train_end = csv_end,
+                                                  .get_state = csv_get_state,
+                                                  .set_state = csv_set_state});
 }

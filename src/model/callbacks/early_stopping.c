@@ -60,6 +60,29 @@ static mix_status early_end(void *context, mix_model *model, int64_t index, mix_
   return early->best_weights ? mix_model_set_weights(model, early->best_weights) : MIX_OK;
 }
 
+/* The numbers, then the best weights, if there are any. */
+static mix_list *early_get_state(void *context) {
+  early_stopping *early = context;
+  mix_list *state = mix_numbers_state(3, (const double[]){(double)early->wait, early->best, early->has_best});
+  for (int i = 0; early->best_weights && i < mix_list_count(early->best_weights); i++)
+    mix_list_append(state, mix_list_get(early->best_weights, i));
+  return state;
+}
+static mix_status early_set_state(void *context, mix_model *model, mix_list *state) {
+  (void)model;
+  early_stopping *early = context;
+  double numbers[3];
+  if (!mix_numbers_of_state(state, 3, numbers, "early_stopping")) return mix_error();
+  early->wait = (int64_t)numbers[0];
+  early->best = numbers[1];
+  early->has_best = numbers[2] != 0;
+  mix_list *weights = mix_list_count(state) > 1 ? mix_list_new(0, NULL) : NULL;
+  for (int i = 1; weights && i < mix_list_count(state); i++) mix_list_append(weights, mix_list_get(state, i));
+  mix_release(early->best_weights);
+  early->best_weights = mix_retain(weights);
+  return mix_error();
+}
+
 mix_callback *mix_early_stopping_with(const mix_early_stopping_options *given) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_early_stopping_options, options, given, "early_stopping");
@@ -81,5 +104,7 @@ mix_callback *mix_early_stopping_with(const mix_early_stopping_options *given) {
                                                   .release = early_release,
                                                   .on_train_begin = early_begin,
                                                   .on_epoch_end = early_epoch_end,
-                                                  .on_train_end = early_end});
+                                                  .on_train_end = early_end,
+                                                  .get_state = early_get_state,
+                                                  .set_state = early_set_state});
 }

@@ -29,6 +29,7 @@ typedef union settings {
   mix_csv_logger_options csv;
   mix_tensorboard_options tensorboard;
   mix_numerics_report_options numerics;
+  mix_backup_and_restore_options backup;
 } settings;
 
 #define ROW(type, field, kind, zero)                                                                                               \
@@ -81,6 +82,13 @@ static const key_row numerics_keys[] = {
     ROW(mix_numerics_report_options, png, TEXT, false),
     {0},
 };
+static const key_row backup_keys[] = {
+    ROW(mix_backup_and_restore_options, backup_dir, TEXT, false),
+    ROW(mix_backup_and_restore_options, save_freq, EVERY, true),
+    {"delete_checkpoint", NOT, offsetof(mix_backup_and_restore_options, keep_checkpoint), false},
+    {"double_checkpoint", NOT, offsetof(mix_backup_and_restore_options, only_newest), false},
+    {0},
+};
 static const key_row no_keys[] = {{0}};
 
 static mix_callback *make_early(const settings *s) { return mix_early_stopping_with(&s->early); }
@@ -89,6 +97,7 @@ static mix_callback *make_checkpoint(const settings *s) { return mix_model_check
 static mix_callback *make_csv(const settings *s) { return mix_csv_logger_with(&s->csv); }
 static mix_callback *make_tensorboard(const settings *s) { return mix_tensorboard_with(&s->tensorboard); }
 static mix_callback *make_numerics(const settings *s) { return mix_numerics_report_with(&s->numerics); }
+static mix_callback *make_backup(const settings *s) { return mix_backup_and_restore_with(&s->backup); }
 static mix_callback *make_terminate(const settings *s) {
   (void)s;
   return mix_terminate_on_nan();
@@ -105,6 +114,7 @@ static const struct callback_row {
     {"model_checkpoint", sizeof(mix_model_checkpoint_options), checkpoint_keys, make_checkpoint},
     {"csv_logger", sizeof(mix_csv_logger_options), csv_keys, make_csv},
     {"tensorboard", sizeof(mix_tensorboard_options), tensorboard_keys, make_tensorboard},
+    {"backup_and_restore", sizeof(mix_backup_and_restore_options), backup_keys, make_backup},
     {"terminate_on_nan", sizeof(size_t), no_keys, make_terminate},
     {"numerics_report", sizeof(mix_numerics_report_options), numerics_keys, make_numerics},
 };
@@ -186,7 +196,7 @@ mix_callback *mix_callback_from_text(const char *text) {
   if (!row)
     return mix_fail(MIX_VALUE_ERROR,
                     "callback_from_text: '%.*s' is not known; expected early_stopping, reduce_lr_on_plateau, model_checkpoint, "
-                    "csv_logger, tensorboard, terminate_on_nan or numerics_report",
+                    "csv_logger, tensorboard, backup_and_restore, terminate_on_nan or numerics_report",
                     (int)length, copy);
   settings s = {0};
   s.size = row->size;

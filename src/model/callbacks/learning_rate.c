@@ -86,6 +86,21 @@ static mix_status plateau_epoch_end(void *context, mix_model *model, int64_t epo
   return mix_optimizer_set_learning_rate(mix_model_optimizer(model), fmax(rate * p->options.factor, p->options.min_lr));
 }
 
+static mix_list *plateau_get_state(void *context) {
+  const plateau *p = context;
+  return mix_numbers_state(3, (const double[]){p->best, (double)p->wait, (double)p->cooldown_left});
+}
+static mix_status plateau_set_state(void *context, mix_model *model, mix_list *state) {
+  (void)model;
+  plateau *p = context;
+  double numbers[3];
+  if (!mix_numbers_of_state(state, 3, numbers, "reduce_lr_on_plateau")) return mix_error();
+  p->best = numbers[0];
+  p->wait = (int64_t)numbers[1];
+  p->cooldown_left = (int64_t)numbers[2];
+  return MIX_OK;
+}
+
 mix_callback *mix_reduce_lr_on_plateau_with(const mix_reduce_lr_on_plateau_options *given) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_reduce_lr_on_plateau_options, options, given, "reduce_lr_on_plateau");
@@ -108,5 +123,7 @@ mix_callback *mix_reduce_lr_on_plateau_with(const mix_reduce_lr_on_plateau_optio
                                                   .context = p,
                                                   .release = mix_free,
                                                   .on_train_begin = plateau_begin,
-                                                  .on_epoch_end = plateau_epoch_end});
+                                                  .on_epoch_end = plateau_epoch_end,
+                                                  .get_state = plateau_get_state,
+                                                  .set_state = plateau_set_state});
 }

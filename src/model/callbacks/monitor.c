@@ -67,3 +67,16 @@ bool mix_monitor_better(const mix_monitor *monitor, double value, double referen
   return monitor->up ? value - delta > reference : value + delta < reference;
 }
 double mix_monitor_worst(const mix_monitor *monitor) { return monitor->up ? -INFINITY : INFINITY; }
+
+mix_list *mix_numbers_state(int count, const double *numbers) {
+  return mix_list_of(mix_tensor_from_doubles(numbers, MIX_FLOAT64, MIX_SHAPE(count)));
+}
+
+bool mix_numbers_of_state(mix_list *state, int count, double *numbers, const char *call) {
+  mix_tensor *first = mix_list_count(state) ? mix_list_get(state, 0) : NULL;
+  if (!first || mix_tensor_dtype(first) != MIX_FLOAT64 || mix_shape_size(mix_tensor_shape(first)) != count) {
+    mix_fail(MIX_VALUE_ERROR, "%s: the state in the checkpoint is another's", call);
+    return false;
+  }
+  return mix_tensor_read(first, MIX_FLOAT64, numbers, count) == MIX_OK;
+}

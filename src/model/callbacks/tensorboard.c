@@ -194,6 +194,17 @@ static mix_status test_end(void *context, mix_model *model, int64_t index, mix_l
   return flush_all(t);
 }
 
+/* A run that is resumed goes on in files of its own, which TensorBoard shows with the others of the folder. */
+static mix_list *get_state(void *context) {
+  return mix_numbers_state(1, (const double[]){(double)((tensorboard *)context)->batches});
+}
+static mix_status set_state(void *context, mix_model *model, mix_list *state) {
+  (void)model;
+  double batches = 0;
+  if (mix_numbers_of_state(state, 1, &batches, "tensorboard")) ((tensorboard *)context)->batches = (int64_t)batches;
+  return mix_error();
+}
+
 mix_callback *mix_tensorboard_with(const mix_tensorboard_options *given) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_tensorboard_options, options, given, "tensorboard");
@@ -221,5 +232,7 @@ mix_callback *mix_tensorboard_with(const mix_tensorboard_options *given) {
                               .on_epoch_end = epoch_end,
                               .on_train_end = train_end,
                               .on_test_end = test_end,
-                              .no_batch_logs = true});
+                              .no_batch_logs = true,
+                              .get_state = get_state,
+                              .set_state = set_state});
 }

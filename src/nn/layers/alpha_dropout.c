@@ -34,15 +34,12 @@ static mix_status alpha_dropout_config(mix_layer *layer, mix_config *config) {
   return good ? MIX_OK : mix_error();
 }
 
-static void alpha_dropout_finalize(mix_layer *layer) { mix_release(((alpha_dropout *)mix_layer_data(layer))->generator); }
-
 static const mix_layer_class class = {.size = sizeof(mix_layer_class),
                                       .name = "AlphaDropout",
                                       .instance_size = sizeof(alpha_dropout),
                                       .call = alpha_dropout_call,
                                       .output_shape = mix_layer_same_shape,
                                       .get_config = alpha_dropout_config,
-                                      .finalize = alpha_dropout_finalize,
                                       .supports_masking = true};
 
 mix_alpha_dropout_options mix_alpha_dropout_defaults(void) {
@@ -54,11 +51,10 @@ mix_layer *mix_alpha_dropout_with(const mix_alpha_dropout_options *options) {
   MIX_OPTIONS(mix_alpha_dropout_options, o, options, "alpha_dropout");
   if (!(o.rate >= 0 && o.rate < 1))
     return mix_fail(MIX_VALUE_ERROR, "alpha_dropout: rate is %g; expected a number in [0, 1)", o.rate);
-  mix_generator *generator = mix_layer_generator(o.seed);
   mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), "alpha_dropout");
   if (!layer) return NULL;
-  *(alpha_dropout *)layer->data = (alpha_dropout){o.rate, o.noise_shape, o.seed, mix_retain(generator)};
-  return mix_scoped(layer);
+  *(alpha_dropout *)layer->data = (alpha_dropout){o.rate, o.noise_shape, o.seed, mix_layer_generator(layer, o.seed)};
+  return mix_layer_made(layer);
 }
 
 mix_layer *mix_alpha_dropout_from(const json_t *config, const mix_semantics *semantics) {

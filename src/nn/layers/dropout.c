@@ -28,15 +28,12 @@ static mix_status dropout_config(mix_layer *layer, mix_config *config) {
   return good ? MIX_OK : mix_error();
 }
 
-static void dropout_finalize(mix_layer *layer) { mix_release(((dropout *)mix_layer_data(layer))->generator); }
-
 const mix_layer_class mix_class_dropout = {.size = sizeof(mix_layer_class),
                                            .name = "Dropout",
                                            .instance_size = sizeof(dropout),
                                            .call = dropout_call,
                                            .output_shape = mix_layer_same_shape,
                                            .get_config = dropout_config,
-                                           .finalize = dropout_finalize,
                                            .supports_masking = true};
 
 mix_dropout_options mix_dropout_defaults(void) { return (mix_dropout_options){.size = sizeof(mix_dropout_options)}; }
@@ -45,9 +42,8 @@ mix_layer *mix_dropout_with(const mix_dropout_options *options) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_dropout_options, o, options, "dropout");
   if (!(o.rate >= 0 && o.rate <= 1)) return mix_fail(MIX_VALUE_ERROR, "dropout: rate is %g; expected a number in [0, 1]", o.rate);
-  mix_generator *generator = mix_layer_generator(o.seed);
   mix_layer *layer = mix_layer_make(&mix_class_dropout, MIX_LAYER_COMMON(o), "dropout");
   if (!layer) return NULL;
-  *(dropout *)layer->data = (dropout){o.rate, o.noise_shape, o.seed, mix_retain(generator)};
-  return mix_scoped(layer);
+  *(dropout *)layer->data = (dropout){o.rate, o.noise_shape, o.seed, mix_layer_generator(layer, o.seed)};
+  return mix_layer_made(layer);
 }

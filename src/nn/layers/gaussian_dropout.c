@@ -25,15 +25,12 @@ static mix_status gaussian_dropout_config(mix_layer *layer, mix_config *config) 
   return mix_json_set_seed(config->object, g->seed) ? MIX_OK : mix_error();
 }
 
-static void gaussian_dropout_finalize(mix_layer *layer) { mix_release(((gaussian_dropout *)mix_layer_data(layer))->generator); }
-
 static const mix_layer_class class = {.size = sizeof(mix_layer_class),
                                       .name = "GaussianDropout",
                                       .instance_size = sizeof(gaussian_dropout),
                                       .call = gaussian_dropout_call,
                                       .output_shape = mix_layer_same_shape,
                                       .get_config = gaussian_dropout_config,
-                                      .finalize = gaussian_dropout_finalize,
                                       .supports_masking = true};
 
 mix_gaussian_dropout_options mix_gaussian_dropout_defaults(void) {
@@ -45,11 +42,10 @@ mix_layer *mix_gaussian_dropout_with(const mix_gaussian_dropout_options *options
   MIX_OPTIONS(mix_gaussian_dropout_options, o, options, "gaussian_dropout");
   if (!(o.rate >= 0 && o.rate < 1))
     return mix_fail(MIX_VALUE_ERROR, "gaussian_dropout: rate is %g; expected a number in [0, 1)", o.rate);
-  mix_generator *generator = mix_layer_generator(o.seed);
   mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), "gaussian_dropout");
   if (!layer) return NULL;
-  *(gaussian_dropout *)layer->data = (gaussian_dropout){o.rate, o.seed, mix_retain(generator)};
-  return mix_scoped(layer);
+  *(gaussian_dropout *)layer->data = (gaussian_dropout){o.rate, o.seed, mix_layer_generator(layer, o.seed)};
+  return mix_layer_made(layer);
 }
 
 mix_layer *mix_gaussian_dropout_from(const json_t *config, const mix_semantics *semantics) {

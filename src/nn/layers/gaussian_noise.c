@@ -23,15 +23,12 @@ static mix_status gaussian_noise_config(mix_layer *layer, mix_config *config) {
   return mix_json_set_seed(config->object, g->seed) ? MIX_OK : mix_error();
 }
 
-static void gaussian_noise_finalize(mix_layer *layer) { mix_release(((gaussian_noise *)mix_layer_data(layer))->generator); }
-
 static const mix_layer_class class = {.size = sizeof(mix_layer_class),
                                       .name = "GaussianNoise",
                                       .instance_size = sizeof(gaussian_noise),
                                       .call = gaussian_noise_call,
                                       .output_shape = mix_layer_same_shape,
                                       .get_config = gaussian_noise_config,
-                                      .finalize = gaussian_noise_finalize,
                                       .supports_masking = true};
 
 mix_gaussian_noise_options mix_gaussian_noise_defaults(void) {
@@ -43,11 +40,10 @@ mix_layer *mix_gaussian_noise_with(const mix_gaussian_noise_options *options) {
   MIX_OPTIONS(mix_gaussian_noise_options, o, options, "gaussian_noise");
   if (!(o.stddev >= 0))
     return mix_fail(MIX_VALUE_ERROR, "gaussian_noise: stddev is %g; expected a number that is not negative", o.stddev);
-  mix_generator *generator = mix_layer_generator(o.seed);
   mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), "gaussian_noise");
   if (!layer) return NULL;
-  *(gaussian_noise *)layer->data = (gaussian_noise){o.stddev, o.seed, mix_retain(generator)};
-  return mix_scoped(layer);
+  *(gaussian_noise *)layer->data = (gaussian_noise){o.stddev, o.seed, mix_layer_generator(layer, o.seed)};
+  return mix_layer_made(layer);
 }
 
 mix_layer *mix_gaussian_noise_from(const json_t *config, const mix_semantics *semantics) {

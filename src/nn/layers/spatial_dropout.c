@@ -29,8 +29,6 @@ static mix_status spatial_dropout_config(mix_layer *layer, mix_config *config) {
   return mix_json_set_seed(config->object, d->seed) ? MIX_OK : mix_error();
 }
 
-static void spatial_dropout_finalize(mix_layer *layer) { mix_release(((spatial_dropout *)mix_layer_data(layer))->generator); }
-
 static mix_layer *spatial_dropout_with(int dimensions, const mix_spatial_dropout_options *options) {
   static const struct {
     const char *call, *name;
@@ -50,15 +48,13 @@ static mix_layer *spatial_dropout_with(int dimensions, const mix_spatial_dropout
                                  .call = spatial_dropout_call,
                                  .output_shape = mix_layer_same_shape,
                                  .get_config = spatial_dropout_config,
-                                 .finalize = spatial_dropout_finalize,
                                  .supports_masking = true};
-  mix_generator *generator = mix_layer_generator(o.seed);
   mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), call);
   if (!layer) return NULL;
-  *(spatial_dropout *)layer->data = (spatial_dropout){dimensions, o.rate, first, o.seed, mix_retain(generator)};
+  *(spatial_dropout *)layer->data = (spatial_dropout){dimensions, o.rate, first, o.seed, mix_layer_generator(layer, o.seed)};
   mix_input_spec spec = {.size = sizeof spec, .rank = dimensions + 2};
   mix_layer_set_input_spec(layer, &spec);
-  return mix_scoped(layer);
+  return mix_layer_made(layer);
 }
 
 mix_spatial_dropout_options mix_spatial_dropout_defaults(void) {

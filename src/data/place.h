@@ -1,0 +1,14 @@
+/* Where a run is in a data set, as values of a checkpoint: the memory of its steps (seeds and passes of shuffles) as the running pass began,
+ * and the elements drawn since, which are drawn again and passed over when another process goes on there. */
+#ifndef MIX_DATA_PLACE_H
+#define MIX_DATA_PLACE_H
+
+#include "data/state.h"
+#include <mixtape/dataset.h>
+
+/* Under `name`. `iterator`: the running pass; NULL: the next one has not begun. */
+bool mix_place_put(mix_state *state, const char *name, mix_dataset *dataset, mix_iterator *iterator);
+/* Brings the data set back there; `*drawn` elements are to be passed over. ValueError where its steps are others. */
+bool mix_place_get(mix_state *state, const char *name, mix_dataset *dataset, int64_t *drawn);
+
+#endif

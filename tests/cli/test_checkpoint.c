@@ -1,0 +1,246 @@
+/* --checkpoint and --resume: stopped by --steps, killed while saving, out of disk; the end is always that of a run that was never stopped. */
+#include "cli/program.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+enum { MOST = 48, KILLS = 100 };
+
+static void write_data(void) {
+  MIX_SCOPE {
+    double x[120 * 6], y[120];
+    for (int i = 0; i < 720; i++) x[i] = (i * 37 % 101) / 101.0;
+    for (int i = 0; i < 120; i++) y[i] = i * 7 % 10;
+    const char *names[] = {"x_train", "y_train"};
+    mix_tensor *tensors[] = {mix_tensor_from_doubles(x, MIX_FLOAT32, MIX_SHAPE(120, 6)),
+                             mix_tensor_from_doubles(y, MIX_INT64, MIX_SHAPE(120))};
+    assert_int_equal(mix_npz_save(in_folder("data.npz"), 2, names, tensors), MIX_OK);
+  }
+}
+
+static void forget(const char *name) {
+  char command[700];
+  snprintf(command, sizeof command, "rm -rf '%s'", in_folder(name));
+  assert_int_equal(system(command), 0);
+}
+
+/* "train" with what all runs have in common, then the arguments given; weights to NAME.npz, steps to NAME.jsonl. */
+static const char *const *arguments_of(const char *loop, const char *name, const char *epochs, const char *const *more) {
+  static const char *list[MOST];
+  static char save[600], log[600];
+  snprintf(save, sizeof save, "%s/%s.npz", program_folder, name);
+  snprintf(log, sizeof log, "%s/%s.jsonl", program_folder, name);
+  const char *common[] = {"train",
+                          "--data",
+                          in_folder("data.npz"),
+                          "--units",
+                          "8",
+                          "--batch-size",
+                          "20",
+                          "--device",
+                          "cpu",
+                          "--loop",
+                          loop,
+                          "--policy",
+                          "mixed_float16",
+                          "--seed",
+                          "5",
+                          "--epochs",
+                          epochs,
+                          "--threads",
+                          "1",
+                          "--save",
+                          save,
+                          "--step-log",
+                          log,
+                          "--json",
+                          "--loss-scale",
+                          "dynamic:1048576:5",
+                          "--validation-split",
+                          "0.2"};
+  int count = 0;
+  for (size_t i = 0; i < sizeof common / sizeof *common; i++) list[count++] = common[i];
+  for (int i = 0; more[i]; i++) list[count++] = more[i];
+  assert_true(count < MOST);
+  list[count] = NULL;
+  return list;
+}
+#define RUN(loop, name, epochs, ...)                                                                                               \
+  run_program_to(NULL, arguments_of(loop, name, epochs, (const char *const[]){__VA_ARGS__, NULL}))
+
+static void assert_same_files(const char *a, const char *b) {
+  char command[1400];
+  snprintf(command, sizeof command, "cmp '%s' '%s'", in_folder(a), in_folder(b));
+  if (system(command)) fail_msg("%s and %s differ; standard error of the latest run:\n%s", a, b, program_err);
+}
+
+/* The object of --json without its times. */
+static char *printed_results(void) {
+  json_t *object = printed_object();
+  json_object_del(object, "seconds");
+  char *text = json_dumps(object, JSON_SORT_KEYS);
+  json_decref(object);
+  return text;
+}
+
+static void stopped_by_steps_it_goes_on(void **state) {
+  (void)state;
+  write_data();
+  static const char *const loops[] = {"fit", "custom"};
+  for (int i = 0; i < 2; i++) {
+    assert_code(RUN(loops[i], "straight", "4", "--verbose", "0"), 0);
+    char *straight = printed_results();
+    /* In an epoch, at the end of one, at the end of all (5 steps an epoch). */
+    static const char *const stops[] = {"1", "7", "10", "13", "20"};
+    for (int j = 0; j < 5; j++) {
+      forget("run");
+      assert_code(RUN(loops[i], "resumed", "4", "--checkpoint", in_folder("run"), "--steps", stops[j]), 0);
+      assert_code(RUN(loops[i], "resumed", "4", "--checkpoint", in_folder("run")), 1);
+      assert_has(program_err, "give --resume");
+      assert_code(RUN(loops[i], "resumed", "4", "--checkpoint", in_folder("run"), "--resume"), 0);
+      char *resumed = printed_results();
+      assert_string_equal(straight, resumed);
+      assert_same_files("straight.npz", "resumed.npz");
+      assert_same_files("straight.jsonl", "resumed.jsonl");
+      free(resumed);
+    }
+    /* More epochs on top are those of a longer run. */
+    assert_code(RUN(loops[i], "resumed", "6", "--checkpoint", in_folder("run"), "--resume"), 0);
+    assert_code(RUN(loops[i], "straight", "6", "--verbose", "0"), 0);
+    assert_same_files("straight.npz", "resumed.npz");
+    assert_same_files("straight.jsonl", "resumed.jsonl");
+    free(straight);
+  }
+}
+
+static void what_is_refused(void **state) {
+  (void)state;
+  write_data();
+  forget("run");
+  assert_code(RUN("fit", "a", "1", "--resume"), 2);
+  assert_has(program_err, "--resume needs --checkpoint");
+  assert_code(RUN("fit", "a", "1", "--checkpoint-freq", "3"), 2);
+  assert_has(program_err, "--checkpoint-freq needs --checkpoint");
+  assert_code(RUN("fit", "a", "1", "--checkpoint", in_folder("run"), "--checkpoint-freq", "0"), 2);
+  assert_has(program_err, "expected epoch or a positive");
+  assert_code(RUN("fit", "a", "1", "--checkpoint", "/dev/full"), 1);
+  assert_has(program_err, "/dev/full");
+  /* Where there is none, --resume begins. */
+  assert_code(RUN("fit", "a", "1", "--checkpoint", in_folder("run"), "--resume"), 0);
+  assert_has(program_err, "holds none yet");
+  /* Of another loop, another model, another batch size. */
+  assert_code(RUN("custom", "a", "2", "--checkpoint", in_folder("run"), "--resume"), 1);
+  assert_has(program_err, "a checkpoint of another loop; give --loop fit");
+  assert_code(RUN("fit", "a", "2", "--checkpoint", in_folder("run"), "--resume", "--units", "9"), 1);
+  assert_has(program_err, "'dense_1/kernel' is float32 (6, 9), in the checkpoint");
+  assert_code(RUN("fit", "a", "2", "--checkpoint", in_folder("run"), "--resume", "--batch-size", "10"), 1);
+  assert_has(program_err, "batch_size is 10 here, 20 in the checkpoint");
+  assert_code(RUN("fit", "a", "2", "--checkpoint", in_folder("run"), "--resume", "--optimizer", "adam"), 1);
+  assert_has(program_err, "the optimizer is Adam");
+  forget("run");
+  assert_code(RUN("custom", "a", "1", "--checkpoint", in_folder("run")), 0);
+  assert_code(RUN("fit", "a", "2", "--checkpoint", in_folder("run"), "--resume"), 1);
+  assert_has(program_err, "not by a fit");
+}
+
+/* ---- killed while saving ---- */
+
+static pid_t start(const char *const *arguments, rlim_t file_size) {
+  pid_t child = fork();
+  assert_true(child >= 0);
+  if (child) return child;
+  int null = open("/dev/null", O_RDWR);
+  dup2(null, 0), dup2(null, 1), dup2(null, 2);
+  if (file_size != RLIM_INFINITY) {
+    struct rlimit limit = {file_size, file_size};
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    char errors[600];
+    snprintf(errors, sizeof errors, "%s/stderr", program_folder);
+    dup2(open(errors, O_WRONLY | O_CREAT | O_TRUNC, 0666), 2);
+  }
+  const char *list[MOST + 2] = {getenv("MIXTAPE_PROGRAM")};
+  for (int i = 0; arguments[i]; i++) list[i + 1] = arguments[i];
+  execv(list[0], (char *const *)list);
+  _exit(127);
+}
+
+/* Is a file of that process being written, or has it ended? */
+static bool saves_or_ended(pid_t child, int *status) {
+  char part[64];
+  bool saves = false;
+  snprintf(part, sizeof part, ".part-%ld-", (long)child);
+  DIR *directory = opendir(in_folder("run"));
+  for (struct dirent *entry; directory && !saves && (entry = readdir(directory));) saves = strstr(entry->d_name, part);
+  if (directory) closedir(directory);
+  return saves || waitpid(child, status, WNOHANG) == child;
+}
+
+static void killed_while_saving_it_goes_on(void **state) {
+  (void)state;
+  write_data();
+  forget("run");
+  static const char *const loops[] = {"fit", "custom"};
+  for (int i = 0; i < 2; i++) {
+    const char *loop = loops[i], *epochs = "60";
+    assert_code(RUN(loop, "straight", epochs, "--verbose", "0"), 0);
+    uint32_t random = 9;
+    forget("run");
+    remove(in_folder("resumed.jsonl"));
+    for (int kills = 0; kills < KILLS / 2;) {
+      int status = -1;
+      pid_t child =
+          start(arguments_of(loop, "resumed", epochs,
+                             (const char *const[]){"--checkpoint", in_folder("run"), "--checkpoint-freq", "1", "--resume", NULL}),
+                RLIM_INFINITY);
+      /* A few saves go by; then, while one is under way, a moment of up to 2 ms. */
+      random = random * 1664525u + 1013904223u;
+      for (uint32_t saves = random >> 28; !saves_or_ended(child, &status) || (status < 0 && saves-- > 0 && usleep(500) == 0);)
+        usleep(100);
+      usleep((random >> 8) % 2000);
+      if (status < 0) {
+        kill(child, SIGKILL);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        kills += WIFSIGNALED(status);
+      }
+      if (WIFEXITED(status)) { /* it came to its end in between */
+        assert_int_equal(WEXITSTATUS(status), 0);
+        assert_same_files("straight.npz", "resumed.npz");
+        forget("run");
+        remove(in_folder("resumed.jsonl"));
+      }
+    }
+    assert_code(RUN(loop, "resumed", epochs, "--checkpoint", in_folder("run"), "--resume"), 0);
+    assert_same_files("straight.npz", "resumed.npz");
+    assert_same_files("straight.jsonl", "resumed.jsonl");
+    DIR *directory = opendir(in_folder("run")); /* what was left half written is gone */
+    for (struct dirent *entry; (entry = readdir(directory));) assert_null(strstr(entry->d_name, ".part-"));
+    closedir(directory);
+  }
+}
+
+static void a_full_disk_is_an_error_and_loses_nothing(void **state) {
+  (void)state;
+  write_data();
+  forget("run");
+  assert_code(RUN("fit", "straight", "4", "--verbose", "0"), 0);
+  assert_code(RUN("fit", "resumed", "4", "--checkpoint", in_folder("run"), "--steps", "7"), 0);
+  int status;
+  pid_t child =
+      start(arguments_of("fit", "resumed", "4", (const char *const[]){"--checkpoint", in_folder("run"), "--resume", NULL}), 6000);
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(WEXITSTATUS(status), 1);
+  read_text(in_folder("stderr"), program_err, sizeof program_err);
+  assert_has(program_err, "checkpoint-10.npz cannot be written");
+  assert_code(RUN("fit", "resumed", "4", "--checkpoint", in_folder("run"), "--resume"), 0);
+  assert_same_files("straight.npz", "resumed.npz");
+  assert_same_files("straight.jsonl", "resumed.jsonl");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(stopped_by_steps_it_goes_on), cmocka_unit_test(what_is_refused),
+                                     cmocka_unit_test(killed_while_saving_it_goes_on),
+                                     cmocka_unit_test(a_full_disk_is_an_error_and_loses_nothing)};
+  return cmocka_run_group_tests(tests, program_begin, program_end);
+}
