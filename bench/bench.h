@@ -19,6 +19,7 @@ bool bench_dispatch(const bench_settings *settings);
 bool bench_update(const bench_settings *settings);
 bool bench_pipeline(const bench_settings *settings);
 bool bench_start(const bench_settings *settings);
+bool bench_compile(const bench_settings *settings);
 bool bench_gemm(const bench_settings *settings);
 bool bench_figures(const bench_settings *settings);
 bool bench_advise(const bench_settings *settings, const char *policy);

@@ -5,6 +5,17 @@
 #include "tensor/shape.h"
 #include <string.h>
 
+/* One walk over the nodes in their order. A joined node takes the place of its program, so that the order stays good but where the
+ * product's own result has a reader before that place: then the array is put in order anew, and the walk begins again. */
+typedef struct joining {
+  mix_ir *ir;
+  int *uses, *first_use; /* by value: how many, and the first node among them */
+  int *becomes;          /* by value */
+  int *seen, *stack;     /* by node: the search that met it last */
+  int search;
+  bool unordered;
+} joining;
+
 /* The product behind a value, through a reshape (of a Dense layer on more than two dimensions, of a Flatten's gradient); -1: none. */
 static int product_behind(const mix_ir *ir, int value) {
   const mix_ir_node *producer = &ir->nodes[mix_ir_producer(ir, value)];
@@ -17,14 +28,41 @@ static int product_behind(const mix_ir *ir, int value) {
   return joins ? value : -1;
 }
 
+/* Pushes the producers of what the node reads, but for value `except`, that stand at `target` or behind it. */
+static void push_producers(joining *j, int n, int except, int target, int *depth) {
+  const mix_ir_node *node = &j->ir->nodes[n];
+  for (int i = -1; i < node->input_count; i++) {
+    int value = i < 0 ? node->guard : node->inputs[i];
+    if (value < 0 || value == except) continue;
+    int producer = mix_ir_producer(j->ir, value);
+    if (producer < target || j->seen[producer] == j->search) continue;
+    j->seen[producer] = j->search;
+    j->stack[(*depth)++] = producer;
+  }
+}
+
+/* Does any input of node `from` other than through value `except` depend on node `target`? */
+static bool depends(joining *j, int from, int except, int target) {
+  int depth = 0;
+  j->search++;
+  push_producers(j, from, except, target, &depth);
+  while (depth) {
+    int n = j->stack[--depth];
+    if (n == target) return true;
+    push_producers(j, n, -1, target, &depth);
+  }
+  return false;
+}
+
 /* The next load after `load` that is a whole product, which nothing else that the program reads depends on; -1: none. */
-static int product_load(mix_ir *ir, int fused_index, mix_shape space, int load) {
+static int product_load(joining *j, int fused_index, mix_shape space, int load) {
+  const mix_ir *ir = j->ir;
   const mix_ir_node *fused = &ir->nodes[fused_index];
   while (++load < fused->program->load_count) {
     int value = fused->inputs[fused->program->loads[load].input];
     if (!mix_shape_equal(ir->values[value].shape, space)) continue;
     int raw = product_behind(ir, value);
-    if (raw >= 0 && !mix_ir_depends(ir, fused_index, value, mix_ir_producer(ir, raw))) return load;
+    if (raw >= 0 && !depends(j, fused_index, value, mix_ir_producer(ir, raw))) return load;
   }
   return -1;
 }
@@ -43,76 +81,130 @@ static bool as_matrix(const mix_program *old, int64_t rows, int64_t columns, mix
   return old->rank == 1 || (old->rank == 2 && old->dims[0] == rows && old->dims[1] == columns);
 }
 
-static bool join(mix_ir *ir, int fused_index, int load, const int *uses) {
-  mix_ir_node fused = ir->nodes[fused_index];
-  const mix_program *old = fused.program;
-  int value = fused.inputs[old->loads[load].input], raw = product_behind(ir, value), product_index = mix_ir_producer(ir, raw);
-  mix_ir_node product = ir->nodes[product_index];
-  mix_shape matrix = ir->values[raw].shape;
+/* The program of the joined node; NULL with *fits false where its space is no matrix, else out of memory. */
+static mix_program *joined_program(mix_ir *ir, const mix_program *old, int load, mix_shape matrix, bool *fits) {
   mix_program *program = mix_ir_alloc(ir, sizeof *program);
-  int *inputs = mix_ir_alloc(ir, sizeof(int) * (size_t)(fused.input_count + 2));
-  mix_ir_value *outputs = mix_ir_alloc(ir, sizeof *outputs * (size_t)(fused.output_count + 1));
-  if (!program || !inputs || !outputs) return false;
+  *fits = true;
+  if (!program) return NULL;
   *program = *old;
   program->loads = mix_ir_alloc(ir, sizeof *program->loads * (size_t)(old->load_count + 1));
   program->stores = mix_ir_alloc(ir, sizeof *program->stores * (size_t)(old->store_count + 1));
-  if (!program->loads || !program->stores) return false;
-  if (!as_matrix(old, matrix.dims[0], matrix.dims[1], program->loads)) return true;
+  if (!program->loads || !program->stores) return NULL;
+  if (!(*fits = as_matrix(old, matrix.dims[0], matrix.dims[1], program->loads))) return NULL;
   memcpy(program->stores, old->stores, sizeof *old->stores * (size_t)old->store_count);
   program->rank = 2;
   program->dims[0] = matrix.dims[0];
   program->dims[1] = matrix.dims[1];
+  for (int l = 0, input = 2; l < old->load_count; l++) program->loads[l].input = l == load ? MIX_FROM_ACCUMULATOR : input++;
+  return program;
+}
+
+/* Readers of `old` read `fresh`, which stands at node `at`. */
+static void replace(joining *j, int old, int fresh, int own_uses, int at) {
+  j->becomes[old] = fresh;
+  j->uses[fresh] = j->uses[old] - own_uses;
+  j->first_use[fresh] = j->first_use[old];
+  if (own_uses && j->first_use[old] < at) j->unordered = true;
+}
+
+/* False: out of memory. *joined says whether the program took the product. */
+static bool join(joining *j, int fused_index, int load, bool *joined) {
+  mix_ir *ir = j->ir;
+  mix_ir_node fused = ir->nodes[fused_index];
+  const mix_program *old = fused.program;
+  int value = fused.inputs[old->loads[load].input], raw = product_behind(ir, value), product_index = mix_ir_producer(ir, raw);
+  mix_ir_node product = ir->nodes[product_index];
+  mix_program *program = joined_program(ir, old, load, ir->values[raw].shape, joined);
+  if (!program) return !*joined;
+  int *inputs = mix_ir_alloc(ir, sizeof(int) * (size_t)(fused.input_count + 2));
+  mix_ir_value *outputs = mix_ir_alloc(ir, sizeof *outputs * (size_t)(fused.output_count + 1));
+  if (!inputs || !outputs) return false;
+  int input_count = 2, output_count = fused.output_count;
   inputs[0] = product.inputs[0];
   inputs[1] = product.inputs[1];
-  int input_count = 2;
-  for (int l = 0; l < old->load_count; l++) {
-    program->loads[l].input = l == load ? MIX_FROM_ACCUMULATOR : input_count;
+  for (int l = 0; l < old->load_count; l++)
     if (l != load) inputs[input_count++] = fused.inputs[old->loads[l].input];
-  }
   for (int i = 0; i < fused.output_count; i++) outputs[i] = ir->values[fused.first_output + i];
-  int output_count = fused.output_count;
-  bool raw_needed = uses[raw] > 1 || uses[value] > 1;
+  bool raw_needed = j->uses[raw] > 1 || j->uses[value] > 1;
   if (raw_needed) {
     program->stores[program->store_count++] = (mix_program_store){.output = output_count, .reg = load};
     outputs[output_count++] = ir->values[raw];
   } else if (value != raw) {
     ir->nodes[mix_ir_producer(ir, value)].dead = true;
   }
-  int joined = mix_ir_add(ir, product.op, product.attributes, input_count, inputs, output_count, outputs);
-  if (joined < 0) return false;
-  ir->nodes[joined].program = program;
-  ir->nodes[joined].scope = product.scope;
-  ir->nodes[joined].keep = product.keep;
-  ir->nodes[fused_index].dead = ir->nodes[product_index].dead = true;
-  for (int i = 0; i < fused.output_count; i++) mix_ir_replace(ir, fused.first_output + i, ir->nodes[joined].first_output + i);
-  if (raw_needed) mix_ir_replace(ir, raw, ir->nodes[joined].first_output + output_count - 1);
+  int made = mix_ir_add(ir, product.op, product.attributes, input_count, inputs, output_count, outputs);
+  if (made < 0) return false;
+  ir->nodes[made].program = program;
+  ir->nodes[made].scope = product.scope;
+  ir->nodes[made].keep = product.keep;
+  ir->nodes[fused_index] = ir->nodes[made];
+  ir->nodes[made].dead = ir->nodes[product_index].dead = true;
+  int first = ir->nodes[fused_index].first_output;
+  for (int i = 0; i < output_count; i++) ir->values[first + i].node = fused_index;
+  for (int i = 0; i < fused.output_count; i++) replace(j, fused.first_output + i, first + i, 0, fused_index);
+  if (raw_needed) replace(j, raw, first + output_count - 1, 1, fused_index);
   return true;
 }
 
-/* Joins the program to the first product that takes it; *joined says whether one did. */
-static bool try_products(mix_ir *ir, int n, bool *joined) {
+/* Joins the program to the first product that takes it. */
+static bool try_products(joining *j, int n) {
+  mix_ir *ir = j->ir;
   const mix_ir_node *fused = &ir->nodes[n];
-  mix_shape space = ir->values[fused->first_output].shape;
-  int count = ir->node_count;
-  *joined = false;
-  if (fused->dead || fused->op != &mix_op_fused || fused->guard >= 0 || fused->program->reduction || !fused->program->store_count ||
-      space.rank < 2)
+  if (fused->dead || fused->op != &mix_op_fused || fused->guard >= 0 || fused->program->reduction || !fused->program->store_count)
     return true;
-  for (int load = -1; (load = product_load(ir, n, space, load)) >= 0 && !*joined;) {
-    int *uses = mix_ir_uses(ir);
-    if (!uses || !join(ir, n, load, uses)) return false;
-    *joined = ir->node_count > count;
-  }
+  mix_shape space = ir->values[fused->first_output].shape;
+  bool joined = false;
+  for (int load = -1; space.rank >= 2 && !joined && (load = product_load(j, n, space, load)) >= 0;)
+    if (!join(j, n, load, &joined)) return false;
   return true;
+}
+
+static bool tables_make(mix_ir *ir, joining *j) {
+  int values = ir->value_count, nodes = ir->node_count;
+  for (int n = 0; n < ir->node_count; n++) /* room for the results of joined nodes */
+    if (ir->nodes[n].op == &mix_op_fused) values += ir->nodes[n].output_count + 1, nodes++;
+  *j = (joining){.ir = ir,
+                 .uses = mix_ir_alloc(ir, sizeof(int) * (size_t)(values + 1)),
+                 .first_use = mix_ir_alloc(ir, sizeof(int) * (size_t)(values + 1)),
+                 .becomes = mix_ir_alloc(ir, sizeof(int) * (size_t)(values + 1)),
+                 .seen = mix_ir_alloc(ir, sizeof(int) * (size_t)(nodes + 1)),
+                 .stack = mix_ir_alloc(ir, sizeof(int) * (size_t)(nodes + 1))};
+  const int *uses = mix_ir_uses(ir);
+  if (!j->uses || !j->first_use || !j->becomes || !j->seen || !j->stack || !uses) return false;
+  memcpy(j->uses, uses, sizeof(int) * (size_t)ir->value_count);
+  for (int v = 0; v < values; v++) j->becomes[v] = v, j->first_use[v] = nodes;
+  for (int n = ir->node_count - 1; n >= 0; n--)
+    for (int i = 0; i < ir->nodes[n].input_count && !ir->nodes[n].dead; i++) j->first_use[ir->nodes[n].inputs[i]] = n;
+  return true;
+}
+
+static void apply(joining *j) {
+  mix_ir *ir = j->ir;
+  for (int n = 0; n < ir->node_count; n++) {
+    mix_ir_node *node = &ir->nodes[n];
+    for (int i = 0; i < node->input_count; i++) node->inputs[i] = j->becomes[node->inputs[i]];
+    if (node->guard >= 0) node->guard = j->becomes[node->guard];
+  }
+  for (int i = 0; i < ir->result_count; i++) ir->results[i] = j->becomes[ir->results[i]];
+  for (int i = 0; i < ir->variable_count; i++) {
+    mix_ir_variable *variable = &ir->variables[i];
+    variable->exit = j->becomes[variable->exit];
+    if (variable->guard >= 0) variable->guard = j->becomes[variable->guard];
+  }
 }
 
 bool mix_pass_epilogue(mix_ir *ir) {
-  for (int n = 0; n < ir->node_count; n++) {
-    bool joined;
-    if (!try_products(ir, n, &joined)) return false;
-    if (!joined) continue;
+  joining j;
+  do {
+    if (!tables_make(ir, &j)) return false;
+    for (int n = 0, count = ir->node_count; n < count && !j.unordered; n++) {
+      mix_ir_node *node = &ir->nodes[n];
+      for (int i = 0; i < node->input_count; i++) node->inputs[i] = j.becomes[node->inputs[i]];
+      if (node->guard >= 0) node->guard = j.becomes[node->guard];
+      if (!try_products(&j, n)) return false;
+    }
+    apply(&j);
     if (!mix_ir_sort(ir)) return false;
-    n = -1; /* the array was put in order anew */
-  }
+  } while (j.unordered);
   return true;
 }

@@ -102,27 +102,3 @@ bool mix_ir_may_fail(const mix_ir *ir, const mix_ir_node *node) {
   bool partial = opcode == MIX_OPCODE_FLOOR_DIVIDE || opcode == MIX_OPCODE_FLOOR_MOD || opcode == MIX_OPCODE_POWER;
   return partial && mix_dtype_is_integer(ir->values[node->first_output].dtype);
 }
-
-bool mix_ir_depends(mix_ir *ir, int from, int except, int target) {
-  int *stack = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->node_count + 1));
-  char *seen = mix_ir_alloc(ir, (size_t)ir->node_count + 1);
-  if (!stack || !seen) return true;
-  int depth = 0;
-  for (int i = -1; i < ir->nodes[from].input_count; i++) {
-    int value = i < 0 ? ir->nodes[from].guard : ir->nodes[from].inputs[i];
-    if (value < 0 || value == except) continue;
-    int producer = mix_ir_producer(ir, value);
-    if (!seen[producer]) seen[producer] = 1, stack[depth++] = producer;
-  }
-  while (depth) {
-    int n = stack[--depth];
-    if (n == target) return true;
-    for (int i = -1; i < ir->nodes[n].input_count; i++) {
-      int value = i < 0 ? ir->nodes[n].guard : ir->nodes[n].inputs[i];
-      if (value < 0) continue;
-      int producer = mix_ir_producer(ir, value);
-      if (!seen[producer] && producer >= target) seen[producer] = 1, stack[depth++] = producer;
-    }
-  }
-  return false;
-}

@@ -31,7 +31,5 @@ bool mix_dtype_embeds(mix_dtype from, mix_dtype to);
 void mix_program_strides(mix_shape shape, mix_shape space, int64_t strides[MIX_MAX_RANK]);
 /* Can the element-wise node meet a value that it fails on (an integer divided by zero)? */
 bool mix_ir_may_fail(const mix_ir *ir, const mix_ir_node *node);
-/* Does any of the inputs of node `from` other than through value `except` depend on node `target`? */
-bool mix_ir_depends(mix_ir *ir, int from, int except, int target);
 
 #endif
