@@ -338,7 +338,7 @@ static mix_list *random_body(void *context, mix_list *arguments) {
   pool[count++] = mix_scalar_like(pool[0], -1.5);
   for (int steps = 6 + below(30); steps > 0 && count < 64; steps--) {
     mix_tensor *a = pool[below(count)], *b = pool[below(count)];
-    switch (below(9)) {
+    switch (below(10)) {
     case 0:
     case 1:
     case 2: pool[count++] = unaries[below(COUNT(unaries))](a); break;
@@ -347,6 +347,11 @@ static mix_list *random_body(void *context, mix_list *arguments) {
     case 5: pool[count++] = binaries[below(COUNT(binaries))](a, b); break;
     case 6: pool[count++] = mix_select(comparisons[below(COUNT(comparisons))](a, b), a, b); break;
     case 7: pool[count++] = mix_cast(mix_cast(a, dtypes[below(4)]), dtype); break;
+    case 8: {
+      mix_tensor *sum[] = {mix_add(a, b), mix_negative(mix_add(b, a)), mix_exp(mix_add(a, b)), mix_subtract(mix_add(b, a), a)};
+      pool[count++] = mix_add_n(2 + below(3), sum);
+      break;
+    }
     default: pool[count++] = mix_add(mix_broadcast_to(a, MIX_SHAPE(5, 21)), mix_leaky_relu(b, 0.125)); break;
     }
   }
@@ -385,7 +390,7 @@ static void same_bits(mix_tensor *a, mix_tensor *b, const char *what, uint64_t s
 
 static void fused_is_unfused_bit_for_bit(void **state) {
   (void)state;
-  static const char *const none = "identity,broadcast,fold,cse,dead,guard,persist,fuse,epilogue";
+  static const char *const none = "identity,broadcast,fold,cse,dead,guard,persist,sums,fuse,epilogue";
   static const char *const some[] = {"", "fuse", "broadcast,fold", "cse,dead", "identity"};
   for (uint64_t seed = 0; seed < 60; seed++) {
     MIX_SCOPE {

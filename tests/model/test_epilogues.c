@@ -107,13 +107,11 @@ static void products_carry_their_neighbours(void **state) {
 static void no_pass_changes_a_bit(void **state) {
   (void)state;
   static const char *const lists[] = {
-      "identity",   "casts",
-      "transposes", "broadcast",
-      "fold",       "cse",
-      "dead",       "guard",
-      "persist",    "fuse",
-      "epilogue",   "in_place",
-      "memory",     "identity,casts,transposes,broadcast,fold,cse,dead,guard,persist,fuse,epilogue,in_place,memory"};
+      "identity",  "casts",  "transposes",
+      "broadcast", "fold",   "cse",
+      "dead",      "guard",  "persist",
+      "sums",      "fuse",   "epilogue",
+      "in_place",  "memory", "identity,casts,transposes,broadcast,fold,cse,dead,guard,persist,sums,fuse,epilogue,in_place,memory"};
   static unsigned char with[1 << 18], without[1 << 18];
   static const design designs[] = {
       {"mixed_float16", "gelu", true, false}, {"mixed_bfloat16", "silu", false, true}, {"float32", "relu", true, true}};

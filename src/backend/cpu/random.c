@@ -5,15 +5,21 @@
 
 enum { PART = 512 };
 
-/* A multiple of 2^-24 in [0, 1) rounded down to a 16-bit dtype, so that 1 never comes out. */
-static uint16_t round_down(float x, mix_dtype dtype) {
-  if (dtype == MIX_BFLOAT16) return (uint16_t)(mix_float_bits(x) >> 16);
-  const uint16_t bits = mix_f32_to_f16(x);
-  return mix_f16_to_f32(bits) > x ? (uint16_t)(bits - 1) : bits;
+/* Multiples of 2^-24 in [0, 1) rounded down to a 16-bit dtype, so that 1 never comes out, and still as float32: the bits that the dtype
+ * lacks cut off. All such multiples below 2^-14 are subnormal float16 numbers. */
+static void round_down(float *numbers, const uint32_t *words, mix_dtype dtype, int64_t n) {
+  const uint32_t lacks = dtype == MIX_BFLOAT16 ? 0xffff : 0x1fff;
+  const float exact = dtype == MIX_BFLOAT16 ? 0 : 0x1p-14f;
+  for (int64_t i = 0; i < n; i++) {
+    const float x = (float)(words[i] >> 8) * 0x1p-24f;
+    const uint32_t bits = mix_float_bits(x);
+    numbers[i] = mix_bits_float(x < exact ? bits : bits & ~lacks);
+  }
 }
 
 static void run_random_uniform(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
   uint32_t words[PART];
+  float numbers[PART];
   const mix_dtype dtype = args->output_types[0].dtype;
   const int64_t *state = args->inputs[0];
   int64_t begin, end;
@@ -23,8 +29,10 @@ static void run_random_uniform(const mix_kernel_args *args, const mix_team *team
     vector->philox_words(words, (uint64_t)state[0], (uint64_t)state[1], (uint64_t)i, n);
     if (dtype == MIX_FLOAT32)
       for (int64_t j = 0; j < n; j++) ((float *)args->outputs[0])[i + j] = (float)(words[j] >> 8) * 0x1p-24f;
-    else
-      for (int64_t j = 0; j < n; j++) ((uint16_t *)args->outputs[0])[i + j] = round_down((float)(words[j] >> 8) * 0x1p-24f, dtype);
+    else {
+      round_down(numbers, words, dtype, n);
+      vector->store[dtype]((uint16_t *)args->outputs[0] + i, numbers, n);
+    }
   }
 }
 static const char *refuses(const mix_kernel_args *args) {

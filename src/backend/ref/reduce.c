@@ -111,11 +111,12 @@ KERNEL(bias_add_grad, bias_add_grad_run);
 
 static void add_n_run(const mix_kernel_args *args, const mix_team *team) {
   (void)team;
-  mix_dtype dtype = args->output_types[0].dtype;
+  mix_dtype dtype = args->output_types[0].dtype, wide = dtype == MIX_FLOAT16 || dtype == MIX_BFLOAT16 ? MIX_FLOAT32 : dtype;
   int64_t count = mix_shape_size(args->output_types[0].shape);
   for (int64_t i = 0; i < count; i++) {
-    mix_ref_value sum = {0};
-    for (int k = 0; k < args->input_count; k++) sum = fold_sum(sum, mix_ref_load(args->inputs[k], dtype, i));
+    mix_ref_value sum = mix_ref_load(args->inputs[0], dtype, i);
+    for (int k = 1; k < args->input_count; k++) /* each sum rounds to the dtype of accumulation */
+      sum = mix_ref_round(fold_sum(sum, mix_ref_load(args->inputs[k], dtype, i)), wide);
     mix_ref_store(args->outputs[0], dtype, i, mix_ref_round(sum, dtype));
   }
 }

@@ -23,6 +23,7 @@ static const pass_row passes[] = {
     {"dead", mix_pass_dead},
     {"guard", mix_pass_guard},
     {"persist", mix_pass_persist},
+    {"sums", mix_pass_sums},
     {"fuse", mix_pass_fuse},
     {"epilogue", mix_pass_epilogue},
     {"excess", mix_pass_excess},
