@@ -105,7 +105,8 @@ static product make_product(mix_dtype dtype, int64_t m, int64_t n, int64_t k, in
   x.inputs[1] = (mix_kernel_value){dtype, transposes & 2 ? MIX_SHAPE(n, k) : MIX_SHAPE(k, n)};
   x.output = (mix_kernel_value){dtype, MIX_SHAPE(m, n)};
   x.in[0] = matrix(dtype, m * k, integers), x.in[1] = matrix(dtype, k * n, integers);
-  x.out = malloc((size_t)(m * n) * mix_dtype_size(dtype) + 1);
+  assert_int_equal(posix_memalign(&x.out, 64, (size_t)(m * n) * mix_dtype_size(dtype) + 1),
+                   0); /* as buffers are: streamed results need it */
   memset(x.out, 0x7f, (size_t)(m * n) * mix_dtype_size(dtype));
   return x;
 }
@@ -200,6 +201,23 @@ static void exact_on_integers_here(void **unused) {
   (void)unused;
   mix_cpu_override(UINT32_MAX);
   check_all_shapes(mix_cpu_found());
+}
+
+/* Results larger than the caches of shallow products are streamed past them, in whole lines where they are aligned. The bytes of such a
+ * store meet those of the threads' other ones at the edges of their shares. */
+static void shallow_products_stream_their_result(void **unused) {
+  (void)unused;
+  static const uint32_t sets[] = {MIX_CPU_AVX2, MIX_CPU_AVX2 | MIX_CPU_AVX512};
+  for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+    mix_cpu_override(UINT32_MAX);
+    if ((mix_cpu_found() & sets[i]) != sets[i]) continue;
+    mix_cpu_override(sets[i]);
+    for (size_t d = 1; d < 3; d++) {
+      check_exact(dtypes[d], 2063, 4128, 3, 2, 2); /* 16 MiB and more, rows of whole lines */
+      check_exact(dtypes[d], 2063, 4129, 2, 0, 2); /* rows that no line begins at: not streamed */
+    }
+  }
+  mix_cpu_override(UINT32_MAX);
 }
 
 /* Operands that share memory, at addresses aligned to their elements alone: B begins at the second element of A. */
@@ -482,6 +500,7 @@ int main(void) {
       cmocka_unit_test(exact_on_integers_avx2),
       cmocka_unit_test(exact_on_integers_avx512),
       cmocka_unit_test(exact_on_integers_here),
+      cmocka_unit_test(shallow_products_stream_their_result),
       cmocka_unit_test(overlapping_and_unaligned_operands),
       cmocka_unit_test(bound_on_random_data),
       cmocka_unit_test(residual_of_a_big_product),
