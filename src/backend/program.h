@@ -4,6 +4,8 @@
 #ifndef MIX_BACKEND_PROGRAM_H
 #define MIX_BACKEND_PROGRAM_H
 
+#include "base/scan.h"
+#include "base/text.h"
 #include "ops/elementwise.h"
 #include <mixtape/dtype.h>
 
@@ -35,6 +37,11 @@ typedef struct mix_program_store {
   int reg;
 } mix_program_store;
 
+typedef struct mix_program_type {
+  mix_dtype dtype;
+  mix_shape shape;
+} mix_program_type;
+
 typedef enum mix_program_reduction { MIX_REDUCE_NOTHING, MIX_REDUCE_ALL_FINITE, MIX_REDUCE_TO_SUM } mix_program_reduction;
 
 typedef struct mix_program {
@@ -53,7 +60,26 @@ typedef struct mix_program {
 static inline mix_dtype mix_program_register_dtype(const mix_program *program, int reg) {
   return reg < program->load_count ? program->loads[reg].dtype : program->instructions[reg - program->load_count].dtype;
 }
-/* Prints the program, one instruction a line, for dumps. */
-void mix_program_print(const mix_program *program, char *text, size_t size);
+
+/* ---- as text (program_text.c) ---- */
+
+/* One load, instruction, store or reduction a line, each line behind the indentation. */
+void mix_program_put(const mix_program *program, const char *indent, mix_text *text);
+
+enum { MIX_PROGRAM_MOST = 256 }; /* loads, instructions and stores that a text may have */
+/* A program whose lines are being read; the arrays of `program` are its own. */
+typedef struct mix_program_reading {
+  mix_program program;
+  mix_program_load loads[MIX_PROGRAM_MOST];
+  mix_instruction instructions[MIX_PROGRAM_MOST];
+  mix_program_store stores[MIX_PROGRAM_MOST];
+  bool begun;
+} mix_program_reading;
+void mix_program_read_begin(mix_program_reading *reading);
+/* One line. False with what is wrong in `problem`. */
+bool mix_program_read_line(mix_program_reading *reading, mix_scan *line, char *problem, size_t size);
+/* Does the whole fit: are registers, dtypes and strides those of operands and results of these types? False with what is wrong. */
+bool mix_program_check(const mix_program *program, int input_count, const mix_program_type *inputs, int output_count,
+                       const mix_program_type *outputs, char *problem, size_t size);
 
 #endif

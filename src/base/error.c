@@ -111,6 +111,10 @@ void mix_log_message(mix_log_level level, const char *format, ...) {
   va_start(arguments, format);
   format_into(message, sizeof message, format, arguments);
   va_end(arguments);
+  mix_log_text(level, message);
+}
+
+void mix_log_text(mix_log_level level, const char *message) {
   pthread_mutex_lock(&log_mutex);
   if (log_callback) log_callback(log_context, level, message);
   pthread_mutex_unlock(&log_mutex);

@@ -22,6 +22,8 @@ bool mix_options_copy(void *current, size_t current_size, const void *options, c
 
 /* Sends a message to the log callback. */
 void mix_log_message(mix_log_level level, const char *format, ...) MIX_PRINTF(2, 3);
+/* The same for a text of any length, whole. */
+void mix_log_text(mix_log_level level, const char *message);
 /* Is the word in the comma-separated MIXTAPE_VERBOSE ("dispatch", "compile", "memory")? */
 bool mix_verbose(const char *word);
 

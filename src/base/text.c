@@ -1,13 +1,73 @@
 #include "base/text.h"
 
+#include "base/alloc.h"
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+
+static bool enlarge(mix_text *text, size_t needed) {
+  size_t size = 2 * needed + 256;
+  char *larger = mix_realloc(text->text, size);
+  if (!larger) {
+    text->failed = true;
+    return false;
+  }
+  text->text = larger;
+  text->size = size;
+  return true;
+}
 
 void mix_text_put(mix_text *text, const char *format, ...) {
-  if (text->used >= text->size) return;
-  va_list arguments;
-  va_start(arguments, format);
-  int n = vsnprintf(text->text + text->used, text->size - text->used, format, arguments);
-  va_end(arguments);
-  if (n > 0) text->used += (size_t)n;
+  if (text->failed || (text->used >= text->size && !text->grows)) return;
+  for (int attempt = 0; attempt < 2; attempt++) {
+    size_t room = text->size > text->used ? text->size - text->used : 0;
+    va_list arguments;
+    va_start(arguments, format);
+    int n = vsnprintf(room ? text->text + text->used : NULL, room, format, arguments);
+    va_end(arguments);
+    if (n < 0) return;
+    if (!text->grows || (size_t)n < room) {
+      text->used += (size_t)n;
+      return;
+    }
+    if (!enlarge(text, text->used + (size_t)n)) return;
+  }
+}
+
+void mix_text_put_number(mix_text *text, double x) {
+  char number[40];
+  int digits = 1;
+  if (isnan(x)) {
+    mix_text_put(text, "nan");
+    return;
+  }
+  do snprintf(number, sizeof number, "%.*g", digits, x);
+  while (strtod(number, NULL) != x && ++digits <= 17);
+  mix_text_put(text, "%s", number);
+}
+
+static bool plain(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '/' ||
+         c == ':' || c == '+' || c == '-';
+}
+
+void mix_text_put_quoted(mix_text *text, const char *word) {
+  mix_text_put(text, "'");
+  for (const char *c = word; *c; c++) {
+    if ((unsigned char)*c < 0x20 || *c == 0x7f)
+      mix_text_put(text, "\\x%02x", (unsigned)(unsigned char)*c);
+    else
+      mix_text_put(text, "%s%c", *c == '\'' || *c == '\\' ? "\\" : "", *c);
+  }
+  mix_text_put(text, "'");
+}
+
+void mix_text_put_word(mix_text *text, const char *word) {
+  const char *c = word;
+  while (plain(*c)) c++;
+  if (*c || c == word)
+    mix_text_put_quoted(text, word);
+  else
+    mix_text_put(text, "%s", word);
 }

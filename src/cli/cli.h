@@ -116,5 +116,6 @@ int cli_version(int argc, char **argv);
 int cli_bench(int argc, char **argv);
 int cli_numerics(int argc, char **argv);
 int cli_amp(int argc, char **argv);
+int cli_graph(int argc, char **argv);
 
 #endif

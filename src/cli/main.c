@@ -19,6 +19,7 @@ static const command commands[] = {
     {"summary", cli_summary, "layers, shapes, parameters and dtypes of a model"},
     {"devices", cli_devices, "devices, instruction sets and the kernels that serve this machine"},
     {"amp", cli_amp, "what the automatic mixed precision rewrite does to recorded graphs, and why"},
+    {"graph", cli_graph, "compiled graphs as text: check them, run single passes over them"},
     {"numerics", cli_numerics, "what happens to the numbers of each layer in some steps of training, and what would help"},
     {"bench", cli_bench, "step times, memory and dispatch cost, as ratios within one run"},
     {"version", cli_version, "the version"},

@@ -2,8 +2,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/text.h"
-#include <stdio.h>
 #include <string.h>
 
 typedef struct mix_ir_chunk {
@@ -163,67 +161,4 @@ bool mix_ir_sort(mix_ir *ir) {
   memcpy(ir->nodes, sorted, sizeof *sorted * (size_t)emitted);
   ir->node_count = emitted;
   return true;
-}
-
-/* ---- text ---- */
-
-static void put_node(mix_ir *ir, mix_text *out, const mix_ir_node *node) {
-  char text[512];
-  for (int o = 0; o < node->output_count; o++) {
-    const mix_ir_value *value = &ir->values[node->first_output + o];
-    mix_text_put(out, "%s%%%d:%s%s", o ? ", " : "", node->first_output + o, mix_dtype_name(value->dtype),
-                 mix_shape_text(value->shape, text, sizeof text));
-  }
-  mix_text_put(out, " = %s(",
-               node->source == MIX_IR_ARGUMENT   ? "argument"
-               : node->source == MIX_IR_VARIABLE ? "variable"
-                                                 : node->op->name);
-  for (int i = 0; i < node->input_count; i++) mix_text_put(out, "%s%%%d", i ? ", " : "", node->inputs[i]);
-  mix_text_put(out, ")");
-  if (node->source == MIX_IR_VARIABLE) mix_text_put(out, " '%s'", ir->variables[node->index].variable->name);
-  if (node->source == MIX_IR_ARGUMENT) mix_text_put(out, " #%d", node->index);
-  if (node->op->print && node->attributes) {
-    text[0] = 0;
-    node->op->print(node->attributes, text, sizeof text);
-    if (text[0]) mix_text_put(out, " {%s}", text);
-  }
-  if (node->guard >= 0) mix_text_put(out, " if %%%d", node->guard);
-  if (node->keep) mix_text_put(out, " keep");
-  if (node->scope) mix_text_put(out, "  # %s", node->scope);
-  mix_text_put(out, "\n");
-  if (node->program) {
-    char program[8192];
-    mix_program_print(node->program, program, sizeof program);
-    for (char *line = program, *end; *line; line = end) {
-      end = line + strcspn(line, "\n");
-      mix_text_put(out, "    %.*s\n", (int)(end - line), line);
-      if (*end) end++;
-    }
-  }
-}
-
-const char *mix_ir_text(mix_ir *ir) {
-  size_t size = 4096;
-  for (int n = 0; n < ir->node_count; n++)
-    size +=
-        512 + (size_t)ir->nodes[n].input_count * 12 +
-        (ir->nodes[n].program ? 200 * (size_t)(8 + ir->nodes[n].program->instruction_count + ir->nodes[n].program->load_count) : 0);
-  mix_text out = {.text = mix_alloc(size), .size = size};
-  if (!out.text) return NULL;
-  for (int n = 0; n < ir->node_count; n++)
-    if (!ir->nodes[n].dead) put_node(ir, &out, &ir->nodes[n]);
-  for (int i = 0; i < ir->variable_count; i++) {
-    if (ir->variables[i].exit == ir->variables[i].entry) continue;
-    mix_text_put(&out, "store '%s' = %%%d", ir->variables[i].variable->name, ir->variables[i].exit);
-    if (ir->variables[i].guard >= 0) mix_text_put(&out, " if %%%d", ir->variables[i].guard);
-    mix_text_put(&out, "\n");
-  }
-  mix_text_put(&out, "return");
-  for (int i = 0; i < ir->result_count; i++) mix_text_put(&out, "%s %%%d", i ? "," : "", ir->results[i]);
-  mix_text_put(&out, "\n");
-  size_t used = out.used < size ? out.used : size - 1;
-  char *text = mix_ir_alloc(ir, used + 1); /* zeroed, and of the text's own length: it stays */
-  if (text) memcpy(text, out.text, used);
-  mix_free(out.text);
-  return text;
 }

@@ -25,7 +25,7 @@ typedef struct mix_ir_node {
   const char *scope;
   bool keep, dead;
   mix_ir_source source;
-  int index;              /* of the argument or variable */
+  int index;              /* of the argument or variable; of a constant read from text: the seed of its numbers, or 0 */
   const void *data;       /* of the constant */
   mix_program *program;   /* fused steps, and products with an epilogue */
   int guard;              /* value: a bool scalar; -1: none */
@@ -76,8 +76,20 @@ int *mix_ir_uses(mix_ir *ir);
 /* Puts the live nodes into an order where operands come first, keeping the present order where possible; drops dead ones from the
  * array. False on a cycle (an internal error). */
 bool mix_ir_sort(mix_ir *ir);
-/* A readable listing, one node a line. Returns memory of the ir. */
+
+/* ---- as text (ir_text.c, ir_read.c; the form is described in docs/ARCHITECTURE.md) ---- */
+
+/* One node a line, operands first. Returns memory of the ir. */
 const char *mix_ir_text(mix_ir *ir);
+/* The other way, for text of `size` bytes: the same text comes out again. Numbers that the text leaves out (values of variables,
+ * large constants) are drawn as mix_ir_fill says, variables and constants of at most `most_bytes` together. `name` stands in
+ * messages, which name line and node. NULL with the error recorded. */
+mix_ir *mix_ir_read(const char *name, const char *text, size_t size, size_t most_bytes);
+/* Floating numbers uniform in [-1, 1) by Philox; others 0 or 1. */
+void mix_ir_fill(void *data, mix_dtype dtype, int64_t count, uint64_t seed);
+/* Does a node fit its op: number and dtypes of operands, attributes, shape rule, program? False with what is wrong in `problem`, or
+ * the error recorded where there was no memory. */
+bool mix_ir_check(mix_ir *ir, const mix_ir_node *node, char *problem, size_t size);
 
 /* From the graph: everything that `results` and the capture's bindings need. Arguments are placeholders in order; bindings may be
  * NULL. Unfinished nodes of outside the capture must have been evaluated before. */

@@ -19,6 +19,24 @@ enum {
   MIX_OP_VIEW = 1 << 4,          /* the same bytes under another shape (reshape): the planner lets it share memory */
 };
 
+/* A member of an attribute struct, as the text of graphs shows it. */
+typedef enum mix_field_kind {
+  MIX_FIELD_BOOL,        /* bool: its name alone, where it is true */
+  MIX_FIELD_INT,         /* int */
+  MIX_FIELD_INT64,       /* int64_t */
+  MIX_FIELD_DOUBLE,      /* double */
+  MIX_FIELD_DTYPE,       /* mix_dtype */
+  MIX_FIELD_SHAPE,       /* mix_shape: (2, 3) */
+  MIX_FIELD_NUMBERS,     /* mix_shape that is no shape: [0, 2] */
+  MIX_FIELD_AXES,        /* int count, axes[MIX_MAX_RANK]: [0, 2] */
+  MIX_FIELD_PERMUTATION, /* int[MIX_MAX_RANK]: [1, 0]; axes behind the last that moves are left out */
+} mix_field_kind;
+typedef struct mix_field {
+  const char *name;
+  mix_field_kind kind;
+  size_t offset;
+} mix_field;
+
 typedef struct mix_op {
   const char *name;    /* "add": this project's */
   const char *tf_name; /* "AddV2": TensorFlow's; NULL where it has none */
@@ -38,8 +56,7 @@ typedef struct mix_op {
   /* Appends the gradient nodes: output_gradients[i] is NULL where nothing flows back; sets input_gradients[i] (owned by the scope)
    * or leaves NULL. NULL function: not differentiable, gradients stop here. Builds with the public operations. */
   bool (*gradient)(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients);
-  /* Writes the attributes as "axes=[0] keep_dims" for dumps; NULL: none. */
-  void (*print)(const void *attributes, char *text, size_t size);
+  const mix_field *fields; /* what the attribute struct holds, for texts; ended by a row without a name. NULL: nothing */
 } mix_op;
 
 /* Every op of the library, for tests, dumps and the rewrite: ended by NULL (ops/table.c). */

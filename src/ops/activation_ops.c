@@ -1,13 +1,10 @@
 /* Activation functions and their gradient operations, with TensorFlow's operand orders and formulas (python/ops/nn_grad.py,
  * core/kernels/relu_op_functor.h, softplus_op.h, softsign_op.h). */
 #include "ops/rules.h"
-#include <stdio.h>
 
 static mix_tensor *times(mix_tensor *x, double factor) { return mix_multiply(x, mix_scalar_like(x, factor)); }
 
-static void alpha_print(const void *attributes, char *text, size_t size) {
-  snprintf(text, size, "alpha=%g", ((const mix_alpha_attributes *)attributes)->alpha);
-}
+static const mix_field alpha_fields[] = {{"alpha", MIX_FIELD_DOUBLE, offsetof(mix_alpha_attributes, alpha)}, {NULL}};
 
 /* ---- first gradients ---- */
 
@@ -167,7 +164,7 @@ const mix_op mix_op_leaky_relu = {.name = "leaky_relu",
                                   .attributes_size = sizeof(mix_alpha_attributes),
                                   .infer = mix_rule_same,
                                   .gradient = leaky_relu_gradient,
-                                  .print = alpha_print};
+                                  .fields = alpha_fields};
 
 const mix_op mix_op_leaky_relu_grad = {.name = "leaky_relu_grad",
                                        .tf_name = "LeakyReluGrad",
@@ -180,7 +177,7 @@ const mix_op mix_op_leaky_relu_grad = {.name = "leaky_relu_grad",
                                        .attributes_size = sizeof(mix_alpha_attributes),
                                        .infer = mix_rule_one_shape,
                                        .gradient = piecewise_gradient,
-                                       .print = alpha_print};
+                                       .fields = alpha_fields};
 
 mix_tensor *mix_leaky_relu(mix_tensor *x, double alpha) {
   return mix_apply(&mix_op_leaky_relu, &(mix_alpha_attributes){alpha}, 1, &x);

@@ -1,6 +1,5 @@
 /* Changes of dtype, and the identities. */
 #include "ops/rules.h"
-#include <stdio.h>
 
 static bool cast_infer(mix_node *node) {
   node->outputs[0].dtype = ((const mix_cast_attributes *)node->attributes)->dtype;
@@ -13,9 +12,7 @@ static bool cast_gradient(mix_node *node, mix_tensor *const *output_gradients, m
   return !mix_failed();
 }
 
-static void cast_print(const void *attributes, char *text, size_t size) {
-  snprintf(text, size, "dtype=%s", mix_dtype_name(((const mix_cast_attributes *)attributes)->dtype));
-}
+static const mix_field cast_fields[] = {{"dtype", MIX_FIELD_DTYPE, offsetof(mix_cast_attributes, dtype)}, {NULL}};
 
 const mix_op mix_op_cast = {.name = "cast",
                             .tf_name = "Cast",
@@ -26,7 +23,7 @@ const mix_op mix_op_cast = {.name = "cast",
                             .attributes_size = sizeof(mix_cast_attributes),
                             .infer = cast_infer,
                             .gradient = cast_gradient,
-                            .print = cast_print};
+                            .fields = cast_fields};
 
 mix_tensor *mix_cast(mix_tensor *x, mix_dtype dtype) {
   if (!mix_operand_ready("cast", x) || !mix_dtype_checked("cast", dtype)) return NULL;

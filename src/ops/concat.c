@@ -1,6 +1,5 @@
 /* Joining, cutting and surrounding: concat, slice, pad. Slice and pad are each other's gradient. */
 #include "ops/rules.h"
-#include <stdio.h>
 
 /* ---- concat ---- */
 
@@ -9,6 +8,7 @@ static int concat_axis(const mix_node *node) { return ((const mix_axis_attribute
 static bool concat_infer(mix_node *node) {
   mix_shape result = mix_input_value(node, 0)->shape;
   int joined = concat_axis(node);
+  if (!mix_rule_axis(node, joined)) return false;
   for (int i = 1; i < node->input_count; i++) {
     mix_shape next = mix_input_value(node, i)->shape;
     bool fit = next.rank == result.rank;
@@ -45,7 +45,7 @@ const mix_op mix_op_concat = {.name = "concat",
                               .attributes_size = sizeof(mix_axis_attributes),
                               .infer = concat_infer,
                               .gradient = concat_gradient,
-                              .print = mix_axis_print};
+                              .fields = mix_axis_fields};
 
 mix_tensor *mix_concat(int count, mix_tensor *const *tensors, int axis) {
   if (mix_failed()) return NULL;
@@ -84,12 +84,9 @@ static bool slice_gradient(mix_node *node, mix_tensor *const *output_gradients, 
   return !mix_failed();
 }
 
-static void slice_print(const void *attributes, char *text, size_t size) {
-  const mix_slice_attributes *cut = attributes;
-  char begin[192], lengths[192];
-  snprintf(text, size, "begin=%s size=%s", mix_integers_text(cut->begin.rank, cut->begin.dims, begin, sizeof begin),
-           mix_integers_text(cut->size.rank, cut->size.dims, lengths, sizeof lengths));
-}
+static const mix_field slice_fields[] = {{"begin", MIX_FIELD_NUMBERS, offsetof(mix_slice_attributes, begin)},
+                                         {"size", MIX_FIELD_NUMBERS, offsetof(mix_slice_attributes, size)},
+                                         {NULL}};
 
 const mix_op mix_op_slice = {.name = "slice",
                              .tf_name = "Slice",
@@ -100,7 +97,7 @@ const mix_op mix_op_slice = {.name = "slice",
                              .attributes_size = sizeof(mix_slice_attributes),
                              .infer = slice_infer,
                              .gradient = slice_gradient,
-                             .print = slice_print};
+                             .fields = slice_fields};
 
 mix_tensor *mix_slice(mix_tensor *x, mix_shape begin, mix_shape size) {
   if (!mix_operand_ready("slice", x)) return NULL;
@@ -138,12 +135,10 @@ static bool pad_gradient(mix_node *node, mix_tensor *const *output_gradients, mi
   return !mix_failed();
 }
 
-static void pad_print(const void *attributes, char *text, size_t size) {
-  const mix_pad_attributes *pad = attributes;
-  char before[192], after[192];
-  snprintf(text, size, "before=%s after=%s value=%g", mix_integers_text(pad->before.rank, pad->before.dims, before, sizeof before),
-           mix_integers_text(pad->after.rank, pad->after.dims, after, sizeof after), pad->value);
-}
+static const mix_field pad_fields[] = {{"before", MIX_FIELD_NUMBERS, offsetof(mix_pad_attributes, before)},
+                                       {"after", MIX_FIELD_NUMBERS, offsetof(mix_pad_attributes, after)},
+                                       {"value", MIX_FIELD_DOUBLE, offsetof(mix_pad_attributes, value)},
+                                       {NULL}};
 
 const mix_op mix_op_pad = {.name = "pad",
                            .tf_name = "PadV2",
@@ -154,7 +149,7 @@ const mix_op mix_op_pad = {.name = "pad",
                            .attributes_size = sizeof(mix_pad_attributes),
                            .infer = pad_infer,
                            .gradient = pad_gradient,
-                           .print = pad_print};
+                           .fields = pad_fields};
 
 mix_tensor *mix_pad(mix_tensor *x, mix_shape before, mix_shape after, double value) {
   if (!mix_operand_ready("pad", x)) return NULL;

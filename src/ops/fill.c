@@ -1,7 +1,6 @@
 /* Values out of nothing: fill, range, and the constants that take their dtype from a tensor. */
 #include "ops/rules.h"
 #include <math.h>
-#include <stdio.h>
 
 static bool fill_infer(mix_node *node) {
   const mix_shape_attributes *attributes = node->attributes;
@@ -9,12 +8,10 @@ static bool fill_infer(mix_node *node) {
   return mix_rule_output(node, 0, attributes->shape);
 }
 
-static void fill_print(const void *attributes, char *text, size_t size) {
-  const mix_shape_attributes *fill = attributes;
-  char shape[160];
-  snprintf(text, size, "shape=%s dtype=%s value=%g", mix_shape_text(fill->shape, shape, sizeof shape), mix_dtype_name(fill->dtype),
-           fill->value);
-}
+static const mix_field fill_fields[] = {{"shape", MIX_FIELD_SHAPE, offsetof(mix_shape_attributes, shape)},
+                                        {"dtype", MIX_FIELD_DTYPE, offsetof(mix_shape_attributes, dtype)},
+                                        {"value", MIX_FIELD_DOUBLE, offsetof(mix_shape_attributes, value)},
+                                        {NULL}};
 
 const mix_op mix_op_fill = {.name = "fill",
                             .tf_name = "Fill",
@@ -24,7 +21,7 @@ const mix_op mix_op_fill = {.name = "fill",
                             .types = "any",
                             .attributes_size = sizeof(mix_shape_attributes),
                             .infer = fill_infer,
-                            .print = fill_print};
+                            .fields = fill_fields};
 
 mix_tensor *mix_fill(mix_shape shape, double value, mix_dtype dtype) {
   if (mix_failed() || !mix_dtype_checked("fill", dtype)) return NULL;
@@ -59,11 +56,11 @@ static bool range_infer(mix_node *node) {
   return mix_rule_output(node, 0, (mix_shape){.rank = 1, .dims = {range->count}});
 }
 
-static void range_print(const void *attributes, char *text, size_t size) {
-  const mix_range_attributes *range = attributes;
-  snprintf(text, size, "start=%g step=%g count=%lld dtype=%s", range->start, range->step, (long long)range->count,
-           mix_dtype_name(range->dtype));
-}
+static const mix_field range_fields[] = {{"start", MIX_FIELD_DOUBLE, offsetof(mix_range_attributes, start)},
+                                         {"step", MIX_FIELD_DOUBLE, offsetof(mix_range_attributes, step)},
+                                         {"count", MIX_FIELD_INT64, offsetof(mix_range_attributes, count)},
+                                         {"dtype", MIX_FIELD_DTYPE, offsetof(mix_range_attributes, dtype)},
+                                         {NULL}};
 
 const mix_op mix_op_range = {.name = "range",
                              .tf_name = "Range",
@@ -71,7 +68,7 @@ const mix_op mix_op_range = {.name = "range",
                              .types = "number",
                              .attributes_size = sizeof(mix_range_attributes),
                              .infer = range_infer,
-                             .print = range_print};
+                             .fields = range_fields};
 
 mix_tensor *mix_range(double start, double stop, double step, mix_dtype dtype) {
   if (mix_failed() || !mix_dtype_checked("range", dtype)) return NULL;

@@ -1,11 +1,11 @@
 /* Gather, its transpose segment_sum, and one-hot. */
 #include "ops/rules.h"
-#include <stdio.h>
 
 /* params (before, axis, after), indices (...) -> (before, ..., after). */
 static bool gather_infer(mix_node *node) {
   int axis = ((const mix_axis_attributes *)node->attributes)->axis;
   mix_shape params = mix_input_value(node, 0)->shape, indices = mix_input_value(node, 1)->shape, result = {.rank = 0};
+  if (!mix_rule_axis(node, axis)) return false;
   result.rank = params.rank - 1 + indices.rank;
   if (result.rank > MIX_MAX_RANK)
     return mix_rule_fail(node, "the result would have %d dimensions; at most %d", result.rank, MIX_MAX_RANK);
@@ -44,7 +44,7 @@ const mix_op mix_op_gather = {.name = "gather",
                               .attributes_size = sizeof(mix_axis_attributes),
                               .infer = gather_infer,
                               .gradient = gather_gradient,
-                              .print = mix_axis_print};
+                              .fields = mix_axis_fields};
 
 mix_tensor *mix_gather(mix_tensor *params, mix_tensor *indices, int axis) {
   if (!mix_operand_ready("gather", params) || !mix_operand_ready("gather", indices)) return NULL;
@@ -76,9 +76,7 @@ static bool segment_sum_gradient(mix_node *node, mix_tensor *const *output_gradi
   return !mix_failed();
 }
 
-static void segment_print(const void *attributes, char *text, size_t size) {
-  snprintf(text, size, "rows=%lld", (long long)((const mix_segment_attributes *)attributes)->rows);
-}
+static const mix_field segment_fields[] = {{"rows", MIX_FIELD_INT64, offsetof(mix_segment_attributes, rows)}, {NULL}};
 
 const mix_op mix_op_segment_sum = {.name = "segment_sum",
                                    .tf_name = "UnsortedSegmentSum",
@@ -88,7 +86,7 @@ const mix_op mix_op_segment_sum = {.name = "segment_sum",
                                    .attributes_size = sizeof(mix_segment_attributes),
                                    .infer = segment_sum_infer,
                                    .gradient = segment_sum_gradient,
-                                   .print = segment_print};
+                                   .fields = segment_fields};
 
 /* Kernels see indices of rank 1: whatever their shape, they and the leading axes of the updates are flattened to views. */
 mix_tensor *mix_segment_sum(mix_tensor *updates, mix_tensor *indices, int64_t rows) {
@@ -119,10 +117,9 @@ static bool one_hot_infer(mix_node *node) {
   return mix_rule_output(node, 0, shape);
 }
 
-static void one_hot_print(const void *attributes, char *text, size_t size) {
-  const mix_one_hot_attributes *hot = attributes;
-  snprintf(text, size, "depth=%lld dtype=%s", (long long)hot->depth, mix_dtype_name(hot->dtype));
-}
+static const mix_field one_hot_fields[] = {{"depth", MIX_FIELD_INT64, offsetof(mix_one_hot_attributes, depth)},
+                                           {"dtype", MIX_FIELD_DTYPE, offsetof(mix_one_hot_attributes, dtype)},
+                                           {NULL}};
 
 const mix_op mix_op_one_hot = {.name = "one_hot",
                                .tf_name = "OneHot",
@@ -131,7 +128,7 @@ const mix_op mix_op_one_hot = {.name = "one_hot",
                                .types = "int,any",
                                .attributes_size = sizeof(mix_one_hot_attributes),
                                .infer = one_hot_infer,
-                               .print = one_hot_print};
+                               .fields = one_hot_fields};
 
 mix_tensor *mix_one_hot(mix_tensor *indices, int64_t depth, mix_dtype dtype) {
   if (!mix_operand_ready("one_hot", indices) || !mix_dtype_checked("one_hot", dtype)) return NULL;

@@ -1,6 +1,5 @@
 /* Matrix products. */
 #include "ops/rules.h"
-#include <stdio.h>
 
 static const mix_matmul_attributes *product(const mix_node *node) { return node->attributes; }
 
@@ -47,11 +46,9 @@ static bool matmul_gradient(mix_node *node, mix_tensor *const *output_gradients,
   return !mix_failed();
 }
 
-static void matmul_print(const void *attributes, char *text, size_t size) {
-  const mix_matmul_attributes *transposes = attributes;
-  bool ta = transposes->transpose_a, tb = transposes->transpose_b;
-  snprintf(text, size, "%s%s%s", ta ? "transpose_a" : "", ta && tb ? " " : "", tb ? "transpose_b" : "");
-}
+static const mix_field matmul_fields[] = {{"transpose_a", MIX_FIELD_BOOL, offsetof(mix_matmul_attributes, transpose_a)},
+                                          {"transpose_b", MIX_FIELD_BOOL, offsetof(mix_matmul_attributes, transpose_b)},
+                                          {NULL}};
 
 #define OP(called, tf)                                                                                                             \
   const mix_op mix_op_##called = {.name = #called,                                                                                 \
@@ -63,7 +60,7 @@ static void matmul_print(const void *attributes, char *text, size_t size) {
                                   .attributes_size = sizeof(mix_matmul_attributes),                                                \
                                   .infer = matmul_infer,                                                                           \
                                   .gradient = matmul_gradient,                                                                     \
-                                  .print = matmul_print};
+                                  .fields = matmul_fields};
 OP(matmul, "MatMul")
 OP(batch_matmul, "BatchMatMulV2")
 

@@ -1,7 +1,6 @@
 /* Random numbers: stateless operations over (key, counter), and generators, which are variables that hold such a state. */
 #include "ops/rules.h"
 #include <mixtape/random.h>
-#include <stdio.h>
 
 /* Operand: state int64 (2). */
 static bool random_infer(mix_node *node) {
@@ -13,11 +12,9 @@ static bool random_infer(mix_node *node) {
   return mix_rule_output(node, 0, attributes->shape);
 }
 
-static void random_print(const void *attributes, char *text, size_t size) {
-  const mix_shape_attributes *drawn = attributes;
-  char shape[160];
-  snprintf(text, size, "shape=%s dtype=%s", mix_shape_text(drawn->shape, shape, sizeof shape), mix_dtype_name(drawn->dtype));
-}
+static const mix_field random_fields[] = {{"shape", MIX_FIELD_SHAPE, offsetof(mix_shape_attributes, shape)},
+                                          {"dtype", MIX_FIELD_DTYPE, offsetof(mix_shape_attributes, dtype)},
+                                          {NULL}};
 
 static mix_tensor *stateless(const mix_op *op, mix_tensor *state, mix_shape shape, mix_dtype dtype) {
   if (!mix_operand_ready(op->name, state) || !mix_dtype_checked(op->name, dtype)) return NULL;
@@ -78,7 +75,7 @@ static mix_tensor *draw(mix_generator *generator, mix_tensor *(*random)(mix_tens
                                          .types = "float",                                                                         \
                                          .attributes_size = sizeof(mix_shape_attributes),                                          \
                                          .infer = random_infer,                                                                    \
-                                         .print = random_print};                                                                   \
+                                         .fields = random_fields};                                                                 \
   mix_tensor *mix_stateless_##called(mix_tensor *state, mix_shape shape, mix_dtype dtype) {                                        \
     return stateless(&mix_op_random_##called, state, shape, dtype);                                                                \
   }                                                                                                                                \

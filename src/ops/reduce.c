@@ -1,29 +1,26 @@
 /* Reductions over axes, argmax and argmin, the finite test, and the sum that undoes broadcasting. */
 #include "ops/rules.h"
 #include <math.h>
-#include <stdio.h>
 
 static const mix_reduce_attributes *reduction(const mix_node *node) { return node->attributes; }
 
 static bool reduce_infer(mix_node *node) {
   const mix_reduce_attributes *attributes = reduction(node);
   mix_shape x = mix_input_value(node, 0)->shape, y = {.rank = 0};
-  for (int axis = 0, next = 0; axis < x.rank; axis++) {
+  int next = 0;
+  for (int axis = 0; axis < x.rank; axis++) {
     bool reduced = next < attributes->axis_count && attributes->axes[next] == axis;
     next += reduced;
     if (!reduced || attributes->keep_dims) y.dims[y.rank++] = reduced ? 1 : x.dims[axis];
   }
+  if (next != attributes->axis_count || (!next && x.rank))
+    return mix_rule_fail(node, "expected its axes in ascending order, each once, and at least one");
   return mix_rule_output(node, 0, y);
 }
 
-static void reduce_print(const void *attributes, char *text, size_t size) {
-  const mix_reduce_attributes *reduced = attributes;
-  int64_t axes[MIX_MAX_RANK];
-  char list[128];
-  for (int i = 0; i < reduced->axis_count; i++) axes[i] = reduced->axes[i];
-  snprintf(text, size, "axes=%s%s", mix_integers_text(reduced->axis_count, axes, list, sizeof list),
-           reduced->keep_dims ? " keep_dims" : "");
-}
+static const mix_field reduce_fields[] = {{"axes", MIX_FIELD_AXES, offsetof(mix_reduce_attributes, axis_count)},
+                                          {"keep_dims", MIX_FIELD_BOOL, offsetof(mix_reduce_attributes, keep_dims)},
+                                          {NULL}};
 
 static mix_tensor *reduce(const mix_op *op, mix_tensor *x, mix_axes axes, bool keep_dims) {
   mix_reduce_attributes attributes = {.keep_dims = keep_dims};
@@ -108,7 +105,7 @@ static bool reduce_extreme_gradient(mix_node *node, mix_tensor *const *output_gr
                                   .attributes_size = sizeof(mix_reduce_attributes),                                                \
                                   .infer = reduce_infer,                                                                           \
                                   .gradient = rule,                                                                                \
-                                  .print = reduce_print};                                                                          \
+                                  .fields = reduce_fields};                                                                        \
   mix_tensor *mix_##called(mix_tensor *x, mix_axes axes, bool keep_dims) { return reduce(&mix_op_##called, x, axes, keep_dims); }
 REDUCTIONS(OP)
 #undef OP
@@ -118,6 +115,7 @@ REDUCTIONS(OP)
 static bool arg_infer(mix_node *node) {
   int dropped = ((const mix_axis_attributes *)node->attributes)->axis;
   mix_shape x = mix_input_value(node, 0)->shape, y = {.rank = 0};
+  if (!mix_rule_axis(node, dropped)) return false;
   if (x.dims[dropped] == 0) return mix_rule_fail(node, "axis %d has no element", dropped);
   for (int axis = 0; axis < x.rank; axis++)
     if (axis != dropped) y.dims[y.rank++] = x.dims[axis];
@@ -142,7 +140,7 @@ static mix_tensor *arg(const mix_op *op, mix_tensor *x, int axis) {
                                   .types = "number",                                                                               \
                                   .attributes_size = sizeof(mix_axis_attributes),                                                  \
                                   .infer = arg_infer,                                                                              \
-                                  .print = mix_axis_print};                                                                        \
+                                  .fields = mix_axis_fields};                                                                      \
   mix_tensor *mix_##called(mix_tensor *x, int axis) { return arg(&mix_op_##called, x, axis); }
 OP(argmax, "ArgMax")
 OP(argmin, "ArgMin")

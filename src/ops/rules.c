@@ -87,6 +87,11 @@ bool mix_rule_one_shape(mix_node *node) {
   return mix_rule_output(node, 0, shape);
 }
 
+bool mix_rule_axis(mix_node *node, int axis) {
+  int rank = mix_input_value(node, 0)->shape.rank;
+  return (axis >= 0 && axis < rank) || mix_rule_fail(node, "axis %d is outside; expected 0 to %d", axis, rank - 1);
+}
+
 bool mix_dimension_merge(int64_t a, int64_t b, int64_t *result) {
   *result = a == MIX_UNKNOWN ? b : a;
   return a == b || a == MIX_UNKNOWN || b == MIX_UNKNOWN;
@@ -122,14 +127,4 @@ mix_tensor *mix_unbroadcast(mix_node *node, int index, mix_tensor *gradient) {
   return mix_reduce_to_shape(gradient, mix_input_value(node, index)->shape);
 }
 
-const char *mix_integers_text(int count, const int64_t *numbers, char *text, size_t size) {
-  size_t used = (size_t)snprintf(text, size, "[");
-  for (int i = 0; i < count && used < size; i++)
-    used += (size_t)snprintf(text + used, size - used, "%s%lld", i ? ", " : "", (long long)numbers[i]);
-  if (used < size) snprintf(text + used, size - used, "]");
-  return text;
-}
-
-void mix_axis_print(const void *attributes, char *text, size_t size) {
-  snprintf(text, size, "axis=%d", ((const mix_axis_attributes *)attributes)->axis);
-}
+const mix_field mix_axis_fields[] = {{"axis", MIX_FIELD_INT, offsetof(mix_axis_attributes, axis)}, {NULL}};

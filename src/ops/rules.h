@@ -40,8 +40,9 @@ mix_tensor *mix_unbroadcast(mix_node *node, int index, mix_tensor *gradient);
 static inline bool mix_flows_to(const mix_node *node, int index) {
   return mix_dtype_is_floating(mix_input_value(node, index)->dtype);
 }
-/* "[0, 2]" for dumps. */
-const char *mix_integers_text(int count, const int64_t *numbers, char *text, size_t size);
-void mix_axis_print(const void *attributes, char *text, size_t size);
+/* Is the axis one of operand 0's? Public operations resolve axes; graphs read from texts may have any. */
+bool mix_rule_axis(mix_node *node, int axis);
+/* Of mix_axis_attributes. */
+extern const mix_field mix_axis_fields[];
 
 #endif

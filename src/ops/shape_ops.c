@@ -1,14 +1,10 @@
 /* Operations that change the shape alone: reshape (with expand_dims and squeeze), transpose, broadcast_to. Attributes are
  * resolved by the public calls: an unknown dimension stays in them only where the operand is symbolic. */
 #include "ops/rules.h"
-#include <stdio.h>
 
 static const mix_shape *target(const mix_node *node) { return &((const mix_shape_attributes *)node->attributes)->shape; }
 
-static void shape_print(const void *attributes, char *text, size_t size) {
-  char shape[160];
-  snprintf(text, size, "shape=%s", mix_shape_text(((const mix_shape_attributes *)attributes)->shape, shape, sizeof shape));
-}
+static const mix_field shape_fields[] = {{"shape", MIX_FIELD_SHAPE, offsetof(mix_shape_attributes, shape)}, {NULL}};
 
 static bool shape_argument(const char *call, const mix_tensor *x, mix_shape shape) {
   bool good = shape.rank >= 0 && shape.rank <= MIX_MAX_RANK;
@@ -43,7 +39,7 @@ const mix_op mix_op_reshape = {.name = "reshape",
                                .attributes_size = sizeof(mix_shape_attributes),
                                .infer = reshape_infer,
                                .gradient = reshape_gradient,
-                               .print = shape_print};
+                               .fields = shape_fields};
 
 static mix_tensor *reshape_to(mix_tensor *x, mix_shape shape) {
   if (mix_shape_is_known(shape) && mix_shape_equal(mix_tensor_shape(x), shape)) return x;
@@ -110,6 +106,10 @@ static const int *permutation_of(const mix_node *node) { return ((const mix_tran
 
 static bool transpose_infer(mix_node *node) {
   mix_shape x = mix_input_value(node, 0)->shape, y = x;
+  unsigned moved = 0;
+  for (int i = 0; i < x.rank; i++)
+    if (permutation_of(node)[i] >= 0 && permutation_of(node)[i] < x.rank) moved |= 1u << permutation_of(node)[i];
+  if (moved != (1u << x.rank) - 1) return mix_rule_fail(node, "expected a permutation of its %d axes", x.rank);
   for (int i = 0; i < x.rank; i++) y.dims[i] = x.dims[permutation_of(node)[i]];
   return mix_rule_output(node, 0, y);
 }
@@ -121,12 +121,8 @@ static bool transpose_gradient(mix_node *node, mix_tensor *const *output_gradien
   return !mix_failed();
 }
 
-static void transpose_print(const void *attributes, char *text, size_t size) {
-  int64_t axes[MIX_MAX_RANK];
-  char list[128];
-  for (int i = 0; i < MIX_MAX_RANK; i++) axes[i] = ((const mix_transpose_attributes *)attributes)->permutation[i];
-  snprintf(text, size, "permutation=%s", mix_integers_text(MIX_MAX_RANK, axes, list, sizeof list));
-}
+static const mix_field transpose_fields[] = {
+    {"permutation", MIX_FIELD_PERMUTATION, offsetof(mix_transpose_attributes, permutation)}, {NULL}};
 
 const mix_op mix_op_transpose = {.name = "transpose",
                                  .tf_name = "Transpose",
@@ -137,7 +133,7 @@ const mix_op mix_op_transpose = {.name = "transpose",
                                  .attributes_size = sizeof(mix_transpose_attributes),
                                  .infer = transpose_infer,
                                  .gradient = transpose_gradient,
-                                 .print = transpose_print};
+                                 .fields = transpose_fields};
 
 mix_tensor *mix_transpose(mix_tensor *x, mix_axes permutation) {
   if (!mix_operand_ready("transpose", x)) return NULL;
@@ -184,7 +180,7 @@ const mix_op mix_op_broadcast_to = {.name = "broadcast_to",
                                     .attributes_size = sizeof(mix_shape_attributes),
                                     .infer = broadcast_to_infer,
                                     .gradient = broadcast_to_gradient,
-                                    .print = shape_print};
+                                    .fields = shape_fields};
 
 mix_tensor *mix_broadcast_to(mix_tensor *x, mix_shape shape) {
   if (!mix_operand_ready("broadcast_to", x) || !shape_argument("broadcast_to", x, shape)) return NULL;

@@ -524,7 +524,7 @@ static void printing(void **state) {
                          .reduced = 3,
                          .reduction_output = 1};
   char text[512];
-  mix_program_print(&program, text, sizeof text);
+  mix_program_put(&program, "", &(mix_text){.text = text, .size = sizeof text});
   assert_non_null(strstr(text, "over (2, 3)"));
   assert_non_null(strstr(text, "r0 = float16 load 0 strides (3, 1)"));
   assert_non_null(strstr(text, "r1 = float16 product"));
@@ -533,7 +533,7 @@ static void printing(void **state) {
   assert_non_null(strstr(text, "store r3 -> 0"));
   assert_non_null(strstr(text, "all_finite of r3 -> 1"));
   char small[8];
-  mix_program_print(&program, small, sizeof small);
+  mix_program_put(&program, "", &(mix_text){.text = small, .size = sizeof small});
   assert_true(strlen(small) < sizeof small);
 }
 

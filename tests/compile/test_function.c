@@ -375,9 +375,9 @@ static void report_and_dump(void **state) {
              *plan = mix_function_dump(step, "plan");
   no_error();
   assert_non_null(strstr(graph, "sparse_softmax_cross_entropy("));
-  assert_non_null(strstr(graph, "# model/logits"));
-  assert_non_null(strstr(graph, "store 'kernel' = %"));
-  assert_non_null(strstr(passes, "store 'kernel' = %"));
+  assert_non_null(strstr(graph, "@model/logits"));
+  assert_non_null(strstr(graph, " 'kernel' = %"));
+  assert_non_null(strstr(passes, " 'kernel' = %"));
   assert_non_null(strstr(passes, " if %"));
   assert_non_null(strstr(plan, "memory: arena "));
   assert_non_null(strstr(plan, "alive then: "));

@@ -1,6 +1,8 @@
 /* The table of operations: names, codes, and the classes of the mixed precision lists (spec/mixed-precision.md, section 8). */
 #include "support.h"
 
+#include "ops/attributes.h"
+
 /* Section 8 of the spec, the ops of TensorFlow that the library has or may come to have. */
 static const char *const both_allow = " BatchMatMul BatchMatMulV2 MatMul Conv2D Einsum ";
 static const char *const both_infer =
@@ -80,8 +82,22 @@ static void codes_and_operations_agree(void **state) {
 static void prints(mix_tensor *t, const char *wanted) {
   char text[512] = "";
   no_error();
-  t->node->op->print(t->node->attributes, text, sizeof text);
+  mix_attributes_put(t->node->op, t->node->attributes, &(mix_text){.text = text, .size = sizeof text});
   assert_string_equal(text, wanted);
+  char problem[256];
+  _Alignas(max_align_t) char again[512] = {0};
+  mix_scan scan = {text, text + strlen(text)};
+  assert_true(mix_attributes_read(t->node->op, again, &scan, problem, sizeof problem));
+  mix_attributes_put(t->node->op, again, &(mix_text){.text = text, .size = sizeof text});
+  assert_string_equal(text, wanted);
+}
+
+/* What has attributes has rows for the texts of graphs. */
+static void attributes_are_described(void **state) {
+  (void)state;
+  for (int i = 0; mix_all_ops[i]; i++)
+    if ((mix_all_ops[i]->attributes_size > 0) != (mix_all_ops[i]->fields != NULL))
+      fail_msg("op '%s': .fields must describe its attributes (src/graph/op.h, mix_field)", mix_all_ops[i]->name);
 }
 
 static void attributes_print(void **state) {
@@ -103,10 +119,8 @@ static void attributes_print(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(classes_are_those_of_the_lists),
-      TEST(names_are_unique_and_found),
-      TEST(codes_and_operations_agree),
-      TEST(attributes_print),
+      TEST(classes_are_those_of_the_lists), TEST(names_are_unique_and_found), TEST(codes_and_operations_agree),
+      TEST(attributes_are_described),       TEST(attributes_print),
   };
   return cmocka_run_group_tests_name("ops/table", tests, NULL, NULL);
 }

@@ -235,6 +235,8 @@ bool mix_pass_amp(mix_ir *ir) {
   mix_dtype target = mix_amp_target();
   mix_amp_options options;
   if (target == MIX_DTYPE_NONE || ir->runs_once) return true; /* what is computed op by op is no graph to rewrite */
+  for (int n = 0; n < ir->node_count; n++)
+    if (ir->nodes[n].program) return true; /* a graph read from text, rewritten and fused before */
   if (!mix_amp_setting_options(target, &options)) return false;
   mix_scope *scope = mix_scope_begin();
   view v = {.ir = ir};

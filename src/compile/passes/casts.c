@@ -70,7 +70,8 @@ static bool move_narrow(mix_ir *ir, int n, const int *uses) {
 bool mix_pass_casts(mix_ir *ir) {
   int *becomes = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->value_count + 1));
   int *uses = mix_ir_uses(ir);
-  if (!becomes || !uses) return false;
+  bool *condition = mix_ir_conditions(ir); /* stays: a condition is computed */
+  if (!becomes || !uses || !condition) return false;
   for (int v = 0; v < ir->value_count; v++) becomes[v] = v;
   for (int n = 0; n < ir->node_count; n++) {
     mix_ir_node *node = &ir->nodes[n];
@@ -82,7 +83,7 @@ bool mix_pass_casts(mix_ir *ir) {
       if (!move_narrow(ir, n, uses)) return false;
       continue;
     }
-    if (!mix_shape_equal(from->shape, to->shape)) continue;
+    if (!mix_shape_equal(from->shape, to->shape) || condition[node->first_output]) continue;
     becomes[node->first_output] = node->inputs[0];
     node->dead = true;
   }

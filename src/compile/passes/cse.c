@@ -14,7 +14,7 @@ static size_t constant_bytes(const mix_ir *ir, const mix_ir_node *node) {
 }
 
 static bool eligible(const mix_ir *ir, const mix_ir_node *node) {
-  if (node->dead || (node->op->flags & MIX_OP_STATEFUL)) return false;
+  if (node->dead || (node->op->flags & MIX_OP_STATEFUL) || node->program || node->guard >= 0) return false;
   if (node->source == MIX_IR_CONSTANT) return constant_bytes(ir, node) <= 64;
   return !node->source;
 }
@@ -59,6 +59,11 @@ bool mix_pass_cse(mix_ir *ir) {
     node->dead = true;
   }
   for (int i = 0; i < ir->result_count; i++) ir->results[i] = becomes[ir->results[i]];
-  for (int i = 0; i < ir->variable_count; i++) ir->variables[i].exit = becomes[ir->variables[i].exit];
+  for (int n = 0; n < ir->node_count; n++)
+    if (ir->nodes[n].guard >= 0) ir->nodes[n].guard = becomes[ir->nodes[n].guard];
+  for (int i = 0; i < ir->variable_count; i++) {
+    ir->variables[i].exit = becomes[ir->variables[i].exit];
+    if (ir->variables[i].guard >= 0) ir->variables[i].guard = becomes[ir->variables[i].guard];
+  }
   return mix_ir_sort(ir);
 }

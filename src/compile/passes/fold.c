@@ -72,11 +72,13 @@ bool mix_pass_fold(mix_ir *ir) {
   if (ir->runs_once) return true;
   bool *known = mix_ir_alloc(ir, (size_t)ir->node_count + 1);  /* constants and what folds */
   bool *wanted = mix_ir_alloc(ir, (size_t)ir->node_count + 1); /* folds, and something that does not needs it */
+  bool *condition = mix_ir_conditions(ir);                     /* is computed in the run */
   int *there = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->value_count + 1));
-  if (!known || !wanted || !there) return false;
+  if (!known || !wanted || !condition || !there) return false;
   for (int n = 0; n < ir->node_count; n++) {
     const mix_ir_node *node = &ir->nodes[n];
-    known[n] = node->source == MIX_IR_CONSTANT ? bytes_of(ir, node->first_output) <= MOST_BYTES : foldable(ir, node, known);
+    known[n] = node->source == MIX_IR_CONSTANT ? bytes_of(ir, node->first_output) <= MOST_BYTES
+                                               : !condition[node->first_output] && foldable(ir, node, known);
     for (int i = 0; i < node->input_count && !known[n]; i++) wanted[mix_ir_producer(ir, node->inputs[i])] = true;
   }
   for (int i = 0; i < ir->result_count; i++) wanted[mix_ir_producer(ir, ir->results[i])] = true;

@@ -14,13 +14,14 @@ static int passed_on(const mix_ir *ir, const mix_ir_node *node) {
 
 bool mix_pass_identity(mix_ir *ir) {
   int *becomes = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->value_count + 1));
-  if (!becomes) return false;
+  bool *condition = mix_ir_conditions(ir); /* stays: a condition is computed */
+  if (!becomes || !condition) return false;
   for (int v = 0; v < ir->value_count; v++) becomes[v] = v;
   for (int n = 0; n < ir->node_count; n++) {
     mix_ir_node *node = &ir->nodes[n];
     for (int i = 0; i < node->input_count; i++) node->inputs[i] = becomes[node->inputs[i]];
     int operand = node->dead || node->source ? -1 : passed_on(ir, node);
-    if (operand < 0) continue;
+    if (operand < 0 || condition[node->first_output]) continue;
     becomes[node->first_output] = operand;
     node->dead = true;
   }

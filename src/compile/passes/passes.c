@@ -1,6 +1,8 @@
 #include "compile/passes/passes.h"
 
+#include "base/alloc.h"
 #include "base/error.h"
+#include "base/text.h"
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,14 +79,35 @@ static void check_names(void) {
   }
 }
 
+const char *mix_pass_name(int index) { return index >= 0 && index < (int)PASSES ? passes[index].name : NULL; }
+
+bool mix_pass_run(mix_ir *ir, const char *name) {
+  for (int i = 0; i < (int)PASSES; i++)
+    if (!strcmp(passes[i].name, name)) return passes[i].run(ir);
+  mix_text names = {.grows = true};
+  for (int i = 0; i < (int)PASSES; i++) mix_text_put(&names, "%s%s", i ? ", " : "", passes[i].name);
+  if (!names.failed) mix_fail(MIX_VALUE_ERROR, "there is no pass '%s'; the passes are %s", name, names.text);
+  mix_free(names.text);
+  return false;
+}
+
+/* "# compile: after fold" and the graph, which `mixtape graph` reads from the log. */
+static void log_graph(mix_ir *ir, const char *when, const char *pass) {
+  const char *graph = mix_ir_text(ir);
+  mix_text text = {.grows = true};
+  mix_text_put(&text, "# compile: %s%s\n%s", when, pass, graph ? graph : "");
+  if (graph && !text.failed) mix_log_text(MIX_LOG_DEBUG, text.text);
+  mix_free(text.text);
+}
+
 bool mix_passes_run(mix_ir *ir) {
   bool verbose = mix_verbose("compile");
   check_names();
-  if (verbose) mix_log_message(MIX_LOG_DEBUG, "compile: as captured\n%s", mix_ir_text(ir));
+  if (verbose) log_graph(ir, "as captured", "");
   for (size_t i = 0; i < PASSES; i++) {
     if (strcmp(passes[i].name, "fuse") && mix_pass_disabled(passes[i].name)) continue;
     if (!passes[i].run(ir)) return false;
-    if (verbose) mix_log_message(MIX_LOG_DEBUG, "compile: after %s\n%s", passes[i].name, mix_ir_text(ir));
+    if (verbose) log_graph(ir, "after ", passes[i].name);
   }
   return true;
 }
@@ -96,6 +119,15 @@ void mix_program_strides(mix_shape shape, mix_shape space, int64_t strides[MIX_M
     strides[s] = shape.dims[d] == 1 ? 0 : stride;
     stride *= shape.dims[d];
   }
+}
+
+bool *mix_ir_conditions(mix_ir *ir) {
+  bool *condition = mix_ir_alloc(ir, sizeof(bool) * (size_t)(ir->value_count + 1));
+  for (int n = 0; condition && n < ir->node_count; n++)
+    if (ir->nodes[n].guard >= 0) condition[ir->nodes[n].guard] = true;
+  for (int i = 0; condition && i < ir->variable_count; i++)
+    if (ir->variables[i].guard >= 0) condition[ir->variables[i].guard] = true;
+  return condition;
 }
 
 bool mix_ir_may_fail(const mix_ir *ir, const mix_ir_node *node) {

@@ -22,6 +22,10 @@ bool mix_pass_excess(mix_ir *ir);   /* under jit_compile: 16-bit values inside a
 
 /* All of them, in order. */
 bool mix_passes_run(mix_ir *ir);
+/* One of them, whether switched off or not. False with the error recorded, also for a name that is none. */
+bool mix_pass_run(mix_ir *ir, const char *name);
+/* The name of the pass at this place of the order; NULL behind the last. */
+const char *mix_pass_name(int index);
 bool mix_pass_disabled(const char *name);
 /* Says which are switched off: part of the key of compiled functions. */
 uint64_t mix_passes_key(void);
@@ -30,6 +34,8 @@ uint64_t mix_passes_key(void);
 bool mix_dtype_embeds(mix_dtype from, mix_dtype to);
 /* Strides with which a value of `shape` is read over the iteration space `space` (0 along broadcast dimensions). */
 void mix_program_strides(mix_shape shape, mix_shape space, int64_t strides[MIX_MAX_RANK]);
+/* By value: does a program or a store stand under this condition? In the ir's memory; NULL with the error recorded. */
+bool *mix_ir_conditions(mix_ir *ir);
 /* Can the element-wise node meet a value that it fails on (an integer divided by zero)? */
 bool mix_ir_may_fail(const mix_ir *ir, const mix_ir_node *node);
 

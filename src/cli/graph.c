@@ -1,0 +1,198 @@
+/* graph: compiled graphs as text, from a file or a log of MIXTAPE_VERBOSE=compile; single passes over them. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/cli.h"
+#include "compile/amp/setting.h"
+#include "compile/passes/passes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_PASSES = 64, MADE_UP_MOST = 1 << 30 };
+
+static void usage(FILE *out) {
+  fprintf(out,
+          "usage: mixtape graph FILE [--graph N] [--pass NAME,...] [--rewrite float16|bfloat16] [--quiet]\n"
+          "\n"
+          "Reads the text of a captured function (mix_function_dump; MIXTAPE_VERBOSE=compile writes one before the passes and one\n"
+          "after each), checks it, and writes it after the passes asked for. FILE - is standard input.\n"
+          "\n"
+          "  --graph N    the N-th graph of the file, from 1; a file with several and no --graph is listed\n"
+          "  --pass       run these passes, in this order; \"all\": those of a compilation, as they are switched on\n"
+          "  --rewrite    what the pass amp rewrites to\n"
+          "  --quiet      no graph is written: a check\n"
+          "\n"
+          "passes:");
+  for (int i = 0; mix_pass_name(i); i++) fprintf(out, " %s", mix_pass_name(i));
+  fputc('\n', out);
+}
+
+typedef struct graph_options {
+  const char *file, *passes;
+  long graph;
+  bool quiet;
+} graph_options;
+
+/* CLI_OK to go on, CLI_USAGE after a message, -1 when --help was printed. */
+static int parse(int argc, char **argv, graph_options *options) {
+  for (int i = 1; i < argc; i++) {
+    const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+    if (!strcmp(argv[i], "--help")) {
+      usage(stdout);
+      return -1;
+    }
+    if (argv[i][0] != '-' || !argv[i][1]) {
+      if (options->file) {
+        fprintf(stderr, "mixtape graph: one file at a time, not '%s' too\n", argv[i]);
+        return CLI_USAGE;
+      }
+      options->file = argv[i];
+    } else if (!strcmp(argv[i], "--quiet"))
+      options->quiet = true;
+    else if (!strcmp(argv[i], "--pass") && value)
+      options->passes = value, i++;
+    else if (!strcmp(argv[i], "--graph") && value) {
+      char *end;
+      options->graph = strtol(value, &end, 10);
+      if (*end || options->graph < 1) {
+        fprintf(stderr, "mixtape graph: --graph %s; expected a number from 1\n", value);
+        return CLI_USAGE;
+      }
+      i++;
+    } else if (!strcmp(argv[i], "--rewrite") && value) {
+      mix_dtype target = mix_dtype_from_name(value);
+      if (target != MIX_FLOAT16 && target != MIX_BFLOAT16) {
+        fprintf(stderr, "mixtape graph: --rewrite %s; expected float16 or bfloat16\n", value);
+        return CLI_USAGE;
+      }
+      mix_amp_set_target(target);
+      i++;
+    } else {
+      fprintf(stderr, "mixtape graph: unknown option '%s', or its value is missing; `mixtape graph --help` lists them\n", argv[i]);
+      return CLI_USAGE;
+    }
+  }
+  if (options->file) return CLI_OK;
+  fprintf(stderr, "mixtape graph: no file was named\n");
+  usage(stderr);
+  return CLI_USAGE;
+}
+
+/* All of the file; to be freed. NULL after a message. */
+static char *read_file(const char *path, size_t *size) {
+  FILE *file = strcmp(path, "-") ? fopen(path, "rb") : stdin;
+  mix_text text = {.grows = true};
+  char part[1 << 14];
+  size_t got = 0;
+  while (file && (got = fread(part, 1, sizeof part, file)) > 0) {
+    for (size_t i = 0; i < got; i++)
+      if (!part[i]) part[i] = '\1'; /* no text, and said to be none by the reader */
+    mix_text_put(&text, "%.*s", (int)got, part);
+  }
+  bool good = file && !ferror(file) && !text.failed;
+  if (!good && !text.failed) mix_fail(MIX_IO_ERROR, "graph: cannot read %s", path);
+  if (file && file != stdin) fclose(file);
+  if (good && !text.text) text.text = mix_calloc(1, 1);
+  *size = text.used;
+  if (good) return text.text;
+  mix_free(text.text);
+  return NULL;
+}
+
+static const char *next_line(const char *at) {
+  const char *end = strchr(at, '\n');
+  return end ? end + 1 : at + strlen(at);
+}
+
+static bool begins(const char *line, const char *word) { return !strncmp(line, word, strlen(word)); }
+
+/* Of a log: a line that a graph may have. */
+static bool graph_line(const char *line) {
+  return *line == '%' || begins(line, "    ") || begins(line, "store ") || begins(line, "return") || begins(line, "once\n") ||
+         begins(line, "excess\n");
+}
+
+typedef struct section {
+  const char *title; /* "# compile: after fold", or NULL */
+  const char *begin, *end;
+} section;
+
+/* The next graph behind `at`: from its first line to its "return". Comments just before it are its title. False where there is none. */
+static bool next_section(const char *at, section *s) {
+  *s = (section){0};
+  for (; *at; at = next_line(at)) {
+    if (*at == '#') s->title = at;
+    if (!graph_line(at)) {
+      if (s->begin && *at != '#' && *at != '\n' && *at != '\r') break; /* not one: said by the reader, which gets the line too */
+      continue;
+    }
+    if (!s->begin) s->begin = at;
+    s->end = next_line(at);
+    if (begins(at, "return")) return true;
+  }
+  if (s->begin && *at) s->end = next_line(at);
+  return s->begin != NULL;
+}
+
+static void list_sections(const char *text) {
+  section s;
+  int number = 0;
+  for (const char *at = text; next_section(at, &s); at = s.end) {
+    int lines = 0;
+    for (const char *line = s.begin; line < s.end; line = next_line(line)) lines++;
+    printf("%3d  %5d lines  %.*s\n", ++number, lines, s.title ? (int)strcspn(s.title, "\n") : 0, s.title ? s.title : "");
+  }
+}
+
+static bool run_passes(mix_ir *ir, const char *list) {
+  if (list && !strcmp(list, "all")) return mix_passes_run(ir);
+  while (list && *list) {
+    char name[40];
+    size_t length = strcspn(list, ",");
+    snprintf(name, sizeof name, "%.*s", (int)length, list);
+    if (!mix_pass_run(ir, name)) return false;
+    list += length + (list[length] == ',');
+  }
+  return true;
+}
+
+/* Line numbers of messages are the file's: the reader gets the text before the graph as comments. */
+static mix_ir *read_section(const graph_options *options, const char *text, const section *s) {
+  mix_text graph = {.grows = true};
+  for (const char *line = text; line < s->begin; line = next_line(line)) mix_text_put(&graph, "\n");
+  mix_text_put(&graph, "%.*s", (int)(s->end - s->begin), s->begin);
+  mix_ir *ir = graph.failed ? NULL : mix_ir_read(options->file, graph.text, graph.used, MADE_UP_MOST);
+  mix_free(graph.text);
+  return ir;
+}
+
+int cli_graph(int argc, char **argv) {
+  graph_options options = {0};
+  int code = parse(argc, argv, &options);
+  if (code) return code < 0 ? CLI_OK : code;
+  size_t size;
+  char *text = read_file(options.file, &size);
+  if (!text) return cli_fail();
+  section s = {0}, other;
+  const char *at = text;
+  long number = 0;
+  bool found = false;
+  while (number < (options.graph ? options.graph : 1) && (found = next_section(at, &s))) at = s.end, number++;
+  if (!found) {
+    mix_fail(MIX_VALUE_ERROR, options.graph > 1 ? "graph: %s has %ld graphs, not %ld" : "graph: %s has no graph", options.file,
+             number, options.graph);
+    code = cli_fail();
+  } else if (!options.graph && next_section(at, &other)) {
+    list_sections(text);
+  } else {
+    mix_ir *ir = read_section(&options, text, &s);
+    bool good = ir && run_passes(ir, options.passes);
+    const char *out = good ? mix_ir_text(ir) : NULL;
+    if (out && !options.quiet) fputs(out, stdout);
+    code = out ? CLI_OK : cli_fail();
+    mix_ir_free(ir);
+  }
+  mix_free(text);
+  return code;
+}

@@ -1,0 +1,137 @@
+#include "ops/attributes.h"
+
+#include "tensor/shape.h"
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- writing ---- */
+
+static void put_integers(mix_text *text, int count, const int64_t *wide, const int *narrow) {
+  mix_text_put(text, "[");
+  for (int i = 0; i < count; i++) mix_text_put(text, "%s%" PRId64, i ? ", " : "", wide ? wide[i] : narrow[i]);
+  mix_text_put(text, "]");
+}
+
+static void put_field(mix_text *text, mix_field_kind kind, const void *value) {
+  const mix_shape *shape = value;
+  const int *ints = value;
+  char buffer[160];
+  int count = MIX_MAX_RANK;
+  switch (kind) {
+  case MIX_FIELD_BOOL: break;
+  case MIX_FIELD_INT: mix_text_put(text, "%d", *ints); break;
+  case MIX_FIELD_INT64: mix_text_put(text, "%" PRId64, *(const int64_t *)value); break;
+  case MIX_FIELD_DOUBLE: mix_text_put_number(text, *(const double *)value); break;
+  case MIX_FIELD_DTYPE: mix_text_put(text, "%s", mix_dtype_name(*(const mix_dtype *)value)); break;
+  case MIX_FIELD_SHAPE: mix_text_put(text, "%s", mix_shape_text(*shape, buffer, sizeof buffer)); break;
+  case MIX_FIELD_NUMBERS: put_integers(text, shape->rank, shape->dims, NULL); break;
+  case MIX_FIELD_AXES: put_integers(text, ints[0], NULL, ints + 1); break;
+  case MIX_FIELD_PERMUTATION:
+    while (count > 1 && ints[count - 1] == count - 1) count--;
+    put_integers(text, count, NULL, ints);
+    break;
+  }
+}
+
+void mix_attributes_put(const mix_op *op, const void *attributes, mix_text *text) {
+  bool first = true;
+  for (const mix_field *field = attributes ? op->fields : NULL; field && field->name; field++) {
+    const char *value = (const char *)attributes + field->offset;
+    if (field->kind == MIX_FIELD_BOOL && !*(const bool *)value) continue;
+    mix_text_put(text, "%s%s%s", first ? "" : " ", field->name, field->kind == MIX_FIELD_BOOL ? "" : "=");
+    put_field(text, field->kind, value);
+    first = false;
+  }
+}
+
+/* ---- reading ---- */
+
+bool mix_scan_dtype(mix_scan *scan, mix_dtype *dtype) {
+  mix_scan ahead = *scan;
+  char name[24];
+  if (!mix_scan_name(&ahead, name, sizeof name)) return false;
+  *dtype = mix_dtype_from_name(name);
+  if (*dtype == MIX_DTYPE_NONE || !mix_dtype_size(*dtype)) return false;
+  *scan = ahead;
+  return true;
+}
+
+/* At most MIX_MAX_RANK integers between two brackets; their number, -1 where there are none. */
+static int scan_integers(mix_scan *scan, const char *open, const char *close, int64_t numbers[MIX_MAX_RANK]) {
+  int count = 0;
+  if (!mix_scan_text(scan, open)) return -1;
+  if (mix_scan_text(scan, close)) return 0;
+  do {
+    if (count == MIX_MAX_RANK || !mix_scan_integer(scan, &numbers[count++])) return -1;
+  } while (mix_scan_text(scan, ","));
+  return mix_scan_text(scan, close) ? count : -1;
+}
+
+bool mix_scan_shape(mix_scan *scan, mix_shape *shape) {
+  mix_scan ahead = *scan;
+  *shape = (mix_shape){.rank = 0};
+  int rank = scan_integers(&ahead, "(", ")", shape->dims);
+  if (rank < 0) return false;
+  shape->rank = rank;
+  for (int i = 0; i < rank; i++)
+    if (shape->dims[i] < 0) return false;
+  *scan = ahead;
+  return true;
+}
+
+static bool scan_ints(mix_scan *scan, int *count, int ints[MIX_MAX_RANK]) {
+  int64_t numbers[MIX_MAX_RANK];
+  *count = scan_integers(scan, "[", "]", numbers);
+  for (int i = 0; i < *count; i++) {
+    if (numbers[i] < 0 || numbers[i] >= MIX_MAX_RANK) return false;
+    ints[i] = (int)numbers[i];
+  }
+  return *count >= 0;
+}
+
+static bool scan_field(mix_scan *scan, mix_field_kind kind, void *value) {
+  mix_shape *shape = value;
+  int *ints = value, count;
+  int64_t number;
+  switch (kind) {
+  case MIX_FIELD_BOOL: return *(bool *)value = true;
+  case MIX_FIELD_INT:
+    if (!mix_scan_integer(scan, &number) || number < INT_MIN || number > INT_MAX) return false;
+    *ints = (int)number;
+    return true;
+  case MIX_FIELD_INT64: return mix_scan_integer(scan, value);
+  case MIX_FIELD_DOUBLE: return mix_scan_number(scan, value);
+  case MIX_FIELD_DTYPE: return mix_scan_dtype(scan, value);
+  case MIX_FIELD_SHAPE: return mix_scan_shape(scan, shape);
+  case MIX_FIELD_NUMBERS: return (shape->rank = scan_integers(scan, "[", "]", shape->dims)) >= 0;
+  case MIX_FIELD_AXES: return scan_ints(scan, ints, ints + 1);
+  case MIX_FIELD_PERMUTATION:
+    if (!scan_ints(scan, &count, ints)) return false;
+    for (int i = count; i < MIX_MAX_RANK; i++) ints[i] = i;
+    return true;
+  }
+  return false;
+}
+
+bool mix_attributes_read(const mix_op *op, void *attributes, mix_scan *scan, char *problem, size_t size) {
+  unsigned seen = 0;
+  while (!mix_scan_done(scan)) {
+    char name[40];
+    if (!mix_scan_name(scan, name, sizeof name)) return snprintf(problem, size, "expected the name of an attribute"), false;
+    const mix_field *field = op->fields;
+    while (field && field->name && strcmp(field->name, name) != 0) field++;
+    if (!field || !field->name) return snprintf(problem, size, "%s has no attribute '%s'", op->name, name), false;
+    unsigned bit = 1u << (field - op->fields);
+    if (seen & bit) return snprintf(problem, size, "attribute '%s' is there twice", name), false;
+    seen |= bit;
+    if (field->kind != MIX_FIELD_BOOL && !mix_scan_text(scan, "=")) return snprintf(problem, size, "expected '%s='", name), false;
+    if (!scan_field(scan, field->kind, (char *)attributes + field->offset))
+      return snprintf(problem, size, "attribute '%s' has no value that it may have", name), false;
+  }
+  for (const mix_field *field = op->fields; field && field->name; field++)
+    if (field->kind != MIX_FIELD_BOOL && !(seen & 1u << (field - op->fields)))
+      return snprintf(problem, size, "attribute '%s' is missing", field->name), false;
+  return true;
+}
