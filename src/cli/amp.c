@@ -1,78 +1,176 @@
-/* amp rewrite, amp explain: what the automatic mixed precision rewrite does to recorded graphs. */
+/* amp rewrite, amp explain: what the automatic mixed precision rewrite does to recorded graphs and to a model's own step, and why. */
 #include "base/alloc.h"
+#include "base/error.h"
+#include "base/text.h"
 #include "cli/cli.h"
+#include "compile/amp/setting.h"
 #include "io/rewrite_json.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static const char *const usage =
-    "usage: mixtape amp rewrite GRAPH.json...\n"
-    "       mixtape amp explain [--json] GRAPH.json...\n"
+    "usage: mixtape amp rewrite [--set NAME=VALUE]... GRAPH.json...\n"
+    "       mixtape amp explain [--json] [--output FILE] [--set NAME=VALUE]... GRAPH.json...\n"
+    "       mixtape amp explain --model guide [--json] [--output FILE] [--set NAME=VALUE]... [TRAIN-OPTION...]\n"
     "\n"
-    "The automatic mixed precision rewrite of TensorFlow 2.21 on graphs in the recorded format.\n"
+    "The automatic mixed precision rewrite of TensorFlow 2.21, on graphs in the recorded format, or on what one step of training a\n"
+    "model compiles (as `mixtape train` would: --graph-rewrite float16|bfloat16, by default float16; --units, --optimizer, ...).\n"
     "\n"
     "  rewrite   one JSON line a file: name, status, nodes_added, dtypes, casts, and ops and attrs_added of renamed ops\n"
-    "  explain   a table of every op: its list, dtype before and after, and why\n"
-    "  --json    explain: one JSON line a file in place of the table\n"
+    "  explain   a table of every op: its layer and name, its list, dtype before and after, and why\n"
+    "  --json    explain: one JSON line a graph in place of the table\n"
+    "  --output  explain: the graph as a picture, coloured by list, with its casts: FILE.dot, or FILE.svg or FILE.png where the\n"
+    "            program dot of the package graphviz is at hand. Of several graphs the largest\n"
+    "  --set     LEVEL, ALLOWLIST_ADD, DENYLIST_REMOVE, ...: as the variable TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_NAME\n"
     "\n"
-    "The variables TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_... (LEVEL, ALLOWLIST_ADD, ...) count; what a file says in \"env\"\n"
-    "counts more.\n";
+    "Those variables count; what a file says in \"env\" counts more.\n";
 
-/* One file to standard output. False with the error recorded. */
-static bool show(const char *path, bool explain, bool json, bool heading, const mix_amp_options *base) {
-  mix_rewrite_case *item = mix_rewrite_read(path, base);
-  mix_amp_result *result = item ? mix_amp_rewrite(item->graph, &item->options) : NULL;
-  if (!result) return false;
-  char *text = !explain ? mix_rewrite_result_text(item, result)
-               : json   ? mix_rewrite_explain_text(item, result)
-                        : mix_amp_report(result);
-  if (text && heading) printf("%s\n", item->name);
-  if (text) printf("%s%s", text, explain && !json && !heading ? "" : "\n");
-  mix_free(text);
-  return text != NULL;
+typedef struct amp_command {
+  bool explain, json, model;
+  const char *output;
+  char *picture; /* of the largest graph so far; to be freed */
+  int picture_nodes;
+  int graphs;
+} amp_command;
+
+/* The picture of the largest graph is kept. False with the error recorded. */
+static bool keep_picture(amp_command *command, const mix_amp_result *result) {
+  if (!command->output || result->graph->node_count <= command->picture_nodes) return true;
+  char *picture = mix_amp_picture(result);
+  if (!picture) return false;
+  mix_free(command->picture);
+  command->picture = picture;
+  command->picture_nodes = result->graph->node_count;
+  return true;
 }
 
-int cli_amp(int argc, char **argv) {
-  bool explain = false, json = false, options_end = false;
-  const char *what = NULL;
-  int files = 0;
-  for (int i = 1; i < argc; i++) { /* the files move to the front */
-    bool option = !options_end && argv[i][0] == '-' && argv[i][1];
-    if (option && !strcmp(argv[i], "--help")) {
-      fputs(usage, stdout);
-      return CLI_OK;
-    }
-    if (option && !strcmp(argv[i], "--"))
-      options_end = true;
-    else if (option && !strcmp(argv[i], "--json"))
-      json = true;
-    else if (option) {
-      fprintf(stderr, "mixtape amp: unknown option '%s'; `mixtape amp --help` lists them\n", argv[i]);
-      return CLI_USAGE;
-    } else if (!what)
-      what = argv[i];
-    else
-      argv[files++] = argv[i];
-  }
-  explain = what && !strcmp(what, "explain");
-  if (!what || (!explain && strcmp(what, "rewrite") != 0) || files == 0 || (json && !explain)) {
-    if (what && !explain && strcmp(what, "rewrite") != 0)
-      fprintf(stderr, "mixtape amp: unknown command '%s'\n", what);
-    else if (json && what && !explain)
-      fprintf(stderr, "mixtape amp rewrite: its output is JSON; --json belongs to explain\n");
-    else if (what)
-      fprintf(stderr, "mixtape amp %s: no graph was named\n", what);
-    fputs(usage, stderr);
-    return CLI_USAGE;
-  }
+/* One graph to standard output. False with the error recorded. */
+static bool show(amp_command *command, const mix_rewrite_case *item, const mix_amp_result *result, bool heading) {
+  char *text = !command->explain ? mix_rewrite_result_text(item, result)
+               : command->json   ? mix_rewrite_explain_text(item, result)
+                                 : mix_amp_report(result);
+  bool table = command->explain && !command->json;
+  if (text && table && heading) printf("%s%s\n", command->graphs ? "\n" : "", item->name);
+  if (text) printf("%s%s", text, table ? "" : "\n");
+  command->graphs++;
+  bool good = text && keep_picture(command, result);
+  mix_free(text);
+  return good;
+}
+
+static bool show_file(amp_command *command, const char *path, bool heading, const mix_amp_options *base) {
+  mix_rewrite_case *item = mix_rewrite_read(path, base);
+  mix_amp_result *result = item ? mix_amp_rewrite(item->graph, &item->options) : NULL;
+  return result && show(command, item, result, heading);
+}
+
+static int show_files(amp_command *command, int files, char **paths) {
   mix_amp_options base = {0};
   if (!mix_amp_options_from_environment(&base)) return cli_fail();
   int code = CLI_OK;
   for (int i = 0; i < files; i++) {
     bool good = false;
-    MIX_SCOPE { good = show(argv[i], explain, json, explain && !json && files > 1, &base); }
+    MIX_SCOPE { good = show_file(command, paths[i], files > 1, &base); }
     if (!good) code = cli_fail();
   }
+  return code;
+}
+
+/* ---- the model's own step ---- */
+
+static void observe(void *context, const mix_amp_result *result) {
+  amp_command *command = context;
+  char name[32];
+  snprintf(name, sizeof name, "function %d", command->graphs + 1);
+  show(command, &(const mix_rewrite_case){.name = name}, result, true);
+}
+
+/* Trains for one step on drawn digits: what is compiled for it is what is shown. */
+static int show_model(amp_command *command, int argc, char **argv) {
+  cli_options options;
+  int code = cli_parse("amp explain", CLI_TRAIN, argc, argv, &options);
+  if (code) return code < 0 ? CLI_OK : code;
+  if (!options.graph_rewrite) options.graph_rewrite = "float16";
+  int64_t batch = options.batch_size ? options.batch_size : 32;
+  if ((code = cli_setup(&options)) != CLI_OK) return code;
+  MIX_SCOPE {
+    mix_images digits = mix_digits_load(.train = batch, .test = 1, .bytes = true);
+    mix_model *model = cli_make_model(&options, 784);
+    mix_tensor *x = mix_reshape(digits.x_train, MIX_SHAPE(batch, 784));
+    if (cli_compile(&options, model) == MIX_OK) {
+      mix_amp_observe(observe, command);
+      mix_model_fit(model, x, digits.y_train, .batch_size = (int)batch, .epochs = 1, .verbose = MIX_INT_ZERO);
+      mix_amp_observe(NULL, NULL);
+    }
+  }
+  return mix_error() ? cli_fail() : CLI_OK;
+}
+
+/* ---- options ---- */
+
+static int set_option(const char *value) {
+  const char *equals = value ? strchr(value, '=') : NULL;
+  char name[128];
+  if (!equals || equals == value ||
+      snprintf(name, sizeof name, "%s%.*s", MIX_AMP_ENVIRONMENT, (int)(equals - value), value) >= (int)sizeof name) {
+    fprintf(stderr, "mixtape amp: --set %s; expected NAME=VALUE, such as ALLOWLIST_ADD=Sin,Cos\n", value ? value : "");
+    return CLI_USAGE;
+  }
+  setenv(name, equals + 1, 1);
+  return CLI_OK;
+}
+
+static int wrong(const char *message, const char *detail) {
+  fprintf(stderr, "mixtape amp: %s%s\n", message, detail);
+  fputs(usage, stderr);
+  return CLI_USAGE;
+}
+
+int cli_amp(int argc, char **argv) {
+  amp_command command = {0};
+  bool options_end = false;
+  const char *what = NULL;
+  int files = 0;
+  for (int i = 1; i < argc; i++)
+    if (!strcmp(argv[i], "--model") || !strncmp(argv[i], "--model=", 8)) command.model = true;
+  for (int i = 1; i < argc; i++) { /* what is not taken here moves to the front */
+    bool option = !options_end && argv[i][0] == '-' && argv[i][1];
+    if (option && !strcmp(argv[i], "--help")) {
+      fputs(usage, stdout);
+      return CLI_OK;
+    }
+    if (option && !strcmp(argv[i], "--") && !command.model)
+      options_end = true;
+    else if (option && !strcmp(argv[i], "--json"))
+      command.json = true;
+    else if (option && !strcmp(argv[i], "--output") && i + 1 < argc)
+      command.output = argv[++i];
+    else if (option && !strcmp(argv[i], "--set")) {
+      int code = set_option(i + 1 < argc ? argv[++i] : NULL);
+      if (code) return code;
+    } else if (option && !command.model) {
+      fprintf(stderr, "mixtape amp: unknown option '%s'; `mixtape amp --help` lists them\n", argv[i]);
+      return CLI_USAGE;
+    } else if (!what && !option)
+      what = argv[i];
+    else
+      argv[1 + files++] = argv[i];
+  }
+  command.explain = what && !strcmp(what, "explain");
+  if (!what) return fputs(usage, stderr), CLI_USAGE;
+  if (!command.explain && strcmp(what, "rewrite") != 0) {
+    fprintf(stderr, "mixtape amp: unknown command '%s'\n", what);
+    fputs(usage, stderr);
+    return CLI_USAGE;
+  }
+  if (!command.explain && (command.json || command.output || command.model))
+    return wrong("rewrite: its output is JSON; --json, --output and --model belong to explain", "");
+  if (files == 0 && !command.model) return wrong(what, ": no graph was named");
+  if (command.output && !cli_picture_path(command.output))
+    return wrong(command.output, ": a picture's name ends in .dot, .svg or .png");
+  int code = command.model ? show_model(&command, files + 1, argv) : show_files(&command, files, argv + 1);
+  if (command.picture && !cli_draw(command.output, command.picture)) code = cli_fail();
+  mix_free(command.picture);
   return code;
 }

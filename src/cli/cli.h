@@ -115,6 +115,10 @@ int cli_devices(int argc, char **argv);
 int cli_version(int argc, char **argv);
 int cli_bench(int argc, char **argv);
 int cli_numerics(int argc, char **argv);
+/* Pictures of graphs (draw.c): does the name end in .dot, .svg or .png; and writing graphviz's text as such. False with the error recorded. */
+bool cli_picture_path(const char *path);
+bool cli_draw(const char *path, const char *text);
+
 int cli_amp(int argc, char **argv);
 int cli_graph(int argc, char **argv);
 

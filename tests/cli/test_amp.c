@@ -64,6 +64,96 @@ static void environment(void **state) {
   assert_non_null(strstr(program_err, "nothing is called LEVELS"));
 }
 
+static bool contains(const char *text, const char *part) {
+  if (strstr(text, part)) return true;
+  print_message("'%s' is not in:\n%s\n", part, text);
+  return false;
+}
+
+/* Edits show at once. */
+static void edits(void **state) {
+  (void)state;
+  const char *file = in_folder("g.json");
+  write_text(file, graph);
+  assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "explain", "--set", "ALLOWLIST_REMOVE=MatMul", "--set",
+                                                         "DENYLIST_ADD=MatMul", file, NULL}),
+                   0);
+  assert_true(contains(program_out, "m     MatMul  deny   T              float32   float32  its op is in the deny list"));
+  assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "explain", "--set", "ALLOWLIST", file, NULL}), 2);
+  assert_true(contains(program_err, "expected NAME=VALUE"));
+}
+
+/* The text for graphviz; pictures where its program is found, and where it is not an error that names the package. */
+static void pictures(void **state) {
+  (void)state;
+  const char *file = in_folder("g.json"), *dot = in_folder("g.dot");
+  static char text[1 << 16];
+  write_text(file, graph);
+  assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "explain", "--output", dot, file, NULL}), 0);
+  read_text(dot, text, sizeof text);
+  assert_true(contains(text, "digraph \"g"));
+  assert_true(contains(
+      text,
+      "n1 [label=\"MatMul\\nm\\nfloat32 → bfloat16\" tooltip=\"allow: its op is in the allow list\" fillcolor=\"#b7e1a1\" penwidth=3];"));
+  assert_true(contains(text, "c0 [label=\"Cast\\nbfloat16\""));
+  assert_true(contains(text, "  n0 -> c0;\n") && contains(text, "  c0 -> n1;\n"));
+  char path[4096];
+  snprintf(path, sizeof path, "%s", getenv("PATH"));
+  setenv("PATH", program_folder, 1); /* no dot there */
+  const char *svg = in_folder("g.svg");
+  assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "explain", "--output", svg, file, NULL}), 1);
+  setenv("PATH", path, 1);
+  assert_true(contains(program_err, "install the package graphviz"));
+  assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "explain", "--output", "g.jpg", file, NULL}), 2);
+  if (system("dot -V >/dev/null 2>&1") != 0) {
+    print_message("graphviz is not here: no picture is drawn\n");
+    skip();
+  }
+  assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "explain", "--output", svg, file, NULL}), 0);
+  read_text(svg, text, sizeof text);
+  assert_true(contains(text, "<svg"));
+  const char *png = in_folder("g.png");
+  assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "explain", "--output", png, file, NULL}), 0);
+  unsigned char head[4] = {0};
+  FILE *image = fopen(png, "rb");
+  assert_non_null(image);
+  assert_int_equal(fread(head, 1, 4, image), 4);
+  fclose(image);
+  assert_memory_equal(head, "\x89PNG", 4);
+}
+
+/* The model's own training step: layers, reasons, bytes; the lists and the function before and after under LOG_PATH. */
+static void the_models_step(void **state) {
+  (void)state;
+  setenv("TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_LOG_PATH", program_folder, 1);
+  int code =
+      run_program_to(NULL, (const char *[]){"amp", "explain", "--model", "guide", "--units", "16", "--batch-size", "8", NULL});
+  unsetenv("TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_LOG_PATH");
+  assert_int_equal(code, 0);
+  assert_true(contains(program_out, "dense_1/"));
+  assert_true(contains(program_out, "its op is in the allow list"));
+  assert_true(contains(program_out, "its op is in the deny list"));
+  assert_true(contains(program_out, "cuda_float16: ok; converted "));
+  assert_true(contains(program_out, " bytes smaller; casts write "));
+  static const char *const patterns[] = {"paintbuckets_AutoMixedPrecision_function_*.txt", "graphdef_preop_function_*.txt",
+                                         "graphdef_AutoMixedPrecision_function_*.txt"};
+  for (int i = 0; i < 3; i++) {
+    char command[512];
+    snprintf(command, sizeof command, "ls '%s'/%s >/dev/null", program_folder, patterns[i]);
+    assert_int_equal(system(command), 0);
+    snprintf(command, sizeof command, "for f in '%s'/%s; do \"$MIXTAPE_PROGRAM\" graph --quiet \"$f\" || exit 1; done",
+             program_folder, patterns[i]);
+    if (i > 0) assert_int_equal(system(command), 0); /* graphs that can be read back */
+  }
+  code = run_program_to(
+      NULL, (const char *[]){"amp", "explain", "--json", "--model", "guide", "--units", "16", "--graph-rewrite", "bfloat16", NULL});
+  assert_int_equal(code, 0);
+  json_t *first = json_loads(program_out, JSON_DISABLE_EOF_CHECK, NULL);
+  assert_non_null(first);
+  assert_string_equal(json_string_value(json_object_get(first, "mode")), "onednn_bfloat16");
+  json_decref(first);
+}
+
 static void usage(void **state) {
   (void)state;
   assert_int_equal(run_program_to(NULL, (const char *[]){"amp", NULL}), 2);
@@ -80,10 +170,8 @@ static void usage(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(rewrite),
-      cmocka_unit_test(explain),
-      cmocka_unit_test(environment),
-      cmocka_unit_test(usage),
+      cmocka_unit_test(rewrite),  cmocka_unit_test(explain),         cmocka_unit_test(environment), cmocka_unit_test(edits),
+      cmocka_unit_test(pictures), cmocka_unit_test(the_models_step), cmocka_unit_test(usage),
   };
   return cmocka_run_group_tests(tests, program_begin, program_end);
 }

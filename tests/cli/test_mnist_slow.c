@@ -37,6 +37,27 @@ static void check_policies(const char *loop) {
   assert_true(most - least <= 0.005);
 }
 
+/* A float32-written model, rewritten: within half a point of float32. */
+static void the_graph_rewrite_learns_mnist(void **state) {
+  (void)state;
+  if (!at_hand()) skip();
+  double accuracy[3];
+  static const char *const dtypes[] = {NULL, "float16", "bfloat16"};
+  for (int i = 0; i < 3; i++) {
+    const char *rewrite = dtypes[i] ? "--graph-rewrite" : NULL;
+    assert_int_equal(
+        run_program_to(NULL, (const char *[]){"train", "--data", "mnist", "--units", "64", "--batch-size", "128", "--epochs", "5",
+                                              "--seed", "1", "--json", "--verbose", "0", rewrite, dtypes[i], NULL}),
+        0);
+    json_t *report = printed_object();
+    accuracy[i] = number_in(json_object_get(json_object_get(report, "test"), "accuracy"));
+    json_decref(report);
+    print_message("graph rewrite to %s: test accuracy %.4f\n", dtypes[i] ? dtypes[i] : "nothing", accuracy[i]);
+  }
+  assert_true(accuracy[0] >= 0.965);
+  assert_true(fabs(accuracy[1] - accuracy[0]) <= 0.005 && fabs(accuracy[2] - accuracy[0]) <= 0.005);
+}
+
 static void fit_learns_mnist_under_every_policy(void **state) { (void)state, check_policies("fit"); }
 static void the_custom_loop_learns_mnist_under_every_policy(void **state) { (void)state, check_policies("custom"); }
 
@@ -56,6 +77,7 @@ static void W11_the_guides_fit(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(W11_the_guides_fit), cmocka_unit_test(fit_learns_mnist_under_every_policy),
+                                     cmocka_unit_test(the_graph_rewrite_learns_mnist),
                                      cmocka_unit_test(the_custom_loop_learns_mnist_under_every_policy)};
   return cmocka_run_group_tests(tests, program_begin, program_end);
 }

@@ -161,6 +161,8 @@ char *mix_amp_report(const mix_amp_result *r) {
   put(&s, "\n%s: %s%s%s; converted %d of %d nodes%s, inserted %d casts (%d to %s besides those of constants and variables)\n",
       mix_amp_mode_name(r->options.mode), mix_amp_status_name(r->status), r->message[0] ? ": " : "", r->message, r->converted_nodes,
       graph->node_count, r->emulated ? " (emulated)" : "", r->cast_count, r->casts_to_target, mix_amp_dtype_name(r->target));
+  if (r->bytes_saved || r->bytes_cast)
+    put(&s, "results are %lld bytes smaller; casts write %lld bytes\n", (long long)r->bytes_saved, (long long)r->bytes_cast);
   if (!s.failed) return s.text;
   mix_free(s.text);
   return NULL;

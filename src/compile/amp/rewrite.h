@@ -75,6 +75,7 @@ typedef struct mix_amp_result {
   int *uses;
   int use_count, use_capacity;
   int converted_nodes, casts_to_target; /* the latter without casts of constants and variables */
+  int64_t bytes_saved, bytes_cast; /* of a captured function, whose shapes are known: by smaller results; written by casts */
 } mix_amp_result;
 
 enum mix_amp_colour { MIX_AMP_COLOUR_ALLOW = 1, MIX_AMP_COLOUR_DENY = 2 };
@@ -96,5 +97,7 @@ const char *mix_amp_explain(const mix_amp_result *result, int type, char *text, 
 /* A table of all ops: list, dtypes before and after, reason; and a line of totals. Memory to be freed by mix_free; NULL with the error
  * recorded. */
 char *mix_amp_report(const mix_amp_result *result);
+/* The graph in graphviz's language (picture.c). Memory to be freed by mix_free; NULL with the error recorded. */
+char *mix_amp_picture(const mix_amp_result *result);
 
 #endif

@@ -4,6 +4,16 @@
 #include <stdatomic.h>
 
 static atomic_int chosen; /* mix_dtype */
+static mix_amp_observer watching;
+static void *watching_context;
+
+void mix_amp_observe(mix_amp_observer observer, void *context) {
+  watching = observer;
+  watching_context = context;
+}
+void mix_amp_observed(const struct mix_amp_result *result) {
+  if (watching) watching(watching_context, result);
+}
 
 void mix_amp_set_target(mix_dtype target) { atomic_store(&chosen, (int)target); }
 mix_dtype mix_amp_target(void) { return (mix_dtype)atomic_load(&chosen); }

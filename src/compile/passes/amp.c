@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 /* Attributes that repeat the dtype of a result. */
 static const struct {
@@ -179,13 +180,20 @@ static bool set_dtype(mix_ir *ir, mix_ir_node *node, int output, mix_dtype dtype
   return true;
 }
 
-static bool change_dtypes(view *v, const mix_amp_result *r) {
+static int64_t bytes_of(const mix_ir *ir, int value) {
+  return (int64_t)mix_value_bytes(ir->values[value].dtype, ir->values[value].shape);
+}
+
+static bool change_dtypes(view *v, mix_amp_result *r) {
   for (int g = 0; g < v->first_result; g++) {
     const mix_amp_node *node = &v->graph->nodes[g];
     for (int o = 0; o < node->as_is.output_count; o++) {
       int type = mix_amp_output_type(v->graph, node, &node->as_is, o);
       if (r->after[type] == v->graph->types[type].dtype) continue;
+      int value = v->ir->nodes[v->node[g]].first_output + o;
+      r->bytes_saved += bytes_of(v->ir, value);
       if (!set_dtype(v->ir, &v->ir->nodes[v->node[g]], o, mix_dtype_from_name(mix_amp_dtype_name(r->after[type])))) return false;
+      r->bytes_saved -= bytes_of(v->ir, value);
     }
   }
   return true;
@@ -202,7 +210,7 @@ static void redirect(view *v, int input, int value) {
     v->ir->variables[end - v->ir->result_count].exit = value;
 }
 
-static bool insert_casts(view *v, const mix_amp_result *r) {
+static bool insert_casts(view *v, mix_amp_result *r) {
   for (int c = 0; c < r->cast_count; c++) {
     const mix_amp_cast *cast = &r->casts[c];
     int producer = v->node[cast->node], from = v->ir->nodes[producer].first_output + cast->port;
@@ -214,10 +222,27 @@ static bool insert_casts(view *v, const mix_amp_result *r) {
     int node = mix_ir_add(v->ir, &mix_op_cast, attributes, 1, &from, 1, &type);
     if (node < 0) return false;
     v->ir->nodes[node].scope = v->ir->nodes[producer].scope;
+    r->bytes_cast += bytes_of(v->ir, v->ir->nodes[node].first_output);
     for (int u = cast->first_use; u < cast->first_use + cast->use_count; u++)
       redirect(v, r->uses[u], v->ir->nodes[node].first_output);
   }
   return true;
+}
+
+/* The function before or after the rewrite as text, beside the lists, as TensorFlow writes its graphs there. */
+static bool write_graph(mix_ir *ir, const mix_amp_options *options, const char *when) {
+  if (!options->log_path) return true;
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  char path[4096];
+  int length = snprintf(path, sizeof path, "%s/graphdef_%s_function_%lld.txt", options->log_path, when,
+                        (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000);
+  const char *text = mix_ir_text(ir);
+  FILE *file = text && length < (int)sizeof path ? fopen(path, "w") : NULL;
+  bool good = file && fputs(text, file) >= 0;
+  if (file && fclose(file) != 0) good = false;
+  if (!good && !mix_failed()) mix_fail(MIX_IO_ERROR, "mixed precision rewrite: cannot write %s (LOG_PATH)", path);
+  return good;
 }
 
 /* Line by line: a message has a most of its own. */
@@ -240,9 +265,12 @@ bool mix_pass_amp(mix_ir *ir) {
   if (!mix_amp_setting_options(target, &options)) return false;
   mix_scope *scope = mix_scope_begin();
   view v = {.ir = ir};
-  mix_amp_result *result = scope && make_graph(&v) ? mix_amp_rewrite(v.graph, &options) : NULL;
-  bool good = result && change_dtypes(&v, result) && insert_casts(&v, result) && (!result->cast_count || mix_ir_sort(ir));
+  bool ready = scope && write_graph(ir, &options, "preop") && make_graph(&v);
+  mix_amp_result *result = ready ? mix_amp_rewrite(v.graph, &options) : NULL;
+  bool good = result && change_dtypes(&v, result) && insert_casts(&v, result) && (!result->cast_count || mix_ir_sort(ir)) &&
+              write_graph(ir, &options, "AutoMixedPrecision");
   if (good && mix_verbose("amp")) log_report(result);
+  if (good) mix_amp_observed(result);
   mix_scope_end(scope);
   return good && !mix_failed();
 }

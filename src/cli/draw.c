@@ -1,0 +1,76 @@
+/* Pictures of graphs: the text for graphviz as it is (.dot), or what its program `dot` makes of it (.svg, .png). */
+#include "base/error.h"
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *ending(const char *path) {
+  const char *dot = strrchr(path, '.');
+  return dot ? dot + 1 : "";
+}
+
+bool cli_picture_path(const char *path) {
+  return !strcmp(ending(path), "dot") || !strcmp(ending(path), "svg") || !strcmp(ending(path), "png");
+}
+
+static bool write_file(const char *path, const char *text) {
+  FILE *file = fopen(path, "w");
+  bool good = file && fputs(text, file) >= 0;
+  if (file && fclose(file) != 0) good = false;
+  if (!good) mix_fail(MIX_IO_ERROR, "cannot write %s: %s", path, strerror(errno));
+  return good;
+}
+
+static void write_all(int to, const char *text) {
+  for (size_t left = strlen(text); left > 0;) {
+    ssize_t written = write(to, text, left);
+    if (written <= 0) return; /* dot ended early, and says so by its exit code */
+    text += written;
+    left -= (size_t)written;
+  }
+}
+
+enum { NOT_FOUND = 127 };
+
+/* Runs `dot -Tsvg -o PATH` with the text on its standard input; its exit code. */
+static int run_dot(const char *path, const char *text) {
+  int ends[2], status = 0;
+  char format[8];
+  snprintf(format, sizeof format, "-T%s", ending(path));
+  if (pipe(ends) != 0) return -1;
+  void (*former)(int) = signal(SIGPIPE, SIG_IGN);
+  fflush(NULL);
+  pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[0], STDIN_FILENO);
+    close(ends[0]);
+    close(ends[1]);
+    execlp("dot", "dot", format, "-o", path, (char *)NULL);
+    _exit(NOT_FOUND);
+  }
+  close(ends[0]);
+  if (child > 0) write_all(ends[1], text);
+  close(ends[1]);
+  if (child > 0) waitpid(child, &status, 0);
+  signal(SIGPIPE, former);
+  return child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+bool cli_draw(const char *path, const char *text) {
+  if (!strcmp(ending(path), "dot")) return write_file(path, text);
+  int code = run_dot(path, text);
+  if (code == NOT_FOUND)
+    mix_fail(
+        MIX_UNSUPPORTED,
+        "%s: pictures are drawn by the program dot, which is not there; install the package graphviz, or name a file that ends in "
+        ".dot and draw it elsewhere",
+        path);
+  else if (code != 0)
+    mix_fail(MIX_IO_ERROR, "%s: dot, of the package graphviz, could not draw it (exit code %d)", path, code);
+  return code == 0;
+}
