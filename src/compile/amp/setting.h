@@ -17,6 +17,7 @@ bool mix_amp_setting_options(mix_dtype target, mix_amp_options *options);
 
 /* Who is told of every rewrite of a captured function from now on (NULL: nobody): the report of the program. On the thread that captures,
  * one for the process. */
+struct mix_amp_result;
 typedef void (*mix_amp_observer)(void *context, const struct mix_amp_result *result);
 void mix_amp_observe(mix_amp_observer observer, void *context);
 void mix_amp_observed(const struct mix_amp_result *result);
