@@ -5,6 +5,7 @@
 #include "compile/amp/rewrite.h"
 #include "compile/amp/setting.h"
 #include "compile/passes/passes.h"
+#include "tensor/shape.h"
 
 #include <stddef.h>
 #include <stdio.h>
