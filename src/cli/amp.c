@@ -100,7 +100,7 @@ static int show_model(amp_command *command, int argc, char **argv) {
     mix_tensor *x = mix_reshape(digits.x_train, MIX_SHAPE(batch, 784));
     if (cli_compile(&options, model) == MIX_OK) {
       mix_amp_observe(observe, command);
-      mix_model_fit(model, x, digits.y_train, .batch_size = (int)batch, .epochs = 1, .verbose = MIX_INT_ZERO);
+      mix_model_fit(model, x, digits.y_train, .batch_size = (int)batch, .epochs = 1, .verbose = MIX_SILENT);
       mix_amp_observe(NULL, NULL);
     }
   }
