@@ -78,7 +78,7 @@ static void edits(void **state) {
   assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "explain", "--set", "ALLOWLIST_REMOVE=MatMul", "--set",
                                                          "DENYLIST_ADD=MatMul", file, NULL}),
                    0);
-  assert_true(contains(program_out, "m     MatMul  deny   T              float32   float32  its op is in the deny list"));
+  assert_true(contains(program_out, "m     MatMul  deny   T              float32   float32   the graph stays as it is"));
   assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "explain", "--set", "ALLOWLIST", file, NULL}), 2);
   assert_true(contains(program_err, "expected NAME=VALUE"));
 }
@@ -91,7 +91,7 @@ static void pictures(void **state) {
   write_text(file, graph);
   assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "explain", "--output", dot, file, NULL}), 0);
   read_text(dot, text, sizeof text);
-  assert_true(contains(text, "digraph \"g"));
+  assert_true(contains(text, "digraph \""));
   assert_true(contains(
       text,
       "n1 [label=\"MatMul\\nm\\nfloat32 → bfloat16\" tooltip=\"allow: its op is in the allow list\" fillcolor=\"#b7e1a1\" penwidth=3];"));
