@@ -172,6 +172,14 @@ MIX_API mix_status mix_layer_set_input_spec(mix_layer *layer, const mix_input_sp
 
 /* {"name": ..., "trainable": ..., "dtype": ..., ...}; the text lives until the next call of this on that layer. */
 MIX_API const char *mix_layer_config(mix_layer *layer);
+/* {"module": "keras.layers", "class_name": "Dense", "config": {...}, "registered_name": null}, in experimental semantics class_name and config
+ * alone; the text lives until the next call of this on that layer. */
+MIX_API const char *mix_layer_serialize(mix_layer *layer);
+/* A layer of a built-in class (ValueError) from what mix_layer_serialize wrote, here or in Keras, of any generation; its weights are not part
+ * of it. semantics NULL: the process's. */
+MIX_API mix_layer *mix_layer_deserialize(const char *json, const mix_semantics *semantics);
+/* From a config alone, of the class that is named. */
+MIX_API mix_layer *mix_layer_from_config(const char *class_name, const char *json, const mix_semantics *semantics);
 
 /* The thread's cast dtype by hand: what autocast variables read as until the end. tf_keras: a dtype that is not floating means no cast;
  * keras3: ValueError. `former` receives what mix_autocast_end must restore. */

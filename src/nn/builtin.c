@@ -72,6 +72,14 @@ bool mix_json_set_seed(json_t *object, uint64_t seed) {
   return mix_json_set(object, "seed", seed ? json_integer((json_int_t)seed) : json_null());
 }
 
+/* A mixed policy stays whole: the name of one dtype would lose it. */
+bool mix_config_without_trainable(mix_layer *layer, mix_config *config) {
+  if (!layer->semantics->config_without_trainable) return true;
+  json_object_del(config->object, "trainable");
+  if (layer->compute != layer->variable) return true;
+  return mix_json_set(config->object, "dtype", json_string(mix_dtype_name(layer->variable)));
+}
+
 /* ---- shapes ---- */
 
 mix_shape mix_layer_same_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {

@@ -53,6 +53,8 @@ static inline int mix_axis_number(int option) { return option == 0 ? -1 : option
 static inline int mix_axis_option(int64_t number) { return number == 0 ? MIX_AXIS_0 : (int)number; }
 /* "seed": null where it is 0. */
 bool mix_json_set_seed(json_t *object, uint64_t seed);
+/* Where Keras 3's class takes no `trainable`, and names its dtype alone: takes them out of a config. */
+bool mix_config_without_trainable(mix_layer *layer, mix_config *config);
 
 /* ---- shapes ---- */
 

@@ -26,6 +26,7 @@ struct mix_initializer {
   mix_object object;
   const kind *kind;
   mix_initializer_options options; /* texts point at constants */
+  bool seeded;                     /* the seed was given, and stands in configs */
 };
 const mix_class mix_initializer_class = {.name = "initializer"};
 
@@ -186,6 +187,7 @@ mix_initializer *mix_initializer_with(const mix_initializer_options *options) {
   initializer->kind = kind;
   initializer->options = o;
   initializer->options.initializer = kind->name;
+  initializer->seeded = o.seed != 0;
   if (kind->random && !o.seed) initializer->options.seed = mix_next_seed();
   return mix_scoped(initializer);
 }
@@ -241,7 +243,8 @@ json_t *mix_initializer_to_json(const mix_initializer *initializer) {
   if (kind->draw == variance_scaling && !kind->scale)
     good = mix_json_set(config, "scale", json_real(mix_option_number(o->scale, 1))) &&
            mix_json_set(config, "mode", json_string(o->mode)) && mix_json_set(config, "distribution", json_string(o->distribution));
-  if (kind->random && good) good = mix_json_set(config, "seed", json_null());
+  if (kind->random && good)
+    good = mix_json_set(config, "seed", initializer->seeded ? json_integer((json_int_t)o->seed) : json_null());
   if (!good) {
     json_decref(config);
     return NULL;

@@ -16,6 +16,7 @@ static void finalize(void *object) {
   mix_release(layer->generators);
   mix_release(layer->activity_regularizer);
   mix_free(layer->config);
+  mix_free(layer->serialized);
   mix_free(layer->data);
 }
 const mix_class mix_layer_object_class = {.name = "layer", .finalize = finalize};
@@ -130,20 +131,33 @@ json_t *mix_layer_config_json(mix_layer *layer) {
   bool good = mix_json_set(config.object, "name", json_string(layer->name)) &&
               mix_json_set(config.object, "trainable", json_boolean(layer->trainable)) &&
               mix_json_set(config.object, "dtype", mix_policy_to_json(layer->policy));
-  if (good && layer->class.get_config) good = layer->class.get_config(layer, &config) == MIX_OK;
   if (good && layer->activity_regularizer)
     good = mix_json_set(config.object, "activity_regularizer", mix_regularizer_to_json(layer->activity_regularizer));
+  if (good && layer->class.get_config) good = layer->class.get_config(layer, &config) == MIX_OK;
   if (good) return config.object;
   json_decref(config.object);
   return NULL;
 }
 
-const char *mix_layer_config(mix_layer *layer) {
-  if (mix_failed() || !layer) return NULL;
-  json_t *json = mix_layer_config_json(layer);
+/* Keeps the text of `json`, whose reference it takes, in *place. */
+static const char *keep_text(char **place, json_t *json) {
   char *text = mix_json_text(json);
   json_decref(json);
   if (!text) return NULL;
-  mix_free(layer->config);
-  return layer->config = text;
+  mix_free(*place);
+  return *place = text;
+}
+
+const char *mix_layer_config(mix_layer *layer) {
+  return mix_failed() || !layer ? NULL : keep_text(&layer->config, mix_layer_config_json(layer));
+}
+
+const char *mix_layer_serialize(mix_layer *layer) {
+  json_t *config = mix_failed() || !layer ? NULL : mix_layer_config_json(layer);
+  if (!config) return NULL;
+  const char *name = layer->class.name;
+  if (!layer->semantics->policy_module_in_dict)
+    return keep_text(&layer->serialized, json_pack("{s:s, s:o}", "class_name", name, "config", config));
+  return keep_text(&layer->serialized, json_pack("{s:s, s:s, s:o, s:n}", "module", "keras.layers", "class_name", name, "config",
+                                                 config, "registered_name"));
 }

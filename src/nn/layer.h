@@ -22,7 +22,7 @@ struct mix_layer {
   mix_list *generators;        /* random state; NULL: none */
   mix_regularizer *activity_regularizer; /* retained */
   mix_input_spec spec;
-  char *config;                /* text of mix_layer_config */
+  char *config, *serialized;   /* texts of mix_layer_config and mix_layer_serialize */
   void *data;                  /* class.instance_size bytes */
 };
 extern const mix_class mix_layer_object_class;
@@ -84,7 +84,7 @@ mix_layer *mix_layer_make(const mix_layer_class *class, const mix_layer_common *
 /* {"name", "trainable", "dtype", own keys}; a new jansson reference. */
 json_t *mix_layer_config_json(mix_layer *layer);
 /* A layer from its class name and config; built-in classes only (ValueError). Scoped. */
-mix_layer *mix_layer_from_config(const char *class_name, const json_t *config, const mix_semantics *semantics);
+mix_layer *mix_layer_from_json(const char *class_name, const json_t *config, const mix_semantics *semantics);
 
 extern const mix_layer_class mix_class_input_layer, mix_class_dense, mix_class_activation, mix_class_flatten, mix_class_dropout;
 /* InputLayer: batch shape and dtype. */

@@ -75,6 +75,8 @@ struct mix_semantics {
   bool hard_sigmoid_relu6;          /* K3: relu6(x + 3) / 6; else clip(0.2 x + 0.5, 0, 1) */
   bool activation_names_all;        /* K3's longer list */
   bool softmax_vector_refused;      /* L: softmax of a rank-1 input is a ValueError */
+  bool leaky_relu_alpha;            /* L, X: LeakyReLU's slope is called alpha in configs; K3: negative_slope */
+  bool config_without_trainable;    /* K3: SpatialDropout and Discretization have no `trainable` in their configs, and take none */
   double l1_l2_default;             /* of the string "l1_l2": K3 0, L 0.01 */
   bool history_keys_sorted;         /* K3 */
   bool rnn_casts_initial_state;     /* K3 */

@@ -197,13 +197,13 @@ static void defaults(void **state) {
   } rows[] = {
       {mix_softmax_layer(), "softmax", "\"axis\": -1"},
       {mix_relu_layer(), "re_lu", "\"max_value\": null, \"negative_slope\": 0.0, \"threshold\": 0.0"},
-      {mix_leaky_relu_layer(), "leaky_re_lu", "\"negative_slope\": 0.29999999999999999"},
+      {mix_leaky_relu_layer(), "leaky_re_lu", "\"alpha\": 0.29999999999999999"},
       {mix_prelu(), "p_re_lu", "\"shared_axes\": null"},
       {mix_elu_layer(), "elu", "\"alpha\": 1.0"},
       {mix_thresholded_relu(), "thresholded_re_lu", "\"theta\": 1.0"},
       {mix_masking(), "masking", "\"mask_value\": 0.0"},
       {mix_concatenate(), "concatenate", "\"axis\": -1"},
-      {mix_normalization(), "normalization", "\"axis\": -1, \"invert\": false, \"mean\": null, \"variance\": null"},
+      {mix_normalization(), "normalization", "\"axis\": [-1], \"invert\": false, \"mean\": null, \"variance\": null"},
       {mix_category_encoding(3), "category_encoding", "\"output_mode\": \"multi_hot\""},
       {mix_embedding(2, 3), "embedding", "\"mask_zero\": false"},
       {mix_batch_normalization(), "batch_normalization",
@@ -247,7 +247,7 @@ static void use(const trial *t) {
   if (y) mix_tensor_data(y);
   const char *text = mix_layer_config(layer);
   json_t *config = text ? mix_json_parse(text, "test") : NULL;
-  if (config && strcmp(mix_layer_class_name(layer), "Lambda")) mix_layer_from_config(mix_layer_class_name(layer), config, NULL);
+  if (config && strcmp(mix_layer_class_name(layer), "Lambda")) mix_layer_from_json(mix_layer_class_name(layer), config, NULL);
   json_decref(config);
 }
 static void use_learners(const trial *t) {

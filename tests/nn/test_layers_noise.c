@@ -175,7 +175,7 @@ static void lambda(void **state) {
   expect_refused(mix_lambda(NULL), MIX_TYPE_ERROR, "function");
   expect_refused(mix_call(mix_lambda(nothing), x), MIX_TYPE_ERROR, "no results");
   json_t *config = mix_json_parse(mix_layer_config(layer), "test");
-  expect_refused(mix_layer_from_config("Lambda", config, NULL), MIX_VALUE_ERROR, "scaled");
+  expect_refused(mix_layer_from_json("Lambda", config, NULL), MIX_VALUE_ERROR, "scaled");
   json_decref(config);
 }
 

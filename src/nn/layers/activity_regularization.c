@@ -13,6 +13,7 @@ static mix_list *activity_regularization_call(mix_layer *layer, const mix_call_a
 
 static mix_status activity_regularization_config(mix_layer *layer, mix_config *config) {
   const activity_regularization *a = mix_layer_data(layer);
+  json_object_del(config->object, "activity_regularizer"); /* l1 and l2 say it, and Keras takes no other word for it */
   mix_config_number(config, "l1", a->l1);
   return mix_config_number(config, "l2", a->l2);
 }

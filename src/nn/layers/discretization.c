@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/builtin.h"
+#include <string.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -192,7 +193,7 @@ static mix_status discretization_config(mix_layer *layer, mix_config *config) {
               mix_json_set(config->object, "num_bins", d->num_bins ? json_integer(d->num_bins) : json_null());
   mix_config_number(config, "epsilon", d->epsilon);
   mix_config_text(config, "output_mode", mix_category_mode_name(d->mode));
-  return good ? MIX_OK : mix_error();
+  return good && mix_config_without_trainable(layer, config) ? MIX_OK : mix_error();
 }
 
 static void discretization_finalize(mix_layer *layer) {
@@ -256,6 +257,10 @@ mix_layer *mix_discretization_from(const json_t *config, const mix_semantics *se
   mix_common_config c = mix_common_config_of(config, semantics);
   const json_t *list = json_object_get(config, "bin_boundaries");
   size_t count = json_is_array(list) ? json_array_size(list) : 0;
+  /* Keras 3 says floatx whatever comes out: indices are integers all the same. */
+  if (!strcmp(mix_json_string_or(config, "output_mode", "int"), "int") && c.policy &&
+      !mix_dtype_is_integer(mix_policy_compute_dtype(c.policy)))
+    c.policy = NULL;
   int num_bins = (int)mix_json_integer_or(config, "num_bins", 0);
   double *boundaries = json_is_array(list) ? mix_calloc(count, sizeof *boundaries) : NULL;
   for (size_t i = 0; boundaries && i < count; i++) boundaries[i] = json_number_value(json_array_get(list, i));

@@ -11,7 +11,8 @@ static mix_list *leaky_relu_call(mix_layer *layer, const mix_call_args *args) {
 }
 
 static mix_status leaky_relu_config(mix_layer *layer, mix_config *config) {
-  return mix_config_number(config, "negative_slope", ((const leaky_relu *)mix_layer_data(layer))->negative_slope);
+  const char *key = mix_layer_semantics(layer)->leaky_relu_alpha ? "alpha" : "negative_slope";
+  return mix_config_number(config, key, ((const leaky_relu *)mix_layer_data(layer))->negative_slope);
 }
 
 static const mix_layer_class class = {.size = sizeof(mix_layer_class),

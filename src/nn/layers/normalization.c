@@ -143,9 +143,20 @@ static json_t *numbers_to_json(mix_tensor *tensor) {
   return number;
 }
 
+/* A list, as Keras keeps it: of none for None. */
+static json_t *axes_to_json(const normalization *n) {
+  json_t *list = json_array(), *axes = n->axis_none ? list : mix_axes_to_json(n->axis);
+  if (json_is_array(axes) && axes != list) {
+    json_decref(list);
+    return axes;
+  }
+  if (axes != list) json_array_append_new(list, axes);
+  return list;
+}
+
 static mix_status normalization_config(mix_layer *layer, mix_config *config) {
   const normalization *n = mix_layer_data(layer);
-  bool good = mix_json_set(config->object, "axis", n->axis_none ? json_null() : mix_axes_to_json(n->axis)) &&
+  bool good = mix_json_set(config->object, "axis", axes_to_json(n)) &&
               mix_json_set(config->object, "invert", json_boolean(n->invert)) &&
               mix_json_set(config->object, "mean", numbers_to_json(n->given_mean)) &&
               mix_json_set(config->object, "variance", numbers_to_json(n->given_variance));
@@ -200,7 +211,8 @@ static mix_tensor *numbers_from_json(const json_t *json) {
 mix_layer *mix_normalization_from(const json_t *config, const mix_semantics *semantics) {
   mix_common_config c = mix_common_config_of(config, semantics);
   const json_t *axis = json_object_get(config, "axis");
-  return mix_normalization(.axis = mix_json_axes(axis), MIX_COMMON_CONFIG(c), .axis_none = json_is_null(axis),
+  return mix_normalization(.axis = mix_json_axes(axis), MIX_COMMON_CONFIG(c),
+                           .axis_none = json_is_null(axis) || (json_is_array(axis) && !json_array_size(axis)),
                            .mean = numbers_from_json(json_object_get(config, "mean")),
                            .variance = numbers_from_json(json_object_get(config, "variance")),
                            .invert = mix_json_boolean_or(config, "invert", false));

@@ -26,7 +26,7 @@ static mix_status spatial_dropout_config(mix_layer *layer, mix_config *config) {
   const spatial_dropout *d = mix_layer_data(layer);
   mix_config_number(config, "rate", d->rate);
   if (d->dimensions > 1) mix_config_text(config, "data_format", d->channels_first ? "channels_first" : "channels_last");
-  return mix_json_set_seed(config->object, d->seed) ? MIX_OK : mix_error();
+  return mix_config_without_trainable(layer, config) && mix_json_set_seed(config->object, d->seed) ? MIX_OK : mix_error();
 }
 
 static mix_layer *spatial_dropout_with(int dimensions, const mix_spatial_dropout_options *options) {
