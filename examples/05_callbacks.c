@@ -17,15 +17,20 @@ static double halved_later(void *context, int64_t epoch, double learning_rate) {
 /* A callback of one's own: what it needs from one hook to the next is its context. What it adds to the logs, the history and the callbacks
  * behind it see too. */
 typedef struct watch {
-  int64_t skipped; /* steps that loss scaling left out, until the epoch at hand */
+  int64_t skipped; /* steps that loss scaling had left out when the epoch began */
 } watch;
 
+static mix_status begin_epoch(void *context, mix_model *model, int64_t epoch, mix_logs *logs) {
+  (void)epoch, (void)logs;
+  ((watch *)context)->skipped = mix_optimizer_skipped_steps(mix_model_optimizer(model));
+  return MIX_OK;
+}
+
 static mix_status report_epoch(void *context, mix_model *model, int64_t epoch, mix_logs *logs) {
-  watch *w = context;
+  const watch *w = context;
   mix_optimizer *optimizer = mix_model_optimizer(model);
   const int64_t skipped = mix_optimizer_skipped_steps(optimizer) - w->skipped;
   const double scale = mix_tensor_item(mix_optimizer_loss_scale(optimizer));
-  w->skipped += skipped;
   printf("Epoch %lld: learning rate %g, loss scale %g, %lld steps skipped, val_loss %.3f\n", (long long)epoch,
          mix_optimizer_learning_rate(optimizer), scale, (long long)skipped, mix_logs_get(logs, "val_loss"));
   return mix_logs_set(logs, "loss_scale", scale); /* another status than MIX_OK would end fit with that error */
@@ -42,9 +47,10 @@ static mix_model *guide_model(int units) {
 int main(int argc, char **argv) {
   const char *folder = argc > 1 ? argv[1] : ".";
   const int epochs = argc > 2 ? atoi(argv[2]) : 30;
-  char logs[1024], table[1024], weights[1024];
+  char logs[1024], table[1024], weights[1024], backup[1024];
   snprintf(logs, sizeof logs, "%s/logs", folder);
   snprintf(table, sizeof table, "%s/log.csv", folder);
+  snprintf(backup, sizeof backup, "%s/backup", folder);
   snprintf(weights, sizeof weights, "%s/best.npz", folder);
 
   mix_scope *scope = mix_scope_begin();
@@ -58,12 +64,13 @@ int main(int argc, char **argv) {
 
   watch context = {0};
   mix_list *callbacks =
-      mix_list_of(mix_learning_rate_scheduler(halved_later, NULL),                                     /* before what reads it */
-                  mix_callback_new(.on_epoch_end = report_epoch, .context = &context),                 /* one's own */
+      mix_list_of(mix_learning_rate_scheduler(halved_later, NULL), /* before what reads it */
+                  mix_callback_new(.on_epoch_begin = begin_epoch, .on_epoch_end = report_epoch, .context = &context),
                   mix_early_stopping(.patience = 2, .min_delta = 0.005, .restore_best_weights = true), /* of val_loss */
                   mix_model_checkpoint(weights, .save_best_only = true),                               /* the weights alone */
                   mix_terminate_on_nan(), mix_csv_logger(table),                                       /* a row an epoch */
-                  mix_tensorboard(logs, .histogram_freq = 1, .update_freq = 50));                      /* event files */
+                  mix_tensorboard(logs, .histogram_freq = 1, .update_freq = 50),
+                  mix_backup_and_restore(backup)); /* a run that was killed goes on where it was */
   mix_history *history = mix_model_fit(model, digits.x_train, digits.y_train, .batch_size = 128, .epochs = epochs, .seed = 1,
                                        .validation_split = 0.2, .verbose = MIX_SILENT, .callbacks = callbacks);
 
