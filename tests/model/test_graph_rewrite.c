@@ -94,6 +94,47 @@ static void refusals(void **state) {
   assert_int_equal(mix_graph_rewrite_dtype(), MIX_BFLOAT16);
 }
 
+/* d(w w)/dw at 3, by a tape of one's own: with the wrapper's own methods, or without. */
+static mix_list *raw_gradient(void *context, mix_list *arguments) {
+  mix_variable *w = ((void **)context)[0];
+  mix_optimizer *optimizer = ((void **)context)[1];
+  (void)arguments;
+  mix_tape *tape = mix_tape_begin(.persistent = true);
+  mix_tensor *loss = mix_square(mix_variable_value(w)), *scaled = mix_optimizer_get_scaled_loss(optimizer, loss);
+  mix_tape_end(tape);
+  mix_list *raw = mix_tape_gradient(tape, loss, mix_list_of(w)),
+           *scaled_gradients = mix_tape_gradient(tape, scaled, mix_list_of(w));
+  return mix_list_of(mix_list_get(raw, 0), mix_list_get(scaled_gradients, 0));
+}
+
+static void gradients_of_a_tape_are_not_scaled(void **state) {
+  (void)state;
+  mix_optimizer *optimizer = mix_enable_mixed_precision_graph_rewrite(mix_sgd(), .fixed_loss_scale = 128);
+  mix_variable *w = mix_variable_new(mix_scalar(3, MIX_FLOAT32), .name = "w");
+  void *context[] = {w, optimizer};
+  mix_list *gradients = mix_function_call(mix_function_new(raw_gradient, context), NULL);
+  assert_no_error();
+  assert_true(mix_tensor_item(mix_list_get(gradients, 0)) == 6);
+  assert_true(mix_tensor_item(mix_list_get(gradients, 1)) == 6 * 128);
+}
+
+/* Only functions are rewritten: a product computed at once keeps float32's digits, in a function it has float16's. */
+static mix_list *third(void *context, mix_list *arguments) {
+  (void)context;
+  return mix_list_of(mix_matmul(mix_list_get(arguments, 0), mix_list_get(arguments, 1), false, false));
+}
+
+static void only_functions_are_rewritten(void **state) {
+  (void)state;
+  assert_non_null(mix_enable_mixed_precision_graph_rewrite(mix_sgd()));
+  const float numbers[] = {1 + 1.0f / 4096}; /* 1 in float16 */
+  mix_tensor *a = mix_tensor_from(numbers, MIX_FLOAT32, MIX_SHAPE(1, 1));
+  mix_list *pair = mix_list_of(a, a);
+  assert_true(mix_tensor_item(mix_list_get(third(NULL, pair), 0)) == (double)(numbers[0] * numbers[0]));
+  assert_true(mix_tensor_item(mix_list_get(mix_function_call(mix_function_new(third, NULL), pair), 0)) == 1);
+  assert_no_error();
+}
+
 /* The guide's example: two Dense(64), SGD wrapped by the call, mean squared error, 1024 x 64 numbers. */
 static void W22_two_dense_layers(void **state) {
   (void)state;
@@ -123,6 +164,8 @@ static void W22_two_dense_layers(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {REWRITE_TEST(wrapping), REWRITE_TEST(refusals), REWRITE_TEST(W22_two_dense_layers)};
+  const struct CMUnitTest tests[] = {REWRITE_TEST(wrapping), REWRITE_TEST(refusals),
+                                     REWRITE_TEST(gradients_of_a_tape_are_not_scaled), REWRITE_TEST(only_functions_are_rewritten),
+                                     REWRITE_TEST(W22_two_dense_layers)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
