@@ -93,7 +93,7 @@ MIX_API mix_status mix_numerics_get_row(const mix_numerics *report, int index, m
 /* Nonzero finite values of a row with magnitudes in [2^exponent, 2^(exponent + 1)); 0 outside the dtype's range. */
 MIX_API int64_t mix_numerics_histogram(const mix_numerics *report, int row, bool gradient, int exponent);
 
-/* A step that was skipped, or in which loss or gradients were not finite. */
+/* A step that was skipped, or in which loss or gradients were not finite: the first 9,999 of them, and the latest. */
 typedef struct mix_numerics_event {
   size_t size;
   int64_t step;                 /* from 1 */

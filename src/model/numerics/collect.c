@@ -5,6 +5,8 @@
 #include "ops/magnitudes.h"
 #include <math.h>
 
+enum { INCIDENTS_MOST = 10000 };
+
 bool mix_numerics_finite(const mix_numerics_statistics *s) { return !s->infinities && !s->nans; }
 
 bool mix_numerics_given(const mix_numerics *report, const char *call) {
@@ -107,7 +109,9 @@ static int first_backward(const step *s) {
   return -1;
 }
 
+/* Where there are very many, the latest takes the place of the one before it. */
 static bool add_incident(mix_numerics *r, const step *s, double scale) {
+  if (r->incident_count == INCIDENTS_MOST) r->incident_count--;
   if (!mix_reserve(&r->incidents, &r->incident_capacity, r->incident_count + 1, sizeof *r->incidents)) return false;
   mix_numerics_incident incident = {.step = r->steps, .applied = s->applied, .entry = -1, .loss_scale = scale};
   if (s->layout) {
