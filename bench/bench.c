@@ -41,9 +41,10 @@ static int run(const cli_options *options) {
   static const struct {
     const char *name;
     bool (*run)(const bench_settings *settings);
-  } subjects[] = {{"start", bench_start},   {"steps", bench_steps},     {"dispatch", bench_dispatch},
-                  {"update", bench_update}, {"compile", bench_compile}, {"pipeline", bench_pipeline},
-                  {"products", bench_gemm}, {"figures", bench_figures}};
+  } subjects[] = {{"start", bench_start},     {"steps", bench_steps},           {"dispatch", bench_dispatch},
+                  {"update", bench_update},   {"optimizers", bench_optimizers}, {"passes", bench_memory_passes},
+                  {"compile", bench_compile}, {"pipeline", bench_pipeline},     {"products", bench_gemm},
+                  {"figures", bench_figures}};
   bool good = true;
   if (options->advise) good = bench_advise(&settings, options->policy) && mix_error() == MIX_OK;
   for (size_t i = 0; i < sizeof subjects / sizeof *subjects && good && !options->advise; i++) {

@@ -3,6 +3,7 @@
 #define MIX_BENCH_BENCH_H
 
 #include <jansson.h>
+#include <mixtape/function.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -18,6 +19,8 @@ bool bench_steps(const bench_settings *settings);
 bool bench_dispatch(const bench_settings *settings);
 bool bench_update(const bench_settings *settings);
 bool bench_pipeline(const bench_settings *settings);
+bool bench_optimizers(const bench_settings *settings);
+bool bench_memory_passes(const bench_settings *settings);
 bool bench_start(const bench_settings *settings);
 bool bench_compile(const bench_settings *settings);
 bool bench_gemm(const bench_settings *settings);
@@ -26,6 +29,9 @@ bool bench_advise(const bench_settings *settings, const char *policy);
 
 /* The time of a float32 RMSprop update that writes the weight's 16-bit copy too, over that of one that does not. */
 bool bench_update_copy(const bench_settings *settings, double *ratio);
+
+/* Steps of the plan of the function's latest call that touch a value of that shape, "(1024, 4096)". */
+int bench_passes_over(mix_function *function, const char *shape);
 
 double bench_now(void); /* seconds */
 /* Sorts and takes the middle. */

@@ -46,6 +46,7 @@ typedef struct mix_plan_report {
   size_t constant_bytes;
   size_t workspace_bytes; /* scratch of kernels (packed panels) */
   size_t peak_bytes;      /* all of it */
+  size_t moved_bytes;     /* operands and results of the steps, each once a step: what a run asks of memory where no cache helps */
 } mix_plan_report;
 MIX_API mix_status mix_function_report(mix_function *function, mix_plan_report *report, size_t report_size);
 /* A readable listing: each step with kernel, shapes, dtypes and place in memory, and what lives at the peak. The text belongs to

@@ -12,7 +12,8 @@ extern "C" {
 /* Names: mean_squared_error (mse), mean_absolute_error (mae), mean_absolute_percentage_error (mape), mean_squared_logarithmic_error
  * (msle), huber, log_cosh, cosine_similarity, hinge, squared_hinge, categorical_hinge, kl_divergence (kld), poisson,
  * binary_crossentropy (bce), binary_focal_crossentropy, categorical_crossentropy, sparse_categorical_crossentropy,
- * categorical_focal_crossentropy; keras3 also dice, tversky, categorical_generalized_cross_entropy, crossentropy (ce). Aliases in lower
+ * categorical_focal_crossentropy; keras3 also dice, tversky, circle, categorical_generalized_cross_entropy,
+ * crossentropy (ce). Aliases in lower
  * or upper case, and class names ("MeanSquaredError"). */
 typedef struct mix_loss_options {
   size_t size;
@@ -23,9 +24,9 @@ typedef struct mix_loss_options {
   const mix_semantics *semantics; /* NULL: the process's */
   bool from_logits;               /* cross-entropies: predictions are logits */
   double label_smoothing;         /* binary and categorical cross-entropies: in [0, 1] (ValueError) */
-  int axis;                       /* cross-entropies, cosine_similarity: 0 means the last */
+  int axis;                       /* cross-entropies, cosine_similarity: 0 means the last; dice, tversky: 0 means all (-rank the first) */
   double delta;                   /* huber: 0 means 1 */
-  double gamma;                   /* focal: 0 means 2, MIX_ZERO */
+  double gamma;                   /* focal: 0 means 2, circle: 0 means 80; MIX_ZERO */
   double alpha;                   /* focal: 0 means 0.25, tversky: 0 means 0.5; MIX_ZERO */
   double beta;                    /* tversky: 0 means 0.5; MIX_ZERO */
   double q;                       /* categorical_generalized_cross_entropy: 0 means 0.5 */
@@ -34,6 +35,8 @@ typedef struct mix_loss_options {
   int64_t ignore_class;
   mix_tensor *(*function)(void *context, mix_tensor *y_true, mix_tensor *y_pred); /* instead of a name: values for each sample */
   void *context;
+  double margin;                  /* circle: 0 means 0.4; MIX_ZERO */
+  bool keep_diagonal;             /* circle: Keras's remove_diagonal=True; a sample is compared with itself too */
 } mix_loss_options;
 MIX_API mix_loss *mix_loss_with(const mix_loss_options *options);
 #ifndef __cplusplus

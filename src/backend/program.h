@@ -42,7 +42,7 @@ typedef struct mix_program_type {
   mix_shape shape;
 } mix_program_type;
 
-typedef enum mix_program_reduction { MIX_REDUCE_NOTHING, MIX_REDUCE_ALL_FINITE, MIX_REDUCE_TO_SUM } mix_program_reduction;
+typedef enum mix_program_reduction { MIX_REDUCE_NOTHING, MIX_REDUCE_ALL_FINITE, MIX_REDUCE_TO_SUM, MIX_REDUCE_TO_MEAN } mix_program_reduction;
 
 typedef struct mix_program {
   int rank;                     /* dimensions merged as far as every load allows; at least 1 */
@@ -52,9 +52,10 @@ typedef struct mix_program {
   mix_instruction *instructions;
   mix_program_store *stores;
   /* At most one reduction over the whole space: of register `reduced` into output `reduction_output` (bool scalar for ALL_FINITE; a
-   * scalar of that register's dtype for SUM, accumulated in float32 or wider, partial sums in a fixed order for a thread count). */
+   * scalar of that register's dtype for SUM and MEAN, in the order of the reductions' own kernels, so that the bits are theirs). */
   mix_program_reduction reduction;
   int reduced, reduction_output;
+  int64_t row; /* SUM and MEAN: of each `row` elements that follow each other, into an output of as many; 0: of the whole space */
 } mix_program;
 
 static inline mix_dtype mix_program_register_dtype(const mix_program *program, int reg) {

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const reductions[] = {"nothing", "all_finite", "sum"};
+static const char *const reductions[] = {"nothing", "all_finite", "sum", "mean"};
 
 /* ---- writing ---- */
 
@@ -49,6 +49,7 @@ void mix_program_put(const mix_program *program, const char *indent, mix_text *t
   if (program->reduction != MIX_REDUCE_NOTHING)
     mix_text_put(text, "%s  %s of r%d -> %d\n", indent, reductions[program->reduction], program->reduced,
                  program->reduction_output);
+  if (program->row) mix_text_put(text, "%s  in rows of %" PRId64 "\n", indent, program->row);
 }
 
 /* ---- reading ---- */
@@ -154,6 +155,10 @@ static bool read_line(mix_program_reading *reading, mix_scan *line) {
   if (mix_scan_text(line, "store")) return read_store(reading, line);
   if (mix_scan_text(line, "all_finite")) return read_reduction(reading, line, MIX_REDUCE_ALL_FINITE);
   if (mix_scan_text(line, "sum")) return read_reduction(reading, line, MIX_REDUCE_TO_SUM);
+  if (mix_scan_text(line, "mean")) return read_reduction(reading, line, MIX_REDUCE_TO_MEAN);
+  if (mix_scan_text(line, "in"))
+    return program->reduction > MIX_REDUCE_ALL_FINITE && !program->row && mix_scan_text(line, "rows") &&
+           mix_scan_text(line, "of") && mix_scan_integer(line, &program->row) && program->row > 0;
   return !program->store_count && !program->reduction && read_register(reading, line);
 }
 
@@ -162,7 +167,7 @@ bool mix_program_read_line(mix_program_reading *reading, mix_scan *line, char *p
   snprintf(
       problem, size,
       "no line of a program; expected 'over (dims)', then 'rN = dtype load INPUT strides (...)' or 'rN = dtype product', 'rN = "
-      "dtype operation rA, rB', 'store rN -> OUTPUT', 'all_finite of rN -> OUTPUT', registers numbered in order");
+      "dtype operation rA, rB', 'store rN -> OUTPUT', 'all_finite of rN -> OUTPUT' (sum, mean), 'in rows of COUNT', registers numbered in order");
   return false;
 }
 
@@ -261,7 +266,10 @@ bool mix_program_check(const mix_program *program, int input_count, const mix_pr
     if (!check_result(program, program->reduced, output, output_count, written, problem, size)) return false;
     mix_dtype reduced = mix_program_register_dtype(program, program->reduced);
     mix_dtype dtype = program->reduction == MIX_REDUCE_ALL_FINITE ? MIX_BOOL : reduced;
-    if (outputs[output].dtype != dtype || outputs[output].shape.rank != 0 || !mix_dtype_is_floating(reduced))
+    bool whole = program->reduction == MIX_REDUCE_ALL_FINITE;
+    int64_t sums = program->row ? elements / program->row : 1, size_of_output = mix_shape_size(outputs[output].shape);
+    bool fits = whole ? outputs[output].shape.rank == 0 : size_of_output == sums && (!program->row || elements % program->row == 0);
+    if (outputs[output].dtype != dtype || !fits || !mix_dtype_is_floating(reduced))
       WRONG("result %d cannot be the %s of r%d", output, reductions[program->reduction], program->reduced);
     done++;
   }

@@ -87,7 +87,7 @@ static const row rows[] = {
      "go on from the newest checkpoint in DIR with the same bits (none there: begin); without it a used DIR is refused"},
     {"step-log", TEXT, FIELD(step_log), CLI_TRAIN, "FILE.jsonl", "one JSON object a line for each step"},
     {"output", TEXT, FIELD(output), CLI_PREDICT, "FILE.npy", "where the outputs go (default: the classes on standard output)"},
-    {"only", CHOICE, FIELD(only), CLI_BENCH, "start|steps|dispatch|update|compile|pipeline|products|figures",
+    {"only", CHOICE, FIELD(only), CLI_BENCH, "start|steps|dispatch|update|optimizers|passes|compile|pipeline|products|figures",
      "one subject of the benchmark"},
     {"advise", FLAG, FIELD(advise), CLI_BENCH, NULL,
      "measure nothing: say which layers gain from --policy on this machine, and why"},

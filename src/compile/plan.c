@@ -453,6 +453,18 @@ static bool make_plan(mix_compiled *compiled) {
   return plan_steps(&p) && plan_arena(&p, compiled);
 }
 
+/* Bytes of a step's operands and results, one that stands there twice counted once (a variable updated in place is read and written). */
+static size_t step_bytes(const mix_plan *plan, const mix_step *step) {
+  size_t bytes = 0;
+  for (int i = 0; i < step->input_count; i++) {
+    bool again = false;
+    for (int j = 0; j < i; j++) again = again || step->inputs[j] == step->inputs[i];
+    if (!again) bytes += plan->slots[step->inputs[i]].bytes;
+  }
+  for (int i = 0; i < step->output_count; i++) bytes += plan->slots[step->outputs[i]].bytes;
+  return bytes;
+}
+
 static void fill_report(mix_compiled *compiled) {
   mix_plan_report *report = &compiled->report;
   const mix_plan *plan = &compiled->plan;
@@ -467,6 +479,7 @@ static void fill_report(mix_compiled *compiled) {
     if (node->source == MIX_IR_ARGUMENT) report->argument_bytes += bytes;
     if (node->source == MIX_IR_CONSTANT) report->constant_bytes += bytes;
   }
+  for (int i = 0; i < plan->step_count; i++) report->moved_bytes += step_bytes(plan, &plan->steps[i]);
   for (int r = 0; r < plan->result_count; r++)
     report->result_bytes += mix_value_bytes(compiled->results[r].dtype, compiled->results[r].shape);
   report->peak_bytes = report->arena_bytes + report->variable_bytes + report->argument_bytes + report->result_bytes +

@@ -56,6 +56,7 @@ const mix_loss_kind mix_loss_kinds[] = {
     {"crossentropy", "crossentropy", {"ce"}, mix_loss_crossentropy, true, false, true},
     {"dice", "Dice", {NULL}, mix_loss_dice, true, false, false},
     {"tversky", "Tversky", {NULL}, mix_loss_tversky, true, false, false},
+    {"circle", "Circle", {NULL}, mix_loss_circle, true, false, true},
     {"categorical_generalized_cross_entropy",
      "CategoricalGeneralizedCrossEntropy",
      {NULL},
@@ -281,6 +282,15 @@ json_t *mix_loss_to_json(mix_loss *loss) {
   if (good && cross && f != mix_loss_sparse_categorical_crossentropy)
     good = mix_json_set(config, "label_smoothing", json_real(o->label_smoothing)) &&
            mix_json_set(config, "axis", json_integer(o->axis ? o->axis : -1));
+  bool region = f == mix_loss_dice || f == mix_loss_tversky;
+  if (good && f == mix_loss_tversky)
+    good = mix_json_set(config, "alpha", json_real(mix_option_number(o->alpha, 0.5))) &&
+           mix_json_set(config, "beta", json_real(mix_option_number(o->beta, 0.5)));
+  if (good && region) good = mix_json_set(config, "axis", o->axis ? json_integer(o->axis) : json_null());
+  if (good && f == mix_loss_circle)
+    good = mix_json_set(config, "gamma", json_real(mix_option_number(o->gamma, 80))) &&
+           mix_json_set(config, "margin", json_real(mix_option_number(o->margin, 0.4))) &&
+           mix_json_set(config, "remove_diagonal", json_boolean(!o->keep_diagonal));
   if (good && f == mix_loss_huber) good = mix_json_set(config, "delta", json_real(mix_option_number(o->delta, 1)));
   if (good && f == mix_loss_sparse_categorical_crossentropy)
     good = mix_json_set(config, "ignore_class", o->has_ignore_class ? json_integer(o->ignore_class) : json_null());
@@ -300,8 +310,13 @@ mix_loss *mix_loss_from_json(const json_t *json, const mix_semantics *semantics)
   o.reduction = mix_json_string_or(config, "reduction", NULL);
   o.from_logits = mix_json_boolean_or(config, "from_logits", false);
   o.label_smoothing = mix_json_number_or(config, "label_smoothing", 0);
-  o.axis = (int)mix_json_integer_or(config, "axis", 0);
+  o.axis = json_is_null(json_object_get(config, "axis")) ? 0 : (int)mix_json_integer_or(config, "axis", 0);
   o.delta = mix_json_number_or(config, "delta", 0);
+  o.alpha = mix_json_number_or(config, "alpha", 0);
+  o.beta = mix_json_number_or(config, "beta", 0);
+  o.gamma = mix_json_number_or(config, "gamma", 0);
+  o.margin = mix_json_number_or(config, "margin", 0);
+  o.keep_diagonal = !mix_json_boolean_or(config, "remove_diagonal", true);
   o.has_ignore_class = json_is_integer(ignored);
   o.ignore_class = json_integer_value(ignored);
   return mix_failed() ? NULL : mix_loss_with(&o);

@@ -77,6 +77,7 @@ mix_tensor *mix_loss_sparse_categorical_crossentropy(const mix_loss *loss, mix_t
 mix_tensor *mix_loss_categorical_focal_crossentropy(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
 mix_tensor *mix_loss_crossentropy(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
 mix_tensor *mix_loss_dice(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
+mix_tensor *mix_loss_circle(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
 mix_tensor *mix_loss_tversky(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
 mix_tensor *mix_loss_categorical_generalized_cross_entropy(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
 

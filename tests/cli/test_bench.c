@@ -46,6 +46,19 @@ static void dispatch_update_and_start(void **state) {
   object = bench("update"), row = json_object_get(object, "update");
   assert_true(number(row, "best_bytes_per_second") >= number(row, "bytes_per_second"));
   json_decref(object);
+  object = bench("optimizers"), row = json_object_get(json_object_get(object, "optimizers"), "rows");
+  assert_int_equal(json_array_size(row), 14);
+  for (size_t i = 0; i < json_array_size(row); i++) {
+    json_t *rule = json_array_get(row, i);
+    assert_true(number(rule, "best_bytes_per_second") >= number(rule, "bytes_per_second"));
+    assert_true(number(rule, "passes") == number(rule, "least_passes"));
+  }
+  json_decref(object);
+  object = bench("passes"), row = json_object_get(object, "passes");
+  for (size_t i = 0; i < json_array_size(row); i++)
+    assert_true(number(json_array_get(row, i), "passes") >= 0.99 * number(json_array_get(row, i), "least"));
+  assert_true(json_array_size(row) > 30);
+  json_decref(object);
   object = bench("start"), row = json_object_get(object, "start");
   assert_true(number(row, "first_step_best") > 0 && number(row, "process_best") >= number(row, "first_step_best"));
   json_decref(object);

@@ -257,7 +257,7 @@ static void guard_leaves_other_selections(void **state) {
   mix_ir_free(ir);
 }
 
-/* A path that leads out of a group and back in keeps it apart: exp -> sum -> subtract. */
+/* A path that leads out of a group and back in keeps it apart: exp -> sum -> divide. What the sum is taken of is computed again. */
 static void fuse(void **state) {
   (void)state;
   graph g;
@@ -269,22 +269,25 @@ static void fuse(void **state) {
   becomes(ir, mix_pass_fuse,
           "%0:float16(4, 3) = argument 0\n"
           "%1:float16(3) = argument 1\n"
-          "%7:float16(4, 3) = fused(%0, %1)\n"
+          "%11:float16(4, 1) = fused(%0, %1)\n"
           "    over (4, 3)\n"
           "      r0 = float16 load 0 strides (3, 1)\n"
           "      r1 = float16 load 1 strides (0, 1)\n"
           "      r2 = float16 multiply r0, r1\n"
           "      r3 = float16 exp r2\n"
-          "      store r3 -> 0\n"
-          "%4:float16(4, 1) = reduce_sum(%7) {axes=[1] keep_dims}\n"
-          "%8:float16(4, 3), %9:bool() = fused(%7, %4)\n"
+          "      sum of r3 -> 0\n"
+          "      in rows of 3\n"
+          "%9:float16(4, 3), %10:bool() = fused(%0, %1, %11)\n"
           "    over (4, 3)\n"
           "      r0 = float16 load 0 strides (3, 1)\n"
-          "      r1 = float16 load 1 strides (1, 0)\n"
-          "      r2 = float16 divide r0, r1\n"
-          "      store r2 -> 0\n"
-          "      all_finite of r2 -> 1\n"
-          "return %8, %9\n");
+          "      r1 = float16 load 1 strides (0, 1)\n"
+          "      r2 = float16 load 2 strides (1, 0)\n"
+          "      r3 = float16 multiply r0, r1\n"
+          "      r4 = float16 exp r3\n"
+          "      r5 = float16 divide r4, r2\n"
+          "      store r5 -> 0\n"
+          "      all_finite of r5 -> 1\n"
+          "return %9, %10\n");
   mix_ir_free(ir);
 }
 

@@ -115,6 +115,31 @@ static void a_guarded_update_is_one_pass(void **unused) {
     }
 }
 
+/* Plan steps that touch the kernel (5, 7) of a rule that needs norms first: Lamb's two norms, each a program that ends in a sum and writes
+ * nothing, and the update; Adafactor's squares with their row means, the column means, its two norms, and the update; under a guard the column means, which have none, keep the squares apart. The bias (3) has no rows. */
+static void norms_are_read_once(void **unused) {
+  (void)unused;
+  static const struct {
+    const char *rule;
+    int kernel, bias, guarded; /* guarded: more over the kernel under a loss scale */
+  } rows[NORM_RULES] = {{"lamb", 3, 3, 1}, {"adafactor", 5, 3, 2}};
+  for (int guarded = 0; guarded < 2; guarded++)
+    for (int r = 0; r < NORM_RULES; r++)
+      MIX_SCOPE {
+        mix_set_semantics("keras3");
+        mix_optimizer *optimizer = mix_optimizer_from_text(rows[r].rule, NULL);
+        if (guarded) optimizer = mix_loss_scale_optimizer(optimizer, .initial_scale = 8);
+        captured_update update = captured_update_of(optimizer, variables_of_a_layer());
+        run_captured(&update, like_a_layer(10));
+        assert_no_error();
+        const char *plan = mix_function_dump(update.function, "plan");
+        if (lines_with(plan, "(5, 7)") != rows[r].kernel + (guarded ? rows[r].guarded : 0) ||
+            lines_with(plan, "float32(3)") != rows[r].bias + guarded)
+          fail_msg("%s%s: %d steps over the kernel, %d over the bias:\n%s", rows[r].rule, guarded ? ", guarded" : "",
+                   lines_with(plan, "(5, 7)"), lines_with(plan, "float32(3)"), plan);
+      }
+}
+
 /* One gradient that is not finite leaves every weight and slot as it was; the next good one moves them again. */
 static void a_skipped_step_changes_no_bit(void **unused) {
   (void)unused;
@@ -167,7 +192,7 @@ static void captured_and_direct_updates_agree_in_every_bit(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(an_update_is_one_pass), TEST(a_guarded_update_is_one_pass),
+  const struct CMUnitTest tests[] = {TEST(an_update_is_one_pass), TEST(a_guarded_update_is_one_pass), TEST(norms_are_read_once),
                                      TEST(a_skipped_step_changes_no_bit), TEST(captured_and_direct_updates_agree_in_every_bit)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

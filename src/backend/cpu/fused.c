@@ -25,11 +25,12 @@ static bool prepare_generic(mix_kernel_args *args, int threads) { return prepare
 static bool serial(const mix_kernel_args *args) { return ((const mix_tile_program *)args->prepared)->cost < MIX_CPU_SMALL; }
 
 static size_t workspace(const mix_kernel_args *args, int threads) {
-  return args->program->reduction == MIX_REDUCE_NOTHING ? 0 : (size_t)threads * MIX_TILE_REDUCTION_BYTES;
+  if (args->program->reduction == MIX_REDUCE_NOTHING || args->program->row) return 0;
+  return mix_tile_pieces_bytes(args->prepared) + (size_t)threads * MIX_TILE_REDUCTION_BYTES;
 }
 static int barriers(const mix_kernel_args *args, int threads) {
   (void)threads;
-  return args->program->reduction != MIX_REDUCE_NOTHING;
+  return args->program->reduction != MIX_REDUCE_NOTHING && !args->program->row;
 }
 static bool share(const mix_kernel_args *args, int64_t *count, int64_t *grain) {
   return mix_tile_share(args->prepared, count, grain);

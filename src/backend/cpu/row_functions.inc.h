@@ -60,6 +60,16 @@ static float row_sum(const float *x, int64_t n) {
   return fold_lanes(sum);
 }
 
+static void row_sum_into(float *lanes, const float *x, int64_t n) {
+  vf sum[SUM_VECTORS];
+  for (int j = 0; j < SUM_VECTORS; j++) sum[j] = v_load(lanes + j * LANES);
+  int64_t i = 0;
+  for (; i + SUM_LANES <= n; i += SUM_LANES)
+    for (int j = 0; j < SUM_VECTORS; j++) sum[j] = sum[j] + v_load(x + i + j * LANES);
+  FOR_TAIL(i, n, j) sum[j] = sum[j] + tail_lanes(x, i + j * LANES, n, 0);
+  for (int j = 0; j < SUM_VECTORS; j++) v_store(lanes + j * LANES, sum[j]);
+}
+
 static float row_maximum(const float *x, int64_t n) {
   vf r = v_set(-INFINITY);
   int64_t i = 0;

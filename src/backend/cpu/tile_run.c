@@ -22,8 +22,13 @@ typedef struct run {
   const uint16_t *tested; /* numbers to be tested as they are stored; NULL: tiles are computed */
   uint16_t infinity;
   bool finite;
-  double sum;
   uint64_t integer_sum;
+  /* A sum: the piece at hand, in lanes or one number, and how many elements it has so far. */
+  _Alignas(64) float lanes[MIX_SUM_LANES];
+  double wide_sum;
+  int64_t summed, piece;
+  double *pieces; /* where each piece's sum goes; NULL on a team of one, which adds them up as they come */
+  double total;
 } run;
 
 typedef struct tile {
@@ -161,27 +166,94 @@ static void load_tile(run *r, const mix_tile_load *load, const tile *t) {
   }
 }
 
+static bool sums(const mix_program *program) {
+  return program->reduction == MIX_REDUCE_TO_SUM || program->reduction == MIX_REDUCE_TO_MEAN;
+}
+
+static void end_piece(run *r) {
+  if (!r->summed) return;
+  double sum = r->wide_sum;
+  if (r->p->reduced_class == MIX_TILE_FLOAT) {
+    for (int width = MIX_SUM_LANES / 2; width; width /= 2)
+      for (int i = 0; i < width; i++) r->lanes[i] += r->lanes[i + width];
+    sum = r->lanes[0];
+    memset(r->lanes, 0, sizeof r->lanes);
+  }
+  if (r->pieces)
+    r->pieces[r->piece] = sum;
+  else
+    r->total = r->piece ? r->total + sum : sum;
+  r->summed = 0;
+}
+
+/* n values, the first at place `flat` of the space, all of one piece: element i belongs to lane i % MIX_SUM_LANES. */
+static void add_to_piece(run *r, const char *x, int64_t flat, int64_t n) {
+  r->piece = flat / MIX_SUM_PIECE;
+  if (r->p->reduced_class == MIX_TILE_FLOAT) {
+    const float *values = (const float *)(const void *)x;
+    int64_t i = 0;
+    for (; i < n && (flat + i) % MIX_SUM_LANES; i++) r->lanes[(flat + i) % MIX_SUM_LANES] += values[i];
+    if (i < n) r->p->vector->sum_into(r->lanes, values + i, n - i);
+  } else {
+    const double *values = (const double *)(const void *)x;
+    for (int64_t i = 0; i < n; i++) r->wide_sum = r->summed + i ? r->wide_sum + values[i] : values[i];
+  }
+  r->summed += n;
+}
+
+static void store_sum(const run *r, int64_t index, double sum, int64_t count) {
+  const mix_program *program = r->p->program;
+  const mix_dtype dtype = mix_program_register_dtype(program, program->reduced);
+  void *output = r->args->outputs[program->reduction_output];
+  if (program->reduction == MIX_REDUCE_TO_MEAN) sum /= (double)count;
+  if (dtype == MIX_FLOAT32)
+    ((float *)output)[index] = (float)sum;
+  else
+    mix_store_double(output, dtype, index, sum);
+}
+
+/* Sums of rows, each in pieces and lanes of its own, as reduce.c takes them. A thread has whole rows. */
+static void reduce_rows(run *r, const char *x, const tile *t) {
+  const int64_t length = r->p->program->row, held = r->p->reduced_class == MIX_TILE_FLOAT ? 4 : 8;
+  for (int64_t i = 0; i < t->n;) {
+    const int64_t row = (t->flat + i) / length, at = (t->flat + i) % length, rest = length - at;
+    if (!at && rest <= t->n - i && rest <= MIX_SUM_PIECE && held == 4) {
+      store_sum(r, row, r->p->vector->sum((const float *)(const void *)(x + i * held), rest), length);
+      i += rest;
+      continue;
+    }
+    const int64_t left = MIX_SUM_PIECE - at % MIX_SUM_PIECE, most = left < rest ? left : rest,
+                  n = most < t->n - i ? most : t->n - i;
+    add_to_piece(r, x + i * held, at, n);
+    if (n == most) end_piece(r);
+    if (n == rest) store_sum(r, row, r->total, length);
+    i += n;
+  }
+}
+
 static void reduce_tile(run *r, const tile *t) {
   const mix_tile_program *p = r->p;
-  const void *x = r->at[p->reduced];
-  const bool finite = p->program->reduction == MIX_REDUCE_ALL_FINITE;
-  if (p->reduced_class == MIX_TILE_FLOAT) {
-    if (finite)
-      r->finite = r->finite && p->vector->all_finite(x, t->n);
-    else
-      r->sum += p->vector->sum(x, t->n);
-  } else if (p->reduced_class == MIX_TILE_DOUBLE) {
-    double sum = 0;
-    for (int64_t i = 0; i < t->n; i++) {
-      const double value = ((const double *)x)[i];
-      sum += value;
-      r->finite = r->finite && isfinite(value);
+  const char *x = r->at[p->reduced];
+  const bool real = p->reduced_class == MIX_TILE_FLOAT || p->reduced_class == MIX_TILE_DOUBLE;
+  if (p->program->reduction == MIX_REDUCE_ALL_FINITE && p->reduced_class == MIX_TILE_FLOAT) {
+    r->finite = r->finite && p->vector->all_finite((const float *)(const void *)x, t->n);
+  } else if (p->program->reduction == MIX_REDUCE_ALL_FINITE) {
+    for (int64_t i = 0; i < t->n && p->reduced_class == MIX_TILE_DOUBLE; i++)
+      r->finite = r->finite && isfinite(((const double *)(const void *)x)[i]);
+  } else if (real && p->program->row) {
+    reduce_rows(r, x, t);
+  } else if (real) {
+    const int64_t held = p->reduced_class == MIX_TILE_FLOAT ? 4 : 8;
+    for (int64_t i = 0; i < t->n;) {
+      const int64_t flat = t->flat + i, left = MIX_SUM_PIECE - flat % MIX_SUM_PIECE, n = left < t->n - i ? left : t->n - i;
+      add_to_piece(r, x + i * held, flat, n);
+      if (n == left) end_piece(r);
+      i += n;
     }
-    r->sum += sum;
   } else if (p->reduced_class == MIX_TILE_INTEGER) {
-    for (int64_t i = 0; i < t->n; i++) r->integer_sum += (uint64_t)((const int64_t *)x)[i];
+    for (int64_t i = 0; i < t->n; i++) r->integer_sum += (uint64_t)((const int64_t *)(const void *)x)[i];
   } else {
-    for (int64_t i = 0; i < t->n; i++) r->integer_sum += ((const uint32_t *)x)[i];
+    for (int64_t i = 0; i < t->n; i++) r->integer_sum += ((const uint32_t *)(const void *)x)[i];
   }
 }
 
@@ -232,8 +304,11 @@ static void start(run *r, const mix_tile_program *p, const mix_kernel_args *args
   r->expanded = false;
   r->finite = true;
   r->tested = NULL;
-  r->sum = 0;
   r->integer_sum = 0;
+  r->summed = 0;
+  r->total = 0;
+  r->pieces = NULL;
+  if (sums(p->program)) memset(r->lanes, 0, sizeof r->lanes);
   for (int i = 0; i < p->register_count; i++) r->at[i] = p->home[i] < 0 ? NULL : memory + p->home[i];
   for (int i = 0; i < p->preamble_count; i++) {
     const mix_tile_step *step = &p->preamble[i];
@@ -320,40 +395,76 @@ static void run_rows(run *r, int64_t row, int64_t rows, int64_t column, int64_t 
 /* ---- the whole space ---- */
 
 typedef struct partial {
-  double sum;
   uint64_t integer_sum;
   bool finite;
 } partial;
 
-static void finish_reduction(const run *r, const mix_team *team) {
+/* Sums of pieces are added in their order, in double. */
+static void finish_sum(const run *r) {
+  const int64_t count = r->pieces ? (r->p->count + MIX_SUM_PIECE - 1) / MIX_SUM_PIECE : 0;
+  double sum = count ? r->pieces[0] : r->total;
+  for (int64_t i = 1; i < count; i++) sum += r->pieces[i];
+  store_sum(r, 0, sum, r->p->count);
+}
+
+static void finish_reduction(run *r, const mix_team *team) {
   const mix_program *program = r->p->program;
-  if (program->reduction == MIX_REDUCE_NOTHING) return;
-  partial all = {r->sum, r->integer_sum, r->finite};
+  if (program->reduction == MIX_REDUCE_NOTHING || program->row) return;
+  const mix_dtype dtype = mix_program_register_dtype(program, program->reduced);
+  void *output = r->args->outputs[program->reduction_output];
+  char *partials = (char *)r->args->workspace + mix_tile_pieces_bytes(r->p);
+  partial all = {r->integer_sum, r->finite};
+  end_piece(r);
   if (team->size > 1) {
-    char *partials = r->args->workspace;
-    *(partial *)(partials + team->rank * MIX_TILE_REDUCTION_BYTES) = all;
+    *(partial *)(void *)(partials + team->rank * MIX_TILE_REDUCTION_BYTES) = all;
     mix_team_barrier(team);
     if (team->rank) return;
-    all = (partial){0, 0, true};
+    all = (partial){0, true};
     for (int i = 0; i < team->size; i++) {
-      const partial *one = (const partial *)(partials + i * MIX_TILE_REDUCTION_BYTES);
-      all.sum += one->sum;
+      const partial *one = (const partial *)(const void *)(partials + i * MIX_TILE_REDUCTION_BYTES);
       all.integer_sum += one->integer_sum;
       all.finite = all.finite && one->finite;
     }
   }
-  void *output = r->args->outputs[program->reduction_output];
-  const mix_dtype dtype = mix_program_register_dtype(program, program->reduced);
   if (program->reduction == MIX_REDUCE_ALL_FINITE)
     *(uint8_t *)output = all.finite;
   else if (mix_dtype_is_floating(dtype))
-    mix_store_double(output, dtype, 0, all.sum);
+    finish_sum(r);
   else
     mix_store_integer(output, dtype, 0, (int64_t)all.integer_sum);
 }
 
+size_t mix_tile_pieces_bytes(const mix_tile_program *p) {
+  const size_t pieces = (size_t)((p->count + MIX_SUM_PIECE - 1) / MIX_SUM_PIECE);
+  return sums(p->program) && !p->program->row ? (pieces * sizeof(double) + 63) & ~(size_t)63 : 0;
+}
+
+static int64_t common_divisor(int64_t a, int64_t b) {
+  while (b) {
+    const int64_t t = a % b;
+    a = b;
+    b = t;
+  }
+  return a;
+}
+
 /* Rows of at most a tile are shared in groups of about a tile, longer ones in tiles. */
-static int64_t rows_of_grain(const mix_tile_program *p) { return MIX_TILE_ELEMENTS / p->inner; }
+static int64_t rows_of_grain(const mix_tile_program *p) {
+  if (p->program->row) { /* whole sums, and about a tile */
+    const int64_t rows = p->program->row / common_divisor(p->inner, p->program->row), tile = MIX_TILE_ELEMENTS / (rows * p->inner);
+    return tile > 1 ? rows * tile : rows;
+  }
+  if (sums(p->program)) return MIX_SUM_PIECE / common_divisor(p->inner, MIX_SUM_PIECE); /* whole pieces */
+  return MIX_TILE_ELEMENTS / p->inner;
+}
+/* Of tiles, where rows are longer than one. */
+static int64_t tiles_of_grain(const mix_tile_program *p, int64_t tiles) {
+  if (p->program->row && p->rows == 1) return p->program->row / common_divisor(MIX_TILE_ELEMENTS, p->program->row);
+  if (p->program->row) return rows_of_grain(p) * tiles;
+  if (!sums(p->program)) return 1;
+  if (p->rows == 1 || p->inner % MIX_SUM_PIECE == 0) return MIX_SUM_PIECE / MIX_TILE_ELEMENTS;
+  return rows_of_grain(p) * tiles;
+}
 
 bool mix_tile_share(const mix_tile_program *p, int64_t *count, int64_t *grain) {
   *count = p->count;
@@ -362,14 +473,19 @@ bool mix_tile_share(const mix_tile_program *p, int64_t *count, int64_t *grain) {
     *grain = rows_of_grain(p) * p->inner;
     return true;
   }
-  *grain = MIX_TILE_ELEMENTS;
-  return p->rows == 1 || p->inner % MIX_TILE_ELEMENTS == 0;
+  if (p->program->row) {
+    *grain = tiles_of_grain(p, 1) * MIX_TILE_ELEMENTS;
+    return p->rows == 1;
+  }
+  *grain = sums(p->program) ? MIX_SUM_PIECE : MIX_TILE_ELEMENTS;
+  return p->rows == 1 || p->inner % *grain == 0;
 }
 
 void mix_tile_run(const mix_tile_program *p, const mix_kernel_args *args, const mix_team *team) {
   _Alignas(64) char memory[MIX_TILE_MEMORY];
   run r;
   start(&r, p, args, memory, p->streams);
+  if (team->size > 1 && sums(p->program) && !p->program->row) r.pieces = args->workspace;
   test_stored(&r);
   int64_t begin, end;
   if (p->count == 0) {
@@ -382,7 +498,7 @@ void mix_tile_run(const mix_tile_program *p, const mix_kernel_args *args, const 
       for (int64_t row = begin; row < end; row++) run_row(&r, row, 0, p->inner);
   } else {
     const int64_t tiles = (p->inner + MIX_TILE_ELEMENTS - 1) / MIX_TILE_ELEMENTS;
-    mix_team_share(team, p->rows * tiles, 1, &begin, &end);
+    mix_team_share(team, p->rows * tiles, tiles_of_grain(p, tiles), &begin, &end);
     for (int64_t i = begin; i < end;) {
       const int64_t row = i / tiles, first = i % tiles, last = row < (end - 1) / tiles ? tiles : (end - 1) % tiles + 1;
       const int64_t column = first * MIX_TILE_ELEMENTS,

@@ -50,6 +50,7 @@ typedef struct mix_vector {
   /* The same of numbers as stored in 16 bits; `infinity` is the dtype's, its exponent bits. */
   bool (*all_finite_stored)(const uint16_t *x, int64_t n, uint16_t infinity);
   float (*sum)(const float *x, int64_t n);
+  void (*sum_into)(float *lanes, const float *x, int64_t n); /* adds to 32 lanes */
   float (*maximum)(const float *x, int64_t n); /* a NaN gives NaN; n >= 1 */
   float (*minimum)(const float *x, int64_t n);
   /* Rows of n contiguous float32, everything in float32. `result` may be `logits`. */

@@ -75,6 +75,7 @@ const mix_vector VECTOR_NAME = {
     .all_finite = row_all_finite,
     .all_finite_stored = row_all_finite_stored,
     .sum = row_sum,
+    .sum_into = row_sum_into,
     .maximum = row_maximum,
     .minimum = row_minimum,
     .softmax_rows = rows_softmax,

@@ -176,6 +176,15 @@ void mix_ref_program_begin(const mix_kernel_args *args) {
   state->sum = (mix_ref_value){0};
 }
 
+/* The sum so far, or its mean over `count`, as element `index` of the reduction's output. */
+static void store_sum(const mix_kernel_args *args, int64_t index, double count) {
+  const mix_program *program = args->program;
+  mix_ref_value sum = ((const interpreter *)args->prepared)->sum;
+  mix_dtype dtype = mix_program_register_dtype(program, program->reduced);
+  if (program->reduction == MIX_REDUCE_TO_MEAN) sum.real /= count;
+  mix_ref_store(args->outputs[program->reduction_output], dtype, index, mix_ref_round(sum, dtype));
+}
+
 void mix_ref_program_element(const mix_kernel_args *args, int64_t element, mix_ref_value product) {
   const mix_program *program = args->program;
   interpreter *state = args->prepared;
@@ -200,6 +209,9 @@ void mix_ref_program_element(const mix_kernel_args *args, int64_t element, mix_r
   state->finite = state->finite && isfinite(value->real);
   state->sum.real += value->real;
   state->sum.integer = (int64_t)((uint64_t)state->sum.integer + (uint64_t)value->integer);
+  if (!program->row || (element + 1) % program->row) return;
+  store_sum(args, element / program->row, (double)program->row);
+  state->sum = (mix_ref_value){0};
 }
 
 void mix_ref_program_end(const mix_kernel_args *args) {
@@ -207,10 +219,10 @@ void mix_ref_program_end(const mix_kernel_args *args) {
   const interpreter *state = args->prepared;
   void *output = program->reduction == MIX_REDUCE_NOTHING ? NULL : args->outputs[program->reduction_output];
   if (program->reduction == MIX_REDUCE_ALL_FINITE) *(bool *)output = state->finite;
-  if (program->reduction == MIX_REDUCE_TO_SUM) {
-    mix_dtype dtype = mix_program_register_dtype(program, program->reduced);
-    mix_ref_store(output, dtype, 0, mix_ref_round(state->sum, dtype));
-  }
+  double count = 1;
+  for (int d = 0; d < program->rank; d++) count *= (double)program->dims[d];
+  if ((program->reduction == MIX_REDUCE_TO_SUM || program->reduction == MIX_REDUCE_TO_MEAN) && !program->row)
+    store_sum(args, 0, count);
 }
 
 static const char *fused_refuses(const mix_kernel_args *args) { return mix_ref_program_refuses(args->program); }

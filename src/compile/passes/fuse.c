@@ -1,5 +1,5 @@
 /* Element-wise fusion: nodes over the same iteration space, under the same guard, join into one program when no path leads out of
- * the group and back in. A finite check may end a program. */
+ * the group and back in. A finite check may end a program, or a sum or mean of all elements or of rows. */
 #include "base/error.h"
 #include "compile/passes/passes.h"
 #include "compile/passes/rematerialize.h"
@@ -15,7 +15,7 @@ typedef struct groups {
   int *root;        /* union-find parent by node */
   int *next, *last; /* members of a group as a list from its root */
   int *size;        /* by root: members */
-  bool *checks;     /* by root: holds a finite check */
+  bool *reduces;    /* by root: holds a finite check or a sum */
   int *place, *at;  /* place by root; root by place, -1: none */
   int *seen;        /* by root: the search that met it last */
   int search;
@@ -29,12 +29,14 @@ static int find(groups *g, int n) {
   return n;
 }
 
-static bool member(const mix_ir_node *node) { return mix_ir_fusable(node) || mix_ir_finite_check(node); }
+static bool reduces(const mix_ir *ir, const mix_ir_node *node) { return mix_ir_finite_check(node) || mix_ir_sum(ir, node); }
+
+static bool member(const mix_ir *ir, const mix_ir_node *node) { return mix_ir_fusable(node) || reduces(ir, node); }
 
 /* The iteration space of a node that can be a member. */
 static mix_shape space_of(const mix_ir *ir, int n) {
   const mix_ir_node *node = &ir->nodes[n];
-  return ir->values[mix_ir_finite_check(node) ? node->inputs[0] : node->first_output].shape;
+  return ir->values[reduces(ir, node) ? node->inputs[0] : node->first_output].shape;
 }
 
 /* Pushes the groups that group `from` reads and that stand behind group `a`; true if it reads `a` itself. */
@@ -118,13 +120,30 @@ static int count_stores(groups *g, int a, int b) {
   return count;
 }
 
-/* Does a member of b read the finite check of a? A reduction is known only when its program has ended. */
-static bool reads_check(groups *g, int a, int b) {
+/* Does a member of b read the reduction of a, which is known only when its program has ended? */
+static bool reads_reduction(groups *g, int a, int b) {
   mix_ir *ir = g->ir;
-  for (int n = g->checks[a] ? b : -1; n >= 0; n = g->next[n])
+  for (int n = g->reduces[a] ? b : -1; n >= 0; n = g->next[n])
     for (int i = 0; i < ir->nodes[n].input_count; i++) {
       int producer = mix_ir_producer(ir, ir->nodes[n].inputs[i]);
-      if (find(g, producer) == a && mix_ir_finite_check(&ir->nodes[producer])) return true;
+      if (find(g, producer) == a && reduces(ir, &ir->nodes[producer])) return true;
+    }
+  return false;
+}
+
+/* Does the group read a product that nothing else reads? It will be that product's epilogue, which writes what a sum then reads: no more
+ * bytes than a product written and read by a program with the sum. */
+static bool ends_a_product(const groups *g, int root) {
+  mix_ir *ir = g->ir;
+  for (int n = root; n >= 0; n = g->next[n])
+    for (int i = 0; i < ir->nodes[n].input_count; i++) {
+      int value = ir->nodes[n].inputs[i], uses = 0;
+      const mix_ir_node *producer = &ir->nodes[mix_ir_producer(ir, value)];
+      if (producer->op == &mix_op_reshape && !producer->source) producer = &ir->nodes[mix_ir_producer(ir, producer->inputs[0])];
+      if (producer->source || producer->op != &mix_op_matmul) continue;
+      for (int m = root; m >= 0; m = g->next[m])
+        for (int k = 0; k < ir->nodes[m].input_count; k++) uses += ir->nodes[m].inputs[k] == value;
+      if (uses == g->uses[value]) return true;
     }
   return false;
 }
@@ -142,8 +161,9 @@ static bool try_join(groups *g, int x, int y) {
     b = t;
   }
   if (!joins(g, a) || !joins(g, b) || !mix_shape_equal(space_of(ir, a), space_of(ir, b))) return false;
-  if (ir->nodes[a].guard_key != ir->nodes[b].guard_key || reads_check(g, a, b) || reads_check(g, b, a)) return false;
-  if (g->size[a] + g->size[b] > MAX_MEMBERS || (g->checks[a] && g->checks[b])) return false;
+  if (ir->nodes[a].guard_key != ir->nodes[b].guard_key || reads_reduction(g, a, b) || reads_reduction(g, b, a)) return false;
+  if (mix_ir_sum(ir, &ir->nodes[b]) && g->size[b] == 1 && ends_a_product(g, a)) return false;
+  if (g->size[a] + g->size[b] > MAX_MEMBERS || (g->reduces[a] && g->reduces[b])) return false;
   if (count_loads(g, a, b) > MAX_LOADS || count_stores(g, a, b) > MAX_STORES || path_outside(g, a, b)) return false;
   int joined = a < b ? a : b, other = a < b ? b : a;
   reorder(g, a, b, joined);
@@ -151,7 +171,7 @@ static bool try_join(groups *g, int x, int y) {
   g->next[g->last[joined]] = other;
   g->last[joined] = g->last[other];
   g->size[joined] += g->size[other];
-  g->checks[joined] |= g->checks[other];
+  g->reduces[joined] |= g->reduces[other];
   return true;
 }
 
@@ -184,7 +204,7 @@ static bool groups_make(mix_ir *ir, groups *g) {
                 .next = mix_ir_alloc(ir, sizeof(int) * count),
                 .last = mix_ir_alloc(ir, sizeof(int) * count),
                 .size = mix_ir_alloc(ir, sizeof(int) * count),
-                .checks = mix_ir_alloc(ir, sizeof(bool) * count),
+                .reduces = mix_ir_alloc(ir, sizeof(bool) * count),
                 .seen = mix_ir_alloc(ir, sizeof(int) * count),
                 .place = mix_ir_alloc(ir, sizeof(int) * count),
                 .at = mix_ir_alloc(ir, sizeof(int) * count),
@@ -192,18 +212,18 @@ static bool groups_make(mix_ir *ir, groups *g) {
                 .moved = mix_ir_alloc(ir, sizeof(int) * count),
                 .uses = mix_ir_uses(ir),
                 .used_inside = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->value_count + 1))};
-  if (!g->root || !g->next || !g->last || !g->size || !g->checks || !g->seen || !g->place || !g->at || !g->stack || !g->moved ||
+  if (!g->root || !g->next || !g->last || !g->size || !g->reduces || !g->seen || !g->place || !g->at || !g->stack || !g->moved ||
       !g->uses || !g->used_inside)
     return false;
   for (int n = 0; n < ir->node_count; n++) {
     g->root[n] = g->last[n] = g->place[n] = g->at[n] = n;
     g->next[n] = -1;
     g->size[n] = 1;
-    g->checks[n] = mix_ir_finite_check(&ir->nodes[n]);
+    g->reduces[n] = reduces(ir, &ir->nodes[n]);
   }
   if (mix_pass_disabled("fuse")) return true;
   for (int n = 0; n < ir->node_count; n++) {
-    if (!member(&ir->nodes[n])) continue;
+    if (!member(ir, &ir->nodes[n])) continue;
     for (int i = 0; i < ir->nodes[n].input_count; i++) {
       int producer = mix_ir_producer(ir, ir->nodes[n].inputs[i]);
       if (mix_ir_fusable(&ir->nodes[producer])) try_join(g, producer, n);
@@ -279,7 +299,7 @@ static bool emit(groups *g, int root, int *inside, int *value_register, int *bec
   for (int m = 0; m < count; m++)
     for (int i = 0; i < ir->nodes[members[m]].input_count; i++) {
       int value = ir->nodes[members[m]].inputs[i];
-      if (find(g, mix_ir_producer(ir, value)) == root && member(&ir->nodes[mix_ir_producer(ir, value)]))
+      if (find(g, mix_ir_producer(ir, value)) == root && member(ir, &ir->nodes[mix_ir_producer(ir, value)]))
         inside[value]++;
       else if (load_register(b, value) < 0)
         b->inputs[b->input_count++] = value;
@@ -304,9 +324,13 @@ static bool emit(groups *g, int root, int *inside, int *value_register, int *bec
       int reg = load_register(b, node->inputs[i]);
       operands[i] = reg >= 0 ? reg : value_register[node->inputs[i]];
     }
-    if (mix_ir_finite_check(node)) {
-      program->reduction = MIX_REDUCE_ALL_FINITE;
+    if (reduces(ir, node)) {
+      program->reduction = mix_ir_finite_check(node)        ? MIX_REDUCE_ALL_FINITE
+                           : node->op == &mix_op_reduce_sum ? MIX_REDUCE_TO_SUM
+                                                            : MIX_REDUCE_TO_MEAN;
       program->reduced = operands[0];
+      int64_t size = mix_shape_size(space), sums = mix_shape_size(ir->values[node->first_output].shape);
+      program->row = mix_ir_sum(ir, node) && sums > 1 ? size / sums : 0;
       checked = node->first_output;
       continue;
     }
@@ -320,7 +344,7 @@ static bool emit(groups *g, int root, int *inside, int *value_register, int *bec
   }
   for (int m = 0; m < count; m++) {
     int value = ir->nodes[members[m]].first_output;
-    if (mix_ir_finite_check(&ir->nodes[members[m]]) || g->uses[value] == inside[value]) continue;
+    if (reduces(ir, &ir->nodes[members[m]]) || g->uses[value] == inside[value]) continue;
     program->stores[program->store_count++] = (mix_program_store){.output = b->output_count, .reg = value_register[value]};
     b->outputs[b->output_count] = ir->values[value];
     b->output_values[b->output_count++] = value;
@@ -345,6 +369,7 @@ static bool emit(groups *g, int root, int *inside, int *value_register, int *bec
 
 bool mix_pass_fuse(mix_ir *ir) {
   groups g;
+  if (!mix_pass_disabled("fuse") && !mix_ir_recompute(ir)) return false;
   if (!mix_ir_guard_keys(ir) || !groups_make(ir, &g)) return false;
   int nodes = ir->node_count, values = ir->value_count;
   int *inside = mix_ir_alloc(ir, sizeof(int) * (size_t)(values + 1));
@@ -353,8 +378,11 @@ bool mix_pass_fuse(mix_ir *ir) {
   if (!inside || !value_register || !becomes) return false;
   for (int v = 0; v < values; v++) becomes[v] = v;
   for (int n = 0; n < nodes; n++) {
-    if (find(&g, n) != n || !member(&ir->nodes[n])) continue;
-    if (mix_ir_finite_check(&ir->nodes[n]) && g.size[n] == 1) continue; /* of a product or an argument: its own kernel */
+    if (find(&g, n) != n || !member(ir, &ir->nodes[n])) continue;
+    if (reduces(ir, &ir->nodes[n]) && g.size[n] == 1) { /* of a product or an argument: its own kernel */
+      ir->nodes[n].guard = ir->nodes[n].guard_key;
+      continue;
+    }
     if (!emit(&g, n, inside, value_register, becomes)) return false;
   }
   for (int n = 0; n < ir->node_count; n++) {

@@ -20,6 +20,24 @@ bool mix_ir_fusable(const mix_ir_node *node) {
 
 bool mix_ir_finite_check(const mix_ir_node *node) { return !node->dead && node->op == &mix_op_all_finite; }
 
+bool mix_ir_sum(const mix_ir *ir, const mix_ir_node *node) {
+  if (node->dead || node->source || (node->op != &mix_op_reduce_sum && node->op != &mix_op_reduce_mean)) return false;
+  const mix_ir_value *x = &ir->values[node->inputs[0]];
+  const mix_reduce_attributes *attributes = node->attributes;
+  if (!mix_dtype_is_floating(x->dtype) || mix_shape_size(x->shape) <= mix_shape_size(ir->values[node->first_output].shape))
+    return false;
+  unsigned axes = 0;
+  for (int i = 0; i < attributes->axis_count; i++) axes |= 1u << attributes->axes[i];
+  bool reduced = false;
+  for (int d = 0; d < x->shape.rank; d++) {
+    if (x->shape.dims[d] == 0) return false;
+    if (x->shape.dims[d] == 1) continue;
+    if (reduced && !(axes >> d & 1)) return false;
+    reduced |= axes >> d & 1;
+  }
+  return true;
+}
+
 static bool lists_build(mix_ir *ir, use_lists *lists) {
   int inputs = 0;
   for (int n = 0; n < ir->node_count; n++) inputs += ir->nodes[n].input_count + 1;
@@ -136,7 +154,8 @@ bool mix_ir_guard_keys(mix_ir *ir) {
     } else if (other != UNSET) {
       found = NONE;
     }
-    ir->nodes[n].guard_key = found == UNSET || !mix_ir_fusable(&ir->nodes[n]) ? NONE : found;
+    bool keyed = mix_ir_fusable(&ir->nodes[n]) || mix_ir_sum(ir, &ir->nodes[n]);
+    ir->nodes[n].guard_key = found == UNSET || !keyed ? NONE : found;
   }
   return mix_ir_sort(ir);
 }

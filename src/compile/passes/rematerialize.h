@@ -9,6 +9,10 @@
 bool mix_ir_fusable(const mix_ir_node *node);
 /* Is it the finite check of one tensor, which can end a program? */
 bool mix_ir_finite_check(const mix_ir_node *node);
+/* Is it the sum or mean of all elements of a floating operand, or of each of its rows (the last axes), which may end a program? */
+bool mix_ir_sum(const mix_ir *ir, const mix_ir_node *node);
+/* recompute.c */
+bool mix_ir_recompute(mix_ir *ir);
 /* Sets guard_key of every node, cloning cheap nodes whose uses stand under different guards; leaves the ir sorted. */
 bool mix_ir_guard_keys(mix_ir *ir);
 
