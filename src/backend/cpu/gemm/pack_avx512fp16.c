@@ -138,8 +138,10 @@ FP16_INLINE unsigned largest_along(const mix_fp16_packing *p, const uint16_t *fr
   const __m512i not_finite = _mm512_set1_epi16((short)first_not_finite(p->dtype));
   __m512i so_far = _mm512_setzero_si512();
   for (int i = 0; i < count; i++, from += p->stride)
-    for (int k = 0; k < depth; k += WORDS)
+    for (int k = 0; k < depth; k += WORDS) {
+      __builtin_prefetch(from + p->step + k, 0, 2); /* the next step of this row */
       so_far = larger(so_far, _mm512_maskz_loadu_epi16(words(depth - k), from + k), careful, not_finite);
+    }
   return largest(so_far);
 }
 
@@ -216,6 +218,9 @@ FP16_INLINE void convert_across(const mix_fp16_packing *p, const uint16_t *from,
     uint16_t *to = packed + (int64_t)k * p->slots;
     for (int i = 0; i < panels; i++, to += panel_elements) {
       const int64_t width = starts[i + 1] - starts[i];
+      const uint16_t *next = from + starts[i] + p->step * p->stride; /* the next step of this column */
+      __builtin_prefetch(next, 0, 2);
+      if (p->slots == FP16_COLUMNS) __builtin_prefetch(next + WORDS, 0, 2);
       const __m512i x = convert(_mm512_maskz_loadu_epi16(words(width), from + starts[i]), &s[i], kind);
       if (p->slots == FP16_COLUMNS) {
         _mm512_store_si512(to, x);
