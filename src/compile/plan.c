@@ -378,41 +378,77 @@ static bool plan_steps(planner *p) {
 
 /* ---- memory ---- */
 
-static bool plan_arena(planner *p, mix_compiled *compiled) {
-  mix_ir *ir = p->ir;
-  mix_plan *plan = p->plan;
-  int *owner = mix_ir_alloc(ir, sizeof(int) * (size_t)plan->slot_count); /* slot -> slot that owns its memory */
-  int *lifetime = mix_ir_alloc(ir, sizeof(int) * (size_t)plan->slot_count);
-  mix_lifetime *lifetimes = mix_ir_alloc(ir, sizeof *lifetimes * (size_t)(plan->slot_count + 1));
-  if (!owner || !lifetime || !lifetimes) return false;
-  int count = 0;
-  for (int s = 0; s < plan->slot_count; s++) {
-    owner[s] = s < ir->value_count ? p->base[s] : s;
-    lifetime[s] = -1;
+typedef struct arena {
+  int *owner;    /* slot -> slot that owns its memory */
+  int *last;     /* such a slot -> the last step that touches it */
+  int *lifetime; /* slot -> its lifetime, which it may have taken over; -1 */
+  mix_lifetime *lifetimes;
+  int count;
+} arena;
+
+/* Operand i of a step, from -1 (the guard) on through its results: the slot that owns its memory in the arena, or -1. */
+static int touched(const planner *p, const arena *a, const mix_step *step, int i) {
+  int s = i < 0 ? step->guard : i < step->input_count ? step->inputs[i] : step->outputs[i - step->input_count];
+  return s < 0 || p->plan->slots[s].kind != MIX_SLOT_ARENA ? -1 : a->owner[s];
+}
+
+/* A result that is made here: in memory of its own, or in that of an operand which ends here. */
+static void begin_life(const planner *p, arena *a, int step, int slot, int output) {
+  bool may = output >= 0 && !mix_pass_disabled("in_place") && !mix_pass_disabled("memory");
+  int operand = may ? mix_plan_taken_over(p->plan, a->owner, a->last, step, output) : -1;
+  if (operand >= 0) {
+    a->lifetime[slot] = a->lifetime[operand];
+    a->last[operand] = -1; /* taken */
+  } else {
+    a->lifetime[slot] = a->count;
+    a->lifetimes[a->count++] = (mix_lifetime){.slot = slot, .first = step, .bytes = p->plan->slots[slot].bytes};
   }
+}
+
+static bool find_lifetimes(planner *p, arena *a, size_t *unshared_bytes) {
+  mix_plan *plan = p->plan;
+  a->owner = mix_ir_alloc(p->ir, sizeof(int) * (size_t)plan->slot_count);
+  a->last = mix_ir_alloc(p->ir, sizeof(int) * (size_t)plan->slot_count);
+  a->lifetime = mix_ir_alloc(p->ir, sizeof(int) * (size_t)plan->slot_count);
+  a->lifetimes = mix_ir_alloc(p->ir, sizeof *a->lifetimes * (size_t)(plan->slot_count + 1));
+  if (!a->owner || !a->last || !a->lifetime || !a->lifetimes) return false;
+  for (int s = 0; s < plan->slot_count; s++) {
+    a->owner[s] = s < p->ir->value_count ? p->base[s] : s;
+    a->lifetime[s] = a->last[s] = -1;
+  }
+  for (int t = 0; t < plan->step_count; t++)
+    for (int i = -1; i < plan->steps[t].input_count + plan->steps[t].output_count; i++) {
+      int s = touched(p, a, &plan->steps[t], i);
+      if (s >= 0) a->last[s] = t;
+    }
   for (int t = 0; t < plan->step_count; t++) {
     const mix_step *step = &plan->steps[t];
     for (int i = -1; i < step->input_count + step->output_count; i++) {
-      int s = i < 0 ? step->guard : i < step->input_count ? step->inputs[i] : step->outputs[i - step->input_count];
-      if (s < 0 || plan->slots[s].kind != MIX_SLOT_ARENA) continue;
-      s = owner[s];
-      if (lifetime[s] < 0) {
-        lifetime[s] = count;
-        lifetimes[count++] = (mix_lifetime){.slot = s, .first = t, .bytes = plan->slots[s].bytes};
+      int s = touched(p, a, step, i);
+      if (s < 0) continue;
+      if (a->lifetime[s] < 0) {
+        begin_life(p, a, t, s, i - step->input_count);
+        *unshared_bytes += (plan->slots[s].bytes + 63) & ~(size_t)63;
       }
-      lifetimes[lifetime[s]].last = t;
+      a->lifetimes[a->lifetime[s]].last = t;
     }
   }
+  return true;
+}
+
+static bool plan_arena(planner *p, mix_compiled *compiled) {
+  mix_plan *plan = p->plan;
+  arena a = {.count = 0};
+  if (!find_lifetimes(p, &a, &compiled->report.unshared_bytes)) return false;
   if (mix_pass_disabled("memory")) /* nothing shares */
-    for (int i = 0; i < count; i++) lifetimes[i].first = 0, lifetimes[i].last = plan->step_count;
-  if (!mix_plan_memory(ir, lifetimes, count, &plan->arena_bytes)) return false;
+    for (int i = 0; i < a.count; i++) a.lifetimes[i].first = 0, a.lifetimes[i].last = plan->step_count;
+  if (!mix_plan_memory(p->ir, a.lifetimes, a.count, &plan->arena_bytes)) return false;
   for (int s = 0; s < plan->slot_count; s++)
-    if (plan->slots[s].kind == MIX_SLOT_ARENA && lifetime[owner[s]] >= 0)
-      plan->slots[s].offset = lifetimes[lifetime[owner[s]]].offset;
-  for (int i = 0; i < count; i++) compiled->report.unshared_bytes += (lifetimes[i].bytes + 63) & ~(size_t)63;
+    if (plan->slots[s].kind == MIX_SLOT_ARENA && a.lifetime[a.owner[s]] >= 0)
+      plan->slots[s].offset = a.lifetimes[a.lifetime[a.owner[s]]].offset;
   compiled->report.arena_bytes = plan->arena_bytes;
-  compiled->lifetimes = lifetimes;
-  compiled->lifetime_count = count;
+  compiled->lifetimes = a.lifetimes;
+  compiled->lifetime_count = a.count;
   return true;
 }
 

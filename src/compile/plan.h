@@ -31,6 +31,10 @@ typedef struct mix_lifetime {
 } mix_lifetime;
 bool mix_plan_memory(mix_ir *ir, mix_lifetime *lifetimes, int count, size_t *arena_bytes);
 
+/* reuse.c: the slot of an operand of step `number` whose memory its result `output` may take over, element for element; -1: none.
+ * `owner`: slot -> the slot that owns its memory; `last`: the last step that touches the memory of a slot. */
+int mix_plan_taken_over(const mix_plan *plan, const int *owner, const int *last, int number, int output);
+
 /* dump.c: each step with kernel and memory, and what lives at the peak. In the ir's memory. */
 const char *mix_plan_text(mix_compiled *compiled);
 

@@ -118,12 +118,72 @@ static void plans_give_what_single_steps_give(void **state) {
   assert_memory_equal(together, alone, sizeof alone);
 }
 
+/* h + A B with h made before and not needed again, a sum over rows that is broadcast, a value that is read again later, and a change
+ * of width: what may be overwritten, and what may not. */
+static mix_list *residuals(void *context, mix_list *arguments) {
+  (void)context;
+  mix_tensor *x = mix_list_get(arguments, 0), *w = mix_list_get(arguments, 1);
+  mix_tensor *h = mix_matmul(x, w, false, false);
+  for (int i = 0; i < 4; i++) h = mix_tanh(mix_add(mix_matmul(h, w, false, false), h));
+  mix_tensor *kept = mix_matmul(h, w, false, false), *row = mix_reduce_sum(kept, MIX_AXES(0), true);
+  mix_tensor *spread = mix_multiply(mix_add(kept, mix_matmul(row, w, false, false)), kept);
+  mix_tensor *half = mix_cast(mix_matmul(spread, w, false, false), MIX_FLOAT16);
+  mix_tensor *wide = mix_add(mix_cast(mix_matmul(half, mix_cast(w, MIX_FLOAT16), false, false), MIX_FLOAT32), spread);
+  return mix_list_of(mix_reduce_sum(mix_matmul(wide, spread, false, true), MIX_AXES(1), false),
+                     mix_reduce_sum(kept, MIX_AXES(0), false));
+}
+
+/* Products of the arguments alone, added up: the sum is written over one of them. */
+static mix_list *sums_of_products(void *context, mix_list *arguments) {
+  (void)context;
+  mix_tensor *x = mix_list_get(arguments, 0), *w = mix_list_get(arguments, 1), *h = mix_matmul(x, w, false, false);
+  for (int i = 0; i < 4; i++) h = mix_tanh(mix_add(mix_matmul(w, x, i & 1, i & 2), h));
+  return mix_list_of(mix_reduce_sum(h, MIX_AXES(1), false), mix_reduce_sum(h, MIX_AXES(0), false));
+}
+
+static size_t arena_of(mix_function_body body, const char *device, const char *disabled, double *numbers) {
+  enum { N = 48 };
+  setenv("MIXTAPE_DISABLE_PASSES", disabled, 1);
+  mix_set_device(device);
+  mix_set_threads(2);
+  double data[2 * N * N];
+  for (int i = 0; i < 2 * N * N; i++) data[i] = (i * 37 % 101 - 50) / 300.0;
+  mix_list *arguments = mix_list_of(mix_cast(mix_tensor_from_doubles(data, MIX_FLOAT64, MIX_SHAPE(N, N)), MIX_FLOAT32),
+                                    mix_cast(mix_tensor_from_doubles(data + N * N, MIX_FLOAT64, MIX_SHAPE(N, N)), MIX_FLOAT32));
+  mix_function *function = mix_function_new(body, NULL);
+  mix_list *results = mix_function_call(function, arguments);
+  no_error();
+  for (int i = 0; i < 2; i++) mix_tensor_read(mix_list_get(results, i), MIX_FLOAT64, numbers + i * N, N);
+  mix_plan_report report;
+  assert_int_equal(mix_function_report(function, &report, sizeof report), MIX_OK);
+  return report.arena_bytes;
+}
+
+static void results_take_over_the_memory_of_operands_that_end(void **state) {
+  (void)state;
+  static const char *const devices[] = {"cpu", "ref"}, *const without[] = {"in_place", "memory,in_place", "in_place,epilogue,fuse",
+                                                                           "epilogue"};
+  double numbers[96], others[96];
+  for (int d = 0; d < 2; d++)
+    for (int b = 0; b < 2; b++) {
+      mix_function_body body = b ? sums_of_products : residuals;
+      size_t bytes[4], shared = arena_of(body, devices[d], "", numbers);
+      for (int w = 0; w < 4; w++) {
+        bytes[w] = arena_of(body, devices[d], without[w], others);
+        assert_memory_equal(numbers, others, sizeof numbers);
+      }
+      assert_true(shared <= bytes[0] && bytes[0] <= bytes[1]);
+      if (b) assert_int_equal(bytes[0] - shared, 48 * 48 * 4); /* one value less */
+    }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(random_lifetimes_never_overlap),
       TEST(a_chain_needs_two_values),
       TEST(a_deep_network_shares),
       TEST(plans_give_what_single_steps_give),
+      TEST(results_take_over_the_memory_of_operands_that_end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
