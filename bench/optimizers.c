@@ -1,24 +1,9 @@
 /* An optimizer's update is bound by memory: each rule's rate of bytes beside that of memcpy on the same threads, and how often its plan
  * goes over the variable. */
-#include "base/alloc.h"
 #include "bench.h"
-#include "cli/cli.h"
-#include <omp.h>
+#include "update_contest.h"
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct update {
-  mix_optimizer *optimizer;
-  mix_variable *variable;
-  mix_function *function;
-  mix_list *arguments;
-} update;
-
-typedef struct copy {
-  char *from, *to;
-  size_t bytes;
-  int threads;
-} copy;
 
 /* `least`: passes that a rule takes where a program ends in at most one sum: one, and one for each norm that it needs first; Adafactor's
  * column means are a kernel of their own. */
@@ -40,30 +25,6 @@ static const struct {
              {"Lamb", "lamb", 3},
              {"Adafactor", "adafactor", 5}};
 
-static mix_list *update_body(void *context, mix_list *arguments) {
-  update *x = context;
-  mix_optimizer_apply_gradients(x->optimizer, arguments, mix_list_of(x->variable));
-  return NULL;
-}
-
-static bool run_update(void *context) {
-  update *x = context;
-  bool good = false;
-  MIX_SCOPE { good = mix_function_call(x->function, x->arguments) != NULL; }
-  return good;
-}
-
-static bool run_copy(void *context) {
-  const copy *x = context;
-#pragma omp parallel num_threads(x->threads)
-  {
-    const size_t share = x->bytes / (size_t)x->threads / 64 * 64, begin = share * (size_t)omp_get_thread_num();
-    const size_t end = omp_get_thread_num() + 1 == omp_get_num_threads() ? x->bytes : begin + share;
-    memcpy(x->to + begin, x->from + begin, end - begin);
-  }
-  return true;
-}
-
 int bench_passes_over(mix_function *function, const char *shape) {
   const char *plan = mix_function_dump(function, "plan");
   int count = 0;
@@ -76,18 +37,15 @@ int bench_passes_over(mix_function *function, const char *shape) {
 }
 
 /* One rule against the copy, interleaved; its row of the table and of the JSON. */
-static bool one_rule(const bench_settings *settings, int rule, mix_tensor *gradient, copy *y, json_t *rows) {
+static bool one_rule(const bench_settings *settings, int rule, mix_tensor *gradient, bench_copied *y, json_t *rows) {
   static bench_contestant runs[2];
   char shape[64];
   int rounds;
   mix_shape space = mix_tensor_shape(gradient);
-  update x = {.optimizer = mix_optimizer_from_text(rules[rule].rule, NULL),
-              .variable = mix_variable_new(mix_fill(space, 0.5, MIX_FLOAT32)),
-              .arguments = mix_list_of(gradient)};
-  x.function = mix_function_new(update_body, &x, .name = "update");
-  if (!x.function || mix_optimizer_build(x.optimizer, mix_list_of(x.variable)) != MIX_OK) return false;
-  runs[0] = (bench_contestant){.run = run_update, .context = &x};
-  runs[1] = (bench_contestant){.run = run_copy, .context = y};
+  bench_updated x;
+  if (!bench_updated_make(&x, mix_optimizer_from_text(rules[rule].rule, NULL), gradient, false)) return false;
+  runs[0] = (bench_contestant){.run = bench_updated_run, .context = &x};
+  runs[1] = (bench_contestant){.run = bench_copied_run, .context = y};
   mix_plan_report report;
   if (!bench_interleave(runs, 2, settings->quick ? 0.25 : 1.5, &rounds) ||
       mix_function_report(x.function, &report, sizeof report) != MIX_OK)
@@ -112,9 +70,8 @@ bool bench_optimizers(const bench_settings *settings) {
   const size_t bytes = 4096 * (size_t)side * sizeof(float);
   mix_generator *generator = mix_generator_new(3);
   mix_tensor *gradient = mix_random_uniform(generator, MIX_SHAPE(side, 4096), MIX_FLOAT32);
-  copy y = {.from = mix_alloc_buffer(bytes), .to = mix_alloc_buffer(bytes), .bytes = bytes, .threads = settings->threads};
-  bool good = y.from && y.to && mix_evaluate(1, &gradient) == MIX_OK;
-  if (good) memset(y.from, 1, bytes);
+  bench_copied y;
+  bool good = bench_copied_make(&y, bytes, settings->threads) && mix_evaluate(1, &gradient) == MIX_OK;
   json_t *rows = json_array();
   if (good && settings->text)
     printf("\nupdates of %.1f million parameters, each interleaved with memcpy\n%-14s %6s %6s %12s %10s %9s %9s %9s %8s\n",
@@ -123,8 +80,7 @@ bool bench_optimizers(const bench_settings *settings) {
     MIX_SCOPE { good = one_rule(settings, (int)i, gradient, &y, rows); }
     fflush(stdout);
   }
-  mix_free_buffer(y.from, bytes);
-  mix_free_buffer(y.to, bytes);
+  bench_copied_free(&y);
   json_object_set_new(settings->json, "optimizers", json_pack("{s:I, s:o}", "parameters", (json_int_t)side * 4096, "rows", rows));
   return good;
 }

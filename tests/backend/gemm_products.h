@@ -224,7 +224,7 @@ static inline void check_batch(const mix_kernel *kernel, mix_dtype dtype, int co
   for (int b = 0; b < count; b++) {
     product one = x;
     one.op = &mix_op_matmul, one.m = M;
-    one.in[0] = (uint16_t *)x.in[0] + (size_t)b * M * K;
+    one.in[0] = (char *)x.in[0] + (size_t)b * M * K * mix_dtype_size(dtype);
     one.inputs[0].shape = transposes & 1 ? MIX_SHAPE(K, M) : MIX_SHAPE(M, K);
     double *expected = naive(&one, NULL);
     for (int i = 0; i < M * N; i++)

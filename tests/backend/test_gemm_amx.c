@@ -1,187 +1,25 @@
 /* Products by AMX tiles, called by name whatever the dispatch would choose, so that every shape is tried. Oracles: integer data whose
  * products and sums are exact (tolerance 0); the reference kernel for what is not finite; bounds derived where they are used. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include "backend/cpu/gemm/kernels.h"
-#include "base/alloc.h"
-#include "ops/table.h"
-#include "tensor/convert.h"
-#include "tensor/shape.h"
-#include <math.h>
+#include "backend/gemm_products.h"
 #include <mixtape/device.h>
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
-enum { MOST_THREADS = 3, NEEDS = MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16 };
+enum { NEEDS = MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16 };
 
 enum { STORAGES = 3 };
 static const mix_dtype storages[STORAGES] = {MIX_BFLOAT16, MIX_FLOAT16, MIX_FLOAT32};
-
-static uint64_t state = 1;
-static uint32_t next_random(void) {
-  state = state * 6364136223846793005u + 1442695040888963407u;
-  return (uint32_t)(state >> 33);
-}
-static double uniform(void) { return (double)next_random() / (1u << 30) - 1; }
-static int integer_below(int limit) { return (int)(next_random() % (2u * (unsigned)limit - 1)) - limit + 1; }
 
 static void need_tiles(void) {
   mix_cpu_override(UINT32_MAX);
   if ((mix_cpu_features() & NEEDS) != NEEDS) skip();
 }
 
-static const mix_kernel *kernel_named(const mix_kernel *const *rows, const char *name) {
-  for (; *rows; rows++)
-    if (!strcmp((*rows)->name, name)) return *rows;
-  return NULL;
-}
 static const mix_kernel *tiles_for(const mix_op *op, mix_dtype dtype) {
   return kernel_named(op == &mix_op_matmul ? mix_cpu_matmul_kernels : mix_cpu_batch_matmul_kernels,
                       dtype == MIX_FLOAT16    ? "gemm_f16_acc32_amx"
                       : dtype == MIX_BFLOAT16 ? "gemm_bf16_acc32_amx"
                                               : "gemm_f32_acc32_amx");
 }
-static const mix_kernel *reference(void) {
-  for (const mix_kernel_row *row = mix_ref_kernels; row->op; row++)
-    if (row->op == &mix_op_matmul) return row->kernels[0];
-  return NULL;
-}
-
-typedef struct product {
-  const mix_op *op;
-  int64_t m, n, k;
-  mix_matmul_attributes attributes;
-  mix_kernel_value inputs[3], output;
-  void *in[3], *out;
-  const mix_program *program;
-} product;
-
-static void *zeros(int64_t count) {
-  void *data = calloc((size_t)count + 1, sizeof(double));
-  assert_non_null(data);
-  return data;
-}
-
-/* Operands are zero; the result has a pattern that every element overwrites. */
-static product make_product(mix_dtype dtype, int64_t m, int64_t n, int64_t k, int transposes) {
-  product x = {.op = &mix_op_matmul, .m = m, .n = n, .k = k};
-  x.attributes.transpose_a = transposes & 1, x.attributes.transpose_b = transposes & 2;
-  x.inputs[0] = (mix_kernel_value){dtype, transposes & 1 ? MIX_SHAPE(k, m) : MIX_SHAPE(m, k)};
-  x.inputs[1] = (mix_kernel_value){dtype, transposes & 2 ? MIX_SHAPE(n, k) : MIX_SHAPE(k, n)};
-  x.output = (mix_kernel_value){dtype, MIX_SHAPE(m, n)};
-  /* Of exact size, so that the address sanitizer sees reads beyond the end. */
-  const size_t size = mix_dtype_size(dtype);
-  x.in[0] = calloc((size_t)(m * k), size), x.in[1] = calloc((size_t)(k * n), size);
-  x.out = zeros(m * n);
-  memset(x.out, 0x7f, (size_t)(m * n) * sizeof(double));
-  return x;
-}
-
-static void free_product(product *x) {
-  for (int i = 0; i < 3; i++) free(x->in[i]);
-  free(x->out);
-}
-
-static int64_t place(const product *x, int which, int64_t row, int64_t column) {
-  const bool turned = which ? x->attributes.transpose_b : x->attributes.transpose_a;
-  return turned ? column * x->inputs[which].shape.dims[1] + row : row * x->inputs[which].shape.dims[1] + column;
-}
-static void set(product *x, int which, int64_t row, int64_t column, double value) {
-  mix_store_double(x->in[which], x->inputs[which].dtype, place(x, which, row, column), value);
-}
-static double get(const product *x, int which, int64_t row, int64_t column) {
-  return mix_load_double(x->in[which], x->inputs[which].dtype, place(x, which, row, column));
-}
-static double result(const product *x, int64_t i) { return mix_load_double(x->out, x->output.dtype, i); }
-
-static void fill(product *x, int which, int integers) {
-  const int64_t count = which ? x->k * x->n : x->m * x->k;
-  for (int64_t i = 0; i < count; i++)
-    mix_store_double(x->in[which], x->inputs[which].dtype, i, integers ? integer_below(integers) : uniform());
-}
-
-typedef struct worker {
-  const mix_kernel *kernel;
-  const mix_kernel_args *args;
-  mix_team team;
-} worker;
-static void *work(void *context) {
-  const worker *w = context;
-  w->kernel->run(w->args, &w->team);
-  return NULL;
-}
-
-/* As the executor does; the workspace holds NaNs, and nothing is written behind it. */
-static void run_with(const mix_kernel *kernel, product *x, int threads) {
-  const void *inputs[3] = {x->in[0], x->in[1], x->in[2]};
-  mix_kernel_args args = {.op = x->op,
-                          .attributes = &x->attributes,
-                          .program = x->program,
-                          .input_count = x->program && x->in[2] ? 3 : 2,
-                          .output_count = 1,
-                          .input_types = x->inputs,
-                          .output_types = &x->output,
-                          .inputs = inputs,
-                          .outputs = &x->out};
-  assert_non_null(kernel);
-  const size_t bytes = kernel->workspace ? kernel->workspace(&args, threads) : 0;
-  unsigned char *workspace = mix_alloc_buffer(bytes + 64);
-  assert_non_null(workspace);
-  memset(workspace, 0xff, bytes + 64);
-  args.workspace = workspace;
-  if (kernel->prepare) assert_true(kernel->prepare(&args, threads));
-  const int size = kernel->serial && kernel->serial(&args) ? 1 : threads;
-  pthread_t handles[MOST_THREADS];
-  worker workers[MOST_THREADS];
-  for (int i = 0; i < size; i++) {
-    workers[i] = (worker){kernel, &args, {.rank = i, .size = size}};
-    if (i) assert_int_equal(pthread_create(&handles[i], NULL, work, &workers[i]), 0);
-  }
-  work(&workers[0]);
-  for (int i = 1; i < size; i++) pthread_join(handles[i], NULL);
-  if (kernel->unprepare) kernel->unprepare(args.prepared);
-  for (int i = 0; i < 64; i++) assert_int_equal(workspace[bytes + (size_t)i], 0xff);
-  mix_free_buffer(workspace, bytes + 64);
-}
 static void run(product *x, int threads) { run_with(tiles_for(x->op, x->inputs[0].dtype), x, threads); }
-
-/* A B, and |A| |B| unless NULL, as doubles. */
-static double *naive(const product *x, double **absolute) {
-  double *a = zeros(x->m * x->k), *b = zeros(x->k * x->n), *sums = zeros(x->m * x->n), *magnitudes = zeros(x->m * x->n);
-  for (int64_t i = 0; i < x->m; i++)
-    for (int64_t l = 0; l < x->k; l++) a[i * x->k + l] = get(x, 0, i, l);
-  for (int64_t l = 0; l < x->k; l++)
-    for (int64_t j = 0; j < x->n; j++) b[l * x->n + j] = get(x, 1, l, j);
-  for (int64_t i = 0; i < x->m; i++)
-    for (int64_t l = 0; l < x->k; l++)
-      for (int64_t j = 0; j < x->n; j++) {
-        const double term = a[i * x->k + l] * b[l * x->n + j];
-        sums[i * x->n + j] += term, magnitudes[i * x->n + j] += fabs(term);
-      }
-  free(a), free(b);
-  if (absolute)
-    *absolute = magnitudes;
-  else
-    free(magnitudes);
-  return sums;
-}
-
-/* The sums themselves, as float32: a program of no instruction. */
-static const mix_program *sums_as_float32(product *x) {
-  static mix_program_load load;
-  static mix_program_store store;
-  static mix_program program;
-  load = (mix_program_load){.input = MIX_FROM_ACCUMULATOR, .dtype = MIX_FLOAT32, .strides = {x->n, 1}};
-  store = (mix_program_store){0};
-  program = (mix_program){.rank = 2, .dims = {x->m, x->n}, .load_count = 1, .store_count = 1, .loads = &load, .stores = &store};
-  x->output.dtype = MIX_FLOAT32;
-  return x->program = &program;
-}
 
 static const int64_t shapes[][3] = {
     {1, 1, 1},    {1, 40, 70},     {40, 1, 70},    {0, 5, 3},      {5, 0, 3},      {40, 33, 0},     {16, 16, 32},
@@ -317,9 +155,6 @@ static void same_bits_for_any_number_of_threads(void **unused) {
       }
 }
 
-enum kind { FINITE, NAN_, PLUS, MINUS };
-static enum kind kind_of(double value) { return isfinite(value) ? FINITE : isnan(value) ? NAN_ : value > 0 ? PLUS : MINUS; }
-
 /* Infinities, NaNs and zeros among the operands, in a few places and everywhere: finite, NaN or which infinity as the reference kernel
  * says; and what meets none of them has the bits that it has without them. Integers below 8, whose sums stay below 65504. */
 static void not_finite_as_the_reference(void **unused) {
@@ -363,93 +198,22 @@ static void not_finite_as_the_reference(void **unused) {
         }
 }
 
-/* relu(round(A B) + bias), in the storage dtype and, cast, as float32. */
 static void epilogue_bias_relu(void **unused) {
   (void)unused;
   need_tiles();
   for (size_t d = 0; d < STORAGES; d++)
     for (int wide = 0; wide < 2; wide++)
-      for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
-        const mix_dtype dtype = storages[d];
-        product x = make_product(dtype, shapes[s][0], shapes[s][1], shapes[s][2], (int)s % 4);
-        fill(&x, 0, 4), fill(&x, 1, 4);
-        x.inputs[2] = (mix_kernel_value){dtype, MIX_SHAPE(x.n)};
-        x.in[2] = zeros(x.n);
-        for (int64_t j = 0; j < x.n; j++) mix_store_double(x.in[2], dtype, j, integer_below(9));
-        mix_program_load loads[2] = {{.input = MIX_FROM_ACCUMULATOR, .dtype = dtype, .strides = {x.n, 1}},
-                                     {.input = 2, .dtype = dtype, .strides = {0, 1}}};
-        mix_instruction instructions[3] = {{.opcode = MIX_OPCODE_ADD, .dtype = dtype, .operands = {0, 1}},
-                                           {.opcode = MIX_OPCODE_RELU, .dtype = dtype, .operands = {2}},
-                                           {.opcode = MIX_OPCODE_CAST, .dtype = MIX_FLOAT32, .operands = {3}}};
-        mix_program_store store = {.output = 0, .reg = wide ? 4 : 3};
-        const mix_program program = {.rank = 2,
-                                     .dims = {x.m, x.n},
-                                     .load_count = 2,
-                                     .instruction_count = 2 + wide,
-                                     .store_count = 1,
-                                     .loads = loads,
-                                     .instructions = instructions,
-                                     .stores = &store};
-        x.program = &program;
-        if (wide) x.output.dtype = MIX_FLOAT32;
-        double *expected = naive(&x, NULL);
-        run(&x, 2);
-        for (int64_t i = 0; i < x.m * x.n; i++) {
-          unsigned char rounded[4];
-          mix_store_double(rounded, dtype, 0, expected[i]);
-          const double sum = mix_load_double(rounded, dtype, 0) + mix_load_double(x.in[2], dtype, i % x.n);
-          mix_store_double(rounded, dtype, 0, sum > 0 ? sum : 0);
-          assert_true(mix_load_double(rounded, dtype, 0) == result(&x, i));
-        }
-        free(expected);
-        free_product(&x);
-      }
+      for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        check_bias_relu(tiles_for(&mix_op_matmul, storages[d]), storages[d], shapes[s], (int)s % 4, wide);
 }
 
-/* A batch whose B broadcasts: each product shared by the threads (3 of 2), or each by one thread (8 of 2). */
 static void batches(void **unused) {
   (void)unused;
   need_tiles();
   for (size_t d = 0; d < STORAGES; d++)
     for (int transposes = 0; transposes < 4; transposes++)
-      for (int count = 3; count <= 8; count += 5) {
-        enum { M = 45, N = 70, K = 50 };
-        product x = make_product(storages[d], count * M, N, K, transposes & 2);
-        x.op = &mix_op_batch_matmul;
-        x.attributes.transpose_a = transposes & 1;
-        x.inputs[0].shape = transposes & 1 ? MIX_SHAPE(count, K, M) : MIX_SHAPE(count, M, K);
-        x.output.shape = MIX_SHAPE(count, M, N);
-        fill(&x, 0, 4), fill(&x, 1, 4);
-        run(&x, 2);
-        for (int b = 0; b < count; b++) {
-          product one = x;
-          one.op = &mix_op_matmul, one.m = M;
-          one.in[0] = (char *)x.in[0] + (size_t)b * M * K * mix_dtype_size(storages[d]);
-          one.inputs[0].shape = transposes & 1 ? MIX_SHAPE(K, M) : MIX_SHAPE(M, K);
-          double *expected = naive(&one, NULL);
-          for (int i = 0; i < M * N; i++) {
-            unsigned char rounded[4];
-            mix_store_double(rounded, storages[d], 0, expected[i]);
-            assert_true(mix_load_double(rounded, storages[d], 0) == result(&x, (int64_t)b * M * N + i));
-          }
-          free(expected);
-        }
-        free_product(&x);
-      }
-}
-
-static const mix_kernel *chosen(mix_dtype dtype, int64_t m, int64_t n, int64_t k, int transposes) {
-  product x = make_product(dtype, m, n, k, transposes);
-  const mix_kernel_args args = {.op = x.op,
-                                .attributes = &x.attributes,
-                                .input_count = 2,
-                                .output_count = 1,
-                                .input_types = x.inputs,
-                                .output_types = &x.output};
-  const mix_kernel *const *rows = mix_cpu_matmul_kernels;
-  while (*rows && (((*rows)->needs & mix_cpu_features()) != (*rows)->needs || (*rows)->refuses(&args))) rows++;
-  free_product(&x);
-  return *rows;
+      for (int count = 3; count <= 8; count += 5)
+        check_batch(tiles_for(&mix_op_batch_matmul, storages[d]), storages[d], count, transposes);
 }
 
 /* Numbers that would round to an infinite upper part, and down to where lower parts vanish, times one: within 2^-16 (2^-14 where
