@@ -294,7 +294,7 @@ static void memory_that_runs_out(void **state) {
   failures = 0;
   for (int64_t after = 0;; after += after < 50 ? 1 : 17) {
     mix_inject_allocation_failure(after);
-    int64_t step;
+    int64_t step = 0;
     MIX_SCOPE { step = mix_checkpoint_restore(checkpoint, NULL); }
     mix_inject_allocation_failure(-1);
     if (step == 2) break;
