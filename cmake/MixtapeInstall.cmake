@@ -3,8 +3,8 @@ include(CMakePackageConfigHelpers)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/mixtape DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(TARGETS mixtape EXPORT mixtapeTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-# libcurl and libcrypto are loaded at run time, where a download wants them.
-target_link_libraries(mixtape_static INTERFACE "$<INSTALL_INTERFACE:jansson;zip;png;z;${OpenMP_C_LIB_NAMES};${CMAKE_DL_LIBS};m>")
+# libcurl is loaded at run time, where a download wants it.
+target_link_libraries(mixtape_static INTERFACE "$<INSTALL_INTERFACE:jansson;zip;png;crypto;z;${OpenMP_C_LIB_NAMES};${CMAKE_DL_LIBS};m>")
 install(TARGETS mixtape_static EXPORT mixtapeTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT mixtapeTargets NAMESPACE mixtape:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/mixtape)
 

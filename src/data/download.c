@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include <curl/curl.h>
 #include <dlfcn.h>
+#include <openssl/sha.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@
 #define SLOWEST_BYTES_A_SECOND 1024L
 #define SLOW_SECONDS 30L
 
-/* The functions of the two libraries that are used, as their own headers declare them. SHA256 (openssl/sha.h) is in OpenSSL 1.1 and 3. */
+/* The functions of libcurl that are used, as its own header declares them: loaded when a download wants them, for few programs do. */
 static struct {
   CURL *(*easy_init)(void);
   CURLcode (*easy_setopt)(CURL *, CURLoption, ...);
@@ -22,7 +23,6 @@ static struct {
   void (*easy_cleanup)(CURL *);
   CURLcode (*easy_getinfo)(CURL *, CURLINFO, ...);
   const char *(*easy_strerror)(CURLcode);
-  unsigned char *(*sha256)(const unsigned char *, size_t, unsigned char *);
   const char *missing;
 } library;
 
@@ -36,27 +36,21 @@ static void *open_library(const char *const *names) {
 
 static void load_libraries(void) {
   void *curl = open_library((const char *const[]){"libcurl.so.4", "libcurl-gnutls.so.4", NULL});
-  void *crypto = open_library((const char *const[]){"libcrypto.so.3", "libcrypto.so.1.1", NULL});
-  if (!curl || !crypto) {
-    library.missing = curl ? "libcrypto (OpenSSL) cannot be loaded" : "libcurl cannot be loaded";
+  if (!curl) {
+    library.missing = "libcurl cannot be loaded";
     return;
   }
   const struct {
-    void *handle;
     const char *name;
     void *function; /* address of the pointer to fill: POSIX lets dlsym's result be copied into a function pointer */
   } symbols[] = {
-      {curl, "curl_easy_init", &library.easy_init},
-      {curl, "curl_easy_setopt", &library.easy_setopt},
-      {curl, "curl_easy_perform", &library.easy_perform},
-      {curl, "curl_easy_cleanup", &library.easy_cleanup},
-      {curl, "curl_easy_getinfo", &library.easy_getinfo},
-      {curl, "curl_easy_strerror", &library.easy_strerror},
-      {crypto, "SHA256", &library.sha256},
+      {"curl_easy_init", &library.easy_init},       {"curl_easy_setopt", &library.easy_setopt},
+      {"curl_easy_perform", &library.easy_perform}, {"curl_easy_cleanup", &library.easy_cleanup},
+      {"curl_easy_getinfo", &library.easy_getinfo}, {"curl_easy_strerror", &library.easy_strerror},
   };
   for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; i++) {
-    void *symbol = dlsym(symbols[i].handle, symbols[i].name);
-    if (!symbol) library.missing = "libcurl or libcrypto lacks a function";
+    void *symbol = dlsym(curl, symbols[i].name);
+    if (!symbol) library.missing = "libcurl lacks a function";
     memcpy(symbols[i].function, &symbol, sizeof symbol);
   }
 }
@@ -89,7 +83,7 @@ static size_t receive(char *data, size_t one, size_t count, void *context) {
 
 static bool checksum_fits(const received *r, const char *wanted, char found[65]) {
   unsigned char digest[32];
-  if (!library.sha256(r->data, r->size, digest)) return false;
+  if (!SHA256(r->data, r->size, digest)) return false;
   for (int i = 0; i < 32; i++) snprintf(found + 2 * i, 3, "%02x", digest[i]);
   return strcmp(found, wanted) == 0;
 }

@@ -17,7 +17,7 @@ static void *fetch(const char *name, const char *sha256, size_t limit, bool loca
   return mix_download(&request, size, reason, sizeof reason);
 }
 
-/* Where libcurl or libcrypto is not installed the other tests say nothing. */
+/* Where libcurl is not installed the other tests say nothing. */
 static bool available(void) {
   size_t size;
   mix_free(fetch("none", ABC_SHA256, 10, true, &size));
