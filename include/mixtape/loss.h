@@ -12,9 +12,9 @@ extern "C" {
 /* Names: mean_squared_error (mse), mean_absolute_error (mae), mean_absolute_percentage_error (mape), mean_squared_logarithmic_error
  * (msle), huber, log_cosh, cosine_similarity, hinge, squared_hinge, categorical_hinge, kl_divergence (kld), poisson,
  * binary_crossentropy (bce), binary_focal_crossentropy, categorical_crossentropy, sparse_categorical_crossentropy,
- * categorical_focal_crossentropy; keras3 also dice, tversky, circle, categorical_generalized_cross_entropy,
- * crossentropy (ce). Aliases in lower
- * or upper case, and class names ("MeanSquaredError"). */
+ * categorical_focal_crossentropy; keras3 also dice, tversky, circle, categorical_generalized_cross_entropy, crossentropy (ce), and
+ * ctc of labels (batch, labels) padded with the blank 0 and logits (batch, steps, classes): labels that no alignment fits cost 1e30.
+ * Aliases in lower or upper case, and class names ("MeanSquaredError"). */
 typedef struct mix_loss_options {
   size_t size;
   const char *loss;               /* required: the name; unknown: ValueError */

@@ -57,6 +57,7 @@ const mix_loss_kind mix_loss_kinds[] = {
     {"dice", "Dice", {NULL}, mix_loss_dice, true, false, false},
     {"tversky", "Tversky", {NULL}, mix_loss_tversky, true, false, false},
     {"circle", "Circle", {NULL}, mix_loss_circle, true, false, true},
+    {"ctc", "CTC", {NULL}, mix_loss_ctc, true, false, true},
     {"categorical_generalized_cross_entropy",
      "CategoricalGeneralizedCrossEntropy",
      {NULL},

@@ -57,7 +57,7 @@ mix_tensor *mix_clip_between(mix_tensor *x, double low, double high);
 mix_tensor *mix_one_minus(mix_tensor *x);
 #define MIX_EPSILON 1e-7 /* Keras's backend epsilon */
 
-/* losses/regression.c, losses/crossentropy.c, losses/region.c */
+/* losses/regression.c, losses/crossentropy.c, losses/region.c, losses/ctc.c */
 mix_tensor *mix_loss_mean_squared_error(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
 mix_tensor *mix_loss_mean_absolute_error(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
 mix_tensor *mix_loss_mean_absolute_percentage_error(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
@@ -78,6 +78,7 @@ mix_tensor *mix_loss_categorical_focal_crossentropy(const mix_loss *loss, mix_te
 mix_tensor *mix_loss_crossentropy(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
 mix_tensor *mix_loss_dice(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
 mix_tensor *mix_loss_circle(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
+mix_tensor *mix_loss_ctc(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
 mix_tensor *mix_loss_tversky(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
 mix_tensor *mix_loss_categorical_generalized_cross_entropy(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
 

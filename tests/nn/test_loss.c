@@ -329,9 +329,48 @@ static void region_losses_as_keras(void **state) {
   expect_refused(mix_loss_new("circle"), MIX_VALUE_ERROR, "circle");
 }
 
+/* Keras 3.15.1 on these arrays: some 50 operations of float32 on numbers below 10. */
+static void ctc_as_keras(void **state) {
+  (void)state;
+  mix_set_semantics("keras3");
+  static const double logits[] = {-0.8,  -1.32, -0.25, 0.42,  1.14,  0.11,  -0.55, -0.78, 0.75,  1.63,  0.27,  -1.23, -0.96, 1.6,
+                                  0.2,   -1.73, -0.08, -1.16, -0.63, -0.49, -0.71, 0.55,  -0.06, -0.59, 0.41,  0.83,  -1.64, -0.26,
+                                  -0.98, -0.17, -1.29, 0.02,  -0.04, -0.3,  -1.05, -0.4,  -1.09, -1.36, 0.22,  -1.11, 1.17,  0.72,
+                                  -2,    0.27,  -1.1,  0.03,  0.04,  -1.99, -0.23, -0.26, 0.96,  -1.18, 0.74,  -1.1,  -0.33, -0.84,
+                                  1.45,  0.57,  2.43,  0.64,  0.84,  0.84,  -0.61, -0.07, 1.35,  -0.4,  0.19,  -0.02, 0.61,  -0.36,
+                                  -0.15, 0.24,  0.1,   -0.86, 0.9,   -1.3,  -1.2,  -1.28, 0.97,  -0.36, -0.97, -1.14, 0.42,  -1.05,
+                                  -1.27, 0.61,  -1.2,  -0.32, -0.01, -0.45, -0.05, 1.34,  -0.52, -1.26, -1.84, -0.2};
+  static const double values[] = {6.02546453, 3.94262218, 6.23078585, 8.04860878};
+  static const double of_first[] = {-0.471218824,  -0.291323245, 0.258118093,  0.504423976,   0.032956183,  -0.178299114,
+                                    0.058497373,   0.0868455917, 0.0245855451, -0.0110894442, -0.046623975, 0.0331279822,
+                                    -0.0255086534, 0.735459268,  -0.736274898, 0.026324369,   -0.558911324, 0.131616205,
+                                    0.170085758,   0.257209241,  0.104845896,  0.465804398,   -0.719623208, 0.148973092};
+  mix_tensor *x = mix_cast(mix_tensor_from_doubles(logits, MIX_FLOAT64, MIX_SHAPE(4, 6, 4)), MIX_FLOAT32);
+  mix_tensor *y = MATRIX(MIX_INT32, 4, 4, 1, 2, 2, 0, 3, 1, 0, 0, 0, 0, 0, 0, 2, 2, 2, 0);
+  mix_tape *tape = mix_tape_begin();
+  mix_tape_watch(tape, x);
+  mix_tensor *loss = mix_loss_call(mix_loss_new("ctc", .reduction = "none"), y, x);
+  mix_tape_end(tape);
+  mix_tensor *gradient = mix_list_get(mix_tape_gradient(tape, loss, mix_list_of(x)), 0);
+  double got[4], slopes[96];
+  mix_tensor_read(loss, MIX_FLOAT64, got, 4);
+  mix_tensor_read(gradient, MIX_FLOAT64, slopes, 96);
+  for (int i = 0; i < 4; i++) assert_true(fabs(got[i] - values[i]) <= 2e-6 * values[i]);
+  for (int i = 0; i < 24; i++) assert_true(fabs(slopes[i] - of_first[i]) <= 5e-6);
+  assert_true(fabs(mix_tensor_item(mix_loss_call(mix_loss_new("CTC"), y, x)) - 6.06187) <= 1e-5);
+  /* More labels than steps: no alignment fits, and nothing is NaN. */
+  mix_tensor *few = mix_slice(x, MIX_SHAPE(0, 0, 0), MIX_SHAPE(4, 2, 4));
+  mix_tensor *costs = mix_loss_call(mix_loss_new("ctc", .reduction = "none"), y, few);
+  mix_tensor_read(costs, MIX_FLOAT64, got, 4);
+  assert_true(got[0] > 1e29 && got[1] < 10 && got[2] < 10 && got[3] > 1e29);
+  expect_refused(mix_loss_call(mix_loss_new("ctc"), y, y), MIX_VALUE_ERROR, "logits (batch, steps, classes)");
+  mix_set_semantics("tf_keras");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(C01_sparse_categorical_crossentropy),
                                      TEST(region_losses_as_keras),
+                                     TEST(ctc_as_keras),
                                      TEST(C02_categorical_crossentropy),
                                      TEST(C03_binary_crossentropy),
                                      TEST(C04_binary_logits),
