@@ -49,8 +49,15 @@ typedef struct mix_plan_report {
   size_t moved_bytes;     /* operands and results of the steps, each once a step: what a run asks of memory where no cache helps */
 } mix_plan_report;
 MIX_API mix_status mix_function_report(mix_function *function, mix_plan_report *report, size_t report_size);
-/* A readable listing: each step with kernel, shapes, dtypes and place in memory, and what lives at the peak. The text belongs to
- * the function and lives until the next call of this. stage: "graph" (as captured), "passes" (after them), "plan". */
+/* What the latest call compiled, at a stage of its compilation, as text. The text belongs to the function and lives until the next call of
+ * this or of the function. stage:
+ *   "captured"     the graph as the body built it
+ *   "fold", ...    the graph after that pass ("after fold" is the same), or "before fold"; one that is switched off changes nothing. The
+ *                  passes are made to run again for it, so device, switched-off passes and graph rewrite must still be those of the call
+ *   "passes"       the graph after all passes
+ *   "plan"         each step with kernel, shapes, dtypes and place in memory, and what lives at the peak
+ * Graphs have the form of docs/ARCHITECTURE.md, which `mixtape graph` reads back. NULL with MIX_VALUE_ERROR for another stage (the message
+ * lists all), with MIX_RUNTIME_ERROR before the first call. */
 MIX_API const char *mix_function_dump(mix_function *function, const char *stage);
 
 #ifdef __cplusplus

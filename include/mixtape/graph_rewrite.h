@@ -3,7 +3,8 @@
  * float32, casts go between. Only functions are rewritten (mix_function, training, evaluation), never what is computed op by op.
  *
  * Its decisions are those of TensorFlow's automatic mixed precision pass, with its lists; its environment variables
- * TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_LEVEL, _ALLOWLIST_ADD, _DENYLIST_REMOVE and so on are read at every capture.
+ * TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_LEVEL, _ALLOWLIST_ADD, _DENYLIST_REMOVE and so on are read at every capture, and a change of
+ * them makes a function capture anew.
  * MIXTAPE_VERBOSE=amp logs every op with the reason of its dtype. */
 #ifndef MIXTAPE_GRAPH_REWRITE_H
 #define MIXTAPE_GRAPH_REWRITE_H

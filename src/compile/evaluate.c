@@ -45,7 +45,10 @@ bool mix_evaluate_nodes(int count, mix_node *const *nodes) {
     for (int i = 0; i < nodes[n]->output_count; i++) results[r++] = (mix_edge){nodes[n], i};
   mix_capture *former = mix_capture_set(NULL);
   mix_ir *ir = mix_ir_from_graph(result_count, results, 0, NULL, NULL);
-  if (ir) ir->runs_once = true;
+  if (ir) {
+    ir->name = "evaluation";
+    ir->runs_once = true;
+  }
   mix_compiled *compiled = ir ? mix_compile(ir, false) : NULL;
   bool good = compiled && run_results(compiled, nodes, count);
   mix_compiled_free(compiled);

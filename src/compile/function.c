@@ -15,7 +15,7 @@
 /* What a capture depends on beside its arguments. */
 typedef struct environment {
   uint64_t backend, passes;
-  uint64_t rewrite;   /* what the automatic mixed precision rewrite does */
+  uint64_t rewrite;   /* what the automatic mixed precision rewrite does: target, level, edits of lists */
   uint64_t trainable; /* an epoch: what it was it will not be again */
   bool jit_compile;   /* of the function itself */
 } environment;
@@ -142,7 +142,10 @@ static mix_ir *capture(mix_function *function, mix_list *arguments) {
   mix_ir *ir = NULL;
   if (good && mix_evaluate_outside(t.result_count, t.results, &t.capture))
     ir = mix_ir_from_graph(t.result_count, t.results, count, t.placeholders, &t.capture);
-  if (ir) ir->excess = function->jit_compile;
+  if (ir) {
+    ir->name = function->name;
+    ir->excess = function->jit_compile;
+  }
   for (int i = 0; t.results && i < t.result_count; i++) mix_release(t.results[i].node);
   for (int i = 0; i < count; i++) mix_release(t.placeholders[i]);
   mix_capture_clear(&t.capture);
@@ -229,12 +232,14 @@ static specialisation *specialise(mix_function *function, mix_list *arguments) {
 
 /* ---- calling ---- */
 
+/* Would the same graph become the same plan? */
+static bool compiles_alike(const environment *a, const environment *b) {
+  return a->backend == b->backend && a->passes == b->passes && a->rewrite == b->rewrite && a->jit_compile == b->jit_compile;
+}
+
 static bool fits(const specialisation *s, mix_list *arguments, environment now) {
-  const environment *then = &s->environment;
   if (s->argument_count != mix_list_count(arguments)) return false;
-  if (then->backend != now.backend || then->passes != now.passes || then->rewrite != now.rewrite ||
-      then->trainable != now.trainable || then->jit_compile != now.jit_compile)
-    return false;
+  if (!compiles_alike(&s->environment, &now) || s->environment.trainable != now.trainable) return false;
   for (int i = 0; i < s->argument_count; i++) {
     const mix_value *value = mix_tensor_value(mix_list_get(arguments, i));
     if (value->dtype != s->arguments[i].dtype || !mix_shape_equal(value->shape, s->arguments[i].shape)) return false;
@@ -351,11 +356,7 @@ const char *mix_function_dump(mix_function *function, const char *stage) {
   if (mix_failed()) return NULL;
   if (!mix_is(function, &function_class) || !function->latest)
     return mix_fail(MIX_RUNTIME_ERROR, "function_dump: the function has not been called yet");
-  mix_compiled *compiled = function->latest->compiled;
-  if (stage && !strcmp(stage, "graph")) return compiled->captured_text;
-  if (stage && !strcmp(stage, "passes"))
-    return compiled->passes_text ? compiled->passes_text : (compiled->passes_text = mix_ir_text(compiled->ir));
-  if (stage && !strcmp(stage, "plan"))
-    return compiled->plan_text ? compiled->plan_text : (compiled->plan_text = mix_plan_text(compiled));
-  return mix_fail(MIX_VALUE_ERROR, "function_dump: stage '%s'; expected graph, passes or plan", stage ? stage : "(null)");
+  const specialisation *latest = function->latest;
+  environment now = environment_now(function);
+  return mix_compiled_text(latest->compiled, stage, compiles_alike(&latest->environment, &now));
 }

@@ -42,6 +42,39 @@ void *mix_ir_alloc(mix_ir *ir, size_t size) {
   return memset(memory, 0, size);
 }
 
+/* Everything that passes write to is the copy's own. */
+mix_ir *mix_ir_copy(const mix_ir *ir) {
+  mix_ir *copy = mix_ir_new();
+  if (!copy) return NULL;
+  size_t inputs = 1;
+  for (int n = 0; n < ir->node_count; n++) inputs += (size_t)ir->nodes[n].input_count;
+  int *input = mix_ir_alloc(copy, sizeof *input * inputs);
+  copy->results = mix_ir_alloc(copy, sizeof *copy->results * (size_t)(ir->result_count + 1));
+  if (!input || !copy->results || !mix_reserve(&copy->nodes, &copy->node_capacity, ir->node_count, sizeof *copy->nodes) ||
+      !mix_reserve(&copy->values, &copy->value_capacity, ir->value_count, sizeof *copy->values) ||
+      !mix_reserve(&copy->variables, &copy->variable_capacity, ir->variable_count, sizeof *copy->variables)) {
+    mix_ir_free(copy);
+    return NULL;
+  }
+  for (int n = 0; n < ir->node_count; n++) {
+    const mix_ir_node *node = &ir->nodes[n];
+    copy->nodes[copy->node_count++] = *node;
+    copy->nodes[n].inputs = input;
+    for (int i = 0; i < node->input_count; i++) *input++ = node->inputs[i];
+  }
+  for (int v = 0; v < ir->value_count; v++) copy->values[copy->value_count++] = ir->values[v];
+  for (int r = 0; r < ir->result_count; r++) copy->results[copy->result_count++] = ir->results[r];
+  for (int i = 0; i < ir->variable_count; i++) {
+    copy->variables[copy->variable_count++] = ir->variables[i];
+    mix_retain(ir->variables[i].variable);
+  }
+  copy->name = ir->name;
+  copy->argument_count = ir->argument_count;
+  copy->runs_once = ir->runs_once;
+  copy->excess = ir->excess;
+  return copy;
+}
+
 int mix_ir_add(mix_ir *ir, const mix_op *op, const void *attributes, int input_count, const int *inputs, int output_count,
                const mix_ir_value *types) {
   if (!mix_reserve(&ir->nodes, &ir->node_capacity, ir->node_count + 1, sizeof *ir->nodes) ||

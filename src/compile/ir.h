@@ -41,6 +41,7 @@ typedef struct mix_ir_variable {
 } mix_ir_variable;
 
 typedef struct mix_ir {
+  const char *name;       /* of the function, for the log; may be NULL */
   mix_ir_node *nodes;
   int node_count, node_capacity;
   mix_ir_value *values;
@@ -52,6 +53,7 @@ typedef struct mix_ir {
   int argument_count;
   bool runs_once;         /* evaluation: nothing is worth computing ahead */
   bool excess;            /* jit_compile: values inside a program may keep more digits than their dtype */
+  bool again;             /* a copy, compiled once more to be looked at: who was told of the passes' doings is not told twice */
   mix_object **held;      /* retained: buffers of constants */
   int held_count, held_capacity;
   struct mix_ir_chunk *memory; /* everything the passes allocate lives as long as the ir */
@@ -59,6 +61,8 @@ typedef struct mix_ir {
 
 mix_ir *mix_ir_new(void);
 void mix_ir_free(mix_ir *ir);
+/* Of a graph without programs (as captured). Attributes and constants' numbers are those of the original, which must outlive it. */
+mix_ir *mix_ir_copy(const mix_ir *ir);
 /* Memory that goes with the ir; zeroed. */
 void *mix_ir_alloc(mix_ir *ir, size_t size);
 /* A new node at the end, with result values of the given types; -1 with the error recorded. */

@@ -522,7 +522,7 @@ static void fill_report(mix_compiled *compiled) {
                        report->constant_bytes + report->workspace_bytes;
 }
 
-mix_compiled *mix_compile(mix_ir *ir, bool keep_text) {
+mix_compiled *mix_compile(mix_ir *ir, bool stages) {
   mix_compiled *compiled = ir ? mix_calloc(1, sizeof *compiled) : NULL;
   if (!compiled) {
     mix_ir_free(ir);
@@ -531,9 +531,9 @@ mix_compiled *mix_compile(mix_ir *ir, bool keep_text) {
   compiled->ir = ir;
   compiled->backend = mix_backend_current();
   compiled->report.captured_nodes = ir->node_count;
-  if (keep_text) compiled->captured_text = mix_ir_text(ir);
+  compiled->captured = stages ? mix_ir_copy(ir) : NULL;
   compiled->results = mix_ir_alloc(ir, sizeof *compiled->results * (size_t)(ir->result_count + 1));
-  bool good = compiled->results != NULL;
+  bool good = compiled->results != NULL && (compiled->captured || !stages);
   for (int r = 0; r < ir->result_count && good; r++)
     compiled->results[r] = (mix_value){.dtype = ir->values[ir->results[r]].dtype, .shape = ir->values[ir->results[r]].shape};
   good = good && mix_passes_run(ir) && make_plan(compiled) &&
@@ -550,6 +550,7 @@ mix_compiled *mix_compile(mix_ir *ir, bool keep_text) {
 void mix_compiled_free(mix_compiled *compiled) {
   if (!compiled) return;
   if (compiled->executable) compiled->backend->destroy(compiled->executable);
+  mix_ir_free(compiled->captured); /* before the one that it borrows from */
   mix_ir_free(compiled->ir);
   mix_free(compiled);
 }

@@ -16,12 +16,12 @@ typedef struct mix_compiled {
   mix_plan_report report;
   struct mix_lifetime *lifetimes; /* of what lies in the arena */
   int lifetime_count;
-  const char *captured_text; /* the ir as captured; NULL unless asked for */
-  const char *passes_text, *plan_text; /* made when they are first asked for */
+  mix_ir *captured;          /* a copy from before the passes; NULL unless asked for */
+  const char **texts;        /* of the stages, made when they are first asked for (stages.c) */
 } mix_compiled;
 
-/* Runs the passes, plans and compiles; takes over the ir. NULL with the error recorded. */
-mix_compiled *mix_compile(mix_ir *ir, bool keep_text);
+/* Runs the passes, plans and compiles; takes over the ir. `stages`: its stages will be asked for. NULL with the error recorded. */
+mix_compiled *mix_compile(mix_ir *ir, bool stages);
 void mix_compiled_free(mix_compiled *compiled);
 
 /* memory.c: gives every arena value an offset so that those alive at the same step lie apart. */
@@ -34,6 +34,11 @@ bool mix_plan_memory(mix_ir *ir, mix_lifetime *lifetimes, int count, size_t *are
 /* reuse.c: the slot of an operand of step `number` whose memory its result `output` may take over, element for element; -1: none.
  * `owner`: slot -> the slot that owns its memory; `last`: the last step that touches the memory of a slot. */
 int mix_plan_taken_over(const mix_plan *plan, const int *owner, const int *last, int number, int output);
+
+/* stages.c: the graph at a stage of its compilation as text, which lives as long as `compiled`: "captured" (or "graph"); the name of a
+ * pass, with "before " or "after " (or nothing) in front; "passes", after them all; or "plan". The graph between passes is made anew,
+ * which is only possible where `repeatable` says that the environment is still that of the compilation. NULL with the error recorded. */
+const char *mix_compiled_text(mix_compiled *compiled, const char *stage, bool repeatable);
 
 /* dump.c: each step with kernel and memory, and what lives at the peak. In the ir's memory. */
 const char *mix_plan_text(mix_compiled *compiled);

@@ -371,7 +371,7 @@ static void report_and_dump(void **state) {
   assert_int_equal(report.argument_bytes, 5 * 4 * 4 + 5 * 4);
   assert_int_equal(report.result_bytes, 4 + 1);
   assert_true(report.nodes > 3 && report.nodes < report.captured_nodes);
-  const char *graph = mix_function_dump(step, "graph"), *passes = mix_function_dump(step, "passes"),
+  const char *graph = mix_function_dump(step, "captured"), *passes = mix_function_dump(step, "passes"),
              *plan = mix_function_dump(step, "plan");
   no_error();
   assert_non_null(strstr(graph, "sparse_softmax_cross_entropy("));
@@ -383,7 +383,11 @@ static void report_and_dump(void **state) {
   assert_non_null(strstr(plan, "alive then: "));
   assert_ptr_equal(mix_function_dump(step, "plan"), plan);
   assert_null(mix_function_dump(step, "nothing"));
-  expect_error(MIX_VALUE_ERROR, "function_dump", "'nothing'", "graph, passes or plan");
+  expect_error(MIX_VALUE_ERROR, "function_dump", "'nothing'", "there are captured, amp, identity, ", "excess, passes, plan");
+  assert_null(mix_function_dump(step, NULL));
+  expect_error(MIX_VALUE_ERROR, "(NULL)", "captured");
+  assert_null(mix_function_dump(step, "before plan"));
+  expect_error(MIX_VALUE_ERROR, "'before plan'");
   int first = report.nodes;
   report.nodes = -1;
   mix_function_report(step, &report, sizeof(int)); /* an older, shorter report */

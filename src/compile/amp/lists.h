@@ -54,6 +54,8 @@ typedef struct mix_amp_options {
 bool mix_amp_options_set(mix_amp_options *options, const char *name, const char *value);
 /* The process's environment variables of that prefix. Their values must not change while the options are used. */
 bool mix_amp_options_from_environment(mix_amp_options *options);
+/* A hash of those variables. */
+uint64_t mix_amp_environment_key(void);
 /* "7.5" or "7": {7, 5}, {7, 0}; anything else {0, 0}. */
 void mix_amp_parse_architecture(const char *text, int architecture[2]);
 /* A version number; 0 where it is none. */

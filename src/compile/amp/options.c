@@ -114,6 +114,16 @@ bool mix_amp_options_from_environment(mix_amp_options *options) {
   return true;
 }
 
+uint64_t mix_amp_environment_key(void) {
+  uint64_t key = 0xcbf29ce484222325u; /* FNV-1a */
+  for (char **row = environ; row && *row; row++) {
+    if (strncmp(*row, MIX_AMP_ENVIRONMENT, sizeof MIX_AMP_ENVIRONMENT - 1) != 0) continue;
+    for (const char *c = *row + sizeof MIX_AMP_ENVIRONMENT - 1; *c; c++) key = (key ^ (unsigned char)*c) * 0x100000001b3u;
+    key = (key ^ '\n') * 0x100000001b3u;
+  }
+  return key;
+}
+
 /* All of `text` up to `end` as a decimal int; false where it is none. */
 static bool whole_number(const char *text, const char *end, int *number) {
   long long n = 0;

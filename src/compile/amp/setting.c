@@ -17,7 +17,11 @@ void mix_amp_observed(const struct mix_amp_result *result) {
 
 void mix_amp_set_target(mix_dtype target) { atomic_store(&chosen, (int)target); }
 mix_dtype mix_amp_target(void) { return (mix_dtype)atomic_load(&chosen); }
-uint64_t mix_amp_key(void) { return (uint64_t)mix_amp_target(); }
+
+uint64_t mix_amp_key(void) {
+  mix_dtype target = mix_amp_target();
+  return target == MIX_DTYPE_NONE ? 0 : mix_amp_environment_key() ^ (uint64_t)target;
+}
 
 bool mix_amp_setting_options(mix_dtype target, mix_amp_options *options) {
   *options = (mix_amp_options){0};

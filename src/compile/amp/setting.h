@@ -9,7 +9,7 @@
  * made under another choice stay with that choice. */
 void mix_amp_set_target(mix_dtype target);
 mix_dtype mix_amp_target(void);
-/* Says which choice is in force: equal keys, equal rewrite. */
+/* Says which choice is in force, with which edits of the lists: equal keys, equal rewrite. */
 uint64_t mix_amp_key(void);
 /* What the rewrite of a captured function is told: the CUDA mode of TensorFlow for float16, the oneDNN mode for bfloat16 (whatever device the
  * plan runs on: decisions do not depend on the machine), with the environment variables' level and edits. False with the error recorded. */

@@ -232,7 +232,7 @@ static bool insert_casts(view *v, mix_amp_result *r) {
 
 /* The function before or after the rewrite as text, beside the lists, as TensorFlow writes its graphs there. */
 static bool write_graph(mix_ir *ir, const mix_amp_options *options, const char *when) {
-  if (!options->log_path) return true;
+  if (!options->log_path || ir->again) return true;
   struct timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
   char path[4096];
@@ -270,8 +270,10 @@ bool mix_pass_amp(mix_ir *ir) {
   mix_amp_result *result = ready ? mix_amp_rewrite(v.graph, &options) : NULL;
   bool good = result && change_dtypes(&v, result) && insert_casts(&v, result) && (!result->cast_count || mix_ir_sort(ir)) &&
               write_graph(ir, &options, "AutoMixedPrecision");
-  if (good && mix_verbose("amp")) log_report(result);
-  if (good) mix_amp_observed(result);
+  if (good && !ir->again) {
+    if (mix_verbose("amp")) log_report(result);
+    mix_amp_observed(result);
+  }
   mix_scope_end(scope);
   return good && !mix_failed();
 }

@@ -29,6 +29,7 @@ static bool foldable(const mix_ir *ir, const mix_ir_node *node, const bool *know
 static mix_ir *extract(mix_ir *ir, const bool *known, const bool *wanted, int *there, int result_count) {
   mix_ir *part = mix_ir_new();
   if (!part) return NULL;
+  part->name = "constants";
   part->runs_once = true;
   part->results = mix_ir_alloc(part, sizeof(int) * (size_t)(result_count + 1));
   bool good = part->results != NULL;

@@ -91,25 +91,34 @@ bool mix_pass_run(mix_ir *ir, const char *name) {
   return false;
 }
 
-/* "# compile: after fold" and the graph, which `mixtape graph` reads from the log. */
+/* "# compile train_step: after fold" and the graph, which `mixtape graph` reads from the log. */
 static void log_graph(mix_ir *ir, const char *when, const char *pass) {
   const char *graph = mix_ir_text(ir);
   mix_text text = {.grows = true};
-  mix_text_put(&text, "# compile: %s%s\n%s", when, pass, graph ? graph : "");
+  mix_text_put(&text, "# compile %s: %s%s\n%s", ir->name ? ir->name : "graph", when, pass, graph ? graph : "");
   if (graph && !text.failed) mix_log_text(MIX_LOG_DEBUG, text.text);
   mix_free(text.text);
+}
+
+static bool run(mix_ir *ir, size_t count, bool verbose) {
+  for (size_t i = 0; i < count; i++) {
+    if (strcmp(passes[i].name, "fuse") && mix_pass_disabled(passes[i].name)) continue;
+    if (!passes[i].run(ir)) return false;
+    if (verbose) log_graph(ir, "after ", passes[i].name);
+  }
+  return true;
 }
 
 bool mix_passes_run(mix_ir *ir) {
   bool verbose = mix_verbose("compile");
   check_names();
   if (verbose) log_graph(ir, "as captured", "");
-  for (size_t i = 0; i < PASSES; i++) {
-    if (strcmp(passes[i].name, "fuse") && mix_pass_disabled(passes[i].name)) continue;
-    if (!passes[i].run(ir)) return false;
-    if (verbose) log_graph(ir, "after ", passes[i].name);
-  }
-  return true;
+  return run(ir, PASSES, verbose);
+}
+
+bool mix_passes_again(mix_ir *ir, int count) {
+  ir->again = true;
+  return run(ir, (size_t)count < PASSES ? (size_t)count : PASSES, false);
 }
 
 void mix_program_strides(mix_shape shape, mix_shape space, int64_t strides[MIX_MAX_RANK]) {

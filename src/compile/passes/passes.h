@@ -22,6 +22,8 @@ bool mix_pass_excess(mix_ir *ir);   /* under jit_compile: 16-bit values inside a
 
 /* All of them, in order. */
 bool mix_passes_run(mix_ir *ir);
+/* The first `count` of them, as mix_passes_run does, on a copy of what it was given: nothing is logged or told. */
+bool mix_passes_again(mix_ir *ir, int count);
 /* One of them, whether switched off or not. False with the error recorded, also for a name that is none. */
 bool mix_pass_run(mix_ir *ir, const char *name);
 /* The name of the pass at this place of the order; NULL behind the last. */
