@@ -62,6 +62,7 @@ static bool show(amp_command *command, const mix_rewrite_case *item, const mix_a
 static bool show_file(amp_command *command, const char *path, bool heading, const mix_amp_options *base) {
   mix_rewrite_case *item = mix_rewrite_read(path, base);
   mix_amp_result *result = item ? mix_amp_rewrite(item->graph, &item->options) : NULL;
+  if (result && command->explain) mix_amp_find_redundant(result);
   return result && show(command, item, result, heading);
 }
 

@@ -56,6 +56,7 @@ typedef struct mix_ir {
   bool again;             /* a copy, compiled once more to be looked at: who was told of the passes' doings is not told twice */
   mix_object **held;      /* retained: buffers of constants */
   int held_count, held_capacity;
+  struct mix_cast_watch *watch; /* what the rewrite did, until that is told (passes/cast_watch.c) */
   struct mix_ir_chunk *memory; /* everything the passes allocate lives as long as the ir */
 } mix_ir;
 

@@ -19,7 +19,8 @@ mix_rewrite_case *mix_rewrite_read_memory(const char *label, const void *data, s
 
 /* One line of JSON: name and the fields of the format's `expected`. Memory to be freed by mix_free; NULL with the error recorded. */
 char *mix_rewrite_result_text(const mix_rewrite_case *item, const mix_amp_result *result);
-/* One line of JSON: every op with its list, and of each of its types dtype before and after and the reason. */
+/* One line of JSON: every op with its list, and of each of its types dtype before and after and the reason; inserted casts; of casts, which
+ * pass removes them. */
 char *mix_rewrite_explain_text(const mix_rewrite_case *item, const mix_amp_result *result);
 
 #endif

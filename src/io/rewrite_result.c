@@ -54,8 +54,8 @@ static void put_dtypes(bool *ok, const mix_amp_result *r, json_t *dtypes, json_t
   }
 }
 
-/* `readers` of each cast: first the casts behind it. */
-static json_t *casts_json(bool *ok, const mix_amp_result *r) {
+/* `readers` of each cast: first the casts behind it. `removed`: with the pass that removes it, which the recorded format does not have. */
+static json_t *casts_json(bool *ok, const mix_amp_result *r, bool removed) {
   const mix_amp_graph *graph = r->graph;
   json_t *casts = json_array();
   char text[4096];
@@ -83,6 +83,7 @@ static json_t *casts_json(bool *ok, const mix_amp_result *r) {
       append(ok, consumers, json_pack("[s,i]", graph->nodes[input->node].name, r->uses[u] - graph->nodes[input->node].first_input));
     }
     put(ok, object, "consumers", consumers);
+    if (removed) put(ok, object, "removed_by", r->cast_removed[c] ? json_string(r->cast_removed[c]) : json_null());
     append(ok, casts, object);
   }
   return casts;
@@ -116,7 +117,7 @@ char *mix_rewrite_result_text(const mix_rewrite_case *item, const mix_amp_result
   else
     json_decref(added);
   put(&ok, root, "dtypes", dtypes);
-  put(&ok, root, "casts", casts_json(&ok, r));
+  put(&ok, root, "casts", casts_json(&ok, r, false));
   return text_of(ok, root);
 }
 
@@ -140,6 +141,8 @@ char *mix_rewrite_explain_text(const mix_rewrite_case *item, const mix_amp_resul
       put(&ok, types, graph->types[t].id, type);
     }
     put(&ok, op, "types", types);
+    if (!strcmp(signature->op, "Cast"))
+      put(&ok, op, "removed_by", r->node_removed[n] ? json_string(r->node_removed[n]) : json_null());
     append(&ok, ops, op);
   }
   put(&ok, root, "name", json_string(item->name));
@@ -147,7 +150,9 @@ char *mix_rewrite_explain_text(const mix_rewrite_case *item, const mix_amp_resul
   put(&ok, root, "status", json_string(mix_amp_status_name(r->status)));
   put(&ok, root, "message", cut_text(r->message));
   put(&ok, root, "converted", json_integer(r->converted_nodes));
-  put(&ok, root, "casts", json_integer(r->cast_count));
+  put(&ok, root, "casts", casts_json(&ok, r, true));
+  put(&ok, root, "bytes_saved", json_integer(r->bytes_saved));
+  put(&ok, root, "bytes_cast", json_integer(r->bytes_cast));
   put(&ok, root, "ops", ops);
   return text_of(ok, root);
 }

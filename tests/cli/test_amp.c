@@ -42,11 +42,63 @@ static void explain(void **state) {
       "c     Const   none   dtype          float32   float32   its op is in no list\n"
       "m     MatMul  allow  T              float32   bfloat16  its op is in the allow list\n"
       "\n"
-      "onednn_bfloat16: ok; converted 1 of 2 nodes, inserted 1 casts (0 to bfloat16 besides those of constants and variables)\n");
+      "inserted  to        removed by  result of -> input of\n"
+      "cast0     bfloat16  -           c:0 -> m:0, m:1\n"
+      "\n"
+      "onednn_bfloat16: ok; converted 1 of 2 nodes, inserted 1 casts (0 to bfloat16 besides those of constants and variables)\n"
+      "passes remove 0 of the 1 inserted casts\n");
   assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "explain", "--json", file, NULL}), 0);
   json_t *report = json_loads(program_out, 0, NULL);
   assert_int_equal(json_array_size(json_object_get(report, "ops")), 2);
+  json_t *cast = json_array_get(json_object_get(report, "casts"), 0);
+  assert_string_equal(json_string_value(json_object_get(cast, "from")), "c:0");
+  assert_true(json_is_null(json_object_get(cast, "removed_by")));
   json_decref(report);
+}
+
+/* c -> Cast to float32 -> m, and m -> Cast to bfloat16 -> r: the first, whose one reader is converted, becomes one from bfloat16 to bfloat16;
+ * the second undoes the cast that is inserted before it, which nothing else reads. */
+static const char with_casts[] =
+    "{\"name\": \"casts\", \"mode\": \"onednn_bfloat16\", \"gpu\": null, \"env\": {}, \"graph\": {\"fetch\": [\"r\"], \"feed\": [], \"nodes\": ["
+    "{\"name\": \"c\", \"op\": \"Const\", \"inputs\": [], \"device\": \"\", \"types\": {\"dtype\": {\"dtype\": \"bfloat16\", \"inputs\": [],"
+    "\"outputs\": [0], \"allowed\": [\"bfloat16\"], \"kernel\": {\"float16\": true, \"bfloat16\": true}}}},"
+    "{\"name\": \"wide\", \"op\": \"Cast\", \"inputs\": [\"c\"], \"device\": \"\", \"types\": {\"SrcT\": {\"dtype\": \"bfloat16\", \"inputs\": [0],"
+    "\"outputs\": [], \"allowed\": [\"bfloat16\"], \"kernel\": {\"float16\": true, \"bfloat16\": true}}, \"DstT\": {\"dtype\": \"float32\","
+    "\"inputs\": [], \"outputs\": [0], \"allowed\": [\"bfloat16\"], \"kernel\": {\"float16\": true, \"bfloat16\": true}}}},"
+    "{\"name\": \"m\", \"op\": \"MatMul\", \"inputs\": [\"wide\", \"wide\"], \"device\": \"\", \"types\": {\"T\": {\"dtype\": \"float32\","
+    "\"inputs\": [0, 1], \"outputs\": [0], \"allowed\": [\"bfloat16\"], \"kernel\": {\"float16\": true, \"bfloat16\": true}}}},"
+    "{\"name\": \"narrow\", \"op\": \"Cast\", \"inputs\": [\"m\"], \"device\": \"\", \"types\": {\"SrcT\": {\"dtype\": \"float32\","
+    "\"inputs\": [0], \"outputs\": [], \"allowed\": [\"bfloat16\"], \"kernel\": {\"float16\": true, \"bfloat16\": true}}, \"DstT\":"
+    "{\"dtype\": \"bfloat16\", \"inputs\": [], \"outputs\": [0], \"allowed\": [\"bfloat16\"], \"kernel\": {\"float16\": true, \"bfloat16\": true}}}},"
+    "{\"name\": \"r\", \"op\": \"Sin\", \"inputs\": [\"narrow\"], \"device\": \"\", \"types\": {\"T\": {\"dtype\": \"bfloat16\","
+    "\"inputs\": [0], \"outputs\": [0], \"allowed\": [\"bfloat16\"], \"kernel\": {\"float16\": true, \"bfloat16\": true}}}}]}}";
+
+static bool contains(const char *text, const char *part);
+
+static void removed_casts(void **state) {
+  (void)state;
+  const char *file = in_folder("casts.json"), *dot = in_folder("casts.dot");
+  static char text[1 << 14];
+  write_text(file, with_casts);
+  assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "explain", "--output", dot, file, NULL}), 0);
+  assert_true(contains(program_out, "only converted ops read it; then removed by identity\n"));
+  assert_true(contains(program_out, "not float32; then removed by casts\n") || contains(program_out, "; then removed by casts\n"));
+  assert_true(contains(program_out, "cast0     float32   dead        m:0 -> narrow:0\n"));
+  assert_true(contains(program_out, "passes remove 1 of the 1 inserted casts (dead 1) and 2 of the graph's own 2 casts "
+                                    "(identity 1, casts 1)\n"));
+  read_text(dot, text, sizeof text);
+  assert_true(contains(text, "c0 [label=\"Cast\\nfloat32\\nremoved: dead\" shape=ellipse style=\"dotted\""));
+  assert_true(contains(text, "\\nremoved: identity\" tooltip="));
+  assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "explain", "--json", file, NULL}), 0);
+  json_t *report = json_loads(program_out, 0, NULL), *ops = json_object_get(report, "ops");
+  assert_string_equal(json_string_value(json_object_get(json_array_get(ops, 1), "removed_by")), "identity");
+  assert_null(json_object_get(json_array_get(ops, 2), "removed_by")); /* no cast */
+  assert_string_equal(json_string_value(json_object_get(json_array_get(ops, 3), "removed_by")), "casts");
+  json_t *cast = json_array_get(json_object_get(report, "casts"), 0);
+  assert_string_equal(json_string_value(json_object_get(cast, "removed_by")), "dead");
+  json_decref(report);
+  assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "rewrite", file, NULL}), 0);
+  assert_null(strstr(program_out, "removed_by")); /* the recorded format */
 }
 
 /* An environment variable counts; an unknown one is warned of. */
@@ -134,7 +186,9 @@ static void the_models_step(void **state) {
   assert_true(contains(program_out, "its op is in the allow list"));
   assert_true(contains(program_out, "its op is in the deny list"));
   assert_true(contains(program_out, "cuda_float16: ok; converted "));
-  assert_true(contains(program_out, " bytes smaller; casts write "));
+  assert_true(contains(program_out, " bytes smaller; casts that stay write "));
+  assert_true(contains(program_out, " inserted casts (persist 6) and 3 of the graph's own 8 casts (cse 3)\n")); /* six weights */
+  assert_true(contains(program_out, "persist     dense_1/kernel_"));
   static const char *const patterns[] = {"paintbuckets_AutoMixedPrecision_function_*.txt", "graphdef_preop_function_*.txt",
                                          "graphdef_AutoMixedPrecision_function_*.txt"};
   for (int i = 0; i < 3; i++) {
@@ -170,8 +224,8 @@ static void usage(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(rewrite),  cmocka_unit_test(explain),         cmocka_unit_test(environment), cmocka_unit_test(edits),
-      cmocka_unit_test(pictures), cmocka_unit_test(the_models_step), cmocka_unit_test(usage),
+      cmocka_unit_test(rewrite), cmocka_unit_test(explain),  cmocka_unit_test(removed_casts),   cmocka_unit_test(environment),
+      cmocka_unit_test(edits),   cmocka_unit_test(pictures), cmocka_unit_test(the_models_step), cmocka_unit_test(usage),
   };
   return cmocka_run_group_tests(tests, program_begin, program_end);
 }

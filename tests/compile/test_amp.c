@@ -251,7 +251,7 @@ static void reasons(void **state) {
     assert_non_null(table);
     int lines = 0;
     for (const char *p = table; *p; p++) lines += *p == '\n';
-    assert_int_equal(lines, 1 + 13 + 2); /* heading, nodes, an empty line, totals */
+    assert_int_equal(lines, 1 + 13 + 4 + 3); /* heading, nodes; an empty line, heading, casts; an empty line, totals */
     assert_non_null(
         strstr(table, "converted 6 of 13 nodes, inserted 2 casts (0 to float16 besides those of constants and variables)"));
     mix_free(table);

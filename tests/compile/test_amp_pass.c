@@ -1,10 +1,12 @@
 /* The mixed precision rewrite of captured functions: the ops' classes against the lists, graphs before and after, and what it does to numbers. */
 #include "support.h"
 
+#include "compile/amp/rewrite.h"
 #include "compile/amp/setting.h"
 #include "compile/evaluate.h"
 #include "compile/passes/passes.h"
 #include "graph/tape.h"
+#include <stdio.h>
 
 static int begin_rewrite(void **state) {
   mix_amp_set_target(MIX_FLOAT16);
@@ -175,6 +177,62 @@ static void edits_of_the_environment(void **state) {
   unsetenv(MIX_AMP_ENVIRONMENT "ALLOWLIST_REMOVE");
 }
 
+/* ---- what becomes of casts ---- */
+
+typedef struct told {
+  int times, inserted, own;
+  char passes[400]; /* of removed casts: inserted, then the graph's own, "-" where they stay */
+  int64_t bytes;
+} told;
+
+static void listen(void *context, const mix_amp_result *r) {
+  told *t = context;
+  t->times++;
+  t->bytes = r->bytes_cast;
+  t->inserted = r->cast_count;
+  for (int c = 0; c < r->cast_count; c++)
+    snprintf(t->passes + strlen(t->passes), 40, "%s ", r->cast_removed[c] ? r->cast_removed[c] : "-");
+  for (int n = 0; n < r->graph->node_count; n++) {
+    if (strcmp(r->graph->nodes[n].as_is.op, "Cast") != 0) continue;
+    t->own++;
+    snprintf(t->passes + strlen(t->passes), 40, "%s ", r->node_removed[n] ? r->node_removed[n] : "-");
+  }
+}
+
+/* A weight's cast becomes its copy; the graph's own cast of a product to float16 undoes the one that the rewrite inserts before it, and both
+ * go; the cast of the argument stays. Told once, with the bytes of what stays. */
+static mix_list *casts_of(void *context, mix_list *arguments) {
+  mix_tensor *x = mix_list_get(arguments, 0);
+  mix_tensor *product = mix_matmul(x, mix_variable_value(((mix_variable **)context)[0]), false, false);
+  return mix_list_of(mix_cast(product, MIX_FLOAT16));
+}
+
+static void casts_that_later_passes_remove(void **state) {
+  (void)state;
+  mix_variable *kernel = variable("kernel", mix_reshape(vec(MIX_FLOAT32, 1, 2, 3, 4), MIX_SHAPE(2, 2)));
+  mix_list *arguments = mix_list_of(mix_reshape(vec(MIX_FLOAT32, 1, 2, 3, 4, 5, 6), MIX_SHAPE(3, 2)));
+  static const struct {
+    const char *disabled, *passes;
+    int64_t bytes;
+  } cases[] = {{"", "- persist dead casts ", 3 * 2 * 2},
+               {"persist", "- - dead casts ", 3 * 2 * 2 + 2 * 2 * 2},
+               {"persist,casts", "- - - - ", 3 * 2 * 2 + 2 * 2 * 2 + 3 * 2 * 4}};
+  for (int i = 0; i < COUNT(cases); i++) {
+    told t = {0};
+    setenv("MIXTAPE_DISABLE_PASSES", cases[i].disabled, 1);
+    mix_function *function = mix_function_new(casts_of, &kernel);
+    mix_amp_observe(listen, &t);
+    mix_list *results = mix_function_call(function, arguments);
+    assert_non_null(mix_function_dump(function, "persist")); /* the passes once more: nobody is told */
+    mix_amp_observe(NULL, NULL);
+    no_error();
+    has_values(mix_list_get(results, 0), 7, 10, 15, 22, 23, 34);
+    assert_int_equal(t.times, 1);
+    assert_string_equal(t.passes, cases[i].passes);
+    assert_int_equal(t.bytes, cases[i].bytes);
+  }
+}
+
 /* ---- numbers ---- */
 
 static mix_list *square(void *context, mix_list *arguments) {
@@ -266,10 +324,17 @@ static void every_allocation_may_fail(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(classes_are_those_of_the_lists), REWRITE(dense_layer),         REWRITE(barriers),
-      REWRITE(attributes_follow),           REWRITE(lists_of_the_target), REWRITE(edits_of_the_environment),
-      REWRITE(G62_traced_product),          REWRITE(G61_eager_product),   REWRITE(training_step),
+      TEST(classes_are_those_of_the_lists),
+      REWRITE(dense_layer),
+      REWRITE(barriers),
+      REWRITE(attributes_follow),
+      REWRITE(lists_of_the_target),
+      REWRITE(edits_of_the_environment),
+      REWRITE(G62_traced_product),
+      REWRITE(G61_eager_product),
+      REWRITE(training_step),
       REWRITE(every_allocation_may_fail),
+      REWRITE(casts_that_later_passes_remove),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

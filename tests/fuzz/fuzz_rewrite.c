@@ -10,6 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     mix_rewrite_case *item = mix_rewrite_read_memory("input", data, size, NULL);
     if (item) item->options.log_path = NULL; /* a fuzzer writes no files */
     mix_amp_result *result = item ? mix_amp_rewrite(item->graph, &item->options) : NULL;
+    if (result) mix_amp_find_redundant(result);
     char *texts[] = {mix_rewrite_result_text(item, result), mix_rewrite_explain_text(item, result), mix_amp_report(result)};
     for (int i = 0; i < 3; i++) mix_free(texts[i]);
   }

@@ -55,6 +55,7 @@ static void put_node(mix_text *out, const mix_amp_result *r, int n) {
     mix_text_put(out, r->after[type] == r->graph->types[type].dtype ? "\\n%s" : "\\n%s → %s", before, after);
     mix_amp_explain(r, type, reason, sizeof reason);
   }
+  if (r->node_removed[n]) mix_text_put(out, "\\nremoved: %s", r->node_removed[n]);
   mix_text_put(out, "\" tooltip=\"%s: ", mix_amp_class_name(class));
   put_escaped(out, reason);
   mix_text_put(out, "\" fillcolor=\"%s\"%s];\n", colour_of(class), converted ? " penwidth=3" : "");
@@ -63,8 +64,10 @@ static void put_node(mix_text *out, const mix_amp_result *r, int n) {
 static void put_casts(mix_text *out, const mix_amp_result *r) {
   for (int c = 0; c < r->cast_count; c++) {
     const mix_amp_cast *cast = &r->casts[c];
-    mix_text_put(out, "  c%d [label=\"Cast\\n%s\" shape=ellipse style=\"filled,dashed\" fillcolor=\"#e8d5f2\" fontsize=9];\n", c,
-                 mix_amp_dtype_name(cast->dtype));
+    const char *removed = r->cast_removed[c];
+    mix_text_put(out, "  c%d [label=\"Cast\\n%s%s%s\" shape=ellipse style=\"%s\" fillcolor=\"#e8d5f2\" fontsize=9%s];\n", c,
+                 mix_amp_dtype_name(cast->dtype), removed ? "\\nremoved: " : "", removed ? removed : "",
+                 removed ? "dotted" : "filled,dashed", removed ? " fontcolor=\"#808080\"" : "");
     if (cast->cast >= 0)
       mix_text_put(out, "  c%d -> c%d;\n", cast->cast, c);
     else

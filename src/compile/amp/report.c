@@ -130,8 +130,88 @@ static bool any_float32(const mix_amp_graph *graph, const mix_amp_signature *sig
   return false;
 }
 
+/* " (cse 2, persist 3)": how many each pass removed. */
+static void put_passes(sheet *s, const char *const *removed, int count) {
+  bool first = true;
+  for (int i = 0; i < count; i++) {
+    int same = 0;
+    bool before = false;
+    for (int k = 0; removed[i] && k < count; k++) {
+      if (!removed[k] || strcmp(removed[k], removed[i]) != 0) continue;
+      before |= k < i;
+      same++;
+    }
+    if (!same || before) continue;
+    put(s, "%s%s %d", first ? " (" : ", ", removed[i], same);
+    first = false;
+  }
+  if (!first) put(s, ")");
+}
+
+static int count_of(const char *const *removed, int count) {
+  int found = 0;
+  for (int i = 0; i < count; i++) found += removed[i] != NULL;
+  return found;
+}
+
+static bool is_cast(const mix_amp_result *r, int node) { return !strcmp(mix_amp_signature_of(r, node)->op, "Cast"); }
+
+/* Who reads a cast: a cast behind it (emulation), or inputs of nodes. */
+static void put_readers(sheet *s, const mix_amp_result *r, int number) {
+  enum { SHOWN = 3 };
+  const mix_amp_cast *cast = &r->casts[number];
+  int readers = 0;
+  for (int c = number + 1; cast->cast < 0 && c < r->cast_count && r->casts[c].node == cast->node && r->casts[c].port == cast->port;
+       c++)
+    if (r->casts[c].cast == number) put(s, "%scast%d", readers++ ? ", " : "", c);
+  for (int u = cast->first_use; u < cast->first_use + cast->use_count; u++) {
+    const mix_amp_input *input = &r->graph->inputs[r->uses[u]];
+    if (u - cast->first_use < SHOWN)
+      put(s, "%s%s:%d", readers++ ? ", " : "", r->graph->nodes[input->node].name,
+          r->uses[u] - r->graph->nodes[input->node].first_input);
+  }
+  if (cast->use_count > SHOWN) put(s, " and %d more", cast->use_count - SHOWN);
+  put(s, "\n");
+}
+
+static void put_casts(sheet *s, const mix_amp_result *r) {
+  if (r->cast_count) put(s, "\n%-8s  %-8s  %-10s  %s -> input of\n", "inserted", "to", "removed by", "result of");
+  for (int c = 0; c < r->cast_count; c++) {
+    const mix_amp_cast *cast = &r->casts[c];
+    char name[24];
+    snprintf(name, sizeof name, "cast%d", c);
+    put(s, "%-8s  %-8s  %-10s  ", name, mix_amp_dtype_name(cast->dtype), r->cast_removed[c] ? r->cast_removed[c] : "-");
+    if (cast->cast >= 0)
+      put(s, "cast%d -> ", cast->cast);
+    else
+      put(s, "%s:%d -> ", r->graph->nodes[cast->node].name, cast->port);
+    put_readers(s, r, c);
+  }
+}
+
+static void put_totals(sheet *s, const mix_amp_result *r) {
+  int own = 0;
+  for (int n = 0; n < r->graph->node_count; n++) own += is_cast(r, n);
+  put(s, "\n%s: %s%s%s; converted %d of %d nodes%s, inserted %d casts (%d to %s besides those of constants and variables)\n",
+      mix_amp_mode_name(r->options.mode), mix_amp_status_name(r->status), r->message[0] ? ": " : "", r->message, r->converted_nodes,
+      r->graph->node_count, r->emulated ? " (emulated)" : "", r->cast_count, r->casts_to_target, mix_amp_dtype_name(r->target));
+  if (r->cast_count) {
+    put(s, "passes remove %d of the %d inserted casts", count_of(r->cast_removed, r->cast_count), r->cast_count);
+    put_passes(s, r->cast_removed, r->cast_count);
+  }
+  if (own) {
+    put(s, "%s %d of the graph's own %d casts", r->cast_count ? " and" : "passes remove",
+        count_of(r->node_removed, r->graph->node_count), own);
+    put_passes(s, r->node_removed, r->graph->node_count);
+  }
+  if (own || r->cast_count) put(s, "\n");
+  if (r->bytes_saved || r->bytes_cast)
+    put(s, "results are %lld bytes smaller; casts that stay write %lld bytes\n", (long long)r->bytes_saved,
+        (long long)r->bytes_cast);
+}
+
 char *mix_amp_report(const mix_amp_result *r) {
-  enum { MOST = 44 };
+  enum { MOST = 52 };
   if (mix_failed() || !r) return NULL;
   const mix_amp_graph *graph = r->graph;
   sheet s = {0};
@@ -153,16 +233,14 @@ char *mix_amp_report(const mix_amp_result *r) {
     for (int t = signature->first_type; t < signature->first_type + signature->type_count; t++) {
       char reason[1024];
       if (shown(r, signature, t, any))
-        put(&s, "%-*s  %-*s  %-5s  %-13s  %-8s  %-8s  %s\n", name_width, graph->nodes[n].name, op_width, signature->op, class,
+        put(&s, "%-*s  %-*s  %-5s  %-13s  %-8s  %-8s  %s%s%s\n", name_width, graph->nodes[n].name, op_width, signature->op, class,
             graph->types[t].id, mix_amp_dtype_name(graph->types[t].dtype), mix_amp_dtype_name(r->after[t]),
-            mix_amp_explain(r, t, reason, sizeof reason));
+            mix_amp_explain(r, t, reason, sizeof reason), r->node_removed[n] ? "; then removed by " : "",
+            r->node_removed[n] ? r->node_removed[n] : "");
     }
   }
-  put(&s, "\n%s: %s%s%s; converted %d of %d nodes%s, inserted %d casts (%d to %s besides those of constants and variables)\n",
-      mix_amp_mode_name(r->options.mode), mix_amp_status_name(r->status), r->message[0] ? ": " : "", r->message, r->converted_nodes,
-      graph->node_count, r->emulated ? " (emulated)" : "", r->cast_count, r->casts_to_target, mix_amp_dtype_name(r->target));
-  if (r->bytes_saved || r->bytes_cast)
-    put(&s, "results are %lld bytes smaller; casts write %lld bytes\n", (long long)r->bytes_saved, (long long)r->bytes_cast);
+  put_casts(&s, r);
+  put_totals(&s, r);
   if (!s.failed) return s.text;
   mix_free(s.text);
   return NULL;

@@ -20,8 +20,8 @@ const char *mix_amp_status_name(mix_amp_status status) { return status_names[sta
 static void finalize(void *object) {
   mix_amp_result *r = object;
   mix_release(r->graph);
-  void *memory[] = {r->class, r->left,  r->renamed,    r->colour, r->reason, r->cause,
-                    r->other, r->after, r->input_cast, r->casts,  r->uses};
+  void *memory[] = {r->class, r->left,       r->renamed, r->colour, r->reason,       r->cause,       r->other,
+                    r->after, r->input_cast, r->casts,   r->uses,   r->cast_removed, r->node_removed};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) mix_free(memory[i]);
 }
 
@@ -82,7 +82,9 @@ static mix_amp_result *make(mix_amp_graph *graph, const mix_amp_options *options
   r->other = mix_alloc(types * sizeof *r->other);
   r->after = mix_alloc(types);
   r->input_cast = mix_alloc(((size_t)graph->input_count + 1) * sizeof *r->input_cast);
-  if (!r->class || !r->left || !r->renamed || !r->colour || !r->reason || !r->cause || !r->other || !r->after || !r->input_cast)
+  r->node_removed = mix_calloc(nodes, sizeof *r->node_removed);
+  if (!r->class || !r->left || !r->renamed || !r->colour || !r->reason || !r->cause || !r->other || !r->after || !r->input_cast ||
+      !r->node_removed)
     return NULL;
   for (int t = 0; t < graph->type_count; t++) r->cause[t] = r->other[t] = -1;
   leave_alone(r);
@@ -128,6 +130,7 @@ mix_amp_result *mix_amp_rewrite(mix_amp_graph *graph, const mix_amp_options *opt
     if (mix_failed()) return NULL;
     if (!changes) leave_alone(r);
   }
+  if (!(r->cast_removed = mix_calloc((size_t)r->cast_count + 1, sizeof *r->cast_removed))) return NULL;
   if (r->status != MIX_AMP_OK)
     mix_log_message(MIX_LOG_WARNING, "mixed precision rewrite: %s: %s: %s; the graph stays as it is", graph->label,
                     mix_amp_status_name(r->status), r->message);

@@ -75,7 +75,9 @@ typedef struct mix_amp_result {
   int *uses;
   int use_count, use_capacity;
   int converted_nodes, casts_to_target; /* the latter without casts of constants and variables */
-  int64_t bytes_saved, bytes_cast; /* of a captured function, whose shapes are known: by smaller results; written by casts */
+  /* By cast, and by node (of the graph's own Casts): the pass that removes it after the rewrite; NULL: it stays. */
+  const char **cast_removed, **node_removed;
+  int64_t bytes_saved, bytes_cast; /* of a captured function, whose shapes are known: by smaller results; written by casts that stay */
 } mix_amp_result;
 
 enum mix_amp_colour { MIX_AMP_COLOUR_ALLOW = 1, MIX_AMP_COLOUR_DENY = 2 };
@@ -83,6 +85,9 @@ enum mix_amp_colour { MIX_AMP_COLOUR_ALLOW = 1, MIX_AMP_COLOUR_DENY = 2 };
 /* Runs the rewrite on a finished graph. A status other than ok is logged as a warning and is no error of the call. NULL with the error
  * recorded (memory). Takes time in proportion to the graph. */
 mix_amp_result *mix_amp_rewrite(mix_amp_graph *graph, const mix_amp_options *options);
+
+/* For a recorded graph, on which no passes will run: the Casts that "identity" and "casts" would remove (redundant.c). */
+void mix_amp_find_redundant(mix_amp_result *result);
 
 static inline const mix_amp_signature *mix_amp_signature_of(const mix_amp_result *result, int node) {
   return result->renamed[node] ? &result->graph->nodes[node].renamed : &result->graph->nodes[node].as_is;
@@ -94,7 +99,7 @@ static inline const mix_amp_signature *mix_amp_signature_of(const mix_amp_result
 const char *mix_amp_class_name(mix_amp_class class);
 /* Why the type is what it is after the rewrite, as a sentence about its op; returns `text`. */
 const char *mix_amp_explain(const mix_amp_result *result, int type, char *text, size_t size);
-/* A table of all ops: list, dtypes before and after, reason; and a line of totals. Memory to be freed by mix_free; NULL with the error
+/* A table of all ops: list, dtypes before and after, reason; one of the casts; and totals. Memory to be freed by mix_free; NULL with the error
  * recorded. */
 char *mix_amp_report(const mix_amp_result *result);
 /* The graph in graphviz's language (picture.c). Memory to be freed by mix_free; NULL with the error recorded. */

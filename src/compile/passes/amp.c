@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "compile/amp/rewrite.h"
 #include "compile/amp/setting.h"
+#include "compile/passes/cast_watch.h"
 #include "compile/passes/passes.h"
 #include "tensor/shape.h"
 
@@ -27,10 +28,11 @@ static const struct {
 typedef struct view {
   mix_ir *ir;
   mix_amp_graph *graph;
-  int *node;        /* of the ir, by node of the graph; results and stores of variables, which come last: -1 */
-  int *graph_node;  /* by node of the ir */
-  int *ports;       /* scratch: inputs of a letter, then outputs */
-  int first_result; /* the first of those that come last: each result, then each variable's exit */
+  int *node;           /* of the ir, by node of the graph; results and stores of variables, which come last: -1 */
+  int *graph_node;     /* by node of the ir */
+  int *ports;          /* scratch: inputs of a letter, then outputs */
+  int first_result;    /* the first of those that come last: each result, then each variable's exit */
+  int *inserted, *own; /* results of casts: of the rewrite, and by node of the graph; -1: none */
 } view;
 
 static int float_bits(const mix_op *op, int variable) {
@@ -131,9 +133,9 @@ static bool connect(view *v, int graph_node, int input, int value) {
 }
 
 /* What leaves the function keeps its dtype: an unlisted node that reads it. */
-static bool add_end(view *v, const char *op, int number, int value) {
-  char name[64];
-  snprintf(name, sizeof name, "%s_%d", op, number);
+static bool add_end(view *v, const char *op, const char *variable, int number, int value) {
+  char name[160];
+  snprintf(name, sizeof name, "%.100s%s%s_%d", variable ? variable : "", variable ? "/" : "", op, number);
   int node =
       mix_amp_graph_add_node(v->graph, &(const mix_amp_node_spec){.name = name, .op = op, .input_count = 1, .preserved = true});
   v->ports[0] = 0;
@@ -160,9 +162,9 @@ static bool make_graph(view *v) {
       if (!connect(v, v->graph_node[n], i, ir->nodes[n].inputs[i])) return false;
   v->first_result = v->graph->node_count;
   for (int i = 0; i < ir->result_count; i++)
-    if (!add_end(v, "_Retval", i, ir->results[i])) return false;
+    if (!add_end(v, "_Retval", NULL, i, ir->results[i])) return false;
   for (int i = 0; i < ir->variable_count; i++)
-    if (!add_end(v, "AssignVariableOp", i, ir->variables[i].exit)) return false;
+    if (!add_end(v, "AssignVariableOp", ir->variables[i].variable->name, i, ir->variables[i].exit)) return false;
   return mix_amp_graph_finish(v->graph);
 }
 
@@ -212,6 +214,7 @@ static void redirect(view *v, int input, int value) {
 }
 
 static bool insert_casts(view *v, mix_amp_result *r) {
+  if (!(v->inserted = mix_ir_alloc(v->ir, sizeof(int) * (size_t)(r->cast_count + 1)))) return false;
   for (int c = 0; c < r->cast_count; c++) {
     const mix_amp_cast *cast = &r->casts[c];
     int producer = v->node[cast->node], from = v->ir->nodes[producer].first_output + cast->port;
@@ -223,11 +226,22 @@ static bool insert_casts(view *v, mix_amp_result *r) {
     int node = mix_ir_add(v->ir, &mix_op_cast, attributes, 1, &from, 1, &type);
     if (node < 0) return false;
     v->ir->nodes[node].scope = v->ir->nodes[producer].scope;
-    r->bytes_cast += bytes_of(v->ir, v->ir->nodes[node].first_output);
+    v->inserted[c] = v->ir->nodes[node].first_output;
     for (int u = cast->first_use; u < cast->first_use + cast->use_count; u++)
       redirect(v, r->uses[u], v->ir->nodes[node].first_output);
   }
   return true;
+}
+
+/* For who asks what becomes of the casts. Before nodes are sorted. */
+static bool watch_casts(view *v, mix_amp_result *r) {
+  if (v->ir->again) return true;
+  v->own = mix_ir_alloc(v->ir, sizeof(int) * (size_t)(v->graph->node_count + 1));
+  for (int g = 0; v->own && g < v->graph->node_count; g++) {
+    const mix_ir_node *node = g < v->first_result ? &v->ir->nodes[v->node[g]] : NULL;
+    v->own[g] = node && node->op == &mix_op_cast ? node->first_output : -1;
+  }
+  return v->own && mix_cast_watch_begin(v->ir, r, v->inserted, v->own);
 }
 
 /* The function before or after the rewrite as text, beside the lists, as TensorFlow writes its graphs there. */
@@ -246,17 +260,6 @@ static bool write_graph(mix_ir *ir, const mix_amp_options *options, const char *
   return good;
 }
 
-/* Line by line: a message has a most of its own. */
-static void log_report(const mix_amp_result *result) {
-  char *report = mix_amp_report(result);
-  for (char *line = report, *end; line && *line; line = end) {
-    end = line + strcspn(line, "\n");
-    mix_log_message(MIX_LOG_DEBUG, "amp: %.*s", (int)(end - line), line);
-    end += *end == '\n';
-  }
-  mix_free(report);
-}
-
 bool mix_pass_amp(mix_ir *ir) {
   mix_dtype target = mix_amp_target();
   mix_amp_options options;
@@ -268,12 +271,8 @@ bool mix_pass_amp(mix_ir *ir) {
   view v = {.ir = ir};
   bool ready = scope && write_graph(ir, &options, "preop") && make_graph(&v);
   mix_amp_result *result = ready ? mix_amp_rewrite(v.graph, &options) : NULL;
-  bool good = result && change_dtypes(&v, result) && insert_casts(&v, result) && (!result->cast_count || mix_ir_sort(ir)) &&
-              write_graph(ir, &options, "AutoMixedPrecision");
-  if (good && !ir->again) {
-    if (mix_verbose("amp")) log_report(result);
-    mix_amp_observed(result);
-  }
+  bool good = result && change_dtypes(&v, result) && insert_casts(&v, result) && watch_casts(&v, result) &&
+              (!result->cast_count || mix_ir_sort(ir)) && write_graph(ir, &options, "AutoMixedPrecision");
   mix_scope_end(scope);
   return good && !mix_failed();
 }

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "compile/passes/cast_watch.h"
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,7 +84,11 @@ const char *mix_pass_name(int index) { return index >= 0 && index < (int)PASSES 
 
 bool mix_pass_run(mix_ir *ir, const char *name) {
   for (int i = 0; i < (int)PASSES; i++)
-    if (!strcmp(passes[i].name, name)) return passes[i].run(ir);
+    if (!strcmp(passes[i].name, name)) {
+      if (!passes[i].run(ir)) return false;
+      mix_cast_watch_end(ir);
+      return true;
+    }
   mix_text names = {.grows = true};
   for (int i = 0; i < (int)PASSES; i++) mix_text_put(&names, "%s%s", i ? ", " : "", passes[i].name);
   if (!names.failed) mix_fail(MIX_VALUE_ERROR, "there is no pass '%s'; the passes are %s", name, names.text);
@@ -102,8 +107,10 @@ static void log_graph(mix_ir *ir, const char *when, const char *pass) {
 
 static bool run(mix_ir *ir, size_t count, bool verbose) {
   for (size_t i = 0; i < count; i++) {
+    if (passes[i].run == mix_pass_sums) mix_cast_watch_end(ir); /* from here on casts go into programs */
     if (strcmp(passes[i].name, "fuse") && mix_pass_disabled(passes[i].name)) continue;
     if (!passes[i].run(ir)) return false;
+    mix_cast_watch_pass(ir, passes[i].name);
     if (verbose) log_graph(ir, "after ", passes[i].name);
   }
   return true;
