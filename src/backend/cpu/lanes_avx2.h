@@ -59,17 +59,22 @@ static inline vf v_load_f16(const uint16_t *p) { return _mm256_cvtph_ps(_mm_load
 static inline vf v_load_f16_part(const uint16_t *p, int64_t n) { return _mm256_cvtph_ps(load_part_16(p, n)); }
 static inline void v_store_f16(uint16_t *p, vf x) { _mm_storeu_si128((__m128i *)p, narrow_f16(x)); }
 static inline void v_store_f16_pair(uint16_t *p, vf x, vf y) { v_store_f16(p, x), v_store_f16(p + LANES, y); }
+static inline void v_stream_f16_pair(uint16_t *p, vf x, vf y) {
+  _mm_stream_si128((__m128i *)p, narrow_f16(x)), _mm_stream_si128((__m128i *)(p + LANES), narrow_f16(y));
+}
 static inline void v_store_f16_part(uint16_t *p, vf x, int64_t n) { store_part_16(p, narrow_f16(x), n); }
 static inline vf v_load_bf16(const uint16_t *p) { return widen_bf16(_mm_loadu_si128((const __m128i *)p)); }
 static inline vf v_load_bf16_part(const uint16_t *p, int64_t n) { return widen_bf16(load_part_16(p, n)); }
 static inline void v_store_bf16(uint16_t *p, vf x) { _mm_storeu_si128((__m128i *)p, narrow_bf16(x)); }
 /* NaN is rare, and one comparison tells of both. */
-static inline void v_store_bf16_pair(uint16_t *p, vf x, vf y) {
+static inline __m256i narrow_bf16_pair(vf x, vf y) {
   __m256i a = round_bf16_numbers(x), b = round_bf16_numbers(y);
   if (_mm256_movemask_ps(_mm256_cmp_ps(x, y, _CMP_UNORD_Q))) a = round_bf16_bits(x), b = round_bf16_bits(y);
   const __m256i both = _mm256_packus_epi32(_mm256_srli_epi32(a, 16), _mm256_srli_epi32(b, 16)); /* in each half of the vector */
-  _mm256_storeu_si256((__m256i *)p, _mm256_permute4x64_epi64(both, 0xd8));
+  return _mm256_permute4x64_epi64(both, 0xd8);
 }
+static inline void v_store_bf16_pair(uint16_t *p, vf x, vf y) { _mm256_storeu_si256((__m256i *)p, narrow_bf16_pair(x, y)); }
+static inline void v_stream_bf16_pair(uint16_t *p, vf x, vf y) { _mm256_stream_si256((__m256i *)p, narrow_bf16_pair(x, y)); }
 static inline void v_round_bf16_pair(float *p, vf x, vf y) {
   const __m256i upper = _mm256_set1_epi32((int32_t)0xffff0000);
   __m256i a = round_bf16_numbers(x), b = round_bf16_numbers(y);

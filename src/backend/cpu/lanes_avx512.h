@@ -41,21 +41,25 @@ static inline vf v_load_f16(const uint16_t *p) { return widen_f16(_mm256_loadu_s
 static inline vf v_load_f16_part(const uint16_t *p, int64_t n) { return widen_f16(_mm256_maskz_loadu_epi16(first_lanes(n), p)); }
 static inline void v_store_f16(uint16_t *p, vf x) { _mm256_storeu_si256((__m256i *)p, narrow_f16(x)); }
 /* Two vectors, one line of memory. */
-static inline void v_store_f16_pair(uint16_t *p, vf x, vf y) {
-  _mm512_storeu_si512(p, _mm512_inserti64x4(_mm512_castsi256_si512(narrow_f16(x)), narrow_f16(y), 1));
+static inline __m512i narrow_f16_pair(vf x, vf y) {
+  return _mm512_inserti64x4(_mm512_castsi256_si512(narrow_f16(x)), narrow_f16(y), 1);
 }
+static inline void v_store_f16_pair(uint16_t *p, vf x, vf y) { _mm512_storeu_si512(p, narrow_f16_pair(x, y)); }
+static inline void v_stream_f16_pair(uint16_t *p, vf x, vf y) { _mm512_stream_si512((__m512i *)p, narrow_f16_pair(x, y)); }
 static inline void v_store_f16_part(uint16_t *p, vf x, int64_t n) { _mm256_mask_storeu_epi16(p, first_lanes(n), narrow_f16(x)); }
 static inline vf v_load_bf16(const uint16_t *p) { return widen_bf16(_mm256_loadu_si256((const __m256i *)p)); }
 static inline vf v_load_bf16_part(const uint16_t *p, int64_t n) { return widen_bf16(_mm256_maskz_loadu_epi16(first_lanes(n), p)); }
 static inline void v_store_bf16(uint16_t *p, vf x) { _mm256_storeu_si256((__m256i *)p, narrow_bf16(x)); }
 /* NaN is rare, and one comparison tells of both. */
-static inline void v_store_bf16_pair(uint16_t *p, vf x, vf y) {
+static inline __m512i narrow_bf16_pair(vf x, vf y) {
   const __m512i upper = _mm512_set_epi16(63, 61, 59, 57, 55, 53, 51, 49, 47, 45, 43, 41, 39, 37, 35, 33, 31, 29, 27, 25, 23, 21, 19, 17,
                                          15, 13, 11, 9, 7, 5, 3, 1);
   __m512i a = round_bf16_numbers(x), b = round_bf16_numbers(y);
   if (_mm512_cmp_ps_mask(x, y, _CMP_UNORD_Q)) a = round_bf16_bits(x), b = round_bf16_bits(y);
-  _mm512_storeu_si512(p, _mm512_permutex2var_epi16(a, upper, b));
+  return _mm512_permutex2var_epi16(a, upper, b);
 }
+static inline void v_store_bf16_pair(uint16_t *p, vf x, vf y) { _mm512_storeu_si512(p, narrow_bf16_pair(x, y)); }
+static inline void v_stream_bf16_pair(uint16_t *p, vf x, vf y) { _mm512_stream_si512((__m512i *)p, narrow_bf16_pair(x, y)); }
 static inline void v_round_bf16_pair(float *p, vf x, vf y) {
   const __m512i upper = _mm512_set1_epi32((int)0xffff0000);
   __m512i a = round_bf16_numbers(x), b = round_bf16_numbers(y);

@@ -89,11 +89,13 @@ static inline vf v_load_f16(const uint16_t *p) { return widen_f16(load_16(p)); }
 static inline vf v_load_f16_part(const uint16_t *p, int64_t n) { return widen_f16(load_part_16(p, n)); }
 static inline void v_store_f16(uint16_t *p, vf x) { store_part_16(p, narrow_f16(x), LANES); }
 static inline void v_store_f16_pair(uint16_t *p, vf x, vf y) { v_store_f16(p, x), v_store_f16(p + LANES, y); }
+static inline void v_stream_f16_pair(uint16_t *p, vf x, vf y) { v_store_f16_pair(p, x, y); }
 static inline void v_store_f16_part(uint16_t *p, vf x, int64_t n) { store_part_16(p, narrow_f16(x), n); }
 static inline vf v_load_bf16(const uint16_t *p) { return (vf)(load_16(p) << 16); }
 static inline vf v_load_bf16_part(const uint16_t *p, int64_t n) { return (vf)(load_part_16(p, n) << 16); }
 static inline void v_store_bf16(uint16_t *p, vf x) { store_part_16(p, (vi)v_round_bf16(x) >> 16, LANES); }
 static inline void v_store_bf16_pair(uint16_t *p, vf x, vf y) { v_store_bf16(p, x), v_store_bf16(p + LANES, y); }
+static inline void v_stream_bf16_pair(uint16_t *p, vf x, vf y) { v_store_bf16_pair(p, x, y); }
 static inline void v_round_bf16_pair(float *p, vf x, vf y) { v_store(p, v_round_bf16(x)), v_store(p + LANES, v_round_bf16(y)); }
 static inline void v_store_bf16_part(uint16_t *p, vf x, int64_t n) { store_part_16(p, (vi)v_round_bf16(x) >> 16, n); }
 static inline vf v_load_u8(const uint8_t *p) { return (vf){p[0], p[1], p[2], p[3]}; }

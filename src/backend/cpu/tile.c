@@ -7,6 +7,8 @@
 #include <limits.h>
 #include <string.h>
 
+enum { STREAM_BYTES = 4 << 20 }; /* stored in 16 bits: more goes past the caches */
+
 /* ---- the opcodes that need care ---- */
 
 /* Results are operands, constants of few bits or integers next to an operand: representable where the operands are. */
@@ -340,6 +342,7 @@ static void add_stores(plan *plan) {
                               .reg = spread(plan, reg),
                               .defined_by = -1,
                               .store = mix_tile_store_of(p->vector, dtype),
+                              .stream = p->count * (int64_t)mix_dtype_size(dtype) >= STREAM_BYTES ? p->vector->stream[dtype] : NULL,
                               .element = mix_dtype_size(dtype),
                               .held = mix_tile_class_size(mix_tile_class_of(dtype))};
     p->cost += p->count;

@@ -14,9 +14,10 @@ const char *mix_tile_refuses(const mix_program *program);
 /* Epilogue of a product with a (rows, columns) result, rank 2 or merged to it: runs the program over rows [row, row + rows) and
  * columns [column, column + columns). accumulator[i * stride + j] (float, or double when the product is float64) is the raw result of
  * element (row + i, column + j), not yet rounded to the product's dtype: the load rounds it to the load's dtype. Inputs and outputs are
- * those of the step (args->inputs, args->outputs). Callable from any thread of the team for disjoint blocks. */
+ * those of the step (args->inputs, args->outputs). Callable from any thread of the team for disjoint blocks. `following` rows below the block
+ * come next, in blocks of the same height: what they need of memory is fetched meanwhile. */
 void mix_tile_run_block(const mix_tile_program *prepared, const mix_kernel_args *args, const void *accumulator, int64_t stride,
-                        int64_t row, int64_t rows, int64_t column, int64_t columns);
+                        int64_t row, int64_t rows, int64_t column, int64_t columns, int64_t following);
 
 /* Array conversions at memory speed between float16, bfloat16, float32, on the calling thread; same bits as mix_convert. */
 void mix_cpu_convert(const void *source, mix_dtype source_dtype, void *result, mix_dtype result_dtype, int64_t count);

@@ -198,8 +198,14 @@ static void tile_bool_to_float(ARGUMENTS) {
     type *r = result;                                                                                                          \
     const float *a = tile;                                                                                                     \
     int64_t i = 0;                                                                                                             \
+    for (; i + 2 * LANES <= n; i += 2 * LANES) v_store_##name##_pair(r + i, v_load(a + i), v_load(a + i + LANES));              \
     for (; i + LANES <= n; i += LANES) v_store_##name(r + i, v_load(a + i));                                                   \
     if (i < n) v_store_##name##_part(r + i, v_load_part(a + i, n - i, 0), n - i);                                              \
+  }                                                                                                                            \
+  static void stream_##name(void *result, const void *tile, int64_t n) {                                                       \
+    type *r = result;                                                                                                          \
+    const float *a = tile;                                                                                                     \
+    for (int64_t i = 0; i < n; i += 2 * LANES) v_stream_##name##_pair(r + i, v_load(a + i), v_load(a + i + LANES));            \
   }
 TRANSFER(f16, uint16_t)
 TRANSFER(bf16, uint16_t)

@@ -10,6 +10,8 @@ enum {
   MIX_TILE_MEMORY = 24 * 1024, /* a thread's tiles and uniform values: half of a first-level cache of 48 KiB */
   MIX_TILE_REGISTERS = 128,
   MIX_TILE_STORES = 32,
+  MIX_TILE_AHEAD = 16,    /* operands that are fetched ahead */
+  MIX_TILE_STREAMED = 32, /* numbers of 16 bits in a line of memory */
   MIX_TILE_REDUCTION_BYTES = 64, /* workspace of each thread */
 };
 
@@ -42,7 +44,7 @@ typedef struct mix_tile_step {
 
 typedef struct mix_tile_store {
   int output, reg, defined_by; /* defined_by: the step that may write to memory at once; -1: none */
-  mix_tile_store_function store;
+  mix_tile_store_function store, stream; /* stream: past the caches; NULL: not worth it */
   size_t element, held;
 } mix_tile_store;
 

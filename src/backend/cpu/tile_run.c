@@ -12,11 +12,20 @@ typedef struct run {
   const mix_kernel_args *args;
   char *memory;
   void *at[MIX_TILE_REGISTERS]; /* where each register is now */
-  bool direct_store[MIX_TILE_STORES], prefetch_store[MIX_TILE_STORES];
+  bool direct_store[MIX_TILE_STORES], prefetch_store[MIX_TILE_STORES], stream_store[MIX_TILE_STORES];
+  /* Memory that a later tile needs, fetched a few lines at a time between the steps of this one: more lines at once than the first-level
+   * cache can wait for would hold up all that follows. */
+  struct {
+    const char *from;
+    int64_t lines;
+  } ahead[MIX_TILE_AHEAD];
+  int ahead_count, ahead_at;
+  int64_t ahead_lines; /* after each step */
   /* Epilogues: the raw results of block rows from first_row, columns from first_column. */
   const char *accumulator;
   int64_t accumulator_stride, first_row, first_column;
   int64_t pitch;          /* elements of the space from one row to the next */
+  int64_t ahead_rows, ahead_pitch; /* rows before ahead_rows look ahead so many elements; -1: to the next tile */
   bool expanded;          /* periodic loads fill whole tiles already */
   bool streams;           /* tiles follow each other through memory that no cache holds */
   const uint16_t *tested; /* numbers to be tested as they are stored; NULL: tiles are computed */
@@ -99,13 +108,35 @@ static inline void pad(char *slot, size_t held, int64_t n) {
            (size_t)(16 - rest) * held < MIX_TILE_PADDING ? (size_t)(16 - rest) * held : MIX_TILE_PADDING);
 }
 
-/* The next tile's memory, while this one is computed: pieces of a page are too short for the processor's own prefetching. */
-static inline void prefetch(const char *next, size_t bytes, bool write) {
-  for (size_t i = 0; i < bytes; i += 64)
-    if (write)
-      __builtin_prefetch(next + i, 1, 3);
-    else
-      __builtin_prefetch(next + i, 0, 3);
+/* What tile `t` looks ahead to. */
+static void look_ahead(run *r, const tile *t) {
+  const mix_tile_program *p = r->p;
+  int64_t lines = 0;
+  r->ahead_count = r->ahead_at = 0;
+  if (!t->next || !t->dense) return;
+  for (int i = 0; i < p->load_count + p->store_count && r->ahead_count < MIX_TILE_AHEAD; i++) {
+    const mix_tile_load *load = &p->loads[i];
+    const mix_tile_store *store = &p->stores[i - p->load_count];
+    const bool is_load = i < p->load_count;
+    if (is_load ? !load->used || load->access != MIX_TILE_CONTIGUOUS : !r->prefetch_store[i - p->load_count]) continue;
+    const char *memory = is_load ? r->args->inputs[load->input] : r->args->outputs[store->output];
+    const int64_t element = (int64_t)(is_load ? load->element : store->element);
+    r->ahead[r->ahead_count].from = memory + (t->flat + t->next) * element;
+    lines += r->ahead[r->ahead_count++].lines = (t->n * element + 63) / 64;
+  }
+  r->ahead_lines = (lines + p->body_count - 1) / p->body_count;
+}
+
+static inline void fetch_ahead(run *r) {
+  for (int64_t left = r->ahead_lines; left > 0 && r->ahead_at < r->ahead_count;) {
+    const int64_t lines = r->ahead[r->ahead_at].lines, n = lines < left ? lines : left;
+    const char *from = r->ahead[r->ahead_at].from;
+    for (int64_t i = 0; i < n; i++) __builtin_prefetch(from + 64 * i, 0, 3);
+    r->ahead[r->ahead_at].from += 64 * n;
+    r->ahead[r->ahead_at].lines -= n;
+    r->ahead_at += n == lines;
+    left -= n;
+  }
 }
 
 static void load_tile(run *r, const mix_tile_load *load, const tile *t) {
@@ -140,8 +171,6 @@ static void load_tile(run *r, const mix_tile_load *load, const tile *t) {
     return;
   }
   const bool dense = t->pieces == 1 || pitch == t->length;
-  if (r->streams && dense && load->access == MIX_TILE_CONTIGUOUS)
-    prefetch(source + t->next * (int64_t)load->element, (size_t)t->n * load->element, false);
   if (dense && load->direct && is_whole(t)) {
     r->at[load->reg] = (void *)(uintptr_t)source;
     return;
@@ -265,10 +294,10 @@ static inline void run_step(run *r, const mix_tile_step *step, int64_t n) {
 static void run_tile(run *r, const tile *t) {
   const mix_tile_program *p = r->p;
   const bool at_once = is_whole(t) && t->dense;
+  if (r->streams) look_ahead(r, t);
   for (int i = 0; i < p->store_count; i++) {
     const mix_tile_store *store = &p->stores[i];
     char *result = (char *)r->args->outputs[store->output] + t->flat * (int64_t)store->element;
-    if (r->prefetch_store[i]) prefetch(result + t->next * (int64_t)store->element, (size_t)t->n * store->element, true);
     if (!r->direct_store[i]) continue;
     r->at[store->reg] = at_once ? result : r->memory + p->home[store->reg];
   }
@@ -278,6 +307,7 @@ static void run_tile(run *r, const tile *t) {
       run_step(r, step, t->n);
     else
       load_tile(r, &p->loads[step->load], t);
+    if (r->streams) fetch_ahead(r);
   }
   if (p->reduced >= 0) reduce_tile(r, t);
   for (int i = 0; i < p->store_count; i++) {
@@ -286,7 +316,9 @@ static void run_tile(run *r, const tile *t) {
     char *result = (char *)r->args->outputs[store->output] + t->flat * (int64_t)store->element;
     const char *value = r->at[store->reg];
     if (result == value) continue;
-    if (t->dense)
+    if (r->stream_store[i] && at_once && !((uintptr_t)result % 64) && t->n % MIX_TILE_STREAMED == 0)
+      store->stream(result, value, t->n);
+    else if (t->dense)
       store->store(result, value, t->n);
     else
       for (int64_t j = 0; j < t->pieces; j++)
@@ -301,6 +333,7 @@ static void start(run *r, const mix_tile_program *p, const mix_kernel_args *args
   r->args = args;
   r->memory = memory;
   r->pitch = p->inner;
+  r->ahead_rows = -1;
   r->expanded = false;
   r->finite = true;
   r->tested = NULL;
@@ -321,7 +354,8 @@ static void start(run *r, const mix_tile_program *p, const mix_kernel_args *args
   for (int i = 0; i < p->store_count; i++) {
     const mix_tile_store *store = &p->stores[i];
     r->direct_store[i] = store->defined_by >= 0;
-    r->prefetch_store[i] = r->streams;
+    r->stream_store[i] = store->stream && r->streams;
+    r->prefetch_store[i] = r->streams && !r->stream_store[i];
     for (int l = 0; l < p->load_count; l++) {
       const mix_tile_load *load = &p->loads[l];
       if (!load->used || load->input == MIX_FROM_ACCUMULATOR || args->inputs[load->input] != args->outputs[store->output]) continue;
@@ -357,7 +391,7 @@ static void run_row(run *r, int64_t row, int64_t column, int64_t columns) {
                     .pieces = 1,
                     .length = n,
                     .n = n,
-                    .next = c + n < columns ? n : r->pitch - c,
+                    .next = r->ahead_rows < 0 ? n : row < r->ahead_rows ? r->ahead_pitch : 0,
                     .dense = true};
     run_tile(r, &t);
   }
@@ -524,7 +558,7 @@ static int64_t columns_of(const mix_tile_program *p, const mix_kernel_args *args
 }
 
 void mix_tile_run_block(const mix_tile_program *p, const mix_kernel_args *args, const void *accumulator, int64_t stride,
-                        int64_t row, int64_t rows, int64_t column, int64_t columns) {
+                        int64_t row, int64_t rows, int64_t column, int64_t columns, int64_t following) {
   _Alignas(64) char memory[MIX_TILE_MEMORY];
   if (rows <= 0 || columns <= 0) return;
   run r;
@@ -534,6 +568,8 @@ void mix_tile_run_block(const mix_tile_program *p, const mix_kernel_args *args, 
   r.first_row = row;
   r.first_column = column;
   r.pitch = columns_of(p, args);
+  r.ahead_rows = row + (following < rows ? following : rows);
+  r.ahead_pitch = rows * r.pitch;
   /* Long pieces are read and written in place; short ones are worth gathering. */
   if (rows > 1 && 2 * columns <= p->tile)
     run_rows(&r, row, rows, column, columns);

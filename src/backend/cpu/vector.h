@@ -40,6 +40,7 @@ typedef struct mix_vector {
   mix_tile_load_function load[MIX_DTYPE_COUNT];
   mix_tile_load_function load_as_float[MIX_DTYPE_COUNT]; /* uint8, int8, int16 to float: exact; NULL for others */
   mix_tile_store_function store[MIX_DTYPE_COUNT];        /* rounds floats to float16 and bfloat16 */
+  mix_tile_store_function stream[MIX_DTYPE_COUNT];       /* past the caches, whole lines of memory; NULL for others */
   mix_tile_function round[MIX_DTYPE_COUNT];              /* to float16, bfloat16 inside a float tile */
   mix_tile_function instruction[MIX_OPCODE_COUNT];       /* on floats (SELECT: of floats); NULL: none */
   mix_tile_function bool_to_float, float_to_bool;

@@ -54,9 +54,9 @@ void mix_gemm_run_dot(const mix_gemm_plan *plan, const mix_gemm_operands *operan
       plan->storage->dot[1](p->k, a + i * p->lda * stored, p->lda, narrow, plan->a_stride, (int)p->n, sums + i * DOT_STRIDE * sum);
     if (plan->swapped) {
       turn(sums, DOT_STRIDE, rows, p->n, scratch, DOT_CHUNK, (size_t)sum);
-      mix_gemm_finish(plan, operands, scratch, DOT_CHUNK, 0, p->n, row, rows);
+      mix_gemm_finish(plan, operands, scratch, DOT_CHUNK, 0, p->n, row, rows, 0);
     } else {
-      mix_gemm_finish(plan, operands, sums, DOT_STRIDE, row, rows, 0, p->n);
+      mix_gemm_finish(plan, operands, sums, DOT_STRIDE, row, rows, 0, p->n, 0);
     }
   }
 }

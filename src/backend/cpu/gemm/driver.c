@@ -19,9 +19,9 @@ static int64_t smaller(int64_t x, int64_t y) { return x < y ? x : y; }
 static const char *at(const void *base, int64_t elements, size_t size) { return (const char *)base + elements * (int64_t)size; }
 
 void mix_gemm_finish(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const void *sums, int64_t stride, int64_t row,
-                     int64_t rows, int64_t column, int64_t columns) {
+                     int64_t rows, int64_t column, int64_t columns, int64_t following) {
   if (operands->epilogue) {
-    mix_tile_run_block(operands->epilogue, operands->args, sums, stride, row, rows, column, columns);
+    mix_tile_run_block(operands->epilogue, operands->args, sums, stride, row, rows, column, columns, following);
   } else {
     const int64_t ldc = plan->problem.ldc;
     void *result = (char *)operands->c + (row * ldc + column) * (int64_t)mix_dtype_size(plan->storage->dtype);
@@ -68,7 +68,7 @@ static void finish_swapped(const run_state *s, const block *x) {
   for (int64_t j = 0; j < x->columns; j += plan->engine->columns) {
     const int64_t columns = smaller(plan->engine->columns, x->columns - j);
     transpose(at(s->c, j, plan->engine->sum), plan->c_stride, x->rows, columns, s->turn, plan->engine->sum);
-    mix_gemm_finish(plan, s->operands, s->turn, x->rows, x->column + j, columns, x->row, x->rows);
+    mix_gemm_finish(plan, s->operands, s->turn, x->rows, x->column + j, columns, x->row, x->rows, x->columns - j - columns);
   }
 }
 
@@ -147,7 +147,8 @@ static void multiply_block(const run_state *s, const block *x) {
         multiply_panels(s, x, a, a_stride, row, (int)rows, column, (int)smaller(engine->columns, x->columns - column));
       if (x->last && !plan->c_in_place && !plan->swapped) {
         const char *sums = x->first ? s->c : at(s->c, row * plan->c_stride, engine->sum);
-        mix_gemm_finish(plan, s->operands, sums, plan->c_stride, x->row + row, rows, x->column, x->columns);
+        mix_gemm_finish(plan, s->operands, sums, plan->c_stride, x->row + row, rows, x->column, x->columns,
+                        x->rows - row - rows);
       }
     }
   }

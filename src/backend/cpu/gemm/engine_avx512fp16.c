@@ -127,7 +127,7 @@ static void multiply(run_state *s, const block *x, int64_t panel, int64_t index)
         s->b + j * panel_elements(plan, FP16_COLUMNS), s->b_scales + j * scales, c + j * FP16_COLUMNS, plan->c_stride, first);
   }
   const int64_t column = first_column(s, x->column), end = first_column(s, x->column + x->columns);
-  if (last) mix_gemm_finish(plan, s->operands, c, plan->c_stride, row, rows, column, end - column);
+  if (last) mix_gemm_finish(plan, s->operands, c, plan->c_stride, row, rows, column, end - column, 0);
 }
 
 static void multiply_block(run_state *s, const block *x) {
