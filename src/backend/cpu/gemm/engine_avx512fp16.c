@@ -121,13 +121,15 @@ static void multiply(run_state *s, const block *x, int64_t panel, int64_t index)
   if (x->depth == 0) memset(c, 0, (size_t)(rows * plan->c_stride) * sizeof *c);
   for (int64_t j = 0; j < x->columns && x->depth; j++) {
     const int64_t width = first_column(s, x->column + j + 1) - first_column(s, x->column + j);
-    if (last) mix_gemm_prefetch_result(plan, s->operands, row, rows, first_column(s, x->column + j), width);
+    if (last && (panel == x->row || !s->operands->epilogue))
+      mix_gemm_prefetch_result(plan, s->operands, row, rows, first_column(s, x->column + j), width);
     mix_fp16_multiply_tile[rows - 1][width > FP16_COLUMNS / 2](
         &s->sums, x->depth, s->a + index * panel_elements(plan, FP16_ROW_SLOTS), s->a_scales + index * scales,
         s->b + j * panel_elements(plan, FP16_COLUMNS), s->b_scales + j * scales, c + j * FP16_COLUMNS, plan->c_stride, first);
   }
   const int64_t column = first_column(s, x->column), end = first_column(s, x->column + x->columns);
-  if (last) mix_gemm_finish(plan, s->operands, c, plan->c_stride, row, rows, column, end - column, 0);
+  const int64_t following = first_row(s, x->row + x->rows) - row - rows;
+  if (last) mix_gemm_finish(plan, s->operands, c, plan->c_stride, row, rows, column, end - column, following);
 }
 
 static void multiply_block(run_state *s, const block *x) {
