@@ -24,11 +24,11 @@ typedef struct run {
   /* Epilogues: the raw results of block rows from first_row, columns from first_column. */
   const char *accumulator;
   int64_t accumulator_stride, first_row, first_column;
-  int64_t pitch;          /* elements of the space from one row to the next */
+  int64_t pitch;                   /* elements of the space from one row to the next */
   int64_t ahead_rows, ahead_pitch; /* rows before ahead_rows look ahead so many elements; -1: to the next tile */
-  bool expanded;          /* periodic loads fill whole tiles already */
-  bool streams;           /* tiles follow each other through memory that no cache holds */
-  const uint16_t *tested; /* numbers to be tested as they are stored; NULL: tiles are computed */
+  bool expanded;                   /* periodic loads fill whole tiles already */
+  bool streams;                    /* tiles follow each other through memory that no cache holds */
+  const uint16_t *tested;          /* numbers to be tested as they are stored; NULL: tiles are computed */
   uint16_t infinity;
   bool finite;
   uint64_t integer_sum;
@@ -391,7 +391,9 @@ static void run_row(run *r, int64_t row, int64_t column, int64_t columns) {
                     .pieces = 1,
                     .length = n,
                     .n = n,
-                    .next = r->ahead_rows < 0 ? n : row < r->ahead_rows ? r->ahead_pitch : 0,
+                    .next = r->ahead_rows < 0     ? n
+                            : row < r->ahead_rows ? r->ahead_pitch
+                                                  : 0,
                     .dense = true};
     run_tile(r, &t);
   }

@@ -147,8 +147,7 @@ static void multiply_block(const run_state *s, const block *x) {
         multiply_panels(s, x, a, a_stride, row, (int)rows, column, (int)smaller(engine->columns, x->columns - column));
       if (x->last && !plan->c_in_place && !plan->swapped) {
         const char *sums = x->first ? s->c : at(s->c, row * plan->c_stride, engine->sum);
-        mix_gemm_finish(plan, s->operands, sums, plan->c_stride, x->row + row, rows, x->column, x->columns,
-                        x->rows - row - rows);
+        mix_gemm_finish(plan, s->operands, sums, plan->c_stride, x->row + row, rows, x->column, x->columns, x->rows - row - rows);
       }
     }
   }

@@ -140,7 +140,8 @@ static void multiply(const mix_gemm_plan *plan, const mix_gemm_operands *operand
     float *strip = first && last ? c : c + row * stride;
     for (int64_t column = 0; column < b->count; column += AMX_PANEL) {
       const int64_t j = column / AMX_PANEL;
-      if (last && (row == 0 || !operands->epilogue)) mix_gemm_prefetch_result(plan, operands, a->first + row, rows, b->first + column, AMX_PANEL);
+      if (last && (row == 0 || !operands->epilogue))
+        mix_gemm_prefetch_result(plan, operands, a->first + row, rows, b->first + column, AMX_PANEL);
       micro[rows > 16][b->count - column > 16](steps, a->packed + i * a->bytes, b->packed + j * b->bytes, strip + column,
                                                stride * (int64_t)sizeof(float), first, a->flags + i * steps, b->flags + j * steps);
     }
