@@ -42,6 +42,8 @@ typedef struct mix_backend {
   const char *(*kernel_name)(const mix_executable *executable, int step);
   /* Do both products, of the same matrices stored in two ways, give the same bits: one kernel, one order of sums? */
   bool (*same_product)(const mix_product *x, const mix_product *y);
+  /* Is this product of 16-bit matrices best done as that of the float32 matrices of their numbers (matmul_rounded)? It has the same bits. */
+  bool (*widens)(const mix_product *product);
   void (*destroy)(mix_executable *executable);
   void *(*allocate)(size_t bytes);
   void (*deallocate)(void *memory, size_t bytes);

@@ -57,6 +57,8 @@ const mix_kernel *mix_host_choose(const mix_kernel_row *const *tables, const mix
 
 /* mix_backend.same_product, by the kernels that the tables choose. */
 bool mix_host_same_product(const mix_kernel_row *const *tables, const mix_product *x, const mix_product *y);
+/* mix_backend.widens. */
+bool mix_host_widens(const mix_kernel_row *const *tables, const mix_product *product);
 
 /* Places the barriers of a plan whose kernels have been chosen (backend/schedule.c). False: out of memory, recorded. */
 bool mix_host_schedule(mix_executable *executable);

@@ -61,6 +61,8 @@ typedef struct mix_kernel {
   bool (*share)(const mix_kernel_args *args, int64_t *count, int64_t *grain);
   /* Of products: are the sums of both, the same matrices stored in two ways, in the same order? NULL: they are. */
   bool (*same_order)(const mix_kernel_args *x, const mix_kernel_args *y);
+  /* Of products of 16-bit matrices: the kernel of matmul_rounded that gives the same bits, on numbers that are widened already. NULL: none. */
+  const struct mix_kernel *widened;
 } mix_kernel;
 
 /* An op's kernels, best first. */

@@ -141,7 +141,8 @@ static bool check_program(mix_ir *ir, const mix_ir_node *node, char *problem, si
 
 /* A product with an epilogue: the program runs over the whole product, and reads it. */
 static bool check_epilogue(mix_ir *ir, const mix_ir_node *node, char *problem, size_t size) {
-  if (node->op != &mix_op_matmul || node->input_count < 2) WRONG("only matmul and fused have programs");
+  if ((node->op != &mix_op_matmul && node->op != &mix_op_matmul_rounded) || node->input_count < 2)
+    WRONG("only matmul and fused have programs");
   mix_node *made = make_from_values(ir, node->op, node, 2, NULL, problem, size);
   if (!made) return false;
   mix_value product = made->outputs[0];
@@ -182,7 +183,8 @@ bool mix_ir_check(mix_ir *ir, const mix_ir_node *node, char *problem, size_t siz
   mix_release(made);
   if (!good) return false;
   /* What the public calls see to, and kernels rely on. */
-  if (node->op == &mix_op_matmul && (ir->values[node->inputs[0]].shape.rank != 2 || ir->values[node->inputs[1]].shape.rank != 2))
+  if ((node->op == &mix_op_matmul || node->op == &mix_op_matmul_rounded) &&
+      (ir->values[node->inputs[0]].shape.rank != 2 || ir->values[node->inputs[1]].shape.rank != 2))
     WRONG("matmul multiplies matrices; batch_matmul has more dimensions");
   if (node->op == &mix_op_segment_sum && ir->values[node->inputs[1]].shape.rank != 1) WRONG("its indices must have one dimension");
   return true;

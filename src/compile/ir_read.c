@@ -226,7 +226,7 @@ static bool read_variable(reading *r, const heads *h) {
   return add_variable(r, h, variable);
 }
 
-/* The hidden 16-bit copy of a variable. */
+/* The hidden copy of a variable in 16 bits, or of float32 "rounded" to 16 bits. */
 static bool read_copy(reading *r, const heads *h) {
   int of, original = 0;
   if (!scan_value(r, &of)) return false;
@@ -234,12 +234,15 @@ static bool read_copy(reading *r, const heads *h) {
   if (original == r->ir->variable_count || r->ir->variables[original].variable->original)
     return fail(r, "%%%d is not a variable that has copies", of);
   mix_variable *variable = r->ir->variables[original].variable;
-  mix_dtype dtype = h->types[0].dtype;
+  mix_dtype dtype = h->types[0].dtype, held = dtype;
+  bool widened = mix_scan_text(&r->line, "rounded");
+  if (widened && (!mix_scan_dtype(&r->line, &dtype) || held != MIX_FLOAT32))
+    return fail(r, "expected a float32 copy and the dtype that its numbers are rounded to");
   if ((dtype != MIX_FLOAT16 && dtype != MIX_BFLOAT16) || dtype == variable->dtype || !mix_dtype_is_floating(variable->dtype) ||
       !mix_shape_equal(h->types[0].shape, variable->shape))
     return fail(r, "a copy has the shape of its floating variable and is float16 or bfloat16");
-  if (!take_bytes(r, dtype, variable->shape)) return false;
-  mix_variable *copy = mix_variable_copy(variable, dtype);
+  if (!take_bytes(r, held, variable->shape)) return false;
+  mix_variable *copy = mix_variable_copy(variable, dtype, widened);
   if (!copy) return false;
   for (int i = 0; i < r->ir->variable_count; i++)
     if (r->ir->variables[i].variable == copy) return fail(r, "the %s copy of %%%d is there twice", mix_dtype_name(dtype), of);

@@ -106,7 +106,8 @@ static int entry_of(const mix_ir *ir, const mix_variable *variable) {
 static void put_variable(mix_text *out, const mix_ir *ir, const mix_variable *variable) {
   int original = variable->original ? entry_of(ir, variable->original) : -1;
   if (original >= 0)
-    mix_text_put(out, "copy %%%d", original);
+    mix_text_put(out, variable->dtype == variable->rounded ? "copy %%%d" : "copy %%%d rounded %s", original,
+                 mix_dtype_name(variable->rounded));
   else {
     mix_text_put(out, "variable ");
     mix_text_put_quoted(out, variable->name);

@@ -25,7 +25,7 @@ static void variable_finalize(void *object) {
     }
     mix_release(read);
   }
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < 4; i++) {
     if (variable->copies[i]) variable->copies[i]->original = NULL;
     mix_release(variable->copies[i]);
   }
@@ -192,19 +192,20 @@ bool mix_variable_before_write(mix_variable *variable) {
   return true;
 }
 
-/* ---- copies in 16 bits ---- */
+/* ---- copies rounded to 16 bits ---- */
 
-mix_variable *mix_variable_copy(mix_variable *variable, mix_dtype dtype) {
-  mix_variable **copy = &variable->copies[dtype == MIX_BFLOAT16];
+mix_variable *mix_variable_copy(mix_variable *variable, mix_dtype rounded, bool widened) {
+  mix_variable **copy = &variable->copies[(rounded == MIX_BFLOAT16) + 2 * widened];
   if (*copy) return *copy;
   mix_variable *made = mix_object_new(sizeof *made, &mix_variable_class);
   if (!made) return NULL;
   made->name = variable->name;
-  made->dtype = dtype;
+  made->dtype = widened ? MIX_FLOAT32 : rounded;
+  made->rounded = rounded;
   made->shape = variable->shape;
   made->original = variable;
   made->copied_version = variable->version - 1;
-  size_t bytes = mix_value_bytes(dtype, variable->shape);
+  size_t bytes = mix_value_bytes(made->dtype, variable->shape);
   if (!(made->data = mix_alloc_buffer(bytes))) {
     mix_release(made);
     return NULL;
@@ -216,6 +217,14 @@ mix_variable *mix_variable_copy(mix_variable *variable, mix_dtype dtype) {
 void mix_variable_refresh(mix_variable *copy) {
   mix_variable *original = copy->original;
   if (!original || copy->copied_version == original->version) return;
-  mix_convert(original->data, original->dtype, copy->data, copy->dtype, mix_shape_size(copy->shape));
+  enum { SOME = 256 };
+  uint16_t numbers[SOME];
+  const int64_t count = mix_shape_size(copy->shape);
+  for (int64_t i = 0; i < count; i += SOME) {
+    const int64_t some = count - i < SOME ? count - i : SOME;
+    mix_convert((const char *)original->data + i * (int64_t)mix_dtype_size(original->dtype), original->dtype, numbers,
+                copy->rounded, some);
+    mix_convert(numbers, copy->rounded, (char *)copy->data + i * (int64_t)mix_dtype_size(copy->dtype), copy->dtype, some);
+  }
   copy->copied_version = original->version;
 }

@@ -64,9 +64,27 @@ static const mix_field matmul_fields[] = {{"transpose_a", MIX_FIELD_BOOL, offset
 OP(matmul, "MatMul")
 OP(batch_matmul, "BatchMatMulV2")
 
+/* What a product of 16-bit matrices is to a processor that has to widen them: made by a pass, after all gradients. */
+static bool rounded_infer(mix_node *node) {
+  node->outputs[0].dtype = product(node)->dtype;
+  return matmul_infer(node);
+}
+
+static const mix_field rounded_fields[] = {{"transpose_a", MIX_FIELD_BOOL, offsetof(mix_matmul_attributes, transpose_a)},
+                                           {"transpose_b", MIX_FIELD_BOOL, offsetof(mix_matmul_attributes, transpose_b)},
+                                           {"dtype", MIX_FIELD_DTYPE, offsetof(mix_matmul_attributes, dtype)},
+                                           {NULL}};
+
+const mix_op mix_op_matmul_rounded = {.name = "matmul_rounded",
+                                      .signature = "f,f->D",
+                                      .types = "float16 bfloat16",
+                                      .attributes_size = sizeof(mix_matmul_attributes),
+                                      .infer = rounded_infer,
+                                      .fields = rounded_fields};
+
 mix_tensor *mix_matmul(mix_tensor *a, mix_tensor *b, bool transpose_a, bool transpose_b) {
   if (!mix_operand_ready("matmul", a) || !mix_operand_ready("matmul", b)) return NULL;
   bool batch = mix_tensor_shape(a).rank > 2 || mix_tensor_shape(b).rank > 2;
-  return mix_apply(batch ? &mix_op_batch_matmul : &mix_op_matmul, &(mix_matmul_attributes){transpose_a, transpose_b}, 2,
-                   (mix_tensor *[]){a, b});
+  return mix_apply(batch ? &mix_op_batch_matmul : &mix_op_matmul,
+                   &(mix_matmul_attributes){.transpose_a = transpose_a, .transpose_b = transpose_b}, 2, (mix_tensor *[]){a, b});
 }

@@ -393,7 +393,7 @@ static void same_bits(mix_tensor *a, mix_tensor *b, const char *what, uint64_t s
 
 static void fused_is_unfused_bit_for_bit(void **state) {
   (void)state;
-  static const char *const none = "identity,broadcast,fold,cse,dead,guard,persist,sums,fuse,epilogue";
+  static const char *const none = "identity,broadcast,fold,cse,dead,guard,widen,persist,sums,fuse,epilogue";
   static const char *const some[] = {"", "fuse", "broadcast,fold", "cse,dead", "identity"};
   for (uint64_t seed = 0; seed < 60; seed++) {
     MIX_SCOPE {
@@ -431,14 +431,13 @@ static mix_list *product(void *context, mix_list *arguments) {
   return mix_list_of(mix_matmul(mix_list_get(arguments, 0), mix_cast(mix_variable_value(context), MIX_FLOAT16), false, false));
 }
 
-static void the_copy_of_a_weight_follows_every_write(void **state) {
-  (void)state;
+static void follows_every_write(const char *copy) {
   mix_variable *w = variable("w", mix_fill(MIX_SHAPE(2, 1), 1, MIX_FLOAT32));
   mix_function *step = mix_function_new(product_and_update, w), *predict = mix_function_new(product, w);
   mix_list *x = mix_list_of(mix_fill(MIX_SHAPE(1, 2), 1, MIX_FLOAT16)),
            *bad = mix_list_of(mix_fill(MIX_SHAPE(1, 2), INFINITY, MIX_FLOAT16));
   has_values(mix_list_get(mix_function_call(step, x), 0), 2);
-  assert_non_null(strstr(mix_function_dump(step, "passes"), "float16(2, 1) = copy %"));
+  assert_non_null(strstr(mix_function_dump(step, "passes"), copy));
   has_values(mix_list_get(mix_function_call(step, x), 0), 4);
   has_values(mix_list_get(mix_function_call(predict, x), 0), 6); /* another plan's write */
   mix_function_call(step, bad);                                  /* skipped */
@@ -448,6 +447,17 @@ static void the_copy_of_a_weight_follows_every_write(void **state) {
   has_values(mix_list_get(mix_function_call(step, x), 0), 20);
   has_values(mix_list_get(mix_function_call(step, x), 0), 22);
   variable_has(w, 12, 12);
+}
+
+static void the_copy_of_a_weight_follows_every_write(void **state) {
+  (void)state;
+  setenv("MIXTAPE_DISABLE_PASSES", "widen", 1);
+  follows_every_write("float16(2, 1) = copy %");
+  unsetenv("MIXTAPE_DISABLE_PASSES");
+}
+static void so_does_one_that_is_held_as_float32(void **state) {
+  (void)state;
+  follows_every_write("rounded float16");
 }
 
 int main(void) {
@@ -465,6 +475,7 @@ int main(void) {
       TEST(epilogue),
       TEST(fused_is_unfused_bit_for_bit),
       TEST(the_copy_of_a_weight_follows_every_write),
+      TEST(so_does_one_that_is_held_as_float32),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

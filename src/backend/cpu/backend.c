@@ -7,6 +7,7 @@ static const mix_kernel_row *const tables[] = {mix_cpu_kernels, mix_ref_kernels,
 static const char *unavailable(void) { return NULL; }
 
 static bool same_product(const mix_product *x, const mix_product *y) { return mix_host_same_product(tables, x, y); }
+static bool widens(const mix_product *product) { return mix_host_widens(tables, product); }
 
 static mix_executable *compile(const mix_plan *plan, int threads) { return mix_host_compile(plan, threads, tables, true); }
 
@@ -17,6 +18,7 @@ const mix_backend mix_backend_cpu = {.name = "cpu",
                                      .facts = mix_host_facts,
                                      .kernel_name = mix_host_kernel_name,
                                      .same_product = same_product,
+                                     .widens = widens,
                                      .destroy = mix_host_destroy,
                                      .allocate = mix_alloc_buffer,
                                      .deallocate = mix_free_buffer};

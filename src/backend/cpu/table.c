@@ -30,6 +30,7 @@ const mix_kernel_row mix_cpu_kernels[] = {
     ROW(random_uniform),
     ROW(random_normal),
     ROW(matmul),
+    {&mix_op_matmul_rounded, mix_cpu_matmul_kernels},
     ROW(batch_matmul),
     {NULL, NULL},
 };

@@ -59,7 +59,7 @@ static void matmul_run(const mix_kernel_args *args, const mix_team *team) {
   (void)team;
   const mix_matmul_attributes *attributes = args->attributes;
   geometry g = geometry_of(args);
-  mix_dtype dtype = args->input_types[0].dtype;
+  mix_dtype dtype = args->input_types[0].dtype, rounded = args->op == &mix_op_matmul_rounded ? attributes->dtype : dtype;
   bool real = mix_dtype_is_floating(dtype);
   mix_ref_value *a = args->workspace, *b = a + g.m * g.k;
   int64_t batches = 1, element = 0;
@@ -80,7 +80,7 @@ static void matmul_run(const mix_kernel_args *args, const mix_team *team) {
         if (args->program)
           mix_ref_program_element(args, element, product);
         else
-          mix_ref_store(args->outputs[0], dtype, element, mix_ref_round(product, dtype));
+          mix_ref_store(args->outputs[0], rounded, element, mix_ref_round(product, rounded));
       }
   }
   if (args->program) mix_ref_program_end(args);

@@ -12,6 +12,7 @@ const mix_kernel_row mix_ref_kernels[] = {
     SAME(fused),
     SAME(matmul),
     ROW(batch_matmul, matmul),
+    ROW(matmul_rounded, matmul),
     SAME(reduce_sum),
     SAME(reduce_mean),
     SAME(reduce_prod),

@@ -23,8 +23,8 @@ static int product_behind(const mix_ir *ir, int value) {
     value = producer->inputs[0];
     producer = &ir->nodes[mix_ir_producer(ir, value)];
   }
-  bool joins = !producer->dead && !producer->source && producer->op == &mix_op_matmul && !producer->program &&
-               mix_dtype_is_floating(ir->values[value].dtype);
+  bool joins = !producer->dead && !producer->source && (producer->op == &mix_op_matmul || producer->op == &mix_op_matmul_rounded) &&
+               !producer->program && mix_dtype_is_floating(ir->values[value].dtype);
   return joins ? value : -1;
 }
 

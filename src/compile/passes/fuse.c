@@ -140,7 +140,7 @@ static bool ends_a_product(const groups *g, int root) {
       int value = ir->nodes[n].inputs[i], uses = 0;
       const mix_ir_node *producer = &ir->nodes[mix_ir_producer(ir, value)];
       if (producer->op == &mix_op_reshape && !producer->source) producer = &ir->nodes[mix_ir_producer(ir, producer->inputs[0])];
-      if (producer->source || producer->op != &mix_op_matmul) continue;
+      if (producer->source || (producer->op != &mix_op_matmul && producer->op != &mix_op_matmul_rounded)) continue;
       for (int m = root; m >= 0; m = g->next[m])
         for (int k = 0; k < ir->nodes[m].input_count; k++) uses += ir->nodes[m].inputs[k] == value;
       if (uses == g->uses[value]) return true;

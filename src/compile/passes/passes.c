@@ -25,6 +25,7 @@ static const pass_row passes[] = {
     {"cse", mix_pass_cse},
     {"dead", mix_pass_dead},
     {"guard", mix_pass_guard},
+    {"widen", mix_pass_widen},
     {"persist", mix_pass_persist},
     {"sums", mix_pass_sums},
     {"fuse", mix_pass_fuse},

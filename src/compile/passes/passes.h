@@ -14,6 +14,7 @@ bool mix_pass_fold(mix_ir *ir);     /* small values that depend on constants alo
 bool mix_pass_cse(mix_ir *ir);      /* the same op on the same operands is computed once */
 bool mix_pass_dead(mix_ir *ir);     /* what nothing needs goes */
 bool mix_pass_guard(mix_ir *ir);    /* variable = select(scalar, new, old) becomes: store new if scalar */
+bool mix_pass_widen(mix_ir *ir);    /* small products that widen 16-bit operands read them widened */
 bool mix_pass_persist(mix_ir *ir);  /* casts of a variable to 16 bits become a copy that the plan keeps */
 bool mix_pass_sums(mix_ir *ir);     /* sums of tensors become additions, which fuse */
 bool mix_pass_fuse(mix_ir *ir);     /* element-wise nodes become programs */

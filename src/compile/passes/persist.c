@@ -1,12 +1,13 @@
 /* The 16-bit copy of a weight: casts of a variable's value on entry become derived state, a hidden variable that the program which
  * writes the weight writes too, under the same guard. No step casts weights again; whoever writes the weight elsewhere leaves the
- * copy behind, and a run first brings it up to date (compile/function.c). */
+ * copy behind, and a run first brings it up to date (compile/function.c). What reads the 16-bit numbers as float32 ("widen") has a
+ * copy that holds them so. */
 #include "compile/passes/passes.h"
 
 static bool is_16_bit(mix_dtype dtype) { return dtype == MIX_FLOAT16 || dtype == MIX_BFLOAT16; }
 
-static bool casts(const mix_ir *ir, const mix_ir_node *node, int value) {
-  return !node->dead && node->op == &mix_op_cast && node->inputs[0] == value && is_16_bit(ir->values[node->first_output].dtype);
+static bool casts(const mix_ir_node *node, int value) {
+  return !node->dead && node->op == &mix_op_cast && node->inputs[0] == value;
 }
 
 /* A cast of `value` at the end of the node array; its result value, -1 with the error recorded. */
@@ -21,17 +22,19 @@ static int add_cast(mix_ir *ir, int value, mix_dtype dtype, const char *scope) {
   return ir->nodes[node].first_output;
 }
 
-static bool persist(mix_ir *ir, int index, int cast_node) {
+/* The result of the node, a cast to `dtype` or (another) one of that back to float32, becomes a copy. */
+static bool persist(mix_ir *ir, int index, int cast_node, mix_dtype dtype) {
   int old = ir->nodes[cast_node].first_output;
-  mix_dtype dtype = ir->values[old].dtype;
   const char *scope = ir->nodes[cast_node].scope;
-  mix_variable *copy = mix_variable_copy(ir->variables[index].variable, dtype);
+  bool widened = ir->values[old].dtype != dtype;
+  mix_variable *copy = mix_variable_copy(ir->variables[index].variable, dtype, widened);
   if (!copy) return false;
   int at = mix_ir_add_variable(ir, copy);
   if (at < 0) return false;
   const mix_ir_variable *weight = &ir->variables[index];
   if (weight->exit != weight->entry) {
     int exit = add_cast(ir, weight->exit, dtype, scope);
+    if (exit >= 0 && widened) exit = add_cast(ir, exit, MIX_FLOAT32, scope);
     if (exit < 0) return false;
     ir->variables[at].exit = exit;
     ir->variables[at].guard = ir->variables[index].guard;
@@ -41,10 +44,28 @@ static bool persist(mix_ir *ir, int index, int cast_node) {
   return true;
 }
 
+/* Cast n of variable `index` to 16 bits: what widens it again, and what reads it as it is. */
+static bool persist_both(mix_ir *ir, int index, int n, int nodes) {
+  const int narrow = ir->nodes[n].first_output;
+  const mix_dtype dtype = ir->values[narrow].dtype;
+  for (int m = n + 1; m < nodes; m++)
+    if (casts(&ir->nodes[m], narrow) && ir->values[ir->nodes[m].first_output].dtype == MIX_FLOAT32) {
+      if (!persist(ir, index, m, dtype)) return false;
+      break;
+    }
+  const int *uses = mix_ir_uses(ir);
+  if (!uses) return false;
+  if (uses[narrow]) return persist(ir, index, n, dtype);
+  ir->nodes[n].dead = true;
+  return true;
+}
+
 bool mix_pass_persist(mix_ir *ir) {
   int variables = ir->variable_count, nodes = ir->node_count;
   for (int i = 0; i < variables; i++)
     for (int n = 0; n < nodes; n++)
-      if (casts(ir, &ir->nodes[n], ir->variables[i].entry) && !persist(ir, i, n)) return false;
+      if (casts(&ir->nodes[n], ir->variables[i].entry) && is_16_bit(ir->values[ir->nodes[n].first_output].dtype) &&
+          !persist_both(ir, i, n, nodes))
+        return false;
   return mix_ir_sort(ir);
 }

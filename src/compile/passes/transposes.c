@@ -38,7 +38,7 @@ static mix_product product_of(const mix_ir *ir, const mix_ir_node *node) {
 static bool set_flags(mix_ir *ir, mix_ir_node *node, bool transpose_a, bool transpose_b) {
   mix_matmul_attributes *attributes = mix_ir_alloc(ir, sizeof *attributes);
   if (!attributes) return false;
-  *attributes = (mix_matmul_attributes){transpose_a, transpose_b};
+  *attributes = (mix_matmul_attributes){.transpose_a = transpose_a, .transpose_b = transpose_b};
   node->attributes = attributes;
   return true;
 }

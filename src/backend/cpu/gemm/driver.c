@@ -24,8 +24,8 @@ void mix_gemm_finish(const mix_gemm_plan *plan, const mix_gemm_operands *operand
     mix_tile_run_block(operands->epilogue, operands->args, sums, stride, row, rows, column, columns, following);
   } else {
     const int64_t ldc = plan->problem.ldc;
-    void *result = (char *)operands->c + (row * ldc + column) * (int64_t)mix_dtype_size(plan->storage->dtype);
-    (plan->stream ? plan->storage->stream : plan->storage->narrow)(sums, stride, rows, columns, result, ldc);
+    void *result = (char *)operands->c + (row * ldc + column) * (int64_t)mix_dtype_size(plan->result->dtype);
+    (plan->stream ? plan->result->stream : plan->result->narrow)(sums, stride, rows, columns, result, ldc);
   }
 }
 
@@ -41,7 +41,7 @@ void mix_gemm_prefetch_result(const mix_gemm_plan *plan, const mix_gemm_operands
                               int64_t column, int64_t columns) {
   const int64_t stride = plan->problem.ldc;
   if (!operands->epilogue) {
-    prefetch_tile(operands->c, plan->storage->dtype, stride, row, rows, column, columns);
+    prefetch_tile(operands->c, plan->result->dtype, stride, row, rows, column, columns);
     return;
   }
   const mix_kernel_args *args = operands->args;

@@ -81,11 +81,12 @@ struct mix_gemm_problem {
   bool transpose_a, transpose_b; /* A stored (k, m), B stored (n, k) */
   int64_t lda, ldb, ldc;         /* elements from row to row as stored */
   bool epilogue;                 /* the result goes through a program, and is not stored itself */
+  mix_dtype rounded;             /* how C is stored, where not as the operands are; else MIX_DTYPE_NONE */
 };
 
 struct mix_gemm_plan {
   const mix_gemm_engine *engine;
-  const mix_gemm_storage *storage;
+  const mix_gemm_storage *storage, *result; /* of the operands, of C */
   mix_gemm_problem problem; /* as computed: of the transposed product where `swapped` */
   bool dot;                 /* sums along vectors of k: no packing of the wide operand, no blocks */
   bool swapped;             /* computes C^T = op(B)^T op(A)^T, and transposes sums before they are stored */
@@ -100,6 +101,8 @@ struct mix_gemm_plan {
   bool columns_outside, keep;
 };
 
+/* How an engine serves a dtype; one of MIX_DTYPE_NONE where it does not. */
+const mix_gemm_storage *mix_gemm_storage_of(const mix_gemm_engine *engine, mix_dtype dtype);
 /* How `threads` threads do the product; a function of its arguments and the processor's caches alone. */
 void mix_gemm_make_plan(const mix_gemm_engine *engine, const mix_gemm_storage *storage, const mix_gemm_problem *problem,
                         int threads, mix_gemm_plan *plan);

@@ -16,12 +16,6 @@ typedef struct prepared_gemm {
 
 enum { SERIAL_OPERATIONS = 1 << 15 };
 
-static const mix_gemm_storage *storage_of(const mix_gemm_engine *engine, mix_dtype dtype) {
-  const mix_gemm_storage *storage = engine->storages;
-  while (storage->dtype != MIX_DTYPE_NONE && storage->dtype != dtype) storage++;
-  return storage;
-}
-
 static mix_gemm_problem problem_of(const mix_kernel_args *args) {
   const mix_matmul_attributes *attributes = args->attributes;
   const mix_shape *a = &args->input_types[0].shape, *b = &args->input_types[1].shape;
@@ -30,12 +24,13 @@ static mix_gemm_problem problem_of(const mix_kernel_args *args) {
   mix_gemm_problem p = {.m = da[ta], .n = db[!tb], .k = da[!ta], .transpose_a = ta, .transpose_b = tb};
   p.lda = da[1], p.ldb = db[1], p.ldc = p.n;
   p.epilogue = args->program != NULL;
+  p.rounded = args->op == &mix_op_matmul_rounded ? attributes->dtype : MIX_DTYPE_NONE;
   return p;
 }
 
 /* Elements of the broadcast leading dimensions. */
 static int64_t batches_of(const mix_kernel_args *args) {
-  if (args->op == &mix_op_matmul) return 1;
+  if (args->op != &mix_op_batch_matmul) return 1;
   const mix_shape *shape = &args->output_types[0].shape;
   int64_t count = 1;
   for (int d = 0; d < shape->rank - 2; d++) count *= shape->dims[d];
@@ -44,7 +39,7 @@ static int64_t batches_of(const mix_kernel_args *args) {
 
 static void make(const mix_gemm_engine *engine, const mix_kernel_args *args, int threads, prepared_gemm *prepared) {
   const mix_gemm_problem problem = problem_of(args);
-  const mix_gemm_storage *storage = storage_of(engine, args->input_types[0].dtype);
+  const mix_gemm_storage *storage = mix_gemm_storage_of(engine, args->input_types[0].dtype);
   prepared->batches = batches_of(args);
   prepared->team = threads;
   prepared->share_batches =
@@ -56,13 +51,16 @@ static void make(const mix_gemm_engine *engine, const mix_kernel_args *args, int
 static const char *refuses(const mix_gemm_engine *engine, const mix_kernel_args *args, mix_dtype dtype) {
   if (args->input_types[0].dtype != dtype || args->input_types[1].dtype != dtype) return "operands of another dtype";
   if (args->program) {
-    if (args->op != &mix_op_matmul) return "a batch of products has no epilogue";
+    if (args->op == &mix_op_batch_matmul) return "a batch of products has no epilogue";
     if (args->program->reduction != MIX_REDUCE_NOTHING) return "the epilogue reduces";
     const char *reason = mix_tile_refuses(args->program);
     if (reason) return reason;
-  } else if (args->output_types[0].dtype != dtype) {
+  } else if (args->op != &mix_op_matmul_rounded && args->output_types[0].dtype != dtype) {
     return "result of another dtype";
   }
+  if (args->op == &mix_op_matmul_rounded &&
+      mix_gemm_storage_of(engine, ((const mix_matmul_attributes *)args->attributes)->dtype)->dtype == MIX_DTYPE_NONE)
+    return "rounds to no such dtype";
   if (args->input_types[0].shape.rank < 2 || args->input_types[1].shape.rank < 2) return "operands of rank below 2";
   if (engine->refuses) {
     const mix_gemm_problem problem = problem_of(args);
@@ -143,7 +141,7 @@ static void run(const mix_gemm_engine *engine, const mix_kernel_args *args, cons
   const int rank = prepared->share_batches ? 0 : team->rank;
   const int64_t size = (int64_t)mix_dtype_size(args->input_types[0].dtype);
   for (int64_t index = begin; index < end; index++) {
-    if (args->op != &mix_op_matmul) {
+    if (args->op == &mix_op_batch_matmul) {
       const mix_shape *result = &args->output_types[0].shape;
       operands.a = (const char *)args->inputs[0] + batch_offset(&args->input_types[0].shape, result, index) * size;
       operands.b = (const char *)args->inputs[1] + batch_offset(&args->input_types[1].shape, result, index) * size;
@@ -158,7 +156,7 @@ static void run(const mix_gemm_engine *engine, const mix_kernel_args *args, cons
   }
 }
 
-#define GEMM_KERNEL_OF(id, constant, engine, text, features)                                                                       \
+#define GEMM_KERNEL_OF(id, constant, engine, text, features, of_widened)                                                           \
   static const char *refuses_##id(const mix_kernel_args *args) { return refuses(&engine, args, constant); }                        \
   static void run_##id(const mix_kernel_args *args, const mix_team *team) { run(&engine, args, team); }                            \
   static size_t workspace_##id(const mix_kernel_args *args, int threads) { return workspace(&engine, args, threads); }             \
@@ -174,26 +172,28 @@ static void run(const mix_gemm_engine *engine, const mix_kernel_args *args, cons
       .unprepare = unprepare,                                                                                                      \
       .serial = serial,                                                                                                            \
       .same_order = same_order_##id,                                                                                               \
+      .widened = of_widened,                                                                                                       \
   };
-#define GEMM_KERNEL(type, constant, accumulator, set, features)                                                                    \
-  GEMM_KERNEL_OF(type##_##set, constant, mix_gemm_f##accumulator##_##set, "gemm_" #type "_acc" #accumulator "_" #set, features)
+#define GEMM_KERNEL(type, constant, accumulator, set, features, widened)                                                           \
+  GEMM_KERNEL_OF(type##_##set, constant, mix_gemm_f##accumulator##_##set, "gemm_" #type "_acc" #accumulator "_" #set, features,    \
+                 widened)
 #define GEMM_BLOCKED_KERNELS(sums)                                                                                                 \
   GEMM_KERNEL_OF(f16_##sums, MIX_FLOAT16, mix_gemm_##sums##_avx512fp16, "gemm_f16_" #sums "_avx512fp16",                           \
-                 MIX_CPU_AVX512 | MIX_CPU_AVX512_FP16)                                                                             \
+                 MIX_CPU_AVX512 | MIX_CPU_AVX512_FP16, NULL)                                                                       \
   GEMM_KERNEL_OF(bf16_##sums, MIX_BFLOAT16, mix_gemm_##sums##_avx512fp16, "gemm_bf16_" #sums "_avx512fp16",                        \
-                 MIX_CPU_AVX512 | MIX_CPU_AVX512_FP16)
+                 MIX_CPU_AVX512 | MIX_CPU_AVX512_FP16, NULL)
 #define GEMM_KERNELS_OF_SET(set, features)                                                                                         \
-  GEMM_KERNEL(f32, MIX_FLOAT32, 32, set, features)                                                                                 \
-  GEMM_KERNEL(f16, MIX_FLOAT16, 32, set, features)                                                                                 \
-  GEMM_KERNEL(bf16, MIX_BFLOAT16, 32, set, features)                                                                               \
-  GEMM_KERNEL(f64, MIX_FLOAT64, 64, set, features)
+  GEMM_KERNEL(f32, MIX_FLOAT32, 32, set, features, NULL)                                                                           \
+  GEMM_KERNEL(f16, MIX_FLOAT16, 32, set, features, &f32_##set)                                                                     \
+  GEMM_KERNEL(bf16, MIX_BFLOAT16, 32, set, features, &f32_##set)                                                                   \
+  GEMM_KERNEL(f64, MIX_FLOAT64, 64, set, features, NULL)
 
 GEMM_BLOCKED_KERNELS(t4x8)
 GEMM_BLOCKED_KERNELS(t4x16)
 GEMM_BLOCKED_KERNELS(t4x32)
-GEMM_KERNEL(f16, MIX_FLOAT16, 32, amx, MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16)
-GEMM_KERNEL(bf16, MIX_BFLOAT16, 32, amx, MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16)
-GEMM_KERNEL(f32, MIX_FLOAT32, 32, amx, MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16) /* on request alone */
+GEMM_KERNEL(f16, MIX_FLOAT16, 32, amx, MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16, NULL)
+GEMM_KERNEL(bf16, MIX_BFLOAT16, 32, amx, MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16, NULL)
+GEMM_KERNEL(f32, MIX_FLOAT32, 32, amx, MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16, NULL) /* on request alone */
 GEMM_KERNELS_OF_SET(avx512, MIX_CPU_AVX512)
 GEMM_KERNELS_OF_SET(avx2, MIX_CPU_AVX2)
 GEMM_KERNELS_OF_SET(generic, 0)

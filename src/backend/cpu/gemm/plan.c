@@ -86,9 +86,10 @@ static void plan_blocks(mix_gemm_plan *plan) {
                     rows <= WIDENED_PANELS * engine->rows;
   plan->b_in_place = plan->b_in_place || plan->b_widened;
   plan->prefetch_b = plan->swapped && plan->b_in_place;
-  plan->c_in_place = !p->epilogue && !plan->swapped && engine->sum == mix_dtype_size(plan->storage->dtype);
-  plan->stream = (plan->c_in_place || (plan->storage->stream && !p->epilogue && !plan->swapped)) && p->k <= STREAM_DEPTH &&
-                 p->m * p->n * stored > STREAM_BYTES && p->ldc * stored % 64 == 0;
+  plan->c_in_place = !p->epilogue && !plan->swapped && engine->sum == mix_dtype_size(plan->result->dtype);
+  const int64_t result = (int64_t)mix_dtype_size(plan->result->dtype);
+  plan->stream = (plan->c_in_place || (plan->result->stream && !p->epilogue && !plan->swapped)) && p->k <= STREAM_DEPTH &&
+                 p->m * p->n * result > STREAM_BYTES && p->ldc * result % 64 == 0;
 
   const int64_t fits = mix_cpu_cache(2) * 3 / 4 / (plan->depth_block * element) / engine->columns * engine->columns;
   plan->row_block = smaller(engine->row_block, rows);
@@ -113,9 +114,16 @@ static void plan_blocks(mix_gemm_plan *plan) {
   if (plan->swapped) plan->turn_bytes = whole_lines(p->m * engine->columns * sum);
 }
 
+const mix_gemm_storage *mix_gemm_storage_of(const mix_gemm_engine *engine, mix_dtype dtype) {
+  const mix_gemm_storage *storage = engine->storages;
+  while (storage->dtype != MIX_DTYPE_NONE && storage->dtype != dtype) storage++;
+  return storage;
+}
+
 void mix_gemm_make_plan(const mix_gemm_engine *engine, const mix_gemm_storage *storage, const mix_gemm_problem *problem,
                         int threads, mix_gemm_plan *plan) {
   *plan = (mix_gemm_plan){.engine = engine, .storage = storage, .problem = *problem, .threads = threads};
+  plan->result = problem->rounded == MIX_DTYPE_NONE ? storage : mix_gemm_storage_of(engine, problem->rounded);
   if (engine->make_plan) {
     engine->make_plan(plan);
     return;
