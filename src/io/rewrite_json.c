@@ -10,17 +10,29 @@
 
 typedef struct reader {
   const char *label; /* the file */
-  const char *node;  /* its name; NULL: outside nodes */
+  const char *node;  /* its name; NULL: outside nodes, or its name is not known yet: */
+  int number;        /* its place in graph.nodes; -1: outside nodes */
+  const char *type;  /* the type of the node that is being read, or NULL */
   mix_rewrite_case *item;
   mix_amp_graph *graph;
   int *ports; /* of the type being read: inputs, then outputs */
   int port_capacity;
 } reader;
 
-/* An error at the node being read. */
+/* "node 'm': type T: ", "graph.nodes[3]: ", or nothing: where the reader is. */
+static const char *place(const reader *r, char *text, size_t size) {
+  text[0] = 0;
+  if (r->node)
+    snprintf(text, size, "node '%.200s': %s%.100s%s", r->node, r->type ? "type " : "", r->type ? r->type : "", r->type ? ": " : "");
+  else if (r->number >= 0)
+    snprintf(text, size, "graph.nodes[%d]: ", r->number);
+  return text;
+}
+
+/* An error at what is being read. */
 static void *fail(const reader *r, const char *what, const char *got) {
-  if (r->node) return mix_fail(MIX_FORMAT_ERROR, "%s: node '%s': %s%s", r->label, r->node, what, got ? got : "");
-  return mix_fail(MIX_FORMAT_ERROR, "%s: %s%s", r->label, what, got ? got : "");
+  char where[400];
+  return mix_fail(MIX_FORMAT_ERROR, "%s: %s%s%s", r->label, place(r, where, sizeof where), what, got ? got : "");
 }
 
 static bool known_fields(const reader *r, const json_t *object, const char *what, const char *const *fields) {
@@ -34,9 +46,9 @@ static bool known_fields(const reader *r, const json_t *object, const char *what
       size_t used = 0;
       for (const char *const *field = fields; *field && used < sizeof list; field++)
         used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", *field);
-      return r->node ? mix_fail(MIX_FORMAT_ERROR, "%s: node '%s': %s has the unknown field \"%s\"; there are %s", r->label, r->node,
-                                what, key, list)
-                     : mix_fail(MIX_FORMAT_ERROR, "%s: %s has the unknown field \"%s\"; there are %s", r->label, what, key, list);
+      char where[400];
+      return mix_fail(MIX_FORMAT_ERROR, "%s: %s%s has the unknown field \"%s\"; there are %s", r->label,
+                      place(r, where, sizeof where), what, key, list);
     }
   }
   return true;
@@ -112,14 +124,16 @@ static bool read_type(reader *r, const char *id, const json_t *entry, bool renam
   static const char *const fixed[] = {"dtype", "inputs", "outputs", NULL};
   mix_amp_type_spec spec = {.id = id, .renamed = renamed};
   bool is_fixed = id[0] == '=';
-  if (!id[0] || !json_is_object(entry)) return fail(r, "expected an object for the type ", id[0] ? id : "without a name");
-  if (!known_fields(r, entry, "a type", is_fixed ? fixed : attribute)) return false;
+  if (!id[0]) return fail(r, "a type has no name", NULL);
+  r->type = id;
+  if (!json_is_object(entry)) return fail(r, "expected an object", NULL);
+  if (!known_fields(r, entry, "it", is_fixed ? fixed : attribute)) return false;
   const char *dtype = text_field(r, entry, "dtype");
   if (!dtype) return false;
   spec.reference = !strncmp(dtype, "ref:", 4);
   spec.dtype = mix_amp_dtype_of(dtype + (spec.reference ? 4 : 0));
   if (spec.dtype < 0) return fail(r, "there is no dtype ", dtype);
-  if (is_fixed && strcmp(id + 1, dtype) != 0) return fail(r, "its dtype is not that of the fixed type ", id);
+  if (is_fixed && strcmp(id + 1, dtype) != 0) return fail(r, "a type of that name is fixed, and not ", dtype);
   if (!read_ports(r, entry, "inputs", 0, &spec.input_count) ||
       !read_ports(r, entry, "outputs", spec.input_count, &spec.output_count))
     return false;
@@ -128,6 +142,7 @@ static bool read_type(reader *r, const char *id, const json_t *entry, bool renam
     return false;
   spec.inputs = r->ports;
   spec.outputs = r->ports ? r->ports + spec.input_count : NULL;
+  r->type = NULL;
   return mix_amp_graph_add_type(r->graph, &spec);
 }
 
@@ -168,9 +183,11 @@ static bool read_node(reader *r, const json_t *object) {
                                        "stateful", "function", "attrs",  "value",  NULL};
   static const char *const renamed_fields[] = {"op", "types", NULL};
   mix_amp_node_spec spec = {0};
-  if (!json_is_object(object)) return fail(r, "expected objects in graph.nodes", NULL);
+  if (!json_is_object(object)) return fail(r, "expected an object", NULL);
   if (!(spec.name = text_field(r, object, "name"))) return false;
-  if (!*spec.name || *spec.name == '^' || strchr(spec.name, ':')) return fail(r, "no name of a node: ", spec.name);
+  if (!*spec.name) return fail(r, "its name is empty", NULL);
+  if (*spec.name == '^' || strchr(spec.name, ':'))
+    return fail(r, "a node's name has no ':', and no '^' in front, unlike ", spec.name);
   r->node = spec.name;
   if (!known_fields(r, object, "it", fields)) return false;
   const json_t *inputs = array_field(r, object, "inputs");
@@ -242,8 +259,10 @@ static bool read_graph(reader *r, const json_t *root) {
   const json_t *nodes = array_field(r, graph, "nodes");
   if (!nodes) return false;
   json_array_foreach((json_t *)(uintptr_t)nodes, n, node) {
+    r->number = (int)n;
     if (!read_node(r, node)) return false;
   }
+  r->number = -1;
   json_array_foreach((json_t *)(uintptr_t)nodes, n, node) {
     r->node = r->graph->nodes[n].name;
     json_array_foreach(json_object_get(node, "inputs"), i, input) {
@@ -285,7 +304,10 @@ static bool read_environment(const reader *r, const json_t *root, mix_amp_option
   json_object_foreach((json_t *)(uintptr_t)env, key, value) {
     const char *text = json_string_value(value);
     if (!text) return fail(r, "expected a text in env.", key);
-    if (!(text = mix_amp_graph_text(r->graph, text)) || !mix_amp_options_set(options, key, text)) return false;
+    if (!(text = mix_amp_graph_text(r->graph, text))) return false;
+    if (mix_amp_options_set(options, key, text)) continue;
+    char message[512];
+    return mix_error_take(message, sizeof message) == MIX_MEMORY_ERROR ? mix_fail_memory(r->label) : fail(r, "env: ", message);
   }
   return true;
 }
@@ -295,7 +317,11 @@ static bool read_case(reader *r, const json_t *root) {
   mix_amp_options *options = &r->item->options;
   if (!json_is_object(root)) return fail(r, "expected an object", NULL);
   if (!known_fields(r, root, "the file", fields)) return false;
-  const char *name = text_field(r, root, "name"), *mode = text_field(r, root, "mode");
+  if (json_object_get(root, "note") && !json_is_string(json_object_get(root, "note")))
+    return fail(r, "expected a text in note", NULL);
+  if (json_object_get(root, "expected") && !json_is_object(json_object_get(root, "expected")))
+    return fail(r, "expected an object in expected", NULL);
+  const char *name = text_field(r, root, "name"), *mode = name ? text_field(r, root, "mode") : NULL;
   if (!name || !mode || !(r->item->name = mix_amp_graph_text(r->graph, name))) return false;
   int number = mix_amp_mode_of(mode);
   if (number < 0)
@@ -322,7 +348,7 @@ static mix_rewrite_case *read_json(const char *label, json_t *root, const json_e
     return mix_fail(MIX_FORMAT_ERROR, "%s: line %d, column %d: %s", label, error->line, error->column, error->text);
   }
   mix_rewrite_case *item = mix_object_new(sizeof *item, &class);
-  reader r = {.label = label, .item = item};
+  reader r = {.label = label, .item = item, .number = -1};
   bool ok = false;
   if (item) {
     mix_scoped(item);

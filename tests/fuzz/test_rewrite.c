@@ -27,7 +27,58 @@ static const char *const graphs[] = {
     "\"outputs\":[0],\"allowed\":[\"float16\"],\"kernel\":{\"float16\":true,\"bfloat16\":true}}}},"
     "{\"name\":\"n\",\"op\":\"NextIteration\",\"inputs\":[\"g\"],\"device\":\"cpu\",\"types\":{\"T\":{\"dtype\":\"float32\",\"inputs\":[0],"
     "\"outputs\":[0],\"allowed\":[\"float16\"],\"kernel\":{\"float16\":true,\"bfloat16\":true}}}}]}}",
+    /* a renamed batch norm, a list of types, a variable's reference, a call, casts, everything forced */
+    "{\"name\":\"b\",\"mode\":\"cuda_float16\",\"gpu\":{\"architecture\":\"8.0\"},\"env\":{\"LEVEL\":\"UNSAFE_FORCE_ALL\",\"SIMULATE_GPU\":\"1\"},"
+    "\"graph\":{\"fetch\":[\"k\"],\"feed\":[\"v\"],\"nodes\":["
+    "{\"name\":\"v\",\"op\":\"VariableV2\",\"inputs\":[],\"device\":\"\",\"stateful\":true,\"types\":{\"dtype\":{\"dtype\":\"ref:float32\",\"inputs\":[],"
+    "\"outputs\":[0],\"allowed\":[\"float16\",\"float32\"],\"kernel\":{\"float16\":true,\"bfloat16\":false}}}},"
+    "{\"name\":\"n\",\"op\":\"FusedBatchNorm\",\"inputs\":[\"v\",\"v\"],\"device\":\"gpu\",\"types\":{\"T\":{\"dtype\":\"float32\",\"inputs\":[0,1],"
+    "\"outputs\":[0,1],\"allowed\":[\"float32\"],\"kernel\":{\"float16\":false,\"bfloat16\":false}}},\"renamed\":{\"op\":\"FusedBatchNormV2\","
+    "\"types\":{\"T\":{\"dtype\":\"float32\",\"inputs\":[0],\"outputs\":[0],\"allowed\":[\"float16\"],\"kernel\":{\"float16\":true,\"bfloat16\":true}},"
+    "\"U\":{\"dtype\":\"float32\",\"inputs\":[1],\"outputs\":[1],\"allowed\":[\"float32\"],\"kernel\":{\"float16\":false,\"bfloat16\":false}}}}},"
+    "{\"name\":\"i\",\"op\":\"IdentityN\",\"inputs\":[\"n\",\"n:1\"],\"device\":\"gpu\",\"types\":{\"T[0]\":{\"dtype\":\"float32\",\"inputs\":[0],"
+    "\"outputs\":[0],\"allowed\":[\"float16\"],\"kernel\":{\"float16\":true,\"bfloat16\":true}},\"T[1]\":{\"dtype\":\"float32\",\"inputs\":[1],"
+    "\"outputs\":[1],\"allowed\":[\"float16\"],\"kernel\":{\"float16\":true,\"bfloat16\":true}}}},"
+    "{\"name\":\"p\",\"op\":\"PartitionedCall\",\"inputs\":[\"i:1\"],\"device\":\"cpu\",\"function\":true,\"types\":{\"=float32\":{\"dtype\":\"float32\","
+    "\"inputs\":[0],\"outputs\":[0]}}},"
+    "{\"name\":\"k\",\"op\":\"Cast\",\"inputs\":[\"p\",\"^i\"],\"device\":\"gpu\",\"types\":{\"SrcT\":{\"dtype\":\"float32\",\"inputs\":[0],\"outputs\":[],"
+    "\"allowed\":[\"float16\"],\"kernel\":{\"float16\":true,\"bfloat16\":true}},\"DstT\":{\"dtype\":\"float16\",\"inputs\":[],\"outputs\":[0],"
+    "\"allowed\":[\"float16\"],\"kernel\":{\"float16\":true,\"bfloat16\":true}}}}]}}",
 };
+
+/* A text in quotes or a number from `at` on; its length. 0: there is none. */
+static size_t next_word(const bytes *b, size_t *at) {
+  while (*at < b->size && b->data[*at] != '"' && (b->data[*at] < '0' || b->data[*at] > '9')) ++*at;
+  if (*at == b->size) return 0;
+  size_t end = *at + 1;
+  if (b->data[*at] == '"') {
+    while (end < b->size && b->data[end] != '"') end++;
+    return end < b->size ? end + 1 - *at : 0;
+  }
+  while (end < b->size && b->data[end] >= '0' && b->data[end] <= '9') end++;
+  return end - *at;
+}
+
+/* Words of the file in the place of others: names, fields, ops, dtypes and ports that exist, where they do not belong. Most of these
+ * are JSON, which damaged bytes seldom are. */
+static void misplaced_words(const bytes *good, int rounds, uint64_t seed) {
+  enum { MOST = 2000 };
+  static size_t starts[MOST], lengths[MOST];
+  int words = 0;
+  for (size_t at = 0; words < MOST && (lengths[words] = next_word(good, &at)) > 0; at += lengths[words++]) starts[words] = at;
+  mutate_state = seed;
+  for (int round = 0; round < rounds; round++) {
+    size_t from = mutate_below((size_t)words), to = mutate_below((size_t)words);
+    size_t head = starts[to], tail = starts[to] + lengths[to], size = good->size - lengths[to] + lengths[from];
+    unsigned char *changed = malloc(size);
+    memcpy(changed, good->data, head);
+    memcpy(changed + head, good->data + starts[from], lengths[from]);
+    memcpy(changed + head + lengths[from], good->data + tail, good->size - tail);
+    assert_int_equal(LLVMFuzzerTestOneInput(changed, size), 0);
+    assert_int_equal(mix_error(), MIX_OK);
+    free(changed);
+  }
+}
 
 static void damaged_graphs(void **state) {
   (void)state;
@@ -38,6 +89,7 @@ static void damaged_graphs(void **state) {
     memcpy(good.data, graphs[i], good.size);
     MIX_SCOPE { assert_non_null(mix_rewrite_read_memory("good", good.data, good.size, NULL)); }
     mutate_and_run(&good, 20000, 40 + i);
+    misplaced_words(&good, 10000, 50 + i);
   }
 }
 

@@ -9,8 +9,8 @@ static int result_type(const mix_amp_result *r, int node, int port) {
 }
 
 void mix_amp_find_redundant(mix_amp_result *r) {
+  if (!r || r->emulated) return; /* there casts are there to round */
   const mix_amp_graph *graph = r->graph;
-  if (r->emulated) return; /* there casts are there to round */
   for (int n = 0; n < graph->node_count; n++) {
     const mix_amp_node *node = &graph->nodes[n];
     const mix_amp_signature *signature = mix_amp_signature_of(r, n);

@@ -86,7 +86,7 @@ enum mix_amp_colour { MIX_AMP_COLOUR_ALLOW = 1, MIX_AMP_COLOUR_DENY = 2 };
  * recorded (memory). Takes time in proportion to the graph. */
 mix_amp_result *mix_amp_rewrite(mix_amp_graph *graph, const mix_amp_options *options);
 
-/* For a recorded graph, on which no passes will run: the Casts that "identity" and "casts" would remove (redundant.c). */
+/* For a recorded graph (NULL: nothing), on which no passes will run: the Casts that "identity" and "casts" would remove (redundant.c). */
 void mix_amp_find_redundant(mix_amp_result *result);
 
 static inline const mix_amp_signature *mix_amp_signature_of(const mix_amp_result *result, int node) {
