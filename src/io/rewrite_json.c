@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 typedef struct reader {
@@ -342,8 +343,6 @@ static const mix_class class = {.name = "rewrite case", .finalize = finalize};
 
 static mix_rewrite_case *read_json(const char *label, json_t *root, const json_error_t *error, const mix_amp_options *base) {
   if (!root) {
-    if (json_error_code(error) == json_error_cannot_open_file)
-      return mix_fail(MIX_IO_ERROR, "cannot open %s: %s", label, strerror(errno));
     if (json_error_code(error) == json_error_out_of_memory) return mix_fail_memory(label);
     return mix_fail(MIX_FORMAT_ERROR, "%s: line %d, column %d: %s", label, error->line, error->column, error->text);
   }
@@ -364,9 +363,17 @@ static mix_rewrite_case *read_json(const char *label, json_t *root, const json_e
 
 mix_rewrite_case *mix_rewrite_read(const char *path, const mix_amp_options *base) {
   if (mix_failed() || !path) return NULL;
+  FILE *file = fopen(path, "rb");
+  if (!file) return mix_fail(MIX_IO_ERROR, "cannot open %s: %s", path, strerror(errno));
   json_error_t error;
-  json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
-  return read_json(path, root, &error, base);
+  errno = 0;
+  json_t *root = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
+  bool unread = ferror(file); /* a folder, say */
+  if (unread) mix_fail(MIX_IO_ERROR, "cannot read %s: %s", path, strerror(errno));
+  fclose(file);
+  if (!unread) return read_json(path, root, &error, base);
+  json_decref(root);
+  return NULL;
 }
 
 mix_rewrite_case *mix_rewrite_read_memory(const char *label, const void *data, size_t size, const mix_amp_options *base) {

@@ -31,6 +31,44 @@ static void rewrite(void **state) {
   assert_string_equal(program_err, "");
 }
 
+/* Many files, among them such as are none: a line for each good one, in order, a message for each other, and exit code 1. An error of the rewrite
+ * itself (a status) is an answer, and no failure. */
+static void many_files(void **state) {
+  (void)state;
+  const char *file = in_folder("g.json"), *empty = in_folder("empty.json"), *cut = in_folder("cut.json"),
+             *none = in_folder("none.json");
+  char half[sizeof graph / 2] = "";
+  memcpy(half, graph, sizeof half - 1);
+  write_text(file, graph);
+  write_text(empty, "");
+  write_text(cut, half);
+  enum { GOOD = 40 };
+  const char *arguments[2 + GOOD + 4 + 1] = {"amp", "rewrite"};
+  int count = 2;
+  for (int i = 0; i < GOOD; i++) {
+    if (i == 0) arguments[count++] = empty;
+    if (i == 10) arguments[count++] = none;
+    if (i == 20) arguments[count++] = program_folder;
+    if (i == 30) arguments[count++] = cut;
+    arguments[count++] = file;
+  }
+  assert_int_equal(run_program_to(NULL, arguments), 1);
+  int lines = 0, messages = 0;
+  for (const char *p = program_out; (p = strstr(p, "{\"name\":\"g\",")); p++) lines++;
+  for (const char *p = program_err; (p = strstr(p, "mixtape: ")); p++) messages++;
+  assert_int_equal(lines, GOOD);
+  assert_int_equal(messages, 4);
+  static const char *const said[] = {"empty.json: line 1", "cannot open ", "cannot read ", "cut.json: line 1"};
+  const char *at = program_err;
+  for (int i = 0; i < 4; i++)
+    if (!(at = strstr(at, said[i]))) fail_msg("'%s' is not there, in order: %s", said[i], program_err);
+  assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "rewrite", "--set", "ALLOWLIST_ADD=Exp", file, NULL}), 0);
+  assert_non_null(strstr(program_out, "\"status\":\"InvalidArgument\",\"nodes_added\":0,\"dtypes\":{},\"casts\":[]}"));
+  assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "rewrite", "--set", "ALLOWLIST_ADD=Foo", file, NULL}), 0);
+  assert_non_null(strstr(program_err, "g.json: an edit of the allow list names 'Foo', which is in no list"));
+  assert_non_null(strstr(program_err, "the allow list has: BatchMatMul, "));
+}
+
 static void explain(void **state) {
   (void)state;
   const char *file = in_folder("g.json");
@@ -224,8 +262,9 @@ static void usage(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(rewrite), cmocka_unit_test(explain),  cmocka_unit_test(removed_casts),   cmocka_unit_test(environment),
-      cmocka_unit_test(edits),   cmocka_unit_test(pictures), cmocka_unit_test(the_models_step), cmocka_unit_test(usage),
+      cmocka_unit_test(rewrite),       cmocka_unit_test(many_files),      cmocka_unit_test(explain),
+      cmocka_unit_test(removed_casts), cmocka_unit_test(environment),     cmocka_unit_test(edits),
+      cmocka_unit_test(pictures),      cmocka_unit_test(the_models_step), cmocka_unit_test(usage),
   };
   return cmocka_run_group_tests(tests, program_begin, program_end);
 }

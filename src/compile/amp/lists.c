@@ -40,7 +40,7 @@ static bool known(const char *op, const mix_amp_graph *graph) {
 }
 
 /* "Conv2D, MatMul, ...": what the list has. Out of memory: said without. */
-static void warn_unknown(const mix_amp_lists *lists, mix_amp_class class, const char *op) {
+static void warn_unknown(const mix_amp_lists *lists, mix_amp_class class, const char *op, const mix_amp_graph *graph) {
   int count;
   const char **ops = mix_amp_lists_ops(lists, class, &count);
   size_t size = 1;
@@ -52,9 +52,9 @@ static void warn_unknown(const mix_amp_lists *lists, mix_amp_class class, const 
     for (int i = 0; i < count; i++) used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", ops[i]);
     mix_log_message(
         MIX_LOG_WARNING,
-        "mixed precision rewrite: an edit of the %s list names '%s', which is in no list and in no node of the graph (names stand "
+        "mixed precision rewrite: %s%san edit of the %s list names '%s', which is in no list and in no node of the graph (names stand "
         "between commas; blanks count); the %s list has: %s",
-        class_names[class], op, class_names[class], text);
+        graph ? graph->label : "", graph ? ": " : "", class_names[class], op, class_names[class], text);
   }
   mix_free(text);
   mix_free(ops);
@@ -73,7 +73,7 @@ static bool edit(mix_amp_lists *lists, mix_amp_class class, const char *names, b
     if (length == 0) continue;
     int *classes = add ? mix_amp_names_add(&lists->classes, op) : mix_amp_names_find(&lists->classes, op);
     if (mix_failed()) return false;
-    if (!known(op, graph)) warn_unknown(lists, class, op);
+    if (!known(op, graph)) warn_unknown(lists, class, op, graph);
     if (mix_failed()) return false;
     if (add)
       *classes |= 1 << class;
