@@ -24,7 +24,8 @@ typedef struct mix_graph_rewrite_options {
 
 /* Wraps the optimizer in loss scaling and has every function captured from now on rewritten to float16; returns the wrapper. ValueError, with
  * nothing changed, while a mixed policy is in force; while the rewrite is enabled no mixed policy can be set. Gradients must come from the
- * wrapper or from training by mix_model_fit, else the loss is not scaled. */
+ * wrapper (mix_optimizer_minimize; mix_optimizer_compute_gradients, then mix_optimizer_apply_gradients) or from training by mix_model_fit, else
+ * the loss is not scaled. */
 MIX_API mix_optimizer *mix_enable_mixed_precision_graph_rewrite_with(const mix_graph_rewrite_options *options);
 #ifndef __cplusplus
 /* mix_enable_mixed_precision_graph_rewrite(mix_sgd(), .fixed_loss_scale = 128) */

@@ -197,6 +197,12 @@ MIX_API mix_status mix_optimizer_minimize(mix_optimizer *optimizer, mix_tensor *
 typedef mix_tensor *(*mix_loss_function)(void *context);
 MIX_API mix_status mix_optimizer_minimize_function(mix_optimizer *optimizer, mix_loss_function loss, void *context, mix_list *variables);
 
+/* The first half of either: the gradients that mix_optimizer_apply_gradients takes (unscaled, but for keras3), one for each variable, NULL
+ * where the loss does not depend on it. */
+MIX_API mix_list *mix_optimizer_compute_gradients(mix_optimizer *optimizer, mix_tensor *loss, mix_tape *tape, mix_list *variables);
+MIX_API mix_list *mix_optimizer_compute_gradients_of(mix_optimizer *optimizer, mix_loss_function loss, void *context,
+                                                     mix_list *variables);
+
 /* The same two calls whatever the optimizer is: the loss to differentiate, and one update from the gradients of that loss. keras3's
  * scale_loss and apply. */
 MIX_API mix_tensor *mix_optimizer_scale_loss(mix_optimizer *optimizer, mix_tensor *loss);

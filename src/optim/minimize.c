@@ -27,18 +27,47 @@ mix_status mix_optimizer_apply(mix_optimizer *optimizer, mix_list *scaled_gradie
   return gradients ? mix_loss_scale_optimizer_step(optimizer, gradients, variables) : mix_error();
 }
 
-mix_status mix_optimizer_minimize(mix_optimizer *optimizer, mix_tensor *loss, mix_tape *tape, mix_list *variables) {
-  if (mix_failed()) return mix_error();
-  if (!mix_is(optimizer, &mix_optimizer_object_class) || !mix_is(loss, &mix_tensor_class))
-    return mix_fail_status(MIX_TYPE_ERROR, "optimizer_minimize: expected an optimizer and a loss");
-  /* d(scale * loss) is what flows back from an upstream gradient of scale: the tape may have ended before the loss was scaled. */
+/* d(scale * loss) is what flows back from an upstream gradient of scale: the tape may have ended before the loss was scaled. */
+static mix_list *scaled_gradients(mix_optimizer *optimizer, mix_tensor *loss, mix_tape *tape, mix_list *variables) {
   mix_tensor *upstream = NULL;
   if (optimizer->inner)
     upstream = mix_multiply(mix_ones_like(loss), mix_cast(mix_loss_scale_value(optimizer->loss_scale), mix_tensor_dtype(loss)));
   else if (optimizer->options.common.loss_scale_factor != 0)
     upstream = mix_multiply(mix_ones_like(loss), mix_scalar_like(loss, optimizer->options.common.loss_scale_factor));
-  mix_list *gradients = mix_tape_gradient_from(tape, mix_list_of(loss), upstream ? mix_list_of(upstream) : NULL, variables);
+  return mix_tape_gradient_from(tape, mix_list_of(loss), upstream ? mix_list_of(upstream) : NULL, variables);
+}
+
+static bool can_differentiate(const char *call, mix_optimizer *optimizer, mix_tensor *loss) {
+  if (mix_failed()) return false;
+  if (mix_is(optimizer, &mix_optimizer_object_class) && mix_is(loss, &mix_tensor_class)) return true;
+  return mix_fail(MIX_TYPE_ERROR, "%s: expected an optimizer and a loss", call), false;
+}
+
+mix_list *mix_optimizer_compute_gradients(mix_optimizer *optimizer, mix_tensor *loss, mix_tape *tape, mix_list *variables) {
+  if (!can_differentiate("optimizer_compute_gradients", optimizer, loss)) return NULL;
+  mix_list *gradients = scaled_gradients(optimizer, loss, tape, variables);
+  if (!gradients || !optimizer->inner || optimizer->semantics->finite_test_scaled) return gradients;
+  optimizer->loss_was_scaled = true;
+  return mix_optimizer_get_unscaled_gradients(optimizer, gradients);
+}
+
+mix_status mix_optimizer_minimize(mix_optimizer *optimizer, mix_tensor *loss, mix_tape *tape, mix_list *variables) {
+  if (!can_differentiate("optimizer_minimize", optimizer, loss)) return mix_error();
+  mix_list *gradients = scaled_gradients(optimizer, loss, tape, variables);
   return gradients ? mix_optimizer_apply(optimizer, gradients, variables) : mix_error();
+}
+
+mix_list *mix_optimizer_compute_gradients_of(mix_optimizer *optimizer, mix_loss_function loss, void *context, mix_list *variables) {
+  if (mix_failed()) return NULL;
+  if (!loss) return mix_fail(MIX_TYPE_ERROR, "optimizer_compute_gradients_of: no function");
+  mix_scope *scope = mix_scope_begin();
+  mix_tape *tape = mix_tape_begin();
+  mix_tensor *value = loss(context);
+  mix_tape_end(tape);
+  mix_list *gradients = mix_failed() ? NULL : mix_optimizer_compute_gradients(optimizer, value, tape, variables);
+  mix_retain(gradients);
+  if (scope) mix_scope_end(scope);
+  return mix_scoped(gradients);
 }
 
 mix_status mix_optimizer_minimize_function(mix_optimizer *optimizer, mix_loss_function loss, void *context, mix_list *variables) {

@@ -108,7 +108,7 @@ static mix_amp_graph *product(const char *device, int *node) {
   return graph;
 }
 
-static void devices(void **state) {
+static void section_7_3_devices(void **state) {
   (void)state;
   static const struct {
     const char *device;
@@ -149,7 +149,7 @@ static void devices(void **state) {
 }
 
 /* A list reader that an edit puts into the infer list stands right behind the writers of its list (pass 4), whatever lies between. */
-static void infer_reader_follows_its_writers(void **state) {
+static void section_7_5_infer_reader_follows_its_writers(void **state) {
   (void)state;
   for (int converted = 0; converted <= 1; converted++)
     MIX_SCOPE {
@@ -170,7 +170,7 @@ static void infer_reader_follows_its_writers(void **state) {
     }
 }
 
-static void next_iteration_without_merge(void **state) {
+static void section_7_5_next_iteration_without_merge(void **state) {
   (void)state;
   MIX_SCOPE {
     mix_amp_graph *graph = new_graph();
@@ -185,7 +185,7 @@ static void next_iteration_without_merge(void **state) {
   }
 }
 
-static void references_are_never_forced(void **state) {
+static void section_7_5_references_are_never_forced(void **state) {
   (void)state;
   MIX_SCOPE {
     mix_amp_graph *graph = new_graph();
@@ -342,10 +342,10 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(cycles),
       cmocka_unit_test(ports_and_names),
-      cmocka_unit_test(devices),
-      cmocka_unit_test(infer_reader_follows_its_writers),
-      cmocka_unit_test(next_iteration_without_merge),
-      cmocka_unit_test(references_are_never_forced),
+      cmocka_unit_test(section_7_3_devices),
+      cmocka_unit_test(section_7_5_infer_reader_follows_its_writers),
+      cmocka_unit_test(section_7_5_next_iteration_without_merge),
+      cmocka_unit_test(section_7_5_references_are_never_forced),
       cmocka_unit_test(reasons),
       cmocka_unit_test(every_allocation_may_fail),
       cmocka_unit_test(a_hundred_thousand_nodes),

@@ -40,7 +40,7 @@ static int size_of(mix_amp_options options, mix_amp_class class) {
 }
 
 /* Spec 8.1: what depends on versions. */
-static void versions(void **state) {
+static void section_8_1_versions(void **state) {
   (void)state;
   mix_amp_options options = {.mode = MIX_AMP_CUDA_FLOAT16, .has_gpu = true};
   assert_int_equal(class_of(options, "MatMul"), MIX_AMP_ALLOW);
@@ -71,7 +71,7 @@ static void versions(void **state) {
   assert_int_equal(class_of((mix_amp_options){.mode = MIX_AMP_CPU_FLOAT16}, "Sum"), MIX_AMP_DENY);
 }
 
-static void levels(void **state) {
+static void section_7_2_levels(void **state) {
   (void)state;
   mix_amp_options options = cuda_options();
   assert_true(mix_amp_options_set(&options, "LEVEL", "tensor_Cores_only"));
@@ -102,7 +102,7 @@ static void levels(void **state) {
 }
 
 /* Additions before removals, the older spellings last. */
-static void edits(void **state) {
+static void section_7_2_edits(void **state) {
   (void)state;
   mix_amp_options options = cuda_options();
   options.edits[MIX_AMP_EDIT_ALLOW] = (mix_amp_edit){.add = "Tanh,Sigmoid,,", .remove = "Sigmoid"};
@@ -118,7 +118,7 @@ static void edits(void **state) {
   assert_int_equal(class_of(options, "Sin"), MIX_AMP_DENY);
 }
 
-static void unknown_ops_are_warned_of(void **state) {
+static void section_7_2_unknown_ops_are_warned_of(void **state) {
   (void)state;
   mix_amp_options options = cuda_options();
   options.edits[MIX_AMP_EDIT_DENY].add = "Sum, Exp"; /* the blank belongs to the name */
@@ -142,7 +142,7 @@ static void unknown_ops_are_warned_of(void **state) {
   assert_string_equal(warnings, "");
 }
 
-static void conflicts(void **state) {
+static void section_7_2_conflicts(void **state) {
   (void)state;
   mix_amp_options options = cuda_options();
   options.edits[MIX_AMP_EDIT_ALLOW].add = "Exp";
@@ -159,7 +159,34 @@ static void conflicts(void **state) {
   assert_int_equal(mix_error(), MIX_OK);
 }
 
-static void environment(void **state) {
+/* The oneDNN modes change nodes on the CPU alone, which is said where there is a GPU; and have no level that forces. */
+static void section_7_3_oneDNN_modes(void **state) {
+  (void)state;
+  static const mix_amp_mode modes[] = {MIX_AMP_ONEDNN_BFLOAT16, MIX_AMP_ONEDNN_FLOAT16};
+  for (int i = 0; i < 2; i++)
+    MIX_SCOPE {
+      warnings[0] = 0;
+      mix_amp_graph *graph = mix_amp_graph_new("two devices");
+      int a = chain(graph, "a", "MatMul", -1);
+      assert_true(mix_amp_graph_finish(graph));
+      mix_amp_options options = {.mode = modes[i], .has_gpu = true, .architecture = {8, 0}, .cpu_computes_float16 = true};
+      mix_amp_result *result = rewrite(graph, options);
+      assert_int_equal(result->status, MIX_AMP_OK);
+      assert_int_equal(after(result, a, 0), MIX_AMP_DTYPE_FLOAT32); /* unplaced: it stands on the GPU */
+      assert_non_null(strstr(warnings, "two devices: the mode onednn_"));
+      assert_non_null(strstr(warnings, "on the CPU alone, but there is a GPU"));
+      warnings[0] = 0;
+      options.has_gpu = false;
+      assert_int_not_equal(after(rewrite(graph, options), a, 0), MIX_AMP_DTYPE_FLOAT32);
+      assert_string_equal(warnings, "");
+      options.level = MIX_AMP_UNSAFE_FORCE_ALL;
+      result = rewrite(graph, options);
+      assert_int_equal(result->status, MIX_AMP_INVALID_ARGUMENT);
+      assert_int_equal(after(result, a, 0), MIX_AMP_DTYPE_FLOAT32);
+    }
+}
+
+static void section_7_2_environment(void **state) {
   (void)state;
   static const char *const names[] = {"LEVEL",        "DENYLIST_ADD", "GRAYLIST_REMOVE", "IGNORE_PERFORMANCE",
                                       "SIMULATE_GPU", "EMULATE_FP16", "ALOWLIST_ADD"};
@@ -187,7 +214,7 @@ static void environment(void **state) {
   }
 }
 
-static void versions_are_parsed(void **state) {
+static void section_7_2_versions_are_parsed(void **state) {
   (void)state;
   static const struct {
     const char *text;
@@ -204,7 +231,7 @@ static void versions_are_parsed(void **state) {
   assert_int_equal(mix_amp_parse_version("11.5"), 0);
 }
 
-static void log_path(void **state) {
+static void section_7_2_log_path(void **state) {
   (void)state;
   char folder[] = "/tmp/mixtape-test-XXXXXX", command[256], text[4096];
   assert_non_null(mkdtemp(folder));
@@ -236,14 +263,15 @@ static void log_path(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(versions, begin, end),
-      cmocka_unit_test_setup_teardown(levels, begin, end),
-      cmocka_unit_test_setup_teardown(edits, begin, end),
-      cmocka_unit_test_setup_teardown(unknown_ops_are_warned_of, begin, end),
-      cmocka_unit_test_setup_teardown(conflicts, begin, end),
-      cmocka_unit_test_setup_teardown(environment, begin, end),
-      cmocka_unit_test_setup_teardown(versions_are_parsed, begin, end),
-      cmocka_unit_test_setup_teardown(log_path, begin, end),
+      cmocka_unit_test_setup_teardown(section_8_1_versions, begin, end),
+      cmocka_unit_test_setup_teardown(section_7_2_levels, begin, end),
+      cmocka_unit_test_setup_teardown(section_7_2_edits, begin, end),
+      cmocka_unit_test_setup_teardown(section_7_2_unknown_ops_are_warned_of, begin, end),
+      cmocka_unit_test_setup_teardown(section_7_2_conflicts, begin, end),
+      cmocka_unit_test_setup_teardown(section_7_3_oneDNN_modes, begin, end),
+      cmocka_unit_test_setup_teardown(section_7_2_environment, begin, end),
+      cmocka_unit_test_setup_teardown(section_7_2_versions_are_parsed, begin, end),
+      cmocka_unit_test_setup_teardown(section_7_2_log_path, begin, end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
