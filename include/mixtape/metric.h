@@ -52,6 +52,7 @@ typedef struct mix_metric_class {
  *
  * mean, sum                       of values
  * accuracy (acc)                  binary, categorical or sparse, chosen by the shapes of the first update; the class "Accuracy": y == p
+ * crossentropy (ce)               the same for crossentropies; not in keras3
  * binary_accuracy                 threshold
  * categorical_accuracy, sparse_categorical_accuracy
  * top_k_categorical_accuracy, sparse_top_k_categorical_accuracy: k

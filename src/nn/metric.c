@@ -10,6 +10,7 @@
 #include "tensor/shape.h"
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 static void finalize(void *object) {
   mix_metric *metric = object;
@@ -36,7 +37,8 @@ const mix_metric_kind *mix_metric_kind_named(const char *name) {
   return NULL;
 }
 
-static bool chooses(const char *name) { return !strcmp(name, "accuracy") || !strcmp(name, "acc"); }
+static bool names_accuracy(const char *name) { return !strcmp(name, "accuracy") || !strcmp(name, "acc"); }
+static bool names_crossentropy(const char *name) { return !strcasecmp(name, "crossentropy") || !strcasecmp(name, "ce"); }
 
 /* What a loss's values as a metric take. */
 static const char *const loss_arguments[] = {"from_logits", "label_smoothing", "axis", "ignore_class", NULL};
@@ -67,7 +69,15 @@ static bool resolve(mix_metric *metric, const mix_metric_options *o) {
   if (o->metric_class) {
     class = o->metric_class;
   } else if (o->metric) {
-    metric->chooses = chooses(o->metric);
+    bool crossentropy = names_crossentropy(o->metric);
+    if (crossentropy && !metric->semantics->metric_crossentropy_chosen) {
+      mix_fail(MIX_VALUE_ERROR, "metric: '%.60s' is not known to %s; give binary_, categorical_ or sparse_categorical_crossentropy",
+               o->metric, metric->semantics->name);
+      return false;
+    }
+    metric->chooses = crossentropy                ? MIX_CHOOSES_CROSSENTROPY
+                      : names_accuracy(o->metric) ? MIX_CHOOSES_ACCURACY
+                                                  : MIX_CHOOSES_NOTHING;
     metric->kind = metric->chooses ? NULL : mix_metric_kind_named(o->metric);
     if (metric->kind) {
       class = &metric->kind->class;
@@ -149,7 +159,7 @@ mix_dtype mix_metric_dtype(const mix_metric *metric) { return metric ? metric->d
 void *mix_metric_data(const mix_metric *metric) { return metric ? metric->data : NULL; }
 const char *mix_metric_class_name(const mix_metric *metric) {
   if (!metric) return NULL;
-  if (!metric->loss) return metric->class.name;
+  if (!metric->loss || metric->chooses) return metric->class.name; /* what was chosen is no part of what it is */
   const char *name = metric->loss->kind->class_name;
   return strcmp(name, "LogCosh") ? name : "LogCoshError";
 }
@@ -293,7 +303,7 @@ mix_status mix_metric_reset(mix_metric *metric) {
 
 static const char *const *arguments_of(const mix_metric *metric) {
   static const char *const none[] = {NULL};
-  return metric->kind ? metric->kind->arguments : metric->loss ? loss_arguments : none;
+  return metric->kind ? metric->kind->arguments : metric->loss && !metric->chooses ? loss_arguments : none;
 }
 
 const char *mix_metric_get_config(mix_metric *metric) {

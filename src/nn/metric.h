@@ -43,7 +43,7 @@ struct mix_metric {
   } * state;
   int state_count, state_capacity;
   bool built;
-  bool chooses;                /* "accuracy": `kind` is chosen by the first update */
+  enum { MIX_CHOOSES_NOTHING, MIX_CHOOSES_ACCURACY, MIX_CHOOSES_CROSSENTROPY } chooses; /* by the first update: `kind`, or `loss` */
   mix_loss *loss;              /* retained: whose values are averaged; NULL */
   void *data;                  /* class.instance_size bytes */
   char *config;

@@ -68,6 +68,7 @@ struct mix_semantics {
   bool metric_inputs_uncast;        /* K3: values are computed in y_pred's dtype (class ids above 2048 are inexact in float16); else in the
                                      * metric's */
   bool metric_values_by_sample;     /* K3: means count samples, else elements */
+  bool metric_crossentropy_chosen;  /* L: "crossentropy" and "ce" are names of metrics, chosen by shapes as "accuracy" is; K3: of losses */
   bool metric_mask_is_weight;       /* L: compile's metrics get the mask of the predictions as weights */
   bool metric_negatives_last;       /* K3: confusion counts are true, false positives, true, false negatives; else the true ones first */
   bool metric_ratio_epsilon;        /* K3: f-scores and IoU divide by x + epsilon; else x / 0 is 0 */

@@ -51,6 +51,29 @@ static void class_weights_weigh_weighted_metrics(void **state) {
   }
 }
 
+/* tf_keras: "crossentropy" and "ce" are metrics of compile, chosen by the first batch, under the name given; in keras3 no metrics. */
+static void crossentropy_by_its_short_names(void **state) {
+  (void)state;
+  examples e = examples_of(12, 6, 3);
+  mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(6));
+  mix_model *model = mix_model_new(inputs, mix_call(mix_dense(.units = 3, .activation = "softmax"), inputs));
+  mix_model_compile(model, .loss = "sparse_categorical_crossentropy", .optimizer = mix_sgd(.learning_rate = MIX_ZERO),
+                    .metrics = {"crossentropy", "ce", "accuracy"});
+  mix_history *history = mix_model_fit(model, e.x, e.y, .batch_size = 12, .epochs = 3, .verbose = MIX_SILENT,
+                                       .callbacks = mix_list_of(mix_early_stopping(.monitor = "ce", .patience = 1)));
+  assert_no_error();
+  assert_int_equal(mix_history_epochs(history), 2); /* it does not fall: less is better, which is known of it */
+  const mix_logs *logs = mix_history_epoch(history, 0);
+  const double loss = mix_logs_get(logs, "loss"); /* the same values, summed in one order or another */
+  assert_near(mix_logs_get(logs, "crossentropy"), loss, 4e-7 * loss);
+  assert_near(mix_logs_get(logs, "ce"), loss, 4e-7 * loss);
+  mix_set_semantics("keras3");
+  mix_model *other = product_model(1, 0);
+  assert_int_equal(mix_model_compile(other, .loss = "mse", .metrics = {"ce"}), MIX_VALUE_ERROR);
+  assert_error(MIX_VALUE_ERROR, "'ce' is not known to keras3");
+  mix_set_semantics("tf_keras");
+}
+
 /* ---- names ---- */
 
 static void expect_names(mix_model *model, mix_tensor *x, void *y, int count, const char *const *names) {
@@ -204,6 +227,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(weighted_metrics_alone_are_weighted),
       TEST(class_weights_weigh_weighted_metrics),
+      TEST(crossentropy_by_its_short_names),
       TEST(names_of_one_output),
       TEST(each_output_has_its_own),
       TEST(a_class_of_ones_own),

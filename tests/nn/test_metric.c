@@ -36,6 +36,39 @@ static void mean_over_updates(void **state) {
 
 static mix_tensor *predictions(void) { return MATRIX(MIX_FLOAT32, 3, 3, .1, .7, .2, .6, .3, .1, .2, .2, .6); } /* classes 1, 0, 2 */
 
+/* "crossentropy" and "ce": by the shapes of the first batch, under the name given; in keras3 they are names of losses. */
+static void crossentropy_chooses(void **state) {
+  (void)state;
+  static const char *const generations[] = {"tf_keras", "experimental"};
+  for (int g = 0; g < 2; g++) {
+    mix_set_semantics(generations[g]);
+    mix_metric *sparse = mix_metric_new("crossentropy"), *column = mix_metric_new("ce"), *categorical = mix_metric_new("CE"),
+               *binary = mix_metric_new("Crossentropy");
+    mix_tensor *p = MATRIX(MIX_FLOAT32, 2, 2, .25, .75, .5, .5);
+    mix_metric_update(sparse, VECTOR(MIX_INT32, 0, 1), p);
+    mix_metric_update(column, MATRIX(MIX_INT32, 2, 1, 1, 1), p);
+    mix_metric_update(categorical, MATRIX(MIX_FLOAT32, 2, 2, 1, 0, 0, 1), p);
+    mix_metric_update(binary, MATRIX(MIX_FLOAT32, 2, 1, 1, 0), MATRIX(MIX_FLOAT32, 2, 1, .25, .5));
+    /* means of -log p of the label; single precision, and epsilon 1e-7 beside numbers above 0.25 */
+    expect_result(sparse, (log(4) + log(2)) / 2, 1e-6);
+    expect_result(column, (log(4.0 / 3) + log(2)) / 2, 1e-6);
+    expect_result(categorical, (log(4) + log(2)) / 2, 1e-6);
+    expect_result(binary, (log(4) + log(2)) / 2, 1e-6);
+    assert_string_equal(mix_metric_name(sparse), "crossentropy");
+    assert_string_equal(mix_metric_name(column), "ce");
+    expect_refused(mix_metric_new("ce", .from_logits = true), MIX_TYPE_ERROR, "unexpected argument 'from_logits'");
+  }
+  mix_set_semantics("keras3");
+  static const char *const refused[] = {"crossentropy", "ce", "CE"};
+  for (int i = 0; i < 3; i++) expect_refused(mix_metric_new(refused[i]), MIX_VALUE_ERROR, "is not known to keras3");
+  assert_non_null(mix_loss_new("ce"));
+  mix_metric_update(mix_metric_new("acc"), VECTOR(MIX_INT32, 0),
+                    MATRIX(MIX_FLOAT32, 1, 2, 1, 0)); /* the one convenience that it has */
+  assert_int_equal(mix_error(), MIX_OK);
+  mix_set_semantics("tf_keras");
+  expect_refused(mix_loss_new("ce"), MIX_VALUE_ERROR, "is not known to tf_keras");
+}
+
 static void C17_accuracy_chooses(void **state) {
   (void)state;
   mix_metric *sparse = mix_metric_new("accuracy"), *column = mix_metric_new("acc"), *categorical = mix_metric_new("accuracy"),
@@ -307,6 +340,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {TEST(C16_weighted_mean),
                                      TEST(mean_over_updates),
                                      TEST(C17_accuracy_chooses),
+                                     TEST(crossentropy_chooses),
                                      TEST(named_accuracies),
                                      TEST(top_k),
                                      TEST(large_class_ids_in_float16),

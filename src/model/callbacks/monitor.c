@@ -26,7 +26,7 @@ static bool ends_with(const char *text, const char *end) {
 
 /* The direction that a metric is meant in: 1 up, -1 down, 0 not known. A function of the user's, a mean and a sum say nothing. */
 static int direction(const mix_metric *metric) {
-  if (metric->chooses) return 1;
+  if (metric->chooses) return metric->chooses == MIX_CHOOSES_ACCURACY ? 1 : -1;
   if (metric->kind) return metric->kind->direction;
   return !metric->loss ? 0 : metric->loss->kind->function == mix_loss_cosine_similarity ? 1 : -1;
 }

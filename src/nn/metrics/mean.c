@@ -20,11 +20,17 @@ bool mix_mean_make(mix_metric *metric) {
 
 static bool sums(const mix_metric *metric) { return metric->kind == &mix_metric_sum_kind; }
 
-/* keras: "accuracy" is decided by the shapes of the first batch. */
-static void choose_kind(mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
+/* keras: "accuracy" is decided by the shapes of the first batch; in tf_keras "crossentropy" too. */
+static void choose(mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
   static const mix_metric_kind *const kinds[] = {&mix_metric_binary_accuracy_kind, &mix_metric_sparse_categorical_accuracy_kind,
                                                  &mix_metric_categorical_accuracy_kind};
-  if (metric->chooses && !metric->kind) metric->kind = kinds[mix_label_kind_of(mix_tensor_shape(y_true), mix_tensor_shape(y_pred))];
+  static const char *const losses[] = {"binary_crossentropy", "sparse_categorical_crossentropy", "categorical_crossentropy"};
+  if (!metric->chooses || metric->kind || metric->loss) return;
+  mix_label_kind labels = mix_label_kind_of(mix_tensor_shape(y_true), mix_tensor_shape(y_pred));
+  if (metric->chooses == MIX_CHOOSES_ACCURACY)
+    metric->kind = kinds[labels];
+  else
+    metric->loss = mix_retain(mix_loss_new(losses[labels], .reduction = "none", .semantics = metric->semantics));
 }
 
 /* A loss's values are those that the loss itself would compute: one node for both, unless the rewrite changes it. */
@@ -38,7 +44,8 @@ static mix_tensor *loss_values(mix_metric *metric, mix_tensor *y_true, mix_tenso
 static mix_tensor *values_of(mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
   if (metric->kind && !metric->kind->function) return y_true;
   if (!y_pred) return mix_fail(MIX_TYPE_ERROR, "metric %s: update needs labels and predictions", metric->name);
-  choose_kind(metric, y_true, y_pred);
+  choose(metric, y_true, y_pred);
+  if (mix_failed()) return NULL;
   /* Casting drops the memory of logits, as it does in Keras. */
   if (!metric->semantics->metric_inputs_uncast || !mix_dtype_is_floating(mix_tensor_dtype(y_pred)))
     y_pred = mix_cast(y_pred, metric->dtype);
