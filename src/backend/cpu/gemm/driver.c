@@ -103,7 +103,8 @@ static void multiply_panels(const run_state *s, const block *x, const void *a, i
     const int64_t kept = x->first && x->last && !plan->swapped ? 0 : row; /* a strip of one panel, or the block */
     c = s->c + (kept * c_stride + column) * (int64_t)engine->sum;
   }
-  mix_gemm_micro *const *micro = plan->b_widened ? plan->storage->micro : engine->micro[p->transpose_a];
+  mix_gemm_micro *const *micro =
+      plan->b_widened ? plan->storage->micro : engine->micro[p->transpose_a || plan->a_turned ? MIX_GEMM_COLUMNS : MIX_GEMM_ROWS];
   micro[rows - 1](x->depth, a, a_stride, b, b_stride, c, c_stride, columns, how);
 }
 
@@ -138,7 +139,8 @@ static void multiply_block(const run_state *s, const block *x) {
       if (!plan->a_in_place) {
         if (i % plan->a_panels == 0) {
           const int64_t end = x->rows * smaller(i + plan->a_panels, panels) / panels;
-          storage->pack_a[p->transpose_a](a, p->lda, (int)(end - row), x->depth, s->a, plan->a_stride);
+          (plan->a_turned ? storage->pack_a_turned : storage->pack_a[p->transpose_a])(a, p->lda, (int)(end - row), x->depth, s->a,
+                                                                                      plan->a_stride);
           packed_from = row;
         }
         a = at(s->a, row - packed_from, engine->element), a_stride = plan->a_stride;

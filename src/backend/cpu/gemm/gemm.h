@@ -34,12 +34,15 @@ typedef struct mix_gemm_storage {
   bool in_place; /* storage is what the micro-kernels read, so that packing may be left out */
   /* A panel of `rows` rows, of source[i * stride + k] (rows) or source[k * stride + i] (columns), to the engine's a_stride. */
   void (*pack_a[2])(const void *source, int64_t stride, int rows, int64_t depth, void *packed, int64_t packed_stride);
+  /* A panel of source[i * stride + k] as of one along rows: packed[k * packed_stride + i]. NULL: none. */
+  void (*pack_a_turned)(const void *source, int64_t stride, int rows, int64_t depth, void *packed, int64_t packed_stride);
   /* `columns` columns into panels of the engine's width, each (depth, width), `panel` elements apart; ragged panels padded with
    * zeros. [0]: source[k * stride + j]; [1]: source[j * stride + k]. */
   void (*pack_b[2])(const void *source, int64_t stride, int64_t depth, int64_t columns, void *packed, int64_t panel);
   /* Rounds (rows, columns) sums to the storage dtype, nearest, ties to even. */
   void (*narrow)(const void *sums, int64_t stride, int64_t rows, int64_t columns, void *result, int64_t result_stride);
-  void (*stream)(const void *sums, int64_t stride, int64_t rows, int64_t columns, void *result, int64_t result_stride); /* past the caches;
+  void (*stream)(const void *sums, int64_t stride, int64_t rows, int64_t columns, void *result,
+                 int64_t result_stride); /* past the caches;
                                                                                                                          * NULL: none */
   /* For A along k: micro-kernels that read B as it is stored and widen it in registers, [rows - 1]; NULL: none. */
   mix_gemm_micro *const *micro;
@@ -60,7 +63,7 @@ typedef struct mix_gemm_engine {
   size_t sum;                                   /* bytes of an element of the sums */
   int64_t depth_block, row_block, column_block; /* the largest blocks */
   int dot_rows, dot_columns;
-  int chains, chain;                            /* blocked accumulation: chains of so many products in float16; 0: exact */
+  int chains, chain;                   /* blocked accumulation: chains of so many products in float16; 0: exact */
   mix_gemm_micro *const *micro[2];     /* [layout][rows - 1] */
   void (*enter)(void), (*leave)(void); /* around the work of a thread; NULL: nothing */
   const mix_gemm_storage *storages;    /* ended by MIX_DTYPE_NONE */
@@ -87,10 +90,11 @@ struct mix_gemm_problem {
 struct mix_gemm_plan {
   const mix_gemm_engine *engine;
   const mix_gemm_storage *storage, *result; /* of the operands, of C */
-  mix_gemm_problem problem; /* as computed: of the transposed product where `swapped` */
-  bool dot;                 /* sums along vectors of k: no packing of the wide operand, no blocks */
-  bool swapped;             /* computes C^T = op(B)^T op(A)^T, and transposes sums before they are stored */
+  mix_gemm_problem problem;                 /* as computed: of the transposed product where `swapped` */
+  bool dot;                                 /* sums along vectors of k: no packing of the wide operand, no blocks */
+  bool swapped;                             /* computes C^T = op(B)^T op(A)^T, and transposes sums before they are stored */
   bool a_in_place, b_in_place, c_in_place, stream, prefetch_b;
+  bool a_turned;  /* A stored along k is packed along rows, as the fastest micro-kernel reads it */
   bool b_widened; /* in place, and widened by the storage's own micro-kernels */
   int threads, grid_rows, grid_columns;
   int64_t depth_block, row_block, column_block;

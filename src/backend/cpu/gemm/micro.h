@@ -82,13 +82,69 @@ GEMM_INLINE void multiply_tile(const int rows, const int vectors, const int layo
   }
 }
 
-#define GEMM_MICRO(rows, layout, stored, name)                                                                                             \
+/* A tile of two whole vectors, A along rows: where large products spend their time. Multiplications come near the processor's
+ * peak only if little else is issued: another's work may take half of the issue slots (the core's other hardware thread, which a
+ * virtual machine does not see). So four steps of k a turn, no masks (a masked load takes a slot of a multiplication), and three
+ * rows of four read their element of A in the instructions that multiply by it; all rows would be more loads than the load ports
+ * take. */
+GEMM_INLINE void multiply_whole(const int rows, int64_t depth, const GEMM_REAL *a, int64_t a_stride, const GEMM_REAL *b,
+                                int64_t b_stride, GEMM_REAL *c, int64_t c_stride, bool add) {
+  enum { TURN = 4, AHEAD = 16 };
+  vector sums[TILE_ROWS][2];
+  GEMM_UNROLL
+  for (int i = 0; i < rows; i++) sums[i][0] = sums[i][1] = (vector){0};
+  if (add) {
+    const GEMM_REAL *row = c;
+#pragma GCC unroll 1
+    for (int i = 0; i < rows; i++, row += c_stride) __builtin_prefetch(row, 1, 3), __builtin_prefetch(row + LANES, 1, 3);
+  }
+#define STEP()                                                                                                                     \
+  do {                                                                                                                             \
+    const vector b0 = load(b), b1 = load(b + LANES);                                                                               \
+    __builtin_prefetch(b + AHEAD * TILE_COLUMNS), __builtin_prefetch(b + AHEAD * TILE_COLUMNS + LANES);                            \
+    GEMM_UNROLL                                                                                                                    \
+    for (int i = 0; i < rows; i++) {                                                                                               \
+      if (i % 4) {                                                                                                                 \
+        ACCUMULATE_FROM(sums[i][0], a + i, b0);                                                                                    \
+        ACCUMULATE_FROM(sums[i][1], a + i, b1);                                                                                    \
+      } else {                                                                                                                     \
+        const vector x = broadcast(a[i]);                                                                                          \
+        ACCUMULATE(sums[i][0], x, b0);                                                                                             \
+        ACCUMULATE(sums[i][1], x, b1);                                                                                             \
+      }                                                                                                                            \
+    }                                                                                                                              \
+    a += a_stride, b += b_stride;                                                                                                  \
+    GEMM_OPAQUE(a);                                                                                                                \
+    GEMM_OPAQUE(b);                                                                                                                \
+  } while (0)
+#pragma GCC unroll 1
+  for (; depth >= TURN; depth -= TURN) {
+    STEP();
+    STEP();
+    STEP();
+    STEP();
+  }
+#pragma GCC unroll 1
+  for (; depth > 0; depth--) STEP();
+#undef STEP
+  GEMM_UNROLL
+  for (int i = 0; i < rows; i++, c += c_stride) {
+    GEMM_OPAQUE(c);
+    if (add) sums[i][0] += load(c), sums[i][1] += load(c + LANES);
+    store(c, sums[i][0]);
+    store(c + LANES, sums[i][1]);
+  }
+}
+
+#define GEMM_MICRO(rows, layout, stored, name)                                                                                     \
   static void name##_##rows(int64_t depth, const void *a, int64_t a_stride, const void *b, int64_t b_stride, void *c,              \
                             int64_t c_stride, int columns, mix_gemm_store how) {                                                   \
-    if (columns > LANES)                                                                                                           \
-      multiply_tile(rows, 2, layout, stored, depth, a, a_stride, b, b_stride, c, c_stride, columns, how);                                  \
+    if (layout == MIX_GEMM_COLUMNS && columns == TILE_COLUMNS && how != MIX_GEMM_STREAM)                                           \
+      multiply_whole(rows, depth, a, a_stride, b, b_stride, c, c_stride, how == MIX_GEMM_ADD);                                     \
+    else if (columns > LANES)                                                                                                      \
+      multiply_tile(rows, 2, layout, stored, depth, a, a_stride, b, b_stride, c, c_stride, columns, how);                          \
     else                                                                                                                           \
-      multiply_tile(rows, 1, layout, stored, depth, a, a_stride, b, b_stride, c, c_stride, columns, how);                                  \
+      multiply_tile(rows, 1, layout, stored, depth, a, a_stride, b, b_stride, c, c_stride, columns, how);                          \
   }
 
 #if defined(__AVX512F__)
@@ -96,8 +152,9 @@ GEMM_INLINE void multiply_tile(const int rows, const int vectors, const int layo
   X(1, __VA_ARGS__)                                                                                                                \
   X(2, __VA_ARGS__)                                                                                                                \
   X(3, __VA_ARGS__)                                                                                                                \
-  X(4, __VA_ARGS__) X(5, __VA_ARGS__) X(6, __VA_ARGS__) X(7, __VA_ARGS__) X(8, __VA_ARGS__) X(9, __VA_ARGS__) X(10, __VA_ARGS__)   \
-      X(11, __VA_ARGS__) X(12, __VA_ARGS__) X(13, __VA_ARGS__) X(14, __VA_ARGS__)
+  X(4, __VA_ARGS__)                                                                                                                \
+  X(5, __VA_ARGS__) X(6, __VA_ARGS__) X(7, __VA_ARGS__) X(8, __VA_ARGS__) X(9, __VA_ARGS__) X(10, __VA_ARGS__) X(11, __VA_ARGS__)  \
+      X(12, __VA_ARGS__) X(13, __VA_ARGS__) X(14, __VA_ARGS__)
 #elif defined(__AVX2__)
 #define GEMM_EACH_ROWS(X, ...)                                                                                                     \
   X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__) X(6, __VA_ARGS__)

@@ -33,6 +33,71 @@ static void PASTE(pack_a_columns, STORAGE)(const void *source, int64_t stride, i
   }
 }
 
+#if defined(__AVX2__) && !GEMM_DOUBLE
+/* source[j * stride + k] -> packed[k * packed_stride + j] for four columns j and k up to `end`, as long as four are left; returns
+ * the next k. */
+GEMM_INLINE int64_t PASTE(turn_fours, STORAGE)(const ELEMENT *from, int64_t stride, int64_t k, int64_t end, GEMM_REAL *to,
+                                               int64_t packed_stride) {
+  for (; k + 4 <= end; k += 4) {
+    __m128 r0 = PASTE(four, STORAGE)(from + k), r1 = PASTE(four, STORAGE)(from + stride + k);
+    __m128 r2 = PASTE(four, STORAGE)(from + 2 * stride + k), r3 = PASTE(four, STORAGE)(from + 3 * stride + k);
+    _MM_TRANSPOSE4_PS(r0, r1, r2, r3);
+    _mm_storeu_ps(to + k * packed_stride, r0);
+    _mm_storeu_ps(to + (k + 1) * packed_stride, r1);
+    _mm_storeu_ps(to + (k + 2) * packed_stride, r2);
+    _mm_storeu_ps(to + (k + 3) * packed_stride, r3);
+  }
+  return k;
+}
+#endif
+#if defined(__AVX512F__) && !GEMM_DOUBLE
+/* The same for up to 16 columns (a constant where it is inlined); stores 16. Column c + 4 g goes to lane g of vector c by masked
+ * loads, which need no shuffle, and one transposition in the lanes serves all. */
+GEMM_INLINE int64_t PASTE(turn_vectors, STORAGE)(const int columns, const ELEMENT *from, int64_t stride, int64_t k, int64_t end,
+                                                 GEMM_REAL *to, int64_t packed_stride) {
+  for (; k + 4 <= end; k += 4) {
+    __m512 r[4];
+    GEMM_UNROLL
+    for (int c = 0; c < 4; c++) {
+      const ELEMENT *column = from + c * stride + k;
+      r[c] = _mm512_zextps128_ps512(PASTE(four, STORAGE)(column));
+      if (c + 4 < columns) r[c] = _mm512_mask_broadcast_f32x4(r[c], 0x00f0, PASTE(four, STORAGE)(column + 4 * stride));
+      if (c + 8 < columns) r[c] = _mm512_mask_broadcast_f32x4(r[c], 0x0f00, PASTE(four, STORAGE)(column + 8 * stride));
+      if (c + 12 < columns) r[c] = _mm512_mask_broadcast_f32x4(r[c], 0xf000, PASTE(four, STORAGE)(column + 12 * stride));
+    }
+    const __m512d low0 = _mm512_castps_pd(_mm512_unpacklo_ps(r[0], r[1])), low1 = _mm512_castps_pd(_mm512_unpacklo_ps(r[2], r[3]));
+    const __m512d high0 = _mm512_castps_pd(_mm512_unpackhi_ps(r[0], r[1])),
+                  high1 = _mm512_castps_pd(_mm512_unpackhi_ps(r[2], r[3]));
+    store(to + k * packed_stride, (vector)_mm512_unpacklo_pd(low0, low1));
+    store(to + (k + 1) * packed_stride, (vector)_mm512_unpackhi_pd(low0, low1));
+    store(to + (k + 2) * packed_stride, (vector)_mm512_unpacklo_pd(high0, high1));
+    store(to + (k + 3) * packed_stride, (vector)_mm512_unpackhi_pd(high0, high1));
+  }
+  return k;
+}
+#endif
+
+/* source[i * stride + k] -> packed[k * packed_stride + i], a tile's rows at most. */
+static void PASTE(pack_a_turned, STORAGE)(const void *source, int64_t stride, int rows, int64_t depth, void *packed,
+                                          int64_t packed_stride) {
+  const ELEMENT *from = source;
+  GEMM_REAL *to = packed;
+  int64_t k = 0;
+  int done = 0; /* rows of which only k and what follows is left */
+#if defined(__AVX512F__) && !GEMM_DOUBLE
+  if (rows == TILE_ROWS) k = PASTE(turn_vectors, STORAGE)(TILE_ROWS, from, stride, 0, depth, to, packed_stride), done = rows;
+  if (rows == TILE_ROWS - 1)
+    k = PASTE(turn_vectors, STORAGE)(TILE_ROWS - 1, from, stride, 0, depth, to, packed_stride), done = rows;
+#endif
+#if defined(__AVX2__) && !GEMM_DOUBLE
+  for (; done + 4 <= rows; done += 4)
+    k = PASTE(turn_fours, STORAGE)(from + done * stride, stride, 0, depth, to + done, packed_stride);
+#endif
+  for (int i = 0; i < rows; i++)
+    for (int64_t rest = i < done ? k : 0; rest < depth; rest++)
+      to[rest * packed_stride + i] = WIDEN_SOME(from + i * stride + rest, 1)[0];
+}
+
 /* source[k * stride + j] -> panel j / TILE_COLUMNS, row k: whole rows of the source at a time, which the prefetcher follows. */
 static void PASTE(pack_b_plain, STORAGE)(const void *source, int64_t stride, int64_t depth, int64_t columns, void *packed,
                                          int64_t panel) {
@@ -65,19 +130,18 @@ static void PASTE(pack_b_turned, STORAGE)(const void *source, int64_t stride, in
     for (int64_t first = 0; first < depth; first += CHUNK) {
       const int64_t end = depth - first < CHUNK ? depth : first + CHUNK;
       int64_t j = 0;
+#if defined(__AVX512F__) && !GEMM_DOUBLE
+      for (; j + LANES <= width; j += LANES) {
+        const ELEMENT *from = rows + j * stride;
+        int64_t k = PASTE(turn_vectors, STORAGE)(LANES, from, stride, first, end, to + j, TILE_COLUMNS);
+        for (; k < end; k++)
+          for (int c = 0; c < LANES; c++) to[k * TILE_COLUMNS + j + c] = WIDEN_SOME(from + c * stride + k, 1)[0];
+      }
+#endif
 #if defined(__AVX2__) && !GEMM_DOUBLE
       for (; j + 4 <= width; j += 4) {
         const ELEMENT *from = rows + j * stride;
-        int64_t k = first;
-        for (; k + 4 <= end; k += 4) {
-          __m128 r0 = PASTE(four, STORAGE)(from + k), r1 = PASTE(four, STORAGE)(from + stride + k);
-          __m128 r2 = PASTE(four, STORAGE)(from + 2 * stride + k), r3 = PASTE(four, STORAGE)(from + 3 * stride + k);
-          _MM_TRANSPOSE4_PS(r0, r1, r2, r3);
-          _mm_storeu_ps(to + k * TILE_COLUMNS + j, r0);
-          _mm_storeu_ps(to + (k + 1) * TILE_COLUMNS + j, r1);
-          _mm_storeu_ps(to + (k + 2) * TILE_COLUMNS + j, r2);
-          _mm_storeu_ps(to + (k + 3) * TILE_COLUMNS + j, r3);
-        }
+        int64_t k = PASTE(turn_fours, STORAGE)(from, stride, first, end, to + j, TILE_COLUMNS);
         for (; k < end; k++)
           for (int c = 0; c < 4; c++) to[k * TILE_COLUMNS + j + c] = WIDEN_SOME(from + c * stride + k, 1)[0];
       }

@@ -75,7 +75,8 @@ static void plan_blocks(mix_gemm_plan *plan) {
   const int64_t rows = smaller(p->m, divide_up(p->m, plan->grid_rows) + 2);
   const int64_t columns = smaller(p->n, round_up(divide_up(p->n, plan->grid_columns), engine->columns));
   const bool aliased = p->lda * element % CACHE_ALIAS == 0;
-  plan->a_in_place = plan->storage->in_place && (p->transpose_a ? columns <= IN_PLACE_COLUMNS : !aliased);
+  plan->a_turned = !p->transpose_a && !plan->swapped && columns > IN_PLACE_COLUMNS && plan->storage->pack_a_turned;
+  plan->a_in_place = plan->storage->in_place && (p->transpose_a ? columns <= IN_PLACE_COLUMNS : !aliased && !plan->a_turned);
   /* Tiles take B a line or two of each row at a time: from memory whole rows are better streamed by packing. */
   const int64_t stored = (int64_t)mix_dtype_size(plan->storage->dtype);
   const bool cached = p->k * p->n * stored <= mix_cpu_cache(2), vectors = engine->ragged_in_place || p->n % engine->lanes == 0;
@@ -85,6 +86,7 @@ static void plan_blocks(mix_gemm_plan *plan) {
   plan->b_widened = plan->storage->micro && !p->transpose_a && !p->transpose_b && !plan->swapped && vectors && cached &&
                     rows <= WIDENED_PANELS * engine->rows;
   plan->b_in_place = plan->b_in_place || plan->b_widened;
+  if (plan->b_widened) plan->a_turned = false;
   plan->prefetch_b = plan->swapped && plan->b_in_place;
   plan->c_in_place = !p->epilogue && !plan->swapped && engine->sum == mix_dtype_size(plan->result->dtype);
   const int64_t result = (int64_t)mix_dtype_size(plan->result->dtype);
@@ -99,12 +101,12 @@ static void plan_blocks(mix_gemm_plan *plan) {
   if (!plan->swapped && !plan->b_in_place)
     plan->column_block = smaller(plan->column_block, rows <= FEW_ROWS ? FEW_ROWS_COLUMNS : engine->column_block);
 
+  const bool along_rows = p->transpose_a || plan->a_turned;
   const int64_t panels = STRIP_BYTES / (plan->depth_block * engine->rows * element);
-  plan->a_panels = !p->transpose_a || panels < 1 ? 1 : (int)smaller(panels, divide_up(plan->row_block, engine->rows));
-  plan->a_stride = p->transpose_a ? round_up(plan->a_panels * engine->rows, engine->lanes)
-                                  : round_up(plan->depth_block, engine->lanes) + engine->lanes;
-  plan->a_bytes =
-      plan->a_in_place ? 0 : whole_lines((p->transpose_a ? plan->depth_block : engine->rows) * plan->a_stride * element);
+  plan->a_panels = !along_rows || panels < 1 ? 1 : (int)smaller(panels, divide_up(plan->row_block, engine->rows));
+  plan->a_stride = along_rows ? round_up(plan->a_panels * engine->rows, engine->lanes)
+                              : round_up(plan->depth_block, engine->lanes) + engine->lanes;
+  plan->a_bytes = plan->a_in_place ? 0 : whole_lines((along_rows ? plan->depth_block : engine->rows) * plan->a_stride * element);
   plan->b_bytes = plan->b_in_place ? 0 : whole_lines(plan->depth_block * round_up(plan->column_block, engine->columns) * element);
   if (!plan->c_in_place) {
     const int64_t kept = depth_blocks > 1 || plan->swapped ? plan->row_block : smaller(engine->rows, plan->row_block);

@@ -38,19 +38,36 @@ GEMM_INLINE void store(GEMM_REAL *p, vector v) { *(vector_unaligned *)p = v; }
 /* a * b + c, fused to one rounding where the instruction set has it: never left to the compiler, so that bits do not depend on its options. */
 #if defined(__AVX512F__) && GEMM_DOUBLE
 GEMM_INLINE vector broadcast(double x) { return (vector)_mm512_set1_pd(x); }
-GEMM_INLINE vector multiply_add(vector a, vector b, vector c) { return (vector)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c); }
+GEMM_INLINE vector multiply_add(vector a, vector b, vector c) {
+  return (vector)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+}
 #elif defined(__AVX512F__)
 GEMM_INLINE vector broadcast(float x) { return (vector)_mm512_set1_ps(x); }
 GEMM_INLINE vector multiply_add(vector a, vector b, vector c) { return (vector)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c); }
 #elif defined(__AVX2__) && GEMM_DOUBLE
 GEMM_INLINE vector broadcast(double x) { return (vector)_mm256_set1_pd(x); }
-GEMM_INLINE vector multiply_add(vector a, vector b, vector c) { return (vector)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c); }
+GEMM_INLINE vector multiply_add(vector a, vector b, vector c) {
+  return (vector)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+}
 #elif defined(__AVX2__)
 GEMM_INLINE vector broadcast(float x) { return (vector)_mm256_set1_ps(x); }
 GEMM_INLINE vector multiply_add(vector a, vector b, vector c) { return (vector)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
 #else
 GEMM_INLINE vector broadcast(GEMM_REAL x) { return x - (vector){0}; }
 GEMM_INLINE vector multiply_add(vector a, vector b, vector c) { return a * b + c; }
+#endif
+
+/* c += a * b, and the same with `a` broadcast from memory. AVX-512 does that in one instruction, which no compiler emits where
+ * `a` is used twice; in assembly both, since compilers otherwise move sums from register to register among them. */
+#if defined(__AVX512F__) && GEMM_DOUBLE
+#define ACCUMULATE(c, a, b) __asm__("vfmadd231pd %2, %1, %0" : "+v"(c) : "v"(b), "v"(a))
+#define ACCUMULATE_FROM(c, a, b) __asm__("vfmadd231pd %2%{1to8%}, %1, %0" : "+v"(c) : "v"(b), "m"(*(a)))
+#elif defined(__AVX512F__)
+#define ACCUMULATE(c, a, b) __asm__("vfmadd231ps %2, %1, %0" : "+v"(c) : "v"(b), "v"(a))
+#define ACCUMULATE_FROM(c, a, b) __asm__("vfmadd231ps %2%{1to16%}, %1, %0" : "+v"(c) : "v"(b), "m"(*(a)))
+#else
+#define ACCUMULATE(c, a, b) ((c) = multiply_add(a, b, c))
+#define ACCUMULATE_FROM(c, a, b) ACCUMULATE(c, broadcast(*(a)), b)
 #endif
 
 #if defined(__AVX512F__)
