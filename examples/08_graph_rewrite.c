@@ -35,7 +35,8 @@ int main(int argc, char **argv) {
   mix_set_log_callback(mix_log_to_stderr, NULL);
   mix_scope *scope = mix_scope_begin();
   mix_images data = strcmp(name, "digits") ? mix_mnist_load() : mix_digits_load();
-  if (data.source) printf("Data: %s\n", data.source);
+  if (!data.source) return fprintf(stderr, "%s\n", mix_error_message()), 1;
+  printf("Data: %s\n", data.source);
   double full = train("float32", mix_rmsprop(), &data, epochs);
 
   mix_optimizer *optimizer = mix_enable_mixed_precision_graph_rewrite(mix_rmsprop()); /* the one call */

@@ -82,9 +82,7 @@ static int show_files(amp_command *command, int files, char **paths) {
 
 static void observe(void *context, const mix_amp_result *result) {
   amp_command *command = context;
-  char name[32];
-  snprintf(name, sizeof name, "function %d", command->graphs + 1);
-  show(command, &(const mix_rewrite_case){.name = name}, result, true);
+  show(command, &(const mix_rewrite_case){.name = result->graph->label}, result, true);
 }
 
 /* Trains for one step on drawn digits: what is compiled for it is what is shown. */

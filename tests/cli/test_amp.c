@@ -77,7 +77,7 @@ static void explain(void **state) {
   assert_string_equal(
       program_out,
       "node  op      list   type           before    after     reason\n"
-      "c     Const   none   dtype          float32   float32   its op is in no list\n"
+      "c     Const   none   dtype          float32   float32   a constant, which is cast where it is read\n"
       "m     MatMul  allow  T              float32   bfloat16  its op is in the allow list\n"
       "\n"
       "inserted  to        removed by  result of -> input of\n"
@@ -220,6 +220,7 @@ static void the_models_step(void **state) {
       run_program_to(NULL, (const char *[]){"amp", "explain", "--model", "guide", "--units", "16", "--batch-size", "8", NULL});
   unsetenv("TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_LOG_PATH");
   assert_int_equal(code, 0);
+  assert_int_equal(strncmp(program_out, "train_step\n", 11), 0);
   assert_true(contains(program_out, "dense_1/"));
   assert_true(contains(program_out, "its op is in the allow list"));
   assert_true(contains(program_out, "its op is in the deny list"));
@@ -227,8 +228,8 @@ static void the_models_step(void **state) {
   assert_true(contains(program_out, " bytes smaller; casts that stay write "));
   assert_true(contains(program_out, " inserted casts (persist 6) and 3 of the graph's own 8 casts (cse 3)\n")); /* six weights */
   assert_true(contains(program_out, "persist     dense_1/kernel_"));
-  static const char *const patterns[] = {"paintbuckets_AutoMixedPrecision_function_*.txt", "graphdef_preop_function_*.txt",
-                                         "graphdef_AutoMixedPrecision_function_*.txt"};
+  static const char *const patterns[] = {"paintbuckets_AutoMixedPrecision_train_step_*.txt", "graphdef_preop_train_step_*.txt",
+                                         "graphdef_AutoMixedPrecision_train_step_*.txt"};
   for (int i = 0; i < 3; i++) {
     char command[512];
     snprintf(command, sizeof command, "ls '%s'/%s >/dev/null", program_folder, patterns[i]);

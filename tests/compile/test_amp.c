@@ -227,7 +227,7 @@ static void reasons(void **state) {
     const struct {
       int node;
       const char *reason;
-    } rows[] = {{a, "its op is in no list"},
+    } rows[] = {{a, "a constant, which is cast where it is read"},
                 {relu, "a clear op that clear ops join to the converted 'm1'"},
                 {m, "its op is in the allow list"},
                 {tanh, "lies between the allow ops 'm1' and 'm2'"},

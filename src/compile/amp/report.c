@@ -44,7 +44,7 @@ static void explain_undecided(const mix_amp_result *r, int type, char *text, siz
   if (t->fixed)
     snprintf(text, size, "%s fixes it", op);
   else if (class == MIX_AMP_NONE)
-    snprintf(text, size, "its op is in no list");
+    snprintf(text, size, strcmp(op, "Const") ? "its op is in no list" : "a constant, which is cast where it is read");
   else if (!mix_amp_takes(r, type))
     snprintf(text, size, "%s cannot take %s here", op, target);
   else if (class == MIX_AMP_CLEAR && !mix_amp_supports(r, type))

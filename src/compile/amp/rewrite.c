@@ -96,7 +96,12 @@ static bool run(mix_amp_result *r, mix_amp_lists *lists) {
   if (!mix_amp_lists_make(lists, &r->options, r->graph)) return false;
   if (lists->conflict) {
     r->status = MIX_AMP_INVALID_ARGUMENT;
-    snprintf(r->message, sizeof r->message, "the op lists have conflicting entries: %s is in two of them", lists->conflict);
+    const int lowest = mix_amp_lists_class(lists, lists->conflict),
+              other = __builtin_ctz((unsigned)*mix_amp_names_find(&lists->classes, lists->conflict) & ~(1u << lowest));
+    snprintf(
+        r->message, sizeof r->message,
+        "the op lists have conflicting entries: %.200s is in the %s list and in the %s list; one edit more takes it out of one",
+        lists->conflict, mix_amp_class_name((mix_amp_class)lowest), mix_amp_class_name((mix_amp_class)other));
     return false;
   }
   find_processable(r);

@@ -147,7 +147,7 @@ static bool make_graph(view *v) {
   int most = 1;
   for (int n = 0; n < ir->node_count; n++)
     if (ir->nodes[n].input_count + ir->nodes[n].output_count > most) most = ir->nodes[n].input_count + ir->nodes[n].output_count;
-  v->graph = mix_amp_graph_new("function");
+  v->graph = mix_amp_graph_new(ir->name ? ir->name : "function");
   v->graph_node = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->node_count + 1));
   v->node = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->node_count + 1));
   v->ports = mix_ir_alloc(ir, sizeof(int) * (size_t)most);
@@ -250,8 +250,10 @@ static bool write_graph(mix_ir *ir, const mix_amp_options *options, const char *
   struct timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
   char path[4096];
-  int length = snprintf(path, sizeof path, "%s/graphdef_%s_function_%lld.txt", options->log_path, when,
-                        (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000);
+  int length = snprintf(path, sizeof path, "%s/graphdef_%s_%.200s_%lld.txt", options->log_path, when,
+                        ir->name ? ir->name : "function", (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000);
+  for (char *p = path + strlen(options->log_path) + 1; length < (int)sizeof path && *p; p++)
+    if (*p == '/') *p = '_';
   const char *text = mix_ir_text(ir);
   FILE *file = text && length < (int)sizeof path ? fopen(path, "w") : NULL;
   bool good = file && fputs(text, file) >= 0;
