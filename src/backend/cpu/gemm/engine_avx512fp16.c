@@ -18,6 +18,8 @@ enum {
   FEW_ROWS_COLUMN_PANELS = 8,
   GROUP = 16,   /* panels of A packed together where k goes from row to row */
   PACKING = 16, /* a row or column packed costs as much as so many elements of C */
+  TURNING_COLUMNS =
+      128, /* repay turning rows of A that lie along k: more of them read the panel from the second-level cache, again and again */
   SHALLOW = 32, /* k below it: a block is mostly its end */
   FEW_COLUMNS = 12,
   FEW_OPERATIONS = 1 << 15,
@@ -123,7 +125,7 @@ static void multiply(run_state *s, const block *x, int64_t panel, int64_t index)
     const int64_t width = first_column(s, x->column + j + 1) - first_column(s, x->column + j);
     if (last && (panel == x->row || !s->operands->epilogue))
       mix_gemm_prefetch_result(plan, s->operands, row, rows, first_column(s, x->column + j), width);
-    mix_fp16_multiply_tile[rows - 1][width > FP16_COLUMNS / 2](
+    mix_fp16_multiply_tile[s->pack_a.as_rows][rows - 1][width > FP16_COLUMNS / 2](
         &s->sums, x->depth, s->a + index * panel_elements(plan, FP16_ROW_SLOTS), s->a_scales + index * scales,
         s->b + j * panel_elements(plan, FP16_COLUMNS), s->b_scales + j * scales, c + j * FP16_COLUMNS, plan->c_stride, first);
   }
@@ -149,8 +151,9 @@ static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, in
   const int bits = step == FP16_MOST_STEP ? 15 - 7 : 15 - 6; /* of a product, so that `step` of them have 15 */
   run_state s = {.plan = plan,
                  .operands = operands,
-                 .pack_a = {operands->a, p->lda, p->transpose_a, plan->storage->dtype, FP16_ROW_SLOTS, (bits + 1) / 2, step},
-                 .pack_b = {operands->b, p->ldb, !p->transpose_b, plan->storage->dtype, FP16_COLUMNS, bits / 2, step},
+                 .pack_a = {operands->a, p->lda, p->transpose_a, plan->storage->dtype, FP16_ROW_SLOTS,
+                            !p->transpose_a && plan->column_block <= TURNING_COLUMNS, (bits + 1) / 2, step},
+                 .pack_b = {operands->b, p->ldb, !p->transpose_b, plan->storage->dtype, FP16_COLUMNS, false, bits / 2, step},
                  .sums = {engine->chains, engine->chain, step},
                  .row_panels = divide_up(p->m, FP16_ROWS)};
   const int64_t scales = whole_lines(panel_scales(plan) * (int64_t)sizeof(float) * FP16_MOST_PANELS);

@@ -5,7 +5,8 @@
  * and their sum is widened and added to a float32 one. t4x16 is four chains of sixteen. (Blanchard, Higham, Mary, "A class of fast and
  * accurate summation algorithms", SIAM J. Sci. Comput. 2020.)
  *
- * Operands are packed in panels: rows of op(A) as [k][16], at most 14 there, columns of op(B) as [k][64]. Each *step* of a panel, 64 or
+ * Operands are packed in panels: rows of op(A) as [k][16], at most 14 there, columns of op(B) as [k][64]. Where few columns use them, rows
+ * that lie along k stay rows, [128 of k][16][k], for a number of A can be broadcast from anywhere. Each *step* of a panel, 64 or
  * 128 numbers of k, has a scale of its own, a power of two, that brings its largest finite number just below 2^a or 2^b, with a + b +
  * log2(step) = 15: no sum inside a step can overflow. The scales go back in with the fused multiply-add that ends a block. So a block is
  * finite wherever its exact sum is, and bfloat16, whose 8 significant bits fit into float16's 11, is served too: its exponents are
@@ -22,10 +23,10 @@
 #include "backend/cpu/gemm/gemm.h"
 
 enum {
-  FP16_ROWS = 14,     /* of a panel of A, at most */
+  FP16_ROWS = 14, /* of a panel of A, at most */
   FP16_ROW_SLOTS = 16,
-  FP16_COLUMNS = 64,  /* of a panel of B */
-  FP16_ROUND = 32,    /* panels have room for k in such units */
+  FP16_COLUMNS = 64, /* of a panel of B */
+  FP16_ROUND = 32,   /* panels have room for k in such units */
   FP16_MOST_STEP = 128,
   FP16_MOST_PANELS = 16, /* packed in one call */
 };
@@ -33,12 +34,13 @@ enum {
 /* What packing does with one operand. */
 typedef struct mix_fp16_packing {
   const uint16_t *source;
-  int64_t stride;      /* elements from row to row in memory */
-  bool across;         /* k goes from row to row */
+  int64_t stride; /* elements from row to row in memory */
+  bool across;    /* k goes from row to row */
   mix_dtype dtype;
-  int slots;           /* FP16_ROW_SLOTS or FP16_COLUMNS */
-  int limit;           /* scaled numbers are below 2^limit */
-  int step;            /* numbers of k that share a scale */
+  int slots;    /* FP16_ROW_SLOTS or FP16_COLUMNS */
+  bool as_rows; /* [FP16_MOST_STEP of k][FP16_ROW_SLOTS][k]: of A, not across */
+  int limit;    /* scaled numbers are below 2^limit */
+  int step;     /* numbers of k that share a scale */
 } mix_fp16_packing;
 
 /* Packs `panels` panels, at most FP16_MOST_PANELS: rows of op(A) or columns of op(B) [starts[i], starts[i + 1]), k from `first`. Panel i at
@@ -52,10 +54,10 @@ typedef struct mix_fp16_sums {
   int chains, length, step; /* chains * length divides step; all powers of two */
 } mix_fp16_sums;
 
-/* C (rows, up to 32 or 64) = or += a panel of A times a panel of B, by [rows - 1][columns > 32]; c 64-byte aligned, c_stride in elements,
+/* C (rows, up to 32 or 64) = or += a panel of A times a panel of B, by [A packed as rows][rows - 1][columns > 32]; c 64-byte aligned, c_stride in elements,
  * a multiple of 16. */
-typedef void mix_fp16_multiply(const mix_fp16_sums *sums, int64_t depth, const uint16_t *a, const float *a_scales, const uint16_t *b,
-                               const float *b_scales, float *c, int64_t c_stride, bool first);
-extern mix_fp16_multiply *const mix_fp16_multiply_tile[FP16_ROWS][2];
+typedef void mix_fp16_multiply(const mix_fp16_sums *sums, int64_t depth, const uint16_t *a, const float *a_scales,
+                               const uint16_t *b, const float *b_scales, float *c, int64_t c_stride, bool first);
+extern mix_fp16_multiply *const mix_fp16_multiply_tile[2][FP16_ROWS][2];
 
 #endif

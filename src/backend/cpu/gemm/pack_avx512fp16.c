@@ -2,6 +2,7 @@
  * gives the scale. */
 #include "backend/cpu/gemm/fp16.h"
 #include <immintrin.h>
+#include <string.h>
 
 #define FP16_INLINE static inline __attribute__((always_inline))
 #ifdef __clang__
@@ -10,7 +11,7 @@
 #define FP16_UNROLL _Pragma("GCC unroll 16")
 #endif
 
-enum { WORDS = 32, MAGNITUDE = 0x7fff, TOGETHER = 8 /* rows whose largest number is looked for at once */ };
+enum { WORDS = 32, MAGNITUDE = 0x7fff, ROUND = 8 /* zeros follow k up to a multiple of it */ };
 
 /* How a vector becomes scaled float16. Careful: the step holds infinities or NaNs (bfloat16), or is scaled down (float16). */
 enum kind { FROM_F16, FROM_F16_CAREFUL, FROM_BF16, FROM_BF16_CAREFUL };
@@ -145,8 +146,20 @@ FP16_INLINE unsigned largest_along(const mix_fp16_packing *p, const uint16_t *fr
   return largest(so_far);
 }
 
+FP16_INLINE void convert_as_rows(const uint16_t *from, int64_t stride, int count, int depth, const scaling *s, uint16_t *to,
+                                 const enum kind kind) {
+  for (int i = 0; i < count; i++, from += stride, to += FP16_MOST_STEP)
+    for (int k = 0; k < depth; k += WORDS)
+      _mm512_store_si512(to + k, convert(_mm512_maskz_loadu_epi16(words(depth - k), from + k), s, kind));
+}
+
+/* `slots` 0: as rows. */
 FP16_INLINE void convert_along(const uint16_t *from, int64_t stride, int count, int depth, int slots, const scaling *s,
                                uint16_t *to, const enum kind kind) {
+  if (!slots) {
+    convert_as_rows(from, stride, count, depth, s, to, kind);
+    return;
+  }
   const int groups = slots == FP16_ROW_SLOTS ? 2 : (count + WORDS - 1) / WORDS * (WORDS / 8);
   for (int g = 0; g < groups; g++)
     for (int k = 0; k < depth; k += WORDS) {
@@ -184,53 +197,92 @@ static void pack_along(const mix_fp16_packing *p, int64_t start, int count, int6
     if (!finite) magnitude = largest_along(p, from, count, some, true);
     *scales++ = make_scaling(p, magnitude, &s, &down);
     const enum kind kind = p->dtype == MIX_FLOAT16 ? (down ? FROM_F16_CAREFUL : FROM_F16) : finite ? FROM_BF16 : FROM_BF16_CAREFUL;
-    converts[kind](from, p->stride, count, some, p->slots, &s, packed + k * p->slots);
+    uint16_t *to = packed + k * p->slots;
+    if (p->as_rows) to -= k % FP16_MOST_STEP * (p->slots - 1);
+    converts[kind](from, p->stride, count, some, p->as_rows ? 0 : p->slots, &s, to);
   }
 }
 
 /* ---- k from row to row: several panels at a time, so that whole rows of memory are read ---- */
 
+/* The largest magnitude of each panel; of each lane first. */
 FP16_INLINE void largest_across(const mix_fp16_packing *p, const uint16_t *from, int panels, const int64_t *starts, int depth,
                                 unsigned *magnitudes, const bool careful) {
   const __m512i not_finite = _mm512_set1_epi16((short)first_not_finite(p->dtype));
-  __m512i so_far[FP16_MOST_PANELS];
-  for (int i = 0; i < panels; i++) so_far[i] = _mm512_setzero_si512();
-  for (int k = 0; k < depth; k += TOGETHER) {
-    const int rows = depth - k < TOGETHER ? depth - k : TOGETHER;
-    for (int i = 0; i < panels; i++) {
+  const int64_t width = starts[panels] - starts[0], vectors = (width + WORDS - 1) / WORDS;
+  __m512i so_far[FP16_MOST_PANELS * 2];
+  uint16_t lanes[FP16_MOST_PANELS * FP16_COLUMNS];
+  for (int64_t v = 0; v < vectors; v++) so_far[v] = _mm512_setzero_si512();
+  from += starts[0];
+  for (int k = 0; k < depth; k++, from += p->stride) {
+    for (int64_t v = 0; v < vectors - 1; v++)
+      so_far[v] = larger(so_far[v], _mm512_loadu_si512(from + v * WORDS), careful, not_finite);
+    const int64_t last = (vectors - 1) * WORDS;
+    so_far[vectors - 1] =
+        larger(so_far[vectors - 1], _mm512_maskz_loadu_epi16(words(width - last), from + last), careful, not_finite);
+  }
+  memcpy(lanes, so_far, (size_t)vectors * sizeof *so_far);
+  for (int i = 0; i < panels; i++) {
+    const int64_t own = starts[i + 1] - starts[i];
+    const uint16_t *first = lanes + starts[i] - starts[0];
+    magnitudes[i] = largest(
+        _mm512_max_epu16(_mm512_maskz_loadu_epi16(words(own), first), _mm512_maskz_loadu_epi16(words(own - WORDS), first + WORDS)));
+  }
+}
+
+/* Panels of B: two vectors each. */
+FP16_INLINE void convert_columns(const mix_fp16_packing *p, const uint16_t *from, int panels, const int64_t *starts, int depth,
+                                 const scaling *s, uint16_t *packed, int64_t panel_elements, const enum kind kind) {
+  for (int k = 0; k < depth; k++, from += p->stride) {
+    uint16_t *to = packed + (int64_t)k * FP16_COLUMNS;
+    for (int i = 0; i < panels; i++, to += panel_elements) {
       const int64_t width = starts[i + 1] - starts[i];
-      const __mmask32 low = words(width), high = words(width - WORDS);
-      const uint16_t *row = from + k * p->stride + starts[i];
-      __m512i x = so_far[i];
-      for (int r = 0; r < rows; r++, row += p->stride) {
-        x = larger(x, _mm512_maskz_loadu_epi16(low, row), careful, not_finite);
-        if (p->slots == FP16_COLUMNS) x = larger(x, _mm512_maskz_loadu_epi16(high, row + WORDS), careful, not_finite);
-      }
-      so_far[i] = x;
+      const uint16_t *own = from + starts[i], *next = own + p->step * p->stride; /* the next step of this column */
+      __builtin_prefetch(next, 0, 2);
+      __builtin_prefetch(next + WORDS, 0, 2);
+      _mm512_store_si512(to, convert(_mm512_maskz_loadu_epi16(words(width), own), &s[i], kind));
+      _mm512_store_si512(to + WORDS, convert(_mm512_maskz_loadu_epi16(words(width - WORDS), own + WORDS), &s[i], kind));
     }
   }
-  for (int i = 0; i < panels; i++) magnitudes[i] = largest(so_far[i]);
+}
+
+FP16_INLINE __m512i both(__m512i low, __m512i high) { return _mm512_inserti64x4(low, _mm512_castsi512_si256(high), 1); }
+
+/* 16 numbers of a row of A; those behind the last panel's are not there. */
+FP16_INLINE __m256i row_slots(const uint16_t *from, int64_t there) {
+  return there >= FP16_ROW_SLOTS ? _mm256_loadu_si256((const __m256i *)from)
+                                 : _mm256_maskz_loadu_epi16((__mmask16)words(there), from);
+}
+
+/* Panels of A: half a vector each, two at a time. */
+FP16_INLINE void convert_rows(const mix_fp16_packing *p, const uint16_t *from, int panels, const int64_t *starts, int depth,
+                              const scaling *s, uint16_t *packed, int64_t panel_elements, const enum kind kind) {
+  scaling pairs[FP16_MOST_PANELS / 2 + 1];
+  for (int i = 0; i < panels; i += 2) {
+    const scaling *low = &s[i], *high = &s[i + 1 < panels ? i + 1 : i];
+    pairs[i / 2] = (scaling){both(low->lower, high->lower), both(low->least, high->least),
+                             _mm512_castsi512_ph(both(_mm512_castph_si512(low->factor), _mm512_castph_si512(high->factor)))};
+  }
+  for (int k = 0; k < depth; k++, from += p->stride) {
+    uint16_t *to = packed + (int64_t)k * FP16_ROW_SLOTS;
+    for (int i = 0; i < panels; i += 2, to += 2 * panel_elements) {
+      const uint16_t *low = from + starts[i], *high = from + starts[i + 1];
+      __builtin_prefetch(low + p->step * p->stride, 0, 2); /* the next step of this column */
+      const __m512i x = convert(_mm512_inserti64x4(_mm512_castsi256_si512(row_slots(low, starts[panels] - starts[i])),
+                                                   row_slots(high, starts[panels] - starts[i + 1]), 1),
+                                &pairs[i / 2], kind);
+      _mm256_store_si256((__m256i *)to, _mm512_castsi512_si256(x));
+      if (i + 1 < panels) _mm256_store_si256((__m256i *)(to + panel_elements), _mm512_extracti64x4_epi64(x, 1));
+    }
+  }
 }
 
 FP16_INLINE void convert_across(const mix_fp16_packing *p, const uint16_t *from, int panels, const int64_t *starts, int depth,
                                 const scaling *s, uint16_t *packed, int64_t panel_elements, const enum kind kind) {
-  for (int k = 0; k < depth; k++, from += p->stride) {
-    uint16_t *to = packed + (int64_t)k * p->slots;
-    for (int i = 0; i < panels; i++, to += panel_elements) {
-      const int64_t width = starts[i + 1] - starts[i];
-      const uint16_t *next = from + starts[i] + p->step * p->stride; /* the next step of this column */
-      __builtin_prefetch(next, 0, 2);
-      if (p->slots == FP16_COLUMNS) __builtin_prefetch(next + WORDS, 0, 2);
-      const __m512i x = convert(_mm512_maskz_loadu_epi16(words(width), from + starts[i]), &s[i], kind);
-      if (p->slots == FP16_COLUMNS) {
-        _mm512_store_si512(to, x);
-        _mm512_store_si512(to + WORDS,
-                           convert(_mm512_maskz_loadu_epi16(words(width - WORDS), from + starts[i] + WORDS), &s[i], kind));
-      } else {
-        _mm256_store_si256((__m256i *)to, _mm512_castsi512_si256(x));
-      }
-    }
-  }
+  if (p->slots == FP16_COLUMNS)
+    convert_columns(p, from, panels, starts, depth, s, packed, panel_elements, kind);
+  else
+    convert_rows(p, from, panels, starts, depth, s, packed, panel_elements, kind);
 }
 
 #define CONVERT_ACROSS(name, kind)                                                                                                 \
@@ -268,7 +320,7 @@ static void pack_across(const mix_fp16_packing *p, int panels, const int64_t *st
                                                    : FROM_BF16_CAREFUL;
     converts[kind](p, from, panels, starts, some, s, packed + k * p->slots, panel_elements);
   }
-  for (int64_t k = depth; k % TOGETHER; k++)
+  for (int64_t k = depth; k % ROUND; k++)
     for (int i = 0; i < panels; i++)
       for (int j = 0; j < p->slots; j += FP16_ROW_SLOTS)
         _mm256_store_si256((__m256i *)(packed + i * panel_elements + k * p->slots + j), _mm256_setzero_si256());

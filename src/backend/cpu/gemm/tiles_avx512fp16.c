@@ -28,15 +28,19 @@ FP16_INLINE __m512h multiply_add(__m512h sum, __m512h b, const uint16_t *a) {
     for (int v = 0; v < vectors; v++) statement;                                                                                   \
   }
 
+/* Elements from one row of a packed panel of A to the next, and from one k to the next. */
+#define ROW(as_rows) ((as_rows) ? FP16_MOST_STEP : 1)
+#define DEPTH(as_rows) ((as_rows) ? 1 : FP16_ROW_SLOTS)
+
 /* One chain: sums = A B over `length` of k. */
-FP16_INLINE void multiply_chain(const int rows, const int vectors, int length, const uint16_t *a, const uint16_t *b,
-                                __m512h (*sums)[2]) {
+FP16_INLINE void multiply_chain(const int rows, const int vectors, const bool as_rows, int length, const uint16_t *a,
+                                const uint16_t *b, __m512h (*sums)[2]) {
   EACH_SUM(sums[i][v] = _mm512_setzero_ph())
 #pragma GCC unroll 1
   for (int k = 0; k < length; k++) {
     const __m512h b0 = _mm512_load_ph(b), b1 = vectors == 2 ? _mm512_load_ph(b + VECTOR) : b0;
-    EACH_SUM(sums[i][v] = multiply_add(sums[i][v], v ? b1 : b0, a + i))
-    a += FP16_ROW_SLOTS, b += FP16_COLUMNS;
+    EACH_SUM(sums[i][v] = multiply_add(sums[i][v], v ? b1 : b0, a + i * ROW(as_rows)))
+    a += DEPTH(as_rows), b += FP16_COLUMNS;
   }
 }
 
@@ -76,9 +80,9 @@ FP16_INLINE void add_block(const int rows, const int vectors, const uint16_t *bl
 }
 
 /* `rows` and `vectors` are constants where it is inlined, so that `sums` lives in registers. */
-FP16_INLINE void multiply_tile(const int rows, const int vectors, const mix_fp16_sums *how, int64_t depth, const uint16_t *a,
-                               const float *a_scales, const uint16_t *b, const float *b_scales, float *c, int64_t c_stride,
-                               bool first) {
+FP16_INLINE void multiply_tile(const int rows, const int vectors, const bool as_rows, const mix_fp16_sums *how, int64_t depth,
+                               const uint16_t *a, const float *a_scales, const uint16_t *b, const float *b_scales, float *c,
+                               int64_t c_stride, bool first) {
   /* Sums of chains that wait for a partner, and last the block's. */
   uint16_t waiting[MOST_LEVELS][FP16_ROWS * 2 * VECTOR] __attribute__((aligned(64)));
   __m512h sums[FP16_ROWS][2];
@@ -92,9 +96,11 @@ FP16_INLINE void multiply_tile(const int rows, const int vectors, const mix_fp16
     const int rest = depth - k < block ? (int)(depth - k) : block;
     const int length = rest == block ? how->length : (rest + chains - 1) / chains; /* zeros fill the last chain */
     int level = 0;
+    const uint16_t *chain_a = a + k * FP16_ROW_SLOTS;
+    if (as_rows) chain_a -= k % FP16_MOST_STEP * (FP16_ROW_SLOTS - 1);
     for (int chain = 0; chain < chains; chain++) {
-      multiply_chain(rows, vectors, length, a, b, sums);
-      a += length * FP16_ROW_SLOTS, b += length * FP16_COLUMNS;
+      multiply_chain(rows, vectors, as_rows, length, chain_a, b, sums);
+      chain_a += length * DEPTH(as_rows), b += length * FP16_COLUMNS;
       for (int pairs = chain; pairs & 1; pairs >>= 1) { /* a full pair: carries as in counting */
         level--;
         MEMORY_BARRIER();
@@ -114,17 +120,20 @@ FP16_INLINE void multiply_tile(const int rows, const int vectors, const mix_fp16
   }
 }
 
-#define FP16_MULTIPLY(rows)                                                                                                        \
-  static void multiply_##rows##x1(const mix_fp16_sums *sums, int64_t depth, const uint16_t *a, const float *a_scales,              \
-                                  const uint16_t *b, const float *b_scales, float *c, int64_t c_stride, bool first) {              \
-    multiply_tile(rows, 1, sums, depth, a, a_scales, b, b_scales, c, c_stride, first);                                             \
-  }                                                                                                                                \
-  static void multiply_##rows##x2(const mix_fp16_sums *sums, int64_t depth, const uint16_t *a, const float *a_scales,              \
-                                  const uint16_t *b, const float *b_scales, float *c, int64_t c_stride, bool first) {              \
-    multiply_tile(rows, 2, sums, depth, a, a_scales, b, b_scales, c, c_stride, first);                                             \
+#define FP16_MULTIPLY_BY(rows, vectors, how, as_rows)                                                                              \
+  static void multiply_##how##_##rows##x##vectors(const mix_fp16_sums *sums, int64_t depth, const uint16_t *a,                     \
+                                                  const float *a_scales, const uint16_t *b, const float *b_scales, float *c,       \
+                                                  int64_t c_stride, bool first) {                                                  \
+    multiply_tile(rows, vectors, as_rows, sums, depth, a, a_scales, b, b_scales, c, c_stride, first);                              \
   }
+#define FP16_MULTIPLY(rows)                                                                                                        \
+  FP16_MULTIPLY_BY(rows, 1, turned, false)                                                                                         \
+  FP16_MULTIPLY_BY(rows, 2, turned, false)                                                                                         \
+  FP16_MULTIPLY_BY(rows, 1, as_rows, true)                                                                                         \
+  FP16_MULTIPLY_BY(rows, 2, as_rows, true)
 #define EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
 EACH_ROWS(FP16_MULTIPLY)
 
-#define FP16_NAMES(rows) {multiply_##rows##x1, multiply_##rows##x2},
-mix_fp16_multiply *const mix_fp16_multiply_tile[FP16_ROWS][2] = {EACH_ROWS(FP16_NAMES)};
+#define FP16_TURNED(rows) {multiply_turned_##rows##x1, multiply_turned_##rows##x2},
+#define FP16_AS_ROWS(rows) {multiply_as_rows_##rows##x1, multiply_as_rows_##rows##x2},
+mix_fp16_multiply *const mix_fp16_multiply_tile[2][FP16_ROWS][2] = {{EACH_ROWS(FP16_TURNED)}, {EACH_ROWS(FP16_AS_ROWS)}};
