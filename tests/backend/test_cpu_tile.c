@@ -8,7 +8,7 @@
 
 #include "backend/cpu_kernels.h"
 
-#include "backend/cpu/tile.h"
+#include "backend/cpu/tile_program.h"
 #include "backend/ref/ref.h"
 
 enum { LOADS = 24, INSTRUCTIONS = 120, STORES = 16, OPERANDS = 24 };
@@ -663,6 +663,77 @@ static void epilogue_blocks(void **state) {
       }
 }
 
+/* ---- two instructions in one pass ---- */
+
+/* x, y, z with operand `uniform` (-1: none) a single number, 3: a cast that changes nothing stands between the two; `apart`: the first
+ * result is stored too, which keeps the two apart. */
+static void make_pair(sample *s, const mix_tile_joint *joint, int64_t n, int uniform, bool apart) {
+  int operands[3], next = 0;
+  begin(s, 1, &n);
+  for (int k = 0; k < 3; k++) operands[k] = k == uniform ? load_scalar(s, MIX_FLOAT32) : load_all(s, MIX_FLOAT32);
+  int first[3] = {0}, second[3] = {0};
+  for (int k = 0; k < mix_opcode_operands(joint->first); k++) first[k] = operands[next++];
+  int t = compute(s, joint->first, MIX_FLOAT32, first[0], first[1], first[2]);
+  if (uniform == 3) t = compute(s, MIX_OPCODE_CAST, MIX_FLOAT32, t, 0, 0);
+  for (int k = 0; k < mix_opcode_operands(joint->second); k++) second[k] = k == joint->position ? t : operands[next++];
+  store(s, compute(s, joint->second, MIX_FLOAT32, second[0], second[1], second[2]));
+  if (apart) store(s, t);
+  fill_operands(s, 900);
+}
+
+static void joints_round_both_instructions(void **state) {
+  NEED_INSTRUCTION_SET(state);
+  static const int64_t sizes[] = {1, 16, 37, 512, 1037, 4096};
+  const mix_vector *vector = mix_vector_current();
+  int checked = 0;
+  for (const mix_tile_joint *joint = vector->joints; joint->function; joint++)
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+      for (int uniform = -1; uniform <= 3; uniform++) {
+        sample joined, apart;
+        results one, two;
+        make_pair(&joined, joint, sizes[i], uniform, false);
+        make_pair(&apart, joint, sizes[i], uniform, true);
+        mix_tile_program *prepared = mix_tile_prepare_for(&joined.program, vector),
+                         *other = mix_tile_prepare_for(&apart.program, vector);
+        int passes[2] = {0};
+        for (int k = 0; k < prepared->body_count; k++) passes[0] += prepared->body[k].function != NULL;
+        for (int k = 0; k < other->body_count; k++) passes[1] += other->body[k].function != NULL;
+        mix_free(prepared);
+        mix_free(other);
+        /* of one element all is computed once, by single instructions; so is the first of a pair on a uniform operand alone */
+        const bool alone = sizes[i] == 1 || (uniform == 0 && mix_opcode_operands(joint->first) == 1);
+        if (!alone) assert_int_equal(passes[0], 1), assert_int_equal(passes[1], 2);
+        allocate_results(&joined, &one);
+        allocate_results(&apart, &two);
+        run_sample(&joined, best_kernel(mix_cpu_fused_kernels), joined.operands, &one, 1);
+        run_sample(&apart, best_kernel(mix_cpu_fused_kernels), apart.operands, &two, 1);
+        assert_close("joint", one.data[0], two.data[0], MIX_FLOAT32, sizes[i], 0); /* of two NaN either may come out */
+        free_results(&one);
+        free_results(&two);
+        end(&joined);
+        end(&apart);
+        checked++;
+      }
+  assert_true(checked >= 20 * 6 * 5);
+}
+
+/* ---- more than the caches hold ---- */
+
+static void large_copies(void **state) {
+  NEED_INSTRUCTION_SET(state);
+  for (int threads = 1; threads <= 3; threads += 2)
+    for (int d = 0; d < 2; d++) {
+      sample s;
+      begin(&s, 1, (const int64_t[]){(1 << 21) + 37});
+      const int x = load_all(&s, MIX_FLOAT32), sum = compute(&s, MIX_OPCODE_ADD, MIX_FLOAT32, x, x, 0);
+      store(&s, sum);
+      store(&s, compute(&s, MIX_OPCODE_CAST, d ? MIX_BFLOAT16 : MIX_FLOAT16, sum, 0, 0));
+      fill_operands(&s, 77);
+      check_sample("large copies", &s, threads, 0);
+      end(&s);
+    }
+}
+
 /* ---- conversions ---- */
 
 static void conversions_of_all_halves(void **state) {
@@ -719,6 +790,8 @@ int main(void) {
       ON_EACH_SET(long_programs),
       ON_EACH_SET(empty_programs),
       ON_EACH_SET(epilogue_blocks),
+      ON_EACH_SET(joints_round_both_instructions),
+      ON_EACH_SET(large_copies),
       ON_EACH_SET(conversions_of_all_halves),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -118,9 +118,11 @@ static mix_tile_access access_of(const mix_tile_program *p, const mix_tile_load 
 
 typedef struct plan {
   mix_tile_program *p;
-  int count;                            /* registers of the program */
-  bool used[MIX_TILE_REGISTERS];        /* by something that is stored or reduced */
-  bool only_stored[MIX_TILE_REGISTERS]; /* the store's own rounding does */
+  int count;                                       /* registers of the program */
+  bool used[MIX_TILE_REGISTERS];                   /* by something that is stored or reduced */
+  const mix_tile_joint *joint[MIX_TILE_REGISTERS]; /* computes this one and the one before it; NULL: none */
+  bool joined[MIX_TILE_REGISTERS];                 /* computed by the joint of its reader */
+  bool only_stored[MIX_TILE_REGISTERS];            /* the store's own rounding does */
   bool uniform[MIX_TILE_REGISTERS];
   int same[MIX_TILE_REGISTERS];          /* the register whose tile holds its value */
   int last[MIX_TILE_REGISTERS];          /* by `same`: the last instruction that reads it, INT_MAX: a store or the reduction */
@@ -246,6 +248,64 @@ static void find_last_uses(plan *plan) {
   if (program->reduction != MIX_REDUCE_NOTHING) plan->last[plan->same[program->reduced]] = INT_MAX;
 }
 
+/* ---- two instructions in one pass ---- */
+
+static void count_readers(const plan *plan, int *readers) {
+  const mix_program *program = plan->p->program;
+  for (int i = 0; i < program->instruction_count; i++) {
+    const mix_instruction *instruction = &program->instructions[i];
+    const int reg = program->load_count + i;
+    for (int k = 0; k < mix_opcode_operands(instruction->opcode) && plan->used[reg] && plan->same[reg] == reg; k++)
+      readers[plan->same[instruction->operands[k]]]++;
+  }
+  for (int i = 0; i < program->store_count; i++) readers[plan->same[program->stores[i].reg]]++;
+  if (program->reduction != MIX_REDUCE_NOTHING) readers[plan->same[program->reduced]]++;
+}
+
+static const mix_instruction *instruction_of(const plan *plan, int reg) {
+  return &plan->p->program->instructions[reg - plan->p->program->load_count];
+}
+
+/* The joint of instruction `second` with the one that makes its operand `position`. */
+static const mix_tile_joint *find_joint(const plan *plan, int second, int position) {
+  const mix_program *program = plan->p->program;
+  const mix_vector *vector = plan->p->vector;
+  const mix_instruction *instruction = &program->instructions[second];
+  const int reg = plan->same[instruction->operands[position]];
+  if (reg < program->load_count) return NULL;
+  const mix_opcode first = instruction_of(plan, reg)->opcode;
+  const choice made = choose(plan, reg - program->load_count);
+  if (made.round || made.function != vector->instruction[first]) return NULL;
+  if (choose(plan, second).function != vector->instruction[instruction->opcode]) return NULL;
+  for (const mix_tile_joint *joint = vector->joints; joint->function; joint++)
+    if (joint->first == first && joint->second == instruction->opcode && joint->position == position) return joint;
+  return NULL;
+}
+
+/* Values that one instruction alone reads need no tile: a pass more costs as much as most instructions do. */
+static void join_instructions(plan *plan) {
+  const mix_program *program = plan->p->program;
+  int readers[MIX_TILE_REGISTERS] = {0};
+  count_readers(plan, readers);
+  for (int i = 0; i < program->instruction_count; i++) {
+    const mix_instruction *instruction = &program->instructions[i];
+    const int reg = program->load_count + i;
+    if (!plan->used[reg] || plan->uniform[reg] || plan->same[reg] != reg) continue;
+    for (int k = 0; k < mix_opcode_operands(instruction->opcode) && !plan->joint[reg]; k++) {
+      const int first = plan->same[instruction->operands[k]];
+      if (plan->uniform[first] || readers[first] != 1 || plan->joint[first]) continue;
+      plan->joint[reg] = find_joint(plan, i, k);
+      if (!plan->joint[reg]) continue;
+      plan->joined[first] = true;
+      const mix_instruction *before = instruction_of(plan, first);
+      for (int o = 0; o < mix_opcode_operands(before->opcode); o++) {
+        int *last = &plan->last[plan->same[before->operands[o]]];
+        if (*last < i) *last = i;
+      }
+    }
+  }
+}
+
 /* ---- steps ---- */
 
 static int take_slot(plan *plan) {
@@ -283,35 +343,44 @@ static void free_if_last(plan *plan, int reg, int i) {
 static void add_instruction(plan *plan, int i) {
   mix_tile_program *p = plan->p;
   const mix_instruction *instruction = &p->program->instructions[i];
-  const int reg = p->program->load_count + i, operands = mix_opcode_operands(instruction->opcode);
+  const int reg = p->program->load_count + i;
+  const mix_tile_joint *joint = plan->joint[reg];
   const choice c = choose(plan, i);
-  for (int k = 0; k < operands; k++) need(plan, instruction->operands[k]);
-  if (!c.same) {
-    mix_tile_step step = {.function = c.function, .immediate = instruction->immediate, .result = reg, .load = -1};
-    for (int k = 0; k < operands; k++) {
-      step.operands[k] = plan->same[instruction->operands[k]];
-      step.steps[k] = !plan->uniform[instruction->operands[k]];
-    }
-    if (plan->uniform[reg]) {
-      plan->slot[reg] = plan->uniforms++;
-      p->preamble[p->preamble_count++] = step;
-      if (c.round)
-        p->preamble[p->preamble_count++] =
-            (mix_tile_step){.function = c.round, .result = reg, .operands = {reg}, .steps = {1}, .load = -1};
-      return;
-    }
-    /* in place of an operand that ends here, where elements have one size */
-    for (int k = 0; k < operands; k++)
-      if (mix_tile_class_size(held_class(plan, plan->same[instruction->operands[k]])) == mix_tile_class_size(held_class(plan, reg)))
-        free_if_last(plan, instruction->operands[k], i);
-    plan->slot[reg] = take_slot(plan);
-    p->body[p->body_count++] = step;
-    if (c.round)
-      p->body[p->body_count++] = (mix_tile_step){.function = c.round, .result = reg, .operands = {reg}, .steps = {1}, .load = -1};
-    p->cost += p->count * cost_of(instruction->opcode, held_class(plan, reg));
-    for (int k = 0; k < operands; k++)
-      if (plan->slot[plan->same[instruction->operands[k]]] != plan->slot[reg]) free_if_last(plan, instruction->operands[k], i);
+  int operand[3], operands = 0;
+  if (plan->joined[reg] || c.same) return; /* who reads it does the work */
+  if (joint) {
+    const mix_instruction *first = instruction_of(plan, plan->same[instruction->operands[joint->position]]);
+    for (int k = 0; k < mix_opcode_operands(first->opcode); k++) operand[operands++] = first->operands[k];
+    p->cost += p->count * cost_of(first->opcode, MIX_TILE_FLOAT);
   }
+  for (int k = 0; k < mix_opcode_operands(instruction->opcode); k++)
+    if (!joint || k != joint->position) operand[operands++] = instruction->operands[k];
+  for (int k = 0; k < operands; k++) need(plan, operand[k]);
+  mix_tile_step step = {
+      .function = joint ? joint->function : c.function, .immediate = instruction->immediate, .result = reg, .load = -1};
+  for (int k = 0; k < operands; k++) {
+    step.operands[k] = plan->same[operand[k]];
+    step.steps[k] = !plan->uniform[operand[k]];
+  }
+  if (plan->uniform[reg]) {
+    plan->slot[reg] = plan->uniforms++;
+    p->preamble[p->preamble_count++] = step;
+    if (c.round)
+      p->preamble[p->preamble_count++] =
+          (mix_tile_step){.function = c.round, .result = reg, .operands = {reg}, .steps = {1}, .load = -1};
+    return;
+  }
+  /* in place of an operand that ends here, where elements have one size */
+  for (int k = 0; k < operands; k++)
+    if (mix_tile_class_size(held_class(plan, plan->same[operand[k]])) == mix_tile_class_size(held_class(plan, reg)))
+      free_if_last(plan, operand[k], i);
+  plan->slot[reg] = take_slot(plan);
+  p->body[p->body_count++] = step;
+  if (c.round)
+    p->body[p->body_count++] = (mix_tile_step){.function = c.round, .result = reg, .operands = {reg}, .steps = {1}, .load = -1};
+  p->cost += p->count * cost_of(instruction->opcode, held_class(plan, reg));
+  for (int k = 0; k < operands; k++)
+    if (plan->slot[plan->same[operand[k]]] != plan->slot[reg]) free_if_last(plan, operand[k], i);
 }
 
 /* A uniform value that is stored for every element (or summed) fills a tile of its own; returns the register. */
@@ -440,6 +509,7 @@ static mix_tile_program *build(const mix_program *program, const mix_vector *vec
   find_uses(plan);
   choose_loads(plan);
   find_last_uses(plan);
+  join_instructions(plan);
   for (int i = 0; i < program->instruction_count; i++)
     if (plan->used[program->load_count + i]) add_instruction(plan, i);
   add_stores(plan);

@@ -165,6 +165,70 @@ static void tile_clip(ARGUMENTS) {
     v_store(r + i, v_min(v_max(v_load(a), v_load(low)), v_load(high)));
 }
 
+/* ---- two instructions in one pass ---- */
+
+/* `t` is the result of the first, `z` the other operand of the second. */
+#define JOINT(name, expression, result_of_t)                                                                                   \
+  static void tile_##name(ARGUMENTS) {                                                                                         \
+    float *r = result;                                                                                                         \
+    const float *a = operands[0], *b = operands[1], *c = operands[2];                                                          \
+    const int64_t step_a = steps[0] * LANES, step_b = steps[1] * LANES, step_c = steps[2] * LANES;                             \
+    (void)immediate;                                                                                                           \
+    for (int64_t i = 0; i < n; i += LANES, a += step_a, b += step_b, c += step_c) {                                            \
+      const vf x = v_load(a), y = v_load(b), z = v_load(c);                                                                    \
+      vf t = expression;                                                                                                       \
+      KEEP(t);                                                                                                                 \
+      v_store(r + i, result_of_t);                                                                                             \
+    }                                                                                                                          \
+  }
+/* One of the instructions has one operand. */
+#define JOINT_OF_TWO(name, second_operand, expression, result_of_t)                                                            \
+  static void tile_##name(ARGUMENTS) {                                                                                         \
+    float *r = result;                                                                                                         \
+    const float *a = operands[0], *b = operands[1];                                                                            \
+    const int64_t step_a = steps[0] * LANES, step_b = steps[1] * LANES;                                                        \
+    (void)immediate;                                                                                                           \
+    for (int64_t i = 0; i < n; i += LANES, a += step_a, b += step_b) {                                                         \
+      const vf x = v_load(a), second_operand = v_load(b);                                                                      \
+      vf t = expression;                                                                                                       \
+      KEEP(t);                                                                                                                 \
+      v_store(r + i, result_of_t);                                                                                             \
+    }                                                                                                                          \
+  }
+#define EACH_JOINT(X)                                                                                                          \
+  X(MULTIPLY, ADD, 0, x *y, t + z)                                                                                             \
+  X(MULTIPLY, ADD, 1, x *y, z + t)                                                                                             \
+  X(MULTIPLY, SUBTRACT, 0, x *y, t - z)                                                                                        \
+  X(MULTIPLY, SUBTRACT, 1, x *y, z - t)                                                                                        \
+  X(MULTIPLY, MULTIPLY, 0, x *y, t *z)                                                                                         \
+  X(MULTIPLY, MULTIPLY, 1, x *y, z *t)                                                                                         \
+  X(MULTIPLY, DIVIDE, 0, x *y, t / z)                                                                                          \
+  X(ADD, ADD, 0, x + y, t + z)                                                                                                 \
+  X(ADD, ADD, 1, x + y, z + t)                                                                                                 \
+  X(ADD, MULTIPLY, 0, x + y, t *z)                                                                                             \
+  X(ADD, MULTIPLY, 1, x + y, z *t)                                                                                             \
+  X(ADD, DIVIDE, 1, x + y, z / t)                                                                                              \
+  X(SUBTRACT, MULTIPLY, 0, x - y, t *z)                                                                                        \
+  X(SUBTRACT, MULTIPLY, 1, x - y, z *t)                                                                                        \
+  X(DIVIDE, SUBTRACT, 1, x / y, z - t)
+#define EACH_JOINT_OF_TWO(X)                                                                                                   \
+  X(SQUARE, MULTIPLY, 0, z, x *x, t *z)                                                                                        \
+  X(SQUARE, MULTIPLY, 1, z, x *x, z *t)                                                                                        \
+  X(SQRT, ADD, 0, z, v_sqrt(x), t + z)                                                                                         \
+  X(SQRT, ADD, 1, z, v_sqrt(x), z + t)                                                                                         \
+  X(ADD, RSQRT, 0, y, x + y, v_rsqrt(t))                                                                                       \
+  X(ADD, SQRT, 0, y, x + y, v_sqrt(t))                                                                                         \
+  X(ADD, RELU, 0, y, x + y, zero_if(v_lt(t, v_set(0)), t))
+#define JOINT_FUNCTION(first, second, position, expression, result)                                                            \
+  JOINT(first##_then_##second##_##position, expression, result)
+#define JOINT_OF_TWO_FUNCTION(first, second, position, operand, expression, result)                                            \
+  JOINT_OF_TWO(first##_then_##second##_##position, operand, expression, result)
+EACH_JOINT(JOINT_FUNCTION)
+EACH_JOINT_OF_TWO(JOINT_OF_TWO_FUNCTION)
+#define JOINT_ROW(first, second, position, ...)                                                                                \
+  {MIX_OPCODE_##first, MIX_OPCODE_##second, position, tile_##first##_then_##second##_##position},
+static const mix_tile_joint tile_joints[] = {EACH_JOINT(JOINT_ROW) EACH_JOINT_OF_TWO(JOINT_ROW){.function = NULL}};
+
 UNARY(round_f16, v_round_f16(x))
 static void tile_round_bf16(ARGUMENTS) {
   float *r = result;

@@ -27,6 +27,7 @@ typedef struct run {
   int64_t pitch;                   /* elements of the space from one row to the next */
   int64_t ahead_rows, ahead_pitch; /* rows before ahead_rows look ahead so many elements; -1: to the next tile */
   bool expanded;                   /* periodic loads fill whole tiles already */
+  bool streamed;                   /* something was stored past the caches */
   bool streams;                    /* tiles follow each other through memory that no cache holds */
   const uint16_t *tested;          /* numbers to be tested as they are stored; NULL: tiles are computed */
   uint16_t infinity;
@@ -317,7 +318,7 @@ static void run_tile(run *r, const tile *t) {
     const char *value = r->at[store->reg];
     if (result == value) continue;
     if (r->stream_store[i] && at_once && !((uintptr_t)result % 64) && t->n % MIX_TILE_STREAMED == 0)
-      store->stream(result, value, t->n);
+      store->stream(result, value, t->n), r->streamed = true;
     else if (t->dense)
       store->store(result, value, t->n);
     else
@@ -334,6 +335,7 @@ static void start(run *r, const mix_tile_program *p, const mix_kernel_args *args
   r->memory = memory;
   r->pitch = p->inner;
   r->ahead_rows = -1;
+  r->streamed = false;
   r->expanded = false;
   r->finite = true;
   r->tested = NULL;
@@ -543,6 +545,7 @@ void mix_tile_run(const mix_tile_program *p, const mix_kernel_args *args, const 
       i = row * tiles + last;
     }
   }
+  if (r.streamed) mix_end_streams();
   finish_reduction(&r, team);
 }
 
@@ -577,4 +580,5 @@ void mix_tile_run_block(const mix_tile_program *p, const mix_kernel_args *args, 
     run_rows(&r, row, rows, column, columns);
   else
     for (int64_t i = 0; i < rows; i++) run_row(&r, row + i, column, columns);
+  if (r.streamed) mix_end_streams();
 }

@@ -22,6 +22,13 @@ static inline size_t mix_tile_class_size(mix_tile_class class) {
   return class == MIX_TILE_DOUBLE || class == MIX_TILE_INTEGER ? 8 : 4;
 }
 
+/* Stores past the caches are not ordered by the barrier that follows. */
+static inline void mix_end_streams(void) {
+#ifdef __SSE2__
+  __builtin_ia32_sfence();
+#endif
+}
+
 /* One instruction over a tile of n elements. Operand i is at operands[i]; steps[i] is 1 for a tile, 0 for a value that fills one
  * group of MIX_TILE_PADDING bytes and counts for every element. The result may be one of the operands. Works in whole vectors:
  * reads and writes up to MIX_TILE_PADDING bytes past the end. */
@@ -33,6 +40,14 @@ typedef void (*mix_tile_store_function)(void *result, const void *tile, int64_t 
 /* Which row function of the softmax family. */
 typedef enum mix_softmax_kind { MIX_ROWS_SOFTMAX, MIX_ROWS_LOG_SOFTMAX } mix_softmax_kind;
 
+/* Two float32 instructions in one pass: `second` takes the result of `first`, rounded as by itself, as its operand `position`. The
+ * function's operands are those of `first`, then the other one of `second`. */
+typedef struct mix_tile_joint {
+  mix_opcode first, second;
+  int position;
+  mix_tile_function function;
+} mix_tile_joint;
+
 typedef struct mix_vector {
   const char *name; /* "generic", "avx2", "avx512" */
   int lanes;        /* floats in a vector */
@@ -43,6 +58,7 @@ typedef struct mix_vector {
   mix_tile_store_function stream[MIX_DTYPE_COUNT];       /* past the caches, whole lines of memory; NULL for others */
   mix_tile_function round[MIX_DTYPE_COUNT];              /* to float16, bfloat16 inside a float tile */
   mix_tile_function instruction[MIX_OPCODE_COUNT];       /* on floats (SELECT: of floats); NULL: none */
+  const mix_tile_joint *joints;                          /* ended by one without a function */
   mix_tile_function bool_to_float, float_to_bool;
 
   /* Reductions of n contiguous values of a class; exact ends. The order of a sum is fixed, the same for every instruction set:

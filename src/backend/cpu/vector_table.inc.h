@@ -7,6 +7,7 @@ const mix_vector VECTOR_NAME = {
     .store = {[MIX_FLOAT16] = store_f16, [MIX_BFLOAT16] = store_bf16, [MIX_FLOAT32] = copy_f32, [MIX_BOOL] = store_bool},
     .stream = {[MIX_FLOAT16] = stream_f16, [MIX_BFLOAT16] = stream_bf16},
     .round = {[MIX_FLOAT16] = tile_round_f16, [MIX_BFLOAT16] = tile_round_bf16},
+    .joints = tile_joints,
     .instruction =
         {
             [MIX_OPCODE_IDENTITY] = tile_identity,

@@ -1,5 +1,6 @@
 /* The one driver of blocked products. */
 #include "backend/cpu/gemm/gemm.h"
+#include "backend/cpu/vector.h"
 
 /* A thread's share, and the parts of its workspace. */
 typedef struct run_state {
@@ -186,7 +187,5 @@ void mix_gemm_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, 
       } while (x.k < p->k);
     }
   if (plan->engine->leave) plan->engine->leave();
-#ifdef __SSE2__
-  if (plan->stream) __builtin_ia32_sfence(); /* streamed stores are not ordered by the barrier that follows */
-#endif
+  if (plan->stream) mix_end_streams();
 }
