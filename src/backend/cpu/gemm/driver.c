@@ -109,6 +109,36 @@ static void multiply_panels(const run_state *s, const block *x, const void *a, i
   micro[rows - 1](x->depth, a, a_stride, b, b_stride, c, c_stride, columns, how);
 }
 
+/* Rows [row, row + rows) of the block for k in [k, k + depth) of it. */
+static void pack_rows(const run_state *s, const block *x, int64_t row, int64_t rows, int64_t k, int64_t depth, char *packed) {
+  const mix_gemm_plan *plan = s->plan;
+  const mix_gemm_storage *storage = plan->storage;
+  const mix_gemm_problem *p = &plan->problem;
+  const int64_t offset = p->transpose_a ? (x->k + k) * p->lda + x->row + row : (x->row + row) * p->lda + x->k + k;
+  const void *source = at(s->operands->a, offset, mix_dtype_size(storage->dtype));
+  if (plan->a_turned)
+    storage->pack_a_turned(source, p->lda, (int)rows, depth, packed, plan->a_stride);
+  else
+    storage->pack_a[p->transpose_a](source, p->lda, (int)rows, depth, packed, plan->a_stride);
+}
+
+/* Panels [first, end) of all `panels` of the block. */
+static void pack_panels(const run_state *s, const block *x, int64_t first, int64_t end, int64_t panels) {
+  enum { STEP = 32 }; /* of k: lines that two panels share are still in a cache for the second */
+  const mix_gemm_plan *plan = s->plan;
+  const int64_t row = x->rows * first / panels;
+  if (!plan->a_apart) {
+    pack_rows(s, x, row, x->rows * end / panels - row, 0, x->depth, s->a);
+    return;
+  }
+  for (int64_t k = 0; k < x->depth; k += STEP)
+    for (int64_t i = first; i < end; i++) {
+      const int64_t from = x->rows * i / panels, to = x->rows * (i + 1) / panels;
+      char *packed = s->a + ((i - first) * plan->a_apart + k * plan->a_stride) * (int64_t)plan->engine->element;
+      pack_rows(s, x, from, to - from, k, smaller(STEP, x->depth - k), packed);
+    }
+}
+
 static void multiply_block(const run_state *s, const block *x) {
   const mix_gemm_plan *plan = s->plan;
   const mix_gemm_engine *engine = plan->engine;
@@ -131,20 +161,16 @@ static void multiply_block(const run_state *s, const block *x) {
                         (int)smaller(engine->columns, x->columns - column));
       }
   } else {
-    int64_t packed_from = 0;
     for (int64_t i = 0; i < panels; i++) {
       const int64_t row = x->rows * i / panels, rows = x->rows * (i + 1) / panels - row;
       const int64_t offset = p->transpose_a ? x->k * p->lda + x->row + row : (x->row + row) * p->lda + x->k;
       const void *a = at(s->operands->a, offset, stored);
       int64_t a_stride = p->lda;
       if (!plan->a_in_place) {
-        if (i % plan->a_panels == 0) {
-          const int64_t end = x->rows * smaller(i + plan->a_panels, panels) / panels;
-          (plan->a_turned ? storage->pack_a_turned : storage->pack_a[p->transpose_a])(a, p->lda, (int)(end - row), x->depth, s->a,
-                                                                                      plan->a_stride);
-          packed_from = row;
-        }
-        a = at(s->a, row - packed_from, engine->element), a_stride = plan->a_stride;
+        const int64_t first = i - i % plan->a_panels;
+        if (i == first) pack_panels(s, x, first, smaller(first + plan->a_panels, panels), panels);
+        const int64_t from = plan->a_apart ? (i - first) * plan->a_apart : row - x->rows * first / panels;
+        a = at(s->a, from, engine->element), a_stride = plan->a_stride;
       }
       for (int64_t column = 0; column < x->columns; column += engine->columns)
         multiply_panels(s, x, a, a_stride, row, (int)rows, column, (int)smaller(engine->columns, x->columns - column));

@@ -99,7 +99,8 @@ struct mix_gemm_plan {
   int threads, grid_rows, grid_columns;
   int64_t depth_block, row_block, column_block;
   int64_t a_stride, c_stride;                                 /* of packed A, of sums in the workspace */
-  int a_panels;                                               /* panels of rows of A that are packed at once */
+  int a_panels;                                               /* panels of rows of A that are packed at once, */
+  int64_t a_apart;                                            /* so many elements apart; 0: side by side */
   size_t a_bytes, b_bytes, c_bytes, turn_bytes, thread_bytes; /* parts of a thread's workspace, and the whole */
   /* Of engines with their own driver: the loop over blocks of columns is the outer one; what it packs is kept for the inner one. */
   bool columns_outside, keep;

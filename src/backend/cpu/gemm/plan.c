@@ -17,9 +17,9 @@ enum {
   CACHE_ALIAS = 4096,     /* rows this far apart share a set of the first-level cache */
   FEW_ROWS = 256,         /* a block of B that few rows use leaves half of the cache to its source */
   FEW_ROWS_COLUMNS = 512,
-  STRIP_BYTES =
-      32 << 10,      /* transposed A is packed in strips of so many bytes: rows of it in memory are long enough for whole vectors */
-  STREAM_DEPTH = 64, /* deeper products are not bound by writing C */
+  STRIP_BYTES = 32 << 10, /* transposed A is packed in strips of so many bytes: rows of it are long enough for whole vectors; */
+  APART_PANELS = 8,       /* deep panels not side by side: so many at a time, which take whole lines of memory */
+  STREAM_DEPTH = 64,      /* deeper products are not bound by writing C */
   STREAM_BYTES = 16 << 20,
 };
 
@@ -103,10 +103,14 @@ static void plan_blocks(mix_gemm_plan *plan) {
 
   const bool along_rows = p->transpose_a || plan->a_turned;
   const int64_t panels = STRIP_BYTES / (plan->depth_block * engine->rows * element);
-  plan->a_panels = !along_rows || panels < 1 ? 1 : (int)smaller(panels, divide_up(plan->row_block, engine->rows));
-  plan->a_stride = along_rows ? round_up(plan->a_panels * engine->rows, engine->lanes)
+  const bool apart = p->transpose_a && panels <= 1;
+  const int64_t most = apart ? APART_PANELS : p->transpose_a ? panels : 1;
+  plan->a_panels = (int)smaller(most, divide_up(plan->row_block, engine->rows));
+  plan->a_stride = along_rows ? round_up((apart ? 1 : plan->a_panels) * engine->rows, engine->lanes)
                               : round_up(plan->depth_block, engine->lanes) + engine->lanes;
-  plan->a_bytes = plan->a_in_place ? 0 : whole_lines((along_rows ? plan->depth_block : engine->rows) * plan->a_stride * element);
+  if (apart) plan->a_apart = plan->depth_block * plan->a_stride;
+  const int64_t packed = apart ? plan->a_panels * plan->a_apart : (along_rows ? plan->depth_block : engine->rows) * plan->a_stride;
+  plan->a_bytes = plan->a_in_place ? 0 : whole_lines(packed * element);
   plan->b_bytes = plan->b_in_place ? 0 : whole_lines(plan->depth_block * round_up(plan->column_block, engine->columns) * element);
   if (!plan->c_in_place) {
     const int64_t kept = depth_blocks > 1 || plan->swapped ? plan->row_block : smaller(engine->rows, plan->row_block);
