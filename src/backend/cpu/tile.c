@@ -345,7 +345,7 @@ static void add_instruction(plan *plan, int i) {
   const mix_instruction *instruction = &p->program->instructions[i];
   const int reg = p->program->load_count + i;
   const mix_tile_joint *joint = plan->joint[reg];
-  const choice c = choose(plan, i);
+  choice c = choose(plan, i);
   int operand[3], operands = 0;
   if (plan->joined[reg] || c.same) return; /* who reads it does the work */
   if (joint) {
@@ -375,6 +375,8 @@ static void add_instruction(plan *plan, int i) {
     if (mix_tile_class_size(held_class(plan, plan->same[operand[k]])) == mix_tile_class_size(held_class(plan, reg)))
       free_if_last(plan, operand[k], i);
   plan->slot[reg] = take_slot(plan);
+  /* A cast: rounding is the pass, and nothing is copied first. */
+  if (c.round && step.function == p->vector->instruction[MIX_OPCODE_IDENTITY]) step.function = c.round, c.round = NULL;
   p->body[p->body_count++] = step;
   if (c.round)
     p->body[p->body_count++] = (mix_tile_step){.function = c.round, .result = reg, .operands = {reg}, .steps = {1}, .load = -1};
