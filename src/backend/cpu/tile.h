@@ -19,6 +19,10 @@ const char *mix_tile_refuses(const mix_program *program);
 void mix_tile_run_block(const mix_tile_program *prepared, const mix_kernel_args *args, const void *accumulator, int64_t stride,
                         int64_t row, int64_t rows, int64_t column, int64_t columns, int64_t following);
 
+/* Asks for the memory that the program needs of those rows and columns, to be in the second-level cache when they are run. */
+void mix_tile_fetch_block(const mix_tile_program *prepared, const mix_kernel_args *args, int64_t row, int64_t rows, int64_t column,
+                          int64_t columns);
+
 /* Array conversions at memory speed between float16, bfloat16, float32, on the calling thread; same bits as mix_convert. */
 void mix_cpu_convert(const void *source, mix_dtype source_dtype, void *result, mix_dtype result_dtype, int64_t count);
 

@@ -562,6 +562,32 @@ static int64_t columns_of(const mix_tile_program *p, const mix_kernel_args *args
   return p->program->dims[p->program->rank - 1];
 }
 
+static void fetch_rows(const void *memory, int64_t element, int64_t pitch, int64_t row, int64_t rows, int64_t column,
+                       int64_t columns) {
+  const char *line = (const char *)memory + (row * pitch + column) * element;
+  for (; rows > 0; rows--, line += pitch * element)
+    for (int64_t byte = 0; byte < columns * element; byte += 64) __builtin_prefetch(line + byte, 1, 2);
+}
+
+void mix_tile_fetch_block(const mix_tile_program *p, const mix_kernel_args *args, int64_t row, int64_t rows, int64_t column,
+                          int64_t columns) {
+  const int64_t pitch = columns_of(p, args);
+  for (int l = 0; l < p->load_count; l++) {
+    const mix_tile_load *load = &p->loads[l];
+    if (load->used && load->access == MIX_TILE_CONTIGUOUS)
+      fetch_rows(args->inputs[load->input], (int64_t)load->element, pitch, row, rows, column, columns);
+  }
+  for (int i = 0; i < p->store_count; i++) {
+    const mix_tile_store *store = &p->stores[i];
+    bool fetched = store->stream != NULL;
+    for (int l = 0; l < p->load_count && !fetched; l++) {
+      const int input = p->loads[l].input;
+      fetched = p->loads[l].used && input != MIX_FROM_ACCUMULATOR && args->inputs[input] == args->outputs[store->output];
+    }
+    if (!fetched) fetch_rows(args->outputs[store->output], (int64_t)store->element, pitch, row, rows, column, columns);
+  }
+}
+
 void mix_tile_run_block(const mix_tile_program *p, const mix_kernel_args *args, const void *accumulator, int64_t stride,
                         int64_t row, int64_t rows, int64_t column, int64_t columns, int64_t following) {
   _Alignas(64) char memory[MIX_TILE_MEMORY];

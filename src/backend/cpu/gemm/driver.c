@@ -30,27 +30,16 @@ void mix_gemm_finish(const mix_gemm_plan *plan, const mix_gemm_operands *operand
   }
 }
 
-static void prefetch_tile(const void *result, mix_dtype dtype, int64_t stride, int64_t row, int64_t rows, int64_t column,
-                          int64_t columns) {
-  const int64_t size = (int64_t)mix_dtype_size(dtype);
-  const char *line = (const char *)result + (row * stride + column) * size;
-  for (; rows > 0; rows--, line += stride * size)
-    for (int64_t byte = 0; byte < columns * size; byte += 64) __builtin_prefetch(line + byte, 1, 2);
-}
-
 void mix_gemm_prefetch_result(const mix_gemm_plan *plan, const mix_gemm_operands *operands, int64_t row, int64_t rows,
                               int64_t column, int64_t columns) {
-  const int64_t stride = plan->problem.ldc;
-  if (!operands->epilogue) {
-    prefetch_tile(operands->c, plan->result->dtype, stride, row, rows, column, columns);
+  if (operands->epilogue) {
+    mix_tile_fetch_block(operands->epilogue, operands->args, row, rows, column, columns);
     return;
   }
-  const mix_kernel_args *args = operands->args;
-  for (int i = 0; i < args->output_count; i++) {
-    const mix_shape *shape = &args->output_types[i].shape;
-    if (i == 0 || (shape->rank == 2 && shape->dims[0] == plan->problem.m && shape->dims[1] == stride))
-      prefetch_tile(args->outputs[i], args->output_types[i].dtype, stride, row, rows, column, columns);
-  }
+  const int64_t size = (int64_t)mix_dtype_size(plan->storage->dtype), stride = plan->problem.ldc * size;
+  const char *line = (const char *)operands->c + row * stride + column * size;
+  for (; rows > 0; rows--, line += stride)
+    for (int64_t byte = 0; byte < columns * size; byte += 64) __builtin_prefetch(line + byte, 1, 2);
 }
 
 static void transpose(const void *from, int64_t from_stride, int64_t rows, int64_t columns, void *to, size_t size) {
