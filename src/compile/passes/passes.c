@@ -147,6 +147,18 @@ bool *mix_ir_conditions(mix_ir *ir) {
   return condition;
 }
 
+mix_product mix_ir_product(const mix_ir *ir, const mix_ir_node *node) {
+  const mix_matmul_attributes *attributes = node->attributes;
+  const mix_ir_value *a = &ir->values[node->inputs[0]], *b = &ir->values[node->inputs[1]];
+  return (mix_product){.op = node->op,
+                       .transpose_a = attributes->transpose_a,
+                       .transpose_b = attributes->transpose_b,
+                       .dtype = a->dtype,
+                       .a = a->shape,
+                       .b = b->shape,
+                       .result = ir->values[node->first_output].shape};
+}
+
 bool mix_ir_may_fail(const mix_ir *ir, const mix_ir_node *node) {
   int opcode = node->op->opcode;
   bool partial = opcode == MIX_OPCODE_FLOOR_DIVIDE || opcode == MIX_OPCODE_FLOOR_MOD || opcode == MIX_OPCODE_POWER;

@@ -3,6 +3,7 @@
 #ifndef MIX_COMPILE_PASSES_H
 #define MIX_COMPILE_PASSES_H
 
+#include "backend/backend.h"
 #include "compile/ir.h"
 
 bool mix_pass_amp(mix_ir *ir);      /* the automatic mixed precision rewrite, where the process has it on (compile/amp/) */
@@ -39,6 +40,8 @@ bool mix_dtype_embeds(mix_dtype from, mix_dtype to);
 void mix_program_strides(mix_shape shape, mix_shape space, int64_t strides[MIX_MAX_RANK]);
 /* By value: does a program or a store stand under this condition? In the ir's memory; NULL with the error recorded. */
 bool *mix_ir_conditions(mix_ir *ir);
+/* The matmul as the backend is asked about it. */
+mix_product mix_ir_product(const mix_ir *ir, const mix_ir_node *node);
 /* Can the element-wise node meet a value that it fails on (an integer divided by zero)? */
 bool mix_ir_may_fail(const mix_ir *ir, const mix_ir_node *node);
 

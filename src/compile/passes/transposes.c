@@ -23,18 +23,6 @@ static bool turns_matrices(const mix_ir *ir, const mix_ir_node *node) {
   return rank >= 2 && permutation_of(node)[rank - 1] == rank - 2;
 }
 
-static mix_product product_of(const mix_ir *ir, const mix_ir_node *node) {
-  const mix_matmul_attributes *attributes = node->attributes;
-  const mix_ir_value *a = &ir->values[node->inputs[0]], *b = &ir->values[node->inputs[1]];
-  return (mix_product){.op = node->op,
-                       .transpose_a = attributes->transpose_a,
-                       .transpose_b = attributes->transpose_b,
-                       .dtype = a->dtype,
-                       .a = a->shape,
-                       .b = b->shape,
-                       .result = ir->values[node->first_output].shape};
-}
-
 static bool set_flags(mix_ir *ir, mix_ir_node *node, bool transpose_a, bool transpose_b) {
   mix_matmul_attributes *attributes = mix_ir_alloc(ir, sizeof *attributes);
   if (!attributes) return false;
@@ -48,7 +36,7 @@ static bool fold_operand(mix_ir *ir, int n, int operand) {
   mix_ir_node *node = &ir->nodes[n];
   const mix_ir_node *producer = &ir->nodes[mix_ir_producer(ir, node->inputs[operand])];
   if (!is_transpose(producer) || !turns_matrices(ir, producer)) return true;
-  mix_product now = product_of(ir, node), then = now;
+  mix_product now = mix_ir_product(ir, node), then = now;
   mix_shape stored = ir->values[producer->inputs[0]].shape;
   if (operand)
     then.b = stored, then.transpose_b = !now.transpose_b;

@@ -9,16 +9,8 @@ static bool is_16_bit(mix_dtype dtype) { return dtype == MIX_FLOAT16 || dtype ==
 
 static bool widens(const mix_ir *ir, const mix_ir_node *node) {
   if (node->dead || node->source || node->program || node->op != &mix_op_matmul) return false;
-  const mix_matmul_attributes *attributes = node->attributes;
-  const mix_ir_value *a = &ir->values[node->inputs[0]], *b = &ir->values[node->inputs[1]];
-  const mix_product product = {.op = node->op,
-                               .transpose_a = attributes->transpose_a,
-                               .transpose_b = attributes->transpose_b,
-                               .dtype = a->dtype,
-                               .a = a->shape,
-                               .b = b->shape,
-                               .result = ir->values[node->first_output].shape};
-  return is_16_bit(a->dtype) && mix_backend_current()->widens(&product);
+  const mix_product product = mix_ir_product(ir, node);
+  return is_16_bit(product.dtype) && mix_backend_current()->widens(&product);
 }
 
 /* The value as float32, made once; -1 with the error recorded. */
