@@ -109,22 +109,26 @@ static inline void pad(char *slot, size_t held, int64_t n) {
            (size_t)(16 - rest) * held < MIX_TILE_PADDING ? (size_t)(16 - rest) * held : MIX_TILE_PADDING);
 }
 
+/* The part of an operand or result that the tile to come sees. */
+static void add_ahead(run *r, const tile *t, const void *memory, size_t element) {
+  if (r->ahead_count == MIX_TILE_AHEAD) return;
+  r->ahead[r->ahead_count].from = (const char *)memory + (t->flat + t->next) * (int64_t)element;
+  r->ahead[r->ahead_count++].lines = (t->n * (int64_t)element + 63) / 64;
+}
+
 /* What tile `t` looks ahead to. */
 static void look_ahead(run *r, const tile *t) {
   const mix_tile_program *p = r->p;
-  int64_t lines = 0;
   r->ahead_count = r->ahead_at = 0;
-  if (!t->next || !t->dense) return;
-  for (int i = 0; i < p->load_count + p->store_count && r->ahead_count < MIX_TILE_AHEAD; i++) {
-    const mix_tile_load *load = &p->loads[i];
-    const mix_tile_store *store = &p->stores[i - p->load_count];
-    const bool is_load = i < p->load_count;
-    if (is_load ? !load->used || load->access != MIX_TILE_CONTIGUOUS : !r->prefetch_store[i - p->load_count]) continue;
-    const char *memory = is_load ? r->args->inputs[load->input] : r->args->outputs[store->output];
-    const int64_t element = (int64_t)(is_load ? load->element : store->element);
-    r->ahead[r->ahead_count].from = memory + (t->flat + t->next) * element;
-    lines += r->ahead[r->ahead_count++].lines = (t->n * element + 63) / 64;
+  if (!t->next || !t->dense || !p->body_count) return;
+  for (int l = 0; l < p->load_count; l++) {
+    const mix_tile_load *load = &p->loads[l];
+    if (load->used && load->access == MIX_TILE_CONTIGUOUS) add_ahead(r, t, r->args->inputs[load->input], load->element);
   }
+  for (int i = 0; i < p->store_count; i++)
+    if (r->prefetch_store[i]) add_ahead(r, t, r->args->outputs[p->stores[i].output], p->stores[i].element);
+  int64_t lines = 0;
+  for (int i = 0; i < r->ahead_count; i++) lines += r->ahead[i].lines;
   r->ahead_lines = (lines + p->body_count - 1) / p->body_count;
 }
 
