@@ -23,6 +23,12 @@ void mix_tile_run_block(const mix_tile_program *prepared, const mix_kernel_args 
 void mix_tile_fetch_block(const mix_tile_program *prepared, const mix_kernel_args *args, int64_t row, int64_t rows, int64_t column,
                           int64_t columns);
 
+/* Rows of `bytes`, `stride` bytes apart, into the second-level cache. */
+static inline void mix_fetch_rows(const char *memory, int64_t stride, int64_t rows, int64_t bytes) {
+  for (; rows > 0; rows--, memory += stride)
+    for (int64_t byte = 0; byte < bytes; byte += 64) __builtin_prefetch(memory + byte, 1, 2);
+}
+
 /* Array conversions at memory speed between float16, bfloat16, float32, on the calling thread; same bits as mix_convert. */
 void mix_cpu_convert(const void *source, mix_dtype source_dtype, void *result, mix_dtype result_dtype, int64_t count);
 

@@ -14,17 +14,21 @@
       v_store(r + i, expression);                                                                                              \
     }                                                                                                                          \
   }
-#define BINARY(name, expression)                                                                                               \
+/* Two operands, x and another; `t`, rounded, is what the first of two instructions makes of them. */
+#define OF_TWO(name, second_operand, expression, result_of_t)                                                                  \
   static void tile_##name(ARGUMENTS) {                                                                                         \
     float *r = result;                                                                                                         \
     const float *a = operands[0], *b = operands[1];                                                                            \
     const int64_t step_a = steps[0] * LANES, step_b = steps[1] * LANES;                                                        \
     (void)immediate;                                                                                                           \
     for (int64_t i = 0; i < n; i += LANES, a += step_a, b += step_b) {                                                         \
-      const vf x = v_load(a), y = v_load(b);                                                                                   \
-      v_store(r + i, expression);                                                                                              \
+      const vf x = v_load(a), second_operand = v_load(b);                                                                      \
+      vf t = expression;                                                                                                       \
+      KEEP(t);                                                                                                                 \
+      v_store(r + i, result_of_t);                                                                                             \
     }                                                                                                                          \
   }
+#define BINARY(name, expression) OF_TWO(name, y, expression, t)
 #define UNARY_TO_BOOL(name, expression)                                                                                        \
   static void tile_##name(ARGUMENTS) {                                                                                         \
     uint32_t *r = result;                                                                                                      \
@@ -181,20 +185,6 @@ static void tile_clip(ARGUMENTS) {
       v_store(r + i, result_of_t);                                                                                             \
     }                                                                                                                          \
   }
-/* One of the instructions has one operand. */
-#define JOINT_OF_TWO(name, second_operand, expression, result_of_t)                                                            \
-  static void tile_##name(ARGUMENTS) {                                                                                         \
-    float *r = result;                                                                                                         \
-    const float *a = operands[0], *b = operands[1];                                                                            \
-    const int64_t step_a = steps[0] * LANES, step_b = steps[1] * LANES;                                                        \
-    (void)immediate;                                                                                                           \
-    for (int64_t i = 0; i < n; i += LANES, a += step_a, b += step_b) {                                                         \
-      const vf x = v_load(a), second_operand = v_load(b);                                                                      \
-      vf t = expression;                                                                                                       \
-      KEEP(t);                                                                                                                 \
-      v_store(r + i, result_of_t);                                                                                             \
-    }                                                                                                                          \
-  }
 #define EACH_JOINT(X)                                                                                                          \
   X(MULTIPLY, ADD, 0, x *y, t + z)                                                                                             \
   X(MULTIPLY, ADD, 1, x *y, z + t)                                                                                             \
@@ -222,7 +212,7 @@ static void tile_clip(ARGUMENTS) {
 #define JOINT_FUNCTION(first, second, position, expression, result)                                                            \
   JOINT(first##_then_##second##_##position, expression, result)
 #define JOINT_OF_TWO_FUNCTION(first, second, position, operand, expression, result)                                            \
-  JOINT_OF_TWO(first##_then_##second##_##position, operand, expression, result)
+  OF_TWO(first##_then_##second##_##position, operand, expression, result)
 EACH_JOINT(JOINT_FUNCTION)
 EACH_JOINT_OF_TWO(JOINT_OF_TWO_FUNCTION)
 #define JOINT_ROW(first, second, position, ...)                                                                                \
@@ -262,7 +252,7 @@ static void tile_bool_to_float(ARGUMENTS) {
     type *r = result;                                                                                                          \
     const float *a = tile;                                                                                                     \
     int64_t i = 0;                                                                                                             \
-    for (; i + 2 * LANES <= n; i += 2 * LANES) v_store_##name##_pair(r + i, v_load(a + i), v_load(a + i + LANES));              \
+    for (; i + 2 * LANES <= n; i += 2 * LANES) v_store_##name##_pair(r + i, v_load(a + i), v_load(a + i + LANES));             \
     for (; i + LANES <= n; i += LANES) v_store_##name(r + i, v_load(a + i));                                                   \
     if (i < n) v_store_##name##_part(r + i, v_load_part(a + i, n - i, 0), n - i);                                              \
   }                                                                                                                            \

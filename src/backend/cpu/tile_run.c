@@ -1,55 +1,12 @@
 /* Running prepared programs. A tile covers pieces (parts of rows) of the iteration space: one piece where rows are long or all
  * loads are contiguous, several whole rows where rows are short. Loads fill tiles or point into memory; every instruction is one
  * vectorised loop; stores follow at the end of the tile, or write at once where no load of the same memory is still to come. */
-#include "backend/cpu/tile_program.h"
-#include "tensor/convert.h"
-#include <limits.h>
+#include "backend/cpu/tile_state.h"
 #include <math.h>
 #include <string.h>
 
-typedef struct run {
-  const mix_tile_program *p;
-  const mix_kernel_args *args;
-  char *memory;
-  void *at[MIX_TILE_REGISTERS]; /* where each register is now */
-  bool direct_store[MIX_TILE_STORES], prefetch_store[MIX_TILE_STORES], stream_store[MIX_TILE_STORES];
-  /* Memory that a later tile needs, fetched a few lines at a time between the steps of this one: more lines at once than the first-level
-   * cache can wait for would hold up all that follows. */
-  struct {
-    const char *from;
-    int64_t lines;
-  } ahead[MIX_TILE_AHEAD];
-  int ahead_count, ahead_at;
-  int64_t ahead_lines; /* after each step */
-  /* Epilogues: the raw results of block rows from first_row, columns from first_column. */
-  const char *accumulator;
-  int64_t accumulator_stride, first_row, first_column;
-  int64_t pitch;                   /* elements of the space from one row to the next */
-  int64_t ahead_rows, ahead_pitch; /* rows before ahead_rows look ahead so many elements; -1: to the next tile */
-  bool expanded;                   /* periodic loads fill whole tiles already */
-  bool streamed;                   /* something was stored past the caches */
-  bool streams;                    /* tiles follow each other through memory that no cache holds */
-  const uint16_t *tested;          /* numbers to be tested as they are stored; NULL: tiles are computed */
-  uint16_t infinity;
-  bool finite;
-  uint64_t integer_sum;
-  /* A sum: the piece at hand, in lanes or one number, and how many elements it has so far. */
-  _Alignas(64) float lanes[MIX_SUM_LANES];
-  double wide_sum;
-  int64_t summed, piece;
-  double *pieces; /* where each piece's sum goes; NULL on a team of one, which adds them up as they come */
-  double total;
-} run;
-
-typedef struct tile {
-  int64_t row, column, flat; /* of the first element */
-  int64_t pieces, length, n; /* n = pieces * length */
-  int64_t next;              /* elements of the space to the first one of the next tile */
-  bool dense;                /* the pieces follow each other in the space without a gap */
-} tile;
-
 /* Whole groups: instructions may work on memory itself. */
-static inline bool is_whole(const tile *t) { return t->n % 16 == 0; }
+static inline bool is_whole(const mix_tile_span *t) { return t->n % 16 == 0; }
 
 static void fill_with(void *tile, size_t held, int64_t n) {
   if (held == 4) {
@@ -91,7 +48,8 @@ static int64_t offset_of(const mix_tile_program *p, const mix_tile_load *load, i
   return at + flat * load->strides[0];
 }
 
-static void load_general(const run *r, const mix_tile_load *load, char *slot, const char *source, const tile *t) {
+static void load_general(const mix_tile_state *r, const mix_tile_load *load, char *slot, const char *source,
+                         const mix_tile_span *t) {
   const mix_tile_program *p = r->p;
   const int64_t stride = load->strides[p->rank - 1];
   const bool simple = p->rank == 2 && r->pitch == p->inner;
@@ -110,16 +68,17 @@ static inline void pad(char *slot, size_t held, int64_t n) {
 }
 
 /* The part of an operand or result that the tile to come sees. */
-static void add_ahead(run *r, const tile *t, const void *memory, size_t element) {
+static void add_ahead(mix_tile_state *r, const mix_tile_span *t, const void *memory, size_t element) {
   if (r->ahead_count == MIX_TILE_AHEAD) return;
   r->ahead[r->ahead_count].from = (const char *)memory + (t->flat + t->next) * (int64_t)element;
   r->ahead[r->ahead_count++].lines = (t->n * (int64_t)element + 63) / 64;
 }
 
 /* What tile `t` looks ahead to. */
-static void look_ahead(run *r, const tile *t) {
+static void look_ahead(mix_tile_state *r, const mix_tile_span *t) {
   const mix_tile_program *p = r->p;
   r->ahead_count = r->ahead_at = 0;
+  r->ahead_lines = 0;
   if (!t->next || !t->dense || !p->body_count) return;
   for (int l = 0; l < p->load_count; l++) {
     const mix_tile_load *load = &p->loads[l];
@@ -132,7 +91,7 @@ static void look_ahead(run *r, const tile *t) {
   r->ahead_lines = (lines + p->body_count - 1) / p->body_count;
 }
 
-static inline void fetch_ahead(run *r) {
+static inline void fetch_ahead(mix_tile_state *r) {
   for (int64_t left = r->ahead_lines; left > 0 && r->ahead_at < r->ahead_count;) {
     const int64_t lines = r->ahead[r->ahead_at].lines, n = lines < left ? lines : left;
     const char *from = r->ahead[r->ahead_at].from;
@@ -144,7 +103,7 @@ static inline void fetch_ahead(run *r) {
   }
 }
 
-static void load_tile(run *r, const mix_tile_load *load, const tile *t) {
+static void load_tile(mix_tile_state *r, const mix_tile_load *load, const mix_tile_span *t) {
   const mix_tile_program *p = r->p;
   char *slot = r->memory + p->home[load->reg];
   const char *source;
@@ -200,106 +159,15 @@ static void load_tile(run *r, const mix_tile_load *load, const tile *t) {
   }
 }
 
-static bool sums(const mix_program *program) {
-  return program->reduction == MIX_REDUCE_TO_SUM || program->reduction == MIX_REDUCE_TO_MEAN;
-}
-
-static void end_piece(run *r) {
-  if (!r->summed) return;
-  double sum = r->wide_sum;
-  if (r->p->reduced_class == MIX_TILE_FLOAT) {
-    for (int width = MIX_SUM_LANES / 2; width; width /= 2)
-      for (int i = 0; i < width; i++) r->lanes[i] += r->lanes[i + width];
-    sum = r->lanes[0];
-    memset(r->lanes, 0, sizeof r->lanes);
-  }
-  if (r->pieces)
-    r->pieces[r->piece] = sum;
-  else
-    r->total = r->piece ? r->total + sum : sum;
-  r->summed = 0;
-}
-
-/* n values, the first at place `flat` of the space, all of one piece: element i belongs to lane i % MIX_SUM_LANES. */
-static void add_to_piece(run *r, const char *x, int64_t flat, int64_t n) {
-  r->piece = flat / MIX_SUM_PIECE;
-  if (r->p->reduced_class == MIX_TILE_FLOAT) {
-    const float *values = (const float *)(const void *)x;
-    int64_t i = 0;
-    for (; i < n && (flat + i) % MIX_SUM_LANES; i++) r->lanes[(flat + i) % MIX_SUM_LANES] += values[i];
-    if (i < n) r->p->vector->sum_into(r->lanes, values + i, n - i);
-  } else {
-    const double *values = (const double *)(const void *)x;
-    for (int64_t i = 0; i < n; i++) r->wide_sum = r->summed + i ? r->wide_sum + values[i] : values[i];
-  }
-  r->summed += n;
-}
-
-static void store_sum(const run *r, int64_t index, double sum, int64_t count) {
-  const mix_program *program = r->p->program;
-  const mix_dtype dtype = mix_program_register_dtype(program, program->reduced);
-  void *output = r->args->outputs[program->reduction_output];
-  if (program->reduction == MIX_REDUCE_TO_MEAN) sum /= (double)count;
-  if (dtype == MIX_FLOAT32)
-    ((float *)output)[index] = (float)sum;
-  else
-    mix_store_double(output, dtype, index, sum);
-}
-
-/* Sums of rows, each in pieces and lanes of its own, as reduce.c takes them. A thread has whole rows. */
-static void reduce_rows(run *r, const char *x, const tile *t) {
-  const int64_t length = r->p->program->row, held = r->p->reduced_class == MIX_TILE_FLOAT ? 4 : 8;
-  for (int64_t i = 0; i < t->n;) {
-    const int64_t row = (t->flat + i) / length, at = (t->flat + i) % length, rest = length - at;
-    if (!at && rest <= t->n - i && rest <= MIX_SUM_PIECE && held == 4) {
-      store_sum(r, row, r->p->vector->sum((const float *)(const void *)(x + i * held), rest), length);
-      i += rest;
-      continue;
-    }
-    const int64_t left = MIX_SUM_PIECE - at % MIX_SUM_PIECE, most = left < rest ? left : rest,
-                  n = most < t->n - i ? most : t->n - i;
-    add_to_piece(r, x + i * held, at, n);
-    if (n == most) end_piece(r);
-    if (n == rest) store_sum(r, row, r->total, length);
-    i += n;
-  }
-}
-
-static void reduce_tile(run *r, const tile *t) {
-  const mix_tile_program *p = r->p;
-  const char *x = r->at[p->reduced];
-  const bool real = p->reduced_class == MIX_TILE_FLOAT || p->reduced_class == MIX_TILE_DOUBLE;
-  if (p->program->reduction == MIX_REDUCE_ALL_FINITE && p->reduced_class == MIX_TILE_FLOAT) {
-    r->finite = r->finite && p->vector->all_finite((const float *)(const void *)x, t->n);
-  } else if (p->program->reduction == MIX_REDUCE_ALL_FINITE) {
-    for (int64_t i = 0; i < t->n && p->reduced_class == MIX_TILE_DOUBLE; i++)
-      r->finite = r->finite && isfinite(((const double *)(const void *)x)[i]);
-  } else if (real && p->program->row) {
-    reduce_rows(r, x, t);
-  } else if (real) {
-    const int64_t held = p->reduced_class == MIX_TILE_FLOAT ? 4 : 8;
-    for (int64_t i = 0; i < t->n;) {
-      const int64_t flat = t->flat + i, left = MIX_SUM_PIECE - flat % MIX_SUM_PIECE, n = left < t->n - i ? left : t->n - i;
-      add_to_piece(r, x + i * held, flat, n);
-      if (n == left) end_piece(r);
-      i += n;
-    }
-  } else if (p->reduced_class == MIX_TILE_INTEGER) {
-    for (int64_t i = 0; i < t->n; i++) r->integer_sum += (uint64_t)((const int64_t *)(const void *)x)[i];
-  } else {
-    for (int64_t i = 0; i < t->n; i++) r->integer_sum += ((const uint32_t *)(const void *)x)[i];
-  }
-}
-
-static inline void run_step(run *r, const mix_tile_step *step, int64_t n) {
+static inline void run_step(mix_tile_state *r, const mix_tile_step *step, int64_t n) {
   const void *operands[3] = {r->at[step->operands[0]], r->at[step->operands[1]], r->at[step->operands[2]]};
   step->function(r->at[step->result], operands, step->steps, n, step->immediate);
 }
 
-static void run_tile(run *r, const tile *t) {
+static void run_tile(mix_tile_state *r, const mix_tile_span *t) {
   const mix_tile_program *p = r->p;
   const bool at_once = is_whole(t) && t->dense;
-  if (r->streams) look_ahead(r, t);
+  if (p->streams) look_ahead(r, t);
   for (int i = 0; i < p->store_count; i++) {
     const mix_tile_store *store = &p->stores[i];
     char *result = (char *)r->args->outputs[store->output] + t->flat * (int64_t)store->element;
@@ -312,16 +180,16 @@ static void run_tile(run *r, const tile *t) {
       run_step(r, step, t->n);
     else
       load_tile(r, &p->loads[step->load], t);
-    if (r->streams) fetch_ahead(r);
+    if (p->streams) fetch_ahead(r);
   }
-  if (p->reduced >= 0) reduce_tile(r, t);
+  if (p->reduced >= 0) mix_tile_reduce(r, t);
   for (int i = 0; i < p->store_count; i++) {
     const mix_tile_store *store = &p->stores[i];
     if (r->direct_store[i] && at_once) continue;
     char *result = (char *)r->args->outputs[store->output] + t->flat * (int64_t)store->element;
     const char *value = r->at[store->reg];
     if (result == value) continue;
-    if (r->stream_store[i] && at_once && !((uintptr_t)result % 64) && t->n % MIX_TILE_STREAMED == 0)
+    if (store->stream && at_once && !((uintptr_t)result % 64) && t->n % MIX_TILE_STREAMED == 0)
       store->stream(result, value, t->n), r->streamed = true;
     else if (t->dense)
       store->store(result, value, t->n);
@@ -331,9 +199,12 @@ static void run_tile(run *r, const tile *t) {
   }
 }
 
+static bool loads_what_is_stored(const mix_tile_load *load, const mix_tile_store *store, const mix_kernel_args *args) {
+  return load->used && load->input != MIX_FROM_ACCUMULATOR && args->inputs[load->input] == args->outputs[store->output];
+}
+
 /* Uniform values fill their group of MIX_TILE_PADDING bytes, whatever the vectors of those who read them. */
-static void start(run *r, const mix_tile_program *p, const mix_kernel_args *args, char *memory, bool streams) {
-  r->streams = streams;
+static void start(mix_tile_state *r, const mix_tile_program *p, const mix_kernel_args *args, char *memory) {
   r->p = p;
   r->args = args;
   r->memory = memory;
@@ -347,7 +218,7 @@ static void start(run *r, const mix_tile_program *p, const mix_kernel_args *args
   r->summed = 0;
   r->total = 0;
   r->pieces = NULL;
-  if (sums(p->program)) memset(r->lanes, 0, sizeof r->lanes);
+  if (mix_tile_sums(p->program)) memset(r->lanes, 0, sizeof r->lanes);
   for (int i = 0; i < p->register_count; i++) r->at[i] = p->home[i] < 0 ? NULL : memory + p->home[i];
   for (int i = 0; i < p->preamble_count; i++) {
     const mix_tile_step *step = &p->preamble[i];
@@ -360,19 +231,17 @@ static void start(run *r, const mix_tile_program *p, const mix_kernel_args *args
   for (int i = 0; i < p->store_count; i++) {
     const mix_tile_store *store = &p->stores[i];
     r->direct_store[i] = store->defined_by >= 0;
-    r->stream_store[i] = store->stream && r->streams;
-    r->prefetch_store[i] = r->streams && !r->stream_store[i];
+    r->prefetch_store[i] = p->streams && !store->stream;
     for (int l = 0; l < p->load_count; l++) {
-      const mix_tile_load *load = &p->loads[l];
-      if (!load->used || load->input == MIX_FROM_ACCUMULATOR || args->inputs[load->input] != args->outputs[store->output]) continue;
+      if (!loads_what_is_stored(&p->loads[l], store, args)) continue;
       r->prefetch_store[i] = false; /* loaded anyway */
-      if (load->last_use > store->defined_by) r->direct_store[i] = false;
+      if (p->loads[l].last_use > store->defined_by) r->direct_store[i] = false;
     }
   }
 }
 
 /* Numbers stored in 16 bits, times a factor that cannot make a finite one infinite, are finite where they were so before. */
-static void test_stored(run *r) {
+static void test_stored(mix_tile_state *r) {
   const mix_tile_program *p = r->p;
   if (p->tested < 0) return;
   const bool half = p->program->loads[p->tested].dtype == MIX_FLOAT16;
@@ -383,7 +252,7 @@ static void test_stored(run *r) {
 }
 
 /* Columns [column, column + columns) of one row. */
-static void run_row(run *r, int64_t row, int64_t column, int64_t columns) {
+static void run_row(mix_tile_state *r, int64_t row, int64_t column, int64_t columns) {
   const int64_t tile_elements = r->p->tile;
   if (r->tested) {
     r->finite = r->finite && r->p->vector->all_finite_stored(r->tested + row * r->pitch + column, columns, r->infinity);
@@ -391,29 +260,30 @@ static void run_row(run *r, int64_t row, int64_t column, int64_t columns) {
   }
   for (int64_t c = 0; c < columns; c += tile_elements) {
     const int64_t n = columns - c < tile_elements ? columns - c : tile_elements;
-    const tile t = {.row = row,
-                    .column = column + c,
-                    .flat = row * r->pitch + column + c,
-                    .pieces = 1,
-                    .length = n,
-                    .n = n,
-                    .next = r->ahead_rows < 0     ? n
-                            : row < r->ahead_rows ? r->ahead_pitch
-                                                  : 0,
-                    .dense = true};
+    const mix_tile_span t = {.row = row,
+                             .column = column + c,
+                             .flat = row * r->pitch + column + c,
+                             .pieces = 1,
+                             .length = n,
+                             .n = n,
+                             .next = r->ahead_rows < 0     ? n
+                                     : row < r->ahead_rows ? r->ahead_pitch
+                                                           : 0,
+                             .dense = true};
     run_tile(r, &t);
   }
 }
 
 /* Rows [row, row + rows), several to a tile, of columns [column, column + columns). */
-static void run_rows(run *r, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+static void run_rows(mix_tile_state *r, int64_t row, int64_t rows, int64_t column, int64_t columns) {
   const mix_tile_program *p = r->p;
   const int64_t most = p->tile / columns < rows ? p->tile / columns : rows;
   for (int l = 0; l < p->load_count; l++) {
     const mix_tile_load *load = &p->loads[l];
     if (!load->used || load->access != MIX_TILE_PERIODIC) continue;
     char *slot = r->memory + p->home[load->reg];
-    const tile t = {.row = row, .column = column, .flat = row * r->pitch + column, .pieces = 1, .length = columns, .n = columns};
+    const mix_tile_span t = {
+        .row = row, .column = column, .flat = row * r->pitch + column, .pieces = 1, .length = columns, .n = columns};
     load_general(r, load, slot, r->args->inputs[load->input], &t);
     for (int64_t i = 1; i < most; i++) memcpy(slot + (size_t)(i * columns) * load->held, slot, (size_t)columns * load->held);
     pad(slot, load->held, most * columns);
@@ -421,65 +291,20 @@ static void run_rows(run *r, int64_t row, int64_t rows, int64_t column, int64_t 
   r->expanded = true;
   for (int64_t i = 0; i < rows; i += most) {
     const int64_t pieces = rows - i < most ? rows - i : most;
-    const tile t = {.row = row + i,
-                    .column = column,
-                    .flat = (row + i) * r->pitch + column,
-                    .pieces = pieces,
-                    .length = columns,
-                    .n = pieces * columns,
-                    .next = pieces * r->pitch,
-                    .dense = pieces == 1 || r->pitch == columns};
+    const mix_tile_span t = {.row = row + i,
+                             .column = column,
+                             .flat = (row + i) * r->pitch + column,
+                             .pieces = pieces,
+                             .length = columns,
+                             .n = pieces * columns,
+                             .next = pieces * r->pitch,
+                             .dense = pieces == 1 || r->pitch == columns};
     run_tile(r, &t);
   }
   r->expanded = false;
 }
 
 /* ---- the whole space ---- */
-
-typedef struct partial {
-  uint64_t integer_sum;
-  bool finite;
-} partial;
-
-/* Sums of pieces are added in their order, in double. */
-static void finish_sum(const run *r) {
-  const int64_t count = r->pieces ? (r->p->count + MIX_SUM_PIECE - 1) / MIX_SUM_PIECE : 0;
-  double sum = count ? r->pieces[0] : r->total;
-  for (int64_t i = 1; i < count; i++) sum += r->pieces[i];
-  store_sum(r, 0, sum, r->p->count);
-}
-
-static void finish_reduction(run *r, const mix_team *team) {
-  const mix_program *program = r->p->program;
-  if (program->reduction == MIX_REDUCE_NOTHING || program->row) return;
-  const mix_dtype dtype = mix_program_register_dtype(program, program->reduced);
-  void *output = r->args->outputs[program->reduction_output];
-  char *partials = (char *)r->args->workspace + mix_tile_pieces_bytes(r->p);
-  partial all = {r->integer_sum, r->finite};
-  end_piece(r);
-  if (team->size > 1) {
-    *(partial *)(void *)(partials + team->rank * MIX_TILE_REDUCTION_BYTES) = all;
-    mix_team_barrier(team);
-    if (team->rank) return;
-    all = (partial){0, true};
-    for (int i = 0; i < team->size; i++) {
-      const partial *one = (const partial *)(const void *)(partials + i * MIX_TILE_REDUCTION_BYTES);
-      all.integer_sum += one->integer_sum;
-      all.finite = all.finite && one->finite;
-    }
-  }
-  if (program->reduction == MIX_REDUCE_ALL_FINITE)
-    *(uint8_t *)output = all.finite;
-  else if (mix_dtype_is_floating(dtype))
-    finish_sum(r);
-  else
-    mix_store_integer(output, dtype, 0, (int64_t)all.integer_sum);
-}
-
-size_t mix_tile_pieces_bytes(const mix_tile_program *p) {
-  const size_t pieces = (size_t)((p->count + MIX_SUM_PIECE - 1) / MIX_SUM_PIECE);
-  return sums(p->program) && !p->program->row ? (pieces * sizeof(double) + 63) & ~(size_t)63 : 0;
-}
 
 static int64_t common_divisor(int64_t a, int64_t b) {
   while (b) {
@@ -496,14 +321,14 @@ static int64_t rows_of_grain(const mix_tile_program *p) {
     const int64_t rows = p->program->row / common_divisor(p->inner, p->program->row), tile = MIX_TILE_ELEMENTS / (rows * p->inner);
     return tile > 1 ? rows * tile : rows;
   }
-  if (sums(p->program)) return MIX_SUM_PIECE / common_divisor(p->inner, MIX_SUM_PIECE); /* whole pieces */
+  if (mix_tile_sums(p->program)) return MIX_SUM_PIECE / common_divisor(p->inner, MIX_SUM_PIECE); /* whole pieces */
   return MIX_TILE_ELEMENTS / p->inner;
 }
 /* Of tiles, where rows are longer than one. */
 static int64_t tiles_of_grain(const mix_tile_program *p, int64_t tiles) {
   if (p->program->row && p->rows == 1) return p->program->row / common_divisor(MIX_TILE_ELEMENTS, p->program->row);
   if (p->program->row) return rows_of_grain(p) * tiles;
-  if (!sums(p->program)) return 1;
+  if (!mix_tile_sums(p->program)) return 1;
   if (p->rows == 1 || p->inner % MIX_SUM_PIECE == 0) return MIX_SUM_PIECE / MIX_TILE_ELEMENTS;
   return rows_of_grain(p) * tiles;
 }
@@ -519,15 +344,15 @@ bool mix_tile_share(const mix_tile_program *p, int64_t *count, int64_t *grain) {
     *grain = tiles_of_grain(p, 1) * MIX_TILE_ELEMENTS;
     return p->rows == 1;
   }
-  *grain = sums(p->program) ? MIX_SUM_PIECE : MIX_TILE_ELEMENTS;
+  *grain = mix_tile_sums(p->program) ? MIX_SUM_PIECE : MIX_TILE_ELEMENTS;
   return p->rows == 1 || p->inner % *grain == 0;
 }
 
 void mix_tile_run(const mix_tile_program *p, const mix_kernel_args *args, const mix_team *team) {
   _Alignas(64) char memory[MIX_TILE_MEMORY];
-  run r;
-  start(&r, p, args, memory, p->streams);
-  if (team->size > 1 && sums(p->program) && !p->program->row) r.pieces = args->workspace;
+  mix_tile_state r;
+  start(&r, p, args, memory);
+  if (team->size > 1 && mix_tile_sums(p->program) && !p->program->row) r.pieces = args->workspace;
   test_stored(&r);
   int64_t begin, end;
   if (p->count == 0) {
@@ -550,7 +375,7 @@ void mix_tile_run(const mix_tile_program *p, const mix_kernel_args *args, const 
     }
   }
   if (r.streamed) mix_end_streams();
-  finish_reduction(&r, team);
+  mix_tile_finish_reduction(&r, team);
 }
 
 /* ---- a block of a product's result ---- */
@@ -566,11 +391,10 @@ static int64_t columns_of(const mix_tile_program *p, const mix_kernel_args *args
   return p->program->dims[p->program->rank - 1];
 }
 
-static void fetch_rows(const void *memory, int64_t element, int64_t pitch, int64_t row, int64_t rows, int64_t column,
-                       int64_t columns) {
-  const char *line = (const char *)memory + (row * pitch + column) * element;
-  for (; rows > 0; rows--, line += pitch * element)
-    for (int64_t byte = 0; byte < columns * element; byte += 64) __builtin_prefetch(line + byte, 1, 2);
+/* A block of an operand or result in rows of `pitch` elements. */
+static void fetch_part(const void *memory, size_t size, int64_t pitch, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+  const int64_t element = (int64_t)size;
+  mix_fetch_rows((const char *)memory + (row * pitch + column) * element, pitch * element, rows, columns * element);
 }
 
 void mix_tile_fetch_block(const mix_tile_program *p, const mix_kernel_args *args, int64_t row, int64_t rows, int64_t column,
@@ -579,16 +403,13 @@ void mix_tile_fetch_block(const mix_tile_program *p, const mix_kernel_args *args
   for (int l = 0; l < p->load_count; l++) {
     const mix_tile_load *load = &p->loads[l];
     if (load->used && load->access == MIX_TILE_CONTIGUOUS)
-      fetch_rows(args->inputs[load->input], (int64_t)load->element, pitch, row, rows, column, columns);
+      fetch_part(args->inputs[load->input], load->element, pitch, row, rows, column, columns);
   }
   for (int i = 0; i < p->store_count; i++) {
     const mix_tile_store *store = &p->stores[i];
     bool fetched = store->stream != NULL;
-    for (int l = 0; l < p->load_count && !fetched; l++) {
-      const int input = p->loads[l].input;
-      fetched = p->loads[l].used && input != MIX_FROM_ACCUMULATOR && args->inputs[input] == args->outputs[store->output];
-    }
-    if (!fetched) fetch_rows(args->outputs[store->output], (int64_t)store->element, pitch, row, rows, column, columns);
+    for (int l = 0; l < p->load_count && !fetched; l++) fetched = loads_what_is_stored(&p->loads[l], store, args);
+    if (!fetched) fetch_part(args->outputs[store->output], store->element, pitch, row, rows, column, columns);
   }
 }
 
@@ -596,8 +417,8 @@ void mix_tile_run_block(const mix_tile_program *p, const mix_kernel_args *args, 
                         int64_t row, int64_t rows, int64_t column, int64_t columns, int64_t following) {
   _Alignas(64) char memory[MIX_TILE_MEMORY];
   if (rows <= 0 || columns <= 0) return;
-  run r;
-  start(&r, p, args, memory, p->streams);
+  mix_tile_state r;
+  start(&r, p, args, memory);
   r.accumulator = accumulator;
   r.accumulator_stride = stride;
   r.first_row = row;

@@ -37,9 +37,7 @@ void mix_gemm_prefetch_result(const mix_gemm_plan *plan, const mix_gemm_operands
     return;
   }
   const int64_t size = (int64_t)mix_dtype_size(plan->storage->dtype), stride = plan->problem.ldc * size;
-  const char *line = (const char *)operands->c + row * stride + column * size;
-  for (; rows > 0; rows--, line += stride)
-    for (int64_t byte = 0; byte < columns * size; byte += 64) __builtin_prefetch(line + byte, 1, 2);
+  mix_fetch_rows((const char *)operands->c + row * stride + column * size, stride, rows, columns * size);
 }
 
 static void transpose(const void *from, int64_t from_stride, int64_t rows, int64_t columns, void *to, size_t size) {
