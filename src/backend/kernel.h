@@ -15,6 +15,13 @@ typedef struct mix_team {
 } mix_team;
 /* Waits for the whole team. Only kernels that say `barriers` > 0 may call it, exactly that often on every thread. */
 void mix_team_barrier(const mix_team *team);
+/* True for the thread of the team that comes last, which sees what the others wrote before they came: results that all have a part in,
+ * without a barrier. `come` is 0 before and after. */
+static inline bool mix_team_last(const mix_team *team, atomic_int *come) {
+  if (atomic_fetch_add_explicit(come, 1, memory_order_acq_rel) + 1 < team->size) return false;
+  atomic_store_explicit(come, 0, memory_order_relaxed);
+  return true;
+}
 /* The share [*begin, *end) of `count` units of work for this thread, in blocks of `grain`; the same for every kernel, so that element-wise
  * steps over the same space touch the same elements on the same thread. */
 static inline void mix_team_share(const mix_team *team, int64_t count, int64_t grain, int64_t *begin, int64_t *end) {

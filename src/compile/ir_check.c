@@ -159,7 +159,7 @@ static bool check_epilogue(mix_ir *ir, const mix_ir_node *node, char *problem, s
     if (raw && program->loads[l].dtype != product.dtype && !wide) WRONG("the product is %s", mix_dtype_name(product.dtype));
     if (!raw && program->loads[l].input < 2) WRONG("r%d loads an operand of the product", l);
   }
-  if (!reads || program->reduction) WRONG("the program must read the product and end in no reduction");
+  if (!reads || program->reduction > MIX_REDUCE_ALL_FINITE) WRONG("the program must read the product, and may end in no sum");
   return check_program(ir, node, problem, size); /* results may have other shapes: a reshape may have stood between */
 }
 

@@ -91,6 +91,7 @@ static inline vf v_from_integer(vi x) { return _mm512_cvtepi32_ps((__m512i)x); }
 /* x * 2^n for integral n; subnormal results are rounded once. */
 static inline vf v_scale(vf x, vf n) { return _mm512_scalef_ps(x, n); }
 
+static inline vi vi_max(vi a, vi b) { return (vi)_mm512_max_epi32((__m512i)a, (__m512i)b); }
 static inline vm v_lt(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
 static inline vm v_le(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ); }
 static inline vm v_eq(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }

@@ -37,6 +37,7 @@ static inline vm m_and(vm a, vm b) { return a & b; }
 static inline vm m_or(vm a, vm b) { return a | b; }
 static inline vm m_not(vm a) { return ~a; }
 static inline vi vi_select(vm m, vi a, vi b) { return (a & m) | (b & ~m); }
+static inline vi vi_max(vi a, vi b) { return vi_select((vm)(a > b), a, b); }
 static inline vf v_select(vm m, vf a, vf b) { return (vf)vi_select(m, (vi)a, (vi)b); }
 static inline bool m_all(vm m) { return (m[0] & m[1] & m[2] & m[3]) != 0; }
 static inline bool m_any(vm m) { return (m[0] | m[1] | m[2] | m[3]) != 0; }

@@ -36,6 +36,22 @@ static bool row_all_finite_stored(const uint16_t *x, int64_t n, uint16_t infinit
   return largest < (int16_t)infinity;
 }
 
+/* Without their signs floats compare as integers, NaN above all. */
+static inline vi magnitude(vf x) { return (vi)x & v_set_integer(0x7fffffff); }
+static bool rows_all_below(const float *x, int64_t stride, int64_t rows, int64_t n, float limit) {
+  vi even = v_set_integer(0), odd = even;
+  for (int64_t row = 0; row < rows; row++, x += stride) {
+    int64_t i = 0;
+    for (; i + 2 * LANES <= n; i += 2 * LANES) {
+      even = vi_max(even, magnitude(v_load(x + i)));
+      odd = vi_max(odd, magnitude(v_load(x + i + LANES)));
+    }
+    if (i + LANES <= n) even = vi_max(even, magnitude(v_load(x + i))), i += LANES;
+    if (i < n) odd = vi_max(odd, magnitude(v_load_part(x + i, n - i, 0)));
+  }
+  return m_all(v_lt((vf)vi_max(even, odd), v_set(limit)));
+}
+
 static float fold_lanes(const vf *sum) {
   float lane[SUM_LANES];
   for (int j = 0; j < SUM_VECTORS; j++) v_store(lane + j * LANES, sum[j]);

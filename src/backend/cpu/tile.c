@@ -447,21 +447,8 @@ static void add_stores(plan *plan) {
 
 /* A gradient in 16 bits, unscaled, is it finite? That needs no arithmetic (mix_tile_run). */
 static void find_tested(mix_tile_program *p) {
-  p->tested = p->factor = -1;
-  if (p->program->reduction != MIX_REDUCE_ALL_FINITE || p->store_count || p->body_count < 1 || p->body_count > 2) return;
-  const mix_tile_step *first = &p->body[0], *second = &p->body[1];
-  if (first->function) return;
-  const mix_tile_load *load = &p->loads[first->load];
-  const mix_dtype dtype = p->program->loads[first->load].dtype;
-  if (load->access != MIX_TILE_CONTIGUOUS || (dtype != MIX_FLOAT16 && dtype != MIX_BFLOAT16)) return;
-  if (p->body_count == 2) {
-    if (second->function != p->vector->instruction[MIX_OPCODE_MULTIPLY] || second->steps[0] + second->steps[1] != 1) return;
-    if (second->operands[!second->steps[0]] != load->reg || p->reduced != second->result) return;
-    p->factor = second->operands[second->steps[0]];
-  } else if (p->reduced != load->reg) {
-    return;
-  }
-  p->tested = first->load;
+  const bool only = !p->store_count && mix_tile_only_tests(p->program, &p->tested, &p->factor);
+  if (!only || p->loads[p->tested].access != MIX_TILE_CONTIGUOUS) p->tested = -1;
 }
 
 /* Offsets of uniform values and tiles, and the largest tile that lets all of them fit. */
@@ -491,7 +478,8 @@ static mix_tile_program *build(const mix_program *program, const mix_vector *vec
   *reason = refusal(program);
   if (*reason) return NULL;
   const size_t steps = (size_t)(2 * program->instruction_count + program->load_count + program->store_count + 1);
-  mix_tile_program *p = mix_calloc(1, sizeof *p + (size_t)program->load_count * sizeof *p->loads + 2 * steps * sizeof *p->body);
+  mix_tile_program *p =
+      mix_calloc(1, sizeof *p + (size_t)program->load_count * sizeof *p->loads + 2 * steps * sizeof *p->body + sizeof *p->come);
   plan *plan = mix_calloc(1, sizeof *plan);
   if (!p || !plan) {
     mix_free(p);
@@ -505,6 +493,7 @@ static mix_tile_program *build(const mix_program *program, const mix_vector *vec
   p->loads = (mix_tile_load *)(p + 1);
   p->preamble = (mix_tile_step *)(p->loads + program->load_count);
   p->body = p->preamble + steps;
+  p->come = (atomic_int *)(p->body + steps);
   plan->p = p;
   plan->count = p->register_count;
   normalise(p);

@@ -11,12 +11,21 @@ mix_tile_program *mix_tile_prepare(const mix_program *program);
 /* Why a program cannot be prepared (static text); NULL: it can. What a product's kernel asks before it takes an epilogue. */
 const char *mix_tile_refuses(const mix_program *program);
 
+/* A program that does nothing but test numbers of 16 bits, perhaps times a float32 that is the same for all: the loads of both; factor -1:
+ * none. It may store the numbers too. */
+bool mix_tile_only_tests(const mix_program *program, int *tested, int *factor);
+/* Are finite numbers of that 16-bit dtype, times the factor, finite float32 numbers? Then they may be tested as they are. */
+static inline bool mix_tile_factor_keeps(mix_dtype dtype, float factor) {
+  const float most = dtype == MIX_FLOAT16 ? 0x1p111f : 1; /* 65504 and the largest bfloat16 times it are float32 numbers */
+  return factor >= -most && factor <= most;
+}
+
 /* Epilogue of a product with a (rows, columns) result, rank 2 or merged to it: runs the program over rows [row, row + rows) and
- * columns [column, column + columns). accumulator[i * stride + j] (float, or double when the product is float64) is the raw result of
+ * columns [column, column + columns). False where the finite test that ends the program fails there. accumulator[i * stride + j] (float, or double when the product is float64) is the raw result of
  * element (row + i, column + j), not yet rounded to the product's dtype: the load rounds it to the load's dtype. Inputs and outputs are
  * those of the step (args->inputs, args->outputs). Callable from any thread of the team for disjoint blocks. `following` rows below the block
  * come next, in blocks of the same height: what they need of memory is fetched meanwhile. */
-void mix_tile_run_block(const mix_tile_program *prepared, const mix_kernel_args *args, const void *accumulator, int64_t stride,
+bool mix_tile_run_block(const mix_tile_program *prepared, const mix_kernel_args *args, const void *accumulator, int64_t stride,
                         int64_t row, int64_t rows, int64_t column, int64_t columns, int64_t following);
 
 /* Asks for the memory that the program needs of those rows and columns, to be in the second-level cache when they are run. */

@@ -63,8 +63,9 @@ struct mix_tile_program {
   int64_t cost;            /* of a run, in simple instructions on one element */
   int reduced;             /* register; its class */
   mix_tile_class reduced_class;
-  /* A finite test of numbers stored in 16 bits, times a uniform register (-1: as they are): the load; -1: another program. */
+  /* Of a program that only tests numbers stored in 16 bits, times a factor: their loads (mix_tile_only_tests); tested -1: another. */
   int tested, factor;
+  atomic_int *come; /* threads that have come to the end of the reduction */
   int home[MIX_TILE_REGISTERS]; /* offset of each register in the thread's memory; -1: none */
   mix_tile_store stores[MIX_TILE_STORES];
   mix_tile_load *loads;
@@ -74,7 +75,7 @@ struct mix_tile_program {
 mix_tile_program *mix_tile_prepare_for(const mix_program *program, const mix_vector *vector);
 /* Sums are those of reduce.c: pieces of so many elements, added in so many lanes, the pieces in double. */
 enum { MIX_SUM_PIECE = 4096, MIX_SUM_LANES = 32 };
-/* The whole program, as a member of the team. `workspace` holds mix_tile_pieces_bytes and MIX_TILE_REDUCTION_BYTES for each thread where
+/* The whole program, as a member of the team, without a barrier. `workspace` holds mix_tile_pieces_bytes and MIX_TILE_REDUCTION_BYTES for each thread where
  * there is a reduction. */
 size_t mix_tile_pieces_bytes(const mix_tile_program *prepared);
 void mix_tile_run(const mix_tile_program *prepared, const mix_kernel_args *args, const mix_team *team);

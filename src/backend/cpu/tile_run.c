@@ -244,11 +244,10 @@ static void start(mix_tile_state *r, const mix_tile_program *p, const mix_kernel
 static void test_stored(mix_tile_state *r) {
   const mix_tile_program *p = r->p;
   if (p->tested < 0) return;
-  const bool half = p->program->loads[p->tested].dtype == MIX_FLOAT16;
-  const float most = half ? 0x1p111f : 1; /* 65504 and the largest bfloat16 times it are float32 numbers */
-  if (p->factor >= 0 && !(fabsf(*(const float *)r->at[p->factor]) <= most)) return;
+  const mix_dtype dtype = p->program->loads[p->tested].dtype;
+  if (p->factor >= 0 && !mix_tile_factor_keeps(dtype, *(const float *)r->at[p->factor])) return;
   r->tested = r->args->inputs[p->loads[p->tested].input];
-  r->infinity = half ? 0x7c00 : 0x7f80;
+  r->infinity = dtype == MIX_FLOAT16 ? 0x7c00 : 0x7f80;
 }
 
 /* Columns [column, column + columns) of one row. */
@@ -413,10 +412,10 @@ void mix_tile_fetch_block(const mix_tile_program *p, const mix_kernel_args *args
   }
 }
 
-void mix_tile_run_block(const mix_tile_program *p, const mix_kernel_args *args, const void *accumulator, int64_t stride,
+bool mix_tile_run_block(const mix_tile_program *p, const mix_kernel_args *args, const void *accumulator, int64_t stride,
                         int64_t row, int64_t rows, int64_t column, int64_t columns, int64_t following) {
   _Alignas(64) char memory[MIX_TILE_MEMORY];
-  if (rows <= 0 || columns <= 0) return;
+  if (rows <= 0 || columns <= 0) return true;
   mix_tile_state r;
   start(&r, p, args, memory);
   r.accumulator = accumulator;
@@ -432,4 +431,5 @@ void mix_tile_run_block(const mix_tile_program *p, const mix_kernel_args *args, 
   else
     for (int64_t i = 0; i < rows; i++) run_row(&r, row + i, column, columns);
   if (r.streamed) mix_end_streams();
+  return r.finite;
 }

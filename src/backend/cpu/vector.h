@@ -66,6 +66,8 @@ typedef struct mix_vector {
   bool (*all_finite)(const float *x, int64_t n);
   /* The same of numbers as stored in 16 bits; `infinity` is the dtype's, its exponent bits. */
   bool (*all_finite_stored)(const uint16_t *x, int64_t n, uint16_t infinity);
+  /* Are the magnitudes of rows of n, `stride` apart, all below `limit`? */
+  bool (*all_below)(const float *x, int64_t stride, int64_t rows, int64_t n, float limit);
   float (*sum)(const float *x, int64_t n);
   void (*sum_into)(float *lanes, const float *x, int64_t n); /* adds to 32 lanes */
   float (*maximum)(const float *x, int64_t n); /* a NaN gives NaN; n >= 1 */

@@ -76,6 +76,7 @@ const mix_vector VECTOR_NAME = {
     .float_to_bool = tile_float_to_bool,
     .all_finite = row_all_finite,
     .all_finite_stored = row_all_finite_stored,
+    .all_below = rows_all_below,
     .sum = row_sum,
     .sum_into = row_sum_into,
     .maximum = row_maximum,

@@ -1,12 +1,13 @@
 /* A program that reads a product over its whole space joins it: the kernel runs it over each block of the result while that is in
- * cache. */
+ * cache. It may end in a finite check: of a gradient, before its update. */
 #include "compile/passes/passes.h"
 
 #include "tensor/shape.h"
 #include <string.h>
 
 /* One walk over the nodes in their order. A joined node takes the place of its program, so that the order stays good but where the
- * product's own result has a reader before that place: then the array is put in order anew, and the walk begins again. */
+ * product's own result has a reader before that place: then the array is put in order anew, and the walk begins again. A program that
+ * only tests the product, and reads nothing that comes after it, leaves it where it stands: its operands live no longer for that. */
 typedef struct joining {
   mix_ir *ir;
   int *uses, *first_use; /* by value: how many, and the first node among them */
@@ -107,6 +108,12 @@ static void replace(joining *j, int old, int fresh, int own_uses, int at) {
   if (own_uses && j->first_use[old] < at) j->unordered = true;
 }
 
+static bool known_before(const mix_ir *ir, int count, const int *values, int node) {
+  for (int i = 0; i < count; i++)
+    if (mix_ir_producer(ir, values[i]) >= node) return false;
+  return true;
+}
+
 /* False: out of memory. *joined says whether the program took the product. */
 static bool join(joining *j, int fused_index, int load, bool *joined) {
   mix_ir *ir = j->ir;
@@ -137,22 +144,37 @@ static bool join(joining *j, int fused_index, int load, bool *joined) {
   ir->nodes[made].program = program;
   ir->nodes[made].scope = product.scope;
   ir->nodes[made].keep = product.keep;
-  ir->nodes[fused_index] = ir->nodes[made];
-  ir->nodes[made].dead = ir->nodes[product_index].dead = true;
-  int first = ir->nodes[fused_index].first_output;
-  for (int i = 0; i < output_count; i++) ir->values[first + i].node = fused_index;
-  for (int i = 0; i < fused.output_count; i++) replace(j, fused.first_output + i, first + i, 0, fused_index);
-  if (raw_needed) replace(j, raw, first + output_count - 1, 1, fused_index);
+  const bool stays = !old->store_count && known_before(ir, input_count - 2, inputs + 2, product_index);
+  const int at = stays ? product_index : fused_index;
+  ir->nodes[fused_index].dead = ir->nodes[product_index].dead = true;
+  ir->nodes[at] = ir->nodes[made];
+  ir->nodes[made].dead = true;
+  int first = ir->nodes[at].first_output;
+  for (int i = 0; i < output_count; i++) ir->values[first + i].node = at;
+  for (int i = 0; i < fused.output_count; i++) replace(j, fused.first_output + i, first + i, 0, at);
+  if (raw_needed) replace(j, raw, first + output_count - 1, 1, at);
   return true;
+}
+
+/* The space of a program: what it stores has that shape, of what it only tests the largest operand. */
+static mix_shape space_of(const mix_ir *ir, const mix_ir_node *fused) {
+  const mix_program *program = fused->program;
+  if (program->store_count) return ir->values[fused->first_output + program->stores[0].output].shape;
+  mix_shape space = {.rank = 0};
+  for (int l = 0; l < program->load_count; l++) {
+    mix_shape shape = ir->values[fused->inputs[program->loads[l].input]].shape;
+    if (mix_shape_broadcasts_to(space, shape)) space = shape;
+  }
+  return space;
 }
 
 /* Joins the program to the first product that takes it. */
 static bool try_products(joining *j, int n) {
   mix_ir *ir = j->ir;
   const mix_ir_node *fused = &ir->nodes[n];
-  if (fused->dead || fused->op != &mix_op_fused || fused->guard >= 0 || fused->program->reduction || !fused->program->store_count)
-    return true;
-  mix_shape space = ir->values[fused->first_output].shape;
+  if (fused->dead || fused->op != &mix_op_fused || fused->guard >= 0) return true;
+  if (fused->program->reduction > MIX_REDUCE_ALL_FINITE || !(fused->program->store_count || fused->program->reduction)) return true;
+  mix_shape space = space_of(ir, fused);
   bool joined = false;
   for (int load = -1; space.rank >= 2 && !joined && (load = product_load(j, n, space, load)) >= 0;)
     if (!join(j, n, load, &joined)) return false;

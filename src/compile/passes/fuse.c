@@ -131,6 +131,13 @@ static bool reads_reduction(groups *g, int a, int b) {
   return false;
 }
 
+/* Is the value a product, perhaps reshaped? */
+static bool is_product(const mix_ir *ir, int value) {
+  const mix_ir_node *producer = &ir->nodes[mix_ir_producer(ir, value)];
+  if (producer->op == &mix_op_reshape && !producer->source) producer = &ir->nodes[mix_ir_producer(ir, producer->inputs[0])];
+  return !producer->source && (producer->op == &mix_op_matmul || producer->op == &mix_op_matmul_rounded);
+}
+
 /* Does the group read a product that nothing else reads? It will be that product's epilogue, which writes what a sum then reads: no more
  * bytes than a product written and read by a program with the sum. */
 static bool ends_a_product(const groups *g, int root) {
@@ -138,9 +145,7 @@ static bool ends_a_product(const groups *g, int root) {
   for (int n = root; n >= 0; n = g->next[n])
     for (int i = 0; i < ir->nodes[n].input_count; i++) {
       int value = ir->nodes[n].inputs[i], uses = 0;
-      const mix_ir_node *producer = &ir->nodes[mix_ir_producer(ir, value)];
-      if (producer->op == &mix_op_reshape && !producer->source) producer = &ir->nodes[mix_ir_producer(ir, producer->inputs[0])];
-      if (producer->source || (producer->op != &mix_op_matmul && producer->op != &mix_op_matmul_rounded)) continue;
+      if (!is_product(ir, value)) continue;
       for (int m = root; m >= 0; m = g->next[m])
         for (int k = 0; k < ir->nodes[m].input_count; k++) uses += ir->nodes[m].inputs[k] == value;
       if (uses == g->uses[value]) return true;
@@ -379,7 +384,9 @@ bool mix_pass_fuse(mix_ir *ir) {
   for (int v = 0; v < values; v++) becomes[v] = v;
   for (int n = 0; n < nodes; n++) {
     if (find(&g, n) != n || !member(ir, &ir->nodes[n])) continue;
-    if (reduces(ir, &ir->nodes[n]) && g.size[n] == 1) { /* of a product or an argument: its own kernel */
+    /* Alone: its own kernel, but for the check of a product, which takes it as an epilogue. */
+    const bool checks_product = mix_ir_finite_check(&ir->nodes[n]) && is_product(ir, ir->nodes[n].inputs[0]);
+    if (reduces(ir, &ir->nodes[n]) && g.size[n] == 1 && !checks_product) {
       ir->nodes[n].guard = ir->nodes[n].guard_key;
       continue;
     }

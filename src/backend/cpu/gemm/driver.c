@@ -22,8 +22,11 @@ static const char *at(const void *base, int64_t elements, size_t size) { return 
 void mix_gemm_finish(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const void *sums, int64_t stride, int64_t row,
                      int64_t rows, int64_t column, int64_t columns, int64_t following) {
   if (operands->epilogue) {
-    mix_tile_run_block(operands->epilogue, operands->args, sums, stride, row, rows, column, columns, following);
+    const bool finite = mix_tile_run_block(operands->epilogue, operands->args, sums, stride, row, rows, column, columns, following);
+    if (!finite) *operands->finite = false;
   } else {
+    if (operands->finite && !mix_vector_current()->all_below(sums, stride, rows, columns, operands->limit))
+      *operands->finite = false;
     const int64_t ldc = plan->problem.ldc;
     void *result = (char *)operands->c + (row * ldc + column) * (int64_t)mix_dtype_size(plan->result->dtype);
     (plan->stream ? plan->result->stream : plan->result->narrow)(sums, stride, rows, columns, result, ldc);

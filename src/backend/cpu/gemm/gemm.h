@@ -83,7 +83,7 @@ struct mix_gemm_problem {
   int64_t m, n, k;
   bool transpose_a, transpose_b; /* A stored (k, m), B stored (n, k) */
   int64_t lda, ldb, ldc;         /* elements from row to row as stored */
-  bool epilogue;                 /* the result goes through a program, and is not stored itself */
+  bool epilogue;                 /* the result goes through a program; false where that only tests what is stored */
   mix_dtype rounded;             /* how C is stored, where not as the operands are; else MIX_DTYPE_NONE */
 };
 
@@ -119,6 +119,8 @@ struct mix_gemm_operands {
   void *c;
   const mix_tile_program *epilogue;
   const mix_kernel_args *args;
+  bool *finite; /* false once this thread has met a result that is not finite; NULL: nothing is tested */
+  float limit;  /* without an epilogue: sums below it in magnitude round to finite numbers, and no others do */
 };
 
 /* The next block of k where `rest` is left, in the order of oneDNN's sgemm, which TensorFlow calls: whole blocks while two are left, then

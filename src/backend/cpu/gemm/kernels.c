@@ -12,9 +12,18 @@ typedef struct prepared_gemm {
   bool share_batches;
   int64_t batches;
   mix_tile_program *epilogue;
+  /* Of a finite test that ends the program: the threads that have done their part, and whether one of them failed. */
+  atomic_int come;
+  atomic_bool failed;
 } prepared_gemm;
 
 enum { SERIAL_OPERATIONS = 1 << 15 };
+
+/* Is the program nothing but a finite test of the product as it is stored in 16 bits? Then no tile is needed: the sums tell. */
+static bool only_tests(const mix_program *program, int *tested, int *factor) {
+  return program->store_count == 1 && mix_tile_only_tests(program, tested, factor) && program->stores[0].reg == *tested &&
+         program->loads[*tested].input == MIX_FROM_ACCUMULATOR;
+}
 
 static mix_gemm_problem problem_of(const mix_kernel_args *args) {
   const mix_matmul_attributes *attributes = args->attributes;
@@ -23,7 +32,8 @@ static mix_gemm_problem problem_of(const mix_kernel_args *args) {
   const int64_t *da = a->dims + a->rank - 2, *db = b->dims + b->rank - 2;
   mix_gemm_problem p = {.m = da[ta], .n = db[!tb], .k = da[!ta], .transpose_a = ta, .transpose_b = tb};
   p.lda = da[1], p.ldb = db[1], p.ldc = p.n;
-  p.epilogue = args->program != NULL;
+  int tested, factor;
+  p.epilogue = args->program && !only_tests(args->program, &tested, &factor);
   p.rounded = args->op == &mix_op_matmul_rounded ? attributes->dtype : MIX_DTYPE_NONE;
   return p;
 }
@@ -45,6 +55,8 @@ static void make(const mix_gemm_engine *engine, const mix_kernel_args *args, int
   prepared->share_batches =
       threads > 1 && (prepared->batches % threads == 0 ? prepared->batches > 0 : prepared->batches >= 4 * threads);
   prepared->epilogue = NULL;
+  atomic_init(&prepared->come, 0);
+  atomic_init(&prepared->failed, false);
   mix_gemm_make_plan(engine, storage, &problem, prepared->share_batches ? 1 : threads, &prepared->plan);
 }
 
@@ -52,7 +64,7 @@ static const char *refuses(const mix_gemm_engine *engine, const mix_kernel_args 
   if (args->input_types[0].dtype != dtype || args->input_types[1].dtype != dtype) return "operands of another dtype";
   if (args->program) {
     if (args->op == &mix_op_batch_matmul) return "a batch of products has no epilogue";
-    if (args->program->reduction != MIX_REDUCE_NOTHING) return "the epilogue reduces";
+    if (args->program->reduction > MIX_REDUCE_ALL_FINITE) return "the epilogue sums";
     const char *reason = mix_tile_refuses(args->program);
     if (reason) return reason;
   } else if (args->op != &mix_op_matmul_rounded && args->output_types[0].dtype != dtype) {
@@ -124,6 +136,27 @@ static int64_t batch_offset(const mix_shape *operand, const mix_shape *result, i
   return offset;
 }
 
+/* Results that are only stored and tested need no program, where the factor lets it: the least magnitude that rounds to infinity says. */
+static void test_sums(const mix_kernel_args *args, mix_gemm_operands *operands) {
+  const mix_program *program = args->program;
+  int tested, factor;
+  if (!only_tests(program, &tested, &factor)) return;
+  const mix_dtype dtype = program->loads[tested].dtype;
+  if (factor >= 0 && !mix_tile_factor_keeps(dtype, *(const float *)args->inputs[program->loads[factor].input])) return;
+  operands->epilogue = NULL;
+  operands->c = args->outputs[program->stores[0].output];
+  operands->limit = dtype == MIX_FLOAT16 ? 65520 : 0x1.ffp127f;
+}
+
+/* The thread that comes last knows whether all parts passed the test. */
+static void finish_test(const mix_kernel_args *args, const mix_team *team, bool finite) {
+  prepared_gemm *prepared = args->prepared;
+  if (!finite) atomic_store_explicit(&prepared->failed, true, memory_order_relaxed);
+  if (!mix_team_last(team, &prepared->come)) return;
+  *(bool *)args->outputs[args->program->reduction_output] = !atomic_load_explicit(&prepared->failed, memory_order_relaxed);
+  atomic_store_explicit(&prepared->failed, false, memory_order_relaxed);
+}
+
 static void run(const mix_gemm_engine *engine, const mix_kernel_args *args, const mix_team *team) {
   prepared_gemm local;
   const prepared_gemm *prepared = args->prepared;
@@ -134,8 +167,12 @@ static void run(const mix_gemm_engine *engine, const mix_kernel_args *args, cons
   }
   const mix_gemm_plan *plan = &prepared->plan;
   char *own = (char *)args->workspace + plan->thread_bytes * (size_t)team->rank;
-  mix_gemm_operands operands = {.a = args->inputs[0], .b = args->inputs[1], .epilogue = prepared->epilogue, .args = args};
-  if (!prepared->epilogue) operands.c = args->outputs[0];
+  const bool tests = args->program && args->program->reduction == MIX_REDUCE_ALL_FINITE;
+  bool finite = true;
+  mix_gemm_operands operands = {
+      .a = args->inputs[0], .b = args->inputs[1], .epilogue = prepared->epilogue, .args = args, .finite = tests ? &finite : NULL};
+  if (tests) test_sums(args, &operands);
+  if (!args->program) operands.c = args->outputs[0];
   int64_t begin = 0, end = prepared->batches;
   if (prepared->share_batches) mix_team_share(team, prepared->batches, 1, &begin, &end);
   const int rank = prepared->share_batches ? 0 : team->rank;
@@ -154,6 +191,7 @@ static void run(const mix_gemm_engine *engine, const mix_kernel_args *args, cons
     mix_gemm_run(plan, &operands, rank, own);
     operands.a = args->inputs[0], operands.b = args->inputs[1];
   }
+  if (tests) finish_test(args, team, finite);
 }
 
 #define GEMM_KERNEL_OF(id, constant, engine, text, features, of_widened)                                                           \

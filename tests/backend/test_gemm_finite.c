@@ -1,0 +1,258 @@
+/* Products whose program ends in a finite test, each kernel that serves this machine: the verdict is that of the result as it is
+ * stored, wherever one number of it is not finite, and on the edge where rounding makes it infinite. */
+#include "gemm_products.h"
+
+/* What the program does with the product r0, rounded: RAW tests r0 and stores it; UNSCALED tests r0 * factor in float32 and stores r0;
+ * RELU stores and tests relu(r0); ONLY tests r0 and stores nothing. */
+enum form { RAW, UNSCALED, RELU, ONLY, FORMS };
+
+typedef struct tested {
+  product x;
+  mix_dtype dtype; /* of the result */
+  float factor;
+  mix_program_load loads[2];
+  mix_instruction instructions[2];
+  mix_program_store store;
+  mix_program program;
+} tested;
+
+static void make(tested *t, mix_dtype dtype, mix_dtype result, const int64_t *shape, int transposes, enum form form) {
+  *t = (tested){.x = make_product(dtype, shape[0], shape[1], shape[2], transposes), .dtype = result, .factor = 0x1p-15f};
+  product *x = &t->x;
+  if (result != dtype) x->op = &mix_op_matmul_rounded, x->attributes.dtype = result;
+  const bool wide = result == MIX_FLOAT64;
+  t->loads[0] = (mix_program_load){.input = MIX_FROM_ACCUMULATOR, .dtype = result, .strides = {x->n, 1}};
+  t->loads[1] = (mix_program_load){.input = 2, .dtype = MIX_FLOAT32};
+  t->store = (mix_program_store){.output = 1};
+  t->program = (mix_program){.rank = 2,
+                             .dims = {x->m, x->n},
+                             .load_count = 1,
+                             .store_count = form != ONLY,
+                             .loads = t->loads,
+                             .instructions = t->instructions,
+                             .stores = &t->store,
+                             .reduction = MIX_REDUCE_ALL_FINITE};
+  if (form == UNSCALED && !wide) {
+    const bool cast = result != MIX_FLOAT32;
+    t->instructions[0] = (mix_instruction){.opcode = MIX_OPCODE_CAST, .dtype = MIX_FLOAT32, .operands = {0}};
+    t->instructions[cast] = (mix_instruction){.opcode = MIX_OPCODE_MULTIPLY, .dtype = MIX_FLOAT32, .operands = {cast ? 2 : 0, 1}};
+    t->program.load_count = 2;
+    t->program.instruction_count = 1 + cast;
+    t->program.reduced = 2 + cast;
+    x->inputs[2] = (mix_kernel_value){MIX_FLOAT32, MIX_SCALAR};
+  } else if (form == RELU) {
+    t->instructions[0] = (mix_instruction){.opcode = MIX_OPCODE_RELU, .dtype = result, .operands = {0}};
+    t->program.instruction_count = 1;
+    t->program.reduced = t->store.reg = 1;
+  }
+}
+
+/* Runs it as a step of a plan, once for each factor; the verdict of the last run. */
+static bool run_tested(const mix_kernel *kernel, tested *t, int threads, int count, const float *factors) {
+  product *x = &t->x;
+  uint8_t verdict = 2;
+  const void *inputs[3] = {x->in[0], x->in[1], &factors[0]};
+  void *outputs[2] = {&verdict, x->out};
+  mix_kernel_value types[2] = {{MIX_BOOL, MIX_SCALAR}, {t->dtype, x->output.shape}};
+  mix_kernel_args args = {.op = x->op,
+                          .attributes = &x->attributes,
+                          .program = &t->program,
+                          .input_count = 1 + t->program.load_count,
+                          .output_count = 1 + t->program.store_count,
+                          .input_types = x->inputs,
+                          .output_types = types,
+                          .inputs = inputs,
+                          .outputs = outputs};
+  const size_t bytes = kernel->workspace ? kernel->workspace(&args, threads) : 0;
+  unsigned char *workspace = mix_alloc_buffer(bytes + 64);
+  assert_non_null(workspace);
+  args.workspace = workspace;
+  assert_true(kernel->prepare(&args, threads));
+  const int size = kernel->serial && kernel->serial(&args) ? 1 : threads;
+  for (int run = 0; run < count; run++) {
+    inputs[2] = &factors[run];
+    pthread_t handles[MOST_THREADS];
+    worker workers[MOST_THREADS];
+    verdict = 2;
+    for (int i = 0; i < size; i++) {
+      workers[i] = (worker){kernel, &args, {.rank = i, .size = size}};
+      if (i) assert_int_equal(pthread_create(&handles[i], NULL, work, &workers[i]), 0);
+    }
+    work(&workers[0]);
+    for (int i = 1; i < size; i++) pthread_join(handles[i], NULL);
+  }
+  kernel->unprepare(args.prepared);
+  mix_free_buffer(workspace, bytes + 64);
+  assert_true(verdict == 0 || verdict == 1);
+  return verdict;
+}
+
+static bool takes(const mix_kernel *kernel, const tested *t) {
+  const mix_kernel_value types[2] = {{MIX_BOOL, MIX_SCALAR}, {t->dtype, t->x.output.shape}};
+  const mix_kernel_args args = {.op = t->x.op,
+                                .attributes = &t->x.attributes,
+                                .program = &t->program,
+                                .input_count = 1 + t->program.load_count,
+                                .output_count = 1 + t->program.store_count,
+                                .input_types = t->x.inputs,
+                                .output_types = types};
+  return (kernel->needs & mix_cpu_features()) == kernel->needs && !kernel->refuses(&args);
+}
+
+/* Of what is stored, in the program's own arithmetic. */
+static bool stored_is_finite(const tested *t) {
+  for (int64_t i = 0; i < t->x.m * t->x.n; i++) {
+    const double value = mix_load_double(t->x.out, t->dtype, i);
+    if (!isfinite(t->program.load_count == 2 ? (double)((float)value * t->factor) : value)) return false;
+  }
+  return true;
+}
+
+/* The largest number of the dtype; half the distance to the next one, which makes it infinite, and a little less, which does not. */
+static void edge_of(mix_dtype dtype, double *largest, double *half, double *less) {
+  switch (dtype) {
+  case MIX_FLOAT16: *largest = 65504, *half = 16, *less = 15.9921875; return;
+  case MIX_BFLOAT16: *largest = 0x1.fep127, *half = 0x1p119, *less = 0x1.fcp118; return;
+  case MIX_FLOAT32: *largest = 0x1.fffffep127, *half = 0x1.fffffep127, *less = 0x1p90; return;
+  default: *largest = 0x1.fffffffffffffp1023, *half = 0x1.fffffffffffffp1023, *less = 0x1p900; return;
+  }
+}
+
+static const int64_t shapes[][3] = {{33, 70, 50},  {130, 64, 270}, {70, 10, 300}, {400, 64, 128}, {60, 20, 300},
+                                    {9, 100, 300}, {2, 3, 2},      {1, 1, 2},     {64, 96, 40}};
+static const struct {
+  mix_dtype operands, result;
+} storages[] = {{MIX_FLOAT16, MIX_FLOAT16}, {MIX_BFLOAT16, MIX_BFLOAT16}, {MIX_FLOAT32, MIX_FLOAT32},
+                {MIX_FLOAT64, MIX_FLOAT64}, {MIX_FLOAT32, MIX_FLOAT16},   {MIX_FLOAT32, MIX_BFLOAT16}};
+
+/* One element of the product at `row`, `column` is `largest` + `more`, all others are 0. Exact in every kernel that sums in float32. */
+static void spike(product *x, int64_t row, int64_t column, double largest, double more) {
+  const size_t size = mix_dtype_size(x->inputs[0].dtype);
+  memset(x->in[0], 0, (size_t)(x->m * x->k) * size);
+  memset(x->in[1], 0, (size_t)(x->k * x->n) * size);
+  set(x, 0, row, 0, largest), set(x, 0, row, 1, more);
+  set(x, 1, 0, column, 1), set(x, 1, 1, column, 1);
+}
+
+static void for_each_kernel(enum form form, void (*check)(const mix_kernel *kernel, tested *t, int threads)) {
+  int met = 0;
+  for (size_t d = 0; d < sizeof storages / sizeof *storages; d++)
+    for (const mix_kernel *const *row = mix_cpu_matmul_kernels; *row; row++)
+      for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        for (int transposes = 0; transposes < 4; transposes++) {
+          tested t;
+          make(&t, storages[d].operands, storages[d].result, shapes[s], transposes, form);
+          const int fewest = transposes == 1 ? 1 : 2, most = transposes == 1 ? MOST_THREADS : 2; /* 1: a gradient of a kernel */
+          for (int threads = fewest; threads <= most && takes(*row, &t); threads++, met++) check(*row, &t, threads);
+          free_product(&t.x);
+        }
+  assert_true(met > 0);
+}
+
+static void check_edges(const mix_kernel *kernel, tested *t, int threads) {
+  product *x = &t->x;
+  const int64_t places[][2] = {{0, 0}, {x->m - 1, x->n - 1}, {x->m / 2, x->n - 1}, {x->m - 1, x->n / 2}};
+  double largest, half, less;
+  edge_of(t->dtype, &largest, &half, &less);
+  const bool blocked = strstr(kernel->name, "_t4x"); /* sums in float16 may round either way there */
+  for (int p = 0; p < 4; p++)
+    for (int over = 0; over < 2; over++) {
+      spike(x, places[p][0], places[p][1], largest, over ? half : less);
+      const bool finite = run_tested(kernel, t, threads, 1, &t->factor);
+      if (finite != stored_is_finite(t) || (!blocked && finite != !over))
+        fail_msg("%s (%lld, %lld, %lld), transposes %d%d, %d threads, place %d: %s", kernel->name, (long long)x->m, (long long)x->n,
+                 (long long)x->k, x->attributes.transpose_a, x->attributes.transpose_b, threads, p,
+                 finite ? "finite" : "not finite");
+    }
+}
+
+static void rounding_to_infinity_is_seen_and_nothing_short_of_it(void **unused) {
+  (void)unused;
+  for_each_kernel(RAW, check_edges);
+  for_each_kernel(UNSCALED, check_edges);
+  for_each_kernel(RELU, check_edges);
+}
+
+static void check_nan(const mix_kernel *kernel, tested *t, int threads) {
+  product *x = &t->x;
+  static const double bad[] = {NAN, INFINITY, -INFINITY};
+  for (int b = 0; b < 3; b++) {
+    fill(x, 0, 4), fill(x, 1, 4);
+    set(x, b % 2, b % 2 ? x->k - 1 : x->m - 1, b % 2 ? x->n - 1 : x->k - 1, bad[b]);
+    set(x, b % 2, 0, 0, 1);
+    assert_false(run_tested(kernel, t, threads, 1, &t->factor));
+  }
+  fill(x, 0, 4), fill(x, 1, 4);
+  assert_true(run_tested(kernel, t, threads, 1, &t->factor));
+}
+
+static void what_is_not_finite_in_an_operand_is_seen(void **unused) {
+  (void)unused;
+  for_each_kernel(RAW, check_nan);
+  for_each_kernel(UNSCALED, check_nan);
+}
+
+/* Sums that nothing stores: the verdict is that of the form that does. */
+static void check_only(const mix_kernel *kernel, tested *t, int threads) {
+  double largest, half, less;
+  edge_of(t->dtype, &largest, &half, &less);
+  spike(&t->x, t->x.m - 1, t->x.n - 1, largest, less / 4);
+  assert_true(run_tested(kernel, t, threads, 1, &t->factor));
+  spike(&t->x, t->x.m - 1, t->x.n - 1, largest, 2 * half > largest ? half : 2 * half);
+  assert_false(run_tested(kernel, t, threads, 1, &t->factor));
+}
+
+static void a_product_may_be_tested_and_not_stored(void **unused) {
+  (void)unused;
+  for_each_kernel(ONLY, check_only);
+}
+
+/* Factors that keep finite numbers finite, and those that do not: infinite, NaN, or so large that some numbers overflow. */
+static void check_factors(const mix_kernel *kernel, tested *t, int threads) {
+  static const float factors[] = {1, 0, -0x1p-15f, 0x1p111f, 0x1p113f, -0x1p127f, INFINITY, -INFINITY, NAN};
+  for (size_t f = 0; f < sizeof factors / sizeof *factors; f++) {
+    t->factor = factors[f];
+    fill(&t->x, 0, 40), fill(&t->x, 1, 40);
+    const bool finite = run_tested(kernel, t, threads, 1, &t->factor);
+    if (finite != stored_is_finite(t))
+      fail_msg("%s (%lld, %lld, %lld), %d threads, times %g: %s", kernel->name, (long long)t->x.m, (long long)t->x.n,
+               (long long)t->x.k, threads, (double)factors[f], finite ? "finite" : "not finite");
+  }
+}
+
+static void the_verdict_is_that_of_the_unscaled_numbers(void **unused) {
+  (void)unused;
+  for_each_kernel(UNSCALED, check_factors);
+}
+
+/* Same bits as without a program, and the same verdict each time that a plan runs the step. */
+static void check_stored(const mix_kernel *kernel, tested *t, int threads) {
+  fill(&t->x, 0, 0), fill(&t->x, 1, 0);
+  assert_true(run_tested(kernel, t, threads, 3, (const float[]){1, NAN, 0.5f}));
+  product plain =
+      make_product(t->x.inputs[0].dtype, t->x.m, t->x.n, t->x.k, t->x.attributes.transpose_a + 2 * t->x.attributes.transpose_b);
+  void *own[2] = {plain.in[0], plain.in[1]};
+  plain.op = t->x.op, plain.attributes = t->x.attributes, plain.output.dtype = t->dtype;
+  plain.in[0] = t->x.in[0], plain.in[1] = t->x.in[1];
+  run_with(kernel, &plain, threads);
+  assert_memory_equal(plain.out, t->x.out, (size_t)(plain.m * plain.n) * mix_dtype_size(t->dtype));
+  plain.in[0] = own[0], plain.in[1] = own[1];
+  free_product(&plain);
+}
+
+static void the_test_changes_no_bit_of_the_product(void **unused) {
+  (void)unused;
+  for_each_kernel(RAW, check_stored);
+  for_each_kernel(UNSCALED, check_stored);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(rounding_to_infinity_is_seen_and_nothing_short_of_it),
+      cmocka_unit_test(what_is_not_finite_in_an_operand_is_seen),
+      cmocka_unit_test(a_product_may_be_tested_and_not_stored),
+      cmocka_unit_test(the_verdict_is_that_of_the_unscaled_numbers),
+      cmocka_unit_test(the_test_changes_no_bit_of_the_product),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
