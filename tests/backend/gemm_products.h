@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "backend/barrier.h"
 #include "backend/cpu/gemm/kernels.h"
 #include "base/alloc.h"
 #include "ops/table.h"
@@ -123,10 +124,11 @@ static inline void run_with(const mix_kernel *kernel, product *x, int threads) {
   args.workspace = workspace;
   if (kernel->prepare) assert_true(kernel->prepare(&args, threads));
   const int size = kernel->serial && kernel->serial(&args) ? 1 : threads;
+  mix_barrier barrier = {0};
   pthread_t handles[MOST_THREADS];
   worker workers[MOST_THREADS];
   for (int i = 0; i < size; i++) {
-    workers[i] = (worker){kernel, &args, {.rank = i, .size = size}};
+    workers[i] = (worker){kernel, &args, {i, size, &barrier}};
     if (i) assert_int_equal(pthread_create(&handles[i], NULL, work, &workers[i]), 0);
   }
   work(&workers[0]);

@@ -1,6 +1,7 @@
 /* Products by AMX tiles, called by name whatever the dispatch would choose, so that every shape is tried. Oracles: integer data whose
  * products and sums are exact (tolerance 0); the reference kernel for what is not finite; bounds derived where they are used. */
 #include "backend/gemm_products.h"
+#include "backend/cpu/gemm/gemm.h"
 #include <mixtape/device.h>
 
 enum { NEEDS = MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16 };
@@ -241,6 +242,29 @@ static void float32_to_the_ends_of_its_range(void **unused) {
   }
 }
 
+/* An operand that takes more room than the team shares at once is packed in two parts: the same bits as by the kernel that widens. */
+static void shared_operand_in_parts(void **unused) {
+  (void)unused;
+  need_tiles();
+  const int64_t m = 2560, n = 2304, k = 8192;
+  const int threads = 2;
+  for (int transposes = 0; transposes < 4; transposes += 3) {
+    product x = make_product(MIX_BFLOAT16, m, n, k, transposes);
+    fill(&x, 0, 4), fill(&x, 1, 4);
+    mix_gemm_plan plan;
+    const mix_gemm_problem problem = {.m = m, .n = n, .k = k, .transpose_a = transposes & 1, .transpose_b = transposes & 2};
+    mix_gemm_make_plan(&mix_gemm_f32_amx, mix_gemm_storage_of(&mix_gemm_f32_amx, MIX_BFLOAT16), &problem, threads, &plan);
+    assert_int_equal(plan.barriers, 2 * 2);
+    run(&x, threads);
+    void *shared = x.out;
+    x.out = zeros(m * n);
+    run_with(kernel_named(mix_cpu_matmul_kernels, "gemm_bf16_acc32_avx512"), &x, threads);
+    assert_memory_equal(shared, x.out, (size_t)(m * n) * mix_dtype_size(MIX_BFLOAT16));
+    free(shared);
+    free_product(&x);
+  }
+}
+
 /* Tiles serve the products of the guide's model but those of its ten classes, and only where the processor has them. */
 static void dispatch(void **unused) {
   (void)unused;
@@ -274,6 +298,7 @@ int main(void) {
       cmocka_unit_test(not_finite_as_the_reference),
       cmocka_unit_test(epilogue_bias_relu),
       cmocka_unit_test(batches),
+      cmocka_unit_test(shared_operand_in_parts),
       cmocka_unit_test(dispatch),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -71,11 +71,12 @@ static bool run_tested(const mix_kernel *kernel, tested *t, int threads, int cou
   const int size = kernel->serial && kernel->serial(&args) ? 1 : threads;
   for (int run = 0; run < count; run++) {
     inputs[2] = &factors[run];
+    mix_barrier barrier = {0};
     pthread_t handles[MOST_THREADS];
     worker workers[MOST_THREADS];
     verdict = 2;
     for (int i = 0; i < size; i++) {
-      workers[i] = (worker){kernel, &args, {.rank = i, .size = size}};
+      workers[i] = (worker){kernel, &args, {i, size, &barrier}};
       if (i) assert_int_equal(pthread_create(&handles[i], NULL, work, &workers[i]), 0);
     }
     work(&workers[0]);

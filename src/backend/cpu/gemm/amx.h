@@ -1,4 +1,4 @@
-/* The parts of the AMX engine (engine_amx.c): packing (pack_amx.c) and multiplication by tiles (tiles_amx.c).
+/* The parts of the AMX engine (engine_amx.c): planning (plan_amx.c), packing (pack_amx.c) and multiplication by tiles (tiles_amx.c).
  *
  * A tile register holds 16 rows of 64 bytes. TDPBF16PS adds to a (16, 16) tile of float32 the product of a (16, 32) tile of bfloat16
  * and one of (32, 16), stored as (16 pairs of k, 16 columns). A packed operand is a row of panels of 32 rows of op(A), or 32 columns
@@ -21,21 +21,33 @@
 
 #include "backend/cpu/gemm/gemm.h"
 
-enum { AMX_PANEL = 32, AMX_STEP = 32, AMX_PAIR = 2048 /* bytes of a part of a step of a panel */ };
+enum {
+  AMX_PANEL = 32,
+  AMX_STEP = 32,
+  AMX_PAIR = 2048, /* bytes of a part of a step of a panel */
+  AMX_AHEAD = 256, /* bytes fetched for each of them */
+};
 
 /* Packs `count` rows of op(A) or columns of op(B), `depth` of k, both padded with zeros; a panel takes depth in steps, times parts,
  * times AMX_PAIR. flags[panel * steps + step] where the storage has two parts. */
 typedef void mix_amx_pack(const void *source, int64_t stride, int64_t count, int64_t depth, unsigned char *packed,
                           unsigned char *flags);
-/* C (16 or 32, 16 or 32) = or += a panel of A times a panel of B; c_stride in bytes, all 64-byte aligned. */
+/* C (16 or 32, 16 or 32) = or += a panel of A times a panel of B; c_stride in bytes, all 64-byte aligned. Meanwhile AMX_AHEAD bytes a step
+ * and part are fetched to the second-level cache, from `ahead` on. */
 typedef void mix_amx_multiply(int64_t steps, const unsigned char *a, const unsigned char *b, float *c, int64_t c_stride, bool first,
-                              const unsigned char *a_flags, const unsigned char *b_flags);
+                              const unsigned char *a_flags, const unsigned char *b_flags, const unsigned char *ahead);
 
 typedef struct mix_amx_storage {
   mix_dtype dtype;
   int parts;
   mix_amx_pack *pack[2][2]; /* [A, B][k along memory, k from row to row] */
 } mix_amx_storage;
+const mix_amx_storage *mix_amx_storage_of(mix_dtype dtype);
+
+void mix_amx_make_plan(mix_gemm_plan *plan);
+const char *mix_amx_refuses(const mix_gemm_problem *problem, mix_dtype dtype);
+/* Rows or columns packed for `depth` of k, and behind them a flag for each step. */
+size_t mix_amx_packed_bytes(const mix_gemm_plan *plan, int64_t count, int64_t depth);
 
 mix_amx_pack mix_amx_pack_a_along_bf16, mix_amx_pack_a_across_bf16, mix_amx_pack_b_along_bf16, mix_amx_pack_b_across_bf16;
 mix_amx_pack mix_amx_pack_a_along_f16, mix_amx_pack_a_across_f16, mix_amx_pack_b_along_f16, mix_amx_pack_b_across_f16;

@@ -173,22 +173,22 @@ static void multiply_block(const run_state *s, const block *x) {
   if (x->last && plan->swapped) finish_swapped(s, x);
 }
 
-void mix_gemm_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, int rank, void *workspace) {
+void mix_gemm_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team, void *shared, void *own) {
   if (plan->engine->run) {
     if (plan->engine->enter) plan->engine->enter();
-    plan->engine->run(plan, operands, rank, workspace);
+    plan->engine->run(plan, operands, team, shared, own);
     if (plan->engine->leave) plan->engine->leave();
     return;
   }
   if (plan->dot) {
-    mix_gemm_run_dot(plan, operands, rank, workspace);
+    mix_gemm_run_dot(plan, operands, team->rank, own);
     return;
   }
   const mix_gemm_problem *p = &plan->problem;
-  run_state s = {.plan = plan, .operands = operands, .a = workspace};
+  run_state s = {.plan = plan, .operands = operands, .a = own};
   s.b = s.a + plan->a_bytes, s.c = s.b + plan->b_bytes, s.turn = s.c + plan->c_bytes;
-  mix_gemm_share(p->m, 2, rank / plan->grid_columns, plan->grid_rows, &s.row_begin, &s.row_end);
-  mix_gemm_share(p->n, plan->engine->columns, rank % plan->grid_columns, plan->grid_columns, &s.column_begin, &s.column_end);
+  mix_gemm_share(p->m, 2, team->rank / plan->grid_columns, plan->grid_rows, &s.row_begin, &s.row_end);
+  mix_gemm_share(p->n, plan->engine->columns, team->rank % plan->grid_columns, plan->grid_columns, &s.column_begin, &s.column_end);
   if (s.row_begin >= s.row_end || s.column_begin >= s.column_end) return;
   if (plan->engine->enter) plan->engine->enter();
   for (int64_t column = s.column_begin; column < s.column_end; column += plan->column_block)

@@ -149,7 +149,8 @@ static void multiply_block(run_state *s, const block *x) {
   }
 }
 
-static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, int rank, void *workspace) {
+static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team, void *shared, void *own) {
+  (void)shared; /* nothing is */
   const mix_gemm_problem *p = &plan->problem;
   const mix_gemm_engine *engine = plan->engine;
   const int step = engine->chains * engine->chain > FP16_COLUMNS ? FP16_MOST_STEP : FP16_COLUMNS;
@@ -162,13 +163,13 @@ static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, in
                  .sums = {engine->chains, engine->chain, step},
                  .row_panels = divide_up(p->m, FP16_ROWS)};
   const int64_t scales = whole_lines(panel_scales(plan) * (int64_t)sizeof(float) * FP16_MOST_PANELS);
-  char *memory = workspace;
+  char *memory = own;
   s.a_scales = (float *)memory, s.a = (uint16_t *)(memory + scales), memory += plan->a_bytes;
   s.b_scales = (float *)memory, s.b = (uint16_t *)(memory + scales), memory += plan->b_bytes;
   s.c = (float *)memory;
   int64_t row_begin, row_end, column_begin, column_end;
-  mix_gemm_share(s.row_panels, 1, rank / plan->grid_columns, plan->grid_rows, &row_begin, &row_end);
-  mix_gemm_share(divide_up(p->n, FP16_COLUMNS), 1, rank % plan->grid_columns, plan->grid_columns, &column_begin, &column_end);
+  mix_gemm_share(s.row_panels, 1, team->rank / plan->grid_columns, plan->grid_rows, &row_begin, &row_end);
+  mix_gemm_share(divide_up(p->n, FP16_COLUMNS), 1, team->rank % plan->grid_columns, plan->grid_columns, &column_begin, &column_end);
   const int64_t block_rows = plan->row_block / FP16_ROWS, block_columns = plan->column_block / FP16_COLUMNS;
   block x;
   for (x.column = column_begin; x.column < column_end; x.column += block_columns)

@@ -69,7 +69,7 @@ typedef struct mix_gemm_engine {
   const mix_gemm_storage *storages;    /* ended by MIX_DTYPE_NONE */
   /* An engine may bring its own plan and driver, called by mix_gemm_make_plan and, between enter and leave, by mix_gemm_run. */
   void (*make_plan)(mix_gemm_plan *plan);
-  void (*run)(const mix_gemm_plan *plan, const mix_gemm_operands *operands, int rank, void *workspace);
+  void (*run)(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team, void *shared, void *own);
   /* Which products other engines do better (static text; NULL: accepts). No function: none. */
   const char *(*refuses)(const mix_gemm_problem *problem, mix_dtype dtype);
 } mix_gemm_engine;
@@ -102,8 +102,12 @@ struct mix_gemm_plan {
   int a_panels;                                               /* panels of rows of A that are packed at once, */
   int64_t a_apart;                                            /* so many elements apart; 0: side by side */
   size_t a_bytes, b_bytes, c_bytes, turn_bytes, thread_bytes; /* parts of a thread's workspace, and the whole */
-  /* Of engines with their own driver: the loop over blocks of columns is the outer one; what it packs is kept for the inner one. */
+  /* Of engines with their own driver: the loop over blocks of columns is the outer one; what it packs is kept for the inner one, whose
+   * operand the team packs for all threads, so many blocks at a time (0: each thread for itself, as they come). */
   bool columns_outside, keep;
+  int64_t shared;
+  size_t shared_bytes; /* of the workspace, for all threads */
+  int barriers;        /* of a run */
 };
 
 /* How an engine serves a dtype; one of MIX_DTYPE_NONE where it does not. */
@@ -131,8 +135,9 @@ static inline int64_t mix_gemm_next_depth(const mix_gemm_plan *plan, int64_t res
   const int64_t whole = plan->engine->depth_block;
   return rest >= 2 * whole ? whole : rest > whole ? (rest + 1) / 2 : rest;
 }
-/* The share of thread `rank`; workspace of plan->thread_bytes for this thread alone. No barriers. */
-void mix_gemm_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, int rank, void *workspace);
+/* The share of a thread of the team, of plan->threads; workspace of plan->shared_bytes for all of them, of plan->thread_bytes for this one
+ * alone. plan->barriers of the team. */
+void mix_gemm_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team, void *shared, void *own);
 /* The same for plans with `dot` (dot.c); called by mix_gemm_run. */
 void mix_gemm_run_dot(const mix_gemm_plan *plan, const mix_gemm_operands *operands, int rank, void *workspace);
 /* Stores finished sums of rows [row, row + rows), columns [column, column + columns) of C: through the epilogue or rounded.

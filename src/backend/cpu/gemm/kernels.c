@@ -81,12 +81,24 @@ static const char *refuses(const mix_gemm_engine *engine, const mix_kernel_args 
   return NULL;
 }
 
+/* Of `threads` threads: together, or each with a product of its own. */
+static size_t workspace_of(const prepared_gemm *x, int threads) {
+  const size_t shared = x->plan.shared_bytes, own = x->plan.thread_bytes;
+  return x->share_batches ? (shared + own) * (size_t)threads : shared + own * (size_t)threads;
+}
+
 static size_t workspace(const mix_gemm_engine *engine, const mix_kernel_args *args, int threads) {
   prepared_gemm team, alone; /* a serial step runs on one thread of the team */
   make(engine, args, threads, &team);
   make(engine, args, 1, &alone);
-  const size_t bytes = team.plan.thread_bytes * (size_t)threads;
-  return bytes > alone.plan.thread_bytes ? bytes : alone.plan.thread_bytes;
+  const size_t bytes = workspace_of(&team, threads), least = workspace_of(&alone, 1);
+  return bytes > least ? bytes : least;
+}
+
+static int barriers(const mix_gemm_engine *engine, const mix_kernel_args *args, int threads) {
+  prepared_gemm x;
+  make(engine, args, threads, &x);
+  return x.plan.barriers * (int)x.batches;
 }
 
 static bool serial(const mix_kernel_args *args) {
@@ -166,7 +178,9 @@ static void run(const mix_gemm_engine *engine, const mix_kernel_args *args, cons
     prepared = &local;
   }
   const mix_gemm_plan *plan = &prepared->plan;
-  char *own = (char *)args->workspace + plan->thread_bytes * (size_t)team->rank;
+  const mix_team alone = {.size = 1}, *runners = prepared->share_batches ? &alone : team;
+  char *shared = (char *)args->workspace + (prepared->share_batches ? workspace_of(prepared, team->rank) : 0);
+  char *own = shared + plan->shared_bytes + plan->thread_bytes * (size_t)runners->rank;
   const bool tests = args->program && args->program->reduction == MIX_REDUCE_ALL_FINITE;
   bool finite = true;
   mix_gemm_operands operands = {
@@ -175,7 +189,6 @@ static void run(const mix_gemm_engine *engine, const mix_kernel_args *args, cons
   if (!args->program) operands.c = args->outputs[0];
   int64_t begin = 0, end = prepared->batches;
   if (prepared->share_batches) mix_team_share(team, prepared->batches, 1, &begin, &end);
-  const int rank = prepared->share_batches ? 0 : team->rank;
   const int64_t size = (int64_t)mix_dtype_size(args->input_types[0].dtype);
   for (int64_t index = begin; index < end; index++) {
     if (args->op == &mix_op_batch_matmul) {
@@ -188,7 +201,7 @@ static void run(const mix_gemm_engine *engine, const mix_kernel_args *args, cons
       const void *a = operands.a;
       operands.a = operands.b, operands.b = a;
     }
-    mix_gemm_run(plan, &operands, rank, own);
+    mix_gemm_run(plan, &operands, runners, shared, own);
     operands.a = args->inputs[0], operands.b = args->inputs[1];
   }
   if (tests) finish_test(args, team, finite);
@@ -199,6 +212,7 @@ static void run(const mix_gemm_engine *engine, const mix_kernel_args *args, cons
   static void run_##id(const mix_kernel_args *args, const mix_team *team) { run(&engine, args, team); }                            \
   static size_t workspace_##id(const mix_kernel_args *args, int threads) { return workspace(&engine, args, threads); }             \
   static bool prepare_##id(mix_kernel_args *args, int threads) { return prepare(&engine, args, threads); }                         \
+  static int barriers_##id(const mix_kernel_args *args, int threads) { return barriers(&engine, args, threads); }                  \
   static bool same_order_##id(const mix_kernel_args *x, const mix_kernel_args *y) { return same_order(&engine, x, y); }            \
   static const mix_kernel id = {                                                                                                   \
       .name = text,                                                                                                                \
@@ -209,6 +223,7 @@ static void run(const mix_gemm_engine *engine, const mix_kernel_args *args, cons
       .prepare = prepare_##id,                                                                                                     \
       .unprepare = unprepare,                                                                                                      \
       .serial = serial,                                                                                                            \
+      .barriers = barriers_##id,                                                                                                   \
       .same_order = same_order_##id,                                                                                               \
       .widened = of_widened,                                                                                                       \
   };

@@ -95,11 +95,18 @@ AMX_INLINE void multiply_b(const int rows, const int columns, const unsigned cha
   }
 }
 
+AMX_INLINE void fetch(const unsigned char *from, const int bytes) {
+  for (int i = 0; i < bytes; i += 64) _mm_prefetch(from + i, _MM_HINT_T1);
+}
+
 AMX_INLINE void multiply_whole(const int rows, const int columns, int64_t steps, const unsigned char *a, const unsigned char *b,
-                               float *c, int64_t c_stride, bool first) {
+                               float *c, int64_t c_stride, bool first, const unsigned char *ahead) {
   MEMORY_BARRIER();
   load_sums(rows, columns, (const char *)c, c_stride, first);
-  for (; steps > 0; steps--, a += AMX_PAIR, b += AMX_PAIR) load_and_multiply(rows, columns, a, b);
+  for (; steps > 0; steps--, a += AMX_PAIR, b += AMX_PAIR, ahead += AMX_AHEAD) {
+    load_and_multiply(rows, columns, a, b);
+    fetch(ahead, AMX_AHEAD);
+  }
   store_sums(rows, columns, (char *)c, c_stride);
   MEMORY_BARRIER();
 }
@@ -122,11 +129,13 @@ __attribute__((noinline)) static void clear_step(const unsigned char *a, const u
 
 /* Flagged steps keep the order lo hi, hi hi, hi lo, so that elements that meet finite numbers alone have the same bits. */
 AMX_INLINE void multiply_split(const int rows, const int columns, int64_t steps, const unsigned char *a, const unsigned char *b,
-                               float *c, int64_t c_stride, bool first, const unsigned char *a_flags, const unsigned char *b_flags) {
+                               float *c, int64_t c_stride, bool first, const unsigned char *a_flags, const unsigned char *b_flags,
+                               const unsigned char *ahead) {
   _Alignas(64) unsigned char cleared[2 * AMX_PAIR];
   MEMORY_BARRIER();
   load_sums(rows, columns, (const char *)c, c_stride, first);
-  for (; steps > 0; steps--, a += 2 * AMX_PAIR, b += 2 * AMX_PAIR) {
+  for (; steps > 0; steps--, a += 2 * AMX_PAIR, b += 2 * AMX_PAIR, ahead += 2 * AMX_AHEAD) {
+    fetch(ahead, 2 * AMX_AHEAD);
     if (__builtin_expect(*a_flags++ | *b_flags++, 0)) {
       clear_step(a, b, cleared);
       multiply_both(rows, columns, a + AMX_PAIR, cleared + AMX_PAIR);
@@ -144,13 +153,15 @@ AMX_INLINE void multiply_split(const int rows, const int columns, int64_t steps,
 
 #define AMX_MULTIPLY(rows, columns)                                                                                                \
   static void whole_##rows##x##columns(int64_t steps, const unsigned char *a, const unsigned char *b, float *c, int64_t c_stride,  \
-                                       bool first, const unsigned char *a_flags, const unsigned char *b_flags) {                   \
+                                       bool first, const unsigned char *a_flags, const unsigned char *b_flags,                     \
+                                       const unsigned char *ahead) {                                                               \
     (void)a_flags, (void)b_flags;                                                                                                  \
-    multiply_whole(rows, columns, steps, a, b, c, c_stride, first);                                                                \
+    multiply_whole(rows, columns, steps, a, b, c, c_stride, first, ahead);                                                         \
   }                                                                                                                                \
   static void split_##rows##x##columns(int64_t steps, const unsigned char *a, const unsigned char *b, float *c, int64_t c_stride,  \
-                                       bool first, const unsigned char *a_flags, const unsigned char *b_flags) {                   \
-    multiply_split(rows, columns, steps, a, b, c, c_stride, first, a_flags, b_flags);                                              \
+                                       bool first, const unsigned char *a_flags, const unsigned char *b_flags,                     \
+                                       const unsigned char *ahead) {                                                               \
+    multiply_split(rows, columns, steps, a, b, c, c_stride, first, a_flags, b_flags, ahead);                                       \
   }
 AMX_MULTIPLY(1, 1)
 AMX_MULTIPLY(1, 2)

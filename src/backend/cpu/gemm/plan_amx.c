@@ -1,0 +1,103 @@
+/* How a product is done by tiles: the grid of threads, the blocks, what is packed when, by whom and where. All of it is chosen by cost, in
+ * elements of C; none of it changes the order of sums. Measured on processors with 2 MiB of second-level cache. */
+#include "backend/backend.h"
+#include "backend/cpu/gemm/amx.h"
+#include <math.h>
+
+enum {
+  KEPT_BYTES = 32 << 20,   /* of the outer loop's block, packed for all of k, at most */
+  SHARED_BYTES = 33 << 20, /* of what is packed for all threads at once */
+  PACKING = 128,           /* a row or column packed costs as much as so many elements of C */
+  TURNING = 2,             /* times as much where packing transposes */
+  SHALLOW = 10,            /* k below it is mostly padding */
+};
+
+/* Packed for all threads, a row or column costs so many times as much, since it goes through memory, and a little for each block that
+ * reads it from there. */
+static const double SHARED_PACKING = 2, SHARED_READING = 0.1;
+
+/* By the number of parts: blocks of k; rows and columns of a block of C, of 1 MiB, with a block of A and one of B beside it; those of
+ * the outer loop where the inner operand is shared, which leaves room for what is fetched ahead. `few`, `operations`: what the kernels
+ * that widen do better. */
+static const struct {
+  int64_t depth, block, outer_block;
+  int64_t few, operations;
+} measured[] = {[1] = {256, 512, 256, 6, 1 << 13}, [2] = {256, 512, 256, 12, 1 << 17}};
+
+static int64_t round_up(int64_t x, int64_t unit) { return (x + unit - 1) / unit * unit; }
+static int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
+static int64_t smaller(int64_t x, int64_t y) { return x < y ? x : y; }
+
+const char *mix_amx_refuses(const mix_gemm_problem *p, mix_dtype dtype) {
+  if (dtype == MIX_FLOAT32 && mix_float32_precision_current() != MIX_FLOAT32_HIGH) return "full float32 precision in force";
+  const int parts = mix_amx_storage_of(dtype)->parts;
+  /* With one part packing costs as much as reading, and only vectors of sums along rows in memory do without. */
+  const bool rows_in_place = parts == 2 || p->transpose_b, columns_in_place = parts == 2 || !p->transpose_a;
+  if (p->m <= measured[parts].few && rows_in_place) return "few rows, bound by reading B";
+  if (p->n <= measured[parts].few && columns_in_place) return "few columns, bound by reading A";
+  if (p->k < SHALLOW) return "few products in a sum";
+  if ((double)p->m * (double)p->n * (double)p->k < (double)measured[parts].operations) return "too small to repay packing";
+  return NULL;
+}
+
+/* Blocks of even size: 784 rows are 416 and 368, not 512 and 272. */
+static int64_t even(int64_t count, int64_t most, int64_t unit) {
+  if (count == 0) return unit;
+  return round_up(divide_up(count, divide_up(count, most)), unit);
+}
+
+size_t mix_amx_packed_bytes(const mix_gemm_plan *plan, int64_t count, int64_t depth) {
+  const int64_t steps = divide_up(count, AMX_PANEL) * divide_up(depth, AMX_STEP);
+  return (size_t)round_up(steps * (mix_amx_storage_of(plan->storage->dtype)->parts * AMX_PAIR + 1), 64);
+}
+
+/* Completes a plan that has its grid and its outer loop; returns what it costs the busiest thread. INFINITY: it cannot share. */
+static double lay_out(mix_gemm_plan *plan, bool share) {
+  const mix_gemm_problem *p = &plan->problem;
+  const int parts = mix_amx_storage_of(plan->storage->dtype)->parts, outer = plan->columns_outside, inner = !outer;
+  const int64_t all[2] = {p->m, p->n}, grid[2] = {plan->grid_rows, plan->grid_columns};
+  const int turning[2] = {p->transpose_a ? TURNING : 1, p->transpose_b ? TURNING : 1};
+  int64_t own[2], block[2], blocks[2];
+  for (int i = 0; i < 2; i++) {
+    own[i] = smaller(round_up(divide_up(all[i], grid[i]), AMX_PANEL), all[i]);
+    block[i] = even(own[i], share && i == outer ? measured[parts].outer_block : measured[parts].block, AMX_PANEL);
+    blocks[i] = divide_up(own[i], block[i]);
+  }
+  plan->depth_block = even(p->k, measured[parts].depth, AMX_STEP);
+  plan->row_block = block[0], plan->column_block = block[1];
+  plan->keep = blocks[inner] > 1 && mix_amx_packed_bytes(plan, block[outer], p->k) <= KEPT_BYTES;
+
+  const size_t whole_block = mix_amx_packed_bytes(plan, block[inner], p->k);
+  plan->shared = share && whole_block ? smaller(blocks[inner], (int64_t)(SHARED_BYTES / whole_block)) : 0;
+  if (share && (plan->shared == 0 || grid[inner] != 1)) return INFINITY;
+  const int64_t parts_shared = share ? divide_up(blocks[inner], plan->shared) : 0;
+  plan->shared_bytes = (size_t)plan->shared * whole_block;
+  plan->barriers = plan->threads > 1 ? (int)(2 * parts_shared) : 0;
+
+  size_t bytes[2];
+  bytes[outer] = mix_amx_packed_bytes(plan, block[outer], plan->keep ? p->k : plan->depth_block);
+  bytes[inner] = share ? 0 : mix_amx_packed_bytes(plan, block[inner], plan->depth_block);
+  plan->a_bytes = bytes[0], plan->b_bytes = bytes[1];
+  plan->c_stride = block[1] + 16; /* off a power of two */
+  plan->c_bytes = (size_t)((p->k > plan->depth_block ? block[0] : AMX_PANEL) * plan->c_stride) * sizeof(float);
+  plan->thread_bytes = plan->a_bytes + plan->b_bytes + plan->c_bytes;
+
+  const int64_t outer_times = share ? parts_shared : plan->keep ? 1 : blocks[inner];
+  const double inner_times = share ? SHARED_PACKING / plan->threads : (double)blocks[outer];
+  const double packing = (double)(turning[outer] * own[outer] * outer_times) + turning[inner] * (double)own[inner] * inner_times;
+  const double reading = share ? SHARED_READING * (double)(own[inner] * blocks[outer]) : 0;
+  return (double)own[0] * (double)own[1] + PACKING * (packing + reading);
+}
+
+void mix_amx_make_plan(mix_gemm_plan *plan) {
+  double best = INFINITY;
+  const mix_gemm_plan empty = *plan;
+  for (int rows = 1; rows <= plan->threads; rows++)
+    for (int way = 0; way < 4 && plan->threads % rows == 0; way++) {
+      mix_gemm_plan candidate = empty;
+      candidate.grid_rows = rows, candidate.grid_columns = plan->threads / rows;
+      candidate.columns_outside = way & 1;
+      const double cost = lay_out(&candidate, way & 2);
+      if (cost < best) best = cost, *plan = candidate;
+    }
+}
