@@ -247,6 +247,27 @@ static void the_test_changes_no_bit_of_the_product(void **unused) {
   for_each_kernel(UNSCALED, check_stored);
 }
 
+/* 16 MiB and more, rows of whole lines: stored past the caches. */
+static void shallow_products_stream_what_they_test(void **unused) {
+  (void)unused;
+  static const int64_t shape[] = {2063, 4128, 3};
+  for (const mix_kernel *const *row = mix_cpu_matmul_kernels; *row; row++)
+    for (int d = 0; d < 2; d++) {
+      tested t;
+      make(&t, storages[d].operands, storages[d].result, shape, 1, UNSCALED);
+      if (takes(*row, &t) && !strstr((*row)->name, "generic")) {
+        double largest, half, less;
+        edge_of(t.dtype, &largest, &half, &less);
+        check_stored(*row, &t, 2);
+        for (int over = 0; over < 2; over++) {
+          spike(&t.x, shape[0] - 1, shape[1] - 1, largest, over ? half : less);
+          assert_int_equal(run_tested(*row, &t, 2, 1, &t.factor), !over);
+        }
+      }
+      free_product(&t.x);
+    }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(rounding_to_infinity_is_seen_and_nothing_short_of_it),
@@ -254,6 +275,7 @@ int main(void) {
       cmocka_unit_test(a_product_may_be_tested_and_not_stored),
       cmocka_unit_test(the_verdict_is_that_of_the_unscaled_numbers),
       cmocka_unit_test(the_test_changes_no_bit_of_the_product),
+      cmocka_unit_test(shallow_products_stream_what_they_test),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,19 +38,32 @@ static bool row_all_finite_stored(const uint16_t *x, int64_t n, uint16_t infinit
 
 /* Without their signs floats compare as integers, NaN above all. */
 static inline vi magnitude(vf x) { return (vi)x & v_set_integer(0x7fffffff); }
-static bool rows_all_below(const float *x, int64_t stride, int64_t rows, int64_t n, float limit) {
-  vi even = v_set_integer(0), odd = even;
-  for (int64_t row = 0; row < rows; row++, x += stride) {
-    int64_t i = 0;
-    for (; i + 2 * LANES <= n; i += 2 * LANES) {
-      even = vi_max(even, magnitude(v_load(x + i)));
-      odd = vi_max(odd, magnitude(v_load(x + i + LANES)));
-    }
-    if (i + LANES <= n) even = vi_max(even, magnitude(v_load(x + i))), i += LANES;
-    if (i < n) odd = vi_max(odd, magnitude(v_load_part(x + i, n - i, 0)));
+#define ROWS_STORE_TESTED(type)                                                                                                    \
+  static bool rows_store_tested_##type(uint16_t *r, int64_t r_stride, const float *x, int64_t stride, int64_t rows, int64_t n,     \
+                                       float limit, bool past_caches) {                                                            \
+    vi even = v_set_integer(0), odd = even;                                                                                        \
+    for (int64_t row = 0; row < rows; row++, x += stride, r += r_stride) {                                                         \
+      const bool stream = past_caches && (uintptr_t)r % 64 == 0;                                                                   \
+      int64_t i = 0;                                                                                                               \
+      for (; i + 2 * LANES <= n; i += 2 * LANES) {                                                                                 \
+        const vf a = v_load(x + i), b = v_load(x + i + LANES);                                                                     \
+        even = vi_max(even, magnitude(a)), odd = vi_max(odd, magnitude(b));                                                        \
+        if (stream)                                                                                                                \
+          v_stream_##type##_pair(r + i, a, b);                                                                                     \
+        else                                                                                                                       \
+          v_store_##type##_pair(r + i, a, b);                                                                                      \
+      }                                                                                                                            \
+      for (; i < n; i += LANES) {                                                                                                  \
+        const int64_t left = n - i < LANES ? n - i : LANES;                                                                        \
+        const vf a = v_load_part(x + i, left, 0);                                                                                  \
+        even = vi_max(even, magnitude(a));                                                                                         \
+        v_store_##type##_part(r + i, a, left);                                                                                     \
+      }                                                                                                                            \
+    }                                                                                                                              \
+    return m_all(v_lt((vf)vi_max(even, odd), v_set(limit)));                                                                       \
   }
-  return m_all(v_lt((vf)vi_max(even, odd), v_set(limit)));
-}
+ROWS_STORE_TESTED(f16)
+ROWS_STORE_TESTED(bf16)
 
 static float fold_lanes(const vf *sum) {
   float lane[SUM_LANES];

@@ -66,8 +66,10 @@ typedef struct mix_vector {
   bool (*all_finite)(const float *x, int64_t n);
   /* The same of numbers as stored in 16 bits; `infinity` is the dtype's, its exponent bits. */
   bool (*all_finite_stored)(const uint16_t *x, int64_t n, uint16_t infinity);
-  /* Are the magnitudes of rows of n, `stride` apart, all below `limit`? */
-  bool (*all_below)(const float *x, int64_t stride, int64_t rows, int64_t n, float limit);
+  /* Stores rows of n, strides apart, rounded to float16 or bfloat16; whole lines past the caches where told. Are all magnitudes below
+   * `limit`? */
+  bool (*store_tested[MIX_DTYPE_COUNT])(uint16_t *r, int64_t r_stride, const float *x, int64_t stride, int64_t rows, int64_t n,
+                                        float limit, bool past_caches);
   float (*sum)(const float *x, int64_t n);
   void (*sum_into)(float *lanes, const float *x, int64_t n); /* adds to 32 lanes */
   float (*maximum)(const float *x, int64_t n); /* a NaN gives NaN; n >= 1 */

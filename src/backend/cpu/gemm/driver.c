@@ -25,11 +25,13 @@ void mix_gemm_finish(const mix_gemm_plan *plan, const mix_gemm_operands *operand
     const bool finite = mix_tile_run_block(operands->epilogue, operands->args, sums, stride, row, rows, column, columns, following);
     if (!finite) *operands->finite = false;
   } else {
-    if (operands->finite && !mix_vector_current()->all_below(sums, stride, rows, columns, operands->limit))
-      *operands->finite = false;
     const int64_t ldc = plan->problem.ldc;
-    void *result = (char *)operands->c + (row * ldc + column) * (int64_t)mix_dtype_size(plan->result->dtype);
-    (plan->stream ? plan->result->stream : plan->result->narrow)(sums, stride, rows, columns, result, ldc);
+    const mix_dtype dtype = plan->result->dtype;
+    void *result = (char *)operands->c + (row * ldc + column) * (int64_t)mix_dtype_size(dtype);
+    if (!operands->finite)
+      (plan->stream ? plan->result->stream : plan->result->narrow)(sums, stride, rows, columns, result, ldc);
+    else if (!mix_vector_current()->store_tested[dtype](result, ldc, sums, stride, rows, columns, operands->limit, plan->stream))
+      *operands->finite = false;
   }
 }
 
