@@ -16,11 +16,11 @@ enum {
  * reads it from there. */
 static const double SHARED_PACKING = 2, SHARED_READING = 0.1;
 
-/* By the number of parts: blocks of k; rows and columns of a block of C, of 1 MiB, with a block of A and one of B beside it; those of
- * the outer loop where the inner operand is shared, which leaves room for what is fetched ahead. `few`, `operations`: what the kernels
+/* By the number of parts: blocks of k; rows and columns of a block of C, of 1 MiB, with a block of A and one of B beside it; rows where an
+ * operand is shared, which leaves room for what is fetched ahead (not fewer columns: updates in epilogues want long rows). `few`, `operations`: what the kernels
  * that widen do better. */
 static const struct {
-  int64_t depth, block, outer_block;
+  int64_t depth, block, shared_rows;
   int64_t few, operations;
 } measured[] = {[1] = {256, 512, 256, 6, 1 << 13}, [2] = {256, 512, 256, 12, 1 << 17}};
 
@@ -60,7 +60,7 @@ static double lay_out(mix_gemm_plan *plan, bool share) {
   int64_t own[2], block[2], blocks[2];
   for (int i = 0; i < 2; i++) {
     own[i] = smaller(round_up(divide_up(all[i], grid[i]), AMX_PANEL), all[i]);
-    block[i] = even(own[i], share && i == outer ? measured[parts].outer_block : measured[parts].block, AMX_PANEL);
+    block[i] = even(own[i], share && i == 0 ? measured[parts].shared_rows : measured[parts].block, AMX_PANEL);
     blocks[i] = divide_up(own[i], block[i]);
   }
   plan->depth_block = even(p->k, measured[parts].depth, AMX_STEP);
