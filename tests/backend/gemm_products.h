@@ -8,18 +8,15 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "backend/barrier.h"
 #include "backend/cpu/gemm/kernels.h"
+#include "backend/gemm_team.h"
 #include "base/alloc.h"
 #include "ops/table.h"
 #include "tensor/convert.h"
 #include "tensor/shape.h"
 #include <math.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { MOST_THREADS = 3 };
 
 static uint64_t state = 1;
 static inline uint32_t next_random(void) {
@@ -93,16 +90,6 @@ static inline void fill(product *x, int which, int integers) {
     mix_store_double(x->in[which], x->inputs[which].dtype, i, integers ? integer_below(integers) : uniform());
 }
 
-typedef struct worker {
-  const mix_kernel *kernel;
-  const mix_kernel_args *args;
-  mix_team team;
-} worker;
-static inline void *work(void *context) {
-  const worker *w = context;
-  w->kernel->run(w->args, &w->team);
-  return NULL;
-}
 
 /* As the executor does; the workspace holds NaNs, and nothing is written behind it. */
 static inline void run_with(const mix_kernel *kernel, product *x, int threads) {
@@ -124,15 +111,7 @@ static inline void run_with(const mix_kernel *kernel, product *x, int threads) {
   args.workspace = workspace;
   if (kernel->prepare) assert_true(kernel->prepare(&args, threads));
   const int size = kernel->serial && kernel->serial(&args) ? 1 : threads;
-  mix_barrier barrier = {0};
-  pthread_t handles[MOST_THREADS];
-  worker workers[MOST_THREADS];
-  for (int i = 0; i < size; i++) {
-    workers[i] = (worker){kernel, &args, {i, size, &barrier}};
-    if (i) assert_int_equal(pthread_create(&handles[i], NULL, work, &workers[i]), 0);
-  }
-  work(&workers[0]);
-  for (int i = 1; i < size; i++) pthread_join(handles[i], NULL);
+  run_team(kernel, &args, size);
   if (kernel->unprepare) kernel->unprepare(args.prepared);
   for (int i = 0; i < 64; i++) assert_int_equal(workspace[bytes + (size_t)i], 0xff);
   mix_free_buffer(workspace, bytes + 64);

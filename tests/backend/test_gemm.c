@@ -6,19 +6,18 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "backend/barrier.h"
 #include "backend/cpu/gemm/kernels.h"
+#include "backend/gemm_team.h"
 #include "base/alloc.h"
 #include "ops/table.h"
 #include "tensor/convert.h"
 #include "tensor/shape.h"
 #include <math.h>
 #include <mixtape/device.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_THREADS = 3, MOST_PRODUCTS = 8 };
+enum { MOST_PRODUCTS = 8 };
 
 static uint64_t state = 1;
 static uint32_t next_random(void) {
@@ -37,18 +36,6 @@ typedef struct product {
   void *out;
   const mix_program *program;
 } product;
-
-typedef struct worker {
-  const mix_kernel *kernel;
-  const mix_kernel_args *args;
-  mix_team team;
-} worker;
-
-static void *work(void *context) {
-  const worker *w = context;
-  w->kernel->run(w->args, &w->team);
-  return NULL;
-}
 
 static const mix_kernel *kernel_for(const mix_kernel_args *args) {
   const mix_kernel *const *rows = args->op == &mix_op_batch_matmul ? mix_cpu_batch_matmul_kernels : mix_cpu_matmul_kernels;
@@ -77,15 +64,7 @@ static void run(product *x, int threads) {
   args.workspace = workspace;
   assert_true(kernel->prepare(&args, threads));
   const int size = kernel->serial(&args) ? 1 : threads;
-  mix_barrier barrier = {0};
-  pthread_t handles[MOST_THREADS];
-  worker workers[MOST_THREADS];
-  for (int i = 0; i < size; i++) {
-    workers[i] = (worker){kernel, &args, {i, size, &barrier}};
-    if (i) assert_int_equal(pthread_create(&handles[i], NULL, work, &workers[i]), 0);
-  }
-  work(&workers[0]);
-  for (int i = 1; i < size; i++) pthread_join(handles[i], NULL);
+  run_team(kernel, &args, size);
   kernel->unprepare(args.prepared);
   for (int i = 0; i < 64; i++) assert_int_equal(workspace[bytes + (size_t)i], 0xff); /* stays inside what it asked for */
   mix_free_buffer(workspace, bytes + 64);

@@ -71,16 +71,8 @@ static bool run_tested(const mix_kernel *kernel, tested *t, int threads, int cou
   const int size = kernel->serial && kernel->serial(&args) ? 1 : threads;
   for (int run = 0; run < count; run++) {
     inputs[2] = &factors[run];
-    mix_barrier barrier = {0};
-    pthread_t handles[MOST_THREADS];
-    worker workers[MOST_THREADS];
     verdict = 2;
-    for (int i = 0; i < size; i++) {
-      workers[i] = (worker){kernel, &args, {i, size, &barrier}};
-      if (i) assert_int_equal(pthread_create(&handles[i], NULL, work, &workers[i]), 0);
-    }
-    work(&workers[0]);
-    for (int i = 1; i < size; i++) pthread_join(handles[i], NULL);
+    run_team(kernel, &args, size);
   }
   kernel->unprepare(args.prepared);
   mix_free_buffer(workspace, bytes + 64);

@@ -1,0 +1,36 @@
+/* A product's kernel run by a team, without the executor: threads of POSIX, which a checker of threads understands. Include
+ * <cmocka.h> first. */
+#ifndef TESTS_BACKEND_GEMM_TEAM_H
+#define TESTS_BACKEND_GEMM_TEAM_H
+
+#include "backend/barrier.h"
+#include "backend/kernel.h"
+#include <pthread.h>
+
+enum { MOST_THREADS = 3 };
+
+typedef struct worker {
+  const mix_kernel *kernel;
+  const mix_kernel_args *args;
+  mix_team team;
+} worker;
+
+static inline void *work(void *context) {
+  const worker *w = context;
+  w->kernel->run(w->args, &w->team);
+  return NULL;
+}
+
+static inline void run_team(const mix_kernel *kernel, const mix_kernel_args *args, int size) {
+  mix_barrier barrier = {0};
+  pthread_t handles[MOST_THREADS];
+  worker workers[MOST_THREADS];
+  for (int i = 0; i < size; i++) {
+    workers[i] = (worker){kernel, args, {i, size, &barrier}};
+    if (i) assert_int_equal(pthread_create(&handles[i], NULL, work, &workers[i]), 0);
+  }
+  work(&workers[0]);
+  for (int i = 1; i < size; i++) pthread_join(handles[i], NULL);
+}
+
+#endif
