@@ -75,8 +75,8 @@ struct mix_tile_program {
 mix_tile_program *mix_tile_prepare_for(const mix_program *program, const mix_vector *vector);
 /* Sums are those of reduce.c: pieces of so many elements, added in so many lanes, the pieces in double. */
 enum { MIX_SUM_PIECE = 4096, MIX_SUM_LANES = 32 };
-/* The whole program, as a member of the team, without a barrier. `workspace` holds mix_tile_pieces_bytes and MIX_TILE_REDUCTION_BYTES for each thread where
- * there is a reduction. */
+/* The whole program, as a member of the team, without a barrier. `workspace` holds mix_tile_pieces_bytes and
+ * MIX_TILE_REDUCTION_BYTES for each thread where there is a reduction. */
 size_t mix_tile_pieces_bytes(const mix_tile_program *prepared);
 void mix_tile_run(const mix_tile_program *prepared, const mix_kernel_args *args, const mix_team *team);
 /* How the team shares the elements; false: not as mix_team_share(count, grain) of the flat space. */

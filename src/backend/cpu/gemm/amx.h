@@ -46,8 +46,6 @@ const mix_amx_storage *mix_amx_storage_of(mix_dtype dtype);
 
 void mix_amx_make_plan(mix_gemm_plan *plan);
 const char *mix_amx_refuses(const mix_gemm_problem *problem, mix_dtype dtype);
-/* Rows or columns packed for `depth` of k, and behind them a flag for each step. */
-size_t mix_amx_packed_bytes(const mix_gemm_plan *plan, int64_t count, int64_t depth);
 
 mix_amx_pack mix_amx_pack_a_along_bf16, mix_amx_pack_a_across_bf16, mix_amx_pack_b_along_bf16, mix_amx_pack_b_across_bf16;
 mix_amx_pack mix_amx_pack_a_along_f16, mix_amx_pack_a_across_f16, mix_amx_pack_b_along_f16, mix_amx_pack_b_across_f16;

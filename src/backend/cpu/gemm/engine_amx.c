@@ -91,7 +91,7 @@ static void place(const mix_gemm_plan *plan, operand *x, unsigned char *memory, 
 static void pack_shared(const mix_gemm_plan *plan, operand *x, const mix_team *team, unsigned char *memory, int64_t first,
                         int64_t end, int64_t block) {
   const int64_t k = plan->problem.k, pieces = divide_up(k, plan->depth_block);
-  const size_t bytes = mix_amx_packed_bytes(plan, block, k);
+  const size_t bytes = plan->shared_bytes / (size_t)plan->shared;
   int64_t i, last;
   mix_team_share(team, divide_up(end - first, block) * pieces, 1, &i, &last);
   for (; i < last; i++) {
@@ -135,7 +135,7 @@ static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, co
         const int64_t outer_count = smaller(block[outer], end[outer] - o), inner_count = smaller(block[inner], last - i);
         if (plan->shared)
           place(plan, &operand_of[inner],
-                (unsigned char *)shared + (size_t)((i - first) / block[inner]) * mix_amx_packed_bytes(plan, block[inner], p->k),
+                (unsigned char *)shared + (size_t)((i - first) / block[inner]) * (plan->shared_bytes / (size_t)plan->shared),
                 block[inner], p->k);
         int64_t k = 0;
         do { /* once with an empty sum where k is 0 */

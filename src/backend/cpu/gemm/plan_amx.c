@@ -1,5 +1,5 @@
-/* How a product is done by tiles: the grid of threads, the blocks, what is packed when, by whom and where. All of it is chosen by cost, in
- * elements of C; none of it changes the order of sums. Measured on processors with 2 MiB of second-level cache. */
+/* How a product is done by tiles: the grid of threads, the blocks, what is packed when, by whom and where. All of it is chosen by
+ * cost, in elements of C; none of it changes the order of sums. Measured on processors with 2 MiB of second-level cache. */
 #include "backend/backend.h"
 #include "backend/cpu/gemm/amx.h"
 #include <math.h>
@@ -12,13 +12,13 @@ enum {
   SHALLOW = 10,            /* k below it is mostly padding */
 };
 
-/* Packed for all threads, a row or column costs so many times as much, since it goes through memory, and a little for each block that
- * reads it from there. */
+/* Packed for all threads, a row or column costs so many times as much, since it goes through memory, and a little for each block
+ * that reads it from there. */
 static const double SHARED_PACKING = 2, SHARED_READING = 0.1;
 
-/* By the number of parts: blocks of k; rows and columns of a block of C, of 1 MiB, with a block of A and one of B beside it; rows where an
- * operand is shared, which leaves room for what is fetched ahead (not fewer columns: updates in epilogues want long rows). `few`, `operations`: what the kernels
- * that widen do better. */
+/* By the number of parts: blocks of k; rows and columns of a block of C, of 1 MiB, with a block of A and one of B beside it; rows
+ * where an operand is shared, which leaves room for what is fetched ahead (not fewer columns: updates in epilogues want long rows).
+ * `few`, `operations`: what the kernels that widen do better. */
 static const struct {
   int64_t depth, block, shared_rows;
   int64_t few, operations;
@@ -46,7 +46,8 @@ static int64_t even(int64_t count, int64_t most, int64_t unit) {
   return round_up(divide_up(count, divide_up(count, most)), unit);
 }
 
-size_t mix_amx_packed_bytes(const mix_gemm_plan *plan, int64_t count, int64_t depth) {
+/* Rows or columns packed for `depth` of k, and behind them a flag for each step. */
+static size_t packed_bytes(const mix_gemm_plan *plan, int64_t count, int64_t depth) {
   const int64_t steps = divide_up(count, AMX_PANEL) * divide_up(depth, AMX_STEP);
   return (size_t)round_up(steps * (mix_amx_storage_of(plan->storage->dtype)->parts * AMX_PAIR + 1), 64);
 }
@@ -65,9 +66,9 @@ static double lay_out(mix_gemm_plan *plan, bool share) {
   }
   plan->depth_block = even(p->k, measured[parts].depth, AMX_STEP);
   plan->row_block = block[0], plan->column_block = block[1];
-  plan->keep = blocks[inner] > 1 && mix_amx_packed_bytes(plan, block[outer], p->k) <= KEPT_BYTES;
+  plan->keep = blocks[inner] > 1 && packed_bytes(plan, block[outer], p->k) <= KEPT_BYTES;
 
-  const size_t whole_block = mix_amx_packed_bytes(plan, block[inner], p->k);
+  const size_t whole_block = packed_bytes(plan, block[inner], p->k);
   plan->shared = share && whole_block ? smaller(blocks[inner], (int64_t)(SHARED_BYTES / whole_block)) : 0;
   if (share && (plan->shared == 0 || grid[inner] != 1)) return INFINITY;
   const int64_t parts_shared = share ? divide_up(blocks[inner], plan->shared) : 0;
@@ -75,8 +76,8 @@ static double lay_out(mix_gemm_plan *plan, bool share) {
   plan->barriers = plan->threads > 1 ? (int)(2 * parts_shared) : 0;
 
   size_t bytes[2];
-  bytes[outer] = mix_amx_packed_bytes(plan, block[outer], plan->keep ? p->k : plan->depth_block);
-  bytes[inner] = share ? 0 : mix_amx_packed_bytes(plan, block[inner], plan->depth_block);
+  bytes[outer] = packed_bytes(plan, block[outer], plan->keep ? p->k : plan->depth_block);
+  bytes[inner] = share ? 0 : packed_bytes(plan, block[inner], plan->depth_block);
   plan->a_bytes = bytes[0], plan->b_bytes = bytes[1];
   plan->c_stride = block[1] + 16; /* off a power of two */
   plan->c_bytes = (size_t)((p->k > plan->depth_block ? block[0] : AMX_PANEL) * plan->c_stride) * sizeof(float);
