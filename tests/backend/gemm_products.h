@@ -193,20 +193,20 @@ static inline void check_bias_relu(const mix_kernel *kernel, mix_dtype dtype, co
 }
 
 /* A batch whose B broadcasts: each product shared by the threads (3 of 2), or each by one thread (8 of 2). */
-static inline void check_batch(const mix_kernel *kernel, mix_dtype dtype, int count, int transposes) {
-  enum { M = 45, N = 70, K = 50 };
-  product x = make_product(dtype, count * M, N, K, transposes & 2);
+static inline void check_batch(const mix_kernel *kernel, mix_dtype dtype, int count, int64_t k, int transposes) {
+  enum { M = 45, N = 70 };
+  product x = make_product(dtype, count * M, N, k, transposes & 2);
   x.op = &mix_op_batch_matmul;
   x.attributes.transpose_a = transposes & 1;
-  x.inputs[0].shape = transposes & 1 ? MIX_SHAPE(count, K, M) : MIX_SHAPE(count, M, K);
+  x.inputs[0].shape = transposes & 1 ? MIX_SHAPE(count, k, M) : MIX_SHAPE(count, M, k);
   x.output.shape = MIX_SHAPE(count, M, N);
   fill(&x, 0, 4), fill(&x, 1, 4);
   run_with(kernel, &x, 2);
   for (int b = 0; b < count; b++) {
     product one = x;
     one.op = &mix_op_matmul, one.m = M;
-    one.in[0] = (char *)x.in[0] + (size_t)b * M * K * mix_dtype_size(dtype);
-    one.inputs[0].shape = transposes & 1 ? MIX_SHAPE(K, M) : MIX_SHAPE(M, K);
+    one.in[0] = (char *)x.in[0] + (size_t)b * M * (size_t)k * mix_dtype_size(dtype);
+    one.inputs[0].shape = transposes & 1 ? MIX_SHAPE(k, M) : MIX_SHAPE(M, k);
     double *expected = naive(&one, NULL);
     for (int i = 0; i < M * N; i++)
       assert_true(rounded_to(dtype, expected[i]) == result(&x, (int64_t)b * M * N + i));

@@ -112,7 +112,7 @@ static void edge_of(mix_dtype dtype, double *largest, double *half, double *less
 }
 
 static const int64_t shapes[][3] = {{33, 70, 50},  {130, 64, 270}, {70, 10, 300}, {400, 64, 128}, {60, 20, 300},
-                                    {9, 100, 300}, {2, 3, 2},      {1, 1, 2},     {64, 96, 40}};
+                                    {9, 100, 300}, {2, 3, 2},      {1, 1, 2},     {64, 96, 40},   {70, 64, 600}};
 static const struct {
   mix_dtype operands, result;
 } storages[] = {{MIX_FLOAT16, MIX_FLOAT16}, {MIX_BFLOAT16, MIX_BFLOAT16}, {MIX_FLOAT32, MIX_FLOAT32},

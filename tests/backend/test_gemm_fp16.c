@@ -380,7 +380,7 @@ static void batches(void **unused) {
   for (size_t d = 0; d < 2; d++)
     for (int transposes = 0; transposes < 4; transposes++)
       for (int count = 3; count <= 8; count += 5)
-        check_batch(blocked(&mix_op_batch_matmul, storages[d], variants), storages[d], count, transposes);
+        check_batch(blocked(&mix_op_batch_matmul, storages[d], variants), storages[d], count, 50, transposes);
 }
 
 /* Blocked where it is asked for, or by itself where there is AVX512-FP16 and no AMX; never where exact is asked for. */

@@ -4,7 +4,8 @@
  * k passes; for each block of k its rows of A and columns of B are packed beside it, then a panel of A stays in the first-level cache
  * while those of B pass. What the outer loop over blocks packs is kept for the inner one; what the inner one needs is packed by the
  * team for all threads before, where enough blocks of the outer one use it. The order of sums depends on nothing: each element of C
- * goes through the steps of k in order, and sums that leave a register tile keep all their bits. */
+ * goes through the steps of k in order, or through those of either half of k where C is small and k large (plan_amx.c), and sums that
+ * leave a register tile keep all their bits. */
 #define GEMM_REAL float
 #define GEMM_DOUBLE 0
 #include "backend/cpu/gemm/amx.h"
@@ -101,53 +102,105 @@ static void pack_shared(const mix_gemm_plan *plan, operand *x, const mix_team *t
   }
 }
 
+/* A thread's part of a product: its operands, and the rows [0] and columns [1] of its block or blocks of C. */
+typedef struct share {
+  const mix_gemm_plan *plan;
+  const mix_gemm_operands *operands;
+  const mix_team *team;
+  operand x[2];
+  int64_t begin[2], end[2];
+} share;
+
+static int64_t rest_of(const share *s, int i, int64_t first, int64_t most) { return smaller(most, s->end[i] - first); }
+
+/* A block of C, sums over [k, end); `done`: what is packed already. */
+static void sum(const share *s, const int64_t first[2], const int64_t count[2], int64_t k, int64_t end, const bool done[2],
+                bool finish, float *c) {
+  const mix_gemm_plan *plan = s->plan;
+  const int outer = plan->columns_outside, inner = !outer;
+  const int64_t begin = k;
+  piece at[2];
+  do { /* once with an empty sum where k is 0 */
+    const int64_t depth = smaller(plan->depth_block, end - k);
+    at[outer] = pack(plan, &s->x[outer], first[outer], count[outer], k, depth, done[outer]);
+    at[inner] = pack(plan, &s->x[inner], first[inner], count[inner], k, depth, done[inner]);
+    multiply(plan, s->operands, &at[0], &at[1], depth, k == begin, finish && k + depth == end, c);
+    k += depth;
+  } while (k < end);
+}
+
+static void run_blocks(share *s, unsigned char *shared, float *c) {
+  const mix_gemm_plan *plan = s->plan;
+  const int outer = plan->columns_outside, inner = !outer;
+  const int64_t k = plan->problem.k, block[2] = {plan->row_block, plan->column_block};
+  const int64_t chunk = plan->shared ? plan->shared * block[inner] : s->end[inner] - s->begin[inner];
+  const size_t bytes = plan->shared ? plan->shared_bytes / (size_t)plan->shared : 0;
+  for (int64_t first = s->begin[inner]; first < s->end[inner]; first += chunk) {
+    const int64_t last = smaller(first + chunk, s->end[inner]);
+    if (plan->shared) {
+      if (plan->barriers && first > s->begin[inner]) mix_team_barrier(s->team); /* before others are packed there */
+      pack_shared(plan, &s->x[inner], s->team, shared, first, last, block[inner]);
+      if (plan->barriers) mix_team_barrier(s->team);
+    }
+    int64_t at[2], count[2];
+    for (at[outer] = s->begin[outer]; at[outer] < s->end[outer]; at[outer] += block[outer])
+      for (at[inner] = first; at[inner] < last; at[inner] += block[inner]) {
+        count[outer] = rest_of(s, outer, at[outer], block[outer]), count[inner] = smaller(block[inner], last - at[inner]);
+        if (plan->shared) place(plan, &s->x[inner], shared + (size_t)((at[inner] - first) / block[inner]) * bytes, block[inner], k);
+        bool done[2];
+        done[outer] = plan->keep && at[inner] != first, done[inner] = plan->shared;
+        sum(s, at, count, 0, k, done, true, c);
+      }
+  }
+}
+
+/* One block of C, the sums over either half of k beside each other at `c`, by threads that have a half each or by one. */
+static void run_halves(const share *s, float *c) {
+  const mix_gemm_plan *plan = s->plan;
+  const int64_t count[2] = {s->end[0] - s->begin[0], s->end[1] - s->begin[1]}, stride = plan->c_stride;
+  const int64_t apart = (int64_t)(plan->c_bytes / sizeof(float));
+  const int own = s->team->rank % plan->grid_depth;
+  const bool done[2] = {false, false};
+  for (int half = own; half < 2; half += plan->grid_depth) {
+    int64_t begin, end;
+    mix_gemm_share(plan->problem.k, AMX_STEP, half, 2, &begin, &end);
+    sum(s, s->begin, count, begin, end, done, false, c + half * apart);
+  }
+  if (plan->barriers) mix_team_barrier(s->team);
+  int64_t row, last;
+  for (mix_gemm_share(count[0], AMX_PANEL, own, plan->grid_depth, &row, &last); row < last; row += AMX_PANEL) {
+    const int64_t rows = smaller(AMX_PANEL, last - row);
+    float *strip = c + row * stride;
+    const float *second = strip + apart;
+    for (int64_t i = 0; i < rows * stride; i++) strip[i] += second[i];
+    mix_gemm_finish(plan, s->operands, strip, stride, s->begin[0] + row, rows, s->begin[1], count[1], last - row - rows);
+  }
+}
+
 static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team, void *shared, void *own) {
   const mix_gemm_problem *p = &plan->problem;
   const mix_amx_storage *storage = mix_amx_storage_of(plan->storage->dtype);
-  int64_t begin[2], end[2];
-  mix_gemm_share(p->m, AMX_PANEL, team->rank / plan->grid_columns, plan->grid_rows, &begin[0], &end[0]);
-  mix_gemm_share(p->n, AMX_PANEL, team->rank % plan->grid_columns, plan->grid_columns, &begin[1], &end[1]);
+  const int cell = team->rank / plan->grid_depth, outer = plan->columns_outside;
+  share s = {.plan = plan, .operands = operands, .team = team};
+  mix_gemm_share(p->m, AMX_PANEL, cell / plan->grid_columns, plan->grid_rows, &s.begin[0], &s.end[0]);
+  mix_gemm_share(p->n, AMX_PANEL, cell % plan->grid_columns, plan->grid_columns, &s.begin[1], &s.end[1]);
+  s.x[0] = (operand){.source = operands->a, .stride = p->lda, .across = p->transpose_a};
+  s.x[1] = (operand){.source = operands->b, .stride = p->ldb, .across = !p->transpose_b};
   const int64_t block[2] = {plan->row_block, plan->column_block};
-  const int outer = plan->columns_outside, inner = !outer;
   const size_t bytes[2] = {plan->a_bytes, plan->b_bytes};
-  operand operand_of[2] = {{.source = operands->a, .stride = p->lda, .across = p->transpose_a},
-                           {.source = operands->b, .stride = p->ldb, .across = !p->transpose_b}};
   unsigned char *memory = own;
   for (int i = 0; i < 2; i++) {
-    operand *x = &operand_of[i];
+    operand *x = &s.x[i];
     x->size = (int64_t)mix_dtype_size(storage->dtype);
     x->pack = storage->pack[i][x->across];
     x->kept = i == outer ? plan->keep : plan->shared > 0;
     place(plan, x, memory, block[i], x->kept ? p->k : plan->depth_block);
     memory += bytes[i];
   }
-  float *c = (float *)memory;
-  piece at[2];
-  const int64_t chunk = plan->shared ? plan->shared * block[inner] : end[inner] - begin[inner];
-  for (int64_t first = begin[inner]; first < end[inner]; first += chunk) {
-    const int64_t last = smaller(first + chunk, end[inner]);
-    if (plan->shared) {
-      pack_shared(plan, &operand_of[inner], team, shared, first, last, block[inner]);
-      if (plan->barriers) mix_team_barrier(team);
-    }
-    for (int64_t o = begin[outer]; o < end[outer]; o += block[outer])
-      for (int64_t i = first; i < last; i += block[inner]) {
-        const int64_t outer_count = smaller(block[outer], end[outer] - o), inner_count = smaller(block[inner], last - i);
-        if (plan->shared)
-          place(plan, &operand_of[inner],
-                (unsigned char *)shared + (size_t)((i - first) / block[inner]) * (plan->shared_bytes / (size_t)plan->shared),
-                block[inner], p->k);
-        int64_t k = 0;
-        do { /* once with an empty sum where k is 0 */
-          const int64_t depth = smaller(plan->depth_block, p->k - k);
-          at[outer] = pack(plan, &operand_of[outer], o, outer_count, k, depth, plan->keep && i != first);
-          at[inner] = pack(plan, &operand_of[inner], i, inner_count, k, depth, plan->shared);
-          multiply(plan, operands, &at[0], &at[1], depth, k == 0, k + depth == p->k, c);
-          k += depth;
-        } while (k < p->k);
-      }
-    if (plan->barriers) mix_team_barrier(team); /* before others are packed there */
-  }
+  if (plan->halved)
+    run_halves(&s, (float *)((char *)shared + 2 * plan->c_bytes * (size_t)cell));
+  else
+    run_blocks(&s, shared, (float *)memory);
 }
 
 GEMM_NARROW_ROWS(f16)

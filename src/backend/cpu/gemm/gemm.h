@@ -106,8 +106,10 @@ struct mix_gemm_plan {
    * operand the team packs for all threads, so many blocks at a time (0: each thread for itself, as they come). */
   bool columns_outside, keep;
   int64_t shared;
+  bool halved;    /* sums over the halves of k, added at the end: of products of few results and many terms, whatever the threads */
+  int grid_depth; /* 2: each half has threads of its own */
   size_t shared_bytes; /* of the workspace, for all threads */
-  int barriers;        /* of a run */
+  int barriers;        /* of a run; the workspace is free again after another one */
 };
 
 /* How an engine serves a dtype; one of MIX_DTYPE_NONE where it does not. */

@@ -98,7 +98,7 @@ static size_t workspace(const mix_gemm_engine *engine, const mix_kernel_args *ar
 static int barriers(const mix_gemm_engine *engine, const mix_kernel_args *args, int threads) {
   prepared_gemm x;
   make(engine, args, threads, &x);
-  return x.plan.barriers * (int)x.batches;
+  return x.plan.barriers ? (x.plan.barriers + 1) * (int)x.batches - 1 : 0;
 }
 
 static bool serial(const mix_kernel_args *args) {
@@ -191,6 +191,7 @@ static void run(const mix_gemm_engine *engine, const mix_kernel_args *args, cons
   if (prepared->share_batches) mix_team_share(team, prepared->batches, 1, &begin, &end);
   const int64_t size = (int64_t)mix_dtype_size(args->input_types[0].dtype);
   for (int64_t index = begin; index < end; index++) {
+    if (plan->barriers && index > begin) mix_team_barrier(team);
     if (args->op == &mix_op_batch_matmul) {
       const mix_shape *result = &args->output_types[0].shape;
       operands.a = (const char *)args->inputs[0] + batch_offset(&args->input_types[0].shape, result, index) * size;

@@ -10,6 +10,9 @@ enum {
   PACKING = 128,           /* a row or column packed costs as much as so many elements of C */
   TURNING = 2,             /* times as much where packing transposes */
   SHALLOW = 10,            /* k below it is mostly padding */
+  DEEP = 512,              /* products of k from here on, and so many times their rows and columns, */
+  DEEP_RATIO = 4,          /* are summed in halves, */
+  ADDING = 256,            /* which costs as much as so many steps of k, where threads must meet for it */
 };
 
 /* Packed for all threads, a row or column costs so many times as much, since it goes through memory, and a little for each block
@@ -52,6 +55,26 @@ static size_t packed_bytes(const mix_gemm_plan *plan, int64_t count, int64_t dep
   return (size_t)round_up(steps * (mix_amx_storage_of(plan->storage->dtype)->parts * AMX_PAIR + 1), 64);
 }
 
+/* A thread that has half of k packs only that; whose rows of A or B they are, and in which cache, is often the same from product to
+ * product. */
+static double lay_out_halves(mix_gemm_plan *plan) {
+  const mix_gemm_problem *p = &plan->problem;
+  const int parts = mix_amx_storage_of(plan->storage->dtype)->parts;
+  const int64_t rows = smaller(round_up(divide_up(p->m, plan->grid_rows), AMX_PANEL), p->m);
+  const int64_t columns = smaller(round_up(divide_up(p->n, plan->grid_columns), AMX_PANEL), p->n);
+  plan->depth_block = even(divide_up(p->k, 2), measured[parts].depth, AMX_STEP);
+  plan->row_block = rows, plan->column_block = columns;
+  plan->a_bytes = packed_bytes(plan, rows, plan->depth_block), plan->b_bytes = packed_bytes(plan, columns, plan->depth_block);
+  plan->c_stride = round_up(columns, AMX_PANEL) + 16;
+  plan->c_bytes = (size_t)(round_up(rows, AMX_PANEL) * plan->c_stride) * sizeof(float);
+  plan->thread_bytes = plan->a_bytes + plan->b_bytes;
+  plan->shared_bytes = 2 * plan->c_bytes * (size_t)(plan->grid_rows * plan->grid_columns);
+  plan->barriers = plan->grid_depth > 1;
+  const double packing = (double)((p->transpose_a ? TURNING : 1) * rows + (p->transpose_b ? TURNING : 1) * columns);
+  const double results = (double)rows * (double)columns;
+  return (results + PACKING * packing) / plan->grid_depth + (plan->barriers ? results * ADDING / (double)p->k : 0);
+}
+
 /* Completes a plan that has its grid and its outer loop; returns what it costs the busiest thread. INFINITY: it cannot share. */
 static double lay_out(mix_gemm_plan *plan, bool share) {
   const mix_gemm_problem *p = &plan->problem;
@@ -73,7 +96,7 @@ static double lay_out(mix_gemm_plan *plan, bool share) {
   if (share && (plan->shared == 0 || grid[inner] != 1)) return INFINITY;
   const int64_t parts_shared = share ? divide_up(blocks[inner], plan->shared) : 0;
   plan->shared_bytes = (size_t)plan->shared * whole_block;
-  plan->barriers = plan->threads > 1 ? (int)(2 * parts_shared) : 0;
+  plan->barriers = plan->threads > 1 && share ? (int)(2 * parts_shared) - 1 : 0;
 
   size_t bytes[2];
   bytes[outer] = packed_bytes(plan, block[outer], plan->keep ? p->k : plan->depth_block);
@@ -90,15 +113,28 @@ static double lay_out(mix_gemm_plan *plan, bool share) {
   return (double)own[0] * (double)own[1] + PACKING * (packing + reading);
 }
 
+static void take_if_cheaper(mix_gemm_plan *plan, const mix_gemm_plan *candidate, double cost, double *best) {
+  if (cost < *best) *best = cost, *plan = *candidate;
+}
+
 void mix_amx_make_plan(mix_gemm_plan *plan) {
+  const mix_gemm_problem *p = &plan->problem;
+  const int64_t larger = p->m > p->n ? p->m : p->n;
+  const int depths = p->k >= DEEP && p->k >= DEEP_RATIO * larger ? 2 : 0;
+  const int threads = plan->threads;
+  mix_gemm_plan candidate = *plan;
   double best = INFINITY;
-  const mix_gemm_plan empty = *plan;
-  for (int rows = 1; rows <= plan->threads; rows++)
-    for (int way = 0; way < 4 && plan->threads % rows == 0; way++) {
-      mix_gemm_plan candidate = empty;
-      candidate.grid_rows = rows, candidate.grid_columns = plan->threads / rows;
+  candidate.halved = depths > 0, candidate.grid_depth = 1;
+  for (; candidate.grid_depth <= depths; candidate.grid_depth++)
+    for (candidate.grid_rows = 1; candidate.grid_depth * candidate.grid_rows <= threads; candidate.grid_rows++) {
+      candidate.grid_columns = threads / candidate.grid_depth / candidate.grid_rows;
+      if (candidate.grid_depth * candidate.grid_rows * candidate.grid_columns != threads) continue;
+      take_if_cheaper(plan, &candidate, lay_out_halves(&candidate), &best);
+    }
+  for (int rows = 1; rows <= threads && !depths; rows++)
+    for (int way = 0; way < 4 && threads % rows == 0; way++) {
+      candidate.grid_rows = rows, candidate.grid_columns = threads / rows;
       candidate.columns_outside = way & 1;
-      const double cost = lay_out(&candidate, way & 2);
-      if (cost < best) best = cost, *plan = candidate;
+      take_if_cheaper(plan, &candidate, lay_out(&candidate, way & 2), &best);
     }
 }
