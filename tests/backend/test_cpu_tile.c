@@ -717,6 +717,88 @@ static void joints_round_both_instructions(void **state) {
   assert_true(checked >= 20 * 6 * 5);
 }
 
+/* ---- chains of instructions in one pass ---- */
+
+/* Results in place of the last operands that are vectors; `apart`: what happens between is stored too, so that no chain is made. */
+static void make_code(sample *s, const mix_tile_chain *chain, int64_t n, bool apart) {
+  int registers[MIX_CHAIN_OPERANDS + MIX_CHAIN_CODE], count = 0;
+  begin(s, 1, &n);
+  for (; count < chain->vectors; count++) registers[count] = load_all(s, MIX_FLOAT32);
+  for (; count < chain->vectors + chain->numbers; count++) registers[count] = load_scalar(s, MIX_FLOAT32);
+  for (int i = 0; i < chain->count; i++, count++)
+    registers[count] = compute(s, chain->code[i].opcode, MIX_FLOAT32, registers[chain->code[i].operands[0]],
+                               registers[chain->code[i].operands[1]], 0);
+  for (int i = 0; i < chain->result_count; i++) store(s, registers[chain->results[i]]);
+  for (int i = chain->vectors + chain->numbers; i < count && apart; i++) store(s, registers[i]);
+  fill_operands(s, 70);
+}
+
+static void run_in_place(const sample *s, const mix_tile_chain *chain, results *r) {
+  void *inputs[OPERANDS];
+  allocate_results(s, r);
+  memcpy(inputs, s->operands, sizeof inputs);
+  for (int i = 0; i < chain->result_count; i++) {
+    const int operand = chain->vectors - chain->result_count + i;
+    inputs[operand] = memcpy(r->data[i], s->operands[operand], (size_t)space(s) * sizeof(float));
+  }
+  run_sample(s, best_kernel(mix_cpu_fused_kernels), inputs, r, 2);
+}
+
+static int chains_in(const sample *s, const mix_vector *vector) {
+  mix_tile_program *prepared = mix_tile_prepare_for(&s->program, vector);
+  int count = 0;
+  for (int i = 0; i < prepared->body_count; i++) count += prepared->body[i].chain != NULL;
+  mix_free(prepared);
+  return count;
+}
+
+static void chains_round_every_instruction(void **state) {
+  NEED_INSTRUCTION_SET(state);
+  static const int64_t sizes[] = {1, 16, 37, 512, 1037, 300000}; /* the last is fetched ahead */
+  const mix_vector *vector = mix_vector_current();
+  int checked = 0;
+  for (const mix_tile_chain *(*const *row)(void) = vector->chains; *row; row++)
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+      const mix_tile_chain *chain = (*row)();
+      sample whole, apart;
+      results one, two;
+      make_code(&whole, chain, sizes[i], false);
+      make_code(&apart, chain, sizes[i], true);
+      assert_int_equal(chains_in(&whole, vector), sizes[i] > 1);
+      assert_int_equal(chains_in(&apart, vector), 0);
+      run_in_place(&whole, chain, &one);
+      run_in_place(&apart, chain, &two);
+      for (int k = 0; k < chain->result_count; k++)
+        assert_close("chain", one.data[k], two.data[k], MIX_FLOAT32, sizes[i], 0); /* of two NaN either may come out */
+      free_results(&one);
+      free_results(&two);
+      end(&whole);
+      end(&apart);
+      checked++;
+    }
+  assert_true(checked >= 4 * 6);
+}
+
+/* A number where the chain has a vector, or a value that is read outside: single instructions. */
+static void other_code_is_no_chain(void **state) {
+  NEED_INSTRUCTION_SET(state);
+  const mix_vector *vector = mix_vector_current();
+  const mix_tile_chain *chain = (*vector->chains)();
+  const int64_t n = 64;
+  for (int changed = 0; changed < chain->count + 2; changed++) {
+    sample s;
+    make_code(&s, chain, n, false);
+    if (changed < chain->count) {
+      s.instructions[changed].opcode = MIX_OPCODE_MAXIMUM;
+    } else {
+      const int load = changed == chain->count ? 0 : chain->vectors;
+      s.loads[load].strides[0] = !s.loads[load].strides[0];
+    }
+    assert_int_equal(chains_in(&s, vector), 0);
+    end(&s);
+  }
+}
+
 /* ---- more than the caches hold ---- */
 
 static void large_copies(void **state) {
@@ -791,6 +873,8 @@ int main(void) {
       ON_EACH_SET(empty_programs),
       ON_EACH_SET(epilogue_blocks),
       ON_EACH_SET(joints_round_both_instructions),
+      ON_EACH_SET(chains_round_every_instruction),
+      ON_EACH_SET(other_code_is_no_chain),
       ON_EACH_SET(large_copies),
       ON_EACH_SET(conversions_of_all_halves),
   };

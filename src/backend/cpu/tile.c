@@ -122,6 +122,8 @@ typedef struct plan {
   bool used[MIX_TILE_REGISTERS];                   /* by something that is stored or reduced */
   const mix_tile_joint *joint[MIX_TILE_REGISTERS]; /* computes this one and the one before it; NULL: none */
   bool joined[MIX_TILE_REGISTERS];                 /* computed by the joint of its reader */
+  const mix_tile_chain *chain[MIX_TILE_REGISTERS]; /* computes this one and those before it; NULL: none */
+  bool chained[MIX_TILE_REGISTERS];                /* computed by a chain */
   bool only_stored[MIX_TILE_REGISTERS];            /* the store's own rounding does */
   bool uniform[MIX_TILE_REGISTERS];
   int same[MIX_TILE_REGISTERS];          /* the register whose tile holds its value */
@@ -248,7 +250,7 @@ static void find_last_uses(plan *plan) {
   if (program->reduction != MIX_REDUCE_NOTHING) plan->last[plan->same[program->reduced]] = INT_MAX;
 }
 
-/* ---- two instructions in one pass ---- */
+/* ---- several instructions in one pass ---- */
 
 static void count_readers(const plan *plan, int *readers) {
   const mix_program *program = plan->p->program;
@@ -282,6 +284,55 @@ static const mix_tile_joint *find_joint(const plan *plan, int second, int positi
   return NULL;
 }
 
+/* Is the program's code from instruction `first` on that of the chain? `bound`: the program's registers for the chain's operands. */
+static bool is_chain(const plan *plan, const mix_tile_chain *chain, int first, const int *readers, int *bound) {
+  const mix_program *program = plan->p->program;
+  const int operands = chain->vectors + chain->numbers, start = program->load_count + first;
+  int within[MIX_CHAIN_CODE] = {0};
+  if (first + chain->count > program->instruction_count) return false;
+  for (int i = 0; i < operands; i++) bound[i] = -1;
+  for (int j = 0; j < chain->count; j++) {
+    const mix_instruction *instruction = &program->instructions[first + j];
+    const mix_opcode opcode = chain->code[j].opcode;
+    const choice made = choose(plan, first + j);
+    if (instruction->opcode != opcode || !plan->used[start + j] || plan->uniform[start + j] || plan->same[start + j] != start + j ||
+        made.round || made.function != plan->p->vector->instruction[opcode])
+      return false;
+    for (int k = 0; k < mix_opcode_operands(opcode); k++) {
+      const int wanted = chain->code[j].operands[k], reg = plan->same[instruction->operands[k]];
+      if (wanted >= operands) {
+        if (reg != start + wanted - operands) return false;
+        within[wanted - operands]++;
+      } else {
+        if (bound[wanted] < 0) bound[wanted] = reg;
+        if (bound[wanted] != reg || plan->uniform[reg] != (wanted >= chain->vectors)) return false;
+      }
+    }
+  }
+  for (int j = 0; j < chain->count; j++) {
+    bool result = false;
+    for (int i = 0; i < chain->result_count; i++) result = result || chain->results[i] == operands + j;
+    if (!result && readers[start + j] != within[j]) return false;
+  }
+  return true;
+}
+
+static void find_chains(plan *plan) {
+  const mix_program *program = plan->p->program;
+  int readers[MIX_TILE_REGISTERS] = {0}, bound[MIX_CHAIN_OPERANDS];
+  count_readers(plan, readers);
+  for (int first = 0; first < program->instruction_count; first++)
+    for (const mix_tile_chain *(*const *row)(void) = plan->p->vector->chains; *row; row++) {
+      const mix_tile_chain *chain = (*row)();
+      if (plan->chained[program->load_count + first] || !is_chain(plan, chain, first, readers, bound)) continue;
+      const int last = first + chain->count - 1;
+      plan->chain[program->load_count + last] = chain;
+      for (int i = first; i <= last; i++) plan->chained[program->load_count + i] = true;
+      for (int i = 0; i < chain->vectors + chain->numbers; i++)
+        if (plan->last[bound[i]] < last) plan->last[bound[i]] = last;
+    }
+}
+
 /* Values that one instruction alone reads need no tile: a pass more costs as much as most instructions do. */
 static void join_instructions(plan *plan) {
   const mix_program *program = plan->p->program;
@@ -290,10 +341,10 @@ static void join_instructions(plan *plan) {
   for (int i = 0; i < program->instruction_count; i++) {
     const mix_instruction *instruction = &program->instructions[i];
     const int reg = program->load_count + i;
-    if (!plan->used[reg] || plan->uniform[reg] || plan->same[reg] != reg) continue;
+    if (!plan->used[reg] || plan->uniform[reg] || plan->same[reg] != reg || plan->chained[reg]) continue;
     for (int k = 0; k < mix_opcode_operands(instruction->opcode) && !plan->joint[reg]; k++) {
       const int first = plan->same[instruction->operands[k]];
-      if (plan->uniform[first] || readers[first] != 1 || plan->joint[first]) continue;
+      if (plan->uniform[first] || readers[first] != 1 || plan->joint[first] || plan->chained[first]) continue;
       plan->joint[reg] = find_joint(plan, i, k);
       if (!plan->joint[reg]) continue;
       plan->joined[first] = true;
@@ -340,10 +391,33 @@ static void free_if_last(plan *plan, int reg, int i) {
   plan->slot_free[plan->slot[reg]] = true;
 }
 
+/* The chain that ends with instruction i. */
+static void add_chain(plan *plan, int i, const mix_tile_chain *chain) {
+  mix_tile_program *p = plan->p;
+  const int reg = p->program->load_count + i, first = i - chain->count + 1, operands = chain->vectors + chain->numbers;
+  int readers[MIX_TILE_REGISTERS] = {0};
+  mix_tile_step step = {.chain = chain, .operand_count = operands, .result = reg, .load = -1};
+  count_readers(plan, readers);
+  is_chain(plan, chain, first, readers, step.operands);
+  for (int k = 0; k < operands; k++) need(plan, step.operands[k]);
+  for (int k = 0; k < chain->vectors; k++)
+    if (step.operands[k] < p->load_count) p->loads[step.operands[k]].fetched = true;
+  for (int k = 0; k < operands; k++) free_if_last(plan, step.operands[k], i);
+  for (int k = 0; k < chain->result_count; k++) {
+    const int result = p->program->load_count + first + chain->results[k] - operands;
+    plan->slot[result] = take_slot(plan);
+    if (result != reg) step.others[k] = result;
+  }
+  p->body[p->body_count++] = step;
+  for (int j = first; j <= i; j++) p->cost += p->count * cost_of(p->program->instructions[j].opcode, MIX_TILE_FLOAT);
+}
+
 static void add_instruction(plan *plan, int i) {
   mix_tile_program *p = plan->p;
   const mix_instruction *instruction = &p->program->instructions[i];
   const int reg = p->program->load_count + i;
+  if (plan->chain[reg]) add_chain(plan, i, plan->chain[reg]);
+  if (plan->chained[reg]) return;
   const mix_tile_joint *joint = plan->joint[reg];
   choice c = choose(plan, i);
   int operand[3], operands = 0;
@@ -358,6 +432,7 @@ static void add_instruction(plan *plan, int i) {
   for (int k = 0; k < operands; k++) need(plan, operand[k]);
   mix_tile_step step = {
       .function = joint ? joint->function : c.function, .immediate = instruction->immediate, .result = reg, .load = -1};
+  step.operand_count = operands;
   for (int k = 0; k < operands; k++) {
     step.operands[k] = plan->same[operand[k]];
     step.steps[k] = !plan->uniform[operand[k]];
@@ -367,7 +442,7 @@ static void add_instruction(plan *plan, int i) {
     p->preamble[p->preamble_count++] = step;
     if (c.round)
       p->preamble[p->preamble_count++] =
-          (mix_tile_step){.function = c.round, .result = reg, .operands = {reg}, .steps = {1}, .load = -1};
+          (mix_tile_step){.function = c.round, .operand_count = 1, .result = reg, .operands = {reg}, .steps = {1}, .load = -1};
     return;
   }
   /* in place of an operand that ends here, where elements have one size */
@@ -379,7 +454,8 @@ static void add_instruction(plan *plan, int i) {
   if (c.round && step.function == p->vector->instruction[MIX_OPCODE_IDENTITY]) step.function = c.round, c.round = NULL;
   p->body[p->body_count++] = step;
   if (c.round)
-    p->body[p->body_count++] = (mix_tile_step){.function = c.round, .result = reg, .operands = {reg}, .steps = {1}, .load = -1};
+    p->body[p->body_count++] =
+        (mix_tile_step){.function = c.round, .operand_count = 1, .result = reg, .operands = {reg}, .steps = {1}, .load = -1};
   p->cost += p->count * cost_of(instruction->opcode, held_class(plan, reg));
   for (int k = 0; k < operands; k++)
     if (plan->slot[plan->same[operand[k]]] != plan->slot[reg]) free_if_last(plan, operand[k], i);
@@ -397,7 +473,8 @@ static int spread(plan *plan, int reg) {
   plan->uniform[tile] = false;
   plan->slot[tile] = take_slot(plan);
   const mix_tile_function copy = mix_tile_instruction_of(p->vector, MIX_OPCODE_IDENTITY, held_class(plan, source));
-  p->body[p->body_count++] = (mix_tile_step){.function = copy, .result = tile, .operands = {source}, .steps = {0}, .load = -1};
+  p->body[p->body_count++] =
+      (mix_tile_step){.function = copy, .operand_count = 1, .result = tile, .operands = {source}, .steps = {0}, .load = -1};
   return tile;
 }
 
@@ -427,7 +504,7 @@ static void add_stores(plan *plan) {
     bool taken = !(dtype == MIX_FLOAT32 || dtype == MIX_FLOAT64 || dtype == MIX_INT64);
     for (int j = 0; j < i; j++) taken = taken || (p->stores[j].reg == store->reg && p->stores[j].defined_by >= 0);
     for (int s = 0; s < p->body_count && !taken; s++)
-      if (p->body[s].result == store->reg && p->body[s].function) {
+      if (mix_tile_computes(&p->body[s], store->reg)) {
         store->defined_by = s;
         break;
       }
@@ -436,7 +513,7 @@ static void add_stores(plan *plan) {
     mix_tile_load *load = &p->loads[l];
     load->last_use = -1;
     for (int s = 0; s < p->body_count; s++)
-      for (int k = 0; k < 3 && p->body[s].function; k++)
+      for (int k = 0; k < p->body[s].operand_count; k++)
         if (p->body[s].operands[k] == l) load->last_use = s;
     for (int i = 0; i < p->store_count; i++)
       if (p->stores[i].reg == l) load->last_use = INT_MAX;
@@ -500,6 +577,7 @@ static mix_tile_program *build(const mix_program *program, const mix_vector *vec
   find_uses(plan);
   choose_loads(plan);
   find_last_uses(plan);
+  find_chains(plan);
   join_instructions(plan);
   for (int i = 0; i < program->instruction_count; i++)
     if (plan->used[program->load_count + i]) add_instruction(plan, i);

@@ -6,6 +6,8 @@
 
 #include "backend/cpu/tile_functions.inc.h"
 
+#include "backend/cpu/tile_chains.inc.h"
+
 #include "backend/cpu/row_functions.inc.h"
 
 #define VECTOR_NAME mix_vector_avx512

@@ -32,15 +32,27 @@ typedef struct mix_tile_load {
   size_t element, held;    /* bytes of an element in memory and in a tile */
   int64_t strides[MIX_MAX_RANK];
   bool used, direct; /* direct: memory has the form of a tile and is used in place */
+  bool fetched;      /* by the chain that reads it, where it is used in place */
   int last_use;      /* the last step that reads it; INT_MAX: a store or the reduction */
 } mix_tile_load;
 
+/* One of: an instruction (or a joint of two, or a rounding), a chain, a load. */
 typedef struct mix_tile_step {
-  mix_tile_function function; /* NULL: the load `load` */
+  mix_tile_function function;
+  const mix_tile_chain *chain;
   double immediate;
-  int result, operands[3], steps[3], load;
-  int held; /* bytes of an element of the result */
+  int operand_count, operands[MIX_CHAIN_OPERANDS], steps[3];
+  int result, others[MIX_CHAIN_RESULTS - 1]; /* others: a chain's results but the last one */
+  int load;                                  /* -1: none */
+  int held;                                  /* bytes of an element of the result */
 } mix_tile_step;
+
+/* Does the step compute that register? */
+static inline bool mix_tile_computes(const mix_tile_step *step, int reg) {
+  bool does = step->load < 0 && step->result == reg;
+  for (int i = 0; step->chain && i < step->chain->result_count - 1; i++) does = does || step->others[i] == reg;
+  return does;
+}
 
 typedef struct mix_tile_store {
   int output, reg, defined_by; /* defined_by: the step that may write to memory at once; -1: none */

@@ -67,6 +67,11 @@ static inline void pad(char *slot, size_t held, int64_t n) {
            (size_t)(16 - rest) * held < MIX_TILE_PADDING ? (size_t)(16 - rest) * held : MIX_TILE_PADDING);
 }
 
+/* Is memory itself the tile, of a load that the tile to come finds there too? */
+static inline bool in_place(const mix_tile_program *p, const mix_tile_load *load, const mix_tile_span *t) {
+  return p->streams && load->access == MIX_TILE_CONTIGUOUS && load->direct && t->dense && is_whole(t);
+}
+
 /* The part of an operand or result that the tile to come sees. */
 static void add_ahead(mix_tile_state *r, const mix_tile_span *t, const void *memory, size_t element) {
   if (r->ahead_count == MIX_TILE_AHEAD) return;
@@ -82,7 +87,8 @@ static void look_ahead(mix_tile_state *r, const mix_tile_span *t) {
   if (!t->next || !t->dense || !p->body_count) return;
   for (int l = 0; l < p->load_count; l++) {
     const mix_tile_load *load = &p->loads[l];
-    if (load->used && load->access == MIX_TILE_CONTIGUOUS) add_ahead(r, t, r->args->inputs[load->input], load->element);
+    if (load->used && load->access == MIX_TILE_CONTIGUOUS && !(load->fetched && in_place(p, load, t)))
+      add_ahead(r, t, r->args->inputs[load->input], load->element);
   }
   for (int i = 0; i < p->store_count; i++)
     if (r->prefetch_store[i]) add_ahead(r, t, r->args->outputs[p->stores[i].output], p->stores[i].element);
@@ -164,6 +170,22 @@ static inline void run_step(mix_tile_state *r, const mix_tile_step *step, int64_
   step->function(r->at[step->result], operands, step->steps, n, step->immediate);
 }
 
+/* What it reads in place it fetches for the next tile, too. */
+static void run_chain(mix_tile_state *r, const mix_tile_step *step, const mix_tile_span *t) {
+  const mix_tile_chain *chain = step->chain;
+  const void *operands[MIX_CHAIN_OPERANDS];
+  void *results[MIX_CHAIN_RESULTS];
+  int64_t ahead[MIX_CHAIN_OPERANDS] = {0};
+  for (int k = 0; k < step->operand_count; k++) {
+    const int reg = step->operands[k];
+    operands[k] = r->at[reg];
+    if (k < chain->vectors && reg < r->p->load_count && in_place(r->p, &r->p->loads[reg], t))
+      ahead[k] = t->next * (int64_t)sizeof(float);
+  }
+  for (int k = 0; k < chain->result_count; k++) results[k] = r->at[k < chain->result_count - 1 ? step->others[k] : step->result];
+  chain->function(results, operands, ahead, t->n);
+}
+
 static void run_tile(mix_tile_state *r, const mix_tile_span *t) {
   const mix_tile_program *p = r->p;
   const bool at_once = is_whole(t) && t->dense;
@@ -178,6 +200,8 @@ static void run_tile(mix_tile_state *r, const mix_tile_span *t) {
     const mix_tile_step *step = &p->body[i];
     if (step->function)
       run_step(r, step, t->n);
+    else if (step->chain)
+      run_chain(r, step, t);
     else
       load_tile(r, &p->loads[step->load], t);
     if (p->streams) fetch_ahead(r);

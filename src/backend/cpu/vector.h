@@ -48,6 +48,21 @@ typedef struct mix_tile_joint {
   mix_tile_function function;
 } mix_tile_joint;
 
+/* Float32 instructions that follow each other, in one pass with its values in registers: what an optimizer does to each weight. The code's
+ * registers are `vectors` operands, `numbers` that are one for all elements, then the code's own results; `results` are those wanted
+ * outside. The function takes the operands in this order, tiles and groups of MIX_TILE_PADDING bytes; while it works it fetches each
+ * vector's memory so many bytes ahead. Results may be operands. */
+enum { MIX_CHAIN_OPERANDS = 9, MIX_CHAIN_RESULTS = 3, MIX_CHAIN_CODE = 12 };
+typedef struct mix_tile_chain {
+  int vectors, numbers, count, result_count;
+  struct {
+    mix_opcode opcode;
+    int operands[2];
+  } code[MIX_CHAIN_CODE];
+  int results[MIX_CHAIN_RESULTS];
+  void (*function)(void *const *results, const void *const *operands, const int64_t *ahead, int64_t n);
+} mix_tile_chain;
+
 typedef struct mix_vector {
   const char *name; /* "generic", "avx2", "avx512" */
   int lanes;        /* floats in a vector */
@@ -59,6 +74,7 @@ typedef struct mix_vector {
   mix_tile_function round[MIX_DTYPE_COUNT];              /* to float16, bfloat16 inside a float tile */
   mix_tile_function instruction[MIX_OPCODE_COUNT];       /* on floats (SELECT: of floats); NULL: none */
   const mix_tile_joint *joints;                          /* ended by one without a function */
+  const mix_tile_chain *(*const *chains)(void);          /* ended by NULL */
   mix_tile_function bool_to_float, float_to_bool;
 
   /* Reductions of n contiguous values of a class; exact ends. The order of a sum is fixed, the same for every instruction set:

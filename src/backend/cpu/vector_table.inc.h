@@ -8,6 +8,7 @@ const mix_vector VECTOR_NAME = {
     .stream = {[MIX_FLOAT16] = stream_f16, [MIX_BFLOAT16] = stream_bf16},
     .round = {[MIX_FLOAT16] = tile_round_f16, [MIX_BFLOAT16] = tile_round_bf16},
     .joints = tile_joints,
+    .chains = tile_chains,
     .instruction =
         {
             [MIX_OPCODE_IDENTITY] = tile_identity,

@@ -1,0 +1,115 @@
+/* Chains of instructions in one pass: what optimizers do to each weight, with every value between memory and memory in a register.
+ * Pass by pass, as single instructions run over tiles, the loads of a pass wait for memory one after the other and the arithmetic of
+ * the next one waits for them; here both overlap. Each instruction rounds as by itself. Included after tile_functions.inc.h.
+ *
+ * A chain is a list of VECTOR (an operand with an element for each of the space), NUMBER (one for all), DO (an instruction, its result
+ * and operands) and RESULT (which of the values are wanted outside), each of them named; everything else is derived from the list. */
+
+#define RMSPROP_MEAN(VECTOR, NUMBER, DO)                                                                                           \
+  DO(SQUARE, square, gradient, gradient)                                                                                           \
+  DO(MULTIPLY, added, rest, square)                                                                                                \
+  DO(MULTIPLY, kept, rho, old_mean)                                                                                                \
+  DO(ADD, mean, kept, added)                                                                                                       \
+  DO(MULTIPLY, scaled, rate, gradient)                                                                                             \
+  DO(ADD, below, mean, epsilon)                                                                                                    \
+  DO(RSQRT, inverse, below, below)                                                                                                 \
+  DO(MULTIPLY, step, scaled, inverse)
+
+#define CHAIN_RMSPROP(VECTOR, NUMBER, DO, RESULT)                                                                                  \
+  VECTOR(gradient) VECTOR(old_mean) VECTOR(old_weight) NUMBER(rho) NUMBER(rest) NUMBER(rate) NUMBER(epsilon)                       \
+  RMSPROP_MEAN(VECTOR, NUMBER, DO)                                                                                                 \
+  DO(SUBTRACT, weight, old_weight, step)                                                                                           \
+  RESULT(mean) RESULT(weight)
+
+#define CHAIN_RMSPROP_MOMENTUM(VECTOR, NUMBER, DO, RESULT)                                                                         \
+  VECTOR(gradient) VECTOR(old_mean) VECTOR(old_speed) VECTOR(old_weight)                                                           \
+  NUMBER(rho) NUMBER(rest) NUMBER(rate) NUMBER(epsilon) NUMBER(momentum)                                                           \
+  RMSPROP_MEAN(VECTOR, NUMBER, DO)                                                                                                 \
+  DO(MULTIPLY, slower, momentum, old_speed)                                                                                        \
+  DO(ADD, speed, slower, step)                                                                                                     \
+  DO(SUBTRACT, weight, old_weight, speed)                                                                                          \
+  RESULT(mean) RESULT(speed) RESULT(weight)
+
+#define CHAIN_ADAM(VECTOR, NUMBER, DO, RESULT)                                                                                     \
+  VECTOR(gradient) VECTOR(old_mean) VECTOR(old_square) VECTOR(old_weight)                                                          \
+  NUMBER(rest_1) NUMBER(rest_2) NUMBER(epsilon) NUMBER(rate)                                                                       \
+  DO(SUBTRACT, change, gradient, old_mean)                                                                                         \
+  DO(MULTIPLY, part, change, rest_1)                                                                                               \
+  DO(ADD, mean, old_mean, part)                                                                                                    \
+  DO(SQUARE, now, gradient, gradient)                                                                                              \
+  DO(SUBTRACT, change_2, now, old_square)                                                                                          \
+  DO(MULTIPLY, part_2, change_2, rest_2)                                                                                           \
+  DO(ADD, square, old_square, part_2)                                                                                              \
+  DO(SQRT, root, square, square)                                                                                                   \
+  DO(ADD, below, root, epsilon)                                                                                                    \
+  DO(MULTIPLY, scaled, mean, rate)                                                                                                 \
+  DO(DIVIDE, step, scaled, below)                                                                                                  \
+  DO(SUBTRACT, weight, old_weight, step)                                                                                           \
+  RESULT(mean) RESULT(square) RESULT(weight)
+
+#define CHAIN_MOMENTUM(VECTOR, NUMBER, DO, RESULT)                                                                                 \
+  VECTOR(gradient) VECTOR(old_speed) VECTOR(old_weight) NUMBER(rate) NUMBER(momentum)                                              \
+  DO(MULTIPLY, descent, gradient, rate)                                                                                            \
+  DO(MULTIPLY, slower, old_speed, momentum)                                                                                        \
+  DO(SUBTRACT, speed, slower, descent)                                                                                             \
+  DO(ADD, weight, old_weight, speed)                                                                                               \
+  RESULT(speed) RESULT(weight)
+
+#define EACH_CHAIN(X) X(RMSPROP) X(RMSPROP_MOMENTUM) X(ADAM) X(MOMENTUM)
+
+/* ---- the function of a chain ---- */
+
+#define OF_SQUARE(x, y) ((x) * (x))
+#define OF_MULTIPLY(x, y) ((x) * (y))
+#define OF_ADD(x, y) ((x) + (y))
+#define OF_SUBTRACT(x, y) ((x) - (y))
+#define OF_DIVIDE(x, y) ((x) / (y))
+#define OF_SQRT(x, y) v_sqrt(x)
+#define OF_RSQRT(x, y) v_rsqrt(x)
+
+#define NOTHING(...)
+#define POINT_TO(name)                                                                                                             \
+  const float *p_##name = *operands++;                                                                                             \
+  const int64_t ahead_##name = *ahead++;
+#define SPREAD(name) const vf name = v_load(*operands++);
+#define RESULT_POINTER(name) float *r_##name = *results++;
+#define LOAD(name)                                                                                                                 \
+  if (LANES == 16 || i % 16 == 0) __builtin_prefetch((const char *)(p_##name + i) + ahead_##name, 0, 3);                           \
+  const vf name = v_load(p_##name + i);
+#define COMPUTE(opcode, name, x, y)                                                                                                \
+  vf name = OF_##opcode(x, y);                                                                                                     \
+  KEEP(name);
+#define STORE(name) v_store(r_##name + i, name);
+#define CHAIN_FUNCTION(chain)                                                                                                      \
+  static void chain_##chain(void *const *results, const void *const *operands, const int64_t *ahead, int64_t n) {                  \
+    CHAIN_##chain(POINT_TO, NOTHING, NOTHING, NOTHING) CHAIN_##chain(NOTHING, SPREAD, NOTHING, NOTHING)                            \
+        CHAIN_##chain(NOTHING, NOTHING, NOTHING, RESULT_POINTER) for (int64_t i = 0; i < n; i += LANES) {                          \
+      CHAIN_##chain(LOAD, NOTHING, COMPUTE, NOTHING) CHAIN_##chain(NOTHING, NOTHING, NOTHING, STORE)                               \
+    }                                                                                                                              \
+  }
+EACH_CHAIN(CHAIN_FUNCTION)
+
+/* ---- and how it is recognised ---- */
+
+#define COUNT_ONE(...) +1
+#define ROW_OF(opcode, name, x, y) {MIX_OPCODE_##opcode, {in_##x, in_##y}},
+#define NAME_OF(name) in_##name,
+#define NAME_OF_RESULT(opcode, name, x, y) in_##name,
+/* In a function, where an enumeration may give each chain's names their numbers. */
+#define CHAIN_CODE(chain)                                                                                                        \
+  static const mix_tile_chain *code_of_##chain(void) {                                                                           \
+    enum { CHAIN_##chain(NAME_OF, NAME_OF, NAME_OF_RESULT, NOTHING) };                                                             \
+    static const mix_tile_chain made = {                                                                                           \
+        .vectors = CHAIN_##chain(COUNT_ONE, NOTHING, NOTHING, NOTHING),                                                            \
+        .numbers = CHAIN_##chain(NOTHING, COUNT_ONE, NOTHING, NOTHING),                                                            \
+        .count = CHAIN_##chain(NOTHING, NOTHING, COUNT_ONE, NOTHING),                                                              \
+        .result_count = CHAIN_##chain(NOTHING, NOTHING, NOTHING, COUNT_ONE),                                                       \
+        .code = {CHAIN_##chain(NOTHING, NOTHING, ROW_OF, NOTHING)},                                                                \
+        .results = {CHAIN_##chain(NOTHING, NOTHING, NOTHING, NAME_OF)},                                                            \
+        .function = chain_##chain,                                                                                                 \
+    };                                                                                                                             \
+    return &made;                                                                                                                  \
+  }
+EACH_CHAIN(CHAIN_CODE)
+#define CHAIN_ROW(chain) code_of_##chain,
+static const mix_tile_chain *(*const tile_chains[])(void) = {EACH_CHAIN(CHAIN_ROW) NULL};
