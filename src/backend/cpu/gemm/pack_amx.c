@@ -69,17 +69,11 @@ AMX_INLINE void load_along(const char *p, int64_t depth, const format type, cons
                 &out[1], sum);
 }
 
-/* Pair r of 16 columns, those of `mask` there; stride in bytes. */
+/* Pair r of 16 columns of float16 or float32, those of `mask` there; stride in bytes. */
 AMX_INLINE void load_across(const char *p, int64_t stride, int r, int64_t depth, __mmask16 mask, const format type,
                             const bool careful, __m512i *out, __m512 *sum) {
-  const int first = type == BF16 ? 2 * r : r, second = type == BF16 ? 2 * r + 1 : r + 16;
-  const __mmask16 x = first < depth ? mask : 0, y = second < depth ? mask : 0;
-  const char *p0 = p + first * stride, *p1 = p + second * stride;
-  if (type == BF16)
-    out[0] = _mm512_or_si512(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(x, p0)),
-                             _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(y, p1)), 16));
-  else
-    split_pairs(load_16(p0, x, type), load_16(p1, y, type), type, careful, &out[0], &out[1], sum);
+  const __mmask16 x = r < depth ? mask : 0, y = r + 16 < depth ? mask : 0;
+  split_pairs(load_16(p + r * stride, x, type), load_16(p + (r + 16) * stride, y, type), type, careful, &out[0], &out[1], sum);
 }
 
 /* 16 x 16 lanes. */
@@ -111,7 +105,58 @@ AMX_INLINE void transpose(__m512i *x) {
   }
 }
 
-enum { COPY, TURN };
+AMX_INLINE void store_lines(unsigned char *to, const __m512i *x) {
+  AMX_UNROLL
+  for (int r = 0; r < 16; r++) _mm512_store_si512(to + r * 64, x[r]);
+}
+
+/* bfloat16 from row to row of k, whole lines at a time: the permutation puts the four columns of each 128 bits of both tiles side by
+ * side, so that one more instruction each makes their pairs. */
+AMX_INLINE void pack_lines(const char *source, int64_t stride, int64_t count, int64_t depth, const bool turn,
+                           unsigned char *packed) {
+  const __m512i order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
+  const __mmask32 mask = words(count);
+  __m512i low[16], high[16];
+  AMX_UNROLL
+  for (int r = 0; r < 16; r++) {
+    const __m512i first = _mm512_maskz_loadu_epi16(2 * r < depth ? mask : 0, source + 2 * r * stride);
+    const __m512i second = _mm512_maskz_loadu_epi16(2 * r + 1 < depth ? mask : 0, source + (2 * r + 1) * stride);
+    const __m512i x = _mm512_permutexvar_epi64(order, first), y = _mm512_permutexvar_epi64(order, second);
+    low[r] = _mm512_unpacklo_epi16(x, y), high[r] = _mm512_unpackhi_epi16(x, y);
+    if (!turn) _mm512_store_si512(packed + r * 64, low[r]);
+    if (count > 16) _mm512_store_si512(packed + 1024 + r * 64, high[r]);
+  }
+  if (!turn) return;
+  transpose(low);
+  store_lines(packed, low);
+  if (count <= 16) return;
+  for (int r = 0; r < 16; r++) high[r] = _mm512_load_si512(packed + 1024 + r * 64);
+  transpose(high);
+  store_lines(packed + 1024, high);
+}
+
+/* 16 bytes each of rows 0, 4, 8 and 12. */
+AMX_INLINE __m512i quarters(const char *p, int64_t stride) {
+  __m512i x = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)p));
+  x = _mm512_mask_broadcast_i32x4(x, 0x00f0, _mm_loadu_si128((const __m128i *)(p + 4 * stride)));
+  x = _mm512_mask_broadcast_i32x4(x, 0x0f00, _mm_loadu_si128((const __m128i *)(p + 8 * stride)));
+  return _mm512_mask_broadcast_i32x4(x, 0xf000, _mm_loadu_si128((const __m128i *)(p + 12 * stride)));
+}
+
+/* A whole tile of bfloat16, turned: loads do the half of it that crosses 128 bits. */
+AMX_INLINE void turn_lines(const char *p, int64_t stride, unsigned char *to) {
+  AMX_UNROLL
+  for (int q = 0; q < 4; q++, p += 16, to += 4 * 64) {
+    const __m512i a = quarters(p, stride), b = quarters(p + stride, stride);
+    const __m512i c = quarters(p + 2 * stride, stride), d = quarters(p + 3 * stride, stride);
+    const __m512i ab = _mm512_unpacklo_epi32(a, b), cd = _mm512_unpacklo_epi32(c, d);
+    const __m512i ab_high = _mm512_unpackhi_epi32(a, b), cd_high = _mm512_unpackhi_epi32(c, d);
+    _mm512_store_si512(to, _mm512_unpacklo_epi64(ab, cd));
+    _mm512_store_si512(to + 64, _mm512_unpackhi_epi64(ab, cd));
+    _mm512_store_si512(to + 128, _mm512_unpacklo_epi64(ab_high, cd_high));
+    _mm512_store_si512(to + 192, _mm512_unpackhi_epi64(ab_high, cd_high));
+  }
+}
 
 /* A step of a panel: `count` rows or columns, `depth` of k; stride in bytes. Lines of a tile are rows of memory (copied), or turned. */
 AMX_INLINE bool pack_step(const char *source, int64_t stride, int64_t count, int64_t depth, const bool along, const format type,
@@ -119,12 +164,20 @@ AMX_INLINE bool pack_step(const char *source, int64_t stride, int64_t count, int
   const bool turn = along == b;
   const int parts = parts_of(type);
   __m512 sum = _mm512_setzero_ps();
+  if (type == BF16 && !along) {
+    pack_lines(source, stride, count, depth, turn, packed);
+    return false;
+  }
   for (int half = 0; half < 2 && half * 16 < count; half++) {
     const int64_t left = count - half * 16;
     const char *p = source + half * 16 * (along ? stride : size_of(type));
     unsigned char *to = packed + half * 1024;
     const __mmask16 mask = lanes(left);
     __m512i x[2][16], line[2];
+    if (type == BF16 && turn && left >= 16 && depth >= AMX_STEP) {
+      turn_lines(p, stride, to);
+      continue;
+    }
     AMX_UNROLL
     for (int r = 0; r < 16; r++) {
       if (!along) {
@@ -144,8 +197,7 @@ AMX_INLINE bool pack_step(const char *source, int64_t stride, int64_t count, int
     }
     for (int part = 0; turn && part < parts; part++) {
       transpose(x[part]);
-      AMX_UNROLL
-      for (int r = 0; r < 16; r++) _mm512_store_si512(to + part * AMX_PAIR + r * 64, x[part][r]);
+      store_lines(to + part * AMX_PAIR, x[part]);
     }
   }
   const __m512 zero_or_nan = _mm512_sub_ps(sum, sum);
