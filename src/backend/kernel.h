@@ -23,10 +23,11 @@ static inline bool mix_team_last(const mix_team *team, atomic_int *come) {
   return true;
 }
 /* The share [*begin, *end) of `count` units of work for this thread, in blocks of `grain`; the same for every kernel, so that element-wise
- * steps over the same space touch the same elements on the same thread. */
+ * steps over the same space touch the same elements on the same thread. Where blocks do not come out even, the last threads have one
+ * more: thread 0 has the serial steps, and the last block may be short. */
 static inline void mix_team_share(const mix_team *team, int64_t count, int64_t grain, int64_t *begin, int64_t *end) {
-  int64_t blocks = (count + grain - 1) / grain, each = blocks / team->size, more = blocks % team->size;
-  int64_t first = each * team->rank + (team->rank < more ? team->rank : more), number = each + (team->rank < more);
+  int64_t blocks = (count + grain - 1) / grain, each = blocks / team->size, few = team->size - blocks % team->size;
+  int64_t first = each * team->rank + (team->rank > few ? team->rank - few : 0), number = each + (team->rank >= few);
   *begin = first * grain < count ? first * grain : count;
   *end = (first + number) * grain < count ? (first + number) * grain : count;
 }
