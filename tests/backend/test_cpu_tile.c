@@ -776,7 +776,7 @@ static void chains_round_every_instruction(void **state) {
       end(&apart);
       checked++;
     }
-  assert_true(checked >= 4 * 6);
+  assert_true(checked >= 8 * 6);
 }
 
 /* A number where the chain has a vector, or a value that is read outside: single instructions. */

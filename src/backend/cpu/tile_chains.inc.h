@@ -5,34 +5,42 @@
  * A chain is a list of VECTOR (an operand with an element for each of the space), NUMBER (one for all), DO (an instruction, its result
  * and operands) and RESULT (which of the values are wanted outside), each of them named; everything else is derived from the list. */
 
-#define RMSPROP_MEAN(VECTOR, NUMBER, DO)                                                                                           \
+/* Of a gradient as it is, and of one that is unscaled first. */
+#define PLAIN(rule, VECTOR, NUMBER, DO, RESULT) rule##_OPERANDS(gradient, VECTOR, NUMBER) rule##_CODE(DO, RESULT)
+#define UNSCALED(rule, VECTOR, NUMBER, DO, RESULT)                                                                                 \
+  rule##_OPERANDS(scaled_gradient, VECTOR, NUMBER) NUMBER(scale) DO(MULTIPLY, gradient, scaled_gradient, scale)                    \
+      rule##_CODE(DO, RESULT)
+
+#define RMSPROP_OPERANDS(gradient, VECTOR, NUMBER)                                                                                 \
+  VECTOR(gradient) VECTOR(old_mean) VECTOR(old_weight) NUMBER(rho) NUMBER(rest) NUMBER(rate) NUMBER(epsilon)
+#define RMSPROP_STEP(DO)                                                                                                           \
   DO(SQUARE, square, gradient, gradient)                                                                                           \
   DO(MULTIPLY, added, rest, square)                                                                                                \
   DO(MULTIPLY, kept, rho, old_mean)                                                                                                \
   DO(ADD, mean, kept, added)                                                                                                       \
-  DO(MULTIPLY, scaled, rate, gradient)                                                                                             \
+  DO(MULTIPLY, moved, rate, gradient)                                                                                              \
   DO(ADD, below, mean, epsilon)                                                                                                    \
   DO(RSQRT, inverse, below, below)                                                                                                 \
-  DO(MULTIPLY, step, scaled, inverse)
-
-#define CHAIN_RMSPROP(VECTOR, NUMBER, DO, RESULT)                                                                                  \
-  VECTOR(gradient) VECTOR(old_mean) VECTOR(old_weight) NUMBER(rho) NUMBER(rest) NUMBER(rate) NUMBER(epsilon)                       \
-  RMSPROP_MEAN(VECTOR, NUMBER, DO)                                                                                                 \
+  DO(MULTIPLY, step, moved, inverse)
+#define RMSPROP_CODE(DO, RESULT)                                                                                                   \
+  RMSPROP_STEP(DO)                                                                                                                 \
   DO(SUBTRACT, weight, old_weight, step)                                                                                           \
   RESULT(mean) RESULT(weight)
 
-#define CHAIN_RMSPROP_MOMENTUM(VECTOR, NUMBER, DO, RESULT)                                                                         \
+#define RMSPROP_MOMENTUM_OPERANDS(gradient, VECTOR, NUMBER)                                                                                \
   VECTOR(gradient) VECTOR(old_mean) VECTOR(old_speed) VECTOR(old_weight)                                                           \
-  NUMBER(rho) NUMBER(rest) NUMBER(rate) NUMBER(epsilon) NUMBER(momentum)                                                           \
-  RMSPROP_MEAN(VECTOR, NUMBER, DO)                                                                                                 \
+  NUMBER(rho) NUMBER(rest) NUMBER(rate) NUMBER(epsilon) NUMBER(momentum)
+#define RMSPROP_MOMENTUM_CODE(DO, RESULT)                                                                                                  \
+  RMSPROP_STEP(DO)                                                                                                                 \
   DO(MULTIPLY, slower, momentum, old_speed)                                                                                        \
   DO(ADD, speed, slower, step)                                                                                                     \
   DO(SUBTRACT, weight, old_weight, speed)                                                                                          \
   RESULT(mean) RESULT(speed) RESULT(weight)
 
-#define CHAIN_ADAM(VECTOR, NUMBER, DO, RESULT)                                                                                     \
+#define ADAM_OPERANDS(gradient, VECTOR, NUMBER)                                                                                    \
   VECTOR(gradient) VECTOR(old_mean) VECTOR(old_square) VECTOR(old_weight)                                                          \
-  NUMBER(rest_1) NUMBER(rest_2) NUMBER(epsilon) NUMBER(rate)                                                                       \
+  NUMBER(rest_1) NUMBER(rest_2) NUMBER(epsilon) NUMBER(rate)
+#define ADAM_CODE(DO, RESULT)                                                                                                      \
   DO(SUBTRACT, change, gradient, old_mean)                                                                                         \
   DO(MULTIPLY, part, change, rest_1)                                                                                               \
   DO(ADD, mean, old_mean, part)                                                                                                    \
@@ -42,20 +50,30 @@
   DO(ADD, square, old_square, part_2)                                                                                              \
   DO(SQRT, root, square, square)                                                                                                   \
   DO(ADD, below, root, epsilon)                                                                                                    \
-  DO(MULTIPLY, scaled, mean, rate)                                                                                                 \
-  DO(DIVIDE, step, scaled, below)                                                                                                  \
+  DO(MULTIPLY, moved, mean, rate)                                                                                                  \
+  DO(DIVIDE, step, moved, below)                                                                                                   \
   DO(SUBTRACT, weight, old_weight, step)                                                                                           \
   RESULT(mean) RESULT(square) RESULT(weight)
 
-#define CHAIN_MOMENTUM(VECTOR, NUMBER, DO, RESULT)                                                                                 \
-  VECTOR(gradient) VECTOR(old_speed) VECTOR(old_weight) NUMBER(rate) NUMBER(momentum)                                              \
+#define SGD_OPERANDS(gradient, VECTOR, NUMBER)                                                                                     \
+  VECTOR(gradient) VECTOR(old_speed) VECTOR(old_weight) NUMBER(rate) NUMBER(momentum)
+#define SGD_CODE(DO, RESULT)                                                                                                       \
   DO(MULTIPLY, descent, gradient, rate)                                                                                            \
   DO(MULTIPLY, slower, old_speed, momentum)                                                                                        \
   DO(SUBTRACT, speed, slower, descent)                                                                                             \
   DO(ADD, weight, old_weight, speed)                                                                                               \
   RESULT(speed) RESULT(weight)
 
-#define EACH_CHAIN(X) X(RMSPROP) X(RMSPROP_MOMENTUM) X(ADAM) X(MOMENTUM)
+#define CHAIN_RMSPROP(...) PLAIN(RMSPROP, __VA_ARGS__)
+#define CHAIN_RMSPROP_UNSCALED(...) UNSCALED(RMSPROP, __VA_ARGS__)
+#define CHAIN_RMSPROP_MOMENTUM(...) PLAIN(RMSPROP_MOMENTUM, __VA_ARGS__)
+#define CHAIN_RMSPROP_MOMENTUM_UNSCALED(...) UNSCALED(RMSPROP_MOMENTUM, __VA_ARGS__)
+#define CHAIN_ADAM(...) PLAIN(ADAM, __VA_ARGS__)
+#define CHAIN_ADAM_UNSCALED(...) UNSCALED(ADAM, __VA_ARGS__)
+#define CHAIN_SGD(...) PLAIN(SGD, __VA_ARGS__)
+#define CHAIN_SGD_UNSCALED(...) UNSCALED(SGD, __VA_ARGS__)
+#define EACH_CHAIN(X)                                                                                                              \
+  X(RMSPROP) X(RMSPROP_UNSCALED) X(RMSPROP_MOMENTUM) X(RMSPROP_MOMENTUM_UNSCALED) X(ADAM) X(ADAM_UNSCALED) X(SGD) X(SGD_UNSCALED)
 
 /* ---- the function of a chain ---- */
 

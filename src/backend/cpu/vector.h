@@ -52,7 +52,7 @@ typedef struct mix_tile_joint {
  * registers are `vectors` operands, `numbers` that are one for all elements, then the code's own results; `results` are those wanted
  * outside. The function takes the operands in this order, tiles and groups of MIX_TILE_PADDING bytes; while it works it fetches each
  * vector's memory so many bytes ahead. Results may be operands. */
-enum { MIX_CHAIN_OPERANDS = 9, MIX_CHAIN_RESULTS = 3, MIX_CHAIN_CODE = 12 };
+enum { MIX_CHAIN_OPERANDS = 10, MIX_CHAIN_RESULTS = 3, MIX_CHAIN_CODE = 13 };
 typedef struct mix_tile_chain {
   int vectors, numbers, count, result_count;
   struct {
