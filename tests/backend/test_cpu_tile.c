@@ -646,13 +646,13 @@ static void epilogue_blocks(void **state) {
           for (int64_t column = 0; column < columns; column += 48) {
             const int64_t height = rows - row < 6 ? rows - row : 6, width = columns - column < 48 ? columns - column : 48;
             mix_tile_run_block(prepared, &args, accumulator + (size_t)(row * stride + column) * raw, stride, row, height, column,
-                               width, rows - row - height);
+                               width, row + height < rows);
           }
         for (int k = 0; k < 2; k++)
           assert_close("blocks", result.data[k], expected.data[k], result.types[k].dtype, rows * columns, 0);
         /* and at once */
         for (int k = 0; k < 2; k++) memset(result.data[k], 0, (size_t)(rows * columns) * mix_dtype_size(result.types[k].dtype));
-        mix_tile_run_block(prepared, &args, accumulator, stride, 0, rows, 0, columns, 0);
+        mix_tile_run_block(prepared, &args, accumulator, stride, 0, rows, 0, columns, false);
         for (int k = 0; k < 2; k++)
           assert_close("whole", result.data[k], expected.data[k], result.types[k].dtype, rows * columns, 0);
         mix_free(prepared);

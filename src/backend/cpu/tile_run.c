@@ -233,7 +233,7 @@ static void start(mix_tile_state *r, const mix_tile_program *p, const mix_kernel
   r->args = args;
   r->memory = memory;
   r->pitch = p->inner;
-  r->ahead_rows = -1;
+  r->end_row = -1;
   r->streamed = false;
   r->expanded = false;
   r->finite = true;
@@ -289,9 +289,9 @@ static void run_row(mix_tile_state *r, int64_t row, int64_t column, int64_t colu
                              .pieces = 1,
                              .length = n,
                              .n = n,
-                             .next = r->ahead_rows < 0     ? n
-                                     : row < r->ahead_rows ? r->ahead_pitch
-                                                           : 0,
+                             .next = r->end_row < 0         ? n
+                                     : row + 1 < r->end_row ? r->pitch
+                                                            : 0,
                              .dense = true};
     run_tile(r, &t);
   }
@@ -414,30 +414,8 @@ static int64_t columns_of(const mix_tile_program *p, const mix_kernel_args *args
   return p->program->dims[p->program->rank - 1];
 }
 
-/* A block of an operand or result in rows of `pitch` elements. */
-static void fetch_part(const void *memory, size_t size, int64_t pitch, int64_t row, int64_t rows, int64_t column, int64_t columns) {
-  const int64_t element = (int64_t)size;
-  mix_fetch_rows((const char *)memory + (row * pitch + column) * element, pitch * element, rows, columns * element);
-}
-
-void mix_tile_fetch_block(const mix_tile_program *p, const mix_kernel_args *args, int64_t row, int64_t rows, int64_t column,
-                          int64_t columns) {
-  const int64_t pitch = columns_of(p, args);
-  for (int l = 0; l < p->load_count; l++) {
-    const mix_tile_load *load = &p->loads[l];
-    if (load->used && load->access == MIX_TILE_CONTIGUOUS)
-      fetch_part(args->inputs[load->input], load->element, pitch, row, rows, column, columns);
-  }
-  for (int i = 0; i < p->store_count; i++) {
-    const mix_tile_store *store = &p->stores[i];
-    bool fetched = store->stream != NULL;
-    for (int l = 0; l < p->load_count && !fetched; l++) fetched = loads_what_is_stored(&p->loads[l], store, args);
-    if (!fetched) fetch_part(args->outputs[store->output], store->element, pitch, row, rows, column, columns);
-  }
-}
-
 bool mix_tile_run_block(const mix_tile_program *p, const mix_kernel_args *args, const void *accumulator, int64_t stride,
-                        int64_t row, int64_t rows, int64_t column, int64_t columns, int64_t following) {
+                        int64_t row, int64_t rows, int64_t column, int64_t columns, bool more) {
   _Alignas(64) char memory[MIX_TILE_MEMORY];
   if (rows <= 0 || columns <= 0) return true;
   mix_tile_state r;
@@ -447,8 +425,7 @@ bool mix_tile_run_block(const mix_tile_program *p, const mix_kernel_args *args, 
   r.first_row = row;
   r.first_column = column;
   r.pitch = columns_of(p, args);
-  r.ahead_rows = row + (following < rows ? following : rows);
-  r.ahead_pitch = rows * r.pitch;
+  r.end_row = row + rows + more;
   /* Long pieces are read and written in place; short ones are worth gathering. */
   if (rows > 1 && 2 * columns <= p->tile)
     run_rows(&r, row, rows, column, columns);

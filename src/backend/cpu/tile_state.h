@@ -22,7 +22,7 @@ typedef struct mix_tile_state {
   const char *accumulator;
   int64_t accumulator_stride, first_row, first_column;
   int64_t pitch;                   /* elements of the space from one row to the next */
-  int64_t ahead_rows, ahead_pitch; /* rows before ahead_rows look ahead so many elements; -1: to the next tile */
+  int64_t end_row;                 /* of rows that look ahead to the one below; -1: tiles look ahead to the next one */
   bool expanded;                   /* periodic loads fill whole tiles already */
   bool streamed;                   /* something was stored past the caches */
   const uint16_t *tested;          /* numbers to be tested as they are stored; NULL: tiles are computed */

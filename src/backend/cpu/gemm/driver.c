@@ -20,9 +20,9 @@ static int64_t smaller(int64_t x, int64_t y) { return x < y ? x : y; }
 static const char *at(const void *base, int64_t elements, size_t size) { return (const char *)base + elements * (int64_t)size; }
 
 void mix_gemm_finish(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const void *sums, int64_t stride, int64_t row,
-                     int64_t rows, int64_t column, int64_t columns, int64_t following) {
+                     int64_t rows, int64_t column, int64_t columns, bool more) {
   if (operands->epilogue) {
-    const bool finite = mix_tile_run_block(operands->epilogue, operands->args, sums, stride, row, rows, column, columns, following);
+    const bool finite = mix_tile_run_block(operands->epilogue, operands->args, sums, stride, row, rows, column, columns, more);
     if (!finite) *operands->finite = false;
   } else {
     const int64_t ldc = plan->problem.ldc;
@@ -37,12 +37,11 @@ void mix_gemm_finish(const mix_gemm_plan *plan, const mix_gemm_operands *operand
 
 void mix_gemm_prefetch_result(const mix_gemm_plan *plan, const mix_gemm_operands *operands, int64_t row, int64_t rows,
                               int64_t column, int64_t columns) {
-  if (operands->epilogue) {
-    mix_tile_fetch_block(operands->epilogue, operands->args, row, rows, column, columns);
-    return;
-  }
+  if (operands->epilogue) return;
   const int64_t size = (int64_t)mix_dtype_size(plan->storage->dtype), stride = plan->problem.ldc * size;
-  mix_fetch_rows((const char *)operands->c + row * stride + column * size, stride, rows, columns * size);
+  const char *memory = (const char *)operands->c + row * stride + column * size;
+  for (; rows > 0; rows--, memory += stride)
+    for (int64_t byte = 0; byte < columns * size; byte += 64) __builtin_prefetch(memory + byte, 1, 2);
 }
 
 static void transpose(const void *from, int64_t from_stride, int64_t rows, int64_t columns, void *to, size_t size) {
@@ -61,7 +60,7 @@ static void finish_swapped(const run_state *s, const block *x) {
   for (int64_t j = 0; j < x->columns; j += plan->engine->columns) {
     const int64_t columns = smaller(plan->engine->columns, x->columns - j);
     transpose(at(s->c, j, plan->engine->sum), plan->c_stride, x->rows, columns, s->turn, plan->engine->sum);
-    mix_gemm_finish(plan, s->operands, s->turn, x->rows, x->column + j, columns, x->row, x->rows, x->columns - j - columns);
+    mix_gemm_finish(plan, s->operands, s->turn, x->rows, x->column + j, columns, x->row, x->rows, j + columns < x->columns);
   }
 }
 
@@ -168,7 +167,7 @@ static void multiply_block(const run_state *s, const block *x) {
         multiply_panels(s, x, a, a_stride, row, (int)rows, column, (int)smaller(engine->columns, x->columns - column));
       if (x->last && !plan->c_in_place && !plan->swapped) {
         const char *sums = x->first ? s->c : at(s->c, row * plan->c_stride, engine->sum);
-        mix_gemm_finish(plan, s->operands, sums, plan->c_stride, x->row + row, rows, x->column, x->columns, x->rows - row - rows);
+        mix_gemm_finish(plan, s->operands, sums, plan->c_stride, x->row + row, rows, x->column, x->columns, row + rows < x->rows);
       }
     }
   }

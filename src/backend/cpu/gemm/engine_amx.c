@@ -71,13 +71,12 @@ static void multiply(const mix_gemm_plan *plan, const mix_gemm_operands *operand
     float *strip = first && last ? c : c + row * stride;
     for (int64_t column = 0; column < b->count; column += AMX_PANEL, ahead += each) {
       const int64_t j = column / AMX_PANEL;
-      if (last && (row == 0 || !operands->epilogue))
-        mix_gemm_prefetch_result(plan, operands, a->first + row, rows, b->first + column, AMX_PANEL);
+      if (last) mix_gemm_prefetch_result(plan, operands, a->first + row, rows, b->first + column, AMX_PANEL);
       micro[rows > 16][b->count - column > 16](steps, a->packed + i * a->bytes, b->packed + j * b->bytes, strip + column,
                                                stride * (int64_t)sizeof(float), first, a->flags + i * steps, b->flags + j * steps,
                                                ahead);
     }
-    if (last) mix_gemm_finish(plan, operands, strip, stride, a->first + row, rows, b->first, b->count, a->count - row - rows);
+    if (last) mix_gemm_finish(plan, operands, strip, stride, a->first + row, rows, b->first, b->count, row + rows < a->count);
   }
 }
 
@@ -173,7 +172,7 @@ static void run_halves(const share *s, float *c) {
     float *strip = c + row * stride;
     const float *second = strip + apart;
     for (int64_t i = 0; i < rows * stride; i++) strip[i] += second[i];
-    mix_gemm_finish(plan, s->operands, strip, stride, s->begin[0] + row, rows, s->begin[1], count[1], last - row - rows);
+    mix_gemm_finish(plan, s->operands, strip, stride, s->begin[0] + row, rows, s->begin[1], count[1], row + rows < last);
   }
 }
 

@@ -120,23 +120,16 @@ static void multiply(run_state *s, const block *x, int64_t panel, int64_t index)
   const int64_t row = first_row(s, panel), rows = first_row(s, panel + 1) - row, scales = panel_scales(plan);
   const bool first = x->k == 0, last = x->k + x->depth == plan->problem.k;
   const int64_t column = first_column(s, x->column), end = first_column(s, x->column + x->columns);
-  const bool another = s->operands->epilogue && panel + 1 < x->row + x->rows;
-  const int64_t below = another ? first_row(s, panel + 2) - row - rows : 0; /* rows of the next panel */
   float *c = s->c + (first && last ? 0 : row - first_row(s, x->row)) * plan->c_stride;
   if (x->depth == 0) memset(c, 0, (size_t)(rows * plan->c_stride) * sizeof *c);
   for (int64_t j = 0; j < x->columns && x->depth; j++) {
     const int64_t width = first_column(s, x->column + j + 1) - first_column(s, x->column + j);
-    if (last && below) { /* multiplying takes long enough to hide all that the epilogue reads */
-      const int64_t begin = below * j / x->columns, count = below * (j + 1) / x->columns - begin;
-      mix_gemm_prefetch_result(plan, s->operands, row + rows + begin, count, column, end - column);
-    }
-    if (last && (panel == x->row || !s->operands->epilogue))
-      mix_gemm_prefetch_result(plan, s->operands, row, rows, first_column(s, x->column + j), width);
+    if (last) mix_gemm_prefetch_result(plan, s->operands, row, rows, first_column(s, x->column + j), width);
     mix_fp16_multiply_tile[s->pack_a.as_rows][rows - 1][width > FP16_COLUMNS / 2](
         &s->sums, x->depth, s->a + index * panel_elements(plan, FP16_ROW_SLOTS), s->a_scales + index * scales,
         s->b + j * panel_elements(plan, FP16_COLUMNS), s->b_scales + j * scales, c + j * FP16_COLUMNS, plan->c_stride, first);
   }
-  if (last) mix_gemm_finish(plan, s->operands, c, plan->c_stride, row, rows, column, end - column, 0);
+  if (last) mix_gemm_finish(plan, s->operands, c, plan->c_stride, row, rows, column, end - column, panel + 1 < x->row + x->rows);
 }
 
 static void multiply_block(run_state *s, const block *x) {

@@ -143,10 +143,10 @@ void mix_gemm_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, 
 /* The same for plans with `dot` (dot.c); called by mix_gemm_run. */
 void mix_gemm_run_dot(const mix_gemm_plan *plan, const mix_gemm_operands *operands, int rank, void *workspace);
 /* Stores finished sums of rows [row, row + rows), columns [column, column + columns) of C: through the epilogue or rounded.
- * What an epilogue needs of memory for the `following` rows of the same columns is fetched meanwhile. */
+ * `more`: the rows below come next. */
 void mix_gemm_finish(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const void *sums, int64_t stride, int64_t row,
-                     int64_t rows, int64_t column, int64_t columns, int64_t following);
-/* Lines of a tile of the result, on their way while it is computed: a shallow product is bound by them. */
+                     int64_t rows, int64_t column, int64_t columns, bool more);
+/* Lines of a tile of the result, on their way while it is computed: a shallow product is bound by them. (An epilogue fetches for itself.) */
 void mix_gemm_prefetch_result(const mix_gemm_plan *plan, const mix_gemm_operands *operands, int64_t row, int64_t rows,
                               int64_t column, int64_t columns);
 /* Share `index` of `parts` of `count` in units of `unit`. */
