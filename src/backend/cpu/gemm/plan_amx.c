@@ -10,8 +10,9 @@ enum {
   PACKING = 128,           /* a row or column packed costs as much as so many elements of C */
   TURNING = 2,             /* times as much where packing transposes */
   SHALLOW = 10,            /* k below it is mostly padding */
-  DEEP = 512,              /* products of k from here on, and so many times their rows and columns, */
+  DEEP = 512,              /* products of k from here on, and of so many times their rows and columns, */
   DEEP_RATIO = 4,          /* are summed in halves, */
+  DEEP_RESULTS = 1 << 18,  /* where both blocks of sums fit the second-level cache; */
   ADDING = 256,            /* which costs as much as so many steps of k, where threads must meet for it */
 };
 
@@ -113,28 +114,24 @@ static double lay_out(mix_gemm_plan *plan, bool share) {
   return (double)own[0] * (double)own[1] + PACKING * (packing + reading);
 }
 
-static void take_if_cheaper(mix_gemm_plan *plan, const mix_gemm_plan *candidate, double cost, double *best) {
-  if (cost < *best) *best = cost, *plan = *candidate;
+/* Whatever the threads: the order of sums depends on it. */
+static bool is_halved(const mix_gemm_problem *p) {
+  const int64_t larger = p->m > p->n ? p->m : p->n;
+  return p->k >= DEEP && p->k >= DEEP_RATIO * larger && p->m * p->n <= DEEP_RESULTS;
 }
 
 void mix_amx_make_plan(mix_gemm_plan *plan) {
-  const mix_gemm_problem *p = &plan->problem;
-  const int64_t larger = p->m > p->n ? p->m : p->n;
-  const int depths = p->k >= DEEP && p->k >= DEEP_RATIO * larger ? 2 : 0;
   const int threads = plan->threads;
-  mix_gemm_plan candidate = *plan;
   double best = INFINITY;
-  candidate.halved = depths > 0, candidate.grid_depth = 1;
-  for (; candidate.grid_depth <= depths; candidate.grid_depth++)
-    for (candidate.grid_rows = 1; candidate.grid_depth * candidate.grid_rows <= threads; candidate.grid_rows++) {
-      candidate.grid_columns = threads / candidate.grid_depth / candidate.grid_rows;
-      if (candidate.grid_depth * candidate.grid_rows * candidate.grid_columns != threads) continue;
-      take_if_cheaper(plan, &candidate, lay_out_halves(&candidate), &best);
-    }
-  for (int rows = 1; rows <= threads && !depths; rows++)
-    for (int way = 0; way < 4 && threads % rows == 0; way++) {
-      candidate.grid_rows = rows, candidate.grid_columns = threads / rows;
-      candidate.columns_outside = way & 1;
-      take_if_cheaper(plan, &candidate, lay_out(&candidate, way & 2), &best);
-    }
+  mix_gemm_plan candidate = *plan;
+  candidate.halved = is_halved(&plan->problem);
+  const int depths = candidate.halved ? 2 : 1, ways = candidate.halved ? 1 : 4;
+  for (int depth = 1; depth <= depths; depth++)
+    for (int rows = 1; rows <= threads; rows++)
+      for (int way = 0; way < ways && threads % (depth * rows) == 0; way++) {
+        candidate.grid_depth = depth, candidate.grid_rows = rows, candidate.grid_columns = threads / (depth * rows);
+        candidate.columns_outside = way & 1;
+        const double cost = candidate.halved ? lay_out_halves(&candidate) : lay_out(&candidate, way & 2);
+        if (cost < best) best = cost, *plan = candidate;
+      }
 }
