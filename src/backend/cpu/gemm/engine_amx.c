@@ -110,8 +110,6 @@ typedef struct share {
   int64_t begin[2], end[2];
 } share;
 
-static int64_t rest_of(const share *s, int i, int64_t first, int64_t most) { return smaller(most, s->end[i] - first); }
-
 /* A block of C, sums over [k, end); `done`: what is packed already. */
 static void sum(const share *s, const int64_t first[2], const int64_t count[2], int64_t k, int64_t end, const bool done[2],
                 bool finish, float *c) {
@@ -144,7 +142,7 @@ static void run_blocks(share *s, unsigned char *shared, float *c) {
     int64_t at[2], count[2];
     for (at[outer] = s->begin[outer]; at[outer] < s->end[outer]; at[outer] += block[outer])
       for (at[inner] = first; at[inner] < last; at[inner] += block[inner]) {
-        count[outer] = rest_of(s, outer, at[outer], block[outer]), count[inner] = smaller(block[inner], last - at[inner]);
+        count[outer] = smaller(block[outer], s->end[outer] - at[outer]), count[inner] = smaller(block[inner], last - at[inner]);
         if (plan->shared) place(plan, &s->x[inner], shared + (size_t)((at[inner] - first) / block[inner]) * bytes, block[inner], k);
         bool done[2];
         done[outer] = plan->keep && at[inner] != first, done[inner] = plan->shared;
