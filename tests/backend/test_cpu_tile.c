@@ -818,6 +818,16 @@ static void large_copies(void **state) {
 
 /* ---- conversions ---- */
 
+/* By the loads and stores of tiles. */
+static void convert(const void *source, mix_dtype from, void *result, mix_dtype to, int64_t count) {
+  const mix_vector *vector = mix_vector_current();
+  float *part = malloc((size_t)count * sizeof *part + MIX_TILE_PADDING);
+  assert_non_null(part);
+  vector->load[from](part, source, count);
+  vector->store[to](result, part, count);
+  free(part);
+}
+
 static void conversions_of_all_halves(void **state) {
   NEED_INSTRUCTION_SET(state);
   enum { ALL = 65536 };
@@ -826,13 +836,13 @@ static void conversions_of_all_halves(void **state) {
   static const mix_dtype dtypes[] = {MIX_FLOAT16, MIX_BFLOAT16};
   for (int i = 0; i < ALL; i++) source[i] = (uint16_t)i;
   for (int d = 0; d < 2; d++) {
-    mix_cpu_convert(source, dtypes[d], wide, MIX_FLOAT32, ALL);
+    convert(source, dtypes[d], wide, MIX_FLOAT32, ALL);
     mix_convert(source, dtypes[d], wide_expected, MIX_FLOAT32, ALL);
     assert_memory_equal(wide, wide_expected, sizeof wide);
-    mix_cpu_convert(wide, MIX_FLOAT32, result, dtypes[d], ALL);
+    convert(wide, MIX_FLOAT32, result, dtypes[d], ALL);
     mix_convert(wide, MIX_FLOAT32, expected, dtypes[d], ALL);
     assert_memory_equal(result, expected, sizeof result);
-    mix_cpu_convert(source, dtypes[d], result, dtypes[1 - d], ALL);
+    convert(source, dtypes[d], result, dtypes[1 - d], ALL);
     mix_convert(source, dtypes[d], expected, dtypes[1 - d], ALL);
     assert_memory_equal(result, expected, sizeof result);
     /* by every midpoint between neighbours, and one unit to either side */
@@ -841,14 +851,14 @@ static void conversions_of_all_halves(void **state) {
         const uint32_t half = d == 0 ? 0x1000u : 0x8000u;
         wide[i] = mix_bits_float(mix_float_bits(wide_expected[i]) + half + (uint32_t)k);
       }
-      mix_cpu_convert(wide, MIX_FLOAT32, result, dtypes[d], ALL);
+      convert(wide, MIX_FLOAT32, result, dtypes[d], ALL);
       mix_convert(wide, MIX_FLOAT32, expected, dtypes[d], ALL);
       assert_memory_equal(result, expected, sizeof result);
     }
     for (int i = 0; i < ALL; i++) wide[i] = mix_bits_float(mix_philox_word(d + 1u, 0, (uint64_t)i));
     for (int n = 0; n < 70; n++) {
       memset(result, 0, sizeof result);
-      mix_cpu_convert(wide + n * 900, MIX_FLOAT32, result, dtypes[d], n);
+      convert(wide + n * 900, MIX_FLOAT32, result, dtypes[d], n);
       mix_convert(wide + n * 900, MIX_FLOAT32, expected, dtypes[d], n);
       assert_memory_equal(result, expected, (size_t)n * 2);
       assert_int_equal(result[n], 0);
