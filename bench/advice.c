@@ -1,8 +1,7 @@
 #include "advice.h"
-#include "backend/cpu/gemm/kernels.h"
+#include "backend/backend.h"
 #include "base/cpu.h"
 #include "ops/table.h"
-#include "tensor/shape.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -32,35 +31,22 @@ double bench_advice_of_bytes(double bytes) {
 
 const char *bench_advice_verdict(double gain) { return gain >= 1.1 ? "gains" : gain >= 0.95 ? "even" : "loses"; }
 
-/* The kernel of a plan, and the reason of the best one that this processor has for the dtype but that leaves the product to another. */
-static const char *kernel_of(const bench_shape *s, mix_dtype dtype, const char **refusal) {
-  mix_matmul_attributes attributes = {.transpose_a = s->ta, .transpose_b = s->tb};
-  const mix_kernel_value inputs[] = {{dtype, s->ta ? MIX_SHAPE(s->k, s->m) : MIX_SHAPE(s->m, s->k)},
-                                     {dtype, s->tb ? MIX_SHAPE(s->n, s->k) : MIX_SHAPE(s->k, s->n)}};
-  const mix_kernel_value output = {dtype, MIX_SHAPE(s->m, s->n)};
-  const mix_kernel_args args = {.op = &mix_op_matmul,
-                                .attributes = &attributes,
-                                .input_count = 2,
-                                .output_count = 1,
-                                .input_types = inputs,
-                                .output_types = &output};
-  const char *dtype_text = dtype == MIX_FLOAT16 ? "_f16_" : "_bf16_";
-  *refusal = NULL;
-  for (const mix_kernel *const *k = mix_cpu_matmul_kernels; *k; k++) {
-    if (((*k)->needs & mix_cpu_features()) != (*k)->needs) continue;
-    const char *reason = (*k)->refuses(&args);
-    if (!reason) return (*k)->name;
-    if (!*refusal && strstr((*k)->name, dtype_text)) *refusal = reason;
-  }
-  return NULL;
+static mix_product_service service_of(const bench_shape *s, mix_dtype dtype) {
+  return mix_product_service_of(&(mix_product){.op = &mix_op_matmul,
+                                               .transpose_a = s->ta,
+                                               .transpose_b = s->tb,
+                                               .dtype = dtype,
+                                               .a = s->ta ? MIX_SHAPE(s->k, s->m) : MIX_SHAPE(s->m, s->k),
+                                               .b = s->tb ? MIX_SHAPE(s->n, s->k) : MIX_SHAPE(s->k, s->n),
+                                               .result = MIX_SHAPE(s->m, s->n)});
 }
 
 void bench_advise_product(const bench_shape *s, mix_dtype dtype, bench_advice *advice) {
   const double m = (double)s->m, n = (double)s->n, k = (double)s->k, work = 2 * m * n * k, elements = m * k + k * n + m * n;
-  const char *refusal, *name = mix_dtype_name(dtype);
-  *advice = (bench_advice){.kernel = kernel_of(s, dtype, &refusal)};
+  const mix_product_service service = service_of(s, dtype);
+  *advice = (bench_advice){.kernel = service.kernel};
   int e = 0;
-  while (e < WIDENING && !(advice->kernel && strstr(advice->kernel, engines[e].name))) e++;
+  while (e < WIDENING && !strstr(service.kernel, engines[e].name)) e++;
   const double rate = dtype == MIX_FLOAT16 ? engines[e].float16 : engines[e].bfloat16;
   const int unit = engines[e].unit;
   const double filled =
@@ -73,10 +59,12 @@ void bench_advise_product(const bench_shape *s, mix_dtype dtype, bench_advice *a
   advice->narrow = most(arithmetic, memory) + OPERATIONS_TO_START;
   if (work < 2 * OPERATIONS_TO_START)
     snprintf(advice->why, sizeof advice->why, "dispatch-bound: %.0f operations take no longer than starting a kernel", work);
-  else if (e == WIDENING && refusal)
-    snprintf(advice->why, sizeof advice->why, "left to kernels that widen: %s", refusal);
+  else if (e == WIDENING && service.reason)
+    snprintf(advice->why, sizeof advice->why, "left to kernels that widen: %s", service.reason);
   else if (e == WIDENING)
-    snprintf(advice->why, sizeof advice->why, "no instruction for %s products: widened and multiplied in float32", name);
+    snprintf(advice->why, sizeof advice->why,
+             "no instruction in force for %s products with %s sums: widened and multiplied in float32", mix_dtype_name(dtype),
+             service.accumulation);
   else if (memory >= arithmetic)
     snprintf(advice->why, sizeof advice->why, "memory-bound: %.0f operations a byte; half the bytes is all that 16 bits bring",
              work / (2 * elements));

@@ -24,7 +24,8 @@ static void describe(const bench_settings *settings) {
   printf("compiler       %s\n", __VERSION__);
   printf("device         %s, %d threads, accumulation %s\n", mix_device(), settings->threads, mix_accumulate());
   printf("load average   %.2f%s\n", load,
-         loaded ? "  LOADED: times below are spoilt; ratios of interleaved runs and best times suffer less" : "");
+         loaded && !settings->advise ? "  LOADED: times below are spoilt; ratios of interleaved runs and best times suffer less"
+                                     : "");
 }
 
 static int run(const cli_options *options) {
@@ -35,6 +36,7 @@ static int run(const cli_options *options) {
                              .text = !options->json,
                              .units = options->units,
                              .batch = options->batch_size,
+                             .advise = options->advise,
                              .json = json_object()};
   if (!settings.json) return cli_fail();
   describe(&settings);

@@ -10,6 +10,7 @@
 typedef struct bench_settings {
   int threads;
   bool quick, text;     /* text: tables to standard output */
+  bool advise;          /* rules alone: nothing is timed */
   int64_t units, batch; /* 0: the guide's own configurations */
   json_t *json;         /* the object that results are added to */
 } bench_settings;

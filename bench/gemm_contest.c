@@ -136,6 +136,18 @@ void bench_product_free(bench_product *x) {
   mix_free(x);
 }
 
+bool bench_product_keep_packed(bench_product *x) {
+  const size_t bytes = mix_gemm_keep_packed(&x->args, x->threads, false);
+  if (bytes == 0) return false;
+  mix_free_buffer(x->args.workspace, x->workspace);
+  x->workspace = 0;
+  x->args.workspace = mix_alloc_buffer(bytes);
+  if (!x->args.workspace) return false;
+  x->workspace = bytes;
+  run_ours(x);
+  return mix_gemm_keep_packed(&x->args, x->threads, true) > 0;
+}
+
 bool bench_product_has(bench_product *x, int peer) {
   if (peer == BENCH_OPENBLAS) return x->dtype == MIX_FLOAT32 && openblas;
   if (peer == BENCH_ONEDNN && x->dtype == MIX_BFLOAT16 && !x->onednn)

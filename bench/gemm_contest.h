@@ -32,6 +32,8 @@ bool bench_gemm_measure(const bench_shape *shape, mix_dtype dtype, int threads, 
 typedef struct bench_product bench_product;
 bench_product *bench_product_new(const bench_shape *shape, mix_dtype dtype, int threads);
 void bench_product_free(bench_product *product);
+/* From now on B is taken as it was packed: weights. False: no kernel does that with this product, or out of memory (recorded). */
+bool bench_product_keep_packed(bench_product *product);
 bool bench_product_has(bench_product *product, int peer); /* is it there, for this dtype? */
 bool bench_product_ours(void *product);
 bool bench_product_openblas(void *product);

@@ -62,10 +62,24 @@ typedef enum mix_accumulation {
   MIX_ACCUMULATE_BLOCKED_LONG,
 } mix_accumulation;
 mix_accumulation mix_accumulation_current(void);
-/* How large products of that dtype are summed under the settings in force: a name of mix_set_accumulate, but not "auto". */
-const char *mix_accumulation_of(mix_dtype dtype);
+/* The choice; for `auto` what it comes to with the instruction sets in force. */
+mix_accumulation mix_accumulation_wanted(void);
+const char *mix_accumulation_name(mix_accumulation accumulation);
+/* Why there is none (static text). */
+extern const char *const mix_cuda_missing;
 typedef enum mix_float32_precision { MIX_FLOAT32_HIGHEST, MIX_FLOAT32_HIGH } mix_float32_precision;
 mix_float32_precision mix_float32_precision_current(void);
+/* Which kernel serves a product under the settings in force, and why (backend/services.c). Static texts. */
+typedef struct mix_product_service {
+  const char *kernel, *brings; /* its name, what it brings */
+  const char *accumulation;    /* how it sums: a name of mix_set_accumulate, but not "auto" */
+  const char *better, *reason; /* the best kernel in force that sums that way but leaves this product to others; NULL: none */
+} mix_product_service;
+mix_product_service mix_product_service_of(const mix_product *product);
+/* The same of two large matrices of a dtype. */
+mix_product_service mix_large_product_service(mix_dtype dtype);
+/* "gemm_f16_acc32_amx: three bfloat16 products on tiles for one". */
+const char *mix_product_service_text(const mix_product_service *service, char *text, size_t size);
 /* Changes whenever device, threads, instruction-set cap, accumulation or float32 precision change: part of the key of compiled plans. */
 uint64_t mix_backend_epoch(void);
 

@@ -1,11 +1,10 @@
 /* The device, the threads and the numerical choices of the process. Start values come from the environment when they are first needed;
  * a bad one is an error of whoever needs it, until the setting is made by a call. */
-#include "backend/host.h"
+#include "backend/backend.h"
+#include "base/cpu.h"
 #include "base/error.h"
-#include "ops/table.h"
 #include <mixtape/device.h>
-#include <stdarg.h>
-#include <stdio.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +12,7 @@ enum { UNSET = -1, MOST_THREADS = 1024 };
 
 static const mix_backend *const devices[] = {&mix_backend_cpu, &mix_backend_ref};
 enum { DEVICE_COUNT = sizeof devices / sizeof *devices };
-static const char *const cuda_missing = "this build has no CUDA backend yet";
+const char *const mix_cuda_missing = "this build has no CUDA backend yet";
 static const char *const accumulations[] = {"auto", "exact", "blocked", "blocked_short", "blocked_long"};
 
 static const char *const float32_precisions[] = {"highest", "high"};
@@ -33,7 +32,7 @@ static int device_named(const char *name, const char *source) {
     return UNSET;
   }
   if (name && strcmp(name, "cuda") == 0)
-    mix_fail(MIX_UNSUPPORTED, "%s: device \"cuda\" is unavailable: %s", source, cuda_missing);
+    mix_fail(MIX_UNSUPPORTED, "%s: device \"cuda\" is unavailable: %s", source, mix_cuda_missing);
   else
     mix_fail(MIX_VALUE_ERROR, "%s: there is no device \"%s\"; expected \"cpu\", \"ref\", \"cuda\" or \"auto\"", source,
              name ? name : "");
@@ -116,7 +115,15 @@ mix_accumulation mix_accumulation_current(void) {
   return (mix_accumulation)number;
 }
 
+const char *mix_accumulation_name(mix_accumulation number) { return accumulations[number]; }
 const char *mix_accumulate(void) { return accumulations[mix_accumulation_current()]; }
+
+mix_accumulation mix_accumulation_wanted(void) {
+  const mix_accumulation wanted = mix_accumulation_current();
+  const uint32_t features = mix_cpu_features();
+  if (wanted != MIX_ACCUMULATE_AUTO) return wanted;
+  return features & MIX_CPU_AVX512_FP16 && !(features & MIX_CPU_AMX_BF16) ? MIX_ACCUMULATE_BLOCKED : MIX_ACCUMULATE_EXACT;
+}
 
 mix_status mix_set_accumulate(const char *name) {
   if (mix_failed()) return mix_error();
@@ -159,84 +166,4 @@ mix_status mix_set_float32_precision(const char *name) {
 uint64_t mix_backend_epoch(void) {
   return (uint64_t)device_current() << 56 | (uint64_t)mix_float32_precision_current() << 52 |
          (uint64_t)mix_accumulation_current() << 48 | (uint64_t)mix_threads() << 32 | mix_cpu_features();
-}
-
-/* ---- the text ---- */
-
-typedef struct page {
-  char text[4096];
-  size_t used;
-} page;
-
-static void MIX_PRINTF(2, 3) put(page *to, const char *format, ...) {
-  if (to->used >= sizeof to->text) return;
-  va_list list;
-  va_start(list, format);
-  int written = vsnprintf(to->text + to->used, sizeof to->text - to->used, format, list);
-  va_end(list);
-  if (written > 0) to->used += (size_t)written;
-}
-
-/* Who multiplies two large matrices of that dtype; `report`, unless NULL, as mix_host_choose writes it. */
-static const mix_kernel *matmul_kernel(mix_dtype dtype, char *report, size_t size) {
-  static const mix_kernel_row *const tables[] = {mix_cpu_kernels, mix_ref_kernels, NULL};
-  mix_matmul_attributes attributes = {0};
-  mix_shape shape = MIX_SHAPE(1024, 1024);
-  mix_kernel_value types[3] = {{dtype, shape}, {dtype, shape}, {dtype, shape}};
-  mix_kernel_args args = {.op = &mix_op_matmul,
-                          .attributes = &attributes,
-                          .input_count = 2,
-                          .output_count = 1,
-                          .input_types = types,
-                          .output_types = types + 2};
-  return mix_host_choose(tables + (mix_backend_current() == &mix_backend_ref), &args, report, size);
-}
-
-/* Kernels are named after their sums (gemm/kernels.c). */
-const char *mix_accumulation_of(mix_dtype dtype) {
-  static const struct {
-    const char *sums;
-    mix_accumulation accumulation;
-  } blocked[] = {
-      {"_t4x16_", MIX_ACCUMULATE_BLOCKED}, {"_t4x8_", MIX_ACCUMULATE_BLOCKED_SHORT}, {"_t4x32_", MIX_ACCUMULATE_BLOCKED_LONG}};
-  const mix_kernel *kernel = matmul_kernel(dtype, NULL, 0);
-  for (size_t i = 0; kernel && i < sizeof blocked / sizeof *blocked; i++)
-    if (strstr(kernel->name, blocked[i].sums)) return accumulations[blocked[i].accumulation];
-  return accumulations[MIX_ACCUMULATE_EXACT];
-}
-
-const char *mix_accumulate_in_force(void) { return mix_accumulation_of(MIX_FLOAT16); }
-
-/* A line for a dtype: who serves; and for 16 bits, which have several ways, a line for each kernel of that dtype that comes before. */
-static void put_products(page *to, mix_dtype dtype) {
-  static const char other[] = ": operands of another dtype";
-  char report[2048];
-  const mix_kernel *kernel = matmul_kernel(dtype, report, sizeof report);
-  put(to, "  matmul of %s (1024, 1024): %s\n", mix_dtype_name(dtype), kernel ? kernel->name : "none");
-  if (mix_dtype_size(dtype) != 2) return;
-  for (char *entry = report, *end; (end = strstr(entry, "; ")); entry = end + 2) {
-    const int length = (int)(end - entry), suffix = (int)sizeof other - 1;
-    const bool foreign = length > suffix && !memcmp(end - suffix, other, (size_t)suffix);
-    const bool named = strstr(entry, dtype == MIX_FLOAT16 ? "_f16_" : "_bf16_") == strchr(entry, '_');
-    if (!foreign && named) put(to, "    not %.*s\n", length, entry);
-  }
-}
-
-const char *mix_devices_text(void) {
-  static _Thread_local page text;
-  static const mix_dtype products[] = {MIX_FLOAT16, MIX_BFLOAT16, MIX_FLOAT32, MIX_FLOAT64, MIX_INT32};
-  char names[128];
-  int cores = mix_cpu_cores();
-  text.used = 0;
-  put(&text, "cpu: %s, %d core%s\n", mix_cpu_name(), cores, cores == 1 ? "" : "s");
-  put(&text, "  instruction sets found: %s\n", mix_cpu_features_text(mix_cpu_found(), names, sizeof names));
-  put(&text, "  instruction sets in force: %s\n", mix_cpu_features_text(mix_cpu_features(), names, sizeof names));
-  for (size_t i = 0; i < sizeof products / sizeof *products; i++) put_products(&text, products[i]);
-  put(&text, "ref: the scalar reference, one thread\n");
-  put(&text, "cuda: unavailable: %s\n", cuda_missing);
-  put(&text, "in force: device %s, %d thread%s, accumulation %s, float32 precision %s\n", mix_device(), mix_threads(),
-      mix_threads() == 1 ? "" : "s", mix_accumulate(), mix_float32_precision_name());
-  put(&text, "large products here accumulate: float16 %s, bfloat16 %s\n", mix_accumulation_of(MIX_FLOAT16),
-      mix_accumulation_of(MIX_BFLOAT16));
-  return text.text;
 }

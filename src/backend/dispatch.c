@@ -5,12 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static void report_append(char *report, size_t size, const char *name, const char *verdict) {
-  if (!report) return;
-  size_t used = strlen(report);
-  if (used < size) snprintf(report + used, size - used, "%s%s: %s", used ? "; " : "", name, verdict);
-}
-
 static const char *refusal(const mix_kernel *kernel, const mix_kernel_args *args, uint32_t features, char *text, size_t size) {
   uint32_t missing = kernel->needs & ~features;
   if (missing) {
@@ -21,20 +15,41 @@ static const char *refusal(const mix_kernel *kernel, const mix_kernel_args *args
   return kernel->refuses ? kernel->refuses(args) : NULL;
 }
 
-const mix_kernel *mix_host_choose(const mix_kernel_row *const *tables, const mix_kernel_args *args, char *report, size_t size) {
-  uint32_t features = mix_cpu_features();
-  if (report && size) report[0] = 0;
+const mix_kernel *mix_host_choose_aloud(const mix_kernel_row *const *tables, const mix_kernel_args *args, mix_host_verdict *verdict,
+                                        void *context) {
+  const uint32_t features = mix_cpu_features();
   for (; *tables; tables++)
     for (const mix_kernel_row *row = *tables; row->op; row++) {
       if (row->op != args->op) continue;
       for (const mix_kernel *const *kernel = row->kernels; *kernel; kernel++) {
         char text[160];
-        const char *why = refusal(*kernel, args, features, text, sizeof text);
-        report_append(report, size, (*kernel)->name, why ? why : "serves");
-        if (!why) return *kernel;
+        const char *why_not = refusal(*kernel, args, features, text, sizeof text);
+        if (verdict) verdict(context, *kernel, args, why_not);
+        if (!why_not) return *kernel;
       }
     }
   return NULL;
+}
+
+typedef struct report {
+  char *text;
+  size_t size;
+} report;
+
+/* Kernels for operands of another dtype are no news. */
+static void write_report(void *context, const mix_kernel *kernel, const mix_kernel_args *args, const char *why_not) {
+  const report *to = context;
+  if (why_not && kernel->operands != MIX_DTYPE_NONE && kernel->operands != args->input_types[0].dtype) return;
+  const size_t used = strlen(to->text);
+  if (used < to->size)
+    snprintf(to->text + used, to->size - used, "%s%s: %s", used ? "; " : "", kernel->name, why_not ? why_not : "serves");
+}
+
+const mix_kernel *mix_host_choose(const mix_kernel_row *const *tables, const mix_kernel_args *args, char *text, size_t size) {
+  report to = {text, size};
+  if (!text || !size) return mix_host_choose_aloud(tables, args, NULL, NULL);
+  text[0] = 0;
+  return mix_host_choose_aloud(tables, args, write_report, &to);
 }
 
 typedef struct product_args {
@@ -54,6 +69,12 @@ static const mix_kernel_args *args_of(const mix_product *product, product_args *
                                 .input_types = out->inputs,
                                 .output_types = &out->output};
   return &out->args;
+}
+
+const mix_kernel *mix_host_choose_product(const mix_kernel_row *const *tables, const mix_product *product,
+                                          mix_host_verdict *verdict, void *context) {
+  product_args args;
+  return mix_host_choose_aloud(tables, args_of(product, &args), verdict, context);
 }
 
 bool mix_host_same_product(const mix_kernel_row *const *tables, const mix_product *x, const mix_product *y) {

@@ -55,6 +55,14 @@ void mix_host_destroy(mix_executable *executable);
  * "gemm_f16_amx: needs amx_bf16; gemm_f32_avx512 serves". */
 const mix_kernel *mix_host_choose(const mix_kernel_row *const *tables, const mix_kernel_args *args, char *report, size_t size);
 
+/* The same; `verdict` hears of each that is asked, why_not NULL for the one that serves. */
+typedef void mix_host_verdict(void *context, const mix_kernel *kernel, const mix_kernel_args *args, const char *why_not);
+const mix_kernel *mix_host_choose_aloud(const mix_kernel_row *const *tables, const mix_kernel_args *args, mix_host_verdict *verdict,
+                                        void *context);
+/* As mix_host_choose, of a product. */
+const mix_kernel *mix_host_choose_product(const mix_kernel_row *const *tables, const mix_product *product, mix_host_verdict *verdict,
+                                          void *context);
+
 /* mix_backend.same_product, by the kernels that the tables choose. */
 bool mix_host_same_product(const mix_kernel_row *const *tables, const mix_product *x, const mix_product *y);
 /* mix_backend.widens. */

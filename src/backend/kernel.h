@@ -3,7 +3,7 @@
 #ifndef MIX_BACKEND_KERNEL_H
 #define MIX_BACKEND_KERNEL_H
 
-#include "backend/plan.h"
+#include "backend/backend.h"
 #include "base/cpu.h"
 #include <stdatomic.h>
 
@@ -71,6 +71,11 @@ typedef struct mix_kernel {
   bool (*same_order)(const mix_kernel_args *x, const mix_kernel_args *y);
   /* Of products of 16-bit matrices: the kernel of matmul_rounded that gives the same bits, on numbers that are widened already. NULL: none. */
   const struct mix_kernel *widened;
+  /* Of products, for those who ask which kernel serves and why: the dtype of the operands, how they are summed, and what the kernel
+   * brings (static text). */
+  mix_dtype operands;
+  mix_accumulation accumulation;
+  const char *brings;
 } mix_kernel;
 
 /* An op's kernels, best first. */

@@ -44,7 +44,7 @@ static const row rows[] = {
      "float32|float64|float16|bfloat16|mixed_float16|mixed_bfloat16", "default float32"},
     {"units", COUNT, FIELD(units), RUNS | CLI_SUMMARY | CLI_BENCH, "N",
      "units of the hidden layers (default 4096 with a GPU, else 64)"},
-    {"batch-size", COUNT, FIELD(batch_size), RUNS | CLI_BENCH, "N", "examples in a batch (default 32)"},
+    {"batch-size", COUNT, FIELD(batch_size), RUNS | CLI_BENCH, "N", "examples in a batch (default 32; of bench --advise 128)"},
     {"epochs", COUNT, FIELD(epochs), CLI_TRAIN, "N", "passes over the training data (default 1)"},
     {"steps", COUNT, FIELD(steps), CLI_TRAIN, "N", "end training after that many steps, whatever the epochs"},
     {"steps", COUNT, FIELD(steps), CLI_NUMERICS, "N", "steps of training (default 50)"},

@@ -153,7 +153,8 @@ int cli_report(const cli_options *options, const cli_history *history, const mix
   json_t *object = json_object();
   json_object_set_new(object, "policy", json_string(options->policy));
   json_object_set_new(object, "device", json_string(mix_device()));
-  json_object_set_new(object, "accumulate", json_string(mix_accumulation_of(compute_dtype(options))));
+  const mix_product_service service = mix_large_product_service(compute_dtype(options));
+  json_object_set_new(object, "accumulate", json_string(service.accumulation));
   if (options->jit_compile) json_object_set_new(object, "jit_compile", json_true());
   if (history) json_object_set_new(object, "history", history_object(history));
   if (test) json_object_set_new(object, "test", logs_object(test));
@@ -164,6 +165,8 @@ int cli_report(const cli_options *options, const cli_history *history, const mix
     json_object_set_new(seconds, "train", json_real(history->train_seconds));
     json_object_set_new(object, "seconds", seconds);
   }
+  /* Which kernel multiplies large matrices here, and why: after the members that every version has. */
+  json_object_set_new(object, "products", json_pack("{s:s, s:s}", "kernel", service.kernel, "why", service.brings));
   bool written = json_dumpf(object, stdout, JSON_COMPACT) == 0 && putchar('\n') != EOF;
   json_decref(object);
   return written ? CLI_OK : CLI_FAILED;

@@ -104,8 +104,13 @@ const char *mix_model_summary(mix_model *model) {
     put_size(&out, "Total params", mix_model_weights(model));
     put_size(&out, "Trainable params", mix_model_trainable_variables(model));
     put_size(&out, "Non-trainable params", mix_model_non_trainable_variables(model));
+    const mix_dtype dtype = mix_policy_compute_dtype(mix_model_policy(model));
+    const mix_product_service service = mix_large_product_service(dtype);
+    char products[512];
     mix_text_put(&out, "%sPolicy: %s; device: %s; accumulation: %s\n", rule, mix_policy_name(mix_model_policy(model)), mix_device(),
-                 mix_accumulation_of(mix_policy_compute_dtype(mix_model_policy(model))));
+                 service.accumulation);
+    mix_text_put(&out, "Large products in %s: %s\n", mix_dtype_name(dtype),
+                 mix_product_service_text(&service, products, sizeof products));
   }
   mix_free(model->summary);
   model->summary = out.text;

@@ -108,7 +108,8 @@ static void summary_shows_layers_and_policy(void **state) {
                                       "650",
                                       "Total params: 55050",
                                       "Policy: mixed_float16",
-                                      "accumulation: "};
+                                      "accumulation: ",
+                                      "Large products in float16: gemm_f16_"};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) assert_has(program_out, parts[i]);
 }
 

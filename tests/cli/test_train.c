@@ -81,7 +81,9 @@ static void the_json_object_has_its_members(void **state) {
   (void)state;
   json_t *report = TRAIN_JSON(TRAIN("bytes.npz"), "--policy", "mixed_bfloat16", "--epochs", "2", "--validation-split", "0.25",
                               "--accumulate", "exact", "--device", "cpu");
-  assert_string_equal(keys_of(report), "policy device accumulate history test steps seconds");
+  assert_string_equal(keys_of(report), "policy device accumulate history test steps seconds products");
+  assert_string_equal(keys_of(member(report, "products")), "kernel why");
+  assert_non_null(strstr(json_string_value(json_object_get(member(report, "products"), "kernel")), "gemm_bf16_acc32"));
   assert_string_equal(json_string_value(member(report, "policy")), "mixed_bfloat16");
   assert_string_equal(json_string_value(member(report, "device")), "cpu");
   assert_string_equal(json_string_value(member(report, "accumulate")), "exact");
@@ -311,7 +313,7 @@ static void saved_weights_are_read_again(void **state) {
               0);
   json_t *evaluated = printed_object();
   assert_true(json_equal(json_object_get(trained, "test"), json_object_get(evaluated, "test")));
-  assert_string_equal(keys_of(evaluated), "policy device accumulate test");
+  assert_string_equal(keys_of(evaluated), "policy device accumulate test products");
   json_decref(trained);
   json_decref(evaluated);
   static const char *const names[] = {"dense_1/kernel", "dense_1/bias",        "dense_2/kernel",

@@ -134,7 +134,7 @@ static void run_blocks(share *s, unsigned char *shared, float *c) {
   const size_t bytes = plan->shared ? plan->shared_bytes / (size_t)plan->shared : 0;
   for (int64_t first = s->begin[inner]; first < s->end[inner]; first += chunk) {
     const int64_t last = smaller(first + chunk, s->end[inner]);
-    if (plan->shared) {
+    if (plan->shared && !s->operands->packed) {
       if (plan->barriers && first > s->begin[inner]) mix_team_barrier(s->team); /* before others are packed there */
       pack_shared(plan, &s->x[inner], s->team, shared, first, last, block[inner]);
       if (plan->barriers) mix_team_barrier(s->team);
@@ -224,6 +224,7 @@ const mix_gemm_engine mix_gemm_f32_amx = {
     .storages = storages,
     .enter = mix_amx_enter,
     .leave = mix_amx_leave,
+    .keeps = true,
     .make_plan = mix_amx_make_plan,
     .run = run,
     .refuses = mix_amx_refuses,

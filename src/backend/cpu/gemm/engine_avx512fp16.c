@@ -32,10 +32,10 @@ static int64_t whole_lines(int64_t bytes) { return round_up(bytes, 64); }
 
 static const char *refuses(const mix_gemm_problem *p, mix_dtype dtype, mix_accumulation served) {
   (void)dtype;
-  const mix_accumulation wanted = mix_accumulation_current();
-  if (wanted != served && (wanted != MIX_ACCUMULATE_AUTO || served != MIX_ACCUMULATE_BLOCKED))
-    return "another accumulation is asked for";
-  if (wanted == MIX_ACCUMULATE_AUTO && mix_cpu_features() & MIX_CPU_AMX_BF16) return "AMX sums exactly, and faster";
+  if (served != mix_accumulation_wanted())
+    return mix_accumulation_current() == MIX_ACCUMULATE_AUTO && served == MIX_ACCUMULATE_BLOCKED
+               ? "AMX sums exactly, and faster"
+               : "another accumulation is asked for";
   if (p->n <= FEW_COLUMNS || p->m <= FEW_COLUMNS) return "few rows or columns, bound by reading the other operand";
   if (p->k < SHALLOW) return "few products in a sum";
   if ((double)p->m * (double)p->n * (double)p->k < FEW_OPERATIONS) return "too small to repay packing";

@@ -65,6 +65,7 @@ typedef struct mix_gemm_engine {
   int dot_rows, dot_columns;
   int chains, chain;                   /* blocked accumulation: chains of so many products in float16; 0: exact */
   mix_gemm_micro *const *micro[2];     /* [layout][rows - 1] */
+  bool keeps;                          /* knows what to do with kept_b */
   void (*enter)(void), (*leave)(void); /* around the work of a thread; NULL: nothing */
   const mix_gemm_storage *storages;    /* ended by MIX_DTYPE_NONE */
   /* An engine may bring its own plan and driver, called by mix_gemm_make_plan and, between enter and leave, by mix_gemm_run. */
@@ -85,6 +86,7 @@ struct mix_gemm_problem {
   int64_t lda, ldb, ldc;         /* elements from row to row as stored */
   bool epilogue;                 /* the result goes through a program; false where that only tests what is stored */
   mix_dtype rounded;             /* how C is stored, where not as the operands are; else MIX_DTYPE_NONE */
+  bool kept_b;                   /* B is packed as a whole, for runs to come */
 };
 
 struct mix_gemm_plan {
@@ -127,6 +129,7 @@ struct mix_gemm_operands {
   const mix_kernel_args *args;
   bool *finite; /* false once this thread has met a result that is not finite; NULL: nothing is tested */
   float limit;  /* without an epilogue: sums below it in magnitude round to finite numbers, and no others do */
+  bool packed;  /* what the team packs for all threads lies there from the run before */
 };
 
 /* The next block of k where `rest` is left, in the order of oneDNN's sgemm, which TensorFlow calls: whole blocks while two are left, then

@@ -93,7 +93,8 @@ static double lay_out(mix_gemm_plan *plan, bool share) {
   plan->keep = blocks[inner] > 1 && packed_bytes(plan, block[outer], p->k) <= KEPT_BYTES;
 
   const size_t whole_block = packed_bytes(plan, block[inner], p->k);
-  plan->shared = share && whole_block ? smaller(blocks[inner], (int64_t)(SHARED_BYTES / whole_block)) : 0;
+  const int64_t most = p->kept_b || !whole_block ? blocks[inner] : (int64_t)(SHARED_BYTES / whole_block);
+  plan->shared = share && whole_block ? smaller(blocks[inner], most) : 0;
   if (share && (plan->shared == 0 || grid[inner] != 1)) return INFINITY;
   const int64_t parts_shared = share ? divide_up(blocks[inner], plan->shared) : 0;
   plan->shared_bytes = (size_t)plan->shared * whole_block;
@@ -108,7 +109,7 @@ static double lay_out(mix_gemm_plan *plan, bool share) {
   plan->thread_bytes = plan->a_bytes + plan->b_bytes + plan->c_bytes;
 
   const int64_t outer_times = share ? parts_shared : plan->keep ? 1 : blocks[inner];
-  const double inner_times = share ? SHARED_PACKING / plan->threads : (double)blocks[outer];
+  const double inner_times = p->kept_b ? 0 : share ? SHARED_PACKING / plan->threads : (double)blocks[outer];
   const double packing = (double)(turning[outer] * own[outer] * outer_times) + turning[inner] * (double)own[inner] * inner_times;
   const double reading = share ? SHARED_READING * (double)(own[inner] * blocks[outer]) : 0;
   return (double)own[0] * (double)own[1] + PACKING * (packing + reading);
@@ -116,6 +117,7 @@ static double lay_out(mix_gemm_plan *plan, bool share) {
 
 /* Whatever the threads: the order of sums depends on it. */
 static bool is_halved(const mix_gemm_problem *p) {
+  if (p->kept_b) return false;
   const int64_t larger = p->m > p->n ? p->m : p->n;
   return p->k >= DEEP && p->k >= DEEP_RATIO * larger && p->m * p->n <= DEEP_RESULTS;
 }
@@ -131,6 +133,7 @@ void mix_amx_make_plan(mix_gemm_plan *plan) {
       for (int way = 0; way < ways && threads % (depth * rows) == 0; way++) {
         candidate.grid_depth = depth, candidate.grid_rows = rows, candidate.grid_columns = threads / (depth * rows);
         candidate.columns_outside = way & 1;
+        if (plan->problem.kept_b && way != 2) continue;
         const double cost = candidate.halved ? lay_out_halves(&candidate) : lay_out(&candidate, way & 2);
         if (cost < best) best = cost, *plan = candidate;
       }
