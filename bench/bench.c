@@ -45,7 +45,7 @@ static int run(const cli_options *options) {
     bool (*run)(const bench_settings *settings);
   } subjects[] = {{"start", bench_start},     {"steps", bench_steps},           {"dispatch", bench_dispatch},
                   {"update", bench_update},   {"optimizers", bench_optimizers}, {"passes", bench_memory_passes},
-                  {"compile", bench_compile}, {"pipeline", bench_pipeline},     {"products", bench_gemm},
+                  {"compile", bench_compile}, {"pipeline", bench_pipeline},     {"products", bench_products},
                   {"figures", bench_figures}};
   bool good = true;
   if (options->advise) good = bench_advise(&settings, options->policy) && mix_error() == MIX_OK;

@@ -24,7 +24,7 @@ bool bench_optimizers(const bench_settings *settings);
 bool bench_memory_passes(const bench_settings *settings);
 bool bench_start(const bench_settings *settings);
 bool bench_compile(const bench_settings *settings);
-bool bench_gemm(const bench_settings *settings);
+bool bench_products(const bench_settings *settings);
 bool bench_figures(const bench_settings *settings);
 bool bench_advise(const bench_settings *settings, const char *policy);
 

@@ -7,14 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool parse_shape(const char *text, bench_shape *shape) {
-  char ta, tb;
-  long long m, n, k;
-  if (sscanf(text, "%c%c,%lld,%lld,%lld", &ta, &tb, &m, &n, &k) != 5) return false;
-  *shape = (bench_shape){ta == 'T', tb == 'T', m, n, k, 'l'};
-  return m > 0 && n > 0 && k > 0;
-}
-
 int main(int argc, char **argv) {
   bool quick = false, json = false;
   int threads = mix_cpu_cores(), count = bench_gemm_shape_count, printed = 0;
@@ -30,7 +22,7 @@ int main(int argc, char **argv) {
       threads = atoi(argv[++i]);
     else if (!strcmp(argv[i], "--dtype") && i + 1 < argc)
       dtype = mix_dtype_from_name(argv[++i]);
-    else if (!strcmp(argv[i], "--shape") && i + 1 < argc && parse_shape(argv[++i], &own))
+    else if (!strcmp(argv[i], "--shape") && i + 1 < argc && bench_parse_shape(argv[++i], &own))
       shapes = &own, count = 1;
     else {
       fprintf(stderr, "usage: %s [--quick] [--json] [--threads N] [--dtype NAME] [--shape NN|NT|TN|TT,M,N,K]\n", argv[0]);

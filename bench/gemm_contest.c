@@ -27,6 +27,14 @@ const bench_shape bench_gemm_shapes[] = {
 };
 const int bench_gemm_shape_count = sizeof bench_gemm_shapes / sizeof *bench_gemm_shapes;
 
+bool bench_parse_shape(const char *text, bench_shape *shape) {
+  char ta, tb;
+  long long m, n, k;
+  if (sscanf(text, "%c%c,%lld,%lld,%lld", &ta, &tb, &m, &n, &k) != 5) return false;
+  *shape = (bench_shape){ta == 'T', tb == 'T', m, n, k, 'l'};
+  return m > 0 && n > 0 && k > 0;
+}
+
 enum { MOST_ROUNDS = 200 };
 
 struct bench_product {

@@ -14,6 +14,8 @@ typedef struct bench_shape {
   char set; /* l: large, s: skinny, u: one training step of the 64-unit model at batch 128 */
 } bench_shape;
 
+/* "NN,128,4096,784". */
+bool bench_parse_shape(const char *text, bench_shape *shape);
 extern const bench_shape bench_gemm_shapes[];
 extern const int bench_gemm_shape_count;
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 /* In --quick, what takes longer than some tenths of a second is left out. */
-bool bench_gemm(const bench_settings *settings) {
+bool bench_products(const bench_settings *settings) {
   static const mix_dtype dtypes[] = {MIX_FLOAT32, MIX_FLOAT16, MIX_BFLOAT16};
   const double most = settings->quick ? 4e9 : 1e12;
   json_t *rows = json_array();

@@ -98,7 +98,8 @@ bool cli_step_log_open(cli_step_log *log, const char *path, bool resumes);
 void cli_step_log_write(cli_step_log *log, const mix_step_record *record);
 bool cli_step_log_close(cli_step_log *log);
 
-/* Seconds since the process began. */
+/* Seconds since cli_begin, which main calls first. */
+void cli_begin(void);
 double cli_seconds(void);
 /* The shortest decimal that reads back as the same double, as Python prints it: "0.8579999804496765", "1.0", "nan". */
 const char *cli_number_text(double value, char *text, size_t size);

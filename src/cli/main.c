@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 typedef struct command {
@@ -24,23 +23,6 @@ static const command commands[] = {
     {"bench", cli_bench, "step times, memory and dispatch cost, as ratios within one run"},
     {"version", cli_version, "the version"},
 };
-
-static double began;
-
-static double clock_now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-double cli_seconds(void) { return clock_now() - began; }
-
-int cli_fail(void) {
-  if (mix_error() == MIX_OK) return CLI_FAILED; /* has been said */
-  fprintf(stderr, "mixtape: %s: %s\n", mix_status_name(mix_error()), mix_error_message());
-  mix_error_clear();
-  return CLI_FAILED;
-}
 
 static void help(FILE *out) {
   fprintf(out, "usage: mixtape COMMAND [OPTION...]\n\nMixed precision neural network training in C.\n\n");
@@ -66,7 +48,7 @@ static void spin_briefly(char **argv) {
 
 int main(int argc, char **argv) {
   spin_briefly(argv);
-  began = clock_now();
+  cli_begin();
   mix_set_log_callback(mix_log_to_stderr, NULL);
   const char *name = argc > 1 ? argv[1] : NULL;
   if (!name) {
