@@ -1,9 +1,8 @@
 /* Products with few columns: each row of the wide operand is read once, in place, along k; the narrow one is widened and kept as
- * rows. */
+ * rows. Of deep products a piece along k at a time: then the sums of each lane wait in the workspace for the next piece, so that the
+ * bits are those of one piece. */
 #include "backend/cpu/gemm/gemm.h"
 #include <string.h>
-
-enum { DOT_CHUNK = 64, DOT_STRIDE = 16 };
 
 static int64_t smaller(int64_t x, int64_t y) { return x < y ? x : y; }
 
@@ -17,46 +16,75 @@ static void turn(const void *from, int64_t from_stride, int64_t depth, int64_t c
   }
 }
 
-/* op(B) (k, n) as rows of n, zeros behind each. */
-static void widen_narrow_operand(const mix_gemm_plan *plan, const void *b, char *rows, char *scratch) {
+/* A thread's part, and the parts of its workspace. */
+typedef struct run_state {
+  const mix_gemm_plan *plan;
+  const mix_gemm_operands *operands;
+  char *lanes, *narrow, *sums, *turned;
+  int64_t k, depth; /* the piece at hand */
+} run_state;
+
+/* The piece of op(B) as rows of `depth`, zeros behind each up to a whole vector. */
+static void widen_piece(const run_state *s) {
+  const mix_gemm_plan *plan = s->plan;
   const mix_gemm_problem *p = &plan->problem;
-  const size_t element = plan->engine->element, stored = mix_dtype_size(plan->storage->dtype);
-  memset(rows, 0, plan->b_bytes);
-  if (p->transpose_b) {
-    plan->storage->pack_a[MIX_GEMM_ROWS](b, p->ldb, (int)p->n, p->k, rows, plan->a_stride);
+  const int64_t element = (int64_t)plan->engine->element, lanes = plan->engine->lanes, width = plan->engine->columns;
+  const int64_t stored = (int64_t)mix_dtype_size(plan->storage->dtype);
+  const char *b = s->operands->b;
+  if (p->transpose_b || (p->n == 1 && p->ldb == 1)) { /* a lone column lies along k too */
+    plan->storage->pack_a[MIX_GEMM_ROWS](b + s->k * stored, p->ldb, (int)p->n, s->depth, s->narrow, plan->a_stride);
     return;
   }
-  for (int64_t k = 0; k < p->k; k += DOT_CHUNK)
-    for (int64_t j = 0; j < p->n; j += plan->engine->columns) {
-      const int64_t depth = smaller(DOT_CHUNK, p->k - k), columns = smaller(plan->engine->columns, p->n - j);
-      plan->storage->pack_b[0]((const char *)b + (k * p->ldb + j) * (int64_t)stored, p->ldb, depth, columns, scratch, 0);
-      turn(scratch, plan->engine->columns, depth, columns, rows + (j * plan->a_stride + k) * (int64_t)element, plan->a_stride,
-           element);
+  const int64_t whole = s->depth / lanes * lanes;
+  for (int64_t j = 0; j < p->n && whole < s->depth; j++)
+    memset(s->narrow + (j * plan->a_stride + whole) * element, 0, (size_t)(lanes * element));
+  for (int64_t k = 0; k < s->depth; k += MIX_GEMM_DOT_ROWS)
+    for (int64_t j = 0; j < p->n; j += width) {
+      const int64_t depth = smaller(MIX_GEMM_DOT_ROWS, s->depth - k), columns = smaller(width, p->n - j);
+      plan->storage->pack_b[0](b + ((s->k + k) * p->ldb + j) * stored, p->ldb, depth, columns, s->turned, 0);
+      turn(s->turned, width, depth, columns, s->narrow + (j * plan->a_stride + k) * element, plan->a_stride, (size_t)element);
     }
 }
 
-void mix_gemm_run_dot(const mix_gemm_plan *plan, const mix_gemm_operands *operands, int rank, void *workspace) {
+/* The piece for rows [row, row + rows), at most MIX_GEMM_DOT_ROWS, which keep their sums at `lanes`; finished after the last k. */
+static void multiply(const run_state *s, int64_t row, int64_t rows, char *lanes) {
+  const mix_gemm_plan *plan = s->plan;
   const mix_gemm_engine *engine = plan->engine;
   const mix_gemm_problem *p = &plan->problem;
   const int64_t stored = (int64_t)mix_dtype_size(plan->storage->dtype), sum = (int64_t)engine->sum;
-  char *narrow = workspace, *sums = narrow + plan->b_bytes, *scratch = sums + plan->c_bytes;
+  const bool first = s->k == 0, last = s->k + s->depth == p->k;
+  const char *a = (const char *)s->operands->a + (row * p->lda + s->k) * stored;
+  for (int64_t i = 0, count; i < rows; i += count) {
+    const bool one = i + engine->dot_rows > rows;
+    count = one ? 1 : engine->dot_rows;
+    plan->storage->dot[one](s->depth, a + i * p->lda * stored, p->lda, s->narrow, plan->a_stride, (int)p->n,
+                            lanes + i * p->n * engine->lanes * sum, first, last ? s->sums + i * MIX_GEMM_DOT_STRIDE * sum : NULL);
+  }
+  if (!last) return;
+  if (plan->swapped) {
+    turn(s->sums, MIX_GEMM_DOT_STRIDE, rows, p->n, s->turned, MIX_GEMM_DOT_ROWS, (size_t)sum);
+    mix_gemm_finish(plan, s->operands, s->turned, MIX_GEMM_DOT_ROWS, 0, p->n, row, rows, 0);
+  } else {
+    mix_gemm_finish(plan, s->operands, s->sums, MIX_GEMM_DOT_STRIDE, row, rows, 0, p->n, 0);
+  }
+}
+
+void mix_gemm_run_dot(const mix_gemm_plan *plan, const mix_gemm_operands *operands, int rank, void *workspace) {
+  const mix_gemm_problem *p = &plan->problem;
+  const int64_t lanes_of_row = p->n * plan->engine->lanes * (int64_t)plan->engine->sum;
+  const bool pieces = plan->depth_block < p->k;
+  run_state s = {.plan = plan, .operands = operands, .lanes = workspace};
+  s.narrow = s.lanes + plan->a_bytes, s.sums = s.narrow + plan->b_bytes, s.turned = s.sums + plan->c_bytes;
   int64_t begin, end;
   mix_gemm_share(p->m, 2, rank, plan->threads, &begin, &end);
   if (begin >= end || p->n == 0) return;
-  widen_narrow_operand(plan, operands->b, narrow, scratch);
-  for (int64_t row = begin; row < end; row += DOT_CHUNK) {
-    const int64_t rows = smaller(DOT_CHUNK, end - row);
-    const char *a = (const char *)operands->a + row * p->lda * stored;
-    int64_t i = 0;
-    for (; i + engine->dot_rows <= rows; i += engine->dot_rows)
-      plan->storage->dot[0](p->k, a + i * p->lda * stored, p->lda, narrow, plan->a_stride, (int)p->n, sums + i * DOT_STRIDE * sum);
-    for (; i < rows; i++)
-      plan->storage->dot[1](p->k, a + i * p->lda * stored, p->lda, narrow, plan->a_stride, (int)p->n, sums + i * DOT_STRIDE * sum);
-    if (plan->swapped) {
-      turn(sums, DOT_STRIDE, rows, p->n, scratch, DOT_CHUNK, (size_t)sum);
-      mix_gemm_finish(plan, operands, scratch, DOT_CHUNK, 0, p->n, row, rows, 0);
-    } else {
-      mix_gemm_finish(plan, operands, sums, DOT_STRIDE, row, rows, 0, p->n, 0);
+  for (int64_t row = begin; row < end; row += plan->row_block) {
+    const int64_t rows = smaller(plan->row_block, end - row);
+    for (s.k = 0; s.k < p->k; s.k += s.depth) {
+      s.depth = smaller(plan->depth_block, p->k - s.k);
+      if (pieces || row == begin) widen_piece(&s);
+      for (int64_t i = 0; i < rows; i += MIX_GEMM_DOT_ROWS)
+        multiply(&s, row + i, smaller(MIX_GEMM_DOT_ROWS, rows - i), s.lanes + i * lanes_of_row);
     }
   }
 }

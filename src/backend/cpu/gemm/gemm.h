@@ -26,6 +26,9 @@ typedef enum mix_gemm_store {
 typedef void mix_gemm_micro(int64_t depth, const void *a, int64_t a_stride, const void *b, int64_t b_stride, void *c,
                             int64_t c_stride, int columns, mix_gemm_store store);
 
+/* Of products with few columns (dot.c): rows finished at once, and elements from one row of their sums to the next. */
+enum { MIX_GEMM_DOT_ROWS = 64, MIX_GEMM_DOT_STRIDE = 16 };
+
 enum { MIX_GEMM_ROWS, MIX_GEMM_COLUMNS }; /* layouts of A: along k, along rows (A transposed in memory) */
 
 /* How an engine serves one storage dtype. Strides in elements; a source is at `source`, already offset to the block. */
@@ -46,9 +49,12 @@ typedef struct mix_gemm_storage {
                                                                                                                          * NULL: none */
   /* For A along k: micro-kernels that read B as it is stored and widen it in registers, [rows - 1]; NULL: none. */
   mix_gemm_micro *const *micro;
-  /* Few columns: out[r * 16 + j] = sum over k of source[r * stride + k] * b[j * b_stride + k] for r < dot_rows, j < columns (at
-   * most dot_columns of the engine); b widened, zeros up to a whole vector. Two functions: dot_rows rows, one row. NULL: none. */
-  void (*dot[2])(int64_t depth, const void *source, int64_t stride, const void *b, int64_t b_stride, int columns, void *out);
+  /* Few columns: out[r * MIX_GEMM_DOT_STRIDE + j] = sum over k of source[r * stride + k] * b[j * b_stride + k] for r < dot_rows, j <
+   * columns (at most dot_columns of the engine); b widened, zeros up to a whole vector. k may come in pieces, of whole vectors but
+   * for the last: `lanes` (a vector for each r and j) keeps the sums of each lane; not `first`: they are in there; `out` NULL: they are
+   * left there. Two functions: dot_rows rows, one row. NULL: none. */
+  void (*dot[2])(int64_t depth, const void *source, int64_t stride, const void *b, int64_t b_stride, int columns, void *lanes,
+                 bool first, void *out);
 } mix_gemm_storage;
 
 typedef struct mix_gemm_problem mix_gemm_problem;

@@ -187,12 +187,12 @@ static void PASTE(stream_rows, STORAGE)(const void *sums, int64_t stride, int64_
 
 /* `rows` and `columns` are constants where it is inlined. */
 GEMM_INLINE void PASTE(dot, STORAGE)(const int rows, const int columns, int64_t depth, const ELEMENT *a, int64_t a_stride,
-                                     const GEMM_REAL *b, int64_t b_stride, GEMM_REAL *out) {
+                                     const GEMM_REAL *b, int64_t b_stride, GEMM_REAL *lanes, bool first, GEMM_REAL *out) {
   vector sums[DOT_ROWS][DOT_COLUMNS];
   GEMM_UNROLL
   for (int r = 0; r < rows; r++) {
     GEMM_UNROLL
-    for (int j = 0; j < columns; j++) sums[r][j] = (vector){0};
+    for (int j = 0; j < columns; j++) sums[r][j] = first ? (vector){0} : load(lanes + (r * columns + j) * LANES);
   }
   int64_t k = 0;
   for (; k < depth; k += LANES) {
@@ -216,18 +216,22 @@ GEMM_INLINE void PASTE(dot, STORAGE)(const int rows, const int columns, int64_t 
   for (int r = 0; r < rows; r++) {
     GEMM_UNROLL
     for (int j = 0; j < columns; j++) {
-      GEMM_REAL lanes[LANES];
-      store(lanes, sums[r][j]);
+      if (!out) {
+        store(lanes + (r * columns + j) * LANES, sums[r][j]);
+        continue;
+      }
+      GEMM_REAL sum[LANES];
+      store(sum, sums[r][j]);
       for (int half = LANES / 2; half > 0; half /= 2)
-        for (int l = 0; l < half; l++) lanes[l] += lanes[l + half];
-      out[r * 16 + j] = lanes[0];
+        for (int l = 0; l < half; l++) sum[l] += sum[l + half];
+      out[r * MIX_GEMM_DOT_STRIDE + j] = sum[0];
     }
   }
 }
 #define DOT_CASE(n)                                                                                                                \
-  case n: PASTE(dot, STORAGE)(rows, n, depth, source, stride, b, b_stride, out); break;
+  case n: PASTE(dot, STORAGE)(rows, n, depth, source, stride, b, b_stride, lanes, first, out); break;
 GEMM_INLINE void PASTE(dot_by_columns, STORAGE)(const int rows, int64_t depth, const void *source, int64_t stride, const void *b,
-                                                int64_t b_stride, int columns, void *out) {
+                                                int64_t b_stride, int columns, void *lanes, bool first, void *out) {
   switch (columns) {
     DOT_CASE(1)
     DOT_CASE(2)
@@ -236,12 +240,12 @@ GEMM_INLINE void PASTE(dot_by_columns, STORAGE)(const int rows, int64_t depth, c
 }
 #undef DOT_CASE
 static void PASTE(dot_rows, STORAGE)(int64_t depth, const void *source, int64_t stride, const void *b, int64_t b_stride,
-                                     int columns, void *out) {
-  PASTE(dot_by_columns, STORAGE)(DOT_ROWS, depth, source, stride, b, b_stride, columns, out);
+                                     int columns, void *lanes, bool first, void *out) {
+  PASTE(dot_by_columns, STORAGE)(DOT_ROWS, depth, source, stride, b, b_stride, columns, lanes, first, out);
 }
 static void PASTE(dot_row, STORAGE)(int64_t depth, const void *source, int64_t stride, const void *b, int64_t b_stride, int columns,
-                                    void *out) {
-  PASTE(dot_by_columns, STORAGE)(1, depth, source, stride, b, b_stride, columns, out);
+                                    void *lanes, bool first, void *out) {
+  PASTE(dot_by_columns, STORAGE)(1, depth, source, stride, b, b_stride, columns, lanes, first, out);
 }
 
 #undef PASTE_

@@ -5,6 +5,8 @@
 enum {
   DOT_DEPTH =
       1024, /* deeper products may be summed in another order than TensorFlow's (mix_gemm_next_depth): along vectors of k, */
+  DOT_CACHE_SHARE = 4,    /* of the second-level cache for a piece of the narrow operand */
+  DOT_PIECE_ROWS = 512,   /* that use it before the next one */
   SWAP_COLUMNS = 64,      /* or, TN with at most so many columns, transposed, reading A along its rows, */
   SWAP_DEPTH = 32,        /* few rows at a time, so that it is read once from memory: 1.5 to 3.5 times as fast */
   SWAP_DEPTH_NARROW = 16, /* where the columns fill one tile's height at most */
@@ -50,15 +52,24 @@ static void share_among_threads(mix_gemm_plan *plan) {
   }
 }
 
+/* The narrow operand is widened in pieces along k that stay in the second-level cache, and need no more memory however deep it is. */
 static void plan_dot(mix_gemm_plan *plan) {
   const mix_gemm_engine *engine = plan->engine;
+  const mix_gemm_problem *p = &plan->problem;
+  const int64_t element = (int64_t)engine->element, sum = (int64_t)engine->sum, columns = p->n > 0 ? p->n : 1;
+  const int64_t fits = mix_cpu_cache(2) / DOT_CACHE_SHARE / (columns * element) / MIX_GEMM_DOT_ROWS * MIX_GEMM_DOT_ROWS;
   plan->grid_rows = plan->threads, plan->grid_columns = 1;
   plan->a_in_place = true;
-  plan->a_stride = round_up(plan->problem.k, engine->lanes) + engine->lanes; /* of the narrow operand, widened */
-  plan->b_bytes = whole_lines(plan->problem.n * plan->a_stride * (int64_t)engine->element);
-  plan->c_bytes = whole_lines(64 * 16 * (int64_t)engine->sum);
+  plan->depth_block = smaller(p->k, fits > DOT_DEPTH ? fits : DOT_DEPTH);
+  const bool pieces = plan->depth_block < p->k;
+  plan->row_block = pieces ? DOT_PIECE_ROWS : MIX_GEMM_DOT_ROWS;
+  plan->a_bytes =
+      pieces ? whole_lines(plan->row_block * columns * engine->lanes * sum) : 0; /* sums of lanes, from piece to piece */
+  plan->a_stride = round_up(plan->depth_block, engine->lanes) + engine->lanes;
+  plan->b_bytes = whole_lines(columns * plan->a_stride * element);
+  plan->c_bytes = whole_lines(MIX_GEMM_DOT_ROWS * MIX_GEMM_DOT_STRIDE * sum);
   const int widest = engine->columns > engine->dot_columns ? engine->columns : engine->dot_columns;
-  plan->turn_bytes = whole_lines(64 * widest * (int64_t)engine->sum);
+  plan->turn_bytes = whole_lines(MIX_GEMM_DOT_ROWS * widest * sum);
 }
 
 static void plan_blocks(mix_gemm_plan *plan) {
