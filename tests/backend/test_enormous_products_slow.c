@@ -1,0 +1,147 @@
+/* Products in which an operand, the result or the depth has more than 2^31 elements, on each kind of kernel. At most 0.5 GB of memory. */
+#define _GNU_SOURCE
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "backend/enormous.h"
+#include "tensor/convert.h"
+#include <mixtape/device.h>
+
+enum { FAR = 3 }; /* rows, columns or numbers of k at the far end that are not zero */
+#define TWO_31 (INT64_C(1) << 31)
+
+typedef struct kind {
+  const char *name;
+  mix_dtype dtype;
+  uint32_t features; /* that must be there, */
+  uint32_t without;  /* and that are hidden */
+  const char *accumulate;
+} kind;
+#define AMX (MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16)
+enum { F16, BF16, F16_SUMS, F16_WIDENED, F32, F32_AVX2, KINDS };
+static const kind kinds[KINDS] = {
+    [F16] = {"float16", MIX_FLOAT16, 0, 0, "exact"}, /* on tiles where there are */
+    [BF16] = {"bfloat16", MIX_BFLOAT16, 0, 0, "exact"},
+    [F16_SUMS] = {"float16 in float16 sums", MIX_FLOAT16, MIX_CPU_AVX512_FP16, AMX, "blocked"},
+    [F16_WIDENED] = {"float16 widened beside tiles", MIX_FLOAT16, AMX, AMX, "exact"},
+    [F32] = {"float32", MIX_FLOAT32, 0, 0, "exact"},
+    [F32_AVX2] = {"float32 with AVX2 beside AVX-512", MIX_FLOAT32, MIX_CPU_AVX512, AMX | MIX_CPU_AVX512 | MIX_CPU_AVX512_FP16,
+                  "exact"},
+};
+
+/* Which of m, n and k the enormous operands run along: along it only the last FAR numbers count. */
+typedef enum along { ALONG_M, ALONG_N, ALONG_K } along;
+typedef struct product {
+  int64_t m, n, k;
+  along far;
+  bool transpose_a, transpose_b;
+} product;
+
+static bool is_far(int64_t i, int64_t count) { return i >= count - FAR; }
+static double a_at(const product *p, int64_t i, int64_t k) {
+  if (p->far != ALONG_N && !(p->far == ALONG_M ? is_far(i, p->m) : is_far(k, p->k))) return 0;
+  return (double)((i + 2 * k) % 5 - 2);
+}
+static double b_at(const product *p, int64_t k, int64_t j) {
+  if (p->far != ALONG_M && !(p->far == ALONG_N ? is_far(j, p->n) : is_far(k, p->k))) return 0;
+  return (double)((k + j) % 3 + 1);
+}
+static double sum_at(const product *p, int64_t i, int64_t j) {
+  double sum = 0;
+  for (int64_t k = p->far == ALONG_K ? p->k - FAR : 0; k < p->k; k++) sum += a_at(p, i, k) * b_at(p, k, j);
+  return sum;
+}
+
+/* The part of an operand (rows, columns) that is not zero. */
+static void set_far(operand x, bool transposed, int64_t rows, int64_t columns, const product *p,
+                    double (*value)(const product *, int64_t, int64_t), bool far_rows, bool far_columns) {
+  for (int64_t i = far_rows ? rows - FAR : 0; i < rows; i++)
+    for (int64_t j = far_columns ? columns - FAR : 0; j < columns; j++)
+      mix_store_double(x.data, x.dtype, transposed ? j * rows + i : i * columns + j, value(p, i, j));
+}
+
+static void check(const kind *kind, product p) {
+  mix_matmul_attributes attributes = {.transpose_a = p.transpose_a, .transpose_b = p.transpose_b};
+  operand inputs[2] = {vast(kind->dtype, p.transpose_a ? MIX_SHAPE(p.k, p.m) : MIX_SHAPE(p.m, p.k)),
+                       vast(kind->dtype, p.transpose_b ? MIX_SHAPE(p.n, p.k) : MIX_SHAPE(p.k, p.n))};
+  const bool small = p.m * p.n * 2 <= 2 * (int64_t)WINDOW;
+  operand output = small ? vast(kind->dtype, MIX_SHAPE(p.m, p.n)) : written(kind->dtype, MIX_SHAPE(p.m, p.n));
+  if (small) memset(output.data, UNTOUCHED, bytes_of(output));
+  set_far(inputs[0], p.transpose_a, p.m, p.k, &p, a_at, p.far == ALONG_M, p.far == ALONG_K);
+  set_far(inputs[1], p.transpose_b, p.k, p.n, &p, b_at, p.far == ALONG_K, p.far == ALONG_N);
+  run(&mix_op_matmul, &attributes, 2, inputs, &output);
+  if (small)
+    for (int64_t i = 0; i < p.m * p.n; i++) assert_true(element(output, i) == sum_at(&p, i / p.n, i % p.n));
+  else
+    FOR_WRITTEN(output, i) {
+      const int64_t row = i / p.n, column = i % p.n;
+      const bool zero = p.far == ALONG_M ? !is_far(row, p.m) : p.far == ALONG_N && !is_far(column, p.n);
+      assert_true(element(output, i) == (zero ? 0 : sum_at(&p, row, column)));
+    }
+  for (int i = 0; i < 2; i++) forget(inputs[i]);
+  forget(output);
+}
+
+/* Tiles want a depth of 10 and the float16 sums one of 32; both want more than 12 rows and columns. */
+static int64_t depth_of(const kind *kind) { return strcmp(kind->accumulate, "blocked") ? 17 : 32; }
+
+static void high_result(const kind *kind) { check(kind, (product){(1 << 21) + 3, 1027, depth_of(kind), ALONG_M, false, false}); }
+static void wide_operand_and_result(const kind *kind) {
+  check(kind, (product){16, (1 << 27) + 5, depth_of(kind), ALONG_N, false, false});
+}
+static void high_operand(const kind *kind) { check(kind, (product){(1 << 21) + 3, 16, 1027, ALONG_M, false, false}); }
+static void wide_operand_transposed(const kind *kind) { check(kind, (product){(1 << 21) + 3, 16, 1027, ALONG_M, true, false}); }
+static void high_operand_transposed(const kind *kind) { check(kind, (product){16, (1 << 21) + 3, 1027, ALONG_N, false, true}); }
+/* The gradient of a kernel of one unit: turned round, and read along the rows of A. */
+static void depth_of_a_gradient(const kind *kind) { check(kind, (product){1027, 1, (1 << 21) + 3, ALONG_K, true, false}); }
+static void depth(const kind *kind) { check(kind, (product){16, 16, (1 << 27) + 5, ALONG_K, false, false}); }
+/* The narrow operand is widened in pieces. */
+static void depth_of_vectors(const kind *kind) { check(kind, (product){1, 1, TWO_31 + 5, ALONG_K, false, false}); }
+
+static void on_kinds(unsigned chosen, void (*check_kind)(const kind *)) {
+  const uint32_t found = mix_cpu_features();
+  for (int i = 0; i < KINDS; i++) {
+    if (!(chosen >> i & 1)) continue;
+    if ((kinds[i].features & found) != kinds[i].features) {
+      print_message("no %s on this processor: skipped\n", kinds[i].name);
+      continue;
+    }
+    mix_cpu_override(found & ~kinds[i].without);
+    mix_set_accumulate(kinds[i].accumulate);
+    check_kind(&kinds[i]);
+  }
+  mix_cpu_override(UINT32_MAX);
+  mix_set_accumulate("auto");
+}
+
+/* The kinds differ in how they pack, multiply and store: each does each of these once, not all of them in each test. */
+#define ON_KINDS(name, chosen)                                                                                                     \
+  static void test_##name(void **state) {                                                                                          \
+    (void)state;                                                                                                                   \
+    on_kinds(chosen, name);                                                                                                        \
+  }
+ON_KINDS(high_result, 1 << F16 | 1 << F16_SUMS | 1 << F32)
+ON_KINDS(wide_operand_and_result, 1 << BF16 | 1 << F16_SUMS | 1 << F32)
+ON_KINDS(high_operand, 1 << F16 | 1 << F16_SUMS | 1 << F16_WIDENED | 1 << F32 | 1 << F32_AVX2)
+ON_KINDS(wide_operand_transposed, 1 << BF16 | 1 << F16_SUMS | 1 << F32)
+ON_KINDS(high_operand_transposed, 1 << F16 | 1 << F16_SUMS | 1 << F32)
+ON_KINDS(depth, 1 << F16 | 1 << BF16 | 1 << F16_SUMS | 1 << F32)
+ON_KINDS(depth_of_a_gradient, 1 << F16 | 1 << BF16 | 1 << F32)
+ON_KINDS(depth_of_vectors, 1 << F16_WIDENED | 1 << BF16 | 1 << F32)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_high_result),
+      cmocka_unit_test(test_wide_operand_and_result),
+      cmocka_unit_test(test_high_operand),
+      cmocka_unit_test(test_wide_operand_transposed),
+      cmocka_unit_test(test_high_operand_transposed),
+      cmocka_unit_test(test_depth),
+      cmocka_unit_test(test_depth_of_a_gradient),
+      cmocka_unit_test(test_depth_of_vectors),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
