@@ -1,5 +1,5 @@
-/* What the tests of the CPU's kernels share: running one kernel with a team, instruction sets one after the other, distances in
- * units of the last place, and numbers that find faults. */
+/* What the tests of the CPU's kernels share: running one kernel with a team, distances in units of the last place, and numbers that
+ * find faults. */
 #ifndef TESTS_BACKEND_CPU_KERNELS_H
 #define TESTS_BACKEND_CPU_KERNELS_H
 
@@ -11,7 +11,9 @@
 
 #include "backend/barrier.h"
 #include "backend/cpu/kernels.h"
+#include "backend/instruction_sets.h"
 #include "backend/kernel.h"
+#include "backend/plan_thread.h"
 #include "base/alloc.h"
 #include "base/cpu.h"
 #include "base/philox.h"
@@ -21,36 +23,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct instruction_set {
-  const char *name;
-  uint32_t features;
-} instruction_set;
-
-static const instruction_set instruction_sets[] = {
-    {"generic", 0}, {"avx2", MIX_CPU_AVX2}, {"avx512", MIX_CPU_AVX2 | MIX_CPU_AVX512}};
-enum { INSTRUCTION_SETS = 3 };
-
-static inline int use_instruction_set(void **state) {
-  const instruction_set *set = *state;
-  mix_cpu_override(set->features & mix_cpu_found());
-  return 0;
-}
-static inline int restore_instruction_set(void **state) {
-  (void)state;
-  mix_cpu_override(UINT32_MAX);
-  return 0;
-}
-/* A missing instruction set shows as a skipped test. */
-#define NEED_INSTRUCTION_SET(state)                                                                                                \
-  do {                                                                                                                             \
-    if (((const instruction_set *)*(state))->features & ~mix_cpu_found()) skip();                                                  \
-  } while (0)
-#define ON_EACH_SET(test)                                                                                                          \
-  {#test "_generic", test, use_instruction_set, restore_instruction_set, (void *)&instruction_sets[0]},                            \
-      {#test "_avx2", test, use_instruction_set, restore_instruction_set, (void *)&instruction_sets[1]}, {                         \
-#test "_avx512", test, use_instruction_set, restore_instruction_set, (void *)&instruction_sets[2]                              \
-  }
 
 /* The first kernel of the list that the features in force allow. */
 static inline const mix_kernel *best_kernel(const mix_kernel *const *kernels) {
@@ -74,7 +46,7 @@ static inline const char *run_kernel(const mix_kernel *kernel, mix_kernel_args *
 #pragma omp parallel num_threads(size)
   {
     const mix_team team = {omp_get_thread_num(), omp_get_num_threads(), &barrier};
-    kernel->run(args, &team);
+    run_as_in_a_plan(kernel, args, &team);
   }
   mix_free_buffer(args->workspace, bytes);
   if (args->prepared && kernel->unprepare)
@@ -106,6 +78,12 @@ static inline int64_t distance(const void *a, const void *b, mix_dtype dtype, in
   if (x == y) return 0;
   const int64_t p = ordered(a, dtype, i), q = ordered(b, dtype, i);
   return p > q ? p - q : q - p;
+}
+/* What arithmetic on the device cpu makes of subnormal numbers. float16's are kept: they are normal float32 numbers. */
+static inline void flush_subnormals(void *data, mix_dtype dtype, int64_t n) {
+  const double least = dtype == MIX_FLOAT64 ? 0x1p-1022 : 0x1p-126;
+  for (int64_t i = 0; mix_dtype_is_floating(dtype) && i < n; i++)
+    if (fabs(mix_load_double(data, dtype, i)) < least) mix_store_double(data, dtype, i, 0);
 }
 /* Fails with one line that names the first element that differs by more than `bound`. */
 static inline void assert_close(const char *what, const void *result, const void *expected, mix_dtype dtype, int64_t n,

@@ -4,7 +4,7 @@
 #define TESTS_BACKEND_GEMM_TEAM_H
 
 #include "backend/barrier.h"
-#include "backend/kernel.h"
+#include "backend/plan_thread.h"
 #include <pthread.h>
 
 enum { MOST_THREADS = 3 };
@@ -17,7 +17,7 @@ typedef struct worker {
 
 static inline void *work(void *context) {
   const worker *w = context;
-  w->kernel->run(w->args, &w->team);
+  run_as_in_a_plan(w->kernel, w->args, &w->team);
   return NULL;
 }
 
