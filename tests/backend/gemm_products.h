@@ -1,4 +1,4 @@
-/* Products for tests of single kernels: operands, runs as the executor does, plain sums. */
+/* Products for tests of single kernels: operands, runs as the executor does, plain sums, a test for each kernel. */
 #ifndef TESTS_BACKEND_GEMM_PRODUCTS_H
 #define TESTS_BACKEND_GEMM_PRODUCTS_H
 
@@ -15,14 +15,16 @@
 #include "tensor/convert.h"
 #include "tensor/shape.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t state = 1;
+static uint64_t random_state = 1;
 static inline uint32_t next_random(void) {
-  state = state * 6364136223846793005u + 1442695040888963407u;
-  return (uint32_t)(state >> 33);
+  random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+  return (uint32_t)(random_state >> 33);
 }
+/* In [-1, 1); integers of magnitude below the limit. */
 static inline double uniform(void) { return (double)next_random() / (1u << 30) - 1; }
 static inline int integer_below(int limit) { return (int)(next_random() % (2u * (unsigned)limit - 1)) - limit + 1; }
 
@@ -52,18 +54,33 @@ static inline void *zeros(int64_t count) {
   return data;
 }
 
-/* Operands are zero; the result has a pattern that every element overwrites. */
+/* Zeros; of exact size, so that the address sanitizer sees what is beyond the end, and aligned as buffers are. */
+static inline void *matrix(mix_dtype dtype, int64_t count) {
+  const size_t bytes = (size_t)count * mix_dtype_size(dtype);
+  void *data = NULL;
+  assert_int_equal(posix_memalign(&data, 64, bytes + (bytes == 0)), 0);
+  return memset(data, 0, bytes);
+}
+/* A result with a pattern that every element overwrites. */
+static inline void *new_result(const product *x) {
+  const int64_t count = mix_shape_size(x->output.shape);
+  return memset(matrix(x->output.dtype, count), 0x7f, (size_t)count * mix_dtype_size(x->output.dtype));
+}
+static inline void store_result_as(product *x, mix_dtype dtype) {
+  free(x->out);
+  x->output.dtype = dtype;
+  x->out = new_result(x);
+}
+
+/* Operands are zero. */
 static inline product make_product(mix_dtype dtype, int64_t m, int64_t n, int64_t k, int transposes) {
   product x = {.op = &mix_op_matmul, .m = m, .n = n, .k = k};
   x.attributes.transpose_a = transposes & 1, x.attributes.transpose_b = transposes & 2;
   x.inputs[0] = (mix_kernel_value){dtype, transposes & 1 ? MIX_SHAPE(k, m) : MIX_SHAPE(m, k)};
   x.inputs[1] = (mix_kernel_value){dtype, transposes & 2 ? MIX_SHAPE(n, k) : MIX_SHAPE(k, n)};
   x.output = (mix_kernel_value){dtype, MIX_SHAPE(m, n)};
-  /* Of exact size, so that the address sanitizer sees reads beyond the end. */
-  const size_t size = mix_dtype_size(dtype);
-  x.in[0] = calloc((size_t)(m * k), size), x.in[1] = calloc((size_t)(k * n), size);
-  x.out = zeros(m * n);
-  memset(x.out, 0x7f, (size_t)(m * n) * sizeof(double));
+  x.in[0] = matrix(dtype, m * k), x.in[1] = matrix(dtype, k * n);
+  x.out = new_result(&x);
   return x;
 }
 
@@ -84,25 +101,36 @@ static inline double get(const product *x, int which, int64_t row, int64_t colum
 }
 static inline double result(const product *x, int64_t i) { return mix_load_double(x->out, x->output.dtype, i); }
 
+/* With integers of magnitude below the limit; 0: uniform in [-1, 1). */
 static inline void fill(product *x, int which, int integers) {
-  const int64_t count = which ? x->k * x->n : x->m * x->k;
+  const int64_t count = mix_shape_size(x->inputs[which].shape);
   for (int64_t i = 0; i < count; i++)
     mix_store_double(x->in[which], x->inputs[which].dtype, i, integers ? integer_below(integers) : uniform());
 }
 
+/* Address aside, what a kernel is asked about. */
+static inline mix_kernel_args args_of(const product *x) {
+  return (mix_kernel_args){.op = x->op,
+                           .attributes = &x->attributes,
+                           .program = x->program,
+                           .input_count = x->program && x->in[2] ? 3 : 2,
+                           .output_count = 1,
+                           .input_types = x->inputs,
+                           .output_types = &x->output};
+}
+/* Whom the dispatch chooses; NULL: the reference. */
+static inline const mix_kernel *dispatched(const product *x) {
+  const mix_kernel_args args = args_of(x);
+  const mix_kernel *const *rows = x->op == &mix_op_batch_matmul ? mix_cpu_batch_matmul_kernels : mix_cpu_matmul_kernels;
+  while (*rows && (((*rows)->needs & mix_cpu_features()) != (*rows)->needs || (*rows)->refuses(&args))) rows++;
+  return *rows;
+}
 
 /* As the executor does; the workspace holds NaNs, and nothing is written behind it. */
 static inline void run_with(const mix_kernel *kernel, product *x, int threads) {
   const void *inputs[3] = {x->in[0], x->in[1], x->in[2]};
-  mix_kernel_args args = {.op = x->op,
-                          .attributes = &x->attributes,
-                          .program = x->program,
-                          .input_count = x->program && x->in[2] ? 3 : 2,
-                          .output_count = 1,
-                          .input_types = x->inputs,
-                          .output_types = &x->output,
-                          .inputs = inputs,
-                          .outputs = &x->out};
+  mix_kernel_args args = args_of(x);
+  args.inputs = inputs, args.outputs = &x->out;
   assert_non_null(kernel);
   const size_t bytes = kernel->workspace ? kernel->workspace(&args, threads) : 0;
   unsigned char *workspace = mix_alloc_buffer(bytes + 64);
@@ -118,22 +146,20 @@ static inline void run_with(const mix_kernel *kernel, product *x, int threads) {
 }
 /* A B, and |A| |B| unless NULL, as doubles. */
 static inline double *naive(const product *x, double **absolute) {
-  double *a = zeros(x->m * x->k), *b = zeros(x->k * x->n), *sums = zeros(x->m * x->n), *magnitudes = zeros(x->m * x->n);
+  double *a = zeros(x->m * x->k), *b = zeros(x->k * x->n), *sums = zeros(x->m * x->n);
+  double *magnitudes = absolute ? zeros(x->m * x->n) : NULL;
   for (int64_t i = 0; i < x->m; i++)
     for (int64_t l = 0; l < x->k; l++) a[i * x->k + l] = get(x, 0, i, l);
   for (int64_t l = 0; l < x->k; l++)
     for (int64_t j = 0; j < x->n; j++) b[l * x->n + j] = get(x, 1, l, j);
   for (int64_t i = 0; i < x->m; i++)
-    for (int64_t l = 0; l < x->k; l++)
-      for (int64_t j = 0; j < x->n; j++) {
-        const double term = a[i * x->k + l] * b[l * x->n + j];
-        sums[i * x->n + j] += term, magnitudes[i * x->n + j] += fabs(term);
-      }
+    for (int64_t l = 0; l < x->k; l++) {
+      const double factor = a[i * x->k + l], *row = b + l * x->n;
+      for (int64_t j = 0; j < x->n; j++) sums[i * x->n + j] += factor * row[j];
+      for (int64_t j = 0; absolute && j < x->n; j++) magnitudes[i * x->n + j] += fabs(factor * row[j]);
+    }
   free(a), free(b);
-  if (absolute)
-    *absolute = magnitudes;
-  else
-    free(magnitudes);
+  if (absolute) *absolute = magnitudes;
   return sums;
 }
 
@@ -145,7 +171,7 @@ static inline const mix_program *sums_as_float32(product *x) {
   load = (mix_program_load){.input = MIX_FROM_ACCUMULATOR, .dtype = MIX_FLOAT32, .strides = {x->n, 1}};
   store = (mix_program_store){0};
   program = (mix_program){.rank = 2, .dims = {x->m, x->n}, .load_count = 1, .store_count = 1, .loads = &load, .stores = &store};
-  x->output.dtype = MIX_FLOAT32;
+  store_result_as(x, MIX_FLOAT32);
   return x->program = &program;
 }
 
@@ -163,7 +189,7 @@ static inline void check_bias_relu(const mix_kernel *kernel, mix_dtype dtype, co
   product x = make_product(dtype, shape[0], shape[1], shape[2], transposes);
   fill(&x, 0, 4), fill(&x, 1, 4);
   x.inputs[2] = (mix_kernel_value){dtype, MIX_SHAPE(x.n)};
-  x.in[2] = zeros(x.n);
+  x.in[2] = matrix(dtype, x.n);
   for (int64_t j = 0; j < x.n; j++) mix_store_double(x.in[2], dtype, j, integer_below(9));
   mix_program_load loads[2] = {{.input = MIX_FROM_ACCUMULATOR, .dtype = dtype, .strides = {x.n, 1}},
                                {.input = 2, .dtype = dtype, .strides = {0, 1}}};
@@ -180,12 +206,11 @@ static inline void check_bias_relu(const mix_kernel *kernel, mix_dtype dtype, co
                                .instructions = instructions,
                                .stores = &store};
   x.program = &program;
-  if (wide) x.output.dtype = MIX_FLOAT32;
+  if (wide) store_result_as(&x, MIX_FLOAT32);
   double *expected = naive(&x, NULL);
   run_with(kernel, &x, 2);
   for (int64_t i = 0; i < x.m * x.n; i++) {
-    const double sum =
-        rounded_to(dtype, rounded_to(dtype, expected[i]) + mix_load_double(x.in[2], dtype, i % x.n));
+    const double sum = rounded_to(dtype, rounded_to(dtype, expected[i]) + mix_load_double(x.in[2], dtype, i % x.n));
     assert_true((sum > 0 ? sum : 0) == result(&x, i));
   }
   free(expected);
@@ -208,26 +233,59 @@ static inline void check_batch(const mix_kernel *kernel, mix_dtype dtype, int co
     one.in[0] = (char *)x.in[0] + (size_t)b * M * (size_t)k * mix_dtype_size(dtype);
     one.inputs[0].shape = transposes & 1 ? MIX_SHAPE(k, M) : MIX_SHAPE(M, k);
     double *expected = naive(&one, NULL);
-    for (int i = 0; i < M * N; i++)
-      assert_true(rounded_to(dtype, expected[i]) == result(&x, (int64_t)b * M * N + i));
+    for (int i = 0; i < M * N; i++) assert_true(rounded_to(dtype, expected[i]) == result(&x, (int64_t)b * M * N + i));
     free(expected);
   }
   free_product(&x);
 }
 
-/* Whom the dispatch chooses. */
 static inline const mix_kernel *chosen(mix_dtype dtype, int64_t m, int64_t n, int64_t k, int transposes) {
   product x = make_product(dtype, m, n, k, transposes);
-  const mix_kernel_args args = {.op = x.op,
-                                .attributes = &x.attributes,
-                                .input_count = 2,
-                                .output_count = 1,
-                                .input_types = x.inputs,
-                                .output_types = &x.output};
-  const mix_kernel *const *rows = mix_cpu_matmul_kernels;
-  while (*rows && (((*rows)->needs & mix_cpu_features()) != (*rows)->needs || (*rows)->refuses(&args))) rows++;
+  const mix_kernel *kernel = dispatched(&x);
   free_product(&x);
-  return *rows;
+  return kernel;
 }
+
+/* ---- a test for each kernel ---- */
+
+/* Called by name, whatever the dispatch would choose, so that every shape is tried. */
+typedef struct kernel_test {
+  const char *name;
+  void (*check)(const mix_kernel *kernel);
+} kernel_test;
+
+static inline void run_kernel_test(void **state) {
+  const void *const *both = *state;
+  const mix_kernel *kernel = both[1];
+  if (kernel->needs & ~mix_cpu_features()) skip();
+  random_state = 1; /* a test that is run alone sees the same numbers */
+  ((const kernel_test *)both[0])->check(kernel);
+}
+
+/* Runs each test with each kernel of the table, as TEST_KERNEL; one that is not in force shows as a skipped test. */
+static inline int run_with_each_kernel(int count, const kernel_test *tests) {
+  enum { MOST = 200, LONGEST = 100 };
+  static struct CMUnitTest all[MOST];
+  static char names[MOST][LONGEST];
+  static const void *states[MOST][2];
+  int total = 0;
+  for (int t = 0; t < count; t++)
+    for (const mix_kernel *const *row = mix_cpu_matmul_kernels; *row; row++, total++) {
+      if (total == MOST || snprintf(names[total], LONGEST, "%s_%s", tests[t].name, (*row)->name) >= LONGEST) return 1;
+      states[total][0] = &tests[t], states[total][1] = *row;
+      all[total] = (struct CMUnitTest){names[total], run_kernel_test, NULL, NULL, states[total]};
+    }
+  return _cmocka_run_group_tests("products", all, (size_t)total, NULL, NULL);
+}
+#define WITH_EACH_KERNEL(tests) run_with_each_kernel((int)(sizeof(tests) / sizeof *(tests)), tests)
+
+static inline mix_dtype dtype_of(const mix_kernel *kernel) {
+  return !strncmp(kernel->name, "gemm_f16_", 9)   ? MIX_FLOAT16
+         : !strncmp(kernel->name, "gemm_f32_", 9) ? MIX_FLOAT32
+         : !strncmp(kernel->name, "gemm_f64_", 9) ? MIX_FLOAT64
+                                                  : MIX_BFLOAT16;
+}
+/* Sums in float16 blocks? */
+static inline bool is_blocked(const mix_kernel *kernel) { return strstr(kernel->name, "_t4x"); }
 
 #endif

@@ -1,18 +1,8 @@
 /* Products with few columns: the bits that docs/NUMERICS.md promises, a chain of fused multiply-adds for each lane of a vector and then
  * the lanes by halving, however many pieces the narrow operand is widened in; and how little memory that takes. */
 #include "backend/gemm_products.h"
+#include "backend/instruction_sets.h"
 
-#include "base/cpu.h"
-#include <stdio.h>
-
-typedef struct instructions {
-  const char *name;
-  uint32_t needs;
-  int vector; /* bytes */
-  bool fused;
-} instructions;
-static const instructions sets[] = {
-    {"avx512", MIX_CPU_AVX512, 64, true}, {"avx2", MIX_CPU_AVX2, 32, true}, {"generic", 0, 16, false}};
 static const struct {
   mix_dtype dtype;
   const char *type;
@@ -21,11 +11,11 @@ static const struct {
               {MIX_BFLOAT16, "bf16_acc32", false},
               {MIX_FLOAT32, "f32_acc32", false},
               {MIX_FLOAT64, "f64_acc64", true}};
-enum { DTYPES = sizeof dtypes / sizeof *dtypes, SETS = sizeof sets / sizeof *sets };
+enum { DTYPES = sizeof dtypes / sizeof *dtypes };
 
-static const mix_kernel *kernel_of(int dtype, int s) {
+static const mix_kernel *kernel_of(int dtype, const instruction_set *set) {
   char name[64];
-  snprintf(name, sizeof name, "gemm_%s_%s", dtypes[dtype].type, sets[s].name);
+  snprintf(name, sizeof name, "gemm_%s_%s", dtypes[dtype].type, set->name);
   return kernel_named(mix_cpu_matmul_kernels, name);
 }
 
@@ -52,26 +42,24 @@ static double *rows_along_k(const product *x, int which) {
   return rows;
 }
 
-static void check_bits(int64_t m, int64_t n, int64_t k, int transposes) {
+static void check_bits(const instruction_set *set, int64_t m, int64_t n, int64_t k, int transposes) {
+  const int vector = set->features & MIX_CPU_AVX512 ? 64 : set->features ? 32 : 16; /* bytes */
+  const bool fused = set->features != 0;
   for (int d = 0; d < DTYPES; d++) {
     product x = make_product(dtypes[d].dtype, m, n, k, transposes);
+    const size_t size = mix_dtype_size(dtypes[d].dtype);
+    const int lanes = vector / (dtypes[d].wide ? 8 : 4);
     fill(&x, 0, 0), fill(&x, 1, 0);
     double *a = rows_along_k(&x, 0), *b = rows_along_k(&x, 1);
-    for (int s = 0; s < SETS; s++) {
-      if ((mix_cpu_features() & sets[s].needs) != sets[s].needs) continue;
-      const int lanes = sets[s].vector / (dtypes[d].wide ? 8 : 4);
-      for (int threads = 1; threads <= 3; threads += 2) {
-        memset(x.out, 0x7f, (size_t)(m * n) * sizeof(double));
-        run_with(kernel_of(d, s), &x, threads);
-        const int64_t count = m * n, samples = count < 64 ? count : 64; /* the first and the last element among them */
-        for (int64_t j = 0; j < samples; j++) {
-          const int64_t i = samples > 1 ? j * (count - 1) / (samples - 1) : 0;
-          double wanted;
-          mix_store_double(&wanted, dtypes[d].dtype, 0,
-                           sum_of_lanes(a + i / n * k, b + i % n * k, k, lanes, dtypes[d].wide, sets[s].fused));
-          assert_memory_equal((char *)x.out + (size_t)i * mix_dtype_size(dtypes[d].dtype), &wanted,
-                              mix_dtype_size(dtypes[d].dtype));
-        }
+    for (int threads = 1; threads <= 3; threads += 2) {
+      memset(x.out, 0x7f, (size_t)(m * n) * size);
+      run_with(kernel_of(d, set), &x, threads);
+      const int64_t count = m * n, samples = count < 64 ? count : 64; /* the first and the last element among them */
+      for (int64_t j = 0; j < samples; j++) {
+        const int64_t i = samples > 1 ? j * (count - 1) / (samples - 1) : 0;
+        double wanted;
+        mix_store_double(&wanted, dtypes[d].dtype, 0, sum_of_lanes(a + i / n * k, b + i % n * k, k, lanes, dtypes[d].wide, fused));
+        assert_memory_equal((char *)x.out + (size_t)i * size, &wanted, size);
       }
     }
     free(a), free(b);
@@ -82,56 +70,55 @@ static void check_bits(int64_t m, int64_t n, int64_t k, int transposes) {
 /* So much k that the second-level cache has no room for as many rows of float32, whatever share of it a piece takes. */
 static int64_t more_than_the_cache(int64_t columns) { return mix_cpu_cache(2) / 4 / columns + 1003; }
 
-static void bits_of_products_in_pieces(void **context) {
-  (void)context;
-  check_bits(3, 12, more_than_the_cache(12), 0);
-  check_bits(2, 5, more_than_the_cache(5), 2);
-  check_bits(3, 1, more_than_the_cache(2), 0); /* a lone column lies along k */
-  check_bits(1, 1, more_than_the_cache(2), 3);
-  check_bits(7, 19, more_than_the_cache(7), 2); /* the few rows of A are the narrow operand */
+static void bits_of_products_in_pieces(void **state) {
+  const instruction_set *set = needed_instruction_set(state);
+  check_bits(set, 3, 12, more_than_the_cache(12), 0);
+  check_bits(set, 2, 5, more_than_the_cache(5), 2);
+  check_bits(set, 3, 1, more_than_the_cache(2), 0); /* a lone column lies along k */
+  check_bits(set, 1, 1, more_than_the_cache(2), 3);
+  check_bits(set, 7, 19, more_than_the_cache(7), 2); /* the few rows of A are the narrow operand */
 }
 
-static void bits_of_products_in_one_piece(void **context) {
-  (void)context;
-  check_bits(5, 12, 1025, 0);
-  check_bits(66, 3, 1039, 2);
-  check_bits(1, 1, 1100, 0);
+static void bits_of_products_in_one_piece(void **state) {
+  const instruction_set *set = needed_instruction_set(state);
+  check_bits(set, 5, 12, 1025, 0);
+  check_bits(set, 66, 3, 1039, 2);
+  check_bits(set, 1, 1, 1100, 0);
 }
 
 /* More rows than share a piece. */
-static void bits_of_many_rows(void **context) {
-  (void)context;
-  check_bits(515, 12, 8 + more_than_the_cache(12) / 2, 0);
+static void bits_of_many_rows(void **state) {
+  const instruction_set *set = needed_instruction_set(state);
+  check_bits(set, 515, 12, 8 + more_than_the_cache(12) / 2, 0);
 }
 
 /* 2^40 numbers of k and as many as 12 columns: a few mebibytes a thread. */
-static void workspace_does_not_grow_with_depth(void **context) {
-  (void)context;
+static void workspace_does_not_grow_with_depth(void **state) {
+  const instruction_set *set = needed_instruction_set(state);
   const int64_t k = INT64_C(1) << 40;
   for (int d = 0; d < DTYPES; d++)
-    for (int s = 0; s < SETS; s++)
-      for (int64_t n = 1; n <= 12; n++) {
-        const mix_matmul_attributes attributes = {.transpose_b = n % 2 == 0};
-        const mix_kernel_value inputs[] = {{dtypes[d].dtype, MIX_SHAPE(1, k)},
-                                           {dtypes[d].dtype, attributes.transpose_b ? MIX_SHAPE(n, k) : MIX_SHAPE(k, n)}};
-        const mix_kernel_value output = {dtypes[d].dtype, MIX_SHAPE(1, n)};
-        const mix_kernel_args args = {.op = &mix_op_matmul,
-                                      .attributes = &attributes,
-                                      .input_count = 2,
-                                      .output_count = 1,
-                                      .input_types = inputs,
-                                      .output_types = &output};
-        const size_t bytes = kernel_of(d, s)->workspace(&args, 2);
-        assert_true(bytes > 0 && bytes < 2 * ((size_t)mix_cpu_cache(2) + (4u << 20)));
-      }
+    for (int64_t n = 1; n <= 12; n++) {
+      const mix_matmul_attributes attributes = {.transpose_b = n % 2 == 0};
+      const mix_kernel_value inputs[] = {{dtypes[d].dtype, MIX_SHAPE(1, k)},
+                                         {dtypes[d].dtype, attributes.transpose_b ? MIX_SHAPE(n, k) : MIX_SHAPE(k, n)}};
+      const mix_kernel_value output = {dtypes[d].dtype, MIX_SHAPE(1, n)};
+      const mix_kernel_args args = {.op = &mix_op_matmul,
+                                    .attributes = &attributes,
+                                    .input_count = 2,
+                                    .output_count = 1,
+                                    .input_types = inputs,
+                                    .output_types = &output};
+      const size_t bytes = kernel_of(d, set)->workspace(&args, 2);
+      assert_true(bytes > 0 && bytes < 2 * ((size_t)mix_cpu_cache(2) + (4u << 20)));
+    }
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(bits_of_products_in_pieces),
-      cmocka_unit_test(bits_of_products_in_one_piece),
-      cmocka_unit_test(bits_of_many_rows),
-      cmocka_unit_test(workspace_does_not_grow_with_depth),
+      ON_EACH_SET(bits_of_products_in_pieces),
+      ON_EACH_SET(bits_of_products_in_one_piece),
+      ON_EACH_SET(bits_of_many_rows),
+      ON_EACH_SET(workspace_does_not_grow_with_depth),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

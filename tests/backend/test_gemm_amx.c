@@ -146,7 +146,7 @@ static void same_bits_for_any_number_of_threads(void **unused) {
         run(&x, 1);
         void *first = x.out;
         for (int threads = 2; threads <= MOST_THREADS; threads++) {
-          x.out = zeros(x.m * x.n);
+          x.out = new_result(&x);
           run(&x, threads);
           assert_memory_equal(first, x.out, bytes);
           free(x.out);
@@ -184,10 +184,10 @@ static void not_finite_as_the_reference(void **unused) {
               set(&x, side, side ? l : line, side ? line : l, value);
               dirty[side][line] = true;
             }
-          x.out = zeros(x.m * x.n);
+          x.out = new_result(&x);
           run_with(reference(), &x, 1);
           void *expected = x.out;
-          x.out = zeros(x.m * x.n);
+          x.out = new_result(&x);
           run(&x, 3);
           for (int64_t i = 0; i < x.m * x.n; i++) {
             assert_int_equal(kind_of(result(&x, i)), kind_of(mix_load_double(expected, storages[d], i)));
@@ -258,7 +258,7 @@ static void shared_operand_in_parts(void **unused) {
     assert_int_equal(plan.barriers, 2 * 2 - 1);
     run(&x, threads);
     void *shared = x.out;
-    x.out = zeros(m * n);
+    x.out = new_result(&x);
     run_with(kernel_named(mix_cpu_matmul_kernels, "gemm_bf16_acc32_avx512"), &x, threads);
     assert_memory_equal(shared, x.out, (size_t)(m * n) * mix_dtype_size(MIX_BFLOAT16));
     free(shared);

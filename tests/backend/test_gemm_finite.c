@@ -19,7 +19,10 @@ typedef struct tested {
 static void make(tested *t, mix_dtype dtype, mix_dtype result, const int64_t *shape, int transposes, enum form form) {
   *t = (tested){.x = make_product(dtype, shape[0], shape[1], shape[2], transposes), .dtype = result, .factor = 0x1p-15f};
   product *x = &t->x;
-  if (result != dtype) x->op = &mix_op_matmul_rounded, x->attributes.dtype = result;
+  if (result != dtype) {
+    x->op = &mix_op_matmul_rounded, x->attributes.dtype = result;
+    store_result_as(x, result);
+  }
   const bool wide = result == MIX_FLOAT64;
   t->loads[0] = (mix_program_load){.input = MIX_FROM_ACCUMULATOR, .dtype = result, .strides = {x->n, 1}};
   t->loads[1] = (mix_program_load){.input = 2, .dtype = MIX_FLOAT32};
@@ -225,7 +228,8 @@ static void check_stored(const mix_kernel *kernel, tested *t, int threads) {
   product plain =
       make_product(t->x.inputs[0].dtype, t->x.m, t->x.n, t->x.k, t->x.attributes.transpose_a + 2 * t->x.attributes.transpose_b);
   void *own[2] = {plain.in[0], plain.in[1]};
-  plain.op = t->x.op, plain.attributes = t->x.attributes, plain.output.dtype = t->dtype;
+  plain.op = t->x.op, plain.attributes = t->x.attributes;
+  store_result_as(&plain, t->dtype);
   plain.in[0] = t->x.in[0], plain.in[1] = t->x.in[1];
   run_with(kernel, &plain, threads);
   assert_memory_equal(plain.out, t->x.out, (size_t)(plain.m * plain.n) * mix_dtype_size(t->dtype));

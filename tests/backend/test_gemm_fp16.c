@@ -277,7 +277,7 @@ static void same_bits_for_any_number_of_threads(void **unused) {
         run(&x, 1);
         void *first = x.out;
         for (int threads = 2; threads <= MOST_THREADS; threads++) {
-          x.out = zeros(x.m * x.n);
+          x.out = new_result(&x);
           run(&x, threads);
           assert_memory_equal(first, x.out, bytes);
           free(x.out);
@@ -289,10 +289,10 @@ static void same_bits_for_any_number_of_threads(void **unused) {
 
 /* Runs the reference and the blocked kernel; kinds must agree everywhere. Both results, to be freed. */
 static void compare_kinds(product *x, void **expected, void **got) {
-  x->out = zeros(x->m * x->n);
+  x->out = new_result(x);
   run_with(reference(), x, 1);
   *expected = x->out;
-  x->out = zeros(x->m * x->n);
+  x->out = new_result(x);
   run(x, 3);
   *got = x->out;
   for (int64_t i = 0; i < x->m * x->n; i++) {
