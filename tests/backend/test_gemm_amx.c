@@ -1,5 +1,5 @@
 /* Products by AMX tiles, called by name whatever the dispatch would choose, so that every shape is tried. Oracles: integer data whose
- * products and sums are exact (tolerance 0); the reference kernel for what is not finite; bounds derived where they are used. */
+ * products and sums are exact (tolerance 0); bounds derived where they are used. What is not finite: test_gemm_not_finite.c. */
 #include "backend/gemm_products.h"
 #include "backend/cpu/gemm/gemm.h"
 #include <mixtape/device.h>
@@ -156,49 +156,6 @@ static void same_bits_for_any_number_of_threads(void **unused) {
       }
 }
 
-/* Infinities, NaNs and zeros among the operands, in a few places and everywhere: finite, NaN or which infinity as the reference kernel
- * says; and what meets none of them has the bits that it has without them. Integers below 8, whose sums stay below 65504. */
-static void not_finite_as_the_reference(void **unused) {
-  (void)unused;
-  need_tiles();
-  static const double specials[] = {INFINITY, -INFINITY, NAN, INFINITY, 0, 65504};
-  static const int64_t sizes[][3] = {{70, 90, 300}, {33, 40, 20}, {90, 64, 64}, {40, 33, 520}};
-  for (size_t d = 0; d < STORAGES; d++)
-    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
-      for (int transposes = 0; transposes < 4; transposes++)
-        for (int many = 0; many < 3; many++) {
-          product x = make_product(storages[d], sizes[s][0], sizes[s][1], sizes[s][2], transposes);
-          fill(&x, 0, 8), fill(&x, 1, 8);
-          run(&x, 2);
-          void *clean = x.out;
-          bool *dirty[2] = {calloc((size_t)x.m, 1), calloc((size_t)x.n, 1)};
-          const int64_t sizes_of[2] = {x.m, x.n};
-          const size_t size = mix_dtype_size(storages[d]);
-          /* One NaN; a few of all kinds; only infinities of one sign, but everywhere. */
-          const int count = many == 0 ? 1 : many == 1 ? 12 : (int)(x.m * x.k);
-          for (int i = 0; i < count; i++)
-            for (int side = 0; side < (many ? 2 : 1); side++) {
-              const int64_t line = next_random() % (uint64_t)sizes_of[side], l = next_random() % (uint64_t)x.k;
-              const double value = many == 0 ? NAN : many == 1 ? specials[next_random() % 6] : INFINITY;
-              if (many == 2 && side) continue;
-              set(&x, side, side ? l : line, side ? line : l, value);
-              dirty[side][line] = true;
-            }
-          x.out = new_result(&x);
-          run_with(reference(), &x, 1);
-          void *expected = x.out;
-          x.out = new_result(&x);
-          run(&x, 3);
-          for (int64_t i = 0; i < x.m * x.n; i++) {
-            assert_int_equal(kind_of(result(&x, i)), kind_of(mix_load_double(expected, storages[d], i)));
-            if (!dirty[0][i / x.n] && !dirty[1][i % x.n])
-              assert_memory_equal((char *)x.out + (size_t)i * size, (char *)clean + (size_t)i * size, size);
-          }
-          free(clean), free(expected), free(dirty[0]), free(dirty[1]);
-          free_product(&x);
-        }
-}
-
 static void epilogue_bias_relu(void **unused) {
   (void)unused;
   need_tiles();
@@ -290,17 +247,11 @@ static void dispatch(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(exact_on_integers),
-      cmocka_unit_test(stores_rounded),
-      cmocka_unit_test(float16_split_is_exact),
-      cmocka_unit_test(float32_to_the_ends_of_its_range),
-      cmocka_unit_test(bound_on_random_data),
-      cmocka_unit_test(same_bits_for_any_number_of_threads),
-      cmocka_unit_test(not_finite_as_the_reference),
-      cmocka_unit_test(epilogue_bias_relu),
-      cmocka_unit_test(batches),
-      cmocka_unit_test(shared_operand_in_parts),
-      cmocka_unit_test(dispatch),
+      cmocka_unit_test(exact_on_integers),       cmocka_unit_test(stores_rounded),
+      cmocka_unit_test(float16_split_is_exact),  cmocka_unit_test(float32_to_the_ends_of_its_range),
+      cmocka_unit_test(bound_on_random_data),    cmocka_unit_test(same_bits_for_any_number_of_threads),
+      cmocka_unit_test(epilogue_bias_relu),      cmocka_unit_test(batches),
+      cmocka_unit_test(shared_operand_in_parts), cmocka_unit_test(dispatch),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
