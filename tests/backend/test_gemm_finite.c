@@ -1,6 +1,8 @@
-/* Products whose program ends in a finite test, each kernel that serves this machine: the verdict is that of the result as it is
+/* Products whose program ends in a finite test, each kernel with the shapes that it serves: the verdict is that of the result as it is
  * stored, wherever one number of it is not finite, and on the edge where rounding makes it infinite. */
 #include "gemm_products.h"
+
+#include <mixtape/device.h>
 
 /* What the program does with the product r0, rounded: RAW tests r0 and stores it; UNSCALED tests r0 * factor in float32 and stores r0;
  * RELU stores and tests relu(r0); ONLY tests r0 and stores nothing. */
@@ -92,7 +94,7 @@ static bool takes(const mix_kernel *kernel, const tested *t) {
                                 .output_count = 1 + t->program.store_count,
                                 .input_types = t->x.inputs,
                                 .output_types = types};
-  return (kernel->needs & mix_cpu_features()) == kernel->needs && !kernel->refuses(&args);
+  return !kernel->refuses(&args);
 }
 
 /* Of what is stored, in the program's own arithmetic. */
@@ -114,8 +116,10 @@ static void edge_of(mix_dtype dtype, double *largest, double *half, double *less
   }
 }
 
-static const int64_t shapes[][3] = {{33, 70, 50},  {130, 64, 270}, {70, 10, 300}, {400, 64, 128}, {60, 20, 300},
-                                    {9, 100, 300}, {2, 3, 2},      {1, 1, 2},     {64, 96, 40},   {70, 64, 600}};
+static const int64_t shapes[][3] = {
+    {33, 70, 50}, {130, 64, 270}, {400, 64, 128}, {2, 3, 2},      {1, 1, 2},
+    {64, 96, 40}, {70, 64, 600},  {33, 12, 1030}, {12, 33, 1031}, {40, 24, 1032}, /* the forms of deep products: test_gemm.c */
+};
 static const struct {
   mix_dtype operands, result;
 } storages[] = {{MIX_FLOAT16, MIX_FLOAT16}, {MIX_BFLOAT16, MIX_BFLOAT16}, {MIX_FLOAT32, MIX_FLOAT32},
@@ -130,18 +134,30 @@ static void spike(product *x, int64_t row, int64_t column, double largest, doubl
   set(x, 1, 0, column, 1), set(x, 1, 1, column, 1);
 }
 
-static void for_each_kernel(enum form form, void (*check)(const mix_kernel *kernel, tested *t, int threads)) {
+/* The choices under which the kernel serves: tiles take float32 on request, blocked sums have names of their own. */
+static void ask_for(const mix_kernel *kernel) {
+  mix_set_accumulate(!is_blocked(kernel)               ? "exact"
+                     : strstr(kernel->name, "_t4x8_")  ? "blocked_short"
+                     : strstr(kernel->name, "_t4x32_") ? "blocked_long"
+                                                       : "blocked");
+  mix_set_float32_precision(strstr(kernel->name, "amx") ? "high" : "highest");
+}
+
+/* Every layout where the sums themselves are tested; else that of a gradient of a kernel, whose test it is, and the others by turns. */
+static void for_each_shape(const mix_kernel *kernel, enum form form,
+                           void (*check)(const mix_kernel *kernel, tested *t, int threads)) {
   int met = 0;
+  ask_for(kernel);
   for (size_t d = 0; d < sizeof storages / sizeof *storages; d++)
-    for (const mix_kernel *const *row = mix_cpu_matmul_kernels; *row; row++)
-      for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
-        for (int transposes = 0; transposes < 4; transposes++) {
-          tested t;
-          make(&t, storages[d].operands, storages[d].result, shapes[s], transposes, form);
-          const int fewest = transposes == 1 ? 1 : 2, most = transposes == 1 ? MOST_THREADS : 2; /* 1: a gradient of a kernel */
-          for (int threads = fewest; threads <= most && takes(*row, &t); threads++, met++) check(*row, &t, threads);
-          free_product(&t.x);
-        }
+    for (size_t s = 0; storages[d].operands == dtype_of(kernel) && s < sizeof shapes / sizeof *shapes; s++)
+      for (int transposes = 0; transposes < 4; transposes++) {
+        if (form != RAW && transposes != 1 && transposes != (int)s % 4) continue;
+        tested t;
+        make(&t, storages[d].operands, storages[d].result, shapes[s], transposes, form);
+        const int fewest = transposes == 1 ? 1 : 2, most = transposes == 1 ? MOST_THREADS : 2;
+        for (int threads = fewest; threads <= most && takes(kernel, &t); threads++, met++) check(kernel, &t, threads);
+        free_product(&t.x);
+      }
   assert_true(met > 0);
 }
 
@@ -150,7 +166,7 @@ static void check_edges(const mix_kernel *kernel, tested *t, int threads) {
   const int64_t places[][2] = {{0, 0}, {x->m - 1, x->n - 1}, {x->m / 2, x->n - 1}, {x->m - 1, x->n / 2}};
   double largest, half, less;
   edge_of(t->dtype, &largest, &half, &less);
-  const bool blocked = strstr(kernel->name, "_t4x"); /* sums in float16 may round either way there */
+  const bool blocked = is_blocked(kernel); /* sums in float16 may round either way there */
   for (int p = 0; p < 4; p++)
     for (int over = 0; over < 2; over++) {
       spike(x, places[p][0], places[p][1], largest, over ? half : less);
@@ -162,30 +178,29 @@ static void check_edges(const mix_kernel *kernel, tested *t, int threads) {
     }
 }
 
-static void rounding_to_infinity_is_seen_and_nothing_short_of_it(void **unused) {
-  (void)unused;
-  for_each_kernel(RAW, check_edges);
-  for_each_kernel(UNSCALED, check_edges);
-  for_each_kernel(RELU, check_edges);
+static void rounding_to_infinity_is_seen_and_nothing_short_of_it(const mix_kernel *kernel) {
+  for_each_shape(kernel, RAW, check_edges);
+  for_each_shape(kernel, UNSCALED, check_edges);
+  for_each_shape(kernel, RELU, check_edges);
 }
 
 static void check_nan(const mix_kernel *kernel, tested *t, int threads) {
   product *x = &t->x;
   static const double bad[] = {NAN, INFINITY, -INFINITY};
-  for (int b = 0; b < 3; b++) {
-    fill(x, 0, 4), fill(x, 1, 4);
-    set(x, b % 2, b % 2 ? x->k - 1 : x->m - 1, b % 2 ? x->n - 1 : x->k - 1, bad[b]);
-    set(x, b % 2, 0, 0, 1);
-    assert_false(run_tested(kernel, t, threads, 1, &t->factor));
-  }
   fill(x, 0, 4), fill(x, 1, 4);
+  for (int b = 0; b < 3; b++) {
+    const int side = b % 2;
+    const int64_t row = (side ? x->k : x->m) - 1, column = (side ? x->n : x->k) - 1;
+    set(x, side, row, column, bad[b]);
+    assert_false(run_tested(kernel, t, threads, 1, &t->factor));
+    set(x, side, row, column, 1);
+  }
   assert_true(run_tested(kernel, t, threads, 1, &t->factor));
 }
 
-static void what_is_not_finite_in_an_operand_is_seen(void **unused) {
-  (void)unused;
-  for_each_kernel(RAW, check_nan);
-  for_each_kernel(UNSCALED, check_nan);
+static void what_is_not_finite_in_an_operand_is_seen(const mix_kernel *kernel) {
+  for_each_shape(kernel, RAW, check_nan);
+  for_each_shape(kernel, UNSCALED, check_nan);
 }
 
 /* Sums that nothing stores: the verdict is that of the form that does. */
@@ -198,17 +213,14 @@ static void check_only(const mix_kernel *kernel, tested *t, int threads) {
   assert_false(run_tested(kernel, t, threads, 1, &t->factor));
 }
 
-static void a_product_may_be_tested_and_not_stored(void **unused) {
-  (void)unused;
-  for_each_kernel(ONLY, check_only);
-}
+static void a_product_may_be_tested_and_not_stored(const mix_kernel *kernel) { for_each_shape(kernel, ONLY, check_only); }
 
 /* Factors that keep finite numbers finite, and those that do not: infinite, NaN, or so large that some numbers overflow. */
 static void check_factors(const mix_kernel *kernel, tested *t, int threads) {
   static const float factors[] = {1, 0, -0x1p-15f, 0x1p111f, 0x1p113f, -0x1p127f, INFINITY, -INFINITY, NAN};
+  fill(&t->x, 0, 40), fill(&t->x, 1, 40);
   for (size_t f = 0; f < sizeof factors / sizeof *factors; f++) {
     t->factor = factors[f];
-    fill(&t->x, 0, 40), fill(&t->x, 1, 40);
     const bool finite = run_tested(kernel, t, threads, 1, &t->factor);
     if (finite != stored_is_finite(t))
       fail_msg("%s (%lld, %lld, %lld), %d threads, times %g: %s", kernel->name, (long long)t->x.m, (long long)t->x.n,
@@ -216,9 +228,8 @@ static void check_factors(const mix_kernel *kernel, tested *t, int threads) {
   }
 }
 
-static void the_verdict_is_that_of_the_unscaled_numbers(void **unused) {
-  (void)unused;
-  for_each_kernel(UNSCALED, check_factors);
+static void the_verdict_is_that_of_the_unscaled_numbers(const mix_kernel *kernel) {
+  for_each_shape(kernel, UNSCALED, check_factors);
 }
 
 /* Same bits as without a program, and the same verdict each time that a plan runs the step. */
@@ -237,41 +248,39 @@ static void check_stored(const mix_kernel *kernel, tested *t, int threads) {
   free_product(&plain);
 }
 
-static void the_test_changes_no_bit_of_the_product(void **unused) {
-  (void)unused;
-  for_each_kernel(RAW, check_stored);
-  for_each_kernel(UNSCALED, check_stored);
+static void the_test_changes_no_bit_of_the_product(const mix_kernel *kernel) {
+  for_each_shape(kernel, RAW, check_stored);
+  for_each_shape(kernel, UNSCALED, check_stored);
 }
 
 /* 16 MiB and more, rows of whole lines: stored past the caches. */
-static void shallow_products_stream_what_they_test(void **unused) {
-  (void)unused;
+static bool streams(const mix_kernel *kernel) {
+  return mix_dtype_size(dtype_of(kernel)) == 2 && (strstr(kernel->name, "_acc32_avx2") || strstr(kernel->name, "_acc32_avx512"));
+}
+static void shallow_products_stream_what_they_test(const mix_kernel *kernel) {
   static const int64_t shape[] = {2063, 4128, 3};
-  for (const mix_kernel *const *row = mix_cpu_matmul_kernels; *row; row++)
-    for (int d = 0; d < 2; d++) {
-      tested t;
-      make(&t, storages[d].operands, storages[d].result, shape, 1, UNSCALED);
-      if (takes(*row, &t) && !strstr((*row)->name, "generic")) {
-        double largest, half, less;
-        edge_of(t.dtype, &largest, &half, &less);
-        check_stored(*row, &t, 2);
-        for (int over = 0; over < 2; over++) {
-          spike(&t.x, shape[0] - 1, shape[1] - 1, largest, over ? half : less);
-          assert_int_equal(run_tested(*row, &t, 2, 1, &t.factor), !over);
-        }
-      }
-      free_product(&t.x);
-    }
+  tested t;
+  ask_for(kernel);
+  make(&t, dtype_of(kernel), dtype_of(kernel), shape, 1, UNSCALED);
+  assert_true(takes(kernel, &t));
+  double largest, half, less;
+  edge_of(t.dtype, &largest, &half, &less);
+  check_stored(kernel, &t, 2);
+  for (int over = 0; over < 2; over++) {
+    spike(&t.x, shape[0] - 1, shape[1] - 1, largest, over ? half : less);
+    assert_int_equal(run_tested(kernel, &t, 2, 1, &t.factor), !over);
+  }
+  free_product(&t.x);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(rounding_to_infinity_is_seen_and_nothing_short_of_it),
-      cmocka_unit_test(what_is_not_finite_in_an_operand_is_seen),
-      cmocka_unit_test(a_product_may_be_tested_and_not_stored),
-      cmocka_unit_test(the_verdict_is_that_of_the_unscaled_numbers),
-      cmocka_unit_test(the_test_changes_no_bit_of_the_product),
-      cmocka_unit_test(shallow_products_stream_what_they_test),
+  static const kernel_test tests[] = {
+      {"rounding_to_infinity_is_seen_and_nothing_short_of_it", rounding_to_infinity_is_seen_and_nothing_short_of_it},
+      {"what_is_not_finite_in_an_operand_is_seen", what_is_not_finite_in_an_operand_is_seen},
+      {"a_product_may_be_tested_and_not_stored", a_product_may_be_tested_and_not_stored},
+      {"the_verdict_is_that_of_the_unscaled_numbers", the_verdict_is_that_of_the_unscaled_numbers},
+      {"the_test_changes_no_bit_of_the_product", the_test_changes_no_bit_of_the_product},
+      {"shallow_products_stream_what_they_test", shallow_products_stream_what_they_test, streams},
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return WITH_EACH_KERNEL(tests);
 }
