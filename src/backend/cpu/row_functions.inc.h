@@ -38,8 +38,8 @@ static bool row_all_finite_stored(const uint16_t *x, int64_t n, uint16_t infinit
 
 /* Without their signs floats compare as integers, NaN above all. */
 static inline vi magnitude(vf x) { return (vi)x & v_set_integer(0x7fffffff); }
-#define ROWS_STORE_TESTED(type)                                                                                                    \
-  static bool rows_store_tested_##type(uint16_t *r, int64_t r_stride, const float *x, int64_t stride, int64_t rows, int64_t n,     \
+#define ROWS_STORE(type)                                                                                                    \
+  static bool rows_store_##type(uint16_t *r, int64_t r_stride, const float *x, int64_t stride, int64_t rows, int64_t n,     \
                                        float limit, bool past_caches) {                                                            \
     vi even = v_set_integer(0), odd = even;                                                                                        \
     for (int64_t row = 0; row < rows; row++, x += stride, r += r_stride) {                                                         \
@@ -62,8 +62,8 @@ static inline vi magnitude(vf x) { return (vi)x & v_set_integer(0x7fffffff); }
     }                                                                                                                              \
     return m_all(v_lt((vf)vi_max(even, odd), v_set(limit)));                                                                       \
   }
-ROWS_STORE_TESTED(f16)
-ROWS_STORE_TESTED(bf16)
+ROWS_STORE(f16)
+ROWS_STORE(bf16)
 
 static float fold_lanes(const vf *sum) {
   float lane[SUM_LANES];

@@ -84,7 +84,7 @@ typedef struct mix_vector {
   bool (*all_finite_stored)(const uint16_t *x, int64_t n, uint16_t infinity);
   /* Stores rows of n, strides apart, rounded to float16 or bfloat16; whole lines past the caches where told. Are all magnitudes below
    * `limit`? */
-  bool (*store_tested[MIX_DTYPE_COUNT])(uint16_t *r, int64_t r_stride, const float *x, int64_t stride, int64_t rows, int64_t n,
+  bool (*store_rows[MIX_DTYPE_COUNT])(uint16_t *r, int64_t r_stride, const float *x, int64_t stride, int64_t rows, int64_t n,
                                         float limit, bool past_caches);
   float (*sum)(const float *x, int64_t n);
   void (*sum_into)(float *lanes, const float *x, int64_t n); /* adds to 32 lanes */

@@ -77,7 +77,7 @@ const mix_vector VECTOR_NAME = {
     .float_to_bool = tile_float_to_bool,
     .all_finite = row_all_finite,
     .all_finite_stored = row_all_finite_stored,
-    .store_tested = {[MIX_FLOAT16] = rows_store_tested_f16, [MIX_BFLOAT16] = rows_store_tested_bf16},
+    .store_rows = {[MIX_FLOAT16] = rows_store_f16, [MIX_BFLOAT16] = rows_store_bf16},
     .sum = row_sum,
     .sum_into = row_sum_into,
     .maximum = row_maximum,

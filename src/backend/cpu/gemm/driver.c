@@ -1,6 +1,7 @@
-/* The one driver of blocked products. */
+/* The driver of blocked products on vectors; how results are stored, for all engines. */
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/vector.h"
+#include <string.h>
 
 /* A thread's share, and the parts of its workspace. */
 typedef struct run_state {
@@ -24,21 +25,24 @@ void mix_gemm_finish(const mix_gemm_plan *plan, const mix_gemm_operands *operand
   if (operands->epilogue) {
     const bool finite = mix_tile_run_block(operands->epilogue, operands->args, sums, stride, row, rows, column, columns, more);
     if (!finite) *operands->finite = false;
-  } else {
-    const int64_t ldc = plan->problem.ldc;
-    const mix_dtype dtype = plan->result->dtype;
-    void *result = (char *)operands->c + (row * ldc + column) * (int64_t)mix_dtype_size(dtype);
-    if (!operands->finite)
-      (plan->stream ? plan->result->stream : plan->result->narrow)(sums, stride, rows, columns, result, ldc);
-    else if (!mix_vector_current()->store_tested[dtype](result, ldc, sums, stride, rows, columns, operands->limit, plan->stream))
-      *operands->finite = false;
+    return;
   }
+  const int64_t ldc = plan->problem.ldc, size = (int64_t)mix_dtype_size(plan->result);
+  char *result = (char *)operands->c + (row * ldc + column) * size;
+  if (size > (int64_t)sizeof(uint16_t)) { /* as sums are kept */
+    const char *from = sums;
+    for (; rows > 0; rows--, result += ldc * size, from += stride * size) memcpy(result, from, (size_t)(columns * size));
+    return;
+  }
+  const bool below = mix_vector_current()->store_rows[plan->result]((uint16_t *)result, ldc, sums, stride, rows, columns,
+                                                                    operands->limit, plan->stream);
+  if (operands->finite && !below) *operands->finite = false;
 }
 
 void mix_gemm_prefetch_result(const mix_gemm_plan *plan, const mix_gemm_operands *operands, int64_t row, int64_t rows,
                               int64_t column, int64_t columns) {
-  if (operands->epilogue) return;
-  const int64_t size = (int64_t)mix_dtype_size(plan->storage->dtype), stride = plan->problem.ldc * size;
+  if (operands->epilogue || plan->stream) return;
+  const int64_t size = (int64_t)mix_dtype_size(plan->result), stride = plan->problem.ldc * size;
   const char *memory = (const char *)operands->c + row * stride + column * size;
   for (; rows > 0; rows--, memory += stride)
     for (int64_t byte = 0; byte < columns * size; byte += 64) __builtin_prefetch(memory + byte, 1, 2);
@@ -178,6 +182,7 @@ void mix_gemm_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, 
   if (plan->engine->run) {
     if (plan->engine->enter) plan->engine->enter();
     plan->engine->run(plan, operands, team, shared, own);
+    if (plan->stream) mix_end_streams();
     if (plan->engine->leave) plan->engine->leave();
     return;
   }

@@ -200,20 +200,7 @@ static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, co
     run_blocks(&s, shared, (float *)memory);
 }
 
-GEMM_NARROW_ROWS(f16)
-GEMM_NARROW_ROWS(bf16)
-
-static void narrow_rows_f32(const void *sums, int64_t stride, int64_t rows, int64_t columns, void *result, int64_t result_stride) {
-  for (int64_t i = 0; i < rows; i++)
-    memcpy((float *)result + i * result_stride, (const float *)sums + i * stride, sizeof(float) * (size_t)columns);
-}
-
-static const mix_gemm_storage storages[] = {
-    {.dtype = MIX_FLOAT32, .narrow = narrow_rows_f32},
-    {.dtype = MIX_FLOAT16, .narrow = narrow_rows_f16},
-    {.dtype = MIX_BFLOAT16, .narrow = narrow_rows_bf16},
-    {.dtype = MIX_DTYPE_NONE},
-};
+static const mix_gemm_storage storages[] = {{MIX_FLOAT32}, {MIX_FLOAT16}, {MIX_BFLOAT16}, {MIX_DTYPE_NONE}};
 
 const mix_gemm_engine mix_gemm_f32_amx = {
     .rows = AMX_PANEL,

@@ -178,14 +178,7 @@ static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, co
     }
 }
 
-GEMM_NARROW_ROWS(f16)
-GEMM_NARROW_ROWS(bf16)
-
-static const mix_gemm_storage storages[] = {
-    {.dtype = MIX_FLOAT16, .narrow = narrow_rows_f16},
-    {.dtype = MIX_BFLOAT16, .narrow = narrow_rows_bf16},
-    {.dtype = MIX_DTYPE_NONE},
-};
+static const mix_gemm_storage storages[] = {{MIX_FLOAT16}, {MIX_BFLOAT16}, {MIX_DTYPE_NONE}};
 
 #define FP16_ENGINE(sums, chain_count, chain_length, accumulation)                                                                 \
   static const char *refuses_##sums(const mix_gemm_problem *problem, mix_dtype dtype) {                                            \

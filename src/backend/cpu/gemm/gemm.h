@@ -1,13 +1,13 @@
 /* Matrix products on the CPU, C (m, n) = op(A) (m, k) * op(B) (k, n), row-major.
  *
  * An engine is what one instruction set brings: micro-kernels that multiply one tile of C, and for each storage dtype the
- * functions that pack operands (widening them to what the micro-kernels read) and that round tiles to the storage dtype. A plan is
- * how one product is done with an engine: which operands are read in place, the blocking, the fixed share of each thread. One
- * driver (driver.c) runs every plan: for each block of C and each block of k, pack a block of B (it stays in the second-level
- * cache), then for each panel of rows pack A (it stays in the first) and multiply it with all panels of B.
+ * functions that pack operands (widening them to what the micro-kernels read). A plan is how one product is done with an engine:
+ * which operands are read in place, the blocking, the fixed share of each thread. A driver (driver.c; tiles and float16 sums have
+ * their own) runs it: for each block of C and each block of k, pack a block of B (it stays in the second-level cache), then for
+ * each panel of rows pack A (it stays in the first) and multiply it with all panels of B.
  *
- * The sum of an element of C runs over k in order inside blocks of k, and over the blocks in order; the blocks depend on the shape
- * and the engine alone. So the bits do not depend on the number of threads, nor on what is packed. */
+ * The sum of an element of C runs over k in order inside blocks of k, and over the blocks (or halves of k) in order; these depend
+ * on the shape and the engine alone. So the bits do not depend on the number of threads, nor on what is packed. */
 #ifndef MIX_BACKEND_CPU_GEMM_GEMM_H
 #define MIX_BACKEND_CPU_GEMM_GEMM_H
 
@@ -42,11 +42,6 @@ typedef struct mix_gemm_storage {
   /* `columns` columns into panels of the engine's width, each (depth, width), `panel` elements apart; ragged panels padded with
    * zeros. [0]: source[k * stride + j]; [1]: source[j * stride + k]. */
   void (*pack_b[2])(const void *source, int64_t stride, int64_t depth, int64_t columns, void *packed, int64_t panel);
-  /* Rounds (rows, columns) sums to the storage dtype, nearest, ties to even. */
-  void (*narrow)(const void *sums, int64_t stride, int64_t rows, int64_t columns, void *result, int64_t result_stride);
-  void (*stream)(const void *sums, int64_t stride, int64_t rows, int64_t columns, void *result,
-                 int64_t result_stride); /* past the caches;
-                                                                                                                         * NULL: none */
   /* For A along k: micro-kernels that read B as it is stored and widen it in registers, [rows - 1]; NULL: none. */
   mix_gemm_micro *const *micro;
   /* Few columns: out[r * MIX_GEMM_DOT_STRIDE + j] = sum over k of source[r * stride + k] * b[j * b_stride + k] for r < dot_rows, j <
@@ -97,11 +92,13 @@ struct mix_gemm_problem {
 
 struct mix_gemm_plan {
   const mix_gemm_engine *engine;
-  const mix_gemm_storage *storage, *result; /* of the operands, of C */
-  mix_gemm_problem problem;                 /* as computed: of the transposed product where `swapped` */
-  bool dot;                                 /* sums along vectors of k: no packing of the wide operand, no blocks */
-  bool swapped;                             /* computes C^T = op(B)^T op(A)^T, and transposes sums before they are stored */
-  bool a_in_place, b_in_place, c_in_place, stream, prefetch_b;
+  const mix_gemm_storage *storage; /* of the operands */
+  mix_dtype result;                /* how C is stored */
+  mix_gemm_problem problem;        /* as computed: of the transposed product where `swapped` */
+  bool dot;                        /* sums along vectors of k: no packing of the wide operand, no blocks */
+  bool swapped;                    /* computes C^T = op(B)^T op(A)^T, and transposes sums before they are stored */
+  bool a_in_place, b_in_place, c_in_place, prefetch_b;
+  bool stream;    /* C, larger than the caches, is written past them */
   bool a_turned;  /* A stored along k is packed along rows, as the fastest micro-kernel reads it */
   bool b_widened; /* in place, and widened by the storage's own micro-kernels */
   int threads, grid_rows, grid_columns;

@@ -6,8 +6,6 @@
 #define PASTE(a, b) PASTE_(a, b)
 #define WIDEN PASTE(widen, STORAGE)
 #define WIDEN_SOME PASTE(widen_some, STORAGE)
-#define NARROW PASTE(narrow, STORAGE)
-#define NARROW_SOME PASTE(narrow_some, STORAGE)
 
 /* source[i * stride + k] -> packed[i * packed_stride + k]. */
 static void PASTE(pack_a_rows, STORAGE)(const void *source, int64_t stride, int rows, int64_t depth, void *packed,
@@ -154,37 +152,6 @@ static void PASTE(pack_b_turned, STORAGE)(const void *source, int64_t stride, in
   }
 }
 
-static void PASTE(narrow_rows, STORAGE)(const void *sums, int64_t stride, int64_t rows, int64_t columns, void *result,
-                                        int64_t result_stride) {
-  for (int64_t i = 0; i < rows; i++) {
-    const GEMM_REAL *from = (const GEMM_REAL *)sums + i * stride;
-    ELEMENT *to = (ELEMENT *)result + i * result_stride;
-    int64_t j = 0;
-    for (; j + LANES <= columns; j += LANES) NARROW(to + j, load(from + j));
-    if (j < columns) NARROW_SOME(to + j, columns - j, load_some(from + j, (int)(columns - j), first_lanes(columns - j)));
-  }
-}
-
-#ifdef __AVX2__
-/* Whole lines of the result, where it is aligned to them. */
-static void PASTE(stream_rows, STORAGE)(const void *sums, int64_t stride, int64_t rows, int64_t columns, void *result,
-                                        int64_t result_stride) {
-  enum { LINE = 64 / sizeof(ELEMENT) };
-  const int64_t whole = (uintptr_t)result % 64 || result_stride % LINE ? 0 : columns / LINE * LINE;
-  for (int64_t i = 0; i < rows; i++) {
-    const GEMM_REAL *from = (const GEMM_REAL *)sums + i * stride;
-    ELEMENT *to = (ELEMENT *)result + i * result_stride;
-    for (int64_t j = 0; j < whole; j += LANES) PASTE(stream, STORAGE)(to + j, load(from + j));
-    PASTE(narrow_rows, STORAGE)(from + whole, stride, 1, columns - whole, to + whole, result_stride);
-  }
-}
-#else
-#define stream_rows_f64 NULL
-#define stream_rows_f32 NULL
-#define stream_rows_f16 NULL
-#define stream_rows_bf16 NULL
-#endif
-
 /* `rows` and `columns` are constants where it is inlined. */
 GEMM_INLINE void PASTE(dot, STORAGE)(const int rows, const int columns, int64_t depth, const ELEMENT *a, int64_t a_stride,
                                      const GEMM_REAL *b, int64_t b_stride, GEMM_REAL *lanes, bool first, GEMM_REAL *out) {
@@ -252,7 +219,5 @@ static void PASTE(dot_row, STORAGE)(int64_t depth, const void *source, int64_t s
 #undef PASTE
 #undef WIDEN
 #undef WIDEN_SOME
-#undef NARROW
-#undef NARROW_SOME
 #undef STORAGE
 #undef ELEMENT

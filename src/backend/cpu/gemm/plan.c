@@ -72,6 +72,13 @@ static void plan_dot(mix_gemm_plan *plan) {
   plan->turn_bytes = whole_lines(MIX_GEMM_DOT_ROWS * widest * sum);
 }
 
+/* Is C larger than the caches, and in whole lines? */
+static bool streams(const mix_gemm_plan *plan) {
+  const mix_gemm_problem *p = &plan->problem;
+  const int64_t size = (int64_t)mix_dtype_size(plan->result);
+  return !p->epilogue && !plan->swapped && p->m * p->n * size > STREAM_BYTES && p->ldc * size % 64 == 0;
+}
+
 static void plan_blocks(mix_gemm_plan *plan) {
   const mix_gemm_engine *engine = plan->engine;
   const mix_gemm_problem *p = &plan->problem;
@@ -99,10 +106,8 @@ static void plan_blocks(mix_gemm_plan *plan) {
   plan->b_in_place = plan->b_in_place || plan->b_widened;
   if (plan->b_widened) plan->a_turned = false;
   plan->prefetch_b = plan->swapped && plan->b_in_place;
-  plan->c_in_place = !p->epilogue && !plan->swapped && engine->sum == mix_dtype_size(plan->result->dtype);
-  const int64_t result = (int64_t)mix_dtype_size(plan->result->dtype);
-  plan->stream = (plan->c_in_place || (plan->result->stream && !p->epilogue && !plan->swapped)) && p->k <= STREAM_DEPTH &&
-                 p->m * p->n * result > STREAM_BYTES && p->ldc * result % 64 == 0;
+  plan->c_in_place = !p->epilogue && !plan->swapped && engine->sum == mix_dtype_size(plan->result);
+  plan->stream = streams(plan) && (plan->c_in_place || mix_dtype_size(plan->result) == 2) && p->k <= STREAM_DEPTH;
 
   const int64_t fits = mix_cpu_cache(2) * 3 / 4 / (plan->depth_block * element) / engine->columns * engine->columns;
   plan->row_block = smaller(engine->row_block, rows);
@@ -140,9 +145,10 @@ const mix_gemm_storage *mix_gemm_storage_of(const mix_gemm_engine *engine, mix_d
 void mix_gemm_make_plan(const mix_gemm_engine *engine, const mix_gemm_storage *storage, const mix_gemm_problem *problem,
                         int threads, mix_gemm_plan *plan) {
   *plan = (mix_gemm_plan){.engine = engine, .storage = storage, .problem = *problem, .threads = threads};
-  plan->result = problem->rounded == MIX_DTYPE_NONE ? storage : mix_gemm_storage_of(engine, problem->rounded);
+  plan->result = problem->rounded == MIX_DTYPE_NONE ? storage->dtype : problem->rounded;
   if (engine->make_plan) {
     engine->make_plan(plan);
+    plan->stream = streams(plan) && mix_dtype_size(plan->result) == 2;
     return;
   }
   if (storage->dot[0] && problem->k > DOT_DEPTH) {
