@@ -16,7 +16,9 @@ static bool shape_sound(const char *call, mix_dtype dtype, mix_shape shape) {
     return false;
   }
   if (mix_shape_checked_size(shape) < 0) {
-    mix_fail(MIX_VALUE_ERROR, "%s: shape %s is negative, unknown or too large", call, mix_shape_text(shape, text, sizeof text));
+    mix_fail(MIX_VALUE_ERROR,
+             "%s: shape %s is negative, unknown or too large; expected dimensions of 0 or more, and fewer than 2^60 elements", call,
+             mix_shape_text(shape, text, sizeof text));
     return false;
   }
   return true;

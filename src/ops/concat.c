@@ -19,7 +19,7 @@ static bool concat_infer(mix_node *node) {
       else if (*dimension == MIX_UNKNOWN || next.dims[axis] == MIX_UNKNOWN)
         *dimension = MIX_UNKNOWN;
       else
-        fit = !__builtin_add_overflow(*dimension, next.dims[axis], dimension);
+        *dimension = next.dims[axis] > INT64_MAX - *dimension ? INT64_MAX : *dimension + next.dims[axis]; /* too large: below */
     }
     if (!fit) return mix_rule_fail(node, "operand %d does not fit; expected equal shapes but for axis %d", i, joined);
   }
@@ -70,8 +70,11 @@ static bool slice_infer(mix_node *node) {
   for (int axis = 0; axis < x.rank; axis++) {
     int64_t begin = cut->begin.dims[axis], size = cut->size.dims[axis], all = x.dims[axis];
     bool open = size == MIX_UNKNOWN && all == MIX_UNKNOWN;
-    if (begin < 0 || (size < 0 && !open) || (all != MIX_UNKNOWN && (begin > all || size > all - begin)))
-      return mix_rule_fail(node, "axis %d has no elements %lld to %lld", axis, (long long)begin, (long long)(begin + size));
+    if (begin < 0 || (size < 0 && !open) || (all != MIX_UNKNOWN && (begin > all || size > all - begin))) {
+      int64_t end;
+      if (__builtin_add_overflow(begin, size, &end)) end = INT64_MAX;
+      return mix_rule_fail(node, "axis %d has no elements %lld to %lld", axis, (long long)begin, (long long)end);
+    }
   }
   return mix_rule_output(node, 0, cut->size);
 }

@@ -58,7 +58,8 @@ bool mix_rule_output(mix_node *node, int output, mix_shape shape) {
     return mix_rule_fail(node, "the result would have %d dimensions; at most %d", shape.rank, MIX_MAX_RANK);
   if (mix_shape_is_known(shape) && mix_shape_checked_size(shape) < 0) {
     char text[160];
-    return mix_rule_fail(node, "the result's shape %s has more elements than can be counted",
+    return mix_rule_fail(node,
+                         "the result's shape %s has more elements than can be counted; work on parts of it, of fewer than 2^60",
                          mix_shape_text(shape, text, sizeof text));
   }
   node->outputs[output].shape = shape;

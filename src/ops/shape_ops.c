@@ -51,10 +51,12 @@ mix_tensor *mix_reshape(mix_tensor *x, mix_shape shape) {
   mix_shape from = mix_tensor_shape(x);
   int open = -1;
   int64_t rest = 1;
+  char text[160];
   for (int i = 0; i < shape.rank; i++) {
     if (shape.dims[i] != MIX_UNKNOWN) {
       if (__builtin_mul_overflow(rest, shape.dims[i], &rest))
-        return mix_call_fail(MIX_VALUE_ERROR, "reshape", x, "the shape asked for is too large");
+        return mix_call_fail(MIX_VALUE_ERROR, "reshape", x, "the shape %s asked for has more elements than can be counted",
+                             mix_shape_text(shape, text, sizeof text));
     } else if (open >= 0) {
       return mix_call_fail(MIX_VALUE_ERROR, "reshape", x, "two dimensions of the shape are -1; at most one can be worked out");
     } else {
@@ -63,7 +65,6 @@ mix_tensor *mix_reshape(mix_tensor *x, mix_shape shape) {
   }
   if (open >= 0 && mix_shape_is_known(from)) {
     int64_t size = mix_shape_size(from);
-    char text[160];
     if (rest == 0 || size % rest)
       return mix_call_fail(MIX_VALUE_ERROR, "reshape", x, "%lld elements do not fill the shape %s", (long long)size,
                            mix_shape_text(shape, text, sizeof text));

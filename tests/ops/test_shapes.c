@@ -437,11 +437,25 @@ static void too_large(void **state) {
   (void)state;
   int64_t huge = INT64_C(1) << 40;
   mix_tensor *column = ones(MIX_FLOAT32, MIX_SHAPE(huge, 1)), *row = ones(MIX_FLOAT32, MIX_SHAPE(1, huge));
-  refused(mix_add(column, row), MIX_VALUE_ERROR, "add", "more elements");
+  refused(mix_add(column, row), MIX_VALUE_ERROR, "add", "(1099511627776, 1099511627776)", "more elements", "work on parts");
   refused(mix_matmul(column, row, false, false), MIX_VALUE_ERROR, "matmul", "more elements");
   refused(mix_broadcast_to(column, MIX_SHAPE(huge, huge)), MIX_VALUE_ERROR, "broadcast_to");
   refused(mix_pad(column, MIX_SHAPE(0, huge), MIX_SHAPE(0, 0), 0), MIX_VALUE_ERROR, "pad");
   refused(mix_one_hot(ones(MIX_INT32, MIX_SHAPE(huge)), huge, MIX_FLOAT32), MIX_VALUE_ERROR, "one_hot");
+  refused(mix_gather(row, ones(MIX_INT32, MIX_SHAPE(huge)), 0), MIX_VALUE_ERROR, "gather", "(1099511627776, 1099511627776)");
+  mix_tensor *most = mix_broadcast_to(ones(MIX_FLOAT32, MIX_SHAPE(1)), MIX_SHAPE((INT64_C(1) << 60) - 1)), *nine[9];
+  for (int i = 0; i < 9; i++) nine[i] = most;
+  refused(mix_concat(2, nine, 0), MIX_VALUE_ERROR, "concat", "(2305843009213693950)", "more elements");
+  refused(mix_concat(9, nine, 0), MIX_VALUE_ERROR, "concat", "more elements"); /* the dimension itself would overflow */
+  refused(mix_pad(column, MIX_SHAPE(INT64_MAX, 0), MIX_SHAPE(0, 0), 0), MIX_VALUE_ERROR, "pad", "axis 0");
+  refused(mix_slice(column, MIX_SHAPE(INT64_MAX, 0), MIX_SHAPE(5, 1)), MIX_VALUE_ERROR, "slice",
+          "9223372036854775807 to 9223372036854775807");
+  refused(mix_reshape(column, MIX_SHAPE(huge, huge)), MIX_VALUE_ERROR, "reshape", "(1099511627776, 1099511627776)");
+  refused(mix_stateless_uniform(ones(MIX_INT64, MIX_SHAPE(2)), MIX_SHAPE(huge, huge), MIX_FLOAT32), MIX_VALUE_ERROR,
+          "random_uniform", "(1099511627776, 1099511627776)");
+  refused(mix_tensor_from(&huge, MIX_FLOAT32, MIX_SHAPE(huge, huge)), MIX_VALUE_ERROR, "tensor_from",
+          "(1099511627776, 1099511627776)", "fewer than 2^60");
+  refused(mix_tensor_wrap(&huge, MIX_FLOAT32, MIX_SHAPE(huge, huge), NULL), MIX_VALUE_ERROR, "tensor_wrap", "too large");
 }
 
 /* The sum that undoes broadcasting makes no node where nothing was broadcast. */
