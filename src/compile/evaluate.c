@@ -23,6 +23,7 @@ static bool run_results(mix_compiled *compiled, mix_node *const *nodes, int coun
     else
       addresses[r] = buffers[r]->data;
   }
+  if (!good) mix_compiled_name_largest(compiled);
   mix_bindings bindings = {.arguments = NULL, .results = addresses, .arena = arena};
   if (good) good = compiled->backend->run(compiled->executable, &bindings) == MIX_OK;
   r = 0;

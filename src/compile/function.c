@@ -220,6 +220,7 @@ static specialisation *specialise(mix_function *function, mix_list *arguments) {
   s->environment = environment_now(function); /* building layers in the first capture may have moved the epoch */
   if (ir) s->compiled = mix_compile(ir, true);
   bool good = s->compiled && finish(s) && arena_grow(function, s->compiled->plan.arena_bytes);
+  if (s->compiled && !good) mix_compiled_name_largest(s->compiled);
   if (good) drop_outdated(function);
   good = good && mix_reserve(&function->known, &function->known_capacity, function->known_count + 1, sizeof *function->known);
   if (!good) {
@@ -273,7 +274,10 @@ static mix_list *run(mix_function *function, specialisation *s, mix_list *argume
   for (int i = 0; i < s->argument_count; i++) s->addresses[i] = mix_tensor_value(mix_list_get(arguments, i))->buffer->data;
   for (int r = 0; r < result_count && good; r++) {
     good = (s->buffers[r] = mix_pool_take(s->pool, r)) != NULL;
-    if (good) s->addresses[s->argument_count + r] = s->buffers[r]->data;
+    if (good)
+      s->addresses[s->argument_count + r] = s->buffers[r]->data;
+    else
+      mix_compiled_name_largest(s->compiled);
   }
   mix_bindings bindings = {.arguments = s->addresses, .results = s->addresses + s->argument_count, .arena = function->arena};
   const mix_ir *ir = s->compiled->ir;

@@ -540,6 +540,7 @@ mix_compiled *mix_compile(mix_ir *ir, bool stages) {
          (compiled->executable = compiled->backend->compile(&compiled->plan, mix_threads())) != NULL;
   if (!good) {
     if (!mix_failed()) mix_fail(MIX_INTERNAL_ERROR, "compile: failed without saying why");
+    mix_compiled_name_largest(compiled);
     mix_compiled_free(compiled);
     return NULL;
   }

@@ -24,6 +24,9 @@ typedef struct mix_compiled {
 mix_compiled *mix_compile(mix_ir *ir, bool stages);
 void mix_compiled_free(mix_compiled *compiled);
 
+/* shortage.c: where memory was refused to the plan, the pending error names its largest value too. */
+void mix_compiled_name_largest(const mix_compiled *compiled);
+
 /* memory.c: gives every arena value an offset so that those alive at the same step lie apart. */
 typedef struct mix_lifetime {
   int slot, first, last; /* steps, inclusive */
