@@ -611,10 +611,7 @@ static void epilogue_blocks(void **state) {
         const int64_t rows = shapes[i][0], columns = shapes[i][1], stride = columns + 5;
         const mix_dtype dtype = dtypes[d];
         sample s;
-        if (with_bias)
-          begin(&s, 2, (const int64_t[]){rows, columns});
-        else
-          begin(&s, 1, (const int64_t[]){rows * columns});
+        begin(&s, 2, (const int64_t[]){rows, columns});
         s.loads[s.program.load_count++] = (mix_program_load){.input = MIX_FROM_ACCUMULATOR, .dtype = dtype};
         int other = 0;
         if (with_bias) other = load(&s, dtype, (const int64_t[]){0, 1});

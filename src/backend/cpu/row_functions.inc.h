@@ -233,7 +233,6 @@ static void rows_cross_entropy(float *losses, float *gradient, const float *logi
   }
 }
 
-/* One row: the gradient but for the label's -1, and what its loss is made of. */
 /* The sum of a short row in the order of TensorFlow's CPU kernels (Eigen's reduction over packets of eight): eight chains, folded by
  * halves, and the rest behind them as a chain of its own. */
 static float row_sum_of_eights(const float *x, int64_t n) {

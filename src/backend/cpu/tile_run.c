@@ -403,17 +403,6 @@ void mix_tile_run(const mix_tile_program *p, const mix_kernel_args *args, const 
 
 /* ---- a block of a product's result ---- */
 
-/* Elements of a row of the result: the program's own (what is stored may have another shape), or the last dimension of what is
- * stored. */
-static int64_t columns_of(const mix_tile_program *p, const mix_kernel_args *args) {
-  if (p->program->rank == 2) return p->program->dims[1];
-  if (p->store_count && args->output_types) {
-    const mix_shape *shape = &args->output_types[p->stores[0].output].shape;
-    if (shape->rank > 0) return shape->dims[shape->rank - 1];
-  }
-  return p->program->dims[p->program->rank - 1];
-}
-
 bool mix_tile_run_block(const mix_tile_program *p, const mix_kernel_args *args, const void *accumulator, int64_t stride,
                         int64_t row, int64_t rows, int64_t column, int64_t columns, bool more) {
   _Alignas(64) char memory[MIX_TILE_MEMORY];
@@ -424,7 +413,7 @@ bool mix_tile_run_block(const mix_tile_program *p, const mix_kernel_args *args, 
   r.accumulator_stride = stride;
   r.first_row = row;
   r.first_column = column;
-  r.pitch = columns_of(p, args);
+  r.pitch = p->program->dims[1]; /* the kernel takes programs over matrices alone */
   r.end_row = row + rows + more;
   /* Long pieces are read and written in place; short ones are worth gathering. */
   if (rows > 1 && 2 * columns <= p->tile)

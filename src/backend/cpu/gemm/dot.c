@@ -2,9 +2,8 @@
  * rows. Of deep products a piece along k at a time: then the sums of each lane wait in the workspace for the next piece, so that the
  * bits are those of one piece. */
 #include "backend/cpu/gemm/gemm.h"
+#include "backend/cpu/gemm/sizes.h"
 #include <string.h>
-
-static int64_t smaller(int64_t x, int64_t y) { return x < y ? x : y; }
 
 /* from[k * from_stride + j] -> to[j * to_stride + k]. */
 static void turn(const void *from, int64_t from_stride, int64_t depth, int64_t columns, void *to, int64_t to_stride, size_t size) {

@@ -1,5 +1,6 @@
 /* The driver of blocked products on vectors; how results are stored, for all engines. */
 #include "backend/cpu/gemm/gemm.h"
+#include "backend/cpu/gemm/sizes.h"
 #include "backend/cpu/vector.h"
 #include <string.h>
 
@@ -17,7 +18,6 @@ typedef struct block {
   bool first, last; /* of k */
 } block;
 
-static int64_t smaller(int64_t x, int64_t y) { return x < y ? x : y; }
 static const char *at(const void *base, int64_t elements, size_t size) { return (const char *)base + elements * (int64_t)size; }
 
 void mix_gemm_finish(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const void *sums, int64_t stride, int64_t row,

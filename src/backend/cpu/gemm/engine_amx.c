@@ -10,6 +10,7 @@
 #define GEMM_DOUBLE 0
 #include "backend/cpu/gemm/amx.h"
 #include "backend/cpu/gemm/storage.h"
+#include "backend/cpu/gemm/sizes.h"
 #include <string.h>
 
 static const mix_amx_storage amx_storages[] = {
@@ -23,9 +24,6 @@ static const mix_amx_storage amx_storages[] = {
      .parts = 2,
      .pack = {{mix_amx_pack_a_along_f32, mix_amx_pack_a_across_f32}, {mix_amx_pack_b_along_f32, mix_amx_pack_b_across_f32}}},
 };
-
-static int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
-static int64_t smaller(int64_t x, int64_t y) { return x < y ? x : y; }
 
 const mix_amx_storage *mix_amx_storage_of(mix_dtype dtype) {
   const mix_amx_storage *storage = amx_storages;

@@ -8,6 +8,7 @@
 #include "backend/backend.h"
 #include "backend/cpu/gemm/fp16.h"
 #include "backend/cpu/gemm/storage.h"
+#include "backend/cpu/gemm/sizes.h"
 
 /* Measured on a Sapphire Rapids with 2 MiB of second-level cache; 14 rows, 64 columns to a panel. */
 enum {
@@ -24,11 +25,6 @@ enum {
   FEW_COLUMNS = 12,
   FEW_OPERATIONS = 1 << 15,
 };
-
-static int64_t round_up(int64_t x, int64_t unit) { return (x + unit - 1) / unit * unit; }
-static int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
-static int64_t smaller(int64_t x, int64_t y) { return x < y ? x : y; }
-static int64_t whole_lines(int64_t bytes) { return round_up(bytes, 64); }
 
 static const char *refuses(const mix_gemm_problem *p, mix_dtype dtype, mix_accumulation served) {
   (void)dtype;
@@ -57,22 +53,19 @@ static void share_among_threads(mix_gemm_plan *plan, int64_t *row_panels, int64_
   }
 }
 
-/* Blocks of even size: 13 panels are 7 and 6, not 12 and 1. */
-static int64_t even(int64_t count, int64_t most) { return count ? divide_up(count, divide_up(count, most)) : 1; }
-
 static int64_t panel_elements(const mix_gemm_plan *plan, int slots) {
   return (round_up(plan->depth_block, FP16_ROUND) + 2) * slots; /* off a power of two */
 }
-static int64_t panel_scales(const mix_gemm_plan *plan) { return divide_up(plan->depth_block, FP16_COLUMNS); }
+static int64_t panel_scales(const mix_gemm_plan *plan) { return divide_up(plan->depth_block, FP16_LEAST_STEP); }
 
 static void make_plan(mix_gemm_plan *plan) {
   const mix_gemm_problem *p = &plan->problem;
   int64_t row_panels = divide_up(p->m, FP16_ROWS), column_panels = divide_up(p->n, FP16_COLUMNS);
   share_among_threads(plan, &row_panels, &column_panels);
-  plan->depth_block = round_up(even(p->k, DEPTH), FP16_MOST_STEP);
+  plan->depth_block = round_up(even_block(p->k, DEPTH, 1), FP16_MOST_STEP);
   const int64_t widest = row_panels * FP16_ROWS <= FEW_ROWS ? FEW_ROWS_COLUMN_PANELS : COLUMN_PANELS;
-  plan->row_block = even(row_panels, ROW_PANELS) * FP16_ROWS;
-  plan->column_block = even(column_panels, widest) * FP16_COLUMNS;
+  plan->row_block = even_block(row_panels, ROW_PANELS, 1) * FP16_ROWS;
+  plan->column_block = even_block(column_panels, widest, 1) * FP16_COLUMNS;
 
   const int64_t group = p->transpose_a ? GROUP : 1, panels = plan->column_block / FP16_COLUMNS;
   const int64_t scales = whole_lines(panel_scales(plan) * (int64_t)sizeof(float) * FP16_MOST_PANELS);
@@ -146,7 +139,7 @@ static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, co
   (void)shared; /* nothing is */
   const mix_gemm_problem *p = &plan->problem;
   const mix_gemm_engine *engine = plan->engine;
-  const int step = engine->chains * engine->chain > FP16_COLUMNS ? FP16_MOST_STEP : FP16_COLUMNS;
+  const int step = engine->chains * engine->chain > FP16_LEAST_STEP ? FP16_MOST_STEP : FP16_LEAST_STEP;
   const int bits = step == FP16_MOST_STEP ? 15 - 7 : 15 - 6; /* of a product, so that `step` of them have 15 */
   run_state s = {.plan = plan,
                  .operands = operands,

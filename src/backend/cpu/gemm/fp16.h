@@ -27,6 +27,7 @@ enum {
   FP16_ROW_SLOTS = 16,
   FP16_COLUMNS = 64, /* of a panel of B */
   FP16_ROUND = 32,   /* panels have room for k in such units */
+  FP16_LEAST_STEP = 64,
   FP16_MOST_STEP = 128,
   FP16_MOST_PANELS = 16, /* packed in one call */
 };

@@ -8,7 +8,6 @@
 /* What a step keeps. Batches are shared among the threads whole where they are many, else each product is. */
 typedef struct prepared_gemm {
   mix_gemm_plan plan; /* of one product */
-  int team;
   bool share_batches, packed;
   int64_t batches;
   mix_tile_program *epilogue;
@@ -51,7 +50,6 @@ static void make(const mix_gemm_engine *engine, const mix_kernel_args *args, int
   const mix_gemm_problem problem = problem_of(args);
   const mix_gemm_storage *storage = mix_gemm_storage_of(engine, args->input_types[0].dtype);
   prepared->batches = batches_of(args);
-  prepared->team = threads;
   prepared->share_batches =
       threads > 1 && (prepared->batches % threads == 0 ? prepared->batches > 0 : prepared->batches >= 4 * threads);
   prepared->epilogue = NULL;
@@ -65,6 +63,7 @@ static const char *refuses(const mix_gemm_engine *engine, const mix_kernel_args 
   if (args->input_types[0].dtype != dtype || args->input_types[1].dtype != dtype) return "operands of another dtype";
   if (args->program) {
     if (args->op == &mix_op_batch_matmul) return "a batch of products has no epilogue";
+    if (args->program->rank != 2) return "the epilogue is not over a matrix";
     if (args->program->reduction > MIX_REDUCE_ALL_FINITE) return "the epilogue sums";
     const char *reason = mix_tile_refuses(args->program);
     if (reason) return reason;
@@ -99,7 +98,7 @@ static size_t workspace(const mix_gemm_engine *engine, const mix_kernel_args *ar
 static int barriers(const mix_gemm_engine *engine, const mix_kernel_args *args, int threads) {
   prepared_gemm x;
   make(engine, args, threads, &x);
-  return x.plan.barriers ? (x.plan.barriers + 1) * (int)x.batches - 1 : 0;
+  return x.plan.barriers && x.batches ? (x.plan.barriers + 1) * (int)x.batches - 1 : 0;
 }
 
 static bool serial(const mix_kernel_args *args) {
@@ -170,14 +169,8 @@ static void finish_test(const mix_kernel_args *args, const mix_team *team, bool 
   atomic_store_explicit(&prepared->failed, false, memory_order_relaxed);
 }
 
-static void run(const mix_gemm_engine *engine, const mix_kernel_args *args, const mix_team *team) {
-  prepared_gemm local;
+static void run(const mix_kernel_args *args, const mix_team *team) {
   const prepared_gemm *prepared = args->prepared;
-  if (!prepared || prepared->team != team->size) {
-    make(engine, args, team->size, &local);
-    if (prepared) local.epilogue = prepared->epilogue;
-    prepared = &local;
-  }
   const mix_gemm_plan *plan = &prepared->plan;
   const mix_team alone = {.size = 1}, *runners = prepared->share_batches ? &alone : team;
   char *shared = (char *)args->workspace + (prepared->share_batches ? workspace_of(prepared, team->rank) : 0);
@@ -226,7 +219,6 @@ size_t mix_gemm_keep_packed(const mix_kernel_args *args, int threads, bool packe
 
 #define GEMM_KERNEL_OF(id, constant, engine, text, features, of_widened, summed, what_it_brings)                                   \
   static const char *refuses_##id(const mix_kernel_args *args) { return refuses(&engine, args, constant); }                        \
-  static void run_##id(const mix_kernel_args *args, const mix_team *team) { run(&engine, args, team); }                            \
   static size_t workspace_##id(const mix_kernel_args *args, int threads) { return workspace(&engine, args, threads); }             \
   static bool prepare_##id(mix_kernel_args *args, int threads) { return prepare(&engine, args, threads); }                         \
   static int barriers_##id(const mix_kernel_args *args, int threads) { return barriers(&engine, args, threads); }                  \
@@ -235,7 +227,7 @@ size_t mix_gemm_keep_packed(const mix_kernel_args *args, int threads, bool packe
       .name = text,                                                                                                                \
       .needs = features,                                                                                                           \
       .refuses = refuses_##id,                                                                                                     \
-      .run = run_##id,                                                                                                             \
+      .run = run,                                                                                                                  \
       .workspace = workspace_##id,                                                                                                 \
       .prepare = prepare_##id,                                                                                                     \
       .unprepare = unprepare,                                                                                                      \

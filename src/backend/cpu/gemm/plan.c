@@ -1,6 +1,7 @@
 /* How a product is done: what is read in place, the blocks, the share of each thread. Thresholds were measured with bench/gemm.c
  * on an Emerald Rapids; what changes the order of sums (dot, swapped, depth_block) depends on the shape and the engine alone. */
 #include "backend/cpu/gemm/gemm.h"
+#include "backend/cpu/gemm/sizes.h"
 
 enum {
   DOT_DEPTH =
@@ -24,11 +25,6 @@ enum {
   STREAM_DEPTH = 64,      /* deeper products are not bound by writing C */
   STREAM_BYTES = 16 << 20,
 };
-
-static int64_t round_up(int64_t x, int64_t unit) { return (x + unit - 1) / unit * unit; }
-static int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
-static int64_t smaller(int64_t x, int64_t y) { return x < y ? x : y; }
-static size_t whole_lines(int64_t bytes) { return (size_t)round_up(bytes, 64); }
 
 /* C^T = op(B)^T op(A)^T. */
 static mix_gemm_problem turned(const mix_gemm_problem *p) {
@@ -66,10 +62,10 @@ static void plan_dot(mix_gemm_plan *plan) {
   plan->a_bytes =
       pieces ? whole_lines(plan->row_block * columns * engine->lanes * sum) : 0; /* sums of lanes, from piece to piece */
   plan->a_stride = round_up(plan->depth_block, engine->lanes) + engine->lanes;
-  plan->b_bytes = whole_lines(columns * plan->a_stride * element);
-  plan->c_bytes = whole_lines(MIX_GEMM_DOT_ROWS * MIX_GEMM_DOT_STRIDE * sum);
+  plan->b_bytes = (size_t)whole_lines(columns * plan->a_stride * element);
+  plan->c_bytes = (size_t)whole_lines(MIX_GEMM_DOT_ROWS * MIX_GEMM_DOT_STRIDE * sum);
   const int widest = engine->columns > engine->dot_columns ? engine->columns : engine->dot_columns;
-  plan->turn_bytes = whole_lines(MIX_GEMM_DOT_ROWS * widest * sum);
+  plan->turn_bytes = (size_t)whole_lines(MIX_GEMM_DOT_ROWS * widest * sum);
 }
 
 /* Is C larger than the caches, and in whole lines? */
@@ -131,9 +127,9 @@ static void plan_blocks(mix_gemm_plan *plan) {
   if (!plan->c_in_place) {
     const int64_t kept = depth_blocks > 1 || plan->swapped ? plan->row_block : smaller(engine->rows, plan->row_block);
     plan->c_stride = round_up(plan->column_block, engine->columns) + engine->lanes; /* off a power of two */
-    plan->c_bytes = whole_lines(kept * plan->c_stride * sum);
+    plan->c_bytes = (size_t)whole_lines(kept * plan->c_stride * sum);
   }
-  if (plan->swapped) plan->turn_bytes = whole_lines(p->m * engine->columns * sum);
+  if (plan->swapped) plan->turn_bytes = (size_t)whole_lines(p->m * engine->columns * sum);
 }
 
 const mix_gemm_storage *mix_gemm_storage_of(const mix_gemm_engine *engine, mix_dtype dtype) {

@@ -2,6 +2,7 @@
  * cost, in elements of C; none of it changes the order of sums. Measured on processors with 2 MiB of second-level cache. */
 #include "backend/backend.h"
 #include "backend/cpu/gemm/amx.h"
+#include "backend/cpu/gemm/sizes.h"
 #include <math.h>
 
 enum {
@@ -28,10 +29,6 @@ static const struct {
   int64_t few, operations;
 } measured[] = {[1] = {256, 512, 256, 6, 1 << 13}, [2] = {256, 512, 256, 12, 1 << 17}};
 
-static int64_t round_up(int64_t x, int64_t unit) { return (x + unit - 1) / unit * unit; }
-static int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
-static int64_t smaller(int64_t x, int64_t y) { return x < y ? x : y; }
-
 const char *mix_amx_refuses(const mix_gemm_problem *p, mix_dtype dtype) {
   if (dtype == MIX_FLOAT32 && mix_float32_precision_current() != MIX_FLOAT32_HIGH) return "full float32 precision in force";
   const int parts = mix_amx_storage_of(dtype)->parts;
@@ -42,12 +39,6 @@ const char *mix_amx_refuses(const mix_gemm_problem *p, mix_dtype dtype) {
   if (p->k < SHALLOW) return "few products in a sum";
   if ((double)p->m * (double)p->n * (double)p->k < (double)measured[parts].operations) return "too small to repay packing";
   return NULL;
-}
-
-/* Blocks of even size: 784 rows are 416 and 368, not 512 and 272. */
-static int64_t even(int64_t count, int64_t most, int64_t unit) {
-  if (count == 0) return unit;
-  return round_up(divide_up(count, divide_up(count, most)), unit);
 }
 
 /* Rows or columns packed for `depth` of k, and behind them a flag for each step. */
@@ -63,7 +54,7 @@ static double lay_out_halves(mix_gemm_plan *plan) {
   const int parts = mix_amx_storage_of(plan->storage->dtype)->parts;
   const int64_t rows = smaller(round_up(divide_up(p->m, plan->grid_rows), AMX_PANEL), p->m);
   const int64_t columns = smaller(round_up(divide_up(p->n, plan->grid_columns), AMX_PANEL), p->n);
-  plan->depth_block = even(divide_up(p->k, 2), measured[parts].depth, AMX_STEP);
+  plan->depth_block = even_block(divide_up(p->k, 2), measured[parts].depth, AMX_STEP);
   plan->row_block = rows, plan->column_block = columns;
   plan->a_bytes = packed_bytes(plan, rows, plan->depth_block), plan->b_bytes = packed_bytes(plan, columns, plan->depth_block);
   plan->c_stride = round_up(columns, AMX_PANEL) + 16;
@@ -85,10 +76,10 @@ static double lay_out(mix_gemm_plan *plan, bool share) {
   int64_t own[2], block[2], blocks[2];
   for (int i = 0; i < 2; i++) {
     own[i] = smaller(round_up(divide_up(all[i], grid[i]), AMX_PANEL), all[i]);
-    block[i] = even(own[i], share && i == 0 ? measured[parts].shared_rows : measured[parts].block, AMX_PANEL);
+    block[i] = even_block(own[i], share && i == 0 ? measured[parts].shared_rows : measured[parts].block, AMX_PANEL);
     blocks[i] = divide_up(own[i], block[i]);
   }
-  plan->depth_block = even(p->k, measured[parts].depth, AMX_STEP);
+  plan->depth_block = even_block(p->k, measured[parts].depth, AMX_STEP);
   plan->row_block = block[0], plan->column_block = block[1];
   plan->keep = blocks[inner] > 1 && packed_bytes(plan, block[outer], p->k) <= KEPT_BYTES;
 
