@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""The guide's training step in TensorFlow (tf_keras) and PyTorch, whichever are installed, for the table "Peers" of docs/PERFORMANCE.md.
+
+Nothing of the project needs it. Run it in an environment of its own, on the machine and in the minutes of
+`mixtape bench --only steps --units 4096 --batch-size 128`:
+
+    python3 -m venv /tmp/peers && /tmp/peers/bin/pip install tensorflow-cpu tf_keras torch && /tmp/peers/bin/python bench/peers.py
+
+mixed_float16 runs through XLA, without which TensorFlow takes many times as long, at batch 8192 only with --all: it takes minutes.
+"""
+import argparse
+import os
+import statistics
+import time
+
+WIDTH, CLASSES = 784, 10
+
+
+def report(peer, policy, batch, seconds):
+    print(f"{peer:18s} {policy:15s} batch {batch:5d}: median {1e3 * statistics.median(seconds):8.1f} ms, best {1e3 * min(seconds):8.1f}",
+          flush=True)
+
+
+def timed(step, count):
+    step()  # traces, compiles, allocates
+    seconds = []
+    for _ in range(count):
+        begin = time.perf_counter()
+        step()
+        seconds.append(time.perf_counter() - begin)
+    return seconds
+
+
+def tensorflow_step(policy, units, batch):
+    import numpy as np
+    import tensorflow as tf
+    import tf_keras as keras
+    keras.mixed_precision.set_global_policy(policy)
+    inputs = keras.Input((WIDTH,))
+    x = keras.layers.Dense(units, activation="relu")(inputs)
+    x = keras.layers.Dense(units, activation="relu")(x)
+    x = keras.layers.Dense(CLASSES)(x)
+    model = keras.Model(inputs, keras.layers.Activation("softmax", dtype="float32")(x))
+    model.compile(loss="sparse_categorical_crossentropy", optimizer=keras.optimizers.RMSprop(), metrics=["accuracy"],
+                  jit_compile=policy == "mixed_float16")
+    train = model.make_train_function()
+    data = tf.constant(np.random.rand(batch, WIDTH).astype("float32")), tf.constant(np.arange(batch) * 7 % CLASSES)
+    batches = iter(tf.data.Dataset.from_tensors(data).repeat())
+    return lambda: [float(value) for value in train(batches).values()]
+
+
+def torch_step(dtype, units, batch):
+    import torch
+    linear = torch.nn.Linear
+    model = torch.nn.Sequential(linear(WIDTH, units), torch.nn.ReLU(), linear(units, units), torch.nn.ReLU(), linear(units, CLASSES))
+    optimizer = torch.optim.RMSprop(model.parameters(), lr=1e-3, alpha=0.9, eps=1e-7)
+    x, y, loss_of = torch.rand(batch, WIDTH), torch.arange(batch) * 7 % CLASSES, torch.nn.CrossEntropyLoss()
+
+    def step():
+        optimizer.zero_grad()
+        with torch.autocast("cpu", dtype=getattr(torch, dtype if dtype != "float32" else "bfloat16"), enabled=dtype != "float32"):
+            loss = loss_of(model(x).float(), y)
+        loss.backward()
+        optimizer.step()
+        loss.item()
+    return step
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--units", type=int, default=4096)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--batch-size", type=int, action="append", help="default: 128 and 8192")
+    parser.add_argument("--all", action="store_true", help="mixed_float16 in TensorFlow at large batches too")
+    options = parser.parse_args()
+    os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    for batch in options.batch_size or [128, 8192]:
+        count = 12 if batch <= 1024 else 3
+        try:
+            import tensorflow as tf
+            if batch == (options.batch_size or [128])[0]:
+                tf.config.threading.set_intra_op_parallelism_threads(options.threads)
+                tf.config.threading.set_inter_op_parallelism_threads(1)
+            for policy in "float32", "mixed_bfloat16", "mixed_float16":
+                if policy != "mixed_float16" or batch <= 1024 or options.all:
+                    report(f"tensorflow {tf.__version__}", policy, batch,
+                           timed(tensorflow_step(policy, options.units, batch), count))
+        except ImportError as error:
+            print(f"no TensorFlow: {error}")
+        try:
+            import torch
+            torch.set_num_threads(options.threads)
+            for dtype in "float32", "bfloat16", "float16":
+                report(f"torch {torch.__version__}", dtype, batch, timed(torch_step(dtype, options.units, batch), count))
+        except ImportError as error:
+            print(f"no PyTorch: {error}")
+
+
+if __name__ == "__main__":
+    main()
