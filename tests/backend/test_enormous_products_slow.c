@@ -1,4 +1,4 @@
-/* Products in which an operand, the result or the depth has more than 2^31 elements, on each kind of kernel. At most 0.5 GB of memory. */
+/* Products in which an operand, the result or the depth has more than 2^31 elements, on each kind of kernel. At most 0.4 GB of memory. */
 #define _GNU_SOURCE
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,12 +55,20 @@ static double sum_at(const product *p, int64_t i, int64_t j) {
   return sum;
 }
 
-/* The part of an operand (rows, columns) that is not zero. */
+static double rounded(mix_dtype dtype, double value) {
+  double element;
+  mix_store_double(&element, dtype, 0, value);
+  return mix_load_double(&element, dtype, 0);
+}
+
+/* The part of an operand (rows, columns) that is not zero; on small pages, for it may be a few numbers here and there. */
 static void set_far(operand x, bool transposed, int64_t rows, int64_t columns, const product *p,
                     double (*value)(const product *, int64_t, int64_t), bool far_rows, bool far_columns) {
+  madvise(x.data, bytes_of(x), MADV_NOHUGEPAGE);
   for (int64_t i = far_rows ? rows - FAR : 0; i < rows; i++)
     for (int64_t j = far_columns ? columns - FAR : 0; j < columns; j++)
       mix_store_double(x.data, x.dtype, transposed ? j * rows + i : i * columns + j, value(p, i, j));
+  madvise(x.data, bytes_of(x), MADV_HUGEPAGE);
 }
 
 static void check(const kind *kind, product p) {
@@ -101,6 +109,24 @@ static void depth(const kind *kind) { check(kind, (product){16, 16, (1 << 27) + 
 /* The narrow operand is widened in pieces. */
 static void depth_of_vectors(const kind *kind) { check(kind, (product){1, 1, TWO_31 + 5, ALONG_K, false, false}); }
 
+/* Many products of ordinary size, the last of which is not zero. */
+static void batch(const kind *kind) {
+  const int64_t batches = (1 << 16) + 3, k = 1027;
+  enum { M = 32, N = 16 };
+  const product one = {M, N, k, ALONG_N, false, false}; /* all of A, the last columns of B */
+  operand inputs[2] = {vast(kind->dtype, MIX_SHAPE(batches, M, k)), operand_of(kind->dtype, MIX_SHAPE(k, N), NULL)};
+  operand output = written(kind->dtype, MIX_SHAPE(batches, M, N));
+  operand last = {kind->dtype, MIX_SHAPE(M, k),
+                  (char *)inputs[0].data + (size_t)((batches - 1) * M * k) * mix_dtype_size(kind->dtype)};
+  set_far(last, false, M, k, &one, a_at, false, false);
+  set_far(inputs[1], false, k, N, &one, b_at, false, true);
+  run(&mix_op_batch_matmul, &(mix_matmul_attributes){.transpose_a = false}, 2, inputs, &output);
+  FOR_WRITTEN(output, i)
+  assert_true(element(output, i) == (i < (batches - 1) * M * N ? 0 : rounded(kind->dtype, sum_at(&one, i / N % M, i % N))));
+  forget(inputs[0]), forget(output);
+  free(inputs[1].data);
+}
+
 static void on_kinds(unsigned chosen, void (*check_kind)(const kind *)) {
   const uint32_t found = mix_cpu_features();
   for (int i = 0; i < KINDS; i++) {
@@ -128,6 +154,7 @@ ON_KINDS(wide_operand_and_result, 1 << BF16 | 1 << F16_SUMS | 1 << F32)
 ON_KINDS(high_operand, 1 << F16 | 1 << F16_SUMS | 1 << F16_WIDENED | 1 << F32 | 1 << F32_AVX2)
 ON_KINDS(wide_operand_transposed, 1 << BF16 | 1 << F16_SUMS | 1 << F32)
 ON_KINDS(high_operand_transposed, 1 << F16 | 1 << F16_SUMS | 1 << F32)
+ON_KINDS(batch, 1 << F16 | 1 << F32)
 ON_KINDS(depth, 1 << F16 | 1 << BF16 | 1 << F16_SUMS | 1 << F32)
 ON_KINDS(depth_of_a_gradient, 1 << F16 | 1 << BF16 | 1 << F32)
 ON_KINDS(depth_of_vectors, 1 << F16_WIDENED | 1 << BF16 | 1 << F32)
@@ -139,6 +166,7 @@ int main(void) {
       cmocka_unit_test(test_high_operand),
       cmocka_unit_test(test_wide_operand_transposed),
       cmocka_unit_test(test_high_operand_transposed),
+      cmocka_unit_test(test_batch),
       cmocka_unit_test(test_depth),
       cmocka_unit_test(test_depth_of_a_gradient),
       cmocka_unit_test(test_depth_of_vectors),
