@@ -21,15 +21,15 @@ typedef struct kind {
   const char *accumulate;
 } kind;
 #define AMX (MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16)
-enum { F16, BF16, F16_SUMS, F16_WIDENED, F32, F32_AVX2, KINDS };
+enum { FLOAT16, BFLOAT16, FLOAT16_SUMS, FLOAT16_WIDENED, FLOAT32, FLOAT32_AVX2, KINDS };
 static const kind kinds[KINDS] = {
-    [F16] = {"float16", MIX_FLOAT16, 0, 0, "exact"}, /* on tiles where there are */
-    [BF16] = {"bfloat16", MIX_BFLOAT16, 0, 0, "exact"},
-    [F16_SUMS] = {"float16 in float16 sums", MIX_FLOAT16, MIX_CPU_AVX512_FP16, AMX, "blocked"},
-    [F16_WIDENED] = {"float16 widened beside tiles", MIX_FLOAT16, AMX, AMX, "exact"},
-    [F32] = {"float32", MIX_FLOAT32, 0, 0, "exact"},
-    [F32_AVX2] = {"float32 with AVX2 beside AVX-512", MIX_FLOAT32, MIX_CPU_AVX512, AMX | MIX_CPU_AVX512 | MIX_CPU_AVX512_FP16,
-                  "exact"},
+    [FLOAT16] = {"float16", MIX_FLOAT16, 0, 0, "exact"}, /* on tiles where there are */
+    [BFLOAT16] = {"bfloat16", MIX_BFLOAT16, 0, 0, "exact"},
+    [FLOAT16_SUMS] = {"float16 in float16 sums", MIX_FLOAT16, MIX_CPU_AVX512_FP16, AMX, "blocked"},
+    [FLOAT16_WIDENED] = {"float16 widened beside tiles", MIX_FLOAT16, AMX, AMX, "exact"},
+    [FLOAT32] = {"float32", MIX_FLOAT32, 0, 0, "exact"},
+    [FLOAT32_AVX2] = {"float32 with AVX2 beside AVX-512", MIX_FLOAT32, MIX_CPU_AVX512, AMX | MIX_CPU_AVX512 | MIX_CPU_AVX512_FP16,
+                      "exact"},
 };
 
 /* Which of m, n and k the enormous operands run along: along it only the last FAR numbers count. */
@@ -149,15 +149,15 @@ static void on_kinds(unsigned chosen, void (*check_kind)(const kind *)) {
     (void)state;                                                                                                                   \
     on_kinds(chosen, name);                                                                                                        \
   }
-ON_KINDS(high_result, 1 << F16 | 1 << F16_SUMS | 1 << F32)
-ON_KINDS(wide_operand_and_result, 1 << BF16 | 1 << F16_SUMS | 1 << F32)
-ON_KINDS(high_operand, 1 << F16 | 1 << F16_SUMS | 1 << F16_WIDENED | 1 << F32 | 1 << F32_AVX2)
-ON_KINDS(wide_operand_transposed, 1 << BF16 | 1 << F16_SUMS | 1 << F32)
-ON_KINDS(high_operand_transposed, 1 << F16 | 1 << F16_SUMS | 1 << F32)
-ON_KINDS(batch, 1 << F16 | 1 << F32)
-ON_KINDS(depth, 1 << F16 | 1 << BF16 | 1 << F16_SUMS | 1 << F32)
-ON_KINDS(depth_of_a_gradient, 1 << F16 | 1 << BF16 | 1 << F32)
-ON_KINDS(depth_of_vectors, 1 << F16_WIDENED | 1 << BF16 | 1 << F32)
+ON_KINDS(high_result, 1 << FLOAT16 | 1 << FLOAT16_SUMS | 1 << FLOAT32)
+ON_KINDS(wide_operand_and_result, 1 << BFLOAT16 | 1 << FLOAT16_SUMS | 1 << FLOAT32)
+ON_KINDS(high_operand, 1 << FLOAT16 | 1 << FLOAT16_SUMS | 1 << FLOAT16_WIDENED | 1 << FLOAT32 | 1 << FLOAT32_AVX2)
+ON_KINDS(wide_operand_transposed, 1 << BFLOAT16 | 1 << FLOAT16_SUMS | 1 << FLOAT32)
+ON_KINDS(high_operand_transposed, 1 << FLOAT16 | 1 << FLOAT16_SUMS | 1 << FLOAT32)
+ON_KINDS(batch, 1 << FLOAT16 | 1 << FLOAT32)
+ON_KINDS(depth, 1 << FLOAT16 | 1 << BFLOAT16 | 1 << FLOAT16_SUMS | 1 << FLOAT32)
+ON_KINDS(depth_of_a_gradient, 1 << FLOAT16 | 1 << BFLOAT16 | 1 << FLOAT32)
+ON_KINDS(depth_of_vectors, 1 << FLOAT16_WIDENED | 1 << BFLOAT16 | 1 << FLOAT32)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
