@@ -130,7 +130,7 @@ static inline mix_kernel_args args_of(const product *x) {
 /* Whom the dispatch chooses; NULL: the reference. */
 static inline const mix_kernel *dispatched(const product *x) {
   const mix_kernel_args args = args_of(x);
-  const mix_kernel *const *rows = x->op == &mix_op_batch_matmul ? mix_cpu_batch_matmul_kernels : mix_cpu_matmul_kernels;
+  const mix_kernel *const *rows = mix_cpu_matmul_kernels;
   while (*rows && (((*rows)->needs & mix_cpu_features()) != (*rows)->needs || (*rows)->refuses(&args))) rows++;
   return *rows;
 }
@@ -291,13 +291,7 @@ static inline int run_with_each_kernel(int count, const kernel_test *tests) {
 }
 #define WITH_EACH_KERNEL(tests) run_with_each_kernel((int)(sizeof(tests) / sizeof *(tests)), tests)
 
-static inline mix_dtype dtype_of(const mix_kernel *kernel) {
-  return !strncmp(kernel->name, "gemm_f16_", 9)   ? MIX_FLOAT16
-         : !strncmp(kernel->name, "gemm_f32_", 9) ? MIX_FLOAT32
-         : !strncmp(kernel->name, "gemm_f64_", 9) ? MIX_FLOAT64
-                                                  : MIX_BFLOAT16;
-}
 /* Sums in float16 blocks? */
-static inline bool is_blocked(const mix_kernel *kernel) { return strstr(kernel->name, "_t4x"); }
+static inline bool is_blocked(const mix_kernel *kernel) { return kernel->accumulation != MIX_ACCUMULATE_EXACT; }
 
 #endif

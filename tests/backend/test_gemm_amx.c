@@ -14,13 +14,12 @@ static void need_tiles(void) {
   if ((mix_cpu_features() & NEEDS) != NEEDS) skip();
 }
 
-static const mix_kernel *tiles_for(const mix_op *op, mix_dtype dtype) {
-  return kernel_named(op == &mix_op_matmul ? mix_cpu_matmul_kernels : mix_cpu_batch_matmul_kernels,
-                      dtype == MIX_FLOAT16    ? "gemm_f16_acc32_amx"
-                      : dtype == MIX_BFLOAT16 ? "gemm_bf16_acc32_amx"
-                                              : "gemm_f32_acc32_amx");
+static const mix_kernel *tiles_for(mix_dtype dtype) {
+  return kernel_named(mix_cpu_matmul_kernels, dtype == MIX_FLOAT16    ? "gemm_f16_acc32_amx"
+                                              : dtype == MIX_BFLOAT16 ? "gemm_bf16_acc32_amx"
+                                                                      : "gemm_f32_acc32_amx");
 }
-static void run(product *x, int threads) { run_with(tiles_for(x->op, x->inputs[0].dtype), x, threads); }
+static void run(product *x, int threads) { run_with(tiles_for(x->inputs[0].dtype), x, threads); }
 
 static const int64_t shapes[][3] = {
     {1, 1, 1},      {1, 40, 70},    {40, 1, 70},     {0, 5, 3},      {5, 0, 3},      {40, 33, 0},  {16, 16, 32},  {17, 16, 31},
@@ -162,7 +161,7 @@ static void epilogue_bias_relu(void **unused) {
   for (size_t d = 0; d < STORAGES; d++)
     for (int wide = 0; wide < 2; wide++)
       for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
-        check_bias_relu(tiles_for(&mix_op_matmul, storages[d]), storages[d], shapes[s], (int)s % 4, wide);
+        check_bias_relu(tiles_for(storages[d]), storages[d], shapes[s], (int)s % 4, wide);
 }
 
 static void batches(void **unused) {
@@ -172,7 +171,7 @@ static void batches(void **unused) {
     for (int transposes = 0; transposes < 4; transposes++)
       for (int count = 3; count <= 8; count += 5)
         for (int64_t k = 50; k <= 550; k += 500) /* the deep ones are summed in halves, with a barrier inside */
-          check_batch(tiles_for(&mix_op_batch_matmul, storages[d]), storages[d], count, k, transposes);
+          check_batch(tiles_for(storages[d]), storages[d], count, k, transposes);
 }
 
 /* Numbers that would round to an infinite upper part, and down to where lower parts vanish, times one: within 2^-16 (2^-14 where
@@ -227,10 +226,10 @@ static void shared_operand_in_parts(void **unused) {
 static void dispatch(void **unused) {
   (void)unused;
   need_tiles();
-  assert_ptr_not_equal(chosen(MIX_FLOAT32, 512, 512, 512, 0), tiles_for(&mix_op_matmul, MIX_FLOAT32)); /* unless asked for */
+  assert_ptr_not_equal(chosen(MIX_FLOAT32, 512, 512, 512, 0), tiles_for(MIX_FLOAT32)); /* unless asked for */
   assert_int_equal(mix_set_float32_precision("high"), MIX_OK);
   for (size_t d = 0; d < STORAGES; d++) {
-    const mix_kernel *tiles = tiles_for(&mix_op_matmul, storages[d]);
+    const mix_kernel *tiles = tiles_for(storages[d]);
     assert_ptr_equal(chosen(storages[d], 128, 64, 784, 0), tiles);
     assert_ptr_equal(chosen(storages[d], 784, 64, 128, 1), tiles);
     assert_ptr_equal(chosen(storages[d], 256, 512, 256, 2), tiles);

@@ -149,7 +149,7 @@ static void for_each_shape(const mix_kernel *kernel, enum form form,
   int met = 0;
   ask_for(kernel);
   for (size_t d = 0; d < sizeof storages / sizeof *storages; d++)
-    for (size_t s = 0; storages[d].operands == dtype_of(kernel) && s < sizeof shapes / sizeof *shapes; s++)
+    for (size_t s = 0; storages[d].operands == kernel->operands && s < sizeof shapes / sizeof *shapes; s++)
       for (int transposes = 0; transposes < 4; transposes++) {
         if (form != RAW && transposes != 1 && transposes != (int)s % 4) continue;
         tested t;
@@ -255,13 +255,13 @@ static void the_test_changes_no_bit_of_the_product(const mix_kernel *kernel) {
 
 /* 16 MiB and more, rows of whole lines: stored past the caches. */
 static bool streams(const mix_kernel *kernel) {
-  return mix_dtype_size(dtype_of(kernel)) == 2 && (strstr(kernel->name, "_acc32_avx2") || strstr(kernel->name, "_acc32_avx512"));
+  return mix_dtype_size(kernel->operands) == 2 && (strstr(kernel->name, "_acc32_avx2") || strstr(kernel->name, "_acc32_avx512"));
 }
 static void shallow_products_stream_what_they_test(const mix_kernel *kernel) {
   static const int64_t shape[] = {2063, 4128, 3};
   tested t;
   ask_for(kernel);
-  make(&t, dtype_of(kernel), dtype_of(kernel), shape, 1, UNSCALED);
+  make(&t, kernel->operands, kernel->operands, shape, 1, UNSCALED);
   assert_true(takes(kernel, &t));
   double largest, half, less;
   edge_of(t.dtype, &largest, &half, &less);

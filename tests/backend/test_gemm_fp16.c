@@ -22,12 +22,12 @@ static void need_float16(void) {
   mix_cpu_override(UINT32_MAX);
   if ((mix_cpu_features() & NEEDS) != NEEDS) skip();
 }
-static const mix_kernel *blocked(const mix_op *op, mix_dtype dtype, const sums *how) {
+static const mix_kernel *blocked(mix_dtype dtype, const sums *how) {
   char name[64];
   snprintf(name, sizeof name, "gemm_%s_%s_avx512fp16", dtype == MIX_FLOAT16 ? "f16" : "bf16", how->name);
-  return kernel_named(op == &mix_op_matmul ? mix_cpu_matmul_kernels : mix_cpu_batch_matmul_kernels, name);
+  return kernel_named(mix_cpu_matmul_kernels, name);
 }
-static void run(product *x, int threads) { run_with(blocked(x->op, x->inputs[0].dtype, variants), x, threads); }
+static void run(product *x, int threads) { run_with(blocked(x->inputs[0].dtype, variants), x, threads); }
 
 static const int64_t shapes[][3] = {
     {1, 1, 1},      {1, 40, 70},     {40, 1, 70},    {0, 5, 3},      {5, 0, 3},      {40, 33, 0},  {14, 64, 64},    {15, 65, 65},
@@ -43,7 +43,7 @@ static void check_exact(const sums *how, mix_dtype dtype, const int64_t *shape, 
   fill(&x, 0, 5), fill(&x, 1, how->chain == 32 ? 5 : 9);
   sums_as_float32(&x);
   double *expected = naive(&x, NULL);
-  run_with(blocked(x.op, dtype, how), &x, threads);
+  run_with(blocked(dtype, how), &x, threads);
   for (int64_t i = 0; i < x.m * x.n; i++)
     if (result(&x, i) != expected[i])
       fail_msg("%s %s %lldx%lldx%lld transposes %d threads %d: element %lld is %g, not %g", how->name, mix_dtype_name(dtype),
@@ -161,7 +161,7 @@ static void check_bound(const sums *how, mix_dtype dtype, enum distribution a, e
   fill_from(&x, 0, a), fill_from(&x, 1, b);
   sums_as_float32(&x);
   double *absolute, *expected = naive(&x, &absolute), error = 0, norm = 0;
-  run_with(blocked(x.op, dtype, how), &x, 2);
+  run_with(blocked(dtype, how), &x, 2);
   const double factor = 1.01 * (how->chain + 2) * 0x1p-11 + (double)(k / 32 + 1) * 0x1p-24;
   const double held = (double)k * 0x1p-25 * largest(&x, 0) * largest(&x, 1);
   for (int64_t i = 0; i < x.m * x.n; i++) {
@@ -315,7 +315,7 @@ static void epilogue_bias_relu(void **unused) {
   for (size_t d = 0; d < 2; d++)
     for (int wide = 0; wide < 2; wide++)
       for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
-        check_bias_relu(blocked(&mix_op_matmul, storages[d], variants), storages[d], shapes[s], (int)s % 4, wide);
+        check_bias_relu(blocked(storages[d], variants), storages[d], shapes[s], (int)s % 4, wide);
 }
 
 static void batches(void **unused) {
@@ -323,8 +323,7 @@ static void batches(void **unused) {
   need_float16();
   for (size_t d = 0; d < 2; d++)
     for (int transposes = 0; transposes < 4; transposes++)
-      for (int count = 3; count <= 8; count += 5)
-        check_batch(blocked(&mix_op_batch_matmul, storages[d], variants), storages[d], count, 50, transposes);
+      for (int count = 3; count <= 8; count += 5) check_batch(blocked(storages[d], variants), storages[d], count, 50, transposes);
 }
 
 /* Blocked where it is asked for, or by itself where there is AVX512-FP16 and no AMX; never where exact is asked for. */
@@ -335,12 +334,12 @@ static void dispatch(void **unused) {
   const bool tiles = mix_cpu_features() & MIX_CPU_AMX_BF16;
   for (size_t d = 0; d < 2; d++) {
     for (size_t v = 0; v < VARIANTS; v++) {
-      const mix_kernel *kernel = blocked(&mix_op_matmul, storages[d], &variants[v]);
+      const mix_kernel *kernel = blocked(storages[d], &variants[v]);
       mix_set_accumulate(variants[v].accumulation);
       assert_ptr_equal(chosen(storages[d], 128, 64, 784, 0), kernel);
       assert_string_equal(mix_accumulate_in_force(), variants[v].accumulation);
     }
-    const mix_kernel *kernel = blocked(&mix_op_matmul, storages[d], variants);
+    const mix_kernel *kernel = blocked(storages[d], variants);
     mix_set_accumulate("auto");
     if (tiles) assert_ptr_not_equal(chosen(storages[d], 128, 64, 784, 0), kernel);
     if (tiles) assert_string_equal(mix_accumulate_in_force(), "exact");

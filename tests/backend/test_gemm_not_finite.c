@@ -57,7 +57,7 @@ static void in_every_position(const mix_kernel *kernel) {
     int64_t number = 0;
     const int64_t *shape = shapes[two];
     product layouts[4];
-    for (int t = 0; t < 4; t++) layouts[t] = make_product(dtype_of(kernel), shape[0], shape[1], shape[2], t);
+    for (int t = 0; t < 4; t++) layouts[t] = make_product(kernel->operands, shape[0], shape[1], shape[2], t);
     const int64_t positions = positions_of(&layouts[0]);
     for (int64_t first = 0; first < positions; first++)
       for (int64_t second = two ? first + 1 : first; second < (two ? positions : first + 1); second++)
@@ -80,7 +80,7 @@ static void on_edges_of_tiles(const mix_kernel *kernel) {
   static const int64_t shapes[][3] = {{15, 33, 34}};
   for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
     for (int transposes = 0; transposes < 4; transposes++) {
-      product x = make_product(dtype_of(kernel), shapes[s][0], shapes[s][1], shapes[s][2], transposes);
+      product x = make_product(kernel->operands, shapes[s][0], shapes[s][1], shapes[s][2], transposes);
       const int64_t of_a = x.m * x.k, of_b = x.k * x.n;
       fill(&x, 0, 3), fill(&x, 1, 3);
       for (int64_t i = 0; i < (of_a > of_b ? of_a : of_b); i++) {
@@ -100,7 +100,7 @@ static void several_at_once(const mix_kernel *kernel) {
   enum { CASES = 60 };
   for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
     for (int i = 0; i < CASES; i++) {
-      product x = make_product(dtype_of(kernel), shapes[s][0], shapes[s][1], shapes[s][2], i % 4);
+      product x = make_product(kernel->operands, shapes[s][0], shapes[s][1], shapes[s][2], i % 4);
       fill(&x, 0, 3), fill(&x, 1, 3);
       for (int count = 1 + (int)(next_random() % 8); count > 0; count--)
         put(&x, next_random() % (uint64_t)positions_of(&x), (enum special)(next_random() % SPECIALS));
@@ -117,7 +117,7 @@ static void in_deep_products(const mix_kernel *kernel) {
   enum { DEPTHS = sizeof depths / sizeof *depths };
   for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
     for (int transposes = 0; transposes < 4; transposes++) {
-      product x = make_product(dtype_of(kernel), shapes[s][0], shapes[s][1], shapes[s][2], transposes);
+      product x = make_product(kernel->operands, shapes[s][0], shapes[s][1], shapes[s][2], transposes);
       fill(&x, 0, 3), fill(&x, 1, 3);
       for (int i = 0; i <= DEPTHS; i++) {
         const int64_t l = i < DEPTHS ? depths[i] : x.k - 1;
@@ -139,7 +139,7 @@ static void in_large_products(const mix_kernel *kernel) {
   for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
     for (int many = 0; many < 3; many++)
       for (int transposes = (int)(s + (size_t)many) % 2; transposes < 4; transposes += 2) {
-        product x = make_product(dtype_of(kernel), sizes[s][0], sizes[s][1], sizes[s][2], transposes);
+        product x = make_product(kernel->operands, sizes[s][0], sizes[s][1], sizes[s][2], transposes);
         const size_t size = mix_dtype_size(x.output.dtype);
         fill(&x, 0, 5), fill(&x, 1, 5);
         run_with(kernel, &x, 2);

@@ -24,7 +24,7 @@ static void fill_with_integers(void *data, mix_dtype dtype, int64_t count) {
 
 /* Both operands and the result one element behind an aligned address. */
 static void unaligned(const mix_kernel *kernel) {
-  const mix_dtype dtype = dtype_of(kernel);
+  const mix_dtype dtype = kernel->operands;
   const size_t size = mix_dtype_size(dtype);
   for (size_t s = 0; s < SHAPES; s++)
     for (int transposes = 0; transposes < 4; transposes++) {
@@ -43,7 +43,7 @@ static void unaligned(const mix_kernel *kernel) {
 
 /* B begins at the second element of A, which is not aligned either. */
 static void overlapping(const mix_kernel *kernel) {
-  const mix_dtype dtype = dtype_of(kernel);
+  const mix_dtype dtype = kernel->operands;
   const size_t size = mix_dtype_size(dtype);
   for (size_t s = 0; s < SHAPES; s++)
     for (int transposes = 0; transposes < 4; transposes++) {
@@ -61,7 +61,7 @@ static void overlapping(const mix_kernel *kernel) {
 /* X X, X^T X, X X^T, X^T X^T. */
 static void by_itself(const mix_kernel *kernel) {
   static const int64_t sides[] = {1, 9, 33, 70, 129};
-  const mix_dtype dtype = dtype_of(kernel);
+  const mix_dtype dtype = kernel->operands;
   for (size_t s = 0; s < sizeof sides / sizeof *sides; s++)
     for (int transposes = 0; transposes < 4; transposes++) {
       product x = make_product(dtype, sides[s], sides[s], sides[s], transposes), y = x;

@@ -18,7 +18,7 @@ static range range_of(mix_dtype dtype) {
   }
 }
 static bool keeps(mix_dtype dtype) { return dtype == MIX_FLOAT16; }
-static bool flushes(const mix_kernel *kernel) { return !keeps(dtype_of(kernel)); }
+static bool flushes(const mix_kernel *kernel) { return !keeps(kernel->operands); }
 /* Where two such numbers are multiplied exactly in every dtype. */
 static double of_eight_bits(int exponent) {
   return ldexp(1 + (next_random() & 127) / 128.0, exponent) * (next_random() & 1 ? 1 : -1);
@@ -31,7 +31,7 @@ static double of_eight_bits(int exponent) {
 /* Subnormals of every size from either side, times one and times what makes them normal. */
 static void subnormal_operands(const mix_kernel *kernel) {
   enum { LINES = 64, DEPTH = 32 };
-  const mix_dtype dtype = dtype_of(kernel);
+  const mix_dtype dtype = kernel->operands;
   const range r = range_of(dtype);
   for (int side = 0; side < 2; side++)
     for (int transposes = 0; transposes < 4; transposes++)
@@ -59,7 +59,7 @@ static void subnormal_operands(const mix_kernel *kernel) {
 /* The same bits as with zeros in their places. Tiles that split float32 lose the lower parts of numbers so near to them: 2^-9 of each. */
 static void subnormals_beside_normals(const mix_kernel *kernel) {
   static const int64_t shapes[][3] = {{33, 40, 70}, {20, 9, 1040}, {9, 20, 1040}, {26, 14, 1030}};
-  const mix_dtype dtype = dtype_of(kernel);
+  const mix_dtype dtype = kernel->operands;
   const range r = range_of(dtype);
   const bool split = dtype == MIX_FLOAT32 && strstr(kernel->name, "amx");
   for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
@@ -92,7 +92,7 @@ static void subnormals_beside_normals(const mix_kernel *kernel) {
 /* One term: zero where the exact product is below the normal numbers, else correctly rounded. Blocked sums round it to float16's bits
  * before. */
 static void single_products(const mix_kernel *kernel) {
-  const mix_dtype dtype = dtype_of(kernel);
+  const mix_dtype dtype = kernel->operands;
   const range r = range_of(dtype);
   const double least = ldexp(1, r.normal), unit = is_blocked(kernel) ? 0x1p-10 : 0;
   for (int transposes = 0; transposes < 4; transposes++) {
@@ -121,7 +121,7 @@ static void single_products(const mix_kernel *kernel) {
 /* Sums about the smallest normal number, of terms above and below it. (Those of float16 numbers are normal float32 ones.) */
 static void sums_of_small_products(const mix_kernel *kernel) {
   static const int64_t shapes[][3] = {{33, 40, 60}, {17, 70, 257}, {20, 9, 1040}, {9, 20, 1040}, {26, 14, 1030}};
-  const mix_dtype dtype = dtype_of(kernel);
+  const mix_dtype dtype = kernel->operands;
   const range r = range_of(dtype);
   const double least = ldexp(1, r.normal);
   for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
@@ -154,7 +154,7 @@ static void sums_of_small_products(const mix_kernel *kernel) {
 /* Terms below the normal numbers are lost one by one, though their sum would be normal; but for blocked sums, which are scaled. */
 static void sums_of_terms_too_small(const mix_kernel *kernel) {
   static const int64_t shapes[][3] = {{33, 40, 64}, {20, 9, 1040}, {9, 20, 1040}, {26, 14, 1030}};
-  const mix_dtype dtype = dtype_of(kernel);
+  const mix_dtype dtype = kernel->operands;
   const range r = range_of(dtype);
   for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
     for (int transposes = 0; transposes < 4; transposes++) {

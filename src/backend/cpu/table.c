@@ -31,6 +31,6 @@ const mix_kernel_row mix_cpu_kernels[] = {
     ROW(random_normal),
     ROW(matmul),
     {&mix_op_matmul_rounded, mix_cpu_matmul_kernels},
-    ROW(batch_matmul),
+    {&mix_op_batch_matmul, mix_cpu_matmul_kernels},
     {NULL, NULL},
 };

@@ -6,7 +6,6 @@
 
 /* Of matmul, matmul_rounded and batch_matmul; ended by NULL. */
 extern const mix_kernel *const mix_cpu_matmul_kernels[];
-#define mix_cpu_batch_matmul_kernels mix_cpu_matmul_kernels
 
 /* From the next run on the team packs all of B at once; once it has, and says `packed`, B is taken from the same workspace as it lies
  * there: weights that do not change. The size of that workspace; 0: this kernel does not. For measurements: no plan keeps weights so
