@@ -153,6 +153,20 @@ static inline void run_with(const mix_kernel *kernel, product *x, int threads) {
   for (int i = 0; i < 64; i++) assert_int_equal(workspace[bytes + (size_t)i], 0xff);
   mix_free_buffer(workspace, bytes + 64);
 }
+/* Bits are a function of the operands, not of the number of threads. */
+static inline void check_same_bits(const mix_kernel *kernel, product *x) {
+  const size_t bytes = mix_value_bytes(x->output.dtype, x->output.shape);
+  run_with(kernel, x, 1);
+  void *first = x->out;
+  for (int threads = 2; threads <= MOST_THREADS; threads++) {
+    x->out = new_result(x);
+    run_with(kernel, x, threads);
+    assert_memory_equal(first, x->out, bytes);
+    free(x->out);
+  }
+  x->out = first;
+}
+
 /* A B, and |A| |B| unless NULL, as doubles. On arrays of its own: the sanitizers have nothing to see, and a third of a test's time to take. */
 __attribute__((no_sanitize("address", "undefined"))) static inline double *naive(const product *x, double **absolute) {
   double *a = zeros(x->m * x->k), *b = zeros(x->k * x->n), *sums = zeros(x->m * x->n);
