@@ -22,7 +22,7 @@ enum {
   FEW_ROWS_COLUMNS = 512,
   STRIP_BYTES = 32 << 10, /* transposed A is packed in strips of so many bytes: rows of it are long enough for whole vectors; */
   APART_PANELS = 8,       /* deep panels not side by side: so many at a time, which take whole lines of memory */
-  STREAM_DEPTH = 64,      /* deeper products are not bound by writing C */
+  STREAM_DEPTH = 64,      /* deeper products whose tiles write C themselves are not bound by that */
   STREAM_BYTES = 16 << 20,
 };
 
@@ -103,7 +103,7 @@ static void plan_blocks(mix_gemm_plan *plan) {
   if (plan->b_widened) plan->a_turned = false;
   plan->prefetch_b = plan->swapped && plan->b_in_place;
   plan->c_in_place = !p->epilogue && !plan->swapped && engine->sum == mix_dtype_size(plan->result);
-  plan->stream = streams(plan) && (plan->c_in_place || mix_dtype_size(plan->result) == 2) && p->k <= STREAM_DEPTH;
+  plan->stream = streams(plan) && (plan->c_in_place ? p->k <= STREAM_DEPTH : mix_dtype_size(plan->result) == 2);
 
   const int64_t fits = mix_cpu_cache(2) * 3 / 4 / (plan->depth_block * element) / engine->columns * engine->columns;
   plan->row_block = smaller(engine->row_block, rows);
