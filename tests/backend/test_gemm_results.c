@@ -20,12 +20,12 @@ static int32_t *whole_sums(const product *x) {
   return sums;
 }
 
-/* Above 16 MiB, rows in whole lines: written past the caches, float32 where the product is shallow. A column less, and rows are not
+/* Larger than the second-level caches, rows in whole lines: written past the caches, float32 where the product is shallow and larger still. A column less, and rows are not
  * whole lines: written as ever. */
 static void larger_than_the_caches(const mix_kernel *kernel) {
   const mix_dtype dtype = kernel->operands;
-  static const int64_t columns_and_depths[][2] = {{1056, 33}, {1056, 70}, {1055, 33}};
-  const int64_t m = (int64_t)(9 << 20) / (int64_t)mix_dtype_size(dtype) / 512;
+  static const int64_t columns_and_depths[][2] = {{1056, 33}, {1056, 70}, {1055, 33}, {4352, 33}};
+  const int64_t m = (5 * mix_cpu_cache(2) / 2 / (int64_t)mix_dtype_size(dtype) + 1054) / 1055;
   for (size_t s = 0; s < sizeof columns_and_depths / sizeof *columns_and_depths; s++) {
     product x = make_product(dtype, m, columns_and_depths[s][0], columns_and_depths[s][1], 0);
     fill(&x, 0, LIMIT), fill(&x, 1, LIMIT);

@@ -2,8 +2,6 @@
 #include "backend/cpu/tile_plan.h"
 #include <limits.h>
 
-enum { STREAM_BYTES = 4 << 20 }; /* stored in 16 bits: more goes past the caches */
-
 /* In simple instructions: vector polynomials, and functions of the C library. */
 static int cost_of(mix_opcode opcode, mix_tile_class class) {
   switch (opcode) {
@@ -153,13 +151,14 @@ static void add_stores(mix_tile_plan *plan) {
     const int reg = program->stores[i].reg;
     const mix_dtype dtype = mix_program_register_dtype(program, reg);
     mix_tile_store *store = &p->stores[i];
-    *store = (mix_tile_store){.output = program->stores[i].output,
-                              .reg = spread(plan, reg),
-                              .defined_by = -1,
-                              .store = mix_tile_store_of(p->vector, dtype),
-                              .stream = p->count * (int64_t)mix_dtype_size(dtype) >= STREAM_BYTES ? p->vector->stream[dtype] : NULL,
-                              .element = mix_dtype_size(dtype),
-                              .held = mix_tile_class_size(mix_tile_class_of(dtype))};
+    *store =
+        (mix_tile_store){.output = program->stores[i].output,
+                         .reg = spread(plan, reg),
+                         .defined_by = -1,
+                         .store = mix_tile_store_of(p->vector, dtype),
+                         .stream = mix_exceeds_caches(p->count * (int64_t)mix_dtype_size(dtype)) ? p->vector->stream[dtype] : NULL,
+                         .element = mix_dtype_size(dtype),
+                         .held = mix_tile_class_size(mix_tile_class_of(dtype))};
     p->cost += p->count;
   }
   p->reduced = program->reduction != MIX_REDUCE_NOTHING ? spread(plan, program->reduced) : -1;

@@ -3,6 +3,7 @@
 #ifndef MIX_BACKEND_CPU_VECTOR_H
 #define MIX_BACKEND_CPU_VECTOR_H
 
+#include "base/cpu.h"
 #include "ops/elementwise.h"
 #include <mixtape/dtype.h>
 
@@ -22,6 +23,9 @@ static inline size_t mix_tile_class_size(mix_tile_class class) {
   return class == MIX_TILE_DOUBLE || class == MIX_TILE_INTEGER ? 8 : 4;
 }
 
+/* Is so much better written past the caches? An ordinary store first reads the line that it overwrites; what is written past them is not
+ * there for its first reader, so it has to be more than their second-level caches hold. */
+static inline bool mix_exceeds_caches(int64_t bytes) { return bytes >= 2 * mix_cpu_cache(2); }
 /* Stores past the caches are not ordered by the barrier that follows. */
 static inline void mix_end_streams(void) {
 #ifdef __SSE2__

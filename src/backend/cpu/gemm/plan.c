@@ -2,6 +2,7 @@
  * on an Emerald Rapids; what changes the order of sums (dot, swapped, depth_block) depends on the shape and the engine alone. */
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/sizes.h"
+#include "backend/cpu/vector.h"
 
 enum {
   DOT_DEPTH =
@@ -20,10 +21,10 @@ enum {
   CACHE_ALIAS = 4096,     /* rows this far apart share a set of the first-level cache */
   FEW_ROWS = 256,         /* a block of B that few rows use leaves half of the cache to its source */
   FEW_ROWS_COLUMNS = 512,
-  STRIP_BYTES = 32 << 10, /* transposed A is packed in strips of so many bytes: rows of it are long enough for whole vectors; */
-  APART_PANELS = 8,       /* deep panels not side by side: so many at a time, which take whole lines of memory */
-  STREAM_DEPTH = 64,      /* deeper products whose tiles write C themselves are not bound by that */
-  STREAM_BYTES = 16 << 20,
+  STRIP_BYTES = 32 << 10,  /* transposed A is packed in strips of so many bytes: rows of it are long enough for whole vectors; */
+  APART_PANELS = 8,        /* deep panels not side by side: so many at a time, which take whole lines of memory */
+  STREAM_DEPTH = 64,       /* deeper products whose tiles write C are not bound by that, */
+  STREAM_BYTES = 16 << 20, /* nor are smaller results */
 };
 
 /* C^T = op(B)^T op(A)^T. */
@@ -68,11 +69,13 @@ static void plan_dot(mix_gemm_plan *plan) {
   plan->turn_bytes = (size_t)whole_lines(MIX_GEMM_DOT_ROWS * widest * sum);
 }
 
-/* Is C larger than the caches, and in whole lines? */
+/* Is C written past the caches, in whole lines? By tiles themselves only where it is much and the product shallow: their fastest form
+ * does not stream. */
 static bool streams(const mix_gemm_plan *plan) {
   const mix_gemm_problem *p = &plan->problem;
-  const int64_t size = (int64_t)mix_dtype_size(plan->result);
-  return !p->epilogue && !plan->swapped && p->m * p->n * size > STREAM_BYTES && p->ldc * size % 64 == 0;
+  const int64_t size = (int64_t)mix_dtype_size(plan->result), bytes = p->m * p->n * size;
+  if (p->epilogue || plan->swapped || p->ldc * size % 64) return false;
+  return plan->c_in_place ? p->k <= STREAM_DEPTH && bytes > STREAM_BYTES : size == 2 && mix_exceeds_caches(bytes);
 }
 
 static void plan_blocks(mix_gemm_plan *plan) {
@@ -103,7 +106,7 @@ static void plan_blocks(mix_gemm_plan *plan) {
   if (plan->b_widened) plan->a_turned = false;
   plan->prefetch_b = plan->swapped && plan->b_in_place;
   plan->c_in_place = !p->epilogue && !plan->swapped && engine->sum == mix_dtype_size(plan->result);
-  plan->stream = streams(plan) && (plan->c_in_place ? p->k <= STREAM_DEPTH : mix_dtype_size(plan->result) == 2);
+  plan->stream = streams(plan);
 
   const int64_t fits = mix_cpu_cache(2) * 3 / 4 / (plan->depth_block * element) / engine->columns * engine->columns;
   plan->row_block = smaller(engine->row_block, rows);
@@ -144,7 +147,7 @@ void mix_gemm_make_plan(const mix_gemm_engine *engine, const mix_gemm_storage *s
   plan->result = problem->rounded == MIX_DTYPE_NONE ? storage->dtype : problem->rounded;
   if (engine->make_plan) {
     engine->make_plan(plan);
-    plan->stream = streams(plan) && mix_dtype_size(plan->result) == 2;
+    plan->stream = streams(plan);
     return;
   }
   if (storage->dot[0] && problem->k > DOT_DEPTH) {
