@@ -25,8 +25,8 @@ static void note_better(void *context, const mix_kernel *kernel, const mix_kerne
 mix_product_service mix_product_service_of(const mix_product *product) {
   mix_product_service service = {.kernel = "none"};
   const mix_kernel *kernel = mix_host_choose_product(tables(), product, note_better, &service);
-  const bool blocked = kernel && kernel->accumulation != MIX_ACCUMULATE_AUTO;
-  service.accumulation = mix_accumulation_name(blocked ? kernel->accumulation : MIX_ACCUMULATE_EXACT);
+  const bool says = kernel && kernel->accumulation != MIX_ACCUMULATE_AUTO; /* the reference has no need to */
+  service.accumulation = mix_accumulation_name(says ? kernel->accumulation : MIX_ACCUMULATE_EXACT);
   if (kernel) service.kernel = kernel->name, service.brings = kernel->brings;
   if (!service.brings) service.brings = kernel ? "the scalar reference" : "no kernel of this device";
   return service;
@@ -38,9 +38,9 @@ mix_product_service mix_large_product_service(mix_dtype dtype) {
 }
 
 const char *mix_product_service_text(const mix_product_service *service, char *text, size_t size) {
-  const char *passed[2] = {service->better ? "; not " : "", service->better ? service->better : ""};
-  snprintf(text, size, "%s: %s%s%s%s%s", service->kernel, service->brings, passed[0], passed[1], service->better ? ": " : "",
-           service->better ? service->reason : "");
+  const int used = snprintf(text, size, "%s: %s", service->kernel, service->brings);
+  if (service->better && used > 0 && (size_t)used < size)
+    snprintf(text + used, size - (size_t)used, "; not %s: %s", service->better, service->reason);
   return text;
 }
 
@@ -74,7 +74,8 @@ static void put_products(page *to, mix_dtype dtype) {
     const char *what;
     int64_t m, n, k;
   } shapes[] = {{"large", 1024, 1024, 1024}, {"one row", 1, 1024, 1024}, {"ten columns", 1024, 10, 1024}, {"small", 16, 16, 16}};
-  char text[512], previous[64] = "";
+  char text[512];
+  const char *large = NULL;
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
     const int64_t m = shapes[i].m, n = shapes[i].n, k = shapes[i].k;
     const mix_product product = {
@@ -84,8 +85,8 @@ static void put_products(page *to, mix_dtype dtype) {
     if (i == 0) {
       put(to, "  matmul of %s (%lld, %lld): %s\n", mix_dtype_name(dtype), (long long)m, (long long)k, text);
       mix_host_choose_product(tables(), &product, put_refusal, to);
-      snprintf(previous, sizeof previous, "%s", service.kernel);
-    } else if (strcmp(previous, service.kernel)) {
+      large = service.kernel;
+    } else if (strcmp(large, service.kernel)) {
       put(to, "    %s, (%lld, %lld, %lld): %s\n", shapes[i].what, (long long)m, (long long)n, (long long)k, text);
     }
   }
