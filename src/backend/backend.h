@@ -52,6 +52,8 @@ typedef struct mix_backend {
 extern const mix_backend mix_backend_cpu, mix_backend_ref;
 /* The backend in force (mix_set_device). */
 const mix_backend *mix_backend_current(void);
+/* Why there is no device "cuda" (static text). */
+extern const char *const mix_cuda_missing;
 
 /* Numerical choices of the process, read while a plan is compiled. */
 typedef enum mix_accumulation {
@@ -65,8 +67,6 @@ mix_accumulation mix_accumulation_current(void);
 /* The choice; for `auto` what it comes to with the instruction sets in force. */
 mix_accumulation mix_accumulation_wanted(void);
 const char *mix_accumulation_name(mix_accumulation accumulation);
-/* Why there is none (static text). */
-extern const char *const mix_cuda_missing;
 typedef enum mix_float32_precision { MIX_FLOAT32_HIGHEST, MIX_FLOAT32_HIGH } mix_float32_precision;
 mix_float32_precision mix_float32_precision_current(void);
 /* Which kernel serves a product under the settings in force, and why (backend/services.c). Static texts. */
