@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -58,14 +59,34 @@ void *mix_file_read(const char *path, size_t limit, size_t *size) {
   return data;
 }
 
+/* What a link points at, there or not: `path` itself where it is none; mix_free it. */
+static char *link_target(const char *path) {
+  enum { MOST_LINKS = 40 }; /* as many as Linux follows */
+  char *target = mix_strdup(path), name[PATH_MAX];
+  ssize_t length;
+  for (int i = 0; target && i < MOST_LINKS && (length = readlink(target, name, sizeof name - 1)) > 0; i++) {
+    name[length] = 0;
+    char *slash = name[0] == '/' ? NULL : strrchr(target, '/'); /* else it is meant from where the link lies */
+    if (slash) slash[1] = 0;
+    char *next = slash ? mix_path_join(target, name) : mix_strdup(name);
+    mix_free(target);
+    target = next;
+  }
+  return target;
+}
+
 char *mix_file_part(const char *path, const char *call) {
   static atomic_uint number;
   struct stat status;
-  if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+  bool there = stat(path, &status) == 0;
+  if (there && !S_ISREG(status.st_mode))
     return mix_fail(MIX_IO_ERROR, "%s: %s is not a regular file and cannot be replaced by one", call, path);
-  size_t size = strlen(path) + 48;
-  char *part = mix_alloc(size);
-  if (part) snprintf(part, size, "%s.part-%ld-%u", path, (long)getpid(), atomic_fetch_add(&number, 1));
+  if (!there && errno == ELOOP) return mix_fail(MIX_IO_ERROR, "%s: %s cannot be written: %s", call, path, strerror(errno));
+  char *target = link_target(path);
+  size_t size = target ? strlen(target) + 48 : 0;
+  char *part = target ? mix_alloc(size) : NULL;
+  if (part) snprintf(part, size, "%s.part-%ld-%u", target, (long)getpid(), atomic_fetch_add(&number, 1));
+  mix_free(target);
   return part;
 }
 
@@ -83,21 +104,23 @@ static void flush_folder(const char *path) {
 }
 
 bool mix_file_commit(const char *part, const char *path, const char *call) {
-  int file = open(part, O_RDONLY | O_CLOEXEC);
+  char *target = link_target(path);
+  int file = target ? open(part, O_RDONLY | O_CLOEXEC) : -1;
   bool done = file >= 0 && fsync(file) == 0;
   int reason = errno;
   if (file >= 0) close(file);
-  if (done && rename(part, path) != 0) {
+  if (done && rename(part, target) != 0) {
     reason = errno;
     done = false;
   }
-  if (!done) {
+  if (done) {
+    flush_folder(target);
+  } else {
     unlink(part);
-    mix_fail(MIX_IO_ERROR, "%s: %s cannot be written: %s", call, path, strerror(reason));
-    return false;
+    if (target) mix_fail(MIX_IO_ERROR, "%s: %s cannot be written: %s", call, path, strerror(reason));
   }
-  flush_folder(path);
-  return true;
+  mix_free(target);
+  return done;
 }
 
 static bool write_fully(int file, const char *data, size_t size) {

@@ -16,7 +16,7 @@ bool mix_file_exists(const char *path);
 void *mix_file_read(const char *path, size_t limit, size_t *size);
 
 /* Replacing a file: the name of a part file beside it (mix_free it; NULL with the error recorded where `path` is something that a rename
- * must not replace, like a device) ... */
+ * must not replace, like a device). Where `path` is a link, what it points at is replaced, and the link stays ... */
 char *mix_file_part(const char *path, const char *call);
 /* ... then, once it is written and closed: flush to the disk, rename, flush the folder. On failure the part is removed. */
 bool mix_file_commit(const char *part, const char *path, const char *call);

@@ -335,6 +335,35 @@ static void pending_errors_stop_both(void **state) {
   assert_failed(MIX_IO_ERROR, "absent.npy"); /* the first error stands */
 }
 
+/* What a link points at is written, there already or not; the link stays. */
+static void links_stay_links(void **state) {
+  (void)state;
+  const float old[1] = {7}, new[2] = {1, 2};
+  char outside[600];
+  assert_int_equal(mkdir(in_folder("models"), 0777), 0);
+  assert_int_equal(mix_npy_save(in_folder("models/a.npy"), mix_tensor_from(old, MIX_FLOAT32, MIX_SHAPE(1))), MIX_OK);
+  assert_int_equal(symlink("models/a.npy", in_folder("latest.npy")), 0); /* from where the link lies */
+  assert_int_equal(symlink("latest.npy", in_folder("best.npy")), 0);
+  snprintf(outside, sizeof outside, "%s", in_folder("models/b.npy"));
+  assert_int_equal(symlink(outside, in_folder("next.npy")), 0); /* nothing is there yet */
+  static const char *const rows[][2] = {{"best.npy", "models/a.npy"}, {"next.npy", "models/b.npy"}};
+  for (int i = 0; i < 2; i++) {
+    struct stat status;
+    assert_int_equal(mix_npy_save(in_folder(rows[i][0]), mix_tensor_from(new, MIX_FLOAT32, MIX_SHAPE(2))), MIX_OK);
+    assert_int_equal(lstat(in_folder(rows[i][0]), &status), 0);
+    assert_true(S_ISLNK(status.st_mode));
+    assert_int_equal(lstat(in_folder(rows[i][1]), &status), 0);
+    assert_true(S_ISREG(status.st_mode));
+    mix_tensor *read = mix_npy_load(in_folder(rows[i][0]));
+    assert_non_null(read);
+    assert_int_equal(mix_tensor_shape(read).dims[0], 2);
+  }
+  assert_int_equal(symlink("loop.npy", in_folder("loop.npy")), 0);
+  assert_int_equal(mix_npy_save(in_folder("loop.npy"), mix_tensor_from(new, MIX_FLOAT32, MIX_SHAPE(2))), MIX_IO_ERROR);
+  mix_error_clear();
+  assert_int_equal(folder_count(), 5); /* models, four links, and no part file */
+}
+
 #define FOLDER_TEST(test) cmocka_unit_test_setup_teardown(test, folder_begin, folder_end)
 
 int main(void) {
@@ -351,6 +380,7 @@ int main(void) {
       FOLDER_TEST(absurd_sizes_allocate_nothing),
       FOLDER_TEST(cut_at_every_byte_is_an_error),
       FOLDER_TEST(paths_that_cannot_be_used),
+      FOLDER_TEST(links_stay_links),
       FOLDER_TEST(a_full_disk_leaves_the_old_file),
       FOLDER_TEST(allocation_failures_are_errors),
       FOLDER_TEST(pending_errors_stop_both),
