@@ -171,6 +171,9 @@ MIX_API mix_status mix_metric_reset(mix_metric *metric);
 /* ---- configs ---- */
 /* {"name": ..., "dtype": ..., own arguments}; the text lives until the next call of this on that metric. */
 MIX_API const char *mix_metric_get_config(mix_metric *metric);
+/* "accuracy", "mean_io_u:num_classes=10", "auc:curve=PR,num_thresholds=50,name=area": the name, then arguments as Keras calls them, and
+ * its name and dtype; a list's numbers with colons between ("target_class_ids=0:1"). An argument it does not take: TypeError. */
+MIX_API mix_metric *mix_metric_from_text(const char *text, const mix_semantics *semantics);
 /* From a config, of a class of the library's that is named. */
 MIX_API mix_metric *mix_metric_from_config(const char *class_name, const char *json, const mix_semantics *semantics);
 

@@ -89,7 +89,7 @@ typedef struct mix_compile_options {
   double loss_weights[MIX_MODEL_MOST];      /* one for each output; 0: 1, MIX_ZERO */
   mix_optimizer *optimizer;
   const char *optimizer_name;               /* instead of an object; neither: "rmsprop" */
-  const char *metrics[MIX_MODEL_MOST];      /* by name, for every output */
+  const char *metrics[MIX_MODEL_MOST];      /* by name, or as mix_metric_from_text takes them; for every output */
   mix_list *metric_objects;                 /* for the only output; of several outputs an item for each: a metric, a list of metrics, or
                                              * NULL */
   bool no_auto_scale_loss;                  /* keras3: auto_scale_loss=True */

@@ -63,12 +63,13 @@ static bool add(mix_model *model, mix_metric *metric, const char *name, int outp
   return true;
 }
 
-/* keras3 shows a metric under the name it was asked for by, tf_keras one asked for by its class's name under its own. */
+/* keras3 shows a metric under the name it was asked for by, tf_keras one asked for by its class's name under its own; one with arguments
+ * is what an object is in Keras, and shown under its own name by both. */
 static bool add_named(mix_model *model, const char *const *names, int output, bool weighted) {
   for (int m = 0; m < MIX_MODEL_MOST && names[m]; m++) {
-    mix_metric_options options = {.size = sizeof options, .metric = names[m], .semantics = model->semantics};
-    mix_metric *metric = mix_metric_with(&options);
-    const char *shown = model->semantics->history_keys_sorted ? names[m] : mix_metric_name(metric);
+    mix_metric *metric = mix_metric_from_text(names[m], model->semantics);
+    bool asked = model->semantics->history_keys_sorted && !strchr(names[m], ':');
+    const char *shown = asked ? names[m] : mix_metric_name(metric);
     if (!add(model, metric, shown, output, weighted)) return false;
   }
   return true;

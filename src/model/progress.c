@@ -53,6 +53,7 @@ static void put_rate(line *out, double per_step) {
 static void put_values(line *out, const mix_progress *progress, const mix_logs *logs) {
   for (int i = 0; i < mix_logs_count(logs); i++) {
     double value = mix_logs_value(logs, i);
+    if (isnan(value)) value = fabs(value); /* "-nan" says nothing more */
     bool plain = (progress->verbose == 2 ? value : fabs(value)) > 1e-3;
     put(out, plain ? " - %s: %.4f" : " - %s: %.4e", mix_logs_name(logs, i), value);
   }

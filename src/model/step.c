@@ -42,6 +42,14 @@ static mix_tensor *add_widest(mix_tensor *a, mix_tensor *b) {
   return mix_add(mix_cast(a, wide), mix_cast(b, wide));
 }
 
+/* Labels as tf_keras's compile shows them: (batch) becomes (batch, 1) beside predictions (batch, n), against which it broadcasts. What takes
+ * class numbers would undo it. */
+static mix_tensor *labels_beside(const mix_model *model, mix_tensor *labels, mix_tensor *y_pred, bool class_numbers) {
+  bool gains = model->semantics->compile_labels_gain_column && !class_numbers && labels && y_pred &&
+               mix_tensor_shape(labels).rank == 1 && mix_tensor_shape(y_pred).rank == 2;
+  return gains ? mix_expand_dims(labels, -1) : labels;
+}
+
 typedef struct step_losses {
   mix_tensor *total;
   mix_tensor *outputs[MIX_MODEL_MOST];
@@ -55,7 +63,9 @@ static bool compute_losses(mix_model *model, mix_list *outputs, mix_list *argume
     mix_loss_call_options call = {.size = sizeof call,
                                   .y_pred = mix_list_get(outputs, i),
                                   .sample_weight = mix_model_weights_of_samples(model, arguments, inputs, i, training)};
-    mix_tensor *loss = mix_loss_call_with(state->losses[i], mix_list_get(arguments, inputs + i), &call);
+    mix_tensor *labels = mix_list_get(arguments, inputs + i);
+    labels = labels_beside(model, labels, call.y_pred, mix_loss_takes_class_numbers(state->losses[i]));
+    mix_tensor *loss = mix_loss_call_with(state->losses[i], labels, &call);
     losses->outputs[i] = loss;
     if (loss && state->loss_weights[i] != 1) loss = mix_multiply(loss, mix_scalar_like(loss, state->loss_weights[i]));
     losses->total = add_widest(losses->total, loss);
@@ -93,7 +103,8 @@ static mix_metric_update_options metric_update(mix_model *model, const mix_model
     weight = weight ? mix_multiply(mix_align_weights(mask, weight), mask) : mask;
   }
   return (mix_metric_update_options){.size = sizeof(mix_metric_update_options),
-                                     .values = mix_list_get(arguments, inputs + output),
+                                     .values = labels_beside(model, mix_list_get(arguments, inputs + output), y_pred,
+                                                             mix_metric_takes_class_numbers(metric->metric)),
                                      .y_pred = y_pred,
                                      .sample_weight = weight};
 }

@@ -2,6 +2,7 @@
 #include "nn/loss.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "graph/node.h"
 #include "nn/config.h"
 #include "nn/keep.h"
@@ -86,10 +87,37 @@ static bool kind_matches(const mix_loss_kind *kind, const char *name) {
   return false;
 }
 
+static bool known_here(const mix_loss_kind *kind, const mix_semantics *semantics) {
+  return !kind->keras3_only || semantics->loss_in_floatx;
+}
+
 const mix_loss_kind *mix_loss_kind_named(const char *name, const mix_semantics *semantics) {
   for (const mix_loss_kind *kind = mix_loss_kinds; name && kind->name; kind++)
-    if (kind_matches(kind, name)) return kind->keras3_only && !semantics->loss_in_floatx ? NULL : kind;
+    if (kind_matches(kind, name)) return known_here(kind, semantics) ? kind : NULL;
   return NULL;
+}
+
+void mix_loss_names_try(mix_nearest *nearest, const mix_semantics *semantics) {
+  for (const mix_loss_kind *kind = mix_loss_kinds; kind->name; kind++) {
+    if (!known_here(kind, semantics)) continue;
+    mix_nearest_try(nearest, kind->name);
+    mix_nearest_try(nearest, kind->class_name);
+    for (size_t i = 0; i < sizeof kind->aliases / sizeof *kind->aliases && kind->aliases[i]; i++)
+      mix_nearest_try(nearest, kind->aliases[i]);
+  }
+}
+
+static void *unknown(const char *name, const mix_semantics *semantics) {
+  mix_nearest nearest = {.word = name};
+  char hint[100], list[1024];
+  mix_text known = {.text = list, .size = sizeof list};
+  mix_loss_names_try(&nearest, semantics);
+  if (nearest.found)
+    return mix_fail(MIX_VALUE_ERROR, "loss: '%.60s' is not known to %s%s", name, semantics->name,
+                    mix_nearest_hint(&nearest, hint, sizeof hint));
+  for (const mix_loss_kind *kind = mix_loss_kinds; kind->name; kind++)
+    if (known_here(kind, semantics)) mix_text_put(&known, "%s%s", known.used ? ", " : "", kind->name);
+  return mix_fail(MIX_VALUE_ERROR, "loss: '%.60s' is not known to %s; known: %s", name, semantics->name, list);
 }
 
 static bool reduction_of(const char *name, const mix_semantics *semantics, mix_reduction *reduction) {
@@ -120,8 +148,7 @@ mix_loss *mix_loss_with(const mix_loss_options *options) {
   if (o.loss && o.function)
     return mix_fail(MIX_VALUE_ERROR, "loss: both the name '%.60s' and a function were given; give one", o.loss);
   const mix_loss_kind *kind = o.function ? NULL : mix_loss_kind_named(o.loss, semantics);
-  if (!kind && !o.function)
-    return mix_fail(MIX_VALUE_ERROR, "loss: '%.60s' is not known to %s", o.loss ? o.loss : "NULL", semantics->name);
+  if (!kind && !o.function) return unknown(o.loss ? o.loss : "NULL", semantics);
   if (!(o.label_smoothing >= 0 && o.label_smoothing <= 1))
     return mix_fail(MIX_VALUE_ERROR, "loss %s: label_smoothing is %g; expected a number in [0, 1]", kind ? kind->name : "function",
                     o.label_smoothing);

@@ -2,6 +2,7 @@
 #ifndef MIX_NN_LOSS_H
 #define MIX_NN_LOSS_H
 
+#include "base/nearest.h"
 #include "base/object.h"
 #include "nn/semantics.h"
 #include <jansson.h>
@@ -37,6 +38,10 @@ struct mix_loss {
 };
 extern const mix_class mix_loss_class;
 extern const mix_loss_kind mix_loss_kinds[]; /* ended by a row without a name */
+/* Of a loss whose labels are class numbers. */
+static inline bool mix_loss_takes_class_numbers(const mix_loss *loss) { return loss->kind && loss->kind->integer_labels; }
+/* Tries all names that losses have in that generation. */
+void mix_loss_names_try(mix_nearest *nearest, const mix_semantics *semantics);
 /* The kind of that name, alias or class name, or NULL (no error). */
 const mix_loss_kind *mix_loss_kind_named(const char *name, const mix_semantics *semantics);
 /* Values for each sample, in y_pred's dtype, labels cast and aligned as that kind wants. */

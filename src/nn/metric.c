@@ -2,6 +2,8 @@
 #include "nn/metric.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/nearest.h"
+#include "base/text.h"
 #include "graph/node.h"
 #include "graph/variable.h"
 #include "nn/config.h"
@@ -26,11 +28,13 @@ const mix_class mix_metric_object_class = {.name = "metric", .finalize = finaliz
 
 /* ---- making ---- */
 
-const mix_metric_kind *mix_metric_kind_named(const char *name) {
 #define ADDRESS(kind) &mix_metric_##kind##_kind,
-  static const mix_metric_kind *const kinds[] = {MIX_METRIC_KINDS(ADDRESS)};
+static const mix_metric_kind *const kinds[] = {MIX_METRIC_KINDS(ADDRESS)};
 #undef ADDRESS
-  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+const mix_metric_kind *mix_metric_kind_named(const char *name) {
+  for (int i = 0; i < KINDS; i++) {
     const mix_metric_kind *kind = kinds[i];
     if (!strcmp(kind->name, name) || !strcmp(kind->class.name, name) || (kind->alias && !strcmp(kind->alias, name))) return kind;
   }
@@ -62,6 +66,33 @@ static mix_loss *loss_named(const char *name, const mix_metric_options *o, const
                       .ignore_class = o->ignore_class);
 }
 
+static bool known_here(const mix_metric_kind *kind, const mix_semantics *semantics) {
+  return kind->generations & (semantics->metric_values_by_sample ? MIX_METRIC_KERAS3 : MIX_METRIC_TF_KERAS);
+}
+
+/* False, with the error that names what is near, or what there is. */
+static bool unknown(const char *name, const mix_semantics *semantics) {
+  mix_nearest nearest = {.word = name};
+  char hint[100], list[1024];
+  mix_text known = {.text = list, .size = sizeof list};
+  mix_nearest_try(&nearest, "accuracy");
+  mix_text_put(&known, "accuracy");
+  for (int i = 0; i < KINDS; i++) {
+    if (!known_here(kinds[i], semantics) || kinds[i] == &mix_metric_accuracy_kind) continue;
+    mix_nearest_try(&nearest, kinds[i]->name);
+    mix_nearest_try(&nearest, kinds[i]->class.name);
+    mix_text_put(&known, ", %s", kinds[i]->name);
+  }
+  mix_loss_names_try(&nearest, semantics);
+  if (nearest.found)
+    mix_fail(MIX_VALUE_ERROR, "metric: '%.60s' is not known to %s%s", name, semantics->name,
+             mix_nearest_hint(&nearest, hint, sizeof hint));
+  else
+    mix_fail(MIX_VALUE_ERROR, "metric: '%.60s' is not known to %s; known: %s, and the names of losses", name, semantics->name,
+             list);
+  return false;
+}
+
 /* What the options stand for: a class of the user's, a function, a kind, a loss's values, or a choice left to the first update. */
 static bool resolve(mix_metric *metric, const mix_metric_options *o) {
   const mix_metric_class *class = &mix_mean_metric_class;
@@ -82,19 +113,12 @@ static bool resolve(mix_metric *metric, const mix_metric_options *o) {
     if (metric->kind) {
       class = &metric->kind->class;
       known = metric->kind->arguments;
-      int here = metric->semantics->metric_values_by_sample ? MIX_METRIC_KERAS3 : MIX_METRIC_TF_KERAS;
-      if (!(metric->kind->generations & here)) {
-        mix_fail(MIX_VALUE_ERROR, "metric: '%.60s' is not known to %s", o->metric, metric->semantics->name);
-        return false;
-      }
+      if (!known_here(metric->kind, metric->semantics)) return unknown(o->metric, metric->semantics);
     } else if (!metric->chooses) {
       const struct loss_metric *other = loss_metric_named(o->metric);
       const char *loss = other ? other->loss : o->metric;
       known = loss_arguments;
-      if (!mix_loss_kind_named(loss, metric->semantics)) {
-        mix_fail(MIX_VALUE_ERROR, "metric: '%.60s' is not known to %s", o->metric, metric->semantics->name);
-        return false;
-      }
+      if (!mix_loss_kind_named(loss, metric->semantics)) return unknown(o->metric, metric->semantics);
       metric->loss = mix_retain(loss_named(loss, o, metric->semantics));
     }
   }
@@ -162,6 +186,11 @@ const char *mix_metric_class_name(const mix_metric *metric) {
   if (!metric->loss || metric->chooses) return metric->class.name; /* what was chosen is no part of what it is */
   const char *name = metric->loss->kind->class_name;
   return strcmp(name, "LogCosh") ? name : "LogCoshError";
+}
+
+bool mix_metric_takes_class_numbers(const mix_metric *metric) {
+  bool sparse = metric->kind == &mix_metric_sparse_categorical_accuracy_kind || metric->kind == &mix_metric_sparse_top_k_kind;
+  return metric->chooses || sparse || (metric->loss && mix_loss_takes_class_numbers(metric->loss));
 }
 
 /* ---- state ---- */
@@ -320,22 +349,61 @@ const char *mix_metric_get_config(mix_metric *metric) {
   return metric->config = text;
 }
 
-mix_metric *mix_metric_from_config(const char *class_name, const char *json, const mix_semantics *semantics) {
+static const char *const *arguments_named(const char *name) {
+  const mix_metric_kind *kind = mix_metric_kind_named(name);
+  return kind ? kind->arguments : loss_arguments;
+}
+
+static mix_metric *from_json(const char *name, const json_t *config, const mix_semantics *semantics) {
   enum { MOST_NUMBERS = 1024 };
+  double *numbers = config ? mix_calloc(MOST_NUMBERS, sizeof *numbers) : NULL;
+  if (!numbers) return NULL;
+  mix_metric *metric = NULL;
+  mix_metric_options o = {.size = sizeof o, .metric = name, .semantics = semantics};
+  o.name = mix_json_string_or(config, "name", NULL);
+  o.dtype = mix_json_string_or(config, "dtype", NULL);
+  if (mix_metric_arguments_from_json(config, arguments_named(name), &o, numbers, MOST_NUMBERS)) metric = mix_metric_with(&o);
+  mix_free(numbers);
+  return mix_failed() ? NULL : metric;
+}
+
+mix_metric *mix_metric_from_config(const char *class_name, const char *json, const mix_semantics *semantics) {
   if (mix_failed()) return NULL;
   if (!class_name || !json) return mix_fail(MIX_TYPE_ERROR, "metric_from_config: expected a class name and a config");
   json_t *config = mix_json_parse(json, "metric_from_config");
-  double *numbers = config ? mix_calloc(MOST_NUMBERS, sizeof *numbers) : NULL;
-  mix_metric *metric = NULL;
-  if (numbers) {
-    const mix_metric_kind *kind = mix_metric_kind_named(class_name);
-    mix_metric_options o = {.size = sizeof o, .metric = class_name, .semantics = semantics};
-    o.name = mix_json_string_or(config, "name", NULL);
-    o.dtype = mix_json_string_or(config, "dtype", NULL);
-    if (mix_metric_arguments_from_json(config, kind ? kind->arguments : loss_arguments, &o, numbers, MOST_NUMBERS))
-      metric = mix_metric_with(&o);
-  }
-  mix_free(numbers);
+  mix_metric *metric = from_json(class_name, config, semantics);
   json_decref(config);
-  return mix_failed() ? NULL : metric;
+  return metric;
+}
+
+/* Takes "key=value", which it cuts in two. */
+static bool take_text(const char *name, char *item, json_t *config) {
+  char *equals = strchr(item, '=');
+  if (!equals || equals == item) {
+    mix_fail(MIX_VALUE_ERROR, "metric %.60s: '%.60s' is not of the form key=value", name, item);
+    return false;
+  }
+  *equals = 0;
+  bool common = !strcmp(item, "name") || !strcmp(item, "dtype");
+  json_t *value = common ? json_string(equals + 1) : mix_metric_argument_json(name, arguments_named(name), item, equals + 1);
+  if (!value && !mix_failed()) mix_fail(MIX_VALUE_ERROR, "metric %.60s: its %s is no text in UTF-8", name, item);
+  return value && mix_json_set(config, item, value);
+}
+
+mix_metric *mix_metric_from_text(const char *text, const mix_semantics *semantics) {
+  if (mix_failed()) return NULL;
+  if (!text) return mix_fail(MIX_TYPE_ERROR, "metric_from_text: no text");
+  char *name = mix_strdup(text), *next = name ? strchr(name, ':') : NULL;
+  json_t *config = json_object();
+  if (next) *next++ = 0;
+  bool good = name != NULL;
+  while (good && next) {
+    char *item = next;
+    if ((next = strchr(item, ','))) *next++ = 0;
+    good = take_text(name, item, config);
+  }
+  mix_metric *metric = good ? from_json(name, config, semantics) : NULL;
+  mix_free(name);
+  json_decref(config);
+  return metric;
 }

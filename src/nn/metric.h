@@ -52,11 +52,16 @@ extern const mix_class mix_metric_object_class;
 /* The kind with that name, alias or class name; NULL: none (no error). */
 const mix_metric_kind *mix_metric_kind_named(const char *name);
 
+/* Does it take labels as class numbers, or find out by shapes whether it does? */
+bool mix_metric_takes_class_numbers(const mix_metric *metric);
+
 /* metric_arguments.c: copies what options point at; a TypeError where one is set that the kind (its names) does not take. */
 bool mix_metric_take_arguments(mix_metric *metric, const mix_metric_options *given, const char *const *known);
 void mix_metric_release_arguments(mix_metric *metric);
 /* The arguments as members of a config, and back into options; `texts` keeps the numbers alive. */
 bool mix_metric_arguments_to_json(const mix_metric *metric, const char *const *known, json_t *config);
+/* The JSON of one argument in a config, from text: "0.5", "true", "PR", "0:1" for a list, "none". NULL with the error recorded. */
+json_t *mix_metric_argument_json(const char *metric, const char *const *known, const char *key, const char *text);
 bool mix_metric_arguments_from_json(const json_t *config, const char *const *known, mix_metric_options *options, double *numbers,
                                     int room);
 

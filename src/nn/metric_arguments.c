@@ -4,7 +4,10 @@
 #include "base/error.h"
 #include "nn/config.h"
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 typedef enum argument_kind { NUMBER, INTEGER, BOOLEAN, NEGATED, TEXT, NUMBERS, AXIS, SHAPE, OBJECT } argument_kind;
 
@@ -15,6 +18,7 @@ typedef struct argument {
   size_t present;   /* offset of the bool that says it is there; 0: it is there where it is not zero */
   double standard;  /* what a config says where the option is 0 and not absent */
   bool optional;    /* 0 is None */
+  bool required;    /* 0 is missing: a zero that is meant is MIX_ZERO */
   const char *text; /* what a config says where the text is NULL */
   const char *key;  /* in configs; NULL: the name */
 } argument;
@@ -34,10 +38,10 @@ static const argument arguments[] = {
     {AT(multi_label), .kind = BOOLEAN},
     {AT(num_labels), .kind = INTEGER, .optional = true},
     {AT(label_weights), .kind = NUMBERS},
-    {AT(specificity), .kind = NUMBER},
-    {AT(sensitivity), .kind = NUMBER},
-    {AT(recall), .kind = NUMBER},
-    {AT(precision), .kind = NUMBER},
+    {AT(specificity), .kind = NUMBER, .required = true},
+    {AT(sensitivity), .kind = NUMBER, .required = true},
+    {AT(recall), .kind = NUMBER, .required = true},
+    {AT(precision), .kind = NUMBER, .required = true},
     {AT(average), .kind = TEXT},
     {AT(beta), .kind = NUMBER, .standard = 1},
     {AT(class_aggregation), .kind = TEXT, .text = "uniform_average"},
@@ -175,6 +179,67 @@ bool mix_metric_arguments_to_json(const mix_metric *metric, const char *const *k
   return true;
 }
 
+/* ---- arguments as text ---- */
+
+/* "0:1:2" */
+static json_t *numbers_json(const char *text) {
+  json_t *list = json_array();
+  for (const char *at = text;; at++) {
+    char *end;
+    double value = strtod(at, &end);
+    if (end == at || (*end && *end != ':') || !isfinite(value)) break;
+    json_array_append_new(list, number_json(value));
+    if (!*end) return list;
+    at = end;
+  }
+  json_decref(list);
+  return NULL;
+}
+
+static json_t *value_json(const argument *a, const char *text) {
+  char *end;
+  double number = strtod(text, &end);
+  bool numeric = *text && !*end && isfinite(number);
+  if (!strcasecmp(text, "none")) return json_null();
+  switch (a->kind) {
+  case NUMBER: return numeric ? json_real(number) : NULL;
+  case INTEGER:
+  case AXIS: return numeric && number == floor(number) && fabs(number) < 1e15 ? json_integer((json_int_t)number) : NULL;
+  case BOOLEAN:
+  case NEGATED: return !strcasecmp(text, "true") ? json_true() : !strcasecmp(text, "false") ? json_false() : NULL;
+  case TEXT: return json_string(text);
+  case NUMBERS:
+  case SHAPE: return numbers_json(text);
+  case OBJECT: return NULL;
+  }
+  return NULL;
+}
+
+json_t *mix_metric_argument_json(const char *metric, const char *const *known, const char *key, const char *text) {
+  static const char *const kinds[] = {[NUMBER] = "a number",
+                                      [INTEGER] = "a whole number",
+                                      [BOOLEAN] = "true or false",
+                                      [NEGATED] = "true or false",
+                                      [TEXT] = "a word",
+                                      [NUMBERS] = "numbers with colons between, such as 0:1",
+                                      [AXIS] = "a whole number",
+                                      [SHAPE] = "sizes with colons between, such as 2:3",
+                                      [OBJECT] = "a tensor, which no text can say"};
+  char list[256] = "name, dtype";
+  size_t used = strlen(list);
+  for (int i = 0; i < COUNT; i++) {
+    const argument *a = &arguments[i];
+    if (!takes(known, a->name)) continue;
+    const char *name = a->key ? a->key : a->name;
+    json_t *value = strcmp(name, key) ? NULL : value_json(a, text);
+    if (value) return value;
+    if (!strcmp(name, key))
+      return mix_fail(MIX_VALUE_ERROR, "metric %.60s: %s is '%.60s'; expected %s", metric, key, text, kinds[a->kind]);
+    if (used < sizeof list) used += (size_t)snprintf(list + used, sizeof list - used, ", %s", name);
+  }
+  return mix_fail(MIX_TYPE_ERROR, "metric %.60s: got an unexpected argument '%.60s'; it takes %s", metric, key, list);
+}
+
 static bool numbers_from_json(const json_t *list, mix_numbers *numbers, double **room, int *left) {
   int count = json_is_array(list) ? (int)json_array_size(list) : 1;
   if (count > *left) {
@@ -218,7 +283,7 @@ bool mix_metric_arguments_from_json(const json_t *config, const char *const *kno
     switch (a->kind) {
     case NUMBER: {
       double number = mix_json_number_or(config, key, 0);
-      *(double *)at = number == 0 && a->standard != 0 ? MIX_ZERO : number;
+      *(double *)at = number == 0 && (a->standard != 0 || a->required) ? MIX_ZERO : number;
       break;
     }
     case INTEGER: *(int64_t *)at = mix_json_integer_or(config, key, 0); break;

@@ -69,6 +69,8 @@ struct mix_semantics {
                                      * metric's */
   bool metric_values_by_sample;     /* K3: means count samples, else elements */
   bool metric_crossentropy_chosen;  /* L: "crossentropy" and "ce" are names of metrics, chosen by shapes as "accuracy" is; K3: of losses */
+  bool compile_labels_gain_column;  /* L: compile shows losses and metrics labels (batch) as (batch, 1) beside predictions of rank 2 */
+  bool binary_cross_entropy_broadcasts; /* L: labels against probabilities; against logits neither generation broadcasts */
   bool metric_mask_is_weight;       /* L: compile's metrics get the mask of the predictions as weights */
   bool metric_negatives_last;       /* K3: confusion counts are true, false positives, true, false negatives; else the true ones first */
   bool metric_ratio_epsilon;        /* K3: f-scores and IoU divide by x + epsilon; else x / 0 is 0 */

@@ -74,6 +74,51 @@ static void crossentropy_by_its_short_names(void **state) {
   mix_set_semantics("tf_keras");
 }
 
+/* Class numbers (3) beside predictions (3, 3): tf_keras shows losses and metrics (3, 1), which broadcasts; recorded of tf_keras 2.21. keras3
+ * refuses. What takes class numbers is as ever. */
+static void labels_gain_a_column(void **state) {
+  (void)state;
+  mix_tensor *x = ARRAY(F32, MIX_SHAPE(3, 3), .1, .2, .7, .3, .3, .4, .5, .25, .25), *y = ARRAY(MIX_INT64, MIX_SHAPE(3), 0, 2, 1);
+  for (int keras3 = 0; keras3 < 2; keras3++) {
+    mix_set_semantics(keras3 ? "keras3" : "tf_keras");
+    mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(3));
+    mix_model *model = mix_model_new(inputs, mix_call(mix_activation("linear"), inputs));
+    mix_model_compile(model, .loss = "mse",
+                      .metrics = {"mse", "mae", "categorical_accuracy", "binary_accuracy", "hinge", "RootMeanSquaredError",
+                                  "sparse_categorical_accuracy"});
+    if (keras3) {
+      mix_model_evaluate(model, ARRAY(F32, MIX_SHAPE(2, 3), .1, .2, .7, .3, .3, .4), ARRAY(MIX_INT64, MIX_SHAPE(2), 0, 2),
+                         .verbose = MIX_SILENT);
+      assert_error(MIX_VALUE_ERROR, "do not broadcast");
+      continue;
+    }
+    mix_logs *logs = mix_model_evaluate(model, x, y, .verbose = MIX_SILENT);
+    static const struct {
+      const char *name;
+      double value;
+    } rows[] = {{"loss", 1.1394444704055786},
+                {"mse", 1.1394444704055786},
+                {"mae", 0.8888888955116272},
+                {"hinge", 0.6666666865348816},
+                {"categorical_accuracy", 1 / 3.},
+                {"binary_accuracy", 2 / 9.},
+                {"root_mean_squared_error", 1.0674476623535156},
+                {"sparse_categorical_accuracy", 1 / 3.}};
+    assert_no_error();
+    /* sums of nine numbers below 4 */
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) assert_near(mix_logs_get(logs, rows[i].name), rows[i].value, 5e-7);
+    mix_model_compile(model, .loss = "sparse_categorical_crossentropy",
+                      .metrics = {"mean_io_u:num_classes=3,sparse_y_pred=false", "auc:name=area"});
+    mix_model_evaluate(model, x, y, .verbose = MIX_SILENT);
+    assert_error(MIX_VALUE_ERROR, "metric area: labels have shape (3, 1) and predictions (3, 3)");
+    mix_model_compile(model, .loss = "sparse_categorical_crossentropy", .metrics = {"mean_io_u:num_classes=3,sparse_y_pred=false"});
+    logs = mix_model_evaluate(model, x, y, .verbose = MIX_SILENT);
+    assert_no_error();
+    assert_near(mix_logs_get(logs, "mean_io_u"), 1 / 6., 5e-7);
+  }
+  mix_set_semantics("tf_keras");
+}
+
 /* ---- names ---- */
 
 static void expect_names(mix_model *model, mix_tensor *x, void *y, int count, const char *const *names) {
@@ -228,6 +273,7 @@ int main(void) {
       TEST(weighted_metrics_alone_are_weighted),
       TEST(class_weights_weigh_weighted_metrics),
       TEST(crossentropy_by_its_short_names),
+      TEST(labels_gain_a_column),
       TEST(names_of_one_output),
       TEST(each_output_has_its_own),
       TEST(a_class_of_ones_own),

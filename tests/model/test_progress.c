@@ -48,6 +48,19 @@ static void a_line_an_epoch(void **state) {
   assert_follows(text, "5/5 - #s - loss: 6.0000 - val_loss: 51.0000 - #s/epoch - @/step\n");
 }
 
+static void a_nan_has_no_sign(void **state) {
+  (void)state;
+  mix_model *model = product_model(1, 0);
+  mix_tensor *y = mix_fill(MIX_SHAPE(2, 1), -NAN, F32);
+  mix_set_log_callback(listen, NULL);
+  for (int verbose = 1; verbose <= 2; verbose++) {
+    text[0] = 0;
+    mix_model_fit(model, counting(2), y, .batch_size = 2, .verbose = verbose);
+    assert_no_error();
+    assert_non_null(strstr(text, " - loss: nan"));
+  }
+}
+
 static void epochs_are_announced_where_there_are_several(void **state) {
   (void)state;
   fit_with(2, 2);
@@ -141,6 +154,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(silence),
       TEST(a_line_an_epoch),
+      TEST(a_nan_has_no_sign),
       TEST(epochs_are_announced_where_there_are_several),
       TEST(the_bar),
       TEST(keras3_has_a_bar_and_a_line_of_its_own),

@@ -123,6 +123,41 @@ static void regressions(void **state) {
   ROW(loss_of(mix_loss_new("MeanSquaredError"), VECTOR(MIX_FLOAT32, 1, 2), MATRIX(MIX_FLOAT32, 2, 1, 2, 4)),
       2.5); /* (B) against (B, 1) */
 }
+/* Predictions that remember their logits, and logits given as such, are judged by them: recorded of Keras 3.15 and tf_keras 2.21. By way of
+ * the probabilities, which float32 rounds and the loss clips, the 6.67 would be 5.1 to 5.3. */
+static void focal_by_logits(void **state) {
+  (void)state;
+  static const char *const generations[] = {"tf_keras", "keras3"};
+  for (int g = 0; g < 2; g++) {
+    mix_set_semantics(generations[g]);
+    mix_tensor *y = MATRIX(MIX_FLOAT32, 2, 3, 1, 0, 0, 1, 0, 0), *x = MATRIX(MIX_FLOAT32, 2, 3, 8, -2, 0.5, 1, 20, -3);
+    mix_loss *loss = mix_loss_new("binary_focal_crossentropy", NONE);
+    ROW(loss_of(loss, y, mix_activate("sigmoid", x)), 0.1264051, 6.6742554);
+    ROW(loss_of(loss, y, mix_activate("softmax", x)), 9.9339566e-08, 6.7710872);
+    ROW(loss_of(mix_loss_new("binary_focal_crossentropy", NONE, .from_logits = true), y, x), 0.1264051, 6.6742554);
+  }
+  mix_set_semantics("tf_keras");
+}
+
+/* Class numbers beside one prediction a class: tf_keras broadcasts them against probabilities, and nothing against logits. */
+static void binary_labels_have_the_shape_of_the_logits(void **state) {
+  (void)state;
+  mix_tensor *y = MATRIX(MIX_FLOAT32, 3, 1, 0, 2, 1), *p = MATRIX(MIX_FLOAT32, 3, 3, .1, .2, .7, .3, .3, .4, .5, .25, .25);
+  ROW(loss_of(mix_binary_crossentropy(0), y, p), 1.1580563); /* of tf_keras 2.21 */
+  expect_refused(loss_of(mix_binary_crossentropy(.from_logits = true), y, p), MIX_VALUE_ERROR, "sparse_categorical_crossentropy");
+  mix_set_semantics("keras3");
+  expect_refused(loss_of(mix_binary_crossentropy(0), y, p), MIX_VALUE_ERROR, "labels have shape (3, 1) and predictions (3, 3)");
+  mix_set_semantics("tf_keras");
+}
+
+/* What is not known says what is near, or what there is. */
+static void unknown_names_are_helped(void **state) {
+  (void)state;
+  expect_refused(mix_loss_new("categorical_crosentropy"), MIX_VALUE_ERROR, "did you mean 'categorical_crossentropy'?");
+  expect_refused(mix_loss_new("speed"), MIX_VALUE_ERROR, "known: mean_squared_error, ");
+  expect_refused(mix_loss_new("dicee"), MIX_VALUE_ERROR, "known: "); /* "dice" is no loss of this generation */
+}
+
 static void focal(void **state) {
   (void)state;
   double p = .6, q = .3; /* y = 1, 0: p_t = .6, .7 */
@@ -387,6 +422,9 @@ int main(void) {
                                      TEST(C15_probability_zero),
                                      TEST(regressions),
                                      TEST(focal),
+                                     TEST(focal_by_logits),
+                                     TEST(binary_labels_have_the_shape_of_the_logits),
+                                     TEST(unknown_names_are_helped),
                                      TEST(keras3_only),
                                      TEST(stored_logits_are_used),
                                      TEST(keras3_loses_the_logits_of_float16),

@@ -336,6 +336,53 @@ static void updates_do_not_accumulate_objects(void **state) {
   assert_int_equal(mix_references(value), before);
 }
 
+static void from_text(void **state) {
+  (void)state;
+  mix_metric *metric = mix_metric_from_text("auc:curve=PR,num_thresholds=50,name=area", NULL);
+  assert_string_equal(mix_metric_name(metric), "area");
+  assert_non_null(strstr(mix_metric_get_config(metric), "\"curve\": \"PR\""));
+  assert_non_null(strstr(mix_metric_get_config(metric), "\"num_thresholds\": 50"));
+  metric = mix_metric_from_text("io_u:num_classes=3,target_class_ids=0:2,sparse_y_pred=False", NULL);
+  assert_non_null(strstr(mix_metric_get_config(metric), "\"target_class_ids\": [0, 2]"));
+  assert_non_null(strstr(mix_metric_get_config(metric), "\"sparse_y_pred\": false"));
+  metric = mix_metric_from_text("sensitivity_at_specificity:specificity=0", NULL); /* a zero that is meant */
+  assert_non_null(strstr(mix_metric_get_config(metric), "\"specificity\": 0.0"));
+  assert_string_equal(mix_metric_name(mix_metric_from_text("accuracy", NULL)), "accuracy");
+  assert_string_equal(mix_metric_name(mix_metric_from_text("binary_crossentropy:from_logits=true", NULL)), "binary_crossentropy");
+  assert_int_equal(mix_error(), MIX_OK);
+  expect_refused(mix_metric_from_text("mean_io_u", NULL), MIX_TYPE_ERROR, "'num_classes' is missing");
+  expect_refused(mix_metric_from_text("mean_io_u:num_classes=-2", NULL), MIX_VALUE_ERROR, "num_classes is -2");
+  expect_refused(mix_metric_from_text("mean_io_u:num_classes=ten", NULL), MIX_VALUE_ERROR, "'ten'; expected a whole number");
+  expect_refused(mix_metric_from_text("mean_io_u:classes=10", NULL), MIX_TYPE_ERROR, "it takes name, dtype, num_classes");
+  expect_refused(mix_metric_from_text("precision:thresholds=0.1:x", NULL), MIX_VALUE_ERROR, "numbers with colons between");
+  expect_refused(mix_metric_from_text("accuracy:threshold=0.1", NULL), MIX_TYPE_ERROR, "unexpected argument 'threshold'");
+  expect_refused(mix_metric_from_text("auc:", NULL), MIX_VALUE_ERROR, "key=value");
+  expect_refused(mix_metric_from_text("auc:=3", NULL), MIX_VALUE_ERROR, "key=value");
+  expect_refused(mix_metric_from_text("auc:name=\xff", NULL), MIX_VALUE_ERROR, "UTF-8");
+  expect_refused(mix_metric_from_text("auc:curve=\xff", NULL), MIX_VALUE_ERROR, "expected a word");
+  expect_refused(mix_metric_from_text(NULL, NULL), MIX_TYPE_ERROR, "no text");
+}
+
+static void unknown_names_are_helped(void **state) {
+  (void)state;
+  expect_refused(mix_metric_new("acuracy"), MIX_VALUE_ERROR, "did you mean 'accuracy'?");
+  expect_refused(mix_metric_new("mea_squared_error"), MIX_VALUE_ERROR, "did you mean 'mean_squared_error'?");
+  expect_refused(mix_metric_new("speed"), MIX_VALUE_ERROR, "known: accuracy, mean, ");
+}
+
+/* Keras: a TypeError too. A mean of the labels says nothing of the model. */
+static void means_of_values_compare_nothing(void **state) {
+  (void)state;
+  static const char *const names[] = {"mean", "sum"};
+  for (int i = 0; i < 2; i++) {
+    mix_metric *metric = mix_metric_new(names[i]);
+    mix_metric_update(metric, VECTOR(MIX_FLOAT32, 0, 1), VECTOR(MIX_FLOAT32, 0, 2));
+    assert_int_equal(mix_error(), MIX_TYPE_ERROR);
+    assert_non_null(strstr(mix_error_message(), "got labels and predictions"));
+    mix_error_clear();
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(C16_weighted_mean),
                                      TEST(mean_over_updates),
@@ -354,6 +401,9 @@ int main(void) {
                                      TEST(mean_tensors),
                                      TEST(default_names),
                                      TEST(configs),
+                                     TEST(from_text),
+                                     TEST(unknown_names_are_helped),
+                                     TEST(means_of_values_compare_nothing),
                                      TEST(captured),
                                      TEST(updates_do_not_accumulate_objects)};
   return cmocka_run_group_tests(tests, NULL, NULL);

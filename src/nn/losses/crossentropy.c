@@ -40,6 +40,15 @@ static mix_tensor *scaled(mix_tensor *x, double factor, double offset) {
   return mix_add(mix_multiply(x, mix_scalar_like(x, factor)), mix_scalar_like(x, offset));
 }
 
+static bool same_shape(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
+  char a[160], b[160];
+  mix_shape y = mix_tensor_shape(y_true), p = mix_tensor_shape(y_pred);
+  if (p.rank && mix_shape_compatible(y, p)) return true;
+  mix_fail(MIX_VALUE_ERROR, "loss %s: labels have shape %s and predictions %s; expected the same shape (class indices want %s)",
+           loss->name, mix_shape_text(y, a, sizeof a), mix_shape_text(p, b, sizeof b), "sparse_categorical_crossentropy");
+  return false;
+}
+
 /* ---- binary ---- */
 
 /* max(x, 0) - x y + log(1 + exp(-|x|)) */
@@ -72,16 +81,20 @@ static mix_tensor *mean_along(const mix_loss *loss, mix_tensor *values) {
 mix_tensor *mix_loss_binary_crossentropy(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
   bool are_logits;
   mix_tensor *y = smoothed_binary(loss, y_true), *x = logits_of(loss, y_pred, &are_logits);
+  bool broadcasts = loss->semantics->binary_cross_entropy_broadcasts && !are_logits;
+  if (!broadcasts && mix_tensor_shape(x).rank && !same_shape(loss, y_true, x)) return NULL;
   return mean_along(loss, are_logits ? sigmoid_cross_entropy(y, x) : bernoulli_cross_entropy(loss, y, x));
 }
 
 /* Lin et al.: Focal loss for dense object detection; arXiv:1708.02002. */
 mix_tensor *mix_loss_binary_focal_crossentropy(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
   double gamma = mix_option_number(loss->options.gamma, 2), alpha = mix_option_number(loss->options.alpha, 0.25);
+  bool are_logits; /* where there are any, the entropy alone is taken of them */
   mix_tensor *y = smoothed_binary(loss, y_true), *p = loss->options.from_logits ? mix_sigmoid(y_pred) : y_pred;
+  mix_tensor *x = logits_of(loss, y_pred, &are_logits);
   mix_tensor *p_t = mix_add(mix_multiply(y, p), mix_multiply(mix_one_minus(y), mix_one_minus(p)));
   mix_tensor *focus = mix_power(mix_one_minus(p_t), mix_scalar_like(p, gamma));
-  mix_tensor *values = mix_multiply(focus, bernoulli_cross_entropy(loss, y, p));
+  mix_tensor *values = mix_multiply(focus, are_logits ? sigmoid_cross_entropy(y, x) : bernoulli_cross_entropy(loss, y, p));
   if (loss->options.apply_class_balancing)
     values = mix_multiply(scaled(y, 2 * alpha - 1, 1 - alpha), values); /* y a + (1 - y)(1 - a) */
   return mean_along(loss, values);
@@ -98,15 +111,6 @@ static mix_tensor *smoothed_categorical(const mix_loss *loss, mix_tensor *y) {
 /* p / sum(p), then between epsilon and 1 - epsilon, over the last axis */
 static mix_tensor *normalised(mix_tensor *p) {
   return mix_clip_between(mix_divide(p, mix_reduce_sum(p, MIX_AXES(-1), true)), MIX_EPSILON, 1 - MIX_EPSILON);
-}
-
-static bool same_shape(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
-  char a[160], b[160];
-  mix_shape y = mix_tensor_shape(y_true), p = mix_tensor_shape(y_pred);
-  if (p.rank && mix_shape_compatible(y, p)) return true;
-  mix_fail(MIX_VALUE_ERROR, "loss %s: labels have shape %s and predictions %s; expected the same shape (class indices want %s)",
-           loss->name, mix_shape_text(y, a, sizeof a), mix_shape_text(p, b, sizeof b), "sparse_categorical_crossentropy");
-  return false;
 }
 
 mix_tensor *mix_loss_categorical_crossentropy(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {

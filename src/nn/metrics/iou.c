@@ -22,9 +22,10 @@ static int64_t class_count(const mix_metric *metric) { return binary(metric) ? 2
 static bool make(mix_metric *metric) {
   const mix_metric_options *o = &metric->options;
   int64_t classes = class_count(metric);
-  if (classes < 1)
-    mix_fail(classes ? MIX_VALUE_ERROR : MIX_TYPE_ERROR, "metric %s: num_classes is %lld; expected a positive number", metric->name,
-             (long long)classes);
+  if (!classes)
+    mix_fail(MIX_TYPE_ERROR, "metric %s: the argument 'num_classes' is missing", metric->name);
+  else if (classes < 1)
+    mix_fail(MIX_VALUE_ERROR, "metric %s: num_classes is %lld; expected a positive number", metric->name, (long long)classes);
   else if (chooses_classes(metric) && !binary(metric) && !o->target_class_ids.count)
     mix_fail(MIX_TYPE_ERROR, "metric %s: the argument 'target_class_ids' is missing", metric->name);
   for (int i = 0; i < o->target_class_ids.count && !mix_failed(); i++) {

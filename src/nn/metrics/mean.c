@@ -42,7 +42,12 @@ static mix_tensor *loss_values(mix_metric *metric, mix_tensor *y_true, mix_tenso
 }
 
 static mix_tensor *values_of(mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
-  if (metric->kind && !metric->kind->function) return y_true;
+  if (metric->kind && !metric->kind->function) {
+    if (!y_pred) return y_true;
+    return mix_fail(MIX_TYPE_ERROR,
+                    "metric %s: averages values alone, and got labels and predictions; a metric of fit compares them, as mse does",
+                    metric->name);
+  }
   if (!y_pred) return mix_fail(MIX_TYPE_ERROR, "metric %s: update needs labels and predictions", metric->name);
   choose(metric, y_true, y_pred);
   if (mix_failed()) return NULL;
