@@ -120,9 +120,27 @@ void mix_log_text(mix_log_level level, const char *message) {
   pthread_mutex_unlock(&log_mutex);
 }
 
+/* A word that says nothing is warned of, once. */
+static void check_verbose(const char *list) {
+  static const char *const words[] = {"dispatch", "compile", "amp"};
+  static atomic_bool checked;
+  if (atomic_exchange(&checked, true)) return;
+  while (*(list += strspn(list, ", "))) {
+    size_t here = strcspn(list, ", ");
+    bool known = false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+      known = known || (strlen(words[i]) == here && !memcmp(words[i], list, here));
+    if (!known)
+      mix_log_message(MIX_LOG_WARNING, "MIXTAPE_VERBOSE: '%.*s' is ignored; expected dispatch, compile or amp, with commas between",
+                      (int)(here < 60 ? here : 60), list);
+    list += here;
+  }
+}
+
 bool mix_verbose(const char *word) {
   const char *list = getenv("MIXTAPE_VERBOSE");
   if (!list) return false;
+  check_verbose(list);
   size_t length = strlen(word);
   while (*list) {
     list += strspn(list, ", ");

@@ -24,7 +24,7 @@ bool mix_options_copy(void *current, size_t current_size, const void *options, c
 void mix_log_message(mix_log_level level, const char *format, ...) MIX_PRINTF(2, 3);
 /* The same for a text of any length, whole. */
 void mix_log_text(mix_log_level level, const char *message);
-/* Is the word in the comma-separated MIXTAPE_VERBOSE ("dispatch", "compile", "memory")? */
+/* Is the word in the comma-separated MIXTAPE_VERBOSE ("dispatch", "compile", "amp")? */
 bool mix_verbose(const char *word);
 
 #endif

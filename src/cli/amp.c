@@ -122,8 +122,7 @@ static int set_option(const char *value) {
 }
 
 static int wrong(const char *message, const char *detail) {
-  fprintf(stderr, "mixtape amp: %s%s\n", message, detail);
-  fputs(usage, stderr);
+  fprintf(stderr, "mixtape amp: %s%s; `mixtape amp --help` explains\n", message, detail);
   return CLI_USAGE;
 }
 
@@ -136,7 +135,7 @@ int cli_amp(int argc, char **argv) {
     if (!strcmp(argv[i], "--model") || !strncmp(argv[i], "--model=", 8)) command.model = true;
   for (int i = 1; i < argc; i++) { /* what is not taken here moves to the front */
     bool option = !options_end && argv[i][0] == '-' && argv[i][1];
-    if (option && !strcmp(argv[i], "--help")) {
+    if (option && (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))) {
       fputs(usage, stdout);
       return CLI_OK;
     }
@@ -144,9 +143,10 @@ int cli_amp(int argc, char **argv) {
       options_end = true;
     else if (option && !strcmp(argv[i], "--json"))
       command.json = true;
-    else if (option && !strcmp(argv[i], "--output") && i + 1 < argc)
+    else if (option && !strcmp(argv[i], "--output")) {
+      if (i + 1 == argc) return wrong("an argument is missing for --output", "");
       command.output = argv[++i];
-    else if (option && !strcmp(argv[i], "--set")) {
+    } else if (option && !strcmp(argv[i], "--set")) {
       int code = set_option(i + 1 < argc ? argv[++i] : NULL);
       if (code) return code;
     } else if (option && !command.model) {
@@ -160,8 +160,7 @@ int cli_amp(int argc, char **argv) {
   command.explain = what && !strcmp(what, "explain");
   if (!what) return fputs(usage, stderr), CLI_USAGE;
   if (!command.explain && strcmp(what, "rewrite") != 0) {
-    fprintf(stderr, "mixtape amp: unknown command '%s'\n", what);
-    fputs(usage, stderr);
+    fprintf(stderr, "mixtape amp: unknown command '%s'; expected rewrite or explain\n", what);
     return CLI_USAGE;
   }
   if (!command.explain && (command.json || command.output || command.model))

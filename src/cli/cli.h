@@ -69,8 +69,8 @@ void cli_weigh_classes(const cli_options *options, mix_fit_options *fit);
 
 /* May --checkpoint be used as --resume says? CLI_OK, or the exit code after a message. */
 int cli_check_checkpoint(const cli_options *options);
-/* Can --save write there? CLI_OK, or the exit code after a message: asked before training, not after it. */
-int cli_check_save(const char *path);
+/* Can the file that an option names be written? CLI_OK, or the exit code after a message: asked before the work, not after it. */
+int cli_check_output(const char *command, const char *option, const char *path);
 
 /* What a training run leaves for the report: rows of history by name. */
 typedef struct cli_history {
@@ -93,6 +93,7 @@ typedef struct cli_step_log {
   const char *path;
   bool failed;
   bool resumes; /* the file may hold steps already: those before the first one written stay */
+  bool fresh;   /* nothing was written: what the file holds is still there */
 } cli_step_log;
 bool cli_step_log_open(cli_step_log *log, const char *path, bool resumes);
 void cli_step_log_write(cli_step_log *log, const mix_step_record *record);

@@ -6,6 +6,7 @@
 #include "compile/amp/setting.h"
 #include "compile/passes/passes.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,7 +39,7 @@ typedef struct graph_options {
 static int parse(int argc, char **argv, graph_options *options) {
   for (int i = 1; i < argc; i++) {
     const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-    if (!strcmp(argv[i], "--help")) {
+    if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
       usage(stdout);
       return -1;
     }
@@ -74,8 +75,7 @@ static int parse(int argc, char **argv, graph_options *options) {
     }
   }
   if (options->file) return CLI_OK;
-  fprintf(stderr, "mixtape graph: no file was named\n");
-  usage(stderr);
+  fprintf(stderr, "mixtape graph: no file was named; `mixtape graph --help` explains\n");
   return CLI_USAGE;
 }
 
@@ -91,7 +91,7 @@ static char *read_file(const char *path, size_t *size) {
     mix_text_put(&text, "%.*s", (int)got, part);
   }
   bool good = file && !ferror(file) && !text.failed;
-  if (!good && !text.failed) mix_fail(MIX_IO_ERROR, "graph: cannot read %s", path);
+  if (!good && !text.failed) mix_fail(MIX_IO_ERROR, "graph: cannot read %s: %s", path, strerror(errno));
   if (file && file != stdin) fclose(file);
   if (good && !text.text) text.text = mix_calloc(1, 1);
   *size = text.used;

@@ -29,7 +29,8 @@ static int evaluate(const cli_options *options) {
 static int predict(const cli_options *options) {
   cli_data data;
   mix_model *model;
-  int code = prepare(options, CLI_PREDICT, &data, &model);
+  int code = options->output ? cli_check_output("predict", "output", options->output) : CLI_OK;
+  if (!code) code = prepare(options, CLI_PREDICT, &data, &model);
   if (code) return code;
   mix_list *outputs = mix_model_predict(model, data.x_test ? data.x_test : data.x_train, .batch_size = options->batch_size);
   if (!outputs) return cli_fail();

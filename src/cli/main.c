@@ -1,5 +1,7 @@
 #include "cli/cli.h"
 
+#include "base/nearest.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +32,20 @@ static void help(FILE *out) {
   fprintf(out, "\n`mixtape COMMAND --help` explains a command's options.\n");
 }
 
+/* NULL after a message. */
+static const command *find(const char *name) {
+  mix_nearest nearest = {.word = name};
+  char hint[100];
+  for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+    if (!strcmp(name, commands[i].name)) return &commands[i];
+    mix_nearest_try(&nearest, commands[i].name);
+  }
+  mix_nearest_try(&nearest, "help");
+  fprintf(stderr, "mixtape: unknown command '%s'%s%s `mixtape --help` lists them\n", name,
+          mix_nearest_hint(&nearest, hint, sizeof hint), nearest.found ? "" : ";");
+  return NULL;
+}
+
 /* What could not be written to standard output is a failure too. */
 static int finish(int code) {
   mix_shutdown();
@@ -55,13 +71,17 @@ int main(int argc, char **argv) {
     help(stderr);
     return CLI_USAGE;
   }
-  if (!strcmp(name, "--help") || !strcmp(name, "help")) {
+  if (!strcmp(name, "--help") || !strcmp(name, "-h") || (!strcmp(name, "help") && argc == 2)) {
     help(stdout);
     return finish(CLI_OK);
   }
   if (!strcmp(name, "--version")) return finish(cli_version(argc - 1, argv + 1));
-  for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-    if (!strcmp(name, commands[i].name)) return finish(commands[i].run(argc - 1, argv + 1));
-  fprintf(stderr, "mixtape: unknown command '%s'; `mixtape --help` lists them\n", name);
-  return CLI_USAGE;
+  if (!strcmp(name, "help")) { /* help COMMAND */
+    static char asks[] = "--help";
+    name = argv[1] = argv[2];
+    argv[2] = asks;
+    argc = 3;
+  }
+  const command *found = find(name);
+  return found ? finish(found->run(argc - 1, argv + 1)) : CLI_USAGE;
 }

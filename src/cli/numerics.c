@@ -17,6 +17,7 @@ static int print_report(const cli_options *options, mix_numerics *report) {
 static int run(const cli_options *options) {
   cli_data data;
   int code = cli_setup(options);
+  if (!code && options->png) code = cli_check_output("numerics", "png", options->png);
   if (code) return code;
   if (!cli_load_data(options, CLI_TRAIN, &data)) return cli_fail();
   mix_model *model = cli_make_model(options, data.width);

@@ -1,5 +1,7 @@
 #include "cli/cli.h"
 
+#include "base/nearest.h"
+
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
@@ -9,6 +11,7 @@
 
 typedef enum kind {
   TEXT,
+  PATH,
   CHOICE,
   COUNT,
   WHOLE,
@@ -62,8 +65,9 @@ static const row rows[] = {
     {"optimizer", TEXT, FIELD(optimizer), TRAINS, "NAME[:key=value,...]",
      "Keras's names and arguments in lower case (default rmsprop)"},
     {"loss", TEXT, FIELD(loss), TRAINS | CLI_EVALUATE, "NAME", "default sparse_categorical_crossentropy"},
-    {"metrics", TEXT, FIELD(metrics), CLI_TRAIN | CLI_EVALUATE, "A,B",
-     "Keras's names: accuracy (default), top_k_categorical_accuracy, precision, auc, f1_score, mse, ..."},
+    {"metrics", TEXT, FIELD(metrics), CLI_TRAIN | CLI_EVALUATE, "A,B[:key=value,...]",
+     "Keras's names: accuracy (default), top_k_categorical_accuracy, auc, mse, ...; arguments as in mean_io_u:num_classes=10, "
+     "lists as in thresholds=0.3:0.7"},
     {"loss-scale", SCALE, FIELD(loss_scale), TRAINS, "auto|none|NUMBER|dynamic[:INITIAL[:GROWTH_STEPS]]",
      "loss scaling (default auto)"},
     {"semantics", CHOICE, FIELD(semantics), RUNS | CLI_SUMMARY, "tf_keras|keras3|experimental",
@@ -78,15 +82,15 @@ static const row rows[] = {
     {"device", CHOICE, FIELD(device), RUNS | CLI_BENCH, "auto|cpu|cuda|ref", "default auto"},
     {"threads", THREADS, FIELD(threads), RUNS | CLI_BENCH, "N", "default: the cores this process may use"},
     {"verbose", WHOLE, FIELD(verbose), CLI_TRAIN | CLI_EVALUATE, "0|1|2", "silent, a bar, a line an epoch"},
-    {"init-weights", TEXT, FIELD(init_weights), RUNS, "FILE.npz", "start from these weights"},
-    {"save", TEXT, FIELD(save), CLI_TRAIN, "FILE.npz", "write the weights after training"},
+    {"init-weights", PATH, FIELD(init_weights), RUNS, "FILE.npz", "start from these weights"},
+    {"save", PATH, FIELD(save), CLI_TRAIN, "FILE.npz", "write the weights after training"},
     {"checkpoint", TEXT, FIELD(checkpoint), CLI_TRAIN, "DIR",
      "keep the whole training in DIR, and what it was before: at each epoch's end, and where --steps ends it"},
     {"checkpoint-freq", FREQUENCY, FIELD(checkpoint_freq), CLI_TRAIN, "epoch|N", "save it every N steps instead"},
     {"resume", FLAG, FIELD(resume), CLI_TRAIN, NULL,
      "go on from the newest checkpoint in DIR with the same bits (none there: begin); without it a used DIR is refused"},
     {"step-log", TEXT, FIELD(step_log), CLI_TRAIN, "FILE.jsonl", "one JSON object a line for each step"},
-    {"output", TEXT, FIELD(output), CLI_PREDICT, "FILE.npy", "where the outputs go (default: the classes on standard output)"},
+    {"output", PATH, FIELD(output), CLI_PREDICT, "FILE.npy", "where the outputs go (default: the classes on standard output)"},
     {"only", CHOICE, FIELD(only), CLI_BENCH, "start|steps|dispatch|update|optimizers|passes|compile|pipeline|products|figures",
      "one subject of the benchmark"},
     {"advise", FLAG, FIELD(advise), CLI_BENCH, NULL,
@@ -94,21 +98,72 @@ static const row rows[] = {
     {"quick", FLAG, FIELD(quick), CLI_BENCH, NULL, "fewer rounds and smaller models"},
     {"format", CHOICE, FIELD(format), CLI_NUMERICS, "table|json", "of the report on standard output (default table)"},
     {"all", FLAG, FIELD(all), CLI_NUMERICS, NULL, "in the table all intermediate values too"},
-    {"png", TEXT, FIELD(png), CLI_NUMERICS, "FILE.png", "draw the report: a strip of magnitudes for each tensor"},
+    {"png", PATH, FIELD(png), CLI_NUMERICS, "FILE.png", "draw the report: a strip of magnitudes for each tensor"},
     {"json", FLAG, FIELD(json), CLI_TRAIN | CLI_EVALUATE | CLI_BENCH | CLI_NUMERICS, NULL, "one JSON object on standard output"},
 };
-enum { ROWS = sizeof rows / sizeof *rows, HELP = 1000, MOST_THREADS = 1024 };
+/* FIRST + i: row i. Above every character, so that getopt's `optopt` tells the two apart. */
+enum { ROWS = sizeof rows / sizeof *rows, FIRST = 1000, MOST_THREADS = 1024 };
+
+/* The option, and what it does beside it; below it where the option is long. Lines end within WIDTH columns. */
+static void print_option(const char *option, const char *text) {
+  enum { COLUMN = 34, WIDTH = 110 };
+  int used = printf("  %s", option);
+  if (used >= COLUMN) {
+    putchar('\n');
+    used = 0;
+  }
+  for (bool first = true; *text; first = false) {
+    size_t length = strlen(text), most = WIDTH - COLUMN;
+    if (length > most) {
+      for (length = most; length > 0 && text[length] != ' ';) length--;
+      if (!length) length = most;
+    }
+    printf("%*s%.*s\n", first ? COLUMN - used : COLUMN, "", (int)length, text);
+    text += length + (text[length] == ' ');
+  }
+}
 
 static void print_help(const char *command, int commands) {
   printf("usage: mixtape %s [OPTION...]\n\n", command);
   for (int i = 0; i < ROWS; i++) {
     if (!(rows[i].commands & commands)) continue;
-    char option[96];
+    char option[128];
     snprintf(option, sizeof option, "--%s%s%s", rows[i].name, rows[i].argument ? " " : "",
              rows[i].argument ? rows[i].argument : "");
-    printf("  %-52s %s\n", option, rows[i].help);
+    print_option(option, rows[i].help);
   }
-  printf("  %-52s %s\n", "--help", "this text");
+  print_option("-h, --help", "this text");
+}
+
+/* What getopt stumbled over: an option without its argument, one that takes none, the beginning of several, or none at all. */
+static int refuse_option(const char *command, int commands, int code, const char *word) {
+  char letter[] = {'-', (char)optopt, 0};
+  if (optopt > 0 && optopt < FIRST) word = letter; /* one of several letters: word is all of them, or the word before */
+  const char *name = word + strspn(word, "-");
+  mix_nearest nearest = {.word = name};
+  int begins = 0;
+  bool near = false;
+  for (int i = 0; i < ROWS; i++) {
+    if (!(rows[i].commands & commands)) continue;
+    begins += *name && !strncmp(rows[i].name, name, strlen(name));
+    mix_nearest_try(&nearest, rows[i].name);
+  }
+  if (code == ':')
+    fprintf(stderr, "mixtape %s: an argument is missing for '%s'", command, word);
+  else if (optopt >= FIRST)
+    fprintf(stderr, "mixtape %s: '%s': --%s takes no argument", command, word,
+            optopt == FIRST + ROWS ? "help" : rows[optopt - FIRST].name);
+  else if (word != letter && begins > 1) {
+    fprintf(stderr, "mixtape %s: '%s' may mean", command, word);
+    for (int i = 0; i < ROWS; i++)
+      if (rows[i].commands & commands && !strncmp(rows[i].name, name, strlen(name))) fprintf(stderr, " --%s", rows[i].name);
+  } else {
+    fprintf(stderr, "mixtape %s: unknown option '%s'", command, word);
+    near = word != letter && nearest.found;
+    if (near) fprintf(stderr, "; did you mean '--%s'?", nearest.found);
+  }
+  fprintf(stderr, "%s `mixtape %s --help` lists the options\n", near ? "" : ";", command);
+  return CLI_USAGE;
 }
 
 static bool bad(const char *command, const row *row, const char *value, const char *expected) {
@@ -155,7 +210,9 @@ static bool parse_scale(const char *text, cli_loss_scale *scale) {
   if (text[7] != ':') return false;
   char initial[64];
   const char *growth = strchr(text + 8, ':');
-  snprintf(initial, sizeof initial, "%.*s", growth ? (int)(growth - text - 8) : 63, text + 8);
+  size_t length = growth ? (size_t)(growth - text - 8) : strlen(text + 8);
+  if (length >= sizeof initial) return false;
+  snprintf(initial, sizeof initial, "%.*s", (int)length, text + 8);
   return parse_number(initial, &scale->scale) && scale->scale > 0 &&
          (!growth || (parse_integer(growth + 1, &scale->growth_steps) && scale->growth_steps > 0));
 }
@@ -174,6 +231,8 @@ static bool parse_class_weights(const char *text, cli_options *options) {
     *equals = 0;
     if (!parse_integer(item, &options->class_labels[i]) || !parse_number(equals + 1, &options->class_weights[i])) return false;
     if (options->class_labels[i] < 0 || options->class_weights[i] < 0) return false;
+    for (int before = 0; before < i; before++)
+      if (options->class_labels[before] == options->class_labels[i]) return false;
     options->class_weight_count++;
     if (!text[length]) return true;
     text += length + 1;
@@ -194,9 +253,24 @@ static bool parse_callback(const char *command, const row *row, const char *text
   return true;
 }
 
-static bool is_npz(const char *value) {
-  size_t length = strlen(value);
-  return length > 4 && !strcmp(value + length - 4, ".npz");
+static bool ends_in(const char *value, const char *ending) {
+  size_t length = strlen(value), end = strlen(ending);
+  return length > end && !strcmp(value + length - end, ending);
+}
+
+static bool is_keras(const char *value) { return ends_in(value, ".keras") || ends_in(value, ".h5"); }
+
+/* Names of files whose form the option decides: the end of the argument that help shows. */
+static bool parse_file(const char *command, const row *row, const char *value) {
+  bool reads = !strcmp(row->name, "init-weights");
+  if (reads && is_keras(value))
+    return bad(command, row, value,
+               "FILE.npz (Keras files are not read by this version; in Keras: numpy.savez(FILE, *model.get_weights()))");
+  const char *ending = strrchr(row->argument, '.');
+  if (reads || !ending || ends_in(value, ending)) return *value || bad(command, row, value, row->argument);
+  char expected[64];
+  snprintf(expected, sizeof expected, "a name that ends in %s", ending);
+  return bad(command, row, value, expected);
 }
 
 static bool take(const char *command, const row *row, const char *value, cli_options *options) {
@@ -204,9 +278,10 @@ static bool take(const char *command, const row *row, const char *value, cli_opt
   int64_t number;
   switch (row->kind) {
   case TEXT: *(const char **)field = value; return *value || bad(command, row, value, row->argument);
+  case PATH: *(const char **)field = value; return parse_file(command, row, value);
   case CHOICE:
     *(const char **)field = value;
-    if (!strcmp(row->name, "model") && strstr(value, ".keras"))
+    if (!strcmp(row->name, "model") && is_keras(value))
       return bad(command, row, value, "guide (Keras files are not read by this version)");
     return is_choice(row->argument, value) || bad(command, row, value, row->argument);
   case COUNT:
@@ -238,9 +313,10 @@ static bool take(const char *command, const row *row, const char *value, cli_opt
     return true;
   case DATA:
     *(const char **)field = value;
-    return !strcmp(value, "mnist") || !strcmp(value, "digits") || is_npz(value) || bad(command, row, value, row->argument);
+    return !strcmp(value, "mnist") || !strcmp(value, "digits") || ends_in(value, ".npz") || bad(command, row, value, row->argument);
   case CLASS_WEIGHTS:
-    return parse_class_weights(value, options) || bad(command, row, value, "LABEL=WEIGHT,LABEL=WEIGHT,... (at most 64)");
+    return parse_class_weights(value, options) ||
+           bad(command, row, value, "LABEL=WEIGHT,LABEL=WEIGHT,..., each label once (at most 64)");
   case CALLBACK: return parse_callback(command, row, value, options);
   case SCALE: return parse_scale(value, field) || bad(command, row, value, row->argument);
   }
@@ -283,22 +359,18 @@ int cli_parse(const char *command, int commands, int argc, char **argv, cli_opti
   int count = 0;
   for (int i = 0; i < ROWS; i++)
     if (rows[i].commands & commands)
-      list[count++] = (struct option){rows[i].name, rows[i].kind == FLAG ? no_argument : required_argument, NULL, i + 1};
-  list[count++] = (struct option){"help", no_argument, NULL, HELP};
+      list[count++] = (struct option){rows[i].name, rows[i].kind == FLAG ? no_argument : required_argument, NULL, FIRST + i};
+  list[count++] = (struct option){"help", no_argument, NULL, FIRST + ROWS};
   list[count] = (struct option){0};
   opterr = 0;
   optind = 1;
-  for (int code; (code = getopt_long(argc, argv, ":", list, NULL)) != -1;) {
-    if (code == HELP) {
+  for (int code; (code = getopt_long(argc, argv, ":h", list, NULL)) != -1;) {
+    if (code == FIRST + ROWS || code == 'h') {
       print_help(command, commands);
       return -1;
     }
-    if (code == '?' || code == ':') {
-      fprintf(stderr, "mixtape %s: %s '%s'; `mixtape %s --help` lists the options\n", command,
-              code == ':' ? "an argument is missing for" : "unknown option", argv[optind - 1], command);
-      return CLI_USAGE;
-    }
-    if (!take(command, &rows[code - 1], optarg ? optarg : "", options)) return CLI_USAGE;
+    if (code == '?' || code == ':') return refuse_option(command, commands, code, argv[optind - 1]);
+    if (!take(command, &rows[code - FIRST], optarg ? optarg : "", options)) return CLI_USAGE;
   }
   if (optind < argc) {
     fprintf(stderr, "mixtape %s: '%s' is no option; `mixtape %s --help` lists them\n", command, argv[optind], command);

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { COLUMNS = sizeof((cli_history){0}).columns / sizeof(struct cli_column) };
@@ -53,8 +54,9 @@ static json_t *number(double value) {
 bool cli_step_log_open(cli_step_log *log, const char *path, bool resumes) {
   *log = (cli_step_log){.path = path, .resumes = resumes};
   if (!path) return true;
-  if (resumes && (log->file = fopen(path, "r+"))) return true;
-  if ((log->file = fopen(path, "w"))) return true;
+  struct stat status;
+  log->fresh = stat(path, &status) == 0 && S_ISREG(status.st_mode);
+  if ((log->file = fopen(path, log->fresh ? "r+" : "w"))) return true;
   fprintf(stderr, "mixtape: --step-log: cannot write '%s': %s\n", path, strerror(errno));
   return false;
 }
@@ -65,24 +67,26 @@ static void step_log_failed(cli_step_log *log) {
   log->failed = true;
 }
 
-/* A run that was killed wrote steps behind its checkpoint: the lines before `step` stay, the others are written again. */
+/* At the first step, so that a run which ends before it leaves the file of the last one. A run that was killed wrote steps behind its
+ * checkpoint: where it resumes the lines before `step` stay, the others are written again. */
 static bool keep_steps_before(cli_step_log *log, int64_t step) {
   rewind(log->file);
   long end = 0;
   int64_t lines = 0;
+  if (!log->resumes) step = 1;
   for (int c; lines + 1 < step && (c = getc(log->file)) != EOF;)
     if (c == '\n') {
       lines++;
       end = ftell(log->file);
     }
-  log->resumes = false;
+  log->fresh = false;
   return end >= 0 && fseek(log->file, end, SEEK_SET) == 0 && ftruncate(fileno(log->file), end) == 0;
 }
 
 void cli_step_log_write(cli_step_log *log, const mix_step_record *record) {
   if (!log->file || log->failed) return;
   errno = 0;
-  if (log->resumes && !keep_steps_before(log, record->step)) {
+  if (log->fresh && !keep_steps_before(log, record->step)) {
     step_log_failed(log);
     return;
   }

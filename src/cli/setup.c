@@ -2,19 +2,29 @@
 
 #include "base/error.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 int cli_verbose(const cli_options *options) {
   return options->verbose < 0 ? 0 : options->verbose == 0 ? MIX_SILENT : (int)options->verbose;
 }
 
-/* The names in --metrics, cut at the commas. */
-static void name_metrics(const cli_options *options, mix_compile_options *compile) {
-  static char names[1024];
-  snprintf(names, sizeof names, "%s", options->metrics);
+/* The metrics in --metrics: names with commas between, and behind a name's colon its arguments, with commas between too. Cuts `text`,
+ * which the names point into. False where one is empty, or where there are too many. */
+static bool name_metrics(char *text, mix_compile_options *compile) {
   int count = 0;
-  for (char *name = strtok(names, ","); name && count < MIX_MODEL_MOST - 1; name = strtok(NULL, ","))
-    compile->metrics[count++] = name;
+  for (char *next = text; next;) {
+    char *item = next;
+    if ((next = strchr(item, ','))) *next++ = 0;
+    char *last = count ? strchr(compile->metrics[count - 1], ':') : NULL;
+    if (last && item[strcspn(item, "=:")] == '=') {
+      item[-1] = ','; /* another argument of the metric before */
+      continue;
+    }
+    if (!*item || count == MIX_MODEL_MOST) return false;
+    compile->metrics[count++] = item;
+  }
+  return true;
 }
 
 /* An error here lies in the option's text. */
@@ -23,6 +33,26 @@ static int tried(const char *option) {
   fprintf(stderr, "mixtape: --%s: %s: %s\n", option, mix_status_name(mix_error()), mix_error_message());
   mix_error_clear();
   return CLI_USAGE;
+}
+
+static int try_metrics(const cli_options *options) {
+  mix_compile_options compile = {.size = sizeof compile};
+  char *text = strdup(options->metrics);
+  int code = CLI_OK;
+  if (!text || !name_metrics(text, &compile)) {
+    fprintf(stderr, "mixtape: --metrics: '%s' given; expected names with commas between, at most %d\n", options->metrics,
+            MIX_MODEL_MOST);
+    code = CLI_USAGE;
+  }
+  for (int i = 0; i < MIX_MODEL_MOST && compile.metrics[i] && !code; i++) {
+    mix_metric_from_text(compile.metrics[i], NULL);
+    bool missing = mix_error() == MIX_TYPE_ERROR && !strchr(compile.metrics[i], ':');
+    code = tried("metrics");
+    if (code && missing)
+      fprintf(stderr, "mixtape: --metrics: arguments are given as in %s:key=value,key=value\n", compile.metrics[i]);
+  }
+  free(text);
+  return code;
 }
 
 static int try_names(const cli_options *options) {
@@ -34,14 +64,18 @@ static int try_names(const cli_options *options) {
       mix_loss_new(options->loss);
       code = tried("loss");
     }
-    mix_compile_options compile = {.size = sizeof compile};
-    name_metrics(options, &compile);
-    for (int i = 0; compile.metrics[i] && !code; i++) {
-      mix_metric_new(compile.metrics[i]);
-      code = tried("metrics");
-    }
+    if (!code) code = try_metrics(options);
+    mix_clear_names(); /* what was tried is no first "auc", after which the model's would be "auc_1" */
   }
   return code;
+}
+
+/* What the environment says counts where an option does not, and may be wrong. */
+static void try_environment(void) {
+  mix_device();
+  mix_threads();
+  mix_accumulate();
+  mix_float32_precision_name();
 }
 
 int cli_setup(const cli_options *options) {
@@ -49,11 +83,11 @@ int cli_setup(const cli_options *options) {
   if (options->accumulate) mix_set_accumulate(options->accumulate);
   if (options->device) mix_set_device(options->device);
   if (options->threads) mix_set_threads((int)options->threads);
-  mix_threads(); /* the environment's word, where it is the one that counts, may be wrong */
+  try_environment();
   if (options->has_seed) mix_set_seed(options->seed);
   mix_set_global_policy(options->policy);
   if (options->graph_rewrite && !strncmp(options->policy, "mixed_", 6)) {
-    fprintf(stderr, "mixtape train: --graph-rewrite and the mixed policy %s exclude each other; leave one out\n", options->policy);
+    fprintf(stderr, "mixtape: --graph-rewrite and the mixed policy %s exclude each other; leave one out\n", options->policy);
     return CLI_USAGE;
   }
   return mix_error() == MIX_OK ? try_names(options) : cli_fail();
@@ -84,6 +118,18 @@ static mix_tensor *labels(mix_tensor *y) {
   return y && shape.rank == 2 && shape.dims[1] == 1 ? mix_reshape(y, MIX_SHAPE(-1)) : y;
 }
 
+/* What is for test is looked at now: training must not be lost to it. */
+static bool sound_test(const cli_data *data) {
+  if (!data->x_train || !data->x_test || mix_failed()) return !mix_failed();
+  mix_shape x = mix_tensor_shape(data->x_test), y = mix_tensor_shape(data->y_test);
+  if (!x.rank || !x.dims[0])
+    mix_fail(MIX_VALUE_ERROR, "%s: x_test has no rows; give it some, or leave it and y_test out", data->source);
+  else if (!y.rank || y.dims[0] != x.dims[0])
+    mix_fail(MIX_VALUE_ERROR, "%s: x_test has %lld rows, y_test %lld; they must agree", data->source, (long long)x.dims[0],
+             (long long)(y.rank ? y.dims[0] : 0));
+  return !mix_failed();
+}
+
 bool cli_load_data(const cli_options *options, int command, cli_data *data) {
   *data = (cli_data){0};
   bool mnist = !strcmp(options->data, "mnist");
@@ -106,6 +152,7 @@ bool cli_load_data(const cli_options *options, int command, cli_data *data) {
              (long long)(test.rank == 2 ? test.dims[1] : 1), (long long)data->width);
     return false;
   }
+  if (!sound_test(data)) return false;
   fprintf(stderr, "data: %s\n", data->source);
   return mix_error() == MIX_OK;
 }
@@ -172,6 +219,9 @@ mix_status cli_compile(const cli_options *options, mix_model *model) {
                                  .no_auto_scale_loss = wrapped,
                                  .image_bytes = true,
                                  .jit_compile = options->jit_compile};
-  name_metrics(options, &compile);
-  return mix_model_compile_with(model, &compile);
+  char *metrics = strdup(options->metrics);
+  if (!metrics || !name_metrics(metrics, &compile)) return mix_fail_status(MIX_MEMORY_ERROR, "--metrics: out of memory");
+  mix_model_compile_with(model, &compile);
+  free(metrics);
+  return mix_error();
 }

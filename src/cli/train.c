@@ -75,9 +75,8 @@ int cli_check_checkpoint(const cli_options *options) {
   return CLI_FAILED;
 }
 
-int cli_check_save(const char *path) {
+int cli_check_output(const char *command, const char *option, const char *path) {
   struct stat status;
-  size_t length = strlen(path);
   const char *slash = strrchr(path, '/');
   char folder[4096];
   snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
@@ -86,19 +85,15 @@ int cli_check_save(const char *path) {
     reason = "not a regular file";
   else if (access(folder, W_OK | X_OK))
     reason = strerror(errno);
-  if (reason) {
-    fprintf(stderr, "mixtape train: --save: cannot write '%s': %s\n", path, reason);
-    return CLI_FAILED;
-  }
-  if (length > 4 && !strcmp(path + length - 4, ".npz")) return CLI_OK;
-  fprintf(stderr, "mixtape train: --save: '%s' given; expected a name that ends in .npz\n", path);
-  return CLI_USAGE;
+  if (!reason) return CLI_OK;
+  fprintf(stderr, "mixtape %s: --%s: cannot write '%s': %s\n", command, option, path, reason);
+  return CLI_FAILED;
 }
 
 static int run(const cli_options *options) {
   cli_data data;
   int code = cli_setup(options);
-  if (!code && options->save) code = cli_check_save(options->save);
+  if (!code && options->save) code = cli_check_output("train", "save", options->save);
   if (!code) code = cli_check_checkpoint(options);
   if (code) return code;
   if (!cli_load_data(options, CLI_TRAIN, &data)) return cli_fail();

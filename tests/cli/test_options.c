@@ -64,6 +64,88 @@ static void unknown_options_end_with_2(void **state) {
   assert_code(run_program("devices", "cpu"), 2);
 }
 
+/* Each message names what was wrong, as it was given, and what to do. */
+static void what_is_nearly_right_is_helped(void **state) {
+  (void)state;
+  static const struct {
+    const char *arguments[4], *says;
+  } rows[] = {{{"trian"}, "unknown command 'trian'; did you mean 'train'?"},
+              {{"hlep"}, "did you mean 'help'?"},
+              {{"help", "fly"}, "unknown command 'fly'"},
+              {{"train", "--optimiser", "sgd"}, "unknown option '--optimiser'; did you mean '--optimizer'?"},
+              {{"train", "--batch_size", "32"}, "did you mean '--batch-size'?"},
+              {{"train", "--step", "3"}, "'--step' may mean --steps --step-log"},
+              {{"train", "-xy"}, "unknown option '-x'"},
+              {{"train", "--json=yes"}, "--json takes no argument"},
+              {{"train", "--loss", "categorical_crosentropy"}, "did you mean 'categorical_crossentropy'?"},
+              {{"train", "--metrics", "acuracy"}, "did you mean 'accuracy'?"},
+              {{"train", "--metrics", "mean_io_u"}, "as in mean_io_u:key=value"},
+              {{"train", "--metrics", "mean_io_u"}, "'num_classes' is missing"},
+              {{"train", "--metrics", "auc:curve=XY"}, "curve is 'XY'"},
+              {{"train", "--metrics", "accuracy,,mse"}, "'accuracy,,mse' given; expected names with commas between"},
+              {{"train", "--metrics", ","}, "--metrics: ',' given"},
+              {{"train", "--metrics", "mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mae"}, "at most 16"},
+              {{"train", "--class-weight", "0=3,0=5"}, "each label once"},
+              {{"train", "--model", "my.h5"}, "Keras files are not read"},
+              {{"evaluate", "--init-weights", "my.keras"}, "numpy.savez(FILE, *model.get_weights())"},
+              {{"predict", "--output", "out.npz"}, "ends in .npy"},
+              {{"numerics", "--png", "out.svg"}, "ends in .png"},
+              {{"amp", "explain", "--output"}, "an argument is missing for --output"},
+              {{"amp", "explian"}, "expected rewrite or explain"}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    assert_code(run_program_to(NULL, (const char *const[]){rows[i].arguments[0], rows[i].arguments[1], rows[i].arguments[2], NULL}),
+                2);
+    assert_has(program_err, rows[i].says);
+  }
+  char scale[100] = "dynamic:1";
+  memset(scale + strlen(scale), '0', sizeof scale - strlen(scale) - 1); /* too long to be cut in silence */
+  assert_code(run_program("train", "--loss-scale", scale), 2);
+}
+
+static void help_has_several_names(void **state) {
+  (void)state;
+  assert_code(run_program("-h"), 0);
+  assert_has(program_out, "usage: mixtape COMMAND");
+  static const char *const commands[] = {"train", "amp", "graph"};
+  for (int i = 0; i < 3; i++) {
+    char usage[40];
+    snprintf(usage, sizeof usage, "usage: mixtape %s", commands[i]);
+    assert_code(run_program("help", commands[i]), 0);
+    assert_has(program_out, usage);
+    assert_code(run_program(commands[i], "-h"), 0);
+    assert_has(program_out, usage);
+  }
+}
+
+/* Lines of 110 columns at most, but for an option that is longer itself. */
+static void help_fits_a_terminal(void **state) {
+  (void)state;
+  assert_code(run_program("train", "--help"), 0);
+  for (const char *line = program_out; *line; line += strcspn(line, "\n") + 1)
+    if (strcspn(line, "\n") > 110) fail_msg("%.*s", (int)strcspn(line, "\n"), line);
+}
+
+/* What was tried before training is not the first of its name; a metric's arguments reach it. */
+static void metrics_have_the_names_of_keras(void **state) {
+  (void)state;
+  MIX_SCOPE {
+    mix_tensor *x = mix_cast(mix_reshape(mix_range(0, 32, 1, MIX_FLOAT32), MIX_SHAPE(8, 4)), MIX_FLOAT32);
+    mix_tensor *y = mix_one_hot(mix_range(0, 8, 1, MIX_INT64), 10, MIX_FLOAT32);
+    mix_npz_save(in_folder("onehot.npz"), 2, (const char *const[]){"x_train", "y_train"}, (mix_tensor *const[]){x, y});
+  }
+  assert_int_equal(mix_error(), MIX_OK);
+  assert_code(
+      run_program("evaluate", "--data", in_folder("onehot.npz"), "--units", "4", "--loss", "categorical_crossentropy", "--json",
+                  "--metrics",
+                  "AUC,Precision,auc:curve=PR,num_thresholds=20,name=area,iou:num_classes=2,target_class_ids=0:1,name=overlap"),
+      0);
+  json_t *object = printed_object(), *test = json_object_get(object, "test");
+  static const char *const names[] = {"loss", "auc", "precision", "area", "overlap"};
+  assert_int_equal(json_object_size(test), 5);
+  for (int i = 0; i < 5; i++) assert_true(json_is_real(json_object_get(test, names[i])));
+  json_decref(object);
+}
+
 static void bad_values_end_with_2(void **state) {
   (void)state;
   static const char *const rows[][2] = {{"--model", "resnet"},
@@ -171,7 +253,8 @@ static void what_cannot_be_written_ends_with_1(void **state) {
   assert_code(run_program(TRAIN_SMALL, "--save", in_folder("no/such/folder.npz")), 1);
   assert_has(program_err, "--save");
   assert_null(strstr(program_err, "data:")); /* said before anything is loaded */
-  assert_code(run_program(TRAIN_SMALL, "--save", "/dev/full"), 1);
+  assert_int_equal(symlink("/dev/full", in_folder("full.npz")), 0);
+  assert_code(run_program(TRAIN_SMALL, "--save", in_folder("full.npz")), 1);
   assert_has(program_err, "not a regular file");
   assert_code(run_program(TRAIN_SMALL, "--step-log", in_folder("no/such/steps.jsonl")), 1);
   assert_has(program_err, "--step-log");
@@ -210,6 +293,49 @@ static void a_bad_environment_ends_with_1(void **state) {
   assert_code(run_program(TRAIN_SMALL), 1);
   assert_has(program_err, "MIXTAPE_THREADS");
   unsetenv("MIXTAPE_THREADS");
+  static const char *const names[] = {"MIXTAPE_DEVICE", "MIXTAPE_ACCUMULATE", "MIXTAPE_FLOAT32_PRECISION"};
+  for (int i = 0; i < 3; i++) {
+    setenv(names[i], "odd", 1);
+    assert_code(run_program(TRAIN_SMALL), 1);
+    assert_has(program_err, names[i]);
+    assert_null(strstr(program_err, "--")); /* no option is to blame */
+    assert_null(strstr(program_err, "data:"));
+    unsetenv(names[i]);
+  }
+  setenv("MIXTAPE_VERBOSE", "dispach", 1);
+  assert_code(run_program(TRAIN_SMALL), 0);
+  assert_has(program_err, "MIXTAPE_VERBOSE: 'dispach' is ignored; expected dispatch, compile or amp");
+  unsetenv("MIXTAPE_VERBOSE");
+}
+
+/* Whatever can be known before training is said before it; nothing of an earlier run is lost. */
+static void what_cannot_work_is_said_before_training(void **state) {
+  (void)state;
+  MIX_SCOPE {
+    mix_tensor *x = mix_fill(MIX_SHAPE(8, 4), 1, MIX_FLOAT32), *y = mix_fill(MIX_SHAPE(8), 1, MIX_INT64);
+    mix_tensor *none = mix_fill(MIX_SHAPE(0, 4), 1, MIX_FLOAT32), *short_y = mix_fill(MIX_SHAPE(7), 1, MIX_INT64);
+    static const char *const names[] = {"x_train", "y_train", "x_test", "y_test"};
+    mix_npz_save(in_folder("empty.npz"), 4, names, (mix_tensor *const[]){x, y, none, y});
+    mix_npz_save(in_folder("short.npz"), 4, names, (mix_tensor *const[]){x, y, x, short_y});
+  }
+  assert_code(run_program("train", "--data", in_folder("empty.npz")), 1);
+  assert_has(program_err, "x_test has no rows");
+  assert_code(run_program("train", "--data", in_folder("short.npz")), 1);
+  assert_has(program_err, "x_test has 8 rows, y_test 7");
+  assert_code(run_program("predict", "--data", in_folder("data.npz"), "--output", in_folder("no/such/out.npy")), 1);
+  assert_null(strstr(program_err, "data:"));
+  assert_code(run_program("numerics", "--data", in_folder("data.npz"), "--png", in_folder("no/such/out.png")), 1);
+  assert_null(strstr(program_err, "data:"));
+  assert_code(run_program(TRAIN_SMALL, "--step-log", in_folder("kept.jsonl"), "--epochs", "3"), 0);
+  assert_code(run_program(TRAIN_SMALL, "--step-log", in_folder("kept.jsonl"), "--metrics", "binary_crossentropy"), 1);
+  assert_has(program_err, "class indices want sparse_categorical_crossentropy");
+  json_t *lines = lines_of(in_folder("kept.jsonl"));
+  assert_int_equal(json_array_size(lines), 3);
+  json_decref(lines);
+  assert_code(run_program(TRAIN_SMALL, "--step-log", in_folder("kept.jsonl")), 0); /* a run of its own replaces it */
+  lines = lines_of(in_folder("kept.jsonl"));
+  assert_int_equal(json_array_size(lines), 1);
+  json_decref(lines);
 }
 
 static void everything_that_names_a_number_is_accepted(void **state) {
@@ -231,6 +357,10 @@ int main(void) {
       cmocka_unit_test(a_command_is_needed),
       cmocka_unit_test(help_explains_every_option),
       cmocka_unit_test(unknown_options_end_with_2),
+      cmocka_unit_test(what_is_nearly_right_is_helped),
+      cmocka_unit_test(help_has_several_names),
+      cmocka_unit_test(help_fits_a_terminal),
+      cmocka_unit_test(metrics_have_the_names_of_keras),
       cmocka_unit_test(bad_values_end_with_2),
       cmocka_unit_test(options_that_exclude_each_other_end_with_2),
       cmocka_unit_test(what_fails_while_running_ends_with_1),
@@ -240,6 +370,7 @@ int main(void) {
       cmocka_unit_test(a_full_standard_output_ends_with_1),
       cmocka_unit_test(a_size_that_no_machine_has_is_an_ordinary_error),
       cmocka_unit_test(a_bad_environment_ends_with_1),
+      cmocka_unit_test(what_cannot_work_is_said_before_training),
       cmocka_unit_test(everything_that_names_a_number_is_accepted),
   };
   return cmocka_run_group_tests(tests, setup, program_end);
