@@ -5,16 +5,6 @@
 #include "backend/cpu/gemm/sizes.h"
 #include <string.h>
 
-/* from[k * from_stride + j] -> to[j * to_stride + k]. */
-static void turn(const void *from, int64_t from_stride, int64_t depth, int64_t columns, void *to, int64_t to_stride, size_t size) {
-  for (int64_t j = 0; j < columns; j++) {
-    if (size == sizeof(float))
-      for (int64_t k = 0; k < depth; k++) ((float *)to)[j * to_stride + k] = ((const float *)from)[k * from_stride + j];
-    else
-      for (int64_t k = 0; k < depth; k++) ((double *)to)[j * to_stride + k] = ((const double *)from)[k * from_stride + j];
-  }
-}
-
 /* A thread's part, and the parts of its workspace. */
 typedef struct run_state {
   const mix_gemm_plan *plan;
@@ -41,7 +31,8 @@ static void widen_piece(const run_state *s) {
     for (int64_t j = 0; j < p->n; j += width) {
       const int64_t depth = smaller(MIX_GEMM_DOT_ROWS, s->depth - k), columns = smaller(width, p->n - j);
       plan->storage->pack_b[0](b + ((s->k + k) * p->ldb + j) * stored, p->ldb, depth, columns, s->turned, 0);
-      turn(s->turned, width, depth, columns, s->narrow + (j * plan->a_stride + k) * element, plan->a_stride, (size_t)element);
+      mix_gemm_turn(s->turned, width, depth, columns, s->narrow + (j * plan->a_stride + k) * element, plan->a_stride,
+                    (size_t)element);
     }
 }
 
@@ -61,7 +52,7 @@ static void multiply(const run_state *s, int64_t row, int64_t rows, char *lanes)
   }
   if (!last) return;
   if (plan->swapped) {
-    turn(s->sums, MIX_GEMM_DOT_STRIDE, rows, p->n, s->turned, MIX_GEMM_DOT_ROWS, (size_t)sum);
+    mix_gemm_turn(s->sums, MIX_GEMM_DOT_STRIDE, rows, p->n, s->turned, MIX_GEMM_DOT_ROWS, (size_t)sum);
     mix_gemm_finish(plan, s->operands, s->turned, MIX_GEMM_DOT_ROWS, 0, p->n, row, rows, 0);
   } else {
     mix_gemm_finish(plan, s->operands, s->sums, MIX_GEMM_DOT_STRIDE, row, rows, 0, p->n, 0);

@@ -48,23 +48,22 @@ void mix_gemm_prefetch_result(const mix_gemm_plan *plan, const mix_gemm_operands
     for (int64_t byte = 0; byte < columns * size; byte += 64) __builtin_prefetch(memory + byte, 1, 2);
 }
 
-static void transpose(const void *from, int64_t from_stride, int64_t rows, int64_t columns, void *to, size_t size) {
-  if (size == sizeof(float)) {
-    for (int64_t j = 0; j < columns; j++)
-      for (int64_t i = 0; i < rows; i++) ((float *)to)[j * rows + i] = ((const float *)from)[i * from_stride + j];
-  } else {
-    for (int64_t j = 0; j < columns; j++)
-      for (int64_t i = 0; i < rows; i++) ((double *)to)[j * rows + i] = ((const double *)from)[i * from_stride + j];
+void mix_gemm_turn(const void *from, int64_t from_stride, int64_t rows, int64_t columns, void *to, int64_t to_stride, size_t size) {
+  for (int64_t j = 0; j < columns; j++) {
+    if (size == sizeof(float))
+      for (int64_t i = 0; i < rows; i++) ((float *)to)[j * to_stride + i] = ((const float *)from)[i * from_stride + j];
+    else
+      for (int64_t i = 0; i < rows; i++) ((double *)to)[j * to_stride + i] = ((const double *)from)[i * from_stride + j];
   }
 }
 
-/* Sums of C^T to C, a few of its columns at a time. */
-static void finish_swapped(const run_state *s, const block *x) {
-  const mix_gemm_plan *plan = s->plan;
-  for (int64_t j = 0; j < x->columns; j += plan->engine->columns) {
-    const int64_t columns = smaller(plan->engine->columns, x->columns - j);
-    transpose(at(s->c, j, plan->engine->sum), plan->c_stride, x->rows, columns, s->turn, plan->engine->sum);
-    mix_gemm_finish(plan, s->operands, s->turn, x->rows, x->column + j, columns, x->row, x->rows, j + columns < x->columns);
+void mix_gemm_finish_turned(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const void *sums, void *turned,
+                            int64_t row, int64_t rows, int64_t column, int64_t columns) {
+  const int64_t width = plan->engine->columns;
+  for (int64_t j = 0; j < columns; j += width) {
+    const int64_t some = smaller(width, columns - j);
+    mix_gemm_turn(at(sums, j, plan->engine->sum), plan->c_stride, rows, some, turned, rows, plan->engine->sum);
+    mix_gemm_finish(plan, operands, turned, rows, column + j, some, row, rows, j + width < columns);
   }
 }
 
@@ -175,7 +174,7 @@ static void multiply_block(const run_state *s, const block *x) {
       }
     }
   }
-  if (x->last && plan->swapped) finish_swapped(s, x);
+  if (x->last && plan->swapped) mix_gemm_finish_turned(plan, s->operands, s->c, s->turn, x->row, x->rows, x->column, x->columns);
 }
 
 void mix_gemm_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team, void *shared, void *own) {
@@ -188,6 +187,10 @@ void mix_gemm_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, 
   }
   if (plan->dot) {
     mix_gemm_run_dot(plan, operands, team->rank, own);
+    return;
+  }
+  if (plan->sweep) {
+    mix_gemm_run_sweep(plan, operands, team->rank, own);
     return;
   }
   const mix_gemm_problem *p = &plan->problem;

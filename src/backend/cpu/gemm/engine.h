@@ -22,7 +22,7 @@
   {                                                                                                                                \
     .dtype = constant, .in_place = as_is, .pack_a = {pack_a_rows_##type, pack_a_columns_##type},                                   \
     .pack_a_turned = pack_a_turned_##type, .pack_b = {pack_b_plain_##type, pack_b_turned_##type},    \
-    .micro = micro_##type, .dot = {dot_rows_##type, dot_row_##type},                                 \
+    .micro = micro_##type, .dot = {dot_rows_##type, dot_row_##type}, .sweep = sweep_##type,          \
   }
 
 static const mix_gemm_storage storages[] = {

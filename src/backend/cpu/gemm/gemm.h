@@ -50,6 +50,11 @@ typedef struct mix_gemm_storage {
    * left there. Two functions: dot_rows rows, one row. NULL: none. */
   void (*dot[2])(int64_t depth, const void *source, int64_t stride, const void *b, int64_t b_stride, int columns, void *lanes,
                  bool first, void *out);
+  /* Few rows: sums[i * sums_stride + j] = sum over k, in order, of a[i * a_stride + k] * source[k * stride + j] for i < rows, j <
+   * columns; a widened; `fetch`: rows of source are fetched ahead. With `spare`, as large as sums, they are summed there and then
+   * added to sums. Whole tiles' widths are written. */
+  void (*sweep)(int64_t rows, int64_t depth, const void *a, int64_t a_stride, const void *source, int64_t stride, int64_t columns,
+                bool fetch, void *sums, int64_t sums_stride, void *spare);
 } mix_gemm_storage;
 
 typedef struct mix_gemm_problem mix_gemm_problem;
@@ -96,6 +101,7 @@ struct mix_gemm_plan {
   mix_dtype result;                /* how C is stored */
   mix_gemm_problem problem;        /* as computed: of the transposed product where `swapped` */
   bool dot;                        /* sums along vectors of k: no packing of the wide operand, no blocks */
+  bool sweep;                      /* few rows: B is read once, along its rows, without packing */
   bool swapped;                    /* computes C^T = op(B)^T op(A)^T, and transposes sums before they are stored */
   bool a_in_place, b_in_place, c_in_place, prefetch_b;
   bool stream;    /* C, larger than the caches, is written past them */
@@ -148,10 +154,17 @@ static inline int64_t mix_gemm_next_depth(const mix_gemm_plan *plan, int64_t res
 void mix_gemm_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team, void *shared, void *own);
 /* The same for plans with `dot` (dot.c); called by mix_gemm_run. */
 void mix_gemm_run_dot(const mix_gemm_plan *plan, const mix_gemm_operands *operands, int rank, void *workspace);
+/* The same for plans with `sweep` (sweep.c). */
+void mix_gemm_run_sweep(const mix_gemm_plan *plan, const mix_gemm_operands *operands, int rank, void *workspace);
 /* Stores finished sums of rows [row, row + rows), columns [column, column + columns) of C: through the epilogue or rounded.
  * `more`: the rows below come next. */
 void mix_gemm_finish(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const void *sums, int64_t stride, int64_t row,
                      int64_t rows, int64_t column, int64_t columns, bool more);
+/* The same for sums of C^T (rows, columns), plan->c_stride apart, of which a few columns at a time are turned to `turned`. */
+void mix_gemm_finish_turned(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const void *sums, void *turned,
+                            int64_t row, int64_t rows, int64_t column, int64_t columns);
+/* from[i * from_stride + j] -> to[j * to_stride + i], for elements of the size of a float or a double. */
+void mix_gemm_turn(const void *from, int64_t from_stride, int64_t rows, int64_t columns, void *to, int64_t to_stride, size_t size);
 /* Lines of a tile of the result, on their way while it is computed: a shallow product is bound by them. (An epilogue fetches for itself.) */
 void mix_gemm_prefetch_result(const mix_gemm_plan *plan, const mix_gemm_operands *operands, int64_t row, int64_t rows,
                               int64_t column, int64_t columns);

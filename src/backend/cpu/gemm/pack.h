@@ -215,6 +215,8 @@ static void PASTE(dot_row, STORAGE)(int64_t depth, const void *source, int64_t s
   PASTE(dot_by_columns, STORAGE)(1, depth, source, stride, b, b_stride, columns, lanes, first, out);
 }
 
+#include "backend/cpu/gemm/sweep.h"
+
 #undef PASTE_
 #undef PASTE
 #undef WIDEN

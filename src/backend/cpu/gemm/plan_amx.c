@@ -32,10 +32,9 @@ static const struct {
 const char *mix_amx_refuses(const mix_gemm_problem *p, mix_dtype dtype) {
   if (dtype == MIX_FLOAT32 && mix_float32_precision_current() != MIX_FLOAT32_HIGH) return "full float32 precision in force";
   const int parts = mix_amx_storage_of(dtype)->parts;
+  if (p->m <= measured[parts].few) return "few rows, bound by reading B";
   /* With one part packing costs as much as reading, and only vectors of sums along rows in memory do without. */
-  const bool rows_in_place = parts == 2 || p->transpose_b, columns_in_place = parts == 2 || !p->transpose_a;
-  if (p->m <= measured[parts].few && rows_in_place) return "few rows, bound by reading B";
-  if (p->n <= measured[parts].few && columns_in_place) return "few columns, bound by reading A";
+  if (p->n <= measured[parts].few && (parts == 2 || !p->transpose_a)) return "few columns, bound by reading A";
   if (p->k < SHALLOW) return "few products in a sum";
   if ((double)p->m * (double)p->n * (double)p->k < (double)measured[parts].operations) return "too small to repay packing";
   return NULL;

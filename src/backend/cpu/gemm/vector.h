@@ -11,11 +11,11 @@
 #endif
 
 #if defined(__AVX512F__)
-enum { VECTOR_BYTES = 64, TILE_ROWS = 14, DOT_ROWS = 2 };
+enum { VECTOR_BYTES = 64, TILE_ROWS = 14, DOT_ROWS = 2, SWEEP_STEPS = 8 };
 #elif defined(__AVX2__)
-enum { VECTOR_BYTES = 32, TILE_ROWS = 6, DOT_ROWS = 1 };
+enum { VECTOR_BYTES = 32, TILE_ROWS = 6, DOT_ROWS = 1, SWEEP_STEPS = 4 };
 #else
-enum { VECTOR_BYTES = 16, TILE_ROWS = 4, DOT_ROWS = 1 };
+enum { VECTOR_BYTES = 16, TILE_ROWS = 4, DOT_ROWS = 1, SWEEP_STEPS = 4 };
 #endif
 enum { LANES = VECTOR_BYTES / sizeof(GEMM_REAL), TILE_COLUMNS = 2 * LANES, DOT_COLUMNS = 12 };
 
