@@ -27,6 +27,7 @@ typedef struct mix_activate_options {
   const mix_semantics *semantics; /* NULL: the process's */
 } mix_activate_options;
 #define MIX_AXIS_0 INT32_MIN
+/* The activation of x, in x's shape (glu: half of it along the axis) and dtype. */
 MIX_API mix_tensor *mix_activate_with(const char *activation, const mix_activate_options *options);
 #ifndef __cplusplus
 /* mix_activate("gelu", x, .approximate = true) */

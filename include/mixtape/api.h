@@ -42,6 +42,10 @@ typedef struct mix_iterator mix_iterator;
 typedef struct mix_model mix_model;
 typedef struct mix_history mix_history;
 
+/* Options structs begin with `size_t size`, by which a library knows what its caller was compiled with. The macros of C set it. In C++ a
+ * struct is zeroed and its size set by hand: mix_model_options o = {}; o.size = sizeof o; (layers and optimizers have a _defaults()
+ * function that does so). Another size is a ValueError. NULL for the options of a call means all defaults. */
+
 /* Zero in an options struct means Keras's default; these two say zero itself (each header row that accepts them says so). */
 #define MIX_ZERO (-0x1p-1022)
 #define MIX_INT_ZERO (INT64_MIN)

@@ -19,6 +19,7 @@ MIX_API mix_status mix_npy_save(const char *path, mix_tensor *tensor);
 
 /* An open archive. Members are read when they are asked for, stored or deflated. */
 typedef struct mix_npz mix_npz;
+/* IOError where it cannot be read, FormatError where it is no zip archive. The file stays open as long as the archive lives. */
 MIX_API mix_npz *mix_npz_open(const char *path);
 /* Arrays in the archive (members called NAME.npy; others are passed over), in the order of the archive. */
 MIX_API int mix_npz_count(const mix_npz *npz);

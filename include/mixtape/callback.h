@@ -37,6 +37,7 @@ typedef struct mix_callback_options {
 } mix_callback_options;
 /* Any of the hooks may be NULL (Keras's LambdaCallback and classes of one's own). */
 MIX_API mix_callback *mix_callback_with(const mix_callback_options *options);
+/* As given. Lives as long as the process. */
 MIX_API const char *mix_callback_name(const mix_callback *callback);
 
 /* ---- Keras's own ----
@@ -54,6 +55,7 @@ typedef struct mix_early_stopping_options {
   bool restore_best_weights;  /* at the end of training */
   int64_t start_from_epoch;   /* epochs before it are not looked at */
 } mix_early_stopping_options;
+/* Ends training when what is monitored has not improved for `patience` epochs. */
 MIX_API mix_callback *mix_early_stopping_with(const mix_early_stopping_options *options);
 
 typedef struct mix_reduce_lr_on_plateau_options {

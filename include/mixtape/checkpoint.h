@@ -35,6 +35,7 @@ typedef struct mix_checkpoint_options {
   mix_list *variables;      /* more variables: those of metrics (mix_metric_variables), some of one's own */
   bool only_newest;         /* do not keep the checkpoint before the newest */
 } mix_checkpoint_options;
+/* Reads and writes nothing yet. Retains model, optimizer and variables. */
 MIX_API mix_checkpoint *mix_checkpoint_with(const mix_checkpoint_options *options);
 #ifndef __cplusplus
 /* mix_checkpoint_new("folder", .model = model) */

@@ -37,6 +37,7 @@ typedef struct mix_dataset_generator_options {
   void (*release)(void *context); /* called when the data set goes; NULL: nothing to do */
   int64_t cardinality;            /* elements in a pass, if known; 0: unknown */
 } mix_dataset_generator_options;
+/* A data set of what the function makes, called anew in each pass. */
 MIX_API mix_dataset *mix_dataset_from_generator_with(const mix_dataset_generator_options *options);
 #ifndef __cplusplus
 /* mix_dataset_from_generator(generate, .context = c, .cardinality = 100) */
@@ -138,6 +139,7 @@ typedef struct mix_dataset_map_options {
   int64_t num_parallel_calls; /* 0: on the thread that asks; -1: as many as mix_threads(); else threads of its own, at most 1,024 */
   bool not_deterministic;     /* elements in the order in which they get ready (tf.data: deterministic=False) */
 } mix_dataset_map_options;
+/* What the function makes of each element. */
 MIX_API mix_dataset *mix_dataset_map_with(const mix_dataset_map_options *options);
 
 typedef struct mix_dataset_filter_options {
@@ -147,6 +149,7 @@ typedef struct mix_dataset_filter_options {
   void *context;
   void (*release)(void *context);
 } mix_dataset_filter_options;
+/* The elements for which the predicate says true. */
 MIX_API mix_dataset *mix_dataset_filter_with(const mix_dataset_filter_options *options);
 
 typedef struct mix_dataset_interleave_options {

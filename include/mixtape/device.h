@@ -11,15 +11,18 @@ extern "C" {
 /* "cpu" (the library's default), "ref" (the scalar reference), "cuda" or "auto"; MIXTAPE_DEVICE sets the start value. An unavailable
  * device is an error that says why. */
 MIX_API mix_status mix_set_device(const char *name);
+/* The device in force, by its name. */
 MIX_API const char *mix_device(void);
 /* Threads of a plan; 0: OMP_NUM_THREADS, else the cores this process may run on. MIXTAPE_THREADS sets the start value. */
 MIX_API mix_status mix_set_threads(int threads);
+/* The number in force, never 0. */
 MIX_API int mix_threads(void);
 /* How products of 16-bit numbers are summed: "exact" (float32), "blocked" (AVX512-FP16: four chains of 16 products in float16, their sum
  * added in float32), "blocked_short" and "blocked_long" (four chains of 8, of 32), or "auto": exact, but blocked where the processor has
  * AVX512-FP16 and no AMX. Where no kernel sums in blocks (another processor, few rows or columns), products are exact in any case.
  * MIXTAPE_ACCUMULATE sets the start value. */
 MIX_API mix_status mix_set_accumulate(const char *name);
+/* The choice by its name, "auto" included. */
 MIX_API const char *mix_accumulate(void);
 /* What large products of float16 numbers really do under that choice on this machine, by one of those names but "auto". */
 MIX_API const char *mix_accumulate_in_force(void);
@@ -27,6 +30,7 @@ MIX_API const char *mix_accumulate_in_force(void);
  * products are computed as three of bfloat16 with float32 sums, about twice as fast; each element errs by at most (2^-13 + k 2^-21)
  * of |A||B|, in practice 5e-6 of the result's size (docs/NUMERICS.md). MIXTAPE_FLOAT32_PRECISION sets the start value. */
 MIX_API mix_status mix_set_float32_precision(const char *name);
+/* The choice by its name. */
 MIX_API const char *mix_float32_precision_name(void);
 /* A text, one line each: devices, instruction sets found and in force (MIXTAPE_MAX_ISA caps them), the kernels that serve products
  * of each dtype, and for what is unavailable the reason. Valid until the next call on this thread. */

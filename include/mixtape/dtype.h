@@ -41,6 +41,7 @@ MIX_API const char *mix_dtype_name(mix_dtype dtype);
 MIX_API mix_dtype mix_dtype_from_name(const char *name);
 /* Bytes an element; 0 for dtypes that are names only. */
 MIX_API size_t mix_dtype_size(mix_dtype dtype);
+/* float16, bfloat16, float32, float64; int8 to int64 and uint8. */
 MIX_API bool mix_dtype_is_floating(mix_dtype dtype);
 MIX_API bool mix_dtype_is_integer(mix_dtype dtype); /* bool is not one */
 
@@ -59,8 +60,10 @@ typedef struct mix_shape {
 #define MIX_SCALAR ((mix_shape){.rank = 0})
 #endif
 
-/* Elements in all; 1 for a scalar, MIX_UNKNOWN where a dimension is. */
+/* Elements in all; 1 for a scalar, MIX_UNKNOWN where a dimension is, or where the rank is none (0 to MIX_MAX_RANK); INT64_MAX where they
+ * are more than can be counted. */
 MIX_API int64_t mix_shape_size(mix_shape shape);
+/* The same rank and the same dimensions, unknown ones included. */
 MIX_API bool mix_shape_equal(mix_shape a, mix_shape b);
 /* Writes "(128, 784)", with "None" for unknown dimensions, into `text`; returns text. 160 bytes always suffice. */
 MIX_API const char *mix_shape_text(mix_shape shape, char *text, size_t size);

@@ -23,6 +23,7 @@ typedef struct mix_function_options {
    * captured. */
   bool jit_compile;
 } mix_function_options;
+/* Captures nothing yet: the first call with each signature of arguments does. context must live as long as the function. */
 MIX_API mix_function *mix_function_with(const mix_function_options *options);
 #ifndef __cplusplus
 /* mix_function_new(body, context, .name = "step") */
@@ -48,6 +49,7 @@ typedef struct mix_plan_report {
   size_t peak_bytes;      /* all of it */
   size_t moved_bytes;     /* operands and results of the steps, each once a step: what a run asks of memory where no cache helps */
 } mix_plan_report;
+/* Fills the first report_size bytes, sizeof(mix_plan_report). RuntimeError before the first call. */
 MIX_API mix_status mix_function_report(mix_function *function, mix_plan_report *report, size_t report_size);
 /* What the latest call compiled, at a stage of its compilation, as text. The text belongs to the function and lives until the next call of
  * this or of the function. stage:

@@ -23,6 +23,7 @@ typedef struct mix_initializer_options {
   const char *mode;         /* variance_scaling: "fan_in" (default), "fan_out", "fan_avg" */
   const char *distribution; /* variance_scaling: "truncated_normal" (default, alias "normal"), "untruncated_normal", "uniform" */
 } mix_initializer_options;
+/* ValueError for an unknown name (the message lists those there are) and for numbers outside their range. */
 MIX_API mix_initializer *mix_initializer_with(const mix_initializer_options *options);
 #ifndef __cplusplus
 #define mix_initializer_new(...)                                                                                               \
@@ -30,6 +31,7 @@ MIX_API mix_initializer *mix_initializer_with(const mix_initializer_options *opt
 #endif
 /* The canonical name, "glorot_uniform". */
 MIX_API const char *mix_initializer_name(const mix_initializer *initializer);
+/* The seed in force, given or its own. */
 MIX_API uint64_t mix_initializer_seed(const mix_initializer *initializer);
 /* A finished tensor of that shape. float16 and bfloat16 values are rounded from float32. */
 MIX_API mix_tensor *mix_initializer_call(mix_initializer *initializer, mix_shape shape, mix_dtype dtype);

@@ -33,6 +33,7 @@ MIX_API mix_tensor *mix_call_argument(const mix_call_args *args, int index);
 
 /* Collects what a layer must be told to be made again. Values are copied; a NULL text is JSON null. */
 typedef struct mix_config mix_config;
+/* key: "units". ValueError for what JSON cannot hold: numbers that are not finite, texts that are not UTF-8. */
 MIX_API mix_status mix_config_text(mix_config *config, const char *key, const char *text);
 MIX_API mix_status mix_config_number(mix_config *config, const char *key, double value);
 MIX_API mix_status mix_config_integer(mix_config *config, const char *key, int64_t value);
@@ -76,13 +77,17 @@ MIX_API mix_layer *mix_layer_with(const mix_layer_options *options);
 #endif
 /* The state of instance_size bytes. */
 MIX_API void *mix_layer_data(const mix_layer *layer);
+/* "dense_1"; "Dense". Live as long as the process. */
 MIX_API const char *mix_layer_name(const mix_layer *layer);
 MIX_API const char *mix_layer_class_name(const mix_layer *layer);
+/* The generation that it was made with. */
 MIX_API const mix_semantics *mix_layer_semantics(const mix_layer *layer);
 /* ValueError where the object is no layer. */
 MIX_API mix_policy *mix_layer_policy(const mix_layer *layer);
+/* The policy's dtypes; of "_infer", those of the first input once there was one. */
 MIX_API mix_dtype mix_layer_compute_dtype(const mix_layer *layer);
 MIX_API mix_dtype mix_layer_variable_dtype(const mix_layer *layer);
+/* Has it made its weights? */
 MIX_API bool mix_layer_built(const mix_layer *layer);
 MIX_API bool mix_layer_trainable(const mix_layer *layer);
 /* Of the layer and the layers inside it. */
@@ -109,9 +114,10 @@ MIX_API mix_list *mix_call_outputs_with(mix_layer *layer, const mix_call_options
 #define mix_call_outputs(layer, ...)                                                                                           \
   mix_call_outputs_with(layer, &(const mix_call_options){.size = sizeof(mix_call_options), __VA_ARGS__})
 #endif
-/* Makes the weights without a call. */
+/* Makes the weights without a call, for inputs of that shape, the batch included (it may be MIX_UNKNOWN). Nothing where they are made. */
 MIX_API mix_status mix_layer_build(mix_layer *layer, mix_shape input_shape);
-/* The shape of the (first) result. */
+/* The shape of the (first) result for an input of that shape; a layer that is not built is built for it. Rank 0 with the error recorded
+ * where there is none. */
 MIX_API mix_shape mix_layer_output_shape(mix_layer *layer, mix_shape input_shape);
 
 /* ---- weights ---- */
@@ -136,7 +142,7 @@ MIX_API mix_variable *mix_layer_add_weight_with(mix_layer *layer, const mix_weig
 #define mix_layer_add_weight(layer, ...)                                                                                       \
   mix_layer_add_weight_with(layer, &(const mix_weight_options){.size = sizeof(mix_weight_options), __VA_ARGS__})
 #endif
-/* Tracks a layer that this one calls: its weights and `trainable` follow. Returns it. */
+/* Tracks a layer that this one calls, in the order of these calls: its weights, losses and `trainable` follow. Returns it. */
 MIX_API mix_layer *mix_layer_add_layer(mix_layer *layer, mix_layer *inner);
 /* Keeps a generator with the layer, so that checkpoints hold its state (Keras 3: a SeedGenerator that the layer tracks). What a layer
  * keeps elsewhere than in weights and generators is in no checkpoint. */
@@ -154,7 +160,7 @@ MIX_API mix_status mix_layer_set_weights(mix_layer *layer, mix_list *values);
 /* Penalties of the weights' regularisers and what the latest call added: a new list of scalars. Weight penalties are computed on the
  * true values, outside any cast. */
 MIX_API mix_list *mix_layer_losses(mix_layer *layer);
-/* Within a call: adds a scalar to the loss of the model. */
+/* Within a call: adds a scalar to the loss of the model (the next outermost call of the layer forgets it). */
 MIX_API mix_status mix_layer_add_loss(mix_layer *layer, mix_tensor *loss);
 
 /* What the first argument must look like; checked before it is cast (keras3: after). Unset fields are not checked. */

@@ -38,6 +38,7 @@ typedef struct mix_loss_options {
   double margin;                  /* circle: 0 means 0.4; MIX_ZERO */
   bool keep_diagonal;             /* circle: Keras's remove_diagonal=True; a sample is compared with itself too */
 } mix_loss_options;
+/* A name or a function, not both; an unknown name, reduction or dtype is a ValueError. */
 MIX_API mix_loss *mix_loss_with(const mix_loss_options *options);
 #ifndef __cplusplus
 #define mix_loss_new(...) mix_loss_with(&(const mix_loss_options){.size = sizeof(mix_loss_options), __VA_ARGS__})
@@ -50,6 +51,7 @@ MIX_API mix_loss *mix_loss_with(const mix_loss_options *options);
 #define mix_sparse_categorical_crossentropy(...) MIX_LOSS_NAMED("sparse_categorical_crossentropy", __VA_ARGS__)
 #endif
 
+/* Lives as long as the process. */
 MIX_API const char *mix_loss_name(const mix_loss *loss);
 
 typedef struct mix_loss_call_options {

@@ -20,6 +20,7 @@ typedef struct mix_dynamic_loss_scale_options {
   double multiplier;              /* 0: 2 */
   const mix_semantics *semantics; /* whose rule for growth, floor and cap; NULL: the process's */
 } mix_dynamic_loss_scale_options;
+/* Halved (by the multiplier) after a step whose gradients are not all finite, multiplied after increment_period good ones in a row. */
 MIX_API mix_loss_scale *mix_dynamic_loss_scale_with(const mix_dynamic_loss_scale_options *options);
 #ifndef __cplusplus
 #define mix_dynamic_loss_scale(...)                                                                                            \
@@ -35,10 +36,11 @@ MIX_API const char *mix_loss_scale_serialize(mix_loss_scale *loss_scale);
 /* The config alone. */
 MIX_API const char *mix_loss_scale_config(mix_loss_scale *loss_scale);
 
+/* Does it change? False for a fixed one. */
 MIX_API bool mix_loss_scale_is_dynamic(const mix_loss_scale *loss_scale);
 /* The fixed value, or the initial one of a dynamic scale. */
 MIX_API double mix_loss_scale_initial(const mix_loss_scale *loss_scale);
-/* 0 and 0.0 for fixed scales. */
+/* Good steps in a row after which it grows, and by what factor. 0 and 0.0 for fixed scales. */
 MIX_API int64_t mix_loss_scale_increment_period(const mix_loss_scale *loss_scale);
 MIX_API double mix_loss_scale_multiplier(const mix_loss_scale *loss_scale);
 /* The state of a dynamic scale: current_loss_scale (float32 scalar), good_steps (int64 scalar). NULL for fixed ones. Borrowed. */

@@ -111,6 +111,7 @@ typedef struct mix_metric_options {
   mix_shape shape;                /* mean_tensor: of the values; rank 0: that of the first update */
   mix_tensor *normalizer;         /* mean_relative_error: required, of the values' shape; retained */
 } mix_metric_options;
+/* One of a name, a function and a class; an unknown name is a ValueError, an argument that is not its a TypeError. */
 MIX_API mix_metric *mix_metric_with(const mix_metric_options *options);
 #ifndef __cplusplus
 /* mix_metric_new("precision", .thresholds = MIX_NUMBERS(0.2, 0.5)), mix_metric_new(.metric_class = &class, .name = "mine") */
@@ -119,6 +120,7 @@ MIX_API mix_metric *mix_metric_with(const mix_metric_options *options);
 #define mix_metric_sum(...) mix_metric_with(&(const mix_metric_options){.size = sizeof(mix_metric_options), .metric = "sum", __VA_ARGS__})
 #endif
 
+/* The key in logs; Keras's class name; the dtype of its state. The names live as long as the process. */
 MIX_API const char *mix_metric_name(const mix_metric *metric);
 MIX_API const char *mix_metric_class_name(const mix_metric *metric);
 MIX_API mix_dtype mix_metric_dtype(const mix_metric *metric);

@@ -33,6 +33,7 @@ typedef struct mix_sequential_options {
 } mix_sequential_options;
 /* A chain of layers, built by the first data it sees (or by mix_model_build). */
 MIX_API mix_model *mix_sequential_with(const mix_sequential_options *options);
+/* Appends a layer; a functional model takes none (TypeError). */
 MIX_API mix_status mix_sequential_add(mix_model *model, mix_layer *layer);
 /* Makes the weights for inputs of this shape, the batch dimension included (it may be MIX_UNKNOWN). */
 MIX_API mix_status mix_model_build(mix_model *model, mix_shape input_shape);
@@ -45,14 +46,17 @@ MIX_API mix_status mix_model_build(mix_model *model, mix_shape input_shape);
 #define mix_sequential(...) mix_sequential_with(&(const mix_sequential_options){.size = sizeof(mix_sequential_options), .layers = __VA_ARGS__})
 #endif
 
+/* Lives as long as the process. */
 MIX_API const char *mix_model_name(const mix_model *model);
 /* The model as a layer: to be called inside other models. Borrowed. */
 MIX_API mix_layer *mix_model_layer(mix_model *model);
+/* Its policy as a layer: what compile looks at for loss scaling. Borrowed. */
 MIX_API mix_policy *mix_model_policy(const mix_model *model);
 /* New lists: the layers (input layers included), in the order of the calls. */
 MIX_API mix_list *mix_model_layers(mix_model *model);
 /* ValueError where no layer has that name. Borrowed. */
 MIX_API mix_layer *mix_model_get_layer(mix_model *model, const char *name);
+/* New lists of borrowed variables, in the order of mix_layer_weights; empty while the model has none yet. */
 MIX_API mix_list *mix_model_weights(mix_model *model);
 MIX_API mix_list *mix_model_trainable_variables(mix_model *model);
 MIX_API mix_list *mix_model_non_trainable_variables(mix_model *model);
@@ -118,12 +122,13 @@ MIX_API mix_list *mix_model_metrics_variables(mix_model *model);
 
 /* ---- logs: named numbers in a fixed order; a metric with several numbers is "name[0]", "name[1]", ... ---- */
 typedef struct mix_logs mix_logs;
+/* Numbers; the name of one (NULL outside; lives as long as the logs); its value (NaN outside). */
 MIX_API int mix_logs_count(const mix_logs *logs);
 MIX_API const char *mix_logs_name(const mix_logs *logs, int index);
 MIX_API double mix_logs_value(const mix_logs *logs, int index);
 /* Logs of one's own making. */
 MIX_API mix_logs *mix_logs_of(int count, const char *const *names, const double *values);
-/* NaN where there is no such name. */
+/* NaN where there is no such name; has tells that from a value of NaN. */
 MIX_API double mix_logs_get(const mix_logs *logs, const char *name);
 MIX_API bool mix_logs_has(const mix_logs *logs, const char *name);
 /* Gives a name a new value, or appends it: callbacks add to what the history keeps. */
@@ -177,6 +182,7 @@ typedef struct mix_fit_options {
 /* Trains; the history of the epochs. NULL with the error recorded, a callback's among them: what was reached until then is in
  * mix_model_history. An array of a floating dtype that is not floatx is cast to it. */
 MIX_API mix_history *mix_model_fit_with(mix_model *model, const mix_fit_options *options);
+/* Epochs whose numbers it holds. */
 MIX_API int64_t mix_history_epochs(const mix_history *history);
 /* Keras's history.params. */
 typedef struct mix_history_params {
@@ -192,7 +198,8 @@ MIX_API mix_history *mix_model_history(const mix_model *model);
 /* Keras's model.stop_training: true ends fit after the step at hand, with its epoch's validation. fit begins with false. */
 MIX_API mix_status mix_model_set_stop_training(mix_model *model, bool stop);
 MIX_API bool mix_model_stop_training(const mix_model *model);
-/* The numbers of one epoch: loss, metrics, val_loss, ... (keras3: names sorted). */
+/* The numbers of one epoch, counted from 0 in this history: loss, metrics, val_loss, ... (keras3: names sorted). NULL where there is none.
+ * Borrowed. */
 MIX_API const mix_logs *mix_history_epoch(const mix_history *history, int64_t epoch);
 /* Training steps made. */
 MIX_API int64_t mix_history_steps(const mix_history *history);
@@ -206,7 +213,7 @@ typedef struct mix_evaluate_options {
   int64_t steps;                /* 0: to the end of the data */
   mix_list *callbacks;          /* of mix_callback: their on_test hooks */
 } mix_evaluate_options;
-/* Loss and metrics over the data. */
+/* Loss and metrics over the data, without training. NULL with the error recorded. */
 MIX_API mix_logs *mix_model_evaluate_with(mix_model *model, const mix_evaluate_options *options);
 
 typedef struct mix_predict_options {
@@ -229,7 +236,7 @@ MIX_API mix_list *mix_model_predict_with(mix_model *model, const mix_predict_opt
   mix_model_predict_with(model, &(const mix_predict_options){.size = sizeof(mix_predict_options), .x = __VA_ARGS__})
 #endif
 
-/* One batch; metrics are reset first, so that the numbers describe it alone. */
+/* One batch, given as to fit, trained on or only tested; metrics are reset first, so that the numbers describe it alone. */
 MIX_API mix_logs *mix_model_train_on_batch(mix_model *model, void *x, void *y);
 MIX_API mix_logs *mix_model_test_on_batch(mix_model *model, void *x, void *y);
 

@@ -89,6 +89,7 @@ typedef struct mix_numerics_row {
 } mix_numerics_row;
 /* One row a tensor, in the order of the forward pass. */
 MIX_API int mix_numerics_row_count(const mix_numerics *report);
+/* Fills the first row_size bytes, sizeof(mix_numerics_row); an index outside is a ValueError. Events and advice likewise. */
 MIX_API mix_status mix_numerics_get_row(const mix_numerics *report, int index, mix_numerics_row *row, size_t row_size);
 /* Nonzero finite values of a row with magnitudes in [2^exponent, 2^(exponent + 1)); 0 outside the dtype's range. */
 MIX_API int64_t mix_numerics_histogram(const mix_numerics *report, int row, bool gradient, int exponent);

@@ -16,6 +16,7 @@ MIX_API void mix_release(void *object);
 
 /* With no scope open, objects belong to the thread's root scope, released at thread exit or by mix_shutdown. */
 typedef struct mix_scope mix_scope;
+/* Opens a scope on this thread, inside those that are open; NULL only without memory. */
 MIX_API mix_scope *mix_scope_begin(void);
 /* Ends the scope and those opened inside it, and releases what they own. */
 MIX_API void mix_scope_end(mix_scope *scope);
@@ -29,9 +30,11 @@ MIX_API void mix_shutdown(void);
 
 /* Lists hold objects (or NULL) and retain them. */
 MIX_API mix_list *mix_list_new(int count, void *const *items);
+/* Items; 0 for NULL. */
 MIX_API int mix_list_count(const mix_list *list);
 /* Borrowed; NULL for an item that is absent. An index outside the list is an error. */
 MIX_API void *mix_list_get(const mix_list *list, int index);
+/* Retains the item, which may be NULL. */
 MIX_API mix_status mix_list_append(mix_list *list, void *item);
 #ifndef __cplusplus
 /* mix_list_of(a, b, c): a new list of these objects. */

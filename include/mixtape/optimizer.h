@@ -176,6 +176,7 @@ MIX_API mix_optimizer *mix_optimizer_from_config(const char *class_name, const c
 MIX_API const char *mix_optimizer_get_config(mix_optimizer *optimizer);
 MIX_API const char *mix_optimizer_serialize(mix_optimizer *optimizer);
 
+/* As given or by default; Keras's class name, "SGD". Live as long as the process. */
 MIX_API const char *mix_optimizer_name(const mix_optimizer *optimizer);
 MIX_API const char *mix_optimizer_class_name(const mix_optimizer *optimizer);
 
@@ -208,10 +209,12 @@ MIX_API mix_list *mix_optimizer_compute_gradients_of(mix_optimizer *optimizer, m
 MIX_API mix_tensor *mix_optimizer_scale_loss(mix_optimizer *optimizer, mix_tensor *loss);
 MIX_API mix_status mix_optimizer_apply(mix_optimizer *optimizer, mix_list *scaled_gradients, mix_list *variables);
 
-/* Steps taken: keras3 with gradient accumulation counts updates. */
+/* Steps taken: keras3 with gradient accumulation counts updates. A step that loss scaling left out counts in tf_keras and experimental, not
+ * in keras3. */
 MIX_API int64_t mix_optimizer_iterations(mix_optimizer *optimizer);
 /* The int64 counter itself. Borrowed. */
 MIX_API mix_variable *mix_optimizer_iterations_variable(mix_optimizer *optimizer);
+/* The learning rate of the next step, of a schedule its value there. */
 MIX_API double mix_optimizer_learning_rate(mix_optimizer *optimizer);
 /* TypeError where the learning rate follows a schedule. */
 MIX_API mix_status mix_optimizer_set_learning_rate(mix_optimizer *optimizer, double learning_rate);
@@ -236,6 +239,8 @@ typedef struct mix_loss_scale_optimizer_options {
   const char *name;               /* keras3 */
   const mix_semantics *semantics; /* NULL: the inner optimizer's */
 } mix_loss_scale_optimizer_options;
+/* An optimizer that scales the loss before the gradients are taken, unscales them, and leaves out steps whose gradients are not finite where
+ * it is dynamic. Keeps the inner one, which is not to be used beside it. */
 MIX_API mix_optimizer *mix_loss_scale_optimizer_with(const mix_loss_scale_optimizer_options *options);
 #ifndef __cplusplus
 /* mix_loss_scale_optimizer(mix_sgd(), .initial_scale = 8, .fixed = true) */
@@ -251,6 +256,7 @@ MIX_API mix_optimizer *mix_optimizer_for_policy(mix_optimizer *optimizer, const 
 MIX_API bool mix_optimizer_scales_loss(const mix_optimizer *optimizer);
 /* The wrapped optimizer; NULL for a plain one. Borrowed. */
 MIX_API mix_optimizer *mix_optimizer_inner(const mix_optimizer *optimizer);
+/* Of the loss scale: does it change; what it started at. False, 0 and 0 for a plain optimizer. */
 MIX_API bool mix_optimizer_dynamic(const mix_optimizer *optimizer);
 MIX_API double mix_optimizer_initial_scale(const mix_optimizer *optimizer);
 MIX_API int64_t mix_optimizer_dynamic_growth_steps(const mix_optimizer *optimizer); /* 0 where fixed */

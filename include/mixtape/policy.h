@@ -23,6 +23,7 @@ typedef struct mix_policy_options {
   const mix_semantics *semantics;    /* NULL: the process's */
   int64_t amax_history_length;       /* keras3, float8_from_...: 0 means 1024 */
 } mix_policy_options;
+/* TypeError where the name is missing, ValueError where it is none or an option does not belong to the generation. */
 MIX_API mix_policy *mix_policy_with(const mix_policy_options *options);
 #ifndef __cplusplus
 #define mix_policy_new(...) mix_policy_with(&(const mix_policy_options){.size = sizeof(mix_policy_options), __VA_ARGS__})
@@ -30,6 +31,7 @@ MIX_API mix_policy *mix_policy_with(const mix_policy_options *options);
 /* Always a TypeError whose message says to pass mix_dtype_name(dtype): Keras refuses dtype objects where a name is wanted. */
 MIX_API mix_policy *mix_policy_from_dtype(mix_dtype dtype);
 
+/* "mixed_float16". Lives as long as the process. */
 MIX_API const char *mix_policy_name(const mix_policy *policy);
 /* MIX_DTYPE_NONE for "_infer". */
 MIX_API mix_dtype mix_policy_compute_dtype(const mix_policy *policy);
@@ -38,6 +40,7 @@ MIX_API mix_dtype mix_policy_variable_dtype(const mix_policy *policy);
 MIX_API mix_loss_scale *mix_policy_loss_scale(const mix_policy *policy);
 /* "int8" for "int8_from_float32"; NULL for a policy that does not quantise. */
 MIX_API const char *mix_policy_quantization_mode(const mix_policy *policy);
+/* The option, 1024 by default; float8 policies alone use it. */
 MIX_API int64_t mix_policy_amax_history_length(const mix_policy *policy);
 /* Do the dtypes differ (experimental: should_cast_variables)? */
 MIX_API bool mix_policy_should_cast_variables(const mix_policy *policy);
@@ -68,6 +71,7 @@ MIX_API void mix_policy_scope_end(mix_policy_scope *scope);
 /* The default floating dtype, "float32": of mix_input, of metrics and of policies that were never set. float16, bfloat16, float32,
  * float64; else ValueError. */
 MIX_API mix_status mix_set_floatx(const char *name);
+/* What mix_set_floatx set, MIX_FLOAT32 at first. */
 MIX_API mix_dtype mix_floatx(void);
 
 /* Is the automatic graph rewrite enabled? A mixed policy cannot be set while it is. See graph_rewrite.h. */

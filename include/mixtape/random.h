@@ -13,6 +13,7 @@ extern "C" {
 /* The seed from which layers and initialisers without one of their own derive theirs (process-wide). Starts the creation numbers anew. */
 MIX_API void mix_set_seed(uint64_t seed);
 
+/* A generator whose key follows from the seed alone: the same seed, the same numbers. */
 MIX_API mix_generator *mix_generator_new(uint64_t seed);
 /* The state (int64, shape (2): key, counter), saved and restored like any variable. */
 MIX_API mix_variable *mix_generator_state(mix_generator *generator);

@@ -19,6 +19,7 @@ typedef struct mix_regularizer_options {
   void *context;
   const mix_semantics *semantics;
 } mix_regularizer_options;
+/* A name or a function, not both (ValueError). */
 MIX_API mix_regularizer *mix_regularizer_with(const mix_regularizer_options *options);
 #ifndef __cplusplus
 #define mix_regularizer_new(...)                                                                                               \
@@ -39,11 +40,13 @@ typedef struct mix_constraint_options {
   mix_tensor *(*function)(void *context, mix_tensor *weight); /* instead of a name */
   void *context;
 } mix_constraint_options;
+/* A name or a function, not both (ValueError). */
 MIX_API mix_constraint *mix_constraint_with(const mix_constraint_options *options);
 #ifndef __cplusplus
 #define mix_constraint_new(...)                                                                                                \
   mix_constraint_with(&(const mix_constraint_options){.size = sizeof(mix_constraint_options), __VA_ARGS__})
 #endif
+/* NULL for a function. */
 MIX_API const char *mix_constraint_name(const mix_constraint *constraint);
 /* The weight projected, of its shape and dtype. */
 MIX_API mix_tensor *mix_constraint_call(mix_constraint *constraint, mix_tensor *weight);

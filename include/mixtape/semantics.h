@@ -16,6 +16,7 @@ MIX_API mix_status mix_set_semantics(const char *name);
 MIX_API const mix_semantics *mix_semantics_current(void);
 /* The table of that name; NULL with a ValueError recorded where there is none. */
 MIX_API const mix_semantics *mix_semantics_named(const char *name);
+/* "tf_keras", "keras3" or "experimental". */
 MIX_API const char *mix_semantics_name(const mix_semantics *semantics);
 
 #ifdef __cplusplus

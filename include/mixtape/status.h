@@ -1,5 +1,7 @@
 /* Errors and messages. A constructor or operation that fails returns NULL and records the first error of its thread; while an
- * error is pending every constructor, operation and action fails at once with it, so that a chain is checked once at its end. */
+ * error is pending every constructor, operation and action fails at once with it, so that a chain is checked once at its end. NULL where
+ * an object is wanted is a TypeError; only look-ups (a name, a dtype, a count, a member that is borrowed) give NULL or 0 for no object, and
+ * record nothing. The errors of one thread are its own: what a library's thread meets is that of the call which waits for it. */
 #ifndef MIXTAPE_STATUS_H
 #define MIXTAPE_STATUS_H
 

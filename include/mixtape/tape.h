@@ -15,6 +15,7 @@ typedef struct mix_tape_options {
   bool persistent;              /* more than one gradient call */
   bool no_watch_accessed;       /* Keras: watch_accessed_variables=True */
 } mix_tape_options;
+/* Starts recording on this thread; tapes nest. */
 MIX_API mix_tape *mix_tape_begin_with(const mix_tape_options *options);
 #ifndef __cplusplus
 #define mix_tape_begin(...) mix_tape_begin_with(&(const mix_tape_options){.size = sizeof(mix_tape_options), __VA_ARGS__})

@@ -19,6 +19,7 @@ MIX_API mix_tensor *mix_scalar(double value, mix_dtype dtype);
  * then the memory must not change. */
 MIX_API mix_tensor *mix_tensor_wrap(void *data, mix_dtype dtype, mix_shape shape, void (*release)(void *data));
 
+/* MIX_DTYPE_NONE and rank 0 for NULL. Known before the value is. */
 MIX_API mix_dtype mix_tensor_dtype(const mix_tensor *tensor);
 MIX_API mix_shape mix_tensor_shape(const mix_tensor *tensor);
 /* Does it descend from mix_input (a value that never exists, only its dtype and shape)? */

@@ -16,16 +16,20 @@ typedef struct mix_variable_options {
   bool not_trainable;        /* Keras: trainable=True */
   bool autocast;             /* read as the cast dtype inside a layer call; floating dtypes only (ValueError) */
 } mix_variable_options;
+/* A variable of the dtype and shape of its initial value, which a copy of it holds. TypeError where that is no tensor. */
 MIX_API mix_variable *mix_variable_with(const mix_variable_options *options);
 #ifndef __cplusplus
 #define mix_variable_new(...) mix_variable_with(&(const mix_variable_options){.size = sizeof(mix_variable_options), .initial_value = __VA_ARGS__})
 #endif
 
+/* As given, within a layer behind its path: "dense_1/kernel". Lives as long as the process. */
 MIX_API const char *mix_variable_name(const mix_variable *variable);
 MIX_API mix_shape mix_variable_shape(const mix_variable *variable);
 /* The dtype that a read gives here and now: the cast dtype inside a layer call for an autocast variable, else the true dtype. */
 MIX_API mix_dtype mix_variable_dtype(const mix_variable *variable);
+/* The dtype of its storage. */
 MIX_API mix_dtype mix_variable_true_dtype(const mix_variable *variable);
+/* Do tapes watch it by themselves? A change makes captured functions capture anew. */
 MIX_API bool mix_variable_trainable(const mix_variable *variable);
 MIX_API void mix_variable_set_trainable(mix_variable *variable, bool trainable);
 MIX_API bool mix_variable_is_autocast(const mix_variable *variable);

@@ -63,6 +63,11 @@ void *mix_fail_memory(const char *what) {
   return mix_fail(MIX_MEMORY_ERROR, "out of memory: %s; release what is no longer needed, or use a smaller batch or model", what);
 }
 
+bool mix_given(const void *object, const char *call, const char *expected) {
+  if (!object) mix_fail(MIX_TYPE_ERROR, "%s: got NULL; expected %s", call, expected);
+  return object && !mix_failed();
+}
+
 mix_status mix_error(void) { return pending.status; }
 
 const char *mix_error_message(void) { return pending.status == MIX_OK ? "" : pending.message; }

@@ -13,6 +13,9 @@ mix_status mix_fail_status(mix_status status, const char *format, ...) MIX_PRINT
 void *mix_fail_memory(const char *what);
 /* Is an error pending on this thread? The first line of every constructor, operation and action. */
 static inline bool mix_failed(void) { return mix_error() != MIX_OK; }
+/* The same first line for what works on an object: false also where that is NULL, with a TypeError recorded, "call: got NULL; expected a
+ * layer". Look-ups, which give NULL or 0 for no object, do without. */
+bool mix_given(const void *object, const char *call, const char *expected);
 
 /* Copies the options of a caller compiled against an older struct into a zeroed current one; refuses a size it does not know. */
 bool mix_options_copy(void *current, size_t current_size, const void *options, const char *call);

@@ -10,7 +10,7 @@ bool mix_options_copy(void *current, size_t current_size, const void *options, c
   if (size < sizeof size || size > current_size) {
     mix_fail(MIX_VALUE_ERROR,
              "%s: the options' size is %zu; expected at most %zu, the size that Mixtape " MIXTAPE_VERSION
-             " knows; use the macro or the _defaults() function, and the headers of the library that is linked",
+             " knows; use the macro, or set size to sizeof the struct, with the headers of the library that is linked",
              call, size, current_size);
     return false;
   }

@@ -90,6 +90,7 @@ static int collect_waiting(int count, mix_tensor *const *tensors, mix_node **nod
 
 mix_status mix_evaluate(int count, mix_tensor *const *tensors) {
   if (mix_failed()) return mix_error();
+  if (count > 0 && !tensors) return mix_fail_status(MIX_TYPE_ERROR, "evaluate: got NULL for the %d tensors", count);
   mix_node *small[32], **nodes = small;
   if (count > 32 && !(nodes = mix_alloc(sizeof *nodes * (size_t)count))) return mix_error();
   int waiting = collect_waiting(count, tensors, nodes);

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "data/storage.h"
+#include "graph/node.h"
 #include "tensor/shape.h"
 #include <mixtape/device.h>
 #include <string.h>
@@ -10,6 +11,10 @@ int64_t mix_rows_check(int count, mix_tensor *const *arrays, const char *call) {
   int64_t length = -1;
   for (int i = 0; i < count; i++) {
     if (!arrays[i]) continue;
+    if (!mix_is(arrays[i], &mix_tensor_class)) {
+      mix_fail(MIX_TYPE_ERROR, "%s: item %d is another object; expected a tensor", call, i);
+      return -1;
+    }
     if (mix_tensor_is_symbolic(arrays[i])) {
       mix_fail(MIX_TYPE_ERROR, "%s: tensor %d descends from mix_input and has no value", call, i);
       return -1;

@@ -42,16 +42,20 @@ mix_tensor *mix_tensor_from(const void *data, mix_dtype dtype, mix_shape shape) 
   return constant_tensor(buffer, dtype, shape);
 }
 
-mix_tensor *mix_tensor_from_doubles(const double *data, mix_dtype dtype, mix_shape shape) {
+static mix_tensor *from_doubles(const char *call, const double *data, mix_dtype dtype, mix_shape shape) {
   if (mix_failed()) return NULL;
-  if (!shape_sound("tensor_from_doubles", dtype, shape)) return NULL;
-  if (!data && mix_shape_size(shape) > 0) return mix_fail(MIX_TYPE_ERROR, "tensor_from_doubles: data is NULL");
+  if (!shape_sound(call, dtype, shape)) return NULL;
+  if (!data && mix_shape_size(shape) > 0) return mix_fail(MIX_TYPE_ERROR, "%s: data is NULL", call);
   mix_buffer *buffer = mix_buffer_new(mix_value_bytes(dtype, shape));
   if (buffer) mix_convert(data, MIX_FLOAT64, buffer->data, dtype, mix_shape_size(shape));
   return constant_tensor(buffer, dtype, shape);
 }
 
-mix_tensor *mix_scalar(double value, mix_dtype dtype) { return mix_tensor_from_doubles(&value, dtype, (mix_shape){.rank = 0}); }
+mix_tensor *mix_tensor_from_doubles(const double *data, mix_dtype dtype, mix_shape shape) {
+  return from_doubles("tensor_from_doubles", data, dtype, shape);
+}
+
+mix_tensor *mix_scalar(double value, mix_dtype dtype) { return from_doubles("scalar", &value, dtype, (mix_shape){.rank = 0}); }
 
 mix_tensor *mix_tensor_wrap(void *data, mix_dtype dtype, mix_shape shape, void (*release)(void *data)) {
   if (mix_failed()) return NULL;

@@ -1,6 +1,7 @@
 /* Activation functions, composed from operations (spec/layers.md, section 8). */
 #include "nn/activation.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "graph/node.h"
 #include "tensor/shape.h"
 #include <math.h>
@@ -249,14 +250,21 @@ static function find(const char *name, const mix_semantics *semantics) {
   return NULL;
 }
 
-bool mix_activation_known(const char *activation, const mix_semantics *semantics) { return find(activation, semantics) != NULL; }
+bool mix_activation_known(const char *activation, const mix_semantics *semantics, const char *call) {
+  if (find(activation, semantics)) return true;
+  char list[512];
+  mix_text names = {.text = list, .size = sizeof list};
+  for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+    if (find(table[i].name, semantics)) mix_text_put(&names, "%s%s", names.used ? ", " : "", table[i].name);
+  mix_fail(MIX_VALUE_ERROR, "%s: activation '%.60s' is not known to %s; expected one of %s", call, activation, semantics->name,
+           list);
+  return false;
+}
 
 mix_tensor *mix_activate_with(const char *activation, const mix_activate_options *options) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_activate_options, o, options, "activate");
-  if (!o.x) return NULL;
+  if (!mix_given(o.x, "activate", "a tensor")) return NULL;
   o.semantics = mix_semantics_or_current(o.semantics);
-  function apply = find(activation, o.semantics);
-  if (!apply) return mix_fail(MIX_VALUE_ERROR, "activation: '%.60s' is not known to %s", activation, o.semantics->name);
-  return apply(o.x, &o);
+  return mix_activation_known(activation, o.semantics, "activate") ? find(activation, o.semantics)(o.x, &o) : NULL;
 }

@@ -5,7 +5,7 @@
 #include "nn/semantics.h"
 #include <mixtape/activation.h>
 
-/* Is it the name of an activation of that generation (NULL is: linear)? Records no error. */
-bool mix_activation_known(const char *activation, const mix_semantics *semantics);
+/* Is it the name of an activation of that generation (NULL is: linear)? False with a ValueError that lists those there are. */
+bool mix_activation_known(const char *activation, const mix_semantics *semantics, const char *call);
 
 #endif

@@ -61,6 +61,12 @@ mix_axes mix_json_axes(const json_t *json) {
   return axes;
 }
 
+bool mix_axes_option(mix_axes axes, const char *call, const char *option) {
+  bool sound = axes.count >= 0 && axes.count <= MIX_MAX_RANK;
+  if (!sound) mix_fail(MIX_VALUE_ERROR, "%s: %s names %d axes; expected 0 to %d", call, option, axes.count, MIX_MAX_RANK);
+  return sound;
+}
+
 json_t *mix_axes_to_json(mix_axes axes) {
   if (axes.count < 2) return json_integer(axes.count ? axes.axis[0] : -1);
   json_t *list = json_array();

@@ -48,6 +48,8 @@ json_t *mix_shape_to_json(mix_shape shape);
 mix_axes mix_json_axes(const json_t *json);
 /* One axis as an integer, several as a list, none as -1. */
 json_t *mix_axes_to_json(mix_axes axes);
+/* A caller's axes: false with a ValueError where their number is none (0 to MIX_MAX_RANK). */
+bool mix_axes_option(mix_axes axes, const char *call, const char *option);
 /* An axis as options have it (0: the last; MIX_AXIS_0: 0), and back. */
 static inline int mix_axis_number(int option) { return option == 0 ? -1 : option == MIX_AXIS_0 ? 0 : option; }
 static inline int mix_axis_option(int64_t number) { return number == 0 ? MIX_AXIS_0 : (int)number; }

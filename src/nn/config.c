@@ -7,7 +7,11 @@
 bool mix_json_set(json_t *object, const char *key, json_t *value) {
   if (value && object && !json_object_set_new(object, key, value)) return true;
   if (!object && value) json_decref(value);
-  mix_fail_memory("a config");
+  if (!object)
+    mix_fail_memory("a config");
+  else
+    mix_fail(MIX_VALUE_ERROR,
+             "config: '%.60s' or its value cannot be JSON: a number that is not finite, or a text that is not UTF-8", key);
   return false;
 }
 

@@ -1,6 +1,7 @@
 /* Projections of weights after an update (spec/layers.md, section 9). */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "nn/config.h"
 #include "nn/weights.h"
 #include <mixtape/ops.h>
@@ -28,6 +29,14 @@ static const struct {
              {"non_neg", "NonNeg", NON_NEG, 0},
              {"min_max_norm", "MinMaxNorm", MIN_MAX_NORM, 1}};
 
+/* The names in the table, after the one that is not there. */
+static void *unknown(const char *name) {
+  char list[128];
+  mix_text names = {.text = list, .size = sizeof list};
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) mix_text_put(&names, "%s%s", i ? ", " : "", kinds[i].name);
+  return mix_fail(MIX_VALUE_ERROR, "constraint: '%.60s' is not known; expected one of %s", name ? name : "NULL", list);
+}
+
 mix_constraint *mix_constraint_with(const mix_constraint_options *options) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_constraint_options, o, options, "constraint");
@@ -36,7 +45,7 @@ mix_constraint *mix_constraint_with(const mix_constraint_options *options) {
   while (!o.function && row < count &&
          !(o.constraint && (!strcmp(kinds[row].name, o.constraint) || !strcmp(kinds[row].class_name, o.constraint))))
     row++;
-  if (row == count) return mix_fail(MIX_VALUE_ERROR, "constraint: '%.60s' is not known", o.constraint ? o.constraint : "NULL");
+  if (row == count) return unknown(o.constraint);
   mix_constraint *constraint = mix_object_new(sizeof *constraint, &mix_constraint_class);
   if (!constraint) return NULL;
   *constraint = (mix_constraint){.object = constraint->object,
@@ -55,7 +64,7 @@ const char *mix_constraint_name(const mix_constraint *constraint) {
 }
 
 mix_tensor *mix_constraint_call(mix_constraint *constraint, mix_tensor *weight) {
-  if (mix_failed() || !constraint || !weight) return NULL;
+  if (!mix_given(constraint, "constraint_call", "a constraint") || !mix_given(weight, "constraint_call", "a weight")) return NULL;
   if (constraint->function) return constraint->function(constraint->context, weight);
   if (constraint->kind == NON_NEG) return mix_maximum(weight, mix_scalar_like(weight, 0));
   mix_tensor *norm = mix_sqrt(mix_reduce_sum(mix_square(weight), MIX_AXES(constraint->axis), true));

@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/philox.h"
+#include "base/text.h"
 #include "graph/variable.h"
 #include "nn/config.h"
 #include "nn/orthogonal.h"
@@ -174,13 +175,21 @@ static bool variance_options(mix_initializer_options *o, const kind *kind) {
   return !mix_failed();
 }
 
+/* The names in the table, after the one that is not there. */
+static void *unknown(const char *name) {
+  char list[512];
+  mix_text names = {.text = list, .size = sizeof list};
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) mix_text_put(&names, "%s%s", i ? ", " : "", kinds[i].name);
+  return mix_fail(MIX_VALUE_ERROR, "initializer: '%.60s' is not known; expected one of %s", name ? name : "NULL", list);
+}
+
 mix_initializer *mix_initializer_with(const mix_initializer_options *options) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_initializer_options, o, options, "initializer");
   const kind *kind = NULL;
   for (size_t i = 0; o.initializer && !kind && i < sizeof kinds / sizeof *kinds; i++)
     if (!strcmp(kinds[i].name, o.initializer) || !strcmp(kinds[i].class_name, o.initializer)) kind = &kinds[i];
-  if (!kind) return mix_fail(MIX_VALUE_ERROR, "initializer: '%.60s' is not known", o.initializer ? o.initializer : "NULL");
+  if (!kind) return unknown(o.initializer);
   if (kind->draw == variance_scaling && !variance_options(&o, kind)) return NULL;
   mix_initializer *initializer = mix_object_new(sizeof *initializer, &mix_initializer_class);
   if (!initializer) return NULL;
@@ -197,7 +206,7 @@ uint64_t mix_initializer_seed(const mix_initializer *initializer) { return initi
 
 mix_tensor *mix_initializer_call(mix_initializer *initializer, mix_shape shape, mix_dtype dtype) {
   char text[160];
-  if (mix_failed() || !initializer) return NULL;
+  if (!mix_given(initializer, "initializer_call", "an initializer")) return NULL;
   if (mix_shape_checked_size(shape) < 0)
     return mix_fail(MIX_VALUE_ERROR, "initializer %s: %s is no shape that a weight can have", initializer->kind->name,
                     mix_shape_text(shape, text, sizeof text));

@@ -103,17 +103,17 @@ void mix_layer_set_trainable(mix_layer *layer, bool trainable) {
 }
 
 mix_layer *mix_layer_add_layer(mix_layer *layer, mix_layer *inner) {
-  if (mix_failed() || !layer || !inner) return NULL;
+  if (!mix_given(layer, "layer_add_layer", "a layer") || !mix_given(inner, "layer_add_layer", "an inner layer")) return NULL;
   return mix_list_append(layer->layers, inner) ? NULL : inner;
 }
 
 mix_list *mix_layer_layers(mix_layer *layer) {
-  if (mix_failed() || !layer) return NULL;
+  if (!mix_given(layer, "layer_layers", "a layer")) return NULL;
   return mix_list_new(mix_list_count(layer->layers), mix_list_items(layer->layers));
 }
 
 mix_status mix_layer_set_input_spec(mix_layer *layer, const mix_input_spec *spec) {
-  if (mix_failed() || !layer) return mix_error();
+  if (!mix_given(layer, "layer_set_input_spec", "a layer")) return mix_error();
   mix_input_spec copy;
   if (!mix_options_copy(&copy, sizeof copy, spec, "layer_set_input_spec")) return mix_error();
   if (copy.dtype && mix_dtype_from_name(copy.dtype) == MIX_DTYPE_NONE)
@@ -149,11 +149,11 @@ static const char *keep_text(char **place, json_t *json) {
 }
 
 const char *mix_layer_config(mix_layer *layer) {
-  return mix_failed() || !layer ? NULL : keep_text(&layer->config, mix_layer_config_json(layer));
+  return mix_given(layer, "layer_config", "a layer") ? keep_text(&layer->config, mix_layer_config_json(layer)) : NULL;
 }
 
 const char *mix_layer_serialize(mix_layer *layer) {
-  json_t *config = mix_failed() || !layer ? NULL : mix_layer_config_json(layer);
+  json_t *config = mix_given(layer, "layer_serialize", "a layer") ? mix_layer_config_json(layer) : NULL;
   if (!config) return NULL;
   const char *name = layer->class.name;
   if (!layer->semantics->policy_module_in_dict)

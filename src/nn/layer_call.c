@@ -25,8 +25,11 @@ const mix_layer_observer *mix_layer_observer_set(const mix_layer_observer *given
 bool mix_training_current(void) { return context.depth && context.training; }
 bool mix_layer_in_call(void) { return context.depth > 0; }
 
-mix_tensor *mix_call_input(const mix_call_args *args, int index) { return mix_list_get(args->inputs, index); }
+mix_tensor *mix_call_input(const mix_call_args *args, int index) {
+  return mix_given(args, "call_input", "what the layer's call was given") ? mix_list_get(args->inputs, index) : NULL;
+}
 mix_tensor *mix_call_argument(const mix_call_args *args, int index) {
+  if (!mix_given(args, "call_argument", "what the layer's call was given")) return NULL;
   if (!args->arguments) return mix_fail(MIX_TYPE_ERROR, "layer call: argument %d is missing; pass it in .arguments", index);
   return mix_list_get(args->arguments, index);
 }
@@ -227,7 +230,8 @@ static bool build_for(mix_layer *layer, mix_list *inputs) {
 }
 
 mix_status mix_layer_build(mix_layer *layer, mix_shape input_shape) {
-  if (mix_failed() || !layer) return mix_error();
+  if (!mix_given(layer, "layer_build", "a layer") || !mix_shape_option(input_shape, "layer_build", "input_shape"))
+    return mix_error();
   infer_dtype(layer, mix_floatx());
   build(layer, 1, &input_shape);
   return mix_error();
@@ -237,7 +241,7 @@ mix_status mix_layer_build(mix_layer *layer, mix_shape input_shape) {
 
 /* Tensors of a first argument that is a tensor or a list of tensors. */
 static mix_list *inputs_of(const mix_layer *layer, void *inputs, bool *are_list) {
-  if (!inputs) return NULL;
+  if (!inputs) return mix_fail(MIX_TYPE_ERROR, "%s: got NULL for inputs; expected a tensor or a list of tensors", layer->name);
   if (mix_is(inputs, &mix_tensor_class)) return mix_list_of(inputs);
   if (!mix_is(inputs, &mix_list_class))
     return mix_fail(MIX_TYPE_ERROR, "%s: the first argument must be a tensor or a list of tensors", layer->name);
@@ -247,6 +251,17 @@ static mix_list *inputs_of(const mix_layer *layer, void *inputs, bool *are_list)
       return mix_fail(MIX_TYPE_ERROR, "%s: item %d of the first argument is no tensor", layer->name, i);
   if (!mix_list_count(inputs)) return mix_fail(MIX_VALUE_ERROR, "%s: the first argument is an empty list", layer->name);
   return inputs;
+}
+
+/* Is each item of a list (NULL: none) a tensor, or NULL? False with a TypeError recorded where one is another object. */
+static bool holds_tensors(const mix_layer *layer, mix_list *list, const char *what) {
+  for (int i = 0; list && i < mix_list_count(list); i++) {
+    void *item = mix_list_items(list)[i];
+    if (!item || mix_is(item, &mix_tensor_class)) continue;
+    mix_fail(MIX_TYPE_ERROR, "%s: item %d of %s is another object; expected a tensor", layer->name, i, what);
+    return false;
+  }
+  return true;
 }
 
 /* The masks given, else those that the inputs carry; NULL where there are none. */
@@ -393,7 +408,7 @@ mix_list *mix_layer_call_outputs(mix_layer *layer, mix_list *inputs, bool inputs
 }
 
 mix_list *mix_call_outputs_with(mix_layer *layer, const mix_call_options *options) {
-  if (mix_failed() || !layer) return NULL;
+  if (!mix_given(layer, "call", "a layer")) return NULL;
   MIX_OPTIONS(mix_call_options, o, options, "call");
   if (!mix_is(layer, &mix_layer_object_class)) return mix_fail(MIX_TYPE_ERROR, "call: the object is no layer");
   if (o.mask && o.masks) return mix_fail(MIX_VALUE_ERROR, "%s: both mask and masks were given; give one", layer->name);
@@ -401,6 +416,9 @@ mix_list *mix_call_outputs_with(mix_layer *layer, const mix_call_options *option
   mix_list *inputs = inputs_of(layer, o.inputs, &are_list);
   if (!inputs) return NULL;
   mix_list *masks = o.mask ? mix_list_of(o.mask) : o.masks;
+  if (!holds_tensors(layer, masks, "masks") || !holds_tensors(layer, o.arguments, "arguments") ||
+      !holds_tensors(layer, o.initial_state, "initial_state"))
+    return NULL;
   if (masks && mix_list_count(masks) != mix_list_count(inputs))
     return mix_fail(MIX_VALUE_ERROR, "%s: %d masks for %d inputs", layer->name, mix_list_count(masks), mix_list_count(inputs));
   return mix_layer_call_outputs(layer, inputs, are_list, o.arguments, masks, o.initial_state, o.training);
@@ -413,7 +431,8 @@ mix_tensor *mix_call_with(mix_layer *layer, const mix_call_options *options) {
 
 mix_shape mix_layer_output_shape(mix_layer *layer, mix_shape input_shape) {
   mix_shape shape = {.rank = 0};
-  if (mix_failed() || !layer) return shape;
+  if (!mix_given(layer, "layer_output_shape", "a layer") || !mix_shape_option(input_shape, "layer_output_shape", "input_shape"))
+    return shape;
   if (layer->class.output_shape) return layer->class.output_shape(layer, 1, &input_shape);
   mix_scope *scope = mix_scope_begin();
   mix_dtype dtype = layer->compute == MIX_DTYPE_NONE || !mix_dtype_size(layer->compute) ? mix_floatx() : layer->compute;

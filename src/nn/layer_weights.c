@@ -37,7 +37,7 @@ static mix_dtype weight_dtype(mix_layer *layer, const mix_weight_options *o) {
 }
 
 mix_variable *mix_layer_add_weight_with(mix_layer *layer, const mix_weight_options *options) {
-  if (mix_failed() || !layer) return NULL;
+  if (!mix_given(layer, "layer_add_weight", "a layer")) return NULL;
   MIX_OPTIONS(mix_weight_options, o, options, "layer_add_weight");
   if (!o.name) o.name = "variable";
   mix_dtype dtype = weight_dtype(layer, &o);
@@ -124,19 +124,19 @@ mix_list *mix_layer_generators(mix_layer *layer) {
 
 /* ---- weights ---- */
 
-static mix_list *collect(mix_layer *layer, wanted kinds) {
-  if (mix_failed() || !layer) return NULL;
+static mix_list *collect(mix_layer *layer, wanted kinds, const char *call) {
+  if (!mix_given(layer, call, "a layer")) return NULL;
   mix_list *result = mix_list_new(0, NULL);
   if (!result) return NULL;
   append_nest(layer, false, kinds, result);
   return mix_failed() ? NULL : result;
 }
 
-mix_list *mix_layer_trainable_weights(mix_layer *layer) { return collect(layer, TRAINABLE); }
-mix_list *mix_layer_non_trainable_weights(mix_layer *layer) { return collect(layer, FROZEN); }
+mix_list *mix_layer_trainable_weights(mix_layer *layer) { return collect(layer, TRAINABLE, "layer_trainable_weights"); }
+mix_list *mix_layer_non_trainable_weights(mix_layer *layer) { return collect(layer, FROZEN, "layer_non_trainable_weights"); }
 
 mix_list *mix_layer_weights(mix_layer *layer) {
-  if (mix_failed() || !layer) return NULL;
+  if (!mix_given(layer, "layer_weights", "a layer")) return NULL;
   mix_list *result = mix_list_new(0, NULL);
   if (!result) return NULL;
   if (layer->semantics->weights_trainable_first) {
@@ -149,6 +149,7 @@ mix_list *mix_layer_weights(mix_layer *layer) {
 }
 
 mix_list *mix_layer_get_weights(mix_layer *layer) {
+  if (!mix_given(layer, "layer_get_weights", "a layer")) return NULL;
   mix_list *weights = mix_layer_weights(layer), *values = mix_list_new(0, NULL);
   if (!weights || !values) return NULL;
   for (int i = 0; i < mix_list_count(weights); i++)
@@ -158,8 +159,10 @@ mix_list *mix_layer_get_weights(mix_layer *layer) {
 
 mix_status mix_layer_set_weights(mix_layer *layer, mix_list *values) {
   char want[160], got[160];
+  if (!mix_given(layer, "layer_set_weights", "a layer") || !mix_given(values, "layer_set_weights", "a list of values"))
+    return mix_error();
   mix_list *weights = mix_layer_weights(layer);
-  if (!weights || !values) return mix_error();
+  if (!weights) return mix_error();
   int count = mix_list_count(weights);
   if (mix_list_count(values) != count)
     return mix_fail_status(MIX_VALUE_ERROR, "%s: set_weights got %d values; expected %d", layer->name, mix_list_count(values),
@@ -184,7 +187,7 @@ mix_status mix_layer_set_weights(mix_layer *layer, mix_list *values) {
 /* ---- penalties ---- */
 
 mix_status mix_layer_add_loss(mix_layer *layer, mix_tensor *loss) {
-  if (mix_failed() || !layer || !loss) return mix_error();
+  if (!mix_given(layer, "layer_add_loss", "a layer") || !mix_given(loss, "layer_add_loss", "a scalar loss")) return mix_error();
   return mix_list_append(layer->losses, loss);
 }
 
@@ -199,7 +202,7 @@ static void append_losses(mix_layer *layer, mix_list *result) {
 }
 
 mix_list *mix_layer_losses(mix_layer *layer) {
-  if (mix_failed() || !layer) return NULL;
+  if (!mix_given(layer, "layer_losses", "a layer")) return NULL;
   mix_list *result = mix_list_new(0, NULL);
   if (!result) return NULL;
   mix_dtype former = mix_cast_dtype_set(MIX_DTYPE_NONE);

@@ -268,10 +268,10 @@ static mix_tensor *reduce(const mix_loss *loss, mix_tensor *values, mix_tensor *
 }
 
 mix_tensor *mix_loss_call_with(mix_loss *loss, mix_tensor *y_true, const mix_loss_call_options *options) {
-  if (mix_failed() || !loss || !y_true) return NULL;
+  if (!mix_given(loss, "loss_call", "a loss") || !mix_given(y_true, "loss_call", "labels")) return NULL;
   MIX_OPTIONS(mix_loss_call_options, o, options, "loss_call");
   mix_tensor *y_pred = o.y_pred;
-  if (!y_pred) return NULL;
+  if (!mix_given(y_pred, "loss_call", "predictions")) return NULL;
   if (loss->semantics->loss_in_floatx) {
     y_pred = mix_cast(y_pred, loss->dtype);
     if (!mix_dtype_is_integer(mix_tensor_dtype(y_true))) y_true = mix_cast(y_true, loss->dtype);

@@ -85,7 +85,7 @@ mix_variable *mix_loss_scale_skipped_steps(const mix_loss_scale *loss_scale) {
 }
 
 mix_tensor *mix_loss_scale_value(mix_loss_scale *loss_scale) {
-  if (mix_failed() || !loss_scale) return NULL;
+  if (!mix_given(loss_scale, "loss_scale_value", "a loss scale")) return NULL;
   return loss_scale->dynamic ? mix_variable_true_value(loss_scale->scale) : mix_scalar(loss_scale->initial, MIX_FLOAT32);
 }
 
@@ -104,7 +104,8 @@ static mix_tensor *reduced(const mix_loss_scale *loss_scale, mix_tensor *scale) 
 }
 
 mix_tensor *mix_loss_scale_update(mix_loss_scale *loss_scale, mix_tensor *all_finite) {
-  if (mix_failed() || !loss_scale || !all_finite) return NULL;
+  if (!mix_given(loss_scale, "loss_scale_update", "a loss scale") || !mix_given(all_finite, "loss_scale_update", "a bool scalar"))
+    return NULL;
   if (!loss_scale->dynamic) return mix_scalar(1, MIX_BOOL);
   mix_tensor *scale = mix_variable_true_value(loss_scale->scale), *steps = mix_variable_true_value(loss_scale->good_steps);
   mix_tensor *zero = mix_scalar(0, MIX_INT64), *one = mix_scalar(1, MIX_INT64);
@@ -125,7 +126,7 @@ mix_tensor *mix_loss_scale_update(mix_loss_scale *loss_scale, mix_tensor *all_fi
 }
 
 mix_tensor *mix_all_finite_of(mix_list *gradients) {
-  if (mix_failed() || !gradients) return NULL;
+  if (!mix_given(gradients, "all_finite_of", "a list of gradients")) return NULL;
   mix_tensor *all = NULL;
   for (int i = 0; i < mix_list_count(gradients); i++) {
     mix_tensor *gradient = mix_list_get(gradients, i);
@@ -181,10 +182,14 @@ static const char *keep_text(char **place, json_t *json) {
 }
 
 const char *mix_loss_scale_serialize(mix_loss_scale *loss_scale) {
-  return mix_failed() || !loss_scale ? NULL : keep_text(&loss_scale->serialized, mix_loss_scale_to_json(loss_scale));
+  return mix_given(loss_scale, "loss_scale_serialize", "a loss scale")
+             ? keep_text(&loss_scale->serialized, mix_loss_scale_to_json(loss_scale))
+             : NULL;
 }
 const char *mix_loss_scale_config(mix_loss_scale *loss_scale) {
-  return mix_failed() || !loss_scale ? NULL : keep_text(&loss_scale->config, mix_loss_scale_config_json(loss_scale));
+  return mix_given(loss_scale, "loss_scale_config", "a loss scale")
+             ? keep_text(&loss_scale->config, mix_loss_scale_config_json(loss_scale))
+             : NULL;
 }
 
 mix_loss_scale *mix_loss_scale_from_json(const json_t *json, const mix_semantics *semantics) {

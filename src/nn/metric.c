@@ -217,14 +217,14 @@ mix_variable *mix_metric_add_variable_with(mix_metric *metric, const mix_metric_
 }
 
 mix_list *mix_metric_variables(mix_metric *metric) {
-  if (mix_failed() || !metric) return NULL;
+  if (!mix_given(metric, "metric_variables", "a metric")) return NULL;
   mix_list *list = mix_list_new(0, NULL);
   for (int i = 0; i < metric->state_count; i++) mix_list_append(list, metric->state[i].variable);
   return mix_failed() ? NULL : list;
 }
 
 mix_status mix_metric_build(mix_metric *metric, mix_shape y_true, mix_shape y_pred) {
-  if (mix_failed() || !metric || metric->built) return mix_error();
+  if (!mix_given(metric, "metric_build", "a metric") || metric->built) return mix_error();
   if (metric->class.build(metric, y_true, y_pred) == MIX_OK) metric->built = true;
   return mix_error();
 }
@@ -271,9 +271,9 @@ static void run_end(running former) {
 static mix_shape shape_of(mix_tensor *tensor) { return tensor ? mix_tensor_shape(tensor) : (mix_shape){.rank = 0}; }
 
 mix_status mix_metric_update_with(mix_metric *metric, const mix_metric_update_options *options) {
-  if (mix_failed()) return mix_error();
-  if (!metric) return mix_fail_status(MIX_TYPE_ERROR, "metric_update: got no metric");
-  MIX_OPTIONS(mix_metric_update_options, o, options, "metric_update");
+  if (!mix_given(metric, "metric_update", "a metric")) return mix_error();
+  mix_metric_update_options o;
+  if (!mix_options_copy(&o, sizeof o, options, "metric_update")) return mix_error();
   if (!o.values) return mix_fail_status(MIX_TYPE_ERROR, "metric %s: update got no values", metric->name);
   mix_metric_args args = {.size = sizeof args,
                           .y_true = o.values,
@@ -289,7 +289,7 @@ mix_status mix_metric_update_with(mix_metric *metric, const mix_metric_update_op
 }
 
 mix_tensor *mix_metric_result_tensor(mix_metric *metric) {
-  if (mix_failed() || !metric) return NULL;
+  if (!mix_given(metric, "metric_result", "a metric")) return NULL;
   if (!metric->built)
     return mix_fail(MIX_VALUE_ERROR, "metric %s: has no state before the first update, which tells it the shapes", metric->name);
   running former = run_begin(metric);
@@ -313,7 +313,7 @@ double mix_metric_result(mix_metric *metric) {
 }
 
 mix_status mix_metric_reset(mix_metric *metric) {
-  if (mix_failed() || !metric) return mix_error();
+  if (!mix_given(metric, "metric_reset", "a metric")) return mix_error();
   running former = run_begin(metric);
   MIX_SCOPE {
     if (metric->class.reset)
@@ -336,7 +336,7 @@ static const char *const *arguments_of(const mix_metric *metric) {
 }
 
 const char *mix_metric_get_config(mix_metric *metric) {
-  if (mix_failed() || !metric) return NULL;
+  if (!mix_given(metric, "metric_get_config", "a metric")) return NULL;
   mix_config config = {json_object()};
   bool good = mix_json_set(config.object, "name", json_string(metric->name)) &&
               mix_json_set(config.object, "dtype", json_string(mix_dtype_name(metric->dtype))) &&

@@ -52,10 +52,10 @@ static const char *keep_text(char **place, json_t *json) {
 }
 
 const char *mix_policy_serialize(mix_policy *policy) {
-  return mix_failed() || !policy ? NULL : keep_text(&policy->serialized, mix_policy_to_json(policy));
+  return mix_given(policy, "policy_serialize", "a policy") ? keep_text(&policy->serialized, mix_policy_to_json(policy)) : NULL;
 }
 const char *mix_policy_config(mix_policy *policy) {
-  return mix_failed() || !policy ? NULL : keep_text(&policy->config, mix_policy_config_json(policy));
+  return mix_given(policy, "policy_config", "a policy") ? keep_text(&policy->config, mix_policy_config_json(policy)) : NULL;
 }
 
 /* Refuses a key that no constructor has. `loss_scale` is read by the experimental form and dropped by the others, which load what

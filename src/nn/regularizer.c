@@ -1,6 +1,7 @@
 /* Penalties on weights (spec/layers.md, section 9). */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "nn/config.h"
 #include "nn/weights.h"
 #include <math.h>
@@ -25,6 +26,14 @@ static const struct {
 } kinds[] = {
     {"l1", "L1", L1}, {"l2", "L2", L2}, {"l1_l2", "L1L2", L1_L2}, {"orthogonal_regularizer", "OrthogonalRegularizer", ORTHOGONAL}};
 
+/* The names in the table, after the one that is not there. */
+static void *unknown(const char *name) {
+  char list[128];
+  mix_text names = {.text = list, .size = sizeof list};
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) mix_text_put(&names, "%s%s", i ? ", " : "", kinds[i].name);
+  return mix_fail(MIX_VALUE_ERROR, "regularizer: '%.60s' is not known; expected one of %s", name ? name : "NULL", list);
+}
+
 mix_regularizer *mix_regularizer_with(const mix_regularizer_options *options) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_regularizer_options, o, options, "regularizer");
@@ -33,7 +42,7 @@ mix_regularizer *mix_regularizer_with(const mix_regularizer_options *options) {
   while (!o.function && row < count &&
          !(o.regularizer && (!strcmp(kinds[row].name, o.regularizer) || !strcmp(kinds[row].class_name, o.regularizer))))
     row++;
-  if (row == count) return mix_fail(MIX_VALUE_ERROR, "regularizer: '%.60s' is not known", o.regularizer ? o.regularizer : "NULL");
+  if (row == count) return unknown(o.regularizer);
   bool both = !o.function && kinds[row].kind == L1_L2, given = o.l1 != 0 || o.l2 != 0;
   double standard = both ? (given ? 0 : mix_semantics_or_current(o.semantics)->l1_l2_default) : 0.01;
   double l1 = mix_option_number(o.l1, standard), l2 = mix_option_number(o.l2, standard), factor = mix_option_number(o.factor, 0.01);
@@ -81,7 +90,8 @@ static mix_tensor *orthogonal_penalty(const mix_regularizer *regularizer, mix_te
 }
 
 mix_tensor *mix_regularizer_call(mix_regularizer *regularizer, mix_tensor *weight) {
-  if (mix_failed() || !regularizer || !weight) return NULL;
+  if (!mix_given(regularizer, "regularizer_call", "a regularizer") || !mix_given(weight, "regularizer_call", "a weight"))
+    return NULL;
   if (regularizer->function) return regularizer->function(regularizer->context, weight);
   switch (regularizer->kind) {
   case L1: return scaled_sum(mix_abs(weight), regularizer->l1);

@@ -248,8 +248,10 @@ static const char *keep_text(mix_optimizer *optimizer, json_t *json) {
 }
 
 const char *mix_optimizer_get_config(mix_optimizer *optimizer) {
-  return mix_failed() || !optimizer ? NULL : keep_text(optimizer, mix_optimizer_config_json(optimizer));
+  return mix_given(optimizer, "optimizer_get_config", "an optimizer") ? keep_text(optimizer, mix_optimizer_config_json(optimizer))
+                                                                      : NULL;
 }
 const char *mix_optimizer_serialize(mix_optimizer *optimizer) {
-  return mix_failed() || !optimizer ? NULL : keep_text(optimizer, mix_optimizer_to_json(optimizer));
+  return mix_given(optimizer, "optimizer_serialize", "an optimizer") ? keep_text(optimizer, mix_optimizer_to_json(optimizer))
+                                                                     : NULL;
 }

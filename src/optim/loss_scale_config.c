@@ -14,9 +14,9 @@ json_t *mix_loss_scale_optimizer_config_json(mix_optimizer *optimizer) {
   bool done = config && inner && mix_json_set(config, object_form ? "optimizer" : "inner_optimizer", inner);
   if (done && object_form) done = mix_json_set(config, "loss_scale", mix_loss_scale_to_json(scale));
   if (done && !object_form) {
-    json_t *steps = dynamic ? json_integer(mix_loss_scale_increment_period(scale)) : json_null();
-    done = mix_json_set(config, "initial_scale", json_real(mix_loss_scale_initial(scale))) &&
-           mix_json_set(config, "dynamic_growth_steps", steps);
+    done =
+        mix_json_set(config, "initial_scale", json_real(mix_loss_scale_initial(scale))) &&
+        mix_json_set(config, "dynamic_growth_steps", dynamic ? json_integer(mix_loss_scale_increment_period(scale)) : json_null());
     if (done && semantics->wrapper_dynamic_argument) done = mix_json_set(config, "dynamic", json_boolean(dynamic));
     if (done && !semantics->wrapper_dynamic_argument) done = mix_json_set(config, "name", json_string(optimizer->name));
   }

@@ -113,7 +113,7 @@ mix_optimizer *mix_loss_scale_optimizer_with(const mix_loss_scale_optimizer_opti
 }
 
 mix_optimizer *mix_optimizer_for_policy(mix_optimizer *optimizer, const mix_policy *policy) {
-  if (mix_failed() || !optimizer) return NULL;
+  if (!mix_given(optimizer, "optimizer_for_policy", "an optimizer")) return NULL;
   if (optimizer->inner || !policy) return optimizer;
   if (optimizer->semantics->auto_wrap == MIX_AUTO_WRAP_POLICY_LOSS_SCALE) {
     mix_loss_scale *scale = mix_policy_loss_scale(policy);

@@ -267,6 +267,9 @@ mix_status mix_optimizer_exclude_from_weight_decay(mix_optimizer *optimizer, mix
   if (optimizer->built)
     return mix_fail_status(MIX_VALUE_ERROR, "optimizer_exclude_from_weight_decay: %s is built; call it before the first step",
                            optimizer->name);
+  if (name_count < 0 || (name_count > 0 && !names))
+    return mix_fail_status(MIX_VALUE_ERROR, "optimizer_exclude_from_weight_decay: %d names%s; expected 0 or more, and their texts",
+                           name_count, names ? "" : " at NULL");
   const char **kept = mix_calloc((size_t)name_count + 1, sizeof *kept);
   if (!kept) return mix_error();
   for (int i = 0; i < name_count; i++) kept[i] = mix_intern(names[i]);

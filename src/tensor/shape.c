@@ -1,13 +1,21 @@
 #include "tensor/shape.h"
 
+#include "base/error.h"
 #include <stdio.h>
 
 static inline bool valid_rank(int rank) { return rank >= 0 && rank <= MIX_MAX_RANK; }
 
 bool mix_shape_is_known(mix_shape shape) {
+  if (!valid_rank(shape.rank)) return false;
   for (int i = 0; i < shape.rank; i++)
     if (shape.dims[i] == MIX_UNKNOWN) return false;
   return true;
+}
+
+bool mix_shape_option(mix_shape shape, const char *call, const char *option) {
+  if (!valid_rank(shape.rank))
+    mix_fail(MIX_VALUE_ERROR, "%s: %s has rank %d; expected 0 to %d", call, option, shape.rank, MIX_MAX_RANK);
+  return valid_rank(shape.rank);
 }
 
 int64_t mix_shape_size(mix_shape shape) {
@@ -41,14 +49,14 @@ size_t mix_value_bytes(mix_dtype dtype, mix_shape shape) {
 }
 
 bool mix_shape_equal(mix_shape a, mix_shape b) {
-  if (a.rank != b.rank) return false;
+  if (a.rank != b.rank || !valid_rank(a.rank)) return false;
   for (int i = 0; i < a.rank; i++)
     if (a.dims[i] != b.dims[i]) return false;
   return true;
 }
 
 bool mix_shape_compatible(mix_shape a, mix_shape b) {
-  if (a.rank != b.rank) return false;
+  if (a.rank != b.rank || !valid_rank(a.rank)) return false;
   for (int i = 0; i < a.rank; i++)
     if (a.dims[i] != b.dims[i] && a.dims[i] != MIX_UNKNOWN && b.dims[i] != MIX_UNKNOWN) return false;
   return true;

@@ -10,6 +10,8 @@ bool mix_shape_broadcast(mix_shape a, mix_shape b, mix_shape *result);
 bool mix_shape_broadcasts_to(mix_shape from, mix_shape to);
 /* Equal where both are known. */
 bool mix_shape_compatible(mix_shape a, mix_shape b);
+/* A caller's shape: false with a ValueError where its rank is none (0 to MIX_MAX_RANK), past which its dimensions cannot be read. */
+bool mix_shape_option(mix_shape shape, const char *call, const char *option);
 bool mix_shape_is_known(mix_shape shape);
 /* Elements, or -1 on overflow of int64 (bytes of float64 included) or a negative dimension; such a shape is an error. */
 int64_t mix_shape_checked_size(mix_shape shape);

@@ -1,6 +1,7 @@
 // What the macros of C do, a C++ caller does with options structs: this program fills some, links with the shared library and runs.
 #include <mixtape/mixtape.h>
 
+#include <cstddef>
 #include <cstdio>
 
 namespace {
@@ -44,11 +45,68 @@ bool takes_a_step() {
   return mix_tensor_item(mix_variable_value(weight)) == 1.5;
 }
 
+// Every defaults function sets the size of its own struct, and leaves the rest zero.
+template <class Options> bool has_its_size(const Options &options) {
+  const unsigned char *bytes = reinterpret_cast<const unsigned char *>(&options);
+  for (std::size_t i = sizeof options.size; i < sizeof options; i++)
+    if (bytes[i]) return false;
+  return options.size == sizeof options;
+}
+bool defaults_have_their_sizes() {
+  bool right = true;
+  right = right && has_its_size(mix_input_defaults());
+  right = right && has_its_size(mix_dense_defaults());
+  right = right && has_its_size(mix_activation_defaults());
+  right = right && has_its_size(mix_flatten_defaults());
+  right = right && has_its_size(mix_dropout_defaults());
+  right = right && has_its_size(mix_softmax_layer_defaults());
+  right = right && has_its_size(mix_relu_layer_defaults());
+  right = right && has_its_size(mix_leaky_relu_layer_defaults());
+  right = right && has_its_size(mix_prelu_defaults());
+  right = right && has_its_size(mix_elu_layer_defaults());
+  right = right && has_its_size(mix_thresholded_relu_defaults());
+  right = right && has_its_size(mix_reshape_layer_defaults());
+  right = right && has_its_size(mix_permute_defaults());
+  right = right && has_its_size(mix_repeat_vector_defaults());
+  right = right && has_its_size(mix_masking_defaults());
+  right = right && has_its_size(mix_merge_defaults());
+  right = right && has_its_size(mix_concatenate_defaults());
+  right = right && has_its_size(mix_dot_defaults());
+  right = right && has_its_size(mix_rescaling_defaults());
+  right = right && has_its_size(mix_normalization_defaults());
+  right = right && has_its_size(mix_discretization_defaults());
+  right = right && has_its_size(mix_category_encoding_defaults());
+  right = right && has_its_size(mix_embedding_defaults());
+  right = right && has_its_size(mix_batch_normalization_defaults());
+  right = right && has_its_size(mix_layer_normalization_defaults());
+  right = right && has_its_size(mix_group_normalization_defaults());
+  right = right && has_its_size(mix_rms_normalization_defaults());
+  right = right && has_its_size(mix_unit_normalization_defaults());
+  right = right && has_its_size(mix_spatial_dropout_defaults());
+  right = right && has_its_size(mix_gaussian_noise_defaults());
+  right = right && has_its_size(mix_gaussian_dropout_defaults());
+  right = right && has_its_size(mix_alpha_dropout_defaults());
+  right = right && has_its_size(mix_activity_regularization_defaults());
+  right = right && has_its_size(mix_lambda_defaults());
+  right = right && has_its_size(mix_sgd_defaults());
+  right = right && has_its_size(mix_rmsprop_defaults());
+  right = right && has_its_size(mix_adam_defaults());
+  right = right && has_its_size(mix_adagrad_defaults());
+  right = right && has_its_size(mix_adadelta_defaults());
+  right = right && has_its_size(mix_adamax_defaults());
+  right = right && has_its_size(mix_lion_defaults());
+  right = right && has_its_size(mix_ftrl_defaults());
+  right = right && has_its_size(mix_lamb_defaults());
+  right = right && has_its_size(mix_adafactor_defaults());
+  right = right && has_its_size(mix_graph_rewrite_defaults());
+  return right;
+}
+
 } // namespace
 
 int main() {
   mix_scope *scope = mix_scope_begin();
-  const bool right = takes_a_step() && calls_a_layer() && mix_error() == MIX_OK;
+  const bool right = takes_a_step() && calls_a_layer() && defaults_have_their_sizes() && mix_error() == MIX_OK;
   if (!right) std::fprintf(stderr, "a layer or a step is wrong (%s)\n", mix_error_message());
   mix_scope_end(scope);
   mix_shutdown();

@@ -8,8 +8,10 @@
 #include "base/error.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int clear(void **state) {
   (void)state;
@@ -154,6 +156,24 @@ static void messages_go_to_the_callback(void **state) {
   assert_int_equal(h.count, 3);
 }
 
+/* Progress as it is, everything else as a line. */
+static void messages_go_to_standard_error(void **state) {
+  (void)state;
+  char path[] = "/tmp/mixtape_stderr_XXXXXX", text[64] = "";
+  int file = mkstemp(path), former = dup(STDERR_FILENO);
+  assert_true(file >= 0 && former >= 0);
+  fflush(stderr);
+  assert_true(dup2(file, STDERR_FILENO) >= 0);
+  mix_log_to_stderr(NULL, MIX_LOG_WARNING, "a whole message");
+  mix_log_to_stderr(NULL, MIX_LOG_PROGRESS, "3/4");
+  fflush(stderr);
+  assert_true(dup2(former, STDERR_FILENO) >= 0);
+  assert_true(lseek(file, 0, SEEK_SET) == 0 && read(file, text, sizeof text - 1) > 0);
+  close(file);
+  close(former);
+  remove(path);
+  assert_string_equal(text, "a whole message\n3/4");
+}
 static void verbose_finds_whole_words(void **state) {
   (void)state;
   assert_false(mix_verbose("dispatch"));
@@ -180,6 +200,7 @@ int main(void) {
       cmocka_unit_test_teardown(errors_belong_to_their_thread, clear),
       cmocka_unit_test_teardown(statuses_have_names, clear),
       cmocka_unit_test_teardown(messages_go_to_the_callback, clear),
+      cmocka_unit_test_teardown(messages_go_to_standard_error, clear),
       cmocka_unit_test_teardown(verbose_finds_whole_words, clear),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -152,6 +152,21 @@ static void constraints(void **state) {
   expect_refused(mix_constraint_new("tight"), MIX_VALUE_ERROR, "tight");
 }
 
+static mix_tensor *a_penalty(void *context, mix_tensor *weight) {
+  (void)context;
+  return weight;
+}
+static void names_and_seeds(void **state) {
+  (void)state;
+  assert_int_equal(mix_initializer_seed(mix_initializer_new("he_normal", .seed = 7)), 7);
+  assert_true(mix_initializer_seed(mix_initializer_new("he_normal")) != 0); /* one of its own */
+  assert_int_equal(mix_initializer_seed(mix_initializer_new("zeros")), 0);
+  assert_string_equal(mix_regularizer_name(mix_regularizer_new("L1L2")), "l1_l2");
+  assert_null(mix_regularizer_name(mix_regularizer_new(.function = a_penalty)));
+  assert_string_equal(mix_constraint_name(mix_constraint_new("NonNeg")), "non_neg");
+  assert_null(mix_constraint_name(mix_constraint_new(.function = a_penalty)));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(constants),
                                      TEST(plain_distributions),
@@ -162,6 +177,7 @@ int main(void) {
                                      TEST(half_precision_is_rounded_float32),
                                      TEST(refusals),
                                      TEST(regularizers),
-                                     TEST(constraints)};
+                                     TEST(constraints),
+                                     TEST(names_and_seeds)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -150,8 +150,12 @@ static void arguments_of_another_kind(void **state) {
   expect_refused(mix_call(layer, layer), MIX_TYPE_ERROR, "tensor or a list");
   expect_refused(mix_call(layer, mix_list_of(layer)), MIX_TYPE_ERROR, "no tensor");
   expect_refused(mix_call(layer, mix_list_new(0, NULL)), MIX_VALUE_ERROR, "empty");
-  assert_null(mix_call(layer, NULL)); /* NULL in, NULL out, and no new error */
-  assert_int_equal(mix_error(), MIX_OK);
+  expect_refused(mix_call(layer, NULL), MIX_TYPE_ERROR, "my_layer: got NULL");
+  expect_refused(mix_call(NULL, input(MIX_FLOAT32)), MIX_TYPE_ERROR, "expected a layer");
+  expect_refused(mix_call(layer, input(MIX_FLOAT32), .arguments = mix_list_of(layer)), MIX_TYPE_ERROR, "item 0 of arguments");
+  expect_refused(mix_call(layer, input(MIX_FLOAT32), .masks = mix_list_of(layer)), MIX_TYPE_ERROR, "item 0 of masks");
+  expect_refused(mix_call(layer, input(MIX_FLOAT32), .initial_state = mix_list_of(layer)), MIX_TYPE_ERROR,
+                 "item 0 of initial_state");
 }
 
 int main(void) {

@@ -343,6 +343,33 @@ static void penalties(void **state) {
   EXPECT_EXACT(mix_list_get(mix_layer_losses(layer), 0), 24);
 }
 
+/* A layer around another: their weights, losses and generators are one; a loss added in a call stays until the next. */
+static mix_list *around_call(mix_layer *layer, const mix_call_args *args) {
+  mix_layer **inner = mix_layer_data(layer);
+  mix_tensor *y = mix_call(*inner, mix_call_input(args, 0));
+  mix_layer_add_loss(layer, mix_reduce_sum(y, MIX_ALL_AXES, false));
+  return mix_list_of(y);
+}
+static void a_layer_inside_another(void **state) {
+  (void)state;
+  static const mix_layer_class around_class = {
+      .size = sizeof(mix_layer_class), .name = "Around", .instance_size = sizeof(mix_layer *), .call = around_call};
+  mix_layer *layer = mix_layer_new(&around_class), *inner = mix_dense(.units = 2, .kernel_initializer = "ones");
+  *(mix_layer **)mix_layer_data(layer) = inner;
+  assert_int_equal(mix_list_count(mix_layer_layers(layer)), 0);
+  assert_ptr_equal(mix_layer_add_layer(layer, inner), inner);
+  assert_int_equal(mix_list_count(mix_layer_layers(layer)), 1);
+  assert_ptr_equal(mix_list_get(mix_layer_layers(layer), 0), inner);
+  assert_int_equal(mix_layer_add_generator(layer, mix_generator_new(5)), MIX_OK);
+  assert_int_equal(mix_list_count(mix_layer_generators(layer)), 1);
+  for (int round = 0; round < 2; round++) {
+    mix_call(layer, mix_fill(MIX_SHAPE(4, 3), 1, MIX_FLOAT32));
+    assert_int_equal(mix_list_count(mix_layer_losses(layer)), 1);
+    EXPECT_EXACT(mix_list_get(mix_layer_losses(layer), 0), 4 * 2 * 3);
+  }
+  assert_int_equal(mix_list_count(mix_layer_weights(layer)), 2);
+}
+
 /* ---- configs ---- */
 
 static void config_of_dense(void **state) {
@@ -536,6 +563,7 @@ int main(void) {
                                      TEST(configs_of_the_others),
                                      TEST(configs_of_keras_go_in_and_out),
                                      TEST(layers_are_serialised_and_made_again),
+                                     TEST(a_layer_inside_another),
                                      TEST(config_of_a_custom_layer),
                                      TEST(finalize_runs_once),
                                      TEST(built_inside_a_capture),

@@ -251,6 +251,17 @@ static void not_finite_predictions(void **state) {
   assert_int_equal(mix_tensor_read(state_of_auc, MIX_FLOAT64, counted, 200), MIX_OK);
   assert_true(counted[0] == 2 && counted[1] == 1 && counted[199] == 0); /* 0 is above -1e-7 */
 }
+/* What waits for shapes is made once, by build or by the first update. */
+static void built_by_hand(void **state) {
+  (void)state;
+  mix_metric *metric = mix_metric_new("mean_tensor");
+  assert_int_equal(mix_list_count(mix_metric_variables(metric)), 0);
+  for (int round = 0; round < 2; round++) {
+    assert_int_equal(mix_metric_build(metric, MIX_SHAPE(3), MIX_SCALAR), MIX_OK);
+    assert_int_equal(mix_list_count(mix_metric_variables(metric)), 2);
+  }
+  assert_true(mix_shape_equal(mix_variable_shape(mix_list_get(mix_metric_variables(metric), 0)), MIX_SHAPE(3)));
+}
 /* The mean of each element over the updates. */
 static void mean_tensors(void **state) {
   (void)state;
@@ -398,6 +409,7 @@ int main(void) {
                                      TEST(arguments_are_checked),
                                      TEST(updates_are_checked),
                                      TEST(not_finite_predictions),
+                                     TEST(built_by_hand),
                                      TEST(mean_tensors),
                                      TEST(default_names),
                                      TEST(configs),

@@ -383,6 +383,18 @@ static void semantics_names(void **state) {
   assert_string_equal(mix_semantics_name(mix_semantics_current()), "keras3");
 }
 
+static void floatx_and_casting(void **state) {
+  (void)state;
+  assert_int_equal(mix_floatx(), MIX_FLOAT32);
+  assert_int_equal(mix_set_floatx("bfloat16"), MIX_OK);
+  assert_int_equal(mix_floatx(), MIX_BFLOAT16);
+  expect_status(mix_set_floatx("int32"), MIX_VALUE_ERROR, "int32");
+  assert_int_equal(mix_floatx(), MIX_BFLOAT16);
+  assert_true(mix_policy_should_cast_variables(mix_policy_new("mixed_float16")));
+  assert_false(mix_policy_should_cast_variables(mix_policy_new("float16")));
+  assert_false(mix_policy_should_cast_variables(NULL));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(P01_mixed_float16),
                                      TEST(P02_mixed_bfloat16),
@@ -435,6 +447,7 @@ int main(void) {
                                      TEST(P48_experimental_integer_global),
                                      TEST(P50_policy_of_no_layer),
                                      TEST(a_loss_scale_is_refused_outside_the_experimental_semantics),
-                                     TEST(semantics_names)};
+                                     TEST(semantics_names),
+                                     TEST(floatx_and_casting)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

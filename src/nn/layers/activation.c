@@ -37,8 +37,7 @@ mix_layer *mix_activation_with(const mix_activation_options *options) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_activation_options, o, options, "activation");
   if (!o.activation) return mix_fail(MIX_TYPE_ERROR, "activation: needs the name of an activation; 'linear' changes nothing");
-  if (!mix_activation_known(o.activation, mix_semantics_or_current(o.semantics)))
-    return mix_fail(MIX_VALUE_ERROR, "activation: '%.60s' is not known", o.activation);
+  if (!mix_activation_known(o.activation, mix_semantics_or_current(o.semantics), "activation")) return NULL;
   mix_layer *layer = mix_layer_make(&mix_class_activation, MIX_LAYER_COMMON(o), "activation");
   if (layer) ((activation *)layer->data)->name = mix_intern(o.activation);
   return mix_scoped(layer);

@@ -2,6 +2,7 @@
  * value, and an affine map restores mean and variance. */
 #include "base/error.h"
 #include "nn/builtin.h"
+#include "tensor/shape.h"
 #include <math.h>
 #include <mixtape/random.h>
 
@@ -49,6 +50,7 @@ mix_alpha_dropout_options mix_alpha_dropout_defaults(void) {
 mix_layer *mix_alpha_dropout_with(const mix_alpha_dropout_options *options) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_alpha_dropout_options, o, options, "alpha_dropout");
+  if (!mix_shape_option(o.noise_shape, "alpha_dropout", "noise_shape")) return NULL;
   if (!(o.rate >= 0 && o.rate < 1))
     return mix_fail(MIX_VALUE_ERROR, "alpha_dropout: rate is %g; expected a number in [0, 1)", o.rate);
   mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), "alpha_dropout");

@@ -103,8 +103,7 @@ mix_layer *mix_dense_with(const mix_dense_options *options) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_dense_options, o, options, "dense");
   if (o.units <= 0) return mix_fail(MIX_VALUE_ERROR, "dense: units is %lld; expected a positive number", (long long)o.units);
-  if (!mix_activation_known(o.activation, mix_semantics_or_current(o.semantics)))
-    return mix_fail(MIX_VALUE_ERROR, "dense: activation '%.60s' is not known", o.activation);
+  if (!mix_activation_known(o.activation, mix_semantics_or_current(o.semantics), "dense")) return NULL;
   const char *kernel = o.kernel_initializer_object || o.kernel_initializer ? o.kernel_initializer : "glorot_uniform";
   const char *bias = o.bias_initializer_object || o.bias_initializer ? o.bias_initializer : "zeros";
   mix_initializer *kernel_initializer = mix_initializer_choose(kernel, o.kernel_initializer_object, "dense");

@@ -2,6 +2,7 @@
  * scaling. */
 #include "base/error.h"
 #include "nn/builtin.h"
+#include "tensor/shape.h"
 
 typedef struct dropout {
   double rate;
@@ -41,6 +42,7 @@ mix_dropout_options mix_dropout_defaults(void) { return (mix_dropout_options){.s
 mix_layer *mix_dropout_with(const mix_dropout_options *options) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_dropout_options, o, options, "dropout");
+  if (!mix_shape_option(o.noise_shape, "dropout", "noise_shape")) return NULL;
   if (!(o.rate >= 0 && o.rate <= 1)) return mix_fail(MIX_VALUE_ERROR, "dropout: rate is %g; expected a number in [0, 1]", o.rate);
   mix_layer *layer = mix_layer_make(&mix_class_dropout, MIX_LAYER_COMMON(o), "dropout");
   if (!layer) return NULL;

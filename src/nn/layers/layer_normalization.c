@@ -83,6 +83,7 @@ mix_layer *mix_layer_normalization_with(const mix_layer_normalization_options *o
   if (mix_failed()) return NULL;
   static const char call[] = "layer_normalization";
   MIX_OPTIONS(mix_layer_normalization_options, o, options, call);
+  if (!mix_axes_option(o.axis, call, "axis")) return NULL;
   double epsilon = mix_option_number(o.epsilon, 1e-3);
   if (!(epsilon >= 0)) return mix_fail(MIX_VALUE_ERROR, "%s: epsilon is %g; expected a number that is not negative", call, epsilon);
   layer_normalization n = {.axis = o.axis, .epsilon = epsilon, .affine = MIX_AFFINE_OF(o, call)};

@@ -185,6 +185,7 @@ mix_normalization_options mix_normalization_defaults(void) {
 mix_layer *mix_normalization_with(const mix_normalization_options *options) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_normalization_options, o, options, "normalization");
+  if (!mix_axes_option(o.axis, "normalization", "axis")) return NULL;
   if (!o.mean != !o.variance) return mix_fail(MIX_VALUE_ERROR, "normalization: give both mean and variance, or neither");
   if (o.axis_none && o.axis.count) return mix_fail(MIX_VALUE_ERROR, "normalization: both axis and axis_none were given; give one");
   mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), "normalization");

@@ -84,8 +84,7 @@ mix_prelu_options mix_prelu_defaults(void) { return (mix_prelu_options){.size = 
 mix_layer *mix_prelu_with(const mix_prelu_options *options) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_prelu_options, o, options, "prelu");
-  if (o.shared_axes.count < 0 || o.shared_axes.count > MIX_MAX_RANK)
-    return mix_fail(MIX_VALUE_ERROR, "prelu: a list of %d shared axes; expected at most %d", o.shared_axes.count, MIX_MAX_RANK);
+  if (!mix_axes_option(o.shared_axes, "prelu", "shared_axes")) return NULL;
   mix_initializer *initializer = mix_initializer_or(o.alpha_initializer, o.alpha_initializer_object, "zeros", "prelu");
   mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), "prelu");
   if (!layer) return NULL;

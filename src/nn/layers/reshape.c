@@ -9,16 +9,23 @@ typedef struct reshape {
 /* The -1 is worked out where the input's own dimensions are known. False where they do not fill the target. */
 static bool resolve(const reshape *r, mix_shape in, mix_shape *out) {
   int64_t elements = 1, rest = 1;
+  bool countable = true;
   int open = -1;
   *out = (mix_shape){.rank = r->target.rank + 1, .dims = {in.dims[0]}};
-  for (int i = 1; i < in.rank; i++) elements = elements < 0 || in.dims[i] < 0 ? MIX_UNKNOWN : elements * in.dims[i];
+  for (int i = 1; i < in.rank; i++) {
+    if (elements >= 0 && in.dims[i] >= 0)
+      countable &= !__builtin_mul_overflow(elements, in.dims[i], &elements);
+    else
+      elements = MIX_UNKNOWN;
+  }
   for (int i = 0; i < r->target.rank; i++) {
     out->dims[i + 1] = r->target.dims[i];
     if (r->target.dims[i] == MIX_UNKNOWN)
       open = i + 1;
     else
-      rest *= r->target.dims[i];
+      countable &= !__builtin_mul_overflow(rest, r->target.dims[i], &rest);
   }
+  if (!countable) return false;
   if (elements < 0) return true;
   if (open < 0) return elements == rest;
   if (rest == 0 || elements % rest) return false;

@@ -59,6 +59,7 @@ mix_rms_normalization_options mix_rms_normalization_defaults(void) {
 mix_layer *mix_rms_normalization_with(const mix_rms_normalization_options *options) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_rms_normalization_options, o, options, "rms_normalization");
+  if (!mix_axes_option(o.axis, "rms_normalization", "axis")) return NULL;
   double epsilon = mix_option_number(o.epsilon, 1e-6);
   if (!(epsilon >= 0))
     return mix_fail(MIX_VALUE_ERROR, "rms_normalization: epsilon is %g; expected a number that is not negative", epsilon);

@@ -55,8 +55,7 @@ mix_softmax_layer_options mix_softmax_layer_defaults(void) {
 mix_layer *mix_softmax_layer_with(const mix_softmax_layer_options *options) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_softmax_layer_options, o, options, "softmax_layer");
-  if (o.axis.count < 0 || o.axis.count > MIX_MAX_RANK)
-    return mix_fail(MIX_VALUE_ERROR, "softmax_layer: a list of %d axes; expected at most %d", o.axis.count, MIX_MAX_RANK);
+  if (!mix_axes_option(o.axis, "softmax_layer", "axis")) return NULL;
   mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), "softmax_layer");
   if (layer) ((softmax *)layer->data)->axis = o.axis;
   return mix_scoped(layer);

@@ -41,7 +41,8 @@ static mix_layer *spatial_dropout_with(int dimensions, const mix_spatial_dropout
   bool first = o.data_format && !strcmp(o.data_format, "channels_first");
   if (!(o.rate >= 0 && o.rate <= 1)) return mix_fail(MIX_VALUE_ERROR, "%s: rate is %g; expected a number in [0, 1]", call, o.rate);
   if (o.data_format && ((!first && strcmp(o.data_format, "channels_last")) || dimensions == 1))
-    return mix_fail(MIX_VALUE_ERROR, "%s: data_format '%.60s' is not known", call, o.data_format);
+    return mix_fail(MIX_VALUE_ERROR, "%s: data_format '%.60s' is not known; expected %s", call, o.data_format,
+                    dimensions == 1 ? "none" : "channels_last or channels_first");
   const mix_layer_class class = {.size = sizeof(mix_layer_class),
                                  .name = rows[dimensions - 1].name,
                                  .instance_size = sizeof(spatial_dropout),

@@ -34,6 +34,7 @@ mix_unit_normalization_options mix_unit_normalization_defaults(void) {
 mix_layer *mix_unit_normalization_with(const mix_unit_normalization_options *options) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_unit_normalization_options, o, options, "unit_normalization");
+  if (!mix_axes_option(o.axis, "unit_normalization", "axis")) return NULL;
   mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), "unit_normalization");
   if (layer) ((unit_normalization *)layer->data)->axis = o.axis;
   return mix_scoped(layer);
