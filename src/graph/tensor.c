@@ -69,7 +69,7 @@ mix_shape mix_tensor_shape(const mix_tensor *tensor) { return tensor ? mix_tenso
 bool mix_tensor_is_symbolic(const mix_tensor *tensor) { return tensor && tensor->node->symbolic; }
 
 const char *mix_tensor_text(const mix_tensor *tensor, char *text, size_t size) {
-  if (!size) return text;
+  if (!text || !size) return "";
   if (!tensor) return snprintf(text, size, "<no tensor>"), text;
   const mix_value *value = mix_tensor_value(tensor);
   char shape[160];

@@ -61,6 +61,7 @@ void mix_trainable_epoch_move(void) { atomic_fetch_add(&trainable_epoch, 1); }
 
 const char *mix_variable_text(const mix_variable *variable, char *text, size_t size) {
   char shape[160];
+  if (!text || !size) return "";
   if (!variable) return snprintf(text, size, "<no variable>"), text;
   mix_shape_text(variable->shape, shape, sizeof shape);
   if (variable->autocast)

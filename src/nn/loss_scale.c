@@ -142,7 +142,7 @@ mix_tensor *mix_all_finite_of(mix_list *gradients) {
 
 const char *mix_loss_scale_text(const mix_loss_scale *loss_scale, char *text, size_t size) {
   char numbers[4][32];
-  if (!size) return text;
+  if (!text || !size) return "";
   if (!loss_scale) {
     snprintf(text, size, "None");
   } else if (!loss_scale->dynamic) {

@@ -209,7 +209,7 @@ bool mix_policy_is_mixed(const mix_policy *policy) { return mix_policy_should_ca
 
 const char *mix_policy_text(const mix_policy *policy, char *text, size_t size) {
   char loss_scale[240];
-  if (!size) return text;
+  if (!text || !size) return "";
   if (!policy)
     snprintf(text, size, "None");
   else if (policy->semantics->policy_has_loss_scale)

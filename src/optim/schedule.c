@@ -199,7 +199,7 @@ mix_schedule *mix_schedule_function(mix_tensor *(*function)(void *, mix_tensor *
 }
 
 mix_tensor *mix_schedule_call(mix_schedule *schedule, mix_tensor *step) {
-  if (mix_failed() || !step) return NULL;
+  if (!mix_given(step, "schedule_call", "a step, an int64 scalar")) return NULL;
   if (!mix_is(schedule, &mix_schedule_class)) return mix_fail(MIX_TYPE_ERROR, "schedule_call: expected a schedule");
   if (!schedule->kind) return mix_cast(schedule->function(schedule->context, step), mix_floatx());
   return schedule->kind->call(schedule, schedule->kind == &mix_schedule_piecewise ? step : mix_cast(step, mix_floatx()));

@@ -62,6 +62,7 @@ static void computations_are_given_nothing(void **state) {
   REFUSED(mix_loss_scale_update(scale, NULL), MIX_TYPE_ERROR, "a bool scalar");
   REFUSED(mix_all_finite_of(NULL), MIX_TYPE_ERROR, "a list of gradients");
   REFUSED(mix_optimizer_scale_loss(mix_sgd(), NULL), MIX_TYPE_ERROR, "optimizer_scale_loss");
+  REFUSED(mix_schedule_call(mix_exponential_decay(0.1, 10, 0.5, false), NULL), MIX_TYPE_ERROR, "schedule_call");
   REFUSED(mix_optimizer_for_policy(NULL, NULL), MIX_TYPE_ERROR, "optimizer_for_policy");
   FAILS(mix_optimizer_exclude_from_weight_decay(mix_sgd(), NULL, 1, NULL), MIX_VALUE_ERROR, "1 names at NULL");
   FAILS(mix_optimizer_exclude_from_weight_decay(mix_sgd(), NULL, -1, NULL), MIX_VALUE_ERROR, "-1 names");
@@ -83,6 +84,14 @@ static void texts_are_asked_of_nothing(void **state) {
   REFUSED(mix_optimizer_serialize(NULL), MIX_TYPE_ERROR, "optimizer_serialize");
   REFUSED(mix_optimizer_get_config(NULL), MIX_TYPE_ERROR, "optimizer_get_config");
   REFUSED(mix_metric_get_config(NULL), MIX_TYPE_ERROR, "metric_get_config");
+  REFUSED(mix_numerics_table(NULL, true), MIX_TYPE_ERROR, "numerics_table");
+  REFUSED(mix_numerics_json(NULL), MIX_TYPE_ERROR, "numerics_json");
+  /* No room for a text is no text. */
+  assert_string_equal(mix_tensor_text(matrix(), NULL, 100), "");
+  assert_string_equal(mix_variable_text(mix_variable_new(matrix()), NULL, 100), "");
+  assert_string_equal(mix_policy_text(mix_global_policy(), NULL, 100), "");
+  assert_string_equal(mix_loss_scale_text(mix_fixed_loss_scale(2), NULL, 100), "");
+  assert_string_equal(mix_shape_text(MIX_SHAPE(1), NULL, 100), "");
   mix_metric_update_options unset = {.values = matrix()}; /* its size is not set */
   FAILS(mix_metric_update_with(mix_metric_mean(), &unset), MIX_VALUE_ERROR, "the options' size is 0");
 }

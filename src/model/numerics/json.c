@@ -72,7 +72,7 @@ static json_t *loss_scale(const mix_numerics *r) {
 }
 
 const char *mix_numerics_json(mix_numerics *r) {
-  if (!r || !mix_numerics_given(r, "numerics_json")) return NULL;
+  if (!mix_given(r, "numerics_json", "a numerics report") || !mix_numerics_given(r, "numerics_json")) return NULL;
   json_t *tensors = json_array(), *events = json_array();
   for (int i = 0; i < r->entry_count; i++) json_array_append_new(tensors, tensor(&r->entries[i]));
   for (int i = 0; i < r->incident_count; i++) json_array_append_new(events, event(r, i));

@@ -130,7 +130,7 @@ static void put_summary(mix_text *t, const mix_numerics *r) {
 }
 
 const char *mix_numerics_table(mix_numerics *r, bool all) {
-  if (!r || !mix_numerics_given(r, "numerics_table")) return NULL;
+  if (!mix_given(r, "numerics_table", "a numerics report") || !mix_numerics_given(r, "numerics_table")) return NULL;
   size_t size = (size_t)(2 * r->entry_count + r->incident_count + 16) * 256 + 8 * LINE;
   mix_free(r->table);
   if (!(r->table = mix_alloc(size))) return NULL;
