@@ -68,6 +68,11 @@ bool mix_given(const void *object, const char *call, const char *expected) {
   return object && !mix_failed();
 }
 
+void *mix_returned(void *object, const char *call) {
+  if (!object) mix_fail(MIX_TYPE_ERROR, "%s: the function given returned NULL; expected a result, or an error recorded", call);
+  return mix_failed() ? NULL : object;
+}
+
 mix_status mix_error(void) { return pending.status; }
 
 const char *mix_error_message(void) { return pending.status == MIX_OK ? "" : pending.message; }

@@ -16,6 +16,8 @@ static inline bool mix_failed(void) { return mix_error() != MIX_OK; }
 /* The same first line for what works on an object: false also where that is NULL, with a TypeError recorded, "call: got NULL; expected a
  * layer". Look-ups, which give NULL or 0 for no object, do without. */
 bool mix_given(const void *object, const char *call, const char *expected);
+/* What a caller's function returned; NULL with an error recorded where it gave NULL and left none. */
+void *mix_returned(void *object, const char *call);
 
 /* Copies the options of a caller compiled against an older struct into a zeroed current one; refuses a size it does not know. */
 bool mix_options_copy(void *current, size_t current_size, const void *options, const char *call);

@@ -41,8 +41,8 @@ static bool is_list(const mix_list *list, const char *call) {
 
 mix_list *mix_list_new(int count, void *const *items) {
   if (mix_failed()) return NULL;
-  if (count < 0) return mix_fail(MIX_VALUE_ERROR, "mix_list_new: count is %d; expected 0 or more", count);
-  if (count > 0 && !items) return mix_fail(MIX_VALUE_ERROR, "mix_list_new: items is NULL; expected %d objects", count);
+  if (count < 0) return mix_fail(MIX_VALUE_ERROR, "list_new: count is %d; expected 0 or more", count);
+  if (count > 0 && !items) return mix_fail(MIX_VALUE_ERROR, "list_new: items is NULL; expected %d objects", count);
   mix_list *list = mix_object_new(sizeof *list, &mix_list_class);
   if (!list) return NULL;
   list->items = list->few;
@@ -55,21 +55,21 @@ mix_list *mix_list_new(int count, void *const *items) {
   return mix_scoped(list);
 }
 
-int mix_list_count(const mix_list *list) { return list && is_list(list, "mix_list_count") ? list->count : 0; }
+int mix_list_count(const mix_list *list) { return list && is_list(list, "list_count") ? list->count : 0; }
 
 void *mix_list_get(const mix_list *list, int index) {
-  if (!is_list(list, "mix_list_get")) return NULL;
+  if (!is_list(list, "list_get")) return NULL;
   if (index < 0 || index >= list->count)
-    return mix_fail(MIX_VALUE_ERROR, "mix_list_get: index is %d; expected 0 or more and below %d, the list's count", index,
+    return mix_fail(MIX_VALUE_ERROR, "list_get: index is %d; expected 0 or more and below %d, the list's count", index,
                     list->count);
   return list->items[index];
 }
 
 mix_status mix_list_append(mix_list *list, void *item) {
   if (mix_failed()) return mix_error();
-  if (!is_list(list, "mix_list_append")) return mix_error();
+  if (!is_list(list, "list_append")) return mix_error();
   if (item == (void *)list)
-    return mix_fail_status(MIX_VALUE_ERROR, "mix_list_append: the item is the list itself, which would never be released");
+    return mix_fail_status(MIX_VALUE_ERROR, "list_append: the item is the list itself, which would never be released");
   if (!make_room(list, list->count + 1)) return mix_error();
   list->items[list->count++] = mix_retain(item);
   return MIX_OK;

@@ -213,9 +213,8 @@ void mix_scope_end(mix_scope *scope) {
   mix_scope *open = thread.innermost;
   while (open && open != scope) open = open->outer;
   if (!open) {
-    mix_fail(MIX_RUNTIME_ERROR,
-             "mix_scope_end: the scope is not open on this thread; end a scope once, on the thread that began it, "
-             "and not after a scope around it");
+    mix_fail(MIX_RUNTIME_ERROR, "scope_end: the scope is not open on this thread; end a scope once, on the thread that began it, "
+                                "and not after a scope around it");
     return;
   }
   mix_scope *outer = scope->outer;

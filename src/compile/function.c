@@ -312,10 +312,19 @@ static bool arguments_ready(mix_function *function, mix_list *arguments) {
   return good;
 }
 
+enum { MOST_NESTED = 1000 }; /* as Python's limit: beyond it the stack would overflow */
+
 /* In a scope of its own, which the results leave. */
 static mix_list *call_inline(mix_function *function, mix_list *arguments) {
+  static _Thread_local int depth;
+  if (depth >= MOST_NESTED)
+    return mix_fail(MIX_RUNTIME_ERROR,
+                    "function_call: %s: calls inside calls, %d deep; does a function call itself without an end?", function->name,
+                    MOST_NESTED);
   mix_scope *scope = mix_scope_begin();
+  depth++;
   mix_list *list = scope ? function->body(function->context, arguments) : NULL;
+  depth--;
   if (!mix_failed() && list && !mix_is(list, &mix_list_class))
     mix_fail(MIX_TYPE_ERROR, "function_call: %s returned an object that is not a list", function->name);
   if (!mix_failed() && !list) list = mix_list_new(0, NULL);

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include <stddef.h>
+#include <string.h>
 
 static void callback_finalize(void *object) {
   mix_callback *callback = object;
@@ -79,6 +80,15 @@ bool mix_callbacks_open(mix_callbacks *callbacks, mix_model *model, mix_list *it
 
 bool mix_callbacks_want_logs(const mix_callbacks *callbacks, mix_hook hook) { return callbacks->logs >> hook & 1; }
 
+/* Who left the pending error, which may come from anything that the hook called. False. */
+static bool name_callback(const mix_callback *callback, const char *hook) {
+  char message[1024];
+  if (strstr(mix_error_message(), mix_callback_name(callback))) return false;
+  mix_status status = mix_error_take(message, sizeof message);
+  mix_fail(status, "%s (in callback '%s', %s)", message, mix_callback_name(callback), hook);
+  return false;
+}
+
 bool mix_callbacks_run(const mix_callbacks *callbacks, mix_hook hook, int64_t index, mix_logs *logs) {
   if (mix_failed()) return false;
   if (!(callbacks->present >> hook & 1)) return true;
@@ -92,7 +102,7 @@ bool mix_callbacks_run(const mix_callbacks *callbacks, mix_hook hook, int64_t in
     if (status != MIX_OK && !mix_failed())
       mix_fail(status, "%s: callback '%s' returned %s from %s", callbacks->call, mix_callback_name(callback),
                mix_status_name(status), hooks[hook].name);
-    if (mix_failed()) return false;
+    if (mix_failed()) return name_callback(callback, hooks[hook].name);
   }
   return true;
 }

@@ -14,8 +14,18 @@ static mix_list *sequential_call(mix_layer *layer, const mix_call_args *args) {
   return mix_failed() ? NULL : values;
 }
 
-const mix_layer_class mix_class_sequential = {
-    .size = sizeof(mix_layer_class), .name = "Sequential", .call = sequential_call, .no_autocast = true};
+/* Remembers what the layers were first called with, for the summary. */
+static mix_status sequential_build(mix_layer *layer, int count, const mix_shape *shapes) {
+  if (count == 1) *(mix_shape *)layer->data = shapes[0];
+  return MIX_OK;
+}
+
+const mix_layer_class mix_class_sequential = {.size = sizeof(mix_layer_class),
+                                              .name = "Sequential",
+                                              .instance_size = sizeof(mix_shape),
+                                              .build = sequential_build,
+                                              .call = sequential_call,
+                                              .no_autocast = true};
 
 mix_model *mix_sequential_with(const mix_sequential_options *given) {
   if (mix_failed()) return NULL;

@@ -65,9 +65,9 @@ static void put_functional(mix_text *out, mix_model *model) {
   }
 }
 
-/* Shapes follow from what the model was built for; built by data alone, or not at all, they are unknown. */
+/* Shapes follow from what the model was built for, or first called with; before that they are unknown. */
 static void put_chain(mix_text *out, mix_model *model) {
-  mix_shape shape = model->input_shape;
+  mix_shape shape = model->input_shape.rank ? model->input_shape : *(const mix_shape *)model->layer->data;
   if (shape.rank) shape.dims[0] = MIX_UNKNOWN;
   for (int i = 0; i < mix_list_count(model->layer->layers); i++) {
     mix_layer *layer = mix_list_get(model->layer->layers, i);

@@ -65,7 +65,7 @@ const char *mix_constraint_name(const mix_constraint *constraint) {
 
 mix_tensor *mix_constraint_call(mix_constraint *constraint, mix_tensor *weight) {
   if (!mix_given(constraint, "constraint_call", "a constraint") || !mix_given(weight, "constraint_call", "a weight")) return NULL;
-  if (constraint->function) return constraint->function(constraint->context, weight);
+  if (constraint->function) return mix_returned(constraint->function(constraint->context, weight), "constraint");
   if (constraint->kind == NON_NEG) return mix_maximum(weight, mix_scalar_like(weight, 0));
   mix_tensor *norm = mix_sqrt(mix_reduce_sum(mix_square(weight), MIX_AXES(constraint->axis), true));
   mix_tensor *divisor = mix_add(mix_scalar_like(norm, epsilon), norm);

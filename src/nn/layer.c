@@ -102,8 +102,17 @@ void mix_layer_set_trainable(mix_layer *layer, bool trainable) {
   for (int i = 0; i < mix_list_count(layer->layers); i++) mix_layer_set_trainable(mix_list_items(layer->layers)[i], trainable);
 }
 
+static bool holds(const mix_layer *layer, const mix_layer *wanted) {
+  bool found = layer == wanted;
+  for (int i = 0; !found && i < mix_list_count(layer->layers); i++) found = holds(mix_list_items(layer->layers)[i], wanted);
+  return found;
+}
+
 mix_layer *mix_layer_add_layer(mix_layer *layer, mix_layer *inner) {
   if (!mix_given(layer, "layer_add_layer", "a layer") || !mix_given(inner, "layer_add_layer", "an inner layer")) return NULL;
+  if (holds(inner, layer))
+    return mix_fail(MIX_VALUE_ERROR, "layer_add_layer: '%s' would hold itself, by '%s'; expected a layer that does not hold it",
+                    layer->name, inner->name);
   return mix_list_append(layer->layers, inner) ? NULL : inner;
 }
 

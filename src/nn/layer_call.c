@@ -358,7 +358,8 @@ static mix_list *compute(const mix_layer *layer, const mix_call_args *args) {
   context.depth--;
   mix_graph_scope_set(scope);
   mix_cast_dtype_set(former);
-  if (called || mix_failed()) return mix_failed() ? NULL : called;
+  if (mix_failed()) return NULL;
+  if (called && mix_list_count(called)) return called;
   return mix_fail(MIX_TYPE_ERROR, "%s: call returned no results", layer->name);
 }
 
@@ -390,8 +391,13 @@ static mix_list *invoke(invocation *given, bool symbolic) {
   return mix_failed() ? NULL : results;
 }
 
+enum { MOST_NESTED = 1000 }; /* as Python's limit: beyond it the stack would overflow */
+
 /* Temporaries go at once; the results outlive the call in the caller's scope. */
 static mix_list *invoke_in_scope(invocation *given) {
+  if (context.depth >= MOST_NESTED)
+    return mix_fail(MIX_RUNTIME_ERROR, "%s: calls of layers inside calls, %d deep; does a layer call itself without an end?",
+                    given->layer->name, MOST_NESTED);
   bool symbolic = is_symbolic(given->inputs) || is_symbolic(given->arguments) || is_symbolic(given->initial_state);
   mix_scope *scope = mix_scope_begin();
   mix_list *results = mix_retain(invoke(given, symbolic));
@@ -433,7 +439,10 @@ mix_shape mix_layer_output_shape(mix_layer *layer, mix_shape input_shape) {
   mix_shape shape = {.rank = 0};
   if (!mix_given(layer, "layer_output_shape", "a layer") || !mix_shape_option(input_shape, "layer_output_shape", "input_shape"))
     return shape;
-  if (layer->class.output_shape) return layer->class.output_shape(layer, 1, &input_shape);
+  if (layer->class.output_shape) {
+    mix_shape found = layer->class.output_shape(layer, 1, &input_shape);
+    return !mix_failed() && mix_shape_option(found, layer->name, "the result of output_shape") ? found : shape;
+  }
   mix_scope *scope = mix_scope_begin();
   mix_dtype dtype = layer->compute == MIX_DTYPE_NONE || !mix_dtype_size(layer->compute) ? mix_floatx() : layer->compute;
   mix_node *node = mix_node_placeholder(dtype, input_shape, true);

@@ -206,7 +206,7 @@ static void align_ranks(mix_tensor **a, mix_tensor **b) {
 
 mix_tensor *mix_loss_values(mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
   if (mix_failed() || !loss || !y_true || !y_pred) return NULL;
-  if (!loss->kind) return loss->options.function(loss->options.context, y_true, y_pred);
+  if (!loss->kind) return mix_returned(loss->options.function(loss->options.context, y_true, y_pred), loss->name);
   if (!loss->kind->integer_labels) y_true = mix_cast(y_true, mix_tensor_dtype(y_pred));
   if (loss->kind->align && y_true) align_ranks(&y_true, &y_pred);
   return mix_failed() ? NULL : loss->kind->function(loss, y_true, y_pred);

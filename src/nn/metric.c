@@ -225,7 +225,9 @@ mix_list *mix_metric_variables(mix_metric *metric) {
 
 mix_status mix_metric_build(mix_metric *metric, mix_shape y_true, mix_shape y_pred) {
   if (!mix_given(metric, "metric_build", "a metric") || metric->built) return mix_error();
-  if (metric->class.build(metric, y_true, y_pred) == MIX_OK) metric->built = true;
+  mix_status status = metric->class.build(metric, y_true, y_pred);
+  if (status != MIX_OK) return mix_fail_status(status, "metric %s: build failed", metric->name);
+  metric->built = !mix_failed();
   return mix_error();
 }
 
@@ -281,10 +283,12 @@ mix_status mix_metric_update_with(mix_metric *metric, const mix_metric_update_op
                           .sample_weight = o.sample_weight,
                           .mask = o.y_pred ? o.y_pred->mask : NULL};
   running former = run_begin(metric);
+  mix_status status = MIX_OK;
   MIX_SCOPE {
-    if (mix_metric_build(metric, shape_of(o.values), shape_of(o.y_pred)) == MIX_OK) metric->class.update(metric, &args);
+    if (mix_metric_build(metric, shape_of(o.values), shape_of(o.y_pred)) == MIX_OK) status = metric->class.update(metric, &args);
   }
   run_end(former);
+  if (status != MIX_OK) mix_fail(status, "metric %s: update failed", metric->name);
   return mix_error();
 }
 
@@ -295,7 +299,7 @@ mix_tensor *mix_metric_result_tensor(mix_metric *metric) {
   running former = run_begin(metric);
   mix_tensor *result = metric->class.result(metric);
   run_end(former);
-  return mix_failed() ? NULL : result;
+  return mix_returned(result, metric->name);
 }
 
 double mix_metric_result(mix_metric *metric) {
@@ -316,9 +320,10 @@ mix_status mix_metric_reset(mix_metric *metric) {
   if (!mix_given(metric, "metric_reset", "a metric")) return mix_error();
   running former = run_begin(metric);
   MIX_SCOPE {
-    if (metric->class.reset)
-      metric->class.reset(metric);
-    else
+    if (metric->class.reset) {
+      mix_status status = metric->class.reset(metric);
+      if (status != MIX_OK) mix_fail(status, "metric %s: reset failed", metric->name);
+    } else
       for (int i = 0; i < metric->state_count; i++) {
         mix_variable *variable = metric->state[i].variable;
         mix_variable_assign(variable, mix_fill(variable->shape, metric->state[i].start, variable->dtype));

@@ -92,7 +92,7 @@ static mix_tensor *orthogonal_penalty(const mix_regularizer *regularizer, mix_te
 mix_tensor *mix_regularizer_call(mix_regularizer *regularizer, mix_tensor *weight) {
   if (!mix_given(regularizer, "regularizer_call", "a regularizer") || !mix_given(weight, "regularizer_call", "a weight"))
     return NULL;
-  if (regularizer->function) return regularizer->function(regularizer->context, weight);
+  if (regularizer->function) return mix_returned(regularizer->function(regularizer->context, weight), "regularizer");
   switch (regularizer->kind) {
   case L1: return scaled_sum(mix_abs(weight), regularizer->l1);
   case L2: return scaled_sum(mix_square(weight), regularizer->l2);

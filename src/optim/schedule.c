@@ -201,6 +201,9 @@ mix_schedule *mix_schedule_function(mix_tensor *(*function)(void *, mix_tensor *
 mix_tensor *mix_schedule_call(mix_schedule *schedule, mix_tensor *step) {
   if (!mix_given(step, "schedule_call", "a step, an int64 scalar")) return NULL;
   if (!mix_is(schedule, &mix_schedule_class)) return mix_fail(MIX_TYPE_ERROR, "schedule_call: expected a schedule");
-  if (!schedule->kind) return mix_cast(schedule->function(schedule->context, step), mix_floatx());
+  if (!schedule->kind) {
+    mix_tensor *rate = mix_returned(schedule->function(schedule->context, step), "schedule");
+    return rate ? mix_cast(rate, mix_floatx()) : NULL;
+  }
   return schedule->kind->call(schedule, schedule->kind == &mix_schedule_piecewise ? step : mix_cast(step, mix_floatx()));
 }

@@ -140,7 +140,7 @@ static void ending_a_scope_ends_those_inside(void **state) {
   assert_int_equal(finalized, 3);
   mix_scope_end(innermost);
   assert_int_equal(mix_error(), MIX_RUNTIME_ERROR);
-  assert_non_null(strstr(mix_error_message(), "mix_scope_end"));
+  assert_non_null(strstr(mix_error_message(), "scope_end"));
 }
 
 static void scopes_work_while_an_error_is_pending(void **state) {

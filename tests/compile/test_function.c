@@ -352,7 +352,7 @@ static void misuse_is_an_error(void **state) {
   assert_null(mix_function_call(function, mix_list_of(function)));
   expect_error(MIX_TYPE_ERROR, "argument 0 of square is another object");
   assert_null(mix_function_call(function, NULL)); /* the body asks for an argument that is not there */
-  expect_error(MIX_VALUE_ERROR, "mix_list_get");
+  expect_error(MIX_VALUE_ERROR, "list_get");
   mix_plan_report report;
   assert_int_equal(mix_function_report(function, &report, sizeof report), MIX_RUNTIME_ERROR);
   expect_error(MIX_RUNTIME_ERROR, "not been called");

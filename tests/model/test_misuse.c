@@ -160,7 +160,7 @@ static void numbers_that_cannot_be_counted(void **state) {
   assert_no_error();
 }
 
-/* An unknown name: the message lists those there are. */
+/* An unknown name: the message lists those there are, or says which is near. */
 static void names_that_are_none(void **state) {
   (void)state;
   REFUSED(mix_dense(.units = 2, .activation = "rleu"), MIX_VALUE_ERROR, "relu, ");
@@ -169,8 +169,8 @@ static void names_that_are_none(void **state) {
   REFUSED(mix_dense(.units = 2, .kernel_initializer = "glorot"), MIX_VALUE_ERROR, "glorot_uniform, glorot_normal");
   REFUSED(mix_regularizer_new("l3"), MIX_VALUE_ERROR, "l1, l2, l1_l2, orthogonal_regularizer");
   REFUSED(mix_constraint_new("max"), MIX_VALUE_ERROR, "max_norm, unit_norm, non_neg, min_max_norm");
-  REFUSED(mix_loss_new("mean_square"), MIX_VALUE_ERROR, "mean_squared_error, ");
-  REFUSED(mix_metric_new("acuracy"), MIX_VALUE_ERROR, "metric.h");
+  REFUSED(mix_loss_new("mean_squared_eror"), MIX_VALUE_ERROR, "did you mean 'mean_squared_error'");
+  REFUSED(mix_metric_new("acuracy"), MIX_VALUE_ERROR, "did you mean 'accuracy'");
   REFUSED(mix_spatial_dropout2d(.rate = 0.5, .data_format = "NHWC"), MIX_VALUE_ERROR, "channels_last or channels_first");
 }
 
@@ -182,16 +182,126 @@ static void configs_that_cannot_be_written(void **state) {
   REFUSED(mix_optimizer_serialize(mix_loss_scale_optimizer(mix_sgd(), .initial_scale = NAN)), MIX_VALUE_ERROR, "'initial_scale'");
 }
 
+/* ---- functions of the caller's that give nothing back, or call themselves ---- */
+
+static mix_tensor *no_loss(void *context, mix_tensor *y_true, mix_tensor *y_pred) {
+  (void)context, (void)y_true, (void)y_pred;
+  return NULL;
+}
+static mix_tensor *no_penalty(void *context, mix_tensor *weight) {
+  (void)context, (void)weight;
+  return NULL;
+}
+static mix_status failed_update(mix_metric *metric, const mix_metric_args *args) {
+  (void)metric, (void)args;
+  return MIX_RUNTIME_ERROR;
+}
+static mix_tensor *no_result(mix_metric *metric) {
+  (void)metric;
+  return NULL;
+}
+static mix_list *no_results(mix_layer *layer, const mix_call_args *args) {
+  (void)layer, (void)args;
+  return mix_list_new(0, NULL);
+}
+static mix_list *calls_itself(mix_layer *layer, const mix_call_args *args) {
+  return mix_call_outputs(layer, mix_call_input(args, 0));
+}
+static mix_shape no_shape(mix_layer *layer, int count, const mix_shape *shapes) {
+  (void)layer, (void)count, (void)shapes;
+  return (mix_shape){.rank = 77};
+}
+static mix_list *endless(void *context, mix_list *arguments) { return mix_function_call(*(mix_function **)context, arguments); }
+static mix_status bad_hook(void *context, mix_model *model, int64_t index, mix_logs *logs) {
+  (void)context, (void)model, (void)index, (void)logs;
+  return mix_dense() ? MIX_OK : mix_error();
+}
+
+static void functions_that_give_nothing(void **state) {
+  (void)state;
+  static const mix_metric_class metric_class = {
+      .size = sizeof(mix_metric_class), .name = "Nothing", .update = failed_update, .result = no_result};
+  static const mix_layer_class layer_class = {
+      .size = sizeof(mix_layer_class), .name = "Nothing", .call = no_results, .output_shape = no_shape};
+  mix_tensor *x = matrix();
+  REFUSED(mix_loss_call(mix_loss_new(.function = no_loss, .name = "mine"), x, x), MIX_TYPE_ERROR,
+          "mine: the function given returned NULL");
+  REFUSED(mix_regularizer_call(mix_regularizer_new(.function = no_penalty), x), MIX_TYPE_ERROR, "regularizer: the function given");
+  REFUSED(mix_constraint_call(mix_constraint_new(.function = no_penalty), x), MIX_TYPE_ERROR, "constraint: the function given");
+  REFUSED(mix_schedule_call(mix_schedule_function(no_penalty, NULL), mix_scalar(1, MIX_INT64)), MIX_TYPE_ERROR,
+          "schedule: the function");
+  FAILS(mix_metric_update(mix_metric_new(.function = no_loss, .name = "mine"), x, x), MIX_TYPE_ERROR, "mine: the function given");
+  mix_metric *metric = mix_metric_new(.metric_class = &metric_class, .name = "mine");
+  FAILS(mix_metric_update(metric, x), MIX_RUNTIME_ERROR, "metric mine: update failed");
+  REFUSED(mix_metric_result_tensor(metric), MIX_TYPE_ERROR, "mine: the function given");
+  mix_layer *layer = mix_layer_new(&layer_class, .name = "mine");
+  REFUSED(mix_call(layer, x), MIX_TYPE_ERROR, "mine: call returned no results");
+  assert_int_equal(mix_layer_output_shape(layer, MIX_SHAPE(2, 3)).rank, 0);
+  assert_error(MIX_VALUE_ERROR, "mine: the result of output_shape has rank 77");
+}
+
+static void what_holds_or_calls_itself(void **state) {
+  (void)state;
+  static const mix_layer_class layer_class = {.size = sizeof(mix_layer_class), .name = "Endless", .call = calls_itself};
+  mix_layer *outer = mix_dense(.units = 2, .name = "outer"), *inner = mix_dense(.units = 2, .name = "inner");
+  assert_ptr_equal(mix_layer_add_layer(outer, inner), inner);
+  REFUSED(mix_layer_add_layer(inner, outer), MIX_VALUE_ERROR, "'inner' would hold itself, by 'outer'");
+  REFUSED(mix_layer_add_layer(inner, inner), MIX_VALUE_ERROR, "'inner' would hold itself");
+  mix_model *model = mix_sequential(NULL, .name = "chain"), *around = mix_sequential(mix_list_of(mix_model_layer(model)));
+  FAILS(mix_sequential_add(model, mix_model_layer(model)), MIX_VALUE_ERROR, "'chain' would hold itself");
+  FAILS(mix_sequential_add(model, mix_model_layer(around)), MIX_VALUE_ERROR, "'chain' would hold itself");
+  REFUSED(mix_call(mix_layer_new(&layer_class, .name = "endless"), matrix()), MIX_RUNTIME_ERROR,
+          "endless: calls of layers inside calls");
+  mix_function *function = NULL;
+  function = mix_function_new(endless, &function, .name = "endless");
+  REFUSED(mix_function_call(function, mix_list_of(matrix())), MIX_RUNTIME_ERROR, "endless: calls inside calls");
+  assert_non_null(mix_call(outer, matrix())); /* nothing is left of the calls that failed */
+  assert_no_error();
+}
+
+/* What goes wrong in a hook names the callback. */
+static void hooks_that_fail(void **state) {
+  (void)state;
+  mix_model *model = mix_sequential(mix_list_of(mix_dense(.units = 1)));
+  mix_model_compile(model, .loss = "mse", .optimizer_name = "sgd");
+  mix_callback *callback = mix_callback_new(.name = "mine", .on_epoch_end = bad_hook);
+  REFUSED(
+      mix_model_fit(model, matrix(), ARRAY(F32, MIX_SHAPE(2, 1), 1, 2), .verbose = MIX_SILENT, .callbacks = mix_list_of(callback)),
+      MIX_VALUE_ERROR, "dense: units is 0; expected a positive number (in callback 'mine', on_epoch_end)");
+}
+
+/* A chain that was built by data knows its shapes too. */
+static void a_summary_after_fit(void **state) {
+  (void)state;
+  mix_model *model = mix_sequential(mix_list_of(mix_dense(.units = 4), mix_dropout(.rate = 0.1), mix_dense(.units = 1)));
+  assert_non_null(strstr(mix_model_summary(model), " ? "));
+  mix_model_compile(model, .loss = "mse", .optimizer_name = "sgd");
+  assert_non_null(mix_model_fit(model, matrix(), ARRAY(F32, MIX_SHAPE(2, 1), 1, 2), .verbose = MIX_SILENT));
+  const char *summary = mix_model_summary(model);
+  assert_non_null(strstr(summary, "(None, 4)"));
+  assert_non_null(strstr(summary, "(None, 1)"));
+  assert_null(strstr(summary, " ? "));
+}
+
 static void a_scalar_names_itself(void **state) {
   (void)state;
   REFUSED(mix_scalar(1, MIX_STRING), MIX_TYPE_ERROR, "scalar: no tensor can have dtype string");
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(layers_are_given_nothing),       TEST(computations_are_given_nothing),
-                                     TEST(texts_are_asked_of_nothing),     TEST(a_pending_error_stays),
-                                     TEST(lists_hold_other_objects),       TEST(ranks_that_are_none),
-                                     TEST(numbers_that_cannot_be_counted), TEST(names_that_are_none),
-                                     TEST(configs_that_cannot_be_written), TEST(a_scalar_names_itself)};
+  const struct CMUnitTest tests[] = {TEST(layers_are_given_nothing),
+                                     TEST(computations_are_given_nothing),
+                                     TEST(texts_are_asked_of_nothing),
+                                     TEST(a_pending_error_stays),
+                                     TEST(lists_hold_other_objects),
+                                     TEST(ranks_that_are_none),
+                                     TEST(numbers_that_cannot_be_counted),
+                                     TEST(names_that_are_none),
+                                     TEST(configs_that_cannot_be_written),
+                                     TEST(a_scalar_names_itself),
+                                     TEST(functions_that_give_nothing),
+                                     TEST(what_holds_or_calls_itself),
+                                     TEST(hooks_that_fail),
+                                     TEST(a_summary_after_fit)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

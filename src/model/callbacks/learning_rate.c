@@ -20,7 +20,8 @@ static mix_status scheduler_epoch_begin(void *context, mix_model *model, int64_t
   scheduler *s = context;
   mix_optimizer *optimizer = mix_model_optimizer(model);
   if (!mix_optimizer_learning_rate_variable(optimizer))
-    return mix_fail_status(MIX_TYPE_ERROR, "learning_rate_scheduler: the optimizer's learning rate follows a schedule of its own");
+    return mix_fail_status(
+        MIX_TYPE_ERROR, "learning_rate_scheduler: the optimizer's learning rate follows a schedule of its own; give it a number");
   double rate = s->schedule(s->context, epoch, mix_optimizer_learning_rate(optimizer));
   if (!mix_failed() && !isfinite(rate))
     return mix_fail_status(MIX_VALUE_ERROR,
@@ -61,7 +62,8 @@ static mix_status plateau_begin(void *context, mix_model *model, int64_t index, 
   plateau *p = context;
   if (!mix_monitor_begin(&p->monitor, model, false, "reduce_lr_on_plateau")) return mix_error();
   if (!mix_optimizer_learning_rate_variable(mix_model_optimizer(model)))
-    return mix_fail_status(MIX_TYPE_ERROR, "reduce_lr_on_plateau: the optimizer's learning rate follows a schedule of its own");
+    return mix_fail_status(MIX_TYPE_ERROR,
+                           "reduce_lr_on_plateau: the optimizer's learning rate follows a schedule of its own; give it a number");
   p->best = mix_monitor_worst(&p->monitor);
   p->wait = p->cooldown_left = 0;
   return MIX_OK;
