@@ -3,6 +3,7 @@
 #include "base/nearest.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -54,6 +55,13 @@ static int finish(int code) {
   return code ? code : CLI_FAILED;
 }
 
+/* A file that is opened must not become the standard output or error that the caller closed, and get what is printed there. What stands in
+ * their place cannot be written (and in that of the input not be read), so that it is as much an error as before. */
+static void keep_standard_files(void) {
+  for (int file = 0; file <= 2; file++)
+    if (fcntl(file, F_GETFD) == -1 && errno == EBADF && open("/dev/null", file ? O_RDONLY : O_WRONLY) != file) _exit(CLI_FAILED);
+}
+
 /* GNU's OpenMP reads its environment before main, so that the program starts itself anew. Left alone its threads spin for milliseconds
  * wherever they wait, and on a shared machine that may be on the very processor which the thread they wait for needs: a step of 0.2 ms
  * then lasts two time slices, 8 ms. A thousand turns are some tens of microseconds. */
@@ -63,6 +71,7 @@ static void spin_briefly(char **argv) {
 }
 
 int main(int argc, char **argv) {
+  keep_standard_files();
   spin_briefly(argv);
   cli_begin();
   mix_set_log_callback(mix_log_to_stderr, NULL);

@@ -280,6 +280,29 @@ static void a_full_standard_output_ends_with_1(void **state) {
   assert_code(run_program_to("/dev/full", (const char *const[]){"--help", NULL}), 1);
 }
 
+/* Files that the program opens do not take the place of closed standard files, and get nothing of what is printed there. */
+static void closed_standard_files_stay_closed(void **state) {
+  (void)state;
+  char command[2048];
+  snprintf(command, sizeof command,
+           "'%s' train --data '%s' --units 4 --seed 1 --json --step-log '%s' --callback 'csv_logger:filename=%s' <&- >&- 2>&-",
+           getenv("MIXTAPE_PROGRAM"), in_folder("data.npz"), in_folder("closed.jsonl"), in_folder("closed.csv"));
+  int status = system(command);
+  assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1); /* the object could not be written */
+  json_t *lines = lines_of(in_folder("closed.jsonl"));
+  assert_int_equal(json_array_size(lines), 1);
+  json_decref(lines);
+  static char text[1024];
+  read_text(in_folder("closed.csv"), text, sizeof text);
+  assert_true(!strncmp(text, "epoch,accuracy,loss", 19));
+  assert_null(strstr(text, "step"));
+  snprintf(command, sizeof command, "'%s' train --data '%s' --units 4 --tensorboard '%s' >/dev/null 2>&-",
+           getenv("MIXTAPE_PROGRAM"), in_folder("data.npz"), in_folder("events"));
+  assert_int_equal(system(command), 0);
+  snprintf(command, sizeof command, "grep -q 's/epoch' '%s'/train/*", in_folder("events")); /* the line of progress */
+  assert_int_not_equal(system(command), 0);
+}
+
 static void a_size_that_no_machine_has_is_an_ordinary_error(void **state) {
   (void)state;
   assert_code(run_program("train", "--data", in_folder("data.npz"), "--units", "4611686018427387904"), 1);
@@ -368,6 +391,7 @@ int main(void) {
       cmocka_unit_test(what_cannot_be_written_ends_with_1),
       cmocka_unit_test(a_full_disk_under_the_step_log_ends_with_1),
       cmocka_unit_test(a_full_standard_output_ends_with_1),
+      cmocka_unit_test(closed_standard_files_stay_closed),
       cmocka_unit_test(a_size_that_no_machine_has_is_an_ordinary_error),
       cmocka_unit_test(a_bad_environment_ends_with_1),
       cmocka_unit_test(what_cannot_work_is_said_before_training),
