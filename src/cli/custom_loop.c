@@ -74,11 +74,12 @@ static mix_tensor *rows(mix_tensor *x, int64_t first, int64_t count) {
 
 /* ---- checkpoints: what is the loop's own goes with them as values ---- */
 
-enum { STATE_EPOCH, STATE_STEPS, STATE_NUMBERS, SUMS = 3 };
+enum { STATE_EPOCH, STATE_STEPS, STATE_BATCH_SIZE, STATE_NUMBERS, SUMS = 3 };
 static const char *const columns[] = {"loss", "accuracy", "val_loss", "val_accuracy"};
 
 static mix_status save(const loop *l, mix_iterator *batches) {
-  const int64_t state[STATE_NUMBERS] = {[STATE_EPOCH] = l->epoch, [STATE_STEPS] = l->history->steps};
+  const int64_t state[STATE_NUMBERS] = {
+      [STATE_EPOCH] = l->epoch, [STATE_STEPS] = l->history->steps, [STATE_BATCH_SIZE] = l->batch_size};
   MIX_SCOPE {
     mix_checkpoint_put(l->checkpoint, "state", mix_tensor_from(state, MIX_INT64, MIX_SHAPE(STATE_NUMBERS)));
     mix_checkpoint_put(l->checkpoint, "sums",
@@ -109,6 +110,11 @@ static bool resume(loop *l, mix_iterator *batches) {
     return false;
   }
   if (mix_tensor_read(numbers, MIX_INT64, state, STATE_NUMBERS) || mix_tensor_read(totals, MIX_FLOAT64, sums, SUMS)) return false;
+  if (state[STATE_BATCH_SIZE] != l->batch_size) {
+    fprintf(stderr, "mixtape train: --resume: --batch-size is %lld here, %lld in %s; resume with what it was made with\n",
+            (long long)l->batch_size, (long long)state[STATE_BATCH_SIZE], l->options->checkpoint);
+    return false;
+  }
   l->epoch = state[STATE_EPOCH];
   l->history->steps = state[STATE_STEPS];
   l->loss = sums[0], l->right = sums[1], l->seen = sums[2];

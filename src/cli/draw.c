@@ -1,8 +1,8 @@
 /* Pictures of graphs: the text for graphviz as it is (.dot), or what its program `dot` makes of it (.svg, .png). */
 #include "base/error.h"
 #include "cli/cli.h"
+#include "data/file.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,14 +16,6 @@ static const char *ending(const char *path) {
 
 bool cli_picture_path(const char *path) {
   return !strcmp(ending(path), "dot") || !strcmp(ending(path), "svg") || !strcmp(ending(path), "png");
-}
-
-static bool write_file(const char *path, const char *text) {
-  FILE *file = fopen(path, "w");
-  bool good = file && fputs(text, file) >= 0;
-  if (file && fclose(file) != 0) good = false;
-  if (!good) mix_fail(MIX_IO_ERROR, "cannot write %s: %s", path, strerror(errno));
-  return good;
 }
 
 static void write_all(int to, const char *text) {
@@ -62,7 +54,7 @@ static int run_dot(const char *path, const char *text) {
 }
 
 bool cli_draw(const char *path, const char *text) {
-  if (!strcmp(ending(path), "dot")) return write_file(path, text);
+  if (!strcmp(ending(path), "dot")) return mix_file_replace(path, &(mix_bytes){text, strlen(text)}, 1, "amp explain");
   int code = run_dot(path, text);
   if (code == NOT_FOUND)
     mix_fail(

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -72,6 +73,7 @@ static void spin_briefly(char **argv) {
 
 int main(int argc, char **argv) {
   keep_standard_files();
+  signal(SIGXFSZ, SIG_IGN); /* a file beyond the limit of its size is an error of writing, as a full disk is */
   spin_briefly(argv);
   cli_begin();
   mix_set_log_callback(mix_log_to_stderr, NULL);

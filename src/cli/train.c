@@ -105,15 +105,18 @@ static int run(const cli_options *options) {
   bool good = !strcmp(options->loop, "custom") ? cli_train_custom(options, model, &data, &history, &log)
                                                : train_fit(options, model, &data, &history, &log);
   history.train_seconds = cli_seconds() - history.start_seconds;
-  bool logged = cli_step_log_close(&log);
+  bool whole = cli_step_log_close(&log);
+  if (!good) code = cli_fail();
+  /* What fails from here on is said, and makes the run a failure, but it does not take the results with it. */
+  if (good && options->save && mix_model_save_weights(model, options->save) != MIX_OK) whole = cli_fail() == CLI_OK;
   mix_logs *test = NULL;
-  if (good && options->save) good = mix_model_save_weights(model, options->save) == MIX_OK;
-  if (good && data.x_test)
-    good = (test = mix_model_evaluate(model, data.x_test, data.y_test, .batch_size = options->batch_size, .verbose = MIX_SILENT)) !=
-           NULL;
-  code = good ? cli_report(options, &history, test) : cli_fail();
+  if (good && data.x_test) {
+    test = mix_model_evaluate(model, data.x_test, data.y_test, .batch_size = options->batch_size, .verbose = MIX_SILENT);
+    if (!test) whole = cli_fail() == CLI_OK;
+  }
+  if (good) code = cli_report(options, &history, test);
   cli_history_free(&history);
-  return code ? code : logged ? CLI_OK : CLI_FAILED;
+  return code ? code : whole ? CLI_OK : CLI_FAILED;
 }
 
 int cli_train(int argc, char **argv) {

@@ -114,6 +114,41 @@ static void stopped_by_steps_it_goes_on(void **state) {
   }
 }
 
+/* Metrics whose state is more than a total and a count, some of it made by the first batch: stopped in each step of an epoch. */
+static void metrics_with_much_state_go_on(void **state) {
+  (void)state;
+  write_data();
+  MIX_SCOPE {
+    mix_npz *data = mix_npz_open(in_folder("data.npz"));
+    mix_tensor *x = mix_npz_require(data, "x_train"), *y = mix_one_hot(mix_npz_require(data, "y_train"), 10, MIX_FLOAT32);
+    mix_npz_save(in_folder("onehot.npz"), 2, (const char *const[]){"x_train", "y_train"}, (mix_tensor *const[]){x, y});
+  }
+  assert_int_equal(mix_error(), MIX_OK);
+#define MUCH                                                                                                                       \
+  "--data", in_folder("onehot.npz"), "--loss", "categorical_crossentropy", "--metrics",                                            \
+      "auc:num_thresholds=20,multi_label=true,precision:thresholds=0.05:0.1,f1_score,r2_score,recall_at_precision:precision=0.1,"  \
+      "mean_io_u:num_classes=10,sparse_y_true=false,sparse_y_pred=false,auc:name=area"
+  assert_code(RUN("fit", "straight", "2", MUCH), 0);
+  char *straight = printed_results();
+  static const char *const stops[] = {"1", "2", "4", "5", "6", "8"};
+  for (int i = 0; i < 6; i++) {
+    forget("run");
+    assert_code(RUN("fit", "resumed", "2", MUCH, "--checkpoint", in_folder("run"), "--steps", stops[i]), 0);
+    assert_code(RUN("fit", "resumed", "2", MUCH, "--checkpoint", in_folder("run"), "--resume"), 0);
+    char *resumed = printed_results();
+    assert_string_equal(straight, resumed);
+    assert_same_files("straight.jsonl", "resumed.jsonl");
+    free(resumed);
+  }
+  forget("run"); /* in an epoch there is no going on with other metrics */
+  assert_code(RUN("fit", "resumed", "2", MUCH, "--checkpoint", in_folder("run"), "--steps", "7"), 0);
+  assert_code(RUN("fit", "resumed", "2", "--data", in_folder("onehot.npz"), "--loss", "categorical_crossentropy", "--metrics",
+                  "auc", "--checkpoint", in_folder("run"), "--resume"),
+              1);
+  assert_has(program_err, "metrics: ");
+  free(straight);
+}
+
 static void what_is_refused(void **state) {
   (void)state;
   write_data();
@@ -142,6 +177,8 @@ static void what_is_refused(void **state) {
   assert_code(RUN("custom", "a", "1", "--checkpoint", in_folder("run")), 0);
   assert_code(RUN("fit", "a", "2", "--checkpoint", in_folder("run"), "--resume"), 1);
   assert_has(program_err, "not by a fit");
+  assert_code(RUN("custom", "a", "2", "--checkpoint", in_folder("run"), "--resume", "--batch-size", "10"), 1);
+  assert_has(program_err, "--batch-size is 10 here, 20 in");
 }
 
 /* ---- killed while saving ---- */
@@ -239,8 +276,8 @@ static void a_full_disk_is_an_error_and_loses_nothing(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(stopped_by_steps_it_goes_on), cmocka_unit_test(what_is_refused),
-                                     cmocka_unit_test(killed_while_saving_it_goes_on),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(stopped_by_steps_it_goes_on), cmocka_unit_test(metrics_with_much_state_go_on),
+                                     cmocka_unit_test(what_is_refused), cmocka_unit_test(killed_while_saving_it_goes_on),
                                      cmocka_unit_test(a_full_disk_is_an_error_and_loses_nothing)};
   return cmocka_run_group_tests(tests, program_begin, program_end);
 }

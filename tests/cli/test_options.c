@@ -280,6 +280,26 @@ static void a_full_standard_output_ends_with_1(void **state) {
   assert_code(run_program_to("/dev/full", (const char *const[]){"--help", NULL}), 1);
 }
 
+/* The limit lies between the size of the log of steps and that of the weights. */
+static void weights_that_cannot_be_saved_leave_the_results(void **state) {
+  (void)state;
+  char command[2048];
+  snprintf(command, sizeof command,
+           "ulimit -f 8 && '%s' train --data '%s' --units 64 --json --step-log '%s' --save '%s' >'%s' 2>'%s'",
+           getenv("MIXTAPE_PROGRAM"), in_folder("data.npz"), in_folder("limit.jsonl"), in_folder("limit.npz"), in_folder("stdout"),
+           in_folder("stderr"));
+  int status = system(command);
+  read_text(in_folder("stdout"), program_out, sizeof program_out);
+  read_text(in_folder("stderr"), program_err, sizeof program_err);
+  assert_true(WIFEXITED(status));
+  assert_code(WEXITSTATUS(status), 1);
+  assert_has(program_err, "limit.npz cannot be written: File too large");
+  json_t *object = printed_object();
+  assert_int_equal(json_array_size(json_object_get(json_object_get(object, "history"), "loss")), 1);
+  json_decref(object);
+  assert_int_not_equal(access(in_folder("limit.npz"), F_OK), 0);
+}
+
 /* Files that the program opens do not take the place of closed standard files, and get nothing of what is printed there. */
 static void closed_standard_files_stay_closed(void **state) {
   (void)state;
@@ -391,6 +411,7 @@ int main(void) {
       cmocka_unit_test(what_cannot_be_written_ends_with_1),
       cmocka_unit_test(a_full_disk_under_the_step_log_ends_with_1),
       cmocka_unit_test(a_full_standard_output_ends_with_1),
+      cmocka_unit_test(weights_that_cannot_be_saved_leave_the_results),
       cmocka_unit_test(closed_standard_files_stay_closed),
       cmocka_unit_test(a_size_that_no_machine_has_is_an_ordinary_error),
       cmocka_unit_test(a_bad_environment_ends_with_1),
