@@ -270,8 +270,10 @@ static mix_status report_failure(mix_executable *executable) {
   atomic_store(&executable->failed_step, INT_MAX);
   for (int i = 0; i < executable->plan->step_count; i++)
     atomic_store_explicit(&executable->steps[i].failure, NULL, memory_order_relaxed);
-  return mix_fail_status(MIX_VALUE_ERROR, "%s%s%s: %s", step->op->name, step->scope ? " in " : "", step->scope ? step->scope : "",
-                         text);
+  char operands[512];
+  return mix_fail_status(MIX_VALUE_ERROR, "%s%s%s: %s; the operands are %s", step->op->name, step->scope ? " in " : "",
+                         step->scope ? step->scope : "", text,
+                         operands_text(&executable->steps[failed].args, operands, sizeof operands));
 }
 
 /* False: OpenMP granted fewer threads, and nothing was run. */

@@ -51,6 +51,10 @@ int cli_fail(void);
  * library knows (optimizer, loss, metrics). CLI_OK, or the exit code after a message. */
 int cli_setup(const cli_options *options);
 
+/* Reads what the environment says of device, threads, accumulation and precision, which counts where an option does not: errors of it are
+ * recorded here. */
+void cli_try_environment(void);
+
 /* Data as the model takes it: labels, and images of bytes as bytes. */
 typedef struct cli_data {
   mix_tensor *x_train, *y_train, *x_test, *y_test; /* NULL where there are none and the sub-command can do without */

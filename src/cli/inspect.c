@@ -57,7 +57,8 @@ static int devices(const cli_options *options) {
   const char *text = mix_devices_text();
   if (!text) return cli_fail();
   fputs(text, stdout);
-  return CLI_OK;
+  cli_try_environment(); /* after the text, which says what there is */
+  return mix_error() == MIX_OK ? CLI_OK : cli_fail();
 }
 
 static int version(const cli_options *options) {

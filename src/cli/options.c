@@ -55,7 +55,7 @@ static const row rows[] = {
     {"stall", COUNT, FIELD(stall), CLI_NUMERICS, "N", "end where N steps in a row were skipped (default 20)"},
     {"validation-split", FRACTION, FIELD(validation_split), CLI_TRAIN, "F", "the last part of the training data, held back"},
     {"no-shuffle", FLAG, FIELD(no_shuffle), TRAINS, NULL, "take the examples in order"},
-    {"seed", SEED, FIELD(seed), RUNS, "N", "of initial weights, shuffling and random layers"},
+    {"seed", SEED, FIELD(seed), RUNS, "N", "of initial weights, shuffling and random layers (default 0)"},
     {"class-weight", CLASS_WEIGHTS, FIELD(class_weight), TRAINS, "0=3,7=0.25", "weights of the classes in the loss"},
     {"callback", CALLBACK, FIELD(callbacks), CLI_TRAIN, "NAME[:key=value,...]",
      "early_stopping, reduce_lr_on_plateau, model_checkpoint, csv_logger, tensorboard, backup_and_restore, terminate_on_nan or numerics_report; may be given "

@@ -70,8 +70,7 @@ static int try_names(const cli_options *options) {
   return code;
 }
 
-/* What the environment says counts where an option does not, and may be wrong. */
-static void try_environment(void) {
+void cli_try_environment(void) {
   mix_device();
   mix_threads();
   mix_accumulate();
@@ -83,7 +82,7 @@ int cli_setup(const cli_options *options) {
   if (options->accumulate) mix_set_accumulate(options->accumulate);
   if (options->device) mix_set_device(options->device);
   if (options->threads) mix_set_threads((int)options->threads);
-  try_environment();
+  cli_try_environment();
   if (options->has_seed) mix_set_seed(options->seed);
   mix_set_global_policy(options->policy);
   if (options->graph_rewrite && !strncmp(options->policy, "mixed_", 6)) {

@@ -191,7 +191,7 @@ static void a_failed_run_changes_no_variable(void **state) {
       s->failure = "label outside the classes";
       s->only_slow_fails = threads > 1; /* the others must wait for the news */
       assert_int_equal(run(b, executable), MIX_VALUE_ERROR);
-      assert_string_equal(mix_error_message(), "team in model/dense_1: label outside the classes");
+      assert_string_equal(mix_error_message(), "team in model/dense_1: label outside the classes; the operands are int64 (24)");
       assert_memory_equal(before, b->variable_data, sizeof before);
       assert_int_equal(run(b, executable), MIX_VALUE_ERROR); /* pending: nothing runs */
       mix_error_clear();
@@ -219,7 +219,7 @@ static void the_first_failure_counts(void **state) {
   for (int repeat = 1; repeat <= 50; repeat++) {
     word before = b->variable_data[0][0], last = b->variable_data[0][LENGTH - 1];
     assert_int_equal(run(b, executable), MIX_VALUE_ERROR);
-    assert_string_equal(mix_error_message(), "plain_team in model/dense_1: first");
+    assert_string_equal(mix_error_message(), "plain_team in model/dense_1: first; the operands are int64 (24)");
     mix_error_clear();
     assert_true(b->variable_data[0][0] == mixed(mixed(1, before), b->arguments_data[0][0]));
     assert_true(b->variable_data[0][LENGTH - 1] == mixed(mixed(1, last), b->arguments_data[0][LENGTH - 1]));

@@ -345,6 +345,11 @@ static void a_bad_environment_ends_with_1(void **state) {
     assert_null(strstr(program_err, "data:"));
     unsetenv(names[i]);
   }
+  setenv("MIXTAPE_ACCUMULATE", "odd", 1);
+  assert_code(run_program("devices"), 1);
+  assert_has(program_out, "cpu: ");
+  assert_has(program_err, "MIXTAPE_ACCUMULATE");
+  unsetenv("MIXTAPE_ACCUMULATE");
   setenv("MIXTAPE_VERBOSE", "dispach", 1);
   assert_code(run_program(TRAIN_SMALL), 0);
   assert_has(program_err, "MIXTAPE_VERBOSE: 'dispach' is ignored; expected dispatch, compile or amp");

@@ -150,6 +150,14 @@ static void binary_labels_have_the_shape_of_the_logits(void **state) {
   mix_set_semantics("tf_keras");
 }
 
+static void one_hot_labels_are_no_class_numbers(void **state) {
+  (void)state;
+  mix_tensor *y = MATRIX(MIX_FLOAT32, 2, 3, 1, 0, 0, 0, 0, 1), *p = MATRIX(MIX_FLOAT32, 2, 3, .1, .2, .7, .3, .3, .4);
+  expect_refused(loss_of(mix_sparse_categorical_crossentropy(0), y, p), MIX_VALUE_ERROR,
+                 "labels have shape (2, 3) and predictions (2, 3); expected a class index for each (one-hot labels want "
+                 "categorical_crossentropy)");
+}
+
 /* What is not known says what is near, or what there is. */
 static void unknown_names_are_helped(void **state) {
   (void)state;
@@ -423,6 +431,7 @@ int main(void) {
                                      TEST(regressions),
                                      TEST(focal),
                                      TEST(focal_by_logits),
+                                     TEST(one_hot_labels_are_no_class_numbers),
                                      TEST(binary_labels_have_the_shape_of_the_logits),
                                      TEST(unknown_names_are_helped),
                                      TEST(keras3_only),

@@ -150,6 +150,13 @@ mix_tensor *mix_loss_sparse_categorical_crossentropy(const mix_loss *loss, mix_t
   mix_tensor *x = classes_last(sparse_logits(loss, y_pred), axis);
   mix_shape labels = mix_tensor_shape(y_true);
   if (labels.rank == mix_tensor_shape(y_pred).rank && labels.dims[labels.rank - 1] == 1) y_true = mix_squeeze(y_true, MIX_AXES(-1));
+  if (mix_tensor_shape(y_true).rank >= mix_tensor_shape(x).rank) {
+    char a[160], b[160];
+    return mix_fail(MIX_VALUE_ERROR,
+                    "loss %s: labels have shape %s and predictions %s; expected a class index for each (one-hot labels want "
+                    "categorical_crossentropy)",
+                    loss->name, mix_shape_text(labels, a, sizeof a), mix_shape_text(mix_tensor_shape(y_pred), b, sizeof b));
+  }
   mix_tensor *y = mix_cast(y_true, MIX_INT64);
   if (!loss->options.has_ignore_class) return mix_sparse_softmax_cross_entropy(y, x);
   mix_tensor *valid = mix_not_equal(y, mix_scalar((double)loss->options.ignore_class, MIX_INT64));
