@@ -46,6 +46,31 @@ void mix_attributes_put(const mix_op *op, const void *attributes, mix_text *text
   }
 }
 
+/* ---- comparing ---- */
+
+static bool field_equal(mix_field_kind kind, const void *a, const void *b) {
+  const int *x = a, *y = b;
+  switch (kind) {
+  case MIX_FIELD_BOOL: return *(const bool *)a == *(const bool *)b;
+  case MIX_FIELD_INT: return *x == *y;
+  case MIX_FIELD_INT64: return *(const int64_t *)a == *(const int64_t *)b;
+  case MIX_FIELD_DOUBLE: return !memcmp(a, b, sizeof(double));
+  case MIX_FIELD_DTYPE: return *(const mix_dtype *)a == *(const mix_dtype *)b;
+  case MIX_FIELD_SHAPE:
+  case MIX_FIELD_NUMBERS: return mix_shape_equal(*(const mix_shape *)a, *(const mix_shape *)b);
+  case MIX_FIELD_AXES: return x[0] == y[0] && !memcmp(x + 1, y + 1, sizeof(int) * (size_t)x[0]);
+  case MIX_FIELD_PERMUTATION: return !memcmp(x, y, sizeof(int) * MIX_MAX_RANK);
+  }
+  return false;
+}
+
+bool mix_attributes_equal(const mix_op *op, const void *a, const void *b) {
+  bool equal = true;
+  for (const mix_field *field = op->attributes_size ? op->fields : NULL; equal && field && field->name; field++)
+    equal = field_equal(field->kind, (const char *)a + field->offset, (const char *)b + field->offset);
+  return equal;
+}
+
 /* ---- reading ---- */
 
 bool mix_scan_dtype(mix_scan *scan, mix_dtype *dtype) {

@@ -99,6 +99,29 @@ static void cse(void **state) {
   mix_ir_free(ir);
 }
 
+/* Bytes that are no attribute (padding, axes behind the last) do not tell two nodes apart. */
+static void cse_of_padded_attributes(void **state) {
+  (void)state;
+  graph g;
+  begin_graph(&g);
+  mix_tensor *x = argument(&g, MIX_FLOAT32, MIX_SHAPE(2, 3)), *sums[3];
+  for (int i = 0; i < 3; i++) {
+    mix_reduce_attributes attributes;
+    memset(&attributes, i ? 0xff : 0, sizeof attributes);
+    attributes.axis_count = 1;
+    attributes.axes[0] = i == 2;
+    attributes.keep_dims = false;
+    sums[i] = mix_apply(&mix_op_reduce_sum, &attributes, 1, &x);
+  }
+  mix_ir *ir = end_graph(&g, mix_list_of(sums[0], sums[1], sums[2]));
+  becomes(ir, mix_pass_cse,
+          "%0:float32(2, 3) = argument 0\n"
+          "%1:float32(3) = reduce_sum(%0) {axes=[0]}\n"
+          "%3:float32(2) = reduce_sum(%0) {axes=[1]}\n"
+          "return %1, %1, %3\n");
+  mix_ir_free(ir);
+}
+
 static void dead(void **state) {
   (void)state;
   graph g;
@@ -465,6 +488,7 @@ int main(void) {
       TEST(from_graph),
       TEST(identity),
       TEST(cse),
+      TEST(cse_of_padded_attributes),
       TEST(dead),
       TEST(broadcast),
       TEST(broadcast_keeps_the_consumers_shape),

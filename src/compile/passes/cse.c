@@ -1,5 +1,6 @@
 #include "compile/passes/passes.h"
 
+#include "ops/attributes.h"
 #include "tensor/shape.h"
 #include <string.h>
 
@@ -34,7 +35,7 @@ static bool same(const mix_ir *ir, const mix_ir_node *a, const mix_ir_node *b) {
     if (x->dtype != y->dtype || !mix_shape_equal(x->shape, y->shape)) return false;
   }
   if (a->source == MIX_IR_CONSTANT) return !memcmp(a->data, b->data, constant_bytes(ir, a));
-  return !a->op->attributes_size || !memcmp(a->attributes, b->attributes, a->op->attributes_size);
+  return mix_attributes_equal(a->op, a->attributes, b->attributes);
 }
 
 bool mix_pass_cse(mix_ir *ir) {
