@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PASSES = 64, MADE_UP_MOST = 1 << 30 };
+enum { MOST_PASSES = 64, MADE_UP_MOST = 1 << 30, FILE_MOST = 1 << 28 };
 
 static void usage(FILE *out) {
   fprintf(out,
@@ -89,6 +89,11 @@ static char *read_file(const char *path, size_t *size) {
     for (size_t i = 0; i < got; i++)
       if (!part[i]) part[i] = '\1'; /* no text, and said to be none by the reader */
     mix_text_put(&text, "%.*s", (int)got, part);
+    if (text.used > FILE_MOST && !text.failed) { /* a device without an end */
+      mix_fail(MIX_VALUE_ERROR, "graph: %s is longer than 256 MiB, more than any log of graphs", path);
+      text.failed = true;
+    }
+    if (text.failed) break;
   }
   bool good = file && !ferror(file) && !text.failed;
   if (!good && !text.failed) mix_fail(MIX_IO_ERROR, "graph: cannot read %s: %s", path, strerror(errno));

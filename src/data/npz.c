@@ -77,6 +77,7 @@ mix_npz *mix_npz_open(const char *path) {
   if (!path) return mix_fail(MIX_VALUE_ERROR, "npz_open: path is NULL; expected the name of a .npz file");
   struct stat status;
   if (stat(path, &status) != 0) return mix_fail(MIX_IO_ERROR, "npz_open: %s cannot be opened: %s", path, strerror(errno));
+  if (!S_ISREG(status.st_mode)) return mix_fail(MIX_IO_ERROR, "npz_open: %s is not a regular file", path);
   int code = 0;
   zip_t *archive = zip_open(path, ZIP_RDONLY, &code);
   if (!archive) {

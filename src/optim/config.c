@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +83,7 @@ static bool parse_value(const mix_optimizer_class *class, const mix_option_row *
       if (!strcasecmp(words[i].word, buffer) && (i < 2 ? row->kind >= MIX_OPTION_BOOLEAN : row->optional))
         return *value = words[i].value, true;
     *value = strtod(buffer, &end);
-    bool whole = *value == (double)(long long)*value;
+    bool whole = *value == floor(*value) && fabs(*value) < 9e18; /* what an int64_t holds */
     if (!*end && (row->kind == MIX_OPTION_NUMBER || whole) && (row->kind < MIX_OPTION_BOOLEAN || *value == 0 || *value == 1))
       return true;
   }

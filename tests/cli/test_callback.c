@@ -27,7 +27,7 @@ static void callbacks_of_the_command_line_are_called(void **state) {
   char log[600], saved[600];
   snprintf(log, sizeof log, "csv_logger:filename=%s", in_folder("log.csv"));
   /* No epoch's loss is smaller by more than 100: it ends after the second. */
-  assert_int_equal(run_with("early_stopping:monitor=loss,min_delta=100", log, "fit"), 0);
+  assert_int_equal(run_with("early_stopping:monitor=loss,min_delta=100,restore_best_weights=True", log, "fit"), 0);
   char text[4096];
   read_text(in_folder("log.csv"), text, sizeof text);
   int lines = 0;
@@ -44,9 +44,12 @@ static void wrong_callbacks_are_refused(void **state) {
   write_data();
   static const struct {
     const char *text, *part;
-  } wrong[] = {
-      {"remote_monitor", "early_stopping"}, {"early_stopping:patience=x", "patience"}, {"model_checkpoint:filepath=a.h5", ".npz"}};
-  for (int i = 0; i < 3; i++) {
+  } wrong[] = {{"remote_monitor", "early_stopping"},
+               {"early_stopping:patience=x", "patience"},
+               {"model_checkpoint:filepath=a.h5", ".npz"},
+               {"numerics_report", "give json, table or png"},
+               {"early_stopping:restore_best_weights=yes", "expected true or false"}};
+  for (int i = 0; i < 5; i++) {
     assert_int_equal(run_with(wrong[i].text, NULL, "fit"), 2);
     assert_non_null(strstr(program_err, wrong[i].part));
   }

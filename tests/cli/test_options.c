@@ -1,6 +1,8 @@
 /* Options and exit codes: 2 for what is wrong in the options, 1 for what goes wrong while running, and a message that names it. */
 #include "cli/program.h"
 
+#include <sys/stat.h>
+
 static void write_data(const char *name, int64_t rows, mix_dtype dtype) {
   MIX_SCOPE {
     mix_tensor *x = mix_cast(mix_reshape(mix_range(0, (double)(rows * 4), 1, MIX_FLOAT32), MIX_SHAPE(rows, 4)), dtype);
@@ -229,6 +231,20 @@ static void what_fails_while_running_ends_with_1(void **state) {
   assert_has(program_err, "empty");
 }
 
+static void what_is_no_file_of_its_kind_ends_with_1(void **state) {
+  (void)state;
+  assert_code(run_program("graph", "/dev/zero"), 1); /* it has no end */
+  assert_has(program_err, "/dev/zero is longer than 256 MiB");
+  assert_code(run_program("graph", "/"), 1);
+  assert_has(program_err, "Is a directory");
+  assert_int_equal(mkdir(in_folder("folder.npz"), 0777), 0);
+  assert_code(run_program("evaluate", "--data", in_folder("folder.npz")), 1);
+  assert_has(program_err, "folder.npz is not a regular file");
+  assert_code(run_program("evaluate", "--data", in_folder("data.npz"), "--units", "4", "--init-weights", in_folder("folder.npz")),
+              1);
+  assert_has(program_err, "folder.npz is not a regular file");
+}
+
 static void a_directory_without_mnist_ends_with_1(void **state) {
   (void)state;
   char *former = getenv("MIXTAPE_DATA_DIR"), kept[1024] = "";
@@ -412,6 +428,7 @@ int main(void) {
       cmocka_unit_test(bad_values_end_with_2),
       cmocka_unit_test(options_that_exclude_each_other_end_with_2),
       cmocka_unit_test(what_fails_while_running_ends_with_1),
+      cmocka_unit_test(what_is_no_file_of_its_kind_ends_with_1),
       cmocka_unit_test(a_directory_without_mnist_ends_with_1),
       cmocka_unit_test(what_cannot_be_written_ends_with_1),
       cmocka_unit_test(a_full_disk_under_the_step_log_ends_with_1),

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { TEXT_MOST = 1024 };
 
@@ -96,7 +97,12 @@ static mix_callback *make_plateau(const settings *s) { return mix_reduce_lr_on_p
 static mix_callback *make_checkpoint(const settings *s) { return mix_model_checkpoint_with(&s->checkpoint); }
 static mix_callback *make_csv(const settings *s) { return mix_csv_logger_with(&s->csv); }
 static mix_callback *make_tensorboard(const settings *s) { return mix_tensorboard_with(&s->tensorboard); }
-static mix_callback *make_numerics(const settings *s) { return mix_numerics_report_with(&s->numerics); }
+static mix_callback *make_numerics(const settings *s) {
+  const mix_numerics_report_options *o = &s->numerics;
+  if (o->json || o->table || o->png) return mix_numerics_report_with(o);
+  return mix_fail(MIX_TYPE_ERROR,
+                  "numerics_report: nobody would see the report; give json, table or png, the file that it goes to");
+}
 static mix_callback *make_backup(const settings *s) { return mix_backup_and_restore_with(&s->backup); }
 static mix_callback *make_terminate(const settings *s) {
   (void)s;
@@ -159,8 +165,8 @@ static bool take_value(const char *callback, const key_row *row, const char *val
   case FLAG:
   case NOT:
     expected = "true or false";
-    *(bool *)field = !strcmp(value, row->kind == FLAG ? "true" : "false");
-    if (!strcmp(value, "true") || !strcmp(value, "false")) return true;
+    *(bool *)field = !strcasecmp(value, row->kind == FLAG ? "true" : "false"); /* "True" as in Python too */
+    if (!strcasecmp(value, "true") || !strcasecmp(value, "false")) return true;
   }
   mix_fail(MIX_VALUE_ERROR, "%s: %s is '%s'; expected %s", callback, row->name, value, expected);
   return false;
