@@ -29,8 +29,10 @@ static mix_tensor *model_input(mix_tensor *x) {
   return mix_tensor_dtype(x) == MIX_UINT8 ? mix_divide(mix_cast(x, MIX_FLOAT32), mix_scalar(255, MIX_FLOAT32)) : x;
 }
 
+/* Labels are classes, or as many numbers an example as there are predictions. */
 static mix_tensor *batch_accuracy(mix_tensor *labels, mix_tensor *predictions) {
-  mix_tensor *right = mix_equal(mix_argmax(predictions, -1), mix_cast(labels, MIX_INT64));
+  bool classes = mix_tensor_shape(labels).rank < mix_tensor_shape(predictions).rank;
+  mix_tensor *right = mix_equal(mix_argmax(predictions, -1), classes ? mix_cast(labels, MIX_INT64) : mix_argmax(labels, -1));
   return mix_reduce_mean(mix_cast(right, MIX_FLOAT32), MIX_ALL_AXES, false);
 }
 

@@ -67,6 +67,7 @@ static int try_names(const cli_options *options) {
     if (!code) code = try_metrics(options);
     mix_clear_names(); /* what was tried is no first "auc", after which the model's would be "auc_1" */
   }
+  mix_clear_names(); /* what was tried has taken none: metrics are called auc, not auc_1 */
   return code;
 }
 

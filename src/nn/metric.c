@@ -144,8 +144,11 @@ static const char *standard_name(const mix_metric *metric, const char *given) {
   return given;
 }
 
+/* Under a 16-bit policy state stays floatx: tf_keras would count examples in 16 bits. */
 static mix_dtype dtype_of(const mix_metric_options *o) {
-  mix_dtype dtype = o->dtype ? mix_dtype_from_name(o->dtype) : mix_floatx();
+  bool wide =
+      mix_semantics_or_current(o->semantics)->metrics_in_float64 && mix_policy_variable_dtype(mix_global_policy()) == MIX_FLOAT64;
+  mix_dtype dtype = o->dtype ? mix_dtype_from_name(o->dtype) : wide ? MIX_FLOAT64 : mix_floatx();
   if (!mix_dtype_is_floating(dtype) && !mix_dtype_is_integer(dtype))
     mix_fail(MIX_VALUE_ERROR, "metric: the dtype is '%.60s'; expected a floating-point or integer dtype", o->dtype);
   return dtype;

@@ -6,6 +6,8 @@
 
 const mix_semantics mix_semantics_tf_keras = {
     .name = "tf_keras",
+    .metrics_in_float64 = true,
+    .learning_rate_log = "lr",
     .policy_infer = true,
     .policy_unknown_names_plain = true,
     .policy_module_in_dict = true,
@@ -51,6 +53,7 @@ const mix_semantics mix_semantics_tf_keras = {
     .auto_wrap = MIX_AUTO_WRAP_MIXED_FLOAT16,
     .nadam_schedule_decay = 1,
     .lion_learning_rate = 1e-4,
+    .rmsprop_rate_with_root = true,
     .clip_rule = MIX_CLIP_FIRST,
     .ema_overwrite_frequency_rmsprop = 100,
     .adam_adaptive_epsilon = true,
@@ -65,6 +68,7 @@ const mix_semantics mix_semantics_tf_keras = {
 
 const mix_semantics mix_semantics_keras3 = {
     .name = "keras3",
+    .learning_rate_log = "learning_rate",
     .config_without_trainable = true,
     .policy_equal_by_name = true,
     .policy_quantized = true,
@@ -124,6 +128,8 @@ const mix_semantics mix_semantics_keras3 = {
 
 const mix_semantics mix_semantics_experimental = {
     .name = "experimental",
+    .metrics_in_float64 = true,
+    .learning_rate_log = "lr",
     .policy_has_loss_scale = true,
     .policy_infer = true,
     .policy_unknown_names_plain = true,

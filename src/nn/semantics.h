@@ -65,6 +65,8 @@ struct mix_semantics {
   bool cross_entropy_epsilon_in_logs; /* L: binary cross-entropy adds epsilon inside the logs */
   bool mean_with_sample_weight;     /* K3 knows that reduction, and "mean" */
   bool huber_in_floatx;             /* L: huber runs in floatx whatever the output's dtype */
+  bool metrics_in_float64;          /* L, X: under the policy float64 their state is float64, in K3 of floatx */
+  const char *learning_rate_log;    /* what callbacks call it in logs: L, X "lr", K3 "learning_rate" */
   bool metric_inputs_uncast;        /* K3: values are computed in y_pred's dtype (class ids above 2048 are inexact in float16); else in the
                                      * metric's */
   bool metric_values_by_sample;     /* K3: means count samples, else elements */
@@ -108,6 +110,7 @@ struct mix_semantics {
 
   /* optimizers (spec/layers.md, 12) */
   bool rmsprop_epsilon_outside;     /* X (OptimizerV2), without momentum: lr g / (sqrt(v) + epsilon) */
+  bool rmsprop_rate_with_root;      /* L: g (lr / sqrt(v + epsilon)), else (lr g) / sqrt(v + epsilon) */
   bool adagrad_epsilon_outside;     /* X */
   bool adamax_bias_outside;         /* X: lr / (1 - beta_1^t) * m / (u + epsilon) */
   double nadam_schedule_decay;      /* exponent factor of 0.96: 1; X 0.004 */

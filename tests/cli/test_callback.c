@@ -33,7 +33,7 @@ static void callbacks_of_the_command_line_are_called(void **state) {
   int lines = 0;
   for (const char *at = text; *at; at++) lines += *at == '\n';
   assert_int_equal(lines, 3);
-  assert_memory_equal(text, "epoch,accuracy,loss\r\n", 21);
+  assert_memory_equal(text, "epoch,accuracy,loss,val_accuracy,val_loss\r\n", 43);
   snprintf(saved, sizeof saved, "ModelCheckpoint:filepath=%s,monitor=loss", in_folder("w{epoch:02d}.npz"));
   assert_int_equal(run_with(saved, NULL, "fit"), 0);
   assert_int_equal(access(in_folder("w06.npz"), F_OK), 0);

@@ -265,6 +265,38 @@ static void labels_may_be_a_column_or_one_hot(void **state) {
   json_decref(plain);
 }
 
+/* The custom loop, too; and it counts the same right answers. */
+static void one_hot_labels_in_the_custom_loop(void **state) {
+  (void)state;
+  json_t *plain = TRAIN_JSON(TRAIN("untested.npz"), "--loop", "custom"),
+         *one_hot = TRAIN_JSON(TRAIN("one_hot.npz"), "--loop", "custom", "--loss", "categorical_crossentropy");
+  assert_true(json_equal(member(member(plain, "history"), "accuracy"), member(member(one_hot, "history"), "accuracy")));
+  json_decref(one_hot);
+  json_decref(plain);
+}
+
+/* As Keras calls the first one of its class, though its name was tried before. */
+static void metrics_have_the_names_of_first_ones(void **state) {
+  (void)state;
+  json_t *report = TRAIN_JSON(TRAIN("one_hot.npz"), "--loss", "categorical_crossentropy", "--metrics", "AUC,Precision");
+  assert_string_equal(keys_of(member(report, "history")), "loss auc precision");
+  json_decref(report);
+}
+
+/* tf_keras keeps the state of metrics in the policy's dtype: the share of right answers is that double. */
+static void histories_of_float64_are_float64(void **state) {
+  (void)state;
+  static const char *const semantics[] = {"tf_keras", "keras3"};
+  for (int i = 0; i < 2; i++) {
+    json_t *report = TRAIN_JSON(TRAIN("untested.npz"), "--policy", "float64", "--semantics", semantics[i]);
+    double accuracy = number_in(json_array_get(member(member(report, "history"), "accuracy"), 0));
+    double loss = number_in(json_array_get(member(member(report, "history"), "loss"), 0)), right = round(accuracy * ROWS);
+    assert_true(accuracy == (i ? (double)(float)(right / ROWS) : right / ROWS));
+    assert_true((loss == (double)(float)loss) == i);
+    json_decref(report);
+  }
+}
+
 static void data_that_does_not_fit_ends_with_1(void **state) {
   (void)state;
   assert_code(run_program(TRAIN("short.npz")), 1);
@@ -416,6 +448,9 @@ int main(void) {
       cmocka_unit_test(epochs_are_announced_where_there_are_several),
       cmocka_unit_test(bytes_are_divided_by_255_and_flattened),
       cmocka_unit_test(labels_may_be_a_column_or_one_hot),
+      cmocka_unit_test(one_hot_labels_in_the_custom_loop),
+      cmocka_unit_test(metrics_have_the_names_of_first_ones),
+      cmocka_unit_test(histories_of_float64_are_float64),
       cmocka_unit_test(data_that_does_not_fit_ends_with_1),
       cmocka_unit_test(damaged_archives_end_with_1),
       cmocka_unit_test(saved_weights_are_read_again),

@@ -113,7 +113,7 @@ static void the_scheduler_sets_and_logs_the_rate(void **state) {
                                        .callbacks = mix_list_of(mix_learning_rate_scheduler(halve, &sum)));
   assert_no_error();
   static const double rates[] = {0.5, 0.25, 0.125};
-  for (int e = 0; e < 3; e++) assert_true(mix_logs_get(mix_history_epoch(history, e), "learning_rate") == rates[e]);
+  for (int e = 0; e < 3; e++) assert_true(mix_logs_get(mix_history_epoch(history, e), "lr") == rates[e]);
   assert_true(sum == 0.5 + 0.5 + 0.25); /* what it was called with */
   assert_true(mix_optimizer_learning_rate(mix_model_optimizer(model)) == 0.125);
   assert_null(mix_model_fit(model, zeros(2), zeros(2), .verbose = MIX_SILENT,
@@ -130,7 +130,7 @@ static void check_rates(mix_callback *callback, script *s, int count, const doub
   mix_history *history = mix_model_fit(model, zeros(2), zeros(2), .epochs = count, .verbose = MIX_SILENT,
                                        .callbacks = mix_list_of(player(s), callback));
   assert_no_error();
-  for (int e = 0; e < count; e++) assert_true(mix_logs_get(mix_history_epoch(history, e), "learning_rate") == rates[e]);
+  for (int e = 0; e < count; e++) assert_true(mix_logs_get(mix_history_epoch(history, e), "lr") == rates[e]);
 }
 /* An epoch's log has the rate that it was trained with. */
 static void a_plateau_reduces_the_rate(void **state) {
@@ -240,12 +240,12 @@ static void the_csv_has_a_row_an_epoch(void **state) {
   mix_list *callbacks = mix_list_of(player(&s), mix_csv_logger(in_folder("log.csv")));
   mix_model_fit(model, counting(2), zeros(2), .epochs = 2, .verbose = MIX_SILENT, .callbacks = callbacks);
   assert_no_error();
-  check_text("log.csv", "epoch,extra,loss\r\n0,1.1,0.5\r\n1,1e-07,0.5\r\n");
+  check_text("log.csv", "epoch,extra,loss,val_extra,val_loss\r\n0,1.1,0.5,NA,NA\r\n1,1e-07,0.5,NA,NA\r\n");
   mix_model_fit(model, counting(2), zeros(2), .epochs = 1, .verbose = MIX_SILENT, .callbacks = callbacks); /* anew */
-  check_text("log.csv", "epoch,extra,loss\r\n0,1.1,0.5\r\n");
+  check_text("log.csv", "epoch,extra,loss,val_extra,val_loss\r\n0,1.1,0.5,NA,NA\r\n");
   mix_model_fit(model, counting(2), zeros(2), .initial_epoch = 2, .epochs = 3, .verbose = MIX_SILENT,
                 .callbacks = mix_list_of(player(&s), mix_csv_logger(in_folder("log.csv"), .append = true)));
-  check_text("log.csv", "epoch,extra,loss\r\n0,1.1,0.5\r\n2,inf,0.5\r\n");
+  check_text("log.csv", "epoch,extra,loss,val_extra,val_loss\r\n0,1.1,0.5,NA,NA\r\n2,inf,0.5,NA,NA\r\n");
   mix_model_fit(model, counting(2), zeros(2), .epochs = 2, .validation_x = ARRAY(F32, MIX_SHAPE(1, 1), 1), .validation_y = zeros(1),
                 .validation_freq = 2, .verbose = MIX_SILENT,
                 .callbacks = mix_list_of(mix_csv_logger(in_folder("sparse.csv"), .separator = ";")));

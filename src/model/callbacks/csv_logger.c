@@ -52,8 +52,8 @@ static bool add_column(csv_logger *csv, const char *name) {
 
 static int by_name(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
 
-/* The first epoch's names; where validation comes in later epochs only, a column for it of each. */
-static bool choose_columns(csv_logger *csv, const mix_model *model, const mix_logs *logs) {
+/* The first epoch's names; where validation is not among them, which may come later, a column for it of each, as in Keras. */
+static bool choose_columns(csv_logger *csv, const mix_logs *logs) {
   bool validated = false;
   for (int i = 0; i < mix_logs_count(logs); i++) {
     if (!add_column(csv, mix_logs_name(logs, i))) return false;
@@ -61,9 +61,8 @@ static bool choose_columns(csv_logger *csv, const mix_model *model, const mix_lo
   }
   qsort(csv->names, (size_t)csv->count, sizeof *csv->names, by_name);
   int own = csv->count;
-  for (int i = 0; i < own && model->validates && !validated; i++) {
+  for (int i = 0; i < own && !validated; i++) {
     char name[256];
-    if (!strcmp(csv->names[i], "learning_rate")) continue;
     snprintf(name, sizeof name, "val_%s", csv->names[i]);
     const char *kept = mix_intern(name);
     if (!kept || !add_column(csv, kept)) return false;
@@ -72,10 +71,11 @@ static bool choose_columns(csv_logger *csv, const mix_model *model, const mix_lo
 }
 
 static mix_status csv_epoch_end(void *context, mix_model *model, int64_t epoch, mix_logs *logs) {
+  (void)model;
   csv_logger *csv = context;
   char number[32];
   if (!csv->count) {
-    if (!choose_columns(csv, model, logs)) return mix_error();
+    if (!choose_columns(csv, logs)) return mix_error();
     if (!csv->again) {
       fputs("epoch", csv->file);
       for (int i = 0; i < csv->count; i++) fprintf(csv->file, "%c%s", csv->separator, csv->names[i]);

@@ -5,7 +5,7 @@
 #include <math.h>
 
 static mix_status log_rate(mix_model *model, mix_logs *logs) {
-  return mix_logs_set(logs, "learning_rate", mix_optimizer_learning_rate(mix_model_optimizer(model)));
+  return mix_logs_set(logs, model->semantics->learning_rate_log, mix_optimizer_learning_rate(mix_model_optimizer(model)));
 }
 
 /* ---- LearningRateScheduler ---- */
