@@ -2,6 +2,8 @@
 #include "base/error.h"
 #include "optim/optimizer.h"
 
+/* Divisions by a root are multiplications by rsqrt, as TensorFlow's graph optimizer makes them. */
+
 /* ---- Adagrad: a += g^2; w -= lr * g / sqrt(a + epsilon) ---- */
 
 static double adagrad_start(const mix_optimizer *optimizer, int slot) {
@@ -14,9 +16,11 @@ static void adagrad(mix_update *update, int index, mix_tensor *gradient) {
   mix_tensor *epsilon = mix_scalar(optimizer->options.adagrad.epsilon, variable->dtype);
   mix_tensor *accumulator = mix_add(mix_update_get(update, slot), mix_square(gradient));
   mix_update_set(update, slot, accumulator);
-  mix_tensor *denominator =
-      optimizer->rules->adagrad_epsilon_outside ? mix_add(mix_sqrt(accumulator), epsilon) : mix_sqrt(mix_add(accumulator, epsilon));
-  mix_tensor *step = mix_divide(mix_multiply(mix_update_learning_rate(update, variable->dtype), gradient), denominator);
+  mix_tensor *step = mix_multiply(mix_update_learning_rate(update, variable->dtype), gradient);
+  if (optimizer->rules->adagrad_epsilon_outside)
+    step = mix_divide(step, mix_add(mix_sqrt(accumulator), epsilon));
+  else
+    step = mix_multiply(step, mix_rsqrt(mix_add(accumulator, epsilon)));
   mix_update_set(update, variable, mix_subtract(mix_update_get(update, variable), step));
 }
 
@@ -57,7 +61,7 @@ static void adadelta(mix_update *update, int index, mix_tensor *gradient) {
   mix_tensor *epsilon = mix_scalar(options->epsilon, variable->dtype);
   mix_tensor *squares = running_square(update, optimizer->slots[ACCUMULATED_GRADIENT][index], options->rho, gradient);
   mix_tensor *numerator = mix_multiply(mix_sqrt(mix_add(mix_update_get(update, deltas), epsilon)), gradient);
-  mix_tensor *delta = mix_negative(mix_divide(numerator, mix_sqrt(mix_add(squares, epsilon))));
+  mix_tensor *delta = mix_negative(mix_multiply(numerator, mix_rsqrt(mix_add(squares, epsilon))));
   running_square(update, deltas, options->rho, delta);
   mix_tensor *step = mix_multiply(mix_update_learning_rate(update, variable->dtype), delta);
   mix_update_set(update, variable, mix_add(mix_update_get(update, variable), step));

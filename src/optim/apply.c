@@ -124,16 +124,16 @@ static bool decays(const mix_optimizer *optimizer, const mix_variable *variable)
   return true;
 }
 
-/* w -= w * weight_decay * learning_rate */
+/* w -= w * weight_decay * learning_rate, in the order that TensorFlow's graph optimizer gives it. */
 static void decay_weights(step *s) {
   const mix_optimizer *optimizer = s->optimizer;
   for (int i = 0; i < s->count && optimizer->options.common.weight_decay != 0; i++) {
     mix_variable *variable = optimizer->trainable[s->indices[i]];
     if (!decays(optimizer, variable)) continue;
     mix_tensor *weight = mix_update_get(&s->update, variable);
-    mix_tensor *decay = mix_multiply(weight, mix_update_cast(optimizer->options.common.weight_decay, variable->dtype));
-    decay = mix_multiply(decay, mix_update_learning_rate(&s->update, variable->dtype));
-    mix_update_set(&s->update, variable, mix_subtract(weight, decay));
+    mix_tensor *share = mix_multiply(mix_update_cast(optimizer->options.common.weight_decay, variable->dtype),
+                                     mix_update_learning_rate(&s->update, variable->dtype));
+    mix_update_set(&s->update, variable, mix_subtract(weight, mix_multiply(weight, share)));
   }
 }
 

@@ -24,18 +24,22 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
   mix_tensor *weight = mix_update_get(update, variable);
   mix_tensor *learning_rate = mix_update_learning_rate(update, variable->dtype);
   mix_tensor *epsilon = mix_scalar(options->epsilon, variable->dtype);
-  bool momentum = options->momentum > 0;
+  bool momentum = options->momentum > 0, outside = optimizer->rules->rmsprop_epsilon_outside && !momentum;
 
   mix_tensor *denominator = running_mean(update, optimizer->slots[VELOCITY][index], options->rho, mix_square(gradient));
   if (options->centered) {
-    mix_tensor *average = running_mean(update, optimizer->slots[AVERAGE_GRADIENT][index], options->rho, gradient);
-    denominator = mix_subtract(denominator, mix_square(average));
+    mix_tensor *square = mix_square(running_mean(update, optimizer->slots[AVERAGE_GRADIENT][index], options->rho, gradient));
+    denominator = outside ? mix_subtract(denominator, square) : mix_add(mix_subtract(epsilon, square), denominator);
+  } else if (!outside) {
+    denominator = mix_add(denominator, epsilon);
   }
-  mix_tensor *increment = mix_multiply(learning_rate, gradient);
-  if (optimizer->rules->rmsprop_epsilon_outside && !momentum)
-    increment = mix_divide(increment, mix_add(mix_sqrt(denominator), epsilon));
-  else /* as TensorFlow runs it: tf_keras calls rsqrt, and its graph optimizer makes that of Keras 3's division by a root */
-    increment = mix_multiply(increment, mix_rsqrt(mix_add(denominator, epsilon)));
+  /* As TensorFlow runs it: its graph optimizer makes rsqrt of Keras 3's division by a root, and orders products and sums anew. */
+  mix_tensor *root = outside ? mix_add(mix_sqrt(denominator), epsilon) : mix_rsqrt(denominator);
+  bool rate_with_root = optimizer->rules->rmsprop_rate_with_root;
+  mix_tensor *paced = mix_multiply(learning_rate, rate_with_root ? root : gradient);
+  mix_tensor *increment = outside          ? mix_divide(paced, root)
+                          : rate_with_root ? mix_multiply(gradient, paced)
+                                           : mix_multiply(paced, root);
   if (momentum) {
     mix_variable *slot = optimizer->slots[MOMENTUM][index];
     increment =

@@ -172,6 +172,37 @@ static void sums_keep_their_bound_and_their_bits(void **state) {
   }
 }
 
+/* TensorFlow's order: 32 lanes for whole groups, four packets of eight; those one after the other, the packets left, halves of eight, and
+ * the numbers behind the last packet. */
+static float sum_in_order(const float *x, int n) {
+  float lanes[32] = {0}, rest = 0;
+  const int whole = n / 32 * 32;
+  int i = 0;
+  for (; i < whole; i++) lanes[i % 32] += x[i];
+  for (int j = 0; j < 8; j++) lanes[j] = ((lanes[j] + lanes[8 + j]) + lanes[16 + j]) + lanes[24 + j];
+  for (; i + 8 <= n; i += 8)
+    for (int j = 0; j < 8; j++) lanes[j] += x[i + j];
+  for (; i < n; i++) rest += x[i];
+  for (int half = 4; half; half /= 2)
+    for (int j = 0; j < half; j++) lanes[j] += lanes[j + half];
+  return rest + lanes[0];
+}
+
+static void sums_have_tensorflows_order(void **state) {
+  NEED_INSTRUCTION_SET(state);
+  const mix_reduce_attributes attributes = {1, {0}, false};
+  for (int n = 2; n <= 4096; n += n < 140 ? 1 : 989) {
+    call c;
+    begin(&c, &mix_op_reduce_sum, &attributes, MIX_FLOAT32, (mix_shape){.rank = 0});
+    float *x = operand(&c, MIX_FLOAT32, MIX_SHAPE(n)), sum;
+    fill_between(x, MIX_FLOAT32, n, 50 + (uint64_t)n, 0, 3);
+    assert_null(run(&c, best_kernel(mix_cpu_reduce_sum_kernels), &sum, 1));
+    const float expected = sum_in_order(x, n);
+    if (memcmp(&sum, &expected, sizeof sum)) fail_msg("%d numbers: %.9g, expected %.9g", n, (double)sum, (double)expected);
+    end(&c);
+  }
+}
+
 static void extremes_of_wild_numbers(void **state) {
   NEED_INSTRUCTION_SET(state);
   for (int i = 0; i < LAYOUTS; i++)
@@ -377,6 +408,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       ON_EACH_SET(reductions_of_integers_are_exact),
       ON_EACH_SET(sums_keep_their_bound_and_their_bits),
+      ON_EACH_SET(sums_have_tensorflows_order),
       ON_EACH_SET(extremes_of_wild_numbers),
       ON_EACH_SET(axes_that_are_not_neighbours_are_refused),
       ON_EACH_SET(bias_gradients),

@@ -42,10 +42,10 @@ static double *rows_along_k(const product *x, int which) {
   return rows;
 }
 
-static void check_bits(const instruction_set *set, int64_t m, int64_t n, int64_t k, int transposes) {
+static void check_bits_of(int first, int end, const instruction_set *set, int64_t m, int64_t n, int64_t k, int transposes) {
   const int vector = set->features & MIX_CPU_AVX512 ? 64 : set->features ? 32 : 16; /* bytes */
   const bool fused = set->features != 0;
-  for (int d = 0; d < DTYPES; d++) {
+  for (int d = first; d < end; d++) {
     product x = make_product(dtypes[d].dtype, m, n, k, transposes);
     const size_t size = mix_dtype_size(dtypes[d].dtype);
     const int lanes = vector / (dtypes[d].wide ? 8 : 4);
@@ -65,6 +65,10 @@ static void check_bits(const instruction_set *set, int64_t m, int64_t n, int64_t
     free(a), free(b);
     free_product(&x);
   }
+}
+
+static void check_bits(const instruction_set *set, int64_t m, int64_t n, int64_t k, int transposes) {
+  check_bits_of(0, DTYPES, set, m, n, k, transposes);
 }
 
 /* So much k that the second-level cache has no room for as many rows of float32, whatever share of it a piece takes. */
@@ -92,6 +96,16 @@ static void bits_of_many_rows(void **state) {
   check_bits(set, 515, 12, 8 + more_than_the_cache(12) / 2, 0);
 }
 
+/* The form that oneDNN's AVX-512 sgemm has for 2 to 15 rows times a transposed operand, and TensorFlow by it. */
+static void bits_of_few_rows_in_float32(void **state) {
+  const instruction_set *set = needed_instruction_set(state);
+  static const int64_t columns[] = {1, 10, 33, 64}, depths[] = {1, 10, 64, 700, 1024};
+  if (!(set->features & MIX_CPU_AVX512)) return;
+  for (int64_t m = 2; m <= 15; m++)
+    for (int n = 0; n < 4; n++)
+      for (int k = 0; k < 5; k++) check_bits_of(2, 3, set, m, columns[n], depths[k], 2);
+}
+
 /* 2^40 numbers of k and as many as 12 columns: a few mebibytes a thread. */
 static void workspace_does_not_grow_with_depth(void **state) {
   const instruction_set *set = needed_instruction_set(state);
@@ -115,10 +129,8 @@ static void workspace_does_not_grow_with_depth(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      ON_EACH_SET(bits_of_products_in_pieces),
-      ON_EACH_SET(bits_of_products_in_one_piece),
-      ON_EACH_SET(bits_of_many_rows),
-      ON_EACH_SET(workspace_does_not_grow_with_depth),
+      ON_EACH_SET(bits_of_products_in_pieces),  ON_EACH_SET(bits_of_products_in_one_piece),      ON_EACH_SET(bits_of_many_rows),
+      ON_EACH_SET(bits_of_few_rows_in_float32), ON_EACH_SET(workspace_does_not_grow_with_depth),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -196,7 +196,10 @@ static void special_values(void **state) {
   assert_special(MIX_OPCODE_FLOOR_MOD, 2, -6, 3, 0);
   assert_special(MIX_OPCODE_RELU_GRAD, 2, 5, 0, 0);
   assert_special(MIX_OPCODE_RELU6_GRAD, 2, 5, 6, 0);
-  assert_special(MIX_OPCODE_RELU_GRAD, 2, INFINITY, -1, 0);
+  /* gates multiply, as in TensorFlow's CPU kernels */
+  assert_special(MIX_OPCODE_RELU_GRAD, 2, INFINITY, -1, NAN);
+  assert_special(MIX_OPCODE_RELU_GRAD, 2, INFINITY, 1, INFINITY);
+  assert_special(MIX_OPCODE_RELU6_GRAD, 2, -INFINITY, 7, NAN);
   assert_special(MIX_OPCODE_LEAKY_RELU_GRAD, 2, 4, 0, 2);
   static const double halves[] = {0.5, 1.5, 2.5, -0.5, -1.5, -2.5}, even[] = {0, 2, 2, 0, -2, -2};
   for (int i = 0; i < 6; i++) assert_special(MIX_OPCODE_ROUND, 1, halves[i], 0, even[i]);

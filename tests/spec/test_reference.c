@@ -228,6 +228,17 @@ static void compare_weights(const reference *r, const bounds *b) {
   }
 }
 
+/* On the processors and with the C library of TensorFlow's own runs a float32 custom loop has its very bits, step after step and in every
+ * weight (docs/NUMERICS.md). The last bits of rsqrt depend on the maker. */
+static bool has_the_very_bits(const reference *r) {
+#if defined(__GLIBC__) && defined(__x86_64__)
+  return !strcmp(text_of(r->item, "policy"), "float32") && !is_fit_case(r->item) && strcmp(r->name, "tf_keras-adadelta") &&
+         (mix_cpu_features() & MIX_CPU_AVX512) && __builtin_cpu_is("intel");
+#else
+  return (void)r, false;
+#endif
+}
+
 /* ---- the test ---- */
 
 static void run_reference(void **state) {
@@ -248,7 +259,7 @@ static void run_reference(void **state) {
     skip();
   }
   assert_code(code, 0);
-  bounds b = bounds_of(r);
+  bounds b = has_the_very_bits(r) ? (bounds){0, 0, 0, INT64_MAX} : bounds_of(r);
   json_t *recorded = load_json(reference_path(r->name, ".json")), *report = printed_object();
   assert_string_equal(text_of(report, "accumulate"), r->blocked ? "blocked" : "exact");
   if (is_fit_case(r->item)) {

@@ -1,7 +1,7 @@
 /* Sums, means, largest and smallest elements. The order of a sum is fixed by its shape alone: a row is cut into pieces of 4096
- * elements; a piece is added in 32 lanes (element i in lane i % 32), the lanes by halving, in float32; pieces in double. So the
- * error is that of some 128 + 5 additions in float32, whatever the length. float64 and integers are added one by one within a
- * piece. */
+ * elements; a piece is added in float32, its whole groups of 32 in 32 lanes, then the lanes and the rest (row_functions.inc.h); pieces
+ * in double. So the error is that of at most 136 additions in float32, whatever the length. float64 and integers are added one by one
+ * within a piece. */
 #include "backend/cpu/reduce.h"
 #include "backend/cpu/kernel_rows.h"
 #include "ops/table.h"

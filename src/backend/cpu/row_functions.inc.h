@@ -65,12 +65,25 @@ static inline vi magnitude(vf x) { return (vi)x & v_set_integer(0x7fffffff); }
 ROWS_STORE(f16)
 ROWS_STORE(bf16)
 
-static float fold_lanes(const vf *sum) {
-  float lane[SUM_LANES];
-  for (int j = 0; j < SUM_VECTORS; j++) v_store(lane + j * LANES, sum[j]);
-  for (int width = SUM_LANES / 2; width; width /= 2)
-    for (int j = 0; j < width; j++) lane[j] += lane[j + width];
-  return lane[0];
+/* The order of a sum is that of TensorFlow's CPU kernels (Eigen's reduction over packets of eight): whole groups of 32 in 32 lanes,
+ * four packets of eight; these one after the other, and on them the packets that are left; the eight by halves; then what is less than
+ * a packet, a chain of its own. */
+static float fold_packet(const float *packet) {
+  return ((packet[0] + packet[4]) + (packet[2] + packet[6])) + ((packet[1] + packet[5]) + (packet[3] + packet[7]));
+}
+static float row_sum_end(const float *lanes, const float *tail, int64_t n) {
+  float packet[8], rest = 0;
+  for (int j = 0; j < 8; j++) packet[j] = ((lanes[j] + lanes[8 + j]) + lanes[16 + j]) + lanes[24 + j];
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8)
+    for (int j = 0; j < 8; j++) packet[j] += tail[i + j];
+  for (; i < n; i++) rest += tail[i];
+  return rest + fold_packet(packet);
+}
+static float fold_lanes(const vf *sum, const float *tail, int64_t n) {
+  float lanes[SUM_LANES];
+  for (int j = 0; j < SUM_VECTORS; j++) v_store(lanes + j * LANES, sum[j]);
+  return row_sum_end(lanes, tail, n);
 }
 
 /* The part of a row after its last whole group of SUM_LANES, `other` behind it. */
@@ -85,17 +98,14 @@ static float row_sum(const float *x, int64_t n) {
   int64_t i = 0;
   for (; i + SUM_LANES <= n; i += SUM_LANES)
     for (int j = 0; j < SUM_VECTORS; j++) sum[j] = sum[j] + v_load(x + i + j * LANES);
-  FOR_TAIL(i, n, j) sum[j] = sum[j] + tail_lanes(x, i + j * LANES, n, 0);
-  return fold_lanes(sum);
+  return fold_lanes(sum, x + i, n - i);
 }
 
 static void row_sum_into(float *lanes, const float *x, int64_t n) {
   vf sum[SUM_VECTORS];
   for (int j = 0; j < SUM_VECTORS; j++) sum[j] = v_load(lanes + j * LANES);
-  int64_t i = 0;
-  for (; i + SUM_LANES <= n; i += SUM_LANES)
+  for (int64_t i = 0; i < n; i += SUM_LANES)
     for (int j = 0; j < SUM_VECTORS; j++) sum[j] = sum[j] + v_load(x + i + j * LANES);
-  FOR_TAIL(i, n, j) sum[j] = sum[j] + tail_lanes(x, i + j * LANES, n, 0);
   for (int j = 0; j < SUM_VECTORS; j++) v_store(lanes + j * LANES, sum[j]);
 }
 
@@ -125,25 +135,14 @@ static float row_exp_sum(float *result, const float *x, float shift, int64_t n) 
       if (result) v_store(result + i + j * LANES, e);
       sum[j] = sum[j] + e;
     }
-  FOR_TAIL(i, n, j) {
-    const int64_t k = i + j * LANES, left = n - k;
-    const vf e = v_exp(tail_lanes(x, k, n, shift) - s);
-    if (left >= LANES) {
-      if (result) v_store(result + k, e);
-      sum[j] = sum[j] + e;
-    } else {
-      /* the lanes behind the end must not count */
-      float part[LANES] = {0};
-      v_store_part(part, e, left);
-      if (result) memcpy(result + k, part, (size_t)left * sizeof(float));
-      sum[j] = sum[j] + v_load(part);
-    }
-  }
-  return fold_lanes(sum);
+  float tail[SUM_LANES];
+  const int64_t left = n - i;
+  FOR_TAIL(i, n, j) v_store(tail + j * LANES, v_exp(tail_lanes(x, i + j * LANES, n, shift) - s));
+  if (result) memcpy(result + i, tail, (size_t)left * sizeof *tail);
+  return fold_lanes(sum, tail, left);
 }
 
 /* Rows of at most LANES classes stay in one vector from load to store: 10 classes are the usual case. */
-static const float lane_numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 static inline vf short_exp(vf x, int64_t n, float *maximum, float *sum) {
   const vm nan = v_unordered(x, x);
   *maximum = m_any(nan) ? NAN : v_horizontal_max(x);
@@ -211,86 +210,62 @@ static void rows_cross_entropy(float *losses, float *gradient, const float *logi
     const float total = row_exp_sum(NULL, logits, maximum, n), logarithm = log_float(total);
     const vf m = v_set(maximum), l = v_set(logarithm), t = v_set(total);
     vf sum[SUM_VECTORS];
+    float tail[SUM_LANES];
     for (int j = 0; j < SUM_VECTORS; j++) sum[j] = v_set(0);
-    for (int64_t i = 0; i < n; i += SUM_LANES)
+    for (int64_t i = 0; i < n; i += SUM_LANES) {
+      const bool whole = n - i >= SUM_LANES;
       FOR_TAIL(i, n, j) {
         const int64_t k = i + j * LANES, left = n - k;
         const vf shifted = tail_lanes(logits, k, n, 0) - m, y = tail_lanes(labels, k, n, 0);
         const vf p = v_exp(shifted) / t - y;
         vf loss = y * (l - shifted);
         KEEP(loss);
-        if (left >= LANES) {
+        if (left >= LANES)
           v_store(gradient + k, p);
-        } else {
-          float part[LANES] = {0};
+        else
           v_store_part(gradient + k, p, left);
-          v_store_part(part, loss, left);
-          loss = v_load(part);
-        }
-        sum[j] = sum[j] + loss;
+        if (whole)
+          sum[j] = sum[j] + loss;
+        else
+          v_store(tail + j * LANES, loss);
       }
-    losses[row] = fold_lanes(sum);
+    }
+    losses[row] = fold_lanes(sum, tail, n % SUM_LANES);
   }
 }
 
-/* The sum of a short row in the order of TensorFlow's CPU kernels (Eigen's reduction over packets of eight): eight chains, folded by
- * halves, and the rest behind them as a chain of its own. */
-static float row_sum_of_eights(const float *x, int64_t n) {
-  float lane[8] = {0}, rest = 0;
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8)
-    for (int j = 0; j < 8; j++) lane[j] += x[i + j];
-  for (; i < n; i++) rest += x[i];
-  return rest + (((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7])));
-}
-/* The softmax of a row, its maximum, and the sum of the exponentials less the maximum's own 1: the loss of a confident row is
- * log1p of that small remainder, which log of the whole sum would round away. */
-static void sparse_row(float *gradient, const float *logits, int64_t n, float *maximum, float *remainder) {
-  enum { SHORT = 64 };
-  if (n > SHORT) {
-    *maximum = row_maximum(logits, n);
-    const float sum = row_exp_sum(gradient, logits, *maximum, n);
-    divide_row(gradient, gradient, sum, n);
-    *remainder = sum - 1.0f;
-    return;
-  }
-  if (n <= LANES) {
-    float unused;
-    short_store(gradient, short_exp(short_load(logits, n), n, maximum, &unused), n);
-  } else {
-    *maximum = row_maximum(logits, n);
-    row_exp_sum(gradient, logits, *maximum, n);
-  }
-  double whole = -1;
-  for (int64_t i = 0; i < n; i++) whole += (double)gradient[i];
-  *remainder = (float)whole;
-  divide_row(gradient, gradient, row_sum_of_eights(gradient, n), n);
+/* Exponentials of a row and their sum as TensorFlow's kernel makes them: of whole packets of eight by Eigen's exp, of the rest by the C
+ * library's; in the sum the row's packets count, in the gradient those of the whole tensor, which end before element `end`. The
+ * exponentials may lie on the logits. */
+static float sparse_row(float *exponentials, const float *logits, int64_t n, float maximum, int64_t end) {
+  const int64_t packets = n - n % 8;
+  float rest = 0, last[8];
+  for (int64_t i = packets; i < n; i++) rest += expf(logits[i] - maximum);
+  for (int64_t i = end; i < n; i++) last[i - end] = expf(logits[i] - maximum);
+  if (n <= LANES)
+    short_store(exponentials, v_exp(short_load(logits, n) - v_set(maximum)), n);
+  else
+    row_exp_sum(exponentials, logits, maximum, n);
+  const float sum = rest + row_sum(exponentials, packets);
+  for (int64_t i = end; i < n; i++) exponentials[i] = last[i - end];
+  return sum;
 }
 static bool rows_sparse_cross_entropy(float *losses, float *gradient, const float *logits, const int64_t *labels, int64_t rows,
-                                      int64_t n) {
+                                      int64_t n, int64_t packets) {
   bool valid = true;
-  for (int64_t first = 0; first < rows; first += LANES) {
-    const int64_t count = rows - first < LANES ? rows - first : LANES;
-    float remainders[LANES] = {0}, shifted[LANES] = {0};
-    for (int64_t i = 0; i < count; i++, gradient += n, logits += n) {
-      const int64_t label = labels[first + i];
-      if (label < 0 || label >= n) {
-        valid = false;
-        remainders[i] = NAN;
-        for (int64_t j = 0; j < n; j++) gradient[j] = NAN;
-        continue;
-      }
-      const float wanted = logits[label];
-      float maximum;
-      sparse_row(gradient, logits, n, &maximum, &remainders[i]);
-      gradient[label] -= 1.0f;
-      shifted[i] = wanted - maximum;
+  for (int64_t row = 0; row < rows; row++, gradient += n, logits += n, packets -= n) {
+    const int64_t label = labels[row];
+    if (label < 0 || label >= n) {
+      valid = false;
+      losses[row] = NAN;
+      for (int64_t j = 0; j < n; j++) gradient[j] = NAN;
+      continue;
     }
-    const vf loss = v_log1p(v_load(remainders)) - v_load(shifted);
-    if (count < LANES)
-      v_store_part(losses + first, loss, count);
-    else
-      v_store(losses + first, loss);
+    const float maximum = row_maximum(logits, n), shifted = logits[label] - maximum;
+    const float sum = sparse_row(gradient, logits, n, maximum, packets < 0 ? 0 : packets < n ? packets : n);
+    divide_row(gradient, gradient, sum, n);
+    gradient[label] -= 1.0f;
+    losses[row] = logf(sum) - shifted;
   }
   return valid;
 }

@@ -195,6 +195,7 @@ static void run_sparse_softmax_cross_entropy(const mix_kernel_args *args, const 
   }
   const mix_dtype labels = args->input_types[1].dtype;
   const int64_t block = rows_of_block(&r), label_size = (int64_t)mix_dtype_size(labels);
+  const int64_t elements = mix_shape_size(args->input_types[0].shape);
   const mix_tile_load_function load_labels = mix_tile_load_of(vector, labels);
   bool valid = true;
   for (int64_t row = r.begin; row < r.end; row += block) {
@@ -202,7 +203,7 @@ static void run_sparse_softmax_cross_entropy(const mix_kernel_args *args, const 
     const float *x = widened(&r, args->inputs[0], first, count * r.n, b.logits);
     float *y = target(&r, args->outputs[1], first, b.result);
     load_labels(b.classes, (const char *)args->inputs[1] + row * label_size, count);
-    valid &= vector->sparse_cross_entropy_rows(b.losses, y, x, b.classes, count, r.n);
+    valid &= vector->sparse_cross_entropy_rows(b.losses, y, x, b.classes, count, r.n, elements - elements % 8 - first);
     narrowed(&r, args->outputs[1], first, count * r.n, y);
     store_losses(&r, args->outputs[0], row, count, b.losses);
   }

@@ -12,30 +12,41 @@
       rule##_CODE(DO, RESULT)
 
 #define RMSPROP_OPERANDS(gradient, VECTOR, NUMBER)                                                                                 \
-  VECTOR(gradient) VECTOR(old_mean) VECTOR(old_weight) NUMBER(rho) NUMBER(rest) NUMBER(rate) NUMBER(epsilon)
-#define RMSPROP_STEP(DO)                                                                                                           \
+  VECTOR(gradient) VECTOR(old_mean) VECTOR(old_weight) NUMBER(rho) NUMBER(rest) NUMBER(epsilon) NUMBER(rate)
+#define RMSPROP_ROOT(DO)                                                                                                           \
   DO(SQUARE, square, gradient, gradient)                                                                                           \
   DO(MULTIPLY, added, rest, square)                                                                                                \
   DO(MULTIPLY, kept, rho, old_mean)                                                                                                \
   DO(ADD, mean, kept, added)                                                                                                       \
-  DO(MULTIPLY, moved, rate, gradient)                                                                                              \
   DO(ADD, below, mean, epsilon)                                                                                                    \
-  DO(RSQRT, inverse, below, below)                                                                                                 \
+  DO(RSQRT, inverse, below, below)
+/* tf_keras paces the root, Keras 3 the gradient. */
+#define RMSPROP_STEP(DO)                                                                                                           \
+  RMSPROP_ROOT(DO)                                                                                                                 \
+  DO(MULTIPLY, pace, rate, inverse)                                                                                                \
+  DO(MULTIPLY, step, gradient, pace)
+#define RMSPROP3_STEP(DO)                                                                                                          \
+  RMSPROP_ROOT(DO)                                                                                                                 \
+  DO(MULTIPLY, moved, rate, gradient)                                                                                              \
   DO(MULTIPLY, step, moved, inverse)
-#define RMSPROP_CODE(DO, RESULT)                                                                                                   \
-  RMSPROP_STEP(DO)                                                                                                                 \
+#define RMSPROP_WEIGHT(DO, RESULT)                                                                                                 \
   DO(SUBTRACT, weight, old_weight, step)                                                                                           \
   RESULT(mean) RESULT(weight)
+#define RMSPROP_CODE(DO, RESULT) RMSPROP_STEP(DO) RMSPROP_WEIGHT(DO, RESULT)
+#define RMSPROP3_CODE(DO, RESULT) RMSPROP3_STEP(DO) RMSPROP_WEIGHT(DO, RESULT)
+#define RMSPROP3_OPERANDS RMSPROP_OPERANDS
 
-#define RMSPROP_MOMENTUM_OPERANDS(gradient, VECTOR, NUMBER)                                                                                \
+#define RMSPROP_MOMENTUM_OPERANDS(gradient, VECTOR, NUMBER)                                                                        \
   VECTOR(gradient) VECTOR(old_mean) VECTOR(old_speed) VECTOR(old_weight)                                                           \
-  NUMBER(rho) NUMBER(rest) NUMBER(rate) NUMBER(epsilon) NUMBER(momentum)
-#define RMSPROP_MOMENTUM_CODE(DO, RESULT)                                                                                                  \
-  RMSPROP_STEP(DO)                                                                                                                 \
+  NUMBER(rho) NUMBER(rest) NUMBER(epsilon) NUMBER(rate) NUMBER(momentum)
+#define RMSPROP_SPEED(DO, RESULT)                                                                                                  \
   DO(MULTIPLY, slower, momentum, old_speed)                                                                                        \
   DO(ADD, speed, slower, step)                                                                                                     \
   DO(SUBTRACT, weight, old_weight, speed)                                                                                          \
   RESULT(mean) RESULT(speed) RESULT(weight)
+#define RMSPROP_MOMENTUM_CODE(DO, RESULT) RMSPROP_STEP(DO) RMSPROP_SPEED(DO, RESULT)
+#define RMSPROP3_MOMENTUM_CODE(DO, RESULT) RMSPROP3_STEP(DO) RMSPROP_SPEED(DO, RESULT)
+#define RMSPROP3_MOMENTUM_OPERANDS RMSPROP_MOMENTUM_OPERANDS
 
 #define ADAM_OPERANDS(gradient, VECTOR, NUMBER)                                                                                    \
   VECTOR(gradient) VECTOR(old_mean) VECTOR(old_square) VECTOR(old_weight)                                                          \
@@ -65,15 +76,21 @@
   RESULT(speed) RESULT(weight)
 
 #define CHAIN_RMSPROP(...) PLAIN(RMSPROP, __VA_ARGS__)
+#define CHAIN_RMSPROP3(...) PLAIN(RMSPROP3, __VA_ARGS__)
 #define CHAIN_RMSPROP_UNSCALED(...) UNSCALED(RMSPROP, __VA_ARGS__)
+#define CHAIN_RMSPROP3_UNSCALED(...) UNSCALED(RMSPROP3, __VA_ARGS__)
 #define CHAIN_RMSPROP_MOMENTUM(...) PLAIN(RMSPROP_MOMENTUM, __VA_ARGS__)
+#define CHAIN_RMSPROP3_MOMENTUM(...) PLAIN(RMSPROP3_MOMENTUM, __VA_ARGS__)
 #define CHAIN_RMSPROP_MOMENTUM_UNSCALED(...) UNSCALED(RMSPROP_MOMENTUM, __VA_ARGS__)
+#define CHAIN_RMSPROP3_MOMENTUM_UNSCALED(...) UNSCALED(RMSPROP3_MOMENTUM, __VA_ARGS__)
 #define CHAIN_ADAM(...) PLAIN(ADAM, __VA_ARGS__)
 #define CHAIN_ADAM_UNSCALED(...) UNSCALED(ADAM, __VA_ARGS__)
 #define CHAIN_SGD(...) PLAIN(SGD, __VA_ARGS__)
 #define CHAIN_SGD_UNSCALED(...) UNSCALED(SGD, __VA_ARGS__)
 #define EACH_CHAIN(X)                                                                                                              \
-  X(RMSPROP) X(RMSPROP_UNSCALED) X(RMSPROP_MOMENTUM) X(RMSPROP_MOMENTUM_UNSCALED) X(ADAM) X(ADAM_UNSCALED) X(SGD) X(SGD_UNSCALED)
+  X(RMSPROP) X(RMSPROP_UNSCALED) X(RMSPROP_MOMENTUM) X(RMSPROP_MOMENTUM_UNSCALED)                                                  \
+  X(RMSPROP3) X(RMSPROP3_UNSCALED) X(RMSPROP3_MOMENTUM) X(RMSPROP3_MOMENTUM_UNSCALED)                                              \
+  X(ADAM) X(ADAM_UNSCALED) X(SGD) X(SGD_UNSCALED)
 
 /* ---- the function of a chain ---- */
 
@@ -83,7 +100,7 @@
 #define OF_SUBTRACT(x, y) ((x) - (y))
 #define OF_DIVIDE(x, y) ((x) / (y))
 #define OF_SQRT(x, y) v_sqrt(x)
-#define OF_RSQRT(x, y) v_rsqrt(x)
+#define OF_RSQRT(x, y) v_rsqrt_at(x, i, packets)
 
 #define NOTHING(...)
 #define POINT_TO(name)                                                                                                             \
@@ -99,7 +116,8 @@
   KEEP(name);
 #define STORE(name) v_store(r_##name + i, name);
 #define CHAIN_FUNCTION(chain)                                                                                                      \
-  static void chain_##chain(void *const *results, const void *const *operands, const int64_t *ahead, int64_t n) {                  \
+  static void chain_##chain(void *const *results, const void *const *operands, const int64_t *ahead, int64_t n, double packets) { \
+    (void)packets;                                                                                                                 \
     CHAIN_##chain(POINT_TO, NOTHING, NOTHING, NOTHING) CHAIN_##chain(NOTHING, SPREAD, NOTHING, NOTHING)                            \
         CHAIN_##chain(NOTHING, NOTHING, NOTHING, RESULT_POINTER) for (int64_t i = 0; i < n; i += LANES) {                          \
       CHAIN_##chain(LOAD, NOTHING, COMPUTE, NOTHING) CHAIN_##chain(NOTHING, NOTHING, NOTHING, STORE)                               \

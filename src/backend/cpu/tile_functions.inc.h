@@ -99,7 +99,7 @@ UNARY(floor, v_floor(x))
 UNARY(ceil, v_ceil(x))
 UNARY(round, v_rint(x))
 UNARY(sqrt, v_sqrt(x))
-UNARY(rsqrt, v_rsqrt(x))
+UNARY(rsqrt, v_rsqrt_at(x, i, immediate))
 UNARY(square, x * x)
 UNARY(reciprocal, v_set(1) / x)
 UNARY(exp, v_exp(x))
@@ -138,8 +138,9 @@ BINARY_TO_BOOL(less, v_lt(x, y))
 BINARY_TO_BOOL(less_equal, v_le(x, y))
 BINARY_TO_BOOL(greater, v_lt(y, x))
 BINARY_TO_BOOL(greater_equal, v_le(y, x))
-BINARY(relu_grad, v_select(v_lt(v_set(0), y), x, v_set(0)))
-BINARY(relu6_grad, v_select(m_and(v_lt(v_set(0), y), v_lt(y, v_set(6))), x, v_set(0)))
+/* A gate multiplies: what is not finite becomes NaN at a closed one. */
+BINARY(relu_grad, v_select(v_lt(v_set(0), y), x, x *v_set(0)))
+BINARY(relu6_grad, v_select(m_and(v_lt(v_set(0), y), v_lt(y, v_set(6))), x, x *v_set(0)))
 BINARY(leaky_relu_grad, v_select(v_lt(v_set(0), y), x, v_set((float)immediate) * x))
 BINARY(softplus_grad, x *v_sigmoid(y))
 BINARY(softsign_grad, x / ((v_set(1) + v_abs(y)) * (v_set(1) + v_abs(y))))
@@ -206,7 +207,7 @@ static void tile_clip(ARGUMENTS) {
   X(SQUARE, MULTIPLY, 1, z, x *x, z *t)                                                                                        \
   X(SQRT, ADD, 0, z, v_sqrt(x), t + z)                                                                                         \
   X(SQRT, ADD, 1, z, v_sqrt(x), z + t)                                                                                         \
-  X(ADD, RSQRT, 0, y, x + y, v_rsqrt(t))                                                                                       \
+  X(ADD, RSQRT, 0, y, x + y, v_rsqrt_at(t, i, immediate))                                                                                       \
   X(ADD, SQRT, 0, y, x + y, v_sqrt(t))                                                                                         \
   X(ADD, RELU, 0, y, x + y, zero_if(v_lt(t, v_set(0)), t))
 #define JOINT_FUNCTION(first, second, position, expression, result)                                                            \

@@ -41,6 +41,7 @@ typedef struct mix_tile_step {
   mix_tile_function function;
   const mix_tile_chain *chain;
   double immediate;
+  bool by_packets; /* instead of the immediate it takes how many elements of the tile belong to whole packets of eight of the space */
   int operand_count, operands[MIX_CHAIN_OPERANDS], steps[3];
   int result, others[MIX_CHAIN_RESULTS - 1]; /* others: a chain's results but the last one */
   int load;                                  /* -1: none */

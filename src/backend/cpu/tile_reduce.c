@@ -40,9 +40,7 @@ static void end_piece(mix_tile_state *r) {
   if (!r->summed) return;
   double sum = r->wide_sum;
   if (r->p->reduced_class == MIX_TILE_FLOAT) {
-    for (int width = MIX_SUM_LANES / 2; width; width /= 2)
-      for (int i = 0; i < width; i++) r->lanes[i] += r->lanes[i + width];
-    sum = r->lanes[0];
+    sum = r->p->vector->sum_end(r->lanes, r->rest, r->summed % MIX_SUM_LANES);
     memset(r->lanes, 0, sizeof r->lanes);
   }
   if (r->pieces)
@@ -52,14 +50,22 @@ static void end_piece(mix_tile_state *r) {
   r->summed = 0;
 }
 
-/* n values, the first at place `flat` of the space, all of one piece: element i belongs to lane i % MIX_SUM_LANES. */
-static void add_to_piece(mix_tile_state *r, const char *x, int64_t flat, int64_t n) {
+/* n values, the first at place `flat` of a row of `length`, all of one piece. In whole groups element i belongs to lane i %
+ * MIX_SUM_LANES; those behind the row's last whole group wait. */
+static void add_to_piece(mix_tile_state *r, const char *x, int64_t flat, int64_t n, int64_t length) {
   r->piece = flat / MIX_SUM_PIECE;
   if (r->p->reduced_class == MIX_TILE_FLOAT) {
     const float *values = (const float *)(const void *)x;
-    int64_t i = 0;
-    for (; i < n && (flat + i) % MIX_SUM_LANES; i++) r->lanes[(flat + i) % MIX_SUM_LANES] += values[i];
-    if (i < n) r->p->vector->sum_into(r->lanes, values + i, n - i);
+    const int64_t groups_end = length - length % MIX_SUM_LANES, end = flat + n < groups_end ? flat + n : groups_end;
+    int64_t i = flat;
+    for (; i < end && i % MIX_SUM_LANES; i++) r->lanes[i % MIX_SUM_LANES] += values[i - flat];
+    if (i < end) {
+      const int64_t whole = (end - i) - (end - i) % MIX_SUM_LANES;
+      r->p->vector->sum_into(r->lanes, values + (i - flat), whole);
+      i += whole;
+    }
+    for (; i < end; i++) r->lanes[i % MIX_SUM_LANES] += values[i - flat];
+    for (; i < flat + n; i++) r->rest[i % MIX_SUM_LANES] = values[i - flat];
   } else {
     const double *values = (const double *)(const void *)x;
     for (int64_t i = 0; i < n; i++) r->wide_sum = r->summed + i ? r->wide_sum + values[i] : values[i];
@@ -90,7 +96,7 @@ static void reduce_rows(mix_tile_state *r, const char *x, const mix_tile_span *t
     }
     const int64_t left = MIX_SUM_PIECE - at % MIX_SUM_PIECE, most = left < rest ? left : rest,
                   n = most < t->n - i ? most : t->n - i;
-    add_to_piece(r, x + i * held, at, n);
+    add_to_piece(r, x + i * held, at, n, length);
     if (n == most) end_piece(r);
     if (n == rest) store_sum(r, row, r->total, length);
     i += n;
@@ -112,7 +118,7 @@ void mix_tile_reduce(mix_tile_state *r, const mix_tile_span *t) {
     const int64_t held = p->reduced_class == MIX_TILE_FLOAT ? 4 : 8;
     for (int64_t i = 0; i < t->n;) {
       const int64_t flat = t->flat + i, left = MIX_SUM_PIECE - flat % MIX_SUM_PIECE, n = left < t->n - i ? left : t->n - i;
-      add_to_piece(r, x + i * held, flat, n);
+      add_to_piece(r, x + i * held, flat, n, p->count);
       if (n == left) end_piece(r);
       i += n;
     }

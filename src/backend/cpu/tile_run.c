@@ -167,7 +167,7 @@ static void load_tile(mix_tile_state *r, const mix_tile_load *load, const mix_ti
 
 static inline void run_step(mix_tile_state *r, const mix_tile_step *step, int64_t n) {
   const void *operands[3] = {r->at[step->operands[0]], r->at[step->operands[1]], r->at[step->operands[2]]};
-  step->function(r->at[step->result], operands, step->steps, n, step->immediate);
+  step->function(r->at[step->result], operands, step->steps, n, step->by_packets ? r->packets : step->immediate);
 }
 
 /* What it reads in place it fetches for the next tile, too. */
@@ -183,13 +183,14 @@ static void run_chain(mix_tile_state *r, const mix_tile_step *step, const mix_ti
       ahead[k] = t->next * (int64_t)sizeof(float);
   }
   for (int k = 0; k < chain->result_count; k++) results[k] = r->at[k < chain->result_count - 1 ? step->others[k] : step->result];
-  chain->function(results, operands, ahead, t->n);
+  chain->function(results, operands, ahead, t->n, r->packets);
 }
 
 static void run_tile(mix_tile_state *r, const mix_tile_span *t) {
   const mix_tile_program *p = r->p;
   const bool at_once = is_whole(t) && t->dense;
   if (p->streams) look_ahead(r, t);
+  r->packets = (double)(t->dense ? p->count - p->count % 8 - t->flat : t->n);
   for (int i = 0; i < p->store_count; i++) {
     const mix_tile_store *store = &p->stores[i];
     char *result = (char *)r->args->outputs[store->output] + t->flat * (int64_t)store->element;
@@ -236,6 +237,7 @@ static void start(mix_tile_state *r, const mix_tile_program *p, const mix_kernel
   r->end_row = -1;
   r->streamed = false;
   r->expanded = false;
+  r->packets = 0;
   r->finite = true;
   r->tested = NULL;
   r->integer_sum = 0;

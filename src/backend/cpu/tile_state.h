@@ -21,6 +21,7 @@ typedef struct mix_tile_state {
   /* Epilogues: the raw results of block rows from first_row, columns from first_column. */
   const char *accumulator;
   int64_t accumulator_stride, first_row, first_column;
+  double packets;                  /* of the tile at hand: elements before the end of the space's last whole packet of eight */
   int64_t pitch;                   /* elements of the space from one row to the next */
   int64_t end_row;                 /* of rows that look ahead to the one below; -1: tiles look ahead to the next one */
   bool expanded;                   /* periodic loads fill whole tiles already */
@@ -29,8 +30,9 @@ typedef struct mix_tile_state {
   uint16_t infinity;
   bool finite;
   uint64_t integer_sum;
-  /* A sum: the piece at hand, in lanes or one number, and how many elements it has so far. */
-  _Alignas(64) float lanes[MIX_SUM_LANES];
+  /* A sum: the piece at hand, in lanes and the elements behind the last whole group, or in one number, and how many elements it has so
+   * far. */
+  _Alignas(64) float lanes[MIX_SUM_LANES], rest[MIX_SUM_LANES];
   double wide_sum;
   int64_t summed, piece;
   double *pieces; /* where each piece's sum goes; NULL on a team of one, which adds them up as they come */

@@ -108,8 +108,8 @@ static double floor_mod(double a, double b) {
   X(MAXIMUM, a != a || a > b ? a : b)                                                                                              \
   X(MINIMUM, a != a || a < b ? a : b)                                                                                              \
   X(SQUARED_DIFFERENCE, (a - b) * (a - b))                                                                                         \
-  X(RELU_GRAD, b > 0 ? a : 0)                                                                                                      \
-  X(RELU6_GRAD, b > 0 && b < 6 ? a : 0)                                                                                            \
+  X(RELU_GRAD, b > 0 ? a : a * 0)                                                                                                  \
+  X(RELU6_GRAD, b > 0 && b < 6 ? a : a * 0)                                                                                        \
   X(LEAKY_RELU_GRAD, b > 0 ? a : immediate * a)                                                                                    \
   X(SOFTPLUS_GRAD, a *sigmoid(b))                                                                                                  \
   X(SOFTSIGN_GRAD, a / ((1 + fabs(b)) * (1 + fabs(b))))                                                                            \

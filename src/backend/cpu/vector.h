@@ -64,7 +64,7 @@ typedef struct mix_tile_chain {
     int operands[2];
   } code[MIX_CHAIN_CODE];
   int results[MIX_CHAIN_RESULTS];
-  void (*function)(void *const *results, const void *const *operands, const int64_t *ahead, int64_t n);
+  void (*function)(void *const *results, const void *const *operands, const int64_t *ahead, int64_t n, double packets);
 } mix_tile_chain;
 
 typedef struct mix_vector {
@@ -81,8 +81,7 @@ typedef struct mix_vector {
   const mix_tile_chain *(*const *chains)(void);          /* ended by NULL */
   mix_tile_function bool_to_float, float_to_bool;
 
-  /* Reductions of n contiguous values of a class; exact ends. The order of a sum is fixed, the same for every instruction set:
-   * 32 lanes (element i goes to lane i % 32), then the lanes by halving. */
+  /* Reductions of n contiguous values of a class; exact ends. */
   bool (*all_finite)(const float *x, int64_t n);
   /* The same of numbers as stored in 16 bits; `infinity` is the dtype's, its exponent bits. */
   bool (*all_finite_stored)(const uint16_t *x, int64_t n, uint16_t infinity);
@@ -90,18 +89,22 @@ typedef struct mix_vector {
    * `limit`? */
   bool (*store_rows[MIX_DTYPE_COUNT])(uint16_t *r, int64_t r_stride, const float *x, int64_t stride, int64_t rows, int64_t n,
                                         float limit, bool past_caches);
+  /* The order of a sum is fixed, the same for every instruction set: whole groups of 32 elements in 32 lanes, then the lanes and the
+   * rest of less than 32 elements (row_functions.inc.h). */
   float (*sum)(const float *x, int64_t n);
-  void (*sum_into)(float *lanes, const float *x, int64_t n); /* adds to 32 lanes */
+  void (*sum_into)(float *lanes, const float *x, int64_t n); /* adds whole groups to 32 lanes */
+  float (*sum_end)(const float *lanes, const float *rest, int64_t n);
   float (*maximum)(const float *x, int64_t n); /* a NaN gives NaN; n >= 1 */
   float (*minimum)(const float *x, int64_t n);
   /* Rows of n contiguous float32, everything in float32. `result` may be `logits`. */
   void (*softmax_rows)(float *result, const float *logits, int64_t rows, int64_t n, mix_softmax_kind kind);
   /* losses[i] = sum over j of labels * -log softmax(logits); gradient = softmax - labels. */
   void (*cross_entropy_rows)(float *losses, float *gradient, const float *logits, const float *labels, int64_t rows, int64_t n);
-  /* The same with labels[i] in [0, n) for the class that counts; a label outside gives NaN and returns false. */
+  /* The same with labels[i] in [0, n) for the class that counts; a label outside gives NaN and returns false. The tensor's whole packets
+   * of eight elements end before element `packets`. */
   bool (*sparse_cross_entropy_rows)(float *losses, float *gradient, const float *logits, const int64_t *labels, int64_t rows,
-                                    int64_t n);
-  /* For rows cut into pieces: result = exp(x - shift) and its sum (32 lanes); `result` may be NULL. */
+                                    int64_t n, int64_t packets);
+  /* For rows cut into pieces: result = exp(x - shift) and its sum; `result` may be NULL. */
   float (*exp_sum)(float *result, const float *x, float shift, int64_t n);
   /* Random words: word of Philox block (key, counter, first + i) for i < n, as floats uniform in [0, 1) (24 bits) or as words. */
   void (*philox_words)(uint32_t *words, uint64_t key, uint64_t counter, uint64_t first, int64_t n);

@@ -80,6 +80,7 @@ const mix_vector VECTOR_NAME = {
     .store_rows = {[MIX_FLOAT16] = rows_store_f16, [MIX_BFLOAT16] = rows_store_bf16},
     .sum = row_sum,
     .sum_into = row_sum_into,
+    .sum_end = row_sum_end,
     .maximum = row_maximum,
     .minimum = row_minimum,
     .softmax_rows = rows_softmax,

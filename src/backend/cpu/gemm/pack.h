@@ -155,7 +155,7 @@ static void PASTE(pack_b_turned, STORAGE)(const void *source, int64_t stride, in
 /* `rows` and `columns` are constants where it is inlined. */
 GEMM_INLINE void PASTE(dot, STORAGE)(const int rows, const int columns, int64_t depth, const ELEMENT *a, int64_t a_stride,
                                      const GEMM_REAL *b, int64_t b_stride, GEMM_REAL *lanes, bool first, GEMM_REAL *out) {
-  vector sums[DOT_ROWS][DOT_COLUMNS];
+  vector sums[DOT_ROWS][DOT_MOST_COLUMNS];
   GEMM_UNROLL
   for (int r = 0; r < rows; r++) {
     GEMM_UNROLL
@@ -203,6 +203,7 @@ GEMM_INLINE void PASTE(dot_by_columns, STORAGE)(const int rows, int64_t depth, c
     DOT_CASE(1)
     DOT_CASE(2)
     DOT_CASE(3) DOT_CASE(4) DOT_CASE(5) DOT_CASE(6) DOT_CASE(7) DOT_CASE(8) DOT_CASE(9) DOT_CASE(10) DOT_CASE(11) DOT_CASE(12)
+    DOT_CASE(13) DOT_CASE(14) DOT_CASE(15)
   }
 }
 #undef DOT_CASE

@@ -15,6 +15,8 @@ enum {
   SWAP_COLUMNS = 64,      /* or, TN with at most so many columns, transposed, reading A along its rows, */
   SWAP_DEPTH = 32,        /* few rows at a time, so that it is read once from memory: 1.5 to 3.5 times as fast */
   SWAP_DEPTH_NARROW = 16, /* where the columns fill one tile's height at most */
+  FEW_DOT_ROWS = 2,       /* oneDNN's AVX-512 sgemm sums NT of so many rows along vectors, */
+  MOST_DOT_ROWS = 15,     /* up to so many */
   IN_PLACE_COLUMNS = 160, /* transposed A is packed where more columns than these use it */
   IN_PLACE_ROWS = 14,     /* B is packed where more rows than these use it, but for short rows: */
   FEWEST_ROWS = 3,        /* which never repay packing */
@@ -171,6 +173,11 @@ const mix_gemm_storage *mix_gemm_storage_of(const mix_gemm_engine *engine, mix_d
   return storage;
 }
 
+static bool follows_small_sgemm(const mix_gemm_engine *engine, const mix_gemm_storage *storage, const mix_gemm_problem *p) {
+  return engine->lanes == 16 && storage->dtype == MIX_FLOAT32 && p->rounded == MIX_DTYPE_NONE && !p->transpose_a &&
+         p->transpose_b && p->m >= FEW_DOT_ROWS && p->m <= MOST_DOT_ROWS && p->k > 0 && p->k <= DOT_DEPTH;
+}
+
 void mix_gemm_make_plan(const mix_gemm_engine *engine, const mix_gemm_storage *storage, const mix_gemm_problem *problem,
                         int threads, mix_gemm_plan *plan) {
   *plan = (mix_gemm_plan){.engine = engine, .storage = storage, .problem = *problem, .threads = threads};
@@ -180,7 +187,9 @@ void mix_gemm_make_plan(const mix_gemm_engine *engine, const mix_gemm_storage *s
     plan->stream = streams(plan);
     return;
   }
-  if (storage->dot[0] && problem->k > DOT_DEPTH) {
+  if (follows_small_sgemm(engine, storage, problem)) {
+    plan->dot = plan->swapped = true;
+  } else if (storage->dot[0] && problem->k > DOT_DEPTH) {
     plan->dot = true;
     if (problem->n <= engine->dot_columns && !problem->transpose_a)
       plan->swapped = false;

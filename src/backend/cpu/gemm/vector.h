@@ -17,7 +17,7 @@ enum { VECTOR_BYTES = 32, TILE_ROWS = 6, DOT_ROWS = 1, SWEEP_STEPS = 4 };
 #else
 enum { VECTOR_BYTES = 16, TILE_ROWS = 4, DOT_ROWS = 1, SWEEP_STEPS = 4 };
 #endif
-enum { LANES = VECTOR_BYTES / sizeof(GEMM_REAL), TILE_COLUMNS = 2 * LANES, DOT_COLUMNS = 12 };
+enum { LANES = VECTOR_BYTES / sizeof(GEMM_REAL), TILE_COLUMNS = 2 * LANES, DOT_COLUMNS = 12, DOT_MOST_COLUMNS = 15 };
 
 #define GEMM_INLINE static inline __attribute__((always_inline))
 #ifdef __clang__
