@@ -16,7 +16,7 @@ MIX_API mix_tensor *mix_tensor_from_doubles(const double *data, mix_dtype dtype,
 /* A scalar constant; rounded to dtype. */
 MIX_API mix_tensor *mix_scalar(double value, mix_dtype dtype);
 /* A tensor that uses `data` without copying it; `release(data)` is called (if not NULL) when nothing needs it any more. Until
- * then the memory must not change. */
+ * then the memory must not change. Where the call fails (NULL), release is not called and the memory stays the caller's. */
 MIX_API mix_tensor *mix_tensor_wrap(void *data, mix_dtype dtype, mix_shape shape, void (*release)(void *data));
 
 /* MIX_DTYPE_NONE and rank 0 for NULL. Known before the value is. */

@@ -61,7 +61,10 @@ mix_tensor *mix_tensor_wrap(void *data, mix_dtype dtype, mix_shape shape, void (
   if (mix_failed()) return NULL;
   if (!shape_sound("tensor_wrap", dtype, shape)) return NULL;
   if (!data && mix_shape_size(shape) > 0) return mix_fail(MIX_TYPE_ERROR, "tensor_wrap: data is NULL");
-  return constant_tensor(mix_buffer_wrap(data, mix_value_bytes(dtype, shape), release), dtype, shape);
+  mix_buffer *buffer = mix_buffer_wrap(data, mix_value_bytes(dtype, shape), NULL);
+  mix_tensor *tensor = constant_tensor(buffer, dtype, shape);
+  if (tensor && release) buffer->release = release; /* not before: where the call fails, the memory stays the caller's */
+  return tensor;
 }
 
 mix_dtype mix_tensor_dtype(const mix_tensor *tensor) { return tensor ? mix_tensor_value(tensor)->dtype : MIX_DTYPE_NONE; }

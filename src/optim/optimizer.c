@@ -48,17 +48,28 @@ static void release_array(mix_variable **array, int count) {
   mix_free(array);
 }
 
+static void release_state(mix_optimizer *optimizer) {
+  mix_variable ***arrays[] = {&optimizer->trainable, &optimizer->averages, &optimizer->accumulators};
+  for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
+    release_array(*arrays[i], optimizer->count);
+    *arrays[i] = NULL;
+  }
+  for (int slot = 0; slot < MIX_MAX_SLOTS; slot++) {
+    release_array(optimizer->slots[slot], optimizer->count);
+    optimizer->slots[slot] = NULL;
+  }
+  mix_release(optimizer->product);
+  optimizer->product = NULL;
+  optimizer->count = 0;
+}
+
 static void optimizer_finalize(void *object) {
   mix_optimizer *optimizer = object;
-  release_array(optimizer->trainable, optimizer->count);
-  release_array(optimizer->averages, optimizer->count);
-  release_array(optimizer->accumulators, optimizer->count);
-  for (int slot = 0; slot < MIX_MAX_SLOTS; slot++) release_array(optimizer->slots[slot], optimizer->count);
+  release_state(optimizer);
   if (optimizer->inner) optimizer->inner->wrapped = false;
   void *held[] = {optimizer->iterations,  optimizer->learning_rate, optimizer->variables,
                   optimizer->overwritten, optimizer->undecayed,     optimizer->inner,
-                  optimizer->loss_scale,  optimizer->applied,       optimizer->options.common.schedule,
-                  optimizer->product};
+                  optimizer->loss_scale,  optimizer->applied,       optimizer->options.common.schedule};
   for (size_t i = 0; i < sizeof held / sizeof *held; i++) mix_release(held[i]);
   mix_free(optimizer->undecayed_names);
   mix_free(optimizer->text);
@@ -177,7 +188,7 @@ static bool add_state(mix_optimizer *optimizer, mix_variable ***array, const cha
     char name[512];
     const char *weight = optimizer->trainable[i]->name;
     if (optimizer->rules->slot_names == 2) {
-      int length = snprintf(name, sizeof name, "%s/", optimizer->name);
+      int length = snprintf(name, sizeof name, "%.240s/", optimizer->name);
       snprintf(name + length, sizeof name - (size_t)length, "%s_%s", weight, slot);
       for (char *c = name + length; *c; c++)
         if (*c == '/' || *c == ':') *c = '_';
@@ -224,24 +235,38 @@ static bool add_slots(mix_optimizer *optimizer) {
   return by_slot || add_product(optimizer);
 }
 
+static bool make_state(mix_optimizer *optimizer, mix_list *variables) {
+  int count = mix_list_count(variables);
+  optimizer->trainable = mix_calloc((size_t)count + 1, sizeof *optimizer->trainable);
+  if (!optimizer->trainable) return false;
+  for (int i = 0; i < count; i++) optimizer->trainable[i] = mix_retain(mix_list_get(variables, i));
+  optimizer->count = count;
+  const mix_optimizer_common *options = &optimizer->options.common;
+  start average = {.copy = optimizer->rules->ema_starts_at_weight}, zero = {.value = 0};
+  if (options->use_ema && !add_state(optimizer, &optimizer->averages, "average", average, 0, count)) return false;
+  if (options->gradient_accumulation_steps &&
+      !add_state(optimizer, &optimizer->accumulators, "gradient_accumulator", zero, 0, count))
+    return false;
+  return add_slots(optimizer);
+}
+
+/* All of the state or, where something fails, none, so that a later call starts afresh. */
 static mix_status build(mix_optimizer *optimizer, mix_list *variables) {
   int count = mix_list_count(variables);
   for (int i = 0; i < count; i++)
     if (!mix_is(mix_list_get(variables, i), &mix_variable_class))
       return mix_fail_status(MIX_TYPE_ERROR, "%s: item %d of the variables is not a variable", optimizer->name, i);
-  optimizer->trainable = mix_calloc((size_t)count + 1, sizeof *optimizer->trainable);
-  if (!optimizer->trainable) return mix_error();
-  for (int i = 0; i < count; i++) optimizer->trainable[i] = mix_retain(mix_list_get(variables, i));
-  optimizer->count = count;
-  const mix_optimizer_common *options = &optimizer->options.common;
-  start average = {.copy = optimizer->rules->ema_starts_at_weight}, zero = {.value = 0};
-  if (options->use_ema && !add_state(optimizer, &optimizer->averages, "average", average, 0, count)) return mix_error();
-  if (options->gradient_accumulation_steps &&
-      !add_state(optimizer, &optimizer->accumulators, "gradient_accumulator", zero, 0, count))
-    return mix_error();
-  if (!add_slots(optimizer)) return mix_error();
-  optimizer->built = true;
-  return MIX_OK;
+  mix_list *former = optimizer->variables;
+  MIX_SCOPE { optimizer->variables = mix_retain(mix_list_new(mix_list_count(former), mix_list_items(former))); }
+  optimizer->built = optimizer->variables && make_state(optimizer, variables);
+  if (optimizer->built) {
+    mix_release(former);
+    return MIX_OK;
+  }
+  release_state(optimizer);
+  mix_release(optimizer->variables);
+  optimizer->variables = former;
+  return mix_error();
 }
 
 mix_status mix_optimizer_build(mix_optimizer *optimizer, mix_list *variables) {

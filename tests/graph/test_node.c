@@ -1,6 +1,7 @@
 /* Nodes: dtypes against signatures, names for messages, what evaluation lets go of, and graphs deeper than any stack. */
 #include "../compile/support.h"
 
+#include "base/alloc.h"
 #include <pthread.h>
 
 static void mixing_dtypes_names_both_operands_and_the_op(void **state) {
@@ -186,6 +187,36 @@ static void text_of_a_tensor_computes_nothing(void **state) {
   assert_string_equal(mix_tensor_text(NULL, text, sizeof text), "<no tensor>");
 }
 
+/* Wrapped memory is given back once, by the last user of the tensor; a call that fails has not taken it. */
+static int given_back;
+static void give_back(void *data) {
+  (void)data;
+  given_back++;
+}
+static void wrapped_memory(void **state) {
+  (void)state;
+  float numbers[] = {1, 2, 3};
+  bool failed = true;
+  for (int64_t count = 0; failed && count < 100; count++) {
+    given_back = 0;
+    mix_scope *scope = mix_scope_begin();
+    mix_inject_allocation_failure(count);
+    mix_tensor *x = mix_tensor_wrap(numbers, MIX_FLOAT32, MIX_SHAPE(3), give_back);
+    mix_inject_allocation_failure(-1);
+    failed = x == NULL;
+    assert_int_equal(mix_error(), failed ? MIX_MEMORY_ERROR : MIX_OK);
+    mix_error_clear();
+    if (x) assert_ptr_equal(mix_tensor_data(x), numbers);
+    assert_int_equal(given_back, 0);
+    mix_scope_end(scope);
+    assert_int_equal(given_back, failed ? 0 : 1);
+  }
+  assert_false(failed);
+  assert_null(mix_tensor_wrap(numbers, MIX_STRING, MIX_SHAPE(3), give_back));
+  mix_error_clear();
+  assert_int_equal(given_back, 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(mixing_dtypes_names_both_operands_and_the_op),
@@ -199,6 +230,7 @@ int main(void) {
       TEST(evaluation_detaches_unless_a_tape_recorded),
       TEST(deep_graphs_need_no_stack),
       TEST(text_of_a_tensor_computes_nothing),
+      TEST(wrapped_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

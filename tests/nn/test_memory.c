@@ -1,6 +1,8 @@
 /* Every allocation of nn/ may fail: each attempt ends in MemoryError or succeeds, and the state stays usable. */
 #include "support.h"
 #include "base/alloc.h"
+#include "base/error.h"
+#include <mixtape/optimizer.h>
 
 /* Policies, layers, losses, metrics and loss scales made and used once. */
 static void use_everything(void) {
@@ -47,7 +49,47 @@ static void every_allocation_may_fail(void **state) {
   assert_true(count > 100); /* there was something to fail */
 }
 
+/* Integers are cast for the product; where that fails, nothing is read of what is not there. Optimizers make all of their state or
+ * none, and make it later. */
+static void cast_and_step(mix_layer *layer, mix_tensor *ids, mix_variable *weight, mix_tensor *gradient) {
+  mix_call(layer, ids);
+  mix_optimizer *optimizer = mix_adam(.use_ema = true, .gradient_accumulation_steps = 2);
+  if (!optimizer) return;
+  mix_optimizer_apply_gradients(optimizer, mix_list_of(gradient), mix_list_of(weight));
+  mix_status status = mix_error();
+  if (status == MIX_OK) return;
+  char message[1024];
+  mix_error_take(message, sizeof message);
+  int made = mix_list_count(mix_optimizer_variables(optimizer));
+  assert_true(made == 2 || made == 6); /* iteration and learning rate; average, accumulator and two slots beside them */
+  mix_optimizer_apply_gradients(optimizer, mix_list_of(gradient), mix_list_of(weight));
+  assert_int_equal(mix_list_count(mix_optimizer_variables(optimizer)), 6);
+  assert_int_equal(mix_error(), MIX_OK);
+  mix_fail(status, "%s", message);
+}
+
+static void failures_leave_nothing_half_made(void **state) {
+  (void)state;
+  mix_layer *layer = mix_dense(.units = 2);
+  mix_tensor *ids = mix_fill(MIX_SHAPE(2, 3), 1, MIX_INT32), *gradient = mix_fill(MIX_SHAPE(2), 1, MIX_FLOAT32);
+  mix_variable *weight = mix_variable_new(gradient);
+  bool failed = true;
+  int64_t count = 0;
+  MIX_SCOPE { cast_and_step(layer, ids, weight, gradient); }
+  assert_int_equal(mix_error(), MIX_OK);
+  for (; failed && count < 100000; count++) {
+    mix_inject_allocation_failure(count);
+    MIX_SCOPE { cast_and_step(layer, ids, weight, gradient); }
+    mix_inject_allocation_failure(-1);
+    failed = mix_error() != MIX_OK;
+    if (failed && mix_error() != MIX_MEMORY_ERROR) fail_msg("allocation %lld: %s", (long long)count, mix_error_message());
+    mix_error_clear();
+  }
+  assert_false(failed);
+  assert_true(count > 30);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(every_allocation_may_fail)};
+  const struct CMUnitTest tests[] = {TEST(every_allocation_may_fail), TEST(failures_leave_nothing_half_made)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

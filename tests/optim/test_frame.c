@@ -290,6 +290,21 @@ static void loss_scale_factor_cancels(void **state) {
   ASSERT_VALUES(weight, 0, 1);
 }
 
+/* keras3 makes a slot's name of the optimizer's and the weight's, however long these are. */
+static void long_names(void **state) {
+  (void)state;
+  char name[2001];
+  memset(name, 'n', sizeof name - 1);
+  name[sizeof name - 1] = 0;
+  mix_set_semantics("keras3");
+  mix_variable *weight = VARIABLE(MIX_FLOAT32, name, 1, 2);
+  mix_optimizer *optimizer = mix_adam(.name = name);
+  assert_int_equal(mix_optimizer_apply(optimizer, mix_list_of(VECTOR(MIX_FLOAT32, 1, 1)), mix_list_of(weight)), MIX_OK);
+  mix_variable *slot = mix_list_get(mix_optimizer_variables(optimizer), 2);
+  assert_memory_equal(mix_variable_name(slot), "nnnn", 4);
+  mix_set_semantics("tf_keras");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(U01_clipnorm),
                                      TEST(U02_global_clipnorm_unchanged),
@@ -310,6 +325,7 @@ int main(void) {
                                      TEST(learning_rate_is_state),
                                      TEST(decay_of_the_legacy_family),
                                      TEST(minimize_differentiates_and_applies),
-                                     TEST(loss_scale_factor_cancels)};
+                                     TEST(loss_scale_factor_cancels),
+                                     TEST(long_names)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

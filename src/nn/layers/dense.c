@@ -52,6 +52,7 @@ static mix_list *dense_call(mix_layer *layer, const mix_call_args *args) {
   dense *d = mix_layer_data(layer);
   mix_tensor *x = mix_call_input(args, 0);
   if (!mix_dtype_is_floating(mix_tensor_dtype(x))) x = mix_cast(x, layer->compute);
+  if (!x) return NULL;
   mix_tensor *y = product(x, mix_variable_value(d->kernel));
   if (d->bias) y = mix_bias_add(y, mix_variable_value(d->bias));
   y = mix_activate(d->activation, y, .semantics = layer->semantics);

@@ -24,6 +24,7 @@
 enum {
   AMX_PANEL = 32,
   AMX_STEP = 32,
+  AMX_ROW = 64,    /* bytes of a row of a tile */
   AMX_PAIR = 2048, /* bytes of a part of a step of a panel */
   AMX_AHEAD = 256, /* bytes fetched for each of them */
 };
@@ -32,9 +33,15 @@ enum {
  * times AMX_PAIR. flags[panel * steps + step] where the storage has two parts. */
 typedef void mix_amx_pack(const void *source, int64_t stride, int64_t count, int64_t depth, unsigned char *packed,
                           unsigned char *flags);
-/* C (16 or 32, 16 or 32) = or += a panel of A times a panel of B; c_stride in bytes, all 64-byte aligned. Meanwhile AMX_AHEAD bytes a step
- * and part are fetched to the second-level cache, from `ahead` on. */
-typedef void mix_amx_multiply(int64_t steps, const unsigned char *a, const unsigned char *b, float *c, int64_t c_stride, bool first,
+/* A panel of A as tiles read it, in bytes: a step of k (and its part) to the next, a row to the next. Of one part it may be A itself,
+ * where it lies; then a last step of fewer than 32 k is packed, `tail`. */
+typedef struct mix_amx_panel {
+  const unsigned char *at, *tail;
+  int64_t step, row;
+} mix_amx_panel;
+/* C (16 or 32, 16 or 32) = or += a panel of A times a panel of B; c_stride in bytes, all that is packed, and C, 64-byte aligned. Meanwhile
+ * AMX_AHEAD bytes a step and part are fetched to the second-level cache, from `ahead` on. */
+typedef void mix_amx_multiply(int64_t steps, const mix_amx_panel *a, const unsigned char *b, float *c, int64_t c_stride, bool first,
                               const unsigned char *a_flags, const unsigned char *b_flags, const unsigned char *ahead);
 
 typedef struct mix_amx_storage {
@@ -50,8 +57,9 @@ const char *mix_amx_refuses(const mix_gemm_problem *problem, mix_dtype dtype);
 mix_amx_pack mix_amx_pack_a_along_bf16, mix_amx_pack_a_across_bf16, mix_amx_pack_b_along_bf16, mix_amx_pack_b_across_bf16;
 mix_amx_pack mix_amx_pack_a_along_f16, mix_amx_pack_a_across_f16, mix_amx_pack_b_along_f16, mix_amx_pack_b_across_f16;
 mix_amx_pack mix_amx_pack_a_along_f32, mix_amx_pack_a_across_f32, mix_amx_pack_b_along_f32, mix_amx_pack_b_across_f32;
-/* [rows > 16][columns > 16]; of operands of one part, of two. */
-extern mix_amx_multiply *const mix_amx_multiply_whole[2][2], *const mix_amx_multiply_split[2][2];
+/* [rows > 16][columns > 16]; of operands of one part, with A in place, of two parts. */
+extern mix_amx_multiply *const mix_amx_multiply_whole[2][2], *const mix_amx_multiply_in_place[2][2],
+    *const mix_amx_multiply_split[2][2];
 
 /* Tile state belongs to a thread, and any other library may release it: configured at each entry, never remembered. */
 void mix_amx_enter(void);

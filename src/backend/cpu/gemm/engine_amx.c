@@ -3,7 +3,8 @@
  * TDPBF16PS is so fast that a product is bound by what feeds it. A block of C stays in the second-level cache as float32 while all of
  * k passes; for each block of k its rows of A and columns of B are packed beside it, then a panel of A stays in the first-level cache
  * while those of B pass. What the outer loop over blocks packs is kept for the inner one; what the inner one needs is packed by the
- * team for all threads before, where enough blocks of the outer one use it. The order of sums depends on nothing: each element of C
+ * team for all threads before, where enough blocks of the outer one use it. Rows of a bfloat16 A that few columns use are not packed
+ * at all. The order of sums depends on nothing: each element of C
  * goes through the steps of k in order, or through those of either half of k where C is small and k large (plan_amx.c), and sums that
  * leave a register tile keep all their bits. */
 #define GEMM_REAL float
@@ -38,27 +39,45 @@ typedef struct operand {
   bool across;          /* k goes from row to row */
   mix_amx_pack *pack;
   unsigned char *packed, *flags;
-  bool kept; /* for all of k */
+  bool kept;     /* for all of k */
+  bool in_place; /* of A: only what is left of k behind whole steps is packed */
 } operand;
 
 /* Rows or columns [first, first + count), [k, k + depth), and where they are packed. */
 typedef struct piece {
   int64_t first, count, bytes; /* of a panel */
   const unsigned char *packed, *flags;
+  const char *source; /* rows `stride` bytes apart; NULL: not in place */
+  int64_t stride;
 } piece;
 
 static piece pack(const mix_gemm_plan *plan, const operand *x, int64_t first, int64_t count, int64_t k, int64_t depth, bool done) {
   const int64_t panels = divide_up(count, AMX_PANEL), step = mix_amx_storage_of(plan->storage->dtype)->parts * AMX_PAIR;
   const int64_t before = x->kept ? k / AMX_STEP * panels : 0;
   const char *source = x->source + (x->across ? k * x->stride + first : first * x->stride + k) * x->size;
+  if (x->in_place) {
+    const int64_t whole = depth / AMX_STEP * AMX_STEP;
+    if (whole < depth) x->pack(source + whole * x->size, x->stride, count, depth - whole, x->packed, x->flags);
+    return (piece){first, count, AMX_PAIR, x->packed, x->flags, source, x->stride * x->size};
+  }
   if (!done) x->pack(source, x->stride, count, depth, x->packed + before * step, x->flags + before);
-  return (piece){first, count, divide_up(depth, AMX_STEP) * step, x->packed + before * step, x->flags + before};
+  return (piece){first, count, divide_up(depth, AMX_STEP) * step, x->packed + before * step, x->flags + before, NULL, 0};
+}
+
+/* Panel i of a piece of A, `depth` of k. */
+static mix_amx_panel panel_of(const piece *a, int64_t i, int64_t depth) {
+  const unsigned char *packed = a->packed + i * a->bytes;
+  if (!a->source) return (mix_amx_panel){packed, NULL, AMX_PAIR, AMX_ROW};
+  const unsigned char *rows = (const unsigned char *)a->source + i * AMX_PANEL * a->stride;
+  return (mix_amx_panel){rows, depth % AMX_STEP ? packed : NULL, AMX_ROW, a->stride};
 }
 
 static void multiply(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const piece *a, const piece *b, int64_t depth,
                      bool first, bool last, float *c) {
   const int parts = mix_amx_storage_of(plan->storage->dtype)->parts;
-  mix_amx_multiply *const(*micro)[2] = parts == 2 ? mix_amx_multiply_split : mix_amx_multiply_whole;
+  mix_amx_multiply *const(*micro)[2] = parts == 2  ? mix_amx_multiply_split
+                                       : a->source ? mix_amx_multiply_in_place
+                                                   : mix_amx_multiply_whole;
   const int64_t steps = divide_up(depth, AMX_STEP), stride = plan->c_stride;
   /* What is shared comes from beyond the second-level cache: the next piece lies behind this one. */
   const piece *inner = plan->columns_outside ? a : b;
@@ -66,11 +85,12 @@ static void multiply(const mix_gemm_plan *plan, const mix_gemm_operands *operand
   const int64_t each = plan->shared ? steps * parts * AMX_AHEAD : 0;
   for (int64_t row = 0; row < a->count; row += AMX_PANEL) {
     const int64_t rows = smaller(AMX_PANEL, a->count - row), i = row / AMX_PANEL;
+    const mix_amx_panel panel = panel_of(a, i, depth);
     float *strip = first && last ? c : c + row * stride;
     for (int64_t column = 0; column < b->count; column += AMX_PANEL, ahead += each) {
       const int64_t j = column / AMX_PANEL;
       if (last) mix_gemm_prefetch_result(plan, operands, a->first + row, rows, b->first + column, AMX_PANEL);
-      micro[rows > 16][b->count - column > 16](steps, a->packed + i * a->bytes, b->packed + j * b->bytes, strip + column,
+      micro[rows > 16][b->count - column > 16](steps, &panel, b->packed + j * b->bytes, strip + column,
                                                stride * (int64_t)sizeof(float), first, a->flags + i * steps, b->flags + j * steps,
                                                ahead);
     }
@@ -189,6 +209,7 @@ static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, co
     x->size = (int64_t)mix_dtype_size(storage->dtype);
     x->pack = storage->pack[i][x->across];
     x->kept = i == outer ? plan->keep : plan->shared > 0;
+    x->in_place = i == 0 && plan->a_in_place;
     place(plan, x, memory, block[i], x->kept ? p->k : plan->depth_block);
     memory += bytes[i];
   }

@@ -14,6 +14,8 @@ enum {
   DEEP = 512,              /* products of k from here on, and of so many times their rows and columns, */
   DEEP_RATIO = 4,          /* are summed in halves, */
   DEEP_RESULTS = 1 << 18,  /* where both blocks of sums fit the second-level cache; */
+  IN_PLACE_COLUMNS = 256,  /* more would repay packing A */
+  CACHE_ALIAS = 4096,      /* rows this far apart share a set of the first-level cache */
   ADDING = 256,            /* which costs as much as so many steps of k, where threads must meet for it */
 };
 
@@ -72,6 +74,7 @@ static double lay_out(mix_gemm_plan *plan, bool share) {
   const int parts = mix_amx_storage_of(plan->storage->dtype)->parts, outer = plan->columns_outside, inner = !outer;
   const int64_t all[2] = {p->m, p->n}, grid[2] = {plan->grid_rows, plan->grid_columns};
   const int turning[2] = {p->transpose_a ? TURNING : 1, p->transpose_b ? TURNING : 1};
+  if (share && plan->a_in_place && inner == 0) return INFINITY;
   int64_t own[2], block[2], blocks[2];
   for (int i = 0; i < 2; i++) {
     own[i] = smaller(round_up(divide_up(all[i], grid[i]), AMX_PANEL), all[i]);
@@ -112,11 +115,20 @@ static bool is_halved(const mix_gemm_problem *p) {
   return p->k >= DEEP && p->k >= DEEP_RATIO * larger && p->m * p->n <= DEEP_RESULTS;
 }
 
+/* Tiles read rows of A as they lie, where few panels of columns use them and they do not share sets of the first-level cache. */
+static bool reads_a_in_place(const mix_gemm_plan *plan) {
+  const mix_gemm_problem *p = &plan->problem;
+  const int64_t stored = (int64_t)mix_dtype_size(plan->storage->dtype);
+  if (mix_amx_storage_of(plan->storage->dtype)->parts > 1 || p->transpose_a) return false;
+  return p->m % (AMX_PANEL / 2) == 0 && p->k >= AMX_STEP && p->n <= IN_PLACE_COLUMNS && p->lda * stored % CACHE_ALIAS != 0;
+}
+
 void mix_amx_make_plan(mix_gemm_plan *plan) {
   const int threads = plan->threads;
   double best = INFINITY;
   mix_gemm_plan candidate = *plan;
   candidate.halved = is_halved(&plan->problem);
+  candidate.a_in_place = reads_a_in_place(&candidate);
   const int depths = candidate.halved ? 2 : 1, ways = candidate.halved ? 1 : 4;
   for (int depth = 1; depth <= depths; depth++)
     for (int rows = 1; rows <= threads; rows++)

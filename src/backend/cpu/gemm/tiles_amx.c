@@ -46,10 +46,11 @@ AMX_INLINE void store_sums(const int rows, const int columns, char *c, int64_t s
 }
 
 /* Loads before multiplications. */
-AMX_INLINE void load_and_multiply(const int rows, const int columns, const unsigned char *a, const unsigned char *b) {
-  _tile_loadd(4, a, 64);
+AMX_INLINE void load_and_multiply(const int rows, const int columns, const unsigned char *a, int64_t a_row,
+                                  const unsigned char *b) {
+  _tile_loadd(4, a, a_row);
   _tile_loadd(6, b, 64);
-  if (rows == 2) _tile_loadd(5, a + 1024, 64);
+  if (rows == 2) _tile_loadd(5, a + 16 * a_row, a_row);
   if (columns == 2) _tile_loadd(7, b + 1024, 64);
   _tile_dpbf16ps(0, 4, 6);
   if (columns == 2) _tile_dpbf16ps(1, 4, 7);
@@ -99,14 +100,19 @@ AMX_INLINE void fetch(const unsigned char *from, const int bytes) {
   for (int i = 0; i < bytes; i += 64) _mm_prefetch(from + i, _MM_HINT_T1);
 }
 
-AMX_INLINE void multiply_whole(const int rows, const int columns, int64_t steps, const unsigned char *a, const unsigned char *b,
-                               float *c, int64_t c_stride, bool first, const unsigned char *ahead) {
+/* `in_place`, a constant where it is inlined: A may be. */
+AMX_INLINE void multiply_whole(const int rows, const int columns, const bool in_place, int64_t steps, const mix_amx_panel *panel,
+                               const unsigned char *b, float *c, int64_t c_stride, bool first, const unsigned char *ahead) {
+  const unsigned char *a = panel->at;
+  const int64_t step = in_place ? panel->step : AMX_PAIR, row = in_place ? panel->row : AMX_ROW;
+  const bool tail = in_place && panel->tail;
   MEMORY_BARRIER();
   load_sums(rows, columns, (const char *)c, c_stride, first);
-  for (; steps > 0; steps--, a += AMX_PAIR, b += AMX_PAIR, ahead += AMX_AHEAD) {
-    load_and_multiply(rows, columns, a, b);
+  for (steps -= tail; steps > 0; steps--, a += step, b += AMX_PAIR, ahead += AMX_AHEAD) {
+    load_and_multiply(rows, columns, a, row, b);
     fetch(ahead, AMX_AHEAD);
   }
+  if (tail) load_and_multiply(rows, columns, panel->tail, AMX_ROW, b);
   store_sums(rows, columns, (char *)c, c_stride);
   MEMORY_BARRIER();
 }
@@ -128,9 +134,10 @@ __attribute__((noinline)) static void clear_step(const unsigned char *a, const u
 }
 
 /* Flagged steps keep the order lo hi, hi hi, hi lo, so that elements that meet finite numbers alone have the same bits. */
-AMX_INLINE void multiply_split(const int rows, const int columns, int64_t steps, const unsigned char *a, const unsigned char *b,
+AMX_INLINE void multiply_split(const int rows, const int columns, int64_t steps, const mix_amx_panel *panel, const unsigned char *b,
                                float *c, int64_t c_stride, bool first, const unsigned char *a_flags, const unsigned char *b_flags,
                                const unsigned char *ahead) {
+  const unsigned char *a = panel->at;
   _Alignas(64) unsigned char cleared[2 * AMX_PAIR];
   MEMORY_BARRIER();
   load_sums(rows, columns, (const char *)c, c_stride, first);
@@ -151,14 +158,17 @@ AMX_INLINE void multiply_split(const int rows, const int columns, int64_t steps,
   MEMORY_BARRIER();
 }
 
-#define AMX_MULTIPLY(rows, columns)                                                                                                \
-  static void whole_##rows##x##columns(int64_t steps, const unsigned char *a, const unsigned char *b, float *c, int64_t c_stride,  \
-                                       bool first, const unsigned char *a_flags, const unsigned char *b_flags,                     \
-                                       const unsigned char *ahead) {                                                               \
+#define AMX_WHOLE(name, in_place, rows, columns)                                                                                   \
+  static void name##_##rows##x##columns(int64_t steps, const mix_amx_panel *a, const unsigned char *b, float *c, int64_t c_stride, \
+                                        bool first, const unsigned char *a_flags, const unsigned char *b_flags,                    \
+                                        const unsigned char *ahead) {                                                              \
     (void)a_flags, (void)b_flags;                                                                                                  \
-    multiply_whole(rows, columns, steps, a, b, c, c_stride, first, ahead);                                                         \
-  }                                                                                                                                \
-  static void split_##rows##x##columns(int64_t steps, const unsigned char *a, const unsigned char *b, float *c, int64_t c_stride,  \
+    multiply_whole(rows, columns, in_place, steps, a, b, c, c_stride, first, ahead);                                               \
+  }
+#define AMX_MULTIPLY(rows, columns)                                                                                                \
+  AMX_WHOLE(whole, false, rows, columns)                                                                                           \
+  AMX_WHOLE(in_place, true, rows, columns)                                                                                         \
+  static void split_##rows##x##columns(int64_t steps, const mix_amx_panel *a, const unsigned char *b, float *c, int64_t c_stride,  \
                                        bool first, const unsigned char *a_flags, const unsigned char *b_flags,                     \
                                        const unsigned char *ahead) {                                                               \
     multiply_split(rows, columns, steps, a, b, c, c_stride, first, a_flags, b_flags, ahead);                                       \
@@ -169,4 +179,5 @@ AMX_MULTIPLY(2, 1)
 AMX_MULTIPLY(2, 2)
 
 mix_amx_multiply *const mix_amx_multiply_whole[2][2] = {{whole_1x1, whole_1x2}, {whole_2x1, whole_2x2}};
+mix_amx_multiply *const mix_amx_multiply_in_place[2][2] = {{in_place_1x1, in_place_1x2}, {in_place_2x1, in_place_2x2}};
 mix_amx_multiply *const mix_amx_multiply_split[2][2] = {{split_1x1, split_1x2}, {split_2x1, split_2x2}};
