@@ -1,4 +1,4 @@
-/* Elementary functions over lanes, in float32, at most 2 units in the last place wrong (stated at each). Polynomials of exp, log
+/* Elementary functions over lanes, in float32, at most 4 units in the last place wrong (stated at each). Polynomials of exp, log
  * and tanh: S. Moshier, Cephes mathematical library (single precision); erf: N. Juffa. Included after a lanes_*.h. */
 
 static inline vf v_abs(vf x) { return (vf)((vi)x & v_set_integer(0x7fffffff)); }
@@ -67,16 +67,25 @@ static inline vf v_expm1(vf x) {
   const vf sum = v_fma(t, p, t - v_set(0.5f));
   return v_select(v_eq(n, v_set(0.0f)), v_select(v_eq(x, v_set(0.0f)), x, p), sum + sum);
 }
-/* 1 ulp. log(0) = -inf, log(x < 0) = NaN. */
-static inline vf v_log(vf x) {
+/* x = (1 + *m) 2^result with 1 + *m in [sqrt(1/2), sqrt(2)), for finite x above zero. */
+static inline vf log_parts(vf x, vf *m) {
   const vm small = v_lt(x, v_set(0x1p-126f));
-  const vf scaled = v_select(small, x * v_set(0x1p23f), x);
-  const vi bits = (vi)scaled;
-  /* m in [sqrt(1/2), sqrt(2)), e its exponent */
+  const vi bits = (vi)v_select(small, x * v_set(0x1p23f), x);
   const vi offset = (vi)((vu)bits - (vu)v_set_integer(0x3f3504f3));
-  vf e = v_from_integer(offset >> 23);
-  const vf m = (vf)((offset & v_set_integer(0x7fffff)) + v_set_integer(0x3f3504f3)) - v_set(1.0f);
-  e = v_select(small, e - v_set(23.0f), e);
+  const vf e = v_from_integer(offset >> 23);
+  *m = (vf)((offset & v_set_integer(0x7fffff)) + v_set_integer(0x3f3504f3)) - v_set(1.0f);
+  return v_select(small, e - v_set(23.0f), e);
+}
+/* y where x is finite and above zero; log(0) = -inf, log(x < 0) = NaN. */
+static inline vf log_ends(vf x, vf y) {
+  y = v_select(v_lt(x, v_set(INFINITY)), y, x); /* infinity and NaN stay */
+  y = v_select(v_eq(x, v_set(0.0f)), v_set(-INFINITY), y);
+  return v_select(v_lt(x, v_set(0.0f)), v_set(NAN), y);
+}
+/* 1 ulp */
+static inline vf v_log_close(vf x) {
+  vf m;
+  const vf e = log_parts(x, &m);
   vf p = v_fma(v_set(7.0376836292e-2f), m, v_set(-1.1514610310e-1f));
   p = v_fma(p, m, v_set(1.1676998740e-1f));
   p = v_fma(p, m, v_set(-1.2420140846e-1f));
@@ -88,17 +97,34 @@ static inline vf v_log(vf x) {
   const vf square = m * m;
   vf y = v_fma(e, v_set(-2.12194440e-4f), p * m * square);
   y = v_fma(square, v_set(-0.5f), y);
-  y = v_fma(e, v_set(0.693359375f), m + y);
-  y = v_select(v_lt(x, v_set(INFINITY)), y, x); /* infinity and NaN stay */
-  y = v_select(v_eq(x, v_set(0.0f)), v_set(-INFINITY), y);
-  return v_select(v_lt(x, v_set(0.0f)), v_set(NAN), y);
+  return log_ends(x, v_fma(e, v_set(0.693359375f), m + y));
+}
+/* 3.2 ulp: the rational function and the order of operations (each rounded) of TensorFlow's CPU kernels (Eigen's log), so that the losses
+ * of Keras 3 have their bits. */
+static inline vf v_log(vf x) {
+  vf m;
+  const vf e = log_parts(x, &m);
+  const vf p = (v_set(0.18256296349849254f) * m + v_set(1.0000000190281063f)) * m + v_set(1.0000000190281136f);
+  vf q = v_set(0.049616247954120038f) * m + v_set(0.59923249590823520f);
+  q = (q * m + v_set(1.4999999999999927f)) * m + v_set(1.0f);
+  return log_ends(x, e * v_set(0.693147180559945309f) + (m * p) / q);
+}
+/* The same of elements [i, i + LANES) of a tile, as v_rsqrt_at: behind whole packets those kernels call the C library. */
+static inline vf v_log_at(vf x, int64_t i, double packets) {
+  const vf y = v_log(x);
+  const int64_t left = (int64_t)packets - i;
+  if (left >= LANES) return y;
+  float numbers[LANES], logarithms[LANES];
+  v_store(numbers, x), v_store(logarithms, y);
+  for (int64_t l = left < 0 ? 0 : left; l < LANES; l++) logarithms[l] = logf(numbers[l]);
+  return v_load(logarithms);
 }
 /* 2 ulp: log(u) for u = 1 + x as rounded, and what the rounding lost, divided by u. */
 static inline vf v_log1p(vf x) {
   const vf one = v_set(1.0f), u = one + x;
   const vf lost = (x - (u - one)) / u;
   const vm usable = m_and(v_lt(v_set(0.0f), u), v_lt(u, v_set(0x1p60f)));
-  const vf y = v_log(u) + v_select(usable, lost, v_set(0.0f));
+  const vf y = v_log_close(u) + v_select(usable, lost, v_set(0.0f));
   return v_select(v_eq(u, one), x, y);
 }
 /* 2 ulp */
