@@ -148,6 +148,7 @@ static int64_t ulp_bound(mix_opcode opcode) {
   case MIX_OPCODE_COS:
   case MIX_OPCODE_POWER: return 1; /* the C library's own */
   case MIX_OPCODE_RSQRT:
+  case MIX_OPCODE_RECIPROCAL: /* an estimate and a Newton step, as TensorFlow's kernels do it */
   case MIX_OPCODE_SOFTSIGN:
   case MIX_OPCODE_EXP:
   case MIX_OPCODE_EXPM1:

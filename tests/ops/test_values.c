@@ -294,11 +294,12 @@ static void integer_division_by_zero(void **state) {
 
 static int on_ref(void **state) { return (void)state, mix_set_device("ref") != MIX_OK; }
 
-/* Behind a tensor's last whole packet of eight TensorFlow's CPU kernels divide 1 by the root, where packets take an estimate. */
-static void rests_of_rsqrt_are_divisions(void **state) {
+/* Behind a tensor's last whole packet of eight TensorFlow's CPU kernels divide 1 by the root, or by the number, where packets take an
+ * estimate. */
+static void rests_behind_packets_are_divisions(void **state) {
   (void)state;
   enum { MOST = 45, DRAWS = 50 };
-  float x[MOST], r[MOST], fused[MOST];
+  float x[MOST], r[MOST], fused[MOST], inverse[MOST];
   uint32_t noise = 7;
   if (!strcmp(mix_device(), "ref")) return;
   for (int draw = 0; draw < DRAWS; draw++)
@@ -308,11 +309,13 @@ static void rests_of_rsqrt_are_divisions(void **state) {
         mix_tensor *t = mix_tensor_from(x, MIX_FLOAT32, MIX_SHAPE(n));
         mix_tensor_read(mix_rsqrt(t), MIX_FLOAT32, r, n);
         mix_tensor_read(mix_rsqrt(mix_add(t, mix_scalar(1, MIX_FLOAT32))), MIX_FLOAT32, fused, n);
+        mix_tensor_read(mix_reciprocal(t), MIX_FLOAT32, inverse, n);
       }
       assert_int_equal(mix_error(), MIX_OK);
       for (int i = n - n % 8; i < n; i++) {
         assert_true(r[i] == 1 / sqrtf(x[i]));
         assert_true(fused[i] == 1 / sqrtf(x[i] + 1));
+        assert_true(inverse[i] == 1 / x[i]);
       }
     }
 }
@@ -349,7 +352,7 @@ int main(void) {
       TEST(gradient_operations),
       TEST(casts),
       TEST(integer_division_by_zero),
-      TEST(rests_of_rsqrt_are_divisions),
+      TEST(rests_behind_packets_are_divisions),
       TEST(log_has_the_bits_of_packets),
   };
   int failed = cmocka_run_group_tests_name("ops/values", tests, NULL, NULL);

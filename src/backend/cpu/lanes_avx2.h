@@ -91,6 +91,7 @@ static inline vf v_load_u8(const uint8_t *p) {
 static inline vf v_sqrt(vf x) { return _mm256_sqrt_ps(x); }
 /* Twelve bits of 1 / sqrt(x). */
 static inline vf v_rsqrt_estimate(vf x) { return _mm256_rsqrt_ps(x); }
+static inline vf v_reciprocal_estimate(vf x) { return _mm256_rcp_ps(x); }
 static inline vf v_floor(vf x) { return _mm256_floor_ps(x); }
 static inline vf v_ceil(vf x) { return _mm256_ceil_ps(x); }
 static inline vf v_rint(vf x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }

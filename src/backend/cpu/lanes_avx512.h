@@ -82,6 +82,10 @@ static inline vf v_rsqrt_estimate(vf x) {
   const __m256 low = _mm256_rsqrt_ps(_mm512_castps512_ps256(x)), high = _mm256_rsqrt_ps(_mm512_extractf32x8_ps(x, 1));
   return _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
 }
+static inline vf v_reciprocal_estimate(vf x) {
+  const __m256 low = _mm256_rcp_ps(_mm512_castps512_ps256(x)), high = _mm256_rcp_ps(_mm512_extractf32x8_ps(x, 1));
+  return _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
+}
 static inline vf v_floor(vf x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
 static inline vf v_ceil(vf x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC); }
 static inline vf v_rint(vf x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }

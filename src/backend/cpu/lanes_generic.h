@@ -121,6 +121,13 @@ static inline vf v_rsqrt_estimate(vf x) {
   return (vf){1 / sqrtf(x[0]), 1 / sqrtf(x[1]), 1 / sqrtf(x[2]), 1 / sqrtf(x[3])};
 #endif
 }
+static inline vf v_reciprocal_estimate(vf x) {
+#ifdef __SSE__
+  return (vf)__builtin_ia32_rcpps((float __attribute__((vector_size(16))))x);
+#else
+  return 1 / x;
+#endif
+}
 /* Nearest integer by adding and taking away 2^23; from there on every float is an integer. The sign of zero stays. */
 static inline vf v_rint(vf x) {
   const vi sign = (vi)x & (int32_t)0x80000000;

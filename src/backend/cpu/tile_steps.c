@@ -96,7 +96,8 @@ static void add_instruction(mix_tile_plan *plan, int i) {
   for (int k = 0; k < operands; k++) need(plan, operand[k]);
   mix_tile_step step = {
       .function = joint ? joint->function : c.function, .immediate = instruction->immediate, .result = reg, .load = -1};
-  const bool has_rests = instruction->opcode == MIX_OPCODE_RSQRT || instruction->opcode == MIX_OPCODE_LOG;
+  const mix_opcode opcode = instruction->opcode;
+  const bool has_rests = opcode == MIX_OPCODE_RSQRT || opcode == MIX_OPCODE_RECIPROCAL || opcode == MIX_OPCODE_LOG;
   step.by_packets = has_rests && mix_tile_held_class(plan, reg) == MIX_TILE_FLOAT;
   step.operand_count = operands;
   for (int k = 0; k < operands; k++) {
