@@ -1,7 +1,7 @@
 /* Matrix products of the CPU with exact accumulation, as the dispatch chooses them: every instruction set against plain loops. Oracles:
  * integer data whose products and sums are exact in every dtype (tolerance 0); the identity (A B) x = A (B x) for a big product; the bound
  * k eps |A||B| on random data. */
-#include "backend/gemm_products.h"
+#include "backend/gemm_plans.h"
 #include "backend/instruction_sets.h"
 
 #include "backend/cpu/gemm/gemm.h"
@@ -52,9 +52,10 @@ static void exact_on_integers(void **state) {
 
 /* ---- products deeper than the order of sums that TensorFlow has ---- */
 
-enum form { BLOCKS, DOT, DOT_SWAPPED, SWAPPED };
+enum form { BLOCKS, DOT, DOT_SWAPPED, SWAPPED, SWEEP_SWAPPED };
 
-/* How the kernel does it: by blocks along k, by vectors of k, either of the transposed product. */
+/* How the kernel does it: by blocks along k, by vectors of k, either of the transposed product, which may be swept through. (Few rows of
+ * one that is not transposed are too, in the order of blocks: test_sweep.c.) */
 static enum form form_of(const instruction_set *set, const product *x, int threads, mix_gemm_plan *plan) {
   static const mix_gemm_engine *const engines[][2] = {{&mix_gemm_f32_generic, &mix_gemm_f64_generic},
                                                       {&mix_gemm_f32_avx2, &mix_gemm_f64_avx2},
@@ -62,15 +63,8 @@ static enum form form_of(const instruction_set *set, const product *x, int threa
   const mix_dtype dtype = x->inputs[0].dtype;
   const ptrdiff_t level = set - instruction_sets;
   const mix_gemm_engine *engine = engines[level < 2 ? level : 2][dtype == MIX_FLOAT64];
-  const mix_gemm_problem problem = {.m = x->m,
-                                    .n = x->n,
-                                    .k = x->k,
-                                    .transpose_a = x->attributes.transpose_a,
-                                    .transpose_b = x->attributes.transpose_b,
-                                    .lda = x->inputs[0].shape.dims[1],
-                                    .ldb = x->inputs[1].shape.dims[1],
-                                    .ldc = x->n};
-  mix_gemm_make_plan(engine, mix_gemm_storage_of(engine, dtype), &problem, threads, plan);
+  *plan = plan_of(engine, x, threads);
+  if (plan->sweep) return plan->swapped ? SWEEP_SWAPPED : BLOCKS;
   return plan->dot ? plan->swapped ? DOT_SWAPPED : DOT : plan->swapped ? SWAPPED : BLOCKS;
 }
 
@@ -80,13 +74,13 @@ static const struct {
   int64_t shape[3];
   enum form forms[4];
 } deep[] = {
-    {{33, 12, 1024}, {BLOCKS, BLOCKS, BLOCKS, BLOCKS}},   {{33, 12, 1025}, {DOT, SWAPPED, DOT, SWAPPED}},
-    {{33, 12, 1030}, {DOT, SWAPPED, DOT, SWAPPED}},       {{12, 33, 1031}, {BLOCKS, BLOCKS, DOT_SWAPPED, DOT_SWAPPED}},
-    {{13, 33, 1031}, {BLOCKS, BLOCKS, BLOCKS, BLOCKS}},   {{33, 13, 1031}, {BLOCKS, SWAPPED, BLOCKS, SWAPPED}},
-    {{65, 64, 1037}, {BLOCKS, SWAPPED, BLOCKS, SWAPPED}}, {{72, 40, 1040}, {BLOCKS, SWAPPED, BLOCKS, SWAPPED}},
-    {{66, 65, 1037}, {BLOCKS, BLOCKS, BLOCKS, BLOCKS}},   {{1, 7, 1100}, {DOT, BLOCKS, DOT, DOT_SWAPPED}},
-    {{7, 1, 1100}, {DOT, SWAPPED, DOT, DOT_SWAPPED}},     {{1, 1, 1100}, {DOT, BLOCKS, DOT, DOT_SWAPPED}},
-    {{201, 5, 1027}, {DOT, SWAPPED, DOT, SWAPPED}},       {{5, 201, 1027}, {BLOCKS, BLOCKS, DOT_SWAPPED, DOT_SWAPPED}},
+    {{33, 12, 1024}, {BLOCKS, BLOCKS, BLOCKS, BLOCKS}},         {{33, 12, 1025}, {DOT, SWEEP_SWAPPED, DOT, SWEEP_SWAPPED}},
+    {{33, 12, 1030}, {DOT, SWEEP_SWAPPED, DOT, SWEEP_SWAPPED}}, {{12, 33, 1031}, {BLOCKS, BLOCKS, DOT_SWAPPED, DOT_SWAPPED}},
+    {{13, 33, 1031}, {BLOCKS, BLOCKS, BLOCKS, BLOCKS}},         {{33, 13, 1031}, {BLOCKS, SWEEP_SWAPPED, BLOCKS, SWEEP_SWAPPED}},
+    {{65, 64, 1037}, {BLOCKS, SWAPPED, BLOCKS, SWAPPED}},       {{72, 40, 1040}, {BLOCKS, SWAPPED, BLOCKS, SWAPPED}},
+    {{66, 65, 1037}, {BLOCKS, BLOCKS, BLOCKS, BLOCKS}},         {{1, 7, 1100}, {DOT, BLOCKS, DOT, DOT_SWAPPED}},
+    {{7, 1, 1100}, {DOT, SWEEP_SWAPPED, DOT, DOT_SWAPPED}},     {{1, 1, 1100}, {DOT, BLOCKS, DOT, DOT_SWAPPED}},
+    {{201, 5, 1027}, {DOT, SWEEP_SWAPPED, DOT, SWEEP_SWAPPED}}, {{5, 201, 1027}, {BLOCKS, BLOCKS, DOT_SWAPPED, DOT_SWAPPED}},
 };
 enum { DEEP = sizeof deep / sizeof *deep };
 
@@ -108,7 +102,8 @@ static void deep_products_take_every_form(void **state) {
         }
         free_product(&x);
       }
-  assert_true(prefetched > 0 && packed > 0);
+  const bool tiles = set->features & MIX_CPU_AMX_BF16; /* serve the 16-bit ones, whose operands would be packed */
+  assert_true(prefetched > 0 && (packed > 0) == !tiles);
 }
 
 static void deep_products_are_exact_on_integers(void **state) {
@@ -120,17 +115,18 @@ static void deep_products_are_exact_on_integers(void **state) {
 }
 
 /* More rows of A^T than a block of the transposed product has columns. */
-static void a_swapped_product_of_several_blocks(void **state) {
+static void swapped_products_of_several_blocks(void **state) {
   const instruction_set *set = needed_instruction_set(state);
-  static const int64_t shape[] = {4133, 3, 1030};
-  for (size_t d = 0; d < DTYPES; d += 2) {
-    product x = make_product(dtypes[d], shape[0], shape[1], shape[2], 1);
-    mix_gemm_plan plan;
-    assert_int_equal(form_of(set, &x, 1, &plan), SWAPPED);
-    assert_true(plan.column_block < shape[0]);
-    free_product(&x);
-    check_exact(dtypes[d], shape, 1, 1);
-  }
+  static const int64_t shapes[][3] = {{4133, 3, 1030}, {4133, 17, 1030}};
+  for (size_t d = 0; d < DTYPES; d += 2)
+    for (int s = 0; s < 2; s++) {
+      product x = make_product(dtypes[d], shapes[s][0], shapes[s][1], shapes[s][2], 1);
+      mix_gemm_plan plan;
+      assert_int_equal(form_of(set, &x, 1, &plan), s ? SWAPPED : SWEEP_SWAPPED);
+      assert_true(plan.column_block < x.m);
+      free_product(&x);
+      check_exact(dtypes[d], shapes[s], 1, 1);
+    }
 }
 
 /* ---- what holds for every shape ---- */
@@ -365,7 +361,7 @@ int main(void) {
       ON_EACH_SET_AND_TILES(exact_on_integers),
       ON_EACH_SET_AND_TILES(deep_products_take_every_form),
       ON_EACH_SET_AND_TILES(deep_products_are_exact_on_integers),
-      ON_EACH_SET(a_swapped_product_of_several_blocks),
+      ON_EACH_SET(swapped_products_of_several_blocks),
       ON_SET(shallow_products_stream_their_result, "avx2", 1),
       ON_SET(shallow_products_stream_their_result, "avx512", 2),
       ON_EACH_SET_AND_TILES(bound_on_random_data),

@@ -1,7 +1,6 @@
 /* Products with few rows, which read B in place along its rows: the bits of the same rows among many, where B stays as it lies; sums
  * of blocks of k where the product is turned round; what is not finite, in ragged corners. */
-#include "backend/cpu/gemm/gemm.h"
-#include "backend/gemm_products.h"
+#include "backend/gemm_plans.h"
 #include "backend/instruction_sets.h"
 
 static const struct {
@@ -20,17 +19,7 @@ static const mix_kernel *kernel_of(int dtype, const instruction_set *set) {
 static bool sweeps(const product *x) {
   const bool wide = x->inputs[0].dtype == MIX_FLOAT64;
   const mix_gemm_engine *engine = wide ? &mix_gemm_f64_avx2 : &mix_gemm_f32_avx2;
-  const mix_gemm_problem problem = {.m = x->m,
-                                    .n = x->n,
-                                    .k = x->k,
-                                    .transpose_a = x->attributes.transpose_a,
-                                    .transpose_b = x->attributes.transpose_b,
-                                    .lda = x->inputs[0].shape.dims[1],
-                                    .ldb = x->inputs[1].shape.dims[1],
-                                    .ldc = x->n};
-  mix_gemm_plan plan;
-  mix_gemm_make_plan(engine, mix_gemm_storage_of(engine, x->inputs[0].dtype), &problem, 1, &plan);
-  return plan.sweep;
+  return plan_of(engine, x, 1).sweep;
 }
 
 /* The first of 40 rows by themselves; A as stored or transposed. */
