@@ -1,8 +1,8 @@
 /* Projections of weights after an update (spec/layers.md, section 9). */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/text.h"
 #include "nn/config.h"
+#include "nn/unknown.h"
 #include "nn/weights.h"
 #include <mixtape/ops.h>
 #include <string.h>
@@ -29,14 +29,6 @@ static const struct {
              {"non_neg", "NonNeg", NON_NEG, 0},
              {"min_max_norm", "MinMaxNorm", MIN_MAX_NORM, 1}};
 
-/* The names in the table, after the one that is not there. */
-static void *unknown(const char *name) {
-  char list[128];
-  mix_text names = {.text = list, .size = sizeof list};
-  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) mix_text_put(&names, "%s%s", i ? ", " : "", kinds[i].name);
-  return mix_fail(MIX_VALUE_ERROR, "constraint: '%.60s' is not known; expected one of %s", name ? name : "NULL", list);
-}
-
 mix_constraint *mix_constraint_with(const mix_constraint_options *options) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_constraint_options, o, options, "constraint");
@@ -45,7 +37,7 @@ mix_constraint *mix_constraint_with(const mix_constraint_options *options) {
   while (!o.function && row < count &&
          !(o.constraint && (!strcmp(kinds[row].name, o.constraint) || !strcmp(kinds[row].class_name, o.constraint))))
     row++;
-  if (row == count) return unknown(o.constraint);
+  if (row == count) return mix_unknown_name("constraint", o.constraint, kinds);
   mix_constraint *constraint = mix_object_new(sizeof *constraint, &mix_constraint_class);
   if (!constraint) return NULL;
   *constraint = (mix_constraint){.object = constraint->object,

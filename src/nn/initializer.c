@@ -2,10 +2,10 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/philox.h"
-#include "base/text.h"
 #include "graph/variable.h"
 #include "nn/config.h"
 #include "nn/orthogonal.h"
+#include "nn/unknown.h"
 #include "nn/weights.h"
 #include "tensor/convert.h"
 #include "tensor/shape.h"
@@ -175,21 +175,13 @@ static bool variance_options(mix_initializer_options *o, const kind *kind) {
   return !mix_failed();
 }
 
-/* The names in the table, after the one that is not there. */
-static void *unknown(const char *name) {
-  char list[512];
-  mix_text names = {.text = list, .size = sizeof list};
-  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) mix_text_put(&names, "%s%s", i ? ", " : "", kinds[i].name);
-  return mix_fail(MIX_VALUE_ERROR, "initializer: '%.60s' is not known; expected one of %s", name ? name : "NULL", list);
-}
-
 mix_initializer *mix_initializer_with(const mix_initializer_options *options) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_initializer_options, o, options, "initializer");
   const kind *kind = NULL;
   for (size_t i = 0; o.initializer && !kind && i < sizeof kinds / sizeof *kinds; i++)
     if (!strcmp(kinds[i].name, o.initializer) || !strcmp(kinds[i].class_name, o.initializer)) kind = &kinds[i];
-  if (!kind) return unknown(o.initializer);
+  if (!kind) return mix_unknown_name("initializer", o.initializer, kinds);
   if (kind->draw == variance_scaling && !variance_options(&o, kind)) return NULL;
   mix_initializer *initializer = mix_object_new(sizeof *initializer, &mix_initializer_class);
   if (!initializer) return NULL;

@@ -1,8 +1,8 @@
 /* Penalties on weights (spec/layers.md, section 9). */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/text.h"
 #include "nn/config.h"
+#include "nn/unknown.h"
 #include "nn/weights.h"
 #include <math.h>
 #include <mixtape/ops.h>
@@ -26,14 +26,6 @@ static const struct {
 } kinds[] = {
     {"l1", "L1", L1}, {"l2", "L2", L2}, {"l1_l2", "L1L2", L1_L2}, {"orthogonal_regularizer", "OrthogonalRegularizer", ORTHOGONAL}};
 
-/* The names in the table, after the one that is not there. */
-static void *unknown(const char *name) {
-  char list[128];
-  mix_text names = {.text = list, .size = sizeof list};
-  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) mix_text_put(&names, "%s%s", i ? ", " : "", kinds[i].name);
-  return mix_fail(MIX_VALUE_ERROR, "regularizer: '%.60s' is not known; expected one of %s", name ? name : "NULL", list);
-}
-
 mix_regularizer *mix_regularizer_with(const mix_regularizer_options *options) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_regularizer_options, o, options, "regularizer");
@@ -42,7 +34,7 @@ mix_regularizer *mix_regularizer_with(const mix_regularizer_options *options) {
   while (!o.function && row < count &&
          !(o.regularizer && (!strcmp(kinds[row].name, o.regularizer) || !strcmp(kinds[row].class_name, o.regularizer))))
     row++;
-  if (row == count) return unknown(o.regularizer);
+  if (row == count) return mix_unknown_name("regularizer", o.regularizer, kinds);
   bool both = !o.function && kinds[row].kind == L1_L2, given = o.l1 != 0 || o.l2 != 0;
   double standard = both ? (given ? 0 : mix_semantics_or_current(o.semantics)->l1_l2_default) : 0.01;
   double l1 = mix_option_number(o.l1, standard), l2 = mix_option_number(o.l2, standard), factor = mix_option_number(o.factor, 0.01);
