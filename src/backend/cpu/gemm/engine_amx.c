@@ -3,10 +3,9 @@
  * TDPBF16PS is so fast that a product is bound by what feeds it. A block of C stays in the second-level cache as float32 while all of
  * k passes; for each block of k its rows of A and columns of B are packed beside it, then a panel of A stays in the first-level cache
  * while those of B pass. What the outer loop over blocks packs is kept for the inner one; what the inner one needs is packed by the
- * team for all threads before, where enough blocks of the outer one use it. Rows of a bfloat16 A that few columns use are not packed
- * at all. The order of sums depends on nothing: each element of C
- * goes through the steps of k in order, or through those of either half of k where C is small and k large (plan_amx.c), and sums that
- * leave a register tile keep all their bits. */
+ * team for all threads before, where enough blocks of the outer one use it. Rows of a bfloat16 A that few columns use are not packed at
+ * all. The order of sums depends on nothing: each element of C goes through the steps of k in order, or through those of either half
+ * of k where C is small and k large (plan_amx.c), and sums that leave a register tile keep all their bits. */
 #define GEMM_REAL float
 #define GEMM_DOUBLE 0
 #include "backend/cpu/gemm/amx.h"
@@ -210,7 +209,7 @@ static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, co
     x->pack = storage->pack[i][x->across];
     x->kept = i == outer ? plan->keep : plan->shared > 0;
     x->in_place = i == 0 && plan->a_in_place;
-    place(plan, x, memory, block[i], x->kept ? p->k : plan->depth_block);
+    place(plan, x, memory, block[i], x->in_place ? AMX_STEP : x->kept ? p->k : plan->depth_block);
     memory += bytes[i];
   }
   if (plan->halved)

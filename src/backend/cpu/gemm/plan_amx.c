@@ -57,7 +57,8 @@ static double lay_out_halves(mix_gemm_plan *plan) {
   const int64_t columns = smaller(round_up(divide_up(p->n, plan->grid_columns), AMX_PANEL), p->n);
   plan->depth_block = even_block(divide_up(p->k, 2), measured[parts].depth, AMX_STEP);
   plan->row_block = rows, plan->column_block = columns;
-  plan->a_bytes = packed_bytes(plan, rows, plan->depth_block), plan->b_bytes = packed_bytes(plan, columns, plan->depth_block);
+  plan->a_bytes = packed_bytes(plan, rows, plan->a_in_place ? AMX_STEP : plan->depth_block);
+  plan->b_bytes = packed_bytes(plan, columns, plan->depth_block);
   plan->c_stride = round_up(columns, AMX_PANEL) + 16;
   plan->c_bytes = (size_t)(round_up(rows, AMX_PANEL) * plan->c_stride) * sizeof(float);
   plan->thread_bytes = plan->a_bytes + plan->b_bytes;
@@ -96,6 +97,7 @@ static double lay_out(mix_gemm_plan *plan, bool share) {
   size_t bytes[2];
   bytes[outer] = packed_bytes(plan, block[outer], plan->keep ? p->k : plan->depth_block);
   bytes[inner] = share ? 0 : packed_bytes(plan, block[inner], plan->depth_block);
+  if (plan->a_in_place) bytes[0] = packed_bytes(plan, block[0], AMX_STEP); /* what is left of k behind whole steps */
   plan->a_bytes = bytes[0], plan->b_bytes = bytes[1];
   plan->c_stride = block[1] + 16; /* off a power of two */
   plan->c_bytes = (size_t)((p->k > plan->depth_block ? block[0] : AMX_PANEL) * plan->c_stride) * sizeof(float);
