@@ -4,7 +4,6 @@
 #include "backend/gemm_plans.h"
 #include "backend/instruction_sets.h"
 
-#include "backend/cpu/gemm/gemm.h"
 #include <mixtape/device.h>
 
 static const mix_dtype dtypes[] = {MIX_FLOAT32, MIX_FLOAT16, MIX_BFLOAT16, MIX_FLOAT64};
