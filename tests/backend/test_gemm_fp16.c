@@ -1,6 +1,7 @@
 /* Products in blocked accumulation (AVX512-FP16), called by name whatever the dispatch would choose, so that every shape is tried. Oracles:
  * integer data whose products and partial sums float16 holds (tolerance 0); the reference kernel for what is not finite; bounds derived
  * where they are used. */
+#include "gemm_plans.h"
 #include "gemm_products.h"
 
 #include <mixtape/device.h>
@@ -255,6 +256,32 @@ static void same_bits_for_any_number_of_threads(void **unused) {
       }
 }
 
+/* Several blocks of columns use rows of A that are packed once; their sums lie side by side where k has several blocks. Two shapes of a few
+ * blocks are computed; of the guide's large ones the plan tells. */
+static void rows_are_packed_once_for_a_span(void **unused) {
+  (void)unused;
+  need_float16();
+  static const int64_t computed[][3] = {{33, 1200, 90}, {33, 1200, 820}}, large[][3] = {{8192, 4096, 784}, {8192, 4096, 4096}};
+  for (size_t d = 0; d < 2; d++)
+    for (int transposes = 0; transposes < 4; transposes++)
+      for (int s = 0; s < 2; s++) {
+        product x = make_product(storages[d], computed[s][0], computed[s][1], computed[s][2], transposes);
+        const mix_gemm_plan plan = plan_of(&mix_gemm_t4x16_avx512fp16, &x, 1);
+        assert_true(plan.column_span > 2 * plan.column_block && plan.a_panels * plan.engine->rows >= x.m);
+        assert_int_equal(plan.depth_block < x.k, s);
+        free_product(&x);
+        check_exact(variants, storages[d], computed[s], transposes, 1);
+      }
+  for (int s = 0; s < 2; s++) {
+    const mix_gemm_problem problem = {
+        .m = large[s][0], .n = large[s][1], .k = large[s][2], .lda = large[s][2], .ldb = large[s][1], .ldc = large[s][1]};
+    mix_gemm_plan plan;
+    mix_gemm_make_plan(&mix_gemm_t4x16_avx512fp16, mix_gemm_storage_of(&mix_gemm_t4x16_avx512fp16, MIX_FLOAT16), &problem, 2,
+                       &plan);
+    assert_true(plan.column_span >= 4096 && plan.c_bytes <= 25 << 20);
+  }
+}
+
 /* Runs the reference and the blocked kernel; kinds must agree everywhere. Both results, to be freed. */
 static void compare_kinds(product *x, void **expected, void **got) {
   x->out = new_result(x);
@@ -364,6 +391,7 @@ int main(void) {
       cmocka_unit_test(no_growth_with_k),
       cmocka_unit_test(no_overflow_inside),
       cmocka_unit_test(same_bits_for_any_number_of_threads),
+      cmocka_unit_test(rows_are_packed_once_for_a_span),
       cmocka_unit_test(not_finite_in_every_position),
       cmocka_unit_test(epilogue_bias_relu),
       cmocka_unit_test(batches),

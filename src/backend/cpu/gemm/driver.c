@@ -67,9 +67,29 @@ void mix_gemm_finish_turned(const mix_gemm_plan *plan, const mix_gemm_operands *
   }
 }
 
+/* What the tiles of a panel fetch of A, as it is stored, for the panels that are packed next: `tiles` of them a row each, or, where A is
+ * transposed, one of the `lines` of as many rows as a tile asks for, until all lines of these are there. */
+typedef struct upcoming {
+  const char *memory;
+  int64_t tiles, lines, rows, step; /* bytes from one set of rows to the next, from one address to the next */
+} upcoming;
+
+static upcoming upcoming_after(const run_state *s, const block *x, int64_t i, int64_t panels) {
+  const mix_gemm_plan *plan = s->plan;
+  const mix_gemm_problem *p = &plan->problem;
+  const int64_t stored = (int64_t)mix_dtype_size(plan->storage->dtype), stride = p->lda * stored;
+  if (!plan->fetch_a || i + 1 >= panels || (i + 1) % plan->a_panels) return (upcoming){0};
+  const int64_t row = x->rows * (i + 1) / panels, rows = x->rows * smaller(i + 1 + plan->a_panels, panels) / panels - row;
+  if (!p->transpose_a)
+    return (upcoming){at(s->operands->a, (x->row + row) * p->lda + x->k, (size_t)stored), rows, 1, stride, MIX_GEMM_TURN * stored};
+  const int64_t lines = rows * stored / 64 + 1;
+  return (upcoming){at(s->operands->a, x->k * p->lda + x->row + row, (size_t)stored), MIX_GEMM_TURN * lines, lines,
+                    x->depth / MIX_GEMM_TURN * stride, stride};
+}
+
 /* Rows [row, row + rows) of the block, at most a tile's, times panel [column, column + columns). */
 static void multiply_panels(const run_state *s, const block *x, const void *a, int64_t a_stride, int64_t row, int rows,
-                            int64_t column, int columns) {
+                            int64_t column, int columns, const void *ahead, int64_t ahead_step) {
   const mix_gemm_plan *plan = s->plan;
   const mix_gemm_engine *engine = plan->engine;
   const mix_gemm_problem *p = &plan->problem;
@@ -100,7 +120,23 @@ static void multiply_panels(const run_state *s, const block *x, const void *a, i
   }
   mix_gemm_micro *const *micro =
       plan->b_widened ? plan->storage->micro : engine->micro[p->transpose_a || plan->a_turned ? MIX_GEMM_COLUMNS : MIX_GEMM_ROWS];
-  micro[rows - 1](x->depth, a, a_stride, b, b_stride, c, c_stride, columns, how);
+  micro[rows - 1](x->depth, a, a_stride, b, b_stride, c, c_stride, columns, how, ahead, ahead_step);
+}
+
+/* Panel i of rows of the block, of `panels`, times all panels of columns. */
+static void multiply_row_panel(const run_state *s, const block *x, const void *a, int64_t a_stride, int64_t i, int64_t panels) {
+  const int64_t row = x->rows * i / panels, rows = x->rows * (i + 1) / panels - row, width = s->plan->engine->columns;
+  upcoming next = upcoming_after(s, x, i, panels);
+  int64_t line = 0;
+  for (int64_t column = 0; column < x->columns; column += width) {
+    const int columns = (int)smaller(width, x->columns - column);
+    if (next.tiles-- > 0) {
+      multiply_panels(s, x, a, a_stride, row, (int)rows, column, columns, next.memory + line * 64, next.step);
+      if (++line == next.lines) line = 0, next.memory += next.rows;
+    } else {
+      multiply_panels(s, x, a, a_stride, row, (int)rows, column, columns, a, 0);
+    }
+  }
 }
 
 /* Rows [row, row + rows) of the block for k in [k, k + depth) of it. */
@@ -152,7 +188,7 @@ static void multiply_block(const run_state *s, const block *x) {
         const int64_t row = x->rows * i / panels, end = x->rows * (i + 1) / panels;
         const int64_t offset = p->transpose_a ? x->k * p->lda + x->row + row : (x->row + row) * p->lda + x->k;
         multiply_panels(s, x, at(s->operands->a, offset, stored), p->lda, row, (int)(end - row), column,
-                        (int)smaller(engine->columns, x->columns - column));
+                        (int)smaller(engine->columns, x->columns - column), s->b, 0);
       }
   } else {
     for (int64_t i = 0; i < panels; i++) {
@@ -166,8 +202,7 @@ static void multiply_block(const run_state *s, const block *x) {
         const int64_t from = plan->a_apart ? (i - first) * plan->a_apart : row - x->rows * first / panels;
         a = at(s->a, from, engine->element), a_stride = plan->a_stride;
       }
-      for (int64_t column = 0; column < x->columns; column += engine->columns)
-        multiply_panels(s, x, a, a_stride, row, (int)rows, column, (int)smaller(engine->columns, x->columns - column));
+      multiply_row_panel(s, x, a, a_stride, i, panels);
       if (x->last && !plan->c_in_place && !plan->swapped) {
         const char *sums = x->first ? s->c : at(s->c, row * plan->c_stride, engine->sum);
         mix_gemm_finish(plan, s->operands, sums, plan->c_stride, x->row + row, rows, x->column, x->columns, row + rows < x->rows);

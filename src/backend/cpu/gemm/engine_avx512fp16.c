@@ -1,8 +1,9 @@
 /* The engine with float16 sums: float16 and bfloat16 products in blocked accumulation (fp16.h).
  *
  * For each block of C and each block of k, its columns of B are packed (they stay in the second-level cache), then panels of rows of A are
- * packed one after the other, or some together where k goes from row to row, and multiplied with all panels of B. Sums are float32, in the
- * workspace until the last block of k. */
+ * packed one after the other, or some together where k goes from row to row, and multiplied with all panels of B. Where several blocks
+ * of columns follow each other, a span, rows of A are packed for the first and kept for the others. Sums are float32, in the workspace
+ * until the last block of k. */
 #define GEMM_REAL float
 #define GEMM_DOUBLE 0
 #include "backend/backend.h"
@@ -24,6 +25,7 @@ enum {
   SHALLOW = 32, /* k below it: a block is mostly its end */
   FEW_COLUMNS = 12,
   FEW_OPERATIONS = 1 << 15,
+  SPAN_SUMS = 24 << 20, /* bytes of the sums of a span, at most */
 };
 
 static const char *refuses(const mix_gemm_problem *p, mix_dtype dtype, mix_accumulation served) {
@@ -57,6 +59,13 @@ static int64_t panel_elements(const mix_gemm_plan *plan, int slots) {
   return (round_up(plan->depth_block, FP16_ROUND) + 2) * slots; /* off a power of two */
 }
 static int64_t panel_scales(const mix_gemm_plan *plan) { return divide_up(plan->depth_block, FP16_LEAST_STEP); }
+static size_t panels_bytes(const mix_gemm_plan *plan, int64_t panels, int slots) {
+  return (size_t)whole_lines(panels * panel_elements(plan, slots) * (int64_t)sizeof(uint16_t));
+}
+static size_t scales_bytes(const mix_gemm_plan *plan, int64_t panels) {
+  return (size_t)whole_lines(panels * panel_scales(plan) * (int64_t)sizeof(float));
+}
+static bool spans(const mix_gemm_plan *plan) { return plan->column_span > plan->column_block; }
 
 static void make_plan(mix_gemm_plan *plan) {
   const mix_gemm_problem *p = &plan->problem;
@@ -67,12 +76,15 @@ static void make_plan(mix_gemm_plan *plan) {
   plan->row_block = even_block(row_panels, ROW_PANELS, 1) * FP16_ROWS;
   plan->column_block = even_block(column_panels, widest, 1) * FP16_COLUMNS;
 
-  const int64_t group = p->transpose_a ? GROUP : 1, panels = plan->column_block / FP16_COLUMNS;
-  const int64_t scales = whole_lines(panel_scales(plan) * (int64_t)sizeof(float) * FP16_MOST_PANELS);
-  plan->a_bytes = (size_t)(scales + whole_lines(group * panel_elements(plan, FP16_ROW_SLOTS) * (int64_t)sizeof(uint16_t)));
-  plan->b_bytes = (size_t)(scales + whole_lines(panels * panel_elements(plan, FP16_COLUMNS) * (int64_t)sizeof(uint16_t)));
-  plan->c_stride = plan->column_block + 16; /* off a power of two */
-  plan->c_bytes = (size_t)((p->k > plan->depth_block ? plan->row_block : FP16_ROWS) * plan->c_stride) * sizeof(float);
+  const bool summed = p->k > plan->depth_block; /* in the workspace */
+  const int64_t fit = summed ? SPAN_SUMS / (int64_t)sizeof(float) / plan->row_block / plan->column_block : column_panels;
+  plan->column_span = smaller(fit > 1 ? fit * plan->column_block : plan->column_block, column_panels * FP16_COLUMNS);
+  plan->a_group = p->transpose_a ? GROUP : 1;
+  plan->a_panels = spans(plan) ? (int)(plan->row_block / FP16_ROWS) : plan->a_group;
+  plan->a_bytes = scales_bytes(plan, plan->a_panels) + panels_bytes(plan, plan->a_panels, FP16_ROW_SLOTS);
+  plan->b_bytes = scales_bytes(plan, FP16_MOST_PANELS) + panels_bytes(plan, plan->column_block / FP16_COLUMNS, FP16_COLUMNS);
+  plan->c_stride = (summed ? plan->column_span : plan->column_block) + 16; /* off a power of two */
+  plan->c_bytes = (size_t)((summed ? plan->row_block : FP16_ROWS) * plan->c_stride) * sizeof(float);
   plan->thread_bytes = plan->a_bytes + plan->b_bytes + plan->c_bytes;
 }
 
@@ -87,24 +99,28 @@ typedef struct run_state {
   uint16_t *a, *b;
 } run_state;
 
-/* A block of C, in panels, and of k. */
+/* A block of C, in panels, and of k; the first column of its span. */
 typedef struct block {
-  int64_t row, rows, column, columns, k, depth;
+  int64_t row, rows, column, columns, k, depth, span;
 } block;
 
 static int64_t first_row(const run_state *s, int64_t panel) { return s->plan->problem.m * panel / s->row_panels; }
 static int64_t first_column(const run_state *s, int64_t panel) { return smaller(panel * FP16_COLUMNS, s->plan->problem.n); }
 
-/* `columns`: of B; else rows of A. */
-static void pack(run_state *s, const block *x, bool columns, int64_t first, int64_t count) {
+static void pack_columns(run_state *s, const block *x) {
   int64_t starts[FP16_MOST_PANELS + 1];
-  for (int64_t i = 0; i <= count; i++) starts[i] = columns ? first_column(s, first + i) : first_row(s, first + i);
-  if (columns)
-    mix_fp16_pack(&s->pack_b, (int)count, starts, x->k, x->depth, s->b, panel_elements(s->plan, FP16_COLUMNS), s->b_scales,
-                  panel_scales(s->plan));
-  else
-    mix_fp16_pack(&s->pack_a, (int)count, starts, x->k, x->depth, s->a, panel_elements(s->plan, FP16_ROW_SLOTS), s->a_scales,
-                  panel_scales(s->plan));
+  for (int64_t i = 0; i <= x->columns; i++) starts[i] = first_column(s, x->column + i);
+  mix_fp16_pack(&s->pack_b, (int)x->columns, starts, x->k, x->depth, s->b, panel_elements(s->plan, FP16_COLUMNS), s->b_scales,
+                panel_scales(s->plan));
+}
+
+/* `count` panels of the block from `panel` on, to the `index`th packed and what follows. */
+static void pack_rows(run_state *s, const block *x, int64_t panel, int64_t count, int64_t index) {
+  const int64_t elements = panel_elements(s->plan, FP16_ROW_SLOTS), scales = panel_scales(s->plan);
+  int64_t starts[FP16_MOST_PANELS + 1];
+  for (int64_t i = 0; i <= count; i++) starts[i] = first_row(s, x->row + panel + i);
+  mix_fp16_pack(&s->pack_a, (int)count, starts, x->k, x->depth, s->a + index * elements, elements, s->a_scales + index * scales,
+                scales);
 }
 
 /* Panel `panel` of rows, the `index`th packed, with all panels of columns; finished after the last k. */
@@ -113,8 +129,9 @@ static void multiply(run_state *s, const block *x, int64_t panel, int64_t index)
   const int64_t row = first_row(s, panel), rows = first_row(s, panel + 1) - row, scales = panel_scales(plan);
   const bool first = x->k == 0, last = x->k + x->depth == plan->problem.k;
   const int64_t column = first_column(s, x->column), end = first_column(s, x->column + x->columns);
-  float *c = s->c + (first && last ? 0 : row - first_row(s, x->row)) * plan->c_stride;
-  if (x->depth == 0) memset(c, 0, (size_t)(rows * plan->c_stride) * sizeof *c);
+  float *c = s->c;
+  if (!first || !last) c += (row - first_row(s, x->row)) * plan->c_stride + (x->column - x->span) * FP16_COLUMNS;
+  if (x->depth == 0) memset(c, 0, (size_t)(rows * plan->c_stride) * sizeof *c); /* k is 0 */
   for (int64_t j = 0; j < x->columns && x->depth; j++) {
     const int64_t width = first_column(s, x->column + j + 1) - first_column(s, x->column + j);
     if (last) mix_gemm_prefetch_result(plan, s->operands, row, rows, first_column(s, x->column + j), width);
@@ -126,12 +143,12 @@ static void multiply(run_state *s, const block *x, int64_t panel, int64_t index)
 }
 
 static void multiply_block(run_state *s, const block *x) {
-  const int64_t group = s->plan->problem.transpose_a ? GROUP : 1;
-  pack(s, x, true, x->column, x->columns);
-  for (int64_t panel = 0; panel < x->rows; panel += group) {
-    const int64_t count = smaller(group, x->rows - panel);
-    pack(s, x, false, x->row + panel, count);
-    for (int64_t i = 0; i < count; i++) multiply(s, x, x->row + panel + i, i);
+  const mix_gemm_plan *plan = s->plan;
+  pack_columns(s, x);
+  for (int64_t panel = 0; panel < x->rows; panel++) {
+    const int64_t index = panel % plan->a_panels;
+    if (panel % plan->a_group == 0 && x->column == x->span) pack_rows(s, x, panel, smaller(plan->a_group, x->rows - panel), index);
+    multiply(s, x, x->row + panel, index);
   }
 }
 
@@ -148,24 +165,26 @@ static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, co
                  .pack_b = {operands->b, p->ldb, !p->transpose_b, plan->storage->dtype, FP16_COLUMNS, false, bits / 2, step},
                  .sums = {engine->chains, engine->chain, step},
                  .row_panels = divide_up(p->m, FP16_ROWS)};
-  const int64_t scales = whole_lines(panel_scales(plan) * (int64_t)sizeof(float) * FP16_MOST_PANELS);
   char *memory = own;
-  s.a_scales = (float *)memory, s.a = (uint16_t *)(memory + scales), memory += plan->a_bytes;
-  s.b_scales = (float *)memory, s.b = (uint16_t *)(memory + scales), memory += plan->b_bytes;
+  s.a_scales = (float *)memory, s.a = (uint16_t *)(memory + scales_bytes(plan, plan->a_panels)), memory += plan->a_bytes;
+  s.b_scales = (float *)memory, s.b = (uint16_t *)(memory + scales_bytes(plan, FP16_MOST_PANELS)), memory += plan->b_bytes;
   s.c = (float *)memory;
   int64_t row_begin, row_end, column_begin, column_end;
   mix_gemm_share(s.row_panels, 1, team->rank / plan->grid_columns, plan->grid_rows, &row_begin, &row_end);
   mix_gemm_share(divide_up(p->n, FP16_COLUMNS), 1, team->rank % plan->grid_columns, plan->grid_columns, &column_begin, &column_end);
   const int64_t block_rows = plan->row_block / FP16_ROWS, block_columns = plan->column_block / FP16_COLUMNS;
   block x;
-  for (x.column = column_begin; x.column < column_end; x.column += block_columns)
+  for (x.span = column_begin; x.span < column_end; x.span += plan->column_span / FP16_COLUMNS)
     for (x.row = row_begin; x.row < row_end; x.row += block_rows) {
-      x.columns = smaller(block_columns, column_end - x.column);
+      const int64_t end = smaller(x.span + plan->column_span / FP16_COLUMNS, column_end);
       x.rows = smaller(block_rows, row_end - x.row);
       x.k = 0;
       do { /* once with an empty sum where k is 0 */
         x.depth = smaller(plan->depth_block, p->k - x.k);
-        multiply_block(&s, &x);
+        for (x.column = x.span; x.column < end; x.column += block_columns) {
+          x.columns = smaller(block_columns, end - x.column);
+          multiply_block(&s, &x);
+        }
         x.k += x.depth;
       } while (x.k < p->k);
     }

@@ -22,9 +22,13 @@ typedef enum mix_gemm_store {
 } mix_gemm_store;
 
 /* One tile: C (rows, columns) (+)= A (rows, depth) * B (depth, columns); rows is the function's own, columns at most the engine's.
- * By layout, element (i, k) of A is a[i * a_stride + k] or a[k * a_stride + i]; element (k, j) of B is b[k * b_stride + j]. */
+ * By layout, element (i, k) of A is a[i * a_stride + k] or a[k * a_stride + i]; element (k, j) of B is b[k * b_stride + j].
+ * `ahead` is memory that is packed next: the fastest micro-kernels ask for an address each MIX_GEMM_TURN steps of k, ahead_step bytes
+ * apart; anything in a cache where nothing is wanted. (Two arguments: a struct of both travels through memory, and its load waits for
+ * the stores of the tile before, 160 cycles.) */
 typedef void mix_gemm_micro(int64_t depth, const void *a, int64_t a_stride, const void *b, int64_t b_stride, void *c,
-                            int64_t c_stride, int columns, mix_gemm_store store);
+                            int64_t c_stride, int columns, mix_gemm_store store, const char *ahead, int64_t ahead_step);
+enum { MIX_GEMM_TURN = 4 };
 
 /* Of products with few columns (dot.c): rows finished at once, and elements from one row of their sums to the next. */
 enum { MIX_GEMM_DOT_ROWS = 64, MIX_GEMM_DOT_STRIDE = 16 };
@@ -104,14 +108,16 @@ struct mix_gemm_plan {
   bool sweep;                      /* few rows: B is read once, along its rows, without packing */
   bool swapped;                    /* computes C^T = op(B)^T op(A)^T, and transposes sums before they are stored */
   bool a_in_place, b_in_place, c_in_place, prefetch_b;
+  bool fetch_a;   /* the rows of A that are packed next are fetched while tiles are multiplied */
   bool stream;    /* C, larger than the caches, is written past them */
   bool a_turned;  /* A stored along k is packed along rows, as the fastest micro-kernel reads it */
   bool b_widened; /* in place, and widened by the storage's own micro-kernels */
   int threads, grid_rows, grid_columns;
   int64_t depth_block, row_block, column_block;
-  int64_t a_stride, c_stride;                                 /* of packed A, of sums in the workspace */
-  int a_panels;                                               /* panels of rows of A that are packed at once, */
-  int64_t a_apart;                                            /* so many elements apart; 0: side by side */
+  int64_t column_span;        /* float16 sums: so many columns, of several blocks, use rows of A that are packed once */
+  int64_t a_stride, c_stride; /* of packed A, of sums in the workspace */
+  int a_group, a_panels;      /* panels of rows of A: packed at once (float16 sums), and in the workspace, */
+  int64_t a_apart;            /* so many elements apart; 0: side by side */
   size_t a_bytes, b_bytes, c_bytes, turn_bytes, thread_bytes; /* parts of a thread's workspace, and the whole */
   /* Of engines with their own driver: the loop over blocks of columns is the outer one; what it packs is kept for the inner one, whose
    * operand the team packs for all threads, so many blocks at a time (0: each thread for itself, as they come). */

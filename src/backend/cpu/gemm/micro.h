@@ -88,8 +88,9 @@ GEMM_INLINE void multiply_tile(const int rows, const int vectors, const int layo
  * rows of four read their element of A in the instructions that multiply by it; all rows would be more loads than the load ports
  * take. */
 GEMM_INLINE void multiply_whole(const int rows, int64_t depth, const GEMM_REAL *a, int64_t a_stride, const GEMM_REAL *b,
-                                int64_t b_stride, GEMM_REAL *c, int64_t c_stride, bool add) {
-  enum { TURN = 4, AHEAD = 16 };
+                                int64_t b_stride, GEMM_REAL *c, int64_t c_stride, bool add, const char *ahead,
+                                int64_t ahead_step) {
+  enum { AHEAD = 16 };
   vector sums[TILE_ROWS][2];
   GEMM_UNROLL
   for (int i = 0; i < rows; i++) sums[i][0] = sums[i][1] = (vector){0};
@@ -118,7 +119,8 @@ GEMM_INLINE void multiply_whole(const int rows, int64_t depth, const GEMM_REAL *
     GEMM_OPAQUE(b);                                                                                                                \
   } while (0)
 #pragma GCC unroll 1
-  for (; depth >= TURN; depth -= TURN) {
+  for (; depth >= MIX_GEMM_TURN; depth -= MIX_GEMM_TURN, ahead += ahead_step) {
+    __builtin_prefetch(ahead, 0, 2);
     STEP();
     STEP();
     STEP();
@@ -138,9 +140,9 @@ GEMM_INLINE void multiply_whole(const int rows, int64_t depth, const GEMM_REAL *
 
 #define GEMM_MICRO(rows, layout, stored, name)                                                                                     \
   static void name##_##rows(int64_t depth, const void *a, int64_t a_stride, const void *b, int64_t b_stride, void *c,              \
-                            int64_t c_stride, int columns, mix_gemm_store how) {                                                   \
+                            int64_t c_stride, int columns, mix_gemm_store how, const char *ahead, int64_t ahead_step) {            \
     if (layout == MIX_GEMM_COLUMNS && columns == TILE_COLUMNS && how != MIX_GEMM_STREAM)                                           \
-      multiply_whole(rows, depth, a, a_stride, b, b_stride, c, c_stride, how == MIX_GEMM_ADD);                                     \
+      multiply_whole(rows, depth, a, a_stride, b, b_stride, c, c_stride, how == MIX_GEMM_ADD, ahead, ahead_step);                  \
     else if (columns > LANES)                                                                                                      \
       multiply_tile(rows, 2, layout, stored, depth, a, a_stride, b, b_stride, c, c_stride, columns, how);                          \
     else                                                                                                                           \

@@ -137,6 +137,7 @@ static void plan_blocks(mix_gemm_plan *plan) {
   plan->b_in_place = plan->b_in_place || plan->b_widened;
   if (plan->b_widened) plan->a_turned = false;
   plan->prefetch_b = plan->swapped && plan->b_in_place;
+  plan->fetch_a = plan->a_turned || (p->transpose_a && !plan->a_in_place && p->lda * stored % CACHE_ALIAS);
   plan->c_in_place = !p->epilogue && !plan->swapped && engine->sum == mix_dtype_size(plan->result);
   plan->stream = streams(plan);
 
