@@ -186,7 +186,7 @@ mix_executable *mix_host_compile(const mix_plan *plan, int threads, const mix_ke
   memset(executable, 0, sizeof *executable);
   executable->plan = plan;
   executable->tables = tables;
-  executable->threads = threads < 1 ? 1 : threads;
+  executable->threads = threads < 2 ? 1 : mix_host_team_size(plan, threads);
   executable->flush_subnormals = flush_subnormals;
   executable->barrier.spins = spins(executable->threads);
   atomic_store_explicit(&executable->failed_step, INT_MAX, memory_order_relaxed);

@@ -68,6 +68,8 @@ bool mix_host_same_product(const mix_kernel_row *const *tables, const mix_produc
 /* mix_backend.widens. */
 bool mix_host_widens(const mix_kernel_row *const *tables, const mix_product *product);
 
+/* Of `threads` threads, how many the plan is worth: all, or one (backend/team_size.c). */
+int mix_host_team_size(const mix_plan *plan, int threads);
 /* Places the barriers of a plan whose kernels have been chosen (backend/schedule.c). False: out of memory, recorded. */
 bool mix_host_schedule(mix_executable *executable);
 
