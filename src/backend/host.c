@@ -190,7 +190,7 @@ mix_executable *mix_host_compile(const mix_plan *plan, int threads, const mix_ke
   executable->flush_subnormals = flush_subnormals;
   executable->barrier.spins = spins(executable->threads);
   atomic_store_explicit(&executable->failed_step, INT_MAX, memory_order_relaxed);
-  if (build(executable)) return executable;
+  if (executable->threads && build(executable)) return executable;
   mix_host_destroy(executable);
   return NULL;
 }

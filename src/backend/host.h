@@ -60,15 +60,15 @@ typedef void mix_host_verdict(void *context, const mix_kernel *kernel, const mix
 const mix_kernel *mix_host_choose_aloud(const mix_kernel_row *const *tables, const mix_kernel_args *args, mix_host_verdict *verdict,
                                         void *context);
 /* As mix_host_choose, of a product. */
-const mix_kernel *mix_host_choose_product(const mix_kernel_row *const *tables, const mix_product *product, mix_host_verdict *verdict,
-                                          void *context);
+const mix_kernel *mix_host_choose_product(const mix_kernel_row *const *tables, const mix_product *product,
+                                          mix_host_verdict *verdict, void *context);
 
 /* mix_backend.same_product, by the kernels that the tables choose. */
 bool mix_host_same_product(const mix_kernel_row *const *tables, const mix_product *x, const mix_product *y);
 /* mix_backend.widens. */
 bool mix_host_widens(const mix_kernel_row *const *tables, const mix_product *product);
 
-/* Of `threads` threads, how many the plan is worth: all, or one (backend/team_size.c). */
+/* Of `threads` threads, how many the plan is worth: all, or one (backend/team_size.c). 0: out of memory, recorded. */
 int mix_host_team_size(const mix_plan *plan, int threads);
 /* Places the barriers of a plan whose kernels have been chosen (backend/schedule.c). False: out of memory, recorded. */
 bool mix_host_schedule(mix_executable *executable);

@@ -6,15 +6,23 @@
  * batches on; so they do where weights and what optimizers keep of them fill one core's cache. Measured on two cores, batches of 1 to
  * 128 and 32 to 256 units (docs/PERFORMANCE.md). */
 #include "backend/host.h"
+#include "base/alloc.h"
 #include "base/cpu.h"
 #include "ops/attributes.h"
 #include "ops/table.h"
 
 enum {
-  WORTH = 90,   /* multiplications: the work for which fetching a weight is worth it */
+  WORTH_AVX512 = 90, /* multiplications: the work for which fetching a weight is worth it */
+  WORTH_AVX2 = 30,
+  WORTH_PLAIN = 12,
   OF_BYTES = 2, /* multiplications: the work of a byte of what steps read, but for variables */
   KEPT = 2,     /* a weight and a slot */
 };
+
+static double worth(void) {
+  const uint32_t features = mix_cpu_features();
+  return features & MIX_CPU_AVX512 ? WORTH_AVX512 : features & MIX_CPU_AVX2 ? WORTH_AVX2 : WORTH_PLAIN;
+}
 
 static bool is_product(const mix_step *step) {
   return step->op == &mix_op_matmul || step->op == &mix_op_batch_matmul || step->op == &mix_op_matmul_rounded;
@@ -33,38 +41,41 @@ static int variable_of(const mix_plan *plan, int slot) {
   return plan->slots[slot].kind == MIX_SLOT_VARIABLE ? plan->slots[slot].index : -1;
 }
 
-static bool writes(const mix_plan *plan, int variable) {
+/* The float32 or float64 weights that the plan writes and products read, each counted once. False: out of memory, recorded. */
+static bool count_weights(const mix_plan *plan, double *elements, int64_t *bytes) {
+  enum { WRITTEN = 1, COUNTED };
+  char *marks = mix_calloc((size_t)plan->variable_count + 1, 1);
+  *elements = 0, *bytes = 0;
+  if (!marks) return false;
   for (int i = 0; i < plan->step_count; i++)
-    for (int o = 0; o < plan->steps[i].output_count; o++)
-      if (variable_of(plan, plan->steps[i].outputs[o]) == variable) return true;
-  return false;
-}
-
-/* Has a product before step `before` read it? */
-static bool was_read(const mix_plan *plan, int before, int variable) {
-  for (int i = 0; i < before; i++)
-    for (int n = 0; n < 2 && is_product(&plan->steps[i]); n++)
-      if (variable_of(plan, plan->steps[i].inputs[n]) == variable) return true;
-  return false;
+    for (int o = 0; o < plan->steps[i].output_count; o++) {
+      const int variable = variable_of(plan, plan->steps[i].outputs[o]);
+      if (variable >= 0) marks[variable] = WRITTEN;
+    }
+  for (int i = 0; i < plan->step_count; i++)
+    for (int n = 0; n < 2 && is_product(&plan->steps[i]); n++) {
+      const mix_slot *slot = &plan->slots[plan->steps[i].inputs[n]];
+      const int variable = variable_of(plan, plan->steps[i].inputs[n]);
+      const size_t size = mix_dtype_size(slot->dtype);
+      if (variable < 0 || marks[variable] != WRITTEN || size == sizeof(uint16_t)) continue;
+      marks[variable] = COUNTED;
+      *elements += (double)slot->bytes / (double)size;
+      *bytes += (int64_t)slot->bytes;
+    }
+  mix_free(marks);
+  return true;
 }
 
 int mix_host_team_size(const mix_plan *plan, int threads) {
-  double work = 0, weights = 0;
-  int64_t bytes = 0;
+  double weights, work = 0;
+  int64_t bytes;
+  if (!count_weights(plan, &weights, &bytes)) return 0;
+  if (weights == 0 || KEPT * bytes > mix_cpu_cache(2)) return threads;
   for (int i = 0; i < plan->step_count; i++) {
     const mix_step *step = &plan->steps[i];
-    for (int n = 0; n < step->input_count; n++) {
-      const mix_slot *slot = &plan->slots[step->inputs[n]];
-      const int variable = variable_of(plan, step->inputs[n]);
-      if (variable < 0) {
-        work += OF_BYTES * (double)slot->bytes;
-      } else if (is_product(step) && n < 2 && !was_read(plan, i, variable) && writes(plan, variable)) {
-        if (mix_dtype_size(slot->dtype) == sizeof(uint16_t)) return threads;
-        weights += (double)slot->bytes / (double)mix_dtype_size(slot->dtype);
-        bytes += KEPT * (int64_t)slot->bytes;
-      }
-    }
     if (is_product(step)) work += multiplications(plan, step);
+    for (int n = 0; n < step->input_count; n++)
+      if (variable_of(plan, step->inputs[n]) < 0) work += OF_BYTES * (double)plan->slots[step->inputs[n]].bytes;
   }
-  return weights > 0 && work < WORTH * weights && bytes <= mix_cpu_cache(2) ? 1 : threads;
+  return work < worth() * weights ? 1 : threads;
 }

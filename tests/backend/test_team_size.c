@@ -60,23 +60,26 @@ static int team_size(const training *t) {
   return mix_host_team_size(&plan, THREADS);
 }
 
+/* The largest batch for one thread, of powers of two. */
+static int64_t few(void) { return mix_cpu_features() & MIX_CPU_AVX512 ? 32 : mix_cpu_features() & MIX_CPU_AVX2 ? 8 : 4; }
+
 static void few_examples_train_on_one_thread(void **unused) {
   (void)unused;
-  for (int64_t batch = 1; batch <= 32; batch *= 2) assert_int_equal(team_size(&(training){MIX_FLOAT32, batch, 100, 1, true}), 1);
-  assert_int_equal(team_size(&(training){MIX_FLOAT64, 8, 100, 1, true}), 1);
+  for (int64_t batch = 1; batch <= few(); batch *= 2) assert_int_equal(team_size(&(training){MIX_FLOAT32, batch, 100, 1, true}), 1);
+  assert_int_equal(team_size(&(training){MIX_FLOAT64, few() / 2, 100, 1, true}), 1);
 }
 
 static void many_examples_take_all(void **unused) {
   (void)unused;
-  for (int64_t batch = 64; batch <= 8192; batch *= 2)
+  for (int64_t batch = 2 * few(); batch <= 8192; batch *= 2)
     assert_int_equal(team_size(&(training){MIX_FLOAT32, batch, 100, 1, true}), THREADS);
 }
 
 /* Weights that several products read travel once, but each brings its work. */
 static void weights_count_once(void **unused) {
   (void)unused;
-  assert_int_equal(team_size(&(training){MIX_FLOAT32, 32, 100, 3, true}), THREADS);
-  assert_int_equal(team_size(&(training){MIX_FLOAT32, 16, 100, 3, true}), 1);
+  assert_int_equal(team_size(&(training){MIX_FLOAT32, few(), 100, 3, true}), THREADS);
+  assert_int_equal(team_size(&(training){MIX_FLOAT32, few() / 2, 100, 3, true}), 1);
 }
 
 static void what_writes_no_weights_takes_all(void **unused) {
