@@ -13,7 +13,8 @@ extern "C" {
 MIX_API mix_status mix_set_device(const char *name);
 /* The device in force, by its name. */
 MIX_API const char *mix_device(void);
-/* Threads of a plan; 0: OMP_NUM_THREADS, else the cores this process may run on. MIXTAPE_THREADS sets the start value. */
+/* Threads of a plan at most; 0: OMP_NUM_THREADS, else the cores this process may run on. MIXTAPE_THREADS sets the start value. Plans
+ * whose work is not worth more take one (float32 models of few weights in small batches). */
 MIX_API mix_status mix_set_threads(int threads);
 /* The number in force, never 0. */
 MIX_API int mix_threads(void);

@@ -51,12 +51,16 @@ static json_t *number(double value) {
 
 /* ---- the log of steps ---- */
 
+/* A name of standard output (/dev/stdout), opened anew, would have a position of its own, and the two write over each other. */
 bool cli_step_log_open(cli_step_log *log, const char *path, bool resumes) {
   *log = (cli_step_log){.path = path, .resumes = resumes};
   if (!path) return true;
-  struct stat status;
-  log->fresh = stat(path, &status) == 0 && S_ISREG(status.st_mode);
-  if ((log->file = fopen(path, log->fresh ? "r+" : "w"))) return true;
+  struct stat status, out;
+  const bool there = stat(path, &status) == 0;
+  const bool standard = there && fstat(STDOUT_FILENO, &out) == 0 && status.st_dev == out.st_dev && status.st_ino == out.st_ino;
+  log->fresh = there && !standard && S_ISREG(status.st_mode);
+  const int copy = standard ? dup(STDOUT_FILENO) : -1;
+  if ((log->file = copy >= 0 ? fdopen(copy, "w") : fopen(path, log->fresh ? "r+" : "w"))) return true;
   fprintf(stderr, "mixtape: --step-log: cannot write '%s': %s\n", path, strerror(errno));
   return false;
 }

@@ -316,6 +316,21 @@ static void weights_that_cannot_be_saved_leave_the_results(void **state) {
   assert_int_not_equal(access(in_folder("limit.npz"), F_OK), 0);
 }
 
+/* Standard output under a name is standard output: the steps, and then the results. */
+static void steps_may_go_to_standard_output(void **state) {
+  (void)state;
+  assert_code(run_program(TRAIN_SMALL, "--json", "--step-log", "/dev/stdout", "--epochs", "3"), 0);
+  const char *line = program_out;
+  for (int step = 1; step <= 3; step++, line = strchr(line, '\n') + 1) {
+    char begins[32];
+    snprintf(begins, sizeof begins, "{\"step\":%d,", step);
+    assert_true(!strncmp(line, begins, strlen(begins)));
+  }
+  json_t *object = json_loads(line, 0, NULL);
+  assert_int_equal(json_array_size(json_object_get(json_object_get(object, "history"), "loss")), 3);
+  json_decref(object);
+}
+
 /* Files that the program opens do not take the place of closed standard files, and get nothing of what is printed there. */
 static void closed_standard_files_stay_closed(void **state) {
   (void)state;
@@ -434,6 +449,7 @@ int main(void) {
       cmocka_unit_test(a_full_disk_under_the_step_log_ends_with_1),
       cmocka_unit_test(a_full_standard_output_ends_with_1),
       cmocka_unit_test(weights_that_cannot_be_saved_leave_the_results),
+      cmocka_unit_test(steps_may_go_to_standard_output),
       cmocka_unit_test(closed_standard_files_stay_closed),
       cmocka_unit_test(a_size_that_no_machine_has_is_an_ordinary_error),
       cmocka_unit_test(a_bad_environment_ends_with_1),
