@@ -5,18 +5,20 @@
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/gemm_products.h"
 
-static inline mix_gemm_plan plan_of(const mix_gemm_engine *engine, const product *x, int threads) {
-  const mix_gemm_problem problem = {.m = x->m,
-                                    .n = x->n,
-                                    .k = x->k,
-                                    .transpose_a = x->attributes.transpose_a,
-                                    .transpose_b = x->attributes.transpose_b,
-                                    .lda = x->inputs[0].shape.dims[1],
-                                    .ldb = x->inputs[1].shape.dims[1],
-                                    .ldc = x->n};
+/* transposes: 1 A, 2 B. */
+static inline mix_gemm_plan plan_of_shape(const mix_gemm_engine *engine, mix_dtype dtype, int64_t m, int64_t n, int64_t k,
+                                          int transposes, int threads) {
+  const bool ta = transposes & 1, tb = transposes & 2;
+  const mix_gemm_problem problem = {
+      .m = m, .n = n, .k = k, .transpose_a = ta, .transpose_b = tb, .lda = ta ? m : k, .ldb = tb ? k : n, .ldc = n};
   mix_gemm_plan plan;
-  mix_gemm_make_plan(engine, mix_gemm_storage_of(engine, x->inputs[0].dtype), &problem, threads, &plan);
+  mix_gemm_make_plan(engine, mix_gemm_storage_of(engine, dtype), &problem, threads, &plan);
   return plan;
+}
+
+static inline mix_gemm_plan plan_of(const mix_gemm_engine *engine, const product *x, int threads) {
+  return plan_of_shape(engine, x->inputs[0].dtype, x->m, x->n, x->k,
+                       x->attributes.transpose_a + 2 * x->attributes.transpose_b, threads);
 }
 
 #endif

@@ -354,6 +354,21 @@ static void refusals(void **unused) {
   free_product(&x);
 }
 
+/* Rows of A that are packed are fetched before, but where rows of a transposed A share the sets of a cache, or nothing is packed. */
+static void packed_rows_are_fetched_ahead(void **unused) {
+  (void)unused;
+  static const struct {
+    int64_t m, n, k;
+    int transposes;
+    bool fetched;
+  } cases[] = {{2048, 4096, 4096, 0, true},  {2048, 4096, 4096, 2, true}, {784, 4096, 8192, 1, true},
+               {4096, 4096, 2048, 1, false}, {128, 64, 784, 0, false},    {784, 64, 128, 1, false}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    assert_int_equal(
+        plan_of_shape(&mix_gemm_f32_avx512, MIX_FLOAT32, cases[i].m, cases[i].n, cases[i].k, cases[i].transposes, 2).fetch_a,
+        cases[i].fetched);
+}
+
 int main(void) {
   mix_set_accumulate("exact"); /* blocked sums: test_gemm_fp16.c */
   const struct CMUnitTest tests[] = {
@@ -370,6 +385,7 @@ int main(void) {
       ON_EACH_SET(epilogue_bias_relu),
       ON_EACH_SET(widened_products_have_the_same_bits),
       ON_EACH_SET(batches_broadcast),
+      cmocka_unit_test(packed_rows_are_fetched_ahead),
       cmocka_unit_test(refusals),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -265,19 +265,14 @@ static void rows_are_packed_once_for_a_span(void **unused) {
   for (size_t d = 0; d < 2; d++)
     for (int transposes = 0; transposes < 4; transposes++)
       for (int s = 0; s < 2; s++) {
-        product x = make_product(storages[d], computed[s][0], computed[s][1], computed[s][2], transposes);
-        const mix_gemm_plan plan = plan_of(&mix_gemm_t4x16_avx512fp16, &x, 1);
-        assert_true(plan.column_span > 2 * plan.column_block && plan.a_panels * plan.engine->rows >= x.m);
-        assert_int_equal(plan.depth_block < x.k, s);
-        free_product(&x);
-        check_exact(variants, storages[d], computed[s], transposes, 1);
+        const int64_t *x = computed[s];
+        const mix_gemm_plan plan = plan_of_shape(&mix_gemm_t4x16_avx512fp16, storages[d], x[0], x[1], x[2], transposes, 1);
+        assert_true(plan.column_span > 2 * plan.column_block && plan.a_panels * plan.engine->rows >= x[0]);
+        assert_int_equal(plan.depth_block < x[2], s);
+        check_exact(variants, storages[d], x, transposes, 1);
       }
   for (int s = 0; s < 2; s++) {
-    const mix_gemm_problem problem = {
-        .m = large[s][0], .n = large[s][1], .k = large[s][2], .lda = large[s][2], .ldb = large[s][1], .ldc = large[s][1]};
-    mix_gemm_plan plan;
-    mix_gemm_make_plan(&mix_gemm_t4x16_avx512fp16, mix_gemm_storage_of(&mix_gemm_t4x16_avx512fp16, MIX_FLOAT16), &problem, 2,
-                       &plan);
+    const mix_gemm_plan plan = plan_of_shape(&mix_gemm_t4x16_avx512fp16, MIX_FLOAT16, large[s][0], large[s][1], large[s][2], 0, 2);
     assert_true(plan.column_span >= 4096 && plan.c_bytes <= 25 << 20);
   }
 }

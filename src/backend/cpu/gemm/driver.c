@@ -188,7 +188,7 @@ static void multiply_block(const run_state *s, const block *x) {
         const int64_t row = x->rows * i / panels, end = x->rows * (i + 1) / panels;
         const int64_t offset = p->transpose_a ? x->k * p->lda + x->row + row : (x->row + row) * p->lda + x->k;
         multiply_panels(s, x, at(s->operands->a, offset, stored), p->lda, row, (int)(end - row), column,
-                        (int)smaller(engine->columns, x->columns - column), s->b, 0);
+                        (int)smaller(engine->columns, x->columns - column), s->c, 0);
       }
   } else {
     for (int64_t i = 0; i < panels; i++) {

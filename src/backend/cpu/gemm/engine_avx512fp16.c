@@ -66,6 +66,7 @@ static size_t scales_bytes(const mix_gemm_plan *plan, int64_t panels) {
   return (size_t)whole_lines(panels * panel_scales(plan) * (int64_t)sizeof(float));
 }
 static bool spans(const mix_gemm_plan *plan) { return plan->column_span > plan->column_block; }
+static int64_t packed_at_once(const mix_gemm_plan *plan) { return plan->problem.transpose_a ? GROUP : 1; }
 
 static void make_plan(mix_gemm_plan *plan) {
   const mix_gemm_problem *p = &plan->problem;
@@ -79,8 +80,7 @@ static void make_plan(mix_gemm_plan *plan) {
   const bool summed = p->k > plan->depth_block; /* in the workspace */
   const int64_t fit = summed ? SPAN_SUMS / (int64_t)sizeof(float) / plan->row_block / plan->column_block : column_panels;
   plan->column_span = smaller(fit > 1 ? fit * plan->column_block : plan->column_block, column_panels * FP16_COLUMNS);
-  plan->a_group = p->transpose_a ? GROUP : 1;
-  plan->a_panels = spans(plan) ? (int)(plan->row_block / FP16_ROWS) : plan->a_group;
+  plan->a_panels = (int)(spans(plan) ? plan->row_block / FP16_ROWS : packed_at_once(plan));
   plan->a_bytes = scales_bytes(plan, plan->a_panels) + panels_bytes(plan, plan->a_panels, FP16_ROW_SLOTS);
   plan->b_bytes = scales_bytes(plan, FP16_MOST_PANELS) + panels_bytes(plan, plan->column_block / FP16_COLUMNS, FP16_COLUMNS);
   plan->c_stride = (summed ? plan->column_span : plan->column_block) + 16; /* off a power of two */
@@ -143,11 +143,11 @@ static void multiply(run_state *s, const block *x, int64_t panel, int64_t index)
 }
 
 static void multiply_block(run_state *s, const block *x) {
-  const mix_gemm_plan *plan = s->plan;
+  const int64_t group = packed_at_once(s->plan);
   pack_columns(s, x);
   for (int64_t panel = 0; panel < x->rows; panel++) {
-    const int64_t index = panel % plan->a_panels;
-    if (panel % plan->a_group == 0 && x->column == x->span) pack_rows(s, x, panel, smaller(plan->a_group, x->rows - panel), index);
+    const int64_t index = panel % s->plan->a_panels;
+    if (panel % group == 0 && x->column == x->span) pack_rows(s, x, panel, smaller(group, x->rows - panel), index);
     multiply(s, x, x->row + panel, index);
   }
 }

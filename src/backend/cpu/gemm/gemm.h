@@ -116,7 +116,7 @@ struct mix_gemm_plan {
   int64_t depth_block, row_block, column_block;
   int64_t column_span;        /* float16 sums: so many columns, of several blocks, use rows of A that are packed once */
   int64_t a_stride, c_stride; /* of packed A, of sums in the workspace */
-  int a_group, a_panels;      /* panels of rows of A: packed at once (float16 sums), and in the workspace, */
+  int a_panels;               /* panels of rows of A that lie packed in the workspace at once, */
   int64_t a_apart;            /* so many elements apart; 0: side by side */
   size_t a_bytes, b_bytes, c_bytes, turn_bytes, thread_bytes; /* parts of a thread's workspace, and the whole */
   /* Of engines with their own driver: the loop over blocks of columns is the outer one; what it packs is kept for the inner one, whose
