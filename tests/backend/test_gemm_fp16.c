@@ -261,7 +261,7 @@ static void same_bits_for_any_number_of_threads(void **unused) {
 static void rows_are_packed_once_for_a_span(void **unused) {
   (void)unused;
   need_float16();
-  static const int64_t computed[][3] = {{33, 1200, 90}, {33, 1200, 820}}, large[][3] = {{8192, 4096, 784}, {8192, 4096, 4096}};
+  static const int64_t computed[][3] = {{33, 1200, 90}, {33, 1200, 320}}, large[][3] = {{8192, 4096, 784}, {8192, 4096, 4096}};
   for (size_t d = 0; d < 2; d++)
     for (int transposes = 0; transposes < 4; transposes++)
       for (int s = 0; s < 2; s++) {
@@ -275,6 +275,27 @@ static void rows_are_packed_once_for_a_span(void **unused) {
     const mix_gemm_plan plan = plan_of_shape(&mix_gemm_t4x16_avx512fp16, MIX_FLOAT16, large[s][0], large[s][1], large[s][2], 0, 2);
     assert_true(plan.column_span >= 4096 && plan.c_bytes <= 25 << 20);
   }
+}
+
+/* Where few rows use B, tiles fetch the block of it that is packed next: blocks are small then, whole and ragged in both directions, and the
+ * last one has none behind it. */
+static void blocks_of_b_are_fetched_ahead(void **unused) {
+  (void)unused;
+  need_float16();
+  static const struct {
+    int64_t size[3];
+    bool fetched;
+  } cases[] = {{{14, 513, 512}, true}, {{97, 300, 1000}, true}, {{256, 700, 257}, true}, {{257, 320, 300}, false}};
+  for (size_t d = 0; d < 2; d++)
+    for (int transposes = 0; transposes < 4; transposes++)
+      for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const int64_t *x = cases[i].size;
+        const mix_gemm_plan plan = plan_of_shape(&mix_gemm_t4x16_avx512fp16, storages[d], x[0], x[1], x[2], transposes, 1);
+        assert_int_equal(plan.fetch_b, cases[i].fetched);
+        assert_true(!plan.fetch_b || (plan.depth_block < x[2] && plan.column_block < x[1]));
+        check_exact(variants, storages[d], x, transposes, 1);
+        check_exact(variants, storages[d], x, transposes, 2);
+      }
 }
 
 /* Runs the reference and the blocked kernel; kinds must agree everywhere. Both results, to be freed. */
@@ -387,6 +408,7 @@ int main(void) {
       cmocka_unit_test(no_overflow_inside),
       cmocka_unit_test(same_bits_for_any_number_of_threads),
       cmocka_unit_test(rows_are_packed_once_for_a_span),
+      cmocka_unit_test(blocks_of_b_are_fetched_ahead),
       cmocka_unit_test(not_finite_in_every_position),
       cmocka_unit_test(epilogue_bias_relu),
       cmocka_unit_test(batches),

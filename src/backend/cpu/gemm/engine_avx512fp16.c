@@ -2,8 +2,8 @@
  *
  * For each block of C and each block of k, its columns of B are packed (they stay in the second-level cache), then panels of rows of A are
  * packed one after the other, or some together where k goes from row to row, and multiplied with all panels of B. Where several blocks
- * of columns follow each other, a span, rows of A are packed for the first and kept for the others. Sums are float32, in the workspace
- * until the last block of k. */
+ * of columns follow each other, a span, rows of A are packed for the first and kept for the others. Where few rows use B, its next block
+ * is fetched while this one is multiplied. Sums are float32, in the workspace until the last block of k. */
 #define GEMM_REAL float
 #define GEMM_DOUBLE 0
 #include "backend/backend.h"
@@ -16,8 +16,9 @@ enum {
   DEPTH = 768,
   ROW_PANELS = 144,
   COLUMN_PANELS = 12,
-  FEW_ROWS = 256, /* leave half of the cache to what is packed for them */
-  FEW_ROWS_COLUMN_PANELS = 8,
+  FEW_ROWS = 256,       /* B is packed for so few that memory bounds packing: tiles fetch the block that is packed next, */
+  FEW_ROWS_DEPTH = 256, /* which must be small: rows of B a power of two apart share a few sets of the cache */
+  FEW_ROWS_COLUMN_PANELS = 4,
   GROUP = 16,   /* panels of A packed together where k goes from row to row */
   PACKING = 16, /* a row or column packed costs as much as so many elements of C */
   TURNING_COLUMNS =
@@ -25,7 +26,8 @@ enum {
   SHALLOW = 32, /* k below it: a block is mostly its end */
   FEW_COLUMNS = 12,
   FEW_OPERATIONS = 1 << 15,
-  SPAN_SUMS = 24 << 20, /* bytes of the sums of a span, at most */
+  SPAN_SUMS = 24 << 20,         /* bytes of the sums of a span, at most */
+  FEW_ROWS_SPAN_SUMS = 2 << 20, /* which each block of k reads and writes */
 };
 
 static const char *refuses(const mix_gemm_problem *p, mix_dtype dtype, mix_accumulation served) {
@@ -72,13 +74,15 @@ static void make_plan(mix_gemm_plan *plan) {
   const mix_gemm_problem *p = &plan->problem;
   int64_t row_panels = divide_up(p->m, FP16_ROWS), column_panels = divide_up(p->n, FP16_COLUMNS);
   share_among_threads(plan, &row_panels, &column_panels);
-  plan->depth_block = round_up(even_block(p->k, DEPTH, 1), FP16_MOST_STEP);
-  const int64_t widest = row_panels * FP16_ROWS <= FEW_ROWS ? FEW_ROWS_COLUMN_PANELS : COLUMN_PANELS;
   plan->row_block = even_block(row_panels, ROW_PANELS, 1) * FP16_ROWS;
-  plan->column_block = even_block(column_panels, widest, 1) * FP16_COLUMNS;
+  const bool few = smaller(p->m, row_panels * FP16_ROWS) <= FEW_ROWS;
+  plan->depth_block = round_up(even_block(p->k, few ? FEW_ROWS_DEPTH : DEPTH, 1), FP16_MOST_STEP);
+  plan->column_block = even_block(column_panels, few ? FEW_ROWS_COLUMN_PANELS : COLUMN_PANELS, 1) * FP16_COLUMNS;
+  plan->fetch_b = few;
 
   const bool summed = p->k > plan->depth_block; /* in the workspace */
-  const int64_t fit = summed ? SPAN_SUMS / (int64_t)sizeof(float) / plan->row_block / plan->column_block : column_panels;
+  const int64_t sums = (few ? FEW_ROWS_SPAN_SUMS : SPAN_SUMS) / (int64_t)sizeof(float);
+  const int64_t fit = summed ? sums / plan->row_block / plan->column_block : column_panels;
   plan->column_span = smaller(fit > 1 ? fit * plan->column_block : plan->column_block, column_panels * FP16_COLUMNS);
   plan->a_panels = (int)(spans(plan) ? plan->row_block / FP16_ROWS : packed_at_once(plan));
   plan->a_bytes = scales_bytes(plan, plan->a_panels) + panels_bytes(plan, plan->a_panels, FP16_ROW_SLOTS);
@@ -99,9 +103,9 @@ typedef struct run_state {
   uint16_t *a, *b;
 } run_state;
 
-/* A block of C, in panels, and of k; the first column of its span. */
+/* A block of C, in panels, and of k; the columns of its span. */
 typedef struct block {
-  int64_t row, rows, column, columns, k, depth, span;
+  int64_t row, rows, column, columns, k, depth, span, span_end;
 } block;
 
 static int64_t first_row(const run_state *s, int64_t panel) { return s->plan->problem.m * panel / s->row_panels; }
@@ -123,8 +127,34 @@ static void pack_rows(run_state *s, const block *x, int64_t panel, int64_t count
                 scales);
 }
 
+/* What tiles fetch of B, as it is stored: `rows` of so many bytes. The chains of a tile fetch a part of as many rows. */
+typedef struct upcoming {
+  const char *memory;
+  int64_t stride, rows, bytes, row, byte;
+} upcoming;
+
+static upcoming upcoming_block(const run_state *s, const block *x) {
+  const mix_gemm_problem *p = &s->plan->problem;
+  const int64_t column = first_column(s, x->column), columns = first_column(s, x->column + x->columns) - column;
+  const int64_t row = p->transpose_b ? column : x->k, at = p->transpose_b ? x->k : column, size = sizeof(uint16_t);
+  return (upcoming){.memory = (const char *)s->operands->b + (row * p->ldb + at) * size,
+                    .stride = p->ldb * size,
+                    .rows = p->transpose_b ? columns : x->depth,
+                    .bytes = (p->transpose_b ? x->depth : columns) * size};
+}
+
+/* What a tile of so many chains fetches, and the step from one chain to the next; 0: nothing is left. */
+static const char *fetch_ahead(upcoming *next, int64_t chains, int64_t *step) {
+  *step = 0;
+  if (next->byte >= next->bytes) return NULL;
+  const char *from = next->memory + next->row * next->stride + next->byte;
+  *step = next->stride;
+  if ((next->row += chains) >= next->rows) next->row = 0, next->byte += FP16_AHEAD;
+  return from;
+}
+
 /* Panel `panel` of rows, the `index`th packed, with all panels of columns; finished after the last k. */
-static void multiply(run_state *s, const block *x, int64_t panel, int64_t index) {
+static void multiply(run_state *s, const block *x, int64_t panel, int64_t index, upcoming *next) {
   const mix_gemm_plan *plan = s->plan;
   const int64_t row = first_row(s, panel), rows = first_row(s, panel + 1) - row, scales = panel_scales(plan);
   const bool first = x->k == 0, last = x->k + x->depth == plan->problem.k;
@@ -135,21 +165,41 @@ static void multiply(run_state *s, const block *x, int64_t panel, int64_t index)
   for (int64_t j = 0; j < x->columns && x->depth; j++) {
     const int64_t width = first_column(s, x->column + j + 1) - first_column(s, x->column + j);
     if (last) mix_gemm_prefetch_result(plan, s->operands, row, rows, first_column(s, x->column + j), width);
+    int64_t step;
+    const char *ahead = fetch_ahead(next, x->depth / s->sums.length, &step);
     mix_fp16_multiply_tile[s->pack_a.as_rows][rows - 1][width > FP16_COLUMNS / 2](
         &s->sums, x->depth, s->a + index * panel_elements(plan, FP16_ROW_SLOTS), s->a_scales + index * scales,
-        s->b + j * panel_elements(plan, FP16_COLUMNS), s->b_scales + j * scales, c + j * FP16_COLUMNS, plan->c_stride, first);
+        s->b + j * panel_elements(plan, FP16_COLUMNS), s->b_scales + j * scales, c + j * FP16_COLUMNS, plan->c_stride, first, ahead,
+        step);
   }
   if (last) mix_gemm_finish(plan, s->operands, c, plan->c_stride, row, rows, column, end - column, panel + 1 < x->row + x->rows);
 }
 
-static void multiply_block(run_state *s, const block *x) {
+/* `next`: the block that is packed next; NULL: none. */
+static void multiply_block(run_state *s, const block *x, const block *next) {
   const int64_t group = packed_at_once(s->plan);
+  upcoming fetched = next && s->plan->fetch_b ? upcoming_block(s, next) : (upcoming){0};
   pack_columns(s, x);
   for (int64_t panel = 0; panel < x->rows; panel++) {
     const int64_t index = panel % s->plan->a_panels;
     if (panel % group == 0 && x->column == x->span) pack_rows(s, x, panel, smaller(group, x->rows - panel), index);
-    multiply(s, x, x->row + panel, index);
+    multiply(s, x, x->row + panel, index, &fetched);
   }
+}
+
+/* As many columns and as much of k as are left, at most a block. */
+static void size_block(const run_state *s, block *x) {
+  x->columns = smaller(s->plan->column_block / FP16_COLUMNS, x->span_end - x->column);
+  x->depth = smaller(s->plan->depth_block, s->plan->problem.k - x->k);
+}
+
+/* The next block of the same rows and the same span: its columns, then the next k. False: none is left. */
+static bool advance(const run_state *s, block *x) {
+  x->column += x->columns;
+  if (x->column >= x->span_end) x->column = x->span, x->k += x->depth;
+  if (x->k >= s->plan->problem.k && x->column == x->span) return false;
+  size_block(s, x);
+  return true;
 }
 
 static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team, void *shared, void *own) {
@@ -172,21 +222,19 @@ static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, co
   int64_t row_begin, row_end, column_begin, column_end;
   mix_gemm_share(s.row_panels, 1, team->rank / plan->grid_columns, plan->grid_rows, &row_begin, &row_end);
   mix_gemm_share(divide_up(p->n, FP16_COLUMNS), 1, team->rank % plan->grid_columns, plan->grid_columns, &column_begin, &column_end);
-  const int64_t block_rows = plan->row_block / FP16_ROWS, block_columns = plan->column_block / FP16_COLUMNS;
-  block x;
-  for (x.span = column_begin; x.span < column_end; x.span += plan->column_span / FP16_COLUMNS)
-    for (x.row = row_begin; x.row < row_end; x.row += block_rows) {
-      const int64_t end = smaller(x.span + plan->column_span / FP16_COLUMNS, column_end);
-      x.rows = smaller(block_rows, row_end - x.row);
-      x.k = 0;
-      do { /* once with an empty sum where k is 0 */
-        x.depth = smaller(plan->depth_block, p->k - x.k);
-        for (x.column = x.span; x.column < end; x.column += block_columns) {
-          x.columns = smaller(block_columns, end - x.column);
-          multiply_block(&s, &x);
-        }
-        x.k += x.depth;
-      } while (x.k < p->k);
+  const int64_t block_rows = plan->row_block / FP16_ROWS, span = plan->column_span / FP16_COLUMNS;
+  for (int64_t column = column_begin; column < column_end; column += span)
+    for (int64_t row = row_begin; row < row_end; row += block_rows) {
+      block x = {.row = row, .rows = smaller(block_rows, row_end - row)}, next;
+      x.column = x.span = column, x.span_end = smaller(column + span, column_end);
+      size_block(&s, &x);
+      bool more;
+      do {
+        next = x;
+        more = advance(&s, &next);
+        multiply_block(&s, &x, more ? &next : NULL);
+        x = next;
+      } while (more);
     }
 }
 

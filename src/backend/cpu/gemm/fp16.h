@@ -30,6 +30,7 @@ enum {
   FP16_LEAST_STEP = 64,
   FP16_MOST_STEP = 128,
   FP16_MOST_PANELS = 16, /* packed in one call */
+  FP16_AHEAD = 256,
 };
 
 /* What packing does with one operand. */
@@ -56,9 +57,11 @@ typedef struct mix_fp16_sums {
 } mix_fp16_sums;
 
 /* C (rows, up to 32 or 64) = or += a panel of A times a panel of B, by [A packed as rows][rows - 1][columns > 32]; c 64-byte aligned, c_stride in elements,
- * a multiple of 16. */
+ * a multiple of 16. At the start of each chain FP16_AHEAD bytes of memory that is packed next are fetched, from `ahead` on, ahead_step bytes
+ * from one chain to the next; 0: none. */
 typedef void mix_fp16_multiply(const mix_fp16_sums *sums, int64_t depth, const uint16_t *a, const float *a_scales,
-                               const uint16_t *b, const float *b_scales, float *c, int64_t c_stride, bool first);
+                               const uint16_t *b, const float *b_scales, float *c, int64_t c_stride, bool first, const char *ahead,
+                               int64_t ahead_step);
 extern mix_fp16_multiply *const mix_fp16_multiply_tile[2][FP16_ROWS][2];
 
 #endif

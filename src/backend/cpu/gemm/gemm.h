@@ -108,10 +108,10 @@ struct mix_gemm_plan {
   bool sweep;                      /* few rows: B is read once, along its rows, without packing */
   bool swapped;                    /* computes C^T = op(B)^T op(A)^T, and transposes sums before they are stored */
   bool a_in_place, b_in_place, c_in_place, prefetch_b;
-  bool fetch_a;   /* the rows of A that are packed next are fetched while tiles are multiplied */
-  bool stream;    /* C, larger than the caches, is written past them */
-  bool a_turned;  /* A stored along k is packed along rows, as the fastest micro-kernel reads it */
-  bool b_widened; /* in place, and widened by the storage's own micro-kernels */
+  bool fetch_a, fetch_b; /* the rows of A, the block of B that are packed next are fetched while tiles are multiplied */
+  bool stream;           /* C, larger than the caches, is written past them */
+  bool a_turned;         /* A stored along k is packed along rows, as the fastest micro-kernel reads it */
+  bool b_widened;        /* in place, and widened by the storage's own micro-kernels */
   int threads, grid_rows, grid_columns;
   int64_t depth_block, row_block, column_block;
   int64_t column_span;        /* float16 sums: so many columns, of several blocks, use rows of A that are packed once */

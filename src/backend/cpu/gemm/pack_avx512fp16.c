@@ -1,5 +1,5 @@
-/* Operands to scaled float16 panels (fp16.h). Each step of a panel is read twice, the second time from the caches: its largest magnitude
- * gives the scale. */
+/* Operands to scaled float16 panels (fp16.h). Each step of a panel is read twice, the second time from a cache: its largest magnitude
+ * gives the scale. Steps of single panels are copied for that, since rows of an operand often share a few sets of a cache. */
 #include "backend/cpu/gemm/fp16.h"
 #include <immintrin.h>
 #include <string.h>
@@ -106,8 +106,61 @@ static float make_scaling(const mix_fp16_packing *p, unsigned magnitude, scaling
 
 /* ---- k along memory: one panel at a time, transposed ---- */
 
-/* Eight rows of 32 words to 32 rows of eight. */
-FP16_INLINE void transpose(__m512i *r, uint16_t *to, int64_t to_stride) {
+/* A step of a panel as it is stored, rows of so many words; behind what is there they are zeros. */
+typedef struct raw_step {
+  int words;
+  _Alignas(64) uint16_t memory[FP16_COLUMNS * FP16_MOST_STEP];
+} raw_step;
+
+/* Copies `count` rows of `depth`, and finds their largest magnitude. */
+FP16_INLINE unsigned copy_rows(const mix_fp16_packing *p, const uint16_t *from, int count, int depth, raw_step *raw) {
+  const __m512i not_finite = _mm512_setzero_si512(); /* not asked for */
+  const int whole = (depth - 1) / WORDS * WORDS;     /* all words but the last vector's */
+  const __mmask32 last = words(depth - whole);
+  __m512i so_far = _mm512_setzero_si512(), so_far_last = so_far;
+  uint16_t *to = raw->memory;
+  raw->words = whole + WORDS;
+  for (int i = 0; i < count; i++, from += p->stride, to += raw->words) {
+    for (int k = 0; k < whole; k += WORDS) {
+      const __m512i x = _mm512_loadu_si512(from + k);
+      so_far = larger(so_far, x, false, not_finite);
+      _mm512_store_si512(to + k, x);
+    }
+    const __m512i x = _mm512_maskz_loadu_epi16(last, from + whole);
+    so_far_last = larger(so_far_last, x, false, not_finite);
+    _mm512_store_si512(to + whole, x);
+    for (int k = 0; k <= whole; k += WORDS) __builtin_prefetch(from + p->step + k, 0, 2); /* the next step of this row */
+  }
+  return largest(_mm512_max_epu16(so_far, so_far_last));
+}
+
+/* The same of the finite ones alone. */
+static unsigned largest_finite(const mix_fp16_packing *p, const raw_step *raw, int rows) {
+  const __m512i not_finite = _mm512_set1_epi16((short)first_not_finite(p->dtype));
+  __m512i so_far = _mm512_setzero_si512();
+  for (int k = 0; k < rows * raw->words; k += WORDS) so_far = larger(so_far, _mm512_load_si512(raw->memory + k), true, not_finite);
+  return largest(so_far);
+}
+
+/* The scaling of a step whose largest magnitude is known, how to do it, and what undoes it. */
+static enum kind choose_scaling(const mix_fp16_packing *p, unsigned magnitude, const raw_step *raw, int rows, scaling *s,
+                                float *undone) {
+  const bool finite = magnitude < first_not_finite(p->dtype);
+  bool down;
+  *undone = make_scaling(p, finite ? magnitude : largest_finite(p, raw, rows), s, &down);
+  if (p->dtype == MIX_FLOAT16) return down ? FROM_F16_CAREFUL : FROM_F16;
+  return finite ? FROM_BF16 : FROM_BF16_CAREFUL;
+}
+
+FP16_INLINE __m512i quarters(const uint16_t *a, const uint16_t *b, const uint16_t *c, const uint16_t *d) {
+  __m512i x = _mm512_castsi128_si512(_mm_load_si128((const __m128i *)a));
+  x = _mm512_inserti32x4(x, _mm_load_si128((const __m128i *)b), 1);
+  x = _mm512_inserti32x4(x, _mm_load_si128((const __m128i *)c), 2);
+  return _mm512_inserti32x4(x, _mm_load_si128((const __m128i *)d), 3);
+}
+
+/* In each quarter, eight rows of eight words are turned. */
+FP16_INLINE void transpose(__m512i *r) {
   __m512i t[8];
   FP16_UNROLL
   for (int i = 0; i < 4; i++) {
@@ -127,56 +180,63 @@ FP16_INLINE void transpose(__m512i *r, uint16_t *to, int64_t to_stride) {
     t[2 * i + 1] = _mm512_unpackhi_epi64(r[i], r[4 + i]);
   }
   FP16_UNROLL
-  for (int i = 0; i < 8; i++) {
-    _mm_store_si128((__m128i *)(to + i * to_stride), _mm512_castsi512_si128(t[i]));
-    _mm_store_si128((__m128i *)(to + (8 + i) * to_stride), _mm512_extracti32x4_epi32(t[i], 1));
-    _mm_store_si128((__m128i *)(to + (16 + i) * to_stride), _mm512_extracti32x4_epi32(t[i], 2));
-    _mm_store_si128((__m128i *)(to + (24 + i) * to_stride), _mm512_extracti32x4_epi32(t[i], 3));
+  for (int i = 0; i < 8; i++) r[i] = t[i];
+}
+
+/* Columns of B: 32 of them make a vector for each k. */
+FP16_INLINE void convert_to_columns(const raw_step *raw, int count, const scaling *s, uint16_t *to, const enum kind kind) {
+  const int n = raw->words;
+  for (int j = 0; j < count; j += WORDS)
+    for (int k = 0; k < n; k += 8) {
+      const uint16_t *from = raw->memory + j * n + k;
+      __m512i r[8];
+      FP16_UNROLL
+      for (int i = 0; i < 8; i++) r[i] = quarters(from + i * n, from + (8 + i) * n, from + (16 + i) * n, from + (24 + i) * n);
+      transpose(r);
+      FP16_UNROLL
+      for (int i = 0; i < 8; i++) _mm512_store_si512(to + (k + i) * FP16_COLUMNS + j, convert(r[i], s, kind));
+    }
+}
+
+/* Rows of A: 16 of them make half a vector for each k. */
+FP16_INLINE void convert_to_rows(const raw_step *raw, const scaling *s, uint16_t *to, const enum kind kind) {
+  const int n = raw->words;
+  for (int k = 0; k < n; k += 16) {
+    const uint16_t *from = raw->memory + k;
+    __m512i r[8];
+    FP16_UNROLL
+    for (int i = 0; i < 8; i++) r[i] = quarters(from + i * n, from + (8 + i) * n, from + i * n + 8, from + (8 + i) * n + 8);
+    transpose(r);
+    FP16_UNROLL
+    for (int i = 0; i < 8; i++) {
+      const __m512i x = convert(r[i], s, kind);
+      _mm256_store_si256((__m256i *)(to + (k + i) * FP16_ROW_SLOTS), _mm512_castsi512_si256(x));
+      _mm256_store_si256((__m256i *)(to + (k + 8 + i) * FP16_ROW_SLOTS), _mm512_extracti64x4_epi64(x, 1));
+    }
   }
 }
 
-FP16_INLINE unsigned largest_along(const mix_fp16_packing *p, const uint16_t *from, int count, int depth, const bool careful) {
-  const __m512i not_finite = _mm512_set1_epi16((short)first_not_finite(p->dtype));
-  __m512i so_far = _mm512_setzero_si512();
-  for (int i = 0; i < count; i++, from += p->stride)
-    for (int k = 0; k < depth; k += WORDS) {
-      __builtin_prefetch(from + p->step + k, 0, 2); /* the next step of this row */
-      so_far = larger(so_far, _mm512_maskz_loadu_epi16(words(depth - k), from + k), careful, not_finite);
-    }
-  return largest(so_far);
-}
-
-FP16_INLINE void convert_as_rows(const uint16_t *from, int64_t stride, int count, int depth, const scaling *s, uint16_t *to,
-                                 const enum kind kind) {
-  for (int i = 0; i < count; i++, from += stride, to += FP16_MOST_STEP)
-    for (int k = 0; k < depth; k += WORDS)
-      _mm512_store_si512(to + k, convert(_mm512_maskz_loadu_epi16(words(depth - k), from + k), s, kind));
+/* Rows of A that stay rows. */
+FP16_INLINE void convert_as_rows(const raw_step *raw, int count, const scaling *s, uint16_t *to, const enum kind kind) {
+  const uint16_t *from = raw->memory;
+  for (int i = 0; i < count; i++, to += FP16_MOST_STEP)
+    for (int k = 0; k < raw->words; k += WORDS, from += WORDS)
+      _mm512_store_si512(to + k, convert(_mm512_load_si512(from), s, kind));
 }
 
 /* `slots` 0: as rows. */
-FP16_INLINE void convert_along(const uint16_t *from, int64_t stride, int count, int depth, int slots, const scaling *s,
-                               uint16_t *to, const enum kind kind) {
-  if (!slots) {
-    convert_as_rows(from, stride, count, depth, s, to, kind);
-    return;
-  }
-  const int groups = slots == FP16_ROW_SLOTS ? 2 : (count + WORDS - 1) / WORDS * (WORDS / 8);
-  for (int g = 0; g < groups; g++)
-    for (int k = 0; k < depth; k += WORDS) {
-      const __mmask32 mask = words(depth - k);
-      __m512i r[8];
-      FP16_UNROLL
-      for (int i = 0; i < 8; i++)
-        r[i] = g * 8 + i < count ? convert(_mm512_maskz_loadu_epi16(mask, from + (g * 8 + i) * stride + k), s, kind)
-                                 : _mm512_setzero_si512();
-      transpose(r, to + (int64_t)k * slots + g * 8, slots);
-    }
+FP16_INLINE void convert_along(const raw_step *raw, int count, int slots, const scaling *s, uint16_t *to, const enum kind kind) {
+  if (!slots)
+    convert_as_rows(raw, count, s, to, kind);
+  else if (slots == FP16_ROW_SLOTS)
+    convert_to_rows(raw, s, to, kind);
+  else
+    convert_to_columns(raw, count, s, to, kind);
 }
 
 #define CONVERT_ALONG(name, kind)                                                                                                  \
-  static void convert_along_##name(const uint16_t *from, int64_t stride, int count, int depth, int slots, const scaling *s,        \
-                                   uint16_t *to) {                                                                                 \
-    convert_along(from, stride, count, depth, slots, s, to, kind);                                                                 \
+  static void convert_along_##name(const raw_step *raw, int count, int slots, const scaling *s, uint16_t *to) {                    \
+    convert_along(raw, count, slots, s, to, kind);                                                                                 \
   }
 CONVERT_ALONG(f16, FROM_F16)
 CONVERT_ALONG(f16_careful, FROM_F16_CAREFUL)
@@ -185,25 +245,86 @@ CONVERT_ALONG(bf16_careful, FROM_BF16_CAREFUL)
 
 static void pack_along(const mix_fp16_packing *p, int64_t start, int count, int64_t first, int64_t depth, uint16_t *packed,
                        float *scales) {
-  static void (*const converts[])(const uint16_t *, int64_t, int, int, int, const scaling *, uint16_t *) = {
+  static void (*const converts[])(const raw_step *, int, int, const scaling *, uint16_t *) = {
       convert_along_f16, convert_along_f16_careful, convert_along_bf16, convert_along_bf16_careful};
   const uint16_t *from = p->source + start * p->stride + first;
+  const int filled = p->slots == FP16_ROW_SLOTS ? FP16_ROW_SLOTS : (count + WORDS - 1) / WORDS * WORDS; /* with zeros */
+  raw_step raw;
   for (int64_t k = 0; k < depth; k += p->step, from += p->step) {
     const int some = depth - k < p->step ? (int)(depth - k) : p->step;
     scaling s;
-    bool down;
-    unsigned magnitude = largest_along(p, from, count, some, false);
-    const bool finite = magnitude < first_not_finite(p->dtype);
-    if (!finite) magnitude = largest_along(p, from, count, some, true);
-    *scales++ = make_scaling(p, magnitude, &s, &down);
-    const enum kind kind = p->dtype == MIX_FLOAT16 ? (down ? FROM_F16_CAREFUL : FROM_F16) : finite ? FROM_BF16 : FROM_BF16_CAREFUL;
+    const enum kind kind = choose_scaling(p, copy_rows(p, from, count, some, &raw), &raw, count, &s, scales++);
+    if (!p->as_rows) memset(raw.memory + count * raw.words, 0, (size_t)((filled - count) * raw.words) * sizeof *raw.memory);
     uint16_t *to = packed + k * p->slots;
     if (p->as_rows) to -= k % FP16_MOST_STEP * (p->slots - 1);
-    converts[kind](from, p->stride, count, some, p->as_rows ? 0 : p->slots, &s, to);
+    converts[kind](&raw, count, p->as_rows ? 0 : p->slots, &s, to);
   }
 }
 
-/* ---- k from row to row: several panels at a time, so that whole rows of memory are read ---- */
+/* ---- k from row to row, columns of B: one panel at a time ---- */
+
+/* Copies `depth` rows of `count` columns, as many as a panel has, and finds their largest magnitude. */
+FP16_INLINE unsigned copy_columns(const mix_fp16_packing *p, const uint16_t *from, int count, int depth, raw_step *raw) {
+  const __m512i not_finite = _mm512_setzero_si512(); /* not asked for */
+  __m512i low = _mm512_setzero_si512(), high = low;
+  raw->words = FP16_COLUMNS;
+  uint16_t *to = raw->memory;
+  const __mmask32 first = words(count), second = words(count - WORDS);
+  for (int k = 0; k < depth; k++, from += p->stride, to += FP16_COLUMNS) {
+    const __m512i x = _mm512_maskz_loadu_epi16(first, from), y = _mm512_maskz_loadu_epi16(second, from + WORDS);
+    low = larger(low, x, false, not_finite), high = larger(high, y, false, not_finite);
+    _mm512_store_si512(to, x);
+    _mm512_store_si512(to + WORDS, y);
+  }
+  return largest(_mm512_max_epu16(low, high));
+}
+
+/* The rows as they are, scaled. */
+FP16_INLINE void scale(const raw_step *raw, int depth, const scaling *s, uint16_t *to, const enum kind kind) {
+  for (int k = 0; k < depth * FP16_COLUMNS; k += WORDS)
+    _mm512_store_si512(to + k, convert(_mm512_load_si512(raw->memory + k), s, kind));
+}
+
+#define SCALE(name, kind)                                                                                                          \
+  static void scale_##name(const raw_step *raw, int depth, const scaling *s, uint16_t *to) { scale(raw, depth, s, to, kind); }
+SCALE(f16, FROM_F16)
+SCALE(f16_careful, FROM_F16_CAREFUL)
+SCALE(bf16, FROM_BF16)
+SCALE(bf16_careful, FROM_BF16_CAREFUL)
+
+/* All columns of some rows: memory gives rows faster than what a panel has of them. */
+FP16_INLINE void fetch_rows(const mix_fp16_packing *p, const uint16_t *from, int64_t first, int64_t end, int64_t columns) {
+  for (from += first * p->stride; first < end; first++, from += p->stride)
+    for (int64_t j = 0; j < columns; j += WORDS) __builtin_prefetch(from + j, 0, 2);
+}
+
+static void pack_columns_across(const mix_fp16_packing *p, int panels, const int64_t *starts, int64_t first, int64_t depth,
+                                uint16_t *packed, int64_t panel_elements, float *scales, int64_t panel_scales) {
+  static void (*const scale_as[])(const raw_step *, int, const scaling *, uint16_t *) = {scale_f16, scale_f16_careful, scale_bf16,
+                                                                                         scale_bf16_careful};
+  const uint16_t *from = p->source + first * p->stride + starts[0];
+  const int64_t columns = starts[panels] - starts[0];
+  raw_step raw;
+  for (int64_t k = 0; k < depth; k += p->step, scales++) {
+    const int some = depth - k < p->step ? (int)(depth - k) : p->step;
+    const uint16_t *next = from + p->step * p->stride;
+    const int64_t rest = depth - k - some, more = rest < p->step ? rest : p->step;
+    for (int i = 0; i < panels; i++) {
+      fetch_rows(p, next, more * i / panels, more * (i + 1) / panels, columns);
+      const int count = (int)(starts[i + 1] - starts[i]);
+      scaling s;
+      const unsigned magnitude = copy_columns(p, from + starts[i] - starts[0], count, some, &raw);
+      const enum kind kind = choose_scaling(p, magnitude, &raw, some, &s, scales + i * panel_scales);
+      scale_as[kind](&raw, some, &s, packed + i * panel_elements + k * FP16_COLUMNS);
+    }
+    from = next;
+  }
+  for (int i = 0; i < panels; i++)
+    for (int64_t k = depth * FP16_COLUMNS; k % (ROUND * FP16_COLUMNS); k += WORDS)
+      _mm512_store_si512(packed + i * panel_elements + k, _mm512_setzero_si512());
+}
+
+/* ---- k from row to row, rows of A: several panels at a time, so that whole rows of memory are read ---- */
 
 /* The largest magnitude of each panel; of each lane first. */
 FP16_INLINE void largest_across(const mix_fp16_packing *p, const uint16_t *from, int panels, const int64_t *starts, int depth,
@@ -227,22 +348,6 @@ FP16_INLINE void largest_across(const mix_fp16_packing *p, const uint16_t *from,
     const uint16_t *first = lanes + starts[i] - starts[0];
     magnitudes[i] = largest(
         _mm512_max_epu16(_mm512_maskz_loadu_epi16(words(own), first), _mm512_maskz_loadu_epi16(words(own - WORDS), first + WORDS)));
-  }
-}
-
-/* Panels of B: two vectors each. */
-FP16_INLINE void convert_columns(const mix_fp16_packing *p, const uint16_t *from, int panels, const int64_t *starts, int depth,
-                                 const scaling *s, uint16_t *packed, int64_t panel_elements, const enum kind kind) {
-  for (int k = 0; k < depth; k++, from += p->stride) {
-    uint16_t *to = packed + (int64_t)k * FP16_COLUMNS;
-    for (int i = 0; i < panels; i++, to += panel_elements) {
-      const int64_t width = starts[i + 1] - starts[i];
-      const uint16_t *own = from + starts[i], *next = own + p->step * p->stride; /* the next step of this column */
-      __builtin_prefetch(next, 0, 2);
-      __builtin_prefetch(next + WORDS, 0, 2);
-      _mm512_store_si512(to, convert(_mm512_maskz_loadu_epi16(words(width), own), &s[i], kind));
-      _mm512_store_si512(to + WORDS, convert(_mm512_maskz_loadu_epi16(words(width - WORDS), own + WORDS), &s[i], kind));
-    }
   }
 }
 
@@ -277,29 +382,21 @@ FP16_INLINE void convert_rows(const mix_fp16_packing *p, const uint16_t *from, i
   }
 }
 
-FP16_INLINE void convert_across(const mix_fp16_packing *p, const uint16_t *from, int panels, const int64_t *starts, int depth,
-                                const scaling *s, uint16_t *packed, int64_t panel_elements, const enum kind kind) {
-  if (p->slots == FP16_COLUMNS)
-    convert_columns(p, from, panels, starts, depth, s, packed, panel_elements, kind);
-  else
-    convert_rows(p, from, panels, starts, depth, s, packed, panel_elements, kind);
-}
-
-#define CONVERT_ACROSS(name, kind)                                                                                                 \
-  static void convert_across_##name(const mix_fp16_packing *p, const uint16_t *from, int panels, const int64_t *starts, int depth, \
-                                    const scaling *s, uint16_t *packed, int64_t panel_elements) {                                  \
-    convert_across(p, from, panels, starts, depth, s, packed, panel_elements, kind);                                               \
+#define CONVERT_ROWS(name, kind)                                                                                                   \
+  static void convert_rows_##name(const mix_fp16_packing *p, const uint16_t *from, int panels, const int64_t *starts, int depth,   \
+                                  const scaling *s, uint16_t *packed, int64_t panel_elements) {                                    \
+    convert_rows(p, from, panels, starts, depth, s, packed, panel_elements, kind);                                                 \
   }
-CONVERT_ACROSS(f16, FROM_F16)
-CONVERT_ACROSS(f16_careful, FROM_F16_CAREFUL)
-CONVERT_ACROSS(bf16, FROM_BF16)
-CONVERT_ACROSS(bf16_careful, FROM_BF16_CAREFUL)
+CONVERT_ROWS(f16, FROM_F16)
+CONVERT_ROWS(f16_careful, FROM_F16_CAREFUL)
+CONVERT_ROWS(bf16, FROM_BF16)
+CONVERT_ROWS(bf16_careful, FROM_BF16_CAREFUL)
 
-static void pack_across(const mix_fp16_packing *p, int panels, const int64_t *starts, int64_t first, int64_t depth,
-                        uint16_t *packed, int64_t panel_elements, float *scales, int64_t panel_scales) {
+static void pack_rows_across(const mix_fp16_packing *p, int panels, const int64_t *starts, int64_t first, int64_t depth,
+                             uint16_t *packed, int64_t panel_elements, float *scales, int64_t panel_scales) {
   static void (*const converts[])(const mix_fp16_packing *, const uint16_t *, int, const int64_t *, int, const scaling *,
-                                  uint16_t *, int64_t) = {convert_across_f16, convert_across_f16_careful, convert_across_bf16,
-                                                          convert_across_bf16_careful};
+                                  uint16_t *, int64_t) = {convert_rows_f16, convert_rows_f16_careful, convert_rows_bf16,
+                                                          convert_rows_bf16_careful};
   const uint16_t *from = p->source + first * p->stride;
   for (int64_t k = 0; k < depth; k += p->step, from += p->step * p->stride, scales++) {
     const int some = depth - k < p->step ? (int)(depth - k) : p->step;
@@ -322,14 +419,14 @@ static void pack_across(const mix_fp16_packing *p, int panels, const int64_t *st
   }
   for (int64_t k = depth; k % ROUND; k++)
     for (int i = 0; i < panels; i++)
-      for (int j = 0; j < p->slots; j += FP16_ROW_SLOTS)
-        _mm256_store_si256((__m256i *)(packed + i * panel_elements + k * p->slots + j), _mm256_setzero_si256());
+      _mm256_store_si256((__m256i *)(packed + i * panel_elements + k * FP16_ROW_SLOTS), _mm256_setzero_si256());
 }
 
 void mix_fp16_pack(const mix_fp16_packing *packing, int panels, const int64_t *starts, int64_t first, int64_t depth,
                    uint16_t *packed, int64_t panel_elements, float *scales, int64_t panel_scales) {
   if (packing->across) {
-    pack_across(packing, panels, starts, first, depth, packed, panel_elements, scales, panel_scales);
+    (packing->slots == FP16_COLUMNS ? pack_columns_across : pack_rows_across)(packing, panels, starts, first, depth, packed,
+                                                                              panel_elements, scales, panel_scales);
     return;
   }
   for (int i = 0; i < panels; i++)
