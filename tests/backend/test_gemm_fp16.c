@@ -261,7 +261,7 @@ static void same_bits_for_any_number_of_threads(void **unused) {
 static void rows_are_packed_once_for_a_span(void **unused) {
   (void)unused;
   need_float16();
-  static const int64_t computed[][3] = {{33, 1200, 90}, {33, 1200, 320}}, large[][3] = {{8192, 4096, 784}, {8192, 4096, 4096}};
+  static const int64_t computed[][3] = {{33, 1200, 90}, {33, 1200, 820}}, large[][3] = {{8192, 4096, 784}, {8192, 4096, 4096}};
   for (size_t d = 0; d < 2; d++)
     for (int transposes = 0; transposes < 4; transposes++)
       for (int s = 0; s < 2; s++) {
@@ -285,7 +285,7 @@ static void blocks_of_b_are_fetched_ahead(void **unused) {
   static const struct {
     int64_t size[3];
     bool fetched;
-  } cases[] = {{{14, 513, 512}, true}, {{97, 300, 1000}, true}, {{256, 700, 257}, true}, {{257, 320, 300}, false}};
+  } cases[] = {{{14, 1100, 600}, true}, {{97, 1024, 1030}, true}, {{256, 520, 514}, true}, {{257, 320, 300}, false}};
   for (size_t d = 0; d < 2; d++)
     for (int transposes = 0; transposes < 4; transposes++)
       for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -13,14 +13,10 @@
 
 /* Measured on a Sapphire Rapids with 2 MiB of second-level cache; 14 rows, 64 columns to a panel. */
 enum {
-  DEPTH = 768,
   ROW_PANELS = 144,
-  COLUMN_PANELS = 12,
-  FEW_ROWS = 256,       /* B is packed for so few that memory bounds packing: tiles fetch the block that is packed next, */
-  FEW_ROWS_DEPTH = 256, /* which must be small: rows of B a power of two apart share a few sets of the cache */
-  FEW_ROWS_COLUMN_PANELS = 4,
-  GROUP = 16,   /* panels of A packed together where k goes from row to row */
-  PACKING = 16, /* a row or column packed costs as much as so many elements of C */
+  FEW_ROWS = 256, /* B is packed for so few that memory bounds packing: tiles fetch the block that is packed next */
+  GROUP = 16,     /* panels of A packed together where k goes from row to row */
+  PACKING = 16,   /* a row or column packed costs as much as so many elements of C */
   TURNING_COLUMNS =
       128, /* repay turning rows of A that lie along k: more of them read the panel from the second-level cache, again and again */
   SHALLOW = 32, /* k below it: a block is mostly its end */
@@ -29,6 +25,13 @@ enum {
   SPAN_SUMS = 24 << 20,         /* bytes of the sums of a span, at most */
   FEW_ROWS_SPAN_SUMS = 2 << 20, /* which each block of k reads and writes */
 };
+
+/* The largest blocks of B. Those that tiles fetch are small, and long in the direction of memory (by transpose_b): rows of B a power of two
+ * apart share a few sets of the cache. */
+typedef struct b_block {
+  int depth, column_panels;
+} b_block;
+static const b_block many_rows_block = {768, 12}, few_rows_block[2] = {{128, 8}, {512, 3}};
 
 static const char *refuses(const mix_gemm_problem *p, mix_dtype dtype, mix_accumulation served) {
   (void)dtype;
@@ -76,8 +79,9 @@ static void make_plan(mix_gemm_plan *plan) {
   share_among_threads(plan, &row_panels, &column_panels);
   plan->row_block = even_block(row_panels, ROW_PANELS, 1) * FP16_ROWS;
   const bool few = smaller(p->m, row_panels * FP16_ROWS) <= FEW_ROWS;
-  plan->depth_block = round_up(even_block(p->k, few ? FEW_ROWS_DEPTH : DEPTH, 1), FP16_MOST_STEP);
-  plan->column_block = even_block(column_panels, few ? FEW_ROWS_COLUMN_PANELS : COLUMN_PANELS, 1) * FP16_COLUMNS;
+  const b_block *most = few ? &few_rows_block[p->transpose_b] : &many_rows_block;
+  plan->depth_block = round_up(even_block(p->k, most->depth, 1), FP16_MOST_STEP);
+  plan->column_block = even_block(column_panels, most->column_panels, 1) * FP16_COLUMNS;
   plan->fetch_b = few;
 
   const bool summed = p->k > plan->depth_block; /* in the workspace */
