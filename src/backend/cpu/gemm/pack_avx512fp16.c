@@ -104,13 +104,33 @@ static float make_scaling(const mix_fp16_packing *p, unsigned magnitude, scaling
   return power_of_two_float(-up);
 }
 
-/* ---- k along memory: one panel at a time, transposed ---- */
+/* ---- a step of a panel, copied ---- */
 
 /* A step of a panel as it is stored, rows of so many words; behind what is there they are zeros. */
 typedef struct raw_step {
   int words;
   _Alignas(64) uint16_t memory[FP16_COLUMNS * FP16_MOST_STEP];
 } raw_step;
+
+/* The largest magnitude of its finite numbers. */
+static unsigned largest_finite(const mix_fp16_packing *p, const raw_step *raw, int rows) {
+  const __m512i not_finite = _mm512_set1_epi16((short)first_not_finite(p->dtype));
+  __m512i so_far = _mm512_setzero_si512();
+  for (int k = 0; k < rows * raw->words; k += WORDS) so_far = larger(so_far, _mm512_load_si512(raw->memory + k), true, not_finite);
+  return largest(so_far);
+}
+
+/* The scaling of a step whose largest magnitude is known, how to do it, and what undoes it. */
+static enum kind choose_scaling(const mix_fp16_packing *p, unsigned magnitude, const raw_step *raw, int rows, scaling *s,
+                                float *undone) {
+  const bool finite = magnitude < first_not_finite(p->dtype);
+  bool down;
+  *undone = make_scaling(p, finite ? magnitude : largest_finite(p, raw, rows), s, &down);
+  if (p->dtype == MIX_FLOAT16) return down ? FROM_F16_CAREFUL : FROM_F16;
+  return finite ? FROM_BF16 : FROM_BF16_CAREFUL;
+}
+
+/* ---- k along memory: one panel at a time, transposed ---- */
 
 /* Copies `count` rows of `depth`, and finds their largest magnitude. */
 FP16_INLINE unsigned copy_rows(const mix_fp16_packing *p, const uint16_t *from, int count, int depth, raw_step *raw) {
@@ -132,24 +152,6 @@ FP16_INLINE unsigned copy_rows(const mix_fp16_packing *p, const uint16_t *from, 
     for (int k = 0; k <= whole; k += WORDS) __builtin_prefetch(from + p->step + k, 0, 2); /* the next step of this row */
   }
   return largest(_mm512_max_epu16(so_far, so_far_last));
-}
-
-/* The same of the finite ones alone. */
-static unsigned largest_finite(const mix_fp16_packing *p, const raw_step *raw, int rows) {
-  const __m512i not_finite = _mm512_set1_epi16((short)first_not_finite(p->dtype));
-  __m512i so_far = _mm512_setzero_si512();
-  for (int k = 0; k < rows * raw->words; k += WORDS) so_far = larger(so_far, _mm512_load_si512(raw->memory + k), true, not_finite);
-  return largest(so_far);
-}
-
-/* The scaling of a step whose largest magnitude is known, how to do it, and what undoes it. */
-static enum kind choose_scaling(const mix_fp16_packing *p, unsigned magnitude, const raw_step *raw, int rows, scaling *s,
-                                float *undone) {
-  const bool finite = magnitude < first_not_finite(p->dtype);
-  bool down;
-  *undone = make_scaling(p, finite ? magnitude : largest_finite(p, raw, rows), s, &down);
-  if (p->dtype == MIX_FLOAT16) return down ? FROM_F16_CAREFUL : FROM_F16;
-  return finite ? FROM_BF16 : FROM_BF16_CAREFUL;
 }
 
 FP16_INLINE __m512i quarters(const uint16_t *a, const uint16_t *b, const uint16_t *c, const uint16_t *d) {
