@@ -241,9 +241,13 @@ static void no_overflow_inside(void **unused) {
     }
 }
 
+/* Of the first shape each of three threads has few rows, and smaller blocks than one thread alone. */
 static void same_bits_for_any_number_of_threads(void **unused) {
   (void)unused;
   need_float16();
+  for (int threads = 1; threads <= 3; threads += 2)
+    assert_int_equal(plan_of_shape(&mix_gemm_t4x16_avx512fp16, MIX_FLOAT16, 700, 600, 530, 0, threads).depth_block < 530,
+                     threads == 3);
   static const int64_t sizes[][3] = {{700, 600, 530}, {129, 1300, 400}, {1300, 40, 1700}};
   for (size_t d = 0; d < 2; d++)
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)

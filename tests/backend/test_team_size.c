@@ -22,6 +22,17 @@ typedef struct training {
   bool updates;
 } training;
 
+static mix_step product(const mix_matmul_attributes *attributes, const int *operands, const int *result, bool writes_variable) {
+  return (mix_step){.op = &mix_op_matmul,
+                    .attributes = attributes,
+                    .input_count = 2,
+                    .output_count = 1,
+                    .inputs = operands,
+                    .outputs = result,
+                    .guard = -1,
+                    .writes_variable = writes_variable};
+}
+
 static int team_size(const training *t) {
   enum { X, WEIGHTS, Y, GRADIENT, UPDATED, SLOTS };
   static const mix_matmul_attributes forward = {0}, backward = {.transpose_a = true};
@@ -38,23 +49,8 @@ static int team_size(const training *t) {
   }
   mix_step steps[4];
   int count = 0;
-  while (count < t->products)
-    steps[count++] = (mix_step){.op = &mix_op_matmul,
-                                .attributes = &forward,
-                                .input_count = 2,
-                                .output_count = 1,
-                                .inputs = operands,
-                                .outputs = result,
-                                .guard = -1};
-  if (t->updates)
-    steps[count++] = (mix_step){.op = &mix_op_matmul,
-                                .attributes = &backward,
-                                .input_count = 2,
-                                .output_count = 1,
-                                .inputs = of_gradient,
-                                .outputs = updated,
-                                .guard = -1,
-                                .writes_variable = true};
+  while (count < t->products) steps[count++] = product(&forward, operands, result, false);
+  if (t->updates) steps[count++] = product(&backward, of_gradient, updated, true);
   const mix_plan plan = {
       .slot_count = SLOTS, .step_count = count, .slots = slots, .steps = steps, .argument_count = 1, .variable_count = 1};
   return mix_host_team_size(&plan, THREADS);

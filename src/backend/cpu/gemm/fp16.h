@@ -30,7 +30,7 @@ enum {
   FP16_LEAST_STEP = 64,
   FP16_MOST_STEP = 128,
   FP16_MOST_PANELS = 16, /* packed in one call */
-  FP16_AHEAD = 256,
+  FP16_AHEAD = 256,      /* bytes that a chain fetches */
 };
 
 /* What packing does with one operand. */
