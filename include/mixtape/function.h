@@ -47,7 +47,8 @@ typedef struct mix_plan_report {
   size_t constant_bytes;
   size_t workspace_bytes; /* scratch of kernels (packed panels) */
   size_t peak_bytes;      /* all of it */
-  size_t moved_bytes;     /* operands and results of the steps, each once a step: what a run asks of memory where no cache helps */
+  size_t moved_bytes;     /* operands and results of the steps, each once a step: what a run asks of memory where no cache helps,
+                           * and of two ways on both */
 } mix_plan_report;
 /* Fills the first report_size bytes, sizeof(mix_plan_report). RuntimeError before the first call. */
 MIX_API mix_status mix_function_report(mix_function *function, mix_plan_report *report, size_t report_size);

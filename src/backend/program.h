@@ -62,6 +62,10 @@ static inline mix_dtype mix_program_register_dtype(const mix_program *program, i
   return reg < program->load_count ? program->loads[reg].dtype : program->instructions[reg - program->load_count].dtype;
 }
 
+/* A program that does nothing but test numbers of 16 bits, perhaps times a float32 that is the same for all: the loads of both; factor -1:
+ * none. It may store the numbers too. */
+bool mix_program_only_tests(const mix_program *program, int *tested, int *factor);
+
 /* ---- as text (program_text.c) ---- */
 
 /* One load, instruction, store or reduction a line, each line behind the indentation. */

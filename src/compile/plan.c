@@ -486,7 +486,7 @@ static bool make_plan(mix_compiled *compiled) {
   for (int n = 0; n < ir->node_count; n++)
     if (is_view(&ir->nodes[n])) p.base[ir->nodes[n].first_output] = p.base[ir->nodes[n].inputs[0]];
   find_in_place(&p);
-  return plan_steps(&p) && plan_arena(&p, compiled);
+  return plan_steps(&p) && mix_plan_foresee(ir, plan, p.base) && plan_arena(&p, compiled);
 }
 
 /* Bytes of a step's operands and results, one that stands there twice counted once (a variable updated in place is read and written). */

@@ -14,6 +14,7 @@ extern const mix_kernel *const mix_cpu_bias_add_grad_kernels[];
 extern const mix_kernel *const mix_cpu_add_n_kernels[];
 extern const mix_kernel *const mix_cpu_all_finite_kernels[];
 extern const mix_kernel *const mix_cpu_magnitudes_kernels[];
+extern const mix_kernel *const mix_cpu_bounded_product_kernels[];
 extern const mix_kernel *const mix_cpu_softmax_kernels[];
 extern const mix_kernel *const mix_cpu_log_softmax_kernels[];
 extern const mix_kernel *const mix_cpu_softmax_cross_entropy_kernels[];

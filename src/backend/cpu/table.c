@@ -16,6 +16,7 @@ const mix_kernel_row mix_cpu_kernels[] = {
     ROW(add_n),
     ROW(all_finite),
     ROW(magnitudes),
+    ROW(bounded_product),
     ROW(softmax),
     ROW(log_softmax),
     ROW(softmax_cross_entropy),

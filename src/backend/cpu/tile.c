@@ -199,7 +199,7 @@ static void find_last_uses(mix_tile_plan *plan) {
 
 /* A gradient in 16 bits, unscaled, is it finite? That needs no arithmetic (mix_tile_run). */
 static void find_tested(mix_tile_program *p) {
-  const bool only = !p->store_count && mix_tile_only_tests(p->program, &p->tested, &p->factor);
+  const bool only = !p->store_count && mix_program_only_tests(p->program, &p->tested, &p->factor);
   if (!only || p->loads[p->tested].access != MIX_TILE_CONTIGUOUS) p->tested = -1;
 }
 

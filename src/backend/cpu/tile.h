@@ -11,9 +11,6 @@ mix_tile_program *mix_tile_prepare(const mix_program *program);
 /* Why a program cannot be prepared (static text); NULL: it can. What a product's kernel asks before it takes an epilogue. */
 const char *mix_tile_refuses(const mix_program *program);
 
-/* A program that does nothing but test numbers of 16 bits, perhaps times a float32 that is the same for all: the loads of both; factor -1:
- * none. It may store the numbers too. */
-bool mix_tile_only_tests(const mix_program *program, int *tested, int *factor);
 /* Are finite numbers of that 16-bit dtype, times the factor, finite float32 numbers? Then they may be tested as they are. */
 static inline bool mix_tile_factor_keeps(mix_dtype dtype, float factor) {
   const float most = dtype == MIX_FLOAT16 ? 0x1p111f : 1; /* 65504 and the largest bfloat16 times it are float32 numbers */

@@ -265,6 +265,24 @@ static void tile_bool_to_float(ARGUMENTS) {
 TRANSFER(f16, uint16_t)
 TRANSFER(bf16, uint16_t)
 
+#define v_load_f32 v_load
+#define v_load_f32_part(p, n) v_load_part(p, n, 0)
+#define ADD_SQUARES(name, type)                                                                                                    \
+  static void add_squares_##name(float *sums, const void *source, int64_t n) {                                                     \
+    const type *a = source;                                                                                                        \
+    int64_t i = 0;                                                                                                                 \
+    for (; i + LANES <= n; i += LANES) {                                                                                           \
+      const vf x = v_load_##name(a + i);                                                                                           \
+      v_store(sums + i, v_load(sums + i) + x * x);                                                                                 \
+    }                                                                                                                              \
+    if (i == n) return;                                                                                                            \
+    const vf x = v_load_##name##_part(a + i, n - i);                                                                               \
+    v_store_part(sums + i, v_load_part(sums + i, n - i, 0) + x * x, n - i);                                                        \
+  }
+ADD_SQUARES(f16, uint16_t)
+ADD_SQUARES(bf16, uint16_t)
+ADD_SQUARES(f32, float)
+
 static void copy_f32(void *result, const void *source, int64_t n) { memcpy(result, source, (size_t)n * sizeof(float)); }
 static void load_u8(void *tile, const void *source, int64_t n) {
   float *r = tile;

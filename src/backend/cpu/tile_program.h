@@ -76,7 +76,7 @@ struct mix_tile_program {
   int64_t cost;            /* of a run, in simple instructions on one element */
   int reduced;             /* register; its class */
   mix_tile_class reduced_class;
-  /* Of a program that only tests numbers stored in 16 bits, times a factor: their loads (mix_tile_only_tests); tested -1: another. */
+  /* Of a program that only tests numbers stored in 16 bits, times a factor: their loads (mix_program_only_tests); tested -1: another. */
   int tested, factor;
   atomic_int *come; /* threads that have come to the end of the reduction */
   int home[MIX_TILE_REGISTERS]; /* offset of each register in the thread's memory; -1: none */

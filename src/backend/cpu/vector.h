@@ -81,6 +81,9 @@ typedef struct mix_vector {
   const mix_tile_chain *(*const *chains)(void);          /* ended by NULL */
   mix_tile_function bool_to_float, float_to_bool;
 
+  /* sums[i] += x[i] * x[i], of n numbers as stored. */
+  void (*add_squares[MIX_DTYPE_COUNT])(float *sums, const void *x, int64_t n);
+
   /* Reductions of n contiguous values of a class; exact ends. */
   bool (*all_finite)(const float *x, int64_t n);
   /* The same of numbers as stored in 16 bits; `infinity` is the dtype's, its exponent bits. */

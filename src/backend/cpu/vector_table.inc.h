@@ -7,6 +7,7 @@ const mix_vector VECTOR_NAME = {
     .store = {[MIX_FLOAT16] = store_f16, [MIX_BFLOAT16] = store_bf16, [MIX_FLOAT32] = copy_f32, [MIX_BOOL] = store_bool},
     .stream = {[MIX_FLOAT16] = stream_f16, [MIX_BFLOAT16] = stream_bf16},
     .round = {[MIX_FLOAT16] = tile_round_f16, [MIX_BFLOAT16] = tile_round_bf16},
+    .add_squares = {[MIX_FLOAT16] = add_squares_f16, [MIX_BFLOAT16] = add_squares_bf16, [MIX_FLOAT32] = add_squares_f32},
     .joints = tile_joints,
     .chains = tile_chains,
     .instruction =

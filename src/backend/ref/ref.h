@@ -9,7 +9,7 @@ extern const mix_kernel mix_ref_fused, mix_ref_matmul;
 extern const mix_kernel mix_ref_reduce_sum, mix_ref_reduce_mean, mix_ref_reduce_prod, mix_ref_reduce_max, mix_ref_reduce_min,
     mix_ref_reduce_all, mix_ref_reduce_any, mix_ref_bias_add_grad;
 extern const mix_kernel mix_ref_add_n, mix_ref_argmax, mix_ref_argmin, mix_ref_all_finite,
-    mix_ref_magnitudes;
+    mix_ref_magnitudes, mix_ref_bounded_product;
 extern const mix_kernel mix_ref_softmax, mix_ref_log_softmax, mix_ref_softmax_cross_entropy, mix_ref_sparse_softmax_cross_entropy;
 extern const mix_kernel mix_ref_gather, mix_ref_segment_sum, mix_ref_one_hot;
 extern const mix_kernel mix_ref_reshape, mix_ref_transpose, mix_ref_broadcast_to, mix_ref_concat, mix_ref_slice, mix_ref_pad,

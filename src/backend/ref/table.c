@@ -26,6 +26,7 @@ const mix_kernel_row mix_ref_kernels[] = {
     SAME(argmin),
     SAME(all_finite),
     SAME(magnitudes),
+    SAME(bounded_product),
     SAME(softmax),
     SAME(log_softmax),
     SAME(softmax_cross_entropy),

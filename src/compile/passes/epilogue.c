@@ -82,8 +82,7 @@ static bool as_matrix(const mix_program *old, int64_t rows, int64_t columns, mix
   return old->rank == 1 || (old->rank == 2 && old->dims[0] == rows && old->dims[1] == columns);
 }
 
-/* The program of the joined node; NULL with *fits false where its space is no matrix, else out of memory. */
-static mix_program *joined_program(mix_ir *ir, const mix_program *old, int load, mix_shape matrix, bool *fits) {
+mix_program *mix_epilogue_program(mix_ir *ir, const mix_program *old, int load, mix_shape matrix, bool *fits) {
   mix_program *program = mix_ir_alloc(ir, sizeof *program);
   *fits = true;
   if (!program) return NULL;
@@ -121,7 +120,7 @@ static bool join(joining *j, int fused_index, int load, bool *joined) {
   const mix_program *old = fused.program;
   int value = fused.inputs[old->loads[load].input], raw = product_behind(ir, value), product_index = mix_ir_producer(ir, raw);
   mix_ir_node product = ir->nodes[product_index];
-  mix_program *program = joined_program(ir, old, load, ir->values[raw].shape, joined);
+  mix_program *program = mix_epilogue_program(ir, old, load, ir->values[raw].shape, joined);
   if (!program) return !*joined;
   int *inputs = mix_ir_alloc(ir, sizeof(int) * (size_t)(fused.input_count + 2));
   mix_ir_value *outputs = mix_ir_alloc(ir, sizeof *outputs * (size_t)(fused.output_count + 1));

@@ -33,7 +33,7 @@ static const pass_row passes[] = {
     {"excess", mix_pass_excess},
 };
 /* What the plan does beside them (compile/plan.c). */
-static const char *const planning[] = {"in_place", "memory"};
+static const char *const planning[] = {"foresee", "in_place", "memory"};
 enum { PASSES = sizeof passes / sizeof *passes, PLANNING = sizeof planning / sizeof *planning };
 
 bool mix_pass_disabled(const char *name) {

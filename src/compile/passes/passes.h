@@ -42,6 +42,9 @@ void mix_program_strides(mix_shape shape, mix_shape space, int64_t strides[MIX_M
 bool *mix_ir_conditions(mix_ir *ir);
 /* The matmul as the backend is asked about it. */
 mix_product mix_ir_product(const mix_ir *ir, const mix_ir_node *node);
+/* The program as the epilogue of the product that is its load `load`: over the matrix, its other loads numbered behind the product's two
+ * operands, in their order. In the ir's memory; NULL with *fits false where its space is no such matrix, else out of memory. */
+mix_program *mix_epilogue_program(mix_ir *ir, const mix_program *program, int load, mix_shape matrix, bool *fits);
 /* Can the element-wise node meet a value that it fails on (an integer divided by zero)? */
 bool mix_ir_may_fail(const mix_ir *ir, const mix_ir_node *node);
 

@@ -20,7 +20,7 @@ enum { SERIAL_OPERATIONS = 1 << 15 };
 
 /* Is the program nothing but a finite test of the product as it is stored in 16 bits? Then no tile is needed: the sums tell. */
 static bool only_tests(const mix_program *program, int *tested, int *factor) {
-  return program->store_count == 1 && mix_tile_only_tests(program, tested, factor) && program->stores[0].reg == *tested &&
+  return program->store_count == 1 && mix_program_only_tests(program, tested, factor) && program->stores[0].reg == *tested &&
          program->loads[*tested].input == MIX_FROM_ACCUMULATOR;
 }
 

@@ -1,0 +1,219 @@
+/* Finite, as can be foreseen. Under loss scaling an update waits until all gradients have been tested: a gradient of a kernel is written
+ * to memory and read again, where without a test the update would be the epilogue of its product. But few examples of ordinary size
+ * cannot make an infinite gradient, and a glance at the product's operands tells (mix_op_bounded_product). So both ways on stand in the
+ * plan, each under its own condition:
+ *
+ *   finite, unsure = bounded_product(a, b, factor)
+ *   finite, gradient = matmul(a, b) and its test      if unsure
+ *   ... all tests decide on the step: apply
+ *   late, early = apply and unsure, apply and not unsure
+ *   weights = matmul(a, b) and the update              if early
+ *   weights = the update of gradient                   if late
+ *
+ * The bits are the same on both. It takes a gradient much larger than the operands that are kept for it: a small batch. */
+#include "compile/passes/passes.h"
+#include "compile/plan.h"
+
+#include <string.h>
+
+enum {
+  LEAST_BYTES = 4 << 20, /* of a gradient: a smaller one is at hand in a cache, and costs less than the steps that decide */
+  TIMES_OPERANDS = 4,
+};
+
+typedef struct foreseen {
+  int product, update; /* steps; update -1: not foreseen */
+  int load;            /* of the gradient, in the update's program */
+  mix_program *early_program;
+  int unsure, early, late; /* slots */
+} foreseen;
+
+typedef struct foresight {
+  mix_ir *ir;
+  mix_plan *plan;
+  const int *base;
+  int base_count;
+  foreseen *of;
+} foresight;
+
+static int base_of(const foresight *f, int slot) { return slot < f->base_count ? f->base[slot] : slot; }
+
+static int gradient_of(const mix_step *product) { return product->outputs[product->program->stores[0].output]; }
+
+/* A product (k, m) transposed times (k, n) that is stored and tested, nothing else. */
+static bool is_tested_product(const foresight *f, const mix_step *step) {
+  const mix_matmul_attributes *attributes = step->attributes;
+  int tested, factor;
+  if ((step->op != &mix_op_matmul && step->op != &mix_op_matmul_rounded) || step->guard >= 0 || !step->program) return false;
+  if (!attributes->transpose_a || attributes->transpose_b) return false;
+  const mix_program *program = step->program;
+  if (program->store_count != 1 || !mix_program_only_tests(program, &tested, &factor)) return false;
+  if (program->loads[tested].input != MIX_FROM_ACCUMULATOR || program->stores[0].reg != tested) return false;
+  const mix_slot *slots = f->plan->slots, *a = &slots[step->inputs[0]], *b = &slots[step->inputs[1]];
+  const mix_slot *gradient = &slots[gradient_of(step)];
+  /* What is a variable may have been written over by then. */
+  if (gradient->kind != MIX_SLOT_ARENA || a->kind == MIX_SLOT_VARIABLE || b->kind == MIX_SLOT_VARIABLE) return false;
+  return gradient->bytes >= LEAST_BYTES && gradient->bytes / TIMES_OPERANDS >= a->bytes + b->bytes;
+}
+
+/* The load of the gradient where the step is its update, and reads it once; -1: another step. */
+static int update_load(const mix_step *step, int gradient) {
+  int load = -1;
+  if (step->op != &mix_op_fused || step->guard < 0 || !step->writes_variable || step->program->reduction) return -1;
+  for (int l = 0; l < step->program->load_count; l++)
+    if (step->inputs[step->program->loads[l].input] == gradient) load = load < 0 ? l : step->program->load_count;
+  return load < step->program->load_count ? load : -1;
+}
+
+/* The one step that reads the gradient, if it is its update; -1. */
+static int find_update(const foresight *f, int product, int *load) {
+  const int gradient = gradient_of(&f->plan->steps[product]);
+  int update = -1;
+  for (int t = product + 1; t < f->plan->step_count; t++) {
+    const mix_step *step = &f->plan->steps[t];
+    bool reads = false;
+    for (int i = 0; i < step->input_count; i++) reads = reads || base_of(f, step->inputs[i]) == base_of(f, gradient);
+    if (!reads) continue;
+    *load = update_load(step, gradient);
+    if (update >= 0 || *load < 0) return -1;
+    update = t;
+  }
+  return update;
+}
+
+/* False: out of memory. */
+static bool look_ahead(foresight *f, int t, foreseen *found) {
+  const mix_step *product = &f->plan->steps[t];
+  bool fits = true;
+  *found = (foreseen){.product = t};
+  found->update = is_tested_product(f, product) ? find_update(f, t, &found->load) : -1;
+  if (found->update < 0) return true;
+  found->early_program = mix_epilogue_program(f->ir, f->plan->steps[found->update].program, found->load,
+                                              f->plan->slots[gradient_of(product)].shape, &fits);
+  if (!fits) found->update = -1;
+  return found->early_program || !fits;
+}
+
+static int add_bool(foresight *f) {
+  f->plan->slots[f->plan->slot_count] =
+      (mix_slot){.kind = MIX_SLOT_ARENA, .dtype = MIX_BOOL, .shape = {.rank = 0}, .bytes = sizeof(bool)};
+  return f->plan->slot_count++;
+}
+
+/* A copy of `count` slots in the ir's memory, with room for `more`. */
+static int *slots_of(foresight *f, int count, const int *slots, int more) {
+  int *copy = mix_ir_alloc(f->ir, sizeof *copy * (size_t)(count + more));
+  if (copy) memcpy(copy, slots, sizeof *copy * (size_t)count);
+  return copy;
+}
+
+/* finite, unsure = bounded_product(a, b, factor) */
+static bool bound_step(foresight *f, const foreseen *x, mix_step *made) {
+  const mix_step *product = &f->plan->steps[x->product];
+  const mix_program *program = product->program;
+  mix_bounded_product_attributes *attributes = mix_ir_alloc(f->ir, sizeof *attributes);
+  int tested, factor;
+  mix_program_only_tests(program, &tested, &factor);
+  int *inputs = slots_of(f, 2, product->inputs, 1);
+  int *outputs = slots_of(f, 2, (int[]){product->outputs[program->reduction_output], x->unsure}, 0);
+  if (!attributes || !inputs || !outputs) return false;
+  attributes->dtype = program->loads[tested].dtype;
+  if (factor >= 0) inputs[2] = product->inputs[program->loads[factor].input];
+  *made = (mix_step){.op = &mix_op_bounded_product,
+                     .attributes = attributes,
+                     .input_count = 2 + (factor >= 0),
+                     .output_count = 2,
+                     .inputs = inputs,
+                     .outputs = outputs,
+                     .guard = -1,
+                     .scope = product->scope};
+  return true;
+}
+
+/* late, early = apply and unsure, apply and not unsure */
+static bool decide_step(foresight *f, const foreseen *x, mix_step *made) {
+  static mix_program_load loads[] = {{.input = 0, .dtype = MIX_BOOL}, {.input = 1, .dtype = MIX_BOOL}};
+  static mix_instruction instructions[] = {{.opcode = MIX_OPCODE_LOGICAL_AND, .dtype = MIX_BOOL, .operands = {0, 1}},
+                                           {.opcode = MIX_OPCODE_LOGICAL_NOT, .dtype = MIX_BOOL, .operands = {1}},
+                                           {.opcode = MIX_OPCODE_LOGICAL_AND, .dtype = MIX_BOOL, .operands = {0, 3}}};
+  static mix_program_store stores[] = {{.output = 0, .reg = 2}, {.output = 1, .reg = 4}};
+  static const mix_program program = {.rank = 1,
+                                      .dims = {1},
+                                      .load_count = 2,
+                                      .instruction_count = 3,
+                                      .store_count = 2,
+                                      .loads = loads,
+                                      .instructions = instructions,
+                                      .stores = stores};
+  const mix_step *update = &f->plan->steps[x->update];
+  int *inputs = slots_of(f, 2, (int[]){update->guard, x->unsure}, 0), *outputs = slots_of(f, 2, (int[]){x->late, x->early}, 0);
+  if (!inputs || !outputs) return false;
+  *made = (mix_step){.op = &mix_op_fused,
+                     .program = &program,
+                     .input_count = 2,
+                     .output_count = 2,
+                     .inputs = inputs,
+                     .outputs = outputs,
+                     .guard = -1,
+                     .scope = update->scope};
+  return true;
+}
+
+/* weights = matmul(a, b) and the update, if early */
+static bool early_step(foresight *f, const foreseen *x, mix_step *made) {
+  const mix_step *product = &f->plan->steps[x->product], *update = &f->plan->steps[x->update];
+  int *inputs = slots_of(f, 2, product->inputs, update->program->load_count), count = 2;
+  if (!inputs) return false;
+  for (int l = 0; l < update->program->load_count; l++)
+    if (l != x->load) inputs[count++] = update->inputs[update->program->loads[l].input];
+  *made = *product;
+  made->program = x->early_program;
+  made->input_count = count;
+  made->inputs = inputs;
+  made->output_count = update->output_count;
+  made->outputs = update->outputs;
+  made->guard = x->early;
+  made->writes_variable = true;
+  return true;
+}
+
+/* The steps anew: before each product that is foreseen its bound, before each such update the decision and its other way. */
+static bool rebuild(foresight *f, int count) {
+  mix_plan *plan = f->plan;
+  mix_step *steps = mix_ir_alloc(f->ir, sizeof *steps * (size_t)(plan->step_count + 3 * count));
+  int made = 0;
+  if (!steps) return false;
+  for (int t = 0; t < plan->step_count; t++) {
+    mix_step step = plan->steps[t];
+    for (foreseen *x = f->of; x < f->of + count; x++) {
+      if (t == x->product) {
+        if (!bound_step(f, x, &steps[made++])) return false;
+        step.guard = x->unsure;
+      } else if (t == x->update) {
+        if (!decide_step(f, x, &steps[made++]) || !early_step(f, x, &steps[made++])) return false;
+        step.guard = x->late;
+      }
+    }
+    steps[made++] = step;
+  }
+  plan->steps = steps;
+  plan->step_count = made;
+  return true;
+}
+
+bool mix_plan_foresee(mix_ir *ir, mix_plan *plan, const int *base) {
+  foresight f = {.ir = ir, .plan = plan, .base = base, .base_count = ir->value_count};
+  int count = 0;
+  if (mix_pass_disabled("foresee")) return true;
+  if (!(f.of = mix_ir_alloc(ir, sizeof *f.of * (size_t)(plan->step_count + 1)))) return false;
+  for (int t = 0; t < plan->step_count; t++) {
+    if (!look_ahead(&f, t, &f.of[count])) return false;
+    count += f.of[count].update >= 0;
+  }
+  mix_slot *slots = mix_ir_alloc(ir, sizeof *slots * (size_t)(plan->slot_count + 3 * count + 1));
+  if (!count || !slots) return slots != NULL;
+  memcpy(slots, plan->slots, sizeof *slots * (size_t)plan->slot_count);
+  plan->slots = slots;
+  for (int i = 0; i < count; i++) f.of[i].unsure = add_bool(&f), f.of[i].early = add_bool(&f), f.of[i].late = add_bool(&f);
+  return rebuild(&f, count);
+}
