@@ -369,6 +369,31 @@ static void packed_rows_are_fetched_ahead(void **unused) {
         cases[i].fetched);
 }
 
+/* Where the thread that has a weight in its cache is to update it, each has whole rows of the kernel; forwards, and where multiplications
+ * are much more than the weights, the least work decides. */
+static void gradients_of_kernels_of_few_examples_are_shared_by_whole_rows(void **unused) {
+  (void)unused;
+  static const struct {
+    int64_t m, n, k;
+    int transposes;
+    bool whole;
+  } cases[] = {{1024, 1024, 8, 1, true},   {1024, 1024, 1024, 1, true}, {784, 1024, 128, 1, true},
+               {1000, 1003, 128, 1, true}, {4096, 4096, 128, 1, true},  {784, 4096, 8192, 1, false},
+               {64, 4096, 128, 1, false},  {1024, 1024, 8, 0, false},   {1024, 1024, 128, 2, false}};
+  static const struct {
+    const mix_gemm_engine *engine;
+    mix_dtype dtype;
+  } engines[] = {{&mix_gemm_f32_generic, MIX_FLOAT32},
+                 {&mix_gemm_f32_avx512, MIX_FLOAT32},
+                 {&mix_gemm_f32_avx512, MIX_BFLOAT16},
+                 {&mix_gemm_t4x16_avx512fp16, MIX_FLOAT16}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (size_t e = 0; e < sizeof engines / sizeof *engines; e++)
+      assert_int_equal(
+          plan_of_shape(engines[e].engine, engines[e].dtype, cases[i].m, cases[i].n, cases[i].k, cases[i].transposes, 2).grid_rows,
+          1 + cases[i].whole);
+}
+
 int main(void) {
   mix_set_accumulate("exact"); /* blocked sums: test_gemm_fp16.c */
   const struct CMUnitTest tests[] = {
@@ -386,6 +411,7 @@ int main(void) {
       ON_EACH_SET(widened_products_have_the_same_bits),
       ON_EACH_SET(batches_broadcast),
       cmocka_unit_test(packed_rows_are_fetched_ahead),
+      cmocka_unit_test(gradients_of_kernels_of_few_examples_are_shared_by_whole_rows),
       cmocka_unit_test(refusals),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include <string.h>
 
-enum { BLOCK = 1024 }; /* columns whose sums stay in the first-level cache beside the rows that run through it */
+enum { BLOCK = 256 }; /* columns whose sums stay in the first-level cache beside the rows that run through it */
 
 typedef struct largest {
   float square[2];                    /* of the norms of columns of each operand, of the blocks that one thread took */

@@ -16,7 +16,6 @@ enum {
   ROW_PANELS = 144,
   FEW_ROWS = 256, /* B is packed for so few that memory bounds packing: tiles fetch the block that is packed next */
   GROUP = 16,     /* panels of A packed together where k goes from row to row */
-  PACKING = 16,   /* a row or column packed costs as much as so many elements of C */
   TURNING_COLUMNS =
       128, /* repay turning rows of A that lie along k: more of them read the panel from the second-level cache, again and again */
   SHALLOW = 32, /* k below it: a block is mostly its end */
@@ -45,21 +44,6 @@ static const char *refuses(const mix_gemm_problem *p, mix_dtype dtype, mix_accum
   return NULL;
 }
 
-/* The grid of blocks of C, one a thread, in panels. */
-static void share_among_threads(mix_gemm_plan *plan, int64_t *row_panels, int64_t *column_panels) {
-  const int64_t rows = *row_panels, columns = *column_panels;
-  double best = -1;
-  for (int r = 1; r <= plan->threads; r++) {
-    if (plan->threads % r) continue;
-    const int64_t m = divide_up(rows, r), n = divide_up(columns, plan->threads / r);
-    const double height = (double)(m * FP16_ROWS), width = (double)(n * FP16_COLUMNS);
-    const double cost = height * width + PACKING * (height + width);
-    if (best >= 0 && cost >= best) continue;
-    best = cost, *row_panels = m, *column_panels = n;
-    plan->grid_rows = r, plan->grid_columns = plan->threads / r;
-  }
-}
-
 static int64_t panel_elements(const mix_gemm_plan *plan, int slots) {
   return (round_up(plan->depth_block, FP16_ROUND) + 2) * slots; /* off a power of two */
 }
@@ -75,8 +59,9 @@ static int64_t packed_at_once(const mix_gemm_plan *plan) { return plan->problem.
 
 static void make_plan(mix_gemm_plan *plan) {
   const mix_gemm_problem *p = &plan->problem;
-  int64_t row_panels = divide_up(p->m, FP16_ROWS), column_panels = divide_up(p->n, FP16_COLUMNS);
-  share_among_threads(plan, &row_panels, &column_panels);
+  mix_gemm_choose_grid(plan, FP16_ROWS, FP16_COLUMNS);
+  const int64_t row_panels = divide_up(divide_up(p->m, FP16_ROWS), plan->grid_rows);
+  const int64_t column_panels = divide_up(divide_up(p->n, FP16_COLUMNS), plan->grid_columns);
   plan->row_block = even_block(row_panels, ROW_PANELS, 1) * FP16_ROWS;
   const bool few = smaller(p->m, row_panels * FP16_ROWS) <= FEW_ROWS;
   const b_block *most = few ? &few_rows_block[p->transpose_b] : &many_rows_block;

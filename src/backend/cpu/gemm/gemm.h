@@ -135,6 +135,12 @@ const mix_gemm_storage *mix_gemm_storage_of(const mix_gemm_engine *engine, mix_d
 void mix_gemm_make_plan(const mix_gemm_engine *engine, const mix_gemm_storage *storage, const mix_gemm_problem *problem,
                         int threads, mix_gemm_plan *plan);
 
+/* The grid of blocks of C, one a thread: least work for the busiest thread, its operands counted as a few operations each. The gradient of
+ * a kernel, of a transposed A and few examples, is shared by whole rows where that costs hardly more: what a thread has of the weights and
+ * slots that its epilogue updates then lies in one piece, as other steps share them. Halves of rows a power of two apart share half of a
+ * cache's sets. */
+void mix_gemm_choose_grid(mix_gemm_plan *plan, int64_t row_unit, int64_t column_unit);
+
 /* Operands of a run, in the order of plan->problem: where the plan is swapped, `a` is the product's B. C as it is stored;
  * `epilogue` and the `args` that it reads where there is one, then C is not written. */
 struct mix_gemm_operands {

@@ -11,26 +11,31 @@ enum {
   DOT_PIECE_ROWS = 512, /* that use it before the next one */
   SWEEP_ROWS = 16, /* at most, with B of more bytes than these: B is read in place, along its rows, once. In blocks of so many */
   SWEEP_BYTES = 256 << 10,
-  SWEEP_COLUMNS = 1024,   /* columns: pages of memory; sums of few rows stay in the first-level cache */
-  SWAP_COLUMNS = 64,      /* or, TN with at most so many columns, transposed, reading A along its rows, */
-  SWAP_DEPTH = 32,        /* few rows at a time, so that it is read once from memory: 1.5 to 3.5 times as fast */
-  SWAP_DEPTH_NARROW = 16, /* where the columns fill one tile's height at most */
-  FEW_DOT_ROWS = 2,       /* oneDNN's AVX-512 sgemm sums NT of so many rows along vectors, */
-  MOST_DOT_ROWS = 15,     /* up to so many */
-  IN_PLACE_COLUMNS = 160, /* transposed A is packed where more columns than these use it */
-  IN_PLACE_ROWS = 14,     /* B is packed where more rows than these use it, but for short rows: */
-  FEWEST_ROWS = 3,        /* which never repay packing */
-  IN_PLACE_STRIDE = 512,  /* bytes */
-  WIDENED_PANELS = 2,     /* B in 16 bits is widened by the micro-kernels where no more panels of rows use it */
-  IN_PLACE_WIDTH = 4096,  /* columns of a block of B in place: bounds the sums kept in the workspace */
-  CACHE_ALIAS = 4096,     /* rows this far apart share a set of the first-level cache */
-  FEW_ROWS = 256,         /* a block of B that few rows use leaves half of the cache to its source */
+  SWEEP_COLUMNS = 1024,    /* columns: pages of memory; sums of few rows stay in the first-level cache */
+  SWAP_COLUMNS = 64,       /* or, TN with at most so many columns, transposed, reading A along its rows, */
+  SWAP_DEPTH = 32,         /* few rows at a time, so that it is read once from memory: 1.5 to 3.5 times as fast */
+  SWAP_DEPTH_NARROW = 16,  /* where the columns fill one tile's height at most */
+  PACKING = 16,            /* a row or column packed costs as much as so many elements of C */
+  WHOLE_ROWS_DEPTH = 1024, /* deeper gradients of kernels are bound by their multiplications, not by where weights lie */
+  FEW_DOT_ROWS = 2,        /* oneDNN's AVX-512 sgemm sums NT of so many rows along vectors, */
+  MOST_DOT_ROWS = 15,      /* up to so many */
+  IN_PLACE_COLUMNS = 160,  /* transposed A is packed where more columns than these use it */
+  IN_PLACE_ROWS = 14,      /* B is packed where more rows than these use it, but for short rows: */
+  FEWEST_ROWS = 3,         /* which never repay packing */
+  IN_PLACE_STRIDE = 512,   /* bytes */
+  WIDENED_PANELS = 2,      /* B in 16 bits is widened by the micro-kernels where no more panels of rows use it */
+  IN_PLACE_WIDTH = 4096,   /* columns of a block of B in place: bounds the sums kept in the workspace */
+  CACHE_ALIAS = 4096,      /* rows this far apart share a set of the first-level cache */
+  FEW_ROWS = 256,          /* a block of B that few rows use leaves half of the cache to its source */
   FEW_ROWS_COLUMNS = 512,
   STRIP_BYTES = 32 << 10,  /* transposed A is packed in strips of so many bytes: rows of it are long enough for whole vectors; */
   APART_PANELS = 8,        /* deep panels not side by side: so many at a time, which take whole lines of memory */
   STREAM_DEPTH = 64,       /* deeper products whose tiles write C are not bound by that, */
   STREAM_BYTES = 16 << 20, /* nor are smaller results */
 };
+
+/* Of the cost of whole rows: what parts of rows may cost at most, to be chosen for the gradient of a kernel. */
+#define FEWER_COLUMNS 0.98
 
 /* C^T = op(B)^T op(A)^T. */
 static mix_gemm_problem turned(const mix_gemm_problem *p) {
@@ -41,16 +46,18 @@ static mix_gemm_problem turned(const mix_gemm_problem *p) {
   return result;
 }
 
-/* The grid of blocks of C, one a thread: least work for the busiest thread, its operands counted as a few operations each. */
-static void share_among_threads(mix_gemm_plan *plan) {
+void mix_gemm_choose_grid(mix_gemm_plan *plan, int64_t row_unit, int64_t column_unit) {
   const mix_gemm_problem *p = &plan->problem;
+  const bool whole_rows = p->transpose_a && !p->transpose_b && !plan->swapped && p->k <= WHOLE_ROWS_DEPTH;
   double best = -1;
-  for (int rows = 1; rows <= plan->threads; rows++) {
-    if (plan->threads % rows) continue;
-    const int columns = plan->threads / rows;
-    const int64_t m = divide_up(p->m, rows), n = smaller(p->n, round_up(divide_up(p->n, columns), plan->engine->columns));
-    const double cost = (double)m * (double)n + 16.0 * (double)(m + n);
-    if (best < 0 || cost < best) best = cost, plan->grid_rows = rows, plan->grid_columns = columns;
+  for (int i = 1; i <= plan->threads; i++) {
+    if (plan->threads % i) continue;
+    const int rows = whole_rows ? plan->threads / i : i, columns = plan->threads / rows;
+    const int64_t m = smaller(p->m, round_up(divide_up(p->m, rows), row_unit));
+    const int64_t n = smaller(p->n, round_up(divide_up(p->n, columns), column_unit));
+    const double cost = (double)m * (double)n + PACKING * (double)(m + n);
+    if (best < 0 || cost < (whole_rows ? FEWER_COLUMNS * best : best))
+      best = cost, plan->grid_rows = rows, plan->grid_columns = columns;
   }
 }
 
@@ -120,7 +127,7 @@ static void plan_blocks(mix_gemm_plan *plan) {
                       : plan->swapped ? smaller(p->k, round_up(divide_up(p->k, depth_blocks), 8))
                                       : smaller(p->k, deepest);
 
-  share_among_threads(plan);
+  mix_gemm_choose_grid(plan, 1, engine->columns);
   const int64_t rows = smaller(p->m, divide_up(p->m, plan->grid_rows) + 2);
   const int64_t columns = smaller(p->n, round_up(divide_up(p->n, plan->grid_columns), engine->columns));
   const bool aliased = p->lda * element % CACHE_ALIAS == 0;
