@@ -258,6 +258,36 @@ static void the_csv_has_a_row_an_epoch(void **state) {
   assert_error(MIX_VALUE_ERROR, "one character");
 }
 
+static double rate_of(void *context, int64_t epoch, double rate) {
+  (void)epoch, (void)rate;
+  return *(const double *)context;
+}
+/* tf_keras hands the learning rate on as NumPy's float32, Keras 3 as a float. */
+static void the_csv_shows_the_learning_rate_as_its_generation_does(void **state) {
+  (void)state;
+  static const char *const generations[] = {"tf_keras", "experimental", "keras3"};
+  static const struct {
+    double rate;
+    const char *older, *keras3;
+  } cases[] = {{0.001, "0.001", "0.0010000000474974513"}, {1e-5, "1e-05", "9.999999747378752e-06"}, {0.5, "0.5", "0.5"}};
+  for (int g = 0; g < 3; g++)
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+      char expected[128];
+      double rate = cases[i].rate;
+      mix_set_semantics(generations[g]);
+      mix_model_fit(product_model(1, 0), counting(2), zeros(2), .epochs = 1, .verbose = MIX_SILENT,
+                    .callbacks = mix_list_of(mix_learning_rate_scheduler(rate_of, &rate), mix_csv_logger(in_folder("rate.csv"))));
+      assert_no_error();
+      if (g < 2)
+        snprintf(expected, sizeof expected, "epoch,loss,lr,val_loss,val_lr\r\n0,0.5,%s,NA,NA\r\n", cases[i].older);
+      else
+        snprintf(expected, sizeof expected, "epoch,learning_rate,loss,val_learning_rate,val_loss\r\n0,%s,0.5,NA,NA\r\n",
+                 cases[i].keras3);
+      check_text("rate.csv", expected);
+    }
+  mix_set_semantics("tf_keras");
+}
+
 static void a_loss_that_is_no_number_ends_training(void **state) {
   (void)state;
   static const double values[] = {NAN, INFINITY};
@@ -322,6 +352,7 @@ int main(void) {
       TEST(checkpoints_by_batches),
       TEST(checkpoints_that_cannot_be_are_refused),
       TEST(the_csv_has_a_row_an_epoch),
+      TEST(the_csv_shows_the_learning_rate_as_its_generation_does),
       TEST(a_loss_that_is_no_number_ends_training),
       TEST(callbacks_by_text),
   };

@@ -70,8 +70,14 @@ static bool choose_columns(csv_logger *csv, const mix_logs *logs) {
   return true;
 }
 
+static const char *shown(const mix_model *model, mix_logs *logs, const char *name, char *text) {
+  if (!mix_logs_has(logs, name)) return "NA";
+  const double value = mix_logs_get(logs, name);
+  const bool is_float32 = model->semantics->learning_rate_log_float32 && !strcmp(name, model->semantics->learning_rate_log);
+  return is_float32 ? mix_python_float32((float)value, text) : mix_python_float(value, text);
+}
+
 static mix_status csv_epoch_end(void *context, mix_model *model, int64_t epoch, mix_logs *logs) {
-  (void)model;
   csv_logger *csv = context;
   char number[32];
   if (!csv->count) {
@@ -83,10 +89,7 @@ static mix_status csv_epoch_end(void *context, mix_model *model, int64_t epoch, 
     }
   }
   fprintf(csv->file, "%lld", (long long)epoch);
-  for (int i = 0; i < csv->count; i++) {
-    bool there = mix_logs_has(logs, csv->names[i]);
-    fprintf(csv->file, "%c%s", csv->separator, there ? mix_python_float(mix_logs_get(logs, csv->names[i]), number) : "NA");
-  }
+  for (int i = 0; i < csv->count; i++) fprintf(csv->file, "%c%s", csv->separator, shown(model, logs, csv->names[i], number));
   fputs("\r\n", csv->file);
   return fflush(csv->file) || ferror(csv->file) ? failed(csv, "written") : MIX_OK;
 }
