@@ -5,9 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* In float32 operations at full speed; measured on two cores with AVX-512 (some 260 GFLOP/s and 16 GB/s). */
-#define OPERATIONS_A_BYTE 16.0       /* that memory takes for a byte, */
+/* In float32 operations at full speed; measured on two cores with AVX-512 (some 300 GFLOP/s and 40 GB/s). */
+#define OPERATIONS_A_BYTE 6.0        /* that memory takes for a byte, */
 #define OPERATIONS_A_CACHED_BYTE 4.0 /* and the second-level cache */
+#define LEAST_OPERATIONS_A_BYTE 2.0  /* of an update, which goes on while its product is multiplied, */
+#define OF_PRODUCT 0.75              /* for such a part of the product's time */
 #define OPERATIONS_TO_START 5e5      /* a kernel: two barriers and cold caches, 2 us */
 #define OPERATIONS_TO_WIDEN 8.0      /* an element, where float32 is read in place and 16 bits are packed */
 #define OPERATIONS_TO_TILE 16.0      /* an element, packed for tiles or for float16 vectors */
@@ -30,6 +32,10 @@ double bench_advice_of_bytes(double bytes) {
   const double caches = (double)mix_cpu_cache(2) * mix_cpu_cores();
   return bytes < caches ? bytes * OPERATIONS_A_CACHED_BYTE
                         : caches * OPERATIONS_A_CACHED_BYTE + (bytes - caches) * OPERATIONS_A_BYTE;
+}
+
+double bench_advice_of_update(double bytes, double product) {
+  return most(bench_advice_of_bytes(bytes) - OF_PRODUCT * product, LEAST_OPERATIONS_A_BYTE * bytes);
 }
 
 const char *bench_advice_verdict(double gain) { return gain >= 1.1 ? "gains" : gain >= 0.95 ? "even" : "loses"; }

@@ -14,6 +14,10 @@ typedef struct bench_advice {
 void bench_advise_product(const bench_shape *shape, mix_dtype dtype, bench_advice *advice);
 /* Of moving so many bytes to or from memory, in the same unit. */
 double bench_advice_of_bytes(double bytes);
+/* Of an update of so many bytes, beyond the time of the product that makes its gradient. */
+double bench_advice_of_update(double bytes, double product);
+/* What no policy changes in a step: softmax, loss, metrics, dispatch. */
+#define BENCH_ADVICE_REST 4e6
 /* "gains", "even" or "loses" for float32's time over the other. */
 const char *bench_advice_verdict(double gain);
 

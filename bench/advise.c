@@ -3,6 +3,7 @@
 #include "base/cpu.h"
 #include "bench.h"
 #include "cli/cli.h"
+#include "compile/plan.h"
 #include "step_contest.h"
 #include <stdio.h>
 #include <string.h>
@@ -46,19 +47,21 @@ static void advise_dense(const bench_settings *settings, json_t *rows, const cha
     print(settings, rows, name, "cast of the batch", NULL, &cast);
     layer.narrow += cast.narrow;
   }
+  enum { GRADIENT = 1 };
+  bench_advice a[3];
   for (int i = 0; i < (first ? 2 : 3); i++) {
-    bench_advice a;
-    bench_advise_product(&products[i].shape, dtype, &a);
-    print(settings, rows, name, products[i].what, &products[i].shape, &a);
-    layer.wide += a.wide, layer.narrow += a.narrow;
+    bench_advise_product(&products[i].shape, dtype, &a[i]);
+    print(settings, rows, name, products[i].what, &products[i].shape, &a[i]);
+    layer.wide += a[i].wide, layer.narrow += a[i].narrow;
   }
-  /* RMSprop reads and writes slot and weight, in the epilogue of the gradient's product: 16 bytes; 2 for the copy. Under loss scaling
-   * the gradient, 2 bytes, waits for the finite test of all: it is written, read for the test, and read for the update. */
+  /* RMSprop reads and writes slot and weight, in the epilogue of the gradient's product or while that is in a cache: 16 bytes; 2 for the
+   * copy. Under loss scaling the gradient, 2 bytes, is written and read again where it waits for the finite test of all. */
   const double weights = (double)(inputs * units);
-  bench_advice update = {.wide = bench_advice_of_bytes(16 * weights),
-                         .narrow = bench_advice_of_bytes((dtype == MIX_FLOAT16 ? 24 : 18) * weights)};
+  const bool waits = dtype == MIX_FLOAT16 && !mix_plan_foresees((size_t)weights * 2, (size_t)(2 * batch * (inputs + units)));
+  bench_advice update = {.wide = bench_advice_of_update(16 * weights, a[GRADIENT].wide),
+                         .narrow = bench_advice_of_update((waits ? 22 : 18) * weights, a[GRADIENT].narrow)};
   snprintf(update.why, sizeof update.why, "memory-bound: weights and slots stay float32, a 16-bit copy is written%s",
-           dtype == MIX_FLOAT16 ? ", the finite test comes between" : "");
+           waits ? ", the finite test comes between" : "");
   print(settings, rows, name, "update", NULL, &update);
   layer.wide += update.wide, layer.narrow += update.narrow;
   bench_advice whole = {.wide = layer.wide, .narrow = layer.narrow, .why = "the layer, all of the above"};
@@ -99,7 +102,7 @@ static bool advise_policy(const bench_settings *settings, const char *policy, js
   mix_model *model = cli_make_model(&options, BENCH_WIDTH);
   if (!model) return false;
   json_t *rows = json_array();
-  totals all = {0, 0};
+  totals all = {BENCH_ADVICE_REST, BENCH_ADVICE_REST};
   if (settings->text)
     printf(
         "\nadvice for the guide's model under %s, batch %lld: float32's time over the policy's, by rules drawn from measurements\n",

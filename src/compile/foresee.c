@@ -40,6 +40,10 @@ static int base_of(const foresight *f, int slot) { return slot < f->base_count ?
 
 static int gradient_of(const mix_step *product) { return product->outputs[product->program->stores[0].output]; }
 
+bool mix_plan_foresees(size_t gradient_bytes, size_t operand_bytes) {
+  return gradient_bytes >= LEAST_BYTES && gradient_bytes / TIMES_OPERANDS >= operand_bytes;
+}
+
 /* A product (k, m) transposed times (k, n) that is stored and tested, nothing else. */
 static bool is_tested_product(const foresight *f, const mix_step *step) {
   const mix_matmul_attributes *attributes = step->attributes;
@@ -53,7 +57,7 @@ static bool is_tested_product(const foresight *f, const mix_step *step) {
   const mix_slot *gradient = &slots[gradient_of(step)];
   /* What is a variable may have been written over by then. */
   if (gradient->kind != MIX_SLOT_ARENA || a->kind == MIX_SLOT_VARIABLE || b->kind == MIX_SLOT_VARIABLE) return false;
-  return gradient->bytes >= LEAST_BYTES && gradient->bytes / TIMES_OPERANDS >= a->bytes + b->bytes;
+  return mix_plan_foresees(gradient->bytes, a->bytes + b->bytes);
 }
 
 /* The load of the gradient where the step is its update, and reads it once; -1: another step. */

@@ -37,6 +37,8 @@ bool mix_plan_memory(mix_ir *ir, mix_lifetime *lifetimes, int count, size_t *are
 /* foresee.c: updates that wait for a finite test join the product that makes their gradient, where operands so small cannot make it
  * infinite. `base`: value -> the value whose memory it shares, of as many slots as there are values. False: out of memory. */
 bool mix_plan_foresee(mix_ir *ir, mix_plan *plan, const int *base);
+/* Is it done for a gradient of so many bytes, the product of operands of so many? */
+bool mix_plan_foresees(size_t gradient_bytes, size_t operand_bytes);
 
 /* reuse.c: the slot of an operand of step `number` whose memory its result `output` may take over, element for element; -1: none.
  * `owner`: slot -> the slot that owns its memory; `last`: the last step that touches the memory of a slot. */
