@@ -53,5 +53,7 @@ typedef struct bench_contestant {
 bool bench_interleave(bench_contestant *contestants, int count, double budget, int *rounds);
 /* Median over the rounds of a's time over b's. */
 double bench_ratio(const bench_contestant *a, const bench_contestant *b, int rounds);
+/* The two between which the middle half of them lies. */
+void bench_ratio_quartiles(const bench_contestant *a, const bench_contestant *b, int rounds, double quartiles[2]);
 
 #endif

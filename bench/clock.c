@@ -64,8 +64,19 @@ bool bench_interleave(bench_contestant *contestants, int count, double budget, i
   return true;
 }
 
+static void ratios_of(const bench_contestant *a, const bench_contestant *b, int rounds, double *ratios) {
+  for (int r = 0; r < rounds; r++) ratios[r] = a->rounds[r] / b->rounds[r];
+}
+
 double bench_ratio(const bench_contestant *a, const bench_contestant *b, int rounds) {
   double ratios[BENCH_ROUNDS];
-  for (int r = 0; r < rounds; r++) ratios[r] = a->rounds[r] / b->rounds[r];
+  ratios_of(a, b, rounds, ratios);
   return bench_median(ratios, rounds);
+}
+
+void bench_ratio_quartiles(const bench_contestant *a, const bench_contestant *b, int rounds, double quartiles[2]) {
+  double ratios[BENCH_ROUNDS];
+  ratios_of(a, b, rounds, ratios);
+  bench_median(ratios, rounds); /* sorts */
+  quartiles[0] = ratios[rounds / 4], quartiles[1] = ratios[rounds - 1 - rounds / 4];
 }

@@ -84,16 +84,30 @@ typedef struct configuration {
   goals bfloat16, float16;
 } configuration;
 
+typedef struct scaling {
+  double share, quartiles[2];
+  int rounds;
+} scaling;
+
 /* The share of a step that it takes longer than one without loss scaling: a small difference of large times, so the two alone run
  * interleaved, and the median of the rounds' own ratios counts. Below 0 where updates apart from their products are faster. */
-static bool share_of_scaling(const table *t, bench_step *scaled, bench_step *unscaled, double *share) {
+static bool share_of_scaling(const table *t, bench_step *scaled, bench_step *unscaled, scaling *found) {
   static bench_contestant runs[2];
   runs[0] = (bench_contestant){.run = bench_step_run, .context = scaled};
   runs[1] = (bench_contestant){.run = bench_step_run, .context = unscaled};
-  int rounds;
-  if (!bench_interleave(runs, 2, t->settings->quick ? 1 : 20, &rounds)) return false;
-  *share = 1 - bench_ratio(&runs[1], &runs[0], rounds);
+  if (!bench_interleave(runs, 2, t->settings->quick ? 1 : 20, &found->rounds)) return false;
+  found->share = 1 - bench_ratio(&runs[1], &runs[0], found->rounds);
+  bench_ratio_quartiles(&runs[0], &runs[1], found->rounds, found->quartiles);
+  for (int i = 0; i < 2; i++) found->quartiles[i] = 1 - 1 / found->quartiles[i];
   return true;
+}
+
+/* What so few rounds can tell. */
+static void add_scaling(const table *t, const char *name, const scaling *x, goals goals) {
+  add(t, name, x->share, goals);
+  json_object_set_new(json_array_get(t->rows, json_array_size(t->rows) - 1), "quartiles",
+                      json_pack("[f, f]", x->quartiles[0], x->quartiles[1]));
+  if (t->settings->text) printf("  half of %d rounds lie between %.3f and %.3f\n", x->rounds, x->quartiles[0], x->quartiles[1]);
 }
 
 static bool steps_of(const table *t, const configuration *c) {
@@ -109,8 +123,8 @@ static bool steps_of(const table *t, const configuration *c) {
   }
   int rounds;
   if (!bench_interleave(runs, UNSCALED, t->settings->quick ? 1 : 12, &rounds)) return false;
-  double scaling;
-  if (!share_of_scaling(t, &steps[FLOAT16], &steps[UNSCALED], &scaling)) return false;
+  scaling loss_scaling;
+  if (!share_of_scaling(t, &steps[FLOAT16], &steps[UNSCALED], &loss_scaling)) return false;
   char name[128], where[64];
   snprintf(where, sizeof where, "%lld units, batch %lld", (long long)c->units, (long long)c->batch);
   snprintf(name, sizeof name, "step, %s: mixed_bfloat16 / own float32", where);
@@ -118,7 +132,7 @@ static bool steps_of(const table *t, const configuration *c) {
   snprintf(name, sizeof name, "step, %s: mixed_float16 / own float32", where);
   add(t, name, bench_ratio(&runs[FLOAT32], &runs[FLOAT16], rounds), c->float16);
   snprintf(name, sizeof name, "step, %s: share of loss scaling as a whole", where);
-  add(t, name, scaling, c->units == 4096 ? AT_MOST(0.01) : EVERYWHERE(0));
+  add_scaling(t, name, &loss_scaling, c->units == 4096 ? AT_MOST(0.01) : EVERYWHERE(0));
   const goals half = c->batch == 8192 ? AT_MOST(0.55) : EVERYWHERE(0);
   const double arena = (double)steps[FLOAT32].report.arena_bytes;
   snprintf(name, sizeof name, "activations, %s: bytes under mixed_bfloat16 / float32", where);

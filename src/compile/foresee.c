@@ -104,33 +104,38 @@ static int add_bool(foresight *f) {
   return f->plan->slot_count++;
 }
 
-/* A copy of `count` slots in the ir's memory, with room for `more`. */
-static int *slots_of(foresight *f, int count, const int *slots, int more) {
-  int *copy = mix_ir_alloc(f->ir, sizeof *copy * (size_t)(count + more));
+static int *copy_of(foresight *f, int count, const int *slots) {
+  int *copy = mix_ir_alloc(f->ir, sizeof *copy * (size_t)count);
   if (copy) memcpy(copy, slots, sizeof *copy * (size_t)count);
   return copy;
+}
+
+/* A step with two results, for its op's attributes or program to be added. */
+static bool begin_step(foresight *f, const mix_op *op, int input_count, const int *inputs, const int outputs[2], const char *scope,
+                       mix_step *made) {
+  *made = (mix_step){.op = op,
+                     .input_count = input_count,
+                     .output_count = 2,
+                     .inputs = copy_of(f, input_count, inputs),
+                     .outputs = copy_of(f, 2, outputs),
+                     .guard = -1,
+                     .scope = scope};
+  return made->inputs && made->outputs;
 }
 
 /* finite, unsure = bounded_product(a, b, factor) */
 static bool bound_step(foresight *f, const foreseen *x, mix_step *made) {
   const mix_step *product = &f->plan->steps[x->product];
   const mix_program *program = product->program;
-  mix_bounded_product_attributes *attributes = mix_ir_alloc(f->ir, sizeof *attributes);
   int tested, factor;
   mix_program_only_tests(program, &tested, &factor);
-  int *inputs = slots_of(f, 2, product->inputs, 1);
-  int *outputs = slots_of(f, 2, (int[]){product->outputs[program->reduction_output], x->unsure}, 0);
-  if (!attributes || !inputs || !outputs) return false;
+  const int inputs[3] = {product->inputs[0], product->inputs[1], factor < 0 ? -1 : product->inputs[program->loads[factor].input]};
+  const int outputs[2] = {product->outputs[program->reduction_output], x->unsure};
+  mix_bounded_product_attributes *attributes = mix_ir_alloc(f->ir, sizeof *attributes);
+  if (!attributes) return false;
   attributes->dtype = program->loads[tested].dtype;
-  if (factor >= 0) inputs[2] = product->inputs[program->loads[factor].input];
-  *made = (mix_step){.op = &mix_op_bounded_product,
-                     .attributes = attributes,
-                     .input_count = 2 + (factor >= 0),
-                     .output_count = 2,
-                     .inputs = inputs,
-                     .outputs = outputs,
-                     .guard = -1,
-                     .scope = product->scope};
+  if (!begin_step(f, &mix_op_bounded_product, 2 + (factor >= 0), inputs, outputs, product->scope, made)) return false;
+  made->attributes = attributes;
   return true;
 }
 
@@ -150,24 +155,18 @@ static bool decide_step(foresight *f, const foreseen *x, mix_step *made) {
                                       .instructions = instructions,
                                       .stores = stores};
   const mix_step *update = &f->plan->steps[x->update];
-  int *inputs = slots_of(f, 2, (int[]){update->guard, x->unsure}, 0), *outputs = slots_of(f, 2, (int[]){x->late, x->early}, 0);
-  if (!inputs || !outputs) return false;
-  *made = (mix_step){.op = &mix_op_fused,
-                     .program = &program,
-                     .input_count = 2,
-                     .output_count = 2,
-                     .inputs = inputs,
-                     .outputs = outputs,
-                     .guard = -1,
-                     .scope = update->scope};
+  const int inputs[2] = {update->guard, x->unsure}, outputs[2] = {x->late, x->early};
+  if (!begin_step(f, &mix_op_fused, 2, inputs, outputs, update->scope, made)) return false;
+  made->program = &program;
   return true;
 }
 
 /* weights = matmul(a, b) and the update, if early */
 static bool early_step(foresight *f, const foreseen *x, mix_step *made) {
   const mix_step *product = &f->plan->steps[x->product], *update = &f->plan->steps[x->update];
-  int *inputs = slots_of(f, 2, product->inputs, update->program->load_count), count = 2;
+  int *inputs = mix_ir_alloc(f->ir, sizeof *inputs * (size_t)(update->program->load_count + 1)), count = 0;
   if (!inputs) return false;
+  inputs[count++] = product->inputs[0], inputs[count++] = product->inputs[1];
   for (int l = 0; l < update->program->load_count; l++)
     if (l != x->load) inputs[count++] = update->inputs[update->program->loads[l].input];
   *made = *product;
