@@ -55,7 +55,7 @@ typedef struct mix_bounded_product_attributes { mix_dtype dtype; } mix_bounded_p
 extern const mix_op mix_op_bounded_product;
 /* The decision, from the largest squares of the norms. What is NaN or infinite is unsure. */
 static inline bool mix_bounded_product_is_finite(mix_dtype dtype, double square_a, double square_b, float factor) {
-  const double half = dtype == MIX_FLOAT16 ? 32752 : 0x1p126;
+  const double half = dtype == MIX_FLOAT16 ? 32752 : 0x1.fep126;
   return square_a * square_b <= half * half && factor >= -1 && factor <= 1;
 }
 

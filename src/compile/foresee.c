@@ -61,12 +61,14 @@ static bool is_tested_product(const foresight *f, const mix_step *step) {
 }
 
 /* The load of the gradient where the step is its update, and reads it once; -1: another step. */
-static int update_load(const mix_step *step, int gradient) {
+static int update_load(const foresight *f, const mix_step *step, int gradient) {
   int load = -1;
   if (step->op != &mix_op_fused || step->guard < 0 || !step->writes_variable || step->program->reduction) return -1;
   for (int l = 0; l < step->program->load_count; l++)
-    if (step->inputs[step->program->loads[l].input] == gradient) load = load < 0 ? l : step->program->load_count;
-  return load < step->program->load_count ? load : -1;
+    if (base_of(f, step->inputs[step->program->loads[l].input]) == base_of(f, gradient))
+      load = load < 0 ? l : step->program->load_count;
+  if (load < 0 || load == step->program->load_count) return -1;
+  return step->inputs[step->program->loads[load].input] == gradient ? load : -1;
 }
 
 /* The one step that reads the gradient, if it is its update; -1. */
@@ -78,19 +80,28 @@ static int find_update(const foresight *f, int product, int *load) {
     bool reads = false;
     for (int i = 0; i < step->input_count; i++) reads = reads || base_of(f, step->inputs[i]) == base_of(f, gradient);
     if (!reads) continue;
-    *load = update_load(step, gradient);
+    *load = update_load(f, step, gradient);
     if (update >= 0 || *load < 0) return -1;
     update = t;
   }
   return update;
 }
 
-/* False: out of memory. */
-static bool look_ahead(foresight *f, int t, foreseen *found) {
+/* An update of several gradients joins the product of one; the others are stored. */
+static bool is_taken(const foresight *f, int count, int update) {
+  for (int i = 0; i < count; i++)
+    if (f->of[i].update == update) return true;
+  return false;
+}
+
+/* The product at step t, as the one behind `count` that are foreseen. False: out of memory. */
+static bool look_ahead(foresight *f, int count, int t) {
+  foreseen *found = &f->of[count];
   const mix_step *product = &f->plan->steps[t];
   bool fits = true;
   *found = (foreseen){.product = t};
   found->update = is_tested_product(f, product) ? find_update(f, t, &found->load) : -1;
+  if (found->update >= 0 && is_taken(f, count, found->update)) found->update = -1;
   if (found->update < 0) return true;
   found->early_program = mix_epilogue_program(f->ir, f->plan->steps[found->update].program, found->load,
                                               f->plan->slots[gradient_of(product)].shape, &fits);
@@ -210,7 +221,7 @@ bool mix_plan_foresee(mix_ir *ir, mix_plan *plan, const int *base) {
   if (mix_pass_disabled("foresee")) return true;
   if (!(f.of = mix_ir_alloc(ir, sizeof *f.of * (size_t)(plan->step_count + 1)))) return false;
   for (int t = 0; t < plan->step_count; t++) {
-    if (!look_ahead(&f, t, &f.of[count])) return false;
+    if (!look_ahead(&f, count, t)) return false;
     count += f.of[count].update >= 0;
   }
   mix_slot *slots = mix_ir_alloc(ir, sizeof *slots * (size_t)(plan->slot_count + 3 * count + 1));

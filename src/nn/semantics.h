@@ -67,7 +67,7 @@ struct mix_semantics {
   bool huber_in_floatx;             /* L: huber runs in floatx whatever the output's dtype */
   bool metrics_in_float64;          /* L, X: under the policy float64 their state is float64, in K3 of floatx */
   const char *learning_rate_log;    /* what callbacks call it in logs: L, X "lr", K3 "learning_rate" */
-  bool learning_rate_log_float32;   /* L, X: it is NumPy's float32, which a CSV shows as 0.001; K3: a float, 0.0010000000474974513 */
+  bool learning_rate_log_numpy;     /* L, X: it is a NumPy number, which a CSV shows as 0.001; K3: a float, 0.0010000000474974513 */
   bool metric_inputs_uncast;        /* K3: values are computed in y_pred's dtype (class ids above 2048 are inexact in float16); else in the
                                      * metric's */
   bool metric_values_by_sample;     /* K3: means count samples, else elements */

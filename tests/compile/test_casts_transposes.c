@@ -239,8 +239,9 @@ static void unknown_names_of_passes_are_told(void **state) {
   run(plain, x, "cse,fusion", &out); /* once */
   assert_int_equal(warnings, 1);
   assert_non_null(strstr(heard, "'fusion'"));
-  static const char *const names[] = {"amp",   "identity", "casts", "transposes", "broadcast", "fold",   "cse",      "dead",
-                                      "guard", "persist",  "sums",  "fuse",       "epilogue",  "excess", "in_place", "memory"};
+  static const char *const names[] = {"amp",  "identity", "casts",   "transposes", "broadcast", "fold",
+                                      "cse",  "dead",     "guard",   "widen",      "persist",   "sums",
+                                      "fuse", "epilogue", "foresee", "excess",     "in_place",  "memory"};
   for (int i = 0; i < COUNT(names); i++) {
     if (!strstr(heard, names[i])) fail_msg("%s is not in: %s", names[i], heard);
     run(plain, x, names[i], &out);
