@@ -75,7 +75,7 @@ static void explain_memory(const table *t, const bench_step *steps, int64_t unit
   if (t->settings->text)
     printf(
         "  state: weights, slots, metrics and the 16-bit copies of weights; between: activations and gradients that steps of the plan\n"
-        "  hand on (under loss scaling gradients of weights too, which wait for the finite test; else updates take them as they come);\n"
+        "  hand on (under loss scaling gradients of weights too, which may have to wait for the finite test; else updates take them as they come);\n"
         "  scratch: operands as kernels pack them; batch: images in float32 and labels\n");
 }
 
@@ -107,7 +107,8 @@ static void add_scaling(const table *t, const char *name, const scaling *x, goal
   add(t, name, x->share, goals);
   json_object_set_new(json_array_get(t->rows, json_array_size(t->rows) - 1), "quartiles",
                       json_pack("[f, f]", x->quartiles[0], x->quartiles[1]));
-  if (t->settings->text) printf("  half of %d rounds lie between %.3f and %.3f\n", x->rounds, x->quartiles[0], x->quartiles[1]);
+  if (t->settings->text)
+    printf("  at least half of %d rounds lie between %.3f and %.3f\n", x->rounds, x->quartiles[0], x->quartiles[1]);
 }
 
 static bool steps_of(const table *t, const configuration *c) {

@@ -32,3 +32,8 @@ bool mix_program_only_tests(const mix_program *program, int *tested, int *factor
   if (dtype != MIX_FLOAT16 && dtype != MIX_BFLOAT16) return false;
   return instructions == program->instruction_count && program->load_count == 1 + (*factor >= 0);
 }
+
+bool mix_program_only_tests_product(const mix_program *program, int *product, int *factor) {
+  return program->store_count == 1 && mix_program_only_tests(program, product, factor) && program->stores[0].reg == *product &&
+         program->loads[*product].input == MIX_FROM_ACCUMULATOR;
+}

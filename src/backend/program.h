@@ -65,6 +65,8 @@ static inline mix_dtype mix_program_register_dtype(const mix_program *program, i
 /* A program that does nothing but test numbers of 16 bits, perhaps times a float32 that is the same for all: the loads of both; factor -1:
  * none. It may store the numbers too. */
 bool mix_program_only_tests(const mix_program *program, int *tested, int *factor);
+/* The same of an epilogue that stores and tests its product, nothing else. */
+bool mix_program_only_tests_product(const mix_program *program, int *product, int *factor);
 
 /* ---- as text (program_text.c) ---- */
 

@@ -50,9 +50,7 @@ static bool is_tested_product(const foresight *f, const mix_step *step) {
   int tested, factor;
   if ((step->op != &mix_op_matmul && step->op != &mix_op_matmul_rounded) || step->guard >= 0 || !step->program) return false;
   if (!attributes->transpose_a || attributes->transpose_b) return false;
-  const mix_program *program = step->program;
-  if (program->store_count != 1 || !mix_program_only_tests(program, &tested, &factor)) return false;
-  if (program->loads[tested].input != MIX_FROM_ACCUMULATOR || program->stores[0].reg != tested) return false;
+  if (!mix_program_only_tests_product(step->program, &tested, &factor)) return false;
   const mix_slot *slots = f->plan->slots, *a = &slots[step->inputs[0]], *b = &slots[step->inputs[1]];
   const mix_slot *gradient = &slots[gradient_of(step)];
   /* What is a variable may have been written over by then. */
@@ -139,7 +137,7 @@ static bool bound_step(foresight *f, const foreseen *x, mix_step *made) {
   const mix_step *product = &f->plan->steps[x->product];
   const mix_program *program = product->program;
   int tested, factor;
-  mix_program_only_tests(program, &tested, &factor);
+  mix_program_only_tests_product(program, &tested, &factor);
   const int inputs[3] = {product->inputs[0], product->inputs[1], factor < 0 ? -1 : product->inputs[program->loads[factor].input]};
   const int outputs[2] = {product->outputs[program->reduction_output], x->unsure};
   mix_bounded_product_attributes *attributes = mix_ir_alloc(f->ir, sizeof *attributes);

@@ -1,7 +1,8 @@
-/* Numbers as Python prints them. */
+/* Numbers as Python and NumPy print them. */
 #ifndef MIX_NN_NUMBER_H
 #define MIX_NN_NUMBER_H
 
+#include "tensor/convert.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,20 @@ static inline const char *mix_python_float(double x, char *text) {
   if (strchr(text, 'e') && fabs(x) >= 1 && fabs(x) < 1e16) snprintf(text, 32, "%.0f", x);
   if (!strpbrk(text, ".en")) strcat(text, ".0");
   return text;
+}
+
+/* The fewest digits that read back as x, a number of that dtype, positional where its magnitude is in [1e-4, 1e16); `text` as above. */
+static inline const char *mix_numpy_number(double x, mix_dtype dtype, char *text) {
+  for (int digits = 0; digits < 17; digits++) {
+    uint64_t stored;
+    snprintf(text, 32, "%.*e", digits, x);
+    mix_store_double(&stored, dtype, 0, strtod(text, NULL));
+    if (mix_load_double(&stored, dtype, 0) != x) continue;
+    const int decimals = digits - atoi(strchr(text, 'e') + 1);
+    if (x == 0 || (fabs(x) >= 1e-4 && fabs(x) < 1e16)) snprintf(text, 32, "%.*f", decimals < 1 ? 1 : decimals, strtod(text, NULL));
+    return text;
+  }
+  return mix_python_float(x, text); /* infinite, NaN */
 }
 
 #endif

@@ -293,6 +293,13 @@ static void the_csv_shows_the_learning_rate_as_its_generation_does(void **state)
       check_text("rate.csv", expected);
     }
   mix_set_semantics("tf_keras");
+  mix_set_floatx("float64"); /* the learning rate's dtype */
+  double third = 1.0 / 3;
+  mix_model_fit(product_model(1, 0), counting(2), zeros(2), .epochs = 1, .verbose = MIX_SILENT,
+                .callbacks = mix_list_of(mix_learning_rate_scheduler(rate_of, &third), mix_csv_logger(in_folder("rate.csv"))));
+  mix_set_floatx("float32");
+  assert_no_error();
+  check_text("rate.csv", "epoch,loss,lr,val_loss,val_lr\r\n0,0.5,0.3333333333333333,NA,NA\r\n");
 }
 
 static void a_loss_that_is_no_number_ends_training(void **state) {

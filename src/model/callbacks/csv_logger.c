@@ -4,9 +4,7 @@
 #include "base/error.h"
 #include "model/callback.h"
 #include "nn/number.h"
-#include "tensor/convert.h"
 #include <errno.h>
-#include <math.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -72,27 +70,12 @@ static bool choose_columns(csv_logger *csv, const mix_logs *logs) {
   return true;
 }
 
-/* As NumPy shows a number of that dtype: the fewest digits that read back as it, positional from 1e-4 to 1e16. */
-static const char *numpy_number(double x, mix_dtype dtype, char *text, size_t size) {
-  for (int digits = 0; digits < 17; digits++) {
-    uint64_t stored;
-    snprintf(text, size, "%.*e", digits, x);
-    mix_store_double(&stored, dtype, 0, strtod(text, NULL));
-    if (mix_load_double(&stored, dtype, 0) != x) continue;
-    const int decimals = digits - atoi(strchr(text, 'e') + 1);
-    if (x == 0 || (fabs(x) >= 1e-4 && fabs(x) < 1e16))
-      snprintf(text, size, "%.*f", decimals < 1 ? 1 : decimals, strtod(text, NULL));
-    return text;
-  }
-  return mix_python_float(x, text); /* infinite, NaN */
-}
-
-static const char *shown(mix_model *model, mix_logs *logs, const char *name, char *text, size_t size) {
+static const char *shown(mix_model *model, mix_logs *logs, const char *name, char *text) {
   if (!mix_logs_has(logs, name)) return "NA";
   const double value = mix_logs_get(logs, name);
   mix_variable *rate = mix_optimizer_learning_rate_variable(mix_model_optimizer(model));
   const bool is_rate = rate && model->semantics->learning_rate_log_numpy && !strcmp(name, model->semantics->learning_rate_log);
-  return is_rate ? numpy_number(value, mix_variable_dtype(rate), text, size) : mix_python_float(value, text);
+  return is_rate ? mix_numpy_number(value, mix_variable_dtype(rate), text) : mix_python_float(value, text);
 }
 
 static mix_status csv_epoch_end(void *context, mix_model *model, int64_t epoch, mix_logs *logs) {
@@ -107,8 +90,7 @@ static mix_status csv_epoch_end(void *context, mix_model *model, int64_t epoch, 
     }
   }
   fprintf(csv->file, "%lld", (long long)epoch);
-  for (int i = 0; i < csv->count; i++)
-    fprintf(csv->file, "%c%s", csv->separator, shown(model, logs, csv->names[i], number, sizeof number));
+  for (int i = 0; i < csv->count; i++) fprintf(csv->file, "%c%s", csv->separator, shown(model, logs, csv->names[i], number));
   fputs("\r\n", csv->file);
   return fflush(csv->file) || ferror(csv->file) ? failed(csv, "written") : MIX_OK;
 }

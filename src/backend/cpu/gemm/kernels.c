@@ -18,12 +18,6 @@ typedef struct prepared_gemm {
 
 enum { SERIAL_OPERATIONS = 1 << 15 };
 
-/* Is the program nothing but a finite test of the product as it is stored in 16 bits? Then no tile is needed: the sums tell. */
-static bool only_tests(const mix_program *program, int *tested, int *factor) {
-  return program->store_count == 1 && mix_program_only_tests(program, tested, factor) && program->stores[0].reg == *tested &&
-         program->loads[*tested].input == MIX_FROM_ACCUMULATOR;
-}
-
 static mix_gemm_problem problem_of(const mix_kernel_args *args) {
   const mix_matmul_attributes *attributes = args->attributes;
   const mix_shape *a = &args->input_types[0].shape, *b = &args->input_types[1].shape;
@@ -32,7 +26,8 @@ static mix_gemm_problem problem_of(const mix_kernel_args *args) {
   mix_gemm_problem p = {.m = da[ta], .n = db[!tb], .k = da[!ta], .transpose_a = ta, .transpose_b = tb};
   p.lda = da[1], p.ldb = db[1], p.ldc = p.n;
   int tested, factor;
-  p.epilogue = args->program && !only_tests(args->program, &tested, &factor);
+  /* Of a finite test of what is stored in 16 bits the sums tell: no tile is needed. */
+  p.epilogue = args->program && !mix_program_only_tests_product(args->program, &tested, &factor);
   p.rounded = args->op == &mix_op_matmul_rounded ? attributes->dtype : MIX_DTYPE_NONE;
   return p;
 }
@@ -152,7 +147,7 @@ static int64_t batch_offset(const mix_shape *operand, const mix_shape *result, i
 static void test_sums(const mix_kernel_args *args, mix_gemm_operands *operands) {
   const mix_program *program = args->program;
   int tested, factor;
-  if (!only_tests(program, &tested, &factor)) return;
+  if (!mix_program_only_tests_product(program, &tested, &factor)) return;
   const mix_dtype dtype = program->loads[tested].dtype;
   if (factor >= 0 && !mix_tile_factor_keeps(dtype, *(const float *)args->inputs[program->loads[factor].input])) return;
   operands->epilogue = NULL;
