@@ -9,7 +9,6 @@ typedef struct run_state {
   const mix_gemm_plan *plan;
   const mix_gemm_operands *operands;
   char *a, *b, *c, *turn;
-  int64_t row_begin, row_end, column_begin, column_end;
 } run_state;
 
 /* A block of C and of k. */
@@ -231,21 +230,20 @@ void mix_gemm_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, 
   const mix_gemm_problem *p = &plan->problem;
   run_state s = {.plan = plan, .operands = operands, .a = own};
   s.b = s.a + plan->a_bytes, s.c = s.b + plan->b_bytes, s.turn = s.c + plan->c_bytes;
-  mix_gemm_share(p->m, 2, team->rank / plan->grid_columns, plan->grid_rows, &s.row_begin, &s.row_end);
-  mix_gemm_share(p->n, plan->engine->columns, team->rank % plan->grid_columns, plan->grid_columns, &s.column_begin, &s.column_end);
-  if (s.row_begin >= s.row_end || s.column_begin >= s.column_end) return;
+  mix_gemm_work work;
+  mix_gemm_piece piece;
+  mix_gemm_begin(&work, plan, operands->claims, team->rank);
   if (plan->engine->enter) plan->engine->enter();
-  for (int64_t column = s.column_begin; column < s.column_end; column += plan->column_block)
-    for (int64_t row = s.row_begin; row < s.row_end; row += plan->row_block) {
-      block x = {.row = row, .rows = smaller(plan->row_block, s.row_end - row)};
-      x.column = column, x.columns = smaller(plan->column_block, s.column_end - column);
-      do { /* once with an empty sum where k is 0 */
-        x.depth = mix_gemm_next_depth(plan, p->k - x.k);
-        x.first = x.k == 0, x.last = x.k + x.depth == p->k;
-        multiply_block(&s, &x);
-        x.k += x.depth;
-      } while (x.k < p->k);
-    }
+  while (mix_gemm_next_piece(&work, &piece)) {
+    block x = {.row = piece.row, .rows = piece.row_end - piece.row};
+    x.column = piece.column, x.columns = piece.column_end - piece.column;
+    do { /* once with an empty sum where k is 0 */
+      x.depth = mix_gemm_next_depth(plan, p->k - x.k);
+      x.first = x.k == 0, x.last = x.k + x.depth == p->k;
+      multiply_block(&s, &x);
+      x.k += x.depth;
+    } while (x.k < p->k);
+  }
   if (plan->engine->leave) plan->engine->leave();
   if (plan->stream) mix_end_streams();
 }

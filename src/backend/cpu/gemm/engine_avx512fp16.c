@@ -14,8 +14,9 @@
 /* Measured on a Sapphire Rapids with 2 MiB of second-level cache; 14 rows, 64 columns to a panel. */
 enum {
   ROW_PANELS = 144,
-  FEW_ROWS = 256, /* B is packed for so few that memory bounds packing: tiles fetch the block that is packed next */
-  GROUP = 16,     /* panels of A packed together where k goes from row to row */
+  FEW_ROWS = 256,      /* B is packed for so few that memory bounds packing: tiles fetch the block that is packed next */
+  GROUP = 16,          /* panels of A packed together where k goes from row to row; threads take as many from each other, */
+  CLAIMED_COLUMNS = 2, /* or panels of B */
   TURNING_COLUMNS =
       128, /* repay turning rows of A that lie along k: more of them read the panel from the second-level cache, again and again */
   SHALLOW = 32, /* k below it: a block is mostly its end */
@@ -60,9 +61,17 @@ static int64_t packed_at_once(const mix_gemm_plan *plan) { return plan->problem.
 static void make_plan(mix_gemm_plan *plan) {
   const mix_gemm_problem *p = &plan->problem;
   mix_gemm_choose_grid(plan, FP16_ROWS, FP16_COLUMNS);
-  const int64_t row_panels = divide_up(divide_up(p->m, FP16_ROWS), plan->grid_rows);
-  const int64_t column_panels = divide_up(divide_up(p->n, FP16_COLUMNS), plan->grid_columns);
-  plan->row_block = even_block(row_panels, ROW_PANELS, 1) * FP16_ROWS;
+  mix_gemm_extent rows = {divide_up(p->m, FP16_ROWS), 1, ROW_PANELS, GROUP};
+  mix_gemm_extent columns = {divide_up(p->n, FP16_COLUMNS), 1, INT64_MAX, CLAIMED_COLUMNS};
+  const int64_t row_panels = divide_up(rows.count, plan->grid_rows), column_panels = divide_up(columns.count, plan->grid_columns);
+  /* Whichever operand fits the second-level cache as a whole, with what else is there, is packed once for all pieces. The gradient of a
+   * kernel goes by rows, in which its weights and slots lie. */
+  const int64_t depth_bytes = p->k * (int64_t)sizeof(uint16_t), most_bytes = mix_cpu_cache(2) * 3 / 4;
+  const bool a_fits = row_panels * FP16_ROW_SLOTS * depth_bytes <= most_bytes;
+  const bool b_fits = column_panels * FP16_COLUMNS * depth_bytes <= most_bytes;
+  const bool by_columns = mix_gemm_repays_claims(plan) && a_fits && !(b_fits && p->transpose_a);
+  rows.most = by_columns ? row_panels : even_block(row_panels, ROW_PANELS, 1);
+  plan->row_block = rows.most * FP16_ROWS;
   const bool few = smaller(p->m, row_panels * FP16_ROWS) <= FEW_ROWS;
   const b_block *most = few ? &few_rows_block[p->transpose_b] : &many_rows_block;
   plan->depth_block = round_up(even_block(p->k, most->depth, 1), FP16_MOST_STEP);
@@ -73,23 +82,40 @@ static void make_plan(mix_gemm_plan *plan) {
   const int64_t sums = (few ? FEW_ROWS_SPAN_SUMS : SPAN_SUMS) / (int64_t)sizeof(float);
   const int64_t fit = summed ? sums / plan->row_block / plan->column_block : column_panels;
   plan->column_span = smaller(fit > 1 ? fit * plan->column_block : plan->column_block, column_panels * FP16_COLUMNS);
-  plan->a_panels = (int)(spans(plan) ? plan->row_block / FP16_ROWS : packed_at_once(plan));
+  columns.most = divide_up(plan->column_span, FP16_COLUMNS);
+  const bool b_kept = !by_columns && b_fits && columns.most == column_panels;
+  mix_gemm_cut(plan, rows, columns, by_columns, !by_columns && !b_kept);
+  plan->row_block = plan->pieces.rows.most * FP16_ROWS;
+  plan->kept = plan->pieces.claimed && (by_columns || b_kept);
+  const int64_t depth_blocks = divide_up(p->k, plan->depth_block);
+  plan->a_panels = (int)(plan->kept && by_columns ? row_panels * depth_blocks
+                         : spans(plan)            ? plan->row_block / FP16_ROWS
+                                                  : packed_at_once(plan));
   plan->a_bytes = scales_bytes(plan, plan->a_panels) + panels_bytes(plan, plan->a_panels, FP16_ROW_SLOTS);
-  plan->b_bytes = scales_bytes(plan, FP16_MOST_PANELS) + panels_bytes(plan, plan->column_block / FP16_COLUMNS, FP16_COLUMNS);
+  plan->b_panels = (int)(plan->kept && !by_columns ? column_panels * depth_blocks : plan->column_block / FP16_COLUMNS);
+  plan->b_bytes = scales_bytes(plan, plan->b_panels) + panels_bytes(plan, plan->b_panels, FP16_COLUMNS);
   plan->c_stride = (summed ? plan->column_span : plan->column_block) + 16; /* off a power of two */
   plan->c_bytes = (size_t)((summed ? plan->row_block : FP16_ROWS) * plan->c_stride) * sizeof(float);
   plan->thread_bytes = plan->a_bytes + plan->b_bytes + plan->c_bytes;
 }
 
+/* An operand, and where its panels lie packed. */
+typedef struct operand {
+  mix_fp16_packing how;
+  float *scales;
+  uint16_t *panels;
+  int64_t elements; /* of a panel */
+} operand;
+
 /* A thread's part of the work, and its workspace. */
 typedef struct run_state {
   const mix_gemm_plan *plan;
   const mix_gemm_operands *operands;
-  mix_fp16_packing pack_a, pack_b;
+  operand a, b;
   mix_fp16_sums sums;
-  int64_t row_panels; /* of the whole product: rows are shared evenly among them */
-  float *a_scales, *b_scales, *c;
-  uint16_t *a, *b;
+  int64_t row_panels;     /* of the whole product: rows are shared evenly among them */
+  int64_t kept, kept_end; /* where plan->kept: rows or columns, in panels, that lie packed for all of k */
+  float *c;
 } run_state;
 
 /* A block of C, in panels, and of k; the columns of its span. */
@@ -100,20 +126,24 @@ typedef struct block {
 static int64_t first_row(const run_state *s, int64_t panel) { return s->plan->problem.m * panel / s->row_panels; }
 static int64_t first_column(const run_state *s, int64_t panel) { return smaller(panel * FP16_COLUMNS, s->plan->problem.n); }
 
-static void pack_columns(run_state *s, const block *x) {
-  int64_t starts[FP16_MOST_PANELS + 1];
-  for (int64_t i = 0; i <= x->columns; i++) starts[i] = first_column(s, x->column + i);
-  mix_fp16_pack(&s->pack_b, (int)x->columns, starts, x->k, x->depth, s->b, panel_elements(s->plan, FP16_COLUMNS), s->b_scales,
-                panel_scales(s->plan));
+/* `count` panels of rows or columns from starts[0] on, to the `index`th packed and what follows. */
+static void pack(const run_state *s, const operand *to, int64_t count, const int64_t *starts, const block *x, int64_t index) {
+  const int64_t scales = panel_scales(s->plan);
+  mix_fp16_pack(&to->how, (int)count, starts, x->k, x->depth, to->panels + index * to->elements, to->elements,
+                to->scales + index * scales, scales);
 }
 
-/* `count` panels of the block from `panel` on, to the `index`th packed and what follows. */
-static void pack_rows(run_state *s, const block *x, int64_t panel, int64_t count, int64_t index) {
-  const int64_t elements = panel_elements(s->plan, FP16_ROW_SLOTS), scales = panel_scales(s->plan);
+static void pack_columns(const run_state *s, const block *x, int64_t index) {
+  int64_t starts[FP16_MOST_PANELS + 1];
+  for (int64_t i = 0; i <= x->columns; i++) starts[i] = first_column(s, x->column + i);
+  pack(s, &s->b, x->columns, starts, x, index);
+}
+
+/* From panel `panel` of the block on. */
+static void pack_rows(const run_state *s, const block *x, int64_t panel, int64_t count, int64_t index) {
   int64_t starts[FP16_MOST_PANELS + 1];
   for (int64_t i = 0; i <= count; i++) starts[i] = first_row(s, x->row + panel + i);
-  mix_fp16_pack(&s->pack_a, (int)count, starts, x->k, x->depth, s->a + index * elements, elements, s->a_scales + index * scales,
-                scales);
+  pack(s, &s->a, count, starts, x, index);
 }
 
 /* What tiles fetch of B, as it is stored: `rows` of so many bytes. The chains of a tile fetch a part of as many rows. */
@@ -142,8 +172,8 @@ static const char *fetch_ahead(upcoming *next, int64_t chains, int64_t *step) {
   return from;
 }
 
-/* Panel `panel` of rows, the `index`th packed, with all panels of columns; finished after the last k. */
-static void multiply(run_state *s, const block *x, int64_t panel, int64_t index, upcoming *next) {
+/* Panel `panel` of rows, the `a`th packed, with all panels of columns, the `b`th packed and what follows; finished after the last k. */
+static void multiply(const run_state *s, const block *x, int64_t panel, int64_t a, int64_t b, upcoming *next) {
   const mix_gemm_plan *plan = s->plan;
   const int64_t row = first_row(s, panel), rows = first_row(s, panel + 1) - row, scales = panel_scales(plan);
   const bool first = x->k == 0, last = x->k + x->depth == plan->problem.k;
@@ -156,29 +186,39 @@ static void multiply(run_state *s, const block *x, int64_t panel, int64_t index,
     if (last) mix_gemm_prefetch_result(plan, s->operands, row, rows, first_column(s, x->column + j), width);
     int64_t step;
     const char *ahead = fetch_ahead(next, x->depth / s->sums.length, &step);
-    mix_fp16_multiply_tile[s->pack_a.as_rows][rows - 1][width > FP16_COLUMNS / 2](
-        &s->sums, x->depth, s->a + index * panel_elements(plan, FP16_ROW_SLOTS), s->a_scales + index * scales,
-        s->b + j * panel_elements(plan, FP16_COLUMNS), s->b_scales + j * scales, c + j * FP16_COLUMNS, plan->c_stride, first, ahead,
-        step);
+    mix_fp16_multiply_tile[s->a.how.as_rows][rows - 1][width > FP16_COLUMNS / 2](
+        &s->sums, x->depth, s->a.panels + a * s->a.elements, s->a.scales + a * scales, s->b.panels + (b + j) * s->b.elements,
+        s->b.scales + (b + j) * scales, c + j * FP16_COLUMNS, plan->c_stride, first, ahead, step);
   }
   if (last) mix_gemm_finish(plan, s->operands, c, plan->c_stride, row, rows, column, end - column, panel + 1 < x->row + x->rows);
 }
 
 /* `next`: the block that is packed next; NULL: none. */
-static void multiply_block(run_state *s, const block *x, const block *next) {
-  const int64_t group = packed_at_once(s->plan);
-  upcoming fetched = next && s->plan->fetch_b ? upcoming_block(s, next) : (upcoming){0};
-  pack_columns(s, x);
+static void multiply_block(const run_state *s, const block *x, const block *next) {
+  const mix_gemm_plan *plan = s->plan;
+  const bool a_kept = plan->kept && plan->pieces.by_columns, b_kept = plan->kept && !a_kept;
+  const bool a_packed = x->column > x->span || (a_kept && x->row == s->kept && x->row + x->rows == s->kept_end);
+  const bool b_packed = b_kept && x->span == s->kept && x->span_end == s->kept_end;
+  const int64_t depth_block = x->k / plan->depth_block, group = packed_at_once(plan);
+  const int64_t b = b_kept ? depth_block * (x->span_end - x->span) + x->column - x->span : 0;
+  upcoming fetched = next && plan->fetch_b ? upcoming_block(s, next) : (upcoming){0};
+  if (!b_packed) pack_columns(s, x, b);
   for (int64_t panel = 0; panel < x->rows; panel++) {
-    const int64_t index = panel % s->plan->a_panels;
-    if (panel % group == 0 && x->column == x->span) pack_rows(s, x, panel, smaller(group, x->rows - panel), index);
-    multiply(s, x, x->row + panel, index, &fetched);
+    const int64_t a = a_kept ? depth_block * x->rows + panel : panel % plan->a_panels;
+    if (panel % group == 0 && !a_packed) pack_rows(s, x, panel, smaller(group, x->rows - panel), a);
+    multiply(s, x, x->row + panel, a, b, &fetched);
   }
+}
+
+/* All of the piece is packed. */
+static void note_kept(run_state *s, const block *x) {
+  const bool rows = s->plan->pieces.by_columns;
+  if (s->plan->kept) s->kept = rows ? x->row : x->span, s->kept_end = rows ? x->row + x->rows : x->span_end;
 }
 
 /* As many columns and as much of k as are left, at most a block. */
 static void size_block(const run_state *s, block *x) {
-  x->columns = smaller(s->plan->column_block / FP16_COLUMNS, x->span_end - x->column);
+  x->columns = even_block(x->span_end - x->column, s->plan->column_block / FP16_COLUMNS, 1);
   x->depth = smaller(s->plan->depth_block, s->plan->problem.k - x->k);
 }
 
@@ -191,40 +231,54 @@ static bool advance(const run_state *s, block *x) {
   return true;
 }
 
+/* The first block of the thread's next piece. False: none is left. */
+static bool begin_piece(const run_state *s, mix_gemm_work *work, block *x) {
+  mix_gemm_piece piece;
+  if (!mix_gemm_next_piece(work, &piece)) return false;
+  *x = (block){.row = piece.row, .rows = piece.row_end - piece.row, .column = piece.column};
+  x->span = piece.column, x->span_end = piece.column_end;
+  size_block(s, x);
+  return true;
+}
+
+/* Where `panels` panels of an operand are packed. */
+static void place(const mix_gemm_plan *plan, operand *x, int64_t panels, char *memory) {
+  x->elements = panel_elements(plan, x->how.slots);
+  x->scales = (float *)memory, x->panels = (uint16_t *)(memory + scales_bytes(plan, panels));
+}
+
 static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team, void *shared, void *own) {
   (void)shared; /* nothing is */
   const mix_gemm_problem *p = &plan->problem;
   const mix_gemm_engine *engine = plan->engine;
   const int step = engine->chains * engine->chain > FP16_LEAST_STEP ? FP16_MOST_STEP : FP16_LEAST_STEP;
   const int bits = step == FP16_MOST_STEP ? 15 - 7 : 15 - 6; /* of a product, so that `step` of them have 15 */
-  run_state s = {.plan = plan,
-                 .operands = operands,
-                 .pack_a = {operands->a, p->lda, p->transpose_a, plan->storage->dtype, FP16_ROW_SLOTS,
-                            !p->transpose_a && plan->column_block <= TURNING_COLUMNS, (bits + 1) / 2, step},
-                 .pack_b = {operands->b, p->ldb, !p->transpose_b, plan->storage->dtype, FP16_COLUMNS, false, bits / 2, step},
-                 .sums = {engine->chains, engine->chain, step},
-                 .row_panels = divide_up(p->m, FP16_ROWS)};
+  const mix_dtype dtype = plan->storage->dtype;
+  const bool as_rows = !p->transpose_a && plan->column_block <= TURNING_COLUMNS;
+  run_state s = {
+      .plan = plan,
+      .operands = operands,
+      .a = {{operands->a, p->lda, p->transpose_a, dtype, FP16_ROW_SLOTS, as_rows, (bits + 1) / 2, step}},
+      .b = {{operands->b, p->ldb, !p->transpose_b, dtype, FP16_COLUMNS, false, bits / 2, step}},
+      .sums = {engine->chains, engine->chain, step},
+      .row_panels = divide_up(p->m, FP16_ROWS),
+  };
   char *memory = own;
-  s.a_scales = (float *)memory, s.a = (uint16_t *)(memory + scales_bytes(plan, plan->a_panels)), memory += plan->a_bytes;
-  s.b_scales = (float *)memory, s.b = (uint16_t *)(memory + scales_bytes(plan, FP16_MOST_PANELS)), memory += plan->b_bytes;
+  place(plan, &s.a, plan->a_panels, memory), memory += plan->a_bytes;
+  place(plan, &s.b, plan->b_panels, memory), memory += plan->b_bytes;
   s.c = (float *)memory;
-  int64_t row_begin, row_end, column_begin, column_end;
-  mix_gemm_share(s.row_panels, 1, team->rank / plan->grid_columns, plan->grid_rows, &row_begin, &row_end);
-  mix_gemm_share(divide_up(p->n, FP16_COLUMNS), 1, team->rank % plan->grid_columns, plan->grid_columns, &column_begin, &column_end);
-  const int64_t block_rows = plan->row_block / FP16_ROWS, span = plan->column_span / FP16_COLUMNS;
-  for (int64_t column = column_begin; column < column_end; column += span)
-    for (int64_t row = row_begin; row < row_end; row += block_rows) {
-      block x = {.row = row, .rows = smaller(block_rows, row_end - row)}, next;
-      x.column = x.span = column, x.span_end = smaller(column + span, column_end);
-      size_block(&s, &x);
-      bool more;
-      do {
-        next = x;
-        more = advance(&s, &next);
-        multiply_block(&s, &x, more ? &next : NULL);
-        x = next;
-      } while (more);
-    }
+  mix_gemm_work work;
+  mix_gemm_begin(&work, plan, operands->claims, team->rank);
+  block x;
+  bool more = begin_piece(&s, &work, &x);
+  while (more) {
+    block next = x;
+    const bool inside = advance(&s, &next);
+    more = inside || begin_piece(&s, &work, &next);
+    multiply_block(&s, &x, more ? &next : NULL);
+    if (!inside) note_kept(&s, &x);
+    x = next;
+  }
 }
 
 static const mix_gemm_storage storages[] = {{MIX_FLOAT16}, {MIX_BFLOAT16}, {MIX_DTYPE_NONE}};

@@ -2,8 +2,8 @@
  *
  * An engine is what one instruction set brings: micro-kernels that multiply one tile of C, and for each storage dtype the
  * functions that pack operands (widening them to what the micro-kernels read). A plan is how one product is done with an engine:
- * which operands are read in place, the blocking, the fixed share of each thread. A driver (driver.c; tiles and float16 sums have
- * their own) runs it: for each block of C and each block of k, pack a block of B (it stays in the second-level cache), then for
+ * which operands are read in place, the blocking, the share of each thread. A driver (driver.c; tiles and float16 sums have
+ * their own) runs it: for each piece of C and each block of k, pack a block of B (it stays in the second-level cache), then for
  * each panel of rows pack A (it stays in the first) and multiply it with all panels of B.
  *
  * The sum of an element of C runs over k in order inside blocks of k, and over the blocks (or halves of k) in order; these depend
@@ -11,6 +11,7 @@
 #ifndef MIX_BACKEND_CPU_GEMM_GEMM_H
 #define MIX_BACKEND_CPU_GEMM_GEMM_H
 
+#include "backend/cpu/gemm/pieces.h"
 #include "backend/cpu/tile.h"
 #include "backend/kernel.h"
 
@@ -113,11 +114,14 @@ struct mix_gemm_plan {
   bool a_turned;         /* A stored along k is packed along rows, as the fastest micro-kernel reads it */
   bool b_widened;        /* in place, and widened by the storage's own micro-kernels */
   int threads, grid_rows, grid_columns;
+  mix_gemm_pieces pieces;
   int64_t depth_block, row_block, column_block;
   int64_t column_span;        /* float16 sums: so many columns, of several blocks, use rows of A that are packed once */
   int64_t a_stride, c_stride; /* of packed A, of sums in the workspace */
   int a_panels;               /* panels of rows of A that lie packed in the workspace at once, */
   int64_t a_apart;            /* so many elements apart; 0: side by side */
+  int b_panels;               /* float16 sums: panels of columns of B, the same */
+  bool kept; /* what all pieces of a share use (A where they go by columns) is packed once, for all of k */
   size_t a_bytes, b_bytes, c_bytes, turn_bytes, thread_bytes; /* parts of a thread's workspace, and the whole */
   /* Of engines with their own driver: the loop over blocks of columns is the outer one; what it packs is kept for the inner one, whose
    * operand the team packs for all threads, so many blocks at a time (0: each thread for itself, as they come). */
@@ -150,6 +154,7 @@ struct mix_gemm_operands {
   const mix_kernel_args *args;
   bool *finite; /* false once this thread has met a result that is not finite; NULL: nothing is tested */
   float limit;  /* without an epilogue: sums below it in magnitude round to finite numbers, and no others do */
+  mix_gemm_claim *claims; /* of plan->threads, shared out; NULL: each thread does its own share alone */
   bool packed;  /* what the team packs for all threads lies there from the run before */
 };
 

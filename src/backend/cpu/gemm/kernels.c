@@ -11,9 +11,9 @@ typedef struct prepared_gemm {
   bool share_batches, packed;
   int64_t batches;
   mix_tile_program *epilogue;
-  /* Of a finite test that ends the program: the threads that have done their part, and whether one of them failed. */
-  atomic_int come;
-  atomic_bool failed;
+  atomic_int come;    /* the threads that have done their part */
+  atomic_bool failed; /* one of them in the finite test that ends the program */
+  mix_gemm_claim claims[];
 } prepared_gemm;
 
 enum { SERIAL_OPERATIONS = 1 << 15 };
@@ -76,6 +76,9 @@ static const char *refuses(const mix_gemm_engine *engine, const mix_kernel_args 
   return NULL;
 }
 
+/* Do threads take work from each other? */
+static bool claims(const prepared_gemm *x) { return x->plan.pieces.claimed && x->batches == 1; }
+
 /* Of `threads` threads: together, or each with a product of its own. */
 static size_t workspace_of(const prepared_gemm *x, int threads) {
   const size_t shared = x->plan.shared_bytes, own = x->plan.thread_bytes;
@@ -103,9 +106,11 @@ static bool serial(const mix_kernel_args *args) {
 }
 
 static bool prepare(const mix_gemm_engine *engine, mix_kernel_args *args, int threads) {
-  prepared_gemm *prepared = mix_alloc(sizeof *prepared);
+  if (serial(args)) threads = 1;
+  prepared_gemm *prepared = mix_alloc(sizeof *prepared + sizeof(mix_gemm_claim) * (size_t)threads);
   if (!prepared) return false;
-  make(engine, args, serial(args) ? 1 : threads, prepared);
+  make(engine, args, threads, prepared);
+  if (claims(prepared)) mix_gemm_share_out(&prepared->plan, prepared->claims);
   if (args->program) {
     prepared->epilogue = mix_tile_prepare(args->program);
     if (!prepared->epilogue) {
@@ -155,17 +160,19 @@ static void test_sums(const mix_kernel_args *args, mix_gemm_operands *operands) 
   operands->limit = dtype == MIX_FLOAT16 ? 65520 : 0x1.ffp127f;
 }
 
-/* The thread that comes last knows whether all parts passed the test. */
-static void finish_test(const mix_kernel_args *args, const mix_team *team, bool finite) {
+/* The thread that comes last knows whether all parts passed the test, and that nobody claims anything any more. */
+static void finish(const mix_kernel_args *args, const mix_team *team, bool tests, bool finite) {
   prepared_gemm *prepared = args->prepared;
   if (!finite) atomic_store_explicit(&prepared->failed, true, memory_order_relaxed);
   if (!mix_team_last(team, &prepared->come)) return;
+  if (claims(prepared)) mix_gemm_share_out(&prepared->plan, prepared->claims);
+  if (!tests) return;
   *(bool *)args->outputs[args->program->reduction_output] = !atomic_load_explicit(&prepared->failed, memory_order_relaxed);
   atomic_store_explicit(&prepared->failed, false, memory_order_relaxed);
 }
 
 static void run(const mix_kernel_args *args, const mix_team *team) {
-  const prepared_gemm *prepared = args->prepared;
+  prepared_gemm *prepared = args->prepared;
   const mix_gemm_plan *plan = &prepared->plan;
   const mix_team alone = {.size = 1}, *runners = prepared->share_batches ? &alone : team;
   char *shared = (char *)args->workspace + (prepared->share_batches ? workspace_of(prepared, team->rank) : 0);
@@ -177,6 +184,7 @@ static void run(const mix_kernel_args *args, const mix_team *team) {
                                 .epilogue = prepared->epilogue,
                                 .args = args,
                                 .finite = tests ? &finite : NULL,
+                                .claims = claims(prepared) ? prepared->claims : NULL,
                                 .packed = prepared->packed};
   if (tests) test_sums(args, &operands);
   if (!args->program) operands.c = args->outputs[0];
@@ -198,7 +206,7 @@ static void run(const mix_kernel_args *args, const mix_team *team) {
     mix_gemm_run(plan, &operands, runners, shared, own);
     operands.a = args->inputs[0], operands.b = args->inputs[1];
   }
-  if (tests) finish_test(args, team, finite);
+  if (tests || operands.claims) finish(args, team, tests, finite);
 }
 
 size_t mix_gemm_keep_packed(const mix_kernel_args *args, int threads, bool packed) {

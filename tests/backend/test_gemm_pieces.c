@@ -1,0 +1,153 @@
+/* How threads come by their work: pieces cover the result once whoever takes them, and products have the same bits whoever computes
+ * what. */
+#include "backend/gemm_plans.h"
+
+#include <mixtape/device.h>
+
+static const struct {
+  const mix_gemm_engine *engine;
+  mix_dtype dtype;
+} engines[] = {{&mix_gemm_f32_generic, MIX_FLOAT32},      {&mix_gemm_f32_avx512, MIX_FLOAT32},
+               {&mix_gemm_f32_avx512, MIX_BFLOAT16},      {&mix_gemm_f64_avx2, MIX_FLOAT64},
+               {&mix_gemm_t4x8_avx512fp16, MIX_BFLOAT16}, {&mix_gemm_t4x16_avx512fp16, MIX_FLOAT16}};
+enum { ENGINES = sizeof engines / sizeof *engines, TEAM = 5, MOST_PIECES = 5000 };
+
+/* The smallest that two threads claim, in each of the ways that shares are cut. */
+static const struct {
+  int64_t m, n, k;
+  int transposes;
+} cases[] = {{130, 2050, 1030, 0}, {130, 2050, 1030, 2}, {3000, 2050, 70, 1}, {8210, 500, 70, 0}};
+enum { CASES = sizeof cases / sizeof *cases };
+
+static bool apart(const mix_gemm_piece *x, const mix_gemm_piece *y) {
+  return x->row_end <= y->row || y->row_end <= x->row || x->column_end <= y->column || y->column_end <= x->column;
+}
+
+/* Threads take pieces in random order; every unit of the result is taken once, and no piece is larger than the workspace was made for.
+ * One thread may be absent until all is done. */
+static void take_all(const mix_gemm_plan *plan, mix_gemm_claim *claims, int absent) {
+  const mix_gemm_pieces *x = &plan->pieces;
+  static mix_gemm_piece taken[MOST_PIECES];
+  int64_t count = 0, area = 0;
+  mix_gemm_work work[TEAM];
+  for (int rank = 0; rank < plan->threads; rank++) mix_gemm_begin(&work[rank], plan, claims, rank);
+  for (int left = plan->threads, done[TEAM] = {0}; left > 0;) {
+    const int rank = (int)(next_random() % (unsigned)plan->threads);
+    mix_gemm_piece piece;
+    if (done[rank] || (rank == absent && left > 1)) continue;
+    if (!mix_gemm_next_piece(&work[rank], &piece)) {
+      done[rank] = 1, left--;
+      continue;
+    }
+    assert_true(rank != absent);
+    assert_in_range(piece.row_end - piece.row, 1, x->rows.most);
+    assert_in_range(piece.column_end - piece.column, 1, x->columns.most);
+    assert_true(piece.row >= 0 && piece.row_end <= x->rows.count && piece.column >= 0 && piece.column_end <= x->columns.count);
+    for (int64_t i = 0; i < count; i++) assert_true(apart(&piece, &taken[i]));
+    assert_true(count < MOST_PIECES);
+    area += (piece.row_end - piece.row) * (piece.column_end - piece.column), taken[count++] = piece;
+  }
+  assert_int_equal(area, x->rows.count * x->columns.count);
+}
+
+static void pieces_cover_the_result_once(void **unused) {
+  (void)unused;
+  static const int64_t shapes[][3] = {{128, 4096, 4096},  {4096, 4096, 128}, {784, 4096, 1280}, {8192, 1000, 784},
+                                      {1000, 1003, 3000}, {4100, 33, 9000},  {16, 70000, 3000}, {513, 2049, 1500},
+                                      {3, 5, 7},          {129, 65, 0}};
+  mix_gemm_claim claims[TEAM];
+  int claimed[2] = {0};
+  for (int e = 0; e < ENGINES; e++)
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+      for (int transposes = 0; transposes < 4; transposes++)
+        for (int threads = 1; threads <= TEAM; threads++) {
+          const mix_gemm_plan plan =
+              plan_of_shape(engines[e].engine, engines[e].dtype, shapes[s][0], shapes[s][1], shapes[s][2], transposes, threads);
+          if (plan.dot || plan.sweep) continue; /* have shares, not pieces */
+          take_all(&plan, NULL, -1);
+          if (!plan.pieces.claimed) continue;
+          claimed[plan.pieces.by_columns]++;
+          for (int absent = -1; absent < threads; absent++) { /* with all, and with one that never comes */
+            mix_gemm_share_out(&plan, claims);
+            take_all(&plan, claims, absent);
+          }
+        }
+  assert_true(claimed[0] > 0 && claimed[1] > 0);
+}
+
+/* A thread alone, products of no work, small ones have nothing to take from each other. */
+static void only_large_products_of_several_threads_are_claimed(void **unused) {
+  (void)unused;
+  for (int e = 0; e < ENGINES; e++) {
+    for (int c = 0; c < CASES; c++) {
+      const int transposes = cases[c].transposes;
+      assert_true(
+          plan_of_shape(engines[e].engine, engines[e].dtype, cases[c].m, cases[c].n, cases[c].k, transposes, 2).pieces.claimed);
+    }
+    assert_false(plan_of_shape(engines[e].engine, engines[e].dtype, 128, 4096, 4096, 0, 1).pieces.claimed);
+    assert_false(plan_of_shape(engines[e].engine, engines[e].dtype, 128, 64, 784, 0, 2).pieces.claimed);
+    assert_false(plan_of_shape(engines[e].engine, engines[e].dtype, 128, 1024, 1024, 0, 2).pieces.claimed);
+    assert_false(plan_of_shape(engines[e].engine, engines[e].dtype, 1 << 20, 4096, 0, 0, 2).pieces.claimed);
+  }
+}
+
+/* ---- products ---- */
+
+/* One thread after the other, in this order: the first does the work of all. Twice: what was taken is there again. */
+static void run_in_order(const mix_kernel *kernel, product *x, const int *order, int threads) {
+  const void *inputs[2] = {x->in[0], x->in[1]};
+  mix_kernel_args args = args_of(x);
+  args.inputs = inputs, args.outputs = &x->out;
+  const size_t bytes = kernel->workspace(&args, threads);
+  args.workspace = mix_alloc_buffer(bytes);
+  assert_non_null(args.workspace);
+  assert_true(kernel->prepare(&args, threads));
+  for (int run = 0; run < 2; run++) {
+    free(x->out);
+    x->out = new_result(x);
+    for (int i = 0; i < threads; i++) run_as_in_a_plan(kernel, &args, &(mix_team){.rank = order[i], .size = threads});
+  }
+  kernel->unprepare(args.prepared);
+  mix_free_buffer(args.workspace, bytes);
+}
+
+static void same_bits_whoever_computes_what(const mix_kernel *kernel) {
+  static const int orders[][2] = {{0, 1}, {1, 0}};
+  mix_set_accumulate(!is_blocked(kernel)               ? "exact"
+                     : strstr(kernel->name, "_t4x8_")  ? "blocked_short"
+                     : strstr(kernel->name, "_t4x32_") ? "blocked_long"
+                                                       : "blocked");
+  const bool vectors = kernel->needs != 0; /* portable C takes its time */
+  for (int c = 0; c < (vectors ? CASES : 1); c++) {
+    product x = make_product(kernel->operands, cases[c].m, cases[c].n, cases[c].k, cases[c].transposes);
+    const size_t bytes = mix_value_bytes(x.output.dtype, x.output.shape);
+    fill(&x, 0, 0), fill(&x, 1, 0);
+    const mix_kernel_args args = args_of(&x);
+    assert_null(kernel->refuses(&args));
+    run_with(kernel, &x, 1);
+    void *alone = x.out;
+    for (int o = 0; o < 2; o++) {
+      x.out = new_result(&x);
+      run_in_order(kernel, &x, orders[o], 2);
+      assert_memory_equal(alone, x.out, bytes);
+      free(x.out);
+    }
+    x.out = new_result(&x);
+    run_with(kernel, &x, 2);
+    assert_memory_equal(alone, x.out, bytes);
+    free(alone);
+    free_product(&x);
+  }
+}
+
+static bool claims_pieces(const mix_kernel *kernel) { return !strstr(kernel->name, "amx"); }
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(pieces_cover_the_result_once),
+      cmocka_unit_test(only_large_products_of_several_threads_are_claimed),
+  };
+  static const kernel_test kernel_tests[] = {{"same_bits_whoever_computes_what", same_bits_whoever_computes_what, claims_pieces}};
+  const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  return failed + WITH_EACH_KERNEL(kernel_tests);
+}
