@@ -1,4 +1,5 @@
 /* Template of the functions of one storage dtype, included once for each: STORAGE is f16, bf16, f32 or f64, ELEMENT its C type. */
+#include "backend/cpu/gemm/fold.h"
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/storage.h"
 
@@ -161,8 +162,8 @@ GEMM_INLINE void PASTE(dot, STORAGE)(const int rows, const int columns, int64_t 
     GEMM_UNROLL
     for (int j = 0; j < columns; j++) sums[r][j] = first ? (vector){0} : load(lanes + (r * columns + j) * LANES);
   }
-  int64_t k = 0;
-  for (; k < depth; k += LANES) {
+  const GEMM_REAL *group[4] = {b, b + 4 * b_stride, b + 8 * b_stride, b + 12 * b_stride}; /* as in micro.h */
+  for (int64_t k = 0; k < depth; k += LANES) {
     vector x[DOT_ROWS];
     const bool whole = k + LANES <= depth;
     GEMM_UNROLL
@@ -170,29 +171,26 @@ GEMM_INLINE void PASTE(dot, STORAGE)(const int rows, const int columns, int64_t 
       x[r] = whole ? WIDEN(a + r * a_stride + k) : WIDEN_SOME(a + r * a_stride + k, depth - k);
       __builtin_prefetch(a + r * a_stride + k + 2048 / sizeof(ELEMENT));
     }
-    const GEMM_REAL *row = b + k;
     GEMM_UNROLL
     for (int j = 0; j < columns; j++) {
-      const vector y = load(row);
-      row += b_stride;
+      const vector y = load(group[j / 4] + j % 4 * b_stride);
       GEMM_UNROLL
       for (int r = 0; r < rows; r++) sums[r][j] = multiply_add(x[r], y, sums[r][j]);
     }
+    GEMM_UNROLL
+    for (int g = 0; g < (columns + 3) / 4; g++) {
+      group[g] += LANES;
+      GEMM_OPAQUE(group[g]);
+    }
+  }
+  if (out) {
+    fold_rows(rows, columns, sums, out);
+    return;
   }
   GEMM_UNROLL
   for (int r = 0; r < rows; r++) {
     GEMM_UNROLL
-    for (int j = 0; j < columns; j++) {
-      if (!out) {
-        store(lanes + (r * columns + j) * LANES, sums[r][j]);
-        continue;
-      }
-      GEMM_REAL sum[LANES];
-      store(sum, sums[r][j]);
-      for (int half = LANES / 2; half > 0; half /= 2)
-        for (int l = 0; l < half; l++) sum[l] += sum[l + half];
-      out[r * MIX_GEMM_DOT_STRIDE + j] = sum[0];
-    }
+    for (int j = 0; j < columns; j++) store(lanes + (r * columns + j) * LANES, sums[r][j]);
   }
 }
 #define DOT_CASE(n)                                                                                                                \
