@@ -136,10 +136,7 @@ static void spike(product *x, int64_t row, int64_t column, double largest, doubl
 
 /* The choices under which the kernel serves: tiles take float32 on request, blocked sums have names of their own. */
 static void ask_for(const mix_kernel *kernel) {
-  mix_set_accumulate(!is_blocked(kernel)               ? "exact"
-                     : strstr(kernel->name, "_t4x8_")  ? "blocked_short"
-                     : strstr(kernel->name, "_t4x32_") ? "blocked_long"
-                                                       : "blocked");
+  ask_for_sums_of(kernel);
   mix_set_float32_precision(strstr(kernel->name, "amx") ? "high" : "highest");
 }
 
@@ -273,6 +270,18 @@ static void shallow_products_stream_what_they_test(const mix_kernel *kernel) {
   free_product(&t.x);
 }
 
+/* Several threads find out together, each whatever pieces it comes to take. */
+static void pieces_that_threads_take_are_tested(const mix_kernel *kernel) {
+  static const int64_t shape[] = {130, 2050, 1030};
+  tested t;
+  ask_for(kernel);
+  make(&t, kernel->operands, kernel->operands, shape, 0, RAW);
+  assert_true(takes(kernel, &t));
+  check_stored(kernel, &t, 2);
+  check_nan(kernel, &t, 2);
+  free_product(&t.x);
+}
+
 int main(void) {
   static const kernel_test tests[] = {
       {"rounding_to_infinity_is_seen_and_nothing_short_of_it", rounding_to_infinity_is_seen_and_nothing_short_of_it},
@@ -280,6 +289,7 @@ int main(void) {
       {"a_product_may_be_tested_and_not_stored", a_product_may_be_tested_and_not_stored},
       {"the_verdict_is_that_of_the_unscaled_numbers", the_verdict_is_that_of_the_unscaled_numbers},
       {"the_test_changes_no_bit_of_the_product", the_test_changes_no_bit_of_the_product},
+      {"pieces_that_threads_take_are_tested", pieces_that_threads_take_are_tested},
       {"shallow_products_stream_what_they_test", shallow_products_stream_what_they_test, streams},
   };
   return WITH_EACH_KERNEL(tests);

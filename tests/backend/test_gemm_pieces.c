@@ -2,8 +2,6 @@
  * what. */
 #include "backend/gemm_plans.h"
 
-#include <mixtape/device.h>
-
 static const struct {
   const mix_gemm_engine *engine;
   mix_dtype dtype;
@@ -113,10 +111,7 @@ static void run_in_order(const mix_kernel *kernel, product *x, const int *order,
 
 static void same_bits_whoever_computes_what(const mix_kernel *kernel) {
   static const int orders[][2] = {{0, 1}, {1, 0}};
-  mix_set_accumulate(!is_blocked(kernel)               ? "exact"
-                     : strstr(kernel->name, "_t4x8_")  ? "blocked_short"
-                     : strstr(kernel->name, "_t4x32_") ? "blocked_long"
-                                                       : "blocked");
+  ask_for_sums_of(kernel);
   const bool vectors = kernel->needs != 0; /* portable C takes its time */
   for (int c = 0; c < (vectors ? CASES : 1); c++) {
     product x = make_product(kernel->operands, cases[c].m, cases[c].n, cases[c].k, cases[c].transposes);

@@ -45,7 +45,7 @@ void mix_gemm_cut(mix_gemm_plan *plan, mix_gemm_extent rows, mix_gemm_extent col
   if (!x->claimed) return;
   for (int64_t blocks = divide_up(length, along->most);; blocks++) {
     const int64_t block = divide_up(length, blocks);
-    x->most_cells = block >= along->least ? block / along->least : 1;
+    x->most_cells = divide_up(block, along->least);
     x->cell = round_up(divide_up(length, blocks * x->most_cells), along->grain);
     if (x->cell * x->most_cells <= along->most || block <= along->grain) break;
   }
