@@ -10,11 +10,14 @@ static const struct {
                {&mix_gemm_t4x8_avx512fp16, MIX_BFLOAT16}, {&mix_gemm_t4x16_avx512fp16, MIX_FLOAT16}};
 enum { ENGINES = sizeof engines / sizeof *engines, TEAM = 5, MOST_PIECES = 5000 };
 
-/* The smallest that two threads claim, in each of the ways that shares are cut. */
+/* Products that two threads claim. What float16 sums keep packed for all pieces, with a second-level cache of 2 MiB: A; B, of which both
+ * threads use the same columns or each its own, of one block of k or several; nothing. */
 static const struct {
   int64_t m, n, k;
   int transposes;
-} cases[] = {{130, 2050, 1030, 0}, {130, 2050, 1030, 2}, {3000, 2050, 70, 1}, {8210, 500, 70, 0}};
+  char kept;
+} cases[] = {{130, 2050, 1030, 0, 'A'}, {130, 2050, 1030, 2, 'A'}, {3000, 2050, 70, 1, 'B'},
+             {2000, 500, 1000, 0, 'B'}, {900, 3000, 300, 3, 'B'},  {900, 520, 1600, 0, '-'}};
 enum { CASES = sizeof cases / sizeof *cases };
 
 static bool apart(const mix_gemm_piece *x, const mix_gemm_piece *y) {
@@ -23,7 +26,7 @@ static bool apart(const mix_gemm_piece *x, const mix_gemm_piece *y) {
 
 /* Threads take pieces in random order; every unit of the result is taken once, and no piece is larger than the workspace was made for.
  * One thread may be absent until all is done. */
-static void take_all(const mix_gemm_plan *plan, mix_gemm_claim *claims, int absent) {
+static void take_all(const mix_gemm_plan *plan, mix_gemm_claims *claims, int absent) {
   const mix_gemm_pieces *x = &plan->pieces;
   static mix_gemm_piece taken[MOST_PIECES];
   int64_t count = 0, area = 0;
@@ -53,7 +56,6 @@ static void pieces_cover_the_result_once(void **unused) {
   static const int64_t shapes[][3] = {{128, 4096, 4096},  {4096, 4096, 128}, {784, 4096, 1280}, {8192, 1000, 784},
                                       {1000, 1003, 3000}, {4100, 33, 9000},  {16, 70000, 3000}, {513, 2049, 1500},
                                       {3, 5, 7},          {129, 65, 0}};
-  mix_gemm_claim claims[TEAM];
   int claimed[2] = {0};
   for (int e = 0; e < ENGINES; e++)
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
@@ -65,10 +67,15 @@ static void pieces_cover_the_result_once(void **unused) {
           take_all(&plan, NULL, -1);
           if (!plan.pieces.claimed) continue;
           claimed[plan.pieces.by_columns]++;
-          for (int absent = -1; absent < threads; absent++) { /* with all, and with one that never comes */
-            mix_gemm_share_out(&plan, claims);
-            take_all(&plan, claims, absent);
-          }
+          mix_gemm_claims *claims = mix_gemm_new_claims(&plan);
+          assert_non_null(claims);
+          for (int absent = -1; absent < threads; absent++) /* with all, and with one that never comes */
+            for (int fine = 0; fine < 2; fine++) {
+              claims->fine = fine;
+              take_all(&plan, claims, absent);
+              mix_gemm_share_out(&plan, claims);
+            }
+          mix_free(claims);
         }
   assert_true(claimed[0] > 0 && claimed[1] > 0);
 }
@@ -84,8 +91,18 @@ static void only_large_products_of_several_threads_are_claimed(void **unused) {
     }
     assert_false(plan_of_shape(engines[e].engine, engines[e].dtype, 128, 4096, 4096, 0, 1).pieces.claimed);
     assert_false(plan_of_shape(engines[e].engine, engines[e].dtype, 128, 64, 784, 0, 2).pieces.claimed);
-    assert_false(plan_of_shape(engines[e].engine, engines[e].dtype, 128, 1024, 1024, 0, 2).pieces.claimed);
+    assert_false(plan_of_shape(engines[e].engine, engines[e].dtype, 128, 256, 784, 0, 2).pieces.claimed);
     assert_false(plan_of_shape(engines[e].engine, engines[e].dtype, 1 << 20, 4096, 0, 0, 2).pieces.claimed);
+  }
+}
+
+static void float16_sums_keep_packed_what_pieces_share(void **unused) {
+  (void)unused;
+  if (mix_cpu_cache(2) != 2 << 20) skip();
+  for (int c = 0; c < CASES; c++) {
+    const mix_gemm_plan plan =
+        plan_of_shape(&mix_gemm_t4x16_avx512fp16, MIX_FLOAT16, cases[c].m, cases[c].n, cases[c].k, cases[c].transposes, 2);
+    assert_int_equal(plan.kept ? plan.pieces.by_columns ? 'A' : 'B' : '-', cases[c].kept);
   }
 }
 
@@ -135,14 +152,28 @@ static void same_bits_whoever_computes_what(const mix_kernel *kernel) {
   }
 }
 
+/* Products of a batch that all threads share have pieces too; each is a run of its own, and nothing is taken from another. */
+static void batches_of_large_products(const mix_kernel *kernel) {
+  enum { COUNT = 3, M = 520, N = 530, K = 500 };
+  product x = make_product(kernel->operands, COUNT * M, N, K, 0);
+  x.op = &mix_op_batch_matmul;
+  x.inputs[0].shape = MIX_SHAPE(COUNT, M, K), x.output.shape = MIX_SHAPE(COUNT, M, N);
+  ask_for_sums_of(kernel);
+  fill(&x, 0, 0), fill(&x, 1, 0);
+  check_same_bits(kernel, &x);
+  free_product(&x);
+}
+
 static bool claims_pieces(const mix_kernel *kernel) { return !strstr(kernel->name, "amx"); }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(pieces_cover_the_result_once),
       cmocka_unit_test(only_large_products_of_several_threads_are_claimed),
+      cmocka_unit_test(float16_sums_keep_packed_what_pieces_share),
   };
-  static const kernel_test kernel_tests[] = {{"same_bits_whoever_computes_what", same_bits_whoever_computes_what, claims_pieces}};
+  static const kernel_test kernel_tests[] = {{"same_bits_whoever_computes_what", same_bits_whoever_computes_what, claims_pieces},
+                                             {"batches_of_large_products", batches_of_large_products, claims_pieces}};
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   return failed + WITH_EACH_KERNEL(kernel_tests);
 }

@@ -4,7 +4,7 @@
 #include "backend/cpu/vector.h"
 #include <string.h>
 
-/* A thread's share, and the parts of its workspace. */
+/* A thread at work, and the parts of its workspace. */
 typedef struct run_state {
   const mix_gemm_plan *plan;
   const mix_gemm_operands *operands;
@@ -244,6 +244,7 @@ void mix_gemm_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, 
       x.k += x.depth;
     } while (x.k < p->k);
   }
+  mix_gemm_end(&work);
   if (plan->engine->leave) plan->engine->leave();
   if (plan->stream) mix_end_streams();
 }

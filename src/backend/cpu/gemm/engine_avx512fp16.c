@@ -2,8 +2,9 @@
  *
  * For each block of C and each block of k, its columns of B are packed (they stay in the second-level cache), then panels of rows of A are
  * packed one after the other, or some together where k goes from row to row, and multiplied with all panels of B. Where several blocks
- * of columns follow each other, a span, rows of A are packed for the first and kept for the others. Where few rows use B, its next block
- * is fetched while this one is multiplied. Sums are float32, in the workspace until the last block of k. */
+ * of columns follow each other, a span, rows of A are packed for the first and kept for the others; what all pieces of a share have in
+ * common, its rows of A or columns of B, for all of k and all pieces, where they fit. Where few rows use B, its next block is fetched
+ * while this one is multiplied. Sums are float32, in the workspace until the last block of k. */
 #define GEMM_REAL float
 #define GEMM_DOUBLE 0
 #include "backend/backend.h"
@@ -15,7 +16,7 @@
 enum {
   ROW_PANELS = 144,
   FEW_ROWS = 256,      /* B is packed for so few that memory bounds packing: tiles fetch the block that is packed next */
-  GROUP = 16,          /* panels of A packed together where k goes from row to row; threads take as many from each other, */
+  GROUP = 16,          /* panels of A packed together where k goes from row to row; threads take about as many from each other, */
   CLAIMED_COLUMNS = 2, /* or panels of B */
   TURNING_COLUMNS =
       128, /* repay turning rows of A that lie along k: more of them read the panel from the second-level cache, again and again */
@@ -64,12 +65,12 @@ static void make_plan(mix_gemm_plan *plan) {
   mix_gemm_extent rows = {divide_up(p->m, FP16_ROWS), 1, ROW_PANELS, GROUP};
   mix_gemm_extent columns = {divide_up(p->n, FP16_COLUMNS), 1, INT64_MAX, CLAIMED_COLUMNS};
   const int64_t row_panels = divide_up(rows.count, plan->grid_rows), column_panels = divide_up(columns.count, plan->grid_columns);
-  /* Whichever operand fits the second-level cache as a whole, with what else is there, is packed once for all pieces. The gradient of a
-   * kernel goes by rows, in which its weights and slots lie. */
-  const int64_t depth_bytes = p->k * (int64_t)sizeof(uint16_t), most_bytes = mix_cpu_cache(2) * 3 / 4;
+  /* An operand that fits half of the second-level cache as a whole is packed once for all pieces. The gradient of a kernel goes by rows, in
+   * which its weights and slots lie. */
+  const int64_t depth_bytes = p->k * (int64_t)sizeof(uint16_t), most_bytes = mix_cpu_cache(2) / 2;
   const bool a_fits = row_panels * FP16_ROW_SLOTS * depth_bytes <= most_bytes;
   const bool b_fits = column_panels * FP16_COLUMNS * depth_bytes <= most_bytes;
-  const bool by_columns = mix_gemm_repays_claims(plan) && a_fits && !(b_fits && p->transpose_a);
+  const bool by_columns = mix_gemm_repays_claims(plan) && (a_fits || row_panels < 2 * GROUP) && !(b_fits && p->transpose_a);
   rows.most = by_columns ? row_panels : even_block(row_panels, ROW_PANELS, 1);
   plan->row_block = rows.most * FP16_ROWS;
   const bool few = smaller(p->m, row_panels * FP16_ROWS) <= FEW_ROWS;
@@ -84,9 +85,9 @@ static void make_plan(mix_gemm_plan *plan) {
   plan->column_span = smaller(fit > 1 ? fit * plan->column_block : plan->column_block, column_panels * FP16_COLUMNS);
   columns.most = divide_up(plan->column_span, FP16_COLUMNS);
   const bool b_kept = !by_columns && b_fits && columns.most == column_panels;
-  mix_gemm_cut(plan, rows, columns, by_columns, !by_columns && !b_kept);
+  mix_gemm_cut(plan, rows, columns, by_columns);
   plan->row_block = plan->pieces.rows.most * FP16_ROWS;
-  plan->kept = plan->pieces.claimed && (by_columns || b_kept);
+  plan->kept = plan->pieces.claimed && (by_columns ? a_fits : b_kept);
   const int64_t depth_blocks = divide_up(p->k, plan->depth_block);
   plan->a_panels = (int)(plan->kept && by_columns ? row_panels * depth_blocks
                          : spans(plan)            ? plan->row_block / FP16_ROWS
@@ -274,11 +275,14 @@ static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, co
   while (more) {
     block next = x;
     const bool inside = advance(&s, &next);
-    more = inside || begin_piece(&s, &work, &next);
-    multiply_block(&s, &x, more ? &next : NULL);
+    /* What is fetched ahead is claimed ahead. */
+    const bool known = inside || (plan->fetch_b && begin_piece(&s, &work, &next));
+    multiply_block(&s, &x, known ? &next : NULL);
     if (!inside) note_kept(&s, &x);
+    more = known || (!plan->fetch_b && begin_piece(&s, &work, &next));
     x = next;
   }
+  mix_gemm_end(&work);
 }
 
 static const mix_gemm_storage storages[] = {{MIX_FLOAT16}, {MIX_BFLOAT16}, {MIX_DTYPE_NONE}};

@@ -50,7 +50,7 @@ typedef struct mix_gemm_storage {
   /* For A along k: micro-kernels that read B as it is stored and widen it in registers, [rows - 1]; NULL: none. */
   mix_gemm_micro *const *micro;
   /* Few columns: out[r * MIX_GEMM_DOT_STRIDE + j] = sum over k of source[r * stride + k] * b[j * b_stride + k] for r < dot_rows, j <
-   * columns (at most dot_columns of the engine); b widened, zeros up to a whole vector. k may come in pieces, of whole vectors but
+   * columns (at most dot_columns of the engine; the rest of a row is overwritten); b widened, zeros up to a whole vector. k may come in pieces, of whole vectors but
    * for the last: `lanes` (a vector for each r and j) keeps the sums of each lane; not `first`: they are in there; `out` NULL: they are
    * left there. Two functions: dot_rows rows, one row. NULL: none. */
   void (*dot[2])(int64_t depth, const void *source, int64_t stride, const void *b, int64_t b_stride, int columns, void *lanes,
@@ -154,7 +154,7 @@ struct mix_gemm_operands {
   const mix_kernel_args *args;
   bool *finite; /* false once this thread has met a result that is not finite; NULL: nothing is tested */
   float limit;  /* without an epilogue: sums below it in magnitude round to finite numbers, and no others do */
-  mix_gemm_claim *claims; /* of plan->threads, shared out; NULL: each thread does its own share alone */
+  mix_gemm_claims *claims; /* shared out; NULL: each thread does its own share alone */
   bool packed;  /* what the team packs for all threads lies there from the run before */
 };
 
@@ -166,7 +166,7 @@ static inline int64_t mix_gemm_next_depth(const mix_gemm_plan *plan, int64_t res
   const int64_t whole = plan->engine->depth_block;
   return rest >= 2 * whole ? whole : rest > whole ? (rest + 1) / 2 : rest;
 }
-/* The share of a thread of the team, of plan->threads; workspace of plan->shared_bytes for all of them, of plan->thread_bytes for this one
+/* The work of a thread of the team, of plan->threads; workspace of plan->shared_bytes for all of them, of plan->thread_bytes for this one
  * alone. plan->barriers of the team. */
 void mix_gemm_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team, void *shared, void *own);
 /* The same for plans with `dot` (dot.c); called by mix_gemm_run. */

@@ -11,9 +11,9 @@ typedef struct prepared_gemm {
   bool share_batches, packed;
   int64_t batches;
   mix_tile_program *epilogue;
-  atomic_int come;    /* the threads that have done their part */
-  atomic_bool failed; /* one of them in the finite test that ends the program */
-  mix_gemm_claim claims[];
+  atomic_int come;         /* the threads that have done their part */
+  atomic_bool failed;      /* one of them in the finite test that ends the program */
+  mix_gemm_claims *claims; /* NULL: threads take no work from each other */
 } prepared_gemm;
 
 enum { SERIAL_OPERATIONS = 1 << 15 };
@@ -48,6 +48,7 @@ static void make(const mix_gemm_engine *engine, const mix_kernel_args *args, int
   prepared->share_batches =
       threads > 1 && (prepared->batches % threads == 0 ? prepared->batches > 0 : prepared->batches >= 4 * threads);
   prepared->epilogue = NULL;
+  prepared->claims = NULL;
   prepared->packed = false;
   atomic_init(&prepared->come, 0);
   atomic_init(&prepared->failed, false);
@@ -76,9 +77,6 @@ static const char *refuses(const mix_gemm_engine *engine, const mix_kernel_args 
   return NULL;
 }
 
-/* Do threads take work from each other? */
-static bool claims(const prepared_gemm *x) { return x->plan.pieces.claimed && x->batches == 1; }
-
 /* Of `threads` threads: together, or each with a product of its own. */
 static size_t workspace_of(const prepared_gemm *x, int threads) {
   const size_t shared = x->plan.shared_bytes, own = x->plan.thread_bytes;
@@ -105,18 +103,22 @@ static bool serial(const mix_kernel_args *args) {
          p.m * p.n < SERIAL_OPERATIONS / 8;
 }
 
+static void unprepare(void *prepared) {
+  mix_free(((prepared_gemm *)prepared)->epilogue);
+  mix_free(((prepared_gemm *)prepared)->claims);
+  mix_free(prepared);
+}
+
 static bool prepare(const mix_gemm_engine *engine, mix_kernel_args *args, int threads) {
-  if (serial(args)) threads = 1;
-  prepared_gemm *prepared = mix_alloc(sizeof *prepared + sizeof(mix_gemm_claim) * (size_t)threads);
+  prepared_gemm *prepared = mix_alloc(sizeof *prepared);
   if (!prepared) return false;
-  make(engine, args, threads, prepared);
-  if (claims(prepared)) mix_gemm_share_out(&prepared->plan, prepared->claims);
-  if (args->program) {
-    prepared->epilogue = mix_tile_prepare(args->program);
-    if (!prepared->epilogue) {
-      mix_free(prepared);
-      return false;
-    }
+  make(engine, args, serial(args) ? 1 : threads, prepared);
+  const bool claimed = prepared->plan.pieces.claimed && prepared->batches == 1;
+  if (args->program) prepared->epilogue = mix_tile_prepare(args->program);
+  if (claimed) prepared->claims = mix_gemm_new_claims(&prepared->plan);
+  if ((args->program && !prepared->epilogue) || (claimed && !prepared->claims)) {
+    unprepare(prepared);
+    return false;
   }
   args->prepared = prepared;
   return true;
@@ -127,11 +129,6 @@ static bool same_order(const mix_gemm_engine *engine, const mix_kernel_args *x, 
   make(engine, x, 1, &a);
   make(engine, y, 1, &b);
   return a.plan.dot == b.plan.dot && a.plan.swapped == b.plan.swapped && a.plan.depth_block == b.plan.depth_block;
-}
-
-static void unprepare(void *prepared) {
-  mix_free(((prepared_gemm *)prepared)->epilogue);
-  mix_free(prepared);
 }
 
 /* Where product `index` of a batch starts in an operand, whose leading dimensions broadcast; in elements. */
@@ -165,7 +162,7 @@ static void finish(const mix_kernel_args *args, const mix_team *team, bool tests
   prepared_gemm *prepared = args->prepared;
   if (!finite) atomic_store_explicit(&prepared->failed, true, memory_order_relaxed);
   if (!mix_team_last(team, &prepared->come)) return;
-  if (claims(prepared)) mix_gemm_share_out(&prepared->plan, prepared->claims);
+  if (prepared->claims) mix_gemm_share_out(&prepared->plan, prepared->claims);
   if (!tests) return;
   *(bool *)args->outputs[args->program->reduction_output] = !atomic_load_explicit(&prepared->failed, memory_order_relaxed);
   atomic_store_explicit(&prepared->failed, false, memory_order_relaxed);
@@ -184,7 +181,7 @@ static void run(const mix_kernel_args *args, const mix_team *team) {
                                 .epilogue = prepared->epilogue,
                                 .args = args,
                                 .finite = tests ? &finite : NULL,
-                                .claims = claims(prepared) ? prepared->claims : NULL,
+                                .claims = prepared->claims,
                                 .packed = prepared->packed};
   if (tests) test_sums(args, &operands);
   if (!args->program) operands.c = args->outputs[0];
@@ -213,7 +210,7 @@ size_t mix_gemm_keep_packed(const mix_kernel_args *args, int threads, bool packe
   prepared_gemm *prepared = args->prepared;
   mix_gemm_problem problem = prepared->plan.problem;
   const mix_gemm_engine *engine = prepared->plan.engine;
-  if (!engine->keeps || prepared->batches != 1) return 0;
+  if (!engine->keeps || prepared->batches != 1 || prepared->claims) return 0;
   problem.kept_b = true;
   mix_gemm_make_plan(engine, prepared->plan.storage, &problem, threads, &prepared->plan);
   prepared->packed = packed;

@@ -1,10 +1,12 @@
 #include "backend/cpu/gemm/pieces.h"
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/sizes.h"
+#include "base/alloc.h"
 
-/* Multiplications of a thread that repay claims: a millisecond or two. With less, where its operands lie matters more. */
-#define CLAIMED_OPERATIONS 0x1p27
-enum { REPEATED_PIECES = 16 }; /* least pieces in a share that repay packing something again for some of the last */
+/* Multiplications of a thread that repay claims: half a millisecond, or one. With less, where its operands lie matters more. */
+#define CLAIMED_OPERATIONS 0x1p26
+/* The speed of the fastest thread to that of the slowest, from which on small pieces repay what they cost, up to 3 %. */
+#define UNLIKE 1.1
 
 static mix_gemm_piece share_of(const mix_gemm_plan *plan, int rank) {
   const mix_gemm_pieces *x = &plan->pieces;
@@ -31,17 +33,15 @@ bool mix_gemm_repays_claims(const mix_gemm_plan *plan) {
   return plan->threads > 1 && !plan->swapped && (double)p->m * (double)p->n * (double)p->k >= CLAIMED_OPERATIONS * plan->threads;
 }
 
-void mix_gemm_cut(mix_gemm_plan *plan, mix_gemm_extent rows, mix_gemm_extent columns, bool by_columns, bool repeats) {
+void mix_gemm_cut(mix_gemm_plan *plan, mix_gemm_extent rows, mix_gemm_extent columns, bool by_columns) {
   mix_gemm_pieces *x = &plan->pieces;
   *x = (mix_gemm_pieces){.rows = rows, .columns = columns, .by_columns = by_columns, .most_cells = 1};
   if (x->rows.most < 1) x->rows.most = 1;
   if (x->columns.most < 1) x->columns.most = 1;
-  mix_gemm_extent *along = by_columns ? &x->columns : &x->rows, *across = by_columns ? &x->rows : &x->columns;
+  mix_gemm_extent *along = by_columns ? &x->columns : &x->rows;
   const int64_t length = largest_share(along, by_columns ? plan->grid_columns : plan->grid_rows);
-  const int64_t width = largest_share(across, by_columns ? plan->grid_rows : plan->grid_columns);
   x->cell = along->most;
-  x->claimed = mix_gemm_repays_claims(plan) && length >= 2 * along->least &&
-               (!repeats || length * divide_up(width, across->most) >= REPEATED_PIECES * along->least);
+  x->claimed = mix_gemm_repays_claims(plan) && length >= 2 * along->least;
   if (!x->claimed) return;
   for (int64_t blocks = divide_up(length, along->most);; blocks++) {
     const int64_t block = divide_up(length, blocks);
@@ -59,14 +59,48 @@ static uint64_t whole_share(const mix_gemm_plan *plan, int rank) {
   return cells(0, cells_along(&plan->pieces, &share) * blocks_across(&plan->pieces, &share));
 }
 
-void mix_gemm_share_out(const mix_gemm_plan *plan, mix_gemm_claim *claims) {
-  for (int rank = 0; rank < plan->threads; rank++)
-    atomic_store_explicit(&claims[rank].left, whole_share(plan, rank), memory_order_relaxed);
+/* Did all threads that worked do it at like speeds? One that did nothing came too late. */
+static bool alike(const mix_gemm_plan *plan, const mix_gemm_claims *claims) {
+  double slowest = 0, fastest = 0;
+  for (int rank = 0; rank < plan->threads; rank++) {
+    const mix_gemm_claim *x = &claims->each[rank];
+    const double speed = x->ticks ? (double)x->cells / (double)x->ticks : 0;
+    if (rank == 0 || speed < slowest) slowest = speed;
+    if (speed > fastest) fastest = speed;
+  }
+  return fastest < UNLIKE * slowest;
 }
 
-void mix_gemm_begin(mix_gemm_work *work, const mix_gemm_plan *plan, mix_gemm_claim *claims, int rank) {
+static void fill_claims(const mix_gemm_plan *plan, mix_gemm_claims *claims) {
+  for (int rank = 0; rank < plan->threads; rank++)
+    atomic_store_explicit(&claims->each[rank].left, whole_share(plan, rank), memory_order_relaxed);
+}
+
+mix_gemm_claims *mix_gemm_new_claims(const mix_gemm_plan *plan) {
+  mix_gemm_claims *claims = mix_calloc(1, sizeof *claims + sizeof(mix_gemm_claim) * (size_t)plan->threads);
+  if (!claims) return NULL;
+  claims->fine = true;
+  fill_claims(plan, claims);
+  return claims;
+}
+
+void mix_gemm_share_out(const mix_gemm_plan *plan, mix_gemm_claims *claims) {
+  claims->fine = !alike(plan, claims);
+  fill_claims(plan, claims);
+}
+
+void mix_gemm_begin(mix_gemm_work *work, const mix_gemm_plan *plan, mix_gemm_claims *claims, int rank) {
   *work = (mix_gemm_work){.plan = plan, .claims = claims, .rank = rank};
-  if (!claims) atomic_init(&work->own.left, whole_share(plan, rank));
+  if (claims)
+    work->begun = __builtin_ia32_rdtsc();
+  else
+    atomic_init(&work->own.left, whole_share(plan, rank));
+}
+
+void mix_gemm_end(mix_gemm_work *work) {
+  if (!work->claims) return;
+  mix_gemm_claim *own = &work->claims->each[work->rank];
+  own->cells = work->cells, own->ticks = __builtin_ia32_rdtsc() - work->begun;
 }
 
 /* `count` cells of a share from `first` on. */
@@ -83,11 +117,11 @@ static mix_gemm_piece piece_of(const mix_gemm_pieces *x, const mix_gemm_piece *s
   return piece;
 }
 
-/* From the share of thread `from`: of the thread's own what comes next, of another's what comes last; half of what is left at most, lest
- * the others wait for a long last piece. */
+/* From the share of thread `from`: of the thread's own what comes next, of another's half of what is left, from its end. */
 static bool take(mix_gemm_work *work, int from, mix_gemm_piece *piece) {
   const mix_gemm_pieces *x = &work->plan->pieces;
-  mix_gemm_claim *claim = work->claims ? &work->claims[from] : &work->own;
+  mix_gemm_claim *claim = work->claims ? &work->claims->each[from] : &work->own;
+  const bool own = from == work->rank, halves = !own || (work->claims && work->claims->fine);
   uint64_t left = atomic_load_explicit(&claim->left, memory_order_relaxed), rest;
   int64_t taken, count;
   const mix_gemm_piece share = share_of(work->plan, from);
@@ -95,14 +129,13 @@ static bool take(mix_gemm_work *work, int from, mix_gemm_piece *piece) {
   do {
     const int64_t first = (int64_t)(left >> 32), end = (int64_t)(left & UINT32_MAX);
     if (first >= end) return false;
-    const bool own = from == work->rank;
-    const int64_t half = work->claims ? (end - first + 1) / 2 : end - first;
     const int64_t in_block = own ? along - first % along : (end - 1) % along + 1;
-    count = smaller(smaller(half, in_block), x->most_cells);
+    count = smaller(smaller(halves ? (end - first + 1) / 2 : end - first, in_block), x->most_cells);
     taken = own ? first : end - count;
     rest = own ? cells(first + count, end) : cells(first, end - count);
   } while (!atomic_compare_exchange_weak_explicit(&claim->left, &left, rest, memory_order_relaxed, memory_order_relaxed));
   *piece = piece_of(x, &share, taken, count);
+  work->cells += count;
   return true;
 }
 

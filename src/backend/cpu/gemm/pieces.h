@@ -1,6 +1,7 @@
 /* How the threads of a product come by their work. Each has a share of C, one block of the plan's grid, and takes it piece by piece. Where
  * pieces are claimed, a thread that is through with its own share takes pieces from the end of another's: cores are seldom equally fast
- * (one shares its units with another virtual machine, or is of a slower kind), and all threads wait for the last.
+ * (one shares its units with another virtual machine or has other work to do, or is of a slower kind), and all threads wait for the last.
+ * Small pieces cost more, for each packs something again: they are made only while threads were unlike in the run before.
  *
  * Pieces say which elements of C are computed together, not how one is summed: the bits are the same whoever takes what. */
 #ifndef MIX_BACKEND_CPU_GEMM_PIECES_H
@@ -21,7 +22,7 @@ typedef struct mix_gemm_piece {
 typedef struct mix_gemm_extent {
   int64_t count, grain; /* shares are multiples of the grain */
   int64_t most;         /* of a piece */
-  int64_t least;        /* of a piece that is claimed, where there are as many */
+  int64_t least;        /* of a piece that is claimed, about: pieces come out even, none below half of it */
 } mix_gemm_extent;
 
 /* How shares are cut. Pieces follow each other in one direction (along), block after block of the other one (across). A piece is some cells
@@ -33,30 +34,42 @@ typedef struct mix_gemm_pieces {
   int64_t cell, most_cells;
 } mix_gemm_pieces;
 
-/* Cells of a thread's share that nobody has taken: [first, end), in one number. A line of a cache each. */
+/* Of a thread: cells of its share that nobody has taken, [first, end) in one number; what it did in its last run. As large as a line of a cache, for each is written by another thread. */
 typedef struct mix_gemm_claim {
   atomic_uint_least64_t left;
-  char apart[64 - sizeof(atomic_uint_least64_t)];
+  int64_t cells;
+  uint64_t ticks;
+  char apart[64 - 3 * sizeof(uint64_t)];
 } mix_gemm_claim;
+
+typedef struct mix_gemm_claims {
+  bool fine;             /* threads take half of what is left at most, so that none comes late with a large piece */
+  mix_gemm_claim each[]; /* thread */
+} mix_gemm_claims;
 
 /* A thread at work. */
 typedef struct mix_gemm_work {
   const struct mix_gemm_plan *plan;
-  mix_gemm_claim *claims; /* of all threads; NULL: nothing is claimed */
+  mix_gemm_claims *claims; /* NULL: nothing is claimed */
   mix_gemm_claim own;
   int rank;
+  int64_t cells;
+  uint64_t begun;
 } mix_gemm_work;
 
 /* Is a product so much work that it repays claims? */
 bool mix_gemm_repays_claims(const struct mix_gemm_plan *plan);
-/* Cuts the shares of the plan's grid. The most rows or columns of a piece may become fewer, so that pieces come out even. `repeats`: each
- * piece packs again what the pieces of its block have in common, so that few are not worth claiming. */
-void mix_gemm_cut(struct mix_gemm_plan *plan, mix_gemm_extent rows, mix_gemm_extent columns, bool by_columns, bool repeats);
-/* Nobody has taken anything: of `plan->threads` threads. Before the first run, and after each, by the thread that comes last. */
-void mix_gemm_share_out(const struct mix_gemm_plan *plan, mix_gemm_claim *claims);
+/* Cuts the shares of the plan's grid. The most rows or columns of a piece may become fewer, so that pieces come out even. */
+void mix_gemm_cut(struct mix_gemm_plan *plan, mix_gemm_extent rows, mix_gemm_extent columns, bool by_columns);
+/* For the threads of a plan, shared out; NULL with the error recorded. Freed with mix_free. */
+mix_gemm_claims *mix_gemm_new_claims(const struct mix_gemm_plan *plan);
+/* Nobody has taken anything: after a run, by the thread that comes last. */
+void mix_gemm_share_out(const struct mix_gemm_plan *plan, mix_gemm_claims *claims);
 /* `claims`: NULL, or shared out. */
-void mix_gemm_begin(mix_gemm_work *work, const struct mix_gemm_plan *plan, mix_gemm_claim *claims, int rank);
+void mix_gemm_begin(mix_gemm_work *work, const struct mix_gemm_plan *plan, mix_gemm_claims *claims, int rank);
 /* The thread's next piece; false: all are taken. */
 bool mix_gemm_next_piece(mix_gemm_work *work, mix_gemm_piece *piece);
+/* The thread has computed all its pieces. */
+void mix_gemm_end(mix_gemm_work *work);
 
 #endif

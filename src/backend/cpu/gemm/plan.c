@@ -28,7 +28,7 @@ enum {
   CACHE_ALIAS = 4096,      /* rows this far apart share a set of the first-level cache */
   FEW_ROWS = 256,          /* a block of B that few rows use leaves half of the cache to its source */
   FEW_ROWS_COLUMNS = 512,
-  CLAIMED = 256,           /* rows or columns that threads take from each other repay packing the other operand once more */
+  CLAIMED = 256,           /* rows or columns, about, that threads take from each other */
   STRIP_BYTES = 32 << 10,  /* transposed A is packed in strips of so many bytes: rows of it are long enough for whole vectors; */
   APART_PANELS = 8,        /* deep panels not side by side: so many at a time, which take whole lines of memory */
   STREAM_DEPTH = 64,       /* deeper products whose tiles write C are not bound by that, */
@@ -156,9 +156,8 @@ static void plan_blocks(mix_gemm_plan *plan) {
                                                                           : fits);
   if (!plan->swapped && !plan->b_in_place)
     plan->column_block = smaller(plan->column_block, rows <= FEW_ROWS ? FEW_ROWS_COLUMNS : engine->column_block);
-  const bool few = rows < 2 * CLAIMED;
   mix_gemm_cut(plan, (mix_gemm_extent){p->m, 2, plan->row_block, CLAIMED},
-               (mix_gemm_extent){p->n, engine->columns, plan->column_block, CLAIMED}, few, !few);
+               (mix_gemm_extent){p->n, engine->columns, plan->column_block, CLAIMED}, rows < 2 * CLAIMED);
   plan->row_block = plan->pieces.rows.most, plan->column_block = plan->pieces.columns.most;
 
   const bool along_rows = p->transpose_a || plan->a_turned;
