@@ -16,8 +16,8 @@ static const struct {
   int64_t m, n, k;
   int transposes;
   char kept;
-} cases[] = {{130, 2050, 1030, 0, 'A'}, {130, 2050, 1030, 2, 'A'}, {3000, 2050, 70, 1, 'B'},
-             {2000, 500, 1000, 0, 'B'}, {900, 3000, 300, 3, 'B'},  {900, 520, 1600, 0, '-'}};
+} cases[] = {{130, 2050, 1030, 0, 'A'}, {130, 2050, 1030, 2, 'A'}, {3000, 2050, 70, 1, 'B'},  {2000, 500, 1000, 0, 'B'},
+             {900, 3000, 300, 3, 'B'},  {900, 520, 1600, 0, '-'},  {130, 2050, 3400, 0, '-'}, {130, 1030, 3400, 2, '-'}};
 enum { CASES = sizeof cases / sizeof *cases };
 
 static bool apart(const mix_gemm_piece *x, const mix_gemm_piece *y) {
@@ -96,6 +96,45 @@ static void only_large_products_of_several_threads_are_claimed(void **unused) {
   }
 }
 
+/* Threads take pieces as they come to it, each of `speeds[rank]`; what the last one makes of it. */
+static bool finds_threads_unlike(const mix_gemm_plan *plan, const double *speeds) {
+  mix_gemm_claims *claims = mix_gemm_new_claims(plan);
+  mix_gemm_work work[2];
+  bool done[2] = {false, false};
+  assert_non_null(claims);
+  claims->fine = false;
+  for (int rank = 0; rank < 2; rank++) mix_gemm_begin(&work[rank], plan, claims, rank);
+  while (!done[0] || !done[1]) {
+    const bool second = done[0] || (!done[1] && (double)work[1].done / speeds[1] < (double)work[0].done / speeds[0]);
+    mix_gemm_piece piece;
+    done[second] = !mix_gemm_next_piece(&work[second], &piece);
+  }
+  for (int rank = 0; rank < 2; rank++) {
+    mix_gemm_end(&work[rank]);
+    claims->each[rank].ticks = (uint64_t)((double)work[rank].done / speeds[rank]);
+  }
+  mix_gemm_share_out(plan, claims);
+  const bool fine = claims->fine;
+  mix_free(claims);
+  return fine;
+}
+
+/* Of shares that do not come out even, in panels and cells, too. */
+static void small_pieces_are_for_threads_of_unlike_speeds(void **unused) {
+  (void)unused;
+  static const int64_t shapes[][3] = {{128, 4096, 4096}, {128, 784, 4096}, {128, 576, 4096}, {128, 3150, 4096}, {4096, 4096, 128}};
+  for (int e = 0; e < ENGINES; e++)
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+      const mix_gemm_plan plan =
+          plan_of_shape(engines[e].engine, engines[e].dtype, shapes[s][0], shapes[s][1], shapes[s][2], shapes[s][2] == 128, 2);
+      if (!plan.pieces.claimed) continue;
+      assert_false(finds_threads_unlike(&plan, (const double[]){1, 1}));
+      assert_false(finds_threads_unlike(&plan, (const double[]){1, 1.05}));
+      assert_true(finds_threads_unlike(&plan, (const double[]){1, 1.3}));
+      assert_true(finds_threads_unlike(&plan, (const double[]){1.3, 1}));
+    }
+}
+
 static void float16_sums_keep_packed_what_pieces_share(void **unused) {
   (void)unused;
   if (mix_cpu_cache(2) != 2 << 20) skip();
@@ -170,6 +209,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(pieces_cover_the_result_once),
       cmocka_unit_test(only_large_products_of_several_threads_are_claimed),
+      cmocka_unit_test(small_pieces_are_for_threads_of_unlike_speeds),
       cmocka_unit_test(float16_sums_keep_packed_what_pieces_share),
   };
   static const kernel_test kernel_tests[] = {{"same_bits_whoever_computes_what", same_bits_whoever_computes_what, claims_pieces},

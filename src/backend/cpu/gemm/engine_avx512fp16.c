@@ -62,15 +62,16 @@ static int64_t packed_at_once(const mix_gemm_plan *plan) { return plan->problem.
 static void make_plan(mix_gemm_plan *plan) {
   const mix_gemm_problem *p = &plan->problem;
   mix_gemm_choose_grid(plan, FP16_ROWS, FP16_COLUMNS);
-  mix_gemm_extent rows = {divide_up(p->m, FP16_ROWS), 1, ROW_PANELS, GROUP};
-  mix_gemm_extent columns = {divide_up(p->n, FP16_COLUMNS), 1, INT64_MAX, CLAIMED_COLUMNS};
+  mix_gemm_extent rows = {.count = divide_up(p->m, FP16_ROWS), .unit = FP16_ROWS, .grain = 1, .least = GROUP};
+  mix_gemm_extent columns = {.count = divide_up(p->n, FP16_COLUMNS), .unit = FP16_COLUMNS, .grain = 1, .least = CLAIMED_COLUMNS};
   const int64_t row_panels = divide_up(rows.count, plan->grid_rows), column_panels = divide_up(columns.count, plan->grid_columns);
   /* An operand that fits half of the second-level cache as a whole is packed once for all pieces. The gradient of a kernel goes by rows, in
    * which its weights and slots lie. */
   const int64_t depth_bytes = p->k * (int64_t)sizeof(uint16_t), most_bytes = mix_cpu_cache(2) / 2;
   const bool a_fits = row_panels * FP16_ROW_SLOTS * depth_bytes <= most_bytes;
   const bool b_fits = column_panels * FP16_COLUMNS * depth_bytes <= most_bytes;
-  const bool by_columns = mix_gemm_repays_claims(plan) && (a_fits || row_panels < 2 * GROUP) && !(b_fits && p->transpose_a);
+  const bool by_rows = row_panels >= 2 * GROUP && (!a_fits || (b_fits && p->transpose_a));
+  const bool by_columns = mix_gemm_repays_claims(plan) && !by_rows;
   rows.most = by_columns ? row_panels : even_block(row_panels, ROW_PANELS, 1);
   plan->row_block = rows.most * FP16_ROWS;
   const bool few = smaller(p->m, row_panels * FP16_ROWS) <= FEW_ROWS;

@@ -50,9 +50,9 @@ typedef struct mix_gemm_storage {
   /* For A along k: micro-kernels that read B as it is stored and widen it in registers, [rows - 1]; NULL: none. */
   mix_gemm_micro *const *micro;
   /* Few columns: out[r * MIX_GEMM_DOT_STRIDE + j] = sum over k of source[r * stride + k] * b[j * b_stride + k] for r < dot_rows, j <
-   * columns (at most dot_columns of the engine; the rest of a row is overwritten); b widened, zeros up to a whole vector. k may come in pieces, of whole vectors but
-   * for the last: `lanes` (a vector for each r and j) keeps the sums of each lane; not `first`: they are in there; `out` NULL: they are
-   * left there. Two functions: dot_rows rows, one row. NULL: none. */
+   * columns (at most dot_columns of the engine; the rest of a row is overwritten); b widened, zeros up to a whole vector. k may come in
+   * pieces, of whole vectors but for the last: `lanes` (a vector for each r and j) keeps the sums of each lane; not `first`: they are in
+   * there; `out` NULL: they are left there. Two functions: dot_rows rows, one row. NULL: none. */
   void (*dot[2])(int64_t depth, const void *source, int64_t stride, const void *b, int64_t b_stride, int columns, void *lanes,
                  bool first, void *out);
   /* Few rows: sums[i * sums_stride + j] = sum over k, in order, of a[i * a_stride + k] * source[k * stride + j] for i < rows, j <
@@ -152,10 +152,10 @@ struct mix_gemm_operands {
   void *c;
   const mix_tile_program *epilogue;
   const mix_kernel_args *args;
-  bool *finite; /* false once this thread has met a result that is not finite; NULL: nothing is tested */
-  float limit;  /* without an epilogue: sums below it in magnitude round to finite numbers, and no others do */
+  bool *finite;            /* false once this thread has met a result that is not finite; NULL: nothing is tested */
+  float limit;             /* without an epilogue: sums below it in magnitude round to finite numbers, and no others do */
   mix_gemm_claims *claims; /* shared out; NULL: each thread does its own share alone */
-  bool packed;  /* what the team packs for all threads lies there from the run before */
+  bool packed;             /* what the team packs for all threads lies there from the run before */
 };
 
 /* The next block of k where `rest` is left, in the order of oneDNN's sgemm, which TensorFlow calls: whole blocks while two are left, then

@@ -64,7 +64,7 @@ static bool alike(const mix_gemm_plan *plan, const mix_gemm_claims *claims) {
   double slowest = 0, fastest = 0;
   for (int rank = 0; rank < plan->threads; rank++) {
     const mix_gemm_claim *x = &claims->each[rank];
-    const double speed = x->ticks ? (double)x->cells / (double)x->ticks : 0;
+    const double speed = x->ticks ? (double)x->done / (double)x->ticks : 0;
     if (rank == 0 || speed < slowest) slowest = speed;
     if (speed > fastest) fastest = speed;
   }
@@ -100,7 +100,7 @@ void mix_gemm_begin(mix_gemm_work *work, const mix_gemm_plan *plan, mix_gemm_cla
 void mix_gemm_end(mix_gemm_work *work) {
   if (!work->claims) return;
   mix_gemm_claim *own = &work->claims->each[work->rank];
-  own->cells = work->cells, own->ticks = __builtin_ia32_rdtsc() - work->begun;
+  own->done = work->done, own->ticks = __builtin_ia32_rdtsc() - work->begun;
 }
 
 /* `count` cells of a share from `first` on. */
@@ -115,6 +115,11 @@ static mix_gemm_piece piece_of(const mix_gemm_pieces *x, const mix_gemm_piece *s
     piece.row += begin, piece.row_end = smaller(piece.row + count * x->cell, share->row_end);
   }
   return piece;
+}
+
+/* Rows or columns of C in [begin, end) of what is counted. */
+static int64_t elements(const mix_gemm_extent *x, int64_t all, int64_t begin, int64_t end) {
+  return smaller(end * x->unit, all) - smaller(begin * x->unit, all);
 }
 
 /* From the share of thread `from`: of the thread's own what comes next, of another's half of what is left, from its end. */
@@ -135,7 +140,8 @@ static bool take(mix_gemm_work *work, int from, mix_gemm_piece *piece) {
     rest = own ? cells(first + count, end) : cells(first, end - count);
   } while (!atomic_compare_exchange_weak_explicit(&claim->left, &left, rest, memory_order_relaxed, memory_order_relaxed));
   *piece = piece_of(x, &share, taken, count);
-  work->cells += count;
+  work->done += elements(&x->rows, work->plan->problem.m, piece->row, piece->row_end) *
+                elements(&x->columns, work->plan->problem.n, piece->column, piece->column_end);
   return true;
 }
 

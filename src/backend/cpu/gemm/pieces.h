@@ -1,7 +1,7 @@
 /* How the threads of a product come by their work. Each has a share of C, one block of the plan's grid, and takes it piece by piece. Where
  * pieces are claimed, a thread that is through with its own share takes pieces from the end of another's: cores are seldom equally fast
  * (one shares its units with another virtual machine or has other work to do, or is of a slower kind), and all threads wait for the last.
- * Small pieces cost more, for each packs something again: they are made only while threads were unlike in the run before.
+ * Small pieces cost more, for each packs something again: they are made in the first run, and while threads were unlike in the one before.
  *
  * Pieces say which elements of C are computed together, not how one is summed: the bits are the same whoever takes what. */
 #ifndef MIX_BACKEND_CPU_GEMM_PIECES_H
@@ -18,11 +18,12 @@ typedef struct mix_gemm_piece {
   int64_t row, row_end, column, column_end;
 } mix_gemm_piece;
 
-/* One direction of C. */
+/* One direction of C. `unit`: rows or columns in one of what is counted, but for the last. */
 typedef struct mix_gemm_extent {
-  int64_t count, grain; /* shares are multiples of the grain */
-  int64_t most;         /* of a piece */
-  int64_t least;        /* of a piece that is claimed, about: pieces come out even, none below half of it */
+  int64_t count, unit;
+  int64_t grain; /* shares are multiples of it */
+  int64_t most;  /* of a piece */
+  int64_t least; /* of a piece that is claimed, about: pieces come out even, but for the last of a share */
 } mix_gemm_extent;
 
 /* How shares are cut. Pieces follow each other in one direction (along), block after block of the other one (across). A piece is some cells
@@ -34,16 +35,18 @@ typedef struct mix_gemm_pieces {
   int64_t cell, most_cells;
 } mix_gemm_pieces;
 
-/* Of a thread: cells of its share that nobody has taken, [first, end) in one number; what it did in its last run. As large as a line of a cache, for each is written by another thread. */
+/* Of a thread: cells of its share that nobody has taken, [first, end) in one number; and what it did in its last run, in elements of C and
+ * ticks of the processor. As large as a line of a cache, for each is written by another thread. */
 typedef struct mix_gemm_claim {
   atomic_uint_least64_t left;
-  int64_t cells;
+  int64_t done;
   uint64_t ticks;
   char apart[64 - 3 * sizeof(uint64_t)];
 } mix_gemm_claim;
 
 typedef struct mix_gemm_claims {
-  bool fine;             /* threads take half of what is left at most, so that none comes late with a large piece */
+  bool fine; /* threads take half of what is left at most, so that none comes late with a large piece */
+  char apart[63];
   mix_gemm_claim each[]; /* thread */
 } mix_gemm_claims;
 
@@ -53,7 +56,7 @@ typedef struct mix_gemm_work {
   mix_gemm_claims *claims; /* NULL: nothing is claimed */
   mix_gemm_claim own;
   int rank;
-  int64_t cells;
+  int64_t done; /* elements of C */
   uint64_t begun;
 } mix_gemm_work;
 

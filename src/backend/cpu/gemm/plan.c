@@ -156,8 +156,9 @@ static void plan_blocks(mix_gemm_plan *plan) {
                                                                           : fits);
   if (!plan->swapped && !plan->b_in_place)
     plan->column_block = smaller(plan->column_block, rows <= FEW_ROWS ? FEW_ROWS_COLUMNS : engine->column_block);
-  mix_gemm_cut(plan, (mix_gemm_extent){p->m, 2, plan->row_block, CLAIMED},
-               (mix_gemm_extent){p->n, engine->columns, plan->column_block, CLAIMED}, rows < 2 * CLAIMED);
+  const mix_gemm_extent down = {.count = p->m, .unit = 1, .grain = 2, .most = plan->row_block, .least = CLAIMED};
+  const mix_gemm_extent right = {.count = p->n, .unit = 1, .grain = engine->columns, .most = plan->column_block, .least = CLAIMED};
+  mix_gemm_cut(plan, down, right, rows < 2 * CLAIMED);
   plan->row_block = plan->pieces.rows.most, plan->column_block = plan->pieces.columns.most;
 
   const bool along_rows = p->transpose_a || plan->a_turned;
