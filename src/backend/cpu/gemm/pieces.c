@@ -54,9 +54,12 @@ void mix_gemm_cut(mix_gemm_plan *plan, mix_gemm_extent rows, mix_gemm_extent col
 
 static uint64_t cells(int64_t first, int64_t end) { return (uint64_t)first << 32 | (uint64_t)end; }
 
-static uint64_t whole_share(const mix_gemm_plan *plan, int rank) {
-  const mix_gemm_piece share = share_of(plan, rank);
-  return cells(0, cells_along(&plan->pieces, &share) * blocks_across(&plan->pieces, &share));
+static int64_t first_cell(uint64_t left) { return (int64_t)(left >> 32); }
+static int64_t end_cell(uint64_t left) { return (int64_t)(left & UINT32_MAX); }
+static bool none(uint64_t left) { return first_cell(left) >= end_cell(left); }
+
+static uint64_t all_cells(const mix_gemm_plan *plan, const mix_gemm_piece *share) {
+  return cells(0, cells_along(&plan->pieces, share) * blocks_across(&plan->pieces, share));
 }
 
 /* Did all threads that worked do it at like speeds? One that did nothing came too late. */
@@ -72,8 +75,10 @@ static bool alike(const mix_gemm_plan *plan, const mix_gemm_claims *claims) {
 }
 
 static void fill_claims(const mix_gemm_plan *plan, mix_gemm_claims *claims) {
-  for (int rank = 0; rank < plan->threads; rank++)
-    atomic_store_explicit(&claims->each[rank].left, whole_share(plan, rank), memory_order_relaxed);
+  for (int rank = 0; rank < plan->threads; rank++) {
+    const mix_gemm_piece share = share_of(plan, rank);
+    atomic_store_explicit(&claims->each[rank].left, all_cells(plan, &share), memory_order_relaxed);
+  }
 }
 
 mix_gemm_claims *mix_gemm_new_claims(const mix_gemm_plan *plan) {
@@ -90,11 +95,11 @@ void mix_gemm_share_out(const mix_gemm_plan *plan, mix_gemm_claims *claims) {
 }
 
 void mix_gemm_begin(mix_gemm_work *work, const mix_gemm_plan *plan, mix_gemm_claims *claims, int rank) {
-  *work = (mix_gemm_work){.plan = plan, .claims = claims, .rank = rank};
+  *work = (mix_gemm_work){.plan = plan, .claims = claims, .share = share_of(plan, rank), .rank = rank};
   if (claims)
     work->begun = __builtin_ia32_rdtsc();
   else
-    atomic_init(&work->own.left, whole_share(plan, rank));
+    atomic_init(&work->own.left, all_cells(plan, &work->share));
 }
 
 void mix_gemm_end(mix_gemm_work *work) {
@@ -128,12 +133,13 @@ static bool take(mix_gemm_work *work, int from, mix_gemm_piece *piece) {
   mix_gemm_claim *claim = work->claims ? &work->claims->each[from] : &work->own;
   const bool own = from == work->rank, halves = !own || (work->claims && work->claims->fine);
   uint64_t left = atomic_load_explicit(&claim->left, memory_order_relaxed), rest;
-  int64_t taken, count;
-  const mix_gemm_piece share = share_of(work->plan, from);
+  if (none(left)) return false;
+  const mix_gemm_piece share = own ? work->share : share_of(work->plan, from);
   const int64_t along = cells_along(x, &share);
+  int64_t taken, count;
   do {
-    const int64_t first = (int64_t)(left >> 32), end = (int64_t)(left & UINT32_MAX);
-    if (first >= end) return false;
+    if (none(left)) return false;
+    const int64_t first = first_cell(left), end = end_cell(left);
     const int64_t in_block = own ? along - first % along : (end - 1) % along + 1;
     count = smaller(smaller(halves ? (end - first + 1) / 2 : end - first, in_block), x->most_cells);
     taken = own ? first : end - count;
