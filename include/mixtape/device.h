@@ -2,6 +2,7 @@
 #ifndef MIXTAPE_DEVICE_H
 #define MIXTAPE_DEVICE_H
 
+#include <mixtape/dtype.h>
 #include <mixtape/status.h>
 
 #ifdef __cplusplus
@@ -19,14 +20,15 @@ MIX_API mix_status mix_set_threads(int threads);
 /* The number in force, never 0. */
 MIX_API int mix_threads(void);
 /* How products of 16-bit numbers are summed: "exact" (float32), "blocked" (AVX512-FP16: four chains of 16 products in float16, their sum
- * added in float32), "blocked_short" and "blocked_long" (four chains of 8, of 32), or "auto": exact, but blocked where the processor has
- * AVX512-FP16 and no AMX. Where no kernel sums in blocks (another processor, few rows or columns), products are exact in any case.
- * MIXTAPE_ACCUMULATE sets the start value. */
+ * added in float32), "blocked_short" and "blocked_long" (four chains of 8, of 32), or "auto": exact, but where the processor has
+ * AVX512-FP16 and no AMX, "blocked" for float16 and "blocked_long" for bfloat16, whose own rounding is several times its error. Where no
+ * kernel sums in blocks (another processor, few rows or columns), products are exact in any case. MIXTAPE_ACCUMULATE sets the start
+ * value. */
 MIX_API mix_status mix_set_accumulate(const char *name);
 /* The choice by its name, "auto" included. */
 MIX_API const char *mix_accumulate(void);
-/* What large products of float16 numbers really do under that choice on this machine, by one of those names but "auto". */
-MIX_API const char *mix_accumulate_in_force(void);
+/* What large products of a dtype's numbers really do under that choice on this machine, by one of those names but "auto". */
+MIX_API const char *mix_accumulate_in_force(mix_dtype dtype);
 /* Precision of products of float32 matrices: "highest" (the default: float32 throughout), or "high": where the processor has AMX, large
  * products are computed as three of bfloat16 with float32 sums, about twice as fast; each element errs by at most (2^-13 + k 2^-21)
  * of |A||B|, in practice 5e-6 of the result's size (docs/NUMERICS.md). MIXTAPE_FLOAT32_PRECISION sets the start value. */

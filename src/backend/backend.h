@@ -64,7 +64,7 @@ typedef enum mix_accumulation {
   MIX_ACCUMULATE_BLOCKED_LONG,
 } mix_accumulation;
 mix_accumulation mix_accumulation_current(void);
-/* The choice; for `auto` what it comes to with the instruction sets in force. */
+/* The choice; for `auto` what it comes to with the instruction sets in force (of blocked sums kernels may take longer chains then). */
 mix_accumulation mix_accumulation_wanted(void);
 const char *mix_accumulation_name(mix_accumulation accumulation);
 typedef enum mix_float32_precision { MIX_FLOAT32_HIGHEST, MIX_FLOAT32_HIGH } mix_float32_precision;
@@ -78,6 +78,9 @@ typedef struct mix_product_service {
 mix_product_service mix_product_service_of(const mix_product *product);
 /* The same of two large matrices of a dtype. */
 mix_product_service mix_large_product_service(mix_dtype dtype);
+/* And of a layer's product, (rows, inputs) by (inputs, units); fewer than 64 of each count as 64, for the largest of a small model tells what
+ * a setting comes to there. */
+mix_product_service mix_layer_product_service(mix_dtype dtype, int64_t rows, int64_t inputs, int64_t units);
 /* "gemm_f16_acc32_amx: three bfloat16 products on tiles for one". */
 const char *mix_product_service_text(const mix_product_service *service, char *text, size_t size);
 /* Changes whenever device, threads, instruction-set cap, accumulation or float32 precision change: part of the key of compiled plans. */

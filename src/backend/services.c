@@ -32,9 +32,16 @@ mix_product_service mix_product_service_of(const mix_product *product) {
   return service;
 }
 
-mix_product_service mix_large_product_service(mix_dtype dtype) {
-  const mix_shape shape = MIX_SHAPE(1024, 1024);
-  return mix_product_service_of(&(mix_product){.op = &mix_op_matmul, .dtype = dtype, .a = shape, .b = shape, .result = shape});
+static mix_product_service service_of_sizes(mix_dtype dtype, int64_t m, int64_t n, int64_t k) {
+  return mix_product_service_of(
+      &(mix_product){.op = &mix_op_matmul, .dtype = dtype, .a = MIX_SHAPE(m, k), .b = MIX_SHAPE(k, n), .result = MIX_SHAPE(m, n)});
+}
+
+mix_product_service mix_large_product_service(mix_dtype dtype) { return service_of_sizes(dtype, 1024, 1024, 1024); }
+
+mix_product_service mix_layer_product_service(mix_dtype dtype, int64_t rows, int64_t inputs, int64_t units) {
+  enum { LEAST = 64 };
+  return service_of_sizes(dtype, rows < LEAST ? LEAST : rows, units < LEAST ? LEAST : units, inputs < LEAST ? LEAST : inputs);
 }
 
 const char *mix_product_service_text(const mix_product_service *service, char *text, size_t size) {
@@ -44,7 +51,7 @@ const char *mix_product_service_text(const mix_product_service *service, char *t
   return text;
 }
 
-const char *mix_accumulate_in_force(void) { return mix_large_product_service(MIX_FLOAT16).accumulation; }
+const char *mix_accumulate_in_force(mix_dtype dtype) { return mix_large_product_service(dtype).accumulation; }
 
 /* ---- the text ---- */
 

@@ -109,7 +109,7 @@ double cli_seconds(void);
 /* The shortest decimal that reads back as the same double, as Python prints it: "0.8579999804496765", "1.0", "nan". */
 const char *cli_number_text(double value, char *text, size_t size);
 /* Results to standard output. `history` NULL: nothing was trained; `test` NULL: nothing was tested. */
-int cli_report(const cli_options *options, const cli_history *history, const mix_logs *test);
+int cli_report(const cli_options *options, mix_model *model, const cli_history *history, const mix_logs *test);
 
 bool cli_train_custom(const cli_options *options, mix_model *model, const cli_data *data, cli_history *history, cli_step_log *log);
 

@@ -23,7 +23,7 @@ static int evaluate(const cli_options *options) {
   if (code) return code;
   mix_tensor *x = data.x_test ? data.x_test : data.x_train, *y = data.x_test ? data.y_test : data.y_train;
   mix_logs *test = mix_model_evaluate(model, x, y, .batch_size = options->batch_size, .verbose = cli_verbose(options));
-  return test ? cli_report(options, NULL, test) : cli_fail();
+  return test ? cli_report(options, model, NULL, test) : cli_fail();
 }
 
 static int predict(const cli_options *options) {

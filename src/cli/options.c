@@ -72,7 +72,7 @@ static const row rows[] = {
      "loss scaling (default auto)"},
     {"semantics", CHOICE, FIELD(semantics), RUNS | CLI_SUMMARY, "tf_keras|keras3|experimental",
      "the generation whose rules hold (default tf_keras)"},
-    {"accumulate", CHOICE, FIELD(accumulate), RUNS | CLI_BENCH, "auto|exact|blocked|blocked_short|blocked_long",
+    {"accumulate", CHOICE, FIELD(accumulate), RUNS | CLI_SUMMARY | CLI_BENCH, "auto|exact|blocked|blocked_short|blocked_long",
      "how products of 16-bit numbers are summed"},
     {"jit-compile", FLAG, FIELD(jit_compile), CLI_TRAIN, NULL,
      "let fused 16-bit numbers keep float32's digits (docs/NUMERICS.md): faster, other bits"},

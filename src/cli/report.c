@@ -1,7 +1,7 @@
 /* Results: the object of --json, the guide's lines, the log of steps. Numbers that are not finite are strings in JSON. */
 #include "cli/cli.h"
 
-#include "backend/backend.h"
+#include "model/model.h"
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
@@ -151,7 +151,7 @@ static mix_dtype compute_dtype(const cli_options *options) {
   return mix_policy_compute_dtype(mix_global_policy());
 }
 
-int cli_report(const cli_options *options, const cli_history *history, const mix_logs *test) {
+int cli_report(const cli_options *options, mix_model *model, const cli_history *history, const mix_logs *test) {
   if (!options->json) {
     char text[64];
     for (int i = 0; i < mix_logs_count(test); i++)
@@ -161,7 +161,7 @@ int cli_report(const cli_options *options, const cli_history *history, const mix
   json_t *object = json_object();
   json_object_set_new(object, "policy", json_string(options->policy));
   json_object_set_new(object, "device", json_string(mix_device()));
-  const mix_product_service service = mix_large_product_service(compute_dtype(options));
+  const mix_product_service service = mix_model_product_service(model, compute_dtype(options), options->batch_size);
   json_object_set_new(object, "accumulate", json_string(service.accumulation));
   if (options->jit_compile) json_object_set_new(object, "jit_compile", json_true());
   if (history) json_object_set_new(object, "history", history_object(history));

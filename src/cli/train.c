@@ -114,7 +114,7 @@ static int run(const cli_options *options) {
     test = mix_model_evaluate(model, data.x_test, data.y_test, .batch_size = options->batch_size, .verbose = MIX_SILENT);
     if (!test) whole = cli_fail() == CLI_OK;
   }
-  if (good) code = cli_report(options, &history, test);
+  if (good) code = cli_report(options, model, &history, test);
   cli_history_free(&history);
   return code ? code : whole ? CLI_OK : CLI_FAILED;
 }

@@ -2,6 +2,7 @@
 #ifndef MIX_MODEL_MODEL_H
 #define MIX_MODEL_MODEL_H
 
+#include "backend/backend.h"
 #include "nn/layer.h"
 #include "nn/metric.h"
 #include "nn/semantics.h"
@@ -64,6 +65,9 @@ struct mix_model {
   bool resumes;   /* the fit that runs goes on from a checkpoint */
 };
 extern const mix_class mix_model_object_class;
+
+/* How the largest product of the model's layers is computed from so many examples in a dtype, and how it sums (summary.c). */
+mix_product_service mix_model_product_service(mix_model *model, mix_dtype dtype, int64_t examples);
 
 /* functional.c: the recorded calls between inputs and outputs. */
 typedef struct mix_functional {

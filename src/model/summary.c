@@ -1,13 +1,14 @@
 /* Keras's table: layer and kind, output shape, parameters. */
 #include "model/model.h"
 
-#include "backend/backend.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/text.h"
 #include <mixtape/device.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { EXAMPLES = 1024 }; /* that large products are named for: a model has no batch of its own */
 
 static int64_t parameters(mix_list *variables) {
   int64_t count = 0;
@@ -23,6 +24,17 @@ static size_t bytes(mix_list *variables) {
     count += (size_t)mix_shape_size(mix_variable_shape(variable)) * mix_dtype_size(mix_variable_true_dtype(variable));
   }
   return count;
+}
+
+mix_product_service mix_model_product_service(mix_model *model, mix_dtype dtype, int64_t examples) {
+  mix_list *weights = mix_model_weights(model);
+  int64_t inputs = 0, units = 0;
+  for (int i = 0; weights && i < mix_list_count(weights); i++) {
+    const mix_shape shape = mix_variable_shape(mix_list_get(weights, i));
+    const int64_t size = mix_shape_size(shape);
+    if (shape.rank >= 2 && size > inputs * units) units = shape.dims[shape.rank - 1], inputs = size / units;
+  }
+  return mix_layer_product_service(dtype, examples, inputs, units);
 }
 
 static void put_layer(mix_text *out, mix_layer *layer, mix_shape shape, mix_dtype output) {
@@ -105,7 +117,7 @@ const char *mix_model_summary(mix_model *model) {
     put_size(&out, "Trainable params", mix_model_trainable_variables(model));
     put_size(&out, "Non-trainable params", mix_model_non_trainable_variables(model));
     const mix_dtype dtype = mix_policy_compute_dtype(mix_model_policy(model));
-    const mix_product_service service = mix_large_product_service(dtype);
+    const mix_product_service service = mix_model_product_service(model, dtype, EXAMPLES);
     char products[512];
     mix_text_put(&out, "%sPolicy: %s; device: %s; accumulation: %s\n", rule, mix_policy_name(mix_model_policy(model)), mix_device(),
                  service.accumulation);

@@ -170,7 +170,7 @@ static void the_text_says_what_serves(void **state) {
   assert_non_null(strstr(mix_devices_text(), "not gemm_f16_t4x16_avx512fp16: needs avx512, avx512_fp16\n"));
   assert_null(strstr(mix_devices_text(), "operands of another dtype"));
   assert_non_null(strstr(mix_devices_text(), "large products here accumulate: float16 exact, bfloat16 exact\n"));
-  assert_string_equal(mix_accumulate_in_force(), "exact");
+  assert_string_equal(mix_accumulate_in_force(MIX_FLOAT16), "exact");
   mix_cpu_override(UINT32_MAX);
   mix_set_accumulate("exact");
 }

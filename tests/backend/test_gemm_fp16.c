@@ -16,8 +16,9 @@ typedef struct sums {
   const char *name, *accumulation;
   int chain;
 } sums;
-static const sums variants[] = {{"t4x16", "blocked", 16}, {"t4x8", "blocked_short", 8}, {"t4x32", "blocked_long", 32}};
-enum { VARIANTS = sizeof variants / sizeof *variants };
+enum { USUAL, SHORT, LONG, VARIANTS };
+static const sums variants[VARIANTS] = {
+    [USUAL] = {"t4x16", "blocked", 16}, [SHORT] = {"t4x8", "blocked_short", 8}, [LONG] = {"t4x32", "blocked_long", 32}};
 
 static void need_float16(void) {
   mix_cpu_override(UINT32_MAX);
@@ -364,7 +365,8 @@ static void batches(void **unused) {
       for (int count = 3; count <= 8; count += 5) check_batch(blocked(storages[d], variants), storages[d], count, 50, transposes);
 }
 
-/* Blocked where it is asked for, or by itself where there is AVX512-FP16 and no AMX; never where exact is asked for. */
+/* Blocked where it is asked for, or by itself where there is AVX512-FP16 and no AMX; in long chains then for large products of bfloat16, but
+ * not of few rows; never where exact is asked for. */
 static void dispatch(void **unused) {
   (void)unused;
   need_float16();
@@ -375,28 +377,30 @@ static void dispatch(void **unused) {
       const mix_kernel *kernel = blocked(storages[d], &variants[v]);
       mix_set_accumulate(variants[v].accumulation);
       assert_ptr_equal(chosen(storages[d], 128, 64, 784, 0), kernel);
-      assert_string_equal(mix_accumulate_in_force(), variants[v].accumulation);
+      assert_string_equal(mix_accumulate_in_force(storages[d]), variants[v].accumulation);
     }
-    const mix_kernel *kernel = blocked(storages[d], variants);
+    const sums *of_large = &variants[storages[d] == MIX_BFLOAT16 ? LONG : USUAL];
+    const mix_kernel *kernel = blocked(storages[d], &variants[USUAL]), *large = blocked(storages[d], of_large);
     mix_set_accumulate("auto");
-    if (tiles) assert_ptr_not_equal(chosen(storages[d], 128, 64, 784, 0), kernel);
-    if (tiles) assert_string_equal(mix_accumulate_in_force(), "exact");
+    if (tiles) assert_int_equal(chosen(storages[d], 128, 64, 784, 0)->accumulation, MIX_ACCUMULATE_EXACT);
+    if (tiles) assert_string_equal(mix_accumulate_in_force(storages[d]), "exact");
     mix_cpu_override(without_tiles);
-    assert_ptr_equal(chosen(storages[d], 128, 4096, 4096, 0), kernel);
-    assert_ptr_equal(chosen(storages[d], 4096, 784, 128, 1), kernel);
+    assert_ptr_equal(chosen(storages[d], 128, 4096, 4096, 0), large);
+    assert_ptr_equal(chosen(storages[d], 4096, 784, 128, 1), large);
     assert_ptr_equal(chosen(storages[d], 256, 512, 256, 2), kernel);
-    assert_ptr_not_equal(chosen(storages[d], 1, 512, 256, 2), kernel);
-    assert_ptr_not_equal(chosen(storages[d], 512, 4, 256, 0), kernel);
-    assert_ptr_not_equal(chosen(storages[d], 512, 512, 8, 0), kernel);
-    assert_ptr_not_equal(chosen(MIX_FLOAT32, 512, 512, 512, 0), kernel);
-    assert_string_equal(mix_accumulate_in_force(), "blocked");
+    assert_ptr_equal(chosen(storages[d], 31, 4096, 4096, 0), kernel);
+    assert_int_equal(chosen(storages[d], 1, 512, 256, 2)->accumulation, MIX_ACCUMULATE_EXACT);
+    assert_int_equal(chosen(storages[d], 8192, 4, 4096, 0)->accumulation, MIX_ACCUMULATE_EXACT);
+    assert_int_equal(chosen(storages[d], 4096, 4096, 8, 0)->accumulation, MIX_ACCUMULATE_EXACT);
+    assert_int_equal(chosen(MIX_FLOAT32, 512, 512, 512, 0)->accumulation, MIX_ACCUMULATE_EXACT);
+    assert_string_equal(mix_accumulate_in_force(storages[d]), of_large->accumulation);
     mix_set_accumulate("exact");
-    assert_ptr_not_equal(chosen(storages[d], 128, 4096, 4096, 0), kernel);
-    assert_string_equal(mix_accumulate_in_force(), "exact");
+    assert_int_equal(chosen(storages[d], 128, 4096, 4096, 0)->accumulation, MIX_ACCUMULATE_EXACT);
+    assert_string_equal(mix_accumulate_in_force(storages[d]), "exact");
     mix_set_accumulate("blocked");
     mix_cpu_override(MIX_CPU_AVX2 | MIX_CPU_AVX512);
-    assert_ptr_not_equal(chosen(storages[d], 128, 4096, 4096, 0), kernel);
-    assert_string_equal(mix_accumulate_in_force(), "exact");
+    assert_int_equal(chosen(storages[d], 128, 4096, 4096, 0)->accumulation, MIX_ACCUMULATE_EXACT);
+    assert_string_equal(mix_accumulate_in_force(storages[d]), "exact");
     mix_cpu_override(UINT32_MAX);
     mix_set_accumulate("auto");
   }

@@ -1,4 +1,5 @@
 /* evaluate, predict, summary, devices, version. */
+#include "base/cpu.h"
 #include "cli/program.h"
 
 enum { ROWS = 20 };
@@ -113,6 +114,19 @@ static void summary_shows_layers_and_policy(void **state) {
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) assert_has(program_out, parts[i]);
 }
 
+/* Under auto bfloat16 has long chains in large products alone, so a small model and a large one say different things. */
+static void summary_says_how_the_models_own_products_sum(void **state) {
+  (void)state;
+  const uint32_t features = mix_cpu_features();
+  const bool blocks = features & MIX_CPU_AVX512_FP16 && !(features & MIX_CPU_AMX_BF16);
+  assert_code(run_program("summary", "--policy", "mixed_bfloat16", "--accumulate", "auto", "--units", "64"), 0);
+  assert_has(program_out, blocks ? "accumulation: blocked\n" : "accumulation: exact\n");
+  assert_code(run_program("summary", "--policy", "mixed_bfloat16", "--accumulate", "auto", "--units", "1024"), 0);
+  assert_has(program_out, blocks ? "accumulation: blocked_long\n" : "accumulation: exact\n");
+  assert_code(run_program("summary", "--policy", "mixed_float16", "--accumulate", "auto", "--units", "1024"), 0);
+  assert_has(program_out, blocks ? "accumulation: blocked\n" : "accumulation: exact\n");
+}
+
 static void W03_64_units_without_a_gpu(void **state) {
   (void)state;
   assert_code(run_program("summary", "--policy", "mixed_float16"), 0);
@@ -141,6 +155,7 @@ int main(void) {
       cmocka_unit_test(W17_results_are_printed_as_python_prints_them),
       cmocka_unit_test(predict_prints_classes_or_writes_outputs),
       cmocka_unit_test(summary_shows_layers_and_policy),
+      cmocka_unit_test(summary_says_how_the_models_own_products_sum),
       cmocka_unit_test(W03_64_units_without_a_gpu),
       cmocka_unit_test(devices_lists_them),
       cmocka_unit_test(version_is_the_headers),

@@ -23,6 +23,9 @@ enum {
   SHALLOW = 32, /* k below it: a block is mostly its end */
   FEW_COLUMNS = 12,
   FEW_OPERATIONS = 1 << 15,
+  LONG_OPERATIONS = 1 << 26,    /* and */
+  LONG_ROWS = 32,               /* from which on bfloat16 takes long chains by itself */
+  AHEAD = 16,                   /* bytes that tiles fetch for each number of k */
   SPAN_SUMS = 24 << 20,         /* bytes of the sums of a span, at most */
   FEW_ROWS_SPAN_SUMS = 2 << 20, /* which each block of k reads and writes */
 };
@@ -34,16 +37,29 @@ typedef struct b_block {
 } b_block;
 static const b_block many_rows_block = {768, 12}, few_rows_block[2] = {{128, 8}, {512, 3}};
 
+/* What `auto` takes. Beside bfloat16's rounding of operands the error of long chains is small (docs/NUMERICS.md), and large products are
+ * 1.03 to 1.1 times as fast; few rows, which packing of B bounds, are not. */
+static mix_accumulation automatic(const mix_gemm_problem *p, mix_dtype dtype) {
+  const bool large = (double)p->m * (double)p->n * (double)p->k >= LONG_OPERATIONS && p->m >= LONG_ROWS;
+  const mix_accumulation usual = mix_accumulation_wanted();
+  return usual == MIX_ACCUMULATE_BLOCKED && dtype == MIX_BFLOAT16 && large ? MIX_ACCUMULATE_BLOCKED_LONG : usual;
+}
+
+static const char *refuses_sums(const mix_gemm_problem *p, mix_dtype dtype, mix_accumulation served) {
+  const mix_accumulation asked = mix_accumulation_current();
+  if (asked != MIX_ACCUMULATE_AUTO) return served == asked ? NULL : "another accumulation is asked for";
+  const mix_accumulation wanted = automatic(p, dtype);
+  if (served == wanted) return NULL;
+  if (wanted == MIX_ACCUMULATE_EXACT) return "AMX sums exactly, and faster";
+  if (wanted == MIX_ACCUMULATE_BLOCKED_LONG) return "long chains are faster, and err less than bfloat16 rounds";
+  return "auto keeps long chains for large products of bfloat16";
+}
+
 static const char *refuses(const mix_gemm_problem *p, mix_dtype dtype, mix_accumulation served) {
-  (void)dtype;
-  if (served != mix_accumulation_wanted())
-    return mix_accumulation_current() == MIX_ACCUMULATE_AUTO && served == MIX_ACCUMULATE_BLOCKED
-               ? "AMX sums exactly, and faster"
-               : "another accumulation is asked for";
   if (p->n <= FEW_COLUMNS || p->m <= FEW_COLUMNS) return "few rows or columns, bound by reading the other operand";
   if (p->k < SHALLOW) return "few products in a sum";
   if ((double)p->m * (double)p->n * (double)p->k < FEW_OPERATIONS) return "too small to repay packing";
-  return NULL;
+  return refuses_sums(p, dtype, served);
 }
 
 static int64_t panel_elements(const mix_gemm_plan *plan, int slots) {
@@ -152,6 +168,7 @@ static void pack_rows(const run_state *s, const block *x, int64_t panel, int64_t
 typedef struct upcoming {
   const char *memory;
   int64_t stride, rows, bytes, row, byte;
+  int64_t each; /* bytes that a chain fetches */
 } upcoming;
 
 static upcoming upcoming_block(const run_state *s, const block *x) {
@@ -161,17 +178,16 @@ static upcoming upcoming_block(const run_state *s, const block *x) {
   return (upcoming){.memory = (const char *)s->operands->b + (row * p->ldb + at) * size,
                     .stride = p->ldb * size,
                     .rows = p->transpose_b ? columns : x->depth,
-                    .bytes = (p->transpose_b ? x->depth : columns) * size};
+                    .bytes = (p->transpose_b ? x->depth : columns) * size,
+                    .each = AHEAD * s->sums.length};
 }
 
-/* What a tile of so many chains fetches, and the step from one chain to the next; 0: nothing is left. */
-static const char *fetch_ahead(upcoming *next, int64_t chains, int64_t *step) {
-  *step = 0;
-  if (next->byte >= next->bytes) return NULL;
-  const char *from = next->memory + next->row * next->stride + next->byte;
-  *step = next->stride;
-  if ((next->row += chains) >= next->rows) next->row = 0, next->byte += FP16_AHEAD;
-  return from;
+/* What a tile of so many chains fetches. */
+static mix_fp16_ahead fetch_ahead(upcoming *next, int64_t chains) {
+  if (next->byte >= next->bytes) return (mix_fp16_ahead){0};
+  const mix_fp16_ahead ahead = {next->memory + next->row * next->stride + next->byte, next->each, next->stride};
+  if ((next->row += chains) >= next->rows) next->row = 0, next->byte += next->each;
+  return ahead;
 }
 
 /* Panel `panel` of rows, the `a`th packed, with all panels of columns, the `b`th packed and what follows; finished after the last k. */
@@ -186,11 +202,10 @@ static void multiply(const run_state *s, const block *x, int64_t panel, int64_t 
   for (int64_t j = 0; j < x->columns && x->depth; j++) {
     const int64_t width = first_column(s, x->column + j + 1) - first_column(s, x->column + j);
     if (last) mix_gemm_prefetch_result(plan, s->operands, row, rows, first_column(s, x->column + j), width);
-    int64_t step;
-    const char *ahead = fetch_ahead(next, x->depth / s->sums.length, &step);
+    const mix_fp16_ahead ahead = fetch_ahead(next, x->depth / s->sums.length);
     mix_fp16_multiply_tile[s->a.how.as_rows][rows - 1][width > FP16_COLUMNS / 2](
         &s->sums, x->depth, s->a.panels + a * s->a.elements, s->a.scales + a * scales, s->b.panels + (b + j) * s->b.elements,
-        s->b.scales + (b + j) * scales, c + j * FP16_COLUMNS, plan->c_stride, first, ahead, step);
+        s->b.scales + (b + j) * scales, c + j * FP16_COLUMNS, plan->c_stride, first, ahead);
   }
   if (last) mix_gemm_finish(plan, s->operands, c, plan->c_stride, row, rows, column, end - column, panel + 1 < x->row + x->rows);
 }

@@ -30,7 +30,6 @@ enum {
   FP16_LEAST_STEP = 64,
   FP16_MOST_STEP = 128,
   FP16_MOST_PANELS = 16, /* packed in one call */
-  FP16_AHEAD = 256,      /* bytes that a chain fetches */
 };
 
 /* What packing does with one operand. */
@@ -56,12 +55,17 @@ typedef struct mix_fp16_sums {
   int chains, length, step; /* chains * length divides step; all powers of two */
 } mix_fp16_sums;
 
-/* C (rows, up to 32 or 64) = or += a panel of A times a panel of B, by [A packed as rows][rows - 1][columns > 32]; c 64-byte aligned, c_stride in elements,
- * a multiple of 16. At the start of each chain FP16_AHEAD bytes of memory that is packed next are fetched, from `ahead` on, ahead_step bytes
- * from one chain to the next; 0: none. */
+/* What a tile fetches: memory that is packed next. At the start of each chain `bytes` of it, `step` bytes from one chain to the next. */
+typedef struct mix_fp16_ahead {
+  const char *memory;
+  int64_t bytes, step; /* 0: none */
+} mix_fp16_ahead;
+
+/* C (rows, up to 32 or 64) = or += a panel of A times a panel of B, by [A packed as rows][rows - 1][columns > 32]; c 64-byte aligned,
+ * c_stride in elements, a multiple of 16. */
 typedef void mix_fp16_multiply(const mix_fp16_sums *sums, int64_t depth, const uint16_t *a, const float *a_scales,
-                               const uint16_t *b, const float *b_scales, float *c, int64_t c_stride, bool first, const char *ahead,
-                               int64_t ahead_step);
+                               const uint16_t *b, const float *b_scales, float *c, int64_t c_stride, bool first,
+                               mix_fp16_ahead ahead);
 extern mix_fp16_multiply *const mix_fp16_multiply_tile[2][FP16_ROWS][2];
 
 #endif
