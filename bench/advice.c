@@ -21,9 +21,12 @@ static const struct {
   double float16, bfloat16;
   int unit;   /* dimensions are padded to it */
   bool depth; /* k too */
-} engines[] = {
-    {"amx", 3, 6, TILE, true}, {"t4x32", 1.86, 1.77, TILE, false}, {"fp16", 1.77, 1.68, TILE, false}, {"", 1, 1, 16, false}};
-enum { WIDENING = 3 };
+} engines[] = {{"amx", 3, 6, TILE, true},
+               {"t4x32", 1.86, 1.77, TILE, false},
+               {"t8x16", 1.83, 1.74, TILE, false},
+               {"fp16", 1.77, 1.68, TILE, false},
+               {"", 1, 1, 16, false}};
+enum { WIDENING = 4 };
 
 static double round_up(int64_t x, int64_t unit) { return (double)((x + unit - 1) / unit * unit); }
 static double most(double a, double b) { return a > b ? a : b; }

@@ -20,10 +20,10 @@ MIX_API mix_status mix_set_threads(int threads);
 /* The number in force, never 0. */
 MIX_API int mix_threads(void);
 /* How products of 16-bit numbers are summed: "exact" (float32), "blocked" (AVX512-FP16: four chains of 16 products in float16, their sum
- * added in float32), "blocked_short" and "blocked_long" (four chains of 8, of 32), or "auto": exact, but where the processor has
- * AVX512-FP16 and no AMX, "blocked" for float16 and "blocked_long" for bfloat16, whose own rounding is several times its error. Where no
- * kernel sums in blocks (another processor, few rows or columns), products are exact in any case. MIXTAPE_ACCUMULATE sets the start
- * value. */
+ * added in float32), "blocked_short" and "blocked_long" (four chains of 8, of 32), "blocked_wide" (eight of 16), or "auto": exact, but
+ * blocked where the processor has AVX512-FP16 and no AMX; then large products of float16 are "blocked_wide", those of bfloat16, whose own
+ * rounding is several times the error, "blocked_long", others "blocked". Where no kernel sums in blocks (another processor, few rows or
+ * columns), products are exact in any case. MIXTAPE_ACCUMULATE sets the start value. */
 MIX_API mix_status mix_set_accumulate(const char *name);
 /* The choice by its name, "auto" included. */
 MIX_API const char *mix_accumulate(void);

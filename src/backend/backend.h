@@ -62,9 +62,10 @@ typedef enum mix_accumulation {
   MIX_ACCUMULATE_BLOCKED,
   MIX_ACCUMULATE_BLOCKED_SHORT,
   MIX_ACCUMULATE_BLOCKED_LONG,
+  MIX_ACCUMULATE_BLOCKED_WIDE,
 } mix_accumulation;
 mix_accumulation mix_accumulation_current(void);
-/* The choice; for `auto` what it comes to with the instruction sets in force (of blocked sums kernels may take longer chains then). */
+/* The choice; for `auto` what it comes to with the instruction sets in force (large products may have longer blocks then). */
 mix_accumulation mix_accumulation_wanted(void);
 const char *mix_accumulation_name(mix_accumulation accumulation);
 typedef enum mix_float32_precision { MIX_FLOAT32_HIGHEST, MIX_FLOAT32_HIGH } mix_float32_precision;

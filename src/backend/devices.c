@@ -13,7 +13,7 @@ enum { UNSET = -1, MOST_THREADS = 1024 };
 static const mix_backend *const devices[] = {&mix_backend_cpu, &mix_backend_ref};
 enum { DEVICE_COUNT = sizeof devices / sizeof *devices };
 const char *const mix_cuda_missing = "this build has no CUDA backend yet";
-static const char *const accumulations[] = {"auto", "exact", "blocked", "blocked_short", "blocked_long"};
+static const char *const accumulations[] = {"auto", "exact", "blocked", "blocked_short", "blocked_long", "blocked_wide"};
 
 static const char *const float32_precisions[] = {"highest", "high"};
 
@@ -100,7 +100,8 @@ static int accumulation_named(const char *name, const char *source) {
   for (int i = 0; name && i < (int)(sizeof accumulations / sizeof *accumulations); i++)
     if (strcmp(name, accumulations[i]) == 0) return i;
   mix_fail(MIX_VALUE_ERROR,
-           "%s: there is no accumulation \"%s\"; expected \"auto\", \"exact\", \"blocked\", \"blocked_short\" or \"blocked_long\"",
+           "%s: there is no accumulation \"%s\"; expected \"auto\", \"exact\", \"blocked\", \"blocked_short\", \"blocked_long\" or "
+           "\"blocked_wide\"",
            source, name ? name : "");
   return UNSET;
 }

@@ -309,12 +309,7 @@ static inline int run_with_each_kernel(int count, const kernel_test *tests) {
 /* Sums in float16 blocks? */
 static inline bool is_blocked(const mix_kernel *kernel) { return kernel->accumulation != MIX_ACCUMULATE_EXACT; }
 
-/* The choice under which the kernel serves, whose names say how they sum. */
-static inline void ask_for_sums_of(const mix_kernel *kernel) {
-  mix_set_accumulate(!is_blocked(kernel)               ? "exact"
-                     : strstr(kernel->name, "_t4x8_")  ? "blocked_short"
-                     : strstr(kernel->name, "_t4x32_") ? "blocked_long"
-                                                       : "blocked");
-}
+/* The choice under which the kernel serves. */
+static inline void ask_for_sums_of(const mix_kernel *kernel) { mix_set_accumulate(mix_accumulation_name(kernel->accumulation)); }
 
 #endif

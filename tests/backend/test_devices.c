@@ -93,15 +93,15 @@ static void threads(void **state) {
 
 static void accumulation(void **state) {
   (void)state;
-  static const char *const names[] = {"auto", "exact", "blocked", "blocked_short", "blocked_long"};
-  for (int i = 0; i < 5; i++) {
+  static const char *const names[] = {"auto", "exact", "blocked", "blocked_short", "blocked_long", "blocked_wide"};
+  for (int i = 0; i < 6; i++) {
     assert_int_equal(mix_set_accumulate(names[i]), MIX_OK);
     assert_string_equal(mix_accumulate(), names[i]);
     assert_int_equal(mix_accumulation_current(), i);
   }
   assert_int_equal(mix_set_accumulate("double"), MIX_VALUE_ERROR);
   mix_error_clear();
-  assert_string_equal(mix_accumulate(), "blocked_long");
+  assert_string_equal(mix_accumulate(), "blocked_wide");
 }
 
 static void float32_precision(void **state) {

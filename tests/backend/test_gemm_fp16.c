@@ -11,14 +11,18 @@ enum { NEEDS = MIX_CPU_AVX512 | MIX_CPU_AVX512_FP16 };
 
 static const mix_dtype storages[] = {MIX_BFLOAT16, MIX_FLOAT16};
 
-/* Four chains of so many products. */
+/* So many chains of so many products. */
 typedef struct sums {
   const char *name, *accumulation;
-  int chain;
+  int chains, chain;
 } sums;
-enum { USUAL, SHORT, LONG, VARIANTS };
-static const sums variants[VARIANTS] = {
-    [USUAL] = {"t4x16", "blocked", 16}, [SHORT] = {"t4x8", "blocked_short", 8}, [LONG] = {"t4x32", "blocked_long", 32}};
+enum { USUAL, SHORT, LONG, WIDE, VARIANTS };
+static const sums variants[VARIANTS] = {[USUAL] = {"t4x16", "blocked", 4, 16},
+                                        [SHORT] = {"t4x8", "blocked_short", 4, 8},
+                                        [LONG] = {"t4x32", "blocked_long", 4, 32},
+                                        [WIDE] = {"t8x16", "blocked_wide", 8, 16}};
+static int block_of(const sums *how) { return how->chains * how->chain; }
+static int levels(const sums *how) { return how->chains == 8 ? 3 : 2; } /* of the tree */
 
 static void need_float16(void) {
   mix_cpu_override(UINT32_MAX);
@@ -38,11 +42,11 @@ static const int64_t shapes[][3] = {
     {33, 530, 300}, {225, 450, 290}, {30, 70, 1700}, {2100, 20, 30}, {20, 800, 800},
 };
 
-/* Integers up to 4 and 8 (4 in chains of 32) in magnitude: a block's partial sums are at most 2048 times a power of two, which float16's 11
+/* Integers up to 4 and 8 (4 in blocks of 128) in magnitude: a block's partial sums are at most 2048 times a power of two, which float16's 11
  * bits hold, scaled or not. */
 static void check_exact(const sums *how, mix_dtype dtype, const int64_t *shape, int transposes, int threads) {
   product x = make_product(dtype, shape[0], shape[1], shape[2], transposes);
-  fill(&x, 0, 5), fill(&x, 1, how->chain == 32 ? 5 : 9);
+  fill(&x, 0, 5), fill(&x, 1, block_of(how) == 128 ? 5 : 9);
   sums_as_float32(&x);
   double *expected = naive(&x, NULL);
   run_with(blocked(dtype, how), &x, threads);
@@ -151,10 +155,10 @@ static double largest(const product *x, int which) {
   return most;
 }
 
-/* The bound of NUMERICS.md. A chain of `chain` fused multiply-adds from zero rounds chain times, the tree of four twice: at most (chain + 2)
- * u |A||B| to first order, u = 2^-11, the second order below a hundredth of it. Sums of blocks in float32: (k / 32 + 1) 2^-24. What a
+/* The bound of NUMERICS.md. A chain of `chain` fused multiply-adds from zero rounds chain times, the tree of four twice, of eight three times: at most (chain
+ * + 2 or 3) u |A||B| to first order, u = 2^-11, the second order below a hundredth of it. Sums of blocks in float32: (k / 32 + 1) 2^-24. What a
  * scale takes below float16's smallest number is off by at most 2^-24, where the largest of the step is at least 2^4 in A and 2^3 in B
- * (2^3 in chains of 32); subnormal partial sums by 2^-25: together at most 2^-25.8 of the largest product for each of k. And on average
+ * (2^3 in blocks of 128); subnormal partial sums by 2^-25: together at most 2^-25.8 of the largest product for each of k. And on average
  * far less: for zero-mean data the i-th sum of a chain has variance i, its rounding error a variance (0.424 2 u)^2 / 4 of its own on
  * average over a binade; 4 chains of 16 and their tree sum to 4 * 136 + 64 + 64 of 64, so 3.26 * 0.424 * 2^-11 = 6.7e-4 of the whole,
  * whatever k. */
@@ -164,7 +168,7 @@ static void check_bound(const sums *how, mix_dtype dtype, enum distribution a, e
   sums_as_float32(&x);
   double *absolute, *expected = naive(&x, &absolute), error = 0, norm = 0;
   run_with(blocked(dtype, how), &x, 2);
-  const double factor = 1.01 * (how->chain + 2) * 0x1p-11 + (double)(k / 32 + 1) * 0x1p-24;
+  const double factor = 1.01 * (how->chain + levels(how)) * 0x1p-11 + (double)(k / 32 + 1) * 0x1p-24;
   const double held = (double)k * 0x1p-25 * largest(&x, 0) * largest(&x, 1);
   for (int64_t i = 0; i < x.m * x.n; i++) {
     const double e = fabs(result(&x, i) - expected[i]);
@@ -181,11 +185,11 @@ static void check_bound(const sums *how, mix_dtype dtype, enum distribution a, e
   free_product(&x);
 }
 
-/* Half as much again as what the derivation gives for zero-mean data: chains of 8 (4 * 36 + 128 of 64) and 32 (4 * 528 + 256 of 128: trees
- * of two pairs and one) in proportion. Data of one sign has less. */
+/* Half as much again as what the derivation gives for zero-mean data: chains of 8 (4 * 36 + 128 of 64), of 32 (4 * 528 + 256 of 128) and
+ * eight of them (8 * 136 + 384 of 128) in proportion: each level of the tree has the variance of the block. Data of one sign has less. */
 static double typical_error(const sums *how) {
-  const double chain = how->chain, block = 4 * chain;
-  const double variance = (4 * chain * (chain + 1) / 2 + 2 * block) / block;
+  const double chain = how->chain, block = block_of(how);
+  const double variance = (how->chains * chain * (chain + 1) / 2 + levels(how) * block) / block;
   return 1.5 * sqrt(variance) * 0.424 * 0x1p-11;
 }
 
@@ -365,8 +369,8 @@ static void batches(void **unused) {
       for (int count = 3; count <= 8; count += 5) check_batch(blocked(storages[d], variants), storages[d], count, 50, transposes);
 }
 
-/* Blocked where it is asked for, or by itself where there is AVX512-FP16 and no AMX; in long chains then for large products of bfloat16, but
- * not of few rows; never where exact is asked for. */
+/* Blocked where it is asked for, or by itself where there is AVX512-FP16 and no AMX; then in longer blocks for large products, but not of few
+ * rows; never where exact is asked for. */
 static void dispatch(void **unused) {
   (void)unused;
   need_float16();
@@ -379,7 +383,7 @@ static void dispatch(void **unused) {
       assert_ptr_equal(chosen(storages[d], 128, 64, 784, 0), kernel);
       assert_string_equal(mix_accumulate_in_force(storages[d]), variants[v].accumulation);
     }
-    const sums *of_large = &variants[storages[d] == MIX_BFLOAT16 ? LONG : USUAL];
+    const sums *of_large = &variants[storages[d] == MIX_BFLOAT16 ? LONG : WIDE];
     const mix_kernel *kernel = blocked(storages[d], &variants[USUAL]), *large = blocked(storages[d], of_large);
     mix_set_accumulate("auto");
     if (tiles) assert_int_equal(chosen(storages[d], 128, 64, 784, 0)->accumulation, MIX_ACCUMULATE_EXACT);

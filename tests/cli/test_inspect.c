@@ -114,17 +114,21 @@ static void summary_shows_layers_and_policy(void **state) {
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) assert_has(program_out, parts[i]);
 }
 
-/* Under auto bfloat16 has long chains in large products alone, so a small model and a large one say different things. */
+/* Under auto large products have longer blocks than small ones, so a small model and a large one say different things. */
 static void summary_says_how_the_models_own_products_sum(void **state) {
   (void)state;
   const uint32_t features = mix_cpu_features();
   const bool blocks = features & MIX_CPU_AVX512_FP16 && !(features & MIX_CPU_AMX_BF16);
-  assert_code(run_program("summary", "--policy", "mixed_bfloat16", "--accumulate", "auto", "--units", "64"), 0);
-  assert_has(program_out, blocks ? "accumulation: blocked\n" : "accumulation: exact\n");
-  assert_code(run_program("summary", "--policy", "mixed_bfloat16", "--accumulate", "auto", "--units", "1024"), 0);
-  assert_has(program_out, blocks ? "accumulation: blocked_long\n" : "accumulation: exact\n");
-  assert_code(run_program("summary", "--policy", "mixed_float16", "--accumulate", "auto", "--units", "1024"), 0);
-  assert_has(program_out, blocks ? "accumulation: blocked\n" : "accumulation: exact\n");
+  static const struct {
+    const char *policy, *units, *accumulation;
+  } rows[] = {{"mixed_bfloat16", "64", "accumulation: blocked\n"},
+              {"mixed_float16", "64", "accumulation: blocked\n"},
+              {"mixed_bfloat16", "1024", "accumulation: blocked_long\n"},
+              {"mixed_float16", "1024", "accumulation: blocked_wide\n"}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    assert_code(run_program("summary", "--policy", rows[i].policy, "--accumulate", "auto", "--units", rows[i].units), 0);
+    assert_has(program_out, blocks ? rows[i].accumulation : "accumulation: exact\n");
+  }
 }
 
 static void W03_64_units_without_a_gpu(void **state) {

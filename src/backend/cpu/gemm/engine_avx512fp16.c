@@ -23,8 +23,8 @@ enum {
   SHALLOW = 32, /* k below it: a block is mostly its end */
   FEW_COLUMNS = 12,
   FEW_OPERATIONS = 1 << 15,
-  LONG_OPERATIONS = 1 << 26,    /* and */
-  LONG_ROWS = 32,               /* from which on bfloat16 takes long chains by itself */
+  LARGE_OPERATIONS = 1 << 26,   /* and */
+  LARGE_ROWS = 32,              /* from which on blocks are longer by themselves */
   AHEAD = 16,                   /* bytes that tiles fetch for each number of k */
   SPAN_SUMS = 24 << 20,         /* bytes of the sums of a span, at most */
   FEW_ROWS_SPAN_SUMS = 2 << 20, /* which each block of k reads and writes */
@@ -37,12 +37,13 @@ typedef struct b_block {
 } b_block;
 static const b_block many_rows_block = {768, 12}, few_rows_block[2] = {{128, 8}, {512, 3}};
 
-/* What `auto` takes. Beside bfloat16's rounding of operands the error of long chains is small (docs/NUMERICS.md), and large products are
- * 1.03 to 1.1 times as fast; few rows, which packing of B bounds, are not. */
+/* What `auto` takes. Longer blocks end less often: large products are 1.03 to 1.1 times as fast; few rows, which packing of B bounds, are
+ * not. Eight chains err a twentieth more than four; so do long ones of bfloat16 beside the rounding of its operands (docs/NUMERICS.md). */
 static mix_accumulation automatic(const mix_gemm_problem *p, mix_dtype dtype) {
-  const bool large = (double)p->m * (double)p->n * (double)p->k >= LONG_OPERATIONS && p->m >= LONG_ROWS;
   const mix_accumulation usual = mix_accumulation_wanted();
-  return usual == MIX_ACCUMULATE_BLOCKED && dtype == MIX_BFLOAT16 && large ? MIX_ACCUMULATE_BLOCKED_LONG : usual;
+  const bool large = (double)p->m * (double)p->n * (double)p->k >= LARGE_OPERATIONS && p->m >= LARGE_ROWS;
+  if (usual != MIX_ACCUMULATE_BLOCKED || !large) return usual;
+  return dtype == MIX_BFLOAT16 ? MIX_ACCUMULATE_BLOCKED_LONG : MIX_ACCUMULATE_BLOCKED_WIDE;
 }
 
 static const char *refuses_sums(const mix_gemm_problem *p, mix_dtype dtype, mix_accumulation served) {
@@ -51,8 +52,7 @@ static const char *refuses_sums(const mix_gemm_problem *p, mix_dtype dtype, mix_
   const mix_accumulation wanted = automatic(p, dtype);
   if (served == wanted) return NULL;
   if (wanted == MIX_ACCUMULATE_EXACT) return "AMX sums exactly, and faster";
-  if (wanted == MIX_ACCUMULATE_BLOCKED_LONG) return "long chains are faster, and err less than bfloat16 rounds";
-  return "auto keeps long chains for large products of bfloat16";
+  return wanted == MIX_ACCUMULATE_BLOCKED ? "auto sums large products alone this way" : "auto has longer blocks for large products";
 }
 
 static const char *refuses(const mix_gemm_problem *p, mix_dtype dtype, mix_accumulation served) {
@@ -323,3 +323,4 @@ static const mix_gemm_storage storages[] = {{MIX_FLOAT16}, {MIX_BFLOAT16}, {MIX_
 FP16_ENGINE(t4x8, 4, 8, MIX_ACCUMULATE_BLOCKED_SHORT)
 FP16_ENGINE(t4x16, 4, 16, MIX_ACCUMULATE_BLOCKED)
 FP16_ENGINE(t4x32, 4, 32, MIX_ACCUMULATE_BLOCKED_LONG)
+FP16_ENGINE(t8x16, 8, 16, MIX_ACCUMULATE_BLOCKED_WIDE)

@@ -89,7 +89,8 @@ typedef struct mix_gemm_engine {
 extern const mix_gemm_engine mix_gemm_f32_avx512, mix_gemm_f32_avx2, mix_gemm_f32_generic;
 extern const mix_gemm_engine mix_gemm_f64_avx512, mix_gemm_f64_avx2, mix_gemm_f64_generic;
 extern const mix_gemm_engine mix_gemm_f32_amx;
-extern const mix_gemm_engine mix_gemm_t4x8_avx512fp16, mix_gemm_t4x16_avx512fp16, mix_gemm_t4x32_avx512fp16;
+extern const mix_gemm_engine mix_gemm_t4x8_avx512fp16, mix_gemm_t4x16_avx512fp16, mix_gemm_t4x32_avx512fp16,
+    mix_gemm_t8x16_avx512fp16;
 
 struct mix_gemm_problem {
   int64_t m, n, k;

@@ -242,10 +242,10 @@ size_t mix_gemm_keep_packed(const mix_kernel_args *args, int threads, bool packe
 #define GEMM_KERNEL(type, constant, accumulator, set, features, widened, brings)                                                   \
   GEMM_KERNEL_OF(type##_##set, constant, mix_gemm_f##accumulator##_##set, "gemm_" #type "_acc" #accumulator "_" #set, features,    \
                  widened, MIX_ACCUMULATE_EXACT, brings)
-#define GEMM_BLOCKED_KERNELS(sums, accumulation, bf16_rate)                                                                        \
+#define GEMM_BLOCKED_KERNELS(sums, accumulation, f16_rate, bf16_rate)                                                              \
   GEMM_KERNEL_OF(f16_##sums, MIX_FLOAT16, mix_gemm_##sums##_avx512fp16, "gemm_f16_" #sums "_avx512fp16",                           \
                  MIX_CPU_AVX512 | MIX_CPU_AVX512_FP16, NULL, accumulation,                                                         \
-                 "float16 sums in short chains, added in float32: 1.5 to 1.8 times float32's rate")                                \
+                 "float16 sums in short chains, added in float32: " f16_rate " times float32's rate")                              \
   GEMM_KERNEL_OF(bf16_##sums, MIX_BFLOAT16, mix_gemm_##sums##_avx512fp16, "gemm_bf16_" #sums "_avx512fp16",                        \
                  MIX_CPU_AVX512 | MIX_CPU_AVX512_FP16, NULL, accumulation,                                                         \
                  "re-biased to float16, sums in short chains, added in float32: " bf16_rate " times float32's rate")
@@ -259,9 +259,10 @@ size_t mix_gemm_keep_packed(const mix_kernel_args *args, int threads, bool packe
 
 #define GEMM_NEEDS_AMX MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16
 
-GEMM_BLOCKED_KERNELS(t4x8, MIX_ACCUMULATE_BLOCKED_SHORT, "1.4 to 1.6")
-GEMM_BLOCKED_KERNELS(t4x16, MIX_ACCUMULATE_BLOCKED, "1.5 to 1.7")
-GEMM_BLOCKED_KERNELS(t4x32, MIX_ACCUMULATE_BLOCKED_LONG, "1.6 to 1.8")
+GEMM_BLOCKED_KERNELS(t4x8, MIX_ACCUMULATE_BLOCKED_SHORT, "1.4 to 1.6", "1.4 to 1.6")
+GEMM_BLOCKED_KERNELS(t4x16, MIX_ACCUMULATE_BLOCKED, "1.5 to 1.8", "1.5 to 1.7")
+GEMM_BLOCKED_KERNELS(t4x32, MIX_ACCUMULATE_BLOCKED_LONG, "1.6 to 1.9", "1.6 to 1.8")
+GEMM_BLOCKED_KERNELS(t8x16, MIX_ACCUMULATE_BLOCKED_WIDE, "1.6 to 1.9", "1.6 to 1.8")
 GEMM_KERNEL(f16, MIX_FLOAT16, 32, amx, GEMM_NEEDS_AMX, NULL,
             "three bfloat16 products on tiles for one, exact: 1.5 to 2.4 times float32's rate")
 GEMM_KERNEL(bf16, MIX_BFLOAT16, 32, amx, GEMM_NEEDS_AMX, NULL, "tiles: 4 to 6 times float32's rate")
@@ -271,8 +272,9 @@ GEMM_KERNELS_OF_SET(avx512, MIX_CPU_AVX512, "vectors of 64 bytes")
 GEMM_KERNELS_OF_SET(avx2, MIX_CPU_AVX2, "vectors of 32 bytes")
 GEMM_KERNELS_OF_SET(generic, 0, "portable C: no vector instructions in force")
 
+/* In the order of choice. Of float16 sums first what auto takes for large products. */
 const mix_kernel *const mix_cpu_matmul_kernels[] = {
-    &f16_t4x32, &bf16_t4x32,  &f16_t4x16,   &bf16_t4x16,   &f16_t4x8,    &bf16_t4x8, &f16_amx,  &bf16_amx,
-    &f32_amx,   &f32_avx512,  &f16_avx512,  &bf16_avx512,  &f64_avx512,  &f32_avx2,  &f16_avx2, &bf16_avx2,
-    &f64_avx2,  &f32_generic, &f16_generic, &bf16_generic, &f64_generic, NULL,
+    &f16_t8x16, &bf16_t4x32, &f16_t4x16, &bf16_t4x16,  &f16_t4x8,    &bf16_t4x8,    &f16_t4x32,   &bf16_t8x16,
+    &f16_amx,   &bf16_amx,   &f32_amx,   &f32_avx512,  &f16_avx512,  &bf16_avx512,  &f64_avx512,  &f32_avx2,
+    &f16_avx2,  &bf16_avx2,  &f64_avx2,  &f32_generic, &f16_generic, &bf16_generic, &f64_generic, NULL,
 };
