@@ -79,8 +79,8 @@ typedef struct mix_product_service {
 mix_product_service mix_product_service_of(const mix_product *product);
 /* The same of two large matrices of a dtype. */
 mix_product_service mix_large_product_service(mix_dtype dtype);
-/* And of a layer's product, (rows, inputs) by (inputs, units); fewer than 64 of each count as 64, for the largest of a small model tells what
- * a setting comes to there. */
+/* And of a layer's product, (rows, inputs) by (inputs, units); where it is too small for the kernel that would sum as wanted, of one that is
+ * just large enough: what the settings come to, as far as they do. */
 mix_product_service mix_layer_product_service(mix_dtype dtype, int64_t rows, int64_t inputs, int64_t units);
 /* "gemm_f16_acc32_amx: three bfloat16 products on tiles for one". */
 const char *mix_product_service_text(const mix_product_service *service, char *text, size_t size);

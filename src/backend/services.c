@@ -15,7 +15,8 @@ static const mix_kernel_row *const *tables(void) {
 
 /* ---- one product ---- */
 
-/* The last that sums as wanted, but refuses: those before it are of no other instruction set. */
+/* The last that sums as wanted, but refuses: those before it are of no other instruction set. (Under auto the usual blocks are wanted; the
+ * longer ones of large products refuse no shape that these take.) */
 static void note_better(void *context, const mix_kernel *kernel, const mix_kernel_args *args, const char *why_not) {
   mix_product_service *service = context;
   if (!why_not || kernel->operands != args->input_types[0].dtype || kernel->accumulation != mix_accumulation_wanted()) return;
@@ -40,8 +41,9 @@ static mix_product_service service_of_sizes(mix_dtype dtype, int64_t m, int64_t 
 mix_product_service mix_large_product_service(mix_dtype dtype) { return service_of_sizes(dtype, 1024, 1024, 1024); }
 
 mix_product_service mix_layer_product_service(mix_dtype dtype, int64_t rows, int64_t inputs, int64_t units) {
-  enum { LEAST = 64 };
-  return service_of_sizes(dtype, rows < LEAST ? LEAST : rows, units < LEAST ? LEAST : units, inputs < LEAST ? LEAST : inputs);
+  enum { ENOUGH = 64 };
+  const mix_product_service service = service_of_sizes(dtype, rows, units, inputs);
+  return service.better ? service_of_sizes(dtype, ENOUGH, ENOUGH, ENOUGH) : service;
 }
 
 const char *mix_product_service_text(const mix_product_service *service, char *text, size_t size) {

@@ -79,7 +79,7 @@ static const row rows[] = {
     {"graph-rewrite", CHOICE, FIELD(graph_rewrite), TRAINS, "float16|bfloat16",
      "train a float32 model rewritten to 16 bits, without a policy"},
     {"loop", CHOICE, FIELD(loop), CLI_TRAIN, "fit|custom", "train by fit, or by a loop with a gradient tape (default fit)"},
-    {"device", CHOICE, FIELD(device), RUNS | CLI_BENCH, "auto|cpu|cuda|ref", "default auto"},
+    {"device", CHOICE, FIELD(device), RUNS | CLI_SUMMARY | CLI_BENCH, "auto|cpu|cuda|ref", "default auto"},
     {"threads", THREADS, FIELD(threads), RUNS | CLI_BENCH, "N", "default: the cores this process may use"},
     {"verbose", WHOLE, FIELD(verbose), CLI_TRAIN | CLI_EVALUATE, "0|1|2", "silent, a bar, a line an epoch"},
     {"init-weights", PATH, FIELD(init_weights), RUNS, "FILE.npz", "start from these weights"},

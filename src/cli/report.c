@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { KERAS_BATCH = 32 }; /* where none is chosen */
 enum { COLUMNS = sizeof((cli_history){0}).columns / sizeof(struct cli_column) };
 
 static struct cli_column *column_named(cli_history *history, const char *name) {
@@ -161,7 +162,8 @@ int cli_report(const cli_options *options, mix_model *model, const cli_history *
   json_t *object = json_object();
   json_object_set_new(object, "policy", json_string(options->policy));
   json_object_set_new(object, "device", json_string(mix_device()));
-  const mix_product_service service = mix_model_product_service(model, compute_dtype(options), options->batch_size);
+  const int64_t examples = options->batch_size ? options->batch_size : KERAS_BATCH;
+  const mix_product_service service = mix_model_product_service(model, compute_dtype(options), examples);
   json_object_set_new(object, "accumulate", json_string(service.accumulation));
   if (options->jit_compile) json_object_set_new(object, "jit_compile", json_true());
   if (history) json_object_set_new(object, "history", history_object(history));
@@ -173,7 +175,7 @@ int cli_report(const cli_options *options, mix_model *model, const cli_history *
     json_object_set_new(seconds, "train", json_real(history->train_seconds));
     json_object_set_new(object, "seconds", seconds);
   }
-  /* Which kernel multiplies large matrices here, and why: after the members that every version has. */
+  /* Which kernel computes the model's largest product, and why: after the members that every version has. */
   json_object_set_new(object, "products", json_pack("{s:s, s:s}", "kernel", service.kernel, "why", service.brings));
   bool written = json_dumpf(object, stdout, JSON_COMPACT) == 0 && putchar('\n') != EOF;
   json_decref(object);

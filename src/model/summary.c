@@ -30,9 +30,11 @@ mix_product_service mix_model_product_service(mix_model *model, mix_dtype dtype,
   mix_list *weights = mix_model_weights(model);
   int64_t inputs = 0, units = 0;
   for (int i = 0; weights && i < mix_list_count(weights); i++) {
-    const mix_shape shape = mix_variable_shape(mix_list_get(weights, i));
+    const mix_variable *weight = mix_list_get(weights, i);
+    const mix_shape shape = mix_variable_shape(weight);
     const int64_t size = mix_shape_size(shape);
-    if (shape.rank >= 2 && size > inputs * units) units = shape.dims[shape.rank - 1], inputs = size / units;
+    const bool multiplied = shape.rank >= 2 && strstr(mix_variable_name(weight), "kernel"); /* no embeddings */
+    if (multiplied && size > inputs * units) units = shape.dims[shape.rank - 1], inputs = size / units;
   }
   return mix_layer_product_service(dtype, examples, inputs, units);
 }
@@ -121,8 +123,8 @@ const char *mix_model_summary(mix_model *model) {
     char products[512];
     mix_text_put(&out, "%sPolicy: %s; device: %s; accumulation: %s\n", rule, mix_policy_name(mix_model_policy(model)), mix_device(),
                  service.accumulation);
-    mix_text_put(&out, "Large products in %s: %s\n", mix_dtype_name(dtype),
-                 mix_product_service_text(&service, products, sizeof products));
+    mix_text_put(&out, "Large products in %s: %s (the largest, of %d examples)\n", mix_dtype_name(dtype),
+                 mix_product_service_text(&service, products, sizeof products), EXAMPLES);
   }
   mix_free(model->summary);
   model->summary = out.text;

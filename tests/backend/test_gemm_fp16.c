@@ -33,7 +33,8 @@ static const mix_kernel *blocked(mix_dtype dtype, const sums *how) {
   snprintf(name, sizeof name, "gemm_%s_%s_avx512fp16", dtype == MIX_FLOAT16 ? "f16" : "bf16", how->name);
   return kernel_named(mix_cpu_matmul_kernels, name);
 }
-static void run(product *x, int threads) { run_with(blocked(x->inputs[0].dtype, variants), x, threads); }
+/* Where one form is enough, they take turns. */
+static const sums *in_turn(int64_t i) { return &variants[i % VARIANTS]; }
 
 static const int64_t shapes[][3] = {
     {1, 1, 1},      {1, 40, 70},     {40, 1, 70},    {0, 5, 3},      {5, 0, 3},      {40, 33, 0},  {14, 64, 64},    {15, 65, 65},
@@ -79,7 +80,7 @@ static void stores_rounded(void **unused) {
       product x = make_product(storages[d], shapes[s][0], shapes[s][1], shapes[s][2], (int)s % 4);
       fill(&x, 0, 5), fill(&x, 1, 9);
       double *expected = naive(&x, NULL);
-      run(&x, 2);
+      run_with(blocked(storages[d], variants), &x, 2);
       for (int64_t i = 0; i < x.m * x.n; i++) assert_true(rounded_to(storages[d], expected[i]) == result(&x, i));
       free(expected);
       free_product(&x);
@@ -107,7 +108,7 @@ static void every_exponent(void **unused) {
           for (int i = 0; i < mantissas; i++) numbers[i] = (uint16_t)(exponent << bits | i | (i % 3 == 0) << 15);
           sums_as_float32(&x);
           double *expected = naive(&x, NULL);
-          run(&x, 1);
+          run_with(blocked(storages[d], in_turn(exponent)), &x, 1);
           for (int64_t i = 0; i < x.m * x.n; i++)
             if (result(&x, i) != (fabs(expected[i]) < 0x1p-126 || (!half && !exponent) ? 0 : expected[i]))
               fail_msg("%s exponent %d side %d times %g: %a, not %a", mix_dtype_name(storages[d]), exponent, side, factor,
@@ -210,40 +211,60 @@ static void no_growth_with_k(void **unused) {
   (void)unused;
   need_float16();
   static const int64_t depths[] = {64, 100, 784, 4096, 20000};
-  for (size_t d = 0; d < 2; d++)
-    for (size_t i = 0; i < sizeof depths / sizeof *depths; i++) {
-      check_bound(variants, storages[d], RANDOM, RANDOM, depths[i], typical_error(variants));
-      check_bound(variants, storages[d], POSITIVE, POSITIVE, depths[i], typical_error(variants));
-    }
+  for (size_t v = 0; v < VARIANTS; v++)
+    for (size_t d = 0; d < 2; d++)
+      for (size_t i = 0; i < sizeof depths / sizeof *depths; i++) {
+        check_bound(&variants[v], storages[d], RANDOM, RANDOM, depths[i], typical_error(&variants[v]));
+        check_bound(&variants[v], storages[d], POSITIVE, POSITIVE, depths[i], typical_error(&variants[v]));
+      }
+}
+
+/* Every block is as large as scales let it become: all terms of one sign, all numbers at the top of their binade. */
+static void check_full_blocks(const sums *how, product *x) {
+  const mix_dtype dtype = x->inputs[0].dtype;
+  const double top = dtype == MIX_FLOAT16 ? 0x1.ffcp0 : 0x1.fep0;
+  for (int64_t i = 0; i < x->m; i++)
+    for (int64_t l = 0; l < x->k; l++) set(x, 0, i, l, ldexp(top, dtype == MIX_FLOAT16 ? 15 : 127));
+  for (int64_t j = 0; j < x->n; j++)
+    for (int64_t l = 0; l < x->k; l++) set(x, 1, l, j, ldexp(top, -9));
+  double *expected = naive(x, NULL);
+  run_with(blocked(dtype, how), x, 2);
+  for (int64_t i = 0; i < x->m * x->n; i++) assert_true(fabs(result(x, i) - expected[i]) <= 0.02 * expected[i]);
+  free(expected);
 }
 
 /* Blocks of the largest numbers, whose sums float16 would not hold a few of; the result is finite where the exact one is. */
+static void check_large_numbers(const sums *how, mix_dtype dtype, int transposes) {
+  const mix_kernel *kernel = blocked(dtype, how);
+  const double most = dtype == MIX_FLOAT16 ? 65504 : ldexp(255, 120); /* 0x1.fep127 */
+  product x = make_product(dtype, 30, 70, 128, transposes);
+  check_full_blocks(how, &x);
+  for (int64_t l = 0; l < x.k; l++) {
+    for (int64_t i = 0; i < x.m; i++) set(&x, 0, i, l, (l & 1 ? -most : most) * (i % 5 ? 1 : 0.5));
+    for (int64_t j = 0; j < x.n; j++) set(&x, 1, l, j, l < 64 ? 1 : 0.5);
+  }
+  double *expected = naive(&x, NULL);
+  run_with(kernel, &x, 2);
+  for (int64_t i = 0; i < x.m * x.n; i++) assert_true(result(&x, i) == expected[i]);
+  free(expected);
+  /* The largest numbers of both side by side, but never multiplied with each other: 2^100 * 2^-100 twice. */
+  if (dtype == MIX_BFLOAT16) {
+    for (int64_t l = 0; l < x.k; l++) {
+      for (int64_t i = 0; i < x.m; i++) set(&x, 0, i, l, l > 1 ? 0 : l ? 0x1p100 : 0x1p-100);
+      for (int64_t j = 0; j < x.n; j++) set(&x, 1, l, j, l > 1 ? 0 : l ? 0x1p-100 : 0x1p100);
+    }
+    run_with(kernel, &x, 2);
+    for (int64_t i = 0; i < x.m * x.n; i++) assert_true(isfinite(result(&x, i)));
+  }
+  free_product(&x);
+}
+
 static void no_overflow_inside(void **unused) {
   (void)unused;
   need_float16();
-  for (size_t d = 0; d < 2; d++)
-    for (int transposes = 0; transposes < 4; transposes++) {
-      const double most = storages[d] == MIX_FLOAT16 ? 65504 : ldexp(255, 120); /* 0x1.fep127 */
-      product x = make_product(storages[d], 30, 70, 128, transposes);
-      for (int64_t l = 0; l < x.k; l++) {
-        for (int64_t i = 0; i < x.m; i++) set(&x, 0, i, l, (l & 1 ? -most : most) * (i % 5 ? 1 : 0.5));
-        for (int64_t j = 0; j < x.n; j++) set(&x, 1, l, j, l < 64 ? 1 : 0.5);
-      }
-      double *expected = naive(&x, NULL);
-      run(&x, 2);
-      for (int64_t i = 0; i < x.m * x.n; i++) assert_true(result(&x, i) == expected[i]);
-      free(expected);
-      /* The largest numbers of both side by side, but never multiplied with each other: 2^100 * 2^-100 twice. */
-      if (storages[d] == MIX_BFLOAT16) {
-        for (int64_t l = 0; l < x.k; l++) {
-          for (int64_t i = 0; i < x.m; i++) set(&x, 0, i, l, l > 1 ? 0 : l ? 0x1p100 : 0x1p-100);
-          for (int64_t j = 0; j < x.n; j++) set(&x, 1, l, j, l > 1 ? 0 : l ? 0x1p-100 : 0x1p100);
-        }
-        run(&x, 2);
-        for (int64_t i = 0; i < x.m * x.n; i++) assert_true(isfinite(result(&x, i)));
-      }
-      free_product(&x);
-    }
+  for (size_t v = 0; v < VARIANTS; v++)
+    for (size_t d = 0; d < 2; d++)
+      for (int transposes = 0; transposes < 4; transposes++) check_large_numbers(&variants[v], storages[d], transposes);
 }
 
 /* Of the first shape each of three threads has few rows, and smaller blocks than one thread alone. */
@@ -260,7 +281,7 @@ static void same_bits_for_any_number_of_threads(void **unused) {
         product x = make_product(storages[d], sizes[s][0], sizes[s][1], sizes[s][2], transposes);
         fill_from(&x, 0, MIXED), fill_from(&x, 1, HEAVY);
         sums_as_float32(&x);
-        check_same_bits(blocked(storages[d], variants), &x);
+        check_same_bits(blocked(storages[d], in_turn((int64_t)s + transposes)), &x);
         free_product(&x);
       }
 }
@@ -278,7 +299,7 @@ static void rows_are_packed_once_for_a_span(void **unused) {
         const mix_gemm_plan plan = plan_of_shape(&mix_gemm_t4x16_avx512fp16, storages[d], x[0], x[1], x[2], transposes, 1);
         assert_true(plan.column_span > 2 * plan.column_block && plan.a_panels * plan.engine->rows >= x[0]);
         assert_int_equal(plan.depth_block < x[2], s);
-        check_exact(variants, storages[d], x, transposes, 1);
+        check_exact(in_turn(s + transposes), storages[d], x, transposes, 1);
       }
   for (int s = 0; s < 2; s++) {
     const mix_gemm_plan plan = plan_of_shape(&mix_gemm_t4x16_avx512fp16, MIX_FLOAT16, large[s][0], large[s][1], large[s][2], 0, 2);
@@ -302,18 +323,18 @@ static void blocks_of_b_are_fetched_ahead(void **unused) {
         const mix_gemm_plan plan = plan_of_shape(&mix_gemm_t4x16_avx512fp16, storages[d], x[0], x[1], x[2], transposes, 1);
         assert_int_equal(plan.fetch_b, cases[i].fetched);
         assert_true(!plan.fetch_b || (plan.depth_block < x[2] && plan.column_block < x[1]));
-        check_exact(variants, storages[d], x, transposes, 1);
-        check_exact(variants, storages[d], x, transposes, 2);
+        check_exact(in_turn((int64_t)i + transposes), storages[d], x, transposes, 1);
+        check_exact(in_turn((int64_t)i + transposes), storages[d], x, transposes, 2);
       }
 }
 
 /* Runs the reference and the blocked kernel; kinds must agree everywhere. Both results, to be freed. */
-static void compare_kinds(product *x, void **expected, void **got) {
+static void compare_kinds(const sums *how, product *x, void **expected, void **got) {
   x->out = new_result(x);
   run_with(reference(), x, 1);
   *expected = x->out;
   x->out = new_result(x);
-  run(x, 3);
+  run_with(blocked(x->inputs[0].dtype, how), x, 3);
   *got = x->out;
   for (int64_t i = 0; i < x->m * x->n; i++) {
     const double want = mix_load_double(*expected, x->output.dtype, i);
@@ -343,7 +364,7 @@ static void not_finite_in_every_position(void **unused) {
         set(&x, 0, a / SPECIALS / K, a / SPECIALS % K, specials[a % SPECIALS]);
         set(&x, 1, b / SPECIALS / N, b / SPECIALS % N, specials[b % SPECIALS]);
         void *expected, *got, *before = x.out;
-        compare_kinds(&x, &expected, &got);
+        compare_kinds(in_turn(at / 4), &x, &expected, &got);
         free(expected), free(got);
         x.out = before;
       }
@@ -358,7 +379,7 @@ static void epilogue_bias_relu(void **unused) {
   for (size_t d = 0; d < 2; d++)
     for (int wide = 0; wide < 2; wide++)
       for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
-        check_bias_relu(blocked(storages[d], variants), storages[d], shapes[s], (int)s % 4, wide);
+        check_bias_relu(blocked(storages[d], in_turn((int64_t)s / 4)), storages[d], shapes[s], (int)s % 4, wide);
 }
 
 static void batches(void **unused) {
@@ -366,7 +387,8 @@ static void batches(void **unused) {
   need_float16();
   for (size_t d = 0; d < 2; d++)
     for (int transposes = 0; transposes < 4; transposes++)
-      for (int count = 3; count <= 8; count += 5) check_batch(blocked(storages[d], variants), storages[d], count, 50, transposes);
+      for (int count = 3; count <= 8; count += 5)
+        check_batch(blocked(storages[d], in_turn(transposes + count / 8)), storages[d], count, 50, transposes);
 }
 
 /* Blocked where it is asked for, or by itself where there is AVX512-FP16 and no AMX; then in longer blocks for large products, but not of few
@@ -392,6 +414,8 @@ static void dispatch(void **unused) {
     assert_ptr_equal(chosen(storages[d], 128, 4096, 4096, 0), large);
     assert_ptr_equal(chosen(storages[d], 4096, 784, 128, 1), large);
     assert_ptr_equal(chosen(storages[d], 256, 512, 256, 2), kernel);
+    assert_ptr_equal(chosen(storages[d], 32, 4096, 512, 0), large);
+    assert_ptr_equal(chosen(storages[d], 32, 4096, 511, 0), kernel);
     assert_ptr_equal(chosen(storages[d], 31, 4096, 4096, 0), kernel);
     assert_int_equal(chosen(storages[d], 1, 512, 256, 2)->accumulation, MIX_ACCUMULATE_EXACT);
     assert_int_equal(chosen(storages[d], 8192, 4, 4096, 0)->accumulation, MIX_ACCUMULATE_EXACT);

@@ -126,7 +126,8 @@ static void summary_says_how_the_models_own_products_sum(void **state) {
               {"mixed_bfloat16", "1024", "accumulation: blocked_long\n"},
               {"mixed_float16", "1024", "accumulation: blocked_wide\n"}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    assert_code(run_program("summary", "--policy", rows[i].policy, "--accumulate", "auto", "--units", rows[i].units), 0);
+    assert_code(
+        run_program("summary", "--policy", rows[i].policy, "--accumulate", "auto", "--device", "cpu", "--units", rows[i].units), 0);
     assert_has(program_out, blocks ? rows[i].accumulation : "accumulation: exact\n");
   }
 }

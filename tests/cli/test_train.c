@@ -1,4 +1,5 @@
 /* `mixtape train`: what it prints, logs and writes (DESIGN.md, 7), from the same data in its several forms. */
+#include "base/cpu.h"
 #include "cli/program.h"
 
 enum { ROWS = 100, SIDE = 4, TEST_ROWS = 30 };
@@ -76,6 +77,24 @@ static json_t *train_json(const char *const *arguments) {
 #define TRAIN_JSON(...) train_json((const char *const[]){__VA_ARGS__, "--json", "--verbose", "0", NULL})
 
 /* ---- results ---- */
+
+/* How the model's own largest product sums, with the run's own batches: 32 or 64 times 1024 times 1024 multiplications are not or just
+ * enough for longer blocks; two examples are for no blocks, but the choice is said all the same. */
+static void the_json_object_says_how_products_sum(void **state) {
+  (void)state;
+  const uint32_t features = mix_cpu_features();
+  const bool blocks = features & MIX_CPU_AVX512_FP16 && !(features & MIX_CPU_AMX_BF16);
+  static const struct {
+    const char *batch_size, *accumulation;
+  } rows[] = {{"32", "blocked"}, {"64", "blocked_wide"}, {"2", "blocked"}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    json_t *report = train_json((const char *const[]){"train", "--data", in_folder("bytes.npz"), "--policy", "mixed_float16",
+                                                      "--units", "1024", "--batch-size", rows[i].batch_size, "--steps", "1",
+                                                      "--accumulate", "auto", "--device", "cpu", "--json", "--verbose", "0", NULL});
+    assert_string_equal(json_string_value(member(report, "accumulate")), blocks ? rows[i].accumulation : "exact");
+    json_decref(report);
+  }
+}
 
 static void the_json_object_has_its_members(void **state) {
   (void)state;
@@ -437,6 +456,7 @@ static void digits_need_no_file(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_json_object_has_its_members),
+      cmocka_unit_test(the_json_object_says_how_products_sum),
       cmocka_unit_test(history_keys_of_keras3_are_sorted),
       cmocka_unit_test(without_json_the_guides_lines_are_printed),
       cmocka_unit_test(without_test_data_nothing_is_printed),

@@ -1,5 +1,8 @@
 /* Sequential models: built by data, by a shape, by being called. */
+#include "base/cpu.h"
+#include "model/model.h"
 #include "model/support.h"
+#include <mixtape/device.h>
 
 static mix_layer *scaling(double w, const char *name) {
   return mix_dense(.units = 1, .no_bias = true, .kernel_initializer_object = mix_initializer_new("constant", .value = w),
@@ -74,6 +77,23 @@ static void before_it_is_built_there_are_no_weights_to_set_or_save(void **state)
   assert_non_null(mix_model_summary(model));
 }
 
+/* The largest product is named, and no table of embeddings taken for one: 1024 examples by (8, 4) are too few for float16 sums, 1024 by (2048,
+ * 128) enough for their longer blocks. */
+static void the_summary_names_the_largest_product(void **state) {
+  (void)state;
+  mix_set_device("cpu"), mix_set_accumulate("auto");
+  const uint32_t features = mix_cpu_features();
+  const bool blocks = features & MIX_CPU_AVX512_FP16 && !(features & MIX_CPU_AMX_BF16);
+  mix_layer *looked_up = mix_embedding(.input_dim = 2048, .output_dim = 128, .dtype = "mixed_float16");
+  mix_model *model = mix_sequential(mix_list_of(looked_up, mix_flatten(), mix_dense(.units = 4, .dtype = "mixed_float16")));
+  assert_int_equal(mix_model_build(model, MIX_SHAPE(MIX_UNKNOWN, 1)), MIX_OK);
+  assert_string_equal(mix_model_product_service(model, MIX_FLOAT16, 1024).accumulation, blocks ? "blocked" : "exact");
+  mix_layer *dense = mix_dense(.units = 128, .dtype = "mixed_float16");
+  model = mix_sequential(mix_list_of(dense));
+  assert_int_equal(mix_model_build(model, MIX_SHAPE(MIX_UNKNOWN, 2048)), MIX_OK);
+  assert_string_equal(mix_model_product_service(model, MIX_FLOAT16, 1024).accumulation, blocks ? "blocked_wide" : "exact");
+}
+
 static void another_width_after_building_is_refused(void **state) {
   (void)state;
   mix_model *model = mix_sequential(mix_list_of(scaling(2, "two")));
@@ -89,6 +109,7 @@ int main(void) {
       TEST(a_shape_builds_it),
       TEST(layers_are_added_one_by_one),
       TEST(before_it_is_built_there_are_no_weights_to_set_or_save),
+      TEST(the_summary_names_the_largest_product),
       TEST(another_width_after_building_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

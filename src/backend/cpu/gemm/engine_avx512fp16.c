@@ -37,22 +37,21 @@ typedef struct b_block {
 } b_block;
 static const b_block many_rows_block = {768, 12}, few_rows_block[2] = {{128, 8}, {512, 3}};
 
-/* What `auto` takes. Longer blocks end less often: large products are 1.03 to 1.1 times as fast; few rows, which packing of B bounds, are
- * not. Eight chains err a twentieth more than four; so do long ones of bfloat16 beside the rounding of its operands (docs/NUMERICS.md). */
-static mix_accumulation automatic(const mix_gemm_problem *p, mix_dtype dtype) {
-  const mix_accumulation usual = mix_accumulation_wanted();
-  const bool large = (double)p->m * (double)p->n * (double)p->k >= LARGE_OPERATIONS && p->m >= LARGE_ROWS;
-  if (usual != MIX_ACCUMULATE_BLOCKED || !large) return usual;
+/* What `auto` takes for large products. Longer blocks end less often: 1.03 to 1.1 times as fast, but for few rows, which packing of B
+ * bounds. Eight chains err a twentieth more than four; long ones of bfloat16 as little, beside the rounding of its operands
+ * (docs/NUMERICS.md). */
+static mix_accumulation of_large(mix_dtype dtype) {
   return dtype == MIX_BFLOAT16 ? MIX_ACCUMULATE_BLOCKED_LONG : MIX_ACCUMULATE_BLOCKED_WIDE;
 }
 
 static const char *refuses_sums(const mix_gemm_problem *p, mix_dtype dtype, mix_accumulation served) {
   const mix_accumulation asked = mix_accumulation_current();
   if (asked != MIX_ACCUMULATE_AUTO) return served == asked ? NULL : "another accumulation is asked for";
-  const mix_accumulation wanted = automatic(p, dtype);
-  if (served == wanted) return NULL;
-  if (wanted == MIX_ACCUMULATE_EXACT) return "AMX sums exactly, and faster";
-  return wanted == MIX_ACCUMULATE_BLOCKED ? "auto sums large products alone this way" : "auto has longer blocks for large products";
+  if (mix_accumulation_wanted() == MIX_ACCUMULATE_EXACT) return "AMX sums exactly, and faster";
+  const bool large = (double)p->m * (double)p->n * (double)p->k >= LARGE_OPERATIONS && p->m >= LARGE_ROWS;
+  if (served == of_large(dtype)) return large ? NULL : "auto sums large products alone this way";
+  if (served == MIX_ACCUMULATE_BLOCKED) return large ? "auto has longer blocks for large products" : NULL;
+  return "auto never sums this way";
 }
 
 static const char *refuses(const mix_gemm_problem *p, mix_dtype dtype, mix_accumulation served) {
