@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "compile/amp/setting.h"
 #include "io/rewrite_json.h"
+#include "model/model.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -92,7 +93,7 @@ static int show_model(amp_command *command, int argc, char **argv) {
   int code = cli_parse("amp explain", CLI_TRAIN, argc, argv, &options);
   if (code) return code < 0 ? CLI_OK : code;
   if (!options.graph_rewrite) options.graph_rewrite = "float16";
-  int64_t batch = options.batch_size ? options.batch_size : 32;
+  int64_t batch = options.batch_size ? options.batch_size : MIX_STANDARD_BATCH;
   if ((code = cli_setup(&options)) != CLI_OK) return code;
   MIX_SCOPE {
     mix_images digits = mix_digits_load(.train = batch, .test = 1, .bytes = true);

@@ -1,5 +1,6 @@
 /* --loop custom: the guide's second half. A captured step of tape, scaled loss and optimizer, over batches of a shuffled data set. */
 #include "cli/cli.h"
+#include "model/model.h"
 
 #include <math.h>
 #include <string.h>
@@ -188,7 +189,10 @@ static bool split(loop *l, mix_tensor **x, mix_tensor **y) {
 }
 
 bool cli_train_custom(const cli_options *options, mix_model *model, const cli_data *data, cli_history *history, cli_step_log *log) {
-  loop l = {.options = options, .history = history, .log = log, .batch_size = options->batch_size ? options->batch_size : 32};
+  loop l = {.options = options,
+            .history = history,
+            .log = log,
+            .batch_size = options->batch_size ? options->batch_size : MIX_STANDARD_BATCH};
   l.training = (training){.model = model, .loss_object = mix_loss_new(options->loss), .optimizer = mix_model_optimizer(model)};
   mix_tensor *x = data->x_train, *y = data->y_train;
   if (!split(&l, &x, &y)) return false;

@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { KERAS_BATCH = 32 }; /* where none is chosen */
 enum { COLUMNS = sizeof((cli_history){0}).columns / sizeof(struct cli_column) };
 
 static struct cli_column *column_named(cli_history *history, const char *name) {
@@ -162,7 +161,7 @@ int cli_report(const cli_options *options, mix_model *model, const cli_history *
   json_t *object = json_object();
   json_object_set_new(object, "policy", json_string(options->policy));
   json_object_set_new(object, "device", json_string(mix_device()));
-  const int64_t examples = options->batch_size ? options->batch_size : KERAS_BATCH;
+  const int64_t examples = options->batch_size ? options->batch_size : MIX_STANDARD_BATCH;
   const mix_product_service service = mix_model_product_service(model, compute_dtype(options), examples);
   json_object_set_new(object, "accumulate", json_string(service.accumulation));
   if (options->jit_compile) json_object_set_new(object, "jit_compile", json_true());

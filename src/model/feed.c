@@ -5,8 +5,6 @@
 #include "data/place.h"
 #include <mixtape/ops.h>
 
-enum { STANDARD_BATCH = 32 };
-
 static bool append_all(mix_list *all, mix_list *part) {
   for (int i = 0; part && i < mix_list_count(part); i++) mix_list_append(all, mix_list_get(part, i));
   return part && !mix_failed();
@@ -47,7 +45,7 @@ bool mix_feed_open_arrays(mix_feed *feed, mix_list *arrays, int64_t rows, int64_
   }
   for (int i = 0; i < count; i++) list[i] = mix_list_get(arrays, i);
   if (rows < 0) rows = mix_tensor_shape(list[0]).dims[0];
-  if (!batch_size) batch_size = feed->steps ? rows / feed->steps + (rows % feed->steps != 0) : STANDARD_BATCH;
+  if (!batch_size) batch_size = feed->steps ? rows / feed->steps + (rows % feed->steps != 0) : MIX_STANDARD_BATCH;
   feed->batches = mix_batches_new(count, list, 0, rows, batch_size, feed->call);
   if (!feed->batches) return false;
   feed->target = feed->steps ? feed->steps : mix_batches_count(feed->batches);

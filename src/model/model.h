@@ -9,6 +9,8 @@
 #include <mixtape/function.h>
 #include <mixtape/model.h>
 
+enum { MIX_STANDARD_BATCH = 32 }; /* Keras's examples in a batch, where nothing chooses them */
+
 /* One output's losses and metrics as compile resolved them. */
 typedef struct mix_model_metric {
   mix_metric *metric; /* retained */

@@ -25,7 +25,6 @@ enum {
   FEW_OPERATIONS = 1 << 15,
   LARGE_OPERATIONS = 1 << 26,   /* and */
   LARGE_ROWS = 32,              /* from which on blocks are longer by themselves */
-  AHEAD = 16,                   /* bytes that tiles fetch for each number of k */
   SPAN_SUMS = 24 << 20,         /* bytes of the sums of a span, at most */
   FEW_ROWS_SPAN_SUMS = 2 << 20, /* which each block of k reads and writes */
 };
@@ -48,7 +47,7 @@ static const char *refuses_sums(const mix_gemm_problem *p, mix_dtype dtype, mix_
   const mix_accumulation asked = mix_accumulation_current();
   if (asked != MIX_ACCUMULATE_AUTO) return served == asked ? NULL : "another accumulation is asked for";
   if (mix_accumulation_wanted() == MIX_ACCUMULATE_EXACT) return "AMX sums exactly, and faster";
-  const bool large = (double)p->m * (double)p->n * (double)p->k >= LARGE_OPERATIONS && p->m >= LARGE_ROWS;
+  const bool large = mix_gemm_multiplications(p) >= LARGE_OPERATIONS && p->m >= LARGE_ROWS;
   if (served == of_large(dtype)) return large ? NULL : "auto sums large products alone this way";
   if (served == MIX_ACCUMULATE_BLOCKED) return large ? "auto has longer blocks for large products" : NULL;
   return "auto never sums this way";
@@ -57,7 +56,7 @@ static const char *refuses_sums(const mix_gemm_problem *p, mix_dtype dtype, mix_
 static const char *refuses(const mix_gemm_problem *p, mix_dtype dtype, mix_accumulation served) {
   if (p->n <= FEW_COLUMNS || p->m <= FEW_COLUMNS) return "few rows or columns, bound by reading the other operand";
   if (p->k < SHALLOW) return "few products in a sum";
-  if ((double)p->m * (double)p->n * (double)p->k < FEW_OPERATIONS) return "too small to repay packing";
+  if (mix_gemm_multiplications(p) < FEW_OPERATIONS) return "too small to repay packing";
   return refuses_sums(p, dtype, served);
 }
 
@@ -178,15 +177,17 @@ static upcoming upcoming_block(const run_state *s, const block *x) {
                     .stride = p->ldb * size,
                     .rows = p->transpose_b ? columns : x->depth,
                     .bytes = (p->transpose_b ? x->depth : columns) * size,
-                    .each = AHEAD * s->sums.length};
+                    .each = FP16_AHEAD * s->sums.length};
 }
 
-/* What a tile of so many chains fetches. */
-static mix_fp16_ahead fetch_ahead(upcoming *next, int64_t chains) {
-  if (next->byte >= next->bytes) return (mix_fp16_ahead){0};
-  const mix_fp16_ahead ahead = {next->memory + next->row * next->stride + next->byte, next->each, next->stride};
+/* What a tile of so many chains fetches, and the step from one chain to the next; 0: nothing is left. */
+static const char *fetch_ahead(upcoming *next, int64_t chains, int64_t *step) {
+  *step = 0;
+  if (next->byte >= next->bytes) return NULL;
+  const char *from = next->memory + next->row * next->stride + next->byte;
+  *step = next->stride;
   if ((next->row += chains) >= next->rows) next->row = 0, next->byte += next->each;
-  return ahead;
+  return from;
 }
 
 /* Panel `panel` of rows, the `a`th packed, with all panels of columns, the `b`th packed and what follows; finished after the last k. */
@@ -201,10 +202,11 @@ static void multiply(const run_state *s, const block *x, int64_t panel, int64_t 
   for (int64_t j = 0; j < x->columns && x->depth; j++) {
     const int64_t width = first_column(s, x->column + j + 1) - first_column(s, x->column + j);
     if (last) mix_gemm_prefetch_result(plan, s->operands, row, rows, first_column(s, x->column + j), width);
-    const mix_fp16_ahead ahead = fetch_ahead(next, x->depth / s->sums.length);
+    int64_t step;
+    const char *ahead = fetch_ahead(next, x->depth / s->sums.length, &step);
     mix_fp16_multiply_tile[s->a.how.as_rows][rows - 1][width > FP16_COLUMNS / 2](
         &s->sums, x->depth, s->a.panels + a * s->a.elements, s->a.scales + a * scales, s->b.panels + (b + j) * s->b.elements,
-        s->b.scales + (b + j) * scales, c + j * FP16_COLUMNS, plan->c_stride, first, ahead);
+        s->b.scales + (b + j) * scales, c + j * FP16_COLUMNS, plan->c_stride, first, ahead, step);
   }
   if (last) mix_gemm_finish(plan, s->operands, c, plan->c_stride, row, rows, column, end - column, panel + 1 < x->row + x->rows);
 }

@@ -30,6 +30,7 @@ enum {
   FP16_LEAST_STEP = 64,
   FP16_MOST_STEP = 128,
   FP16_MOST_PANELS = 16, /* packed in one call */
+  FP16_AHEAD = 16,       /* bytes that a chain fetches for each of its products */
 };
 
 /* What packing does with one operand. */
@@ -52,20 +53,15 @@ void mix_fp16_pack(const mix_fp16_packing *packing, int panels, const int64_t *s
 
 /* How sums are kept. */
 typedef struct mix_fp16_sums {
-  int chains, length, step; /* chains * length divides step; all powers of two */
+  int chains, length, step; /* chains * length divides step; all powers of two; at most 8 chains, for so many zeros follow k */
 } mix_fp16_sums;
 
-/* What a tile fetches: memory that is packed next. At the start of each chain `bytes` of it, `step` bytes from one chain to the next. */
-typedef struct mix_fp16_ahead {
-  const char *memory;
-  int64_t bytes, step; /* 0: none */
-} mix_fp16_ahead;
-
 /* C (rows, up to 32 or 64) = or += a panel of A times a panel of B, by [A packed as rows][rows - 1][columns > 32]; c 64-byte aligned,
- * c_stride in elements, a multiple of 16. */
+ * c_stride in elements, a multiple of 16. At the start of each chain FP16_AHEAD * length bytes of memory that is packed next are fetched,
+ * from `ahead` on, ahead_step bytes from one chain to the next; 0: none. */
 typedef void mix_fp16_multiply(const mix_fp16_sums *sums, int64_t depth, const uint16_t *a, const float *a_scales,
-                               const uint16_t *b, const float *b_scales, float *c, int64_t c_stride, bool first,
-                               mix_fp16_ahead ahead);
+                               const uint16_t *b, const float *b_scales, float *c, int64_t c_stride, bool first, const char *ahead,
+                               int64_t ahead_step);
 extern mix_fp16_multiply *const mix_fp16_multiply_tile[2][FP16_ROWS][2];
 
 #endif

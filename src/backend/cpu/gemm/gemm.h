@@ -101,6 +101,9 @@ struct mix_gemm_problem {
   bool kept_b;                   /* B is packed as a whole, for runs to come */
 };
 
+/* In double, for there may be more than int64_t counts. */
+static inline double mix_gemm_multiplications(const mix_gemm_problem *p) { return (double)p->m * (double)p->n * (double)p->k; }
+
 struct mix_gemm_plan {
   const mix_gemm_engine *engine;
   const mix_gemm_storage *storage; /* of the operands */

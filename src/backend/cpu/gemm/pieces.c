@@ -30,7 +30,7 @@ static int64_t largest_share(const mix_gemm_extent *x, int parts) { return round
 
 bool mix_gemm_repays_claims(const mix_gemm_plan *plan) {
   const mix_gemm_problem *p = &plan->problem;
-  return plan->threads > 1 && !plan->swapped && (double)p->m * (double)p->n * (double)p->k >= CLAIMED_OPERATIONS * plan->threads;
+  return plan->threads > 1 && !plan->swapped && mix_gemm_multiplications(p) >= CLAIMED_OPERATIONS * plan->threads;
 }
 
 void mix_gemm_cut(mix_gemm_plan *plan, mix_gemm_extent rows, mix_gemm_extent columns, bool by_columns) {

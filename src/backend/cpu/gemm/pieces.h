@@ -54,8 +54,8 @@ typedef struct mix_gemm_claims {
 typedef struct mix_gemm_work {
   const struct mix_gemm_plan *plan;
   mix_gemm_claims *claims; /* NULL: nothing is claimed */
-  mix_gemm_piece share; /* its own */
-  mix_gemm_claim own;   /* where nothing is claimed */
+  mix_gemm_piece share;    /* its own */
+  mix_gemm_claim own;      /* where nothing is claimed */
   int rank;
   int64_t done; /* elements of C */
   uint64_t begun;

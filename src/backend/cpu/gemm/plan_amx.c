@@ -38,7 +38,7 @@ const char *mix_amx_refuses(const mix_gemm_problem *p, mix_dtype dtype) {
   /* With one part packing costs as much as reading, and only vectors of sums along rows in memory do without. */
   if (p->n <= measured[parts].few && (parts == 2 || !p->transpose_a)) return "few columns, bound by reading A";
   if (p->k < SHALLOW) return "few products in a sum";
-  if ((double)p->m * (double)p->n * (double)p->k < (double)measured[parts].operations) return "too small to repay packing";
+  if (mix_gemm_multiplications(p) < (double)measured[parts].operations) return "too small to repay packing";
   return NULL;
 }
 

@@ -79,16 +79,16 @@ FP16_INLINE void add_block(const int rows, const int vectors, const uint16_t *bl
   }
 }
 
-FP16_INLINE void fetch(mix_fp16_ahead *ahead) {
+FP16_INLINE void fetch(const char **ahead, int64_t step, int length) {
 #pragma GCC unroll 1
-  for (int64_t byte = 0; byte < ahead->bytes; byte += 64) __builtin_prefetch(ahead->memory + byte, 0, 2);
-  ahead->memory += ahead->step;
+  for (int byte = 0; byte < FP16_AHEAD * length; byte += 64) __builtin_prefetch(*ahead + byte, 0, 2);
+  *ahead += step;
 }
 
 /* `rows` and `vectors` are constants where it is inlined, so that `sums` lives in registers. */
 FP16_INLINE void multiply_tile(const int rows, const int vectors, const bool as_rows, const mix_fp16_sums *how, int64_t depth,
                                const uint16_t *a, const float *a_scales, const uint16_t *b, const float *b_scales, float *c,
-                               int64_t c_stride, bool first, mix_fp16_ahead ahead) {
+                               int64_t c_stride, bool first, const char *ahead, int64_t ahead_step) {
   /* Sums of chains that wait for a partner, and last the block's. */
   uint16_t waiting[MOST_LEVELS][FP16_ROWS * 2 * VECTOR] __attribute__((aligned(64)));
   __m512h sums[FP16_ROWS][2];
@@ -105,7 +105,7 @@ FP16_INLINE void multiply_tile(const int rows, const int vectors, const bool as_
     const uint16_t *chain_a = a + k * FP16_ROW_SLOTS;
     if (as_rows) chain_a -= k % FP16_MOST_STEP * (FP16_ROW_SLOTS - 1);
     for (int chain = 0; chain < chains; chain++) {
-      if (ahead.bytes) fetch(&ahead);
+      if (ahead_step) fetch(&ahead, ahead_step, how->length);
       multiply_chain(rows, vectors, as_rows, length, chain_a, b, sums);
       chain_a += length * DEPTH(as_rows), b += length * FP16_COLUMNS;
       for (int pairs = chain; pairs & 1; pairs >>= 1) { /* a full pair: carries as in counting */
@@ -130,8 +130,8 @@ FP16_INLINE void multiply_tile(const int rows, const int vectors, const bool as_
 #define FP16_MULTIPLY_BY(rows, vectors, how, as_rows)                                                                              \
   static void multiply_##how##_##rows##x##vectors(const mix_fp16_sums *sums, int64_t depth, const uint16_t *a,                     \
                                                   const float *a_scales, const uint16_t *b, const float *b_scales, float *c,       \
-                                                  int64_t c_stride, bool first, mix_fp16_ahead ahead) {                            \
-    multiply_tile(rows, vectors, as_rows, sums, depth, a, a_scales, b, b_scales, c, c_stride, first, ahead);                       \
+                                                  int64_t c_stride, bool first, const char *ahead, int64_t ahead_step) {           \
+    multiply_tile(rows, vectors, as_rows, sums, depth, a, a_scales, b, b_scales, c, c_stride, first, ahead, ahead_step);           \
   }
 #define FP16_MULTIPLY(rows)                                                                                                        \
   FP16_MULTIPLY_BY(rows, 1, turned, false)                                                                                         \
