@@ -297,10 +297,14 @@ static mix_status run_alone(mix_executable *executable, const mix_bindings *bind
   return executable->alone ? mix_host_run(executable->alone, bindings) : mix_error();
 }
 
+static _Thread_local int awake = 1;
+int mix_threads_awake(void) { return awake; }
+
 mix_status mix_host_run(mix_executable *executable, const mix_bindings *bindings) {
   if (mix_failed()) return mix_error();
   bind_all(executable, bindings);
-  if (executable->threads == 1 || !executable->parallel)
+  awake = executable->parallel ? executable->threads : 1;
+  if (awake == 1)
     run_thread(executable, &(const mix_team){.rank = 0, .size = 1, .barrier = &executable->barrier});
   else if (!run_team(executable))
     return run_alone(executable, bindings);

@@ -1,5 +1,5 @@
 /* Batches of whole arrays for fit, evaluate and predict: an order of rows for each epoch, and their gathering into buffers that are used
- * again and again. */
+ * again and again; rows in the order kept are read where they lie. */
 #ifndef MIX_DATA_BATCHES_H
 #define MIX_DATA_BATCHES_H
 

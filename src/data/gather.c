@@ -1,5 +1,6 @@
 #include "data/gather.h"
 
+#include "backend/backend.h"
 #include "base/error.h"
 #include "data/storage.h"
 #include "graph/node.h"
@@ -42,14 +43,24 @@ int64_t mix_rows_check(int count, mix_tensor *const *arrays, const char *call) {
   return length;
 }
 
-/* From here on a copy is worth more than the microseconds of a parallel region: one core alone does not fill the memory's channels. */
-#define PARALLEL_BYTES ((size_t)1 << 20)
+/* One core alone does not fill the memory's channels: from here on a copy is worth a parallel region, of threads that are awake, about a
+ * microsecond, and of threads that sleep, which take tens to wake. */
+enum { SHARED_BYTES = 1 << 16, PARALLEL_BYTES = 1 << 20 };
+enum { LINE = 64 }; /* where kernels expect a value to begin */
 
-/* `count` rows of `row` bytes each, by all threads of the process where that is much. */
+/* `count` rows of `row` bytes each. */
 static void copy_rows(char *to, const char *source, const int64_t *rows, int64_t first, int64_t count, size_t row) {
-  int threads = (size_t)count * row >= PARALLEL_BYTES ? mix_threads() : 1;
+  const size_t bytes = (size_t)count * row;
+  int threads = bytes >= PARALLEL_BYTES ? mix_threads() : bytes >= SHARED_BYTES ? mix_threads_awake() : 1;
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
   for (int64_t i = 0; i < count; i++) memcpy(to + (size_t)i * row, source + (size_t)(rows ? rows[i] : first + i) * row, row);
+}
+
+/* Rows of an array as a part of its memory; NULL, no error, where they must be copied: the memory is foreign, a variable's perhaps, whose
+ * values move, or the rows do not begin where kernels expect a value to. */
+static mix_buffer *part_of(const mix_tensor *array, size_t offset, size_t bytes) {
+  mix_buffer *whole = mix_tensor_value(array)->buffer;
+  return whole->release || offset % LINE ? NULL : mix_buffer_part(whole, offset, bytes);
 }
 
 /* One array: a tensor in the scope that is open. */
@@ -65,7 +76,13 @@ static mix_tensor *gather_one(mix_tensor *array, const int64_t *rows, int64_t fi
     shape.rank--;
     memmove(shape.dims, shape.dims + 1, (size_t)shape.rank * sizeof *shape.dims);
   }
-  if (!mix_buffer_reuse(buffer, bytes)) return NULL;
+  mix_buffer *part = !rows && stacked ? part_of(array, (size_t)first * row, bytes) : NULL;
+  if (part) {
+    mix_tensor *tensor = mix_tensor_of_buffer(part, dtype, shape);
+    mix_release(part);
+    return tensor;
+  }
+  if (mix_failed() || !mix_buffer_reuse(buffer, bytes)) return NULL;
   copy_rows((*buffer)->data, source, rows, first, count, row);
   return mix_tensor_of_buffer(*buffer, dtype, shape);
 }

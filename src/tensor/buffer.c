@@ -3,7 +3,9 @@
 
 static void finalize(void *object) {
   mix_buffer *buffer = object;
-  if (buffer->release)
+  if (buffer->whole)
+    mix_release(buffer->whole);
+  else if (buffer->release)
     buffer->release(buffer->data);
   else
     mix_free_buffer(buffer->data, buffer->bytes);
@@ -42,5 +44,14 @@ mix_buffer *mix_buffer_wrap(void *data, size_t bytes, void (*release)(void *data
   buffer->data = data;
   buffer->bytes = bytes;
   buffer->release = release ? release : keep;
+  return buffer;
+}
+
+mix_buffer *mix_buffer_part(mix_buffer *whole, size_t offset, size_t bytes) {
+  mix_buffer *buffer = mix_object_new(sizeof *buffer, &mix_buffer_class);
+  if (!buffer) return NULL;
+  buffer->data = (char *)whole->data + offset;
+  buffer->bytes = bytes;
+  buffer->whole = mix_retain(whole);
   return buffer;
 }

@@ -11,6 +11,7 @@ typedef struct mix_buffer {
   void (*release)(void *data); /* foreign memory; NULL: the library's own */
   void (*recycle)(struct mix_buffer *buffer, void *owner); /* back to its pool instead of freed; NULL: none */
   void *owner;                                             /* retained by the buffer while it is out of the pool */
+  struct mix_buffer *whole;                                /* that it is a part of, retained; NULL: none */
 } mix_buffer;
 
 extern const mix_class mix_buffer_class;
@@ -21,5 +22,7 @@ extern const mix_class mix_buffer_class;
 mix_buffer *mix_buffer_new(size_t bytes);
 /* Memory of someone else; `release` NULL: never freed by the buffer. On failure (NULL) the memory stays the caller's. */
 mix_buffer *mix_buffer_wrap(void *data, size_t bytes, void (*release)(void *data));
+/* Bytes [offset, offset + bytes) of `whole`, of the library's own memory (a variable's value moves), which lives as long as its parts. */
+mix_buffer *mix_buffer_part(mix_buffer *whole, size_t offset, size_t bytes);
 
 #endif

@@ -5,9 +5,13 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "backend/backend.h"
 #include "base/alloc.h"
 #include "data/batches.h"
+#include <mixtape/device.h>
 #include <mixtape/object.h>
+#include <mixtape/ops.h>
+#include <mixtape/variable.h>
 #include <string.h>
 
 enum { N = 100 };
@@ -146,12 +150,93 @@ static void whole_batches_keep_their_rows(void **state) {
 static void memory_is_used_again_unless_someone_holds_it(void **state) {
   (void)state;
   mix_batches *batches = mix_batches_new(3, arrays, 0, -1, 32, "fit");
+  assert_true(mix_batches_begin(batches, MIX_ORDER_ROWS, 1, 0));
   const void *memory = mix_tensor_data(mix_list_get(mix_batches_get(batches, 0), 0));
   for (int i = 0; i < 8; i++) assert_ptr_equal(mix_tensor_data(mix_list_get(mix_batches_get(batches, i % 4), 0)), memory);
   mix_tensor *kept = mix_retain(mix_list_get(mix_batches_get(batches, 1), 0));
   assert_ptr_not_equal(mix_tensor_data(mix_list_get(mix_batches_get(batches, 2), 0)), memory);
-  assert_true(*(const float *)mix_tensor_data(kept) == 32);
+  mix_batches_get(batches, 0);
+  int64_t rows[N];
+  epoch(batches, rows);
+  assert_true(*(const float *)mix_tensor_data(kept) == (float)rows[32]);
   mix_release(kept);
+}
+
+static void rows_in_the_order_kept_are_read_where_they_lie(void **state) {
+  (void)state;
+  mix_batches *batches = mix_batches_new(3, arrays, 0, -1, 32, "evaluate");
+  const char *memory = mix_tensor_data(arrays[0]);
+  for (int64_t i = 0; i < 4; i++)
+    assert_ptr_equal(mix_tensor_data(mix_list_get(mix_batches_get(batches, i), 0)), memory + i * 32 * 8);
+  assert_true(mix_batches_begin(batches, MIX_ORDER_ROWS, 1, 0));
+  assert_ptr_not_equal(mix_tensor_data(mix_list_get(mix_batches_get(batches, 1), 0)), memory + 32 * 8);
+}
+
+/* Kernels expect values to begin at a multiple of 64 bytes; 9 rows of x are 72. */
+static void rows_that_begin_elsewhere_are_copied(void **state) {
+  (void)state;
+  mix_batches *batches = mix_batches_new(3, arrays, 0, -1, 9, "evaluate");
+  int64_t rows[N];
+  assert_int_equal(epoch(batches, rows), N);
+  for (int64_t i = 0; i < N; i++) assert_int_equal(rows[i], i);
+  const char *memory = mix_tensor_data(arrays[0]), *second = mix_tensor_data(mix_list_get(mix_batches_get(batches, 1), 0));
+  assert_true(second < memory || second >= memory + sizeof x);
+  assert_int_equal((uintptr_t)second % 64, 0);
+}
+
+static void batches_outlive_their_arrays(void **state) {
+  (void)state;
+  mix_tensor *kept = NULL;
+  MIX_SCOPE {
+    mix_tensor *array = mix_tensor_from(x, MIX_FLOAT32, MIX_SHAPE(N, 2));
+    kept = mix_retain(mix_list_get(mix_batches_get(mix_batches_new(1, &array, 0, -1, 32, "evaluate"), 1), 0));
+  }
+  for (int i = 0; i < 32; i++) assert_true(((const float *)mix_tensor_data(kept))[2 * i] == (float)(32 + i));
+  mix_release(kept);
+}
+
+/* What others may change under the batch is copied: the caller's memory, and a variable's. */
+static void batches_keep_their_values(void **state) {
+  (void)state;
+  static _Alignas(64) float own[N][2];
+  memcpy(own, x, sizeof own);
+  mix_variable *variable = mix_variable_new(arrays[0], .name = "data");
+  mix_tensor *const moving[] = {mix_tensor_wrap(own, MIX_FLOAT32, MIX_SHAPE(N, 2), NULL), mix_variable_true_value(variable)};
+  mix_batches *batches = mix_batches_new(2, moving, 0, -1, 32, "evaluate");
+  mix_list *batch = mix_batches_get(batches, 1);
+  assert_non_null(batch);
+  memset(own, 0, sizeof own);
+  mix_variable_assign(variable, mix_zeros_like(arrays[0]));
+  assert_true(((const float *)mix_tensor_data(mix_variable_true_value(variable)))[64] == 0);
+  for (int a = 0; a < 2; a++)
+    for (int i = 0; i < 32; i++) assert_true(((const float *)mix_tensor_data(mix_list_get(batch, a)))[2 * i] == (float)(32 + i));
+}
+
+/* 128 rows of 784, in any order, by one thread and by several. */
+static void threads_copy_the_same_rows(void **state) {
+  (void)state;
+  enum { ROWS = 300, WIDTH = 784, BATCH = 128 };
+  float *values = mix_alloc(sizeof(float) * ROWS * WIDTH), *first = mix_alloc(sizeof(float) * BATCH * WIDTH);
+  assert_non_null(values);
+  assert_non_null(first);
+  for (int i = 0; i < ROWS * WIDTH; i++) values[i] = (float)i;
+  mix_tensor *array = mix_tensor_from(values, MIX_FLOAT32, MIX_SHAPE(ROWS, WIDTH));
+  mix_batches *batches = mix_batches_new(1, &array, 0, -1, BATCH, "fit");
+  assert_true(mix_batches_begin(batches, MIX_ORDER_ROWS, 3, 0));
+  for (int threads = 1; threads <= 3; threads++) {
+    mix_set_threads(threads);
+    mix_evaluate(1, (mix_tensor *[]){mix_negative(array)});
+    assert_int_equal(mix_threads_awake(), threads);
+    const float *batch = mix_tensor_data(mix_list_get(mix_batches_get(batches, 1), 0));
+    for (int i = 0; i < BATCH; i++) {
+      assert_int_equal((int)batch[i * WIDTH] % WIDTH, 0);
+      for (int j = 1; j < WIDTH; j++) assert_true(batch[i * WIDTH + j] == batch[i * WIDTH] + (float)j);
+    }
+    if (threads > 1) assert_memory_equal(batch, first, sizeof(float) * BATCH * WIDTH);
+    memcpy(first, batch, sizeof(float) * BATCH * WIDTH);
+  }
+  mix_free(values);
+  mix_free(first);
 }
 
 static void wrong_arguments_are_errors(void **state) {
@@ -200,6 +285,11 @@ int main(void) {
       TEST(orders_are_functions_of_seed_and_epoch),
       TEST(whole_batches_keep_their_rows),
       TEST(memory_is_used_again_unless_someone_holds_it),
+      TEST(rows_in_the_order_kept_are_read_where_they_lie),
+      TEST(rows_that_begin_elsewhere_are_copied),
+      TEST(batches_outlive_their_arrays),
+      TEST(batches_keep_their_values),
+      TEST(threads_copy_the_same_rows),
       TEST(wrong_arguments_are_errors),
       TEST(allocation_failures_are_errors),
   };

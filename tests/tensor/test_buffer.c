@@ -48,6 +48,23 @@ static void failed_allocations_leak_nothing(void **state) {
   assert_int_equal(mix_error(), MIX_MEMORY_ERROR);
 }
 
+static void a_part_keeps_the_whole(void **state) {
+  (void)state;
+  size_t before = mix_buffer_bytes();
+  mix_buffer *whole = mix_buffer_new(1000), *part = mix_buffer_part(whole, 64, 100);
+  assert_ptr_equal(part->data, (char *)whole->data + 64);
+  assert_int_equal(part->bytes, 100);
+  assert_int_equal(mix_buffer_bytes(), before + 1000);
+  mix_inject_allocation_failure(0);
+  assert_null(mix_buffer_part(whole, 0, 100));
+  assert_int_equal(mix_error(), MIX_MEMORY_ERROR);
+  mix_release(whole);
+  assert_int_equal(mix_buffer_bytes(), before + 1000);
+  memset(part->data, 1, 100);
+  mix_release(part);
+  assert_int_equal(mix_buffer_bytes(), before);
+}
+
 static void *released;
 static void note_release(void *data) { released = data; }
 
@@ -136,6 +153,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_teardown(a_buffer_owns_its_memory, end),
       cmocka_unit_test_teardown(failed_allocations_leak_nothing, end),
+      cmocka_unit_test_teardown(a_part_keeps_the_whole, end),
       cmocka_unit_test_teardown(foreign_memory_goes_back_to_its_owner, end),
       cmocka_unit_test_teardown(a_pool_takes_buffers_back, end),
       cmocka_unit_test_teardown(a_buffer_keeps_its_pool_alive, end),
