@@ -114,7 +114,8 @@ MIX_API mix_dataset *mix_dataset_zip_list(mix_list *datasets);
  * end keeps nothing. Shuffle after it, not before: the order is kept too. */
 MIX_API mix_dataset *mix_dataset_cache(mix_dataset *dataset);
 /* Makes up to `count` elements ahead on a thread of its own; -1: as many as turn out to help; 0: none. The values are the same. The
- * functions of the steps before it run on that thread. At most 65,536 elements wait, however large `count` is. */
+ * functions of the steps before it run on that thread. At most 65,536 elements wait, however large `count` is. (-1 makes none ahead where
+ * mix_threads() takes all cores and elements are computed, not waited for: a further thread would only hold up the others.) */
 MIX_API mix_dataset *mix_dataset_prefetch(mix_dataset *dataset, int64_t count);
 
 /* ---- steps that call a function ----
@@ -136,7 +137,8 @@ typedef struct mix_dataset_map_options {
   mix_dataset_function function; /* required; with num_parallel_calls above 1 called by several threads at once */
   void *context;
   void (*release)(void *context);
-  int64_t num_parallel_calls; /* 0: on the thread that asks; -1: as many as mix_threads(); else threads of its own, at most 1,024 */
+  int64_t num_parallel_calls; /* 0: on the thread that asks; -1: that or, where it helps, mix_threads() threads of its own; else so many,
+                               * at most 1,024 */
   bool not_deterministic;     /* elements in the order in which they get ready (tf.data: deterministic=False) */
 } mix_dataset_map_options;
 /* What the function makes of each element. */

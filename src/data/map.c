@@ -1,6 +1,7 @@
 /* A function of each element, on the thread that asks or on several of its own. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "data/ahead.h"
 #include "data/background.h"
 #include "data/stream.h"
 #include <mixtape/device.h>
@@ -16,7 +17,8 @@ typedef struct map_cursor {
   mix_cursor base;
   mix_buffers *buffers;       /* one for each thread: the rows that the function gets */
   int threads;                /* 0: the function runs on the thread that asks */
-  mix_background *background; /* NULL before the first element is asked for */
+  mix_ahead ahead;            /* as it does where num_parallel_calls is -1, until threads are known to help */
+  mix_background *background; /* NULL before it is needed */
 } map_cursor;
 
 static int64_t map_cardinality(const mix_dataset *dataset) { return dataset->input->class->cardinality(dataset->input); }
@@ -25,6 +27,7 @@ static bool map_open(mix_cursor *cursor) {
   map_cursor *map = (map_cursor *)cursor;
   int64_t wanted = ((const map_dataset *)cursor->dataset)->options.num_parallel_calls;
   map->threads = wanted < 0 ? mix_threads() : (int)wanted;
+  mix_ahead_open(&map->ahead);
   map->buffers = mix_calloc(map->threads ? (size_t)map->threads : 1, sizeof *map->buffers);
   return map->buffers != NULL;
 }
@@ -47,14 +50,20 @@ static bool apply(void *context, int thread, mix_element *element) {
   return made != NULL;
 }
 
+static mix_pull map_here(map_cursor *map, mix_element *element) {
+  mix_ahead_begin(&map->ahead);
+  mix_pull pull = mix_cursor_next(map->base.input, element);
+  if (pull == MIX_PULL_ELEMENT && !apply(map, 0, element)) pull = MIX_PULL_FAILED;
+  mix_ahead_end(&map->ahead);
+  return pull;
+}
+
 /* Twice as many elements under way as threads: a slow one does not keep the others from working. */
 static mix_pull map_next(mix_cursor *cursor, mix_element *element) {
   map_cursor *map = (map_cursor *)cursor;
   const map_dataset *dataset = (const map_dataset *)cursor->dataset;
-  if (map->threads == 0) {
-    mix_pull pull = mix_cursor_next(cursor->input, element);
-    return pull != MIX_PULL_ELEMENT || apply(map, 0, element) ? pull : MIX_PULL_FAILED;
-  }
+  const bool chosen = dataset->options.num_parallel_calls >= 0;
+  if (map->threads == 0 || (!chosen && !map->background && !mix_ahead_helps(&map->ahead))) return map_here(map, element);
   if (!map->background)
     map->background = mix_background_start(&(mix_background_options){
         .input = cursor->input,

@@ -1,5 +1,6 @@
 /* Elements made ahead on a thread of their own. */
 #include "base/error.h"
+#include "data/ahead.h"
 #include "data/background.h"
 
 /* More elements than that are no help, and none of them costs memory before it is made. */
@@ -12,15 +13,27 @@ typedef struct prefetch_dataset {
 
 typedef struct prefetch_cursor {
   mix_cursor base;
-  mix_background *background; /* NULL before the first element is asked for */
+  mix_ahead ahead;            /* where count is -1 */
+  mix_background *background; /* NULL before it is needed */
 } prefetch_cursor;
 
 static int64_t prefetch_cardinality(const mix_dataset *dataset) { return dataset->input->class->cardinality(dataset->input); }
+
+static bool prefetch_open(mix_cursor *cursor) {
+  mix_ahead_open(&((prefetch_cursor *)cursor)->ahead);
+  return true;
+}
 
 static mix_pull prefetch_next(mix_cursor *cursor, mix_element *element) {
   prefetch_cursor *prefetch = (prefetch_cursor *)cursor;
   int64_t count = ((const prefetch_dataset *)cursor->dataset)->count;
   if (count == 0) return mix_cursor_next(cursor->input, element);
+  if (count < 0 && !prefetch->background && !mix_ahead_helps(&prefetch->ahead)) {
+    mix_ahead_begin(&prefetch->ahead);
+    mix_pull pull = mix_cursor_next(cursor->input, element);
+    mix_ahead_end(&prefetch->ahead);
+    return pull;
+  }
   if (!prefetch->background) {
     mix_background_options options = {.input = cursor->input, .threads = 1, .grows = count < 0};
     options.capacity = count < 0 ? MOST_BY_ITSELF : count < MOST_AHEAD ? (int)count : MOST_AHEAD;
@@ -35,6 +48,7 @@ static const mix_dataset_class prefetch_class = {
     .name = "prefetch",
     .cursor_size = sizeof(prefetch_cursor),
     .cardinality = prefetch_cardinality,
+    .open = prefetch_open,
     .next = prefetch_next,
     .close = prefetch_close,
 };

@@ -2,6 +2,8 @@
  * that can be dropped at any moment. Run under ThreadSanitizer too. */
 #include "data/pipeline_support.h"
 
+#include "base/cpu.h"
+#include <mixtape/device.h>
 #include <mixtape/ops.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -69,6 +71,70 @@ static void prefetch_makes_as_many_ahead_as_it_says(void **state) {
   pause_microseconds(2000);
   assert_int_equal(atomic_load(&made), 6);
   assert_string_equal(elements_of(iterator, 5), "1 2 3 4 5");
+}
+
+/* -1 and no core left: who asks for an element makes it, as long as that is computing and not waiting. */
+static void prefetch_by_itself_leaves_taken_cores_alone(void **state) {
+  (void)state;
+  atomic_int made = 0;
+  mix_set_threads(mix_cpu_cores());
+  mix_iterator *iterator = mix_dataset_iterate(mix_dataset_prefetch(mix_dataset_from_generator(count_up, .context = &made), -1));
+  for (int i = 0; i < 100; i++) {
+    assert_int_equal(value_of(mix_iterator_next(iterator), 0), i);
+    assert_int_equal(atomic_load(&made), i + 1);
+  }
+}
+
+static void prefetch_by_itself_takes_a_free_core(void **state) {
+  (void)state;
+  atomic_int made = 0;
+  if (mix_cpu_cores() < 2) skip();
+  mix_set_threads(1);
+  mix_iterator *iterator = mix_dataset_iterate(mix_dataset_prefetch(mix_dataset_from_generator(count_up, .context = &made), -1));
+  assert_int_equal(value_of(mix_iterator_next(iterator), 0), 0);
+  EVENTUALLY(atomic_load(&made) > 1);
+  assert_string_equal(elements_of(iterator, 5), "1 2 3 4 5");
+}
+
+static mix_list *count_slowly(void *context, int64_t index) {
+  pause_microseconds(3000);
+  return count_up(context, index);
+}
+
+static void prefetch_by_itself_waits_on_a_thread_of_its_own(void **state) {
+  (void)state;
+  atomic_int made = 0;
+  mix_set_threads(mix_cpu_cores());
+  mix_iterator *iterator =
+      mix_dataset_iterate(mix_dataset_prefetch(mix_dataset_from_generator(count_slowly, .context = &made), -1));
+  assert_string_equal(elements_of(iterator, 10), "0 1 2 3 4 5 6 7 8 9");
+  EVENTUALLY(atomic_load(&made) > 10);
+  assert_string_equal(elements_of(iterator, 3), "10 11 12");
+}
+
+typedef struct callers {
+  pthread_t caller;
+  bool slow;
+  atomic_int here, elsewhere;
+} callers;
+
+static mix_list *note_caller(void *context, mix_list *element) {
+  callers *c = context;
+  if (c->slow) pause_microseconds(3000);
+  atomic_fetch_add(pthread_equal(c->caller, pthread_self()) ? &c->here : &c->elsewhere, 1);
+  return element;
+}
+
+static void map_by_itself_takes_threads_for_what_waits(void **state) {
+  (void)state;
+  mix_set_threads(mix_cpu_cores());
+  for (int slow = 0; slow < 2; slow++) {
+    callers c = {.caller = pthread_self(), .slow = slow};
+    mix_dataset *mapped = mix_dataset_map(range(12), note_caller, .context = &c, .num_parallel_calls = -1);
+    assert_string_equal(elements(mapped, 99), "0 1 2 3 4 5 6 7 8 9 10 11");
+    assert_int_equal(c.here + c.elsewhere, 12);
+    assert_true(slow ? c.elsewhere > 0 : c.elsewhere == 0);
+  }
 }
 
 static void parallel_map_keeps_the_order(void **state) {
@@ -267,6 +333,10 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(prefetch_changes_no_value),
       TEST(prefetch_makes_as_many_ahead_as_it_says),
+      TEST(prefetch_by_itself_leaves_taken_cores_alone),
+      TEST(prefetch_by_itself_takes_a_free_core),
+      TEST(prefetch_by_itself_waits_on_a_thread_of_its_own),
+      TEST(map_by_itself_takes_threads_for_what_waits),
       TEST(parallel_map_keeps_the_order),
       TEST(a_map_without_order_gives_the_same_elements),
       TEST(calls_run_at_once),
