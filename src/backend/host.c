@@ -188,9 +188,11 @@ mix_executable *mix_host_compile(const mix_plan *plan, int threads, const mix_ke
   executable->tables = tables;
   executable->threads = threads < 2 ? 1 : mix_host_team_size(plan, threads);
   executable->flush_subnormals = flush_subnormals;
-  executable->barrier.spins = spins(executable->threads);
   atomic_store_explicit(&executable->failed_step, INT_MAX, memory_order_relaxed);
-  if (executable->threads && build(executable)) return executable;
+  if (executable->threads && build(executable)) {
+    if (executable->parallel) executable->barrier.spins = spins(executable->threads); /* asks the system: a microsecond */
+    return executable;
+  }
   mix_host_destroy(executable);
   return NULL;
 }

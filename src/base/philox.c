@@ -23,9 +23,10 @@ uint32_t mix_philox_word(uint64_t key, uint64_t counter, uint64_t index) {
   return mix_philox_block(key, counter, index / 4).v[index % 4];
 }
 
-/* 64 bits of the stream, two words; a stream has 2^66 words, of which positions reach the first 2^64. */
+/* 64 bits of the stream, two words of a block (positions are even); a stream has 2^66 words, of which positions reach the first 2^64. */
 static uint64_t next_64(uint64_t key, uint64_t counter, uint64_t *position) {
-  uint64_t low = mix_philox_word(key, counter, *position), high = mix_philox_word(key, counter, *position + 1);
+  const mix_philox block = mix_philox_block(key, counter, *position / 4);
+  const uint64_t low = block.v[*position % 4], high = block.v[*position % 4 + 1];
   *position += 2;
   return low | high << 32;
 }
@@ -34,9 +35,10 @@ static uint64_t next_64(uint64_t key, uint64_t counter, uint64_t *position) {
  * low half falls below 2^64 mod n. */
 uint64_t mix_philox_below(uint64_t key, uint64_t counter, uint64_t *position, uint64_t n) {
   if (n == 0) return 0;
-  for (uint64_t threshold = -n % n;;) {
+  for (;;) {
     unsigned __int128 product = (unsigned __int128)next_64(key, counter, position) * n;
-    if ((uint64_t)product >= threshold) return (uint64_t)(product >> 64);
+    /* The remainder is below n: its division, slower than all else here, is hardly ever needed. */
+    if ((uint64_t)product >= n || (uint64_t)product >= -n % n) return (uint64_t)(product >> 64);
   }
 }
 

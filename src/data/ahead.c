@@ -4,7 +4,10 @@
 #include <mixtape/device.h>
 #include <time.h>
 
-enum { FEWEST = 4 };  /* waits to judge by: another program takes the processor now and then */
+enum { FEWEST = 4 }; /* waits to judge by: another program takes the processor now and then */
+enum {
+  SAMPLE = 8
+}; /* the first so many elements are watched, then one of as many: the clock of a thread takes half a microsecond */
 #define SHORTEST 5e-5 /* seconds of a wait that a thread of its own is worth */
 #define LATELY 1.0    /* seconds, about */
 
@@ -20,12 +23,18 @@ bool mix_ahead_helps(const mix_ahead *ahead) {
   return ahead->cores_free || (ahead->waits >= FEWEST && ahead->waited > ahead->passed / 2);
 }
 
+static bool watches(const mix_ahead *ahead) { return ahead->elements < SAMPLE || ahead->elements % SAMPLE == 0; }
+
 void mix_ahead_begin(mix_ahead *ahead) {
+  if (!watches(ahead)) return;
   ahead->began = seconds(CLOCK_MONOTONIC);
   ahead->began_computed = seconds(CLOCK_THREAD_CPUTIME_ID);
 }
 
 void mix_ahead_end(mix_ahead *ahead) {
+  const bool watched = watches(ahead);
+  ahead->elements++;
+  if (!watched) return;
   const double computed = seconds(CLOCK_THREAD_CPUTIME_ID) - ahead->began_computed;
   const double passed = seconds(CLOCK_MONOTONIC) - ahead->began, waited = passed - computed;
   if (waited >= SHORTEST && waited > passed / 2 && ahead->waits < FEWEST) ahead->waits++;

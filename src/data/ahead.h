@@ -3,6 +3,7 @@
 #define MIX_DATA_AHEAD_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Where the threads that compute leave a core free, it is. Where they take all cores, threads that compute elements take turns with them,
  * a time slice each, while the others of the team wait: then only elements that are mostly waited for (files, a network, other threads)
@@ -11,6 +12,7 @@ typedef struct mix_ahead {
   double passed, waited; /* seconds of what was watched, lately */
   double began, began_computed;
   int waits; /* elements that were mostly waited for */
+  int64_t elements;
   bool cores_free;
 } mix_ahead;
 

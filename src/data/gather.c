@@ -48,12 +48,20 @@ int64_t mix_rows_check(int count, mix_tensor *const *arrays, const char *call) {
 enum { SHARED_BYTES = 1 << 16, PARALLEL_BYTES = 1 << 20 };
 enum { LINE = 64 }; /* where kernels expect a value to begin */
 
+static void copy_row(char *to, const char *source, const int64_t *rows, int64_t first, int64_t i, size_t row) {
+  memcpy(to + (size_t)i * row, source + (size_t)(rows ? rows[i] : first + i) * row, row);
+}
+
 /* `count` rows of `row` bytes each. */
 static void copy_rows(char *to, const char *source, const int64_t *rows, int64_t first, int64_t count, size_t row) {
   const size_t bytes = (size_t)count * row;
   int threads = bytes >= PARALLEL_BYTES ? mix_threads() : bytes >= SHARED_BYTES ? mix_threads_awake() : 1;
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-  for (int64_t i = 0; i < count; i++) memcpy(to + (size_t)i * row, source + (size_t)(rows ? rows[i] : first + i) * row, row);
+  if (threads == 1) { /* a region of one thread costs as much as some rows */
+    for (int64_t i = 0; i < count; i++) copy_row(to, source, rows, first, i, row);
+    return;
+  }
+#pragma omp parallel for schedule(static) num_threads(threads)
+  for (int64_t i = 0; i < count; i++) copy_row(to, source, rows, first, i, row);
 }
 
 /* Rows of an array as a part of its memory; NULL, no error, where they must be copied: the memory is foreign, a variable's perhaps, whose
