@@ -150,8 +150,23 @@ int *mix_ir_uses(mix_ir *ir) {
   return uses;
 }
 
+static int guard_of(const mix_ir_node *node) { return node->guard >= 0 ? node->guard : node->guard_key; }
+
+/* Nothing is dead, and operands come before what uses them: the order that sorting would give. */
+static bool is_sorted(const mix_ir *ir) {
+  for (int n = 0; n < ir->node_count; n++) {
+    const mix_ir_node *node = &ir->nodes[n];
+    const int guard = guard_of(node);
+    if (node->dead || (guard >= 0 && mix_ir_producer(ir, guard) >= n)) return false;
+    for (int i = 0; i < node->input_count; i++)
+      if (mix_ir_producer(ir, node->inputs[i]) >= n) return false;
+  }
+  return true;
+}
+
 /* Depth first from each node in its present order: operands are emitted before the node. */
 bool mix_ir_sort(mix_ir *ir) {
+  if (is_sorted(ir)) return true;
   int count = ir->node_count, emitted = 0;
   int *order = mix_ir_alloc(ir, sizeof(int) * (size_t)(count + 1));
   int *stack = mix_ir_alloc(ir, sizeof(int) * (size_t)(count + 1));
@@ -167,7 +182,7 @@ bool mix_ir_sort(mix_ir *ir) {
     while (depth) {
       int n = stack[depth - 1];
       mix_ir_node *node = &ir->nodes[n];
-      int guard = node->guard >= 0 ? node->guard : node->guard_key;
+      int guard = guard_of(node);
       int operands = node->input_count + (guard >= 0);
       if (next[n] == operands) {
         state[n] = 2;

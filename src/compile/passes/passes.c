@@ -36,8 +36,9 @@ static const pass_row passes[] = {
 static const char *const planning[] = {"foresee", "in_place", "memory"};
 enum { PASSES = sizeof passes / sizeof *passes, PLANNING = sizeof planning / sizeof *planning };
 
-bool mix_pass_disabled(const char *name) {
-  const char *list = getenv("MIXTAPE_DISABLE_PASSES");
+static const char *disabled(void) { return getenv("MIXTAPE_DISABLE_PASSES"); }
+
+static bool is_listed(const char *list, const char *name) {
   size_t length = strlen(name);
   while (list && *list) {
     size_t word = strcspn(list, ",");
@@ -47,10 +48,11 @@ bool mix_pass_disabled(const char *name) {
   return false;
 }
 
+bool mix_pass_disabled(const char *name) { return is_listed(disabled(), name); }
+
 uint64_t mix_passes_key(void) {
   uint64_t key = 0;
-  for (const char *list = getenv("MIXTAPE_DISABLE_PASSES"); list && *list; list++)
-    key = (key ^ (unsigned char)*list) * 0x100000001b3u + 1;
+  for (const char *list = disabled(); list && *list; list++) key = (key ^ (unsigned char)*list) * 0x100000001b3u + 1;
   return key;
 }
 
@@ -67,7 +69,7 @@ static void check_names(void) {
   static _Atomic uint64_t checked;
   uint64_t key = mix_passes_key();
   if (!key || atomic_exchange(&checked, key) == key) return;
-  for (const char *list = getenv("MIXTAPE_DISABLE_PASSES"); list && *list;) {
+  for (const char *list = disabled(); list && *list;) {
     size_t word = strcspn(list, ",");
     if (!is_name(list, word)) {
       char names[256] = "";
@@ -107,9 +109,10 @@ static void log_graph(mix_ir *ir, const char *when, const char *pass) {
 }
 
 static bool run(mix_ir *ir, size_t count, bool verbose) {
+  const char *off = disabled();
   for (size_t i = 0; i < count; i++) {
     if (passes[i].run == mix_pass_sums) mix_cast_watch_end(ir); /* from here on casts go into programs */
-    if (strcmp(passes[i].name, "fuse") && mix_pass_disabled(passes[i].name)) continue;
+    if (strcmp(passes[i].name, "fuse") && is_listed(off, passes[i].name)) continue;
     if (!passes[i].run(ir)) return false;
     mix_cast_watch_pass(ir, passes[i].name);
     if (verbose) log_graph(ir, "after ", passes[i].name);
