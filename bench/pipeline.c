@@ -60,9 +60,9 @@ static bool make_feeds(feed *feeds, int64_t units, int64_t batch, int64_t rows) 
   feeds[1] = (feed){.name = "shuffle, batch, prefetch", .dataset = mix_dataset_prefetch(floats, -1)};
   feeds[2] =
       (feed){.name = "shuffle, batch, map, prefetch", .dataset = mix_dataset_prefetch(mix_dataset_map(whole, normalise), -1)};
-  feeds[3] = (feed){.name = "shuffle, batch, parallel map, prefetch",
+  feeds[3] = (feed){.name = "shuffle, batch, map (-1), prefetch",
                     .dataset = mix_dataset_prefetch(mix_dataset_map(whole, normalise, .num_parallel_calls = -1), -1)};
-  feeds[4] = (feed){.name = "shuffle, parallel map of images, batch, prefetch",
+  feeds[4] = (feed){.name = "shuffle, map of images (-1), batch, prefetch",
                     .dataset = mix_dataset_prefetch(mix_dataset_batch(each, batch), -1)};
   for (int i = 0; i < FEEDS; i++) {
     feeds[i].batch = batch;

@@ -113,14 +113,15 @@ MIX_API mix_dataset *mix_dataset_zip_list(mix_list *datasets);
 /* Keeps the elements of the first pass that reaches the end, in memory; later passes replay them. A pass that is left before the
  * end keeps nothing. Shuffle after it, not before: the order is kept too. */
 MIX_API mix_dataset *mix_dataset_cache(mix_dataset *dataset);
-/* Makes up to `count` elements ahead on a thread of its own; -1: as many as turn out to help; 0: none. The values are the same. The
- * functions of the steps before it run on that thread. At most 65,536 elements wait, however large `count` is. (-1 makes none ahead where
- * mix_threads() takes all cores and elements are computed, not waited for: a further thread would only hold up the others.) */
+/* Makes up to `count` elements ahead on a thread of its own, where the functions of the steps before it run too; -1: as many as turn out
+ * to help; 0: none. The values are the same. At most 65,536 elements wait, however large `count` is. (-1 begins without a thread where
+ * mix_threads() takes all cores, on which one more would only hold up the others, and takes one once elements turn out to be waited for, or
+ * to take one thread longer than what they are for.) */
 MIX_API mix_dataset *mix_dataset_prefetch(mix_dataset *dataset, int64_t count);
 
 /* ---- steps that call a function ----
- * Each call has a scope of its own. On a thread of the pipeline (num_parallel_calls, or a prefetch further on) nothing that belongs
- * to the caller's thread is there: open tapes, scopes, cast dtype. An error that the function leaves is that of the
+ * Each call has a scope of its own. On a thread of the pipeline (num_parallel_calls, or a prefetch further on; with -1 anywhere) nothing
+ * that belongs to the caller's thread is there: open tapes, scopes, cast dtype. An error that the function leaves is that of the
  * mix_iterator_next that asked for the element. `release(context)` is called when the data set goes (NULL: nothing to do). */
 
 /* Makes a list of tensors, evaluated after the call, from one. NULL is an error. Operations cost microseconds a call, whatever they work
@@ -134,11 +135,11 @@ typedef mix_dataset *(*mix_dataset_expansion)(void *context, mix_list *element);
 typedef struct mix_dataset_map_options {
   size_t size;
   mix_dataset *dataset;          /* required */
-  mix_dataset_function function; /* required; with num_parallel_calls above 1 called by several threads at once */
+  mix_dataset_function function; /* required; with num_parallel_calls above 1, or -1, called by several threads at once */
   void *context;
   void (*release)(void *context);
-  int64_t num_parallel_calls; /* 0: on the thread that asks; -1: that or, where it helps, mix_threads() threads of its own; else so many,
-                               * at most 1,024 */
+  int64_t num_parallel_calls; /* 0: on the thread that asks; -1: there or, where it turns out to help, on mix_threads() threads of its own;
+                               * else so many, at most 1,024 */
   bool not_deterministic;     /* elements in the order in which they get ready (tf.data: deterministic=False) */
 } mix_dataset_map_options;
 /* What the function makes of each element. */

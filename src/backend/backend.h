@@ -49,13 +49,12 @@ typedef struct mix_backend {
   void (*deallocate)(void *memory, size_t bytes);
 } mix_backend;
 
-/* Threads that the calling thread's latest plan ran on, itself among them: they wait for the next one, and can be had in about a
- * microsecond. 1 before the first. */
-int mix_threads_awake(void);
-
 extern const mix_backend mix_backend_cpu, mix_backend_ref;
 /* The backend in force (mix_set_device). */
 const mix_backend *mix_backend_current(void);
+/* Threads of the CPU that the calling thread's latest plan ran on, itself among them: they wait for the next one, and can be had in about
+ * a microsecond. 1 before the first; plans with nothing to share do not count. */
+int mix_threads_awake(void);
 /* Why there is no device "cuda" (static text). */
 extern const char *const mix_cuda_missing;
 

@@ -305,8 +305,9 @@ int mix_threads_awake(void) { return awake; }
 mix_status mix_host_run(mix_executable *executable, const mix_bindings *bindings) {
   if (mix_failed()) return mix_error();
   bind_all(executable, bindings);
-  awake = executable->parallel ? executable->threads : 1;
-  if (awake == 1)
+  const bool alone = executable->threads == 1 || !executable->parallel;
+  if (!alone || executable->threads == 1) awake = executable->threads; /* what has nothing to share lets nobody fall asleep */
+  if (alone)
     run_thread(executable, &(const mix_team){.rank = 0, .size = 1, .barrier = &executable->barrier});
   else if (!run_team(executable))
     return run_alone(executable, bindings);

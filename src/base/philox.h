@@ -19,7 +19,7 @@ uint64_t mix_next_seed(void);
 void mix_seed_state(uint64_t state[2]);
 void mix_seed_restore(const uint64_t state[2]);
 
-/* Uniform in [0, n), unbiased, from the stream; advances *position (in words, two a draw). n = 0 gives 0. */
+/* Uniform in [0, n), unbiased, from the stream; advances *position (in words, even: two a draw). n = 0 gives 0. */
 uint64_t mix_philox_below(uint64_t key, uint64_t counter, uint64_t *position, uint64_t n);
 
 #endif

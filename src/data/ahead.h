@@ -2,23 +2,32 @@
 #ifndef MIX_DATA_AHEAD_H
 #define MIX_DATA_AHEAD_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "graph/tape.h"
+#include "graph/variable.h"
 
-/* Where the threads that compute leave a core free, it is. Where they take all cores, threads that compute elements take turns with them,
- * a time slice each, while the others of the team wait: then only elements that are mostly waited for (files, a network, other threads)
- * are worth it. So elements are made by whoever asks, and watched, until that is known. */
+/* Where the threads that compute leave a core free, it is. Where they take all cores, threads that make elements take turns with them, a
+ * time slice each, while the others of the team wait. Then it is worth it only for elements that are mostly waited for (files, a network,
+ * other threads), or that one thread computes so long that the team waits for them more than it works. So elements are made by whoever
+ * asks, and watched, until that is known; and made as on a thread of its own: nothing that belongs to the caller's thread is there. */
 typedef struct mix_ahead {
-  double passed, waited; /* seconds of what was watched, lately */
-  double began, began_computed;
-  int waits; /* elements that were mostly waited for */
+  bool by_itself, core_free;
+  int waits, coarse, idle; /* elements that were mostly waited for; in a row: that took long, that found a core idle */
   int64_t elements;
-  bool cores_free;
+  /* Seconds, lately, of watched elements: making them, of which waiting, work of other threads meanwhile; and from the one before. */
+  double passed, waited, shared, between;
+  double began, began_computed, began_all, ended;
+  struct {
+    mix_capture *capture;
+    mix_tape *tape;
+    mix_dtype cast;
+    const char *scope;
+  } caller;
 } mix_ahead;
 
-void mix_ahead_open(mix_ahead *ahead);
+/* by_itself: it is to find out; else threads have been asked for. */
+void mix_ahead_open(mix_ahead *ahead, bool by_itself);
 bool mix_ahead_helps(const mix_ahead *ahead);
-/* Around the making of an element. */
+/* Around the making of an element by the thread that asks; for those that find out. */
 void mix_ahead_begin(mix_ahead *ahead);
 void mix_ahead_end(mix_ahead *ahead);
 

@@ -55,7 +55,9 @@ static void copy_row(char *to, const char *source, const int64_t *rows, int64_t 
 /* `count` rows of `row` bytes each. */
 static void copy_rows(char *to, const char *source, const int64_t *rows, int64_t first, int64_t count, size_t row) {
   const size_t bytes = (size_t)count * row;
-  int threads = bytes >= PARALLEL_BYTES ? mix_threads() : bytes >= SHARED_BYTES ? mix_threads_awake() : 1;
+  int threads = bytes >= SHARED_BYTES ? mix_threads() : 1;
+  if (bytes < PARALLEL_BYTES && threads > mix_threads_awake()) threads = mix_threads_awake();
+  if (threads > count) threads = (int)count;
   if (threads == 1) { /* a region of one thread costs as much as some rows */
     for (int64_t i = 0; i < count; i++) copy_row(to, source, rows, first, i, row);
     return;

@@ -17,7 +17,7 @@ typedef struct map_cursor {
   mix_cursor base;
   mix_buffers *buffers;       /* one for each thread: the rows that the function gets */
   int threads;                /* 0: the function runs on the thread that asks */
-  mix_ahead ahead;            /* as it does where num_parallel_calls is -1, until threads are known to help */
+  mix_ahead ahead;            /* there too where num_parallel_calls is -1, until threads are known to help */
   mix_background *background; /* NULL before it is needed */
 } map_cursor;
 
@@ -27,7 +27,7 @@ static bool map_open(mix_cursor *cursor) {
   map_cursor *map = (map_cursor *)cursor;
   int64_t wanted = ((const map_dataset *)cursor->dataset)->options.num_parallel_calls;
   map->threads = wanted < 0 ? mix_threads() : (int)wanted;
-  mix_ahead_open(&map->ahead);
+  mix_ahead_open(&map->ahead, wanted < 0);
   map->buffers = mix_calloc(map->threads ? (size_t)map->threads : 1, sizeof *map->buffers);
   return map->buffers != NULL;
 }
@@ -51,19 +51,21 @@ static bool apply(void *context, int thread, mix_element *element) {
 }
 
 static mix_pull map_here(map_cursor *map, mix_element *element) {
-  mix_ahead_begin(&map->ahead);
   mix_pull pull = mix_cursor_next(map->base.input, element);
-  if (pull == MIX_PULL_ELEMENT && !apply(map, 0, element)) pull = MIX_PULL_FAILED;
-  mix_ahead_end(&map->ahead);
-  return pull;
+  return pull != MIX_PULL_ELEMENT || apply(map, 0, element) ? pull : MIX_PULL_FAILED;
 }
 
 /* Twice as many elements under way as threads: a slow one does not keep the others from working. */
 static mix_pull map_next(mix_cursor *cursor, mix_element *element) {
   map_cursor *map = (map_cursor *)cursor;
   const map_dataset *dataset = (const map_dataset *)cursor->dataset;
-  const bool chosen = dataset->options.num_parallel_calls >= 0;
-  if (map->threads == 0 || (!chosen && !map->background && !mix_ahead_helps(&map->ahead))) return map_here(map, element);
+  if (map->threads == 0) return map_here(map, element);
+  if (!map->background && !mix_ahead_helps(&map->ahead)) {
+    mix_ahead_begin(&map->ahead);
+    mix_pull pull = map_here(map, element);
+    mix_ahead_end(&map->ahead);
+    return pull;
+  }
   if (!map->background)
     map->background = mix_background_start(&(mix_background_options){
         .input = cursor->input,
@@ -104,7 +106,7 @@ mix_dataset *mix_dataset_map_with(const mix_dataset_map_options *given) {
   if (!mix_dataset_given(options.dataset, "dataset_map")) return NULL;
   if (!options.function) return mix_fail(MIX_TYPE_ERROR, "dataset_map: the function is NULL");
   if (options.num_parallel_calls < -1 || options.num_parallel_calls > MOST_THREADS)
-    return mix_fail(MIX_VALUE_ERROR, "dataset_map: num_parallel_calls is %lld; expected 0 to %d, or -1 (all threads)",
+    return mix_fail(MIX_VALUE_ERROR, "dataset_map: num_parallel_calls is %lld; expected 0 to %d, or -1 (what helps)",
                     (long long)options.num_parallel_calls, MOST_THREADS);
   map_dataset *dataset = mix_dataset_new(sizeof *dataset, &map_class, options.dataset, false);
   if (!dataset) return NULL;

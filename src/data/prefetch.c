@@ -13,14 +13,14 @@ typedef struct prefetch_dataset {
 
 typedef struct prefetch_cursor {
   mix_cursor base;
-  mix_ahead ahead;            /* where count is -1 */
+  mix_ahead ahead;
   mix_background *background; /* NULL before it is needed */
 } prefetch_cursor;
 
 static int64_t prefetch_cardinality(const mix_dataset *dataset) { return dataset->input->class->cardinality(dataset->input); }
 
 static bool prefetch_open(mix_cursor *cursor) {
-  mix_ahead_open(&((prefetch_cursor *)cursor)->ahead);
+  mix_ahead_open(&((prefetch_cursor *)cursor)->ahead, ((const prefetch_dataset *)cursor->dataset)->count < 0);
   return true;
 }
 
@@ -28,7 +28,7 @@ static mix_pull prefetch_next(mix_cursor *cursor, mix_element *element) {
   prefetch_cursor *prefetch = (prefetch_cursor *)cursor;
   int64_t count = ((const prefetch_dataset *)cursor->dataset)->count;
   if (count == 0) return mix_cursor_next(cursor->input, element);
-  if (count < 0 && !prefetch->background && !mix_ahead_helps(&prefetch->ahead)) {
+  if (!prefetch->background && !mix_ahead_helps(&prefetch->ahead)) {
     mix_ahead_begin(&prefetch->ahead);
     mix_pull pull = mix_cursor_next(cursor->input, element);
     mix_ahead_end(&prefetch->ahead);

@@ -74,6 +74,12 @@ void mix_tape_end(mix_tape *tape) {
   if (mix_is(tape, &tape_class)) tape_close(tape);
 }
 
+mix_tape *mix_tapes_set(mix_tape *tape) {
+  mix_tape *former = innermost;
+  innermost = tape;
+  return former;
+}
+
 bool mix_tapes_open(void) { return innermost != NULL; }
 
 uint64_t mix_tapes_begin_sequence(void) { return innermost ? innermost->begin : 0; }

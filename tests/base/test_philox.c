@@ -60,7 +60,7 @@ static void below_stays_below_and_advances(void **state) {
       assert_true(mix_philox_below(1, 2, &position, limits[i]) < limits[i]);
       assert_true(position > before);
     }
-  uint64_t here = 10, there = 10;
+  uint64_t here = 12, there = 12;
   for (int j = 0; j < 100; j++) assert_int_equal(mix_philox_below(1, 2, &here, 1000), mix_philox_below(1, 2, &there, 1000));
   assert_int_equal(here, there);
   assert_int_equal(mix_philox_below(1, 2, &here, 0), 0);
@@ -92,6 +92,28 @@ static void below_is_unbiased_for_large_limits(void **state) {
   assert_true(fabs(multiples / 1e4 - 1.0 / 3) < 5 * 0.0047);
 }
 
+/* As the paper writes it, with the division. */
+static uint64_t below_by_division(uint64_t key, uint64_t counter, uint64_t *position, uint64_t n) {
+  for (uint64_t threshold = -n % n;;) {
+    const uint64_t low = mix_philox_word(key, counter, *position), high = mix_philox_word(key, counter, *position + 1);
+    *position += 2;
+    const unsigned __int128 product = (unsigned __int128)(low | high << 32) * n;
+    if ((uint64_t)product >= threshold) return (uint64_t)(product >> 64);
+  }
+}
+
+static void draws_are_those_of_the_paper(void **state) {
+  (void)state;
+  static const uint64_t limits[] = {1, 2, 3, 10, 60000, 1ull << 32, 3ull << 61, (1ull << 63) + 1, UINT64_MAX};
+  for (size_t l = 0; l < sizeof limits / sizeof *limits; l++) {
+    uint64_t here = 0, there = 0;
+    for (int i = 0; i < 1000; i++) {
+      assert_true(mix_philox_below(9, l, &here, limits[l]) == below_by_division(9, l, &there, limits[l]));
+      assert_true(here == there);
+    }
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(known_answers),
@@ -100,6 +122,7 @@ int main(void) {
       cmocka_unit_test(below_stays_below_and_advances),
       cmocka_unit_test(below_is_uniform),
       cmocka_unit_test(below_is_unbiased_for_large_limits),
+      cmocka_unit_test(draws_are_those_of_the_paper),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/object.h"
 #include <mixtape/dataset.h>
+#include <mixtape/device.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,6 +19,7 @@ static inline int end(void **state) {
   (void)state;
   mix_inject_allocation_failure(-1);
   mix_error_clear();
+  mix_set_threads(0);
   mix_shutdown();
   return 0;
 }

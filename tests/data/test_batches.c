@@ -36,6 +36,7 @@ static int end(void **state) {
   (void)state;
   mix_inject_allocation_failure(-1);
   mix_error_clear();
+  mix_set_threads(0);
   mix_shutdown();
   return 0;
 }

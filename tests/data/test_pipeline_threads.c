@@ -3,8 +3,10 @@
 #include "data/pipeline_support.h"
 
 #include "base/cpu.h"
-#include <mixtape/device.h>
+#include "graph/tape.h"
+#include "graph/variable.h"
 #include <mixtape/ops.h>
+#include <mixtape/tape.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -112,29 +114,83 @@ static void prefetch_by_itself_waits_on_a_thread_of_its_own(void **state) {
   assert_string_equal(elements_of(iterator, 3), "10 11 12");
 }
 
+static void compute_microseconds(double microseconds) {
+  struct timespec t;
+  double end = 0, now;
+  do {
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    now = 1e6 * (double)t.tv_sec + 1e-3 * (double)t.tv_nsec;
+    if (end == 0) end = now + microseconds;
+  } while (now < end);
+}
+
+enum work { NONE, WAIT, COMPUTE };
 typedef struct callers {
   pthread_t caller;
-  bool slow;
+  enum work work;
+  int64_t failing; /* the element that fails */
   atomic_int here, elsewhere;
 } callers;
 
 static mix_list *note_caller(void *context, mix_list *element) {
   callers *c = context;
-  if (c->slow) pause_microseconds(3000);
+  if (c->work == WAIT) pause_microseconds(2000);
+  if (c->work == COMPUTE) compute_microseconds(2000);
   atomic_fetch_add(pthread_equal(c->caller, pthread_self()) ? &c->here : &c->elsewhere, 1);
-  return element;
+  return value_of(element, 0) == c->failing ? mix_list_of(mix_list_get(element, 5)) : element;
 }
 
-static void map_by_itself_takes_threads_for_what_waits(void **state) {
+static void map_by_itself_takes_threads_for_what_takes_long(void **state) {
   (void)state;
   mix_set_threads(mix_cpu_cores());
-  for (int slow = 0; slow < 2; slow++) {
-    callers c = {.caller = pthread_self(), .slow = slow};
+  for (enum work work = NONE; work <= COMPUTE; work++) {
+    callers c = {.caller = pthread_self(), .work = work, .failing = -1};
     mix_dataset *mapped = mix_dataset_map(range(12), note_caller, .context = &c, .num_parallel_calls = -1);
     assert_string_equal(elements(mapped, 99), "0 1 2 3 4 5 6 7 8 9 10 11");
     assert_int_equal(c.here + c.elsewhere, 12);
-    assert_true(slow ? c.elsewhere > 0 : c.elsewhere == 0);
+    assert_true(c.here > 0);
+    assert_true(work == NONE ? c.elsewhere == 0 : c.elsewhere > 0);
   }
+}
+
+/* While the caller makes the elements, and once threads do. */
+static void what_goes_by_itself_fails_and_is_dropped_alike(void **state) {
+  (void)state;
+  mix_set_threads(mix_cpu_cores());
+  for (int64_t at = 0; at < 12; at++) {
+    callers c = {.caller = pthread_self(), .work = WAIT, .failing = at};
+    mix_dataset *mapped =
+        mix_dataset_prefetch(mix_dataset_map(range(12), note_caller, .context = &c, .num_parallel_calls = -1), -1);
+    mix_iterator *iterator = mix_dataset_iterate(mapped);
+    for (int64_t i = 0; i < at; i++) assert_int_equal(value_of(mix_iterator_next(iterator), 0), i);
+    FAILS(mix_iterator_next(iterator), MIX_VALUE_ERROR, "index is 5");
+    assert_null(mix_iterator_next(iterator));
+    c.failing = -1;
+    MIX_SCOPE {
+      iterator = mix_dataset_iterate(mapped);
+      for (int64_t i = 0; i < at; i++) assert_int_equal(value_of(mix_iterator_next(iterator), 0), i);
+    }
+    assert_int_equal(mix_error(), MIX_OK);
+  }
+}
+
+static mix_list *sees_nothing_of_the_caller(void *context, mix_list *element) {
+  (void)context;
+  return mix_tapes_open() || mix_cast_dtype() != MIX_DTYPE_NONE ? NULL : element;
+}
+
+static void what_goes_by_itself_is_as_on_a_thread_of_its_own(void **state) {
+  (void)state;
+  mix_set_threads(mix_cpu_cores());
+  mix_dataset *mapped = mix_dataset_map(range(3), sees_nothing_of_the_caller, .num_parallel_calls = -1);
+  mix_dataset *ahead = mix_dataset_prefetch(mix_dataset_map(range(3), sees_nothing_of_the_caller), -1);
+  mix_tape *tape = mix_tape_begin(.persistent = false);
+  mix_cast_dtype_set(MIX_FLOAT16);
+  assert_string_equal(elements(mapped, 9), "0 1 2");
+  assert_string_equal(elements(ahead, 9), "0 1 2");
+  assert_true(mix_tapes_open());
+  assert_int_equal(mix_cast_dtype_set(MIX_DTYPE_NONE), MIX_FLOAT16);
+  mix_tape_end(tape);
 }
 
 static void parallel_map_keeps_the_order(void **state) {
@@ -259,6 +315,7 @@ static mix_dataset *everything(source from, atomic_int *calls) {
  * leaks (the address sanitizer's run) and nothing hangs. */
 static void iterators_can_be_dropped_at_any_moment(void **state) {
   (void)state;
+  mix_set_threads(1); /* where there is a core more, -1 makes elements ahead */
   FOR_EACH_SOURCE(from)
   for (int taken = 0; taken < 16; taken++) {
     atomic_int calls = 0;
@@ -336,7 +393,9 @@ int main(void) {
       TEST(prefetch_by_itself_leaves_taken_cores_alone),
       TEST(prefetch_by_itself_takes_a_free_core),
       TEST(prefetch_by_itself_waits_on_a_thread_of_its_own),
-      TEST(map_by_itself_takes_threads_for_what_waits),
+      TEST(map_by_itself_takes_threads_for_what_takes_long),
+      TEST(what_goes_by_itself_fails_and_is_dropped_alike),
+      TEST(what_goes_by_itself_is_as_on_a_thread_of_its_own),
       TEST(parallel_map_keeps_the_order),
       TEST(a_map_without_order_gives_the_same_elements),
       TEST(calls_run_at_once),
