@@ -23,7 +23,7 @@ static double seconds(clockid_t clock) {
 }
 
 void mix_ahead_open(mix_ahead *ahead, bool by_itself) {
-  *ahead = (mix_ahead){.by_itself = by_itself, .core_free = !by_itself || mix_cpu_cores() > mix_threads()};
+  *ahead = (mix_ahead){.core_free = !by_itself || mix_cpu_cores() > mix_threads()};
 }
 
 static bool is_waited_for(const mix_ahead *ahead) { return ahead->waits >= FEWEST && ahead->waited > ahead->passed / 2; }

@@ -10,7 +10,7 @@
  * other threads), or that one thread computes so long that the team waits for them more than it works. So elements are made by whoever
  * asks, and watched, until that is known; and made as on a thread of its own: nothing that belongs to the caller's thread is there. */
 typedef struct mix_ahead {
-  bool by_itself, core_free;
+  bool core_free;
   int waits, coarse, idle; /* elements that were mostly waited for; in a row: that took long, that found a core idle */
   int64_t elements;
   /* Seconds, lately, of watched elements: making them, of which waiting, work of other threads meanwhile; and from the one before. */

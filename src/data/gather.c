@@ -66,11 +66,12 @@ static void copy_rows(char *to, const char *source, const int64_t *rows, int64_t
   for (int64_t i = 0; i < count; i++) copy_row(to, source, rows, first, i, row);
 }
 
-/* Rows of an array as a part of its memory; NULL, no error, where they must be copied: the memory is foreign, a variable's perhaps, whose
- * values move, or the rows do not begin where kernels expect a value to. */
+/* Rows of an array as a part of its memory; NULL, no error, where they must be copied: the memory is that of a variable, whose old value
+ * moves before it is written, or the rows do not begin where kernels expect a value to. */
 static mix_buffer *part_of(const mix_tensor *array, size_t offset, size_t bytes) {
   mix_buffer *whole = mix_tensor_value(array)->buffer;
-  return whole->release || offset % LINE ? NULL : mix_buffer_part(whole, offset, bytes);
+  const bool moves = array->node->variable && whole->release, aligned = ((uintptr_t)whole->data + offset) % LINE == 0;
+  return moves || !aligned ? NULL : mix_buffer_part(whole, offset, bytes);
 }
 
 /* One array: a tensor in the scope that is open. */

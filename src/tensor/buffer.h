@@ -22,7 +22,7 @@ extern const mix_class mix_buffer_class;
 mix_buffer *mix_buffer_new(size_t bytes);
 /* Memory of someone else; `release` NULL: never freed by the buffer. On failure (NULL) the memory stays the caller's. */
 mix_buffer *mix_buffer_wrap(void *data, size_t bytes, void (*release)(void *data));
-/* Bytes [offset, offset + bytes) of `whole`, of the library's own memory (a variable's value moves). All of it lives as long as a part. */
+/* Bytes [offset, offset + bytes) of `whole`, but not of a variable's, whose old value moves. All of it lives as long as a part. */
 mix_buffer *mix_buffer_part(mix_buffer *whole, size_t offset, size_t bytes);
 
 #endif
