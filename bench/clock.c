@@ -1,17 +1,13 @@
 /* Time, and rounds of interleaved contestants. */
+#include "base/clock.h"
 #include "bench.h"
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Of one timing, at least: shorter than a time slice, so that the best rounds are undisturbed ones. */
 #define TIMING 5e-4
 
-double bench_now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+double bench_now(void) { return mix_clock(CLOCK_MONOTONIC); }
 
 static int by_value(const void *a, const void *b) {
   const double x = *(const double *)a, y = *(const double *)b;

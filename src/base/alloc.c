@@ -62,7 +62,7 @@ char *mix_strdup(const char *text) {
 
 void mix_free(void *memory) { free(memory); }
 
-enum { BUFFER_ALIGNMENT = 64, BUFFER_PADDING = 64, HUGE_PAGE = 2 << 20, HUGE_FROM = 4 << 20 };
+enum { BUFFER_PADDING = 64, HUGE_PAGE = 2 << 20, HUGE_FROM = 4 << 20 };
 
 static atomic_size_t buffer_bytes, buffer_peak;
 
@@ -70,7 +70,7 @@ void *mix_alloc_buffer(size_t size) {
   if (refuse(size > SIZE_MAX - BUFFER_PADDING ? SIZE_MAX : size + BUFFER_PADDING)) return out_of_memory(size);
   bool huge = size >= HUGE_FROM;
   void *memory;
-  if (posix_memalign(&memory, huge ? HUGE_PAGE : BUFFER_ALIGNMENT, size + BUFFER_PADDING) != 0) return out_of_memory(size);
+  if (posix_memalign(&memory, huge ? HUGE_PAGE : MIX_BUFFER_ALIGNMENT, size + BUFFER_PADDING) != 0) return out_of_memory(size);
   /* Advice only: where the kernel has no huge pages the buffer works all the same. */
   if (huge) madvise(memory, size / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
   memset((char *)memory + size, 0, BUFFER_PADDING); /* what a kernel reads past the end is at least always the same */

@@ -13,7 +13,8 @@ void *mix_realloc(void *memory, size_t size);
 char *mix_strdup(const char *text);
 void mix_free(void *memory);
 
-/* Buffers of numbers: 64-byte aligned, readable for 64 bytes past the end, huge pages from 4 MiB on. Not zeroed. */
+enum { MIX_BUFFER_ALIGNMENT = 64 }; /* where kernels expect a value to begin */
+/* Buffers of numbers: aligned so, readable for 64 bytes past the end, huge pages from 4 MiB on. Not zeroed. */
 void *mix_alloc_buffer(size_t size);
 void mix_free_buffer(void *memory, size_t size);
 /* Bytes of buffers alive now, and the most there were since the last mix_buffer_peak_reset. */

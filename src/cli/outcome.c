@@ -1,17 +1,11 @@
 /* How a command ends: what is said of an error, and the time that it took. */
+#include "base/clock.h"
 #include "cli/cli.h"
-#include <time.h>
 
 static double began;
 
-static double clock_now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-void cli_begin(void) { began = clock_now(); }
-double cli_seconds(void) { return clock_now() - began; }
+void cli_begin(void) { began = mix_clock(CLOCK_MONOTONIC); }
+double cli_seconds(void) { return mix_clock(CLOCK_MONOTONIC) - began; }
 
 int cli_fail(void) {
   if (mix_error() == MIX_OK) return CLI_FAILED; /* has been said */

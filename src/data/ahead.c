@@ -1,9 +1,9 @@
 #include "data/ahead.h"
 
 #include "backend/backend.h"
+#include "base/clock.h"
 #include "base/cpu.h"
 #include <mixtape/device.h>
-#include <time.h>
 
 /* Elements to judge by: another program takes the processor now and then. */
 enum { FEWEST = 4 };
@@ -15,12 +15,6 @@ enum { SAMPLE = 8 };
 #define COARSE 2e-4   /* of an element that one thread computes: many times what it costs to hand it over */
 #define LONG 0.1      /* of an element that tells enough alone */
 #define LATELY 1.0
-
-static double seconds(clockid_t clock) {
-  struct timespec t = {0};
-  clock_gettime(clock, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 void mix_ahead_open(mix_ahead *ahead, bool by_itself) {
   *ahead = (mix_ahead){.core_free = !by_itself || mix_cpu_cores() > mix_threads()};
@@ -45,15 +39,15 @@ void mix_ahead_begin(mix_ahead *ahead) {
   ahead->caller.scope = mix_graph_scope_set(NULL);
   if (!is_watched(ahead)) return;
   ahead->idle = mix_threads_awake() < mix_threads() ? ahead->idle + 1 : 0;
-  ahead->began = seconds(CLOCK_MONOTONIC);
-  ahead->began_computed = seconds(CLOCK_THREAD_CPUTIME_ID);
-  ahead->began_all = seconds(CLOCK_PROCESS_CPUTIME_ID);
+  ahead->began = mix_clock(CLOCK_MONOTONIC);
+  ahead->began_computed = mix_clock(CLOCK_THREAD_CPUTIME_ID);
+  ahead->began_all = mix_clock(CLOCK_PROCESS_CPUTIME_ID);
   if (ahead->elements) ahead->between += ahead->began - ahead->ended;
 }
 
 static void add_watched(mix_ahead *ahead) {
-  const double computed = seconds(CLOCK_THREAD_CPUTIME_ID) - ahead->began_computed;
-  const double all = seconds(CLOCK_PROCESS_CPUTIME_ID) - ahead->began_all;
+  const double computed = mix_clock(CLOCK_THREAD_CPUTIME_ID) - ahead->began_computed;
+  const double all = mix_clock(CLOCK_PROCESS_CPUTIME_ID) - ahead->began_all;
   const double passed = ahead->ended - ahead->began, waited = passed - computed;
   const int weight = passed >= LONG ? FEWEST : 1;
   if (waited >= SHORTEST && waited > passed / 2) ahead->waits += weight;
@@ -65,7 +59,7 @@ static void add_watched(mix_ahead *ahead) {
 }
 
 void mix_ahead_end(mix_ahead *ahead) {
-  ahead->ended = seconds(CLOCK_MONOTONIC);
+  ahead->ended = mix_clock(CLOCK_MONOTONIC);
   if (is_watched(ahead)) add_watched(ahead);
   ahead->elements++;
   mix_graph_scope_set(ahead->caller.scope);

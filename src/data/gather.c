@@ -1,6 +1,7 @@
 #include "data/gather.h"
 
 #include "backend/backend.h"
+#include "base/alloc.h"
 #include "base/error.h"
 #include "data/storage.h"
 #include "graph/node.h"
@@ -46,7 +47,6 @@ int64_t mix_rows_check(int count, mix_tensor *const *arrays, const char *call) {
 /* One core alone does not fill the memory's channels: from here on a copy is worth a parallel region, of threads that are awake, about a
  * microsecond, and of threads that sleep, which take tens to wake. */
 enum { SHARED_BYTES = 1 << 16, PARALLEL_BYTES = 1 << 20 };
-enum { LINE = 64 }; /* where kernels expect a value to begin */
 
 static void copy_row(char *to, const char *source, const int64_t *rows, int64_t first, int64_t i, size_t row) {
   memcpy(to + (size_t)i * row, source + (size_t)(rows ? rows[i] : first + i) * row, row);
@@ -70,7 +70,8 @@ static void copy_rows(char *to, const char *source, const int64_t *rows, int64_t
  * moves before it is written, or the rows do not begin where kernels expect a value to. */
 static mix_buffer *part_of(const mix_tensor *array, size_t offset, size_t bytes) {
   mix_buffer *whole = mix_tensor_value(array)->buffer;
-  const bool moves = array->node->variable && whole->release, aligned = ((uintptr_t)whole->data + offset) % LINE == 0;
+  const bool moves = array->node->variable && whole->release,
+             aligned = ((uintptr_t)whole->data + offset) % MIX_BUFFER_ALIGNMENT == 0;
   return moves || !aligned ? NULL : mix_buffer_part(whole, offset, bytes);
 }
 

@@ -1,21 +1,15 @@
 /* Progress output of Keras (spec/layers.md, 15): through the log callback, as pieces to be written as they are. */
 #include "model/model.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { BAR_WIDTH = 30, LINE_SIZE = 1024 };
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 typedef struct line {
   char text[LINE_SIZE];
@@ -61,7 +55,8 @@ static void put_values(line *out, const mix_progress *progress, const mix_logs *
 
 void mix_progress_begin(mix_progress *progress, int verbose, const mix_semantics *semantics, int64_t target, int64_t epoch,
                         int64_t epochs) {
-  *progress = (mix_progress){.verbose = verbose, .target = target, .epoch = epoch, .epochs = epochs, .started = now()};
+  *progress =
+      (mix_progress){.verbose = verbose, .target = target, .epoch = epoch, .epochs = epochs, .started = mix_clock(CLOCK_MONOTONIC)};
   if (verbose == 0)
     progress->verbose = isatty(STDERR_FILENO) ? 1 : 2;
   else if (verbose < 0)
@@ -73,9 +68,9 @@ void mix_progress_begin(mix_progress *progress, int verbose, const mix_semantics
 
 bool mix_progress_due(mix_progress *progress, int64_t current) {
   if (!progress->verbose) return false;
-  if (current == 1) progress->first_step_done = now();
+  if (current == 1) progress->first_step_done = mix_clock(CLOCK_MONOTONIC);
   if (progress->verbose != 1 || (progress->target >= 0 && current >= progress->target)) return false;
-  return now() - progress->last_drawn >= 0.1;
+  return mix_clock(CLOCK_MONOTONIC) - progress->last_drawn >= 0.1;
 }
 
 static int digits(int64_t number) {
@@ -123,7 +118,7 @@ static void draw(mix_progress *progress, line *out, bool last) {
 
 void mix_progress_update(mix_progress *progress, int64_t current, const mix_logs *logs) {
   if (progress->verbose != 1) return;
-  double at = now();
+  double at = mix_clock(CLOCK_MONOTONIC);
   progress->last_drawn = at;
   line out = {.used = 0};
   put_bar(&out, progress, current);
@@ -148,7 +143,7 @@ void mix_progress_update(mix_progress *progress, int64_t current, const mix_logs
 
 void mix_progress_end(mix_progress *progress, const mix_logs *logs) {
   if (!progress->verbose) return;
-  double at = now(), seconds = at - progress->started, step = per_step(progress, at, progress->target);
+  double at = mix_clock(CLOCK_MONOTONIC), seconds = at - progress->started, step = per_step(progress, at, progress->target);
   line out = {.used = 0};
   if (progress->verbose == 1) {
     put_bar(&out, progress, progress->target);

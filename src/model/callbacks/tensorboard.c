@@ -1,5 +1,6 @@
 /* TensorBoard. The tags and steps are those of Keras's callback; loss scale and skipped steps are Mixtape's own. */
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "data/file.h"
 #include "model/callback.h"
@@ -7,7 +8,6 @@
 #include "model/callbacks/histogram.h"
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 enum { TAG_MOST = 512 };
 
@@ -19,12 +19,6 @@ typedef struct tensorboard {
   int64_t epoch_steps;                /* of training when the epoch began */
   double epoch_began, batch_began;    /* seconds */
 } tensorboard;
-
-static double seconds(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static mix_event_file *open_run(const tensorboard *t, const char *name) {
   char *folder = mix_path_join(t->log_dir, name);
@@ -95,7 +89,7 @@ static mix_status train_begin(void *context, mix_model *model, int64_t index, mi
 
 static mix_status batch_begin(void *context, mix_model *model, int64_t batch, mix_logs *logs) {
   (void)model, (void)batch, (void)logs;
-  ((tensorboard *)context)->batch_began = seconds();
+  ((tensorboard *)context)->batch_began = mix_clock(CLOCK_MONOTONIC);
   return MIX_OK;
 }
 
@@ -106,7 +100,7 @@ static mix_status batch_end(void *context, mix_model *model, int64_t batch, mix_
   mix_logs *logs = mix_model_current_logs(model); /* read for these batches alone */
   bool good = logs != NULL;
   if (good && t->options.write_steps_per_second)
-    good = put_scalar(t->train, "batch_", "steps_per_second", t->batches, 1 / (seconds() - t->batch_began));
+    good = put_scalar(t->train, "batch_", "steps_per_second", t->batches, 1 / (mix_clock(CLOCK_MONOTONIC) - t->batch_began));
   for (int i = 0; i < mix_logs_count(logs) && good; i++)
     good = put_scalar(t->train, "batch_", mix_logs_name(logs, i), t->batches, mix_logs_value(logs, i));
   if (good) put_loss_scale(t->train, "batch_", t->batches, model);
@@ -116,7 +110,7 @@ static mix_status batch_end(void *context, mix_model *model, int64_t batch, mix_
 static mix_status epoch_begin(void *context, mix_model *model, int64_t epoch, mix_logs *logs) {
   (void)epoch, (void)logs;
   tensorboard *t = context;
-  t->epoch_began = seconds();
+  t->epoch_began = mix_clock(CLOCK_MONOTONIC);
   t->epoch_steps = mix_history_steps(mix_model_history(model));
   return MIX_OK;
 }
@@ -133,7 +127,7 @@ static bool put_epoch(tensorboard *t, mix_model *model, int64_t epoch, const mix
     good = put_scalar(t->train, "epoch_", "learning_rate", epoch, mix_optimizer_learning_rate(mix_model_optimizer(model)));
   if (good && t->options.write_steps_per_second) {
     double steps = (double)(mix_history_steps(mix_model_history(model)) - t->epoch_steps);
-    good = put_scalar(t->train, "epoch_", "steps_per_second", epoch, steps / (seconds() - t->epoch_began));
+    good = put_scalar(t->train, "epoch_", "steps_per_second", epoch, steps / (mix_clock(CLOCK_MONOTONIC) - t->epoch_began));
   }
   return good && put_loss_scale(t->train, "epoch_", epoch, model);
 }
