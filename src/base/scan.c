@@ -1,4 +1,5 @@
 #include "base/scan.h"
+#include "base/number.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -96,7 +97,7 @@ bool mix_scan_number(mix_scan *scan, double *number) {
   else {
     char *end;
     if (text[strspn(text, "0123456789.+-e")]) return false; /* what else strtod would take */
-    *number = strtod(text, &end);
+    *number = mix_number_read(text, &end);
     if (*end || end == text) return false;
   }
   *scan = ahead;

@@ -1,10 +1,9 @@
 #include "base/text.h"
 
 #include "base/alloc.h"
-#include <math.h>
+#include "base/number.h"
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 static bool enlarge(mix_text *text, size_t needed) {
   size_t size = 2 * needed + 256;
@@ -37,13 +36,7 @@ void mix_text_put(mix_text *text, const char *format, ...) {
 
 void mix_text_put_number(mix_text *text, double x) {
   char number[40];
-  int digits = 1;
-  if (isnan(x)) {
-    mix_text_put(text, "nan");
-    return;
-  }
-  do snprintf(number, sizeof number, "%.*g", digits, x);
-  while (strtod(number, NULL) != x && ++digits <= 17);
+  mix_number_write_shortest(number, sizeof number, x);
   mix_text_put(text, "%s", number);
 }
 

@@ -1,5 +1,6 @@
 /* The intermediate form as text, one node a line. ir_read.c reads it. */
 #include "base/alloc.h"
+#include "base/number.h"
 #include "base/philox.h"
 #include "base/text.h"
 #include "compile/ir.h"
@@ -44,8 +45,8 @@ static void put_element(mix_text *out, mix_dtype dtype, const void *data, int64_
   }
   char number[40];
   for (int digits = 1; digits <= 17; digits++) {
-    snprintf(number, sizeof number, "%.*g", digits, x);
-    mix_store_double(again, dtype, 0, strtod(number, NULL));
+    mix_number_write(number, sizeof number, 'g', digits, x);
+    mix_store_double(again, dtype, 0, mix_number_read(number, NULL));
     if (!memcmp(bytes, again, size)) break;
   }
   mix_text_put(out, "%s", number);

@@ -2,21 +2,18 @@
 #ifndef MIX_NN_NUMBER_H
 #define MIX_NN_NUMBER_H
 
+#include "base/number.h"
 #include "tensor/convert.h"
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* The shortest decimal that reads back as x, with ".0" where it looks like an integer; `text` holds 32 bytes. */
 static inline const char *mix_python_float(double x, char *text) {
-  int digits = 1;
-  if (isnan(x)) return strcpy(text, "nan");
-  if (isinf(x)) return strcpy(text, x > 0 ? "inf" : "-inf");
-  do snprintf(text, 32, "%.*g", digits, x);
-  while (strtod(text, NULL) != x && ++digits <= 17);
+  mix_number_write_shortest(text, 32, x);
+  if (!isfinite(x)) return text;
   /* Python keeps positional notation below 1e16 */
-  if (strchr(text, 'e') && fabs(x) >= 1 && fabs(x) < 1e16) snprintf(text, 32, "%.0f", x);
+  if (strchr(text, 'e') && fabs(x) >= 1 && fabs(x) < 1e16) mix_number_write(text, 32, 'f', 0, x);
   if (!strpbrk(text, ".en")) strcat(text, ".0");
   return text;
 }
@@ -25,11 +22,11 @@ static inline const char *mix_python_float(double x, char *text) {
 static inline const char *mix_numpy_number(double x, mix_dtype dtype, char *text) {
   for (int digits = 0; digits < 17; digits++) {
     uint64_t stored;
-    snprintf(text, 32, "%.*e", digits, x);
-    mix_store_double(&stored, dtype, 0, strtod(text, NULL));
+    mix_number_write(text, 32, 'e', digits, x);
+    mix_store_double(&stored, dtype, 0, mix_number_read(text, NULL));
     if (mix_load_double(&stored, dtype, 0) != x) continue;
     const int decimals = digits - atoi(strchr(text, 'e') + 1);
-    if (x == 0 || (fabs(x) >= 1e-4 && fabs(x) < 1e16)) snprintf(text, 32, "%.*f", decimals < 1 ? 1 : decimals, strtod(text, NULL));
+    if (x == 0 || (fabs(x) >= 1e-4 && fabs(x) < 1e16)) mix_number_write(text, 32, 'f', decimals < 1 ? 1 : decimals, mix_number_read(text, NULL));
     return text;
   }
   return mix_python_float(x, text); /* infinite, NaN */

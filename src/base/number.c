@@ -1,0 +1,41 @@
+#include "base/number.h"
+
+#include <locale.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static locale_t plain; /* 0 where there was no memory: then the program's own */
+
+static void make_plain(void) { plain = newlocale(LC_ALL_MASK, "C", (locale_t)0); }
+
+/* This thread's locale from now on; what it was before. */
+static locale_t enter(void) {
+  pthread_once(&once, make_plain);
+  return uselocale(plain);
+}
+
+double mix_number_read(const char *text, char **end) {
+  const locale_t former = enter();
+  const double x = strtod(text, end);
+  uselocale(former);
+  return x;
+}
+
+void mix_number_write(char *text, size_t size, char form, int digits, double x) {
+  const locale_t former = enter();
+  snprintf(text, size, form == 'g' ? "%.*g" : form == 'e' ? "%.*e" : "%.*f", digits, x);
+  uselocale(former);
+}
+
+void mix_number_write_shortest(char *text, size_t size, double x) {
+  int digits = 1;
+  if (isnan(x)) {
+    snprintf(text, size, "nan");
+    return;
+  }
+  do mix_number_write(text, size, 'g', digits, x);
+  while (mix_number_read(text, NULL) != x && ++digits <= 17);
+}

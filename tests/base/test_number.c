@@ -1,0 +1,52 @@
+/* Numbers in texts under any locale. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/number.h"
+#include "base/text.h"
+
+#include <locale.h>
+#include <math.h>
+#include <string.h>
+
+static void the_shortest_that_reads_back(void **state) {
+  (void)state;
+  static const struct {
+    double x;
+    const char *text;
+  } cases[] = {{0.1, "0.1"}, {1.0 / 3, "0.3333333333333333"}, {-0.0, "-0"},      {1e300, "1e+300"},   {5e-324, "5e-324"},
+               {0.5, "0.5"}, {123456789, "123456789"},        {INFINITY, "inf"}, {-INFINITY, "-inf"}, {NAN, "nan"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char text[40], *end;
+    mix_number_write_shortest(text, sizeof text, cases[i].x);
+    assert_string_equal(text, cases[i].text);
+    const double again = mix_number_read(text, &end);
+    assert_true(*end == 0 && (again == cases[i].x || isnan(again)));
+  }
+}
+
+/* A program may have set any locale; those that write 0,5 are tried where the machine has one. */
+static void locales_change_nothing(void **state) {
+  (void)state;
+  static const char *const names[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "ru_RU.UTF-8"};
+  int i = 0;
+  while (i < 4 && !setlocale(LC_ALL, names[i])) i++;
+  if (i == 4) skip();
+  char text[40];
+  mix_number_write(text, sizeof text, 'g', 3, 0.125);
+  assert_string_equal(text, "0.125");
+  assert_true(mix_number_read("0.125", NULL) == 0.125);
+  assert_string_equal(localeconv()->decimal_point, ","); /* the program's own is as it was */
+  setlocale(LC_ALL, "C");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_shortest_that_reads_back),
+      cmocka_unit_test(locales_change_nothing),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
