@@ -41,9 +41,11 @@ MIX_API mix_callback *mix_callback_with(const mix_callback_options *options);
 MIX_API const char *mix_callback_name(const mix_callback *callback);
 
 /* ---- Keras's own ----
- * `monitor` is a name in the epoch's logs; where it is missing, a warning, and nothing happens. `mode` is auto, min or max; auto: in tf_keras
- * max where the name holds acc (EarlyStopping: or auc, or begins with fmeasure), else min; in keras3 min for losses, else as the metric is
- * meant, and a ValueError at the start of training where that is not known. */
+ * `monitor` is a name in the epoch's logs; where it is missing, a warning, and nothing happens (in keras3 ModelCheckpoint saves). `mode`
+ * is auto, min or max; auto: in tf_keras max where the name ends in acc, accuracy or auc (EarlyStopping), holds acc (ReduceLROnPlateau),
+ * holds acc or begins with fmeasure (ModelCheckpoint), else min; in keras3 min for losses, else as the metric is meant, and a ValueError at
+ * the start of training where that is not known. With no best value to compare with, every value is an improvement but NaN, and in tf_keras
+ * the infinity that is worst. */
 
 typedef struct mix_early_stopping_options {
   size_t size;
@@ -81,12 +83,13 @@ typedef struct mix_model_checkpoint_options {
   const char *filepath;       /* required: ends in .npz. {epoch} (from 1), {batch} (from 1) and the names of the logs are filled in, with
                                * Python's format: "w.{epoch:02d}-{val_loss:.2f}.npz". Folders that are not there are made */
   const char *monitor;        /* NULL: val_loss */
-  bool save_best_only;
+  bool save_best_only;        /* where the monitor is missing: tf_keras does not save, keras3 does */
   const char *mode;           /* NULL: auto */
   int64_t save_freq;          /* 0: at the end of each epoch; n: after every n batches */
   double initial_value_threshold; /* save_best_only: only what is better; 0: none, MIX_ZERO */
 } mix_model_checkpoint_options;
-/* Writes the weights, as mix_model_save_weights does (Keras: save_weights_only=True). */
+/* Writes the weights, as mix_model_save_weights does (Keras: save_weights_only=True). The best value and the count of batches go on from one
+ * fit to the next with the same callback. */
 MIX_API mix_callback *mix_model_checkpoint_with(const mix_model_checkpoint_options *options);
 
 typedef struct mix_csv_logger_options {

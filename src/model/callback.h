@@ -58,21 +58,25 @@ mix_callback *mix_callback_own(const mix_callback_options *options);
 mix_list *mix_numbers_state(int count, const double *numbers);
 bool mix_numbers_of_state(mix_list *state, int count, double *numbers, const char *call);
 
-/* callbacks/monitor.c: the number in the logs that a callback watches. */
+/* callbacks/monitor.c: the number in the logs that a callback watches. In tf_keras each of the three has rules of its own. */
+typedef enum mix_monitor_owner { MIX_BY_EARLY_STOPPING, MIX_BY_PLATEAU, MIX_BY_CHECKPOINT } mix_monitor_owner;
 typedef struct mix_monitor {
+  mix_monitor_owner by;
   const char *name; /* interned */
   enum { MIX_MODE_AUTO, MIX_MODE_MIN, MIX_MODE_MAX } mode;
-  bool up; /* larger is better: known once training begins */
+  bool keras3, up; /* larger is better; both are known once training begins */
 } mix_monitor;
-/* NULL: val_loss and auto. `call` names the callback in messages. */
-bool mix_monitor_init(mix_monitor *monitor, const char *name, const char *mode, const char *call);
-/* Finds the direction of mode auto; `early` with EarlyStopping's names in tf_keras. */
-bool mix_monitor_begin(mix_monitor *monitor, mix_model *model, bool early, const char *call);
+/* NULL: val_loss and auto. */
+bool mix_monitor_init(mix_monitor *monitor, mix_monitor_owner by, const char *name, const char *mode);
+/* Finds the direction of mode auto. */
+bool mix_monitor_begin(mix_monitor *monitor, mix_model *model);
 /* False with a warning where the logs lack it. */
-bool mix_monitor_read(const mix_monitor *monitor, const mix_logs *logs, const char *call, double *value);
-/* Is `value` better than `reference` by more than `delta`? */
-bool mix_monitor_better(const mix_monitor *monitor, double value, double reference, double delta);
-double mix_monitor_worst(const mix_monitor *monitor);
+bool mix_monitor_read(const mix_monitor *monitor, const mix_logs *logs, double *value);
+/* Is `value` better than `best` by more than `delta`? Where there is no best yet, which is NaN, every number is, and NaN never: Keras 3
+ * takes a NaN that comes first, after which nothing improves. */
+bool mix_monitor_better(const mix_monitor *monitor, double value, double best, double delta);
+/* What to begin with: Keras 3 has no best yet, so that infinity is an improvement too; tf_keras begins with the worst number. */
+double mix_monitor_first_best(const mix_monitor *monitor);
 
 /* callbacks/path.c: a Python format string over epoch, batch (negative: none) and logs. False with the error recorded. */
 bool mix_format_path(const char *pattern, int64_t epoch, int64_t batch, const mix_logs *logs, char *path, size_t size);

@@ -161,15 +161,22 @@ const char *mix_loss_scale_text(const mix_loss_scale *loss_scale, char *text, si
 
 json_t *mix_loss_scale_config_json(mix_loss_scale *loss_scale) {
   if (!loss_scale) return json_null();
-  if (!loss_scale->dynamic) return json_pack("{s:f}", "loss_scale_value", loss_scale->initial);
-  return json_pack("{s:f,s:I,s:f}", "initial_loss_scale", loss_scale->initial, "increment_period",
-                   (json_int_t)loss_scale->increment_period, "multiplier", loss_scale->multiplier);
+  json_t *config = json_object();
+  bool done = !loss_scale->dynamic ? mix_json_set(config, "loss_scale_value", json_real(loss_scale->initial))
+                                   : mix_json_set(config, "initial_loss_scale", json_real(loss_scale->initial)) &&
+                                         mix_json_set(config, "increment_period", json_integer(loss_scale->increment_period)) &&
+                                         mix_json_set(config, "multiplier", json_real(loss_scale->multiplier));
+  if (done) return config;
+  json_decref(config);
+  return NULL;
 }
 
 json_t *mix_loss_scale_to_json(mix_loss_scale *loss_scale) {
   if (!loss_scale) return json_null();
-  return json_pack("{s:s,s:o}", "class_name", loss_scale->dynamic ? "DynamicLossScale" : "FixedLossScale", "config",
-                   mix_loss_scale_config_json(loss_scale));
+  json_t *config = mix_loss_scale_config_json(loss_scale);
+  return config
+             ? json_pack("{s:s,s:o}", "class_name", loss_scale->dynamic ? "DynamicLossScale" : "FixedLossScale", "config", config)
+             : NULL;
 }
 
 /* Keeps the text of `json`, whose reference it takes, in *place. */

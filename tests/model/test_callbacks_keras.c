@@ -185,6 +185,29 @@ static void a_checkpoint_is_named_by_epoch_and_logs(void **state) {
   assert_true(saved_weight("a/b/w001-1.25-{1}-1.25.npz") == 0);
   assert_true(saved_weight("a/b/w002-0.50-{2}-0.5.npz") == 1);
 }
+/* Python has no sign for NaN, and pads with zeros what is no number too; C does neither. */
+static void a_checkpoint_named_by_nan_or_infinity_is_named_as_by_python(void **state) {
+  (void)state;
+  static const struct {
+    double value;
+    const char *plain, *padded;
+  } cases[] = {{NAN, "nan,nan,NAN", "00nan,     nan,00000NAN,000nan"},
+               {-NAN, "nan,nan,NAN", "00nan,     nan,00000NAN,000nan"},
+               {INFINITY, "inf,inf,INF", "00inf,     inf,00000INF,000inf"},
+               {-INFINITY, "-inf,-inf,-INF", "-0inf,    -inf,-0000INF,-00inf"},
+               {-1.5, "-1.50,-1.500000e+00,-1.5", "-1.50,   -1.50,-1.500000,-001.5"},
+               {1.5, "1.50,1.500000e+00,1.5", "01.50,    1.50,1.500000,0001.5"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char name[64];
+    script s = {"x", {cases[i].value}, false};
+    train(product_model(1, 0), &s, 1, mix_model_checkpoint(in_folder("p{x:.2f},{x:e},{x:G}.npz")));
+    snprintf(name, sizeof name, "p%s.npz", cases[i].plain);
+    assert_true(is_there(name) && !unlink(in_folder(name)));
+    train(product_model(1, 0), &s, 1, mix_model_checkpoint(in_folder("p{x:05.2f},{x:8.2f},{x:08F},{x:06}.npz")));
+    snprintf(name, sizeof name, "p%s.npz", cases[i].padded);
+    assert_true(is_there(name) && !unlink(in_folder(name)));
+  }
+}
 static void the_best_checkpoint_is_kept(void **state) {
   (void)state;
   script s = {"val_loss", {3, 1, 2, 0.5}, true};
@@ -362,6 +385,7 @@ int main(void) {
       TEST(the_scheduler_sets_and_logs_the_rate),
       TEST(a_plateau_reduces_the_rate),
       TEST(a_checkpoint_is_named_by_epoch_and_logs),
+      TEST(a_checkpoint_named_by_nan_or_infinity_is_named_as_by_python),
       TEST(the_best_checkpoint_is_kept),
       TEST(checkpoints_by_batches),
       TEST(checkpoints_that_cannot_be_are_refused),

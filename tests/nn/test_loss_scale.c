@@ -161,6 +161,17 @@ static void get_and_config(void **state) {
   expect_refused(mix_loss_scale_deserialize("{\"class_name\": \"MyLossScale\", \"config\": {}}"), MIX_VALUE_ERROR, "MyLossScale");
   expect_refused(mix_loss_scale_deserialize("{\"class_name\": "), MIX_VALUE_ERROR, "JSON");
 }
+/* JSON has no infinity; an optimizer's config refuses one in the same words. */
+static void an_infinite_scale_has_no_config(void **state) {
+  (void)state;
+  mix_loss_scale *fixed = mix_fixed_loss_scale(INFINITY), *initial = DYNAMIC(INFINITY, 2, 2), *multiplier = DYNAMIC(2, 2, INFINITY);
+  expect_refused(mix_loss_scale_config(fixed), MIX_VALUE_ERROR, "'loss_scale_value'");
+  expect_refused(mix_loss_scale_serialize(fixed), MIX_VALUE_ERROR, "'loss_scale_value'");
+  expect_refused(mix_loss_scale_config(initial), MIX_VALUE_ERROR, "'initial_loss_scale'");
+  expect_refused(mix_loss_scale_serialize(initial), MIX_VALUE_ERROR, "'initial_loss_scale'");
+  expect_refused(mix_loss_scale_config(multiplier), MIX_VALUE_ERROR, "'multiplier'");
+  expect_refused(mix_loss_scale_serialize(multiplier), MIX_VALUE_ERROR, "'multiplier'");
+}
 static void state_is_two_untrainable_variables(void **state) {
   (void)state;
   mix_loss_scale *loss_scale = mix_dynamic_loss_scale(0);
@@ -195,6 +206,7 @@ int main(void) {
                                      TEST(O46_bad_fixed_values),
                                      TEST(O47_fixed_one),
                                      TEST(get_and_config),
+                                     TEST(an_infinite_scale_has_no_config),
                                      TEST(state_is_two_untrainable_variables)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "model/callback.h"
+#include <math.h>
 #include <string.h>
 
 enum { PATH_MOST = 4096 };
@@ -9,8 +10,9 @@ typedef struct checkpoint {
   mix_model_checkpoint_options options;
   char *filepath; /* a copy */
   mix_monitor monitor;
-  double best;
+  double best; /* NaN: none yet */
   int64_t epoch, batches_since;
+  bool begun; /* the direction is known, and a best value, which later fits go on from */
 } checkpoint;
 
 static void checkpoint_release(void *context) {
@@ -21,18 +23,20 @@ static void checkpoint_release(void *context) {
 static mix_status checkpoint_begin(void *context, mix_model *model, int64_t index, mix_logs *logs) {
   (void)index, (void)logs;
   checkpoint *c = context;
-  if (c->options.save_best_only && !mix_monitor_begin(&c->monitor, model, false, "model_checkpoint")) return mix_error();
-  c->best = mix_option_number(c->options.initial_value_threshold, mix_monitor_worst(&c->monitor));
-  c->batches_since = 0;
+  if (c->begun || !c->options.save_best_only) return MIX_OK;
+  if (!mix_monitor_begin(&c->monitor, model)) return mix_error();
+  c->best = mix_option_number(c->options.initial_value_threshold, mix_monitor_first_best(&c->monitor));
+  c->begun = true;
   return MIX_OK;
 }
 
 static mix_status save(checkpoint *c, mix_model *model, int64_t batch, const mix_logs *logs) {
   if (c->options.save_best_only) {
     double value;
-    if (!mix_monitor_read(&c->monitor, logs, "model_checkpoint", &value) || !mix_monitor_better(&c->monitor, value, c->best, 0))
-      return MIX_OK;
-    c->best = value;
+    bool there = mix_monitor_read(&c->monitor, logs, &value);
+    /* Keras 3 saves where the number is missing. */
+    if (there ? !mix_monitor_better(&c->monitor, value, c->best, 0) : !c->monitor.keras3) return MIX_OK;
+    if (there) c->best = value;
   }
   char path[PATH_MOST];
   if (!mix_format_path(c->filepath, c->epoch, batch, logs, path, sizeof path) || !mix_make_folders(path)) return mix_error();
@@ -81,7 +85,7 @@ mix_callback *mix_model_checkpoint_with(const mix_model_checkpoint_options *give
     return mix_fail(MIX_VALUE_ERROR, "model_checkpoint: save_freq is %lld; expected 0 (each epoch) or a number of batches",
                     (long long)options.save_freq);
   mix_monitor monitor;
-  if (!mix_monitor_init(&monitor, options.monitor, options.mode, "model_checkpoint")) return NULL;
+  if (!mix_monitor_init(&monitor, MIX_BY_CHECKPOINT, options.monitor, options.mode)) return NULL;
   checkpoint *c = mix_calloc(1, sizeof *c);
   if (!c) return NULL;
   *c = (checkpoint){.options = options, .monitor = monitor, .filepath = mix_strdup(options.filepath)};

@@ -1,6 +1,7 @@
 /* "early_stopping:monitor=val_loss,patience=3": callbacks by name, for command lines. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/number.h"
 #include "model/callback.h"
 #include <mixtape/numerics.h>
 #include <ctype.h>
@@ -145,7 +146,7 @@ static bool take_value(const char *callback, const key_row *row, const char *val
   switch (row->kind) {
   case TEXT: *(const char **)field = value; return true;
   case NUMBER: {
-    double number = strtod(value, &end);
+    double number = mix_number_read(value, &end);
     *(double *)field = number == 0 && !row->default_zero ? MIX_ZERO : number;
     if (*value && !*end && isfinite(number)) return true;
     break;

@@ -53,18 +53,18 @@ mix_callback *mix_learning_rate_scheduler(mix_learning_rate_function schedule, v
 typedef struct plateau {
   mix_reduce_lr_on_plateau_options options;
   mix_monitor monitor;
-  double best;
+  double best; /* NaN: none yet */
   int64_t wait, cooldown_left;
 } plateau;
 
 static mix_status plateau_begin(void *context, mix_model *model, int64_t index, mix_logs *logs) {
   (void)index, (void)logs;
   plateau *p = context;
-  if (!mix_monitor_begin(&p->monitor, model, false, "reduce_lr_on_plateau")) return mix_error();
+  if (!mix_monitor_begin(&p->monitor, model)) return mix_error();
   if (!mix_optimizer_learning_rate_variable(mix_model_optimizer(model)))
     return mix_fail_status(MIX_TYPE_ERROR,
                            "reduce_lr_on_plateau: the optimizer's learning rate follows a schedule of its own; give it a number");
-  p->best = mix_monitor_worst(&p->monitor);
+  p->best = mix_monitor_first_best(&p->monitor);
   p->wait = p->cooldown_left = 0;
   return MIX_OK;
 }
@@ -73,7 +73,7 @@ static mix_status plateau_epoch_end(void *context, mix_model *model, int64_t epo
   (void)epoch;
   plateau *p = context;
   double value;
-  if (log_rate(model, logs) != MIX_OK || !mix_monitor_read(&p->monitor, logs, "reduce_lr_on_plateau", &value)) return mix_error();
+  if (log_rate(model, logs) != MIX_OK || !mix_monitor_read(&p->monitor, logs, &value)) return mix_error();
   if (p->cooldown_left > 0) p->cooldown_left--, p->wait = 0;
   if (mix_monitor_better(&p->monitor, value, p->best, p->options.min_delta)) {
     p->best = value;
@@ -116,7 +116,7 @@ mix_callback *mix_reduce_lr_on_plateau_with(const mix_reduce_lr_on_plateau_optio
     return mix_fail(MIX_VALUE_ERROR, "reduce_lr_on_plateau: %s is negative; expected 0 or more",
                     options.patience < 0 ? "patience" : "cooldown");
   mix_monitor monitor;
-  if (!mix_monitor_init(&monitor, options.monitor, options.mode, "reduce_lr_on_plateau")) return NULL;
+  if (!mix_monitor_init(&monitor, MIX_BY_PLATEAU, options.monitor, options.mode)) return NULL;
   plateau *p = mix_calloc(1, sizeof *p);
   if (!p) return NULL;
   *p = (plateau){.options = options, .monitor = monitor};

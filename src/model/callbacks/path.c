@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-enum { FIELD_MOST = 128, PATH_MOST = 4096 };
+enum { FIELD_MOST = 128, NUMBER_MOST = 512, PATH_MOST = 4096 }; /* NUMBER_MOST: 1e308 has 309 digits before its point */
 
 static bool unknown_name(const char *pattern, const char *name) {
   mix_fail(MIX_VALUE_ERROR, "model_checkpoint: '%s' names {%s}, which is neither epoch nor in the logs", pattern, name);
@@ -22,9 +22,28 @@ static bool value_of(const char *pattern, const char *name, int64_t epoch, int64
   return true;
 }
 
-/* Writes the value by the part behind the colon. */
-static bool put_field(const char *pattern, const char *spec, double value, bool whole, char *text, size_t size) {
-  char format[32], number[32];
+/* Python writes NaN without its sign, and pads NaN and infinity with zeros where it is asked to; C does neither. */
+static void put_number(char kind, int precision, double value, char *number) {
+  char format[16];
+  if (!kind)
+    mix_python_float(value, number);
+  else if (kind == 'd')
+    snprintf(number, NUMBER_MOST, "%lld", (long long)value);
+  else {
+    snprintf(format, sizeof format, "%%.%d%c", precision < 0 ? 6 : precision, kind);
+    snprintf(number, NUMBER_MOST, format, isnan(value) ? fabs(value) : value);
+  }
+}
+static void pad(const char *number, size_t width, bool zero, char *text) {
+  size_t length = strlen(number), sign = zero && *number == '-', missing = width > length ? width - length : 0;
+  memcpy(text, number, sign);
+  memset(text + sign, zero ? '0' : ' ', missing);
+  strcpy(text + sign + missing, number + sign);
+}
+
+/* Writes the value by the part behind the colon; `text` holds NUMBER_MOST bytes. */
+static bool put_field(const char *pattern, const char *spec, double value, bool whole, char *text) {
+  char number[NUMBER_MOST];
   int width = 0, precision = -1;
   const char *at = spec;
   bool zero = *at == '0';
@@ -39,24 +58,15 @@ static bool put_field(const char *pattern, const char *spec, double value, bool 
              pattern, spec);
     return false;
   }
-  if (!kind) {
-    snprintf(text, size, "%*s", zero ? 0 : width, mix_python_float(value, number));
-    return true;
-  }
-  if (kind == 'd') {
-    snprintf(format, sizeof format, "%%%s%dlld", zero ? "0" : "", width);
-    snprintf(text, size, format, (long long)value);
-    return true;
-  }
-  snprintf(format, sizeof format, "%%%s%d.%d%c", zero ? "0" : "", width, precision < 0 ? 6 : precision, kind);
-  snprintf(text, size, format, value);
+  put_number(kind, precision, value, number);
+  pad(number, (size_t)width, zero, text);
   return true;
 }
 
 bool mix_format_path(const char *pattern, int64_t epoch, int64_t batch, const mix_logs *logs, char *path, size_t size) {
   size_t used = 0;
   for (const char *at = pattern; *at;) {
-    char field[FIELD_MOST], text[FIELD_MOST] = {*at, 0};
+    char field[FIELD_MOST], text[NUMBER_MOST] = {*at, 0};
     if ((*at == '{' || *at == '}') && at[1] == *at)
       at += 2;
     else if (*at == '{') {
@@ -70,8 +80,7 @@ bool mix_format_path(const char *pattern, int64_t epoch, int64_t batch, const mi
       bool whole;
       const char *spec = name < length ? field + name + 1 : "";
       field[name < length ? name : length] = 0;
-      if (!value_of(pattern, field, epoch, batch, logs, &value, &whole) ||
-          !put_field(pattern, spec, value, whole, text, sizeof text))
+      if (!value_of(pattern, field, epoch, batch, logs, &value, &whole) || !put_field(pattern, spec, value, whole, text))
         return false;
       at += length + 2;
     } else
