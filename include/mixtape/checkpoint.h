@@ -59,8 +59,8 @@ MIX_API mix_status mix_checkpoint_save(mix_checkpoint *checkpoint, int64_t step,
  * `iterator`, a new pass over a data set of the same steps, goes on where the saved one was: shuffles take the seeds and numbers of passes
  * that they had, and the elements drawn in the running pass are drawn again and passed over. That gives the same elements for every pipeline
  * that gives the same elements in every run: a generator's must follow from their index (and what its context holds at the begin of a
- * pass), a mapped function's from its element; map with .not_deterministic promises nothing. A cache is filled anew by a pass from the
- * beginning. Shuffles inside the data sets of an interleave need seeds of their own. */
+ * pass), a mapped function's from its element; map with .not_deterministic promises nothing. A cache is filled anew, by a pass in the order of
+ * the one that filled it. Shuffles inside the data sets of an interleave need seeds of their own. */
 MIX_API int64_t mix_checkpoint_restore(mix_checkpoint *checkpoint, mix_iterator *iterator);
 
 /* The step of the newest checkpoint in a folder, whole or not; -1: none. */

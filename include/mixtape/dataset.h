@@ -201,10 +201,12 @@ MIX_API int64_t mix_dataset_cardinality(const mix_dataset *dataset);
 
 /* ---- passes ---- */
 
-/* A pass from the start. */
+/* A pass from the start. Where threads (prefetch, num_parallel_calls) work behind a repeat of a shuffle and a pass is left before its end,
+ * the order of the next one depends on how many rounds they had begun. Data sets with threads are not to be used in a forked child: a pass
+ * that was under way in the parent has none there, and waits for ever, also when it is released. */
 MIX_API mix_iterator *mix_dataset_iterate(mix_dataset *dataset);
 /* The next element, or NULL: at the end without an error, on failure with one. The element belongs to the iterator, which releases it at
- * the next call (mix_retain keeps it). */
+ * the next call (mix_retain keeps it); appending to it changes nothing in the data set. */
 MIX_API mix_list *mix_iterator_next(mix_iterator *iterator);
 
 #ifdef __cplusplus

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "data/pipeline.h"
 #include <pthread.h>
+#include <string.h>
 
 typedef struct kept {
   mix_element *elements; /* rows, or tensors retained */
@@ -13,14 +14,16 @@ typedef struct cache_dataset {
   mix_dataset base;
   pthread_mutex_t mutex; /* passes may run on several threads */
   bool complete;
-  kept kept; /* does not change once complete */
+  kept kept;      /* does not change once complete, nor does ... */
+  uint64_t *from; /* the input's memory as the pass that filled it began */
 } cache_dataset;
 
 typedef struct cache_cursor {
   mix_cursor base;
   bool replays;
   int next;
-  kept kept; /* of a first pass that has not come to its end */
+  kept kept;      /* of a first pass that has not come to its end */
+  uint64_t *from; /* and where it began */
 } cache_cursor;
 
 static int64_t cache_cardinality(const mix_dataset *dataset) { return dataset->input->class->cardinality(dataset->input); }
@@ -30,12 +33,18 @@ static void drop(kept *kept) {
   mix_free(kept->elements);
 }
 
-static bool cache_open(mix_cursor *cursor) {
-  cache_dataset *dataset = (cache_dataset *)cursor->dataset;
+static bool is_complete(cache_dataset *dataset) {
   pthread_mutex_lock(&dataset->mutex);
-  ((cache_cursor *)cursor)->replays = dataset->complete;
+  bool complete = dataset->complete;
   pthread_mutex_unlock(&dataset->mutex);
-  return true;
+  return complete;
+}
+
+static bool cache_open(mix_cursor *cursor) {
+  cache_cursor *cache = (cache_cursor *)cursor;
+  mix_dataset *input = cursor->dataset->input;
+  cache->replays = is_complete((cache_dataset *)cursor->dataset);
+  return cache->replays || ((cache->from = mix_dataset_memory_now(input)) && (cursor->input = mix_cursor_open(input)));
 }
 
 /* The end of a first pass: what it kept is the data set's, unless another pass was quicker. */
@@ -44,8 +53,10 @@ static void complete(cache_cursor *cache) {
   pthread_mutex_lock(&dataset->mutex);
   if (!dataset->complete) {
     dataset->kept = cache->kept;
+    dataset->from = cache->from;
     dataset->complete = true;
     cache->kept = (kept){0};
+    cache->from = NULL;
   }
   cache->replays = true;
   cache->next = dataset->kept.count;
@@ -73,30 +84,51 @@ static mix_pull cache_next(mix_cursor *cursor, mix_element *element) {
   return MIX_PULL_ELEMENT;
 }
 
-static void cache_close(mix_cursor *cursor) { drop(&((cache_cursor *)cursor)->kept); }
+static void cache_close(mix_cursor *cursor) {
+  cache_cursor *cache = (cache_cursor *)cursor;
+  drop(&cache->kept);
+  mix_free(cache->from);
+}
 
 static void cache_finalize(mix_dataset *dataset) {
-  drop(&((cache_dataset *)dataset)->kept);
-  pthread_mutex_destroy(&((cache_dataset *)dataset)->mutex);
+  cache_dataset *cache = (cache_dataset *)dataset;
+  drop(&cache->kept);
+  mix_free(cache->from);
+  pthread_mutex_destroy(&cache->mutex);
 }
 
-/* What is kept is not in a checkpoint: it is made again by a pass over the input as it is now, at its beginning. */
-static void cache_memory(mix_dataset *dataset, uint64_t memory[MIX_DATASET_MEMORY]) {
+/* What is kept is not in a checkpoint, but where the pass began that filled it, in place of where the input is now: nothing more is asked of
+ * it. 0, is it complete?, the input's memory. */
+enum { OWN_MEMORY = 2 };
+static int cache_memory(mix_dataset *dataset, uint64_t *memory) {
   cache_dataset *cache = (cache_dataset *)dataset;
-  pthread_mutex_lock(&cache->mutex);
-  memory[0] = 0;
-  memory[1] = cache->complete;
-  pthread_mutex_unlock(&cache->mutex);
-}
-static bool cache_remember(mix_dataset *dataset, const uint64_t memory[MIX_DATASET_MEMORY]) {
-  uint64_t now[MIX_DATASET_MEMORY];
-  cache_memory(dataset, now);
-  if (now[1] || !memory[1]) return true;
-  MIX_SCOPE {
-    mix_iterator *pass = mix_dataset_iterate(dataset);
-    while (mix_iterator_next(pass)) {}
+  uint64_t *below = memory ? memory + OWN_MEMORY : NULL;
+  int count = mix_dataset_memory(dataset->input, below);
+  if (memory) {
+    memory[0] = 0;
+    memory[1] = is_complete(cache);
+    if (memory[1]) memcpy(below, cache->from, (size_t)count * sizeof *below);
   }
+  return OWN_MEMORY + count;
+}
+
+/* Filled by a pass that begins where that one began. What else draws from the input (a branch of a zip) finds it where it was. */
+static bool fill_from(mix_dataset *dataset, const uint64_t *from) {
+  uint64_t *now = mix_dataset_memory_now(dataset->input);
+  if (now && mix_dataset_remember(dataset->input, from)) {
+    MIX_SCOPE {
+      mix_iterator *pass = mix_dataset_iterate(dataset);
+      while (mix_iterator_next(pass)) {}
+    }
+    if (!mix_failed()) mix_dataset_remember(dataset->input, now);
+  }
+  mix_free(now);
   return !mix_failed();
+}
+
+static bool cache_remember(mix_dataset *dataset, const uint64_t *memory) {
+  if (is_complete((cache_dataset *)dataset)) return true;
+  return memory[1] ? fill_from(dataset, memory + OWN_MEMORY) : mix_dataset_remember(dataset->input, memory + OWN_MEMORY);
 }
 
 static const mix_dataset_class cache_class = {
@@ -104,6 +136,7 @@ static const mix_dataset_class cache_class = {
     .cursor_size = sizeof(cache_cursor),
     .cardinality = cache_cardinality,
     .open = cache_open,
+    .opens_input = true,
     .next = cache_next,
     .close = cache_close,
     .finalize = cache_finalize,

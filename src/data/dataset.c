@@ -1,7 +1,7 @@
 /* What all data sets share: making them, opening passes, iterators. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "data/pipeline.h"
+#include "data/stream.h"
 
 static void dataset_finalize(void *object) {
   mix_dataset *dataset = object;
@@ -64,7 +64,7 @@ mix_cursor *mix_cursor_open(mix_dataset *dataset) {
   int depth = 0, capacity = 0;
   mix_dataset **steps = NULL;
   mix_cursor *top = NULL;
-  for (mix_dataset *at = dataset; at; at = at->input) {
+  for (mix_dataset *at = dataset; at; at = at->class->opens_input ? NULL : at->input) {
     if (!mix_reserve(&steps, &capacity, depth + 1, sizeof *steps)) break;
     steps[depth++] = at;
   }
@@ -72,7 +72,7 @@ mix_cursor *mix_cursor_open(mix_dataset *dataset) {
     mix_dataset *step = steps[--depth];
     mix_cursor *cursor = mix_calloc(1, step->class->cursor_size);
     if (!cursor) break;
-    *cursor = (mix_cursor){step, top};
+    *cursor = (mix_cursor){.dataset = step, .input = top};
     top = cursor;
     if (step->class->open && !step->class->open(cursor)) break;
   }
@@ -82,7 +82,12 @@ mix_cursor *mix_cursor_open(mix_dataset *dataset) {
   return NULL;
 }
 
-mix_pull mix_cursor_next(mix_cursor *cursor, mix_element *element) { return cursor->dataset->class->next(cursor, element); }
+mix_pull mix_cursor_next(mix_cursor *cursor, mix_element *element) {
+  if (cursor->ended) return MIX_PULL_END;
+  mix_pull pull = cursor->dataset->class->next(cursor, element);
+  cursor->ended = pull == MIX_PULL_END;
+  return pull;
+}
 
 /* ---- iterators ---- */
 
@@ -112,9 +117,7 @@ mix_iterator *mix_dataset_iterate(mix_dataset *dataset) {
   mix_iterator *iterator = mix_object_new(sizeof *iterator, &iterator_class);
   if (!iterator) return NULL;
   iterator->dataset = mix_retain(dataset);
-  if (!(iterator->opened = mix_dataset_memory(dataset, NULL)) ||
-      (dataset->source && !mix_buffers_init(&iterator->buffers, dataset->source->components)) ||
-      !(iterator->cursor = mix_cursor_open(dataset))) {
+  if (!(iterator->opened = mix_dataset_memory_now(dataset)) || !(iterator->cursor = mix_cursor_open(dataset))) {
     mix_release(iterator);
     return NULL;
   }
@@ -131,10 +134,9 @@ mix_list *mix_iterator_next(mix_iterator *iterator) {
   mix_scope *scope = mix_scope_begin(); /* the element belongs to the iterator, not to the caller's scope */
   if (!scope) return NULL;
   mix_element element = {0};
-  mix_pull pull = mix_cursor_next(iterator->cursor, &element);
-  mix_dataset *source = iterator->dataset->source;
-  if (pull == MIX_PULL_ELEMENT)
-    iterator->current = element.values ? element.values : source->class->gather(source, &element.row, 1, false, &iterator->buffers);
+  if (mix_cursor_next(iterator->cursor, &element) == MIX_PULL_ELEMENT &&
+      mix_element_own(iterator->dataset, &element, &iterator->buffers))
+    iterator->current = element.values;
   if (!iterator->current) {
     mix_cursor_close(iterator->cursor);
     iterator->cursor = NULL;
@@ -160,6 +162,6 @@ bool mix_iterator_begin_anew(mix_iterator *iterator) {
   mix_free(iterator->opened);
   iterator->drawn = 0;
   iterator->cursor = NULL;
-  iterator->opened = mix_dataset_memory(iterator->dataset, NULL);
+  iterator->opened = mix_dataset_memory_now(iterator->dataset);
   return iterator->opened && (iterator->cursor = mix_cursor_open(iterator->dataset)) != NULL;
 }

@@ -75,17 +75,41 @@ static char *link_target(const char *path) {
   return target;
 }
 
-char *mix_file_part(const char *path, const char *call) {
-  static atomic_uint number;
+const char *mix_file_refuses(const char *path) {
   struct stat status;
-  bool there = stat(path, &status) == 0;
-  if (there && !S_ISREG(status.st_mode))
-    return mix_fail(MIX_IO_ERROR, "%s: %s is not a regular file and cannot be replaced by one", call, path);
-  if (!there && errno == ELOOP) return mix_fail(MIX_IO_ERROR, "%s: %s cannot be written: %s", call, path, strerror(errno));
+  const bool there = stat(path, &status) == 0;
+  if (there && !S_ISREG(status.st_mode)) return "not a regular file, and not to be replaced by one";
+  if (!there && errno != ENOENT) return strerror(errno);
+  char *target = link_target(path), *slash = target ? strrchr(target, '/') : NULL;
+  if (!target) return mix_error_message();
+  if (slash) slash[1] = 0;
+  const char *reason = access(slash ? target : ".", W_OK | X_OK) ? strerror(errno) : NULL;
+  mix_free(target);
+  return reason;
+}
+
+const char *mix_folder_refuses(const char *path) {
+  char *folder = mix_strdup(path), *slash;
+  if (!folder) return mix_error_message();
+  while (access(folder, F_OK) && errno == ENOENT && (slash = strrchr(folder, '/')) && slash > folder) *slash = 0;
+  const bool here = access(folder, F_OK) && errno == ENOENT; /* one name, which is not there yet */
+  const char *reason = access(here ? "." : folder, W_OK | X_OK) ? strerror(errno) : NULL;
+  mix_free(folder);
+  return reason;
+}
+
+char *mix_file_part(const char *path, const char *call) {
+  enum { LONGEST = 200 }; /* of a name that what follows it may be added to */
+  static atomic_uint number;
+  const char *reason = mix_file_refuses(path);
+  if (reason) return mix_fail(MIX_IO_ERROR, "%s: %s cannot be written: %s", call, path, reason);
   char *target = link_target(path);
-  size_t size = target ? strlen(target) + 48 : 0;
+  const char *slash = target ? strrchr(target, '/') : NULL;
+  const size_t folder = slash ? (size_t)(slash + 1 - target) : 0, size = target ? strlen(target) + 48 : 0;
   char *part = target ? mix_alloc(size) : NULL;
-  if (part) snprintf(part, size, "%s.part-%ld-%u", target, (long)getpid(), atomic_fetch_add(&number, 1));
+  if (part)
+    snprintf(part, size, "%.*s%.*s.part-%ld-%u", (int)folder, target, LONGEST, target + folder, (long)getpid(),
+             atomic_fetch_add(&number, 1));
   mix_free(target);
   return part;
 }

@@ -15,6 +15,11 @@ bool mix_file_exists(const char *path);
 /* Everything in the file, at most `limit` bytes (more is an error); mix_free it. NULL with the error recorded. */
 void *mix_file_read(const char *path, size_t limit, size_t *size);
 
+/* Why the file could not be replaced, or made anew, if it were tried now; NULL: it could. Text that lasts until the next call. */
+const char *mix_file_refuses(const char *path);
+/* The same of files in a folder, which may not be there yet, nor those it lies in. */
+const char *mix_folder_refuses(const char *path);
+
 /* Replacing a file: the name of a part file beside it (mix_free it; NULL with the error recorded where `path` is something that a rename
  * must not replace, like a device). Where `path` is a link, what it points at is replaced, and the link stays ... */
 char *mix_file_part(const char *path, const char *call);

@@ -22,7 +22,7 @@ static mix_pull look(filter_cursor *filter, const mix_element *element, bool *st
   const filter_dataset *dataset = (const filter_dataset *)filter->base.dataset;
   mix_element seen = {.row = element->row, .values = mix_retain(element->values)};
   mix_scope *scope = mix_scope_begin();
-  if (scope && mix_element_values(dataset->base.input, &seen, &filter->buffers))
+  if (scope && mix_element_own(dataset->base.input, &seen, &filter->buffers))
     *stays = dataset->options.predicate(dataset->options.context, seen.values);
   mix_release(seen.values);
   mix_scope_end(scope);

@@ -15,7 +15,6 @@ typedef struct interleave_cursor {
   int length, turn;
   int64_t block; /* elements that the one whose turn it is has given */
   int open;
-  bool input_ended;
   mix_buffers buffers; /* the input's rows */
 } interleave_cursor;
 
@@ -44,7 +43,7 @@ static mix_pull open_one(interleave_cursor *interleave) {
   mix_pull pull = mix_cursor_next(interleave->base.input, &element);
   if (pull != MIX_PULL_ELEMENT) return pull;
   mix_scope *scope = mix_scope_begin();
-  if (scope && mix_element_values(dataset->base.input, &element, &interleave->buffers)) {
+  if (scope && mix_element_own(dataset->base.input, &element, &interleave->buffers)) {
     mix_dataset *made = dataset->options.function(dataset->options.context, element.values);
     if (mix_dataset_given(made, "dataset_interleave: what the function returned")) {
       interleave->open++;
@@ -60,20 +59,17 @@ static mix_pull open_one(interleave_cursor *interleave) {
 static mix_pull interleave_next(mix_cursor *cursor, mix_element *element) {
   interleave_cursor *interleave = (interleave_cursor *)cursor;
   int64_t block_length = ((const interleave_dataset *)cursor->dataset)->options.block_length;
-  while (!interleave->input_ended || interleave->open > 0) {
+  while (!cursor->input->ended || interleave->open > 0) {
     mix_stream *stream = &interleave->cycle[interleave->turn];
-    mix_pull pull;
     if (stream->cursor) {
-      pull = mix_stream_next(stream, element);
+      mix_pull pull = mix_stream_next(stream, element);
       if (pull == MIX_PULL_ELEMENT && ++interleave->block == block_length) next_turn(interleave);
       if (pull != MIX_PULL_END) return pull;
       mix_stream_close(stream);
       interleave->open--;
       next_turn(interleave);
-    } else if (!interleave->input_ended) {
-      pull = open_one(interleave);
-      if (pull == MIX_PULL_FAILED) return pull;
-      interleave->input_ended = pull == MIX_PULL_END;
+    } else if (!cursor->input->ended) {
+      if (open_one(interleave) == MIX_PULL_FAILED) return MIX_PULL_FAILED;
     } else {
       next_turn(interleave);
     }

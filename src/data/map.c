@@ -38,7 +38,7 @@ static bool apply(void *context, int thread, mix_element *element) {
   const map_dataset *dataset = (const map_dataset *)map->base.dataset;
   mix_scope *scope = mix_scope_begin();
   mix_list *made = NULL;
-  if (scope && mix_element_values(dataset->base.input, element, &map->buffers[thread])) {
+  if (scope && mix_element_own(dataset->base.input, element, &map->buffers[thread])) {
     made = dataset->options.function(dataset->options.context, element->values);
     if (!made) mix_fail(MIX_VALUE_ERROR, "dataset_map: the function returned NULL; expected a list of tensors");
     if (made && !mix_failed()) mix_element_evaluate(made, "dataset_map");

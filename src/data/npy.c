@@ -7,9 +7,11 @@
 #include "tensor/convert.h"
 #include "tensor/shape.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* numpy refuses headers over 10,000 characters by default; no array of rank 8 needs a tenth of it. */
 #define HEADER_LIMIT 10000
@@ -283,8 +285,13 @@ static bool read_stream(void *context, void *into, size_t size) { return fread(i
 mix_tensor *mix_npy_load(const char *path) {
   if (mix_failed()) return NULL;
   if (!path) return mix_fail(MIX_VALUE_ERROR, "npy_load: path is NULL; expected the name of a .npy file");
-  FILE *file = fopen(path, "rbe");
-  if (!file) return mix_fail(MIX_IO_ERROR, "npy_load: %s cannot be opened: %s", path, strerror(errno));
+  int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO would keep it waiting for one who writes */
+  FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "rb");
+  if (!file) {
+    mix_fail(MIX_IO_ERROR, "npy_load: %s cannot be opened: %s", path, strerror(errno));
+    if (descriptor >= 0) close(descriptor);
+    return NULL;
+  }
   struct stat status;
   mix_tensor *tensor = NULL;
   if (fstat(fileno(file), &status) != 0 || !S_ISREG(status.st_mode))

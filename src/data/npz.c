@@ -156,18 +156,25 @@ static mix_tensor *read_array(mix_npz *npz, const member *member) {
   return tensor;
 }
 
-static const member *find_member(const mix_npz *npz, const char *name) {
-  size_t length = strlen(name);
-  if (length > 4 && strcmp(name + length - 4, ".npy") == 0) length -= 4;
+static const member *find_named(const mix_npz *npz, const char *name, size_t length) {
   for (int i = npz->count - 1; i >= 0; i--)
     if (strncmp(npz->members[i].name, name, length) == 0 && npz->members[i].name[length] == 0) return &npz->members[i];
   return NULL;
 }
 
+mix_tensor *mix_npz_get_listed(mix_npz *npz, const char *name) {
+  const member *member = mix_failed() ? NULL : find_named(npz, name, strlen(name));
+  return member ? read_array(npz, member) : NULL;
+}
+
+/* What mix_npz_name lists comes first, so that an array saved as "x.npy" is read back beside one saved as "x"; else "x.npy" is the member's
+ * own name for "x". */
 mix_tensor *mix_npz_get(mix_npz *npz, const char *name) {
   if (mix_failed()) return NULL;
   if (!npz || !name) return mix_fail(MIX_VALUE_ERROR, "npz_get: %s is NULL", npz ? "name" : "the archive");
-  const member *member = find_member(npz, name);
+  size_t length = strlen(name);
+  const member *member = find_named(npz, name, length);
+  if (!member && length > 4 && strcmp(name + length - 4, ".npy") == 0) member = find_named(npz, name, length - 4);
   return member ? read_array(npz, member) : NULL;
 }
 

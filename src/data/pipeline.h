@@ -29,9 +29,8 @@ typedef enum mix_pull { MIX_PULL_FAILED, MIX_PULL_ELEMENT, MIX_PULL_END } mix_pu
 typedef struct mix_cursor {
   mix_dataset *dataset; /* borrowed: the iterator holds the last data set, and each holds its input */
   struct mix_cursor *input;
+  bool ended; /* it is not asked again: a generator that winds itself back at its end would begin anew */
 } mix_cursor;
-
-enum { MIX_DATASET_MEMORY = 2 };
 
 typedef struct mix_dataset_class {
   const char *name;
@@ -39,15 +38,16 @@ typedef struct mix_dataset_class {
   int64_t (*cardinality)(const mix_dataset *dataset);
   /* Begins a pass; the input's cursor is open already. NULL: nothing to do. False: error recorded (close is called all the same). */
   bool (*open)(mix_cursor *cursor);
+  bool opens_input; /* `open` opens the input's cursor itself, where it wants one; `memory` and `remember` are for the input too */
   mix_pull (*next)(mix_cursor *cursor, mix_element *element);
   void (*close)(mix_cursor *cursor);          /* NULL: nothing to do */
   void (*finalize)(mix_dataset *dataset);     /* what the recipe holds beside its input; NULL: nothing */
   /* Inputs beside `input`: NULL behind the last. NULL: there are none. */
   mix_dataset *(*beside)(const mix_dataset *dataset, int index);
-  /* What outlives a pass and shapes the next ones, and back: a number that never changes (a shuffle's seed), one that moves (its passes).
-   * NULL: nothing. */
-  void (*memory)(mix_dataset *dataset, uint64_t memory[MIX_DATASET_MEMORY]);
-  bool (*remember)(mix_dataset *dataset, const uint64_t memory[MIX_DATASET_MEMORY]);
+  /* What outlives a pass and shapes the next ones (a shuffle's seed and its passes): writes its numbers, unless `memory` is NULL, and
+   * returns how many they are, always the same for a recipe. And back; false: error recorded. NULL: nothing. */
+  int (*memory)(mix_dataset *dataset, uint64_t *memory);
+  bool (*remember)(mix_dataset *dataset, const uint64_t *memory);
   /* Sources whose elements are rows: stacks `count` rows into a list of tensors (rank 1 higher than an element where `stacked`, else
    * count is 1), using `buffers`. A reference for the caller. NULL for every other class. */
   mix_list *(*gather)(const mix_dataset *dataset, const int64_t *rows, int64_t count, bool stacked, mix_buffers *buffers);
@@ -75,9 +75,11 @@ mix_pull mix_cursor_next(mix_cursor *cursor, mix_element *element);
 void mix_cursor_close(mix_cursor *cursor);
 
 /* ---- place.c: where a data set is ----
- * Its memory: MIX_DATASET_MEMORY numbers for each step that has some, in the order of a walk from the end. mix_free it. `count`: numbers
- * in it (NULL: not wanted). */
-uint64_t *mix_dataset_memory(mix_dataset *dataset, int *count);
+ * Its memory: the numbers of all steps, in the order of a walk from the end. As class->memory and class->remember. */
+int mix_dataset_memory(mix_dataset *dataset, uint64_t *memory);
+bool mix_dataset_remember(mix_dataset *dataset, const uint64_t *memory);
+/* The memory as it is now, a copy; mix_free it. NULL with the error recorded. */
+uint64_t *mix_dataset_memory_now(mix_dataset *dataset);
 
 /* Of an iterator: the data set, its memory as the pass began, and the elements drawn since. */
 mix_dataset *mix_iterator_dataset(const mix_iterator *iterator);

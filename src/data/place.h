@@ -8,7 +8,9 @@
 
 /* Under `name`. `iterator`: the running pass; NULL: the next one has not begun. */
 bool mix_place_put(mix_state *state, const char *name, mix_dataset *dataset, mix_iterator *iterator);
-/* Brings the data set back there; `*drawn` elements are to be passed over. ValueError where its steps are others. */
+/* Does it fit the data set? ValueError where its steps are others. Changes nothing. */
+bool mix_place_fits(mix_state *state, const char *name, mix_dataset *dataset);
+/* Brings the data set back there; `*drawn` elements are to be passed over. False, without a change to it, where it does not fit. */
 bool mix_place_get(mix_state *state, const char *name, mix_dataset *dataset, int64_t *drawn);
 
 #endif

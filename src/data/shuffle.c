@@ -17,7 +17,6 @@ typedef struct shuffle_cursor {
   mix_element *waiting; /* (buffer_size), grown as elements come: a buffer larger than the data costs nothing */
   int count, capacity;
   uint64_t pass, position;
-  bool input_ended;
 } shuffle_cursor;
 
 static bool shuffle_open(mix_cursor *cursor) {
@@ -29,14 +28,10 @@ static bool shuffle_open(mix_cursor *cursor) {
 /* Fills the buffer as far as the input goes. */
 static bool fill(shuffle_cursor *shuffle) {
   int64_t size = ((const shuffle_dataset *)shuffle->base.dataset)->buffer_size;
-  while (!shuffle->input_ended && shuffle->count < size) {
+  while (shuffle->count < size) {
     mix_element element = {0};
     mix_pull pull = mix_cursor_next(shuffle->base.input, &element);
-    if (pull == MIX_PULL_FAILED) return false;
-    if (pull == MIX_PULL_END) {
-      shuffle->input_ended = true;
-      break;
-    }
+    if (pull != MIX_PULL_ELEMENT) return pull == MIX_PULL_END;
     if (!mix_reserve(&shuffle->waiting, &shuffle->capacity, shuffle->count + 1, sizeof *shuffle->waiting)) {
       mix_release(element.values);
       return false;
@@ -65,11 +60,14 @@ static void shuffle_close(mix_cursor *cursor) {
 
 static int64_t shuffle_cardinality(const mix_dataset *dataset) { return dataset->input->class->cardinality(dataset->input); }
 
-static void shuffle_memory(mix_dataset *dataset, uint64_t memory[MIX_DATASET_MEMORY]) {
-  memory[0] = ((const shuffle_dataset *)dataset)->seed;
-  memory[1] = ((const shuffle_dataset *)dataset)->passes;
+static int shuffle_memory(mix_dataset *dataset, uint64_t *memory) {
+  if (memory) {
+    memory[0] = ((const shuffle_dataset *)dataset)->seed;
+    memory[1] = ((const shuffle_dataset *)dataset)->passes;
+  }
+  return 2;
 }
-static bool shuffle_remember(mix_dataset *dataset, const uint64_t memory[MIX_DATASET_MEMORY]) {
+static bool shuffle_remember(mix_dataset *dataset, const uint64_t *memory) {
   ((shuffle_dataset *)dataset)->seed = memory[0];
   ((shuffle_dataset *)dataset)->passes = memory[1];
   return true;

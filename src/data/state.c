@@ -205,12 +205,12 @@ const char *mix_state_path(const mix_state *state) { return state && state->path
 
 mix_tensor *mix_state_get(mix_state *state, const char *name) {
   if (mix_failed() || !state || !state->npz) return NULL;
-  mix_tensor *value = mix_npz_get(state->npz, name);
+  mix_tensor *value = mix_npz_get_listed(state->npz, name);
   if (value || mix_failed()) return value;
   size_t size = strlen(name) + sizeof BFLOAT16_END;
   char *brain = mix_alloc(size);
   if (brain) snprintf(brain, size, "%s%s", name, BFLOAT16_END);
-  value = brain ? mix_npz_get(state->npz, brain) : NULL;
+  value = brain ? mix_npz_get_listed(state->npz, brain) : NULL;
   mix_free(brain);
   return value && mix_tensor_dtype(value) == MIX_INT16 ? seen_as(value, MIX_BFLOAT16) : NULL;
 }

@@ -45,7 +45,8 @@ static mix_pull repeat_next(mix_cursor *cursor, mix_element *element) {
       repeat->any = true;
       return pull;
     }
-    if (!repeat->any) return MIX_PULL_END; /* nothing, for ever, is nothing */
+    /* Nothing, for ever, is nothing; where it is known to be nothing, it need not be asked `count` times either. */
+    if (!repeat->any && (count < 0 || input_cardinality(cursor->dataset) == 0)) return MIX_PULL_END;
     repeat->any = false;
     repeat->done++;
     mix_cursor_close(cursor->input);

@@ -10,6 +10,15 @@ bool mix_element_values(const mix_dataset *dataset, mix_element *element, mix_bu
   return element->values != NULL;
 }
 
+bool mix_element_own(const mix_dataset *dataset, mix_element *element, mix_buffers *buffers) {
+  if (!mix_element_values(dataset, element, buffers)) return false;
+  mix_list *values = element->values;
+  if (mix_references(values) == 1) return true;
+  element->values = mix_retain(mix_list_new(mix_list_count(values), mix_list_items(values)));
+  mix_release(values);
+  return element->values != NULL;
+}
+
 bool mix_element_evaluate(mix_list *values, const char *call) {
   int count = mix_list_count(values);
   mix_tensor *const *tensors = (mix_tensor *const *)mix_list_items(values);

@@ -6,6 +6,9 @@
 
 /* Gathers the row of an element of `dataset` that has no tensors yet, into `buffers` (zeroed at first). False: error recorded. */
 bool mix_element_values(const mix_dataset *dataset, mix_element *element, mix_buffers *buffers);
+/* The same in a list that nobody else holds, for functions of the caller's, which may append to it; the tensors are shared. It needs a
+ * scope around this element. */
+bool mix_element_own(const mix_dataset *dataset, mix_element *element, mix_buffers *buffers);
 /* Evaluates all tensors of a list that a caller's function made. False with the error recorded, also for a NULL in it. */
 bool mix_element_evaluate(mix_list *values, const char *call);
 

@@ -15,7 +15,6 @@ typedef struct window_cursor {
   mix_element *ahead; /* elements from the start of the next window on (count), values retained */
   int count, capacity;
   int64_t to_skip; /* elements between the last window and the next that were not read yet */
-  bool ended;
   mix_buffers buffers;
 } window_cursor;
 
@@ -39,13 +38,11 @@ static bool window_open(mix_cursor *cursor) {
 /* Reads on until a whole window lies ahead, or the input has ended. False: error recorded. */
 static bool read_ahead(window_cursor *window) {
   const int64_t wanted = span(recipe(&window->base));
-  while (!window->ended && window->count < wanted) {
+  while (window->count < wanted) {
     mix_element one = {0};
     mix_pull pull = mix_cursor_next(window->base.input, &one);
-    if (pull == MIX_PULL_FAILED) return false;
-    if (pull == MIX_PULL_END) {
-      window->ended = true;
-    } else if (window->to_skip > 0) {
+    if (pull != MIX_PULL_ELEMENT) return pull == MIX_PULL_END;
+    if (window->to_skip > 0) {
       window->to_skip--;
       mix_release(one.values);
     } else if (!mix_reserve(&window->ahead, &window->capacity, window->count + 1, sizeof *window->ahead)) {

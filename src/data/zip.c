@@ -12,7 +12,6 @@ typedef struct zip_dataset {
 typedef struct zip_cursor {
   mix_cursor base;
   mix_stream *streams; /* one for each input */
-  bool ended;          /* one of them: the others are not asked again */
 } zip_cursor;
 
 static int64_t zip_cardinality(const mix_dataset *dataset) {
@@ -37,7 +36,6 @@ static bool zip_open(mix_cursor *cursor) {
 
 static mix_pull zip_next(mix_cursor *cursor, mix_element *element) {
   zip_cursor *zip = (zip_cursor *)cursor;
-  if (zip->ended) return MIX_PULL_END;
   mix_scope *scope = mix_scope_begin();
   mix_list *values = scope ? mix_list_new(0, NULL) : NULL;
   mix_pull pull = values ? MIX_PULL_ELEMENT : MIX_PULL_FAILED;
@@ -48,7 +46,6 @@ static mix_pull zip_next(mix_cursor *cursor, mix_element *element) {
       if (mix_list_append(values, mix_list_items(part.values)[j]) != MIX_OK) pull = MIX_PULL_FAILED;
     mix_release(part.values);
   }
-  zip->ended = pull == MIX_PULL_END;
   if (pull == MIX_PULL_ELEMENT) *element = (mix_element){.values = mix_retain(values)};
   mix_scope_end(scope);
   return pull;

@@ -236,9 +236,10 @@ int64_t mix_checkpoint_restore(mix_checkpoint *checkpoint, mix_iterator *iterato
   int64_t number = -1, drawn = 0;
   MIX_SCOPE {
     mix_state *state = mix_checkpoint_read(checkpoint, &number);
-    bool placed = state && iterator && mix_state_get(state, "place/drawn");
-    if (state && mix_checkpoint_apply(checkpoint, state) && get_values(checkpoint, state) && placed &&
-        mix_place_get(state, "place", mix_iterator_dataset(iterator), &drawn) && mix_iterator_begin_anew(iterator))
+    mix_dataset *data = state && iterator && mix_state_get(state, "place/drawn") ? mix_iterator_dataset(iterator) : NULL;
+    bool fits = state && (!data || mix_place_fits(state, "place", data));
+    if (fits && mix_checkpoint_apply(checkpoint, state) && get_values(checkpoint, state) && data &&
+        mix_place_get(state, "place", data, &drawn) && mix_iterator_begin_anew(iterator))
       mix_iterator_pass_over(iterator, drawn);
   }
   return mix_failed() ? -1 : number;

@@ -282,6 +282,11 @@ static void paths_that_cannot_be_used(void **state) {
   assert_failed(MIX_IO_ERROR, "absent.npy");
   assert_null(mix_npy_load(folder));
   assert_failed(MIX_IO_ERROR, "regular file");
+  assert_int_equal(mkfifo(in_folder("fifo.npy"), 0600), 0);
+  alarm(20); /* nobody writes: to wait would be for ever */
+  assert_null(mix_npy_load(in_folder("fifo.npy")));
+  alarm(0);
+  assert_failed(MIX_IO_ERROR, "regular file");
   assert_null(mix_npy_load(NULL));
   assert_failed(MIX_VALUE_ERROR, "path");
   assert_int_equal(mix_npy_save(in_folder("no/such/folder.npy"), tensor), MIX_IO_ERROR);

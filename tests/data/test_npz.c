@@ -86,6 +86,27 @@ static void what_is_saved_is_read_back(void **state) {
   assert_true(mix_shape_equal(mix_tensor_shape(empty), MIX_SHAPE(0, 4)));
 }
 
+/* "x.npy" is a name like any other, and the file's own name for "x" where there is no such array. */
+static void names_may_end_like_files(void **state) {
+  (void)state;
+  mix_tensor *tensors[] = {mix_scalar(1, MIX_INT32), mix_scalar(2, MIX_INT32)};
+  const char *path = in_folder("names.npz");
+  assert_int_equal(mix_npz_save(path, 2, (const char *const[]){"x.npy", "x"}, tensors), MIX_OK);
+  mix_npz *npz = mix_npz_open(path);
+  for (int i = 0; i < 2; i++) assert_int_equal((int)mix_tensor_item(mix_npz_require(npz, mix_npz_name(npz, i))), i + 1);
+  assert_int_equal((int)mix_tensor_item(mix_npz_require(npz, "x.npy.npy")), 1);
+  assert_int_equal(mix_npz_save(path, 1, (const char *const[]){"x.npy"}, tensors), MIX_OK);
+  npz = mix_npz_open(path);
+  assert_int_equal((int)mix_tensor_item(mix_npz_require(npz, "x.npy")), 1);
+  assert_null(mix_npz_get(npz, "x"));
+  assert_int_equal(mix_npz_save(path, 1, (const char *const[]){"x"}, tensors), MIX_OK);
+  npz = mix_npz_open(path);
+  assert_int_equal((int)mix_tensor_item(mix_npz_require(npz, "x.npy")), 1);
+  assert_null(mix_npz_get_listed(npz, "x.npy"));
+  assert_null(mix_npz_get(npz, "x.npy.npy"));
+  assert_int_equal(mix_error(), MIX_OK);
+}
+
 /* Members stored, not compressed, as numpy.savez leaves them; and the same arrays give the same bytes, whenever they are written. */
 static void archives_are_stored_and_repeatable(void **state) {
   (void)state;
@@ -292,19 +313,13 @@ static void reads_files_of_numpy(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      FOLDER_TEST(reads_stored_and_deflated_members),
-      FOLDER_TEST(an_absent_name_is_no_error_unless_it_is_required),
-      FOLDER_TEST(what_is_saved_is_read_back),
-      FOLDER_TEST(archives_are_stored_and_repeatable),
-      FOLDER_TEST(arguments_of_save_are_checked),
-      FOLDER_TEST(a_full_disk_leaves_the_old_archive),
-      FOLDER_TEST(files_that_are_no_archives),
-      FOLDER_TEST(cut_at_every_byte_is_an_error),
-      FOLDER_TEST(a_changed_element_is_an_error),
-      FOLDER_TEST(declared_sizes_are_checked_first),
-      FOLDER_TEST(other_methods_are_refused),
-      FOLDER_TEST(allocation_failures_are_errors),
-      FOLDER_TEST(reads_files_of_numpy),
+      FOLDER_TEST(reads_stored_and_deflated_members),  FOLDER_TEST(an_absent_name_is_no_error_unless_it_is_required),
+      FOLDER_TEST(what_is_saved_is_read_back),         FOLDER_TEST(names_may_end_like_files),
+      FOLDER_TEST(archives_are_stored_and_repeatable), FOLDER_TEST(arguments_of_save_are_checked),
+      FOLDER_TEST(a_full_disk_leaves_the_old_archive), FOLDER_TEST(files_that_are_no_archives),
+      FOLDER_TEST(cut_at_every_byte_is_an_error),      FOLDER_TEST(a_changed_element_is_an_error),
+      FOLDER_TEST(declared_sizes_are_checked_first),   FOLDER_TEST(other_methods_are_refused),
+      FOLDER_TEST(allocation_failures_are_errors),     FOLDER_TEST(reads_files_of_numpy),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -270,6 +270,89 @@ static void take_and_skip_count_other_steps_too(void **state) {
   assert_string_equal(elements(mix_dataset_shuffle(squares, 1), 9), "0 1 4 9 16");
 }
 
+static bool from_the_third_call_on(void *context, mix_list *element) {
+  (void)element;
+  return (*(int *)context)++ >= 2;
+}
+static void a_round_without_elements_is_one_of_the_count(void **state) {
+  (void)state;
+  FOR_EACH_SOURCE(from) {
+    int calls = 0;
+    mix_dataset *late = mix_dataset_filter(from(2), from_the_third_call_on, .context = &calls);
+    assert_string_equal(elements(mix_dataset_repeat(late, 3), 9), "0 1 0 1");
+    calls = 0;
+    assert_string_equal(elements(mix_dataset_repeat(late, -1), 9), "");
+  }
+  assert_string_equal(elements(mix_dataset_repeat(range(0), INT64_MAX), 9), ""); /* it is known to be empty */
+}
+
+/* Five numbers, wound back at their end: asked once more, it begins anew. */
+static mix_list *rewinding(void *context, int64_t index) {
+  int64_t *next = context;
+  (void)index;
+  if (*next < 5) return mix_list_of(integer((*next)++));
+  *next = 0;
+  return NULL;
+}
+static mix_dataset *several(void *context, mix_list *element) {
+  (void)context;
+  return mix_dataset_from_element(element);
+}
+static void what_has_ended_is_not_asked_again(void **state) {
+  (void)state;
+  int64_t next = 0;
+  mix_dataset *five = mix_dataset_from_generator(rewinding, .context = &next);
+  assert_string_equal(elements(mix_dataset_batch(five, 2), 9), "[0 1] [2 3] [4]");
+  assert_string_equal(elements(mix_dataset_batch(five, 2, .drop_remainder = true), 9), "[0 1] [2 3]");
+  assert_string_equal(elements(mix_dataset_padded_batch(five, 2), 9), "[0 1] [2 3] [4]");
+  assert_string_equal(elements(mix_dataset_padded_batch(five, 2, .drop_remainder = true), 9), "[0 1] [2 3]");
+  assert_string_equal(elements(mix_dataset_batch(mix_dataset_enumerate(five, 0), 2), 9), "[0 1]:[0 1] [2 3]:[2 3] [4]:[4]");
+  assert_string_equal(elements(mix_dataset_batch(mix_dataset_concatenate(range(1), five), 4), 9), "[0 0 1 2] [3 4]");
+  assert_string_equal(elements(mix_dataset_batch(mix_dataset_prefetch(five, 2), 2), 9), "[0 1] [2 3] [4]");
+  assert_string_equal(elements(mix_dataset_window(five, 2), 9), "[0 1] [2 3] [4]");
+  assert_string_equal(elements(mix_dataset_unbatch(mix_dataset_batch(five, 3)), 9), "0 1 2 3 4");
+  assert_string_equal(elements(mix_dataset_batch(mix_dataset_zip(five, range(9)), 2), 9), "[0 1]:[0 1] [2 3]:[2 3] [4]:[4]");
+  assert_string_equal(elements(mix_dataset_interleave(five, several, .cycle_length = 2), 9), "0 1 2 3 4");
+  mix_dataset *drawn = mix_dataset_batch(mix_dataset_shuffle(five, 3, .seed = 1), 2);
+  assert_int_equal(strlen(elements(drawn, 9)), strlen("[0 1] [2 3] [4]"));
+  assert_string_equal(elements(mix_dataset_batch(mix_dataset_repeat(five, 2), 4), 9), "[0 1 2 3] [4 0 1 2] [3 4]");
+}
+
+/* A list is its receiver's own, though several hold the tensors. */
+static mix_list *appended(void *context, mix_list *element) {
+  (void)context;
+  mix_list_append(element, integer(9));
+  return element;
+}
+static bool appends(void *context, mix_list *element) {
+  (void)context;
+  return mix_list_append(element, integer(9)) == MIX_OK;
+}
+static mix_dataset *appends_once(void *context, mix_list *element) {
+  (void)context;
+  mix_list_append(element, integer(9));
+  return mix_dataset_from_element(element);
+}
+static void what_receives_an_element_may_append_to_it(void **state) {
+  (void)state;
+  mix_dataset *one = mix_dataset_repeat(mix_dataset_from_tensor(integer(1)), 3);
+  assert_string_equal(elements(mix_dataset_map(one, appended), 9), "1:9 1:9 1:9");
+  assert_string_equal(elements(mix_dataset_map(one, appended, .num_parallel_calls = 2), 9), "1:9 1:9 1:9");
+  assert_string_equal(elements(mix_dataset_interleave(one, appends_once, .cycle_length = 2), 9), "1:9 1:9 1:9");
+  assert_string_equal(elements(one, 9), "1 1 1");
+  FOR_EACH_SOURCE(from) {
+    mix_dataset *cached = mix_dataset_cache(from(2));
+    for (int pass = 0; pass < 3; pass++) {
+      assert_string_equal(elements(mix_dataset_map(cached, appended), 9), "0:9 1:9");
+      mix_iterator *iterator = mix_dataset_iterate(cached);
+      for (mix_list *element; (element = mix_iterator_next(iterator));) mix_list_append(element, integer(7));
+      assert_string_equal(elements(mix_dataset_filter(cached, appends), 9), "0 1");
+    }
+    assert_string_equal(elements(cached, 9), "0 1");
+    assert_string_equal(elements(mix_dataset_filter(from(2), appends), 9), "0 1");
+  }
+}
+
 /* ---- padded batches ---- */
 
 /* Element n is [n n ... n], n times. */
@@ -479,6 +562,9 @@ int main(void) {
       TEST(shards_are_disjoint_and_whole),
       TEST(from_tensor_is_one_element),
       TEST(take_and_skip_count_other_steps_too),
+      TEST(a_round_without_elements_is_one_of_the_count),
+      TEST(what_has_ended_is_not_asked_again),
+      TEST(what_receives_an_element_may_append_to_it),
       TEST(windows_slide_over_the_input),
       TEST(padded_batch_pads_to_the_largest),
       TEST(padding_goes_to_the_end_of_each_axis),

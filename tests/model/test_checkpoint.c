@@ -91,6 +91,7 @@ static void what_goes_with_a_checkpoint(void **state) {
   assert_int_equal(mix_checkpoint_restore(checkpoint, NULL), -1); /* nothing there is no error */
   mix_checkpoint_put(checkpoint, "notes", mix_scalar(1, F32));
   mix_checkpoint_put(checkpoint, "notes", mix_scalar(2, F32));
+  mix_checkpoint_put(checkpoint, "notes.npy", mix_scalar(4, MIX_BFLOAT16)); /* another's */
   assert_int_equal(mix_checkpoint_save(checkpoint, 4, NULL), MIX_OK);
   assert_int_equal(mix_checkpoint_save(checkpoint, 5, NULL), MIX_OK);
   assert_int_equal(mix_checkpoint_save(checkpoint, 6, NULL), MIX_OK);
@@ -105,6 +106,7 @@ static void what_goes_with_a_checkpoint(void **state) {
   assert_int_equal(mix_checkpoint_restore(again, NULL), 6);
   assert_true(at(mix_variable_true_value(own), 0) == 3);
   assert_true(at(mix_checkpoint_get(again, "notes"), 0) == 2);
+  assert_true(at(mix_checkpoint_get(again, "notes.npy"), 0) == 4);
   assert_int_equal(mix_checkpoint_delete(again), MIX_OK);
   assert_int_equal(access(FOLDER, F_OK), -1);
   /* Without a name, with another's objects. */
@@ -201,15 +203,79 @@ static void fit_refuses_another_run(void **state) {
   assert_null(fit_with(unbuilt, 5, false, mix_list_of(mix_backup_and_restore(FOLDER))));
   assert_error(MIX_VALUE_ERROR, "mix_model_build");
 }
+static mix_list *same(void *context, mix_list *element) {
+  (void)context;
+  return element;
+}
+static mix_dataset *shuffle_cached(mix_dataset *rows) { return mix_dataset_cache(mix_dataset_shuffle(rows, 8)); }
+static mix_dataset *shuffled_twice(mix_dataset *rows) { return mix_dataset_shuffle(shuffle_cached(rows), 8); }
+static mix_dataset *cached_rounds(mix_dataset *rows) {
+  return mix_dataset_repeat(mix_dataset_cache(mix_dataset_repeat(mix_dataset_shuffle(rows, 4), 2)), 2);
+}
+static mix_dataset *cached_twice(mix_dataset *rows) { return mix_dataset_cache(mix_dataset_map(shuffle_cached(rows), same)); }
+static mix_dataset *cached_beside(mix_dataset *rows) {
+  mix_dataset *shuffled = mix_dataset_shuffle(rows, 8);
+  return mix_dataset_zip(shuffled, mix_dataset_cache(shuffled), shuffled);
+}
+/* Draws all that is left, then two passes more: a number that tells orders apart. */
+static uint64_t rest_of(mix_dataset *data, mix_iterator *iterator) {
+  uint64_t hash = 0;
+  for (int pass = 0; pass < 3; pass++) {
+    if (pass > 0) iterator = mix_dataset_iterate(data);
+    for (mix_list *element; (element = mix_iterator_next(iterator));)
+      for (int i = 0; i < mix_list_count(element); i++) hash = 31 * hash + (uint64_t)at(mix_list_get(element, i), 0);
+  }
+  assert_no_error();
+  return hash;
+}
+static uint64_t after_passes(mix_dataset *(*pipeline)(mix_dataset *), int64_t left, int64_t passes, int64_t drawn) {
+  remove_backup();
+  mix_set_seed(1);
+  mix_dataset *data = pipeline(mix_dataset_range(0, 8, 1));
+  mix_iterator *iterator = mix_dataset_iterate(data);
+  for (int64_t i = 0; i < left; i++) mix_iterator_next(iterator);
+  for (int64_t pass = 0; pass < passes; pass++) {
+    iterator = mix_dataset_iterate(data);
+    while (mix_iterator_next(iterator)) {}
+  }
+  iterator = mix_dataset_iterate(data);
+  for (int64_t i = 0; i < drawn; i++) mix_iterator_next(iterator);
+  mix_checkpoint_save(mix_checkpoint_new(FOLDER), 1, iterator);
+  return rest_of(data, iterator);
+}
+/* The pass that fills the cache anew has the order of the one that filled it before, whichever that was. */
+static void caches_keep_their_order(void **state) {
+  (void)state;
+  mix_dataset *(*const pipelines[])(mix_dataset *) = {shuffle_cached, shuffled_twice, cached_rounds, cached_twice, cached_beside};
+  for (size_t p = 0; p < sizeof pipelines / sizeof *pipelines; p++)
+    for (int64_t left = 0; left <= 3; left += 3)
+      for (int64_t passes = 0; passes < 3; passes++)
+        for (int64_t drawn = 0; drawn <= 8; drawn += 4)
+          MIX_SCOPE {
+            uint64_t expected = after_passes(pipelines[p], left, passes, drawn);
+            mix_set_seed(7); /* another process: the shuffles have other seeds */
+            mix_dataset *data = pipelines[p](mix_dataset_range(0, 8, 1));
+            mix_iterator *iterator = mix_dataset_iterate(data);
+            assert_int_equal(mix_checkpoint_restore(mix_checkpoint_new(FOLDER), iterator), 1);
+            assert_true(rest_of(data, iterator) == expected);
+          }
+}
+
 static void another_data_set_is_refused(void **state) {
   (void)state;
   remove_backup();
   mix_model *model = model_of(&(run_kind){0});
   mix_dataset *range = mix_dataset_range(0, 20, 1), *data = mix_dataset_batch(mix_dataset_shuffle(range, 5), 2);
-  mix_checkpoint_save(mix_checkpoint_new(FOLDER, .model = model), 1, mix_dataset_iterate(data));
-  mix_checkpoint *checkpoint = mix_checkpoint_new(FOLDER, .model = model);
+  mix_variable *own = mix_variable_new(mix_scalar(3, F32), .name = "own");
+  mix_checkpoint *checkpoint = mix_checkpoint_new(FOLDER, .model = model, .variables = mix_list_of(own));
+  mix_checkpoint_put(checkpoint, "notes", mix_scalar(1, F32));
+  mix_checkpoint_save(checkpoint, 1, mix_dataset_iterate(data));
+  mix_variable_assign(own, mix_scalar(8, F32));
+  checkpoint = mix_checkpoint_new(FOLDER, .model = model, .variables = mix_list_of(own));
   assert_int_equal(mix_checkpoint_restore(checkpoint, mix_dataset_iterate(range)), -1);
   assert_error(MIX_VALUE_ERROR, "the data set's steps are range, in the checkpoint batch, shuffle, range");
+  assert_true(at(mix_variable_true_value(own), 0) == 8); /* nothing was changed */
+  assert_null(mix_checkpoint_get(checkpoint, "notes"));
 }
 
 /* ---- damage ---- */
@@ -401,6 +467,7 @@ int main(void) {
                                      TEST(what_goes_with_a_checkpoint),
                                      TEST(what_does_not_fit_is_named),
                                      TEST(fit_refuses_another_run),
+                                     TEST(caches_keep_their_order),
                                      TEST(another_data_set_is_refused),
                                      TEST(the_one_before_stands_in_for_a_damaged_one),
                                      TEST(memory_that_runs_out),
