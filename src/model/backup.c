@@ -232,7 +232,8 @@ bool mix_backup_open(mix_fitting *f) {
 
 bool mix_backup_resume(mix_fitting *f, int64_t *epoch) {
   if (!f->resumed) return true;
-  if (!mix_checkpoint_apply(f->checkpoint, f->resumed) || !get_place(f, epoch) || !get_history(f->history, f->resumed) ||
+  /* What may not fit comes first: then no variable has changed. */
+  if (!get_place(f, epoch) || !get_history(f->history, f->resumed) || !mix_checkpoint_apply(f->checkpoint, f->resumed) ||
       !get_callbacks(f))
     return false;
   mix_log_message(MIX_LOG_INFO, "fit: goes on from %s, after step %lld", mix_state_path(f->resumed), (long long)f->history->steps);

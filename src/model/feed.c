@@ -35,7 +35,7 @@ mix_list *mix_feed_arrays(mix_model *model, const mix_feed_data *data, mix_feed_
   return mix_model_arrays(all, call);
 }
 
-bool mix_feed_open_arrays(mix_feed *feed, mix_list *arrays, int64_t rows, int64_t batch_size) {
+bool mix_feed_open_arrays(mix_feed *feed, mix_list *arrays, int64_t rows, int64_t batch_size, int64_t epochs) {
   mix_tensor *list[3 * MIX_MODEL_MOST];
   int count = arrays ? mix_list_count(arrays) : 0;
   if (!arrays) return false;
@@ -49,6 +49,8 @@ bool mix_feed_open_arrays(mix_feed *feed, mix_list *arrays, int64_t rows, int64_
   feed->batches = mix_batches_new(count, list, 0, rows, batch_size, feed->call);
   if (!feed->batches) return false;
   feed->target = feed->steps ? feed->steps : mix_batches_count(feed->batches);
+  feed->going_on = feed->use == MIX_FEED_TRAIN && feed->steps && feed->steps != mix_batches_count(feed->batches);
+  feed->passes = feed->model->semantics->history_keys_sorted ? -1 : epochs; /* tf_keras repeats arrays so often, without a break */
   return true;
 }
 
@@ -73,7 +75,7 @@ bool mix_feed_open(mix_feed *feed, mix_model *model, const mix_feed_data *data, 
   *feed = (mix_feed){.model = model, .call = call, .use = use, .steps = data->steps};
   if (mix_is_dataset(data->x)) return open_dataset(feed, data);
   mix_list *arrays = mix_feed_arrays(model, data, use, call, &feed->weight_arguments);
-  return mix_feed_open_arrays(feed, arrays, -1, data->batch_size);
+  return mix_feed_open_arrays(feed, arrays, -1, data->batch_size, 1);
 }
 
 void mix_feed_close(mix_feed *feed) {
@@ -81,9 +83,19 @@ void mix_feed_close(mix_feed *feed) {
   feed->iterator = NULL;
 }
 
+static bool begin_pass(mix_feed *feed) { return mix_batches_begin(feed->batches, feed->order, feed->seed, (uint64_t)feed->pass); }
+
+static bool begin_arrays(mix_feed *feed, mix_batch_order order, uint64_t seed, int64_t epoch) {
+  if (feed->going_on && feed->begun) return true;
+  feed->order = order, feed->seed = seed;
+  if (!feed->going_on || !feed->resumed) feed->pass = epoch, feed->next = 0;
+  feed->begun = true;
+  return begin_pass(feed);
+}
+
 bool mix_feed_begin(mix_feed *feed, mix_batch_order order, uint64_t seed, uint64_t epoch) {
   feed->position = 0;
-  if (feed->batches) return mix_batches_begin(feed->batches, order, seed, epoch);
+  if (feed->batches) return begin_arrays(feed, order, seed, (int64_t)epoch);
   if (feed->iterator && feed->going_on) return true;
   mix_feed_close(feed);
   MIX_SCOPE { feed->iterator = mix_retain(mix_dataset_iterate(feed->dataset)); }
@@ -128,12 +140,22 @@ static mix_list *next_element(mix_feed *feed, int *weights) {
   return alone;
 }
 
+/* NULL at the end of the data, or with the error recorded. */
+static mix_list *next_batch(mix_feed *feed) {
+  if (feed->next == mix_batches_count(feed->batches)) {
+    const bool ends = feed->passes < 0 ? feed->position > 0 : feed->pass + 1 >= feed->passes;
+    if (!feed->going_on || ends) return NULL;
+    feed->pass++, feed->next = 0;
+    if (!begin_pass(feed)) return NULL;
+  }
+  return mix_batches_get(feed->batches, feed->next++);
+}
+
 mix_list *mix_feed_next(mix_feed *feed) {
   mix_compiled_state *state = feed->model->state;
   int weights = feed->weight_arguments;
   if (feed->steps && feed->position == feed->steps) return NULL;
-  if (feed->batches && feed->position == mix_batches_count(feed->batches)) return NULL;
-  mix_list *batch = feed->batches ? mix_batches_get(feed->batches, feed->position) : next_element(feed, &weights);
+  mix_list *batch = feed->batches ? next_batch(feed) : next_element(feed, &weights);
   if (!batch) return NULL;
   if (feed->use != MIX_FEED_PREDICT) state->weight_arguments = weights;
   if (feed->use == MIX_FEED_TRAIN && weights && state->class_weights && feed->model->semantics->history_keys_sorted)
@@ -145,13 +167,25 @@ mix_list *mix_feed_next(mix_feed *feed) {
 /* ---- checkpoints ---- */
 
 bool mix_feed_put_place(const mix_feed *feed, mix_state *state, bool over) {
-  if (!feed->dataset) return !mix_failed();
+  if (!feed->dataset)
+    return !feed->going_on || mix_state_put_integers(state, "fit/pass", 2, (const int64_t[]){feed->pass, feed->next});
   return mix_place_put(state, "fit/data", feed->dataset, over && !feed->going_on ? NULL : feed->iterator);
+}
+
+static bool get_pass(mix_feed *feed, mix_state *state) {
+  int64_t place[2];
+  if (!mix_state_get_integers(state, "fit/pass", 2, place)) return false;
+  feed->pass = place[0], feed->next = place[1];
+  feed->resumed = true;
+  if (feed->pass >= 0 && feed->next >= 0 && feed->next <= mix_batches_count(feed->batches)) return true;
+  mix_fail(MIX_FORMAT_ERROR, "%s: 'fit/pass' is no place in the data", mix_state_path(state));
+  return false;
 }
 
 bool mix_feed_get_place(mix_feed *feed, mix_state *state) {
   int64_t drawn;
-  if (!feed->dataset || mix_failed()) return !mix_failed();
+  if (mix_failed()) return false;
+  if (!feed->dataset) return !feed->going_on || get_pass(feed, state);
   if (!mix_place_get(state, "fit/data", feed->dataset, &drawn)) return false;
   if (!drawn) return true;
   MIX_SCOPE { feed->iterator = mix_retain(mix_dataset_iterate(feed->dataset)); }
@@ -161,5 +195,6 @@ bool mix_feed_get_place(mix_feed *feed, mix_state *state) {
 bool mix_feed_resume(mix_feed *feed, mix_batch_order order, uint64_t seed, uint64_t epoch, int64_t position) {
   if (feed->batches && !mix_feed_begin(feed, order, seed, epoch)) return false;
   feed->position = position;
+  if (!feed->going_on) feed->next = position;
   return !mix_failed();
 }

@@ -88,7 +88,7 @@ static bool open_feed(mix_fitting *f) {
   if (!all) return false;
   int64_t rows = mix_tensor_shape(mix_list_get(all, 0)).dims[0];
   if (!given && o->validation_split > 0 && !split(f, all, f->feed.weight_arguments, &rows)) return false;
-  return mix_feed_open_arrays(&f->feed, all, rows, o->batch_size);
+  return mix_feed_open_arrays(&f->feed, all, rows, o->batch_size, f->epochs);
 }
 
 static bool prepare(mix_fitting *f) {
@@ -210,6 +210,7 @@ static bool begin_epoch(mix_fitting *f, int64_t epoch) {
 static bool run_epoch(mix_fitting *f, int64_t epoch) {
   mix_progress progress;
   int64_t before = f->history->steps - f->position, left = f->options.steps ? f->options.steps - before : INT64_MAX;
+  if (left < f->position) left = f->position; /* resumed behind the limit */
   int64_t target = f->feed.target;
   if (f->options.steps && (target < 0 || left < target)) target = left;
   mix_progress_begin(&progress, f->options.verbose, f->model->semantics, target, epoch, f->epochs);
@@ -229,7 +230,8 @@ static void run(mix_fitting *f) {
   int64_t epoch = f->options.initial_epoch;
   if (!mix_callbacks_run(&f->callbacks, MIX_ON_TRAIN_BEGIN, 0, NULL) || !mix_backup_resume(f, &epoch)) return;
   bool over = f->model->resumes && f->model->stop_training && !f->position; /* a run that was stopped stays so */
-  for (; !over && epoch < f->epochs && !mix_fit_limit_reached(f) && !f->ended; epoch++)
+  /* An epoch that `steps` cut off is saved in its middle: resumed with nothing left to do, it is ended again. */
+  for (; !over && epoch < f->epochs && (f->position || !mix_fit_limit_reached(f)) && !f->ended; epoch++)
     if (!run_epoch(f, epoch) || f->model->stop_training) break;
   if (mix_failed()) return;
   if (mix_optimizer_finalize_variable_values(f->model->state->optimizer, mix_model_trainable_variables(f->model)) != MIX_OK) return;

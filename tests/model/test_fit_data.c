@@ -94,7 +94,8 @@ static void data_that_run_out_stop_training_in_tf_keras(void **state) {
   assert_true(mix_logs_get(mix_history_epoch(history, 1), "loss") == (9 + 16) / 2.0);
   history = mix_model_fit(product_model(1, 0), counting(4), zeros(4), .batch_size = 2, .steps_per_epoch = 3, .epochs = 4,
                           .verbose = MIX_SILENT);
-  assert_int_equal(mix_history_steps(history), 2);
+  assert_int_equal(mix_history_steps(history), 8); /* arrays are repeated as often as there are epochs: 3, 3 and 2 steps */
+  assert_int_equal(mix_history_epochs(history), 3);
   history = mix_model_fit(product_model(1, 0), pairs(4, 1), NULL, .steps_per_epoch = 2, .epochs = 4, .verbose = MIX_SILENT);
   assert_no_error(); /* the third epoch has nothing at all */
   assert_int_equal(mix_history_epochs(history), 2);
@@ -125,11 +126,38 @@ static void steps_per_epoch_of_arrays(void **state) {
   assert_int_equal(seen.count, 2);
   assert_near(seen.loss[0], 5 / 3.0, 1e-6);
   assert_true(seen.loss[1] == (9 + 16) / 2.0);
-  seen.count = 0;
-  mix_model_fit(product_model(1, 0), counting(5), zeros(5), .batch_size = 1, .epochs = 2, .steps_per_epoch = 2, .no_shuffle = true,
+}
+
+/* Batches of one of rows 0 to 4, two steps an epoch: tf_keras goes on over the end of the rows, Keras 3 ends an epoch there. */
+static void epochs_of_arrays_go_on_where_the_last_one_ended(void **state) {
+  (void)state;
+  static const int rows[2][12] = {{0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1}, {0, 1, 2, 3, 4, 0, 1, 2, 3, 4}};
+  for (int keras3 = 0; keras3 < 2; keras3++) {
+    mix_set_semantics(keras3 ? "keras3" : "tf_keras");
+    step_losses_seen seen = {.count = 0};
+    mix_history *history =
+        mix_model_fit(product_model(1, 0), counting(5), zeros(5), .batch_size = 1, .epochs = 6, .steps_per_epoch = 2,
+                      .no_shuffle = true, .on_step = see_step, .context = &seen, .verbose = MIX_SILENT);
+    assert_no_error();
+    assert_int_equal(mix_history_epochs(history), 6);
+    assert_int_equal(seen.count, keras3 ? 10 : 12);
+    for (int i = 0; i < seen.count; i++) assert_true(seen.loss[i] == rows[keras3][i] * rows[keras3][i]);
+  }
+}
+
+/* Shuffled, all rows have their turn before one has its second. */
+static void epochs_of_shuffled_arrays_go_through_all_rows(void **state) {
+  (void)state;
+  step_losses_seen seen = {.count = 0};
+  mix_model_fit(product_model(1, 0), counting(6), zeros(6), .batch_size = 1, .epochs = 6, .steps_per_epoch = 2, .seed = 3,
                 .on_step = see_step, .context = &seen, .verbose = MIX_SILENT);
-  assert_int_equal(seen.count, 4);
-  for (int i = 0; i < 4; i++) assert_true(seen.loss[i] == i % 2);
+  assert_no_error();
+  assert_int_equal(seen.count, 12);
+  for (int pass = 0; pass < 2; pass++) {
+    int times[6] = {0};
+    for (int i = 0; i < 6; i++) times[(int)sqrt(seen.loss[6 * pass + i])]++;
+    for (int row = 0; row < 6; row++) assert_int_equal(times[row], 1);
+  }
 }
 
 static void what_data_sets_do_not_go_with(void **state) {
@@ -315,6 +343,8 @@ int main(void) {
       TEST(data_that_run_out_stop_training_in_tf_keras),
       TEST(data_that_run_out_end_the_epoch_in_keras3),
       TEST(steps_per_epoch_of_arrays),
+      TEST(epochs_of_arrays_go_on_where_the_last_one_ended),
+      TEST(epochs_of_shuffled_arrays_go_through_all_rows),
       TEST(what_data_sets_do_not_go_with),
       TEST(sample_weights_weigh_the_loss),
       TEST(sample_weights_are_split_and_train),

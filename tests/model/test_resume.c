@@ -84,6 +84,10 @@ static void data_sets(void **state) {
 }
 static void data_sets_across_epochs(void **state) {
   (void)state;
+  for (int steps = 2; steps < 4; steps++) { /* of arrays of five batches */
+    resume_from_every_step(&(run_kind){SMALL, .steps_per_epoch = steps}, 1);
+    resume_from_every_step(&(run_kind){SMALL, .steps_per_epoch = steps, .semantics = "keras3"}, 1);
+  }
   resume_from_every_step(&(run_kind){SMALL, .dataset = true, .pipeline = shuffled_forever, .steps_per_epoch = 3}, 1);
   resume_from_every_step(&(run_kind){SMALL, .dataset = true, .steps_per_epoch = 2, .semantics = "keras3"}, 1);
   resume_from_every_step(&(run_kind){SMALL, .dataset = true, .steps_per_epoch = 3}, 1); /* the data run out: training stops */
