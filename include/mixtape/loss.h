@@ -12,8 +12,9 @@ extern "C" {
 /* Names: mean_squared_error (mse), mean_absolute_error (mae), mean_absolute_percentage_error (mape), mean_squared_logarithmic_error
  * (msle), huber, log_cosh, cosine_similarity, hinge, squared_hinge, categorical_hinge, kl_divergence (kld), poisson,
  * binary_crossentropy (bce), binary_focal_crossentropy, categorical_crossentropy, sparse_categorical_crossentropy,
- * categorical_focal_crossentropy; keras3 also dice, tversky, circle, categorical_generalized_cross_entropy, crossentropy (ce), and
- * ctc of labels (batch, labels) padded with the blank 0 and logits (batch, steps, classes): labels that no alignment fits cost 1e30.
+ * categorical_focal_crossentropy; keras3 also dice, tversky, circle, categorical_generalized_cross_entropy (of class numbers, as
+ * sparse_categorical_crossentropy and circle), crossentropy (ce), and ctc of labels (batch, labels) padded with the blank 0 and logits
+ * (batch, steps, classes): labels that no alignment fits cost 1e30.
  * Aliases in lower or upper case, and class names ("MeanSquaredError"). */
 typedef struct mix_loss_options {
   size_t size;
@@ -24,12 +25,12 @@ typedef struct mix_loss_options {
   const mix_semantics *semantics; /* NULL: the process's */
   bool from_logits;               /* cross-entropies: predictions are logits */
   double label_smoothing;         /* binary and categorical cross-entropies: in [0, 1] (ValueError) */
-  int axis;                       /* cross-entropies, cosine_similarity: 0 means the last; dice, tversky: 0 means all (-rank the first) */
+  int axis;                       /* cross-entropies, cosine_similarity: 0 means the last; dice, tversky: 0 means all; MIX_AXIS_0 means 0 */
   double delta;                   /* huber: 0 means 1 */
   double gamma;                   /* focal: 0 means 2, circle: 0 means 80; MIX_ZERO */
   double alpha;                   /* focal: 0 means 0.25, tversky: 0 means 0.5; MIX_ZERO */
   double beta;                    /* tversky: 0 means 0.5; MIX_ZERO */
-  double q;                       /* categorical_generalized_cross_entropy: 0 means 0.5 */
+  double q;                       /* categorical_generalized_cross_entropy: between 0 and 1 (ValueError), 0 means 0.5 */
   bool apply_class_balancing;     /* binary_focal_crossentropy */
   bool has_ignore_class;          /* sparse_categorical_crossentropy: leave out the elements labelled ignore_class */
   int64_t ignore_class;
@@ -58,7 +59,7 @@ typedef struct mix_loss_call_options {
   size_t size;
   mix_tensor *y_pred;        /* required */
   mix_tensor *sample_weight; /* one for each sample, or broadcastable to the values; NULL: none */
-  mix_tensor *mask;          /* bool, broadcastable to the values; NULL: y_pred's own */
+  mix_tensor *mask;          /* bool, broadcastable to the values; NULL: y_pred's own. What ignore_class ignores is left out besides */
 } mix_loss_call_options;
 /* The reduced loss, a scalar (for "none": one value for each sample). tf_keras: in y_pred's dtype, to which labels and weights are cast;
  * keras3: in floatx, to which all three are cast. */

@@ -104,7 +104,7 @@ typedef struct mix_metric_options {
   mix_numbers target_class_ids;   /* binary_io_u: none means 0 and 1 */
   bool has_ignore_class;          /* samples labelled ignore_class do not count */
   int64_t ignore_class;
-  int axis;                       /* 0: -1 */
+  int axis;                       /* 0 means the last; MIX_AXIS_0 means 0 */
   bool not_sparse_y_true;         /* Keras: sparse_y_true=True; labels are one-hot along axis */
   bool not_sparse_y_pred;         /* Keras: sparse_y_pred=True; predictions are scores along axis */
   bool sparse_y_pred;             /* one_hot_...: predictions are class numbers */

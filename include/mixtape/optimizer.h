@@ -182,7 +182,8 @@ MIX_API const char *mix_optimizer_class_name(const mix_optimizer *optimizer);
 
 /* Makes the state for these variables (a list). The first apply does it where it has not been done. */
 MIX_API mix_status mix_optimizer_build(mix_optimizer *optimizer, mix_list *variables);
-/* Before build: variables, and those whose name contains one of the texts, that weight_decay leaves alone. */
+/* Before build: variables, and those in whose name one of the texts is found, that weight_decay leaves alone. The texts are POSIX extended
+ * regular expressions ("bias", "^dense_1", "kernel|bias"); one that is none is a ValueError that names it, and changes nothing. */
 MIX_API mix_status mix_optimizer_exclude_from_weight_decay(mix_optimizer *optimizer, mix_list *variables, int name_count,
                                                            const char *const *names);
 /* A variable that takes its gradient as its new value (statistics of 8-bit training). */
@@ -260,7 +261,8 @@ MIX_API mix_optimizer *mix_optimizer_inner(const mix_optimizer *optimizer);
 MIX_API bool mix_optimizer_dynamic(const mix_optimizer *optimizer);
 MIX_API double mix_optimizer_initial_scale(const mix_optimizer *optimizer);
 MIX_API int64_t mix_optimizer_dynamic_growth_steps(const mix_optimizer *optimizer); /* 0 where fixed */
-/* The scale now, a float32 scalar; NULL for a plain optimizer. Works inside captures. */
+/* The scale now, a float32 scalar: of a loss scale, or the loss_scale_factor of a plain optimizer; NULL where it has none. Works inside
+ * captures. */
 MIX_API mix_tensor *mix_optimizer_loss_scale(mix_optimizer *optimizer);
 /* The object that holds scale and counter; NULL for a plain optimizer. Borrowed. */
 MIX_API mix_loss_scale *mix_optimizer_loss_scale_object(const mix_optimizer *optimizer);

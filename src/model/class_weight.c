@@ -8,7 +8,7 @@ static bool labels_sound(const mix_model *model, int count, const int64_t *label
   *classes = 0;
   for (int i = 0; i < count; i++) {
     if (labels[i] < 0 || labels[i] >= 1 << 20) {
-      mix_fail(MIX_VALUE_ERROR, "fit: class weight for label %lld; expected a class from 0 on", (long long)labels[i]);
+      mix_fail(MIX_VALUE_ERROR, "fit: class weight for label %lld; expected a class from 0 to 1048575", (long long)labels[i]);
       return false;
     }
     for (int before = 0; before < i; before++)
@@ -48,13 +48,13 @@ mix_status mix_model_set_class_weights(mix_model *model, int count, const int64_
   return MIX_OK;
 }
 
-/* (rows) float32; NULL: none. */
+/* (rows) or (rows, time) float32; NULL: none. */
 static mix_tensor *class_weights_of(mix_model *model, mix_tensor *y) {
   mix_tensor *table = model->state->class_weights;
   if (!table) return NULL;
   mix_shape shape = mix_tensor_shape(y);
-  if (shape.rank > 1)
-    y = shape.dims[shape.rank - 1] == 1 ? mix_reshape(y, (mix_shape){.rank = 1, .dims = {-1}}) : mix_argmax(y, -1);
+  if (shape.rank > 1) y = shape.dims[shape.rank - 1] == 1 ? mix_squeeze(y, MIX_AXES(-1)) : mix_argmax(y, -1);
+  if (mix_dtype_is_floating(mix_tensor_dtype(y))) y = mix_round(y); /* smoothed labels, as Keras */
   mix_tensor *labels = mix_cast(y, MIX_INT64);
   if (model->state->class_weights_all) return mix_gather(table, labels, 0); /* a label outside is an error of the step */
   int64_t classes = mix_tensor_shape(table).dims[0];

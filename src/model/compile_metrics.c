@@ -112,7 +112,12 @@ static bool add_trackers(mix_model *model) {
   mix_compiled_state *state = model->compiling;
   state->loss_tracker = mix_retain(mean_metric(model, "loss"));
   if (!state->loss_tracker) return false;
-  for (int i = 0; i < state->output_count && state->output_count > 1; i++) {
+  int losses = 0;
+  for (int i = 0; i < state->output_count; i++) losses += state->losses[i] != NULL;
+  /* An output without a loss has none to show; where one alone has one, keras3 shows the whole's only. */
+  const bool shown = state->output_count > 1 && (losses > 1 || !model->semantics->history_keys_sorted);
+  for (int i = 0; i < state->output_count && shown; i++) {
+    if (!state->losses[i]) continue;
     mix_metric *metric = mean_metric(model, "loss");
     if (!metric) return false;
     log_name(model, i, false, "loss", text, sizeof text);

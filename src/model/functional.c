@@ -86,11 +86,12 @@ static mix_list *functional_call(mix_layer *layer, const mix_call_args *args) {
   if (mix_list_count(args->inputs) != graph->input_count)
     return mix_fail(MIX_VALUE_ERROR, "%s: %d inputs given; the model has %d", mix_layer_name(layer), mix_list_count(args->inputs),
                     graph->input_count);
+  mix_list *inputs = mix_call_masked_inputs(args);
   mix_list **results = mix_calloc((size_t)graph->call_count + 1, sizeof *results);
   if (!results) return NULL;
   for (int i = 0; i < graph->input_count; i++) {
     int output, index = call_index(graph, mix_tensor_history(graph->inputs[i], &output));
-    results[index] = mix_list_of(mix_list_get(args->inputs, i));
+    results[index] = mix_list_of(mix_list_get(inputs, i));
   }
   for (int c = 0; c < graph->call_count && !mix_failed(); c++) {
     mix_layer_call *call = graph->calls[c];

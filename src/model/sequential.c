@@ -3,7 +3,7 @@
 #include "base/error.h"
 
 static mix_list *sequential_call(mix_layer *layer, const mix_call_args *args) {
-  mix_list *values = args->inputs;
+  mix_list *values = mix_call_masked_inputs(args);
   bool are_list = args->inputs_are_list;
   for (int i = 0; i < mix_list_count(layer->layers) && !mix_failed(); i++) {
     mix_layer *inner = mix_list_get(layer->layers, i);

@@ -102,9 +102,11 @@ static mix_metric_update_options metric_update(mix_model *model, const mix_model
     mix_tensor *mask = mix_cast(y_pred->mask, mix_tensor_dtype(y_pred));
     weight = weight ? mix_multiply(mix_align_weights(mask, weight), mask) : mask;
   }
+  mix_tensor *labels = mix_list_get(arguments, inputs + output);
+  const bool numbers =
+      labels && y_pred && mix_metric_takes_class_numbers(metric->metric, mix_tensor_shape(labels), mix_tensor_shape(y_pred));
   return (mix_metric_update_options){.size = sizeof(mix_metric_update_options),
-                                     .values = labels_beside(model, mix_list_get(arguments, inputs + output), y_pred,
-                                                             mix_metric_takes_class_numbers(metric->metric)),
+                                     .values = labels_beside(model, labels, y_pred, numbers),
                                      .y_pred = y_pred,
                                      .sample_weight = weight};
 }

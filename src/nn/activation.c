@@ -31,14 +31,19 @@ static mix_tensor *linear(mix_tensor *x, given *o) {
   (void)o;
   return x;
 }
+/* Keras: what is above the threshold, clipped, less the slope times what is below; at the threshold itself 0. Its relu6 and its
+ * clip differ in the derivative at the largest value: 0 and 1. */
 static mix_tensor *relu(mix_tensor *x, given *o) {
-  double slope = mix_option_number(o->negative_slope, 0);
+  double slope = mix_option_number(o->negative_slope, 0), from = mix_option_number(o->threshold, 0);
+  double most = mix_option_number(o->max_value, INFINITY);
+  if (from == 0 && most == INFINITY) return slope == 0 ? mix_relu(x) : mix_leaky_relu(x, slope);
   mix_tensor *y;
-  if (o->threshold == 0)
-    y = slope == 0 ? mix_relu(x) : mix_leaky_relu(x, slope);
+  if (from == 0 && most == 6)
+    y = mix_relu6(x);
   else
-    y = mix_select(mix_greater_equal(x, mix_scalar_like(x, o->threshold)), x, times(plus(x, -o->threshold), slope));
-  return o->max_value == 0 ? y : mix_minimum(y, mix_scalar_like(y, mix_option_number(o->max_value, 0)));
+    y = from == 0 ? mix_relu(x) : where(above(x, from), x, 0);
+  if (most != INFINITY && (from != 0 || most != 6)) y = clipped(y, 0, most);
+  return slope == 0 ? y : mix_subtract(y, times(mix_relu(mix_subtract(mix_scalar_like(x, from), x)), slope));
 }
 static mix_tensor *leaky_relu(mix_tensor *x, given *o) { return mix_leaky_relu(x, mix_option_number(o->negative_slope, 0.2)); }
 static mix_tensor *leaky_relu_layer(mix_tensor *x, given *o) {
@@ -59,7 +64,8 @@ static mix_tensor *selu(mix_tensor *x, given *o) {
 }
 static mix_tensor *celu(mix_tensor *x, given *o) {
   double alpha = mix_option_number(o->alpha, 1);
-  return mix_add(mix_relu(x), mix_minimum(times(mix_expm1(over(x, alpha)), alpha), mix_scalar_like(x, 0)));
+  mix_tensor *negative = mix_minimum(x, mix_scalar_like(x, 0)); /* first, so that no large x overflows */
+  return mix_add(mix_relu(x), times(mix_expm1(over(negative, alpha)), alpha));
 }
 static mix_tensor *softplus(mix_tensor *x, given *o) {
   (void)o;
@@ -119,12 +125,13 @@ static mix_tensor *hard_shrink(mix_tensor *x, given *o) {
 static mix_tensor *threshold(mix_tensor *x, given *o) { return where(above(x, mix_option_number(o->threshold, 0)), x, o->value); }
 static mix_tensor *sparse_plus(mix_tensor *x, given *o) {
   (void)o;
-  mix_tensor *middle = over(mix_square(plus(x, 1)), 4);
+  mix_tensor *middle = over(mix_square(clipped(plus(x, 1), 0, 2)), 4); /* clipped, so that no large x overflows */
   return mix_select(mix_less(x, mix_scalar_like(x, 1)), where(above(x, -1), middle, 0), x);
 }
 static mix_tensor *sparse_sigmoid(mix_tensor *x, given *o) {
   (void)o;
-  return clipped(over(plus(x, 1), 2), 0, 1);
+  mix_tensor *one = mix_scalar_like(x, 1), *upper = mix_select(mix_greater_equal(x, one), one, over(plus(x, 1), 2));
+  return mix_select(mix_less_equal(x, mix_scalar_like(x, -1)), mix_scalar_like(x, 0), upper);
 }
 static mix_tensor *squareplus(mix_tensor *x, given *o) {
   return over(mix_add(x, mix_sqrt(plus(mix_square(x), mix_option_number(o->alpha, 4)))), 2);
@@ -259,6 +266,12 @@ bool mix_activation_known(const char *activation, const mix_semantics *semantics
   mix_fail(MIX_VALUE_ERROR, "%s: activation '%.60s' is not known to %s; expected one of %s", call, activation, semantics->name,
            list);
   return false;
+}
+
+mix_shape mix_activation_shape(const char *activation, mix_shape shape) {
+  int64_t *last = shape.rank > 0 ? &shape.dims[shape.rank - 1] : NULL;
+  if (last && *last > 0 && activation && !strcmp(activation, "glu")) *last /= 2;
+  return shape;
 }
 
 mix_tensor *mix_activate_with(const char *activation, const mix_activate_options *options) {

@@ -48,6 +48,9 @@ mix_layer_call *mix_tensor_history(const mix_tensor *tensor, int *output);
 mix_list *mix_layer_call_outputs(mix_layer *layer, mix_list *inputs, bool inputs_are_list, mix_list *arguments, mix_list *masks,
                                  mix_list *initial_state, mix_training training);
 
+/* The inputs of a call as handles that carry its masks, for layers that hand them to layers inside. */
+mix_list *mix_call_masked_inputs(const mix_call_args *args);
+
 /* What watches the layer calls of a thread, but for symbolic ones: told of each after it, with the inputs as cast. Inner layers come before
  * those that call them. */
 typedef struct mix_layer_observer {

@@ -283,12 +283,20 @@ static bool contains(mix_list *list, const mix_tensor *tensor) {
 }
 
 /* Another handle of the same value, so that what is noted on a result (history, mask) is not noted on an input. */
-static mix_tensor *another_handle(mix_tensor *tensor) {
-  mix_tensor *copy = mix_tensor_of(tensor->node, tensor->output);
+static mix_tensor *another_handle(mix_tensor *tensor, mix_tensor *mask) {
+  mix_tensor *copy = tensor ? mix_tensor_of(tensor->node, tensor->output) : NULL;
   if (!copy) return NULL;
   copy->logits = mix_retain(tensor->logits);
-  copy->mask = mix_retain(tensor->mask);
+  copy->mask = mix_retain(mask);
   return copy;
+}
+
+mix_list *mix_call_masked_inputs(const mix_call_args *args) {
+  if (!args->masks) return args->inputs;
+  mix_list *inputs = mix_list_new(0, NULL);
+  for (int i = 0; inputs && i < mix_list_count(args->inputs); i++)
+    mix_list_append(inputs, another_handle(mix_list_get(args->inputs, i), mix_list_get(args->masks, i)));
+  return mix_failed() ? NULL : inputs;
 }
 
 static mix_list *results_of(const invocation *given, mix_list *called, bool symbolic) {
@@ -296,14 +304,15 @@ static mix_list *results_of(const invocation *given, mix_list *called, bool symb
   for (int i = 0; i < mix_list_count(called); i++) {
     mix_tensor *tensor = mix_list_items(called)[i];
     if (!mix_is(tensor, &mix_tensor_class)) return mix_fail(MIX_TYPE_ERROR, "%s: result %d is no tensor", given->layer->name, i);
-    bool shared = contains(given->inputs, tensor) || contains(given->arguments, tensor) || contains(results, tensor);
-    if (shared || (symbolic && tensor->history)) tensor = another_handle(tensor);
+    bool passed = contains(given->inputs, tensor) || contains(given->arguments, tensor);
+    if (passed || contains(results, tensor) || (symbolic && tensor->history))
+      tensor = another_handle(tensor, passed ? NULL : tensor->mask);
     if (!tensor || mix_list_append(results, tensor)) return NULL;
   }
   return results;
 }
 
-/* Puts the layer's mask on its results. */
+/* Puts the layer's mask on its results, but for those that layers inside it masked already. */
 static void note_mask(const mix_layer *layer, const mix_call_args *args, mix_list *results) {
   mix_tensor *mask = NULL;
   if (layer->class.compute_mask)
@@ -312,19 +321,16 @@ static void note_mask(const mix_layer *layer, const mix_call_args *args, mix_lis
     mask = mix_list_get(args->masks, 0);
   for (int i = 0; i < mix_list_count(results); i++) {
     mix_tensor *result = mix_list_items(results)[i];
-    if (result->mask == mask) continue;
-    mix_release(result->mask);
-    result->mask = mix_retain(mask);
+    if (!result->mask) result->mask = mix_retain(mask);
   }
 }
 
-/* Keras: the penalty of each result; tf_keras divides by the batch size. */
+/* Keras: the penalty of each result, divided by the batch size. */
 static bool add_activity_losses(mix_layer *layer, mix_list *results, bool symbolic) {
   for (int i = 0; layer->activity_regularizer && !symbolic && i < mix_list_count(results); i++) {
     mix_tensor *result = mix_list_items(results)[i], *loss = mix_regularizer_call(layer->activity_regularizer, result);
     mix_shape shape = mix_tensor_shape(result);
-    if (loss && layer->semantics->activity_loss_by_batch && shape.rank && shape.dims[0] > 0)
-      loss = mix_divide(loss, mix_scalar_like(loss, (double)shape.dims[0]));
+    if (loss && shape.rank && shape.dims[0] > 0) loss = mix_divide(loss, mix_scalar_like(loss, (double)shape.dims[0]));
     if (!loss || mix_layer_add_loss(layer, loss)) return false;
   }
   return true;

@@ -72,12 +72,17 @@ static bool has(mix_list *list, const void *item) {
   return false;
 }
 
+/* A weight of a layer; `frozen`: a layer around that one is not trainable. */
+static bool is_trained(const mix_layer *layer, bool frozen, const mix_variable *variable) {
+  return variable->trainable && layer->trainable && !frozen;
+}
+
 /* Own weights of the kinds wanted, each once. */
 static void append_own(mix_layer *layer, bool frozen, wanted kinds, mix_list *result) {
   for (int i = 0; layer->weights && i < mix_list_count(layer->weights); i++) {
     mix_variable *variable = mix_list_items(layer->weights)[i];
-    bool trainable = variable->trainable && layer->trainable && !frozen;
-    if ((kinds & (trainable ? TRAINABLE : FROZEN)) && !has(result, variable)) mix_list_append(result, variable);
+    if ((kinds & (is_trained(layer, frozen, variable) ? TRAINABLE : FROZEN)) && !has(result, variable))
+      mix_list_append(result, variable);
   }
 }
 
@@ -191,14 +196,17 @@ mix_status mix_layer_add_loss(mix_layer *layer, mix_tensor *loss) {
   return mix_list_append(layer->losses, loss);
 }
 
-static void append_losses(mix_layer *layer, mix_list *result) {
+/* keras3: the weights that are not trained are not penalised. */
+static void append_losses(mix_layer *layer, bool frozen, mix_list *result) {
+  const bool spared = layer->semantics->frozen_weights_unregularized;
   for (int i = 0; i < mix_list_count(layer->losses); i++) mix_list_append(result, mix_list_items(layer->losses)[i]);
   for (int i = 0; layer->weights && i < mix_list_count(layer->weights); i++) {
     mix_variable *variable = mix_list_items(layer->weights)[i];
-    if (variable->regularizer)
-      mix_list_append(result, mix_regularizer_call(variable->regularizer, mix_variable_true_value(variable)));
+    if (!variable->regularizer || (spared && !is_trained(layer, frozen, variable))) continue;
+    mix_list_append(result, mix_regularizer_call(variable->regularizer, mix_variable_true_value(variable)));
   }
-  for (int i = 0; i < mix_list_count(layer->layers); i++) append_losses(mix_list_items(layer->layers)[i], result);
+  for (int i = 0; i < mix_list_count(layer->layers); i++)
+    append_losses(mix_list_items(layer->layers)[i], frozen || !layer->trainable, result);
 }
 
 mix_list *mix_layer_losses(mix_layer *layer) {
@@ -206,7 +214,7 @@ mix_list *mix_layer_losses(mix_layer *layer) {
   mix_list *result = mix_list_new(0, NULL);
   if (!result) return NULL;
   mix_dtype former = mix_cast_dtype_set(MIX_DTYPE_NONE);
-  append_losses(layer, result);
+  append_losses(layer, false, result);
   mix_cast_dtype_set(former);
   return mix_failed() ? NULL : result;
 }

@@ -4,8 +4,10 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "graph/node.h"
+#include "nn/builtin.h"
 #include "nn/config.h"
 #include "nn/keep.h"
+#include "nn/normalize.h"
 #include "nn/policy.h"
 #include "tensor/shape.h"
 #include <ctype.h>
@@ -13,38 +15,35 @@
 #include <string.h>
 
 const mix_loss_kind mix_loss_kinds[] = {
-    {"mean_squared_error", "MeanSquaredError", {"mse"}, mix_loss_mean_squared_error, false, true, false},
-    {"mean_absolute_error", "MeanAbsoluteError", {"mae"}, mix_loss_mean_absolute_error, false, true, false},
+    {"mean_squared_error", "MeanSquaredError", {"mse"}, mix_loss_mean_squared_error, false, false},
+    {"mean_absolute_error", "MeanAbsoluteError", {"mae"}, mix_loss_mean_absolute_error, false, false},
     {"mean_absolute_percentage_error",
      "MeanAbsolutePercentageError",
      {"mape"},
      mix_loss_mean_absolute_percentage_error,
      false,
-     true,
      false},
     {"mean_squared_logarithmic_error",
      "MeanSquaredLogarithmicError",
      {"msle"},
      mix_loss_mean_squared_logarithmic_error,
      false,
-     true,
      false},
-    {"huber", "Huber", {"huber_loss"}, mix_loss_huber, false, true, false},
-    {"log_cosh", "LogCosh", {"logcosh"}, mix_loss_log_cosh, false, true, false},
-    {"cosine_similarity", "CosineSimilarity", {NULL}, mix_loss_cosine_similarity, false, true, false},
-    {"hinge", "Hinge", {NULL}, mix_loss_hinge, false, true, false},
-    {"squared_hinge", "SquaredHinge", {NULL}, mix_loss_squared_hinge, false, true, false},
-    {"categorical_hinge", "CategoricalHinge", {NULL}, mix_loss_categorical_hinge, false, false, false},
-    {"kl_divergence", "KLDivergence", {"kld", "kullback_leibler_divergence"}, mix_loss_kl_divergence, false, false, false},
-    {"poisson", "Poisson", {NULL}, mix_loss_poisson, false, true, false},
-    {"binary_crossentropy", "BinaryCrossentropy", {"bce"}, mix_loss_binary_crossentropy, false, true, false},
-    {"binary_focal_crossentropy", "BinaryFocalCrossentropy", {NULL}, mix_loss_binary_focal_crossentropy, false, true, false},
-    {"categorical_crossentropy", "CategoricalCrossentropy", {NULL}, mix_loss_categorical_crossentropy, false, false, false},
+    {"huber", "Huber", {"huber_loss"}, mix_loss_huber, false, false},
+    {"log_cosh", "LogCosh", {"logcosh"}, mix_loss_log_cosh, false, false},
+    {"cosine_similarity", "CosineSimilarity", {NULL}, mix_loss_cosine_similarity, false, false},
+    {"hinge", "Hinge", {NULL}, mix_loss_hinge, false, false},
+    {"squared_hinge", "SquaredHinge", {NULL}, mix_loss_squared_hinge, false, false},
+    {"categorical_hinge", "CategoricalHinge", {NULL}, mix_loss_categorical_hinge, false, false},
+    {"kl_divergence", "KLDivergence", {"kld", "kullback_leibler_divergence"}, mix_loss_kl_divergence, false, false},
+    {"poisson", "Poisson", {NULL}, mix_loss_poisson, false, false},
+    {"binary_crossentropy", "BinaryCrossentropy", {"bce"}, mix_loss_binary_crossentropy, false, false},
+    {"binary_focal_crossentropy", "BinaryFocalCrossentropy", {NULL}, mix_loss_binary_focal_crossentropy, false, false},
+    {"categorical_crossentropy", "CategoricalCrossentropy", {NULL}, mix_loss_categorical_crossentropy, false, false},
     {"sparse_categorical_crossentropy",
      "SparseCategoricalCrossentropy",
      {NULL},
      mix_loss_sparse_categorical_crossentropy,
-     false,
      false,
      true},
     {"categorical_focal_crossentropy",
@@ -52,20 +51,18 @@ const mix_loss_kind mix_loss_kinds[] = {
      {NULL},
      mix_loss_categorical_focal_crossentropy,
      false,
-     false,
      false},
-    {"crossentropy", "crossentropy", {"ce"}, mix_loss_crossentropy, true, false, true},
-    {"dice", "Dice", {NULL}, mix_loss_dice, true, false, false},
-    {"tversky", "Tversky", {NULL}, mix_loss_tversky, true, false, false},
-    {"circle", "Circle", {NULL}, mix_loss_circle, true, false, true},
-    {"ctc", "CTC", {NULL}, mix_loss_ctc, true, false, true},
+    {"crossentropy", "crossentropy", {"ce"}, mix_loss_crossentropy, true, true},
+    {"dice", "Dice", {NULL}, mix_loss_dice, true, false},
+    {"tversky", "Tversky", {NULL}, mix_loss_tversky, true, false},
+    {"circle", "Circle", {NULL}, mix_loss_circle, true, true},
+    {"ctc", "CTC", {NULL}, mix_loss_ctc, true, true},
     {"categorical_generalized_cross_entropy",
      "CategoricalGeneralizedCrossEntropy",
      {NULL},
      mix_loss_categorical_generalized_cross_entropy,
      true,
-     false,
-     false},
+     true},
     {.name = NULL},
 };
 
@@ -152,6 +149,9 @@ mix_loss *mix_loss_with(const mix_loss_options *options) {
   if (!(o.label_smoothing >= 0 && o.label_smoothing <= 1))
     return mix_fail(MIX_VALUE_ERROR, "loss %s: label_smoothing is %g; expected a number in [0, 1]", kind ? kind->name : "function",
                     o.label_smoothing);
+  double q = mix_option_number(o.q, 0.5);
+  if (kind && kind->function == mix_loss_categorical_generalized_cross_entropy && !(q > 0 && q < 1))
+    return mix_fail(MIX_VALUE_ERROR, "loss %s: q is %g; expected a number between 0 and 1", kind->name, q);
   mix_dtype dtype = o.dtype ? mix_dtype_from_name(o.dtype) : mix_floatx();
   if (!mix_dtype_is_floating(dtype))
     return mix_fail(MIX_VALUE_ERROR, "loss: the dtype is '%.60s'; expected a floating-point dtype", o.dtype);
@@ -193,12 +193,12 @@ mix_label_kind mix_label_kind_of(mix_shape y_true, mix_shape y_pred) {
   return y_true.rank < y_pred.rank || label_last == 1 ? MIX_LABELS_SPARSE : MIX_LABELS_CATEGORICAL;
 }
 
-/* (batch) against (batch, 1): the one with fewer dimensions gets one more, or the other loses one. */
-static void align_ranks(mix_tensor **a, mix_tensor **b) {
+/* One with a last dimension of 1 more than the other has loses it, unless keras3 rather gives one to a vector. */
+static void align_ranks(const mix_semantics *semantics, mix_tensor **a, mix_tensor **b) {
   mix_tensor **lower = mix_tensor_shape(*a).rank < mix_tensor_shape(*b).rank ? a : b, **higher = lower == a ? b : a;
   mix_shape low = mix_tensor_shape(*lower), high = mix_tensor_shape(*higher);
   if (high.rank != low.rank + 1 || high.dims[high.rank - 1] != 1) return;
-  if (low.rank == 1)
+  if (low.rank == 1 && semantics->loss_expands_vectors)
     *lower = mix_expand_dims(*lower, -1);
   else
     *higher = mix_squeeze(*higher, MIX_AXES(-1));
@@ -206,15 +206,15 @@ static void align_ranks(mix_tensor **a, mix_tensor **b) {
 
 mix_tensor *mix_loss_values(mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
   if (mix_failed() || !loss || !y_true || !y_pred) return NULL;
+  if (!mix_loss_takes_class_numbers(loss)) align_ranks(loss->semantics, &y_true, &y_pred);
+  if (mix_failed()) return NULL;
   if (!loss->kind) return mix_returned(loss->options.function(loss->options.context, y_true, y_pred), loss->name);
   if (!loss->kind->integer_labels) y_true = mix_cast(y_true, mix_tensor_dtype(y_pred));
-  if (loss->kind->align && y_true) align_ranks(&y_true, &y_pred);
   return mix_failed() ? NULL : loss->kind->function(loss, y_true, y_pred);
 }
 
-mix_tensor *mix_align_weights(mix_tensor *values, mix_tensor *weights) {
-  if (!values || !weights) return NULL;
-  weights = mix_cast(weights, mix_tensor_dtype(values));
+static mix_tensor *aligned(mix_tensor *values, mix_tensor *weights) {
+  if (!weights) return NULL;
   mix_shape have = mix_tensor_shape(weights), want = mix_tensor_shape(values);
   if (have.rank == want.rank + 1 && have.dims[have.rank - 1] == 1) return mix_squeeze(weights, MIX_AXES(-1));
   while (weights && have.rank && have.rank < want.rank) {
@@ -222,6 +222,10 @@ mix_tensor *mix_align_weights(mix_tensor *values, mix_tensor *weights) {
     have.rank++;
   }
   return weights;
+}
+
+mix_tensor *mix_align_weights(mix_tensor *values, mix_tensor *weights) {
+  return values && weights ? aligned(values, mix_cast(weights, mix_tensor_dtype(values))) : NULL;
 }
 
 /* ---- reduction ---- */
@@ -240,14 +244,20 @@ static mix_tensor *divide_no_nan(mix_tensor *a, mix_tensor *b) {
   return mix_kept(mix_select(none, mix_scalar_like(quotient, 0), quotient));
 }
 
-/* The mask as weights. For the mean reductions the valid entries weigh total / valid, so that the mean is that of the valid ones. */
+/* Where the predictions' mask and that of the values (the class that is ignored) let count; NULL: everywhere. */
+static mix_tensor *mask_of(mix_tensor *values, mix_tensor *predictions) {
+  predictions = predictions ? aligned(values, mix_cast(predictions, MIX_BOOL)) : NULL;
+  return predictions && values->mask ? mix_logical_and(predictions, values->mask) : predictions ? predictions : values->mask;
+}
+
+/* The mask as weights. For the mean over the batch the valid entries weigh total / valid, so that the mean is that of the valid ones. */
 static mix_tensor *mask_weights(const mix_loss *loss, mix_tensor *values, mix_tensor *mask) {
-  mix_tensor *valid = mix_align_weights(values, mix_cast(mask, MIX_FLOAT32));
+  mix_dtype wide = mix_widened(mix_tensor_dtype(values));
+  mix_tensor *valid = mix_cast(mask, wide);
   if (!valid) return NULL;
-  valid = mix_cast(valid, MIX_FLOAT32);
-  if (loss->reduction == MIX_REDUCTION_SUM_OVER_BATCH_SIZE || loss->reduction == MIX_REDUCTION_MEAN_WITH_SAMPLE_WEIGHT) {
+  if (loss->reduction == MIX_REDUCTION_SUM_OVER_BATCH_SIZE) {
     mix_shape shape = mix_tensor_shape(valid);
-    mix_tensor *total = mix_scalar((double)mix_shape_size(shape), MIX_FLOAT32);
+    mix_tensor *total = mix_scalar((double)mix_shape_size(shape), wide);
     valid = mix_kept(mix_multiply(valid, divide_no_nan(total, sum_of(valid))));
   }
   return mix_cast(valid, mix_tensor_dtype(values));
@@ -262,9 +272,18 @@ static mix_tensor *reduce(const mix_loss *loss, mix_tensor *values, mix_tensor *
   case MIX_REDUCTION_SUM_OVER_BATCH_SIZE: return mean_of(weighted);
   case MIX_REDUCTION_MEAN_WITH_SAMPLE_WEIGHT: break;
   }
-  if (!weights) return mean_of(weighted);
-  mix_tensor *all = mix_kept(mix_broadcast_to(weights, mix_tensor_shape(weighted)));
-  return divide_no_nan(sum_of(weighted), sum_of(all));
+  if (!weights || !mix_tensor_shape(weighted).rank) return mean_of(weighted); /* a single value is no mean */
+  return divide_no_nan(sum_of(weighted), sum_of(weights));                    /* of the weights as they were given */
+}
+
+/* tf_keras: a vector of labels against predictions (batch, 1) gives one value for all, which weights of samples do not fit. */
+static bool weights_fit(const mix_loss *loss, mix_tensor *values, mix_tensor *weights) {
+  char a[160], b[160];
+  mix_shape have = mix_tensor_shape(weights), want = mix_tensor_shape(values);
+  if (loss->semantics->loss_expands_vectors || have.rank != want.rank + 1) return true;
+  mix_fail(MIX_VALUE_ERROR, "loss %s: weights have shape %s and the values of the loss %s; expected a weight for each value",
+           loss->name, mix_shape_text(have, a, sizeof a), mix_shape_text(want, b, sizeof b));
+  return false;
 }
 
 mix_tensor *mix_loss_call_with(mix_loss *loss, mix_tensor *y_true, const mix_loss_call_options *options) {
@@ -282,9 +301,10 @@ mix_tensor *mix_loss_call_with(mix_loss *loss, mix_tensor *y_true, const mix_los
                     mix_dtype_name(mix_tensor_dtype(y_pred)));
   const char *scope = mix_graph_scope_set(loss->name);
   mix_tensor *values = mix_loss_values(loss, y_true, y_pred), *weights = NULL;
-  mix_tensor *mask = o.mask ? o.mask : values && values->mask ? values->mask : o.y_pred->mask;
+  mix_tensor *mask = values ? mask_of(values, o.mask ? o.mask : o.y_pred->mask) : NULL;
   if (values && o.sample_weight) weights = mix_align_weights(values, o.sample_weight);
-  if (values && mask) {
+  if (weights && !weights_fit(loss, values, weights)) weights = NULL;
+  if (mask && !mix_failed()) {
     mix_tensor *valid = mask_weights(loss, values, mask);
     weights = weights ? mix_kept(mix_multiply(weights, valid)) : valid;
   }
@@ -309,17 +329,19 @@ json_t *mix_loss_to_json(mix_loss *loss) {
   if (good && cross) good = mix_json_set(config, "from_logits", json_boolean(o->from_logits));
   if (good && cross && f != mix_loss_sparse_categorical_crossentropy)
     good = mix_json_set(config, "label_smoothing", json_real(o->label_smoothing)) &&
-           mix_json_set(config, "axis", json_integer(o->axis ? o->axis : -1));
+           mix_json_set(config, "axis", json_integer(mix_axis_number(o->axis)));
   bool region = f == mix_loss_dice || f == mix_loss_tversky;
   if (good && f == mix_loss_tversky)
     good = mix_json_set(config, "alpha", json_real(mix_option_number(o->alpha, 0.5))) &&
            mix_json_set(config, "beta", json_real(mix_option_number(o->beta, 0.5)));
-  if (good && region) good = mix_json_set(config, "axis", o->axis ? json_integer(o->axis) : json_null());
+  if (good && region) good = mix_json_set(config, "axis", o->axis ? json_integer(mix_axis_number(o->axis)) : json_null());
   if (good && f == mix_loss_circle)
     good = mix_json_set(config, "gamma", json_real(mix_option_number(o->gamma, 80))) &&
            mix_json_set(config, "margin", json_real(mix_option_number(o->margin, 0.4))) &&
            mix_json_set(config, "remove_diagonal", json_boolean(!o->keep_diagonal));
   if (good && f == mix_loss_huber) good = mix_json_set(config, "delta", json_real(mix_option_number(o->delta, 1)));
+  if (good && f == mix_loss_categorical_generalized_cross_entropy)
+    good = mix_json_set(config, "q", json_real(mix_option_number(o->q, 0.5)));
   if (good && f == mix_loss_sparse_categorical_crossentropy)
     good = mix_json_set(config, "ignore_class", o->has_ignore_class ? json_integer(o->ignore_class) : json_null());
   if (good)
@@ -329,21 +351,28 @@ json_t *mix_loss_to_json(mix_loss *loss) {
   return NULL;
 }
 
+/* A number that is 0 is meant. */
+static double option(const json_t *config, const char *key) {
+  return json_object_get(config, key) ? mix_json_option_number(config, key, 0) : 0;
+}
+
 mix_loss *mix_loss_from_json(const json_t *json, const mix_semantics *semantics) {
   if (mix_failed() || !json || json_is_null(json)) return NULL;
   if (json_is_string(json)) return mix_loss_new(json_string_value(json), .semantics = semantics);
-  const json_t *config = json_object_get(json, "config"), *ignored = json_object_get(config, "ignore_class");
+  const json_t *config = json_object_get(json, "config"), *ignored = json_object_get(config, "ignore_class"),
+               *axis = json_object_get(config, "axis");
   mix_loss_options o = {.size = sizeof o, .loss = mix_json_string_or(json, "class_name", ""), .semantics = semantics};
   o.name = mix_json_string_or(config, "name", NULL);
   o.reduction = mix_json_string_or(config, "reduction", NULL);
   o.from_logits = mix_json_boolean_or(config, "from_logits", false);
   o.label_smoothing = mix_json_number_or(config, "label_smoothing", 0);
-  o.axis = json_is_null(json_object_get(config, "axis")) ? 0 : (int)mix_json_integer_or(config, "axis", 0);
-  o.delta = mix_json_number_or(config, "delta", 0);
-  o.alpha = mix_json_number_or(config, "alpha", 0);
-  o.beta = mix_json_number_or(config, "beta", 0);
-  o.gamma = mix_json_number_or(config, "gamma", 0);
-  o.margin = mix_json_number_or(config, "margin", 0);
+  if (json_is_integer(axis)) o.axis = mix_axis_option(json_integer_value(axis));
+  o.delta = option(config, "delta");
+  o.alpha = option(config, "alpha");
+  o.beta = option(config, "beta");
+  o.gamma = option(config, "gamma");
+  o.margin = option(config, "margin");
+  o.q = option(config, "q");
   o.keep_diagonal = !mix_json_boolean_or(config, "remove_diagonal", true);
   o.has_ignore_class = json_is_integer(ignored);
   o.ignore_class = json_integer_value(ignored);

@@ -23,8 +23,7 @@ typedef struct mix_loss_kind {
   const char *aliases[3]; /* matched in lower and upper case */
   mix_loss_rule function;
   bool keras3_only;
-  bool align;             /* (B) against (B, 1) is squeezed or expanded */
-  bool integer_labels;    /* y_true is not cast to the prediction's dtype */
+  bool integer_labels;    /* y_true is not cast to the predictions' dtype, nor aligned with them */
 } mix_loss_kind;
 
 struct mix_loss {

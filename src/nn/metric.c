@@ -191,9 +191,10 @@ const char *mix_metric_class_name(const mix_metric *metric) {
   return strcmp(name, "LogCosh") ? name : "LogCoshError";
 }
 
-bool mix_metric_takes_class_numbers(const mix_metric *metric) {
+bool mix_metric_takes_class_numbers(const mix_metric *metric, mix_shape y_true, mix_shape y_pred) {
   bool sparse = metric->kind == &mix_metric_sparse_categorical_accuracy_kind || metric->kind == &mix_metric_sparse_top_k_kind;
-  return metric->chooses || sparse || (metric->loss && mix_loss_takes_class_numbers(metric->loss));
+  if (metric->chooses) return mix_label_kind_of(y_true, y_pred) == MIX_LABELS_SPARSE;
+  return sparse || (metric->loss && mix_loss_takes_class_numbers(metric->loss));
 }
 
 /* ---- state ---- */

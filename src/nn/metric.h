@@ -52,8 +52,8 @@ extern const mix_class mix_metric_object_class;
 /* The kind with that name, alias or class name; NULL: none (no error). */
 const mix_metric_kind *mix_metric_kind_named(const char *name);
 
-/* Does it take labels as class numbers, or find out by shapes whether it does? */
-bool mix_metric_takes_class_numbers(const mix_metric *metric);
+/* Does it take labels of that shape as class numbers, or choose by the shapes to do so? */
+bool mix_metric_takes_class_numbers(const mix_metric *metric, mix_shape y_true, mix_shape y_pred);
 
 /* metric_arguments.c: copies what options point at; a TypeError where one is set that the kind (its names) does not take. */
 bool mix_metric_take_arguments(mix_metric *metric, const mix_metric_options *given, const char *const *known);

@@ -2,6 +2,8 @@
 #include "nn/metric.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/number.h"
+#include "nn/builtin.h"
 #include "nn/config.h"
 #include <math.h>
 #include <stdio.h>
@@ -19,6 +21,7 @@ typedef struct argument {
   double standard;  /* what a config says where the option is 0 and not absent */
   bool optional;    /* 0 is None */
   bool required;    /* 0 is missing: a zero that is meant is MIX_ZERO */
+  bool counts;      /* from 1 on: 0 is not given, and no number that a config may hold */
   const char *text; /* what a config says where the text is NULL */
   const char *key;  /* in configs; NULL: the name */
 } argument;
@@ -26,17 +29,17 @@ typedef struct argument {
 #define AT(field) #field, .offset = offsetof(mix_metric_options, field)
 static const argument arguments[] = {
     {AT(threshold), .kind = NUMBER, .standard = 0.5},
-    {AT(k), .kind = INTEGER, .standard = 5},
+    {AT(k), .kind = INTEGER, .standard = 5, .counts = true},
     {AT(from_logits), .kind = BOOLEAN},
     {AT(label_smoothing), .kind = NUMBER},
     {AT(thresholds), .kind = NUMBERS},
-    {AT(top_k), .kind = INTEGER, .optional = true},
+    {AT(top_k), .kind = INTEGER, .optional = true, .counts = true},
     {AT(class_id), .kind = INTEGER, .present = offsetof(mix_metric_options, has_class_id)},
-    {AT(num_thresholds), .kind = INTEGER, .standard = 200},
+    {AT(num_thresholds), .kind = INTEGER, .standard = 200, .counts = true},
     {AT(curve), .kind = TEXT, .text = "ROC"},
     {AT(summation_method), .kind = TEXT, .text = "interpolation"},
     {AT(multi_label), .kind = BOOLEAN},
-    {AT(num_labels), .kind = INTEGER, .optional = true},
+    {AT(num_labels), .kind = INTEGER, .optional = true, .counts = true},
     {AT(label_weights), .kind = NUMBERS},
     {AT(specificity), .kind = NUMBER, .required = true},
     {AT(sensitivity), .kind = NUMBER, .required = true},
@@ -46,10 +49,10 @@ static const argument arguments[] = {
     {AT(beta), .kind = NUMBER, .standard = 1},
     {AT(class_aggregation), .kind = TEXT, .text = "uniform_average"},
     {AT(num_regressors), .kind = INTEGER},
-    {AT(num_classes), .kind = INTEGER},
+    {AT(num_classes), .kind = INTEGER, .counts = true},
     {AT(target_class_ids), .kind = NUMBERS},
     {AT(ignore_class), .kind = INTEGER, .present = offsetof(mix_metric_options, has_ignore_class)},
-    {AT(axis), .kind = AXIS, .standard = -1},
+    {AT(axis), .kind = AXIS},
     {AT(not_sparse_y_true), .kind = NEGATED, .key = "sparse_y_true"},
     {AT(not_sparse_y_pred), .kind = NEGATED, .key = "sparse_y_pred"},
     {AT(sparse_y_pred), .kind = BOOLEAN},
@@ -143,7 +146,7 @@ static json_t *to_json(const argument *a, const mix_metric_options *o, bool none
   case INTEGER: return json_integer(there ? *(const int64_t *)at : (json_int_t)a->standard);
   case BOOLEAN: return json_boolean(there);
   case NEGATED: return json_boolean(!there);
-  case AXIS: return json_integer(there ? *(const int *)at : (json_int_t)a->standard);
+  case AXIS: return json_integer(mix_axis_number(*(const int *)at));
   case TEXT: {
     const char *text = there ? *(const char *const *)at : a->text;
     return text && strcmp(text, "none") ? json_string(text) : json_null();
@@ -186,7 +189,7 @@ static json_t *numbers_json(const char *text) {
   json_t *list = json_array();
   for (const char *at = text;; at++) {
     char *end;
-    double value = strtod(at, &end);
+    double value = mix_number_read(at, &end);
     if (end == at || (*end && *end != ':') || !isfinite(value)) break;
     json_array_append_new(list, number_json(value));
     if (!*end) return list;
@@ -198,7 +201,7 @@ static json_t *numbers_json(const char *text) {
 
 static json_t *value_json(const argument *a, const char *text) {
   char *end;
-  double number = strtod(text, &end);
+  double number = mix_number_read(text, &end);
   bool numeric = *text && !*end && isfinite(number);
   if (!strcasecmp(text, "none")) return json_null();
   switch (a->kind) {
@@ -286,10 +289,14 @@ bool mix_metric_arguments_from_json(const json_t *config, const char *const *kno
       *(double *)at = number == 0 && (a->standard != 0 || a->required) ? MIX_ZERO : number;
       break;
     }
-    case INTEGER: *(int64_t *)at = mix_json_integer_or(config, key, 0); break;
+    case INTEGER:
+      *(int64_t *)at = mix_json_integer_or(config, key, 0);
+      if (a->counts && *(int64_t *)at == 0)
+        mix_fail(MIX_VALUE_ERROR, "metric_from_config: %s is 0; expected a number from 1 on", key);
+      break;
     case BOOLEAN: *(bool *)at = mix_json_boolean_or(config, key, false); break;
     case NEGATED: *(bool *)at = !mix_json_boolean_or(config, key, true); break;
-    case AXIS: *(int *)at = (int)mix_json_integer_or(config, key, -1); break;
+    case AXIS: *(int *)at = mix_axis_option(mix_json_integer_or(config, key, -1)); break;
     case TEXT: *(const char **)at = none ? (a->text ? "none" : NULL) : mix_json_string_or(config, key, NULL); break;
     case NUMBERS: numbers_from_json(value, (mix_numbers *)at, &numbers, &room); break;
     case SHAPE: shape_from_json(value, (mix_shape *)at); break;

@@ -35,6 +35,11 @@ mix_tensor *mix_unit_length(mix_tensor *x, mix_axes axes, const mix_semantics *s
   return mix_divide(x, mix_sqrt(mix_maximum(sum, mix_scalar_like(sum, 1e-12))));
 }
 
+mix_tensor *mix_l2_normalize(mix_tensor *x, mix_axes axes, const mix_semantics *semantics) {
+  mix_tensor *sum = mix_reduce_sum(mix_square(x), axes, true);
+  return mix_multiply(x, mix_rsqrt(mix_maximum(sum, mix_scalar_like(sum, semantics->unit_norm_by_rsqrt ? 1e-14 : 1e-12))));
+}
+
 /* ---- gamma and beta ---- */
 
 enum { HELD = 6 };

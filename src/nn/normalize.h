@@ -13,6 +13,8 @@ bool mix_moments(mix_tensor *x, mix_axes axes, bool clipped, mix_tensor **mean, 
 mix_tensor *mix_normalized(mix_tensor *x, mix_tensor *mean, mix_tensor *variance, double epsilon, mix_tensor *gamma, mix_tensor *beta);
 /* x / ||x||_2 along the axes, in x's dtype, by the generation's rule. */
 mix_tensor *mix_unit_length(mix_tensor *x, mix_axes axes, const mix_semantics *semantics);
+/* The same of cosine similarities: tf.linalg.l2_normalize, keras3's utils.normalize, whose least length is larger. */
+mix_tensor *mix_l2_normalize(mix_tensor *x, mix_axes axes, const mix_semantics *semantics);
 
 /* gamma and beta of a layer: how they are made, and they. The objects are retained. */
 typedef struct mix_affine {

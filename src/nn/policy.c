@@ -62,6 +62,16 @@ static bool plain_name_allowed(mix_dtype dtype, const mix_semantics *semantics) 
   return semantics->policy_unknown_names_plain || (dtype != MIX_COMPLEX64 && dtype != MIX_COMPLEX128);
 }
 
+/* The dtype of a plain name; TensorFlow knows three by C's names too. */
+static mix_dtype dtype_named(const char *name, const mix_semantics *semantics) {
+  if (semantics->policy_unknown_names_plain) {
+    if (!strcmp(name, "half")) return MIX_FLOAT16;
+    if (!strcmp(name, "float")) return MIX_FLOAT32;
+    if (!strcmp(name, "double")) return MIX_FLOAT64;
+  }
+  return mix_dtype_from_name(name);
+}
+
 static bool plain(const char *name, const mix_semantics *semantics, meaning *m) {
   if (!strcmp(name, "mixed_float16") || !strcmp(name, "mixed_bfloat16")) {
     m->compute = name[6] == 'f' ? MIX_FLOAT16 : MIX_BFLOAT16;
@@ -69,7 +79,7 @@ static bool plain(const char *name, const mix_semantics *semantics, meaning *m) 
     return true;
   }
   if (semantics->policy_infer && !strcmp(name, "_infer")) return true;
-  mix_dtype dtype = mix_dtype_from_name(name);
+  mix_dtype dtype = dtype_named(name, semantics);
   if (!plain_name_allowed(dtype, semantics)) return false;
   m->compute = m->variable = dtype;
   return true;

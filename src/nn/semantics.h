@@ -45,7 +45,7 @@ struct mix_semantics {
   bool autocast_non_float_refused;  /* K3: AutocastScope("int32") is a ValueError */
   bool assign_add_reads_cast_value; /* K3: assign_add is assign(value + x) in the cast dtype */
   bool autocast_all_variables;      /* K3: every floating variable may cast itself; else only those of mixed policies */
-  bool activity_loss_by_batch;      /* L: activity penalties are divided by the batch size */
+  bool frozen_weights_unregularized;/* K3: penalties on weights that are not trained do not count */
   bool weights_trainable_first;     /* L: `weights` is all trainable ones of the nest, then all others */
   const char *input_layer_name;     /* K3 "input_layer" (then _1); else NULL: "input_1", "input_2", ... */
   bool private_name_prefix;         /* L: "private" before names that start with an underscore */
@@ -58,12 +58,18 @@ struct mix_semantics {
   bool batch_norm_float32_weights;  /* L: float32 where the policy's variables are 16-bit */
   bool layer_norm_fused;            /* L: trailing axes, epsilon from 1.001e-5, float32 variables: gamma and beta are applied in the
                                      * input's dtype; else 16-bit inputs are widened where the variables are float32. K3: always widened */
+  bool layer_norm_axes_sorted;      /* K3; else gamma and beta have the axes in the order given */
   bool group_norm_widened;          /* K3: in float32; L: in the compute dtype */
-  bool unit_norm_by_rsqrt;          /* K3: rsqrt(max(sum of squares, 1e-24)) */
+  bool unit_norm_by_rsqrt;          /* K3: rsqrt(max(sum of squares, 1e-24)), of cosine similarities 1e-14 */
   bool category_encoding_checked;   /* L: an id outside is an error; K3: zeros */
+  bool category_encoding_in_variable_dtype; /* K3; else in the compute dtype */
   bool loss_in_floatx;              /* K3; else the loss runs in the output's dtype */
   bool cross_entropy_epsilon_in_logs; /* L: binary cross-entropy adds epsilon inside the logs */
   bool mean_with_sample_weight;     /* K3 knows that reduction, and "mean" */
+  bool loss_expands_vectors;        /* K3: of (batch) against (batch, 1) the first gains a dimension; else the second loses one, and weights
+                                     * with a dimension more than the values are a ValueError */
+  bool categorical_focal_by_logits; /* L: remembered logits are used, as by the other cross-entropies */
+  bool ignore_class_forgets_logits; /* K3: with ignore_class remembered logits are not used */
   bool huber_in_floatx;             /* L: huber runs in floatx whatever the output's dtype */
   bool metrics_in_float64;          /* L, X: under the policy float64 their state is float64, in K3 of floatx */
   const char *learning_rate_log;    /* what callbacks call it in logs: L, X "lr", K3 "learning_rate" */
@@ -86,6 +92,10 @@ struct mix_semantics {
   double l1_l2_default;             /* of the string "l1_l2": K3 0, L 0.01 */
   bool history_keys_sorted;         /* K3 */
   bool rnn_casts_initial_state;     /* K3 */
+
+  bool merge_keeps_any;             /* K3: merging layers keep what any mask keeps, and all where an input has none; Multiply, Maximum and
+                                     * Minimum leave out what a mask drops. Else: what all masks keep */
+  bool preprocessing_passes_masks;  /* K3: Rescaling and Normalization do */
 
   /* masks: what is put (K3 layer) or added (L layer) or subtracted (attention) */
   double softmax_mask_float16, softmax_mask;         /* Softmax layer */
@@ -134,7 +144,7 @@ struct mix_semantics {
   bool nadam_product_uncast;        /* K3: Nadam's product takes beta_1 and 0.96 as they are; else cast by way of float32 */
   bool schedules_named;             /* K3: a learning rate schedule without a name is called by its class's */
   bool hyperparameters_in_variables; /* X: betas, rho and momentum are float32 variables, and 1 - beta is computed from them */
-  bool nadam_product_per_variable;  /* L, as it runs inside a tf.function: Nadam's product advances with each variable, not with each step */
+  bool nadam_product_per_variable;  /* L, inside a tf.function: Nadam's product advances with each variable but one (adamax.c), else once a step */
   bool sgd_slot_always;             /* L: SGD keeps a slot without momentum too */
 };
 

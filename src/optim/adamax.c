@@ -68,8 +68,7 @@ static mix_tensor *decayed_momentum(mix_update *update, int ahead, mix_dtype dty
   return mix_multiply(mix_update_cast(update->optimizer->options.adamax.beta_1, dtype), decay);
 }
 
-/* P advances once a step; tf_keras, as it runs inside a tf.function (so in every fit), advances it with each variable: what should keep
- * it from doing so compares iterations with a counter that stands still once the function is traced. */
+/* P advances once a step; in tf_keras with almost each variable, see below. */
 static void advance_product(mix_update *update) {
   mix_optimizer *optimizer = update->optimizer;
   mix_dtype dtype = optimizer->product->dtype;
@@ -85,6 +84,27 @@ static void advance_product(mix_update *update) {
 
 static void nadam_begin(mix_update *update) {
   if (!update->optimizer->rules->nadam_product_per_variable) advance_product(update);
+}
+
+/* tf_keras: P advances with each variable but one. What should keep it from advancing more than once a step compares iterations + 2 with
+ * a counter in Python, which each variable raises by 1 as a tf.function (so every fit) is traced, and which stands still in what was
+ * traced. The function that builds the optimizer in its first call is traced twice: from 1 and then, of n variables, from n + 1. So
+ * variable i finds its number, n + 1 + i, at iterations = n - 1 + i, and takes P as it stands. An optimizer that is built before, and a
+ * function that is traced once more, for a batch of another size, have other numbers: they are not followed. Nor is the first variable
+ * where P has not moved: 1 - P would be 0, and the weights not finite, where it is the only variable or the first steps were skipped. */
+static mix_tensor *reuses_product(mix_update *update) {
+  mix_tensor *iterations = mix_update_get(update, update->optimizer->iterations);
+  mix_tensor *met = mix_equal(iterations, mix_scalar_like(iterations, update->gradient_count - 1 + update->gradient));
+  if (update->gradient > 0) return met;
+  mix_tensor *product = mix_update_get(update, update->optimizer->product);
+  return mix_logical_and(met, mix_less(product, mix_scalar_like(product, 1)));
+}
+
+static void advance_or_reuse_product(mix_update *update) {
+  mix_variable *variable = update->optimizer->product;
+  mix_tensor *product = mix_update_get(update, variable), *reuses = reuses_product(update);
+  advance_product(update);
+  mix_update_set(update, variable, mix_select(reuses, product, mix_update_get(update, variable)));
 }
 
 static mix_tensor *const *nadam_scalars(mix_update *update, mix_dtype dtype) {
@@ -112,7 +132,7 @@ static void nadam(mix_update *update, int index, mix_tensor *gradient) {
   mix_optimizer *optimizer = update->optimizer;
   const mix_adamax_options *options = &optimizer->options.adamax;
   mix_variable *variable = optimizer->trainable[index];
-  if (optimizer->rules->nadam_product_per_variable) advance_product(update);
+  if (optimizer->rules->nadam_product_per_variable) advance_or_reuse_product(update);
   mix_tensor *const *scalars = nadam_scalars(update, variable->dtype), *one = mix_scalar(1, variable->dtype);
   mix_tensor *product = mix_cast(mix_update_get(update, optimizer->product), variable->dtype);
   mix_tensor *momentum = running_mean(update, optimizer->slots[MOMENTUM][index], options->beta_1, gradient);

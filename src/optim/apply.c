@@ -12,7 +12,8 @@
 typedef struct step {
   mix_update update;
   mix_optimizer *optimizer;
-  int count; /* gradients that are present */
+  int count;             /* gradients that are present */
+  int room, overwriting; /* those that their variables become stand at the end of the arrays, which have room for all */
   mix_tensor **gradients;
   int *indices;          /* of their variables among the trainable ones */
   mix_tensor *is_update; /* accumulation: does this call update? NULL without */
@@ -43,7 +44,7 @@ bool mix_optimizer_check_lists(const char *call, mix_optimizer *optimizer, mix_l
   return true;
 }
 
-/* The gradient in its variable's dtype and shape. */
+/* The gradient, checked: of its variable's shape and, but for keras3, dtype. */
 static mix_tensor *fitting(const mix_optimizer *optimizer, const mix_variable *variable, mix_tensor *gradient) {
   gradient = mix_optimizer_gradient(gradient);
   if (!gradient) return NULL;
@@ -56,7 +57,7 @@ static mix_tensor *fitting(const mix_optimizer *optimizer, const mix_variable *v
   if (dtype != variable->dtype && !optimizer->rules->gradients_cast)
     return mix_fail(MIX_TYPE_ERROR, "%s: the gradient of '%s' is %s and the variable %s; cast it", optimizer->name, variable->name,
                     mix_dtype_name(dtype), mix_dtype_name(variable->dtype));
-  return mix_cast(gradient, variable->dtype);
+  return gradient;
 }
 
 static bool holds(mix_list *list, const mix_variable *variable) {
@@ -71,20 +72,29 @@ static mix_tensor *every(mix_tensor *iterations, int64_t period) {
   return mix_equal(mix_floor_mod(next, mix_scalar_like(iterations, (double)period)), mix_scalar_like(iterations, 0));
 }
 
-/* keras3: the variable becomes its gradient; with accumulation, on update calls, the largest of the gradients since the last. */
-static void overwrite(step *s, int index, mix_tensor *gradient) {
-  mix_variable *variable = s->optimizer->trainable[index];
-  if (!s->is_update) {
-    mix_update_set(&s->update, variable, gradient);
-    return;
-  }
-  mix_variable *accumulator = s->optimizer->accumulators[index];
-  mix_tensor *largest = mix_maximum(gradient, mix_update_get(&s->update, accumulator));
-  mix_update_set(&s->update, variable, mix_select(s->is_update, largest, mix_update_get(&s->update, variable)));
-  mix_update_set(&s->update, accumulator, mix_select(s->is_update, mix_zeros_like(largest), largest));
+/* keras3: the variable becomes its gradient; with accumulation, on update calls, the largest of the gradients since the last: its
+ * accumulator holds the largest so far. */
+static void take_overwriting(step *s, int index, mix_tensor *gradient) {
+  if (s->is_update) gradient = mix_maximum(gradient, mix_update_get(&s->update, s->optimizer->accumulators[index]));
+  const int place = s->room - ++s->overwriting;
+  s->gradients[place] = gradient;
+  s->indices[place] = index;
 }
 
-/* Sorts the call's gradients: absent ones are dropped (and reported), overwriting ones are used up, the rest kept. */
+/* After the update of the others, which empties all accumulators on update calls, and does nothing on the other calls. */
+static void overwrite(step *s) {
+  for (int i = s->room - s->overwriting; i < s->room; i++) {
+    mix_variable *variable = s->optimizer->trainable[s->indices[i]];
+    mix_tensor *value = s->gradients[i];
+    if (s->is_update) {
+      mix_update_set(&s->update, s->optimizer->accumulators[s->indices[i]], mix_select(s->is_update, mix_zeros_like(value), value));
+      value = mix_select(s->is_update, value, mix_update_get(&s->update, variable));
+    }
+    mix_update_set(&s->update, variable, value);
+  }
+}
+
+/* Sorts the call's gradients: absent ones are dropped (and reported), overwriting ones go to the end, the rest to the front. */
 static bool gather(step *s, mix_list *gradients, mix_list *variables) {
   mix_optimizer *optimizer = s->optimizer;
   char missing[512] = "";
@@ -104,8 +114,11 @@ static bool gather(step *s, mix_list *gradients, mix_list *variables) {
       continue;
     }
     if (!(gradient = fitting(optimizer, variable, gradient))) return false;
-    if (holds(optimizer->overwritten, variable)) {
-      overwrite(s, index, gradient);
+    const bool overwrites = holds(optimizer->overwritten, variable);
+    /* keras3 unscales and clips in the gradient's own dtype, and casts in the rule. */
+    if (overwrites || s->is_update) gradient = mix_cast(gradient, variable->dtype);
+    if (overwrites) {
+      take_overwriting(s, index, gradient);
       continue;
     }
     s->gradients[s->count] = gradient;
@@ -120,7 +133,7 @@ static bool gather(step *s, mix_list *gradients, mix_list *variables) {
 static bool decays(const mix_optimizer *optimizer, const mix_variable *variable) {
   if (holds(optimizer->undecayed, variable)) return false;
   for (int i = 0; i < optimizer->undecayed_name_count; i++)
-    if (strstr(variable->name, optimizer->undecayed_names[i])) return false;
+    if (!regexec(&optimizer->undecayed_names[i], variable->name, 0, NULL, 0)) return false;
   return true;
 }
 
@@ -149,14 +162,18 @@ static bool update_weights(step *s) {
   }
   bool done = mix_clip_gradients(optimizer, s->count, s->gradients);
   if (done) decay_weights(s);
+  s->update.gradient_count = s->count;
   if (done && optimizer->class->begin) optimizer->class->begin(&s->update);
-  for (int i = 0; done && i < s->count; i++) optimizer->class->update(&s->update, s->indices[i], s->gradients[i]);
+  for (int i = 0; done && i < s->count; i++) {
+    const int index = s->indices[i];
+    s->update.gradient = i;
+    optimizer->class->update(&s->update, index, mix_cast(s->gradients[i], optimizer->trainable[index]->dtype));
+  }
   if (done && s->is_update) {
     /* An update empties the accumulators of variables without a gradient this time, too. */
     for (int i = 0; i < optimizer->count; i++) {
       mix_variable *accumulator = optimizer->accumulators[i];
-      if (!holds(optimizer->overwritten, optimizer->trainable[i]))
-        mix_update_set(&s->update, accumulator, mix_zeros_like(mix_update_get(&s->update, accumulator)));
+      mix_update_set(&s->update, accumulator, mix_zeros_like(mix_update_get(&s->update, accumulator)));
     }
     mix_update_condition(&s->update, s->is_update);
     for (int i = 0; i < s->count; i++)
@@ -214,6 +231,7 @@ static bool build_step(step *s, mix_list *gradients, mix_list *variables, bool c
         mix_update_set(&s->update, variable, mix_constraint_call(variable->constraint, mix_update_get(&s->update, variable)));
     }
   }
+  overwrite(s);
   mix_update_set(&s->update, optimizer->iterations, mix_add(iterations, mix_scalar_like(iterations, 1)));
   /* A skipped call of an accumulating optimizer contributed no gradient, and does not count as one. */
   if (count_skipped && !options->gradient_accumulation_steps) mix_update_unguard(&s->update, optimizer->iterations);
@@ -225,6 +243,7 @@ mix_status mix_optimizer_step(mix_optimizer *optimizer, mix_list *gradients, mix
   int count = mix_list_count(gradients);
   if (count == 0 || mix_optimizer_build(optimizer, variables) != MIX_OK) return mix_error();
   step s = {.optimizer = optimizer,
+            .room = count,
             .gradients = mix_calloc((size_t)count, sizeof *s.gradients),
             .indices = mix_calloc((size_t)count, sizeof *s.indices)};
   mix_dtype cast = mix_cast_dtype_set(MIX_DTYPE_NONE);

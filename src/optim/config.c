@@ -2,6 +2,7 @@
 #include "nn/config.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/number.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include <math.h>
@@ -82,7 +83,7 @@ static bool parse_value(const mix_optimizer_class *class, const mix_option_row *
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
       if (!strcasecmp(words[i].word, buffer) && (i < 2 ? row->kind >= MIX_OPTION_BOOLEAN : row->optional))
         return *value = words[i].value, true;
-    *value = strtod(buffer, &end);
+    *value = mix_number_read(buffer, &end);
     bool whole = *value == floor(*value) && fabs(*value) < 9e18; /* what an int64_t holds */
     if (!*end && (row->kind == MIX_OPTION_NUMBER || whole) && (row->kind < MIX_OPTION_BOOLEAN || *value == 0 || *value == 1))
       return true;
@@ -166,8 +167,9 @@ json_t *mix_optimizer_to_json(mix_optimizer *optimizer) {
 
 static mix_optimizer *plain_from_json(const mix_optimizer_class *class, const json_t *config, const mix_semantics *semantics,
                                       bool legacy) {
-  static const char *const ignored[] = {"jit_compile", "is_legacy_optimizer", "decay"};
+  static const char *const ignored[] = {"jit_compile", "is_legacy_optimizer"};
   const mix_semantics *rules = mix_semantics_or_current(semantics);
+  const bool takes_decay = legacy || rules->learning_rate_decay;
   mix_optimizer_settings settings = {.common.legacy = legacy};
   const char *key;
   json_t *value;
@@ -177,6 +179,14 @@ static mix_optimizer *plain_from_json(const mix_optimizer_class *class, const js
       continue;
     }
     bool skip = false;
+    if (!strcmp(key, "decay") && !takes_decay) {
+      if (rules->config_says_not_legacy)
+        return mix_fail(MIX_VALUE_ERROR,
+                        "%s: decay is no argument of tf_keras's new optimizers; expected a config of module "
+                        "keras.optimizers.legacy, or an InverseTimeDecay as learning_rate",
+                        class->lower_case_name);
+      skip = true; /* Keras 3 ignores it */
+    }
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
       skip = skip || (!strcmp(key, ignored[i]) && !rules->learning_rate_decay);
     if (skip) continue;
@@ -218,7 +228,13 @@ mix_optimizer *mix_optimizer_from_json(const json_t *json, const mix_semantics *
   const char *class_name = json_string_value(json_object_get(json, "class_name"));
   const char *module = json_string_value(json_object_get(json, "module"));
   if (!class_name) return mix_fail(MIX_VALUE_ERROR, "optimizer: expected {\"class_name\": ..., \"config\": {...}}");
-  return from_config_json(class_name, json_object_get(json, "config"), semantics, module && strstr(module, "legacy"));
+  const json_t *config = json_object_get(json, "config");
+  bool legacy = module && strstr(module, "legacy");
+  /* tf_keras writes is_legacy_optimizer into each config of its new family and takes those without it for the legacy one: here, those
+   * that hold a decay. */
+  if (mix_semantics_or_current(semantics)->config_says_not_legacy && json_object_get(config, "decay"))
+    legacy = legacy || !json_object_get(config, "is_legacy_optimizer");
+  return from_config_json(class_name, config, semantics, legacy);
 }
 
 mix_optimizer *mix_optimizer_from_config(const char *class_name, const char *text, const mix_semantics *semantics) {

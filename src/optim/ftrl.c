@@ -36,7 +36,11 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
       mix_clip(linear, mix_scalar(-o->l1_regularization_strength, dtype), mix_scalar(o->l1_regularization_strength, dtype));
   mix_update_set(update, accumulator_slot, accumulator);
   mix_update_set(update, linear_slot, linear);
-  mix_update_set(update, variable, mix_divide(mix_subtract(clipped, linear), quadratic));
+  mix_tensor *next = mix_divide(mix_subtract(clipped, linear), quadratic);
+  /* OptimizerV2 leaves it to TensorFlow's kernel, in which |z| <= l1, and a z that is NaN, give 0 whatever they are divided by. */
+  if (optimizer->rules == &mix_semantics_experimental)
+    next = mix_select(mix_greater(mix_abs(linear), mix_scalar(o->l1_regularization_strength, dtype)), next, mix_zeros_like(next));
+  mix_update_set(update, variable, next);
 }
 
 static bool check(const mix_optimizer *optimizer) {

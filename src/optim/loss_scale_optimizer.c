@@ -150,7 +150,9 @@ int64_t mix_optimizer_skipped_steps(const mix_optimizer *optimizer) {
   return count;
 }
 mix_tensor *mix_optimizer_loss_scale(mix_optimizer *optimizer) {
-  return mix_optimizer_scales_loss(optimizer) ? mix_loss_scale_value(optimizer->loss_scale) : NULL;
+  if (mix_optimizer_scales_loss(optimizer)) return mix_loss_scale_value(optimizer->loss_scale);
+  const double factor = mix_is(optimizer, &mix_optimizer_object_class) ? optimizer->options.common.loss_scale_factor : 0;
+  return factor != 0 ? mix_scalar(factor, MIX_FLOAT32) : NULL;
 }
 
 /* ---- scaling and unscaling ---- */

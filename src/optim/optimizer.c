@@ -63,6 +63,11 @@ static void release_state(mix_optimizer *optimizer) {
   optimizer->count = 0;
 }
 
+static void release_expressions(regex_t *expressions, int count) {
+  for (int i = 0; i < count; i++) regfree(&expressions[i]);
+  mix_free(expressions);
+}
+
 static void optimizer_finalize(void *object) {
   mix_optimizer *optimizer = object;
   release_state(optimizer);
@@ -71,7 +76,7 @@ static void optimizer_finalize(void *object) {
                   optimizer->overwritten, optimizer->undecayed,     optimizer->inner,
                   optimizer->loss_scale,  optimizer->applied,       optimizer->options.common.schedule};
   for (size_t i = 0; i < sizeof held / sizeof *held; i++) mix_release(held[i]);
-  mix_free(optimizer->undecayed_names);
+  release_expressions(optimizer->undecayed_names, optimizer->undecayed_name_count);
   mix_free(optimizer->text);
 }
 
@@ -295,11 +300,19 @@ mix_status mix_optimizer_exclude_from_weight_decay(mix_optimizer *optimizer, mix
   if (name_count < 0 || (name_count > 0 && !names))
     return mix_fail_status(MIX_VALUE_ERROR, "optimizer_exclude_from_weight_decay: %d names%s; expected 0 or more, and their texts",
                            name_count, names ? "" : " at NULL");
-  const char **kept = mix_calloc((size_t)name_count + 1, sizeof *kept);
-  if (!kept) return mix_error();
-  for (int i = 0; i < name_count; i++) kept[i] = mix_intern(names[i]);
-  mix_free(optimizer->undecayed_names);
-  optimizer->undecayed_names = kept;
+  regex_t *expressions = mix_calloc((size_t)name_count + 1, sizeof *expressions);
+  if (!expressions) return mix_error();
+  for (int i = 0; i < name_count; i++) {
+    char reason[128] = "it is NULL";
+    const int problem = names[i] ? regcomp(&expressions[i], names[i], REG_EXTENDED | REG_NOSUB) : REG_BADPAT;
+    if (!problem) continue;
+    if (names[i]) regerror(problem, &expressions[i], reason, sizeof reason);
+    release_expressions(expressions, i);
+    return mix_fail_status(MIX_VALUE_ERROR, "optimizer_exclude_from_weight_decay: \"%.200s\" is no regular expression: %s",
+                           names[i] ? names[i] : "", reason);
+  }
+  release_expressions(optimizer->undecayed_names, optimizer->undecayed_name_count);
+  optimizer->undecayed_names = expressions;
   optimizer->undecayed_name_count = name_count;
   mix_release(optimizer->undecayed);
   optimizer->undecayed = mix_retain(variables);

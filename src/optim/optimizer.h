@@ -9,6 +9,7 @@
 #include <mixtape/ops.h>
 #include <mixtape/schedule.h>
 #include <mixtape/optimizer.h>
+#include <regex.h>
 
 /* An option of a class: one row serves defaults, configs and the command line. */
 typedef enum mix_option_kind {
@@ -102,7 +103,7 @@ struct mix_optimizer {
   mix_list *variables;         /* all state in Keras's order */
   mix_list *overwritten;       /* variables that take their gradient */
   mix_list *undecayed;         /* variables that weight_decay leaves alone */
-  const char **undecayed_names;
+  regex_t *undecayed_names;    /* the same by their names */
   int undecayed_name_count;
   bool wrapped;                /* by a loss-scale optimizer */
 
@@ -129,6 +130,7 @@ struct mix_update {
   mix_tensor *guard; /* bool scalar: apply at all? NULL: yes */
   mix_pending *pending;
   int count, capacity;
+  int gradient_count, gradient; /* that the rule sees in this call; which of them it sees now */
   mix_tensor *learning_rate[MIX_DTYPE_COUNT]; /* by dtype, made once */
   mix_tensor *shared[MIX_DTYPE_COUNT][MIX_MAX_SHARED]; /* a class's own scalars (Adam: alpha) */
 };

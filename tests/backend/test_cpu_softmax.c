@@ -195,7 +195,7 @@ static void labels_outside_the_classes(void **state) {
         ((int64_t *)(uintptr_t)c.from[1])[rows / 2] = bad[k];
         const char *failure = run_kernel(best_kernel(mix_cpu_sparse_softmax_cross_entropy_kernels), &c.args, threads);
         assert_non_null(failure);
-        assert_string_equal(failure, "label outside the classes");
+        assert_non_null(strstr(failure, "label outside the classes"));
         const float *losses = c.to[0], *gradient = c.to[1];
         for (int64_t row = 0; row < rows; row++) {
           assert_true(isnan(losses[row]) == (row == rows / 2));

@@ -85,6 +85,39 @@ static void Y09_class_weights(void **state) {
   assert_near(mix_logs_get(mix_model_evaluate(model, x, y, .verbose = MIX_SILENT), "loss"), log(2), 1e-6);
 }
 
+/* Keras 2.21 and 3.15: smoothed labels are rounded, labels (rows, time, 1) weigh each time. Labels 0.9 and 0.1 of probability 1/2. */
+static void class_weights_of_smoothed_and_of_sequences(void **state) {
+  (void)state;
+  mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(1));
+  mix_model *model = mix_model_new(inputs, mix_call(mix_activation("sigmoid"), inputs));
+  mix_model_compile(model, .loss = "binary_crossentropy", .optimizer = mix_sgd(.learning_rate = MIX_ZERO));
+  mix_tensor *x = mix_fill(MIX_SHAPE(2, 1), 0, F32), *y = ARRAY(F32, MIX_SHAPE(2, 1), 0.9, 0.1);
+  mix_history *history =
+      mix_model_fit(model, x, y, .class_weight_count = 2, .class_labels = {0, 1}, .class_weights = {1, 3}, .verbose = MIX_SILENT);
+  assert_no_error();
+  assert_near(mix_logs_get(mix_history_epoch(history, 0), "loss"), (3 + 1) / 2.0 * log(2), 1e-6);
+  inputs = mix_input(.shape = MIX_SHAPE(2, 3));
+  model = mix_model_new(inputs, mix_call(mix_activation("softmax"), inputs));
+  mix_model_compile(model, .loss = "sparse_categorical_crossentropy", .optimizer = mix_sgd(.learning_rate = MIX_ZERO));
+  x = mix_fill(MIX_SHAPE(2, 2, 3), 0, F32), y = ARRAY(MIX_INT64, MIX_SHAPE(2, 2, 1), 0, 1, 2, 1);
+  history = mix_model_fit(model, x, y, .class_weight_count = 3, .class_labels = {0, 1, 2}, .class_weights = {1, 2, 4},
+                          .verbose = MIX_SILENT);
+  assert_no_error();
+  assert_near(mix_logs_get(mix_history_epoch(history, 0), "loss"), (1 + 2 + 4 + 2) / 4.0 * log(3), 1e-6);
+}
+
+/* NaN is no class, not class 0. */
+static void labels_that_are_nan_are_refused(void **state) {
+  (void)state;
+  mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(3));
+  mix_model *model = mix_model_new(inputs, mix_call(mix_activation("softmax"), inputs));
+  mix_model_compile(model, .loss = "sparse_categorical_crossentropy", .optimizer = mix_sgd());
+  mix_tensor *x = mix_fill(MIX_SHAPE(2, 3), 0, F32);
+  assert_non_null(mix_model_evaluate(model, x, ARRAY(F32, MIX_SHAPE(2), 0, 2), .verbose = MIX_SILENT));
+  assert_null(mix_model_evaluate(model, x, ARRAY(F32, MIX_SHAPE(2), 0, NAN), .verbose = MIX_SILENT));
+  assert_error(MIX_VALUE_ERROR, "label outside the classes");
+}
+
 static void class_weights_of_tf_keras_name_every_class(void **state) {
   (void)state;
   mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(3));
@@ -316,6 +349,8 @@ int main(void) {
       TEST(Y03_the_short_last_batch_is_kept),
       TEST(Y04_the_guides_numbers),
       TEST(Y09_class_weights),
+      TEST(class_weights_of_smoothed_and_of_sequences),
+      TEST(labels_that_are_nan_are_refused),
       TEST(class_weights_of_tf_keras_name_every_class),
       TEST(Y11_the_epochs_loss_weighs_batches_by_rows),
       TEST(Y13_history_keys),

@@ -73,6 +73,16 @@ static void an_output_without_a_loss_is_left_out(void **state) {
   assert_true(mix_logs_get(mix_model_train_on_batch(model, one, mix_list_of(zero, zero)), "loss") == 9);
   assert_true(weight_at(model, 0, 0) == 2); /* no gradient, no update */
   assert_true(weight_at(model, 1, 0) == 3 - 0.125 * 2 * 3);
+  mix_logs *logs = mix_model_evaluate(model, one, mix_list_of(zero, zero), .verbose = MIX_SILENT);
+  assert_int_equal(mix_logs_count(logs), 2); /* and no loss in the logs: tf_keras names the other's, */
+  assert_string_equal(mix_logs_name(logs, 1), "right_loss");
+  mix_set_semantics("keras3"); /* Keras 3 that of the whole alone */
+  model = mix_model_new(x, mix_list_of(mix_call(scaling(2, "left"), x), mix_call(scaling(3, "right"), x)));
+  losses = mix_list_new(2, (void *[]){NULL, mix_loss_new("mse")});
+  mix_model_compile(model, .loss_objects = losses, .optimizer = mix_sgd());
+  logs = mix_model_evaluate(model, one, mix_list_of(zero, zero), .verbose = MIX_SILENT);
+  assert_int_equal(mix_logs_count(logs), 1);
+  mix_set_semantics("tf_keras");
 }
 
 static void a_shared_layer_has_one_weight_and_the_sum_of_gradients(void **state) {

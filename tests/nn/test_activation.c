@@ -102,13 +102,42 @@ static void parameters(void **state) {
   mix_set_semantics("keras3");
   mix_tensor *x = five(MIX_FLOAT32); /* -2, -0.5, 0, 1, 3: every result below is exact in float32 */
   EXPECT_EXACT(mix_activate("relu", x, .negative_slope = 0.5, .max_value = 2), -1, -0.25, 0, 1, 2);
-  EXPECT_EXACT(mix_activate("relu", x, .negative_slope = 0.5, .threshold = 1), -1.5, -0.75, -0.5, 1, 3);
+  EXPECT_EXACT(mix_activate("relu", x, .negative_slope = 0.5, .threshold = 1), -1.5, -0.75, -0.5, 0, 3); /* at the threshold 0 */
   EXPECT_EXACT(mix_activate("relu", x, .max_value = MIX_ZERO), 0, 0, 0, 0, 0);
   EXPECT_EXACT(mix_activate("leaky_relu", x, .negative_slope = 0.25), -0.5, -0.125, 0, 1, 3);
   EXPECT_EXACT(mix_activate("threshold", x, .threshold = 0.75, .value = -8), -8, -8, -8, 1, 3);
   EXPECT_EXACT(mix_activate("soft_shrink", x, .threshold = 1), -1, 0, 0, 0, 2);
   EXPECT(mix_activate("elu", x, .alpha = 2), 1e-6, 0, 2 * expm1(-2), 2 * expm1(-0.5), 0, 1, 3);
   EXPECT(mix_activate("celu", x, .alpha = 2), 1e-6, 0, 2 * expm1(-1), 2 * expm1(-0.25), 0, 1, 3);
+}
+/* Derivatives at corners and far out, as Keras has them (celu's at 0, which is 2 there, apart). */
+static void derivatives(void **state) {
+  (void)state;
+  mix_set_semantics("keras3");
+  const struct {
+    const char *name;
+    double max_value, threshold;
+    mix_dtype dtype;
+    double x[4], y[4], dy[4];
+  } rows[] = {{"relu", 6, 0, MIX_FLOAT32, {-1, 0, 6, 7}, {0, 0, 6, 6}, {0, 0, 0, 0}},
+              {"relu", 5, 0, MIX_FLOAT32, {-1, 0, 5, 7}, {0, 0, 5, 5}, {0, 0, 1, 0}},
+              {"relu", 0, 1, MIX_FLOAT32, {-1, 0.5, 1, 7}, {0, 0, 0, 7}, {0, 0, 0, 1}},
+              {"celu", 0, 0, MIX_FLOAT32, {-1e30, 0, 89, 1e30}, {-1, 0, 89, 1e30}, {0, 1, 1, 1}},
+              {"celu", 0, 0, MIX_FLOAT16, {-65504, 0, 60000, 65504}, {-1, 0, 60000, 65504}, {0, 1, 1, 1}},
+              {"sparse_plus", 0, 0, MIX_FLOAT16, {-65504, -60000, 60000, 65504}, {0, 0, 60000, 65504}, {0, 0, 1, 1}},
+              {"sparse_plus", 0, 0, MIX_FLOAT32, {-1, 0, 1, 2}, {0, 0.25, 1, 2}, {0, 0.5, 1, 1}},
+              {"sparse_sigmoid", 0, 0, MIX_FLOAT32, {-1, 0, 1, 2}, {0, 0.5, 1, 1}, {0, 0.5, 0, 0}}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    mix_tensor *x = vector(rows[i].dtype, 4, rows[i].x);
+    mix_tape *tape = mix_tape_begin();
+    mix_tape_watch(tape, x);
+    mix_tensor *y = mix_activate(rows[i].name, x, .max_value = rows[i].max_value, .threshold = rows[i].threshold);
+    mix_tape_end(tape);
+    expect_values(y, 4, rows[i].y, 0, 1e-7);
+    expect_values(mix_list_get(mix_tape_gradient(tape, y, mix_list_of(x)), 0), 4, rows[i].dy, 0, 0);
+  }
+  mix_tensor *y = mix_activate("relu", five(MIX_FLOAT32), .threshold = 1);
+  for (int i = 0; i < 5; i++) assert_false(signbit(((const float *)mix_tensor_data(y))[i])); /* no -0 */
 }
 static void softmax_along_axes(void **state) {
   (void)state;
@@ -173,6 +202,7 @@ int main(void) {
                                      TEST(F08_hard_sigmoid_tf_keras),
                                      TEST(every_name_of_keras3),
                                      TEST(parameters),
+                                     TEST(derivatives),
                                      TEST(softmax_along_axes),
                                      TEST(logits_are_remembered),
                                      TEST(glu_and_sparsemax),

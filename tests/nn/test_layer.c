@@ -67,6 +67,21 @@ static void dense_of_higher_rank(void **state) {
   expect_shape(mix_call(layer, mix_input(.shape = MIX_SHAPE(MIX_UNKNOWN, 3))), MIX_SHAPE(MIX_UNKNOWN, MIX_UNKNOWN, 2));
   expect_shape(mix_call(layer, mix_input(.shape = MIX_SHAPE(7, 3))), MIX_SHAPE(MIX_UNKNOWN, 7, 2));
 }
+/* Nothing to sum: the bias alone. */
+static void dense_of_no_features(void **state) {
+  (void)state;
+  mix_tensor *y = mix_call(mix_dense(.units = 2, .bias_initializer = "ones"), mix_fill(MIX_SHAPE(2, 3, 0), 0, MIX_FLOAT32));
+  expect_shape(y, MIX_SHAPE(2, 3, 2));
+  EXPECT_EXACT(y, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1);
+}
+static void shapes_of_glu(void **state) {
+  (void)state;
+  mix_set_semantics("keras3");
+  char text[40];
+  mix_layer *layers[] = {mix_activation("glu"), mix_dense(.units = 4, .activation = "glu")};
+  for (int i = 0; i < 2; i++)
+    assert_string_equal(mix_shape_text(mix_layer_output_shape(layers[i], MIX_SHAPE(2, 4)), text, sizeof text), "(2, 2)");
+}
 static void L23_dense_weights(void **state) {
   (void)state;
   mix_layer *layer = mix_dense(.units = 64);
@@ -334,13 +349,23 @@ static void penalties(void **state) {
     mix_call(layer, x);
     mix_list *losses = mix_layer_losses(layer);
     assert_int_equal(mix_list_count(losses), 2);
-    EXPECT_EXACT(mix_list_get(losses, 0), 4 * 2 * 3 / 4.0); /* tf_keras: divided by the batch of 4 */
+    EXPECT_EXACT(mix_list_get(losses, 0), 4 * 2 * 3 / 4.0); /* divided by the batch of 4 */
     EXPECT_EXACT(mix_list_get(losses, 1), 0.5 * 6);
   }
   mix_set_semantics("keras3");
   layer = mix_dense(.units = 2, .kernel_initializer = "ones", .activity_regularizer = mix_regularizer_new("l1", .l1 = 1));
   mix_call(layer, x);
-  EXPECT_EXACT(mix_list_get(mix_layer_losses(layer), 0), 24);
+  EXPECT_EXACT(mix_list_get(mix_layer_losses(layer), 0), 6); /* Keras 3.15 divides too */
+}
+/* Keras 3 penalises what is trained; tf_keras everything. */
+static void penalties_of_frozen_weights(void **state) {
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    mix_set_semantics(i ? "keras3" : "tf_keras");
+    mix_layer *layer = mix_dense(.units = 2, .not_trainable = true, .kernel_regularizer = mix_regularizer_new("l2", .l2 = 0.5));
+    mix_call(layer, mix_fill(MIX_SHAPE(4, 3), 1, MIX_FLOAT32));
+    assert_int_equal(mix_list_count(mix_layer_losses(layer)), i ? 0 : 1);
+  }
 }
 
 /* A layer around another: their weights, losses and generators are one; a loss added in a call stays until the next. */
@@ -541,6 +566,8 @@ int main(void) {
                                      TEST(input_names),
                                      TEST(dense_computes),
                                      TEST(dense_of_higher_rank),
+                                     TEST(dense_of_no_features),
+                                     TEST(shapes_of_glu),
                                      TEST(L23_dense_weights),
                                      TEST(dense_refuses),
                                      TEST(activation_and_W07),
@@ -559,6 +586,7 @@ int main(void) {
                                      TEST(input_specification),
                                      TEST(a_failing_call_restores_the_scopes),
                                      TEST(penalties),
+                                     TEST(penalties_of_frozen_weights),
                                      TEST(config_of_dense),
                                      TEST(configs_of_the_others),
                                      TEST(configs_of_keras_go_in_and_out),

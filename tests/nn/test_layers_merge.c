@@ -114,6 +114,37 @@ static void masks_of_merges(void **state) {
   assert_null(mix_call(mix_concatenate(), inputs)->mask);
   assert_null(mix_call(mix_dot(MIX_AXES(2)), inputs, .masks = mix_list_of(first, second))->mask);
 }
+/* Keras 3: a step is kept where any input keeps it, and everywhere once an input has no mask; Multiply, Maximum and Minimum leave out what a
+ * mask drops. Its numbers. */
+static void masks_of_merges_in_keras3(void **state) {
+  (void)state;
+  mix_set_semantics("keras3");
+  mix_tensor *a = mix_tensor_from_doubles((double[]){1, 2, 3, 4, 5, 6}, MIX_FLOAT32, MIX_SHAPE(1, 3, 2));
+  mix_tensor *b = mix_tensor_from_doubles((double[]){7, 1, -1, 5, 2, 9}, MIX_FLOAT32, MIX_SHAPE(1, 3, 2));
+  mix_tensor *first = bools(1, 3, (uint8_t[]){1, 0, 0}), *second = bools(1, 3, (uint8_t[]){1, 1, 0});
+  const struct {
+    mix_layer *layer;
+    double both[6], one[6];
+  } rows[] = {{mix_add_layer(), {8, 3, 2, 9, 7, 15}, {8, 3, 2, 9, 7, 15}},
+              {mix_subtract_layer(), {-6, 1, 4, -1, 3, -3}, {-6, 1, 4, -1, 3, -3}},
+              {mix_average(), {4, 1.5, 1, 4.5, 3.5, 7.5}, {4, 1.5, 1, 4.5, 3.5, 7.5}},
+              {mix_multiply_layer(), {7, 2, -1, 5, 0, 0}, {7, 2, -1, 5, 2, 9}},
+              {mix_maximum_layer(), {7, 2, -1, 5, 5, 6}, {7, 2, -1, 5, 2, 9}},
+              {mix_minimum_layer(), {1, 1, -1, 5, 5, 6}, {1, 1, -1, 5, 2, 9}}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    mix_tensor *y = mix_call(rows[i].layer, mix_list_of(a, b), .masks = mix_list_of(first, second));
+    expect_values(y, 6, rows[i].both, 0, 0);
+    EXPECT_EXACT(mix_cast(y->mask, MIX_INT32), 1, 1, 0);
+    y = mix_call(rows[i].layer, mix_list_of(a, b), .masks = mix_list_of(first, NULL));
+    expect_values(y, 6, rows[i].one, 0, 0);
+    assert_null(y->mask);
+  }
+  mix_tensor *y = mix_call(mix_concatenate(), mix_list_of(a, b), .masks = mix_list_of(first, second));
+  EXPECT_EXACT(mix_cast(y->mask, MIX_INT32), 1, 1, 0);
+  /* inputs that are expanded lose their masks */
+  mix_tensor *row = MATRIX(MIX_FLOAT32, 1, 2, 2, 3);
+  EXPECT_EXACT(mix_call(mix_multiply_layer(), mix_list_of(a, row), .masks = mix_list_of(first, NULL)), 2, 6, 6, 12, 10, 18);
+}
 static void concatenate(void **state) {
   (void)state;
   mix_tensor *a = MATRIX(MIX_FLOAT32, 2, 1, 1, 2), *b = MATRIX(MIX_FLOAT32, 2, 2, 3, 4, 5, 6);
@@ -161,6 +192,7 @@ int main(void) {
                                      TEST(L30_lower_ranks_are_expanded_at_axis_1),
                                      TEST(inputs_of_merges_are_cast),
                                      TEST(masks_of_merges),
+                                     TEST(masks_of_merges_in_keras3),
                                      TEST(concatenate),
                                      TEST(dot)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -352,8 +352,48 @@ static void masks_pass(void **state) {
   mix_tensor *x = mix_fill(MIX_SHAPE(1, 2, 2), 1, MIX_FLOAT32),
              *mask = mix_tensor_from((uint8_t[]){1, 0}, MIX_BOOL, MIX_SHAPE(1, 2));
   mix_layer *layers[] = {mix_batch_normalization(), mix_layer_normalization(), mix_group_normalization(.groups = 1),
-                         mix_rms_normalization(), mix_unit_normalization()};
-  for (int i = 0; i < 5; i++) assert_ptr_equal(mix_call(layers[i], x, .mask = mask)->mask, mask);
+                         mix_unit_normalization()};
+  for (int i = 0; i < 4; i++) assert_ptr_equal(mix_call(layers[i], x, .mask = mask)->mask, mask);
+  assert_null(mix_call(mix_rms_normalization(), x, .mask = mask)->mask);
+}
+
+/* Keras 3 rounds to the input's dtype before it casts to the layer's. */
+static void keras3_rounds_to_the_inputs_dtype(void **state) {
+  (void)state;
+  mix_set_semantics("keras3");
+  mix_tensor *x = MATRIX(MIX_FLOAT16, 1, 4, 0.5, -1.25, 2, 0.75);
+  mix_tensor *y = mix_call(mix_layer_normalization(.dtype = "float32"), x);
+  expect_dtype(y, MIX_FLOAT32);
+  EXPECT_EXACT(y, 0, -1.5087890625, 1.2939453125, 0.215576171875);
+  y = mix_call(mix_group_normalization(.groups = 2, .dtype = "float32"), x);
+  expect_dtype(y, MIX_FLOAT32);
+  EXPECT_EXACT(y, 0.99951171875, -0.99951171875, 0.99853515625, -0.99853515625);
+}
+
+/* tf_keras: gamma and beta have the axes in the order given, and meet the input as they lie in memory; Keras 3 sorts the axes. */
+static void order_of_the_axes(void **state) {
+  (void)state;
+  mix_tensor *x = mix_reshape(mix_range(0, 24, 1, MIX_FLOAT32), MIX_SHAPE(2, 3, 4));
+  for (int i = 0; i < 2; i++) {
+    mix_set_semantics(i ? "keras3" : "tf_keras");
+    mix_layer *layer = mix_layer_normalization(.axis = MIX_AXES(-1, -2));
+    mix_layer_build(layer, mix_tensor_shape(x));
+    mix_shape shape = i ? MIX_SHAPE(3, 4) : MIX_SHAPE(4, 3);
+    expect_shape(mix_list_get(mix_layer_get_weights(layer), 0), shape);
+    mix_tensor *gamma = mix_reshape(mix_range(0, 12, 1, MIX_FLOAT32), shape);
+    mix_layer_set_weights(layer, mix_list_of(gamma, mix_zeros_like(gamma)));
+    mix_tensor *first = mix_slice(mix_call(layer, x), MIX_SHAPE(0, 0, 0), MIX_SHAPE(1, 3, 4));
+    EXPECT(first, 2e-6, 1e-6, 0, -1.3035175, -2.0276938, -2.1725292, -1.7380232, -0.7241764, 0.8690118, 3.0415409, 5.7934117,
+           9.1246228, 13.0351753, 17.5250683);
+  }
+}
+/* A built layer of tf_keras says [1]. */
+static void axis_as_a_list(void **state) {
+  (void)state;
+  mix_layer *layer = mix_layer_from_config("BatchNormalization", "{\"axis\": [1]}", NULL);
+  mix_layer_build(layer, MIX_SHAPE(2, 3, 4));
+  expect_shape(mix_list_get(mix_layer_get_weights(layer), 0), MIX_SHAPE(3));
+  expect_refused(mix_layer_from_config("BatchNormalization", "{\"axis\": [1, 2]}", NULL), MIX_TYPE_ERROR, "axis");
 }
 
 int main(void) {
@@ -380,6 +420,9 @@ int main(void) {
                                      TEST(rms_normalization),
                                      TEST(unit_normalization),
                                      TEST(moments_are_clipped_in_keras3),
-                                     TEST(masks_pass)};
+                                     TEST(masks_pass),
+                                     TEST(keras3_rounds_to_the_inputs_dtype),
+                                     TEST(order_of_the_axes),
+                                     TEST(axis_as_a_list)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

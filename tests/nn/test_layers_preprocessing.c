@@ -66,6 +66,25 @@ static void normalization_axes(void **state) {
   expect_refused(mix_call(mix_normalization(), mix_input(.shape = MIX_SHAPE(MIX_UNKNOWN))), MIX_VALUE_ERROR, "known");
 }
 /* 5.1: weights in the compute dtype; 5.2: in the variable dtype. */
+/* Keras writes mean and variance of the kept axes as nested lists. */
+static void normalization_of_nested_numbers(void **state) {
+  (void)state;
+  mix_layer *layer =
+      mix_layer_from_config("Normalization", "{\"axis\": [-1], \"mean\": [[1, 2]], \"variance\": [[[4], [9]]]}", NULL);
+  EXPECT(mix_call(layer, MATRIX(MIX_FLOAT32, 2, 2, 1, 2, 3, 4)), 0, 1e-7, 0, 0, 1, 2. / 3);
+  expect_refused(mix_layer_from_config("Normalization", "{\"mean\": [[\"1\"]], \"variance\": 1}", NULL), MIX_TYPE_ERROR, "numbers");
+  expect_refused(mix_layer_from_config("Normalization", "{\"mean\": {}, \"variance\": 1}", NULL), MIX_TYPE_ERROR, "numbers");
+}
+/* Keras 3 passes masks on, tf_keras does not. */
+static void masks_of_preprocessing(void **state) {
+  (void)state;
+  mix_tensor *x = mix_fill(MIX_SHAPE(1, 2, 2), 1, MIX_FLOAT32), *mask = mix_fill(MIX_SHAPE(1, 2), 1, MIX_BOOL);
+  for (int i = 0; i < 2; i++) {
+    mix_set_semantics(i ? "keras3" : "tf_keras");
+    assert_ptr_equal(mix_call(mix_rescaling(2), x, .mask = mask)->mask, i ? mask : NULL);
+    assert_ptr_equal(mix_call(mix_normalization(), x, .mask = mask)->mask, i ? mask : NULL);
+  }
+}
 static void normalization_weight_dtypes(void **state) {
   (void)state;
   const struct {
@@ -150,6 +169,8 @@ static void category_encoding(void **state) {
   expect_refused(mix_category_encoding(0), MIX_VALUE_ERROR, "num_tokens");
   expect_refused(mix_category_encoding(3, .output_mode = "int"), MIX_VALUE_ERROR, "int");
   expect_refused(mix_call(one_hot, ids, .arguments = mix_list_of(ids)), MIX_VALUE_ERROR, "weights");
+  mix_set_semantics("keras3");
+  expect_dtype(mix_call(mix_category_encoding(4, .dtype = "mixed_float16"), ids), MIX_FLOAT32); /* the dtype of its variables */
 }
 static void ids_outside(void **state) {
   (void)state;
@@ -225,6 +246,8 @@ int main(void) {
                                      TEST(normalization_adapts),
                                      TEST(normalization_pools_batches),
                                      TEST(normalization_axes),
+                                     TEST(normalization_of_nested_numbers),
+                                     TEST(masks_of_preprocessing),
                                      TEST(normalization_weight_dtypes),
                                      TEST(discretization),
                                      TEST(discretization_adapts),

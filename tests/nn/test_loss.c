@@ -185,8 +185,7 @@ static void keras3_only(void **state) {
   mix_set_semantics("keras3");
   EXPECT(loss_of(mix_loss_new("dice"), y, p), 5e-7, 0, 1 - 3.0 / 4);
   EXPECT(loss_of(mix_loss_new("tversky", .alpha = .25, .beta = .5), y, p), 5e-7, 0, 1 - 1.5 / (1.5 + .25 * .5 + .5 * .5));
-  EXPECT(loss_of(mix_loss_new("categorical_generalized_cross_entropy"), MATRIX(MIX_FLOAT32, 1, 2, 1, 0),
-                 MATRIX(MIX_FLOAT32, 1, 2, .64, .36)),
+  EXPECT(loss_of(mix_loss_new("categorical_generalized_cross_entropy"), VECTOR(MIX_INT32, 0), MATRIX(MIX_FLOAT32, 1, 2, .64, .36)),
          5e-7, 0, (1 - .8) / .5);
   EXPECT(loss_of(mix_loss_new("ce"), VECTOR(MIX_INT32, 1), MATRIX(MIX_FLOAT32, 1, 2, .5, .5)), 5e-7, 0, log(2));
   EXPECT(loss_of(mix_loss_new("crossentropy"), MATRIX(MIX_INT32, 1, 2, 0, 1), MATRIX(MIX_FLOAT32, 1, 2, .5, .5)), 5e-7, 0, log(2));
@@ -410,6 +409,165 @@ static void ctc_as_keras(void **state) {
   mix_set_semantics("tf_keras");
 }
 
+/* ---- as Keras: numbers of tf_keras 2.21 and Keras 3.15 on these arrays, a dozen roundings of float32 of numbers about 1 ---- */
+
+#define NEAR(tensor, ...) EXPECT(tensor, 1e-6, 1e-6, __VA_ARGS__)
+static const char *const GENERATIONS[] = {"tf_keras", "keras3"};
+
+/* d loss / d x, the predictions being `activation` of x (NULL: x). */
+static mix_tensor *slope(mix_loss *loss, mix_tensor *y, mix_tensor *x, const char *activation) {
+  mix_tape *tape = mix_tape_begin();
+  mix_tape_watch(tape, x);
+  mix_tensor *value = mix_loss_call(loss, y, activation ? mix_activate(activation, x) : x);
+  mix_tape_end(tape);
+  return mix_list_get(mix_tape_gradient(tape, value, mix_list_of(x)), 0);
+}
+static mix_tensor *thirds(void) { return MATRIX(MIX_FLOAT32, 3, 3, .1, .2, .7, .5, .25, .25, .3, .3, .4); }
+static mix_tensor *one_hot(void) { return MATRIX(MIX_FLOAT32, 3, 3, 1, 0, 0, 0, 1, 0, 0, 0, 1); }
+
+/* sigmoid(0) - y, and a hinge's whole slope where the margin is met exactly. */
+static void slopes_at_the_kinks(void **state) {
+  (void)state;
+  mix_tensor *y = MATRIX(MIX_FLOAT32, 1, 4, 0, 1, .3, 0), *x = MATRIX(MIX_FLOAT32, 1, 4, 0, 0, -0.0, 1);
+  for (int g = 0; g < 2; g++) {
+    mix_set_semantics(GENERATIONS[g]);
+    mix_loss *logits = mix_binary_crossentropy(.from_logits = true);
+    ROW(loss_of(logits, y, x), 0.84817582);
+    NEAR(slope(logits, y, x, NULL), 0.125, -0.125, 0.05, 0.18276465);
+    NEAR(slope(mix_binary_crossentropy(0), y, x, "sigmoid"), 0.125, -0.125, 0.05, 0.18276465);
+    NEAR(slope(mix_loss_new("binary_focal_crossentropy", .from_logits = true), y, x, NULL), 0.074571699, -0.074571699, 0.029828679,
+         0.19205868);
+    NEAR(slope(mix_loss_new("hinge"), MATRIX(MIX_FLOAT32, 1, 3, -1, 1, 1), MATRIX(MIX_FLOAT32, 1, 3, -1, 1, .5), NULL), 1. / 3,
+         -1. / 3, -1. / 3);
+    NEAR(slope(mix_loss_new("categorical_hinge"), MATRIX(MIX_FLOAT32, 1, 2, 0, 1), MATRIX(MIX_FLOAT32, 1, 2, 1, 2), NULL), 1, -1);
+  }
+}
+
+/* A sample counts where the mask of the predictions and the class ignored both let it. */
+static void ignored_class_and_mask(void **state) {
+  (void)state;
+  mix_tensor *y = VECTOR(MIX_INT32, 2, -1, 0), *mask = VECTOR(MIX_BOOL, 1, 1, 0), *weight = VECTOR(MIX_FLOAT32, 2, 1, 1);
+  for (int g = 0; g < 2; g++) {
+    mix_set_semantics(GENERATIONS[g]);
+    mix_loss *mean = mix_sparse_categorical_crossentropy(.has_ignore_class = true, .ignore_class = -1),
+             *sum = mix_sparse_categorical_crossentropy(.has_ignore_class = true, .ignore_class = -1, .reduction = "sum");
+    ROW(mix_loss_call(mean, y, thirds(), .mask = mask), 0.356675);
+    ROW(mix_loss_call(sum, y, thirds(), .mask = mask, .sample_weight = weight), 0.71334994);
+    ROW(mix_loss_call(mean, VECTOR(MIX_INT32, -1, -1, -1), thirds()), 0); /* spec/layers.md, 10.1: 0 / 0 is 0 (tf_keras: NaN) */
+  }
+}
+
+/* No gradient of what is ignored, not even NaN. keras3 blanks the predictions, and thereby forgets their logits. */
+static void ignored_predictions(void **state) {
+  (void)state;
+  mix_tensor *y = VECTOR(MIX_INT32, 1, -1), *x = MATRIX(MIX_FLOAT32, 2, 3, 40, 0, 0, 0, 40, 0);
+  for (int g = 0; g < 2; g++) {
+    mix_set_semantics(GENERATIONS[g]);
+    mix_loss *loss = mix_sparse_categorical_crossentropy(.has_ignore_class = true, .ignore_class = -1);
+    NEAR(slope(loss, y, MATRIX(MIX_FLOAT32, 2, 3, .2, .3, .5, NAN, .1, .2), NULL), 1, -7. / 3, 1, 0, 0, 0);
+    ROW(loss_of(loss, y, mix_activate("softmax", x)), g ? 16.118095 : 40);
+    NEAR(slope(loss, y, x, "softmax"), g ? 0 : 1, g ? 0 : -1, 0, 0, 0, 0);
+  }
+}
+
+/* Labels with a last dimension of 1 too many lose it, whatever the loss. A vector against (batch, 1) stays one in tf_keras alone, whose
+ * loss is then one value for the whole batch. */
+static void ranks_are_aligned(void **state) {
+  (void)state;
+  mix_tensor *y = mix_expand_dims(one_hot(), -1), *v = VECTOR(MIX_FLOAT32, 1, 2, 3), *twos = MATRIX(MIX_FLOAT32, 3, 1, 2, 2, 2);
+  for (int g = 0; g < 2; g++) {
+    mix_set_semantics(GENERATIONS[g]);
+    NEAR(loss_of(mix_loss_new("kl_divergence"), y, thirds()), 1.5350537);
+    NEAR(loss_of(mix_loss_new("categorical_hinge"), y, thirds()), 1.25);
+    NEAR(loss_of(mix_categorical_crossentropy(0), y, thirds()), 1.5350567);
+    NEAR(loss_of(mix_loss_new("categorical_hinge"), VECTOR(MIX_FLOAT32, 1, 0, 1), MATRIX(MIX_FLOAT32, 3, 1, .2, .7, .4)),
+         g ? 1.0333333 : 1.1);
+    NEAR(loss_of(mix_mean_squared_error(.reduction = "sum"), v, twos), g ? 2 : 2. / 3);
+    mix_tensor *weighted = mix_loss_call(mix_mean_squared_error(0), v, twos, .sample_weight = VECTOR(MIX_FLOAT32, 1, 0, 0));
+    if (g)
+      NEAR(weighted, 1. / 3);
+    else
+      expect_refused(weighted, MIX_VALUE_ERROR, "weights have shape (3) and the values of the loss ()");
+  }
+}
+
+/* keras3 divides by the sum of the weights as they were given, not by that of each value's. */
+static void weights_that_are_broadcast(void **state) {
+  (void)state;
+  mix_set_semantics("keras3");
+  mix_loss *loss = mix_mean_squared_error(.reduction = "mean_with_sample_weight");
+  mix_tensor *y = mix_fill(MIX_SHAPE(2, 3, 1), 1, MIX_FLOAT32), *p = mix_fill(MIX_SHAPE(2, 3, 1), 0, MIX_FLOAT32);
+  EXPECT_EXACT(mix_loss_call(loss, y, p, .sample_weight = MATRIX(MIX_FLOAT32, 2, 1, 1, 1)), 3);
+  EXPECT_EXACT(mix_loss_call(loss, y, p, .sample_weight = mix_fill(MIX_SHAPE(2, 1, 1), 1, MIX_FLOAT32)), 3);
+}
+
+/* 6 / 5 of float32 would make it 1.00000004. */
+static void float64_masks(void **state) {
+  (void)state;
+  mix_tensor *y = mix_fill(MIX_SHAPE(2, 3, 1), 1, MIX_FLOAT64), *p = mix_fill(MIX_SHAPE(2, 3, 1), 0, MIX_FLOAT64);
+  EXPECT(mix_loss_call(mix_mean_squared_error(0), y, p, .mask = MATRIX(MIX_BOOL, 2, 3, 1, 0, 1, 1, 1, 1)), 1e-15, 0, 1);
+}
+
+static void generalized_cross_entropy(void **state) {
+  (void)state;
+  mix_set_semantics("keras3");
+  const char *name = "CategoricalGeneralizedCrossEntropy";
+  mix_tensor *y = VECTOR(MIX_INT32, 2, 0, 1);
+  NEAR(loss_of(mix_loss_new(name), y, thirds()), 0.60567373);
+  NEAR(slope(mix_loss_new(name), y, thirds(), NULL), 0, 0, -0.39840955, -0.47140452, 0, 0, 0, -0.60858059, 0);
+  mix_loss *nine = mix_loss_new(name, .q = 0.9, NONE);
+  NEAR(loss_of(nine, y, thirds()), 0.30509129, 0.51568139, 0.73512948);
+  NEAR(loss_of(nine, mix_expand_dims(mix_cast(y, MIX_FLOAT32), -1), thirds()), 0.30509129, 0.51568139, 0.73512948);
+  json_t *config = mix_loss_to_json(nine);
+  NEAR(loss_of(mix_loss_from_json(config, NULL), y, thirds()), 0.30509129, 0.51568139, 0.73512948);
+  json_decref(config);
+  expect_refused(mix_loss_new(name, .q = 1.5), MIX_VALUE_ERROR, "between 0 and 1");
+  expect_refused(mix_loss_new(name, .q = MIX_ZERO), MIX_VALUE_ERROR, "between 0 and 1");
+  expect_refused(loss_of(nine, one_hot(), thirds()), MIX_VALUE_ERROR, "a class index for each");
+}
+
+/* The least length is 1e-7 in keras3, 1e-6 in tf_keras. */
+static void cosine_of_short_vectors(void **state) {
+  (void)state;
+  mix_tensor *y = MATRIX(MIX_FLOAT32, 1, 2, 1, 1), *p = MATRIX(MIX_FLOAT32, 1, 2, 1e-8, 1e-8);
+  NEAR(loss_of(mix_loss_new("cosine_similarity"), y, p), -0.014142135);
+  mix_set_semantics("keras3");
+  NEAR(loss_of(mix_loss_new("cosine_similarity"), y, p), -0.14142136);
+  NEAR(slope(mix_loss_new("cosine_similarity"), y, p, NULL), -7071067.5, -7071067.5);
+}
+
+/* tf_keras judges by the logits that predictions remember, here those of a sigmoid too; keras3 takes what it is given. */
+static void categorical_focal_by_logits(void **state) {
+  (void)state;
+  static const double values[2][2][2] = {{{0.14697833, 0.14697833}, {0.14697833, 0.14697833}},
+                                         {{0.14697833, 0.12930448}, {0.13086742, 0.12702429}}};
+  for (int g = 0; g < 2; g++)
+    for (int sigmoid = 0; sigmoid < 2; sigmoid++)
+      for (int from_logits = 0; from_logits < 2; from_logits++) {
+        mix_set_semantics(GENERATIONS[g]);
+        mix_loss *loss = mix_loss_new("categorical_focal_crossentropy", .from_logits = from_logits);
+        NEAR(loss_of(loss, one_hot(), mix_activate(sigmoid ? "sigmoid" : "softmax", thirds())), values[g][sigmoid][from_logits]);
+      }
+}
+
+static void the_first_axis(void **state) {
+  (void)state;
+  mix_set_semantics("keras3");
+  mix_tensor *y = MATRIX(MIX_FLOAT32, 2, 2, 1, 0, 1, 1), *p = MATRIX(MIX_FLOAT32, 2, 2, .9, .2, .6, .7);
+  NEAR(loss_of(mix_loss_new("cosine_similarity", .axis = MIX_AXIS_0, NONE), MATRIX(MIX_FLOAT32, 2, 2, 1, 2, 3, 1),
+               MATRIX(MIX_FLOAT32, 2, 2, 1, 0, 2, 1)),
+       -0.98994946, -0.44721359);
+  mix_loss *losses[] = {mix_binary_crossentropy(.axis = MIX_AXIS_0, NONE), mix_loss_new("dice", .axis = MIX_AXIS_0, NONE)};
+  static const double values[][2] = {{0.30809307, 0.28990924}, {0.14285713, 0.26315796}};
+  for (int i = 0; i < 2; i++) {
+    NEAR(loss_of(losses[i], y, p), values[i][0], values[i][1]);
+    json_t *config = mix_loss_to_json(losses[i]);
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(config, "config"), "axis")), 0);
+    NEAR(loss_of(mix_loss_from_json(config, NULL), y, p), values[i][0], values[i][1]);
+    json_decref(config);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(C01_sparse_categorical_crossentropy),
                                      TEST(region_losses_as_keras),
@@ -446,6 +604,16 @@ int main(void) {
                                      TEST(a_function_of_ones_own),
                                      TEST(json),
                                      TEST(gradient_of_the_guides_loss),
-                                     TEST(captured)};
+                                     TEST(captured),
+                                     TEST(slopes_at_the_kinks),
+                                     TEST(ignored_class_and_mask),
+                                     TEST(ignored_predictions),
+                                     TEST(ranks_are_aligned),
+                                     TEST(weights_that_are_broadcast),
+                                     TEST(float64_masks),
+                                     TEST(generalized_cross_entropy),
+                                     TEST(cosine_of_short_vectors),
+                                     TEST(categorical_focal_by_logits),
+                                     TEST(the_first_axis)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

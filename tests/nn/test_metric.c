@@ -1,6 +1,7 @@
 /* Metrics: rows C16 and C17 of spec/layers.md, 19.4, the accuracies, weights, masks, and updates inside a capture. */
 #include "support.h"
 #include "nn/metric.h"
+#include <mixtape/model.h>
 
 static void expect_result(mix_metric *metric, double value, double tolerance) {
   double result = mix_metric_result(metric);
@@ -394,6 +395,82 @@ static void means_of_values_compare_nothing(void **state) {
   }
 }
 
+/* ---- as Keras: numbers of tf_keras 2.21 and Keras 3.15 on these arrays ---- */
+
+static void ignored_class(void **state) {
+  (void)state;
+  mix_tensor *p = MATRIX(MIX_FLOAT32, 3, 3, .1, .2, .7, .5, .25, .25, .3, .3, .4), *y = VECTOR(MIX_INT32, 0, 1, 2);
+  mix_metric *metric = mix_metric_new("SparseCategoricalCrossentropy", .has_ignore_class = true);
+  mix_metric_update(metric, y, p);
+  expect_result(metric, 1.1512926, 1e-6);
+  mix_metric_update(metric, y, p, .sample_weight = VECTOR(MIX_FLOAT32, 5, 1, 1));
+  expect_result(metric, 1.1512926, 1e-6);
+}
+
+/* (batch) against (batch, 1): tf_keras counts one value for the batch, keras3 one for each sample. */
+static void ranks_are_aligned(void **state) {
+  (void)state;
+  static const struct {
+    const char *semantics, *metric;
+    double value, count;
+  } rows[] = {{"tf_keras", "mse", 0.47666669, 2},
+              {"tf_keras", "binary_crossentropy", 1.2851191, 2},
+              {"tf_keras", "binary_accuracy", 1. / 3, 2},
+              {"keras3", "mse", 0.395, 4},
+              {"keras3", "binary_accuracy", 0.5, 4}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    mix_set_semantics(rows[i].semantics);
+    mix_metric *metric = mix_metric_new(rows[i].metric);
+    mix_metric_update(metric, VECTOR(MIX_FLOAT32, 0, 1, 1), MATRIX(MIX_FLOAT32, 3, 1, .2, .7, .1));
+    mix_metric_update(metric, VECTOR(MIX_FLOAT32, 1), MATRIX(MIX_FLOAT32, 1, 1, .2));
+    expect_result(metric, rows[i].value, 1e-6);
+    EXPECT_EXACT(mix_metric_value(metric, 1), rows[i].count);
+  }
+  mix_set_semantics("tf_keras");
+  mix_metric *cosine = mix_metric_new("CosineSimilarity");
+  mix_metric_update(cosine, VECTOR(MIX_FLOAT32, 0, 1, 1), MATRIX(MIX_FLOAT32, 3, 1, .2, .7, .1));
+  expect_result(cosine, 0.76980037, 1e-6);
+}
+
+/* Of compile, which shows tf_keras's metrics labels (batch) as (batch, 1). */
+static void accuracy_of_a_column(void **state) {
+  (void)state;
+  mix_tensor *x = MATRIX(MIX_FLOAT32, 4, 1, .2, .7, .1, .2), *y = VECTOR(MIX_FLOAT32, 0, 1, 1, 1),
+             *weight = VECTOR(MIX_FLOAT32, 1, 2, 5, 2);
+  static const char *const generations[] = {"tf_keras", "keras3"};
+  for (int g = 0; g < 2; g++) {
+    mix_set_semantics(generations[g]);
+    mix_model *plain = mix_sequential(mix_list_of(mix_activation("linear"))),
+              *weighted = mix_sequential(mix_list_of(mix_activation("linear")));
+    mix_model_compile(plain, .loss = "mse", .metrics = {"accuracy"});
+    mix_model_compile(weighted, .loss = "mse", .weighted_metrics = {"accuracy"});
+    mix_logs *logs = mix_model_evaluate(plain, x, y, .batch_size = 3, .verbose = MIX_SILENT);
+    assert_float_equal(mix_logs_get(logs, "accuracy"), .5, 1e-7);
+    logs = mix_model_evaluate(weighted, x, y, .batch_size = 3, .verbose = MIX_SILENT, .sample_weight = weight);
+    assert_float_equal(mix_logs_get(logs, "accuracy"), .3, 1e-7);
+  }
+}
+
+/* An option whose 0 means the last says MIX_AXIS_0; texts and configs say 0. */
+static void the_first_axis(void **state) {
+  (void)state;
+  mix_set_semantics("keras3");
+  mix_tensor *y = MATRIX(MIX_FLOAT32, 3, 2, 1, 2, 3, 1, 0, 5), *p = MATRIX(MIX_FLOAT32, 3, 2, 1, 0, 2, 1, 4, 3);
+  mix_metric *metrics[] = {
+      mix_metric_new("PearsonCorrelation", .axis = MIX_AXIS_0), mix_metric_from_text("pearson_correlation:axis=0", NULL),
+      mix_metric_from_config("PearsonCorrelation", "{\"axis\": 0}", NULL), mix_metric_new("cosine_similarity", .axis = MIX_AXIS_0),
+      mix_metric_from_config("CosineSimilarity", "{\"axis\": 0}", NULL)};
+  for (int i = 0; i < 5; i++) {
+    mix_metric_update(metrics[i], y, p);
+    expect_result(metrics[i], i < 3 ? 0.16931395 : 0.70340312, 1e-6);
+    assert_non_null(strstr(mix_metric_get_config(metrics[i]), "\"axis\": 0"));
+  }
+  assert_non_null(strstr(mix_metric_get_config(mix_metric_new("cosine_similarity")), "\"axis\": -1"));
+  mix_metric *overlap = mix_metric_new("one_hot_mean_io_u", .num_classes = 2, .axis = MIX_AXIS_0);
+  mix_metric_update(overlap, MATRIX(MIX_FLOAT32, 2, 3, 1, 0, 1, 0, 1, 0), MATRIX(MIX_FLOAT32, 2, 3, .9, .2, .3, .1, .8, .7));
+  expect_result(overlap, 0.5, 1e-6);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(C16_weighted_mean),
                                      TEST(mean_over_updates),
@@ -417,6 +494,10 @@ int main(void) {
                                      TEST(unknown_names_are_helped),
                                      TEST(means_of_values_compare_nothing),
                                      TEST(captured),
-                                     TEST(updates_do_not_accumulate_objects)};
+                                     TEST(updates_do_not_accumulate_objects),
+                                     TEST(ignored_class),
+                                     TEST(ranks_are_aligned),
+                                     TEST(accuracy_of_a_column),
+                                     TEST(the_first_axis)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,6 +31,16 @@ static void P03_plain_floats(void **state) {
     expect_policy(mix_policy_new(mix_dtype_name(dtypes[i])), mix_dtype_name(dtypes[i]), dtypes[i], dtypes[i]);
   assert_int_equal(log_count, 0);
 }
+/* TensorFlow's other names: the policy keeps the one given. */
+static void names_of_c(void **state) {
+  (void)state;
+  expect_policy(mix_policy_new("half"), "half", MIX_FLOAT16, MIX_FLOAT16);
+  expect_policy(mix_policy_new("float"), "float", MIX_FLOAT32, MIX_FLOAT32);
+  expect_policy(mix_policy_new("double"), "double", MIX_FLOAT64, MIX_FLOAT64);
+  assert_string_equal(mix_policy_serialize(mix_policy_new("half")), "\"half\"");
+  mix_set_semantics("keras3");
+  expect_refused(mix_policy_new("half"), MIX_VALUE_ERROR, "half");
+}
 static void P04_other_dtypes(void **state) {
   (void)state;
   static const mix_dtype dtypes[] = {MIX_INT32, MIX_BOOL, MIX_COMPLEX64, MIX_STRING, MIX_INT8};
@@ -399,6 +409,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {TEST(P01_mixed_float16),
                                      TEST(P02_mixed_bfloat16),
                                      TEST(P03_plain_floats),
+                                     TEST(names_of_c),
                                      TEST(P04_other_dtypes),
                                      TEST(P05_infer),
                                      TEST(P06_unknown_name),

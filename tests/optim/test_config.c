@@ -94,6 +94,46 @@ static void config_keys_of_each_generation(void **state) {
   mix_error_clear();
 }
 
+/* `decay` is an argument of the legacy family: as tf_keras serializes it, and in older configs, which name no module. What Keras's weights
+ * become from 0 with gradients of 1 and the learning rate 0.1. */
+static void decay_of_the_legacy_family(void **state) {
+  (void)state;
+  static const char *const texts[] = {
+      "{\"module\": \"keras.optimizers.legacy\", \"class_name\": \"SGD\", \"config\": {\"name\": \"SGD\", \"learning_rate\": 0.1, "
+      "\"decay\": 0.5, \"momentum\": 0.0, \"nesterov\": false}, \"registered_name\": null}",
+      "{\"class_name\": \"SGD\", \"config\": {\"learning_rate\": 0.1, \"decay\": 0.5}}"};
+  const double weights[] = {-0.1, -0.16666667, -0.21666667};
+  for (int i = 0; i < 2; i++) {
+    mix_variable *weight = VARIABLE(MIX_FLOAT32, "w", 0);
+    mix_optimizer *optimizer = mix_optimizer_deserialize(texts[i], NULL);
+    assert_no_error();
+    for (int t = 0; t < 3; t++) {
+      mix_optimizer_apply_gradients(optimizer, mix_list_of(VECTOR(MIX_FLOAT32, 1)), mix_list_of(weight));
+      ASSERT_VALUES(weight, 1e-7, weights[t]);
+    }
+    json_t *config = parsed(mix_optimizer_get_config(optimizer));
+    assert_true(json_number_value(json_object_get(config, "decay")) == 0.5);
+    json_decref(config);
+  }
+}
+
+/* tf_keras refuses it for the new family, even at 0; Keras 3 ignores it. */
+static void decay_of_the_new_family(void **state) {
+  (void)state;
+  static const char *const configs[] = {"{\"decay\": 0.5}", "{\"decay\": 0.0}"};
+  for (int i = 0; i < 2; i++) {
+    assert_null(mix_optimizer_from_config("SGD", configs[i], mix_semantics_named("tf_keras")));
+    assert_non_null(strstr(mix_error_message(), "decay"));
+    ASSERT_ERROR(MIX_VALUE_ERROR);
+    assert_non_null(mix_optimizer_from_config("SGD", configs[i], mix_semantics_named("keras3")));
+    assert_non_null(mix_optimizer_from_config("SGD", configs[i], mix_semantics_named("experimental")));
+  }
+  assert_null(mix_optimizer_deserialize("{\"module\": \"keras.optimizers\", \"class_name\": \"SGD\", "
+                                        "\"config\": {\"decay\": 0.5, \"is_legacy_optimizer\": false}}",
+                                        NULL));
+  ASSERT_ERROR(MIX_VALUE_ERROR);
+}
+
 /* ---- loss-scale optimizers ---- */
 
 static void O18_get_config(void **state) {
@@ -218,6 +258,8 @@ int main(void) {
                                      TEST(command_line_text),
                                      TEST(configs_come_back),
                                      TEST(config_keys_of_each_generation),
+                                     TEST(decay_of_the_legacy_family),
+                                     TEST(decay_of_the_new_family),
                                      TEST(O18_get_config),
                                      TEST(O19_O20_experimental_configs),
                                      TEST(O21_other_multiplier),

@@ -52,6 +52,17 @@ static void U04_clipvalue(void **state) {
   ASSERT_VALUES(weight, 1e-8, 0.5, -0.1);
 }
 
+/* Keras 3 unscales and clips a float16 gradient of a float32 variable in float16: its numbers, all of them float16's. */
+static void keras3_gradients_keep_their_dtype_until_the_rule(void **state) {
+  (void)state;
+  mix_set_semantics("keras3");
+  mix_variable *unscaled = VARIABLE(MIX_FLOAT32, "u", 0, 0), *clipped = VARIABLE(MIX_FLOAT32, "c", 0, 0);
+  apply_one(mix_sgd(.learning_rate = 1, .loss_scale_factor = 3), unscaled, VECTOR(MIX_FLOAT16, 1, 3));
+  ASSERT_VALUES(unscaled, 0, -0.333251953125, -1);
+  apply_one(mix_sgd(.learning_rate = 1, .clipvalue = 0.1), clipped, VECTOR(MIX_FLOAT16, 1, 3));
+  ASSERT_VALUES(clipped, 0, -0.0999755859375, -0.0999755859375);
+}
+
 static void U05_weight_decay(void **state) {
   (void)state;
   mix_variable *weight = VARIABLE(MIX_FLOAT32, "w", 2);
@@ -72,6 +83,32 @@ static void weight_decay_leaves_excluded_variables_alone(void **state) {
   ASSERT_VALUES(other, 0, 2);
   mix_optimizer_exclude_from_weight_decay(optimizer, NULL, 0, NULL);
   ASSERT_ERROR(MIX_VALUE_ERROR);
+}
+
+/* Names are searched for expressions, as Keras does with re.search. */
+static void weight_decay_exclusions_are_expressions(void **state) {
+  (void)state;
+  static const struct {
+    const char *expression;
+    bool excluded[3];
+  } rows[] = {{"^dense_1", {true, true, false}},
+              {"kernel|bias", {true, true, true}},
+              {"kernel$", {true, false, true}},
+              {"dense_1", {true, true, true}},
+              {"dense[/]", {false, false, false}}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    mix_list *variables = mix_list_of(VARIABLE(MIX_FLOAT32, "dense_1/kernel", 2), VARIABLE(MIX_FLOAT32, "dense_1/bias", 2),
+                                      VARIABLE(MIX_FLOAT32, "block/dense_1/kernel", 2));
+    mix_optimizer *optimizer = mix_sgd(.learning_rate = 0.5, .weight_decay = 0.5);
+    assert_int_equal(mix_optimizer_exclude_from_weight_decay(optimizer, NULL, 1, &rows[i].expression), MIX_OK);
+    assert_int_equal(mix_optimizer_exclude_from_weight_decay(optimizer, NULL, 2, (const char *[]){"kernel", "(dense"}),
+                     MIX_VALUE_ERROR);
+    assert_non_null(strstr(mix_error_message(), "\"(dense\" is no regular expression"));
+    mix_error_clear();
+    mix_tensor *zero = VECTOR(MIX_FLOAT32, 0);
+    mix_optimizer_apply_gradients(optimizer, mix_list_of(zero, zero, zero), variables);
+    for (int v = 0; v < 3; v++) ASSERT_VALUES((mix_variable *)mix_list_get(variables, v), 0, rows[i].excluded[v] ? 2 : 1.5);
+  }
 }
 
 static void U06_moving_average(void **state) {
@@ -125,6 +162,29 @@ static void U07_gradient_accumulation(void **state) {
   }
   assert_null(mix_sgd(.gradient_accumulation_steps = 1));
   ASSERT_ERROR(MIX_VALUE_ERROR);
+}
+
+/* An overwritten variable keeps the largest gradient until the update, whatever the others' accumulators do: Keras's numbers. */
+static void accumulation_of_an_overwritten_variable(void **state) {
+  (void)state;
+  mix_set_semantics("keras3");
+  for (int captured = 0; captured < 2; captured++) {
+    mix_variable *a = VARIABLE(MIX_FLOAT32, "a", 0), *b = VARIABLE(MIX_FLOAT32, "b", 7);
+    mix_optimizer *optimizer = mix_sgd(.learning_rate = 1, .gradient_accumulation_steps = 2);
+    mix_optimizer_overwrite_with_gradient(optimizer, b);
+    captured_update update = captured_update_of(optimizer, mix_list_of(a, b));
+    const double gradients[] = {3, 1, 2, 5}, values[] = {7, 3, 3, 5}, largest[] = {3, 0, 2, 0}, weights[] = {0, -1, -1, -2};
+    for (int i = 0; i < 4; i++) {
+      mix_list *both = mix_list_of(VECTOR(MIX_FLOAT32, 1), VECTOR(MIX_FLOAT32, gradients[i]));
+      if (captured)
+        run_captured(&update, both);
+      else
+        mix_optimizer_apply_gradients(optimizer, both, update.variables);
+      ASSERT_VALUES(a, 0, weights[i]);
+      ASSERT_VALUES(b, 0, values[i]);
+      ASSERT_VALUES(mix_optimizer_slot(optimizer, b, "gradient_accumulator"), 0, largest[i]);
+    }
+  }
 }
 
 static void U08_integer_learning_rate(void **state) {
@@ -311,11 +371,14 @@ int main(void) {
                                      TEST(U03_global_clipnorm),
                                      TEST(global_norm_not_finite_spoils_all),
                                      TEST(U04_clipvalue),
+                                     TEST(keras3_gradients_keep_their_dtype_until_the_rule),
                                      TEST(U05_weight_decay),
                                      TEST(weight_decay_leaves_excluded_variables_alone),
+                                     TEST(weight_decay_exclusions_are_expressions),
                                      TEST(U06_moving_average),
                                      TEST(moving_average_of_tf_keras_starts_at_the_weight),
                                      TEST(U07_gradient_accumulation),
+                                     TEST(accumulation_of_an_overwritten_variable),
                                      TEST(U08_integer_learning_rate),
                                      TEST(U09_clipnorm_and_clipvalue),
                                      TEST(U10_all_gradients_absent),

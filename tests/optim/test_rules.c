@@ -117,8 +117,8 @@ static void T11_nadam(void **state) {
   follow_all(&(trajectory){nadam, {{0.8937212, -1.8937213}, {0.8163622, -1.8163622}, {0.8969792, -1.9081176}}});
 }
 
-/* The product of two variables after each of two steps: keras3 advances it once a step; tf_keras as its fit runs, with each variable.
- * u_t = 0.9 (1 - 0.96^t / 2). */
+/* The product of two variables after each of two steps: keras3 advances it once a step; tf_keras as its fit runs, with each variable,
+ * but for the first of two in the second step. u_t = 0.9 (1 - 0.96^t / 2). */
 static void nadam_product(void **state) {
   (void)state;
   const double u1 = 0.9 * (1 - 0.5 * 0.96), u2 = 0.9 * (1 - 0.5 * 0.96 * 0.96), beta = (double)0.9f, base = (double)0.96f;
@@ -126,7 +126,7 @@ static void nadam_product(void **state) {
   const struct {
     const char *semantics;
     double first, second;
-  } rows[] = {{"keras3", u1, u1 * u2}, {"tf_keras", cast1 * cast1, cast1 * cast1 * cast2 * cast2}};
+  } rows[] = {{"keras3", u1, u1 * u2}, {"tf_keras", cast1 * cast1, cast1 * cast1 * cast2}};
   for (int i = 0; i < 2; i++) {
     mix_set_semantics(rows[i].semantics);
     mix_optimizer *optimizer = mix_nadam(0);
@@ -138,6 +138,29 @@ static void nadam_product(void **state) {
     ASSERT_VALUES(product, 1e-15, rows[i].first);
     mix_optimizer_apply_gradients(optimizer, gradients, variables);
     ASSERT_VALUES(product, 1e-15, rows[i].second);
+  }
+}
+
+/* A tf.function of tf_keras that builds the optimizer in its first call. */
+static void nadam_of_two_variables(void **state) {
+  (void)state;
+  const double weights[][2] = {{0.89372122, 1.92645013},
+                               {0.80002713, 1.88062978},
+                               {0.713148, 1.87023127},
+                               {0.62287712, 1.90462720},
+                               {0.53019738, 1.97426236}};
+  for (int captured = 0; captured < 2; captured++) {
+    mix_variable *a = VARIABLE(MIX_FLOAT32, "a", 1), *b = VARIABLE(MIX_FLOAT32, "b", 2);
+    captured_update update = captured_update_of(mix_nadam(.learning_rate = 0.1), mix_list_of(a, b));
+    for (int t = 0; t < 5; t++) {
+      mix_list *gradients = mix_list_of(VECTOR(MIX_FLOAT32, 1 + t), VECTOR(MIX_FLOAT32, 2 - t));
+      if (captured)
+        run_captured(&update, gradients);
+      else
+        mix_optimizer_apply_gradients(update.optimizer, gradients, update.variables);
+      ASSERT_VALUES(a, 3e-7, weights[t][0]);
+      ASSERT_VALUES(b, 3e-7, weights[t][1]);
+    }
   }
 }
 
@@ -157,6 +180,25 @@ static mix_optimizer *ftrl(void) { return mix_ftrl(.learning_rate = 0.1); }
 static void T14_ftrl(void **state) {
   (void)state;
   follow_all(&(trajectory){ftrl, {{0.3809621, -0.3690536}, {0.3164124, -0.3163489}, {0.3954693, -0.4008643}}});
+}
+
+/* The legacy family leaves Ftrl to TensorFlow's kernel, which makes 0 of a linear slot that is NaN; the others pass it on. Keras's
+ * numbers. */
+static void ftrl_of_a_gradient_that_is_not_a_number(void **state) {
+  (void)state;
+  for (int legacy = 0; legacy < 2; legacy++) {
+    mix_variable *weight = VARIABLE(MIX_FLOAT32, "w", 0.5, 0.5);
+    mix_optimizer *optimizer = mix_ftrl(.learning_rate = 0.1, .legacy = legacy);
+    mix_list *variables = mix_list_of(weight);
+    mix_optimizer_apply_gradients(optimizer, mix_list_of(VECTOR(MIX_FLOAT32, 1, -1)), variables);
+    ASSERT_VALUES(weight, 1e-7, 0.25389805, 0.44459057);
+    mix_optimizer_apply_gradients(optimizer, mix_list_of(VECTOR(MIX_FLOAT32, NAN, 1)), variables);
+    assert_true(legacy ? value_at(weight, 0) == 0 : isnan(value_at(weight, 0)));
+    assert_near(value_at(weight, 1), 0.37558398, 1e-7);
+    mix_optimizer_apply_gradients(optimizer, mix_list_of(VECTOR(MIX_FLOAT32, 1, 1)), variables);
+    assert_true(legacy ? value_at(weight, 0) == 0 : isnan(value_at(weight, 0)));
+    assert_near(value_at(weight, 1), 0.31878781, 1e-7);
+  }
 }
 
 static void default_learning_rates(void **state) {
@@ -208,9 +250,11 @@ int main(void) {
                                      TEST(T10_adadelta),
                                      TEST(T11_nadam),
                                      TEST(nadam_product),
+                                     TEST(nadam_of_two_variables),
                                      TEST(T12_adamax),
                                      TEST(T13_lion),
                                      TEST(T14_ftrl),
+                                     TEST(ftrl_of_a_gradient_that_is_not_a_number),
                                      TEST(default_learning_rates),
                                      TEST(amsgrad_keeps_the_largest_second_moment),
                                      TEST(float16_weights_update_in_float16)};

@@ -15,8 +15,8 @@ static mix_list *activation_call(mix_layer *layer, const mix_call_args *args) {
 }
 
 static mix_shape activation_output_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
-  (void)layer, (void)count;
-  return input_shapes[0];
+  (void)count;
+  return mix_activation_shape(((const activation *)mix_layer_data(layer))->name, input_shapes[0]);
 }
 
 static mix_status activation_config(mix_layer *layer, mix_config *config) {

@@ -182,13 +182,20 @@ mix_layer *mix_batch_normalization_with(const mix_batch_normalization_options *o
   return layer;
 }
 
+/* tf_keras: a built layer says [1]. */
+static int axis_from_json(const json_t *config) {
+  const json_t *axis = json_object_get(config, "axis");
+  if (json_is_array(axis) && json_array_size(axis) == 1) return mix_axis_option(mix_json_axes(axis).axis[0]);
+  return mix_axis_option(mix_json_integer_or(config, "axis", -1));
+}
+
 mix_layer *mix_batch_normalization_from(const json_t *config, const mix_semantics *semantics) {
   mix_common_config c = mix_common_config_of(config, semantics);
   const json_t *fused = json_object_get(config, "fused");
   mix_batch_normalization_options o = {
       .size = sizeof o,
       MIX_COMMON_CONFIG(c),
-      .axis = mix_axis_option(mix_json_integer_or(config, "axis", -1)),
+      .axis = axis_from_json(config),
       .momentum = mix_json_option_number(config, "momentum", 0.99),
       .epsilon = mix_json_option_number(config, "epsilon", 1e-3),
       .moving_mean_initializer_object = mix_initializer_from_json(json_object_get(config, "moving_mean_initializer")),

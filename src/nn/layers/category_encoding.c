@@ -17,7 +17,9 @@ static mix_list *category_encoding_call(mix_layer *layer, const mix_call_args *a
   if (!mix_dtype_is_integer(mix_tensor_dtype(ids))) ids = mix_cast(ids, MIX_INT64);
   /* the ids themselves, looked up so that one outside sets the plan's error */
   if (layer->semantics->category_encoding_checked) ids = mix_gather(mix_range(0, (double)e->num_tokens, 1, MIX_INT64), ids, 0);
-  return mix_one_result(mix_encode_categories(ids, e->mode, e->num_tokens, weights, layer->compute));
+  mix_dtype dtype = layer->semantics->category_encoding_in_variable_dtype ? layer->variable : layer->compute;
+  if (weights) weights = mix_cast(weights, layer->compute);
+  return mix_one_result(mix_encode_categories(ids, e->mode, e->num_tokens, weights, dtype));
 }
 
 static mix_status category_encoding_config(mix_layer *layer, mix_config *config) {

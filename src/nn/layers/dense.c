@@ -41,8 +41,8 @@ static mix_tensor *product(mix_tensor *x, mix_tensor *kernel) {
   mix_shape shape = mix_tensor_shape(x);
   int unknown = 0;
   for (int i = 0; i + 1 < shape.rank; i++) unknown += shape.dims[i] == MIX_UNKNOWN;
-  if (shape.rank == 2 || unknown > 1) return mix_matmul(x, kernel, false, false);
   int64_t in = shape.dims[shape.rank - 1];
+  if (shape.rank == 2 || unknown > 1 || !in) return mix_matmul(x, kernel, false, false);
   mix_tensor *rows = mix_reshape(x, MIX_SHAPE(-1, in));
   shape.dims[shape.rank - 1] = mix_tensor_shape(kernel).dims[1];
   return mix_reshape(mix_matmul(rows, kernel, false, false), shape);
@@ -62,8 +62,9 @@ static mix_list *dense_call(mix_layer *layer, const mix_call_args *args) {
 static mix_shape dense_output_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
   (void)count;
   mix_shape shape = input_shapes[0];
-  if (shape.rank) shape.dims[shape.rank - 1] = ((const dense *)mix_layer_data(layer))->units;
-  return shape;
+  const dense *d = mix_layer_data(layer);
+  if (shape.rank) shape.dims[shape.rank - 1] = d->units;
+  return mix_activation_shape(d->activation, shape);
 }
 
 static mix_status dense_config(mix_layer *layer, mix_config *config) {

@@ -52,7 +52,7 @@ static mix_list *group_normalization_call(mix_layer *layer, const mix_call_args 
   if (!mix_moments(x, reduced, layer->semantics->norm_output_clipped, &mean, &variance)) return NULL;
   mix_tensor *gamma = mix_affine_value(n->affine.gamma, inner, along), *beta = mix_affine_value(n->affine.beta, inner, along);
   mix_tensor *y = mix_normalized(x, mean, variance, n->epsilon, gamma, beta);
-  return mix_one_result(y ? mix_cast(mix_layer_reshape(y, shape), result) : NULL);
+  return mix_one_result(y ? mix_cast(mix_cast(mix_layer_reshape(y, shape), given), result) : NULL); /* keras3 rounds twice */
 }
 
 static mix_status group_normalization_config(mix_layer *layer, mix_config *config) {

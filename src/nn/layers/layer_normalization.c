@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "nn/normalize.h"
 #include "nn/weights.h"
+#include "tensor/shape.h"
 
 typedef struct layer_normalization {
   mix_axes axis; /* as given; empty: the last */
@@ -17,6 +18,8 @@ static mix_status layer_normalization_build(mix_layer *layer, int count, const m
   if (count != 1) return mix_fail_status(MIX_VALUE_ERROR, "%s: got %d inputs; expected one", layer->name, count);
   if (!mix_layer_axes(layer, n->axis, in.rank, &axes)) return mix_error();
   mix_shape shape = mix_shape_of_axes(in, axes, false);
+  for (int i = 0; i < n->axis.count; i++)
+    shape.dims[i] = in.dims[mix_axis_normal(n->axis.axis[i], in.rank)]; /* in the order given */
   for (int i = 0; i < shape.rank; i++)
     if (shape.dims[i] == MIX_UNKNOWN)
       return mix_fail_status(MIX_VALUE_ERROR, "%s: the input has shape %s; expected known dimensions along the axes", layer->name,
@@ -48,8 +51,8 @@ static mix_list *layer_normalization_call(mix_layer *layer, const mix_call_args 
   x = mix_cast(x, inner);
   if (!mix_moments(x, axes, semantics->norm_output_clipped, &mean, &variance)) return NULL;
   mix_tensor *gamma = mix_affine_value(n->affine.gamma, affine, along), *beta = mix_affine_value(n->affine.beta, affine, along);
-  if (!fused) return mix_one_result(mix_cast(mix_normalized(x, mean, variance, n->epsilon, gamma, beta), result));
-  mix_tensor *y = mix_cast(mix_normalized(x, mean, variance, n->epsilon, NULL, NULL), given);
+  mix_tensor *y = mix_cast(mix_normalized(x, mean, variance, n->epsilon, fused ? NULL : gamma, fused ? NULL : beta), given);
+  if (!fused) return mix_one_result(mix_cast(y, result)); /* keras3 rounds to the input's dtype first */
   if (gamma) y = mix_multiply(y, gamma);
   return mix_one_result(beta ? mix_add(y, beta) : y);
 }
@@ -79,6 +82,15 @@ mix_layer_normalization_options mix_layer_normalization_defaults(void) {
   return (mix_layer_normalization_options){.size = sizeof(mix_layer_normalization_options)};
 }
 
+static void sort(mix_axes *axes) {
+  for (int i = 1; i < axes->count; i++)
+    for (int j = i; j > 0 && axes->axis[j - 1] > axes->axis[j]; j--) {
+      int former = axes->axis[j];
+      axes->axis[j] = axes->axis[j - 1];
+      axes->axis[j - 1] = former;
+    }
+}
+
 mix_layer *mix_layer_normalization_with(const mix_layer_normalization_options *options) {
   if (mix_failed()) return NULL;
   static const char call[] = "layer_normalization";
@@ -92,6 +104,7 @@ mix_layer *mix_layer_normalization_with(const mix_layer_normalization_options *o
   mix_affine_retain(&n.affine);
   *(layer_normalization *)layer->data = n;
   layer->autocast &= layer->semantics->layer_norm_input_cast;
+  if (layer->semantics->layer_norm_axes_sorted) sort(&((layer_normalization *)layer->data)->axis);
   return mix_scoped(layer);
 }
 

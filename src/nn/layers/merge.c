@@ -63,15 +63,58 @@ static mix_shape merge_output_shape(mix_layer *layer, int count, const mix_shape
   return result;
 }
 
+/* ---- keras3: what a mask drops takes no part ---- */
+
+/* The mask of an input, against its last axis; NULL where it has none. */
+static mix_tensor *mask_against(const mix_call_args *args, int input) {
+  mix_tensor *mask = args->masks ? mix_list_get(args->masks, input) : NULL;
+  return mask ? mix_expand_dims(mix_cast(mask, MIX_BOOL), -1) : NULL;
+}
+
+/* Where all inputs drop it: 0. */
+static mix_tensor *product_of_kept(const mix_call_args *args) {
+  mix_tensor *result = NULL, *kept = NULL;
+  bool all = true;
+  for (int i = 0; i < mix_list_count(args->inputs); i++) {
+    mix_tensor *x = mix_call_input(args, i), *mask = mask_against(args, i);
+    all &= mask != NULL;
+    if (mask) {
+      x = mix_select(mask, x, mix_scalar_like(x, 1));
+      kept = kept ? mix_logical_or(kept, mask) : mask;
+    }
+    result = result ? mix_multiply(result, x) : x;
+  }
+  return all ? mix_select(kept, result, mix_scalar_like(result, 0)) : result;
+}
+
+/* The maximum or minimum, input by input; where all so far drop it, the latest input. */
+static mix_tensor *extreme_of_kept(const merge_rule *rule, const mix_call_args *args) {
+  mix_tensor *result = mix_call_input(args, 0), *kept = mask_against(args, 0);
+  for (int i = 1; i < mix_list_count(args->inputs); i++) {
+    mix_tensor *x = mix_call_input(args, i), *mask = mask_against(args, i);
+    if (mask) x = mix_select(mask, x, result);
+    if (kept) result = mix_select(kept, result, x);
+    kept = kept && mask ? mix_logical_or(kept, mask) : NULL;
+    result = rule->combine(result, x);
+  }
+  return result;
+}
+
 static mix_list *merge_call(mix_layer *layer, const mix_call_args *args) {
   const merge_rule *rule = *(const merge_rule **)mix_layer_data(layer);
   int count = mix_list_count(args->inputs), rank = 0;
+  bool one_rank = true;
   if (!given_a_list(layer, args) || !one_batch_size(layer, args)) return NULL;
   if (rule->count && count != rule->count)
     return mix_fail(MIX_VALUE_ERROR, "%s: got %d inputs; expected exactly %d", layer->name, count, rule->count);
   for (int i = 0; i < count; i++) {
     int own = mix_tensor_shape(mix_call_input(args, i)).rank;
+    one_rank &= !i || own == rank;
     rank = own > rank ? own : rank;
+  }
+  if (args->masks && one_rank && layer->semantics->merge_keeps_any) { /* Keras: expanded inputs lose their masks */
+    if (rule == &rules[MULTIPLY]) return mix_one_result(product_of_kept(args));
+    if (rule == &rules[MAXIMUM] || rule == &rules[MINIMUM]) return mix_one_result(extreme_of_kept(rule, args));
   }
   mix_tensor *result = NULL;
   for (int i = 0; i < count; i++) {
@@ -82,13 +125,17 @@ static mix_list *merge_call(mix_layer *layer, const mix_call_args *args) {
   return mix_one_result(rule->averaged ? mix_divide(result, mix_scalar_like(result, count)) : result);
 }
 
-/* Where all inputs that have a mask keep. */
+/* Where all inputs that have a mask keep; keras3: where any keeps, and everywhere once one has no mask. */
 static mix_tensor *merge_mask(mix_layer *layer, const mix_call_args *args) {
-  (void)layer;
+  const bool any = layer->semantics->merge_keeps_any;
   mix_tensor *result = NULL;
   for (int i = 0; args->masks && i < mix_list_count(args->masks); i++) {
     mix_tensor *mask = mix_list_get(args->masks, i);
-    result = !mask ? result : result ? mix_logical_and(result, mask) : mask;
+    if (!mask && any) return NULL;
+    if (mask && result)
+      result = any ? mix_logical_or(result, mask) : mix_logical_and(result, mask);
+    else if (mask)
+      result = mask;
   }
   return result;
 }
@@ -145,7 +192,8 @@ static mix_list *concatenate_call(mix_layer *layer, const mix_call_args *args) {
   return mix_one_result(mix_concat(mix_list_count(args->inputs), tensors, ((const concatenate *)mix_layer_data(layer))->axis));
 }
 
-/* Masks of the inputs' own shapes (an input without one keeps all), joined; a step is kept where all its elements are. */
+/* Masks of the inputs' own shapes (an input without one keeps all), joined; a step is kept where all its elements are
+ * (keras3: any). */
 static mix_tensor *concatenate_mask(mix_layer *layer, const mix_call_args *args) {
   bool any = false;
   int count = mix_list_count(args->inputs);
@@ -161,7 +209,9 @@ static mix_tensor *concatenate_mask(mix_layer *layer, const mix_call_args *args)
   }
   mix_tensor *joined = mix_failed() ? NULL : mix_concat(count, masks, ((const concatenate *)mix_layer_data(layer))->axis);
   mix_free(masks);
-  return joined ? mix_reduce_all(joined, MIX_AXES(-1), false) : NULL;
+  if (!joined) return NULL;
+  return layer->semantics->merge_keeps_any ? mix_reduce_any(joined, MIX_AXES(-1), false)
+                                           : mix_reduce_all(joined, MIX_AXES(-1), false);
 }
 
 static mix_status concatenate_config(mix_layer *layer, mix_config *config) {
@@ -259,8 +309,8 @@ static mix_list *dot_call(mix_layer *layer, const mix_call_args *args) {
   int axes[2];
   if (!dot_axes(layer, shapes, axes)) return NULL;
   if (d->normalize) {
-    x = mix_unit_length(x, MIX_AXES(axes[0]), layer->semantics);
-    y = mix_unit_length(y, MIX_AXES(axes[1]), layer->semantics);
+    x = mix_l2_normalize(x, MIX_AXES(axes[0]), layer->semantics);
+    y = mix_l2_normalize(y, MIX_AXES(axes[1]), layer->semantics);
   }
   if (mix_failed()) return NULL;
   mix_tensor *product = mix_matmul(contracted_last(x, axes[0]), contracted_last(y, axes[1]), false, true);

@@ -190,6 +190,7 @@ mix_layer *mix_normalization_with(const mix_normalization_options *options) {
   if (o.axis_none && o.axis.count) return mix_fail(MIX_VALUE_ERROR, "normalization: both axis and axis_none were given; give one");
   mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), "normalization");
   if (!layer) return NULL;
+  layer->class.supports_masking = layer->semantics->preprocessing_passes_masks;
   *(normalization *)layer->data = (normalization){.axis = o.axis,
                                                   .axis_none = o.axis_none,
                                                   .invert = o.invert,
@@ -198,15 +199,33 @@ mix_layer *mix_normalization_with(const mix_normalization_options *options) {
   return mix_scoped(layer);
 }
 
+enum { MOST_NUMBERS = 1024 };
+
+/* The numbers in a list of any nesting, from `count` on; how many there are then, -1 with the error recorded. */
+static int append_numbers(const json_t *json, double *numbers, int count, int depth) {
+  if (json_is_number(json)) {
+    if (count < MOST_NUMBERS) numbers[count] = json_number_value(json);
+    return count + 1;
+  }
+  if (!json_is_array(json) || depth == MIX_MAX_RANK) {
+    mix_fail(MIX_TYPE_ERROR, "config: \"mean\" and \"variance\" are numbers or lists of numbers, nested up to %d deep",
+             MIX_MAX_RANK);
+    return -1;
+  }
+  for (size_t i = 0; i < json_array_size(json) && count >= 0; i++)
+    count = append_numbers(json_array_get(json, i), numbers, count, depth + 1);
+  return count;
+}
+
 /* A number, or a list of any nesting, which broadcasting against the kept axes takes flat. */
 static mix_tensor *numbers_from_json(const json_t *json) {
-  double numbers[1024];
+  double numbers[MOST_NUMBERS];
+  if (!json || json_is_null(json)) return NULL;
   if (json_is_number(json)) return mix_scalar(json_number_value(json), mix_floatx());
-  size_t count = json_is_array(json) ? json_array_size(json) : 0;
-  if (!count) return NULL;
-  if (count > sizeof numbers / sizeof *numbers) return mix_fail(MIX_UNSUPPORTED, "config: %zu means; at most 1024", count);
-  for (size_t i = 0; i < count; i++) numbers[i] = json_number_value(json_array_get(json, i));
-  return mix_tensor_from_doubles(numbers, mix_floatx(), MIX_SHAPE((int64_t)count));
+  int count = append_numbers(json, numbers, 0, 0);
+  if (count < 1) return NULL;
+  if (count > MOST_NUMBERS) return mix_fail(MIX_UNSUPPORTED, "config: %d means; at most %d", count, MOST_NUMBERS);
+  return mix_tensor_from_doubles(numbers, mix_floatx(), MIX_SHAPE(count));
 }
 
 mix_layer *mix_normalization_from(const json_t *config, const mix_semantics *semantics) {

@@ -23,8 +23,7 @@ static const mix_layer_class class = {.size = sizeof(mix_layer_class),
                                       .instance_size = sizeof(rescaling),
                                       .call = rescaling_call,
                                       .output_shape = mix_layer_same_shape,
-                                      .get_config = rescaling_config,
-                                      .supports_masking = true};
+                                      .get_config = rescaling_config};
 
 mix_rescaling_options mix_rescaling_defaults(void) { return (mix_rescaling_options){.size = sizeof(mix_rescaling_options)}; }
 
@@ -33,7 +32,9 @@ mix_layer *mix_rescaling_with(const mix_rescaling_options *options) {
   MIX_OPTIONS(mix_rescaling_options, o, options, "rescaling");
   if (o.scale == 0) return mix_fail(MIX_TYPE_ERROR, "rescaling: needs a scale; MIX_ZERO says zero");
   mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), "rescaling");
-  if (layer) *(rescaling *)layer->data = (rescaling){mix_option_number(o.scale, 0), mix_option_number(o.offset, 0)};
+  if (!layer) return NULL;
+  layer->class.supports_masking = layer->semantics->preprocessing_passes_masks;
+  *(rescaling *)layer->data = (rescaling){mix_option_number(o.scale, 0), mix_option_number(o.offset, 0)};
   return mix_scoped(layer);
 }
 

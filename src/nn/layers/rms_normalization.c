@@ -49,8 +49,7 @@ static const mix_layer_class class = {.size = sizeof(mix_layer_class),
                                       .build = rms_normalization_build,
                                       .call = rms_normalization_call,
                                       .output_shape = mix_layer_same_shape,
-                                      .get_config = rms_normalization_config,
-                                      .supports_masking = true};
+                                      .get_config = rms_normalization_config}; /* Keras: it drops masks */
 
 mix_rms_normalization_options mix_rms_normalization_defaults(void) {
   return (mix_rms_normalization_options){.size = sizeof(mix_rms_normalization_options)};

@@ -2,6 +2,7 @@
  * of embeddings. */
 #include "base/error.h"
 #include "graph/node.h"
+#include "nn/builtin.h"
 #include "nn/loss.h"
 #include "tensor/shape.h"
 #include <math.h>
@@ -9,8 +10,8 @@
 
 /* Over all axes, or the one that is named. */
 static mix_tensor *total(const mix_loss *loss, mix_tensor *x) {
-  int axis = loss->options.axis, rank = x ? mix_tensor_shape(x).rank : 0;
-  if (!axis || !x) return mix_reduce_sum(x, MIX_ALL_AXES, false);
+  int axis = mix_axis_number(loss->options.axis), rank = x ? mix_tensor_shape(x).rank : 0;
+  if (!loss->options.axis || !x) return mix_reduce_sum(x, MIX_ALL_AXES, false);
   if (mix_axis_normal(axis, rank) < 0)
     return mix_fail(MIX_VALUE_ERROR, "loss %s: axis %d is outside predictions of rank %d", loss->name, axis, rank);
   return mix_reduce_sum(x, MIX_AXES(axis), false);

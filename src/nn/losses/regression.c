@@ -1,6 +1,7 @@
 /* Losses between numbers: values for each sample, the mean over the last axis unless said (spec/layers.md, 10.2). */
 #include "base/error.h"
 #include "nn/loss.h"
+#include "nn/normalize.h"
 #include "nn/policy.h"
 #include <math.h>
 #include <mixtape/ops.h>
@@ -51,14 +52,10 @@ mix_tensor *mix_loss_log_cosh(const mix_loss *loss, mix_tensor *y_true, mix_tens
   return mix_mean_last(mix_subtract(sum, mix_scalar_like(x, M_LN2)));
 }
 
-static mix_tensor *unit(const mix_loss *loss, mix_tensor *x, int axis) {
-  mix_tensor *length = mix_reduce_sum(mix_square(x), MIX_AXES(axis), true);
-  return mix_multiply(x,
-                      mix_rsqrt(mix_maximum(length, mix_scalar_like(length, loss->semantics->unit_norm_by_rsqrt ? 1e-24 : 1e-12))));
-}
 mix_tensor *mix_loss_cosine_similarity(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
-  int axis = loss->options.axis ? loss->options.axis : -1;
-  return mix_negative(mix_reduce_sum(mix_multiply(unit(loss, y_true, axis), unit(loss, y_pred, axis)), MIX_AXES(axis), false));
+  mix_axes axis = MIX_AXES(mix_axis_number(loss->options.axis));
+  mix_tensor *y = mix_l2_normalize(y_true, axis, loss->semantics), *p = mix_l2_normalize(y_pred, axis, loss->semantics);
+  return mix_negative(mix_reduce_sum(mix_multiply(y, p), axis, false));
 }
 
 /* Labels all 0 or 1 are taken as -1 and 1. */
@@ -68,8 +65,10 @@ static mix_tensor *signed_labels(mix_tensor *y_true) {
   mix_tensor *mapped = mix_subtract(mix_multiply(y_true, mix_scalar_like(y_true, 2)), mix_scalar_like(y_true, 1));
   return mix_select(binary, mapped, y_true);
 }
+/* max(x, 0), whose derivative at 0 is 1, as in TensorFlow, and not that of relu */
+static mix_tensor *above_zero(mix_tensor *x) { return mix_maximum(x, mix_scalar_like(x, 0)); }
 static mix_tensor *margin(mix_tensor *y_true, mix_tensor *y_pred) {
-  return mix_relu(mix_one_minus(mix_multiply(signed_labels(y_true), y_pred)));
+  return above_zero(mix_one_minus(mix_multiply(signed_labels(y_true), y_pred)));
 }
 mix_tensor *mix_loss_hinge(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
   (void)loss;
@@ -83,7 +82,7 @@ mix_tensor *mix_loss_categorical_hinge(const mix_loss *loss, mix_tensor *y_true,
   (void)loss;
   mix_tensor *positive = mix_sum_last(mix_multiply(y_true, y_pred));
   mix_tensor *negative = mix_reduce_max(mix_multiply(mix_one_minus(y_true), y_pred), MIX_AXES(-1), false);
-  return mix_relu(mix_add(mix_subtract(negative, positive), mix_scalar_like(positive, 1)));
+  return above_zero(mix_add(mix_subtract(negative, positive), mix_scalar_like(positive, 1)));
 }
 
 /* Sum over the last axis. */

@@ -15,8 +15,9 @@ mix_tensor *mix_metric_binary_accuracy(const mix_metric *metric, mix_tensor *y_t
   mix_tensor *threshold = mix_scalar_like(y_pred, mix_option_number(metric->options.threshold, 0.5));
   mix_tensor *positive = mix_cast(mix_greater(y_pred, threshold), mix_tensor_dtype(y_true));
   mix_tensor *same = hits(metric, mix_equal(positive, y_true));
-  /* tf_keras: the class counts elements, the function of that name samples. */
-  bool elements = metric->options.metric && !strcmp(metric->options.metric, mix_metric_binary_accuracy_kind.class.name);
+  /* tf_keras: the class counts elements, the function of that name samples. keras3: a sample's mean is taken of any metric's values. */
+  bool elements = metric->semantics->metric_values_by_sample ||
+                  (metric->options.metric && !strcmp(metric->options.metric, mix_metric_binary_accuracy_kind.class.name));
   return same && mix_tensor_shape(same).rank && !elements ? mix_reduce_mean(same, MIX_AXES(-1), false) : same;
 }
 

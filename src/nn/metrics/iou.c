@@ -1,6 +1,7 @@
 /* Intersection over union of classes, from a confusion matrix (labels, predictions): true positives / (true positives + false positives +
  * false negatives), averaged over the classes that occur. */
 #include "base/error.h"
+#include "nn/builtin.h"
 #include "nn/metric.h"
 #include "ops/table.h"
 #include "tensor/shape.h"
@@ -44,9 +45,8 @@ static mix_tensor *flat(mix_tensor *x) { return mix_reshape(x, (mix_shape){.rank
 
 /* Class numbers as int64, in one row. */
 static mix_tensor *numbers_of(const mix_metric *metric, mix_tensor *x, bool scores) {
-  int rank = mix_tensor_shape(x).rank, axis = mix_axis_normal(metric->options.axis ? metric->options.axis : -1, rank);
-  if (scores && axis < 0)
-    return mix_fail(MIX_VALUE_ERROR, "metric %s: axis %d is outside rank %d", metric->name, metric->options.axis, rank);
+  int rank = mix_tensor_shape(x).rank, given = mix_axis_number(metric->options.axis), axis = mix_axis_normal(given, rank);
+  if (scores && axis < 0) return mix_fail(MIX_VALUE_ERROR, "metric %s: axis %d is outside rank %d", metric->name, given, rank);
   return flat(mix_cast(scores ? mix_argmax(x, axis) : x, MIX_INT64));
 }
 
@@ -63,6 +63,16 @@ static mix_tensor *within(mix_tensor *x, int64_t count) {
   return mix_logical_and(mix_greater_equal(x, mix_scalar(0, MIX_INT64)), mix_less(x, mix_scalar((double)count, MIX_INT64)));
 }
 
+/* A label for each prediction. */
+static bool same_count(const mix_metric *metric, mix_tensor *y, mix_tensor *p) {
+  int64_t labels = mix_tensor_shape(y).dims[0], predictions = mix_tensor_shape(p).dims[0];
+  if (labels == predictions || labels < 0 || predictions < 0) return true;
+  const bool scores = binary(metric) || one_hot(metric) || metric->options.not_sparse_y_pred;
+  mix_fail(MIX_VALUE_ERROR, "metric %s: %lld labels and %lld predictions; expected as many%s", metric->name, (long long)labels,
+           (long long)predictions, scores ? "" : " (where predictions are scores of classes: sparse_y_pred=false)");
+  return false;
+}
+
 static mix_status update(mix_metric *metric, const mix_metric_args *args) {
   const mix_metric_options *o = &metric->options;
   if (!args->y_pred) return mix_fail_status(MIX_TYPE_ERROR, "metric %s: update needs labels and predictions", metric->name);
@@ -70,7 +80,7 @@ static mix_status update(mix_metric *metric, const mix_metric_args *args) {
   mix_tensor *y = numbers_of(metric, args->y_true, o->not_sparse_y_true || one_hot(metric)),
              *p = predictions_of(metric, args->y_pred);
   mix_tensor *zero = mix_scalar(0, MIX_INT64), *nothing = mix_scalar(0, metric->dtype), *counts = NULL;
-  if (mix_failed()) return mix_error();
+  if (mix_failed() || !same_count(metric, y, p)) return mix_error();
   mix_tensor *weight = mix_fill(mix_tensor_shape(y), 1, metric->dtype);
   if (args->sample_weight) {
     weight = mix_cast(args->sample_weight, metric->dtype); /* to whole numbers where those are counted, as Keras warns */

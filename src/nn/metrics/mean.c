@@ -76,12 +76,18 @@ static mix_tensor *reduce_from(const mix_metric *metric, mix_tensor *x, int firs
 
 static mix_tensor *sum_of(mix_tensor *x) { return x && mix_tensor_shape(x).rank ? mix_reduce_sum(x, MIX_ALL_AXES, false) : x; }
 
-/* The mask of the predictions, and the weights given; NULL where there is neither. */
-static mix_tensor *weights_of(const mix_metric *metric, mix_tensor *values, const mix_metric_args *args) {
-  mix_tensor *given = args->sample_weight ? mix_cast(args->sample_weight, metric->dtype) : NULL;
-  mix_tensor *valid = args->mask ? mix_cast(args->mask, metric->dtype) : NULL;
-  if (!given || !valid) return given ? given : valid;
-  return mix_multiply(mix_align_weights(values, given), mix_align_weights(values, valid));
+/* The weights given, the mask of the predictions and that of the values (the class that is ignored); NULL where there is none. */
+static mix_tensor *weights_of(const mix_metric *metric, mix_tensor *values, const mix_metric_args *args, mix_tensor *mask) {
+  mix_tensor *const factors[] = {args->sample_weight, args->mask, mask};
+  mix_tensor *weights = NULL;
+  for (int i = 0; i < 3; i++) {
+    mix_tensor *factor = factors[i] ? mix_cast(factors[i], metric->dtype) : NULL;
+    if (factor && weights)
+      weights = mix_multiply(mix_align_weights(values, weights), mix_align_weights(values, factor));
+    else if (factor)
+      weights = factor;
+  }
+  return weights;
 }
 
 /* Weights of one dimension more than the values lose a last one of 1, values of one more theirs, unless that is the only one. */
@@ -120,7 +126,7 @@ static void update_by_element(mix_metric *metric, mix_tensor *values, mix_tensor
     w = mix_tensor_shape(weights);
     if (w.rank && w.rank < v.rank) values = reduce_from(metric, values, w.rank);
     if (!values) return;
-    weights = mix_broadcast_to(weights, mix_tensor_shape(values));
+    if (w.rank <= v.rank + 1) weights = mix_broadcast_to(weights, mix_tensor_shape(values)); /* of more, the values take theirs */
     values = mix_multiply(values, weights);
   }
   if (mix_failed()) return;
@@ -131,8 +137,9 @@ static void update_by_element(mix_metric *metric, mix_tensor *values, mix_tensor
 
 static mix_status update(mix_metric *metric, const mix_metric_args *args) {
   mix_tensor *values = values_of(metric, args->y_true, args->y_pred);
+  mix_tensor *mask = values ? values->mask : NULL; /* which casting drops */
   values = mix_cast(values, metric->dtype);
-  mix_tensor *weights = values ? weights_of(metric, values, args) : NULL;
+  mix_tensor *weights = values ? weights_of(metric, values, args, mask) : NULL;
   if (mix_failed() || !values) return mix_error();
   if (metric->semantics->metric_values_by_sample)
     update_by_sample(metric, values, weights);
