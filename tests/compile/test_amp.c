@@ -123,7 +123,8 @@ static void section_7_3_devices(void **state) {
       {"", MIX_AMP_CUDA_FLOAT16, true, false, true, true, 6}, /* IGNORE_PERFORMANCE */
       {"gpu", MIX_AMP_CUDA_FLOAT16, false, false, false, false, 0},
       {"gpu", MIX_AMP_CUDA_FLOAT16, false, true, false, true, 0},  /* SIMULATE_GPU */
-      {"", MIX_AMP_CUDA_FLOAT16, false, true, false, false, 0},    /* an unplaced node then stands on the CPU */
+      {"", MIX_AMP_CUDA_FLOAT16, false, true, false, true, 0},     /* TensorFlow counts an unplaced node as the GPU's then, */
+      {"", MIX_AMP_CPU_FLOAT16, false, true, false, false, 0},     /* against the specification, in every mode */
       {"", MIX_AMP_ONEDNN_FLOAT16, false, false, false, false, 0}, /* a processor that cannot */
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -207,6 +208,45 @@ static void section_7_5_references_are_never_forced(void **state) {
     assert_true(is_half(result, r));
     assert_int_equal(result->cast_count, 1);
   }
+}
+
+/* What TensorFlow 2.21 makes of x -> FusedBatchNorm -> Tanh: renamed in each mode, though there is nothing to convert; not where the lists
+ * conflict. */
+static void batch_norms_stay_renamed(void **state) {
+  (void)state;
+  static const mix_amp_mode modes[] = {MIX_AMP_CUDA_FLOAT16, MIX_AMP_CPU_FLOAT16, MIX_AMP_ONEDNN_BFLOAT16};
+  for (int i = 0; i < 4; i++)
+    MIX_SCOPE {
+      const bool conflict = i == 3;
+      mix_amp_graph *graph = new_graph();
+      int x = chain(graph, "x", "Placeholder", -1);
+      int norm = mix_amp_graph_add_node(
+          graph, &(const mix_amp_node_spec){.name = "bn", .op = "FusedBatchNorm", .renamed = "FusedBatchNormV2", .input_count = 2});
+      assert_true(add_type(graph, "T", MIX_AMP_DTYPE_FLOAT32, 2, 0, 1, 0));
+      static const int ports[] = {0, 1};
+      for (int t = 0; t < 2; t++)
+        assert_true(mix_amp_graph_add_type(graph, &(const mix_amp_type_spec){.id = t ? "U" : "T",
+                                                                             .renamed = true,
+                                                                             .dtype = MIX_AMP_DTYPE_FLOAT32,
+                                                                             .allowed = ANY_FLOAT,
+                                                                             .kernel = HALF,
+                                                                             .input_count = 1,
+                                                                             .output_count = !t,
+                                                                             .inputs = ports + t,
+                                                                             .outputs = ports}));
+      for (int input = 0; input < 2; input++) assert_true(mix_amp_graph_connect(graph, norm, input, x, 0));
+      chain(graph, "t", "Tanh", norm);
+      assert_true(mix_amp_graph_finish(graph));
+      mix_amp_options options = cuda_options();
+      if (!conflict) options.mode = modes[i];
+      if (conflict) options.edits[MIX_AMP_EDIT_ALLOW].add = "Exp";
+      options.has_gpu = options.mode == MIX_AMP_CUDA_FLOAT16;
+      mix_amp_result *result = rewrite(graph, options);
+      assert_int_equal(result->status, conflict ? MIX_AMP_INVALID_ARGUMENT : MIX_AMP_OK);
+      assert_int_equal(result->renamed[norm], !conflict);
+      assert_int_equal(result->cast_count, 0);
+      for (int t = 0; t < (conflict ? 1 : 2); t++) assert_int_equal(after(result, norm, t), MIX_AMP_DTYPE_FLOAT32);
+    }
 }
 
 /* ---- reports ---- */
@@ -346,6 +386,7 @@ int main(void) {
       cmocka_unit_test(section_7_5_infer_reader_follows_its_writers),
       cmocka_unit_test(section_7_5_next_iteration_without_merge),
       cmocka_unit_test(section_7_5_references_are_never_forced),
+      cmocka_unit_test(batch_norms_stay_renamed),
       cmocka_unit_test(reasons),
       cmocka_unit_test(every_allocation_may_fail),
       cmocka_unit_test(a_hundred_thousand_nodes),

@@ -1,4 +1,5 @@
 /* The lists of the rewrite: modes, versions, levels, edits by options and by environment variables, and what they warn of. */
+#include "compile/amp/setting.h"
 #include "compile/amp_support.h"
 
 static char warnings[1 << 16];
@@ -203,6 +204,8 @@ static void section_7_2_environment(void **state) {
   assert_string_equal(options.edits[MIX_AMP_EDIT_GRAY].remove, "Tanh");
   assert_null(options.edits[MIX_AMP_EDIT_ALLOW].add);
   assert_true(options.ignore_performance && options.simulate_gpu && options.no_emulation);
+  assert_true(mix_amp_setting_options(MIX_BFLOAT16, &options)); /* a captured function has no device that a GPU could take */
+  assert_false(options.simulate_gpu || options.has_gpu);
   assert_non_null(strstr(warnings, "ALOWLIST_ADD"));
   assert_non_null(strstr(warnings, "ALLOWLIST"));
   setenv(MIX_AMP_ENVIRONMENT "EMULATE_FP16", "perhaps", 1);
@@ -231,6 +234,44 @@ static void section_7_2_versions_are_parsed(void **state) {
   assert_int_equal(mix_amp_parse_version("11.5"), 0);
 }
 
+static bool exists(const char *pattern, const char *folder) {
+  char command[256];
+  snprintf(command, sizeof command, "ls %s/%s > /dev/null 2>&1", folder, pattern);
+  return system(command) == 0;
+}
+
+/* TensorFlow writes the lists after a pass that got through, under TREAT_INFER_AS_DENY as they were before infer ops became deny ops. */
+static void section_7_2_what_is_logged(void **state) {
+  (void)state;
+  static const struct {
+    const char *op;
+    mix_amp_level level;
+    const char *added;
+    bool logged;
+  } rows[] = {{"MatMul", MIX_AMP_LEVEL_NORMAL, NULL, true},
+              {"MatMul", MIX_AMP_TREAT_INFER_AS_DENY, NULL, true},
+              {"Tanh", MIX_AMP_LEVEL_NORMAL, NULL, false},     /* nothing to convert */
+              {"MatMul", MIX_AMP_LEVEL_NORMAL, "Exp", false}}; /* conflicting lists */
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    MIX_SCOPE {
+      char folder[] = "/tmp/mixtape-test-XXXXXX", command[256];
+      assert_non_null(mkdtemp(folder));
+      mix_amp_options options = cuda_options();
+      options.log_path = folder;
+      options.level = rows[i].level;
+      options.edits[MIX_AMP_EDIT_ALLOW].add = rows[i].added;
+      mix_amp_graph *graph = mix_amp_graph_new("g");
+      chain(graph, "a", rows[i].op, -1);
+      assert_true(mix_amp_graph_finish(graph));
+      rewrite(graph, options);
+      assert_int_equal(exists("paintbuckets_*", folder), rows[i].logged);
+      snprintf(command, sizeof command, "grep -A 1 InferList %s/* | grep -q Add", folder);
+      assert_int_equal(system(command) == 0, rows[i].logged);
+      snprintf(command, sizeof command, "rm -r %s", folder);
+      assert_int_equal(system(command), 0);
+    }
+}
+
 static void section_7_2_log_path(void **state) {
   (void)state;
   char folder[] = "/tmp/mixtape-test-XXXXXX", command[256], text[4096];
@@ -255,6 +296,7 @@ static void section_7_2_log_path(void **state) {
   assert_int_equal(system(command), 0);
   MIX_SCOPE { /* the folder is gone */
     mix_amp_graph *graph = mix_amp_graph_new("g");
+    chain(graph, "a", "MatMul", -1);
     assert_true(mix_amp_graph_finish(graph));
     assert_null(mix_amp_rewrite(graph, &options));
     assert_error(MIX_IO_ERROR, "LOG_PATH");
@@ -271,6 +313,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(section_7_3_oneDNN_modes, begin, end),
       cmocka_unit_test_setup_teardown(section_7_2_environment, begin, end),
       cmocka_unit_test_setup_teardown(section_7_2_versions_are_parsed, begin, end),
+      cmocka_unit_test_setup_teardown(section_7_2_what_is_logged, begin, end),
       cmocka_unit_test_setup_teardown(section_7_2_log_path, begin, end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

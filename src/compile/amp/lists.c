@@ -83,11 +83,18 @@ static bool edit(mix_amp_lists *lists, mix_amp_class class, const char *names, b
   return true;
 }
 
+/* The bits of an op, of those that the tables and edits gave it. */
+static int in_force(const mix_amp_lists *lists, int classes) {
+  if (!lists->infer_denies || !(classes & 1 << MIX_AMP_INFER)) return classes;
+  return (classes & ~(1 << MIX_AMP_INFER)) | 1 << MIX_AMP_DENY;
+}
+
 static const char *first_conflict(const mix_amp_lists *lists) {
   const char *first = NULL;
   for (int i = 0; i < lists->classes.slot_count; i++) {
     const struct mix_amp_name *slot = &lists->classes.slots[i];
-    if (slot->text && (slot->value & (slot->value - 1)) && (!first || strcmp(slot->text, first) < 0)) first = slot->text;
+    const int classes = in_force(lists, slot->value);
+    if (slot->text && (classes & (classes - 1)) && (!first || strcmp(slot->text, first) < 0)) first = slot->text;
   }
   return first;
 }
@@ -118,11 +125,7 @@ bool mix_amp_lists_make(mix_amp_lists *lists, const mix_amp_options *options, co
         !edit(lists, edited[i], options->edits[i].remove, false, graph))
       return false;
   }
-  if (options->level == MIX_AMP_TREAT_INFER_AS_DENY)
-    for (int i = 0; i < lists->classes.slot_count; i++) {
-      int *classes = &lists->classes.slots[i].value;
-      if (*classes & 1 << MIX_AMP_INFER) *classes = (*classes & ~(1 << MIX_AMP_INFER)) | 1 << MIX_AMP_DENY;
-    }
+  lists->infer_denies = options->level == MIX_AMP_TREAT_INFER_AS_DENY;
   lists->conflict = first_conflict(lists);
   return true;
 }
@@ -133,9 +136,14 @@ void mix_amp_lists_free(mix_amp_lists *lists) {
   *lists = (mix_amp_lists){0};
 }
 
-mix_amp_class mix_amp_lists_class(const mix_amp_lists *lists, const char *op) {
+int mix_amp_lists_classes(const mix_amp_lists *lists, const char *op) {
   const int *classes = mix_amp_names_find(&lists->classes, op);
-  return classes && *classes ? (mix_amp_class)__builtin_ctz((unsigned)*classes) : MIX_AMP_NONE;
+  return classes ? in_force(lists, *classes) : 0;
+}
+
+mix_amp_class mix_amp_lists_class(const mix_amp_lists *lists, const char *op) {
+  const int classes = mix_amp_lists_classes(lists, op);
+  return classes ? (mix_amp_class)__builtin_ctz((unsigned)classes) : MIX_AMP_NONE;
 }
 
 static int by_text(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
@@ -146,7 +154,7 @@ const char **mix_amp_lists_ops(const mix_amp_lists *lists, mix_amp_class class, 
   if (!ops) return NULL;
   for (int i = 0; i < lists->classes.slot_count; i++) {
     const struct mix_amp_name *slot = &lists->classes.slots[i];
-    if (slot->text && slot->value & 1 << class) ops[(*count)++] = slot->text;
+    if (slot->text && in_force(lists, slot->value) & 1 << class) ops[(*count)++] = slot->text;
   }
   qsort(ops, (size_t)*count, sizeof *ops, by_text);
   return ops;
@@ -158,6 +166,8 @@ bool mix_amp_lists_write(const mix_amp_lists *lists, const mix_amp_options *opti
     mix_amp_class class;
   } parts[] = {
       {"AllowList", MIX_AMP_ALLOW}, {"DenyList", MIX_AMP_DENY}, {"InferList", MIX_AMP_INFER}, {"ClearList", MIX_AMP_CLEAR}};
+  mix_amp_lists edited_lists = *lists;
+  edited_lists.infer_denies = false;
   struct timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
   char path[4096];
@@ -169,7 +179,7 @@ bool mix_amp_lists_write(const mix_amp_lists *lists, const mix_amp_options *opti
   bool ok = file != NULL;
   for (int i = 0; ok && i < 4; i++) {
     int count;
-    const char **ops = mix_amp_lists_ops(lists, parts[i].class, &count);
+    const char **ops = mix_amp_lists_ops(&edited_lists, parts[i].class, &count);
     fprintf(file, "%s:\n", parts[i].heading);
     for (int k = 0; ops && k < count; k++) fprintf(file, "%s\n", ops[k]);
     fprintf(file, "\n");

@@ -65,6 +65,7 @@ typedef struct mix_amp_lists {
   mix_amp_names classes;       /* op -> bits 1 << mix_amp_class, several where lists conflict */
   char *texts;                 /* names that edits brought */
   int text_used;
+  bool infer_denies;           /* LEVEL=TREAT_INFER_AS_DENY: infer ops count as deny ops */
   const char *conflict;        /* an op in two lists, or NULL */
 } mix_amp_lists;
 
@@ -73,9 +74,12 @@ typedef struct mix_amp_lists {
 bool mix_amp_lists_make(mix_amp_lists *lists, const mix_amp_options *options, const mix_amp_graph *graph);
 void mix_amp_lists_free(mix_amp_lists *lists);
 mix_amp_class mix_amp_lists_class(const mix_amp_lists *lists, const char *op);
+/* All lists that an op is in, as bits 1 << mix_amp_class. */
+int mix_amp_lists_classes(const mix_amp_lists *lists, const char *op);
 /* The ops of one list in alphabetical order; memory to be freed (the names stay the lists'). NULL with the error recorded. */
 const char **mix_amp_lists_ops(const mix_amp_lists *lists, mix_amp_class class, int *count);
-/* Writes paintbuckets_AutoMixedPrecision_<id>_<ms>.txt to options->log_path, as TensorFlow does after the pass. */
+/* Writes paintbuckets_AutoMixedPrecision_<id>_<ms>.txt to options->log_path, as TensorFlow does after the pass: the lists as edited,
+ * whatever the level makes of infer ops. */
 bool mix_amp_lists_write(const mix_amp_lists *lists, const mix_amp_options *options, const char *id);
 
 #endif

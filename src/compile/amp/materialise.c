@@ -40,6 +40,8 @@ static bool cast_output(mix_amp_result *r, int node, int port, bool allow, const
   return true;
 }
 
+/* What TensorFlow 2.21 does not survive, and is done here all the same: where a producer stands behind its consumer, as a NextIteration
+ * behind its Merge, it fails at the cast back ("Index") and leaves the whole graph as it was. */
 /* Emulation: a cast that rounds, and behind it one back for each converted consumer, and one for the others of a converted producer. */
 static bool round_output(mix_amp_result *r, int node, int port, bool allow, const int *consumers, int count) {
   int rounding = -1;

@@ -29,13 +29,13 @@ static const mix_class class = {.name = "mixed precision rewrite", .finalize = f
 
 static bool fresh_gpu(const mix_amp_options *o) { return o->ignore_performance || o->architecture[0] >= 7; }
 
-/* Step 0. An unplaced node stands on the GPU if there is one. */
+/* Step 0. An unplaced node stands on the GPU if there is one, be it simulated: in every mode. */
 static void find_processable(mix_amp_result *r) {
   const mix_amp_options *o = &r->options;
   bool on_gpu = o->mode == MIX_AMP_CUDA_FLOAT16;
   for (int n = 0; n < r->graph->node_count; n++) {
     const mix_amp_node *node = &r->graph->nodes[n];
-    const char *device = node->device[0] ? node->device : o->has_gpu ? "gpu" : "cpu";
+    const char *device = node->device[0] ? node->device : o->has_gpu || o->simulate_gpu ? "gpu" : "cpu";
     bool here = strcasestr(device, on_gpu ? "gpu" : "cpu") != NULL;
     if (node->preserved)
       r->left[n] = MIX_AMP_PRESERVED;
@@ -56,11 +56,10 @@ static const char *no_device(const mix_amp_options *o) {
   return NULL;
 }
 
-/* Back to the graph as it was: after an error, or where there is nothing to do. */
+/* Back to the dtypes as they were: after an error, or where there is nothing to do. */
 static void leave_alone(mix_amp_result *r) {
   for (int t = 0; t < r->graph->type_count; t++) r->after[t] = r->graph->types[t].dtype, r->colour[t] = 0;
   for (int i = 0; i < r->graph->input_count; i++) r->input_cast[i] = -1;
-  memset(r->renamed, 0, (size_t)r->graph->node_count * sizeof *r->renamed);
   r->cast_count = r->use_count = r->converted_nodes = r->casts_to_target = 0;
 }
 
@@ -97,7 +96,7 @@ static bool run(mix_amp_result *r, mix_amp_lists *lists) {
   if (lists->conflict) {
     r->status = MIX_AMP_INVALID_ARGUMENT;
     const int lowest = mix_amp_lists_class(lists, lists->conflict),
-              other = __builtin_ctz((unsigned)*mix_amp_names_find(&lists->classes, lists->conflict) & ~(1u << lowest));
+              other = __builtin_ctz((unsigned)mix_amp_lists_classes(lists, lists->conflict) & ~(1u << lowest));
     snprintf(
         r->message, sizeof r->message,
         "the op lists have conflicting entries: %.200s is in the %s list and in the %s list; one edit more takes it out of one",
@@ -130,10 +129,12 @@ mix_amp_result *mix_amp_rewrite(mix_amp_graph *graph, const mix_amp_options *opt
                       mix_amp_mode_name(options->mode));
     mix_amp_lists lists = {0};
     bool changes = run(r, &lists);
-    if (!mix_failed() && options->log_path) mix_amp_lists_write(&lists, options, graph->label);
+    if (!mix_failed() && changes && options->log_path) mix_amp_lists_write(&lists, options, graph->label);
     mix_amp_lists_free(&lists);
     if (mix_failed()) return NULL;
     if (!changes) leave_alone(r);
+    /* Batch norms are renamed first of all, and stay so where no op is to be converted; after an error the graph is the old one. */
+    if (r->status != MIX_AMP_OK) memset(r->renamed, 0, (size_t)graph->node_count * sizeof *r->renamed);
   }
   if (!(r->cast_removed = mix_calloc((size_t)r->cast_count + 1, sizeof *r->cast_removed))) return NULL;
   if (r->status != MIX_AMP_OK)
