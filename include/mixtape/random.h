@@ -1,5 +1,6 @@
 /* Random numbers: stateless functions of (key, counter, element index) by Philox 4x32-10, independent of the number of threads.
- * A generator is a variable: each use takes its value and advances it, so that captured functions advance it too. */
+ * A generator is a variable: each use takes its value and advances it, so that captured functions advance it too. Several threads may use
+ * one at once, also the functions of a parallel map: each use takes a state of its own; which one, depends on who comes first. */
 #ifndef MIXTAPE_RANDOM_H
 #define MIXTAPE_RANDOM_H
 

@@ -1,4 +1,6 @@
-/* Tensors: typed values of known dtype and shape that may not have been computed yet. Reading one evaluates what it needs. */
+/* Tensors: typed values of known dtype and shape that may not have been computed yet. Reading one evaluates what it needs. Several threads
+ * may use a tensor at once, computed or not, each with a reference (a scope, mix_retain) that lasts as long; they compute at the same time,
+ * what two of them need maybe twice, and all see one value. */
 #ifndef MIXTAPE_TENSOR_H
 #define MIXTAPE_TENSOR_H
 
@@ -25,7 +27,8 @@ MIX_API mix_shape mix_tensor_shape(const mix_tensor *tensor);
 /* Does it descend from mix_input (a value that never exists, only its dtype and shape)? */
 MIX_API bool mix_tensor_is_symbolic(const mix_tensor *tensor);
 
-/* The elements in C order, in the tensor's own dtype; evaluates first. Borrowed: lives as long as the tensor.
+/* The elements in C order, in the tensor's own dtype; evaluates first. Borrowed: lives as long as the tensor; of a variable's value until
+ * the next assignment to the variable, behind which the elements are elsewhere (mix_tensor_read copies them while others assign).
  * NULL with an error recorded if evaluation failed, the tensor is symbolic, or a function is being captured. */
 MIX_API const void *mix_tensor_data(mix_tensor *tensor);
 /* Copies the elements, converted, into `out` (`count` elements, which must be the tensor's size). */

@@ -1,5 +1,8 @@
 /* Variables: named storage at one fixed address. Inside a captured function reads and assignments follow program order. A
- * variable that casts itself (autocast) reads as the thread's cast dtype inside a layer call. */
+ * variable that casts itself (autocast) reads as the thread's cast dtype inside a layer call.
+ * Several threads may use a variable at once, also the functions of a parallel map: a value that was read stays that of one moment,
+ * whoever assigns meanwhile. Only a captured function that runs works on the storage itself: until it returns, no other thread may
+ * assign to a variable that it uses or was given the value of, nor use one that it assigns to. */
 #ifndef MIXTAPE_VARIABLE_H
 #define MIXTAPE_VARIABLE_H
 
@@ -40,7 +43,8 @@ MIX_API mix_tensor *mix_variable_value(mix_variable *variable);
 MIX_API mix_tensor *mix_variable_true_value(mix_variable *variable);
 
 /* value must have the variable's shape, and its true dtype (inside a cast scope an autocast variable converts it first).
- * assign_add and assign_sub compute in the true dtype. Outside a capture the value is evaluated at once. */
+ * assign_add and assign_sub compute in the true dtype; of several threads' additions none is lost. Outside a capture the value is
+ * evaluated at once. */
 MIX_API mix_status mix_variable_assign(mix_variable *variable, mix_tensor *value);
 MIX_API mix_status mix_variable_assign_add(mix_variable *variable, mix_tensor *value);
 MIX_API mix_status mix_variable_assign_sub(mix_variable *variable, mix_tensor *value);

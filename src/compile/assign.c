@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "compile/evaluate.h"
 #include "compile/function.h"
+#include "graph/lock.h"
 #include "tensor/convert.h"
 #include "tensor/shape.h"
 #include <mixtape/ops.h>
@@ -23,7 +24,10 @@ mix_variable *mix_variable_with(const mix_variable_options *given) {
     return mix_fail(MIX_VALUE_ERROR,
                     "variable_new: '%s' is made in a later capture of a function; make variables in its first call or before",
                     name);
-  if (!mix_node_finished(node) && !mix_evaluate_nodes(1, &node)) return NULL;
+  mix_graph_lock();
+  bool finished = mix_node_finished(node);
+  mix_graph_unlock();
+  if (!finished && !mix_evaluate_nodes(1, &node)) return NULL;
   mix_variable *variable = mix_object_new(sizeof *variable, &mix_variable_class);
   if (!variable) return NULL;
   variable->name = mix_intern(name);
@@ -38,7 +42,13 @@ mix_variable *mix_variable_with(const mix_variable_options *given) {
     mix_release(variable);
     return NULL;
   }
-  memcpy(variable->data, value->buffer->data, variable->bytes);
+  mix_held held;
+  if (!mix_tensor_hold(options.initial_value, &held)) {
+    mix_release(variable);
+    return NULL;
+  }
+  memcpy(variable->data, held.data, variable->bytes);
+  mix_tensor_let_go(&held);
   return mix_scoped(variable);
 }
 
@@ -58,7 +68,18 @@ static bool value_fits(const mix_variable *variable, mix_tensor *value, const ch
   return true;
 }
 
-static mix_status assign(mix_variable *variable, mix_tensor *value, const char *call) {
+/* Only if the variable still has the value `before` (NULL: whatever it has); `stale` otherwise. */
+static bool store(mix_variable *variable, mix_tensor *value, const mix_tensor *before, bool *stale) {
+  const void *data = mix_tensor_value(value)->buffer->data;
+  if (data == variable->data || !variable->bytes) return true;
+  if (before && (*stale = variable->read != before->node)) return true;
+  if (!mix_variable_before_write(variable)) return false;
+  memcpy(variable->data, data, variable->bytes);
+  variable->version++;
+  return true;
+}
+
+static mix_status assign(mix_variable *variable, mix_tensor *value, const mix_tensor *before, bool *stale, const char *call) {
   if (!value || !value_fits(variable, value, call)) return mix_error();
   if (value->node->symbolic)
     return mix_fail_status(MIX_RUNTIME_ERROR, "%s: the value for '%s' is symbolic (it descends from mix_input) and never exists",
@@ -66,12 +87,10 @@ static mix_status assign(mix_variable *variable, mix_tensor *value, const char *
   mix_capture *capture = mix_capture_current();
   if (capture) return mix_capture_assign(capture, variable, value) ? MIX_OK : mix_error();
   if (mix_evaluate(1, &value) != MIX_OK) return mix_error();
-  const void *data = mix_tensor_value(value)->buffer->data;
-  if (data == variable->data || !variable->bytes) return MIX_OK;
-  if (!mix_variable_before_write(variable)) return mix_error();
-  memcpy(variable->data, data, variable->bytes);
-  variable->version++;
-  return MIX_OK;
+  mix_graph_lock();
+  bool good = store(variable, value, before, stale);
+  mix_graph_unlock();
+  return good ? MIX_OK : mix_error();
 }
 
 /* An autocast variable inside a cast scope takes values of the cast dtype: they are converted to the true one. */
@@ -86,17 +105,28 @@ static mix_tensor *accepted(mix_variable *variable, mix_tensor *value, const cha
 
 mix_status mix_variable_assign(mix_variable *variable, mix_tensor *value) {
   value = accepted(variable, value, "variable_assign");
-  return value ? assign(variable, value, "variable_assign") : mix_error();
+  return value ? assign(variable, value, NULL, NULL, "variable_assign") : mix_error();
+}
+
+/* Anew where another thread has assigned between the read and the write; nothing is locked while the value is computed. */
+static mix_status change(mix_variable *variable, mix_tensor *value, mix_tensor *(*by)(mix_tensor *, mix_tensor *),
+                         const char *call) {
+  value = accepted(variable, value, call);
+  if (!value) return mix_error();
+  mix_status status;
+  bool stale;
+  do {
+    stale = false;
+    mix_tensor *before = mix_variable_true_value(variable);
+    status = assign(variable, by(before, value), before, &stale, call);
+  } while (stale);
+  return status;
 }
 
 mix_status mix_variable_assign_add(mix_variable *variable, mix_tensor *value) {
-  value = accepted(variable, value, "variable_assign_add");
-  if (!value) return mix_error();
-  return assign(variable, mix_add(mix_variable_true_value(variable), value), "variable_assign_add");
+  return change(variable, value, mix_add, "variable_assign_add");
 }
 
 mix_status mix_variable_assign_sub(mix_variable *variable, mix_tensor *value) {
-  value = accepted(variable, value, "variable_assign_sub");
-  if (!value) return mix_error();
-  return assign(variable, mix_subtract(mix_variable_true_value(variable), value), "variable_assign_sub");
+  return change(variable, value, mix_subtract, "variable_assign_sub");
 }

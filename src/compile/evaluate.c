@@ -3,20 +3,22 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "compile/plan.h"
+#include "graph/lock.h"
 #include "tensor/convert.h"
 #include "tensor/shape.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static bool run_results(mix_compiled *compiled, mix_node *const *nodes, int count) {
-  int result_count = compiled->plan.result_count, r = 0;
+/* The results in buffers of their own, NULL with the error recorded. */
+static mix_buffer **run_results(mix_compiled *compiled) {
+  int result_count = compiled->plan.result_count;
   mix_buffer **buffers = mix_calloc((size_t)result_count + 1, sizeof *buffers);
   void **addresses = mix_calloc((size_t)result_count + 1, sizeof *addresses);
   size_t arena_bytes = compiled->plan.arena_bytes;
   void *arena = arena_bytes ? mix_alloc_buffer(arena_bytes) : NULL;
   bool good = buffers && addresses && (arena || !arena_bytes);
-  for (; good && r < result_count; r++) {
+  for (int r = 0; good && r < result_count; r++) {
     buffers[r] = mix_buffer_new(mix_value_bytes(compiled->results[r].dtype, compiled->results[r].shape));
     if (!buffers[r])
       good = false;
@@ -26,15 +28,48 @@ static bool run_results(mix_compiled *compiled, mix_node *const *nodes, int coun
   if (!good) mix_compiled_name_largest(compiled);
   mix_bindings bindings = {.arguments = NULL, .results = addresses, .arena = arena};
   if (good) good = compiled->backend->run(compiled->executable, &bindings) == MIX_OK;
-  r = 0;
-  for (int n = 0; good && n < count; n++)
+  if (arena) mix_free_buffer(arena, arena_bytes);
+  mix_free(addresses);
+  if (good) return buffers;
+  for (int r = 0; buffers && r < result_count; r++) mix_release(buffers[r]);
+  mix_free(buffers);
+  return NULL;
+}
+
+/* A node that another thread has evaluated meanwhile keeps what it has: the same numbers. */
+static void give_results(int count, mix_node *const *nodes, mix_buffer **buffers) {
+  int r = 0;
+  mix_graph_lock();
+  for (int n = 0; n < count; n++)
     for (int i = 0; i < nodes[n]->output_count; i++, r++)
       if (!nodes[n]->outputs[i].buffer) nodes[n]->outputs[i].buffer = mix_retain(buffers[r]);
-  for (r = 0; buffers && r < result_count; r++) mix_release(buffers[r]);
-  if (arena) mix_free_buffer(arena, arena_bytes);
+  mix_graph_unlock();
+  while (r > 0) mix_release(buffers[--r]);
   mix_free(buffers);
-  mix_free(addresses);
-  return good;
+}
+
+/* Does a plan made of it read values where a variable keeps them? With the graph locked. */
+static bool reads_storage(const mix_ir *ir) {
+  for (int i = 0; i < ir->held_count; i++)
+    if (mix_buffer_is_storage((const mix_buffer *)ir->held[i])) return true;
+  return false;
+}
+
+static mix_buffer **evaluate_edges(int count, const mix_edge *edges) {
+  mix_graph_lock();
+  mix_ir *ir = mix_ir_from_graph(count, edges, 0, NULL, NULL);
+  bool holds = ir && reads_storage(ir);
+  if (holds) mix_storages_hold();
+  mix_graph_unlock(); /* the form holds all it needs */
+  if (ir) {
+    ir->name = "evaluation";
+    ir->runs_once = true;
+  }
+  mix_compiled *compiled = ir ? mix_compile(ir, false) : NULL;
+  mix_buffer **buffers = compiled ? run_results(compiled) : NULL;
+  if (holds) mix_storages_let_go();
+  mix_compiled_free(compiled);
+  return buffers;
 }
 
 bool mix_evaluate_nodes(int count, mix_node *const *nodes) {
@@ -45,18 +80,13 @@ bool mix_evaluate_nodes(int count, mix_node *const *nodes) {
   for (int n = 0, r = 0; n < count; n++)
     for (int i = 0; i < nodes[n]->output_count; i++) results[r++] = (mix_edge){nodes[n], i};
   mix_capture *former = mix_capture_set(NULL);
-  mix_ir *ir = mix_ir_from_graph(result_count, results, 0, NULL, NULL);
-  if (ir) {
-    ir->name = "evaluation";
-    ir->runs_once = true;
-  }
-  mix_compiled *compiled = ir ? mix_compile(ir, false) : NULL;
-  bool good = compiled && run_results(compiled, nodes, count);
-  mix_compiled_free(compiled);
+  mix_buffer **buffers = evaluate_edges(result_count, results);
   mix_capture_set(former);
   mix_free(results);
-  for (int n = 0; good && n < count; n++) mix_node_detach(nodes[n]);
-  return good;
+  if (!buffers) return false;
+  give_results(count, nodes, buffers);
+  for (int n = 0; n < count; n++) mix_node_detach(nodes[n]);
+  return true;
 }
 
 static int by_address(const void *a, const void *b) {
@@ -64,7 +94,7 @@ static int by_address(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
-/* The nodes of these tensors that are not finished, each once. -1 with the error recorded. */
+/* The nodes of these tensors that are not finished, each once; with the graph locked. -1 with the error recorded. */
 static int collect_waiting(int count, mix_tensor *const *tensors, mix_node **nodes) {
   int waiting = 0, distinct = 0;
   for (int i = 0; i < count; i++) {
@@ -93,26 +123,48 @@ mix_status mix_evaluate(int count, mix_tensor *const *tensors) {
   if (count > 0 && !tensors) return mix_fail_status(MIX_TYPE_ERROR, "evaluate: got NULL for the %d tensors", count);
   mix_node *small[32], **nodes = small;
   if (count > 32 && !(nodes = mix_alloc(sizeof *nodes * (size_t)count))) return mix_error();
+  mix_graph_lock();
   int waiting = collect_waiting(count, tensors, nodes);
+  mix_graph_unlock();
   if (waiting > 0) mix_evaluate_nodes(waiting, nodes);
   if (nodes != small) mix_free(nodes);
   return mix_error();
 }
 
-/* Reads of finished values work while an error is pending. */
-static const mix_value *value_of(mix_tensor *tensor) {
-  bool finished = mix_is(tensor, &mix_tensor_class) && mix_node_finished(tensor->node);
-  return finished || mix_evaluate(1, &tensor) == MIX_OK ? mix_tensor_value(tensor) : NULL;
+/* The value of a tensor, evaluated, with the graph locked for the caller; NULL, and not locked, with the error recorded. Reads of
+ * finished values work while an error is pending. */
+static const mix_value *value_locked(mix_tensor *tensor) {
+  if (mix_is(tensor, &mix_tensor_class)) {
+    mix_graph_lock();
+    if (mix_node_finished(tensor->node)) return mix_tensor_value(tensor);
+    mix_graph_unlock();
+  }
+  if (mix_evaluate(1, &tensor) != MIX_OK) return NULL;
+  mix_graph_lock();
+  return mix_tensor_value(tensor);
+}
+
+bool mix_tensor_hold(mix_tensor *tensor, mix_held *held) {
+  const mix_value *value = value_locked(tensor);
+  if (!value) return false;
+  *held = (mix_held){value->buffer->data, mix_buffer_is_storage(value->buffer)};
+  if (held->storage) mix_storages_hold();
+  mix_graph_unlock();
+  return true;
+}
+void mix_tensor_let_go(const mix_held *held) {
+  if (held->storage) mix_storages_let_go();
 }
 
 const void *mix_tensor_data(mix_tensor *tensor) {
-  const mix_value *value = value_of(tensor);
-  return value ? value->buffer->data : NULL;
+  const mix_value *value = value_locked(tensor);
+  if (!value) return NULL;
+  const void *data = value->buffer->data;
+  mix_graph_unlock();
+  return data;
 }
 
-mix_status mix_tensor_read(mix_tensor *tensor, mix_dtype dtype, void *out, int64_t count) {
-  const mix_value *value = value_of(tensor);
-  if (!value) return mix_error();
+static mix_status read_elements(const mix_value *value, const void *data, mix_dtype dtype, void *out, int64_t count) {
   int64_t size = mix_shape_size(value->shape);
   if (count != size)
     return mix_fail_status(MIX_VALUE_ERROR, "tensor_read: room for %lld elements; the tensor has %lld", (long long)count,
@@ -121,14 +173,19 @@ mix_status mix_tensor_read(mix_tensor *tensor, mix_dtype dtype, void *out, int64
     return mix_fail_status(MIX_TYPE_ERROR, "tensor_read: no element can have dtype %s", mix_dtype_name(dtype));
   if (!out && count > 0)
     return mix_fail_status(MIX_VALUE_ERROR, "tensor_read: out is NULL; expected room for %lld elements", (long long)count);
-  mix_convert(value->buffer->data, value->dtype, out, dtype, size);
+  mix_convert(data, value->dtype, out, dtype, size);
   return MIX_OK;
 }
 
-double mix_tensor_item(mix_tensor *tensor) {
-  const mix_value *value = value_of(tensor);
-  if (!value) return NAN;
-  const void *data = value->buffer->data;
+mix_status mix_tensor_read(mix_tensor *tensor, mix_dtype dtype, void *out, int64_t count) {
+  mix_held held;
+  if (!mix_tensor_hold(tensor, &held)) return mix_error();
+  mix_status status = read_elements(mix_tensor_value(tensor), held.data, dtype, out, count);
+  mix_tensor_let_go(&held);
+  return status;
+}
+
+static double item(const mix_value *value, const void *data) {
   char text[160];
   if (mix_shape_size(value->shape) != 1) {
     mix_fail(MIX_VALUE_ERROR, "tensor_item: the tensor has shape %s; expected one element",
@@ -137,4 +194,12 @@ double mix_tensor_item(mix_tensor *tensor) {
   }
   if (mix_dtype_is_floating(value->dtype)) return mix_load_double(data, value->dtype, 0);
   return (double)mix_load_integer(data, value->dtype, 0);
+}
+
+double mix_tensor_item(mix_tensor *tensor) {
+  mix_held held;
+  if (!mix_tensor_hold(tensor, &held)) return NAN;
+  double number = item(mix_tensor_value(tensor), held.data);
+  mix_tensor_let_go(&held);
+  return number;
 }

@@ -7,6 +7,7 @@
 #include "compile/passes/passes.h"
 #include "compile/plan.h"
 #include "compile/pool.h"
+#include "graph/lock.h"
 #include "graph/tape.h"
 #include "tensor/shape.h"
 #include <mixtape/function.h>
@@ -17,6 +18,7 @@ typedef struct environment {
   uint64_t backend, passes;
   uint64_t rewrite;   /* what the automatic mixed precision rewrite does: target, level, edits of lists */
   uint64_t trainable; /* an epoch: what it was it will not be again */
+  mix_dtype cast;     /* of the caller: what autocast variables are read as */
   bool jit_compile;   /* of the function itself */
 } environment;
 
@@ -129,7 +131,7 @@ static mix_ir *capture(mix_function *function, mix_list *arguments) {
   tracing t = {.placeholders = mix_calloc((size_t)count + 1, sizeof *t.placeholders)};
   if (!t.placeholders) return NULL;
   bool former_later = later_capture;
-  mix_dtype former_cast = mix_cast_dtype_set(MIX_DTYPE_NONE);
+  mix_dtype former_cast = mix_cast_dtype(); /* stays in force, as in a call inside another capture */
   const char *former_scope = mix_graph_scope_set(NULL);
   mix_capture *former = mix_capture_set(&t.capture);
   later_capture = function->captured;
@@ -140,8 +142,11 @@ static mix_ir *capture(mix_function *function, mix_list *arguments) {
   mix_cast_dtype_set(former_cast);
   later_capture = former_later;
   mix_ir *ir = NULL;
-  if (good && mix_evaluate_outside(t.result_count, t.results, &t.capture))
+  if (good && mix_evaluate_outside(t.result_count, t.results, &t.capture)) {
+    mix_graph_lock(); /* variables' values become constants: no assignment meanwhile */
     ir = mix_ir_from_graph(t.result_count, t.results, count, t.placeholders, &t.capture);
+    mix_graph_unlock();
+  }
   if (ir) {
     ir->name = function->name;
     ir->excess = function->jit_compile;
@@ -177,6 +182,7 @@ static environment environment_now(const mix_function *function) {
                        .passes = mix_passes_key(),
                        .rewrite = mix_amp_key(),
                        .trainable = mix_trainable_epoch(),
+                       .cast = mix_cast_dtype(),
                        .jit_compile = function->jit_compile};
 }
 
@@ -240,7 +246,8 @@ static bool compiles_alike(const environment *a, const environment *b) {
 
 static bool fits(const specialisation *s, mix_list *arguments, environment now) {
   if (s->argument_count != mix_list_count(arguments)) return false;
-  if (!compiles_alike(&s->environment, &now) || s->environment.trainable != now.trainable) return false;
+  if (!compiles_alike(&s->environment, &now) || s->environment.trainable != now.trainable || s->environment.cast != now.cast)
+    return false;
   for (int i = 0; i < s->argument_count; i++) {
     const mix_value *value = mix_tensor_value(mix_list_get(arguments, i));
     if (value->dtype != s->arguments[i].dtype || !mix_shape_equal(value->shape, s->arguments[i].shape)) return false;

@@ -3,8 +3,9 @@
 #include "backend/backend.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "compile/evaluate.h"
 #include "data/storage.h"
-#include "graph/node.h"
+#include "graph/lock.h"
 #include "tensor/shape.h"
 #include <mixtape/device.h>
 #include <string.h>
@@ -70,16 +71,16 @@ static void copy_rows(char *to, const char *source, const int64_t *rows, int64_t
  * moves before it is written, or the rows do not begin where kernels expect a value to. */
 static mix_buffer *part_of(const mix_tensor *array, size_t offset, size_t bytes) {
   mix_buffer *whole = mix_tensor_value(array)->buffer;
-  const bool moves = array->node->variable && whole->release,
-             aligned = ((uintptr_t)whole->data + offset) % MIX_BUFFER_ALIGNMENT == 0;
+  mix_graph_lock();
+  const bool moves = mix_buffer_is_storage(whole), aligned = ((uintptr_t)whole->data + offset) % MIX_BUFFER_ALIGNMENT == 0;
+  mix_graph_unlock();
   return moves || !aligned ? NULL : mix_buffer_part(whole, offset, bytes);
 }
 
 /* One array: a tensor in the scope that is open. */
 static mix_tensor *gather_one(mix_tensor *array, const int64_t *rows, int64_t first, int64_t count, bool stacked,
                               mix_buffer **buffer) {
-  const char *source = mix_tensor_data(array);
-  if (!source) return NULL;
+  if (!mix_tensor_data(array)) return NULL;
   mix_dtype dtype = mix_tensor_dtype(array);
   mix_shape shape = mix_tensor_shape(array);
   shape.dims[0] = count;
@@ -94,8 +95,10 @@ static mix_tensor *gather_one(mix_tensor *array, const int64_t *rows, int64_t fi
     mix_release(part);
     return tensor;
   }
-  if (mix_failed() || !mix_buffer_reuse(buffer, bytes)) return NULL;
-  copy_rows((*buffer)->data, source, rows, first, count, row);
+  mix_held held;
+  if (mix_failed() || !mix_buffer_reuse(buffer, bytes) || !mix_tensor_hold(array, &held)) return NULL;
+  copy_rows((*buffer)->data, held.data, rows, first, count, row);
+  mix_tensor_let_go(&held);
   return mix_tensor_of_buffer(*buffer, dtype, shape);
 }
 

@@ -1,6 +1,7 @@
 /* Batches of elements that differ in shape: each padded to the largest, or to a shape that is given. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "compile/evaluate.h"
 #include "data/storage.h"
 #include "data/stream.h"
 #include "tensor/convert.h"
@@ -114,10 +115,11 @@ static mix_tensor *stack(const padded_cursor *padded, int index) {
   for (int i = 0; result && i < padded->count; i++) {
     mix_tensor *tensor = mix_list_get(padded->lists[i], index);
     char *to = (char *)data + (size_t)i * bytes;
-    const char *from = mix_tensor_data(tensor);
-    if (!from) return NULL;
+    mix_held held;
+    if (!mix_tensor_hold(tensor, &held)) return NULL;
     if (!mix_shape_equal(mix_tensor_shape(tensor), shape)) fill(to, dtype, mix_shape_size(shape), value);
-    copy_corner(to, shape, from, mix_tensor_shape(tensor), mix_dtype_size(dtype));
+    copy_corner(to, shape, held.data, mix_tensor_shape(tensor), mix_dtype_size(dtype));
+    mix_tensor_let_go(&held);
   }
   return result;
 }

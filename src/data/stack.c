@@ -1,6 +1,7 @@
 #include "data/stack.h"
 
 #include "base/error.h"
+#include "compile/evaluate.h"
 #include "data/storage.h"
 #include "tensor/shape.h"
 #include <string.h>
@@ -26,9 +27,10 @@ static mix_tensor *stack(mix_list *const *lists, int count, int index, mix_buffe
           "alike",
           call, index, i, mix_dtype_name(mix_tensor_dtype(tensor)), mix_shape_text(mix_tensor_shape(tensor), other, sizeof other),
           mix_dtype_name(dtype), mix_shape_text(shape, text, sizeof text));
-    const void *data = mix_tensor_data(tensor);
-    if (!data) return NULL;
-    memcpy((char *)buffers->items[index]->data + (size_t)i * bytes, data, bytes);
+    mix_held held;
+    if (!mix_tensor_hold(tensor, &held)) return NULL;
+    if (bytes) memcpy((char *)buffers->items[index]->data + (size_t)i * bytes, held.data, bytes);
+    mix_tensor_let_go(&held);
   }
   return mix_tensor_of_buffer(buffers->items[index], dtype, stacked);
 }

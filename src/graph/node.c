@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "graph/lock.h"
 #include "graph/tape.h"
 #include "graph/variable.h"
 #include "tensor/shape.h"
@@ -319,10 +320,11 @@ mix_node *mix_node_read(mix_variable *variable, const mix_edge *current, mix_buf
 }
 
 void mix_node_detach(mix_node *node) {
-  if (node->recorded) return;
-  for (int i = 0; i < node->output_count; i++)
-    if (!node->outputs[i].buffer) return;
-  int count = node->input_count;
-  node->input_count = 0;
+  mix_graph_lock();
+  bool done = !node->recorded;
+  for (int i = 0; i < node->output_count && done; i++) done = node->outputs[i].buffer != NULL;
+  int count = done ? node->input_count : 0;
+  node->input_count -= count;
+  mix_graph_unlock(); /* before what goes runs code of the caller's (mix_tensor_wrap) */
   for (int i = 0; i < count; i++) mix_release(node->inputs[i].node);
 }

@@ -5,11 +5,12 @@
 #include "base/object.h"
 #include "graph/op.h"
 #include "tensor/buffer.h"
+#include <stdatomic.h>
 
 typedef struct mix_value {
   mix_dtype dtype;
   mix_shape shape;
-  mix_buffer *buffer; /* NULL while not computed */
+  mix_buffer *buffer; /* NULL while not computed; set once, with the graph locked (graph/lock.h) */
 } mix_value;
 
 typedef struct mix_edge {
@@ -26,7 +27,7 @@ struct mix_node {
   mix_value *outputs;
   void *attributes;       /* op->attributes_size bytes, inline */
   const char *scope;      /* interned path of the layer that was being called, or NULL */
-  int recorded;           /* tapes that hold it */
+  atomic_int recorded;    /* tapes that hold it */
   bool symbolic;          /* descends from mix_input */
   bool keep;              /* the rewrite leaves it alone */
   mix_variable *variable; /* for reads: which; NULL once it is gone */

@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "graph/lock.h"
 #include "graph/node.h"
 #include "tensor/convert.h"
 #include "tensor/shape.h"
@@ -71,6 +72,19 @@ mix_dtype mix_tensor_dtype(const mix_tensor *tensor) { return tensor ? mix_tenso
 mix_shape mix_tensor_shape(const mix_tensor *tensor) { return tensor ? mix_tensor_value(tensor)->shape : (mix_shape){.rank = 0}; }
 bool mix_tensor_is_symbolic(const mix_tensor *tensor) { return tensor && tensor->node->symbolic; }
 
+/* The first elements of a finished value behind what the text has, and the end of the text. */
+static void put_elements(const mix_value *value, char *text, size_t size, size_t at) {
+  int64_t count = mix_shape_size(value->shape);
+  for (int64_t i = 0; i < count && i < 8 && at < size; i++) {
+    int used = mix_dtype_is_floating(value->dtype) ? snprintf(text + at, size - at, "%s%.9g", i ? ", " : " [",
+                                                              mix_load_double(value->buffer->data, value->dtype, i))
+                                                   : snprintf(text + at, size - at, "%s%lld", i ? ", " : " [",
+                                                              (long long)mix_load_integer(value->buffer->data, value->dtype, i));
+    if (used > 0) at += (size_t)used;
+  }
+  if (at < size) snprintf(text + at, size - at, "%s%s>", count > 8 ? ", ..." : "", count ? "]" : "");
+}
+
 const char *mix_tensor_text(const mix_tensor *tensor, char *text, size_t size) {
   if (!text || !size) return "";
   if (!tensor) return snprintf(text, size, "<no tensor>"), text;
@@ -78,19 +92,11 @@ const char *mix_tensor_text(const mix_tensor *tensor, char *text, size_t size) {
   char shape[160];
   int used = snprintf(text, size, "<tensor %s %s", mix_dtype_name(value->dtype), mix_shape_text(value->shape, shape, sizeof shape));
   size_t at = used < 0 ? 0 : (size_t)used;
-  if (!value->buffer) {
-    if (at < size)
-      snprintf(text + at, size - at, " = %s, %s>", tensor->node->op->name, tensor->node->symbolic ? "symbolic" : "not computed");
-    return text;
-  }
-  int64_t count = mix_shape_size(value->shape);
-  for (int64_t i = 0; i < count && i < 8 && at < size; i++) {
-    used = mix_dtype_is_floating(value->dtype)
-               ? snprintf(text + at, size - at, "%s%.9g", i ? ", " : " [", mix_load_double(value->buffer->data, value->dtype, i))
-               : snprintf(text + at, size - at, "%s%lld", i ? ", " : " [",
-                          (long long)mix_load_integer(value->buffer->data, value->dtype, i));
-    if (used > 0) at += (size_t)used;
-  }
-  if (at < size) snprintf(text + at, size - at, "%s%s>", count > 8 ? ", ..." : "", count ? "]" : "");
+  mix_graph_lock();
+  if (value->buffer)
+    put_elements(value, text, size, at);
+  else if (at < size)
+    snprintf(text + at, size - at, " = %s, %s>", tensor->node->op->name, tensor->node->symbolic ? "symbolic" : "not computed");
+  mix_graph_unlock();
   return text;
 }

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "graph/lock.h"
 #include "graph/tape.h"
 #include "tensor/convert.h"
 #include "tensor/shape.h"
@@ -13,16 +14,22 @@ static _Thread_local mix_dtype cast_dtype;
 static _Thread_local mix_capture *capture;
 static atomic_uint_fast64_t trainable_epoch;
 
+/* What `release` of a variable's storage is: the buffer does not own it. */
+static void storage_stays(void *data) { (void)data; }
+bool mix_buffer_is_storage(const mix_buffer *buffer) { return buffer->release == storage_stays; }
+
 /* Readers that outlive the variable inherit its storage. */
 static void variable_finalize(void *object) {
   mix_variable *variable = object;
   mix_node *read = variable->read;
   if (read) {
+    mix_graph_lock();
     read->variable = NULL;
     if (mix_references(read) > 1 || mix_references(read->outputs[0].buffer) > 1) {
       read->outputs[0].buffer->release = NULL;
       variable->data = NULL;
     }
+    mix_graph_unlock();
     mix_release(read);
   }
   for (int i = 0; i < 4; i++) {
@@ -135,12 +142,15 @@ static mix_tensor *read_in_capture(mix_variable *variable) {
 }
 
 static mix_tensor *read_storage(mix_variable *variable) {
+  mix_graph_lock();
   if (!variable->read) {
-    mix_buffer *storage = mix_buffer_wrap(variable->data, variable->bytes, NULL);
+    mix_buffer *storage = mix_buffer_wrap(variable->data, variable->bytes, storage_stays);
     variable->read = storage ? mix_node_read(variable, NULL, storage) : NULL;
     mix_release(storage);
   }
-  return mix_tensor_of(variable->read, 0);
+  mix_tensor *value = mix_tensor_of(variable->read, 0);
+  mix_graph_unlock();
+  return value;
 }
 
 mix_tensor *mix_variable_true_value(mix_variable *variable) {
@@ -172,12 +182,13 @@ mix_tensor *mix_variable_value(mix_variable *variable) {
   return cast;
 }
 
-bool mix_variable_before_write(mix_variable *variable) {
+static bool let_readers_go(mix_variable *variable) {
   mix_node *read = variable->read;
-  if (!read) return true;
+  if (!read) return true; /* another thread has */
   mix_buffer *shared = read->outputs[0].buffer;
   bool read_lives = mix_references(read) > 1;
   if (read_lives || mix_references(shared) > 1) {
+    mix_storages_wait();
     void *old_value = mix_alloc_buffer(variable->bytes);
     if (!old_value) return false;
     memcpy(old_value, variable->data, variable->bytes);
@@ -193,11 +204,18 @@ bool mix_variable_before_write(mix_variable *variable) {
   return true;
 }
 
+/* A step that trains a model locks nothing: nobody has read its variables since the last one. */
+bool mix_variable_before_write(mix_variable *variable) {
+  if (!variable->read) return true;
+  mix_graph_lock();
+  bool good = let_readers_go(variable);
+  mix_graph_unlock();
+  return good;
+}
+
 /* ---- copies rounded to 16 bits ---- */
 
-mix_variable *mix_variable_copy(mix_variable *variable, mix_dtype rounded, bool widened) {
-  mix_variable **copy = &variable->copies[(rounded == MIX_BFLOAT16) + 2 * widened];
-  if (*copy) return *copy;
+static mix_variable *copy_new(mix_variable *variable, mix_dtype rounded, bool widened) {
   mix_variable *made = mix_object_new(sizeof *made, &mix_variable_class);
   if (!made) return NULL;
   made->name = variable->name;
@@ -212,12 +230,20 @@ mix_variable *mix_variable_copy(mix_variable *variable, mix_dtype rounded, bool 
     return NULL;
   }
   made->bytes = bytes;
-  return *copy = made;
+  return made;
 }
 
-void mix_variable_refresh(mix_variable *copy) {
-  mix_variable *original = copy->original;
-  if (!original || copy->copied_version == original->version) return;
+mix_variable *mix_variable_copy(mix_variable *variable, mix_dtype rounded, bool widened) {
+  mix_variable **copy = &variable->copies[(rounded == MIX_BFLOAT16) + 2 * widened];
+  mix_graph_lock();
+  if (!*copy) *copy = copy_new(variable, rounded, widened);
+  mix_graph_unlock();
+  return *copy;
+}
+
+static void copy_refresh(mix_variable *copy) {
+  const mix_variable *original = copy->original;
+  if (copy->copied_version == original->version) return; /* another thread has */
   enum { SOME = 256 };
   uint16_t numbers[SOME];
   const int64_t count = mix_shape_size(copy->shape);
@@ -228,4 +254,11 @@ void mix_variable_refresh(mix_variable *copy) {
     mix_convert(numbers, copy->rounded, (char *)copy->data + i * (int64_t)mix_dtype_size(copy->dtype), copy->dtype, some);
   }
   copy->copied_version = original->version;
+}
+
+void mix_variable_refresh(mix_variable *copy) {
+  if (!copy->original || copy->copied_version == copy->original->version) return;
+  mix_graph_lock();
+  copy_refresh(copy);
+  mix_graph_unlock();
 }

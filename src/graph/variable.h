@@ -14,12 +14,12 @@ struct mix_variable {
   void *data;           /* one fixed address for life */
   size_t bytes;
   bool trainable, autocast;
-  mix_node *read;       /* outside captures: the finished node that shares the storage until the next write; retained or NULL */
+  _Atomic(mix_node *) read; /* outside captures: the finished node that shares the storage until the next write; retained or NULL */
   uint64_t version;     /* moves with every write */
   mix_variable *copies[4]; /* its values in float16 and bfloat16, and both held as float32, where plans keep such; retained */
   mix_variable *original;  /* of a copy: whose; borrowed */
   mix_dtype rounded;       /* of a copy: the 16-bit dtype that its values were rounded to */
-  uint64_t copied_version; /* of a copy: the original's version that it holds */
+  _Atomic uint64_t copied_version; /* of a copy: the original's version that it holds */
   void *constraint;     /* nn: retained object or NULL */
   void *regularizer;    /* nn: retained object or NULL */
 };
@@ -55,12 +55,15 @@ void mix_capture_clear(mix_capture *capture);
 /* Inside a capture: binds the variable to a new value of its true dtype and shape. */
 bool mix_capture_assign(mix_capture *capture, mix_variable *variable, mix_tensor *value);
 
+/* Is it a variable's storage, which the next write changes? With the graph locked. */
+bool mix_buffer_is_storage(const mix_buffer *buffer);
 /* The hidden copy of a floating variable, rounded to a 16-bit dtype and held in that or, `widened`, as float32; made on first use and
  * stale then. Borrowed. NULL with the error recorded. */
 mix_variable *mix_variable_copy(mix_variable *variable, mix_dtype rounded, bool widened);
 /* Brings a copy up to date with its original. */
 void mix_variable_refresh(mix_variable *copy);
-/* Before the storage changes: a reader that outlives the write gets its own copy of the old value. */
+/* Before the storage changes: a reader that outlives the write gets its own copy of the old value. Waits for the threads that hold the
+ * storages. While the graph stays locked nobody else reads the variable. */
 bool mix_variable_before_write(mix_variable *variable);
 /* Moves when any variable's or layer's `trainable` changes: part of the key of compiled functions. */
 uint64_t mix_trainable_epoch(void);

@@ -1,4 +1,5 @@
 /* Random numbers: stateless operations over (key, counter), and generators, which are variables that hold such a state. */
+#include "graph/lock.h"
 #include "ops/rules.h"
 #include <mixtape/random.h>
 
@@ -58,14 +59,23 @@ mix_generator *mix_generator_new(uint64_t seed) {
 mix_variable *mix_generator_state(mix_generator *generator) { return generator ? generator->state : NULL; }
 
 /* The state as it is now decides the numbers; the generator then holds counter + 1, in captures by program order. */
-static mix_tensor *draw(mix_generator *generator, mix_tensor *(*random)(mix_tensor *, mix_shape, mix_dtype), mix_shape shape,
-                        mix_dtype dtype) {
-  if (mix_failed()) return NULL;
-  if (!mix_is(generator, &generator_class)) return mix_fail(MIX_TYPE_ERROR, "random: the generator is NULL or another object");
+static mix_tensor *draw_locked(mix_generator *generator, mix_tensor *(*random)(mix_tensor *, mix_shape, mix_dtype), mix_shape shape,
+                               mix_dtype dtype) {
   mix_tensor *state = mix_variable_true_value(generator->state), *numbers = random(state, shape, dtype);
   if (!numbers) return NULL;
   mix_tensor *next = mix_add(state, mix_tensor_from((int64_t[]){0, 1}, MIX_INT64, MIX_SHAPE(2)));
   return mix_variable_assign(generator->state, next) == MIX_OK ? numbers : NULL;
+}
+
+/* One step: no two threads take the same state. */
+static mix_tensor *draw(mix_generator *generator, mix_tensor *(*random)(mix_tensor *, mix_shape, mix_dtype), mix_shape shape,
+                        mix_dtype dtype) {
+  if (mix_failed()) return NULL;
+  if (!mix_is(generator, &generator_class)) return mix_fail(MIX_TYPE_ERROR, "random: the generator is NULL or another object");
+  mix_graph_lock();
+  mix_tensor *numbers = draw_locked(generator, random, shape, dtype);
+  mix_graph_unlock();
+  return numbers;
 }
 
 #define OP(called, tf)                                                                                                             \
