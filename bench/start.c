@@ -30,16 +30,21 @@ static bool complain(const char *what, int error) {
   return false;
 }
 
+static long long units_of(const bench_settings *settings) { return settings->units ? (long long)settings->units : 64; }
+static long long batch_of(const bench_settings *settings) { return settings->batch ? (long long)settings->batch : 128; }
+
 /* The step log is a pipe: its first byte says that the first step has ended. */
-static bool time_process(const char *data, int threads, double *first_step, double *whole) {
+static bool time_process(const char *data, const bench_settings *settings, double *first_step, double *whole) {
   int ends[2];
   if (pipe(ends)) return complain("pipe", errno);
   for (int i = 0; i < 2; i++) fcntl(ends[i], F_SETFD, FD_CLOEXEC);
-  char log[32], count[16];
+  char log[32], threads[16], units[24], batch[24];
   snprintf(log, sizeof log, "/dev/fd/%d", STDERR_FILENO + 1);
-  snprintf(count, sizeof count, "%d", threads);
-  char *arguments[] = {"mixtape", "train",     "--data", (char *)data, "--units", "64",        "--batch-size", "128", "--steps",
-                       "1",       "--verbose", "0",      "--step-log", log,       "--threads", count,          NULL};
+  snprintf(threads, sizeof threads, "%d", settings->threads);
+  snprintf(units, sizeof units, "%lld", units_of(settings));
+  snprintf(batch, sizeof batch, "%lld", batch_of(settings));
+  char *arguments[] = {"mixtape", "train",     "--data", (char *)data, "--units", units,       "--batch-size", batch, "--steps",
+                       "1",       "--verbose", "0",      "--step-log", log,       "--threads", threads,        NULL};
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
@@ -79,8 +84,8 @@ bool bench_start(const bench_settings *settings) {
   unsetenv("GOMP_SPINCOUNT"); /* main set it; the program that is timed shall do so again */
   double first[MOST_RUNS], whole[MOST_RUNS];
   const int runs = settings->quick ? 7 : MOST_RUNS;
-  bool good = time_process(path, settings->threads, first, whole); /* pages of the program into memory */
-  for (int i = 0; i < runs && good; i++) good = time_process(path, settings->threads, &first[i], &whole[i]);
+  bool good = time_process(path, settings, first, whole); /* pages of the program into memory */
+  for (int i = 0; i < runs && good; i++) good = time_process(path, settings, &first[i], &whole[i]);
   unlink(path);
   if (!good) return false;
   const double median = bench_median(first, runs), all = bench_median(whole, runs);
@@ -89,8 +94,8 @@ bool bench_start(const bench_settings *settings) {
                                 first[0], "process_seconds", all, "process_best", whole[0]));
   if (settings->text)
     printf(
-        "\nprocess start to the end of its first step (64 units, batch 128, .npz of 1,000 examples): %.1f ms (best %.1f); to its exit %.1f ms "
+        "\nprocess start to the end of its first step (%lld units, batch %lld, .npz of 1,000 examples): %.1f ms (best %.1f); to its exit %.1f ms "
         "(best %.1f); %d runs\n",
-        1e3 * median, 1e3 * first[0], 1e3 * all, 1e3 * whole[0], runs);
+        units_of(settings), batch_of(settings), 1e3 * median, 1e3 * first[0], 1e3 * all, 1e3 * whole[0], runs);
   return true;
 }

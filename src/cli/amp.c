@@ -80,6 +80,11 @@ static int show_files(amp_command *command, int files, char **paths) {
   return code;
 }
 
+static int wrong(const char *message, const char *detail) {
+  fprintf(stderr, "mixtape amp: %s%s; `mixtape amp --help` explains\n", message, detail);
+  return CLI_USAGE;
+}
+
 /* ---- the model's own step ---- */
 
 static void observe(void *context, const mix_amp_result *result) {
@@ -92,6 +97,14 @@ static int show_model(amp_command *command, int argc, char **argv) {
   cli_options options;
   int code = cli_parse("amp explain", CLI_TRAIN, argc, argv, &options);
   if (code) return code < 0 ? CLI_OK : code;
+  const char *kept = options.save          ? "--save"
+                     : options.step_log    ? "--step-log"
+                     : options.checkpoint  ? "--checkpoint"
+                     : options.tensorboard ? "--tensorboard"
+                                           : NULL;
+  if (kept) return wrong(kept, " belongs to train: here one step is looked at, and nothing of it is kept");
+  if (!options.graph_rewrite && !strncmp(options.policy, "mixed_", 6))
+    return wrong(options.policy, " is a policy, and what is rewritten is a float32 model; leave --policy out");
   if (!options.graph_rewrite) options.graph_rewrite = "float16";
   int64_t batch = options.batch_size ? options.batch_size : MIX_STANDARD_BATCH;
   if ((code = cli_setup(&options)) != CLI_OK) return code;
@@ -122,11 +135,6 @@ static int set_option(const char *value) {
   return CLI_OK;
 }
 
-static int wrong(const char *message, const char *detail) {
-  fprintf(stderr, "mixtape amp: %s%s; `mixtape amp --help` explains\n", message, detail);
-  return CLI_USAGE;
-}
-
 int cli_amp(int argc, char **argv) {
   amp_command command = {0};
   bool options_end = false;
@@ -136,6 +144,7 @@ int cli_amp(int argc, char **argv) {
     if (!strcmp(argv[i], "--model") || !strncmp(argv[i], "--model=", 8)) command.model = true;
   for (int i = 1; i < argc; i++) { /* what is not taken here moves to the front */
     bool option = !options_end && argv[i][0] == '-' && argv[i][1];
+    const char *value;
     if (option && (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))) {
       fputs(usage, stdout);
       return CLI_OK;
@@ -144,11 +153,11 @@ int cli_amp(int argc, char **argv) {
       options_end = true;
     else if (option && !strcmp(argv[i], "--json"))
       command.json = true;
-    else if (option && !strcmp(argv[i], "--output")) {
-      if (i + 1 == argc) return wrong("an argument is missing for --output", "");
-      command.output = argv[++i];
-    } else if (option && !strcmp(argv[i], "--set")) {
-      int code = set_option(i + 1 < argc ? argv[++i] : NULL);
+    else if (option && cli_is_option(argc, argv, &i, "--output", &value)) {
+      if (!value) return wrong("an argument is missing for --output", "");
+      command.output = value;
+    } else if (option && cli_is_option(argc, argv, &i, "--set", &value)) {
+      int code = set_option(value);
       if (code) return code;
     } else if (option && !command.model) {
       fprintf(stderr, "mixtape amp: unknown option '%s'; `mixtape amp --help` lists them\n", argv[i]);

@@ -12,7 +12,16 @@
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 
 /* Sub-commands that an option belongs to. */
-enum { CLI_TRAIN = 1, CLI_EVALUATE = 2, CLI_PREDICT = 4, CLI_SUMMARY = 8, CLI_DEVICES = 16, CLI_BENCH = 32, CLI_VERSION = 64, CLI_NUMERICS = 128 };
+enum {
+  CLI_TRAIN = 1,
+  CLI_EVALUATE = 2,
+  CLI_PREDICT = 4,
+  CLI_SUMMARY = 8,
+  CLI_DEVICES = 16,
+  CLI_BENCH = 32,
+  CLI_VERSION = 64,
+  CLI_NUMERICS = 128
+};
 
 typedef struct cli_loss_scale {
   enum { CLI_SCALE_AUTO, CLI_SCALE_NONE, CLI_SCALE_FIXED, CLI_SCALE_DYNAMIC } kind;
@@ -41,6 +50,10 @@ typedef struct cli_options {
 /* Fills the options from the arguments after the sub-command's name; CLI_OK to go on, CLI_USAGE after an error message, -1 when --help
  * was printed. */
 int cli_parse(const char *command, int commands, int argc, char **argv, cli_options *options);
+
+/* Is argument *i the option `name` ("--output") with a value, "--output FILE" or "--output=FILE"? Then *i is its last argument, and *value is
+ * NULL where it is missing. */
+bool cli_is_option(int argc, char **argv, int *i, const char *name, const char **value);
 
 /* --verbose as the library takes it; not given: automatic. */
 int cli_verbose(const cli_options *options);

@@ -18,7 +18,7 @@ typedef struct loop {
   mix_function *step;
   mix_dataset *train;
   mix_tensor *x_held, *y_held; /* NULL: nothing is held back */
-  int64_t batch_size, epoch;
+  int64_t rows, batch_size, epoch;
   double loss, right, seen; /* sums of the epoch so far */
   cli_history *history;
   cli_step_log *log;
@@ -77,12 +77,20 @@ static mix_tensor *rows(mix_tensor *x, int64_t first, int64_t count) {
 
 /* ---- checkpoints: what is the loop's own goes with them as values ---- */
 
-enum { STATE_EPOCH, STATE_STEPS, STATE_BATCH_SIZE, STATE_NUMBERS, SUMS = 3 };
+enum { STATE_EPOCH, STATE_STEPS, STATE_BATCH_SIZE, STATE_ROWS, STATE_HELD, STATE_NUMBERS, SUMS = 3 };
 static const char *const columns[] = {"loss", "accuracy", "val_loss", "val_accuracy"};
 
+static void describe(const loop *l, int64_t state[STATE_NUMBERS]) {
+  state[STATE_EPOCH] = l->epoch;
+  state[STATE_STEPS] = l->history->steps;
+  state[STATE_BATCH_SIZE] = l->batch_size;
+  state[STATE_ROWS] = l->rows;
+  state[STATE_HELD] = l->x_held ? mix_tensor_shape(l->x_held).dims[0] : 0;
+}
+
 static mix_status save(const loop *l, mix_iterator *batches) {
-  const int64_t state[STATE_NUMBERS] = {
-      [STATE_EPOCH] = l->epoch, [STATE_STEPS] = l->history->steps, [STATE_BATCH_SIZE] = l->batch_size};
+  int64_t state[STATE_NUMBERS];
+  describe(l, state);
   MIX_SCOPE {
     mix_checkpoint_put(l->checkpoint, "state", mix_tensor_from(state, MIX_INT64, MIX_SHAPE(STATE_NUMBERS)));
     mix_checkpoint_put(l->checkpoint, "sums",
@@ -102,6 +110,21 @@ static void get_column(const loop *l, const char *name) {
   for (int64_t e = 0; numbers && e < mix_tensor_shape(values).dims[0]; e++) cli_history_add(l->history, e, name, numbers[e]);
 }
 
+/* What must be as it was: else batches of an epoch would be of other rows than those before. */
+static bool same_run(const loop *l, const int64_t saved[STATE_NUMBERS]) {
+  static const char *const names[STATE_NUMBERS] = {
+      [STATE_BATCH_SIZE] = "--batch-size", [STATE_ROWS] = "the number of training rows", [STATE_HELD] = "that of rows held back"};
+  int64_t here[STATE_NUMBERS];
+  describe(l, here);
+  for (int i = STATE_BATCH_SIZE; i < STATE_NUMBERS; i++)
+    if (saved[i] != here[i]) {
+      fprintf(stderr, "mixtape train: --resume: %s is %lld here, %lld in %s; resume with the data and options it was made with\n",
+              names[i], (long long)here[i], (long long)saved[i], l->options->checkpoint);
+      return false;
+    }
+  return true;
+}
+
 /* Goes on where the newest checkpoint is, in the middle of the pass `batches`; at the beginning where there is none. */
 static bool resume(loop *l, mix_iterator *batches) {
   int64_t step = mix_checkpoint_restore(l->checkpoint, batches), state[STATE_NUMBERS];
@@ -113,11 +136,7 @@ static bool resume(loop *l, mix_iterator *batches) {
     return false;
   }
   if (mix_tensor_read(numbers, MIX_INT64, state, STATE_NUMBERS) || mix_tensor_read(totals, MIX_FLOAT64, sums, SUMS)) return false;
-  if (state[STATE_BATCH_SIZE] != l->batch_size) {
-    fprintf(stderr, "mixtape train: --resume: --batch-size is %lld here, %lld in %s; resume with what it was made with\n",
-            (long long)l->batch_size, (long long)state[STATE_BATCH_SIZE], l->options->checkpoint);
-    return false;
-  }
+  if (!same_run(l, state)) return false;
   l->epoch = state[STATE_EPOCH];
   l->history->steps = state[STATE_STEPS];
   l->loss = sums[0], l->right = sums[1], l->seen = sums[2];
@@ -196,6 +215,7 @@ bool cli_train_custom(const cli_options *options, mix_model *model, const cli_da
   l.training = (training){.model = model, .loss_object = mix_loss_new(options->loss), .optimizer = mix_model_optimizer(model)};
   mix_tensor *x = data->x_train, *y = data->y_train;
   if (!split(&l, &x, &y)) return false;
+  l.rows = mix_tensor_shape(x).dims[0];
   int64_t epochs = options->epochs ? options->epochs : options->steps ? INT64_MAX / 2 : 1;
   l.train = mix_dataset_from_tensors(x, y);
   if (!options->no_shuffle) l.train = mix_dataset_shuffle(l.train, 10000, .seed = options->seed);

@@ -35,10 +35,29 @@ typedef struct graph_options {
   bool quiet;
 } graph_options;
 
+static bool known_passes(const char *list) {
+  if (!strcmp(list, "all")) return true;
+  for (size_t length; *list; list += length + (list[length] == ',')) {
+    length = strcspn(list, ",");
+    int i = 0;
+    while (mix_pass_name(i) && (strncmp(mix_pass_name(i), list, length) != 0 || mix_pass_name(i)[length])) i++;
+    if (!mix_pass_name(i)) return false;
+  }
+  return true;
+}
+
+static int missing(const char *option, const char *value) {
+  if (value)
+    fprintf(stderr, "mixtape graph: %s %s: no such pass; `mixtape graph --help` lists them\n", option, value);
+  else
+    fprintf(stderr, "mixtape graph: %s: its value is missing; `mixtape graph --help` explains\n", option);
+  return CLI_USAGE;
+}
+
 /* CLI_OK to go on, CLI_USAGE after a message, -1 when --help was printed. */
 static int parse(int argc, char **argv, graph_options *options) {
   for (int i = 1; i < argc; i++) {
-    const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+    const char *value;
     if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
       usage(stdout);
       return -1;
@@ -51,26 +70,27 @@ static int parse(int argc, char **argv, graph_options *options) {
       options->file = argv[i];
     } else if (!strcmp(argv[i], "--quiet"))
       options->quiet = true;
-    else if (!strcmp(argv[i], "--pass") && value)
-      options->passes = value, i++;
-    else if (!strcmp(argv[i], "--graph") && value) {
+    else if (cli_is_option(argc, argv, &i, "--pass", &value)) {
+      if (!value || !known_passes(value)) return missing("--pass", value);
+      options->passes = value;
+    } else if (cli_is_option(argc, argv, &i, "--graph", &value)) {
+      if (!value) return missing("--graph", value);
       char *end;
       options->graph = strtol(value, &end, 10);
       if (*end || options->graph < 1) {
         fprintf(stderr, "mixtape graph: --graph %s; expected a number from 1\n", value);
         return CLI_USAGE;
       }
-      i++;
-    } else if (!strcmp(argv[i], "--rewrite") && value) {
+    } else if (cli_is_option(argc, argv, &i, "--rewrite", &value)) {
+      if (!value) return missing("--rewrite", value);
       mix_dtype target = mix_dtype_from_name(value);
       if (target != MIX_FLOAT16 && target != MIX_BFLOAT16) {
         fprintf(stderr, "mixtape graph: --rewrite %s; expected float16 or bfloat16\n", value);
         return CLI_USAGE;
       }
       mix_amp_set_target(target);
-      i++;
     } else {
-      fprintf(stderr, "mixtape graph: unknown option '%s', or its value is missing; `mixtape graph --help` lists them\n", argv[i]);
+      fprintf(stderr, "mixtape graph: unknown option '%s'; `mixtape graph --help` lists them\n", argv[i]);
       return CLI_USAGE;
     }
   }

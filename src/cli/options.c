@@ -66,7 +66,7 @@ static const row rows[] = {
      "Keras's names and arguments in lower case (default rmsprop)"},
     {"loss", TEXT, FIELD(loss), TRAINS | CLI_EVALUATE, "NAME", "default sparse_categorical_crossentropy"},
     {"metrics", TEXT, FIELD(metrics), CLI_TRAIN | CLI_EVALUATE, "A,B[:key=value,...]",
-     "Keras's names: accuracy (default), top_k_categorical_accuracy, auc, mse, ...; arguments as in mean_io_u:num_classes=10, "
+     "Keras's names: accuracy (default), top_k_categorical_accuracy, auc, mse, ...; arguments as in mean_io_u:num_classes=10,sparse_y_pred=false, "
      "lists as in thresholds=0.3:0.7"},
     {"loss-scale", SCALE, FIELD(loss_scale), TRAINS, "auto|none|NUMBER|dynamic[:INITIAL[:GROWTH_STEPS]]",
      "loss scaling (default auto)"},
@@ -341,6 +341,16 @@ static bool consistent(const char *command, const cli_options *options) {
             "mixtape %s: %s belongs to --loop fit; the custom loop weighs no classes, measures accuracy and calls no callbacks\n",
             command, extra);
   return !extra;
+}
+
+bool cli_is_option(int argc, char **argv, int *i, const char *name, const char **value) {
+  const size_t length = strlen(name);
+  if (strncmp(argv[*i], name, length) != 0 || (argv[*i][length] && argv[*i][length] != '=')) return false;
+  if (argv[*i][length])
+    *value = argv[*i] + length + 1;
+  else
+    *value = *i + 1 < argc ? argv[++*i] : NULL;
+  return true;
 }
 
 int cli_parse(const char *command, int commands, int argc, char **argv, cli_options *options) {

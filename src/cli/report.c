@@ -1,7 +1,8 @@
 /* Results: the object of --json, the guide's lines, the log of steps. Numbers that are not finite are strings in JSON. */
+#include "base/number.h"
 #include "cli/cli.h"
-
 #include "model/model.h"
+
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
@@ -118,8 +119,8 @@ bool cli_step_log_close(cli_step_log *log) {
 
 const char *cli_number_text(double value, char *text, size_t size) {
   for (int digits = 15; digits <= 17; digits++) {
-    snprintf(text, size, "%.*g", digits, value);
-    if (!isfinite(value) || strtod(text, NULL) == value) break;
+    mix_number_write(text, size, 'g', digits, value);
+    if (!isfinite(value) || mix_number_read(text, NULL) == value) break;
   }
   size_t used = strlen(text);
   if (isfinite(value) && !strpbrk(text, ".e") && used + 3 <= size) snprintf(text + used, size - used, ".0");

@@ -1,6 +1,8 @@
 #include "cli/cli.h"
 
+#include "base/alloc.h"
 #include "base/error.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +37,18 @@ static int tried(const char *option) {
   return CLI_USAGE;
 }
 
+/* Logs have members of their own, which a metric of that name would take the place of. */
+static int free_name(const mix_metric *metric) {
+  static const char *const taken[] = {"loss", "step", "applied", "iterations", "loss_scale", "good_steps"};
+  for (size_t i = 0; metric && i < sizeof taken / sizeof *taken; i++)
+    if (!strcmp(mix_metric_name(metric), taken[i])) {
+      fprintf(stderr, "mixtape: --metrics: a metric cannot be called '%s', which the logs have already; give another name\n",
+              taken[i]);
+      return CLI_USAGE;
+    }
+  return CLI_OK;
+}
+
 static int try_metrics(const cli_options *options) {
   mix_compile_options compile = {.size = sizeof compile};
   char *text = strdup(options->metrics);
@@ -45,11 +59,12 @@ static int try_metrics(const cli_options *options) {
     code = CLI_USAGE;
   }
   for (int i = 0; i < MIX_MODEL_MOST && compile.metrics[i] && !code; i++) {
-    mix_metric_from_text(compile.metrics[i], NULL);
+    mix_metric *metric = mix_metric_from_text(compile.metrics[i], NULL);
     bool missing = mix_error() == MIX_TYPE_ERROR && !strchr(compile.metrics[i], ':');
     code = tried("metrics");
     if (code && missing)
       fprintf(stderr, "mixtape: --metrics: arguments are given as in %s:key=value,key=value\n", compile.metrics[i]);
+    if (!code) code = free_name(metric);
   }
   free(text);
   return code;
@@ -86,6 +101,12 @@ int cli_setup(const cli_options *options) {
   cli_try_environment();
   if (options->has_seed) mix_set_seed(options->seed);
   mix_set_global_policy(options->policy);
+  if (options->graph_rewrite && !strcmp(options->graph_rewrite, "bfloat16") && options->loss_scale.kind >= CLI_SCALE_FIXED) {
+    fprintf(
+        stderr,
+        "mixtape: --graph-rewrite bfloat16 scales no loss, for its numbers reach as far as float32's; leave --loss-scale out\n");
+    return CLI_USAGE;
+  }
   if (options->graph_rewrite && !strncmp(options->policy, "mixed_", 6)) {
     fprintf(stderr, "mixtape: --graph-rewrite and the mixed policy %s exclude each other; leave one out\n", options->policy);
     return CLI_USAGE;
@@ -118,15 +139,15 @@ static mix_tensor *labels(mix_tensor *y) {
   return y && shape.rank == 2 && shape.dims[1] == 1 ? mix_reshape(y, MIX_SHAPE(-1)) : y;
 }
 
-/* What is for test is looked at now: training must not be lost to it. */
-static bool sound_test(const cli_data *data) {
-  if (!data->x_train || !data->x_test || mix_failed()) return !mix_failed();
-  mix_shape x = mix_tensor_shape(data->x_test), y = mix_tensor_shape(data->y_test);
-  if (!x.rank || !x.dims[0])
-    mix_fail(MIX_VALUE_ERROR, "%s: x_test has no rows; give it some, or leave it and y_test out", data->source);
-  else if (!y.rank || y.dims[0] != x.dims[0])
-    mix_fail(MIX_VALUE_ERROR, "%s: x_test has %lld rows, y_test %lld; they must agree", data->source, (long long)x.dims[0],
-             (long long)(y.rank ? y.dims[0] : 0));
+/* Looked at before anything else, for what is for test too: training must not be lost to it. */
+static bool sound_pair(const cli_data *data, mix_tensor *x, mix_tensor *y, const char *part) {
+  if (!x || mix_failed()) return !mix_failed();
+  const mix_shape rows = mix_tensor_shape(x), labels = mix_tensor_shape(y);
+  if (!rows.rank || !mix_shape_size(rows))
+    mix_fail(MIX_VALUE_ERROR, "%s: x_%s holds no examples; expected (rows, ...)", data->source, part);
+  else if (y && (!labels.rank || labels.dims[0] != rows.dims[0]))
+    mix_fail(MIX_VALUE_ERROR, "%s: x_%s has %lld rows, y_%s %lld; they must agree", data->source, part, (long long)rows.dims[0],
+             part, (long long)(labels.rank ? labels.dims[0] : 0));
   return !mix_failed();
 }
 
@@ -140,6 +161,8 @@ bool cli_load_data(const cli_options *options, int command, cli_data *data) {
     return false;
   }
   if (mix_error() != MIX_OK) return false;
+  if (!sound_pair(data, data->x_train, data->y_train, "train") || !sound_pair(data, data->x_test, data->y_test, "test"))
+    return false;
   mix_tensor **arrays[] = {&data->x_train, &data->x_test};
   for (int i = 0; i < 2; i++) *arrays[i] = flat(*arrays[i]);
   data->y_train = labels(data->y_train);
@@ -152,7 +175,6 @@ bool cli_load_data(const cli_options *options, int command, cli_data *data) {
              (long long)(test.rank == 2 ? test.dims[1] : 1), (long long)data->width);
     return false;
   }
-  if (!sound_test(data)) return false;
   fprintf(stderr, "data: %s\n", data->source);
   return mix_error() == MIX_OK;
 }
@@ -187,6 +209,16 @@ static mix_optimizer *rewritten(const cli_options *options, mix_optimizer *optim
       optimizer, .loss_scale = mix_dynamic_loss_scale(.initial_loss_scale = scale->scale, .increment_period = scale->growth_steps));
 }
 
+/* Keras 3 has no fixed wrapper: every optimizer takes a loss_scale_factor. */
+static mix_optimizer *with_factor(const char *optimizer, double factor) {
+  const char *arguments = strchr(optimizer, ':');
+  mix_text text = {.grows = true};
+  mix_text_put(&text, "%s%sloss_scale_factor=%.17g", optimizer, !arguments ? ":" : arguments[1] ? "," : "", factor);
+  mix_optimizer *result = text.failed ? NULL : mix_optimizer_from_text(text.text, NULL);
+  mix_free(text.text);
+  return result;
+}
+
 /* The optimizer of --optimizer under --loss-scale; *wrapped: --loss-scale has been dealt with (compile must not wrap). */
 static mix_optimizer *make_optimizer(const cli_options *options, const mix_model *model, bool *wrapped) {
   const cli_loss_scale *scale = &options->loss_scale;
@@ -199,10 +231,7 @@ static mix_optimizer *make_optimizer(const cli_options *options, const mix_model
   if (scale->kind == CLI_SCALE_FIXED) {
     if (experimental) return mix_loss_scale_optimizer(optimizer, .loss_scale = mix_fixed_loss_scale(scale->scale));
     if (!keras3) return mix_loss_scale_optimizer(optimizer, .fixed = true, .initial_scale = scale->scale);
-    char text[512]; /* Keras 3 has no fixed wrapper: every optimizer takes a loss_scale_factor */
-    snprintf(text, sizeof text, "%s%sloss_scale_factor=%.17g", options->optimizer, strchr(options->optimizer, ':') ? "," : ":",
-             scale->scale);
-    return mix_optimizer_from_text(text, NULL);
+    return with_factor(options->optimizer, scale->scale);
   }
   if (experimental)
     return mix_loss_scale_optimizer(optimizer, .loss_scale = mix_dynamic_loss_scale(.initial_loss_scale = scale->scale,

@@ -1,10 +1,8 @@
 #include "cli/cli.h"
+#include "data/file.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static void log_step(void *context, const mix_step_record *record) { cli_step_log_write(context, record); }
 
@@ -66,6 +64,11 @@ int cli_check_checkpoint(const cli_options *options) {
   if (!options->checkpoint) return CLI_OK;
   int64_t step = mix_checkpoint_latest(options->checkpoint);
   if (mix_error() != MIX_OK) return cli_fail();
+  const char *reason = mix_folder_refuses(options->checkpoint);
+  if (reason) {
+    fprintf(stderr, "mixtape train: --checkpoint: cannot write to '%s': %s\n", options->checkpoint, reason);
+    return CLI_FAILED;
+  }
   if (step < 0 && options->resume) fprintf(stderr, "checkpoint: %s holds none yet; training begins\n", options->checkpoint);
   if (step < 0 || options->resume) return CLI_OK;
   fprintf(
@@ -76,15 +79,7 @@ int cli_check_checkpoint(const cli_options *options) {
 }
 
 int cli_check_output(const char *command, const char *option, const char *path) {
-  struct stat status;
-  const char *slash = strrchr(path, '/');
-  char folder[4096];
-  snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
-  const char *reason = NULL;
-  if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
-    reason = "not a regular file";
-  else if (access(folder, W_OK | X_OK))
-    reason = strerror(errno);
+  const char *reason = mix_file_refuses(path);
   if (!reason) return CLI_OK;
   fprintf(stderr, "mixtape %s: --%s: cannot write '%s': %s\n", command, option, path, reason);
   return CLI_FAILED;

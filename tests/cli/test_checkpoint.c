@@ -96,6 +96,12 @@ static void stopped_by_steps_it_goes_on(void **state) {
     for (int j = 0; j < 5; j++) {
       forget("run");
       assert_code(RUN(loops[i], "resumed", "4", "--checkpoint", in_folder("run"), "--steps", stops[j]), 0);
+      char *stopped = printed_results();
+      assert_code(RUN(loops[i], "resumed", "4", "--checkpoint", in_folder("run"), "--steps", stops[j], "--resume"), 0);
+      char *again = printed_results(); /* nothing was left to do: the same report */
+      assert_string_equal(stopped, again);
+      free(stopped);
+      free(again);
       assert_code(RUN(loops[i], "resumed", "4", "--checkpoint", in_folder("run")), 1);
       assert_has(program_err, "give --resume");
       assert_code(RUN(loops[i], "resumed", "4", "--checkpoint", in_folder("run"), "--resume"), 0);
@@ -179,6 +185,8 @@ static void what_is_refused(void **state) {
   assert_has(program_err, "not by a fit");
   assert_code(RUN("custom", "a", "2", "--checkpoint", in_folder("run"), "--resume", "--batch-size", "10"), 1);
   assert_has(program_err, "--batch-size is 10 here, 20 in");
+  assert_code(RUN("custom", "a", "2", "--checkpoint", in_folder("run"), "--resume", "--validation-split", "0.5"), 1);
+  assert_has(program_err, "the number of training rows is 60 here, 96 in");
 }
 
 /* ---- killed while saving ---- */

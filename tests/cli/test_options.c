@@ -387,6 +387,45 @@ static void a_bad_environment_ends_with_1(void **state) {
   unsetenv("MIXTAPE_VERBOSE");
 }
 
+/* Options that would do nothing, or take the place of another's results. */
+static void what_would_be_lost_is_refused(void **state) {
+  (void)state;
+  static const char *const taken[] = {"mse:name=loss", "mse:name=step", "mse:name=applied", "mse:name=loss_scale"};
+  for (int i = 0; i < 4; i++) {
+    assert_code(run_program(TRAIN_SMALL, "--metrics", taken[i]), 2);
+    assert_has(program_err, "give another name");
+  }
+  assert_code(run_program(TRAIN_SMALL, "--graph-rewrite", "bfloat16", "--loss-scale", "128"), 2);
+  assert_has(program_err, "leave --loss-scale out");
+  assert_code(run_program(TRAIN_SMALL, "--metrics", "sparse_top_k_categorical_accuracy:k=0"), 2);
+  assert_has(program_err, "k is 0; expected a number from 1 on");
+  assert_code(run_program(TRAIN_SMALL, "--metrics", "mean_io_u:num_classes=10"), 1);
+  assert_has(program_err, "sparse_y_pred=false");
+  assert_code(run_program(TRAIN_SMALL, "--metrics", "mean_io_u:num_classes=10,sparse_y_pred=false"), 0);
+  assert_code(run_program("amp", "explain", "--model", "guide", "--save", in_folder("w.npz")), 2);
+  assert_has(program_err, "--save belongs to train");
+  assert_code(run_program("amp", "explain", "--model", "guide", "--policy", "mixed_float16"), 2);
+  assert_has(program_err, "leave --policy out");
+  assert_code(run_program("graph", "--pass=none", in_folder("data.npz")), 2);
+  assert_has(program_err, "--pass none: no such pass");
+  assert_code(run_program("graph", "--graph"), 2);
+  assert_has(program_err, "its value is missing");
+  assert_code(run_program("amp", "explain", "--output=x.gif", "x.json"), 2);
+  assert_has(program_err, "ends in .dot, .svg or .png");
+}
+
+/* Keras 3's fixed scale is a factor of the optimizer. */
+static void a_fixed_scale_of_keras3_is_in_the_log(void **state) {
+  (void)state;
+  static const char *const given[][2] = {{"sgd", "128"}, {"sgd:", "128"}, {"sgd:loss_scale_factor=128", "auto"}};
+  for (int i = 0; i < 3; i++) {
+    assert_code(run_program(TRAIN_SMALL, "--semantics", "keras3", "--optimizer", given[i][0], "--loss-scale", given[i][1],
+                            "--step-log", "/dev/stdout"),
+                0);
+    assert_has(program_out, "\"loss_scale\":128.0");
+  }
+}
+
 /* Whatever can be known before training is said before it; nothing of an earlier run is lost. */
 static void what_cannot_work_is_said_before_training(void **state) {
   (void)state;
@@ -398,11 +437,24 @@ static void what_cannot_work_is_said_before_training(void **state) {
     mix_npz_save(in_folder("short.npz"), 4, names, (mix_tensor *const[]){x, y, x, short_y});
   }
   assert_code(run_program("train", "--data", in_folder("empty.npz")), 1);
-  assert_has(program_err, "x_test has no rows");
+  assert_has(program_err, "empty.npz: x_test holds no examples");
   assert_code(run_program("train", "--data", in_folder("short.npz")), 1);
   assert_has(program_err, "x_test has 8 rows, y_test 7");
   assert_code(run_program("predict", "--data", in_folder("data.npz"), "--output", in_folder("no/such/out.npy")), 1);
   assert_null(strstr(program_err, "data:"));
+  assert_int_equal(symlink("/no/such/folder.npz", in_folder("dangling.npz")), 0);
+  assert_code(run_program(TRAIN_SMALL, "--save", in_folder("dangling.npz")), 1);
+  assert_null(strstr(program_err, "data:"));
+  if (geteuid()) { /* root may write anywhere */
+    assert_int_equal(mkdir(in_folder("locked"), 0555), 0);
+    assert_code(run_program(TRAIN_SMALL, "--checkpoint", in_folder("locked/run")), 1);
+    assert_has(program_err, "--checkpoint: cannot write to");
+    assert_null(strstr(program_err, "data:"));
+  }
+  char longest[256];
+  snprintf(longest, sizeof longest, "%0250d.npz", 1); /* as many letters as a name may have */
+  assert_code(run_program(TRAIN_SMALL, "--save", in_folder(longest)), 0);
+  assert_int_equal(access(in_folder(longest), R_OK), 0);
   assert_code(run_program("numerics", "--data", in_folder("data.npz"), "--png", in_folder("no/such/out.png")), 1);
   assert_null(strstr(program_err, "data:"));
   assert_code(run_program(TRAIN_SMALL, "--step-log", in_folder("kept.jsonl"), "--epochs", "3"), 0);
@@ -454,6 +506,8 @@ int main(void) {
       cmocka_unit_test(a_size_that_no_machine_has_is_an_ordinary_error),
       cmocka_unit_test(a_bad_environment_ends_with_1),
       cmocka_unit_test(what_cannot_work_is_said_before_training),
+      cmocka_unit_test(what_would_be_lost_is_refused),
+      cmocka_unit_test(a_fixed_scale_of_keras3_is_in_the_log),
       cmocka_unit_test(everything_that_names_a_number_is_accepted),
   };
   return cmocka_run_group_tests(tests, setup, program_end);
