@@ -163,7 +163,8 @@ static void run_softmax_cross_entropy(const mix_kernel_args *args, const mix_tea
 
 static void fail_label(const mix_kernel_args *args) {
   const char *none = NULL;
-  atomic_compare_exchange_strong(args->failure, &none, "label outside the classes: labels are indices into the last dimension of the predictions, from 0 on");
+  atomic_compare_exchange_strong(
+      args->failure, &none, "label outside the classes: labels are indices into the last dimension of the predictions, from 0 on");
 }
 
 static void long_sparse_cross_entropy(const rows *r, const mix_kernel_args *args, buffers *b) {
