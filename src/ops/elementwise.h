@@ -2,6 +2,8 @@
 #ifndef MIX_OPS_ELEMENTWISE_H
 #define MIX_OPS_ELEMENTWISE_H
 
+#include <stdbool.h>
+
 /* code, operands, kind of the result: S same as the operands, B bool, C another dtype (cast) */
 #define MIX_OPCODE_LIST(X)                                                                                                     \
   X(IDENTITY, 1, S) X(CAST, 1, C)                                                                                              \
@@ -30,5 +32,10 @@ typedef enum mix_opcode {
 
 int mix_opcode_operands(mix_opcode opcode);
 const char *mix_opcode_name(mix_opcode opcode);
+/* Is what stands behind the last whole packet of eight of a tensor computed in another way than the rest, as in TensorFlow, where
+ * numbers are held in float32? Then bits depend on the place of an element. */
+static inline bool mix_opcode_has_rests(mix_opcode opcode) {
+  return opcode == MIX_OPCODE_RSQRT || opcode == MIX_OPCODE_RECIPROCAL || opcode == MIX_OPCODE_LOG;
+}
 
 #endif

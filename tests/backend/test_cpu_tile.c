@@ -403,6 +403,52 @@ static void a_store_waits_for_later_readers(void **state) {
   }
 }
 
+/* Operands that are stored as they are (or rounded by the store alone) behind a store over them: in memory of a tile's form they would
+ * be gone by then. Results 0 and, where `over` says so, 1 lie in the memory of that operand. */
+static void check_overwritten(sample *s, int64_t n, int first, int over) {
+  fill_operands(s, 5);
+  for (int threads = 1; threads <= 2; threads++) {
+    results expected, result;
+    allocate_results(s, &expected);
+    run_sample(s, &mix_ref_fused, s->operands, &expected, 1);
+    allocate_results(s, &result);
+    void *own[2] = {result.data[0], result.data[1]}, *inputs[2];
+    for (int i = 0; i < 2; i++) {
+      const size_t bytes = (size_t)n * mix_dtype_size(s->operand_dtypes[i]);
+      inputs[i] = malloc(bytes);
+      memcpy(inputs[i], s->operands[i], bytes);
+    }
+    result.data[0] = inputs[first];
+    if (over >= 0) result.data[1] = inputs[over];
+    run_sample(s, best_kernel(mix_cpu_fused_kernels), inputs, &result, threads);
+    for (int k = 0; k < 2; k++) assert_close("overwritten", result.data[k], expected.data[k], result.types[k].dtype, n, 0);
+    for (int i = 0; i < 2; i++) free(inputs[i]), result.data[i] = own[i];
+    free_results(&expected);
+    free_results(&result);
+  }
+  end(s);
+}
+static void operands_are_stored_before_they_are_overwritten(void **state) {
+  NEED_INSTRUCTION_SET(state);
+  static const int64_t sizes[] = {1, 16, 511, 512, 4096, 20000};
+  static const mix_dtype from[] = {MIX_FLOAT32, MIX_FLOAT32, MIX_FLOAT32, MIX_FLOAT64, MIX_INT64, MIX_INT64, MIX_INT64},
+                         to[] = {MIX_FLOAT16, MIX_BFLOAT16, MIX_FLOAT32, MIX_FLOAT64, MIX_INT8, MIX_INT32, MIX_INT64};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    for (size_t d = 0; d < sizeof from / sizeof *from; d++) {
+      sample s;
+      begin(&s, 1, &sizes[i]); /* x = x + y, and the old x */
+      int x = load_all(&s, from[d]), y = load_all(&s, from[d]);
+      store(&s, compute(&s, MIX_OPCODE_ADD, from[d], x, y, 0));
+      store(&s, compute(&s, MIX_OPCODE_CAST, to[d], x, 0, 0));
+      check_overwritten(&s, sizes[i], 0, -1);
+      begin(&s, 1, &sizes[i]); /* y = x, and the old y, perhaps in x's place */
+      x = load_all(&s, from[d]), y = load_all(&s, from[d]);
+      store(&s, compute(&s, MIX_OPCODE_IDENTITY, from[d], x, 0, 0));
+      store(&s, compute(&s, MIX_OPCODE_CAST, to[d], y, 0, 0));
+      check_overwritten(&s, sizes[i], 1, from[d] == to[d] ? 0 : -1);
+    }
+}
+
 /* ---- fused and unfused ---- */
 
 static void build_chain(sample *s, mix_dtype dtype, int64_t n) {
@@ -664,6 +710,58 @@ static void epilogue_blocks(void **state) {
       }
 }
 
+/* What stands behind the last whole packet of eight of the space is computed another way: the place of an element decides, not the
+ * block, nor that its operand is the same for all. */
+static void bits_depend_on_the_place_alone(void **state) {
+  NEED_INSTRUCTION_SET(state);
+  static const int64_t shapes[][2] = {{13, 10}, {1, 7}, {5, 3}, {50, 17}, {3, 1101}, {31, 33}};
+  static const int64_t heights[] = {1, 4, 6, 50}, widths[] = {1, 3, 16, 48, 1101};
+  static const mix_opcode opcodes[] = {MIX_OPCODE_RSQRT, MIX_OPCODE_RECIPROCAL, MIX_OPCODE_LOG};
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+    for (size_t o = 0; o < 3; o++) {
+      const int64_t rows = shapes[i][0], columns = shapes[i][1];
+      sample whole, block, one;
+      begin(&whole, 1, (const int64_t[]){rows * columns});
+      store(&whole, compute(&whole, opcodes[o], MIX_FLOAT32, load_all(&whole, MIX_FLOAT32), 0, 0));
+      float *x = whole.operands[0];
+      fill_between(x, MIX_FLOAT32, rows * columns, 40 + o, 0.1, 3);
+      results expected, result;
+      allocate_results(&whole, &expected);
+      allocate_results(&whole, &result);
+      run_sample(&whole, best_kernel(mix_cpu_fused_kernels), whole.operands, &expected, 1);
+      begin(&block, 2, (const int64_t[]){rows, columns});
+      block.loads[block.program.load_count++] = (mix_program_load){.input = MIX_FROM_ACCUMULATOR, .dtype = MIX_FLOAT32};
+      store(&block, compute(&block, opcodes[o], MIX_FLOAT32, 0, 0, 0));
+      mix_tile_program *prepared = mix_tile_prepare(&block.program);
+      assert_non_null(prepared);
+      mix_kernel_args args = {.program = &block.program, .outputs = result.data, .output_types = result.types};
+      for (size_t h = 0; h < sizeof heights / sizeof *heights; h++)
+        for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
+          memset(result.data[0], 0, (size_t)(rows * columns) * sizeof(float));
+          for (int64_t row = 0; row < rows; row += heights[h])
+            for (int64_t column = 0; column < columns; column += widths[w])
+              mix_tile_run_block(prepared, &args, x + row * columns + column, columns, row,
+                                 rows - row < heights[h] ? rows - row : heights[h], column,
+                                 columns - column < widths[w] ? columns - column : widths[w], false);
+          assert_memory_equal(result.data[0], expected.data[0], (size_t)(rows * columns) * sizeof(float));
+        }
+      mix_free(prepared);
+      /* one number for all, and as many numbers that are equal */
+      for (int64_t e = 1; e < rows * columns; e++) x[e] = x[0];
+      run_sample(&whole, best_kernel(mix_cpu_fused_kernels), whole.operands, &expected, 1);
+      begin(&one, 1, (const int64_t[]){rows * columns});
+      store(&one, compute(&one, opcodes[o], MIX_FLOAT32, load_scalar(&one, MIX_FLOAT32), 0, 0));
+      *(float *)one.operands[0] = x[0];
+      run_sample(&one, best_kernel(mix_cpu_fused_kernels), one.operands, &result, 1);
+      assert_memory_equal(result.data[0], expected.data[0], (size_t)(rows * columns) * sizeof(float));
+      free_results(&expected);
+      free_results(&result);
+      end(&whole);
+      end(&block);
+      end(&one);
+    }
+}
+
 /* ---- two instructions in one pass ---- */
 
 /* x, y, z with operand `uniform` (-1: none) a single number, 3: a cast that changes nothing stands between the two; `apart`: the first
@@ -876,6 +974,7 @@ int main(void) {
       ON_EACH_SET(broadcasts_of_higher_rank),
       ON_EACH_SET(updates_in_place),
       ON_EACH_SET(a_store_waits_for_later_readers),
+      ON_EACH_SET(operands_are_stored_before_they_are_overwritten),
       ON_EACH_SET(fused_equals_unfused),
       ON_EACH_SET(all_finite_sees_every_element),
       ON_EACH_SET(all_finite_of_scaled_halves),
@@ -883,6 +982,7 @@ int main(void) {
       ON_EACH_SET(long_programs),
       ON_EACH_SET(empty_programs),
       ON_EACH_SET(epilogue_blocks),
+      ON_EACH_SET(bits_depend_on_the_place_alone),
       ON_EACH_SET(joints_round_both_instructions),
       ON_EACH_SET(chains_round_every_instruction),
       ON_EACH_SET(other_code_is_no_chain),

@@ -47,6 +47,33 @@ static void once_for_each_environment(void **state) {
   no_error();
 }
 
+/* A call reads autocast variables as its caller would, whether it runs by itself or inside another capture. */
+static mix_list *square_of_autocast(void *context, mix_list *arguments) {
+  (void)arguments;
+  return mix_list_of(mix_square(mix_variable_value(context)));
+}
+static mix_list *in_float16(void *function, mix_list *arguments) {
+  mix_dtype former = mix_cast_dtype_set(MIX_FLOAT16);
+  mix_list *results = mix_function_call(function, arguments);
+  mix_cast_dtype_set(former);
+  return results;
+}
+static void the_cast_dtype_of_the_caller_is_in_force(void **state) {
+  (void)state;
+  mix_variable *w = mix_variable_new(vec(MIX_FLOAT32, 1.0001), .autocast = true);
+  mix_function *function = mix_function_new(square_of_autocast, w), *outer = mix_function_new(in_float16, function);
+  for (int i = 0; i < 2; i++) { /* the second time the captures are there */
+    mix_tensor *direct = mix_list_get(in_float16(function, NULL), 0), *inside = mix_list_get(mix_function_call(outer, NULL), 0);
+    mix_tensor *without = mix_list_get(mix_function_call(function, NULL), 0);
+    no_error();
+    assert_int_equal(mix_tensor_dtype(direct), MIX_FLOAT16);
+    assert_int_equal(mix_tensor_dtype(inside), MIX_FLOAT16);
+    assert_int_equal(mix_tensor_dtype(without), MIX_FLOAT32);
+    has_values(direct, 1);
+    has_values(inside, 1);
+  }
+}
+
 static mix_list *gradient_or_zero(void *context, mix_list *arguments) {
   mix_tape *tape = mix_tape_begin();
   mix_tensor *y = mix_multiply(mix_variable_value(context), mix_list_get(arguments, 0));
@@ -400,6 +427,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(once_for_each_signature),
       TEST(once_for_each_environment),
+      TEST(the_cast_dtype_of_the_caller_is_in_force),
       TEST(a_trainable_flag_that_changes_is_noticed),
       TEST(a_division_by_zero_in_an_update_changes_nothing),
       TEST(a_variable_as_condition),

@@ -70,6 +70,23 @@ static mix_list *moved(void *context, mix_list *arguments) {
   mix_variable_assign(m->v[2], b);
   return mix_list_of(a);
 }
+/* The 16-bit copy of what ends as another variable's old value, written by the program that writes over that one. */
+static mix_list *moved_with_its_copy(void *context, mix_list *arguments) {
+  model *m = context;
+  mix_tensor *old = value(m, 0), *half = mix_cast(value(m, 1), MIX_BFLOAT16);
+  mix_variable_assign(m->v[1], old);
+  mix_variable_assign(m->v[0], small(mix_add(old, mix_list_get(arguments, 0))));
+  return mix_list_of(half);
+}
+/* Old values that change places with what is written, through dtypes that hold them. */
+static mix_list *exchanged(void *context, mix_list *arguments) {
+  model *m = context;
+  mix_tensor *a = mix_cast(mix_cast(value(m, 0), MIX_FLOAT64), MIX_FLOAT32);
+  mix_variable_assign(m->v[0], mix_broadcast_to(value(m, 1), MIX_SHAPE(N, N)));
+  mix_variable_assign(m->v[1], mix_broadcast_to(a, MIX_SHAPE(N, N)));
+  mix_variable_assign(m->v[2], small(mix_add(a, mix_list_get(arguments, 1))));
+  return NULL;
+}
 /* Two layers and their updates, in the order of a training step. */
 static mix_list *two_layers(void *context, mix_list *arguments) {
   model *m = context;
@@ -99,7 +116,7 @@ static model new_model(void) {
 static void same(mix_tensor *a, mix_tensor *b) {
   assert_true(mix_shape_equal(mix_tensor_shape(a), mix_tensor_shape(b)));
   int64_t count = mix_shape_size(mix_tensor_shape(a));
-  assert_memory_equal(mix_tensor_data(a), mix_tensor_data(b), sizeof(float) * (size_t)count);
+  assert_memory_equal(mix_tensor_data(a), mix_tensor_data(b), mix_dtype_size(mix_tensor_dtype(a)) * (size_t)count);
 }
 
 static mix_tensor *indices(int32_t first, int32_t second) {
@@ -107,8 +124,8 @@ static mix_tensor *indices(int32_t first, int32_t second) {
 }
 
 static void captured_is_eager(void **state) {
-  static mix_list *(*const bodies[])(void *, mix_list *) = {momentum, own_operand, old_readers, crossed,
-                                                            moved,    two_layers,  gathers};
+  static mix_list *(*const bodies[])(void *, mix_list *) = {
+      momentum, own_operand, old_readers, crossed, moved, moved_with_its_copy, exchanged, two_layers, gathers};
   (void)state;
   for (int threads = 1; threads <= 3; threads++) {
     mix_set_threads(threads);

@@ -25,10 +25,17 @@ typedef struct mix_tile_plan {
   int uniforms;
 } mix_tile_plan;
 
-static inline mix_tile_class mix_tile_held_class(const mix_tile_plan *plan, int reg) { return mix_tile_class_of(plan->held_as[reg]); }
+static inline mix_tile_class mix_tile_held_class(const mix_tile_plan *plan, int reg) {
+  return mix_tile_class_of(plan->held_as[reg]);
+}
 
 static inline const mix_instruction *mix_tile_plan_instruction(const mix_tile_plan *plan, int reg) {
   return &plan->p->program->instructions[reg - plan->p->program->load_count];
+}
+
+/* Do the bits of the instruction depend on the place of an element (vector_math.inc.h)? */
+static inline bool mix_tile_has_rests(const mix_tile_plan *plan, int reg) {
+  return mix_opcode_has_rests(mix_tile_plan_instruction(plan, reg)->opcode) && mix_tile_held_class(plan, reg) == MIX_TILE_FLOAT;
 }
 
 /* What an instruction is on tiles. */

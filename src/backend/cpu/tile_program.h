@@ -10,8 +10,8 @@ enum {
   MIX_TILE_MEMORY = 24 * 1024, /* a thread's tiles and uniform values: half of a first-level cache of 48 KiB */
   MIX_TILE_REGISTERS = 128,
   MIX_TILE_STORES = 32,
-  MIX_TILE_AHEAD = 16,    /* operands that are fetched ahead */
-  MIX_TILE_STREAMED = 32, /* numbers of 16 bits in a line of memory */
+  MIX_TILE_AHEAD = 16,           /* operands that are fetched ahead */
+  MIX_TILE_STREAMED = 32,        /* numbers of 16 bits in a line of memory */
   MIX_TILE_REDUCTION_BYTES = 64, /* workspace of each thread */
 };
 
@@ -32,6 +32,7 @@ typedef struct mix_tile_load {
   size_t element, held;    /* bytes of an element in memory and in a tile */
   int64_t strides[MIX_MAX_RANK];
   bool used, direct; /* direct: memory has the form of a tile and is used in place */
+  bool stored;       /* as it is, behind another store, which may write to its memory */
   bool fetched;      /* by the chain that reads it, where it is used in place */
   int last_use;      /* the last step that reads it; INT_MAX: a store or the reduction */
 } mix_tile_load;
@@ -41,7 +42,7 @@ typedef struct mix_tile_step {
   mix_tile_function function;
   const mix_tile_chain *chain;
   double immediate;
-  bool by_packets; /* instead of the immediate it takes how many elements of the tile belong to whole packets of eight of the space */
+  bool by_packets; /* takes how many elements of the tile belong to whole packets of eight of the space, not the immediate */
   int operand_count, operands[MIX_CHAIN_OPERANDS], steps[3];
   int result, others[MIX_CHAIN_RESULTS - 1]; /* others: a chain's results but the last one */
   int load;                                  /* -1: none */
@@ -56,7 +57,7 @@ static inline bool mix_tile_computes(const mix_tile_step *step, int reg) {
 }
 
 typedef struct mix_tile_store {
-  int output, reg, defined_by; /* defined_by: the step that may write to memory at once; -1: none */
+  int output, reg, defined_by;           /* defined_by: the step that may write to memory at once; -1: none */
   mix_tile_store_function store, stream; /* stream: past the caches; NULL: not worth it */
   size_t element, held;
 } mix_tile_store;
@@ -78,7 +79,7 @@ struct mix_tile_program {
   mix_tile_class reduced_class;
   /* Of a program that only tests numbers stored in 16 bits, times a factor: their loads (mix_program_only_tests); tested -1: another. */
   int tested, factor;
-  atomic_int *come; /* threads that have come to the end of the reduction */
+  atomic_int *come;             /* threads that have come to the end of the reduction */
   int home[MIX_TILE_REGISTERS]; /* offset of each register in the thread's memory; -1: none */
   mix_tile_store stores[MIX_TILE_STORES];
   mix_tile_load *loads;

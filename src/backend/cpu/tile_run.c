@@ -141,7 +141,7 @@ static void load_tile(mix_tile_state *r, const mix_tile_load *load, const mix_ti
     return;
   }
   const bool dense = t->pieces == 1 || pitch == t->length;
-  if (dense && load->direct && is_whole(t)) {
+  if (dense && load->direct && is_whole(t) && !(load->stored && r->overwrites)) {
     r->at[load->reg] = (void *)(uintptr_t)source;
     return;
   }
@@ -186,11 +186,20 @@ static void run_chain(mix_tile_state *r, const mix_tile_step *step, const mix_ti
   chain->function(results, operands, ahead, t->n, r->packets);
 }
 
+/* How many elements of the tile belong to whole packets of eight of the space (or more, where all do): the place of an element in the
+ * space decides, whatever the tile. */
+static double whole_packets(const mix_tile_state *r, const mix_tile_span *t) {
+  const int64_t left = r->p->count - r->p->count % 8 - t->flat, last = (t->pieces - 1) * r->pitch;
+  if (t->dense || left >= last + t->length) return (double)left;
+  const int64_t pieces = left > 0 ? left / r->pitch : 0, rest = left > 0 ? left % r->pitch : 0;
+  return (double)(pieces * t->length + (rest < t->length ? rest : t->length));
+}
+
 static void run_tile(mix_tile_state *r, const mix_tile_span *t) {
   const mix_tile_program *p = r->p;
   const bool at_once = is_whole(t) && t->dense;
   if (p->streams) look_ahead(r, t);
-  r->packets = (double)(t->dense ? p->count - p->count % 8 - t->flat : t->n);
+  r->packets = whole_packets(r, t);
   for (int i = 0; i < p->store_count; i++) {
     const mix_tile_store *store = &p->stores[i];
     char *result = (char *)r->args->outputs[store->output] + t->flat * (int64_t)store->element;
@@ -237,6 +246,7 @@ static void start(mix_tile_state *r, const mix_tile_program *p, const mix_kernel
   r->end_row = -1;
   r->streamed = false;
   r->expanded = false;
+  r->overwrites = false;
   r->packets = 0;
   r->finite = true;
   r->tested = NULL;
@@ -262,6 +272,7 @@ static void start(mix_tile_state *r, const mix_tile_program *p, const mix_kernel
       if (!loads_what_is_stored(&p->loads[l], store, args)) continue;
       r->prefetch_store[i] = false; /* loaded anyway */
       if (p->loads[l].last_use > store->defined_by) r->direct_store[i] = false;
+      if (p->loads[l].stored && store->reg != l) r->overwrites = true;
     }
   }
 }

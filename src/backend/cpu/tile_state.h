@@ -21,12 +21,13 @@ typedef struct mix_tile_state {
   /* Epilogues: the raw results of block rows from first_row, columns from first_column. */
   const char *accumulator;
   int64_t accumulator_stride, first_row, first_column;
-  double packets;                  /* of the tile at hand: elements before the end of the space's last whole packet of eight */
-  int64_t pitch;                   /* elements of the space from one row to the next */
-  int64_t end_row;                 /* of rows that look ahead to the one below; -1: tiles look ahead to the next one */
-  bool expanded;                   /* periodic loads fill whole tiles already */
-  bool streamed;                   /* something was stored past the caches */
-  const uint16_t *tested;          /* numbers to be tested as they are stored; NULL: tiles are computed */
+  double packets;         /* of the tile at hand: elements before the end of the space's last whole packet of eight */
+  int64_t pitch;          /* elements of the space from one row to the next */
+  int64_t end_row;        /* of rows that look ahead to the one below; -1: tiles look ahead to the next one */
+  bool expanded;          /* periodic loads fill whole tiles already */
+  bool overwrites;        /* what is stored as it was loaded has to be saved from the stores before */
+  bool streamed;          /* something was stored past the caches */
+  const uint16_t *tested; /* numbers to be tested as they are stored; NULL: tiles are computed */
   uint16_t infinity;
   bool finite;
   uint64_t integer_sum;

@@ -96,9 +96,7 @@ static void add_instruction(mix_tile_plan *plan, int i) {
   for (int k = 0; k < operands; k++) need(plan, operand[k]);
   mix_tile_step step = {
       .function = joint ? joint->function : c.function, .immediate = instruction->immediate, .result = reg, .load = -1};
-  const mix_opcode opcode = instruction->opcode;
-  const bool has_rests = opcode == MIX_OPCODE_RSQRT || opcode == MIX_OPCODE_RECIPROCAL || opcode == MIX_OPCODE_LOG;
-  step.by_packets = has_rests && mix_tile_held_class(plan, reg) == MIX_TILE_FLOAT;
+  step.by_packets = mix_tile_has_rests(plan, reg);
   step.operand_count = operands;
   for (int k = 0; k < operands; k++) {
     step.operands[k] = plan->same[operand[k]];
@@ -185,7 +183,7 @@ static void add_stores(mix_tile_plan *plan) {
       for (int k = 0; k < p->body[s].operand_count; k++)
         if (p->body[s].operands[k] == l) load->last_use = s;
     for (int i = 0; i < p->store_count; i++)
-      if (p->stores[i].reg == l) load->last_use = INT_MAX;
+      if (p->stores[i].reg == l) load->last_use = INT_MAX, load->stored = i > 0;
     if (p->reduced == l) load->last_use = INT_MAX;
     if (load->used && load->access != MIX_TILE_UNIFORM) p->cost += p->count;
   }

@@ -1,7 +1,8 @@
 /* Programs broadcast by strides: an element-wise node that reads broadcast_to(x) reads x itself, and one that reads a fill reads
  * a scalar. A node whose operands are all smaller than its result is computed in their shape and broadcast after: what comes down
  * from a mean, fill -> reshape -> broadcast_to -> divide, becomes one number, which "fold" makes a constant. The bits are the same:
- * the same operation on the same elements, only not again and again. */
+ * the same operation on the same elements, only not again and again. Operations whose bits depend on where an element stands keep
+ * their shape. */
 #include "compile/passes/passes.h"
 #include "compile/passes/rematerialize.h"
 #include "tensor/convert.h"
@@ -45,6 +46,11 @@ static int narrower(broadcasting *b, int value) {
   return value;
 }
 
+/* Do the bits of an element depend on where it stands? Of fewer than eight all stand behind the last packet. */
+static bool depends_on_place(const mix_ir_node *node, mix_ir_value result) {
+  return mix_opcode_has_rests(node->op->opcode) && result.dtype != MIX_FLOAT64 && mix_shape_size(result.shape) >= 8;
+}
+
 static bool narrow_node(broadcasting *b, int n) {
   mix_ir *ir = b->ir;
   int inputs[3], count = ir->nodes[n].input_count;
@@ -59,6 +65,7 @@ static bool narrow_node(broadcasting *b, int n) {
     for (int i = 0; i < count; i++) node->inputs[i] = inputs[i];
     return true;
   }
+  if (depends_on_place(node, result) && mix_shape_size(shape) != mix_shape_size(result.shape)) return true;
   mix_shape_attributes *attributes = mix_ir_alloc(ir, sizeof *attributes);
   int small = attributes ? mix_ir_add(ir, node->op, node->attributes, count, inputs, 1,
                                       &(mix_ir_value){.dtype = result.dtype, .shape = shape})

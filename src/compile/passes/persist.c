@@ -22,6 +22,13 @@ static int add_cast(mix_ir *ir, int value, mix_dtype dtype, const char *scope) {
   return ir->nodes[node].first_output;
 }
 
+/* The ir's variable for the copy, if it has one already ("cse" is switched off, and several casts are alike); -1. */
+static int find_variable(const mix_ir *ir, const mix_variable *copy) {
+  for (int i = 0; i < ir->variable_count; i++)
+    if (ir->variables[i].variable == copy) return i;
+  return -1;
+}
+
 /* The result of the node, a cast to `dtype` or (another) one of that back to float32, becomes a copy. */
 static bool persist(mix_ir *ir, int index, int cast_node, mix_dtype dtype) {
   int old = ir->nodes[cast_node].first_output;
@@ -29,10 +36,11 @@ static bool persist(mix_ir *ir, int index, int cast_node, mix_dtype dtype) {
   bool widened = ir->values[old].dtype != dtype;
   mix_variable *copy = mix_variable_copy(ir->variables[index].variable, dtype, widened);
   if (!copy) return false;
-  int at = mix_ir_add_variable(ir, copy);
-  if (at < 0) return false;
+  int at = find_variable(ir, copy);
+  bool known = at >= 0;
+  if (!known && (at = mix_ir_add_variable(ir, copy)) < 0) return false;
   const mix_ir_variable *weight = &ir->variables[index];
-  if (weight->exit != weight->entry) {
+  if (!known && weight->exit != weight->entry) {
     int exit = add_cast(ir, weight->exit, dtype, scope);
     if (exit >= 0 && widened) exit = add_cast(ir, exit, MIX_FLOAT32, scope);
     if (exit < 0) return false;
