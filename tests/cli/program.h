@@ -8,6 +8,8 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+
+#include "support/folder.h"
 #include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
@@ -18,30 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char program_folder[64];
 static char program_out[1 << 18], program_err[1 << 18]; /* of the latest run */
-
-static inline int program_begin(void **state) {
-  (void)state;
-  strcpy(program_folder, "/tmp/mixtape-test-XXXXXX");
-  return mkdtemp(program_folder) ? 0 : -1;
-}
-
-static inline int program_end(void **state) {
-  (void)state;
-  char command[128];
-  snprintf(command, sizeof command, "rm -rf '%s'", program_folder);
-  return system(command);
-}
-
-/* "FOLDER/name"; valid until the eighth call from here. */
-static inline char *in_folder(const char *name) {
-  static char paths[8][512];
-  static int turn;
-  turn = (turn + 1) % 8;
-  snprintf(paths[turn], sizeof paths[turn], "%s/%s", program_folder, name);
-  return paths[turn];
-}
 
 static inline void read_text(const char *path, char *text, size_t size) {
   FILE *file = fopen(path, "r");
@@ -62,8 +41,8 @@ static inline int run_program_to(const char *out, const char *const *arguments) 
     list[i + 1] = arguments[i];
   }
   char kept[512], errors[512];
-  snprintf(kept, sizeof kept, "%s/stdout", program_folder);
-  snprintf(errors, sizeof errors, "%s/stderr", program_folder);
+  snprintf(kept, sizeof kept, "%s/stdout", test_folder);
+  snprintf(errors, sizeof errors, "%s/stderr", test_folder);
   pid_t child = fork();
   assert_true(child >= 0);
   if (child == 0) {

@@ -45,5 +45,5 @@ static void mixed_bfloat16_learns_as_well_in_blocks(void **state) { (void)state,
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(mixed_float16_learns_as_well_in_blocks),
                                      cmocka_unit_test(mixed_bfloat16_learns_as_well_in_blocks)};
-  return cmocka_run_group_tests(tests, program_begin, program_end);
+  return cmocka_run_group_tests(tests, folder_begin, folder_end);
 }

@@ -48,7 +48,7 @@ static void many_files(void **state) {
   for (int i = 0; i < GOOD; i++) {
     if (i == 0) arguments[count++] = empty;
     if (i == 10) arguments[count++] = none;
-    if (i == 20) arguments[count++] = program_folder;
+    if (i == 20) arguments[count++] = test_folder;
     if (i == 30) arguments[count++] = cut;
     arguments[count++] = file;
   }
@@ -189,7 +189,7 @@ static void pictures(void **state) {
   assert_true(contains(text, "  n0 -> c0;\n") && contains(text, "  c0 -> n1;\n"));
   char path[4096];
   snprintf(path, sizeof path, "%s", getenv("PATH"));
-  setenv("PATH", program_folder, 1); /* no dot there */
+  setenv("PATH", test_folder, 1); /* no dot there */
   const char *svg = in_folder("g.svg");
   assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "explain", "--output", svg, file, NULL}), 1);
   setenv("PATH", path, 1);
@@ -215,7 +215,7 @@ static void pictures(void **state) {
 /* The model's own training step: layers, reasons, bytes; the lists and the function before and after under LOG_PATH. */
 static void the_models_step(void **state) {
   (void)state;
-  setenv("TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_LOG_PATH", program_folder, 1);
+  setenv("TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_LOG_PATH", test_folder, 1);
   int code =
       run_program_to(NULL, (const char *[]){"amp", "explain", "--model", "guide", "--units", "16", "--batch-size", "8", NULL});
   unsetenv("TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_LOG_PATH");
@@ -232,10 +232,10 @@ static void the_models_step(void **state) {
                                          "graphdef_AutoMixedPrecision_train_step_*.txt"};
   for (int i = 0; i < 3; i++) {
     char command[512];
-    snprintf(command, sizeof command, "ls '%s'/%s >/dev/null", program_folder, patterns[i]);
+    snprintf(command, sizeof command, "ls '%s'/%s >/dev/null", test_folder, patterns[i]);
     assert_int_equal(system(command), 0);
-    snprintf(command, sizeof command, "for f in '%s'/%s; do \"$MIXTAPE_PROGRAM\" graph --quiet \"$f\" || exit 1; done",
-             program_folder, patterns[i]);
+    snprintf(command, sizeof command, "for f in '%s'/%s; do \"$MIXTAPE_PROGRAM\" graph --quiet \"$f\" || exit 1; done", test_folder,
+             patterns[i]);
     if (i > 0) assert_int_equal(system(command), 0); /* graphs that can be read back */
   }
   code = run_program_to(
@@ -267,5 +267,5 @@ int main(void) {
       cmocka_unit_test(removed_casts), cmocka_unit_test(environment),     cmocka_unit_test(edits),
       cmocka_unit_test(pictures),      cmocka_unit_test(the_models_step), cmocka_unit_test(usage),
   };
-  return cmocka_run_group_tests(tests, program_begin, program_end);
+  return cmocka_run_group_tests(tests, folder_begin, folder_end);
 }

@@ -204,5 +204,5 @@ int main(void) {
       cmocka_unit_test(a_policy_needs_advise),      cmocka_unit_test(what_is_unknown_is_refused),
       cmocka_unit_test(epochs_fed_by_data_sets),
   };
-  return cmocka_run_group_tests(tests, program_begin, program_end);
+  return cmocka_run_group_tests(tests, folder_begin, folder_end);
 }

@@ -86,5 +86,5 @@ static void tensorboard_gets_its_files(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(callbacks_of_the_command_line_are_called),
                                      cmocka_unit_test(tensorboard_gets_its_files), cmocka_unit_test(wrong_callbacks_are_refused)};
-  return cmocka_run_group_tests(tests, program_begin, program_end);
+  return cmocka_run_group_tests(tests, folder_begin, folder_end);
 }

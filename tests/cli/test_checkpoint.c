@@ -19,18 +19,12 @@ static void write_data(void) {
   }
 }
 
-static void forget(const char *name) {
-  char command[700];
-  snprintf(command, sizeof command, "rm -rf '%s'", in_folder(name));
-  assert_int_equal(system(command), 0);
-}
-
 /* "train" with what all runs have in common, then the arguments given; weights to NAME.npz, steps to NAME.jsonl. */
 static const char *const *arguments_of(const char *loop, const char *name, const char *epochs, const char *const *more) {
   static const char *list[MOST];
   static char save[600], log[600];
-  snprintf(save, sizeof save, "%s/%s.npz", program_folder, name);
-  snprintf(log, sizeof log, "%s/%s.jsonl", program_folder, name);
+  snprintf(save, sizeof save, "%s/%s.npz", test_folder, name);
+  snprintf(log, sizeof log, "%s/%s.jsonl", test_folder, name);
   const char *common[] = {"train",
                           "--data",
                           in_folder("data.npz"),
@@ -202,7 +196,7 @@ static pid_t start(const char *const *arguments, rlim_t file_size) {
     signal(SIGXFSZ, SIG_IGN);
     setrlimit(RLIMIT_FSIZE, &limit);
     char errors[600];
-    snprintf(errors, sizeof errors, "%s/stderr", program_folder);
+    snprintf(errors, sizeof errors, "%s/stderr", test_folder);
     dup2(open(errors, O_WRONLY | O_CREAT | O_TRUNC, 0666), 2);
   }
   const char *list[MOST + 2] = {getenv("MIXTAPE_PROGRAM")};
@@ -287,5 +281,5 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(stopped_by_steps_it_goes_on), cmocka_unit_test(metrics_with_much_state_go_on),
                                      cmocka_unit_test(what_is_refused), cmocka_unit_test(killed_while_saving_it_goes_on),
                                      cmocka_unit_test(a_full_disk_is_an_error_and_loses_nothing)};
-  return cmocka_run_group_tests(tests, program_begin, program_end);
+  return cmocka_run_group_tests(tests, folder_begin, folder_end);
 }

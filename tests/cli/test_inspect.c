@@ -5,7 +5,7 @@
 enum { ROWS = 20 };
 
 static int setup(void **state) {
-  if (program_begin(state)) return -1;
+  if (folder_begin(state)) return -1;
   static uint8_t x[ROWS][6];
   static int64_t y[ROWS];
   for (int i = 0; i < ROWS * 6; i++) x[i / 6][i % 6] = (uint8_t)(i * 37 % 256);
@@ -165,5 +165,5 @@ int main(void) {
       cmocka_unit_test(devices_lists_them),
       cmocka_unit_test(version_is_the_headers),
   };
-  return cmocka_run_group_tests(tests, setup, program_end);
+  return cmocka_run_group_tests(tests, setup, folder_end);
 }

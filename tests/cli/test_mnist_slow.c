@@ -79,5 +79,5 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(W11_the_guides_fit), cmocka_unit_test(fit_learns_mnist_under_every_policy),
                                      cmocka_unit_test(the_graph_rewrite_learns_mnist),
                                      cmocka_unit_test(the_custom_loop_learns_mnist_under_every_policy)};
-  return cmocka_run_group_tests(tests, program_begin, program_end);
+  return cmocka_run_group_tests(tests, folder_begin, folder_end);
 }

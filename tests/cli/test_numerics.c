@@ -91,5 +91,5 @@ int main(void) {
       cmocka_unit_test(train_with_the_callback_is_the_same_training),
       cmocka_unit_test(what_it_refuses),
   };
-  return cmocka_run_group_tests_name("cli/numerics", tests, program_begin, program_end);
+  return cmocka_run_group_tests_name("cli/numerics", tests, folder_begin, folder_end);
 }

@@ -13,7 +13,7 @@ static void write_data(const char *name, int64_t rows, mix_dtype dtype) {
 }
 
 static int setup(void **state) {
-  if (program_begin(state)) return -1;
+  if (folder_begin(state)) return -1;
   write_data("data.npz", 8, MIX_UINT8);
   return 0;
 }
@@ -249,13 +249,13 @@ static void a_directory_without_mnist_ends_with_1(void **state) {
   (void)state;
   char *former = getenv("MIXTAPE_DATA_DIR"), kept[1024] = "";
   if (former) snprintf(kept, sizeof kept, "%s", former);
-  setenv("MIXTAPE_DATA_DIR", program_folder, 1);
-  setenv("KERAS_HOME", program_folder, 1);
-  setenv("HOME", program_folder, 1);
+  setenv("MIXTAPE_DATA_DIR", test_folder, 1);
+  setenv("KERAS_HOME", test_folder, 1);
+  setenv("HOME", test_folder, 1);
   setenv("MIXTAPE_OFFLINE", "1", 1);
   assert_code(run_program("train", "--data", "mnist"), 1);
   assert_has(program_err, "MIXTAPE_OFFLINE");
-  assert_has(program_err, program_folder);
+  assert_has(program_err, test_folder);
   unsetenv("MIXTAPE_OFFLINE");
   unsetenv("KERAS_HOME");
   if (former)
@@ -510,5 +510,5 @@ int main(void) {
       cmocka_unit_test(a_fixed_scale_of_keras3_is_in_the_log),
       cmocka_unit_test(everything_that_names_a_number_is_accepted),
   };
-  return cmocka_run_group_tests(tests, setup, program_end);
+  return cmocka_run_group_tests(tests, setup, folder_end);
 }

@@ -44,7 +44,7 @@ static void write_data(void) {
 }
 
 static int setup(void **state) {
-  if (program_begin(state)) return -1;
+  if (folder_begin(state)) return -1;
   write_data();
   return 0;
 }
@@ -480,5 +480,5 @@ int main(void) {
       cmocka_unit_test(jit_compile_stays_near),
       cmocka_unit_test(digits_need_no_file),
   };
-  return cmocka_run_group_tests(tests, setup, program_end);
+  return cmocka_run_group_tests(tests, setup, folder_end);
 }

@@ -3,37 +3,11 @@
 #define TESTS_MODEL_RESUME_SUPPORT_H
 
 #include "model/support.h"
+#include "support/folder.h"
 #include <mixtape/callback.h>
 #include <mixtape/checkpoint.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static char resume_folder[64];
-
-static inline int resume_begin(void **state) {
-  (void)state;
-  strcpy(resume_folder, "/tmp/mixtape-test-XXXXXX");
-  return mkdtemp(resume_folder) ? 0 : -1;
-}
-static inline int resume_end(void **state) {
-  (void)state;
-  char command[128];
-  snprintf(command, sizeof command, "rm -rf '%s'", resume_folder);
-  return system(command);
-}
-static inline void remove_backup(void) {
-  char command[160];
-  snprintf(command, sizeof command, "rm -rf '%s/backup'", resume_folder);
-  assert_int_equal(system(command), 0);
-}
-/* "FOLDER/name"; valid until the eighth call from here. */
-static inline char *in_resume_folder(const char *name) {
-  static char paths[8][256];
-  static int turn;
-  turn = (turn + 1) % 8;
-  snprintf(paths[turn], sizeof paths[turn], "%s/%s", resume_folder, name);
-  return paths[turn];
-}
 
 typedef struct run_kind {
   const char *optimizer, *policy, *semantics;
@@ -80,8 +54,8 @@ static inline void run_once(const run_kind *kind, uint64_t seed, int64_t steps, 
   if (kind->callbacks) {
     mix_list_append(callbacks, mix_early_stopping(.monitor = "loss", .patience = 1, .min_delta = 0.02, .restore_best_weights = true));
     mix_list_append(callbacks, mix_reduce_lr_on_plateau(.monitor = "loss", .patience = 1, .factor = 0.5, .min_delta = 0.05));
-    mix_list_append(callbacks, mix_csv_logger(in_resume_folder("log.csv")));
-    mix_list_append(callbacks, mix_model_checkpoint(in_resume_folder("best.npz"), .monitor = "loss", .save_best_only = true));
+    mix_list_append(callbacks, mix_csv_logger(in_folder("log.csv")));
+    mix_list_append(callbacks, mix_model_checkpoint(in_folder("best.npz"), .monitor = "loss", .save_best_only = true));
   }
   mix_fit_options fit = {.size = sizeof fit,
                          .x = e.x,
@@ -155,19 +129,19 @@ static inline void resume_from_every_step(const run_kind *kind, int64_t stride) 
   memset(&straight, 0, sizeof straight);
   memset(&resumed, 0, sizeof resumed);
   MIX_SCOPE { run_once(kind, 1, 0, NULL, &straight); }
-  if (kind->callbacks) read_whole(in_resume_folder("log.csv"), csv[0], sizeof csv[0]);
+  if (kind->callbacks) read_whole(in_folder("log.csv"), csv[0], sizeof csv[0]);
   for (int64_t stop = 1; stop < straight.steps.count; stop += stride) {
-    remove_backup();
+    forget("backup");
     resumed.steps.count = 0;
-    MIX_SCOPE { run_once(kind, 1, stop, mix_backup_and_restore(in_resume_folder("backup"), .keep_checkpoint = true), &resumed); }
+    MIX_SCOPE { run_once(kind, 1, stop, mix_backup_and_restore(in_folder("backup"), .keep_checkpoint = true), &resumed); }
     assert_int_equal(resumed.steps.count, stop);
-    MIX_SCOPE { run_once(kind, 77, 0, mix_backup_and_restore(in_resume_folder("backup")), &resumed); }
+    MIX_SCOPE { run_once(kind, 77, 0, mix_backup_and_restore(in_folder("backup")), &resumed); }
     assert_same_run(&straight, &resumed, stop);
     if (kind->callbacks) {
-      read_whole(in_resume_folder("log.csv"), csv[1], sizeof csv[1]);
+      read_whole(in_folder("log.csv"), csv[1], sizeof csv[1]);
       assert_string_equal(csv[0], csv[1]);
     }
-    assert_int_equal(access(in_resume_folder("backup"), F_OK), -1); /* gone at the end of training */
+    assert_int_equal(access(in_folder("backup"), F_OK), -1); /* gone at the end of training */
   }
   free(straight.bits);
   free(resumed.bits);

@@ -1,5 +1,6 @@
 /* Keras's own callbacks. What they watch is written into the logs by a callback before them, so that each epoch's number is known. */
 #include "model/support.h"
+#include "support/folder.h"
 #include <mixtape/callback.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -152,30 +153,11 @@ static void a_plateau_reduces_the_rate(void **state) {
 
 /* ---- files ---- */
 
-static char folder[64];
-static const char *in_folder(const char *name) {
-  static char paths[4][256];
-  static int turn;
-  turn = (turn + 1) % 4;
-  snprintf(paths[turn], sizeof paths[turn], "%s/%s", folder, name);
-  return paths[turn];
-}
 static bool is_there(const char *name) { return access(in_folder(name), F_OK) == 0; }
 static double saved_weight(const char *name) {
   double value = 0;
   MIX_SCOPE { value = at(mix_npz_get(mix_npz_open(in_folder(name)), "product/kernel"), 0); }
   return value;
-}
-static int begin(void **state) {
-  (void)state;
-  strcpy(folder, "/tmp/mixtape-callbacks-XXXXXX");
-  return mkdtemp(folder) ? 0 : -1;
-}
-static int end(void **state) {
-  (void)state;
-  char command[128];
-  snprintf(command, sizeof command, "rm -rf '%s'", folder);
-  return system(command);
 }
 
 static void a_checkpoint_is_named_by_epoch_and_logs(void **state) {
@@ -350,7 +332,7 @@ static void callbacks_by_text(void **state) {
   assert_true(weight_at(model, 0, 0) == 1);
   assert_int_equal(mix_history_epochs(train(model, &s, 12, mix_callback_from_text("EarlyStopping"))), 3);
   char text[256];
-  snprintf(text, sizeof text, "ModelCheckpoint:filepath=%s/t{epoch}.npz,save_best_only=true", folder);
+  snprintf(text, sizeof text, "ModelCheckpoint:filepath=%s/t{epoch}.npz,save_best_only=true", test_folder);
   train(model, &s, 3, mix_callback_from_text(text));
   assert_true(is_there("t1.npz") && is_there("t2.npz") && !is_there("t3.npz"));
   script flat = {"val_loss", {1, 1, 1, 1}, false};
@@ -394,5 +376,5 @@ int main(void) {
       TEST(a_loss_that_is_no_number_ends_training),
       TEST(callbacks_by_text),
   };
-  return cmocka_run_group_tests(tests, begin, end);
+  return cmocka_run_group_tests(tests, folder_begin, folder_end);
 }

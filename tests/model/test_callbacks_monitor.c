@@ -1,21 +1,9 @@
 /* What callbacks watch: which way is better, what is an improvement on what, and what a second fit remembers of the first. The numbers
  * are those of Keras 2.21 (tf_keras) and 3.15 in the same runs, but for a NaN that comes first. */
 #include "model/support.h"
+#include "support/folder.h"
 #include <mixtape/callback.h>
 #include <unistd.h>
-
-static char folder[64];
-static int begin(void **state) {
-  (void)state;
-  strcpy(folder, "/tmp/mixtape-monitor-XXXXXX");
-  return mkdtemp(folder) ? 0 : -1;
-}
-static int end(void **state) {
-  (void)state;
-  char command[128];
-  snprintf(command, sizeof command, "rm -rf '%s'", folder);
-  return system(command);
-}
 
 /* What the epochs log; no name: nothing. */
 typedef struct script {
@@ -56,11 +44,6 @@ static void expect_rates(mix_callback *plateau, script *s, const double *rates) 
   }
 }
 
-static const char *in_folder(const char *name) {
-  static char path[96];
-  snprintf(path, sizeof path, "%s/%s", folder, name);
-  return path;
-}
 /* The epochs, or batches, that files are named by, "12" for 1.npz and 2.npz; the files go. */
 static void expect_files(const char *expected) {
   char saved[16] = "", name[16];
@@ -119,16 +102,14 @@ static void resume(script *s, int64_t epochs, const char *expected) {
 }
 static void a_resumed_checkpoint_knows_the_best_value_and_that_there_is_none(void **state) {
   (void)state;
-  char command[128];
-  snprintf(command, sizeof command, "rm -rf '%s/backup'", folder);
   for (int g = 0; g < 2; g++) {
     mix_set_semantics(generations[g]);
     resume(VAL_LOSS(3, 1, 2, 0.5), 2, "12");
     resume(VAL_LOSS(3, 1, 2, 0.5), 4, "4");
-    assert_int_equal(system(command), 0);
+    forget("backup");
     resume(VAL_LOSS(NAN, INFINITY, 2), 1, "");
     resume(VAL_LOSS(NAN, INFINITY, 2), 3, g ? "23" : "3");
-    assert_int_equal(system(command), 0);
+    forget("backup");
   }
 }
 
@@ -237,5 +218,5 @@ int main(void) {
       TEST(min_delta_is_taken_off_the_value_but_in_the_plateau_of_tf_keras_off_the_best),
       TEST(a_negative_min_delta_has_no_sign_but_in_the_plateau_of_tf_keras),
   };
-  return cmocka_run_group_tests(tests, begin, end);
+  return cmocka_run_group_tests(tests, folder_begin, folder_end);
 }

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "model/resume_support.h"
 
-#define FOLDER in_resume_folder("backup")
+#define FOLDER in_folder("backup")
 
 /* ---- a loop of one's own ---- */
 
@@ -71,7 +71,7 @@ static void a_loop_of_ones_own_goes_on_from_any_step(void **state) {
   MIX_SCOPE { loop(1, 0, false, &straight); }
   assert_int_equal(straight.steps.count, 15);
   for (int64_t stop = 1; stop < 15; stop++) {
-    remove_backup();
+    forget("backup");
     resumed.steps.count = resumed.history_count = 0;
     MIX_SCOPE { loop(1, stop, true, &resumed); }
     MIX_SCOPE { loop(5, 0, true, &resumed); }
@@ -83,7 +83,7 @@ static void a_loop_of_ones_own_goes_on_from_any_step(void **state) {
 
 static void what_goes_with_a_checkpoint(void **state) {
   (void)state;
-  remove_backup();
+  forget("backup");
   mix_model *model = model_of(&(run_kind){0});
   mix_variable *own = mix_variable_new(mix_scalar(3, F32), .name = "own");
   mix_checkpoint *checkpoint = mix_checkpoint_new(FOLDER, .model = model, .variables = mix_list_of(own));
@@ -96,8 +96,8 @@ static void what_goes_with_a_checkpoint(void **state) {
   assert_int_equal(mix_checkpoint_save(checkpoint, 5, NULL), MIX_OK);
   assert_int_equal(mix_checkpoint_save(checkpoint, 6, NULL), MIX_OK);
   assert_int_equal(mix_checkpoint_latest(FOLDER), 6);
-  assert_int_equal(access(in_resume_folder("backup/checkpoint-5.npz"), F_OK), 0); /* the one before stays */
-  assert_int_equal(access(in_resume_folder("backup/checkpoint-4.npz"), F_OK), -1);
+  assert_int_equal(access(in_folder("backup/checkpoint-5.npz"), F_OK), 0); /* the one before stays */
+  assert_int_equal(access(in_folder("backup/checkpoint-4.npz"), F_OK), -1);
   mix_variable_assign(own, mix_scalar(8, F32));
   mix_checkpoint *again = mix_checkpoint_new(FOLDER, .model = model, .variables = mix_list_of(own));
   assert_null(mix_checkpoint_get(again, "notes"));
@@ -147,7 +147,7 @@ static mix_status try_restore(const run_kind *kind, int64_t units) {
 }
 static void what_does_not_fit_is_named(void **state) {
   (void)state;
-  remove_backup();
+  forget("backup");
   mix_checkpoint_save(mix_checkpoint_new(FOLDER, .model = model_of(&(run_kind){0})), 1, NULL);
   assert_no_error();
   try_restore(&(run_kind){0}, 9);
@@ -175,7 +175,7 @@ static mix_history *fit_with(mix_model *model, int64_t batch_size, bool no_shuff
 }
 static void fit_refuses_another_run(void **state) {
   (void)state;
-  remove_backup();
+  forget("backup");
   const run_kind kind = {0};
   mix_model *model = model_of(&kind);
   assert_non_null(fit_with(model, 5, false, mix_list_of(mix_backup_and_restore(FOLDER, .keep_checkpoint = true))));
@@ -194,7 +194,7 @@ static void fit_refuses_another_run(void **state) {
   mix_history *history = fit_with(model_of(&kind), 5, false, mix_list_of(mix_backup_and_restore(FOLDER)));
   assert_int_equal(mix_history_epochs(history), 2);
   assert_int_equal(mix_history_steps(history), 8);
-  remove_backup();
+  forget("backup");
   mix_checkpoint_save(mix_checkpoint_new(FOLDER, .model = model), 1, NULL);
   assert_null(fit_with(model_of(&kind), 5, false, mix_list_of(mix_backup_and_restore(FOLDER))));
   assert_error(MIX_VALUE_ERROR, "mix_checkpoint_restore takes it");
@@ -229,7 +229,7 @@ static uint64_t rest_of(mix_dataset *data, mix_iterator *iterator) {
   return hash;
 }
 static uint64_t after_passes(mix_dataset *(*pipeline)(mix_dataset *), int64_t left, int64_t passes, int64_t drawn) {
-  remove_backup();
+  forget("backup");
   mix_set_seed(1);
   mix_dataset *data = pipeline(mix_dataset_range(0, 8, 1));
   mix_iterator *iterator = mix_dataset_iterate(data);
@@ -263,7 +263,7 @@ static void caches_keep_their_order(void **state) {
 
 static void another_data_set_is_refused(void **state) {
   (void)state;
-  remove_backup();
+  forget("backup");
   mix_model *model = model_of(&(run_kind){0});
   mix_dataset *range = mix_dataset_range(0, 20, 1), *data = mix_dataset_batch(mix_dataset_shuffle(range, 5), 2);
   mix_variable *own = mix_variable_new(mix_scalar(3, F32), .name = "own");
@@ -289,7 +289,7 @@ static void keep_warning(void *context, mix_log_level level, const char *message
 /* The newest file cut at any byte, or altered: the one before is used, and the damaged one is named. */
 static void the_one_before_stands_in_for_a_damaged_one(void **state) {
   (void)state;
-  remove_backup();
+  forget("backup");
   mix_model *model = model_of(&(run_kind){.dropout = true});
   mix_checkpoint *checkpoint = mix_checkpoint_new(FOLDER, .model = model);
   for (int64_t step = 1; step <= 2; step++) {
@@ -324,7 +324,7 @@ static void the_one_before_stands_in_for_a_damaged_one(void **state) {
   checkpoint = mix_checkpoint_new(FOLDER, .model = model);
   assert_int_equal(mix_checkpoint_restore(checkpoint, NULL), 1);
   assert_int_equal(mix_checkpoint_save(checkpoint, 3, NULL), MIX_OK);
-  assert_int_equal(access(in_resume_folder("backup/checkpoint-1.npz"), F_OK), 0);
+  assert_int_equal(access(in_folder("backup/checkpoint-1.npz"), F_OK), 0);
   assert_int_equal(access(newest, F_OK), -1);
   /* Both damaged: an error that names the newest, and the folder. */
   for (int step = 1; step <= 3; step += 2) {
@@ -341,7 +341,7 @@ static void the_one_before_stands_in_for_a_damaged_one(void **state) {
 /* Memory that runs out anywhere in a save or a restore: an error, no leak, and the former file stands. */
 static void memory_that_runs_out(void **state) {
   (void)state;
-  remove_backup();
+  forget("backup");
   mix_model *model = model_of(&(run_kind){.dropout = true});
   mix_checkpoint *checkpoint = mix_checkpoint_new(FOLDER, .model = model);
   mix_checkpoint_save(checkpoint, 1, NULL);
@@ -395,7 +395,7 @@ static mix_callback *counting_callback(counter *c) {
 }
 static void callbacks_of_ones_own_have_a_state(void **state) {
   (void)state;
-  remove_backup();
+  forget("backup");
   const run_kind kind = {0};
   counter a = {0}, b = {0}, c = {.lies = true};
   examples e = examples_of(20, 6, 3);
@@ -415,7 +415,7 @@ static double seen_rate(void *context, int64_t epoch, double rate) {
 /* A scheduler that halves the rate at the begin of an epoch does not halve it again where the epoch is resumed. */
 static void a_resumed_epoch_sets_the_rate_once(void **state) {
   (void)state;
-  remove_backup();
+  forget("backup");
   const run_kind kind = {0};
   examples e = examples_of(20, 6, 3);
   double rates[2];
@@ -436,18 +436,18 @@ static void a_resumed_epoch_sets_the_rate_once(void **state) {
 
 static void frequencies(void **state) {
   (void)state;
-  remove_backup();
+  forget("backup");
   const run_kind kind = {0};
   /* 8 steps: after 3 and 6; the last two epochs' ends are not saved. */
   assert_non_null(
       fit_with(model_of(&kind), 5, false, mix_list_of(mix_backup_and_restore(FOLDER, .save_freq = 3, .keep_checkpoint = true))));
   assert_int_equal(mix_checkpoint_latest(FOLDER), 6);
-  assert_int_equal(access(in_resume_folder("backup/checkpoint-3.npz"), F_OK), 0);
-  remove_backup();
+  assert_int_equal(access(in_folder("backup/checkpoint-3.npz"), F_OK), 0);
+  forget("backup");
   assert_non_null(fit_with(model_of(&kind), 5, false,
                            mix_list_of(mix_backup_and_restore(FOLDER, .keep_checkpoint = true, .only_newest = true))));
   assert_int_equal(mix_checkpoint_latest(FOLDER), 8);
-  assert_int_equal(access(in_resume_folder("backup/checkpoint-4.npz"), F_OK), -1);
+  assert_int_equal(access(in_folder("backup/checkpoint-4.npz"), F_OK), -1);
   assert_non_null(fit_with(model_of(&kind), 5, false,
                            mix_list_of(mix_callback_from_text("BackupAndRestore:backup_dir=/tmp/mixtape-none,save_freq=epoch,"
                                                               "delete_checkpoint=true,double_checkpoint=true"))));
@@ -474,5 +474,5 @@ int main(void) {
                                      TEST(callbacks_of_ones_own_have_a_state),
                                      TEST(a_resumed_epoch_sets_the_rate_once),
                                      TEST(frequencies)};
-  return cmocka_run_group_tests(tests, resume_begin, resume_end);
+  return cmocka_run_group_tests(tests, folder_begin, folder_end);
 }

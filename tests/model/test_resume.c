@@ -105,5 +105,5 @@ int main(void) {
       cmocka_unit_test_setup_teardown(data_sets, setup, teardown),
       cmocka_unit_test_setup_teardown(data_sets_across_epochs, setup, teardown),
   };
-  return cmocka_run_group_tests(tests, resume_begin, resume_end);
+  return cmocka_run_group_tests(tests, folder_begin, folder_end);
 }

@@ -4,32 +4,16 @@
 #include "model/callbacks/histogram.h"
 #include "model/event_reader.h"
 #include "model/recorded_events.h"
+#include "support/folder.h"
 #include <mixtape/callback.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-static char folder[64];
-
-static int make_folder(void **state) {
-  (void)state;
-  strcpy(folder, "/tmp/mixtape-test-XXXXXX");
-  return mkdtemp(folder) ? 0 : -1;
-}
 static int remove_folder(void **state) {
-  (void)state;
-  char command[128];
-  snprintf(command, sizeof command, "rm -rf '%s'", folder);
   mix_set_semantics("tf_keras");
   mix_set_global_policy("float32");
-  return system(command);
-}
-static const char *in_folder(const char *name) {
-  static char paths[4][256];
-  static int turn;
-  turn = (turn + 1) % 4;
-  snprintf(paths[turn], sizeof paths[turn], "%s/%s", folder, name);
-  return paths[turn];
+  return folder_end(state);
 }
 static read_events *train_events(const char *log_dir) {
   char pattern[256];
@@ -405,17 +389,17 @@ int main(void) {
       cmocka_unit_test(events_are_tensorflows_to_the_byte),
       cmocka_unit_test(histograms_leave_out_what_is_not_finite),
       cmocka_unit_test(exponents_are_those_of_the_16_bit_copy),
-      cmocka_unit_test_setup_teardown(an_epochs_scalars_have_keras_tags, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(batches_are_written_at_their_frequency, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(loss_scale_and_skipped_steps_are_scalars, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(weights_are_histograms, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(the_graph_holds_layers_and_connections, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(a_layer_without_config_costs_only_the_graph, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(evaluation_alone_writes_validation, make_folder, remove_folder),
+      cmocka_unit_test_setup_teardown(an_epochs_scalars_have_keras_tags, folder_begin, remove_folder),
+      cmocka_unit_test_setup_teardown(batches_are_written_at_their_frequency, folder_begin, remove_folder),
+      cmocka_unit_test_setup_teardown(loss_scale_and_skipped_steps_are_scalars, folder_begin, remove_folder),
+      cmocka_unit_test_setup_teardown(weights_are_histograms, folder_begin, remove_folder),
+      cmocka_unit_test_setup_teardown(the_graph_holds_layers_and_connections, folder_begin, remove_folder),
+      cmocka_unit_test_setup_teardown(a_layer_without_config_costs_only_the_graph, folder_begin, remove_folder),
+      cmocka_unit_test_setup_teardown(evaluation_alone_writes_validation, folder_begin, remove_folder),
       cmocka_unit_test(wrong_arguments_are_refused),
-      cmocka_unit_test_setup_teardown(a_folder_that_cannot_be_made_ends_fit, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(a_full_disk_ends_fit_with_its_history, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(any_allocation_may_fail, make_folder, remove_folder),
+      cmocka_unit_test_setup_teardown(a_folder_that_cannot_be_made_ends_fit, folder_begin, remove_folder),
+      cmocka_unit_test_setup_teardown(a_full_disk_ends_fit_with_its_history, folder_begin, remove_folder),
+      cmocka_unit_test_setup_teardown(any_allocation_may_fail, folder_begin, remove_folder),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

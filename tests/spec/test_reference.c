@@ -334,7 +334,7 @@ int main(void) {
   } else {
     tests[test_count++] = (struct CMUnitTest){"reference_runs", no_reference_runs, NULL, NULL, NULL};
   }
-  int failed = _cmocka_run_group_tests("reference", tests, test_count, program_begin, program_end);
+  int failed = _cmocka_run_group_tests("reference", tests, test_count, folder_begin, folder_end);
   json_decref(cases);
   return failed;
 }
