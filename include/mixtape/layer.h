@@ -52,7 +52,8 @@ typedef struct mix_layer_class {
   void (*finalize)(mix_layer *layer);                             /* gives back what the state holds; NULL: nothing */
   bool supports_masking;                                          /* passes its input's mask on */
   bool no_autocast;                                               /* inputs are never cast (Embedding, models) */
-  mix_tensor *(*compute_mask)(mix_layer *layer, const mix_call_args *args); /* makes a mask; NULL: supports_masking decides */
+  /* Makes a mask. NULL: supports_masking decides, and masks that layers inside left on the results stay. */
+  mix_tensor *(*compute_mask)(mix_layer *layer, const mix_call_args *args);
 } mix_layer_class;
 
 /* What every layer accepts. */
