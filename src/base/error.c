@@ -4,6 +4,7 @@
 #define _GNU_SOURCE /* PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP */
 #endif
 #include "base/error.h"
+#include "base/held_log.h"
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -125,6 +126,7 @@ void mix_log_message(mix_log_level level, const char *format, ...) {
 }
 
 void mix_log_text(mix_log_level level, const char *message) {
+  if (mix_log_kept(level, message)) return;
   pthread_mutex_lock(&log_mutex);
   if (log_callback) log_callback(log_context, level, message);
   pthread_mutex_unlock(&log_mutex);

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "compile/evaluate.h"
 #include "compile/ir.h"
+#include "graph/lock.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -197,6 +198,7 @@ mix_ir *mix_ir_from_graph(int result_count, const mix_edge *results, int argumen
 bool mix_evaluate_outside(int result_count, const mix_edge *results, const mix_capture *capture) {
   node_set set = {0};
   bool good = true;
+  mix_graph_lock();
   for (int i = 0; i < result_count && good; i++) good = set_add(&set, results[i].node);
   for (int i = 0; i < capture->binding_count && good; i++) good = set_add(&set, capture->bindings[i].current.node);
   for (int i = 0; i < set.count && good; i++)
@@ -206,6 +208,7 @@ bool mix_evaluate_outside(int result_count, const mix_edge *results, const mix_c
   int count = 0;
   for (int i = 0; i < set.count && good; i++)
     if (!mix_node_finished(set.nodes[i]) && set.nodes[i]->capture != capture) set.nodes[count++] = set.nodes[i];
+  mix_graph_unlock();
   if (good && count) good = mix_evaluate_nodes(count, set.nodes);
   mix_free(set.nodes);
   mix_free(set.table);

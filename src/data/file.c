@@ -89,11 +89,21 @@ const char *mix_file_refuses(const char *path) {
 }
 
 const char *mix_folder_refuses(const char *path) {
-  char *folder = mix_strdup(path), *slash;
+  struct stat status;
+  char *folder = mix_strdup(*path ? path : ".");
   if (!folder) return mix_error_message();
-  while (access(folder, F_OK) && errno == ENOENT && (slash = strrchr(folder, '/')) && slash > folder) *slash = 0;
-  const bool here = access(folder, F_OK) && errno == ENOENT; /* one name, which is not there yet */
-  const char *reason = access(here ? "." : folder, W_OK | X_OK) ? strerror(errno) : NULL;
+  bool there;
+  while (!(there = stat(folder, &status) == 0) && errno == ENOENT && strcmp(folder, "/") != 0) { /* the folder around it */
+    char *slash = strrchr(folder, '/');
+    if (slash)
+      slash[slash == folder] = 0;
+    else
+      strcpy(folder, ".");
+  }
+  const char *reason = !there                             ? strerror(errno)
+                       : !S_ISDIR(status.st_mode)         ? "not a folder"
+                       : access(folder, W_OK | X_OK) != 0 ? strerror(errno)
+                                                          : NULL;
   mix_free(folder);
   return reason;
 }

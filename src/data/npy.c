@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "compile/evaluate.h"
 #include "data/file.h"
 #include "data/storage.h"
 #include "tensor/convert.h"
@@ -333,12 +334,22 @@ size_t mix_npy_write_header(mix_dtype dtype, mix_shape shape, char header[MIX_NP
 
 const void *mix_npy_written_data(mix_tensor *tensor, void **converted) {
   *converted = NULL;
-  const void *data = mix_tensor_data(tensor);
+  mix_held held;
+  if (!mix_tensor_hold(tensor, &held)) return NULL;
   mix_dtype dtype = mix_tensor_dtype(tensor), written = mix_npy_written_dtype(dtype);
-  if (!data || dtype == written) return data;
+  if (dtype == written && !held.storage) {
+    mix_tensor_let_go(&held);
+    return held.data;
+  }
+  /* Of a variable a copy: others may assign while it is written. */
   mix_shape shape = mix_tensor_shape(tensor);
-  *converted = mix_alloc(mix_value_bytes(written, shape));
-  if (*converted) mix_convert(data, dtype, *converted, written, mix_shape_size(shape));
+  const size_t bytes = mix_value_bytes(written, shape);
+  *converted = mix_alloc(bytes);
+  if (*converted && dtype == written)
+    memcpy(*converted, held.data, bytes);
+  else if (*converted)
+    mix_convert(held.data, dtype, *converted, written, mix_shape_size(shape));
+  mix_tensor_let_go(&held);
   return *converted;
 }
 

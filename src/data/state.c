@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/object.h"
+#include "compile/evaluate.h"
 #include "data/file.h"
 #include "data/npz.h"
 #include "tensor/shape.h"
@@ -54,8 +55,17 @@ mix_state *mix_state_new(void) { return mix_failed() ? NULL : mix_scoped(mix_obj
 
 /* The same bits as another dtype of the same width. */
 static mix_tensor *seen_as(mix_tensor *value, mix_dtype dtype) {
-  const void *data = mix_tensor_data(value);
-  return data ? mix_tensor_from(data, dtype, mix_tensor_shape(value)) : NULL;
+  const size_t bytes = mix_value_bytes(dtype, mix_tensor_shape(value));
+  void *copy = mix_alloc(bytes);
+  mix_held held;
+  mix_tensor *seen = NULL;
+  if (copy && mix_tensor_hold(value, &held)) {
+    memcpy(copy, held.data, bytes);
+    mix_tensor_let_go(&held);
+    seen = mix_tensor_from(copy, dtype, mix_tensor_shape(value));
+  }
+  mix_free(copy);
+  return seen;
 }
 
 bool mix_state_put(mix_state *state, const char *name, mix_tensor *value) {

@@ -1,20 +1,33 @@
 #include "graph/lock.h"
 
+#include "base/held_log.h"
+
 #include <pthread.h>
 
 static pthread_mutex_t graph = PTHREAD_MUTEX_INITIALIZER;
 static pthread_rwlock_t storages = PTHREAD_RWLOCK_INITIALIZER;
 static _Thread_local int depth;
 
+/* Messages wait meanwhile: the callback that they go to may want the graph. */
 void mix_graph_lock(void) {
-  if (depth++ == 0) pthread_mutex_lock(&graph);
+  if (depth++ > 0) return;
+  mix_log_hold();
+  pthread_mutex_lock(&graph);
 }
 void mix_graph_unlock(void) {
-  if (--depth == 0) pthread_mutex_unlock(&graph);
+  if (--depth > 0) return;
+  pthread_mutex_unlock(&graph);
+  mix_log_let_go();
 }
 
-void mix_storages_hold(void) { pthread_rwlock_rdlock(&storages); }
-void mix_storages_let_go(void) { pthread_rwlock_unlock(&storages); }
+void mix_storages_hold(void) {
+  mix_log_hold();
+  pthread_rwlock_rdlock(&storages);
+}
+void mix_storages_let_go(void) {
+  pthread_rwlock_unlock(&storages);
+  mix_log_let_go();
+}
 void mix_storages_wait(void) {
   pthread_rwlock_wrlock(&storages);
   pthread_rwlock_unlock(&storages);

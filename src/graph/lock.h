@@ -5,7 +5,7 @@
 #ifndef MIX_GRAPH_LOCK_H
 #define MIX_GRAPH_LOCK_H
 
-/* A thread may lock again what it has locked. No code of the caller's runs under it. */
+/* A thread may lock again what it has locked. No code of the caller's runs under it; messages to the log wait until it is unlocked. */
 void mix_graph_lock(void);
 void mix_graph_unlock(void);
 

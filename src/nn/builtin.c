@@ -140,6 +140,11 @@ mix_tensor *mix_layer_floating(const mix_layer *layer, mix_tensor *x) {
   return mix_cast(x, mix_dtype_is_floating(layer->compute) ? layer->compute : mix_floatx());
 }
 
+mix_tensor *mix_no_mask(mix_layer *layer, const mix_call_args *args) {
+  (void)layer, (void)args;
+  return NULL;
+}
+
 mix_tensor *mix_call_mask(const mix_call_args *args) { return args->masks ? mix_list_get(args->masks, 0) : NULL; }
 
 mix_initializer *mix_initializer_or(const char *name, mix_initializer *object, const char *standard, const char *call) {

@@ -75,6 +75,8 @@ mix_tensor *mix_layer_reshape(mix_tensor *x, mix_shape shape);
 mix_tensor *mix_layer_floating(const mix_layer *layer, mix_tensor *x);
 /* The mask of the only input, or NULL. */
 mix_tensor *mix_call_mask(const mix_call_args *args);
+/* compute_mask of layers whose results have none, not even where they are the input itself. */
+mix_tensor *mix_no_mask(mix_layer *layer, const mix_call_args *args);
 /* A list of one result; NULL for NULL. */
 static inline mix_list *mix_one_result(mix_tensor *y) { return y ? mix_list_of(y) : NULL; }
 

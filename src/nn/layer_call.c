@@ -305,8 +305,10 @@ static mix_list *results_of(const invocation *given, mix_list *called, bool symb
     mix_tensor *tensor = mix_list_items(called)[i];
     if (!mix_is(tensor, &mix_tensor_class)) return mix_fail(MIX_TYPE_ERROR, "%s: result %d is no tensor", given->layer->name, i);
     bool passed = contains(given->inputs, tensor) || contains(given->arguments, tensor);
+    /* An input that is passed on keeps its mask, as in Keras, unless the layer has a say in masks. */
+    const bool unmasked = passed && given->layer->class.compute_mask;
     if (passed || contains(results, tensor) || (symbolic && tensor->history))
-      tensor = another_handle(tensor, passed ? NULL : tensor->mask);
+      tensor = another_handle(tensor, unmasked ? NULL : tensor->mask);
     if (!tensor || mix_list_append(results, tensor)) return NULL;
   }
   return results;
@@ -319,10 +321,8 @@ static void note_mask(const mix_layer *layer, const mix_call_args *args, mix_lis
     mask = layer->class.compute_mask((mix_layer *)layer, args);
   else if (layer->class.supports_masking && args->masks)
     mask = mix_list_get(args->masks, 0);
-  for (int i = 0; i < mix_list_count(results); i++) {
-    mix_tensor *result = mix_list_items(results)[i];
-    if (!result->mask) result->mask = mix_retain(mask);
-  }
+  mix_tensor *result = mix_list_count(results) ? mix_list_items(results)[0] : NULL; /* of several the first alone, as in Keras */
+  if (result && !result->mask) result->mask = mix_retain(mask);
 }
 
 /* Keras: the penalty of each result, divided by the batch size. */

@@ -445,6 +445,9 @@ static void what_cannot_work_is_said_before_training(void **state) {
   assert_int_equal(symlink("/no/such/folder.npz", in_folder("dangling.npz")), 0);
   assert_code(run_program(TRAIN_SMALL, "--save", in_folder("dangling.npz")), 1);
   assert_null(strstr(program_err, "data:"));
+  assert_code(run_program(TRAIN_SMALL, "--checkpoint", in_folder("data.npz/run")), 1);
+  assert_has(program_err, "data.npz/run");
+  assert_null(strstr(program_err, "data:"));
   if (geteuid()) { /* root may write anywhere */
     assert_int_equal(mkdir(in_folder("locked"), 0555), 0);
     assert_code(run_program(TRAIN_SMALL, "--checkpoint", in_folder("locked/run")), 1);

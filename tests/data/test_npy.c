@@ -5,6 +5,9 @@
 #include "data/npy.h"
 #include "tensor/convert.h"
 #include <mixtape/arrays.h>
+#include <mixtape/ops.h>
+#include <mixtape/variable.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -371,9 +374,32 @@ static void links_stay_links(void **state) {
 
 #define FOLDER_TEST(test) cmocka_unit_test_setup_teardown(test, folder_begin, folder_end)
 
+static void *assign_for_ever(void *context) {
+  mix_variable *variable = context;
+  for (int i = 0; i < 2000; i++)
+    MIX_SCOPE { mix_variable_assign(variable, mix_fill(MIX_SHAPE(1 << 14), i, MIX_FLOAT32)); }
+  return NULL;
+}
+
+/* The value that was read, not half of it and half of one assigned meanwhile. */
+static void a_variable_is_written_as_it_was_read(void **state) {
+  (void)state;
+  mix_variable *variable = mix_variable_new(mix_fill(MIX_SHAPE(1 << 14), 0, MIX_FLOAT32), .name = "v");
+  pthread_t assigning;
+  assert_int_equal(pthread_create(&assigning, NULL, assign_for_ever, variable), 0);
+  for (int round = 0; round < 50; round++)
+    MIX_SCOPE {
+      assert_int_equal(mix_npy_save(in_folder("v.npy"), mix_variable_value(variable)), MIX_OK);
+      const float *read = mix_tensor_data(mix_npy_load(in_folder("v.npy")));
+      for (int i = 1; i < 1 << 14; i++) assert_true(read[i] == read[0]);
+    }
+  pthread_join(assigning, NULL);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       FOLDER_TEST(writes_the_bytes_of_numpy),
+      FOLDER_TEST(a_variable_is_written_as_it_was_read),
       FOLDER_TEST(writes_shapes_as_python_tuples),
       FOLDER_TEST(reads_every_dtype_in_both_byte_orders),
       FOLDER_TEST(reads_fortran_order),

@@ -247,11 +247,58 @@ static void an_assignment_waits_for_who_reads(void **state) {
   mix_error_clear();
 }
 
+/* ---- messages ---- */
+
+typedef struct listener {
+  mix_tensor *finished;
+  mix_variable *variable;
+  atomic_int heard;
+} listener;
+
+/* Uses the library, as a callback may: it would wait for whoever waits for the one that called it. */
+static void listen(void *context, mix_log_level level, const char *message) {
+  (void)level, (void)message;
+  listener *l = context;
+  char text[200];
+  mix_tensor_text(l->finished, text, sizeof text);
+  l->heard++;
+}
+
+static void evaluate_or_assign(void *context, int thread) {
+  listener *l = context;
+  for (int round = 0; round < ROUNDS; round++)
+    MIX_SCOPE {
+      if (thread % 2)
+        mix_variable_assign(l->variable, scalar(round));
+      else
+        mix_tensor_item(mix_add(mix_variable_value(l->variable), scalar(1)));
+    }
+}
+
+static void callbacks_of_the_log_may_use_the_library(void **state) {
+  (void)state;
+  mix_set_threads(1);
+  setenv("MIXTAPE_VERBOSE", "compile,dispatch", 1);
+  listener l = {.finished = scalar(1), .variable = mix_variable_new(scalar(0))};
+  assert_non_null(mix_tensor_data(l.finished));
+  mix_set_log_callback(listen, &l);
+  on_threads(evaluate_or_assign, &l);
+  mix_set_log_callback(NULL, NULL);
+  unsetenv("MIXTAPE_VERBOSE");
+  assert_true(l.heard >= ROUNDS);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(one_tensor_is_computed_for_all),          TEST(graphs_may_have_parts_in_common),   TEST(a_value_comes_once),
-      TEST(a_tape_ends_while_others_compute),        TEST(values_read_at_once_are_one),       TEST(no_addition_is_lost),
-      TEST(a_value_stays_whole_while_others_assign), TEST(an_assignment_waits_for_who_reads),
+      TEST(one_tensor_is_computed_for_all),
+      TEST(graphs_may_have_parts_in_common),
+      TEST(a_value_comes_once),
+      TEST(a_tape_ends_while_others_compute),
+      TEST(values_read_at_once_are_one),
+      TEST(no_addition_is_lost),
+      TEST(a_value_stays_whole_while_others_assign),
+      TEST(an_assignment_waits_for_who_reads),
+      TEST(callbacks_of_the_log_may_use_the_library),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,6 +57,35 @@ static void plain(void) {
   expect_masked(mix_model_new(x, mix_call(dense(), mix_call(mix_masking(), x))));
   expect_masked(mix_sequential(mix_list_of(around_new())));
 }
+/* Layers without support of masks: one gives back its input, with its mask; one has two results, of which none has a mask. One with
+ * support and two results masks the first alone. */
+static mix_list *pass_call(mix_layer *layer, const mix_call_args *args) {
+  (void)layer;
+  return mix_list_of(mix_call_input(args, 0));
+}
+static const mix_layer_class pass_class = {.size = sizeof(mix_layer_class), .name = "Pass", .call = pass_call};
+static mix_list *twice_call(mix_layer *layer, const mix_call_args *args) {
+  (void)layer;
+  mix_tensor *x = mix_call_input(args, 0);
+  return mix_list_of(mix_negative(x), mix_add(x, x));
+}
+static const mix_layer_class twice_class = {
+    .size = sizeof(mix_layer_class), .name = "Twice", .call = twice_call, .supports_masking = true};
+static void custom(void) {
+  expect_masked(mix_sequential(mix_list_of(mix_masking(), mix_layer_new(&pass_class), dense())));
+  mix_tensor *y, *x = inputs_of(&y);
+  x = mix_call(mix_masking(), x);
+  mix_list *results = mix_call_outputs(mix_layer_new(&twice_class), x);
+  assert_int_equal(mix_list_count(results), 2);
+  assert_ptr_equal(((mix_tensor *)mix_list_get(results, 0))->mask, x->mask);
+  assert_null(((mix_tensor *)mix_list_get(results, 1))->mask);
+  assert_null(mix_call(mix_reshape_layer(.target_shape = MIX_SHAPE(3, 2)), x)->mask); /* the same shape, and no mask */
+}
+static void masks_of_layers_of_ones_own(void **state) {
+  (void)state;
+  in_both(custom);
+}
+
 static void masks_reach_losses_metrics_and_gradients(void **state) {
   (void)state;
   in_both(plain);
@@ -153,6 +182,7 @@ static void penalties_of_frozen_weights(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(masks_reach_losses_metrics_and_gradients),
+                                     TEST(masks_of_layers_of_ones_own),
                                      TEST(models_inside_models_pass_masks_on),
                                      TEST(a_mask_may_be_given_to_a_model),
                                      TEST(rescaling),

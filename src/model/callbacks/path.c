@@ -24,14 +24,13 @@ static bool value_of(const char *pattern, const char *name, int64_t epoch, int64
 
 /* Python writes NaN without its sign, and pads NaN and infinity with zeros where it is asked to; C does neither. */
 static void put_number(char kind, int precision, double value, char *number) {
-  char format[16];
   if (!kind)
     mix_python_float(value, number);
   else if (kind == 'd')
     snprintf(number, NUMBER_MOST, "%lld", (long long)value);
   else {
-    snprintf(format, sizeof format, "%%.%d%c", precision < 0 ? 6 : precision, kind);
-    snprintf(number, NUMBER_MOST, format, isnan(value) ? fabs(value) : value);
+    mix_number_write(number, NUMBER_MOST, (char)tolower(kind), precision < 0 ? 6 : precision, isnan(value) ? fabs(value) : value);
+    for (char *c = number; *c && isupper((unsigned char)kind); c++) *c = (char)toupper((unsigned char)*c);
   }
 }
 static void pad(const char *number, size_t width, bool zero, char *text) {

@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "compile/evaluate.h"
 #include "data/file.h"
 #include "model/callback.h"
 #include "model/callbacks/event_file.h"
@@ -139,15 +140,20 @@ static bool put_weight(mix_event_file *file, mix_variable *weight, mix_dtype com
   char tag[TAG_MOST];
   mix_histogram rows;
   mix_tensor *value = mix_variable_true_value(weight);
-  const void *data = mix_tensor_data(value);
-  if (!data) return false;
+  mix_held held;
+  if (!mix_tensor_hold(value, &held)) return false;
   mix_dtype dtype = mix_tensor_dtype(value);
   int64_t count = mix_shape_size(mix_tensor_shape(value));
-  int buckets = mix_histogram_of(data, dtype, count, rows);
+  int buckets = mix_histogram_of(held.data, dtype, count, rows);
+  mix_tensor_let_go(&held);
   snprintf(tag, sizeof tag, "%s/histogram", mix_variable_name(weight));
   if (buckets && !mix_event_file_histogram(file, tag, epoch, rows, buckets)) return false;
   bool copied = mix_variable_is_autocast(weight) && (compute == MIX_FLOAT16 || compute == MIX_BFLOAT16);
-  buckets = copied && dtype == MIX_FLOAT32 ? mix_histogram_of_exponents(data, compute, count, rows) : 0;
+  buckets = 0;
+  if (copied && dtype == MIX_FLOAT32 && mix_tensor_hold(value, &held)) {
+    buckets = mix_histogram_of_exponents(held.data, compute, count, rows);
+    mix_tensor_let_go(&held);
+  }
   snprintf(tag, sizeof tag, "%s/%s_exponents/histogram", mix_variable_name(weight), mix_dtype_name(compute));
   return !buckets || mix_event_file_histogram(file, tag, epoch, rows, buckets);
 }

@@ -1,5 +1,6 @@
 /* Flatten: all axes but the batch become one. */
 #include "base/error.h"
+#include "nn/builtin.h"
 #include "nn/layer.h"
 #include <mixtape/ops.h>
 #include <string.h>
@@ -41,6 +42,7 @@ const mix_layer_class mix_class_flatten = {.size = sizeof(mix_layer_class),
                                            .name = "Flatten",
                                            .instance_size = sizeof(flatten),
                                            .call = flatten_call,
+                                           .compute_mask = mix_no_mask,
                                            .output_shape = flatten_output_shape,
                                            .get_config = flatten_config};
 

@@ -34,6 +34,7 @@ static const mix_layer_class class = {.size = sizeof(mix_layer_class),
                                       .name = "Permute",
                                       .instance_size = sizeof(permute),
                                       .call = permute_call,
+                                      .compute_mask = mix_no_mask,
                                       .output_shape = permute_output_shape,
                                       .get_config = permute_config};
 

@@ -64,6 +64,7 @@ static const mix_layer_class class = {.size = sizeof(mix_layer_class),
                                       .name = "Reshape",
                                       .instance_size = sizeof(reshape),
                                       .call = reshape_call,
+                                      .compute_mask = mix_no_mask,
                                       .output_shape = reshape_output_shape,
                                       .get_config = reshape_config};
 

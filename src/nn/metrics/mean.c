@@ -55,8 +55,13 @@ static mix_tensor *values_of(mix_metric *metric, mix_tensor *y_true, mix_tensor 
   if (!metric->semantics->metric_inputs_uncast || !mix_dtype_is_floating(mix_tensor_dtype(y_pred)))
     y_pred = mix_cast(y_pred, metric->dtype);
   if (!y_pred) return NULL;
-  if (metric->options.function)
-    return mix_returned(metric->options.function(metric->options.context, y_true, y_pred), metric->name);
+  if (metric->options.function) {
+    if (!metric->semantics->metric_inputs_uncast) { /* tf_keras shows functions of the user what it shows its own */
+      y_true = mix_cast(y_true, metric->dtype);
+      mix_metric_align(&y_true, &y_pred);
+    }
+    return mix_failed() ? NULL : mix_returned(metric->options.function(metric->options.context, y_true, y_pred), metric->name);
+  }
   if (metric->loss) return loss_values(metric, y_true, y_pred);
   y_true = mix_cast(y_true, mix_tensor_dtype(y_pred));
   if (metric->kind->align) mix_metric_align(&y_true, &y_pred);
