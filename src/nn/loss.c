@@ -330,6 +330,11 @@ json_t *mix_loss_to_json(mix_loss *loss) {
   if (good && cross && f != mix_loss_sparse_categorical_crossentropy)
     good = mix_json_set(config, "label_smoothing", json_real(o->label_smoothing)) &&
            mix_json_set(config, "axis", json_integer(mix_axis_number(o->axis)));
+  bool binary_focal = f == mix_loss_binary_focal_crossentropy;
+  if (good && (binary_focal || f == mix_loss_categorical_focal_crossentropy))
+    good = mix_json_set(config, "gamma", json_real(mix_option_number(o->gamma, 2))) &&
+           mix_json_set(config, "alpha", json_real(mix_option_number(o->alpha, 0.25)));
+  if (good && binary_focal) good = mix_json_set(config, "apply_class_balancing", json_boolean(o->apply_class_balancing));
   bool region = f == mix_loss_dice || f == mix_loss_tversky;
   if (good && f == mix_loss_tversky)
     good = mix_json_set(config, "alpha", json_real(mix_option_number(o->alpha, 0.5))) &&
@@ -363,7 +368,9 @@ mix_loss *mix_loss_from_json(const json_t *json, const mix_semantics *semantics)
                *axis = json_object_get(config, "axis");
   mix_loss_options o = {.size = sizeof o, .loss = mix_json_string_or(json, "class_name", ""), .semantics = semantics};
   o.name = mix_json_string_or(config, "name", NULL);
-  o.reduction = mix_json_string_or(config, "reduction", NULL);
+  const bool unreduced = json_is_null(json_object_get(config, "reduction")); /* Keras 3's None */
+  o.reduction = unreduced ? "none" : mix_json_string_or(config, "reduction", NULL);
+  o.apply_class_balancing = mix_json_boolean_or(config, "apply_class_balancing", false);
   o.from_logits = mix_json_boolean_or(config, "from_logits", false);
   o.label_smoothing = mix_json_number_or(config, "label_smoothing", 0);
   if (json_is_integer(axis)) o.axis = mix_axis_option(json_integer_value(axis));

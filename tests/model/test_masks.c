@@ -71,8 +71,13 @@ static mix_list *twice_call(mix_layer *layer, const mix_call_args *args) {
 }
 static const mix_layer_class twice_class = {
     .size = sizeof(mix_layer_class), .name = "Twice", .call = twice_call, .supports_masking = true};
+static mix_tensor *unchanged(void *context, const mix_call_args *args) {
+  (void)context;
+  return mix_call_input(args, 0);
+}
 static void custom(void) {
   expect_masked(mix_sequential(mix_list_of(mix_masking(), mix_layer_new(&pass_class), dense())));
+  expect_masked(mix_sequential(mix_list_of(mix_masking(), mix_lambda(unchanged), dense())));
   mix_tensor *y, *x = inputs_of(&y);
   x = mix_call(mix_masking(), x);
   mix_list *results = mix_call_outputs(mix_layer_new(&twice_class), x);

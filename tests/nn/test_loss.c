@@ -297,6 +297,26 @@ static void json(void **state) {
   json_decref(first);
   json_decref(second);
 }
+static void json_of_focal_losses(void **state) {
+  (void)state;
+  static const char *const names[] = {"binary_focal_crossentropy", "categorical_focal_crossentropy"};
+  for (int i = 0; i < 2; i++) {
+    mix_loss *loss = mix_loss_new(names[i], .gamma = MIX_ZERO, .alpha = 0.75, .apply_class_balancing = i == 0);
+    json_t *first = mix_loss_to_json(loss), *second = mix_loss_to_json(mix_loss_from_json(first, NULL));
+    assert_int_equal(mix_error(), MIX_OK);
+    assert_true(json_equal(first, second));
+    const json_t *config = json_object_get(second, "config");
+    assert_true(json_number_value(json_object_get(config, "gamma")) == 0);
+    assert_true(json_number_value(json_object_get(config, "alpha")) == 0.75);
+    assert_int_equal(json_is_true(json_object_get(config, "apply_class_balancing")), i == 0);
+    json_object_set_new(json_object_get(first, "config"), "reduction", json_null());
+    mix_tensor *values =
+        loss_of(mix_loss_from_json(first, NULL), MATRIX(MIX_FLOAT32, 2, 2, 0, 1, 1, 0), MATRIX(MIX_FLOAT32, 2, 2, .4, .6, .5, .5));
+    assert_int_equal(mix_tensor_shape(values).rank, 1); /* of each example */
+    json_decref(first);
+    json_decref(second);
+  }
+}
 
 /* ---- gradients, and inside a capture ---- */
 
@@ -603,6 +623,7 @@ int main(void) {
                                      TEST(refusals),
                                      TEST(a_function_of_ones_own),
                                      TEST(json),
+                                     TEST(json_of_focal_losses),
                                      TEST(gradient_of_the_guides_loss),
                                      TEST(captured),
                                      TEST(slopes_at_the_kinks),

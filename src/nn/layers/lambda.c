@@ -17,7 +17,7 @@ static mix_list *lambda_call(mix_layer *layer, const mix_call_args *args) {
 
 static mix_tensor *lambda_mask(mix_layer *layer, const mix_call_args *args) {
   const lambda *l = mix_layer_data(layer);
-  return l->mask ? l->mask(l->context, args) : NULL;
+  return l->mask(l->context, args);
 }
 
 static mix_status lambda_config(mix_layer *layer, mix_config *config) {
@@ -38,8 +38,10 @@ mix_layer *mix_lambda_with(const mix_lambda_options *options) {
   MIX_OPTIONS(mix_lambda_options, o, options, "lambda");
   if (!o.function) return mix_fail(MIX_TYPE_ERROR, "lambda: needs a function");
   mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), "lambda");
-  if (layer)
+  if (layer) {
     *(lambda *)layer->data = (lambda){o.function, o.mask, o.context, mix_intern(o.function_name ? o.function_name : "lambda")};
+    if (!o.mask) layer->class.compute_mask = NULL; /* an input that is passed on keeps its mask */
+  }
   return mix_scoped(layer);
 }
 
