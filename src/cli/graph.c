@@ -46,7 +46,8 @@ static bool known_passes(const char *list) {
   return true;
 }
 
-static int missing(const char *option, const char *value) {
+/* `value`: NULL where there is none. */
+static int refuse(const char *option, const char *value) {
   if (value)
     fprintf(stderr, "mixtape graph: %s %s: no such pass; `mixtape graph --help` lists them\n", option, value);
   else
@@ -71,10 +72,10 @@ static int parse(int argc, char **argv, graph_options *options) {
     } else if (!strcmp(argv[i], "--quiet"))
       options->quiet = true;
     else if (cli_is_option(argc, argv, &i, "--pass", &value)) {
-      if (!value || !known_passes(value)) return missing("--pass", value);
+      if (!value || !known_passes(value)) return refuse("--pass", value);
       options->passes = value;
     } else if (cli_is_option(argc, argv, &i, "--graph", &value)) {
-      if (!value) return missing("--graph", value);
+      if (!value) return refuse("--graph", value);
       char *end;
       options->graph = strtol(value, &end, 10);
       if (*end || options->graph < 1) {
@@ -82,7 +83,7 @@ static int parse(int argc, char **argv, graph_options *options) {
         return CLI_USAGE;
       }
     } else if (cli_is_option(argc, argv, &i, "--rewrite", &value)) {
-      if (!value) return missing("--rewrite", value);
+      if (!value) return refuse("--rewrite", value);
       mix_dtype target = mix_dtype_from_name(value);
       if (target != MIX_FLOAT16 && target != MIX_BFLOAT16) {
         fprintf(stderr, "mixtape graph: --rewrite %s; expected float16 or bfloat16\n", value);

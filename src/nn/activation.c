@@ -37,12 +37,9 @@ static mix_tensor *relu(mix_tensor *x, given *o) {
   double slope = mix_option_number(o->negative_slope, 0), from = mix_option_number(o->threshold, 0);
   double most = mix_option_number(o->max_value, INFINITY);
   if (from == 0 && most == INFINITY) return slope == 0 ? mix_relu(x) : mix_leaky_relu(x, slope);
-  mix_tensor *y;
-  if (from == 0 && most == 6)
-    y = mix_relu6(x);
-  else
-    y = from == 0 ? mix_relu(x) : where(above(x, from), x, 0);
-  if (most != INFINITY && (from != 0 || most != 6)) y = clipped(y, 0, most);
+  const bool relu6 = from == 0 && most == 6;
+  mix_tensor *y = relu6 ? mix_relu6(x) : from == 0 ? mix_relu(x) : where(above(x, from), x, 0);
+  if (most != INFINITY && !relu6) y = clipped(y, 0, most);
   return slope == 0 ? y : mix_subtract(y, times(mix_relu(mix_subtract(mix_scalar_like(x, from), x)), slope));
 }
 static mix_tensor *leaky_relu(mix_tensor *x, given *o) { return mix_leaky_relu(x, mix_option_number(o->negative_slope, 0.2)); }

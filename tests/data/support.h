@@ -18,54 +18,23 @@
 #include <unistd.h>
 #include <zlib.h>
 
-static char folder[64];
+#include "support/folder.h"
 
-static inline int folder_begin(void **state) {
-  (void)state;
-  strcpy(folder, "/tmp/mixtape-test-XXXXXX");
-  return mkdtemp(folder) ? 0 : -1;
-}
-
-static inline void folder_empty(const char *path) {
-  DIR *directory = opendir(path);
-  if (!directory) return;
-  for (struct dirent *entry; (entry = readdir(directory));) {
-    char name[600];
-    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
-    if (snprintf(name, sizeof name, "%s/%s", path, entry->d_name) >= (int)sizeof name) continue;
-    if (unlink(name) != 0) {
-      folder_empty(name);
-      rmdir(name);
-    }
-  }
-  closedir(directory);
-}
-
-static inline int folder_end(void **state) {
-  (void)state;
-  folder_empty(folder);
-  rmdir(folder);
+/* The teardown: of the folder, and of what the library keeps. */
+static inline int data_end(void **state) {
   mix_error_clear();
   mix_shutdown();
-  return 0;
+  return folder_end(state);
 }
+#define FOLDER_TEST(test) cmocka_unit_test_setup_teardown(test, folder_begin, data_end)
 
 /* Files in the folder. */
 static inline int folder_count(void) {
-  DIR *directory = opendir(folder);
+  DIR *directory = opendir(test_folder);
   int count = -2; /* . and .. */
   while (readdir(directory)) count++;
   closedir(directory);
   return count;
-}
-
-/* "FOLDER/name"; valid until the fourth call from here. */
-static inline const char *in_folder(const char *name) {
-  static char paths[4][600];
-  static int turn;
-  turn = (turn + 1) % 4;
-  snprintf(paths[turn], sizeof paths[turn], "%s/%s", folder, name);
-  return paths[turn];
 }
 
 static inline void write_file(const char *path, const void *data, size_t size) {

@@ -60,8 +60,6 @@ static void all_else_is_refused_with_a_reason(void **state) {
   assert_int_equal(mix_error(), MIX_OK);
 }
 
-#define FOLDER_TEST(test) cmocka_unit_test_setup_teardown(test, folder_begin, folder_end)
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       FOLDER_TEST(content_of_the_right_checksum_is_given),

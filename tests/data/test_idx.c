@@ -82,8 +82,6 @@ static void a_wrong_checksum_is_an_error(void **state) {
   assert_non_null(mix_idx_read_memory("case", gzipped.data, gzipped.size));
 }
 
-#define FOLDER_TEST(test) cmocka_unit_test_setup_teardown(test, folder_begin, folder_end)
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       FOLDER_TEST(plain_and_gzipped_files_are_read),

@@ -185,17 +185,17 @@ static void the_real_files(void **state) {
   assert_true(sum / (60000.0 * 784) > 0.13065 && sum / (60000.0 * 784) < 0.13067); /* the well-known mean 0.1307 */
 }
 
-#define FOLDER_TEST(test) cmocka_unit_test_setup_teardown(test, begin, folder_end)
+#define CLEAN_TEST(test) cmocka_unit_test_setup_teardown(test, begin, data_end)
 
 int main(void) {
   static char real[1000];
   const char *given = getenv("MIXTAPE_DATA_DIR");
   if (given) snprintf(real, sizeof real, "%s", given);
   const struct CMUnitTest tests[] = {
-      FOLDER_TEST(places_are_searched_in_order),
-      FOLDER_TEST(bytes_stay_bytes),
-      FOLDER_TEST(nothing_found_says_what_was_tried),
-      FOLDER_TEST(damaged_sets_are_errors),
+      CLEAN_TEST(places_are_searched_in_order),
+      CLEAN_TEST(bytes_stay_bytes),
+      CLEAN_TEST(nothing_found_says_what_was_tried),
+      CLEAN_TEST(damaged_sets_are_errors),
       {"the_real_files", the_real_files, NULL, NULL, given ? real : NULL},
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

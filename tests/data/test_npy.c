@@ -283,7 +283,7 @@ static void paths_that_cannot_be_used(void **state) {
   mix_tensor *tensor = mix_scalar(1, MIX_FLOAT32);
   assert_null(mix_npy_load(in_folder("absent.npy")));
   assert_failed(MIX_IO_ERROR, "absent.npy");
-  assert_null(mix_npy_load(folder));
+  assert_null(mix_npy_load(test_folder));
   assert_failed(MIX_IO_ERROR, "regular file");
   assert_int_equal(mkfifo(in_folder("fifo.npy"), 0600), 0);
   alarm(20); /* nobody writes: to wait would be for ever */
@@ -371,8 +371,6 @@ static void links_stay_links(void **state) {
   mix_error_clear();
   assert_int_equal(folder_count(), 5); /* models, four links, and no part file */
 }
-
-#define FOLDER_TEST(test) cmocka_unit_test_setup_teardown(test, folder_begin, folder_end)
 
 static void *assign_for_ever(void *context) {
   mix_variable *variable = context;

@@ -171,7 +171,7 @@ static void files_that_are_no_archives(void **state) {
   (void)state;
   assert_null(mix_npz_open(in_folder("absent.npz")));
   assert_failed(MIX_IO_ERROR, "absent.npz");
-  assert_null(mix_npz_open(folder));
+  assert_null(mix_npz_open(test_folder));
   assert_int_not_equal(mix_error(), MIX_OK);
   mix_error_clear();
   write_file(in_folder("text.npz"), "this is no archive", 18);
@@ -308,8 +308,6 @@ static void reads_files_of_numpy(void **state) {
   for (int i = 0; i < 784 * 64; i++) largest = kernel[i] > largest ? kernel[i] : largest;
   assert_true(largest > 0.084f && largest <= 0.08412f);
 }
-
-#define FOLDER_TEST(test) cmocka_unit_test_setup_teardown(test, folder_begin, folder_end)
 
 int main(void) {
   const struct CMUnitTest tests[] = {

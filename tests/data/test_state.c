@@ -170,5 +170,5 @@ int main(void) {
                                      cmocka_unit_test(numbers_and_texts_and_what_is_missing),
                                      cmocka_unit_test(cut_at_any_byte_or_altered_it_is_refused),
                                      cmocka_unit_test(a_full_disk_loses_nothing), cmocka_unit_test(folders_number_and_prune)};
-  return cmocka_run_group_tests(tests, folder_begin, folder_end);
+  return cmocka_run_group_tests(tests, folder_begin, data_end);
 }

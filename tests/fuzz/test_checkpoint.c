@@ -13,7 +13,7 @@ static void damaged_checkpoints(void **state) {
     assert_non_null(mix_model_fit(model, dataset, NULL, .epochs = 3, .steps = 3, .verbose = MIX_SILENT, .callbacks = all));
   }
   char path[700];
-  snprintf(path, sizeof path, "%s/backup/checkpoint-3.npz", folder);
+  snprintf(path, sizeof path, "%s/backup/checkpoint-3.npz", test_folder);
   const unsigned char *read = read_file(path, &good.size);
   memcpy(good.data, read, good.size);
   MIX_SCOPE { /* the good one is taken over */
@@ -33,5 +33,5 @@ static void damaged_checkpoints(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(damaged_checkpoints)};
-  return cmocka_run_group_tests(tests, folder_begin, folder_end);
+  return cmocka_run_group_tests(tests, folder_begin, data_end);
 }
