@@ -25,7 +25,7 @@ typedef struct goals {
 typedef struct table {
   const bench_settings *settings;
   int machine;
-  json_t *rows, *memory;
+  json_t *rows, *memory, *products;
 } table;
 
 static int machine_in_force(void) {
@@ -165,11 +165,22 @@ static bool steps(const table *t) {
 
 /* ---- products ---- */
 
-/* The large ones of the guide's step at 4096 units: those of batch 8192 and of 2048; those of batch 128 where it must be quick. */
-static const bench_shape large[] = {{0, 0, 8192, 4096, 4096, 'l'}, {0, 1, 8192, 4096, 4096, 'l'}, {1, 0, 4096, 4096, 8192, 'l'},
-                                    {0, 0, 8192, 4096, 784, 'l'},  {1, 0, 784, 4096, 8192, 'l'},  {0, 0, 2048, 4096, 4096, 'l'},
-                                    {0, 1, 2048, 4096, 4096, 'l'}, {1, 0, 4096, 4096, 2048, 'l'}};
+/* The large shapes of the report that measured such a machine, products of the guide's step at 4096 units: with AMX those of batch
+ * 8192 and 2048 (the report has batch 128 apart), without it those of batch 8192 and 128. */
+static const bench_shape with_amx[] = {{0, 0, 8192, 4096, 4096, 'l'}, {0, 1, 8192, 4096, 4096, 'l'}, {1, 0, 4096, 4096, 8192, 'l'},
+                                       {0, 0, 8192, 4096, 784, 'l'},  {1, 0, 784, 4096, 8192, 'l'},  {0, 0, 2048, 4096, 4096, 'l'},
+                                       {0, 1, 2048, 4096, 4096, 'l'}, {1, 0, 4096, 4096, 2048, 'l'}};
+static const bench_shape without_amx[] = {
+    {0, 0, 8192, 4096, 784, 'l'},  {0, 1, 8192, 784, 4096, 'l'},  {1, 0, 784, 4096, 8192, 'l'}, {0, 0, 8192, 4096, 4096, 'l'},
+    {0, 1, 8192, 4096, 4096, 'l'}, {1, 0, 4096, 4096, 8192, 'l'}, {0, 0, 128, 4096, 784, 'l'},  {0, 1, 128, 784, 4096, 'l'},
+    {1, 0, 784, 4096, 128, 'l'},   {0, 0, 128, 4096, 4096, 'l'},  {0, 1, 128, 4096, 4096, 'l'}, {1, 0, 4096, 4096, 128, 'l'}};
 static const bench_shape quick[] = {{0, 0, 128, 4096, 784, 'l'}, {1, 0, 784, 4096, 128, 'l'}};
+
+static const bench_shape *shapes_of(const table *t, size_t *count) {
+  if (t->settings->quick) return *count = sizeof quick / sizeof *quick, quick;
+  if (t->machine == WITH_AMX) return *count = sizeof with_amx / sizeof *with_amx, with_amx;
+  return *count = sizeof without_amx / sizeof *without_amx, without_amx;
+}
 
 enum { OURS_32, OPENBLAS_32, ONEDNN_32, OURS_16, OURS_B16, ONEDNN_B16, PACKED_B16, PRODUCTS };
 
@@ -202,42 +213,75 @@ static bool race(const table *t, const bench_shape *shape, bench_contestant *run
   return good;
 }
 
-static bool products(const table *t) {
-  static const struct {
-    int slower, faster;
-    const char *name;
-    goals goals;
-  } figures[] = {
-      {OURS_32, OURS_B16, "products, geometric mean: bfloat16 / own float32", AT_LEAST(4.5, 1.5, 0.95)},
-      {OURS_32, PACKED_B16, "products, geometric mean: bfloat16, weights packed before / own float32", AT_LEAST(5, 0, 0)},
-      {OURS_32, OURS_16, "products, geometric mean: float16 / own float32", AT_LEAST(2, 1.7, 0.95)},
-      {OPENBLAS_32, OURS_32, "products, geometric mean: float32 / OpenBLAS's", EVERYWHERE(1)},
-      {ONEDNN_32, OURS_32, "products, geometric mean: float32 / oneDNN's", EVERYWHERE(1)},
-      {ONEDNN_B16, OURS_B16, "products, geometric mean: bfloat16 / oneDNN's", EVERYWHERE(1.7)},
-  };
-  enum { FIGURES = sizeof figures / sizeof *figures };
+static const struct {
+  int slower, faster;
+  const char *name, *brief;
+  goals goals;
+} product_figures[] = {
+    {OURS_32, OURS_B16, "products, geometric mean: bfloat16 / own float32", "bfloat16", AT_LEAST(4.5, 1.5, 0.95)},
+    {OURS_32, PACKED_B16, "products, geometric mean: bfloat16, weights packed before / own float32", "packed", AT_LEAST(5, 0, 0)},
+    {OURS_32, OURS_16, "products, geometric mean: float16 / own float32", "float16", AT_LEAST(2, 1.7, 0.95)},
+    {OPENBLAS_32, OURS_32, "products, geometric mean: float32 / OpenBLAS's", "OpenBLAS", EVERYWHERE(1)},
+    {ONEDNN_32, OURS_32, "products, geometric mean: float32 / oneDNN's", "oneDNN", EVERYWHERE(1)},
+    {ONEDNN_B16, OURS_B16, "products, geometric mean: bfloat16 / oneDNN's", "its bf16", EVERYWHERE(1.7)},
+};
+enum { PRODUCT_FIGURES = sizeof product_figures / sizeof *product_figures };
+
+/* Of one shape; a figure without a peer is not a number. */
+static bool ratios_of(const table *t, const bench_shape *shape, double ratios[PRODUCT_FIGURES]) {
   static bench_contestant runs[PRODUCTS];
-  double logs[FIGURES] = {0};
-  int counted[FIGURES] = {0};
-  const bool fast = t->settings->quick;
-  const size_t count = fast ? sizeof quick / sizeof *quick : sizeof large / sizeof *large;
-  bench_gemm_load_peers(t->settings->threads);
-  for (size_t i = 0; i < count; i++) {
-    int at[PRODUCTS], contestants, rounds;
-    if (!race(t, fast ? &quick[i] : &large[i], runs, &contestants, at, &rounds)) return false;
-    for (int f = 0; f < FIGURES; f++) {
-      const int slower = at[figures[f].slower], faster = at[figures[f].faster];
-      if (slower >= 0 && faster >= 0) logs[f] += log(bench_ratio(&runs[slower], &runs[faster], rounds)), counted[f]++;
-    }
+  int at[PRODUCTS], contestants, rounds;
+  if (!race(t, shape, runs, &contestants, at, &rounds)) return false;
+  for (int f = 0; f < PRODUCT_FIGURES; f++) {
+    const int slower = at[product_figures[f].slower], faster = at[product_figures[f].faster];
+    ratios[f] = slower >= 0 && faster >= 0 ? bench_ratio(&runs[slower], &runs[faster], rounds) : NAN;
   }
-  for (int f = 0; f < FIGURES; f++) add(t, figures[f].name, counted[f] ? exp(logs[f] / counted[f]) : NAN, figures[f].goals);
+  return true;
+}
+
+static void add_shape(const table *t, const bench_shape *shape, const double ratios[PRODUCT_FIGURES]) {
+  char name[64];
+  snprintf(name, sizeof name, "%c%c,%lld,%lld,%lld", shape->ta ? 'T' : 'N', shape->tb ? 'T' : 'N', (long long)shape->m,
+           (long long)shape->n, (long long)shape->k);
+  json_t *row = json_pack("{s:s}", "product", name);
+  for (int f = 0; f < PRODUCT_FIGURES; f++)
+    if (!isnan(ratios[f])) json_object_set_new(row, product_figures[f].brief, json_real(ratios[f]));
+  json_array_append_new(t->products, row);
+  if (!t->settings->text) return;
+  printf("  %-22s", name);
+  for (int f = 0; f < PRODUCT_FIGURES; f++) isnan(ratios[f]) ? printf(" %9s", "") : printf(" %9.3f", ratios[f]);
+  printf("\n");
+  fflush(stdout);
+}
+
+static bool products(const table *t) {
+  double logs[PRODUCT_FIGURES] = {0}, ratios[PRODUCT_FIGURES];
+  size_t count;
+  const bench_shape *shapes = shapes_of(t, &count);
+  bench_gemm_load_peers(t->settings->threads);
+  if (t->settings->text) {
+    printf("products, ratios by shape");
+    for (int f = 0; f < PRODUCT_FIGURES; f++) printf(f ? " %9s" : "%9s", product_figures[f].brief);
+    printf("\n");
+  }
+  int counted[PRODUCT_FIGURES] = {0};
+  for (size_t i = 0; i < count; i++) {
+    if (!ratios_of(t, &shapes[i], ratios)) return false;
+    add_shape(t, &shapes[i], ratios);
+    for (int f = 0; f < PRODUCT_FIGURES; f++)
+      if (!isnan(ratios[f])) logs[f] += log(ratios[f]), counted[f]++;
+  }
+  for (int f = 0; f < PRODUCT_FIGURES; f++)
+    add(t, product_figures[f].name, counted[f] ? exp(logs[f] / counted[f]) : NAN, product_figures[f].goals);
   return true;
 }
 
 bool bench_figures(const bench_settings *settings) {
-  table t = {.settings = settings, .machine = machine_in_force(), .rows = json_array(), .memory = json_array()};
+  table t = {
+      .settings = settings, .machine = machine_in_force(), .rows = json_array(), .memory = json_array(), .products = json_array()};
   json_object_set_new(settings->json, "figures",
-                      json_pack("{s:s, s:o, s:o}", "goals_for", machine_names[t.machine], "rows", t.rows, "memory", t.memory));
+                      json_pack("{s:s, s:o, s:o, s:o}", "goals_for", machine_names[t.machine], "rows", t.rows, "memory", t.memory,
+                                "products", t.products));
   if (settings->text) printf("\nfigures, goals for a processor with %s; speeds as ratios\n", machine_names[t.machine]);
   double copy;
   if (!steps(&t) || !products(&t) || !bench_update_copy(settings, &copy)) return false;

@@ -1,4 +1,5 @@
 /* --loop custom: the guide's second half. A captured step of tape, scaled loss and optimizer, over batches of a shuffled data set. */
+#include "base/number.h"
 #include "cli/cli.h"
 #include "model/model.h"
 
@@ -196,7 +197,9 @@ static bool split(loop *l, mix_tensor **x, mix_tensor **y) {
   double part = l->options->validation_split;
   int64_t total = mix_tensor_shape(*x).dims[0], count = (int64_t)floor((double)total * (1.0 - part));
   if (count == 0 || (count == total && part > 0)) {
-    fprintf(stderr, "mixtape train: --validation-split %g of %lld examples leaves a part empty\n", part, (long long)total);
+    char given[32];
+    mix_number_write_shortest(given, sizeof given, part);
+    fprintf(stderr, "mixtape train: --validation-split %s of %lld examples leaves a part empty\n", given, (long long)total);
     return false;
   }
   if (count == total) return true;
@@ -219,7 +222,8 @@ bool cli_train_custom(const cli_options *options, mix_model *model, const cli_da
   int64_t epochs = options->epochs ? options->epochs : options->steps ? INT64_MAX / 2 : 1;
   l.train = mix_dataset_from_tensors(x, y);
   if (!options->no_shuffle) l.train = mix_dataset_shuffle(l.train, 10000, .seed = options->seed);
-  l.train = mix_dataset_batch(l.train, l.batch_size);
+  const bool all = l.rows > 0 && l.batch_size > l.rows; /* of any size, as fit's */
+  l.train = mix_dataset_batch(l.train, all ? l.rows : l.batch_size);
   l.step = mix_function_new(train_step, &l.training, .jit_compile = options->jit_compile);
   if (options->checkpoint) l.checkpoint = mix_checkpoint_new(options->checkpoint, .model = model);
   bool first = true, good = mix_error() == MIX_OK;

@@ -37,9 +37,15 @@ static int tried(const char *option) {
   return CLI_USAGE;
 }
 
-/* Logs have members of their own, which a metric of that name would take the place of. */
-static int free_name(const mix_metric *metric) {
+/* Logs have members of their own, and one for each of the `count` metrics before, which a metric of that name would take the place of. */
+static int free_name(const mix_metric *metric, const char *const *before, int count) {
   static const char *const taken[] = {"loss", "step", "applied", "iterations", "loss_scale", "good_steps"};
+  for (int i = 0; metric && i < count; i++)
+    if (!strcmp(mix_metric_name(metric), before[i])) {
+      fprintf(stderr, "mixtape: --metrics: two metrics are called '%s'; leave one out, or name it, as in auc:name=another\n",
+              before[i]);
+      return CLI_USAGE;
+    }
   for (size_t i = 0; metric && i < sizeof taken / sizeof *taken; i++)
     if (!strcmp(mix_metric_name(metric), taken[i])) {
       fprintf(stderr, "mixtape: --metrics: a metric cannot be called '%s', which the logs have already; give another name\n",
@@ -58,13 +64,16 @@ static int try_metrics(const cli_options *options) {
             MIX_MODEL_MOST);
     code = CLI_USAGE;
   }
+  const char *names[MIX_MODEL_MOST];
   for (int i = 0; i < MIX_MODEL_MOST && compile.metrics[i] && !code; i++) {
+    mix_clear_names(); /* compilation does not number them either */
     mix_metric *metric = mix_metric_from_text(compile.metrics[i], NULL);
     bool missing = mix_error() == MIX_TYPE_ERROR && !strchr(compile.metrics[i], ':');
     code = tried("metrics");
     if (code && missing)
       fprintf(stderr, "mixtape: --metrics: arguments are given as in %s:key=value,key=value\n", compile.metrics[i]);
-    if (!code) code = free_name(metric);
+    if (!code) code = free_name(metric, names, i);
+    if (!code) names[i] = mix_metric_name(metric);
   }
   free(text);
   return code;

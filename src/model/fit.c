@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "base/number.h"
 #include "base/philox.h"
 #include "data/pipeline.h"
 #include "model/fitting.h"
@@ -22,8 +23,11 @@ static bool options_sound(const mix_fit_options *o) {
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
     if (numbers[i].number < 0)
       mix_fail(MIX_VALUE_ERROR, "fit: %s is %lld; expected %s", numbers[i].name, (long long)numbers[i].number, numbers[i].expected);
-  if (!(o->validation_split >= 0 && o->validation_split < 1))
-    mix_fail(MIX_VALUE_ERROR, "fit: validation_split is %g; expected a number in [0, 1)", o->validation_split);
+  if (!(o->validation_split >= 0 && o->validation_split < 1)) {
+    char given[32];
+    mix_number_write_shortest(given, sizeof given, o->validation_split);
+    mix_fail(MIX_VALUE_ERROR, "fit: validation_split is %s; expected a number in [0, 1)", given);
+  }
   if (o->class_weight_count < 0 || o->class_weight_count > MIX_CLASS_MOST)
     mix_fail(MIX_VALUE_ERROR, "fit: class_weight_count is %d; expected 0 to %d", o->class_weight_count, MIX_CLASS_MOST);
   return !mix_failed();
@@ -59,8 +63,10 @@ static bool split(mix_fitting *f, mix_list *all, int weights, int64_t *rows) {
   int labels = f->model->state->output_count, inputs = mix_list_count(all) - labels - weights;
   int64_t training = (int64_t)floor((double)*rows * (1.0 - f->options.validation_split));
   if (training == 0 || training == *rows) {
-    mix_fail(MIX_VALUE_ERROR, "fit: validation_split %g of %lld rows leaves %s part empty; give more rows or another split",
-             f->options.validation_split, (long long)*rows, training ? "the validation" : "the training");
+    char given[32];
+    mix_number_write_shortest(given, sizeof given, f->options.validation_split);
+    mix_fail(MIX_VALUE_ERROR, "fit: validation_split %s of %lld rows leaves %s part empty; give more rows or another split", given,
+             (long long)*rows, training ? "the validation" : "the training");
     return false;
   }
   f->validation_x = rows_of_all(all, 0, inputs, training, *rows - training);

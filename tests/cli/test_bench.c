@@ -1,6 +1,7 @@
 /* `mixtape bench`: every subject runs and its numbers hang together. Times are not judged: the machine may be busy. */
 #include "base/cpu.h"
 #include "cli/program.h"
+#include <math.h>
 
 static json_t *bench(const char *only) {
   const char *const arguments[] = {"bench", "--quick",   "--json", "--units", "8",  "--batch-size",
@@ -76,6 +77,33 @@ static json_t *bench_without_leak_check(const char *only) {
   return object;
 }
 
+/* A geometric mean is that of the shapes listed. */
+static void check_means_of_shapes(const json_t *figures) {
+  static const char *const names[][2] = {{"products, geometric mean: bfloat16 / own float32", "bfloat16"},
+                                         {"products, geometric mean: float16 / own float32", "float16"},
+                                         {"products, geometric mean: float32 / OpenBLAS's", "OpenBLAS"},
+                                         {"products, geometric mean: float32 / oneDNN's", "oneDNN"}};
+  const json_t *products = json_object_get(figures, "products"), *rows = json_object_get(figures, "rows");
+  const size_t shapes = json_array_size(products);
+  assert_true(shapes >= 2);
+  for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+    const json_t *measured = NULL;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+      const json_t *row = json_array_get(rows, i);
+      if (!strcmp(json_string_value(json_object_get(row, "figure")), names[n][0])) measured = json_object_get(row, "measured");
+    }
+    assert_non_null(measured);
+    double logs = 0;
+    size_t counted = 0;
+    for (size_t i = 0; i < shapes; i++) {
+      const json_t *ratio = json_object_get(json_array_get(products, i), names[n][1]);
+      if (ratio) logs += log(json_number_value(ratio)), counted++;
+    }
+    assert_true(counted == (json_is_null(measured) ? 0 : shapes)); /* null: the peer is not installed */
+    if (counted) assert_true(fabs(exp(logs / (double)counted) / json_number_value(measured) - 1) < 1e-5);
+  }
+}
+
 /* Each figure is there once, with its goal where it has one; whether it is met follows from both. */
 static void figures_beside_their_goals(void **state) {
   (void)state;
@@ -94,6 +122,7 @@ static void figures_beside_their_goals(void **state) {
     assert_int_equal(json_is_true(met), least ? value >= json_number_value(least) : value <= json_number_value(most));
   }
   assert_true(goals >= 3); /* both products against float32's, and the update: peers or not */
+  check_means_of_shapes(json_object_get(object, "figures"));
   json_t *memory = json_object_get(json_object_get(object, "figures"), "memory");
   assert_int_equal(json_array_size(memory), 4);
   for (size_t i = 0; i < 4; i++) {

@@ -86,6 +86,8 @@ static void what_is_nearly_right_is_helped(void **state) {
               {{"train", "--metrics", "auc:curve=XY"}, "curve is 'XY'"},
               {{"train", "--metrics", "accuracy,,mse"}, "'accuracy,,mse' given; expected names with commas between"},
               {{"train", "--metrics", ","}, "--metrics: ',' given"},
+              {{"train", "--metrics", "auc,mse,auc"}, "two metrics are called 'auc'"},
+              {{"train", "--metrics", "auc,mse:name=auc"}, "two metrics are called 'auc'"},
               {{"train", "--metrics", "mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mae"}, "at most 16"},
               {{"train", "--class-weight", "0=3,0=5"}, "each label once"},
               {{"train", "--model", "my.h5"}, "Keras files are not read"},

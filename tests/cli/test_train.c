@@ -232,6 +232,7 @@ static void steps_end_training_whatever_the_epochs(void **state) {
     assert_int_equal(STEPS_MADE("--loop", loop, "--steps", "9"), 9);
     assert_int_equal(STEPS_MADE("--loop", loop), 4);
     assert_int_equal(STEPS_MADE("--loop", loop, "--batch-size", "1000000"), 1);
+    assert_int_equal(STEPS_MADE("--loop", loop, "--batch-size", "4294967296"), 1);
   }
 }
 

@@ -33,13 +33,15 @@ static void PASTE(pack_a_columns, STORAGE)(const void *source, int64_t stride, i
 }
 
 #if defined(__AVX2__) && !GEMM_DOUBLE
-/* source[j * stride + k] -> packed[k * packed_stride + j] for four columns j and k up to `end`, as long as four are left; returns
- * the next k. */
-GEMM_INLINE int64_t PASTE(turn_fours, STORAGE)(const ELEMENT *from, int64_t stride, int64_t k, int64_t end, GEMM_REAL *to,
-                                               int64_t packed_stride) {
+/* source[j * stride + k] -> packed[k * packed_stride + j] for up to four columns j (what is stored behind them is any number) and k up to
+ * `end`, as long as four are left; returns the next k. */
+GEMM_INLINE int64_t PASTE(turn_fours, STORAGE)(const int columns, const ELEMENT *from, int64_t stride, int64_t k, int64_t end,
+                                               GEMM_REAL *to, int64_t packed_stride) {
+  const ELEMENT *column[4] = {from};
+  for (int j = 1; j < 4; j++) column[j] = j < columns ? column[j - 1] + stride : column[j - 1];
   for (; k + 4 <= end; k += 4) {
-    __m128 r0 = PASTE(four, STORAGE)(from + k), r1 = PASTE(four, STORAGE)(from + stride + k);
-    __m128 r2 = PASTE(four, STORAGE)(from + 2 * stride + k), r3 = PASTE(four, STORAGE)(from + 3 * stride + k);
+    __m128 r0 = PASTE(four, STORAGE)(column[0] + k), r1 = PASTE(four, STORAGE)(column[1] + k);
+    __m128 r2 = PASTE(four, STORAGE)(column[2] + k), r3 = PASTE(four, STORAGE)(column[3] + k);
     _MM_TRANSPOSE4_PS(r0, r1, r2, r3);
     _mm_storeu_ps(to + k * packed_stride, r0);
     _mm_storeu_ps(to + (k + 1) * packed_stride, r1);
@@ -89,8 +91,8 @@ static void PASTE(pack_a_turned, STORAGE)(const void *source, int64_t stride, in
     k = PASTE(turn_vectors, STORAGE)(TILE_ROWS - 1, from, stride, 0, depth, to, packed_stride), done = rows;
 #endif
 #if defined(__AVX2__) && !GEMM_DOUBLE
-  for (; done + 4 <= rows; done += 4)
-    k = PASTE(turn_fours, STORAGE)(from + done * stride, stride, 0, depth, to + done, packed_stride);
+  for (; done < rows; done += 4) /* a packed row has room for whole vectors */
+    k = PASTE(turn_fours, STORAGE)(rows - done, from + done * stride, stride, 0, depth, to + done, packed_stride);
 #endif
   for (int i = 0; i < rows; i++)
     for (int64_t rest = i < done ? k : 0; rest < depth; rest++)
@@ -140,7 +142,7 @@ static void PASTE(pack_b_turned, STORAGE)(const void *source, int64_t stride, in
 #if defined(__AVX2__) && !GEMM_DOUBLE
       for (; j + 4 <= width; j += 4) {
         const ELEMENT *from = rows + j * stride;
-        int64_t k = PASTE(turn_fours, STORAGE)(from, stride, first, end, to + j, TILE_COLUMNS);
+        int64_t k = PASTE(turn_fours, STORAGE)(4, from, stride, first, end, to + j, TILE_COLUMNS);
         for (; k < end; k++)
           for (int c = 0; c < 4; c++) to[k * TILE_COLUMNS + j + c] = WIDEN_SOME(from + c * stride + k, 1)[0];
       }
