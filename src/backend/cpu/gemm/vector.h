@@ -93,19 +93,41 @@ GEMM_INLINE vector load_lanes(const GEMM_REAL *p, lane_mask m) {
   (void)m;
   return load(p);
 }
+#if defined(__AVX2__)
+/* Of all lanes, the sign bits of the first `count`. */
+GEMM_INLINE __m256i lane_signs(int64_t count) {
+#if GEMM_DOUBLE
+  return _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3));
+#else
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+#endif
+}
+#endif
 GEMM_INLINE void store_lanes(GEMM_REAL *p, lane_mask m, vector v) {
   if (m == LANES)
     store(p, v);
   else
+#if defined(__AVX2__) && GEMM_DOUBLE
+    _mm256_maskstore_pd(p, lane_signs(m), (__m256d)v);
+#elif defined(__AVX2__)
+    _mm256_maskstore_ps(p, lane_signs(m), (__m256)v);
+#else
     memcpy(p, &v, (size_t)m * sizeof(GEMM_REAL));
+#endif
 }
 /* Reads no further than `count`. */
 GEMM_INLINE vector load_some(const GEMM_REAL *p, int count, lane_mask m) {
   (void)m;
   if (count == LANES) return load(p);
+#if defined(__AVX2__) && GEMM_DOUBLE
+  return (vector)_mm256_maskload_pd(p, lane_signs(count));
+#elif defined(__AVX2__)
+  return (vector)_mm256_maskload_ps(p, lane_signs(count));
+#else
   vector v = {0};
   memcpy(&v, p, (size_t)count * sizeof(GEMM_REAL));
   return v;
+#endif
 }
 #if defined(__AVX2__) && GEMM_DOUBLE
 GEMM_INLINE void stream(double *p, vector v) { _mm256_stream_pd(p, (__m256d)v); }
