@@ -72,7 +72,17 @@ static inline vi narrow_f16(vf x) {
   r = vi_select((vm)(a > 0x7f800000), 0x7e00 | ((a >> 13) & 0x3ff), r);
   return r | ((sign >> 16) & 0x8000);
 }
-static inline vf v_round_f16(vf x) { return widen_f16(narrow_f16(x)); }
+/* widen_f16(narrow_f16(x)), as a float all the way. */
+static inline vf v_round_f16(vf x) {
+  const vi u = (vi)x, sign = u & (int32_t)0x80000000, a = u ^ sign;
+  const vf magic = (vf)v_set_integer(126 << 23); /* whose last place is that of subnormal halves */
+  const vi subnormal = (vi)(((vf)a + magic) - magic);
+  vi r = (vi)(((vu)a + 0xfff + (((vu)a >> 13) & 1)) & ~0x1fffu);
+  r = vi_select((vm)(r >= (143 << 23)), v_set_integer(0x7f800000), r);
+  r = vi_select((vm)(a < (113 << 23)), subnormal, r);
+  r = vi_select((vm)(a > 0x7f800000), (a | 0x400000) & ~0x1fff, r);
+  return (vf)(r | sign);
+}
 static inline vf v_round_bf16(vf x) {
   const vu u = (vu)x, rounded = u + 0x7fff + ((u >> 16) & 1);
   return (vf)(vi_select(v_unordered(x, x), (vi)(u | 0x400000), (vi)rounded) & (int32_t)0xffff0000);

@@ -37,17 +37,14 @@ GEMM_INLINE vector widen_bf16(const uint16_t *p) {
 #else
 
 /* float16 to float32 exactly, without float32 subnormals on the way, which a thread that flushes them would lose. */
-GEMM_INLINE float f16_value(uint16_t h) {
-  const uint32_t magnitude = (uint32_t)(h & 0x7fff) << 13, sign = (uint32_t)(h & 0x8000) << 16;
-  if (magnitude >= 0x0f800000u) return mix_bits_float(sign | 0x70000000u | (magnitude + 0x70000000u));
-  if (magnitude >= 0x00800000u) return mix_bits_float(sign | (magnitude + 0x38000000u));
-  const float tiny = mix_bits_float(magnitude + 0x38800000u) - mix_bits_float(0x38800000u);
-  return mix_bits_float(sign | mix_float_bits(tiny));
-}
 GEMM_INLINE vector widen_f16(const uint16_t *p) {
-  float lanes[LANES];
-  for (int i = 0; i < LANES; i++) lanes[i] = f16_value(p[i]);
-  return load(lanes);
+  enum { INFINITE = 0x0f800000, NORMAL = 0x00800000, SMALLEST = 0x38800000 };
+  typedef int32_t lanes __attribute__((vector_size(VECTOR_BYTES)));
+  const lanes h = {p[0], p[1], p[2], p[3]}, magnitude = (h & 0x7fff) << 13, zero = {0};
+  const lanes finite = magnitude < INFINITE, normal = magnitude >= NORMAL;
+  const lanes tiny = (lanes)((vector)(magnitude + SMALLEST) - (vector)(zero + SMALLEST));
+  const lanes bits = (finite & (magnitude + 0x38000000)) | (~finite & (magnitude + 0x70000000));
+  return (vector)((normal & bits) | (~normal & tiny) | (h & 0x8000) << 16);
 }
 GEMM_INLINE vector widen_bf16(const uint16_t *p) {
   float lanes[LANES];
