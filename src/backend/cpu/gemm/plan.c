@@ -19,6 +19,7 @@ enum {
   WHOLE_ROWS_DEPTH = 1024, /* deeper gradients of kernels are bound by their multiplications, not by where weights lie */
   FEW_DOT_ROWS = 2,        /* oneDNN's AVX-512 sgemm sums NT of so many rows along vectors, */
   MOST_DOT_ROWS = 15,      /* up to so many */
+  DEPTH_OF_DOT_ROW = 16,   /* 16 bits sum so where each row is worth so many products of a sum */
   IN_PLACE_COLUMNS = 160,  /* transposed A is packed where more columns than these use it */
   IN_PLACE_ROWS = 14,      /* B is packed where more rows than these use it, but for short rows: */
   FEWEST_ROWS = 3,         /* which never repay packing */
@@ -186,9 +187,12 @@ const mix_gemm_storage *mix_gemm_storage_of(const mix_gemm_engine *engine, mix_d
   return storage;
 }
 
-static bool follows_small_sgemm(const mix_gemm_engine *engine, const mix_gemm_storage *storage, const mix_gemm_problem *p) {
-  return engine->lanes == 16 && storage->dtype == MIX_FLOAT32 && p->rounded == MIX_DTYPE_NONE && !p->transpose_a &&
-         p->transpose_b && p->m >= FEW_DOT_ROWS && p->m <= MOST_DOT_ROWS && p->k > 0 && p->k <= DOT_DEPTH;
+/* NT of few rows: sums along vectors of k, which need no packing of B. Float32 has oneDNN's order, 16 bits what is fastest. */
+static bool dots_few_rows(const mix_gemm_engine *engine, const mix_gemm_storage *storage, const mix_gemm_problem *p) {
+  if (p->transpose_a || !p->transpose_b || p->k <= 0 || p->k > DOT_DEPTH || !storage->dot[0]) return false;
+  if (storage->dtype == MIX_FLOAT32 && p->rounded == MIX_DTYPE_NONE)
+    return engine->lanes == 16 && p->m >= FEW_DOT_ROWS && p->m <= MOST_DOT_ROWS;
+  return storage->dtype != MIX_FLOAT64 && p->m <= engine->dot_columns && p->k >= DEPTH_OF_DOT_ROW * p->m;
 }
 
 void mix_gemm_make_plan(const mix_gemm_engine *engine, const mix_gemm_storage *storage, const mix_gemm_problem *problem,
@@ -200,7 +204,7 @@ void mix_gemm_make_plan(const mix_gemm_engine *engine, const mix_gemm_storage *s
     plan->stream = streams(plan);
     return;
   }
-  if (follows_small_sgemm(engine, storage, problem)) {
+  if (dots_few_rows(engine, storage, problem)) {
     plan->dot = plan->swapped = true;
   } else if (storage->dot[0] && problem->k > DOT_DEPTH) {
     plan->dot = true;
