@@ -113,6 +113,28 @@ static void deep_products_are_exact_on_integers(void **state) {
         check_exact(dtypes[d], deep[s].shape, transposes, 1 + (int)(s + d + (size_t)transposes) % MOST_THREADS);
 }
 
+/* NT, up to 12 rows, 16 products of a sum for each: B is not turned for so few. */
+static void few_rows_of_16_bits_are_summed_along_vectors(void **state) {
+  const instruction_set *set = needed_instruction_set(state);
+  enum { B_TRANSPOSED = 2 };
+  static const struct {
+    int64_t shape[3];
+    enum form form;
+  } cases[] = {{{1, 70, 16}, DOT_SWAPPED},   {{1, 70, 15}, BLOCKS},     {{7, 33, 300}, DOT_SWAPPED},
+               {{12, 33, 192}, DOT_SWAPPED}, {{12, 33, 191}, BLOCKS},   {{12, 33, 1024}, DOT_SWAPPED},
+               {{13, 33, 1024}, BLOCKS},     {{2, 1, 33}, DOT_SWAPPED}, {{5, 1031, 90}, DOT_SWAPPED}};
+  for (size_t s = 0; s < sizeof cases / sizeof *cases; s++)
+    for (int d = 0; d < 2; d++)
+      for (int threads = 1; threads <= MOST_THREADS; threads++) {
+        const mix_dtype dtype = d ? MIX_BFLOAT16 : MIX_FLOAT16;
+        product x = make_product(dtype, cases[s].shape[0], cases[s].shape[1], cases[s].shape[2], B_TRANSPOSED);
+        mix_gemm_plan plan;
+        assert_int_equal(form_of(set, &x, threads, &plan), cases[s].form);
+        free_product(&x);
+        check_exact(dtype, cases[s].shape, B_TRANSPOSED, threads);
+      }
+}
+
 /* More rows of A^T than a block of the transposed product has columns. */
 static void swapped_products_of_several_blocks(void **state) {
   const instruction_set *set = needed_instruction_set(state);
@@ -400,6 +422,7 @@ int main(void) {
       ON_EACH_SET_AND_TILES(exact_on_integers),
       ON_EACH_SET_AND_TILES(deep_products_take_every_form),
       ON_EACH_SET_AND_TILES(deep_products_are_exact_on_integers),
+      ON_EACH_SET(few_rows_of_16_bits_are_summed_along_vectors),
       ON_EACH_SET(swapped_products_of_several_blocks),
       ON_SET(shallow_products_stream_their_result, "avx2", 1),
       ON_SET(shallow_products_stream_their_result, "avx512", 2),
