@@ -123,7 +123,8 @@ static bool steps_of(const table *t, const configuration *c) {
     runs[i] = (bench_contestant){.run = bench_step_run, .context = &steps[i]};
   }
   int rounds;
-  if (!bench_interleave(runs, UNSCALED, t->settings->quick ? 1 : 12, &rounds)) return false;
+  const double budget = t->settings->quick ? 1 : c->batch >= 8192 ? 30 : 12; /* steps of a second: a dozen rounds, not five */
+  if (!bench_interleave(runs, UNSCALED, budget, &rounds)) return false;
   scaling loss_scaling;
   if (!share_of_scaling(t, &steps[FLOAT16], &steps[UNSCALED], &loss_scaling)) return false;
   char name[128], where[64];
