@@ -21,9 +21,9 @@ MIX_API mix_status mix_set_threads(int threads);
 MIX_API int mix_threads(void);
 /* How products of 16-bit numbers are summed: "exact" (float32), "blocked" (AVX512-FP16: four chains of 16 products in float16, their sum
  * added in float32), "blocked_short" and "blocked_long" (four chains of 8, of 32), "blocked_wide" (eight of 16), or "auto": exact, but
- * blocked where the processor has AVX512-FP16 and no AMX; there products of at least 2^26 multiplications and 32 rows are "blocked_wide" in
- * float16 and, in bfloat16, whose own rounding is several times the error, "blocked_long". Where no kernel sums in blocks (another
- * processor, few rows or columns), products are exact in any case. MIXTAPE_ACCUMULATE sets the start value. */
+ * blocked where the processor has AVX512-FP16 and no AMX; there products of at least 2^26 multiplications and 32 rows are "blocked_long".
+ * Where no kernel sums in blocks (another processor, few rows or columns), products are exact in any case. MIXTAPE_ACCUMULATE sets the
+ * start value. */
 MIX_API mix_status mix_set_accumulate(const char *name);
 /* The choice by its name, "auto" included. */
 MIX_API const char *mix_accumulate(void);

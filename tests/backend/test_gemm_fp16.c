@@ -411,7 +411,7 @@ static void dispatch(void **unused) {
       assert_ptr_equal(chosen(storages[d], 128, 64, 784, 0), kernel);
       assert_string_equal(mix_accumulate_in_force(storages[d]), variants[v].accumulation);
     }
-    const sums *of_large = &variants[storages[d] == MIX_BFLOAT16 ? LONG : WIDE];
+    const sums *of_large = &variants[LONG];
     const mix_kernel *kernel = blocked(storages[d], &variants[USUAL]), *large = blocked(storages[d], of_large);
     mix_set_accumulate("auto");
     if (tiles) assert_int_equal(chosen(storages[d], 128, 64, 784, 0)->accumulation, MIX_ACCUMULATE_EXACT);

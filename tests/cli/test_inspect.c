@@ -124,7 +124,7 @@ static void summary_says_how_the_models_own_products_sum(void **state) {
   } rows[] = {{"mixed_bfloat16", "64", "accumulation: blocked\n"},
               {"mixed_float16", "64", "accumulation: blocked\n"},
               {"mixed_bfloat16", "1024", "accumulation: blocked_long\n"},
-              {"mixed_float16", "1024", "accumulation: blocked_wide\n"}};
+              {"mixed_float16", "1024", "accumulation: blocked_long\n"}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     assert_code(
         run_program("summary", "--policy", rows[i].policy, "--accumulate", "auto", "--device", "cpu", "--units", rows[i].units), 0);

@@ -86,7 +86,7 @@ static void the_json_object_says_how_products_sum(void **state) {
   const bool blocks = features & MIX_CPU_AVX512_FP16 && !(features & MIX_CPU_AMX_BF16);
   static const struct {
     const char *batch_size, *accumulation;
-  } rows[] = {{"32", "blocked"}, {"64", "blocked_wide"}, {"2", "blocked"}};
+  } rows[] = {{"32", "blocked"}, {"64", "blocked_long"}, {"2", "blocked"}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     json_t *report = train_json((const char *const[]){"train", "--data", in_folder("bytes.npz"), "--policy", "mixed_float16",
                                                       "--units", "1024", "--batch-size", rows[i].batch_size, "--steps", "1",

@@ -91,7 +91,7 @@ static void the_summary_names_the_largest_product(void **state) {
   mix_layer *dense = mix_dense(.units = 128, .dtype = "mixed_float16");
   model = mix_sequential(mix_list_of(dense));
   assert_int_equal(mix_model_build(model, MIX_SHAPE(MIX_UNKNOWN, 2048)), MIX_OK);
-  assert_string_equal(mix_model_product_service(model, MIX_FLOAT16, 1024).accumulation, blocks ? "blocked_wide" : "exact");
+  assert_string_equal(mix_model_product_service(model, MIX_FLOAT16, 1024).accumulation, blocks ? "blocked_long" : "exact");
 }
 
 static void another_width_after_building_is_refused(void **state) {

@@ -36,28 +36,23 @@ typedef struct b_block {
 } b_block;
 static const b_block many_rows_block = {768, 12}, few_rows_block[2] = {{128, 8}, {512, 3}};
 
-/* What `auto` takes for large products. Longer blocks end less often: 1.03 to 1.1 times as fast, but for few rows, which packing of B
- * bounds. Eight chains err a twentieth more than four; long ones of bfloat16 as little, beside the rounding of its operands
- * (docs/NUMERICS.md). */
-static mix_accumulation of_large(mix_dtype dtype) {
-  return dtype == MIX_BFLOAT16 ? MIX_ACCUMULATE_BLOCKED_LONG : MIX_ACCUMULATE_BLOCKED_WIDE;
-}
-
-static const char *refuses_sums(const mix_gemm_problem *p, mix_dtype dtype, mix_accumulation served) {
+/* `auto` takes longer chains for large products. They end less often: 1.03 to 1.1 times as fast, but for few rows, which packing of B
+ * bounds. They err a quarter more, in bfloat16 little beside the rounding of its operands (docs/NUMERICS.md). */
+static const char *refuses_sums(const mix_gemm_problem *p, mix_accumulation served) {
   const mix_accumulation asked = mix_accumulation_current();
   if (asked != MIX_ACCUMULATE_AUTO) return served == asked ? NULL : "another accumulation is asked for";
   if (mix_accumulation_wanted() == MIX_ACCUMULATE_EXACT) return "AMX sums exactly, and faster";
   const bool large = mix_gemm_multiplications(p) >= LARGE_OPERATIONS && p->m >= LARGE_ROWS;
-  if (served == of_large(dtype)) return large ? NULL : "auto sums large products alone this way";
-  if (served == MIX_ACCUMULATE_BLOCKED) return large ? "auto has longer blocks for large products" : NULL;
+  if (served == MIX_ACCUMULATE_BLOCKED_LONG) return large ? NULL : "auto sums large products alone this way";
+  if (served == MIX_ACCUMULATE_BLOCKED) return large ? "auto has longer chains for large products" : NULL;
   return "auto never sums this way";
 }
 
-static const char *refuses(const mix_gemm_problem *p, mix_dtype dtype, mix_accumulation served) {
+static const char *refuses(const mix_gemm_problem *p, mix_accumulation served) {
   if (p->n <= FEW_COLUMNS || p->m <= FEW_COLUMNS) return "few rows or columns, bound by reading the other operand";
   if (p->k < SHALLOW) return "few products in a sum";
   if (mix_gemm_multiplications(p) < FEW_OPERATIONS) return "too small to repay packing";
-  return refuses_sums(p, dtype, served);
+  return refuses_sums(p, served);
 }
 
 static int64_t panel_elements(const mix_gemm_plan *plan, int slots) {
@@ -306,7 +301,8 @@ static const mix_gemm_storage storages[] = {{MIX_FLOAT16}, {MIX_BFLOAT16}, {MIX_
 
 #define FP16_ENGINE(sums, chain_count, chain_length, accumulation)                                                                 \
   static const char *refuses_##sums(const mix_gemm_problem *problem, mix_dtype dtype) {                                            \
-    return refuses(problem, dtype, accumulation);                                                                                  \
+    (void)dtype; /* both */                                                                                                        \
+    return refuses(problem, accumulation);                                                                                         \
   }                                                                                                                                \
   const mix_gemm_engine mix_gemm_##sums##_avx512fp16 = {                                                                           \
       .rows = FP16_ROWS,                                                                                                           \

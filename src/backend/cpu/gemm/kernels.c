@@ -274,7 +274,7 @@ GEMM_KERNELS_OF_SET(generic, 0, "portable C: no vector instructions in force")
 
 /* In the order of choice. Of float16 sums first what auto takes for large products. */
 const mix_kernel *const mix_cpu_matmul_kernels[] = {
-    &f16_t8x16, &bf16_t4x32, &f16_t4x16, &bf16_t4x16,  &f16_t4x8,    &bf16_t4x8,    &f16_t4x32,   &bf16_t8x16,
+    &f16_t4x32, &bf16_t4x32, &f16_t4x16, &bf16_t4x16,  &f16_t4x8,    &bf16_t4x8,    &f16_t8x16,   &bf16_t8x16,
     &f16_amx,   &bf16_amx,   &f32_amx,   &f32_avx512,  &f16_avx512,  &bf16_avx512,  &f64_avx512,  &f32_avx2,
     &f16_avx2,  &bf16_avx2,  &f64_avx2,  &f32_generic, &f16_generic, &bf16_generic, &f64_generic, NULL,
 };
