@@ -100,7 +100,7 @@ static void check_means_of_shapes(const json_t *figures) {
       if (ratio) logs += log(json_number_value(ratio)), counted++;
     }
     assert_true(counted == (json_is_null(measured) ? 0 : shapes)); /* null: the peer is not installed */
-    if (counted) assert_true(fabs(exp(logs / (double)counted) / json_number_value(measured) - 1) < 1e-5);
+    if (counted) assert_true(fabs(exp(logs / (double)counted) / json_number_value(measured) - 1) < 1e-5); /* six digits */
   }
 }
 

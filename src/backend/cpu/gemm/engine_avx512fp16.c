@@ -37,7 +37,7 @@ typedef struct b_block {
 static const b_block many_rows_block = {768, 12}, few_rows_block[2] = {{128, 8}, {512, 3}};
 
 /* `auto` takes longer chains for large products. They end less often: 1.03 to 1.1 times as fast, but for few rows, which packing of B
- * bounds. They err a quarter more, in bfloat16 little beside the rounding of its operands (docs/NUMERICS.md). */
+ * bounds. They err three tenths more, in bfloat16 little beside the rounding of its operands (docs/NUMERICS.md). */
 static const char *refuses_sums(const mix_gemm_problem *p, mix_accumulation served) {
   const mix_accumulation asked = mix_accumulation_current();
   if (asked != MIX_ACCUMULATE_AUTO) return served == asked ? NULL : "another accumulation is asked for";

@@ -1,5 +1,5 @@
 /* How a product is done: what is read in place, the blocks, the share of each thread. Thresholds were measured with bench/gemm.c
- * on an Emerald Rapids; what changes the order of sums (dot, swapped, depth_block) depends on the shape and the engine alone. */
+ * on an Emerald Rapids; what changes the order of sums (dot, swapped, depth_block) depends on shape, dtypes and engine alone. */
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/sizes.h"
 #include "backend/cpu/vector.h"

@@ -1,5 +1,5 @@
-/* Elements as stored to vectors of what is multiplied: widen_TYPE, widen_some_TYPE (the first `count` lanes, fewer than all, the rest
- * zero; reads no further), for TYPE f16, bf16, f32 where sums are float, f64 where they are double. (Back: store_rows of backend/cpu/vector.h.) */
+/* Elements as stored to vectors of what is multiplied: widen_TYPE, widen_some_TYPE (the first `count` lanes, the rest zero; reads no
+ * further), for TYPE f16, bf16, f32 where sums are float, f64 where they are double. (Back: store_rows of backend/cpu/vector.h.) */
 #ifndef MIX_BACKEND_CPU_GEMM_STORAGE_H
 #define MIX_BACKEND_CPU_GEMM_STORAGE_H
 
