@@ -1,21 +1,23 @@
 #include "advice.h"
 #include "backend/backend.h"
-#include "base/cpu.h"
+#include "base/processor.h"
 #include "ops/table.h"
 #include <stdio.h>
 #include <string.h>
 
-/* In float32 operations at full speed; fitted to steps of 64 to 4096 units on two cores with AVX-512 (some 300 GFLOP/s). */
+/* In float32 operations at full speed; fitted to steps of 64 to 4096 units on two cores with AVX-512 (some
+ * 300 GFLOP/s). */
 #define OPERATIONS_A_BYTE 6.0        /* that memory takes for a byte, */
 #define OPERATIONS_A_CACHED_BYTE 4.0 /* and the second-level cache */
-#define LEAST_OPERATIONS_A_BYTE 2.0  /* of an update, which goes on while its product is multiplied, */
+#define MIN_OPERATIONS_A_BYTE 2.0    /* of an update, which goes on while its product is multiplied, */
 #define OF_PRODUCT 0.75              /* for such a part of the product's time */
 #define OPERATIONS_TO_START 5e5      /* a kernel: two barriers and cold caches, 2 us */
 #define OPERATIONS_TO_WIDEN 8.0      /* an element, where float32 is read in place and 16 bits are packed */
 #define OPERATIONS_TO_TILE 16.0      /* an element, packed for tiles or for float16 vectors */
 enum { IN_PLACE_COLUMNS = 160, TILE = 32 };
 
-/* How much faster than float32's a kernel multiplies once its operands are at hand, by what its name contains. */
+/* How much faster than float32's a kernel multiplies once its operands are at hand, by what its name
+ * contains. */
 static const struct {
   const char *name;
   double float16, bfloat16;
@@ -39,54 +41,66 @@ double bench_advice_of_bytes(double bytes) {
 }
 
 double bench_advice_of_update(double bytes, double product) {
-  return most(bench_advice_of_bytes(bytes) - OF_PRODUCT * product, LEAST_OPERATIONS_A_BYTE * bytes);
+  return most(bench_advice_of_bytes(bytes) - OF_PRODUCT * product, MIN_OPERATIONS_A_BYTE * bytes);
 }
 
-const char *bench_advice_verdict(double gain) { return gain >= 1.1 ? "gains" : gain >= 0.95 ? "even" : "loses"; }
+const char *bench_advice_verdict(double gain) {
+  return gain >= 1.1 ? "gains" : gain >= 0.95 ? "even" : "loses";
+}
 
-static mix_product_service service_of(const bench_shape *s, mix_dtype dtype) {
-  return mix_product_service_of(&(mix_product){.op = &mix_op_matmul,
-                                               .transpose_a = s->ta,
-                                               .transpose_b = s->tb,
-                                               .dtype = dtype,
-                                               .a = s->ta ? MIX_SHAPE(s->k, s->m) : MIX_SHAPE(s->m, s->k),
-                                               .b = s->tb ? MIX_SHAPE(s->n, s->k) : MIX_SHAPE(s->k, s->n),
-                                               .result = MIX_SHAPE(s->m, s->n)});
+static mix_kernel_info service_of(const bench_shape *s, mix_dtype dtype) {
+  return mix_kernel_info_of(&(mix_product){.op = &mix_op_matmul,
+                                           .transpose_a = s->ta,
+                                           .transpose_b = s->tb,
+                                           .dtype = dtype,
+                                           .a = s->ta ? MIX_SHAPE(s->k, s->m) : MIX_SHAPE(s->m, s->k),
+                                           .b = s->tb ? MIX_SHAPE(s->n, s->k) : MIX_SHAPE(s->k, s->n),
+                                           .result = MIX_SHAPE(s->m, s->n)});
 }
 
 void bench_advise_product(const bench_shape *s, mix_dtype dtype, bench_advice *advice) {
-  const double m = (double)s->m, n = (double)s->n, k = (double)s->k, work = 2 * m * n * k, elements = m * k + k * n + m * n;
-  const mix_product_service service = service_of(s, dtype);
+  const double m = (double)s->m, n = (double)s->n, k = (double)s->k, work = 2 * m * n * k,
+               elements = m * k + k * n + m * n;
+  const mix_kernel_info service = service_of(s, dtype);
   *advice = (bench_advice){.kernel = service.kernel};
   int e = 0;
   while (e < WIDENING && !strstr(service.kernel, engines[e].name)) e++;
   const double rate = dtype == MIX_FLOAT16 ? engines[e].float16 : engines[e].bfloat16;
   const int unit = engines[e].unit;
-  const double filled =
-      work / 2 / (round_up(s->m, e == WIDENING ? 1 : unit) * round_up(s->n, unit) * (engines[e].depth ? round_up(s->k, unit) : k));
+  const double filled = work / 2 /
+                        (round_up(s->m, e == WIDENING ? 1 : unit) * round_up(s->n, unit) *
+                         (engines[e].depth ? round_up(s->k, unit) : k));
   /* float32 has vectors to fill as well */
   const double filled_wide = n / round_up(s->n, 16);
-  const double packing = e < WIDENING ? OPERATIONS_TO_TILE : s->n <= IN_PLACE_COLUMNS ? OPERATIONS_TO_WIDEN : 0;
-  const double arithmetic = work / (rate * filled) + packing * (m * k + k * n), memory = bench_advice_of_bytes(2 * elements);
+  const double packing = e < WIDENING               ? OPERATIONS_TO_TILE
+                         : s->n <= IN_PLACE_COLUMNS ? OPERATIONS_TO_WIDEN
+                                                    : 0;
+  const double arithmetic = work / (rate * filled) + packing * (m * k + k * n),
+               memory = bench_advice_of_bytes(2 * elements);
   advice->wide = most(work / filled_wide, bench_advice_of_bytes(4 * elements)) + OPERATIONS_TO_START;
   advice->narrow = most(arithmetic, memory) + OPERATIONS_TO_START;
   if (work < 2 * OPERATIONS_TO_START)
-    snprintf(advice->why, sizeof advice->why, "dispatch-bound: %.0f operations take no longer than starting a kernel", work);
+    snprintf(advice->why, sizeof advice->why,
+             "dispatch-bound: %.0f operations take no longer than starting a kernel", work);
   else if (e == WIDENING && service.reason)
     snprintf(advice->why, sizeof advice->why, "left to kernels that widen: %s", service.reason);
   else if (e == WIDENING)
     snprintf(advice->why, sizeof advice->why,
-             "no instruction in force for %s products with %s sums: widened and multiplied in float32", mix_dtype_name(dtype),
-             service.accumulation);
+             "no instruction in force for %s products with %s sums: widened and multiplied in float32",
+             mix_dtype_name(dtype), service.accumulation);
   else if (memory >= arithmetic)
-    snprintf(advice->why, sizeof advice->why, "memory-bound: %.0f operations a byte; half the bytes is all that 16 bits bring",
+    snprintf(advice->why, sizeof advice->why,
+             "memory-bound: %.0f operations a byte; half the bytes is all that 16 bits bring",
              work / (2 * elements));
   else if (filled < 0.8)
-    snprintf(advice->why, sizeof advice->why,
-             "(%lld, %lld, %lld) fills %.0f %% of the tiles: dimensions should be multiples of %d, at least of 8", (long long)s->m,
-             (long long)s->n, (long long)s->k, 100 * filled, unit);
+    snprintf(
+        advice->why, sizeof advice->why,
+        "(%lld, %lld, %lld) fills %.0f %% of the tiles: dimensions should be multiples of %d, at least of 8",
+        (long long)s->m, (long long)s->n, (long long)s->k, 100 * filled, unit);
   else if (packing * (m * k + k * n) > work / (rate * filled) / 2)
-    snprintf(advice->why, sizeof advice->why, "packing of operands counts: they are used by few rows or columns");
+    snprintf(advice->why, sizeof advice->why,
+             "packing of operands counts: they are used by few rows or columns");
   else
-    snprintf(advice->why, sizeof advice->why, "%s multiplies %.1f times as fast", e == 0 ? "AMX" : "AVX512-FP16", rate);
+    snprintf(advice->why, sizeof advice->why, "%s multiplies %.1f times as fast",
+             e == 0 ? "AMX" : "AVX512-FP16", rate);
 }

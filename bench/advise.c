@@ -1,9 +1,10 @@
-/* `mixtape bench --advise`: which layers of a model gain from mixed precision on this machine, which do not, and why. */
+/* `mixtape bench --advise`: which layers of a model gain from mixed precision on this machine, which do not,
+ * and why. */
 #include "advice.h"
-#include "base/cpu.h"
+#include "base/processor.h"
 #include "bench.h"
 #include "cli/cli.h"
-#include "compile/plan.h"
+#include "compile/compile.h"
 #include "step_contest.h"
 #include <stdio.h>
 #include <string.h>
@@ -13,26 +14,29 @@ typedef struct totals {
 } totals;
 
 /* What float32 does without has no gain: "extra". */
-static void print(const bench_settings *settings, json_t *rows, const char *layer, const char *what, const bench_shape *s,
-                  const bench_advice *a) {
+static void print(const bench_settings *settings, json_t *rows, const char *layer, const char *what,
+                  const bench_shape *s, const bench_advice *a) {
   const bool extra = a->wide == 0;
   const double gain = extra ? 0 : a->wide / a->narrow;
   const char *verdict = extra ? "extra" : bench_advice_verdict(gain);
-  json_t *row = json_pack("{s:s, s:s, s:o, s:s, s:s}", "layer", layer, "part", what, "gain", extra ? json_null() : json_real(gain),
-                          "verdict", verdict, "why", a->why);
+  json_t *row = json_pack("{s:s, s:s, s:o, s:s, s:s}", "layer", layer, "part", what, "gain",
+                          extra ? json_null() : json_real(gain), "verdict", verdict, "why", a->why);
   if (a->kernel) json_object_set_new(row, "kernel", json_string(a->kernel));
-  if (s) json_object_set_new(row, "shape", json_pack("[I, I, I]", (json_int_t)s->m, (json_int_t)s->n, (json_int_t)s->k));
+  if (s)
+    json_object_set_new(row, "shape",
+                        json_pack("[I, I, I]", (json_int_t)s->m, (json_int_t)s->n, (json_int_t)s->k));
   json_array_append_new(rows, row);
   if (!settings->text) return;
   char shape[64] = "", ratio[16] = "";
-  if (s) snprintf(shape, sizeof shape, "(%lld, %lld, %lld)", (long long)s->m, (long long)s->n, (long long)s->k);
+  if (s)
+    snprintf(shape, sizeof shape, "(%lld, %lld, %lld)", (long long)s->m, (long long)s->n, (long long)s->k);
   if (!extra) snprintf(ratio, sizeof ratio, "%.2fx", gain);
   printf("  %-14s %-20s %-20s %6s  %-6s %s\n", layer, what, shape, ratio, verdict, a->why);
 }
 
 /* The products of a layer with a kernel (inputs, units), and the update of its weights. */
-static void advise_dense(const bench_settings *settings, json_t *rows, const char *name, mix_shape kernel, mix_dtype dtype,
-                         bool first, totals *all) {
+static void advise_dense(const bench_settings *settings, json_t *rows, const char *name, mix_shape kernel,
+                         mix_dtype dtype, bool first, totals *all) {
   const int64_t inputs = kernel.dims[0], units = kernel.dims[1], batch = settings->batch;
   const struct {
     const char *what;
@@ -54,13 +58,16 @@ static void advise_dense(const bench_settings *settings, json_t *rows, const cha
     print(settings, rows, name, products[i].what, &products[i].shape, &a[i]);
     layer.wide += a[i].wide, layer.narrow += a[i].narrow;
   }
-  /* RMSprop reads and writes slot and weight, in the epilogue of the gradient's product or while that is in a cache: 16 bytes; 2 for the
-   * copy. Under loss scaling the gradient, 2 bytes, is written and read again where it waits for the finite test of all. */
+  /* RMSprop reads and writes slot and weight, in the epilogue of the gradient's product or while that is in a
+   * cache: 16 bytes; 2 for the copy. Under loss scaling the gradient, 2 bytes, is written and read again
+   * where it waits for the finite test of all. */
   const double weights = (double)(inputs * units);
-  const bool waits = dtype == MIX_FLOAT16 && !mix_plan_foresees((size_t)weights * 2, (size_t)(2 * batch * (inputs + units)));
+  const bool waits = dtype == MIX_FLOAT16 &&
+                     !mix_plan_speculates((size_t)weights * 2, (size_t)(2 * batch * (inputs + units)));
   bench_advice update = {.wide = bench_advice_of_update(16 * weights, a[GRADIENT].wide),
                          .narrow = bench_advice_of_update((waits ? 22 : 18) * weights, a[GRADIENT].narrow)};
-  snprintf(update.why, sizeof update.why, "memory-bound: weights and slots stay float32, a 16-bit copy is written%s",
+  snprintf(update.why, sizeof update.why,
+           "memory-bound: weights and slots stay float32, a 16-bit copy is written%s",
            waits ? ", the finite test comes between" : "");
   print(settings, rows, name, "update", NULL, &update);
   layer.wide += update.wide, layer.narrow += update.narrow;
@@ -84,7 +91,8 @@ static bool advise_layers(const bench_settings *settings, mix_model *model, json
       advise_dense(settings, rows, name, mix_variable_shape(kernel), dtype, first, all);
     } else {
       bench_advice a = {.wide = 1, .narrow = 1};
-      snprintf(a.why, sizeof a.why, narrow ? "element-wise: fused with its neighbours" : "computes in %s, as its policy says",
+      snprintf(a.why, sizeof a.why,
+               narrow ? "element-wise: fused with its neighbours" : "computes in %s, as its policy says",
                mix_dtype_name(dtype));
       print(settings, rows, name, mix_layer_class_name(layer), NULL, &a);
     }
@@ -109,8 +117,9 @@ static bool advise_policy(const bench_settings *settings, const char *policy, js
         policy, (long long)settings->batch);
   const bool good = advise_layers(settings, model, rows, &all);
   const double gain = all.narrow > 0 ? all.wide / all.narrow : 1;
-  json_array_append_new(advice, json_pack("{s:s, s:I, s:o, s:f, s:s}", "policy", policy, "batch_size", (json_int_t)settings->batch,
-                                          "rows", rows, "step_gain", gain, "verdict", bench_advice_verdict(gain)));
+  json_array_append_new(advice, json_pack("{s:s, s:I, s:o, s:f, s:s}", "policy", policy, "batch_size",
+                                          (json_int_t)settings->batch, "rows", rows, "step_gain", gain,
+                                          "verdict", bench_advice_verdict(gain)));
   if (settings->text) printf("  the whole step: %.2fx, %s\n", gain, bench_advice_verdict(gain));
   return good;
 }

@@ -1,11 +1,12 @@
 /* `mixtape bench`: what ran on what, then every table. */
 #include "bench.h"
-#include "base/cpu.h"
+#include "base/processor.h"
 #include "cli/cli.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* The load that others put on the machine spoils times; ratios of interleaved rounds and best times suffer less. */
+/* The load that others put on the machine spoils times; ratios of interleaved rounds and best times suffer
+ * less. */
 static void describe(const bench_settings *settings) {
   char found[160], in_force[160];
   mix_cpu_features_text(mix_cpu_found(), found, sizeof found);
@@ -14,18 +15,20 @@ static void describe(const bench_settings *settings) {
   if (getloadavg(&load, 1) < 1) load = -1;
   const bool loaded = load > 0.3 * mix_cpu_cores();
   json_object_set_new(settings->json, "machine",
-                      json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:i, s:f, s:b}", "processor", mix_cpu_name(), "cores",
-                                mix_cpu_cores(), "instruction_sets_found", found, "instruction_sets", in_force, "compiler",
-                                __VERSION__, "device", mix_device(), "threads", settings->threads, "load_average", load, "loaded",
-                                loaded));
+                      json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:i, s:f, s:b}", "processor", mix_cpu_name(),
+                                "cores", mix_cpu_cores(), "instruction_sets_found", found, "instruction_sets",
+                                in_force, "compiler", __VERSION__, "device", mix_device(), "threads",
+                                settings->threads, "load_average", load, "loaded", loaded));
   if (!settings->text) return;
   printf("processor      %s, %d cores\n", mix_cpu_name(), mix_cpu_cores());
   printf("instructions   %s; in force: %s\n", found, in_force);
   printf("compiler       %s\n", __VERSION__);
-  printf("device         %s, %d threads, accumulation %s\n", mix_device(), settings->threads, mix_accumulate());
+  printf("device         %s, %d threads, accumulation %s\n", mix_device(), settings->threads,
+         mix_accumulate());
   printf("load average   %.2f%s\n", load,
-         loaded && !settings->advise ? "  LOADED: times below are spoilt; ratios of interleaved runs and best times suffer less"
-                                     : "");
+         loaded && !settings->advise
+             ? "  LOADED: times below are spoilt; ratios of interleaved runs and best times suffer less"
+             : "");
 }
 
 static int run(const cli_options *options) {
@@ -43,10 +46,11 @@ static int run(const cli_options *options) {
   static const struct {
     const char *name;
     bool (*run)(const bench_settings *settings);
-  } subjects[] = {{"start", bench_start},     {"steps", bench_steps},           {"dispatch", bench_dispatch},
-                  {"update", bench_update},   {"optimizers", bench_optimizers}, {"passes", bench_memory_passes},
-                  {"compile", bench_compile}, {"pipeline", bench_pipeline},     {"products", bench_products},
-                  {"figures", bench_figures}};
+  } subjects[] = {{"start", bench_start},           {"steps", bench_steps},
+                  {"dispatch", bench_dispatch},     {"update", bench_update},
+                  {"optimizers", bench_optimizers}, {"passes", bench_memory_passes},
+                  {"compile", bench_compile},       {"pipeline", bench_pipeline},
+                  {"products", bench_products},     {"figures", bench_figures}};
   bool good = true;
   if (options->advise) good = bench_advise(&settings, options->policy) && mix_error() == MIX_OK;
   for (size_t i = 0; i < sizeof subjects / sizeof *subjects && good && !options->advise; i++) {
@@ -55,7 +59,8 @@ static int run(const cli_options *options) {
     fflush(stdout);
   }
   if (good && options->json)
-    good = json_dumpf(settings.json, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(7)) == 0 && putchar('\n') != EOF;
+    good = json_dumpf(settings.json, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(7)) == 0 &&
+           putchar('\n') != EOF;
   json_decref(settings.json);
   return good ? CLI_OK : cli_fail();
 }

@@ -70,7 +70,8 @@ double bench_ratio(const bench_contestant *a, const bench_contestant *b, int rou
   return bench_median(ratios, rounds);
 }
 
-void bench_ratio_quartiles(const bench_contestant *a, const bench_contestant *b, int rounds, double quartiles[2]) {
+void bench_ratio_quartiles(const bench_contestant *a, const bench_contestant *b, int rounds,
+                           double quartiles[2]) {
   double ratios[BENCH_ROUNDS];
   ratios_of(a, b, rounds, ratios);
   bench_median(ratios, rounds); /* sorts */

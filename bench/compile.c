@@ -1,15 +1,15 @@
-/* What the compiler is worth: steps with and without its passes, under jit_compile, a rewritten model beside the same under a policy; and
- * what it costs: compilation, and how that grows. */
+/* What the compiler is worth: steps with and without its passes, under jit_compile, a rewritten model beside
+ * the same under a policy; and what it costs: compilation, and how that grows. */
 #include "bench.h"
 #include "cli/cli.h"
-#include "compile/amp/rewrite.h"
+#include "amp/rewrite.h"
 #include <stdlib.h>
 
 enum { WIDTH = 784, CLASSES = 10, GROUP = 3, POLICIES = 3 };
 
 static const char *const policies[POLICIES] = {"float32", "mixed_float16", "mixed_bfloat16"};
 static const char all_passes[] =
-    "amp,identity,casts,transposes,broadcast,fold,cse,dead,guard,persist,sums,fuse,epilogue,in_place,memory";
+    "amp,remove_identities,simplify_casts,fold_transposes,sink_broadcasts,constant_fold,cse,dce,select_to_predicate,cache_weight_casts,expand_add_n,fuse,fuse_epilogues,inplace,memory_plan";
 
 /* A captured function and the environment in which it is called: plans are kept apart by it. */
 typedef struct contest {
@@ -39,7 +39,9 @@ static bool run(void *context) {
   return good;
 }
 
-static bool prepared(contest *x) { return run(x) && mix_function_report(x->function, &x->report, sizeof x->report) == MIX_OK; }
+static bool prepared(contest *x) {
+  return run(x) && mix_function_report(x->function, &x->report, sizeof x->report) == MIX_OK;
+}
 
 /* ---- the guide's step ---- */
 
@@ -68,7 +70,8 @@ static mix_model *guide(const char *policy, const char *rewrite, int64_t units, 
 
 static bool guide_step(contest *x, const char *policy, int64_t units, bool jit, mix_list *batch) {
   mix_model *model = guide(policy, x->rewrite, units, jit);
-  if (!model || !in_environment(x) || !mix_model_train_on_batch(model, mix_list_get(batch, 0), mix_list_get(batch, 1)))
+  if (!model || !in_environment(x) ||
+      !mix_model_train_on_batch(model, mix_list_get(batch, 0), mix_list_get(batch, 1)))
     return false;
   x->function = mix_model_train_function(model);
   x->arguments = batch;
@@ -90,8 +93,10 @@ static mix_list *chain_body(void *context, mix_list *arguments) {
   mix_tape_end(tape);
   mix_list *sources = mix_layer_trainable_weights(c->layers[0]);
   mix_list *given = mix_list_of(x);
-  for (int i = 0; sources && i < mix_list_count(sources); i++) mix_list_append(given, mix_list_get(sources, i));
-  mix_list *gradients = mix_tape_gradient_from(tape, mix_list_of(y), mix_list_of(mix_list_get(arguments, 1)), given);
+  for (int i = 0; sources && i < mix_list_count(sources); i++)
+    mix_list_append(given, mix_list_get(sources, i));
+  mix_list *gradients =
+      mix_tape_gradient_from(tape, mix_list_of(y), mix_list_of(mix_list_get(arguments, 1)), given);
   if (gradients) mix_list_append(gradients, y);
   return gradients;
 }
@@ -100,12 +105,14 @@ static bool chain_step(contest *x, const char *policy, bool jit, int64_t rows, i
   if (!no_rewrite() || mix_set_global_policy(policy) != MIX_OK || !in_environment(x)) return false;
   chain *c = calloc(1, sizeof *c); /* as long as the process: a few bytes a contestant */
   if (!c) return false;
-  *c = (chain){.layers = {mix_layer_normalization(.name = NULL), mix_activation("gelu"), mix_dropout(.rate = 0.1)}};
+  *c = (chain){
+      .layers = {mix_layer_normalization(.name = NULL), mix_activation("gelu"), mix_dropout(.rate = 0.1)}};
   for (int i = 0; i < 3; i++) mix_retain(c->layers[i]);
   const mix_dtype dtype = mix_policy_compute_dtype(mix_global_policy());
   mix_generator *generator = mix_generator_new(5);
   mix_tensor *data[2];
-  for (int i = 0; i < 2; i++) data[i] = mix_cast(mix_random_normal(generator, MIX_SHAPE(rows, width), MIX_FLOAT32), dtype);
+  for (int i = 0; i < 2; i++)
+    data[i] = mix_cast(mix_random_normal(generator, MIX_SHAPE(rows, width), MIX_FLOAT32), dtype);
   if (mix_evaluate(2, data) != MIX_OK) return false;
   x->function = mix_function_new(chain_body, c, .name = "chain", .jit_compile = jit);
   x->arguments = mix_list_of(data[0], data[1]);
@@ -114,29 +121,31 @@ static bool chain_step(contest *x, const char *policy, bool jit, int64_t rows, i
 
 /* ---- tables ---- */
 
-static bool print_rows(const bench_settings *settings, json_t *results, const char *title, contest *contests, int count,
-                       int group) {
+static bool print_rows(const bench_settings *settings, json_t *results, const char *title, contest *contests,
+                       int count, int group) {
   bench_contestant runs[BENCH_CONTESTANTS];
   int rounds;
   for (int i = 0; i < count; i++) runs[i] = (bench_contestant){.run = run, .context = &contests[i]};
   if (!bench_interleave(runs, count, settings->quick ? 1 : 6, &rounds)) return false;
   if (settings->text)
-    printf("\n%s; %d interleaved rounds\n%-34s %11s %11s %9s %6s %9s %11s\n", title, rounds, "", "median ms", "best ms", "speed",
-           "steps", "barriers", "arena KiB");
+    printf("\n%s; %d interleaved rounds\n%-34s %11s %11s %9s %6s %9s %11s\n", title, rounds, "", "median ms",
+           "best ms", "speed", "steps", "barriers", "arena KiB");
   json_t *rows = json_array();
   for (int i = 0; i < count; i++) {
     const bench_contestant *first = &runs[i / group * group];
     const double ratio = bench_ratio(first, &runs[i], rounds);
     const mix_plan_report *r = &contests[i].report;
-    json_array_append_new(rows, json_pack("{s:s, s:f, s:f, s:f, s:i, s:i, s:I}", "case", contests[i].label, "median_seconds",
-                                          runs[i].median, "best_seconds", runs[i].best, "speed", ratio, "steps", r->nodes,
-                                          "barriers", r->barriers, "arena_bytes", (json_int_t)r->arena_bytes));
+    json_array_append_new(rows, json_pack("{s:s, s:f, s:f, s:f, s:i, s:i, s:I}", "case", contests[i].label,
+                                          "median_seconds", runs[i].median, "best_seconds", runs[i].best,
+                                          "speed", ratio, "steps", r->nodes, "barriers", r->barriers,
+                                          "arena_bytes", (json_int_t)r->arena_bytes));
     if (settings->text)
-      printf("%-34s %11.4f %11.4f %8.2fx %6d %9d %11.1f\n", contests[i].label, 1e3 * runs[i].median, 1e3 * runs[i].best, ratio,
-             r->nodes, r->barriers, (double)r->arena_bytes / 1024);
+      printf("%-34s %11.4f %11.4f %8.2fx %6d %9d %11.1f\n", contests[i].label, 1e3 * runs[i].median,
+             1e3 * runs[i].best, ratio, r->nodes, r->barriers, (double)r->arena_bytes / 1024);
   }
   unsetenv("MIXTAPE_DISABLE_PASSES");
-  return json_array_append_new(results, json_pack("{s:s, s:i, s:o}", "table", title, "rounds", rounds, "rows", rows)) == 0 &&
+  return json_array_append_new(
+             results, json_pack("{s:s, s:i, s:o}", "table", title, "rounds", rounds, "rows", rows)) == 0 &&
          no_rewrite();
 }
 
@@ -150,7 +159,8 @@ static const char *label_of(const char *policy, int form) {
 }
 
 /* Without passes, with them, under jit_compile; for each policy. */
-static bool bench_passes(const bench_settings *settings, json_t *results, bool chains, int64_t rows, int64_t size) {
+static bool bench_passes(const bench_settings *settings, json_t *results, bool chains, int64_t rows,
+                         int64_t size) {
   contest contests[POLICIES * GROUP] = {0};
   mix_list *batch = chains ? NULL : random_batch(rows);
   for (int i = 0; i < POLICIES * GROUP; i++) {
@@ -177,22 +187,27 @@ static bool bench_rewritten(const bench_settings *settings, json_t *results, int
                         {.label = "float32 rewritten to bfloat16", .rewrite = "bfloat16"}};
   mix_list *batch = random_batch(rows);
   for (int i = 0; i < 4; i++)
-    if (!batch || !guide_step(&contests[i], contests[i].rewrite ? "float32" : contests[i].label, units, false, batch)) return false;
+    if (!batch ||
+        !guide_step(&contests[i], contests[i].rewrite ? "float32" : contests[i].label, units, false, batch))
+      return false;
   char title[128];
-  snprintf(title, sizeof title, "graph rewrite beside the policy: the guide's model, batch %lld, %lld units", (long long)rows,
-           (long long)units);
+  snprintf(title, sizeof title, "graph rewrite beside the policy: the guide's model, batch %lld, %lld units",
+           (long long)rows, (long long)units);
   return print_rows(settings, results, title, contests, 4, 2);
 }
 
 /* ---- what compilation costs ---- */
 
-/* Capture, passes, plan and kernels of the guide's step: the first call of a model that is built, less a later one. */
+/* Capture, passes, plan and kernels of the guide's step: the first call of a model that is built, less a
+ * later one. */
 static bool bench_first_call(const bench_settings *settings, json_t *results) {
   enum { RUNS = 15 };
   mix_list *batch = random_batch(128);
-  if (settings->text && batch) printf("\nguide's step, 64 units, batch 128: capture and compilation; a call that finds its plan\n");
+  if (settings->text && batch)
+    printf("\nguide's step, 64 units, batch 128: capture and compilation; a call that finds its plan\n");
   for (int p = 0; p < POLICIES; p++) {
-    double first[RUNS], hit[RUNS]; /* hit: the best of several calls, which others on the machine disturb least */
+    double first[RUNS],
+        hit[RUNS]; /* hit: the best of several calls, which others on the machine disturb least */
     for (int i = 0; i < RUNS; i++) {
       mix_model *model = batch ? guide(policies[p], NULL, 64, false) : NULL;
       mix_tensor *x = mix_list_get(batch, 0), *y = mix_list_get(batch, 1);
@@ -210,11 +225,12 @@ static bool bench_first_call(const bench_settings *settings, json_t *results) {
       first[i] -= hit[i];
     }
     const double median = bench_median(first, RUNS), found = bench_median(hit, RUNS);
-    json_array_append_new(results, json_pack("{s:s, s:s, s:f, s:f, s:f}", "table", "compilation", "policy", policies[p], "seconds",
-                                             median, "best_seconds", first[0], "hit_seconds", found));
+    json_array_append_new(results, json_pack("{s:s, s:s, s:f, s:f, s:f}", "table", "compilation", "policy",
+                                             policies[p], "seconds", median, "best_seconds", first[0],
+                                             "hit_seconds", found));
     if (settings->text)
-      printf("%-34s %8.2f ms (best %.2f); found again: %.3f ms, the step included\n", policies[p], 1e3 * median, 1e3 * first[0],
-             1e3 * found);
+      printf("%-34s %8.2f ms (best %.2f); found again: %.3f ms, the step included\n", policies[p],
+             1e3 * median, 1e3 * first[0], 1e3 * found);
   }
   return true;
 }
@@ -222,11 +238,13 @@ static bool bench_first_call(const bench_settings *settings, json_t *results) {
 /* A chain of Dense layers of that many nodes, forward and backward, through all passes. */
 static mix_list *deep_body(void *context, mix_list *arguments) {
   const int64_t layers = *(const int64_t *)context;
-  mix_tensor *x = mix_list_get(arguments, 0), *w = mix_list_get(arguments, 1), *bias = mix_list_get(arguments, 2), *y = x;
+  mix_tensor *x = mix_list_get(arguments, 0), *w = mix_list_get(arguments, 1),
+             *bias = mix_list_get(arguments, 2), *y = x;
   mix_tape *tape = mix_tape_begin();
   mix_tape_watch(tape, x);
   for (int64_t i = 0; i < layers; i++)
-    y = mix_relu(mix_bias_add(mix_matmul(mix_cast(y, MIX_FLOAT16), mix_cast(w, MIX_FLOAT16), false, false), bias));
+    y = mix_relu(
+        mix_bias_add(mix_matmul(mix_cast(y, MIX_FLOAT16), mix_cast(w, MIX_FLOAT16), false, false), bias));
   mix_tape_end(tape);
   return mix_tape_gradient(tape, y, mix_list_of(x));
 }
@@ -237,7 +255,8 @@ static bool bench_growth(const bench_settings *settings, json_t *results) {
     double seconds = 0;
     mix_plan_report report = {0};
     MIX_SCOPE {
-      mix_tensor *x = mix_fill(MIX_SHAPE(4, 4), 0.5, MIX_FLOAT16), *bias = mix_fill(MIX_SHAPE(4), 0, MIX_FLOAT16);
+      mix_tensor *x = mix_fill(MIX_SHAPE(4, 4), 0.5, MIX_FLOAT16),
+                 *bias = mix_fill(MIX_SHAPE(4), 0, MIX_FLOAT16);
       mix_function *function = mix_function_new(deep_body, (void *)(uintptr_t)&sizes[i], .name = "deep");
       mix_list *arguments = mix_list_of(x, mix_fill(MIX_SHAPE(4, 4), 0.25, MIX_FLOAT16), bias);
       const double begin = bench_now();
@@ -246,20 +265,22 @@ static bool bench_growth(const bench_settings *settings, json_t *results) {
       mix_function_report(function, &report, sizeof report);
     }
     if (mix_error() != MIX_OK) return false;
-    json_array_append_new(results,
-                          json_pack("{s:s, s:i, s:f}", "table", "growth", "nodes", report.captured_nodes, "seconds", seconds));
+    json_array_append_new(results, json_pack("{s:s, s:i, s:f}", "table", "growth", "nodes",
+                                             report.captured_nodes, "seconds", seconds));
     if (settings->text)
-      printf("%s%7d nodes captured, compiled and run once: %9.2f ms, %.2f us a node\n", i ? "" : "\n", report.captured_nodes,
-             1e3 * seconds, 1e6 * seconds / report.captured_nodes);
+      printf("%s%7d nodes captured, compiled and run once: %9.2f ms, %.2f us a node\n", i ? "" : "\n",
+             report.captured_nodes, 1e3 * seconds, 1e6 * seconds / report.captured_nodes);
   }
   return true;
 }
 
 /* The rewrite alone on chains of ops of all classes. */
 static bool rewrite_of(int nodes, double *seconds) {
-  static const char *const ops[] = {"MatMul", "Relu", "Tanh", "Exp", "Identity", "Reshape", "Add", "Sin", "Conv2D", "Sqrt"};
+  static const char *const ops[] = {"MatMul",  "Relu", "Tanh", "Exp",    "Identity",
+                                    "Reshape", "Add",  "Sin",  "Conv2D", "Sqrt"};
   enum {
-    FLOATS = 1 << MIX_AMP_DTYPE_FLOAT16 | 1 << MIX_AMP_DTYPE_BFLOAT16 | 1 << MIX_AMP_DTYPE_FLOAT32 | 1 << MIX_AMP_DTYPE_FLOAT64
+    FLOATS = 1 << MIX_AMP_DTYPE_FLOAT16 | 1 << MIX_AMP_DTYPE_BFLOAT16 | 1 << MIX_AMP_DTYPE_FLOAT32 |
+             1 << MIX_AMP_DTYPE_FLOAT64
   };
   mix_amp_graph *graph = mix_amp_graph_new("chains");
   static const int zero;
@@ -298,10 +319,11 @@ static bool bench_rewrite(const bench_settings *settings, json_t *results) {
       MIX_SCOPE { good = rewrite_of(sizes[i], &seconds[r]); }
     if (!good) return false;
     const double median = bench_median(seconds, RUNS);
-    json_array_append_new(results, json_pack("{s:s, s:i, s:f}", "table", "rewrite", "nodes", sizes[i], "seconds", median));
+    json_array_append_new(
+        results, json_pack("{s:s, s:i, s:f}", "table", "rewrite", "nodes", sizes[i], "seconds", median));
     if (settings->text)
-      printf("%sgraph rewrite of %6d nodes: %8.2f ms, %.2f us a node\n", i ? "" : "\n", sizes[i], 1e3 * median,
-             1e6 * median / sizes[i]);
+      printf("%sgraph rewrite of %6d nodes: %8.2f ms, %.2f us a node\n", i ? "" : "\n", sizes[i],
+             1e3 * median, 1e6 * median / sizes[i]);
   }
   return true;
 }
@@ -309,7 +331,8 @@ static bool bench_rewrite(const bench_settings *settings, json_t *results) {
 bool bench_compile(const bench_settings *settings) {
   json_t *results = json_array();
   json_object_set_new(settings->json, "compile", results);
-  const int64_t units = settings->units ? settings->units : 64, batch = settings->batch ? settings->batch : 128;
+  const int64_t units = settings->units ? settings->units : 64,
+                batch = settings->batch ? settings->batch : 128;
   bool good = true;
   MIX_SCOPE { good = bench_passes(settings, results, false, batch, units); }
   if (good)
@@ -325,7 +348,8 @@ bool bench_compile(const bench_settings *settings) {
   if (good)
     MIX_SCOPE { good = bench_rewrite(settings, results); }
   if (good && settings->text)
-    printf("speed: the time of the first row of its policy (of the policy's model) over this one's, median of the rounds.\n");
+    printf(
+        "speed: the time of the first row of its policy (of the policy's model) over this one's, median of the rounds.\n");
   unsetenv("MIXTAPE_DISABLE_PASSES");
   return good && no_rewrite() && mix_set_global_policy("float32") == MIX_OK;
 }

@@ -1,7 +1,8 @@
-/* What a plan costs beyond its kernels: for each step on one thread, for each barrier, for waking the team, and for a call of a captured
- * function. The plans are made by hand: chains of steps whose kernel does nothing, or squares one number. */
+/* What a plan costs beyond its kernels: for each step on one thread, for each barrier, for waking the team,
+ * and for a call of a captured function. The plans are made by hand: chains of steps whose kernel does
+ * nothing, or squares one number. */
 #include "backend/cpu/kernels.h"
-#include "backend/host.h"
+#include "backend/host/executor.h"
 #include "bench.h"
 #include <math.h>
 #include <mixtape/mixtape.h>
@@ -13,7 +14,8 @@ static void do_nothing(const mix_kernel_args *args, const mix_team *team) { (voi
 static bool always(const mix_kernel_args *args) { return args != NULL; }
 static const mix_kernel nothing_serial = {.name = "nothing", .run = do_nothing, .serial = always};
 static const mix_kernel nothing_parallel = {.name = "nothing", .run = do_nothing};
-static const mix_kernel *const serial_kernels[] = {&nothing_serial, NULL}, *const parallel_kernels[] = {&nothing_parallel, NULL};
+static const mix_kernel *const serial_kernels[] = {&nothing_serial, NULL}, *const parallel_kernels[] = {
+                                                                               &nothing_parallel, NULL};
 static const mix_kernel_row serial_table[] = {{&mix_op_fused, serial_kernels}, {0}},
                             parallel_table[] = {{&mix_op_fused, parallel_kernels}, {0}};
 
@@ -62,7 +64,8 @@ static bool run_call(void *context) {
 
 static bool make(chain *x, int count, int threads, const mix_kernel_row *table) {
   const mix_kernel_row *const tables[] = {table, NULL};
-  x->plan = (mix_plan){.slot_count = 2, .slots = slots, .step_count = count, .steps = steps, .arena_bytes = sizeof arena};
+  x->plan = (mix_plan){
+      .slot_count = 2, .slots = slots, .step_count = count, .steps = steps, .arena_bytes = sizeof arena};
   x->executable = mix_host_compile(&x->plan, threads, tables, true);
   return x->executable != NULL;
 }
@@ -83,8 +86,10 @@ bool bench_dispatch(const bench_settings *settings) {
   bench_contestant runs[CHAINS + 1];
   call square_call = {mix_function_new(square_body, NULL), mix_list_of(mix_scalar(3, MIX_FLOAT32))};
   const int threads = settings->threads;
-  bool good = make(&chains[EMPTY], STEPS, 1, serial_table) && make(&chains[SMALLEST], STEPS, 1, mix_cpu_kernels) &&
-              make(&chains[TEAM], 1, threads, parallel_table) && make(&chains[BARRIERS], STEPS, threads, parallel_table);
+  bool good = make(&chains[EMPTY], STEPS, 1, serial_table) &&
+              make(&chains[SMALLEST], STEPS, 1, mix_cpu_kernels) &&
+              make(&chains[TEAM], 1, threads, parallel_table) &&
+              make(&chains[BARRIERS], STEPS, threads, parallel_table);
   for (int i = 0; i < CHAINS; i++) runs[i] = (bench_contestant){.run = run_chain, .context = &chains[i]};
   runs[TEAM].repeats = REPEATS; /* what it takes to wake threads that sleep is another matter */
   runs[CHAINS] = (bench_contestant){.run = run_call, .context = &square_call};
@@ -102,15 +107,18 @@ bool bench_dispatch(const bench_settings *settings) {
   /* NaN where other processes' share of the machine drowns it. */
   double barrier[] = {NAN, NAN};
   for (int i = 0; i < 2 && facts.barriers; i++) {
-    barrier[i] = (1e6 * (i ? runs[BARRIERS].best : runs[BARRIERS].median) - team[i] - empty[i] * (STEPS - 1)) / facts.barriers;
+    barrier[i] =
+        (1e6 * (i ? runs[BARRIERS].best : runs[BARRIERS].median) - team[i] - empty[i] * (STEPS - 1)) /
+        facts.barriers;
     if (barrier[i] < 0) barrier[i] = NAN;
   }
   json_object_set_new(settings->json, "dispatch",
-                      json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:f, s:f, s:i}", "step_microseconds", empty[0],
-                                "step_best", empty[1], "smallest_step_microseconds", smallest[0], "smallest_step_best", smallest[1],
-                                "team_microseconds", team[0], "team_best", team[1], "barrier_microseconds", known(barrier[0]),
-                                "barrier_best", known(barrier[1]), "call_microseconds", calling[0], "call_best", calling[1],
-                                "threads", threads));
+                      json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:f, s:f, s:i}",
+                                "step_microseconds", empty[0], "step_best", empty[1],
+                                "smallest_step_microseconds", smallest[0], "smallest_step_best", smallest[1],
+                                "team_microseconds", team[0], "team_best", team[1], "barrier_microseconds",
+                                known(barrier[0]), "barrier_best", known(barrier[1]), "call_microseconds",
+                                calling[0], "call_best", calling[1], "threads", threads));
   if (!settings->text) return true;
   printf("\ndispatch, microseconds: median (best) of %d rounds\n", rounds);
   printf("a step of a plan, one thread, kernel empty    %8.4f (%.4f)\n", empty[0], empty[1]);

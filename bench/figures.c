@@ -1,5 +1,6 @@
-/* The figures that the project set itself, each beside its goal for the instruction sets in force: `mixtape bench --only figures`. */
-#include "base/cpu.h"
+/* The figures that the project set itself, each beside its goal for the instruction sets in force: `mixtape
+ * bench --only figures`. */
+#include "base/processor.h"
 #include "bench.h"
 #include "gemm_contest.h"
 #include "step_contest.h"
@@ -7,19 +8,21 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Goals differ by what multiplies 16-bit numbers: tiles, float16 vectors, or float32 vectors after widening. */
+/* Goals differ by what multiplies 16-bit numbers: tiles, float16 vectors, or float32 vectors after widening.
+ */
 enum { WITH_AMX, WITH_FP16, NEITHER, MACHINES };
-static const char *const machine_names[MACHINES] = {"AMX-BF16", "AVX512-FP16, no AMX", "neither AMX nor AVX512-FP16"};
+static const char *const machine_names[MACHINES] = {"AMX-BF16", "AVX512-FP16, no AMX",
+                                                    "neither AMX nor AVX512-FP16"};
 
 typedef struct goals {
   double on[MACHINES]; /* 0: none */
   bool at_most;
 } goals;
-#define AT_LEAST(amx, fp16, neither)                                                                                               \
+#define AT_LEAST(amx, fp16, neither)                                                                         \
   (goals) { {amx, fp16, neither}, false }
-#define EVERYWHERE(least)                                                                                                          \
+#define EVERYWHERE(least)                                                                                    \
   (goals) { {least, least, least}, false }
-#define AT_MOST(most)                                                                                                              \
+#define AT_MOST(most)                                                                                        \
   (goals) { {most, most, most}, true }
 
 typedef struct table {
@@ -53,24 +56,26 @@ static void add(const table *t, const char *name, double value, goals goals) {
 /* ---- steps of the guide's model ---- */
 
 enum { FLOAT32, FLOAT16, BFLOAT16, UNSCALED, STEPS };
-static const char *const step_names[STEPS] = {"float32", "mixed_float16", "mixed_bfloat16", "mixed_float16 without loss scaling"};
+static const char *const step_names[STEPS] = {"float32", "mixed_float16", "mixed_bfloat16",
+                                              "mixed_float16 without loss scaling"};
 
 static double mib(size_t bytes) { return (double)bytes / (1 << 20); }
 
 static void explain_memory(const table *t, const bench_step *steps, int64_t units, int64_t batch) {
   if (t->settings->text)
-    printf("memory of a step, %lld units, batch %lld, MiB: %-35s %8s %8s %8s %8s %8s\n", (long long)units, (long long)batch, "",
-           "peak", "state", "between", "scratch", "batch");
+    printf("memory of a step, %lld units, batch %lld, MiB: %-35s %8s %8s %8s %8s %8s\n", (long long)units,
+           (long long)batch, "", "peak", "state", "between", "scratch", "batch");
   for (int i = 0; i < STEPS; i++) {
     const mix_plan_report *r = &steps[i].report;
     if (t->settings->text)
-      printf("  %-76s %8.1f %8.1f %8.1f %8.1f %8.1f\n", step_names[i], mib(r->peak_bytes), mib(r->variable_bytes),
-             mib(r->arena_bytes), mib(r->workspace_bytes), mib(r->argument_bytes));
-    json_array_append_new(t->memory,
-                          json_pack("{s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:I}", "units", (json_int_t)units, "batch_size",
-                                    (json_int_t)batch, "policy", step_names[i], "peak_bytes", (json_int_t)r->peak_bytes,
-                                    "state_bytes", (json_int_t)r->variable_bytes, "between_bytes", (json_int_t)r->arena_bytes,
-                                    "scratch_bytes", (json_int_t)r->workspace_bytes, "batch_bytes", (json_int_t)r->argument_bytes));
+      printf("  %-76s %8.1f %8.1f %8.1f %8.1f %8.1f\n", step_names[i], mib(r->peak_bytes),
+             mib(r->variable_bytes), mib(r->arena_bytes), mib(r->workspace_bytes), mib(r->argument_bytes));
+    json_array_append_new(
+        t->memory, json_pack("{s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:I}", "units", (json_int_t)units,
+                             "batch_size", (json_int_t)batch, "policy", step_names[i], "peak_bytes",
+                             (json_int_t)r->peak_bytes, "state_bytes", (json_int_t)r->variable_bytes,
+                             "between_bytes", (json_int_t)r->arena_bytes, "scratch_bytes",
+                             (json_int_t)r->workspace_bytes, "batch_bytes", (json_int_t)r->argument_bytes));
   }
   if (t->settings->text)
     printf(
@@ -89,8 +94,9 @@ typedef struct scaling {
   int rounds;
 } scaling;
 
-/* The share of a step that it takes longer than one without loss scaling: a small difference of large times, so the two alone run
- * interleaved, and the median of the rounds' own ratios counts. Below 0 where updates apart from their products are faster. */
+/* The share of a step that it takes longer than one without loss scaling: a small difference of large times,
+ * so the two alone run interleaved, and the median of the rounds' own ratios counts. Below 0 where updates
+ * apart from their products are faster. */
 static bool share_of_scaling(const table *t, bench_step *scaled, bench_step *unscaled, scaling *found) {
   static bench_contestant runs[2];
   runs[0] = (bench_contestant){.run = bench_step_run, .context = scaled};
@@ -108,7 +114,8 @@ static void add_scaling(const table *t, const char *name, const scaling *x, goal
   json_object_set_new(json_array_get(t->rows, json_array_size(t->rows) - 1), "quartiles",
                       json_pack("[f, f]", x->quartiles[0], x->quartiles[1]));
   if (t->settings->text)
-    printf("  at least half of %d rounds lie between %.3f and %.3f\n", x->rounds, x->quartiles[0], x->quartiles[1]);
+    printf("  at least half of %d rounds lie between %.3f and %.3f\n", x->rounds, x->quartiles[0],
+           x->quartiles[1]);
 }
 
 static bool steps_of(const table *t, const configuration *c) {
@@ -118,12 +125,15 @@ static bool steps_of(const table *t, const configuration *c) {
   mix_list *data = generator ? bench_step_data(generator, c->batch) : NULL;
   if (!data) return false;
   for (int i = 0; i < STEPS; i++) {
-    steps[i] = (bench_step){.policy = i == UNSCALED ? step_names[FLOAT16] : step_names[i], .unscaled = i == UNSCALED};
+    steps[i] = (bench_step){.policy = i == UNSCALED ? step_names[FLOAT16] : step_names[i],
+                            .unscaled = i == UNSCALED};
     if (!bench_step_prepare(&steps[i], c->units, data)) return false;
     runs[i] = (bench_contestant){.run = bench_step_run, .context = &steps[i]};
   }
   int rounds;
-  const double budget = t->settings->quick ? 1 : c->batch >= 8192 ? 30 : 12; /* steps of a second: a dozen rounds, not five */
+  const double budget = t->settings->quick ? 1
+                        : c->batch >= 8192 ? 30
+                                           : 12; /* steps of a second: a dozen rounds, not five */
   if (!bench_interleave(runs, UNSCALED, budget, &rounds)) return false;
   scaling loss_scaling;
   if (!share_of_scaling(t, &steps[FLOAT16], &steps[UNSCALED], &loss_scaling)) return false;
@@ -146,8 +156,8 @@ static bool steps_of(const table *t, const configuration *c) {
 }
 
 static bool steps(const table *t) {
-  const configuration own = {t->settings->units ? t->settings->units : 64, t->settings->batch ? t->settings->batch : 128,
-                             EVERYWHERE(0), EVERYWHERE(0)};
+  const configuration own = {t->settings->units ? t->settings->units : 64,
+                             t->settings->batch ? t->settings->batch : 128, EVERYWHERE(0), EVERYWHERE(0)};
   const configuration all[] = {{4096, 8192, AT_LEAST(5.5, 1.65, 0.95), AT_LEAST(2.6, 1.75, 0.95)},
                                {4096, 128, AT_LEAST(2.8, 1.45, 0.95), AT_LEAST(1.8, 1.5, 0.95)},
                                {64, 128, AT_LEAST(1, 1, 0.95), AT_LEAST(1, 1, 0.95)}};
@@ -166,15 +176,18 @@ static bool steps(const table *t) {
 
 /* ---- products ---- */
 
-/* The large shapes of the report that measured such a machine, products of the guide's step at 4096 units: with AMX those of batch
- * 8192 and 2048 (the report has batch 128 apart), without it those of batch 8192 and 128. */
-static const bench_shape with_amx[] = {{0, 0, 8192, 4096, 4096, 'l'}, {0, 1, 8192, 4096, 4096, 'l'}, {1, 0, 4096, 4096, 8192, 'l'},
-                                       {0, 0, 8192, 4096, 784, 'l'},  {1, 0, 784, 4096, 8192, 'l'},  {0, 0, 2048, 4096, 4096, 'l'},
+/* The large shapes of the report that measured such a machine, products of the guide's step at 4096 units:
+ * with AMX those of batch 8192 and 2048 (the report has batch 128 apart), without it those of batch 8192 and
+ * 128. */
+static const bench_shape with_amx[] = {{0, 0, 8192, 4096, 4096, 'l'}, {0, 1, 8192, 4096, 4096, 'l'},
+                                       {1, 0, 4096, 4096, 8192, 'l'}, {0, 0, 8192, 4096, 784, 'l'},
+                                       {1, 0, 784, 4096, 8192, 'l'},  {0, 0, 2048, 4096, 4096, 'l'},
                                        {0, 1, 2048, 4096, 4096, 'l'}, {1, 0, 4096, 4096, 2048, 'l'}};
 static const bench_shape without_amx[] = {
-    {0, 0, 8192, 4096, 784, 'l'},  {0, 1, 8192, 784, 4096, 'l'},  {1, 0, 784, 4096, 8192, 'l'}, {0, 0, 8192, 4096, 4096, 'l'},
-    {0, 1, 8192, 4096, 4096, 'l'}, {1, 0, 4096, 4096, 8192, 'l'}, {0, 0, 128, 4096, 784, 'l'},  {0, 1, 128, 784, 4096, 'l'},
-    {1, 0, 784, 4096, 128, 'l'},   {0, 0, 128, 4096, 4096, 'l'},  {0, 1, 128, 4096, 4096, 'l'}, {1, 0, 4096, 4096, 128, 'l'}};
+    {0, 0, 8192, 4096, 784, 'l'},  {0, 1, 8192, 784, 4096, 'l'},  {1, 0, 784, 4096, 8192, 'l'},
+    {0, 0, 8192, 4096, 4096, 'l'}, {0, 1, 8192, 4096, 4096, 'l'}, {1, 0, 4096, 4096, 8192, 'l'},
+    {0, 0, 128, 4096, 784, 'l'},   {0, 1, 128, 784, 4096, 'l'},   {1, 0, 784, 4096, 128, 'l'},
+    {0, 0, 128, 4096, 4096, 'l'},  {0, 1, 128, 4096, 4096, 'l'},  {1, 0, 4096, 4096, 128, 'l'}};
 static const bench_shape quick[] = {{0, 0, 128, 4096, 784, 'l'}, {1, 0, 784, 4096, 128, 'l'}};
 
 static const bench_shape *shapes_of(const table *t, size_t *count) {
@@ -186,7 +199,8 @@ static const bench_shape *shapes_of(const table *t, size_t *count) {
 enum { OURS_32, OPENBLAS_32, ONEDNN_32, OURS_16, OURS_B16, ONEDNN_B16, PACKED_B16, PRODUCTS };
 
 /* Seconds of each, interleaved; logs of the ratios `slower / faster` of interest are added up. */
-static bool race(const table *t, const bench_shape *shape, bench_contestant *runs, int *count, int at[PRODUCTS], int *rounds) {
+static bool race(const table *t, const bench_shape *shape, bench_contestant *runs, int *count,
+                 int at[PRODUCTS], int *rounds) {
   static const mix_dtype dtypes[] = {MIX_FLOAT32, MIX_FLOAT16, MIX_BFLOAT16};
   static bool (*const own[])(void *) = {bench_product_ours, bench_product_openblas, bench_product_onednn};
   static const int first[] = {OURS_32, OURS_16, OURS_B16};
@@ -204,7 +218,8 @@ static bool race(const table *t, const bench_shape *shape, bench_contestant *run
       runs[(*count)++] = (bench_contestant){.run = own[peer], .context = products[d], .rest = true};
     }
   }
-  if (good && !shape->ta) good = (products[3] = bench_product_new(shape, MIX_BFLOAT16, t->settings->threads)) != NULL;
+  if (good && !shape->ta)
+    good = (products[3] = bench_product_new(shape, MIX_BFLOAT16, t->settings->threads)) != NULL;
   if (products[3] && bench_product_keep_packed(products[3])) {
     at[PACKED_B16] = *count;
     runs[(*count)++] = (bench_contestant){.run = bench_product_ours, .context = products[3], .rest = true};
@@ -219,8 +234,10 @@ static const struct {
   const char *name, *brief;
   goals goals;
 } product_figures[] = {
-    {OURS_32, OURS_B16, "products, geometric mean: bfloat16 / own float32", "bfloat16", AT_LEAST(4.5, 1.5, 0.95)},
-    {OURS_32, PACKED_B16, "products, geometric mean: bfloat16, weights packed before / own float32", "packed", AT_LEAST(5, 0, 0)},
+    {OURS_32, OURS_B16, "products, geometric mean: bfloat16 / own float32", "bfloat16",
+     AT_LEAST(4.5, 1.5, 0.95)},
+    {OURS_32, PACKED_B16, "products, geometric mean: bfloat16, weights packed before / own float32", "packed",
+     AT_LEAST(5, 0, 0)},
     {OURS_32, OURS_16, "products, geometric mean: float16 / own float32", "float16", AT_LEAST(2, 1.7, 0.95)},
     {OPENBLAS_32, OURS_32, "products, geometric mean: float32 / OpenBLAS's", "OpenBLAS", EVERYWHERE(1)},
     {ONEDNN_32, OURS_32, "products, geometric mean: float32 / oneDNN's", "oneDNN", EVERYWHERE(1)},
@@ -242,15 +259,16 @@ static bool ratios_of(const table *t, const bench_shape *shape, double ratios[PR
 
 static void add_shape(const table *t, const bench_shape *shape, const double ratios[PRODUCT_FIGURES]) {
   char name[64];
-  snprintf(name, sizeof name, "%c%c,%lld,%lld,%lld", shape->ta ? 'T' : 'N', shape->tb ? 'T' : 'N', (long long)shape->m,
-           (long long)shape->n, (long long)shape->k);
+  snprintf(name, sizeof name, "%c%c,%lld,%lld,%lld", shape->ta ? 'T' : 'N', shape->tb ? 'T' : 'N',
+           (long long)shape->m, (long long)shape->n, (long long)shape->k);
   json_t *row = json_pack("{s:s}", "product", name);
   for (int f = 0; f < PRODUCT_FIGURES; f++)
     if (!isnan(ratios[f])) json_object_set_new(row, product_figures[f].brief, json_real(ratios[f]));
   json_array_append_new(t->products, row);
   if (!t->settings->text) return;
   printf("  %-22s", name);
-  for (int f = 0; f < PRODUCT_FIGURES; f++) isnan(ratios[f]) ? printf(" %9s", "") : printf(" %9.3f", ratios[f]);
+  for (int f = 0; f < PRODUCT_FIGURES; f++)
+    isnan(ratios[f]) ? printf(" %9s", "") : printf(" %9.3f", ratios[f]);
   printf("\n");
   fflush(stdout);
 }
@@ -278,12 +296,16 @@ static bool products(const table *t) {
 }
 
 bool bench_figures(const bench_settings *settings) {
-  table t = {
-      .settings = settings, .machine = machine_in_force(), .rows = json_array(), .memory = json_array(), .products = json_array()};
+  table t = {.settings = settings,
+             .machine = machine_in_force(),
+             .rows = json_array(),
+             .memory = json_array(),
+             .products = json_array()};
   json_object_set_new(settings->json, "figures",
-                      json_pack("{s:s, s:o, s:o, s:o}", "goals_for", machine_names[t.machine], "rows", t.rows, "memory", t.memory,
-                                "products", t.products));
-  if (settings->text) printf("\nfigures, goals for a processor with %s; speeds as ratios\n", machine_names[t.machine]);
+                      json_pack("{s:s, s:o, s:o, s:o}", "goals_for", machine_names[t.machine], "rows", t.rows,
+                                "memory_plan", t.memory, "products", t.products));
+  if (settings->text)
+    printf("\nfigures, goals for a processor with %s; speeds as ratios\n", machine_names[t.machine]);
   double copy;
   if (!steps(&t) || !products(&t) || !bench_update_copy(settings, &copy)) return false;
   add(&t, "RMSprop with the 16-bit copy, time / that of the float32 update", copy, AT_MOST(1.1));

@@ -1,6 +1,6 @@
-/* bench/gemm [--quick] [--json] [--threads N] [--shape NN|NT|TN|TT,M,N,K] [--dtype float32|float16|bfloat16|float64]: products alone;
- * `mixtape bench` prints the same table. */
-#include "base/cpu.h"
+/* bench/gemm [--quick] [--json] [--threads N] [--shape NN|NT|TN|TT,M,N,K] [--dtype
+ * float32|float16|bfloat16|float64]: products alone; `mixtape bench` prints the same table. */
+#include "base/processor.h"
 #include "gemm_contest.h"
 #include <mixtape/mixtape.h>
 #include <stdio.h>
@@ -25,7 +25,9 @@ int main(int argc, char **argv) {
     else if (!strcmp(argv[i], "--shape") && i + 1 < argc && bench_parse_shape(argv[++i], &own))
       shapes = &own, count = 1;
     else {
-      fprintf(stderr, "usage: %s [--quick] [--json] [--threads N] [--dtype NAME] [--shape NN|NT|TN|TT,M,N,K]\n", argv[0]);
+      fprintf(stderr,
+              "usage: %s [--quick] [--json] [--threads N] [--dtype NAME] [--shape NN|NT|TN|TT,M,N,K]\n",
+              argv[0]);
       return 2;
     }
   }
@@ -35,8 +37,8 @@ int main(int argc, char **argv) {
   if (json)
     printf("[");
   else
-    printf("%d threads, %s; microseconds (median), GFLOP/s (best), time of the peer / ours (median; best)\n", threads,
-           mix_dtype_name(dtype));
+    printf("%d threads, %s; microseconds (median), GFLOP/s (best), time of the peer / ours (median; best)\n",
+           threads, mix_dtype_name(dtype));
   for (int i = 0; i < count; i++) {
     const bench_shape *s = shapes + i;
     bench_gemm_result r;
@@ -49,8 +51,9 @@ int main(int argc, char **argv) {
     if (json)
       printf("%s\n{\"op\":\"%c%c\",\"m\":%lld,\"n\":%lld,\"k\":%lld,\"kernel\":\"%s\","
              "\"threads\":%d,\"seconds\":%.9f,\"openblas\":%.9f,\"onednn\":%.9f}",
-             printed++ ? "," : "", s->ta ? 'T' : 'N', s->tb ? 'T' : 'N', (long long)s->m, (long long)s->n, (long long)s->k,
-             r.kernel, threads, r.median[BENCH_OURS], r.median[BENCH_OPENBLAS], r.median[BENCH_ONEDNN]);
+             printed++ ? "," : "", s->ta ? 'T' : 'N', s->tb ? 'T' : 'N', (long long)s->m, (long long)s->n,
+             (long long)s->k, r.kernel, threads, r.median[BENCH_OURS], r.median[BENCH_OPENBLAS],
+             r.median[BENCH_ONEDNN]);
     else
       bench_gemm_print(s, &r);
   }

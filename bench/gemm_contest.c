@@ -1,5 +1,5 @@
 #include "gemm_contest.h"
-#include "backend/barrier.h"
+#include "backend/host/barrier.h"
 #include "backend/cpu/gemm/kernels.h"
 #include "base/alloc.h"
 #include "bench.h"
@@ -16,14 +16,17 @@
 
 /* Of a step of the guide's model, 784-units-units-10: forward NN, gradients of inputs NT, of kernels TN. */
 const bench_shape bench_gemm_shapes[] = {
-    {0, 0, 8192, 4096, 784, 'l'}, {0, 1, 8192, 784, 4096, 'l'},  {1, 0, 784, 4096, 8192, 'l'},  {0, 0, 128, 4096, 784, 'l'},
-    {0, 1, 128, 784, 4096, 'l'},  {1, 0, 784, 4096, 128, 'l'},   {0, 0, 128, 4096, 4096, 'l'},  {0, 1, 128, 4096, 4096, 'l'},
-    {1, 0, 4096, 4096, 128, 'l'}, {0, 0, 2048, 4096, 4096, 'l'}, {0, 1, 2048, 4096, 4096, 'l'}, {1, 0, 4096, 4096, 2048, 'l'},
-    {0, 0, 8192, 10, 4096, 's'},  {0, 1, 8192, 4096, 10, 's'},   {1, 0, 4096, 10, 8192, 's'},   {0, 0, 8192, 64, 784, 's'},
-    {0, 1, 8192, 784, 64, 's'},   {1, 0, 784, 64, 8192, 's'},    {0, 0, 8192, 64, 64, 's'},     {0, 1, 8192, 64, 64, 's'},
-    {1, 0, 64, 64, 8192, 's'},    {0, 0, 1, 4096, 4096, 's'},    {0, 0, 16, 4096, 4096, 's'},   {0, 0, 128, 64, 784, 'u'},
-    {0, 0, 128, 64, 64, 'u'},     {0, 0, 128, 10, 64, 'u'},      {0, 1, 128, 64, 10, 'u'},      {1, 0, 64, 10, 128, 'u'},
-    {0, 1, 128, 64, 64, 'u'},     {1, 0, 64, 64, 128, 'u'},      {1, 0, 784, 64, 128, 'u'},
+    {0, 0, 8192, 4096, 784, 'l'},  {0, 1, 8192, 784, 4096, 'l'},  {1, 0, 784, 4096, 8192, 'l'},
+    {0, 0, 128, 4096, 784, 'l'},   {0, 1, 128, 784, 4096, 'l'},   {1, 0, 784, 4096, 128, 'l'},
+    {0, 0, 128, 4096, 4096, 'l'},  {0, 1, 128, 4096, 4096, 'l'},  {1, 0, 4096, 4096, 128, 'l'},
+    {0, 0, 2048, 4096, 4096, 'l'}, {0, 1, 2048, 4096, 4096, 'l'}, {1, 0, 4096, 4096, 2048, 'l'},
+    {0, 0, 8192, 10, 4096, 's'},   {0, 1, 8192, 4096, 10, 's'},   {1, 0, 4096, 10, 8192, 's'},
+    {0, 0, 8192, 64, 784, 's'},    {0, 1, 8192, 784, 64, 's'},    {1, 0, 784, 64, 8192, 's'},
+    {0, 0, 8192, 64, 64, 's'},     {0, 1, 8192, 64, 64, 's'},     {1, 0, 64, 64, 8192, 's'},
+    {0, 0, 1, 4096, 4096, 's'},    {0, 0, 16, 4096, 4096, 's'},   {0, 0, 128, 64, 784, 'u'},
+    {0, 0, 128, 64, 64, 'u'},      {0, 0, 128, 10, 64, 'u'},      {0, 1, 128, 64, 10, 'u'},
+    {1, 0, 64, 10, 128, 'u'},      {0, 1, 128, 64, 64, 'u'},      {1, 0, 64, 64, 128, 'u'},
+    {1, 0, 784, 64, 128, 'u'},
 };
 const int bench_gemm_shape_count = sizeof bench_gemm_shapes / sizeof *bench_gemm_shapes;
 
@@ -35,7 +38,7 @@ bool bench_parse_shape(const char *text, bench_shape *shape) {
   return m > 0 && n > 0 && k > 0;
 }
 
-enum { MOST_ROUNDS = 200 };
+enum { MAX_ROUNDS = 200 };
 
 struct bench_product {
   bench_shape shape;
@@ -51,10 +54,10 @@ struct bench_product {
   bench_onednn *onednn;
 };
 
-typedef void sgemm_function(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda, const float *b,
-                            int ldb, float beta, float *c, int ldc);
-typedef int dnnl_function(char ta, char tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda,
-                          const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
+typedef void sgemm_function(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a,
+                            int lda, const float *b, int ldb, float beta, float *c, int ldc);
+typedef int dnnl_function(char ta, char tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
+                          int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
 static sgemm_function *openblas;
 static dnnl_function *onednn;
 
@@ -64,7 +67,8 @@ static void run_ours(bench_product *x) {
 #pragma omp parallel num_threads(x->threads)
   {
     const bool serial = x->kernel->serial && x->kernel->serial(&x->args);
-    const mix_team team = {.rank = omp_get_thread_num(), .size = serial ? 1 : x->threads, .barrier = &barrier};
+    const mix_team team = {
+        .rank = omp_get_thread_num(), .size = serial ? 1 : x->threads, .barrier = &barrier};
     for (int i = 0; i < x->repeats; i++) {
       if (team.rank < team.size) x->kernel->run(&x->args, &team);
       mix_barrier_wait(&barrier, x->threads);
@@ -75,15 +79,15 @@ static void run_ours(bench_product *x) {
 static void run_openblas(bench_product *x) {
   const bench_shape *s = &x->shape;
   for (int i = 0; i < x->repeats; i++)
-    openblas(101, s->ta ? 112 : 111, s->tb ? 112 : 111, (int)s->m, (int)s->n, (int)s->k, 1, x->in[0], (int)(s->ta ? s->m : s->k),
-             x->in[1], (int)(s->tb ? s->k : s->n), 0, x->out, (int)s->n);
+    openblas(101, s->ta ? 112 : 111, s->tb ? 112 : 111, (int)s->m, (int)s->n, (int)s->k, 1, x->in[0],
+             (int)(s->ta ? s->m : s->k), x->in[1], (int)(s->tb ? s->k : s->n), 0, x->out, (int)s->n);
 }
 
 static void run_onednn(bench_product *x) {
   const bench_shape *s = &x->shape;
   for (int i = 0; i < x->repeats; i++)
-    onednn(s->ta ? 'T' : 'N', s->tb ? 'T' : 'N', s->m, s->n, s->k, 1, x->in[0], s->ta ? s->m : s->k, x->in[1], s->tb ? s->k : s->n,
-           0, x->out, s->n);
+    onednn(s->ta ? 'T' : 'N', s->tb ? 'T' : 'N', s->m, s->n, s->k, 1, x->in[0], s->ta ? s->m : s->k, x->in[1],
+           s->tb ? s->k : s->n, 0, x->out, s->n);
 }
 
 static void *random_matrix(int64_t count, mix_dtype dtype, uint64_t seed) {
@@ -97,7 +101,7 @@ static void *random_matrix(int64_t count, mix_dtype dtype, uint64_t seed) {
 
 const mix_kernel *bench_gemm_kernel(const mix_kernel_args *args) {
   for (const mix_kernel *const *k = mix_cpu_matmul_kernels; *k; k++)
-    if (((*k)->needs & mix_cpu_features()) == (*k)->needs && !(*k)->refuses(args)) return *k;
+    if (((*k)->needs & mix_cpu_features()) == (*k)->needs && !(*k)->unsupported_reason(args)) return *k;
   return NULL;
 }
 
@@ -106,10 +110,13 @@ bench_product *bench_product_new(const bench_shape *shape, mix_dtype dtype, int 
   if (!x) return NULL;
   *x = (bench_product){.shape = *shape, .dtype = dtype, .threads = threads, .repeats = 1};
   x->attributes = (mix_matmul_attributes){.transpose_a = shape->ta, .transpose_b = shape->tb};
-  x->inputs[0] = (mix_kernel_value){dtype, shape->ta ? MIX_SHAPE(shape->k, shape->m) : MIX_SHAPE(shape->m, shape->k)};
-  x->inputs[1] = (mix_kernel_value){dtype, shape->tb ? MIX_SHAPE(shape->n, shape->k) : MIX_SHAPE(shape->k, shape->n)};
+  x->inputs[0] =
+      (mix_kernel_value){dtype, shape->ta ? MIX_SHAPE(shape->k, shape->m) : MIX_SHAPE(shape->m, shape->k)};
+  x->inputs[1] =
+      (mix_kernel_value){dtype, shape->tb ? MIX_SHAPE(shape->n, shape->k) : MIX_SHAPE(shape->k, shape->n)};
   x->output = (mix_kernel_value){dtype, MIX_SHAPE(shape->m, shape->n)};
-  x->in[0] = random_matrix(shape->m * shape->k, dtype, 1), x->in[1] = random_matrix(shape->k * shape->n, dtype, 2);
+  x->in[0] = random_matrix(shape->m * shape->k, dtype, 1),
+  x->in[1] = random_matrix(shape->k * shape->n, dtype, 2);
   x->out = random_matrix(shape->m * shape->n, dtype, 3);
   x->args = (mix_kernel_args){.op = &mix_op_matmul,
                               .attributes = &x->attributes,
@@ -137,9 +144,10 @@ bench_product *bench_product_new(const bench_shape *shape, mix_dtype dtype, int 
 void bench_product_free(bench_product *x) {
   if (!x) return;
   bench_onednn_free(x->onednn);
-  if (x->kernel) x->kernel->unprepare(x->args.prepared);
+  if (x->kernel) x->kernel->release(x->args.prepared);
   mix_free_buffer(x->args.workspace, x->workspace);
-  for (int i = 0; i < 2; i++) mix_free_buffer((void *)(uintptr_t)x->in[i], mix_value_bytes(x->dtype, x->inputs[i].shape));
+  for (int i = 0; i < 2; i++)
+    mix_free_buffer((void *)(uintptr_t)x->in[i], mix_value_bytes(x->dtype, x->inputs[i].shape));
   mix_free_buffer(x->out, mix_value_bytes(x->dtype, x->output.shape));
   mix_free(x);
 }
@@ -178,7 +186,8 @@ bool bench_product_ours(void *x) { return run_peer(x, BENCH_OURS), true; }
 bool bench_product_openblas(void *x) { return run_peer(x, BENCH_OPENBLAS), true; }
 bool bench_product_onednn(void *x) { return run_peer(x, BENCH_ONEDNN), true; }
 
-bool bench_gemm_measure(const bench_shape *shape, mix_dtype dtype, int threads, double budget, bench_gemm_result *result) {
+bool bench_gemm_measure(const bench_shape *shape, mix_dtype dtype, int threads, double budget,
+                        bench_gemm_result *result) {
   *result = (bench_gemm_result){0};
   bench_product *x = bench_product_new(shape, dtype, threads);
   if (!x) return false;
@@ -188,10 +197,10 @@ bool bench_gemm_measure(const bench_shape *shape, mix_dtype dtype, int threads, 
   const double operations = 2.0 * (double)shape->m * (double)shape->n * (double)shape->k;
   int repeats = operations < 1e8 ? (int)(1e8 / operations) + 1 : 1;
   if (repeats > 200) repeats = 200;
-  static double times[BENCH_PEERS][MOST_ROUNDS];
+  static double times[BENCH_PEERS][MAX_ROUNDS];
   int rounds = 0;
   const double start = bench_now();
-  while (rounds < MOST_ROUNDS && (rounds < 5 || bench_now() - start < budget)) {
+  while (rounds < MAX_ROUNDS && (rounds < 5 || bench_now() - start < budget)) {
     for (int i = 0; i < BENCH_PEERS; i++) {
       const int which = (i + rounds) % BENCH_PEERS;
       if (!present[which]) continue;
@@ -219,7 +228,8 @@ void bench_gemm_load_peers(int threads) {
   snprintf(count, sizeof count, "%d", threads);
   /* Where MIXTAPE_MAX_ISA holds us back, it holds them back too. */
   const uint32_t features = mix_cpu_features();
-  if (mix_cpu_found() & MIX_CPU_AVX512) setenv("OPENBLAS_CORETYPE", features & MIX_CPU_AVX512 ? "SkylakeX" : "Haswell", 0);
+  if (mix_cpu_found() & MIX_CPU_AVX512)
+    setenv("OPENBLAS_CORETYPE", features & MIX_CPU_AVX512 ? "SkylakeX" : "Haswell", 0);
   if (!(features & MIX_CPU_AVX512))
     setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 0);
   else if (!(features & MIX_CPU_AMX_BF16))
@@ -236,29 +246,34 @@ void bench_gemm_load_peers(int threads) {
 
 void bench_gemm_print(const bench_shape *s, const bench_gemm_result *r) {
   const double rate = 2e-9 * (double)s->m * (double)s->n * (double)s->k / r->best[BENCH_OURS];
-  printf("%c%c %5lld %5lld %5lld %10.1f us %6.0f", s->ta ? 'T' : 'N', s->tb ? 'T' : 'N', (long long)s->m, (long long)s->n,
-         (long long)s->k, 1e6 * r->median[BENCH_OURS], rate);
+  printf("%c%c %5lld %5lld %5lld %10.1f us %6.0f", s->ta ? 'T' : 'N', s->tb ? 'T' : 'N', (long long)s->m,
+         (long long)s->n, (long long)s->k, 1e6 * r->median[BENCH_OURS], rate);
   static const char *const names[BENCH_PEERS] = {NULL, "OpenBLAS", "oneDNN"};
   for (int p = BENCH_OPENBLAS; p < BENCH_PEERS; p++)
     if (r->median[p] > 0)
-      printf("   %s %5.2f (%5.2f)", names[p], r->median[p] / r->median[BENCH_OURS], r->best[p] / r->best[BENCH_OURS]);
+      printf("   %s %5.2f (%5.2f)", names[p], r->median[p] / r->median[BENCH_OURS],
+             r->best[p] / r->best[BENCH_OURS]);
   printf("   %s\n", r->kernel);
   fflush(stdout);
 }
 
 void bench_gemm_add(bench_gemm_summary *summary, const bench_shape *shape, const bench_gemm_result *result) {
   for (int p = 0; p < BENCH_PEERS; p++) {
-    if (result->median[p] > 0) summary->logs[p] += log(result->median[p] / result->median[BENCH_OURS]), summary->compared[p]++;
+    if (result->median[p] > 0)
+      summary->logs[p] += log(result->median[p] / result->median[BENCH_OURS]), summary->compared[p]++;
     if (shape->set == 'u') summary->step[p] += result->median[p];
   }
 }
 
 void bench_gemm_print_summary(const bench_gemm_summary *summary) {
   if (summary->compared[BENCH_OPENBLAS])
-    printf("geo-mean against OpenBLAS: %.2f\n", exp(summary->logs[BENCH_OPENBLAS] / summary->compared[BENCH_OPENBLAS]));
+    printf("geo-mean against OpenBLAS: %.2f\n",
+           exp(summary->logs[BENCH_OPENBLAS] / summary->compared[BENCH_OPENBLAS]));
   if (summary->compared[BENCH_ONEDNN])
-    printf("geo-mean against oneDNN: %.2f\n", exp(summary->logs[BENCH_ONEDNN] / summary->compared[BENCH_ONEDNN]));
+    printf("geo-mean against oneDNN: %.2f\n",
+           exp(summary->logs[BENCH_ONEDNN] / summary->compared[BENCH_ONEDNN]));
   if (summary->step[BENCH_OURS] > 0)
-    printf("products of one 64-unit step: %.1f us (OpenBLAS %.1f, oneDNN %.1f)\n", 1e6 * summary->step[BENCH_OURS],
-           1e6 * summary->step[BENCH_OPENBLAS], 1e6 * summary->step[BENCH_ONEDNN]);
+    printf("products of one 64-unit step: %.1f us (OpenBLAS %.1f, oneDNN %.1f)\n",
+           1e6 * summary->step[BENCH_OURS], 1e6 * summary->step[BENCH_OPENBLAS],
+           1e6 * summary->step[BENCH_ONEDNN]);
 }

@@ -3,7 +3,7 @@
 #ifndef MIX_BENCH_GEMM_CONTEST_H
 #define MIX_BENCH_GEMM_CONTEST_H
 
-#include "backend/kernel.h"
+#include "backend/host/kernel.h"
 #include <mixtape/dtype.h>
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,8 +2,17 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 
-/* Of oneDNN 2's C API (dnnl.h). Its descriptors are filled and read by the library alone: memory of a generous size. */
-enum { DNNL_BF16 = 2, DNNL_CPU = 1, DNNL_DEFAULT = 1, DNNL_SRC = 1, DNNL_DST = 17, DNNL_WEIGHTS = 33, DNNL_DIMS = 12 };
+/* Of oneDNN 2's C API (dnnl.h). Its descriptors are filled and read by the library alone: memory of a
+ * generous size. */
+enum {
+  DNNL_BF16 = 2,
+  DNNL_CPU = 1,
+  DNNL_DEFAULT = 1,
+  DNNL_SRC = 1,
+  DNNL_DST = 17,
+  DNNL_WEIGHTS = 33,
+  DNNL_DIMS = 12
+};
 typedef struct descriptor {
   _Alignas(64) char bytes[8192];
 } descriptor;
@@ -15,9 +24,12 @@ typedef struct argument {
 static struct {
   int (*engine_create)(void **engine, int kind, size_t index);
   int (*stream_create)(void **stream, void *engine, unsigned flags);
-  int (*memory_desc_init_by_strides)(void *desc, int rank, const int64_t *dims, int dtype, const int64_t *strides);
-  int (*matmul_desc_init)(void *desc, const void *src, const void *weights, const void *bias, const void *dst);
-  int (*primitive_desc_create)(void **desc, const void *op, const void *attributes, void *engine, const void *hint);
+  int (*memory_desc_init_by_strides)(void *desc, int rank, const int64_t *dims, int dtype,
+                                     const int64_t *strides);
+  int (*matmul_desc_init)(void *desc, const void *src, const void *weights, const void *bias,
+                          const void *dst);
+  int (*primitive_desc_create)(void **desc, const void *op, const void *attributes, void *engine,
+                               const void *hint);
   int (*primitive_desc_destroy)(void *desc);
   int (*primitive_create)(void **primitive, const void *desc);
   int (*primitive_destroy)(void *primitive);
@@ -39,16 +51,18 @@ static bool load(void) {
   void *library = dlopen("libdnnl.so.2", RTLD_NOW | RTLD_LOCAL);
   if (!library) return false;
 #define FIND(name) (*(void **)&dnnl.name = dlsym(library, "dnnl_" #name)) != NULL
-  good = FIND(engine_create) && FIND(stream_create) && FIND(memory_desc_init_by_strides) && FIND(matmul_desc_init) &&
-         FIND(primitive_desc_create) && FIND(primitive_desc_destroy) && FIND(primitive_create) && FIND(primitive_destroy) &&
-         FIND(memory_create) && FIND(memory_destroy) && FIND(primitive_execute) && FIND(stream_wait) &&
-         !dnnl.engine_create(&engine, DNNL_CPU, 0) && !dnnl.stream_create(&stream, engine, DNNL_DEFAULT);
+  good = FIND(engine_create) && FIND(stream_create) && FIND(memory_desc_init_by_strides) &&
+         FIND(matmul_desc_init) && FIND(primitive_desc_create) && FIND(primitive_desc_destroy) &&
+         FIND(primitive_create) && FIND(primitive_destroy) && FIND(memory_create) && FIND(memory_destroy) &&
+         FIND(primitive_execute) && FIND(stream_wait) && !dnnl.engine_create(&engine, DNNL_CPU, 0) &&
+         !dnnl.stream_create(&stream, engine, DNNL_DEFAULT);
   return good;
 }
 
 /* A matrix (rows, columns), stored by columns where `turned`. */
 static bool describe(descriptor *d, int64_t rows, int64_t columns, bool turned) {
-  const int64_t dims[DNNL_DIMS] = {rows, columns}, strides[DNNL_DIMS] = {turned ? 1 : columns, turned ? rows : 1};
+  const int64_t dims[DNNL_DIMS] = {rows, columns},
+                strides[DNNL_DIMS] = {turned ? 1 : columns, turned ? rows : 1};
   return !dnnl.memory_desc_init_by_strides(d, 2, dims, DNNL_BF16, strides);
 }
 
@@ -57,8 +71,10 @@ bench_onednn *bench_onednn_new(const bench_shape *s, const void *a, const void *
   bench_onednn *x = calloc(1, sizeof *x);
   void *desc = NULL, *data[3] = {(void *)(uintptr_t)a, (void *)(uintptr_t)b, c};
   bool good = x && load() && describe(&of[0], s->m, s->k, s->ta) && describe(&of[1], s->k, s->n, s->tb) &&
-              describe(&of[2], s->m, s->n, false) && !dnnl.matmul_desc_init(&product, &of[0], &of[1], NULL, &of[2]) &&
-              !dnnl.primitive_desc_create(&desc, &product, NULL, engine, NULL) && !dnnl.primitive_create(&x->primitive, desc);
+              describe(&of[2], s->m, s->n, false) &&
+              !dnnl.matmul_desc_init(&product, &of[0], &of[1], NULL, &of[2]) &&
+              !dnnl.primitive_desc_create(&desc, &product, NULL, engine, NULL) &&
+              !dnnl.primitive_create(&x->primitive, desc);
   for (int i = 0; i < 3 && good; i++) good = !dnnl.memory_create(&x->memory[i], &of[i], engine, data[i]);
   if (desc) dnnl.primitive_desc_destroy(desc);
   if (good) return x;
@@ -67,7 +83,8 @@ bench_onednn *bench_onednn_new(const bench_shape *s, const void *a, const void *
 }
 
 void bench_onednn_run(bench_onednn *x) {
-  const argument arguments[] = {{DNNL_SRC, x->memory[0]}, {DNNL_WEIGHTS, x->memory[1]}, {DNNL_DST, x->memory[2]}};
+  const argument arguments[] = {
+      {DNNL_SRC, x->memory[0]}, {DNNL_WEIGHTS, x->memory[1]}, {DNNL_DST, x->memory[2]}};
   dnnl.primitive_execute(x->primitive, stream, 3, arguments);
   dnnl.stream_wait(stream);
 }

@@ -1,12 +1,12 @@
-/* An optimizer's update is bound by memory: each rule's rate of bytes beside that of memcpy on the same threads, and how often its plan
- * goes over the variable. */
+/* An optimizer's update is bound by memory: each rule's rate of bytes beside that of memcpy on the same
+ * threads, and how often its plan goes over the variable. */
 #include "bench.h"
 #include "update_contest.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* `least`: passes that a rule takes where a program ends in at most one sum: one, and one for each norm that it needs first; Adafactor's
- * column means are a kernel of their own. */
+/* `least`: passes that a rule takes where a program ends in at most one sum: one, and one for each norm that
+ * it needs first; Adafactor's column means are a kernel of their own. */
 static const struct {
   const char *name, *rule;
   int least;
@@ -37,7 +37,8 @@ int bench_passes_over(mix_function *function, const char *shape) {
 }
 
 /* One rule against the copy, interleaved; its row of the table and of the JSON. */
-static bool one_rule(const bench_settings *settings, int rule, mix_tensor *gradient, bench_copied *y, json_t *rows) {
+static bool one_rule(const bench_settings *settings, int rule, mix_tensor *gradient, bench_copied *y,
+                     json_t *rows) {
   static bench_contestant runs[2];
   char shape[64];
   int rounds;
@@ -52,16 +53,19 @@ static bool one_rule(const bench_settings *settings, int rule, mix_tensor *gradi
     return false;
   snprintf(shape, sizeof shape, "(%lld, %lld)", (long long)space.dims[0], (long long)space.dims[1]);
   const int passes = bench_passes_over(x.function, shape);
-  const double moved = (double)report.moved_bytes, copied = 2.0 * (double)y->bytes, parameters = (double)y->bytes / sizeof(float);
+  const double moved = (double)report.moved_bytes, copied = 2.0 * (double)y->bytes,
+               parameters = (double)y->bytes / sizeof(float);
   const double share = moved / copied / bench_ratio(&runs[0], &runs[1], rounds);
-  json_array_append_new(rows, json_pack("{s:s, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f}", "optimizer", rules[rule].name, "passes",
-                                        passes, "least_passes", rules[rule].least, "bytes_per_parameter", moved / parameters,
-                                        "seconds", runs[0].median, "bytes_per_second", moved / runs[0].median,
-                                        "best_bytes_per_second", moved / runs[0].best, "memcpy_bytes_per_second",
+  json_array_append_new(rows, json_pack("{s:s, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f}", "optimizer",
+                                        rules[rule].name, "passes", passes, "min_passes", rules[rule].least,
+                                        "bytes_per_parameter", moved / parameters, "seconds", runs[0].median,
+                                        "bytes_per_second", moved / runs[0].median, "best_bytes_per_second",
+                                        moved / runs[0].best, "memcpy_bytes_per_second",
                                         copied / runs[1].median, "share_of_memcpy", share));
   if (settings->text)
-    printf("%-14s %6d %6d %12.1f %10.3f %9.1f %9.1f %9.1f %8.2f\n", rules[rule].name, passes, rules[rule].least, moved / parameters,
-           1e3 * runs[0].median, 1e-9 * moved / runs[0].median, 1e-9 * moved / runs[0].best, 1e-9 * copied / runs[1].median, share);
+    printf("%-14s %6d %6d %12.1f %10.3f %9.1f %9.1f %9.1f %8.2f\n", rules[rule].name, passes,
+           rules[rule].least, moved / parameters, 1e3 * runs[0].median, 1e-9 * moved / runs[0].median,
+           1e-9 * moved / runs[0].best, 1e-9 * copied / runs[1].median, share);
   return true;
 }
 
@@ -74,13 +78,16 @@ bool bench_optimizers(const bench_settings *settings) {
   bool good = bench_copied_make(&y, bytes, settings->threads) && mix_evaluate(1, &gradient) == MIX_OK;
   json_t *rows = json_array();
   if (good && settings->text)
-    printf("\nupdates of %.1f million parameters, each interleaved with memcpy\n%-14s %6s %6s %12s %10s %9s %9s %9s %8s\n",
-           (double)side * 4096e-6, "optimizer", "passes", "least", "bytes/param", "median ms", "GB/s", "best", "memcpy", "share");
+    printf(
+        "\nupdates of %.1f million parameters, each interleaved with memcpy\n%-14s %6s %6s %12s %10s %9s %9s %9s %8s\n",
+        (double)side * 4096e-6, "optimizer", "passes", "least", "bytes/param", "median ms", "GB/s", "best",
+        "memcpy", "share");
   for (size_t i = 0; i < sizeof rules / sizeof *rules && good; i++) {
     MIX_SCOPE { good = one_rule(settings, (int)i, gradient, &y, rows); }
     fflush(stdout);
   }
   bench_copied_free(&y);
-  json_object_set_new(settings->json, "optimizers", json_pack("{s:I, s:o}", "parameters", (json_int_t)side * 4096, "rows", rows));
+  json_object_set_new(settings->json, "optimizers",
+                      json_pack("{s:I, s:o}", "parameters", (json_int_t)side * 4096, "rows", rows));
   return good;
 }

@@ -1,5 +1,6 @@
-/* Passes over memory: bytes that the plan of a layer, loss or metric moves, over the bytes of its operand, beside the least that the
- * operation needs where the operand is larger than every cache. Nothing is timed: the numbers are those of the plan. */
+/* Passes over memory: bytes that the plan of a layer, loss or metric moves, over the bytes of its operand,
+ * beside the least that the operation needs where the operand is larger than every cache. Nothing is timed:
+ * the numbers are those of the plan. */
 #include "bench.h"
 #include "cli/cli.h"
 #include <stdlib.h>
@@ -59,23 +60,25 @@ static mix_tensor *operand(uint64_t seed, bool classes) {
   return mix_evaluate(1, &x) == MIX_OK ? x : NULL;
 }
 
-static bool measure(const bench_settings *settings, json_t *rows, const char *name, const char *what, double least,
-                    mix_function_body body, subject *s, mix_list *arguments) {
+static bool measure(const bench_settings *settings, json_t *rows, const char *name, const char *what,
+                    double least, mix_function_body body, subject *s, mix_list *arguments) {
   mix_function *function = mix_function_new(body, s, .name = "passes");
   mix_plan_report report;
   char shape[64];
-  if (!mix_function_call(function, arguments) || mix_function_report(function, &report, sizeof report) != MIX_OK) return false;
+  if (!mix_function_call(function, arguments) ||
+      mix_function_report(function, &report, sizeof report) != MIX_OK)
+    return false;
   snprintf(shape, sizeof shape, "(%d, %d)", ROWS, WIDTH);
   const int steps = bench_passes_over(function, shape);
   const double passes = (double)report.moved_bytes / ((double)ROWS * WIDTH * sizeof(float));
-  json_array_append_new(
-      rows, json_pack("{s:s, s:s, s:f, s:f, s:i}", "name", name, "what", what, "passes", passes, "least", least, "steps", steps));
+  json_array_append_new(rows, json_pack("{s:s, s:s, s:f, s:f, s:i}", "name", name, "what", what, "passes",
+                                        passes, "least", least, "steps", steps));
   if (settings->text) printf("%-36s %-20s %8.2f %8.2f %6d\n", name, what, passes, least, steps);
   return true;
 }
 
-/* least: a row fits the cache, a matrix does not. By rows: x read and y written; backward x and dy read, dx written. By columns: x is read
- * for its moments first; backward two sums over x and dy come before dx. */
+/* least: a row fits the cache, a matrix does not. By rows: x read and y written; backward x and dy read, dx
+ * written. By columns: x is read for its moments first; backward two sums over x and dy come before dx. */
 static bool layers(const bench_settings *settings, json_t *rows) {
   const struct {
     const char *name;
@@ -93,8 +96,8 @@ static bool layers(const bench_settings *settings, json_t *rows) {
         !measure(settings, rows, list[i].name, "forward", list[i].forward, layer_body, &s, mix_list_of(x)))
       return false;
     s.backward = true;
-    if (!measure(settings, rows, list[i].name, "forward and backward", list[i].forward + list[i].backward, layer_body, &s,
-                 mix_list_of(x, dy)))
+    if (!measure(settings, rows, list[i].name, "forward and backward", list[i].forward + list[i].backward,
+                 layer_body, &s, mix_list_of(x, dy)))
       return false;
   }
   return true;
@@ -118,8 +121,10 @@ static bool losses(const bench_settings *settings, json_t *rows) {
   mix_tensor *p = operand(3, false);
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     bool sparse = !strncmp(names[i], "sparse", 6);
-    subject s = {.loss = mix_loss_new(names[i], .from_logits = strstr(names[i], "cross") && !strstr(names[i], "focal"))};
-    if (!measure(settings, rows, names[i], "loss and gradient", sparse ? 2 : 3, loss_body, &s, mix_list_of(operand(4, sparse), p)))
+    subject s = {.loss = mix_loss_new(names[i], .from_logits =
+                                                    strstr(names[i], "cross") && !strstr(names[i], "focal"))};
+    if (!measure(settings, rows, names[i], "loss and gradient", sparse ? 2 : 3, loss_body, &s,
+                 mix_list_of(operand(4, sparse), p)))
       return false;
   }
   return true;
@@ -144,7 +149,8 @@ static bool metrics(const bench_settings *settings, json_t *rows) {
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     bool sparse = !strncmp(names[i], "sparse", 6);
     subject s = {.metric = mix_metric_new(names[i])};
-    if (!measure(settings, rows, names[i], "update", sparse ? 1 : 2, metric_body, &s, mix_list_of(operand(6, sparse), p)))
+    if (!measure(settings, rows, names[i], "update", sparse ? 1 : 2, metric_body, &s,
+                 mix_list_of(operand(6, sparse), p)))
       return false;
   }
   return true;

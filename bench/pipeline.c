@@ -1,5 +1,5 @@
-/* Does a data pipeline keep the step fed? An epoch of fit on arrays beside epochs on data sets with map and prefetch, in the guide's
- * small model, whose steps are the shortest. */
+/* Does a data pipeline keep the step fed? An epoch of fit on arrays beside epochs on data sets with map and
+ * prefetch, in the guide's small model, whose steps are the shortest. */
 #include "base/alloc.h"
 #include "bench.h"
 #include "cli/cli.h"
@@ -19,8 +19,9 @@ static bool run_epoch(void *context) {
   feed *f = context;
   bool good = false;
   MIX_SCOPE {
-    good = (f->dataset ? mix_model_fit(f->model, f->dataset, NULL, .verbose = MIX_SILENT)
-                       : mix_model_fit(f->model, f->x, f->y, .batch_size = f->batch, .verbose = MIX_SILENT)) != NULL;
+    good = (f->dataset
+                ? mix_model_fit(f->model, f->dataset, NULL, .verbose = MIX_SILENT)
+                : mix_model_fit(f->model, f->x, f->y, .batch_size = f->batch, .verbose = MIX_SILENT)) != NULL;
   }
   return good;
 }
@@ -53,15 +54,17 @@ static bool make_feeds(feed *feeds, int64_t units, int64_t batch, int64_t rows) 
   mix_tensor *x = mix_divide(mix_cast(images, MIX_FLOAT32), mix_scalar(255, MIX_FLOAT32));
   if (mix_evaluate(1, &x) != MIX_OK) return false;
   mix_dataset *floats = mix_dataset_batch(mix_dataset_shuffle(mix_dataset_from_tensors(x, y), rows), batch);
-  mix_dataset *whole = mix_dataset_batch(mix_dataset_shuffle(mix_dataset_from_tensors(images, y), rows), batch);
-  mix_dataset *each =
-      mix_dataset_map(mix_dataset_shuffle(mix_dataset_from_tensors(images, y), rows), normalise, .num_parallel_calls = -1);
+  mix_dataset *whole =
+      mix_dataset_batch(mix_dataset_shuffle(mix_dataset_from_tensors(images, y), rows), batch);
+  mix_dataset *each = mix_dataset_map(mix_dataset_shuffle(mix_dataset_from_tensors(images, y), rows),
+                                      normalise, .num_parallel_calls = -1);
   feeds[0] = (feed){.name = "arrays", .x = x, .y = y};
   feeds[1] = (feed){.name = "shuffle, batch, prefetch", .dataset = mix_dataset_prefetch(floats, -1)};
-  feeds[2] =
-      (feed){.name = "shuffle, batch, map, prefetch", .dataset = mix_dataset_prefetch(mix_dataset_map(whole, normalise), -1)};
-  feeds[3] = (feed){.name = "shuffle, batch, map (-1), prefetch",
-                    .dataset = mix_dataset_prefetch(mix_dataset_map(whole, normalise, .num_parallel_calls = -1), -1)};
+  feeds[2] = (feed){.name = "shuffle, batch, map, prefetch",
+                    .dataset = mix_dataset_prefetch(mix_dataset_map(whole, normalise), -1)};
+  feeds[3] = (feed){
+      .name = "shuffle, batch, map (-1), prefetch",
+      .dataset = mix_dataset_prefetch(mix_dataset_map(whole, normalise, .num_parallel_calls = -1), -1)};
   feeds[4] = (feed){.name = "shuffle, map of images (-1), batch, prefetch",
                     .dataset = mix_dataset_prefetch(mix_dataset_batch(each, batch), -1)};
   for (int i = 0; i < FEEDS; i++) {
@@ -72,28 +75,33 @@ static bool make_feeds(feed *feeds, int64_t units, int64_t batch, int64_t rows) 
 }
 
 bool bench_pipeline(const bench_settings *settings) {
-  const int64_t units = settings->units ? settings->units : 64, batch = settings->batch ? settings->batch : 128;
+  const int64_t units = settings->units ? settings->units : 64,
+                batch = settings->batch ? settings->batch : 128;
   const int64_t steps = settings->quick ? 20 : 100;
   static feed feeds[FEEDS];
   static bench_contestant runs[FEEDS];
   if (!make_feeds(feeds, units, batch, steps * batch)) return false;
-  for (int i = 0; i < FEEDS; i++) runs[i] = (bench_contestant){.run = run_epoch, .context = &feeds[i], .repeats = 1};
+  for (int i = 0; i < FEEDS; i++)
+    runs[i] = (bench_contestant){.run = run_epoch, .context = &feeds[i], .repeats = 1};
   int rounds;
   if (!bench_interleave(runs, FEEDS, settings->quick ? 1 : 15, &rounds)) return false;
   if (settings->text)
-    printf("\nepochs of %lld steps, %lld units, batch %lld, fed by; %d interleaved rounds\n%-46s %10s %10s %14s\n",
-           (long long)steps, (long long)units, (long long)batch, rounds, "", "median us", "best us", "rate to arrays");
+    printf(
+        "\nepochs of %lld steps, %lld units, batch %lld, fed by; %d interleaved rounds\n%-46s %10s %10s %14s\n",
+        (long long)steps, (long long)units, (long long)batch, rounds, "", "median us", "best us",
+        "rate to arrays");
   json_t *rows = json_array();
   for (int i = 0; i < FEEDS; i++) {
     const double ratio = bench_ratio(&runs[0], &runs[i], rounds);
-    json_array_append_new(rows,
-                          json_pack("{s:s, s:f, s:f, s:f}", "fed_by", feeds[i].name, "step_seconds", runs[i].median / (double)steps,
-                                    "best_step_seconds", runs[i].best / (double)steps, "rate_to_arrays", ratio));
+    json_array_append_new(rows, json_pack("{s:s, s:f, s:f, s:f}", "fed_by", feeds[i].name, "step_seconds",
+                                          runs[i].median / (double)steps, "best_step_seconds",
+                                          runs[i].best / (double)steps, "rate_to_arrays", ratio));
     if (settings->text)
       printf("%-46s %10.1f %10.1f %14.3f\n", feeds[i].name, 1e6 * runs[i].median / (double)steps,
              1e6 * runs[i].best / (double)steps, ratio);
   }
   return json_object_set_new(settings->json, "pipeline",
-                             json_pack("{s:I, s:I, s:I, s:i, s:o}", "units", (json_int_t)units, "batch_size", (json_int_t)batch,
-                                       "steps", (json_int_t)steps, "rounds", rounds, "feeds", rows)) == 0;
+                             json_pack("{s:I, s:I, s:I, s:i, s:o}", "units", (json_int_t)units, "batch_size",
+                                       (json_int_t)batch, "steps", (json_int_t)steps, "rounds", rounds,
+                                       "feeds", rows)) == 0;
 }

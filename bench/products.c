@@ -13,8 +13,9 @@ bool bench_products(const bench_settings *settings) {
   for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
     bench_gemm_summary summary = {0};
     if (settings->text)
-      printf("\nproducts in %s, %d threads: microseconds (median), GFLOP/s (best), time of the peer / ours (median; best)\n",
-             mix_dtype_name(dtypes[d]), settings->threads);
+      printf(
+          "\nproducts in %s, %d threads: microseconds (median), GFLOP/s (best), time of the peer / ours (median; best)\n",
+          mix_dtype_name(dtypes[d]), settings->threads);
     for (int i = 0; i < bench_gemm_shape_count; i++) {
       const bench_shape *s = &bench_gemm_shapes[i];
       bench_gemm_result r;
@@ -23,11 +24,12 @@ bool bench_products(const bench_settings *settings) {
       bench_gemm_add(&summary, s, &r);
       if (settings->text) bench_gemm_print(s, &r);
       const char op[] = {s->ta ? 'T' : 'N', s->tb ? 'T' : 'N', 0};
-      json_array_append_new(rows,
-                            json_pack("{s:s, s:s, s:I, s:I, s:I, s:s, s:f, s:f, s:f, s:f}", "dtype", mix_dtype_name(dtypes[d]),
-                                      "op", op, "m", (json_int_t)s->m, "n", (json_int_t)s->n, "k", (json_int_t)s->k, "kernel",
-                                      r.kernel, "seconds", r.median[BENCH_OURS], "best_seconds", r.best[BENCH_OURS],
-                                      "openblas_seconds", r.median[BENCH_OPENBLAS], "onednn_seconds", r.median[BENCH_ONEDNN]));
+      json_array_append_new(rows, json_pack("{s:s, s:s, s:I, s:I, s:I, s:s, s:f, s:f, s:f, s:f}", "dtype",
+                                            mix_dtype_name(dtypes[d]), "op", op, "m", (json_int_t)s->m, "n",
+                                            (json_int_t)s->n, "k", (json_int_t)s->k, "kernel", r.kernel,
+                                            "seconds", r.median[BENCH_OURS], "best_seconds",
+                                            r.best[BENCH_OURS], "openblas_seconds", r.median[BENCH_OPENBLAS],
+                                            "onednn_seconds", r.median[BENCH_ONEDNN]));
     }
     if (settings->text) bench_gemm_print_summary(&summary);
   }

@@ -1,4 +1,5 @@
-/* From the start of the process to the end of its first training step: the program itself, on an .npz of 1,000 examples. */
+/* From the start of the process to the end of its first training step: the program itself, on an .npz of
+ * 1,000 examples. */
 #include "bench.h"
 #include "cli/cli.h"
 #include <errno.h>
@@ -13,7 +14,7 @@
 
 extern char **environ;
 
-enum { EXAMPLES = 1000, WIDTH = 784, MOST_RUNS = 31, PATIENCE = 60000 /* milliseconds */ };
+enum { EXAMPLES = 1000, WIDTH = 784, MAX_RUNS = 31, PATIENCE = 60000 /* milliseconds */ };
 
 static bool write_examples(const char *path) {
   int64_t labels[EXAMPLES];
@@ -30,11 +31,16 @@ static bool complain(const char *what, int error) {
   return false;
 }
 
-static long long units_of(const bench_settings *settings) { return settings->units ? (long long)settings->units : 64; }
-static long long batch_of(const bench_settings *settings) { return settings->batch ? (long long)settings->batch : 128; }
+static long long units_of(const bench_settings *settings) {
+  return settings->units ? (long long)settings->units : 64;
+}
+static long long batch_of(const bench_settings *settings) {
+  return settings->batch ? (long long)settings->batch : 128;
+}
 
 /* The step log is a pipe: its first byte says that the first step has ended. */
-static bool time_process(const char *data, const bench_settings *settings, double *first_step, double *whole) {
+static bool time_process(const char *data, const bench_settings *settings, double *first_step,
+                         double *whole) {
   int ends[2];
   if (pipe(ends)) return complain("pipe", errno);
   for (int i = 0; i < 2; i++) fcntl(ends[i], F_SETFD, FD_CLOEXEC);
@@ -43,8 +49,9 @@ static bool time_process(const char *data, const bench_settings *settings, doubl
   snprintf(threads, sizeof threads, "%d", settings->threads);
   snprintf(units, sizeof units, "%lld", units_of(settings));
   snprintf(batch, sizeof batch, "%lld", batch_of(settings));
-  char *arguments[] = {"mixtape", "train",     "--data", (char *)data, "--units", units,       "--batch-size", batch, "--steps",
-                       "1",       "--verbose", "0",      "--step-log", log,       "--threads", threads,        NULL};
+  char *arguments[] = {"mixtape",      "train", "--data",    (char *)data, "--units",   units,
+                       "--batch-size", batch,   "--steps",   "1",          "--verbose", "0",
+                       "--step-log",   log,     "--threads", threads,      NULL};
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
@@ -79,23 +86,26 @@ static bool time_process(const char *data, const bench_settings *settings, doubl
 bool bench_start(const bench_settings *settings) {
   const char *folder = getenv("TMPDIR");
   char path[4096];
-  snprintf(path, sizeof path, "%s/mixtape-bench-%ld.npz", folder && *folder ? folder : "/tmp", (long)getpid());
+  snprintf(path, sizeof path, "%s/mixtape-bench-%ld.npz", folder && *folder ? folder : "/tmp",
+           (long)getpid());
   if (!write_examples(path)) return false;
   unsetenv("GOMP_SPINCOUNT"); /* main set it; the program that is timed shall do so again */
-  double first[MOST_RUNS], whole[MOST_RUNS];
-  const int runs = settings->quick ? 7 : MOST_RUNS;
+  double first[MAX_RUNS], whole[MAX_RUNS];
+  const int runs = settings->quick ? 7 : MAX_RUNS;
   bool good = time_process(path, settings, first, whole); /* pages of the program into memory */
   for (int i = 0; i < runs && good; i++) good = time_process(path, settings, &first[i], &whole[i]);
   unlink(path);
   if (!good) return false;
   const double median = bench_median(first, runs), all = bench_median(whole, runs);
   json_object_set_new(settings->json, "start",
-                      json_pack("{s:i, s:f, s:f, s:f, s:f}", "runs", runs, "first_step_seconds", median, "first_step_best",
-                                first[0], "process_seconds", all, "process_best", whole[0]));
+                      json_pack("{s:i, s:f, s:f, s:f, s:f}", "runs", runs, "first_step_seconds", median,
+                                "first_step_best", first[0], "process_seconds", all, "process_best",
+                                whole[0]));
   if (settings->text)
     printf(
         "\nprocess start to the end of its first step (%lld units, batch %lld, .npz of 1,000 examples): %.1f ms (best %.1f); to its exit %.1f ms "
         "(best %.1f); %d runs\n",
-        units_of(settings), batch_of(settings), 1e3 * median, 1e3 * first[0], 1e3 * all, 1e3 * whole[0], runs);
+        units_of(settings), batch_of(settings), 1e3 * median, 1e3 * first[0], 1e3 * all, 1e3 * whole[0],
+        runs);
   return true;
 }

@@ -1,8 +1,9 @@
-/* Training steps of the guide's model in each policy, beside the products of that step alone, and what they take in memory. */
+/* Training steps of the guide's model in each policy, beside the products of that step alone, and what they
+ * take in memory. */
 #include "bench.h"
 #include "step_contest.h"
 
-enum { MOST_POLICIES = 4, PRODUCTS = 8 };
+enum { MAX_POLICIES = 4, PRODUCTS = 8 };
 
 typedef struct configuration {
   int64_t units, batch;
@@ -21,8 +22,9 @@ static bool run_products(void *context) {
   return good;
 }
 
-/* What a step multiplies: forward, gradients of inputs but the first layer's, gradients of kernels. Arguments: input (batch, 784),
- * outputs and gradients of the two hidden layers (batch, units), gradient of the logits (batch, 10), the three kernels. */
+/* What a step multiplies: forward, gradients of inputs but the first layer's, gradients of kernels.
+ * Arguments: input (batch, 784), outputs and gradients of the two hidden layers (batch, units), gradient of
+ * the logits (batch, 10), the three kernels. */
 static mix_list *products_body(void *context, mix_list *arguments) {
   (void)context;
   mix_tensor *a[PRODUCTS + 1];
@@ -35,9 +37,10 @@ static mix_list *products_body(void *context, mix_list *arguments) {
 }
 
 static mix_list *product_arguments(mix_generator *generator, configuration c, mix_dtype dtype) {
-  const mix_shape shapes[] = {MIX_SHAPE(c.batch, BENCH_WIDTH), MIX_SHAPE(c.batch, c.units), MIX_SHAPE(c.batch, c.units),
-                              MIX_SHAPE(c.batch, c.units),     MIX_SHAPE(c.batch, c.units), MIX_SHAPE(c.batch, BENCH_CLASSES),
-                              MIX_SHAPE(BENCH_WIDTH, c.units), MIX_SHAPE(c.units, c.units), MIX_SHAPE(c.units, BENCH_CLASSES)};
+  const mix_shape shapes[] = {
+      MIX_SHAPE(c.batch, BENCH_WIDTH), MIX_SHAPE(c.batch, c.units), MIX_SHAPE(c.batch, c.units),
+      MIX_SHAPE(c.batch, c.units),     MIX_SHAPE(c.batch, c.units), MIX_SHAPE(c.batch, BENCH_CLASSES),
+      MIX_SHAPE(BENCH_WIDTH, c.units), MIX_SHAPE(c.units, c.units), MIX_SHAPE(c.units, BENCH_CLASSES)};
   mix_list *list = mix_list_new(0, NULL);
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
     mix_tensor *random = mix_cast(mix_random_uniform(generator, shapes[i], MIX_FLOAT32), dtype);
@@ -54,21 +57,25 @@ static bool prepare(contest *x, configuration c, mix_list *data, mix_generator *
   return x->product_arguments != NULL;
 }
 
-static json_t *row(const contest *x, const bench_contestant *step, const bench_contestant *products, double ratio, double share) {
+static json_t *row(const contest *x, const bench_contestant *step, const bench_contestant *products,
+                   double ratio, double share) {
   const mix_plan_report *r = &x->step.report;
-  return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:i, s:i, s:i}", "policy", x->step.policy,
-                   "step_seconds", step->median, "best_seconds", step->best, "speed_to_float32", ratio, "products_seconds",
-                   products->median, "products_best_seconds", products->best, "share_outside_products", share, "first_step_seconds",
-                   x->step.first_seconds, "plan_bytes", (json_int_t)r->peak_bytes, "arena_bytes", (json_int_t)r->arena_bytes,
-                   "unshared_bytes", (json_int_t)r->unshared_bytes, "process_peak_bytes", (json_int_t)x->step.peak, "nodes",
-                   r->nodes, "captured_nodes", r->captured_nodes, "barriers", r->barriers);
+  return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:i, s:i, s:i}", "policy",
+                   x->step.policy, "step_seconds", step->median, "best_seconds", step->best,
+                   "speed_to_float32", ratio, "products_seconds", products->median, "products_best_seconds",
+                   products->best, "share_outside_products", share, "first_step_seconds",
+                   x->step.first_seconds, "plan_bytes", (json_int_t)r->peak_bytes, "arena_bytes",
+                   (json_int_t)r->arena_bytes, "unshared_bytes", (json_int_t)r->unshared_bytes,
+                   "process_peak_bytes", (json_int_t)x->step.peak, "nodes", r->nodes, "captured_nodes",
+                   r->captured_nodes, "barriers", r->barriers);
 }
 
 static bool one_configuration(const bench_settings *settings, configuration c, json_t *results) {
-  static const char *const policies[MOST_POLICIES] = {"float32", "mixed_float16", "mixed_bfloat16", "float64"};
-  const int count = c.units <= 256 ? MOST_POLICIES : MOST_POLICIES - 1; /* float64 tells nothing more where it is slow */
-  static contest contests[MOST_POLICIES];
-  static bench_contestant runs[2 * MOST_POLICIES];
+  static const char *const policies[MAX_POLICIES] = {"float32", "mixed_float16", "mixed_bfloat16", "float64"};
+  const int count =
+      c.units <= 256 ? MAX_POLICIES : MAX_POLICIES - 1; /* float64 tells nothing more where it is slow */
+  static contest contests[MAX_POLICIES];
+  static bench_contestant runs[2 * MAX_POLICIES];
   mix_generator *generator = mix_generator_new(1);
   mix_list *data = generator ? bench_step_data(generator, c.batch) : NULL;
   for (int i = 0; i < count; i++) {
@@ -82,28 +89,32 @@ static bool one_configuration(const bench_settings *settings, configuration c, j
   if (settings->text)
     printf("\nstep of the guide's model, %lld units, batch %lld; %d interleaved rounds\n"
            "%-15s %11s %11s %9s %11s %9s %10s %11s %11s %6s %8s\n",
-           (long long)c.units, (long long)c.batch, rounds, "policy", "median ms", "best ms", "speed", "products ms", "outside",
-           "first ms", "plan MiB", "peak MiB", "steps", "barriers");
+           (long long)c.units, (long long)c.batch, rounds, "policy", "median ms", "best ms", "speed",
+           "products ms", "outside", "first ms", "plan MiB", "peak MiB", "steps", "barriers");
   json_t *rows = json_array();
   for (int i = 0; i < count; i++) {
     const bench_contestant *step = &runs[2 * i], *products = &runs[2 * i + 1];
     const double ratio = bench_ratio(&runs[0], step, rounds), share = 1 - bench_ratio(products, step, rounds);
     json_array_append_new(rows, row(&contests[i], step, products, ratio, share));
     if (settings->text)
-      printf("%-15s %11.4f %11.4f %8.2fx %11.4f %8.0f%% %10.2f %11.2f %11.2f %6d %8d\n", contests[i].step.policy,
-             1e3 * step->median, 1e3 * step->best, ratio, 1e3 * products->median, 100 * share, 1e3 * contests[i].step.first_seconds,
-             (double)contests[i].step.report.peak_bytes / (1 << 20), (double)contests[i].step.peak / (1 << 20),
-             contests[i].step.report.nodes, contests[i].step.report.barriers);
+      printf("%-15s %11.4f %11.4f %8.2fx %11.4f %8.0f%% %10.2f %11.2f %11.2f %6d %8d\n",
+             contests[i].step.policy, 1e3 * step->median, 1e3 * step->best, ratio, 1e3 * products->median,
+             100 * share, 1e3 * contests[i].step.first_seconds,
+             (double)contests[i].step.report.peak_bytes / (1 << 20),
+             (double)contests[i].step.peak / (1 << 20), contests[i].step.report.nodes,
+             contests[i].step.report.barriers);
   }
-  return json_array_append_new(results, json_pack("{s:I, s:I, s:i, s:o}", "units", (json_int_t)c.units, "batch_size",
-                                                  (json_int_t)c.batch, "rounds", rounds, "policies", rows)) == 0;
+  return json_array_append_new(results,
+                               json_pack("{s:I, s:I, s:i, s:o}", "units", (json_int_t)c.units, "batch_size",
+                                         (json_int_t)c.batch, "rounds", rounds, "policies", rows)) == 0;
 }
 
 bool bench_steps(const bench_settings *settings) {
   configuration list[] = {{64, 128}, {4096, 128}, {4096, 8192}};
   int count = settings->quick ? 2 : 3;
   if (settings->units || settings->batch) {
-    list[0] = (configuration){settings->units ? settings->units : 64, settings->batch ? settings->batch : 128};
+    list[0] =
+        (configuration){settings->units ? settings->units : 64, settings->batch ? settings->batch : 128};
     count = 1;
   }
   json_t *results = json_array();

@@ -1,4 +1,5 @@
-/* An optimizer's update is bound by memory: RMSprop's rate of bytes beside that of memcpy on the same threads. */
+/* An optimizer's update is bound by memory: RMSprop's rate of bytes beside that of memcpy on the same
+ * threads. */
 #include "bench.h"
 #include "update_contest.h"
 
@@ -9,9 +10,11 @@ bool bench_update(const bench_settings *settings) {
   mix_tensor *gradient = mix_random_uniform(generator, MIX_SHAPE(rows, 4096), MIX_FLOAT32);
   bench_updated x;
   bench_copied y;
-  bench_contestant runs[] = {{.run = bench_updated_run, .context = &x}, {.run = bench_copied_run, .context = &y}};
+  bench_contestant runs[] = {{.run = bench_updated_run, .context = &x},
+                             {.run = bench_copied_run, .context = &y}};
   int rounds;
-  bool good = bench_copied_make(&y, bytes, settings->threads) && bench_updated_make(&x, mix_rmsprop(), gradient, false);
+  bool good = bench_copied_make(&y, bytes, settings->threads) &&
+              bench_updated_make(&x, mix_rmsprop(), gradient, false);
   good = good && bench_interleave(runs, 2, settings->quick ? 0.5 : 3, &rounds);
   bench_copied_free(&y);
   if (!good) return false;
@@ -19,14 +22,15 @@ bool bench_update(const bench_settings *settings) {
   const double moved = 5.0 * (double)bytes, copied = 2.0 * (double)bytes,
                share = moved / copied / bench_ratio(&runs[0], &runs[1], rounds);
   json_object_set_new(settings->json, "update",
-                      json_pack("{s:I, s:f, s:f, s:f, s:f, s:f}", "parameters", (json_int_t)rows * 4096, "seconds", runs[0].median,
-                                "bytes_per_second", moved / runs[0].median, "best_bytes_per_second", moved / runs[0].best,
-                                "memcpy_bytes_per_second", copied / runs[1].median, "share_of_memcpy", share));
+                      json_pack("{s:I, s:f, s:f, s:f, s:f, s:f}", "parameters", (json_int_t)rows * 4096,
+                                "seconds", runs[0].median, "bytes_per_second", moved / runs[0].median,
+                                "best_bytes_per_second", moved / runs[0].best, "memcpy_bytes_per_second",
+                                copied / runs[1].median, "share_of_memcpy", share));
   if (settings->text)
     printf(
         "\nRMSprop update of %.1f million parameters: %.3f ms, %.1f GB/s (best %.1f); memcpy %.1f GB/s (best %.1f); share %.2f\n",
-        (double)rows * 4096e-6, 1e3 * runs[0].median, 1e-9 * moved / runs[0].median, 1e-9 * moved / runs[0].best,
-        1e-9 * copied / runs[1].median, 1e-9 * copied / runs[1].best, share);
+        (double)rows * 4096e-6, 1e3 * runs[0].median, 1e-9 * moved / runs[0].median,
+        1e-9 * moved / runs[0].best, 1e-9 * copied / runs[1].median, 1e-9 * copied / runs[1].best, share);
   return true;
 }
 

@@ -29,7 +29,8 @@ bool bench_updated_run(void *context) {
 }
 
 bool bench_copied_make(bench_copied *x, size_t bytes, int threads) {
-  *x = (bench_copied){.from = mix_alloc_buffer(bytes), .to = mix_alloc_buffer(bytes), .bytes = bytes, .threads = threads};
+  *x = (bench_copied){
+      .from = mix_alloc_buffer(bytes), .to = mix_alloc_buffer(bytes), .bytes = bytes, .threads = threads};
   if (!x->from || !x->to) return false;
   memset(x->from, 1, bytes);
   return true;
@@ -44,7 +45,8 @@ bool bench_copied_run(void *context) {
   const bench_copied *x = context;
 #pragma omp parallel num_threads(x->threads)
   {
-    const size_t share = x->bytes / (size_t)x->threads / 64 * 64, begin = share * (size_t)omp_get_thread_num();
+    const size_t share = x->bytes / (size_t)x->threads / 64 * 64,
+                 begin = share * (size_t)omp_get_thread_num();
     const size_t end = omp_get_thread_num() + 1 == omp_get_num_threads() ? x->bytes : begin + share;
     memcpy(x->to + begin, x->from + begin, end - begin);
   }

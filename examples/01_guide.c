@@ -2,7 +2,8 @@
  *
  *   01_guide [mnist|digits [UNITS [BATCH_SIZE [EPOCHS]]]]
  *
- * The guide's own numbers are `01_guide mnist 4096 8192 5`; 64 units are its choice for a machine without a GPU. */
+ * The guide's own numbers are `01_guide mnist 4096 8192 5`; 64 units are its choice for a machine without a
+ * GPU. */
 #include <mixtape/mixtape.h>
 
 #include <stdio.h>
@@ -28,13 +29,16 @@ int main(int argc, char **argv) {
   mix_model *model = mix_model_new(inputs, outputs);
   printf("Outputs dtype: %s\n", mix_dtype_name(mix_tensor_dtype(outputs)));
 
-  mix_model_compile(model, .loss = "sparse_categorical_crossentropy", .optimizer = mix_rmsprop(), .metrics = {"accuracy"});
+  mix_model_compile(model, .loss = "sparse_categorical_crossentropy", .optimizer = mix_rmsprop(),
+                    .metrics = {"accuracy"});
   mix_images data = strcmp(name, "digits") ? mix_mnist_load() : mix_digits_load();
   if (data.source) printf("Data: %s\n", data.source);
-  mix_model_fit(model, data.x_train, data.y_train, .batch_size = batch_size, .epochs = epochs, .validation_split = 0.2);
+  mix_model_fit(model, data.x_train, data.y_train, .batch_size = batch_size, .epochs = epochs,
+                .validation_split = 0.2);
   mix_logs *scores = mix_model_evaluate(model, data.x_test, data.y_test, .verbose = 2);
   if (scores) {
-    printf("Test loss: %g\nTest accuracy: %g\n", mix_logs_get(scores, "loss"), mix_logs_get(scores, "accuracy"));
+    printf("Test loss: %g\nTest accuracy: %g\n", mix_logs_get(scores, "loss"),
+           mix_logs_get(scores, "accuracy"));
     /* Under mixed_float16 compile has wrapped the optimizer in dynamic loss scaling. */
     printf("Loss scale: %g\n", mix_tensor_item(mix_optimizer_loss_scale(mix_model_optimizer(model))));
   }

@@ -1,5 +1,6 @@
-/* The three layers of Keras's Policy reference: SimpleDense, whose weight is float32 and casts itself; AddRandom, which makes tensors
- * of its input's dtype; and MyLayer, which shows that only the first argument of a call is cast. */
+/* The three layers of Keras's Policy reference: SimpleDense, whose weight is float32 and casts itself;
+ * AddRandom, which makes tensors of its input's dtype; and MyLayer, which shows that only the first argument
+ * of a call is cast. */
 #include <mixtape/mixtape.h>
 
 #include <stdio.h>
@@ -14,13 +15,15 @@ static mix_status simple_dense_build(mix_layer *layer, int count, const mix_shap
   (void)count;
   const int64_t in = input_shapes[0].dims[input_shapes[0].rank - 1];
   simple_dense *self = mix_layer_data(layer);
-  self->kernel = mix_layer_add_weight(layer, "kernel", .shape = MIX_SHAPE(in, 10)); /* float32 under mixed_float16 */
+  self->kernel =
+      mix_layer_add_weight(layer, "kernel", .shape = MIX_SHAPE(in, 10)); /* float32 under mixed_float16 */
   return mix_error();
 }
 
 static mix_list *simple_dense_call(mix_layer *layer, const mix_call_args *args) {
   simple_dense *self = mix_layer_data(layer);
-  return mix_list_of(mix_matmul(mix_call_input(args, 0), mix_variable_value(self->kernel), false, false)); /* both float16 here */
+  return mix_list_of(mix_matmul(mix_call_input(args, 0), mix_variable_value(self->kernel), false,
+                                false)); /* both float16 here */
 }
 
 static const mix_layer_class simple_dense_class = {.size = sizeof(mix_layer_class),
@@ -44,7 +47,8 @@ static mix_status add_random_build(mix_layer *layer, int count, const mix_shape 
 static mix_list *add_random_call(mix_layer *layer, const mix_call_args *args) {
   add_random *self = mix_layer_data(layer);
   mix_tensor *x = mix_call_input(args, 0);
-  return mix_list_of(mix_add(x, mix_random_normal(self->generator, mix_tensor_shape(x), mix_tensor_dtype(x))));
+  return mix_list_of(
+      mix_add(x, mix_random_normal(self->generator, mix_tensor_shape(x), mix_tensor_dtype(x))));
 }
 
 static const mix_layer_class add_random_class = {.size = sizeof(mix_layer_class),
@@ -61,7 +65,8 @@ static mix_list *my_layer_call(mix_layer *layer, const mix_call_args *args) {
   return mix_list_of(mix_add(a, mix_scalar_like(a, 1)), mix_add(b, mix_scalar_like(b, 1)));
 }
 
-static const mix_layer_class my_layer_class = {.size = sizeof(mix_layer_class), .name = "MyLayer", .call = my_layer_call};
+static const mix_layer_class my_layer_class = {
+    .size = sizeof(mix_layer_class), .name = "MyLayer", .call = my_layer_call};
 
 static void print_dtype(const char *what, mix_tensor *tensor) {
   printf("%s: %s\n", what, mix_dtype_name(mix_tensor_dtype(tensor)));
@@ -75,12 +80,14 @@ int main(void) {
   print_dtype("SimpleDense result", mix_call(dense, x));
   mix_variable *kernel = mix_list_get(mix_layer_weights(dense), 0);
   char text[256];
-  printf("SimpleDense kernel: %s\n%s\n", mix_dtype_name(mix_variable_dtype(kernel)), mix_variable_text(kernel, text, sizeof text));
+  printf("SimpleDense kernel: %s\n%s\n", mix_dtype_name(mix_variable_dtype(kernel)),
+         mix_variable_text(kernel, text, sizeof text));
 
   print_dtype("AddRandom result", mix_call(mix_layer_new(&add_random_class, .dtype = "mixed_float16"), x));
 
   mix_tensor *one = mix_scalar(1, MIX_FLOAT32);
-  mix_list *results = mix_call_outputs(mix_layer_new(&my_layer_class, .dtype = "float64"), one, .arguments = mix_list_of(one));
+  mix_list *results = mix_call_outputs(mix_layer_new(&my_layer_class, .dtype = "float64"), one,
+                                       .arguments = mix_list_of(one));
   print_dtype("MyLayer first result", mix_list_get(results, 0));
   print_dtype("MyLayer second result", mix_list_get(results, 1));
 

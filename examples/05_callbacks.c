@@ -1,5 +1,6 @@
-/* Callbacks: Keras's own and one of one's own, called while a model trains on the built-in digits. They set the learning rate, watch the
- * loss scale, stop in time, and write the best weights, a table and TensorBoard's event files.
+/* Callbacks: Keras's own and one of one's own, called while a model trains on the built-in digits. They set
+ * the learning rate, watch the loss scale, stop in time, and write the best weights, a table and
+ * TensorBoard's event files.
  *
  *   05_callbacks [FOLDER [EPOCHS]]        then: tensorboard --logdir FOLDER/logs */
 #include <mixtape/callback.h>
@@ -14,8 +15,8 @@ static double halved_later(void *context, int64_t epoch, double learning_rate) {
   return epoch < 3 ? learning_rate : learning_rate / 2;
 }
 
-/* A callback of one's own: what it needs from one hook to the next is its context. What it adds to the logs, the history and the callbacks
- * behind it see too. */
+/* A callback of one's own: what it needs from one hook to the next is its context. What it adds to the logs,
+ * the history and the callbacks behind it see too. */
 typedef struct watch {
   int64_t skipped; /* steps that loss scaling had left out when the epoch began */
 } watch;
@@ -33,7 +34,8 @@ static mix_status report_epoch(void *context, mix_model *model, int64_t epoch, m
   const double scale = mix_tensor_item(mix_optimizer_loss_scale(optimizer));
   printf("Epoch %lld: learning rate %g, loss scale %g, %lld steps skipped, val_loss %.3f\n", (long long)epoch,
          mix_optimizer_learning_rate(optimizer), scale, (long long)skipped, mix_logs_get(logs, "val_loss"));
-  return mix_logs_set(logs, "loss_scale", scale); /* another status than MIX_OK would end fit with that error */
+  return mix_logs_set(logs, "loss_scale",
+                      scale); /* another status than MIX_OK would end fit with that error */
 }
 
 static mix_model *guide_model(int units) {
@@ -41,7 +43,8 @@ static mix_model *guide_model(int units) {
   mix_tensor *x = mix_call(mix_dense(.units = units, .activation = "relu", .name = "dense_1"), inputs);
   x = mix_call(mix_dense(.units = units, .activation = "relu", .name = "dense_2"), x);
   x = mix_call(mix_dense(.units = 10, .name = "dense_logits"), x);
-  return mix_model_new(inputs, mix_call(mix_activation("softmax", .dtype = "float32", .name = "predictions"), x));
+  return mix_model_new(inputs,
+                       mix_call(mix_activation("softmax", .dtype = "float32", .name = "predictions"), x));
 }
 
 int main(int argc, char **argv) {
@@ -63,24 +66,26 @@ int main(int argc, char **argv) {
                     .optimizer = mix_loss_scale_optimizer(mix_rmsprop(), .initial_scale = 0x1p30));
 
   watch context = {0};
-  mix_list *callbacks =
-      mix_list_of(mix_learning_rate_scheduler(halved_later, NULL), /* before what reads it */
-                  mix_callback_new(.on_epoch_begin = begin_epoch, .on_epoch_end = report_epoch, .context = &context),
-                  mix_early_stopping(.patience = 2, .min_delta = 0.005, .restore_best_weights = true), /* of val_loss */
-                  mix_model_checkpoint(weights, .save_best_only = true),                               /* the weights alone */
-                  mix_terminate_on_nan(), mix_csv_logger(table),                                       /* a row an epoch */
-                  mix_tensorboard(logs, .histogram_freq = 1, .update_freq = 50),
-                  mix_backup_and_restore(backup)); /* a run that was killed goes on where it was */
-  mix_history *history = mix_model_fit(model, digits.x_train, digits.y_train, .batch_size = 128, .epochs = epochs, .seed = 1,
-                                       .validation_split = 0.2, .verbose = MIX_SILENT, .callbacks = callbacks);
+  mix_list *callbacks = mix_list_of(
+      mix_learning_rate_scheduler(halved_later, NULL), /* before what reads it */
+      mix_callback_new(.on_epoch_begin = begin_epoch, .on_epoch_end = report_epoch, .context = &context),
+      mix_early_stopping(.patience = 2, .min_delta = 0.005, .restore_best_weights = true), /* of val_loss */
+      mix_model_checkpoint(weights, .save_best_only = true), /* the weights alone */
+      mix_terminate_on_nan(), mix_csv_logger(table),         /* a row an epoch */
+      mix_tensorboard(logs, .histogram_freq = 1, .update_freq = 50),
+      mix_backup_and_restore(backup)); /* a run that was killed goes on where it was */
+  mix_history *history =
+      mix_model_fit(model, digits.x_train, digits.y_train, .batch_size = 128, .epochs = epochs, .seed = 1,
+                    .validation_split = 0.2, .verbose = MIX_SILENT, .callbacks = callbacks);
 
   /* The model has the weights of its best epoch again; so has the file. */
   mix_logs *restored = mix_model_evaluate(model, digits.x_test, digits.y_test, .verbose = MIX_SILENT);
   mix_model_load_weights(model, weights);
   mix_logs *loaded = mix_model_evaluate(model, digits.x_test, digits.y_test, .verbose = MIX_SILENT);
   if (!mix_error())
-    printf("%lld of %d epochs, test accuracy %.3f, from the file %.3f\n", (long long)mix_history_epochs(history), epochs,
-           mix_logs_get(restored, "accuracy"), mix_logs_get(loaded, "accuracy"));
+    printf("%lld of %d epochs, test accuracy %.3f, from the file %.3f\n",
+           (long long)mix_history_epochs(history), epochs, mix_logs_get(restored, "accuracy"),
+           mix_logs_get(loaded, "accuracy"));
 
   mix_scope_end(scope);
   return mix_error() ? (fprintf(stderr, "%s\n", mix_error_message()), 1) : 0;

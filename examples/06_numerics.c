@@ -1,4 +1,5 @@
-/* A model that float16 cannot hold: the numerics report names the layer that overflows and the remedy, and with it the model trains.
+/* A model that float16 cannot hold: the numerics report names the layer that overflows and the remedy, and
+ * with it the model trains.
  *
  *   06_numerics [FILE.png]      draws the report of the first run */
 #include <mixtape/mixtape.h>
@@ -9,7 +10,8 @@
 static mix_model *make_model(const char *float32_layer) {
   const char *totals = float32_layer && !strcmp(float32_layer, "totals") ? "float32" : NULL;
   mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(4096), .name = "counts");
-  mix_tensor *x = mix_call(mix_dense(.units = 4, .kernel_initializer = "ones", .dtype = totals, .name = "totals"), inputs);
+  mix_tensor *x = mix_call(
+      mix_dense(.units = 4, .kernel_initializer = "ones", .dtype = totals, .name = "totals"), inputs);
   x = mix_call(mix_batch_normalization(.dtype = "float32", .name = "normal"), x); /* its input is as large */
   x = mix_call(mix_dense(.units = 16, .activation = "relu", .name = "hidden"), x);
   x = mix_call(mix_dense(.units = 1, .dtype = "float32", .name = "prediction"), x);
@@ -49,7 +51,8 @@ int main(int argc, char **argv) {
   if (history) {
     printf("With %s in float32: %s, %lld of %lld steps skipped\n", layer, mix_numerics_status(report),
            (long long)mix_numerics_skipped(report), (long long)mix_numerics_steps(report));
-    printf("loss of the first epoch %.4f, of the last %.4f\n", mix_logs_get(mix_history_epoch(history, 0), "loss"),
+    printf("loss of the first epoch %.4f, of the last %.4f\n",
+           mix_logs_get(mix_history_epoch(history, 0), "loss"),
            mix_logs_get(mix_history_epoch(history, 19), "loss"));
   }
   mix_scope_end(scope);

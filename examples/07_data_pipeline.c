@@ -1,5 +1,5 @@
-/* Data pipelines: images of bytes become batches of numbers while the model trains, on threads of the pipeline's own; several sources run
- * side by side or in turn; and what fails in a worker is an error of fit.
+/* Data pipelines: images of bytes become batches of numbers while the model trains, on threads of the
+ * pipeline's own; several sources run side by side or in turn; and what fails in a worker is an error of fit.
  *
  *   07_data_pipeline [EPOCHS] */
 #include <mixtape/dataset.h>
@@ -17,10 +17,12 @@ static mix_list *normalise(void *context, mix_list *element) {
   return mix_list_of(mix_tensor_from(x, MIX_FLOAT32, MIX_SHAPE(784)), mix_list_get(element, 1));
 }
 
-/* A generator makes element `index`, NULL being the end: here weights that grow over the first thousand examples. */
+/* A generator makes element `index`, NULL being the end: here weights that grow over the first thousand
+ * examples. */
 static mix_list *weight_of(void *context, int64_t index) {
   const int64_t *count = context;
-  return index < *count ? mix_list_of(mix_scalar(index < 1000 ? (double)(index + 1) / 1000 : 1, MIX_FLOAT32)) : NULL;
+  return index < *count ? mix_list_of(mix_scalar(index < 1000 ? (double)(index + 1) / 1000 : 1, MIX_FLOAT32))
+                        : NULL;
 }
 
 /* Every fourth image from `number` on, as if each lay in a file of its own. */
@@ -42,8 +44,8 @@ static mix_list *refuse_sevens(void *context, mix_list *element) {
 static mix_model *small_model(void) {
   mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(784));
   mix_tensor *x = mix_call(mix_dense(.units = 64, .activation = "relu"), inputs);
-  mix_model *model =
-      mix_model_new(inputs, mix_call(mix_activation("softmax", .dtype = "float32"), mix_call(mix_dense(.units = 10), x)));
+  mix_model *model = mix_model_new(
+      inputs, mix_call(mix_activation("softmax", .dtype = "float32"), mix_call(mix_dense(.units = 10), x)));
   mix_model_compile(model, .loss = "sparse_categorical_crossentropy", .metrics = {"accuracy"});
   return model;
 }
@@ -58,15 +60,19 @@ int main(int argc, char **argv) {
   int64_t count = mix_dataset_cardinality(images);
 
   /* Small ones first: numbers from 0 to 9, the even ones, in pairs. */
-  mix_iterator *pairs = mix_dataset_iterate(mix_dataset_batch(mix_dataset_filter(mix_dataset_range(0, 10, 1), is_even), 2));
+  mix_iterator *pairs =
+      mix_dataset_iterate(mix_dataset_batch(mix_dataset_filter(mix_dataset_range(0, 10, 1), is_even), 2));
   for (mix_list *pair; (pair = mix_iterator_next(pairs));) {
     char text[96];
     printf("%s\n", mix_tensor_text(mix_list_get(pair, 0), text, sizeof text));
   }
 
-  /* Four readers in turn, images beside their weights, in a random order, normalised by two threads, in whole batches, made ahead. */
-  mix_dataset *read = mix_dataset_interleave(mix_dataset_range(0, 4, 1), quarter, .context = images, .cycle_length = 4);
-  mix_dataset *train = mix_dataset_map(mix_dataset_shuffle(read, 2000, .seed = 1), normalise, .num_parallel_calls = 2);
+  /* Four readers in turn, images beside their weights, in a random order, normalised by two threads, in whole
+   * batches, made ahead. */
+  mix_dataset *read =
+      mix_dataset_interleave(mix_dataset_range(0, 4, 1), quarter, .context = images, .cycle_length = 4);
+  mix_dataset *train =
+      mix_dataset_map(mix_dataset_shuffle(read, 2000, .seed = 1), normalise, .num_parallel_calls = 2);
   train = mix_dataset_zip(train, mix_dataset_from_generator(weight_of, .context = &count));
   train = mix_dataset_prefetch(mix_dataset_batch(train, 128, .drop_remainder = true), -1);
   /* What is always the same is normalised once. */
@@ -74,16 +80,20 @@ int main(int argc, char **argv) {
   test = mix_dataset_cache(mix_dataset_batch(test, 500));
 
   mix_model *model = small_model();
-  mix_history *history = mix_model_fit(model, train, NULL, .epochs = epochs, .validation_x = test, .verbose = MIX_SILENT);
+  mix_history *history =
+      mix_model_fit(model, train, NULL, .epochs = epochs, .validation_x = test, .verbose = MIX_SILENT);
   for (int64_t e = 0; e < mix_history_epochs(history); e++)
-    printf("Epoch %lld: loss %.4f, val_accuracy %.4f\n", (long long)e, mix_logs_get(mix_history_epoch(history, e), "loss"),
+    printf("Epoch %lld: loss %.4f, val_accuracy %.4f\n", (long long)e,
+           mix_logs_get(mix_history_epoch(history, e), "loss"),
            mix_logs_get(mix_history_epoch(history, e), "val_accuracy"));
-  if (!mix_error()) printf("%lld images, %lld steps\n", (long long)count, (long long)mix_history_steps(history));
+  if (!mix_error())
+    printf("%lld images, %lld steps\n", (long long)count, (long long)mix_history_steps(history));
 
   /* A worker fails: fit ends with its error, and what was reached until then is in the history. */
   mix_dataset *broken = mix_dataset_map(images, refuse_sevens, .num_parallel_calls = 2);
   if (!mix_error()) {
-    history = mix_model_fit(model, mix_dataset_prefetch(mix_dataset_batch(broken, 32), 2), NULL, .verbose = MIX_SILENT);
+    history = mix_model_fit(model, mix_dataset_prefetch(mix_dataset_batch(broken, 32), 2), NULL,
+                            .verbose = MIX_SILENT);
     char message[512];
     const mix_status status = mix_error_take(message, sizeof message);
     printf("fit returned %s: %s: %s\n", history ? "a history" : "NULL", mix_status_name(status), message);

@@ -1,5 +1,6 @@
-/* Mixed precision without touching the model: the guide's program as one would write it in float32, trained twice. The second time one
- * call wraps the optimizer, and what is compiled from then on is rewritten to float16 where that is safe, with loss scaling.
+/* Mixed precision without touching the model: the guide's program as one would write it in float32, trained
+ * twice. The second time one call wraps the optimizer, and what is compiled from then on is rewritten to
+ * float16 where that is safe, with loss scaling.
  *
  *   08_graph_rewrite [mnist|digits [EPOCHS]]
  */
@@ -21,7 +22,8 @@ static mix_model *build(void) {
 static double train(const char *name, mix_optimizer *optimizer, const mix_images *data, int epochs) {
   mix_set_seed(1);
   mix_model *model = build();
-  mix_model_compile(model, .loss = "sparse_categorical_crossentropy", .optimizer = optimizer, .metrics = {"accuracy"});
+  mix_model_compile(model, .loss = "sparse_categorical_crossentropy", .optimizer = optimizer,
+                    .metrics = {"accuracy"});
   mix_model_fit(model, data->x_train, data->y_train, .batch_size = 128, .epochs = epochs, .verbose = 2);
   mix_logs *scores = mix_model_evaluate(model, data->x_test, data->y_test, .verbose = 2);
   double accuracy = scores ? mix_logs_get(scores, "accuracy") : 0;
@@ -42,7 +44,8 @@ int main(int argc, char **argv) {
   mix_optimizer *optimizer = mix_enable_mixed_precision_graph_rewrite(mix_rmsprop()); /* the one call */
   double mixed = train("rewritten", optimizer, &data, epochs);
   printf("rewritten to %s, loss scale %g, %lld steps\n", mix_dtype_name(mix_graph_rewrite_dtype()),
-         mix_tensor_item(mix_optimizer_loss_scale(optimizer)), (long long)mix_optimizer_iterations(optimizer));
+         mix_tensor_item(mix_optimizer_loss_scale(optimizer)),
+         (long long)mix_optimizer_iterations(optimizer));
   mix_disable_mixed_precision_graph_rewrite();
   printf("difference: %.4f\n", mixed - full);
 

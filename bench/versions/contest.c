@@ -28,7 +28,8 @@ void *bench_contest_make_step(const char *policy, int64_t units, int64_t batch, 
 void *bench_contest_make_product(const char *dtype, const char *text, int threads) {
   contestant *x = calloc(1, sizeof *x);
   bench_shape shape;
-  if (x && bench_parse_shape(text, &shape)) x->product = bench_product_new(&shape, mix_dtype_from_name(dtype), threads);
+  if (x && bench_parse_shape(text, &shape))
+    x->product = bench_product_new(&shape, mix_dtype_from_name(dtype), threads);
   if (x && x->product) return x;
   cli_fail();
   free(x);

@@ -1,7 +1,8 @@
-/* bench/versions [--product NN,M,N,K] [--dtype NAME] [--policy NAME] [--units N] [--batch-size N] [--threads N] [--seconds S] OLD.so NEW.so...:
- * versions of the library against each other, a training step of the guide's model or one product. They run interleaved in one process,
- * so that a slow minute of the machine slows all of them alike; a ratio is the median over the rounds. Whether threads sleep and where
- * buffers lie is the luck of a launch: repeat it. */
+/* bench/versions [--product NN,M,N,K] [--dtype NAME] [--policy NAME] [--units N] [--batch-size N] [--threads
+ * N] [--seconds S] OLD.so NEW.so...: versions of the library against each other, a training step of the
+ * guide's model or one product. They run interleaved in one process, so that a slow minute of the machine
+ * slows all of them alike; a ratio is the median over the rounds. Whether threads sleep and where buffers lie
+ * is the luck of a launch: repeat it. */
 #include "../bench.h"
 #include "../gemm_contest.h"
 #include "contest.h"
@@ -18,11 +19,12 @@ typedef struct settings {
 } settings;
 
 static int usage(const char *program) {
-  fprintf(stderr,
-          "usage: %s [--product NN|NT|TN|TT,M,N,K] [--dtype NAME] [--policy NAME] [--units N] [--batch-size N] [--threads N]\n"
-          "       [--seconds S] OLD.so NEW.so...\n"
-          "A version is its build's bench/contest.so. A step (of --policy, float32 by default), unless --product is given.\n",
-          program);
+  fprintf(
+      stderr,
+      "usage: %s [--product NN|NT|TN|TT,M,N,K] [--dtype NAME] [--policy NAME] [--units N] [--batch-size N] [--threads N]\n"
+      "       [--seconds S] OLD.so NEW.so...\n"
+      "A version is its build's bench/contest.so. A step (of --policy, float32 by default), unless --product is given.\n",
+      program);
   return 2;
 }
 
@@ -59,7 +61,8 @@ static void *symbol(void *module, const char *name) {
 static bool prepare(const char *path, const settings *s, bench_contestant *contestant) {
   void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!module) {
-    fprintf(stderr, "versions: %s; a version is its build's bench/contest.so, with a / in its path\n", dlerror());
+    fprintf(stderr, "versions: %s; a version is its build's bench/contest.so, with a / in its path\n",
+            dlerror());
     return false;
   }
   bench_contest_step *step;
@@ -68,20 +71,23 @@ static bool prepare(const char *path, const settings *s, bench_contestant *conte
   *(void **)&product = symbol(module, BENCH_CONTEST_PRODUCT);
   *(void **)&contestant->run = symbol(module, BENCH_CONTEST_RUN);
   if (!step || !product || !contestant->run) return false;
-  contestant->context = s->product ? product(s->dtype, s->product, s->threads) : step(s->policy, s->units, s->batch, s->threads);
+  contestant->context = s->product ? product(s->dtype, s->product, s->threads)
+                                   : step(s->policy, s->units, s->batch, s->threads);
   if (!contestant->context) fprintf(stderr, "versions: %s cannot take part\n", path);
   return contestant->context != NULL;
 }
 
 int main(int argc, char **argv) {
   static bench_contestant contestants[BENCH_CONTESTANTS];
-  settings s = {.dtype = "float32", .policy = "float32", .units = 4096, .batch = 128, .threads = 2, .seconds = 10};
+  settings s = {
+      .dtype = "float32", .policy = "float32", .units = 4096, .batch = 128, .threads = 2, .seconds = 10};
   int first = 1, step;
   while (first < argc && (step = read_option(argv + first, &s)) > 0) first += step;
   const int count = argc - first;
   bench_shape shape;
   if (s.product && !bench_parse_shape(s.product, &shape)) return usage(argv[0]);
-  if (count < 2 || count > BENCH_CONTESTANTS || s.units < 1 || s.batch < 1 || s.threads < 1) return usage(argv[0]);
+  if (count < 2 || count > BENCH_CONTESTANTS || s.units < 1 || s.batch < 1 || s.threads < 1)
+    return usage(argv[0]);
   for (int i = 0; i < count; i++)
     if (!prepare(argv[first + i], &s, &contestants[i])) return 1;
   int rounds;
@@ -92,7 +98,8 @@ int main(int argc, char **argv) {
     printf("step, %s, %lld units, batch %lld", s.policy, (long long)s.units, (long long)s.batch);
   printf(", %d thread%s, %d rounds\n", s.threads, s.threads == 1 ? "" : "s", rounds);
   for (int i = 0; i < count; i++)
-    printf("%-40s %10.4f ms median %10.4f best   %.3f times as fast as the first\n", argv[first + i], 1e3 * contestants[i].median,
-           1e3 * contestants[i].best, bench_ratio(&contestants[0], &contestants[i], rounds));
+    printf("%-40s %10.4f ms median %10.4f best   %.3f times as fast as the first\n", argv[first + i],
+           1e3 * contestants[i].median, 1e3 * contestants[i].best,
+           bench_ratio(&contestants[0], &contestants[i], rounds));
   return 0;
 }

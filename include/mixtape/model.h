@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-#define MIX_MODEL_MOST 16 /* outputs, losses, metrics of one model */
-#define MIX_CLASS_MOST 64 /* class weights of one fit */
+#define MIX_MODEL_MAX 16 /* outputs, losses, metrics of one model */
+#define MIX_CLASS_MAX 64 /* class weights of one fit */
 
 typedef struct mix_model_options {
   size_t size;
@@ -88,18 +88,18 @@ typedef struct mix_compile_options {
   size_t size;
   const char *loss;                         /* by name; one loss for every output */
   mix_loss *loss_object;
-  const char *losses[MIX_MODEL_MOST];       /* by name, one for each output */
+  const char *losses[MIX_MODEL_MAX];       /* by name, one for each output */
   mix_list *loss_objects;                   /* one for each output; NULL items: none */
-  double loss_weights[MIX_MODEL_MOST];      /* one for each output; 0: 1, MIX_ZERO */
+  double loss_weights[MIX_MODEL_MAX];      /* one for each output; 0: 1, MIX_ZERO */
   mix_optimizer *optimizer;
   const char *optimizer_name;               /* instead of an object; neither: "rmsprop" */
-  const char *metrics[MIX_MODEL_MOST];      /* by name, or as mix_metric_from_text takes them; for every output */
+  const char *metrics[MIX_MODEL_MAX];      /* by name, or as mix_metric_from_text takes them; for every output */
   mix_list *metric_objects;                 /* for the only output; of several outputs an item for each: a metric, a list of metrics, or
                                              * NULL */
   bool no_auto_scale_loss;                  /* keras3: auto_scale_loss=True */
   bool image_bytes;                         /* uint8 inputs are images: divided by 255 in float32, and flattened where the model takes
                                              * vectors, as the first thing of each step */
-  const char *weighted_metrics[MIX_MODEL_MOST]; /* as metrics, which sample and class weights do not touch; these they weigh. In logs
+  const char *weighted_metrics[MIX_MODEL_MAX]; /* as metrics, which sample and class weights do not touch; these they weigh. In logs
                                              * "weighted_NAME" where the name is taken */
   mix_list *weighted_metric_objects;        /* as metric_objects */
   bool jit_compile;                         /* the steps of fit, evaluate and predict may keep excess precision (mix_function_new) */
@@ -163,8 +163,8 @@ typedef struct mix_fit_options {
   uint64_t seed;                /* of the shuffling; 0: from the process's */
   int verbose;                  /* 0: auto (a bar on a terminal, else a line an epoch), MIX_SILENT, 1: bar, 2: a line an epoch */
   int class_weight_count;       /* weights of the classes of integer labels (rows) in the loss, for a model of one output; classes */
-  int64_t class_labels[MIX_CLASS_MOST]; /* that are not named weigh 1 in keras3; tf_keras wants 0 to n - 1 named (ValueError) */
-  double class_weights[MIX_CLASS_MOST];
+  int64_t class_labels[MIX_CLASS_MAX]; /* that are not named weigh 1 in keras3; tf_keras wants 0 to n - 1 named (ValueError) */
+  double class_weights[MIX_CLASS_MAX];
   int64_t steps;                /* end training after that many steps, whatever the epochs; 0: no limit */
   void (*on_step)(void *context, const mix_step_record *record); /* after each step; reading it back costs time */
   void *context;

@@ -42,8 +42,8 @@ typedef struct mix_backend {
   const char *(*kernel_name)(const mix_executable *executable, int step);
   /* Do both products, of the same matrices stored in two ways, give the same bits: one kernel, one order of sums? */
   bool (*same_product)(const mix_product *x, const mix_product *y);
-  /* Is this product of 16-bit matrices best done as that of the float32 matrices of their numbers (matmul_rounded)? It has the same bits. */
-  bool (*widens)(const mix_product *product);
+  /* Is this product of 16-bit matrices best done as that of the float32 matrices of their numbers (matmul_downcast)? It has the same bits. */
+  bool (*prefers_upcast)(const mix_product *product);
   void (*destroy)(mix_executable *executable);
   void *(*allocate)(size_t bytes);
   void (*deallocate)(void *memory, size_t bytes);
@@ -74,19 +74,19 @@ const char *mix_accumulation_name(mix_accumulation accumulation);
 typedef enum mix_float32_precision { MIX_FLOAT32_HIGHEST, MIX_FLOAT32_HIGH } mix_float32_precision;
 mix_float32_precision mix_float32_precision_current(void);
 /* Which kernel serves a product under the settings in force, and why (backend/services.c). Static texts. */
-typedef struct mix_product_service {
-  const char *kernel, *brings; /* its name, what it brings */
+typedef struct mix_kernel_info {
+  const char *kernel, *description; /* its name, what it description */
   const char *accumulation;    /* how it sums: a name of mix_set_accumulate, but not "auto" */
-  const char *better, *reason; /* the best kernel in force that sums that way but leaves this product to others; NULL: none */
-} mix_product_service;
-mix_product_service mix_product_service_of(const mix_product *product);
+  const char *preferred, *reason; /* the best kernel in force that sums that way but leaves this product to others; NULL: none */
+} mix_kernel_info;
+mix_kernel_info mix_kernel_info_of(const mix_product *product);
 /* The same of two large matrices of a dtype. */
-mix_product_service mix_large_product_service(mix_dtype dtype);
+mix_kernel_info mix_kernel_info_of_large(mix_dtype dtype);
 /* And of a layer's product, (rows, inputs) by (inputs, units); where it is too small for the kernel that would sum as wanted, of one that is
  * just large enough: what the settings come to, as far as they do. */
-mix_product_service mix_layer_product_service(mix_dtype dtype, int64_t rows, int64_t inputs, int64_t units);
+mix_kernel_info mix_kernel_info_of_layer(mix_dtype dtype, int64_t rows, int64_t inputs, int64_t units);
 /* "gemm_f16_acc32_amx: three bfloat16 products on tiles for one". */
-const char *mix_product_service_text(const mix_product_service *service, char *text, size_t size);
+const char *mix_kernel_info_text(const mix_kernel_info *service, char *text, size_t size);
 /* Changes whenever device, threads, instruction-set cap, accumulation or float32 precision change: part of the key of compiled plans. */
 uint64_t mix_backend_epoch(void);
 

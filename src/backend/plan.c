@@ -1,5 +1,5 @@
-/* Ops that no graph has: passes and plans make them. */
+/* Ops that only plans have. */
 #include "backend/plan.h"
 
-const mix_op mix_op_fused = {.name = "fused"};
-const mix_op mix_op_bounded_product = {.name = "bounded_product", .attributes_size = sizeof(mix_bounded_product_attributes)};
+const mix_op mix_op_matmul_finite_bound = {.name = "matmul_finite_bound",
+                                           .attributes_size = sizeof(mix_finite_bound_attributes)};

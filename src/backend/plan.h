@@ -2,7 +2,7 @@
 #ifndef MIX_BACKEND_PLAN_H
 #define MIX_BACKEND_PLAN_H
 
-#include "backend/program.h"
+#include "ir/program.h"
 #include "graph/op.h"
 
 typedef enum mix_slot_kind {
@@ -44,17 +44,16 @@ typedef struct mix_plan {
   size_t arena_bytes;
 } mix_plan;
 
-extern const mix_op mix_op_fused; /* an element-wise program as a node: made by passes only */
 
 /* Is every element of the product of matrices (k, m), transposed, and (k, n), rounded to `dtype`, finite whatever the order of its sums?
  * By Cauchy and Schwarz none exceeds the largest norm of a column of the first times that of a column of the second: finite where that
  * product is at most half the dtype's largest number (the other half is for the sums' own rounding), and where the third operand, a
  * float32 that the elements are then multiplied by, if there is one, is at most 1. Two results, bool scalars: finite, and its opposite:
  * unsure, a guard. Made by plans only (compile/foresee.c). */
-typedef struct mix_bounded_product_attributes { mix_dtype dtype; } mix_bounded_product_attributes;
-extern const mix_op mix_op_bounded_product;
+typedef struct mix_finite_bound_attributes { mix_dtype dtype; } mix_finite_bound_attributes;
+extern const mix_op mix_op_matmul_finite_bound;
 /* The decision, from the largest squares of the norms. What is NaN or infinite is unsure. */
-static inline bool mix_bounded_product_is_finite(mix_dtype dtype, double square_a, double square_b, float factor) {
+static inline bool mix_finite_bound_holds(mix_dtype dtype, double square_a, double square_b, float factor) {
   const double half = dtype == MIX_FLOAT16 ? 32752 : 0x1.fep126;
   return square_a * square_b <= half * half && factor >= -1 && factor <= 1;
 }

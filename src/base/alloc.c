@@ -10,7 +10,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* How many more allocations succeed before one fails; negative: injection is off. The one that takes it from 0 to -1 fails. */
+/* How many more allocations succeed before one fails; negative: injection is off. The one that takes it from
+ * 0 to -1 fails. */
 static atomic_llong countdown = -1;
 static atomic_ullong allocations;
 
@@ -29,11 +30,15 @@ uint64_t mix_inject_allocation_failure(int64_t count) {
   return atomic_load(&allocations);
 }
 
-bool mix_allocation_failure_injected(void) { return atomic_load_explicit(&countdown, memory_order_relaxed) >= 0; }
+bool mix_allocation_failure_injected(void) {
+  return atomic_load_explicit(&countdown, memory_order_relaxed) >= 0;
+}
 
 static void *out_of_memory(size_t size) {
-  return mix_fail(MIX_MEMORY_ERROR,
-                  "out of memory: %zu bytes were refused; release what is no longer needed, or use a smaller batch or model", size);
+  return mix_fail(
+      MIX_MEMORY_ERROR,
+      "out of memory: %zu bytes were refused; release what is no longer needed, or use a smaller batch or model",
+      size);
 }
 
 void *mix_alloc(size_t size) {
@@ -70,10 +75,12 @@ void *mix_alloc_buffer(size_t size) {
   if (refuse(size > SIZE_MAX - BUFFER_PADDING ? SIZE_MAX : size + BUFFER_PADDING)) return out_of_memory(size);
   bool huge = size >= HUGE_FROM;
   void *memory;
-  if (posix_memalign(&memory, huge ? HUGE_PAGE : MIX_BUFFER_ALIGNMENT, size + BUFFER_PADDING) != 0) return out_of_memory(size);
+  if (posix_memalign(&memory, huge ? HUGE_PAGE : MIX_BUFFER_ALIGNMENT, size + BUFFER_PADDING) != 0)
+    return out_of_memory(size);
   /* Advice only: where the kernel has no huge pages the buffer works all the same. */
   if (huge) madvise(memory, size / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
-  memset((char *)memory + size, 0, BUFFER_PADDING); /* what a kernel reads past the end is at least always the same */
+  memset((char *)memory + size, 0,
+         BUFFER_PADDING); /* what a kernel reads past the end is at least always the same */
   size_t now = atomic_fetch_add(&buffer_bytes, size) + size, peak = atomic_load(&buffer_peak);
   while (now > peak && !atomic_compare_exchange_weak(&buffer_peak, &peak, now)) {}
   return memory;
@@ -89,7 +96,8 @@ size_t mix_buffer_bytes(void) { return atomic_load(&buffer_bytes); }
 size_t mix_buffer_peak(void) { return atomic_load(&buffer_peak); }
 void mix_buffer_peak_reset(void) { atomic_store(&buffer_peak, atomic_load(&buffer_bytes)); }
 
-/* `array_pointer` is the address of a pointer of any type; memcpy reads and writes it whatever that type is. */
+/* `array_pointer` is the address of a pointer of any type; memcpy reads and writes it whatever that type is.
+ */
 bool mix_reserve(void *array_pointer, int *capacity, int needed, size_t element) {
   if (needed <= *capacity) return true;
   int grown = *capacity > INT_MAX / 2 ? INT_MAX : *capacity * 2;

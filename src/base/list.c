@@ -23,7 +23,8 @@ static bool make_room(mix_list *list, int needed) {
   if (needed <= list->capacity) return true;
   void **items = list->items == list->few ? NULL : list->items;
   int capacity = items ? list->capacity : 0;
-  if (!mix_reserve(&items, &capacity, needed > 2 * INLINE_ITEMS ? needed : 2 * INLINE_ITEMS, sizeof *items)) return false;
+  if (!mix_reserve(&items, &capacity, needed > 2 * INLINE_ITEMS ? needed : 2 * INLINE_ITEMS, sizeof *items))
+    return false;
   if (list->items == list->few) memcpy(items, list->few, sizeof *items * (size_t)list->count);
   list->items = items;
   list->capacity = capacity;
@@ -35,14 +36,16 @@ const mix_class mix_list_class = {.name = "list", .finalize = finalize};
 /* Is it a list? Records the error if not. */
 static bool is_list(const mix_list *list, const char *call) {
   if (mix_is(list, &mix_list_class)) return true;
-  mix_fail(MIX_TYPE_ERROR, "%s: got %s; expected a list", call, list ? ((const mix_object *)list)->class->name : "NULL");
+  mix_fail(MIX_TYPE_ERROR, "%s: got %s; expected a list", call,
+           list ? ((const mix_object *)list)->class->name : "NULL");
   return false;
 }
 
 mix_list *mix_list_new(int count, void *const *items) {
   if (mix_failed()) return NULL;
   if (count < 0) return mix_fail(MIX_VALUE_ERROR, "list_new: count is %d; expected 0 or more", count);
-  if (count > 0 && !items) return mix_fail(MIX_VALUE_ERROR, "list_new: items is NULL; expected %d objects", count);
+  if (count > 0 && !items)
+    return mix_fail(MIX_VALUE_ERROR, "list_new: items is NULL; expected %d objects", count);
   mix_list *list = mix_object_new(sizeof *list, &mix_list_class);
   if (!list) return NULL;
   list->items = list->few;
@@ -60,7 +63,8 @@ int mix_list_count(const mix_list *list) { return list && is_list(list, "list_co
 void *mix_list_get(const mix_list *list, int index) {
   if (!is_list(list, "list_get")) return NULL;
   if (index < 0 || index >= list->count)
-    return mix_fail(MIX_VALUE_ERROR, "list_get: index is %d; expected 0 or more and below %d, the list's count", index,
+    return mix_fail(MIX_VALUE_ERROR,
+                    "list_get: index is %d; expected 0 or more and below %d, the list's count", index,
                     list->count);
   return list->items[index];
 }
@@ -69,7 +73,8 @@ mix_status mix_list_append(mix_list *list, void *item) {
   if (mix_failed()) return mix_error();
   if (!is_list(list, "list_append")) return mix_error();
   if (item == (void *)list)
-    return mix_fail_status(MIX_VALUE_ERROR, "list_append: the item is the list itself, which would never be released");
+    return mix_fail_status(MIX_VALUE_ERROR,
+                           "list_append: the item is the list itself, which would never be released");
   if (!make_room(list, list->count + 1)) return mix_error();
   list->items[list->count++] = mix_retain(item);
   return MIX_OK;

@@ -12,7 +12,8 @@ struct mix_scope {
   int count, capacity;
 };
 
-/* Recycled scopes keep their arrays up to this many entries, so that a loop of MIX_SCOPEs allocates nothing. */
+/* Recycled scopes keep their arrays up to this many entries, so that a loop of MIX_SCOPEs allocates nothing.
+ */
 enum { RECYCLED_CAPACITY = 4096, SHUTDOWN_HOOKS = 32 };
 
 /* Memory of released objects, by size in steps of 64 bytes; so many pieces of each size at most. */
@@ -47,7 +48,8 @@ static void register_thread(void);
 /* ---- memory ---- */
 
 static int shelf_of(size_t size) {
-  return reuses_memory && size > 0 && size <= (size_t)SHELVES * SHELF_STEP ? (int)((size - 1) / SHELF_STEP) : -1;
+  return reuses_memory && size > 0 && size <= (size_t)SHELVES * SHELF_STEP ? (int)((size - 1) / SHELF_STEP)
+                                                                           : -1;
 }
 
 static mix_object *memory_new(size_t size) {
@@ -99,7 +101,8 @@ void *mix_retain(void *object) {
   return object;
 }
 
-/* Finalizers release what they hold, which only lengthens the list: the stack stays flat however long the chain is. */
+/* Finalizers release what they hold, which only lengthens the list: the stack stays flat however long the
+ * chain is. */
 static void release_dead(void) {
   thread.releasing = true;
   for (mix_object *object; (object = thread.dead);) {
@@ -120,9 +123,13 @@ void mix_release(void *pointer) {
   if (!thread.releasing) release_dead();
 }
 
-bool mix_is(const void *object, const mix_class *class) { return object && ((const mix_object *)object)->class == class; }
+bool mix_is(const void *object, const mix_class *class) {
+  return object && ((const mix_object *)object)->class == class;
+}
 
-int mix_references(const void *object) { return object ? atomic_load(&((mix_object *)object)->references) : 0; }
+int mix_references(const void *object) {
+  return object ? atomic_load(&((mix_object *)object)->references) : 0;
+}
 
 /* ---- scopes ---- */
 
@@ -143,7 +150,8 @@ static void recycle_scope(mix_scope *scope) {
   thread.recycled = scope;
 }
 
-/* A scope is off the stack before its objects go, so that what a finalizer makes lands in a scope that stays. */
+/* A scope is off the stack before its objects go, so that what a finalizer makes lands in a scope that stays.
+ */
 static void end_innermost(void) {
   mix_scope *scope = thread.innermost;
   thread.innermost = scope->outer;
@@ -183,7 +191,8 @@ static void register_thread(void) {
 
 static bool scope_add(mix_scope *scope, mix_object *object) {
   if (!thread.registered) register_thread();
-  if (scope->count == scope->capacity && !mix_reserve(&scope->objects, &scope->capacity, scope->count + 1, sizeof *scope->objects))
+  if (scope->count == scope->capacity &&
+      !mix_reserve(&scope->objects, &scope->capacity, scope->count + 1, sizeof *scope->objects))
     return false;
   scope->objects[scope->count++] = object;
   return true;
@@ -213,8 +222,10 @@ void mix_scope_end(mix_scope *scope) {
   mix_scope *open = thread.innermost;
   while (open && open != scope) open = open->outer;
   if (!open) {
-    mix_fail(MIX_RUNTIME_ERROR, "scope_end: the scope is not open on this thread; end a scope once, on the thread that began it, "
-                                "and not after a scope around it");
+    mix_fail(
+        MIX_RUNTIME_ERROR,
+        "scope_end: the scope is not open on this thread; end a scope once, on the thread that began it, "
+        "and not after a scope around it");
     return;
   }
   mix_scope *outer = scope->outer;
@@ -227,7 +238,8 @@ void *mix_scope_leave(void *object) {
     for (int i = scope->count - 1; i >= 0; i--) {
       if (scope->objects[i] != object) continue;
       if (!scope_add(scope->outer ? scope->outer : &thread.root, object)) return NULL;
-      memmove(scope->objects + i, scope->objects + i + 1, (size_t)(scope->count - i - 1) * sizeof *scope->objects);
+      memmove(scope->objects + i, scope->objects + i + 1,
+              (size_t)(scope->count - i - 1) * sizeof *scope->objects);
       scope->count--;
       return object;
     }

@@ -41,8 +41,8 @@ void mix_text_put_number(mix_text *text, double x) {
 }
 
 static bool plain(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '/' ||
-         c == ':' || c == '+' || c == '-';
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
+         c == '/' || c == ':' || c == '+' || c == '-';
 }
 
 void mix_text_put_quoted(mix_text *text, const char *word) {

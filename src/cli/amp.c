@@ -1,10 +1,11 @@
-/* amp rewrite, amp explain: what the automatic mixed precision rewrite does to recorded graphs and to a model's own step, and why. */
+/* amp rewrite, amp explain: what the automatic mixed precision rewrite does to recorded graphs and to a
+ * model's own step, and why. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/cli.h"
-#include "compile/amp/setting.h"
-#include "io/rewrite_json.h"
+#include "amp/setting.h"
+#include "amp/graph_json.h"
 #include "model/model.h"
 
 #include <stdlib.h>
@@ -48,7 +49,8 @@ static bool keep_picture(amp_command *command, const mix_amp_result *result) {
 }
 
 /* One graph to standard output. False with the error recorded. */
-static bool show(amp_command *command, const mix_rewrite_case *item, const mix_amp_result *result, bool heading) {
+static bool show(amp_command *command, const mix_rewrite_case *item, const mix_amp_result *result,
+                 bool heading) {
   char *text = !command->explain ? mix_rewrite_result_text(item, result)
                : command->json   ? mix_rewrite_explain_text(item, result)
                                  : mix_amp_report(result);
@@ -104,9 +106,10 @@ static int show_model(amp_command *command, int argc, char **argv) {
                                            : NULL;
   if (kept) return wrong(kept, " belongs to train: here one step is looked at, and nothing of it is kept");
   if (!options.graph_rewrite && !strncmp(options.policy, "mixed_", 6))
-    return wrong(options.policy, " is a policy, and what is rewritten is a float32 model; leave --policy out");
+    return wrong(options.policy,
+                 " is a policy, and what is rewritten is a float32 model; leave --policy out");
   if (!options.graph_rewrite) options.graph_rewrite = "float16";
-  int64_t batch = options.batch_size ? options.batch_size : MIX_STANDARD_BATCH;
+  int64_t batch = options.batch_size ? options.batch_size : MIX_DEFAULT_BATCH;
   if ((code = cli_setup(&options)) != CLI_OK) return code;
   MIX_SCOPE {
     mix_images digits = mix_digits_load(.train = batch, .test = 1, .bytes = true);
@@ -127,8 +130,10 @@ static int set_option(const char *value) {
   const char *equals = value ? strchr(value, '=') : NULL;
   char name[128];
   if (!equals || equals == value ||
-      snprintf(name, sizeof name, "%s%.*s", MIX_AMP_ENVIRONMENT, (int)(equals - value), value) >= (int)sizeof name) {
-    fprintf(stderr, "mixtape amp: --set %s; expected NAME=VALUE, such as ALLOWLIST_ADD=Sin,Cos\n", value ? value : "");
+      snprintf(name, sizeof name, "%s%.*s", MIX_AMP_ENVIRONMENT, (int)(equals - value), value) >=
+          (int)sizeof name) {
+    fprintf(stderr, "mixtape amp: --set %s; expected NAME=VALUE, such as ALLOWLIST_ADD=Sin,Cos\n",
+            value ? value : "");
     return CLI_USAGE;
   }
   setenv(name, equals + 1, 1);

@@ -7,7 +7,7 @@
 #include <mixtape/mixtape.h>
 #include <stdio.h>
 
-#define CLI_CALLBACK_MOST 16
+#define CLI_CALLBACK_MAX 16
 
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 
@@ -34,9 +34,9 @@ typedef struct cli_options {
   const char *init_weights, *save, *step_log, *output, *only, *tensorboard, *format, *png, *checkpoint;
   const char *class_weight; /* as given; what it says: */
   int class_weight_count;
-  int64_t class_labels[MIX_CLASS_MOST];
-  double class_weights[MIX_CLASS_MOST];
-  const char *callbacks[CLI_CALLBACK_MOST]; /* as given, in order */
+  int64_t class_labels[MIX_CLASS_MAX];
+  double class_weights[MIX_CLASS_MAX];
+  const char *callbacks[CLI_CALLBACK_MAX]; /* as given, in order */
   int callback_count;
   cli_loss_scale loss_scale;
   int64_t units, batch_size, epochs, steps, threads, verbose, every, stall;
@@ -96,7 +96,7 @@ typedef struct cli_history {
     char *name;
     double *values; /* one for each epoch, NaN where none was added */
     int64_t epochs;
-  } columns[4 * MIX_MODEL_MOST];
+  } columns[4 * MIX_MODEL_MAX];
   int64_t epochs, steps;
   double start_seconds, train_seconds;
 } cli_history;

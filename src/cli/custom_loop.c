@@ -1,4 +1,5 @@
-/* --loop custom: the guide's second half. A captured step of tape, scaled loss and optimizer, over batches of a shuffled data set. */
+/* --loop custom: the guide's second half. A captured step of tape, scaled loss and optimizer, over batches of
+ * a shuffled data set. */
 #include "base/number.h"
 #include "cli/cli.h"
 #include "model/model.h"
@@ -18,7 +19,7 @@ typedef struct loop {
   training training;
   mix_function *step;
   mix_dataset *train;
-  mix_tensor *x_held, *y_held; /* NULL: nothing is held back */
+  mix_tensor *x_pinned, *y_pinned; /* NULL: nothing is held back */
   int64_t rows, batch_size, epoch;
   double loss, right, seen; /* sums of the epoch so far */
   cli_history *history;
@@ -28,13 +29,15 @@ typedef struct loop {
 
 /* Bytes of images are divided by 255 in float32, before the model. */
 static mix_tensor *model_input(mix_tensor *x) {
-  return mix_tensor_dtype(x) == MIX_UINT8 ? mix_divide(mix_cast(x, MIX_FLOAT32), mix_scalar(255, MIX_FLOAT32)) : x;
+  return mix_tensor_dtype(x) == MIX_UINT8 ? mix_divide(mix_cast(x, MIX_FLOAT32), mix_scalar(255, MIX_FLOAT32))
+                                          : x;
 }
 
 /* Labels are classes, or as many numbers an example as there are predictions. */
 static mix_tensor *batch_accuracy(mix_tensor *labels, mix_tensor *predictions) {
   bool classes = mix_tensor_shape(labels).rank < mix_tensor_shape(predictions).rank;
-  mix_tensor *right = mix_equal(mix_argmax(predictions, -1), classes ? mix_cast(labels, MIX_INT64) : mix_argmax(labels, -1));
+  mix_tensor *right =
+      mix_equal(mix_argmax(predictions, -1), classes ? mix_cast(labels, MIX_INT64) : mix_argmax(labels, -1));
   return mix_reduce_mean(mix_cast(right, MIX_FLOAT32), MIX_ALL_AXES, false);
 }
 
@@ -42,18 +45,21 @@ static mix_list *train_step(void *context, mix_list *batch) {
   training *t = context;
   mix_list *variables = mix_model_trainable_variables(t->model);
   mix_tape *tape = mix_tape_begin();
-  mix_tensor *predictions = mix_model_call(t->model, model_input(mix_list_get(batch, 0)), .training = MIX_TRUE);
+  mix_tensor *predictions =
+      mix_model_call(t->model, model_input(mix_list_get(batch, 0)), .training = MIX_TRUE);
   mix_tensor *loss = mix_loss_call(t->loss_object, mix_list_get(batch, 1), predictions);
   mix_tensor *scaled_loss = mix_optimizer_scale_loss(t->optimizer, loss);
   mix_tape_end(tape);
   mix_list *scaled_gradients = mix_tape_gradient(tape, scaled_loss, variables);
   mix_optimizer_apply(t->optimizer, scaled_gradients, variables);
   mix_tensor *applied = mix_optimizer_applied(t->optimizer);
-  return mix_list_of(loss, batch_accuracy(mix_list_get(batch, 1), predictions), applied ? applied : mix_scalar(1, MIX_BOOL));
+  return mix_list_of(loss, batch_accuracy(mix_list_get(batch, 1), predictions),
+                     applied ? applied : mix_scalar(1, MIX_BOOL));
 }
 
 /* The record of a step for its log. */
-static void log_step(const training *t, cli_step_log *log, int64_t step, int64_t epoch, mix_list *results, mix_logs *metrics) {
+static void log_step(const training *t, cli_step_log *log, int64_t step, int64_t epoch, mix_list *results,
+                     mix_logs *metrics) {
   mix_step_record record = {.size = sizeof record,
                             .step = step,
                             .epoch = epoch,
@@ -64,7 +70,9 @@ static void log_step(const training *t, cli_step_log *log, int64_t step, int64_t
   mix_tensor *scale = mix_optimizer_loss_scale(t->optimizer);
   mix_variable *good_steps = mix_optimizer_dynamic_counter(t->optimizer);
   if (scale) record.has_loss_scale = true, record.loss_scale = mix_tensor_item(scale);
-  if (good_steps) record.has_good_steps = true, record.good_steps = (int64_t)mix_tensor_item(mix_variable_value(good_steps));
+  if (good_steps)
+    record.has_good_steps = true,
+    record.good_steps = (int64_t)mix_tensor_item(mix_variable_value(good_steps));
   if (mix_error() == MIX_OK) cli_step_log_write(log, &record);
 }
 
@@ -86,7 +94,7 @@ static void describe(const loop *l, int64_t state[STATE_NUMBERS]) {
   state[STATE_STEPS] = l->history->steps;
   state[STATE_BATCH_SIZE] = l->batch_size;
   state[STATE_ROWS] = l->rows;
-  state[STATE_HELD] = l->x_held ? mix_tensor_shape(l->x_held).dims[0] : 0;
+  state[STATE_HELD] = l->x_pinned ? mix_tensor_shape(l->x_pinned).dims[0] : 0;
 }
 
 static mix_status save(const loop *l, mix_iterator *batches) {
@@ -94,11 +102,13 @@ static mix_status save(const loop *l, mix_iterator *batches) {
   describe(l, state);
   MIX_SCOPE {
     mix_checkpoint_put(l->checkpoint, "state", mix_tensor_from(state, MIX_INT64, MIX_SHAPE(STATE_NUMBERS)));
-    mix_checkpoint_put(l->checkpoint, "sums",
-                       mix_tensor_from((const double[SUMS]){l->loss, l->right, l->seen}, MIX_FLOAT64, MIX_SHAPE(SUMS)));
+    mix_checkpoint_put(
+        l->checkpoint, "sums",
+        mix_tensor_from((const double[SUMS]){l->loss, l->right, l->seen}, MIX_FLOAT64, MIX_SHAPE(SUMS)));
     for (int i = 0; i < l->history->count; i++) {
       const struct cli_column *column = &l->history->columns[i];
-      mix_checkpoint_put(l->checkpoint, column->name, mix_tensor_from(column->values, MIX_FLOAT64, MIX_SHAPE(column->epochs)));
+      mix_checkpoint_put(l->checkpoint, column->name,
+                         mix_tensor_from(column->values, MIX_FLOAT64, MIX_SHAPE(column->epochs)));
     }
     mix_checkpoint_save(l->checkpoint, l->history->steps, batches);
   }
@@ -108,35 +118,44 @@ static mix_status save(const loop *l, mix_iterator *batches) {
 static void get_column(const loop *l, const char *name) {
   mix_tensor *values = mix_checkpoint_get(l->checkpoint, name);
   const double *numbers = values ? mix_tensor_data(values) : NULL;
-  for (int64_t e = 0; numbers && e < mix_tensor_shape(values).dims[0]; e++) cli_history_add(l->history, e, name, numbers[e]);
+  for (int64_t e = 0; numbers && e < mix_tensor_shape(values).dims[0]; e++)
+    cli_history_add(l->history, e, name, numbers[e]);
 }
 
 /* What must be as it was: else batches of an epoch would be of other rows than those before. */
 static bool same_run(const loop *l, const int64_t saved[STATE_NUMBERS]) {
-  static const char *const names[STATE_NUMBERS] = {
-      [STATE_BATCH_SIZE] = "--batch-size", [STATE_ROWS] = "the number of training rows", [STATE_HELD] = "that of rows held back"};
+  static const char *const names[STATE_NUMBERS] = {[STATE_BATCH_SIZE] = "--batch-size",
+                                                   [STATE_ROWS] = "the number of training rows",
+                                                   [STATE_HELD] = "that of rows held back"};
   int64_t here[STATE_NUMBERS];
   describe(l, here);
   for (int i = STATE_BATCH_SIZE; i < STATE_NUMBERS; i++)
     if (saved[i] != here[i]) {
-      fprintf(stderr, "mixtape train: --resume: %s is %lld here, %lld in %s; resume with the data and options it was made with\n",
-              names[i], (long long)here[i], (long long)saved[i], l->options->checkpoint);
+      fprintf(
+          stderr,
+          "mixtape train: --resume: %s is %lld here, %lld in %s; resume with the data and options it was made with\n",
+          names[i], (long long)here[i], (long long)saved[i], l->options->checkpoint);
       return false;
     }
   return true;
 }
 
-/* Goes on where the newest checkpoint is, in the middle of the pass `batches`; at the beginning where there is none. */
+/* Goes on where the newest checkpoint is, in the middle of the pass `batches`; at the beginning where there
+ * is none. */
 static bool resume(loop *l, mix_iterator *batches) {
   int64_t step = mix_checkpoint_restore(l->checkpoint, batches), state[STATE_NUMBERS];
   double sums[SUMS];
   if (step < 0) return mix_error() == MIX_OK;
-  mix_tensor *numbers = mix_checkpoint_get(l->checkpoint, "state"), *totals = mix_checkpoint_get(l->checkpoint, "sums");
+  mix_tensor *numbers = mix_checkpoint_get(l->checkpoint, "state"),
+             *totals = mix_checkpoint_get(l->checkpoint, "sums");
   if (!numbers || !totals) {
-    fprintf(stderr, "mixtape train: --resume: %s holds a checkpoint of another loop; give --loop fit\n", l->options->checkpoint);
+    fprintf(stderr, "mixtape train: --resume: %s holds a checkpoint of another loop; give --loop fit\n",
+            l->options->checkpoint);
     return false;
   }
-  if (mix_tensor_read(numbers, MIX_INT64, state, STATE_NUMBERS) || mix_tensor_read(totals, MIX_FLOAT64, sums, SUMS)) return false;
+  if (mix_tensor_read(numbers, MIX_INT64, state, STATE_NUMBERS) ||
+      mix_tensor_read(totals, MIX_FLOAT64, sums, SUMS))
+    return false;
   if (!same_run(l, state)) return false;
   l->epoch = state[STATE_EPOCH];
   l->history->steps = state[STATE_STEPS];
@@ -148,12 +167,15 @@ static bool resume(loop *l, mix_iterator *batches) {
 
 /* ---- the loop ---- */
 
-static bool limit_reached(const loop *l) { return l->options->steps && l->history->steps >= l->options->steps; }
+static bool limit_reached(const loop *l) {
+  return l->options->steps && l->history->steps >= l->options->steps;
+}
 
 static void one_step(loop *l, mix_list *batch, mix_iterator *batches) {
   mix_list *results = mix_function_call(l->step, batch);
   if (!results) return;
-  double size = (double)mix_tensor_shape(mix_list_get(batch, 1)).dims[0], accuracy = mix_tensor_item(mix_list_get(results, 1));
+  double size = (double)mix_tensor_shape(mix_list_get(batch, 1)).dims[0],
+         accuracy = mix_tensor_item(mix_list_get(results, 1));
   l->loss += size * mix_tensor_item(mix_list_get(results, 0));
   l->right += size * accuracy;
   l->seen += size;
@@ -170,10 +192,11 @@ static void end_epoch(loop *l) {
   cli_history_add(l->history, l->epoch, "loss", l->loss / l->seen);
   cli_history_add(l->history, l->epoch, "accuracy", l->right / l->seen);
   if (l->options->verbose)
-    fprintf(stderr, "Epoch %lld: loss=%g - accuracy=%g\n", (long long)l->epoch, l->loss / l->seen, l->right / l->seen);
-  mix_logs *held =
-      l->x_held ? mix_model_evaluate(l->training.model, l->x_held, l->y_held, .batch_size = l->batch_size, .verbose = MIX_SILENT)
-                : NULL;
+    fprintf(stderr, "Epoch %lld: loss=%g - accuracy=%g\n", (long long)l->epoch, l->loss / l->seen,
+            l->right / l->seen);
+  mix_logs *held = l->x_pinned ? mix_model_evaluate(l->training.model, l->x_pinned, l->y_pinned,
+                                                    .batch_size = l->batch_size, .verbose = MIX_SILENT)
+                               : NULL;
   char name[256];
   for (int i = 0; i < mix_logs_count(held); i++) {
     snprintf(name, sizeof name, "val_%s", mix_logs_name(held, i));
@@ -181,7 +204,8 @@ static void end_epoch(loop *l) {
   }
 }
 
-/* The rest of an epoch. Its checkpoint is taken behind its last batch: what is held back is evaluated again after a resume. */
+/* The rest of an epoch. Its checkpoint is taken behind its last batch: what is held back is evaluated again
+ * after a resume. */
 static bool run_epoch(loop *l, mix_iterator *batches) {
   for (mix_list *batch; mix_error() == MIX_OK && !limit_reached(l) && (batch = mix_iterator_next(batches));)
     MIX_SCOPE { one_step(l, batch, batches); }
@@ -199,23 +223,26 @@ static bool split(loop *l, mix_tensor **x, mix_tensor **y) {
   if (count == 0 || (count == total && part > 0)) {
     char given[32];
     mix_number_write_shortest(given, sizeof given, part);
-    fprintf(stderr, "mixtape train: --validation-split %s of %lld examples leaves a part empty\n", given, (long long)total);
+    fprintf(stderr, "mixtape train: --validation-split %s of %lld examples leaves a part empty\n", given,
+            (long long)total);
     return false;
   }
   if (count == total) return true;
-  l->x_held = rows(*x, count, total - count);
-  l->y_held = rows(*y, count, total - count);
+  l->x_pinned = rows(*x, count, total - count);
+  l->y_pinned = rows(*y, count, total - count);
   *x = rows(*x, 0, count);
   *y = rows(*y, 0, count);
   return true;
 }
 
-bool cli_train_custom(const cli_options *options, mix_model *model, const cli_data *data, cli_history *history, cli_step_log *log) {
+bool cli_train_custom(const cli_options *options, mix_model *model, const cli_data *data,
+                      cli_history *history, cli_step_log *log) {
   loop l = {.options = options,
             .history = history,
             .log = log,
-            .batch_size = options->batch_size ? options->batch_size : MIX_STANDARD_BATCH};
-  l.training = (training){.model = model, .loss_object = mix_loss_new(options->loss), .optimizer = mix_model_optimizer(model)};
+            .batch_size = options->batch_size ? options->batch_size : MIX_DEFAULT_BATCH};
+  l.training = (training){
+      .model = model, .loss_object = mix_loss_new(options->loss), .optimizer = mix_model_optimizer(model)};
   mix_tensor *x = data->x_train, *y = data->y_train;
   if (!split(&l, &x, &y)) return false;
   l.rows = mix_tensor_shape(x).dims[0];

@@ -1,7 +1,8 @@
-/* Pictures of graphs: the text for graphviz as it is (.dot), or what its program `dot` makes of it (.svg, .png). */
+/* Pictures of graphs: the text for graphviz as it is (.dot), or what its program `dot` makes of it (.svg,
+ * .png). */
 #include "base/error.h"
 #include "cli/cli.h"
-#include "data/file.h"
+#include "formats/file.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -54,7 +55,8 @@ static int run_dot(const char *path, const char *text) {
 }
 
 bool cli_draw(const char *path, const char *text) {
-  if (!strcmp(ending(path), "dot")) return mix_file_replace(path, &(mix_bytes){text, strlen(text)}, 1, "amp explain");
+  if (!strcmp(ending(path), "dot"))
+    return mix_file_replace(path, &(mix_bytes){text, strlen(text)}, 1, "amp explain");
   int code = run_dot(path, text);
   if (code == NOT_FOUND)
     mix_fail(

@@ -1,30 +1,34 @@
-/* graph: compiled graphs as text, from a file or a log of MIXTAPE_VERBOSE=compile; single passes over them. */
+/* graph: compiled graphs as text, from a file or a log of MIXTAPE_VERBOSE=compile; single passes over them.
+ */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/cli.h"
-#include "compile/amp/setting.h"
-#include "compile/passes/passes.h"
+#include "amp/setting.h"
+#include "compile/compile.h"
+#include "compile/pass_pipeline.h"
+#include "passes/passes.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PASSES = 64, MADE_UP_MOST = 1 << 30, FILE_MOST = 1 << 28 };
+enum { MAX_PASSES = 64, MADE_UP_MAX = 1 << 30, FILE_MAX = 1 << 28 };
 
 static void usage(FILE *out) {
-  fprintf(out,
-          "usage: mixtape graph FILE [--graph N] [--pass NAME,...] [--rewrite float16|bfloat16] [--quiet]\n"
-          "\n"
-          "Reads the text of a captured function (mix_function_dump; MIXTAPE_VERBOSE=compile writes one before the passes and one\n"
-          "after each), checks it, and writes it after the passes asked for. FILE - is standard input.\n"
-          "\n"
-          "  --graph N    the N-th graph of the file, from 1; a file with several and no --graph is listed\n"
-          "  --pass       run these passes, in this order; \"all\": those of a compilation, as they are switched on\n"
-          "  --rewrite    what the pass amp rewrites to\n"
-          "  --quiet      no graph is written: a check\n"
-          "\n"
-          "passes:");
+  fprintf(
+      out,
+      "usage: mixtape graph FILE [--graph N] [--pass NAME,...] [--rewrite float16|bfloat16] [--quiet]\n"
+      "\n"
+      "Reads the text of a captured function (mix_function_dump; MIXTAPE_VERBOSE=compile writes one before the passes and one\n"
+      "after each), checks it, and writes it after the passes asked for. FILE - is standard input.\n"
+      "\n"
+      "  --graph N    the N-th graph of the file, from 1; a file with several and no --graph is listed\n"
+      "  --pass       run these passes, in this order; \"all\": those of a compilation, as they are switched on\n"
+      "  --rewrite    what the pass amp rewrites to\n"
+      "  --quiet      no graph is written: a check\n"
+      "\n"
+      "passes:");
   for (int i = 0; mix_pass_name(i); i++) fprintf(out, " %s", mix_pass_name(i));
   fputc('\n', out);
 }
@@ -40,7 +44,8 @@ static bool known_passes(const char *list) {
   for (size_t length; *list; list += length + (list[length] == ',')) {
     length = strcspn(list, ",");
     int i = 0;
-    while (mix_pass_name(i) && (strncmp(mix_pass_name(i), list, length) != 0 || mix_pass_name(i)[length])) i++;
+    while (mix_pass_name(i) && (strncmp(mix_pass_name(i), list, length) != 0 || mix_pass_name(i)[length]))
+      i++;
     if (!mix_pass_name(i)) return false;
   }
   return true;
@@ -110,7 +115,7 @@ static char *read_file(const char *path, size_t *size) {
     for (size_t i = 0; i < got; i++)
       if (!part[i]) part[i] = '\1'; /* no text, and said to be none by the reader */
     mix_text_put(&text, "%.*s", (int)got, part);
-    if (text.used > FILE_MOST && !text.failed) { /* a device without an end */
+    if (text.used > FILE_MAX && !text.failed) { /* a device without an end */
       mix_fail(MIX_VALUE_ERROR, "graph: %s is longer than 256 MiB, more than any log of graphs", path);
       text.failed = true;
     }
@@ -135,8 +140,8 @@ static bool begins(const char *line, const char *word) { return !strncmp(line, w
 
 /* Of a log: a line that a graph may have. */
 static bool graph_line(const char *line) {
-  return *line == '%' || begins(line, "    ") || begins(line, "store ") || begins(line, "return") || begins(line, "once\n") ||
-         begins(line, "excess\n");
+  return *line == '%' || begins(line, "    ") || begins(line, "store ") || begins(line, "return") ||
+         begins(line, "once\n") || begins(line, "excess\n");
 }
 
 typedef struct section {
@@ -144,13 +149,15 @@ typedef struct section {
   const char *begin, *end;
 } section;
 
-/* The next graph behind `at`: from its first line to its "return". Comments just before it are its title. False where there is none. */
+/* The next graph behind `at`: from its first line to its "return". Comments just before it are its title.
+ * False where there is none. */
 static bool next_section(const char *at, section *s) {
   *s = (section){0};
   for (; *at; at = next_line(at)) {
     if (*at == '#') s->title = at;
     if (!graph_line(at)) {
-      if (s->begin && *at != '#' && *at != '\n' && *at != '\r') break; /* not one: said by the reader, which gets the line too */
+      if (s->begin && *at != '#' && *at != '\n' && *at != '\r')
+        break; /* not one: said by the reader, which gets the line too */
       continue;
     }
     if (!s->begin) s->begin = at;
@@ -167,7 +174,8 @@ static void list_sections(const char *text) {
   for (const char *at = text; next_section(at, &s); at = s.end) {
     int lines = 0;
     for (const char *line = s.begin; line < s.end; line = next_line(line)) lines++;
-    printf("%3d  %5d lines  %.*s\n", ++number, lines, s.title ? (int)strcspn(s.title, "\n") : 0, s.title ? s.title : "");
+    printf("%3d  %5d lines  %.*s\n", ++number, lines, s.title ? (int)strcspn(s.title, "\n") : 0,
+           s.title ? s.title : "");
   }
 }
 
@@ -188,7 +196,7 @@ static mix_ir *read_section(const graph_options *options, const char *text, cons
   mix_text graph = {.grows = true};
   for (const char *line = text; line < s->begin; line = next_line(line)) mix_text_put(&graph, "\n");
   mix_text_put(&graph, "%.*s", (int)(s->end - s->begin), s->begin);
-  mix_ir *ir = graph.failed ? NULL : mix_ir_read(options->file, graph.text, graph.used, MADE_UP_MOST);
+  mix_ir *ir = graph.failed ? NULL : mix_ir_read(options->file, graph.text, graph.used, MADE_UP_MAX);
   mix_free(graph.text);
   return ir;
 }
@@ -206,7 +214,8 @@ int cli_graph(int argc, char **argv) {
   bool found = false;
   while (number < (options.graph ? options.graph : 1) && (found = next_section(at, &s))) at = s.end, number++;
   if (!found) {
-    mix_fail(MIX_VALUE_ERROR, options.graph > 1 ? "graph: %s has %ld graphs, not %ld" : "graph: %s has no graph", options.file,
+    mix_fail(MIX_VALUE_ERROR,
+             options.graph > 1 ? "graph: %s has %ld graphs, not %ld" : "graph: %s has no graph", options.file,
              number, options.graph);
     code = cli_fail();
   } else if (!options.graph && next_section(at, &other)) {

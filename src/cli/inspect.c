@@ -4,14 +4,16 @@
 #include <string.h>
 
 static void say_weights(const cli_options *options) {
-  if (!options->init_weights) fprintf(stderr, "weights: random; --init-weights names the file of trained ones\n");
+  if (!options->init_weights)
+    fprintf(stderr, "weights: random; --init-weights names the file of trained ones\n");
 }
 
 /* Data, model and compilation as evaluate and predict need them; CLI_OK or the exit code. */
 static int prepare(const cli_options *options, int command, cli_data *data, mix_model **model) {
   int code = cli_setup(options);
   if (code) return code;
-  if (!cli_load_data(options, command, data) || !(*model = cli_make_model(options, data->width))) return cli_fail();
+  if (!cli_load_data(options, command, data) || !(*model = cli_make_model(options, data->width)))
+    return cli_fail();
   say_weights(options);
   return cli_compile(options, *model) == MIX_OK ? CLI_OK : cli_fail();
 }
@@ -22,7 +24,8 @@ static int evaluate(const cli_options *options) {
   int code = prepare(options, CLI_EVALUATE, &data, &model);
   if (code) return code;
   mix_tensor *x = data.x_test ? data.x_test : data.x_train, *y = data.x_test ? data.y_test : data.y_train;
-  mix_logs *test = mix_model_evaluate(model, x, y, .batch_size = options->batch_size, .verbose = cli_verbose(options));
+  mix_logs *test =
+      mix_model_evaluate(model, x, y, .batch_size = options->batch_size, .verbose = cli_verbose(options));
   return test ? cli_report(options, model, NULL, test) : cli_fail();
 }
 
@@ -32,9 +35,11 @@ static int predict(const cli_options *options) {
   int code = options->output ? cli_check_output("predict", "output", options->output) : CLI_OK;
   if (!code) code = prepare(options, CLI_PREDICT, &data, &model);
   if (code) return code;
-  mix_list *outputs = mix_model_predict(model, data.x_test ? data.x_test : data.x_train, .batch_size = options->batch_size);
+  mix_list *outputs =
+      mix_model_predict(model, data.x_test ? data.x_test : data.x_train, .batch_size = options->batch_size);
   if (!outputs) return cli_fail();
-  if (options->output) return mix_npy_save(options->output, mix_list_get(outputs, 0)) == MIX_OK ? CLI_OK : cli_fail();
+  if (options->output)
+    return mix_npy_save(options->output, mix_list_get(outputs, 0)) == MIX_OK ? CLI_OK : cli_fail();
   mix_tensor *classes = mix_argmax(mix_list_get(outputs, 0), -1);
   const int64_t *labels = mix_tensor_data(classes);
   if (!labels) return cli_fail();
@@ -67,7 +72,8 @@ static int version(const cli_options *options) {
   return CLI_OK;
 }
 
-static int run(const char *name, int command, int (*body)(const cli_options *options), int argc, char **argv) {
+static int run(const char *name, int command, int (*body)(const cli_options *options), int argc,
+               char **argv) {
   cli_options options;
   int code = cli_parse(name, command, argc, argv, &options);
   if (code) return code < 0 ? CLI_OK : code;

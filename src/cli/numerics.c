@@ -23,8 +23,9 @@ static int run(const cli_options *options) {
   mix_model *model = cli_make_model(options, data.width);
   if (!model || cli_compile(options, model) != MIX_OK) return cli_fail();
   mix_numerics *report = mix_numerics_new();
-  mix_callback *watching = mix_numerics_report(.report = report, .every = options->every, .stall = options->stall,
-                                               .stop_at_stall = true, .png = options->png);
+  mix_callback *watching =
+      mix_numerics_report(.report = report, .every = options->every, .stall = options->stall,
+                          .stop_at_stall = true, .png = options->png);
   int64_t steps = options->steps ? options->steps : STEPS;
   mix_fit_options fit = {.size = sizeof fit,
                          .x = data.x_train,

@@ -1,6 +1,6 @@
 #include "cli/cli.h"
 
-#include "base/nearest.h"
+#include "base/did_you_mean.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -47,16 +47,20 @@ static const row rows[] = {
      "float32|float64|float16|bfloat16|mixed_float16|mixed_bfloat16", "default float32"},
     {"units", COUNT, FIELD(units), RUNS | CLI_SUMMARY | CLI_BENCH, "N",
      "units of the hidden layers (default 4096 with a GPU, else 64)"},
-    {"batch-size", COUNT, FIELD(batch_size), RUNS | CLI_BENCH, "N", "examples in a batch (default 32; of bench --advise 128)"},
+    {"batch-size", COUNT, FIELD(batch_size), RUNS | CLI_BENCH, "N",
+     "examples in a batch (default 32; of bench --advise 128)"},
     {"epochs", COUNT, FIELD(epochs), CLI_TRAIN, "N", "passes over the training data (default 1)"},
     {"steps", COUNT, FIELD(steps), CLI_TRAIN, "N", "end training after that many steps, whatever the epochs"},
     {"steps", COUNT, FIELD(steps), CLI_NUMERICS, "N", "steps of training (default 50)"},
-    {"every", COUNT, FIELD(every), CLI_NUMERICS, "N", "look at every Nth step (default 1), and at each after a skipped one"},
+    {"every", COUNT, FIELD(every), CLI_NUMERICS, "N",
+     "look at every Nth step (default 1), and at each after a skipped one"},
     {"stall", COUNT, FIELD(stall), CLI_NUMERICS, "N", "end where N steps in a row were skipped (default 20)"},
-    {"validation-split", FRACTION, FIELD(validation_split), CLI_TRAIN, "F", "the last part of the training data, held back"},
+    {"validation-split", FRACTION, FIELD(validation_split), CLI_TRAIN, "F",
+     "the last part of the training data, held back"},
     {"no-shuffle", FLAG, FIELD(no_shuffle), TRAINS, NULL, "take the examples in order"},
     {"seed", SEED, FIELD(seed), RUNS, "N", "of initial weights, shuffling and random layers (default 0)"},
-    {"class-weight", CLASS_WEIGHTS, FIELD(class_weight), TRAINS, "0=3,7=0.25", "weights of the classes in the loss"},
+    {"class-weight", CLASS_WEIGHTS, FIELD(class_weight), TRAINS, "0=3,7=0.25",
+     "weights of the classes in the loss"},
     {"callback", CALLBACK, FIELD(callbacks), CLI_TRAIN, "NAME[:key=value,...]",
      "early_stopping, reduce_lr_on_plateau, model_checkpoint, csv_logger, tensorboard, backup_and_restore, terminate_on_nan or numerics_report; may be given "
      "again"},
@@ -73,12 +77,14 @@ static const row rows[] = {
     {"semantics", CHOICE, FIELD(semantics), RUNS | CLI_SUMMARY, "tf_keras|keras3|experimental",
      "the generation whose rules hold (default tf_keras)"},
     {"accumulate", CHOICE, FIELD(accumulate), RUNS | CLI_SUMMARY | CLI_BENCH,
-     "auto|exact|blocked|blocked_short|blocked_long|blocked_wide", "how products of 16-bit numbers are summed"},
+     "auto|exact|blocked|blocked_short|blocked_long|blocked_wide",
+     "how products of 16-bit numbers are summed"},
     {"jit-compile", FLAG, FIELD(jit_compile), CLI_TRAIN, NULL,
      "let fused 16-bit numbers keep float32's digits (docs/NUMERICS.md): faster, other bits"},
     {"graph-rewrite", CHOICE, FIELD(graph_rewrite), TRAINS, "float16|bfloat16",
      "train a float32 model rewritten to 16 bits, without a policy"},
-    {"loop", CHOICE, FIELD(loop), CLI_TRAIN, "fit|custom", "train by fit, or by a loop with a gradient tape (default fit)"},
+    {"loop", CHOICE, FIELD(loop), CLI_TRAIN, "fit|custom",
+     "train by fit, or by a loop with a gradient tape (default fit)"},
     {"device", CHOICE, FIELD(device), RUNS | CLI_SUMMARY | CLI_BENCH, "auto|cpu|cuda|ref", "default auto"},
     {"threads", THREADS, FIELD(threads), RUNS | CLI_BENCH, "N", "default: the cores this process may use"},
     {"verbose", WHOLE, FIELD(verbose), CLI_TRAIN | CLI_EVALUATE, "0|1|2", "silent, a bar, a line an epoch"},
@@ -86,25 +92,32 @@ static const row rows[] = {
     {"save", PATH, FIELD(save), CLI_TRAIN, "FILE.npz", "write the weights after training"},
     {"checkpoint", TEXT, FIELD(checkpoint), CLI_TRAIN, "DIR",
      "keep the whole training in DIR, and what it was before: at each epoch's end, and where --steps ends it"},
-    {"checkpoint-freq", FREQUENCY, FIELD(checkpoint_freq), CLI_TRAIN, "epoch|N", "save it every N steps instead"},
+    {"checkpoint-freq", FREQUENCY, FIELD(checkpoint_freq), CLI_TRAIN, "epoch|N",
+     "save it every N steps instead"},
     {"resume", FLAG, FIELD(resume), CLI_TRAIN, NULL,
      "go on from the newest checkpoint in DIR with the same bits (none there: begin); without it a used DIR is refused"},
     {"step-log", TEXT, FIELD(step_log), CLI_TRAIN, "FILE.jsonl", "one JSON object a line for each step"},
-    {"output", PATH, FIELD(output), CLI_PREDICT, "FILE.npy", "where the outputs go (default: the classes on standard output)"},
-    {"only", CHOICE, FIELD(only), CLI_BENCH, "start|steps|dispatch|update|optimizers|passes|compile|pipeline|products|figures",
+    {"output", PATH, FIELD(output), CLI_PREDICT, "FILE.npy",
+     "where the outputs go (default: the classes on standard output)"},
+    {"only", CHOICE, FIELD(only), CLI_BENCH,
+     "start|steps|dispatch|update|optimizers|passes|compile|pipeline|products|figures",
      "one subject of the benchmark"},
     {"advise", FLAG, FIELD(advise), CLI_BENCH, NULL,
      "measure nothing: say which layers gain from --policy on this machine, and why"},
     {"quick", FLAG, FIELD(quick), CLI_BENCH, NULL, "fewer rounds and smaller models"},
-    {"format", CHOICE, FIELD(format), CLI_NUMERICS, "table|json", "of the report on standard output (default table)"},
+    {"format", CHOICE, FIELD(format), CLI_NUMERICS, "table|json",
+     "of the report on standard output (default table)"},
     {"all", FLAG, FIELD(all), CLI_NUMERICS, NULL, "in the table all intermediate values too"},
-    {"png", PATH, FIELD(png), CLI_NUMERICS, "FILE.png", "draw the report: a strip of magnitudes for each tensor"},
-    {"json", FLAG, FIELD(json), CLI_TRAIN | CLI_EVALUATE | CLI_BENCH | CLI_NUMERICS, NULL, "one JSON object on standard output"},
+    {"png", PATH, FIELD(png), CLI_NUMERICS, "FILE.png",
+     "draw the report: a strip of magnitudes for each tensor"},
+    {"json", FLAG, FIELD(json), CLI_TRAIN | CLI_EVALUATE | CLI_BENCH | CLI_NUMERICS, NULL,
+     "one JSON object on standard output"},
 };
 /* FIRST + i: row i. Above every character, so that getopt's `optopt` tells the two apart. */
-enum { ROWS = sizeof rows / sizeof *rows, FIRST = 1000, MOST_THREADS = 1024 };
+enum { ROWS = sizeof rows / sizeof *rows, FIRST = 1000, MAX_THREADS = 1024 };
 
-/* The option, and what it does beside it; below it where the option is long. Lines end within WIDTH columns. */
+/* The option, and what it does beside it; below it where the option is long. Lines end within WIDTH columns.
+ */
 static void print_option(const char *option, const char *text) {
   enum { COLUMN = 34, WIDTH = 110 };
   int used = printf("  %s", option);
@@ -135,18 +148,20 @@ static void print_help(const char *command, int commands) {
   print_option("-h, --help", "this text");
 }
 
-/* What getopt stumbled over: an option without its argument, one that takes none, the beginning of several, or none at all. */
+/* What getopt stumbled over: an option without its argument, one that takes none, the beginning of several,
+ * or none at all. */
 static int refuse_option(const char *command, int commands, int code, const char *word) {
   char letter[] = {'-', (char)optopt, 0};
-  if (optopt > 0 && optopt < FIRST) word = letter; /* one of several letters: word is all of them, or the word before */
+  if (optopt > 0 && optopt < FIRST)
+    word = letter; /* one of several letters: word is all of them, or the word before */
   const char *name = word + strspn(word, "-");
-  mix_nearest nearest = {.word = name};
+  mix_did_you_mean nearest = {.word = name};
   int begins = 0;
   bool near = false;
   for (int i = 0; i < ROWS; i++) {
     if (!(rows[i].commands & commands)) continue;
     begins += *name && !strncmp(rows[i].name, name, strlen(name));
-    mix_nearest_try(&nearest, rows[i].name);
+    mix_did_you_mean_try(&nearest, rows[i].name);
   }
   if (code == ':')
     fprintf(stderr, "mixtape %s: an argument is missing for '%s'", command, word);
@@ -156,7 +171,8 @@ static int refuse_option(const char *command, int commands, int code, const char
   else if (word != letter && begins > 1) {
     fprintf(stderr, "mixtape %s: '%s' may mean", command, word);
     for (int i = 0; i < ROWS; i++)
-      if (rows[i].commands & commands && !strncmp(rows[i].name, name, strlen(name))) fprintf(stderr, " --%s", rows[i].name);
+      if (rows[i].commands & commands && !strncmp(rows[i].name, name, strlen(name)))
+        fprintf(stderr, " --%s", rows[i].name);
   } else {
     fprintf(stderr, "mixtape %s: unknown option '%s'", command, word);
     near = word != letter && nearest.found;
@@ -225,11 +241,13 @@ static bool parse_class_weights(const char *text, cli_options *options) {
     int i = options->class_weight_count;
     size_t length = strcspn(text, ",");
     char item[64], *equals;
-    if (i == MIX_CLASS_MOST || length >= sizeof item) return false;
+    if (i == MIX_CLASS_MAX || length >= sizeof item) return false;
     snprintf(item, sizeof item, "%.*s", (int)length, text);
     if (!(equals = strchr(item, '='))) return false;
     *equals = 0;
-    if (!parse_integer(item, &options->class_labels[i]) || !parse_number(equals + 1, &options->class_weights[i])) return false;
+    if (!parse_integer(item, &options->class_labels[i]) ||
+        !parse_number(equals + 1, &options->class_weights[i]))
+      return false;
     if (options->class_labels[i] < 0 || options->class_weights[i] < 0) return false;
     for (int before = 0; before < i; before++)
       if (options->class_labels[before] == options->class_labels[i]) return false;
@@ -241,11 +259,12 @@ static bool parse_class_weights(const char *text, cli_options *options) {
 
 /* Tried at once: an error here lies in the option's text. */
 static bool parse_callback(const char *command, const row *row, const char *text, cli_options *options) {
-  if (options->callback_count == CLI_CALLBACK_MOST) return bad(command, row, text, "at most 16 callbacks");
+  if (options->callback_count == CLI_CALLBACK_MAX) return bad(command, row, text, "at most 16 callbacks");
   bool good = false;
   MIX_SCOPE { good = mix_callback_from_text(text) != NULL; }
   if (!good) {
-    fprintf(stderr, "mixtape %s: --%s: %s: %s\n", command, row->name, mix_status_name(mix_error()), mix_error_message());
+    fprintf(stderr, "mixtape %s: --%s: %s: %s\n", command, row->name, mix_status_name(mix_error()),
+            mix_error_message());
     mix_error_clear();
     return false;
   }
@@ -264,8 +283,9 @@ static bool is_keras(const char *value) { return ends_in(value, ".keras") || end
 static bool parse_file(const char *command, const row *row, const char *value) {
   bool reads = !strcmp(row->name, "init-weights");
   if (reads && is_keras(value))
-    return bad(command, row, value,
-               "FILE.npz (Keras files are not read by this version; in Keras: numpy.savez(FILE, *model.get_weights()))");
+    return bad(
+        command, row, value,
+        "FILE.npz (Keras files are not read by this version; in Keras: numpy.savez(FILE, *model.get_weights()))");
   const char *ending = strrchr(row->argument, '.');
   if (reads || !ending || ends_in(value, ending)) return *value || bad(command, row, value, row->argument);
   char expected[64];
@@ -285,7 +305,8 @@ static bool take(const char *command, const row *row, const char *value, cli_opt
       return bad(command, row, value, "guide (Keras files are not read by this version)");
     return is_choice(row->argument, value) || bad(command, row, value, row->argument);
   case COUNT:
-    if (!parse_integer(value, &number) || number < 1) return bad(command, row, value, "a positive whole number");
+    if (!parse_integer(value, &number) || number < 1)
+      return bad(command, row, value, "a positive whole number");
     *(int64_t *)field = number;
     return true;
   case WHOLE:
@@ -294,11 +315,13 @@ static bool take(const char *command, const row *row, const char *value, cli_opt
   case FREQUENCY:
     *(int64_t *)field = 0;
     if (!strcmp(value, "epoch")) return true;
-    if (!parse_integer(value, &number) || number < 1) return bad(command, row, value, "epoch or a positive whole number of steps");
+    if (!parse_integer(value, &number) || number < 1)
+      return bad(command, row, value, "epoch or a positive whole number of steps");
     *(int64_t *)field = number;
     return true;
   case SEED:
-    if (!parse_integer(value, &number) || number < 0) return bad(command, row, value, "a whole number from 0 on");
+    if (!parse_integer(value, &number) || number < 0)
+      return bad(command, row, value, "a whole number from 0 on");
     options->seed = (uint64_t)number;
     options->has_seed = true;
     return true;
@@ -307,13 +330,14 @@ static bool take(const char *command, const row *row, const char *value, cli_opt
            bad(command, row, value, "a number in [0, 1)");
   case FLAG: *(bool *)field = true; return true;
   case THREADS:
-    if (!parse_integer(value, &number) || number < 1 || number > MOST_THREADS)
+    if (!parse_integer(value, &number) || number < 1 || number > MAX_THREADS)
       return bad(command, row, value, "a whole number from 1 to 1024");
     *(int64_t *)field = number;
     return true;
   case DATA:
     *(const char **)field = value;
-    return !strcmp(value, "mnist") || !strcmp(value, "digits") || ends_in(value, ".npz") || bad(command, row, value, row->argument);
+    return !strcmp(value, "mnist") || !strcmp(value, "digits") || ends_in(value, ".npz") ||
+           bad(command, row, value, row->argument);
   case CLASS_WEIGHTS:
     return parse_class_weights(value, options) ||
            bad(command, row, value, "LABEL=WEIGHT,LABEL=WEIGHT,..., each label once (at most 64)");
@@ -337,9 +361,10 @@ static bool consistent(const char *command, const cli_options *options) {
                       : strcmp(options->metrics, "accuracy") ? "--metrics"
                                                              : NULL;
   if (extra)
-    fprintf(stderr,
-            "mixtape %s: %s belongs to --loop fit; the custom loop weighs no classes, measures accuracy and calls no callbacks\n",
-            command, extra);
+    fprintf(
+        stderr,
+        "mixtape %s: %s belongs to --loop fit; the custom loop weighs no classes, measures accuracy and calls no callbacks\n",
+        command, extra);
   return !extra;
 }
 
@@ -369,7 +394,8 @@ int cli_parse(const char *command, int commands, int argc, char **argv, cli_opti
   int count = 0;
   for (int i = 0; i < ROWS; i++)
     if (rows[i].commands & commands)
-      list[count++] = (struct option){rows[i].name, rows[i].kind == FLAG ? no_argument : required_argument, NULL, FIRST + i};
+      list[count++] = (struct option){rows[i].name, rows[i].kind == FLAG ? no_argument : required_argument,
+                                      NULL, FIRST + i};
   list[count++] = (struct option){"help", no_argument, NULL, FIRST + ROWS};
   list[count] = (struct option){0};
   opterr = 0;
@@ -383,7 +409,8 @@ int cli_parse(const char *command, int commands, int argc, char **argv, cli_opti
     if (!take(command, &rows[code - FIRST], optarg ? optarg : "", options)) return CLI_USAGE;
   }
   if (optind < argc) {
-    fprintf(stderr, "mixtape %s: '%s' is no option; `mixtape %s --help` lists them\n", command, argv[optind], command);
+    fprintf(stderr, "mixtape %s: '%s' is no option; `mixtape %s --help` lists them\n", command, argv[optind],
+            command);
     return CLI_USAGE;
   }
   return consistent(command, options) ? CLI_OK : CLI_USAGE;

@@ -1,4 +1,5 @@
-/* Results: the object of --json, the guide's lines, the log of steps. Numbers that are not finite are strings in JSON. */
+/* Results: the object of --json, the guide's lines, the log of steps. Numbers that are not finite are strings
+ * in JSON. */
 #include "base/number.h"
 #include "cli/cli.h"
 #include "model/model.h"
@@ -52,13 +53,15 @@ static json_t *number(double value) {
 
 /* ---- the log of steps ---- */
 
-/* A name of standard output (/dev/stdout), opened anew, would have a position of its own, and the two write over each other. */
+/* A name of standard output (/dev/stdout), opened anew, would have a position of its own, and the two write
+ * over each other. */
 bool cli_step_log_open(cli_step_log *log, const char *path, bool resumes) {
   *log = (cli_step_log){.path = path, .resumes = resumes};
   if (!path) return true;
   struct stat status, out;
   const bool there = stat(path, &status) == 0;
-  const bool standard = there && fstat(STDOUT_FILENO, &out) == 0 && status.st_dev == out.st_dev && status.st_ino == out.st_ino;
+  const bool standard =
+      there && fstat(STDOUT_FILENO, &out) == 0 && status.st_dev == out.st_dev && status.st_ino == out.st_ino;
   log->fresh = there && !standard && S_ISREG(status.st_mode);
   const int copy = standard ? dup(STDOUT_FILENO) : -1;
   if ((log->file = copy >= 0 ? fdopen(copy, "w") : fopen(path, log->fresh ? "r+" : "w"))) return true;
@@ -68,12 +71,14 @@ bool cli_step_log_open(cli_step_log *log, const char *path, bool resumes) {
 
 /* Said once, when it happens: training goes on, the exit code tells of it. */
 static void step_log_failed(cli_step_log *log) {
-  if (!log->failed) fprintf(stderr, "mixtape: --step-log: '%s' could not be written whole: %s\n", log->path, strerror(errno));
+  if (!log->failed)
+    fprintf(stderr, "mixtape: --step-log: '%s' could not be written whole: %s\n", log->path, strerror(errno));
   log->failed = true;
 }
 
-/* At the first step, so that a run which ends before it leaves the file of the last one. A run that was killed wrote steps behind its
- * checkpoint: where it resumes the lines before `step` stay, the others are written again. */
+/* At the first step, so that a run which ends before it leaves the file of the last one. A run that was
+ * killed wrote steps behind its checkpoint: where it resumes the lines before `step` stay, the others are
+ * written again. */
 static bool keep_steps_before(cli_step_log *log, int64_t step) {
   rewind(log->file);
   long end = 0;
@@ -105,7 +110,8 @@ void cli_step_log_write(cli_step_log *log, const mix_step_record *record) {
   if (record->has_loss_scale) json_object_set_new(line, "loss_scale", number(record->loss_scale));
   if (record->has_good_steps) json_object_set_new(line, "good_steps", json_integer(record->good_steps));
   errno = 0;
-  if (json_dumpf(line, log->file, JSON_COMPACT) || fputc('\n', log->file) == EOF || fflush(log->file)) step_log_failed(log);
+  if (json_dumpf(line, log->file, JSON_COMPACT) || fputc('\n', log->file) == EOF || fflush(log->file))
+    step_log_failed(log);
   json_decref(line);
 }
 
@@ -152,18 +158,20 @@ static mix_dtype compute_dtype(const cli_options *options) {
   return mix_policy_compute_dtype(mix_global_policy());
 }
 
-int cli_report(const cli_options *options, mix_model *model, const cli_history *history, const mix_logs *test) {
+int cli_report(const cli_options *options, mix_model *model, const cli_history *history,
+               const mix_logs *test) {
   if (!options->json) {
     char text[64];
     for (int i = 0; i < mix_logs_count(test); i++)
-      printf("Test %s: %s\n", mix_logs_name(test, i), cli_number_text(mix_logs_value(test, i), text, sizeof text));
+      printf("Test %s: %s\n", mix_logs_name(test, i),
+             cli_number_text(mix_logs_value(test, i), text, sizeof text));
     return CLI_OK;
   }
   json_t *object = json_object();
   json_object_set_new(object, "policy", json_string(options->policy));
   json_object_set_new(object, "device", json_string(mix_device()));
-  const int64_t examples = options->batch_size ? options->batch_size : MIX_STANDARD_BATCH;
-  const mix_product_service service = mix_model_product_service(model, compute_dtype(options), examples);
+  const int64_t examples = options->batch_size ? options->batch_size : MIX_DEFAULT_BATCH;
+  const mix_kernel_info service = mix_model_kernel_info(model, compute_dtype(options), examples);
   json_object_set_new(object, "accumulate", json_string(service.accumulation));
   if (options->jit_compile) json_object_set_new(object, "jit_compile", json_true());
   if (history) json_object_set_new(object, "history", history_object(history));
@@ -176,7 +184,8 @@ int cli_report(const cli_options *options, mix_model *model, const cli_history *
     json_object_set_new(object, "seconds", seconds);
   }
   /* Which kernel computes the model's largest product, and why: after the members that every version has. */
-  json_object_set_new(object, "products", json_pack("{s:s, s:s}", "kernel", service.kernel, "why", service.brings));
+  json_object_set_new(object, "products",
+                      json_pack("{s:s, s:s}", "kernel", service.kernel, "why", service.description));
   bool written = json_dumpf(object, stdout, JSON_COMPACT) == 0 && putchar('\n') != EOF;
   json_decref(object);
   return written ? CLI_OK : CLI_FAILED;

@@ -11,8 +11,9 @@ int cli_verbose(const cli_options *options) {
   return options->verbose < 0 ? 0 : options->verbose == 0 ? MIX_SILENT : (int)options->verbose;
 }
 
-/* The metrics in --metrics: names with commas between, and behind a name's colon its arguments, with commas between too. Cuts `text`,
- * which the names point into. False where one is empty, or where there are too many. */
+/* The metrics in --metrics: names with commas between, and behind a name's colon its arguments, with commas
+ * between too. Cuts `text`, which the names point into. False where one is empty, or where there are too
+ * many. */
 static bool name_metrics(char *text, mix_compile_options *compile) {
   int count = 0;
   for (char *next = text; next;) {
@@ -23,7 +24,7 @@ static bool name_metrics(char *text, mix_compile_options *compile) {
       item[-1] = ','; /* another argument of the metric before */
       continue;
     }
-    if (!*item || count == MIX_MODEL_MOST) return false;
+    if (!*item || count == MIX_MODEL_MAX) return false;
     compile->metrics[count++] = item;
   }
   return true;
@@ -37,19 +38,24 @@ static int tried(const char *option) {
   return CLI_USAGE;
 }
 
-/* Logs have members of their own, and one for each of the `count` metrics before, which a metric of that name would take the place of. */
+/* Logs have members of their own, and one for each of the `count` metrics before, which a metric of that name
+ * would take the place of. */
 static int free_name(const mix_metric *metric, const char *const *before, int count) {
   static const char *const taken[] = {"loss", "step", "applied", "iterations", "loss_scale", "good_steps"};
   for (int i = 0; metric && i < count; i++)
     if (!strcmp(mix_metric_name(metric), before[i])) {
-      fprintf(stderr, "mixtape: --metrics: two metrics are called '%s'; leave one out, or name it, as in auc:name=another\n",
-              before[i]);
+      fprintf(
+          stderr,
+          "mixtape: --metrics: two metrics are called '%s'; leave one out, or name it, as in auc:name=another\n",
+          before[i]);
       return CLI_USAGE;
     }
   for (size_t i = 0; metric && i < sizeof taken / sizeof *taken; i++)
     if (!strcmp(mix_metric_name(metric), taken[i])) {
-      fprintf(stderr, "mixtape: --metrics: a metric cannot be called '%s', which the logs have already; give another name\n",
-              taken[i]);
+      fprintf(
+          stderr,
+          "mixtape: --metrics: a metric cannot be called '%s', which the logs have already; give another name\n",
+          taken[i]);
       return CLI_USAGE;
     }
   return CLI_OK;
@@ -60,18 +66,19 @@ static int try_metrics(const cli_options *options) {
   char *text = strdup(options->metrics);
   int code = CLI_OK;
   if (!text || !name_metrics(text, &compile)) {
-    fprintf(stderr, "mixtape: --metrics: '%s' given; expected names with commas between, at most %d\n", options->metrics,
-            MIX_MODEL_MOST);
+    fprintf(stderr, "mixtape: --metrics: '%s' given; expected names with commas between, at most %d\n",
+            options->metrics, MIX_MODEL_MAX);
     code = CLI_USAGE;
   }
-  const char *names[MIX_MODEL_MOST];
-  for (int i = 0; i < MIX_MODEL_MOST && compile.metrics[i] && !code; i++) {
+  const char *names[MIX_MODEL_MAX];
+  for (int i = 0; i < MIX_MODEL_MAX && compile.metrics[i] && !code; i++) {
     mix_clear_names(); /* compilation does not number them either */
     mix_metric *metric = mix_metric_from_text(compile.metrics[i], NULL);
     bool missing = mix_error() == MIX_TYPE_ERROR && !strchr(compile.metrics[i], ':');
     code = tried("metrics");
     if (code && missing)
-      fprintf(stderr, "mixtape: --metrics: arguments are given as in %s:key=value,key=value\n", compile.metrics[i]);
+      fprintf(stderr, "mixtape: --metrics: arguments are given as in %s:key=value,key=value\n",
+              compile.metrics[i]);
     if (!code) code = free_name(metric, names, i);
     if (!code) names[i] = mix_metric_name(metric);
   }
@@ -110,14 +117,16 @@ int cli_setup(const cli_options *options) {
   cli_try_environment();
   if (options->has_seed) mix_set_seed(options->seed);
   mix_set_global_policy(options->policy);
-  if (options->graph_rewrite && !strcmp(options->graph_rewrite, "bfloat16") && options->loss_scale.kind >= CLI_SCALE_FIXED) {
+  if (options->graph_rewrite && !strcmp(options->graph_rewrite, "bfloat16") &&
+      options->loss_scale.kind >= CLI_SCALE_FIXED) {
     fprintf(
         stderr,
         "mixtape: --graph-rewrite bfloat16 scales no loss, for its numbers reach as far as float32's; leave --loss-scale out\n");
     return CLI_USAGE;
   }
   if (options->graph_rewrite && !strncmp(options->policy, "mixed_", 6)) {
-    fprintf(stderr, "mixtape: --graph-rewrite and the mixed policy %s exclude each other; leave one out\n", options->policy);
+    fprintf(stderr, "mixtape: --graph-rewrite and the mixed policy %s exclude each other; leave one out\n",
+            options->policy);
     return CLI_USAGE;
   }
   return mix_error() == MIX_OK ? try_names(options) : cli_fail();
@@ -139,7 +148,9 @@ static bool load_npz(const char *path, int command, cli_data *data) {
 /* Examples as (rows, width). */
 static mix_tensor *flat(mix_tensor *x) {
   mix_shape shape = mix_tensor_shape(x);
-  return !x || shape.rank == 0 || shape.rank == 2 ? x : mix_reshape(x, MIX_SHAPE(shape.dims[0], shape.rank == 1 ? 1 : -1));
+  return !x || shape.rank == 0 || shape.rank == 2
+             ? x
+             : mix_reshape(x, MIX_SHAPE(shape.dims[0], shape.rank == 1 ? 1 : -1));
 }
 
 /* Labels of one column become a vector. */
@@ -155,8 +166,8 @@ static bool sound_pair(const cli_data *data, mix_tensor *x, mix_tensor *y, const
   if (!rows.rank || !mix_shape_size(rows))
     mix_fail(MIX_VALUE_ERROR, "%s: x_%s holds no examples; expected (rows, ...)", data->source, part);
   else if (y && (!labels.rank || labels.dims[0] != rows.dims[0]))
-    mix_fail(MIX_VALUE_ERROR, "%s: x_%s has %lld rows, y_%s %lld; they must agree", data->source, part, (long long)rows.dims[0],
-             part, (long long)(labels.rank ? labels.dims[0] : 0));
+    mix_fail(MIX_VALUE_ERROR, "%s: x_%s has %lld rows, y_%s %lld; they must agree", data->source, part,
+             (long long)rows.dims[0], part, (long long)(labels.rank ? labels.dims[0] : 0));
   return !mix_failed();
 }
 
@@ -170,7 +181,8 @@ bool cli_load_data(const cli_options *options, int command, cli_data *data) {
     return false;
   }
   if (mix_error() != MIX_OK) return false;
-  if (!sound_pair(data, data->x_train, data->y_train, "train") || !sound_pair(data, data->x_test, data->y_test, "test"))
+  if (!sound_pair(data, data->x_train, data->y_train, "train") ||
+      !sound_pair(data, data->x_test, data->y_test, "test"))
     return false;
   mix_tensor **arrays[] = {&data->x_train, &data->x_test};
   for (int i = 0; i < 2; i++) *arrays[i] = flat(*arrays[i]);
@@ -180,8 +192,8 @@ bool cli_load_data(const cli_options *options, int command, cli_data *data) {
   data->width = shape.rank == 2 ? shape.dims[1] : 1;
   mix_shape test = data->x_train && data->x_test ? mix_tensor_shape(data->x_test) : shape;
   if ((test.rank == 2 ? test.dims[1] : 1) != data->width) {
-    mix_fail(MIX_VALUE_ERROR, "%s: x_test has %lld values an example, x_train %lld; they must agree", data->source,
-             (long long)(test.rank == 2 ? test.dims[1] : 1), (long long)data->width);
+    mix_fail(MIX_VALUE_ERROR, "%s: x_test has %lld values an example, x_train %lld; they must agree",
+             data->source, (long long)(test.rank == 2 ? test.dims[1] : 1), (long long)data->width);
     return false;
   }
   fprintf(stderr, "data: %s\n", data->source);
@@ -200,8 +212,9 @@ mix_model *cli_make_model(const cli_options *options, int64_t width) {
   x = mix_call(mix_dense(.units = units, .activation = "relu", .name = "dense_2"), x);
   x = mix_call(mix_dense(.units = 10, .name = "dense_logits"), x);
   /* The softmax of 16-bit logits would overflow and underflow: the last layer is float32 there. */
-  mix_layer *softmax = computes_in_16_bits() ? mix_activation("softmax", .dtype = "float32", .name = "predictions")
-                                             : mix_activation("softmax", .name = "predictions");
+  mix_layer *softmax = computes_in_16_bits()
+                           ? mix_activation("softmax", .dtype = "float32", .name = "predictions")
+                           : mix_activation("softmax", .name = "predictions");
   mix_model *model = mix_model_new(inputs, mix_call(softmax, x));
   if (model && options->init_weights) mix_model_load_weights(model, options->init_weights);
   return mix_error() == MIX_OK ? model : NULL;
@@ -212,23 +225,30 @@ static mix_optimizer *rewritten(const cli_options *options, mix_optimizer *optim
   const cli_loss_scale *scale = &options->loss_scale;
   if (!strcmp(options->graph_rewrite, "bfloat16") || scale->kind == CLI_SCALE_NONE)
     return mix_set_graph_rewrite(options->graph_rewrite) == MIX_OK ? optimizer : NULL;
-  if (scale->kind == CLI_SCALE_FIXED) return mix_enable_mixed_precision_graph_rewrite(optimizer, .fixed_loss_scale = scale->scale);
+  if (scale->kind == CLI_SCALE_FIXED)
+    return mix_enable_mixed_precision_graph_rewrite(optimizer, .fixed_loss_scale = scale->scale);
   if (scale->kind == CLI_SCALE_AUTO) return mix_enable_mixed_precision_graph_rewrite(optimizer);
   return mix_enable_mixed_precision_graph_rewrite(
-      optimizer, .loss_scale = mix_dynamic_loss_scale(.initial_loss_scale = scale->scale, .increment_period = scale->growth_steps));
+      optimizer, .loss_scale = mix_dynamic_loss_scale(.initial_loss_scale = scale->scale,
+                                                      .increment_period = scale->growth_steps));
 }
 
 /* Keras 3 has no fixed wrapper: every optimizer takes a loss_scale_factor. */
 static mix_optimizer *with_factor(const char *optimizer, double factor) {
   const char *arguments = strchr(optimizer, ':');
   mix_text text = {.grows = true};
-  mix_text_put(&text, "%s%sloss_scale_factor=%.17g", optimizer, !arguments ? ":" : arguments[1] ? "," : "", factor);
+  mix_text_put(&text, "%s%sloss_scale_factor=%.17g", optimizer,
+               !arguments     ? ":"
+               : arguments[1] ? ","
+                              : "",
+               factor);
   mix_optimizer *result = text.failed ? NULL : mix_optimizer_from_text(text.text, NULL);
   mix_free(text.text);
   return result;
 }
 
-/* The optimizer of --optimizer under --loss-scale; *wrapped: --loss-scale has been dealt with (compile must not wrap). */
+/* The optimizer of --optimizer under --loss-scale; *wrapped: --loss-scale has been dealt with (compile must
+ * not wrap). */
 static mix_optimizer *make_optimizer(const cli_options *options, const mix_model *model, bool *wrapped) {
   const cli_loss_scale *scale = &options->loss_scale;
   mix_optimizer *optimizer = mix_optimizer_from_text(options->optimizer, NULL);
@@ -236,16 +256,20 @@ static mix_optimizer *make_optimizer(const cli_options *options, const mix_model
   if (optimizer && options->graph_rewrite) return rewritten(options, optimizer);
   if (!optimizer || scale->kind == CLI_SCALE_NONE) return optimizer;
   if (scale->kind == CLI_SCALE_AUTO) return mix_optimizer_for_policy(optimizer, mix_model_policy(model));
-  bool experimental = !strcmp(options->semantics, "experimental"), keras3 = !strcmp(options->semantics, "keras3");
+  bool experimental = !strcmp(options->semantics, "experimental"),
+       keras3 = !strcmp(options->semantics, "keras3");
   if (scale->kind == CLI_SCALE_FIXED) {
-    if (experimental) return mix_loss_scale_optimizer(optimizer, .loss_scale = mix_fixed_loss_scale(scale->scale));
+    if (experimental)
+      return mix_loss_scale_optimizer(optimizer, .loss_scale = mix_fixed_loss_scale(scale->scale));
     if (!keras3) return mix_loss_scale_optimizer(optimizer, .fixed = true, .initial_scale = scale->scale);
     return with_factor(options->optimizer, scale->scale);
   }
   if (experimental)
-    return mix_loss_scale_optimizer(optimizer, .loss_scale = mix_dynamic_loss_scale(.initial_loss_scale = scale->scale,
-                                                                                    .increment_period = scale->growth_steps));
-  return mix_loss_scale_optimizer(optimizer, .initial_scale = scale->scale, .dynamic_growth_steps = scale->growth_steps);
+    return mix_loss_scale_optimizer(
+        optimizer, .loss_scale = mix_dynamic_loss_scale(.initial_loss_scale = scale->scale,
+                                                        .increment_period = scale->growth_steps));
+  return mix_loss_scale_optimizer(optimizer, .initial_scale = scale->scale,
+                                  .dynamic_growth_steps = scale->growth_steps);
 }
 
 mix_status cli_compile(const cli_options *options, mix_model *model) {
@@ -258,7 +282,8 @@ mix_status cli_compile(const cli_options *options, mix_model *model) {
                                  .image_bytes = true,
                                  .jit_compile = options->jit_compile};
   char *metrics = strdup(options->metrics);
-  if (!metrics || !name_metrics(metrics, &compile)) return mix_fail_status(MIX_MEMORY_ERROR, "--metrics: out of memory");
+  if (!metrics || !name_metrics(metrics, &compile))
+    return mix_fail_status(MIX_MEMORY_ERROR, "--metrics: out of memory");
   mix_model_compile_with(model, &compile);
   free(metrics);
   return mix_error();

@@ -1,5 +1,5 @@
 #include "cli/cli.h"
-#include "data/file.h"
+#include "formats/file.h"
 
 #include <math.h>
 #include <string.h>
@@ -24,14 +24,15 @@ void cli_weigh_classes(const cli_options *options, mix_fit_options *fit) {
   for (int64_t label = 0; label < 10; label++) {
     int i = 0;
     while (i < fit->class_weight_count && fit->class_labels[i] != label) i++;
-    if (i < fit->class_weight_count || fit->class_weight_count == MIX_CLASS_MOST) continue;
+    if (i < fit->class_weight_count || fit->class_weight_count == MIX_CLASS_MAX) continue;
     fit->class_labels[i] = label;
     fit->class_weights[i] = 1;
     fit->class_weight_count++;
   }
 }
 
-static bool train_fit(const cli_options *options, mix_model *model, const cli_data *data, cli_history *history, cli_step_log *log) {
+static bool train_fit(const cli_options *options, mix_model *model, const cli_data *data,
+                      cli_history *history, cli_step_log *log) {
   mix_fit_options fit = {.size = sizeof fit,
                          .x = data->x_train,
                          .y = data->y_train,
@@ -45,16 +46,21 @@ static bool train_fit(const cli_options *options, mix_model *model, const cli_da
                          .on_step = log->file ? log_step : NULL,
                          .context = log};
   cli_weigh_classes(options, &fit);
-  if (options->callback_count || options->tensorboard || options->checkpoint) fit.callbacks = mix_list_new(0, NULL);
-  for (int i = 0; i < options->callback_count; i++) mix_list_append(fit.callbacks, mix_callback_from_text(options->callbacks[i]));
-  if (options->tensorboard) mix_list_append(fit.callbacks, mix_tensorboard(options->tensorboard, .histogram_freq = 1));
+  if (options->callback_count || options->tensorboard || options->checkpoint)
+    fit.callbacks = mix_list_new(0, NULL);
+  for (int i = 0; i < options->callback_count; i++)
+    mix_list_append(fit.callbacks, mix_callback_from_text(options->callbacks[i]));
+  if (options->tensorboard)
+    mix_list_append(fit.callbacks, mix_tensorboard(options->tensorboard, .histogram_freq = 1));
   if (options->checkpoint)
     mix_list_append(fit.callbacks,
-                    mix_backup_and_restore(options->checkpoint, .save_freq = options->checkpoint_freq, .keep_checkpoint = true));
+                    mix_backup_and_restore(options->checkpoint, .save_freq = options->checkpoint_freq,
+                                           .keep_checkpoint = true));
   mix_history *fitted = mix_model_fit_with(model, &fit);
   for (int64_t e = 0; e < mix_history_epochs(fitted); e++) {
     const mix_logs *logs = mix_history_epoch(fitted, e);
-    for (int i = 0; i < mix_logs_count(logs); i++) cli_history_add(history, e, mix_logs_name(logs, i), mix_logs_value(logs, i));
+    for (int i = 0; i < mix_logs_count(logs); i++)
+      cli_history_add(history, e, mix_logs_name(logs, i), mix_logs_value(logs, i));
   }
   history->steps = mix_history_steps(fitted);
   return fitted != NULL;
@@ -64,12 +70,13 @@ int cli_check_checkpoint(const cli_options *options) {
   if (!options->checkpoint) return CLI_OK;
   int64_t step = mix_checkpoint_latest(options->checkpoint);
   if (mix_error() != MIX_OK) return cli_fail();
-  const char *reason = mix_folder_refuses(options->checkpoint);
+  const char *reason = mix_folder_unwritable_reason(options->checkpoint);
   if (reason) {
     fprintf(stderr, "mixtape train: --checkpoint: cannot write to '%s': %s\n", options->checkpoint, reason);
     return CLI_FAILED;
   }
-  if (step < 0 && options->resume) fprintf(stderr, "checkpoint: %s holds none yet; training begins\n", options->checkpoint);
+  if (step < 0 && options->resume)
+    fprintf(stderr, "checkpoint: %s holds none yet; training begins\n", options->checkpoint);
   if (step < 0 || options->resume) return CLI_OK;
   fprintf(
       stderr,
@@ -79,7 +86,7 @@ int cli_check_checkpoint(const cli_options *options) {
 }
 
 int cli_check_output(const char *command, const char *option, const char *path) {
-  const char *reason = mix_file_refuses(path);
+  const char *reason = mix_file_unwritable_reason(path);
   if (!reason) return CLI_OK;
   fprintf(stderr, "mixtape %s: --%s: cannot write '%s': %s\n", command, option, path, reason);
   return CLI_FAILED;
@@ -102,11 +109,14 @@ static int run(const cli_options *options) {
   history.train_seconds = cli_seconds() - history.start_seconds;
   bool whole = cli_step_log_close(&log);
   if (!good) code = cli_fail();
-  /* What fails from here on is said, and makes the run a failure, but it does not take the results with it. */
-  if (good && options->save && mix_model_save_weights(model, options->save) != MIX_OK) whole = cli_fail() == CLI_OK;
+  /* What fails from here on is said, and makes the run a failure, but it does not take the results with it.
+   */
+  if (good && options->save && mix_model_save_weights(model, options->save) != MIX_OK)
+    whole = cli_fail() == CLI_OK;
   mix_logs *test = NULL;
   if (good && data.x_test) {
-    test = mix_model_evaluate(model, data.x_test, data.y_test, .batch_size = options->batch_size, .verbose = MIX_SILENT);
+    test = mix_model_evaluate(model, data.x_test, data.y_test, .batch_size = options->batch_size,
+                              .verbose = MIX_SILENT);
     if (!test) whole = cli_fail() == CLI_OK;
   }
   if (good) code = cli_report(options, model, &history, test);

@@ -6,6 +6,7 @@
 #include "graph/lock.h"
 #include "tensor/convert.h"
 #include "tensor/shape.h"
+#include "graph/trace.h"
 #include <mixtape/ops.h>
 #include <string.h>
 
@@ -18,12 +19,15 @@ mix_variable *mix_variable_with(const mix_variable_options *given) {
   const mix_value *value = mix_tensor_value(options.initial_value);
   const char *name = options.name ? options.name : "variable";
   if (options.autocast && !mix_dtype_is_floating(value->dtype))
-    return mix_fail(MIX_VALUE_ERROR, "variable_new: '%s' has dtype %s; only a floating point variable can cast itself (autocast)",
-                    name, mix_dtype_name(value->dtype));
+    return mix_fail(
+        MIX_VALUE_ERROR,
+        "variable_new: '%s' has dtype %s; only a floating point variable can cast itself (autocast)", name,
+        mix_dtype_name(value->dtype));
   if (!mix_capture_may_create())
-    return mix_fail(MIX_VALUE_ERROR,
-                    "variable_new: '%s' is made in a later capture of a function; make variables in its first call or before",
-                    name);
+    return mix_fail(
+        MIX_VALUE_ERROR,
+        "variable_new: '%s' is made in a later capture of a function; make variables in its first call or before",
+        name);
   mix_graph_lock();
   bool finished = mix_node_finished(node);
   mix_graph_unlock();
@@ -42,13 +46,13 @@ mix_variable *mix_variable_with(const mix_variable_options *given) {
     mix_release(variable);
     return NULL;
   }
-  mix_held held;
-  if (!mix_tensor_hold(options.initial_value, &held)) {
+  mix_pinned pinned;
+  if (!mix_tensor_pin(options.initial_value, &pinned)) {
     mix_release(variable);
     return NULL;
   }
-  memcpy(variable->data, held.data, variable->bytes);
-  mix_tensor_let_go(&held);
+  memcpy(variable->data, pinned.data, variable->bytes);
+  mix_tensor_unpin(&pinned);
   return mix_scoped(variable);
 }
 
@@ -62,7 +66,8 @@ static bool value_fits(const mix_variable *variable, mix_tensor *value, const ch
   }
   if (!mix_shape_equal(given->shape, variable->shape)) {
     mix_fail(MIX_VALUE_ERROR, "%s: '%s' has shape %s, the value %s", call, variable->name,
-             mix_shape_text(variable->shape, ours, sizeof ours), mix_shape_text(given->shape, theirs, sizeof theirs));
+             mix_shape_text(variable->shape, ours, sizeof ours),
+             mix_shape_text(given->shape, theirs, sizeof theirs));
     return false;
   }
   return true;
@@ -79,10 +84,12 @@ static bool store(mix_variable *variable, mix_tensor *value, const mix_tensor *b
   return true;
 }
 
-static mix_status assign(mix_variable *variable, mix_tensor *value, const mix_tensor *before, bool *stale, const char *call) {
+static mix_status assign(mix_variable *variable, mix_tensor *value, const mix_tensor *before, bool *stale,
+                         const char *call) {
   if (!value || !value_fits(variable, value, call)) return mix_error();
   if (value->node->symbolic)
-    return mix_fail_status(MIX_RUNTIME_ERROR, "%s: the value for '%s' is symbolic (it descends from mix_input) and never exists",
+    return mix_fail_status(MIX_RUNTIME_ERROR,
+                           "%s: the value for '%s' is symbolic (it descends from mix_input) and never exists",
                            call, variable->name);
   mix_capture *capture = mix_capture_current();
   if (capture) return mix_capture_assign(capture, variable, value) ? MIX_OK : mix_error();
@@ -93,13 +100,16 @@ static mix_status assign(mix_variable *variable, mix_tensor *value, const mix_te
   return good ? MIX_OK : mix_error();
 }
 
-/* An autocast variable inside a cast scope takes values of the cast dtype: they are converted to the true one. */
+/* An autocast variable inside a cast scope takes values of the cast dtype: they are converted to the true
+ * one. */
 static mix_tensor *accepted(mix_variable *variable, mix_tensor *value, const char *call) {
   if (mix_failed()) return NULL;
-  if (!mix_is(variable, &mix_variable_class)) return mix_fail(MIX_TYPE_ERROR, "%s: expected a variable", call);
+  if (!mix_is(variable, &mix_variable_class))
+    return mix_fail(MIX_TYPE_ERROR, "%s: expected a variable", call);
   if (!mix_is(value, &mix_tensor_class))
     return mix_fail(MIX_TYPE_ERROR, "%s: the value for '%s' is not a tensor", call, variable->name);
-  bool casts = variable->autocast && mix_cast_dtype() != MIX_DTYPE_NONE && mix_dtype_is_floating(mix_tensor_value(value)->dtype);
+  bool casts = variable->autocast && mix_cast_dtype() != MIX_DTYPE_NONE &&
+               mix_dtype_is_floating(mix_tensor_value(value)->dtype);
   return casts ? mix_cast(value, variable->dtype) : value;
 }
 
@@ -108,9 +118,10 @@ mix_status mix_variable_assign(mix_variable *variable, mix_tensor *value) {
   return value ? assign(variable, value, NULL, NULL, "variable_assign") : mix_error();
 }
 
-/* Anew where another thread has assigned between the read and the write; nothing is locked while the value is computed. */
-static mix_status change(mix_variable *variable, mix_tensor *value, mix_tensor *(*by)(mix_tensor *, mix_tensor *),
-                         const char *call) {
+/* Anew where another thread has assigned between the read and the write; nothing is locked while the value is
+ * computed. */
+static mix_status change(mix_variable *variable, mix_tensor *value,
+                         mix_tensor *(*by)(mix_tensor *, mix_tensor *), const char *call) {
   value = accepted(variable, value, call);
   if (!value) return mix_error();
   mix_status status;

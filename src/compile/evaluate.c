@@ -2,10 +2,11 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "compile/plan.h"
+#include "compile/compile.h"
 #include "graph/lock.h"
 #include "tensor/convert.h"
 #include "tensor/shape.h"
+#include "graph/trace.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,15 +60,15 @@ static mix_buffer **evaluate_edges(int count, const mix_edge *edges) {
   mix_graph_lock();
   mix_ir *ir = mix_ir_from_graph(count, edges, 0, NULL, NULL);
   bool holds = ir && reads_storage(ir);
-  if (holds) mix_storages_hold();
+  if (holds) mix_storages_pin();
   mix_graph_unlock(); /* the form holds all it needs */
   if (ir) {
     ir->name = "evaluation";
-    ir->runs_once = true;
+    ir->eager = true;
   }
   mix_compiled *compiled = ir ? mix_compile(ir, false) : NULL;
   mix_buffer **buffers = compiled ? run_results(compiled) : NULL;
-  if (holds) mix_storages_let_go();
+  if (holds) mix_storages_unpin();
   mix_compiled_free(compiled);
   return buffers;
 }
@@ -94,7 +95,8 @@ static int by_address(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
-/* The nodes of these tensors that are not finished, each once; with the graph locked. -1 with the error recorded. */
+/* The nodes of these tensors that are not finished, each once; with the graph locked. -1 with the error
+ * recorded. */
 static int collect_waiting(int count, mix_tensor *const *tensors, mix_node **nodes) {
   int waiting = 0, distinct = 0;
   for (int i = 0; i < count; i++) {
@@ -105,9 +107,10 @@ static int collect_waiting(int count, mix_tensor *const *tensors, mix_node **nod
     mix_node *node = tensors[i]->node;
     if (mix_node_finished(node)) continue;
     if (mix_capture_current()) {
-      mix_fail(MIX_RUNTIME_ERROR,
-               "%s%s%s: its value was asked for while a function is being captured; return it from the function instead",
-               node->op->name, node->scope ? " in layer " : "", node->scope ? node->scope : "");
+      mix_fail(
+          MIX_RUNTIME_ERROR,
+          "%s%s%s: its value was asked for while a function is being captured; return it from the function instead",
+          node->op->name, node->scope ? " in layer " : "", node->scope ? node->scope : "");
       return -1;
     }
     nodes[waiting++] = node;
@@ -120,7 +123,8 @@ static int collect_waiting(int count, mix_tensor *const *tensors, mix_node **nod
 
 mix_status mix_evaluate(int count, mix_tensor *const *tensors) {
   if (mix_failed()) return mix_error();
-  if (count > 0 && !tensors) return mix_fail_status(MIX_TYPE_ERROR, "evaluate: got NULL for the %d tensors", count);
+  if (count > 0 && !tensors)
+    return mix_fail_status(MIX_TYPE_ERROR, "evaluate: got NULL for the %d tensors", count);
   mix_node *small[32], **nodes = small;
   if (count > 32 && !(nodes = mix_alloc(sizeof *nodes * (size_t)count))) return mix_error();
   mix_graph_lock();
@@ -131,8 +135,8 @@ mix_status mix_evaluate(int count, mix_tensor *const *tensors) {
   return mix_error();
 }
 
-/* The value of a tensor, evaluated, with the graph locked for the caller; NULL, and not locked, with the error recorded. Reads of
- * finished values work while an error is pending. */
+/* The value of a tensor, evaluated, with the graph locked for the caller; NULL, and not locked, with the
+ * error recorded. Reads of finished values work while an error is pending. */
 static const mix_value *value_locked(mix_tensor *tensor) {
   if (mix_is(tensor, &mix_tensor_class)) {
     mix_graph_lock();
@@ -144,16 +148,16 @@ static const mix_value *value_locked(mix_tensor *tensor) {
   return mix_tensor_value(tensor);
 }
 
-bool mix_tensor_hold(mix_tensor *tensor, mix_held *held) {
+bool mix_tensor_pin(mix_tensor *tensor, mix_pinned *pinned) {
   const mix_value *value = value_locked(tensor);
   if (!value) return false;
-  *held = (mix_held){value->buffer->data, mix_buffer_is_storage(value->buffer)};
-  if (held->storage) mix_storages_hold();
+  *pinned = (mix_pinned){value->buffer->data, mix_buffer_is_storage(value->buffer)};
+  if (pinned->storage) mix_storages_pin();
   mix_graph_unlock();
   return true;
 }
-void mix_tensor_let_go(const mix_held *held) {
-  if (held->storage) mix_storages_let_go();
+void mix_tensor_unpin(const mix_pinned *pinned) {
+  if (pinned->storage) mix_storages_unpin();
 }
 
 const void *mix_tensor_data(mix_tensor *tensor) {
@@ -164,24 +168,27 @@ const void *mix_tensor_data(mix_tensor *tensor) {
   return data;
 }
 
-static mix_status read_elements(const mix_value *value, const void *data, mix_dtype dtype, void *out, int64_t count) {
+static mix_status read_elements(const mix_value *value, const void *data, mix_dtype dtype, void *out,
+                                int64_t count) {
   int64_t size = mix_shape_size(value->shape);
   if (count != size)
-    return mix_fail_status(MIX_VALUE_ERROR, "tensor_read: room for %lld elements; the tensor has %lld", (long long)count,
-                           (long long)size);
+    return mix_fail_status(MIX_VALUE_ERROR, "tensor_read: room for %lld elements; the tensor has %lld",
+                           (long long)count, (long long)size);
   if (!mix_dtype_size(dtype))
-    return mix_fail_status(MIX_TYPE_ERROR, "tensor_read: no element can have dtype %s", mix_dtype_name(dtype));
+    return mix_fail_status(MIX_TYPE_ERROR, "tensor_read: no element can have dtype %s",
+                           mix_dtype_name(dtype));
   if (!out && count > 0)
-    return mix_fail_status(MIX_VALUE_ERROR, "tensor_read: out is NULL; expected room for %lld elements", (long long)count);
+    return mix_fail_status(MIX_VALUE_ERROR, "tensor_read: out is NULL; expected room for %lld elements",
+                           (long long)count);
   mix_convert(data, value->dtype, out, dtype, size);
   return MIX_OK;
 }
 
 mix_status mix_tensor_read(mix_tensor *tensor, mix_dtype dtype, void *out, int64_t count) {
-  mix_held held;
-  if (!mix_tensor_hold(tensor, &held)) return mix_error();
-  mix_status status = read_elements(mix_tensor_value(tensor), held.data, dtype, out, count);
-  mix_tensor_let_go(&held);
+  mix_pinned pinned;
+  if (!mix_tensor_pin(tensor, &pinned)) return mix_error();
+  mix_status status = read_elements(mix_tensor_value(tensor), pinned.data, dtype, out, count);
+  mix_tensor_unpin(&pinned);
   return status;
 }
 
@@ -197,9 +204,17 @@ static double item(const mix_value *value, const void *data) {
 }
 
 double mix_tensor_item(mix_tensor *tensor) {
-  mix_held held;
-  if (!mix_tensor_hold(tensor, &held)) return NAN;
-  double number = item(mix_tensor_value(tensor), held.data);
-  mix_tensor_let_go(&held);
+  mix_pinned pinned;
+  if (!mix_tensor_pin(tensor, &pinned)) return NAN;
+  double number = item(mix_tensor_value(tensor), pinned.data);
+  mix_tensor_unpin(&pinned);
   return number;
+}
+
+bool mix_evaluate_outside(int result_count, const mix_edge *results, const mix_capture *capture) {
+  int count;
+  mix_node **nodes = mix_nodes_outside(result_count, results, capture, &count);
+  bool good = nodes && (!count || mix_evaluate_nodes(count, nodes));
+  mix_free(nodes);
+  return good;
 }

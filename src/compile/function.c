@@ -2,13 +2,14 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "compile/amp/setting.h"
+#include "amp/setting.h"
 #include "compile/evaluate.h"
-#include "compile/passes/passes.h"
-#include "compile/plan.h"
-#include "compile/pool.h"
+#include "compile/pass_pipeline.h"
+#include "compile/compile.h"
+#include "compile/result_pool.h"
 #include "graph/lock.h"
 #include "graph/tape.h"
+#include "graph/trace.h"
 #include "tensor/shape.h"
 #include <mixtape/function.h>
 #include <string.h>
@@ -76,7 +77,8 @@ static const mix_class function_class = {.name = "function", .finalize = functio
 mix_function *mix_function_with(const mix_function_options *given) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_function_options, options, given, "function_new");
-  if (!options.body) return mix_fail(MIX_TYPE_ERROR, "function_new: body is NULL; expected the function to capture");
+  if (!options.body)
+    return mix_fail(MIX_TYPE_ERROR, "function_new: body is NULL; expected the function to capture");
   mix_function *function = mix_object_new(sizeof *function, &function_class);
   if (!function) return NULL;
   function->body = options.body;
@@ -96,7 +98,8 @@ typedef struct tracing {
   int result_count;
 } tracing;
 
-/* Runs the body on placeholders; what it returns and what the variables are bound to at the end are the capture. */
+/* Runs the body on placeholders; what it returns and what the variables are bound to at the end are the
+ * capture. */
 static bool trace(mix_function *function, mix_list *arguments, tracing *t) {
   int count = mix_list_count(arguments);
   mix_list *symbols = mix_list_new(0, NULL);
@@ -149,7 +152,7 @@ static mix_ir *capture(mix_function *function, mix_list *arguments) {
   }
   if (ir) {
     ir->name = function->name;
-    ir->excess = function->jit_compile;
+    ir->excess_precision = function->jit_compile;
   }
   for (int i = 0; t.results && i < t.result_count; i++) mix_release(t.results[i].node);
   for (int i = 0; i < count; i++) mix_release(t.placeholders[i]);
@@ -168,9 +171,11 @@ static bool finish(specialisation *s) {
   s->addresses = mix_calloc((size_t)(s->argument_count + result_count) + 1, sizeof *s->addresses);
   s->buffers = mix_calloc((size_t)result_count + 1, sizeof *s->buffers);
   if (bytes && s->written && s->addresses && s->buffers) {
-    for (int r = 0; r < result_count; r++) bytes[r] = mix_value_bytes(s->compiled->results[r].dtype, s->compiled->results[r].shape);
+    for (int r = 0; r < result_count; r++)
+      bytes[r] = mix_value_bytes(s->compiled->results[r].dtype, s->compiled->results[r].shape);
     for (int i = 0; i < ir->variable_count; i++)
-      if (ir->variables[i].exit != ir->variables[i].entry) s->written[s->written_count++] = ir->variables[i].variable;
+      if (ir->variables[i].exit != ir->variables[i].entry)
+        s->written[s->written_count++] = ir->variables[i].variable;
     s->pool = mix_pool_new(result_count, bytes);
   }
   mix_free(bytes);
@@ -223,12 +228,14 @@ static specialisation *specialise(mix_function *function, mix_list *arguments) {
     const mix_value *value = mix_tensor_value(mix_list_get(arguments, i));
     s->arguments[i] = (mix_value){.dtype = value->dtype, .shape = value->shape};
   }
-  s->environment = environment_now(function); /* building layers in the first capture may have moved the epoch */
+  s->environment =
+      environment_now(function); /* building layers in the first capture may have moved the epoch */
   if (ir) s->compiled = mix_compile(ir, true);
   bool good = s->compiled && finish(s) && arena_grow(function, s->compiled->plan.arena_bytes);
   if (s->compiled && !good) mix_compiled_name_largest(s->compiled);
   if (good) drop_outdated(function);
-  good = good && mix_reserve(&function->known, &function->known_capacity, function->known_count + 1, sizeof *function->known);
+  good = good && mix_reserve(&function->known, &function->known_capacity, function->known_count + 1,
+                             sizeof *function->known);
   if (!good) {
     specialisation_free(s);
     return NULL;
@@ -241,16 +248,19 @@ static specialisation *specialise(mix_function *function, mix_list *arguments) {
 
 /* Would the same graph become the same plan? */
 static bool compiles_alike(const environment *a, const environment *b) {
-  return a->backend == b->backend && a->passes == b->passes && a->rewrite == b->rewrite && a->jit_compile == b->jit_compile;
+  return a->backend == b->backend && a->passes == b->passes && a->rewrite == b->rewrite &&
+         a->jit_compile == b->jit_compile;
 }
 
 static bool fits(const specialisation *s, mix_list *arguments, environment now) {
   if (s->argument_count != mix_list_count(arguments)) return false;
-  if (!compiles_alike(&s->environment, &now) || s->environment.trainable != now.trainable || s->environment.cast != now.cast)
+  if (!compiles_alike(&s->environment, &now) || s->environment.trainable != now.trainable ||
+      s->environment.cast != now.cast)
     return false;
   for (int i = 0; i < s->argument_count; i++) {
     const mix_value *value = mix_tensor_value(mix_list_get(arguments, i));
-    if (value->dtype != s->arguments[i].dtype || !mix_shape_equal(value->shape, s->arguments[i].shape)) return false;
+    if (value->dtype != s->arguments[i].dtype || !mix_shape_equal(value->shape, s->arguments[i].shape))
+      return false;
   }
   return true;
 }
@@ -266,7 +276,8 @@ static specialisation *find(mix_function *function, mix_list *arguments) {
 static mix_list *result_list(const specialisation *s) {
   mix_list *list = mix_list_new(0, NULL);
   for (int r = 0; r < s->compiled->plan.result_count; r++) {
-    mix_node *node = mix_node_constant(s->buffers[r], s->compiled->results[r].dtype, s->compiled->results[r].shape);
+    mix_node *node =
+        mix_node_constant(s->buffers[r], s->compiled->results[r].dtype, s->compiled->results[r].shape);
     mix_list_append(list, mix_tensor_of(node, 0));
     mix_release(node);
   }
@@ -276,9 +287,11 @@ static mix_list *result_list(const specialisation *s) {
 static mix_list *run(mix_function *function, specialisation *s, mix_list *arguments) {
   int result_count = s->compiled->plan.result_count;
   bool good = true;
-  /* An argument that shares the storage of a variable gets the old value to itself, and with it another address. */
+  /* An argument that shares the storage of a variable gets the old value to itself, and with it another
+   * address. */
   for (int i = 0; i < s->written_count && good; i++) good = mix_variable_before_write(s->written[i]);
-  for (int i = 0; i < s->argument_count; i++) s->addresses[i] = mix_tensor_value(mix_list_get(arguments, i))->buffer->data;
+  for (int i = 0; i < s->argument_count; i++)
+    s->addresses[i] = mix_tensor_value(mix_list_get(arguments, i))->buffer->data;
   for (int r = 0; r < result_count && good; r++) {
     good = (s->buffers[r] = mix_pool_take(s->pool, r)) != NULL;
     if (good)
@@ -286,10 +299,12 @@ static mix_list *run(mix_function *function, specialisation *s, mix_list *argume
     else
       mix_compiled_name_largest(s->compiled);
   }
-  mix_bindings bindings = {.arguments = s->addresses, .results = s->addresses + s->argument_count, .arena = function->arena};
+  mix_bindings bindings = {
+      .arguments = s->addresses, .results = s->addresses + s->argument_count, .arena = function->arena};
   const mix_ir *ir = s->compiled->ir;
   for (int i = 0; i < ir->variable_count; i++) mix_variable_refresh(ir->variables[i].variable);
-  mix_list *list = good ? result_list(s) : NULL; /* before the run: one that cannot be reported changes nothing */
+  mix_list *list =
+      good ? result_list(s) : NULL; /* before the run: one that cannot be reported changes nothing */
   if (list && s->compiled->backend->run(s->compiled->executable, &bindings) != MIX_OK) list = NULL;
   if (list) {
     /* The copies that the run wrote hold the new values; others of the same weight are left behind. */
@@ -319,15 +334,16 @@ static bool arguments_ready(mix_function *function, mix_list *arguments) {
   return good;
 }
 
-enum { MOST_NESTED = 1000 }; /* as Python's limit: beyond it the stack would overflow */
+enum { MAX_NESTED = 1000 }; /* as Python's limit: beyond it the stack would overflow */
 
 /* In a scope of its own, which the results leave. */
 static mix_list *call_inline(mix_function *function, mix_list *arguments) {
   static _Thread_local int depth;
-  if (depth >= MOST_NESTED)
-    return mix_fail(MIX_RUNTIME_ERROR,
-                    "function_call: %s: calls inside calls, %d deep; does a function call itself without an end?", function->name,
-                    MOST_NESTED);
+  if (depth >= MAX_NESTED)
+    return mix_fail(
+        MIX_RUNTIME_ERROR,
+        "function_call: %s: calls inside calls, %d deep; does a function call itself without an end?",
+        function->name, MAX_NESTED);
   mix_scope *scope = mix_scope_begin();
   depth++;
   mix_list *list = scope ? function->body(function->context, arguments) : NULL;
@@ -343,14 +359,17 @@ static mix_list *call_inline(mix_function *function, mix_list *arguments) {
 
 mix_list *mix_function_call(mix_function *function, mix_list *arguments) {
   if (mix_failed()) return NULL;
-  if (!mix_is(function, &function_class)) return mix_fail(MIX_TYPE_ERROR, "function_call: expected a function");
+  if (!mix_is(function, &function_class))
+    return mix_fail(MIX_TYPE_ERROR, "function_call: expected a function");
   if (!arguments) arguments = mix_list_new(0, NULL);
   if (!mix_is(arguments, &mix_list_class))
     return mix_fail(MIX_TYPE_ERROR, "function_call: the arguments of %s are not a list", function->name);
   if (mix_capture_current() || mix_tapes_open()) return call_inline(function, arguments);
   if (!arguments_ready(function, arguments)) return NULL;
   if (atomic_flag_test_and_set(&function->busy))
-    return mix_fail(MIX_BUSY, "function_call: %s is running on another thread; a function runs one call at a time", function->name);
+    return mix_fail(MIX_BUSY,
+                    "function_call: %s is running on another thread; a function runs one call at a time",
+                    function->name);
   specialisation *s = find(function, arguments);
   if (!s) s = specialise(function, arguments);
   mix_list *list = NULL;
@@ -367,7 +386,8 @@ mix_status mix_function_report(mix_function *function, mix_plan_report *report, 
   if (!mix_is(function, &function_class) || !function->latest)
     return mix_fail_status(MIX_RUNTIME_ERROR, "function_report: the function has not been called yet");
   if (!report || report_size > sizeof *report)
-    return mix_fail_status(MIX_VALUE_ERROR, "function_report: a report of %zu bytes is not known to this library", report_size);
+    return mix_fail_status(
+        MIX_VALUE_ERROR, "function_report: a report of %zu bytes is not known to this library", report_size);
   memcpy(report, &function->latest->compiled->report, report_size);
   return MIX_OK;
 }

@@ -1,6 +1,6 @@
 #include "graph/lock.h"
 
-#include "base/held_log.h"
+#include "base/deferred_log.h"
 
 #include <pthread.h>
 
@@ -11,22 +11,22 @@ static _Thread_local int depth;
 /* Messages wait meanwhile: the callback that they go to may want the graph. */
 void mix_graph_lock(void) {
   if (depth++ > 0) return;
-  mix_log_hold();
+  mix_log_defer();
   pthread_mutex_lock(&graph);
 }
 void mix_graph_unlock(void) {
   if (--depth > 0) return;
   pthread_mutex_unlock(&graph);
-  mix_log_let_go();
+  mix_log_flush();
 }
 
-void mix_storages_hold(void) {
-  mix_log_hold();
+void mix_storages_pin(void) {
+  mix_log_defer();
   pthread_rwlock_rdlock(&storages);
 }
-void mix_storages_let_go(void) {
+void mix_storages_unpin(void) {
   pthread_rwlock_unlock(&storages);
-  mix_log_let_go();
+  mix_log_flush();
 }
 void mix_storages_wait(void) {
   pthread_rwlock_wrlock(&storages);

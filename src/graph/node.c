@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "graph/lock.h"
-#include "graph/tape.h"
+#include "graph/trace.h"
 #include "graph/variable.h"
 #include "tensor/shape.h"
 #include <stdatomic.h>
@@ -11,20 +11,7 @@
 #include <string.h>
 
 static atomic_uint_fast64_t next_sequence = 1;
-static _Thread_local const char *graph_scope;
-static _Thread_local bool graph_keep;
 
-const char *mix_graph_scope_set(const char *path) {
-  const char *former = graph_scope;
-  graph_scope = path;
-  return former;
-}
-const char *mix_graph_scope(void) { return graph_scope; }
-bool mix_graph_keep_set(bool keep) {
-  bool former = graph_keep;
-  graph_keep = keep;
-  return former;
-}
 uint64_t mix_node_next_sequence(void) { return atomic_load_explicit(&next_sequence, memory_order_relaxed); }
 
 static void node_finalize(void *object) {
@@ -50,7 +37,8 @@ const mix_class mix_tensor_class = {.name = "tensor", .finalize = tensor_finaliz
 static bool dtype_in_class(mix_dtype dtype, const char *word, size_t length) {
   if (length == 5 && !strncmp(word, "float", 5)) return mix_dtype_is_floating(dtype);
   if (length == 3 && !strncmp(word, "int", 3)) return mix_dtype_is_integer(dtype);
-  if (length == 6 && !strncmp(word, "number", 6)) return mix_dtype_is_floating(dtype) || mix_dtype_is_integer(dtype);
+  if (length == 6 && !strncmp(word, "number", 6))
+    return mix_dtype_is_floating(dtype) || mix_dtype_is_integer(dtype);
   if (length == 3 && !strncmp(word, "any", 3)) return true;
   const char *name = mix_dtype_name(dtype);
   return strlen(name) == length && !strncmp(name, word, length);
@@ -119,8 +107,8 @@ const char *mix_operands_text(int count, mix_tensor *const *tensors, char *text,
 
 static const char *where(void) {
   static _Thread_local char text[160];
-  if (!graph_scope) return "";
-  snprintf(text, sizeof text, " (in layer %s)", graph_scope);
+  if (!mix_graph_scope()) return "";
+  snprintf(text, sizeof text, " (in layer %s)", mix_graph_scope());
   return text;
 }
 
@@ -138,8 +126,8 @@ static bool check_types(mix_node *node) {
     int last = many ? node->input_count : operand + 1;
     for (; operand < last; operand++) {
       if (operand >= node->input_count) {
-        mix_fail(MIX_INTERNAL_ERROR, "%s: %d operands do not fit the signature %s", node->op->name, node->input_count,
-                 node->op->signature);
+        mix_fail(MIX_INTERNAL_ERROR, "%s: %d operands do not fit the signature %s", node->op->name,
+                 node->input_count, node->op->signature);
         return false;
       }
       mix_dtype dtype = mix_input_value(node, operand)->dtype;
@@ -147,8 +135,8 @@ static bool check_types(mix_node *node) {
       if (fixed != MIX_DTYPE_NONE || letter == 'i') {
         bool fits = letter == 'i' ? dtype == MIX_INT32 || dtype == MIX_INT64 : dtype == fixed;
         if (!fits) {
-          mix_fail(MIX_TYPE_ERROR, "%s%s: operand %d is %s; expected %s", node->op->name, where(), operand, mix_dtype_name(dtype),
-                   letter == 'i' ? "int32 or int64" : mix_dtype_name(fixed));
+          mix_fail(MIX_TYPE_ERROR, "%s%s: operand %d is %s; expected %s", node->op->name, where(), operand,
+                   mix_dtype_name(dtype), letter == 'i' ? "int32 or int64" : mix_dtype_name(fixed));
           return false;
         }
         continue;
@@ -157,23 +145,25 @@ static bool check_types(mix_node *node) {
       while (b < bound_count && bound[b].letter != letter) b++;
       if (b < bound_count) {
         if (bound[b].dtype == dtype) continue;
-        mix_fail(MIX_TYPE_ERROR, "%s%s: operands %s do not have one dtype; nothing is promoted by itself, cast one with mix_cast",
-                 node->op->name, where(), edges_text(node->input_count, node->inputs, text, sizeof text));
+        mix_fail(
+            MIX_TYPE_ERROR,
+            "%s%s: operands %s do not have one dtype; nothing is promoted by itself, cast one with mix_cast",
+            node->op->name, where(), edges_text(node->input_count, node->inputs, text, sizeof text));
         return false;
       }
       size_t length;
       const char *words = type_words(node->op->types, b, &length);
       if (!mix_dtype_size(dtype) || !dtype_allowed(dtype, words, length)) {
-        mix_fail(MIX_TYPE_ERROR, "%s%s: operand %d is %s; expected %.*s", node->op->name, where(), operand, mix_dtype_name(dtype),
-                 (int)length, words);
+        mix_fail(MIX_TYPE_ERROR, "%s%s: operand %d is %s; expected %.*s", node->op->name, where(), operand,
+                 mix_dtype_name(dtype), (int)length, words);
         return false;
       }
       if (bound_count < 8) bound[bound_count++] = (type_binding){letter, dtype, operand};
     }
   }
   if (operand != node->input_count) {
-    mix_fail(MIX_INTERNAL_ERROR, "%s: %d operands do not fit the signature %s", node->op->name, node->input_count,
-             node->op->signature);
+    mix_fail(MIX_INTERNAL_ERROR, "%s: %d operands do not fit the signature %s", node->op->name,
+             node->input_count, node->op->signature);
     return false;
   }
   p += 2;
@@ -192,8 +182,8 @@ static int signature_results(const char *signature) {
   return count;
 }
 
-static mix_node *node_allocate(const mix_op *op, const void *attributes, int input_count, const mix_edge *inputs,
-                               int output_count) {
+static mix_node *node_allocate(const mix_op *op, const void *attributes, int input_count,
+                               const mix_edge *inputs, int output_count) {
   size_t inputs_at = (sizeof(mix_node) + 15) & ~(size_t)15;
   size_t outputs_at = inputs_at + sizeof(mix_edge) * (size_t)input_count;
   size_t attributes_at = outputs_at + sizeof(mix_value) * (size_t)output_count;
@@ -208,8 +198,8 @@ static mix_node *node_allocate(const mix_op *op, const void *attributes, int inp
   if (op->attributes_size && attributes) memcpy(node->attributes, attributes, op->attributes_size);
   node->input_count = input_count;
   node->output_count = output_count;
-  node->scope = graph_scope;
-  node->keep = graph_keep || (op->flags & MIX_OP_KEEP);
+  node->scope = mix_graph_scope();
+  node->keep = mix_graph_keep() || (op->flags & MIX_OP_KEEP);
   node->capture = mix_capture_current();
   for (int i = 0; i < input_count; i++) {
     node->inputs[i] = inputs[i];
@@ -240,7 +230,8 @@ mix_node *mix_node_new(const mix_op *op, const void *attributes, int input_count
   if (mix_failed()) return NULL;
   mix_node *node = node_allocate(op, attributes, input_count, inputs, signature_results(op->signature));
   if (!node) return NULL;
-  if (!check_types(node) || (op->infer && !op->infer(node)) || !outputs_sound(node) || !mix_tapes_record(node)) {
+  if (!check_types(node) || (op->infer && !op->infer(node)) || !outputs_sound(node) ||
+      !mix_tapes_record(node)) {
     if (!mix_failed()) mix_fail(MIX_INTERNAL_ERROR, "%s: shape rule failed without saying why", op->name);
     mix_release(node);
     return NULL;
@@ -287,12 +278,20 @@ mix_tensor *mix_apply(const mix_op *op, const void *attributes, int input_count,
 
 /* ---- sources ---- */
 
-const mix_op mix_op_constant = {.name = "constant", .tf_name = "Const", .signature = "->T", .types = "any", .flags = MIX_OP_SOURCE};
-const mix_op mix_op_placeholder = {
-    .name = "placeholder", .tf_name = "Placeholder", .signature = "->T", .types = "any", .flags = MIX_OP_SOURCE};
-/* One operand inside a capture (the value that the variable is bound to), none outside (the value is finished). */
-const mix_op mix_op_read = {
-    .name = "read", .tf_name = "ReadVariableOp", .signature = "T->T", .types = "any", .flags = MIX_OP_SOURCE | MIX_OP_VIEW};
+const mix_op mix_op_constant = {
+    .name = "constant", .tf_name = "Const", .signature = "->T", .types = "any", .flags = MIX_OP_SOURCE};
+const mix_op mix_op_placeholder = {.name = "placeholder",
+                                   .tf_name = "Placeholder",
+                                   .signature = "->T",
+                                   .types = "any",
+                                   .flags = MIX_OP_SOURCE};
+/* One operand inside a capture (the value that the variable is bound to), none outside (the value is
+ * finished). */
+const mix_op mix_op_read = {.name = "read",
+                            .tf_name = "ReadVariableOp",
+                            .signature = "T->T",
+                            .types = "any",
+                            .flags = MIX_OP_SOURCE | MIX_OP_VIEW};
 
 mix_node *mix_node_constant(mix_buffer *buffer, mix_dtype dtype, mix_shape shape) {
   mix_node *node = node_allocate(&mix_op_constant, NULL, 0, NULL, 1);
@@ -312,7 +311,8 @@ mix_node *mix_node_placeholder(mix_dtype dtype, mix_shape shape, bool symbolic) 
 mix_node *mix_node_read(mix_variable *variable, const mix_edge *current, mix_buffer *storage) {
   mix_node *node = node_allocate(&mix_op_read, NULL, current ? 1 : 0, current, 1);
   if (!node) return NULL;
-  node->outputs[0] = (mix_value){.dtype = variable->dtype, .shape = variable->shape, .buffer = mix_retain(storage)};
+  node->outputs[0] =
+      (mix_value){.dtype = variable->dtype, .shape = variable->shape, .buffer = mix_retain(storage)};
   node->variable = variable;
   node->holds_variable = current != NULL;
   if (node->holds_variable) mix_retain(variable);

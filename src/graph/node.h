@@ -72,11 +72,12 @@ void mix_node_detach(mix_node *node);
 /* Nodes made from now on have this sequence number or a higher one. */
 uint64_t mix_node_next_sequence(void);
 
-/* Layer names for nodes: the thread's current scope path (interned); returns the former one, to be put back. */
-const char *mix_graph_scope_set(const char *path);
-const char *mix_graph_scope(void);
-/* Are the nodes that the thread makes now kept from the automatic mixed precision rewrite? Returns the former answer, to be put back. */
-bool mix_graph_keep_set(bool keep);
+/* With the graph locked where other threads may know the node. */
+static inline bool mix_node_finished(const mix_node *node) {
+  for (int i = 0; i < node->output_count; i++)
+    if (!node->outputs[i].buffer) return false;
+  return true;
+}
 
 /* A message of the form "add: float32 (2, 3) and float16 (3)" for errors: writes the operands of a call. */
 const char *mix_operands_text(int count, mix_tensor *const *tensors, char *text, size_t size);

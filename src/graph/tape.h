@@ -1,20 +1,34 @@
-/* What the node constructor tells the open tapes. */
+/* Inside a tape: the nodes it recorded. Gradients are computed from them in ops/gradient.c. */
 #ifndef MIX_GRAPH_TAPE_H
 #define MIX_GRAPH_TAPE_H
 
 #include "graph/node.h"
 #include <mixtape/tape.h>
 
-/* Records a new node on every open tape of this thread; false with the error recorded when there is no memory. */
-bool mix_tapes_record(mix_node *node);
-/* The sequence number at which the innermost open tape of this thread began, which no open tape began after; 0 with none open. */
-uint64_t mix_tapes_begin_sequence(void);
-/* Is a tape open on this thread? */
-bool mix_tapes_open(void);
-/* The innermost tape that records on this thread, and with it those around it; NULL: none. Returns the former. */
-mix_tape *mix_tapes_set(mix_tape *tape);
+/* A tensor that mix_tape_watch named. */
+typedef struct mix_watched {
+  mix_edge edge;  /* retained */
+  uint64_t since; /* nodes from here on see it as a source */
+} mix_watched;
 
-/* The nodes that a tape holds, in order of creation: until gradients are asked of it, or with a persistent one until it goes. Borrowed. */
+struct mix_tape {
+  mix_object object;
+  mix_tape *outer; /* the tape that was open when this one began */
+  bool open, persistent, used, watch_accessed;
+  uint64_t begin;   /* sequence number of the first node that can be recorded */
+  mix_node **nodes; /* retained, in order of creation */
+  int node_count, node_capacity;
+  mix_watched *watched;
+  int watched_count, watched_capacity;
+};
+extern const mix_class mix_tape_class;
+
+/* Ends the recording of a tape, and of those that began inside it. */
+void mix_tape_close(mix_tape *tape);
+/* Releases all records. */
+void mix_tape_drop_records(mix_tape *tape);
+/* The nodes that a tape holds, in order of creation: until gradients are asked of it, or with a persistent one
+ * until it is released. Borrowed. */
 mix_node *const *mix_tape_nodes(const mix_tape *tape, int *count);
 
 #endif

@@ -17,9 +17,10 @@ static bool shape_sound(const char *call, mix_dtype dtype, mix_shape shape) {
     return false;
   }
   if (mix_shape_checked_size(shape) < 0) {
-    mix_fail(MIX_VALUE_ERROR,
-             "%s: shape %s is negative, unknown or too large; expected dimensions of 0 or more, and fewer than 2^60 elements", call,
-             mix_shape_text(shape, text, sizeof text));
+    mix_fail(
+        MIX_VALUE_ERROR,
+        "%s: shape %s is negative, unknown or too large; expected dimensions of 0 or more, and fewer than 2^60 elements",
+        call, mix_shape_text(shape, text, sizeof text));
     return false;
   }
   return true;
@@ -56,7 +57,9 @@ mix_tensor *mix_tensor_from_doubles(const double *data, mix_dtype dtype, mix_sha
   return from_doubles("tensor_from_doubles", data, dtype, shape);
 }
 
-mix_tensor *mix_scalar(double value, mix_dtype dtype) { return from_doubles("scalar", &value, dtype, (mix_shape){.rank = 0}); }
+mix_tensor *mix_scalar(double value, mix_dtype dtype) {
+  return from_doubles("scalar", &value, dtype, (mix_shape){.rank = 0});
+}
 
 mix_tensor *mix_tensor_wrap(void *data, mix_dtype dtype, mix_shape shape, void (*release)(void *data)) {
   if (mix_failed()) return NULL;
@@ -64,22 +67,28 @@ mix_tensor *mix_tensor_wrap(void *data, mix_dtype dtype, mix_shape shape, void (
   if (!data && mix_shape_size(shape) > 0) return mix_fail(MIX_TYPE_ERROR, "tensor_wrap: data is NULL");
   mix_buffer *buffer = mix_buffer_wrap(data, mix_value_bytes(dtype, shape), NULL);
   mix_tensor *tensor = constant_tensor(buffer, dtype, shape);
-  if (tensor && release) buffer->release = release; /* not before: where the call fails, the memory stays the caller's */
+  if (tensor && release)
+    buffer->release = release; /* not before: where the call fails, the memory stays the caller's */
   return tensor;
 }
 
-mix_dtype mix_tensor_dtype(const mix_tensor *tensor) { return tensor ? mix_tensor_value(tensor)->dtype : MIX_DTYPE_NONE; }
-mix_shape mix_tensor_shape(const mix_tensor *tensor) { return tensor ? mix_tensor_value(tensor)->shape : (mix_shape){.rank = 0}; }
+mix_dtype mix_tensor_dtype(const mix_tensor *tensor) {
+  return tensor ? mix_tensor_value(tensor)->dtype : MIX_DTYPE_NONE;
+}
+mix_shape mix_tensor_shape(const mix_tensor *tensor) {
+  return tensor ? mix_tensor_value(tensor)->shape : (mix_shape){.rank = 0};
+}
 bool mix_tensor_is_symbolic(const mix_tensor *tensor) { return tensor && tensor->node->symbolic; }
 
 /* The first elements of a finished value behind what the text has, and the end of the text. */
 static void put_elements(const mix_value *value, char *text, size_t size, size_t at) {
   int64_t count = mix_shape_size(value->shape);
   for (int64_t i = 0; i < count && i < 8 && at < size; i++) {
-    int used = mix_dtype_is_floating(value->dtype) ? snprintf(text + at, size - at, "%s%.9g", i ? ", " : " [",
-                                                              mix_load_double(value->buffer->data, value->dtype, i))
-                                                   : snprintf(text + at, size - at, "%s%lld", i ? ", " : " [",
-                                                              (long long)mix_load_integer(value->buffer->data, value->dtype, i));
+    int used = mix_dtype_is_floating(value->dtype)
+                   ? snprintf(text + at, size - at, "%s%.9g", i ? ", " : " [",
+                              mix_load_double(value->buffer->data, value->dtype, i))
+                   : snprintf(text + at, size - at, "%s%lld", i ? ", " : " [",
+                              (long long)mix_load_integer(value->buffer->data, value->dtype, i));
     if (used > 0) at += (size_t)used;
   }
   if (at < size) snprintf(text + at, size - at, "%s%s>", count > 8 ? ", ..." : "", count ? "]" : "");
@@ -90,13 +99,15 @@ const char *mix_tensor_text(const mix_tensor *tensor, char *text, size_t size) {
   if (!tensor) return snprintf(text, size, "<no tensor>"), text;
   const mix_value *value = mix_tensor_value(tensor);
   char shape[160];
-  int used = snprintf(text, size, "<tensor %s %s", mix_dtype_name(value->dtype), mix_shape_text(value->shape, shape, sizeof shape));
+  int used = snprintf(text, size, "<tensor %s %s", mix_dtype_name(value->dtype),
+                      mix_shape_text(value->shape, shape, sizeof shape));
   size_t at = used < 0 ? 0 : (size_t)used;
   mix_graph_lock();
   if (value->buffer)
     put_elements(value, text, size, at);
   else if (at < size)
-    snprintf(text + at, size - at, " = %s, %s>", tensor->node->op->name, tensor->node->symbolic ? "symbolic" : "not computed");
+    snprintf(text + at, size - at, " = %s, %s>", tensor->node->op->name,
+             tensor->node->symbolic ? "symbolic" : "not computed");
   mix_graph_unlock();
   return text;
 }

@@ -3,15 +3,13 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "graph/lock.h"
-#include "graph/tape.h"
+#include "graph/trace.h"
 #include "tensor/convert.h"
 #include "tensor/shape.h"
-#include <mixtape/ops.h>
 #include <stdio.h>
 #include <string.h>
 
 static _Thread_local mix_dtype cast_dtype;
-static _Thread_local mix_capture *capture;
 static atomic_uint_fast64_t trainable_epoch;
 
 /* What `release` of a variable's storage is: the buffer does not own it. */
@@ -51,10 +49,15 @@ mix_dtype mix_cast_dtype_set(mix_dtype dtype) {
 }
 
 const char *mix_variable_name(const mix_variable *variable) { return variable ? variable->name : ""; }
-mix_shape mix_variable_shape(const mix_variable *variable) { return variable ? variable->shape : (mix_shape){.rank = 0}; }
-mix_dtype mix_variable_true_dtype(const mix_variable *variable) { return variable ? variable->dtype : MIX_DTYPE_NONE; }
+mix_shape mix_variable_shape(const mix_variable *variable) {
+  return variable ? variable->shape : (mix_shape){.rank = 0};
+}
+mix_dtype mix_variable_true_dtype(const mix_variable *variable) {
+  return variable ? variable->dtype : MIX_DTYPE_NONE;
+}
 mix_dtype mix_variable_dtype(const mix_variable *variable) {
-  return variable && variable->autocast && cast_dtype != MIX_DTYPE_NONE ? cast_dtype : mix_variable_true_dtype(variable);
+  return variable && variable->autocast && cast_dtype != MIX_DTYPE_NONE ? cast_dtype
+                                                                        : mix_variable_true_dtype(variable);
 }
 bool mix_variable_trainable(const mix_variable *variable) { return variable && variable->trainable; }
 bool mix_variable_is_autocast(const mix_variable *variable) { return variable && variable->autocast; }
@@ -72,30 +75,26 @@ const char *mix_variable_text(const mix_variable *variable, char *text, size_t s
   if (!variable) return snprintf(text, size, "<no variable>"), text;
   mix_shape_text(variable->shape, shape, sizeof shape);
   if (variable->autocast)
-    snprintf(text, size, "<AutoCastVariable '%s' shape=%s dtype=%s dtype_to_cast_to=%s>", variable->name, shape,
-             mix_dtype_name(variable->dtype), mix_dtype_name(mix_variable_dtype(variable)));
+    snprintf(text, size, "<AutoCastVariable '%s' shape=%s dtype=%s dtype_to_cast_to=%s>", variable->name,
+             shape, mix_dtype_name(variable->dtype), mix_dtype_name(mix_variable_dtype(variable)));
   else
-    snprintf(text, size, "<Variable '%s' shape=%s dtype=%s>", variable->name, shape, mix_dtype_name(variable->dtype));
+    snprintf(text, size, "<Variable '%s' shape=%s dtype=%s>", variable->name, shape,
+             mix_dtype_name(variable->dtype));
   return text;
 }
 
 /* ---- captures ---- */
 
-mix_capture *mix_capture_current(void) { return capture; }
-mix_capture *mix_capture_set(mix_capture *next) {
-  mix_capture *former = capture;
-  capture = next;
-  return former;
-}
-
 mix_binding *mix_capture_binding(mix_capture *in, mix_variable *variable) {
   for (int i = in->binding_count - 1; i >= 0; i--)
     if (in->bindings[i].variable == variable) return &in->bindings[i];
-  if (!mix_reserve(&in->bindings, &in->binding_capacity, in->binding_count + 1, sizeof *in->bindings)) return NULL;
+  if (!mix_reserve(&in->bindings, &in->binding_capacity, in->binding_count + 1, sizeof *in->bindings))
+    return NULL;
   mix_node *entry = mix_node_placeholder(variable->dtype, variable->shape, false);
   if (!entry) return NULL;
   mix_binding *binding = &in->bindings[in->binding_count++];
-  *binding = (mix_binding){.variable = mix_retain(variable), .entry = entry, .current = {mix_retain(entry), 0}};
+  *binding =
+      (mix_binding){.variable = mix_retain(variable), .entry = entry, .current = {mix_retain(entry), 0}};
   return binding;
 }
 
@@ -134,7 +133,7 @@ bool mix_capture_assign(mix_capture *in, mix_variable *variable, mix_tensor *val
 
 /* ---- reading ---- */
 
-static mix_tensor *read_in_capture(mix_variable *variable) {
+static mix_tensor *read_in_capture(mix_capture *capture, mix_variable *variable) {
   mix_binding *binding = mix_capture_binding(capture, variable);
   if (!binding) return NULL;
   if (!binding->read && !(binding->read = mix_node_read(variable, &binding->current, NULL))) return NULL;
@@ -155,31 +154,10 @@ static mix_tensor *read_storage(mix_variable *variable) {
 
 mix_tensor *mix_variable_true_value(mix_variable *variable) {
   if (mix_failed()) return NULL;
-  if (!mix_is(variable, &mix_variable_class)) return mix_fail(MIX_TYPE_ERROR, "variable_value: expected a variable");
-  return capture ? read_in_capture(variable) : read_storage(variable);
-}
-
-mix_tensor *mix_variable_value(mix_variable *variable) {
-  mix_tensor *value = mix_variable_true_value(variable);
-  if (!value) return NULL;
-  mix_dtype dtype = mix_variable_dtype(variable);
-  if (dtype == variable->dtype) return value;
-  if (!capture) return mix_cast(value, dtype);
-  mix_binding *binding = mix_capture_binding(capture, variable);
-  if (!binding) return NULL;
-  int slot = 0;
-  while (slot < 3 && binding->casts[slot].node && binding->casts[slot].dtype != dtype) slot++;
-  /* A tape sees only what was made after it began, so that a cast from before cannot serve it. */
-  mix_node *cached = binding->casts[slot].node;
-  if (cached && binding->casts[slot].dtype == dtype && (!mix_tapes_open() || cached->sequence >= mix_tapes_begin_sequence()))
-    return mix_tensor_of(cached, 0);
-  mix_tensor *cast = mix_cast(value, dtype);
-  if (!cast) return NULL;
-  mix_retain(cast->node);
-  mix_release(cached);
-  binding->casts[slot].node = cast->node;
-  binding->casts[slot].dtype = dtype;
-  return cast;
+  if (!mix_is(variable, &mix_variable_class))
+    return mix_fail(MIX_TYPE_ERROR, "variable_value: expected a variable");
+  mix_capture *capture = mix_capture_current();
+  return capture ? read_in_capture(capture, variable) : read_storage(variable);
 }
 
 static bool let_readers_go(mix_variable *variable) {
@@ -249,9 +227,10 @@ static void copy_refresh(mix_variable *copy) {
   const int64_t count = mix_shape_size(copy->shape);
   for (int64_t i = 0; i < count; i += SOME) {
     const int64_t some = count - i < SOME ? count - i : SOME;
-    mix_convert((const char *)original->data + i * (int64_t)mix_dtype_size(original->dtype), original->dtype, numbers,
-                copy->rounded, some);
-    mix_convert(numbers, copy->rounded, (char *)copy->data + i * (int64_t)mix_dtype_size(copy->dtype), copy->dtype, some);
+    mix_convert((const char *)original->data + i * (int64_t)mix_dtype_size(original->dtype), original->dtype,
+                numbers, copy->rounded, some);
+    mix_convert(numbers, copy->rounded, (char *)copy->data + i * (int64_t)mix_dtype_size(copy->dtype),
+                copy->dtype, some);
   }
   copy->copied_version = original->version;
 }

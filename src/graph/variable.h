@@ -1,9 +1,10 @@
 /* Variables in the graph: storage, the node that reads it, and what a capture binds it to. Creating and assigning, which evaluate,
- * are in compile/assign.c. */
+ * are in
+ * compile/assign.c; reading with a cast in ops/read_variable.c. */
 #ifndef MIX_GRAPH_VARIABLE_H
 #define MIX_GRAPH_VARIABLE_H
 
-#include "graph/node.h"
+#include "graph/trace.h"
 #include <mixtape/variable.h>
 
 struct mix_variable {
@@ -47,9 +48,6 @@ typedef struct mix_capture {
   int binding_count, binding_capacity;
 } mix_capture;
 
-/* The capture of this thread, or NULL. */
-mix_capture *mix_capture_current(void);
-mix_capture *mix_capture_set(mix_capture *capture); /* returns the former */
 mix_binding *mix_capture_binding(mix_capture *capture, mix_variable *variable); /* made on first use; NULL: error recorded */
 void mix_capture_clear(mix_capture *capture);
 /* Inside a capture: binds the variable to a new value of its true dtype and shape. */

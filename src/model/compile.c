@@ -4,45 +4,21 @@
 #include "base/error.h"
 #include "optim/optimizer.h"
 
-void mix_compiled_state_free(mix_compiled_state *state) {
-  if (!state) return;
-  mix_release(state->optimizer);
-  for (int i = 0; i < MIX_MODEL_MOST; i++) mix_release(state->losses[i]);
-  mix_release(state->loss_tracker);
-  for (int i = 0; i < state->tracker_count; i++) mix_release(state->trackers[i].metric);
-  for (int i = 0; i < state->metric_count; i++) mix_release(state->metrics[i].metric);
-  mix_free(state->metrics);
-  mix_release(state->class_weights);
-  mix_release(state->train);
-  mix_release(state->watched);
-  mix_release(state->test);
-  mix_release(state->predict);
-  mix_free(state);
-}
-
-mix_compiled_state *mix_model_compiled(mix_model *model, const char *call) {
-  if (!mix_model_given(model, call)) return NULL;
-  /* predict makes a state without an optimizer */
-  if (!model->state || !model->state->optimizer)
-    return mix_fail(MIX_RUNTIME_ERROR, "%s: '%s' has not been compiled; call mix_model_compile first", call, mix_model_name(model));
-  return model->state;
-}
-
 static mix_loss *named_loss(const mix_model *model, const char *name) {
   mix_loss_options options = {.size = sizeof options, .loss = name, .semantics = model->semantics};
   return mix_loss_with(&options);
 }
 
 static bool resolve_losses(mix_model *model, mix_compiled_state *state, const mix_compile_options *options) {
-  int ways =
-      (options->loss != NULL) + (options->loss_object != NULL) + (options->losses[0] != NULL) + (options->loss_objects != NULL);
+  int ways = (options->loss != NULL) + (options->loss_object != NULL) + (options->losses[0] != NULL) +
+             (options->loss_objects != NULL);
   if (ways > 1) {
     mix_fail(MIX_VALUE_ERROR, "model_compile: give one of loss, loss_object, losses and loss_objects");
     return false;
   }
   if (options->loss_objects && mix_list_count(options->loss_objects) != state->output_count) {
-    mix_fail(MIX_VALUE_ERROR, "model_compile: %d loss_objects; the model has %d outputs", mix_list_count(options->loss_objects),
-             state->output_count);
+    mix_fail(MIX_VALUE_ERROR, "model_compile: %d loss_objects; the model has %d outputs",
+             mix_list_count(options->loss_objects), state->output_count);
     return false;
   }
   for (int i = 0; i < state->output_count; i++) {
@@ -50,7 +26,8 @@ static bool resolve_losses(mix_model *model, mix_compiled_state *state, const mi
     if (options->loss)
       loss = named_loss(model, options->loss);
     else if (options->losses[0] && !options->losses[i])
-      mix_fail(MIX_VALUE_ERROR, "model_compile: no loss for output %d ('%s')", i, mix_model_output_name(model, i));
+      mix_fail(MIX_VALUE_ERROR, "model_compile: no loss for output %d ('%s')", i,
+               mix_model_output_name(model, i));
     else if (options->losses[0])
       loss = named_loss(model, options->losses[i]);
     else if (options->loss_objects)
@@ -66,7 +43,8 @@ static bool resolve_losses(mix_model *model, mix_compiled_state *state, const mi
   return true;
 }
 
-static bool resolve_optimizer(mix_model *model, mix_compiled_state *state, const mix_compile_options *options) {
+static bool resolve_optimizer(mix_model *model, mix_compiled_state *state,
+                              const mix_compile_options *options) {
   if (options->optimizer && options->optimizer_name) {
     mix_fail(MIX_VALUE_ERROR, "model_compile: give optimizer or optimizer_name, not both");
     return false;
@@ -77,8 +55,10 @@ static bool resolve_optimizer(mix_model *model, mix_compiled_state *state, const
     return false;
   }
   if (!optimizer)
-    optimizer = mix_optimizer_from_text(options->optimizer_name ? options->optimizer_name : "rmsprop", model->semantics);
-  if (optimizer && !options->no_auto_scale_loss) optimizer = mix_optimizer_for_policy(optimizer, mix_model_policy(model));
+    optimizer = mix_optimizer_from_text(options->optimizer_name ? options->optimizer_name : "rmsprop",
+                                        model->semantics);
+  if (optimizer && !options->no_auto_scale_loss)
+    optimizer = mix_optimizer_for_policy(optimizer, mix_model_policy(model));
   if (mix_failed() || !optimizer) return false;
   state->optimizer = mix_retain(optimizer);
   return true;
@@ -107,4 +87,6 @@ mix_status mix_model_compile_with(mix_model *model, const mix_compile_options *g
   return MIX_OK;
 }
 
-mix_optimizer *mix_model_optimizer(const mix_model *model) { return model && model->state ? model->state->optimizer : NULL; }
+mix_optimizer *mix_model_optimizer(const mix_model *model) {
+  return model && model->state ? model->state->optimizer : NULL;
+}

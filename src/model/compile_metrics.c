@@ -1,5 +1,5 @@
-/* What compile makes of metrics: trackers of losses, metrics for each output, weighted ones, and their names in logs (spec/layers.md,
- * section 11). */
+/* What compile makes of metrics: trackers of losses, metrics for each output, weighted ones, and their names
+ * in logs (spec/layers.md, section 11). */
 #include "model/model.h"
 
 #include "base/alloc.h"
@@ -8,12 +8,14 @@
 #include <string.h>
 
 static mix_metric *mean_metric(const mix_model *model, const char *name) {
-  mix_metric_options options = {.size = sizeof options, .metric = "mean", .name = name, .semantics = model->semantics};
+  mix_metric_options options = {
+      .size = sizeof options, .metric = "mean", .name = name, .semantics = model->semantics};
   return mix_metric_with(&options);
 }
 
 /* Several outputs: "<output>_<metric>", weighted "<output>_weighted_<metric>". */
-static void log_name(const mix_model *model, int output, bool weighted, const char *name, char *text, size_t size) {
+static void log_name(const mix_model *model, int output, bool weighted, const char *name, char *text,
+                     size_t size) {
   bool several = mix_model_output_count(model) > 1;
   snprintf(text, size, "%s%s%s%s", several ? mix_model_output_name(model, output) : "", several ? "_" : "",
            weighted ? "weighted_" : "", name);
@@ -33,8 +35,9 @@ static const char *free_name(const mix_model *model, int output, bool weighted, 
   if (weighted) log_name(model, output, true, name, text, sizeof text);
   if (!taken(model->compiling, text)) return mix_intern(text);
   if (!model->semantics->history_keys_sorted)
-    return mix_fail(MIX_VALUE_ERROR, "model_compile: two metrics are called '%s'; all metrics of a model need names of their own",
-                    text);
+    return mix_fail(
+        MIX_VALUE_ERROR,
+        "model_compile: two metrics are called '%s'; all metrics of a model need names of their own", text);
   for (int i = 1;; i++) {
     snprintf(numbered, sizeof numbered, "%s_%d", text, i);
     if (!taken(model->compiling, numbered)) return mix_intern(numbered);
@@ -56,17 +59,18 @@ static bool add(mix_model *model, mix_metric *metric, const char *name, int outp
     return false;
   }
   const char *shown = metric ? free_name(model, output, weighted, name) : NULL;
-  if (!shown || !mix_reserve(&state->metrics, &state->metric_capacity, state->metric_count + 1, sizeof *state->metrics))
+  if (!shown ||
+      !mix_reserve(&state->metrics, &state->metric_capacity, state->metric_count + 1, sizeof *state->metrics))
     return false;
   state->metrics[state->metric_count++] =
       (mix_model_metric){.metric = mix_retain(metric), .name = shown, .output = output, .weighted = weighted};
   return true;
 }
 
-/* keras3 shows a metric under the name it was asked for by, tf_keras one asked for by its class's name under its own; one with arguments
- * is what an object is in Keras, and shown under its own name by both. */
+/* keras3 shows a metric under the name it was asked for by, tf_keras one asked for by its class's name under
+ * its own; one with arguments is what an object is in Keras, and shown under its own name by both. */
 static bool add_named(mix_model *model, const char *const *names, int output, bool weighted) {
-  for (int m = 0; m < MIX_MODEL_MOST && names[m]; m++) {
+  for (int m = 0; m < MIX_MODEL_MAX && names[m]; m++) {
     mix_metric *metric = mix_metric_from_text(names[m], model->semantics);
     bool asked = model->semantics->history_keys_sorted && !strchr(names[m], ':');
     const char *shown = asked ? names[m] : mix_metric_name(metric);
@@ -76,7 +80,8 @@ static bool add_named(mix_model *model, const char *const *names, int output, bo
 }
 
 static bool add_object(mix_model *model, void *object, const char *field, int output, bool weighted) {
-  if (mix_is(object, &mix_metric_object_class)) return add(model, object, mix_metric_name(object), output, weighted);
+  if (mix_is(object, &mix_metric_object_class))
+    return add(model, object, mix_metric_name(object), output, weighted);
   mix_fail(MIX_TYPE_ERROR, "model_compile: an item of %s is not a metric", field);
   return false;
 }
@@ -86,9 +91,10 @@ static bool add_objects(mix_model *model, mix_list *objects, const char *field, 
   int outputs = mix_model_output_count(model);
   if (!objects) return true;
   if (outputs > 1 && mix_list_count(objects) != outputs) {
-    mix_fail(MIX_VALUE_ERROR,
-             "model_compile: %d items of %s; the model has %d outputs: give each a metric, a list of metrics, or NULL",
-             mix_list_count(objects), field, outputs);
+    mix_fail(
+        MIX_VALUE_ERROR,
+        "model_compile: %d items of %s; the model has %d outputs: give each a metric, a list of metrics, or NULL",
+        mix_list_count(objects), field, outputs);
     return false;
   }
   void *item = outputs > 1 ? mix_list_get(objects, output) : objects;
@@ -127,8 +133,10 @@ static bool add_trackers(mix_model *model) {
   return !mix_failed();
 }
 
-/* tf_keras: the metrics of one output, then its weighted ones, then the next; keras3: all weighted ones after all others. */
-bool mix_model_compile_metrics(mix_model *model, mix_compiled_state *state, const mix_compile_options *options) {
+/* tf_keras: the metrics of one output, then its weighted ones, then the next; keras3: all weighted ones after
+ * all others. */
+bool mix_model_compile_metrics(mix_model *model, mix_compiled_state *state,
+                               const mix_compile_options *options) {
   model->compiling = state;
   bool good = add_trackers(model), apart = model->semantics->history_keys_sorted;
   int outputs = state->output_count;
@@ -153,10 +161,12 @@ mix_list *mix_model_metrics(mix_model *model) {
 mix_list *mix_model_metrics_variables(mix_model *model) {
   mix_list *metrics = mix_model_metrics(model), *list = metrics ? mix_list_new(0, NULL) : NULL;
   if (!list) return NULL;
-  /* What the shapes of the data decide is the width of the outputs in most metrics; the rest waits for the first batch. */
+  /* What the shapes of the data decide is the width of the outputs in most metrics; the rest waits for the
+   * first batch. */
   for (int i = 0; i < model->state->metric_count; i++) {
     mix_shape shape = mix_model_output_shape(model, model->state->metrics[i].output);
-    if (shape.rank > 0 && shape.dims[shape.rank - 1] > 0) mix_metric_build(model->state->metrics[i].metric, shape, shape);
+    if (shape.rank > 0 && shape.dims[shape.rank - 1] > 0)
+      mix_metric_build(model->state->metrics[i].metric, shape, shape);
   }
   for (int i = 0; i < mix_list_count(metrics) && !mix_failed(); i++) {
     mix_list *state = mix_metric_variables(mix_list_get(metrics, i));

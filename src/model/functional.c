@@ -21,9 +21,10 @@ static bool add_call(mix_functional *graph, int *capacity, mix_tensor *tensor) {
   int output;
   mix_layer_call *call = mix_tensor_history(tensor, &output);
   if (!call) {
-    mix_fail(MIX_VALUE_ERROR,
-             "model_new: a tensor between inputs and outputs was made by operation '%s' outside any layer; use a layer for it",
-             tensor->node->op->name);
+    mix_fail(
+        MIX_VALUE_ERROR,
+        "model_new: a tensor between inputs and outputs was made by operation '%s' outside any layer; use a layer for it",
+        tensor->node->op->name);
     return false;
   }
   if (call_index(graph, call) >= 0) return true;
@@ -49,7 +50,8 @@ static bool collect(mix_functional *graph) {
     mix_layer_call *call = graph->calls[c];
     if (is_input(graph, call)) continue;
     if (!call->inputs) {
-      mix_fail(MIX_VALUE_ERROR, "model_new: the outputs need input '%s', which is not among the model's inputs",
+      mix_fail(MIX_VALUE_ERROR,
+               "model_new: the outputs need input '%s', which is not among the model's inputs",
                mix_layer_name(call->layer));
       return false;
     }
@@ -77,15 +79,16 @@ static mix_tensor *stands_for(const mix_functional *graph, mix_list *const *resu
 static mix_list *stand_for(const mix_functional *graph, mix_list *const *results, mix_list *list) {
   if (!list) return NULL;
   mix_list *mapped = mix_list_new(0, NULL);
-  for (int i = 0; i < mix_list_count(list); i++) mix_list_append(mapped, stands_for(graph, results, mix_list_get(list, i)));
+  for (int i = 0; i < mix_list_count(list); i++)
+    mix_list_append(mapped, stands_for(graph, results, mix_list_get(list, i)));
   return mapped;
 }
 
 static mix_list *functional_call(mix_layer *layer, const mix_call_args *args) {
   mix_functional *graph = functional_of(layer);
   if (mix_list_count(args->inputs) != graph->input_count)
-    return mix_fail(MIX_VALUE_ERROR, "%s: %d inputs given; the model has %d", mix_layer_name(layer), mix_list_count(args->inputs),
-                    graph->input_count);
+    return mix_fail(MIX_VALUE_ERROR, "%s: %d inputs given; the model has %d", mix_layer_name(layer),
+                    mix_list_count(args->inputs), graph->input_count);
   mix_list *inputs = mix_call_masked_inputs(args);
   mix_list **results = mix_calloc((size_t)graph->call_count + 1, sizeof *results);
   if (!results) return NULL;
@@ -96,8 +99,9 @@ static mix_list *functional_call(mix_layer *layer, const mix_call_args *args) {
   for (int c = 0; c < graph->call_count && !mix_failed(); c++) {
     mix_layer_call *call = graph->calls[c];
     if (results[c]) continue;
-    results[c] = mix_layer_call_outputs(call->layer, stand_for(graph, results, call->inputs), call->inputs_are_list,
-                                        stand_for(graph, results, call->arguments), stand_for(graph, results, call->masks),
+    results[c] = mix_layer_call_outputs(call->layer, stand_for(graph, results, call->inputs),
+                                        call->inputs_are_list, stand_for(graph, results, call->arguments),
+                                        stand_for(graph, results, call->masks),
                                         stand_for(graph, results, call->initial_state), call->training);
   }
   mix_list *outputs = mix_failed() ? NULL : mix_list_new(0, NULL);
@@ -130,10 +134,12 @@ const mix_layer_class mix_class_functional = {.size = sizeof(mix_layer_class),
 static bool distinct_inputs(mix_list *inputs) {
   for (int i = 0; i < mix_list_count(inputs); i++)
     for (int before = 0; before < i; before++)
-      if (mix_tensor_history(mix_list_get(inputs, i), &(int){0}) == mix_tensor_history(mix_list_get(inputs, before), &(int){0})) {
-        mix_fail(MIX_VALUE_ERROR,
-                 "model_new: inputs %d and %d are the same tensor or results of one call; expected different mix_input tensors",
-                 before, i);
+      if (mix_tensor_history(mix_list_get(inputs, i), &(int){0}) ==
+          mix_tensor_history(mix_list_get(inputs, before), &(int){0})) {
+        mix_fail(
+            MIX_VALUE_ERROR,
+            "model_new: inputs %d and %d are the same tensor or results of one call; expected different mix_input tensors",
+            before, i);
         return false;
       }
   return true;
@@ -147,14 +153,17 @@ static mix_tensor **retained_tensors(mix_list *list) {
 }
 
 static bool symbolic_all(mix_list *list, const char *what) {
-  if (mix_list_count(list) < 1 || mix_list_count(list) > MIX_MODEL_MOST) {
-    mix_fail(MIX_VALUE_ERROR, "model_new: %d %s; expected 1 to %d", mix_list_count(list), what, MIX_MODEL_MOST);
+  if (mix_list_count(list) < 1 || mix_list_count(list) > MIX_MODEL_MAX) {
+    mix_fail(MIX_VALUE_ERROR, "model_new: %d %s; expected 1 to %d", mix_list_count(list), what,
+             MIX_MODEL_MAX);
     return false;
   }
   for (int i = 0; i < mix_list_count(list); i++)
     if (!mix_tensor_is_symbolic(mix_list_get(list, i))) {
-      mix_fail(MIX_VALUE_ERROR, "model_new: %s %d holds data; expected what mix_input returned or was computed from it by layers",
-               what, i);
+      mix_fail(
+          MIX_VALUE_ERROR,
+          "model_new: %s %d holds data; expected what mix_input returned or was computed from it by layers",
+          what, i);
       return false;
     }
   return true;
@@ -165,11 +174,14 @@ mix_model *mix_model_with(const mix_model_options *given) {
   MIX_OPTIONS(mix_model_options, options, given, "model_new");
   mix_list *inputs = mix_tensors_given(options.inputs, "model_new", "inputs");
   mix_list *outputs = inputs ? mix_tensors_given(options.outputs, "model_new", "outputs") : NULL;
-  if (!outputs || !symbolic_all(inputs, "inputs") || !symbolic_all(outputs, "outputs") || !distinct_inputs(inputs)) return NULL;
+  if (!outputs || !symbolic_all(inputs, "inputs") || !symbolic_all(outputs, "outputs") ||
+      !distinct_inputs(inputs))
+    return NULL;
   const mix_semantics *semantics = mix_semantics_or_current(options.semantics);
-  mix_layer_common common = {.name = options.name ? options.name
-                                                  : mix_unique_name(semantics->history_keys_sorted ? "functional" : "model", false),
-                             .semantics = semantics};
+  mix_layer_common common = {
+      .name = options.name ? options.name
+                           : mix_unique_name(semantics->history_keys_sorted ? "functional" : "model", false),
+      .semantics = semantics};
   mix_layer *layer = mix_scoped(mix_layer_make(&mix_class_functional, &common, "model_new"));
   if (!layer) return NULL;
   mix_functional *graph = functional_of(layer);
@@ -180,14 +192,17 @@ mix_model *mix_model_with(const mix_model_options *given) {
   if (!graph->inputs || !graph->outputs || !collect(graph)) return NULL;
   for (int c = 0; c < graph->call_count; c++) {
     bool known = false;
-    for (int before = 0; before < c && !known; before++) known = graph->calls[before]->layer == graph->calls[c]->layer;
+    for (int before = 0; before < c && !known; before++)
+      known = graph->calls[before]->layer == graph->calls[c]->layer;
     if (!known && !mix_layer_add_layer(layer, graph->calls[c]->layer)) return NULL;
   }
   layer->built = true;
   return mix_model_wrap(layer, false);
 }
 
-int mix_model_output_count(const mix_model *model) { return model->sequential ? 1 : functional_of(model->layer)->output_count; }
+int mix_model_output_count(const mix_model *model) {
+  return model->sequential ? 1 : functional_of(model->layer)->output_count;
+}
 
 const char *mix_model_output_name(const mix_model *model, int output) {
   if (model->sequential) {
@@ -211,7 +226,10 @@ mix_shape mix_model_input_shape(const mix_model *model) {
 mix_shape mix_model_output_shape(const mix_model *model, int output) {
   if (!model->sequential) return mix_tensor_shape(functional_of(model->layer)->outputs[output]);
   mix_shape input = model->input_shape.rank ? model->input_shape : mix_model_input_shape(model);
-  return input.rank > 0 && model->layer->built ? mix_layer_output_shape(model->layer, input) : (mix_shape){.rank = -1};
+  return input.rank > 0 && model->layer->built ? mix_layer_output_shape(model->layer, input)
+                                               : (mix_shape){.rank = -1};
 }
 
-int mix_model_input_count(const mix_model *model) { return model->sequential ? 1 : functional_of(model->layer)->input_count; }
+int mix_model_input_count(const mix_model *model) {
+  return model->sequential ? 1 : functional_of(model->layer)->input_count;
+}

@@ -4,6 +4,22 @@
 #include "base/error.h"
 #include <string.h>
 
+void mix_compiled_state_free(mix_compiled_state *state) {
+  if (!state) return;
+  mix_release(state->optimizer);
+  for (int i = 0; i < MIX_MODEL_MAX; i++) mix_release(state->losses[i]);
+  mix_release(state->loss_tracker);
+  for (int i = 0; i < state->tracker_count; i++) mix_release(state->trackers[i].metric);
+  for (int i = 0; i < state->metric_count; i++) mix_release(state->metrics[i].metric);
+  mix_free(state->metrics);
+  mix_release(state->class_weights);
+  mix_release(state->train);
+  mix_release(state->watched);
+  mix_release(state->test);
+  mix_release(state->predict);
+  mix_free(state);
+}
+
 static void model_finalize(void *object) {
   mix_model *model = object;
   mix_compiled_state_free(model->state);
@@ -32,8 +48,9 @@ bool mix_model_given(const mix_model *model, const char *call) {
 bool mix_model_weights_ready(const mix_model *model, const char *call) {
   if (!mix_model_given(model, call)) return false;
   if (model->sequential && !model->layer->built)
-    mix_fail(MIX_VALUE_ERROR, "%s: '%s' has no weights yet; call mix_model_build with an input shape, or the model on data", call,
-             mix_model_name(model));
+    mix_fail(MIX_VALUE_ERROR,
+             "%s: '%s' has no weights yet; call mix_model_build with an input shape, or the model on data",
+             call, mix_model_name(model));
   return !mix_failed();
 }
 
@@ -49,7 +66,9 @@ mix_list *mix_tensors_given(void *given, const char *call, const char *what) {
 }
 
 const char *mix_model_name(const mix_model *model) { return model ? mix_layer_name(model->layer) : ""; }
-mix_layer *mix_model_layer(mix_model *model) { return mix_model_given(model, "model_layer") ? model->layer : NULL; }
+mix_layer *mix_model_layer(mix_model *model) {
+  return mix_model_given(model, "model_layer") ? model->layer : NULL;
+}
 mix_policy *mix_model_policy(const mix_model *model) { return model ? mix_layer_policy(model->layer) : NULL; }
 mix_list *mix_model_layers(mix_model *model) {
   return mix_model_given(model, "model_layers") ? mix_layer_layers(model->layer) : NULL;
@@ -68,10 +87,13 @@ mix_list *mix_model_weights(mix_model *model) {
   return mix_model_given(model, "model_weights") ? mix_layer_weights(model->layer) : NULL;
 }
 mix_list *mix_model_trainable_variables(mix_model *model) {
-  return mix_model_given(model, "model_trainable_variables") ? mix_layer_trainable_weights(model->layer) : NULL;
+  return mix_model_given(model, "model_trainable_variables") ? mix_layer_trainable_weights(model->layer)
+                                                             : NULL;
 }
 mix_list *mix_model_non_trainable_variables(mix_model *model) {
-  return mix_model_given(model, "model_non_trainable_variables") ? mix_layer_non_trainable_weights(model->layer) : NULL;
+  return mix_model_given(model, "model_non_trainable_variables")
+             ? mix_layer_non_trainable_weights(model->layer)
+             : NULL;
 }
 mix_list *mix_model_get_weights(mix_model *model) {
   return mix_model_weights_ready(model, "model_get_weights") ? mix_layer_get_weights(model->layer) : NULL;
@@ -79,13 +101,15 @@ mix_list *mix_model_get_weights(mix_model *model) {
 mix_status mix_model_set_weights(mix_model *model, mix_list *values) {
   if (!mix_failed() && !values)
     return mix_fail_status(MIX_TYPE_ERROR, "model_set_weights: values is NULL; expected a list of tensors");
-  return mix_model_weights_ready(model, "model_set_weights") ? mix_layer_set_weights(model->layer, values) : mix_error();
+  return mix_model_weights_ready(model, "model_set_weights") ? mix_layer_set_weights(model->layer, values)
+                                                             : mix_error();
 }
 
 mix_list *mix_model_call_outputs_with(mix_model *model, const mix_model_call_options *given) {
   if (!mix_model_given(model, "model_call")) return NULL;
   MIX_OPTIONS(mix_model_call_options, options, given, "model_call");
-  if (!options.inputs) return mix_fail(MIX_TYPE_ERROR, "model_call: inputs is NULL; expected a tensor or a list of tensors");
+  if (!options.inputs)
+    return mix_fail(MIX_TYPE_ERROR, "model_call: inputs is NULL; expected a tensor or a list of tensors");
   mix_call_options call = {.size = sizeof call, .inputs = options.inputs, .training = options.training};
   return mix_call_outputs_with(model->layer, &call);
 }
@@ -101,3 +125,12 @@ mix_status mix_model_set_stop_training(mix_model *model, bool stop) {
   return mix_error();
 }
 bool mix_model_stop_training(const mix_model *model) { return model && model->stop_training; }
+
+mix_compiled_state *mix_model_compiled(mix_model *model, const char *call) {
+  if (!mix_model_given(model, call)) return NULL;
+  /* predict makes a state without an optimizer */
+  if (!model->state || !model->state->optimizer)
+    return mix_fail(MIX_RUNTIME_ERROR, "%s: '%s' has not been compiled; call mix_model_compile first", call,
+                    mix_model_name(model));
+  return model->state;
+}

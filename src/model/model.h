@@ -3,13 +3,13 @@
 #define MIX_MODEL_MODEL_H
 
 #include "backend/backend.h"
-#include "nn/layer.h"
-#include "nn/metric.h"
-#include "nn/semantics.h"
+#include "nn/layer/layer.h"
+#include "nn/metrics/metric.h"
+#include "nn/policy/semantics.h"
 #include <mixtape/function.h>
 #include <mixtape/model.h>
 
-enum { MIX_STANDARD_BATCH = 32 }; /* Keras's examples in a batch, where nothing chooses them */
+enum { MIX_DEFAULT_BATCH = 32 }; /* Keras's examples in a batch, where nothing chooses them */
 
 /* One output's losses and metrics as compile resolved them. */
 typedef struct mix_model_metric {
@@ -35,11 +35,11 @@ typedef struct mix_step_observer {
 
 typedef struct mix_compiled_state {
   mix_optimizer *optimizer;         /* retained */
-  mix_loss *losses[MIX_MODEL_MOST]; /* retained; NULL: the output has none */
-  double loss_weights[MIX_MODEL_MOST];
+  mix_loss *losses[MIX_MODEL_MAX]; /* retained; NULL: the output has none */
+  double loss_weights[MIX_MODEL_MAX];
   int output_count;
   mix_metric *loss_tracker;                  /* retained */
-  mix_model_metric trackers[MIX_MODEL_MOST]; /* of each output's loss, where there are several */
+  mix_model_metric trackers[MIX_MODEL_MAX]; /* of each output's loss, where there are several */
   int tracker_count;
   mix_model_metric *metrics;
   int metric_count, metric_capacity;
@@ -69,7 +69,7 @@ struct mix_model {
 extern const mix_class mix_model_object_class;
 
 /* How the largest product of the model's layers is computed from so many examples in a dtype, and how it sums (summary.c). */
-mix_product_service mix_model_product_service(mix_model *model, mix_dtype dtype, int64_t examples);
+mix_kernel_info mix_model_kernel_info(mix_model *model, mix_dtype dtype, int64_t examples);
 
 /* functional.c: the recorded calls between inputs and outputs. */
 typedef struct mix_functional {

@@ -41,12 +41,15 @@ mix_model *mix_sequential_with(const mix_sequential_options *given) {
 mix_status mix_sequential_add(mix_model *model, mix_layer *layer) {
   if (!mix_model_given(model, "sequential_add")) return mix_error();
   if (!model->sequential)
-    return mix_fail_status(MIX_TYPE_ERROR, "sequential_add: '%s' is a functional model", mix_layer_name(model->layer));
-  if (!mix_is(layer, &mix_layer_object_class)) return mix_fail_status(MIX_TYPE_ERROR, "sequential_add: expected a layer");
+    return mix_fail_status(MIX_TYPE_ERROR, "sequential_add: '%s' is a functional model",
+                           mix_layer_name(model->layer));
+  if (!mix_is(layer, &mix_layer_object_class))
+    return mix_fail_status(MIX_TYPE_ERROR, "sequential_add: expected a layer");
   for (int i = 0; i < mix_list_count(model->layer->layers); i++) {
     mix_layer *there = mix_list_get(model->layer->layers, i);
     if (there->name == layer->name)
-      return mix_fail_status(MIX_VALUE_ERROR, "sequential_add: all layers of a model need unique names; '%s' is taken",
+      return mix_fail_status(MIX_VALUE_ERROR,
+                             "sequential_add: all layers of a model need unique names; '%s' is taken",
                              mix_layer_name(layer));
   }
   mix_layer_add_layer(model->layer, layer);
@@ -56,7 +59,8 @@ mix_status mix_sequential_add(mix_model *model, mix_layer *layer) {
 mix_status mix_model_build(mix_model *model, mix_shape input_shape) {
   if (!mix_model_given(model, "model_build")) return mix_error();
   if (!model->sequential) return MIX_OK;
-  if (input_shape.rank < 1) return mix_fail_status(MIX_VALUE_ERROR, "model_build: the shape must include the batch dimension");
+  if (input_shape.rank < 1)
+    return mix_fail_status(MIX_VALUE_ERROR, "model_build: the shape must include the batch dimension");
   MIX_SCOPE {
     mix_input_options input = mix_input_defaults();
     input.batch_size = input_shape.dims[0] < 0 ? 0 : input_shape.dims[0];

@@ -21,29 +21,32 @@ static size_t bytes(mix_list *variables) {
   size_t count = 0;
   for (int i = 0; variables && i < mix_list_count(variables); i++) {
     mix_variable *variable = mix_list_get(variables, i);
-    count += (size_t)mix_shape_size(mix_variable_shape(variable)) * mix_dtype_size(mix_variable_true_dtype(variable));
+    count += (size_t)mix_shape_size(mix_variable_shape(variable)) *
+             mix_dtype_size(mix_variable_true_dtype(variable));
   }
   return count;
 }
 
-mix_product_service mix_model_product_service(mix_model *model, mix_dtype dtype, int64_t examples) {
+mix_kernel_info mix_model_kernel_info(mix_model *model, mix_dtype dtype, int64_t examples) {
   mix_list *weights = mix_model_weights(model);
   int64_t inputs = 0, units = 0;
   for (int i = 0; weights && i < mix_list_count(weights); i++) {
     const mix_variable *weight = mix_list_get(weights, i);
     const mix_shape shape = mix_variable_shape(weight);
     const int64_t size = mix_shape_size(shape);
-    const bool multiplied = shape.rank >= 2 && strstr(mix_variable_name(weight), "kernel"); /* no embeddings */
+    const bool multiplied =
+        shape.rank >= 2 && strstr(mix_variable_name(weight), "kernel"); /* no embeddings */
     if (multiplied && size > inputs * units) units = shape.dims[shape.rank - 1], inputs = size / units;
   }
-  return mix_layer_product_service(dtype, examples, inputs, units);
+  return mix_kernel_info_of_layer(dtype, examples, inputs, units);
 }
 
 static void put_layer(mix_text *out, mix_layer *layer, mix_shape shape, mix_dtype output) {
   char name[96], where[176], text[160];
   snprintf(name, sizeof name, "%s (%s)", mix_layer_name(layer), mix_layer_class_name(layer));
   snprintf(where, sizeof where, "%s", shape.rank < 0 ? "?" : mix_shape_text(shape, text, sizeof text));
-  mix_text_put(out, " %-34.34s %-22.22s %-12lld %s", name, where, (long long)parameters(mix_layer_weights(layer)),
+  mix_text_put(out, " %-34.34s %-22.22s %-12lld %s", name, where,
+               (long long)parameters(mix_layer_weights(layer)),
                mix_policy_name(mix_layer_policy(layer)) ? mix_policy_name(mix_layer_policy(layer)) : "");
   if (output != MIX_DTYPE_NONE) mix_text_put(out, " -> %s", mix_dtype_name(output));
   mix_text_put(out, "\n");
@@ -73,7 +76,8 @@ static void put_functional(mix_text *out, mix_model *model) {
       for (int i = 0; graph->calls[later]->inputs && i < mix_list_count(graph->calls[later]->inputs); i++) {
         int output;
         mix_tensor *tensor = mix_list_get(graph->calls[later]->inputs, i);
-        if (mix_tensor_history(tensor, &output) == call) shape = mix_tensor_shape(tensor), dtype = mix_tensor_dtype(tensor);
+        if (mix_tensor_history(tensor, &output) == call)
+          shape = mix_tensor_shape(tensor), dtype = mix_tensor_dtype(tensor);
       }
     put_layer(out, call->layer, shape, dtype);
   }
@@ -105,26 +109,31 @@ const char *mix_model_summary(mix_model *model) {
   if (!mix_model_given(model, "model_summary")) return NULL;
   mix_text out = {.size = 4096 + 256 * (size_t)mix_list_count(model->layer->layers)};
   if (!(out.text = mix_alloc(out.size))) return NULL;
-  static const char rule[] = "_______________________________________________________________________________________________\n";
+  static const char rule[] =
+      "_______________________________________________________________________________________________\n";
   MIX_SCOPE {
-    mix_text_put(&out, "Model: \"%s\"\n%s %-34s %-22s %-12s %s\n", mix_model_name(model), rule, "Layer (type)", "Output Shape",
-                 "Param #", "Policy");
-    mix_text_put(&out, "===============================================================================================\n");
+    mix_text_put(&out, "Model: \"%s\"\n%s %-34s %-22s %-12s %s\n", mix_model_name(model), rule,
+                 "Layer (type)", "Output Shape", "Param #", "Policy");
+    mix_text_put(
+        &out,
+        "===============================================================================================\n");
     if (model->sequential)
       put_chain(&out, model);
     else
       put_functional(&out, model);
-    mix_text_put(&out, "===============================================================================================\n");
+    mix_text_put(
+        &out,
+        "===============================================================================================\n");
     put_size(&out, "Total params", mix_model_weights(model));
     put_size(&out, "Trainable params", mix_model_trainable_variables(model));
     put_size(&out, "Non-trainable params", mix_model_non_trainable_variables(model));
     const mix_dtype dtype = mix_policy_compute_dtype(mix_model_policy(model));
-    const mix_product_service service = mix_model_product_service(model, dtype, EXAMPLES);
+    const mix_kernel_info service = mix_model_kernel_info(model, dtype, EXAMPLES);
     char products[512];
-    mix_text_put(&out, "%sPolicy: %s; device: %s; accumulation: %s\n", rule, mix_policy_name(mix_model_policy(model)), mix_device(),
-                 service.accumulation);
+    mix_text_put(&out, "%sPolicy: %s; device: %s; accumulation: %s\n", rule,
+                 mix_policy_name(mix_model_policy(model)), mix_device(), service.accumulation);
     mix_text_put(&out, "Large products in %s: %s (the largest, of %d examples)\n", mix_dtype_name(dtype),
-                 mix_product_service_text(&service, products, sizeof products), EXAMPLES);
+                 mix_kernel_info_text(&service, products, sizeof products), EXAMPLES);
   }
   mix_free(model->summary);
   model->summary = out.text;

@@ -10,8 +10,10 @@ bool mix_json_set(json_t *object, const char *key, json_t *value) {
   if (!object)
     mix_fail_memory("a config");
   else
-    mix_fail(MIX_VALUE_ERROR,
-             "config: '%.60s' or its value cannot be JSON: a number that is not finite, or a text that is not UTF-8", key);
+    mix_fail(
+        MIX_VALUE_ERROR,
+        "config: '%.60s' or its value cannot be JSON: a number that is not finite, or a text that is not UTF-8",
+        key);
   return false;
 }
 
@@ -28,12 +30,14 @@ json_t *mix_json_parse(const char *text, const char *call) {
   json_error_t error;
   if (!text) return mix_fail(MIX_TYPE_ERROR, "%s: got no text; expected JSON", call);
   json_t *json = json_loads(text, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &error);
-  if (!json) return mix_fail(MIX_VALUE_ERROR, "%s: not valid JSON, line %d: %s", call, error.line, error.text);
+  if (!json)
+    return mix_fail(MIX_VALUE_ERROR, "%s: not valid JSON, line %d: %s", call, error.line, error.text);
   return json;
 }
 
 static const char *kind_of(const json_t *json) {
-  static const char *const kinds[] = {"an object", "an array", "a string", "an integer", "a real number", "true", "false", "null"};
+  static const char *const kinds[] = {"an object",     "an array", "a string", "an integer",
+                                      "a real number", "true",     "false",    "null"};
   return kinds[json_typeof(json)];
 }
 
@@ -85,9 +89,15 @@ static mix_status put(mix_config *config, const char *key, json_t *value) {
 mix_status mix_config_text(mix_config *config, const char *key, const char *text) {
   return put(config, key, text ? json_string(text) : json_null());
 }
-mix_status mix_config_number(mix_config *config, const char *key, double value) { return put(config, key, json_real(value)); }
-mix_status mix_config_integer(mix_config *config, const char *key, int64_t value) { return put(config, key, json_integer(value)); }
-mix_status mix_config_boolean(mix_config *config, const char *key, bool value) { return put(config, key, json_boolean(value)); }
+mix_status mix_config_number(mix_config *config, const char *key, double value) {
+  return put(config, key, json_real(value));
+}
+mix_status mix_config_integer(mix_config *config, const char *key, int64_t value) {
+  return put(config, key, json_integer(value));
+}
+mix_status mix_config_boolean(mix_config *config, const char *key, bool value) {
+  return put(config, key, json_boolean(value));
+}
 
 mix_status mix_config_json(mix_config *config, const char *key, const char *json) {
   if (mix_failed()) return mix_error();

@@ -1,10 +1,11 @@
-/* Activation functions and their gradient operations, with TensorFlow's operand orders and formulas (python/ops/nn_grad.py,
- * core/kernels/relu_op_functor.h, softplus_op.h, softsign_op.h). */
+/* Activation functions and their gradient operations, with TensorFlow's operand orders and formulas
+ * (python/ops/nn_grad.py, core/kernels/relu_op_functor.h, softplus_op.h, softsign_op.h). */
 #include "ops/rules.h"
 
 static mix_tensor *times(mix_tensor *x, double factor) { return mix_multiply(x, mix_scalar_like(x, factor)); }
 
-static const mix_field alpha_fields[] = {{"alpha", MIX_FIELD_DOUBLE, offsetof(mix_alpha_attributes, alpha)}, {NULL}};
+static const mix_field alpha_fields[] = {{"alpha", MIX_FIELD_DOUBLE, offsetof(mix_alpha_attributes, alpha)},
+                                         {NULL}};
 
 /* ---- first gradients ---- */
 
@@ -13,21 +14,25 @@ static bool relu_gradient(mix_node *node, mix_tensor *const *output_gradients, m
   input_gradients[0] = mix_apply2(&mix_op_relu_grad, output_gradients[0], mix_tensor_of(node, 0));
   return !mix_failed();
 }
-static bool relu6_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool relu6_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                           mix_tensor **input_gradients) {
   input_gradients[0] = mix_apply2(&mix_op_relu6_grad, output_gradients[0], mix_tensor_of(node, 0));
   return !mix_failed();
 }
 /* leaky_relu: (dy, x); alpha may be negative, so the result would not do. */
-static bool leaky_relu_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool leaky_relu_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                                mix_tensor **input_gradients) {
   mix_tensor *operands[] = {output_gradients[0], mix_node_input(node, 0)};
   input_gradients[0] = mix_apply(&mix_op_leaky_relu_grad, node->attributes, 2, operands);
   return !mix_failed();
 }
-static bool softplus_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool softplus_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                              mix_tensor **input_gradients) {
   input_gradients[0] = mix_apply2(&mix_op_softplus_grad, output_gradients[0], mix_node_input(node, 0));
   return !mix_failed();
 }
-static bool softsign_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool softsign_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                              mix_tensor **input_gradients) {
   input_gradients[0] = mix_apply2(&mix_op_softsign_grad, output_gradients[0], mix_node_input(node, 0));
   return !mix_failed();
 }
@@ -44,15 +49,18 @@ static bool tanh_gradient(mix_node *node, mix_tensor *const *output_gradients, m
   input_gradients[0] = mix_apply2(&mix_op_tanh_grad, mix_tensor_of(node, 0), output_gradients[0]);
   return !mix_failed();
 }
-static bool sigmoid_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool sigmoid_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                             mix_tensor **input_gradients) {
   input_gradients[0] = mix_apply2(&mix_op_sigmoid_grad, mix_tensor_of(node, 0), output_gradients[0]);
   return !mix_failed();
 }
 
 /* ---- second gradients: of (dy, features) or (y, dy), upstream dz ---- */
 
-/* Piecewise linear in dy and constant in the features: the same operation on dz, and zeros as TensorFlow gives. */
-static bool piecewise_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+/* Piecewise linear in dy and constant in the features: the same operation on dz, and zeros as TensorFlow
+ * gives. */
+static bool piecewise_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                               mix_tensor **input_gradients) {
   mix_tensor *features = mix_node_input(node, 1);
   mix_tensor *operands[] = {output_gradients[0], features};
   input_gradients[0] = mix_apply(node->op, node->op->attributes_size ? node->attributes : NULL, 2, operands);
@@ -61,7 +69,8 @@ static bool piecewise_gradient(mix_node *node, mix_tensor *const *output_gradien
 }
 
 /* elu_grad = dy (y + 1), selu_grad = dy (y + scale alpha) where y < 0: by y it is dy there, 0 elsewhere. */
-static bool exponential_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool exponential_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                                 mix_tensor **input_gradients) {
   mix_tensor *dy = mix_node_input(node, 0), *y = mix_node_input(node, 1), *dz = output_gradients[0];
   mix_tensor *zero = mix_scalar_like(y, 0);
   input_gradients[0] = mix_apply2(node->op, dz, y);
@@ -70,7 +79,8 @@ static bool exponential_gradient(mix_node *node, mix_tensor *const *output_gradi
 }
 
 /* softplus_grad = dy sigmoid(x); sigmoid'(x) = 1 / (exp(-x) + 2 + exp(x)). */
-static bool softplus_grad_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool softplus_grad_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                                   mix_tensor **input_gradients) {
   mix_tensor *dy = mix_node_input(node, 0), *x = mix_node_input(node, 1), *dz = output_gradients[0];
   mix_tensor *denominator = mix_add(mix_add(mix_exp(mix_negative(x)), mix_scalar_like(x, 2)), mix_exp(x));
   input_gradients[0] = mix_apply2(&mix_op_softplus_grad, dz, x);
@@ -79,7 +89,8 @@ static bool softplus_grad_gradient(mix_node *node, mix_tensor *const *output_gra
 }
 
 /* softsign_grad = dy / (1 + |x|)^2: by x it is -2 sign(x) dy / (1 + |x|)^3. TensorFlow has no rule for it. */
-static bool softsign_grad_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool softsign_grad_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                                   mix_tensor **input_gradients) {
   mix_tensor *dy = mix_node_input(node, 0), *x = mix_node_input(node, 1), *dz = output_gradients[0];
   mix_tensor *slope = mix_divide(times(mix_sign(x), -2), mix_add(mix_abs(x), mix_scalar_like(x, 1)));
   mix_tensor *inner = mix_apply2(&mix_op_softsign_grad, dz, x);
@@ -89,7 +100,8 @@ static bool softsign_grad_gradient(mix_node *node, mix_tensor *const *output_gra
 }
 
 /* tanh_grad = dy (1 - y^2). */
-static bool tanh_grad_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool tanh_grad_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                               mix_tensor **input_gradients) {
   mix_tensor *y = mix_node_input(node, 0), *dy = mix_node_input(node, 1), *dz = output_gradients[0];
   input_gradients[0] = mix_multiply(mix_multiply(times(dz, -2), dy), y);
   input_gradients[1] = mix_apply2(&mix_op_tanh_grad, y, dz);
@@ -97,7 +109,8 @@ static bool tanh_grad_gradient(mix_node *node, mix_tensor *const *output_gradien
 }
 
 /* sigmoid_grad = dy y (1 - y): by y it is dy - 2 dy y. */
-static bool sigmoid_grad_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool sigmoid_grad_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                                  mix_tensor **input_gradients) {
   mix_tensor *y = mix_node_input(node, 0), *dy = mix_node_input(node, 1), *dz = output_gradients[0];
   mix_tensor *product = mix_multiply(dz, dy);
   input_gradients[0] = mix_subtract(product, mix_multiply(times(product, 2), y));
@@ -106,50 +119,50 @@ static bool sigmoid_grad_gradient(mix_node *node, mix_tensor *const *output_grad
 }
 
 /* name, TensorFlow's, class in both lists, opcode, gradient */
-#define ACTIVATIONS(X)                                                                                                             \
-  X(relu, "Relu", CLEAR, RELU, relu_gradient)                                                                                      \
-  X(relu6, "Relu6", CLEAR, RELU6, relu6_gradient)                                                                                  \
-  X(elu, "Elu", INFER, ELU, elu_gradient)                                                                                          \
-  X(selu, "Selu", INFER, SELU, selu_gradient)                                                                                      \
-  X(softplus, "Softplus", INFER, SOFTPLUS, softplus_gradient)                                                                      \
-  X(softsign, "Softsign", INFER, SOFTSIGN, softsign_gradient)                                                                      \
-  X(tanh, "Tanh", INFER, TANH, tanh_gradient)                                                                                      \
+#define ACTIVATIONS(X)                                                                                       \
+  X(relu, "Relu", CLEAR, RELU, relu_gradient)                                                                \
+  X(relu6, "Relu6", CLEAR, RELU6, relu6_gradient)                                                            \
+  X(elu, "Elu", INFER, ELU, elu_gradient)                                                                    \
+  X(selu, "Selu", INFER, SELU, selu_gradient)                                                                \
+  X(softplus, "Softplus", INFER, SOFTPLUS, softplus_gradient)                                                \
+  X(softsign, "Softsign", INFER, SOFTSIGN, softsign_gradient)                                                \
+  X(tanh, "Tanh", INFER, TANH, tanh_gradient)                                                                \
   X(sigmoid, "Sigmoid", INFER, SIGMOID, sigmoid_gradient)
-#define ACTIVATION_GRADS(X)                                                                                                        \
-  X(relu_grad, "ReluGrad", CLEAR, RELU_GRAD, piecewise_gradient)                                                                   \
-  X(relu6_grad, "Relu6Grad", CLEAR, RELU6_GRAD, piecewise_gradient)                                                                \
-  X(elu_grad, "EluGrad", INFER, ELU_GRAD, exponential_gradient)                                                                    \
-  X(selu_grad, "SeluGrad", INFER, SELU_GRAD, exponential_gradient)                                                                 \
-  X(softplus_grad, "SoftplusGrad", INFER, SOFTPLUS_GRAD, softplus_grad_gradient)                                                   \
-  X(softsign_grad, "SoftsignGrad", INFER, SOFTSIGN_GRAD, softsign_grad_gradient)                                                   \
-  X(tanh_grad, "TanhGrad", INFER, TANH_GRAD, tanh_grad_gradient)                                                                   \
+#define ACTIVATION_GRADS(X)                                                                                  \
+  X(relu_grad, "ReluGrad", CLEAR, RELU_GRAD, piecewise_gradient)                                             \
+  X(relu6_grad, "Relu6Grad", CLEAR, RELU6_GRAD, piecewise_gradient)                                          \
+  X(elu_grad, "EluGrad", INFER, ELU_GRAD, exponential_gradient)                                              \
+  X(selu_grad, "SeluGrad", INFER, SELU_GRAD, exponential_gradient)                                           \
+  X(softplus_grad, "SoftplusGrad", INFER, SOFTPLUS_GRAD, softplus_grad_gradient)                             \
+  X(softsign_grad, "SoftsignGrad", INFER, SOFTSIGN_GRAD, softsign_grad_gradient)                             \
+  X(tanh_grad, "TanhGrad", INFER, TANH_GRAD, tanh_grad_gradient)                                             \
   X(sigmoid_grad, "SigmoidGrad", INFER, SIGMOID_GRAD, sigmoid_grad_gradient)
 
-#define OP(called, tf, amp, code, rule)                                                                                            \
-  const mix_op mix_op_##called = {.name = #called,                                                                                 \
-                                  .tf_name = tf,                                                                                   \
-                                  .amp_float16 = MIX_AMP_##amp,                                                                    \
-                                  .amp_bfloat16 = MIX_AMP_##amp,                                                                   \
-                                  .signature = "T->T",                                                                             \
-                                  .types = "float",                                                                                \
-                                  .flags = MIX_OP_ELEMENTWISE,                                                                     \
-                                  .opcode = MIX_OPCODE_##code,                                                                     \
-                                  .infer = mix_rule_same,                                                                          \
-                                  .gradient = rule};                                                                               \
+#define OP(called, tf, amp, code, rule)                                                                      \
+  const mix_op mix_op_##called = {.name = #called,                                                           \
+                                  .tf_name = tf,                                                             \
+                                  .amp_float16 = MIX_AMP_##amp,                                              \
+                                  .amp_bfloat16 = MIX_AMP_##amp,                                             \
+                                  .signature = "T->T",                                                       \
+                                  .types = "float",                                                          \
+                                  .flags = MIX_OP_ELEMENTWISE,                                               \
+                                  .opcode = MIX_OPCODE_##code,                                               \
+                                  .infer = mix_rule_same,                                                    \
+                                  .gradient = rule};                                                         \
   mix_tensor *mix_##called(mix_tensor *x) { return mix_apply1(&mix_op_##called, x); }
 ACTIVATIONS(OP)
 #undef OP
 
-#define OP(called, tf, amp, code, rule)                                                                                            \
-  const mix_op mix_op_##called = {.name = #called,                                                                                 \
-                                  .tf_name = tf,                                                                                   \
-                                  .amp_float16 = MIX_AMP_##amp,                                                                    \
-                                  .amp_bfloat16 = MIX_AMP_##amp,                                                                   \
-                                  .signature = "T,T->T",                                                                           \
-                                  .types = "float",                                                                                \
-                                  .flags = MIX_OP_ELEMENTWISE,                                                                     \
-                                  .opcode = MIX_OPCODE_##code,                                                                     \
-                                  .infer = mix_rule_one_shape,                                                                     \
+#define OP(called, tf, amp, code, rule)                                                                      \
+  const mix_op mix_op_##called = {.name = #called,                                                           \
+                                  .tf_name = tf,                                                             \
+                                  .amp_float16 = MIX_AMP_##amp,                                              \
+                                  .amp_bfloat16 = MIX_AMP_##amp,                                             \
+                                  .signature = "T,T->T",                                                     \
+                                  .types = "float",                                                          \
+                                  .flags = MIX_OP_ELEMENTWISE,                                               \
+                                  .opcode = MIX_OPCODE_##code,                                               \
+                                  .infer = mix_rule_one_shape,                                               \
                                   .gradient = rule};
 ACTIVATION_GRADS(OP)
 

@@ -66,7 +66,8 @@ static bool field_equal(mix_field_kind kind, const void *a, const void *b) {
 
 bool mix_attributes_equal(const mix_op *op, const void *a, const void *b) {
   bool equal = true;
-  for (const mix_field *field = op->attributes_size ? op->fields : NULL; equal && field && field->name; field++)
+  for (const mix_field *field = op->attributes_size ? op->fields : NULL; equal && field && field->name;
+       field++)
     equal = field_equal(field->kind, (const char *)a + field->offset, (const char *)b + field->offset);
   return equal;
 }
@@ -144,14 +145,17 @@ bool mix_attributes_read(const mix_op *op, void *attributes, mix_scan *scan, cha
   unsigned seen = 0;
   while (!mix_scan_done(scan)) {
     char name[40];
-    if (!mix_scan_name(scan, name, sizeof name)) return snprintf(problem, size, "expected the name of an attribute"), false;
+    if (!mix_scan_name(scan, name, sizeof name))
+      return snprintf(problem, size, "expected the name of an attribute"), false;
     const mix_field *field = op->fields;
     while (field && field->name && strcmp(field->name, name) != 0) field++;
-    if (!field || !field->name) return snprintf(problem, size, "%s has no attribute '%s'", op->name, name), false;
+    if (!field || !field->name)
+      return snprintf(problem, size, "%s has no attribute '%s'", op->name, name), false;
     unsigned bit = 1u << (field - op->fields);
     if (seen & bit) return snprintf(problem, size, "attribute '%s' is there twice", name), false;
     seen |= bit;
-    if (field->kind != MIX_FIELD_BOOL && !mix_scan_text(scan, "=")) return snprintf(problem, size, "expected '%s='", name), false;
+    if (field->kind != MIX_FIELD_BOOL && !mix_scan_text(scan, "="))
+      return snprintf(problem, size, "expected '%s='", name), false;
     if (!scan_field(scan, field->kind, (char *)attributes + field->offset))
       return snprintf(problem, size, "attribute '%s' has no value that it may have", name), false;
   }

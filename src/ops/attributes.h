@@ -2,7 +2,7 @@
 #ifndef MIX_OPS_ATTRIBUTES_H
 #define MIX_OPS_ATTRIBUTES_H
 
-#include "base/scan.h"
+#include "base/text_reader.h"
 #include "base/text.h"
 #include "graph/op.h"
 

@@ -4,12 +4,14 @@
 /* x (..., units), bias (units). */
 static bool bias_add_infer(mix_node *node) {
   mix_shape x = mix_input_value(node, 0)->shape, bias = mix_input_value(node, 1)->shape;
-  if (x.rank < 1 || bias.rank != 1 || !mix_dimension_merge(x.dims[x.rank - 1], bias.dims[0], &x.dims[x.rank - 1]))
+  if (x.rank < 1 || bias.rank != 1 ||
+      !mix_dimension_merge(x.dims[x.rank - 1], bias.dims[0], &x.dims[x.rank - 1]))
     return mix_rule_fail(node, "expected x (..., units) and bias (units)");
   return mix_rule_output(node, 0, x);
 }
 
-static bool bias_add_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool bias_add_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                              mix_tensor **input_gradients) {
   (void)node;
   input_gradients[0] = output_gradients[0];
   input_gradients[1] = mix_bias_add_gradient(output_gradients[0]);
@@ -35,7 +37,8 @@ static bool bias_add_grad_infer(mix_node *node) {
   return mix_rule_output(node, 0, (mix_shape){.rank = 1, .dims = {x.dims[x.rank - 1]}});
 }
 
-static bool bias_add_grad_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool bias_add_grad_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                                   mix_tensor **input_gradients) {
   input_gradients[0] = mix_broadcast_to(output_gradients[0], mix_input_value(node, 0)->shape);
   return !mix_failed();
 }
@@ -49,4 +52,6 @@ const mix_op mix_op_bias_add_grad = {.name = "bias_add_grad",
                                      .infer = bias_add_grad_infer,
                                      .gradient = bias_add_grad_gradient};
 
-mix_tensor *mix_bias_add_gradient(mix_tensor *output_gradient) { return mix_apply1(&mix_op_bias_add_grad, output_gradient); }
+mix_tensor *mix_bias_add_gradient(mix_tensor *output_gradient) {
+  return mix_apply1(&mix_op_bias_add_grad, output_gradient);
+}

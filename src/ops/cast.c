@@ -8,11 +8,13 @@ static bool cast_infer(mix_node *node) {
 
 /* Back to the operand's dtype; nothing flows through integers and bool. */
 static bool cast_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
-  if (mix_flows_to(node, 0)) input_gradients[0] = mix_cast(output_gradients[0], mix_input_value(node, 0)->dtype);
+  if (mix_flows_to(node, 0))
+    input_gradients[0] = mix_cast(output_gradients[0], mix_input_value(node, 0)->dtype);
   return !mix_failed();
 }
 
-static const mix_field cast_fields[] = {{"dtype", MIX_FIELD_DTYPE, offsetof(mix_cast_attributes, dtype)}, {NULL}};
+static const mix_field cast_fields[] = {{"dtype", MIX_FIELD_DTYPE, offsetof(mix_cast_attributes, dtype)},
+                                        {NULL}};
 
 const mix_op mix_op_cast = {.name = "cast",
                             .tf_name = "Cast",
@@ -57,7 +59,8 @@ const mix_op mix_op_stop_gradient = {.name = "stop_gradient",
                                      .opcode = MIX_OPCODE_IDENTITY,
                                      .infer = mix_rule_same};
 
-/* In none of the lists: the rewrite neither converts it nor looks through it, so that unscaling and updates keep their dtype. */
+/* In none of the lists: the rewrite neither converts it nor looks through it, so that unscaling and updates
+ * keep their dtype. */
 const mix_op mix_op_gradient = {.name = "gradient",
                                 .signature = "T->T",
                                 .types = "any",

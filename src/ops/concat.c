@@ -19,14 +19,18 @@ static bool concat_infer(mix_node *node) {
       else if (*dimension == MIX_UNKNOWN || next.dims[axis] == MIX_UNKNOWN)
         *dimension = MIX_UNKNOWN;
       else
-        *dimension = next.dims[axis] > INT64_MAX - *dimension ? INT64_MAX : *dimension + next.dims[axis]; /* too large: below */
+        *dimension = next.dims[axis] > INT64_MAX - *dimension
+                         ? INT64_MAX
+                         : *dimension + next.dims[axis]; /* too large: below */
     }
-    if (!fit) return mix_rule_fail(node, "operand %d does not fit; expected equal shapes but for axis %d", i, joined);
+    if (!fit)
+      return mix_rule_fail(node, "operand %d does not fit; expected equal shapes but for axis %d", i, joined);
   }
   return mix_rule_output(node, 0, result);
 }
 
-static bool concat_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool concat_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                            mix_tensor **input_gradients) {
   mix_shape begin = {.rank = node->outputs[0].shape.rank};
   for (int i = 0; i < node->input_count; i++) {
     mix_shape size = mix_input_value(node, i)->shape;
@@ -49,14 +53,16 @@ const mix_op mix_op_concat = {.name = "concat",
 
 mix_tensor *mix_concat(int count, mix_tensor *const *tensors, int axis) {
   if (mix_failed()) return NULL;
-  if (count < 1) return mix_call_fail(MIX_VALUE_ERROR, "concat", NULL, "got %d tensors; expected at least one", count);
+  if (count < 1)
+    return mix_call_fail(MIX_VALUE_ERROR, "concat", NULL, "got %d tensors; expected at least one", count);
   if (!mix_given(tensors, "concat", "an array of tensors")) return NULL;
   for (int i = 0; i < count; i++)
     if (!mix_operand_ready("concat", tensors[i])) return NULL;
   int rank = mix_tensor_shape(tensors[0]).rank;
   mix_axis_attributes attributes = {mix_axis_normal(axis, rank)};
   if (attributes.axis < 0)
-    return mix_call_fail(MIX_VALUE_ERROR, "concat", tensors[0], "axis %d is outside; expected %d to %d", axis, -rank, rank - 1);
+    return mix_call_fail(MIX_VALUE_ERROR, "concat", tensors[0], "axis %d is outside; expected %d to %d", axis,
+                         -rank, rank - 1);
   return count == 1 ? tensors[0] : mix_apply(&mix_op_concat, &attributes, count, tensors);
 }
 
@@ -66,24 +72,27 @@ static bool slice_infer(mix_node *node) {
   const mix_slice_attributes *cut = node->attributes;
   mix_shape x = mix_input_value(node, 0)->shape;
   if (cut->begin.rank != x.rank || cut->size.rank != x.rank)
-    return mix_rule_fail(node, "begin has %d and size %d numbers; expected one for each of %d axes", cut->begin.rank,
-                         cut->size.rank, x.rank);
+    return mix_rule_fail(node, "begin has %d and size %d numbers; expected one for each of %d axes",
+                         cut->begin.rank, cut->size.rank, x.rank);
   for (int axis = 0; axis < x.rank; axis++) {
     int64_t begin = cut->begin.dims[axis], size = cut->size.dims[axis], all = x.dims[axis];
     bool open = size == MIX_UNKNOWN && all == MIX_UNKNOWN;
     if (begin < 0 || (size < 0 && !open) || (all != MIX_UNKNOWN && (begin > all || size > all - begin))) {
       int64_t end;
       if (__builtin_add_overflow(begin, size, &end)) end = INT64_MAX;
-      return mix_rule_fail(node, "axis %d has no elements %lld to %lld", axis, (long long)begin, (long long)end);
+      return mix_rule_fail(node, "axis %d has no elements %lld to %lld", axis, (long long)begin,
+                           (long long)end);
     }
   }
   return mix_rule_output(node, 0, cut->size);
 }
 
-static bool slice_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool slice_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                           mix_tensor **input_gradients) {
   const mix_slice_attributes *cut = node->attributes;
   mix_shape x = mix_input_value(node, 0)->shape, after = {.rank = x.rank};
-  for (int axis = 0; axis < x.rank; axis++) after.dims[axis] = x.dims[axis] - cut->begin.dims[axis] - cut->size.dims[axis];
+  for (int axis = 0; axis < x.rank; axis++)
+    after.dims[axis] = x.dims[axis] - cut->begin.dims[axis] - cut->size.dims[axis];
   input_gradients[0] = mix_pad(output_gradients[0], cut->begin, after, 0);
   return !mix_failed();
 }
@@ -119,15 +128,16 @@ static bool pad_infer(mix_node *node) {
   const mix_pad_attributes *pad = node->attributes;
   mix_shape x = mix_input_value(node, 0)->shape;
   if (pad->before.rank != x.rank || pad->after.rank != x.rank)
-    return mix_rule_fail(node, "before has %d and after %d numbers; expected one for each of %d axes", pad->before.rank,
-                         pad->after.rank, x.rank);
+    return mix_rule_fail(node, "before has %d and after %d numbers; expected one for each of %d axes",
+                         pad->before.rank, pad->after.rank, x.rank);
   for (int axis = 0; axis < x.rank; axis++) {
     int64_t before = pad->before.dims[axis], after = pad->after.dims[axis];
     if (before < 0 || after < 0)
-      return mix_rule_fail(node, "axis %d is padded by %lld and %lld; expected 0 or more", axis, (long long)before,
-                           (long long)after);
+      return mix_rule_fail(node, "axis %d is padded by %lld and %lld; expected 0 or more", axis,
+                           (long long)before, (long long)after);
     if (x.dims[axis] == MIX_UNKNOWN) continue;
-    if (__builtin_add_overflow(x.dims[axis], before, &x.dims[axis]) || __builtin_add_overflow(x.dims[axis], after, &x.dims[axis]))
+    if (__builtin_add_overflow(x.dims[axis], before, &x.dims[axis]) ||
+        __builtin_add_overflow(x.dims[axis], after, &x.dims[axis]))
       return mix_rule_fail(node, "axis %d would be too long", axis);
   }
   return mix_rule_output(node, 0, x);

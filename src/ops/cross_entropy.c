@@ -1,5 +1,6 @@
-/* Softmax cross-entropies. Operands (logits, labels); results: losses (...), and backprop (..., classes), which is
- * softmax(logits) - labels: d loss / d logits for labels that sum to 1. Gradients as in TensorFlow (python/ops/nn_grad.py). */
+/* Softmax cross-entropies. Operands (logits, labels); results: losses (...), and backprop (..., classes),
+ * which is softmax(logits) - labels: d loss / d logits for labels that sum to 1. Gradients as in TensorFlow
+ * (python/ops/nn_grad.py). */
 #include "ops/rules.h"
 
 /* losses and backprop from the shape of the logits. */
@@ -27,28 +28,37 @@ static bool sparse_softmax_cross_entropy_infer(mix_node *node) {
   return results(node, logits);
 }
 
-/* To logits from both results: loss_gradient backprop + (g - sum(g softmax)) softmax, g being the gradient of backprop. */
+/* To logits from both results: loss_gradient backprop + (g - sum(g softmax)) softmax, g being the gradient of
+ * backprop. */
 static mix_tensor *logits_gradient(mix_node *node, mix_tensor *const *output_gradients) {
   mix_tensor *from_losses = NULL, *from_backprop = NULL;
-  if (output_gradients[0]) from_losses = mix_multiply(mix_expand_dims(output_gradients[0], -1), mix_tensor_of(node, 1));
+  if (output_gradients[0])
+    from_losses = mix_multiply(mix_expand_dims(output_gradients[0], -1), mix_tensor_of(node, 1));
   if (output_gradients[1]) {
     mix_tensor *softmax = mix_softmax(mix_node_input(node, 0)), *gradient = output_gradients[1];
-    mix_tensor *mean = mix_reduce_sum(mix_multiply(gradient, softmax), (mix_axes){.count = 1, .axis = {-1}}, true);
+    mix_tensor *mean =
+        mix_reduce_sum(mix_multiply(gradient, softmax), (mix_axes){.count = 1, .axis = {-1}}, true);
     from_backprop = mix_multiply(mix_subtract(gradient, mean), softmax);
   }
-  return from_losses && from_backprop ? mix_add(from_losses, from_backprop) : from_losses ? from_losses : from_backprop;
+  return from_losses && from_backprop ? mix_add(from_losses, from_backprop)
+         : from_losses                ? from_losses
+                                      : from_backprop;
 }
 
 /* To labels: -log_softmax(logits) from the losses, -1 from backprop (a term that TensorFlow leaves out). */
 static mix_tensor *labels_gradient(mix_node *node, mix_tensor *const *output_gradients) {
   mix_tensor *from_losses = NULL, *from_backprop = NULL;
   if (output_gradients[0])
-    from_losses = mix_multiply(mix_expand_dims(output_gradients[0], -1), mix_negative(mix_log_softmax(mix_node_input(node, 0))));
+    from_losses = mix_multiply(mix_expand_dims(output_gradients[0], -1),
+                               mix_negative(mix_log_softmax(mix_node_input(node, 0))));
   if (output_gradients[1]) from_backprop = mix_negative(output_gradients[1]);
-  return from_losses && from_backprop ? mix_add(from_losses, from_backprop) : from_losses ? from_losses : from_backprop;
+  return from_losses && from_backprop ? mix_add(from_losses, from_backprop)
+         : from_losses                ? from_losses
+                                      : from_backprop;
 }
 
-static bool softmax_cross_entropy_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool softmax_cross_entropy_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                                           mix_tensor **input_gradients) {
   input_gradients[0] = logits_gradient(node, output_gradients);
   input_gradients[1] = labels_gradient(node, output_gradients);
   return !mix_failed();
@@ -60,16 +70,19 @@ static bool sparse_softmax_cross_entropy_gradient(mix_node *node, mix_tensor *co
   return !mix_failed();
 }
 
-#define OP(called, tf, letters, dtypes, flag)                                                                                      \
-  const mix_op mix_op_##called = {.name = #called,                                                                                 \
-                                  .tf_name = tf,                                                                                   \
-                                  .amp_float16 = MIX_AMP_DENY,                                                                     \
-                                  .amp_bfloat16 = MIX_AMP_DENY,                                                                    \
-                                  .signature = letters,                                                                            \
-                                  .types = dtypes,                                                                                 \
-                                  .flags = flag,                                                                                   \
-                                  .infer = called##_infer,                                                                         \
-                                  .gradient = called##_gradient};                                                                  \
-  mix_tensor *mix_##called(mix_tensor *labels, mix_tensor *logits) { return mix_apply2(&mix_op_##called, logits, labels); }
+#define OP(called, tf, letters, dtypes, flag)                                                                \
+  const mix_op mix_op_##called = {.name = #called,                                                           \
+                                  .tf_name = tf,                                                             \
+                                  .amp_float16 = MIX_AMP_DENY,                                               \
+                                  .amp_bfloat16 = MIX_AMP_DENY,                                              \
+                                  .signature = letters,                                                      \
+                                  .types = dtypes,                                                           \
+                                  .flags = flag,                                                             \
+                                  .infer = called##_infer,                                                   \
+                                  .gradient = called##_gradient};                                            \
+  mix_tensor *mix_##called(mix_tensor *labels, mix_tensor *logits) {                                         \
+    return mix_apply2(&mix_op_##called, logits, labels);                                                     \
+  }
 OP(softmax_cross_entropy, "SoftmaxCrossEntropyWithLogits", "T,T->T,T", "float", 0)
-OP(sparse_softmax_cross_entropy, "SparseSoftmaxCrossEntropyWithLogits", "T,U->T,T", "float,int", MIX_OP_CHECKS_VALUES)
+OP(sparse_softmax_cross_entropy, "SparseSoftmaxCrossEntropyWithLogits", "T,U->T,T", "float,int",
+   MIX_OP_CHECKS_VALUES)

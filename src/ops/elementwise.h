@@ -34,7 +34,7 @@ int mix_opcode_operands(mix_opcode opcode);
 const char *mix_opcode_name(mix_opcode opcode);
 /* Is what stands behind the last whole packet of eight of a tensor computed in another way than the rest, as in TensorFlow, where
  * numbers are held in float32? Then bits depend on the place of an element. */
-static inline bool mix_opcode_has_rests(mix_opcode opcode) {
+static inline bool mix_opcode_has_tail(mix_opcode opcode) {
   return opcode == MIX_OPCODE_RSQRT || opcode == MIX_OPCODE_RECIPROCAL || opcode == MIX_OPCODE_LOG;
 }
 

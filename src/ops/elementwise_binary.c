@@ -1,5 +1,5 @@
-/* Element-wise functions of two operands, which broadcast as NumPy's do. Gradients are TensorFlow's (python/ops/math_grad.py): each
- * is formed in the broadcast shape and summed over what was broadcast. */
+/* Element-wise functions of two operands, which broadcast as NumPy's do. Gradients are TensorFlow's
+ * (python/ops/math_grad.py): each is formed in the broadcast shape and summed over what was broadcast. */
 #include "ops/rules.h"
 
 static mix_tensor *a_of(mix_node *node) { return mix_node_input(node, 0); }
@@ -15,29 +15,36 @@ static bool add_gradient(mix_node *node, mix_tensor *const *output_gradients, mi
   return give(node, output_gradients[0], output_gradients[0], input_gradients);
 }
 
-static bool subtract_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool subtract_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                              mix_tensor **input_gradients) {
   return give(node, output_gradients[0], mix_negative(output_gradients[0]), input_gradients);
 }
 
-static bool multiply_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool multiply_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                              mix_tensor **input_gradients) {
   mix_tensor *dy = output_gradients[0];
   return give(node, mix_multiply(dy, b_of(node)), mix_multiply(a_of(node), dy), input_gradients);
 }
 
 /* db = dy ((-a / b) / b), in this order, so that b^2 is never formed and cannot overflow. */
-static bool divide_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool divide_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                            mix_tensor **input_gradients) {
   mix_tensor *a = a_of(node), *b = b_of(node), *dy = output_gradients[0];
-  return give(node, mix_divide(dy, b), mix_multiply(dy, mix_divide(mix_divide(mix_negative(a), b), b)), input_gradients);
+  return give(node, mix_divide(dy, b), mix_multiply(dy, mix_divide(mix_divide(mix_negative(a), b), b)),
+              input_gradients);
 }
 
 /* mod(a, b) = a - floor(a / b) b. */
-static bool floor_mod_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool floor_mod_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                               mix_tensor **input_gradients) {
   mix_tensor *dy = output_gradients[0];
-  return give(node, dy, mix_multiply(dy, mix_negative(mix_floor_divide(a_of(node), b_of(node)))), input_gradients);
+  return give(node, dy, mix_multiply(dy, mix_negative(mix_floor_divide(a_of(node), b_of(node)))),
+              input_gradients);
 }
 
 /* da = dy b a^(b - 1); db = dy a^b log(a), where a > 0, and 0 elsewhere (real powers). */
-static bool power_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool power_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                           mix_tensor **input_gradients) {
   mix_tensor *a = a_of(node), *b = b_of(node), *dy = output_gradients[0];
   mix_tensor *zero = mix_scalar_like(a, 0), *one = mix_scalar_like(a, 1);
   mix_tensor *positive = mix_greater(a, zero);
@@ -48,61 +55,69 @@ static bool power_gradient(mix_node *node, mix_tensor *const *output_gradients, 
 }
 
 /* Ties go to a, as in TensorFlow. */
-static bool extreme_gradient(mix_node *node, mix_tensor *chosen, mix_tensor *dy, mix_tensor **input_gradients) {
+static bool extreme_gradient(mix_node *node, mix_tensor *chosen, mix_tensor *dy,
+                             mix_tensor **input_gradients) {
   mix_tensor *zero = mix_scalar_like(dy, 0);
   return give(node, mix_select(chosen, dy, zero), mix_select(chosen, zero, dy), input_gradients);
 }
-static bool maximum_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
-  return extreme_gradient(node, mix_greater_equal(a_of(node), b_of(node)), output_gradients[0], input_gradients);
+static bool maximum_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                             mix_tensor **input_gradients) {
+  return extreme_gradient(node, mix_greater_equal(a_of(node), b_of(node)), output_gradients[0],
+                          input_gradients);
 }
-static bool minimum_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool minimum_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                             mix_tensor **input_gradients) {
   return extreme_gradient(node, mix_less_equal(a_of(node), b_of(node)), output_gradients[0], input_gradients);
 }
 
-static bool squared_difference_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool squared_difference_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                                        mix_tensor **input_gradients) {
   mix_tensor *dy = output_gradients[0];
-  mix_tensor *da = mix_multiply(mix_multiply(mix_scalar_like(dy, 2), dy), mix_subtract(a_of(node), b_of(node)));
+  mix_tensor *da =
+      mix_multiply(mix_multiply(mix_scalar_like(dy, 2), dy), mix_subtract(a_of(node), b_of(node)));
   return give(node, da, mix_negative(da), input_gradients);
 }
 
 /* name, TensorFlow's, float16 class, bfloat16 class, signature, dtypes, opcode, gradient */
-#define BINARY(X)                                                                                                                  \
-  X(add, "AddV2", INFER, INFER, "T,T->T", "number", ADD, add_gradient)                                                             \
-  X(subtract, "Sub", INFER, INFER, "T,T->T", "number", SUBTRACT, subtract_gradient)                                                \
-  X(multiply, "Mul", INFER, INFER, "T,T->T", "number", MULTIPLY, multiply_gradient)                                                \
-  X(divide, "RealDiv", INFER, INFER, "T,T->T", "float", DIVIDE, divide_gradient)                                                   \
-  X(floor_divide, "FloorDiv", INFER, INFER, "T,T->T", "number", FLOOR_DIVIDE, NULL)                                                \
-  X(floor_mod, "FloorMod", NONE, NONE, "T,T->T", "number", FLOOR_MOD, floor_mod_gradient)                                          \
-  X(power, "Pow", DENY, DENY, "T,T->T", "number", POWER, power_gradient)                                                           \
-  X(maximum, "Maximum", CLEAR, CLEAR, "T,T->T", "number", MAXIMUM, maximum_gradient)                                               \
-  X(minimum, "Minimum", CLEAR, CLEAR, "T,T->T", "number", MINIMUM, minimum_gradient)                                               \
-  X(squared_difference, "SquaredDifference", NONE, INFER, "T,T->T", "number", SQUARED_DIFFERENCE, squared_difference_gradient)     \
-  X(equal, "Equal", CLEAR, CLEAR, "T,T->b", "any", EQUAL, NULL)                                                                    \
-  X(not_equal, "NotEqual", CLEAR, CLEAR, "T,T->b", "any", NOT_EQUAL, NULL)                                                         \
-  X(less, "Less", CLEAR, CLEAR, "T,T->b", "number", LESS, NULL)                                                                    \
-  X(less_equal, "LessEqual", CLEAR, CLEAR, "T,T->b", "number", LESS_EQUAL, NULL)                                                   \
-  X(greater, "Greater", CLEAR, CLEAR, "T,T->b", "number", GREATER, NULL)                                                           \
-  X(greater_equal, "GreaterEqual", CLEAR, CLEAR, "T,T->b", "number", GREATER_EQUAL, NULL)                                          \
-  X(logical_and, "LogicalAnd", NONE, NONE, "b,b->b", "", LOGICAL_AND, NULL)                                                        \
+#define BINARY(X)                                                                                            \
+  X(add, "AddV2", INFER, INFER, "T,T->T", "number", ADD, add_gradient)                                       \
+  X(subtract, "Sub", INFER, INFER, "T,T->T", "number", SUBTRACT, subtract_gradient)                          \
+  X(multiply, "Mul", INFER, INFER, "T,T->T", "number", MULTIPLY, multiply_gradient)                          \
+  X(divide, "RealDiv", INFER, INFER, "T,T->T", "float", DIVIDE, divide_gradient)                             \
+  X(floor_divide, "FloorDiv", INFER, INFER, "T,T->T", "number", FLOOR_DIVIDE, NULL)                          \
+  X(floor_mod, "FloorMod", NONE, NONE, "T,T->T", "number", FLOOR_MOD, floor_mod_gradient)                    \
+  X(power, "Pow", DENY, DENY, "T,T->T", "number", POWER, power_gradient)                                     \
+  X(maximum, "Maximum", CLEAR, CLEAR, "T,T->T", "number", MAXIMUM, maximum_gradient)                         \
+  X(minimum, "Minimum", CLEAR, CLEAR, "T,T->T", "number", MINIMUM, minimum_gradient)                         \
+  X(squared_difference, "SquaredDifference", NONE, INFER, "T,T->T", "number", SQUARED_DIFFERENCE,            \
+    squared_difference_gradient)                                                                             \
+  X(equal, "Equal", CLEAR, CLEAR, "T,T->b", "any", EQUAL, NULL)                                              \
+  X(not_equal, "NotEqual", CLEAR, CLEAR, "T,T->b", "any", NOT_EQUAL, NULL)                                   \
+  X(less, "Less", CLEAR, CLEAR, "T,T->b", "number", LESS, NULL)                                              \
+  X(less_equal, "LessEqual", CLEAR, CLEAR, "T,T->b", "number", LESS_EQUAL, NULL)                             \
+  X(greater, "Greater", CLEAR, CLEAR, "T,T->b", "number", GREATER, NULL)                                     \
+  X(greater_equal, "GreaterEqual", CLEAR, CLEAR, "T,T->b", "number", GREATER_EQUAL, NULL)                    \
+  X(logical_and, "LogicalAnd", NONE, NONE, "b,b->b", "", LOGICAL_AND, NULL)                                  \
   X(logical_or, "LogicalOr", NONE, NONE, "b,b->b", "", LOGICAL_OR, NULL)
 
-#define OP(called, tf, f16, bf16, letters, dtypes, code, rule)                                                                     \
-  const mix_op mix_op_##called = {.name = #called,                                                                                 \
-                                  .tf_name = tf,                                                                                   \
-                                  .amp_float16 = MIX_AMP_##f16,                                                                    \
-                                  .amp_bfloat16 = MIX_AMP_##bf16,                                                                  \
-                                  .signature = letters,                                                                            \
-                                  .types = dtypes,                                                                                 \
-                                  .flags = MIX_OP_ELEMENTWISE,                                                                     \
-                                  .opcode = MIX_OPCODE_##code,                                                                     \
-                                  .infer = mix_rule_broadcast,                                                                     \
-                                  .gradient = rule};                                                                               \
+#define OP(called, tf, f16, bf16, letters, dtypes, code, rule)                                               \
+  const mix_op mix_op_##called = {.name = #called,                                                           \
+                                  .tf_name = tf,                                                             \
+                                  .amp_float16 = MIX_AMP_##f16,                                              \
+                                  .amp_bfloat16 = MIX_AMP_##bf16,                                            \
+                                  .signature = letters,                                                      \
+                                  .types = dtypes,                                                           \
+                                  .flags = MIX_OP_ELEMENTWISE,                                               \
+                                  .opcode = MIX_OPCODE_##code,                                               \
+                                  .infer = mix_rule_broadcast,                                               \
+                                  .gradient = rule};                                                         \
   mix_tensor *mix_##called(mix_tensor *a, mix_tensor *b) { return mix_apply2(&mix_op_##called, a, b); }
 BINARY(OP)
 
 /* ---- the sum of many ---- */
 
-static bool add_n_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool add_n_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                           mix_tensor **input_gradients) {
   for (int i = 0; i < node->input_count; i++) input_gradients[i] = output_gradients[0];
   return !mix_failed();
 }
@@ -118,7 +133,10 @@ const mix_op mix_op_add_n = {.name = "add_n",
 
 mix_tensor *mix_add_n(int count, mix_tensor *const *tensors) {
   if (mix_failed()) return NULL;
-  if (count < 1) return mix_call_fail(MIX_VALUE_ERROR, "add_n", NULL, "got %d tensors; expected at least one", count);
+  if (count < 1)
+    return mix_call_fail(MIX_VALUE_ERROR, "add_n", NULL, "got %d tensors; expected at least one", count);
   if (!mix_given(tensors, "add_n", "an array of tensors")) return NULL;
-  return count == 1 && mix_operand_ready("add_n", tensors[0]) ? tensors[0] : mix_apply(&mix_op_add_n, NULL, count, tensors);
+  return count == 1 && mix_operand_ready("add_n", tensors[0])
+             ? tensors[0]
+             : mix_apply(&mix_op_add_n, NULL, count, tensors);
 }

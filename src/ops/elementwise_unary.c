@@ -1,5 +1,6 @@
-/* Element-wise functions of one operand, and the gradient operations of square root and reciprocal. Gradients are TensorFlow's
- * (python/ops/math_grad.py): each rule below has the signature (node, upstream gradient dy) -> gradient of x. */
+/* Element-wise functions of one operand, and the gradient operations of square root and reciprocal. Gradients
+ * are TensorFlow's (python/ops/math_grad.py): each rule below has the signature (node, upstream gradient dy)
+ * -> gradient of x. */
 #include "ops/rules.h"
 
 static mix_tensor *x_of(mix_node *node) { return mix_node_input(node, 0); }
@@ -9,18 +10,32 @@ static mix_tensor *times(mix_tensor *x, double factor) { return mix_multiply(x, 
 static mix_tensor *negative_rule(mix_node *node, mix_tensor *dy) { return (void)node, mix_negative(dy); }
 static mix_tensor *abs_rule(mix_node *node, mix_tensor *dy) { return mix_multiply(dy, mix_sign(x_of(node))); }
 static mix_tensor *sign_rule(mix_node *node, mix_tensor *dy) { return (void)node, mix_zeros_like(dy); }
-static mix_tensor *sqrt_rule(mix_node *node, mix_tensor *dy) { return mix_apply2(&mix_op_sqrt_grad, y_of(node), dy); }
-static mix_tensor *rsqrt_rule(mix_node *node, mix_tensor *dy) { return mix_apply2(&mix_op_rsqrt_grad, y_of(node), dy); }
-static mix_tensor *square_rule(mix_node *node, mix_tensor *dy) { return mix_multiply(dy, times(x_of(node), 2)); }
-static mix_tensor *reciprocal_rule(mix_node *node, mix_tensor *dy) { return mix_apply2(&mix_op_reciprocal_grad, y_of(node), dy); }
+static mix_tensor *sqrt_rule(mix_node *node, mix_tensor *dy) {
+  return mix_apply2(&mix_op_sqrt_grad, y_of(node), dy);
+}
+static mix_tensor *rsqrt_rule(mix_node *node, mix_tensor *dy) {
+  return mix_apply2(&mix_op_rsqrt_grad, y_of(node), dy);
+}
+static mix_tensor *square_rule(mix_node *node, mix_tensor *dy) {
+  return mix_multiply(dy, times(x_of(node), 2));
+}
+static mix_tensor *reciprocal_rule(mix_node *node, mix_tensor *dy) {
+  return mix_apply2(&mix_op_reciprocal_grad, y_of(node), dy);
+}
 static mix_tensor *exp_rule(mix_node *node, mix_tensor *dy) { return mix_multiply(dy, y_of(node)); }
-static mix_tensor *expm1_rule(mix_node *node, mix_tensor *dy) { return mix_multiply(dy, mix_exp(x_of(node))); }
-static mix_tensor *log_rule(mix_node *node, mix_tensor *dy) { return mix_multiply(dy, mix_reciprocal(x_of(node))); }
+static mix_tensor *expm1_rule(mix_node *node, mix_tensor *dy) {
+  return mix_multiply(dy, mix_exp(x_of(node)));
+}
+static mix_tensor *log_rule(mix_node *node, mix_tensor *dy) {
+  return mix_multiply(dy, mix_reciprocal(x_of(node)));
+}
 static mix_tensor *log1p_rule(mix_node *node, mix_tensor *dy) {
   return mix_multiply(dy, mix_reciprocal(mix_add(mix_scalar_like(dy, 1), x_of(node))));
 }
 static mix_tensor *sin_rule(mix_node *node, mix_tensor *dy) { return mix_multiply(dy, mix_cos(x_of(node))); }
-static mix_tensor *cos_rule(mix_node *node, mix_tensor *dy) { return mix_multiply(mix_negative(dy), mix_sin(x_of(node))); }
+static mix_tensor *cos_rule(mix_node *node, mix_tensor *dy) {
+  return mix_multiply(mix_negative(dy), mix_sin(x_of(node)));
+}
 
 /* d erf(x) / dx = 2 / sqrt(pi) exp(-x^2); erfc has the opposite sign. */
 static const double two_over_root_pi = 1.1283791670955125739;
@@ -31,30 +46,30 @@ static mix_tensor *erf_rule(mix_node *node, mix_tensor *dy) { return gauss(node,
 static mix_tensor *erfc_rule(mix_node *node, mix_tensor *dy) { return gauss(node, dy, -two_over_root_pi); }
 
 /* name, TensorFlow's, float16 class, bfloat16 class, dtypes, opcode, gradient rule */
-#define DIFFERENTIABLE(X)                                                                                                          \
-  X(negative, "Neg", CLEAR, CLEAR, "number", NEGATIVE)                                                                             \
-  X(abs, "Abs", CLEAR, CLEAR, "number", ABS)                                                                                       \
-  X(sign, "Sign", CLEAR, CLEAR, "number", SIGN)                                                                                    \
-  X(sqrt, "Sqrt", INFER, INFER, "float", SQRT)                                                                                     \
-  X(rsqrt, "Rsqrt", NONE, INFER, "float", RSQRT)                                                                                   \
-  X(square, "Square", NONE, INFER, "number", SQUARE)                                                                               \
-  X(reciprocal, "Reciprocal", INFER, INFER, "float", RECIPROCAL)                                                                   \
-  X(exp, "Exp", DENY, DENY, "float", EXP)                                                                                          \
-  X(expm1, "Expm1", DENY, DENY, "float", EXPM1)                                                                                    \
-  X(log, "Log", INFER, INFER, "float", LOG)                                                                                        \
-  X(log1p, "Log1p", INFER, INFER, "float", LOG1P)                                                                                  \
-  X(sin, "Sin", NONE, NONE, "float", SIN)                                                                                          \
-  X(cos, "Cos", NONE, NONE, "float", COS)                                                                                          \
-  X(erf, "Erf", INFER, INFER, "float", ERF)                                                                                        \
+#define DIFFERENTIABLE(X)                                                                                    \
+  X(negative, "Neg", CLEAR, CLEAR, "number", NEGATIVE)                                                       \
+  X(abs, "Abs", CLEAR, CLEAR, "number", ABS)                                                                 \
+  X(sign, "Sign", CLEAR, CLEAR, "number", SIGN)                                                              \
+  X(sqrt, "Sqrt", INFER, INFER, "float", SQRT)                                                               \
+  X(rsqrt, "Rsqrt", NONE, INFER, "float", RSQRT)                                                             \
+  X(square, "Square", NONE, INFER, "number", SQUARE)                                                         \
+  X(reciprocal, "Reciprocal", INFER, INFER, "float", RECIPROCAL)                                             \
+  X(exp, "Exp", DENY, DENY, "float", EXP)                                                                    \
+  X(expm1, "Expm1", DENY, DENY, "float", EXPM1)                                                              \
+  X(log, "Log", INFER, INFER, "float", LOG)                                                                  \
+  X(log1p, "Log1p", INFER, INFER, "float", LOG1P)                                                            \
+  X(sin, "Sin", NONE, NONE, "float", SIN)                                                                    \
+  X(cos, "Cos", NONE, NONE, "float", COS)                                                                    \
+  X(erf, "Erf", INFER, INFER, "float", ERF)                                                                  \
   X(erfc, "Erfc", INFER, INFER, "float", ERFC)
 /* name, TensorFlow's, class in both lists, operand's dtypes, signature, opcode */
-#define OTHERS(X)                                                                                                                  \
-  X(floor, "Floor", CLEAR, "float", "T->T", FLOOR)                                                                                 \
-  X(ceil, "Ceil", CLEAR, "float", "T->T", CEIL)                                                                                    \
-  X(round, "Round", CLEAR, "float", "T->T", ROUND)                                                                                 \
-  X(is_finite, "IsFinite", CLEAR, "float", "T->b", IS_FINITE)                                                                      \
-  X(is_inf, "IsInf", CLEAR, "float", "T->b", IS_INF)                                                                               \
-  X(is_nan, "IsNan", CLEAR, "float", "T->b", IS_NAN)                                                                               \
+#define OTHERS(X)                                                                                            \
+  X(floor, "Floor", CLEAR, "float", "T->T", FLOOR)                                                           \
+  X(ceil, "Ceil", CLEAR, "float", "T->T", CEIL)                                                              \
+  X(round, "Round", CLEAR, "float", "T->T", ROUND)                                                           \
+  X(is_finite, "IsFinite", CLEAR, "float", "T->b", IS_FINITE)                                                \
+  X(is_inf, "IsInf", CLEAR, "float", "T->b", IS_INF)                                                         \
+  X(is_nan, "IsNan", CLEAR, "float", "T->b", IS_NAN)                                                         \
   X(logical_not, "LogicalNot", NONE, "", "b->b", LOGICAL_NOT)
 
 typedef mix_tensor *(*rule)(mix_node *node, mix_tensor *dy);
@@ -64,36 +79,37 @@ static const rule rules[MIX_OPCODE_COUNT] = {
 #undef RULE
 };
 
-static bool unary_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool unary_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                           mix_tensor **input_gradients) {
   if (output_gradients[0]) input_gradients[0] = rules[node->op->opcode](node, output_gradients[0]);
   return !mix_failed();
 }
 
-#define OP(called, tf, f16, bf16, dtypes, code)                                                                                    \
-  const mix_op mix_op_##called = {.name = #called,                                                                                 \
-                                  .tf_name = tf,                                                                                   \
-                                  .amp_float16 = MIX_AMP_##f16,                                                                    \
-                                  .amp_bfloat16 = MIX_AMP_##bf16,                                                                  \
-                                  .signature = "T->T",                                                                             \
-                                  .types = dtypes,                                                                                 \
-                                  .flags = MIX_OP_ELEMENTWISE,                                                                     \
-                                  .opcode = MIX_OPCODE_##code,                                                                     \
-                                  .infer = mix_rule_same,                                                                          \
-                                  .gradient = unary_gradient};                                                                     \
+#define OP(called, tf, f16, bf16, dtypes, code)                                                              \
+  const mix_op mix_op_##called = {.name = #called,                                                           \
+                                  .tf_name = tf,                                                             \
+                                  .amp_float16 = MIX_AMP_##f16,                                              \
+                                  .amp_bfloat16 = MIX_AMP_##bf16,                                            \
+                                  .signature = "T->T",                                                       \
+                                  .types = dtypes,                                                           \
+                                  .flags = MIX_OP_ELEMENTWISE,                                               \
+                                  .opcode = MIX_OPCODE_##code,                                               \
+                                  .infer = mix_rule_same,                                                    \
+                                  .gradient = unary_gradient};                                               \
   mix_tensor *mix_##called(mix_tensor *x) { return mix_apply1(&mix_op_##called, x); }
 DIFFERENTIABLE(OP)
 #undef OP
 
-#define OP(called, tf, amp, dtypes, letters, code)                                                                                 \
-  const mix_op mix_op_##called = {.name = #called,                                                                                 \
-                                  .tf_name = tf,                                                                                   \
-                                  .amp_float16 = MIX_AMP_##amp,                                                                    \
-                                  .amp_bfloat16 = MIX_AMP_##amp,                                                                   \
-                                  .signature = letters,                                                                            \
-                                  .types = dtypes,                                                                                 \
-                                  .flags = MIX_OP_ELEMENTWISE,                                                                     \
-                                  .opcode = MIX_OPCODE_##code,                                                                     \
-                                  .infer = mix_rule_same};                                                                         \
+#define OP(called, tf, amp, dtypes, letters, code)                                                           \
+  const mix_op mix_op_##called = {.name = #called,                                                           \
+                                  .tf_name = tf,                                                             \
+                                  .amp_float16 = MIX_AMP_##amp,                                              \
+                                  .amp_bfloat16 = MIX_AMP_##amp,                                             \
+                                  .signature = letters,                                                      \
+                                  .types = dtypes,                                                           \
+                                  .flags = MIX_OP_ELEMENTWISE,                                               \
+                                  .opcode = MIX_OPCODE_##code,                                               \
+                                  .infer = mix_rule_same};                                                   \
   mix_tensor *mix_##called(mix_tensor *x) { return mix_apply1(&mix_op_##called, x); }
 OTHERS(OP)
 #undef OP
@@ -101,7 +117,8 @@ OTHERS(OP)
 /* ---- gradient operations: operands (y, dy), y the function's result ---- */
 
 /* z = dy / (2 y): dz/dy = -z / y, dz/d(dy) = 1 / (2 y). */
-static bool sqrt_grad_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool sqrt_grad_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                               mix_tensor **input_gradients) {
   mix_tensor *over_y = mix_divide(output_gradients[0], mix_node_input(node, 0));
   input_gradients[0] = mix_multiply(mix_negative(over_y), mix_tensor_of(node, 0));
   input_gradients[1] = times(over_y, 0.5);
@@ -109,7 +126,8 @@ static bool sqrt_grad_gradient(mix_node *node, mix_tensor *const *output_gradien
 }
 
 /* z = -dy y^3 / 2: dz/dy = -3/2 dy y^2. */
-static bool rsqrt_grad_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool rsqrt_grad_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                                mix_tensor **input_gradients) {
   mix_tensor *y = mix_node_input(node, 0), *dy = mix_node_input(node, 1), *dz = output_gradients[0];
   input_gradients[0] = mix_multiply(mix_multiply(times(dz, -1.5), dy), mix_square(y));
   input_gradients[1] = mix_apply2(&mix_op_rsqrt_grad, y, dz);
@@ -117,21 +135,22 @@ static bool rsqrt_grad_gradient(mix_node *node, mix_tensor *const *output_gradie
 }
 
 /* z = -dy y^2: dz/dy = -2 dy y. */
-static bool reciprocal_grad_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool reciprocal_grad_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                                     mix_tensor **input_gradients) {
   mix_tensor *y = mix_node_input(node, 0), *dy = mix_node_input(node, 1), *dz = output_gradients[0];
   input_gradients[0] = mix_multiply(mix_multiply(times(dz, -2), dy), y);
   input_gradients[1] = mix_apply2(&mix_op_reciprocal_grad, y, dz);
   return !mix_failed();
 }
 
-#define OP(called, tf, code)                                                                                                       \
-  const mix_op mix_op_##called = {.name = #called,                                                                                 \
-                                  .tf_name = tf,                                                                                   \
-                                  .signature = "T,T->T",                                                                           \
-                                  .types = "float",                                                                                \
-                                  .flags = MIX_OP_ELEMENTWISE,                                                                     \
-                                  .opcode = MIX_OPCODE_##code,                                                                     \
-                                  .infer = mix_rule_one_shape,                                                                     \
+#define OP(called, tf, code)                                                                                 \
+  const mix_op mix_op_##called = {.name = #called,                                                           \
+                                  .tf_name = tf,                                                             \
+                                  .signature = "T,T->T",                                                     \
+                                  .types = "float",                                                          \
+                                  .flags = MIX_OP_ELEMENTWISE,                                               \
+                                  .opcode = MIX_OPCODE_##code,                                               \
+                                  .infer = mix_rule_one_shape,                                               \
                                   .gradient = called##_gradient};
 OP(sqrt_grad, "SqrtGrad", SQRT_GRAD)
 OP(rsqrt_grad, "RsqrtGrad", RSQRT_GRAD)

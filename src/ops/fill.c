@@ -28,17 +28,20 @@ mix_tensor *mix_fill(mix_shape shape, double value, mix_dtype dtype) {
   if (shape.rank < 0 || shape.rank > MIX_MAX_RANK || mix_shape_checked_size(shape) < 0) {
     char text[160];
     bool printable = shape.rank >= 0 && shape.rank <= MIX_MAX_RANK;
-    return mix_call_fail(MIX_VALUE_ERROR, "fill", NULL, "the shape %s has an unknown or negative dimension, or too many elements",
+    return mix_call_fail(MIX_VALUE_ERROR, "fill", NULL,
+                         "the shape %s has an unknown or negative dimension, or too many elements",
                          printable ? mix_shape_text(shape, text, sizeof text) : "");
   }
-  return mix_apply(&mix_op_fill, &(mix_shape_attributes){.shape = shape, .dtype = dtype, .value = value}, 0, NULL);
+  return mix_apply(&mix_op_fill, &(mix_shape_attributes){.shape = shape, .dtype = dtype, .value = value}, 0,
+                   NULL);
 }
 
 mix_tensor *mix_scalar_like(mix_tensor *x, double value) {
   return mix_operand_ready("scalar_like", x) ? mix_scalar(value, mix_tensor_dtype(x)) : NULL;
 }
 
-/* Symbolic tensors, whose dimensions may be unknown, give a symbolic result: a selection between two equal scalars, never run. */
+/* Symbolic tensors, whose dimensions may be unknown, give a symbolic result: a selection between two equal
+ * scalars, never run. */
 static mix_tensor *fill_like(mix_tensor *x, double value) {
   if (!mix_operand_ready("fill_like", x)) return NULL;
   if (!mix_tensor_is_symbolic(x)) return mix_fill(mix_tensor_shape(x), value, mix_tensor_dtype(x));
@@ -74,9 +77,11 @@ mix_tensor *mix_range(double start, double stop, double step, mix_dtype dtype) {
   if (mix_failed() || !mix_dtype_checked("range", dtype)) return NULL;
   double count = ceil((stop - start) / step);
   if (!isfinite(start) || !isfinite(stop) || !isfinite(step) || step == 0 || count > 0x1p53)
-    return mix_call_fail(MIX_VALUE_ERROR, "range", NULL,
-                         "start %g, stop %g, step %g; expected finite numbers, a step other than 0, and a countable result", start,
-                         stop, step);
-  mix_range_attributes attributes = {.start = start, .step = step, .count = count > 0 ? (int64_t)count : 0, .dtype = dtype};
+    return mix_call_fail(
+        MIX_VALUE_ERROR, "range", NULL,
+        "start %g, stop %g, step %g; expected finite numbers, a step other than 0, and a countable result",
+        start, stop, step);
+  mix_range_attributes attributes = {
+      .start = start, .step = step, .count = count > 0 ? (int64_t)count : 0, .dtype = dtype};
   return mix_apply(&mix_op_range, &attributes, 0, NULL);
 }

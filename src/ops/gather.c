@@ -4,7 +4,8 @@
 /* params (before, axis, after), indices (...) -> (before, ..., after). */
 static bool gather_infer(mix_node *node) {
   int axis = ((const mix_axis_attributes *)node->attributes)->axis;
-  mix_shape params = mix_input_value(node, 0)->shape, indices = mix_input_value(node, 1)->shape, result = {.rank = 0};
+  mix_shape params = mix_input_value(node, 0)->shape, indices = mix_input_value(node, 1)->shape,
+            result = {.rank = 0};
   if (!mix_rule_axis(node, axis)) return false;
   result.rank = params.rank - 1 + indices.rank;
   if (result.rank > MIX_MAX_RANK)
@@ -16,9 +17,10 @@ static bool gather_infer(mix_node *node) {
   return mix_rule_output(node, 0, result);
 }
 
-/* Rows along axis 0: the sum of dy's rows with the same index. Along another axis the axes of indices are first moved to the
- * front, and the summed axis is moved back. */
-static bool gather_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+/* Rows along axis 0: the sum of dy's rows with the same index. Along another axis the axes of indices are
+ * first moved to the front, and the summed axis is moved back. */
+static bool gather_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                            mix_tensor **input_gradients) {
   int axis = ((const mix_axis_attributes *)node->attributes)->axis;
   mix_shape params = mix_input_value(node, 0)->shape;
   int rank = params.rank, index_rank = mix_input_value(node, 1)->shape.rank, at = 0;
@@ -51,16 +53,19 @@ mix_tensor *mix_gather(mix_tensor *params, mix_tensor *indices, int axis) {
   int rank = mix_tensor_shape(params).rank;
   mix_axis_attributes attributes = {mix_axis_normal(axis, rank)};
   if (attributes.axis < 0)
-    return mix_call_fail(MIX_VALUE_ERROR, "gather", params, "axis %d is outside; expected %d to %d", axis, -rank, rank - 1);
+    return mix_call_fail(MIX_VALUE_ERROR, "gather", params, "axis %d is outside; expected %d to %d", axis,
+                         -rank, rank - 1);
   return mix_apply(&mix_op_gather, &attributes, 2, (mix_tensor *[]){params, indices});
 }
 
 /* updates (indices..., rest), indices (...) -> (rows, rest). */
 static bool segment_sum_infer(mix_node *node) {
-  mix_shape updates = mix_input_value(node, 0)->shape, indices = mix_input_value(node, 1)->shape, result = {.rank = 1};
+  mix_shape updates = mix_input_value(node, 0)->shape, indices = mix_input_value(node, 1)->shape,
+            result = {.rank = 1};
   int64_t rows = ((const mix_segment_attributes *)node->attributes)->rows, merged;
   bool fit = indices.rank <= updates.rank;
-  for (int i = 0; fit && i < indices.rank; i++) fit = mix_dimension_merge(updates.dims[i], indices.dims[i], &merged);
+  for (int i = 0; fit && i < indices.rank; i++)
+    fit = mix_dimension_merge(updates.dims[i], indices.dims[i], &merged);
   if (!fit) return mix_rule_fail(node, "the shape of the updates must begin with that of the indices");
   if (rows < 0) return mix_rule_fail(node, "%lld rows; expected 0 or more", (long long)rows);
   result.rank = 1 + updates.rank - indices.rank;
@@ -71,12 +76,14 @@ static bool segment_sum_infer(mix_node *node) {
   return mix_rule_output(node, 0, result);
 }
 
-static bool segment_sum_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool segment_sum_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                                 mix_tensor **input_gradients) {
   input_gradients[0] = mix_gather(output_gradients[0], mix_node_input(node, 1), 0);
   return !mix_failed();
 }
 
-static const mix_field segment_fields[] = {{"rows", MIX_FIELD_INT64, offsetof(mix_segment_attributes, rows)}, {NULL}};
+static const mix_field segment_fields[] = {{"rows", MIX_FIELD_INT64, offsetof(mix_segment_attributes, rows)},
+                                           {NULL}};
 
 const mix_op mix_op_segment_sum = {.name = "segment_sum",
                                    .tf_name = "UnsortedSegmentSum",
@@ -88,7 +95,8 @@ const mix_op mix_op_segment_sum = {.name = "segment_sum",
                                    .gradient = segment_sum_gradient,
                                    .fields = segment_fields};
 
-/* Kernels see indices of rank 1: whatever their shape, they and the leading axes of the updates are flattened to views. */
+/* Kernels see indices of rank 1: whatever their shape, they and the leading axes of the updates are flattened
+ * to views. */
 mix_tensor *mix_segment_sum(mix_tensor *updates, mix_tensor *indices, int64_t rows) {
   if (!mix_operand_ready("segment_sum", updates) || !mix_operand_ready("segment_sum", indices)) return NULL;
   mix_shape data = mix_tensor_shape(updates), index = mix_tensor_shape(indices);
@@ -102,7 +110,8 @@ mix_tensor *mix_segment_sum(mix_tensor *updates, mix_tensor *indices, int64_t ro
       indices = mix_reshape(indices, (mix_shape){.rank = 1, .dims = {count}});
     }
   }
-  return mix_apply(&mix_op_segment_sum, &(mix_segment_attributes){rows}, 2, (mix_tensor *[]){updates, indices});
+  return mix_apply(&mix_op_segment_sum, &(mix_segment_attributes){rows}, 2,
+                   (mix_tensor *[]){updates, indices});
 }
 
 /* ---- one-hot ---- */
@@ -110,16 +119,19 @@ mix_tensor *mix_segment_sum(mix_tensor *updates, mix_tensor *indices, int64_t ro
 static bool one_hot_infer(mix_node *node) {
   const mix_one_hot_attributes *attributes = node->attributes;
   mix_shape shape = mix_input_value(node, 0)->shape;
-  if (attributes->depth < 0) return mix_rule_fail(node, "depth %lld; expected 0 or more", (long long)attributes->depth);
-  if (shape.rank == MIX_MAX_RANK) return mix_rule_fail(node, "the result would have more than %d dimensions", MIX_MAX_RANK);
+  if (attributes->depth < 0)
+    return mix_rule_fail(node, "depth %lld; expected 0 or more", (long long)attributes->depth);
+  if (shape.rank == MIX_MAX_RANK)
+    return mix_rule_fail(node, "the result would have more than %d dimensions", MIX_MAX_RANK);
   shape.dims[shape.rank++] = attributes->depth;
   node->outputs[0].dtype = attributes->dtype;
   return mix_rule_output(node, 0, shape);
 }
 
-static const mix_field one_hot_fields[] = {{"depth", MIX_FIELD_INT64, offsetof(mix_one_hot_attributes, depth)},
-                                           {"dtype", MIX_FIELD_DTYPE, offsetof(mix_one_hot_attributes, dtype)},
-                                           {NULL}};
+static const mix_field one_hot_fields[] = {
+    {"depth", MIX_FIELD_INT64, offsetof(mix_one_hot_attributes, depth)},
+    {"dtype", MIX_FIELD_DTYPE, offsetof(mix_one_hot_attributes, dtype)},
+    {NULL}};
 
 const mix_op mix_op_one_hot = {.name = "one_hot",
                                .tf_name = "OneHot",

@@ -1,4 +1,5 @@
-/* Counts of zeros, subnormals, infinities and NaN, the extremes and a histogram of exponents, in one pass: for the numerics report. */
+/* Counts of zeros, subnormals, infinities and NaN, the extremes and a histogram of exponents, in one pass:
+ * for the numerics report. */
 #include "ops/magnitudes.h"
 #include "ops/rules.h"
 

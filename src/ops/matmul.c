@@ -18,14 +18,16 @@ static bool matmul_infer(mix_node *node) {
                                   : "");
   a.rank -= 2;
   b.rank -= 2;
-  if (!mix_shape_broadcast(a, b, &result)) return mix_rule_fail(node, "the leading dimensions do not broadcast");
+  if (!mix_shape_broadcast(a, b, &result))
+    return mix_rule_fail(node, "the leading dimensions do not broadcast");
   result.dims[result.rank++] = m;
   result.dims[result.rank++] = n;
   return mix_rule_output(node, 0, result);
 }
 
 /* TensorFlow's four cases (python/ops/math_grad.py, _MatMulGrad): no product reads a transposed copy. */
-static bool matmul_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool matmul_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                            mix_tensor **input_gradients) {
   mix_tensor *a = mix_node_input(node, 0), *b = mix_node_input(node, 1), *dy = output_gradients[0], *da, *db;
   bool ta = product(node)->transpose_a, tb = product(node)->transpose_b;
   if (!ta && !tb) {
@@ -46,45 +48,49 @@ static bool matmul_gradient(mix_node *node, mix_tensor *const *output_gradients,
   return !mix_failed();
 }
 
-static const mix_field matmul_fields[] = {{"transpose_a", MIX_FIELD_BOOL, offsetof(mix_matmul_attributes, transpose_a)},
-                                          {"transpose_b", MIX_FIELD_BOOL, offsetof(mix_matmul_attributes, transpose_b)},
-                                          {NULL}};
+static const mix_field matmul_fields[] = {
+    {"transpose_a", MIX_FIELD_BOOL, offsetof(mix_matmul_attributes, transpose_a)},
+    {"transpose_b", MIX_FIELD_BOOL, offsetof(mix_matmul_attributes, transpose_b)},
+    {NULL}};
 
-#define OP(called, tf)                                                                                                             \
-  const mix_op mix_op_##called = {.name = #called,                                                                                 \
-                                  .tf_name = tf,                                                                                   \
-                                  .amp_float16 = MIX_AMP_ALLOW,                                                                    \
-                                  .amp_bfloat16 = MIX_AMP_ALLOW,                                                                   \
-                                  .signature = "T,T->T",                                                                           \
-                                  .types = "float int32",                                                                          \
-                                  .attributes_size = sizeof(mix_matmul_attributes),                                                \
-                                  .infer = matmul_infer,                                                                           \
-                                  .gradient = matmul_gradient,                                                                     \
+#define OP(called, tf)                                                                                       \
+  const mix_op mix_op_##called = {.name = #called,                                                           \
+                                  .tf_name = tf,                                                             \
+                                  .amp_float16 = MIX_AMP_ALLOW,                                              \
+                                  .amp_bfloat16 = MIX_AMP_ALLOW,                                             \
+                                  .signature = "T,T->T",                                                     \
+                                  .types = "float int32",                                                    \
+                                  .attributes_size = sizeof(mix_matmul_attributes),                          \
+                                  .infer = matmul_infer,                                                     \
+                                  .gradient = matmul_gradient,                                               \
                                   .fields = matmul_fields};
 OP(matmul, "MatMul")
 OP(batch_matmul, "BatchMatMulV2")
 
-/* What a product of 16-bit matrices is to a processor that has to widen them: made by a pass, after all gradients. */
+/* What a product of 16-bit matrices is to a processor that has to widen them: made by a pass, after all
+ * gradients. */
 static bool rounded_infer(mix_node *node) {
   node->outputs[0].dtype = product(node)->dtype;
   return matmul_infer(node);
 }
 
-static const mix_field rounded_fields[] = {{"transpose_a", MIX_FIELD_BOOL, offsetof(mix_matmul_attributes, transpose_a)},
-                                           {"transpose_b", MIX_FIELD_BOOL, offsetof(mix_matmul_attributes, transpose_b)},
-                                           {"dtype", MIX_FIELD_DTYPE, offsetof(mix_matmul_attributes, dtype)},
-                                           {NULL}};
+static const mix_field rounded_fields[] = {
+    {"transpose_a", MIX_FIELD_BOOL, offsetof(mix_matmul_attributes, transpose_a)},
+    {"transpose_b", MIX_FIELD_BOOL, offsetof(mix_matmul_attributes, transpose_b)},
+    {"dtype", MIX_FIELD_DTYPE, offsetof(mix_matmul_attributes, dtype)},
+    {NULL}};
 
-const mix_op mix_op_matmul_rounded = {.name = "matmul_rounded",
-                                      .signature = "f,f->D",
-                                      .types = "float16 bfloat16",
-                                      .attributes_size = sizeof(mix_matmul_attributes),
-                                      .infer = rounded_infer,
-                                      .fields = rounded_fields};
+const mix_op mix_op_matmul_downcast = {.name = "matmul_downcast",
+                                       .signature = "f,f->D",
+                                       .types = "float16 bfloat16",
+                                       .attributes_size = sizeof(mix_matmul_attributes),
+                                       .infer = rounded_infer,
+                                       .fields = rounded_fields};
 
 mix_tensor *mix_matmul(mix_tensor *a, mix_tensor *b, bool transpose_a, bool transpose_b) {
   if (!mix_operand_ready("matmul", a) || !mix_operand_ready("matmul", b)) return NULL;
   bool batch = mix_tensor_shape(a).rank > 2 || mix_tensor_shape(b).rank > 2;
   return mix_apply(batch ? &mix_op_batch_matmul : &mix_op_matmul,
-                   &(mix_matmul_attributes){.transpose_a = transpose_a, .transpose_b = transpose_b}, 2, (mix_tensor *[]){a, b});
+                   &(mix_matmul_attributes){.transpose_a = transpose_a, .transpose_b = transpose_b}, 2,
+                   (mix_tensor *[]){a, b});
 }

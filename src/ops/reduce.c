@@ -18,9 +18,10 @@ static bool reduce_infer(mix_node *node) {
   return mix_rule_output(node, 0, y);
 }
 
-static const mix_field reduce_fields[] = {{"axes", MIX_FIELD_AXES, offsetof(mix_reduce_attributes, axis_count)},
-                                          {"keep_dims", MIX_FIELD_BOOL, offsetof(mix_reduce_attributes, keep_dims)},
-                                          {NULL}};
+static const mix_field reduce_fields[] = {
+    {"axes", MIX_FIELD_AXES, offsetof(mix_reduce_attributes, axis_count)},
+    {"keep_dims", MIX_FIELD_BOOL, offsetof(mix_reduce_attributes, keep_dims)},
+    {NULL}};
 
 static mix_tensor *reduce(const mix_op *op, mix_tensor *x, mix_axes axes, bool keep_dims) {
   mix_reduce_attributes attributes = {.keep_dims = keep_dims};
@@ -43,14 +44,16 @@ static mix_axes axes_of(const mix_node *node) {
   return axes;
 }
 
-static bool reduce_sum_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool reduce_sum_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                                mix_tensor **input_gradients) {
   input_gradients[0] = mix_broadcast_to(kept(node, output_gradients[0]), mix_input_value(node, 0)->shape);
   return !mix_failed();
 }
 
-/* dy / count. A count beyond the range of the dtype (65504 in float16), where TensorFlow's quotient would be 0, is multiplied by as
- * its reciprocal. */
-static bool reduce_mean_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+/* dy / count. A count beyond the range of the dtype (65504 in float16), where TensorFlow's quotient would be
+ * 0, is multiplied by as its reciprocal. */
+static bool reduce_mean_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                                 mix_tensor **input_gradients) {
   double count = 1;
   for (int i = 0; i < reduction(node)->axis_count; i++)
     count *= (double)mix_input_value(node, 0)->shape.dims[reduction(node)->axes[i]];
@@ -62,13 +65,15 @@ static bool reduce_mean_gradient(mix_node *node, mix_tensor *const *output_gradi
   return !mix_failed();
 }
 
-/* The product of all other elements: prod / x where nothing is 0; where exactly one element is 0, the product of the others for
- * that one and 0 for the rest; 0 for all where more are. */
-static bool reduce_prod_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+/* The product of all other elements: prod / x where nothing is 0; where exactly one element is 0, the product
+ * of the others for that one and 0 for the rest; 0 for all where more are. */
+static bool reduce_prod_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                                 mix_tensor **input_gradients) {
   mix_tensor *x = mix_node_input(node, 0), *dy = kept(node, output_gradients[0]);
   mix_tensor *zero = mix_scalar_like(x, 0), *one = mix_scalar_like(x, 1);
   mix_tensor *is_zero = mix_equal(x, zero), *others = mix_select(is_zero, one, x);
-  mix_tensor *zeros = kept(node, mix_reduce_sum(mix_cast(is_zero, mix_tensor_dtype(x)), axes_of(node), false));
+  mix_tensor *zeros =
+      kept(node, mix_reduce_sum(mix_cast(is_zero, mix_tensor_dtype(x)), axes_of(node), false));
   mix_tensor *product = kept(node, mix_reduce_prod(others, axes_of(node), false));
   mix_tensor *at_zero = mix_select(mix_equal(zeros, one), product, zero);
   mix_tensor *elsewhere = mix_select(mix_equal(zeros, zero), mix_divide(product, others), zero);
@@ -77,8 +82,10 @@ static bool reduce_prod_gradient(mix_node *node, mix_tensor *const *output_gradi
 }
 
 /* Split equally among the elements that equal the result. */
-static bool reduce_extreme_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
-  mix_tensor *x = mix_node_input(node, 0), *y = kept(node, mix_tensor_of(node, 0)), *dy = kept(node, output_gradients[0]);
+static bool reduce_extreme_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                                    mix_tensor **input_gradients) {
+  mix_tensor *x = mix_node_input(node, 0), *y = kept(node, mix_tensor_of(node, 0)),
+             *dy = kept(node, output_gradients[0]);
   mix_tensor *chosen = mix_cast(mix_equal(y, x), mix_tensor_dtype(x));
   mix_tensor *count = kept(node, mix_reduce_sum(chosen, axes_of(node), false));
   input_gradients[0] = mix_multiply(mix_divide(chosen, count), dy);
@@ -86,27 +93,29 @@ static bool reduce_extreme_gradient(mix_node *node, mix_tensor *const *output_gr
 }
 
 /* name, TensorFlow's, float16 class, bfloat16 class, signature, dtypes, gradient */
-#define REDUCTIONS(X)                                                                                                              \
-  X(reduce_sum, "Sum", DENY, INFER, "T->T", "number", reduce_sum_gradient)                                                         \
-  X(reduce_mean, "Mean", DENY, INFER, "T->T", "float", reduce_mean_gradient)                                                       \
-  X(reduce_prod, "Prod", INFER, INFER, "T->T", "number", reduce_prod_gradient)                                                     \
-  X(reduce_max, "Max", CLEAR, CLEAR, "T->T", "number", reduce_extreme_gradient)                                                    \
-  X(reduce_min, "Min", CLEAR, CLEAR, "T->T", "number", reduce_extreme_gradient)                                                    \
-  X(reduce_all, "All", NONE, NONE, "b->b", "", NULL)                                                                               \
+#define REDUCTIONS(X)                                                                                        \
+  X(reduce_sum, "Sum", DENY, INFER, "T->T", "number", reduce_sum_gradient)                                   \
+  X(reduce_mean, "Mean", DENY, INFER, "T->T", "float", reduce_mean_gradient)                                 \
+  X(reduce_prod, "Prod", INFER, INFER, "T->T", "number", reduce_prod_gradient)                               \
+  X(reduce_max, "Max", CLEAR, CLEAR, "T->T", "number", reduce_extreme_gradient)                              \
+  X(reduce_min, "Min", CLEAR, CLEAR, "T->T", "number", reduce_extreme_gradient)                              \
+  X(reduce_all, "All", NONE, NONE, "b->b", "", NULL)                                                         \
   X(reduce_any, "Any", NONE, NONE, "b->b", "", NULL)
 
-#define OP(called, tf, f16, bf16, letters, dtypes, rule)                                                                           \
-  const mix_op mix_op_##called = {.name = #called,                                                                                 \
-                                  .tf_name = tf,                                                                                   \
-                                  .amp_float16 = MIX_AMP_##f16,                                                                    \
-                                  .amp_bfloat16 = MIX_AMP_##bf16,                                                                  \
-                                  .signature = letters,                                                                            \
-                                  .types = dtypes,                                                                                 \
-                                  .attributes_size = sizeof(mix_reduce_attributes),                                                \
-                                  .infer = reduce_infer,                                                                           \
-                                  .gradient = rule,                                                                                \
-                                  .fields = reduce_fields};                                                                        \
-  mix_tensor *mix_##called(mix_tensor *x, mix_axes axes, bool keep_dims) { return reduce(&mix_op_##called, x, axes, keep_dims); }
+#define OP(called, tf, f16, bf16, letters, dtypes, rule)                                                     \
+  const mix_op mix_op_##called = {.name = #called,                                                           \
+                                  .tf_name = tf,                                                             \
+                                  .amp_float16 = MIX_AMP_##f16,                                              \
+                                  .amp_bfloat16 = MIX_AMP_##bf16,                                            \
+                                  .signature = letters,                                                      \
+                                  .types = dtypes,                                                           \
+                                  .attributes_size = sizeof(mix_reduce_attributes),                          \
+                                  .infer = reduce_infer,                                                     \
+                                  .gradient = rule,                                                          \
+                                  .fields = reduce_fields};                                                  \
+  mix_tensor *mix_##called(mix_tensor *x, mix_axes axes, bool keep_dims) {                                   \
+    return reduce(&mix_op_##called, x, axes, keep_dims);                                                     \
+  }
 REDUCTIONS(OP)
 #undef OP
 
@@ -127,20 +136,21 @@ static mix_tensor *arg(const mix_op *op, mix_tensor *x, int axis) {
   int rank = mix_tensor_shape(x).rank;
   mix_axis_attributes attributes = {mix_axis_normal(axis, rank)};
   if (attributes.axis < 0)
-    return mix_call_fail(MIX_VALUE_ERROR, op->name, x, "axis %d is outside; expected %d to %d", axis, -rank, rank - 1);
+    return mix_call_fail(MIX_VALUE_ERROR, op->name, x, "axis %d is outside; expected %d to %d", axis, -rank,
+                         rank - 1);
   return mix_apply(op, &attributes, 1, &x);
 }
 
-#define OP(called, tf)                                                                                                             \
-  const mix_op mix_op_##called = {.name = #called,                                                                                 \
-                                  .tf_name = tf,                                                                                   \
-                                  .amp_float16 = MIX_AMP_CLEAR,                                                                    \
-                                  .amp_bfloat16 = MIX_AMP_CLEAR,                                                                   \
-                                  .signature = "T->l",                                                                             \
-                                  .types = "number",                                                                               \
-                                  .attributes_size = sizeof(mix_axis_attributes),                                                  \
-                                  .infer = arg_infer,                                                                              \
-                                  .fields = mix_axis_fields};                                                                      \
+#define OP(called, tf)                                                                                       \
+  const mix_op mix_op_##called = {.name = #called,                                                           \
+                                  .tf_name = tf,                                                             \
+                                  .amp_float16 = MIX_AMP_CLEAR,                                              \
+                                  .amp_bfloat16 = MIX_AMP_CLEAR,                                             \
+                                  .signature = "T->l",                                                       \
+                                  .types = "number",                                                         \
+                                  .attributes_size = sizeof(mix_axis_attributes),                            \
+                                  .infer = arg_infer,                                                        \
+                                  .fields = mix_axis_fields};                                                \
   mix_tensor *mix_##called(mix_tensor *x, int axis) { return arg(&mix_op_##called, x, axis); }
 OP(argmax, "ArgMax")
 OP(argmin, "ArgMin")

@@ -1,4 +1,5 @@
 #include "ops/rules.h"
+#include "graph/trace.h"
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -11,17 +12,19 @@ static void describe(int count, const mix_value *const *values, char *text, size
     char shape[160];
     const char *between = i == 0 ? "" : i == count - 1 ? " and " : ", ";
     mix_shape_text(values[i]->shape, shape, sizeof shape);
-    used += (size_t)snprintf(text + used, size - used, "%s%s %s", between, mix_dtype_name(values[i]->dtype), shape);
+    used += (size_t)snprintf(text + used, size - used, "%s%s %s", between, mix_dtype_name(values[i]->dtype),
+                             shape);
   }
   if (count > OPERANDS_NAMED && used < size) snprintf(text + used, size - used, ", ... (%d operands)", count);
 }
 
-static void record(mix_status status, const char *call, const char *operands, const char *format, va_list arguments) {
+static void record(mix_status status, const char *call, const char *operands, const char *format,
+                   va_list arguments) {
   char problem[TEXT_SIZE];
   vsnprintf(problem, sizeof problem, format, arguments);
   const char *layer = mix_graph_scope();
-  mix_fail(status, "%s: %s%s%s%s%s%s%s", call, operands[0] ? "got " : "", operands, operands[0] ? "; " : "", problem,
-           layer ? " (in layer " : "", layer ? layer : "", layer ? ")" : "");
+  mix_fail(status, "%s: %s%s%s%s%s%s%s", call, operands[0] ? "got " : "", operands, operands[0] ? "; " : "",
+           problem, layer ? " (in layer " : "", layer ? layer : "", layer ? ")" : "");
 }
 
 bool mix_rule_fail(const mix_node *node, const char *format, ...) {
@@ -49,7 +52,8 @@ void *mix_call_fail(mix_status status, const char *call, const mix_tensor *x, co
 bool mix_operand_ready(const char *call, const mix_tensor *x) {
   if (mix_failed()) return false;
   if (mix_is(x, &mix_tensor_class)) return true;
-  mix_call_fail(MIX_TYPE_ERROR, call, NULL, "an operand is %s; expected a tensor", x ? "another object" : "NULL");
+  mix_call_fail(MIX_TYPE_ERROR, call, NULL, "an operand is %s; expected a tensor",
+                x ? "another object" : "NULL");
   return false;
 }
 
@@ -58,9 +62,10 @@ bool mix_rule_output(mix_node *node, int output, mix_shape shape) {
     return mix_rule_fail(node, "the result would have %d dimensions; at most %d", shape.rank, MIX_MAX_RANK);
   if (mix_shape_is_known(shape) && mix_shape_checked_size(shape) < 0) {
     char text[160];
-    return mix_rule_fail(node,
-                         "the result's shape %s has more elements than can be counted; work on parts of it, of fewer than 2^60",
-                         mix_shape_text(shape, text, sizeof text));
+    return mix_rule_fail(
+        node,
+        "the result's shape %s has more elements than can be counted; work on parts of it, of fewer than 2^60",
+        mix_shape_text(shape, text, sizeof text));
   }
   node->outputs[output].shape = shape;
   return true;
@@ -72,7 +77,8 @@ bool mix_rule_broadcast(mix_node *node) {
   mix_shape shape = mix_input_value(node, 0)->shape;
   for (int i = 1; i < node->input_count; i++)
     if (!mix_shape_broadcast(shape, mix_input_value(node, i)->shape, &shape))
-      return mix_rule_fail(node, "the shapes do not broadcast: aligned at the right, dimensions must be equal or 1");
+      return mix_rule_fail(
+          node, "the shapes do not broadcast: aligned at the right, dimensions must be equal or 1");
   return mix_rule_output(node, 0, shape);
 }
 
@@ -90,7 +96,8 @@ bool mix_rule_one_shape(mix_node *node) {
 
 bool mix_rule_axis(mix_node *node, int axis) {
   int rank = mix_input_value(node, 0)->shape.rank;
-  return (axis >= 0 && axis < rank) || mix_rule_fail(node, "axis %d is outside; expected 0 to %d", axis, rank - 1);
+  return (axis >= 0 && axis < rank) ||
+         mix_rule_fail(node, "axis %d is outside; expected 0 to %d", axis, rank - 1);
 }
 
 bool mix_dimension_merge(int64_t a, int64_t b, int64_t *result) {
@@ -102,13 +109,15 @@ bool mix_axes_normal(const char *call, const mix_tensor *x, mix_axes axes, mix_r
   int rank = mix_tensor_shape(x).rank;
   bool chosen[MIX_MAX_RANK] = {false};
   if (axes.count < 0 || axes.count > MIX_MAX_RANK)
-    return mix_call_fail(MIX_VALUE_ERROR, call, x, "a list of %d axes; expected 0 to %d", axes.count, MIX_MAX_RANK) != NULL;
+    return mix_call_fail(MIX_VALUE_ERROR, call, x, "a list of %d axes; expected 0 to %d", axes.count,
+                         MIX_MAX_RANK) != NULL;
   for (int i = 0; i < axes.count; i++) {
     int axis = mix_axis_normal(axes.axis[i], rank);
     if (axis < 0)
-      return mix_call_fail(MIX_VALUE_ERROR, call, x, "axis %d is outside; expected %d to %d", axes.axis[i], -rank, rank - 1) !=
-             NULL;
-    if (chosen[axis]) return mix_call_fail(MIX_VALUE_ERROR, call, x, "axis %d is given twice", axes.axis[i]) != NULL;
+      return mix_call_fail(MIX_VALUE_ERROR, call, x, "axis %d is outside; expected %d to %d", axes.axis[i],
+                           -rank, rank - 1) != NULL;
+    if (chosen[axis])
+      return mix_call_fail(MIX_VALUE_ERROR, call, x, "axis %d is given twice", axes.axis[i]) != NULL;
     chosen[axis] = true;
   }
   normal->axis_count = 0;
@@ -119,7 +128,8 @@ bool mix_axes_normal(const char *call, const mix_tensor *x, mix_axes axes, mix_r
 
 bool mix_dtype_checked(const char *call, mix_dtype dtype) {
   if (dtype > MIX_DTYPE_NONE && dtype < MIX_DTYPE_COUNT && mix_dtype_size(dtype) > 0) return true;
-  mix_call_fail(MIX_TYPE_ERROR, call, NULL, "no tensor has dtype %s; expected one of the floating and integer dtypes or bool",
+  mix_call_fail(MIX_TYPE_ERROR, call, NULL,
+                "no tensor has dtype %s; expected one of the floating and integer dtypes or bool",
                 dtype >= MIX_DTYPE_NONE && dtype < MIX_DTYPE_COUNT ? mix_dtype_name(dtype) : "(unknown)");
   return false;
 }

@@ -1,7 +1,8 @@
 /* Selection by a condition, and clipping. */
 #include "ops/rules.h"
 
-static bool select_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool select_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                            mix_tensor **input_gradients) {
   mix_tensor *condition = mix_node_input(node, 0), *dy = output_gradients[0], *zero = mix_scalar_like(dy, 0);
   input_gradients[1] = mix_unbroadcast(node, 1, mix_select(condition, dy, zero));
   input_gradients[2] = mix_unbroadcast(node, 2, mix_select(condition, zero, dy));

@@ -1,15 +1,21 @@
-/* Operations that change the shape alone: reshape (with expand_dims and squeeze), transpose, broadcast_to. Attributes are
- * resolved by the public calls: an unknown dimension stays in them only where the operand is symbolic. */
+/* Operations that change the shape alone: reshape (with expand_dims and squeeze), transpose, broadcast_to.
+ * Attributes are resolved by the public calls: an unknown dimension stays in them only where the operand is
+ * symbolic. */
 #include "ops/rules.h"
 
-static const mix_shape *target(const mix_node *node) { return &((const mix_shape_attributes *)node->attributes)->shape; }
+static const mix_shape *target(const mix_node *node) {
+  return &((const mix_shape_attributes *)node->attributes)->shape;
+}
 
-static const mix_field shape_fields[] = {{"shape", MIX_FIELD_SHAPE, offsetof(mix_shape_attributes, shape)}, {NULL}};
+static const mix_field shape_fields[] = {{"shape", MIX_FIELD_SHAPE, offsetof(mix_shape_attributes, shape)},
+                                         {NULL}};
 
 static bool shape_argument(const char *call, const mix_tensor *x, mix_shape shape) {
   bool good = shape.rank >= 0 && shape.rank <= MIX_MAX_RANK;
   for (int i = 0; good && i < shape.rank; i++) good = shape.dims[i] >= MIX_UNKNOWN;
-  if (!good) mix_call_fail(MIX_VALUE_ERROR, call, x, "the shape asked for has a negative dimension or more than %d", MIX_MAX_RANK);
+  if (!good)
+    mix_call_fail(MIX_VALUE_ERROR, call, x, "the shape asked for has a negative dimension or more than %d",
+                  MIX_MAX_RANK);
   return good;
 }
 
@@ -24,7 +30,8 @@ static bool reshape_infer(mix_node *node) {
   return mix_rule_output(node, 0, y);
 }
 
-static bool reshape_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool reshape_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                             mix_tensor **input_gradients) {
   input_gradients[0] = mix_reshape(output_gradients[0], mix_input_value(node, 0)->shape);
   return !mix_failed();
 }
@@ -55,10 +62,12 @@ mix_tensor *mix_reshape(mix_tensor *x, mix_shape shape) {
   for (int i = 0; i < shape.rank; i++) {
     if (shape.dims[i] != MIX_UNKNOWN) {
       if (__builtin_mul_overflow(rest, shape.dims[i], &rest))
-        return mix_call_fail(MIX_VALUE_ERROR, "reshape", x, "the shape %s asked for has more elements than can be counted",
+        return mix_call_fail(MIX_VALUE_ERROR, "reshape", x,
+                             "the shape %s asked for has more elements than can be counted",
                              mix_shape_text(shape, text, sizeof text));
     } else if (open >= 0) {
-      return mix_call_fail(MIX_VALUE_ERROR, "reshape", x, "two dimensions of the shape are -1; at most one can be worked out");
+      return mix_call_fail(MIX_VALUE_ERROR, "reshape", x,
+                           "two dimensions of the shape are -1; at most one can be worked out");
     } else {
       open = i;
     }
@@ -66,8 +75,8 @@ mix_tensor *mix_reshape(mix_tensor *x, mix_shape shape) {
   if (open >= 0 && mix_shape_is_known(from)) {
     int64_t size = mix_shape_size(from);
     if (rest == 0 || size % rest)
-      return mix_call_fail(MIX_VALUE_ERROR, "reshape", x, "%lld elements do not fill the shape %s", (long long)size,
-                           mix_shape_text(shape, text, sizeof text));
+      return mix_call_fail(MIX_VALUE_ERROR, "reshape", x, "%lld elements do not fill the shape %s",
+                           (long long)size, mix_shape_text(shape, text, sizeof text));
     shape.dims[open] = size / rest;
   }
   return reshape_to(x, shape);
@@ -80,7 +89,8 @@ mix_tensor *mix_expand_dims(mix_tensor *x, int axis) {
     return mix_call_fail(MIX_VALUE_ERROR, "expand_dims", x, "there are already %d dimensions", MIX_MAX_RANK);
   int at = mix_axis_normal(axis, to.rank);
   if (at < 0)
-    return mix_call_fail(MIX_VALUE_ERROR, "expand_dims", x, "axis %d is outside; expected %d to %d", axis, -to.rank, from.rank);
+    return mix_call_fail(MIX_VALUE_ERROR, "expand_dims", x, "axis %d is outside; expected %d to %d", axis,
+                         -to.rank, from.rank);
   for (int i = 0; i < to.rank; i++) to.dims[i] = i < at ? from.dims[i] : i == at ? 1 : from.dims[i - 1];
   return reshape_to(x, to);
 }
@@ -94,7 +104,8 @@ mix_tensor *mix_squeeze(mix_tensor *x, mix_axes axes) {
     bool named = next < dropped.axis_count && dropped.axes[next] == axis, one = from.dims[axis] == 1;
     next += named;
     if (axes.count > 0 && named && !one && from.dims[axis] != MIX_UNKNOWN)
-      return mix_call_fail(MIX_VALUE_ERROR, "squeeze", x, "axis %d has %lld elements; only an axis of 1 can go", axis,
+      return mix_call_fail(MIX_VALUE_ERROR, "squeeze", x,
+                           "axis %d has %lld elements; only an axis of 1 can go", axis,
                            (long long)from.dims[axis]);
     if (axes.count > 0 ? !named : !one) to.dims[to.rank++] = from.dims[axis];
   }
@@ -103,19 +114,24 @@ mix_tensor *mix_squeeze(mix_tensor *x, mix_axes axes) {
 
 /* ---- transpose ---- */
 
-static const int *permutation_of(const mix_node *node) { return ((const mix_transpose_attributes *)node->attributes)->permutation; }
+static const int *permutation_of(const mix_node *node) {
+  return ((const mix_transpose_attributes *)node->attributes)->permutation;
+}
 
 static bool transpose_infer(mix_node *node) {
   mix_shape x = mix_input_value(node, 0)->shape, y = x;
   unsigned moved = 0;
   for (int i = 0; i < x.rank; i++)
-    if (permutation_of(node)[i] >= 0 && permutation_of(node)[i] < x.rank) moved |= 1u << permutation_of(node)[i];
-  if (moved != (1u << x.rank) - 1) return mix_rule_fail(node, "expected a permutation of its %d axes", x.rank);
+    if (permutation_of(node)[i] >= 0 && permutation_of(node)[i] < x.rank)
+      moved |= 1u << permutation_of(node)[i];
+  if (moved != (1u << x.rank) - 1)
+    return mix_rule_fail(node, "expected a permutation of its %d axes", x.rank);
   for (int i = 0; i < x.rank; i++) y.dims[i] = x.dims[permutation_of(node)[i]];
   return mix_rule_output(node, 0, y);
 }
 
-static bool transpose_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool transpose_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                               mix_tensor **input_gradients) {
   mix_axes inverse = {.count = mix_input_value(node, 0)->shape.rank};
   for (int i = 0; i < inverse.count; i++) inverse.axis[permutation_of(node)[i]] = i;
   input_gradients[0] = mix_transpose(output_gradients[0], inverse);
@@ -141,15 +157,17 @@ mix_tensor *mix_transpose(mix_tensor *x, mix_axes permutation) {
   int rank = mix_tensor_shape(x).rank;
   bool chosen[MIX_MAX_RANK] = {false}, moves = false;
   mix_transpose_attributes attributes;
-  for (int i = 0; i < MIX_MAX_RANK; i++) attributes.permutation[i] = i; /* beyond the rank: axes of 1 that stay in place */
+  for (int i = 0; i < MIX_MAX_RANK; i++)
+    attributes.permutation[i] = i; /* beyond the rank: axes of 1 that stay in place */
   if (permutation.count != 0 && permutation.count != rank)
-    return mix_call_fail(MIX_VALUE_ERROR, "transpose", x, "the permutation has %d axes; expected %d, or none to reverse all",
+    return mix_call_fail(MIX_VALUE_ERROR, "transpose", x,
+                         "the permutation has %d axes; expected %d, or none to reverse all",
                          permutation.count, rank);
   for (int i = 0; i < rank; i++) {
     int axis = permutation.count ? mix_axis_normal(permutation.axis[i], rank) : rank - 1 - i;
     if (axis < 0 || chosen[axis])
-      return mix_call_fail(MIX_VALUE_ERROR, "transpose", x, "axis %d of the permutation is outside or given twice",
-                           permutation.axis[i]);
+      return mix_call_fail(MIX_VALUE_ERROR, "transpose", x,
+                           "axis %d of the permutation is outside or given twice", permutation.axis[i]);
     chosen[axis] = true;
     attributes.permutation[i] = axis;
     moves |= axis != i;
@@ -162,12 +180,14 @@ mix_tensor *mix_transpose(mix_tensor *x, mix_axes permutation) {
 static bool broadcast_to_infer(mix_node *node) {
   char text[160];
   if (!mix_shape_broadcasts_to(mix_input_value(node, 0)->shape, *target(node)))
-    return mix_rule_fail(node, "it does not broadcast to %s: aligned at the right, its dimensions must be equal to these or 1",
-                         mix_shape_text(*target(node), text, sizeof text));
+    return mix_rule_fail(
+        node, "it does not broadcast to %s: aligned at the right, its dimensions must be equal to these or 1",
+        mix_shape_text(*target(node), text, sizeof text));
   return mix_rule_output(node, 0, *target(node));
 }
 
-static bool broadcast_to_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool broadcast_to_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                                  mix_tensor **input_gradients) {
   input_gradients[0] = mix_unbroadcast(node, 0, output_gradients[0]);
   return !mix_failed();
 }
@@ -187,7 +207,8 @@ mix_tensor *mix_broadcast_to(mix_tensor *x, mix_shape shape) {
   if (!mix_operand_ready("broadcast_to", x) || !shape_argument("broadcast_to", x, shape)) return NULL;
   if (mix_shape_is_known(shape) && mix_shape_equal(mix_tensor_shape(x), shape)) return x;
   if (!mix_shape_is_known(shape) && !mix_tensor_is_symbolic(x))
-    return mix_call_fail(MIX_VALUE_ERROR, "broadcast_to", x,
-                         "the shape asked for has an unknown dimension, which only symbolic tensors may have");
+    return mix_call_fail(
+        MIX_VALUE_ERROR, "broadcast_to", x,
+        "the shape asked for has an unknown dimension, which only symbolic tensors may have");
   return mix_apply(&mix_op_broadcast_to, &(mix_shape_attributes){.shape = shape}, 1, &x);
 }

@@ -6,31 +6,35 @@ static bool softmax_infer(mix_node *node) {
   return mix_rule_same(node);
 }
 
-static mix_tensor *sum_of_classes(mix_tensor *x) { return mix_reduce_sum(x, (mix_axes){.count = 1, .axis = {-1}}, true); }
+static mix_tensor *sum_of_classes(mix_tensor *x) {
+  return mix_reduce_sum(x, (mix_axes){.count = 1, .axis = {-1}}, true);
+}
 
 /* (dy - sum(dy y)) y. */
-static bool softmax_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool softmax_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                             mix_tensor **input_gradients) {
   mix_tensor *y = mix_tensor_of(node, 0), *dy = output_gradients[0];
   input_gradients[0] = mix_multiply(mix_subtract(dy, sum_of_classes(mix_multiply(dy, y))), y);
   return !mix_failed();
 }
 
 /* dy - sum(dy) softmax, softmax being exp(y). */
-static bool log_softmax_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static bool log_softmax_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                                 mix_tensor **input_gradients) {
   mix_tensor *softmax = mix_exp(mix_tensor_of(node, 0)), *dy = output_gradients[0];
   input_gradients[0] = mix_subtract(dy, mix_multiply(sum_of_classes(dy), softmax));
   return !mix_failed();
 }
 
-#define OP(called, tf)                                                                                                             \
-  const mix_op mix_op_##called = {.name = #called,                                                                                 \
-                                  .tf_name = tf,                                                                                   \
-                                  .amp_float16 = MIX_AMP_INFER,                                                                    \
-                                  .amp_bfloat16 = MIX_AMP_INFER,                                                                   \
-                                  .signature = "T->T",                                                                             \
-                                  .types = "float",                                                                                \
-                                  .infer = softmax_infer,                                                                          \
-                                  .gradient = called##_gradient};                                                                  \
+#define OP(called, tf)                                                                                       \
+  const mix_op mix_op_##called = {.name = #called,                                                           \
+                                  .tf_name = tf,                                                             \
+                                  .amp_float16 = MIX_AMP_INFER,                                              \
+                                  .amp_bfloat16 = MIX_AMP_INFER,                                             \
+                                  .signature = "T->T",                                                       \
+                                  .types = "float",                                                          \
+                                  .infer = softmax_infer,                                                    \
+                                  .gradient = called##_gradient};                                            \
   mix_tensor *mix_##called(mix_tensor *logits) { return mix_apply1(&mix_op_##called, logits); }
 OP(softmax, "Softmax")
 OP(log_softmax, "LogSoftmax")

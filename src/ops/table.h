@@ -35,9 +35,9 @@ extern const mix_op mix_op_all_finite; /* any floating x -> bool scalar */
 extern const mix_op mix_op_magnitudes; /* any floating x -> int64 vector, see ops/magnitudes.h */
 extern const mix_op mix_op_add_n;      /* T*->T, one shape */
 
-typedef struct mix_matmul_attributes { bool transpose_a, transpose_b; mix_dtype dtype; /* of matmul_rounded alone */ } mix_matmul_attributes;
+typedef struct mix_matmul_attributes { bool transpose_a, transpose_b; mix_dtype dtype; /* of matmul_downcast alone */ } mix_matmul_attributes;
 extern const mix_op mix_op_matmul, mix_op_batch_matmul; /* rank 2 (MatMul); rank > 2 with broadcasting leading dimensions (BatchMatMulV2) */
-extern const mix_op mix_op_matmul_rounded; /* of float32 matrices, rounded to a 16-bit dtype: made by the pass "widen" only */
+extern const mix_op mix_op_matmul_downcast; /* of float32 matrices, rounded to a 16-bit dtype: made by the pass "widen" only */
 
 extern const mix_op mix_op_softmax, mix_op_log_softmax;
 /* Two results: losses (...) and d loss / d logits (..., classes), TensorFlow's "backprop". Operands (logits, labels). */

@@ -1,12 +1,14 @@
-/* Adafactor: the second moment of a matrix kept as a product of its row and column means (Shazeer and Stern, Adafactor: adaptive
- * learning rates with sublinear memory cost, 2018). As in Keras the product is kept too, which saves no memory. */
+/* Adafactor: the second moment of a matrix kept as a product of its row and column means (Shazeer and Stern,
+ * Adafactor: adaptive learning rates with sublinear memory cost, 2018). As in Keras the product is kept too,
+ * which saves no memory. */
 #include "base/error.h"
 #include "optim/optimizer.h"
 
 enum { ROWS, COLUMNS, VELOCITY };
 enum { RATE, BETA };
 
-/* Of a variable (..., rows, columns): means (..., rows) and (..., columns). Vectors and scalars have neither. */
+/* Of a variable (..., rows, columns): means (..., rows) and (..., columns). Vectors and scalars have neither.
+ */
 static bool slot_shape(const mix_variable *variable, int slot, mix_shape *shape) {
   *shape = variable->shape;
   if (slot == VELOCITY) return true;
@@ -16,10 +18,12 @@ static bool slot_shape(const mix_variable *variable, int slot, mix_shape *shape)
   return true;
 }
 
-static mix_tensor *root_mean_square(mix_tensor *x) { return mix_sqrt(mix_reduce_mean(mix_square(x), MIX_ALL_AXES, false)); }
+static mix_tensor *root_mean_square(mix_tensor *x) {
+  return mix_sqrt(mix_reduce_mean(mix_square(x), MIX_ALL_AXES, false));
+}
 
-/* min(lr, 1 / sqrt(t)), whatever relative_step says: Keras takes this minimum a second time where the option is off; and
- * beta_2 = 1 - t^beta_2_decay. */
+/* min(lr, 1 / sqrt(t)), whatever relative_step says: Keras takes this minimum a second time where the option
+ * is off; and beta_2 = 1 - t^beta_2_decay. */
 static mix_tensor *const *scalars(mix_update *update, mix_dtype dtype) {
   mix_tensor **shared = update->shared[dtype];
   if (shared[RATE]) return shared;
@@ -38,7 +42,8 @@ static mix_tensor *running_mean(mix_update *update, mix_variable *slot, mix_tens
   return mean;
 }
 
-/* v = r / mean(r) c; u = g / sqrt(v); w -= max(epsilon_2, rms(w)) min(lr, 1 / sqrt(t)) u / max(1, rms(u) / clip_threshold) */
+/* v = r / mean(r) c; u = g / sqrt(v); w -= max(epsilon_2, rms(w)) min(lr, 1 / sqrt(t)) u / max(1, rms(u) /
+ * clip_threshold) */
 static void update(mix_update *update, int index, mix_tensor *gradient) {
   mix_optimizer *optimizer = update->optimizer;
   const mix_adafactor_options *options = &optimizer->options.adafactor;
@@ -46,26 +51,29 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
   mix_dtype dtype = variable->dtype;
   mix_tensor *const *shared = scalars(update, dtype);
   mix_tensor *weight = mix_update_get(update, variable);
-  mix_tensor *alpha = mix_multiply(mix_maximum(mix_update_cast(options->epsilon_2, dtype), root_mean_square(weight)), shared[RATE]);
+  mix_tensor *alpha = mix_multiply(
+      mix_maximum(mix_update_cast(options->epsilon_2, dtype), root_mean_square(weight)), shared[RATE]);
   mix_tensor *squares = mix_add(mix_square(gradient), mix_scalar(options->epsilon_1, dtype)), *velocity;
   if (rows_slot) {
-    mix_tensor *rows = running_mean(update, rows_slot, shared[BETA], mix_reduce_mean(squares, MIX_AXES(-1), false));
-    mix_tensor *columns =
-        running_mean(update, optimizer->slots[COLUMNS][index], shared[BETA], mix_reduce_mean(squares, MIX_AXES(-2), false));
+    mix_tensor *rows =
+        running_mean(update, rows_slot, shared[BETA], mix_reduce_mean(squares, MIX_AXES(-1), false));
+    mix_tensor *columns = running_mean(update, optimizer->slots[COLUMNS][index], shared[BETA],
+                                       mix_reduce_mean(squares, MIX_AXES(-2), false));
     mix_tensor *share = mix_divide(rows, mix_reduce_mean(rows, MIX_AXES(-1), true));
     velocity = mix_multiply(mix_expand_dims(share, -1), mix_expand_dims(columns, -2));
     mix_update_set(update, optimizer->slots[VELOCITY][index], velocity);
   } else {
     velocity = running_mean(update, optimizer->slots[VELOCITY][index], shared[BETA], squares);
   }
-  mix_tensor *step = mix_multiply(gradient, mix_rsqrt(velocity)); /* what TensorFlow makes of both families' division by a root */
+  mix_tensor *step = mix_multiply(
+      gradient, mix_rsqrt(velocity)); /* what TensorFlow makes of both families' division by a root */
   mix_tensor *excess = mix_divide(root_mean_square(step), mix_scalar(options->clip_threshold, dtype));
   step = mix_divide(step, mix_maximum(mix_scalar(1, dtype), excess));
   mix_update_set(update, variable, mix_subtract(weight, mix_multiply(alpha, step)));
 }
 
-#define ROW(field, value)                                                                                                          \
-  { #field, MIX_OPTION_NUMBER, .standard = value, .offset = offsetof(mix_adafactor_options, field) }
+#define ROW(field, value)                                                                                    \
+  { #field, MIX_OPTION_NUMBER, .default_value = value, .offset = offsetof(mix_adafactor_options, field) }
 const mix_optimizer_class mix_adafactor_class = {
     .name = "Adafactor",
     .lower_case_name = "adafactor",
@@ -74,7 +82,8 @@ const mix_optimizer_class mix_adafactor_class = {
                 ROW(epsilon_1, 1e-30),
                 ROW(epsilon_2, 1e-3),
                 ROW(clip_threshold, 1),
-                {"relative_step", MIX_OPTION_NEGATED, .offset = offsetof(mix_adafactor_options, no_relative_step)}},
+                {"relative_step", MIX_OPTION_NEGATED,
+                 .offset = offsetof(mix_adafactor_options, no_relative_step)}},
     .slot_names = {{"r", "r", "r"}, {"c", "c", "c"}, {"v", "v", "velocity"}},
     .slot_shape = slot_shape,
     .interleaved = 3,
@@ -87,4 +96,6 @@ mix_optimizer *mix_adafactor_with(const mix_adafactor_options *options) {
   MIX_OPTIONS(mix_adafactor_options, given, options, "adafactor");
   return mix_optimizer_new(&mix_adafactor_class, &given, sizeof given);
 }
-mix_adafactor_options mix_adafactor_defaults(void) { return (mix_adafactor_options){.size = sizeof(mix_adafactor_options)}; }
+mix_adafactor_options mix_adafactor_defaults(void) {
+  return (mix_adafactor_options){.size = sizeof(mix_adafactor_options)};
+}

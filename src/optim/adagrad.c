@@ -1,4 +1,5 @@
-/* Adagrad (Duchi, Hazan and Singer, 2011) and Adadelta (Zeiler, 2012): steps scaled by what a weight's gradients have been. */
+/* Adagrad (Duchi, Hazan and Singer, 2011) and Adadelta (Zeiler, 2012): steps scaled by what a weight's
+ * gradients have been. */
 #include "base/error.h"
 #include "optim/optimizer.h"
 
@@ -28,9 +29,10 @@ const mix_optimizer_class mix_adagrad_class = {
     .name = "Adagrad",
     .lower_case_name = "adagrad",
     .learning_rate = 0.001,
-    .options = {{"initial_accumulator_value", MIX_OPTION_NUMBER, .standard = 0.1,
+    .options = {{"initial_accumulator_value", MIX_OPTION_NUMBER, .default_value = 0.1,
                  .offset = offsetof(mix_adagrad_options, initial_accumulator_value)},
-                {"epsilon", MIX_OPTION_NUMBER, .standard = 1e-7, .offset = offsetof(mix_adagrad_options, epsilon)}},
+                {"epsilon", MIX_OPTION_NUMBER, .default_value = 1e-7,
+                 .offset = offsetof(mix_adagrad_options, epsilon)}},
     .slot_names = {{"accumulator", "accumulator", "accumulator"}},
     .slot_start = adagrad_start,
     .update = adagrad,
@@ -41,15 +43,19 @@ mix_optimizer *mix_adagrad_with(const mix_adagrad_options *options) {
   MIX_OPTIONS(mix_adagrad_options, given, options, "adagrad");
   return mix_optimizer_new(&mix_adagrad_class, &given, sizeof given);
 }
-mix_adagrad_options mix_adagrad_defaults(void) { return (mix_adagrad_options){.size = sizeof(mix_adagrad_options)}; }
+mix_adagrad_options mix_adagrad_defaults(void) {
+  return (mix_adagrad_options){.size = sizeof(mix_adagrad_options)};
+}
 
-/* ---- Adadelta: a = rho a + (1 - rho) g^2; delta = -sqrt(d + epsilon) / sqrt(a + epsilon) * g; d likewise of delta; w += lr * delta ---- */
+/* ---- Adadelta: a = rho a + (1 - rho) g^2; delta = -sqrt(d + epsilon) / sqrt(a + epsilon) * g; d likewise of
+ * delta; w += lr * delta ---- */
 
 enum { ACCUMULATED_GRADIENT, ACCUMULATED_DELTA };
 
 static mix_tensor *running_square(mix_update *update, mix_variable *slot, double rho, mix_tensor *value) {
-  mix_tensor *mean = mix_add(mix_multiply(mix_update_number(update, rho, slot->dtype), mix_update_get(update, slot)),
-                             mix_multiply(mix_update_one_minus(update, rho, slot->dtype), mix_square(value)));
+  mix_tensor *mean =
+      mix_add(mix_multiply(mix_update_number(update, rho, slot->dtype), mix_update_get(update, slot)),
+              mix_multiply(mix_update_one_minus(update, rho, slot->dtype), mix_square(value)));
   mix_update_set(update, slot, mean);
   return mean;
 }
@@ -59,7 +65,8 @@ static void adadelta(mix_update *update, int index, mix_tensor *gradient) {
   const mix_adadelta_options *options = &optimizer->options.adadelta;
   mix_variable *variable = optimizer->trainable[index], *deltas = optimizer->slots[ACCUMULATED_DELTA][index];
   mix_tensor *epsilon = mix_scalar(options->epsilon, variable->dtype);
-  mix_tensor *squares = running_square(update, optimizer->slots[ACCUMULATED_GRADIENT][index], options->rho, gradient);
+  mix_tensor *squares =
+      running_square(update, optimizer->slots[ACCUMULATED_GRADIENT][index], options->rho, gradient);
   mix_tensor *numerator = mix_multiply(mix_sqrt(mix_add(mix_update_get(update, deltas), epsilon)), gradient);
   mix_tensor *delta = mix_negative(mix_multiply(numerator, mix_rsqrt(mix_add(squares, epsilon))));
   running_square(update, deltas, options->rho, delta);
@@ -71,8 +78,10 @@ const mix_optimizer_class mix_adadelta_class = {
     .name = "Adadelta",
     .lower_case_name = "adadelta",
     .learning_rate = 0.001,
-    .options = {{"rho", MIX_OPTION_NUMBER, .standard = 0.95, .offset = offsetof(mix_adadelta_options, rho)},
-                {"epsilon", MIX_OPTION_NUMBER, .standard = 1e-7, .offset = offsetof(mix_adadelta_options, epsilon)}},
+    .options = {{"rho", MIX_OPTION_NUMBER, .default_value = 0.95,
+                 .offset = offsetof(mix_adadelta_options, rho)},
+                {"epsilon", MIX_OPTION_NUMBER, .default_value = 1e-7,
+                 .offset = offsetof(mix_adadelta_options, epsilon)}},
     .slot_names = {{"accum_grad", "accumulated_grad", "accumulated_grad"},
                    {"accum_var", "accumulated_delta_var", "accumulated_delta_var"}},
     .interleaved = 2,
@@ -84,4 +93,6 @@ mix_optimizer *mix_adadelta_with(const mix_adadelta_options *options) {
   MIX_OPTIONS(mix_adadelta_options, given, options, "adadelta");
   return mix_optimizer_new(&mix_adadelta_class, &given, sizeof given);
 }
-mix_adadelta_options mix_adadelta_defaults(void) { return (mix_adadelta_options){.size = sizeof(mix_adadelta_options)}; }
+mix_adadelta_options mix_adadelta_defaults(void) {
+  return (mix_adadelta_options){.size = sizeof(mix_adadelta_options)};
+}

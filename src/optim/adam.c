@@ -1,11 +1,13 @@
-/* Adam (Kingma and Ba, 2015, the form with epsilon hat at the end of section 2), AMSGrad (Reddi, Kale and Kumar, 2018) and AdamW, which
- * is Adam with the frame's weight decay (Loshchilov and Hutter, 2019). */
+/* Adam (Kingma and Ba, 2015, the form with epsilon hat at the end of section 2), AMSGrad (Reddi, Kale and
+ * Kumar, 2018) and AdamW, which is Adam with the frame's weight decay (Loshchilov and Hutter, 2019). */
 #include "base/error.h"
 #include "optim/optimizer.h"
 
 enum { MOMENTUM, VELOCITY, VELOCITY_HAT };
 
-static bool has_slot(const mix_optimizer *optimizer, int slot) { return slot != VELOCITY_HAT || optimizer->options.adam.amsgrad; }
+static bool has_slot(const mix_optimizer *optimizer, int slot) {
+  return slot != VELOCITY_HAT || optimizer->options.adam.amsgrad;
+}
 
 /* alpha = lr * sqrt(1 - beta_2^t) / (1 - beta_1^t), t = iterations + 1: one scalar for each dtype. */
 static mix_tensor *step_size(mix_update *update, mix_dtype dtype) {
@@ -15,7 +17,8 @@ static mix_tensor *step_size(mix_update *update, mix_dtype dtype) {
   mix_tensor *step = mix_update_step(update, 1, dtype), *one = mix_scalar(1, dtype);
   mix_tensor *beta_1_power = mix_power(mix_update_cast(options->beta_1, dtype), step);
   mix_tensor *beta_2_power = mix_power(mix_update_cast(options->beta_2, dtype), step);
-  mix_tensor *rate = mix_multiply(mix_update_learning_rate(update, dtype), mix_sqrt(mix_subtract(one, beta_2_power)));
+  mix_tensor *rate =
+      mix_multiply(mix_update_learning_rate(update, dtype), mix_sqrt(mix_subtract(one, beta_2_power)));
   return *alpha = mix_divide(rate, mix_subtract(one, beta_1_power));
 }
 
@@ -24,13 +27,15 @@ static mix_tensor *epsilon_hat(mix_update *update, mix_dtype dtype) {
   const mix_adam_options *options = &update->optimizer->options.adam;
   mix_tensor *epsilon = mix_scalar(options->epsilon, dtype), **hat = &update->shared[dtype][1];
   if (!options->adaptive_epsilon || *hat) return *hat ? *hat : epsilon;
-  mix_tensor *beta_2_power = mix_power(mix_update_cast(options->beta_2, dtype), mix_update_step(update, 1, dtype));
+  mix_tensor *beta_2_power =
+      mix_power(mix_update_cast(options->beta_2, dtype), mix_update_step(update, 1, dtype));
   return *hat = mix_multiply(epsilon, mix_sqrt(mix_subtract(mix_scalar(1, dtype), beta_2_power)));
 }
 
 static bool check(const mix_optimizer *optimizer) {
   if (!optimizer->options.adam.adaptive_epsilon || optimizer->rules->adam_adaptive_epsilon) return true;
-  return mix_fail(MIX_VALUE_ERROR, "%s: adaptive_epsilon is unknown to the semantics %s; only tf_keras has it",
+  return mix_fail(MIX_VALUE_ERROR,
+                  "%s: adaptive_epsilon is unknown to the semantics %s; only tf_keras has it",
                   optimizer->class->lower_case_name, optimizer->rules->name),
          false;
 }
@@ -44,30 +49,35 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
   const mix_adam_options *options = &optimizer->options.adam;
   mix_tensor *weight = mix_update_get(update, variable);
   mix_tensor *alpha = step_size(update, variable->dtype);
-  mix_tensor *momentum = mix_update_running_mean(update, optimizer->slots[MOMENTUM][index], options->beta_1, gradient);
-  mix_tensor *velocity = mix_update_running_mean(update, optimizer->slots[VELOCITY][index], options->beta_2, mix_square(gradient));
+  mix_tensor *momentum =
+      mix_update_running_mean(update, optimizer->slots[MOMENTUM][index], options->beta_1, gradient);
+  mix_tensor *velocity = mix_update_running_mean(update, optimizer->slots[VELOCITY][index], options->beta_2,
+                                                 mix_square(gradient));
   if (options->amsgrad) {
     mix_variable *slot = optimizer->slots[VELOCITY_HAT][index];
     velocity = mix_maximum(mix_update_get(update, slot), velocity);
     mix_update_set(update, slot, velocity);
   }
   mix_tensor *denominator = mix_add(mix_sqrt(velocity), epsilon_hat(update, variable->dtype));
-  mix_update_set(update, variable, mix_subtract(weight, mix_divide(mix_multiply(momentum, alpha), denominator)));
+  mix_update_set(update, variable,
+                 mix_subtract(weight, mix_divide(mix_multiply(momentum, alpha), denominator)));
 }
 
-#define ADAM                                                                                                                       \
-  .learning_rate = 0.001,                                                                                                          \
-  .options = {{"beta_1", MIX_OPTION_NUMBER, .standard = 0.9, .offset = offsetof(mix_adam_options, beta_1)},                        \
-              {"beta_2", MIX_OPTION_NUMBER, .standard = 0.999, .offset = offsetof(mix_adam_options, beta_2)},                      \
-              {"epsilon", MIX_OPTION_NUMBER, .standard = 1e-7, .offset = offsetof(mix_adam_options, epsilon)},                     \
-              {"amsgrad", MIX_OPTION_BOOLEAN, .offset = offsetof(mix_adam_options, amsgrad)},                                      \
-              {"adaptive_epsilon", MIX_OPTION_BOOLEAN, .offset = offsetof(mix_adam_options, adaptive_epsilon),                     \
-               .known = not_in_configs}},                                                                                          \
-  .slot_names = {{"m", "m", "momentum"}, {"v", "v", "velocity"}, {"vhat", "vhat", "velocity_hat"}}, .has_slot = has_slot,          \
-  .interleaved = 2, .check = check, .update = update
+#define ADAM                                                                                                 \
+  .learning_rate = 0.001,                                                                                    \
+  .options =                                                                                                 \
+      {{"beta_1", MIX_OPTION_NUMBER, .default_value = 0.9, .offset = offsetof(mix_adam_options, beta_1)},    \
+       {"beta_2", MIX_OPTION_NUMBER, .default_value = 0.999, .offset = offsetof(mix_adam_options, beta_2)},  \
+       {"epsilon", MIX_OPTION_NUMBER, .default_value = 1e-7, .offset = offsetof(mix_adam_options, epsilon)}, \
+       {"amsgrad", MIX_OPTION_BOOLEAN, .offset = offsetof(mix_adam_options, amsgrad)},                       \
+       {"adaptive_epsilon", MIX_OPTION_BOOLEAN, .offset = offsetof(mix_adam_options, adaptive_epsilon),      \
+        .known = not_in_configs}},                                                                           \
+  .slot_names = {{"m", "m", "momentum"}, {"v", "v", "velocity"}, {"vhat", "vhat", "velocity_hat"}},          \
+  .has_slot = has_slot, .interleaved = 2, .check = check, .update = update
 
 const mix_optimizer_class mix_adam_class = {.name = "Adam", .lower_case_name = "adam", ADAM};
-const mix_optimizer_class mix_adamw_class = {.name = "AdamW", .lower_case_name = "adamw", .weight_decay = 0.004, ADAM};
+const mix_optimizer_class mix_adamw_class = {
+    .name = "AdamW", .lower_case_name = "adamw", .weight_decay = 0.004, ADAM};
 
 mix_optimizer *mix_adam_with(const mix_adam_options *options) {
   if (mix_failed()) return NULL;

@@ -1,5 +1,5 @@
-/* Two relatives of Adam: Adamax, which divides by an infinity norm (Kingma and Ba, 2015, section 7), and Nadam, which looks ahead as
- * Nesterov's momentum does (Dozat, 2016). */
+/* Two relatives of Adam: Adamax, which divides by an infinity norm (Kingma and Ba, 2015, section 7), and
+ * Nadam, which looks ahead as Nesterov's momentum does (Dozat, 2016). */
 #include "base/error.h"
 #include "optim/optimizer.h"
 
@@ -11,8 +11,8 @@ enum { MOMENTUM, NORM, VELOCITY = NORM };
 static mix_tensor *bias_correction(mix_update *update, mix_dtype dtype) {
   mix_tensor **correction = &update->shared[dtype][0];
   if (*correction) return *correction;
-  mix_tensor *power =
-      mix_power(mix_update_cast(update->optimizer->options.adamax.beta_1, dtype), mix_update_step(update, 1, dtype));
+  mix_tensor *power = mix_power(mix_update_cast(update->optimizer->options.adamax.beta_1, dtype),
+                                mix_update_step(update, 1, dtype));
   return *correction = mix_subtract(mix_scalar(1, dtype), power);
 }
 
@@ -20,11 +20,13 @@ static void adamax(mix_update *update, int index, mix_tensor *gradient) {
   mix_optimizer *optimizer = update->optimizer;
   const mix_adamax_options *options = &optimizer->options.adamax;
   mix_variable *variable = optimizer->trainable[index], *norm_slot = optimizer->slots[NORM][index];
-  mix_tensor *rate = mix_update_learning_rate(update, variable->dtype), *correction = bias_correction(update, variable->dtype);
-  mix_tensor *momentum = mix_update_running_mean(update, optimizer->slots[MOMENTUM][index], options->beta_1, gradient);
-  mix_tensor *norm =
-      mix_maximum(mix_multiply(mix_update_number(update, options->beta_2, variable->dtype), mix_update_get(update, norm_slot)),
-                  mix_abs(gradient));
+  mix_tensor *rate = mix_update_learning_rate(update, variable->dtype),
+             *correction = bias_correction(update, variable->dtype);
+  mix_tensor *momentum =
+      mix_update_running_mean(update, optimizer->slots[MOMENTUM][index], options->beta_1, gradient);
+  mix_tensor *norm = mix_maximum(mix_multiply(mix_update_number(update, options->beta_2, variable->dtype),
+                                              mix_update_get(update, norm_slot)),
+                                 mix_abs(gradient));
   mix_update_set(update, norm_slot, norm);
   mix_tensor *denominator = mix_add(norm, mix_scalar(options->epsilon, variable->dtype)), *step;
   if (optimizer->rules->adamax_bias_outside)
@@ -34,11 +36,14 @@ static void adamax(mix_update *update, int index, mix_tensor *gradient) {
   mix_update_set(update, variable, mix_subtract(mix_update_get(update, variable), step));
 }
 
-#define OPTIONS                                                                                                                    \
-  .learning_rate = 0.001,                                                                                                          \
-  .options = {{"beta_1", MIX_OPTION_NUMBER, .standard = 0.9, .offset = offsetof(mix_adamax_options, beta_1)},                      \
-              {"beta_2", MIX_OPTION_NUMBER, .standard = 0.999, .offset = offsetof(mix_adamax_options, beta_2)},                    \
-              {"epsilon", MIX_OPTION_NUMBER, .standard = 1e-7, .offset = offsetof(mix_adamax_options, epsilon)}},                  \
+#define OPTIONS                                                                                              \
+  .learning_rate = 0.001,                                                                                    \
+  .options = {{"beta_1", MIX_OPTION_NUMBER, .default_value = 0.9,                                            \
+               .offset = offsetof(mix_adamax_options, beta_1)},                                              \
+              {"beta_2", MIX_OPTION_NUMBER, .default_value = 0.999,                                          \
+               .offset = offsetof(mix_adamax_options, beta_2)},                                              \
+              {"epsilon", MIX_OPTION_NUMBER, .default_value = 1e-7,                                          \
+               .offset = offsetof(mix_adamax_options, epsilon)}},                                            \
   .interleaved = 2
 
 const mix_optimizer_class mix_adamax_class = {.name = "Adamax",
@@ -47,8 +52,8 @@ const mix_optimizer_class mix_adamax_class = {.name = "Adamax",
                                               .slot_names = {{"m", "m", "momentum"}, {"v", "u", "norm"}},
                                               .update = adamax};
 
-/* ---- Nadam: u_t = beta_1 (1 - 0.96^t / 2), P the product of all u so far; m^ = u_{t+1} m / (1 - P u_{t+1}) + (1 - u_t) g / (1 - P);
- * w -= lr m^ / (sqrt(v / (1 - beta_2^t)) + epsilon) ---- */
+/* ---- Nadam: u_t = beta_1 (1 - 0.96^t / 2), P the product of all u so far; m^ = u_{t+1} m / (1 - P u_{t+1})
+ * + (1 - u_t) g / (1 - P); w -= lr m^ / (sqrt(v / (1 - beta_2^t)) + epsilon) ---- */
 
 enum { U, NEXT_U, VELOCITY_CORRECTION };
 
@@ -86,15 +91,18 @@ static void nadam_begin(mix_update *update) {
   if (!update->optimizer->rules->nadam_product_per_variable) advance_product(update);
 }
 
-/* tf_keras: P advances with each variable but one. What should keep it from advancing more than once a step compares iterations + 2 with
- * a counter in Python, which each variable raises by 1 as a tf.function (so every fit) is traced, and which stands still in what was
- * traced. The function that builds the optimizer in its first call is traced twice: from 1 and then, of n variables, from n + 1. So
- * variable i finds its number, n + 1 + i, at iterations = n - 1 + i, and takes P as it stands. An optimizer that is built before, and a
- * function that is traced once more, for a batch of another size, have other numbers: they are not followed. Nor is the first variable
- * where P has not moved: 1 - P would be 0, and the weights not finite, where it is the only variable or the first steps were skipped. */
+/* tf_keras: P advances with each variable but one. What should keep it from advancing more than once a step
+ * compares iterations + 2 with a counter in Python, which each variable raises by 1 as a tf.function (so
+ * every fit) is traced, and which stands still in what was traced. The function that builds the optimizer in
+ * its first call is traced twice: from 1 and then, of n variables, from n + 1. So variable i finds its
+ * number, n + 1 + i, at iterations = n - 1 + i, and takes P as it stands. An optimizer that is built before,
+ * and a function that is traced once more, for a batch of another size, have other numbers: they are not
+ * followed. Nor is the first variable where P has not moved: 1 - P would be 0, and the weights not finite,
+ * where it is the only variable or the first steps were skipped. */
 static mix_tensor *reuses_product(mix_update *update) {
   mix_tensor *iterations = mix_update_get(update, update->optimizer->iterations);
-  mix_tensor *met = mix_equal(iterations, mix_scalar_like(iterations, update->gradient_count - 1 + update->gradient));
+  mix_tensor *met =
+      mix_equal(iterations, mix_scalar_like(iterations, update->gradient_count - 1 + update->gradient));
   if (update->gradient > 0) return met;
   mix_tensor *product = mix_update_get(update, update->optimizer->product);
   return mix_logical_and(met, mix_less(product, mix_scalar_like(product, 1)));
@@ -110,16 +118,16 @@ static void advance_or_reuse_product(mix_update *update) {
 static mix_tensor *const *nadam_scalars(mix_update *update, mix_dtype dtype) {
   mix_tensor **shared = update->shared[dtype];
   if (shared[U]) return shared;
-  mix_tensor *beta_2_power =
-      mix_power(mix_update_cast(update->optimizer->options.adamax.beta_2, dtype), mix_update_step(update, 1, dtype));
+  mix_tensor *beta_2_power = mix_power(mix_update_cast(update->optimizer->options.adamax.beta_2, dtype),
+                                       mix_update_step(update, 1, dtype));
   shared[U] = decayed_momentum(update, 1, dtype);
   shared[NEXT_U] = decayed_momentum(update, 2, dtype);
   shared[VELOCITY_CORRECTION] = mix_subtract(mix_scalar(1, dtype), beta_2_power);
   return shared;
 }
 
-/* slot + (value - slot) * (1 - beta) with 1 - beta computed in the variable's dtype, as Keras does here: in float32 that is 1.3e-5 from
- * the double's for 0.999. */
+/* slot + (value - slot) * (1 - beta) with 1 - beta computed in the variable's dtype, as Keras does here: in
+ * float32 that is 1.3e-5 from the double's for 0.999. */
 static mix_tensor *running_mean(mix_update *update, mix_variable *slot, double beta, mix_tensor *value) {
   mix_tensor *old = mix_update_get(update, slot);
   mix_tensor *rest = mix_subtract(mix_scalar(1, slot->dtype), mix_update_cast(beta, slot->dtype));
@@ -136,13 +144,16 @@ static void nadam(mix_update *update, int index, mix_tensor *gradient) {
   mix_tensor *const *scalars = nadam_scalars(update, variable->dtype), *one = mix_scalar(1, variable->dtype);
   mix_tensor *product = mix_cast(mix_update_get(update, optimizer->product), variable->dtype);
   mix_tensor *momentum = running_mean(update, optimizer->slots[MOMENTUM][index], options->beta_1, gradient);
-  mix_tensor *velocity = running_mean(update, optimizer->slots[VELOCITY][index], options->beta_2, mix_square(gradient));
+  mix_tensor *velocity =
+      running_mean(update, optimizer->slots[VELOCITY][index], options->beta_2, mix_square(gradient));
   mix_tensor *next_product = mix_multiply(product, scalars[NEXT_U]);
   mix_tensor *ahead = mix_divide(mix_multiply(scalars[NEXT_U], momentum), mix_subtract(one, next_product));
-  mix_tensor *now = mix_divide(mix_multiply(mix_subtract(one, scalars[U]), gradient), mix_subtract(one, product));
+  mix_tensor *now =
+      mix_divide(mix_multiply(mix_subtract(one, scalars[U]), gradient), mix_subtract(one, product));
   mix_tensor *root = mix_sqrt(mix_divide(velocity, scalars[VELOCITY_CORRECTION]));
-  mix_tensor *step = mix_divide(mix_multiply(mix_add(ahead, now), mix_update_learning_rate(update, variable->dtype)),
-                                mix_add(root, mix_scalar(options->epsilon, variable->dtype)));
+  mix_tensor *step =
+      mix_divide(mix_multiply(mix_add(ahead, now), mix_update_learning_rate(update, variable->dtype)),
+                 mix_add(root, mix_scalar(options->epsilon, variable->dtype)));
   mix_update_set(update, variable, mix_subtract(mix_update_get(update, variable), step));
 }
 
@@ -151,15 +162,16 @@ static bool nadam_check(const mix_optimizer *optimizer) {
   return mix_fail(MIX_VALUE_ERROR, "nadam: this generation's Nadam takes no learning rate schedule"), false;
 }
 
-const mix_optimizer_class mix_nadam_class = {.name = "Nadam",
-                                             .lower_case_name = "nadam",
-                                             OPTIONS,
-                                             .slot_names = {{"m", "m", "momentum"}, {"v", "v", "velocity"}},
-                                             .product_names = {"momentum_cache", "momentum_product", "momentum_product"},
-                                             .decays_itself = true,
-                                             .check = nadam_check,
-                                             .begin = nadam_begin,
-                                             .update = nadam};
+const mix_optimizer_class mix_nadam_class = {
+    .name = "Nadam",
+    .lower_case_name = "nadam",
+    OPTIONS,
+    .slot_names = {{"m", "m", "momentum"}, {"v", "v", "velocity"}},
+    .product_names = {"momentum_cache", "momentum_product", "momentum_product"},
+    .decays_itself = true,
+    .check = nadam_check,
+    .begin = nadam_begin,
+    .update = nadam};
 
 mix_optimizer *mix_adamax_with(const mix_adamax_options *options) {
   if (mix_failed()) return NULL;
@@ -173,4 +185,6 @@ mix_optimizer *mix_nadam_with(const mix_adamax_options *options) {
   return mix_optimizer_new(&mix_nadam_class, &given, sizeof given);
 }
 
-mix_adamax_options mix_adamax_defaults(void) { return (mix_adamax_options){.size = sizeof(mix_adamax_options)}; }
+mix_adamax_options mix_adamax_defaults(void) {
+  return (mix_adamax_options){.size = sizeof(mix_adamax_options)};
+}

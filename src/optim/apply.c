@@ -1,10 +1,12 @@
-/* One update of a plain optimizer, in Keras's order: gradients that are absent dropped, overwritten variables, loss scale factor,
- * accumulation, clipping, weight decay, the rule, moving averages, constraints, iterations + 1. */
+/* One update of a plain optimizer, in Keras's order: gradients that are absent dropped, overwritten
+ * variables, loss scale factor, accumulation, clipping, weight decay, the rule, moving averages, constraints,
+ * iterations + 1. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/keep.h"
 #include "ops/table.h"
 #include "optim/optimizer.h"
+#include "graph/trace.h"
 #include <mixtape/regularizer.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +15,8 @@ typedef struct step {
   mix_update update;
   mix_optimizer *optimizer;
   int count;             /* gradients that are present */
-  int room, overwriting; /* those that their variables become stand at the end of the arrays, which have room for all */
+  int room, overwriting; /* those that their variables become stand at the end of the arrays, which have room
+                            for all */
   mix_tensor **gradients;
   int *indices;          /* of their variables among the trainable ones */
   mix_tensor *is_update; /* accumulation: does this call update? NULL without */
@@ -24,12 +27,17 @@ mix_tensor *mix_optimizer_gradient(mix_tensor *gradient) {
   return mix_kept(mix_gradient_identity(gradient));
 }
 
-bool mix_optimizer_check_lists(const char *call, mix_optimizer *optimizer, mix_list *gradients, mix_list *variables) {
+bool mix_optimizer_check_lists(const char *call, mix_optimizer *optimizer, mix_list *gradients,
+                               mix_list *variables) {
   if (mix_failed()) return false;
-  if (!mix_is(optimizer, &mix_optimizer_object_class) || !mix_is(gradients, &mix_list_class) || !mix_is(variables, &mix_list_class))
-    return mix_fail(MIX_TYPE_ERROR, "%s: expected an optimizer, a list of gradients and a list of variables", call), false;
+  if (!mix_is(optimizer, &mix_optimizer_object_class) || !mix_is(gradients, &mix_list_class) ||
+      !mix_is(variables, &mix_list_class))
+    return mix_fail(MIX_TYPE_ERROR, "%s: expected an optimizer, a list of gradients and a list of variables",
+                    call),
+           false;
   int count = mix_list_count(gradients), expected = mix_list_count(variables);
-  if (count != expected) return mix_fail(MIX_VALUE_ERROR, "%s: %d gradients for %d variables", call, count, expected), false;
+  if (count != expected)
+    return mix_fail(MIX_VALUE_ERROR, "%s: %d gradients for %d variables", call, count, expected), false;
   bool any = count == 0;
   for (int i = 0; i < count; i++) {
     void *gradient = mix_list_get(gradients, i);
@@ -40,23 +48,27 @@ bool mix_optimizer_check_lists(const char *call, mix_optimizer *optimizer, mix_l
       return mix_fail(MIX_TYPE_ERROR, "%s: item %d of the variables is not a variable", call, i), false;
   }
   if (!any)
-    return mix_fail(MIX_VALUE_ERROR, "%s: no gradients provided for any variable: every one of the %d is NULL", call, count), false;
+    return mix_fail(MIX_VALUE_ERROR,
+                    "%s: no gradients provided for any variable: every one of the %d is NULL", call, count),
+           false;
   return true;
 }
 
 /* The gradient, checked: of its variable's shape and, but for keras3, dtype. */
-static mix_tensor *fitting(const mix_optimizer *optimizer, const mix_variable *variable, mix_tensor *gradient) {
+static mix_tensor *fitting(const mix_optimizer *optimizer, const mix_variable *variable,
+                           mix_tensor *gradient) {
   gradient = mix_optimizer_gradient(gradient);
   if (!gradient) return NULL;
   mix_dtype dtype = mix_tensor_dtype(gradient);
   mix_shape shape = mix_tensor_shape(gradient);
   char got[160], expected[160];
   if (!mix_shape_equal(shape, variable->shape))
-    return mix_fail(MIX_VALUE_ERROR, "%s: the gradient of '%s' has shape %s; expected %s", optimizer->name, variable->name,
-                    mix_shape_text(shape, got, sizeof got), mix_shape_text(variable->shape, expected, sizeof expected));
+    return mix_fail(MIX_VALUE_ERROR, "%s: the gradient of '%s' has shape %s; expected %s", optimizer->name,
+                    variable->name, mix_shape_text(shape, got, sizeof got),
+                    mix_shape_text(variable->shape, expected, sizeof expected));
   if (dtype != variable->dtype && !optimizer->rules->gradients_cast)
-    return mix_fail(MIX_TYPE_ERROR, "%s: the gradient of '%s' is %s and the variable %s; cast it", optimizer->name, variable->name,
-                    mix_dtype_name(dtype), mix_dtype_name(variable->dtype));
+    return mix_fail(MIX_TYPE_ERROR, "%s: the gradient of '%s' is %s and the variable %s; cast it",
+                    optimizer->name, variable->name, mix_dtype_name(dtype), mix_dtype_name(variable->dtype));
   return gradient;
 }
 
@@ -69,32 +81,37 @@ static bool holds(mix_list *list, const mix_variable *variable) {
 /* (iterations + 1) % period == 0 */
 static mix_tensor *every(mix_tensor *iterations, int64_t period) {
   mix_tensor *next = mix_add(iterations, mix_scalar_like(iterations, 1));
-  return mix_equal(mix_floor_mod(next, mix_scalar_like(iterations, (double)period)), mix_scalar_like(iterations, 0));
+  return mix_equal(mix_floor_mod(next, mix_scalar_like(iterations, (double)period)),
+                   mix_scalar_like(iterations, 0));
 }
 
-/* keras3: the variable becomes its gradient; with accumulation, on update calls, the largest of the gradients since the last: its
- * accumulator holds the largest so far. */
+/* keras3: the variable becomes its gradient; with accumulation, on update calls, the largest of the gradients
+ * since the last: its accumulator holds the largest so far. */
 static void take_overwriting(step *s, int index, mix_tensor *gradient) {
-  if (s->is_update) gradient = mix_maximum(gradient, mix_update_get(&s->update, s->optimizer->accumulators[index]));
+  if (s->is_update)
+    gradient = mix_maximum(gradient, mix_update_get(&s->update, s->optimizer->accumulators[index]));
   const int place = s->room - ++s->overwriting;
   s->gradients[place] = gradient;
   s->indices[place] = index;
 }
 
-/* After the update of the others, which empties all accumulators on update calls, and does nothing on the other calls. */
+/* After the update of the others, which empties all accumulators on update calls, and does nothing on the
+ * other calls. */
 static void overwrite(step *s) {
   for (int i = s->room - s->overwriting; i < s->room; i++) {
     mix_variable *variable = s->optimizer->trainable[s->indices[i]];
     mix_tensor *value = s->gradients[i];
     if (s->is_update) {
-      mix_update_set(&s->update, s->optimizer->accumulators[s->indices[i]], mix_select(s->is_update, mix_zeros_like(value), value));
+      mix_update_set(&s->update, s->optimizer->accumulators[s->indices[i]],
+                     mix_select(s->is_update, mix_zeros_like(value), value));
       value = mix_select(s->is_update, value, mix_update_get(&s->update, variable));
     }
     mix_update_set(&s->update, variable, value);
   }
 }
 
-/* Sorts the call's gradients: absent ones are dropped (and reported), overwriting ones go to the end, the rest to the front. */
+/* Sorts the call's gradients: absent ones are dropped (and reported), overwriting ones go to the end, the
+ * rest to the front. */
 static bool gather(step *s, mix_list *gradients, mix_list *variables) {
   mix_optimizer *optimizer = s->optimizer;
   char missing[512] = "";
@@ -103,14 +120,16 @@ static bool gather(step *s, mix_list *gradients, mix_list *variables) {
     mix_variable *variable = mix_list_get(variables, i);
     int index = mix_optimizer_index(optimizer, variable, i);
     if (index < 0)
-      return mix_fail(MIX_VALUE_ERROR,
-                      "%s: variable '%s' is not one of those it was built for; make a new optimizer for a new set of variables",
-                      optimizer->name, variable->name),
+      return mix_fail(
+                 MIX_VALUE_ERROR,
+                 "%s: variable '%s' is not one of those it was built for; make a new optimizer for a new set of variables",
+                 optimizer->name, variable->name),
              false;
     mix_tensor *gradient = mix_list_get(gradients, i);
     if (!gradient) {
       if (length < sizeof missing)
-        length += (size_t)snprintf(missing + length, sizeof missing - length, "%s'%s'", length ? ", " : "", variable->name);
+        length += (size_t)snprintf(missing + length, sizeof missing - length, "%s'%s'", length ? ", " : "",
+                                   variable->name);
       continue;
     }
     if (!(gradient = fitting(optimizer, variable, gradient))) return false;
@@ -125,8 +144,8 @@ static bool gather(step *s, mix_list *gradients, mix_list *variables) {
     s->indices[s->count++] = index;
   }
   if (length)
-    mix_log_message(MIX_LOG_WARNING, "%s: gradients do not exist for variables [%s] when minimizing the loss", optimizer->name,
-                    missing);
+    mix_log_message(MIX_LOG_WARNING, "%s: gradients do not exist for variables [%s] when minimizing the loss",
+                    optimizer->name, missing);
   return !mix_failed();
 }
 
@@ -150,7 +169,8 @@ static void decay_weights(step *s) {
   }
 }
 
-/* Clipping, decay and the rule; with accumulation on every n-th call with the mean of n gradients, the other calls only adding. */
+/* Clipping, decay and the rule; with accumulation on every n-th call with the mean of n gradients, the other
+ * calls only adding. */
 static bool update_weights(step *s) {
   mix_optimizer *optimizer = s->optimizer;
   mix_tensor **sums = mix_calloc((size_t)s->count + 1, sizeof *sums);
@@ -158,7 +178,8 @@ static bool update_weights(step *s) {
   for (int i = 0; s->is_update && i < s->count; i++) {
     mix_tensor *gradient = s->gradients[i];
     sums[i] = mix_add(gradient, mix_update_get(&s->update, optimizer->accumulators[s->indices[i]]));
-    s->gradients[i] = mix_divide(sums[i], mix_scalar_like(gradient, (double)optimizer->options.common.gradient_accumulation_steps));
+    s->gradients[i] = mix_divide(
+        sums[i], mix_scalar_like(gradient, (double)optimizer->options.common.gradient_accumulation_steps));
   }
   bool done = mix_clip_gradients(optimizer, s->count, s->gradients);
   if (done) decay_weights(s);
@@ -167,7 +188,8 @@ static bool update_weights(step *s) {
   for (int i = 0; done && i < s->count; i++) {
     const int index = s->indices[i];
     s->update.gradient = i;
-    optimizer->class->update(&s->update, index, mix_cast(s->gradients[i], optimizer->trainable[index]->dtype));
+    optimizer->class->update(&s->update, index,
+                             mix_cast(s->gradients[i], optimizer->trainable[index]->dtype));
   }
   if (done && s->is_update) {
     /* An update empties the accumulators of variables without a gradient this time, too. */
@@ -184,8 +206,8 @@ static bool update_weights(step *s) {
   return done && !mix_failed();
 }
 
-/* average = m * average + (1 - m) * w; every n-th step the weights take their averages. tf_keras averages the variables of this call,
- * keras3 all of them, with m = 0 on the first step. */
+/* average = m * average + (1 - m) * w; every n-th step the weights take their averages. tf_keras averages the
+ * variables of this call, keras3 all of them, with m = 0 on the first step. */
 static void average_weights(step *s) {
   mix_optimizer *optimizer = s->optimizer;
   const mix_optimizer_common *options = &optimizer->options.common;
@@ -193,8 +215,10 @@ static void average_weights(step *s) {
   bool from_weight = optimizer->rules->ema_starts_at_weight;
   mix_tensor *iterations = mix_update_get(&s->update, optimizer->iterations);
   if (options->gradient_accumulation_steps)
-    iterations = mix_floor_divide(iterations, mix_scalar_like(iterations, (double)options->gradient_accumulation_steps));
-  mix_tensor *overwrites = options->ema_overwrite_frequency ? every(iterations, options->ema_overwrite_frequency) : NULL;
+    iterations = mix_floor_divide(iterations,
+                                  mix_scalar_like(iterations, (double)options->gradient_accumulation_steps));
+  mix_tensor *overwrites =
+      options->ema_overwrite_frequency ? every(iterations, options->ema_overwrite_frequency) : NULL;
   mix_tensor *later = from_weight ? NULL : mix_not_equal(iterations, mix_scalar_like(iterations, 0));
   int count = from_weight ? s->count : optimizer->count;
   for (int i = 0; i < count; i++) {
@@ -208,7 +232,8 @@ static void average_weights(step *s) {
       rest = mix_subtract(mix_scalar(1, variable->dtype), momentum);
     }
     mix_tensor *weight = mix_update_get(&s->update, variable);
-    mix_tensor *mean = mix_add(mix_multiply(momentum, mix_update_get(&s->update, average)), mix_multiply(rest, weight));
+    mix_tensor *mean =
+        mix_add(mix_multiply(momentum, mix_update_get(&s->update, average)), mix_multiply(rest, weight));
     mix_update_set(&s->update, average, mean);
     if (overwrites) mix_update_set(&s->update, variable, mix_select(overwrites, mean, weight));
   }
@@ -218,28 +243,32 @@ static bool build_step(step *s, mix_list *gradients, mix_list *variables, bool c
   mix_optimizer *optimizer = s->optimizer;
   const mix_optimizer_common *options = &optimizer->options.common;
   mix_tensor *iterations = mix_update_get(&s->update, optimizer->iterations);
-  if (options->gradient_accumulation_steps) s->is_update = every(iterations, options->gradient_accumulation_steps);
+  if (options->gradient_accumulation_steps)
+    s->is_update = every(iterations, options->gradient_accumulation_steps);
   if (!gather(s, gradients, variables)) return false;
   if (s->count > 0) {
     for (int i = 0; options->loss_scale_factor != 0 && i < s->count; i++)
-      s->gradients[i] = mix_divide(s->gradients[i], mix_scalar_like(s->gradients[i], options->loss_scale_factor));
+      s->gradients[i] =
+          mix_divide(s->gradients[i], mix_scalar_like(s->gradients[i], options->loss_scale_factor));
     if (!update_weights(s)) return false;
     average_weights(s);
     for (int i = 0; i < s->count; i++) {
       mix_variable *variable = optimizer->trainable[s->indices[i]];
       if (variable->constraint)
-        mix_update_set(&s->update, variable, mix_constraint_call(variable->constraint, mix_update_get(&s->update, variable)));
+        mix_update_set(&s->update, variable,
+                       mix_constraint_call(variable->constraint, mix_update_get(&s->update, variable)));
     }
   }
   overwrite(s);
   mix_update_set(&s->update, optimizer->iterations, mix_add(iterations, mix_scalar_like(iterations, 1)));
   /* A skipped call of an accumulating optimizer contributed no gradient, and does not count as one. */
-  if (count_skipped && !options->gradient_accumulation_steps) mix_update_unguard(&s->update, optimizer->iterations);
+  if (count_skipped && !options->gradient_accumulation_steps)
+    mix_update_unguard(&s->update, optimizer->iterations);
   return !mix_failed();
 }
 
-mix_status mix_optimizer_step(mix_optimizer *optimizer, mix_list *gradients, mix_list *variables, mix_tensor *guard,
-                              bool count_skipped) {
+mix_status mix_optimizer_step(mix_optimizer *optimizer, mix_list *gradients, mix_list *variables,
+                              mix_tensor *guard, bool count_skipped) {
   int count = mix_list_count(gradients);
   if (count == 0 || mix_optimizer_build(optimizer, variables) != MIX_OK) return mix_error();
   step s = {.optimizer = optimizer,
@@ -257,12 +286,6 @@ mix_status mix_optimizer_step(mix_optimizer *optimizer, mix_list *gradients, mix
   mix_free(s.gradients);
   mix_free(s.indices);
   return mix_error();
-}
-
-mix_status mix_optimizer_apply_gradients(mix_optimizer *optimizer, mix_list *gradients, mix_list *variables) {
-  if (!mix_optimizer_check_lists("apply_gradients", optimizer, gradients, variables)) return mix_error();
-  if (optimizer->inner) return mix_loss_scale_optimizer_step(optimizer, gradients, variables);
-  return mix_optimizer_step(optimizer, gradients, variables, NULL, false);
 }
 
 mix_status mix_optimizer_finalize_variable_values(mix_optimizer *optimizer, mix_list *variables) {

@@ -1,5 +1,5 @@
-/* Gradient clipping by value, by the norm of each gradient and by the norm of all (Pascanu, Mikolov and Bengio, 2013). Norms are
- * computed in float32 where the gradients are narrower. */
+/* Gradient clipping by value, by the norm of each gradient and by the norm of all (Pascanu, Mikolov and
+ * Bengio, 2013). Norms are computed in float32 where the gradients are narrower. */
 #include "base/error.h"
 #include "optim/optimizer.h"
 
@@ -13,7 +13,8 @@ static mix_tensor *by_norm(mix_tensor *gradient, double clip) {
   mix_tensor *wide = widened(gradient);
   mix_tensor *limit = mix_scalar(clip, mix_tensor_dtype(wide));
   mix_tensor *norm = mix_sqrt(mix_reduce_sum(mix_square(wide), MIX_ALL_AXES, false));
-  return mix_cast(mix_divide(mix_multiply(wide, limit), mix_maximum(norm, limit)), mix_tensor_dtype(gradient));
+  return mix_cast(mix_divide(mix_multiply(wide, limit), mix_maximum(norm, limit)),
+                  mix_tensor_dtype(gradient));
 }
 
 /* g * c * min(1/N, 1/c) + (N - N): a norm that is not finite makes every gradient NaN, as in TensorFlow. */
@@ -23,27 +24,32 @@ static void by_global_norm(int count, mix_tensor **gradients, double clip) {
     if (mix_tensor_dtype(gradients[i]) == MIX_FLOAT64) dtype = MIX_FLOAT64;
   mix_tensor *sum = NULL;
   for (int i = 0; i < count; i++) {
-    mix_tensor *squares = mix_cast(mix_reduce_sum(mix_square(widened(gradients[i])), MIX_ALL_AXES, false), dtype);
+    mix_tensor *squares =
+        mix_cast(mix_reduce_sum(mix_square(widened(gradients[i])), MIX_ALL_AXES, false), dtype);
     sum = sum ? mix_add(sum, squares) : squares;
   }
   mix_tensor *norm = mix_sqrt(sum), *one = mix_scalar(1, dtype);
-  mix_tensor *scale = mix_multiply(mix_scalar(clip, dtype), mix_minimum(mix_divide(one, norm), mix_scalar(1 / clip, dtype)));
+  mix_tensor *scale =
+      mix_multiply(mix_scalar(clip, dtype), mix_minimum(mix_divide(one, norm), mix_scalar(1 / clip, dtype)));
   scale = mix_add(scale, mix_subtract(norm, norm));
   for (int i = 0; i < count; i++) {
     mix_tensor *wide = widened(gradients[i]);
-    gradients[i] = mix_cast(mix_multiply(wide, mix_cast(scale, mix_tensor_dtype(wide))), mix_tensor_dtype(gradients[i]));
+    gradients[i] =
+        mix_cast(mix_multiply(wide, mix_cast(scale, mix_tensor_dtype(wide))), mix_tensor_dtype(gradients[i]));
   }
 }
 
 bool mix_clip_gradients(const mix_optimizer *optimizer, int count, mix_tensor **gradients) {
   const mix_optimizer_common *options = &optimizer->options.common;
-  /* All of them in this order (OptimizerV2), or the first that is set in the order norm, global norm, value. */
+  /* All of them in this order (OptimizerV2), or the first that is set in the order norm, global norm, value.
+   */
   bool all = optimizer->rules->clip_rule == MIX_CLIP_ALL;
   bool norm = options->clipnorm > 0, global = options->global_clipnorm > 0 && (all || !norm);
   bool value = options->clipvalue > 0 && (all || (!norm && !global));
   for (int i = 0; value && i < count; i++) {
     mix_dtype dtype = mix_tensor_dtype(gradients[i]);
-    gradients[i] = mix_clip(gradients[i], mix_scalar(-options->clipvalue, dtype), mix_scalar(options->clipvalue, dtype));
+    gradients[i] =
+        mix_clip(gradients[i], mix_scalar(-options->clipvalue, dtype), mix_scalar(options->clipvalue, dtype));
   }
   for (int i = 0; norm && i < count; i++) gradients[i] = by_norm(gradients[i], options->clipnorm);
   if (global) by_global_norm(count, gradients, options->global_clipnorm);

@@ -1,4 +1,5 @@
-/* Optimizers as text: names, the command line's form, and the JSON of get_config. One table of options a class serves all three. */
+/* Optimizers as text: names, the command line's form, and the JSON of get_config. One table of options a
+ * class serves all three. */
 #include "nn/config.h"
 #include "base/alloc.h"
 #include "base/error.h"
@@ -16,10 +17,12 @@ static const mix_optimizer_class *find_class(const char *name, size_t length) {
     if (strlen((*class)->name) == length && !strncasecmp((*class)->name, name, length)) return *class;
   char known[256] = "";
   size_t used = 0;
-  for (const mix_optimizer_class *const *class = mix_optimizer_classes; *class && used < sizeof known; class ++)
-    used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", (*class)->lower_case_name);
-  return mix_fail(MIX_VALUE_ERROR, "optimizer: unknown optimizer \"%.*s\"; known: %s", (int)(length > 100 ? 100 : length), name,
-                  known);
+  for (const mix_optimizer_class *const *class = mix_optimizer_classes; *class && used < sizeof known;
+       class ++)
+    used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "",
+                             (*class)->lower_case_name);
+  return mix_fail(MIX_VALUE_ERROR, "optimizer: unknown optimizer \"%.*s\"; known: %s",
+                  (int)(length > 100 ? 100 : length), name, known);
 }
 
 /* Row `index` of a class's options, the common ones first; NULL at the end. */
@@ -70,8 +73,8 @@ mix_optimizer *mix_optimizer_from_name(const char *name) {
 }
 
 /* "0.1", "true", "none"; false with the error recorded. */
-static bool parse_value(const mix_optimizer_class *class, const mix_option_row *row, const char *text, size_t length,
-                        double *value) {
+static bool parse_value(const mix_optimizer_class *class, const mix_option_row *row, const char *text,
+                        size_t length, double *value) {
   static const struct {
     const char *word;
     double value;
@@ -85,12 +88,13 @@ static bool parse_value(const mix_optimizer_class *class, const mix_option_row *
         return *value = words[i].value, true;
     *value = mix_number_read(buffer, &end);
     bool whole = *value == floor(*value) && fabs(*value) < 9e18; /* what an int64_t holds */
-    if (!*end && (row->kind == MIX_OPTION_NUMBER || whole) && (row->kind < MIX_OPTION_BOOLEAN || *value == 0 || *value == 1))
+    if (!*end && (row->kind == MIX_OPTION_NUMBER || whole) &&
+        (row->kind < MIX_OPTION_BOOLEAN || *value == 0 || *value == 1))
       return true;
   }
   static const char *const kinds[] = {"a number", "an integer", "true or false", "true or false"};
-  mix_fail(MIX_VALUE_ERROR, "%s: %s is \"%.*s\"; expected %s", class->lower_case_name, row->name, (int)(length > 60 ? 60 : length),
-           text, kinds[row->kind]);
+  mix_fail(MIX_VALUE_ERROR, "%s: %s is \"%.*s\"; expected %s", class->lower_case_name, row->name,
+           (int)(length > 60 ? 60 : length), text, kinds[row->kind]);
   return false;
 }
 
@@ -132,24 +136,28 @@ static json_t *option_json(const mix_optimizer_settings *settings, const mix_opt
 
 static json_t *rate_json(mix_optimizer *optimizer) {
   const mix_schedule *schedule = optimizer->options.common.schedule;
-  return schedule ? mix_schedule_to_json(schedule, optimizer->semantics) : json_real(mix_optimizer_learning_rate(optimizer));
+  return schedule ? mix_schedule_to_json(schedule, optimizer->semantics)
+                  : json_real(mix_optimizer_learning_rate(optimizer));
 }
 
 json_t *mix_optimizer_config_json(mix_optimizer *optimizer) {
-  if (optimizer->inner) return mix_loss_scale_optimizer_config_json(optimizer);
+  if (optimizer->inner)
+    return mix_loss_scale_optimizer_config_json(optimizer, mix_optimizer_to_json(optimizer->inner));
   json_t *config = json_object();
   bool done = config && mix_json_set(config, "name", json_string(optimizer->name));
   const mix_option_row *row;
   for (int i = 0; done && (row = row_at(optimizer->class, i)); i++) {
     if (row->known && !row->known(optimizer->rules)) continue;
-    json_t *value = !strcmp(row->name, "learning_rate") ? rate_json(optimizer) : option_json(&optimizer->options, row);
+    json_t *value =
+        !strcmp(row->name, "learning_rate") ? rate_json(optimizer) : option_json(&optimizer->options, row);
     if (json_is_null(value) && row->said && !row->said(optimizer->rules))
       json_decref(value);
     else
       done = mix_json_set(config, row->name, value);
   }
   if (done && optimizer->rules->config_says_not_legacy)
-    done = mix_json_set(config, "jit_compile", json_false()) && mix_json_set(config, "is_legacy_optimizer", json_false());
+    done = mix_json_set(config, "jit_compile", json_false()) &&
+           mix_json_set(config, "is_legacy_optimizer", json_false());
   if (done && !mix_failed()) return config;
   json_decref(config);
   return NULL;
@@ -159,14 +167,17 @@ json_t *mix_optimizer_to_json(mix_optimizer *optimizer) {
   json_t *config = mix_optimizer_config_json(optimizer);
   if (!config) return NULL;
   const char *name = mix_optimizer_class_name(optimizer);
-  if (!optimizer->semantics->policy_module_in_dict) return json_pack("{s:s,s:o}", "class_name", name, "config", config);
+  if (!optimizer->semantics->policy_module_in_dict)
+    return json_pack("{s:s,s:o}", "class_name", name, "config", config);
   const char *module = optimizer->options.common.legacy ? "keras.optimizers.legacy" : "keras.optimizers";
-  if (optimizer->inner) module = optimizer->semantics->wrapper_dynamic_argument ? "keras.mixed_precision" : "keras.optimizers";
-  return json_pack("{s:s,s:s,s:o,s:n}", "module", module, "class_name", name, "config", config, "registered_name");
+  if (optimizer->inner)
+    module = optimizer->semantics->wrapper_dynamic_argument ? "keras.mixed_precision" : "keras.optimizers";
+  return json_pack("{s:s,s:s,s:o,s:n}", "module", module, "class_name", name, "config", config,
+                   "registered_name");
 }
 
-static mix_optimizer *plain_from_json(const mix_optimizer_class *class, const json_t *config, const mix_semantics *semantics,
-                                      bool legacy) {
+static mix_optimizer *plain_from_json(const mix_optimizer_class *class, const json_t *config,
+                                      const mix_semantics *semantics, bool legacy) {
   static const char *const ignored[] = {"jit_compile", "is_legacy_optimizer"};
   const mix_semantics *rules = mix_semantics_or_current(semantics);
   const bool takes_decay = legacy || rules->learning_rate_decay;
@@ -193,8 +204,10 @@ static mix_optimizer *plain_from_json(const mix_optimizer_class *class, const js
     const mix_option_row *row = find_row(class, key, strlen(key));
     if (!row) return NULL;
     if (!strcmp(key, "learning_rate") && json_is_integer(value) && rules->integer_learning_rate_refused)
-      return mix_fail(MIX_VALUE_ERROR, "%s: learning_rate is the integer %lld; expected a floating number, such as %lld.0",
-                      class->lower_case_name, (long long)json_integer_value(value), (long long)json_integer_value(value));
+      return mix_fail(MIX_VALUE_ERROR,
+                      "%s: learning_rate is the integer %lld; expected a floating number, such as %lld.0",
+                      class->lower_case_name, (long long)json_integer_value(value),
+                      (long long)json_integer_value(value));
     if (!strcmp(key, "learning_rate") && json_is_object(value)) {
       if (!(settings.common.schedule = mix_schedule_from_json(value))) return NULL;
     } else if (json_is_boolean(value))
@@ -204,16 +217,19 @@ static mix_optimizer *plain_from_json(const mix_optimizer_class *class, const js
     else if (json_is_null(value))
       set_option(&settings, row, 0);
     else
-      return mix_fail(MIX_TYPE_ERROR, "%s: %s is neither a number nor a boolean", class->lower_case_name, key);
+      return mix_fail(MIX_TYPE_ERROR, "%s: %s is neither a number nor a boolean", class->lower_case_name,
+                      key);
   }
   return construct(class, &settings, semantics);
 }
 
-static mix_optimizer *from_config_json(const char *class_name, const json_t *config, const mix_semantics *semantics, bool legacy) {
-  if (!json_is_object(config)) return mix_fail(MIX_VALUE_ERROR, "optimizer: the config of \"%.100s\" is not an object", class_name);
+static mix_optimizer *from_config_json(const char *class_name, const json_t *config,
+                                       const mix_semantics *semantics, bool legacy) {
+  if (!json_is_object(config))
+    return mix_fail(MIX_VALUE_ERROR, "optimizer: the config of \"%.100s\" is not an object", class_name);
   if (!strcasecmp(class_name, "LossScaleOptimizer") || !strcasecmp(class_name, "LossScaleOptimizerV1") ||
       !strcasecmp(class_name, "LossScaleOptimizerV3"))
-    return mix_loss_scale_optimizer_from_json(config, semantics);
+    return mix_loss_scale_optimizer_from_json(config, semantics, mix_optimizer_from_json);
   const mix_optimizer_class *class = find_class(class_name, strlen(class_name));
   return class ? plain_from_json(class, config, semantics, legacy) : NULL;
 }
@@ -227,19 +243,22 @@ mix_optimizer *mix_optimizer_from_json(const json_t *json, const mix_semantics *
   }
   const char *class_name = json_string_value(json_object_get(json, "class_name"));
   const char *module = json_string_value(json_object_get(json, "module"));
-  if (!class_name) return mix_fail(MIX_VALUE_ERROR, "optimizer: expected {\"class_name\": ..., \"config\": {...}}");
+  if (!class_name)
+    return mix_fail(MIX_VALUE_ERROR, "optimizer: expected {\"class_name\": ..., \"config\": {...}}");
   const json_t *config = json_object_get(json, "config");
   bool legacy = module && strstr(module, "legacy");
-  /* tf_keras writes is_legacy_optimizer into each config of its new family and takes those without it for the legacy one: here, those
-   * that hold a decay. */
+  /* tf_keras writes is_legacy_optimizer into each config of its new family and takes those without it for the
+   * legacy one: here, those that hold a decay. */
   if (mix_semantics_or_current(semantics)->config_says_not_legacy && json_object_get(config, "decay"))
     legacy = legacy || !json_object_get(config, "is_legacy_optimizer");
   return from_config_json(class_name, config, semantics, legacy);
 }
 
-mix_optimizer *mix_optimizer_from_config(const char *class_name, const char *text, const mix_semantics *semantics) {
+mix_optimizer *mix_optimizer_from_config(const char *class_name, const char *text,
+                                         const mix_semantics *semantics) {
   if (mix_failed()) return NULL;
-  if (!class_name || !text) return mix_fail(MIX_TYPE_ERROR, "optimizer_from_config: expected a class name and a config");
+  if (!class_name || !text)
+    return mix_fail(MIX_TYPE_ERROR, "optimizer_from_config: expected a class name and a config");
   json_t *config = mix_json_parse(text, "optimizer_from_config");
   mix_optimizer *optimizer = config ? from_config_json(class_name, config, semantics, false) : NULL;
   json_decref(config);
@@ -265,10 +284,12 @@ static const char *keep_text(mix_optimizer *optimizer, json_t *json) {
 }
 
 const char *mix_optimizer_get_config(mix_optimizer *optimizer) {
-  return mix_given(optimizer, "optimizer_get_config", "an optimizer") ? keep_text(optimizer, mix_optimizer_config_json(optimizer))
-                                                                      : NULL;
+  return mix_given(optimizer, "optimizer_get_config", "an optimizer")
+             ? keep_text(optimizer, mix_optimizer_config_json(optimizer))
+             : NULL;
 }
 const char *mix_optimizer_serialize(mix_optimizer *optimizer) {
-  return mix_given(optimizer, "optimizer_serialize", "an optimizer") ? keep_text(optimizer, mix_optimizer_to_json(optimizer))
-                                                                     : NULL;
+  return mix_given(optimizer, "optimizer_serialize", "an optimizer")
+             ? keep_text(optimizer, mix_optimizer_to_json(optimizer))
+             : NULL;
 }

@@ -1,4 +1,5 @@
-/* Ftrl-proximal (McMahan and others, Ad click prediction: a view from the trenches, 2013), with TensorFlow's L2 shrinkage and beta. */
+/* Ftrl-proximal (McMahan and others, Ad click prediction: a view from the trenches, 2013), with TensorFlow's
+ * L2 shrinkage and beta. */
 #include "base/error.h"
 #include "optim/optimizer.h"
 
@@ -13,33 +14,41 @@ static mix_tensor *powered(mix_tensor *x, double learning_rate_power) {
   return learning_rate_power == -0.5 ? mix_sqrt(x) : mix_power(x, mix_scalar_like(x, -learning_rate_power));
 }
 
-/* n = a + g^2; z += g + 2 shrinkage w - (n^-p - a^-p) / lr w; w = (clip(z, -l1, l1) - z) / (n^-p / lr + 2 (l2 + beta / (2 lr))); a = n */
+/* n = a + g^2; z += g + 2 shrinkage w - (n^-p - a^-p) / lr w; w = (clip(z, -l1, l1) - z) / (n^-p / lr + 2 (l2
+ * + beta / (2 lr))); a = n */
 static void update(mix_update *update, int index, mix_tensor *gradient) {
   mix_optimizer *optimizer = update->optimizer;
   const mix_ftrl_options *o = &optimizer->options.ftrl;
   mix_variable *variable = optimizer->trainable[index];
-  mix_variable *accumulator_slot = optimizer->slots[ACCUMULATOR][index], *linear_slot = optimizer->slots[LINEAR][index];
+  mix_variable *accumulator_slot = optimizer->slots[ACCUMULATOR][index],
+               *linear_slot = optimizer->slots[LINEAR][index];
   mix_dtype dtype = variable->dtype;
   mix_tensor *rate = mix_update_learning_rate(update, dtype), *weight = mix_update_get(update, variable);
   mix_tensor *l2 = mix_scalar(o->l2_regularization_strength, dtype);
-  if (o->beta != 0) l2 = mix_add(l2, mix_divide(mix_scalar(o->beta, dtype), mix_multiply(mix_scalar(2, dtype), rate)));
+  if (o->beta != 0)
+    l2 = mix_add(l2, mix_divide(mix_scalar(o->beta, dtype), mix_multiply(mix_scalar(2, dtype), rate)));
   mix_tensor *shrunk = gradient;
   if (o->l2_shrinkage_regularization_strength != 0)
-    shrunk = mix_add(gradient, mix_multiply(mix_scalar(2 * o->l2_shrinkage_regularization_strength, dtype), weight));
+    shrunk = mix_add(gradient,
+                     mix_multiply(mix_scalar(2 * o->l2_shrinkage_regularization_strength, dtype), weight));
 
-  mix_tensor *old = mix_update_get(update, accumulator_slot), *accumulator = mix_add(old, mix_square(gradient));
+  mix_tensor *old = mix_update_get(update, accumulator_slot),
+             *accumulator = mix_add(old, mix_square(gradient));
   mix_tensor *power = powered(accumulator, o->learning_rate_power);
-  mix_tensor *pull = mix_multiply(mix_divide(mix_subtract(power, powered(old, o->learning_rate_power)), rate), weight);
+  mix_tensor *pull =
+      mix_multiply(mix_divide(mix_subtract(power, powered(old, o->learning_rate_power)), rate), weight);
   mix_tensor *linear = mix_add(mix_update_get(update, linear_slot), mix_subtract(shrunk, pull));
   mix_tensor *quadratic = mix_add(mix_divide(power, rate), mix_multiply(mix_scalar(2, dtype), l2));
-  mix_tensor *clipped =
-      mix_clip(linear, mix_scalar(-o->l1_regularization_strength, dtype), mix_scalar(o->l1_regularization_strength, dtype));
+  mix_tensor *clipped = mix_clip(linear, mix_scalar(-o->l1_regularization_strength, dtype),
+                                 mix_scalar(o->l1_regularization_strength, dtype));
   mix_update_set(update, accumulator_slot, accumulator);
   mix_update_set(update, linear_slot, linear);
   mix_tensor *next = mix_divide(mix_subtract(clipped, linear), quadratic);
-  /* OptimizerV2 leaves it to TensorFlow's kernel, in which |z| <= l1, and a z that is NaN, give 0 whatever they are divided by. */
+  /* OptimizerV2 leaves it to TensorFlow's kernel, in which |z| <= l1, and a z that is NaN, give 0 whatever
+   * they are divided by. */
   if (optimizer->rules == &mix_semantics_experimental)
-    next = mix_select(mix_greater(mix_abs(linear), mix_scalar(o->l1_regularization_strength, dtype)), next, mix_zeros_like(next));
+    next = mix_select(mix_greater(mix_abs(linear), mix_scalar(o->l1_regularization_strength, dtype)), next,
+                      mix_zeros_like(next));
   mix_update_set(update, variable, next);
 }
 
@@ -53,25 +62,27 @@ static bool check(const mix_optimizer *optimizer) {
                       {"l2_regularization_strength", o->l2_regularization_strength},
                       {"l2_shrinkage_regularization_strength", o->l2_shrinkage_regularization_strength}};
   if (o->learning_rate_power > 0)
-    return mix_fail(MIX_VALUE_ERROR, "ftrl: learning_rate_power is %g; expected a number that is not positive",
+    return mix_fail(MIX_VALUE_ERROR,
+                    "ftrl: learning_rate_power is %g; expected a number that is not positive",
                     o->learning_rate_power),
            false;
   for (size_t i = 0; i < sizeof not_negative / sizeof *not_negative; i++)
     if (not_negative[i].value < 0)
-      return mix_fail(MIX_VALUE_ERROR, "ftrl: %s is %g; expected a number that is not negative", not_negative[i].name,
-                      not_negative[i].value),
+      return mix_fail(MIX_VALUE_ERROR, "ftrl: %s is %g; expected a number that is not negative",
+                      not_negative[i].name, not_negative[i].value),
              false;
   return true;
 }
 
-#define ROW(field, value)                                                                                                          \
-  { #field, MIX_OPTION_NUMBER, .standard = value, .offset = offsetof(mix_ftrl_options, field) }
+#define ROW(field, value)                                                                                    \
+  { #field, MIX_OPTION_NUMBER, .default_value = value, .offset = offsetof(mix_ftrl_options, field) }
 const mix_optimizer_class mix_ftrl_class = {
     .name = "Ftrl",
     .lower_case_name = "ftrl",
     .learning_rate = 0.001,
-    .options = {ROW(learning_rate_power, -0.5), ROW(initial_accumulator_value, 0.1), ROW(l1_regularization_strength, 0),
-                ROW(l2_regularization_strength, 0), ROW(l2_shrinkage_regularization_strength, 0), ROW(beta, 0)},
+    .options = {ROW(learning_rate_power, -0.5), ROW(initial_accumulator_value, 0.1),
+                ROW(l1_regularization_strength, 0), ROW(l2_regularization_strength, 0),
+                ROW(l2_shrinkage_regularization_strength, 0), ROW(beta, 0)},
     .slot_names = {{"accumulator", "accumulator", "accumulator"}, {"linear", "linear", "linear"}},
     .slot_start = slot_start,
     .interleaved = 2,

@@ -2,8 +2,8 @@
 #include <mixtape/graph_rewrite.h>
 
 #include "base/error.h"
-#include "compile/amp/setting.h"
-#include "nn/policy.h"
+#include "amp/setting.h"
+#include "nn/policy/policy.h"
 #include "optim/optimizer.h"
 #include <string.h>
 
@@ -11,7 +11,8 @@ mix_graph_rewrite_options mix_graph_rewrite_defaults(void) {
   return (mix_graph_rewrite_options){.size = sizeof(mix_graph_rewrite_options)};
 }
 
-/* The wrapper of the optimizer's own generation: experimental keeps the object, the later ones take its numbers. */
+/* The wrapper of the optimizer's own generation: experimental keeps the object, the later ones take its
+ * numbers. */
 static mix_optimizer *wrap(const mix_graph_rewrite_options *options) {
   mix_loss_scale *scale = options->loss_scale;
   mix_loss_scale_optimizer_options wrapper = {.size = sizeof wrapper, .inner = options->optimizer};
@@ -22,9 +23,10 @@ static mix_optimizer *wrap(const mix_graph_rewrite_options *options) {
     return wrapper.loss_scale ? mix_loss_scale_optimizer_with(&wrapper) : NULL;
   }
   if (scale && mix_loss_scale_is_dynamic(scale) && mix_loss_scale_multiplier(scale) != 2)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "enable_mixed_precision_graph_rewrite: the multiplier of the loss scale is %g; only 2 can be used here",
-                    mix_loss_scale_multiplier(scale));
+    return mix_fail(
+        MIX_VALUE_ERROR,
+        "enable_mixed_precision_graph_rewrite: the multiplier of the loss scale is %g; only 2 can be used here",
+        mix_loss_scale_multiplier(scale));
   wrapper.fixed = scale ? !mix_loss_scale_is_dynamic(scale) : options->fixed_loss_scale != 0;
   wrapper.initial_scale = scale ? mix_loss_scale_initial(scale) : options->fixed_loss_scale;
   if (scale && !wrapper.fixed) wrapper.dynamic_growth_steps = mix_loss_scale_increment_period(scale);
@@ -36,16 +38,19 @@ mix_optimizer *mix_enable_mixed_precision_graph_rewrite_with(const mix_graph_rew
   MIX_OPTIONS(mix_graph_rewrite_options, options, given, "enable_mixed_precision_graph_rewrite");
   if (mix_mixed_policy_in_use()) return mix_graph_rewrite_set(true), NULL; /* says why not */
   if (!mix_is(options.optimizer, &mix_optimizer_object_class))
-    return mix_fail(MIX_VALUE_ERROR, "enable_mixed_precision_graph_rewrite: the optimizer is %s; expected one such as mix_sgd()",
-                    options.optimizer ? "another object" : "NULL");
+    return mix_fail(
+        MIX_VALUE_ERROR,
+        "enable_mixed_precision_graph_rewrite: the optimizer is %s; expected one such as mix_sgd()",
+        options.optimizer ? "another object" : "NULL");
   if (options.optimizer->inner)
     return mix_fail(
         MIX_VALUE_ERROR,
         "enable_mixed_precision_graph_rewrite: the optimizer must not be wrapped in loss scaling already, but is a %s around %s",
         options.optimizer->name, options.optimizer->inner->name);
   if (options.loss_scale && options.fixed_loss_scale != 0)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "enable_mixed_precision_graph_rewrite: .loss_scale together with .fixed_loss_scale; give one of them");
+    return mix_fail(
+        MIX_VALUE_ERROR,
+        "enable_mixed_precision_graph_rewrite: .loss_scale together with .fixed_loss_scale; give one of them");
   mix_optimizer *optimizer = wrap(&options);
   return optimizer && mix_graph_rewrite_set(true) == MIX_OK ? optimizer : NULL;
 }
@@ -53,7 +58,8 @@ mix_optimizer *mix_enable_mixed_precision_graph_rewrite_with(const mix_graph_rew
 mix_status mix_disable_mixed_precision_graph_rewrite(void) {
   if (mix_failed()) return mix_error();
   if (mix_graph_rewrite_enabled()) return mix_graph_rewrite_set(false);
-  mix_log_message(MIX_LOG_WARNING, "disable_mixed_precision_graph_rewrite: the mixed precision graph rewrite is not enabled");
+  mix_log_message(MIX_LOG_WARNING,
+                  "disable_mixed_precision_graph_rewrite: the mixed precision graph rewrite is not enabled");
   return MIX_OK;
 }
 
@@ -61,7 +67,8 @@ mix_status mix_set_graph_rewrite(const char *dtype) {
   if (mix_failed()) return mix_error();
   mix_dtype target = dtype ? mix_dtype_from_name(dtype) : MIX_DTYPE_NONE;
   if (dtype && target != MIX_FLOAT16 && target != MIX_BFLOAT16)
-    return mix_fail_status(MIX_VALUE_ERROR, "set_graph_rewrite: \"%s\"; expected \"float16\", \"bfloat16\" or NULL", dtype);
+    return mix_fail_status(MIX_VALUE_ERROR,
+                           "set_graph_rewrite: \"%s\"; expected \"float16\", \"bfloat16\" or NULL", dtype);
   mix_amp_set_target(target);
   return MIX_OK;
 }

@@ -1,5 +1,5 @@
-/* Lamb: Adam's step with a trust ratio for each variable, so that large batches can take large steps (You and others, Large batch
- * optimization for deep learning: training BERT in 76 minutes, 2020). */
+/* Lamb: Adam's step with a trust ratio for each variable, so that large batches can take large steps (You and
+ * others, Large batch optimization for deep learning: training BERT in 76 minutes, 2020). */
 #include "base/error.h"
 #include "optim/optimizer.h"
 
@@ -15,7 +15,9 @@ static mix_tensor *correction(mix_update *update, int which, mix_dtype dtype) {
   return *shared = mix_subtract(mix_scalar(1, dtype), mix_power(beta, mix_update_step(update, 1, dtype)));
 }
 
-static mix_tensor *norm(mix_tensor *x) { return mix_sqrt(mix_reduce_sum(mix_square(x), MIX_ALL_AXES, false)); }
+static mix_tensor *norm(mix_tensor *x) {
+  return mix_sqrt(mix_reduce_sum(mix_square(x), MIX_ALL_AXES, false));
+}
 
 /* r = m^ / (sqrt(v^) + epsilon); w -= lr |w| / |r| r, the ratio being 1 where either norm is 0. */
 static void update(mix_update *update, int index, mix_tensor *gradient) {
@@ -23,9 +25,12 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
   const mix_lamb_options *options = &optimizer->options.lamb;
   mix_variable *variable = optimizer->trainable[index];
   mix_dtype dtype = variable->dtype;
-  mix_tensor *weight = mix_update_get(update, variable), *zero = mix_scalar(0, dtype), *one = mix_scalar(1, dtype);
-  mix_tensor *momentum = mix_update_running_mean(update, optimizer->slots[MOMENTUM][index], options->beta_1, gradient);
-  mix_tensor *velocity = mix_update_running_mean(update, optimizer->slots[VELOCITY][index], options->beta_2, mix_square(gradient));
+  mix_tensor *weight = mix_update_get(update, variable), *zero = mix_scalar(0, dtype),
+             *one = mix_scalar(1, dtype);
+  mix_tensor *momentum =
+      mix_update_running_mean(update, optimizer->slots[MOMENTUM][index], options->beta_1, gradient);
+  mix_tensor *velocity = mix_update_running_mean(update, optimizer->slots[VELOCITY][index], options->beta_2,
+                                                 mix_square(gradient));
   mix_tensor *root = mix_sqrt(mix_divide(velocity, correction(update, VELOCITY_CORRECTION, dtype)));
   mix_tensor *step = mix_divide(mix_divide(momentum, correction(update, MOMENTUM_CORRECTION, dtype)),
                                 mix_add(root, mix_scalar(options->epsilon, dtype)));
@@ -40,9 +45,12 @@ const mix_optimizer_class mix_lamb_class = {
     .name = "Lamb",
     .lower_case_name = "lamb",
     .learning_rate = 0.001,
-    .options = {{"beta_1", MIX_OPTION_NUMBER, .standard = 0.9, .offset = offsetof(mix_lamb_options, beta_1)},
-                {"beta_2", MIX_OPTION_NUMBER, .standard = 0.999, .offset = offsetof(mix_lamb_options, beta_2)},
-                {"epsilon", MIX_OPTION_NUMBER, .standard = 1e-7, .offset = offsetof(mix_lamb_options, epsilon)}},
+    .options = {{"beta_1", MIX_OPTION_NUMBER, .default_value = 0.9,
+                 .offset = offsetof(mix_lamb_options, beta_1)},
+                {"beta_2", MIX_OPTION_NUMBER, .default_value = 0.999,
+                 .offset = offsetof(mix_lamb_options, beta_2)},
+                {"epsilon", MIX_OPTION_NUMBER, .default_value = 1e-7,
+                 .offset = offsetof(mix_lamb_options, epsilon)}},
     .slot_names = {{"m", "m", "momentum"}, {"v", "v", "velocity"}},
     .interleaved = 2,
     .update = update,

@@ -7,7 +7,8 @@ static double learning_rate_of(const mix_semantics *rules) { return rules->lion_
 /* m * beta + g * (1 - beta), with 1 - beta computed in the variable's dtype, as Keras does here. */
 static mix_tensor *mixed(mix_tensor *momentum, mix_tensor *gradient, double beta) {
   mix_tensor *scalar = mix_update_cast(beta, mix_tensor_dtype(momentum));
-  return mix_add(mix_multiply(momentum, scalar), mix_multiply(gradient, mix_subtract(mix_scalar_like(momentum, 1), scalar)));
+  return mix_add(mix_multiply(momentum, scalar),
+                 mix_multiply(gradient, mix_subtract(mix_scalar_like(momentum, 1), scalar)));
 }
 
 static void update(mix_update *update, int index, mix_tensor *gradient) {
@@ -31,8 +32,10 @@ const mix_optimizer_class mix_lion_class = {
     .name = "Lion",
     .lower_case_name = "lion",
     .learning_rate_of = learning_rate_of,
-    .options = {{"beta_1", MIX_OPTION_NUMBER, .standard = 0.9, .offset = offsetof(mix_lion_options, beta_1)},
-                {"beta_2", MIX_OPTION_NUMBER, .standard = 0.99, .offset = offsetof(mix_lion_options, beta_2)}},
+    .options = {{"beta_1", MIX_OPTION_NUMBER, .default_value = 0.9,
+                 .offset = offsetof(mix_lion_options, beta_1)},
+                {"beta_2", MIX_OPTION_NUMBER, .default_value = 0.99,
+                 .offset = offsetof(mix_lion_options, beta_2)}},
     .slot_names = {{"m", "m", "momentum"}},
     .check = check,
     .update = update,

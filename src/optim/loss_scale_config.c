@@ -1,24 +1,26 @@
 /* Configs of loss-scale optimizers: each generation's form, and what each makes of the older ones. */
 #include "base/error.h"
 #include "nn/config.h"
-#include "nn/loss_scale.h"
+#include "nn/policy/loss_scale.h"
 #include "optim/optimizer.h"
 #include <stdio.h>
 #include <string.h>
 
-json_t *mix_loss_scale_optimizer_config_json(mix_optimizer *optimizer) {
+json_t *mix_loss_scale_optimizer_config_json(mix_optimizer *optimizer, json_t *inner) {
   const mix_semantics *semantics = optimizer->semantics;
   mix_loss_scale *scale = optimizer->loss_scale;
-  json_t *config = json_object(), *inner = mix_optimizer_to_json(optimizer->inner);
+  json_t *config = json_object();
   bool object_form = !semantics->loss_scale_multiplier_two, dynamic = mix_loss_scale_is_dynamic(scale);
   bool done = config && inner && mix_json_set(config, object_form ? "optimizer" : "inner_optimizer", inner);
   if (done && object_form) done = mix_json_set(config, "loss_scale", mix_loss_scale_to_json(scale));
   if (done && !object_form) {
-    done =
-        mix_json_set(config, "initial_scale", json_real(mix_loss_scale_initial(scale))) &&
-        mix_json_set(config, "dynamic_growth_steps", dynamic ? json_integer(mix_loss_scale_increment_period(scale)) : json_null());
-    if (done && semantics->wrapper_dynamic_argument) done = mix_json_set(config, "dynamic", json_boolean(dynamic));
-    if (done && !semantics->wrapper_dynamic_argument) done = mix_json_set(config, "name", json_string(optimizer->name));
+    done = mix_json_set(config, "initial_scale", json_real(mix_loss_scale_initial(scale))) &&
+           mix_json_set(config, "dynamic_growth_steps",
+                        dynamic ? json_integer(mix_loss_scale_increment_period(scale)) : json_null());
+    if (done && semantics->wrapper_dynamic_argument)
+      done = mix_json_set(config, "dynamic", json_boolean(dynamic));
+    if (done && !semantics->wrapper_dynamic_argument)
+      done = mix_json_set(config, "name", json_string(optimizer->name));
   }
   if (done) return config;
   json_decref(config);
@@ -26,22 +28,26 @@ json_t *mix_loss_scale_optimizer_config_json(mix_optimizer *optimizer) {
 }
 
 /* {optimizer, loss_scale}: the experimental form, which tf_keras reads too. */
-static mix_optimizer *from_object_form(const json_t *config, const mix_semantics *semantics) {
-  mix_optimizer *inner = mix_optimizer_from_json(json_object_get(config, "optimizer"), semantics);
-  mix_loss_scale *scale = inner ? mix_loss_scale_from_json(json_object_get(config, "loss_scale"), semantics) : NULL;
+static mix_optimizer *from_object_form(const json_t *config, const mix_semantics *semantics,
+                                       mix_optimizer_reader *read_inner) {
+  mix_optimizer *inner = read_inner(json_object_get(config, "optimizer"), semantics);
+  mix_loss_scale *scale =
+      inner ? mix_loss_scale_from_json(json_object_get(config, "loss_scale"), semantics) : NULL;
   if (mix_failed()) return NULL;
   if (!scale)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "loss_scale_optimizer: the config's loss_scale is null; expected FixedLossScale or DynamicLossScale");
+    return mix_fail(
+        MIX_VALUE_ERROR,
+        "loss_scale_optimizer: the config's loss_scale is null; expected FixedLossScale or DynamicLossScale");
   return mix_loss_scale_optimizer(inner, .loss_scale = scale, .semantics = semantics);
 }
 
 /* keras3: keywords of every optimizer are tolerated at their defaults, as old configs hold them. */
 static bool check_keywords(const json_t *config) {
-  static const char *const own[] = {"inner_optimizer", "initial_scale", "dynamic_growth_steps", "name", "dynamic"};
+  static const char *const own[] = {"inner_optimizer", "initial_scale", "dynamic_growth_steps", "name",
+                                    "dynamic"};
   static const struct {
     const char *name;
-    double standard;
+    double default_value;
   } base[] = {{"weight_decay", 0},
               {"clipnorm", 0},
               {"global_clipnorm", 0},
@@ -63,10 +69,12 @@ static bool check_keywords(const json_t *config) {
       known = true;
       double given = json_is_boolean(value) ? json_is_true(value) : json_number_value(value);
       /* None and a number differ where the default is None: a weight_decay of 0 is a value. */
-      bool standard =
-          base[i].standard == 0 && strcmp(key, "use_ema") ? json_is_null(value) : given == base[i].standard && !json_is_null(value);
+      bool standard = base[i].default_value == 0 && strcmp(key, "use_ema")
+                          ? json_is_null(value)
+                          : given == base[i].default_value && !json_is_null(value);
       if (!standard)
-        return mix_fail(MIX_VALUE_ERROR, "loss_scale_optimizer: %s is not supported here; set it on the inner optimizer", key),
+        return mix_fail(MIX_VALUE_ERROR,
+                        "loss_scale_optimizer: %s is not supported here; set it on the inner optimizer", key),
                false;
     }
     if (!known && used < sizeof unknown)
@@ -76,20 +84,29 @@ static bool check_keywords(const json_t *config) {
   return true;
 }
 
-mix_optimizer *mix_loss_scale_optimizer_from_json(const json_t *config, const mix_semantics *semantics) {
+mix_optimizer *mix_loss_scale_optimizer_from_json(const json_t *config, const mix_semantics *semantics,
+                                                  mix_optimizer_reader *read_inner) {
   semantics = mix_semantics_or_current(semantics);
-  if (json_object_get(config, "optimizer") && !semantics->wrapper_state_in_variables) return from_object_form(config, semantics);
+  if (json_object_get(config, "optimizer") && !semantics->wrapper_state_in_variables)
+    return from_object_form(config, semantics, read_inner);
   if (semantics->wrapper_state_in_variables && !check_keywords(config)) return NULL;
-  const json_t *dynamic = json_object_get(config, "dynamic"), *initial = json_object_get(config, "initial_scale"),
+  const json_t *dynamic = json_object_get(config, "dynamic"),
+               *initial = json_object_get(config, "initial_scale"),
                *steps = json_object_get(config, "dynamic_growth_steps");
-  if (dynamic && !json_is_boolean(dynamic)) return mix_fail(MIX_TYPE_ERROR, "loss_scale_optimizer: dynamic must be a boolean");
-  if ((initial && !json_is_number(initial) && !json_is_null(initial)) || (steps && !json_is_integer(steps) && !json_is_null(steps)))
-    return mix_fail(MIX_TYPE_ERROR, "loss_scale_optimizer: initial_scale must be a number and dynamic_growth_steps an integer");
-  mix_loss_scale_optimizer_options options = {.size = sizeof options, .semantics = semantics, .fixed = json_is_false(dynamic)};
-  if (json_is_number(initial)) options.initial_scale = json_number_value(initial) == 0 ? MIX_ZERO : json_number_value(initial);
+  if (dynamic && !json_is_boolean(dynamic))
+    return mix_fail(MIX_TYPE_ERROR, "loss_scale_optimizer: dynamic must be a boolean");
+  if ((initial && !json_is_number(initial) && !json_is_null(initial)) ||
+      (steps && !json_is_integer(steps) && !json_is_null(steps)))
+    return mix_fail(
+        MIX_TYPE_ERROR,
+        "loss_scale_optimizer: initial_scale must be a number and dynamic_growth_steps an integer");
+  mix_loss_scale_optimizer_options options = {
+      .size = sizeof options, .semantics = semantics, .fixed = json_is_false(dynamic)};
+  if (json_is_number(initial))
+    options.initial_scale = json_number_value(initial) == 0 ? MIX_ZERO : json_number_value(initial);
   if (json_is_integer(steps))
     options.dynamic_growth_steps = json_integer_value(steps) == 0 ? MIX_INT_ZERO : json_integer_value(steps);
   options.name = json_string_value(json_object_get(config, "name"));
-  options.inner = mix_optimizer_from_json(json_object_get(config, "inner_optimizer"), semantics);
+  options.inner = read_inner(json_object_get(config, "inner_optimizer"), semantics);
   return options.inner ? mix_loss_scale_optimizer_with(&options) : NULL;
 }

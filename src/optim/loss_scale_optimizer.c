@@ -1,10 +1,12 @@
-/* The loss-scale optimizer of the three generations. What differs between them (who is refused, which side of unscaling the finite
- * test looks at, whether a skipped step counts) is the semantics'; the scale's own rule is nn/loss_scale.c. */
+/* The loss-scale optimizer of the three generations. What differs between them (who is refused, which side of
+ * unscaling the finite test looks at, whether a skipped step counts) is the semantics'; the scale's own rule
+ * is nn/loss_scale.c. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/keep.h"
-#include "nn/loss_scale.h"
+#include "nn/policy/loss_scale.h"
 #include "optim/optimizer.h"
+#include "graph/trace.h"
 
 /* ---- making one ---- */
 
@@ -16,21 +18,26 @@ static bool check_inner(const mix_loss_scale_optimizer_options *options, const m
            false;
   if (inner->inner && (semantics->wrapper_nested_refused || semantics->wrapper_clip_refused))
     return mix_fail(semantics->wrapper_nested_refused ? MIX_TYPE_ERROR : MIX_VALUE_ERROR,
-                    "loss_scale_optimizer: cannot wrap another loss-scale optimizer (around %s)", inner->inner->name),
+                    "loss_scale_optimizer: cannot wrap another loss-scale optimizer (around %s)",
+                    inner->inner->name),
            false;
   if (inner->inner)
-    return mix_fail(MIX_UNSUPPORTED, "loss_scale_optimizer: wrapping a loss-scale optimizer (around %s) is not offered",
+    return mix_fail(MIX_UNSUPPORTED,
+                    "loss_scale_optimizer: wrapping a loss-scale optimizer (around %s) is not offered",
                     inner->inner->name),
            false;
   if (inner->wrapped && semantics->wrapper_nested_refused)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "loss_scale_optimizer: %s is already wrapped by a loss-scale optimizer; an optimizer can be wrapped only once",
-                    inner->name),
+    return mix_fail(
+               MIX_VALUE_ERROR,
+               "loss_scale_optimizer: %s is already wrapped by a loss-scale optimizer; an optimizer can be wrapped only once",
+               inner->name),
            false;
-  if (semantics->wrapper_clip_refused && (inner->options.common.clipnorm != 0 || inner->options.common.clipvalue != 0))
-    return mix_fail(MIX_VALUE_ERROR,
-                    "loss_scale_optimizer: %s has clipnorm or clipvalue, which cannot be used together with loss scaling",
-                    inner->name),
+  if (semantics->wrapper_clip_refused &&
+      (inner->options.common.clipnorm != 0 || inner->options.common.clipvalue != 0))
+    return mix_fail(
+               MIX_VALUE_ERROR,
+               "loss_scale_optimizer: %s has clipnorm or clipvalue, which cannot be used together with loss scaling",
+               inner->name),
            false;
   return true;
 }
@@ -44,17 +51,21 @@ static mix_loss_scale *fixed_at(double value) {
 
 static mix_loss_scale *scale_from_object(mix_loss_scale *given, const mix_semantics *semantics) {
   if (!semantics->loss_scale_multiplier_two) return given;
-  mix_log_message(MIX_LOG_WARNING,
-                  "loss_scale_optimizer: .loss_scale is the deprecated experimental form; use .fixed, .initial_scale and "
-                  ".dynamic_growth_steps");
+  mix_log_message(
+      MIX_LOG_WARNING,
+      "loss_scale_optimizer: .loss_scale is the deprecated experimental form; use .fixed, .initial_scale and "
+      ".dynamic_growth_steps");
   if (!mix_loss_scale_is_dynamic(given)) return fixed_at(mix_loss_scale_initial(given));
   if (mix_loss_scale_multiplier(given) != 2)
-    return mix_fail(MIX_VALUE_ERROR, "loss_scale_optimizer: the multiplier of the loss scale is %g; only 2 can be used here",
+    return mix_fail(MIX_VALUE_ERROR,
+                    "loss_scale_optimizer: the multiplier of the loss scale is %g; only 2 can be used here",
                     mix_loss_scale_multiplier(given));
-  return mix_loss_scale_dynamic(mix_loss_scale_initial(given), mix_loss_scale_increment_period(given), 2, semantics);
+  return mix_loss_scale_dynamic(mix_loss_scale_initial(given), mix_loss_scale_increment_period(given), 2,
+                                semantics);
 }
 
-static mix_loss_scale *choose_scale(const mix_loss_scale_optimizer_options *options, const mix_semantics *semantics) {
+static mix_loss_scale *choose_scale(const mix_loss_scale_optimizer_options *options,
+                                    const mix_semantics *semantics) {
   bool numbers = options->fixed || options->initial_scale != 0 || options->dynamic_growth_steps != 0;
   if (options->loss_scale && numbers)
     return mix_fail(
@@ -62,8 +73,9 @@ static mix_loss_scale *choose_scale(const mix_loss_scale_optimizer_options *opti
         "loss_scale_optimizer: .loss_scale together with .fixed, .initial_scale or .dynamic_growth_steps; give one form");
   if (options->loss_scale) return scale_from_object(options->loss_scale, semantics);
   if (!semantics->loss_scale_multiplier_two && !numbers)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "loss_scale_optimizer: no loss scale; give .loss_scale, such as mix_loss_scale_get(\"dynamic\")");
+    return mix_fail(
+        MIX_VALUE_ERROR,
+        "loss_scale_optimizer: no loss scale; give .loss_scale, such as mix_loss_scale_get(\"dynamic\")");
   if (!options->fixed) {
     int64_t growth = options->dynamic_growth_steps;
     return mix_loss_scale_dynamic(mix_option_number(options->initial_scale, 0x1p15),
@@ -73,12 +85,15 @@ static mix_loss_scale *choose_scale(const mix_loss_scale_optimizer_options *opti
                                   2, semantics);
   }
   if (semantics->finite_test_scaled)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "loss_scale_optimizer: a fixed scale is not offered by %s; set loss_scale_factor on the inner optimizer",
-                    semantics->name);
-  if (options->initial_scale == 0) return mix_fail(MIX_VALUE_ERROR, "loss_scale_optimizer: .fixed needs .initial_scale");
+    return mix_fail(
+        MIX_VALUE_ERROR,
+        "loss_scale_optimizer: a fixed scale is not offered by %s; set loss_scale_factor on the inner optimizer",
+        semantics->name);
+  if (options->initial_scale == 0)
+    return mix_fail(MIX_VALUE_ERROR, "loss_scale_optimizer: .fixed needs .initial_scale");
   if (options->dynamic_growth_steps != 0)
-    return mix_fail(MIX_VALUE_ERROR, "loss_scale_optimizer: .dynamic_growth_steps is %lld, but a fixed scale never grows",
+    return mix_fail(MIX_VALUE_ERROR,
+                    "loss_scale_optimizer: .dynamic_growth_steps is %lld, but a fixed scale never grows",
                     (long long)options->dynamic_growth_steps);
   return fixed_at(mix_option_number(options->initial_scale, 0));
 }
@@ -90,7 +105,9 @@ mix_optimizer *mix_loss_scale_optimizer_with(const mix_loss_scale_optimizer_opti
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_loss_scale_optimizer_options, given, options, "loss_scale_optimizer");
   bool valid = mix_is(given.inner, &mix_optimizer_object_class);
-  const mix_semantics *semantics = given.semantics ? given.semantics : valid ? given.inner->semantics : mix_semantics_current();
+  const mix_semantics *semantics = given.semantics ? given.semantics
+                                   : valid         ? given.inner->semantics
+                                                   : mix_semantics_current();
   if (!check_inner(&given, semantics)) return NULL;
   mix_capture *capture = mix_capture_set(NULL);
   mix_loss_scale *scale = choose_scale(&given, semantics);
@@ -120,14 +137,19 @@ mix_optimizer *mix_optimizer_for_policy(mix_optimizer *optimizer, const mix_poli
     return scale ? mix_loss_scale_optimizer(optimizer, .loss_scale = scale) : optimizer;
   }
   const char *name = mix_policy_name(policy);
-  return name && name == mix_intern("mixed_float16") ? mix_loss_scale_optimizer(optimizer, .name = NULL) : optimizer;
+  return name && name == mix_intern("mixed_float16") ? mix_loss_scale_optimizer(optimizer, .name = NULL)
+                                                     : optimizer;
 }
 
 /* ---- reading ---- */
 
 bool mix_optimizer_scales_loss(const mix_optimizer *optimizer) { return optimizer && optimizer->inner; }
-mix_optimizer *mix_optimizer_inner(const mix_optimizer *optimizer) { return optimizer ? optimizer->inner : NULL; }
-mix_loss_scale *mix_optimizer_loss_scale_object(const mix_optimizer *optimizer) { return optimizer ? optimizer->loss_scale : NULL; }
+mix_optimizer *mix_optimizer_inner(const mix_optimizer *optimizer) {
+  return optimizer ? optimizer->inner : NULL;
+}
+mix_loss_scale *mix_optimizer_loss_scale_object(const mix_optimizer *optimizer) {
+  return optimizer ? optimizer->loss_scale : NULL;
+}
 bool mix_optimizer_dynamic(const mix_optimizer *optimizer) {
   return mix_optimizer_scales_loss(optimizer) && mix_loss_scale_is_dynamic(optimizer->loss_scale);
 }
@@ -151,7 +173,8 @@ int64_t mix_optimizer_skipped_steps(const mix_optimizer *optimizer) {
 }
 mix_tensor *mix_optimizer_loss_scale(mix_optimizer *optimizer) {
   if (mix_optimizer_scales_loss(optimizer)) return mix_loss_scale_value(optimizer->loss_scale);
-  const double factor = mix_is(optimizer, &mix_optimizer_object_class) ? optimizer->options.common.loss_scale_factor : 0;
+  const double factor =
+      mix_is(optimizer, &mix_optimizer_object_class) ? optimizer->options.common.loss_scale_factor : 0;
   return factor != 0 ? mix_scalar(factor, MIX_FLOAT32) : NULL;
 }
 
@@ -159,11 +182,13 @@ mix_tensor *mix_optimizer_loss_scale(mix_optimizer *optimizer) {
 
 static bool offers_unscaled_loop(const mix_optimizer *optimizer, const char *call) {
   if (mix_failed()) return false;
-  if (!mix_is(optimizer, &mix_optimizer_object_class)) return mix_fail(MIX_TYPE_ERROR, "%s: expected an optimizer", call), false;
+  if (!mix_is(optimizer, &mix_optimizer_object_class))
+    return mix_fail(MIX_TYPE_ERROR, "%s: expected an optimizer", call), false;
   if (optimizer->inner && !optimizer->semantics->finite_test_scaled) return true;
-  mix_fail(MIX_ATTRIBUTE_ERROR,
-           "%s: %s %s has no such function; mix_optimizer_scale_loss and mix_optimizer_apply serve every optimizer", call,
-           optimizer->semantics->name, mix_optimizer_class_name(optimizer));
+  mix_fail(
+      MIX_ATTRIBUTE_ERROR,
+      "%s: %s %s has no such function; mix_optimizer_scale_loss and mix_optimizer_apply serve every optimizer",
+      call, optimizer->semantics->name, mix_optimizer_class_name(optimizer));
   return false;
 }
 
@@ -173,27 +198,32 @@ mix_tensor *mix_optimizer_get_scaled_loss(mix_optimizer *optimizer, mix_tensor *
   return mix_multiply(loss, mix_cast(mix_loss_scale_value(optimizer->loss_scale), mix_tensor_dtype(loss)));
 }
 
-mix_tensor *mix_optimizer_get_scaled_loss_of(mix_optimizer *optimizer, mix_loss_function loss, void *context) {
+mix_tensor *mix_optimizer_get_scaled_loss_of(mix_optimizer *optimizer, mix_loss_function loss,
+                                             void *context) {
   if (!offers_unscaled_loop(optimizer, "get_scaled_loss")) return NULL;
-  return loss ? mix_optimizer_get_scaled_loss(optimizer, loss(context)) : mix_fail(MIX_TYPE_ERROR, "get_scaled_loss: no function");
+  return loss ? mix_optimizer_get_scaled_loss(optimizer, loss(context))
+              : mix_fail(MIX_TYPE_ERROR, "get_scaled_loss: no function");
 }
 
 mix_list *mix_optimizer_get_unscaled_gradients(mix_optimizer *optimizer, mix_list *gradients) {
   if (!offers_unscaled_loop(optimizer, "get_unscaled_gradients")) return NULL;
-  if (!mix_is(gradients, &mix_list_class)) return mix_fail(MIX_TYPE_ERROR, "get_unscaled_gradients: expected a list of gradients");
+  if (!mix_is(gradients, &mix_list_class))
+    return mix_fail(MIX_TYPE_ERROR, "get_unscaled_gradients: expected a list of gradients");
   optimizer->gradients_were_unscaled = true;
   mix_tensor *scale = mix_loss_scale_value(optimizer->loss_scale);
   mix_tensor *reciprocal = mix_kept(mix_divide(mix_scalar_like(scale, 1), scale));
   mix_list *unscaled = mix_list_new(0, NULL);
   for (int i = 0; unscaled && i < mix_list_count(gradients); i++) {
     mix_tensor *gradient = mix_optimizer_gradient(mix_list_get(gradients, i));
-    if (gradient) gradient = mix_kept(mix_multiply(gradient, mix_kept(mix_cast(reciprocal, mix_tensor_dtype(gradient)))));
+    if (gradient)
+      gradient = mix_kept(mix_multiply(gradient, mix_kept(mix_cast(reciprocal, mix_tensor_dtype(gradient)))));
     mix_list_append(unscaled, gradient);
   }
   return mix_failed() ? NULL : unscaled;
 }
 
-/* keras3: g / scale, the quotient of a 16-bit gradient being float32; overwriting gradients are taken as they are. */
+/* keras3: g / scale, the quotient of a 16-bit gradient being float32; overwriting gradients are taken as they
+ * are. */
 static mix_list *divided(const mix_optimizer *optimizer, mix_list *gradients, mix_list *variables) {
   mix_tensor *scale = mix_loss_scale_value(optimizer->loss_scale);
   mix_list *overwritten = optimizer->inner->overwritten, *unscaled = mix_list_new(0, NULL);
@@ -203,7 +233,8 @@ static mix_list *divided(const mix_optimizer *optimizer, mix_list *gradients, mi
     for (int j = 0; overwritten && j < mix_list_count(overwritten); j++)
       untouched = untouched || mix_list_get(overwritten, j) == mix_list_get(variables, i);
     if (!untouched) {
-      mix_tensor *wide = mix_tensor_dtype(gradient) == MIX_FLOAT64 ? gradient : mix_kept(mix_cast(gradient, MIX_FLOAT32));
+      mix_tensor *wide =
+          mix_tensor_dtype(gradient) == MIX_FLOAT64 ? gradient : mix_kept(mix_cast(gradient, MIX_FLOAT32));
       gradient = mix_kept(mix_divide(wide, mix_cast(scale, mix_tensor_dtype(wide))));
     }
     mix_list_append(unscaled, gradient);
@@ -212,12 +243,17 @@ static mix_list *divided(const mix_optimizer *optimizer, mix_list *gradients, mi
 }
 
 static void warn_unused(const mix_optimizer *optimizer) {
-  if (!optimizer->semantics->wrapper_warns_unused || (optimizer->loss_was_scaled && optimizer->gradients_were_unscaled)) return;
-  const char *forgotten = optimizer->loss_was_scaled           ? "get_unscaled_gradients (get_scaled_loss was called, however)"
-                          : optimizer->gradients_were_unscaled ? "get_scaled_loss (get_unscaled_gradients was called, however)"
-                                                               : "get_scaled_loss and get_unscaled_gradients";
-  mix_log_message(MIX_LOG_WARNING,
-                  "apply_gradients of a loss-scale optimizer without %s before: the model will likely be worse for it", forgotten);
+  if (!optimizer->semantics->wrapper_warns_unused ||
+      (optimizer->loss_was_scaled && optimizer->gradients_were_unscaled))
+    return;
+  const char *forgotten =
+      optimizer->loss_was_scaled           ? "get_unscaled_gradients (get_scaled_loss was called, however)"
+      : optimizer->gradients_were_unscaled ? "get_scaled_loss (get_unscaled_gradients was called, however)"
+                                           : "get_scaled_loss and get_unscaled_gradients";
+  mix_log_message(
+      MIX_LOG_WARNING,
+      "apply_gradients of a loss-scale optimizer without %s before: the model will likely be worse for it",
+      forgotten);
 }
 
 mix_status mix_loss_scale_optimizer_step(mix_optimizer *optimizer, mix_list *gradients, mix_list *variables) {
@@ -230,19 +266,21 @@ mix_status mix_loss_scale_optimizer_step(mix_optimizer *optimizer, mix_list *gra
     if (mix_optimizer_index(inner, mix_list_get(variables, i), i) < 0)
       return mix_fail_status(
           MIX_VALUE_ERROR,
-          "%s: variable '%s' is not one of those it was built for; make a new optimizer for a new set of variables", inner->name,
-          mix_variable_name(mix_list_get(variables, i)));
+          "%s: variable '%s' is not one of those it was built for; make a new optimizer for a new set of variables",
+          inner->name, mix_variable_name(mix_list_get(variables, i)));
   mix_scope *scope = mix_scope_begin();
   mix_list *tested = mix_list_new(0, NULL);
   for (int i = 0; tested && i < mix_list_count(gradients); i++)
     mix_list_append(tested, mix_optimizer_gradient(mix_list_get(gradients, i)));
   mix_tensor *apply = NULL;
   if (mix_loss_scale_is_dynamic(optimizer->loss_scale)) {
-    mix_list *unscaled = optimizer->semantics->finite_test_scaled ? divided(optimizer, tested, variables) : tested;
+    mix_list *unscaled =
+        optimizer->semantics->finite_test_scaled ? divided(optimizer, tested, variables) : tested;
     apply = mix_loss_scale_update(optimizer->loss_scale, mix_all_finite_of(tested));
     tested = unscaled;
   }
-  if (!mix_failed()) mix_optimizer_step(inner, tested, variables, apply, optimizer->semantics->iteration_on_skip);
+  if (!mix_failed())
+    mix_optimizer_step(inner, tested, variables, apply, optimizer->semantics->iteration_on_skip);
   optimizer->applied = mix_retain(mix_failed() ? NULL : apply);
   if (scope) mix_scope_end(scope);
   return mix_error();

@@ -19,21 +19,27 @@ mix_tensor *mix_optimizer_scale_loss(mix_optimizer *optimizer, mix_tensor *loss)
 }
 
 mix_status mix_optimizer_apply(mix_optimizer *optimizer, mix_list *scaled_gradients, mix_list *variables) {
-  if (!mix_optimizer_check_lists("optimizer_apply", optimizer, scaled_gradients, variables)) return mix_error();
+  if (!mix_optimizer_check_lists("optimizer_apply", optimizer, scaled_gradients, variables))
+    return mix_error();
   if (!optimizer->inner) return mix_optimizer_step(optimizer, scaled_gradients, variables, NULL, false);
-  if (optimizer->semantics->finite_test_scaled) return mix_loss_scale_optimizer_step(optimizer, scaled_gradients, variables);
+  if (optimizer->semantics->finite_test_scaled)
+    return mix_loss_scale_optimizer_step(optimizer, scaled_gradients, variables);
   optimizer->loss_was_scaled = true; /* by scale_loss or minimize, whose counterpart this is */
   mix_list *gradients = mix_optimizer_get_unscaled_gradients(optimizer, scaled_gradients);
   return gradients ? mix_loss_scale_optimizer_step(optimizer, gradients, variables) : mix_error();
 }
 
-/* d(scale * loss) is what flows back from an upstream gradient of scale: the tape may have ended before the loss was scaled. */
-static mix_list *scaled_gradients(mix_optimizer *optimizer, mix_tensor *loss, mix_tape *tape, mix_list *variables) {
+/* d(scale * loss) is what flows back from an upstream gradient of scale: the tape may have ended before the
+ * loss was scaled. */
+static mix_list *scaled_gradients(mix_optimizer *optimizer, mix_tensor *loss, mix_tape *tape,
+                                  mix_list *variables) {
   mix_tensor *upstream = NULL;
   if (optimizer->inner)
-    upstream = mix_multiply(mix_ones_like(loss), mix_cast(mix_loss_scale_value(optimizer->loss_scale), mix_tensor_dtype(loss)));
+    upstream = mix_multiply(mix_ones_like(loss),
+                            mix_cast(mix_loss_scale_value(optimizer->loss_scale), mix_tensor_dtype(loss)));
   else if (optimizer->options.common.loss_scale_factor != 0)
-    upstream = mix_multiply(mix_ones_like(loss), mix_scalar_like(loss, optimizer->options.common.loss_scale_factor));
+    upstream =
+        mix_multiply(mix_ones_like(loss), mix_scalar_like(loss, optimizer->options.common.loss_scale_factor));
   return mix_tape_gradient_from(tape, mix_list_of(loss), upstream ? mix_list_of(upstream) : NULL, variables);
 }
 
@@ -43,7 +49,8 @@ static bool can_differentiate(const char *call, mix_optimizer *optimizer, mix_te
   return mix_fail(MIX_TYPE_ERROR, "%s: expected an optimizer and a loss", call), false;
 }
 
-mix_list *mix_optimizer_compute_gradients(mix_optimizer *optimizer, mix_tensor *loss, mix_tape *tape, mix_list *variables) {
+mix_list *mix_optimizer_compute_gradients(mix_optimizer *optimizer, mix_tensor *loss, mix_tape *tape,
+                                          mix_list *variables) {
   if (!can_differentiate("optimizer_compute_gradients", optimizer, loss)) return NULL;
   mix_list *gradients = scaled_gradients(optimizer, loss, tape, variables);
   if (!gradients || !optimizer->inner || optimizer->semantics->finite_test_scaled) return gradients;
@@ -51,26 +58,30 @@ mix_list *mix_optimizer_compute_gradients(mix_optimizer *optimizer, mix_tensor *
   return mix_optimizer_get_unscaled_gradients(optimizer, gradients);
 }
 
-mix_status mix_optimizer_minimize(mix_optimizer *optimizer, mix_tensor *loss, mix_tape *tape, mix_list *variables) {
+mix_status mix_optimizer_minimize(mix_optimizer *optimizer, mix_tensor *loss, mix_tape *tape,
+                                  mix_list *variables) {
   if (!can_differentiate("optimizer_minimize", optimizer, loss)) return mix_error();
   mix_list *gradients = scaled_gradients(optimizer, loss, tape, variables);
   return gradients ? mix_optimizer_apply(optimizer, gradients, variables) : mix_error();
 }
 
-mix_list *mix_optimizer_compute_gradients_of(mix_optimizer *optimizer, mix_loss_function loss, void *context, mix_list *variables) {
+mix_list *mix_optimizer_compute_gradients_of(mix_optimizer *optimizer, mix_loss_function loss, void *context,
+                                             mix_list *variables) {
   if (mix_failed()) return NULL;
   if (!loss) return mix_fail(MIX_TYPE_ERROR, "optimizer_compute_gradients_of: no function");
   mix_scope *scope = mix_scope_begin();
   mix_tape *tape = mix_tape_begin();
   mix_tensor *value = loss(context);
   mix_tape_end(tape);
-  mix_list *gradients = mix_failed() ? NULL : mix_optimizer_compute_gradients(optimizer, value, tape, variables);
+  mix_list *gradients =
+      mix_failed() ? NULL : mix_optimizer_compute_gradients(optimizer, value, tape, variables);
   mix_retain(gradients);
   if (scope) mix_scope_end(scope);
   return mix_scoped(gradients);
 }
 
-mix_status mix_optimizer_minimize_function(mix_optimizer *optimizer, mix_loss_function loss, void *context, mix_list *variables) {
+mix_status mix_optimizer_minimize_function(mix_optimizer *optimizer, mix_loss_function loss, void *context,
+                                           mix_list *variables) {
   if (mix_failed()) return mix_error();
   if (!loss) return mix_fail_status(MIX_TYPE_ERROR, "optimizer_minimize_function: no function");
   mix_scope *scope = mix_scope_begin();
@@ -80,4 +91,10 @@ mix_status mix_optimizer_minimize_function(mix_optimizer *optimizer, mix_loss_fu
   if (!mix_failed()) mix_optimizer_minimize(optimizer, value, tape, variables);
   if (scope) mix_scope_end(scope);
   return mix_error();
+}
+
+mix_status mix_optimizer_apply_gradients(mix_optimizer *optimizer, mix_list *gradients, mix_list *variables) {
+  if (!mix_optimizer_check_lists("apply_gradients", optimizer, gradients, variables)) return mix_error();
+  if (optimizer->inner) return mix_loss_scale_optimizer_step(optimizer, gradients, variables);
+  return mix_optimizer_step(optimizer, gradients, variables, NULL, false);
 }

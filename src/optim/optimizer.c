@@ -2,7 +2,8 @@
 #include "optim/optimizer.h"
 #include "base/alloc.h"
 #include "base/error.h"
-#include "nn/layer.h"
+#include "nn/layer/layer.h"
+#include "graph/trace.h"
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -34,10 +35,11 @@ const mix_option_row mix_common_options[] = {
     {FIELD(global_clipnorm), .kind = MIX_OPTION_NUMBER, .optional = true, .said = knows_averages},
     {FIELD(clipvalue), .kind = MIX_OPTION_NUMBER, .optional = true, .said = knows_averages},
     {FIELD(use_ema), .kind = MIX_OPTION_BOOLEAN, .known = knows_averages},
-    {FIELD(ema_momentum), .kind = MIX_OPTION_NUMBER, .standard = 0.99, .known = knows_averages},
+    {FIELD(ema_momentum), .kind = MIX_OPTION_NUMBER, .default_value = 0.99, .known = knows_averages},
     {FIELD(ema_overwrite_frequency), .kind = MIX_OPTION_INTEGER, .optional = true, .known = knows_averages},
     {FIELD(loss_scale_factor), .kind = MIX_OPTION_NUMBER, .optional = true, .known = knows_factor},
-    {FIELD(gradient_accumulation_steps), .kind = MIX_OPTION_INTEGER, .optional = true, .known = knows_accumulation},
+    {FIELD(gradient_accumulation_steps), .kind = MIX_OPTION_INTEGER, .optional = true,
+     .known = knows_accumulation},
     {FIELD(decay), .kind = MIX_OPTION_NUMBER, .known = knows_decay},
     {.name = NULL},
 };
@@ -88,10 +90,10 @@ static void resolve(mix_optimizer_settings *settings, const mix_option_row *row)
   void *field = (char *)settings + row->offset;
   if (row->kind == MIX_OPTION_NUMBER) {
     double *number = field;
-    *number = mix_option_number(*number, row->standard);
+    *number = mix_option_number(*number, row->default_value);
   } else if (row->kind == MIX_OPTION_INTEGER) {
     int64_t *integer = field;
-    *integer = *integer == MIX_INT_ZERO ? 0 : *integer == 0 ? (int64_t)row->standard : *integer;
+    *integer = *integer == MIX_INT_ZERO ? 0 : *integer == 0 ? (int64_t)row->default_value : *integer;
   }
 }
 
@@ -100,28 +102,34 @@ static bool check_common(const mix_optimizer *optimizer) {
   const char *call = optimizer->class->lower_case_name;
   double norm = options->clipnorm, global = options->global_clipnorm, value = options->clipvalue;
   if (optimizer->rules->clip_rule == MIX_CLIP_ONE && (norm != 0) + (global != 0) + (value != 0) > 1)
-    mix_fail(MIX_VALUE_ERROR, "%s: clipnorm=%g, global_clipnorm=%g and clipvalue=%g; only one of them can be set", call, norm,
+    mix_fail(MIX_VALUE_ERROR,
+             "%s: clipnorm=%g, global_clipnorm=%g and clipvalue=%g; only one of them can be set", call, norm,
              global, value);
   else if (norm != 0 && global != 0)
-    mix_fail(MIX_VALUE_ERROR, "%s: clipnorm=%g and global_clipnorm=%g; at most one of them can be set", call, norm, global);
+    mix_fail(MIX_VALUE_ERROR, "%s: clipnorm=%g and global_clipnorm=%g; at most one of them can be set", call,
+             norm, global);
   else if (options->gradient_accumulation_steps != 0 && options->gradient_accumulation_steps < 2)
-    mix_fail(MIX_VALUE_ERROR, "%s: gradient_accumulation_steps is %lld; expected an integer of at least 2", call,
-             (long long)options->gradient_accumulation_steps);
+    mix_fail(MIX_VALUE_ERROR, "%s: gradient_accumulation_steps is %lld; expected an integer of at least 2",
+             call, (long long)options->gradient_accumulation_steps);
   else if (options->use_ema && !(options->ema_momentum >= 0 && options->ema_momentum <= 1))
-    mix_fail(MIX_VALUE_ERROR, "%s: ema_momentum is %g; expected a number in [0, 1]", call, options->ema_momentum);
+    mix_fail(MIX_VALUE_ERROR, "%s: ema_momentum is %g; expected a number in [0, 1]", call,
+             options->ema_momentum);
   else if (options->use_ema && options->ema_overwrite_frequency < 0)
-    mix_fail(MIX_VALUE_ERROR, "%s: ema_overwrite_frequency is %lld; expected an integer of at least 1 or none", call,
+    mix_fail(MIX_VALUE_ERROR,
+             "%s: ema_overwrite_frequency is %lld; expected an integer of at least 1 or none", call,
              (long long)options->ema_overwrite_frequency);
   return !mix_failed() && (!optimizer->class->check || optimizer->class->check(optimizer));
 }
 
 /* ---- state ---- */
 
-mix_variable *mix_optimizer_variable(const char *name, mix_tensor *(*initial)(const void *), const void *context) {
+mix_variable *mix_optimizer_variable(const char *name, mix_tensor *(*initial)(const void *),
+                                     const void *context) {
   mix_capture *capture = mix_capture_set(NULL);
   mix_dtype cast = mix_cast_dtype_set(MIX_DTYPE_NONE);
   mix_scope *scope = mix_scope_begin();
-  mix_variable *variable = mix_retain(mix_variable_new(initial(context), .name = name, .not_trainable = true));
+  mix_variable *variable =
+      mix_retain(mix_variable_new(initial(context), .name = name, .not_trainable = true));
   if (scope) mix_scope_end(scope);
   mix_cast_dtype_set(cast);
   mix_capture_set(capture);
@@ -129,7 +137,9 @@ mix_variable *mix_optimizer_variable(const char *name, mix_tensor *(*initial)(co
 }
 
 static mix_tensor *zero_count(const void *context) { return (void)context, mix_scalar(0, MIX_INT64); }
-static mix_tensor *given_rate(const void *context) { return mix_scalar(*(const double *)context, mix_floatx()); }
+static mix_tensor *given_rate(const void *context) {
+  return mix_scalar(*(const double *)context, mix_floatx());
+}
 static mix_tensor *one_of(const void *context) { return mix_scalar(1, *(const mix_dtype *)context); }
 
 /* How the state of a variable starts. */
@@ -143,7 +153,8 @@ typedef struct start {
 } start;
 static mix_tensor *started(const void *context) {
   const start *s = context;
-  return s->copy ? mix_identity(mix_variable_true_value(s->variable)) : mix_fill(s->shape, s->value, s->variable->dtype);
+  return s->copy ? mix_identity(mix_variable_true_value(s->variable))
+                 : mix_fill(s->shape, s->value, s->variable->dtype);
 }
 
 mix_optimizer *mix_optimizer_new(const mix_optimizer_class *class, const void *options, size_t options_size) {
@@ -166,16 +177,18 @@ mix_optimizer *mix_optimizer_new(const mix_optimizer_class *class, const void *o
   for (int i = 0; i < MIX_MAX_OPTIONS && class->options[i].name; i++) resolve(settings, &class->options[i]);
   char text[64];
   const char *name = settings->common.name ? settings->common.name : class->name;
-  if (!settings->common.name && optimizer->rules->optimizer_name_lower_case) name = mix_snake_case(name, false, text, sizeof text);
+  if (!settings->common.name && optimizer->rules->optimizer_name_lower_case)
+    name = mix_snake_case(name, false, text, sizeof text);
   settings->common.name = optimizer->name = mix_intern(name);
   bool made = check_common(optimizer);
   if (made) {
     optimizer->variables = mix_retain(mix_list_new(0, NULL));
-    optimizer->iterations =
-        mix_optimizer_variable(optimizer->rules->iteration_variable_named_iter ? "iter" : "iteration", zero_count, NULL);
+    optimizer->iterations = mix_optimizer_variable(
+        optimizer->rules->iteration_variable_named_iter ? "iter" : "iteration", zero_count, NULL);
     mix_list_append(optimizer->variables, optimizer->iterations);
     if (!settings->common.schedule) {
-      optimizer->learning_rate = mix_optimizer_variable("learning_rate", given_rate, &settings->common.learning_rate);
+      optimizer->learning_rate =
+          mix_optimizer_variable("learning_rate", given_rate, &settings->common.learning_rate);
       mix_list_append(optimizer->variables, optimizer->learning_rate);
     }
     made = !mix_failed();
@@ -185,9 +198,10 @@ mix_optimizer *mix_optimizer_new(const mix_optimizer_class *class, const void *o
   return NULL;
 }
 
-/* A state variable for each trainable one in [first, last), appended to the list of all: keras3 calls it NAME/WEIGHT_SLOT with the
- * weight's path in one word, the others SLOT/WEIGHT. */
-static bool add_state(mix_optimizer *optimizer, mix_variable ***array, const char *slot, start from, int first, int last) {
+/* A state variable for each trainable one in [first, last), appended to the list of all: keras3 calls it
+ * NAME/WEIGHT_SLOT with the weight's path in one word, the others SLOT/WEIGHT. */
+static bool add_state(mix_optimizer *optimizer, mix_variable ***array, const char *slot, start from,
+                      int first, int last) {
   if (!*array) *array = mix_calloc((size_t)optimizer->count + 1, sizeof **array);
   for (int i = first; *array && i < last; i++) {
     char name[512];
@@ -215,7 +229,9 @@ static bool add_slot(mix_optimizer *optimizer, int slot, int first, int last) {
   const mix_optimizer_class *class = optimizer->class;
   const char *name = class->slot_names[slot][optimizer->rules->slot_names];
   if (!name || (class->has_slot && !class->has_slot(optimizer, slot))) return true;
-  start from = {.value = class->slot_start ? class->slot_start(optimizer, slot) : 0, .slot = slot, .slot_shape = class->slot_shape};
+  start from = {.value = class->slot_start ? class->slot_start(optimizer, slot) : 0,
+                .slot = slot,
+                .slot_shape = class->slot_shape};
   return add_state(optimizer, &optimizer->slots[slot], name, from, first, last);
 }
 
@@ -248,7 +264,8 @@ static bool make_state(mix_optimizer *optimizer, mix_list *variables) {
   optimizer->count = count;
   const mix_optimizer_common *options = &optimizer->options.common;
   start average = {.copy = optimizer->rules->ema_starts_at_weight}, zero = {.value = 0};
-  if (options->use_ema && !add_state(optimizer, &optimizer->averages, "average", average, 0, count)) return false;
+  if (options->use_ema && !add_state(optimizer, &optimizer->averages, "average", average, 0, count))
+    return false;
   if (options->gradient_accumulation_steps &&
       !add_state(optimizer, &optimizer->accumulators, "gradient_accumulator", zero, 0, count))
     return false;
@@ -260,9 +277,12 @@ static mix_status build(mix_optimizer *optimizer, mix_list *variables) {
   int count = mix_list_count(variables);
   for (int i = 0; i < count; i++)
     if (!mix_is(mix_list_get(variables, i), &mix_variable_class))
-      return mix_fail_status(MIX_TYPE_ERROR, "%s: item %d of the variables is not a variable", optimizer->name, i);
+      return mix_fail_status(MIX_TYPE_ERROR, "%s: item %d of the variables is not a variable",
+                             optimizer->name, i);
   mix_list *former = optimizer->variables;
-  MIX_SCOPE { optimizer->variables = mix_retain(mix_list_new(mix_list_count(former), mix_list_items(former))); }
+  MIX_SCOPE {
+    optimizer->variables = mix_retain(mix_list_new(mix_list_count(former), mix_list_items(former)));
+  }
   optimizer->built = optimizer->variables && make_state(optimizer, variables);
   if (optimizer->built) {
     mix_release(former);
@@ -289,17 +309,20 @@ int mix_optimizer_index(const mix_optimizer *optimizer, const mix_variable *vari
   return -1;
 }
 
-mix_status mix_optimizer_exclude_from_weight_decay(mix_optimizer *optimizer, mix_list *variables, int name_count,
-                                                   const char *const *names) {
+mix_status mix_optimizer_exclude_from_weight_decay(mix_optimizer *optimizer, mix_list *variables,
+                                                   int name_count, const char *const *names) {
   if (mix_failed()) return mix_error();
   if (!optimizer) return mix_fail_status(MIX_TYPE_ERROR, "optimizer_exclude_from_weight_decay: no optimizer");
   optimizer = mix_optimizer_plain(optimizer);
   if (optimizer->built)
-    return mix_fail_status(MIX_VALUE_ERROR, "optimizer_exclude_from_weight_decay: %s is built; call it before the first step",
+    return mix_fail_status(MIX_VALUE_ERROR,
+                           "optimizer_exclude_from_weight_decay: %s is built; call it before the first step",
                            optimizer->name);
   if (name_count < 0 || (name_count > 0 && !names))
-    return mix_fail_status(MIX_VALUE_ERROR, "optimizer_exclude_from_weight_decay: %d names%s; expected 0 or more, and their texts",
-                           name_count, names ? "" : " at NULL");
+    return mix_fail_status(
+        MIX_VALUE_ERROR,
+        "optimizer_exclude_from_weight_decay: %d names%s; expected 0 or more, and their texts", name_count,
+        names ? "" : " at NULL");
   regex_t *expressions = mix_calloc((size_t)name_count + 1, sizeof *expressions);
   if (!expressions) return mix_error();
   for (int i = 0; i < name_count; i++) {
@@ -308,7 +331,8 @@ mix_status mix_optimizer_exclude_from_weight_decay(mix_optimizer *optimizer, mix
     if (!problem) continue;
     if (names[i]) regerror(problem, &expressions[i], reason, sizeof reason);
     release_expressions(expressions, i);
-    return mix_fail_status(MIX_VALUE_ERROR, "optimizer_exclude_from_weight_decay: \"%.200s\" is no regular expression: %s",
+    return mix_fail_status(MIX_VALUE_ERROR,
+                           "optimizer_exclude_from_weight_decay: \"%.200s\" is no regular expression: %s",
                            names[i] ? names[i] : "", reason);
   }
   release_expressions(optimizer->undecayed_names, optimizer->undecayed_name_count);
@@ -322,7 +346,8 @@ mix_status mix_optimizer_exclude_from_weight_decay(mix_optimizer *optimizer, mix
 mix_status mix_optimizer_overwrite_with_gradient(mix_optimizer *optimizer, mix_variable *variable) {
   if (mix_failed()) return mix_error();
   if (!optimizer || !variable)
-    return mix_fail_status(MIX_TYPE_ERROR, "optimizer_overwrite_with_gradient: expected an optimizer and a variable");
+    return mix_fail_status(MIX_TYPE_ERROR,
+                           "optimizer_overwrite_with_gradient: expected an optimizer and a variable");
   optimizer = mix_optimizer_plain(optimizer);
   if (!optimizer->overwritten) optimizer->overwritten = mix_retain(mix_list_new(0, NULL));
   return mix_list_append(optimizer->overwritten, variable);
@@ -335,7 +360,8 @@ const char *mix_optimizer_class_name(const mix_optimizer *optimizer) {
   if (!optimizer) return "";
   if (optimizer->class) return optimizer->class->name;
   /* tf_keras has a class of its own for each family of inner optimizers. */
-  bool new_family = optimizer->semantics->wrapper_dynamic_argument && !optimizer->inner->options.common.legacy;
+  bool new_family =
+      optimizer->semantics->wrapper_dynamic_argument && !optimizer->inner->options.common.legacy;
   return new_family ? "LossScaleOptimizerV3" : "LossScaleOptimizer";
 }
 
@@ -363,7 +389,8 @@ double mix_optimizer_learning_rate(mix_optimizer *optimizer) {
   mix_scope *scope = mix_scope_begin();
   mix_tensor *rate = optimizer->learning_rate
                          ? mix_variable_true_value(optimizer->learning_rate)
-                         : mix_schedule_call(optimizer->options.common.schedule, mix_variable_true_value(optimizer->iterations));
+                         : mix_schedule_call(optimizer->options.common.schedule,
+                                             mix_variable_true_value(optimizer->iterations));
   double value = rate ? mix_tensor_item(rate) : 0;
   if (scope) mix_scope_end(scope);
   return value;
@@ -379,7 +406,8 @@ mix_status mix_optimizer_set_learning_rate(mix_optimizer *optimizer, double lear
         "optimizer_set_learning_rate: the learning rate of %s follows a schedule; make the optimizer with a number to set it",
         optimizer->name);
   mix_scope *scope = mix_scope_begin();
-  mix_status status = mix_variable_assign(optimizer->learning_rate, mix_scalar(learning_rate, optimizer->learning_rate->dtype));
+  mix_status status = mix_variable_assign(optimizer->learning_rate,
+                                          mix_scalar(learning_rate, optimizer->learning_rate->dtype));
   if (scope) mix_scope_end(scope);
   return status;
 }
@@ -405,7 +433,8 @@ mix_variable *mix_optimizer_slot(mix_optimizer *optimizer, mix_variable *variabl
   int index = mix_optimizer_index(optimizer, variable, -1);
   if (index < 0) return NULL;
   if (!strcmp(name, "average")) return optimizer->averages ? optimizer->averages[index] : NULL;
-  if (!strcmp(name, "gradient_accumulator")) return optimizer->accumulators ? optimizer->accumulators[index] : NULL;
+  if (!strcmp(name, "gradient_accumulator"))
+    return optimizer->accumulators ? optimizer->accumulators[index] : NULL;
   for (int slot = 0; slot < MIX_MAX_SLOTS; slot++)
     for (int generation = 0; generation < 3; generation++) {
       const char *known = optimizer->class->slot_names[slot][generation];
@@ -414,4 +443,6 @@ mix_variable *mix_optimizer_slot(mix_optimizer *optimizer, mix_variable *variabl
   return NULL;
 }
 
-mix_tensor *mix_optimizer_applied(const mix_optimizer *optimizer) { return optimizer ? optimizer->applied : NULL; }
+mix_tensor *mix_optimizer_applied(const mix_optimizer *optimizer) {
+  return optimizer ? optimizer->applied : NULL;
+}

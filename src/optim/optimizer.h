@@ -4,7 +4,7 @@
 
 #include "base/object.h"
 #include "graph/variable.h"
-#include "nn/semantics.h"
+#include "nn/policy/semantics.h"
 #include <jansson.h>
 #include <mixtape/ops.h>
 #include <mixtape/schedule.h>
@@ -22,7 +22,7 @@ typedef struct mix_option_row {
   const char *name;
   mix_option_kind kind;
   bool optional;   /* Keras's default is None: null in configs */
-  double standard; /* the default */
+  double default_value; /* the default */
   size_t offset;   /* in the options struct */
   /* Is it an option of that generation's constructor? NULL: of all. */
   bool (*known)(const mix_semantics *rules);
@@ -183,8 +183,10 @@ json_t *mix_optimizer_config_json(mix_optimizer *optimizer);
 json_t *mix_optimizer_to_json(mix_optimizer *optimizer);
 /* From {"class_name", "config"}; scoped. */
 mix_optimizer *mix_optimizer_from_json(const json_t *json, const mix_semantics *semantics);
-json_t *mix_loss_scale_optimizer_config_json(mix_optimizer *optimizer);
-mix_optimizer *mix_loss_scale_optimizer_from_json(const json_t *config, const mix_semantics *semantics);
+json_t *mix_loss_scale_optimizer_config_json(mix_optimizer *optimizer, json_t *inner);
+typedef mix_optimizer *mix_optimizer_reader(const json_t *json, const mix_semantics *semantics);
+mix_optimizer *mix_loss_scale_optimizer_from_json(const json_t *config, const mix_semantics *semantics,
+                                                  mix_optimizer_reader *read_inner);
 /* Rows common to all classes, ended by a NULL name. */
 extern const mix_option_row mix_common_options[];
 

@@ -1,4 +1,5 @@
-/* RMSprop: the gradient divided by a running root mean square of itself (Tieleman and Hinton, 2012; centred: Graves, 2013). */
+/* RMSprop: the gradient divided by a running root mean square of itself (Tieleman and Hinton, 2012; centred:
+ * Graves, 2013). */
 #include "base/error.h"
 #include "optim/optimizer.h"
 
@@ -6,13 +7,15 @@ enum { VELOCITY, MOMENTUM, AVERAGE_GRADIENT };
 
 static bool has_slot(const mix_optimizer *optimizer, int slot) {
   const mix_rmsprop_options *options = &optimizer->options.rmsprop;
-  return slot == VELOCITY || (slot == MOMENTUM && options->momentum > 0) || (slot == AVERAGE_GRADIENT && options->centered);
+  return slot == VELOCITY || (slot == MOMENTUM && options->momentum > 0) ||
+         (slot == AVERAGE_GRADIENT && options->centered);
 }
 
 /* rho * average + (1 - rho) * value, assigned to the slot. */
 static mix_tensor *running_mean(mix_update *update, mix_variable *slot, double rho, mix_tensor *value) {
-  mix_tensor *mean = mix_add(mix_multiply(mix_update_number(update, rho, slot->dtype), mix_update_get(update, slot)),
-                             mix_multiply(mix_update_one_minus(update, rho, slot->dtype), value));
+  mix_tensor *mean =
+      mix_add(mix_multiply(mix_update_number(update, rho, slot->dtype), mix_update_get(update, slot)),
+              mix_multiply(mix_update_one_minus(update, rho, slot->dtype), value));
   mix_update_set(update, slot, mean);
   return mean;
 }
@@ -26,14 +29,18 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
   mix_tensor *epsilon = mix_scalar(options->epsilon, variable->dtype);
   bool momentum = options->momentum > 0, outside = optimizer->rules->rmsprop_epsilon_outside && !momentum;
 
-  mix_tensor *denominator = running_mean(update, optimizer->slots[VELOCITY][index], options->rho, mix_square(gradient));
+  mix_tensor *denominator =
+      running_mean(update, optimizer->slots[VELOCITY][index], options->rho, mix_square(gradient));
   if (options->centered) {
-    mix_tensor *square = mix_square(running_mean(update, optimizer->slots[AVERAGE_GRADIENT][index], options->rho, gradient));
-    denominator = outside ? mix_subtract(denominator, square) : mix_add(mix_subtract(epsilon, square), denominator);
+    mix_tensor *square =
+        mix_square(running_mean(update, optimizer->slots[AVERAGE_GRADIENT][index], options->rho, gradient));
+    denominator =
+        outside ? mix_subtract(denominator, square) : mix_add(mix_subtract(epsilon, square), denominator);
   } else if (!outside) {
     denominator = mix_add(denominator, epsilon);
   }
-  /* As TensorFlow runs it: its graph optimizer makes rsqrt of Keras 3's division by a root, and orders products and sums anew. */
+  /* As TensorFlow runs it: its graph optimizer makes rsqrt of Keras 3's division by a root, and orders
+   * products and sums anew. */
   mix_tensor *root = outside ? mix_add(mix_sqrt(denominator), epsilon) : mix_rsqrt(denominator);
   bool rate_with_root = optimizer->rules->rmsprop_rate_with_root;
   mix_tensor *paced = mix_multiply(learning_rate, rate_with_root ? root : gradient);
@@ -42,8 +49,9 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
                                            : mix_multiply(paced, root);
   if (momentum) {
     mix_variable *slot = optimizer->slots[MOMENTUM][index];
-    increment =
-        mix_add(mix_multiply(mix_update_number(update, options->momentum, slot->dtype), mix_update_get(update, slot)), increment);
+    increment = mix_add(
+        mix_multiply(mix_update_number(update, options->momentum, slot->dtype), mix_update_get(update, slot)),
+        increment);
     mix_update_set(update, slot, increment);
   }
   mix_update_set(update, variable, mix_subtract(weight, increment));
@@ -53,9 +61,11 @@ const mix_optimizer_class mix_rmsprop_class = {
     .name = "RMSprop",
     .lower_case_name = "rmsprop",
     .learning_rate = 0.001,
-    .options = {{"rho", MIX_OPTION_NUMBER, .standard = 0.9, .offset = offsetof(mix_rmsprop_options, rho)},
+    .options = {{"rho", MIX_OPTION_NUMBER, .default_value = 0.9,
+                 .offset = offsetof(mix_rmsprop_options, rho)},
                 {"momentum", MIX_OPTION_NUMBER, .offset = offsetof(mix_rmsprop_options, momentum)},
-                {"epsilon", MIX_OPTION_NUMBER, .standard = 1e-7, .offset = offsetof(mix_rmsprop_options, epsilon)},
+                {"epsilon", MIX_OPTION_NUMBER, .default_value = 1e-7,
+                 .offset = offsetof(mix_rmsprop_options, epsilon)},
                 {"centered", MIX_OPTION_BOOLEAN, .offset = offsetof(mix_rmsprop_options, centered)}},
     .slot_names = {{"rms", "velocity", "velocity"},
                    {"momentum", "momentum", "momentum"},
@@ -70,4 +80,6 @@ mix_optimizer *mix_rmsprop_with(const mix_rmsprop_options *options) {
   return mix_optimizer_new(&mix_rmsprop_class, &given, sizeof given);
 }
 
-mix_rmsprop_options mix_rmsprop_defaults(void) { return (mix_rmsprop_options){.size = sizeof(mix_rmsprop_options)}; }
+mix_rmsprop_options mix_rmsprop_defaults(void) {
+  return (mix_rmsprop_options){.size = sizeof(mix_rmsprop_options)};
+}

@@ -11,13 +11,13 @@ enum { MIX_SCHEDULE_PARAMETERS = 5 };
 typedef struct mix_schedule_parameter {
   const char *name; /* Keras's; NULL ends the list */
   bool optional;
-  double standard;
+  double default_value;
   bool steps; /* a number of steps: an integer in configs */
 } mix_schedule_parameter;
 
 typedef struct mix_schedule_kind {
   const char *class_name;
-  const char *standard_name; /* keras3's default for `name` */
+  const char *default_name; /* keras3's default for `name` */
   /* The learning rate at a step: in floatx, for piecewise constants as it is given. */
   mix_tensor *(*call)(const mix_schedule *schedule, mix_tensor *step);
   mix_schedule_parameter parameters[MIX_SCHEDULE_PARAMETERS]; /* none: boundaries and values */

@@ -1,8 +1,9 @@
-/* Schedules as JSON: {"class_name": "ExponentialDecay", "config": {...}}, as keras.optimizers.schedules.serialize writes it. */
+/* Schedules as JSON: {"class_name": "ExponentialDecay", "config": {...}}, as
+ * keras.optimizers.schedules.serialize writes it. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/config.h"
-#include "nn/semantics.h"
+#include "nn/policy/semantics.h"
 #include "optim/schedule.h"
 #include <stdio.h>
 #include <string.h>
@@ -29,26 +30,31 @@ static bool set_numbers(json_t *config, const mix_schedule *schedule) {
   for (int i = 0; i < MIX_SCHEDULE_PARAMETERS && schedule->kind->parameters[i].name; i++) {
     const mix_schedule_parameter *row = &schedule->kind->parameters[i];
     bool none = !warms && !strcmp(row->name, "warmup_target");
-    if (!mix_json_set(config, row->name, none ? json_null() : number_json(schedule->parameters[i], row->steps))) return false;
+    if (!mix_json_set(config, row->name,
+                      none ? json_null() : number_json(schedule->parameters[i], row->steps)))
+      return false;
   }
   return !schedule->kind->flag || mix_json_set(config, schedule->kind->flag, json_boolean(schedule->flag));
 }
 
 json_t *mix_schedule_to_json(const mix_schedule *schedule, const mix_semantics *semantics) {
   if (!schedule->kind)
-    return mix_fail(MIX_TYPE_ERROR,
-                    "schedule_serialize: a schedule that is a C function has no config; save without the optimizer");
+    return mix_fail(
+        MIX_TYPE_ERROR,
+        "schedule_serialize: a schedule that is a C function has no config; save without the optimizer");
   const char *name = schedule->name;
-  if (!name && semantics->schedules_named) name = schedule->kind->standard_name;
+  if (!name && semantics->schedules_named) name = schedule->kind->default_name;
   json_t *config = json_object();
-  if (!config || !set_numbers(config, schedule) || !mix_json_set(config, "name", name ? json_string(name) : json_null())) {
+  if (!config || !set_numbers(config, schedule) ||
+      !mix_json_set(config, "name", name ? json_string(name) : json_null())) {
     json_decref(config);
     return NULL;
   }
   const char *class_name = schedule->kind->class_name;
-  if (!semantics->policy_module_in_dict) return json_pack("{s:s,s:o}", "class_name", class_name, "config", config);
-  return json_pack("{s:s,s:s,s:o,s:n}", "module", "keras.optimizers.schedules", "class_name", class_name, "config", config,
-                   "registered_name");
+  if (!semantics->policy_module_in_dict)
+    return json_pack("{s:s,s:o}", "class_name", class_name, "config", config);
+  return json_pack("{s:s,s:s,s:o,s:n}", "module", "keras.optimizers.schedules", "class_name", class_name,
+                   "config", config, "registered_name");
 }
 
 /* An array of numbers into new memory. */
@@ -56,7 +62,8 @@ static double *numbers_of(const json_t *array, const char *key, int *count) {
   *count = (int)json_array_size(array);
   double *numbers = json_is_array(array) ? mix_alloc(((size_t)*count + 1) * sizeof *numbers) : NULL;
   if (!json_is_array(array))
-    return mix_fail(MIX_TYPE_ERROR, "PiecewiseConstantDecay: %s is not a list; expected a list of numbers", key);
+    return mix_fail(MIX_TYPE_ERROR, "PiecewiseConstantDecay: %s is not a list; expected a list of numbers",
+                    key);
   for (int i = 0; numbers && i < *count; i++) {
     const json_t *item = json_array_get(array, (size_t)i);
     if (!json_is_number(item)) {
@@ -74,7 +81,8 @@ static mix_schedule *piecewise_from(const json_t *config) {
   double *values = boundaries ? numbers_of(json_object_get(config, "values"), "values", &value_count) : NULL;
   mix_schedule *schedule = NULL;
   if (values && value_count != boundary_count + 1)
-    mix_fail(MIX_VALUE_ERROR, "PiecewiseConstantDecay: %d boundaries and %d values; expected one value more than boundaries",
+    mix_fail(MIX_VALUE_ERROR,
+             "PiecewiseConstantDecay: %d boundaries and %d values; expected one value more than boundaries",
              boundary_count, value_count);
   else if (values)
     schedule = mix_piecewise_constant_decay(boundary_count, boundaries, values);
@@ -89,10 +97,12 @@ static bool keys_known(const mix_schedule_kind *kind, const json_t *config) {
   json_t *value;
   json_object_foreach((json_t *)config, key, value) {
     bool known = !strcmp(key, "name") || (kind->flag && !strcmp(key, kind->flag));
-    if (kind == &mix_schedule_piecewise) known = known || !strcmp(key, "boundaries") || !strcmp(key, "values");
+    if (kind == &mix_schedule_piecewise)
+      known = known || !strcmp(key, "boundaries") || !strcmp(key, "values");
     for (int i = 0; i < MIX_SCHEDULE_PARAMETERS && kind->parameters[i].name; i++)
       known = known || !strcmp(key, kind->parameters[i].name);
-    if (!known) return mix_fail(MIX_VALUE_ERROR, "%s: unknown argument \"%.100s\"", kind->class_name, key), false;
+    if (!known)
+      return mix_fail(MIX_VALUE_ERROR, "%s: unknown argument \"%.100s\"", kind->class_name, key), false;
   }
   return true;
 }
@@ -104,7 +114,7 @@ static mix_schedule *from_config(const mix_schedule_kind *kind, const json_t *co
   for (int i = 0; i < MIX_SCHEDULE_PARAMETERS && kind->parameters[i].name; i++) {
     const mix_schedule_parameter *row = &kind->parameters[i];
     const json_t *value = json_object_get(config, row->name);
-    parameters[i] = row->standard;
+    parameters[i] = row->default_value;
     if (json_is_number(value))
       parameters[i] = json_number_value(value);
     else if (!row->optional || (value && !json_is_null(value)))
@@ -135,14 +145,16 @@ mix_schedule *mix_schedule_from_json(const json_t *json) {
       return schedule;
     }
     if (used < sizeof known)
-      used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", (*kind)->class_name);
+      used +=
+          (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", (*kind)->class_name);
   }
   return mix_fail(MIX_VALUE_ERROR, "schedule: unknown schedule \"%.100s\"; known: %s", class_name, known);
 }
 
 const char *mix_schedule_serialize(mix_schedule *schedule, const mix_semantics *semantics) {
   if (mix_failed()) return NULL;
-  if (!mix_is(schedule, &mix_schedule_class)) return mix_fail(MIX_TYPE_ERROR, "schedule_serialize: expected a schedule");
+  if (!mix_is(schedule, &mix_schedule_class))
+    return mix_fail(MIX_TYPE_ERROR, "schedule_serialize: expected a schedule");
   json_t *json = mix_schedule_to_json(schedule, mix_semantics_or_current(semantics));
   char *text = json ? mix_json_text(json) : NULL;
   json_decref(json);

@@ -1,4 +1,5 @@
-/* Stochastic gradient descent with momentum (Sutskever, Martens, Dahl and Hinton, 2013, for Nesterov's form). */
+/* Stochastic gradient descent with momentum (Sutskever, Martens, Dahl and Hinton, 2013, for Nesterov's form).
+ */
 #include "base/error.h"
 #include "optim/optimizer.h"
 

@@ -1,8 +1,10 @@
-/* The pending assignments of one update. Values are collected first and assigned together, so that a failure half way changes
- * nothing, and each variable is written once, whatever decay, rule, average and constraint did to it. */
+/* The pending assignments of one update. Values are collected first and assigned together, so that a failure
+ * half way changes nothing, and each variable is written once, whatever decay, rule, average and constraint
+ * did to it. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "optim/optimizer.h"
+#include "graph/trace.h"
 #include <string.h>
 
 bool mix_update_begin(mix_update *update, mix_optimizer *optimizer, mix_tensor *guard) {
@@ -14,7 +16,8 @@ static mix_pending *find(mix_update *update, mix_variable *variable) {
   /* What is asked for was mostly set a moment ago. */
   for (int i = update->count - 1; i >= 0; i--)
     if (update->pending[i].variable == variable) return &update->pending[i];
-  if (!mix_reserve(&update->pending, &update->capacity, update->count + 1, sizeof *update->pending)) return NULL;
+  if (!mix_reserve(&update->pending, &update->capacity, update->count + 1, sizeof *update->pending))
+    return NULL;
   mix_tensor *value = mix_variable_true_value(variable);
   if (!value) return NULL;
   mix_pending *entry = &update->pending[update->count++];
@@ -43,7 +46,8 @@ void mix_update_set(mix_update *update, mix_variable *variable, mix_tensor *valu
 void mix_update_condition(mix_update *update, mix_tensor *condition) {
   for (int i = 0; i < update->count; i++) {
     mix_pending *entry = &update->pending[i];
-    if (entry->value) entry->condition = entry->condition ? mix_logical_and(entry->condition, condition) : condition;
+    if (entry->value)
+      entry->condition = entry->condition ? mix_logical_and(entry->condition, condition) : condition;
   }
 }
 
@@ -57,10 +61,12 @@ mix_tensor *mix_update_learning_rate(mix_update *update, mix_dtype dtype) {
   mix_optimizer *optimizer = update->optimizer;
   mix_tensor *rate;
   if (optimizer->options.common.schedule)
-    rate = mix_schedule_call(optimizer->options.common.schedule, mix_update_get(update, optimizer->iterations));
+    rate =
+        mix_schedule_call(optimizer->options.common.schedule, mix_update_get(update, optimizer->iterations));
   else
     rate = mix_update_get(update, optimizer->learning_rate);
-  if (rate && optimizer->rules->learning_rate_decay && optimizer->options.common.decay > 0 && !optimizer->class->decays_itself) {
+  if (rate && optimizer->rules->learning_rate_decay && optimizer->options.common.decay > 0 &&
+      !optimizer->class->decays_itself) {
     mix_tensor *iterations = mix_cast(mix_update_get(update, optimizer->iterations), mix_tensor_dtype(rate));
     mix_tensor *decay = mix_scalar_like(rate, optimizer->options.common.decay);
     rate = mix_divide(rate, mix_add(mix_scalar_like(rate, 1), mix_multiply(decay, iterations)));
@@ -78,7 +84,8 @@ mix_tensor *mix_update_step(mix_update *update, int ahead, mix_dtype dtype) {
 mix_tensor *mix_update_cast(double value, mix_dtype dtype) { return mix_scalar((double)(float)value, dtype); }
 
 mix_tensor *mix_update_number(const mix_update *update, double value, mix_dtype dtype) {
-  return update->optimizer->rules->hyperparameters_in_variables ? mix_update_cast(value, dtype) : mix_scalar(value, dtype);
+  return update->optimizer->rules->hyperparameters_in_variables ? mix_update_cast(value, dtype)
+                                                                : mix_scalar(value, dtype);
 }
 
 mix_tensor *mix_update_one_minus(const mix_update *update, double value, mix_dtype dtype) {
@@ -88,7 +95,8 @@ mix_tensor *mix_update_one_minus(const mix_update *update, double value, mix_dty
 
 mix_tensor *mix_update_running_mean(mix_update *update, mix_variable *slot, double beta, mix_tensor *value) {
   mix_tensor *old = mix_update_get(update, slot);
-  mix_tensor *mean = mix_add(old, mix_multiply(mix_subtract(value, old), mix_update_one_minus(update, beta, slot->dtype)));
+  mix_tensor *mean =
+      mix_add(old, mix_multiply(mix_subtract(value, old), mix_update_one_minus(update, beta, slot->dtype)));
   mix_update_set(update, slot, mean);
   return mean;
 }
@@ -102,7 +110,8 @@ static mix_tensor *final_value(const mix_update *update, const mix_pending *entr
   return condition ? mix_select(condition, entry->value, entry->old) : entry->value;
 }
 
-/* Evaluates all values in one plan and assigns them. The reads of old values go first, so that no write has to save a copy of one. */
+/* Evaluates all values in one plan and assigns them. The reads of old values go first, so that no write has
+ * to save a copy of one. */
 static mix_status assign_now(mix_update *update, int count, mix_variable **variables, mix_tensor **values) {
   mix_status status = mix_evaluate(count, values);
   for (int i = 0; i < count; i++) mix_retain(values[i]);

@@ -11,7 +11,8 @@ static void finalize(void *object) {
     mix_free_buffer(buffer->data, buffer->bytes);
 }
 
-/* The buffer may be handed out again, by another thread, as soon as the hook has it: only the owner is touched after that. */
+/* The buffer may be handed out again, by another thread, as soon as the hook has it: only the owner is
+ * touched after that. */
 static bool recycle(void *object) {
   mix_buffer *buffer = object;
   if (!buffer->recycle) return false;

@@ -1,14 +1,18 @@
-/* Conversions between element types. IEEE 754-2019, 4.3.1 (round to nearest, ties to even). The 16-bit forms are made with integer
- * arithmetic and additions of normal numbers, so that a thread that flushes float32 subnormals gets the same bits. */
+/* Conversions between element types. IEEE 754-2019, 4.3.1 (round to nearest, ties to even). The 16-bit forms
+ * are made with integer arithmetic and additions of normal numbers, so that a thread that flushes float32
+ * subnormals gets the same bits. */
 #include "tensor/convert.h"
 
 #include <math.h>
 
-/* Float16: 1 sign bit, 5 exponent bits (bias 15), 10 fraction bits. Written without branches, so that loops over it vectorise. */
+/* Float16: 1 sign bit, 5 exponent bits (bias 15), 10 fraction bits. Written without branches, so that loops
+ * over it vectorise. */
 static inline float widen_f16(uint16_t h) {
   uint32_t magnitude = h & 0x7fffu, rebiased = (magnitude << 13) + (112u << 23);
-  uint32_t special = (rebiased + (112u << 23)) | (magnitude > 0x7c00u ? 0x400000u : 0u); /* as F16C does: NaNs become quiet */
-  uint32_t subnormal = mix_float_bits(mix_bits_float(0x3f000000u + magnitude) - 0.5f);   /* the last place of 0.5 is 2^-24 */
+  uint32_t special = (rebiased + (112u << 23)) |
+                     (magnitude > 0x7c00u ? 0x400000u : 0u); /* as F16C does: NaNs become quiet */
+  uint32_t subnormal =
+      mix_float_bits(mix_bits_float(0x3f000000u + magnitude) - 0.5f); /* the last place of 0.5 is 2^-24 */
   uint32_t bits = magnitude >= 0x7c00u ? special : magnitude < 0x400u ? subnormal : rebiased;
   return mix_bits_float(bits | (uint32_t)(h & 0x8000u) << 16);
 }
@@ -21,7 +25,8 @@ static inline uint16_t narrow_f16(float x) {
   float small = mix_bits_float(magnitude < 0x38800000u ? magnitude : 0u) + 0.5f;
   uint32_t subnormal = mix_float_bits(small) - 0x3f000000u;
   uint32_t finite = magnitude < 0x38800000u ? subnormal : normal;
-  uint32_t large = magnitude > 0x7f800000u ? nan : 0x7c00u; /* from 65520 on, the midpoint of 65504 and 65536, infinity */
+  uint32_t large =
+      magnitude > 0x7f800000u ? nan : 0x7c00u; /* from 65520 on, the midpoint of 65504 and 65536, infinity */
   return (uint16_t)((magnitude >= 0x477ff000u ? large : finite) | (u >> 16 & 0x8000u));
 }
 
@@ -32,7 +37,8 @@ uint16_t mix_f32_to_f16(float x) { return narrow_f16(x); }
 static uint16_t narrow_f64(double x, int fraction_bits, int bias) {
   uint64_t u;
   memcpy(&u, &x, sizeof u);
-  uint16_t sign = (uint16_t)(u >> 48 & 0x8000u), infinity = (uint16_t)((2u * (uint32_t)bias + 1) << fraction_bits);
+  uint16_t sign = (uint16_t)(u >> 48 & 0x8000u),
+           infinity = (uint16_t)((2u * (uint32_t)bias + 1) << fraction_bits);
   uint64_t fraction = u & ((UINT64_C(1) << 52) - 1);
   int exponent = (int)(u >> 52 & 0x7ff);
   if (exponent == 0x7ff && fraction) /* a NaN stays one: the quiet bit is set */
@@ -40,15 +46,18 @@ static uint16_t narrow_f64(double x, int fraction_bits, int bias) {
   exponent += bias - 1023;
   if (exponent > 2 * bias) return sign | infinity;
   if (exponent < -fraction_bits) return sign; /* less than half the smallest subnormal */
-  /* The implicit bit carries into the exponent field; a subnormal result shifts it right by what its exponent lacks. */
+  /* The implicit bit carries into the exponent field; a subnormal result shifts it right by what its exponent
+   * lacks. */
   uint64_t significand = fraction | UINT64_C(1) << 52;
   int shift = 52 - fraction_bits;
   if (exponent < 1)
     shift += 1 - exponent;
   else
     significand += (uint64_t)(exponent - 1) << 52;
-  uint64_t kept = significand >> shift, rest = significand & ((UINT64_C(1) << shift) - 1), half = UINT64_C(1) << (shift - 1);
-  if (rest > half || (rest == half && (kept & 1))) kept++; /* a carry out of the largest finite number makes infinity */
+  uint64_t kept = significand >> shift, rest = significand & ((UINT64_C(1) << shift) - 1),
+           half = UINT64_C(1) << (shift - 1);
+  if (rest > half || (rest == half && (kept & 1)))
+    kept++; /* a carry out of the largest finite number makes infinity */
   return (uint16_t)(sign | kept);
 }
 
@@ -73,8 +82,9 @@ int64_t mix_wrap_integer(int64_t x, mix_dtype dtype) {
   }
 }
 
-/* The bits below float64's last place are gathered in it (round to odd), so that the later rounding to 8 or 11 bits is the only one:
- * Boldo and Melquiond, Emulation of a FMA and correctly rounded sums, IEEE Transactions on Computers 57(4), 2008. */
+/* The bits below float64's last place are gathered in it (round to odd), so that the later rounding to 8 or
+ * 11 bits is the only one: Boldo and Melquiond, Emulation of a FMA and correctly rounded sums, IEEE
+ * Transactions on Computers 57(4), 2008. */
 static double integer_to_odd(int64_t x) {
   uint64_t magnitude = x < 0 ? -(uint64_t)x : (uint64_t)x;
   if (magnitude >> 53) magnitude = (magnitude | ((magnitude & 0x7ff) != 0 ? 0x800u : 0u)) & ~UINT64_C(0x7ff);
@@ -90,20 +100,24 @@ typedef struct element {
   void (*store_integer)(void *data, int64_t i, int64_t x);
 } element;
 
-#define ELEMENT(name, type, widened, narrowed, integer)                                                                            \
-  static double name##_load(const void *data, int64_t i) {                                                                         \
-    type x = ((const type *)data)[i];                                                                                              \
-    return widened;                                                                                                                \
-  }                                                                                                                                \
-  static int64_t name##_load_integer(const void *data, int64_t i) { return mix_f64_to_i64(name##_load(data, i)); }                 \
-  static void name##_store(void *data, int64_t i, double x) { ((type *)data)[i] = narrowed; }                                      \
+#define ELEMENT(name, type, widened, narrowed, integer)                                                      \
+  static double name##_load(const void *data, int64_t i) {                                                   \
+    type x = ((const type *)data)[i];                                                                        \
+    return widened;                                                                                          \
+  }                                                                                                          \
+  static int64_t name##_load_integer(const void *data, int64_t i) {                                          \
+    return mix_f64_to_i64(name##_load(data, i));                                                             \
+  }                                                                                                          \
+  static void name##_store(void *data, int64_t i, double x) { ((type *)data)[i] = narrowed; }                \
   static void name##_store_integer(void *data, int64_t i, int64_t x) { ((type *)data)[i] = integer; }
 
 /* Through int64, then wrapped to the width, as registers of fused programs hold integers. */
-#define INTEGER_ELEMENT(name, type)                                                                                                \
-  static double name##_load(const void *data, int64_t i) { return (double)((const type *)data)[i]; }                               \
-  static int64_t name##_load_integer(const void *data, int64_t i) { return (int64_t)((const type *)data)[i]; }                     \
-  static void name##_store(void *data, int64_t i, double x) { ((type *)data)[i] = (type)mix_f64_to_i64(x); }                       \
+#define INTEGER_ELEMENT(name, type)                                                                          \
+  static double name##_load(const void *data, int64_t i) { return (double)((const type *)data)[i]; }         \
+  static int64_t name##_load_integer(const void *data, int64_t i) {                                          \
+    return (int64_t)((const type *)data)[i];                                                                 \
+  }                                                                                                          \
+  static void name##_store(void *data, int64_t i, double x) { ((type *)data)[i] = (type)mix_f64_to_i64(x); } \
   static void name##_store_integer(void *data, int64_t i, int64_t x) { ((type *)data)[i] = (type)x; }
 
 ELEMENT(f16, uint16_t, widen_f16(x), narrow_f64(x, 10, 15), narrow_f64(integer_to_odd(x), 10, 15))
@@ -121,7 +135,7 @@ static int64_t bool_load_integer(const void *data, int64_t i) { return ((const u
 static void bool_store(void *data, int64_t i, double x) { ((uint8_t *)data)[i] = x != 0; }
 static void bool_store_integer(void *data, int64_t i, int64_t x) { ((uint8_t *)data)[i] = x != 0; }
 
-#define ROW(name)                                                                                                                  \
+#define ROW(name)                                                                                            \
   { name##_load, name##_load_integer, name##_store, name##_store_integer }
 static const element elements[MIX_DTYPE_COUNT] = {
     [MIX_FLOAT16] = ROW(f16), [MIX_BFLOAT16] = ROW(bf16), [MIX_FLOAT32] = ROW(f32), [MIX_FLOAT64] = ROW(f64),
@@ -157,14 +171,14 @@ void mix_store_integer(void *data, mix_dtype dtype, int64_t index, int64_t value
 
 /* ---- arrays ---- */
 
-#define LOOP(name, from, to, expression)                                                                                           \
-  static void name(const void *restrict source, void *restrict result, int64_t count) {                                            \
-    const from *in = source;                                                                                                       \
-    to *out = result;                                                                                                              \
-    for (int64_t i = 0; i < count; i++) {                                                                                          \
-      from x = in[i];                                                                                                              \
-      out[i] = expression;                                                                                                         \
-    }                                                                                                                              \
+#define LOOP(name, from, to, expression)                                                                     \
+  static void name(const void *restrict source, void *restrict result, int64_t count) {                      \
+    const from *in = source;                                                                                 \
+    to *out = result;                                                                                        \
+    for (int64_t i = 0; i < count; i++) {                                                                    \
+      from x = in[i];                                                                                        \
+      out[i] = expression;                                                                                   \
+    }                                                                                                        \
   }
 
 LOOP(f16_to_f32, uint16_t, float, widen_f16(x))
@@ -198,7 +212,8 @@ static const array_loop loops[MIX_DTYPE_COUNT][MIX_DTYPE_COUNT] = {
     [MIX_INT64] = {[MIX_FLOAT32] = i64_to_f32, [MIX_INT32] = i64_to_i32},
 };
 
-void mix_convert(const void *source, mix_dtype source_dtype, void *result, mix_dtype result_dtype, int64_t count) {
+void mix_convert(const void *source, mix_dtype source_dtype, void *result, mix_dtype result_dtype,
+                 int64_t count) {
   const element *from = element_of(source_dtype), *to = element_of(result_dtype);
   if (!from || !to || count <= 0) return;
   array_loop loop = loops[source_dtype][result_dtype];

@@ -32,5 +32,7 @@ mix_dtype mix_dtype_from_name(const char *name) {
 }
 
 size_t mix_dtype_size(mix_dtype dtype) { return exists(dtype) ? dtypes[dtype].size : 0; }
-bool mix_dtype_is_floating(mix_dtype dtype) { return exists(dtype) && dtypes[dtype].class == MIX_CLASS_FLOAT; }
+bool mix_dtype_is_floating(mix_dtype dtype) {
+  return exists(dtype) && dtypes[dtype].class == MIX_CLASS_FLOAT;
+}
 bool mix_dtype_is_integer(mix_dtype dtype) { return exists(dtype) && dtypes[dtype].class == MIX_CLASS_INT; }

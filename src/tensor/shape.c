@@ -62,7 +62,8 @@ bool mix_shape_compatible(mix_shape a, mix_shape b) {
   return true;
 }
 
-/* Two dimensions broadcast together. Unknown beside 1 stays unknown; beside any other number it can only be that number or 1. */
+/* Two dimensions broadcast together. Unknown beside 1 stays unknown; beside any other number it can only be
+ * that number or 1. */
 static bool broadcast_dimension(int64_t a, int64_t b, int64_t *result) {
   if (a == 1 || a == b)
     *result = b;

@@ -1,4 +1,5 @@
-// What the macros of C do, a C++ caller does with options structs: this program fills some, links with the shared library and runs.
+// What the macros of C do, a C++ caller does with options structs: this program fills some, links with the
+// shared library and runs.
 #include <mixtape/mixtape.h>
 
 #include <cstddef>
@@ -24,8 +25,8 @@ bool calls_a_layer() {
   call.inputs = mix_tensor_from_doubles(ones, MIX_FLOAT32, shape);
   mix_tensor *outputs = mix_call_with(layer, &call);
   double read[2] = {0, 0};
-  return mix_tensor_dtype(outputs) == MIX_FLOAT16 && mix_tensor_read(outputs, MIX_FLOAT64, read, 2) == MIX_OK && read[0] == 3 &&
-         read[1] == 3;
+  return mix_tensor_dtype(outputs) == MIX_FLOAT16 &&
+         mix_tensor_read(outputs, MIX_FLOAT64, read, 2) == MIX_OK && read[0] == 3 && read[1] == 3;
 }
 
 // One step of gradient descent: 2 - 0.5 * 1.
@@ -106,7 +107,8 @@ bool defaults_have_their_sizes() {
 
 int main() {
   mix_scope *scope = mix_scope_begin();
-  const bool right = takes_a_step() && calls_a_layer() && defaults_have_their_sizes() && mix_error() == MIX_OK;
+  const bool right =
+      takes_a_step() && calls_a_layer() && defaults_have_their_sizes() && mix_error() == MIX_OK;
   if (!right) std::fprintf(stderr, "a layer or a step is wrong (%s)\n", mix_error_message());
   mix_scope_end(scope);
   mix_shutdown();

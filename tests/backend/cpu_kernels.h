@@ -9,13 +9,13 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "backend/barrier.h"
+#include "backend/host/barrier.h"
 #include "backend/cpu/kernels.h"
 #include "backend/instruction_sets.h"
-#include "backend/kernel.h"
+#include "backend/host/kernel.h"
 #include "backend/plan_thread.h"
 #include "base/alloc.h"
-#include "base/cpu.h"
+#include "base/processor.h"
 #include "base/philox.h"
 #include "tensor/convert.h"
 #include <math.h>
@@ -49,8 +49,8 @@ static inline const char *run_kernel(const mix_kernel *kernel, mix_kernel_args *
     run_as_in_a_plan(kernel, args, &team);
   }
   mix_free_buffer(args->workspace, bytes);
-  if (args->prepared && kernel->unprepare)
-    kernel->unprepare(args->prepared);
+  if (args->prepared && kernel->release)
+    kernel->release(args->prepared);
   else
     mix_free(args->prepared);
   return failure;

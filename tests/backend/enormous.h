@@ -8,7 +8,7 @@
 #define TESTS_BACKEND_ENORMOUS_H
 
 #include "backend/run_op.h"
-#include "base/cpu.h"
+#include "base/processor.h"
 
 #include <stdio.h>
 #include <sys/mman.h>

@@ -3,7 +3,7 @@
 #ifndef TESTS_BACKEND_EXECUTOR_PLANS_H
 #define TESTS_BACKEND_EXECUTOR_PLANS_H
 
-#include "backend/host.h"
+#include "backend/host/executor.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "tensor/shape.h"
@@ -120,7 +120,7 @@ static const mix_kernel kernel_team = {.name = "k_team", .run = each_run, .share
                                            .barriers = one_barrier},
                         kernel_even = {.name = "k_even", .run = even_run, .serial = yes},
                         kernel_control = {.name = "k_control", .run = control_run},
-                        kernel_refusing = {.name = "k_refusing", .run = each_run, .refuses = never},
+                        kernel_refusing = {.name = "k_refusing", .run = each_run, .unsupported_reason = never},
                         kernel_fast = {.name = "k_fast", .run = each_run, .needs = 1u << 31};
 #define ROW(op, ...)                                                                                                               \
   {                                                                                                                                \

@@ -91,8 +91,8 @@ static inline void free_product(product *x) {
 }
 
 static inline int64_t place(const product *x, int which, int64_t row, int64_t column) {
-  const bool turned = which ? x->attributes.transpose_b : x->attributes.transpose_a;
-  return turned ? column * x->inputs[which].shape.dims[1] + row : row * x->inputs[which].shape.dims[1] + column;
+  const bool transposed = which ? x->attributes.transpose_b : x->attributes.transpose_a;
+  return transposed ? column * x->inputs[which].shape.dims[1] + row : row * x->inputs[which].shape.dims[1] + column;
 }
 static inline void set(product *x, int which, int64_t row, int64_t column, double value) {
   mix_store_double(x->in[which], x->inputs[which].dtype, place(x, which, row, column), value);
@@ -132,7 +132,7 @@ static inline mix_kernel_args args_of(const product *x) {
 static inline const mix_kernel *dispatched(const product *x) {
   const mix_kernel_args args = args_of(x);
   const mix_kernel *const *rows = mix_cpu_matmul_kernels;
-  while (*rows && (((*rows)->needs & mix_cpu_features()) != (*rows)->needs || (*rows)->refuses(&args))) rows++;
+  while (*rows && (((*rows)->needs & mix_cpu_features()) != (*rows)->needs || (*rows)->unsupported_reason(&args))) rows++;
   return *rows;
 }
 
@@ -150,7 +150,7 @@ static inline void run_with(const mix_kernel *kernel, product *x, int threads) {
   if (kernel->prepare) assert_true(kernel->prepare(&args, threads));
   const int size = kernel->serial && kernel->serial(&args) ? 1 : threads;
   run_team(kernel, &args, size);
-  if (kernel->unprepare) kernel->unprepare(args.prepared);
+  if (kernel->release) kernel->release(args.prepared);
   for (int i = 0; i < 64; i++) assert_int_equal(workspace[bytes + (size_t)i], 0xff);
   mix_free_buffer(workspace, bytes + 64);
 }
@@ -159,7 +159,7 @@ static inline void check_same_bits(const mix_kernel *kernel, product *x) {
   const size_t bytes = mix_value_bytes(x->output.dtype, x->output.shape);
   run_with(kernel, x, 1);
   void *first = x->out;
-  for (int threads = 2; threads <= MOST_THREADS; threads++) {
+  for (int threads = 2; threads <= MAX_THREADS; threads++) {
     x->out = new_result(x);
     run_with(kernel, x, threads);
     assert_memory_equal(first, x->out, bytes);
@@ -289,15 +289,15 @@ static inline void run_kernel_test(void **state) {
 
 /* Runs each test with each kernel of the table, as TEST_KERNEL; one that is not in force shows as a skipped test. */
 static inline int run_with_each_kernel(int count, const kernel_test *tests) {
-  enum { MOST = 200, LONGEST = 100 };
-  static struct CMUnitTest all[MOST];
-  static char names[MOST][LONGEST];
-  static const void *states[MOST][2];
+  enum { MAX = 200, LONGEST = 100 };
+  static struct CMUnitTest all[MAX];
+  static char names[MAX][LONGEST];
+  static const void *states[MAX][2];
   int total = 0;
   for (int t = 0; t < count; t++)
     for (const mix_kernel *const *row = mix_cpu_matmul_kernels; *row; row++) {
       if (tests[t].concerns && !tests[t].concerns(*row)) continue;
-      if (total == MOST || snprintf(names[total], LONGEST, "%s_%s", tests[t].name, (*row)->name) >= LONGEST) return 1;
+      if (total == MAX || snprintf(names[total], LONGEST, "%s_%s", tests[t].name, (*row)->name) >= LONGEST) return 1;
       states[total][0] = &tests[t], states[total][1] = *row;
       all[total] = (struct CMUnitTest){names[total], run_kernel_test, NULL, NULL, states[total]};
       total++;

@@ -3,11 +3,11 @@
 #ifndef TESTS_BACKEND_GEMM_TEAM_H
 #define TESTS_BACKEND_GEMM_TEAM_H
 
-#include "backend/barrier.h"
+#include "backend/host/barrier.h"
 #include "backend/plan_thread.h"
 #include <pthread.h>
 
-enum { MOST_THREADS = 3 };
+enum { MAX_THREADS = 3 };
 
 typedef struct worker {
   const mix_kernel *kernel;
@@ -23,8 +23,8 @@ static inline void *work(void *context) {
 
 static inline void run_team(const mix_kernel *kernel, const mix_kernel_args *args, int size) {
   mix_barrier barrier = {0};
-  pthread_t handles[MOST_THREADS];
-  worker workers[MOST_THREADS];
+  pthread_t handles[MAX_THREADS];
+  worker workers[MAX_THREADS];
   for (int i = 0; i < size; i++) {
     workers[i] = (worker){kernel, args, {i, size, &barrier}};
     if (i) assert_int_equal(pthread_create(&handles[i], NULL, work, &workers[i]), 0);

@@ -4,7 +4,7 @@
 #ifndef TESTS_BACKEND_INSTRUCTION_SETS_H
 #define TESTS_BACKEND_INSTRUCTION_SETS_H
 
-#include "base/cpu.h"
+#include "base/processor.h"
 
 typedef struct instruction_set {
   const char *name;

@@ -2,7 +2,7 @@
 #ifndef TESTS_BACKEND_PLAN_THREAD_H
 #define TESTS_BACKEND_PLAN_THREAD_H
 
-#include "backend/kernel.h"
+#include "backend/host/kernel.h"
 #include <string.h>
 #include <xmmintrin.h>
 

@@ -17,15 +17,15 @@ typedef struct operand {
   void *data;
 } operand;
 
-enum { MOST_OPERANDS = 16 };
+enum { MAX_OPERANDS = 16 };
 
 /* Compiles and runs; the status of either. */
 static inline mix_status run_step(const mix_backend *backend, int threads, const mix_op *op, const void *attributes,
                                   const mix_program *program, int input_count, const operand *inputs, int output_count,
                                   const operand *outputs) {
-  mix_slot slots[2 * MOST_OPERANDS];
-  int numbers[2 * MOST_OPERANDS];
-  void *arguments[MOST_OPERANDS], *results[MOST_OPERANDS];
+  mix_slot slots[2 * MAX_OPERANDS];
+  int numbers[2 * MAX_OPERANDS];
+  void *arguments[MAX_OPERANDS], *results[MAX_OPERANDS];
   for (int i = 0; i < input_count + output_count; i++) {
     bool input = i < input_count;
     const operand *x = input ? &inputs[i] : &outputs[i - input_count];

@@ -1,5 +1,5 @@
-/* The CPU's reductions, copies and random numbers against the reference kernels. Sums of small integers are exact in any order:
- * tolerance 0. Sums of other numbers: the bound of the documented order. */
+/* The CPU's reductions, copies and random numbers against the reference kernels. Sums of small integers are
+ * exact in any order: tolerance 0. Sums of other numbers: the bound of the documented order. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -11,13 +11,13 @@
 #include "backend/ref/ref.h"
 #include "ops/table.h"
 
-enum { MOST = 40 };
+enum { MAX = 40 };
 
 typedef struct call {
   mix_kernel_args args;
-  mix_kernel_value inputs[MOST], output;
-  const void *addresses[MOST];
-  void *data[MOST];
+  mix_kernel_value inputs[MAX], output;
+  const void *addresses[MAX];
+  void *data[MAX];
 } call;
 
 static int64_t size_of(mix_shape shape) {
@@ -48,15 +48,17 @@ static void end(call *c) {
 /* NULL or why the kernel refused. */
 static const char *run(call *c, const mix_kernel *kernel, void *result, int threads) {
   assert_non_null(kernel);
-  const char *why = kernel->refuses ? kernel->refuses(&c->args) : NULL;
+  const char *why = kernel->unsupported_reason ? kernel->unsupported_reason(&c->args) : NULL;
   if (why) return why;
   c->args.outputs = &result;
   assert_null(run_kernel(kernel, &c->args, threads));
   return NULL;
 }
-static void check(const char *what, call *c, const mix_kernel *const *kernels, const mix_kernel *reference, int64_t bound) {
+static void check(const char *what, call *c, const mix_kernel *const *kernels, const mix_kernel *reference,
+                  int64_t bound) {
   const int64_t n = size_of(c->output.shape);
-  void *expected = malloc((size_t)n * 8 + 1), *result = malloc((size_t)n * mix_dtype_size(c->output.dtype) + 1);
+  void *expected = malloc((size_t)n * 8 + 1),
+       *result = malloc((size_t)n * mix_dtype_size(c->output.dtype) + 1);
   assert_null(run(c, reference, expected, 1));
   for (int threads = 1; threads <= 3; threads++) {
     memset(result, 0x5a, (size_t)n * mix_dtype_size(c->output.dtype));
@@ -70,7 +72,8 @@ static void check(const char *what, call *c, const mix_kernel *const *kernels, c
 
 static void fill_integers(void *data, mix_dtype dtype, int64_t n, uint64_t seed, int64_t range) {
   for (int64_t i = 0; i < n; i++)
-    mix_store_integer(data, dtype, i, (int64_t)(mix_philox_word(seed, 0, (uint64_t)i) % (uint64_t)range) - range / 2);
+    mix_store_integer(data, dtype, i,
+                      (int64_t)(mix_philox_word(seed, 0, (uint64_t)i) % (uint64_t)range) - range / 2);
 }
 
 typedef struct layout {
@@ -119,7 +122,8 @@ static const struct {
                   {&mix_op_reduce_mean, mix_cpu_reduce_mean_kernels, &mix_ref_reduce_mean},
                   {&mix_op_reduce_max, mix_cpu_reduce_max_kernels, &mix_ref_reduce_max},
                   {&mix_op_reduce_min, mix_cpu_reduce_min_kernels, &mix_ref_reduce_min}};
-static const mix_dtype dtypes[] = {MIX_FLOAT32, MIX_FLOAT16, MIX_BFLOAT16, MIX_FLOAT64, MIX_INT32, MIX_INT64, MIX_UINT8, MIX_INT8};
+static const mix_dtype dtypes[] = {MIX_FLOAT32, MIX_FLOAT16, MIX_BFLOAT16, MIX_FLOAT64,
+                                   MIX_INT32,   MIX_INT64,   MIX_UINT8,    MIX_INT8};
 enum { DTYPES = sizeof dtypes / sizeof *dtypes };
 
 static void reductions_of_integers_are_exact(void **state) {
@@ -138,8 +142,8 @@ static void reductions_of_integers_are_exact(void **state) {
       }
 }
 
-/* |error| <= (64 + 8) u sum |x| with u = 2^-24 for columns (64 rows in float32, the rest in double), (128 + 5) u sum |x| for rows;
- * and the result's own rounding. The same bits for every number of threads. */
+/* |error| <= (64 + 8) u sum |x| with u = 2^-24 for columns (64 rows in float32, the rest in double), (128 +
+ * 5) u sum |x| for rows; and the result's own rounding. The same bits for every number of threads. */
 static void sums_keep_their_bound_and_their_bits(void **state) {
   NEED_INSTRUCTION_SET(state);
   for (int i = 0; i < LAYOUTS; i++) {
@@ -172,8 +176,8 @@ static void sums_keep_their_bound_and_their_bits(void **state) {
   }
 }
 
-/* TensorFlow's order: 32 lanes for whole groups, four packets of eight; those one after the other, the packets left, halves of eight, and
- * the numbers behind the last packet. */
+/* TensorFlow's order: 32 lanes for whole groups, four packets of eight; those one after the other, the
+ * packets left, halves of eight, and the numbers behind the last packet. */
 static float sum_in_order(const float *x, int n) {
   float lanes[32] = {0}, rest = 0;
   const int whole = n / 32 * 32;
@@ -198,7 +202,8 @@ static void sums_have_tensorflows_order(void **state) {
     fill_between(x, MIX_FLOAT32, n, 50 + (uint64_t)n, 0, 3);
     assert_null(run(&c, best_kernel(mix_cpu_reduce_sum_kernels), &sum, 1));
     const float expected = sum_in_order(x, n);
-    if (memcmp(&sum, &expected, sizeof sum)) fail_msg("%d numbers: %.9g, expected %.9g", n, (double)sum, (double)expected);
+    if (memcmp(&sum, &expected, sizeof sum))
+      fail_msg("%d numbers: %.9g, expected %.9g", n, (double)sum, (double)expected);
     end(&c);
   }
 }
@@ -228,7 +233,8 @@ static void axes_that_are_not_neighbours_are_refused(void **state) {
   begin(&c, &mix_op_reduce_sum, &attributes, MIX_FLOAT32, MIX_SHAPE(3));
   operand(&c, MIX_FLOAT32, MIX_SHAPE(2, 3, 4));
   float result[3];
-  assert_string_equal(run(&c, best_kernel(mix_cpu_reduce_sum_kernels), result, 1), "reduced axes that are not neighbours");
+  assert_string_equal(run(&c, best_kernel(mix_cpu_reduce_sum_kernels), result, 1),
+                      "reduced axes that are not neighbours");
   end(&c);
 }
 
@@ -261,9 +267,9 @@ static void finite_tests(void **state) {
       for (int k = 0; k < (n ? 4 : 1); k++) {
         if (places[k] >= 0) mix_store_double(x, dtypes[d], places[k], k == 2 ? NAN : -INFINITY);
         for (int threads = 1; threads <= 3; threads++) {
-          uint8_t verdict = 9;
-          assert_null(run(&c, best_kernel(mix_cpu_all_finite_kernels), &verdict, threads));
-          assert_int_equal(verdict, places[k] < 0);
+          uint8_t trace = 9;
+          assert_null(run(&c, best_kernel(mix_cpu_all_finite_kernels), &trace, threads));
+          assert_int_equal(trace, places[k] < 0);
         }
         if (places[k] >= 0) mix_store_double(x, dtypes[d], places[k], 0);
       }
@@ -293,7 +299,8 @@ static void sums_of_tensors(void **state) {
 
 static void positions_of_extremes(void **state) {
   NEED_INSTRUCTION_SET(state);
-  static const mix_shape shapes[] = {{2, {128, 10}}, {1, {1}}, {2, {3, 5000}}, {3, {10, 20, 40}}, {2, {2000, 33}}};
+  static const mix_shape shapes[] = {
+      {2, {128, 10}}, {1, {1}}, {2, {3, 5000}}, {3, {10, 20, 40}}, {2, {2000, 33}}};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
     for (int d = 0; d < DTYPES; d++)
       for (int smallest = 0; smallest < 2; smallest++)
@@ -321,18 +328,25 @@ static void transpositions(void **state) {
   static const struct {
     mix_shape shape;
     mix_transpose_attributes attributes;
-  } cases[] = {{{2, {3, 5}}, {{1, 0}}},         {{2, {300, 301}}, {{1, 0}}},         {{3, {4, 33, 65}}, {{0, 2, 1}}},
-               {{3, {4, 33, 65}}, {{2, 0, 1}}}, {{3, {4, 33, 65}}, {{1, 2, 0}}},     {{4, {3, 1, 40, 5}}, {{2, 1, 3, 0}}},
-               {{2, {1, 9}}, {{1, 0}}},         {{4, {2, 3, 4, 5}}, {{0, 1, 2, 3}}}, {{4, {2, 30, 4, 5}}, {{0, 3, 2, 1}}}};
+  } cases[] = {{{2, {3, 5}}, {{1, 0}}},
+               {{2, {300, 301}}, {{1, 0}}},
+               {{3, {4, 33, 65}}, {{0, 2, 1}}},
+               {{3, {4, 33, 65}}, {{2, 0, 1}}},
+               {{3, {4, 33, 65}}, {{1, 2, 0}}},
+               {{4, {3, 1, 40, 5}}, {{2, 1, 3, 0}}},
+               {{2, {1, 9}}, {{1, 0}}},
+               {{4, {2, 3, 4, 5}}, {{0, 1, 2, 3}}},
+               {{4, {2, 30, 4, 5}}, {{0, 3, 2, 1}}}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     for (int d = 0; d < DTYPES; d++) {
       mix_shape result = cases[i].shape;
-      for (int k = 0; k < result.rank; k++) result.dims[k] = cases[i].shape.dims[cases[i].attributes.permutation[k]];
+      for (int k = 0; k < result.rank; k++)
+        result.dims[k] = cases[i].shape.dims[cases[i].attributes.permutation[k]];
       call c;
       begin(&c, &mix_op_transpose, &cases[i].attributes, dtypes[d], result);
       fill_wild(operand(&c, dtypes[d], cases[i].shape), dtypes[d], size_of(result), 60);
       if (i == 8)
-        assert_string_equal(best_kernel(mix_cpu_transpose_kernels)->refuses(&c.args),
+        assert_string_equal(best_kernel(mix_cpu_transpose_kernels)->unsupported_reason(&c.args),
                             "a permutation of more than two groups of axes");
       else
         check("transpose", &c, mix_cpu_transpose_kernels, &mix_ref_transpose, 0);
@@ -361,7 +375,8 @@ static void concatenations_and_slices(void **state) {
                            ends[][3] = {{6, 50, 300}, {5, 40, 250}, {4, 50, 300}, {6, 9, 300}};
       for (int k = 0; k < 4; k++) {
         mix_slice_attributes slice = {.begin = {3, {begins[k][0], begins[k][1], begins[k][2]}}};
-        slice.size = MIX_SHAPE(ends[k][0] - begins[k][0], ends[k][1] - begins[k][1], ends[k][2] - begins[k][2]);
+        slice.size =
+            MIX_SHAPE(ends[k][0] - begins[k][0], ends[k][1] - begins[k][1], ends[k][2] - begins[k][2]);
         begin(&c, &mix_op_slice, &slice, dtypes[d], slice.size);
         fill_wild(operand(&c, dtypes[d], MIX_SHAPE(6, 50, 300)), dtypes[d], 90000, 80);
         check("slice", &c, mix_cpu_slice_kernels, &mix_ref_slice, 0);

@@ -1,4 +1,5 @@
-/* Softmax and the cross-entropies of the CPU against the reference, which computes in double and rounds once. */
+/* Softmax and the cross-entropies of the CPU against the reference, which computes in double and rounds once.
+ */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -24,7 +25,8 @@ typedef struct call {
   int64_t rows, classes;
 } call;
 
-static void begin(call *c, const mix_op *op, mix_dtype dtype, int64_t rows, int64_t classes, int inputs, mix_dtype labels) {
+static void begin(call *c, const mix_op *op, mix_dtype dtype, int64_t rows, int64_t classes, int inputs,
+                  mix_dtype labels) {
   memset(c, 0, sizeof *c);
   const bool losses = inputs == 2;
   c->rows = rows;
@@ -52,36 +54,37 @@ static void end(call *c) {
   }
 }
 
-/* Float32 arithmetic on logits of at most `range`: x - max is exact to half a unit of 2 range, exp turns that into a relative
- * error of range * 2^-23; the sum of n terms, the quotient and the exponential itself add some 8 units. Then the dtype's own
- * rounding. */
+/* Float32 arithmetic on logits of at most `range`: x - max is exact to half a unit of 2 range, exp turns that
+ * into a relative error of range * 2^-23; the sum of n terms, the quotient and the exponential itself add
+ * some 8 units. Then the dtype's own rounding. */
 static double relative_bound(mix_dtype dtype, double range) {
   const double own = dtype == MIX_FLOAT32 ? 0x1p-23 : dtype == MIX_FLOAT16 ? 0x1p-10 : 0x1p-7;
   return (range + 8) * 0x1p-23 + own;
 }
-static void assert_near(const char *what, const void *result, const void *expected, mix_dtype dtype, int64_t n, double relative,
-                        double scale) {
+static void assert_near(const char *what, const void *result, const void *expected, mix_dtype dtype,
+                        int64_t n, double relative, double scale) {
   for (int64_t i = 0; i < n; i++) {
     const double x = mix_load_double(result, dtype, i), y = mix_load_double(expected, dtype, i);
     if (isnan(x) && isnan(y)) continue;
     if (x == y) continue;
     if (!(fabs(x - y) <= relative * (fabs(y) + scale)))
-      fail_msg("%s: %s element %lld of %lld is %.9g, expected %.9g", what, mix_dtype_name(dtype), (long long)i, (long long)n, x, y);
+      fail_msg("%s: %s element %lld of %lld is %.9g, expected %.9g", what, mix_dtype_name(dtype),
+               (long long)i, (long long)n, x, y);
   }
 }
 
 /* Below 2^-24 float16 has nothing; the bound is relative down to the smallest normal number of the dtype. */
 static double smallest(mix_dtype dtype) { return dtype == MIX_FLOAT16 ? 0x1p-14 : 0x1p-126; }
 
-static void compare(call *c, const char *what, const mix_kernel *kernel, const mix_kernel *reference, double range,
-                    const double *scales) {
+static void compare(call *c, const char *what, const mix_kernel *kernel, const mix_kernel *reference,
+                    double range, const double *scales) {
   const mix_dtype dtype = c->inputs[0].dtype;
   void *own[2] = {c->to[0], c->to[1]}, *expected[2] = {0};
   const int64_t all = c->rows * c->classes;
   for (int i = 0; i < c->args.output_count; i++) expected[i] = c->to[i] = malloc((size_t)all * 8);
   assert_null(run_kernel(reference, &c->args, 1));
   memcpy(c->to, own, sizeof own);
-  assert_null(kernel->refuses(&c->args));
+  assert_null(kernel->unsupported_reason(&c->args));
   for (int threads = 1; threads <= 3; threads++) {
     for (int i = 0; i < c->args.output_count; i++) memset(own[i], 0x33, mix_dtype_size(dtype));
     assert_null(run_kernel(kernel, &c->args, threads));
@@ -99,18 +102,21 @@ static void softmax_and_its_logarithm(void **state) {
       for (int logarithm = 0; logarithm < 2; logarithm++) {
         call c;
         char what[64];
-        snprintf(what, sizeof what, "%ssoftmax (%lld, %lld)", logarithm ? "log " : "", (long long)shapes[i][0],
-                 (long long)shapes[i][1]);
-        begin(&c, logarithm ? &mix_op_log_softmax : &mix_op_softmax, dtypes[d], shapes[i][0], shapes[i][1], 1, MIX_DTYPE_NONE);
+        snprintf(what, sizeof what, "%ssoftmax (%lld, %lld)", logarithm ? "log " : "",
+                 (long long)shapes[i][0], (long long)shapes[i][1]);
+        begin(&c, logarithm ? &mix_op_log_softmax : &mix_op_softmax, dtypes[d], shapes[i][0], shapes[i][1], 1,
+              MIX_DTYPE_NONE);
         fill_between((void *)(uintptr_t)c.from[0], dtypes[d], c.rows * c.classes, 11, -8, 8);
         /* log softmax is a difference of numbers up to 16 + log n < 32, whose own rounding counts */
         compare(&c, what, best_kernel(logarithm ? mix_cpu_log_softmax_kernels : mix_cpu_softmax_kernels),
-                logarithm ? &mix_ref_log_softmax : &mix_ref_softmax, 16, (const double[]){logarithm ? 1 : smallest(dtypes[d])});
+                logarithm ? &mix_ref_log_softmax : &mix_ref_softmax, 16,
+                (const double[]){logarithm ? 1 : smallest(dtypes[d])});
         end(&c);
       }
 }
 
-/* Sums to one, equals itself shifted by a constant, large logits do not overflow, and what is not a number stays so. */
+/* Sums to one, equals itself shifted by a constant, large logits do not overflow, and what is not a number
+ * stays so. */
 static void softmax_of_special_rows(void **state) {
   NEED_INSTRUCTION_SET(state);
   static const int64_t sizes[] = {3, 40, 3000};
@@ -144,21 +150,25 @@ static void cross_entropies(void **state) {
     for (int d = 0; d < 3; d++) {
       call c;
       char what[64];
-      snprintf(what, sizeof what, "cross entropy (%lld, %lld)", (long long)shapes[i][0], (long long)shapes[i][1]);
+      snprintf(what, sizeof what, "cross entropy (%lld, %lld)", (long long)shapes[i][0],
+               (long long)shapes[i][1]);
       begin(&c, &mix_op_softmax_cross_entropy, dtypes[d], shapes[i][0], shapes[i][1], 2, MIX_DTYPE_NONE);
       fill_between((void *)(uintptr_t)c.from[0], dtypes[d], c.rows * c.classes, 12, -8, 8);
-      fill_between((void *)(uintptr_t)c.from[1], dtypes[d], c.rows * c.classes, 13, 0, 2.0 / (double)c.classes);
-      /* the loss sums n terms of up to 2/n * 32, none negative; the gradient is a difference of numbers in [0, 2] */
+      fill_between((void *)(uintptr_t)c.from[1], dtypes[d], c.rows * c.classes, 13, 0,
+                   2.0 / (double)c.classes);
+      /* the loss sums n terms of up to 2/n * 32, none negative; the gradient is a difference of numbers in
+       * [0, 2] */
       const double scale = dtypes[d] == MIX_FLOAT32 ? 1 : smallest(dtypes[d]) + 0x1p-10;
-      compare(&c, what, best_kernel(mix_cpu_softmax_cross_entropy_kernels), &mix_ref_softmax_cross_entropy, 32,
-              (const double[]){1, scale});
+      compare(&c, what, best_kernel(mix_cpu_softmax_cross_entropy_kernels), &mix_ref_softmax_cross_entropy,
+              32, (const double[]){1, scale});
       end(&c);
     }
 }
 
 static void fill_labels(call *c, mix_dtype dtype, int64_t most) {
   for (int64_t i = 0; i < c->rows; i++)
-    mix_store_integer((void *)(uintptr_t)c->from[1], dtype, i, (int64_t)(mix_philox_word(4, 0, (uint64_t)i) % (uint64_t)most));
+    mix_store_integer((void *)(uintptr_t)c->from[1], dtype, i,
+                      (int64_t)(mix_philox_word(4, 0, (uint64_t)i) % (uint64_t)most));
 }
 
 static void sparse_cross_entropies(void **state) {
@@ -168,13 +178,15 @@ static void sparse_cross_entropies(void **state) {
       for (int l = 0; l < 5; l++) {
         call c;
         char what[96];
-        snprintf(what, sizeof what, "sparse (%lld, %lld) labels %s", (long long)shapes[i][0], (long long)shapes[i][1],
-                 mix_dtype_name(label_dtypes[l]));
-        begin(&c, &mix_op_sparse_softmax_cross_entropy, dtypes[d], shapes[i][0], shapes[i][1], 2, label_dtypes[l]);
+        snprintf(what, sizeof what, "sparse (%lld, %lld) labels %s", (long long)shapes[i][0],
+                 (long long)shapes[i][1], mix_dtype_name(label_dtypes[l]));
+        begin(&c, &mix_op_sparse_softmax_cross_entropy, dtypes[d], shapes[i][0], shapes[i][1], 2,
+              label_dtypes[l]);
         fill_between((void *)(uintptr_t)c.from[0], dtypes[d], c.rows * c.classes, 14, -8, 8);
         fill_labels(&c, label_dtypes[l], c.classes < 100 ? c.classes : 100);
         /* the gradient at the label is a difference of numbers in [0, 1] */
-        compare(&c, what, best_kernel(mix_cpu_sparse_softmax_cross_entropy_kernels), &mix_ref_sparse_softmax_cross_entropy, 32,
+        compare(&c, what, best_kernel(mix_cpu_sparse_softmax_cross_entropy_kernels),
+                &mix_ref_sparse_softmax_cross_entropy, 32,
                 (const double[]){1, dtypes[d] == MIX_FLOAT32 ? 1 : 0x1p-10});
         end(&c);
       }
@@ -193,7 +205,8 @@ static void labels_outside_the_classes(void **state) {
         fill_between((void *)(uintptr_t)c.from[0], MIX_FLOAT32, rows * n, 15, -8, 8);
         fill_labels(&c, MIX_INT64, n);
         ((int64_t *)(uintptr_t)c.from[1])[rows / 2] = bad[k];
-        const char *failure = run_kernel(best_kernel(mix_cpu_sparse_softmax_cross_entropy_kernels), &c.args, threads);
+        const char *failure =
+            run_kernel(best_kernel(mix_cpu_sparse_softmax_cross_entropy_kernels), &c.args, threads);
         assert_non_null(failure);
         assert_non_null(strstr(failure, "label outside the classes"));
         const float *losses = c.to[0], *gradient = c.to[1];
@@ -205,8 +218,8 @@ static void labels_outside_the_classes(void **state) {
       }
 }
 
-/* Rows of less than a packet of eight, and less than a packet of them: TensorFlow takes exp and log from the C library, and adds one by
- * one. A confident row loses its digits there: 1 + exp(-16) has few. */
+/* Rows of less than a packet of eight, and less than a packet of them: TensorFlow takes exp and log from the
+ * C library, and adds one by one. A confident row loses its digits there: 1 + exp(-16) has few. */
 static void losses_of_small_batches_have_tensorflows_bits(void **state) {
   NEED_INSTRUCTION_SET(state);
   for (int draw = 0; draw < 200; draw++) {
@@ -237,10 +250,10 @@ static void gradients_in_place(void **state) {
   for (int i = 0; i < SHAPES; i++)
     for (int sparse = 0; sparse < 2; sparse++) {
       call c;
-      begin(&c, sparse ? &mix_op_sparse_softmax_cross_entropy : &mix_op_softmax_cross_entropy, MIX_FLOAT32, shapes[i][0],
-            shapes[i][1], 2, sparse ? MIX_INT32 : MIX_DTYPE_NONE);
-      const mix_kernel *kernel =
-          best_kernel(sparse ? mix_cpu_sparse_softmax_cross_entropy_kernels : mix_cpu_softmax_cross_entropy_kernels);
+      begin(&c, sparse ? &mix_op_sparse_softmax_cross_entropy : &mix_op_softmax_cross_entropy, MIX_FLOAT32,
+            shapes[i][0], shapes[i][1], 2, sparse ? MIX_INT32 : MIX_DTYPE_NONE);
+      const mix_kernel *kernel = best_kernel(sparse ? mix_cpu_sparse_softmax_cross_entropy_kernels
+                                                    : mix_cpu_softmax_cross_entropy_kernels);
       fill_between((void *)(uintptr_t)c.from[0], MIX_FLOAT32, c.rows * c.classes, 16, -8, 8);
       if (sparse)
         fill_labels(&c, MIX_INT32, c.classes);

@@ -1,4 +1,5 @@
-/* The tile executor against the reference interpreter: arithmetic bit for bit, transcendental functions within a stated distance.
+/* The tile executor against the reference interpreter: arithmetic bit for bit, transcendental functions
+ * within a stated distance.
  * */
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +9,7 @@
 
 #include "backend/cpu_kernels.h"
 
-#include "backend/cpu/tile_program.h"
+#include "backend/cpu/program/prepared_program.h"
 #include "backend/ref/ref.h"
 
 enum { LOADS = 24, INSTRUCTIONS = 120, STORES = 16, OPERANDS = 24 };
@@ -27,7 +28,8 @@ typedef struct sample {
 
 static void begin(sample *s, int rank, const int64_t *dims) {
   memset(s, 0, sizeof *s);
-  s->program = (mix_program){.rank = rank, .loads = s->loads, .instructions = s->instructions, .stores = s->stores};
+  s->program =
+      (mix_program){.rank = rank, .loads = s->loads, .instructions = s->instructions, .stores = s->stores};
   memcpy(s->program.dims, dims, (size_t)rank * sizeof *dims);
 }
 static int64_t space(const sample *s) {
@@ -63,7 +65,9 @@ static int load_all(sample *s, mix_dtype dtype) {
   for (int d = s->program.rank - 1; d >= 0; stride *= s->program.dims[d--]) strides[d] = stride;
   return load(s, dtype, strides);
 }
-static int load_scalar(sample *s, mix_dtype dtype) { return load(s, dtype, (const int64_t[MIX_MAX_RANK]){0}); }
+static int load_scalar(sample *s, mix_dtype dtype) {
+  return load(s, dtype, (const int64_t[MIX_MAX_RANK]){0});
+}
 static int compute(sample *s, mix_opcode opcode, mix_dtype dtype, int a, int b, int c) {
   s->instructions[s->program.instruction_count] = (mix_instruction){opcode, dtype, {a, b, c}, 0.3};
   return s->program.load_count + s->program.instruction_count++;
@@ -108,7 +112,7 @@ static void run_sample(const sample *s, const mix_kernel *kernel, void **inputs,
                           .inputs = (const void **)inputs,
                           .outputs = r->data};
   assert_non_null(kernel);
-  if (kernel->refuses) assert_null(kernel->refuses(&args));
+  if (kernel->unsupported_reason) assert_null(kernel->unsupported_reason(&args));
   assert_null(run_kernel(kernel, &args, threads));
 }
 
@@ -138,9 +142,10 @@ enum { DTYPES = sizeof all_dtypes / sizeof *all_dtypes };
 
 /* ---- every opcode in every dtype ---- */
 
-/* Float32 distance to the correctly rounded result. The interpreter computes whole formulas in double where a function of the C
- * library or a double constant is in them; here each operation rounds, half a unit or, above a power of two, one: a formula of k
- * roundings may be k units away. Polynomials are stated in vector_math.inc.h; without fused multiply-add they lose up to one more.
+/* Float32 distance to the correctly rounded result. The interpreter computes whole formulas in double where a
+ * function of the C library or a double constant is in them; here each operation rounds, half a unit or,
+ * above a power of two, one: a formula of k roundings may be k units away. Polynomials are stated in
+ * vector_math.inc.h; without fused multiply-add they lose up to one more.
  * */
 static int64_t ulp_bound(mix_opcode opcode) {
   switch (opcode) {
@@ -157,17 +162,19 @@ static int64_t ulp_bound(mix_opcode opcode) {
   case MIX_OPCODE_SIGMOID:
   case MIX_OPCODE_ERF:
   case MIX_OPCODE_ELU: return 2;
-  case MIX_OPCODE_LOG:           /* TensorFlow's own, whose bits tests/ops/test_values.c has: up to 3 in a million numbers */
-  case MIX_OPCODE_SELU:          /* expm1 and a product with a rounded constant */
-  case MIX_OPCODE_SELU_GRAD:     /* two sums, a product */
-  case MIX_OPCODE_SOFTPLUS:      /* log1p of exp, and a sum */
+  case MIX_OPCODE_LOG:       /* TensorFlow's own, whose bits tests/ops/test_values.c has: up to 3 in a million
+                                numbers */
+  case MIX_OPCODE_SELU:      /* expm1 and a product with a rounded constant */
+  case MIX_OPCODE_SELU_GRAD: /* two sums, a product */
+  case MIX_OPCODE_SOFTPLUS:  /* log1p of exp, and a sum */
   case MIX_OPCODE_SOFTPLUS_GRAD: /* sigmoid and a product */
   case MIX_OPCODE_RSQRT_GRAD: return 3;
   case MIX_OPCODE_SOFTSIGN_GRAD: return 4; /* a sum, which the square doubles, the square, the quotient */
   default: return 0;
   }
 }
-/* Rounded to 16 bits a difference shows as one unit, where the exact value lies by a midpoint; double takes the same library. */
+/* Rounded to 16 bits a difference shows as one unit, where the exact value lies by a midpoint; double takes
+ * the same library. */
 static int64_t bound_in(mix_opcode opcode, mix_dtype dtype) {
   const int64_t bound = ulp_bound(opcode);
   if (dtype == MIX_FLOAT32) return bound;
@@ -192,14 +199,16 @@ static void opcodes_in_all_dtypes(void **state) {
       int operands[3] = {0};
       for (int k = 0; k < mix_opcode_operands(opcode); k++)
         operands[k] = load_all(&s, opcode == MIX_OPCODE_SELECT && k == 0 ? MIX_BOOL : dtype);
-      store(&s, compute(&s, opcode, gives_bool(opcode) ? MIX_BOOL : dtype, operands[0], operands[1], operands[2]));
-      if (!mix_ref_program_refuses(&s.program)) {
-        const bool can_fail = mix_dtype_is_integer(dtype) &&
-                              (opcode == MIX_OPCODE_FLOOR_DIVIDE || opcode == MIX_OPCODE_FLOOR_MOD || opcode == MIX_OPCODE_POWER);
+      store(&s, compute(&s, opcode, gives_bool(opcode) ? MIX_BOOL : dtype, operands[0], operands[1],
+                        operands[2]));
+      if (!mix_ref_program_unsupported_reason(&s.program)) {
+        const bool can_fail =
+            mix_dtype_is_integer(dtype) && (opcode == MIX_OPCODE_FLOOR_DIVIDE ||
+                                            opcode == MIX_OPCODE_FLOOR_MOD || opcode == MIX_OPCODE_POWER);
         const mix_kernel *kernel = best_kernel(mix_cpu_fused_kernels);
         const mix_kernel_args args = {.program = &s.program};
         if (can_fail) {
-          assert_string_equal(kernel->refuses(&args), "integer division and power can fail");
+          assert_string_equal(kernel->unsupported_reason(&args), "integer division and power can fail");
           partial++;
         } else {
           char what[64];
@@ -227,13 +236,14 @@ static void transcendental_functions_are_close(void **state) {
   static const struct {
     mix_opcode opcode;
     double low, high;
-  } ranges[] = {{MIX_OPCODE_EXP, -105, 90},     {MIX_OPCODE_EXP, -1, 1},         {MIX_OPCODE_EXPM1, -20, 89},
-                {MIX_OPCODE_EXPM1, -1, 1},      {MIX_OPCODE_EXPM1, -1e-4, 1e-4}, {MIX_OPCODE_LOG, 0, 4},
-                {MIX_OPCODE_LOG, 0.9, 1.1},     {MIX_OPCODE_LOG, 0, 1e30},       {MIX_OPCODE_LOG, 0, 1e-37},
-                {MIX_OPCODE_LOG1P, -1, 4},      {MIX_OPCODE_LOG1P, -1e-3, 1e-3}, {MIX_OPCODE_LOG1P, 0, 1e20},
-                {MIX_OPCODE_TANH, -10, 10},     {MIX_OPCODE_TANH, -1, 1},        {MIX_OPCODE_SIGMOID, -100, 100},
-                {MIX_OPCODE_SIGMOID, -4, 4},    {MIX_OPCODE_ERF, -4.5, 4.5},     {MIX_OPCODE_ERF, -1, 1},
-                {MIX_OPCODE_SOFTPLUS, -30, 30}, {MIX_OPCODE_ELU, -5, 5},         {MIX_OPCODE_SELU, -5, 5}};
+  } ranges[] = {
+      {MIX_OPCODE_EXP, -105, 90},     {MIX_OPCODE_EXP, -1, 1},         {MIX_OPCODE_EXPM1, -20, 89},
+      {MIX_OPCODE_EXPM1, -1, 1},      {MIX_OPCODE_EXPM1, -1e-4, 1e-4}, {MIX_OPCODE_LOG, 0, 4},
+      {MIX_OPCODE_LOG, 0.9, 1.1},     {MIX_OPCODE_LOG, 0, 1e30},       {MIX_OPCODE_LOG, 0, 1e-37},
+      {MIX_OPCODE_LOG1P, -1, 4},      {MIX_OPCODE_LOG1P, -1e-3, 1e-3}, {MIX_OPCODE_LOG1P, 0, 1e20},
+      {MIX_OPCODE_TANH, -10, 10},     {MIX_OPCODE_TANH, -1, 1},        {MIX_OPCODE_SIGMOID, -100, 100},
+      {MIX_OPCODE_SIGMOID, -4, 4},    {MIX_OPCODE_ERF, -4.5, 4.5},     {MIX_OPCODE_ERF, -1, 1},
+      {MIX_OPCODE_SOFTPLUS, -30, 30}, {MIX_OPCODE_ELU, -5, 5},         {MIX_OPCODE_SELU, -5, 5}};
   for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
     sample s;
     begin(&s, 1, (const int64_t[]){20011});
@@ -250,7 +260,8 @@ static void casts_between_all_dtypes(void **state) {
   for (int from = 0; from < DTYPES; from++)
     for (int to = 0; to < DTYPES; to++) {
       char what[64];
-      snprintf(what, sizeof what, "cast %s to %s", mix_dtype_name(all_dtypes[from]), mix_dtype_name(all_dtypes[to]));
+      snprintf(what, sizeof what, "cast %s to %s", mix_dtype_name(all_dtypes[from]),
+               mix_dtype_name(all_dtypes[to]));
       sample s;
       begin(&s, 1, (const int64_t[]){1301});
       const int x = load_all(&s, all_dtypes[from]);
@@ -285,11 +296,12 @@ static void broadcasts(void **state) {
         const mix_dtype dtype = dtypes[d];
         const mix_opcode add = dtype == MIX_BOOL ? MIX_OPCODE_LOGICAL_OR : MIX_OPCODE_ADD;
         char what[96];
-        snprintf(what, sizeof what, "%s (%lld, %lld) on %d threads", mix_dtype_name(dtype), (long long)rows, (long long)columns,
-                 threads);
+        snprintf(what, sizeof what, "%s (%lld, %lld) on %d threads", mix_dtype_name(dtype), (long long)rows,
+                 (long long)columns, threads);
         sample s;
         begin(&s, 2, (const int64_t[]){rows, columns});
-        const int x = load(&s, dtype, (const int64_t[]){columns, 1}), row = load(&s, dtype, (const int64_t[]){0, 1});
+        const int x = load(&s, dtype, (const int64_t[]){columns, 1}),
+                  row = load(&s, dtype, (const int64_t[]){0, 1});
         const int column = load(&s, dtype, (const int64_t[]){1, 0}), scalar = load_scalar(&s, dtype);
         const int transposed = load(&s, dtype, (const int64_t[]){1, rows}),
                   wide = load(&s, dtype, (const int64_t[]){columns + 3, 1});
@@ -314,12 +326,14 @@ static void broadcasts_of_higher_rank(void **state) {
     const int64_t *d = shapes[i];
     sample s;
     begin(&s, 4, d);
-    const int x = load_all(&s, MIX_FLOAT32), middle = load(&s, MIX_BFLOAT16, (const int64_t[]){0, d[2] * d[3], 0, 1});
+    const int x = load_all(&s, MIX_FLOAT32),
+              middle = load(&s, MIX_BFLOAT16, (const int64_t[]){0, d[2] * d[3], 0, 1});
     const int outer = load(&s, MIX_FLOAT16, (const int64_t[]){d[1], 1, 0, 0}),
               last = load(&s, MIX_FLOAT32, (const int64_t[]){0, 0, d[3], 1});
     const int m = compute(&s, MIX_OPCODE_CAST, MIX_FLOAT32, middle, 0, 0),
               o = compute(&s, MIX_OPCODE_CAST, MIX_FLOAT32, outer, 0, 0);
-    const int a = compute(&s, MIX_OPCODE_MULTIPLY, MIX_FLOAT32, x, m, 0), b = compute(&s, MIX_OPCODE_MAXIMUM, MIX_FLOAT32, a, o, 0);
+    const int a = compute(&s, MIX_OPCODE_MULTIPLY, MIX_FLOAT32, x, m, 0),
+              b = compute(&s, MIX_OPCODE_MAXIMUM, MIX_FLOAT32, a, o, 0);
     store(&s, compute(&s, MIX_OPCODE_SUBTRACT, MIX_FLOAT32, b, last, 0));
     store(&s, compute(&s, MIX_OPCODE_CAST, MIX_FLOAT16, b, 0, 0));
     fill_operands(&s, 60 + i);
@@ -330,22 +344,29 @@ static void broadcasts_of_higher_rank(void **state) {
 
 /* ---- an optimizer's update, in place ---- */
 
-/* v = rho v + (1 - rho) g^2; w = w - rate g / (sqrt(v) + epsilon); with the 16-bit copy of w. Operands: g, v, w, four scalars. */
+/* v = rho v + (1 - rho) g^2; w = w - rate g / (sqrt(v) + epsilon); with the 16-bit copy of w. Operands: g, v,
+ * w, four scalars. */
 static void build_rmsprop(sample *s, int64_t n) {
   const mix_dtype f = MIX_FLOAT32;
   begin(s, 1, &n);
   const int g = load_all(s, f), v = load_all(s, f), w = load_all(s, f);
-  const int rho = load_scalar(s, f), rest = load_scalar(s, f), rate = load_scalar(s, f), epsilon = load_scalar(s, f);
-  const int square = compute(s, MIX_OPCODE_SQUARE, f, g, 0, 0), kept = compute(s, MIX_OPCODE_MULTIPLY, f, v, rho, 0);
-  const int added = compute(s, MIX_OPCODE_MULTIPLY, f, square, rest, 0), next = compute(s, MIX_OPCODE_ADD, f, kept, added, 0);
-  const int root = compute(s, MIX_OPCODE_SQRT, f, next, 0, 0), below = compute(s, MIX_OPCODE_ADD, f, root, epsilon, 0);
-  const int scaled = compute(s, MIX_OPCODE_MULTIPLY, f, g, rate, 0), step = compute(s, MIX_OPCODE_DIVIDE, f, scaled, below, 0);
+  const int rho = load_scalar(s, f), rest = load_scalar(s, f), rate = load_scalar(s, f),
+            epsilon = load_scalar(s, f);
+  const int square = compute(s, MIX_OPCODE_SQUARE, f, g, 0, 0),
+            kept = compute(s, MIX_OPCODE_MULTIPLY, f, v, rho, 0);
+  const int added = compute(s, MIX_OPCODE_MULTIPLY, f, square, rest, 0),
+            next = compute(s, MIX_OPCODE_ADD, f, kept, added, 0);
+  const int root = compute(s, MIX_OPCODE_SQRT, f, next, 0, 0),
+            below = compute(s, MIX_OPCODE_ADD, f, root, epsilon, 0);
+  const int scaled = compute(s, MIX_OPCODE_MULTIPLY, f, g, rate, 0),
+            step = compute(s, MIX_OPCODE_DIVIDE, f, scaled, below, 0);
   const int weight = compute(s, MIX_OPCODE_SUBTRACT, f, w, step, 0);
   store(s, next);
   store(s, weight);
   store(s, compute(s, MIX_OPCODE_CAST, MIX_FLOAT16, weight, 0, 0));
   fill_operands(s, 9);
-  for (int i = 0; i < 4; i++) ((float *)s->operands[3 + i])[0] = (const float[]){0.9f, 0.1f, 0.001f, 1e-7f}[i];
+  for (int i = 0; i < 4; i++)
+    ((float *)s->operands[3 + i])[0] = (const float[]){0.9f, 0.1f, 0.001f, 1e-7f}[i];
 }
 
 static void updates_in_place(void **state) {
@@ -364,7 +385,8 @@ static void updates_in_place(void **state) {
       result.data[0] = s.operands[1];
       result.data[1] = s.operands[2];
       run_sample(&s, best_kernel(mix_cpu_fused_kernels), s.operands, &result, threads);
-      for (int k = 0; k < 3; k++) assert_close("rmsprop", result.data[k], expected.data[k], result.types[k].dtype, n, 0);
+      for (int k = 0; k < 3; k++)
+        assert_close("rmsprop", result.data[k], expected.data[k], result.types[k].dtype, n, 0);
       result.data[0] = copy;
       result.data[1] = other;
       free_results(&expected);
@@ -394,7 +416,8 @@ static void a_store_waits_for_later_readers(void **state) {
     result.data[0] = s.operands[0];
     result.data[2] = s.operands[1];
     run_sample(&s, best_kernel(mix_cpu_fused_kernels), s.operands, &result, 2);
-    for (int k = 0; k < 3; k++) assert_close("in place", result.data[k], expected.data[k], MIX_FLOAT32, sizes[i], 0);
+    for (int k = 0; k < 3; k++)
+      assert_close("in place", result.data[k], expected.data[k], MIX_FLOAT32, sizes[i], 0);
     result.data[0] = first;
     result.data[2] = third;
     free_results(&expected);
@@ -403,8 +426,9 @@ static void a_store_waits_for_later_readers(void **state) {
   }
 }
 
-/* Operands that are stored as they are (or rounded by the store alone) behind a store over them: in memory of a tile's form they would
- * be gone by then. Results 0 and, where `over` says so, 1 lie in the memory of that operand. */
+/* Operands that are stored as they are (or rounded by the store alone) behind a store over them: in memory of
+ * a tile's form they would be gone by then. Results 0 and, where `over` says so, 1 lie in the memory of that
+ * operand. */
 static void check_overwritten(sample *s, int64_t n, int first, int over) {
   fill_operands(s, 5);
   for (int threads = 1; threads <= 2; threads++) {
@@ -421,7 +445,8 @@ static void check_overwritten(sample *s, int64_t n, int first, int over) {
     result.data[0] = inputs[first];
     if (over >= 0) result.data[1] = inputs[over];
     run_sample(s, best_kernel(mix_cpu_fused_kernels), inputs, &result, threads);
-    for (int k = 0; k < 2; k++) assert_close("overwritten", result.data[k], expected.data[k], result.types[k].dtype, n, 0);
+    for (int k = 0; k < 2; k++)
+      assert_close("overwritten", result.data[k], expected.data[k], result.types[k].dtype, n, 0);
     for (int i = 0; i < 2; i++) free(inputs[i]), result.data[i] = own[i];
     free_results(&expected);
     free_results(&result);
@@ -431,8 +456,10 @@ static void check_overwritten(sample *s, int64_t n, int first, int over) {
 static void operands_are_stored_before_they_are_overwritten(void **state) {
   NEED_INSTRUCTION_SET(state);
   static const int64_t sizes[] = {1, 16, 511, 512, 4096, 20000};
-  static const mix_dtype from[] = {MIX_FLOAT32, MIX_FLOAT32, MIX_FLOAT32, MIX_FLOAT64, MIX_INT64, MIX_INT64, MIX_INT64},
-                         to[] = {MIX_FLOAT16, MIX_BFLOAT16, MIX_FLOAT32, MIX_FLOAT64, MIX_INT8, MIX_INT32, MIX_INT64};
+  static const mix_dtype from[] = {MIX_FLOAT32, MIX_FLOAT32, MIX_FLOAT32, MIX_FLOAT64,
+                                   MIX_INT64,   MIX_INT64,   MIX_INT64},
+                         to[] = {MIX_FLOAT16, MIX_BFLOAT16, MIX_FLOAT32, MIX_FLOAT64,
+                                 MIX_INT8,    MIX_INT32,    MIX_INT64};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
     for (size_t d = 0; d < sizeof from / sizeof *from; d++) {
       sample s;
@@ -475,7 +502,8 @@ static void fused_equals_unfused(void **state) {
     enum { N = 2601 };
     sample s;
     build_chain(&s, all_dtypes[d], N);
-    for (int i = 0; i < 3; i++) fill_between(s.operands[i], all_dtypes[d], s.operand_sizes[i], 90 + (uint64_t)i, -3, 3);
+    for (int i = 0; i < 3; i++)
+      fill_between(s.operands[i], all_dtypes[d], s.operand_sizes[i], 90 + (uint64_t)i, -3, 3);
     results fused;
     allocate_results(&s, &fused);
     run_sample(&s, best_kernel(mix_cpu_fused_kernels), s.operands, &fused, 2);
@@ -531,7 +559,8 @@ static void all_finite_sees_every_element(void **state) {
       const int64_t places[] = {-1, 0, n / 2, n - 1, n * 2 / 3};
       for (int k = 0; k < 5; k++)
         for (int threads = 1; threads <= 3; threads++) {
-          if (places[k] >= 0) mix_store_double(s.operands[0], all_dtypes[d], places[k], k % 2 ? INFINITY : NAN);
+          if (places[k] >= 0)
+            mix_store_double(s.operands[0], all_dtypes[d], places[k], k % 2 ? INFINITY : NAN);
           run_sample(&s, best_kernel(mix_cpu_fused_kernels), s.operands, &result, threads);
           assert_int_equal(*(uint8_t *)result.data[1], places[k] < 0);
           if (places[k] >= 0) mix_store_double(s.operands[0], all_dtypes[d], places[k], 1);
@@ -541,13 +570,15 @@ static void all_finite_sees_every_element(void **state) {
     }
 }
 
-/* A 16-bit gradient times a float32 factor, as unscaling computes it: tested as it is stored where the factor allows, else computed.
- * The verdict is the product's, for factors that make finite numbers infinite, or infinite ones NaN, too. */
+/* A 16-bit gradient times a float32 factor, as unscaling computes it: tested as it is stored where the factor
+ * allows, else computed. The trace is the product's, for factors that make finite numbers infinite, or
+ * infinite ones NaN, too. */
 static void all_finite_of_scaled_halves(void **state) {
   NEED_INSTRUCTION_SET(state);
   static const mix_dtype halves[] = {MIX_FLOAT16, MIX_BFLOAT16};
   static const float factors[] = {1, 0x1p-15f, 0, -0x1p-15f, 2, 0x1p111f, 0x1p112f, 0x1p120f, INFINITY, NAN};
-  static const double values[] = {1, 65504, -65504, 0x1p127, INFINITY, -INFINITY, NAN}; /* the fourth: infinite in float16 */
+  static const double values[] = {1,        65504,     -65504, 0x1p127,
+                                  INFINITY, -INFINITY, NAN}; /* the fourth: infinite in float16 */
   enum { N = 1500 };
   for (int form = 0; form < 4; form++) /* by the dtype, with the factor on either side */
     for (size_t f = 0; f < sizeof factors / sizeof *factors; f++)
@@ -575,10 +606,12 @@ static void all_finite_of_scaled_halves(void **state) {
       }
 }
 
-/* Integer-valued data whose sums are exact in any order; and the same bits again for the same number of threads. */
+/* Integer-valued data whose sums are exact in any order; and the same bits again for the same number of
+ * threads. */
 static void sums_in_programs(void **state) {
   NEED_INSTRUCTION_SET(state);
-  static const mix_dtype dtypes[] = {MIX_FLOAT16, MIX_BFLOAT16, MIX_FLOAT32, MIX_FLOAT64, MIX_INT32, MIX_INT64};
+  static const mix_dtype dtypes[] = {MIX_FLOAT16, MIX_BFLOAT16, MIX_FLOAT32,
+                                     MIX_FLOAT64, MIX_INT32,    MIX_INT64};
   for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
     for (int threads = 1; threads <= 3; threads++) {
       enum { N = 40009 };
@@ -607,7 +640,8 @@ static void sums_in_programs(void **state) {
 
 /* ---- size ---- */
 
-/* A hundred instructions whose values all stay alive: smaller tiles; and more registers than the executor holds are refused. */
+/* A hundred instructions whose values all stay alive: smaller tiles; and more registers than the executor
+ * holds are refused. */
 static void long_programs(void **state) {
   NEED_INSTRUCTION_SET(state);
   sample s;
@@ -615,16 +649,20 @@ static void long_programs(void **state) {
   enum { ALIVE = 30 };
   const int x = load_all(&s, MIX_FLOAT32), bias = load(&s, MIX_FLOAT32, (const int64_t[]){0, 1});
   int alive[ALIVE], all = bias;
-  for (int i = 0; i < ALIVE; i++) alive[i] = compute(&s, MIX_OPCODE_ADD, MIX_FLOAT32, i ? alive[i - 1] : x, bias, 0);
   for (int i = 0; i < ALIVE; i++)
-    all = compute(&s, MIX_OPCODE_MAXIMUM, MIX_FLOAT32, all, compute(&s, MIX_OPCODE_NEGATIVE, MIX_FLOAT32, alive[i], 0, 0), 0);
+    alive[i] = compute(&s, MIX_OPCODE_ADD, MIX_FLOAT32, i ? alive[i - 1] : x, bias, 0);
+  for (int i = 0; i < ALIVE; i++)
+    all = compute(&s, MIX_OPCODE_MAXIMUM, MIX_FLOAT32, all,
+                  compute(&s, MIX_OPCODE_NEGATIVE, MIX_FLOAT32, alive[i], 0, 0), 0);
   store(&s, all);
   fill_operands(&s, 70);
   check_sample("long", &s, 2, 0);
-  while (s.program.instruction_count < INSTRUCTIONS) all = compute(&s, MIX_OPCODE_NEGATIVE, MIX_FLOAT32, all, 0, 0);
+  while (s.program.instruction_count < INSTRUCTIONS)
+    all = compute(&s, MIX_OPCODE_NEGATIVE, MIX_FLOAT32, all, 0, 0);
   for (int i = 0; i < 10; i++) store(&s, all);
   const mix_kernel_args args = {.program = &s.program};
-  assert_string_equal(best_kernel(mix_cpu_fused_kernels)->refuses(&args), "more registers than the tile executor holds");
+  assert_string_equal(best_kernel(mix_cpu_fused_kernels)->unsupported_reason(&args),
+                      "more registers than the tile executor holds");
   end(&s);
 }
 
@@ -663,7 +701,8 @@ static void epilogue_blocks(void **state) {
         int other = 0;
         if (with_bias) other = load(&s, dtype, (const int64_t[]){0, 1});
         const int residual = load_all(&s, dtype);
-        const int sum = compute(&s, MIX_OPCODE_ADD, dtype, 0, other, 0), relu = compute(&s, MIX_OPCODE_RELU, dtype, sum, 0, 0);
+        const int sum = compute(&s, MIX_OPCODE_ADD, dtype, 0, other, 0),
+                  relu = compute(&s, MIX_OPCODE_RELU, dtype, sum, 0, 0);
         store(&s, relu);
         store(&s, compute(&s, MIX_OPCODE_GREATER, MIX_BOOL, relu, residual, 0));
         fill_operands(&s, 21);
@@ -674,13 +713,15 @@ static void epilogue_blocks(void **state) {
         allocate_results(&s, &expected);
         allocate_results(&s, &result);
         for (int k = 0; k < 2; k++) result.types[k].shape = MIX_SHAPE(rows, columns);
-        mix_kernel_args args = {
-            .program = &s.program, .inputs = (const void **)s.operands, .outputs = expected.data, .output_types = result.types};
+        mix_kernel_args args = {.program = &s.program,
+                                .inputs = (const void **)s.operands,
+                                .outputs = expected.data,
+                                .output_types = result.types};
         assert_true(mix_ref_program_prepare(&args, 1));
         mix_ref_program_begin(&args);
         for (int64_t e = 0; e < rows * columns; e++) {
-          const double value =
-              mix_load_double(accumulator, raw == 8 ? MIX_FLOAT64 : MIX_FLOAT32, e / columns * stride + e % columns);
+          const double value = mix_load_double(accumulator, raw == 8 ? MIX_FLOAT64 : MIX_FLOAT32,
+                                               e / columns * stride + e % columns);
           mix_ref_program_element(&args, e, (mix_ref_value){.real = value});
         }
         mix_ref_program_end(&args);
@@ -691,14 +732,16 @@ static void epilogue_blocks(void **state) {
         /* blocks of odd sizes */
         for (int64_t row = 0; row < rows; row += 6)
           for (int64_t column = 0; column < columns; column += 48) {
-            const int64_t height = rows - row < 6 ? rows - row : 6, width = columns - column < 48 ? columns - column : 48;
-            mix_tile_run_block(prepared, &args, accumulator + (size_t)(row * stride + column) * raw, stride, row, height, column,
-                               width, row + height < rows);
+            const int64_t height = rows - row < 6 ? rows - row : 6,
+                          width = columns - column < 48 ? columns - column : 48;
+            mix_tile_run_block(prepared, &args, accumulator + (size_t)(row * stride + column) * raw, stride,
+                               row, height, column, width, row + height < rows);
           }
         for (int k = 0; k < 2; k++)
           assert_close("blocks", result.data[k], expected.data[k], result.types[k].dtype, rows * columns, 0);
         /* and at once */
-        for (int k = 0; k < 2; k++) memset(result.data[k], 0, (size_t)(rows * columns) * mix_dtype_size(result.types[k].dtype));
+        for (int k = 0; k < 2; k++)
+          memset(result.data[k], 0, (size_t)(rows * columns) * mix_dtype_size(result.types[k].dtype));
         mix_tile_run_block(prepared, &args, accumulator, stride, 0, rows, 0, columns, false);
         for (int k = 0; k < 2; k++)
           assert_close("whole", result.data[k], expected.data[k], result.types[k].dtype, rows * columns, 0);
@@ -710,8 +753,8 @@ static void epilogue_blocks(void **state) {
       }
 }
 
-/* What stands behind the last whole packet of eight of the space is computed another way: the place of an element decides, not the
- * block, nor that its operand is the same for all. */
+/* What stands behind the last whole packet of eight of the space is computed another way: the place of an
+ * element decides, not the block, nor that its operand is the same for all. */
 static void bits_depend_on_the_place_alone(void **state) {
   NEED_INSTRUCTION_SET(state);
   static const int64_t shapes[][2] = {{13, 10}, {1, 7}, {5, 3}, {50, 17}, {3, 1101}, {31, 33}};
@@ -730,11 +773,13 @@ static void bits_depend_on_the_place_alone(void **state) {
       allocate_results(&whole, &result);
       run_sample(&whole, best_kernel(mix_cpu_fused_kernels), whole.operands, &expected, 1);
       begin(&block, 2, (const int64_t[]){rows, columns});
-      block.loads[block.program.load_count++] = (mix_program_load){.input = MIX_FROM_ACCUMULATOR, .dtype = MIX_FLOAT32};
+      block.loads[block.program.load_count++] =
+          (mix_program_load){.input = MIX_FROM_ACCUMULATOR, .dtype = MIX_FLOAT32};
       store(&block, compute(&block, opcodes[o], MIX_FLOAT32, 0, 0, 0));
       mix_tile_program *prepared = mix_tile_prepare(&block.program);
       assert_non_null(prepared);
-      mix_kernel_args args = {.program = &block.program, .outputs = result.data, .output_types = result.types};
+      mix_kernel_args args = {
+          .program = &block.program, .outputs = result.data, .output_types = result.types};
       for (size_t h = 0; h < sizeof heights / sizeof *heights; h++)
         for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
           memset(result.data[0], 0, (size_t)(rows * columns) * sizeof(float));
@@ -764,18 +809,21 @@ static void bits_depend_on_the_place_alone(void **state) {
 
 /* ---- two instructions in one pass ---- */
 
-/* x, y, z with operand `uniform` (-1: none) a single number, 3: a cast that changes nothing stands between the two; `apart`: the first
- * result is stored too, which keeps the two apart. */
-static void make_pair(sample *s, const mix_tile_joint *joint, int64_t n, int uniform, bool apart) {
+/* x, y, z with operand `uniform` (-1: none) a single number, 3: a cast that changes nothing stands between
+ * the two; `apart`: the first result is stored too, which keeps the two apart. */
+static void make_pair(sample *s, const mix_superinstruction *superinstruction, int64_t n, int uniform,
+                      bool apart) {
   int operands[3], next = 0;
   begin(s, 1, &n);
-  for (int k = 0; k < 3; k++) operands[k] = k == uniform ? load_scalar(s, MIX_FLOAT32) : load_all(s, MIX_FLOAT32);
+  for (int k = 0; k < 3; k++)
+    operands[k] = k == uniform ? load_scalar(s, MIX_FLOAT32) : load_all(s, MIX_FLOAT32);
   int first[3] = {0}, second[3] = {0};
-  for (int k = 0; k < mix_opcode_operands(joint->first); k++) first[k] = operands[next++];
-  int t = compute(s, joint->first, MIX_FLOAT32, first[0], first[1], first[2]);
+  for (int k = 0; k < mix_opcode_operands(superinstruction->first); k++) first[k] = operands[next++];
+  int t = compute(s, superinstruction->first, MIX_FLOAT32, first[0], first[1], first[2]);
   if (uniform == 3) t = compute(s, MIX_OPCODE_CAST, MIX_FLOAT32, t, 0, 0);
-  for (int k = 0; k < mix_opcode_operands(joint->second); k++) second[k] = k == joint->position ? t : operands[next++];
-  store(s, compute(s, joint->second, MIX_FLOAT32, second[0], second[1], second[2]));
+  for (int k = 0; k < mix_opcode_operands(superinstruction->second); k++)
+    second[k] = k == superinstruction->position ? t : operands[next++];
+  store(s, compute(s, superinstruction->second, MIX_FLOAT32, second[0], second[1], second[2]));
   if (apart) store(s, t);
   fill_operands(s, 900);
 }
@@ -785,13 +833,14 @@ static void joints_round_both_instructions(void **state) {
   static const int64_t sizes[] = {1, 16, 37, 512, 1037, 4096};
   const mix_vector *vector = mix_vector_current();
   int checked = 0;
-  for (const mix_tile_joint *joint = vector->joints; joint->function; joint++)
+  for (const mix_superinstruction *superinstruction = vector->superinstructions; superinstruction->function;
+       superinstruction++)
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
       for (int uniform = -1; uniform <= 3; uniform++) {
         sample joined, apart;
         results one, two;
-        make_pair(&joined, joint, sizes[i], uniform, false);
-        make_pair(&apart, joint, sizes[i], uniform, true);
+        make_pair(&joined, superinstruction, sizes[i], uniform, false);
+        make_pair(&apart, superinstruction, sizes[i], uniform, true);
         mix_tile_program *prepared = mix_tile_prepare_for(&joined.program, vector),
                          *other = mix_tile_prepare_for(&apart.program, vector);
         int passes[2] = {0};
@@ -799,14 +848,17 @@ static void joints_round_both_instructions(void **state) {
         for (int k = 0; k < other->body_count; k++) passes[1] += other->body[k].function != NULL;
         mix_free(prepared);
         mix_free(other);
-        /* of one element all is computed once, by single instructions; so is the first of a pair on a uniform operand alone */
-        const bool alone = sizes[i] == 1 || (uniform == 0 && mix_opcode_operands(joint->first) == 1);
+        /* of one element all is computed once, by single instructions; so is the first of a pair on a uniform
+         * operand alone */
+        const bool alone =
+            sizes[i] == 1 || (uniform == 0 && mix_opcode_operands(superinstruction->first) == 1);
         if (!alone) assert_int_equal(passes[0], 1), assert_int_equal(passes[1], 2);
         allocate_results(&joined, &one);
         allocate_results(&apart, &two);
         run_sample(&joined, best_kernel(mix_cpu_fused_kernels), joined.operands, &one, 1);
         run_sample(&apart, best_kernel(mix_cpu_fused_kernels), apart.operands, &two, 1);
-        assert_close("joint", one.data[0], two.data[0], MIX_FLOAT32, sizes[i], 0); /* of two NaN either may come out */
+        assert_close("superinstruction", one.data[0], two.data[0], MIX_FLOAT32, sizes[i],
+                     0); /* of two NaN either may come out */
         free_results(&one);
         free_results(&two);
         end(&joined);
@@ -818,8 +870,9 @@ static void joints_round_both_instructions(void **state) {
 
 /* ---- chains of instructions in one pass ---- */
 
-/* Results in place of the last operands that are vectors; `apart`: what happens between is stored too, so that no chain is made. */
-static void make_code(sample *s, const mix_tile_chain *chain, int64_t n, bool apart) {
+/* Results in place of the last operands that are vectors; `apart`: what happens between is stored too, so
+ * that no chain is made. */
+static void make_code(sample *s, const mix_fused_chain *chain, int64_t n, bool apart) {
   int registers[MIX_CHAIN_OPERANDS + MIX_CHAIN_CODE], count = 0;
   begin(s, 1, &n);
   for (; count < chain->vectors; count++) registers[count] = load_all(s, MIX_FLOAT32);
@@ -832,7 +885,7 @@ static void make_code(sample *s, const mix_tile_chain *chain, int64_t n, bool ap
   fill_operands(s, 70);
 }
 
-static void run_in_place(const sample *s, const mix_tile_chain *chain, results *r) {
+static void run_in_place(const sample *s, const mix_fused_chain *chain, results *r) {
   void *inputs[OPERANDS];
   allocate_results(s, r);
   memcpy(inputs, s->operands, sizeof inputs);
@@ -856,9 +909,9 @@ static void chains_round_every_instruction(void **state) {
   static const int64_t sizes[] = {1, 16, 37, 512, 1037, 300000}; /* the last is fetched ahead */
   const mix_vector *vector = mix_vector_current();
   int checked = 0;
-  for (const mix_tile_chain *(*const *row)(void) = vector->chains; *row; row++)
+  for (const mix_fused_chain *(*const *row)(void) = vector->chains; *row; row++)
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-      const mix_tile_chain *chain = (*row)();
+      const mix_fused_chain *chain = (*row)();
       sample whole, apart;
       results one, two;
       make_code(&whole, chain, sizes[i], false);
@@ -868,7 +921,8 @@ static void chains_round_every_instruction(void **state) {
       run_in_place(&whole, chain, &one);
       run_in_place(&apart, chain, &two);
       for (int k = 0; k < chain->result_count; k++)
-        assert_close("chain", one.data[k], two.data[k], MIX_FLOAT32, sizes[i], 0); /* of two NaN either may come out */
+        assert_close("chain", one.data[k], two.data[k], MIX_FLOAT32, sizes[i],
+                     0); /* of two NaN either may come out */
       free_results(&one);
       free_results(&two);
       end(&whole);
@@ -882,7 +936,7 @@ static void chains_round_every_instruction(void **state) {
 static void other_code_is_no_chain(void **state) {
   NEED_INSTRUCTION_SET(state);
   const mix_vector *vector = mix_vector_current();
-  const mix_tile_chain *chain = (*vector->chains)();
+  const mix_fused_chain *chain = (*vector->chains)();
   const int64_t n = 64;
   for (int changed = 0; changed < chain->count + 2; changed++) {
     sample s;

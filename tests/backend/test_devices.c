@@ -1,4 +1,5 @@
-/* Device, threads, accumulation and float32 precision: start values from the environment, settings by calls, and what both refuse. */
+/* Device, threads, accumulation and float32 precision: start values from the environment, settings by calls,
+ * and what both refuse. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -6,7 +7,7 @@
 #include <cmocka.h>
 
 #include "backend/backend.h"
-#include "base/cpu.h"
+#include "base/processor.h"
 #include <mixtape/device.h>
 
 #include <stdlib.h>
@@ -93,7 +94,8 @@ static void threads(void **state) {
 
 static void accumulation(void **state) {
   (void)state;
-  static const char *const names[] = {"auto", "exact", "blocked", "blocked_short", "blocked_long", "blocked_wide"};
+  static const char *const names[] = {"auto",          "exact",        "blocked",
+                                      "blocked_short", "blocked_long", "blocked_wide"};
   for (int i = 0; i < 6; i++) {
     assert_int_equal(mix_set_accumulate(names[i]), MIX_OK);
     assert_string_equal(mix_accumulate(), names[i]);
@@ -150,15 +152,16 @@ static void the_text_says_what_serves(void **state) {
   mix_set_threads(2);
   mix_set_accumulate("exact");
   const char *text = mix_devices_text();
-  static const char *const expected[] = {"instruction sets found: ",
-                                         "instruction sets in force: ",
-                                         "matmul of float16 (1024, 1024): ",
-                                         "matmul of bfloat16",
-                                         "matmul of float32",
-                                         "matmul of float64",
-                                         "matmul of int32",
-                                         "cuda: unavailable: ",
-                                         "in force: device cpu, 2 threads, accumulation exact, float32 precision highest\n"};
+  static const char *const expected[] = {
+      "instruction sets found: ",
+      "instruction sets in force: ",
+      "matmul of float16 (1024, 1024): ",
+      "matmul of bfloat16",
+      "matmul of float32",
+      "matmul of float64",
+      "matmul of int32",
+      "cuda: unavailable: ",
+      "in force: device cpu, 2 threads, accumulation exact, float32 precision highest\n"};
   for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
     if (!strstr(text, expected[i])) fail_msg("\"%s\" is not in:\n%s", expected[i], text);
   assert_non_null(strstr(text, mix_cpu_name()));
@@ -169,7 +172,8 @@ static void the_text_says_what_serves(void **state) {
   mix_set_accumulate("auto");
   assert_non_null(strstr(mix_devices_text(), "not gemm_f16_t4x16_avx512fp16: needs avx512, avx512_fp16\n"));
   assert_null(strstr(mix_devices_text(), "operands of another dtype"));
-  assert_non_null(strstr(mix_devices_text(), "large products here accumulate: float16 exact, bfloat16 exact\n"));
+  assert_non_null(
+      strstr(mix_devices_text(), "large products here accumulate: float16 exact, bfloat16 exact\n"));
   assert_string_equal(mix_accumulate_in_force(MIX_FLOAT16), "exact");
   mix_cpu_override(UINT32_MAX);
   mix_set_accumulate("exact");

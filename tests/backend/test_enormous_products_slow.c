@@ -1,4 +1,5 @@
-/* Products in which an operand, the result or the depth has more than 2^31 elements, on each kind of kernel. At most 0.4 GB of memory. */
+/* Products in which an operand, the result or the depth has more than 2^31 elements, on each kind of kernel.
+ * At most 0.4 GB of memory. */
 #define _GNU_SOURCE
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,8 +29,8 @@ static const kind kinds[KINDS] = {
     [FLOAT16_SUMS] = {"float16 in float16 sums", MIX_FLOAT16, MIX_CPU_AVX512_FP16, AMX, "blocked"},
     [FLOAT16_WIDENED] = {"float16 widened beside tiles", MIX_FLOAT16, AMX, AMX, "exact"},
     [FLOAT32] = {"float32", MIX_FLOAT32, 0, 0, "exact"},
-    [FLOAT32_AVX2] = {"float32 with AVX2 beside AVX-512", MIX_FLOAT32, MIX_CPU_AVX512, AMX | MIX_CPU_AVX512 | MIX_CPU_AVX512_FP16,
-                      "exact"},
+    [FLOAT32_AVX2] = {"float32 with AVX2 beside AVX-512", MIX_FLOAT32, MIX_CPU_AVX512,
+                      AMX | MIX_CPU_AVX512 | MIX_CPU_AVX512_FP16, "exact"},
 };
 
 /* Which of m, n and k the enormous operands run along: along it only the last FAR numbers count. */
@@ -61,7 +62,8 @@ static double rounded(mix_dtype dtype, double value) {
   return mix_load_double(&element, dtype, 0);
 }
 
-/* The part of an operand (rows, columns) that is not zero; on small pages, for it may be a few numbers here and there. */
+/* The part of an operand (rows, columns) that is not zero; on small pages, for it may be a few numbers here
+ * and there. */
 static void set_far(operand x, bool transposed, int64_t rows, int64_t columns, const product *p,
                     double (*value)(const product *, int64_t, int64_t), bool far_rows, bool far_columns) {
   madvise(x.data, bytes_of(x), MADV_NOHUGEPAGE);
@@ -96,25 +98,38 @@ static void check(const kind *kind, product p) {
 /* Tiles want a depth of 10 and the float16 sums one of 32; both want more than 12 rows and columns. */
 static int64_t depth_of(const kind *kind) { return strcmp(kind->accumulate, "blocked") ? 17 : 32; }
 
-static void high_result(const kind *kind) { check(kind, (product){(1 << 21) + 3, 1027, depth_of(kind), ALONG_M, false, false}); }
+static void high_result(const kind *kind) {
+  check(kind, (product){(1 << 21) + 3, 1027, depth_of(kind), ALONG_M, false, false});
+}
 static void wide_operand_and_result(const kind *kind) {
   check(kind, (product){16, (1 << 27) + 5, depth_of(kind), ALONG_N, false, false});
 }
-static void high_operand(const kind *kind) { check(kind, (product){(1 << 21) + 3, 16, 1027, ALONG_M, false, false}); }
-static void wide_operand_transposed(const kind *kind) { check(kind, (product){(1 << 21) + 3, 16, 1027, ALONG_M, true, false}); }
-static void high_operand_transposed(const kind *kind) { check(kind, (product){16, (1 << 21) + 3, 1027, ALONG_N, false, true}); }
-/* The gradient of a kernel of one unit: turned round, and read along the rows of A. */
-static void depth_of_a_gradient(const kind *kind) { check(kind, (product){1027, 1, (1 << 21) + 3, ALONG_K, true, false}); }
+static void high_operand(const kind *kind) {
+  check(kind, (product){(1 << 21) + 3, 16, 1027, ALONG_M, false, false});
+}
+static void wide_operand_transposed(const kind *kind) {
+  check(kind, (product){(1 << 21) + 3, 16, 1027, ALONG_M, true, false});
+}
+static void high_operand_transposed(const kind *kind) {
+  check(kind, (product){16, (1 << 21) + 3, 1027, ALONG_N, false, true});
+}
+/* The gradient of a kernel of one unit: transposed round, and read along the rows of A. */
+static void depth_of_a_gradient(const kind *kind) {
+  check(kind, (product){1027, 1, (1 << 21) + 3, ALONG_K, true, false});
+}
 static void depth(const kind *kind) { check(kind, (product){16, 16, (1 << 27) + 5, ALONG_K, false, false}); }
 /* The narrow operand is widened in pieces. */
-static void depth_of_vectors(const kind *kind) { check(kind, (product){1, 1, TWO_31 + 5, ALONG_K, false, false}); }
+static void depth_of_vectors(const kind *kind) {
+  check(kind, (product){1, 1, TWO_31 + 5, ALONG_K, false, false});
+}
 
 /* Many products of ordinary size, the last of which is not zero. */
 static void batch(const kind *kind) {
   const int64_t batches = (1 << 16) + 3, k = 1027;
   enum { M = 32, N = 16 };
   const product one = {M, N, k, ALONG_N, false, false}; /* all of A, the last columns of B */
-  operand inputs[2] = {vast(kind->dtype, MIX_SHAPE(batches, M, k)), operand_of(kind->dtype, MIX_SHAPE(k, N), NULL)};
+  operand inputs[2] = {vast(kind->dtype, MIX_SHAPE(batches, M, k)),
+                       operand_of(kind->dtype, MIX_SHAPE(k, N), NULL)};
   operand output = written(kind->dtype, MIX_SHAPE(batches, M, N));
   operand last = {kind->dtype, MIX_SHAPE(M, k),
                   (char *)inputs[0].data + (size_t)((batches - 1) * M * k) * mix_dtype_size(kind->dtype)};
@@ -122,7 +137,8 @@ static void batch(const kind *kind) {
   set_far(inputs[1], false, k, N, &one, b_at, false, true);
   run(&mix_op_batch_matmul, &(mix_matmul_attributes){.transpose_a = false}, 2, inputs, &output);
   FOR_WRITTEN(output, i)
-  assert_true(element(output, i) == (i < (batches - 1) * M * N ? 0 : rounded(kind->dtype, sum_at(&one, i / N % M, i % N))));
+  assert_true(element(output, i) ==
+              (i < (batches - 1) * M * N ? 0 : rounded(kind->dtype, sum_at(&one, i / N % M, i % N))));
   forget(inputs[0]), forget(output);
   free(inputs[1].data);
 }
@@ -143,15 +159,17 @@ static void on_kinds(unsigned chosen, void (*check_kind)(const kind *)) {
   mix_set_accumulate("auto");
 }
 
-/* The kinds differ in how they pack, multiply and store: each does each of these once, not all of them in each test. */
-#define ON_KINDS(name, chosen)                                                                                                     \
-  static void test_##name(void **state) {                                                                                          \
-    (void)state;                                                                                                                   \
-    on_kinds(chosen, name);                                                                                                        \
+/* The kinds differ in how they pack, multiply and store: each does each of these once, not all of them in
+ * each test. */
+#define ON_KINDS(name, chosen)                                                                               \
+  static void test_##name(void **state) {                                                                    \
+    (void)state;                                                                                             \
+    on_kinds(chosen, name);                                                                                  \
   }
 ON_KINDS(high_result, 1 << FLOAT16 | 1 << FLOAT16_SUMS | 1 << FLOAT32)
 ON_KINDS(wide_operand_and_result, 1 << BFLOAT16 | 1 << FLOAT16_SUMS | 1 << FLOAT32)
-ON_KINDS(high_operand, 1 << FLOAT16 | 1 << FLOAT16_SUMS | 1 << FLOAT16_WIDENED | 1 << FLOAT32 | 1 << FLOAT32_AVX2)
+ON_KINDS(high_operand,
+         1 << FLOAT16 | 1 << FLOAT16_SUMS | 1 << FLOAT16_WIDENED | 1 << FLOAT32 | 1 << FLOAT32_AVX2)
 ON_KINDS(wide_operand_transposed, 1 << BFLOAT16 | 1 << FLOAT16_SUMS | 1 << FLOAT32)
 ON_KINDS(high_operand_transposed, 1 << FLOAT16 | 1 << FLOAT16_SUMS | 1 << FLOAT32)
 ON_KINDS(batch, 1 << FLOAT16 | 1 << FLOAT32)

@@ -1,5 +1,5 @@
-/* Fused programs over more than 2^31 elements: loads of every kind, casts, sums, finite checks, an optimizer's update in place, a
- * product's epilogue. At most 0.4 GB of memory. */
+/* Fused programs over more than 2^31 elements: loads of every kind, casts, sums, finite checks, an
+ * optimizer's update in place, a product's epilogue. At most 0.4 GB of memory. */
 #define _GNU_SOURCE
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "backend/enormous.h"
-#include "backend/program.h"
+#include "ir/program.h"
 #include <assert.h>
 #include <math.h>
 
@@ -23,10 +23,10 @@ static_assert((int64_t)ROWS * WIDTH == SPACE, "the space is that of the rows");
 #define OVER_ROWS "over (" TEXT(ROWS) ", " TEXT(WIDTH) ")\n"
 
 /* A program from its text (backend/program.h), which must fit the operands and results. */
-static void run_program(const mix_op *op, const void *attributes, const char *text, int input_count, const operand *inputs,
-                        int output_count, const operand *outputs) {
+static void run_program(const mix_op *op, const void *attributes, const char *text, int input_count,
+                        const operand *inputs, int output_count, const operand *outputs) {
   mix_program_reading reading;
-  mix_program_type types[2 * MOST_OPERANDS];
+  mix_program_type types[2 * MAX_OPERANDS];
   char problem[256];
   mix_program_read_begin(&reading);
   for (const char *end; *text; text = end + (*end == '\n')) {
@@ -38,11 +38,13 @@ static void run_program(const mix_op *op, const void *attributes, const char *te
     const operand *x = i < input_count ? &inputs[i] : &outputs[i - input_count];
     types[i] = (mix_program_type){x->dtype, x->shape};
   }
-  if (!mix_program_check(&reading.program, input_count, types, output_count, types + input_count, problem, sizeof problem))
+  if (!mix_program_check(&reading.program, input_count, types, output_count, types + input_count, problem,
+                         sizeof problem))
     fail_msg("%s", problem);
   run_on(2, op, attributes, &reading.program, input_count, inputs, output_count, outputs);
 }
-static void run_fused(const char *text, int input_count, const operand *inputs, int output_count, const operand *outputs) {
+static void run_fused(const char *text, int input_count, const operand *inputs, int output_count,
+                      const operand *outputs) {
   run_program(&mix_op_fused, NULL, text, input_count, inputs, output_count, outputs);
 }
 
@@ -51,13 +53,15 @@ static operand scalar(mix_dtype dtype, double value) { return operand_of(dtype, 
 /* The last three elements are 1, -2 and 3. */
 static const double far_numbers[] = {1, -2, 3};
 static void set_far(operand x) {
-  for (int i = 0; i < 3; i++) mix_store_double(x.data, x.dtype, mix_shape_size(x.shape) - 3 + i, far_numbers[i]);
+  for (int i = 0; i < 3; i++)
+    mix_store_double(x.data, x.dtype, mix_shape_size(x.shape) - 3 + i, far_numbers[i]);
 }
 static double far_at(int64_t i) { return i < SPACE - 3 ? 0 : far_numbers[i - (SPACE - 3)]; }
 
 static void elements_in_their_order(void **state) {
   (void)state;
-  operand x = vast(MIX_FLOAT16, MIX_SHAPE(SPACE)), factor = scalar(MIX_FLOAT16, 2), y = written(MIX_FLOAT16, MIX_SHAPE(SPACE));
+  operand x = vast(MIX_FLOAT16, MIX_SHAPE(SPACE)), factor = scalar(MIX_FLOAT16, 2),
+          y = written(MIX_FLOAT16, MIX_SHAPE(SPACE));
   operand finite = operand_of(MIX_BOOL, MIX_SCALAR, NULL);
   set_far(x);
   run_fused(OVER_SPACE "r0 = float16 load 0 strides (1)\n"
@@ -75,7 +79,8 @@ static void elements_in_their_order(void **state) {
 
 static void rows_and_columns_broadcast(void **state) {
   (void)state;
-  operand x = vast(MIX_FLOAT16, MIX_SHAPE(ROWS, WIDTH)), bias = operand_of(MIX_FLOAT16, MIX_SHAPE(WIDTH), NULL);
+  operand x = vast(MIX_FLOAT16, MIX_SHAPE(ROWS, WIDTH)),
+          bias = operand_of(MIX_FLOAT16, MIX_SHAPE(WIDTH), NULL);
   operand column = vast(MIX_FLOAT16, MIX_SHAPE(ROWS, 1)), y = written(MIX_FLOAT16, MIX_SHAPE(ROWS, WIDTH));
   set_far(x), set_far(column);
   for (int j = 0; j < WIDTH; j++) mix_store_double(bias.data, MIX_FLOAT16, j, j % 7);
@@ -101,14 +106,16 @@ static void strides_lead_far(void **state) {
   enum { COLUMNS = 600, PITCH = 4194305 };
   operand x = vast(MIX_FLOAT16, MIX_SHAPE(COLUMNS, PITCH)), y = vast(MIX_FLOAT16, MIX_SHAPE(WIDTH, COLUMNS));
   for (int64_t i = 0; i < WIDTH; i++)
-    for (int64_t j = COLUMNS - 3; j < COLUMNS; j++) mix_store_double(x.data, MIX_FLOAT16, j * PITCH + i, (double)(i + j));
+    for (int64_t j = COLUMNS - 3; j < COLUMNS; j++)
+      mix_store_double(x.data, MIX_FLOAT16, j * PITCH + i, (double)(i + j));
   run_fused("over (1027, 600)\n"
             "r0 = float16 load 0 strides (1, 4194305)\n"
             "r1 = float16 negative r0\n"
             "store r1 -> 0",
             1, &x, 1, &y);
   for (int64_t i = 0; i < WIDTH; i++)
-    for (int64_t j = 0; j < COLUMNS; j++) assert_true(element(y, i * COLUMNS + j) == (j < COLUMNS - 3 ? 0 : -(double)(i + j)));
+    for (int64_t j = 0; j < COLUMNS; j++)
+      assert_true(element(y, i * COLUMNS + j) == (j < COLUMNS - 3 ? 0 : -(double)(i + j)));
   forget(x), forget(y);
 }
 
@@ -162,7 +169,9 @@ static void sums_and_means_of_rows(void **state) {
                        "in rows of " TEXT(WIDTH),
             1, &x, 1, &means);
   for (int64_t i = 0; i < ROWS; i++)
-    assert_true(element(means, i) == (i == 0 ? (float)(5.0 / WIDTH) : i == ROWS - 1 ? (float)(6.0 / WIDTH) : 0));
+    assert_true(element(means, i) == (i == 0          ? (float)(5.0 / WIDTH)
+                                      : i == ROWS - 1 ? (float)(6.0 / WIDTH)
+                                                      : 0));
   forget(x), forget(means);
   free(sum.data);
 }
@@ -189,7 +198,8 @@ static void finite_checks_of_scaled_gradients(void **state) {
 /* SGD with momentum, one pass over three arrays of more than 8 GB. */
 static void updates_in_place(void **state) {
   (void)state;
-  operand gradient = vast(MIX_FLOAT32, MIX_SHAPE(SPACE)), rate = scalar(MIX_FLOAT32, 0.3), momentum = scalar(MIX_FLOAT32, 0.9);
+  operand gradient = vast(MIX_FLOAT32, MIX_SHAPE(SPACE)), rate = scalar(MIX_FLOAT32, 0.3),
+          momentum = scalar(MIX_FLOAT32, 0.9);
   operand speed = written(MIX_FLOAT32, MIX_SHAPE(SPACE)), weight = written(MIX_FLOAT32, MIX_SHAPE(SPACE));
   float before;
   memset(&before, UNTOUCHED, sizeof before); /* of both */
@@ -218,8 +228,10 @@ static void updates_in_place(void **state) {
 static void epilogues(void **state) {
   (void)state;
   enum { DEPTH = 17 };
-  operand a = vast(MIX_FLOAT16, MIX_SHAPE(ROWS, DEPTH)), b = operand_of(MIX_FLOAT16, MIX_SHAPE(DEPTH, WIDTH), NULL);
-  operand bias = operand_of(MIX_FLOAT16, MIX_SHAPE(WIDTH), NULL), y = written(MIX_FLOAT16, MIX_SHAPE(ROWS, WIDTH));
+  operand a = vast(MIX_FLOAT16, MIX_SHAPE(ROWS, DEPTH)),
+          b = operand_of(MIX_FLOAT16, MIX_SHAPE(DEPTH, WIDTH), NULL);
+  operand bias = operand_of(MIX_FLOAT16, MIX_SHAPE(WIDTH), NULL),
+          y = written(MIX_FLOAT16, MIX_SHAPE(ROWS, WIDTH));
   set_far(a); /* of the last row: 1, -2, 3 at the end of k */
   for (int i = 0; i < DEPTH * WIDTH; i++) mix_store_double(b.data, MIX_FLOAT16, i, i % 5);
   for (int j = 0; j < WIDTH; j++) mix_store_double(bias.data, MIX_FLOAT16, j, j % 7 - 3);
@@ -233,7 +245,8 @@ static void epilogues(void **state) {
   FOR_WRITTEN(y, i) {
     const int64_t j = i % WIDTH;
     double sum = (double)(j % 7 - 3);
-    for (int k = 0; k < 3 && i / WIDTH == ROWS - 1; k++) sum += far_numbers[k] * (double)(((DEPTH - 3 + k) * WIDTH + j) % 5);
+    for (int k = 0; k < 3 && i / WIDTH == ROWS - 1; k++)
+      sum += far_numbers[k] * (double)(((DEPTH - 3 + k) * WIDTH + j) % 5);
     assert_true(element(y, i) == (sum > 0 ? sum : 0));
   }
   forget(a), forget(y);

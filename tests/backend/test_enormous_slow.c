@@ -1,5 +1,5 @@
-/* Kernels other than products and programs over more than 2^31 elements: reductions, softmax and its like, positions of extremes, what
- * moves elements, what makes them. At most 0.3 GB of memory. */
+/* Kernels other than products and programs over more than 2^31 elements: reductions, softmax and its like,
+ * positions of extremes, what moves elements, what makes them. At most 0.3 GB of memory. */
 #define _GNU_SOURCE
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,8 @@ static operand scalar_of(mix_dtype dtype) { return operand_of(dtype, MIX_SCALAR,
 static void reductions_of_all(void **state) {
   (void)state;
   FOR_EACH_DTYPE(d) {
-    operand x = vast(dtypes[d], MIX_SHAPE(ROWS, WIDTH)), sum = scalar_of(dtypes[d]), finite = scalar_of(MIX_BOOL);
+    operand x = vast(dtypes[d], MIX_SHAPE(ROWS, WIDTH)), sum = scalar_of(dtypes[d]),
+            finite = scalar_of(MIX_BOOL);
     mix_reduce_attributes all = {.axis_count = 2, .axes = {0, 1}};
     set(x, ALL - 1, 7);
     run(&mix_op_reduce_sum, &all, 1, &x, &sum);
@@ -77,7 +78,9 @@ static void softmax_of_many_rows(void **state) {
   set(x, ALL - 1, 80);
   run(&mix_op_softmax, NULL, 1, &x, &y);
   FOR_WRITTEN(y, i)
-  assert_true(i < ALL - WIDTH ? element(y, i) == equal : i < ALL - 1 ? element(y, i) < 2e-35 : element(y, i) == 1);
+  assert_true(i < ALL - WIDTH ? element(y, i) == equal
+              : i < ALL - 1   ? element(y, i) < 2e-35
+                              : element(y, i) == 1);
   forget(x), forget(y);
 }
 
@@ -86,18 +89,22 @@ static void log_softmax_of_a_long_row(void **state) {
   operand x = vast(MIX_BFLOAT16, MIX_SHAPE(1, ALL)), y = written(MIX_BFLOAT16, MIX_SHAPE(1, ALL));
   set(x, ALL - 1, 64);
   run(&mix_op_log_softmax, NULL, 1, &x, &y);
-  FOR_WRITTEN(y, i) assert_true(element(y, i) == (i < ALL - 1 ? -64 : 0)); /* exp(64) is 3e18 times their number */
+  FOR_WRITTEN(y, i)
+  assert_true(element(y, i) == (i < ALL - 1 ? -64 : 0)); /* exp(64) is 3e18 times their number */
   forget(x), forget(y);
 }
 
 static void cross_entropies(void **state) {
   (void)state;
   operand logits = vast(MIX_BFLOAT16, MIX_SHAPE(ROWS, WIDTH)), labels = vast(MIX_INT32, MIX_SHAPE(ROWS));
-  operand losses = operand_of(MIX_BFLOAT16, MIX_SHAPE(ROWS), NULL), backprop = written(MIX_BFLOAT16, MIX_SHAPE(ROWS, WIDTH));
+  operand losses = operand_of(MIX_BFLOAT16, MIX_SHAPE(ROWS), NULL),
+          backprop = written(MIX_BFLOAT16, MIX_SHAPE(ROWS, WIDTH));
   ((int32_t *)labels.data)[ROWS - 1] = WIDTH - 1;
   set(logits, ALL - 1, 64);
-  run_on(2, &mix_op_sparse_softmax_cross_entropy, NULL, NULL, 2, (operand[]){logits, labels}, 2, (operand[]){losses, backprop});
-  for (int64_t i = 0; i < ROWS; i++) assert_true(fabs(element(losses, i) - (i < ROWS - 1 ? log(WIDTH) : 0)) < log(WIDTH) * 0x1p-8);
+  run_on(2, &mix_op_sparse_softmax_cross_entropy, NULL, NULL, 2, (operand[]){logits, labels}, 2,
+         (operand[]){losses, backprop});
+  for (int64_t i = 0; i < ROWS; i++)
+    assert_true(fabs(element(losses, i) - (i < ROWS - 1 ? log(WIDTH) : 0)) < log(WIDTH) * 0x1p-8);
   FOR_WRITTEN(backprop, i) {
     const double share = i < ALL - WIDTH ? 1.0 / WIDTH : i < ALL - 1 ? exp(-64) : 1;
     const bool label = i < ALL - WIDTH ? i % WIDTH == 0 : i == ALL - 1;
@@ -111,7 +118,8 @@ static void rows_and_pieces_of_the_far_end(void **state) {
   (void)state;
   operand x = vast(MIX_FLOAT16, MIX_SHAPE(ROWS, WIDTH)),
           index = operand_of(MIX_INT64, MIX_SHAPE(2), NUMBERS(0, (double)(ROWS - 1)));
-  operand rows = operand_of(MIX_FLOAT16, MIX_SHAPE(2, WIDTH), NULL), piece = operand_of(MIX_FLOAT16, MIX_SHAPE(1, 2), NULL);
+  operand rows = operand_of(MIX_FLOAT16, MIX_SHAPE(2, WIDTH), NULL),
+          piece = operand_of(MIX_FLOAT16, MIX_SHAPE(1, 2), NULL);
   set(x, ALL - 1, 9);
   mix_axis_attributes axis = {0};
   run(&mix_op_gather, &axis, 2, (operand[]){x, index}, &rows);
@@ -134,7 +142,8 @@ static void slices(void **state) {
   run(&mix_op_slice, &behind, 1, &x, &y);
   FOR_WRITTEN(y, i) assert_true(element(y, i) == (i == ALL - 6 ? 5 : 0));
   forget(y);
-  operand wide = {x.dtype, MIX_SHAPE(ROWS, WIDTH), x.data}, narrow = written(MIX_FLOAT16, MIX_SHAPE(ROWS, WIDTH - 1));
+  operand wide = {x.dtype, MIX_SHAPE(ROWS, WIDTH), x.data},
+          narrow = written(MIX_FLOAT16, MIX_SHAPE(ROWS, WIDTH - 1));
   mix_slice_attributes columns = {.begin = MIX_SHAPE(0, 1), .size = narrow.shape};
   run(&mix_op_slice, &columns, 1, &wide, &narrow);
   FOR_WRITTEN(narrow, i) assert_true(element(narrow, i) == (i == ROWS * (WIDTH - 1) - 3 ? 5 : 0));
@@ -143,15 +152,23 @@ static void slices(void **state) {
 
 static void concatenations(void **state) {
   (void)state;
-  operand x = vast(MIX_FLOAT16, MIX_SHAPE(ROWS, WIDTH)), few = operand_of(MIX_FLOAT16, MIX_SHAPE(3, WIDTH), NULL);
+  operand x = vast(MIX_FLOAT16, MIX_SHAPE(ROWS, WIDTH)),
+          few = operand_of(MIX_FLOAT16, MIX_SHAPE(3, WIDTH), NULL);
   operand column = vast(MIX_FLOAT16, MIX_SHAPE(ROWS, 1));
-  operand longer = written(MIX_FLOAT16, MIX_SHAPE(ROWS + 3, WIDTH)), wider = written(MIX_FLOAT16, MIX_SHAPE(ROWS, WIDTH + 1));
+  operand longer = written(MIX_FLOAT16, MIX_SHAPE(ROWS + 3, WIDTH)),
+          wider = written(MIX_FLOAT16, MIX_SHAPE(ROWS, WIDTH + 1));
   mix_axis_attributes first = {0}, second = {1};
   set(x, ALL - 1, 2), set(few, 3 * WIDTH - 1, 3), set(column, ROWS - 1, 4);
   run(&mix_op_concat, &first, 2, (operand[]){x, few}, &longer);
-  FOR_WRITTEN(longer, i) assert_true(element(longer, i) == (i == ALL - 1 ? 2 : i == ALL + 3 * WIDTH - 1 ? 3 : 0));
+  FOR_WRITTEN(longer, i)
+  assert_true(element(longer, i) == (i == ALL - 1               ? 2
+                                     : i == ALL + 3 * WIDTH - 1 ? 3
+                                                                : 0));
   run(&mix_op_concat, &second, 2, (operand[]){x, column}, &wider);
-  FOR_WRITTEN(wider, i) assert_true(element(wider, i) == (i == ALL + ROWS - 2 ? 2 : i == ALL + ROWS - 1 ? 4 : 0));
+  FOR_WRITTEN(wider, i)
+  assert_true(element(wider, i) == (i == ALL + ROWS - 2   ? 2
+                                    : i == ALL + ROWS - 1 ? 4
+                                                          : 0));
   forget(x), forget(column), forget(longer), forget(wider);
   free(few.data);
 }
@@ -178,13 +195,15 @@ static void sums_of_tensors(void **state) {
 
 static void numbers_out_of_nothing(void **state) {
   (void)state;
-  operand y = written(MIX_FLOAT16, MIX_SHAPE(ROWS, WIDTH)), seed = operand_of(MIX_INT64, MIX_SHAPE(2), NUMBERS(12345, 67));
+  operand y = written(MIX_FLOAT16, MIX_SHAPE(ROWS, WIDTH)),
+          seed = operand_of(MIX_INT64, MIX_SHAPE(2), NUMBERS(12345, 67));
   run(&mix_op_fill, &(mix_shape_attributes){.shape = y.shape, .dtype = y.dtype, .value = 3}, 0, NULL, &y);
   FOR_WRITTEN(y, i) assert_true(element(y, i) == 3);
   run(&mix_op_random_uniform, &(mix_shape_attributes){.shape = y.shape, .dtype = y.dtype}, 1, &seed, &y);
   FOR_WRITTEN(y, i) {
     if (i % 61) continue;
-    const double exact = (double)(mix_philox_block(12345, 67, (uint64_t)i).v[0] >> 8) * 0x1p-24, got = element(y, i);
+    const double exact = (double)(mix_philox_block(12345, 67, (uint64_t)i).v[0] >> 8) * 0x1p-24,
+                 got = element(y, i);
     assert_true(got <= exact && exact - got <= 0x1p-10 * exact + 0x1p-24); /* rounded down */
   }
   forget(y);
@@ -194,7 +213,8 @@ static void numbers_out_of_nothing(void **state) {
 static void counts_of_magnitudes(void **state) {
   (void)state;
   operand x = vast(MIX_FLOAT16, MIX_SHAPE(ROWS, WIDTH));
-  operand counts = operand_of(MIX_INT64, MIX_SHAPE(MIX_MAGNITUDE_BINS + mix_magnitude_bins(MIX_FLOAT16)), NULL);
+  operand counts =
+      operand_of(MIX_INT64, MIX_SHAPE(MIX_MAGNITUDE_BINS + mix_magnitude_bins(MIX_FLOAT16)), NULL);
   set(x, ALL - 1, INFINITY), set(x, ALL - 2, 6);
   run(&mix_op_magnitudes, NULL, 1, &x, &counts);
   const int64_t *count = counts.data;

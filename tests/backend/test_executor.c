@@ -1,19 +1,20 @@
-/* The runner of the host backends on plans made by hand: addresses, barriers, guards, failures, and that several threads give what one
- * gives. */
+/* The runner of the host backends on plans made by hand: addresses, barriers, guards, failures, and that
+ * several threads give what one gives. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "executor_plans.h"
+#include "backend/executor_plans.h"
 
 /* ---- barriers ---- */
 
 static void serial_plans_need_no_team(void **state) {
   (void)state;
   builder *b = builder_new();
-  int x = of_kind(b, MIX_SLOT_ARGUMENT, 0, LENGTH), y = arena(b, 0, LENGTH), z = of_kind(b, MIX_SLOT_RESULT, 1, LENGTH);
+  int x = of_kind(b, MIX_SLOT_ARGUMENT, 0, LENGTH), y = arena(b, 0, LENGTH),
+      z = of_kind(b, MIX_SLOT_RESULT, 1, LENGTH);
   add_step(b, &op_serial, y, x, -1, -1);
   add_step(b, &op_serial, z, y, x, -1);
   assert_int_equal(barriers(b, THREADS), 0);
@@ -24,7 +25,8 @@ static void serial_plans_need_no_team(void **state) {
 }
 
 /* Two steps on the team over x -> y -> z; how many barriers between them? */
-static int between(const mix_op *first, const mix_op *second, int64_t first_grain, int64_t second_grain, bool reversed) {
+static int between(const mix_op *first, const mix_op *second, int64_t first_grain, int64_t second_grain,
+                   bool reversed) {
   builder *b = builder_new();
   int x = of_kind(b, MIX_SLOT_ARGUMENT, 0, LENGTH), y = arena(b, 0, LENGTH), z = arena(b, LENGTH, LENGTH);
   settings_of(b, add_step(b, first, y, x, -1, -1))->grain = first_grain;
@@ -47,13 +49,15 @@ static void a_barrier_only_where_data_crosses(void **state) {
   assert_int_equal(between(&op_serial, &op_team, 4, 4, false), 1); /* thread 0 to the team */
   assert_int_equal(between(&op_team, &op_serial, 4, 4, false), 1); /* and back */
   assert_int_equal(between(&op_serial, &op_serial, 4, 4, false), 0);
-  assert_int_equal(between(&op_exchange, &op_exchange, 4, 4, false), 3); /* one inside each, one between for data and workspace */
+  assert_int_equal(between(&op_exchange, &op_exchange, 4, 4, false),
+                   3); /* one inside each, one between for data and workspace */
 }
 
 static void writes_wait_for_readers_and_writers(void **state) {
   (void)state;
   builder *b = builder_new();
-  int x = of_kind(b, MIX_SLOT_ARGUMENT, 0, LENGTH), y = arena(b, 0, LENGTH), z = arena(b, LENGTH, LENGTH), w = arena(b, 12, LENGTH);
+  int x = of_kind(b, MIX_SLOT_ARGUMENT, 0, LENGTH), y = arena(b, 0, LENGTH), z = arena(b, LENGTH, LENGTH),
+      w = arena(b, 12, LENGTH);
   add_step(b, &op_team, y, x, -1, -1);
   add_step(b, &op_team, z, y, -1, -1);
   add_step(b, &op_team, w, x, -1, -1); /* over parts of y and z */
@@ -79,7 +83,8 @@ static void updates_in_place_of_one_share_need_none(void **state) {
 static void slots_of_one_variable_alias(void **state) {
   (void)state;
   builder *b = builder_new();
-  int v = of_kind(b, MIX_SLOT_VARIABLE, 2, LENGTH), same = of_kind(b, MIX_SLOT_VARIABLE, 2, LENGTH), y = arena(b, 0, LENGTH);
+  int v = of_kind(b, MIX_SLOT_VARIABLE, 2, LENGTH), same = of_kind(b, MIX_SLOT_VARIABLE, 2, LENGTH),
+      y = arena(b, 0, LENGTH);
   add_step(b, &op_team, v, -1, -1, -1);
   settings_of(b, add_step(b, &op_team, y, same, -1, -1))->reversed = true;
   assert_int_equal(barriers(b, THREADS), 1);
@@ -109,12 +114,14 @@ static void random_plans(void **state) {
       const mix_op *op = ops[RANDOM(5)];
       int out = RANDOM(count), first = RANDOM(count), second = RANDOM(count);
       int operands[2] = {values[first], values[second]}, places[2] = {first, second};
-      for (int k = 0; k < 2; k++) { /* an operand may be the result itself, but must not overlap it otherwise */
+      for (int k = 0; k < 2;
+           k++) { /* an operand may be the result itself, but must not overlap it otherwise */
         size_t gap = from[places[k]] > from[out] ? from[places[k]] - from[out] : from[out] - from[places[k]];
         if (gap && gap < LENGTH) operands[k] = argument;
       }
       bool written = RANDOM(6) == 0;
-      mix_step *step = add_step(b, op, written ? variable : values[out], operands[0], operands[1], RANDOM(4) ? -1 : variable);
+      mix_step *step = add_step(b, op, written ? variable : values[out], operands[0], operands[1],
+                                RANDOM(4) ? -1 : variable);
       if (written && RANDOM(2)) step->writes_variable = true;
       settings *s = settings_of(b, step);
       s->grain = RANDOM(3) ? 4 : 3;
@@ -141,7 +148,8 @@ static void guards(void **state) {
   for (int even = 0; even < 2; even++) {
     builder *b = builder_new();
     b->arguments_data[0][0] = even ? 8 : 9;
-    int x = of_kind(b, MIX_SLOT_ARGUMENT, 0, LENGTH), flag = arena_bool(b, 0), v = of_kind(b, MIX_SLOT_VARIABLE, 0, LENGTH);
+    int x = of_kind(b, MIX_SLOT_ARGUMENT, 0, LENGTH), flag = arena_bool(b, 0),
+        v = of_kind(b, MIX_SLOT_VARIABLE, 0, LENGTH);
     add_step(b, &op_even, flag, x, -1, -1);
     mix_step *update = add_step(b, &op_team, v, v, x, -1);
     update->guard = flag;
@@ -162,7 +170,8 @@ static void a_skipped_kernel_orders_nothing(void **state) {
   b->arguments_data[1][0] = 0;
   int x = of_kind(b, MIX_SLOT_ARGUMENT, 0, LENGTH), y = arena(b, 0, LENGTH), z = arena(b, LENGTH, LENGTH),
       w = arena(b, 2 * LENGTH, LENGTH);
-  int no = add_slot(b, (mix_slot){.kind = MIX_SLOT_ARGUMENT, .index = 1, .dtype = MIX_BOOL, .shape = MIX_SCALAR});
+  int no =
+      add_slot(b, (mix_slot){.kind = MIX_SLOT_ARGUMENT, .index = 1, .dtype = MIX_BOOL, .shape = MIX_SCALAR});
   add_step(b, &op_team, y, x, -1, -1);
   mix_step *middle = add_step(b, &op_exchange, z, x, -1, -1);
   settings_of(b, add_step(b, &op_team, w, y, -1, -1))->reversed = true;
@@ -178,7 +187,8 @@ static void a_failed_run_changes_no_variable(void **state) {
   (void)state;
   for (int threads = 1; threads <= THREADS; threads += 2) {
     builder *b = builder_new();
-    int x = of_kind(b, MIX_SLOT_ARGUMENT, 0, LENGTH), y = arena(b, 0, LENGTH), v = of_kind(b, MIX_SLOT_VARIABLE, 0, LENGTH);
+    int x = of_kind(b, MIX_SLOT_ARGUMENT, 0, LENGTH), y = arena(b, 0, LENGTH),
+        v = of_kind(b, MIX_SLOT_VARIABLE, 0, LENGTH);
     int w = of_kind(b, MIX_SLOT_VARIABLE, 1, LENGTH), r = of_kind(b, MIX_SLOT_RESULT, 0, LENGTH);
     settings *s = settings_of(b, add_step(b, &op_team, y, x, -1, -1));
     add_step(b, &op_team, v, v, x, -1)->writes_variable = true;
@@ -191,7 +201,8 @@ static void a_failed_run_changes_no_variable(void **state) {
       s->failure = "label outside the classes";
       s->only_slow_fails = threads > 1; /* the others must wait for the news */
       assert_int_equal(run(b, executable), MIX_VALUE_ERROR);
-      assert_string_equal(mix_error_message(), "team in model/dense_1: label outside the classes; the operands are int64 (24)");
+      assert_string_equal(mix_error_message(),
+                          "team in model/dense_1: label outside the classes; the operands are int64 (24)");
       assert_memory_equal(before, b->variable_data, sizeof before);
       assert_int_equal(run(b, executable), MIX_VALUE_ERROR); /* pending: nothing runs */
       mix_error_clear();
@@ -204,7 +215,8 @@ static void a_failed_run_changes_no_variable(void **state) {
   }
 }
 
-/* The first failing step is the one that is named, and what a later one meets does not tear an earlier write apart. */
+/* The first failing step is the one that is named, and what a later one meets does not tear an earlier write
+ * apart. */
 static void the_first_failure_counts(void **state) {
   (void)state;
   builder *b = builder_new();
@@ -219,7 +231,8 @@ static void the_first_failure_counts(void **state) {
   for (int repeat = 1; repeat <= 50; repeat++) {
     word before = b->variable_data[0][0], last = b->variable_data[0][LENGTH - 1];
     assert_int_equal(run(b, executable), MIX_VALUE_ERROR);
-    assert_string_equal(mix_error_message(), "plain_team in model/dense_1: first; the operands are int64 (24)");
+    assert_string_equal(mix_error_message(),
+                        "plain_team in model/dense_1: first; the operands are int64 (24)");
     mix_error_clear();
     assert_true(b->variable_data[0][0] == mixed(mixed(1, before), b->arguments_data[0][0]));
     assert_true(b->variable_data[0][LENGTH - 1] == mixed(mixed(1, last), b->arguments_data[0][LENGTH - 1]));
@@ -234,14 +247,18 @@ static void addresses_follow_the_bindings(void **state) {
   (void)state;
   builder *b = builder_new();
   static const word constant[LENGTH] = {5, 6, 7};
-  int x = of_kind(b, MIX_SLOT_ARGUMENT, 2, LENGTH), y = arena(b, 3, LENGTH), r = of_kind(b, MIX_SLOT_RESULT, 3, LENGTH);
-  int c = add_slot(b, (mix_slot){.kind = MIX_SLOT_CONSTANT, .data = constant, .dtype = MIX_INT64, .shape = MIX_SHAPE(LENGTH)});
+  int x = of_kind(b, MIX_SLOT_ARGUMENT, 2, LENGTH), y = arena(b, 3, LENGTH),
+      r = of_kind(b, MIX_SLOT_RESULT, 3, LENGTH);
+  int c = add_slot(
+      b, (mix_slot){
+             .kind = MIX_SLOT_CONSTANT, .data = constant, .dtype = MIX_INT64, .shape = MIX_SHAPE(LENGTH)});
   add_step(b, &op_team, y, x, c, -1);
   add_step(b, &op_team, r, y, x, -1);
   mix_executable *executable = compiled(b, 1);
   word other_arena[4 * LENGTH], other_result[LENGTH], other_argument[LENGTH];
   for (int i = 0; i < LENGTH; i++) other_argument[i] = -i;
-  for (int variant = 0; variant < 16; variant++) { /* each binding old and new, in all combinations and sequences */
+  for (int variant = 0; variant < 16;
+       variant++) { /* each binding old and new, in all combinations and sequences */
     b->arguments[2] = variant & 1 ? other_argument : b->arguments_data[2];
     b->results[3] = variant & 2 ? other_result : b->results_data[3];
     memset(b->results[3], 0, sizeof other_result);

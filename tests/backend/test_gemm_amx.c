@@ -1,5 +1,6 @@
-/* Products by AMX tiles, called by name whatever the dispatch would choose, so that every shape is tried. Oracles: integer data whose
- * products and sums are exact (tolerance 0); bounds derived where they are used. What is not finite: test_gemm_not_finite.c. */
+/* Products by AMX tiles, called by name whatever the dispatch would choose, so that every shape is tried.
+ * Oracles: integer data whose products and sums are exact (tolerance 0); bounds derived where they are used.
+ * What is not finite: test_gemm_not_finite.c. */
 #include "backend/gemm_products.h"
 #include "backend/cpu/gemm/gemm.h"
 #include <mixtape/device.h>
@@ -22,10 +23,12 @@ static const mix_kernel *tiles_for(mix_dtype dtype) {
 static void run(product *x, int threads) { run_with(tiles_for(x->inputs[0].dtype), x, threads); }
 
 static const int64_t shapes[][3] = {
-    {1, 1, 1},      {1, 40, 70},    {40, 1, 70},     {0, 5, 3},      {5, 0, 3},      {40, 33, 0},  {16, 16, 32},  {17, 16, 31},
-    {16, 17, 33},   {15, 47, 63},   {32, 32, 32},    {33, 65, 97},   {31, 31, 31},   {64, 48, 64}, {49, 80, 65},  {100, 130, 257},
-    {10, 300, 512}, {300, 10, 512}, {96, 64, 7},     {70, 70, 9},    {130, 96, 300}, {2, 600, 40}, {600, 2, 40},  {545, 70, 20},
-    {70, 1100, 20}, {33, 530, 300}, {545, 530, 290}, {100, 64, 700}, {33, 130, 530}, {0, 40, 600}, {16, 20, 512},
+    {1, 1, 1},      {1, 40, 70},    {40, 1, 70},     {0, 5, 3},       {5, 0, 3},      {40, 33, 0},
+    {16, 16, 32},   {17, 16, 31},   {16, 17, 33},    {15, 47, 63},    {32, 32, 32},   {33, 65, 97},
+    {31, 31, 31},   {64, 48, 64},   {49, 80, 65},    {100, 130, 257}, {10, 300, 512}, {300, 10, 512},
+    {96, 64, 7},    {70, 70, 9},    {130, 96, 300},  {2, 600, 40},    {600, 2, 40},   {545, 70, 20},
+    {70, 1100, 20}, {33, 530, 300}, {545, 530, 290}, {100, 64, 700},  {33, 130, 530}, {0, 40, 600},
+    {16, 20, 512},
 };
 
 /* Integers below `a` and `b` in magnitude, so that products are exact, and sums where a * b * k <= 2^24. */
@@ -38,19 +41,20 @@ static void check_exact(mix_dtype dtype, const int64_t *shape, int transposes, i
   for (int64_t i = 0; i < x.m * x.n; i++)
     if (result(&x, i) != expected[i])
       fail_msg("%s %lldx%lldx%lld transposes %d threads %d integers below %d, %d: element %lld is %g, not %g",
-               mix_dtype_name(dtype), (long long)x.m, (long long)x.n, (long long)x.k, transposes, threads, a, b, (long long)i,
-               result(&x, i), expected[i]);
+               mix_dtype_name(dtype), (long long)x.m, (long long)x.n, (long long)x.k, transposes, threads, a,
+               b, (long long)i, result(&x, i), expected[i]);
   free(expected);
   free_product(&x);
 }
 
-/* bfloat16: 8 bits on both sides. float16: 11 bits on one side, whose other side has no lower part; float32: 16 bits. */
+/* bfloat16: 8 bits on both sides. float16: 11 bits on one side, whose other side has no lower part; float32:
+ * 16 bits. */
 static void exact_on_integers(void **unused) {
   (void)unused;
   need_tiles();
   for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
     for (int transposes = 0; transposes < 4; transposes++) {
-      const int threads = 1 + (int)(s + (size_t)transposes) % MOST_THREADS;
+      const int threads = 1 + (int)(s + (size_t)transposes) % MAX_THREADS;
       check_exact(MIX_BFLOAT16, shapes[s], transposes, threads, 150, 150);
       check_exact(MIX_FLOAT16, shapes[s], transposes, threads, 2000, 8);
       check_exact(MIX_FLOAT16, shapes[s], transposes, threads, 8, 2000);
@@ -79,13 +83,15 @@ static void stores_rounded(void **unused) {
     }
 }
 
-/* Every finite float16, its subnormals among them, is hi + lo: times one it comes out as it went in, from either side. */
+/* Every finite float16, its subnormals among them, is hi + lo: times one it comes out as it went in, from
+ * either side. */
 static void float16_split_is_exact(void **unused) {
   (void)unused;
   need_tiles();
   for (int side = 0; side < 2; side++)
     for (int transposes = 0; transposes < 4; transposes++) {
-      product x = side ? make_product(MIX_FLOAT16, 32, 2048, 32, transposes) : make_product(MIX_FLOAT16, 2048, 32, 32, transposes);
+      product x = side ? make_product(MIX_FLOAT16, 32, 2048, 32, transposes)
+                       : make_product(MIX_FLOAT16, 2048, 32, 32, transposes);
       for (int i = 0; i < 32; i++) set(&x, !side, i, i, 1);
       for (int64_t i = 0; i < 2048; i++)
         for (int64_t l = 0; l < 32; l++) {
@@ -96,17 +102,20 @@ static void float16_split_is_exact(void **unused) {
       run(&x, 2);
       for (int64_t i = 0; i < 2048; i++)
         for (int64_t l = 0; l < 32; l++)
-          assert_true(result(&x, side ? l * 2048 + i : i * 32 + l) == get(&x, side, side ? l : i, side ? i : l));
+          assert_true(result(&x, side ? l * 2048 + i : i * 32 + l) ==
+                      get(&x, side, side ? l : i, side ? i : l));
       free_product(&x);
     }
 }
 
-/* bfloat16: products are exact in float32, which sums k of them: k eps |A||B|, eps = 2^-24, twice that for the two chains and their
- * sum. float16: besides, the products lo lo that are left out: |lo| <= 2^-8 |x|, as hi keeps 8 bits, so 2^-16 |A||B|; and three
- * additions for one. On average far less: lo is j 2^-10 of its binade, j from -4 to 3 alike, whose mean square is 5.5 2^-20, that of x
- * 7/3; the ratio of mean squares is 2.36 2^-20 a side, so the root mean square of lo lo over that of x y is 2.36 2^-20 = 2.2e-6. Sums
- * round with at most 4e-7 (3 k / 16 additions, k 1000, at random). float32: lo loses what its rounding to 8 bits loses, 2^-8 2^-8 |x| on
- * each side, beside lo lo; on average a third of 2^-17 |x|, and of both sides and lo lo together about 5e-6. */
+/* bfloat16: products are exact in float32, which sums k of them: k eps |A||B|, eps = 2^-24, twice that for
+ * the two chains and their sum. float16: besides, the products lo lo that are left out: |lo| <= 2^-8 |x|, as
+ * hi keeps 8 bits, so 2^-16 |A||B|; and three additions for one. On average far less: lo is j 2^-10 of its
+ * binade, j from -4 to 3 alike, whose mean square is 5.5 2^-20, that of x 7/3; the ratio of mean squares
+ * is 2.36 2^-20 a side, so the root mean square of lo lo over that of x y is 2.36 2^-20 = 2.2e-6. Sums round
+ * with at most 4e-7 (3 k / 16 additions, k 1000, at random). float32: lo loses what its rounding to 8 bits
+ * loses, 2^-8 2^-8 |x| on each side, beside lo lo; on average a third of 2^-17 |x|, and of both sides and lo
+ * lo together about 5e-6. */
 static void bound_on_random_data(void **unused) {
   (void)unused;
   need_tiles();
@@ -134,7 +143,8 @@ static void bound_on_random_data(void **unused) {
 static void same_bits_for_any_number_of_threads(void **unused) {
   (void)unused;
   need_tiles();
-  static const int64_t sizes[][3] = {{700, 600, 530}, {129, 1300, 400}, {1300, 40, 700}, {128, 64, 784}, {70, 33, 1500}};
+  static const int64_t sizes[][3] = {
+      {700, 600, 530}, {129, 1300, 400}, {1300, 40, 700}, {128, 64, 784}, {70, 33, 1500}};
   for (size_t d = 0; d < STORAGES; d++)
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
       for (int transposes = 0; transposes < 4; transposes++) {
@@ -161,12 +171,13 @@ static void batches(void **unused) {
   for (size_t d = 0; d < STORAGES; d++)
     for (int transposes = 0; transposes < 4; transposes++)
       for (int count = 3; count <= 8; count += 5)
-        for (int64_t k = 50; k <= 550; k += 500) /* the deep ones are summed in halves, with a barrier inside */
+        for (int64_t k = 50; k <= 550;
+             k += 500) /* the deep ones are summed in halves, with a barrier inside */
           check_batch(tiles_for(storages[d]), storages[d], count, k, transposes);
 }
 
-/* Numbers that would round to an infinite upper part, and down to where lower parts vanish, times one: within 2^-16 (2^-14 where
- * both parts are cut) and 2^-126. */
+/* Numbers that would round to an infinite upper part, and down to where lower parts vanish, times one: within
+ * 2^-16 (2^-14 where both parts are cut) and 2^-126. */
 static void float32_to_the_ends_of_its_range(void **unused) {
   (void)unused;
   need_tiles();
@@ -190,7 +201,8 @@ static void float32_to_the_ends_of_its_range(void **unused) {
   }
 }
 
-/* An operand that takes more room than the team shares at once is packed in two parts: the same bits as by the kernel that widens. */
+/* An operand that takes more room than the team shares at once is packed in two parts: the same bits as by
+ * the kernel that widens. */
 static void shared_operand_in_parts(void **unused) {
   (void)unused;
   need_tiles();
@@ -200,8 +212,10 @@ static void shared_operand_in_parts(void **unused) {
     product x = make_product(MIX_BFLOAT16, m, n, k, transposes);
     fill(&x, 0, 4), fill(&x, 1, 4);
     mix_gemm_plan plan;
-    const mix_gemm_problem problem = {.m = m, .n = n, .k = k, .transpose_a = transposes & 1, .transpose_b = transposes & 2};
-    mix_gemm_make_plan(&mix_gemm_f32_amx, mix_gemm_storage_of(&mix_gemm_f32_amx, MIX_BFLOAT16), &problem, threads, &plan);
+    const mix_gemm_problem problem = {
+        .m = m, .n = n, .k = k, .transpose_a = transposes & 1, .transpose_b = transposes & 2};
+    mix_gemm_make_plan(&mix_gemm_f32_amx, mix_gemm_storage_of(&mix_gemm_f32_amx, MIX_BFLOAT16), &problem,
+                       threads, &plan);
     assert_int_equal(plan.barriers, 2 * 2 - 1);
     run(&x, threads);
     void *shared = x.out;
@@ -213,9 +227,10 @@ static void shared_operand_in_parts(void **unused) {
   }
 }
 
-/* Tiles serve the products of the guide's model but those of its ten classes, and only where the processor has them. */
-/* bfloat16 with few columns: tiles read A as it lies, where its rows fill tiles; one row more, and it is packed. The bits are the same,
- * and nothing is read behind the end of a row: the next one is not finite. */
+/* Tiles serve the products of the guide's model but those of its ten classes, and only where the processor
+ * has them. */
+/* bfloat16 with few columns: tiles read A as it lies, where its rows fill tiles; one row more, and it is
+ * packed. The bits are the same, and nothing is read behind the end of a row: the next one is not finite. */
 static void rows_in_place(void **unused) {
   (void)unused;
   need_tiles();

@@ -1,11 +1,12 @@
-/* Products whose program ends in a finite test, each kernel with the shapes that it serves: the verdict is that of the result as it is
- * stored, wherever one number of it is not finite, and on the edge where rounding makes it infinite. */
-#include "gemm_products.h"
+/* Products whose program ends in a finite test, each kernel with the shapes that it serves: the trace is that
+ * of the result as it is stored, wherever one number of it is not finite, and on the edge where rounding
+ * makes it infinite. */
+#include "backend/gemm_products.h"
 
 #include <mixtape/device.h>
 
-/* What the program does with the product r0, rounded: RAW tests r0 and stores it; UNSCALED tests r0 * factor in float32 and stores r0;
- * RELU stores and tests relu(r0); ONLY tests r0 and stores nothing. */
+/* What the program does with the product r0, rounded: RAW tests r0 and stores it; UNSCALED tests r0 * factor
+ * in float32 and stores r0; RELU stores and tests relu(r0); ONLY tests r0 and stores nothing. */
 enum form { RAW, UNSCALED, RELU, ONLY, FORMS };
 
 typedef struct tested {
@@ -18,11 +19,14 @@ typedef struct tested {
   mix_program program;
 } tested;
 
-static void make(tested *t, mix_dtype dtype, mix_dtype result, const int64_t *shape, int transposes, enum form form) {
-  *t = (tested){.x = make_product(dtype, shape[0], shape[1], shape[2], transposes), .dtype = result, .factor = 0x1p-15f};
+static void make(tested *t, mix_dtype dtype, mix_dtype result, const int64_t *shape, int transposes,
+                 enum form form) {
+  *t = (tested){.x = make_product(dtype, shape[0], shape[1], shape[2], transposes),
+                .dtype = result,
+                .factor = 0x1p-15f};
   product *x = &t->x;
   if (result != dtype) {
-    x->op = &mix_op_matmul_rounded, x->attributes.dtype = result;
+    x->op = &mix_op_matmul_downcast, x->attributes.dtype = result;
     store_result_as(x, result);
   }
   const bool wide = result == MIX_FLOAT64;
@@ -40,7 +44,8 @@ static void make(tested *t, mix_dtype dtype, mix_dtype result, const int64_t *sh
   if (form == UNSCALED && !wide) {
     const bool cast = result != MIX_FLOAT32;
     t->instructions[0] = (mix_instruction){.opcode = MIX_OPCODE_CAST, .dtype = MIX_FLOAT32, .operands = {0}};
-    t->instructions[cast] = (mix_instruction){.opcode = MIX_OPCODE_MULTIPLY, .dtype = MIX_FLOAT32, .operands = {cast ? 2 : 0, 1}};
+    t->instructions[cast] =
+        (mix_instruction){.opcode = MIX_OPCODE_MULTIPLY, .dtype = MIX_FLOAT32, .operands = {cast ? 2 : 0, 1}};
     t->program.load_count = 2;
     t->program.instruction_count = 1 + cast;
     t->program.reduced = 2 + cast;
@@ -52,12 +57,12 @@ static void make(tested *t, mix_dtype dtype, mix_dtype result, const int64_t *sh
   }
 }
 
-/* Runs it as a step of a plan, once for each factor; the verdict of the last run. */
+/* Runs it as a step of a plan, once for each factor; the trace of the last run. */
 static bool run_tested(const mix_kernel *kernel, tested *t, int threads, int count, const float *factors) {
   product *x = &t->x;
-  uint8_t verdict = 2;
+  uint8_t trace = 2;
   const void *inputs[3] = {x->in[0], x->in[1], &factors[0]};
-  void *outputs[2] = {&verdict, x->out};
+  void *outputs[2] = {&trace, x->out};
   mix_kernel_value types[2] = {{MIX_BOOL, MIX_SCALAR}, {t->dtype, x->output.shape}};
   mix_kernel_args args = {.op = x->op,
                           .attributes = &x->attributes,
@@ -76,13 +81,13 @@ static bool run_tested(const mix_kernel *kernel, tested *t, int threads, int cou
   const int size = kernel->serial && kernel->serial(&args) ? 1 : threads;
   for (int run = 0; run < count; run++) {
     inputs[2] = &factors[run];
-    verdict = 2;
+    trace = 2;
     run_team(kernel, &args, size);
   }
-  kernel->unprepare(args.prepared);
+  kernel->release(args.prepared);
   mix_free_buffer(workspace, bytes + 64);
-  assert_true(verdict == 0 || verdict == 1);
-  return verdict;
+  assert_true(trace == 0 || trace == 1);
+  return trace;
 }
 
 static bool takes(const mix_kernel *kernel, const tested *t) {
@@ -94,7 +99,7 @@ static bool takes(const mix_kernel *kernel, const tested *t) {
                                 .output_count = 1 + t->program.store_count,
                                 .input_types = t->x.inputs,
                                 .output_types = types};
-  return !kernel->refuses(&args);
+  return !kernel->unsupported_reason(&args);
 }
 
 /* Of what is stored, in the program's own arithmetic. */
@@ -106,7 +111,8 @@ static bool stored_is_finite(const tested *t) {
   return true;
 }
 
-/* The largest number of the dtype; half the distance to the next one, which makes it infinite, and a little less, which does not. */
+/* The largest number of the dtype; half the distance to the next one, which makes it infinite, and a little
+ * less, which does not. */
 static void edge_of(mix_dtype dtype, double *largest, double *half, double *less) {
   switch (dtype) {
   case MIX_FLOAT16: *largest = 65504, *half = 16, *less = 15.9921875; return;
@@ -116,16 +122,19 @@ static void edge_of(mix_dtype dtype, double *largest, double *half, double *less
   }
 }
 
-static const int64_t shapes[][3] = {
-    {33, 70, 50}, {130, 64, 270}, {400, 64, 128}, {2, 3, 2},      {1, 1, 2},
-    {64, 96, 40}, {70, 64, 600},  {33, 12, 1030}, {12, 33, 1031}, {40, 24, 1032}, /* the forms of deep products: test_gemm.c */
+static const int64_t shapes[]
+                           [3] = {
+                               {33, 70, 50},   {130, 64, 270}, {400, 64, 128}, {2, 3, 2},
+                               {1, 1, 2},      {64, 96, 40},   {70, 64, 600},  {33, 12, 1030},
+                               {12, 33, 1031}, {40, 24, 1032}, /* the forms of deep products: test_gemm.c */
 };
 static const struct {
   mix_dtype operands, result;
 } storages[] = {{MIX_FLOAT16, MIX_FLOAT16}, {MIX_BFLOAT16, MIX_BFLOAT16}, {MIX_FLOAT32, MIX_FLOAT32},
                 {MIX_FLOAT64, MIX_FLOAT64}, {MIX_FLOAT32, MIX_FLOAT16},   {MIX_FLOAT32, MIX_BFLOAT16}};
 
-/* One element of the product at `row`, `column` is `largest` + `more`, all others are 0. Exact in every kernel that sums in float32. */
+/* One element of the product at `row`, `column` is `largest` + `more`, all others are 0. Exact in every
+ * kernel that sums in float32. */
 static void spike(product *x, int64_t row, int64_t column, double largest, double more) {
   const size_t size = mix_dtype_size(x->inputs[0].dtype);
   memset(x->in[0], 0, (size_t)(x->m * x->k) * size);
@@ -134,13 +143,15 @@ static void spike(product *x, int64_t row, int64_t column, double largest, doubl
   set(x, 1, 0, column, 1), set(x, 1, 1, column, 1);
 }
 
-/* The choices under which the kernel serves: tiles take float32 on request, blocked sums have names of their own. */
+/* The choices under which the kernel serves: tiles take float32 on request, blocked sums have names of their
+ * own. */
 static void ask_for(const mix_kernel *kernel) {
   ask_for_sums_of(kernel);
   mix_set_float32_precision(strstr(kernel->name, "amx") ? "high" : "highest");
 }
 
-/* Every layout where the sums themselves are tested; else that of a gradient of a kernel, whose test it is, and the others by turns. */
+/* Every layout where the sums themselves are tested; else that of a gradient of a kernel, whose test it is,
+ * and the others by turns. */
 static void for_each_shape(const mix_kernel *kernel, enum form form,
                            void (*check)(const mix_kernel *kernel, tested *t, int threads)) {
   int met = 0;
@@ -151,8 +162,9 @@ static void for_each_shape(const mix_kernel *kernel, enum form form,
         if (form != RAW && transposes != 1 && transposes != (int)s % 4) continue;
         tested t;
         make(&t, storages[d].operands, storages[d].result, shapes[s], transposes, form);
-        const int fewest = transposes == 1 ? 1 : 2, most = transposes == 1 ? MOST_THREADS : 2;
-        for (int threads = fewest; threads <= most && takes(kernel, &t); threads++, met++) check(kernel, &t, threads);
+        const int fewest = transposes == 1 ? 1 : 2, most = transposes == 1 ? MAX_THREADS : 2;
+        for (int threads = fewest; threads <= most && takes(kernel, &t); threads++, met++)
+          check(kernel, &t, threads);
         free_product(&t.x);
       }
   assert_true(met > 0);
@@ -164,14 +176,15 @@ static void check_edges(const mix_kernel *kernel, tested *t, int threads) {
   double largest, half, less;
   edge_of(t->dtype, &largest, &half, &less);
   const bool blocked = is_blocked(kernel); /* sums in float16 may round either way there */
-  for (int p = (threads + x->attributes.transpose_a + x->attributes.transpose_b) % 2; p < 4; p += 2) /* by turns */
+  for (int p = (threads + x->attributes.transpose_a + x->attributes.transpose_b) % 2; p < 4;
+       p += 2) /* by turns */
     for (int over = 0; over < 2; over++) {
       spike(x, places[p][0], places[p][1], largest, over ? half : less);
       const bool finite = run_tested(kernel, t, threads, 1, &t->factor);
       if (finite != stored_is_finite(t) || (!blocked && finite != !over))
-        fail_msg("%s (%lld, %lld, %lld), transposes %d%d, %d threads, place %d: %s", kernel->name, (long long)x->m, (long long)x->n,
-                 (long long)x->k, x->attributes.transpose_a, x->attributes.transpose_b, threads, p,
-                 finite ? "finite" : "not finite");
+        fail_msg("%s (%lld, %lld, %lld), transposes %d%d, %d threads, place %d: %s", kernel->name,
+                 (long long)x->m, (long long)x->n, (long long)x->k, x->attributes.transpose_a,
+                 x->attributes.transpose_b, threads, p, finite ? "finite" : "not finite");
     }
 }
 
@@ -200,7 +213,7 @@ static void what_is_not_finite_in_an_operand_is_seen(const mix_kernel *kernel) {
   for_each_shape(kernel, UNSCALED, check_nan);
 }
 
-/* Sums that nothing stores: the verdict is that of the form that does. */
+/* Sums that nothing stores: the trace is that of the form that does. */
 static void check_only(const mix_kernel *kernel, tested *t, int threads) {
   double largest, half, less;
   edge_of(t->dtype, &largest, &half, &less);
@@ -210,9 +223,12 @@ static void check_only(const mix_kernel *kernel, tested *t, int threads) {
   assert_false(run_tested(kernel, t, threads, 1, &t->factor));
 }
 
-static void a_product_may_be_tested_and_not_stored(const mix_kernel *kernel) { for_each_shape(kernel, ONLY, check_only); }
+static void a_product_may_be_tested_and_not_stored(const mix_kernel *kernel) {
+  for_each_shape(kernel, ONLY, check_only);
+}
 
-/* Factors that keep finite numbers finite, and those that do not: infinite, NaN, or so large that some numbers overflow. */
+/* Factors that keep finite numbers finite, and those that do not: infinite, NaN, or so large that some
+ * numbers overflow. */
 static void check_factors(const mix_kernel *kernel, tested *t, int threads) {
   static const float factors[] = {1, 0, -0x1p-15f, 0x1p111f, 0x1p113f, -0x1p127f, INFINITY, -INFINITY, NAN};
   fill(&t->x, 0, 40), fill(&t->x, 1, 40);
@@ -220,8 +236,9 @@ static void check_factors(const mix_kernel *kernel, tested *t, int threads) {
     t->factor = factors[f];
     const bool finite = run_tested(kernel, t, threads, 1, &t->factor);
     if (finite != stored_is_finite(t))
-      fail_msg("%s (%lld, %lld, %lld), %d threads, times %g: %s", kernel->name, (long long)t->x.m, (long long)t->x.n,
-               (long long)t->x.k, threads, (double)factors[f], finite ? "finite" : "not finite");
+      fail_msg("%s (%lld, %lld, %lld), %d threads, times %g: %s", kernel->name, (long long)t->x.m,
+               (long long)t->x.n, (long long)t->x.k, threads, (double)factors[f],
+               finite ? "finite" : "not finite");
   }
 }
 
@@ -229,12 +246,12 @@ static void the_verdict_is_that_of_the_unscaled_numbers(const mix_kernel *kernel
   for_each_shape(kernel, UNSCALED, check_factors);
 }
 
-/* Same bits as without a program, and the same verdict each time that a plan runs the step. */
+/* Same bits as without a program, and the same trace each time that a plan runs the step. */
 static void check_stored(const mix_kernel *kernel, tested *t, int threads) {
   fill(&t->x, 0, 0), fill(&t->x, 1, 0);
   assert_true(run_tested(kernel, t, threads, 3, (const float[]){1, NAN, 0.5f}));
-  product plain =
-      make_product(t->x.inputs[0].dtype, t->x.m, t->x.n, t->x.k, t->x.attributes.transpose_a + 2 * t->x.attributes.transpose_b);
+  product plain = make_product(t->x.inputs[0].dtype, t->x.m, t->x.n, t->x.k,
+                               t->x.attributes.transpose_a + 2 * t->x.attributes.transpose_b);
   void *own[2] = {plain.in[0], plain.in[1]};
   plain.op = t->x.op, plain.attributes = t->x.attributes;
   store_result_as(&plain, t->dtype);
@@ -252,7 +269,8 @@ static void the_test_changes_no_bit_of_the_product(const mix_kernel *kernel) {
 
 /* 16 MiB and more, rows of whole lines: stored past the caches. */
 static bool streams(const mix_kernel *kernel) {
-  return mix_dtype_size(kernel->operands) == 2 && (strstr(kernel->name, "_acc32_avx2") || strstr(kernel->name, "_acc32_avx512"));
+  return mix_dtype_size(kernel->operands) == 2 &&
+         (strstr(kernel->name, "_acc32_avx2") || strstr(kernel->name, "_acc32_avx512"));
 }
 static void shallow_products_stream_what_they_test(const mix_kernel *kernel) {
   static const int64_t shape[] = {2063, 4128, 3};
@@ -284,7 +302,8 @@ static void pieces_that_threads_take_are_tested(const mix_kernel *kernel) {
 
 int main(void) {
   static const kernel_test tests[] = {
-      {"rounding_to_infinity_is_seen_and_nothing_short_of_it", rounding_to_infinity_is_seen_and_nothing_short_of_it},
+      {"rounding_to_infinity_is_seen_and_nothing_short_of_it",
+       rounding_to_infinity_is_seen_and_nothing_short_of_it},
       {"what_is_not_finite_in_an_operand_is_seen", what_is_not_finite_in_an_operand_is_seen},
       {"a_product_may_be_tested_and_not_stored", a_product_may_be_tested_and_not_stored},
       {"the_verdict_is_that_of_the_unscaled_numbers", the_verdict_is_that_of_the_unscaled_numbers},

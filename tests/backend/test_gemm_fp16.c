@@ -1,8 +1,8 @@
-/* Products in blocked accumulation (AVX512-FP16), called by name whatever the dispatch would choose, so that every shape is tried. Oracles:
- * integer data whose products and partial sums float16 holds (tolerance 0); the reference kernel for what is not finite; bounds derived
- * where they are used. */
-#include "gemm_plans.h"
-#include "gemm_products.h"
+/* Products in blocked accumulation (AVX512-FP16), called by name whatever the dispatch would choose, so that
+ * every shape is tried. Oracles: integer data whose products and partial sums float16 holds (tolerance 0);
+ * the reference kernel for what is not finite; bounds derived where they are used. */
+#include "backend/gemm_plans.h"
+#include "backend/gemm_products.h"
 
 #include <mixtape/device.h>
 #include <stdio.h>
@@ -37,14 +37,15 @@ static const mix_kernel *blocked(mix_dtype dtype, const sums *how) {
 static const sums *in_turn(int64_t i) { return &variants[i % VARIANTS]; }
 
 static const int64_t shapes[][3] = {
-    {1, 1, 1},      {1, 40, 70},     {40, 1, 70},    {0, 5, 3},      {5, 0, 3},      {40, 33, 0},  {14, 64, 64},    {15, 65, 65},
-    {13, 63, 63},   {28, 32, 4},     {29, 33, 5},    {31, 31, 31},   {64, 48, 64},   {49, 80, 65}, {100, 130, 257}, {10, 300, 512},
-    {300, 10, 512}, {96, 64, 7},     {70, 70, 9},    {130, 96, 300}, {2, 600, 40},   {600, 2, 40}, {545, 70, 20},   {70, 1700, 20},
-    {33, 530, 300}, {225, 450, 290}, {30, 70, 1700}, {2100, 20, 30}, {20, 800, 800},
+    {1, 1, 1},      {1, 40, 70},     {40, 1, 70},     {0, 5, 3},      {5, 0, 3},      {40, 33, 0},
+    {14, 64, 64},   {15, 65, 65},    {13, 63, 63},    {28, 32, 4},    {29, 33, 5},    {31, 31, 31},
+    {64, 48, 64},   {49, 80, 65},    {100, 130, 257}, {10, 300, 512}, {300, 10, 512}, {96, 64, 7},
+    {70, 70, 9},    {130, 96, 300},  {2, 600, 40},    {600, 2, 40},   {545, 70, 20},  {70, 1700, 20},
+    {33, 530, 300}, {225, 450, 290}, {30, 70, 1700},  {2100, 20, 30}, {20, 800, 800},
 };
 
-/* Integers up to 4 and 8 (4 in blocks of 128) in magnitude: a block's partial sums are at most 2048 times a power of two, which float16's 11
- * bits hold, scaled or not. */
+/* Integers up to 4 and 8 (4 in blocks of 128) in magnitude: a block's partial sums are at most 2048 times a
+ * power of two, which float16's 11 bits hold, scaled or not. */
 static void check_exact(const sums *how, mix_dtype dtype, const int64_t *shape, int transposes, int threads) {
   product x = make_product(dtype, shape[0], shape[1], shape[2], transposes);
   fill(&x, 0, 5), fill(&x, 1, block_of(how) == 128 ? 5 : 9);
@@ -53,8 +54,9 @@ static void check_exact(const sums *how, mix_dtype dtype, const int64_t *shape, 
   run_with(blocked(dtype, how), &x, threads);
   for (int64_t i = 0; i < x.m * x.n; i++)
     if (result(&x, i) != expected[i])
-      fail_msg("%s %s %lldx%lldx%lld transposes %d threads %d: element %lld is %g, not %g", how->name, mix_dtype_name(dtype),
-               (long long)x.m, (long long)x.n, (long long)x.k, transposes, threads, (long long)i, result(&x, i), expected[i]);
+      fail_msg("%s %s %lldx%lldx%lld transposes %d threads %d: element %lld is %g, not %g", how->name,
+               mix_dtype_name(dtype), (long long)x.m, (long long)x.n, (long long)x.k, transposes, threads,
+               (long long)i, result(&x, i), expected[i]);
   free(expected);
   free_product(&x);
 }
@@ -65,7 +67,7 @@ static void exact_on_integers(void **unused) {
   for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
     for (int transposes = 0; transposes < 4; transposes++)
       for (size_t v = 0; v < VARIANTS; v++) {
-        const int threads = 1 + (int)(s + v + (size_t)transposes) % MOST_THREADS;
+        const int threads = 1 + (int)(s + v + (size_t)transposes) % MAX_THREADS;
         check_exact(&variants[v], MIX_BFLOAT16, shapes[s], transposes, threads);
         check_exact(&variants[v], MIX_FLOAT16, shapes[s], transposes, threads);
       }
@@ -81,14 +83,15 @@ static void stores_rounded(void **unused) {
       fill(&x, 0, 5), fill(&x, 1, 9);
       double *expected = naive(&x, NULL);
       run_with(blocked(storages[d], variants), &x, 2);
-      for (int64_t i = 0; i < x.m * x.n; i++) assert_true(rounded_to(storages[d], expected[i]) == result(&x, i));
+      for (int64_t i = 0; i < x.m * x.n; i++)
+        assert_true(rounded_to(storages[d], expected[i]) == result(&x, i));
       free(expected);
       free_product(&x);
     }
 }
 
-/* All numbers of one exponent, subnormals among them, times one, or times what takes them to the other end of the range: scales are exact.
- * bfloat16 subnormals count as zero, whatever they are multiplied with. */
+/* All numbers of one exponent, subnormals among them, times one, or times what takes them to the other end of
+ * the range: scales are exact. bfloat16 subnormals count as zero, whatever they are multiplied with. */
 static void every_exponent(void **unused) {
   (void)unused;
   need_float16();
@@ -100,19 +103,23 @@ static void every_exponent(void **unused) {
         for (int back = 0; back < 2; back++) {
           enum { WIDTH = 32 };
           const int64_t lines = mantissas / WIDTH;
-          product x = side ? make_product(storages[d], WIDTH, lines, WIDTH, 2) : make_product(storages[d], lines, WIDTH, WIDTH, 0);
+          product x = side ? make_product(storages[d], WIDTH, lines, WIDTH, 2)
+                           : make_product(storages[d], lines, WIDTH, WIDTH, 0);
           /* For float16 from 2^-14 to 2^15, for bfloat16 from 2^-126 to 2^126. */
-          const double factor = !back ? 1 : half ? ldexp(1, exponent < 15 ? 14 : -14) : ldexp(1, exponent < 127 ? 120 : -120);
+          const double factor = !back  ? 1
+                                : half ? ldexp(1, exponent < 15 ? 14 : -14)
+                                       : ldexp(1, exponent < 127 ? 120 : -120);
           for (int i = 0; i < WIDTH; i++) set(&x, !side, i, i, factor);
           uint16_t *numbers = x.in[side]; /* rows along k */
-          for (int i = 0; i < mantissas; i++) numbers[i] = (uint16_t)(exponent << bits | i | (i % 3 == 0) << 15);
+          for (int i = 0; i < mantissas; i++)
+            numbers[i] = (uint16_t)(exponent << bits | i | (i % 3 == 0) << 15);
           sums_as_float32(&x);
           double *expected = naive(&x, NULL);
           run_with(blocked(storages[d], in_turn(exponent)), &x, 1);
           for (int64_t i = 0; i < x.m * x.n; i++)
             if (result(&x, i) != (fabs(expected[i]) < 0x1p-126 || (!half && !exponent) ? 0 : expected[i]))
-              fail_msg("%s exponent %d side %d times %g: %a, not %a", mix_dtype_name(storages[d]), exponent, side, factor,
-                       result(&x, i), expected[i]);
+              fail_msg("%s exponent %d side %d times %g: %a, not %a", mix_dtype_name(storages[d]), exponent,
+                       side, factor, result(&x, i), expected[i]);
           free(expected);
           free_product(&x);
         }
@@ -124,7 +131,18 @@ static double normal(void) { /* Box and Muller */
   return sqrt(-2 * log(u < 1 ? u : 1)) * cos(2 * 3.14159265358979323846 * v);
 }
 
-enum distribution { RANDOM, RECTIFIED, POSITIVE, HEAVY, SMALL, TINY, LARGE, LARGE_POSITIVE, MIXED, DISTRIBUTIONS };
+enum distribution {
+  RANDOM,
+  RECTIFIED,
+  POSITIVE,
+  HEAVY,
+  SMALL,
+  TINY,
+  LARGE,
+  LARGE_POSITIVE,
+  MIXED,
+  DISTRIBUTIONS
+};
 static double draw(enum distribution which, int64_t line) {
   const double x = normal();
   switch (which) {
@@ -156,18 +174,21 @@ static double largest(const product *x, int which) {
   return most;
 }
 
-/* Of |A||B|. A chain of `chain` fused multiply-adds from zero rounds chain times, the tree of four twice, of eight three times: at most
- * (chain + 2 or 3) u to first order, u = 2^-11, the second order below a hundredth of it. Sums of blocks in float32: (k / 32 + 1) 2^-24. */
+/* Of |A||B|. A chain of `chain` fused multiply-adds from zero rounds chain times, the tree of four twice, of
+ * eight three times: at most (chain + 2 or 3) u to first order, u = 2^-11, the second order below a hundredth
+ * of it. Sums of blocks in float32: (k / 32 + 1) 2^-24. */
 static double bound_of_sums(const sums *how, int64_t k) {
   return 1.01 * (how->chain + levels(how)) * 0x1p-11 + (double)(k / 32 + 1) * 0x1p-24;
 }
 
-/* The bound of NUMERICS.md: besides that of the sums, what a scale takes below float16's smallest number is off by at most 2^-24, where
- * the largest of the step is at least 2^4 in A and 2^3 in B (2^3 in blocks of 128); subnormal partial sums by 2^-25: together at most
- * 2^-25.8 of the largest product for each of k. And on average far less: for zero-mean data the i-th sum of a chain has variance i, its
- * rounding error a variance (0.424 2 u)^2 / 4 of its own on average over a binade; 4 chains of 16 and their tree sum to 4 * 136 + 64 + 64
- * of 64, so 3.26 * 0.424 * 2^-11 = 6.7e-4 of the whole, whatever k. */
-static void check_bound(const sums *how, mix_dtype dtype, enum distribution a, enum distribution b, int64_t k, double typical) {
+/* The bound of NUMERICS.md: besides that of the sums, what a scale takes below float16's smallest number is
+ * off by at most 2^-24, where the largest of the step is at least 2^4 in A and 2^3 in B (2^3 in blocks of
+ * 128); subnormal partial sums by 2^-25: together at most 2^-25.8 of the largest product for each of k. And
+ * on average far less: for zero-mean data the i-th sum of a chain has variance i, its rounding error a
+ * variance (0.424 2 u)^2 / 4 of its own on average over a binade; 4 chains of 16 and their tree sum to 4 *
+ * 136 + 64 + 64 of 64, so 3.26 * 0.424 * 2^-11 = 6.7e-4 of the whole, whatever k. */
+static void check_bound(const sums *how, mix_dtype dtype, enum distribution a, enum distribution b, int64_t k,
+                        double typical) {
   product x = make_product(dtype, 41, 83, k, (int)(k + a) % 4);
   fill_from(&x, 0, a), fill_from(&x, 1, b);
   sums_as_float32(&x);
@@ -178,20 +199,21 @@ static void check_bound(const sums *how, mix_dtype dtype, enum distribution a, e
   for (int64_t i = 0; i < x.m * x.n; i++) {
     const double e = fabs(result(&x, i) - expected[i]);
     if (!(e <= factor * absolute[i] + held))
-      fail_msg("%s %s distributions %d, %d, k %lld: off by %g, bound %g", how->name, mix_dtype_name(dtype), a, b, (long long)k, e,
-               factor * absolute[i] + held);
+      fail_msg("%s %s distributions %d, %d, k %lld: off by %g, bound %g", how->name, mix_dtype_name(dtype), a,
+               b, (long long)k, e, factor * absolute[i] + held);
     error += e * e, norm += expected[i] * expected[i];
   }
   const double relative = sqrt(error / norm);
   if (!(relative <= typical))
-    fail_msg("%s %s distributions %d, %d, k %lld: relative error %g, expected at most %g", how->name, mix_dtype_name(dtype), a, b,
-             (long long)k, relative, typical);
+    fail_msg("%s %s distributions %d, %d, k %lld: relative error %g, expected at most %g", how->name,
+             mix_dtype_name(dtype), a, b, (long long)k, relative, typical);
   free(expected), free(absolute);
   free_product(&x);
 }
 
-/* Half as much again as what the derivation gives for zero-mean data: chains of 8 (4 * 36 + 128 of 64), of 32 (4 * 528 + 256 of 128) and
- * eight of them (8 * 136 + 384 of 128) in proportion: each level of the tree has the variance of the block. Data of one sign has less. */
+/* Half as much again as what the derivation gives for zero-mean data: chains of 8 (4 * 36 + 128 of 64), of 32
+ * (4 * 528 + 256 of 128) and eight of them (8 * 136 + 384 of 128) in proportion: each level of the tree has
+ * the variance of the block. Data of one sign has less. */
 static double typical_error(const sums *how) {
   const double chain = how->chain, block = block_of(how);
   const double variance = (how->chains * chain * (chain + 1) / 2 + levels(how) * block) / block;
@@ -223,8 +245,8 @@ static void no_growth_with_k(void **unused) {
       }
 }
 
-/* Every block is as large as scales let it become: all terms of one sign, all numbers at the top of their binade. The sums' bound, and half
- * a unit of the dtype in which they are stored. */
+/* Every block is as large as scales let it become: all terms of one sign, all numbers at the top of their
+ * binade. The sums' bound, and half a unit of the dtype in which they are stored. */
 static void check_full_blocks(const sums *how, product *x) {
   const mix_dtype dtype = x->inputs[0].dtype;
   const double top = dtype == MIX_FLOAT16 ? 0x1.ffcp0 : 0x1.fep0;
@@ -235,11 +257,13 @@ static void check_full_blocks(const sums *how, product *x) {
     for (int64_t l = 0; l < x->k; l++) set(x, 1, l, j, ldexp(top, -9));
   double *expected = naive(x, NULL);
   run_with(blocked(dtype, how), x, 2);
-  for (int64_t i = 0; i < x->m * x->n; i++) assert_true(fabs(result(x, i) - expected[i]) <= bound * expected[i]);
+  for (int64_t i = 0; i < x->m * x->n; i++)
+    assert_true(fabs(result(x, i) - expected[i]) <= bound * expected[i]);
   free(expected);
 }
 
-/* Blocks of the largest numbers, whose sums float16 would not hold a few of; the result is finite where the exact one is. */
+/* Blocks of the largest numbers, whose sums float16 would not hold a few of; the result is finite where the
+ * exact one is. */
 static void check_large_numbers(const sums *how, mix_dtype dtype, int transposes) {
   const mix_kernel *kernel = blocked(dtype, how);
   const double most = dtype == MIX_FLOAT16 ? 65504 : ldexp(255, 120); /* 0x1.fep127 */
@@ -270,7 +294,8 @@ static void no_overflow_inside(void **unused) {
   need_float16();
   for (size_t v = 0; v < VARIANTS; v++)
     for (size_t d = 0; d < 2; d++)
-      for (int transposes = 0; transposes < 4; transposes++) check_large_numbers(&variants[v], storages[d], transposes);
+      for (int transposes = 0; transposes < 4; transposes++)
+        check_large_numbers(&variants[v], storages[d], transposes);
 }
 
 /* Of the first shape each of three threads has few rows, and smaller blocks than one thread alone. */
@@ -278,7 +303,8 @@ static void same_bits_for_any_number_of_threads(void **unused) {
   (void)unused;
   need_float16();
   for (int threads = 1; threads <= 3; threads += 2)
-    assert_int_equal(plan_of_shape(&mix_gemm_t4x16_avx512fp16, MIX_FLOAT16, 700, 600, 530, 0, threads).depth_block < 530,
+    assert_int_equal(plan_of_shape(&mix_gemm_t4x16_avx512fp16, MIX_FLOAT16, 700, 600, 530, 0, threads).kc <
+                         530,
                      threads == 3);
   static const int64_t sizes[][3] = {{700, 600, 530}, {129, 1300, 400}, {1300, 40, 1700}};
   for (size_t d = 0; d < 2; d++)
@@ -292,43 +318,48 @@ static void same_bits_for_any_number_of_threads(void **unused) {
       }
 }
 
-/* Several blocks of columns use rows of A that are packed once; their sums lie side by side where k has several blocks. Two shapes of a few
- * blocks are computed; of the guide's large ones the plan tells. */
+/* Several blocks of columns use rows of A that are packed once; their sums lie side by side where k has
+ * several blocks. Two shapes of a few blocks are computed; of the guide's large ones the plan tells. */
 static void rows_are_packed_once_for_a_span(void **unused) {
   (void)unused;
   need_float16();
-  static const int64_t computed[][3] = {{33, 1200, 90}, {33, 1200, 820}}, large[][3] = {{8192, 4096, 784}, {8192, 4096, 4096}};
+  static const int64_t computed[][3] = {{33, 1200, 90}, {33, 1200, 820}},
+                       large[][3] = {{8192, 4096, 784}, {8192, 4096, 4096}};
   for (size_t d = 0; d < 2; d++)
     for (int transposes = 0; transposes < 4; transposes++)
       for (int s = 0; s < 2; s++) {
         const int64_t *x = computed[s];
-        const mix_gemm_plan plan = plan_of_shape(&mix_gemm_t4x16_avx512fp16, storages[d], x[0], x[1], x[2], transposes, 1);
-        assert_true(plan.column_span > 2 * plan.column_block && plan.a_panels * plan.engine->rows >= x[0]);
-        assert_int_equal(plan.depth_block < x[2], s);
+        const mix_gemm_plan plan =
+            plan_of_shape(&mix_gemm_t4x16_avx512fp16, storages[d], x[0], x[1], x[2], transposes, 1);
+        assert_true(plan.column_span > 2 * plan.nc && plan.a_panels * plan.engine->rows >= x[0]);
+        assert_int_equal(plan.kc < x[2], s);
         check_exact(in_turn(s + transposes), storages[d], x, transposes, 1);
       }
   for (int s = 0; s < 2; s++) {
-    const mix_gemm_plan plan = plan_of_shape(&mix_gemm_t4x16_avx512fp16, MIX_FLOAT16, large[s][0], large[s][1], large[s][2], 0, 2);
+    const mix_gemm_plan plan =
+        plan_of_shape(&mix_gemm_t4x16_avx512fp16, MIX_FLOAT16, large[s][0], large[s][1], large[s][2], 0, 2);
     assert_true(plan.column_span >= 4096 && plan.c_bytes <= 25 << 20);
   }
 }
 
-/* Where few rows use B, tiles fetch the block of it that is packed next: blocks are small then, whole and ragged in both directions, and the
- * last one has none behind it. */
+/* Where few rows use B, tiles fetch the block of it that is packed next: blocks are small then, whole and
+ * ragged in both directions, and the last one has none behind it. */
 static void blocks_of_b_are_fetched_ahead(void **unused) {
   (void)unused;
   need_float16();
   static const struct {
     int64_t size[3];
     bool fetched;
-  } cases[] = {{{14, 1100, 600}, true}, {{97, 1024, 1030}, true}, {{256, 520, 514}, true}, {{257, 320, 300}, false}};
+  } cases[] = {
+      {{14, 1100, 600}, true}, {{97, 1024, 1030}, true}, {{256, 520, 514}, true}, {{257, 320, 300}, false}};
   for (size_t d = 0; d < 2; d++)
     for (int transposes = 0; transposes < 4; transposes++)
       for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const int64_t *x = cases[i].size;
-        const mix_gemm_plan plan = plan_of_shape(&mix_gemm_t4x16_avx512fp16, storages[d], x[0], x[1], x[2], transposes, 1);
+        const mix_gemm_plan plan =
+            plan_of_shape(&mix_gemm_t4x16_avx512fp16, storages[d], x[0], x[1], x[2], transposes, 1);
         assert_int_equal(plan.fetch_b, cases[i].fetched);
-        assert_true(!plan.fetch_b || (plan.depth_block < x[2] && plan.column_block < x[1]));
+        assert_true(!plan.fetch_b || (plan.kc < x[2] && plan.nc < x[1]));
         check_exact(in_turn((int64_t)i + transposes), storages[d], x, transposes, 1);
         check_exact(in_turn((int64_t)i + transposes), storages[d], x, transposes, 2);
       }
@@ -345,25 +376,28 @@ static void compare_kinds(const sums *how, product *x, void **expected, void **g
   for (int64_t i = 0; i < x->m * x->n; i++) {
     const double want = mix_load_double(*expected, x->output.dtype, i);
     if (kind_of(result(x, i)) != kind_of(want))
-      fail_msg("%s %lldx%lldx%lld: element %lld is %g, the reference's %g", mix_dtype_name(x->output.dtype), (long long)x->m,
-               (long long)x->n, (long long)x->k, (long long)i, result(x, i), want);
+      fail_msg("%s %lldx%lldx%lld: element %lld is %g, the reference's %g", mix_dtype_name(x->output.dtype),
+               (long long)x->m, (long long)x->n, (long long)x->k, (long long)i, result(x, i), want);
   }
 }
 
-/* Every special number in every position of A beside every special number in every position of B, the layouts taking turns, and beside
- * numbers that a step of the panel scales far apart. Among small integers: test_gemm_not_finite.c. */
+/* Every special number in every position of A beside every special number in every position of B, the layouts
+ * taking turns, and beside numbers that a step of the panel scales far apart. Among small integers:
+ * test_gemm_not_finite.c. */
 static void not_finite_in_every_position(void **unused) {
   (void)unused;
   need_float16();
   static const double specials[] = {INFINITY, -INFINITY, NAN, 0, 1};
   enum { M = 2, N = 3, K = 5, SPECIALS = 5 };
   for (size_t d = 0; d < 2; d++) {
-    const double tiny = storages[d] == MIX_FLOAT16 ? 0x1p-24 : 0x1p-126, most = storages[d] == MIX_FLOAT16 ? 9984 : 0x1.fep60;
+    const double tiny = storages[d] == MIX_FLOAT16 ? 0x1p-24 : 0x1p-126,
+                 most = storages[d] == MIX_FLOAT16 ? 9984 : 0x1.fep60;
     for (int transposes = 0; transposes < 4; transposes++) {
       product x = make_product(storages[d], M, N, K, transposes);
       for (int at = transposes; at < M * K * SPECIALS * K * N * SPECIALS; at += 4) {
         fill(&x, 0, 4), fill(&x, 1, 4);
-        /* Beside them a large number (six make no 65504, two together far more) and the smallest: what the scale takes below float16's range is still no zero. */
+        /* Beside them a large number (six make no 65504, two together far more) and the smallest: what the
+         * scale takes below float16's range is still no zero. */
         if (at % 2) set(&x, 0, at % M, at % K, most), set(&x, 1, (at + 1) % K, at % N, tiny);
         if (at % 3 == 0) set(&x, 1, at % K, at % N, most), set(&x, 0, at % M, (at + 2) % K, tiny);
         const int a = at % (M * K * SPECIALS), b = at / (M * K * SPECIALS);
@@ -385,7 +419,8 @@ static void epilogue_bias_relu(void **unused) {
   for (size_t d = 0; d < 2; d++)
     for (int wide = 0; wide < 2; wide++)
       for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
-        check_bias_relu(blocked(storages[d], in_turn((int64_t)s / 4)), storages[d], shapes[s], (int)s % 4, wide);
+        check_bias_relu(blocked(storages[d], in_turn((int64_t)s / 4)), storages[d], shapes[s], (int)s % 4,
+                        wide);
 }
 
 static void batches(void **unused) {
@@ -394,11 +429,12 @@ static void batches(void **unused) {
   for (size_t d = 0; d < 2; d++)
     for (int transposes = 0; transposes < 4; transposes++)
       for (int count = 3; count <= 8; count += 5)
-        check_batch(blocked(storages[d], in_turn(transposes + count / 8)), storages[d], count, 50, transposes);
+        check_batch(blocked(storages[d], in_turn(transposes + count / 8)), storages[d], count, 50,
+                    transposes);
 }
 
-/* Blocked where it is asked for, or by itself where there is AVX512-FP16 and no AMX; then in longer blocks for large products, but not of few
- * rows; never where exact is asked for. */
+/* Blocked where it is asked for, or by itself where there is AVX512-FP16 and no AMX; then in longer blocks
+ * for large products, but not of few rows; never where exact is asked for. */
 static void dispatch(void **unused) {
   (void)unused;
   need_float16();
@@ -412,7 +448,8 @@ static void dispatch(void **unused) {
       assert_string_equal(mix_accumulate_in_force(storages[d]), variants[v].accumulation);
     }
     const sums *of_large = &variants[LONG];
-    const mix_kernel *kernel = blocked(storages[d], &variants[USUAL]), *large = blocked(storages[d], of_large);
+    const mix_kernel *kernel = blocked(storages[d], &variants[USUAL]),
+                     *large = blocked(storages[d], of_large);
     mix_set_accumulate("auto");
     if (tiles) assert_int_equal(chosen(storages[d], 128, 64, 784, 0)->accumulation, MIX_ACCUMULATE_EXACT);
     if (tiles) assert_string_equal(mix_accumulate_in_force(storages[d]), "exact");

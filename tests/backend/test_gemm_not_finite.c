@@ -1,9 +1,10 @@
-/* NaNs and infinities in products, every kernel called by name: an element is finite, NaN or which infinity as the reference kernel says.
- * The other numbers are small integers, whose sums every kernel has exactly, so that what is finite is the reference's very number. */
+/* NaNs and infinities in products, every kernel called by name: an element is finite, NaN or which infinity
+ * as the reference kernel says. The other numbers are small integers, whose sums every kernel has exactly, so
+ * that what is finite is the reference's very number. */
 #include "backend/gemm_products.h"
 
-/* ZERO meets infinities. The signalling NaN is negative and has the last bit of its significand alone: what a split into parts, or a
- * narrower number, may lose. */
+/* ZERO meets infinities. The signalling NaN is negative and has the last bit of its significand alone: what a
+ * split into parts, or a narrower number, may lose. */
 enum special { PLUS_INFINITY, MINUS_INFINITY, QUIET_NAN, SIGNALLING_NAN, ZERO, SPECIALS, NOT_FINITE = ZERO };
 
 static void set_special(product *x, int which, int64_t row, int64_t column, enum special what) {
@@ -32,9 +33,9 @@ static void *compare(const mix_kernel *kernel, product *x, int threads, const ch
   for (int64_t i = 0; i < x->m * x->n; i++) {
     const double want = mix_load_double(expected, x->output.dtype, i), got = result(x, i);
     if (kind_of(got) != kind_of(want) || (isfinite(want) && got != want))
-      fail_msg("%s %lldx%lldx%lld transposes %d%d, %s, case %lld: element %lld is %g, the reference's %g", kernel->name,
-               (long long)x->m, (long long)x->n, (long long)x->k, x->attributes.transpose_a, x->attributes.transpose_b, what,
-               (long long)number, (long long)i, got, want);
+      fail_msg("%s %lldx%lldx%lld transposes %d%d, %s, case %lld: element %lld is %g, the reference's %g",
+               kernel->name, (long long)x->m, (long long)x->n, (long long)x->k, x->attributes.transpose_a,
+               x->attributes.transpose_b, what, (long long)number, (long long)i, got, want);
   }
   return expected;
 }
@@ -49,8 +50,8 @@ static void put(product *x, int64_t position, enum special what) {
 }
 static int64_t positions_of(const product *x) { return (x->m + x->n) * x->k; }
 
-/* Every special number in every position, in every layout; then two of them in every two positions, the layouts taking turns: infinities
- * that meet zeros, and each other in a sum. */
+/* Every special number in every position, in every layout; then two of them in every two positions, the
+ * layouts taking turns: infinities that meet zeros, and each other in a sum. */
 static void in_every_position(const mix_kernel *kernel) {
   static const int64_t shapes[][3] = {{3, 5, 7}, {2, 3, 5}};
   for (int two = 0; two < 2; two++) {
@@ -75,7 +76,8 @@ static void in_every_position(const mix_kernel *kernel) {
   }
 }
 
-/* Every position in every layout again, where panels, tiles, vectors and steps of k end inside: one special number in A and one in B. */
+/* Every position in every layout again, where panels, tiles, vectors and steps of k end inside: one special
+ * number in A and one in B. */
 static void on_edges_of_tiles(const mix_kernel *kernel) {
   static const int64_t shapes[][3] = {{15, 33, 34}};
   for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
@@ -109,11 +111,12 @@ static void several_at_once(const mix_kernel *kernel) {
     }
 }
 
-/* Products of more than 1,024 terms, which have forms of their own (test_gemm.c), and those that tiles sum in halves: at the first and
- * last k, and where vectors, steps, blocks and halves end. */
+/* Products of more than 1,024 terms, which have forms of their own (test_gemm.c), and those that tiles sum in
+ * halves: at the first and last k, and where vectors, steps, blocks and halves end. */
 static void in_deep_products(const mix_kernel *kernel) {
   static const int64_t shapes[][3] = {{13, 5, 1031}, {5, 13, 1031}, {18, 16, 1026}};
-  static const int64_t depths[] = {0, 1, 15, 16, 31, 32, 63, 64, 127, 128, 383, 384, 511, 512, 767, 768, 1023, 1024, 1025};
+  static const int64_t depths[] = {0,   1,   15,  16,  31,  32,  63,   64,   127, 128,
+                                   383, 384, 511, 512, 767, 768, 1023, 1024, 1025};
   enum { DEPTHS = sizeof depths / sizeof *depths };
   for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
     for (int transposes = 0; transposes < 4; transposes++) {
@@ -132,8 +135,8 @@ static void in_deep_products(const mix_kernel *kernel) {
     }
 }
 
-/* One NaN; a few of all kinds, the largest float16 among them where that is exact; infinities of one sign, but everywhere. What meets none
- * of them has the bits that it has without them. */
+/* One NaN; a few of all kinds, the largest float16 among them where that is exact; infinities of one sign,
+ * but everywhere. What meets none of them has the bits that it has without them. */
 static void in_large_products(const mix_kernel *kernel) {
   static const int64_t sizes[][3] = {{70, 90, 300}, {33, 40, 20}, {90, 64, 64}, {40, 33, 520}, {20, 50, 900}};
   for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
@@ -151,7 +154,9 @@ static void in_large_products(const mix_kernel *kernel) {
         for (int i = 0; i < count; i++)
           for (int side = 0; side < (many == 1 ? 2 : 1); side++) {
             const int64_t line = next_random() % (uint64_t)lines[side], l = next_random() % (uint64_t)x.k;
-            const int what = many == 0 ? QUIET_NAN : many == 1 ? (int)(next_random() % (SPECIALS + 1)) : PLUS_INFINITY;
+            const int what = many == 0   ? QUIET_NAN
+                             : many == 1 ? (int)(next_random() % (SPECIALS + 1))
+                                         : PLUS_INFINITY;
             if (what == SPECIALS)
               set(&x, side, side ? l : line, side ? line : l, is_blocked(kernel) ? 4 : 65504);
             else

@@ -1,6 +1,6 @@
-/* Where operands of products lie, every kernel called by name: at addresses aligned to their elements alone, in memory that they share
- * with each other, and in one buffer for both. Operands are only read; the result shares memory with neither. Small integers, whose
- * sums every kernel has exactly. */
+/* Where operands of products lie, every kernel called by name: at addresses aligned to their elements alone,
+ * in memory that they share with each other, and in one buffer for both. Operands are only read; the result
+ * shares memory with neither. Small integers, whose sums every kernel has exactly. */
 #include "backend/gemm_products.h"
 
 static const int64_t shapes[][3] = {{70, 70, 70},  {33, 65, 130}, {40, 10, 300}, {1, 90, 80},
@@ -12,9 +12,9 @@ static void check(const mix_kernel *kernel, product *x, const char *what) {
   run_with(kernel, x, 2);
   for (int64_t i = 0; i < x->m * x->n; i++)
     if (result(x, i) != rounded_to(x->output.dtype, expected[i]))
-      fail_msg("%s %lldx%lldx%lld transposes %d%d, %s: element %lld is %g, not %g", kernel->name, (long long)x->m, (long long)x->n,
-               (long long)x->k, x->attributes.transpose_a, x->attributes.transpose_b, what, (long long)i, result(x, i),
-               expected[i]);
+      fail_msg("%s %lldx%lldx%lld transposes %d%d, %s: element %lld is %g, not %g", kernel->name,
+               (long long)x->m, (long long)x->n, (long long)x->k, x->attributes.transpose_a,
+               x->attributes.transpose_b, what, (long long)i, result(x, i), expected[i]);
   free(expected);
 }
 
@@ -31,7 +31,8 @@ static void unaligned(const mix_kernel *kernel) {
       product x = make_product(dtype, shapes[s][0], shapes[s][1], shapes[s][2], transposes), y = x;
       const int64_t counts[3] = {x.m * x.k, x.k * x.n, x.m * x.n};
       char *memory[3];
-      for (int i = 0; i < 3; i++) fill_with_integers(memory[i] = matrix(dtype, counts[i] + 1), dtype, counts[i] + 1);
+      for (int i = 0; i < 3; i++)
+        fill_with_integers(memory[i] = matrix(dtype, counts[i] + 1), dtype, counts[i] + 1);
       y.in[0] = memory[0] + size, y.in[1] = memory[1] + size, y.out = memory[2] + size;
       const double before = mix_load_double(memory[2], dtype, 0);
       check(kernel, &y, "unaligned");
@@ -83,6 +84,7 @@ static void by_itself(const mix_kernel *kernel) {
 }
 
 int main(void) {
-  static const kernel_test tests[] = {{"unaligned", unaligned}, {"overlapping", overlapping}, {"by_itself", by_itself}};
+  static const kernel_test tests[] = {
+      {"unaligned", unaligned}, {"overlapping", overlapping}, {"by_itself", by_itself}};
   return WITH_EACH_KERNEL(tests);
 }

@@ -20,8 +20,8 @@ static int32_t *whole_sums(const product *x) {
   return sums;
 }
 
-/* Larger than the second-level caches, rows in whole lines: written past the caches, float32 where the product is shallow and larger still. A column less, and rows are not
- * whole lines: written as ever. */
+/* Larger than the second-level caches, rows in whole lines: written past the caches, float32 where the
+ * product is shallow and larger still. A column less, and rows are not whole lines: written as ever. */
 static void larger_than_the_caches(const mix_kernel *kernel) {
   const mix_dtype dtype = kernel->operands;
   static const int64_t columns_and_depths[][2] = {{1056, 33}, {1056, 70}, {1055, 33}, {4352, 33}};
@@ -34,19 +34,21 @@ static void larger_than_the_caches(const mix_kernel *kernel) {
       run_with(kernel, &x, threads);
       for (int64_t i = 0; i < x.m * x.n; i++)
         if (result(&x, i) != expected[i])
-          fail_msg("(%lld, %lld): %g, not %d", (long long)(i / x.n), (long long)(i % x.n), result(&x, i), expected[i]);
+          fail_msg("(%lld, %lld): %g, not %d", (long long)(i / x.n), (long long)(i % x.n), result(&x, i),
+                   expected[i]);
     }
     free(expected);
     free_product(&x);
   }
 }
 
-/* B packed by one run and taken as it lies there by the next: the same bits, though B itself has become NaN. */
+/* B packed by one run and taken as it lies there by the next: the same bits, though B itself has become NaN.
+ */
 static void weights_that_lie_packed(const mix_kernel *kernel) {
   static const int64_t shapes[][3] = {{70, 130, 300}, {33, 1100, 40}, {600, 64, 600}, {1, 32, 64}};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
     for (int transposes = 0; transposes < 4; transposes += 2)
-      for (int threads = 1; threads <= MOST_THREADS; threads++) {
+      for (int threads = 1; threads <= MAX_THREADS; threads++) {
         product x = make_product(kernel->operands, shapes[i][0], shapes[i][1], shapes[i][2], transposes);
         fill(&x, 0, 0), fill(&x, 1, 0);
         mix_kernel_args args = args_of(&x);
@@ -70,7 +72,7 @@ static void weights_that_lie_packed(const mix_kernel *kernel) {
           free(first);
           mix_free_buffer(args.workspace, bytes);
         }
-        kernel->unprepare(args.prepared);
+        kernel->release(args.prepared);
         free_product(&x);
       }
 }

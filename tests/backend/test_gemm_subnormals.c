@@ -1,10 +1,12 @@
-/* Subnormal numbers in products, every kernel called by name, in threads that flush them as those of a plan do (backend/host.c). float16
- * keeps its own. Those of the other dtypes count as zero; a product or sum below the normal numbers is zero, so that an element of k
- * terms errs by at most k times twice the smallest normal number more. (docs/NUMERICS.md, subnormal numbers.) */
+/* Subnormal numbers in products, every kernel called by name, in threads that flush them as those of a plan
+ * do (backend/host.c). float16 keeps its own. Those of the other dtypes count as zero; a product or sum below
+ * the normal numbers is zero, so that an element of k terms errs by at most k times twice the smallest normal
+ * number more. (docs/NUMERICS.md, subnormal numbers.) */
 #include "backend/gemm_products.h"
 
-/* The exponents of the smallest normal and subnormal numbers; a factor that takes the subnormals to the middle of the range. Stored sums
- * have `unit`, half a unit of the dtype, beside that of the sums themselves. */
+/* The exponents of the smallest normal and subnormal numbers; a factor that takes the subnormals to the
+ * middle of the range. Stored sums have `unit`, half a unit of the dtype, beside that of the sums themselves.
+ */
 typedef struct range {
   int normal, subnormal, back;
   double unit, sums;
@@ -24,9 +26,10 @@ static double of_eight_bits(int exponent) {
   return ldexp(1 + (next_random() & 127) / 128.0, exponent) * (next_random() & 1 ? 1 : -1);
 }
 
-#define FAIL(x, i, got, want)                                                                                                      \
-  fail_msg("%s %lldx%lldx%lld transposes %d%d: element %lld is %a, not %a", kernel->name, (long long)(x).m, (long long)(x).n,      \
-           (long long)(x).k, (x).attributes.transpose_a, (x).attributes.transpose_b, (long long)(i), got, want)
+#define FAIL(x, i, got, want)                                                                                \
+  fail_msg("%s %lldx%lldx%lld transposes %d%d: element %lld is %a, not %a", kernel->name, (long long)(x).m,  \
+           (long long)(x).n, (long long)(x).k, (x).attributes.transpose_a, (x).attributes.transpose_b,       \
+           (long long)(i), got, want)
 
 /* Subnormals of every size from either side, times one and times what makes them normal. */
 static void subnormal_operands(const mix_kernel *kernel) {
@@ -41,22 +44,26 @@ static void subnormal_operands(const mix_kernel *kernel) {
         for (int i = 0; i < LINES; i++)
           for (int l = 0; l < DEPTH; l++) {
             const int bits = r.normal - r.subnormal, lost = (i * DEPTH + l) % bits;
-            const uint64_t word = (uint64_t)next_random() << 31 | next_random(), leading = UINT64_C(1) << (bits - 1);
-            const uint64_t number = i % 8 == 0 ? leading + (leading - 1) : (leading | (word & (leading - 1))) >> lost;
+            const uint64_t word = (uint64_t)next_random() << 31 | next_random(), leading = UINT64_C(1)
+                                                                                           << (bits - 1);
+            const uint64_t number =
+                i % 8 == 0 ? leading + (leading - 1) : (leading | (word & (leading - 1))) >> lost;
             set(&x, side, side ? l : i, side ? i : l, ldexp((double)number, r.subnormal) * (l % 3 ? 1 : -1));
           }
         double *expected = naive(&x, NULL);
         run_with(kernel, &x, 2);
         for (int64_t i = 0; i < x.m * x.n; i++) {
           assert_true(expected[i] != 0);
-          if (result(&x, i) != (keeps(dtype) ? expected[i] : 0)) FAIL(x, i, result(&x, i), keeps(dtype) ? expected[i] : 0);
+          if (result(&x, i) != (keeps(dtype) ? expected[i] : 0))
+            FAIL(x, i, result(&x, i), keeps(dtype) ? expected[i] : 0);
         }
         free(expected);
         free_product(&x);
       }
 }
 
-/* The same bits as with zeros in their places. Tiles that split float32 lose the lower parts of numbers so near to them: 2^-9 of each. */
+/* The same bits as with zeros in their places. Tiles that split float32 lose the lower parts of numbers so
+ * near to them: 2^-9 of each. */
 static void subnormals_beside_normals(const mix_kernel *kernel) {
   static const int64_t shapes[][3] = {{33, 40, 70}, {20, 9, 1040}, {9, 20, 1040}, {26, 14, 1030}};
   const mix_dtype dtype = kernel->operands;
@@ -68,7 +75,8 @@ static void subnormals_beside_normals(const mix_kernel *kernel) {
       product x = make_product(dtype, shapes[s][0], shapes[s][1], shapes[s][2], transposes);
       const int64_t counts[2] = {x.m * x.k, x.k * x.n};
       const size_t bytes = (size_t)counts[side] * mix_dtype_size(dtype);
-      for (int64_t i = 0; i < counts[!side]; i++) mix_store_double(x.in[!side], dtype, i, of_eight_bits(r.back - 20));
+      for (int64_t i = 0; i < counts[!side]; i++)
+        mix_store_double(x.in[!side], dtype, i, of_eight_bits(r.back - 20));
       for (int64_t i = 0; i < counts[side]; i++)
         mix_store_double(x.in[side], dtype, i, of_eight_bits(r.normal - 4 + (int)(next_random() % 8)));
       double *absolute;
@@ -76,7 +84,8 @@ static void subnormals_beside_normals(const mix_kernel *kernel) {
       run_with(kernel, &x, 2);
       void *with = x.out, *original = memcpy(matrix(dtype, counts[side]), x.in[side], bytes);
       for (int64_t i = 0; i < counts[side]; i++)
-        if (fabs(mix_load_double(x.in[side], dtype, i)) < ldexp(1, r.normal)) mix_store_double(x.in[side], dtype, i, 0);
+        if (fabs(mix_load_double(x.in[side], dtype, i)) < ldexp(1, r.normal))
+          mix_store_double(x.in[side], dtype, i, 0);
       assert_memory_not_equal(original, x.in[side], bytes);
       x.out = new_result(&x);
       run_with(kernel, &x, 2);
@@ -89,15 +98,16 @@ static void subnormals_beside_normals(const mix_kernel *kernel) {
     }
 }
 
-/* One term: zero where the exact product is below the normal numbers, else correctly rounded. Blocked sums round it to float16's bits
- * before. */
+/* One term: zero where the exact product is below the normal numbers, else correctly rounded. Blocked sums
+ * round it to float16's bits before. */
 static void single_products(const mix_kernel *kernel) {
   const mix_dtype dtype = kernel->operands;
   const range r = range_of(dtype);
   const double least = ldexp(1, r.normal), unit = is_blocked(kernel) ? 0x1p-10 : 0;
   for (int transposes = 0; transposes < 4; transposes++) {
     product x = make_product(dtype, 45, 70, 1, transposes);
-    for (int64_t i = 0; i < x.m; i++) set(&x, 0, i, 0, of_eight_bits(keeps(dtype) ? -14 : r.normal / 2 - 3 + (int)(i % 4)));
+    for (int64_t i = 0; i < x.m; i++)
+      set(&x, 0, i, 0, of_eight_bits(keeps(dtype) ? -14 : r.normal / 2 - 3 + (int)(i % 4)));
     for (int64_t j = 0; j < x.n; j++)
       set(&x, 1, 0, j, of_eight_bits(keeps(dtype) ? -13 + (int)(j % 16) : r.normal / 2 + 1 - (int)(j % 4)));
     double *expected = naive(&x, NULL);
@@ -106,9 +116,11 @@ static void single_products(const mix_kernel *kernel) {
     for (int64_t i = 0; i < x.m * x.n; i++) {
       const bool flushed = fabs(expected[i]) < least && !keeps(dtype);
       const double want = flushed ? 0 : rounded_to(dtype, expected[i]), got = result(&x, i);
-      const double slack =
-          unit > 0 && !flushed ? unit * fabs(expected[i]) + 2 * r.unit * fabs(expected[i]) + ldexp(1, r.subnormal) : 0;
-      const bool near = unit > 0 && fabs(fabs(expected[i]) - least) < 2 * unit * least; /* rounded before, either may happen */
+      const double slack = unit > 0 && !flushed ? unit * fabs(expected[i]) + 2 * r.unit * fabs(expected[i]) +
+                                                      ldexp(1, r.subnormal)
+                                                : 0;
+      const bool near = unit > 0 && fabs(fabs(expected[i]) - least) <
+                                        2 * unit * least; /* rounded before, either may happen */
       if (!near && !(fabs(got - want) <= slack)) FAIL(x, i, got, want);
       *(fabs(expected[i]) < least ? &below : &above) += 1;
     }
@@ -118,9 +130,11 @@ static void single_products(const mix_kernel *kernel) {
   }
 }
 
-/* Sums about the smallest normal number, of terms above and below it. (Those of float16 numbers are normal float32 ones.) */
+/* Sums about the smallest normal number, of terms above and below it. (Those of float16 numbers are normal
+ * float32 ones.) */
 static void sums_of_small_products(const mix_kernel *kernel) {
-  static const int64_t shapes[][3] = {{33, 40, 60}, {17, 70, 257}, {20, 9, 1040}, {9, 20, 1040}, {26, 14, 1030}};
+  static const int64_t shapes[][3] = {
+      {33, 40, 60}, {17, 70, 257}, {20, 9, 1040}, {9, 20, 1040}, {26, 14, 1030}};
   const mix_dtype dtype = kernel->operands;
   const range r = range_of(dtype);
   const double least = ldexp(1, r.normal);
@@ -132,9 +146,11 @@ static void sums_of_small_products(const mix_kernel *kernel) {
           mix_store_double(x.in[which], dtype, i, of_eight_bits(r.normal / 2 - 3 + (int)(next_random() % 4)));
       double *absolute, *expected = naive(&x, &absolute);
       run_with(kernel, &x, 2);
-      /* (k + 2) eps |A||B|, or that of blocked sums (test_gemm_fp16.c), whose held numbers are at most 2^-25 of the largest product. */
+      /* (k + 2) eps |A||B|, or that of blocked sums (test_gemm_fp16.c), whose held numbers are at most 2^-25
+       * of the largest product. */
       const double largest = ldexp(1, 2 * (r.normal / 2 + 1)), k = (double)x.k;
-      const double sums = is_blocked(kernel) ? 1.01 * 34 * 0x1p-11 + (k / 32 + 1) * 0x1p-24 : (k + 2) * r.sums;
+      const double sums =
+          is_blocked(kernel) ? 1.01 * 34 * 0x1p-11 + (k / 32 + 1) * 0x1p-24 : (k + 2) * r.sums;
       const double flushed = 2 * k * least, held = is_blocked(kernel) ? k * 0x1p-25 * largest : 0;
       int lost = 0;
       for (int64_t i = 0; i < x.m * x.n; i++) {
@@ -145,13 +161,15 @@ static void sums_of_small_products(const mix_kernel *kernel) {
         lost += error > sums * absolute[i] + held + 2 * r.unit * fabs(expected[i]);
       }
       /* What blocked sums lose is far below their own error. */
-      if (!lost && !is_blocked(kernel)) fail_msg("%s flushes nothing: the bound is for nothing", kernel->name);
+      if (!lost && !is_blocked(kernel))
+        fail_msg("%s flushes nothing: the bound is for nothing", kernel->name);
       free(expected), free(absolute);
       free_product(&x);
     }
 }
 
-/* Terms below the normal numbers are lost one by one, though their sum would be normal; but for blocked sums, which are scaled. */
+/* Terms below the normal numbers are lost one by one, though their sum would be normal; but for blocked sums,
+ * which are scaled. */
 static void sums_of_terms_too_small(const mix_kernel *kernel) {
   static const int64_t shapes[][3] = {{33, 40, 64}, {20, 9, 1040}, {9, 20, 1040}, {26, 14, 1030}};
   const mix_dtype dtype = kernel->operands;

@@ -1,5 +1,5 @@
-/* The statistics of the numerics report, on both host backends: exact counts of hand-made bits, of all 65,536 values of the 16-bit
- * dtypes, and the fast kernel against the reference on every number of threads. */
+/* The statistics of the numerics report, on both host backends: exact counts of hand-made bits, of all 65,536
+ * values of the 16-bit dtypes, and the fast kernel against the reference on every number of threads. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -14,7 +14,8 @@ static const mix_backend *const backends[] = {&mix_backend_ref, &mix_backend_cpu
 
 enum { PLACES = MIX_MAGNITUDE_BINS + 2098 };
 
-static void count(const mix_backend *backend, int threads, mix_dtype dtype, int64_t n, void *data, int64_t *counts) {
+static void count(const mix_backend *backend, int threads, mix_dtype dtype, int64_t n, void *data,
+                  int64_t *counts) {
   operand x = {dtype, {.rank = 1, .dims = {n}}, data};
   operand y = {MIX_INT64, {.rank = 1, .dims = {MIX_MAGNITUDE_BINS + mix_magnitude_bins(dtype)}}, counts};
   memset(counts, 0x55, sizeof *counts * PLACES);
@@ -29,15 +30,18 @@ static void put_bits(void *data, mix_dtype dtype, int64_t i, uint64_t bits) {
   }
 }
 
-/* Both zeros, the extremes of both ranges with either sign, infinities, quiet and signalling NaN, 1, 1.5 and -3. */
+/* Both zeros, the extremes of both ranges with either sign, infinities, quiet and signalling NaN, 1, 1.5 and
+ * -3. */
 static void hand_made_values(void **state) {
   (void)state;
   static int64_t counts[PLACES];
   for (int d = 0; d < 4; d++) {
     const mix_dtype dtype = floating[d];
     const mix_float_format f = mix_float_format_of(dtype);
-    const uint64_t sign = UINT64_C(1) << (8 * mix_dtype_size(dtype) - 1), least = 1, one = (uint64_t)f.bias << f.fraction_bits;
-    const uint64_t normal = UINT64_C(1) << f.fraction_bits, infinity = (uint64_t)f.exponents << f.fraction_bits;
+    const uint64_t sign = UINT64_C(1) << (8 * mix_dtype_size(dtype) - 1), least = 1,
+                   one = (uint64_t)f.bias << f.fraction_bits;
+    const uint64_t normal = UINT64_C(1) << f.fraction_bits,
+                   infinity = (uint64_t)f.exponents << f.fraction_bits;
     const uint64_t half = normal >> 1;
     const uint64_t values[] = {0,
                                sign,
@@ -111,7 +115,8 @@ static void every_16_bit_value(void **state) {
       assert_int_equal(counts[MIX_MAGNITUDE_NANS], 2 * (fractions - 1));
       assert_int_equal(counts[MIX_MAGNITUDE_SUBNORMALS], 2 * (fractions - 1));
       for (int e = 0; e < mix_magnitude_bins(floating[d]); e++)
-        assert_int_equal(counts[MIX_MAGNITUDE_BINS + e], 2 * (e < f.fraction_bits ? INT64_C(1) << e : fractions));
+        assert_int_equal(counts[MIX_MAGNITUDE_BINS + e],
+                         2 * (e < f.fraction_bits ? INT64_C(1) << e : fractions));
     }
 }
 
@@ -130,7 +135,8 @@ static void the_fast_kernel_counts_as_the_reference_does(void **state) {
       count(&mix_backend_ref, 1, floating[d], sizes[s], data, expected);
       for (int threads = 1; threads <= 3; threads++) {
         count(&mix_backend_cpu, threads, floating[d], sizes[s], data, got);
-        assert_memory_equal(got, expected, sizeof *got * (size_t)(MIX_MAGNITUDE_BINS + mix_magnitude_bins(floating[d])));
+        assert_memory_equal(got, expected,
+                            sizeof *got * (size_t)(MIX_MAGNITUDE_BINS + mix_magnitude_bins(floating[d])));
       }
     }
   free(data);

@@ -1,12 +1,12 @@
-/* The reference's element-wise programs: every opcode in every dtype against formulas in long double or 128-bit integers that are
- * written another way, then the form itself: strides, aliasing, reductions. */
+/* The reference's element-wise programs: every opcode in every dtype against formulas in long double or
+ * 128-bit integers that are written another way, then the form itself: strides, aliasing, reductions. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "run_op.h"
+#include "backend/run_op.h"
 #include <float.h>
 #include <math.h>
 
@@ -21,8 +21,8 @@ typedef struct instruction_run {
 } instruction_run;
 
 /* Runs opcode(operands) elementwise over `count` <= 8 elements. */
-static instruction_run run_instruction(mix_opcode opcode, mix_dtype result, double immediate, int count, int arity,
-                                       const operand *in) {
+static instruction_run run_instruction(mix_opcode opcode, mix_dtype result, double immediate, int count,
+                                       int arity, const operand *in) {
   mix_program_load loads[3];
   mix_instruction instruction = {.opcode = opcode, .dtype = result, .immediate = immediate};
   for (int i = 0; i < arity; i++) {
@@ -39,7 +39,8 @@ static instruction_run run_instruction(mix_opcode opcode, mix_dtype result, doub
                          .instructions = &instruction,
                          .stores = &store};
   operand out = operand_of(result, MIX_SHAPE(count), NULL);
-  instruction_run run = {.status = run_step(&mix_backend_ref, 1, &mix_op_fused, NULL, &program, arity, in, 1, &out)};
+  instruction_run run = {
+      .status = run_step(&mix_backend_ref, 1, &mix_op_fused, NULL, &program, arity, in, 1, &out)};
   for (int i = 0; i < count; i++) {
     if (mix_dtype_is_floating(result))
       run.real[i] = mix_load_double(out.data, result, i);
@@ -56,12 +57,16 @@ enum { FLOATS = 4, INTEGERS = 5 };
 
 /* Half a unit in the last place of 1: the relative error of one rounding. */
 static double unit(mix_dtype dtype) {
-  return dtype == MIX_FLOAT16 ? 0x1p-11 : dtype == MIX_BFLOAT16 ? 0x1p-8 : dtype == MIX_FLOAT32 ? 0x1p-24 : 0x1p-53;
+  return dtype == MIX_FLOAT16    ? 0x1p-11
+         : dtype == MIX_BFLOAT16 ? 0x1p-8
+         : dtype == MIX_FLOAT32  ? 0x1p-24
+                                 : 0x1p-53;
 }
 
 /* The formulas again; none is written as the reference writes it. */
 static wide sigmoid_wide(wide x) { return 0.5L * (1 + tanhl(x / 2)); }
-static const wide selu_scale = 1.0507009873554804934193349852946L, selu_alpha = 1.6732632423543772848170429916717L;
+static const wide selu_scale = 1.0507009873554804934193349852946L,
+                  selu_alpha = 1.6732632423543772848170429916717L;
 static wide modulus(wide a, wide b) { return a - b * floorl(a / b); }
 
 typedef struct real_case {
@@ -103,10 +108,10 @@ typedef struct real_case {
                                                                                               X(CLIP, 3, 0, fminl(fmaxl(a, b), c))
 /* clang-format on */
 
-#define EXPECTED(code, arity, positive, formula)                                                                                   \
-  static wide expected_##code(wide a, wide b, wide c, wide alpha) {                                                                \
-    (void)b, (void)c, (void)alpha;                                                                                                 \
-    return formula;                                                                                                                \
+#define EXPECTED(code, arity, positive, formula)                                                             \
+  static wide expected_##code(wide a, wide b, wide c, wide alpha) {                                          \
+    (void)b, (void)c, (void)alpha;                                                                           \
+    return formula;                                                                                          \
   }
 REAL_CASES(EXPECTED)
 #define CASE(code, arity, positive, formula) {MIX_OPCODE_##code, arity, positive, expected_##code},
@@ -117,8 +122,9 @@ static const double points_a[8] = {0.5, -1.25, 2, -0.375, 7, 3.5, -2.5, 0.015625
 static const double points_b[8] = {1.5, 0.75, -3, 2, 1.5, -0.5, 6.5, 0.25};
 static const double points_c[8] = {2, 1, 4, 3, 1.75, 3, 7, 0.5};
 
-/* One rounding to the dtype, and at most four operations rounded to float (double for float64) on the way, whose operands are no larger
- * than |result| + |a b| + |a| + |b| + 1 in these cases; a step function (floor) must come out exactly. */
+/* One rounding to the dtype, and at most four operations rounded to float (double for float64) on the way,
+ * whose operands are no larger than |result| + |a b| + |a| + |b| + 1 in these cases; a step function (floor)
+ * must come out exactly. */
 static void real_formulas(void **state) {
   (void)state;
   for (size_t n = 0; n < sizeof real_cases / sizeof *real_cases; n++)
@@ -131,12 +137,14 @@ static void real_formulas(void **state) {
       instruction_run run = run_instruction(row->opcode, floats[d], 0.125, 8, row->arity, in);
       assert_int_equal(run.status, MIX_OK);
       for (int i = 0; i < 8; i++) {
-        double b = row->arity > 1 ? points_b[i] : 0, expected = (double)row->expected(a[i], points_b[i], points_c[i], 0.125L);
+        double b = row->arity > 1 ? points_b[i] : 0,
+               expected = (double)row->expected(a[i], points_b[i], points_c[i], 0.125L);
         double inner = floats[d] == MIX_FLOAT64 ? 0x1p-53 : 0x1p-24;
-        double bound = unit(floats[d]) * fabs(expected) + 4 * inner * (fabs(expected) + fabs(a[i] * b) + fabs(a[i]) + fabs(b) + 1);
+        double bound = unit(floats[d]) * fabs(expected) +
+                       4 * inner * (fabs(expected) + fabs(a[i] * b) + fabs(a[i]) + fabs(b) + 1);
         if (!(fabs(run.real[i] - expected) <= bound))
-          fail_msg("%s %s (%g, %g): %.9g, expected %.9g", mix_opcode_name(row->opcode), mix_dtype_name(floats[d]), a[i], b,
-                   run.real[i], expected);
+          fail_msg("%s %s (%g, %g): %.9g, expected %.9g", mix_opcode_name(row->opcode),
+                   mix_dtype_name(floats[d]), a[i], b, run.real[i], expected);
       }
       free_operands(3, in);
     }
@@ -147,10 +155,11 @@ static void no_opcode_is_left_out(void **state) {
   (void)state;
   bool seen[MIX_OPCODE_COUNT] = {[MIX_OPCODE_NONE] = true};
   for (size_t n = 0; n < sizeof real_cases / sizeof *real_cases; n++) seen[real_cases[n].opcode] = true;
-  static const mix_opcode others[] = {MIX_OPCODE_CAST,          MIX_OPCODE_IS_FINITE,   MIX_OPCODE_IS_INF,     MIX_OPCODE_IS_NAN,
-                                      MIX_OPCODE_LOGICAL_NOT,   MIX_OPCODE_LOGICAL_AND, MIX_OPCODE_LOGICAL_OR, MIX_OPCODE_EQUAL,
-                                      MIX_OPCODE_NOT_EQUAL,     MIX_OPCODE_LESS,        MIX_OPCODE_LESS_EQUAL, MIX_OPCODE_GREATER,
-                                      MIX_OPCODE_GREATER_EQUAL, MIX_OPCODE_SELECT};
+  static const mix_opcode others[] = {
+      MIX_OPCODE_CAST,          MIX_OPCODE_IS_FINITE,   MIX_OPCODE_IS_INF,     MIX_OPCODE_IS_NAN,
+      MIX_OPCODE_LOGICAL_NOT,   MIX_OPCODE_LOGICAL_AND, MIX_OPCODE_LOGICAL_OR, MIX_OPCODE_EQUAL,
+      MIX_OPCODE_NOT_EQUAL,     MIX_OPCODE_LESS,        MIX_OPCODE_LESS_EQUAL, MIX_OPCODE_GREATER,
+      MIX_OPCODE_GREATER_EQUAL, MIX_OPCODE_SELECT};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) seen[others[i]] = true;
   for (int code = 0; code < MIX_OPCODE_COUNT; code++)
     if (!seen[code]) fail_msg("%s is not tested", mix_opcode_name((mix_opcode)code));
@@ -165,17 +174,17 @@ static void assert_special(mix_opcode opcode, int arity, double a, double b, dou
     free_operands(2, in);
     bool same = isnan(expected) ? isnan(run.real[0]) : run.real[0] == expected;
     if (!same)
-      fail_msg("%s(%g, %g) in %s: %g, expected %g", mix_opcode_name(opcode), a, b, mix_dtype_name(floats[d]), run.real[0],
-               expected);
+      fail_msg("%s(%g, %g) in %s: %g, expected %g", mix_opcode_name(opcode), a, b, mix_dtype_name(floats[d]),
+               run.real[0], expected);
   }
 }
 
 static void special_values(void **state) {
   (void)state;
-  static const mix_opcode unary[] = {MIX_OPCODE_RELU,       MIX_OPCODE_RELU6,   MIX_OPCODE_ELU,      MIX_OPCODE_SELU,
-                                     MIX_OPCODE_ABS,        MIX_OPCODE_SIGN,    MIX_OPCODE_SOFTPLUS, MIX_OPCODE_SOFTSIGN,
-                                     MIX_OPCODE_LEAKY_RELU, MIX_OPCODE_SIGMOID, MIX_OPCODE_ROUND,    MIX_OPCODE_EXP,
-                                     MIX_OPCODE_LOG,        MIX_OPCODE_TANH,    MIX_OPCODE_SQRT};
+  static const mix_opcode unary[] = {
+      MIX_OPCODE_RELU,  MIX_OPCODE_RELU6,    MIX_OPCODE_ELU,      MIX_OPCODE_SELU,       MIX_OPCODE_ABS,
+      MIX_OPCODE_SIGN,  MIX_OPCODE_SOFTPLUS, MIX_OPCODE_SOFTSIGN, MIX_OPCODE_LEAKY_RELU, MIX_OPCODE_SIGMOID,
+      MIX_OPCODE_ROUND, MIX_OPCODE_EXP,      MIX_OPCODE_LOG,      MIX_OPCODE_TANH,       MIX_OPCODE_SQRT};
   for (size_t i = 0; i < sizeof unary / sizeof *unary; i++) assert_special(unary[i], 1, NAN, 0, NAN);
   static const mix_opcode either[] = {MIX_OPCODE_MAXIMUM, MIX_OPCODE_MINIMUM};
   for (int i = 0; i < 2; i++) {
@@ -205,7 +214,8 @@ static void special_values(void **state) {
   for (int i = 0; i < 6; i++) assert_special(MIX_OPCODE_ROUND, 1, halves[i], 0, even[i]);
   double big[] = {40000, 3e38, 3e38, 1.5e308};
   for (int d = 0; d < FLOATS; d++) { /* overflow becomes infinity */
-    operand in[2] = {operand_of(floats[d], MIX_SHAPE(1), &big[d]), operand_of(floats[d], MIX_SHAPE(1), &big[d])};
+    operand in[2] = {operand_of(floats[d], MIX_SHAPE(1), &big[d]),
+                     operand_of(floats[d], MIX_SHAPE(1), &big[d])};
     assert_true(run_instruction(MIX_OPCODE_ADD, floats[d], 0, 1, 2, in).real[0] == INFINITY);
     free_operands(2, in);
   }
@@ -242,8 +252,10 @@ static void comparisons(void **state) {
       free_operands(2, in);
     }
   for (int o = 0; o < 6; o++) { /* a NaN is unequal to all and in no order */
-    operand in[2] = {operand_of(MIX_FLOAT16, MIX_SHAPE(1), NUMBERS(NAN)), operand_of(MIX_FLOAT16, MIX_SHAPE(1), NUMBERS(NAN))};
-    assert_int_equal(run_instruction(opcodes[o], MIX_BOOL, 0, 1, 2, in).integer[0], opcodes[o] == MIX_OPCODE_NOT_EQUAL);
+    operand in[2] = {operand_of(MIX_FLOAT16, MIX_SHAPE(1), NUMBERS(NAN)),
+                     operand_of(MIX_FLOAT16, MIX_SHAPE(1), NUMBERS(NAN))};
+    assert_int_equal(run_instruction(opcodes[o], MIX_BOOL, 0, 1, 2, in).integer[0],
+                     opcodes[o] == MIX_OPCODE_NOT_EQUAL);
     free_operands(2, in);
   }
   int64_t near[2][1] = {{INT64_MAX}, {INT64_MAX - 1}}; /* equal as doubles */
@@ -327,10 +339,13 @@ static void integer_formulas(void **state) {
                {MIX_OPCODE_FLOOR_MOD, 2}, {MIX_OPCODE_CLIP, 3},     {MIX_OPCODE_SQUARED_DIFFERENCE, 2}};
   for (int d = 0; d < INTEGERS; d++) {
     mix_dtype dtype = integers[d];
-    int64_t most = dtype == MIX_UINT8 ? 255 : dtype == MIX_INT64 ? INT64_MAX : (INT64_C(1) << (8 * mix_dtype_size(dtype) - 1)) - 1;
+    int64_t most = dtype == MIX_UINT8   ? 255
+                   : dtype == MIX_INT64 ? INT64_MAX
+                                        : (INT64_C(1) << (8 * mix_dtype_size(dtype) - 1)) - 1;
     int64_t least = dtype == MIX_UINT8 ? 0 : -most - 1, low = dtype == MIX_UINT8 ? 0 : -20;
     int64_t minus_seven = dtype == MIX_UINT8 ? 9 : -7, minus_one = dtype == MIX_UINT8 ? 1 : -1;
-    int64_t a[8] = {7, minus_seven, most, least, most, least, minus_seven, 42}, b[8] = {3, 3, 2, minus_one, most, 1, minus_one, 10};
+    int64_t a[8] = {7, minus_seven, most, least, most, least, minus_seven, 42},
+            b[8] = {3, 3, 2, minus_one, most, 1, minus_one, 10};
     operand in[3];
     for (int k = 0; k < 3; k++) {
       in[k] = operand_of(dtype, MIX_SHAPE(8), NULL);
@@ -338,7 +353,8 @@ static void integer_formulas(void **state) {
     }
     for (size_t o = 0; o < sizeof cases / sizeof *cases; o++) {
       if (cases[o].opcode == MIX_OPCODE_CLIP) {
-        for (int i = 0; i < 8; i++) mix_store_integer(in[1].data, dtype, i, low), mix_store_integer(in[2].data, dtype, i, 20);
+        for (int i = 0; i < 8; i++)
+          mix_store_integer(in[1].data, dtype, i, low), mix_store_integer(in[2].data, dtype, i, 20);
       }
       instruction_run run = run_instruction(cases[o].opcode, dtype, 0, 8, cases[o].arity, in);
       assert_int_equal(run.status, MIX_OK);
@@ -346,8 +362,9 @@ static void integer_formulas(void **state) {
         int64_t right = cases[o].opcode == MIX_OPCODE_CLIP ? low : b[i];
         int64_t expected = wrapped(integer_expected(cases[o].opcode, a[i], right, 20), dtype);
         if (run.integer[i] != expected)
-          fail_msg("%s %s (%lld, %lld): %lld, expected %lld", mix_opcode_name(cases[o].opcode), mix_dtype_name(dtype),
-                   (long long)a[i], (long long)right, (long long)run.integer[i], (long long)expected);
+          fail_msg("%s %s (%lld, %lld): %lld, expected %lld", mix_opcode_name(cases[o].opcode),
+                   mix_dtype_name(dtype), (long long)a[i], (long long)right, (long long)run.integer[i],
+                   (long long)expected);
       }
       for (int i = 0; i < 8; i++) mix_store_integer(in[1].data, dtype, i, b[i]);
     }
@@ -370,7 +387,8 @@ static void integer_division_by_zero_is_an_error(void **state) {
   static const mix_opcode opcodes[] = {MIX_OPCODE_FLOOR_DIVIDE, MIX_OPCODE_FLOOR_MOD};
   for (int d = 0; d < INTEGERS; d++)
     for (int o = 0; o < 2; o++) {
-      operand in[2] = {operand_of(integers[d], MIX_SHAPE(2), NUMBERS(6, 6)), operand_of(integers[d], MIX_SHAPE(2), NUMBERS(0, 4))};
+      operand in[2] = {operand_of(integers[d], MIX_SHAPE(2), NUMBERS(6, 6)),
+                       operand_of(integers[d], MIX_SHAPE(2), NUMBERS(0, 4))};
       instruction_run run = run_instruction(opcodes[o], integers[d], 0, 2, 2, in);
       assert_int_equal(run.status, MIX_VALUE_ERROR);
       assert_non_null(strstr(mix_error_message(), "integer division by zero"));
@@ -412,7 +430,9 @@ static void casts(void **state) {
       instruction_run run = run_instruction(MIX_OPCODE_CAST, all[to], 0, 8, 1, &in);
       for (int i = 0; i < 8; i++) {
         double value = all[from] == MIX_BOOL ? x[i] != 0 : whole ? trunc(x[i]) : x[i];
-        double expected = all[to] == MIX_BOOL ? value != 0 : mix_dtype_is_floating(all[to]) ? value : trunc(value);
+        double expected = all[to] == MIX_BOOL              ? value != 0
+                          : mix_dtype_is_floating(all[to]) ? value
+                                                           : trunc(value);
         assert_true(run.real[i] + (double)run.integer[i] == expected);
       }
       free(in.data);
@@ -435,7 +455,8 @@ static void casts_round_once_and_wrap(void **state) {
   assert_int_equal(cast_to_integer(INFINITY, MIX_FLOAT64, MIX_INT64), INT64_MAX);
   assert_int_equal(cast_to_integer(NAN, MIX_BFLOAT16, MIX_BOOL), 1);
   assert_int_equal(cast_to_integer(0x1p-24, MIX_FLOAT16, MIX_BOOL), 1); /* a subnormal is not zero */
-  /* 2^60 + 2^36 + 1 is just above the middle of two floats; by way of double it would be the middle, and round to even, down. */
+  /* 2^60 + 2^36 + 1 is just above the middle of two floats; by way of double it would be the middle, and
+   * round to even, down. */
   int64_t odd = (INT64_C(1) << 60) + (INT64_C(1) << 36) + 1;
   operand in = {MIX_INT64, MIX_SHAPE(1), &odd};
   assert_true(run_instruction(MIX_OPCODE_CAST, MIX_FLOAT32, 0, 1, 1, &in).real[0] == 0x1p60 + 0x1p37);
@@ -450,7 +471,8 @@ static void casts_round_once_and_wrap(void **state) {
 
 /* ---- the form ---- */
 
-/* y (2, 3) = round16(a (2, 3) + row (3)) * column (2, 1), the sum in float16 and in place of a; also the largest steps rounded. */
+/* y (2, 3) = round16(a (2, 3) + row (3)) * column (2, 1), the sum in float16 and in place of a; also the
+ * largest steps rounded. */
 static void strides_and_stores_in_place(void **state) {
   (void)state;
   operand a = operand_of(MIX_FLOAT16, MIX_SHAPE(2, 3), NUMBERS(1, 2, 3, 4, 5, 2048));
@@ -471,7 +493,8 @@ static void strides_and_stores_in_place(void **state) {
                          .instructions = instructions,
                          .stores = stores};
   assert_int_equal(run_step(&mix_backend_ref, 1, &mix_op_fused, NULL, &program, 3, in, 2, out), MIX_OK);
-  static const double sums[] = {1.5, 2, 4, 4.5, 5, 2048 /* 2049 rounds to even */}, products[] = {15, 20, 40, -4.5, -5, -2048};
+  static const double sums[] = {1.5, 2, 4, 4.5, 5, 2048 /* 2049 rounds to even */},
+                      products[] = {15, 20, 40, -4.5, -5, -2048};
   for (int i = 0; i < 6; i++) {
     assert_true(element(out[0], i) == sums[i]);
     assert_true(element(out[1], i) == products[i]);
@@ -484,10 +507,16 @@ static double reduced(mix_program_reduction reduction, mix_dtype dtype, int coun
   operand in = operand_of(dtype, MIX_SHAPE(count), x),
           out = operand_of(reduction == MIX_REDUCE_TO_SUM ? dtype : MIX_BOOL, MIX_SCALAR, NULL);
   mix_program_load load = {0, dtype, {1}};
-  mix_program program = {
-      .rank = 1, .dims = {count}, .load_count = 1, .loads = &load, .reduction = reduction, .reduced = 0, .reduction_output = 0};
+  mix_program program = {.rank = 1,
+                         .dims = {count},
+                         .load_count = 1,
+                         .loads = &load,
+                         .reduction = reduction,
+                         .reduced = 0,
+                         .reduction_output = 0};
   assert_int_equal(run_step(&mix_backend_ref, 1, &mix_op_fused, NULL, &program, 1, &in, 1, &out), MIX_OK);
-  double result = reduction == MIX_REDUCE_TO_SUM ? element(out, 0) : (double)mix_load_integer(out.data, MIX_BOOL, 0);
+  double result =
+      reduction == MIX_REDUCE_TO_SUM ? element(out, 0) : (double)mix_load_integer(out.data, MIX_BOOL, 0);
   free(in.data);
   free(out.data);
   return result;
@@ -513,7 +542,8 @@ static void reductions(void **state) {
 static void printing(void **state) {
   (void)state;
   mix_program_load loads[] = {{0, MIX_FLOAT16, {3, 1}}, {MIX_FROM_ACCUMULATOR, MIX_FLOAT16, {0}}};
-  mix_instruction instructions[] = {{MIX_OPCODE_ADD, MIX_FLOAT16, {0, 1}, 0}, {MIX_OPCODE_LEAKY_RELU, MIX_FLOAT16, {2}, 0.25}};
+  mix_instruction instructions[] = {{MIX_OPCODE_ADD, MIX_FLOAT16, {0, 1}, 0},
+                                    {MIX_OPCODE_LEAKY_RELU, MIX_FLOAT16, {2}, 0.25}};
   mix_program_store store = {0, 3};
   mix_program program = {.rank = 2,
                          .dims = {2, 3},

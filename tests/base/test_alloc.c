@@ -110,7 +110,8 @@ static void buffers_are_aligned_and_padded(void **state) {
     assert_int_equal((uintptr_t)buffer % alignment, 0);
     memset(buffer, 0xab, sizes[i]);
     int sum = 0;
-    for (int j = 0; j < 64; j++) sum += buffer[sizes[i] + (size_t)j]; /* readable: the sanitizer would object */
+    for (int j = 0; j < 64; j++)
+      sum += buffer[sizes[i] + (size_t)j]; /* readable: the sanitizer would object */
     assert_int_equal(sum, 0);
     mix_free_buffer(buffer, sizes[i]);
   }

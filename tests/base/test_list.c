@@ -62,7 +62,8 @@ static void lists_may_be_empty_and_grow(void **state) {
   assert_non_null(list);
   assert_int_equal(mix_list_count(list), 0);
   void *items[100];
-  for (int i = 0; i < 100; i++) assert_int_equal(mix_list_append(list, items[i] = i % 7 ? thing() : NULL), MIX_OK);
+  for (int i = 0; i < 100; i++)
+    assert_int_equal(mix_list_append(list, items[i] = i % 7 ? thing() : NULL), MIX_OK);
   assert_int_equal(mix_list_count(list), 100);
   assert_memory_equal(mix_list_items(list), items, sizeof items);
 }

@@ -17,8 +17,16 @@ static void the_shortest_that_reads_back(void **state) {
   static const struct {
     double x;
     const char *text;
-  } cases[] = {{0.1, "0.1"}, {1.0 / 3, "0.3333333333333333"}, {-0.0, "-0"},      {1e300, "1e+300"},   {5e-324, "5e-324"},
-               {0.5, "0.5"}, {123456789, "123456789"},        {INFINITY, "inf"}, {-INFINITY, "-inf"}, {NAN, "nan"}};
+  } cases[] = {{0.1, "0.1"},
+               {1.0 / 3, "0.3333333333333333"},
+               {-0.0, "-0"},
+               {1e300, "1e+300"},
+               {5e-324, "5e-324"},
+               {0.5, "0.5"},
+               {123456789, "123456789"},
+               {INFINITY, "inf"},
+               {-INFINITY, "-inf"},
+               {NAN, "nan"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char text[40], *end;
     mix_number_write_shortest(text, sizeof text, cases[i].x);

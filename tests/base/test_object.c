@@ -316,7 +316,8 @@ static void references_are_shared_between_threads(void **state) {
   (void)state;
   link *l = mix_object_new(sizeof *l, &link_class);
   pthread_t threads[4];
-  for (int i = 0; i < 4; i++) assert_int_equal(pthread_create(&threads[i], NULL, retain_and_release, mix_retain(l)), 0);
+  for (int i = 0; i < 4; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, retain_and_release, mix_retain(l)), 0);
   mix_release(l);
   for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
   assert_int_equal(finalized, 1);
@@ -355,27 +356,28 @@ static void what_a_finalizer_makes_at_thread_exit_goes_too(void **state) {
   assert_int_equal(finalized, 1);
 }
 
-static pthread_key_t late_key;
+static pthread_key_t deferred_key;
 static void make_late(void *unused) {
   (void)unused;
   link_new(60);
 }
 static void *late_thread(void *unused) {
   link_new(61);
-  pthread_setspecific(late_key, &late_key);
+  pthread_setspecific(deferred_key, &deferred_key);
   return unused;
 }
 
-/* The key of the test is younger than the library's, so that its destructor runs after the root scope went. */
+/* The key of the test is younger than the library's, so that its destructor runs after the root scope went.
+ */
 static void what_comes_after_the_root_scope_went_goes_too(void **state) {
   (void)state;
   link_new(1); /* the library has its key */
-  assert_int_equal(pthread_key_create(&late_key, make_late), 0);
+  assert_int_equal(pthread_key_create(&deferred_key, make_late), 0);
   pthread_t thread;
   assert_int_equal(pthread_create(&thread, NULL, late_thread, NULL), 0);
   pthread_join(thread, NULL);
   assert_int_equal(finalized, 2);
-  pthread_key_delete(late_key);
+  pthread_key_delete(deferred_key);
 }
 
 /* The recycle hook keeps the memory; a class without interest lets it go. */

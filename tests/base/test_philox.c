@@ -1,4 +1,5 @@
-/* Philox 4x32-10 against the known answers of Random123 (kat_vectors, philox4x32 10), and the seeds derived with it. */
+/* Philox 4x32-10 against the known answers of Random123 (kat_vectors, philox4x32 10), and the seeds derived
+ * with it. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -21,15 +22,17 @@ static void assert_block(mix_philox block, uint32_t a, uint32_t b, uint32_t c, u
 static void known_answers(void **state) {
   (void)state;
   assert_block(mix_philox_block(0, 0, 0), 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8);
-  assert_block(mix_philox_block(UINT64_MAX, UINT64_MAX, UINT64_MAX), 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd);
+  assert_block(mix_philox_block(UINT64_MAX, UINT64_MAX, UINT64_MAX), 0x408f276d, 0x41c83b0e, 0xa20bc7c6,
+               0x6d5451fd);
   /* counter 243f6a88 85a308d3 13198a2e 03707344, key a4093822 299f31d0 */
-  assert_block(mix_philox_block(0x299f31d0a4093822, 0x0370734413198a2e, 0x85a308d3243f6a88), 0xd16cfe09, 0x94fdcceb, 0x5001e420,
-               0x24126ea1);
+  assert_block(mix_philox_block(0x299f31d0a4093822, 0x0370734413198a2e, 0x85a308d3243f6a88), 0xd16cfe09,
+               0x94fdcceb, 0x5001e420, 0x24126ea1);
 }
 
 static void words_are_those_of_the_blocks(void **state) {
   (void)state;
-  for (uint64_t i = 0; i < 40; i++) assert_int_equal(mix_philox_word(5, 6, i), mix_philox_block(5, 6, i / 4).v[i % 4]);
+  for (uint64_t i = 0; i < 40; i++)
+    assert_int_equal(mix_philox_word(5, 6, i), mix_philox_block(5, 6, i / 4).v[i % 4]);
 }
 
 static void seeds_follow_from_seed_and_creation_number(void **state) {
@@ -61,12 +64,14 @@ static void below_stays_below_and_advances(void **state) {
       assert_true(position > before);
     }
   uint64_t here = 12, there = 12;
-  for (int j = 0; j < 100; j++) assert_int_equal(mix_philox_below(1, 2, &here, 1000), mix_philox_below(1, 2, &there, 1000));
+  for (int j = 0; j < 100; j++)
+    assert_int_equal(mix_philox_below(1, 2, &here, 1000), mix_philox_below(1, 2, &there, 1000));
   assert_int_equal(here, there);
   assert_int_equal(mix_philox_below(1, 2, &here, 0), 0);
 }
 
-/* Chi-square over 10 cells with 100,000 draws: 9 degrees of freedom; 27.88 is exceeded with probability 0.001, and the seed is fixed. */
+/* Chi-square over 10 cells with 100,000 draws: 9 degrees of freedom; 27.88 is exceeded with probability
+ * 0.001, and the seed is fixed. */
 static void below_is_uniform(void **state) {
   (void)state;
   int counts[10] = {0};
@@ -77,8 +82,9 @@ static void below_is_uniform(void **state) {
   assert_true(chi < 27.88);
 }
 
-/* For n = 3*2^62 a method that does not redraw makes a third of the numbers twice as likely (1/2 instead of 1/3): a remainder the lowest
- * third, a product the multiples of 3. With 10,000 draws the standard deviation of a share is 0.0047; five of them are allowed. */
+/* For n = 3*2^62 a method that does not redraw makes a third of the numbers twice as likely (1/2 instead of
+ * 1/3): a remainder the lowest third, a product the multiples of 3. With 10,000 draws the standard deviation
+ * of a share is 0.0047; five of them are allowed. */
 static void below_is_unbiased_for_large_limits(void **state) {
   (void)state;
   uint64_t position = 0, n = UINT64_C(3) << 62;
@@ -95,7 +101,8 @@ static void below_is_unbiased_for_large_limits(void **state) {
 /* As the paper writes it, with the division. */
 static uint64_t below_by_division(uint64_t key, uint64_t counter, uint64_t *position, uint64_t n) {
   for (uint64_t threshold = -n % n;;) {
-    const uint64_t low = mix_philox_word(key, counter, *position), high = mix_philox_word(key, counter, *position + 1);
+    const uint64_t low = mix_philox_word(key, counter, *position),
+                   high = mix_philox_word(key, counter, *position + 1);
     *position += 2;
     const unsigned __int128 product = (unsigned __int128)(low | high << 32) * n;
     if ((uint64_t)product >= threshold) return (uint64_t)(product >> 64);

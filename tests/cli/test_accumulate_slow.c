@@ -1,6 +1,6 @@
-/* Training parity of blocked accumulation on real MNIST (MIXTAPE_DATA_DIR): the guide's model, 64 units, batches of 128, five epochs, by seeds
- * that all accumulations share. Where the processor has AVX512-FP16. */
-#include "base/cpu.h"
+/* Training parity of blocked accumulation on real MNIST (MIXTAPE_DATA_DIR): the guide's model, 64 units,
+ * batches of 128, five epochs, by seeds that all accumulations share. Where the processor has AVX512-FP16. */
+#include "base/processor.h"
 #include "cli/program.h"
 
 enum { SEEDS = 3 };
@@ -8,8 +8,9 @@ enum { SEEDS = 3 };
 static double trained_accuracy(const char *policy, const char *accumulate, int seed) {
   char text[16];
   snprintf(text, sizeof text, "%d", seed);
-  assert_code(run_program("train", "--data", "mnist", "--units", "64", "--batch-size", "128", "--epochs", "5", "--validation-split",
-                          "0.2", "--seed", text, "--policy", policy, "--accumulate", accumulate, "--json", "--verbose", "0"),
+  assert_code(run_program("train", "--data", "mnist", "--units", "64", "--batch-size", "128", "--epochs", "5",
+                          "--validation-split", "0.2", "--seed", text, "--policy", policy, "--accumulate",
+                          accumulate, "--json", "--verbose", "0"),
               0);
   json_t *report = printed_object();
   assert_string_equal(json_string_value(json_object_get(report, "accumulate")), accumulate);
@@ -18,12 +19,14 @@ static double trained_accuracy(const char *policy, const char *accumulate, int s
   return accuracy;
 }
 
-/* Over seeds the accuracy has a standard deviation of about 0.0015 (docs/NUMERICS.md); so has the difference of two means of three about
- * 0.0012, and 0.005 is four of them. A single run stays within half a point of the goal of 0.965 that seeds leave. */
+/* Over seeds the accuracy has a standard deviation of about 0.0015 (docs/NUMERICS.md); so has the difference
+ * of two means of three about 0.0012, and 0.005 is four of them. A single run stays within half a point of
+ * the goal of 0.965 that seeds leave. */
 static void parity(const char *policy) {
   const char *folder = getenv("MIXTAPE_DATA_DIR");
   if (!folder || !*folder) print_message("MIXTAPE_DATA_DIR is not set\n"), skip();
-  if (!(mix_cpu_features() & MIX_CPU_AVX512_FP16)) print_message("no AVX512-FP16 here, so no blocked accumulation\n"), skip();
+  if (!(mix_cpu_features() & MIX_CPU_AVX512_FP16))
+    print_message("no AVX512-FP16 here, so no blocked accumulation\n"), skip();
   static const char *const names[] = {"exact", "blocked", "blocked_long", "blocked_wide"};
   enum { NAMES = sizeof names / sizeof *names };
   double means[NAMES] = {0};

@@ -24,15 +24,16 @@ static void rewrite(void **state) {
   static const char line[] =
       "{\"name\":\"g\",\"status\":\"ok\",\"nodes_added\":1,\"dtypes\":{\"m\":{\"T\":\"bfloat16\"}},\"casts\":[{\"id\":\"cast0\","
       "\"from\":\"c:0\",\"to_dtype\":\"bfloat16\",\"device\":\"\",\"consumers\":[[\"m\",0],[\"m\",1]]}]}\n";
-  assert_int_equal(strncmp(program_out, line, sizeof line - 1), 0); /* the bad file between them stops nothing */
+  assert_int_equal(strncmp(program_out, line, sizeof line - 1),
+                   0); /* the bad file between them stops nothing */
   assert_string_equal(program_out + sizeof line - 1, line);
   assert_non_null(strstr(program_err, "bad.json: has no text field name"));
   assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "rewrite", file, NULL}), 0);
   assert_string_equal(program_err, "");
 }
 
-/* Many files, among them such as are none: a line for each good one, in order, a message for each other, and exit code 1. An error of the rewrite
- * itself (a status) is an answer, and no failure. */
+/* Many files, among them such as are none: a line for each good one, in order, a message for each other, and
+ * exit code 1. An error of the rewrite itself (a status) is an answer, and no failure. */
 static void many_files(void **state) {
   (void)state;
   const char *file = in_folder("g.json"), *empty = in_folder("empty.json"), *cut = in_folder("cut.json"),
@@ -58,13 +59,17 @@ static void many_files(void **state) {
   for (const char *p = program_err; (p = strstr(p, "mixtape: ")); p++) messages++;
   assert_int_equal(lines, GOOD);
   assert_int_equal(messages, 4);
-  static const char *const said[] = {"empty.json: line 1", "cannot open ", "cannot read ", "cut.json: line 1"};
+  static const char *const said[] = {"empty.json: line 1", "cannot open ", "cannot read ",
+                                     "cut.json: line 1"};
   const char *at = program_err;
   for (int i = 0; i < 4; i++)
     if (!(at = strstr(at, said[i]))) fail_msg("'%s' is not there, in order: %s", said[i], program_err);
-  assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "rewrite", "--set", "ALLOWLIST_ADD=Exp", file, NULL}), 0);
-  assert_non_null(strstr(program_out, "\"status\":\"InvalidArgument\",\"nodes_added\":0,\"dtypes\":{},\"casts\":[]}"));
-  assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "rewrite", "--set", "ALLOWLIST_ADD=Foo", file, NULL}), 0);
+  assert_int_equal(
+      run_program_to(NULL, (const char *[]){"amp", "rewrite", "--set", "ALLOWLIST_ADD=Exp", file, NULL}), 0);
+  assert_non_null(
+      strstr(program_out, "\"status\":\"InvalidArgument\",\"nodes_added\":0,\"dtypes\":{},\"casts\":[]}"));
+  assert_int_equal(
+      run_program_to(NULL, (const char *[]){"amp", "rewrite", "--set", "ALLOWLIST_ADD=Foo", file, NULL}), 0);
   assert_non_null(strstr(program_err, "g.json: an edit of the allow list names 'Foo', which is in no list"));
   assert_non_null(strstr(program_err, "the allow list has: BatchMatMul, "));
 }
@@ -80,8 +85,8 @@ static void explain(void **state) {
       "c     Const   none   dtype          float32   float32   a constant, which is cast where it is read\n"
       "m     MatMul  allow  T              float32   bfloat16  its op is in the allow list\n"
       "\n"
-      "inserted  to        removed by  result of -> input of\n"
-      "cast0     bfloat16  -           c:0 -> m:0, m:1\n"
+      "inserted  to        removed by          result of -> input of\n"
+      "cast0     bfloat16  -                   c:0 -> m:0, m:1\n"
       "\n"
       "onednn_bfloat16: ok; converted 1 of 2 nodes, inserted 1 casts (0 to bfloat16 besides those of constants and variables)\n"
       "passes remove 0 of the 1 inserted casts\n");
@@ -94,8 +99,9 @@ static void explain(void **state) {
   json_decref(report);
 }
 
-/* c -> Cast to float32 -> m, and m -> Cast to bfloat16 -> r: the first, whose one reader is converted, becomes one from bfloat16 to bfloat16;
- * the second undoes the cast that is inserted before it, which nothing else reads. */
+/* c -> Cast to float32 -> m, and m -> Cast to bfloat16 -> r: the first, whose one reader is converted,
+ * becomes one from bfloat16 to bfloat16; the second undoes the cast that is inserted before it, which nothing
+ * else reads. */
 static const char with_casts[] =
     "{\"name\": \"casts\", \"mode\": \"onednn_bfloat16\", \"gpu\": null, \"env\": {}, \"graph\": {\"fetch\": [\"r\"], \"feed\": [], \"nodes\": ["
     "{\"name\": \"c\", \"op\": \"Const\", \"inputs\": [], \"device\": \"\", \"types\": {\"dtype\": {\"dtype\": \"bfloat16\", \"inputs\": [],"
@@ -119,21 +125,25 @@ static void removed_casts(void **state) {
   static char text[1 << 14];
   write_text(file, with_casts);
   assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "explain", "--output", dot, file, NULL}), 0);
-  assert_true(contains(program_out, "only converted ops read it; then removed by identity\n"));
-  assert_true(contains(program_out, "not float32; then removed by casts\n") || contains(program_out, "; then removed by casts\n"));
-  assert_true(contains(program_out, "cast0     float32   dead        m:0 -> narrow:0\n"));
-  assert_true(contains(program_out, "passes remove 1 of the 1 inserted casts (dead 1) and 2 of the graph's own 2 casts "
-                                    "(identity 1, casts 1)\n"));
+  assert_true(contains(program_out, "only converted ops read it; then removed by remove_identities\n"));
+  assert_true(contains(program_out, "not float32; then removed by simplify_casts\n") ||
+              contains(program_out, "; then removed by simplify_casts\n"));
+  assert_true(contains(program_out, "cast0     float32   dce                 m:0 -> narrow:0\n"));
+  assert_true(contains(program_out,
+                       "passes remove 1 of the 1 inserted casts (dce 1) and 2 of the graph's own 2 casts "
+                       "(remove_identities 1, simplify_casts 1)\n"));
   read_text(dot, text, sizeof text);
-  assert_true(contains(text, "c0 [label=\"Cast\\nfloat32\\nremoved: dead\" shape=ellipse style=\"dotted\""));
-  assert_true(contains(text, "\\nremoved: identity\" tooltip="));
+  assert_true(contains(text, "c0 [label=\"Cast\\nfloat32\\nremoved: dce\" shape=ellipse style=\"dotted\""));
+  assert_true(contains(text, "\\nremoved: remove_identities\" tooltip="));
   assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "explain", "--json", file, NULL}), 0);
   json_t *report = json_loads(program_out, 0, NULL), *ops = json_object_get(report, "ops");
-  assert_string_equal(json_string_value(json_object_get(json_array_get(ops, 1), "removed_by")), "identity");
+  assert_string_equal(json_string_value(json_object_get(json_array_get(ops, 1), "removed_by")),
+                      "remove_identities");
   assert_null(json_object_get(json_array_get(ops, 2), "removed_by")); /* no cast */
-  assert_string_equal(json_string_value(json_object_get(json_array_get(ops, 3), "removed_by")), "casts");
+  assert_string_equal(json_string_value(json_object_get(json_array_get(ops, 3), "removed_by")),
+                      "simplify_casts");
   json_t *cast = json_array_get(json_object_get(report, "casts"), 0);
-  assert_string_equal(json_string_value(json_object_get(cast, "removed_by")), "dead");
+  assert_string_equal(json_string_value(json_object_get(cast, "removed_by")), "dce");
   json_decref(report);
   assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "rewrite", file, NULL}), 0);
   assert_null(strstr(program_out, "removed_by")); /* the recorded format */
@@ -150,7 +160,8 @@ static void environment(void **state) {
   unsetenv("TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_ALLOWLIST_REMOVE");
   unsetenv("TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_LEVELS");
   assert_int_equal(code, 0);
-  assert_string_equal(program_out, "{\"name\":\"g\",\"status\":\"ok\",\"nodes_added\":0,\"dtypes\":{},\"casts\":[]}\n");
+  assert_string_equal(program_out,
+                      "{\"name\":\"g\",\"status\":\"ok\",\"nodes_added\":0,\"dtypes\":{},\"casts\":[]}\n");
   assert_non_null(strstr(program_err, "nothing is called LEVELS"));
 }
 
@@ -165,15 +176,18 @@ static void edits(void **state) {
   (void)state;
   const char *file = in_folder("g.json");
   write_text(file, graph);
-  assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "explain", "--set", "ALLOWLIST_REMOVE=MatMul", "--set",
-                                                         "DENYLIST_ADD=MatMul", file, NULL}),
+  assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "explain", "--set", "ALLOWLIST_REMOVE=MatMul",
+                                                         "--set", "DENYLIST_ADD=MatMul", file, NULL}),
                    0);
-  assert_true(contains(program_out, "m     MatMul  deny   T              float32   float32   the graph stays as it is"));
-  assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "explain", "--set", "ALLOWLIST", file, NULL}), 2);
+  assert_true(contains(program_out,
+                       "m     MatMul  deny   T              float32   float32   the graph stays as it is"));
+  assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "explain", "--set", "ALLOWLIST", file, NULL}),
+                   2);
   assert_true(contains(program_err, "expected NAME=VALUE"));
 }
 
-/* The text for graphviz; pictures where its program is found, and where it is not an error that names the package. */
+/* The text for graphviz; pictures where its program is found, and where it is not an error that names the
+ * package. */
 static void pictures(void **state) {
   (void)state;
   const char *file = in_folder("g.json"), *dot = in_folder("g.dot");
@@ -194,7 +208,8 @@ static void pictures(void **state) {
   assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "explain", "--output", svg, file, NULL}), 1);
   setenv("PATH", path, 1);
   assert_true(contains(program_err, "install the package graphviz"));
-  assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "explain", "--output", "g.jpg", file, NULL}), 2);
+  assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "explain", "--output", "g.jpg", file, NULL}),
+                   2);
   if (system("dot -V >/dev/null 2>&1") != 0) {
     print_message("graphviz is not here: no picture is drawn\n");
     skip();
@@ -212,12 +227,13 @@ static void pictures(void **state) {
   assert_memory_equal(head, "\x89PNG", 4);
 }
 
-/* The model's own training step: layers, reasons, bytes; the lists and the function before and after under LOG_PATH. */
+/* The model's own training step: layers, reasons, bytes; the lists and the function before and after under
+ * LOG_PATH. */
 static void the_models_step(void **state) {
   (void)state;
   setenv("TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_LOG_PATH", test_folder, 1);
-  int code =
-      run_program_to(NULL, (const char *[]){"amp", "explain", "--model", "guide", "--units", "16", "--batch-size", "8", NULL});
+  int code = run_program_to(NULL, (const char *[]){"amp", "explain", "--model", "guide", "--units", "16",
+                                                   "--batch-size", "8", NULL});
   unsetenv("TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_LOG_PATH");
   assert_int_equal(code, 0);
   assert_int_equal(strncmp(program_out, "train_step\n", 11), 0);
@@ -226,20 +242,24 @@ static void the_models_step(void **state) {
   assert_true(contains(program_out, "its op is in the deny list"));
   assert_true(contains(program_out, "cuda_float16: ok; converted "));
   assert_true(contains(program_out, " bytes smaller; casts that stay write "));
-  assert_true(contains(program_out, " inserted casts (persist 6) and 3 of the graph's own 8 casts (cse 3)\n")); /* six weights */
-  assert_true(contains(program_out, "persist     dense_1/kernel_"));
-  static const char *const patterns[] = {"paintbuckets_AutoMixedPrecision_train_step_*.txt", "graphdef_preop_train_step_*.txt",
+  assert_true(contains(
+      program_out,
+      " inserted casts (cache_weight_casts 6) and 3 of the graph's own 8 casts (cse 3)\n")); /* six weights */
+  assert_true(contains(program_out, "cache_weight_casts  dense_1/kernel_"));
+  static const char *const patterns[] = {"paintbuckets_AutoMixedPrecision_train_step_*.txt",
+                                         "graphdef_preop_train_step_*.txt",
                                          "graphdef_AutoMixedPrecision_train_step_*.txt"};
   for (int i = 0; i < 3; i++) {
     char command[512];
     snprintf(command, sizeof command, "ls '%s'/%s >/dev/null", test_folder, patterns[i]);
     assert_int_equal(system(command), 0);
-    snprintf(command, sizeof command, "for f in '%s'/%s; do \"$MIXTAPE_PROGRAM\" graph --quiet \"$f\" || exit 1; done", test_folder,
+    snprintf(command, sizeof command,
+             "for f in '%s'/%s; do \"$MIXTAPE_PROGRAM\" graph --quiet \"$f\" || exit 1; done", test_folder,
              patterns[i]);
     if (i > 0) assert_int_equal(system(command), 0); /* graphs that can be read back */
   }
-  code = run_program_to(
-      NULL, (const char *[]){"amp", "explain", "--json", "--model", "guide", "--units", "16", "--graph-rewrite", "bfloat16", NULL});
+  code = run_program_to(NULL, (const char *[]){"amp", "explain", "--json", "--model", "guide", "--units",
+                                               "16", "--graph-rewrite", "bfloat16", NULL});
   assert_int_equal(code, 0);
   json_t *first = json_loads(program_out, JSON_DISABLE_EOF_CHECK, NULL);
   assert_non_null(first);

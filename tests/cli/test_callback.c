@@ -15,9 +15,22 @@ static void write_data(void) {
 }
 
 static int run_with(const char *first, const char *second, const char *loop) {
-  const char *arguments[] = {
-      "train",      "--data", in_folder("data.npz"),        "--units", "4", "--epochs", "6", "--device", "cpu", "--loop", loop,
-      "--callback", first,    second ? "--callback" : NULL, second,    NULL};
+  const char *arguments[] = {"train",
+                             "--data",
+                             in_folder("data.npz"),
+                             "--units",
+                             "4",
+                             "--epochs",
+                             "6",
+                             "--device",
+                             "cpu",
+                             "--loop",
+                             loop,
+                             "--callback",
+                             first,
+                             second ? "--callback" : NULL,
+                             second,
+                             NULL};
   return run_program_to(NULL, arguments);
 }
 
@@ -27,7 +40,8 @@ static void callbacks_of_the_command_line_are_called(void **state) {
   char log[600], saved[600];
   snprintf(log, sizeof log, "csv_logger:filename=%s", in_folder("log.csv"));
   /* No epoch's loss is smaller by more than 100: it ends after the second. */
-  assert_int_equal(run_with("early_stopping:monitor=loss,min_delta=100,restore_best_weights=True", log, "fit"), 0);
+  assert_int_equal(
+      run_with("early_stopping:monitor=loss,min_delta=100,restore_best_weights=True", log, "fit"), 0);
   char text[4096];
   read_text(in_folder("log.csv"), text, sizeof text);
   int lines = 0;
@@ -55,7 +69,8 @@ static void wrong_callbacks_are_refused(void **state) {
   }
   assert_int_equal(run_with("terminate_on_nan", NULL, "custom"), 2);
   assert_non_null(strstr(program_err, "--callback belongs to --loop fit"));
-  const char *custom[] = {"train", "--data", in_folder("data.npz"), "--loop", "custom", "--tensorboard", "x", NULL};
+  const char *custom[] = {"train", "--data", in_folder("data.npz"), "--loop", "custom", "--tensorboard",
+                          "x",     NULL};
   assert_int_equal(run_program_to(NULL, custom), 2);
   assert_non_null(strstr(program_err, "--tensorboard belongs to --loop fit"));
   assert_int_equal(run_with("csv_logger:filename=/proc/none/log.csv", NULL, "fit"), 1);
@@ -73,7 +88,8 @@ static void tensorboard_gets_its_files(void **state) {
                              "--device",        "cpu",    "--validation-split",  "0.25",    "--tensorboard",
                              in_folder("logs"), NULL};
   assert_int_equal(run_program_to(NULL, arguments), 0);
-  static const char *const patterns[] = {"named/train/events.out.tfevents.*.v2", "logs/train/events.out.tfevents.*.v2",
+  static const char *const patterns[] = {"named/train/events.out.tfevents.*.v2",
+                                         "logs/train/events.out.tfevents.*.v2",
                                          "logs/validation/events.out.tfevents.*.v2"};
   for (int i = 0; i < 3; i++) {
     glob_t found;
@@ -85,6 +101,7 @@ static void tensorboard_gets_its_files(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(callbacks_of_the_command_line_are_called),
-                                     cmocka_unit_test(tensorboard_gets_its_files), cmocka_unit_test(wrong_callbacks_are_refused)};
+                                     cmocka_unit_test(tensorboard_gets_its_files),
+                                     cmocka_unit_test(wrong_callbacks_are_refused)};
   return cmocka_run_group_tests(tests, folder_begin, folder_end);
 }

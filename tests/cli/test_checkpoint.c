@@ -1,11 +1,12 @@
-/* --checkpoint and --resume: stopped by --steps, killed while saving, out of disk; the end is always that of a run that was never stopped. */
+/* --checkpoint and --resume: stopped by --steps, killed while saving, out of disk; the end is always that of
+ * a run that was never stopped. */
 #include "cli/program.h"
 
 #include <dirent.h>
 #include <signal.h>
 #include <sys/resource.h>
 
-enum { MOST = 48, KILLS = 100 };
+enum { MAX = 48, KILLS = 100 };
 
 static void write_data(void) {
   MIX_SCOPE {
@@ -19,9 +20,11 @@ static void write_data(void) {
   }
 }
 
-/* "train" with what all runs have in common, then the arguments given; weights to NAME.npz, steps to NAME.jsonl. */
-static const char *const *arguments_of(const char *loop, const char *name, const char *epochs, const char *const *more) {
-  static const char *list[MOST];
+/* "train" with what all runs have in common, then the arguments given; weights to NAME.npz, steps to
+ * NAME.jsonl. */
+static const char *const *arguments_of(const char *loop, const char *name, const char *epochs,
+                                       const char *const *more) {
+  static const char *list[MAX];
   static char save[600], log[600];
   snprintf(save, sizeof save, "%s/%s.npz", test_folder, name);
   snprintf(log, sizeof log, "%s/%s.jsonl", test_folder, name);
@@ -56,11 +59,11 @@ static const char *const *arguments_of(const char *loop, const char *name, const
   int count = 0;
   for (size_t i = 0; i < sizeof common / sizeof *common; i++) list[count++] = common[i];
   for (int i = 0; more[i]; i++) list[count++] = more[i];
-  assert_true(count < MOST);
+  assert_true(count < MAX);
   list[count] = NULL;
   return list;
 }
-#define RUN(loop, name, epochs, ...)                                                                                               \
+#define RUN(loop, name, epochs, ...)                                                                         \
   run_program_to(NULL, arguments_of(loop, name, epochs, (const char *const[]){__VA_ARGS__, NULL}))
 
 static void assert_same_files(const char *a, const char *b) {
@@ -91,7 +94,9 @@ static void stopped_by_steps_it_goes_on(void **state) {
       forget("run");
       assert_code(RUN(loops[i], "resumed", "4", "--checkpoint", in_folder("run"), "--steps", stops[j]), 0);
       char *stopped = printed_results();
-      assert_code(RUN(loops[i], "resumed", "4", "--checkpoint", in_folder("run"), "--steps", stops[j], "--resume"), 0);
+      assert_code(
+          RUN(loops[i], "resumed", "4", "--checkpoint", in_folder("run"), "--steps", stops[j], "--resume"),
+          0);
       char *again = printed_results(); /* nothing was left to do: the same report */
       assert_string_equal(stopped, again);
       free(stopped);
@@ -114,19 +119,22 @@ static void stopped_by_steps_it_goes_on(void **state) {
   }
 }
 
-/* Metrics whose state is more than a total and a count, some of it made by the first batch: stopped in each step of an epoch. */
+/* Metrics whose state is more than a total and a count, some of it made by the first batch: stopped in each
+ * step of an epoch. */
 static void metrics_with_much_state_go_on(void **state) {
   (void)state;
   write_data();
   MIX_SCOPE {
     mix_npz *data = mix_npz_open(in_folder("data.npz"));
-    mix_tensor *x = mix_npz_require(data, "x_train"), *y = mix_one_hot(mix_npz_require(data, "y_train"), 10, MIX_FLOAT32);
-    mix_npz_save(in_folder("onehot.npz"), 2, (const char *const[]){"x_train", "y_train"}, (mix_tensor *const[]){x, y});
+    mix_tensor *x = mix_npz_require(data, "x_train"),
+               *y = mix_one_hot(mix_npz_require(data, "y_train"), 10, MIX_FLOAT32);
+    mix_npz_save(in_folder("onehot.npz"), 2, (const char *const[]){"x_train", "y_train"},
+                 (mix_tensor *const[]){x, y});
   }
   assert_int_equal(mix_error(), MIX_OK);
-#define MUCH                                                                                                                       \
-  "--data", in_folder("onehot.npz"), "--loss", "categorical_crossentropy", "--metrics",                                            \
-      "auc:num_thresholds=20,multi_label=true,precision:thresholds=0.05:0.1,f1_score,r2_score,recall_at_precision:precision=0.1,"  \
+#define MUCH                                                                                                                      \
+  "--data", in_folder("onehot.npz"), "--loss", "categorical_crossentropy", "--metrics",                                           \
+      "auc:num_thresholds=20,multi_label=true,precision:thresholds=0.05:0.1,f1_score,r2_score,recall_at_precision:precision=0.1," \
       "mean_io_u:num_classes=10,sparse_y_true=false,sparse_y_pred=false,auc:name=area"
   assert_code(RUN("fit", "straight", "2", MUCH), 0);
   char *straight = printed_results();
@@ -142,8 +150,9 @@ static void metrics_with_much_state_go_on(void **state) {
   }
   forget("run"); /* in an epoch there is no going on with other metrics */
   assert_code(RUN("fit", "resumed", "2", MUCH, "--checkpoint", in_folder("run"), "--steps", "7"), 0);
-  assert_code(RUN("fit", "resumed", "2", "--data", in_folder("onehot.npz"), "--loss", "categorical_crossentropy", "--metrics",
-                  "auc", "--checkpoint", in_folder("run"), "--resume"),
+  assert_code(RUN("fit", "resumed", "2", "--data", in_folder("onehot.npz"), "--loss",
+                  "categorical_crossentropy", "--metrics", "auc", "--checkpoint", in_folder("run"),
+                  "--resume"),
               1);
   assert_has(program_err, "metrics: ");
   free(straight);
@@ -179,7 +188,8 @@ static void what_is_refused(void **state) {
   assert_has(program_err, "not by a fit");
   assert_code(RUN("custom", "a", "2", "--checkpoint", in_folder("run"), "--resume", "--batch-size", "10"), 1);
   assert_has(program_err, "--batch-size is 10 here, 20 in");
-  assert_code(RUN("custom", "a", "2", "--checkpoint", in_folder("run"), "--resume", "--validation-split", "0.5"), 1);
+  assert_code(
+      RUN("custom", "a", "2", "--checkpoint", in_folder("run"), "--resume", "--validation-split", "0.5"), 1);
   assert_has(program_err, "the number of training rows is 60 here, 96 in");
 }
 
@@ -199,7 +209,7 @@ static pid_t start(const char *const *arguments, rlim_t file_size) {
     snprintf(errors, sizeof errors, "%s/stderr", test_folder);
     dup2(open(errors, O_WRONLY | O_CREAT | O_TRUNC, 0666), 2);
   }
-  const char *list[MOST + 2] = {getenv("MIXTAPE_PROGRAM")};
+  const char *list[MAX + 2] = {getenv("MIXTAPE_PROGRAM")};
   for (int i = 0; arguments[i]; i++) list[i + 1] = arguments[i];
   execv(list[0], (char *const *)list);
   _exit(127);
@@ -211,7 +221,8 @@ static bool saves_or_ended(pid_t child, int *status) {
   bool saves = false;
   snprintf(part, sizeof part, ".part-%ld-", (long)child);
   DIR *directory = opendir(in_folder("run"));
-  for (struct dirent *entry; directory && !saves && (entry = readdir(directory));) saves = strstr(entry->d_name, part);
+  for (struct dirent *entry; directory && !saves && (entry = readdir(directory));)
+    saves = strstr(entry->d_name, part);
   if (directory) closedir(directory);
   return saves || waitpid(child, status, WNOHANG) == child;
 }
@@ -229,13 +240,14 @@ static void killed_while_saving_it_goes_on(void **state) {
     remove(in_folder("resumed.jsonl"));
     for (int kills = 0; kills < KILLS / 2;) {
       int status = -1;
-      pid_t child =
-          start(arguments_of(loop, "resumed", epochs,
-                             (const char *const[]){"--checkpoint", in_folder("run"), "--checkpoint-freq", "1", "--resume", NULL}),
-                RLIM_INFINITY);
+      pid_t child = start(arguments_of(loop, "resumed", epochs,
+                                       (const char *const[]){"--checkpoint", in_folder("run"),
+                                                             "--checkpoint-freq", "1", "--resume", NULL}),
+                          RLIM_INFINITY);
       /* A few saves go by; then, while one is under way, a moment of up to 2 ms. */
       random = random * 1664525u + 1013904223u;
-      for (uint32_t saves = random >> 28; !saves_or_ended(child, &status) || (status < 0 && saves-- > 0 && usleep(500) == 0);)
+      for (uint32_t saves = random >> 28;
+           !saves_or_ended(child, &status) || (status < 0 && saves-- > 0 && usleep(500) == 0);)
         usleep(100);
       usleep((random >> 8) % 2000);
       if (status < 0) {
@@ -266,8 +278,9 @@ static void a_full_disk_is_an_error_and_loses_nothing(void **state) {
   assert_code(RUN("fit", "straight", "4", "--verbose", "0"), 0);
   assert_code(RUN("fit", "resumed", "4", "--checkpoint", in_folder("run"), "--steps", "7"), 0);
   int status;
-  pid_t child =
-      start(arguments_of("fit", "resumed", "4", (const char *const[]){"--checkpoint", in_folder("run"), "--resume", NULL}), 6000);
+  pid_t child = start(arguments_of("fit", "resumed", "4",
+                                   (const char *const[]){"--checkpoint", in_folder("run"), "--resume", NULL}),
+                      6000);
   assert_int_equal(waitpid(child, &status, 0), child);
   assert_int_equal(WEXITSTATUS(status), 1);
   read_text(in_folder("stderr"), program_err, sizeof program_err);
@@ -278,8 +291,9 @@ static void a_full_disk_is_an_error_and_loses_nothing(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(stopped_by_steps_it_goes_on), cmocka_unit_test(metrics_with_much_state_go_on),
-                                     cmocka_unit_test(what_is_refused), cmocka_unit_test(killed_while_saving_it_goes_on),
-                                     cmocka_unit_test(a_full_disk_is_an_error_and_loses_nothing)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(stopped_by_steps_it_goes_on), cmocka_unit_test(metrics_with_much_state_go_on),
+      cmocka_unit_test(what_is_refused), cmocka_unit_test(killed_while_saving_it_goes_on),
+      cmocka_unit_test(a_full_disk_is_an_error_and_loses_nothing)};
   return cmocka_run_group_tests(tests, folder_begin, folder_end);
 }

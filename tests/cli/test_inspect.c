@@ -1,5 +1,5 @@
 /* evaluate, predict, summary, devices, version. */
-#include "base/cpu.h"
+#include "base/processor.h"
 #include "cli/program.h"
 
 enum { ROWS = 20 };
@@ -13,8 +13,10 @@ static int setup(void **state) {
   MIX_SCOPE {
     mix_tensor *images = mix_tensor_from(x, MIX_UINT8, MIX_SHAPE(ROWS, 6)),
                *labels = mix_tensor_from(y, MIX_INT64, MIX_SHAPE(ROWS));
-    mix_npz_save(in_folder("data.npz"), 2, (const char *const[]){"x_train", "y_train"}, (mix_tensor *const[]){images, labels});
-    mix_npz_save(in_folder("test.npz"), 2, (const char *const[]){"x_test", "y_test"}, (mix_tensor *const[]){images, labels});
+    mix_npz_save(in_folder("data.npz"), 2, (const char *const[]){"x_train", "y_train"},
+                 (mix_tensor *const[]){images, labels});
+    mix_npz_save(in_folder("test.npz"), 2, (const char *const[]){"x_test", "y_test"},
+                 (mix_tensor *const[]){images, labels});
     mix_npz_save(in_folder("images.npz"), 1, (const char *const[]){"x_test"}, (mix_tensor *const[]){images});
   }
   return mix_error() == MIX_OK ? 0 : -1;
@@ -27,7 +29,8 @@ static void evaluate_prints_loss_and_metrics(void **state) {
   assert_int_equal(sscanf(program_out, "Test loss: %lf\nTest accuracy: %lf\n", &loss, &accuracy), 2);
   assert_true(loss > 0 && accuracy >= 0 && accuracy <= 1);
   assert_has(program_err, "weights: random"); /* nothing silent about it */
-  assert_code(run_program("evaluate", "--data", in_folder("data.npz"), "--units", "4", "--seed", "1", "--verbose", "0"),
+  assert_code(run_program("evaluate", "--data", in_folder("data.npz"), "--units", "4", "--seed", "1",
+                          "--verbose", "0"),
               0); /* no test data: what there is */
   double again;
   assert_int_equal(sscanf(program_out, "Test loss: %lf\n", &again), 1);
@@ -36,7 +39,8 @@ static void evaluate_prints_loss_and_metrics(void **state) {
   assert_has(program_err, "y_test");
 }
 
-/* Metrics are float32; their double is printed as Python prints it. k / 20 of the examples are right: Python's own words for each. */
+/* Metrics are float32; their double is printed as Python prints it. k / 20 of the examples are right:
+ * Python's own words for each. */
 static void W17_results_are_printed_as_python_prints_them(void **state) {
   (void)state;
   static const char *const texts[] = {
@@ -50,7 +54,9 @@ static void W17_results_are_printed_as_python_prints_them(void **state) {
   for (int seed = 1; seed <= 6; seed++) {
     char number[16], accuracy[64];
     snprintf(number, sizeof number, "%d", seed);
-    assert_code(run_program("evaluate", "--data", in_folder("test.npz"), "--units", "4", "--seed", number, "--verbose", "0"), 0);
+    assert_code(run_program("evaluate", "--data", in_folder("test.npz"), "--units", "4", "--seed", number,
+                            "--verbose", "0"),
+                0);
     assert_int_equal(sscanf(program_out, "Test loss: %*s\nTest accuracy: %63s\n", accuracy), 1);
     int k = (int)lround(strtod(accuracy, NULL) * ROWS);
     assert_in_range(k, 0, ROWS);
@@ -62,18 +68,19 @@ static void W17_results_are_printed_as_python_prints_them(void **state) {
 
 static void predict_prints_classes_or_writes_outputs(void **state) {
   (void)state;
-  assert_code(run_program("predict", "--data", in_folder("images.npz"), "--units", "4", "--seed", "1"), 0); /* needs no labels */
+  assert_code(run_program("predict", "--data", in_folder("images.npz"), "--units", "4", "--seed", "1"),
+              0); /* needs no labels */
   int classes[ROWS], count = 0;
   for (char *line = strtok(program_out, "\n"); line; line = strtok(NULL, "\n")) {
     assert_true(count < ROWS);
     classes[count++] = atoi(line);
   }
   assert_int_equal(count, ROWS);
-  assert_code(run_program("predict", "--data", in_folder("images.npz"), "--units", "4", "--seed", "1", "--policy", "mixed_float16",
-                          "--output", in_folder("out.npy")),
+  assert_code(run_program("predict", "--data", in_folder("images.npz"), "--units", "4", "--seed", "1",
+                          "--policy", "mixed_float16", "--output", in_folder("out.npy")),
               0);
-  assert_code(run_program("predict", "--data", in_folder("images.npz"), "--units", "4", "--seed", "1", "--batch-size", "7",
-                          "--output", in_folder("out.npy")),
+  assert_code(run_program("predict", "--data", in_folder("images.npz"), "--units", "4", "--seed", "1",
+                          "--batch-size", "7", "--output", in_folder("out.npy")),
               0);
   assert_string_equal(program_out, "");
   MIX_SCOPE {
@@ -114,7 +121,8 @@ static void summary_shows_layers_and_policy(void **state) {
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) assert_has(program_out, parts[i]);
 }
 
-/* Under auto large products have longer blocks than small ones, so a small model and a large one say different things. */
+/* Under auto large products have longer blocks than small ones, so a small model and a large one say
+ * different things. */
 static void summary_says_how_the_models_own_products_sum(void **state) {
   (void)state;
   const uint32_t features = mix_cpu_features();
@@ -126,8 +134,9 @@ static void summary_says_how_the_models_own_products_sum(void **state) {
               {"mixed_bfloat16", "1024", "accumulation: blocked_long\n"},
               {"mixed_float16", "1024", "accumulation: blocked_long\n"}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    assert_code(
-        run_program("summary", "--policy", rows[i].policy, "--accumulate", "auto", "--device", "cpu", "--units", rows[i].units), 0);
+    assert_code(run_program("summary", "--policy", rows[i].policy, "--accumulate", "auto", "--device", "cpu",
+                            "--units", rows[i].units),
+                0);
     assert_has(program_out, blocks ? rows[i].accumulation : "accumulation: exact\n");
   }
 }

@@ -7,14 +7,15 @@
 static void a_table_for_people(void **state) {
   (void)state;
   assert_code(run_program("numerics", DIGITS, "--policy", "mixed_float16", "--steps", "4"), 0);
-  static const char *const parts[] = {"Numerics of 4 steps, policy mixed_float16, dynamic loss scale 32768; 0 skipped",
-                                      "Verdict: healthy",
-                                      "inputs/data",
-                                      "dense_1/kernel",
-                                      "dense_logits/output",
-                                      "predictions/output",
-                                      "loss/scaled_loss",
-                                      "Gradients of the scaled loss"};
+  static const char *const parts[] = {
+      "Numerics of 4 steps, policy mixed_float16, dynamic loss scale 32768; 0 skipped",
+      "Verdict: healthy",
+      "inputs/data",
+      "dense_1/kernel",
+      "dense_logits/output",
+      "predictions/output",
+      "loss/scaled_loss",
+      "Gradients of the scaled loss"};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) assert_has(program_out, parts[i]);
   assert_null(strstr(program_out, "dense_1/bias_add"));
   assert_code(run_program("numerics", DIGITS, "--policy", "mixed_float16", "--steps", "1", "--all"), 0);
@@ -24,14 +25,15 @@ static void a_table_for_people(void **state) {
 static void json_for_programs_and_a_picture(void **state) {
   (void)state;
   char *path = in_folder("report.png");
-  assert_code(run_program("numerics", DIGITS, "--policy", "mixed_float16", "--loss-scale", "dynamic:1e9", "--steps", "25", "--json",
-                          "--png", path),
+  assert_code(run_program("numerics", DIGITS, "--policy", "mixed_float16", "--loss-scale", "dynamic:1e9",
+                          "--steps", "25", "--json", "--png", path),
               0);
   json_t *root = printed_object(), *verdict = json_object_get(root, "verdict");
   assert_int_equal(json_integer_value(json_object_get(root, "steps")), 25);
   assert_string_equal(json_string_value(json_object_get(verdict, "status")), "settled");
   assert_true(json_integer_value(json_object_get(root, "skipped")) > 3);
-  assert_int_equal(json_array_size(json_object_get(root, "events")), json_integer_value(json_object_get(root, "skipped")));
+  assert_int_equal(json_array_size(json_object_get(root, "events")),
+                   json_integer_value(json_object_get(root, "skipped")));
   json_decref(root);
   png_image image = {.version = PNG_IMAGE_VERSION};
   assert_true(png_image_begin_read_from_file(&image, path));
@@ -48,7 +50,9 @@ static void train_with_the_callback_is_the_same_training(void **state) {
   static unsigned char bytes[2][1 << 20];
   snprintf(with, sizeof with, "numerics_report:table=%s,png=%s", in_folder("t.txt"), in_folder("t.png"));
   assert_code(run_program("train", DIGITS, "--policy", "mixed_float16", "--steps", "9", "--save", a), 0);
-  assert_code(run_program("train", DIGITS, "--policy", "mixed_float16", "--steps", "9", "--save", b, "--callback", with), 0);
+  assert_code(run_program("train", DIGITS, "--policy", "mixed_float16", "--steps", "9", "--save", b,
+                          "--callback", with),
+              0);
   size_t sizes[2];
   for (int i = 0; i < 2; i++) {
     FILE *file = fopen(i ? b : a, "rb");
@@ -63,7 +67,8 @@ static void train_with_the_callback_is_the_same_training(void **state) {
   for (int i = 0; i < 3; i++) {
     mix_tensor *p = mix_npz_require(x, names[i]), *q = mix_npz_require(y, names[i]);
     assert_int_equal(mix_error(), MIX_OK);
-    assert_memory_equal(mix_tensor_data(p), mix_tensor_data(q), 4 * (size_t)mix_shape_size(mix_tensor_shape(p)));
+    assert_memory_equal(mix_tensor_data(p), mix_tensor_data(q),
+                        4 * (size_t)mix_shape_size(mix_tensor_shape(p)));
   }
   mix_scope_end(scope);
   read_text(in_folder("t.txt"), program_out, sizeof program_out);

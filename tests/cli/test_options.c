@@ -1,13 +1,17 @@
-/* Options and exit codes: 2 for what is wrong in the options, 1 for what goes wrong while running, and a message that names it. */
+/* Options and exit codes: 2 for what is wrong in the options, 1 for what goes wrong while running, and a
+ * message that names it. */
 #include "cli/program.h"
 
 #include <sys/stat.h>
 
 static void write_data(const char *name, int64_t rows, mix_dtype dtype) {
   MIX_SCOPE {
-    mix_tensor *x = mix_cast(mix_reshape(mix_range(0, (double)(rows * 4), 1, MIX_FLOAT32), MIX_SHAPE(rows, 4)), dtype);
-    mix_tensor *y = mix_cast(mix_floor_mod(mix_range(0, (double)rows, 1, MIX_INT64), mix_scalar(10, MIX_INT64)), MIX_INT64);
-    assert_int_equal(mix_npz_save(in_folder(name), 2, (const char *const[]){"x_train", "y_train"}, (mix_tensor *const[]){x, y}),
+    mix_tensor *x =
+        mix_cast(mix_reshape(mix_range(0, (double)(rows * 4), 1, MIX_FLOAT32), MIX_SHAPE(rows, 4)), dtype);
+    mix_tensor *y = mix_cast(
+        mix_floor_mod(mix_range(0, (double)rows, 1, MIX_INT64), mix_scalar(10, MIX_INT64)), MIX_INT64);
+    assert_int_equal(mix_npz_save(in_folder(name), 2, (const char *const[]){"x_train", "y_train"},
+                                  (mix_tensor *const[]){x, y}),
                      MIX_OK);
   }
 }
@@ -33,13 +37,14 @@ static void a_command_is_needed(void **state) {
 
 static void help_explains_every_option(void **state) {
   (void)state;
-  static const char *const options[] = {"--model",      "--data",         "--policy",       "--units",
-                                        "--batch-size", "--epochs",       "--steps",        "--validation-split",
-                                        "--no-shuffle", "--seed",         "--class-weight", "--optimizer",
-                                        "--loss ",      "--metrics",      "--loss-scale",   "--semantics",
-                                        "--accumulate", "--loop",         "--device",       "--threads",
-                                        "--verbose",    "--init-weights", "--save",         "--step-log",
-                                        "--json",       "--help"};
+  static const char *const options[] = {
+      "--model",      "--data",         "--policy",       "--units",
+      "--batch-size", "--epochs",       "--steps",        "--validation-split",
+      "--no-shuffle", "--seed",         "--class-weight", "--optimizer",
+      "--loss ",      "--metrics",      "--loss-scale",   "--semantics",
+      "--accumulate", "--loop",         "--device",       "--threads",
+      "--verbose",    "--init-weights", "--save",         "--step-log",
+      "--json",       "--help"};
   assert_code(run_program("train", "--help"), 0);
   for (size_t i = 0; i < sizeof options / sizeof *options; i++) assert_has(program_out, options[i]);
   static const char *const others[] = {"evaluate", "predict", "summary", "devices", "version", "bench"};
@@ -71,33 +76,36 @@ static void what_is_nearly_right_is_helped(void **state) {
   (void)state;
   static const struct {
     const char *arguments[4], *says;
-  } rows[] = {{{"trian"}, "unknown command 'trian'; did you mean 'train'?"},
-              {{"hlep"}, "did you mean 'help'?"},
-              {{"help", "fly"}, "unknown command 'fly'"},
-              {{"train", "--optimiser", "sgd"}, "unknown option '--optimiser'; did you mean '--optimizer'?"},
-              {{"train", "--batch_size", "32"}, "did you mean '--batch-size'?"},
-              {{"train", "--step", "3"}, "'--step' may mean --steps --step-log"},
-              {{"train", "-xy"}, "unknown option '-x'"},
-              {{"train", "--json=yes"}, "--json takes no argument"},
-              {{"train", "--loss", "categorical_crosentropy"}, "did you mean 'categorical_crossentropy'?"},
-              {{"train", "--metrics", "acuracy"}, "did you mean 'accuracy'?"},
-              {{"train", "--metrics", "mean_io_u"}, "as in mean_io_u:key=value"},
-              {{"train", "--metrics", "mean_io_u"}, "'num_classes' is missing"},
-              {{"train", "--metrics", "auc:curve=XY"}, "curve is 'XY'"},
-              {{"train", "--metrics", "accuracy,,mse"}, "'accuracy,,mse' given; expected names with commas between"},
-              {{"train", "--metrics", ","}, "--metrics: ',' given"},
-              {{"train", "--metrics", "auc,mse,auc"}, "two metrics are called 'auc'"},
-              {{"train", "--metrics", "auc,mse:name=auc"}, "two metrics are called 'auc'"},
-              {{"train", "--metrics", "mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mae"}, "at most 16"},
-              {{"train", "--class-weight", "0=3,0=5"}, "each label once"},
-              {{"train", "--model", "my.h5"}, "Keras files are not read"},
-              {{"evaluate", "--init-weights", "my.keras"}, "numpy.savez(FILE, *model.get_weights())"},
-              {{"predict", "--output", "out.npz"}, "ends in .npy"},
-              {{"numerics", "--png", "out.svg"}, "ends in .png"},
-              {{"amp", "explain", "--output"}, "an argument is missing for --output"},
-              {{"amp", "explian"}, "expected rewrite or explain"}};
+  } rows[] = {
+      {{"trian"}, "unknown command 'trian'; did you mean 'train'?"},
+      {{"hlep"}, "did you mean 'help'?"},
+      {{"help", "fly"}, "unknown command 'fly'"},
+      {{"train", "--optimiser", "sgd"}, "unknown option '--optimiser'; did you mean '--optimizer'?"},
+      {{"train", "--batch_size", "32"}, "did you mean '--batch-size'?"},
+      {{"train", "--step", "3"}, "'--step' may mean --steps --step-log"},
+      {{"train", "-xy"}, "unknown option '-x'"},
+      {{"train", "--json=yes"}, "--json takes no argument"},
+      {{"train", "--loss", "categorical_crosentropy"}, "did you mean 'categorical_crossentropy'?"},
+      {{"train", "--metrics", "acuracy"}, "did you mean 'accuracy'?"},
+      {{"train", "--metrics", "mean_io_u"}, "as in mean_io_u:key=value"},
+      {{"train", "--metrics", "mean_io_u"}, "'num_classes' is missing"},
+      {{"train", "--metrics", "auc:curve=XY"}, "curve is 'XY'"},
+      {{"train", "--metrics", "accuracy,,mse"}, "'accuracy,,mse' given; expected names with commas between"},
+      {{"train", "--metrics", ","}, "--metrics: ',' given"},
+      {{"train", "--metrics", "auc,mse,auc"}, "two metrics are called 'auc'"},
+      {{"train", "--metrics", "auc,mse:name=auc"}, "two metrics are called 'auc'"},
+      {{"train", "--metrics", "mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mae"},
+       "at most 16"},
+      {{"train", "--class-weight", "0=3,0=5"}, "each label once"},
+      {{"train", "--model", "my.h5"}, "Keras files are not read"},
+      {{"evaluate", "--init-weights", "my.keras"}, "numpy.savez(FILE, *model.get_weights())"},
+      {{"predict", "--output", "out.npz"}, "ends in .npy"},
+      {{"numerics", "--png", "out.svg"}, "ends in .png"},
+      {{"amp", "explain", "--output"}, "an argument is missing for --output"},
+      {{"amp", "explian"}, "expected rewrite or explain"}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    assert_code(run_program_to(NULL, (const char *const[]){rows[i].arguments[0], rows[i].arguments[1], rows[i].arguments[2], NULL}),
+    assert_code(run_program_to(NULL, (const char *const[]){rows[i].arguments[0], rows[i].arguments[1],
+                                                           rows[i].arguments[2], NULL}),
                 2);
     assert_has(program_err, rows[i].says);
   }
@@ -135,13 +143,15 @@ static void metrics_have_the_names_of_keras(void **state) {
   MIX_SCOPE {
     mix_tensor *x = mix_cast(mix_reshape(mix_range(0, 32, 1, MIX_FLOAT32), MIX_SHAPE(8, 4)), MIX_FLOAT32);
     mix_tensor *y = mix_one_hot(mix_range(0, 8, 1, MIX_INT64), 10, MIX_FLOAT32);
-    mix_npz_save(in_folder("onehot.npz"), 2, (const char *const[]){"x_train", "y_train"}, (mix_tensor *const[]){x, y});
+    mix_npz_save(in_folder("onehot.npz"), 2, (const char *const[]){"x_train", "y_train"},
+                 (mix_tensor *const[]){x, y});
   }
   assert_int_equal(mix_error(), MIX_OK);
   assert_code(
-      run_program("evaluate", "--data", in_folder("onehot.npz"), "--units", "4", "--loss", "categorical_crossentropy", "--json",
-                  "--metrics",
-                  "AUC,Precision,auc:curve=PR,num_thresholds=20,name=area,iou:num_classes=2,target_class_ids=0:1,name=overlap"),
+      run_program(
+          "evaluate", "--data", in_folder("onehot.npz"), "--units", "4", "--loss", "categorical_crossentropy",
+          "--json", "--metrics",
+          "AUC,Precision,auc:curve=PR,num_thresholds=20,name=area,iou:num_classes=2,target_class_ids=0:1,name=overlap"),
       0);
   json_t *object = printed_object(), *test = json_object_get(object, "test");
   static const char *const names[] = {"loss", "auc", "precision", "area", "overlap"};
@@ -242,7 +252,8 @@ static void what_is_no_file_of_its_kind_ends_with_1(void **state) {
   assert_int_equal(mkdir(in_folder("folder.npz"), 0777), 0);
   assert_code(run_program("evaluate", "--data", in_folder("folder.npz")), 1);
   assert_has(program_err, "folder.npz is not a regular file");
-  assert_code(run_program("evaluate", "--data", in_folder("data.npz"), "--units", "4", "--init-weights", in_folder("folder.npz")),
+  assert_code(run_program("evaluate", "--data", in_folder("data.npz"), "--units", "4", "--init-weights",
+                          in_folder("folder.npz")),
               1);
   assert_has(program_err, "folder.npz is not a regular file");
 }
@@ -276,7 +287,9 @@ static void what_cannot_be_written_ends_with_1(void **state) {
   assert_has(program_err, "not a regular file");
   assert_code(run_program(TRAIN_SMALL, "--step-log", in_folder("no/such/steps.jsonl")), 1);
   assert_has(program_err, "--step-log");
-  assert_code(run_program("predict", "--data", in_folder("data.npz"), "--units", "4", "--output", in_folder("no/such/out.npy")), 1);
+  assert_code(run_program("predict", "--data", in_folder("data.npz"), "--units", "4", "--output",
+                          in_folder("no/such/out.npy")),
+              1);
   assert_has(program_err, "out.npy");
 }
 
@@ -304,8 +317,8 @@ static void weights_that_cannot_be_saved_leave_the_results(void **state) {
   char command[2048];
   snprintf(command, sizeof command,
            "ulimit -f 8 && '%s' train --data '%s' --units 64 --json --step-log '%s' --save '%s' >'%s' 2>'%s'",
-           getenv("MIXTAPE_PROGRAM"), in_folder("data.npz"), in_folder("limit.jsonl"), in_folder("limit.npz"), in_folder("stdout"),
-           in_folder("stderr"));
+           getenv("MIXTAPE_PROGRAM"), in_folder("data.npz"), in_folder("limit.jsonl"), in_folder("limit.npz"),
+           in_folder("stdout"), in_folder("stderr"));
   int status = system(command);
   read_text(in_folder("stdout"), program_out, sizeof program_out);
   read_text(in_folder("stderr"), program_err, sizeof program_err);
@@ -333,13 +346,15 @@ static void steps_may_go_to_standard_output(void **state) {
   json_decref(object);
 }
 
-/* Files that the program opens do not take the place of closed standard files, and get nothing of what is printed there. */
+/* Files that the program opens do not take the place of closed standard files, and get nothing of what is
+ * printed there. */
 static void closed_standard_files_stay_closed(void **state) {
   (void)state;
   char command[2048];
-  snprintf(command, sizeof command,
-           "'%s' train --data '%s' --units 4 --seed 1 --json --step-log '%s' --callback 'csv_logger:filename=%s' <&- >&- 2>&-",
-           getenv("MIXTAPE_PROGRAM"), in_folder("data.npz"), in_folder("closed.jsonl"), in_folder("closed.csv"));
+  snprintf(
+      command, sizeof command,
+      "'%s' train --data '%s' --units 4 --seed 1 --json --step-log '%s' --callback 'csv_logger:filename=%s' <&- >&- 2>&-",
+      getenv("MIXTAPE_PROGRAM"), in_folder("data.npz"), in_folder("closed.jsonl"), in_folder("closed.csv"));
   int status = system(command);
   assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1); /* the object could not be written */
   json_t *lines = lines_of(in_folder("closed.jsonl"));
@@ -352,7 +367,8 @@ static void closed_standard_files_stay_closed(void **state) {
   snprintf(command, sizeof command, "'%s' train --data '%s' --units 4 --tensorboard '%s' >/dev/null 2>&-",
            getenv("MIXTAPE_PROGRAM"), in_folder("data.npz"), in_folder("events"));
   assert_int_equal(system(command), 0);
-  snprintf(command, sizeof command, "grep -q 's/epoch' '%s'/train/*", in_folder("events")); /* the line of progress */
+  snprintf(command, sizeof command, "grep -q 's/epoch' '%s'/train/*",
+           in_folder("events")); /* the line of progress */
   assert_int_not_equal(system(command), 0);
 }
 
@@ -392,7 +408,8 @@ static void a_bad_environment_ends_with_1(void **state) {
 /* Options that would do nothing, or take the place of another's results. */
 static void what_would_be_lost_is_refused(void **state) {
   (void)state;
-  static const char *const taken[] = {"mse:name=loss", "mse:name=step", "mse:name=applied", "mse:name=loss_scale"};
+  static const char *const taken[] = {"mse:name=loss", "mse:name=step", "mse:name=applied",
+                                      "mse:name=loss_scale"};
   for (int i = 0; i < 4; i++) {
     assert_code(run_program(TRAIN_SMALL, "--metrics", taken[i]), 2);
     assert_has(program_err, "give another name");
@@ -419,10 +436,11 @@ static void what_would_be_lost_is_refused(void **state) {
 /* Keras 3's fixed scale is a factor of the optimizer. */
 static void a_fixed_scale_of_keras3_is_in_the_log(void **state) {
   (void)state;
-  static const char *const given[][2] = {{"sgd", "128"}, {"sgd:", "128"}, {"sgd:loss_scale_factor=128", "auto"}};
+  static const char *const given[][2] = {
+      {"sgd", "128"}, {"sgd:", "128"}, {"sgd:loss_scale_factor=128", "auto"}};
   for (int i = 0; i < 3; i++) {
-    assert_code(run_program(TRAIN_SMALL, "--semantics", "keras3", "--optimizer", given[i][0], "--loss-scale", given[i][1],
-                            "--step-log", "/dev/stdout"),
+    assert_code(run_program(TRAIN_SMALL, "--semantics", "keras3", "--optimizer", given[i][0], "--loss-scale",
+                            given[i][1], "--step-log", "/dev/stdout"),
                 0);
     assert_has(program_out, "\"loss_scale\":128.0");
   }
@@ -433,7 +451,8 @@ static void what_cannot_work_is_said_before_training(void **state) {
   (void)state;
   MIX_SCOPE {
     mix_tensor *x = mix_fill(MIX_SHAPE(8, 4), 1, MIX_FLOAT32), *y = mix_fill(MIX_SHAPE(8), 1, MIX_INT64);
-    mix_tensor *none = mix_fill(MIX_SHAPE(0, 4), 1, MIX_FLOAT32), *short_y = mix_fill(MIX_SHAPE(7), 1, MIX_INT64);
+    mix_tensor *none = mix_fill(MIX_SHAPE(0, 4), 1, MIX_FLOAT32),
+               *short_y = mix_fill(MIX_SHAPE(7), 1, MIX_INT64);
     static const char *const names[] = {"x_train", "y_train", "x_test", "y_test"};
     mix_npz_save(in_folder("empty.npz"), 4, names, (mix_tensor *const[]){x, y, none, y});
     mix_npz_save(in_folder("short.npz"), 4, names, (mix_tensor *const[]){x, y, x, short_y});
@@ -442,7 +461,8 @@ static void what_cannot_work_is_said_before_training(void **state) {
   assert_has(program_err, "empty.npz: x_test holds no examples");
   assert_code(run_program("train", "--data", in_folder("short.npz")), 1);
   assert_has(program_err, "x_test has 8 rows, y_test 7");
-  assert_code(run_program("predict", "--data", in_folder("data.npz"), "--output", in_folder("no/such/out.npy")), 1);
+  assert_code(
+      run_program("predict", "--data", in_folder("data.npz"), "--output", in_folder("no/such/out.npy")), 1);
   assert_null(strstr(program_err, "data:"));
   assert_int_equal(symlink("/no/such/folder.npz", in_folder("dangling.npz")), 0);
   assert_code(run_program(TRAIN_SMALL, "--save", in_folder("dangling.npz")), 1);
@@ -460,15 +480,18 @@ static void what_cannot_work_is_said_before_training(void **state) {
   snprintf(longest, sizeof longest, "%0250d.npz", 1); /* as many letters as a name may have */
   assert_code(run_program(TRAIN_SMALL, "--save", in_folder(longest)), 0);
   assert_int_equal(access(in_folder(longest), R_OK), 0);
-  assert_code(run_program("numerics", "--data", in_folder("data.npz"), "--png", in_folder("no/such/out.png")), 1);
+  assert_code(run_program("numerics", "--data", in_folder("data.npz"), "--png", in_folder("no/such/out.png")),
+              1);
   assert_null(strstr(program_err, "data:"));
   assert_code(run_program(TRAIN_SMALL, "--step-log", in_folder("kept.jsonl"), "--epochs", "3"), 0);
-  assert_code(run_program(TRAIN_SMALL, "--step-log", in_folder("kept.jsonl"), "--metrics", "binary_crossentropy"), 1);
+  assert_code(
+      run_program(TRAIN_SMALL, "--step-log", in_folder("kept.jsonl"), "--metrics", "binary_crossentropy"), 1);
   assert_has(program_err, "class indices want sparse_categorical_crossentropy");
   json_t *lines = lines_of(in_folder("kept.jsonl"));
   assert_int_equal(json_array_size(lines), 3);
   json_decref(lines);
-  assert_code(run_program(TRAIN_SMALL, "--step-log", in_folder("kept.jsonl")), 0); /* a run of its own replaces it */
+  assert_code(run_program(TRAIN_SMALL, "--step-log", in_folder("kept.jsonl")),
+              0); /* a run of its own replaces it */
   lines = lines_of(in_folder("kept.jsonl"));
   assert_int_equal(json_array_size(lines), 1);
   json_decref(lines);
@@ -476,15 +499,15 @@ static void what_cannot_work_is_said_before_training(void **state) {
 
 static void everything_that_names_a_number_is_accepted(void **state) {
   (void)state;
-  assert_code(run_program(TRAIN_SMALL, "--loss-scale", "dynamic:1024:5", "--policy", "mixed_float16", "--semantics", "keras3",
-                          "--threads", "1", "--seed", "0"),
+  assert_code(run_program(TRAIN_SMALL, "--loss-scale", "dynamic:1024:5", "--policy", "mixed_float16",
+                          "--semantics", "keras3", "--threads", "1", "--seed", "0"),
               0);
   assert_code(run_program(TRAIN_SMALL, "--loss-scale", "0.5", "--policy", "float16"), 0);
   assert_code(run_program(TRAIN_SMALL, "--loss-scale", "none", "--policy", "mixed_float16", "--optimizer",
                           "sgd:learning_rate=0.1,momentum=0.9,nesterov=true"),
               0);
-  assert_code(run_program(TRAIN_SMALL, "--semantics", "experimental", "--loss-scale", "dynamic", "--device", "ref", "--batch-size",
-                          "1000000000000"),
+  assert_code(run_program(TRAIN_SMALL, "--semantics", "experimental", "--loss-scale", "dynamic", "--device",
+                          "ref", "--batch-size", "1000000000000"),
               0);
 }
 

@@ -1,10 +1,12 @@
-/* `mixtape train`: what it prints, logs and writes (DESIGN.md, 7), from the same data in its several forms. */
-#include "base/cpu.h"
+/* `mixtape train`: what it prints, logs and writes (DESIGN.md, 7), from the same data in its several forms.
+ */
+#include "base/processor.h"
 #include "cli/program.h"
 
 enum { ROWS = 100, SIDE = 4, TEST_ROWS = 30 };
 
-/* Images whose brightest corner says the class, 0 to 3, as bytes (rows, 4, 4) and as floats (rows, 16) = bytes / 255. */
+/* Images whose brightest corner says the class, 0 to 3, as bytes (rows, 4, 4) and as floats (rows, 16) =
+ * bytes / 255. */
 static void write_data(void) {
   static uint8_t bytes[ROWS + TEST_ROWS][SIDE * SIDE];
   static double scaled[ROWS + TEST_ROWS][SIDE * SIDE];
@@ -32,13 +34,15 @@ static void write_data(void) {
     mix_npz_save(in_folder("untested.npz"), 2, names, (mix_tensor *const[]){x, y});
     mix_tensor *column = mix_reshape(mix_cast(y, MIX_INT32), MIX_SHAPE(ROWS, 1));
     mix_npz_save(in_folder("column.npz"), 2, names, (mix_tensor *const[]){x, column});
-    mix_npz_save(in_folder("one_hot.npz"), 2, names, (mix_tensor *const[]){x, mix_one_hot(y, 10, MIX_FLOAT32)});
+    mix_npz_save(in_folder("one_hot.npz"), 2, names,
+                 (mix_tensor *const[]){x, mix_one_hot(y, 10, MIX_FLOAT32)});
     mix_npz_save(in_folder("short.npz"), 2, names, (mix_tensor *const[]){x, y_test});
     mix_npz_save(in_folder("unlabelled.npz"), 1, names, (mix_tensor *const[]){x});
     mix_npz_save(in_folder("pictures.npz"), 1, names + 2, (mix_tensor *const[]){x_test});
     mix_npz_save(in_folder("outside.npz"), 2, names,
                  (mix_tensor *const[]){x, mix_add(y, mix_scalar(7, MIX_INT64))}); /* 7 to 10, of 10 classes */
-    mix_npz_save(in_folder("infinite.npz"), 2, names, (mix_tensor *const[]){mix_multiply(x, mix_scalar(1e300, MIX_FLOAT64)), y});
+    mix_npz_save(in_folder("infinite.npz"), 2, names,
+                 (mix_tensor *const[]){mix_multiply(x, mix_scalar(1e300, MIX_FLOAT64)), y});
   }
   assert_int_equal(mix_error(), MIX_OK);
 }
@@ -78,8 +82,9 @@ static json_t *train_json(const char *const *arguments) {
 
 /* ---- results ---- */
 
-/* How the model's own largest product sums, with the run's own batches: 32 or 64 times 1024 times 1024 multiplications are not or just
- * enough for longer blocks; two examples are for no blocks, but the choice is said all the same. */
+/* How the model's own largest product sums, with the run's own batches: 32 or 64 times 1024 times 1024
+ * multiplications are not or just enough for longer blocks; two examples are for no blocks, but the choice is
+ * said all the same. */
 static void the_json_object_says_how_products_sum(void **state) {
   (void)state;
   const uint32_t features = mix_cpu_features();
@@ -88,21 +93,24 @@ static void the_json_object_says_how_products_sum(void **state) {
     const char *batch_size, *accumulation;
   } rows[] = {{"32", "blocked"}, {"64", "blocked_long"}, {"2", "blocked"}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    json_t *report = train_json((const char *const[]){"train", "--data", in_folder("bytes.npz"), "--policy", "mixed_float16",
-                                                      "--units", "1024", "--batch-size", rows[i].batch_size, "--steps", "1",
-                                                      "--accumulate", "auto", "--device", "cpu", "--json", "--verbose", "0", NULL});
-    assert_string_equal(json_string_value(member(report, "accumulate")), blocks ? rows[i].accumulation : "exact");
+    json_t *report = train_json(
+        (const char *const[]){"train", "--data", in_folder("bytes.npz"), "--policy", "mixed_float16",
+                              "--units", "1024", "--batch-size", rows[i].batch_size, "--steps", "1",
+                              "--accumulate", "auto", "--device", "cpu", "--json", "--verbose", "0", NULL});
+    assert_string_equal(json_string_value(member(report, "accumulate")),
+                        blocks ? rows[i].accumulation : "exact");
     json_decref(report);
   }
 }
 
 static void the_json_object_has_its_members(void **state) {
   (void)state;
-  json_t *report = TRAIN_JSON(TRAIN("bytes.npz"), "--policy", "mixed_bfloat16", "--epochs", "2", "--validation-split", "0.25",
-                              "--accumulate", "exact", "--device", "cpu");
+  json_t *report = TRAIN_JSON(TRAIN("bytes.npz"), "--policy", "mixed_bfloat16", "--epochs", "2",
+                              "--validation-split", "0.25", "--accumulate", "exact", "--device", "cpu");
   assert_string_equal(keys_of(report), "policy device accumulate history test steps seconds products");
   assert_string_equal(keys_of(member(report, "products")), "kernel why");
-  assert_non_null(strstr(json_string_value(json_object_get(member(report, "products"), "kernel")), "gemm_bf16_acc32"));
+  assert_non_null(
+      strstr(json_string_value(json_object_get(member(report, "products"), "kernel")), "gemm_bf16_acc32"));
   assert_string_equal(json_string_value(member(report, "policy")), "mixed_bfloat16");
   assert_string_equal(json_string_value(member(report, "device")), "cpu");
   assert_string_equal(json_string_value(member(report, "accumulate")), "exact");
@@ -130,12 +138,15 @@ static void history_keys_of_keras3_are_sorted(void **state) {
 static void without_json_the_guides_lines_are_printed(void **state) {
   (void)state;
   json_t *report = TRAIN_JSON(TRAIN("bytes.npz"), "--epochs", "2");
-  double loss = number_in(member(member(report, "test"), "loss")), accuracy = number_in(member(member(report, "test"), "accuracy"));
+  double loss = number_in(member(member(report, "test"), "loss")),
+         accuracy = number_in(member(member(report, "test"), "accuracy"));
   json_decref(report);
   assert_code(run_program(TRAIN("bytes.npz"), "--epochs", "2", "--verbose", "0"), 0);
   double printed_loss, printed_accuracy;
   int used = 0;
-  assert_int_equal(sscanf(program_out, "Test loss: %lf\nTest accuracy: %lf\n%n", &printed_loss, &printed_accuracy, &used), 2);
+  assert_int_equal(
+      sscanf(program_out, "Test loss: %lf\nTest accuracy: %lf\n%n", &printed_loss, &printed_accuracy, &used),
+      2);
   assert_int_equal(used, (int)strlen(program_out));
   assert_true(printed_loss == loss && printed_accuracy == accuracy); /* same seed, same bits */
   assert_has(program_err, "data: ");
@@ -149,7 +160,8 @@ static void without_test_data_nothing_is_printed(void **state) {
 
 static void numbers_that_are_not_finite_are_strings(void **state) {
   (void)state;
-  json_t *report = TRAIN_JSON(TRAIN("infinite.npz"), "--step-log", in_folder("steps.jsonl"), "--epochs", "1", "--steps", "2");
+  json_t *report = TRAIN_JSON(TRAIN("infinite.npz"), "--step-log", in_folder("steps.jsonl"), "--epochs", "1",
+                              "--steps", "2");
   assert_string_equal(json_string_value(json_array_get(member(member(report, "history"), "loss"), 0)), "nan");
   json_t *steps = lines_of(in_folder("steps.jsonl"));
   assert_string_equal(json_string_value(json_object_get(json_array_get(steps, 0), "loss")), "nan");
@@ -160,8 +172,9 @@ static void numbers_that_are_not_finite_are_strings(void **state) {
 /* ---- the log of steps ---- */
 
 static void check_step_log(const char *loop) {
-  json_t *report = TRAIN_JSON(TRAIN("bytes.npz"), "--policy", "mixed_float16", "--loop", loop, "--loss-scale", "dynamic:1e7:2",
-                              "--step-log", in_folder("steps.jsonl"), "--epochs", "3", "--no-shuffle");
+  json_t *report =
+      TRAIN_JSON(TRAIN("bytes.npz"), "--policy", "mixed_float16", "--loop", loop, "--loss-scale",
+                 "dynamic:1e7:2", "--step-log", in_folder("steps.jsonl"), "--epochs", "3", "--no-shuffle");
   json_t *steps = lines_of(in_folder("steps.jsonl"));
   assert_int_equal(json_array_size(steps), 3 * 4);
   assert_int_equal(json_integer_value(member(report, "steps")), 12);
@@ -172,7 +185,8 @@ static void check_step_log(const char *loop) {
     assert_string_equal(keys_of(step), "step loss accuracy applied iterations loss_scale good_steps");
     assert_int_equal(json_integer_value(json_object_get(step, "step")), (int64_t)i + 1);
     assert_true(isfinite(number_in(json_object_get(step, "loss"))));
-    assert_true(number_in(json_object_get(step, "accuracy")) >= 0 && number_in(json_object_get(step, "accuracy")) <= 1);
+    assert_true(number_in(json_object_get(step, "accuracy")) >= 0 &&
+                number_in(json_object_get(step, "accuracy")) <= 1);
     assert_int_equal(json_integer_value(json_object_get(step, "iterations")),
                      (int64_t)i + 1); /* tf_keras counts skipped steps too */
     bool applied = json_is_true(json_object_get(step, "applied"));
@@ -180,13 +194,15 @@ static void check_step_log(const char *loop) {
     scale = !applied ? scale / 2 : good == 2 ? scale * 2 : scale;
     good = good == 2 ? 0 : good;
     applied_count += applied;
-    assert_true(number_in(json_object_get(step, "loss_scale")) == scale); /* powers of two times 1e7, which float32 holds */
+    assert_true(number_in(json_object_get(step, "loss_scale")) ==
+                scale); /* powers of two times 1e7, which float32 holds */
     assert_int_equal(json_integer_value(json_object_get(step, "good_steps")), good);
   }
   assert_true(applied_count > 0 && applied_count < 12);
   /* The epoch's numbers are the steps', weighted by their rows: 32, 32, 32, 4. */
   double loss = 0;
-  for (size_t i = 0; i < 4; i++) loss += (i < 3 ? 32 : 4) * number_in(json_object_get(json_array_get(steps, i), "loss")) / 100;
+  for (size_t i = 0; i < 4; i++)
+    loss += (i < 3 ? 32 : 4) * number_in(json_object_get(json_array_get(steps, i), "loss")) / 100;
   double reported = number_in(json_array_get(member(member(report, "history"), "loss"), 0));
   assert_true(fabs(loss - reported) <= 1e-6 * fabs(loss)); /* float32 sums of four */
   json_decref(steps);
@@ -198,15 +214,16 @@ static void the_step_log_of_the_custom_loop(void **state) { (void)state, check_s
 
 static void without_loss_scaling_the_log_is_silent_about_it(void **state) {
   (void)state;
-  assert_code(run_program(TRAIN("bytes.npz"), "--verbose", "0", "--step-log", in_folder("steps.jsonl"), "--metrics",
-                          "sparse_top_k_categorical_accuracy,accuracy", "--steps", "1"),
+  assert_code(run_program(TRAIN("bytes.npz"), "--verbose", "0", "--step-log", in_folder("steps.jsonl"),
+                          "--metrics", "sparse_top_k_categorical_accuracy,accuracy", "--steps", "1"),
               0);
   json_t *steps = lines_of(in_folder("steps.jsonl"));
   assert_int_equal(json_array_size(steps), 1);
-  assert_string_equal(keys_of(json_array_get(steps, 0)), "step loss sparse_top_k_categorical_accuracy accuracy applied iterations");
+  assert_string_equal(keys_of(json_array_get(steps, 0)),
+                      "step loss sparse_top_k_categorical_accuracy accuracy applied iterations");
   json_decref(steps);
-  assert_code(run_program(TRAIN("bytes.npz"), "--verbose", "0", "--policy", "mixed_float16", "--loss-scale", "8", "--step-log",
-                          in_folder("steps.jsonl"), "--steps", "1"),
+  assert_code(run_program(TRAIN("bytes.npz"), "--verbose", "0", "--policy", "mixed_float16", "--loss-scale",
+                          "8", "--step-log", in_folder("steps.jsonl"), "--steps", "1"),
               0);
   steps = lines_of(in_folder("steps.jsonl"));
   assert_string_equal(keys_of(json_array_get(steps, 0)),
@@ -222,7 +239,8 @@ static int64_t steps_made(const char *const *arguments) {
   json_decref(report);
   return steps;
 }
-#define STEPS_MADE(...) steps_made((const char *const[]){TRAIN("bytes.npz"), "--json", "--verbose", "0", __VA_ARGS__, NULL})
+#define STEPS_MADE(...)                                                                                      \
+  steps_made((const char *const[]){TRAIN("bytes.npz"), "--json", "--verbose", "0", __VA_ARGS__, NULL})
 
 static void steps_end_training_whatever_the_epochs(void **state) {
   (void)state;
@@ -246,7 +264,8 @@ static void epochs_are_announced_where_there_are_several(void **state) {
   assert_code(run_program(TRAIN("bytes.npz"), "--verbose", "2", "--epochs", "2"), 0);
   assert_has(program_err, "Epoch 1/2\n4/4 - ");
   assert_has(program_err, "Epoch 2/2\n4/4 - ");
-  assert_code(run_program(TRAIN("bytes.npz"), "--verbose", "2", "--steps", "6"), 0); /* as many epochs as the steps need */
+  assert_code(run_program(TRAIN("bytes.npz"), "--verbose", "2", "--steps", "6"),
+              0); /* as many epochs as the steps need */
   assert_has(program_err, "Epoch 1/2\n4/4 - ");
   assert_has(program_err, "Epoch 2/2\n2/2 - ");
   assert_code(run_program(TRAIN("bytes.npz"), "--verbose", "0", "--epochs", "2"), 0);
@@ -263,9 +282,12 @@ static void bytes_are_divided_by_255_and_flattened(void **state) {
   (void)state;
   for (int custom = 0; custom < 2; custom++) {
     const char *loop = custom ? "custom" : "fit";
-    json_t *bytes = TRAIN_JSON(TRAIN("bytes.npz"), "--epochs", "2", "--loop", loop, "--validation-split", "0.2"),
-           *floats = TRAIN_JSON(TRAIN("floats.npz"), "--epochs", "2", "--loop", loop, "--validation-split", "0.2");
-    assert_true(json_equal(json_object_get(bytes, "history"), json_object_get(floats, "history"))); /* both float32(byte) / 255 */
+    json_t *bytes =
+               TRAIN_JSON(TRAIN("bytes.npz"), "--epochs", "2", "--loop", loop, "--validation-split", "0.2"),
+           *floats =
+               TRAIN_JSON(TRAIN("floats.npz"), "--epochs", "2", "--loop", loop, "--validation-split", "0.2");
+    assert_true(json_equal(json_object_get(bytes, "history"),
+                           json_object_get(floats, "history"))); /* both float32(byte) / 255 */
     assert_true(json_equal(json_object_get(bytes, "test"), json_object_get(floats, "test")));
     json_decref(bytes);
     json_decref(floats);
@@ -289,8 +311,10 @@ static void labels_may_be_a_column_or_one_hot(void **state) {
 static void one_hot_labels_in_the_custom_loop(void **state) {
   (void)state;
   json_t *plain = TRAIN_JSON(TRAIN("untested.npz"), "--loop", "custom"),
-         *one_hot = TRAIN_JSON(TRAIN("one_hot.npz"), "--loop", "custom", "--loss", "categorical_crossentropy");
-  assert_true(json_equal(member(member(plain, "history"), "accuracy"), member(member(one_hot, "history"), "accuracy")));
+         *one_hot =
+             TRAIN_JSON(TRAIN("one_hot.npz"), "--loop", "custom", "--loss", "categorical_crossentropy");
+  assert_true(json_equal(member(member(plain, "history"), "accuracy"),
+                         member(member(one_hot, "history"), "accuracy")));
   json_decref(one_hot);
   json_decref(plain);
 }
@@ -298,7 +322,8 @@ static void one_hot_labels_in_the_custom_loop(void **state) {
 /* As Keras calls the first one of its class, though its name was tried before. */
 static void metrics_have_the_names_of_first_ones(void **state) {
   (void)state;
-  json_t *report = TRAIN_JSON(TRAIN("one_hot.npz"), "--loss", "categorical_crossentropy", "--metrics", "AUC,Precision");
+  json_t *report =
+      TRAIN_JSON(TRAIN("one_hot.npz"), "--loss", "categorical_crossentropy", "--metrics", "AUC,Precision");
   assert_string_equal(keys_of(member(report, "history")), "loss auc precision");
   json_decref(report);
 }
@@ -310,7 +335,8 @@ static void histories_of_float64_are_float64(void **state) {
   for (int i = 0; i < 2; i++) {
     json_t *report = TRAIN_JSON(TRAIN("untested.npz"), "--policy", "float64", "--semantics", semantics[i]);
     double accuracy = number_in(json_array_get(member(member(report, "history"), "accuracy"), 0));
-    double loss = number_in(json_array_get(member(member(report, "history"), "loss"), 0)), right = round(accuracy * ROWS);
+    double loss = number_in(json_array_get(member(member(report, "history"), "loss"), 0)),
+           right = round(accuracy * ROWS);
     assert_true(accuracy == (i ? (double)(float)(right / ROWS) : right / ROWS));
     assert_true((loss == (double)(float)loss) == i);
     json_decref(report);
@@ -360,8 +386,8 @@ static void damaged_archives_end_with_1(void **state) {
 static void saved_weights_are_read_again(void **state) {
   (void)state;
   json_t *trained = TRAIN_JSON(TRAIN("bytes.npz"), "--epochs", "3", "--save", in_folder("weights.npz"));
-  assert_code(run_program("evaluate", "--data", in_folder("bytes.npz"), "--units", "8", "--init-weights", in_folder("weights.npz"),
-                          "--json", "--verbose", "0"),
+  assert_code(run_program("evaluate", "--data", in_folder("bytes.npz"), "--units", "8", "--init-weights",
+                          in_folder("weights.npz"), "--json", "--verbose", "0"),
               0);
   json_t *evaluated = printed_object();
   assert_true(json_equal(json_object_get(trained, "test"), json_object_get(evaluated, "test")));
@@ -383,26 +409,32 @@ static void saved_weights_are_read_again(void **state) {
 static void weights_that_do_not_fit_are_named(void **state) {
   (void)state;
   assert_code(run_program(TRAIN("bytes.npz"), "--verbose", "0", "--save", in_folder("eight.npz")), 0);
-  assert_code(run_program("train", "--data", in_folder("bytes.npz"), "--units", "16", "--init-weights", in_folder("eight.npz")), 1);
+  assert_code(run_program("train", "--data", in_folder("bytes.npz"), "--units", "16", "--init-weights",
+                          in_folder("eight.npz")),
+              1);
   assert_has(program_err, "dense_1/kernel");
   assert_has(program_err, "(16, 16)");
   assert_has(program_err, "(16, 8)");
-  assert_code(run_program(TRAIN("bytes.npz"), "--init-weights", in_folder("untested.npz")), 1); /* no weights at all */
+  assert_code(run_program(TRAIN("bytes.npz"), "--init-weights", in_folder("untested.npz")),
+              1); /* no weights at all */
 }
 
 static void class_weights_change_the_loss(void **state) {
   (void)state;
-  json_t *plain = TRAIN_JSON(TRAIN("untested.npz"), "--semantics", "keras3", "--optimizer", "sgd:learning_rate=1e-30");
-  json_t *weighted = TRAIN_JSON(TRAIN("untested.npz"), "--semantics", "keras3", "--optimizer", "sgd:learning_rate=1e-30",
-                                "--class-weight", "0=2,1=2,2=2,3=2");
+  json_t *plain =
+      TRAIN_JSON(TRAIN("untested.npz"), "--semantics", "keras3", "--optimizer", "sgd:learning_rate=1e-30");
+  json_t *weighted = TRAIN_JSON(TRAIN("untested.npz"), "--semantics", "keras3", "--optimizer",
+                                "sgd:learning_rate=1e-30", "--class-weight", "0=2,1=2,2=2,3=2");
   double a = number_in(json_array_get(member(member(plain, "history"), "loss"), 0)),
          b = number_in(json_array_get(member(member(weighted, "history"), "loss"), 0));
-  assert_true(fabs(b - 2 * a) <= 1e-6 * b); /* weights stand still; twice the loss, but for the roundings of four batches */
+  assert_true(fabs(b - 2 * a) <=
+              1e-6 * b); /* weights stand still; twice the loss, but for the roundings of four batches */
   json_decref(plain);
   json_decref(weighted);
   /* tf_keras wants every class named: those that were not weigh 1 */
   json_t *some = TRAIN_JSON(TRAIN("untested.npz"), "--class-weight", "0=1,2=3");
-  json_t *all = TRAIN_JSON(TRAIN("untested.npz"), "--class-weight", "0=1,1=1,2=3,3=1,4=1,5=1,6=1,7=1,8=1,9=1");
+  json_t *all =
+      TRAIN_JSON(TRAIN("untested.npz"), "--class-weight", "0=1,1=1,2=3,3=1,4=1,5=1,6=1,7=1,8=1,9=1");
   assert_true(json_equal(member(some, "history"), member(all, "history")));
   json_decref(some);
   json_decref(all);
@@ -413,9 +445,10 @@ static void class_weights_change_the_loss(void **state) {
 static void the_same_seed_and_threads_give_the_same_bits(void **state) {
   (void)state;
   static char first[1 << 16], again[1 << 16], other[1 << 16];
-#define LOGGED(seed)                                                                                                               \
-  run_program("train", "--data", in_folder("bytes.npz"), "--units", "8", "--seed", seed, "--threads", "2", "--policy",             \
-              "mixed_float16", "--epochs", "3", "--verbose", "0", "--step-log", in_folder("steps.jsonl"))
+#define LOGGED(seed)                                                                                         \
+  run_program("train", "--data", in_folder("bytes.npz"), "--units", "8", "--seed", seed, "--threads", "2",   \
+              "--policy", "mixed_float16", "--epochs", "3", "--verbose", "0", "--step-log",                  \
+              in_folder("steps.jsonl"))
   assert_code(LOGGED("5"), 0);
   read_text(in_folder("steps.jsonl"), first, sizeof first);
   assert_code(LOGGED("5"), 0);
@@ -427,8 +460,9 @@ static void the_same_seed_and_threads_give_the_same_bits(void **state) {
   assert_string_not_equal(first, other);
 }
 
-/* float32 programs keep their bits; 16-bit ones may keep more digits: a rounding of 2^-11 here and there moves the loss of two epochs
- * of some steps by less than a hundredth. Both loops say in their report that excess precision was allowed. */
+/* float32 programs keep their bits; 16-bit ones may keep more digits: a rounding of 2^-11 here and there
+ * moves the loss of two epochs of some steps by less than a hundredth. Both loops say in their report that
+ * excess precision was allowed. */
 static void jit_compile_stays_near(void **state) {
   (void)state;
   static const char *const policies[] = {"float32", "mixed_float16"}, *const loops[] = {"fit", "custom"};
@@ -436,8 +470,9 @@ static void jit_compile_stays_near(void **state) {
     for (int l = 0; l < 2; l++) {
       double losses[2];
       for (int jit = 0; jit < 2; jit++) {
-        json_t *report = TRAIN_JSON(TRAIN("bytes.npz"), "--epochs", "2", "--policy", policies[p], "--loop", loops[l],
-                                    "--loss-scale", p ? "dynamic" : "none", jit ? "--jit-compile" : "--no-shuffle", "--no-shuffle");
+        json_t *report = TRAIN_JSON(TRAIN("bytes.npz"), "--epochs", "2", "--policy", policies[p], "--loop",
+                                    loops[l], "--loss-scale", p ? "dynamic" : "none",
+                                    jit ? "--jit-compile" : "--no-shuffle", "--no-shuffle");
         losses[jit] = number_in(member(member(report, "test"), "loss"));
         assert_int_equal(json_is_true(json_object_get(report, "jit_compile")), jit);
         json_decref(report);
@@ -448,7 +483,8 @@ static void jit_compile_stays_near(void **state) {
 
 static void digits_need_no_file(void **state) {
   (void)state;
-  json_t *report = TRAIN_JSON("train", "--data", "digits", "--units", "32", "--batch-size", "64", "--epochs", "2", "--seed", "1");
+  json_t *report = TRAIN_JSON("train", "--data", "digits", "--units", "32", "--batch-size", "64", "--epochs",
+                              "2", "--seed", "1");
   double accuracy = number_in(member(member(report, "test"), "accuracy"));
   if (!(accuracy > 0.7)) fail_msg("accuracy on the built-in digits after two epochs: %g", accuracy);
   json_decref(report);

@@ -1,8 +1,9 @@
 /* Evaluation: reading computes what it needs, once; what cannot be computed is an error that names the op. */
-#include "support.h"
+#include "compile/support.h"
 
 #include "compile/evaluate.h"
 #include "tensor/buffer.h"
+#include "graph/trace.h"
 
 static mix_tensor *symbolic(mix_shape shape) {
   mix_node *node = mix_node_placeholder(MIX_FLOAT32, shape, true);
@@ -39,7 +40,8 @@ static void several_tensors_in_one_plan(void **state) {
 static void all_results_of_a_node(void **state) {
   (void)state;
   mix_tensor *logits = mix_fill(MIX_SHAPE(2, 4), 0, MIX_FLOAT64), *labels = vec(MIX_INT32, 1, 3);
-  mix_tensor *losses = mix_sparse_softmax_cross_entropy(labels, logits), *gradient = mix_tensor_of(losses->node, 1);
+  mix_tensor *losses = mix_sparse_softmax_cross_entropy(labels, logits),
+             *gradient = mix_tensor_of(losses->node, 1);
   has_values(gradient, 0.25, -0.75, 0.25, 0.25, 0.25, 0.25, 0.25, -0.75);
   assert_true(fabs(((const double *)mix_tensor_data(losses))[0] - log(4)) <
               1e-15); /* one rounding of a number below 2 is 1.1e-16 */
@@ -139,7 +141,8 @@ static void a_captures_tensor_means_nothing_outside(void **state) {
 
 static void errors_that_only_values_show(void **state) {
   (void)state;
-  mix_tensor *losses = mix_sparse_softmax_cross_entropy(vec(MIX_INT32, 1, 7), mix_fill(MIX_SHAPE(2, 4), 0, MIX_FLOAT32));
+  mix_tensor *losses =
+      mix_sparse_softmax_cross_entropy(vec(MIX_INT32, 1, 7), mix_fill(MIX_SHAPE(2, 4), 0, MIX_FLOAT32));
   no_error();
   assert_null(mix_tensor_data(losses));
   expect_error(MIX_VALUE_ERROR, "sparse_softmax_cross_entropy");
@@ -210,8 +213,8 @@ static void failed_allocations(void **state) {
   for (int k = 0; !complete; k++) {
     assert_in_range(k, 0, 2000);
     MIX_SCOPE {
-      mix_tensor *y =
-          mix_matmul(mix_reshape(mix_square(x), MIX_SHAPE(2, 2)), mix_fill(MIX_SHAPE(2, 2), 2, MIX_FLOAT32), false, false);
+      mix_tensor *y = mix_matmul(mix_reshape(mix_square(x), MIX_SHAPE(2, 2)),
+                                 mix_fill(MIX_SHAPE(2, 2), 2, MIX_FLOAT32), false, false);
       mix_tensor *z = mix_reduce_sum(mix_relu(y), MIX_ALL_AXES, false);
       size_t bytes = mix_buffer_bytes();
       mix_inject_allocation_failure(k);

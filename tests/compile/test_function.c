@@ -1,5 +1,7 @@
-/* Captured functions: traced once for each signature and environment, run as one plan, results that are nobody else's. */
-#include "trainer.h"
+/* Captured functions: traced once for each signature and environment, run as one plan, results that are
+ * nobody else's. */
+#include "compile/trainer.h"
+#include "graph/trace.h"
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -47,7 +49,8 @@ static void once_for_each_environment(void **state) {
   no_error();
 }
 
-/* A call reads autocast variables as its caller would, whether it runs by itself or inside another capture. */
+/* A call reads autocast variables as its caller would, whether it runs by itself or inside another capture.
+ */
 static mix_list *square_of_autocast(void *context, mix_list *arguments) {
   (void)arguments;
   return mix_list_of(mix_square(mix_variable_value(context)));
@@ -61,9 +64,11 @@ static mix_list *in_float16(void *function, mix_list *arguments) {
 static void the_cast_dtype_of_the_caller_is_in_force(void **state) {
   (void)state;
   mix_variable *w = mix_variable_new(vec(MIX_FLOAT32, 1.0001), .autocast = true);
-  mix_function *function = mix_function_new(square_of_autocast, w), *outer = mix_function_new(in_float16, function);
+  mix_function *function = mix_function_new(square_of_autocast, w),
+               *outer = mix_function_new(in_float16, function);
   for (int i = 0; i < 2; i++) { /* the second time the captures are there */
-    mix_tensor *direct = mix_list_get(in_float16(function, NULL), 0), *inside = mix_list_get(mix_function_call(outer, NULL), 0);
+    mix_tensor *direct = mix_list_get(in_float16(function, NULL), 0),
+               *inside = mix_list_get(mix_function_call(outer, NULL), 0);
     mix_tensor *without = mix_list_get(mix_function_call(function, NULL), 0);
     no_error();
     assert_int_equal(mix_tensor_dtype(direct), MIX_FLOAT16);
@@ -101,7 +106,8 @@ typedef struct division {
 static mix_list *divide(void *context, mix_list *arguments) {
   division *d = context;
   mix_variable_assign_add(d->first, mix_scalar(1, MIX_INT64));
-  mix_variable_assign(d->quotient, mix_floor_divide(mix_variable_value(d->quotient), mix_list_get(arguments, 0)));
+  mix_variable_assign(d->quotient,
+                      mix_floor_divide(mix_variable_value(d->quotient), mix_list_get(arguments, 0)));
   mix_variable_assign_add(d->last, mix_scalar(1, MIX_INT64));
   return NULL;
 }
@@ -154,7 +160,8 @@ static void arguments_are_read_in_place_and_results_are_new(void **state) {
   mix_function *function = mix_function_new(scale_argument, NULL);
   mix_tensor *x = vec(MIX_FLOAT32, 1, 2);
   mix_list *once = mix_function_call(function, mix_list_of(x));
-  mix_list *twice = mix_function_call(function, mix_list_of(mix_list_get(once, 0))); /* a result as argument */
+  mix_list *twice =
+      mix_function_call(function, mix_list_of(mix_list_get(once, 0))); /* a result as argument */
   has_values(mix_list_get(once, 0), 2, 4);
   has_values(mix_list_get(twice, 0), 4, 8);
   has_values(mix_list_get(twice, 1), 2, 4);
@@ -231,7 +238,8 @@ static mix_list *makes_a_variable(void *context, mix_list *arguments) {
   nest *n = context;
   n->traces++;
   if (!n->made || n->traces == 3) {
-    mix_variable *made = mix_variable_new(mix_multiply(scalar(2), scalar(3)), .name = "slot", .not_trainable = true);
+    mix_variable *made =
+        mix_variable_new(mix_multiply(scalar(2), scalar(3)), .name = "slot", .not_trainable = true);
     if (!made) return NULL;
     n->made = mix_retain(made);
   }
@@ -260,7 +268,8 @@ static mix_list *initial_value_from_an_argument(void *context, mix_list *argumen
 
 static void an_initial_value_is_computed_outside(void **state) {
   (void)state;
-  assert_null(mix_function_call(mix_function_new(initial_value_from_an_argument, NULL), mix_list_of(scalar(2))));
+  assert_null(
+      mix_function_call(mix_function_new(initial_value_from_an_argument, NULL), mix_list_of(scalar(2))));
   expect_error(MIX_RUNTIME_ERROR, "captured function");
 }
 
@@ -272,7 +281,8 @@ static mix_list *adds_outside(void *context, mix_list *arguments) {
 static void what_comes_from_outside_is_a_constant(void **state) {
   (void)state;
   mix_variable *v = variable("v", vec(MIX_FLOAT32, 1, 2));
-  mix_tensor *lazy = mix_square(mix_exp(mix_multiply(vec(MIX_FLOAT32, 0, 0), scalar(5)))), *read = mix_variable_value(v);
+  mix_tensor *lazy = mix_square(mix_exp(mix_multiply(vec(MIX_FLOAT32, 0, 0), scalar(5)))),
+             *read = mix_variable_value(v);
   mix_function *first = mix_function_new(adds_outside, lazy), *second = mix_function_new(adds_outside, read);
   mix_list *arguments = mix_list_of(vec(MIX_FLOAT32, 10, 20));
   has_values(mix_list_get(mix_function_call(first, arguments), 0), 11, 21);
@@ -326,11 +336,15 @@ static void a_second_call_at_the_same_time_is_busy(void **state) {
 
 /* ---- errors of the body, report and dump ---- */
 
-static mix_list *returns_nothing(void *context, mix_list *arguments) { return (void)context, (void)arguments, NULL; }
+static mix_list *returns_nothing(void *context, mix_list *arguments) {
+  return (void)context, (void)arguments, NULL;
+}
 static mix_list *returns_null_items(void *context, mix_list *arguments) {
   return (void)context, (void)arguments, mix_list_of(NULL);
 }
-static mix_list *returns_a_tensor(void *context, mix_list *arguments) { return (void)context, mix_list_get(arguments, 0); }
+static mix_list *returns_a_tensor(void *context, mix_list *arguments) {
+  return (void)context, mix_list_get(arguments, 0);
+}
 static mix_list *leaves_things_open(void *context, mix_list *arguments) {
   (void)context;
   mix_tape_begin();
@@ -410,7 +424,8 @@ static void report_and_dump(void **state) {
   assert_non_null(strstr(plan, "alive then: "));
   assert_ptr_equal(mix_function_dump(step, "plan"), plan);
   assert_null(mix_function_dump(step, "nothing"));
-  expect_error(MIX_VALUE_ERROR, "function_dump", "'nothing'", "there are captured, amp, identity, ", "excess, passes, plan");
+  expect_error(MIX_VALUE_ERROR, "function_dump", "'nothing'", "there are captured, amp, remove_identities, ",
+               "excess_precision, passes, plan");
   assert_null(mix_function_dump(step, NULL));
   expect_error(MIX_VALUE_ERROR, "(NULL)", "captured");
   assert_null(mix_function_dump(step, "before plan"));

@@ -1,6 +1,7 @@
-/* Variables that a plan writes in place, by programs and by the epilogues of products, wherever the planner puts them: old values are
- * read before they are gone, and a failed run changes nothing. Each function runs captured and, for comparison, operation by
- * operation outside a capture. All numbers are small integers: every sum is exact in float32 and the tolerance is 0. */
+/* Variables that a plan writes in place, by programs and by the epilogues of products, wherever the planner
+ * puts them: old values are read before they are gone, and a failed run changes nothing. Each function runs
+ * captured and, for comparison, operation by operation outside a capture. All numbers are small integers:
+ * every sum is exact in float32 and the tolerance is 0. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -24,7 +25,9 @@ static mix_tensor *matrix(int seed) {
 static mix_tensor *value(model *m, int i) { return mix_variable_value(m->v[i]); }
 static mix_tensor *product(mix_tensor *a, mix_tensor *b) { return mix_matmul(a, b, false, false); }
 /* Keeps repeated updates small, so that they stay exact. */
-static mix_tensor *small(mix_tensor *x) { return mix_clip(x, mix_scalar(-3, MIX_FLOAT32), mix_scalar(3, MIX_FLOAT32)); }
+static mix_tensor *small(mix_tensor *x) {
+  return mix_clip(x, mix_scalar(-3, MIX_FLOAT32), mix_scalar(3, MIX_FLOAT32));
+}
 
 /* ---- functions: (x, y) of (N, N), indices (2) ---- */
 
@@ -56,7 +59,8 @@ static mix_list *old_readers(void *context, mix_list *arguments) {
 /* Programs that read each other's variables. */
 static mix_list *crossed(void *context, mix_list *arguments) {
   model *m = context;
-  mix_tensor *x = mix_list_get(arguments, 0), *y = mix_list_get(arguments, 1), *a = value(m, 0), *b = value(m, 1);
+  mix_tensor *x = mix_list_get(arguments, 0), *y = mix_list_get(arguments, 1), *a = value(m, 0),
+             *b = value(m, 1);
   mix_variable_assign(m->v[0], small(mix_add(b, product(x, y))));
   mix_variable_assign(m->v[1], small(mix_add(a, product(y, x))));
   return NULL;
@@ -64,13 +68,15 @@ static mix_list *crossed(void *context, mix_list *arguments) {
 /* Old values that end elsewhere: in a result, and in another variable. */
 static mix_list *moved(void *context, mix_list *arguments) {
   model *m = context;
-  mix_tensor *x = mix_list_get(arguments, 0), *y = mix_list_get(arguments, 1), *a = value(m, 0), *b = value(m, 1);
+  mix_tensor *x = mix_list_get(arguments, 0), *y = mix_list_get(arguments, 1), *a = value(m, 0),
+             *b = value(m, 1);
   mix_variable_assign(m->v[0], small(mix_add(a, product(x, y))));
   mix_variable_assign(m->v[1], small(mix_add(b, product(y, x))));
   mix_variable_assign(m->v[2], b);
   return mix_list_of(a);
 }
-/* The 16-bit copy of what ends as another variable's old value, written by the program that writes over that one. */
+/* The 16-bit copy of what ends as another variable's old value, written by the program that writes over that
+ * one. */
 static mix_list *moved_with_its_copy(void *context, mix_list *arguments) {
   model *m = context;
   mix_tensor *old = value(m, 0), *half = mix_cast(value(m, 1), MIX_BFLOAT16);
@@ -116,7 +122,8 @@ static model new_model(void) {
 static void same(mix_tensor *a, mix_tensor *b) {
   assert_true(mix_shape_equal(mix_tensor_shape(a), mix_tensor_shape(b)));
   int64_t count = mix_shape_size(mix_tensor_shape(a));
-  assert_memory_equal(mix_tensor_data(a), mix_tensor_data(b), mix_dtype_size(mix_tensor_dtype(a)) * (size_t)count);
+  assert_memory_equal(mix_tensor_data(a), mix_tensor_data(b),
+                      mix_dtype_size(mix_tensor_dtype(a)) * (size_t)count);
 }
 
 static mix_tensor *indices(int32_t first, int32_t second) {
@@ -124,8 +131,9 @@ static mix_tensor *indices(int32_t first, int32_t second) {
 }
 
 static void captured_is_eager(void **state) {
-  static mix_list *(*const bodies[])(void *, mix_list *) = {
-      momentum, own_operand, old_readers, crossed, moved, moved_with_its_copy, exchanged, two_layers, gathers};
+  static mix_list *(*const bodies[])(void *, mix_list *) = {momentum,  own_operand, old_readers,
+                                                            crossed,   moved,       moved_with_its_copy,
+                                                            exchanged, two_layers,  gathers};
   (void)state;
   for (int threads = 1; threads <= 3; threads++) {
     mix_set_threads(threads);
@@ -135,10 +143,12 @@ static void captured_is_eager(void **state) {
         mix_function *function = mix_function_new(bodies[b], &captured);
         for (int step = 0; step < 3; step++) {
           mix_list *arguments = mix_list_of(matrix(step), matrix(step + 3), indices(1, 2));
-          mix_list *results = mix_function_call(function, arguments), *expected = bodies[b](&eager, arguments);
+          mix_list *results = mix_function_call(function, arguments),
+                   *expected = bodies[b](&eager, arguments);
           assert_int_equal(mix_error(), MIX_OK);
           for (int i = 0; i < VARIABLES; i++) same(value(&captured, i), value(&eager, i));
-          for (int i = 0; expected && i < mix_list_count(expected); i++) same(mix_list_get(results, i), mix_list_get(expected, i));
+          for (int i = 0; expected && i < mix_list_count(expected); i++)
+            same(mix_list_get(results, i), mix_list_get(expected, i));
         }
       }
   }
@@ -159,7 +169,8 @@ static void epilogues_write_variables(void **state) {
   }
 }
 
-/* A chain of layers whose updates come as early as they may: what is alive does not grow with the number of layers. */
+/* A chain of layers whose updates come as early as they may: what is alive does not grow with the number of
+ * layers. */
 enum { LAYERS = 12 };
 static mix_list *deep(void *context, mix_list *arguments) {
   mix_variable **weights = context;
@@ -182,7 +193,8 @@ static void early_updates_free_their_operands(void **state) {
     mix_function_call(function, mix_list_of(matrix(1)));
     mix_plan_report report;
     assert_int_equal(mix_function_report(function, &report, sizeof report), MIX_OK);
-    /* The outputs of all layers and two gradients; with updates at the end it would be a gradient for each layer too. */
+    /* The outputs of all layers and two gradients; with updates at the end it would be a gradient for each
+     * layer too. */
     assert_true(report.arena_bytes <= (LAYERS + 3) * ELEMENTS * sizeof(float));
   }
 }

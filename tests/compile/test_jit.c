@@ -1,5 +1,5 @@
 /* jit_compile: what may keep more digits, by how much, and what must not. */
-#include "support.h"
+#include "compile/support.h"
 
 #include "base/philox.h"
 #include "tensor/convert.h"
@@ -49,8 +49,11 @@ static bool same(mix_tensor *a, mix_tensor *b) {
 
 /* ---- what it is: the float32 program between the same loads and stores ---- */
 
-/* With dtype the storage's own every node rounds to it; with float32 the operands are widened first and the result is rounded once. */
-static mix_tensor *in(mix_list *arguments, int i, mix_dtype dtype) { return mix_cast(mix_list_get(arguments, i), dtype); }
+/* With dtype the storage's own every node rounds to it; with float32 the operands are widened first and the
+ * result is rounded once. */
+static mix_tensor *in(mix_list *arguments, int i, mix_dtype dtype) {
+  return mix_cast(mix_list_get(arguments, i), dtype);
+}
 static mix_list *out(mix_list *arguments, mix_tensor *y) {
   return mix_list_of(mix_cast(y, mix_tensor_dtype(mix_list_get(arguments, 0))));
 }
@@ -63,12 +66,13 @@ static mix_list *chain(mix_list *arguments, mix_dtype dtype) {
   return out(arguments, mix_maximum(mix_multiply(z, mix_exp(mix_negative(mix_abs(z)))), times(x, -0.0625)));
 }
 
-/* A product, its bias and gelu: the sums reach the activation as they are. In float32 the product of the widened operands has the same
- * sums where the kernel widens, too: the reference does. */
+/* A product, its bias and gelu: the sums reach the activation as they are. In float32 the product of the
+ * widened operands has the same sums where the kernel widens, too: the reference does. */
 static mix_list *dense(mix_list *arguments, mix_dtype dtype) {
   mix_tensor *product = mix_matmul(in(arguments, 0, dtype), in(arguments, 1, dtype), false, false);
   mix_tensor *z = mix_add(product, in(arguments, 2, dtype));
-  return out(arguments, times(mix_multiply(z, mix_add(mix_erf(times(z, 0.70703125)), mix_scalar_like(z, 1))), 0.5));
+  return out(arguments,
+             times(mix_multiply(z, mix_add(mix_erf(times(z, 0.70703125)), mix_scalar_like(z, 1))), 0.5));
 }
 
 static void keeps_float32_inside(void **state) {
@@ -78,17 +82,20 @@ static void keeps_float32_inside(void **state) {
     for (int device = 0; device < 2; device++) {
       mix_set_device(device ? "ref" : "cpu");
       mix_shape shape = MIX_SHAPE(ROWS, COLUMNS);
-      mix_list *elements = mix_list_of(random_numbers(dtypes[d], shape, 2), random_numbers(dtypes[d], shape, 2),
-                                       random_numbers(dtypes[d], MIX_SHAPE(COLUMNS), 1));
-      mix_list *rounded = run((job){chain, dtypes[d]}, false, elements), *kept = run((job){chain, dtypes[d]}, true, elements);
+      mix_list *elements =
+          mix_list_of(random_numbers(dtypes[d], shape, 2), random_numbers(dtypes[d], shape, 2),
+                      random_numbers(dtypes[d], MIX_SHAPE(COLUMNS), 1));
+      mix_list *rounded = run((job){chain, dtypes[d]}, false, elements),
+               *kept = run((job){chain, dtypes[d]}, true, elements);
       mix_list *wide = run((job){chain, MIX_FLOAT32}, false, elements);
       equal_bits(mix_list_get(kept, 0), mix_list_get(wide, 0), "element-wise");
       assert_false(same(mix_list_get(rounded, 0), mix_list_get(wide, 0))); /* else this test tells nothing */
       if (!device) continue;
-      mix_list *matrices =
-          mix_list_of(random_numbers(dtypes[d], MIX_SHAPE(ROWS, 40), 1), random_numbers(dtypes[d], MIX_SHAPE(40, COLUMNS), 1),
-                      random_numbers(dtypes[d], MIX_SHAPE(COLUMNS), 1));
-      rounded = run((job){dense, dtypes[d]}, false, matrices), kept = run((job){dense, dtypes[d]}, true, matrices);
+      mix_list *matrices = mix_list_of(random_numbers(dtypes[d], MIX_SHAPE(ROWS, 40), 1),
+                                       random_numbers(dtypes[d], MIX_SHAPE(40, COLUMNS), 1),
+                                       random_numbers(dtypes[d], MIX_SHAPE(COLUMNS), 1));
+      rounded = run((job){dense, dtypes[d]}, false, matrices),
+      kept = run((job){dense, dtypes[d]}, true, matrices);
       wide = run((job){dense, MIX_FLOAT32}, false, matrices);
       equal_bits(mix_list_get(kept, 0), mix_list_get(wide, 0), "an epilogue");
       assert_false(same(mix_list_get(rounded, 0), mix_list_get(wide, 0)));
@@ -101,23 +108,24 @@ static void float32_does_not_change(void **state) {
   mix_shape shape = MIX_SHAPE(ROWS, COLUMNS);
   mix_list *x = mix_list_of(random_numbers(MIX_FLOAT32, shape, 2), random_numbers(MIX_FLOAT32, shape, 2),
                             random_numbers(MIX_FLOAT32, MIX_SHAPE(COLUMNS), 1));
-  equal_bits(mix_list_get(run((job){chain, MIX_FLOAT32}, false, x), 0), mix_list_get(run((job){chain, MIX_FLOAT32}, true, x), 0),
-             "float32");
+  equal_bits(mix_list_get(run((job){chain, MIX_FLOAT32}, false, x), 0),
+             mix_list_get(run((job){chain, MIX_FLOAT32}, true, x), 0), "float32");
 }
 
 /* ---- the bound ---- */
 
-/* A running error analysis (Higham, Accuracy and Stability of Numerical Algorithms, 3.3) of a random chain of +, -, *, tanh and sigmoid:
- * beside each exact value a bound of the computed one's error, where every node but the last rounds with unit u. */
+/* A running error analysis (Higham, Accuracy and Stability of Numerical Algorithms, 3.3) of a random chain of
+ * +, -, *, tanh and sigmoid: beside each exact value a bound of the computed one's error, where every node
+ * but the last rounds with unit u. */
 typedef struct step {
   int kind, a, b;
 } step;
-enum { INPUTS = 3, MOST_STEPS = 14 };
-static step steps[MOST_STEPS];
+enum { INPUTS = 3, MAX_STEPS = 14 };
+static step steps[MAX_STEPS];
 static int step_count;
 
 static mix_list *random_chain(mix_list *arguments, mix_dtype dtype) {
-  mix_tensor *pool[INPUTS + MOST_STEPS];
+  mix_tensor *pool[INPUTS + MAX_STEPS];
   for (int i = 0; i < INPUTS; i++) pool[i] = in(arguments, i, dtype);
   for (int s = 0; s < step_count; s++) {
     mix_tensor *a = pool[steps[s].a], *b = pool[steps[s].b];
@@ -136,16 +144,19 @@ typedef struct bounded {
   double value, error;
 } bounded;
 
-/* u: half a unit of a rounding; tiny: half of the smallest subnormal number. Functions add two float32 units (docs/NUMERICS.md). */
+/* u: half a unit of a rounding; tiny: half of the smallest subnormal number. Functions add two float32 units
+ * (docs/NUMERICS.md). */
 static bounded analyse(const double *inputs, double u, double tiny, double last, double last_tiny) {
-  bounded pool[INPUTS + MOST_STEPS];
+  bounded pool[INPUTS + MAX_STEPS];
   for (int i = 0; i < INPUTS; i++) pool[i] = (bounded){inputs[i], 0};
   for (int s = 0; s < step_count; s++) {
     bounded a = pool[steps[s].a], b = pool[steps[s].b], y;
     switch (steps[s].kind) {
     case 0: y = (bounded){a.value + b.value, a.error + b.error}; break;
     case 1: y = (bounded){a.value - b.value, a.error + b.error}; break;
-    case 2: y = (bounded){a.value * b.value, fabs(a.value) * b.error + fabs(b.value) * a.error + a.error * b.error}; break;
+    case 2:
+      y = (bounded){a.value * b.value, fabs(a.value) * b.error + fabs(b.value) * a.error + a.error * b.error};
+      break;
     case 3: y = (bounded){tanh(a.value), a.error}; break;                /* slopes of at most 1, */
     default: y = (bounded){1 / (1 + exp(-a.value)), a.error / 4}; break; /* and 1/4 */
     }
@@ -165,22 +176,29 @@ static void errors_stay_inside_the_bound(void **state) {
     MIX_SCOPE {
       position = seed * 10000;
       mix_dtype dtype = seed % 2 ? MIX_BFLOAT16 : MIX_FLOAT16;
-      double unit = seed % 2 ? 0x1p-8 : 0x1p-11, tiny = seed % 2 ? 0x1p-126 : 0x1p-25; /* bfloat16's are flushed */
-      step_count = 4 + below(MOST_STEPS - 3);
+      double unit = seed % 2 ? 0x1p-8 : 0x1p-11,
+             tiny = seed % 2 ? 0x1p-126 : 0x1p-25; /* bfloat16's are flushed */
+      step_count = 4 + below(MAX_STEPS - 3);
       for (int s = 0; s < step_count; s++)
-        steps[s] = (step){below(5), s ? INPUTS + s - 1 : below(INPUTS), below(INPUTS + s)}; /* each reads the last: one program */
+        steps[s] = (step){below(5), s ? INPUTS + s - 1 : below(INPUTS),
+                          below(INPUTS + s)}; /* each reads the last: one program */
       mix_list *arguments = mix_list_new(0, NULL);
-      for (int i = 0; i < INPUTS; i++) mix_list_append(arguments, random_numbers(dtype, MIX_SHAPE(ROWS, COLUMNS), 2));
+      for (int i = 0; i < INPUTS; i++)
+        mix_list_append(arguments, random_numbers(dtype, MIX_SHAPE(ROWS, COLUMNS), 2));
       for (int i = 0; i < INPUTS; i++) read_doubles(arguments, i, x[i]);
-      for (int jit = 0; jit < 2; jit++) read_doubles(run((job){random_chain, dtype}, jit, arguments), 0, got[jit]);
+      for (int jit = 0; jit < 2; jit++)
+        read_doubles(run((job){random_chain, dtype}, jit, arguments), 0, got[jit]);
       for (int i = 0; i < COUNT_OF; i++) {
         double inputs[INPUTS] = {x[0][i], x[1][i], x[2][i]};
-        bounded rounded = analyse(inputs, unit, tiny, unit, tiny), kept = analyse(inputs, 0x1p-24, 0x1p-126, unit, tiny);
+        bounded rounded = analyse(inputs, unit, tiny, unit, tiny),
+                kept = analyse(inputs, 0x1p-24, 0x1p-126, unit, tiny);
         assert_true(kept.error <= rounded.error);
         if (fabs(rounded.value) + rounded.error > 60000) continue; /* overflow is no matter of a bound */
         double e0 = fabs(got[0][i] - rounded.value), e1 = fabs(got[1][i] - kept.value);
-        if (!(e0 <= rounded.error)) fail_msg("seed %d, element %d: %g off, bound %g", (int)seed, i, e0, rounded.error);
-        if (!(e1 <= kept.error)) fail_msg("seed %d, element %d under jit: %g off, bound %g", (int)seed, i, e1, kept.error);
+        if (!(e0 <= rounded.error))
+          fail_msg("seed %d, element %d: %g off, bound %g", (int)seed, i, e0, rounded.error);
+        if (!(e1 <= kept.error))
+          fail_msg("seed %d, element %d under jit: %g off, bound %g", (int)seed, i, e1, kept.error);
         mean[0] += e0 / (rounded.error + 1e-30), mean[1] += e1 / (rounded.error + 1e-30);
       }
     }
@@ -248,12 +266,14 @@ static void finite_checks_see_the_overflow(void **state) {
 
 static mix_list *turned(mix_list *arguments, mix_dtype dtype) {
   mix_tensor *a = in(arguments, 0, dtype), *b = in(arguments, 1, dtype);
-  return mix_list_of(mix_transpose(mix_matmul(mix_transpose(a, MIX_AXES(1, 0)), b, false, false), MIX_AXES(1, 0)));
+  return mix_list_of(
+      mix_transpose(mix_matmul(mix_transpose(a, MIX_AXES(1, 0)), b, false, false), MIX_AXES(1, 0)));
 }
 
 static void transposes_always_fold(void **state) {
   (void)state;
-  mix_list *x = mix_list_of(random_numbers(MIX_FLOAT32, MIX_SHAPE(2000, 9), 1), random_numbers(MIX_FLOAT32, MIX_SHAPE(2000, 6), 1));
+  mix_list *x = mix_list_of(random_numbers(MIX_FLOAT32, MIX_SHAPE(2000, 9), 1),
+                            random_numbers(MIX_FLOAT32, MIX_SHAPE(2000, 6), 1));
   job j = {turned, MIX_FLOAT32}, wide = {turned, MIX_FLOAT64};
   mix_function *function = mix_function_new(run_body, &j, .jit_compile = true);
   mix_list *kept = mix_function_call(function, x);
@@ -272,7 +292,8 @@ static void each_function_has_its_own(void **state) {
   (void)state;
   mix_list *x = mix_list_of(mix_fill(MIX_SHAPE(4, 4), 300, MIX_FLOAT16));
   job j = {unseen_overflow, 0};
-  mix_function *plain = mix_function_new(run_body, &j), *jit = mix_function_new(run_body, &j, .jit_compile = true);
+  mix_function *plain = mix_function_new(run_body, &j),
+               *jit = mix_function_new(run_body, &j, .jit_compile = true);
   for (int i = 0; i < 2; i++) {
     double got[16];
     read_doubles(mix_function_call(plain, x), 0, got);
@@ -280,7 +301,7 @@ static void each_function_has_its_own(void **state) {
     read_doubles(mix_function_call(jit, x), 0, got);
     assert_true(isfinite(got[0]));
   }
-  setenv("MIXTAPE_DISABLE_PASSES", "excess", 1); /* another plan of the same function */
+  setenv("MIXTAPE_DISABLE_PASSES", "excess_precision", 1); /* another plan of the same function */
   double got[16];
   read_doubles(mix_function_call(jit, x), 0, got);
   assert_true(isinf(got[0]));

@@ -1,10 +1,12 @@
 /* Static memory: values alive at the same step never share a byte, and those that are not do share. */
-#include "support.h"
+#include "compile/support.h"
 
 #include "base/philox.h"
-#include "compile/plan.h"
+#include "compile/compile.h"
 
-static int64_t below(uint64_t *position, uint64_t n) { return (int64_t)mix_philox_below(20240607, 0, position, n); }
+static int64_t below(uint64_t *position, uint64_t n) {
+  return (int64_t)mix_philox_below(20240607, 0, position, n);
+}
 
 static size_t rounded(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
 
@@ -16,7 +18,8 @@ static void check(const mix_lifetime *lives, int count, size_t arena) {
       bool meet = lives[i].first <= lives[j].last && lives[j].first <= lives[i].last;
       bool apart = lives[i].offset + rounded(lives[i].bytes) <= lives[j].offset ||
                    lives[j].offset + rounded(lives[j].bytes) <= lives[i].offset;
-      if (meet && !apart && lives[i].bytes && lives[j].bytes) fail_msg("values %d and %d of %d overlap", j, i, count);
+      if (meet && !apart && lives[i].bytes && lives[j].bytes)
+        fail_msg("values %d and %d of %d overlap", j, i, count);
     }
   }
 }
@@ -40,10 +43,13 @@ static void random_lifetimes_never_overlap(void **state) {
     int count = (int)below(&position, 80), steps = 1 + (int)below(&position, 100);
     size_t sum = 0, arena = 0;
     for (int i = 0; i < count; i++) {
-      int first = (int)below(&position, (uint64_t)steps), length = (int)below(&position, round % 2 ? 8 : (uint64_t)steps);
+      int first = (int)below(&position, (uint64_t)steps),
+          length = (int)below(&position, round % 2 ? 8 : (uint64_t)steps);
       size_t bytes = (size_t)below(&position, round % 3 ? 5000 : 200);
-      lives[i] =
-          (mix_lifetime){.slot = i, .first = first, .last = first + length < steps ? first + length : steps - 1, .bytes = bytes};
+      lives[i] = (mix_lifetime){.slot = i,
+                                .first = first,
+                                .last = first + length < steps ? first + length : steps - 1,
+                                .bytes = bytes};
       sum += rounded(bytes);
     }
     mix_ir *ir = mix_ir_new();
@@ -78,7 +84,8 @@ static mix_list *alternating(void *context, mix_list *arguments) {
 static void a_deep_network_shares(void **state) {
   (void)state;
   mix_function *function = mix_function_new(alternating, NULL);
-  mix_list *arguments = mix_list_of(mix_fill(MIX_SHAPE(32, 32), 0.1, MIX_FLOAT32), mix_fill(MIX_SHAPE(32, 32), 0.01, MIX_FLOAT32));
+  mix_list *arguments = mix_list_of(mix_fill(MIX_SHAPE(32, 32), 0.1, MIX_FLOAT32),
+                                    mix_fill(MIX_SHAPE(32, 32), 0.01, MIX_FLOAT32));
   mix_function_call(function, arguments);
   no_error();
   mix_plan_report report;
@@ -99,7 +106,8 @@ static mix_list *keeps_everything(void *context, mix_list *arguments) {
   return mix_list_of(total, sums[3]);
 }
 
-/* Values of real plans do not overlap either: the same numbers with and without sharing of any kind, compared with each op alone.
+/* Values of real plans do not overlap either: the same numbers with and without sharing of any kind, compared
+ * with each op alone.
  * */
 static void plans_give_what_single_steps_give(void **state) {
   (void)state;
@@ -118,8 +126,8 @@ static void plans_give_what_single_steps_give(void **state) {
   assert_memory_equal(together, alone, sizeof alone);
 }
 
-/* h + A B with h made before and not needed again, a sum over rows that is broadcast, a value that is read again later, and a change
- * of width: what may be overwritten, and what may not. */
+/* h + A B with h made before and not needed again, a sum over rows that is broadcast, a value that is read
+ * again later, and a change of width: what may be overwritten, and what may not. */
 static mix_list *residuals(void *context, mix_list *arguments) {
   (void)context;
   mix_tensor *x = mix_list_get(arguments, 0), *w = mix_list_get(arguments, 1);
@@ -128,7 +136,8 @@ static mix_list *residuals(void *context, mix_list *arguments) {
   mix_tensor *kept = mix_matmul(h, w, false, false), *row = mix_reduce_sum(kept, MIX_AXES(0), true);
   mix_tensor *spread = mix_multiply(mix_add(kept, mix_matmul(row, w, false, false)), kept);
   mix_tensor *half = mix_cast(mix_matmul(spread, w, false, false), MIX_FLOAT16);
-  mix_tensor *wide = mix_add(mix_cast(mix_matmul(half, mix_cast(w, MIX_FLOAT16), false, false), MIX_FLOAT32), spread);
+  mix_tensor *wide =
+      mix_add(mix_cast(mix_matmul(half, mix_cast(w, MIX_FLOAT16), false, false), MIX_FLOAT32), spread);
   return mix_list_of(mix_reduce_sum(mix_matmul(wide, spread, false, true), MIX_AXES(1), false),
                      mix_reduce_sum(kept, MIX_AXES(0), false));
 }
@@ -136,7 +145,8 @@ static mix_list *residuals(void *context, mix_list *arguments) {
 /* Products of the arguments alone, added up: the sum is written over one of them. */
 static mix_list *sums_of_products(void *context, mix_list *arguments) {
   (void)context;
-  mix_tensor *x = mix_list_get(arguments, 0), *w = mix_list_get(arguments, 1), *h = mix_matmul(x, w, false, false);
+  mix_tensor *x = mix_list_get(arguments, 0), *w = mix_list_get(arguments, 1),
+             *h = mix_matmul(x, w, false, false);
   for (int i = 0; i < 4; i++) h = mix_tanh(mix_add(mix_matmul(w, x, i & 1, i & 2), h));
   return mix_list_of(mix_reduce_sum(h, MIX_AXES(1), false), mix_reduce_sum(h, MIX_AXES(0), false));
 }
@@ -148,8 +158,9 @@ static size_t arena_of(mix_function_body body, const char *device, const char *d
   mix_set_threads(2);
   double data[2 * N * N];
   for (int i = 0; i < 2 * N * N; i++) data[i] = (i * 37 % 101 - 50) / 300.0;
-  mix_list *arguments = mix_list_of(mix_cast(mix_tensor_from_doubles(data, MIX_FLOAT64, MIX_SHAPE(N, N)), MIX_FLOAT32),
-                                    mix_cast(mix_tensor_from_doubles(data + N * N, MIX_FLOAT64, MIX_SHAPE(N, N)), MIX_FLOAT32));
+  mix_list *arguments =
+      mix_list_of(mix_cast(mix_tensor_from_doubles(data, MIX_FLOAT64, MIX_SHAPE(N, N)), MIX_FLOAT32),
+                  mix_cast(mix_tensor_from_doubles(data + N * N, MIX_FLOAT64, MIX_SHAPE(N, N)), MIX_FLOAT32));
   mix_function *function = mix_function_new(body, NULL);
   mix_list *results = mix_function_call(function, arguments);
   no_error();
@@ -161,8 +172,9 @@ static size_t arena_of(mix_function_body body, const char *device, const char *d
 
 static void results_take_over_the_memory_of_operands_that_end(void **state) {
   (void)state;
-  static const char *const devices[] = {"cpu", "ref"}, *const without[] = {"in_place", "memory,in_place", "in_place,epilogue,fuse",
-                                                                           "epilogue"};
+  static const char *const devices[] = {"cpu", "ref"}, *const without[] = {"inplace", "memory_plan,inplace",
+                                                                           "inplace,fuse_epilogues,fuse",
+                                                                           "fuse_epilogues"};
   double numbers[96], others[96];
   for (int d = 0; d < 2; d++)
     for (int b = 0; b < 2; b++) {

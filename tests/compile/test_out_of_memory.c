@@ -1,15 +1,19 @@
-/* Plans whose memory no machine has: an error that names the largest value, nothing lost, and the next call works. (That any single
- * allocation may fail is in test_evaluate.c and test_training_step.c.) */
-#include "support.h"
+/* Plans whose memory no machine has: an error that names the largest value, nothing lost, and the next call
+ * works. (That any single allocation may fail is in test_evaluate.c and test_training_step.c.) */
+#include "compile/support.h"
 
 #include "base/alloc.h"
 
-enum { LARGE = 1 << 23, WIDE = 1 << 25 }; /* (LARGE, WIDE) float32 is 2^50 bytes, beyond what the processor can address */
+enum {
+  LARGE = 1 << 23,
+  WIDE = 1 << 25
+}; /* (LARGE, WIDE) float32 is 2^50 bytes, beyond what the processor can address */
 
 static void expect_shortage(const char *who, const char *value, const char *maker) {
   assert_int_equal(mix_error(), MIX_MEMORY_ERROR);
   const char *message = mix_error_message();
-  if (!strstr(message, who) || !strstr(message, value) || !strstr(message, maker) || !strstr(message, "smaller batch"))
+  if (!strstr(message, who) || !strstr(message, value) || !strstr(message, maker) ||
+      !strstr(message, "smaller batch"))
     fail_msg("\"%s\" does not name %s, %s and %s", message, who, value, maker);
   mix_error_clear();
 }
@@ -20,7 +24,8 @@ static void a_result_is_refused(void **state) {
   (void)state;
   size_t bytes = mix_buffer_bytes();
   MIX_SCOPE {
-    mix_tensor *product = mix_matmul(column(LARGE), mix_reshape(column(WIDE), MIX_SHAPE(1, WIDE)), false, false);
+    mix_tensor *product =
+        mix_matmul(column(LARGE), mix_reshape(column(WIDE), MIX_SHAPE(1, WIDE)), false, false);
     no_error();
     assert_null(mix_tensor_data(product));
     expect_shortage("evaluation", "float32 (8388608, 33554432)", "matmul");
@@ -32,7 +37,8 @@ static void an_intermediate_value_is_refused(void **state) {
   (void)state;
   size_t bytes = mix_buffer_bytes();
   MIX_SCOPE {
-    mix_tensor *product = mix_matmul(column(LARGE), mix_reshape(column(WIDE), MIX_SHAPE(1, WIDE)), false, false);
+    mix_tensor *product =
+        mix_matmul(column(LARGE), mix_reshape(column(WIDE), MIX_SHAPE(1, WIDE)), false, false);
     mix_tensor *positions = mix_argmax(product, 1);
     assert_null(mix_tensor_data(positions));
     expect_shortage("evaluation", "float32 (8388608, 33554432)", "matmul");
@@ -52,7 +58,8 @@ static void a_function_goes_on(void **state) {
   (void)state;
   mix_variable *total = mix_variable_new(mix_scalar(0, MIX_FLOAT32));
   mix_function *function = mix_function_new(outer, total, .name = "outer");
-  mix_tensor *few = vec(MIX_FLOAT32, 1, 3, 2), *many = mix_broadcast_to(mix_scalar(1, MIX_FLOAT32), MIX_SHAPE(LARGE, 1));
+  mix_tensor *few = vec(MIX_FLOAT32, 1, 3, 2),
+             *many = mix_broadcast_to(mix_scalar(1, MIX_FLOAT32), MIX_SHAPE(LARGE, 1));
   few = mix_reshape(few, MIX_SHAPE(3, 1));
   assert_non_null(mix_function_call(function, mix_list_of(few)));
   variable_has(total, 3); /* three times position 1 */

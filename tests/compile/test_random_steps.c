@@ -1,7 +1,8 @@
-/* Random steps over variables of several dtypes, captured and operation by operation: the same bits, whatever the number of threads and
- * whichever passes are switched off. Values end in variables as they are, old ones too, rounded or as they were, under conditions and
- * not; sizes are no multiples of a vector, so that parts of tiles and of packets come up. */
-#include "support.h"
+/* Random steps over variables of several dtypes, captured and operation by operation: the same bits, whatever
+ * the number of threads and whichever passes are switched off. Values end in variables as they are, old ones
+ * too, rounded or as they were, under conditions and not; sizes are no multiples of a vector, so that parts
+ * of tiles and of packets come up. */
+#include "compile/support.h"
 
 #include "base/philox.h"
 
@@ -16,19 +17,23 @@ typedef struct model {
   mix_variable *v[VARIABLES];
 } model;
 
-static const mix_dtype dtypes[] = {MIX_FLOAT32, MIX_FLOAT16, MIX_BFLOAT16, MIX_FLOAT64, MIX_INT64, MIX_INT32, MIX_INT8};
+static const mix_dtype dtypes[] = {MIX_FLOAT32, MIX_FLOAT16, MIX_BFLOAT16, MIX_FLOAT64,
+                                   MIX_INT64,   MIX_INT32,   MIX_INT8};
 static mix_shape shape_of(uint64_t seed) {
   static const int64_t rows[] = {1, 3, 16, 33}, columns[] = {1, 5, 16, 40};
   return MIX_SHAPE(rows[seed % 4], columns[seed / 4 % 4]);
 }
 
 typedef mix_tensor *unary(mix_tensor *x);
-static unary *const unaries[] = {mix_negative, mix_relu, mix_square, mix_rsqrt, mix_reciprocal, mix_log, mix_tanh, mix_exp};
+static unary *const unaries[] = {mix_negative,   mix_relu, mix_square, mix_rsqrt,
+                                 mix_reciprocal, mix_log,  mix_tanh,   mix_exp};
 typedef mix_tensor *binary(mix_tensor *a, mix_tensor *b);
 static binary *const binaries[] = {mix_add, mix_subtract, mix_multiply, mix_maximum};
 
 /* Something of the pool in that dtype. */
-static mix_tensor *one_of(mix_tensor **pool, int count, mix_dtype dtype) { return mix_cast(pool[below(count)], dtype); }
+static mix_tensor *one_of(mix_tensor **pool, int count, mix_dtype dtype) {
+  return mix_cast(pool[below(count)], dtype);
+}
 
 static mix_list *step(void *context, mix_list *arguments) {
   model *m = context;
@@ -45,8 +50,12 @@ static mix_list *step(void *context, mix_list *arguments) {
     switch (below(9)) {
     case 0: made = one_of(pool, count, any); break;
     case 1: made = unaries[below(COUNT(unaries))](one_of(pool, count, floating)); break;
-    case 2: made = binaries[below(COUNT(binaries))](one_of(pool, count, any), mix_scalar(below(5) - 2, any)); break;
-    case 3: made = binaries[below(COUNT(binaries))](one_of(pool, count, any), one_of(pool, count, any)); break;
+    case 2:
+      made = binaries[below(COUNT(binaries))](one_of(pool, count, any), mix_scalar(below(5) - 2, any));
+      break;
+    case 3:
+      made = binaries[below(COUNT(binaries))](one_of(pool, count, any), one_of(pool, count, any));
+      break;
     case 4: { /* one row or one number for all */
       mix_tensor *x = one_of(pool, count, floating);
       x = below(2) ? mix_reduce_max(x, MIX_ALL_AXES, false) : mix_reduce_max(x, MIX_AXES(0), true);
@@ -62,7 +71,8 @@ static mix_list *step(void *context, mix_list *arguments) {
     case 7: mix_variable_assign(v, one_of(pool, count, mix_variable_true_dtype(v))); break;
     default: {
       mix_tensor *finite = mix_all_finite(one_of(pool, count, floating));
-      mix_variable_assign(v, mix_select(finite, one_of(pool, count, mix_variable_true_dtype(v)), mix_variable_value(v)));
+      mix_variable_assign(
+          v, mix_select(finite, one_of(pool, count, mix_variable_true_dtype(v)), mix_variable_value(v)));
     }
     }
     pool[count] = made ? made : mix_variable_value(v);
@@ -78,7 +88,8 @@ static model new_model(uint64_t seed, bool single) {
   for (int i = 0; i < VARIABLES; i++) {
     const mix_dtype dtype = dtypes[i && below(2) ? below(COUNT(dtypes)) : 0];
     double numbers[33 * 40];
-    for (int k = 0; k < COUNT(numbers); k++) numbers[k] = mix_dtype_is_floating(dtype) ? (below(2001) - 700) / 256.0 : below(20);
+    for (int k = 0; k < COUNT(numbers); k++)
+      numbers[k] = mix_dtype_is_floating(dtype) ? (below(2001) - 700) / 256.0 : below(20);
     m.v[i] = mix_variable_new(mix_tensor_from_doubles(numbers, dtype, shape_of(seed)));
   }
   return m;
@@ -96,13 +107,26 @@ static void same(mix_tensor *a, mix_tensor *b, uint64_t seed, const char *what, 
   mix_tensor_read(b, MIX_FLOAT64, n, count);
   for (int64_t i = 0; i < count; i++)
     if (memcmp(x + (size_t)i * element, y + (size_t)i * element, element) && !(isnan(m[i]) && isnan(n[i])))
-      fail_msg("seed %d, %s %d: element %d is %.17g; expected %.17g", (int)seed, what, number, (int)i, m[i], n[i]);
+      fail_msg("seed %d, %s %d: element %d is %.17g; expected %.17g", (int)seed, what, number, (int)i, m[i],
+               n[i]);
 }
 
 static void captured_steps_have_the_bits_of_single_operations(void **state) {
   (void)state;
-  static const char *const passes[] = {"identity", "casts",   "broadcast", "fold", "cse",      "dead",     "guard",
-                                       "widen",    "persist", "sums",      "fuse", "epilogue", "in_place", "memory"};
+  static const char *const passes[] = {"remove_identities",
+                                       "simplify_casts",
+                                       "sink_broadcasts",
+                                       "constant_fold",
+                                       "cse",
+                                       "dce",
+                                       "select_to_predicate",
+                                       "upcast_matmul",
+                                       "cache_weight_casts",
+                                       "expand_add_n",
+                                       "fuse",
+                                       "fuse_epilogues",
+                                       "inplace",
+                                       "memory_plan"};
   for (uint64_t seed = 0; seed < SEEDS; seed++)
     for (int form = 0; form < 3; form++)
       MIX_SCOPE {
@@ -123,7 +147,8 @@ static void captured_steps_have_the_bits_of_single_operations(void **state) {
           for (int i = 0; i < mix_list_count(expected); i++)
             same(mix_list_get(results, i), mix_list_get(expected, i), seed, "result", i);
           for (int i = 0; i < VARIABLES; i++)
-            same(mix_variable_true_value(captured.v[i]), mix_variable_true_value(single.v[i]), seed, "variable", i);
+            same(mix_variable_true_value(captured.v[i]), mix_variable_true_value(single.v[i]), seed,
+                 "variable", i);
         }
       }
 }

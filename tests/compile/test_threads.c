@@ -1,6 +1,7 @@
-/* Threads: the same bits for any number of them where nothing is summed, values shared between threads, results let go elsewhere.
+/* Threads: the same bits for any number of them where nothing is summed, values shared between threads,
+ * results let go elsewhere.
  * */
-#include "support.h"
+#include "compile/support.h"
 
 #include <pthread.h>
 
@@ -16,7 +17,8 @@ static mix_list *elementwise(void *context, mix_list *arguments) {
 
 static void the_same_bits_for_any_number_of_threads(void **state) {
   (void)state;
-  mix_tensor *x = mix_sin(mix_reshape(mix_range(0, ROWS * COLUMNS, 1, MIX_FLOAT32), MIX_SHAPE(ROWS, COLUMNS)));
+  mix_tensor *x =
+      mix_sin(mix_reshape(mix_range(0, ROWS * COLUMNS, 1, MIX_FLOAT32), MIX_SHAPE(ROWS, COLUMNS)));
   mix_tensor *row = mix_cos(mix_range(0, COLUMNS, 1, MIX_FLOAT32));
   mix_function *function = mix_function_new(elementwise, NULL);
   mix_list *results[3];

@@ -1,5 +1,5 @@
 /* A whole training step as one plan: updated in place, skipped without a trace, with static memory. */
-#include "trainer.h"
+#include "compile/trainer.h"
 
 /* The step against the same step op by op. */
 static void variables_are_updated_in_place(void **state) {
@@ -73,7 +73,8 @@ static void a_label_outside_the_classes_changes_nothing(void **state) {
   }
 }
 
-/* Callers that release their results: neither buffers nor handles are allocated, and the arena is shared by all signatures. */
+/* Callers that release their results: neither buffers nor handles are allocated, and the arena is shared by
+ * all signatures. */
 static void the_steady_state_allocates_nothing(void **state) {
   (void)state;
   trainer t = new_trainer();
@@ -89,7 +90,8 @@ static void the_steady_state_allocates_nothing(void **state) {
   no_error();
   assert_int_equal(mix_buffer_bytes(), bytes);
 #if defined(__SANITIZE_ADDRESS__)
-  assert_int_equal(made, 10 * 5); /* a list, two nodes, two tensors: under the sanitizer handles are not recycled */
+  assert_int_equal(made,
+                   10 * 5); /* a list, two nodes, two tensors: under the sanitizer handles are not recycled */
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
   assert_int_equal(made, 10 * 5);
@@ -117,7 +119,8 @@ static void several_signatures_share_the_arena(void **state) {
   assert_true(first >= second + large.arena_bytes - 64); /* the second plan brought no arena of its own */
 }
 
-/* Whichever allocation of capture, compilation and run fails: an error, nothing changed, nothing lost, and the next call works. */
+/* Whichever allocation of capture, compilation and run fails: an error, nothing changed, nothing lost, and
+ * the next call works. */
 static void failed_allocations(void **state) {
   (void)state;
   mix_set_threads(1);

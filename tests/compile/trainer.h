@@ -2,7 +2,8 @@
 #ifndef TESTS_COMPILE_TRAINER_H
 #define TESTS_COMPILE_TRAINER_H
 
-#include "support.h"
+#include "compile/support.h"
+#include "graph/trace.h"
 
 /* Dense (4 -> 3), sparse softmax cross-entropy, SGD with momentum under a finite check, iterations: all that a training step does.
  * */

@@ -7,7 +7,7 @@
 
 #include "backend/backend.h"
 #include "base/alloc.h"
-#include "data/batches.h"
+#include "data/pipeline/array_batches.h"
 #include <mixtape/device.h>
 #include <mixtape/object.h>
 #include <mixtape/ops.h>
@@ -127,7 +127,8 @@ static void orders_are_functions_of_seed_and_epoch(void **state) {
     epoch(batches, other);
     assert_memory_not_equal(first, other, sizeof first);
   }
-  assert_true(mix_batches_begin(batches, MIX_ORDER_ROWS, 1, 0)); /* after other epochs: again the first order */
+  assert_true(
+      mix_batches_begin(batches, MIX_ORDER_ROWS, 1, 0)); /* after other epochs: again the first order */
   epoch(batches, other);
   assert_memory_equal(first, other, sizeof first);
 }
@@ -153,7 +154,8 @@ static void memory_is_used_again_unless_someone_holds_it(void **state) {
   mix_batches *batches = mix_batches_new(3, arrays, 0, -1, 32, "fit");
   assert_true(mix_batches_begin(batches, MIX_ORDER_ROWS, 1, 0));
   const void *memory = mix_tensor_data(mix_list_get(mix_batches_get(batches, 0), 0));
-  for (int i = 0; i < 8; i++) assert_ptr_equal(mix_tensor_data(mix_list_get(mix_batches_get(batches, i % 4), 0)), memory);
+  for (int i = 0; i < 8; i++)
+    assert_ptr_equal(mix_tensor_data(mix_list_get(mix_batches_get(batches, i % 4), 0)), memory);
   mix_tensor *kept = mix_retain(mix_list_get(mix_batches_get(batches, 1), 0));
   assert_ptr_not_equal(mix_tensor_data(mix_list_get(mix_batches_get(batches, 2), 0)), memory);
   mix_batches_get(batches, 0);
@@ -180,7 +182,8 @@ static void rows_that_begin_elsewhere_are_copied(void **state) {
   int64_t rows[N];
   assert_int_equal(epoch(batches, rows), N);
   for (int64_t i = 0; i < N; i++) assert_int_equal(rows[i], i);
-  const char *memory = mix_tensor_data(arrays[0]), *second = mix_tensor_data(mix_list_get(mix_batches_get(batches, 1), 0));
+  const char *memory = mix_tensor_data(arrays[0]),
+             *second = mix_tensor_data(mix_list_get(mix_batches_get(batches, 1), 0));
   assert_true(second < memory || second >= memory + sizeof x);
   assert_int_equal((uintptr_t)second % 64, 0);
 }
@@ -206,14 +209,16 @@ static void batches_keep_their_values(void **state) {
     assert_non_null(batch);
     mix_variable_assign(variable, mix_zeros_like(arrays[0]));
     assert_true(((const float *)mix_tensor_data(mix_variable_true_value(variable)))[64] == 0);
-    for (int i = 0; i < 32; i++) assert_true(((const float *)mix_tensor_data(mix_list_get(batch, 0)))[2 * i] == (float)(32 + i));
+    for (int i = 0; i < 32; i++)
+      assert_true(((const float *)mix_tensor_data(mix_list_get(batch, 0)))[2 * i] == (float)(32 + i));
   }
 }
 
 static int releases;
 static void count_release(void *data) { (void)data, releases++; }
 
-/* Memory of the caller's is read where it lies, if it lies right, and given back when the last batch has gone. */
+/* Memory of the caller's is read where it lies, if it lies right, and given back when the last batch has
+ * gone. */
 static void batches_of_wrapped_memory(void **state) {
   (void)state;
   static _Alignas(64) char memory[sizeof x + 64];
@@ -223,7 +228,8 @@ static void batches_of_wrapped_memory(void **state) {
     releases = 0;
     MIX_SCOPE {
       mix_tensor *array = mix_tensor_wrap(own, MIX_FLOAT32, MIX_SHAPE(N, 2), count_release);
-      kept = mix_retain(mix_list_get(mix_batches_get(mix_batches_new(1, &array, 0, -1, 32, "evaluate"), 1), 0));
+      kept =
+          mix_retain(mix_list_get(mix_batches_get(mix_batches_new(1, &array, 0, -1, 32, "evaluate"), 1), 0));
     }
     const float *batch = mix_tensor_data(kept);
     assert_int_equal(batch == own + 64, offset == 0);

@@ -29,7 +29,8 @@ static void assert_failed(mix_status status, const char *part) {
   assert_non_null(strstr(message, part));
 }
 
-/* The int64 elements of a pass, batches in brackets: "0 1 2" or "[0 1][2]"; at most `most` elements, then "...". */
+/* The int64 elements of a pass, batches in brackets: "0 1 2" or "[0 1][2]"; at most `most` elements, then
+ * "...". */
 static const char *elements(mix_dataset *dataset, int most) {
   static char texts[2][4000];
   static int turn;
@@ -51,7 +52,8 @@ static const char *elements(mix_dataset *dataset, int most) {
       at += sprintf(at, "%s%lld", at == text ? "" : " ", (long long)*data);
     else {
       assert_int_equal(shape.rank, 1);
-      for (int64_t i = 0; i < shape.dims[0]; i++) at += sprintf(at, "%s%lld", i ? " " : "[", (long long)data[i]);
+      for (int64_t i = 0; i < shape.dims[0]; i++)
+        at += sprintf(at, "%s%lld", i ? " " : "[", (long long)data[i]);
       at += sprintf(at, "]");
     }
   }
@@ -75,8 +77,8 @@ static mix_dataset *numbers(int64_t stop) {
 
 typedef mix_dataset *(*source)(int64_t stop);
 static const source sources[2] = {range, numbers};
-#define FOR_EACH_SOURCE(name)                                                                                                      \
-  for (int i_ = 0; i_ < 2; i_++)                                                                                                   \
+#define FOR_EACH_SOURCE(name)                                                                                \
+  for (int i_ = 0; i_ < 2; i_++)                                                                             \
     for (source name = sources[i_]; name; name = NULL)
 
 static void Y05_batch_keeps_or_drops_the_remainder(void **state) {
@@ -94,16 +96,19 @@ static void Y06_repeat_then_batch_crosses_the_rounds(void **state) {
   (void)state;
   FOR_EACH_SOURCE(from) {
     assert_string_equal(elements(mix_dataset_batch(mix_dataset_repeat(from(3), 2), 4), 9), "[0 1 2 0][1 2]");
-    assert_string_equal(elements(mix_dataset_repeat(mix_dataset_batch(from(3), 2), 2), 9), "[0 1][2][0 1][2]");
+    assert_string_equal(elements(mix_dataset_repeat(mix_dataset_batch(from(3), 2), 2), 9),
+                        "[0 1][2][0 1][2]");
     assert_string_equal(elements(mix_dataset_repeat(from(3), -1), 7), "0 1 2 0 1 2 0...");
     assert_string_equal(elements(mix_dataset_repeat(from(3), 0), 7), "");
-    assert_string_equal(elements(mix_dataset_repeat(mix_dataset_take(from(3), 0), -1), 7), ""); /* nothing for ever is nothing */
+    assert_string_equal(elements(mix_dataset_repeat(mix_dataset_take(from(3), 0), -1), 7),
+                        ""); /* nothing for ever is nothing */
   }
 }
 
 static void Y07_shuffle_with_a_buffer_of_one_keeps_the_order(void **state) {
   (void)state;
-  FOR_EACH_SOURCE(from) assert_string_equal(elements(mix_dataset_shuffle(from(10), 1), 99), "0 1 2 3 4 5 6 7 8 9");
+  FOR_EACH_SOURCE(from)
+  assert_string_equal(elements(mix_dataset_shuffle(from(10), 1), 99), "0 1 2 3 4 5 6 7 8 9");
 }
 
 static void Y08_take_and_skip_of_minus_one_are_all_and_none(void **state) {
@@ -117,7 +122,8 @@ static void Y08_take_and_skip_of_minus_one_are_all_and_none(void **state) {
     assert_string_equal(elements(mix_dataset_skip(from(4), 3), 9), "3");
     assert_string_equal(elements(mix_dataset_take(from(4), 9), 9), "0 1 2 3");
     assert_string_equal(elements(mix_dataset_skip(from(4), 9), 9), "");
-    assert_string_equal(elements(mix_dataset_take(mix_dataset_skip(mix_dataset_repeat(from(3), -1), 2), 4), 9), "2 0 1 2");
+    assert_string_equal(
+        elements(mix_dataset_take(mix_dataset_skip(mix_dataset_repeat(from(3), -1), 2), 4), 9), "2 0 1 2");
   }
 }
 
@@ -135,7 +141,8 @@ static void ranges_go_both_ways(void **state) {
 static void cardinality_is_known_where_it_can_be(void **state) {
   (void)state;
   static int64_t five = 5;
-  mix_dataset *unknown = mix_dataset_from_generator(number, .context = &five), *infinite = mix_dataset_repeat(range(3), -1);
+  mix_dataset *unknown = mix_dataset_from_generator(number, .context = &five),
+              *infinite = mix_dataset_repeat(range(3), -1);
   const struct {
     mix_dataset *dataset;
     int64_t cardinality;
@@ -167,7 +174,8 @@ static void cardinality_is_known_where_it_can_be(void **state) {
     assert_int_equal(mix_dataset_cardinality(cases[i].dataset), cases[i].cardinality);
 }
 
-/* Every pass is a permutation; element e cannot come before place e - (buffer - 1), since it enters the buffer only then. */
+/* Every pass is a permutation; element e cannot come before place e - (buffer - 1), since it enters the
+ * buffer only then. */
 static void shuffles_are_permutations_within_their_window(void **state) {
   (void)state;
   enum { N = 15 };
@@ -185,8 +193,9 @@ static void shuffles_are_permutations_within_their_window(void **state) {
   }
 }
 
-/* All 24 orders of four elements come about equally often: 4,800 passes, 200 of each expected. The sum of (n - 200)^2 / 200 has the
- * chi-squared distribution of 23 degrees of freedom, which exceeds 49.7 once in a thousand seeds; this seed is fixed. */
+/* All 24 orders of four elements come about equally often: 4,800 passes, 200 of each expected. The sum of (n
+ * - 200)^2 / 200 has the chi-squared distribution of 23 degrees of freedom, which exceeds 49.7 once in a
+ * thousand seeds; this seed is fixed. */
 static void a_full_shuffle_is_uniform(void **state) {
   (void)state;
   int counts[4 * 4 * 4 * 4] = {0}, orders = 0;
@@ -223,11 +232,13 @@ static void orders_change_from_pass_to_pass_and_repeat_with_the_seed(void **stat
   strcpy(first[0], elements(fixed, 99));
   assert_string_equal(elements(fixed, 99), first[0]);
   /* each round of a repeat is a pass of its own */
-  const char *rounds = elements(mix_dataset_batch(mix_dataset_repeat(mix_dataset_shuffle(range(10), 10, .seed = 5), 2), 10), 9);
+  const char *rounds = elements(
+      mix_dataset_batch(mix_dataset_repeat(mix_dataset_shuffle(range(10), 10, .seed = 5), 2), 10), 9);
   const char *second = strchr(rounds + 1, '[');
   assert_true(strncmp(rounds, second, strlen(second)) != 0);
   assert_int_equal(strlen(rounds), 2 * strlen(second));
-  /* without a seed it comes from the process's: two data sets differ, and mix_set_seed repeats them; MIX_INT_ZERO is seed 0 itself */
+  /* without a seed it comes from the process's: two data sets differ, and mix_set_seed repeats them;
+   * MIX_INT_ZERO is seed 0 itself */
   char unseeded[3][100];
   mix_set_seed(1);
   strcpy(unseeded[0], elements(mix_dataset_shuffle(range(10), 10), 99));
@@ -249,8 +260,10 @@ static void slices_keep_their_components_together(void **state) {
     y[i] = (uint8_t)i;
     for (int j = 0; j < 3; j++) x[i][j] = (float)(100 * i + j);
   }
-  mix_tensor *xs = mix_tensor_from(x, MIX_FLOAT32, MIX_SHAPE(50, 3)), *ys = mix_tensor_from(y, MIX_UINT8, MIX_SHAPE(50));
-  mix_dataset *dataset = mix_dataset_batch(mix_dataset_shuffle(mix_dataset_from_tensors(xs, ys), 20, .seed = 1), 8);
+  mix_tensor *xs = mix_tensor_from(x, MIX_FLOAT32, MIX_SHAPE(50, 3)),
+             *ys = mix_tensor_from(y, MIX_UINT8, MIX_SHAPE(50));
+  mix_dataset *dataset =
+      mix_dataset_batch(mix_dataset_shuffle(mix_dataset_from_tensors(xs, ys), 20, .seed = 1), 8);
   bool seen[50] = {false};
   int batches = 0;
   mix_iterator *iterator = mix_dataset_iterate(dataset);
@@ -332,7 +345,8 @@ static mix_list *uneven(void *context, int64_t index) {
   if (index == 0) return mix_list_of(mix_tensor_from(zeros, MIX_FLOAT64, MIX_SHAPE(2)));
   if (kind == 0) return mix_list_of(mix_tensor_from(zeros, MIX_FLOAT64, MIX_SHAPE(3)));
   if (kind == 1) return mix_list_of(mix_tensor_from(zeros, MIX_FLOAT32, MIX_SHAPE(2)));
-  if (kind == 2) return mix_list_of(mix_tensor_from(zeros, MIX_FLOAT64, MIX_SHAPE(2)), mix_scalar(1, MIX_FLOAT32));
+  if (kind == 2)
+    return mix_list_of(mix_tensor_from(zeros, MIX_FLOAT64, MIX_SHAPE(2)), mix_scalar(1, MIX_FLOAT32));
   return mix_list_of((void *)NULL);
 }
 
@@ -352,7 +366,8 @@ static void generators_give_fail_and_go(void **state) {
   assert_int_equal(released, 1);
   static const char *const messages[] = {"float64 (3)", "float32 (2)", "2 tensors", "NULL"};
   for (int kind = 0; kind < 4; kind++) {
-    mix_iterator *iterator = mix_dataset_iterate(mix_dataset_batch(mix_dataset_from_generator(uneven, .context = &kind), 4));
+    mix_iterator *iterator =
+        mix_dataset_iterate(mix_dataset_batch(mix_dataset_from_generator(uneven, .context = &kind), 4));
     assert_null(mix_iterator_next(iterator));
     assert_failed(MIX_VALUE_ERROR, messages[kind]);
   }
@@ -363,12 +378,13 @@ static void wrong_arguments_are_errors(void **state) {
   static const float zeros[6];
   mix_tensor *three = mix_tensor_from(zeros, MIX_FLOAT32, MIX_SHAPE(3, 2)),
              *two = mix_tensor_from(zeros, MIX_FLOAT32, MIX_SHAPE(2, 3)),
-             *none = mix_tensor_from(zeros, MIX_FLOAT32, MIX_SHAPE(0, 3)), *scalar = mix_scalar(1, MIX_FLOAT32);
+             *none = mix_tensor_from(zeros, MIX_FLOAT32, MIX_SHAPE(0, 3)),
+             *scalar = mix_scalar(1, MIX_FLOAT32);
   mix_dataset *dataset = range(3);
-#define FAILS(call, status, part)                                                                                                  \
-  do {                                                                                                                             \
-    assert_null(call);                                                                                                             \
-    assert_failed(status, part);                                                                                                   \
+#define FAILS(call, status, part)                                                                            \
+  do {                                                                                                       \
+    assert_null(call);                                                                                       \
+    assert_failed(status, part);                                                                             \
   } while (0)
   FAILS(mix_dataset_from_tensors(three, two), MIX_VALUE_ERROR, "(2, 3)");
   FAILS(mix_dataset_from_tensors(none), MIX_VALUE_ERROR, "empty");

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "data/digits.h"
+#include "data/datasets/digits.h"
 #include <math.h>
 #include <mixtape/mnist.h>
 #include <mixtape/object.h>
@@ -19,15 +19,17 @@ static int end(void **state) {
   return 0;
 }
 
-/* FNV-1a of the first 200 training images and 50 test images of the standard set with their labels: they are the same on every machine,
- * whatever the compiler, and changing them changes every recorded result that used them. */
+/* FNV-1a of the first 200 training images and 50 test images of the standard set with their labels: they are
+ * the same on every machine, whatever the compiler, and changing them changes every recorded result that used
+ * them. */
 #define STANDARD_HASH UINT64_C(4655057793145556832)
 static void the_standard_set_never_changes(void **state) {
   (void)state;
   uint64_t hash = UINT64_C(14695981039346656037);
   for (int i = 0; i < 250; i++) {
     uint8_t image[MIX_DIGIT_PIXELS + 1];
-    image[MIX_DIGIT_PIXELS] = mix_digit_draw(0, i < 200 ? (uint64_t)i : MIX_DIGIT_TEST_START + (uint64_t)i - 200, image);
+    image[MIX_DIGIT_PIXELS] =
+        mix_digit_draw(0, i < 200 ? (uint64_t)i : MIX_DIGIT_TEST_START + (uint64_t)i - 200, image);
     for (int j = 0; j < MIX_DIGIT_PIXELS + 1; j++) hash = (hash ^ image[j]) * UINT64_C(1099511628211);
   }
   if (hash != STANDARD_HASH) print_message("hash %llu\n", (unsigned long long)hash);
@@ -72,7 +74,8 @@ static void every_ten_images_show_every_digit(void **state) {
 
 static void the_default_is_scaled_and_flat(void **state) {
   (void)state;
-  mix_digits digits = mix_digits_load(.train = 20, .test = 10), raw = mix_digits_load(.train = 20, .test = 10, .bytes = true);
+  mix_digits digits = mix_digits_load(.train = 20, .test = 10),
+             raw = mix_digits_load(.train = 20, .test = 10, .bytes = true);
   assert_non_null(digits.x_train);
   assert_non_null(strstr(digits.source, "digits"));
   assert_int_equal(mix_tensor_dtype(digits.x_train), MIX_FLOAT32);
@@ -100,9 +103,10 @@ static void wrong_numbers_are_errors(void **state) {
   }
 }
 
-/* Logistic regression, 6 passes of plain gradient descent over 3,000 images. On 1,000 others it was right 968 times, and the nearest class
- * mean 872 times (on MNIST these two come to 0.92 and 0.82). The bounds are three times the deviation of such counts, sqrt(1000 p (1 - p)) =
- * 6 and 11, away: less would mean digits that cannot be told apart, more that nothing is left to learn. */
+/* Logistic regression, 6 passes of plain gradient descent over 3,000 images. On 1,000 others it was right 968
+ * times, and the nearest class mean 872 times (on MNIST these two come to 0.92 and 0.82). The bounds are
+ * three times the deviation of such counts, sqrt(1000 p (1 - p)) = 6 and 11, away: less would mean digits
+ * that cannot be told apart, more that nothing is left to learn. */
 enum { TRAIN = 3000, TEST = 1000, PIXELS = MIX_DIGIT_PIXELS };
 static float weights[10][PIXELS + 1];
 
@@ -140,7 +144,8 @@ static void digits_can_be_learnt_but_not_trivially(void **state) {
     scores_of(x_test + i * PIXELS, scores);
     for (int k = 0; k < 10; k++) {
       float distance = 0;
-      for (int j = 0; j < PIXELS; j++) distance += (means[k][j] - x_test[i * PIXELS + j]) * (means[k][j] - x_test[i * PIXELS + j]);
+      for (int j = 0; j < PIXELS; j++)
+        distance += (means[k][j] - x_test[i * PIXELS + j]) * (means[k][j] - x_test[i * PIXELS + j]);
       if (scores[k] > scores[best]) best = k;
       if (distance < nearest) {
         nearest = distance;

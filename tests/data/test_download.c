@@ -1,8 +1,8 @@
 /* Downloads: what is checked, and what is refused. No network: the files come from file:// addresses. */
-#include "support.h"
+#include "data/support.h"
 
 #include "base/alloc.h"
-#include "data/download.h"
+#include "data/datasets/download.h"
 
 /* sha256sum of "abc" (FIPS 180-2, appendix B.1) */
 #define ABC_SHA256 "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
@@ -12,7 +12,8 @@ static char reason[300];
 static void *fetch(const char *name, const char *sha256, size_t limit, bool local_files, size_t *size) {
   char url[700];
   snprintf(url, sizeof url, "file://%s", in_folder(name));
-  const mix_download_request request = {.url = url, .sha256 = sha256, .limit = limit, .local_files = local_files};
+  const mix_download_request request = {
+      .url = url, .sha256 = sha256, .limit = limit, .local_files = local_files};
   *reason = 0;
   return mix_download(&request, size, reason, sizeof reason);
 }
@@ -45,7 +46,9 @@ static void all_else_is_refused_with_a_reason(void **state) {
   write_file(in_folder("abd"), "abd", 3);
   write_file(in_folder("empty"), "", 0);
   assert_null(fetch("abd", ABC_SHA256, 3, true, &size));
-  assert_non_null(strstr(reason, "SHA-256 is a52d159f262b2c6ddb724a61840befc36eb30c88877a4030b65cbe86298449c9")); /* by sha256sum */
+  assert_non_null(strstr(
+      reason,
+      "SHA-256 is a52d159f262b2c6ddb724a61840befc36eb30c88877a4030b65cbe86298449c9")); /* by sha256sum */
   assert_null(fetch("abc", ABC_SHA256, 2, true, &size));
   assert_non_null(strstr(reason, "more than the 2 bytes"));
   assert_null(fetch("empty", ABC_SHA256, 3, true, &size));
@@ -54,7 +57,8 @@ static void all_else_is_refused_with_a_reason(void **state) {
   assert_true(*reason);
   assert_null(fetch("abc", ABC_SHA256, 3, false, &size)); /* https alone */
   assert_true(*reason);
-  const mix_download_request plain = {.url = "http://localhost:1/mnist.npz", .sha256 = ABC_SHA256, .limit = 3};
+  const mix_download_request plain = {
+      .url = "http://localhost:1/mnist.npz", .sha256 = ABC_SHA256, .limit = 3};
   assert_null(mix_download(&plain, &size, reason, sizeof reason));
   assert_true(*reason);
   assert_int_equal(mix_error(), MIX_OK);

@@ -1,11 +1,11 @@
 /* Where MNIST is looked for, what is made of it, and what is said where it is not found. */
-#include "idx_bytes.h"
+#include "formats/idx_bytes.h"
 
 #include <mixtape/arrays.h>
 #include <mixtape/mnist.h>
 
-static const char *const idx_files[4] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
-                                         "t10k-labels-idx1-ubyte"};
+static const char *const idx_files[4] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
+                                         "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"};
 /* A small set: 12 and 5 images of 2 x 3. */
 static const uint32_t image_dims[2][3] = {{12, 2, 3}, {5, 2, 3}};
 
@@ -58,7 +58,8 @@ static void assert_set(const mix_mnist *mnist, int seed, const char *source) {
   assert_int_equal(mix_tensor_dtype(mnist->y_train), MIX_INT64);
   const float *x = mix_tensor_data(mnist->x_train);
   const int64_t *y = mix_tensor_data(mnist->y_train);
-  for (int i = 0; i < 72; i++) assert_true(x[i] == (float)((seed + i) % 256) / 255.0f); /* the very division of the guide */
+  for (int i = 0; i < 72; i++)
+    assert_true(x[i] == (float)((seed + i) % 256) / 255.0f); /* the very division of the guide */
   for (int i = 0; i < 12; i++) assert_int_equal(y[i], i % 10);
 }
 
@@ -156,15 +157,18 @@ static void damaged_sets_are_errors(void **state) {
   assert_null(mix_mnist_load().x_train);
   assert_failed(MIX_FORMAT_ERROR, "mnist.npz");
   mix_tensor *wrong = mix_scalar(1, MIX_FLOAT32);
-  assert_int_equal(mix_npz_save(in_folder("data/mnist.npz"), 1, (const char *const[]){"x_train"}, &wrong), MIX_OK);
+  assert_int_equal(mix_npz_save(in_folder("data/mnist.npz"), 1, (const char *const[]){"x_train"}, &wrong),
+                   MIX_OK);
   assert_null(mix_mnist_load().x_train);
   assert_failed(MIX_FORMAT_ERROR, "x_train has dtype float32");
-  assert_int_equal(mix_npz_save(in_folder("data/mnist.npz"), 1, (const char *const[]){"weights"}, &wrong), MIX_OK);
+  assert_int_equal(mix_npz_save(in_folder("data/mnist.npz"), 1, (const char *const[]){"weights"}, &wrong),
+                   MIX_OK);
   assert_null(mix_mnist_load().x_train);
   assert_failed(MIX_VALUE_ERROR, "'x_train'");
 }
 
-/* The real files: sizes, the first labels (5, 0, 4, 1, 9) and the number of each digit in the training set, as published. */
+/* The real files: sizes, the first labels (5, 0, 4, 1, 9) and the number of each digit in the training set,
+ * as published. */
 static void the_real_files(void **state) {
   const char *real = *state;
   if (!real) skip();
@@ -182,7 +186,8 @@ static void the_real_files(void **state) {
   const float *x = mix_tensor_data(mnist.x_train);
   double sum = 0;
   for (int64_t i = 0; i < 60000 * 784; i++) sum += x[i];
-  assert_true(sum / (60000.0 * 784) > 0.13065 && sum / (60000.0 * 784) < 0.13067); /* the well-known mean 0.1307 */
+  assert_true(sum / (60000.0 * 784) > 0.13065 &&
+              sum / (60000.0 * 784) < 0.13067); /* the well-known mean 0.1307 */
 }
 
 #define CLEAN_TEST(test) cmocka_unit_test_setup_teardown(test, begin, data_end)

@@ -1,4 +1,5 @@
-/* What the functions of a parallel map have in common: tensors still to be computed, variables. Run under ThreadSanitizer too. */
+/* What the functions of a parallel map have in common: tensors still to be computed, variables. Run under
+ * ThreadSanitizer too. */
 #include "data/pipeline_support.h"
 
 #include <mixtape/ops.h>
@@ -57,7 +58,8 @@ static void functions_share_what_is_still_to_be_computed(void **state) {
   for (int round = 0; round < ROUNDS; round++)
     MIX_SCOPE {
       shared s = {.lazy = chain()};
-      assert_string_equal(elements(mapped(&s, hand_on), 99), "0:49 1:49 2:49 3:49 4:49 5:49 6:49 7:49 8:49 9:49 10:49 11:49");
+      assert_string_equal(elements(mapped(&s, hand_on), 99),
+                          "0:49 1:49 2:49 3:49 4:49 5:49 6:49 7:49 8:49 9:49 10:49 11:49");
       s.lazy = chain();
       assert_string_equal(elements(mapped(&s, compute_with), 99), "49 50 51 52 53 54 55 56 57 58 59 60");
       s.lazy = chain();
@@ -127,10 +129,12 @@ static void functions_draw_from_one_generator(void **state) {
   for (int round = 0; round < ROUNDS; round++)
     MIX_SCOPE {
       shared s = {.generator = mix_generator_new(7)};
-      for (int i = 0; i < ELEMENTS; i++) alone[i] = mix_tensor_item(mix_random_uniform(s.generator, MIX_SCALAR, MIX_FLOAT64));
+      for (int i = 0; i < ELEMENTS; i++)
+        alone[i] = mix_tensor_item(mix_random_uniform(s.generator, MIX_SCALAR, MIX_FLOAT64));
       s.generator = mix_generator_new(7);
       mix_iterator *iterator = mix_dataset_iterate(mapped(&s, draw));
-      for (int i = 0; i < ELEMENTS; i++) numbers[i] = mix_tensor_item(mix_list_get(mix_iterator_next(iterator), 0));
+      for (int i = 0; i < ELEMENTS; i++)
+        numbers[i] = mix_tensor_item(mix_list_get(mix_iterator_next(iterator), 0));
       assert_int_equal(mix_error(), MIX_OK);
       qsort(alone, ELEMENTS, sizeof *alone, by_size);
       qsort(numbers, ELEMENTS, sizeof *numbers, by_size);
@@ -138,7 +142,8 @@ static void functions_draw_from_one_generator(void **state) {
     }
 }
 
-/* A data set of a variable's value is that of the moment when it was made, copied while others assign or not. */
+/* A data set of a variable's value is that of the moment when it was made, copied while others assign or not.
+ */
 static void batches_of_a_variable_see_no_assignment(void **state) {
   (void)state;
   for (int round = 0; round < ROUNDS; round++)

@@ -33,10 +33,13 @@ static void map_applies_the_function_to_each_element(void **state) {
     assert_string_equal(elements(mix_dataset_map(from(5), square), 9), "0 1 4 9 16");
     assert_string_equal(elements(mix_dataset_map(from(4), lazily_doubled), 9), "0:0 1:2 2:4 3:6");
     assert_string_equal(elements(mix_dataset_batch(mix_dataset_map(from(4), same), 3), 9), "[0 1 2] [3]");
-    assert_string_equal(elements(mix_dataset_map(mix_dataset_map(from(3), lazily_doubled), lazily_doubled), 9), "0:0 1:2 2:4");
+    assert_string_equal(
+        elements(mix_dataset_map(mix_dataset_map(from(3), lazily_doubled), lazily_doubled), 9),
+        "0:0 1:2 2:4");
     assert_int_equal(mix_dataset_cardinality(mix_dataset_map(from(5), square)), 5);
   }
-  assert_int_equal(mix_dataset_cardinality(mix_dataset_map(mix_dataset_repeat(range(2), -1), square)), MIX_INFINITE);
+  assert_int_equal(mix_dataset_cardinality(mix_dataset_map(mix_dataset_repeat(range(2), -1), square)),
+                   MIX_INFINITE);
 }
 
 /* What a function keeps of an element stays what it was, although the memory of rows serves again. */
@@ -68,7 +71,9 @@ static void filter_leaves_out_and_forgets_the_length(void **state) {
 
 static mix_list *fails_at_two(void *context, mix_list *element) {
   (void)context;
-  return value_of(element, 0) == 2 ? mix_list_of(mix_add(mix_list_get(element, 0), mix_scalar(1, MIX_FLOAT32))) : element;
+  return value_of(element, 0) == 2
+             ? mix_list_of(mix_add(mix_list_get(element, 0), mix_scalar(1, MIX_FLOAT32)))
+             : element;
 }
 static mix_list *null_at_two(void *context, mix_list *element) {
   (void)context;
@@ -87,7 +92,8 @@ static void an_error_is_that_of_the_call_that_asked(void **state) {
   (void)state;
   FOR_EACH_SOURCE(from) {
     mix_dataset *failing[] = {mix_dataset_map(from(5), fails_at_two), mix_dataset_map(from(5), null_at_two),
-                              mix_dataset_map(from(5), hole_at_two), mix_dataset_filter(from(5), refuses_two)};
+                              mix_dataset_map(from(5), hole_at_two),
+                              mix_dataset_filter(from(5), refuses_two)};
     static const mix_status errors[] = {MIX_TYPE_ERROR, MIX_VALUE_ERROR, MIX_VALUE_ERROR, MIX_TYPE_ERROR};
     static const char *const parts[] = {"float32", "returned NULL", "tensor 0", "float32"};
     for (int i = 0; i < 4; i++) {
@@ -123,8 +129,10 @@ static void contexts_are_released_with_the_data_set(void **state) {
 static void zip_ends_with_the_shortest(void **state) {
   (void)state;
   FOR_EACH_SOURCE(from) {
-    assert_string_equal(elements(mix_dataset_zip(from(3), mix_dataset_range(10, 20, 1)), 9), "0:10 1:11 2:12");
-    assert_string_equal(elements(mix_dataset_zip(mix_dataset_range(10, 20, 1), from(2), from(3)), 9), "10:0:0 11:1:1");
+    assert_string_equal(elements(mix_dataset_zip(from(3), mix_dataset_range(10, 20, 1)), 9),
+                        "0:10 1:11 2:12");
+    assert_string_equal(elements(mix_dataset_zip(mix_dataset_range(10, 20, 1), from(2), from(3)), 9),
+                        "10:0:0 11:1:1");
     mix_dataset *pairs = mix_dataset_zip(from(3), from(3));
     assert_string_equal(elements(mix_dataset_zip(pairs, from(3)), 9), "0:0:0 1:1:1 2:2:2");
     assert_string_equal(elements(mix_dataset_batch(pairs, 2), 9), "[0 1]:[0 1] [2]:[2]");
@@ -149,17 +157,21 @@ static void concatenate_goes_on_with_the_second(void **state) {
     assert_string_equal(elements(mix_dataset_concatenate(from(0), from(2)), 9), "0 1");
     assert_string_equal(elements(mix_dataset_concatenate(from(2), from(0)), 9), "0 1");
     mix_dataset *one = from(4); /* with itself, in another order: the rows are the same ones */
-    assert_string_equal(elements(mix_dataset_concatenate(mix_dataset_skip(one, 2), mix_dataset_take(one, 2)), 9), "2 3 0 1");
+    assert_string_equal(
+        elements(mix_dataset_concatenate(mix_dataset_skip(one, 2), mix_dataset_take(one, 2)), 9), "2 3 0 1");
     assert_int_equal(mix_dataset_cardinality(both), 5);
   }
   mix_dataset *infinite = mix_dataset_repeat(range(2), -1);
   assert_int_equal(mix_dataset_cardinality(mix_dataset_concatenate(range(2), infinite)), MIX_INFINITE);
-  assert_int_equal(mix_dataset_cardinality(mix_dataset_concatenate(range(2), mix_dataset_filter(range(2), is_odd))),
-                   MIX_UNKNOWN_CARDINALITY);
-  mix_iterator *iterator = mix_dataset_iterate(mix_dataset_concatenate(range(2), mix_dataset_zip(range(2), range(2))));
+  assert_int_equal(
+      mix_dataset_cardinality(mix_dataset_concatenate(range(2), mix_dataset_filter(range(2), is_odd))),
+      MIX_UNKNOWN_CARDINALITY);
+  mix_iterator *iterator =
+      mix_dataset_iterate(mix_dataset_concatenate(range(2), mix_dataset_zip(range(2), range(2))));
   assert_string_equal(elements_of(iterator, 2), "0 1");
   FAILS(mix_iterator_next(iterator), MIX_TYPE_ERROR, "2 tensors");
-  iterator = mix_dataset_iterate(mix_dataset_concatenate(range(2), mix_dataset_from_tensor(mix_scalar(1, MIX_FLOAT32))));
+  iterator = mix_dataset_iterate(
+      mix_dataset_concatenate(range(2), mix_dataset_from_tensor(mix_scalar(1, MIX_FLOAT32))));
   assert_string_equal(elements_of(iterator, 2), "0 1");
   FAILS(mix_iterator_next(iterator), MIX_TYPE_ERROR, "float32");
 }
@@ -169,18 +181,25 @@ static void interleave_takes_turns(void **state) {
   (void)state;
   mix_dataset *numbers_1_to_5 = mix_dataset_range(1, 6, 1);
   void *six = (void *)(intptr_t)6, *three = (void *)(intptr_t)3;
-  mix_dataset *documented = mix_dataset_interleave(numbers_1_to_5, repeated, .context = six, .cycle_length = 2, .block_length = 4);
-  assert_string_equal(elements(documented, 99), "1 1 1 1 2 2 2 2 1 1 2 2 3 3 3 3 4 4 4 4 3 3 4 4 5 5 5 5 5 5");
+  mix_dataset *documented =
+      mix_dataset_interleave(numbers_1_to_5, repeated, .context = six, .cycle_length = 2, .block_length = 4);
+  assert_string_equal(elements(documented, 99),
+                      "1 1 1 1 2 2 2 2 1 1 2 2 3 3 3 3 4 4 4 4 3 3 4 4 5 5 5 5 5 5");
   assert_int_equal(mix_dataset_cardinality(documented), MIX_UNKNOWN_CARDINALITY);
   FOR_EACH_SOURCE(from) {
-    assert_string_equal(elements(mix_dataset_interleave(from(3), repeated, .context = three, .cycle_length = 1), 99),
-                        "0 0 0 1 1 1 2 2 2"); /* flat_map */
-    assert_string_equal(elements(mix_dataset_interleave(from(3), repeated, .context = three, .cycle_length = 2), 99),
-                        "0 1 0 1 0 1 2 2 2");
-    assert_string_equal(elements(mix_dataset_interleave(from(3), repeated, .context = three, .cycle_length = 9), 99),
-                        "0 1 2 0 1 2 0 1 2");
-    assert_string_equal(elements(mix_dataset_interleave(from(3), repeated, .cycle_length = 2), 99), ""); /* repeated 0 times */
-    assert_int_equal(strlen(elements(mix_dataset_interleave(from(3), repeated, .context = three), 99)), 2 * 9 - 1);
+    assert_string_equal(
+        elements(mix_dataset_interleave(from(3), repeated, .context = three, .cycle_length = 1), 99),
+        "0 0 0 1 1 1 2 2 2"); /* flat_map */
+    assert_string_equal(
+        elements(mix_dataset_interleave(from(3), repeated, .context = three, .cycle_length = 2), 99),
+        "0 1 0 1 0 1 2 2 2");
+    assert_string_equal(
+        elements(mix_dataset_interleave(from(3), repeated, .context = three, .cycle_length = 9), 99),
+        "0 1 2 0 1 2 0 1 2");
+    assert_string_equal(elements(mix_dataset_interleave(from(3), repeated, .cycle_length = 2), 99),
+                        ""); /* repeated 0 times */
+    assert_int_equal(strlen(elements(mix_dataset_interleave(from(3), repeated, .context = three), 99)),
+                     2 * 9 - 1);
   }
 }
 static mix_dataset *no_dataset(void *context, mix_list *element) {
@@ -189,10 +208,12 @@ static mix_dataset *no_dataset(void *context, mix_list *element) {
 }
 static void interleave_says_what_it_got(void **state) {
   (void)state;
-  FAILS(mix_iterator_next(mix_dataset_iterate(mix_dataset_interleave(range(3), no_dataset))), MIX_TYPE_ERROR, "dataset_interleave");
+  FAILS(mix_iterator_next(mix_dataset_iterate(mix_dataset_interleave(range(3), no_dataset))), MIX_TYPE_ERROR,
+        "dataset_interleave");
   mix_tensor *tensor = integer(1);
-  FAILS(mix_iterator_next(mix_dataset_iterate(mix_dataset_interleave(range(3), no_dataset, .context = tensor))), MIX_TYPE_ERROR,
-        "no data set");
+  FAILS(
+      mix_iterator_next(mix_dataset_iterate(mix_dataset_interleave(range(3), no_dataset, .context = tensor))),
+      MIX_TYPE_ERROR, "no data set");
 }
 
 /* ---- steps of one data set ---- */
@@ -203,8 +224,10 @@ static void unbatch_undoes_batch(void **state) {
     assert_string_equal(elements(mix_dataset_unbatch(mix_dataset_batch(from(5), 2)), 9), "0 1 2 3 4");
     mix_dataset *pairs = mix_dataset_zip(mix_dataset_batch(from(5), 2), mix_dataset_batch(from(5), 2));
     assert_string_equal(elements(mix_dataset_unbatch(pairs), 9), "0:0 1:1 2:2 3:3 4:4");
-    assert_string_equal(elements(mix_dataset_unbatch(mix_dataset_unbatch(mix_dataset_batch(mix_dataset_batch(from(6), 2), 2))), 9),
-                        "0 1 2 3 4 5");
+    assert_string_equal(
+        elements(
+            mix_dataset_unbatch(mix_dataset_unbatch(mix_dataset_batch(mix_dataset_batch(from(6), 2), 2))), 9),
+        "0 1 2 3 4 5");
   }
   static const float zeros[6];
   mix_tensor *none = mix_tensor_from(zeros, MIX_FLOAT32, MIX_SHAPE(0, 3)),
@@ -215,8 +238,8 @@ static void unbatch_undoes_batch(void **state) {
   assert_string_equal(elements(mix_dataset_unbatch(mix_dataset_from_tensors(two)), 9), "0 0 0 0 0 0");
   assert_int_equal(mix_dataset_cardinality(mix_dataset_unbatch(some)), MIX_UNKNOWN_CARDINALITY);
   FAILS(mix_iterator_next(mix_dataset_iterate(mix_dataset_unbatch(range(3)))), MIX_VALUE_ERROR, "scalar");
-  FAILS(mix_iterator_next(mix_dataset_iterate(mix_dataset_unbatch(mix_dataset_from_tensor(two, three)))), MIX_VALUE_ERROR,
-        "(3, 2)");
+  FAILS(mix_iterator_next(mix_dataset_iterate(mix_dataset_unbatch(mix_dataset_from_tensor(two, three)))),
+        MIX_VALUE_ERROR, "(3, 2)");
 }
 
 static void enumerate_counts_from_its_start(void **state) {
@@ -225,9 +248,11 @@ static void enumerate_counts_from_its_start(void **state) {
     mix_dataset *numbered = mix_dataset_enumerate(mix_dataset_skip(from(5), 2), 7);
     assert_string_equal(elements(numbered, 9), "7:2 8:3 9:4");
     assert_string_equal(elements(numbered, 9), "7:2 8:3 9:4");
-    assert_string_equal(elements(mix_dataset_enumerate(mix_dataset_enumerate(from(2), 5), 0), 9), "0:5:0 1:6:1");
+    assert_string_equal(elements(mix_dataset_enumerate(mix_dataset_enumerate(from(2), 5), 0), 9),
+                        "0:5:0 1:6:1");
     assert_int_equal(mix_dataset_cardinality(numbered), 3);
-    assert_int_equal(mix_tensor_dtype(mix_list_get(mix_iterator_next(mix_dataset_iterate(numbered)), 0)), MIX_INT64);
+    assert_int_equal(mix_tensor_dtype(mix_list_get(mix_iterator_next(mix_dataset_iterate(numbered)), 0)),
+                     MIX_INT64);
   }
 }
 
@@ -243,7 +268,8 @@ static void shards_are_disjoint_and_whole(void **state) {
     assert_string_equal(elements(mix_dataset_shard(from(2), 5, 4), 9), "");
     assert_string_equal(elements(mix_dataset_shard(from(3), 1, 0), 9), "0 1 2");
   }
-  assert_int_equal(mix_dataset_cardinality(mix_dataset_shard(mix_dataset_repeat(range(2), -1), 2, 0)), MIX_INFINITE);
+  assert_int_equal(mix_dataset_cardinality(mix_dataset_shard(mix_dataset_repeat(range(2), -1), 2, 0)),
+                   MIX_INFINITE);
 }
 
 static void from_tensor_is_one_element(void **state) {
@@ -306,16 +332,20 @@ static void what_has_ended_is_not_asked_again(void **state) {
   assert_string_equal(elements(mix_dataset_batch(five, 2, .drop_remainder = true), 9), "[0 1] [2 3]");
   assert_string_equal(elements(mix_dataset_padded_batch(five, 2), 9), "[0 1] [2 3] [4]");
   assert_string_equal(elements(mix_dataset_padded_batch(five, 2, .drop_remainder = true), 9), "[0 1] [2 3]");
-  assert_string_equal(elements(mix_dataset_batch(mix_dataset_enumerate(five, 0), 2), 9), "[0 1]:[0 1] [2 3]:[2 3] [4]:[4]");
-  assert_string_equal(elements(mix_dataset_batch(mix_dataset_concatenate(range(1), five), 4), 9), "[0 0 1 2] [3 4]");
+  assert_string_equal(elements(mix_dataset_batch(mix_dataset_enumerate(five, 0), 2), 9),
+                      "[0 1]:[0 1] [2 3]:[2 3] [4]:[4]");
+  assert_string_equal(elements(mix_dataset_batch(mix_dataset_concatenate(range(1), five), 4), 9),
+                      "[0 0 1 2] [3 4]");
   assert_string_equal(elements(mix_dataset_batch(mix_dataset_prefetch(five, 2), 2), 9), "[0 1] [2 3] [4]");
   assert_string_equal(elements(mix_dataset_window(five, 2), 9), "[0 1] [2 3] [4]");
   assert_string_equal(elements(mix_dataset_unbatch(mix_dataset_batch(five, 3)), 9), "0 1 2 3 4");
-  assert_string_equal(elements(mix_dataset_batch(mix_dataset_zip(five, range(9)), 2), 9), "[0 1]:[0 1] [2 3]:[2 3] [4]:[4]");
+  assert_string_equal(elements(mix_dataset_batch(mix_dataset_zip(five, range(9)), 2), 9),
+                      "[0 1]:[0 1] [2 3]:[2 3] [4]:[4]");
   assert_string_equal(elements(mix_dataset_interleave(five, several, .cycle_length = 2), 9), "0 1 2 3 4");
   mix_dataset *drawn = mix_dataset_batch(mix_dataset_shuffle(five, 3, .seed = 1), 2);
   assert_int_equal(strlen(elements(drawn, 9)), strlen("[0 1] [2 3] [4]"));
-  assert_string_equal(elements(mix_dataset_batch(mix_dataset_repeat(five, 2), 4), 9), "[0 1 2 3] [4 0 1 2] [3 4]");
+  assert_string_equal(elements(mix_dataset_batch(mix_dataset_repeat(five, 2), 4), 9),
+                      "[0 1 2 3] [4 0 1 2] [3 4]");
 }
 
 /* A list is its receiver's own, though several hold the tensors. */
@@ -338,7 +368,8 @@ static void what_receives_an_element_may_append_to_it(void **state) {
   mix_dataset *one = mix_dataset_repeat(mix_dataset_from_tensor(integer(1)), 3);
   assert_string_equal(elements(mix_dataset_map(one, appended), 9), "1:9 1:9 1:9");
   assert_string_equal(elements(mix_dataset_map(one, appended, .num_parallel_calls = 2), 9), "1:9 1:9 1:9");
-  assert_string_equal(elements(mix_dataset_interleave(one, appends_once, .cycle_length = 2), 9), "1:9 1:9 1:9");
+  assert_string_equal(elements(mix_dataset_interleave(one, appends_once, .cycle_length = 2), 9),
+                      "1:9 1:9 1:9");
   assert_string_equal(elements(one, 9), "1 1 1");
   FOR_EACH_SOURCE(from) {
     mix_dataset *cached = mix_dataset_cache(from(2));
@@ -368,17 +399,23 @@ static void windows_slide_over_the_input(void **state) {
   (void)state;
   FOR_EACH_SOURCE(from) {
     assert_string_equal(elements(mix_dataset_window(from(7), 3), 9), "[0 1 2] [3 4 5] [6]");
-    assert_string_equal(elements(mix_dataset_window(from(7), 3, .drop_remainder = true), 9), "[0 1 2] [3 4 5]");
-    assert_string_equal(elements(mix_dataset_window(from(5), 3, .shift = 1), 9), "[0 1 2] [1 2 3] [2 3 4] [3 4] [4]");
-    assert_string_equal(elements(mix_dataset_window(from(5), 3, .shift = 1, .drop_remainder = true), 9), "[0 1 2] [1 2 3] [2 3 4]");
+    assert_string_equal(elements(mix_dataset_window(from(7), 3, .drop_remainder = true), 9),
+                        "[0 1 2] [3 4 5]");
+    assert_string_equal(elements(mix_dataset_window(from(5), 3, .shift = 1), 9),
+                        "[0 1 2] [1 2 3] [2 3 4] [3 4] [4]");
+    assert_string_equal(elements(mix_dataset_window(from(5), 3, .shift = 1, .drop_remainder = true), 9),
+                        "[0 1 2] [1 2 3] [2 3 4]");
     assert_string_equal(elements(mix_dataset_window(from(7), 3, .stride = 2), 9), "[0 2 4] [3 5] [6]");
     assert_string_equal(elements(mix_dataset_window(from(9), 2, .shift = 4), 9), "[0 1] [4 5] [8]");
     assert_string_equal(elements(mix_dataset_window(from(2), 3, .drop_remainder = true), 9), "");
     assert_int_equal(mix_dataset_cardinality(mix_dataset_window(from(9), 2, .shift = 4)), 3);
-    assert_int_equal(mix_dataset_cardinality(mix_dataset_window(from(9), 3, .shift = 2, .stride = 2, .drop_remainder = true)), 3);
+    assert_int_equal(mix_dataset_cardinality(
+                         mix_dataset_window(from(9), 3, .shift = 2, .stride = 2, .drop_remainder = true)),
+                     3);
     assert_int_equal(mix_dataset_cardinality(mix_dataset_window(from(2), 3, .drop_remainder = true)), 0);
     /* Of unknown length, and for ever. */
-    mix_dataset *odd = mix_dataset_window(mix_dataset_filter(from(9), is_odd), 3, .shift = 1, .drop_remainder = true);
+    mix_dataset *odd =
+        mix_dataset_window(mix_dataset_filter(from(9), is_odd), 3, .shift = 1, .drop_remainder = true);
     assert_int_equal(mix_dataset_cardinality(odd), MIX_UNKNOWN_CARDINALITY);
     assert_string_equal(elements(odd, 9), "[1 3 5] [3 5 7]");
     mix_dataset *endless = mix_dataset_window(mix_dataset_repeat(from(3), -1), 2, .shift = 1);
@@ -390,24 +427,30 @@ static void windows_slide_over_the_input(void **state) {
 static void padded_batch_pads_to_the_largest(void **state) {
   (void)state;
   mix_dataset *uneven = mix_dataset_map(range(5), lengthened);
-  assert_string_equal(elements(mix_dataset_padded_batch(uneven, 2), 9), "[0 1]:[0 1] [2 2 0 3 3 3]:[2 3] [4 4 4 4]:[4]");
-  assert_string_equal(elements(mix_dataset_padded_batch(uneven, 2, .drop_remainder = true), 9), "[0 1]:[0 1] [2 2 0 3 3 3]:[2 3]");
+  assert_string_equal(elements(mix_dataset_padded_batch(uneven, 2), 9),
+                      "[0 1]:[0 1] [2 2 0 3 3 3]:[2 3] [4 4 4 4]:[4]");
+  assert_string_equal(elements(mix_dataset_padded_batch(uneven, 2, .drop_remainder = true), 9),
+                      "[0 1]:[0 1] [2 2 0 3 3 3]:[2 3]");
   assert_string_equal(elements(mix_dataset_padded_batch(uneven, 3, .padding_values = {-1}), 9),
                       "[-1 -1 1 -1 2 2]:[0 1 2] [3 3 3 -1 4 4 4 4]:[3 4]");
   assert_string_equal(
-      elements(mix_dataset_padded_batch(mix_dataset_take(uneven, 2), 2, .padded_shapes = {MIX_SHAPE(3)}, .padding_values = {7}), 9),
+      elements(mix_dataset_padded_batch(mix_dataset_take(uneven, 2), 2, .padded_shapes = {MIX_SHAPE(3)},
+                                        .padding_values = {7}),
+               9),
       "[7 7 7 1 7 7]:[0 1]");
   assert_int_equal(mix_dataset_cardinality(mix_dataset_padded_batch(uneven, 2)), 3);
   assert_int_equal(mix_dataset_cardinality(mix_dataset_padded_batch(uneven, 2, .drop_remainder = true)), 2);
   FOR_EACH_SOURCE(from) assert_string_equal(elements(mix_dataset_padded_batch(from(3), 2), 9), "[0 1] [2]");
-  FAILS(mix_iterator_next(
-            mix_dataset_iterate(mix_dataset_padded_batch(mix_dataset_skip(uneven, 4), 2, .padded_shapes = {MIX_SHAPE(3)}))),
+  FAILS(mix_iterator_next(mix_dataset_iterate(
+            mix_dataset_padded_batch(mix_dataset_skip(uneven, 4), 2, .padded_shapes = {MIX_SHAPE(3)}))),
         MIX_VALUE_ERROR, "padded_shapes[0]");
-  FAILS(mix_iterator_next(mix_dataset_iterate(mix_dataset_padded_batch(uneven, 2, .padded_shapes = {MIX_SHAPE(3, 3)}))),
+  FAILS(mix_iterator_next(
+            mix_dataset_iterate(mix_dataset_padded_batch(uneven, 2, .padded_shapes = {MIX_SHAPE(3, 3)}))),
         MIX_VALUE_ERROR, "2 dimensions");
 }
 
-/* Every element of shape (a, b, c) up to (3, 3, 3), padded by -1 in float16: compared with the rule itself. */
+/* Every element of shape (a, b, c) up to (3, 3, 3), padded by -1 in float16: compared with the rule itself.
+ */
 static mix_list *block(void *context, mix_list *element) {
   (void)context;
   int64_t n = value_of(element, 0), a = n / 9 + 1, b = n / 3 % 3 + 1, c = n % 3 + 1;
@@ -417,7 +460,8 @@ static mix_list *block(void *context, mix_list *element) {
 }
 static void padding_goes_to_the_end_of_each_axis(void **state) {
   (void)state;
-  mix_dataset *blocks = mix_dataset_padded_batch(mix_dataset_map(range(27), block), 27, .padding_values = {-1});
+  mix_dataset *blocks =
+      mix_dataset_padded_batch(mix_dataset_map(range(27), block), 27, .padding_values = {-1});
   mix_tensor *batch = mix_list_get(mix_iterator_next(mix_dataset_iterate(blocks)), 0);
   assert_true(mix_shape_equal(mix_tensor_shape(batch), MIX_SHAPE(27, 3, 3, 3)));
   double values[27][3][3][3];
@@ -448,7 +492,8 @@ static void cache_replays_the_first_whole_pass(void **state) {
     assert_string_equal(elements(cached, 9), "0 1 2 3");
     assert_int_equal(calls, 6);
     assert_string_equal(elements(cached, 9), "0 1 2 3");
-    assert_string_equal(elements(mix_dataset_batch(mix_dataset_repeat(cached, 2), 3), 9), "[0 1 2] [3 0 1] [2 3]");
+    assert_string_equal(elements(mix_dataset_batch(mix_dataset_repeat(cached, 2), 3), 9),
+                        "[0 1 2] [3 0 1] [2 3]");
     assert_int_equal(calls, 6);
     assert_int_equal(mix_dataset_cardinality(cached), 4);
   }
@@ -475,7 +520,8 @@ static void passes_of_a_cache_may_overlap(void **state) {
   assert_string_equal(elements_of(b, 9), "0 1 2");
   assert_string_equal(elements_of(a, 9), "2");
   assert_string_equal(elements(cached, 9), "0 1 2");
-  mix_dataset *failing = mix_dataset_cache(mix_dataset_map(range(5), fails_at_two)); /* a failed pass keeps nothing either */
+  mix_dataset *failing =
+      mix_dataset_cache(mix_dataset_map(range(5), fails_at_two)); /* a failed pass keeps nothing either */
   for (int pass = 0; pass < 2; pass++) {
     mix_iterator *iterator = mix_dataset_iterate(failing);
     assert_string_equal(elements_of(iterator, 2), "0 1");
@@ -528,10 +574,12 @@ static void allocation_failures_are_errors(void **state) {
     mix_inject_allocation_failure(count);
     MIX_SCOPE {
       mix_dataset *odd = mix_dataset_filter(mix_dataset_cache(mix_dataset_enumerate(from(4), 0)), is_odd);
-      mix_dataset *pairs = mix_dataset_zip(odd, mix_dataset_concatenate(mix_dataset_shard(from(4), 2, 0), from(1)));
-      mix_dataset *all =
-          mix_dataset_interleave(mix_dataset_map(pairs, same), repeated, .context = (void *)(intptr_t)2, .cycle_length = 2);
-      mix_dataset *dataset = mix_dataset_unbatch(mix_dataset_window(mix_dataset_unbatch(mix_dataset_padded_batch(all, 3)), 2));
+      mix_dataset *pairs =
+          mix_dataset_zip(odd, mix_dataset_concatenate(mix_dataset_shard(from(4), 2, 0), from(1)));
+      mix_dataset *all = mix_dataset_interleave(mix_dataset_map(pairs, same), repeated,
+                                                .context = (void *)(intptr_t)2, .cycle_length = 2);
+      mix_dataset *dataset =
+          mix_dataset_unbatch(mix_dataset_window(mix_dataset_unbatch(mix_dataset_padded_batch(all, 3)), 2));
       mix_iterator *iterator = mix_dataset_iterate(dataset);
       int seen = 0;
       while (mix_iterator_next(iterator)) seen++;

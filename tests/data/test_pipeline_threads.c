@@ -1,8 +1,8 @@
-/* The steps with threads of their own: prefetch and the parallel map. Same values, errors at the call that asked, and iterators
- * that can be dropped at any moment. Run under ThreadSanitizer too. */
+/* The steps with threads of their own: prefetch and the parallel map. Same values, errors at the call that
+ * asked, and iterators that can be dropped at any moment. Run under ThreadSanitizer too. */
 #include "data/pipeline_support.h"
 
-#include "base/cpu.h"
+#include "base/processor.h"
 #include "graph/tape.h"
 #include "graph/variable.h"
 #include <mixtape/ops.h>
@@ -12,13 +12,15 @@
 #include <stdlib.h>
 #include <time.h>
 
-static void pause_microseconds(long microseconds) { nanosleep(&(struct timespec){0, microseconds * 1000}, NULL); }
+static void pause_microseconds(long microseconds) {
+  nanosleep(&(struct timespec){0, microseconds * 1000}, NULL);
+}
 
 /* Waits for a condition that another thread brings about; a minute is beyond any machine's delay. */
-#define EVENTUALLY(condition)                                                                                                      \
-  for (int tries_ = 0; !(condition); tries_++) {                                                                                   \
-    assert_true(tries_ < 60000);                                                                                                   \
-    pause_microseconds(1000);                                                                                                      \
+#define EVENTUALLY(condition)                                                                                \
+  for (int tries_ = 0; !(condition); tries_++) {                                                             \
+    assert_true(tries_ < 60000);                                                                             \
+    pause_microseconds(1000);                                                                                \
   }
 
 static mix_list *square(void *context, mix_list *element) {
@@ -52,8 +54,9 @@ static void prefetch_changes_no_value(void **state) {
     assert_string_equal(elements(batches, 99), "[0 1] [2 3] [4 5] [6]");
     assert_string_equal(elements(batches, 99), "[0 1] [2 3] [4 5] [6]"); /* the next pass */
     assert_int_equal(mix_dataset_cardinality(batches), 4);
-    assert_string_equal(elements(mix_dataset_batch(mix_dataset_prefetch(mix_dataset_prefetch(from(5), counts[i]), 2), 3), 99),
-                        "[0 1 2] [3 4]");
+    assert_string_equal(
+        elements(mix_dataset_batch(mix_dataset_prefetch(mix_dataset_prefetch(from(5), counts[i]), 2), 3), 99),
+        "[0 1 2] [3 4]");
   }
 }
 
@@ -66,7 +69,8 @@ static mix_list *count_up(void *context, int64_t index) {
 static void prefetch_makes_as_many_ahead_as_it_says(void **state) {
   (void)state;
   atomic_int made = 0;
-  mix_iterator *iterator = mix_dataset_iterate(mix_dataset_prefetch(mix_dataset_from_generator(count_up, .context = &made), 5));
+  mix_iterator *iterator =
+      mix_dataset_iterate(mix_dataset_prefetch(mix_dataset_from_generator(count_up, .context = &made), 5));
   assert_int_equal(made, 0); /* threads begin with the first call */
   assert_int_equal(value_of(mix_iterator_next(iterator), 0), 0);
   EVENTUALLY(atomic_load(&made) == 6);
@@ -80,7 +84,8 @@ static void prefetch_by_itself_leaves_taken_cores_alone(void **state) {
   (void)state;
   atomic_int made = 0;
   mix_set_threads(mix_cpu_cores());
-  mix_iterator *iterator = mix_dataset_iterate(mix_dataset_prefetch(mix_dataset_from_generator(count_up, .context = &made), -1));
+  mix_iterator *iterator =
+      mix_dataset_iterate(mix_dataset_prefetch(mix_dataset_from_generator(count_up, .context = &made), -1));
   for (int i = 0; i < 100; i++) {
     assert_int_equal(value_of(mix_iterator_next(iterator), 0), i);
     assert_int_equal(atomic_load(&made), i + 1);
@@ -92,7 +97,8 @@ static void prefetch_by_itself_takes_a_free_core(void **state) {
   atomic_int made = 0;
   if (mix_cpu_cores() < 2) skip();
   mix_set_threads(1);
-  mix_iterator *iterator = mix_dataset_iterate(mix_dataset_prefetch(mix_dataset_from_generator(count_up, .context = &made), -1));
+  mix_iterator *iterator =
+      mix_dataset_iterate(mix_dataset_prefetch(mix_dataset_from_generator(count_up, .context = &made), -1));
   assert_int_equal(value_of(mix_iterator_next(iterator), 0), 0);
   EVENTUALLY(atomic_load(&made) > 1);
   assert_string_equal(elements_of(iterator, 5), "1 2 3 4 5");
@@ -107,8 +113,8 @@ static void prefetch_by_itself_waits_on_a_thread_of_its_own(void **state) {
   (void)state;
   atomic_int made = 0;
   mix_set_threads(mix_cpu_cores());
-  mix_iterator *iterator =
-      mix_dataset_iterate(mix_dataset_prefetch(mix_dataset_from_generator(count_slowly, .context = &made), -1));
+  mix_iterator *iterator = mix_dataset_iterate(
+      mix_dataset_prefetch(mix_dataset_from_generator(count_slowly, .context = &made), -1));
   assert_string_equal(elements_of(iterator, 10), "0 1 2 3 4 5 6 7 8 9");
   EVENTUALLY(atomic_load(&made) > 10);
   assert_string_equal(elements_of(iterator, 3), "10 11 12");
@@ -159,8 +165,8 @@ static void what_goes_by_itself_fails_and_is_dropped_alike(void **state) {
   mix_set_threads(mix_cpu_cores());
   for (int64_t at = 0; at < 12; at++) {
     callers c = {.caller = pthread_self(), .work = WAIT, .failing = at};
-    mix_dataset *mapped =
-        mix_dataset_prefetch(mix_dataset_map(range(12), note_caller, .context = &c, .num_parallel_calls = -1), -1);
+    mix_dataset *mapped = mix_dataset_prefetch(
+        mix_dataset_map(range(12), note_caller, .context = &c, .num_parallel_calls = -1), -1);
     mix_iterator *iterator = mix_dataset_iterate(mapped);
     for (int64_t i = 0; i < at; i++) assert_int_equal(value_of(mix_iterator_next(iterator), 0), i);
     FAILS(mix_iterator_next(iterator), MIX_VALUE_ERROR, "index is 5");
@@ -197,9 +203,11 @@ static void parallel_map_keeps_the_order(void **state) {
   (void)state;
   FOR_EACH_SOURCE(from)
   for (int threads = 1; threads <= 5; threads++) {
-    assert_string_equal(elements(mix_dataset_map(from(9), square, .num_parallel_calls = threads), 99), "0 1 4 9 16 25 36 49 64");
+    assert_string_equal(elements(mix_dataset_map(from(9), square, .num_parallel_calls = threads), 99),
+                        "0 1 4 9 16 25 36 49 64");
     mix_dataset *slow = mix_dataset_map(from(16), slowly, .num_parallel_calls = threads);
-    for (int pass = 0; pass < 3; pass++) assert_string_equal(elements(slow, 99), "0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15");
+    for (int pass = 0; pass < 3; pass++)
+      assert_string_equal(elements(slow, 99), "0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15");
     assert_int_equal(mix_dataset_cardinality(slow), 16);
     assert_string_equal(elements(mix_dataset_map(from(0), square, .num_parallel_calls = threads), 99), "");
   }
@@ -209,7 +217,8 @@ static void parallel_map_keeps_the_order(void **state) {
 static void a_map_without_order_gives_the_same_elements(void **state) {
   (void)state;
   for (int threads = 1; threads <= 4; threads++) {
-    mix_dataset *mapped = mix_dataset_map(range(200), square, .num_parallel_calls = threads, .not_deterministic = true);
+    mix_dataset *mapped =
+        mix_dataset_map(range(200), square, .num_parallel_calls = threads, .not_deterministic = true);
     bool seen[200] = {false};
     int count = 0;
     mix_iterator *iterator = mix_dataset_iterate(mapped);
@@ -224,7 +233,8 @@ static void a_map_without_order_gives_the_same_elements(void **state) {
   }
 }
 
-/* Two calls that wait for each other end only if they run at once; without order the first one ready goes out first. */
+/* Two calls that wait for each other end only if they run at once; without order the first one ready goes out
+ * first. */
 static mix_list *meet(void *context, mix_list *element) {
   atomic_int *there = context;
   atomic_fetch_add(there, 1);
@@ -240,15 +250,18 @@ static mix_list *zero_waits_for_the_others(void *context, mix_list *element) {
 static void calls_run_at_once(void **state) {
   (void)state;
   atomic_int there = 0, others = 0;
-  assert_string_equal(elements(mix_dataset_map(range(2), meet, .context = &there, .num_parallel_calls = 2), 9), "0 1");
-  mix_iterator *iterator = mix_dataset_iterate(
-      mix_dataset_map(range(3), zero_waits_for_the_others, .context = &others, .num_parallel_calls = 2, .not_deterministic = true));
+  assert_string_equal(
+      elements(mix_dataset_map(range(2), meet, .context = &there, .num_parallel_calls = 2), 9), "0 1");
+  mix_iterator *iterator =
+      mix_dataset_iterate(mix_dataset_map(range(3), zero_waits_for_the_others, .context = &others,
+                                          .num_parallel_calls = 2, .not_deterministic = true));
   assert_string_equal(elements_of(iterator, 2), "1 2");
   atomic_store(&others, 1);
   assert_string_equal(elements_of(iterator, 2), "0");
 }
 
-/* Elements before the failed one come first; then its own error, whichever thread was quickest to fail; then nothing. */
+/* Elements before the failed one come first; then its own error, whichever thread was quickest to fail; then
+ * nothing. */
 static void an_error_comes_at_the_element_that_failed(void **state) {
   (void)state;
   FOR_EACH_SOURCE(from) {
@@ -265,8 +278,8 @@ static void an_error_comes_at_the_element_that_failed(void **state) {
       assert_null(mix_iterator_next(iterator));
       assert_int_equal(mix_error(), MIX_OK);
     }
-    mix_iterator *iterator =
-        mix_dataset_iterate(mix_dataset_map(from(20), fails_from_five, .num_parallel_calls = 4, .not_deterministic = true));
+    mix_iterator *iterator = mix_dataset_iterate(
+        mix_dataset_map(from(20), fails_from_five, .num_parallel_calls = 4, .not_deterministic = true));
     while (mix_iterator_next(iterator)) continue;
     assert_failed(MIX_VALUE_ERROR, "index is");
   }
@@ -282,7 +295,8 @@ static void functions_may_leave_values_to_be_computed(void **state) {
   (void)state;
   FOR_EACH_SOURCE(from)
   for (int threads = 1; threads <= 4; threads++) {
-    mix_iterator *iterator = mix_dataset_iterate(mix_dataset_map(from(60), tripled, .num_parallel_calls = threads));
+    mix_iterator *iterator =
+        mix_dataset_iterate(mix_dataset_map(from(60), tripled, .num_parallel_calls = threads));
     for (int64_t i = 0; i < 60; i++) assert_int_equal(value_of(mix_iterator_next(iterator), 0), 3 * i);
     assert_null(mix_iterator_next(iterator));
     assert_int_equal(mix_error(), MIX_OK);
@@ -300,19 +314,24 @@ static mix_list *makes_much(void *context, mix_list *element) {
 static void functions_run_on_threads_of_the_pipeline(void **state) {
   (void)state;
   pthread_t caller = pthread_self();
-  assert_string_equal(elements(mix_dataset_map(range(3), makes_much, .context = &caller, .num_parallel_calls = 2), 9), "0 1 2");
-  assert_string_equal(elements(mix_dataset_prefetch(mix_dataset_map(range(3), makes_much, .context = &caller), 2), 9), "0 1 2");
+  assert_string_equal(
+      elements(mix_dataset_map(range(3), makes_much, .context = &caller, .num_parallel_calls = 2), 9),
+      "0 1 2");
+  assert_string_equal(
+      elements(mix_dataset_prefetch(mix_dataset_map(range(3), makes_much, .context = &caller), 2), 9),
+      "0 1 2");
 }
 
 static mix_dataset *everything(source from, atomic_int *calls) {
-  mix_dataset *mapped = mix_dataset_map(mix_dataset_repeat(mix_dataset_shuffle(from(10), 4, .seed = 1), -1), square,
-                                        .context = calls, .num_parallel_calls = 3);
+  mix_dataset *mapped = mix_dataset_map(mix_dataset_repeat(mix_dataset_shuffle(from(10), 4, .seed = 1), -1),
+                                        square, .context = calls, .num_parallel_calls = 3);
   mix_dataset *cached = mix_dataset_cache(mix_dataset_prefetch(mix_dataset_take(mapped, 40), -1));
-  return mix_dataset_prefetch(mix_dataset_batch(mix_dataset_zip(cached, mix_dataset_prefetch(range(40), 2)), 3), 2);
+  return mix_dataset_prefetch(
+      mix_dataset_batch(mix_dataset_zip(cached, mix_dataset_prefetch(range(40), 2)), 3), 2);
 }
 
-/* Dropped before the first element, after it, in the middle, at the end: no thread is left (the counter stands still), nothing
- * leaks (the address sanitizer's run) and nothing hangs. */
+/* Dropped before the first element, after it, in the middle, at the end: no thread is left (the counter
+ * stands still), nothing leaks (the address sanitizer's run) and nothing hangs. */
 static void iterators_can_be_dropped_at_any_moment(void **state) {
   (void)state;
   mix_set_threads(1); /* where there is a core more, -1 makes elements ahead */
@@ -345,11 +364,14 @@ static void kept_elements_stay_what_they_were(void **state) {
   }
 }
 
-/* Two passes of one data set at once, each with its threads: rounds of the shuffle and the cache are shared between them. */
+/* Two passes of one data set at once, each with its threads: rounds of the shuffle and the cache are shared
+ * between them. */
 static void passes_run_side_by_side(void **state) {
   (void)state;
-  mix_dataset *shuffled = mix_dataset_prefetch(mix_dataset_repeat(mix_dataset_shuffle(range(6), 6, .seed = 2), 20), 4);
-  mix_dataset *cached = mix_dataset_prefetch(mix_dataset_cache(mix_dataset_map(shuffled, square, .num_parallel_calls = 2)), 4);
+  mix_dataset *shuffled =
+      mix_dataset_prefetch(mix_dataset_repeat(mix_dataset_shuffle(range(6), 6, .seed = 2), 20), 4);
+  mix_dataset *cached =
+      mix_dataset_prefetch(mix_dataset_cache(mix_dataset_map(shuffled, square, .num_parallel_calls = 2)), 4);
   mix_iterator *a = mix_dataset_iterate(cached), *b = mix_dataset_iterate(cached);
   int64_t sums[2] = {0};
   for (int i = 0; i < 120; i++) {
@@ -375,7 +397,8 @@ static void allocation_failures_are_errors(void **state) {
       while (mix_iterator_next(iterator)) seen++;
       good = seen == 3 && mix_error() == MIX_OK;
     }
-    /* which thread meets the failure differs from run to run, but not whether: unless none is left to fail, the pass fails */
+    /* which thread meets the failure differs from run to run, but not whether: unless none is left to fail,
+     * the pass fails */
     bool left = mix_allocation_failure_injected();
     mix_inject_allocation_failure(-1);
     if (good && left) break;

@@ -1,5 +1,5 @@
-/* The example programs, run as a user runs them: what they print and how they end. The data are MNIST's files filled with drawn digits,
- * few enough for seconds. */
+/* The example programs, run as a user runs them: what they print and how they end. The data are MNIST's files
+ * filled with drawn digits, few enough for seconds. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -26,12 +26,14 @@ static void read_file(const char *name, char *text, size_t size) {
   fclose(file);
 }
 
-/* Runs an example; fills `output` (standard output) and `messages` (standard error) and returns its exit code. */
+/* Runs an example; fills `output` (standard output) and `messages` (standard error) and returns its exit
+ * code. */
 static int run(const char *example, const char *arguments) {
   const char *built = getenv("MIXTAPE_EXAMPLES_DIR");
   if (!built) skip();
   char command[2048];
-  snprintf(command, sizeof command, "'%s/%s' %s >'%s/output' 2>'%s/messages'", built, example, arguments, folder, folder);
+  snprintf(command, sizeof command, "'%s/%s' %s >'%s/output' 2>'%s/messages'", built, example, arguments,
+           folder, folder);
   const int status = system(command);
   read_file("output", output, sizeof output);
   read_file("messages", messages, sizeof messages);
@@ -69,7 +71,8 @@ static int make_data(void **state) {
   mix_images digits = mix_digits_load(.train = 2000, .test = 500, .bytes = true);
   snprintf(path, sizeof path, "%s/mnist.npz", folder);
   mix_tensor *tensors[] = {digits.x_train, digits.y_train, digits.x_test, digits.y_test};
-  const mix_status status = mix_npz_save(path, 4, (const char *const[]){"x_train", "y_train", "x_test", "y_test"}, tensors);
+  const mix_status status =
+      mix_npz_save(path, 4, (const char *const[]){"x_train", "y_train", "x_test", "y_test"}, tensors);
   mix_scope_end(scope);
   return status == MIX_OK ? setenv("MIXTAPE_DATA_DIR", folder, 1) : -1;
 }
@@ -82,7 +85,8 @@ static int remove_data(void **state) {
   return system(command);
 }
 
-/* 1,600 images in batches of 100: 16 steps an epoch, 64 in all. Guessing gives 0.1; such runs reach 0.95 (0.93 in the loop). */
+/* 1,600 images in batches of 100: 16 steps an epoch, 64 in all. Guessing gives 0.1; such runs reach 0.95
+ * (0.93 in the loop). */
 static void guide_trains_and_evaluates(void **state) {
   (void)state;
   assert_ends_well(run("01_guide", "mnist 64 100 4"));
@@ -145,18 +149,19 @@ static void numerics_names_the_layer_and_the_remedy(void **state) {
   assert_non_null(strstr(output, "Verdict: stalled."));
   assert_line(output, "The layer to blame: totals");
   assert_line(output, "With totals in float32: healthy, 0 of 160 steps skipped");
-  assert_true(number_after(output, ", of the last ") < 0.1 * number_after(output, "loss of the first epoch "));
+  assert_true(number_after(output, ", of the last ") <
+              0.1 * number_after(output, "loss of the first epoch "));
 }
 
-/* The rates and the skipped steps of the first epochs are known: 2^30 has to come down to what float16's gradients bear, which is about
- * 2^17 to 2^19, each skip halving it. */
+/* The rates and the skipped steps of the first epochs are known: 2^30 has to come down to what float16's
+ * gradients bear, which is about 2^17 to 2^19, each skip halving it. */
 static void callbacks_set_watch_and_write(void **state) {
   (void)state;
   char arguments[300], text[16384];
   snprintf(arguments, sizeof arguments, "'%s'", folder);
   assert_ends_well(run("05_callbacks", arguments));
-  static const char *const rates[] = {"0: learning rate 0.001,", "2: learning rate 0.001,", "3: learning rate 0.0005,",
-                                      "4: learning rate 0.00025,"};
+  static const char *const rates[] = {"0: learning rate 0.001,", "2: learning rate 0.001,",
+                                      "3: learning rate 0.0005,", "4: learning rate 0.00025,"};
   for (int i = 0; i < 4; i++) {
     char line[64];
     snprintf(line, sizeof line, "Epoch %s", rates[i]);
@@ -165,7 +170,8 @@ static void callbacks_set_watch_and_write(void **state) {
   const char *first = strstr(output, "loss scale "), *end = strstr(output, " of 30 epochs, test accuracy ");
   assert_non_null(first);
   assert_non_null(end);
-  const double scale = strtod(first + strlen("loss scale "), NULL), skipped = strtod(strchr(first, ',') + 1, NULL);
+  const double scale = strtod(first + strlen("loss scale "), NULL),
+               skipped = strtod(strchr(first, ',') + 1, NULL);
   assert_true(scale == (double)(1 << 30) / (double)(1 << (int)skipped)); /* too few steps to grow */
   assert_true(skipped >= 9 && skipped <= 16);
   int epochs = 0;
@@ -194,11 +200,14 @@ static void data_pipelines_feed_and_fail(void **state) {
   assert_line(output, "<tensor int64 (1) [8]>");
   assert_line(output, "12000 images, 186 steps");
   assert_true(number_after(output, "val_accuracy ") > 0.9);
-  assert_line(output, "fit returned NULL: ValueError: reshape: got uint8 (28, 28); 784 elements do not fill the shape (7, 7)");
+  assert_line(
+      output,
+      "fit returned NULL: ValueError: reshape: got uint8 (28, 28); 784 elements do not fill the shape (7, 7)");
   assert_string_equal(messages, "");
 }
 
-/* The same program in float32 and rewritten: on 500 images, five epochs of 16 steps, the accuracies lie as close as other seeds bring them. */
+/* The same program in float32 and rewritten: on 500 images, five epochs of 16 steps, the accuracies lie as
+ * close as other seeds bring them. */
 static void graph_rewrite_trains_as_float32_does(void **state) {
   (void)state;
   assert_ends_well(run("08_graph_rewrite", "mnist 5"));

@@ -1,6 +1,7 @@
-/* libFuzzer target: any bytes as a checkpoint, as they are and with a seal that is made right for them, taken over by a run. */
+/* libFuzzer target: any bytes as a checkpoint, as they are and with a seal that is made right for them, taken
+ * over by a run. */
 #include "base/alloc.h"
-#include "model/fitting.h"
+#include "train/fit_state.h"
 #include <mixtape/mixtape.h>
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -8,7 +9,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What the run is: a small model with a generator, a data set to train on, and a callback with a state. Made once, outside the root scope. */
+/* What the run is: a small model with a generator, a data set to train on, and a callback with a state. Made
+ * once, outside the root scope. */
 static mix_model *model;
 static mix_dataset *dataset;
 static mix_list *callbacks;
@@ -17,29 +19,32 @@ static void make_run(void) {
   MIX_SCOPE {
     mix_tensor *x = mix_tensor_from((const float[]){1, 2, 3, 4}, MIX_FLOAT32, MIX_SHAPE(4, 1)),
                *inputs = mix_input(.shape = MIX_SHAPE(1));
-    mix_tensor *outputs = mix_call(mix_dropout(.rate = 0.5, .seed = 1), mix_call(mix_dense(.units = 1), inputs));
+    mix_tensor *outputs =
+        mix_call(mix_dropout(.rate = 0.5, .seed = 1), mix_call(mix_dense(.units = 1), inputs));
     model = mix_retain(mix_model_new(inputs, outputs));
     mix_model_compile(model, .loss = "mse", .optimizer_name = "sgd");
-    dataset = mix_retain(mix_dataset_batch(mix_dataset_shuffle(mix_dataset_from_tensors(x, x), 4, .seed = 1), 2));
+    dataset =
+        mix_retain(mix_dataset_batch(mix_dataset_shuffle(mix_dataset_from_tensors(x, x), 4, .seed = 1), 2));
     callbacks = mix_retain(mix_list_of(mix_early_stopping(.monitor = "loss", .restore_best_weights = true)));
   }
 }
 
-static bool fitting_of(mix_fitting *f, const char *folder) {
-  *f = (mix_fitting){.model = model, .history = mix_history_new()};
-  mix_feed_data given = {.x = dataset};
+static bool fit_state_of(mix_fit_state *f, const char *folder) {
+  *f = (mix_fit_state){.model = model, .history = mix_history_new()};
+  mix_data_adapter_data given = {.x = dataset};
   mix_checkpoint_options options = {.size = sizeof options, .folder = folder, .model = model};
   f->checkpoint = mix_checkpoint_with(&options);
   return f->history && mix_callbacks_open(&f->callbacks, model, callbacks, "fit") &&
-         mix_feed_open(&f->feed, model, &given, MIX_FEED_TRAIN, "fit");
+         mix_data_adapter_open(&f->adapter, model, &given, MIX_ADAPTER_TRAIN, "fit");
 }
 
 static void take_over(const void *data, size_t size) {
   MIX_SCOPE {
-    mix_fitting f;
+    mix_fit_state f;
     int64_t epoch;
-    if (fitting_of(&f, "/nowhere") && (f.resumed = mix_state_load_memory("input", data, size))) mix_backup_resume(&f, &epoch);
-    mix_feed_close(&f.feed);
+    if (fit_state_of(&f, "/nowhere") && (f.resumed = mix_archive_load_memory("input", data, size)))
+      mix_backup_resume(&f, &epoch);
+    mix_data_adapter_close(&f.adapter);
   }
   mix_error_clear();
 }
@@ -47,14 +52,14 @@ static void take_over(const void *data, size_t size) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (!model) make_run();
   take_over(data, size);
-  uint8_t digest[EVP_MAX_MD_SIZE], *sealed = size >= MIX_STATE_SEAL_SIZE ? mix_alloc(size) : NULL;
+  uint8_t digest[EVP_MAX_MD_SIZE], *sealed = size >= MIX_ARCHIVE_SEAL_SIZE ? mix_alloc(size) : NULL;
   if (!sealed) return 0;
   memcpy(sealed, data, size);
-  memcpy(sealed + size - MIX_STATE_SEAL_SIZE, MIX_STATE_SEAL, MIX_STATE_SEAL_SIZE - MIX_STATE_DIGITS);
-  char digits[MIX_STATE_DIGITS + 1];
-  if (EVP_Digest(sealed, size - MIX_STATE_DIGITS, digest, NULL, EVP_sha256(), NULL) == 1)
-    for (int i = 0; i < MIX_STATE_DIGITS / 2; i++) snprintf(digits + 2 * i, 3, "%02x", digest[i]);
-  memcpy(sealed + size - MIX_STATE_DIGITS, digits, MIX_STATE_DIGITS);
+  memcpy(sealed + size - MIX_ARCHIVE_SEAL_SIZE, MIX_ARCHIVE_SEAL, MIX_ARCHIVE_SEAL_SIZE - MIX_ARCHIVE_DIGITS);
+  char digits[MIX_ARCHIVE_DIGITS + 1];
+  if (EVP_Digest(sealed, size - MIX_ARCHIVE_DIGITS, digest, NULL, EVP_sha256(), NULL) == 1)
+    for (int i = 0; i < MIX_ARCHIVE_DIGITS / 2; i++) snprintf(digits + 2 * i, 3, "%02x", digest[i]);
+  memcpy(sealed + size - MIX_ARCHIVE_DIGITS, digits, MIX_ARCHIVE_DIGITS);
   take_over(sealed, size);
   mix_free(sealed);
   return 0;

@@ -1,6 +1,9 @@
-/* libFuzzer target: any bytes as the text of a graph; what can be read is written, read again, and goes through all passes. */
+/* libFuzzer target: any bytes as the text of a graph; what can be read is written, read again, and goes
+ * through all passes. */
 #include "base/error.h"
-#include "compile/passes/passes.h"
+#include "compile/compile.h"
+#include "compile/pass_pipeline.h"
+#include "passes/passes.h"
 
 #include <mixtape/object.h>
 #include <stdlib.h>
@@ -12,7 +15,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     mix_ir *ir = mix_ir_read("input", (const char *)data, size, 1 << 16);
     const char *text = ir ? mix_ir_text(ir) : NULL;
     mix_ir *again = text ? mix_ir_read("again", text, strlen(text), 1 << 17) : NULL;
-    if (text && (!again || strcmp(mix_ir_text(again), text) != 0)) abort(); /* what was written must be readable */
+    if (text && (!again || strcmp(mix_ir_text(again), text) != 0))
+      abort(); /* what was written must be readable */
     if (again && mix_passes_run(again)) {
       char *after = strdup(mix_ir_text(again));
       mix_ir *last = mix_ir_read("after", after, strlen(after), 1 << 20);

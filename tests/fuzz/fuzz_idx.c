@@ -1,5 +1,5 @@
 /* libFuzzer target: any bytes as an IDX file, gzipped or plain. */
-#include "data/idx.h"
+#include "formats/idx.h"
 #include <mixtape/object.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

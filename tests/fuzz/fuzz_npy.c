@@ -1,5 +1,5 @@
 /* libFuzzer target: any bytes as a .npy file. */
-#include "data/npy.h"
+#include "formats/npy.h"
 #include <mixtape/object.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,5 +1,5 @@
 /* libFuzzer target: any bytes as a .npz archive, of which every member is read. */
-#include "data/npz.h"
+#include "formats/npz.h"
 #include <mixtape/object.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,6 +1,7 @@
-/* libFuzzer target: any bytes as a graph for the mixed precision rewrite; what can be read is rewritten and reported. */
+/* libFuzzer target: any bytes as a graph for the mixed precision rewrite; what can be read is rewritten and
+ * reported. */
 #include "base/alloc.h"
-#include "io/rewrite_json.h"
+#include "amp/graph_json.h"
 
 #include <mixtape/object.h>
 
@@ -11,8 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (item) item->options.log_path = NULL; /* a fuzzer writes no files */
     mix_amp_result *result = item ? mix_amp_rewrite(item->graph, &item->options) : NULL;
     if (result) mix_amp_find_redundant(result);
-    char *texts[] = {mix_rewrite_result_text(item, result), mix_rewrite_explain_text(item, result), mix_amp_report(result),
-                     mix_amp_picture(result)};
+    char *texts[] = {mix_rewrite_result_text(item, result), mix_rewrite_explain_text(item, result),
+                     mix_amp_report(result), mix_amp_picture(result)};
     for (int i = 0; i < 4; i++) mix_free(texts[i]);
   }
   mix_error_clear();

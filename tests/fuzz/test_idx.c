@@ -1,5 +1,5 @@
 /* The IDX target over damaged files, gzipped and plain. */
-#include "data/idx_bytes.h"
+#include "formats/idx_bytes.h"
 #include "fuzz/mutate.h"
 
 #include "fuzz/fuzz_idx.c"

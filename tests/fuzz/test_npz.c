@@ -9,7 +9,8 @@ static void damaged_npz_files(void **state) {
     static zip_writer zip;
     memset(&zip, 0, sizeof zip);
     bytes kernel = {.size = 0}, bias = {.size = 0};
-    put_npy(&kernel, 1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }\n", "abcdefghijklmnopqrstuvwx", 24);
+    put_npy(&kernel, 1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }\n",
+            "abcdefghijklmnopqrstuvwx", 24);
     put_npy(&bias, 1, "{'descr': '>i2', 'fortran_order': True, 'shape': (2, 1), }\n", "abcd", 4);
     put_member(&zip, "kernel.npy", kernel.data, kernel.size, compressed, kernel.size);
     put_member(&zip, "bias.npy", bias.data, bias.size, compressed, bias.size);

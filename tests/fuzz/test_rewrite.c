@@ -59,17 +59,19 @@ static size_t next_word(const bytes *b, size_t *at) {
   return end - *at;
 }
 
-/* Words of the file in the place of others: names, fields, ops, dtypes and ports that exist, where they do not belong. Most of these
- * are JSON, which damaged bytes seldom are. */
+/* Words of the file in the place of others: names, fields, ops, dtypes and ports that exist, where they do
+ * not belong. Most of these are JSON, which damaged bytes seldom are. */
 static void misplaced_words(const bytes *good, int rounds, uint64_t seed) {
-  enum { MOST = 2000 };
-  static size_t starts[MOST], lengths[MOST];
+  enum { MAX = 2000 };
+  static size_t starts[MAX], lengths[MAX];
   int words = 0;
-  for (size_t at = 0; words < MOST && (lengths[words] = next_word(good, &at)) > 0; at += lengths[words++]) starts[words] = at;
+  for (size_t at = 0; words < MAX && (lengths[words] = next_word(good, &at)) > 0; at += lengths[words++])
+    starts[words] = at;
   mutate_state = seed;
   for (int round = 0; round < rounds; round++) {
     size_t from = mutate_below((size_t)words), to = mutate_below((size_t)words);
-    size_t head = starts[to], tail = starts[to] + lengths[to], size = good->size - lengths[to] + lengths[from];
+    size_t head = starts[to], tail = starts[to] + lengths[to],
+           size = good->size - lengths[to] + lengths[from];
     unsigned char *changed = malloc(size);
     memcpy(changed, good->data, head);
     memcpy(changed + head, good->data + starts[from], lengths[from]);

@@ -1,5 +1,5 @@
-/* Variables that cast themselves: the rows of spec/mixed-precision.md 9.4 that need no layer. The value is 7 and the scope float16
- * unless the row says otherwise. */
+/* Variables that cast themselves: the rows of spec/mixed-precision.md 9.4 that need no layer. The value is 7
+ * and the scope float16 unless the row says otherwise. */
 #include "../compile/support.h"
 
 #include <pthread.h>
@@ -158,7 +158,9 @@ static void V12_a_scope_that_is_not_floating(void **state) {
   outside();
 }
 
-static void *dtype_in_thread(void *variable) { return (void *)(uintptr_t)mix_tensor_dtype(mix_variable_value(variable)); }
+static void *dtype_in_thread(void *variable) {
+  return (void *)(uintptr_t)mix_tensor_dtype(mix_variable_value(variable));
+}
 
 static void V13_a_new_thread(void **state) {
   (void)state;
@@ -240,7 +242,8 @@ static void captures_cast_once(void **state) {
   variable_has(x, 9);
 }
 
-/* What a function's body sees is the cast in force where it is called, as without a capture; not that of its first call. */
+/* What a function's body sees is the cast in force where it is called, as without a capture; not that of its
+ * first call. */
 static void captures_see_the_callers_cast(void **state) {
   (void)state;
   mix_variable *x = seven();

@@ -1,14 +1,17 @@
-/* Nodes: dtypes against signatures, names for messages, what evaluation lets go of, and graphs deeper than any stack. */
+/* Nodes: dtypes against signatures, names for messages, what evaluation lets go of, and graphs deeper than
+ * any stack. */
 #include "../compile/support.h"
 
 #include "base/alloc.h"
+#include "graph/trace.h"
 #include <pthread.h>
 
 static void mixing_dtypes_names_both_operands_and_the_op(void **state) {
   (void)state;
   assert_null(mix_add(vec(MIX_FLOAT32, 1, 2), vec(MIX_FLOAT16, 1, 2)));
   expect_error(MIX_TYPE_ERROR, "add:", "float32 (2)", "float16 (2)", "mix_cast");
-  assert_null(mix_matmul(mix_fill(MIX_SHAPE(2, 3), 1, MIX_BFLOAT16), mix_fill(MIX_SHAPE(3, 4), 1, MIX_FLOAT64), false, false));
+  assert_null(mix_matmul(mix_fill(MIX_SHAPE(2, 3), 1, MIX_BFLOAT16),
+                         mix_fill(MIX_SHAPE(3, 4), 1, MIX_FLOAT64), false, false));
   expect_error(MIX_TYPE_ERROR, "matmul:", "bfloat16 (2, 3)", "float64 (3, 4)");
   assert_null(mix_select(mix_scalar(1, MIX_BOOL), scalar(1), mix_scalar(1, MIX_INT32)));
   expect_error(MIX_TYPE_ERROR, "select:", "bool ()", "float32 ()", "int32 ()");
@@ -44,7 +47,8 @@ static void operands_have_the_dtypes_of_the_signature(void **state) {
   no_error();
 }
 
-/* A node with too few operands is the library's own mistake: it must be an error all the same, never a read past the end. */
+/* A node with too few operands is the library's own mistake: it must be an error all the same, never a read
+ * past the end. */
 static void too_few_or_too_many_operands_are_an_internal_error(void **state) {
   (void)state;
   for (const mix_op *const *op = mix_all_ops; *op; op++) {
@@ -60,13 +64,15 @@ static void too_few_or_too_many_operands_are_an_internal_error(void **state) {
     mix_edge edges[8];
     int e = 0;
     for (const char *p = (*op)->signature; p < arrow; p++)
-      if (*p != ',') edges[e++] = (mix_edge){*p == 'b' ? flag : *p == 'i' ? index : *p == 'l' ? state_64 : x, 0};
+      if (*p != ',')
+        edges[e++] = (mix_edge){*p == 'b' ? flag : *p == 'i' ? index : *p == 'l' ? state_64 : x, 0};
     edges[e] = (mix_edge){x, 0};
     for (int wrong = 0; wrong < 2; wrong++) {
       int count = wrong ? operands + 1 : operands - 1;
       if (count < 0) continue;
       assert_null(mix_node_new(*op, NULL, count, edges));
-      if (mix_error() != MIX_INTERNAL_ERROR && mix_error() != MIX_TYPE_ERROR) fail_msg("%s: %s", (*op)->name, mix_error_message());
+      if (mix_error() != MIX_INTERNAL_ERROR && mix_error() != MIX_TYPE_ERROR)
+        fail_msg("%s: %s", (*op)->name, mix_error_message());
       mix_error_clear();
     }
     mix_release(x), mix_release(flag), mix_release(index), mix_release(state_64);
@@ -88,7 +94,8 @@ static void shapes_that_overflow_are_refused(void **state) {
   (void)state;
   mix_tensor *big = mix_fill(MIX_SHAPE(1 << 20, 1 << 20), 0, MIX_INT8);
   no_error();
-  assert_null(mix_add(mix_reshape(big, MIX_SHAPE(1 << 20, 1 << 20, 1, 1)), mix_fill(MIX_SHAPE(1 << 20, 1 << 20), 0, MIX_INT8)));
+  assert_null(mix_add(mix_reshape(big, MIX_SHAPE(1 << 20, 1 << 20, 1, 1)),
+                      mix_fill(MIX_SHAPE(1 << 20, 1 << 20), 0, MIX_INT8)));
   assert_int_equal(mix_error(), MIX_VALUE_ERROR);
   mix_error_clear();
 }

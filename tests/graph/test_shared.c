@@ -1,4 +1,5 @@
-/* Tensors and variables that several threads use at once: evaluating, reading, assigning. Run under ThreadSanitizer too. */
+/* Tensors and variables that several threads use at once: evaluating, reading, assigning. Run under
+ * ThreadSanitizer too. */
 #include "../compile/support.h"
 
 #include "compile/evaluate.h"
@@ -36,7 +37,9 @@ static void on_threads(void (*work)(void *context, int thread), void *context) {
   assert_false(c.failed);
 }
 
-static void pause_milliseconds(long milliseconds) { nanosleep(&(struct timespec){0, milliseconds * 1000000}, NULL); }
+static void pause_milliseconds(long milliseconds) {
+  nanosleep(&(struct timespec){0, milliseconds * 1000000}, NULL);
+}
 
 /* ---- values to be computed ---- */
 
@@ -80,7 +83,8 @@ static void graphs_may_have_parts_in_common(void **state) {
       shared s;
       mix_scope *inner = mix_scope_begin();
       mix_tensor *common = chain();
-      for (int i = 0; i < THREADS; i++) s.tensors[i] = mix_retain(i ? mix_add(common, mix_scalar(i, MIX_INT64)) : common);
+      for (int i = 0; i < THREADS; i++)
+        s.tensors[i] = mix_retain(i ? mix_add(common, mix_scalar(i, MIX_INT64)) : common);
       mix_scope_end(inner);
       on_threads(read_item, &s);
       for (int i = 0; i < THREADS; i++) {
@@ -213,7 +217,9 @@ static void *assign_two(void *context) {
 }
 
 static void *compute(void *context) {
-  MIX_SCOPE { *(double *)context = mix_tensor_item(mix_add(mix_scalar(3, MIX_FLOAT32), mix_scalar(4, MIX_FLOAT32))); }
+  MIX_SCOPE {
+    *(double *)context = mix_tensor_item(mix_add(mix_scalar(3, MIX_FLOAT32), mix_scalar(4, MIX_FLOAT32)));
+  }
   return NULL;
 }
 
@@ -222,8 +228,8 @@ static void an_assignment_waits_for_who_reads(void **state) {
   (void)state;
   writer w = {.variable = variable("v", scalar(1))};
   mix_tensor *value = mix_variable_value(w.variable);
-  mix_held held;
-  assert_true(mix_tensor_hold(value, &held));
+  mix_pinned held;
+  assert_true(mix_tensor_pin(value, &held));
   assert_ptr_equal(held.data, w.variable->data);
   pthread_t computing, assigning;
   double sum = 0;
@@ -234,16 +240,16 @@ static void an_assignment_waits_for_who_reads(void **state) {
   pause_milliseconds(5);
   assert_false(w.done);
   assert_true(*(const float *)held.data == 1);
-  mix_tensor_let_go(&held);
+  mix_tensor_unpin(&held);
   pthread_join(assigning, NULL);
   assert_true(w.done);
   has_values(value, 1);
   variable_has(w.variable, 2);
-  assert_true(mix_tensor_hold(value, &held)); /* its own by now: nobody need wait */
+  assert_true(mix_tensor_pin(value, &held)); /* its own by now: nobody need wait */
   assert_false(held.storage);
   mix_variable_assign(w.variable, scalar(3));
-  mix_tensor_let_go(&held);
-  assert_false(mix_tensor_hold(NULL, &held));
+  mix_tensor_unpin(&held);
+  assert_false(mix_tensor_pin(NULL, &held));
   mix_error_clear();
 }
 

@@ -1,4 +1,5 @@
-/* Gradients: what a tape records, what counts as a source, and gradients of gradients. All numbers are exact in float32. */
+/* Gradients: what a tape records, what counts as a source, and gradients of gradients. All numbers are exact
+ * in float32. */
 #include "../compile/support.h"
 
 static mix_tensor *gradient_of(mix_tape *tape, void *target, void *source) {
@@ -55,7 +56,8 @@ static void several_targets_are_summed(void **state) {
   mix_tape_end(tape);
   has_values(gradient_of(tape, mix_list_of(y, z), w), 12, 14);
   mix_list *upstream = mix_list_of(vec(MIX_FLOAT32, 1, -1), NULL);
-  has_values(mix_list_get(mix_tape_gradient_from(tape, mix_list_of(y, z), upstream, mix_list_of(w)), 0), 12, 6);
+  has_values(mix_list_get(mix_tape_gradient_from(tape, mix_list_of(y, z), upstream, mix_list_of(w)), 0), 12,
+             6);
   has_values(gradient_of(tape, mix_list_of(y, NULL), w), 2, 4);
 }
 
@@ -124,7 +126,8 @@ static void stop_gradient_stops(void **state) {
   (void)state;
   mix_variable *w = variable("w", scalar(3));
   mix_tape *tape = mix_tape_begin();
-  mix_tensor *x = mix_variable_value(w), *y = mix_add(x, mix_stop_gradient(mix_square(x))), *z = mix_stop_gradient(x);
+  mix_tensor *x = mix_variable_value(w), *y = mix_add(x, mix_stop_gradient(mix_square(x))),
+             *z = mix_stop_gradient(x);
   mix_tape_end(tape);
   mix_list *gradients = mix_tape_gradient(tape, mix_list_of(y, mix_stop_gradient(z)), mix_list_of(w));
   has_values(mix_list_get(gradients, 0), 1);

@@ -1,4 +1,5 @@
-/* Variables: one fixed address, tensors that share it until the next write, and reads and writes of a capture in program order. */
+/* Variables: one fixed address, tensors that share it until the next write, and reads and writes of a capture
+ * in program order. */
 #include "../compile/support.h"
 
 #include "tensor/buffer.h"
@@ -61,7 +62,8 @@ static void assignment_evaluates_at_once(void **state) {
 static void the_initial_value_is_copied(void **state) {
   (void)state;
   mix_tensor *initial = vec(MIX_FLOAT16, 1, 2);
-  mix_variable *v = mix_variable_new(initial), *w = mix_variable_new(initial, .name = "w", .not_trainable = true);
+  mix_variable *v = mix_variable_new(initial),
+               *w = mix_variable_new(initial, .name = "w", .not_trainable = true);
   mix_variable_assign(v, vec(MIX_FLOAT16, 3, 4));
   has_values(initial, 1, 2);
   variable_has(w, 1, 2);
@@ -83,7 +85,8 @@ static void assignments_must_fit(void **state) {
   assert_int_equal(mix_variable_assign_add(v, vec(MIX_FLOAT64, 1, 2)), MIX_TYPE_ERROR);
   expect_error(MIX_TYPE_ERROR, "float32 (2)", "float64 (2)");
   assert_int_equal(mix_variable_assign_sub(v, mix_fill(MIX_SHAPE(3, 2), 1, MIX_FLOAT32)), MIX_VALUE_ERROR);
-  expect_error(MIX_VALUE_ERROR, "variable_assign_sub", "(2)", "(3, 2)"); /* broadcasting must not change its shape */
+  expect_error(MIX_VALUE_ERROR, "variable_assign_sub", "(2)",
+               "(3, 2)"); /* broadcasting must not change its shape */
   mix_variable_assign(v, NULL);
   expect_error(MIX_TYPE_ERROR, "variable_assign", "'kernel'");
   mix_variable_assign(NULL, scalar(1));
@@ -266,7 +269,9 @@ static mix_list *assign_constants(void *context, mix_list *arguments) {
   mix_variable_assign(p->v, mix_zeros_like(mix_variable_value(p->v)));
   mix_variable_assign(p->w, mix_list_get(arguments, 0));
   mix_variable_assign(
-      p->w, mix_reshape(mix_transpose(mix_reshape(mix_list_get(arguments, 0), MIX_SHAPE(2, 2)), MIX_AXES(1, 0)), MIX_SHAPE(4)));
+      p->w,
+      mix_reshape(mix_transpose(mix_reshape(mix_list_get(arguments, 0), MIX_SHAPE(2, 2)), MIX_AXES(1, 0)),
+                  MIX_SHAPE(4)));
   return NULL;
 }
 
@@ -285,7 +290,8 @@ static mix_list *own_transpose(void *context, mix_list *arguments) {
   mix_tensor *v = mix_variable_value(p->v);
   mix_variable_assign(p->v, mix_add(mix_transpose(v, MIX_AXES(1, 0)), v));
   /* with an epilogue, which could store straight into w */
-  mix_variable_assign(p->w, mix_relu(mix_matmul(mix_variable_value(p->w), mix_variable_value(p->w), false, false)));
+  mix_variable_assign(p->w,
+                      mix_relu(mix_matmul(mix_variable_value(p->w), mix_variable_value(p->w), false, false)));
   return NULL;
 }
 
@@ -302,7 +308,8 @@ static void a_variable_becomes_a_function_of_its_own_transpose_and_product(void 
     variable_has(p.w, 7, 10, 15, 22);
     const char *product = strstr(mix_function_dump(function, "plan"), " matmul ");
     assert_non_null(product);
-    assert_int_equal(strncmp(strstr(product, " -> "), " -> arena", 9), 0); /* whatever a kernel would make of its own operand */
+    assert_int_equal(strncmp(strstr(product, " -> "), " -> arena", 9),
+                     0); /* whatever a kernel would make of its own operand */
   }
 }
 
@@ -340,8 +347,9 @@ static void a_symbolic_value_is_refused_at_the_line_that_assigns_it(void **state
 static void text(void **state) {
   (void)state;
   char text[200];
-  assert_string_equal(mix_variable_text(variable("kernel", mix_fill(MIX_SHAPE(2, 3), 0, MIX_FLOAT32)), text, sizeof text),
-                      "<Variable 'kernel' shape=(2, 3) dtype=float32>");
+  assert_string_equal(
+      mix_variable_text(variable("kernel", mix_fill(MIX_SHAPE(2, 3), 0, MIX_FLOAT32)), text, sizeof text),
+      "<Variable 'kernel' shape=(2, 3) dtype=float32>");
   assert_string_equal(mix_variable_text(NULL, text, sizeof text), "<no variable>");
 }
 

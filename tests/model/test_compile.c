@@ -1,4 +1,5 @@
-/* compile: loss, metrics and optimizer by name or object, and the wrapping in loss scaling (spec/mixed-precision.md, 6.8 and 9.6). */
+/* compile: loss, metrics and optimizer by name or object, and the wrapping in loss scaling
+ * (spec/mixed-precision.md, 6.8 and 9.6). */
 #include "model/support.h"
 
 static mix_model *under(const char *policy) {
@@ -32,7 +33,8 @@ static void O39_other_policies_do_not(void **state) {
 
 static void O40_what_is_wrapped_stays_as_it_is(void **state) {
   (void)state;
-  mix_optimizer *wrapped = mix_loss_scale_optimizer(mix_sgd(.momentum = 0.5), .fixed = true, .initial_scale = 8);
+  mix_optimizer *wrapped =
+      mix_loss_scale_optimizer(mix_sgd(.momentum = 0.5), .fixed = true, .initial_scale = 8);
   assert_ptr_equal(compiled_with(under("mixed_float16"), wrapped), wrapped);
   assert_false(mix_optimizer_dynamic(wrapped));
   assert_true(mix_optimizer_initial_scale(wrapped) == 8);
@@ -134,24 +136,29 @@ static void compiling_again_starts_over(void **state) {
   assert_true(weight_at(model, 0, 0) == 0.5);
   assert_int_equal(mix_optimizer_iterations(mix_model_optimizer(model)), 1);
   mix_model_compile(model, .loss = "mae", .optimizer = mix_sgd(.learning_rate = 0.125));
-  assert_true(
-      mix_logs_get(mix_model_train_on_batch(model, ARRAY(F32, MIX_SHAPE(1, 1), 1), ARRAY(F32, MIX_SHAPE(1, 1), 0)), "loss") == 0.5);
+  assert_true(mix_logs_get(mix_model_train_on_batch(model, ARRAY(F32, MIX_SHAPE(1, 1), 1),
+                                                    ARRAY(F32, MIX_SHAPE(1, 1), 0)),
+                           "loss") == 0.5);
   assert_true(weight_at(model, 0, 0) == 0.375);
   assert_int_equal(mix_optimizer_iterations(mix_model_optimizer(model)), 1);
 }
 
 static mix_tensor *twice(void *context, mix_tensor *y_true, mix_tensor *y_pred) {
   (void)context;
-  return mix_multiply(mix_add(mix_squeeze(y_true, MIX_AXES(-1)), mix_squeeze(y_pred, MIX_AXES(-1))), mix_scalar_like(y_pred, 2));
+  return mix_multiply(mix_add(mix_squeeze(y_true, MIX_AXES(-1)), mix_squeeze(y_pred, MIX_AXES(-1))),
+                      mix_scalar_like(y_pred, 2));
 }
 static void losses_and_metrics_may_be_functions(void **state) {
   (void)state;
   mix_model *model = product_model(3, 0);
-  mix_model_compile(model, .loss_object = mix_loss_new(.function = twice), .optimizer = mix_sgd(.learning_rate = MIX_ZERO),
+  mix_model_compile(model, .loss_object = mix_loss_new(.function = twice),
+                    .optimizer = mix_sgd(.learning_rate = MIX_ZERO),
                     .metric_objects = mix_list_of(mix_metric_new(.function = twice, .name = "doubled")));
   assert_no_error();
-  mix_logs *logs = mix_model_test_on_batch(model, ARRAY(F32, MIX_SHAPE(2, 1), 1, 2), ARRAY(F32, MIX_SHAPE(2, 1), 10, 20));
-  assert_true(mix_logs_get(logs, "loss") == 39 && mix_logs_get(logs, "doubled") == 39); /* mean of 2 * 13 and 2 * 26 */
+  mix_logs *logs =
+      mix_model_test_on_batch(model, ARRAY(F32, MIX_SHAPE(2, 1), 1, 2), ARRAY(F32, MIX_SHAPE(2, 1), 10, 20));
+  assert_true(mix_logs_get(logs, "loss") == 39 &&
+              mix_logs_get(logs, "doubled") == 39); /* mean of 2 * 13 and 2 * 26 */
 }
 
 int main(void) {

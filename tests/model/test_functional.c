@@ -9,15 +9,16 @@ static mix_list *sum_call(mix_layer *layer, const mix_call_args *args) {
 static const mix_layer_class sum_class = {.size = sizeof(mix_layer_class), .name = "Sum", .call = sum_call};
 
 static mix_layer *scaling(double w, const char *name) {
-  return mix_dense(.units = 1, .no_bias = true, .kernel_initializer_object = mix_initializer_new("constant", .value = w),
-                   .name = name);
+  return mix_dense(.units = 1, .no_bias = true,
+                   .kernel_initializer_object = mix_initializer_new("constant", .value = w), .name = name);
 }
 
 static void several_inputs_are_matched_in_order(void **state) {
   (void)state;
-  mix_tensor *a = mix_input(.shape = MIX_SHAPE(1), .name = "a"), *b = mix_input(.shape = MIX_SHAPE(1), .name = "b");
-  mix_tensor *sum =
-      mix_call(mix_layer_new(&sum_class), mix_list_of(mix_call(scaling(2, "two"), a), mix_call(scaling(3, "three"), b)));
+  mix_tensor *a = mix_input(.shape = MIX_SHAPE(1), .name = "a"),
+             *b = mix_input(.shape = MIX_SHAPE(1), .name = "b");
+  mix_tensor *sum = mix_call(mix_layer_new(&sum_class),
+                             mix_list_of(mix_call(scaling(2, "two"), a), mix_call(scaling(3, "three"), b)));
   mix_model *model = mix_model_new(mix_list_of(a, b), sum);
   mix_tensor *x = ARRAY(F32, MIX_SHAPE(2, 1), 1, 10), *y = ARRAY(F32, MIX_SHAPE(2, 1), 5, 7);
   mix_tensor *result = mix_model_call(model, mix_list_of(x, y));
@@ -31,7 +32,8 @@ static void several_inputs_are_matched_in_order(void **state) {
              *zero = ARRAY(F32, MIX_SHAPE(1, 1), 0);
   mix_logs *logs = mix_model_train_on_batch(model, mix_list_of(one_x, one_y), zero);
   assert_true(mix_logs_get(logs, "loss") == 17 * 17);
-  assert_true(weight_at(model, 0, 0) == 2 - 2 * 17 * 1 / 128.0 && weight_at(model, 1, 0) == 3 - 2 * 17 * 5 / 128.0);
+  assert_true(weight_at(model, 0, 0) == 2 - 2 * 17 * 1 / 128.0 &&
+              weight_at(model, 1, 0) == 3 - 2 * 17 * 5 / 128.0);
   mix_model_call(model, x);
   assert_error(MIX_VALUE_ERROR, "1 inputs given");
 }
@@ -66,7 +68,8 @@ static void several_outputs_have_losses_of_their_own(void **state) {
 static void an_output_without_a_loss_is_left_out(void **state) {
   (void)state;
   mix_tensor *x = mix_input(.shape = MIX_SHAPE(1));
-  mix_model *model = mix_model_new(x, mix_list_of(mix_call(scaling(2, "left"), x), mix_call(scaling(3, "right"), x)));
+  mix_model *model =
+      mix_model_new(x, mix_list_of(mix_call(scaling(2, "left"), x), mix_call(scaling(3, "right"), x)));
   mix_list *losses = mix_list_new(2, (void *[]){NULL, mix_loss_new("mse")});
   mix_model_compile(model, .loss_objects = losses, .optimizer = mix_sgd(.learning_rate = 0.125));
   mix_tensor *one = ARRAY(F32, MIX_SHAPE(1, 1), 1), *zero = ARRAY(F32, MIX_SHAPE(1, 1), 0);
@@ -89,12 +92,14 @@ static void a_shared_layer_has_one_weight_and_the_sum_of_gradients(void **state)
   (void)state;
   mix_tensor *a = mix_input(.shape = MIX_SHAPE(1)), *b = mix_input(.shape = MIX_SHAPE(1));
   mix_layer *shared = scaling(2, "shared");
-  mix_tensor *sum = mix_call(mix_layer_new(&sum_class), mix_list_of(mix_call(shared, a), mix_call(shared, b)));
+  mix_tensor *sum =
+      mix_call(mix_layer_new(&sum_class), mix_list_of(mix_call(shared, a), mix_call(shared, b)));
   mix_model *model = mix_model_new(mix_list_of(a, b), sum);
   assert_int_equal(mix_list_count(mix_model_weights(model)), 1);
   assert_int_equal(mix_list_count(mix_model_layers(model)), 4); /* two inputs, shared, sum */
   mix_model_compile(model, .loss = "mae", .optimizer = mix_sgd(.learning_rate = 0.25));
-  mix_tensor *x = ARRAY(F32, MIX_SHAPE(1, 1), 1), *y = ARRAY(F32, MIX_SHAPE(1, 1), 2), *zero = ARRAY(F32, MIX_SHAPE(1, 1), 0);
+  mix_tensor *x = ARRAY(F32, MIX_SHAPE(1, 1), 1), *y = ARRAY(F32, MIX_SHAPE(1, 1), 2),
+             *zero = ARRAY(F32, MIX_SHAPE(1, 1), 0);
   assert_true(mix_logs_get(mix_model_train_on_batch(model, mix_list_of(x, y), zero), "loss") == 6);
   assert_true(weight_at(model, 0, 0) == 2 - 0.25 * (1 + 2));
 }
@@ -102,9 +107,11 @@ static void a_shared_layer_has_one_weight_and_the_sum_of_gradients(void **state)
 static void a_model_is_a_layer_of_another(void **state) {
   (void)state;
   mix_tensor *inner_inputs = mix_input(.shape = MIX_SHAPE(1));
-  mix_model *inner = mix_model_new(inner_inputs, mix_call(scaling(3, "three"), inner_inputs), .name = "inner");
+  mix_model *inner =
+      mix_model_new(inner_inputs, mix_call(scaling(3, "three"), inner_inputs), .name = "inner");
   mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(1));
-  mix_model *outer = mix_model_new(inputs, mix_call(scaling(2, "two"), mix_call(mix_model_layer(inner), inputs)), .name = "outer");
+  mix_model *outer = mix_model_new(
+      inputs, mix_call(scaling(2, "two"), mix_call(mix_model_layer(inner), inputs)), .name = "outer");
   mix_tensor *x = ARRAY(F32, MIX_SHAPE(1, 1), 5);
   assert_true(at(mix_model_call(outer, x), 0) == 30);
   assert_int_equal(mix_list_count(mix_model_weights(outer)), 2);
@@ -137,7 +144,8 @@ static void training_reaches_the_layers(void **state) {
   mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(64));
   mix_model *model = mix_model_new(inputs, mix_call(mix_dropout(.rate = 0.5, .seed = 3), inputs));
   mix_tensor *ones = mix_fill(MIX_SHAPE(4, 64), 1, F32);
-  mix_tensor *inferred = mix_model_call(model, ones), *trained = mix_model_call(model, ones, .training = MIX_TRUE);
+  mix_tensor *inferred = mix_model_call(model, ones),
+             *trained = mix_model_call(model, ones, .training = MIX_TRUE);
   double kept = 0, dropped = 0;
   for (int i = 0; i < 256; i++) {
     assert_true(at(inferred, i) == 1);
@@ -149,7 +157,8 @@ static void training_reaches_the_layers(void **state) {
 
 static void inputs_and_outputs_must_be_connected(void **state) {
   (void)state;
-  mix_tensor *a = mix_input(.shape = MIX_SHAPE(1), .name = "a"), *b = mix_input(.shape = MIX_SHAPE(1), .name = "b");
+  mix_tensor *a = mix_input(.shape = MIX_SHAPE(1), .name = "a"),
+             *b = mix_input(.shape = MIX_SHAPE(1), .name = "b");
   assert_null(mix_model_new(a, mix_call(scaling(1, "one"), b)));
   assert_error(MIX_VALUE_ERROR, "'b'");
   assert_null(mix_model_new(a, mix_add(a, a)));
@@ -199,11 +208,16 @@ static void the_summary_shows_shapes_parameters_and_policies(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(several_inputs_are_matched_in_order),  TEST(several_outputs_have_losses_of_their_own),
-      TEST(an_output_without_a_loss_is_left_out), TEST(a_shared_layer_has_one_weight_and_the_sum_of_gradients),
-      TEST(a_model_is_a_layer_of_another),        TEST(a_sequential_is_a_layer_of_a_functional_model),
-      TEST(training_reaches_the_layers),          TEST(inputs_and_outputs_must_be_connected),
-      TEST(models_are_named_as_keras_names_them), TEST(the_summary_shows_shapes_parameters_and_policies),
+      TEST(several_inputs_are_matched_in_order),
+      TEST(several_outputs_have_losses_of_their_own),
+      TEST(an_output_without_a_loss_is_left_out),
+      TEST(a_shared_layer_has_one_weight_and_the_sum_of_gradients),
+      TEST(a_model_is_a_layer_of_another),
+      TEST(a_sequential_is_a_layer_of_a_functional_model),
+      TEST(training_reaches_the_layers),
+      TEST(inputs_and_outputs_must_be_connected),
+      TEST(models_are_named_as_keras_names_them),
+      TEST(the_summary_shows_shapes_parameters_and_policies),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

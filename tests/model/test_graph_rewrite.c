@@ -1,4 +1,5 @@
-/* The automatic graph rewrite switched on through its public calls (spec/mixed-precision.md, 7.1), and a training under it. */
+/* The automatic graph rewrite switched on through its public calls (spec/mixed-precision.md, 7.1), and a
+ * training under it. */
 #include "model/support.h"
 
 static char warnings[1 << 12];
@@ -75,9 +76,11 @@ static void section_7_1_refusals_change_nothing(void **state) {
   assert_error(MIX_VALUE_ERROR, "the optimizer is another object");
   assert_null(mix_enable_mixed_precision_graph_rewrite(wrapped));
   assert_error(MIX_VALUE_ERROR, "is a LossScaleOptimizer around SGD");
-  assert_null(mix_enable_mixed_precision_graph_rewrite(sgd, .loss_scale = mix_dynamic_loss_scale(.multiplier = 4)));
+  assert_null(
+      mix_enable_mixed_precision_graph_rewrite(sgd, .loss_scale = mix_dynamic_loss_scale(.multiplier = 4)));
   assert_error(MIX_VALUE_ERROR, "multiplier of the loss scale is 4");
-  assert_null(mix_enable_mixed_precision_graph_rewrite(sgd, .loss_scale = mix_fixed_loss_scale(2), .fixed_loss_scale = 2));
+  assert_null(mix_enable_mixed_precision_graph_rewrite(sgd, .loss_scale = mix_fixed_loss_scale(2),
+                                                       .fixed_loss_scale = 2));
   assert_error(MIX_VALUE_ERROR, "give one of them");
   mix_set_global_policy("mixed_bfloat16");
   assert_null(mix_enable_mixed_precision_graph_rewrite(sgd));
@@ -100,7 +103,8 @@ static mix_list *raw_gradient(void *context, mix_list *arguments) {
   mix_optimizer *optimizer = ((void **)context)[1];
   (void)arguments;
   mix_tape *tape = mix_tape_begin(.persistent = true);
-  mix_tensor *loss = mix_square(mix_variable_value(w)), *scaled = mix_optimizer_get_scaled_loss(optimizer, loss);
+  mix_tensor *loss = mix_square(mix_variable_value(w)),
+             *scaled = mix_optimizer_get_scaled_loss(optimizer, loss);
   mix_tape_end(tape);
   mix_list *raw = mix_tape_gradient(tape, loss, mix_list_of(w)),
            *scaled_gradients = mix_tape_gradient(tape, scaled, mix_list_of(w));
@@ -118,7 +122,8 @@ static void section_7_1_gradients_of_a_tape_are_not_scaled(void **state) {
   assert_true(mix_tensor_item(mix_list_get(gradients, 1)) == 6 * 128);
 }
 
-/* Only functions are rewritten: a product computed at once keeps float32's digits, in a function it has float16's. */
+/* Only functions are rewritten: a product computed at once keeps float32's digits, in a function it has
+ * float16's. */
 static mix_list *third(void *context, mix_list *arguments) {
   (void)context;
   return mix_list_of(mix_matmul(mix_list_get(arguments, 0), mix_list_get(arguments, 1), false, false));
@@ -135,7 +140,8 @@ static void section_7_1_only_functions_are_rewritten(void **state) {
   assert_no_error();
 }
 
-/* TensorFlow only warns of graphs that were made before the call; here such a function is captured anew, and again when the rewrite goes. */
+/* TensorFlow only warns of graphs that were made before the call; here such a function is captured anew, and
+ * again when the rewrite goes. */
 static void section_7_1_functions_of_before(void **state) {
   (void)state;
   const float numbers[] = {1 + 1.0f / 4096};
@@ -153,7 +159,8 @@ static void section_7_1_functions_of_before(void **state) {
 
 /* ---- where gradients come from ---- */
 
-/* mean(x w) 2^-26 at x = w = 1: what flows back to the product, 2^-26, is no float16 number but 0; times 2^15 it is one. */
+/* mean(x w) 2^-26 at x = w = 1: what flows back to the product, 2^-26, is no float16 number but 0; times 2^15
+ * it is one. */
 typedef struct tiny {
   mix_variable *w;
   mix_optimizer *optimizer;
@@ -163,7 +170,8 @@ typedef struct tiny {
 
 static mix_tensor *tiny_loss(void *context) {
   tiny *t = context;
-  mix_tensor *mean = mix_reduce_mean(mix_matmul(t->x, mix_variable_value(t->w), false, false), MIX_ALL_AXES, false);
+  mix_tensor *mean =
+      mix_reduce_mean(mix_matmul(t->x, mix_variable_value(t->w), false, false), MIX_ALL_AXES, false);
   return mix_multiply(mean, mix_scalar(0x1p-26, MIX_FLOAT32));
 }
 
@@ -179,11 +187,16 @@ static mix_list *tiny_step(void *context, mix_list *arguments) {
   mix_tape_end(tape);
   switch (t->way) {
   case MINIMIZE: mix_optimizer_minimize(t->optimizer, loss, tape, variables); return mix_list_of(loss);
-  case MINIMIZE_FUNCTION: mix_optimizer_minimize_function(t->optimizer, tiny_loss, t, variables); return mix_list_of(loss);
+  case MINIMIZE_FUNCTION:
+    mix_optimizer_minimize_function(t->optimizer, tiny_loss, t, variables);
+    return mix_list_of(loss);
   case COMPUTE: gradients = mix_optimizer_compute_gradients(t->optimizer, loss, tape, variables); break;
-  case COMPUTE_OF: gradients = mix_optimizer_compute_gradients_of(t->optimizer, tiny_loss, t, variables); break;
+  case COMPUTE_OF:
+    gradients = mix_optimizer_compute_gradients_of(t->optimizer, tiny_loss, t, variables);
+    break;
   case OWN_METHODS:
-    gradients = mix_optimizer_get_unscaled_gradients(t->optimizer, mix_tape_gradient(tape, scaled, variables));
+    gradients =
+        mix_optimizer_get_unscaled_gradients(t->optimizer, mix_tape_gradient(tape, scaled, variables));
     break;
   default: gradients = mix_tape_gradient(tape, loss, variables);
   }
@@ -209,14 +222,15 @@ static void section_7_1_minimize_or_compute_gradients(void **state) {
   for (int fixed = 0; fixed < 2; fixed++)
     for (int way = 0; way < WAYS; way++) {
       warnings[0] = 0;
-      mix_optimizer *optimizer =
-          mix_enable_mixed_precision_graph_rewrite(mix_sgd(.learning_rate = 0x1p20), .fixed_loss_scale = fixed ? 0x1p15 : 0);
+      mix_optimizer *optimizer = mix_enable_mixed_precision_graph_rewrite(
+          mix_sgd(.learning_rate = 0x1p20), .fixed_loss_scale = fixed ? 0x1p15 : 0);
       const double w = after_a_step(way, true, optimizer);
       if (w != (way == RAW ? 1 : 1 - 0x1p-6)) fail_msg("way %d: w is %.17g", way, w);
       /* Only who scaled nothing is told so. */
       assert_true((strstr(warnings, "get_scaled_loss and get_unscaled_gradients") != NULL) == (way == RAW));
       optimizer = mix_enable_mixed_precision_graph_rewrite(mix_sgd(.learning_rate = 0x1p20));
-      assert_true(after_a_step(way, false, optimizer) == 1 - 0x1p-6); /* outside functions nothing is rewritten */
+      assert_true(after_a_step(way, false, optimizer) ==
+                  1 - 0x1p-6); /* outside functions nothing is rewritten */
     }
 }
 
@@ -280,10 +294,13 @@ static void section_6_7_the_wrappers_loss_scaling(void **state) {
   mix_set_semantics("experimental");
   mix_variable *w = mix_variable_new(mix_fill(MIX_SHAPE(1, 1), 1, MIX_FLOAT32), .name = "w"),
                *unused = mix_variable_new(mix_fill(MIX_SHAPE(1, 1), 1, MIX_FLOAT32), .name = "unused");
-  mix_loss_scale *by_four = mix_dynamic_loss_scale(.initial_loss_scale = 64, .increment_period = 1, .multiplier = 4);
-  mix_optimizer *optimizer = mix_enable_mixed_precision_graph_rewrite(mix_sgd(.learning_rate = 0.5), .loss_scale = by_four);
+  mix_loss_scale *by_four =
+      mix_dynamic_loss_scale(.initial_loss_scale = 64, .increment_period = 1, .multiplier = 4);
+  mix_optimizer *optimizer =
+      mix_enable_mixed_precision_graph_rewrite(mix_sgd(.learning_rate = 0.5), .loss_scale = by_four);
   assert_no_error();
-  assert_ptr_equal(mix_optimizer_loss_scale_object(optimizer), by_four); /* any multiplier, the object itself */
+  assert_ptr_equal(mix_optimizer_loss_scale_object(optimizer),
+                   by_four); /* any multiplier, the object itself */
   /* Dynamic: conditional, and a skipped step leaves the counter of steps alone. */
   assert_true(stepped(optimizer, w, true) == 0.5 && mix_optimizer_iterations(optimizer) == 1);
   assert_true(mix_tensor_item(mix_optimizer_loss_scale(optimizer)) == 256);
@@ -331,19 +348,24 @@ static void W22_two_dense_layers(void **state) {
   static float numbers[2][1024 * 64];
   uint32_t seed = 1;
   for (int i = 0; i < 2 * 1024 * 64; i++)
-    numbers[i / (1024 * 64)][i % (1024 * 64)] = (float)((seed = seed * 1664525u + 1013904223u) >> 8) / 0x1p24f;
+    numbers[i / (1024 * 64)][i % (1024 * 64)] =
+        (float)((seed = seed * 1664525u + 1013904223u) >> 8) / 0x1p24f;
   mix_tensor *data = mix_tensor_from(numbers[0], MIX_FLOAT32, MIX_SHAPE(1024, 64));
   mix_tensor *target = mix_tensor_from(numbers[1], MIX_FLOAT32, MIX_SHAPE(1024, 64));
-  mix_history *history = mix_model_fit(model, data, target, .batch_size = 128, .epochs = 5, .verbose = MIX_SILENT);
+  mix_history *history =
+      mix_model_fit(model, data, target, .batch_size = 128, .epochs = 5, .verbose = MIX_SILENT);
   assert_no_error();
   assert_true(mix_optimizer_scales_loss(mix_model_optimizer(model)));
-  double first = mix_logs_get(mix_history_epoch(history, 0), "loss"), last = mix_logs_get(mix_history_epoch(history, 4), "loss");
+  double first = mix_logs_get(mix_history_epoch(history, 0), "loss"),
+         last = mix_logs_get(mix_history_epoch(history, 4), "loss");
   if (!(last < first)) fail_msg("the loss went from %g to %g", first, last);
-  /* Forward two, backward three: the gradient of the inputs is not asked for. One capture, for the batches are of one size. */
+  /* Forward two, backward three: the gradient of the inputs is not asked for. One capture, for the batches
+   * are of one size. */
   assert_int_equal(products, 5);
   assert_int_equal(converted_products, 5);
   mix_list *weights = mix_model_weights(model);
-  for (int i = 0; i < mix_list_count(weights); i++) assert_int_equal(mix_variable_dtype(mix_list_get(weights, i)), MIX_FLOAT32);
+  for (int i = 0; i < mix_list_count(weights); i++)
+    assert_int_equal(mix_variable_dtype(mix_list_get(weights, i)), MIX_FLOAT32);
 }
 
 int main(void) {

@@ -1,17 +1,17 @@
-/* What callers get wrong: NULL, other objects, shapes and axes of no rank, counts beyond all data. Each is an error that names the call
- * and what it expected; none reads past what it was given. */
-#include "support.h"
+/* What callers get wrong: NULL, other objects, shapes and axes of no rank, counts beyond all data. Each is an
+ * error that names the call and what it expected; none reads past what it was given. */
+#include "model/support.h"
 
-#define REFUSED(call, status, part)                                                                                                \
-  do {                                                                                                                             \
-    assert_true(!(call));                                                                                                          \
-    assert_error(status, part);                                                                                                    \
+#define REFUSED(call, status, part)                                                                          \
+  do {                                                                                                       \
+    assert_true(!(call));                                                                                    \
+    assert_error(status, part);                                                                              \
   } while (0)
 /* The same of a call that returns its status. */
-#define FAILS(call, status, part)                                                                                                  \
-  do {                                                                                                                             \
-    assert_int_equal(call, status);                                                                                                \
-    assert_error(status, part);                                                                                                    \
+#define FAILS(call, status, part)                                                                            \
+  do {                                                                                                       \
+    assert_int_equal(call, status);                                                                          \
+    assert_error(status, part);                                                                              \
   } while (0)
 
 static mix_tensor *matrix(void) { return ARRAY(F32, MIX_SHAPE(2, 3), 1, -2, 3, 4, 0.5, 6); }
@@ -62,9 +62,11 @@ static void computations_are_given_nothing(void **state) {
   REFUSED(mix_loss_scale_update(scale, NULL), MIX_TYPE_ERROR, "a bool scalar");
   REFUSED(mix_all_finite_of(NULL), MIX_TYPE_ERROR, "a list of gradients");
   REFUSED(mix_optimizer_scale_loss(mix_sgd(), NULL), MIX_TYPE_ERROR, "optimizer_scale_loss");
-  REFUSED(mix_schedule_call(mix_exponential_decay(0.1, 10, 0.5, false), NULL), MIX_TYPE_ERROR, "schedule_call");
+  REFUSED(mix_schedule_call(mix_exponential_decay(0.1, 10, 0.5, false), NULL), MIX_TYPE_ERROR,
+          "schedule_call");
   REFUSED(mix_optimizer_for_policy(NULL, NULL), MIX_TYPE_ERROR, "optimizer_for_policy");
-  FAILS(mix_optimizer_exclude_from_weight_decay(mix_sgd(), NULL, 1, NULL), MIX_VALUE_ERROR, "1 names at NULL");
+  FAILS(mix_optimizer_exclude_from_weight_decay(mix_sgd(), NULL, 1, NULL), MIX_VALUE_ERROR,
+        "1 names at NULL");
   FAILS(mix_optimizer_exclude_from_weight_decay(mix_sgd(), NULL, -1, NULL), MIX_VALUE_ERROR, "-1 names");
   REFUSED(mix_metric_variables(NULL), MIX_TYPE_ERROR, "metric_variables");
   REFUSED(mix_metric_result_tensor(NULL), MIX_TYPE_ERROR, "metric_result");
@@ -129,9 +131,12 @@ static void ranks_that_are_none(void **state) {
     assert_false(mix_shape_equal(ranks[i], ranks[i]));
     assert_non_null(strstr(mix_shape_text(ranks[i], text, sizeof text), "rank"));
     REFUSED(mix_fill(ranks[i], 1, F32), MIX_VALUE_ERROR, "fill");
-    REFUSED(mix_dropout(.rate = 0.5, .noise_shape = ranks[i]), MIX_VALUE_ERROR, "dropout: noise_shape has rank");
-    REFUSED(mix_alpha_dropout(.rate = 0.5, .noise_shape = ranks[i]), MIX_VALUE_ERROR, "alpha_dropout: noise_shape has rank");
-    FAILS(mix_layer_build(mix_dense(.units = 2), ranks[i]), MIX_VALUE_ERROR, "layer_build: input_shape has rank");
+    REFUSED(mix_dropout(.rate = 0.5, .noise_shape = ranks[i]), MIX_VALUE_ERROR,
+            "dropout: noise_shape has rank");
+    REFUSED(mix_alpha_dropout(.rate = 0.5, .noise_shape = ranks[i]), MIX_VALUE_ERROR,
+            "alpha_dropout: noise_shape has rank");
+    FAILS(mix_layer_build(mix_dense(.units = 2), ranks[i]), MIX_VALUE_ERROR,
+          "layer_build: input_shape has rank");
     assert_int_equal(mix_layer_output_shape(mix_dense(.units = 2), ranks[i]).rank, 0);
     assert_error(MIX_VALUE_ERROR, "layer_output_shape: input_shape has rank");
   }
@@ -166,12 +171,14 @@ static void names_that_are_none(void **state) {
   REFUSED(mix_dense(.units = 2, .activation = "rleu"), MIX_VALUE_ERROR, "relu, ");
   REFUSED(mix_activation("rleu"), MIX_VALUE_ERROR, "relu, ");
   REFUSED(mix_activate("rleu", matrix()), MIX_VALUE_ERROR, "relu, ");
-  REFUSED(mix_dense(.units = 2, .kernel_initializer = "glorot"), MIX_VALUE_ERROR, "glorot_uniform, glorot_normal");
+  REFUSED(mix_dense(.units = 2, .kernel_initializer = "glorot"), MIX_VALUE_ERROR,
+          "glorot_uniform, glorot_normal");
   REFUSED(mix_regularizer_new("l3"), MIX_VALUE_ERROR, "l1, l2, l1_l2, orthogonal_regularizer");
   REFUSED(mix_constraint_new("max"), MIX_VALUE_ERROR, "max_norm, unit_norm, non_neg, min_max_norm");
   REFUSED(mix_loss_new("mean_squared_eror"), MIX_VALUE_ERROR, "did you mean 'mean_squared_error'");
   REFUSED(mix_metric_new("acuracy"), MIX_VALUE_ERROR, "did you mean 'accuracy'");
-  REFUSED(mix_spatial_dropout2d(.rate = 0.5, .data_format = "NHWC"), MIX_VALUE_ERROR, "channels_last or channels_first");
+  REFUSED(mix_spatial_dropout2d(.rate = 0.5, .data_format = "NHWC"), MIX_VALUE_ERROR,
+          "channels_last or channels_first");
 }
 
 /* JSON has no NaN and no text but UTF-8; that is said, and is no want of memory. */
@@ -179,7 +186,8 @@ static void configs_that_cannot_be_written(void **state) {
   (void)state;
   REFUSED(mix_layer_config(mix_masking(.mask_value = NAN)), MIX_VALUE_ERROR, "'mask_value'");
   REFUSED(mix_layer_config(mix_dense(.units = 2, .name = "\xff\xfe")), MIX_VALUE_ERROR, "not UTF-8");
-  REFUSED(mix_optimizer_serialize(mix_loss_scale_optimizer(mix_sgd(), .initial_scale = NAN)), MIX_VALUE_ERROR, "'initial_scale'");
+  REFUSED(mix_optimizer_serialize(mix_loss_scale_optimizer(mix_sgd(), .initial_scale = NAN)), MIX_VALUE_ERROR,
+          "'initial_scale'");
 }
 
 /* ---- functions of the caller's that give nothing back, or call themselves ---- */
@@ -211,7 +219,9 @@ static mix_shape no_shape(mix_layer *layer, int count, const mix_shape *shapes) 
   (void)layer, (void)count, (void)shapes;
   return (mix_shape){.rank = 77};
 }
-static mix_list *endless(void *context, mix_list *arguments) { return mix_function_call(*(mix_function **)context, arguments); }
+static mix_list *endless(void *context, mix_list *arguments) {
+  return mix_function_call(*(mix_function **)context, arguments);
+}
 static mix_status bad_hook(void *context, mix_model *model, int64_t index, mix_logs *logs) {
   (void)context, (void)model, (void)index, (void)logs;
   return mix_dense() ? MIX_OK : mix_error();
@@ -226,11 +236,14 @@ static void functions_that_give_nothing(void **state) {
   mix_tensor *x = matrix();
   REFUSED(mix_loss_call(mix_loss_new(.function = no_loss, .name = "mine"), x, x), MIX_TYPE_ERROR,
           "mine: the function given returned NULL");
-  REFUSED(mix_regularizer_call(mix_regularizer_new(.function = no_penalty), x), MIX_TYPE_ERROR, "regularizer: the function given");
-  REFUSED(mix_constraint_call(mix_constraint_new(.function = no_penalty), x), MIX_TYPE_ERROR, "constraint: the function given");
-  REFUSED(mix_schedule_call(mix_schedule_function(no_penalty, NULL), mix_scalar(1, MIX_INT64)), MIX_TYPE_ERROR,
-          "schedule: the function");
-  FAILS(mix_metric_update(mix_metric_new(.function = no_loss, .name = "mine"), x, x), MIX_TYPE_ERROR, "mine: the function given");
+  REFUSED(mix_regularizer_call(mix_regularizer_new(.function = no_penalty), x), MIX_TYPE_ERROR,
+          "regularizer: the function given");
+  REFUSED(mix_constraint_call(mix_constraint_new(.function = no_penalty), x), MIX_TYPE_ERROR,
+          "constraint: the function given");
+  REFUSED(mix_schedule_call(mix_schedule_function(no_penalty, NULL), mix_scalar(1, MIX_INT64)),
+          MIX_TYPE_ERROR, "schedule: the function");
+  FAILS(mix_metric_update(mix_metric_new(.function = no_loss, .name = "mine"), x, x), MIX_TYPE_ERROR,
+        "mine: the function given");
   mix_metric *metric = mix_metric_new(.metric_class = &metric_class, .name = "mine");
   FAILS(mix_metric_update(metric, x), MIX_RUNTIME_ERROR, "metric mine: update failed");
   REFUSED(mix_metric_result_tensor(metric), MIX_TYPE_ERROR, "mine: the function given");
@@ -242,19 +255,22 @@ static void functions_that_give_nothing(void **state) {
 
 static void what_holds_or_calls_itself(void **state) {
   (void)state;
-  static const mix_layer_class layer_class = {.size = sizeof(mix_layer_class), .name = "Endless", .call = calls_itself};
+  static const mix_layer_class layer_class = {
+      .size = sizeof(mix_layer_class), .name = "Endless", .call = calls_itself};
   mix_layer *outer = mix_dense(.units = 2, .name = "outer"), *inner = mix_dense(.units = 2, .name = "inner");
   assert_ptr_equal(mix_layer_add_layer(outer, inner), inner);
   REFUSED(mix_layer_add_layer(inner, outer), MIX_VALUE_ERROR, "'inner' would hold itself, by 'outer'");
   REFUSED(mix_layer_add_layer(inner, inner), MIX_VALUE_ERROR, "'inner' would hold itself");
-  mix_model *model = mix_sequential(NULL, .name = "chain"), *around = mix_sequential(mix_list_of(mix_model_layer(model)));
+  mix_model *model = mix_sequential(NULL, .name = "chain"),
+            *around = mix_sequential(mix_list_of(mix_model_layer(model)));
   FAILS(mix_sequential_add(model, mix_model_layer(model)), MIX_VALUE_ERROR, "'chain' would hold itself");
   FAILS(mix_sequential_add(model, mix_model_layer(around)), MIX_VALUE_ERROR, "'chain' would hold itself");
   REFUSED(mix_call(mix_layer_new(&layer_class, .name = "endless"), matrix()), MIX_RUNTIME_ERROR,
           "endless: calls of layers inside calls");
   mix_function *function = NULL;
   function = mix_function_new(endless, &function, .name = "endless");
-  REFUSED(mix_function_call(function, mix_list_of(matrix())), MIX_RUNTIME_ERROR, "endless: calls inside calls");
+  REFUSED(mix_function_call(function, mix_list_of(matrix())), MIX_RUNTIME_ERROR,
+          "endless: calls inside calls");
   assert_non_null(mix_call(outer, matrix())); /* nothing is left of the calls that failed */
   assert_no_error();
 }
@@ -265,15 +281,17 @@ static void hooks_that_fail(void **state) {
   mix_model *model = mix_sequential(mix_list_of(mix_dense(.units = 1)));
   mix_model_compile(model, .loss = "mse", .optimizer_name = "sgd");
   mix_callback *callback = mix_callback_new(.name = "mine", .on_epoch_end = bad_hook);
-  REFUSED(
-      mix_model_fit(model, matrix(), ARRAY(F32, MIX_SHAPE(2, 1), 1, 2), .verbose = MIX_SILENT, .callbacks = mix_list_of(callback)),
-      MIX_VALUE_ERROR, "dense: units is 0; expected a positive number (in callback 'mine', on_epoch_end)");
+  REFUSED(mix_model_fit(model, matrix(), ARRAY(F32, MIX_SHAPE(2, 1), 1, 2), .verbose = MIX_SILENT,
+                        .callbacks = mix_list_of(callback)),
+          MIX_VALUE_ERROR,
+          "dense: units is 0; expected a positive number (in callback 'mine', on_epoch_end)");
 }
 
 /* A chain that was built by data knows its shapes too. */
 static void a_summary_after_fit(void **state) {
   (void)state;
-  mix_model *model = mix_sequential(mix_list_of(mix_dense(.units = 4), mix_dropout(.rate = 0.1), mix_dense(.units = 1)));
+  mix_model *model =
+      mix_sequential(mix_list_of(mix_dense(.units = 4), mix_dropout(.rate = 0.1), mix_dense(.units = 1)));
   assert_non_null(strstr(mix_model_summary(model), " ? "));
   mix_model_compile(model, .loss = "mse", .optimizer_name = "sgd");
   assert_non_null(mix_model_fit(model, matrix(), ARRAY(F32, MIX_SHAPE(2, 1), 1, 2), .verbose = MIX_SILENT));

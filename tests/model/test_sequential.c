@@ -1,12 +1,12 @@
 /* Sequential models: built by data, by a shape, by being called. */
-#include "base/cpu.h"
+#include "base/processor.h"
 #include "model/model.h"
 #include "model/support.h"
 #include <mixtape/device.h>
 
 static mix_layer *scaling(double w, const char *name) {
-  return mix_dense(.units = 1, .no_bias = true, .kernel_initializer_object = mix_initializer_new("constant", .value = w),
-                   .name = name);
+  return mix_dense(.units = 1, .no_bias = true,
+                   .kernel_initializer_object = mix_initializer_new("constant", .value = w), .name = name);
 }
 
 static void data_builds_it(void **state) {
@@ -21,21 +21,23 @@ static void data_builds_it(void **state) {
 
 static void fit_builds_it_inside_its_first_step(void **state) {
   (void)state;
-  mix_model *model =
-      mix_sequential(mix_list_of(mix_dense(.units = 8, .activation = "relu"), mix_dense(.units = 3, .activation = "softmax")));
-  mix_model_compile(model, .loss = "sparse_categorical_crossentropy", .optimizer = mix_adam(.learning_rate = 0.01),
-                    .metrics = {"accuracy"});
+  mix_model *model = mix_sequential(mix_list_of(mix_dense(.units = 8, .activation = "relu"),
+                                                mix_dense(.units = 3, .activation = "softmax")));
+  mix_model_compile(model, .loss = "sparse_categorical_crossentropy",
+                    .optimizer = mix_adam(.learning_rate = 0.01), .metrics = {"accuracy"});
   examples e = examples_of(90, 5, 3);
   mix_history *history = mix_model_fit(model, e.x, e.y, .epochs = 30, .verbose = MIX_SILENT);
   assert_no_error();
   assert_int_equal(mix_list_count(mix_model_weights(model)), 4);
-  assert_true(mix_logs_get(mix_history_epoch(history, 29), "loss") < 0.7 * mix_logs_get(mix_history_epoch(history, 0), "loss"));
+  assert_true(mix_logs_get(mix_history_epoch(history, 29), "loss") <
+              0.7 * mix_logs_get(mix_history_epoch(history, 0), "loss"));
   assert_true(mix_logs_get(mix_model_evaluate(model, e.x, e.y, .verbose = MIX_SILENT), "accuracy") > 0.8);
 }
 
 static void a_shape_builds_it(void **state) {
   (void)state;
-  mix_model *model = mix_sequential(mix_list_of(mix_flatten(.name = "flat"), mix_dense(.units = 4, .name = "dense")));
+  mix_model *model =
+      mix_sequential(mix_list_of(mix_flatten(.name = "flat"), mix_dense(.units = 4, .name = "dense")));
   assert_int_equal(mix_model_build(model, MIX_SHAPE(MIX_UNKNOWN, 2, 3)), MIX_OK);
   mix_list *weights = mix_model_weights(model);
   assert_int_equal(mix_list_count(weights), 2);
@@ -77,21 +79,24 @@ static void before_it_is_built_there_are_no_weights_to_set_or_save(void **state)
   assert_non_null(mix_model_summary(model));
 }
 
-/* The largest product is named, and no table of embeddings taken for one: 1024 examples by (8, 4) are too few for float16 sums, 1024 by (2048,
- * 128) enough for their longer blocks. */
+/* The largest product is named, and no table of embeddings taken for one: 1024 examples by (8, 4) are too few
+ * for float16 sums, 1024 by (2048, 128) enough for their longer blocks. */
 static void the_summary_names_the_largest_product(void **state) {
   (void)state;
   mix_set_device("cpu"), mix_set_accumulate("auto");
   const uint32_t features = mix_cpu_features();
   const bool blocks = features & MIX_CPU_AVX512_FP16 && !(features & MIX_CPU_AMX_BF16);
   mix_layer *looked_up = mix_embedding(.input_dim = 2048, .output_dim = 128, .dtype = "mixed_float16");
-  mix_model *model = mix_sequential(mix_list_of(looked_up, mix_flatten(), mix_dense(.units = 4, .dtype = "mixed_float16")));
+  mix_model *model =
+      mix_sequential(mix_list_of(looked_up, mix_flatten(), mix_dense(.units = 4, .dtype = "mixed_float16")));
   assert_int_equal(mix_model_build(model, MIX_SHAPE(MIX_UNKNOWN, 1)), MIX_OK);
-  assert_string_equal(mix_model_product_service(model, MIX_FLOAT16, 1024).accumulation, blocks ? "blocked" : "exact");
+  assert_string_equal(mix_model_kernel_info(model, MIX_FLOAT16, 1024).accumulation,
+                      blocks ? "blocked" : "exact");
   mix_layer *dense = mix_dense(.units = 128, .dtype = "mixed_float16");
   model = mix_sequential(mix_list_of(dense));
   assert_int_equal(mix_model_build(model, MIX_SHAPE(MIX_UNKNOWN, 2048)), MIX_OK);
-  assert_string_equal(mix_model_product_service(model, MIX_FLOAT16, 1024).accumulation, blocks ? "blocked_long" : "exact");
+  assert_string_equal(mix_model_kernel_info(model, MIX_FLOAT16, 1024).accumulation,
+                      blocks ? "blocked_long" : "exact");
 }
 
 static void another_width_after_building_is_refused(void **state) {

@@ -1,8 +1,11 @@
-/* mix_function_dump: the graph of a training step before and after each pass, as text that is read back to the same text. */
+/* mix_function_dump: the graph of a training step before and after each pass, as text that is read back to
+ * the same text. */
 #include "model/support.h"
 
 #include "base/alloc.h"
-#include "compile/passes/passes.h"
+#include "compile/compile.h"
+#include "compile/pass_pipeline.h"
+#include "passes/passes.h"
 
 static char notes[1 << 21]; /* the log */
 
@@ -35,19 +38,22 @@ static int end(void **state) {
 }
 #define STAGE_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
 
-/* Products, normalisation, dropout with its generator, a penalty, Adam, a dynamic loss scale under a mixed policy: all that passes meet. */
+/* Products, normalisation, dropout with its generator, a penalty, Adam, a dynamic loss scale under a mixed
+ * policy: all that passes meet. */
 static mix_function *trained(const char *policy, const char *rewrite, bool jit) {
   mix_set_global_policy(policy);
   mix_set_graph_rewrite(rewrite);
   mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(6), .name = "digits");
-  mix_tensor *x = mix_call(
-      mix_dense(.units = 8, .activation = "gelu", .kernel_regularizer = mix_regularizer_new("l2"), .name = "hidden 'one'"), inputs);
+  mix_tensor *x = mix_call(mix_dense(.units = 8, .activation = "gelu",
+                                     .kernel_regularizer = mix_regularizer_new("l2"), .name = "hidden 'one'"),
+                           inputs);
   x = mix_call(mix_layer_normalization(.name = "norm"), x);
   x = mix_call(mix_dropout(.rate = 0.25, .name = "drop"), x);
   x = mix_call(mix_dense(.units = 3, .name = "logits"), x);
-  mix_model *model = mix_model_new(inputs, mix_call(mix_activation("softmax", .dtype = "float32", .name = "predictions"), x));
-  mix_model_compile(model, .loss = "sparse_categorical_crossentropy", .optimizer = mix_adam(.learning_rate = 0),
-                    .metrics = {"accuracy"}, .jit_compile = jit);
+  mix_model *model = mix_model_new(
+      inputs, mix_call(mix_activation("softmax", .dtype = "float32", .name = "predictions"), x));
+  mix_model_compile(model, .loss = "sparse_categorical_crossentropy",
+                    .optimizer = mix_adam(.learning_rate = 0), .metrics = {"accuracy"}, .jit_compile = jit);
   examples e = examples_of(12, 6, 3);
   mix_model_train_on_batch(model, e.x, e.y);
   assert_no_error();
@@ -58,7 +64,8 @@ static void comes_back(const char *stage, const char *text) {
   mix_ir *ir = mix_ir_read(stage, text, strlen(text), 1 << 24);
   if (!ir) fail_msg("stage %s: %s\n%s", stage, mix_error_message(), text);
   const char *again = mix_ir_text(ir);
-  if (strcmp(again, text) != 0) fail_msg("stage %s is read back to another text:\n%s\nfrom\n%s", stage, again, text);
+  if (strcmp(again, text) != 0)
+    fail_msg("stage %s is read back to another text:\n%s\nfrom\n%s", stage, again, text);
   mix_ir_free(ir);
 }
 
@@ -91,14 +98,18 @@ static void every_stage(mix_function *step) {
 
 static void every_stage_is_read_back(void **state) {
   (void)state;
-  static const char *const cases[][2] = {
-      {"float32", NULL}, {"mixed_float16", NULL}, {"mixed_bfloat16", NULL}, {"float32", "float16"}, {"float32", "bfloat16"}};
+  static const char *const cases[][2] = {{"float32", NULL},
+                                         {"mixed_float16", NULL},
+                                         {"mixed_bfloat16", NULL},
+                                         {"float32", "float16"},
+                                         {"float32", "bfloat16"}};
   for (int i = 0; i < 5; i++)
     for (int jit = 0; jit < 2; jit++)
       MIX_SCOPE { every_stage(trained(cases[i][0], cases[i][1], jit)); }
 }
 
-/* The passes run again to the same graph: what the log wrote of the compilation itself is what is dumped later. */
+/* The passes run again to the same graph: what the log wrote of the compilation itself is what is dumped
+ * later. */
 static void the_log_says_the_same(void **state) {
   (void)state;
   setenv("MIXTAPE_VERBOSE", "compile", 1);
@@ -106,24 +117,27 @@ static void the_log_says_the_same(void **state) {
   unsetenv("MIXTAPE_VERBOSE");
   for (int i = -1; i < 0 || mix_pass_name(i); i++) {
     char title[96];
-    snprintf(title, sizeof title, i < 0 ? "# compile train_step: as captured\n" : "# compile train_step: after %s\n",
+    snprintf(title, sizeof title,
+             i < 0 ? "# compile train_step: as captured\n" : "# compile train_step: after %s\n",
              mix_pass_name(i));
     const char *logged = strstr(notes, title), *text = dump(step, i < 0 ? "captured" : mix_pass_name(i));
     if (!logged) fail_msg("the log has no '%s'", title);
-    if (strncmp(logged + strlen(title), text, strlen(text)) != 0) fail_msg("%slogged:\n%.4000s\ndumped:\n%s", title, logged, text);
+    if (strncmp(logged + strlen(title), text, strlen(text)) != 0)
+      fail_msg("%slogged:\n%.4000s\ndumped:\n%s", title, logged, text);
   }
   notes[0] = 0;
-  dump(step, "fold");
+  dump(step, "constant_fold");
   assert_string_equal(notes, ""); /* who dumps is not told of the rewrite once more */
 }
 
-/* A pass that is switched off changes nothing; the graph between passes belongs to the environment of the call. */
+/* A pass that is switched off changes nothing; the graph between passes belongs to the environment of the
+ * call. */
 static void of_the_environment_of_the_call(void **state) {
   (void)state;
-  setenv("MIXTAPE_DISABLE_PASSES", "guard,epilogue", 1);
+  setenv("MIXTAPE_DISABLE_PASSES", "select_to_predicate,fuse_epilogues", 1);
   mix_function *step = trained("mixed_float16", NULL, false);
-  assert_string_equal(dump(step, "before guard"), dump(step, "guard"));
-  assert_null(strstr(dump(step, "persist"), " if %"));
+  assert_string_equal(dump(step, "before select_to_predicate"), dump(step, "select_to_predicate"));
+  assert_null(strstr(dump(step, "cache_weight_casts"), " if %"));
   const char *fused = dump(step, "fuse");
   unsetenv("MIXTAPE_DISABLE_PASSES");
   assert_ptr_equal(dump(step, "fuse"), fused); /* made before */
@@ -132,7 +146,7 @@ static void of_the_environment_of_the_call(void **state) {
   assert_non_null(dump(step, "plan"));
   assert_null(mix_function_dump(step, "cse"));
   assert_error(MIX_RUNTIME_ERROR, "no longer those of the latest call");
-  setenv("MIXTAPE_DISABLE_PASSES", "guard,epilogue", 1);
+  setenv("MIXTAPE_DISABLE_PASSES", "select_to_predicate,fuse_epilogues", 1);
   assert_non_null(dump(step, "cse"));
 }
 
@@ -142,7 +156,8 @@ static void edits_count_at_the_next_call(void **state) {
   mix_set_graph_rewrite("float16");
   mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(6));
   mix_model *model = mix_model_new(inputs, mix_call(mix_dense(.units = 3), inputs));
-  mix_model_compile(model, .loss = "sparse_categorical_crossentropy", .optimizer = mix_sgd(.learning_rate = 0));
+  mix_model_compile(model, .loss = "sparse_categorical_crossentropy",
+                    .optimizer = mix_sgd(.learning_rate = 0));
   examples e = examples_of(12, 6, 3);
   for (int i = 0; i < 3; i++) {
     if (i == 1) setenv("TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_ALLOWLIST_REMOVE", "MatMul", 1);
@@ -175,7 +190,7 @@ static void without_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {STAGE_TEST(every_stage_is_read_back), STAGE_TEST(the_log_says_the_same),
-                                     STAGE_TEST(of_the_environment_of_the_call), STAGE_TEST(edits_count_at_the_next_call),
-                                     STAGE_TEST(without_memory)};
+                                     STAGE_TEST(of_the_environment_of_the_call),
+                                     STAGE_TEST(edits_count_at_the_next_call), STAGE_TEST(without_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 #ifndef MIX_TESTS_NN_CUSTOM_H
 #define MIX_TESTS_NN_CUSTOM_H
 
-#include "support.h"
+#include "nn/support.h"
 
 /* ---- SimpleDense: weights by mix_layer_add_weight without a dtype ---- */
 typedef struct simple_dense {

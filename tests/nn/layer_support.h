@@ -3,7 +3,7 @@
 #define MIX_TESTS_NN_LAYER_SUPPORT_H
 
 #include "nn/config.h"
-#include "support.h"
+#include "nn/support.h"
 
 enum { INPUTS = 3, SIZE = 256 };
 

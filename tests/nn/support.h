@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "nn/layer.h"
-#include "nn/policy.h"
+#include "nn/layer/layer.h"
+#include "nn/policy/policy.h"
 #include <mixtape/function.h>
 #include <mixtape/layers.h>
 #include <mixtape/loss.h>

@@ -1,6 +1,7 @@
-/* Activations: rows F01 to F08 of spec/layers.md, 19.3, and every other name against its formula in double. Tolerances of the rows:
- * half a unit of their last digit (5e-8) and a few float32 roundings of values below 4 (4 * 2^-24 * 4 = 1e-6). */
-#include "support.h"
+/* Activations: rows F01 to F08 of spec/layers.md, 19.3, and every other name against its formula in double.
+ * Tolerances of the rows: half a unit of their last digit (5e-8) and a few float32 roundings of values below
+ * 4 (4 * 2^-24 * 4 = 1e-6). */
+#include "nn/support.h"
 
 static const double points[] = {-2, -0.5, 0, 1, 3};
 static mix_tensor *five(mix_dtype dtype) { return vector(dtype, 5, points); }
@@ -12,7 +13,8 @@ static void F01_gelu(void **state) {
 }
 static void F02_gelu_approximate(void **state) {
   (void)state;
-  ROW(mix_activate("gelu", five(MIX_FLOAT32), .approximate = true), -0.0454023, -0.1542860, 0, 0.8411920, 2.9963626);
+  ROW(mix_activate("gelu", five(MIX_FLOAT32), .approximate = true), -0.0454023, -0.1542860, 0, 0.8411920,
+      2.9963626);
 }
 static void F03_silu(void **state) {
   (void)state;
@@ -102,7 +104,8 @@ static void parameters(void **state) {
   mix_set_semantics("keras3");
   mix_tensor *x = five(MIX_FLOAT32); /* -2, -0.5, 0, 1, 3: every result below is exact in float32 */
   EXPECT_EXACT(mix_activate("relu", x, .negative_slope = 0.5, .max_value = 2), -1, -0.25, 0, 1, 2);
-  EXPECT_EXACT(mix_activate("relu", x, .negative_slope = 0.5, .threshold = 1), -1.5, -0.75, -0.5, 0, 3); /* at the threshold 0 */
+  EXPECT_EXACT(mix_activate("relu", x, .negative_slope = 0.5, .threshold = 1), -1.5, -0.75, -0.5, 0,
+               3); /* at the threshold 0 */
   EXPECT_EXACT(mix_activate("relu", x, .max_value = MIX_ZERO), 0, 0, 0, 0, 0);
   EXPECT_EXACT(mix_activate("leaky_relu", x, .negative_slope = 0.25), -0.5, -0.125, 0, 1, 3);
   EXPECT_EXACT(mix_activate("threshold", x, .threshold = 0.75, .value = -8), -8, -8, -8, 1, 3);
@@ -119,19 +122,21 @@ static void derivatives(void **state) {
     double max_value, threshold;
     mix_dtype dtype;
     double x[4], y[4], dy[4];
-  } rows[] = {{"relu", 6, 0, MIX_FLOAT32, {-1, 0, 6, 7}, {0, 0, 6, 6}, {0, 0, 0, 0}},
-              {"relu", 5, 0, MIX_FLOAT32, {-1, 0, 5, 7}, {0, 0, 5, 5}, {0, 0, 1, 0}},
-              {"relu", 0, 1, MIX_FLOAT32, {-1, 0.5, 1, 7}, {0, 0, 0, 7}, {0, 0, 0, 1}},
-              {"celu", 0, 0, MIX_FLOAT32, {-1e30, 0, 89, 1e30}, {-1, 0, 89, 1e30}, {0, 1, 1, 1}},
-              {"celu", 0, 0, MIX_FLOAT16, {-65504, 0, 60000, 65504}, {-1, 0, 60000, 65504}, {0, 1, 1, 1}},
-              {"sparse_plus", 0, 0, MIX_FLOAT16, {-65504, -60000, 60000, 65504}, {0, 0, 60000, 65504}, {0, 0, 1, 1}},
-              {"sparse_plus", 0, 0, MIX_FLOAT32, {-1, 0, 1, 2}, {0, 0.25, 1, 2}, {0, 0.5, 1, 1}},
-              {"sparse_sigmoid", 0, 0, MIX_FLOAT32, {-1, 0, 1, 2}, {0, 0.5, 1, 1}, {0, 0.5, 0, 0}}};
+  } rows[] = {
+      {"relu", 6, 0, MIX_FLOAT32, {-1, 0, 6, 7}, {0, 0, 6, 6}, {0, 0, 0, 0}},
+      {"relu", 5, 0, MIX_FLOAT32, {-1, 0, 5, 7}, {0, 0, 5, 5}, {0, 0, 1, 0}},
+      {"relu", 0, 1, MIX_FLOAT32, {-1, 0.5, 1, 7}, {0, 0, 0, 7}, {0, 0, 0, 1}},
+      {"celu", 0, 0, MIX_FLOAT32, {-1e30, 0, 89, 1e30}, {-1, 0, 89, 1e30}, {0, 1, 1, 1}},
+      {"celu", 0, 0, MIX_FLOAT16, {-65504, 0, 60000, 65504}, {-1, 0, 60000, 65504}, {0, 1, 1, 1}},
+      {"sparse_plus", 0, 0, MIX_FLOAT16, {-65504, -60000, 60000, 65504}, {0, 0, 60000, 65504}, {0, 0, 1, 1}},
+      {"sparse_plus", 0, 0, MIX_FLOAT32, {-1, 0, 1, 2}, {0, 0.25, 1, 2}, {0, 0.5, 1, 1}},
+      {"sparse_sigmoid", 0, 0, MIX_FLOAT32, {-1, 0, 1, 2}, {0, 0.5, 1, 1}, {0, 0.5, 0, 0}}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     mix_tensor *x = vector(rows[i].dtype, 4, rows[i].x);
     mix_tape *tape = mix_tape_begin();
     mix_tape_watch(tape, x);
-    mix_tensor *y = mix_activate(rows[i].name, x, .max_value = rows[i].max_value, .threshold = rows[i].threshold);
+    mix_tensor *y =
+        mix_activate(rows[i].name, x, .max_value = rows[i].max_value, .threshold = rows[i].threshold);
     mix_tape_end(tape);
     expect_values(y, 4, rows[i].y, 0, 1e-7);
     expect_values(mix_list_get(mix_tape_gradient(tape, y, mix_list_of(x)), 0), 4, rows[i].dy, 0, 0);
@@ -148,10 +153,12 @@ static void softmax_along_axes(void **state) {
   EXPECT(mix_activate("softmax", x, .axis = MIX_AXIS_0), 1e-14, 0, 1 / u, 0.5, e2 / v, e / u, 0.5, 1 / v);
   EXPECT(mix_activate("softmax", x, .axis = -2), 1e-14, 0, 1 / u, 0.5, e2 / v, e / u, 0.5, 1 / v);
   expect_refused(mix_activate("softmax", x, .axis = 5), MIX_VALUE_ERROR, "axis 5");
-  expect_refused(mix_activate("softmax", VECTOR(MIX_FLOAT32, 1, 2)), MIX_VALUE_ERROR, "rank 1"); /* tf_keras only */
+  expect_refused(mix_activate("softmax", VECTOR(MIX_FLOAT32, 1, 2)), MIX_VALUE_ERROR,
+                 "rank 1"); /* tf_keras only */
   mix_set_semantics("keras3");
   EXPECT(mix_activate("softmax", VECTOR(MIX_FLOAT64, 0, 1)), 1e-14, 0, 1 / u, e / u);
-  EXPECT(mix_activate("log_softmax", x), 1e-14, 0, -log(s), 1 - log(s), 2 - log(s), 1 - log(t), 1 - log(t), -log(t));
+  EXPECT(mix_activate("log_softmax", x), 1e-14, 0, -log(s), 1 - log(s), 2 - log(s), 1 - log(t), 1 - log(t),
+         -log(t));
 }
 static void logits_are_remembered(void **state) {
   (void)state;
@@ -169,13 +176,14 @@ static void glu_and_sparsemax(void **state) {
   EXPECT(mix_activate("glu", MATRIX(MIX_FLOAT64, 1, 4, 2, -3, 0, 1)), 1e-14, 0, 1, -3 * sigmoid(1));
   expect_refused(mix_activate("glu", VECTOR(MIX_FLOAT32, 1, 2, 3)), MIX_VALUE_ERROR, "even");
   /* the projection of (0.5, 0, -0.6): both first elements in the support, tau = (0.5 + 0 - 1) / 2 */
-  EXPECT(mix_activate("sparsemax", MATRIX(MIX_FLOAT64, 3, 3, 0.5, 0, -0.6, 3, 1, 1, 1, 1, 1)), 1e-14, 0, 0.75, 0.25, 0, 1, 0, 0,
-         1.0 / 3, 1.0 / 3, 1.0 / 3);
+  EXPECT(mix_activate("sparsemax", MATRIX(MIX_FLOAT64, 3, 3, 0.5, 0, -0.6, 3, 1, 1, 1, 1, 1)), 1e-14, 0, 0.75,
+         0.25, 0, 1, 0, 0, 1.0 / 3, 1.0 / 3, 1.0 / 3);
 }
 static void dtypes_are_kept(void **state) {
   (void)state;
   static const mix_dtype dtypes[] = {MIX_FLOAT16, MIX_BFLOAT16, MIX_FLOAT32, MIX_FLOAT64};
-  static const char *const names[] = {"relu", "gelu", "silu", "mish", "hard_sigmoid", "softmax", "exponential", "elu"};
+  static const char *const names[] = {"relu",         "gelu",    "silu",        "mish",
+                                      "hard_sigmoid", "softmax", "exponential", "elu"};
   for (int d = 0; d < 4; d++)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
       expect_dtype(mix_activate(names[i], mix_reshape(five(dtypes[d]), MIX_SHAPE(1, 5))), dtypes[d]);

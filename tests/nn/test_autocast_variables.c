@@ -1,7 +1,7 @@
-/* Variables that cast themselves: rows V01 to V27 of spec/mixed-precision.md, 9.4. Operators are the operations on a read value; V15
- * (wrapping a tensor) is what C's types forbid: a variable without an initial value stands for it. V22 is get_weights/set_weights here;
- * the files are tested in io/. */
-#include "custom.h"
+/* Variables that cast themselves: rows V01 to V27 of spec/mixed-precision.md, 9.4. Operators are the
+ * operations on a read value; V15 (wrapping a tensor) is what C's types forbid: a variable without an initial
+ * value stands for it. V22 is get_weights/set_weights here; the files are tested in io/. */
+#include "nn/custom.h"
 #include <pthread.h>
 
 static const double eps16 = 0x1p-10; /* the gap above 1 in float16 */
@@ -14,8 +14,9 @@ static mix_dtype begin(mix_dtype dtype) {
   assert_int_equal(mix_autocast_begin(dtype, &former), MIX_OK);
   return former;
 }
-#define IN_SCOPE(dtype)                                                                                                            \
-  for (mix_dtype former_ = begin(dtype), once_ = MIX_FLOAT16; once_; once_ = MIX_DTYPE_NONE, mix_autocast_end(former_))
+#define IN_SCOPE(dtype)                                                                                      \
+  for (mix_dtype former_ = begin(dtype), once_ = MIX_FLOAT16; once_;                                         \
+       once_ = MIX_DTYPE_NONE, mix_autocast_end(former_))
 
 static void expect_item(mix_tensor *tensor, mix_dtype dtype, double value) {
   expect_dtype(tensor, dtype);
@@ -47,8 +48,8 @@ static void V04_V05_V06_arithmetic(void **state) {
   (void)state;
   mix_variable *variable = variable_of(7);
   IN_SCOPE(MIX_FLOAT16) {
-    mix_tensor *x = mix_variable_value(variable), *one = mix_scalar(1, MIX_FLOAT16), *two = mix_scalar(2, MIX_FLOAT16),
-               *three = mix_scalar(3, MIX_FLOAT16);
+    mix_tensor *x = mix_variable_value(variable), *one = mix_scalar(1, MIX_FLOAT16),
+               *two = mix_scalar(2, MIX_FLOAT16), *three = mix_scalar(3, MIX_FLOAT16);
     expect_item(mix_add(x, one), MIX_FLOAT16, 8);
     expect_item(mix_add(one, x), MIX_FLOAT16, 8);
     expect_item(mix_subtract(x, one), MIX_FLOAT16, 6);
@@ -93,7 +94,8 @@ static void V10_assign_add_keeps_precision(void **state) {
     expect_item(mix_variable_value(x), MIX_FLOAT16, 1);
   }
   expect_item(mix_variable_value(x), MIX_FLOAT32, 1 + eps16 / 2);
-  IN_SCOPE(MIX_FLOAT16) assert_int_equal(mix_variable_assign_sub(x, mix_scalar(eps16 / 2, MIX_FLOAT16)), MIX_OK);
+  IN_SCOPE(MIX_FLOAT16)
+  assert_int_equal(mix_variable_assign_sub(x, mix_scalar(eps16 / 2, MIX_FLOAT16)), MIX_OK);
   expect_item(mix_variable_value(x), MIX_FLOAT32, 1);
 }
 static void V11_nested_scopes(void **state) {
@@ -195,7 +197,8 @@ static mix_list *call_child(mix_layer *layer, const mix_call_args *args) {
 }
 static void V20_the_innermost_call_decides(void **state) {
   (void)state;
-  mix_layer *child = probe_new("float32", read_parents_weight, NULL), *parent = probe_new("mixed_float16", call_child, child);
+  mix_layer *child = probe_new("float32", read_parents_weight, NULL),
+            *parent = probe_new("mixed_float16", call_child, child);
   ((probe *)mix_layer_data(child))->context = parent;
   mix_list *results = mix_call_outputs(parent, mix_fill(MIX_SHAPE(1, 1), 0, MIX_FLOAT32));
   expect_dtype(mix_list_get(results, 0), MIX_FLOAT32);
@@ -222,7 +225,8 @@ static void V21_regularizers_see_the_true_value(void **state) {
 }
 static void V22_mixed_and_float32_weights_interchange(void **state) {
   (void)state;
-  mix_layer *mixed = mix_dense(.units = 3, .dtype = "mixed_float16"), *plain = mix_dense(.units = 3, .dtype = "float32");
+  mix_layer *mixed = mix_dense(.units = 3, .dtype = "mixed_float16"),
+            *plain = mix_dense(.units = 3, .dtype = "float32");
   mix_layer_build(mixed, MIX_SHAPE(1, 2));
   mix_layer_build(plain, MIX_SHAPE(1, 2));
   float a[6], b[6];
@@ -233,7 +237,8 @@ static void V22_mixed_and_float32_weights_interchange(void **state) {
   assert_memory_equal(a, b, sizeof a);
   expect_dtype(mix_list_get(weights, 0), MIX_FLOAT32);
 }
-/* SGD, learning rate 2^-14, gradient 1 on weight 1: the update, w -= lr * g in the true dtype, is lost in float16. */
+/* SGD, learning rate 2^-14, gradient 1 on weight 1: the update, w -= lr * g in the true dtype, is lost in
+ * float16. */
 static void V23_updates_in_the_true_dtype(void **state) {
   (void)state;
   mix_variable *x = variable_of(1);
@@ -256,7 +261,8 @@ static void V25_keras3_assign_add(void **state) {
   (void)state;
   mix_set_semantics("keras3");
   mix_variable *x = variable_of(1);
-  IN_SCOPE(MIX_FLOAT16) mix_variable_assign(x, mix_add(mix_variable_value(x), mix_scalar(eps16 / 2, MIX_FLOAT16)));
+  IN_SCOPE(MIX_FLOAT16)
+  mix_variable_assign(x, mix_add(mix_variable_value(x), mix_scalar(eps16 / 2, MIX_FLOAT16)));
   expect_item(mix_variable_value(x), MIX_FLOAT32, 1);
 }
 static void V26_keras3_integer_scope(void **state) {

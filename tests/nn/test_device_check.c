@@ -1,5 +1,6 @@
-/* The report on GPUs: rows D01 to D13 of spec/mixed-precision.md, 9.2. Each test starts with the flag of a fresh process. */
-#include "support.h"
+/* The report on GPUs: rows D01 to D13 of spec/mixed-precision.md, 9.2. Each test starts with the flag of a
+ * fresh process. */
+#include "nn/support.h"
 
 typedef struct machine {
   int count;
@@ -11,18 +12,19 @@ static int provide(void *context, mix_gpu_fact *facts, int capacity) {
   for (int i = 0; i < m->count && i < capacity; i++) facts[i] = m->gpus[i];
   return m->count;
 }
-#define GPU(gpu, major, minor)                                                                                                     \
+#define GPU(gpu, major, minor)                                                                               \
   { gpu, true, major, minor }
-#define WITH(...)                                                                                                                  \
-  static const mix_gpu_fact gpus[] = {__VA_ARGS__};                                                                                \
-  machine m = {sizeof gpus / sizeof *gpus, gpus};                                                                                  \
-  (void)state;                                                                                                                     \
+#define WITH(...)                                                                                            \
+  static const mix_gpu_fact gpus[] = {__VA_ARGS__};                                                          \
+  machine m = {sizeof gpus / sizeof *gpus, gpus};                                                            \
+  (void)state;                                                                                               \
   mix_device_check_provider(provide, &m)
 
 static void expect_report(mix_log_level level, int mentions, const char *const *texts) {
   assert_int_equal(log_count, 1);
   assert_int_equal(log_level, level);
-  assert_non_null(strstr(log_text, level == MIX_LOG_INFO ? "(mixed_float16): OK" : "(mixed_float16): WARNING"));
+  assert_non_null(
+      strstr(log_text, level == MIX_LOG_INFO ? "(mixed_float16): OK" : "(mixed_float16): WARNING"));
   const char *from = log_text; /* in that order */
   for (int i = 0; i < mentions; i++) {
     from = strstr(from, texts[i]);
@@ -30,10 +32,11 @@ static void expect_report(mix_log_level level, int mentions, const char *const *
     from += strlen(texts[i]);
   }
 }
-#define REPORT(level, ...)                                                                                                         \
-  do {                                                                                                                             \
-    assert_non_null(mix_policy_new("mixed_float16"));                                                                              \
-    expect_report(level, (int)(sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *)), (const char *[]){__VA_ARGS__});            \
+#define REPORT(level, ...)                                                                                   \
+  do {                                                                                                       \
+    assert_non_null(mix_policy_new("mixed_float16"));                                                        \
+    expect_report(level, (int)(sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *)),                      \
+                  (const char *[]){__VA_ARGS__});                                                            \
   } while (0)
 
 static void D01_one_good(void **state) {
@@ -47,16 +50,18 @@ static void D02_several_good(void **state) {
 }
 static void D03_one_slow(void **state) {
   WITH(GPU("G1", 6, 0));
-  REPORT(MIX_LOG_WARNING, "Your GPU may run slowly", "\n  G1, compute capability 6.0\n", "https://developer.nvidia.com/cuda-gpus",
-         "workers");
+  REPORT(MIX_LOG_WARNING, "Your GPU may run slowly", "\n  G1, compute capability 6.0\n",
+         "https://developer.nvidia.com/cuda-gpus", "workers");
 }
 static void D04_unnamed(void **state) {
   WITH({NULL, false, 0, 0});
-  REPORT(MIX_LOG_WARNING, "Your GPU may run slowly", "  Unknown GPU, no compute capability (probably not an Nvidia GPU)\n");
+  REPORT(MIX_LOG_WARNING, "Your GPU may run slowly",
+         "  Unknown GPU, no compute capability (probably not an Nvidia GPU)\n");
 }
 static void D05_several_slow(void **state) {
   WITH(GPU("G1", 6, 0), GPU("G2", 3, 10));
-  REPORT(MIX_LOG_WARNING, "Your GPUs may run slowly", "  G1, compute capability 6.0\n", "  G2, compute capability 3.10\n");
+  REPORT(MIX_LOG_WARNING, "Your GPUs may run slowly", "  G1, compute capability 6.0\n",
+         "  G2, compute capability 3.10\n");
 }
 static void D06_equal_neighbours_merge(void **state) {
   WITH(GPU("G1", 6, 0), GPU("G1", 6, 0), GPU("G1", 6, 0), GPU("G2", 3, 10));
@@ -64,7 +69,8 @@ static void D06_equal_neighbours_merge(void **state) {
 }
 static void D07_mixture(void **state) {
   WITH(GPU("G1", 7, 0), GPU("G1", 7, 0), GPU("G2", 6, 0));
-  REPORT(MIX_LOG_WARNING, "Some of your GPUs may run slowly", "  G1, compute capability 7.0 (x2)\n  G2, compute capability 6.0\n");
+  REPORT(MIX_LOG_WARNING, "Some of your GPUs may run slowly",
+         "  G1, compute capability 7.0 (x2)\n  G2, compute capability 6.0\n");
 }
 /* only neighbours merge, and the supported come first wherever they stand */
 static void D07_mixture_in_another_order(void **state) {

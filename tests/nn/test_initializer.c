@@ -1,5 +1,5 @@
 /* Initialisers: exact values, limits, moments within six standard errors, orthogonality, seeds. */
-#include "support.h"
+#include "nn/support.h"
 #include "tensor/convert.h"
 
 enum { N = 200 * 200 };
@@ -11,9 +11,11 @@ static const double *drawn(mix_initializer *initializer, mix_dtype dtype) {
   assert_int_equal(mix_tensor_read(tensor, MIX_FLOAT64, values, N), MIX_OK);
   return values;
 }
-/* Mean and deviation as expected, and nothing outside the limits. The standard error of the mean of n numbers is deviation / sqrt(n);
- * that of the deviation is at most deviation / sqrt(n) (normal: 0.71 of it, uniform 0.45, truncated less). */
-static void expect_moments(mix_initializer *initializer, double mean, double deviation, double low, double high) {
+/* Mean and deviation as expected, and nothing outside the limits. The standard error of the mean of n numbers
+ * is deviation / sqrt(n); that of the deviation is at most deviation / sqrt(n) (normal: 0.71 of it, uniform
+ * 0.45, truncated less). */
+static void expect_moments(mix_initializer *initializer, double mean, double deviation, double low,
+                           double high) {
   double sum = 0, squares = 0, error = 6 * deviation / sqrt(N);
   drawn(initializer, MIX_FLOAT32);
   for (int i = 0; i < N; i++) {
@@ -22,16 +24,19 @@ static void expect_moments(mix_initializer *initializer, double mean, double dev
   }
   for (int i = 0; i < N; i++) squares += (values[i] - sum / N) * (values[i] - sum / N);
   if (fabs(sum / N - mean) > error || fabs(sqrt(squares / N) - deviation) > error)
-    fail_msg("%s: mean %g, deviation %g; expected %g, %g", mix_initializer_name(initializer), sum / N, sqrt(squares / N), mean,
-             deviation);
+    fail_msg("%s: mean %g, deviation %g; expected %g, %g", mix_initializer_name(initializer), sum / N,
+             sqrt(squares / N), mean, deviation);
 }
 
 static void constants(void **state) {
   (void)state;
   EXPECT_EXACT(mix_initializer_call(mix_initializer_new("zeros"), MIX_SHAPE(2), MIX_FLOAT16), 0, 0);
   EXPECT_EXACT(mix_initializer_call(mix_initializer_new("Ones"), MIX_SHAPE(2), MIX_INT32), 1, 1);
-  EXPECT_EXACT(mix_initializer_call(mix_initializer_new("constant", .value = 2.5), MIX_SHAPE(1, 2), MIX_FLOAT64), 2.5, 2.5);
-  EXPECT_EXACT(mix_initializer_call(mix_initializer_new("identity", .gain = 3), MIX_SHAPE(2, 3), MIX_FLOAT32), 3, 0, 0, 0, 3, 0);
+  EXPECT_EXACT(
+      mix_initializer_call(mix_initializer_new("constant", .value = 2.5), MIX_SHAPE(1, 2), MIX_FLOAT64), 2.5,
+      2.5);
+  EXPECT_EXACT(mix_initializer_call(mix_initializer_new("identity", .gain = 3), MIX_SHAPE(2, 3), MIX_FLOAT32),
+               3, 0, 0, 0, 3, 0);
   EXPECT_EXACT(mix_initializer_call(mix_initializer_new("ones"), MIX_SCALAR, MIX_BOOL), 1);
 }
 static void plain_distributions(void **state) {
@@ -40,7 +45,8 @@ static void plain_distributions(void **state) {
   expect_moments(mix_initializer_new("random_normal", .mean = 3, .stddev = 2), 3, 2, -20, 20);
   expect_moments(mix_initializer_new("random_uniform"), 0, 0.1 / sqrt(12), -0.05, 0.05);
   expect_moments(mix_initializer_new("random_uniform", .minval = 1, .maxval = 3), 2, 2 / sqrt(12), 1, 3);
-  expect_moments(mix_initializer_new("random_uniform", .minval = MIX_ZERO, .maxval = 1), 0.5, 1 / sqrt(12), 0, 1);
+  expect_moments(mix_initializer_new("random_uniform", .minval = MIX_ZERO, .maxval = 1), 0.5, 1 / sqrt(12), 0,
+                 1);
   expect_moments(mix_initializer_new("truncated_normal", .stddev = 1), 0, 0.87962566103423978, -2, 2);
 }
 /* shape (200, 200): both fans are 200 */
@@ -50,33 +56,45 @@ static void variance_scaling(void **state) {
   expect_moments(mix_initializer_new("glorot_uniform"), 0, glorot / sqrt(3), -glorot, glorot);
   expect_moments(mix_initializer_new("he_uniform"), 0, he / sqrt(3), -he, he);
   expect_moments(mix_initializer_new("lecun_uniform"), 0, sqrt(1.0 / 200), -sqrt(3.0 / 200), sqrt(3.0 / 200));
-  expect_moments(mix_initializer_new("glorot_normal"), 0, sqrt(1.0 / 200), -cut * sqrt(1.0 / 200), cut * sqrt(1.0 / 200));
-  expect_moments(mix_initializer_new("HeNormal"), 0, sqrt(2.0 / 200), -cut * sqrt(2.0 / 200), cut * sqrt(2.0 / 200));
-  expect_moments(mix_initializer_new("lecun_normal"), 0, sqrt(1.0 / 200), -cut * sqrt(1.0 / 200), cut * sqrt(1.0 / 200));
-  expect_moments(mix_initializer_new("variance_scaling", .scale = 4, .mode = "fan_out", .distribution = "untruncated_normal"), 0,
-                 sqrt(4.0 / 200), -1, 1);
+  expect_moments(mix_initializer_new("glorot_normal"), 0, sqrt(1.0 / 200), -cut * sqrt(1.0 / 200),
+                 cut * sqrt(1.0 / 200));
+  expect_moments(mix_initializer_new("HeNormal"), 0, sqrt(2.0 / 200), -cut * sqrt(2.0 / 200),
+                 cut * sqrt(2.0 / 200));
+  expect_moments(mix_initializer_new("lecun_normal"), 0, sqrt(1.0 / 200), -cut * sqrt(1.0 / 200),
+                 cut * sqrt(1.0 / 200));
+  expect_moments(mix_initializer_new("variance_scaling", .scale = 4, .mode = "fan_out",
+                                     .distribution = "untruncated_normal"),
+                 0, sqrt(4.0 / 200), -1, 1);
 }
-/* L24: Conv2D 3x3, 16 -> 32: fan_in 144, fan_out 288, limit sqrt(6/432); a vector's fans are both its length */
+/* L24: Conv2D 3x3, 16 -> 32: fan_in 144, fan_out 288, limit sqrt(6/432); a vector's fans are both its length
+ */
 static void L24_fans(void **state) {
   (void)state;
   double limit = sqrt(6.0 / 432);
-  mix_tensor *kernel = mix_initializer_call(mix_initializer_new("glorot_uniform", .seed = 1), MIX_SHAPE(3, 3, 16, 32), MIX_FLOAT32);
+  mix_tensor *kernel = mix_initializer_call(mix_initializer_new("glorot_uniform", .seed = 1),
+                                            MIX_SHAPE(3, 3, 16, 32), MIX_FLOAT32);
   double largest = mix_tensor_item(mix_reduce_max(mix_abs(kernel), MIX_ALL_AXES, false));
   assert_true(fabs(limit - 0.1178511) < 5e-8);
-  assert_true(largest <= limit * (1 + 1e-6) && largest > 0.99 * limit); /* missed with probability 0.99^4608 = 1e-20 */
-  mix_tensor *bias = mix_initializer_call(mix_initializer_new("glorot_uniform", .seed = 1), MIX_SHAPE(600), MIX_FLOAT32);
+  assert_true(largest <= limit * (1 + 1e-6) &&
+              largest > 0.99 * limit); /* missed with probability 0.99^4608 = 1e-20 */
+  mix_tensor *bias =
+      mix_initializer_call(mix_initializer_new("glorot_uniform", .seed = 1), MIX_SHAPE(600), MIX_FLOAT32);
   largest = mix_tensor_item(mix_reduce_max(mix_abs(bias), MIX_ALL_AXES, false));
-  assert_true(largest <= sqrt(6.0 / 1200) * (1 + 1e-6) && largest > 0.95 * sqrt(6.0 / 1200)); /* 0.95^600 = 4e-14 */
+  assert_true(largest <= sqrt(6.0 / 1200) * (1 + 1e-6) &&
+              largest > 0.95 * sqrt(6.0 / 1200)); /* 0.95^600 = 4e-14 */
 }
-/* The rows (or columns, whichever are fewer) are orthonormal: products in float64 are off by at most the dimension times a rounding. */
+/* The rows (or columns, whichever are fewer) are orthonormal: products in float64 are off by at most the
+ * dimension times a rounding. */
 static void expect_orthogonal(int64_t rows, int64_t columns, double gain) {
-  mix_tensor *q = mix_initializer_call(mix_initializer_new("orthogonal", .gain = gain), MIX_SHAPE(rows, columns), MIX_FLOAT64);
+  mix_tensor *q = mix_initializer_call(mix_initializer_new("orthogonal", .gain = gain),
+                                       MIX_SHAPE(rows, columns), MIX_FLOAT64);
   bool wide = rows < columns;
   int64_t n = wide ? rows : columns;
   mix_tensor *product = mix_matmul(q, q, !wide, wide);
   double *entries = test_calloc((size_t)(n * n), sizeof *entries);
   assert_int_equal(mix_tensor_read(product, MIX_FLOAT64, entries, n * n), MIX_OK);
-  for (int64_t i = 0; i < n * n; i++) assert_true(fabs(entries[i] - (i % (n + 1) ? 0 : gain * gain)) < 1e-13 * gain * gain);
+  for (int64_t i = 0; i < n * n; i++)
+    assert_true(fabs(entries[i] - (i % (n + 1) ? 0 : gain * gain)) < 1e-13 * gain * gain);
   test_free(entries);
 }
 static void orthogonal(void **state) {
@@ -85,7 +103,8 @@ static void orthogonal(void **state) {
   expect_orthogonal(20, 6, 1);
   expect_orthogonal(6, 20, 2);
   expect_orthogonal(1, 5, 1);
-  mix_tensor *kernel = mix_initializer_call(mix_initializer_new("orthogonal"), MIX_SHAPE(2, 3, 4), MIX_FLOAT32);
+  mix_tensor *kernel =
+      mix_initializer_call(mix_initializer_new("orthogonal"), MIX_SHAPE(2, 3, 4), MIX_FLOAT32);
   expect_shape(kernel, MIX_SHAPE(2, 3, 4));
   mix_tensor *flat = mix_reshape(kernel, MIX_SHAPE(6, 4));
   EXPECT(mix_matmul(flat, flat, true, false), 1e-6, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1);
@@ -94,12 +113,15 @@ static void seeds(void **state) {
   (void)state;
   double first[N];
   memcpy(first, drawn(mix_initializer_new("glorot_uniform", .seed = 5), MIX_FLOAT32), sizeof first);
-  assert_memory_equal(first, drawn(mix_initializer_new("glorot_uniform", .seed = 5), MIX_FLOAT32), sizeof first);
-  assert_memory_not_equal(first, drawn(mix_initializer_new("glorot_uniform", .seed = 6), MIX_FLOAT32), sizeof first);
+  assert_memory_equal(first, drawn(mix_initializer_new("glorot_uniform", .seed = 5), MIX_FLOAT32),
+                      sizeof first);
+  assert_memory_not_equal(first, drawn(mix_initializer_new("glorot_uniform", .seed = 6), MIX_FLOAT32),
+                          sizeof first);
   assert_memory_not_equal(first, drawn(mix_initializer_new("glorot_uniform"), MIX_FLOAT32), sizeof first);
   mix_set_seed(1);
   memcpy(first, drawn(mix_initializer_new("he_normal"), MIX_FLOAT32), sizeof first);
-  assert_memory_not_equal(first, drawn(mix_initializer_new("he_normal"), MIX_FLOAT32), sizeof first); /* another creation number */
+  assert_memory_not_equal(first, drawn(mix_initializer_new("he_normal"), MIX_FLOAT32),
+                          sizeof first); /* another creation number */
   mix_set_seed(1);
   assert_memory_equal(first, drawn(mix_initializer_new("he_normal"), MIX_FLOAT32), sizeof first);
 }
@@ -118,10 +140,14 @@ static void refusals(void **state) {
   expect_refused(mix_initializer_new("variance_scaling", .scale = -1), MIX_VALUE_ERROR, "positive");
   expect_refused(mix_initializer_new("variance_scaling", .mode = "fan"), MIX_VALUE_ERROR, "fan_avg");
   expect_refused(mix_initializer_new("variance_scaling", .distribution = "flat"), MIX_VALUE_ERROR, "flat");
-  expect_refused(mix_initializer_call(mix_initializer_new("orthogonal"), MIX_SHAPE(3), MIX_FLOAT32), MIX_VALUE_ERROR, "rank");
-  expect_refused(mix_initializer_call(mix_initializer_new("identity"), MIX_SHAPE(3), MIX_FLOAT32), MIX_VALUE_ERROR, "matrix");
-  expect_refused(mix_initializer_call(mix_initializer_new("he_normal"), MIX_SHAPE(3), MIX_INT32), MIX_VALUE_ERROR, "int32");
-  expect_refused(mix_initializer_call(mix_initializer_new("zeros"), MIX_SHAPE(3, MIX_UNKNOWN), MIX_INT32), MIX_VALUE_ERROR, "None");
+  expect_refused(mix_initializer_call(mix_initializer_new("orthogonal"), MIX_SHAPE(3), MIX_FLOAT32),
+                 MIX_VALUE_ERROR, "rank");
+  expect_refused(mix_initializer_call(mix_initializer_new("identity"), MIX_SHAPE(3), MIX_FLOAT32),
+                 MIX_VALUE_ERROR, "matrix");
+  expect_refused(mix_initializer_call(mix_initializer_new("he_normal"), MIX_SHAPE(3), MIX_INT32),
+                 MIX_VALUE_ERROR, "int32");
+  expect_refused(mix_initializer_call(mix_initializer_new("zeros"), MIX_SHAPE(3, MIX_UNKNOWN), MIX_INT32),
+                 MIX_VALUE_ERROR, "None");
 }
 
 /* ---- regularisers and constraints ---- */
@@ -137,7 +163,8 @@ static void regularizers(void **state) {
   mix_set_semantics("keras3");
   EXPECT_EXACT(mix_regularizer_call(mix_regularizer_new("l1_l2"), w), 0);
   /* rows (1, -2)/sqrt 5 and (1, 0): |cosine| 1/sqrt 5, one pair */
-  EXPECT(mix_regularizer_call(mix_regularizer_new("orthogonal_regularizer", .factor = 2), w), 1e-15, 0, 2 / sqrt(5));
+  EXPECT(mix_regularizer_call(mix_regularizer_new("orthogonal_regularizer", .factor = 2), w), 1e-15, 0,
+         2 / sqrt(5));
   expect_refused(mix_regularizer_new("l3"), MIX_VALUE_ERROR, "l3");
   expect_refused(mix_regularizer_new("l2", .l2 = -1), MIX_VALUE_ERROR, "negative");
 }
@@ -147,8 +174,9 @@ static void constraints(void **state) {
   EXPECT(mix_constraint_call(mix_constraint_new("max_norm"), w), 1e-6, 0, 1.2, 0.3, 1.6, -0.4);
   EXPECT(mix_constraint_call(mix_constraint_new("unit_norm"), w), 1e-6, 0, 0.6, 0.6, 0.8, -0.8);
   EXPECT_EXACT(mix_constraint_call(mix_constraint_new("non_neg"), w), 3, 0.3, 4, 0);
-  EXPECT(mix_constraint_call(mix_constraint_new("min_max_norm", .min_value = 1, .max_value = 2, .rate = 0.5), w), 1e-6, 0, 3 * 0.7,
-         0.45, 4 * 0.7, -0.6);
+  EXPECT(
+      mix_constraint_call(mix_constraint_new("min_max_norm", .min_value = 1, .max_value = 2, .rate = 0.5), w),
+      1e-6, 0, 3 * 0.7, 0.45, 4 * 0.7, -0.6);
   expect_refused(mix_constraint_new("tight"), MIX_VALUE_ERROR, "tight");
 }
 

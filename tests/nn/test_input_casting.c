@@ -1,6 +1,7 @@
-/* Which inputs a layer casts: rows A01 to A15 of spec/mixed-precision.md, 9.3, and W18, W23, W24. A09 needs sparse tensors; A14 and A15
- * belong to the tests of Embedding and LayerNormalization. NumPy arrays are tensors here (A11). */
-#include "custom.h"
+/* Which inputs a layer casts: rows A01 to A15 of spec/mixed-precision.md, 9.3, and W18, W23, W24. A09 needs
+ * sparse tensors; A14 and A15 belong to the tests of Embedding and LayerNormalization. NumPy arrays are
+ * tensors here (A11). */
+#include "nn/custom.h"
 
 static mix_tensor *input(mix_dtype dtype) { return mix_fill(MIX_SHAPE(2, 3), 1, dtype); }
 
@@ -35,7 +36,8 @@ static void A04_integers_stay(void **state) {
 static void A05_every_item_of_the_first_argument(void **state) {
   (void)state;
   mix_layer *layer = mix_layer_new(&my_layer_class, .dtype = "mixed_float16");
-  mix_list *results = mix_call_outputs(layer, mix_list_of(input(MIX_FLOAT32), input(MIX_INT32), input(MIX_FLOAT64)));
+  mix_list *results =
+      mix_call_outputs(layer, mix_list_of(input(MIX_FLOAT32), input(MIX_INT32), input(MIX_FLOAT64)));
   expect_dtype(mix_list_get(results, 0), MIX_FLOAT16);
   expect_dtype(mix_list_get(results, 1), MIX_INT32);
   expect_dtype(mix_list_get(results, 2), MIX_FLOAT16);
@@ -142,7 +144,8 @@ static void AddRandom_uses_the_input_dtype(void **state) {
 static void W24_mixing_dtypes_is_a_type_error(void **state) {
   (void)state;
   mix_set_global_policy("mixed_float16");
-  expect_refused(mix_call(mix_layer_new(&careless_add_random_class), input(MIX_FLOAT32)), MIX_TYPE_ERROR, "float16");
+  expect_refused(mix_call(mix_layer_new(&careless_add_random_class), input(MIX_FLOAT32)), MIX_TYPE_ERROR,
+                 "float16");
 }
 static void arguments_of_another_kind(void **state) {
   (void)state;
@@ -152,8 +155,10 @@ static void arguments_of_another_kind(void **state) {
   expect_refused(mix_call(layer, mix_list_new(0, NULL)), MIX_VALUE_ERROR, "empty");
   expect_refused(mix_call(layer, NULL), MIX_TYPE_ERROR, "my_layer: got NULL");
   expect_refused(mix_call(NULL, input(MIX_FLOAT32)), MIX_TYPE_ERROR, "expected a layer");
-  expect_refused(mix_call(layer, input(MIX_FLOAT32), .arguments = mix_list_of(layer)), MIX_TYPE_ERROR, "item 0 of arguments");
-  expect_refused(mix_call(layer, input(MIX_FLOAT32), .masks = mix_list_of(layer)), MIX_TYPE_ERROR, "item 0 of masks");
+  expect_refused(mix_call(layer, input(MIX_FLOAT32), .arguments = mix_list_of(layer)), MIX_TYPE_ERROR,
+                 "item 0 of arguments");
+  expect_refused(mix_call(layer, input(MIX_FLOAT32), .masks = mix_list_of(layer)), MIX_TYPE_ERROR,
+                 "item 0 of masks");
   expect_refused(mix_call(layer, input(MIX_FLOAT32), .initial_state = mix_list_of(layer)), MIX_TYPE_ERROR,
                  "item 0 of initial_state");
 }

@@ -1,6 +1,8 @@
-/* Layers: names, building, weights, trainable, input specification, training flag, records of symbolic calls, configs. */
-#include "custom.h"
+/* Layers: names, building, weights, trainable, input specification, training flag, records of symbolic calls,
+ * configs. */
+#include "nn/custom.h"
 #include "nn/config.h"
+#include "graph/trace.h"
 
 static void names(void **state) {
   (void)state;
@@ -40,8 +42,9 @@ static void input_names(void **state) {
   mix_set_semantics("keras3");
   call = mix_tensor_history(mix_input(.shape = MIX_SHAPE(1), .batch_size = 5), &output);
   assert_string_equal(mix_layer_name(call->layer), "input_layer");
-  assert_string_equal(mix_layer_config(call->layer),
-                      "{\"name\": \"input_layer\", \"dtype\": \"float32\", \"batch_shape\": [5, 1], \"sparse\": false}");
+  assert_string_equal(
+      mix_layer_config(call->layer),
+      "{\"name\": \"input_layer\", \"dtype\": \"float32\", \"batch_shape\": [5, 1], \"sparse\": false}");
 }
 
 /* ---- Dense ---- */
@@ -52,9 +55,11 @@ static void dense_computes(void **state) {
   mix_tensor *x = MATRIX(MIX_FLOAT32, 2, 3, 1, 2, 3, -1, 0, 1);
   mix_call(layer, x);
   assert_true(mix_layer_built(layer));
-  mix_layer_set_weights(layer, mix_list_of(MATRIX(MIX_FLOAT64, 3, 2, 1, 2, 3, 4, 5, 6), VECTOR(MIX_FLOAT32, 10, -20)));
+  mix_layer_set_weights(
+      layer, mix_list_of(MATRIX(MIX_FLOAT64, 3, 2, 1, 2, 3, 4, 5, 6), VECTOR(MIX_FLOAT32, 10, -20)));
   EXPECT_EXACT(mix_call(layer, x), 32, 8, 14, -16); /* integers: exact */
-  mix_layer *relu = mix_dense(.units = 2, .activation = "relu", .no_bias = true, .kernel_initializer = "ones");
+  mix_layer *relu =
+      mix_dense(.units = 2, .activation = "relu", .no_bias = true, .kernel_initializer = "ones");
   EXPECT_EXACT(mix_call(relu, x), 6, 6, 0, 0);
   assert_int_equal(mix_list_count(mix_layer_weights(relu)), 1);
 }
@@ -64,13 +69,15 @@ static void dense_of_higher_rank(void **state) {
   mix_tensor *y = mix_call(layer, mix_reshape(mix_range(0, 12, 1, MIX_FLOAT32), MIX_SHAPE(2, 2, 3)));
   expect_shape(y, MIX_SHAPE(2, 2, 2));
   EXPECT_EXACT(y, 3, 3, 12, 12, 21, 21, 30, 30);
-  expect_shape(mix_call(layer, mix_input(.shape = MIX_SHAPE(MIX_UNKNOWN, 3))), MIX_SHAPE(MIX_UNKNOWN, MIX_UNKNOWN, 2));
+  expect_shape(mix_call(layer, mix_input(.shape = MIX_SHAPE(MIX_UNKNOWN, 3))),
+               MIX_SHAPE(MIX_UNKNOWN, MIX_UNKNOWN, 2));
   expect_shape(mix_call(layer, mix_input(.shape = MIX_SHAPE(7, 3))), MIX_SHAPE(MIX_UNKNOWN, 7, 2));
 }
 /* Nothing to sum: the bias alone. */
 static void dense_of_no_features(void **state) {
   (void)state;
-  mix_tensor *y = mix_call(mix_dense(.units = 2, .bias_initializer = "ones"), mix_fill(MIX_SHAPE(2, 3, 0), 0, MIX_FLOAT32));
+  mix_tensor *y = mix_call(mix_dense(.units = 2, .bias_initializer = "ones"),
+                           mix_fill(MIX_SHAPE(2, 3, 0), 0, MIX_FLOAT32));
   expect_shape(y, MIX_SHAPE(2, 3, 2));
   EXPECT_EXACT(y, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1);
 }
@@ -80,7 +87,8 @@ static void shapes_of_glu(void **state) {
   char text[40];
   mix_layer *layers[] = {mix_activation("glu"), mix_dense(.units = 4, .activation = "glu")};
   for (int i = 0; i < 2; i++)
-    assert_string_equal(mix_shape_text(mix_layer_output_shape(layers[i], MIX_SHAPE(2, 4)), text, sizeof text), "(2, 2)");
+    assert_string_equal(mix_shape_text(mix_layer_output_shape(layers[i], MIX_SHAPE(2, 4)), text, sizeof text),
+                        "(2, 2)");
 }
 static void L23_dense_weights(void **state) {
   (void)state;
@@ -96,14 +104,16 @@ static void L23_dense_weights(void **state) {
   assert_true(fabs(limit - 0.0841158) < 5e-8);
   assert_true(low >= -limit - 1e-8 && high <= limit + 1e-8); /* float32 rounding of the limit */
   assert_true(low < -0.999 * limit &&
-              high > 0.999 * limit); /* of 50176 numbers: missed with probability (1 - 0.0005)^50176 = 1e-11 */
+              high >
+                  0.999 * limit); /* of 50176 numbers: missed with probability (1 - 0.0005)^50176 = 1e-11 */
 }
 static void dense_refuses(void **state) {
   (void)state;
   expect_refused(mix_dense(.units = 0), MIX_VALUE_ERROR, "units is 0");
   expect_refused(mix_dense(.units = 1, .activation = "loud"), MIX_VALUE_ERROR, "loud");
   expect_refused(mix_dense(.units = 1, .dtype = "abc"), MIX_VALUE_ERROR, "abc");
-  expect_refused(mix_dense(.units = 1, .dtype = "float32", .policy = mix_policy_new("float32")), MIX_VALUE_ERROR, "both");
+  expect_refused(mix_dense(.units = 1, .dtype = "float32", .policy = mix_policy_new("float32")),
+                 MIX_VALUE_ERROR, "both");
   expect_refused(mix_dense(.units = 1, .kernel_initializer = "bogus"), MIX_VALUE_ERROR, "bogus");
   mix_layer *layer = mix_dense(.units = 1);
   expect_refused(mix_call(layer, VECTOR(MIX_FLOAT32, 1, 2)), MIX_VALUE_ERROR, "rank 2");
@@ -163,20 +173,23 @@ static void L29_dropout(void **state) {
   EXPECT_EXACT(mix_call(mix_dropout(.rate = 1), VECTOR(MIX_FLOAT32, 1, 2), .training = MIX_TRUE), 0, 0);
   EXPECT_EXACT(mix_call(mix_dropout(.rate = 0), VECTOR(MIX_FLOAT32, 1, 2), .training = MIX_TRUE), 1, 2);
   expect_refused(mix_dropout(.rate = 1.5), MIX_VALUE_ERROR, "[0, 1]");
-  expect_dtype(mix_call(mix_dropout(.rate = 0.5, .dtype = "mixed_float16"), x, .training = MIX_TRUE), MIX_FLOAT16);
+  expect_dtype(mix_call(mix_dropout(.rate = 0.5, .dtype = "mixed_float16"), x, .training = MIX_TRUE),
+               MIX_FLOAT16);
 }
 static void dropout_noise_shape(void **state) {
   (void)state;
   double values[40];
   mix_layer *layer = mix_dropout(.rate = 0.5, .noise_shape = MIX_SHAPE(MIX_UNKNOWN, 1), .seed = 11);
-  mix_tensor_read(mix_call(layer, mix_fill(MIX_SHAPE(10, 4), 1, MIX_FLOAT32), .training = MIX_TRUE), MIX_FLOAT64, values, 40);
+  mix_tensor_read(mix_call(layer, mix_fill(MIX_SHAPE(10, 4), 1, MIX_FLOAT32), .training = MIX_TRUE),
+                  MIX_FLOAT64, values, 40);
   for (int i = 0; i < 40; i++) assert_true(values[i] == values[i / 4 * 4]);
 }
 
 /* ---- weights ---- */
 
 static mix_list *pass(mix_layer *layer, const mix_call_args *args) {
-  for (int i = 0; i < mix_list_count(layer->layers); i++) mix_call(mix_list_get(layer->layers, i), mix_call_input(args, 0));
+  for (int i = 0; i < mix_list_count(layer->layers); i++)
+    mix_call(mix_list_get(layer->layers, i), mix_call_input(args, 0));
   return mix_list_of(mix_call_input(args, 0));
 }
 static mix_status two_weights(mix_layer *layer, int count, const mix_shape *shapes) {
@@ -185,12 +198,15 @@ static mix_status two_weights(mix_layer *layer, int count, const mix_shape *shap
   mix_layer_add_weight(layer, "free", .initializer = "ones");
   return mix_error();
 }
-static const mix_layer_class parent_class = {.size = sizeof(mix_layer_class), .name = "Parent", .build = two_weights, .call = pass};
+static const mix_layer_class parent_class = {
+    .size = sizeof(mix_layer_class), .name = "Parent", .build = two_weights, .call = pass};
 
 static void order_of_weights(void **state) {
   (void)state;
-  static const char *const tf_keras[] = {"parent/free", "parent/child/free", "parent/frozen", "parent/child/frozen"};
-  static const char *const keras3[] = {"parent/free", "parent/frozen", "parent/child/free", "parent/child/frozen"};
+  static const char *const tf_keras[] = {"parent/free", "parent/child/free", "parent/frozen",
+                                         "parent/child/frozen"};
+  static const char *const keras3[] = {"parent/free", "parent/frozen", "parent/child/free",
+                                       "parent/child/frozen"};
   for (int generation = 0; generation < 2; generation++) {
     mix_clear_names();
     mix_set_semantics(generation ? "keras3" : "tf_keras");
@@ -216,8 +232,10 @@ static void set_weights_refuses(void **state) {
   (void)state;
   mix_layer *layer = mix_dense(.units = 2, .kernel_initializer = "ones");
   mix_layer_build(layer, MIX_SHAPE(1, 2));
-  expect_status(mix_layer_set_weights(layer, mix_list_of(VECTOR(MIX_FLOAT32, 1, 2))), MIX_VALUE_ERROR, "expected 2");
-  expect_status(mix_layer_set_weights(layer, mix_list_of(mix_fill(MIX_SHAPE(2, 2), 5, MIX_FLOAT32), VECTOR(MIX_FLOAT32, 1, 2, 3))),
+  expect_status(mix_layer_set_weights(layer, mix_list_of(VECTOR(MIX_FLOAT32, 1, 2))), MIX_VALUE_ERROR,
+                "expected 2");
+  expect_status(mix_layer_set_weights(layer, mix_list_of(mix_fill(MIX_SHAPE(2, 2), 5, MIX_FLOAT32),
+                                                         VECTOR(MIX_FLOAT32, 1, 2, 3))),
                 MIX_VALUE_ERROR, "dense/bias");
   EXPECT_EXACT(mix_list_get(mix_layer_get_weights(layer), 0), 1, 1, 1, 1); /* nothing changed */
 }
@@ -226,7 +244,8 @@ static void get_weights_are_copies(void **state) {
   mix_layer *layer = mix_dense(.units = 1, .kernel_initializer = "ones");
   mix_layer_build(layer, MIX_SHAPE(1, 2));
   mix_list *before = mix_layer_get_weights(layer);
-  mix_layer_set_weights(layer, mix_list_of(mix_fill(MIX_SHAPE(2, 1), 9, MIX_FLOAT32), VECTOR(MIX_FLOAT32, 3)));
+  mix_layer_set_weights(layer,
+                        mix_list_of(mix_fill(MIX_SHAPE(2, 1), 9, MIX_FLOAT32), VECTOR(MIX_FLOAT32, 3)));
   EXPECT_EXACT(mix_list_get(before, 0), 1, 1);
   EXPECT_EXACT(mix_list_get(mix_layer_get_weights(layer), 0), 9, 9);
 }
@@ -254,7 +273,8 @@ static mix_list *see_training(mix_layer *layer, const mix_call_args *args) {
   int depth = (int)(intptr_t)((probe *)mix_layer_data(layer))->context;
   training_seen[depth] = args->training;
   if (mix_list_count(layer->layers))
-    mix_call(mix_list_get(layer->layers, 0), mix_call_input(args, 0), .training = depth == 1 ? MIX_FALSE : MIX_INHERIT);
+    mix_call(mix_list_get(layer->layers, 0), mix_call_input(args, 0),
+             .training = depth == 1 ? MIX_FALSE : MIX_INHERIT);
   return mix_list_of(mix_call_input(args, 0));
 }
 static void training_flag(void **state) {
@@ -285,7 +305,8 @@ static void symbolic_calls_are_recorded(void **state) {
   assert_ptr_not_equal(y, h);
   assert_true(first->sequence < second->sequence);
   assert_true(mix_tensor_is_symbolic(y));
-  assert_null(mix_tensor_history(mix_call(dense, mix_fill(MIX_SHAPE(1, 3), 1, MIX_FLOAT32)), &output)); /* real tensors: nothing */
+  assert_null(mix_tensor_history(mix_call(dense, mix_fill(MIX_SHAPE(1, 3), 1, MIX_FLOAT32)),
+                                 &output)); /* real tensors: nothing */
   mix_list *two = mix_call_outputs(mix_layer_new(&my_layer_class), mix_list_of(x, h));
   mix_layer_call *call = mix_tensor_history(mix_list_get(two, 1), &output);
   assert_int_equal(output, 1);
@@ -314,21 +335,26 @@ static void masks_are_passed_on(void **state) {
 static void input_specification(void **state) {
   (void)state;
   mix_layer *layer = mix_layer_new(&my_layer_class, .name = "checked");
-  mix_input_spec spec = {.size = sizeof spec, .min_rank = 2, .max_rank = 3, .axis_count = 1, .axes = {-1}, .axis_sizes = {4}};
+  mix_input_spec spec = {
+      .size = sizeof spec, .min_rank = 2, .max_rank = 3, .axis_count = 1, .axes = {-1}, .axis_sizes = {4}};
   mix_layer_set_input_spec(layer, &spec);
   expect_refused(mix_call(layer, VECTOR(MIX_FLOAT32, 1, 2, 3, 4)), MIX_VALUE_ERROR, "at least rank 2");
-  expect_refused(mix_call(layer, mix_fill(MIX_SHAPE(1, 1, 1, 4), 1, MIX_FLOAT32)), MIX_VALUE_ERROR, "at most rank 3");
-  expect_refused(mix_call(layer, mix_fill(MIX_SHAPE(2, 3), 1, MIX_FLOAT32)), MIX_VALUE_ERROR, "checked: input 0 has shape (2, 3)");
+  expect_refused(mix_call(layer, mix_fill(MIX_SHAPE(1, 1, 1, 4), 1, MIX_FLOAT32)), MIX_VALUE_ERROR,
+                 "at most rank 3");
+  expect_refused(mix_call(layer, mix_fill(MIX_SHAPE(2, 3), 1, MIX_FLOAT32)), MIX_VALUE_ERROR,
+                 "checked: input 0 has shape (2, 3)");
   assert_non_null(mix_call(layer, mix_fill(MIX_SHAPE(2, 4), 1, MIX_FLOAT32)));
   spec = (mix_input_spec){.size = sizeof spec, .rank = 3};
   mix_layer_set_input_spec(layer, &spec);
-  expect_refused(mix_call(layer, mix_fill(MIX_SHAPE(2, 4), 1, MIX_FLOAT32)), MIX_VALUE_ERROR, "expected rank 3");
+  expect_refused(mix_call(layer, mix_fill(MIX_SHAPE(2, 4), 1, MIX_FLOAT32)), MIX_VALUE_ERROR,
+                 "expected rank 3");
 }
 static mix_list *fails(mix_layer *layer, const mix_call_args *args) {
   (void)layer, (void)args;
   return mix_list_of(mix_add(mix_scalar(1, MIX_FLOAT16), mix_scalar(1, MIX_FLOAT32)));
 }
-static const mix_layer_class failing_class = {.size = sizeof(mix_layer_class), .name = "Failing", .call = fails};
+static const mix_layer_class failing_class = {
+    .size = sizeof(mix_layer_class), .name = "Failing", .call = fails};
 static void a_failing_call_restores_the_scopes(void **state) {
   (void)state;
   mix_layer *layer = mix_layer_new(&failing_class, .dtype = "mixed_float16");
@@ -342,7 +368,8 @@ static void a_failing_call_restores_the_scopes(void **state) {
 
 static void penalties(void **state) {
   (void)state;
-  mix_layer *layer = mix_dense(.units = 2, .kernel_initializer = "ones", .kernel_regularizer = mix_regularizer_new("l2", .l2 = 0.5),
+  mix_layer *layer = mix_dense(.units = 2, .kernel_initializer = "ones",
+                               .kernel_regularizer = mix_regularizer_new("l2", .l2 = 0.5),
                                .activity_regularizer = mix_regularizer_new("l1", .l1 = 1));
   mix_tensor *x = mix_fill(MIX_SHAPE(4, 3), 1, MIX_FLOAT32);
   for (int round = 0; round < 2; round++) { /* the second call replaces what the first added */
@@ -353,7 +380,8 @@ static void penalties(void **state) {
     EXPECT_EXACT(mix_list_get(losses, 1), 0.5 * 6);
   }
   mix_set_semantics("keras3");
-  layer = mix_dense(.units = 2, .kernel_initializer = "ones", .activity_regularizer = mix_regularizer_new("l1", .l1 = 1));
+  layer = mix_dense(.units = 2, .kernel_initializer = "ones",
+                    .activity_regularizer = mix_regularizer_new("l1", .l1 = 1));
   mix_call(layer, x);
   EXPECT_EXACT(mix_list_get(mix_layer_losses(layer), 0), 6); /* Keras 3.15 divides too */
 }
@@ -362,13 +390,15 @@ static void penalties_of_frozen_weights(void **state) {
   (void)state;
   for (int i = 0; i < 2; i++) {
     mix_set_semantics(i ? "keras3" : "tf_keras");
-    mix_layer *layer = mix_dense(.units = 2, .not_trainable = true, .kernel_regularizer = mix_regularizer_new("l2", .l2 = 0.5));
+    mix_layer *layer = mix_dense(.units = 2, .not_trainable = true,
+                                 .kernel_regularizer = mix_regularizer_new("l2", .l2 = 0.5));
     mix_call(layer, mix_fill(MIX_SHAPE(4, 3), 1, MIX_FLOAT32));
     assert_int_equal(mix_list_count(mix_layer_losses(layer)), i ? 0 : 1);
   }
 }
 
-/* A layer around another: their weights, losses and generators are one; a loss added in a call stays until the next. */
+/* A layer around another: their weights, losses and generators are one; a loss added in a call stays until
+ * the next. */
 static mix_list *around_call(mix_layer *layer, const mix_call_args *args) {
   mix_layer **inner = mix_layer_data(layer);
   mix_tensor *y = mix_call(*inner, mix_call_input(args, 0));
@@ -377,9 +407,12 @@ static mix_list *around_call(mix_layer *layer, const mix_call_args *args) {
 }
 static void a_layer_inside_another(void **state) {
   (void)state;
-  static const mix_layer_class around_class = {
-      .size = sizeof(mix_layer_class), .name = "Around", .instance_size = sizeof(mix_layer *), .call = around_call};
-  mix_layer *layer = mix_layer_new(&around_class), *inner = mix_dense(.units = 2, .kernel_initializer = "ones");
+  static const mix_layer_class around_class = {.size = sizeof(mix_layer_class),
+                                               .name = "Around",
+                                               .instance_size = sizeof(mix_layer *),
+                                               .call = around_call};
+  mix_layer *layer = mix_layer_new(&around_class),
+            *inner = mix_dense(.units = 2, .kernel_initializer = "ones");
   *(mix_layer **)mix_layer_data(layer) = inner;
   assert_int_equal(mix_list_count(mix_layer_layers(layer)), 0);
   assert_ptr_equal(mix_layer_add_layer(layer, inner), inner);
@@ -399,10 +432,11 @@ static void a_layer_inside_another(void **state) {
 
 static void config_of_dense(void **state) {
   (void)state;
-  mix_layer *layer =
-      mix_dense(.units = 3, .activation = "relu", .dtype = "mixed_float16", .name = "d",
-                .kernel_regularizer = mix_regularizer_new("l2", .l2 = 0.25), .bias_constraint = mix_constraint_new("non_neg"),
-                .kernel_initializer_object = mix_initializer_new("orthogonal", .gain = 2), .not_trainable = true);
+  mix_layer *layer = mix_dense(.units = 3, .activation = "relu", .dtype = "mixed_float16", .name = "d",
+                               .kernel_regularizer = mix_regularizer_new("l2", .l2 = 0.25),
+                               .bias_constraint = mix_constraint_new("non_neg"),
+                               .kernel_initializer_object = mix_initializer_new("orthogonal", .gain = 2),
+                               .not_trainable = true);
   const char *text = mix_layer_config(layer);
   json_t *config = mix_json_parse(text, "test");
   mix_layer *again = mix_layer_from_json("Dense", config, NULL);
@@ -414,7 +448,8 @@ static void config_of_dense(void **state) {
   assert_false(mix_layer_trainable(again));
   assert_non_null(strstr(text, "\"units\": 3"));
   assert_non_null(strstr(text, "\"activation\": \"relu\""));
-  assert_non_null(strstr(text, "\"class_name\": \"Orthogonal\", \"config\": {\"gain\": 2.0, \"seed\": null}"));
+  assert_non_null(
+      strstr(text, "\"class_name\": \"Orthogonal\", \"config\": {\"gain\": 2.0, \"seed\": null}"));
 }
 static void configs_of_the_others(void **state) {
   (void)state;
@@ -429,12 +464,14 @@ static void configs_of_the_others(void **state) {
     const char *text = mix_layer_config(rows[i].layer);
     assert_non_null(strstr(text, rows[i].own));
     json_t *config = mix_json_parse(text, "test");
-    assert_string_equal(mix_layer_config(mix_layer_from_json(mix_layer_class_name(rows[i].layer), config, NULL)), text);
+    assert_string_equal(
+        mix_layer_config(mix_layer_from_json(mix_layer_class_name(rows[i].layer), config, NULL)), text);
     json_decref(config);
   }
   expect_refused(mix_layer_from_json("Telepathy", NULL, NULL), MIX_VALUE_ERROR, "Telepathy");
 }
-/* Configs as Keras 3.15 and tf_keras 2.21 write them, where their classes differ from the rest: read, and written again the same. */
+/* Configs as Keras 3.15 and tf_keras 2.21 write them, where their classes differ from the rest: read, and
+ * written again the same. */
 static void configs_of_keras_go_in_and_out(void **state) {
   (void)state;
   static const struct {
@@ -445,8 +482,10 @@ static void configs_of_keras_go_in_and_out(void **state) {
       {"keras3", "LeakyReLU",
        "{\"name\": \"l\", \"trainable\": true, \"dtype\": {\"module\": \"keras\", \"class_name\": \"DTypePolicy\", "
        "\"config\": {\"name\": \"float32\"}, \"registered_name\": null}, \"negative_slope\": 0.5}"},
-      {"tf_keras", "LeakyReLU", "{\"name\": \"l\", \"trainable\": true, \"dtype\": \"float32\", \"alpha\": 0.5}"},
-      {"experimental", "LeakyReLU", "{\"name\": \"l\", \"trainable\": true, \"dtype\": \"float32\", \"alpha\": 0.5}"},
+      {"tf_keras", "LeakyReLU",
+       "{\"name\": \"l\", \"trainable\": true, \"dtype\": \"float32\", \"alpha\": 0.5}"},
+      {"experimental", "LeakyReLU",
+       "{\"name\": \"l\", \"trainable\": true, \"dtype\": \"float32\", \"alpha\": 0.5}"},
       {"tf_keras", "ActivityRegularization",
        "{\"name\": \"a\", \"trainable\": true, \"dtype\": \"float32\", \"l1\": 0.5, \"l2\": 0.25}"},
       {"tf_keras", "Normalization",
@@ -464,14 +503,16 @@ static void configs_of_keras_go_in_and_out(void **state) {
   }
   /* Keras 3 says floatx for a layer whose results are indices; they stay integers. */
   mix_set_semantics("keras3");
-  mix_layer *bins = mix_layer_from_config("Discretization",
-                                          "{\"bin_boundaries\": [0.0, 1.0], \"num_bins\": null, \"output_mode\": \"int\", "
-                                          "\"name\": \"b\", \"dtype\": \"float32\"}",
-                                          NULL);
+  mix_layer *bins =
+      mix_layer_from_config("Discretization",
+                            "{\"bin_boundaries\": [0.0, 1.0], \"num_bins\": null, \"output_mode\": \"int\", "
+                            "\"name\": \"b\", \"dtype\": \"float32\"}",
+                            NULL);
   assert_non_null(bins);
   assert_null(strstr(mix_layer_config(bins), "trainable"));
   /* A seed that was given is kept. */
-  mix_layer *dense = mix_dense(.units = 2, .kernel_initializer_object = mix_initializer_new("random_normal", .seed = 7));
+  mix_layer *dense =
+      mix_dense(.units = 2, .kernel_initializer_object = mix_initializer_new("random_normal", .seed = 7));
   assert_non_null(strstr(mix_layer_config(dense), "\"seed\": 7"));
   mix_set_semantics("tf_keras");
 }
@@ -491,8 +532,10 @@ static void layers_are_serialised_and_made_again(void **state) {
     assert_string_equal(mix_policy_name(mix_layer_policy(again)), "mixed_bfloat16");
   }
   mix_set_semantics("tf_keras");
-  expect_refused(mix_layer_deserialize("{\"class_name\": \"Telepathy\", \"config\": {}}", NULL), MIX_VALUE_ERROR, "Telepathy");
-  expect_refused(mix_layer_deserialize("{\"class_name\": \"Dense\"}", NULL), MIX_VALUE_ERROR, "class_name and config");
+  expect_refused(mix_layer_deserialize("{\"class_name\": \"Telepathy\", \"config\": {}}", NULL),
+                 MIX_VALUE_ERROR, "Telepathy");
+  expect_refused(mix_layer_deserialize("{\"class_name\": \"Dense\"}", NULL), MIX_VALUE_ERROR,
+                 "class_name and config");
   expect_refused(mix_layer_deserialize("[1]", NULL), MIX_VALUE_ERROR, "class_name and config");
   expect_refused(mix_layer_deserialize("{", NULL), MIX_VALUE_ERROR, "layer_deserialize");
   expect_refused(mix_layer_deserialize(NULL, NULL), MIX_TYPE_ERROR, "layer_deserialize");
@@ -534,19 +577,25 @@ static void finalize_runs_once(void **state) {
 
 /* ---- inside a capture ---- */
 
-static mix_list *body(void *layer, mix_list *arguments) { return mix_list_of(mix_call(layer, mix_list_get(arguments, 0))); }
+static mix_list *body(void *layer, mix_list *arguments) {
+  return mix_list_of(mix_call(layer, mix_list_get(arguments, 0)));
+}
 static void built_inside_a_capture(void **state) {
   (void)state;
-  mix_layer *layer = mix_dense(.units = 2, .kernel_initializer = "ones", .bias_initializer = "ones", .dtype = "mixed_float16");
+  mix_layer *layer = mix_dense(.units = 2, .kernel_initializer = "ones", .bias_initializer = "ones",
+                               .dtype = "mixed_float16");
   mix_function *function = mix_function_new(body, layer);
   for (int i = 0; i < 2; i++) {
-    mix_tensor *y = mix_list_get(mix_function_call(function, mix_list_of(MATRIX(MIX_FLOAT32, 1, 3, 1, 2, 3))), 0);
+    mix_tensor *y =
+        mix_list_get(mix_function_call(function, mix_list_of(MATRIX(MIX_FLOAT32, 1, 3, 1, 2, 3))), 0);
     expect_dtype(y, MIX_FLOAT16);
     EXPECT_EXACT(y, 7, 7);
   }
   mix_layer *random = mix_dense(.units = 4);
-  assert_non_null(mix_function_call(mix_function_new(body, random), mix_list_of(MATRIX(MIX_FLOAT32, 1, 3, 1, 2, 3))));
-  assert_true(mix_tensor_item(mix_reduce_max(mix_abs(mix_list_get(mix_layer_get_weights(random), 0)), MIX_ALL_AXES, false)) > 0);
+  assert_non_null(
+      mix_function_call(mix_function_new(body, random), mix_list_of(MATRIX(MIX_FLOAT32, 1, 3, 1, 2, 3))));
+  assert_true(mix_tensor_item(mix_reduce_max(mix_abs(mix_list_get(mix_layer_get_weights(random), 0)),
+                                             MIX_ALL_AXES, false)) > 0);
 }
 static mix_list *train_body(void *layer, mix_list *arguments) {
   return mix_list_of(mix_call(layer, mix_list_get(arguments, 0), .training = MIX_TRUE));

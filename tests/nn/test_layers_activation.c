@@ -1,5 +1,6 @@
-/* Activation layers: values of spec/layers.md, section 8, and the masks of Softmax (spec/mixed-precision.md, 5.1 and 5.2). */
-#include "layer_support.h"
+/* Activation layers: values of spec/layers.md, section 8, and the masks of Softmax
+ * (spec/mixed-precision.md, 5.1 and 5.2). */
+#include "nn/layer_support.h"
 
 static mix_tensor *mask_of(int rows, int columns, const uint8_t *values) {
   return mix_tensor_from(values, MIX_BOOL, MIX_SHAPE(rows, columns));
@@ -14,7 +15,8 @@ static void relu(void **state) {
   EXPECT_EXACT(mix_call(mix_relu_layer(.negative_slope = 0.5), x), -1, -0.25, 0, 1, 3);
   /* the specification's table gives x at the threshold; both generations of Keras give 0 */
   EXPECT_EXACT(mix_call(mix_relu_layer(.negative_slope = 0.5, .threshold = 1), x), -1.5, -0.75, -0.5, 0, 3);
-  EXPECT_EXACT(mix_call(mix_relu_layer(.negative_slope = 0.5, .threshold = 1, .max_value = 2), x), -1.5, -0.75, -0.5, 0, 2);
+  EXPECT_EXACT(mix_call(mix_relu_layer(.negative_slope = 0.5, .threshold = 1, .max_value = 2), x), -1.5,
+               -0.75, -0.5, 0, 2);
   expect_refused(mix_relu_layer(.max_value = -1), MIX_VALUE_ERROR, "max_value is -1");
   expect_refused(mix_relu_layer(.negative_slope = -1), MIX_VALUE_ERROR, "negative_slope -1");
   expect_refused(mix_relu_layer(.threshold = NAN), MIX_VALUE_ERROR, "threshold nan");
@@ -22,7 +24,8 @@ static void relu(void **state) {
 static void leaky_elu_and_thresholded(void **state) {
   (void)state;
   mix_tensor *x = MATRIX(MIX_FLOAT32, 1, 5, -2, -0.5, 0, 1, 3);
-  EXPECT(mix_call(mix_leaky_relu_layer(), x), 0, 2e-7, -0.6, -0.15, 0, 1, 3); /* float32 roundings of 0.3 and the product */
+  EXPECT(mix_call(mix_leaky_relu_layer(), x), 0, 2e-7, -0.6, -0.15, 0, 1,
+         3); /* float32 roundings of 0.3 and the product */
   EXPECT_EXACT(mix_call(mix_leaky_relu_layer(.negative_slope = MIX_ZERO), x), 0, 0, 0, 1, 3);
   EXPECT(mix_call(mix_elu_layer(), x), 0, 1e-6, expm1(-2), expm1(-0.5), 0, 1, 3);
   EXPECT(mix_call(mix_elu_layer(.alpha = 2), x), 0, 1e-6, 2 * expm1(-2), 2 * expm1(-0.5), 0, 1, 3);
@@ -34,7 +37,8 @@ static void leaky_elu_and_thresholded(void **state) {
 }
 static void prelu(void **state) {
   (void)state;
-  mix_tensor *x = mix_tensor_from_doubles((double[]){-1, -2, 3, -4, 5, -6, -7, 8}, MIX_FLOAT32, MIX_SHAPE(2, 2, 2));
+  mix_tensor *x =
+      mix_tensor_from_doubles((double[]){-1, -2, 3, -4, 5, -6, -7, 8}, MIX_FLOAT32, MIX_SHAPE(2, 2, 2));
   mix_layer *layer = mix_prelu();
   EXPECT_EXACT(mix_call(layer, x), 0, 0, 3, 0, 5, 0, 0, 8);
   mix_layer_set_weights(layer, mix_list_of(MATRIX(MIX_FLOAT32, 2, 2, 1, 0.5, 2, 0.25)));
@@ -46,9 +50,11 @@ static void prelu(void **state) {
   expect_refused(mix_call(layer, mix_fill(MIX_SHAPE(2, 2, 3), 1, MIX_FLOAT32)), MIX_VALUE_ERROR, "size 2");
   expect_refused(mix_call(mix_prelu(.shared_axes = MIX_AXES(0)), x), MIX_VALUE_ERROR, "shared axis 0");
   expect_refused(mix_call(mix_prelu(.shared_axes = MIX_AXES(3)), x), MIX_VALUE_ERROR, "shared axis 3");
-  expect_refused(mix_call(mix_prelu(), mix_input(.shape = MIX_SHAPE(MIX_UNKNOWN, 2))), MIX_VALUE_ERROR, "shared_axes");
+  expect_refused(mix_call(mix_prelu(), mix_input(.shape = MIX_SHAPE(MIX_UNKNOWN, 2))), MIX_VALUE_ERROR,
+                 "shared_axes");
   mix_layer *open = mix_prelu(.shared_axes = MIX_AXES(-2));
-  expect_shape(mix_call(open, mix_input(.shape = MIX_SHAPE(MIX_UNKNOWN, 2))), MIX_SHAPE(MIX_UNKNOWN, MIX_UNKNOWN, 2));
+  expect_shape(mix_call(open, mix_input(.shape = MIX_SHAPE(MIX_UNKNOWN, 2))),
+               MIX_SHAPE(MIX_UNKNOWN, MIX_UNKNOWN, 2));
 }
 static void softmax_over_axes(void **state) {
   (void)state;
@@ -64,7 +70,9 @@ static void softmax_over_axes(void **state) {
 static void softmax_of_a_vector(void **state) {
   (void)state;
   expect_refused(mix_call(mix_softmax_layer(), VECTOR(MIX_FLOAT32, 1, 1)), MIX_VALUE_ERROR, "rank");
-  EXPECT_EXACT(mix_call(mix_softmax_layer(.semantics = mix_semantics_named("keras3")), VECTOR(MIX_FLOAT32, 1, 1)), 0.5, 0.5);
+  EXPECT_EXACT(
+      mix_call(mix_softmax_layer(.semantics = mix_semantics_named("keras3")), VECTOR(MIX_FLOAT32, 1, 1)), 0.5,
+      0.5);
 }
 static void L31_all_masked_row(void **state) {
   (void)state;
@@ -98,7 +106,8 @@ static void softmax_mask_constants(void **state) {
                                                          : MIX_FLOAT32;
     /* a kept logit of the constant itself: with the masked one at the same height, the two share */
     mix_tensor *x = MATRIX(dtype, 1, 2, 0, rows[i].lowest);
-    mix_tensor *y = mix_call(mix_softmax_layer(.dtype = rows[i].dtype), x, .mask = mask_of(1, 2, (uint8_t[]){0, 1}));
+    mix_tensor *y =
+        mix_call(mix_softmax_layer(.dtype = rows[i].dtype), x, .mask = mask_of(1, 2, (uint8_t[]){0, 1}));
     expect_dtype(y, dtype);
     if (rows[i].added)
       EXPECT_EXACT(y, 0.5, 0.5);

@@ -1,6 +1,7 @@
-/* Every layer in the same ways: gradients, 16-bit policies against float32, shapes with an unknown batch, captures, configs and back. */
+/* Every layer in the same ways: gradients, 16-bit policies against float32, shapes with an unknown batch,
+ * captures, configs and back. */
 #include "base/alloc.h"
-#include "layer_support.h"
+#include "nn/layer_support.h"
 
 static mix_tensor *cube(void *context, const mix_call_args *args) {
   (void)context;
@@ -9,110 +10,113 @@ static mix_tensor *cube(void *context, const mix_call_args *args) {
 }
 
 /* name of the row, the layer under a policy `dtype` */
-#define LAYERS(X)                                                                                                                  \
-  X(softmax, mix_softmax_layer(.dtype = dtype))                                                                                    \
-  X(softmax_axes, mix_softmax_layer(.axis = MIX_AXES(1, -1), .dtype = dtype))                                                      \
-  X(softmax_axis_1, mix_softmax_layer(.axis = MIX_AXES(1), .dtype = dtype))                                                        \
-  X(relu, mix_relu_layer(.max_value = 0.6, .negative_slope = 0.1, .threshold = 0.3, .dtype = dtype))                               \
-  X(leaky_relu, mix_leaky_relu_layer(.dtype = dtype))                                                                              \
-  X(prelu, mix_prelu(.dtype = dtype))                                                                                              \
-  X(prelu_shared, mix_prelu(.shared_axes = MIX_AXES(1), .dtype = dtype))                                                           \
-  X(elu, mix_elu_layer(.alpha = 0.5, .dtype = dtype))                                                                              \
-  X(thresholded_relu, mix_thresholded_relu(.theta = 0.4, .dtype = dtype))                                                          \
-  X(reshape, mix_reshape_layer(.target_shape = MIX_SHAPE(-1, 2), .dtype = dtype))                                                  \
-  X(permute, mix_permute(.dims = MIX_AXES(2, 1), .dtype = dtype))                                                                  \
-  X(repeat_vector, mix_repeat_vector(.n = 3, .dtype = dtype))                                                                      \
-  X(masking, mix_masking(.mask_value = 7, .dtype = dtype))                                                                         \
-  X(add, mix_add_layer(.dtype = dtype))                                                                                            \
-  X(subtract, mix_subtract_layer(.dtype = dtype))                                                                                  \
-  X(multiply, mix_multiply_layer(.dtype = dtype))                                                                                  \
-  X(average, mix_average(.dtype = dtype))                                                                                          \
-  X(maximum, mix_maximum_layer(.dtype = dtype))                                                                                    \
-  X(minimum, mix_minimum_layer(.dtype = dtype))                                                                                    \
-  X(concatenate, mix_concatenate(.axis = 1, .dtype = dtype))                                                                       \
-  X(dot, mix_dot(.axes = MIX_AXES(1, 2), .dtype = dtype))                                                                          \
-  X(dot_normalized, mix_dot(.axes = MIX_AXES(1), .normalize = true, .dtype = dtype))                                               \
-  X(rescaling, mix_rescaling(.scale = 0.5, .offset = -1, .dtype = dtype))                                                          \
-  X(normalization, mix_normalization(.dtype = dtype))                                                                              \
-  X(normalization_given, mix_normalization(.mean = mix_scalar(0.25, MIX_FLOAT64), .variance = mix_scalar(4, MIX_FLOAT64),          \
-                                           .invert = true, .dtype = dtype))                                                        \
-  X(normalization_of_all, mix_normalization(.axis_none = true, .dtype = dtype))                                                    \
-  X(embedding, mix_embedding(.input_dim = 4, .output_dim = 3, .dtype = dtype))                                                     \
-  X(batch_norm, mix_batch_normalization(.dtype = dtype))                                                                           \
-  X(batch_norm_axis_1, mix_batch_normalization(.axis = 1, .no_scale = true, .momentum = 0.5, .dtype = dtype))                      \
-  X(layer_norm, mix_layer_normalization(.dtype = dtype))                                                                           \
-  X(layer_norm_axes, mix_layer_normalization(.axis = MIX_AXES(1, 2), .epsilon = 1e-5, .dtype = dtype))                             \
-  X(layer_norm_axis_1, mix_layer_normalization(.axis = MIX_AXES(1), .no_center = true, .dtype = dtype))                            \
-  X(group_norm, mix_group_normalization(.groups = 2, .dtype = dtype))                                                              \
-  X(group_norm_axis_1, mix_group_normalization(.groups = -1, .axis = 1, .dtype = dtype))                                           \
-  X(rms_norm, mix_rms_normalization(.dtype = dtype))                                                                               \
-  X(unit_norm, mix_unit_normalization(.axis = MIX_AXES(1), .dtype = dtype))                                                        \
-  X(spatial_dropout1d, mix_spatial_dropout1d(.rate = 0.5, .dtype = dtype))                                                         \
-  X(gaussian_noise, mix_gaussian_noise(.stddev = 0.5, .dtype = dtype))                                                             \
-  X(gaussian_dropout, mix_gaussian_dropout(.rate = 0.5, .dtype = dtype))                                                           \
-  X(alpha_dropout, mix_alpha_dropout(.rate = 0.5, .dtype = dtype))                                                                 \
-  X(activity, mix_activity_regularization(.l1 = 0.5, .l2 = 0.25, .dtype = dtype))                                                  \
+#define LAYERS(X)                                                                                            \
+  X(softmax, mix_softmax_layer(.dtype = dtype))                                                              \
+  X(softmax_axes, mix_softmax_layer(.axis = MIX_AXES(1, -1), .dtype = dtype))                                \
+  X(softmax_axis_1, mix_softmax_layer(.axis = MIX_AXES(1), .dtype = dtype))                                  \
+  X(relu, mix_relu_layer(.max_value = 0.6, .negative_slope = 0.1, .threshold = 0.3, .dtype = dtype))         \
+  X(leaky_relu, mix_leaky_relu_layer(.dtype = dtype))                                                        \
+  X(prelu, mix_prelu(.dtype = dtype))                                                                        \
+  X(prelu_shared, mix_prelu(.shared_axes = MIX_AXES(1), .dtype = dtype))                                     \
+  X(elu, mix_elu_layer(.alpha = 0.5, .dtype = dtype))                                                        \
+  X(thresholded_relu, mix_thresholded_relu(.theta = 0.4, .dtype = dtype))                                    \
+  X(reshape, mix_reshape_layer(.target_shape = MIX_SHAPE(-1, 2), .dtype = dtype))                            \
+  X(permute, mix_permute(.dims = MIX_AXES(2, 1), .dtype = dtype))                                            \
+  X(repeat_vector, mix_repeat_vector(.n = 3, .dtype = dtype))                                                \
+  X(masking, mix_masking(.mask_value = 7, .dtype = dtype))                                                   \
+  X(add, mix_add_layer(.dtype = dtype))                                                                      \
+  X(subtract, mix_subtract_layer(.dtype = dtype))                                                            \
+  X(multiply, mix_multiply_layer(.dtype = dtype))                                                            \
+  X(average, mix_average(.dtype = dtype))                                                                    \
+  X(maximum, mix_maximum_layer(.dtype = dtype))                                                              \
+  X(minimum, mix_minimum_layer(.dtype = dtype))                                                              \
+  X(concatenate, mix_concatenate(.axis = 1, .dtype = dtype))                                                 \
+  X(dot, mix_dot(.axes = MIX_AXES(1, 2), .dtype = dtype))                                                    \
+  X(dot_normalized, mix_dot(.axes = MIX_AXES(1), .normalize = true, .dtype = dtype))                         \
+  X(rescaling, mix_rescaling(.scale = 0.5, .offset = -1, .dtype = dtype))                                    \
+  X(normalization, mix_normalization(.dtype = dtype))                                                        \
+  X(normalization_given,                                                                                     \
+    mix_normalization(.mean = mix_scalar(0.25, MIX_FLOAT64), .variance = mix_scalar(4, MIX_FLOAT64),         \
+                      .invert = true, .dtype = dtype))                                                       \
+  X(normalization_of_all, mix_normalization(.axis_none = true, .dtype = dtype))                              \
+  X(embedding, mix_embedding(.input_dim = 4, .output_dim = 3, .dtype = dtype))                               \
+  X(batch_norm, mix_batch_normalization(.dtype = dtype))                                                     \
+  X(batch_norm_axis_1,                                                                                       \
+    mix_batch_normalization(.axis = 1, .no_scale = true, .momentum = 0.5, .dtype = dtype))                   \
+  X(layer_norm, mix_layer_normalization(.dtype = dtype))                                                     \
+  X(layer_norm_axes, mix_layer_normalization(.axis = MIX_AXES(1, 2), .epsilon = 1e-5, .dtype = dtype))       \
+  X(layer_norm_axis_1, mix_layer_normalization(.axis = MIX_AXES(1), .no_center = true, .dtype = dtype))      \
+  X(group_norm, mix_group_normalization(.groups = 2, .dtype = dtype))                                        \
+  X(group_norm_axis_1, mix_group_normalization(.groups = -1, .axis = 1, .dtype = dtype))                     \
+  X(rms_norm, mix_rms_normalization(.dtype = dtype))                                                         \
+  X(unit_norm, mix_unit_normalization(.axis = MIX_AXES(1), .dtype = dtype))                                  \
+  X(spatial_dropout1d, mix_spatial_dropout1d(.rate = 0.5, .dtype = dtype))                                   \
+  X(gaussian_noise, mix_gaussian_noise(.stddev = 0.5, .dtype = dtype))                                       \
+  X(gaussian_dropout, mix_gaussian_dropout(.rate = 0.5, .dtype = dtype))                                     \
+  X(alpha_dropout, mix_alpha_dropout(.rate = 0.5, .dtype = dtype))                                           \
+  X(activity, mix_activity_regularization(.l1 = 0.5, .l2 = 0.25, .dtype = dtype))                            \
   X(lambda, mix_lambda(.function = cube, .dtype = dtype))
-#define MAKE(name, layer)                                                                                                          \
+#define MAKE(name, layer)                                                                                    \
   static mix_layer *make_##name(const char *dtype) { return layer; }
 LAYERS(MAKE)
 
-#define X234                                                                                                                       \
-  {                                                                                                                                \
-    .rank = 3, .dims = { 2, 3, 4 }                                                                                                 \
+#define X234                                                                                                 \
+  {                                                                                                          \
+    .rank = 3, .dims = { 2, 3, 4 }                                                                           \
   }
-#define X24                                                                                                                        \
-  {                                                                                                                                \
-    .rank = 2, .dims = { 2, 4 }                                                                                                    \
+#define X24                                                                                                  \
+  {                                                                                                          \
+    .rank = 2, .dims = { 2, 4 }                                                                              \
   }
-#define ONE(name, shape)                                                                                                           \
+#define ONE(name, shape)                                                                                     \
   { make_##name, 1, {shape}, false, 0, false }
 /* BatchNormalization's tolerance is upstream's, spec/mixed-precision.md, 5.1. */
-static const trial trials[] = {ONE(softmax, X234),
-                               ONE(softmax_axes, X234),
-                               ONE(softmax_axis_1, X234),
-                               ONE(relu, X234),
-                               ONE(leaky_relu, X234),
-                               ONE(prelu, X234),
-                               ONE(prelu_shared, X234),
-                               ONE(elu, X234),
-                               ONE(thresholded_relu, X234),
-                               ONE(reshape, X234),
-                               ONE(permute, X234),
-                               ONE(repeat_vector, X24),
-                               ONE(masking, X234),
-                               {make_add, 3, {X234, X24, X234}, false, 0, false},
-                               {make_subtract, 2, {X234, X234}, false, 0, false},
-                               {make_multiply, 3, {X234, X24, X234}, false, 0, false},
-                               {make_average, 3, {X234, X234, X234}, false, 0, false},
-                               {make_maximum, 3, {X234, X24, X234}, false, 0, false},
-                               {make_minimum, 2, {X24, X24}, false, 0, false},
-                               {make_concatenate, 3, {X234, {.rank = 3, .dims = {2, 1, 4}}, X234}, false, 0, false},
-                               {make_dot, 2, {{.rank = 3, .dims = {2, 4, 3}}, X234}, false, 0, false},
-                               {make_dot_normalized, 2, {X24, X24}, false, 0, false},
-                               ONE(rescaling, X234),
-                               ONE(normalization, X234),
-                               ONE(normalization_given, X234),
-                               ONE(normalization_of_all, X234),
-                               {make_embedding, 1, {X24}, false, 0, true},
-                               {make_batch_norm, 1, {X234}, false, 1e-2, false},
-                               {make_batch_norm, 1, {X234}, true, 1e-2, false},
-                               {make_batch_norm_axis_1, 1, {X234}, true, 1e-2, false},
-                               {make_batch_norm, 1, {{.rank = 4, .dims = {2, 3, 2, 2}}}, true, 1e-2, false},
-                               {make_batch_norm_axis_1, 1, {{.rank = 5, .dims = {2, 2, 2, 1, 2}}}, true, 1e-2, false},
-                               ONE(layer_norm, X234),
-                               ONE(layer_norm_axes, X234),
-                               ONE(layer_norm_axis_1, X234),
-                               ONE(group_norm, X234),
-                               ONE(group_norm_axis_1, X234),
-                               ONE(rms_norm, X234),
-                               ONE(unit_norm, X234),
-                               ONE(spatial_dropout1d, X234),
-                               ONE(gaussian_noise, X234),
-                               ONE(gaussian_dropout, X234),
-                               ONE(alpha_dropout, X234),
-                               ONE(activity, X234),
-                               ONE(lambda, X234)};
+static const trial trials[] = {
+    ONE(softmax, X234),
+    ONE(softmax_axes, X234),
+    ONE(softmax_axis_1, X234),
+    ONE(relu, X234),
+    ONE(leaky_relu, X234),
+    ONE(prelu, X234),
+    ONE(prelu_shared, X234),
+    ONE(elu, X234),
+    ONE(thresholded_relu, X234),
+    ONE(reshape, X234),
+    ONE(permute, X234),
+    ONE(repeat_vector, X24),
+    ONE(masking, X234),
+    {make_add, 3, {X234, X24, X234}, false, 0, false},
+    {make_subtract, 2, {X234, X234}, false, 0, false},
+    {make_multiply, 3, {X234, X24, X234}, false, 0, false},
+    {make_average, 3, {X234, X234, X234}, false, 0, false},
+    {make_maximum, 3, {X234, X24, X234}, false, 0, false},
+    {make_minimum, 2, {X24, X24}, false, 0, false},
+    {make_concatenate, 3, {X234, {.rank = 3, .dims = {2, 1, 4}}, X234}, false, 0, false},
+    {make_dot, 2, {{.rank = 3, .dims = {2, 4, 3}}, X234}, false, 0, false},
+    {make_dot_normalized, 2, {X24, X24}, false, 0, false},
+    ONE(rescaling, X234),
+    ONE(normalization, X234),
+    ONE(normalization_given, X234),
+    ONE(normalization_of_all, X234),
+    {make_embedding, 1, {X24}, false, 0, true},
+    {make_batch_norm, 1, {X234}, false, 1e-2, false},
+    {make_batch_norm, 1, {X234}, true, 1e-2, false},
+    {make_batch_norm_axis_1, 1, {X234}, true, 1e-2, false},
+    {make_batch_norm, 1, {{.rank = 4, .dims = {2, 3, 2, 2}}}, true, 1e-2, false},
+    {make_batch_norm_axis_1, 1, {{.rank = 5, .dims = {2, 2, 2, 1, 2}}}, true, 1e-2, false},
+    ONE(layer_norm, X234),
+    ONE(layer_norm_axes, X234),
+    ONE(layer_norm_axis_1, X234),
+    ONE(group_norm, X234),
+    ONE(group_norm_axis_1, X234),
+    ONE(rms_norm, X234),
+    ONE(unit_norm, X234),
+    ONE(spatial_dropout1d, X234),
+    ONE(gaussian_noise, X234),
+    ONE(gaussian_dropout, X234),
+    ONE(alpha_dropout, X234),
+    ONE(activity, X234),
+    ONE(lambda, X234)};
 enum { TRIALS = sizeof trials / sizeof *trials };
 static const char *const generations[] = {"tf_keras", "keras3", "experimental"};
 
@@ -177,11 +181,14 @@ static void configs_and_back(void **state) {
   made_again(mix_category_encoding(.num_tokens = 4, .output_mode = "one_hot"));
   made_again(mix_embedding(.input_dim = 2, .output_dim = 3, .mask_zero = true,
                            .embeddings_constraint = mix_constraint_new("unit_norm"),
-                           .embeddings_regularizer = mix_regularizer_new("l1"), .activity_regularizer = mix_regularizer_new("l2")));
-  made_again(mix_batch_normalization(.axis = 1, .momentum = MIX_ZERO, .epsilon = MIX_ZERO, .no_center = true, .not_fused = true,
-                                     .moving_variance_initializer = "zeros", .gamma_regularizer = mix_regularizer_new("l1")));
+                           .embeddings_regularizer = mix_regularizer_new("l1"),
+                           .activity_regularizer = mix_regularizer_new("l2")));
+  made_again(mix_batch_normalization(.axis = 1, .momentum = MIX_ZERO, .epsilon = MIX_ZERO, .no_center = true,
+                                     .not_fused = true, .moving_variance_initializer = "zeros",
+                                     .gamma_regularizer = mix_regularizer_new("l1")));
   made_again(mix_layer_normalization(.axis = MIX_AXES(1, 2), .no_scale = true, .beta_initializer = "ones"));
-  made_again(mix_group_normalization(.groups = -1, .axis = 1, .gamma_constraint = mix_constraint_new("non_neg")));
+  made_again(
+      mix_group_normalization(.groups = -1, .axis = 1, .gamma_constraint = mix_constraint_new("non_neg")));
   made_again(mix_spatial_dropout2d(.rate = 0.25, .data_format = "channels_first", .seed = 3));
   made_again(mix_spatial_dropout3d(.rate = 1));
   made_again(mix_gaussian_noise(.stddev = 1, .seed = 4));
@@ -203,12 +210,14 @@ static void defaults(void **state) {
       {mix_thresholded_relu(), "thresholded_re_lu", "\"theta\": 1.0"},
       {mix_masking(), "masking", "\"mask_value\": 0.0"},
       {mix_concatenate(), "concatenate", "\"axis\": -1"},
-      {mix_normalization(), "normalization", "\"axis\": [-1], \"invert\": false, \"mean\": null, \"variance\": null"},
+      {mix_normalization(), "normalization",
+       "\"axis\": [-1], \"invert\": false, \"mean\": null, \"variance\": null"},
       {mix_category_encoding(3), "category_encoding", "\"output_mode\": \"multi_hot\""},
       {mix_embedding(2, 3), "embedding", "\"mask_zero\": false"},
       {mix_batch_normalization(), "batch_normalization",
        "\"axis\": -1, \"momentum\": 0.98999999999999999, \"epsilon\": 0.001, \"center\": true, \"scale\": true"},
-      {mix_layer_normalization(), "layer_normalization", "\"axis\": -1, \"epsilon\": 0.001, \"center\": true, \"scale\": true"},
+      {mix_layer_normalization(), "layer_normalization",
+       "\"axis\": -1, \"epsilon\": 0.001, \"center\": true, \"scale\": true"},
       {mix_group_normalization(), "group_normalization",
        "\"groups\": 32, \"axis\": -1, \"epsilon\": 0.001, \"center\": true, \"scale\": true"},
       {mix_rms_normalization(), "rms_normalization", "\"axis\": -1, \"epsilon\": 9.9999999999999995e-7"},
@@ -221,7 +230,8 @@ static void defaults(void **state) {
     if (!strstr(mix_layer_config(rows[i].layer), rows[i].config))
       fail_msg("%s is not in %s", rows[i].config, mix_layer_config(rows[i].layer));
   }
-  assert_non_null(strstr(mix_layer_config(mix_embedding(2, 3)), "\"RandomUniform\", \"config\": {\"minval\": -0.05"));
+  assert_non_null(
+      strstr(mix_layer_config(mix_embedding(2, 3)), "\"RandomUniform\", \"config\": {\"minval\": -0.05"));
 }
 static void options_for_cplusplus(void **state) {
   (void)state;
@@ -247,7 +257,8 @@ static void use(const trial *t) {
   if (y) mix_tensor_data(y);
   const char *text = mix_layer_config(layer);
   json_t *config = text ? mix_json_parse(text, "test") : NULL;
-  if (config && strcmp(mix_layer_class_name(layer), "Lambda")) mix_layer_from_json(mix_layer_class_name(layer), config, NULL);
+  if (config && strcmp(mix_layer_class_name(layer), "Lambda"))
+    mix_layer_from_json(mix_layer_class_name(layer), config, NULL);
   json_decref(config);
 }
 static void use_learners(const trial *t) {
@@ -271,7 +282,8 @@ static void may_fail(const trial *t, void (*act)(const trial *t)) {
     MIX_SCOPE { act(t); }
     mix_inject_allocation_failure(-1);
     failed = mix_error() != MIX_OK;
-    if (failed && mix_error() != MIX_MEMORY_ERROR) fail_msg("allocation %lld: %s", (long long)count, mix_error_message());
+    if (failed && mix_error() != MIX_MEMORY_ERROR)
+      fail_msg("allocation %lld: %s", (long long)count, mix_error_message());
     mix_error_clear();
     assert_int_equal(mix_cast_dtype(), MIX_DTYPE_NONE);
   }

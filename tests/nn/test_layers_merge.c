@@ -1,5 +1,5 @@
 /* Layers that change shapes and merge inputs (spec/layers.md, sections 1 and 7). */
-#include "layer_support.h"
+#include "nn/layer_support.h"
 
 static mix_tensor *bools(int rows, int columns, const uint8_t *values) {
   return mix_tensor_from(values, MIX_BOOL, MIX_SHAPE(rows, columns));
@@ -24,7 +24,8 @@ static void reshape(void **state) {
                MIX_SHAPE(MIX_UNKNOWN, MIX_UNKNOWN, 2));
   expect_refused(mix_call(mix_reshape_layer(MIX_SHAPE(4)), x), MIX_VALUE_ERROR, "fill");
   expect_refused(mix_call(mix_reshape_layer(MIX_SHAPE(-1, 4)), x), MIX_VALUE_ERROR, "fill");
-  expect_refused(mix_call(mix_reshape_layer(MIX_SHAPE(4)), mix_input(.shape = MIX_SHAPE(6))), MIX_VALUE_ERROR, "fill");
+  expect_refused(mix_call(mix_reshape_layer(MIX_SHAPE(4)), mix_input(.shape = MIX_SHAPE(6))), MIX_VALUE_ERROR,
+                 "fill");
   expect_refused(mix_reshape_layer(MIX_SHAPE(-1, -1)), MIX_VALUE_ERROR, "one of which");
   expect_refused(mix_reshape_layer(MIX_SHAPE(-2)), MIX_VALUE_ERROR, "negative");
 }
@@ -48,7 +49,8 @@ static void repeat_vector(void **state) {
 }
 static void masking(void **state) {
   (void)state;
-  mix_tensor *x = mix_tensor_from_doubles((double[]){0, 0, 0, 5, -1, -1, 0, -1}, MIX_FLOAT32, MIX_SHAPE(2, 2, 2));
+  mix_tensor *x =
+      mix_tensor_from_doubles((double[]){0, 0, 0, 5, -1, -1, 0, -1}, MIX_FLOAT32, MIX_SHAPE(2, 2, 2));
   mix_tensor *y = mix_call(mix_masking(), x);
   EXPECT_EXACT(y, 0, 0, 0, 5, -1, -1, 0, -1);
   expect_shape(y->mask, MIX_SHAPE(2, 2));
@@ -58,7 +60,9 @@ static void masking(void **state) {
   EXPECT_EXACT(mix_cast(y->mask, MIX_INT32), 1, 1, 0, 1);
   /* the value is compared in the compute dtype */
   mix_tensor *third = mix_fill(MIX_SHAPE(1, 1, 1), 1. / 3, MIX_FLOAT32);
-  EXPECT_EXACT(mix_cast(mix_call(mix_masking(.mask_value = 1. / 3, .dtype = "mixed_float16"), third)->mask, MIX_INT32), 0);
+  EXPECT_EXACT(
+      mix_cast(mix_call(mix_masking(.mask_value = 1. / 3, .dtype = "mixed_float16"), third)->mask, MIX_INT32),
+      0);
 }
 
 /* ---- merging ---- */
@@ -75,11 +79,14 @@ static void elementwise(void **state) {
   EXPECT_EXACT(mix_call(mix_maximum_layer(), three), 4, 3, 6);
   EXPECT_EXACT(mix_call(mix_minimum_layer(), three), 1, -2, 0);
   EXPECT_EXACT(mix_call(mix_add_layer(), mix_list_of(a)), 1, 2, 6);
-  EXPECT_EXACT(mix_call(mix_add_layer(), mix_list_of(MATRIX(MIX_INT32, 1, 1, 3), MATRIX(MIX_INT32, 1, 1, 4))), 7);
+  EXPECT_EXACT(mix_call(mix_add_layer(), mix_list_of(MATRIX(MIX_INT32, 1, 1, 3), MATRIX(MIX_INT32, 1, 1, 4))),
+               7);
   expect_refused(mix_call(mix_subtract_layer(), three), MIX_VALUE_ERROR, "exactly 2");
   expect_refused(mix_call(mix_add_layer(), a), MIX_VALUE_ERROR, "list");
-  expect_refused(mix_call(mix_add_layer(), mix_list_of(a, counted(MIX_SHAPE(2, 3)))), MIX_VALUE_ERROR, "batch size");
-  expect_refused(mix_call(mix_add_layer(), mix_list_of(a, counted(MIX_SHAPE(1, 4)))), MIX_VALUE_ERROR, "broadcast");
+  expect_refused(mix_call(mix_add_layer(), mix_list_of(a, counted(MIX_SHAPE(2, 3)))), MIX_VALUE_ERROR,
+                 "batch size");
+  expect_refused(mix_call(mix_add_layer(), mix_list_of(a, counted(MIX_SHAPE(1, 4)))), MIX_VALUE_ERROR,
+                 "broadcast");
 }
 static void L30_lower_ranks_are_expanded_at_axis_1(void **state) {
   (void)state;
@@ -89,7 +96,8 @@ static void L30_lower_ranks_are_expanded_at_axis_1(void **state) {
   double values[24];
   mix_tensor_read(y, MIX_FLOAT64, values, 24);
   for (int i = 0; i < 24; i++) assert_true(values[i] == i + 10 * (i / 12 * 3 + i % 3 + 1));
-  mix_list *symbols = mix_list_of(mix_input(.shape = MIX_SHAPE(3)), mix_input(.shape = MIX_SHAPE(MIX_UNKNOWN, 3)));
+  mix_list *symbols =
+      mix_list_of(mix_input(.shape = MIX_SHAPE(3)), mix_input(.shape = MIX_SHAPE(MIX_UNKNOWN, 3)));
   expect_shape(mix_call(mix_add_layer(), symbols), MIX_SHAPE(MIX_UNKNOWN, MIX_UNKNOWN, 3));
 }
 /* Every element of the first argument's list is cast (spec/mixed-precision.md, 5.1). */
@@ -104,18 +112,23 @@ static void masks_of_merges(void **state) {
   mix_tensor *x = counted(MIX_SHAPE(1, 3, 2)), *y = counted(MIX_SHAPE(1, 3, 2));
   mix_tensor *first = bools(1, 3, (uint8_t[]){1, 1, 0}), *second = bools(1, 3, (uint8_t[]){0, 1, 1});
   mix_list *inputs = mix_list_of(x, y);
-  EXPECT_EXACT(mix_cast(mix_call(mix_add_layer(), inputs, .masks = mix_list_of(first, second))->mask, MIX_INT32), 0, 1, 0);
+  EXPECT_EXACT(
+      mix_cast(mix_call(mix_add_layer(), inputs, .masks = mix_list_of(first, second))->mask, MIX_INT32), 0, 1,
+      0);
   assert_ptr_equal(mix_call(mix_add_layer(), inputs, .masks = mix_list_of(NULL, second))->mask, second);
   assert_null(mix_call(mix_add_layer(), inputs)->mask);
   /* along the features a step is kept where both keep it; along the steps masks are joined */
-  EXPECT_EXACT(mix_cast(mix_call(mix_concatenate(), inputs, .masks = mix_list_of(first, second))->mask, MIX_INT32), 0, 1, 0);
-  EXPECT_EXACT(mix_cast(mix_call(mix_concatenate(.axis = 1), inputs, .masks = mix_list_of(first, NULL))->mask, MIX_INT32), 1, 1, 0,
-               1, 1, 1);
+  EXPECT_EXACT(
+      mix_cast(mix_call(mix_concatenate(), inputs, .masks = mix_list_of(first, second))->mask, MIX_INT32), 0,
+      1, 0);
+  EXPECT_EXACT(mix_cast(mix_call(mix_concatenate(.axis = 1), inputs, .masks = mix_list_of(first, NULL))->mask,
+                        MIX_INT32),
+               1, 1, 0, 1, 1, 1);
   assert_null(mix_call(mix_concatenate(), inputs)->mask);
   assert_null(mix_call(mix_dot(MIX_AXES(2)), inputs, .masks = mix_list_of(first, second))->mask);
 }
-/* Keras 3: a step is kept where any input keeps it, and everywhere once an input has no mask; Multiply, Maximum and Minimum leave out what a
- * mask drops. Its numbers. */
+/* Keras 3: a step is kept where any input keeps it, and everywhere once an input has no mask; Multiply,
+ * Maximum and Minimum leave out what a mask drops. Its numbers. */
 static void masks_of_merges_in_keras3(void **state) {
   (void)state;
   mix_set_semantics("keras3");
@@ -143,7 +156,8 @@ static void masks_of_merges_in_keras3(void **state) {
   EXPECT_EXACT(mix_cast(y->mask, MIX_INT32), 1, 1, 0);
   /* inputs that are expanded lose their masks */
   mix_tensor *row = MATRIX(MIX_FLOAT32, 1, 2, 2, 3);
-  EXPECT_EXACT(mix_call(mix_multiply_layer(), mix_list_of(a, row), .masks = mix_list_of(first, NULL)), 2, 6, 6, 12, 10, 18);
+  EXPECT_EXACT(mix_call(mix_multiply_layer(), mix_list_of(a, row), .masks = mix_list_of(first, NULL)), 2, 6,
+               6, 12, 10, 18);
 }
 static void concatenate(void **state) {
   (void)state;
@@ -169,14 +183,17 @@ static void dot(void **state) {
   expect_shape(y, MIX_SHAPE(1, 3, 3));
   EXPECT_EXACT(y, 3, 9, 15, 4, 14, 24, 5, 19, 33);
   expect_shape(mix_call(mix_dot(MIX_AXES(-1)), mix_list_of(a, counted(MIX_SHAPE(2, 5, 2)))), MIX_SHAPE(2, 5));
-  expect_shape(mix_call(mix_dot(MIX_AXES(2, 1)), mix_list_of(counted(MIX_SHAPE(1, 2, 3)), counted(MIX_SHAPE(1, 3, 4, 5)))),
+  expect_shape(mix_call(mix_dot(MIX_AXES(2, 1)),
+                        mix_list_of(counted(MIX_SHAPE(1, 2, 3)), counted(MIX_SHAPE(1, 3, 4, 5)))),
                MIX_SHAPE(1, 2, 4, 5));
   EXPECT(mix_call(mix_dot(MIX_AXES(1), .normalize = true),
                   mix_list_of(MATRIX(MIX_FLOAT32, 1, 2, 3, 4), MATRIX(MIX_FLOAT32, 1, 2, 4, 3))),
          0, 1e-6, 0.96);
   mix_tensor *symbol = mix_input(.shape = MIX_SHAPE(MIX_UNKNOWN, 3));
-  expect_shape(mix_call(mix_dot(MIX_AXES(2)), mix_list_of(symbol, symbol)), MIX_SHAPE(MIX_UNKNOWN, MIX_UNKNOWN, MIX_UNKNOWN));
-  expect_refused(mix_call(mix_dot(MIX_AXES(1)), mix_list_of(a, counted(MIX_SHAPE(2, 3)))), MIX_VALUE_ERROR, "differ");
+  expect_shape(mix_call(mix_dot(MIX_AXES(2)), mix_list_of(symbol, symbol)),
+               MIX_SHAPE(MIX_UNKNOWN, MIX_UNKNOWN, MIX_UNKNOWN));
+  expect_refused(mix_call(mix_dot(MIX_AXES(1)), mix_list_of(a, counted(MIX_SHAPE(2, 3)))), MIX_VALUE_ERROR,
+                 "differ");
   expect_refused(mix_call(mix_dot(MIX_AXES(0)), mix_list_of(a, b)), MIX_VALUE_ERROR, "batch");
   expect_refused(mix_call(mix_dot(MIX_AXES(3)), mix_list_of(a, b)), MIX_VALUE_ERROR, "outside");
   expect_refused(mix_call(mix_dot(MIX_AXES(1)), mix_list_of(a)), MIX_VALUE_ERROR, "exactly 2");

@@ -1,5 +1,6 @@
-/* Noise, penalties and functions: layers that act in training, and Lambda (spec/layers.md, sections 1 and 7). */
-#include "layer_support.h"
+/* Noise, penalties and functions: layers that act in training, and Lambda (spec/layers.md, sections 1 and 7).
+ */
+#include "nn/layer_support.h"
 
 enum { N = 4096 };
 static void read_training(mix_layer *layer, mix_tensor *x, double *values) {
@@ -17,16 +18,19 @@ static void moments_of(const double *values, double *mean, double *variance) {
 static void only_in_training(void **state) {
   (void)state;
   mix_tensor *x = mix_fill(MIX_SHAPE(1, 2, 2), 3, MIX_FLOAT32);
-  mix_layer *layers[] = {mix_spatial_dropout1d(0.5), mix_gaussian_noise(1), mix_gaussian_dropout(0.5), mix_alpha_dropout(0.5)};
+  mix_layer *layers[] = {mix_spatial_dropout1d(0.5), mix_gaussian_noise(1), mix_gaussian_dropout(0.5),
+                         mix_alpha_dropout(0.5)};
   mix_tensor *mask = mix_tensor_from((uint8_t[]){1, 0}, MIX_BOOL, MIX_SHAPE(1, 2));
   for (int i = 0; i < 4; i++) {
     mix_tensor *y = mix_call(layers[i], x, .mask = mask);
     EXPECT_EXACT(y, 3, 3, 3, 3);
     assert_ptr_equal(y->mask, mask);
     assert_int_equal(mix_list_count(mix_layer_weights(layers[i])), 0);
-    expect_shape(mix_call(layers[i], mix_input(.shape = MIX_SHAPE(2, 2)), .training = MIX_TRUE), MIX_SHAPE(MIX_UNKNOWN, 2, 2));
+    expect_shape(mix_call(layers[i], mix_input(.shape = MIX_SHAPE(2, 2)), .training = MIX_TRUE),
+                 MIX_SHAPE(MIX_UNKNOWN, 2, 2));
   }
-  mix_layer *none[] = {mix_spatial_dropout1d(0), mix_gaussian_noise(0), mix_gaussian_dropout(0), mix_alpha_dropout(0)};
+  mix_layer *none[] = {mix_spatial_dropout1d(0), mix_gaussian_noise(0), mix_gaussian_dropout(0),
+                       mix_alpha_dropout(0)};
   for (int i = 0; i < 4; i++) EXPECT_EXACT(mix_call(none[i], x, .training = MIX_TRUE), 3, 3, 3, 3);
 }
 static void L29_spatial_dropout(void **state) {
@@ -39,7 +43,8 @@ static void L29_spatial_dropout(void **state) {
   } rows[] = {{mix_spatial_dropout1d(0.25, .seed = 5), MIX_SHAPE(8, 4, 8), 8, false},
               {mix_spatial_dropout2d(0.25, .seed = 6), MIX_SHAPE(8, 2, 2, 8), 8, false},
               {mix_spatial_dropout3d(0.25, .seed = 7), MIX_SHAPE(8, 2, 2, 1, 8), 8, false},
-              {mix_spatial_dropout2d(0.25, .seed = 8, .data_format = "channels_first"), MIX_SHAPE(8, 8, 2, 2), 8, true}};
+              {mix_spatial_dropout2d(0.25, .seed = 8, .data_format = "channels_first"), MIX_SHAPE(8, 8, 2, 2),
+               8, true}};
   for (int r = 0; r < 4; r++) {
     double values[256];
     mix_tensor *y = mix_call(rows[r].layer, mix_fill(rows[r].shape, 3, MIX_FLOAT32), .training = MIX_TRUE);
@@ -48,7 +53,8 @@ static void L29_spatial_dropout(void **state) {
     for (int sample = 0; sample < 8; sample++)
       for (int channel = 0; channel < 8; channel++)
         for (int place = 0; place < 4; place++) {
-          int channels_last = (sample * 4 + place) * 8 + channel, channels_first = (sample * 8 + channel) * 4 + place;
+          int channels_last = (sample * 4 + place) * 8 + channel,
+              channels_first = (sample * 8 + channel) * 4 + place;
           double value = values[rows[r].first ? channels_first : channels_last];
           double same = values[rows[r].first ? channels_first - place : channels_last - 8 * place];
           assert_true(value == same);                        /* whole channels */
@@ -59,12 +65,14 @@ static void L29_spatial_dropout(void **state) {
     assert_in_range(dropped / 4, 1, 33);
   }
   expect_refused(mix_spatial_dropout1d(1.5), MIX_VALUE_ERROR, "rate is 1.5");
-  expect_refused(mix_spatial_dropout1d(0.5, .data_format = "channels_first"), MIX_VALUE_ERROR, "channels_first");
+  expect_refused(mix_spatial_dropout1d(0.5, .data_format = "channels_first"), MIX_VALUE_ERROR,
+                 "channels_first");
   expect_refused(mix_spatial_dropout2d(0.5, .data_format = "sideways"), MIX_VALUE_ERROR, "sideways");
-  expect_refused(mix_call(mix_spatial_dropout1d(0.5), mix_fill(MIX_SHAPE(2, 2), 1, MIX_FLOAT32)), MIX_VALUE_ERROR, "rank");
+  expect_refused(mix_call(mix_spatial_dropout1d(0.5), mix_fill(MIX_SHAPE(2, 2), 1, MIX_FLOAT32)),
+                 MIX_VALUE_ERROR, "rank");
 }
-/* Means within 5 standard errors s / sqrt(N); the variance of N normal numbers has deviation s^2 sqrt(2 / N). 16-bit dtypes round each number
- * by 2^-9 at most, which moves neither by as much. */
+/* Means within 5 standard errors s / sqrt(N); the variance of N normal numbers has deviation s^2 sqrt(2 / N).
+ * 16-bit dtypes round each number by 2^-9 at most, which moves neither by as much. */
 static void gaussian_noise(void **state) {
   (void)state;
   static const char *const policies[] = {"float32", "mixed_float16", "mixed_bfloat16", "float64"};
@@ -93,7 +101,8 @@ static void gaussian_dropout(void **state) {
 }
 static void alpha_dropout(void **state) {
   (void)state;
-  const double r = 0.25, lowest = -1.7580993408473766, a = pow((1 - r) * (1 + r * lowest * lowest), -0.5), b = -a * lowest * r;
+  const double r = 0.25, lowest = -1.7580993408473766, a = pow((1 - r) * (1 + r * lowest * lowest), -0.5),
+               b = -a * lowest * r;
   double values[N];
   int dropped = 0;
   read_training(mix_alpha_dropout(.rate = r, .seed = 3), mix_fill(MIX_SHAPE(1, N), 1, MIX_FLOAT32), values);
@@ -105,10 +114,12 @@ static void alpha_dropout(void **state) {
   assert_true(fabs(dropped - r * N) < 5 * sqrt(N * r * (1 - r)));
   /* decisions shared along an axis */
   mix_layer *shared = mix_alpha_dropout(.rate = 0.5, .seed = 3, .noise_shape = MIX_SHAPE(MIX_UNKNOWN, 1));
-  mix_tensor_read(mix_call(shared, mix_fill(MIX_SHAPE(64, 4), 1, MIX_FLOAT32), .training = MIX_TRUE), MIX_FLOAT64, values, 256);
+  mix_tensor_read(mix_call(shared, mix_fill(MIX_SHAPE(64, 4), 1, MIX_FLOAT32), .training = MIX_TRUE),
+                  MIX_FLOAT64, values, 256);
   for (int i = 0; i < 256; i++) assert_true(values[i] == values[i / 4 * 4]);
   expect_refused(mix_alpha_dropout(1), MIX_VALUE_ERROR, "rate is 1");
-  expect_refused(mix_call(shared, mix_fill(MIX_SHAPE(1, 2, 3), 1, MIX_FLOAT32)), MIX_VALUE_ERROR, "noise_shape");
+  expect_refused(mix_call(shared, mix_fill(MIX_SHAPE(1, 2, 3), 1, MIX_FLOAT32)), MIX_VALUE_ERROR,
+                 "noise_shape");
 }
 static mix_list *train(void *layer, mix_list *arguments) {
   return mix_list_of(mix_call(layer, mix_list_get(arguments, 0), .training = MIX_TRUE));
@@ -162,14 +173,18 @@ static mix_tensor *nothing(void *context, const mix_call_args *args) {
 static void lambda(void **state) {
   (void)state;
   double factor = 3;
-  mix_tensor *x = MATRIX(MIX_FLOAT32, 1, 2, 1, -2), *mask = mix_tensor_from((uint8_t[]){1, 0}, MIX_BOOL, MIX_SHAPE(1, 2));
-  mix_layer *layer = mix_lambda(scaled_if_training, &factor, .dtype = "mixed_float16", .function_name = "scaled");
+  mix_tensor *x = MATRIX(MIX_FLOAT32, 1, 2, 1, -2),
+             *mask = mix_tensor_from((uint8_t[]){1, 0}, MIX_BOOL, MIX_SHAPE(1, 2));
+  mix_layer *layer =
+      mix_lambda(scaled_if_training, &factor, .dtype = "mixed_float16", .function_name = "scaled");
   EXPECT_EXACT(mix_call(layer, x, .training = MIX_TRUE), 3, -6);
   mix_tensor *y = mix_call(layer, x, .mask = mask);
   expect_dtype(y, MIX_FLOAT16);
   EXPECT_EXACT(y, 1, -2);
   assert_null(y->mask); /* dropped without a mask function */
-  EXPECT_EXACT(mix_cast(mix_call(mix_lambda(scaled_if_training, &factor, .mask = positive), x)->mask, MIX_INT32), 1, 0);
+  EXPECT_EXACT(
+      mix_cast(mix_call(mix_lambda(scaled_if_training, &factor, .mask = positive), x)->mask, MIX_INT32), 1,
+      0);
   EXPECT_EXACT(mix_call(mix_lambda(sum_of_inputs), mix_list_of(x, x)), 2, -4);
   expect_shape(mix_call(layer, mix_input(.shape = MIX_SHAPE(2))), MIX_SHAPE(MIX_UNKNOWN, 2));
   expect_refused(mix_lambda(NULL), MIX_TYPE_ERROR, "function");
@@ -180,8 +195,9 @@ static void lambda(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(only_in_training), TEST(L29_spatial_dropout),     TEST(gaussian_noise),          TEST(gaussian_dropout),
-      TEST(alpha_dropout),    TEST(captured_noise_advances), TEST(activity_regularization), TEST(lambda)};
+  const struct CMUnitTest tests[] = {TEST(only_in_training),        TEST(L29_spatial_dropout),
+                                     TEST(gaussian_noise),          TEST(gaussian_dropout),
+                                     TEST(alpha_dropout),           TEST(captured_noise_advances),
+                                     TEST(activity_regularization), TEST(lambda)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,13 @@
-/* Normalisation layers: values (spec/layers.md, 5 and 19.2) and the rules of each generation (spec/mixed-precision.md, 5.1 and 5.2). */
-#include "layer_support.h"
-#include "nn/normalize.h"
+/* Normalisation layers: values (spec/layers.md, 5 and 19.2) and the rules of each generation
+ * (spec/mixed-precision.md, 5.1 and 5.2). */
+#include "nn/layer_support.h"
+#include "nn/layers/moments.h"
 
 static const char *const generations[] = {"tf_keras", "keras3", "experimental"};
 
-static mix_variable *weight(mix_layer *layer, int index) { return mix_list_get(mix_layer_weights(layer), index); }
+static mix_variable *weight(mix_layer *layer, int index) {
+  return mix_list_get(mix_layer_weights(layer), index);
+}
 static mix_tensor *column(mix_dtype dtype) { return MATRIX(dtype, 4, 1, 1, 2, 3, 6); }
 
 /* ---- BatchNormalization ---- */
@@ -47,7 +50,8 @@ static void L20_inference_with_fresh_statistics(void **state) {
 static void L22_frozen(void **state) {
   (void)state;
   mix_layer *layer = mix_batch_normalization(.not_trainable = true);
-  EXPECT(mix_call(layer, column(MIX_FLOAT32), .training = MIX_TRUE), 1e-7, 2e-7, 0.9995004, 1.9990007, 2.9985011, 5.9970022);
+  EXPECT(mix_call(layer, column(MIX_FLOAT32), .training = MIX_TRUE), 1e-7, 2e-7, 0.9995004, 1.9990007,
+         2.9985011, 5.9970022);
   EXPECT_EXACT(mix_variable_value(weight(layer, 2)), 0);
   EXPECT_EXACT(mix_variable_value(weight(layer, 3)), 1);
   assert_int_equal(mix_list_count(mix_layer_trainable_weights(layer)), 0);
@@ -72,18 +76,22 @@ static void weights_of_batch_normalization(void **state) {
   mix_layer_build(bare, MIX_SHAPE(MIX_UNKNOWN, 3));
   assert_int_equal(mix_list_count(mix_layer_weights(bare)), 2);
   expect_refused(mix_call(layer, mix_fill(MIX_SHAPE(2, 4), 1, MIX_FLOAT32)), MIX_VALUE_ERROR, "size 3");
-  expect_refused(mix_call(mix_batch_normalization(), mix_input(.shape = MIX_SHAPE(MIX_UNKNOWN))), MIX_VALUE_ERROR, "known");
+  expect_refused(mix_call(mix_batch_normalization(), mix_input(.shape = MIX_SHAPE(MIX_UNKNOWN))),
+                 MIX_VALUE_ERROR, "known");
   expect_refused(mix_call(mix_batch_normalization(), VECTOR(MIX_FLOAT32, 1)), MIX_VALUE_ERROR, "rank 2");
-  expect_refused(mix_call(mix_batch_normalization(.axis = 2), column(MIX_FLOAT32)), MIX_VALUE_ERROR, "axis 2");
+  expect_refused(mix_call(mix_batch_normalization(.axis = 2), column(MIX_FLOAT32)), MIX_VALUE_ERROR,
+                 "axis 2");
   expect_refused(mix_batch_normalization(.epsilon = -1), MIX_VALUE_ERROR, "epsilon");
 }
-/* 5.1: float32 weights where the layer's dtype is 16-bit; 5.2: the variable dtype. Never cast: no autocast. */
+/* 5.1: float32 weights where the layer's dtype is 16-bit; 5.2: the variable dtype. Never cast: no autocast.
+ */
 static void batch_normalization_weight_dtypes(void **state) {
   (void)state;
   static const mix_dtype pure[] = {MIX_FLOAT32, MIX_FLOAT16, MIX_FLOAT32};
   for (int i = 0; i < 3; i++) {
     mix_set_semantics(generations[i]);
-    mix_layer *layer = mix_batch_normalization(.dtype = "float16"), *mixed = mix_batch_normalization(.dtype = "mixed_bfloat16");
+    mix_layer *layer = mix_batch_normalization(.dtype = "float16"),
+              *mixed = mix_batch_normalization(.dtype = "mixed_bfloat16");
     expect_dtype(mix_call(layer, column(MIX_FLOAT32), .training = MIX_TRUE), MIX_FLOAT16);
     expect_dtype(mix_call(mixed, column(MIX_FLOAT32), .training = MIX_TRUE), MIX_BFLOAT16);
     for (int w = 0; w < 4; w++) {
@@ -96,17 +104,21 @@ static void batch_normalization_weight_dtypes(void **state) {
 /* Statistics of 16-bit inputs are float32's: squares of 300 are beyond float16, and 2048 + 1 is not in it. */
 static void batch_normalization_widens(void **state) {
   (void)state;
-  mix_tensor *x = MATRIX(MIX_FLOAT16, 4, 1, 1000, -1000, 1000, -1000), *big = MATRIX(MIX_FLOAT16, 2, 1, 2048, 2050);
+  mix_tensor *x = MATRIX(MIX_FLOAT16, 4, 1, 1000, -1000, 1000, -1000),
+             *big = MATRIX(MIX_FLOAT16, 2, 1, 2048, 2050);
   for (int i = 0; i < 3; i++) {
     mix_set_semantics(generations[i]);
-    EXPECT(mix_call(mix_batch_normalization(.dtype = "mixed_float16"), x, .training = MIX_TRUE), 0, 1e-3, 1, -1, 1, -1);
-    mix_layer *layer = mix_batch_normalization(.dtype = "mixed_float16", .momentum = MIX_ZERO, .epsilon = MIX_ZERO);
+    EXPECT(mix_call(mix_batch_normalization(.dtype = "mixed_float16"), x, .training = MIX_TRUE), 0, 1e-3, 1,
+           -1, 1, -1);
+    mix_layer *layer =
+        mix_batch_normalization(.dtype = "mixed_float16", .momentum = MIX_ZERO, .epsilon = MIX_ZERO);
     EXPECT_EXACT(mix_call(layer, big, .training = MIX_TRUE), -1, 1);
     EXPECT_EXACT(mix_variable_value(weight(layer, 2)), 2049);
     EXPECT_EXACT(mix_variable_value(weight(layer, 3)), 1);
   }
 }
-/* tf_keras: moving -= (moving - batch) (1 - momentum); keras3: moving momentum + batch (1 - momentum). In float32 they differ for these. */
+/* tf_keras: moving -= (moving - batch) (1 - momentum); keras3: moving momentum + batch (1 - momentum). In
+ * float32 they differ for these. */
 static void moving_average_formulas(void **state) {
   (void)state;
   float old = 0.75f, batch = 0.1f, share = (float)(1 - 0.9), momentum = 0.9f;
@@ -116,7 +128,8 @@ static void moving_average_formulas(void **state) {
   for (int i = 0; i < 3; i++) {
     mix_set_semantics(generations[i]);
     mix_layer *layer =
-        mix_batch_normalization(.momentum = 0.9, .moving_mean_initializer_object = mix_initializer_new("constant", .value = old));
+        mix_batch_normalization(.momentum = 0.9, .moving_mean_initializer_object =
+                                                     mix_initializer_new("constant", .value = old));
     mix_call(layer, MATRIX(MIX_FLOAT32, 2, 1, batch, batch), .training = MIX_TRUE);
     EXPECT_EXACT(mix_variable_value(weight(layer, 2)), wanted[i]);
   }
@@ -125,7 +138,8 @@ static void fused_is_refused(void **state) {
   (void)state;
   expect_refused(mix_batch_normalization(.fused = true, .dtype = "float64"), MIX_VALUE_ERROR, "float64");
   expect_refused(mix_batch_normalization(.fused = true, .not_fused = true), MIX_VALUE_ERROR, "both");
-  expect_refused(mix_call(mix_batch_normalization(.fused = true), column(MIX_FLOAT32)), MIX_VALUE_ERROR, "rank 2");
+  expect_refused(mix_call(mix_batch_normalization(.fused = true), column(MIX_FLOAT32)), MIX_VALUE_ERROR,
+                 "rank 2");
   mix_set_semantics("keras3"); /* which knows no fused */
   assert_non_null(mix_batch_normalization(.fused = true, .dtype = "float64"));
 }
@@ -168,10 +182,12 @@ static void statistics_move_inside_captures(void **state) {
       mix_call(twin, column(MIX_FLOAT32), .training = MIX_TRUE);
     }
     EXPECT_EXACT(mix_variable_value(weight(layer, 2)), 3 * (1 - 0.125)); /* powers of two: exact */
-    EXPECT(mix_variable_value(weight(layer, 3)), 0, 1e-6, mix_tensor_item(mix_variable_value(weight(twin, 3))));
+    EXPECT(mix_variable_value(weight(layer, 3)), 0, 1e-6,
+           mix_tensor_item(mix_variable_value(weight(twin, 3))));
   }
 }
-/* Only what the batch's own statistics carry: nothing flows through the moved averages to a later inference. */
+/* Only what the batch's own statistics carry: nothing flows through the moved averages to a later inference.
+ */
 static void no_gradient_through_moving_statistics(void **state) {
   (void)state;
   mix_layer *layer = mix_batch_normalization(.momentum = 0.5);
@@ -194,8 +210,8 @@ static void symbolic_training_changes_nothing(void **state) {
 static void integers_are_cast(void **state) {
   (void)state;
   mix_tensor *x = mix_tensor_from((int32_t[]){1, 3}, MIX_INT32, MIX_SHAPE(1, 2));
-  mix_layer *layers[] = {mix_batch_normalization(), mix_layer_normalization(), mix_unit_normalization(), mix_normalization(),
-                         mix_rms_normalization()};
+  mix_layer *layers[] = {mix_batch_normalization(), mix_layer_normalization(), mix_unit_normalization(),
+                         mix_normalization(), mix_rms_normalization()};
   for (int i = 0; i < 5; i++) expect_dtype(mix_call(layers[i], x), MIX_FLOAT32);
 }
 
@@ -207,13 +223,17 @@ static void L21_layer_normalization(void **state) {
     mix_set_semantics(generations[i]);
     mix_tensor *x = mix_reshape(column(MIX_FLOAT32), MIX_SHAPE(1, 4));
     EXPECT(mix_call(mix_layer_normalization(), x), 2e-7, 0, -1.0688923, -0.5344461, 0, 1.6033384);
-    mix_layer *layer = mix_layer_normalization(.axis = MIX_AXES(2, 1), .gamma_initializer = "ones", .beta_initializer = "ones");
+    mix_layer *layer = mix_layer_normalization(.axis = MIX_AXES(2, 1), .gamma_initializer = "ones",
+                                               .beta_initializer = "ones");
     EXPECT(mix_call(layer, mix_reshape(x, MIX_SHAPE(1, 2, 2))), 3e-7, 0, -0.0688923, 0.4655539, 1, 2.6033384);
     expect_shape(mix_variable_value(weight(layer, 0)), MIX_SHAPE(2, 2));
   }
-  expect_refused(mix_call(mix_layer_normalization(.axis = MIX_AXES(1, 1)), column(MIX_FLOAT32)), MIX_VALUE_ERROR, "twice");
-  expect_refused(mix_call(mix_layer_normalization(.axis = MIX_AXES(3)), column(MIX_FLOAT32)), MIX_VALUE_ERROR, "outside");
-  expect_refused(mix_call(mix_layer_normalization(), mix_input(.shape = MIX_SHAPE(MIX_UNKNOWN))), MIX_VALUE_ERROR, "known");
+  expect_refused(mix_call(mix_layer_normalization(.axis = MIX_AXES(1, 1)), column(MIX_FLOAT32)),
+                 MIX_VALUE_ERROR, "twice");
+  expect_refused(mix_call(mix_layer_normalization(.axis = MIX_AXES(3)), column(MIX_FLOAT32)), MIX_VALUE_ERROR,
+                 "outside");
+  expect_refused(mix_call(mix_layer_normalization(), mix_input(.shape = MIX_SHAPE(MIX_UNKNOWN))),
+                 MIX_VALUE_ERROR, "known");
 }
 /* 1 + 2^-12 is no float16: where the input is cast first, all elements are equal. */
 static void A15_layer_normalization_is_not_cast(void **state) {
@@ -236,7 +256,8 @@ static void A15_layer_normalization_is_not_cast(void **state) {
   expect_dtype(y, MIX_FLOAT16);
   EXPECT(y, 0, 1e-3, -1, 1);
 }
-/* 5.1: the fused rules round before gamma and beta, which act in the input's dtype; other axes, small epsilons and keras3 round once. */
+/* 5.1: the fused rules round before gamma and beta, which act in the input's dtype; other axes, small
+ * epsilons and keras3 round once. */
 static void layer_normalization_affine_dtype(void **state) {
   (void)state;
   mix_tensor *x = MATRIX(MIX_FLOAT16, 1, 2, -1, 1);
@@ -248,19 +269,23 @@ static void layer_normalization_affine_dtype(void **state) {
   } rows[] = {{"tf_keras", 1e-3, normal}, {"experimental", 1e-3, normal}, {"keras3", 1e-3, normal * gamma}};
   for (int i = 0; i < 3; i++) {
     mix_set_semantics(rows[i].semantics);
-    mix_layer *layer = mix_layer_normalization(.dtype = "mixed_float16", .no_center = true,
-                                               .gamma_initializer_object = mix_initializer_new("constant", .value = gamma));
+    mix_layer *layer =
+        mix_layer_normalization(.dtype = "mixed_float16", .no_center = true,
+                                .gamma_initializer_object = mix_initializer_new("constant", .value = gamma));
     double rounded;
     mix_tensor_read(mix_scalar(rows[i].wanted, MIX_FLOAT16), MIX_FLOAT64, &rounded, 1);
     EXPECT_EXACT(mix_call(layer, x), -rounded, rounded);
   }
-  /* not fused: epsilon below 1.001e-5. Equal up to rounding of (1 + 2^-11) / sqrt(1 + 1e-5), which lies above 1 + 2^-11 - 2^-17 */
+  /* not fused: epsilon below 1.001e-5. Equal up to rounding of (1 + 2^-11) / sqrt(1 + 1e-5), which lies above
+   * 1 + 2^-11 - 2^-17 */
   mix_set_semantics("tf_keras");
   mix_layer *layer = mix_layer_normalization(.dtype = "mixed_float16", .no_center = true, .epsilon = 1e-6,
-                                             .gamma_initializer_object = mix_initializer_new("constant", .value = 1 + 0x1.8p-11));
+                                             .gamma_initializer_object =
+                                                 mix_initializer_new("constant", .value = 1 + 0x1.8p-11));
   EXPECT_EXACT(mix_call(layer, x), -(1 + 0x1p-10), 1 + 0x1p-10);
 }
-/* 5.1: without float32 variables nothing is widened: centred squares of 300 overflow float16, and 1 / sqrt(infinity) is 0. */
+/* 5.1: without float32 variables nothing is widened: centred squares of 300 overflow float16, and 1 /
+ * sqrt(infinity) is 0. */
 static void layer_normalization_in_pure_float16(void **state) {
   (void)state;
   mix_tensor *x = MATRIX(MIX_FLOAT16, 1, 2, -300, 300);
@@ -303,7 +328,8 @@ static void rms_normalization(void **state) {
   (void)state;
   mix_tensor *x = MATRIX(MIX_FLOAT32, 1, 2, 3, -3);
   EXPECT(mix_call(mix_rms_normalization(), x), 0, 1e-6, 1, -1);
-  EXPECT(mix_call(mix_rms_normalization(.axis = MIX_AXES(0)), MATRIX(MIX_FLOAT32, 2, 1, 0, 2)), 0, 1e-6, 0, sqrt(2));
+  EXPECT(mix_call(mix_rms_normalization(.axis = MIX_AXES(0)), MATRIX(MIX_FLOAT32, 2, 1, 0, 2)), 0, 1e-6, 0,
+         sqrt(2));
   /* 5.2: inside in float32: 300^2 is beyond float16; the scale is read in the compute dtype */
   mix_set_semantics("keras3");
   mix_layer *layer = mix_rms_normalization(.dtype = "mixed_float16");
@@ -317,11 +343,14 @@ static void unit_normalization(void **state) {
   (void)state;
   for (int i = 0; i < 3; i++) {
     mix_set_semantics(generations[i]);
-    EXPECT(mix_call(mix_unit_normalization(), MATRIX(MIX_FLOAT32, 2, 2, 3, 4, 0, 0)), 0, 1e-6, 0.6, 0.8, 0, 0);
+    EXPECT(mix_call(mix_unit_normalization(), MATRIX(MIX_FLOAT32, 2, 2, 3, 4, 0, 0)), 0, 1e-6, 0.6, 0.8, 0,
+           0);
     /* in the compute dtype the smallest square is 0 in float16, and 0 / 0 is NaN */
-    EXPECT(mix_call(mix_unit_normalization(.dtype = "mixed_float16"), MATRIX(MIX_FLOAT32, 1, 2, 0, 0)), 0, 0, NAN, NAN);
+    EXPECT(mix_call(mix_unit_normalization(.dtype = "mixed_float16"), MATRIX(MIX_FLOAT32, 1, 2, 0, 0)), 0, 0,
+           NAN, NAN);
     /* no widening: 300^2 overflows */
-    EXPECT_EXACT(mix_call(mix_unit_normalization(.dtype = "mixed_float16"), MATRIX(MIX_FLOAT32, 1, 2, 300, 1)), 0, 0);
+    EXPECT_EXACT(
+        mix_call(mix_unit_normalization(.dtype = "mixed_float16"), MATRIX(MIX_FLOAT32, 1, 2, 300, 1)), 0, 0);
   }
   /* a length of 1e-9: tf_keras holds it at 1e-6, keras3 at 1e-12 */
   mix_tensor *tiny = MATRIX(MIX_FLOAT32, 1, 1, 1e-9);
@@ -330,7 +359,8 @@ static void unit_normalization(void **state) {
   mix_set_semantics("keras3");
   EXPECT(mix_call(mix_unit_normalization(), tiny), 0, 1e-5, 1);
 }
-/* 5.2: moments of 16-bit values are float32's, clipped to +-65504 before the down-cast (bfloat16 too); 5.1: not clipped. */
+/* 5.2: moments of 16-bit values are float32's, clipped to +-65504 before the down-cast (bfloat16 too); 5.1:
+ * not clipped. */
 static void moments_are_clipped_in_keras3(void **state) {
   (void)state;
   static const mix_dtype dtypes[] = {MIX_FLOAT16, MIX_BFLOAT16};
@@ -351,8 +381,8 @@ static void masks_pass(void **state) {
   (void)state;
   mix_tensor *x = mix_fill(MIX_SHAPE(1, 2, 2), 1, MIX_FLOAT32),
              *mask = mix_tensor_from((uint8_t[]){1, 0}, MIX_BOOL, MIX_SHAPE(1, 2));
-  mix_layer *layers[] = {mix_batch_normalization(), mix_layer_normalization(), mix_group_normalization(.groups = 1),
-                         mix_unit_normalization()};
+  mix_layer *layers[] = {mix_batch_normalization(), mix_layer_normalization(),
+                         mix_group_normalization(.groups = 1), mix_unit_normalization()};
   for (int i = 0; i < 4; i++) assert_ptr_equal(mix_call(layers[i], x, .mask = mask)->mask, mask);
   assert_null(mix_call(mix_rms_normalization(), x, .mask = mask)->mask);
 }
@@ -370,7 +400,8 @@ static void keras3_rounds_to_the_inputs_dtype(void **state) {
   EXPECT_EXACT(y, 0.99951171875, -0.99951171875, 0.99853515625, -0.99853515625);
 }
 
-/* tf_keras: gamma and beta have the axes in the order given, and meet the input as they lie in memory; Keras 3 sorts the axes. */
+/* tf_keras: gamma and beta have the axes in the order given, and meet the input as they lie in memory; Keras
+ * 3 sorts the axes. */
 static void order_of_the_axes(void **state) {
   (void)state;
   mix_tensor *x = mix_reshape(mix_range(0, 24, 1, MIX_FLOAT32), MIX_SHAPE(2, 3, 4));
@@ -383,8 +414,8 @@ static void order_of_the_axes(void **state) {
     mix_tensor *gamma = mix_reshape(mix_range(0, 12, 1, MIX_FLOAT32), shape);
     mix_layer_set_weights(layer, mix_list_of(gamma, mix_zeros_like(gamma)));
     mix_tensor *first = mix_slice(mix_call(layer, x), MIX_SHAPE(0, 0, 0), MIX_SHAPE(1, 3, 4));
-    EXPECT(first, 2e-6, 1e-6, 0, -1.3035175, -2.0276938, -2.1725292, -1.7380232, -0.7241764, 0.8690118, 3.0415409, 5.7934117,
-           9.1246228, 13.0351753, 17.5250683);
+    EXPECT(first, 2e-6, 1e-6, 0, -1.3035175, -2.0276938, -2.1725292, -1.7380232, -0.7241764, 0.8690118,
+           3.0415409, 5.7934117, 9.1246228, 13.0351753, 17.5250683);
   }
 }
 /* A built layer of tf_keras says [1]. */
@@ -393,7 +424,8 @@ static void axis_as_a_list(void **state) {
   mix_layer *layer = mix_layer_from_config("BatchNormalization", "{\"axis\": [1]}", NULL);
   mix_layer_build(layer, MIX_SHAPE(2, 3, 4));
   expect_shape(mix_list_get(mix_layer_get_weights(layer), 0), MIX_SHAPE(3));
-  expect_refused(mix_layer_from_config("BatchNormalization", "{\"axis\": [1, 2]}", NULL), MIX_TYPE_ERROR, "axis");
+  expect_refused(mix_layer_from_config("BatchNormalization", "{\"axis\": [1, 2]}", NULL), MIX_TYPE_ERROR,
+                 "axis");
 }
 
 int main(void) {

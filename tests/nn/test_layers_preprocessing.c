@@ -1,5 +1,6 @@
-/* Rescaling, Normalization, Discretization, CategoryEncoding and Embedding (spec/layers.md, sections 1 and 7). */
-#include "layer_support.h"
+/* Rescaling, Normalization, Discretization, CategoryEncoding and Embedding (spec/layers.md, sections 1 and
+ * 7). */
+#include "nn/layer_support.h"
 
 static mix_tensor *ids_of(int rows, int columns, const int32_t *values) {
   return mix_tensor_from(values, MIX_INT32, MIX_SHAPE(rows, columns));
@@ -56,29 +57,34 @@ static void normalization_axes(void **state) {
   EXPECT(mix_call(all, x), 1e-7, 1e-6, -3 / sqrt(5), -1 / sqrt(5), 1 / sqrt(5), 3 / sqrt(5));
   expect_shape(mix_list_get(mix_layer_get_weights(all), 0), MIX_SCALAR);
   EXPECT_EXACT(mix_list_get(mix_layer_get_weights(all), 2), 4);
-  mix_layer *inverse = mix_normalization(.mean = VECTOR(MIX_FLOAT32, 1, 2), .variance = mix_scalar(9, MIX_FLOAT32), .invert = true);
+  mix_layer *inverse = mix_normalization(.mean = VECTOR(MIX_FLOAT32, 1, 2),
+                                         .variance = mix_scalar(9, MIX_FLOAT32), .invert = true);
   EXPECT_EXACT(mix_call(inverse, x), 4, 11, 16, 23);
   assert_int_equal(mix_list_count(mix_layer_weights(inverse)), 0);
   expect_status(mix_normalization_adapt(inverse, x), MIX_RUNTIME_ERROR, "given");
   expect_status(mix_normalization_adapt(mix_dense(1), x), MIX_TYPE_ERROR, "Normalization");
   expect_refused(mix_normalization(.mean = VECTOR(MIX_FLOAT32, 1)), MIX_VALUE_ERROR, "both");
   expect_refused(mix_normalization(.axis = MIX_AXES(1), .axis_none = true), MIX_VALUE_ERROR, "axis_none");
-  expect_refused(mix_call(mix_normalization(), mix_input(.shape = MIX_SHAPE(MIX_UNKNOWN))), MIX_VALUE_ERROR, "known");
+  expect_refused(mix_call(mix_normalization(), mix_input(.shape = MIX_SHAPE(MIX_UNKNOWN))), MIX_VALUE_ERROR,
+                 "known");
 }
 /* 5.1: weights in the compute dtype; 5.2: in the variable dtype. */
 /* Keras writes mean and variance of the kept axes as nested lists. */
 static void normalization_of_nested_numbers(void **state) {
   (void)state;
-  mix_layer *layer =
-      mix_layer_from_config("Normalization", "{\"axis\": [-1], \"mean\": [[1, 2]], \"variance\": [[[4], [9]]]}", NULL);
+  mix_layer *layer = mix_layer_from_config(
+      "Normalization", "{\"axis\": [-1], \"mean\": [[1, 2]], \"variance\": [[[4], [9]]]}", NULL);
   EXPECT(mix_call(layer, MATRIX(MIX_FLOAT32, 2, 2, 1, 2, 3, 4)), 0, 1e-7, 0, 0, 1, 2. / 3);
-  expect_refused(mix_layer_from_config("Normalization", "{\"mean\": [[\"1\"]], \"variance\": 1}", NULL), MIX_TYPE_ERROR, "numbers");
-  expect_refused(mix_layer_from_config("Normalization", "{\"mean\": {}, \"variance\": 1}", NULL), MIX_TYPE_ERROR, "numbers");
+  expect_refused(mix_layer_from_config("Normalization", "{\"mean\": [[\"1\"]], \"variance\": 1}", NULL),
+                 MIX_TYPE_ERROR, "numbers");
+  expect_refused(mix_layer_from_config("Normalization", "{\"mean\": {}, \"variance\": 1}", NULL),
+                 MIX_TYPE_ERROR, "numbers");
 }
 /* Keras 3 passes masks on, tf_keras does not. */
 static void masks_of_preprocessing(void **state) {
   (void)state;
-  mix_tensor *x = mix_fill(MIX_SHAPE(1, 2, 2), 1, MIX_FLOAT32), *mask = mix_fill(MIX_SHAPE(1, 2), 1, MIX_BOOL);
+  mix_tensor *x = mix_fill(MIX_SHAPE(1, 2, 2), 1, MIX_FLOAT32),
+             *mask = mix_fill(MIX_SHAPE(1, 2), 1, MIX_BOOL);
   for (int i = 0; i < 2; i++) {
     mix_set_semantics(i ? "keras3" : "tf_keras");
     assert_ptr_equal(mix_call(mix_rescaling(2), x, .mask = mask)->mask, i ? mask : NULL);
@@ -91,11 +97,13 @@ static void normalization_weight_dtypes(void **state) {
     const char *semantics;
     mix_dtype dtype;
     double mean;
-  } rows[] = {{"tf_keras", MIX_FLOAT16, 2048}, {"experimental", MIX_FLOAT16, 2048}, {"keras3", MIX_FLOAT32, 2049}};
+  } rows[] = {
+      {"tf_keras", MIX_FLOAT16, 2048}, {"experimental", MIX_FLOAT16, 2048}, {"keras3", MIX_FLOAT32, 2049}};
   for (int i = 0; i < 3; i++) {
     mix_set_semantics(rows[i].semantics);
     mix_layer *layer = mix_normalization(.dtype = "mixed_float16");
-    mix_normalization_adapt(layer, MATRIX(MIX_FLOAT32, 1, 1, 2049)); /* not representable in float16: ties to even, 2048 */
+    mix_normalization_adapt(
+        layer, MATRIX(MIX_FLOAT32, 1, 1, 2049)); /* not representable in float16: ties to even, 2048 */
     mix_variable *mean = mix_list_get(mix_layer_weights(layer), 0);
     assert_int_equal(mix_variable_true_dtype(mean), rows[i].dtype);
     EXPECT_EXACT(mix_variable_value(mean), rows[i].mean);
@@ -115,7 +123,9 @@ static void discretization(void **state) {
   EXPECT_EXACT(mix_call(layer, IDS(1, 3, -7, 1, 9)), 0, 2, 3);
   mix_layer *count = mix_discretization((double[]){0, 1, 2}, 3, .output_mode = "count", .dtype = "float32");
   EXPECT_EXACT(mix_call(count, x), 1, 1, 1, 1, 0, 1, 1, 2);
-  expect_dtype(mix_call(mix_discretization((double[]){0}, 1, .output_mode = "one_hot"), MATRIX(MIX_FLOAT32, 1, 1, 0)), MIX_FLOAT32);
+  expect_dtype(
+      mix_call(mix_discretization((double[]){0}, 1, .output_mode = "one_hot"), MATRIX(MIX_FLOAT32, 1, 1, 0)),
+      MIX_FLOAT32);
   EXPECT_EXACT(mix_call(mix_discretization((double[]){0}, 1, .output_mode = "multi_hot"), x), 1, 1, 0, 1);
   expect_refused(mix_discretization(), MIX_VALUE_ERROR, "either");
   expect_refused(mix_discretization((double[]){0}, 1, .num_bins = 2), MIX_VALUE_ERROR, "either");
@@ -126,17 +136,20 @@ static void discretization(void **state) {
   expect_refused(mix_call(mix_discretization(.num_bins = 2), x), MIX_RUNTIME_ERROR, "adapt");
   expect_status(mix_discretization_adapt(layer, x), MIX_RUNTIME_ERROR, "given");
 }
-/* Quantiles of 0 ... 999 in four bins; epsilon bounds how far a boundary may be from its rank: 0.01 * 1000. */
+/* Quantiles of 0 ... 999 in four bins; epsilon bounds how far a boundary may be from its rank: 0.01 * 1000.
+ */
 static void discretization_adapts(void **state) {
   (void)state;
   mix_layer *layer = mix_discretization(.num_bins = 4);
   mix_tensor *data = mix_reshape(mix_range(0, 1000, 1, MIX_FLOAT32), MIX_SHAPE(1000, 1));
   assert_int_equal(mix_discretization_adapt(layer, data), MIX_OK);
-  for (int i = 1; i < 4; i++) EXPECT_EXACT(mix_call(layer, MATRIX(MIX_FLOAT32, 1, 2, 250. * i - 25, 250. * i + 25)), i - 1, i);
+  for (int i = 1; i < 4; i++)
+    EXPECT_EXACT(mix_call(layer, MATRIX(MIX_FLOAT32, 1, 2, 250. * i - 25, 250. * i + 25)), i - 1, i);
   mix_layer *again = made_again(layer); /* boundaries learnt are in the config */
   EXPECT_EXACT(mix_call(again, MATRIX(MIX_FLOAT32, 1, 2, 100, 900)), 0, 3);
   mix_discretization_reset(layer);
-  for (int i = 0; i < 4; i++) mix_discretization_update(layer, mix_slice(data, MIX_SHAPE(250 * i, 0), MIX_SHAPE(250, 1)));
+  for (int i = 0; i < 4; i++)
+    mix_discretization_update(layer, mix_slice(data, MIX_SHAPE(250 * i, 0), MIX_SHAPE(250, 1)));
   for (int i = 1; i < 4; i++)
     EXPECT_EXACT(mix_call(layer, MATRIX(MIX_FLOAT32, 1, 2, 250. * i - 45, 250. * i + 45)), i - 1,
                  i); /* several summaries: several epsilon */
@@ -170,7 +183,8 @@ static void category_encoding(void **state) {
   expect_refused(mix_category_encoding(3, .output_mode = "int"), MIX_VALUE_ERROR, "int");
   expect_refused(mix_call(one_hot, ids, .arguments = mix_list_of(ids)), MIX_VALUE_ERROR, "weights");
   mix_set_semantics("keras3");
-  expect_dtype(mix_call(mix_category_encoding(4, .dtype = "mixed_float16"), ids), MIX_FLOAT32); /* the dtype of its variables */
+  expect_dtype(mix_call(mix_category_encoding(4, .dtype = "mixed_float16"), ids),
+               MIX_FLOAT32); /* the dtype of its variables */
 }
 static void ids_outside(void **state) {
   (void)state;
@@ -220,7 +234,8 @@ static void A14_embedding_of_floating_indices(void **state) {
 }
 static void L32_mask_zero(void **state) {
   (void)state;
-  mix_tensor *y = mix_call(mix_embedding(.input_dim = 4, .output_dim = 2, .mask_zero = true), IDS(1, 3, 3, 0, 1));
+  mix_tensor *y =
+      mix_call(mix_embedding(.input_dim = 4, .output_dim = 2, .mask_zero = true), IDS(1, 3, 3, 0, 1));
   expect_shape(y->mask, MIX_SHAPE(1, 3));
   EXPECT_EXACT(mix_cast(y->mask, MIX_INT32), 1, 0, 1);
   mix_tensor *z = mix_call(mix_relu_layer(), y); /* passed on */
@@ -233,7 +248,8 @@ static void embedding_gradient_is_float32(void **state) {
   mix_layer_build(layer, MIX_SHAPE(MIX_UNKNOWN, 3));
   mix_tape *tape = mix_tape_begin();
   mix_tensor *y = mix_call(layer, IDS(1, 3, 1, 1, 1));
-  mix_tensor *weighted = mix_multiply(y, mix_tensor_from_doubles((double[]){2048, 1, 1}, MIX_FLOAT16, MIX_SHAPE(1, 3, 1)));
+  mix_tensor *weighted =
+      mix_multiply(y, mix_tensor_from_doubles((double[]){2048, 1, 1}, MIX_FLOAT16, MIX_SHAPE(1, 3, 1)));
   mix_tensor *loss = mix_reduce_sum(mix_cast(weighted, MIX_FLOAT32), MIX_ALL_AXES, false);
   mix_tape_end(tape);
   mix_tensor *gradient = mix_list_get(mix_tape_gradient(tape, loss, mix_layer_trainable_weights(layer)), 0);

@@ -1,5 +1,6 @@
-/* Loss scales: rows S01 to S25 of spec/mixed-precision.md, 9.5, run op by op and as one captured function; O46, O47. */
-#include "support.h"
+/* Loss scales: rows S01 to S25 of spec/mixed-precision.md, 9.5, run op by op and as one captured function;
+ * O46, O47. */
+#include "nn/support.h"
 #include <float.h>
 
 /* One update with the verdict, outside any capture. */
@@ -10,7 +11,9 @@ static void step(mix_loss_scale *loss_scale, bool finite) {
   assert_true((mix_tensor_item(apply) != 0) == (finite || !mix_loss_scale_is_dynamic(loss_scale)));
   mix_scope_end(scope);
 }
-static double scale_of(mix_loss_scale *loss_scale) { return mix_tensor_item(mix_loss_scale_value(loss_scale)); }
+static double scale_of(mix_loss_scale *loss_scale) {
+  return mix_tensor_item(mix_loss_scale_value(loss_scale));
+}
 static double steps_of(mix_loss_scale *loss_scale) {
   return mix_tensor_item(mix_variable_value(mix_loss_scale_good_steps(loss_scale)));
 }
@@ -42,18 +45,18 @@ static void follow_captured(mix_loss_scale *loss_scale, const char *sequence, co
     assert_true(scale_of(loss_scale) == (float)scales[i]);
   }
 }
-#define DYNAMIC(initial, period, factor)                                                                                           \
+#define DYNAMIC(initial, period, factor)                                                                     \
   mix_dynamic_loss_scale(.initial_loss_scale = initial, .increment_period = period, .multiplier = factor)
-#define ROW(number, initial, period, factor, sequence, ...)                                                                        \
-  static void number(void **state) {                                                                                               \
-    (void)state;                                                                                                                   \
-    follow(DYNAMIC(initial, period, factor), sequence, (double[]){__VA_ARGS__});                                                   \
-    follow_captured(DYNAMIC(initial, period, factor), sequence, (double[]){__VA_ARGS__});                                          \
+#define ROW(number, initial, period, factor, sequence, ...)                                                  \
+  static void number(void **state) {                                                                         \
+    (void)state;                                                                                             \
+    follow(DYNAMIC(initial, period, factor), sequence, (double[]){__VA_ARGS__});                             \
+    follow_captured(DYNAMIC(initial, period, factor), sequence, (double[]){__VA_ARGS__});                    \
   }
 
 ROW(S01_grows_every_second_step, 1, 2, 2, "TTTTTT", 1, 2, 2, 4, 4, 8)
-ROW(S02_growth_to_infinity_is_refused, FLT_MAX / 4, 2, 2, "TTTTTT", FLT_MAX / 4, FLT_MAX / 2, FLT_MAX / 2, FLT_MAX, FLT_MAX,
-    FLT_MAX)
+ROW(S02_growth_to_infinity_is_refused, FLT_MAX / 4, 2, 2, "TTTTTT", FLT_MAX / 4, FLT_MAX / 2, FLT_MAX / 2,
+    FLT_MAX, FLT_MAX, FLT_MAX)
 ROW(S03_halves, 1024, 2, 2, "FFFFFF", 512, 256, 128, 64, 32, 16)
 ROW(S04_never_below_one, 16, 2, 2, "FFFFFF", 8, 4, 2, 1, 1, 1)
 ROW(S05_finite_then_not, 1, 2, 2, "TTTFT", 1, 2, 2, 1, 1)
@@ -109,12 +112,12 @@ static void S18_fixed(void **state) {
 
 /* ---- keras3 ---- */
 
-#define ROW3(number, initial, period, sequence, ...)                                                                               \
-  static void number(void **state) {                                                                                               \
-    (void)state;                                                                                                                   \
-    mix_set_semantics("keras3");                                                                                                   \
-    follow(DYNAMIC(initial, period, 2), sequence, (double[]){__VA_ARGS__});                                                        \
-    follow_captured(DYNAMIC(initial, period, 2), sequence, (double[]){__VA_ARGS__});                                               \
+#define ROW3(number, initial, period, sequence, ...)                                                         \
+  static void number(void **state) {                                                                         \
+    (void)state;                                                                                             \
+    mix_set_semantics("keras3");                                                                             \
+    follow(DYNAMIC(initial, period, 2), sequence, (double[]){__VA_ARGS__});                                  \
+    follow_captured(DYNAMIC(initial, period, 2), sequence, (double[]){__VA_ARGS__});                         \
   }
 ROW3(S20_keras3_halves, 400, 2000, "FFFF", 200, 100, 50, 25)
 ROW3(S21_keras3_grows, 2, 2, "TTTTTTTT", 2, 4, 4, 8, 8, 16, 16, 32)
@@ -158,13 +161,15 @@ static void get_and_config(void **state) {
   assert_int_equal(mix_loss_scale_increment_period(again), 3);
   assert_true(mix_loss_scale_initial(mix_loss_scale_deserialize("16")) == 16);
   assert_null(mix_loss_scale_deserialize("null"));
-  expect_refused(mix_loss_scale_deserialize("{\"class_name\": \"MyLossScale\", \"config\": {}}"), MIX_VALUE_ERROR, "MyLossScale");
+  expect_refused(mix_loss_scale_deserialize("{\"class_name\": \"MyLossScale\", \"config\": {}}"),
+                 MIX_VALUE_ERROR, "MyLossScale");
   expect_refused(mix_loss_scale_deserialize("{\"class_name\": "), MIX_VALUE_ERROR, "JSON");
 }
 /* JSON has no infinity; an optimizer's config refuses one in the same words. */
 static void an_infinite_scale_has_no_config(void **state) {
   (void)state;
-  mix_loss_scale *fixed = mix_fixed_loss_scale(INFINITY), *initial = DYNAMIC(INFINITY, 2, 2), *multiplier = DYNAMIC(2, 2, INFINITY);
+  mix_loss_scale *fixed = mix_fixed_loss_scale(INFINITY), *initial = DYNAMIC(INFINITY, 2, 2),
+                 *multiplier = DYNAMIC(2, 2, INFINITY);
   expect_refused(mix_loss_scale_config(fixed), MIX_VALUE_ERROR, "'loss_scale_value'");
   expect_refused(mix_loss_scale_serialize(fixed), MIX_VALUE_ERROR, "'loss_scale_value'");
   expect_refused(mix_loss_scale_config(initial), MIX_VALUE_ERROR, "'initial_loss_scale'");

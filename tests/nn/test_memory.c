@@ -1,5 +1,6 @@
-/* Every allocation of nn/ may fail: each attempt ends in MemoryError or succeeds, and the state stays usable. */
-#include "support.h"
+/* Every allocation of nn/ may fail: each attempt ends in MemoryError or succeeds, and the state stays usable.
+ */
+#include "nn/support.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include <mixtape/optimizer.h>
@@ -10,12 +11,14 @@ static void use_everything(void) {
   mix_policy_serialize(policy);
   mix_policy_scope *scope = mix_policy_scope_begin(policy);
   mix_tensor *x = mix_input(.shape = MIX_SHAPE(3));
-  mix_layer *dense = mix_dense(.units = 2, .activation = "relu", .kernel_regularizer = mix_regularizer_new("l2"),
-                               .bias_constraint = mix_constraint_new("non_neg"));
+  mix_layer *dense =
+      mix_dense(.units = 2, .activation = "relu", .kernel_regularizer = mix_regularizer_new("l2"),
+                .bias_constraint = mix_constraint_new("non_neg"));
   mix_layer *dropout = mix_dropout(.rate = 0.5), *softmax = mix_activation("softmax", .dtype = "float32");
   mix_call(softmax, mix_call(dropout, mix_call(dense, x)));
   mix_tensor *p =
-      mix_call(softmax, mix_call(dropout, mix_call(dense, mix_fill(MIX_SHAPE(2, 3), 1, MIX_FLOAT32)), .training = MIX_TRUE));
+      mix_call(softmax, mix_call(dropout, mix_call(dense, mix_fill(MIX_SHAPE(2, 3), 1, MIX_FLOAT32)),
+                                 .training = MIX_TRUE));
   mix_layer_losses(dense);
   mix_layer_config(dense);
   mix_layer_set_weights(dense, mix_layer_get_weights(dense));
@@ -40,7 +43,8 @@ static void every_allocation_may_fail(void **state) {
     MIX_SCOPE { use_everything(); }
     mix_inject_allocation_failure(-1);
     failed = mix_error() != MIX_OK;
-    if (failed && mix_error() != MIX_MEMORY_ERROR) fail_msg("allocation %lld: %s", (long long)count, mix_error_message());
+    if (failed && mix_error() != MIX_MEMORY_ERROR)
+      fail_msg("allocation %lld: %s", (long long)count, mix_error_message());
     mix_error_clear();
     assert_string_equal(mix_policy_name(mix_global_policy()), "float32");
     assert_int_equal(mix_cast_dtype(), MIX_DTYPE_NONE);
@@ -49,8 +53,8 @@ static void every_allocation_may_fail(void **state) {
   assert_true(count > 100); /* there was something to fail */
 }
 
-/* Integers are cast for the product; where that fails, nothing is read of what is not there. Optimizers make all of their state or
- * none, and make it later. */
+/* Integers are cast for the product; where that fails, nothing is read of what is not there. Optimizers make
+ * all of their state or none, and make it later. */
 static void cast_and_step(mix_layer *layer, mix_tensor *ids, mix_variable *weight, mix_tensor *gradient) {
   mix_call(layer, ids);
   mix_optimizer *optimizer = mix_adam(.use_ema = true, .gradient_accumulation_steps = 2);
@@ -61,7 +65,8 @@ static void cast_and_step(mix_layer *layer, mix_tensor *ids, mix_variable *weigh
   char message[1024];
   mix_error_take(message, sizeof message);
   int made = mix_list_count(mix_optimizer_variables(optimizer));
-  assert_true(made == 2 || made == 6); /* iteration and learning rate; average, accumulator and two slots beside them */
+  assert_true(made == 2 ||
+              made == 6); /* iteration and learning rate; average, accumulator and two slots beside them */
   mix_optimizer_apply_gradients(optimizer, mix_list_of(gradient), mix_list_of(weight));
   assert_int_equal(mix_list_count(mix_optimizer_variables(optimizer)), 6);
   assert_int_equal(mix_error(), MIX_OK);
@@ -71,7 +76,8 @@ static void cast_and_step(mix_layer *layer, mix_tensor *ids, mix_variable *weigh
 static void failures_leave_nothing_half_made(void **state) {
   (void)state;
   mix_layer *layer = mix_dense(.units = 2);
-  mix_tensor *ids = mix_fill(MIX_SHAPE(2, 3), 1, MIX_INT32), *gradient = mix_fill(MIX_SHAPE(2), 1, MIX_FLOAT32);
+  mix_tensor *ids = mix_fill(MIX_SHAPE(2, 3), 1, MIX_INT32),
+             *gradient = mix_fill(MIX_SHAPE(2), 1, MIX_FLOAT32);
   mix_variable *weight = mix_variable_new(gradient);
   bool failed = true;
   int64_t count = 0;
@@ -82,7 +88,8 @@ static void failures_leave_nothing_half_made(void **state) {
     MIX_SCOPE { cast_and_step(layer, ids, weight, gradient); }
     mix_inject_allocation_failure(-1);
     failed = mix_error() != MIX_OK;
-    if (failed && mix_error() != MIX_MEMORY_ERROR) fail_msg("allocation %lld: %s", (long long)count, mix_error_message());
+    if (failed && mix_error() != MIX_MEMORY_ERROR)
+      fail_msg("allocation %lld: %s", (long long)count, mix_error_message());
     mix_error_clear();
   }
   assert_false(failed);

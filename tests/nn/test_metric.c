@@ -1,11 +1,13 @@
-/* Metrics: rows C16 and C17 of spec/layers.md, 19.4, the accuracies, weights, masks, and updates inside a capture. */
-#include "support.h"
-#include "nn/metric.h"
+/* Metrics: rows C16 and C17 of spec/layers.md, 19.4, the accuracies, weights, masks, and updates inside a
+ * capture. */
+#include "nn/support.h"
+#include "nn/metrics/metric.h"
 #include <mixtape/model.h>
 
 static void expect_result(mix_metric *metric, double value, double tolerance) {
   double result = mix_metric_result(metric);
-  if (!(fabs(result - value) <= tolerance)) fail_msg("%s is %.9g, expected %.9g", mix_metric_name(metric), result, value);
+  if (!(fabs(result - value) <= tolerance))
+    fail_msg("%s is %.9g, expected %.9g", mix_metric_name(metric), result, value);
 }
 
 static void C16_weighted_mean(void **state) {
@@ -35,16 +37,19 @@ static void mean_over_updates(void **state) {
 
 /* ---- accuracies ---- */
 
-static mix_tensor *predictions(void) { return MATRIX(MIX_FLOAT32, 3, 3, .1, .7, .2, .6, .3, .1, .2, .2, .6); } /* classes 1, 0, 2 */
+static mix_tensor *predictions(void) {
+  return MATRIX(MIX_FLOAT32, 3, 3, .1, .7, .2, .6, .3, .1, .2, .2, .6);
+} /* classes 1, 0, 2 */
 
-/* "crossentropy" and "ce": by the shapes of the first batch, under the name given; in keras3 they are names of losses. */
+/* "crossentropy" and "ce": by the shapes of the first batch, under the name given; in keras3 they are names
+ * of losses. */
 static void crossentropy_chooses(void **state) {
   (void)state;
   static const char *const generations[] = {"tf_keras", "experimental"};
   for (int g = 0; g < 2; g++) {
     mix_set_semantics(generations[g]);
-    mix_metric *sparse = mix_metric_new("crossentropy"), *column = mix_metric_new("ce"), *categorical = mix_metric_new("CE"),
-               *binary = mix_metric_new("Crossentropy");
+    mix_metric *sparse = mix_metric_new("crossentropy"), *column = mix_metric_new("ce"),
+               *categorical = mix_metric_new("CE"), *binary = mix_metric_new("Crossentropy");
     mix_tensor *p = MATRIX(MIX_FLOAT32, 2, 2, .25, .75, .5, .5);
     mix_metric_update(sparse, VECTOR(MIX_INT32, 0, 1), p);
     mix_metric_update(column, MATRIX(MIX_INT32, 2, 1, 1, 1), p);
@@ -57,11 +62,13 @@ static void crossentropy_chooses(void **state) {
     expect_result(binary, (log(4) + log(2)) / 2, 1e-6);
     assert_string_equal(mix_metric_name(sparse), "crossentropy");
     assert_string_equal(mix_metric_name(column), "ce");
-    expect_refused(mix_metric_new("ce", .from_logits = true), MIX_TYPE_ERROR, "unexpected argument 'from_logits'");
+    expect_refused(mix_metric_new("ce", .from_logits = true), MIX_TYPE_ERROR,
+                   "unexpected argument 'from_logits'");
   }
   mix_set_semantics("keras3");
   static const char *const refused[] = {"crossentropy", "ce", "CE"};
-  for (int i = 0; i < 3; i++) expect_refused(mix_metric_new(refused[i]), MIX_VALUE_ERROR, "is not known to keras3");
+  for (int i = 0; i < 3; i++)
+    expect_refused(mix_metric_new(refused[i]), MIX_VALUE_ERROR, "is not known to keras3");
   assert_non_null(mix_loss_new("ce"));
   mix_metric_update(mix_metric_new("acc"), VECTOR(MIX_INT32, 0),
                     MATRIX(MIX_FLOAT32, 1, 2, 1, 0)); /* the one convenience that it has */
@@ -72,8 +79,8 @@ static void crossentropy_chooses(void **state) {
 
 static void C17_accuracy_chooses(void **state) {
   (void)state;
-  mix_metric *sparse = mix_metric_new("accuracy"), *column = mix_metric_new("acc"), *categorical = mix_metric_new("accuracy"),
-             *binary = mix_metric_new("accuracy");
+  mix_metric *sparse = mix_metric_new("accuracy"), *column = mix_metric_new("acc"),
+             *categorical = mix_metric_new("accuracy"), *binary = mix_metric_new("accuracy");
   mix_metric_update(sparse, VECTOR(MIX_INT64, 1, 2, 2), predictions());
   expect_result(sparse, 2.0 / 3, 1e-7);
   assert_string_equal(sparse->kind->name, "sparse_categorical_accuracy");
@@ -84,19 +91,22 @@ static void C17_accuracy_chooses(void **state) {
   mix_metric_update(categorical, MATRIX(MIX_FLOAT32, 3, 3, 0, 1, 0, 0, 0, 1, 0, 0, 1), predictions());
   expect_result(categorical, 2.0 / 3, 1e-7);
   assert_string_equal(categorical->kind->name, "categorical_accuracy");
-  mix_metric_update(binary, VECTOR(MIX_INT32, 1, 0, 1, 0), MATRIX(MIX_FLOAT32, 4, 1, .9, .2, .4, .5)); /* .5 is not above */
+  mix_metric_update(binary, VECTOR(MIX_INT32, 1, 0, 1, 0),
+                    MATRIX(MIX_FLOAT32, 4, 1, .9, .2, .4, .5)); /* .5 is not above */
   expect_result(binary, 0.75, 0);
   assert_string_equal(binary->kind->name, "binary_accuracy");
 }
 static void named_accuracies(void **state) {
   (void)state;
-  mix_metric *exact = mix_metric_new("Accuracy"), *binary = mix_metric_new("binary_accuracy", .threshold = .3);
+  mix_metric *exact = mix_metric_new("Accuracy"),
+             *binary = mix_metric_new("binary_accuracy", .threshold = .3);
   mix_metric_update(exact, MATRIX(MIX_FLOAT32, 4, 1, 1, 2, 3, 4), MATRIX(MIX_FLOAT32, 4, 1, 0, 2, 3, 4));
   expect_result(exact, 0.75, 0);
   assert_string_equal(mix_metric_name(exact), "accuracy");
   mix_metric_update(binary, MATRIX(MIX_INT32, 2, 2, 1, 0, 1, 0), MATRIX(MIX_FLOAT32, 2, 2, .4, .4, .2, .1));
   expect_result(binary, 0.5, 0);
-  assert_string_equal(mix_metric_name(mix_metric_new("SparseCategoricalAccuracy")), "sparse_categorical_accuracy");
+  assert_string_equal(mix_metric_name(mix_metric_new("SparseCategoricalAccuracy")),
+                      "sparse_categorical_accuracy");
 }
 static void top_k(void **state) {
   (void)state;
@@ -111,10 +121,12 @@ static void top_k(void **state) {
   mix_metric_update(nan, VECTOR(MIX_INT32, 0), MATRIX(MIX_FLOAT32, 1, 3, NAN, 1, 2));
   expect_result(nan, 0, 0);
 }
-/* keras3 compares class ids in the prediction's dtype: 2049 is 2048 in float16. tf_keras compares in float32. */
+/* keras3 compares class ids in the prediction's dtype: 2049 is 2048 in float16. tf_keras compares in float32.
+ */
 static void large_class_ids_in_float16(void **state) {
   (void)state;
-  mix_tensor *p = mix_cast(mix_one_hot(VECTOR(MIX_INT32, 2048), 2100, MIX_FLOAT32), MIX_FLOAT16), *y = VECTOR(MIX_INT32, 2049);
+  mix_tensor *p = mix_cast(mix_one_hot(VECTOR(MIX_INT32, 2048), 2100, MIX_FLOAT32), MIX_FLOAT16),
+             *y = VECTOR(MIX_INT32, 2049);
   mix_metric *metric = mix_metric_new("sparse_categorical_accuracy");
   mix_metric_update(metric, y, p);
   expect_result(metric, 0, 0);
@@ -126,7 +138,8 @@ static void large_class_ids_in_float16(void **state) {
 static void weights_and_masks(void **state) {
   (void)state;
   mix_metric *metric = mix_metric_new("accuracy");
-  mix_metric_update(metric, VECTOR(MIX_INT64, 1, 2, 2), predictions(), .sample_weight = VECTOR(MIX_FLOAT32, 1, 2, 1));
+  mix_metric_update(metric, VECTOR(MIX_INT64, 1, 2, 2), predictions(),
+                    .sample_weight = VECTOR(MIX_FLOAT32, 1, 2, 1));
   expect_result(metric, 0.5, 0);
   mix_tensor *p = predictions();
   p->mask = mix_retain(VECTOR(MIX_BOOL, 1, 0, 1));
@@ -136,7 +149,8 @@ static void weights_and_masks(void **state) {
   /* values (batch, time) with weights (batch): each sample's mean */
   metric = mix_metric_new("mse");
   mix_metric_update(metric, mix_fill(MIX_SHAPE(2, 2, 1), 0, MIX_FLOAT32),
-                    mix_reshape(VECTOR(MIX_FLOAT32, 1, 3, 2, 2), MIX_SHAPE(2, 2, 1)), .sample_weight = VECTOR(MIX_FLOAT32, 1, 3));
+                    mix_reshape(VECTOR(MIX_FLOAT32, 1, 3, 2, 2), MIX_SHAPE(2, 2, 1)),
+                    .sample_weight = VECTOR(MIX_FLOAT32, 1, 3));
   expect_result(metric, (5 + 3 * 4) / 4.0, 0);
 }
 static void losses_as_metrics(void **state) {
@@ -174,34 +188,41 @@ static void refusals(void **state) {
   (void)state;
   expect_refused(mix_metric_new("acuracy"), MIX_VALUE_ERROR, "acuracy");
   expect_refused(mix_metric_new(NULL), MIX_VALUE_ERROR, "name or a function");
-  expect_status(mix_metric_update(mix_metric_new("accuracy"), VECTOR(MIX_INT32, 1)), MIX_TYPE_ERROR, "predictions");
+  expect_status(mix_metric_update(mix_metric_new("accuracy"), VECTOR(MIX_INT32, 1)), MIX_TYPE_ERROR,
+                "predictions");
   expect_status(mix_metric_update(mix_metric_mean(), NULL), MIX_TYPE_ERROR, "no values");
 }
 
 /* Keras's errors, each with the argument's name. */
 static void arguments_are_checked(void **state) {
   (void)state;
-  expect_refused(mix_metric_new("precision", .num_labels = 3), MIX_TYPE_ERROR, "unexpected argument 'num_labels'");
-  expect_refused(mix_metric_new("accuracy", .threshold = 0.3), MIX_TYPE_ERROR, "unexpected argument 'threshold'");
+  expect_refused(mix_metric_new("precision", .num_labels = 3), MIX_TYPE_ERROR,
+                 "unexpected argument 'num_labels'");
+  expect_refused(mix_metric_new("accuracy", .threshold = 0.3), MIX_TYPE_ERROR,
+                 "unexpected argument 'threshold'");
   expect_refused(mix_metric_new("mse", .k = 3), MIX_TYPE_ERROR, "unexpected argument 'k'");
   expect_refused(mix_metric_new("precision", .thresholds = MIX_NUMBERS(0.5, 1.5)), MIX_VALUE_ERROR, "[0, 1]");
   expect_refused(mix_metric_new("auc", .num_thresholds = 1), MIX_VALUE_ERROR, "above 1");
   expect_refused(mix_metric_new("auc", .curve = "RCO"), MIX_VALUE_ERROR, "ROC, PR or PRGAIN");
-  expect_refused(mix_metric_new("auc", .summation_method = "middle"), MIX_VALUE_ERROR, "interpolation, majoring or minoring");
+  expect_refused(mix_metric_new("auc", .summation_method = "middle"), MIX_VALUE_ERROR,
+                 "interpolation, majoring or minoring");
   expect_refused(mix_metric_new("auc", .num_labels = 3), MIX_VALUE_ERROR, "multi_label");
   expect_refused(mix_metric_new("auc", .label_weights = MIX_NUMBERS(1, -1)), MIX_VALUE_ERROR, "not negative");
   expect_refused(mix_metric_new("sensitivity_at_specificity"), MIX_TYPE_ERROR, "'specificity' is missing");
   expect_refused(mix_metric_new("precision_at_recall", .recall = 1.5), MIX_VALUE_ERROR, "recall is 1.5");
-  expect_refused(mix_metric_new("recall_at_precision", .precision = 0.5, .num_thresholds = -1), MIX_VALUE_ERROR, "num_thresholds");
+  expect_refused(mix_metric_new("recall_at_precision", .precision = 0.5, .num_thresholds = -1),
+                 MIX_VALUE_ERROR, "num_thresholds");
   expect_refused(mix_metric_new("f1_score", .average = "mean"), MIX_VALUE_ERROR, "micro, macro, weighted");
   expect_refused(mix_metric_new("fbeta_score", .beta = -1), MIX_VALUE_ERROR, "beta");
   expect_refused(mix_metric_new("f1_score", .threshold = 1.5), MIX_VALUE_ERROR, "(0, 1]");
   expect_refused(mix_metric_new("f1_score", .beta = 2), MIX_TYPE_ERROR, "unexpected argument 'beta'");
-  expect_refused(mix_metric_new("r2_score", .class_aggregation = "sum"), MIX_VALUE_ERROR, "variance_weighted_average");
+  expect_refused(mix_metric_new("r2_score", .class_aggregation = "sum"), MIX_VALUE_ERROR,
+                 "variance_weighted_average");
   expect_refused(mix_metric_new("r2_score", .num_regressors = -1), MIX_VALUE_ERROR, "num_regressors");
   expect_refused(mix_metric_new("mean_io_u"), MIX_TYPE_ERROR, "num_classes");
   expect_refused(mix_metric_new("IoU", .num_classes = 3), MIX_TYPE_ERROR, "'target_class_ids' is missing");
-  expect_refused(mix_metric_new("IoU", .num_classes = 3, .target_class_ids = MIX_NUMBERS(0, 3)), MIX_VALUE_ERROR, "out of range");
+  expect_refused(mix_metric_new("IoU", .num_classes = 3, .target_class_ids = MIX_NUMBERS(0, 3)),
+                 MIX_VALUE_ERROR, "out of range");
   expect_refused(mix_metric_new("mean_relative_error"), MIX_TYPE_ERROR, "'normalizer' is missing");
   expect_refused(mix_metric_new("pearson_correlation"), MIX_VALUE_ERROR, "not known to tf_keras");
   mix_set_semantics("keras3");
@@ -213,21 +234,23 @@ static void updates_are_checked(void **state) {
   expect_status(mix_metric_update(mix_metric_new("precision"), y, p), MIX_VALUE_ERROR, "expected the same");
   expect_status(mix_metric_update(mix_metric_new("precision"), y), MIX_TYPE_ERROR, "predictions");
   expect_status(mix_metric_update(mix_metric_new("recall", .top_k = 3), y, y), MIX_VALUE_ERROR, "top_k is 3");
-  expect_status(mix_metric_update(mix_metric_new("recall", .has_class_id = true, .class_id = 2), y, y), MIX_VALUE_ERROR,
-                "class_id is 2");
-  expect_status(
-      mix_metric_update(mix_metric_new("recall", .has_class_id = true), VECTOR(MIX_FLOAT32, 1, 0), VECTOR(MIX_FLOAT32, 1, 0)),
-      MIX_VALUE_ERROR, "(samples, classes)");
-  expect_status(mix_metric_update(mix_metric_new("auc", .multi_label = true), VECTOR(MIX_FLOAT32, 1, 0), VECTOR(MIX_FLOAT32, 1, 0)),
+  expect_status(mix_metric_update(mix_metric_new("recall", .has_class_id = true, .class_id = 2), y, y),
+                MIX_VALUE_ERROR, "class_id is 2");
+  expect_status(mix_metric_update(mix_metric_new("recall", .has_class_id = true), VECTOR(MIX_FLOAT32, 1, 0),
+                                  VECTOR(MIX_FLOAT32, 1, 0)),
+                MIX_VALUE_ERROR, "(samples, classes)");
+  expect_status(mix_metric_update(mix_metric_new("auc", .multi_label = true), VECTOR(MIX_FLOAT32, 1, 0),
+                                  VECTOR(MIX_FLOAT32, 1, 0)),
                 MIX_VALUE_ERROR, "(samples, labels)");
-  expect_status(mix_metric_update(mix_metric_new("auc", .multi_label = true, .num_labels = 3), y, y), MIX_VALUE_ERROR,
-                "(samples, 3)");
-  expect_status(mix_metric_update(mix_metric_new("f1_score"), VECTOR(MIX_FLOAT32, 1, 0), VECTOR(MIX_FLOAT32, 1, 0)),
-                MIX_VALUE_ERROR, "ranks");
-  /* A class number outside the matrix: an error of the step in tf_keras, left out in keras3. */
+  expect_status(mix_metric_update(mix_metric_new("auc", .multi_label = true, .num_labels = 3), y, y),
+                MIX_VALUE_ERROR, "(samples, 3)");
   expect_status(
-      mix_metric_update(mix_metric_new("mean_io_u", .num_classes = 2), VECTOR(MIX_FLOAT32, 0, 1), VECTOR(MIX_FLOAT32, 0, 2)),
-      MIX_VALUE_ERROR, "");
+      mix_metric_update(mix_metric_new("f1_score"), VECTOR(MIX_FLOAT32, 1, 0), VECTOR(MIX_FLOAT32, 1, 0)),
+      MIX_VALUE_ERROR, "ranks");
+  /* A class number outside the matrix: an error of the step in tf_keras, left out in keras3. */
+  expect_status(mix_metric_update(mix_metric_new("mean_io_u", .num_classes = 2), VECTOR(MIX_FLOAT32, 0, 1),
+                                  VECTOR(MIX_FLOAT32, 0, 2)),
+                MIX_VALUE_ERROR, "");
   mix_set_semantics("keras3");
   mix_metric *iou = mix_metric_new("mean_io_u", .num_classes = 2);
   mix_metric_update(iou, VECTOR(MIX_FLOAT32, 0, 1, 1), VECTOR(MIX_FLOAT32, 0, 2, 1));
@@ -235,19 +258,22 @@ static void updates_are_checked(void **state) {
   assert_int_equal(mix_metric_dtype(iou), MIX_INT64);
   mix_metric *tensor = mix_metric_new("mean_tensor", .semantics = mix_semantics_named("tf_keras"));
   mix_metric_update(tensor, VECTOR(MIX_FLOAT32, 1, 2));
-  expect_status(mix_metric_update(tensor, VECTOR(MIX_FLOAT32, 1, 2, 3)), MIX_VALUE_ERROR, "as in the first update");
+  expect_status(mix_metric_update(tensor, VECTOR(MIX_FLOAT32, 1, 2, 3)), MIX_VALUE_ERROR,
+                "as in the first update");
 }
 /* Predictions that are NaN are above no threshold; infinities are. */
 static void not_finite_predictions(void **state) {
   (void)state;
   mix_tensor *y = VECTOR(MIX_FLOAT32, 1, 1, 1, 0), *p = VECTOR(MIX_FLOAT32, NAN, INFINITY, -INFINITY, NAN);
-  mix_metric *hits = mix_metric_new("true_positives"), *misses = mix_metric_new("false_negatives"), *auc = mix_metric_new("auc");
+  mix_metric *hits = mix_metric_new("true_positives"), *misses = mix_metric_new("false_negatives"),
+             *auc = mix_metric_new("auc");
   mix_metric_update(hits, y, p);
   mix_metric_update(misses, y, p);
   mix_metric_update(auc, y, p);
   expect_result(hits, 1, 0);
   expect_result(misses, 2, 0);
-  mix_tensor *state_of_auc = mix_variable_true_value(mix_list_get(mix_metric_variables(auc), 0)); /* true positives */
+  mix_tensor *state_of_auc =
+      mix_variable_true_value(mix_list_get(mix_metric_variables(auc), 0)); /* true positives */
   double counted[200];
   assert_int_equal(mix_tensor_read(state_of_auc, MIX_FLOAT64, counted, 200), MIX_OK);
   assert_true(counted[0] == 2 && counted[1] == 1 && counted[199] == 0); /* 0 is above -1e-7 */
@@ -261,7 +287,8 @@ static void built_by_hand(void **state) {
     assert_int_equal(mix_metric_build(metric, MIX_SHAPE(3), MIX_SCALAR), MIX_OK);
     assert_int_equal(mix_list_count(mix_metric_variables(metric)), 2);
   }
-  assert_true(mix_shape_equal(mix_variable_shape(mix_list_get(mix_metric_variables(metric), 0)), MIX_SHAPE(3)));
+  assert_true(
+      mix_shape_equal(mix_variable_shape(mix_list_get(mix_metric_variables(metric), 0)), MIX_SHAPE(3)));
 }
 /* The mean of each element over the updates. */
 static void mean_tensors(void **state) {
@@ -294,15 +321,16 @@ static void default_names(void **state) {
 /* A metric from the config of another says the same. */
 static void configs(void **state) {
   (void)state;
-  mix_metric *made[] = {mix_metric_new("Precision", .thresholds = MIX_NUMBERS(0.25, 0.5), .top_k = 2, .has_class_id = true),
-                        mix_metric_new("AUC", .curve = "PR", .num_thresholds = 7, .label_weights = MIX_NUMBERS(1, 2)),
-                        mix_metric_new("BinaryAccuracy", .threshold = MIX_ZERO),
-                        mix_metric_new("FBetaScore", .beta = 2, .average = "macro"),
-                        mix_metric_new("R2Score", .class_aggregation = "none", .num_regressors = 1),
-                        mix_metric_new("OneHotIoU", .num_classes = 3, .target_class_ids = MIX_NUMBERS(0, 2), .name = "over"),
-                        mix_metric_new("SensitivityAtSpecificity", .specificity = 0.25),
-                        mix_metric_new("MeanTensor", .shape = MIX_SHAPE(2, 3)),
-                        mix_metric_new("CategoricalCrossentropy", .from_logits = true, .label_smoothing = 0.125)};
+  mix_metric *made[] = {
+      mix_metric_new("Precision", .thresholds = MIX_NUMBERS(0.25, 0.5), .top_k = 2, .has_class_id = true),
+      mix_metric_new("AUC", .curve = "PR", .num_thresholds = 7, .label_weights = MIX_NUMBERS(1, 2)),
+      mix_metric_new("BinaryAccuracy", .threshold = MIX_ZERO),
+      mix_metric_new("FBetaScore", .beta = 2, .average = "macro"),
+      mix_metric_new("R2Score", .class_aggregation = "none", .num_regressors = 1),
+      mix_metric_new("OneHotIoU", .num_classes = 3, .target_class_ids = MIX_NUMBERS(0, 2), .name = "over"),
+      mix_metric_new("SensitivityAtSpecificity", .specificity = 0.25),
+      mix_metric_new("MeanTensor", .shape = MIX_SHAPE(2, 3)),
+      mix_metric_new("CategoricalCrossentropy", .from_logits = true, .label_smoothing = 0.125)};
   char text[512];
   for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
     snprintf(text, sizeof text, "%s", mix_metric_get_config(made[i]));
@@ -315,7 +343,8 @@ static void configs(void **state) {
   assert_non_null(strstr(text, "\"class_id\": 0"));
   assert_non_null(strstr(mix_metric_get_config(made[3]), "\"threshold\": null"));
   expect_refused(mix_metric_from_config("Precision", "{", NULL), MIX_VALUE_ERROR, "");
-  expect_refused(mix_metric_from_config("Precision", "{\"thresholds\": [\"a\"]}", NULL), MIX_TYPE_ERROR, "no number");
+  expect_refused(mix_metric_from_config("Precision", "{\"thresholds\": [\"a\"]}", NULL), MIX_TYPE_ERROR,
+                 "no number");
 }
 
 static mix_list *body(void *metric, mix_list *arguments) {
@@ -329,8 +358,8 @@ static void captured(void **state) {
   static const double labels[2][3] = {{1, 2, 2}, {1, 0, 2}}, after[2] = {2.0 / 3, 5.0 / 6};
   for (int i = 0; i < 2; i++)
     MIX_SCOPE {
-      mix_tensor *result =
-          mix_list_get(mix_function_call(function, mix_list_of(vector(MIX_INT64, 3, labels[i]), predictions())), 0);
+      mix_tensor *result = mix_list_get(
+          mix_function_call(function, mix_list_of(vector(MIX_INT64, 3, labels[i]), predictions())), 0);
       assert_true(fabs(mix_tensor_item(result) - after[i]) < 1e-7);
       expect_result(metric, after[i], 1e-7);
     }
@@ -360,14 +389,20 @@ static void from_text(void **state) {
   metric = mix_metric_from_text("sensitivity_at_specificity:specificity=0", NULL); /* a zero that is meant */
   assert_non_null(strstr(mix_metric_get_config(metric), "\"specificity\": 0.0"));
   assert_string_equal(mix_metric_name(mix_metric_from_text("accuracy", NULL)), "accuracy");
-  assert_string_equal(mix_metric_name(mix_metric_from_text("binary_crossentropy:from_logits=true", NULL)), "binary_crossentropy");
+  assert_string_equal(mix_metric_name(mix_metric_from_text("binary_crossentropy:from_logits=true", NULL)),
+                      "binary_crossentropy");
   assert_int_equal(mix_error(), MIX_OK);
   expect_refused(mix_metric_from_text("mean_io_u", NULL), MIX_TYPE_ERROR, "'num_classes' is missing");
-  expect_refused(mix_metric_from_text("mean_io_u:num_classes=-2", NULL), MIX_VALUE_ERROR, "num_classes is -2");
-  expect_refused(mix_metric_from_text("mean_io_u:num_classes=ten", NULL), MIX_VALUE_ERROR, "'ten'; expected a whole number");
-  expect_refused(mix_metric_from_text("mean_io_u:classes=10", NULL), MIX_TYPE_ERROR, "it takes name, dtype, num_classes");
-  expect_refused(mix_metric_from_text("precision:thresholds=0.1:x", NULL), MIX_VALUE_ERROR, "numbers with colons between");
-  expect_refused(mix_metric_from_text("accuracy:threshold=0.1", NULL), MIX_TYPE_ERROR, "unexpected argument 'threshold'");
+  expect_refused(mix_metric_from_text("mean_io_u:num_classes=-2", NULL), MIX_VALUE_ERROR,
+                 "num_classes is -2");
+  expect_refused(mix_metric_from_text("mean_io_u:num_classes=ten", NULL), MIX_VALUE_ERROR,
+                 "'ten'; expected a whole number");
+  expect_refused(mix_metric_from_text("mean_io_u:classes=10", NULL), MIX_TYPE_ERROR,
+                 "it takes name, dtype, num_classes");
+  expect_refused(mix_metric_from_text("precision:thresholds=0.1:x", NULL), MIX_VALUE_ERROR,
+                 "numbers with colons between");
+  expect_refused(mix_metric_from_text("accuracy:threshold=0.1", NULL), MIX_TYPE_ERROR,
+                 "unexpected argument 'threshold'");
   expect_refused(mix_metric_from_text("auc:", NULL), MIX_VALUE_ERROR, "key=value");
   expect_refused(mix_metric_from_text("auc:=3", NULL), MIX_VALUE_ERROR, "key=value");
   expect_refused(mix_metric_from_text("auc:name=\xff", NULL), MIX_VALUE_ERROR, "UTF-8");
@@ -399,7 +434,8 @@ static void means_of_values_compare_nothing(void **state) {
 
 static void ignored_class(void **state) {
   (void)state;
-  mix_tensor *p = MATRIX(MIX_FLOAT32, 3, 3, .1, .2, .7, .5, .25, .25, .3, .3, .4), *y = VECTOR(MIX_INT32, 0, 1, 2);
+  mix_tensor *p = MATRIX(MIX_FLOAT32, 3, 3, .1, .2, .7, .5, .25, .25, .3, .3, .4),
+             *y = VECTOR(MIX_INT32, 0, 1, 2);
   mix_metric *metric = mix_metric_new("SparseCategoricalCrossentropy", .has_ignore_class = true);
   mix_metric_update(metric, y, p);
   expect_result(metric, 1.1512926, 1e-6);
@@ -446,7 +482,8 @@ static void accuracy_of_a_column(void **state) {
     mix_model_compile(weighted, .loss = "mse", .weighted_metrics = {"accuracy"});
     mix_logs *logs = mix_model_evaluate(plain, x, y, .batch_size = 3, .verbose = MIX_SILENT);
     assert_float_equal(mix_logs_get(logs, "accuracy"), .5, 1e-7);
-    logs = mix_model_evaluate(weighted, x, y, .batch_size = 3, .verbose = MIX_SILENT, .sample_weight = weight);
+    logs =
+        mix_model_evaluate(weighted, x, y, .batch_size = 3, .verbose = MIX_SILENT, .sample_weight = weight);
     assert_float_equal(mix_logs_get(logs, "accuracy"), .3, 1e-7);
   }
 }
@@ -455,11 +492,13 @@ static void accuracy_of_a_column(void **state) {
 static void the_first_axis(void **state) {
   (void)state;
   mix_set_semantics("keras3");
-  mix_tensor *y = MATRIX(MIX_FLOAT32, 3, 2, 1, 2, 3, 1, 0, 5), *p = MATRIX(MIX_FLOAT32, 3, 2, 1, 0, 2, 1, 4, 3);
-  mix_metric *metrics[] = {
-      mix_metric_new("PearsonCorrelation", .axis = MIX_AXIS_0), mix_metric_from_text("pearson_correlation:axis=0", NULL),
-      mix_metric_from_config("PearsonCorrelation", "{\"axis\": 0}", NULL), mix_metric_new("cosine_similarity", .axis = MIX_AXIS_0),
-      mix_metric_from_config("CosineSimilarity", "{\"axis\": 0}", NULL)};
+  mix_tensor *y = MATRIX(MIX_FLOAT32, 3, 2, 1, 2, 3, 1, 0, 5),
+             *p = MATRIX(MIX_FLOAT32, 3, 2, 1, 0, 2, 1, 4, 3);
+  mix_metric *metrics[] = {mix_metric_new("PearsonCorrelation", .axis = MIX_AXIS_0),
+                           mix_metric_from_text("pearson_correlation:axis=0", NULL),
+                           mix_metric_from_config("PearsonCorrelation", "{\"axis\": 0}", NULL),
+                           mix_metric_new("cosine_similarity", .axis = MIX_AXIS_0),
+                           mix_metric_from_config("CosineSimilarity", "{\"axis\": 0}", NULL)};
   for (int i = 0; i < 5; i++) {
     mix_metric_update(metrics[i], y, p);
     expect_result(metrics[i], i < 3 ? 0.16931395 : 0.70340312, 1e-6);
@@ -467,7 +506,8 @@ static void the_first_axis(void **state) {
   }
   assert_non_null(strstr(mix_metric_get_config(mix_metric_new("cosine_similarity")), "\"axis\": -1"));
   mix_metric *overlap = mix_metric_new("one_hot_mean_io_u", .num_classes = 2, .axis = MIX_AXIS_0);
-  mix_metric_update(overlap, MATRIX(MIX_FLOAT32, 2, 3, 1, 0, 1, 0, 1, 0), MATRIX(MIX_FLOAT32, 2, 3, .9, .2, .3, .1, .8, .7));
+  mix_metric_update(overlap, MATRIX(MIX_FLOAT32, 2, 3, 1, 0, 1, 0, 1, 0),
+                    MATRIX(MIX_FLOAT32, 2, 3, .9, .2, .3, .1, .8, .7));
   expect_result(overlap, 0.5, 1e-6);
 }
 

@@ -1,9 +1,10 @@
-/* Metrics beside Keras: results and state after two batches, with and without weights, in both generations, as recorded by
- * recorded/record_metrics.py. The inputs are multiples of 1/64, so that every count is exact; what differs is the order of float32 sums, and
- * logarithms: a few units in the last place (6e-8) of up to 30 summands of a size. */
-#include "support.h"
+/* Metrics beside Keras: results and state after two batches, with and without weights, in both generations,
+ * as recorded by recorded/record_metrics.py. The inputs are multiples of 1/64, so that every count is exact;
+ * what differs is the order of float32 sums, and logarithms: a few units in the last place (6e-8) of up to 30
+ * summands of a size. */
+#include "nn/support.h"
 #include "base/error.h"
-#include "nn/metric.h"
+#include "nn/metrics/metric.h"
 #include "tensor/shape.h"
 
 static const double TOLERANCE = 30 * 6e-8;
@@ -12,11 +13,13 @@ typedef struct recorded_batch {
   const double *y_true, *y_pred, *weight;
   mix_shape shape, weight_shape;
 } recorded_batch;
-#define LIST(...) ((const double[]){__VA_ARGS__}), (int)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double))
+#define LIST(...)                                                                                            \
+  ((const double[]){__VA_ARGS__}), (int)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double))
 #define SIZED .size = sizeof(mix_metric_options)
 #include "recorded/metrics.inc"
 
-static void compare(const char *what, const char *text, mix_tensor *got, const double *expected, int count, int *at) {
+static void compare(const char *what, const char *text, mix_tensor *got, const double *expected, int count,
+                    int *at) {
   int64_t size = mix_shape_size(mix_tensor_shape(got));
   double values[1024];
   assert_true(size <= 1024);
@@ -28,9 +31,9 @@ static void compare(const char *what, const char *text, mix_tensor *got, const d
   }
 }
 
-static void check(const char *semantics, const recorded_batch *batches, int batch_count, bool weighted, const double *expected,
-                  int result_count, const double *expected_state, int state_count, const mix_metric_options *options,
-                  const char *given) {
+static void check(const char *semantics, const recorded_batch *batches, int batch_count, bool weighted,
+                  const double *expected, int result_count, const double *expected_state, int state_count,
+                  const mix_metric_options *options, const char *given) {
   char text[512];
   snprintf(text, sizeof text, "%s %s %s%s", semantics, options->metric, given, weighted ? ", weighted" : "");
   mix_metric_options o = *options;
@@ -50,15 +53,16 @@ static void check(const char *semantics, const recorded_batch *batches, int batc
   assert_int_equal(mix_shape_size(mix_tensor_shape(result)), result_count);
   mix_list *variables = mix_metric_variables(metric);
   for (int i = 0, s = 0; i < mix_list_count(variables); i++)
-    compare("number of the state", text, mix_variable_true_value(mix_list_get(variables, i)), expected_state, state_count, &s);
+    compare("number of the state", text, mix_variable_true_value(mix_list_get(variables, i)), expected_state,
+            state_count, &s);
   compare("result", text, result, expected, result_count, &at);
   assert_int_equal(at, result_count);
 }
 
-#define CHECK(semantics, name, batches, count, weighted, result, results, state, states, ...)                                      \
-  MIX_SCOPE {                                                                                                                      \
-    check(semantics, batches, count, weighted, result, results, state, states,                                                     \
-          &(const mix_metric_options){.metric = name, __VA_ARGS__}, #__VA_ARGS__);                                                 \
+#define CHECK(semantics, name, batches, count, weighted, result, results, state, states, ...)                \
+  MIX_SCOPE {                                                                                                \
+    check(semantics, batches, count, weighted, result, results, state, states,                               \
+          &(const mix_metric_options){.metric = name, __VA_ARGS__}, #__VA_ARGS__);                           \
   }
 #define EXPANDED(...) CHECK(__VA_ARGS__)
 

@@ -1,6 +1,7 @@
-/* Policies: rows P01 to P50 of spec/mixed-precision.md, 9.1. Where Python passes another kind of object than a string, C passes NULL
- * (for "not a string") or calls mix_policy_from_dtype (for a dtype object). P49 needs distribution strategies, of which there are none. */
-#include "support.h"
+/* Policies: rows P01 to P50 of spec/mixed-precision.md, 9.1. Where Python passes another kind of object than
+ * a string, C passes NULL (for "not a string") or calls mix_policy_from_dtype (for a dtype object). P49 needs
+ * distribution strategies, of which there are none. */
+#include "nn/support.h"
 #include <pthread.h>
 
 static void expect_policy(mix_policy *policy, const char *name, mix_dtype compute, mix_dtype variable) {
@@ -13,8 +14,12 @@ static void expect_text(mix_policy *policy, const char *expected) {
   char text[300];
   assert_string_equal(mix_policy_text(policy, text, sizeof text), expected);
 }
-static mix_policy *experimental(const char *name) { return mix_policy_new(name, .semantics = mix_semantics_named("experimental")); }
-static mix_policy *keras3(const char *name) { return mix_policy_new(name, .semantics = mix_semantics_named("keras3")); }
+static mix_policy *experimental(const char *name) {
+  return mix_policy_new(name, .semantics = mix_semantics_named("experimental"));
+}
+static mix_policy *keras3(const char *name) {
+  return mix_policy_new(name, .semantics = mix_semantics_named("keras3"));
+}
 
 static void P01_mixed_float16(void **state) {
   (void)state;
@@ -68,7 +73,8 @@ static void P08_dtype_object(void **state) {
 }
 static void P09_infer_float32_vars(void **state) {
   (void)state;
-  expect_refused(mix_policy_new("infer_float32_vars"), MIX_VALUE_ERROR, "'mixed_float16' or 'mixed_bfloat16'");
+  expect_refused(mix_policy_new("infer_float32_vars"), MIX_VALUE_ERROR,
+                 "'mixed_float16' or 'mixed_bfloat16'");
   expect_refused(mix_policy_new("infer_with_float32_vars"), MIX_VALUE_ERROR, "infer_with_float32_vars");
 }
 static void P10_float16_with_float32_vars(void **state) {
@@ -77,7 +83,8 @@ static void P10_float16_with_float32_vars(void **state) {
 }
 static void P11_bfloat16_with_float32_vars(void **state) {
   (void)state;
-  expect_refused(mix_policy_new("bfloat16_with_float32_vars"), MIX_VALUE_ERROR, "the policy 'mixed_bfloat16'");
+  expect_refused(mix_policy_new("bfloat16_with_float32_vars"), MIX_VALUE_ERROR,
+                 "the policy 'mixed_bfloat16'");
 }
 static void P12_int8_with_float32_vars(void **state) {
   (void)state;
@@ -92,11 +99,13 @@ static void P13_printed(void **state) {
 static void P14_printed_with_loss_scale(void **state) {
   (void)state;
   mix_set_semantics("experimental");
-  expect_text(mix_policy_new("float16", .loss_scale = 2), "<Policy \"float16\", loss_scale=FixedLossScale(2.0)>");
+  expect_text(mix_policy_new("float16", .loss_scale = 2),
+              "<Policy \"float16\", loss_scale=FixedLossScale(2.0)>");
   expect_text(mix_policy_new("float32"), "<Policy \"float32\", loss_scale=None>");
-  expect_text(mix_policy_new("mixed_float16"),
-              "<Policy \"mixed_float16\", loss_scale=DynamicLossScale(current_loss_scale=32768.0, num_good_steps=0, "
-              "initial_loss_scale=32768.0, increment_period=2000, multiplier=2.0)>");
+  expect_text(
+      mix_policy_new("mixed_float16"),
+      "<Policy \"mixed_float16\", loss_scale=DynamicLossScale(current_loss_scale=32768.0, num_good_steps=0, "
+      "initial_loss_scale=32768.0, increment_period=2000, multiplier=2.0)>");
 }
 static void P15_default_loss_scale(void **state) {
   (void)state;
@@ -108,7 +117,8 @@ static void P15_default_loss_scale(void **state) {
 }
 static void P16_no_loss_scale(void **state) {
   (void)state;
-  mix_policy *policy = mix_policy_new("mixed_float16", .no_loss_scale = true, .semantics = mix_semantics_named("experimental"));
+  mix_policy *policy = mix_policy_new("mixed_float16", .no_loss_scale = true,
+                                      .semantics = mix_semantics_named("experimental"));
   assert_non_null(policy);
   assert_null(mix_policy_loss_scale(policy));
 }
@@ -249,15 +259,18 @@ static void P34_serialize_mixed(void **state) {
   mix_set_semantics("experimental");
   assert_string_equal(mix_policy_serialize(mix_policy_new("mixed_float16")),
                       "{\"class_name\": \"Policy\", \"config\": {\"name\": \"mixed_float16\"}}");
-  assert_string_equal(mix_policy_serialize(mix_policy_new("float16", .loss_scale = 2)),
-                      "{\"class_name\": \"Policy\", \"config\": {\"name\": \"float16\", \"loss_scale\": {\"class_name\": "
-                      "\"FixedLossScale\", \"config\": {\"loss_scale_value\": 2.0}}}}");
+  assert_string_equal(
+      mix_policy_serialize(mix_policy_new("float16", .loss_scale = 2)),
+      "{\"class_name\": \"Policy\", \"config\": {\"name\": \"float16\", \"loss_scale\": {\"class_name\": "
+      "\"FixedLossScale\", \"config\": {\"loss_scale_value\": 2.0}}}}");
 }
 static void P35_deserialize(void **state) {
   (void)state;
   static const char *const names[] = {"float32", "_infer", "mixed_float16"};
   for (int i = 0; i < 3; i++)
-    assert_string_equal(mix_policy_name(mix_policy_deserialize(mix_policy_serialize(mix_policy_new(names[i])), NULL)), names[i]);
+    assert_string_equal(
+        mix_policy_name(mix_policy_deserialize(mix_policy_serialize(mix_policy_new(names[i])), NULL)),
+        names[i]);
   const mix_semantics *experimental_semantics = mix_semantics_named("experimental");
   mix_policy *scaled = mix_policy_new("mixed_float16", .loss_scale = 8, .semantics = experimental_semantics);
   mix_policy *again = mix_policy_deserialize(mix_policy_serialize(scaled), experimental_semantics);
@@ -266,19 +279,24 @@ static void P35_deserialize(void **state) {
 }
 static void P36_loss_scale_dropped(void **state) {
   (void)state;
-  mix_policy *policy = mix_policy_deserialize("{\"class_name\": \"Policy\", \"config\": {\"name\": \"float32\", \"loss_scale\": "
-                                              "{\"class_name\": \"FixedLossScale\", \"config\": {\"loss_scale_value\": 2.0}}}}",
-                                              NULL);
+  mix_policy *policy = mix_policy_deserialize(
+      "{\"class_name\": \"Policy\", \"config\": {\"name\": \"float32\", \"loss_scale\": "
+      "{\"class_name\": \"FixedLossScale\", \"config\": {\"loss_scale_value\": 2.0}}}}",
+      NULL);
   assert_string_equal(mix_policy_name(policy), "float32");
   assert_null(mix_policy_loss_scale(policy));
-  expect_refused(mix_policy_deserialize("{\"class_name\": \"Policy\", \"config\": {\"name\": \"float32\", \"colour\": 1}}", NULL),
-                 MIX_TYPE_ERROR, "colour");
+  expect_refused(
+      mix_policy_deserialize(
+          "{\"class_name\": \"Policy\", \"config\": {\"name\": \"float32\", \"colour\": 1}}", NULL),
+      MIX_TYPE_ERROR, "colour");
 }
 static void P37_old_class_name(void **state) {
   (void)state;
-  expect_policy(mix_policy_deserialize("{\"class_name\": \"PolicyV1\", \"config\": {\"name\": \"mixed_bfloat16\"}}", NULL),
+  expect_policy(mix_policy_deserialize(
+                    "{\"class_name\": \"PolicyV1\", \"config\": {\"name\": \"mixed_bfloat16\"}}", NULL),
                 "mixed_bfloat16", MIX_BFLOAT16, MIX_FLOAT32);
-  expect_refused(mix_policy_deserialize("{\"class_name\": \"Dense\", \"config\": {}}", NULL), MIX_VALUE_ERROR, "Dense");
+  expect_refused(mix_policy_deserialize("{\"class_name\": \"Dense\", \"config\": {}}", NULL), MIX_VALUE_ERROR,
+                 "Dense");
 }
 static void P38_layer_dtype(void **state) {
   (void)state;
@@ -293,20 +311,22 @@ static void P39_equality(void **state) {
   assert_true(mix_policy_equal(keras3("mixed_float16"), keras3("mixed_float16")));
   assert_false(mix_policy_equal(keras3("mixed_float16"), keras3("mixed_bfloat16")));
   assert_false(mix_policy_equal(keras3("int8_from_mixed_bfloat16"), keras3("mixed_bfloat16")));
-  assert_false(mix_policy_equal(mix_policy_new("mixed_float16"), mix_policy_new("mixed_float16"))); /* tf_keras: identity */
+  assert_false(mix_policy_equal(mix_policy_new("mixed_float16"),
+                                mix_policy_new("mixed_float16"))); /* tf_keras: identity */
 }
 static void P40_keras3_bad_names(void **state) {
   (void)state;
   char text[300];
   memset(text, 'x', sizeof text - 1);
   text[sizeof text - 1] = 0;
-  static const char *const names[] = {"",         "invalid", "float3", "@mixed_float16", "_infer", "float16_with_float32_vars",
-                                      "complex64"};
+  static const char *const names[] = {
+      "", "invalid", "float3", "@mixed_float16", "_infer", "float16_with_float32_vars", "complex64"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     expect_refused(keras3(names[i]), MIX_VALUE_ERROR, "cannot be converted");
   expect_refused(keras3(text), MIX_VALUE_ERROR, "cannot be converted");
 }
-/* DTypePolicy(123): NULL means "the global policy" there, so the dtype object stands for what is no string. */
+/* DTypePolicy(123): NULL means "the global policy" there, so the dtype object stands for what is no string.
+ */
 static void P41_keras3_no_string(void **state) {
   (void)state;
   mix_set_semantics("keras3");
@@ -360,16 +380,19 @@ static void P47_amax_history_length(void **state) {
   (void)state;
   const mix_semantics *semantics = mix_semantics_named("keras3");
   assert_int_equal(mix_policy_amax_history_length(keras3("float8_from_float32")), 1024);
-  mix_policy *policy = mix_policy_new("float8_from_float32", .semantics = semantics, .amax_history_length = 512);
+  mix_policy *policy =
+      mix_policy_new("float8_from_float32", .semantics = semantics, .amax_history_length = 512);
   assert_int_equal(mix_policy_amax_history_length(policy), 512);
-  assert_int_equal(mix_policy_amax_history_length(mix_policy_deserialize(mix_policy_serialize(policy), semantics)), 512);
+  assert_int_equal(
+      mix_policy_amax_history_length(mix_policy_deserialize(mix_policy_serialize(policy), semantics)), 512);
   static const char *const bad[] = {"\"512\"", "512.0", "null"};
   for (int i = 0; i < 3; i++) {
     char text[300];
-    snprintf(text, sizeof text,
-             "{\"class_name\": \"QuantizedFloat8DTypePolicy\", \"config\": {\"mode\": \"float8\", \"source_name\": "
-             "\"float32\", \"amax_history_length\": %s}}",
-             bad[i]);
+    snprintf(
+        text, sizeof text,
+        "{\"class_name\": \"QuantizedFloat8DTypePolicy\", \"config\": {\"mode\": \"float8\", \"source_name\": "
+        "\"float32\", \"amax_history_length\": %s}}",
+        bad[i]);
     expect_refused(mix_policy_deserialize(text, semantics), MIX_TYPE_ERROR, "amax_history_length");
   }
 }

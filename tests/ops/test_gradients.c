@@ -1,6 +1,7 @@
-/* The gradient of every differentiable operation, first and second, by finite differences in float64, and in float16 and bfloat16
- * against float64. One table drives all; an operation with a gradient and without a row fails. */
-#include "support.h"
+/* The gradient of every differentiable operation, first and second, by finite differences in float64, and in
+ * float16 and bfloat16 against float64. One table drives all; an operation with a gradient and without a row
+ * fails. */
+#include "ops/support.h"
 
 #include "base/alloc.h"
 
@@ -21,7 +22,7 @@ typedef struct row {
 
 /* ---- what is differentiated ---- */
 
-#define UNARY(name)                                                                                                                \
+#define UNARY(name)                                                                                          \
   static mix_tensor *build_##name(mix_tensor *const *x) { return mix_##name(x[0]); }
 MIX_UNARY_OPS(UNARY)
 UNARY(identity)
@@ -34,7 +35,7 @@ static mix_tensor *build_cast(mix_tensor *const *x) {
   return mix_cast(mix_cast(x[0], dtype == MIX_FLOAT64 ? MIX_FLOAT32 : MIX_FLOAT64), dtype);
 }
 
-#define BINARY(name)                                                                                                               \
+#define BINARY(name)                                                                                         \
   static mix_tensor *build_##name(mix_tensor *const *x) { return mix_##name(x[0], x[1]); }
 BINARY(add)
 BINARY(subtract)
@@ -47,7 +48,7 @@ BINARY(minimum)
 BINARY(squared_difference)
 BINARY(bias_add)
 
-#define GRAD_OP(name)                                                                                                              \
+#define GRAD_OP(name)                                                                                        \
   static mix_tensor *build_##name(mix_tensor *const *x) { return mix_apply(&mix_op_##name, NULL, 2, x); }
 GRAD_OP(relu_grad)
 GRAD_OP(relu6_grad)
@@ -64,13 +65,16 @@ static mix_tensor *build_leaky_relu_grad(mix_tensor *const *x) {
   return mix_apply(&mix_op_leaky_relu_grad, &(mix_alpha_attributes){0.25}, 2, x);
 }
 
-static mix_tensor *build_add_n(mix_tensor *const *x) { return mix_add_n(3, (mix_tensor *[]){x[0], x[1], x[0]}); }
+static mix_tensor *build_add_n(mix_tensor *const *x) {
+  return mix_add_n(3, (mix_tensor *[]){x[0], x[1], x[0]});
+}
 static mix_tensor *build_select(mix_tensor *const *x) {
-  return mix_select(mix_tensor_from((const uint8_t[]){1, 0, 0, 1, 1, 0}, MIX_BOOL, MIX_SHAPE(2, 3)), x[0], x[1]);
+  return mix_select(mix_tensor_from((const uint8_t[]){1, 0, 0, 1, 1, 0}, MIX_BOOL, MIX_SHAPE(2, 3)), x[0],
+                    x[1]);
 }
 static mix_tensor *build_clip(mix_tensor *const *x) { return mix_clip(x[0], x[1], x[2]); }
 
-#define REDUCTION(name, suffix, axes, keep)                                                                                        \
+#define REDUCTION(name, suffix, axes, keep)                                                                  \
   static mix_tensor *build_##name##_##suffix(mix_tensor *const *x) { return mix_##name(x[0], axes, keep); }
 REDUCTION(reduce_sum, one, MIX_AXES(1), false)
 REDUCTION(reduce_sum, all, MIX_ALL_AXES, false)
@@ -84,28 +88,38 @@ REDUCTION(reduce_max, all, MIX_ALL_AXES, true)
 REDUCTION(reduce_min, one, MIX_AXES(-1), true)
 static mix_tensor *build_bias_add_grad(mix_tensor *const *x) { return mix_bias_add_gradient(x[0]); }
 
-#define PRODUCT(suffix, ta, tb)                                                                                                    \
+#define PRODUCT(suffix, ta, tb)                                                                              \
   static mix_tensor *build_matmul_##suffix(mix_tensor *const *x) { return mix_matmul(x[0], x[1], ta, tb); }
 PRODUCT(nn, false, false)
 PRODUCT(nt, false, true)
 PRODUCT(tn, true, false)
 PRODUCT(tt, true, true)
 
-/* Labels that sum to 1, as the gradient to the logits supposes; quarters and eighths, exact in every dtype. */
+/* Labels that sum to 1, as the gradient to the logits supposes; quarters and eighths, exact in every dtype.
+ */
 static mix_tensor *distribution(mix_tensor *like) {
-  return tensor(mix_tensor_dtype(like), MIX_SHAPE(2, 4), NUMBERS(0.5, 0.25, 0.125, 0.125, 0, 0.125, 0.75, 0.125));
+  return tensor(mix_tensor_dtype(like), MIX_SHAPE(2, 4),
+                NUMBERS(0.5, 0.25, 0.125, 0.125, 0, 0.125, 0.75, 0.125));
 }
 static mix_tensor *some_logits(mix_tensor *like) {
   return tensor(mix_tensor_dtype(like), MIX_SHAPE(2, 4), NUMBERS(0.5, -1, 0.25, 1.5, 1, 0, -0.75, 0.5));
 }
-static mix_tensor *class_numbers(void) { return mix_tensor_from((const int32_t[]){3, 1}, MIX_INT32, MIX_SHAPE(2)); }
-static mix_tensor *build_cross_entropy(mix_tensor *const *x) { return mix_softmax_cross_entropy(distribution(x[0]), x[0]); }
+static mix_tensor *class_numbers(void) {
+  return mix_tensor_from((const int32_t[]){3, 1}, MIX_INT32, MIX_SHAPE(2));
+}
+static mix_tensor *build_cross_entropy(mix_tensor *const *x) {
+  return mix_softmax_cross_entropy(distribution(x[0]), x[0]);
+}
 static mix_tensor *build_cross_entropy_of_labels(mix_tensor *const *x) {
   return mix_softmax_cross_entropy(x[0], some_logits(x[0]));
 }
 static mix_tensor *backprop(mix_tensor *losses) { return losses ? mix_tensor_of(losses->node, 1) : NULL; }
-static mix_tensor *build_cross_entropy_backprop(mix_tensor *const *x) { return backprop(mix_softmax_cross_entropy(x[1], x[0])); }
-static mix_tensor *build_sparse(mix_tensor *const *x) { return mix_sparse_softmax_cross_entropy(class_numbers(), x[0]); }
+static mix_tensor *build_cross_entropy_backprop(mix_tensor *const *x) {
+  return backprop(mix_softmax_cross_entropy(x[1], x[0]));
+}
+static mix_tensor *build_sparse(mix_tensor *const *x) {
+  return mix_sparse_softmax_cross_entropy(class_numbers(), x[0]);
+}
 static mix_tensor *build_sparse_backprop(mix_tensor *const *x) {
   return backprop(mix_sparse_softmax_cross_entropy(class_numbers(), x[0]));
 }
@@ -114,17 +128,29 @@ static mix_tensor *repeated_indices(void) {
   return mix_tensor_from((const int64_t[]){1, 0, 1, 2, 1, 0}, MIX_INT64, MIX_SHAPE(2, 3));
 }
 static mix_tensor *build_gather_rows(mix_tensor *const *x) { return mix_gather(x[0], repeated_indices(), 0); }
-static mix_tensor *build_gather_middle(mix_tensor *const *x) { return mix_gather(x[0], repeated_indices(), 1); }
+static mix_tensor *build_gather_middle(mix_tensor *const *x) {
+  return mix_gather(x[0], repeated_indices(), 1);
+}
 static mix_tensor *build_gather_last(mix_tensor *const *x) {
   return mix_gather(x[0], mix_tensor_from((const int32_t[]){2}, MIX_INT32, MIX_SCALAR), -1);
 }
-static mix_tensor *build_segment_sum(mix_tensor *const *x) { return mix_segment_sum(x[0], repeated_indices(), 4); }
-static mix_tensor *build_concat(mix_tensor *const *x) { return mix_concat(3, (mix_tensor *[]){x[0], x[1], x[0]}, 1); }
-static mix_tensor *build_slice(mix_tensor *const *x) { return mix_slice(x[0], MIX_SHAPE(1, 0), MIX_SHAPE(1, 2)); }
-static mix_tensor *build_pad(mix_tensor *const *x) { return mix_pad(x[0], MIX_SHAPE(1, 0), MIX_SHAPE(0, 2), 7); }
+static mix_tensor *build_segment_sum(mix_tensor *const *x) {
+  return mix_segment_sum(x[0], repeated_indices(), 4);
+}
+static mix_tensor *build_concat(mix_tensor *const *x) {
+  return mix_concat(3, (mix_tensor *[]){x[0], x[1], x[0]}, 1);
+}
+static mix_tensor *build_slice(mix_tensor *const *x) {
+  return mix_slice(x[0], MIX_SHAPE(1, 0), MIX_SHAPE(1, 2));
+}
+static mix_tensor *build_pad(mix_tensor *const *x) {
+  return mix_pad(x[0], MIX_SHAPE(1, 0), MIX_SHAPE(0, 2), 7);
+}
 static mix_tensor *build_reshape(mix_tensor *const *x) { return mix_reshape(x[0], MIX_SHAPE(3, -1)); }
 static mix_tensor *build_transpose(mix_tensor *const *x) { return mix_transpose(x[0], MIX_AXES(2, 0, 1)); }
-static mix_tensor *build_broadcast_to(mix_tensor *const *x) { return mix_broadcast_to(x[0], MIX_SHAPE(4, 2, 3)); }
+static mix_tensor *build_broadcast_to(mix_tensor *const *x) {
+  return mix_broadcast_to(x[0], MIX_SHAPE(4, 2, 3));
+}
 
 #define M MIX_SHAPE(2, 3)
 #define CUBE MIX_SHAPE(2, 3, 2)
@@ -212,7 +238,11 @@ static const row rows[] = {
     {"log_softmax", build_log_softmax, 1, {{MIX_SHAPE(2, 4), -2, 2}}, 0},
     {"softmax_cross_entropy", build_cross_entropy, 1, {{MIX_SHAPE(2, 4), -2, 2}}, 0},
     {"softmax_cross_entropy", build_cross_entropy_of_labels, 1, {{MIX_SHAPE(2, 4), 0, 1}}, 0},
-    {"softmax_cross_entropy", build_cross_entropy_backprop, 2, {{MIX_SHAPE(2, 4), -2, 2}, {MIX_SHAPE(2, 4), 0, 1}}, 0},
+    {"softmax_cross_entropy",
+     build_cross_entropy_backprop,
+     2,
+     {{MIX_SHAPE(2, 4), -2, 2}, {MIX_SHAPE(2, 4), 0, 1}},
+     0},
     {"sparse_softmax_cross_entropy", build_sparse, 1, {{MIX_SHAPE(2, 4), -2, 2}}, 0},
     {"sparse_softmax_cross_entropy", build_sparse_backprop, 1, {{MIX_SHAPE(2, 4), -2, 2}}, 0},
     {"gather", build_gather_rows, 1, {{MIX_SHAPE(4, 2), -2, 2}}, 0},
@@ -235,8 +265,8 @@ typedef struct point {
 
 static int size_of(const row *r, int operand) { return (int)mix_shape_size(r->operands[operand].shape); }
 
-/* Spread over the domain in a mixed order, shifted a little by operand and element, so that no two values come within 1e-3 of each
- * other or of a kink (0, 6, the bounds of clip). */
+/* Spread over the domain in a mixed order, shifted a little by operand and element, so that no two values
+ * come within 1e-3 of each other or of a kink (0, 6, the bounds of clip). */
 static void fill_operand(const row *r, int operand, double *out) {
   int n = size_of(r, operand), step = n % 5 ? 5 : 3;
   double low = r->operands[operand].low, width = r->operands[operand].high - low;
@@ -287,7 +317,8 @@ static void gradients(const row *r, mix_dtype dtype, const point *at, point *out
   mix_tensor *y = r->build(x);
   mix_tape_end(tape);
   no_error();
-  mix_list *found = mix_tape_gradient_from(tape, mix_list_of(y), mix_list_of(weights_for(y)), mix_list_new(r->count, (void **)x));
+  mix_list *found = mix_tape_gradient_from(tape, mix_list_of(y), mix_list_of(weights_for(y)),
+                                           mix_list_new(r->count, (void **)x));
   no_error();
   for (int k = 0; k < r->count; k++) {
     mix_tensor *gradient = mix_list_get(found, k);
@@ -313,7 +344,8 @@ static void second_gradients(const row *r, const point *at, point *out) {
   mix_scope *scope = mix_scope_begin();
   mix_tensor *x[OPERANDS];
   make_operands(r, MIX_FLOAT64, at, x);
-  mix_list *sources = mix_list_new(r->count, (void **)x), *targets = mix_list_new(0, NULL), *upstream = mix_list_new(0, NULL);
+  mix_list *sources = mix_list_new(r->count, (void **)x), *targets = mix_list_new(0, NULL),
+           *upstream = mix_list_new(0, NULL);
   mix_tape *outer = mix_tape_begin();
   watch(outer, r, x);
   mix_tape *inner = mix_tape_begin();
@@ -331,7 +363,8 @@ static void second_gradients(const row *r, const point *at, point *out) {
     mix_list_append(targets, gradient);
     mix_list_append(upstream, tensor(MIX_FLOAT64, r->operands[k].shape, w));
   }
-  mix_list *found = mix_list_count(targets) ? mix_tape_gradient_from(outer, targets, upstream, sources) : NULL;
+  mix_list *found =
+      mix_list_count(targets) ? mix_tape_gradient_from(outer, targets, upstream, sources) : NULL;
   no_error();
   for (int k = 0; k < r->count; k++) {
     mix_tensor *gradient = found ? mix_list_get(found, k) : NULL;
@@ -341,12 +374,12 @@ static void second_gradients(const row *r, const point *at, point *out) {
   mix_scope_end(scope);
 }
 
-/* Central differences (f(x + h) - f(x - h)) / 2h with h = 2^-17: truncation h^2 / 6 |f'''| < 1e-8 for the third derivatives
- * here (below 1000), and rounding 2^-53 |f| / h < 1e-9 for |f| < 100. Casting goes through float32, whose steps of 2^-23 |x|
- * would drown the difference: there h is 2^-10 and the error 2^-23 / 2^-10; the function is linear, so that nothing is
- * truncated. */
-static void compare_with_differences(const row *r, double (*f)(const row *, const point *), const point *at, const point *got,
-                                     const char *what) {
+/* Central differences (f(x + h) - f(x - h)) / 2h with h = 2^-17: truncation h^2 / 6 |f'''| < 1e-8 for the
+ * third derivatives here (below 1000), and rounding 2^-53 |f| / h < 1e-9 for |f| < 100. Casting goes through
+ * float32, whose steps of 2^-23 |x| would drown the difference: there h is 2^-10 and the error 2^-23 / 2^-10;
+ * the function is linear, so that nothing is truncated. */
+static void compare_with_differences(const row *r, double (*f)(const row *, const point *), const point *at,
+                                     const point *got, const char *what) {
   bool through_float32 = strcmp(r->op, "cast") == 0;
   double h = through_float32 ? 0x1p-10 : 0x1p-17, tolerance = through_float32 ? 0x1p-12 : 1e-7;
   for (int k = 0; k < r->count; k++)
@@ -357,8 +390,8 @@ static void compare_with_differences(const row *r, double (*f)(const row *, cons
       moved.x[k][i] = at->x[k][i] - h;
       double below = f(r, &moved), wanted = (above - below) / (2 * h);
       if (!(fabs(got->x[k][i] - wanted) <= tolerance * fmax(1, fabs(wanted))))
-        fail_msg("%s (row %d), %s by operand %d, element %d: %.12g; differences give %.12g", r->op, (int)(r - rows), what, k, i,
-                 got->x[k][i], wanted);
+        fail_msg("%s (row %d), %s by operand %d, element %d: %.12g; differences give %.12g", r->op,
+                 (int)(r - rows), what, k, i, got->x[k][i], wanted);
     }
 }
 
@@ -412,10 +445,10 @@ static void second_gradients_agree_with_differences(void **state) {
   }
 }
 
-/* At operands that the dtype represents, float64's gradient is the exact one. A gradient in 16 bits is a chain of at most 8
- * operations, each rounded with relative error u, whose intermediate values exceed neither twice the largest gradient nor 2,
- * and which pass earlier errors on with factors up to 2: |error| <= 8 * 2 u max(1, max |gradient|) = 16 u max(1, max
- * |gradient|). */
+/* At operands that the dtype represents, float64's gradient is the exact one. A gradient in 16 bits is a
+ * chain of at most 8 operations, each rounded with relative error u, whose intermediate values exceed neither
+ * twice the largest gradient nor 2, and which pass earlier errors on with factors up to 2: |error| <= 8 * 2 u
+ * max(1, max |gradient|) = 16 u max(1, max |gradient|). */
 static void sixteen_bit_gradients_agree_with_float64(void **state) {
   (void)state;
   static const mix_dtype dtypes[] = {MIX_FLOAT16, MIX_BFLOAT16};
@@ -424,7 +457,8 @@ static void sixteen_bit_gradients_agree_with_float64(void **state) {
       const row *r = &rows[n];
       point at, got, wanted;
       set_point(r, &at);
-      for (int k = 0; k < r->count; k++) read_into(tensor(dtypes[d], r->operands[k].shape, at.x[k]), size_of(r, k), at.x[k]);
+      for (int k = 0; k < r->count; k++)
+        read_into(tensor(dtypes[d], r->operands[k].shape, at.x[k]), size_of(r, k), at.x[k]);
       gradients(r, dtypes[d], &at, &got);
       gradients(r, MIX_FLOAT64, &at, &wanted);
       for (int k = 0; k < r->count; k++) {
@@ -433,8 +467,8 @@ static void sixteen_bit_gradients_agree_with_float64(void **state) {
         double bound = (r->roundings ? r->roundings : 16) * unit_roundoff(dtypes[d]) * largest;
         for (int i = 0; i < size_of(r, k); i++)
           if (!(fabs(got.x[k][i] - wanted.x[k][i]) <= bound))
-            fail_msg("%s (row %d) in %s, operand %d, element %d: %.6g; float64 gives %.6g, bound %.2g", r->op, n,
-                     mix_dtype_name(dtypes[d]), k, i, got.x[k][i], wanted.x[k][i], bound);
+            fail_msg("%s (row %d) in %s, operand %d, element %d: %.6g; float64 gives %.6g, bound %.2g", r->op,
+                     n, mix_dtype_name(dtypes[d]), k, i, got.x[k][i], wanted.x[k][i], bound);
       }
     }
 }
@@ -455,14 +489,16 @@ static void at_kinks_and_ties(void **state) {
   has_values(mix_list_get(gradient_of(build_relu, 1, &x), 0), 4, NUMBERS(0, 0, 1, 1));
   has_values(mix_list_get(gradient_of(build_relu6, 1, &x), 0), 4, NUMBERS(0, 0, 1, 0));
   has_values(mix_list_get(gradient_of(build_abs, 1, &x), 0), 4, NUMBERS(-1, 0, 1, 1));
-  mix_tensor *ties[] = {tensor(MIX_FLOAT32, MIX_SHAPE(3), NUMBERS(1, 2, 3)), tensor(MIX_FLOAT32, MIX_SHAPE(3), NUMBERS(1, 3, 2))};
+  mix_tensor *ties[] = {tensor(MIX_FLOAT32, MIX_SHAPE(3), NUMBERS(1, 2, 3)),
+                        tensor(MIX_FLOAT32, MIX_SHAPE(3), NUMBERS(1, 3, 2))};
   mix_list *found = gradient_of(build_maximum, 2, ties);
   has_values(mix_list_get(found, 0), 3, NUMBERS(1, 0, 1));
   has_values(mix_list_get(found, 1), 3, NUMBERS(0, 1, 0));
   mix_tensor *equal = tensor(MIX_FLOAT32, MIX_SHAPE(2, 2), NUMBERS(3, 3, 1, 3));
-  has_values(mix_list_get(gradient_of(build_reduce_max_all, 1, &equal), 0), 4, NUMBERS(1 / 3.f, 1 / 3.f, 0, 1 / 3.f));
-  mix_tensor *bounded[] = {tensor(MIX_FLOAT32, MIX_SHAPE(4), NUMBERS(-2, -1, 1, 2)), mix_scalar(-1, MIX_FLOAT32),
-                           mix_scalar(1, MIX_FLOAT32)};
+  has_values(mix_list_get(gradient_of(build_reduce_max_all, 1, &equal), 0), 4,
+             NUMBERS(1 / 3.f, 1 / 3.f, 0, 1 / 3.f));
+  mix_tensor *bounded[] = {tensor(MIX_FLOAT32, MIX_SHAPE(4), NUMBERS(-2, -1, 1, 2)),
+                           mix_scalar(-1, MIX_FLOAT32), mix_scalar(1, MIX_FLOAT32)};
   found = gradient_of(build_clip, 3, bounded);
   has_values(mix_list_get(found, 0), 4, NUMBERS(0, 1, 1, 0));
   has_values(mix_list_get(found, 1), 1, NUMBERS(1));
@@ -473,11 +509,14 @@ static void at_kinks_and_ties(void **state) {
 static void products_with_zeros(void **state) {
   (void)state;
   mix_tensor *x = tensor(MIX_FLOAT32, MIX_SHAPE(3, 3), NUMBERS(2, 0, 5, 0, 0, 3, 1, 2, 4));
-  has_values(mix_list_get(gradient_of(build_reduce_prod_one, 1, &x), 0), 9, NUMBERS(0, 10, 0, 0, 0, 0, 8, 4, 2));
+  has_values(mix_list_get(gradient_of(build_reduce_prod_one, 1, &x), 0), 9,
+             NUMBERS(0, 10, 0, 0, 0, 0, 8, 4, 2));
 }
 
 static mix_tensor *blocked(mix_tensor *const *x) { return mix_multiply(mix_stop_gradient(x[0]), x[0]); }
-static mix_tensor *through_integers(mix_tensor *const *x) { return mix_cast(mix_cast(x[0], MIX_INT32), MIX_FLOAT32); }
+static mix_tensor *through_integers(mix_tensor *const *x) {
+  return mix_cast(mix_cast(x[0], MIX_INT32), MIX_FLOAT32);
+}
 static mix_tensor *mean_of_many(mix_tensor *const *x) { return mix_reduce_mean(x[0], MIX_ALL_AXES, false); }
 
 static void where_nothing_flows(void **state) {
@@ -495,7 +534,8 @@ static void where_nothing_flows(void **state) {
 static void mean_over_more_than_float16_counts(void **state) {
   (void)state;
   enum { MANY = 1 << 17 };
-  mix_tensor *x = mix_fill(MIX_SHAPE(MANY), 1, MIX_FLOAT16), *gradient = mix_list_get(gradient_of(mean_of_many, 1, &x), 0);
+  mix_tensor *x = mix_fill(MIX_SHAPE(MANY), 1, MIX_FLOAT16),
+             *gradient = mix_list_get(gradient_of(mean_of_many, 1, &x), 0);
   static double got[MANY];
   read_into(gradient, MANY, got);
   for (int i = 0; i < MANY; i += 4093) assert_true(got[i] == 0x1p-17);
@@ -507,14 +547,16 @@ static void products_make_only_what_they_need(void **state) {
   mix_tensor *x[] = {ones(MIX_FLOAT16, MIX_SHAPE(2, 3)), ones(MIX_FLOAT16, MIX_SHAPE(2, 3))};
   mix_list *found = gradient_of(build_add, 2, x);
   no_error();
-  assert_ptr_equal(((mix_tensor *)mix_list_get(found, 0))->node, ((mix_tensor *)mix_list_get(found, 1))->node);
+  assert_ptr_equal(((mix_tensor *)mix_list_get(found, 0))->node,
+                   ((mix_tensor *)mix_list_get(found, 1))->node);
   mix_tensor *da = mix_list_get(gradient_of(build_relu, 1, x), 0);
   assert_ptr_equal(da->node->op, &mix_op_relu_grad);
-  assert_ptr_equal(da->node->inputs[1].node->op, &mix_op_relu); /* the result, so that the operand need not be kept */
+  assert_ptr_equal(da->node->inputs[1].node->op,
+                   &mix_op_relu); /* the result, so that the operand need not be kept */
 }
 
-/* Whichever allocation fails while an operation and its gradient are built: MemoryError, and nothing is lost (the sanitizers
- * look). */
+/* Whichever allocation fails while an operation and its gradient are built: MemoryError, and nothing is lost
+ * (the sanitizers look). */
 static void any_allocation_may_fail(void **state) {
   (void)state;
   for (int n = 0; n < COUNT(rows); n++) {
@@ -536,7 +578,8 @@ static void any_allocation_may_fail(void **state) {
       assert_int_equal(found == NULL, status != MIX_OK);
       mix_scope_end(scope);
       if (status == MIX_OK) break;
-      if (status != MIX_MEMORY_ERROR) fail_msg("%s (row %d), allocation %d: %s", r->op, n, allowed, mix_status_name(status));
+      if (status != MIX_MEMORY_ERROR)
+        fail_msg("%s (row %d), allocation %d: %s", r->op, n, allowed, mix_status_name(status));
       assert_in_range(allowed, 0, 5000);
     }
   }

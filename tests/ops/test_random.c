@@ -1,6 +1,6 @@
-/* Random operations and generators. Seeds are fixed, so that each test passes or fails for good; bounds are five standard
- * deviations of the statistic under the distribution that is promised. */
-#include "support.h"
+/* Random operations and generators. Seeds are fixed, so that each test passes or fails for good; bounds are
+ * five standard deviations of the statistic under the distribution that is promised. */
+#include "ops/support.h"
 #include <mixtape/function.h>
 
 enum { N = 1 << 16 };
@@ -25,7 +25,8 @@ static double moment(const double *x, double center, int power) {
   return sum / N;
 }
 
-/* |got - wanted| within five standard deviations, and in 16 bits within the shift that rounding to nearest (or down) can cause. */
+/* |got - wanted| within five standard deviations, and in 16 bits within the shift that rounding to nearest
+ * (or down) can cause. */
 static void close_to(double got, double wanted, double variance, double shift) {
   double bound = 5 * sqrt(variance / N) + shift;
   if (!(fabs(got - wanted) <= bound)) fail_msg("%.6g; expected %.6g within %.3g", got, wanted, bound);
@@ -59,19 +60,21 @@ static void normal(void **state) {
     close_to(moment(x, 0, 2), 1, 2, 2 * u);   /* variance of x^2: 3 - 1 */
     close_to(moment(x, 0, 3), 0, 15, 6 * u);  /* of x^3: 15 */
     close_to(moment(x, 0, 4), 3, 96, 12 * u); /* of x^4: 105 - 9 */
-    int outside = 0; /* |x| > 3: p = 0.0026998; float16's step at 3 (2^-9) moves p by 2 phi(3) 2^-10 at most */
+    int outside =
+        0; /* |x| > 3: p = 0.0026998; float16's step at 3 (2^-9) moves p by 2 phi(3) 2^-10 at most */
     for (int i = 0; i < N; i++) outside += fabs(x[i]) > 3;
     close_to((double)outside / N, 0.0026998, 0.0026998, 4 * u * 0.0089);
   }
 }
 
-/* A normal distribution cut at +-2: variance 1 - 4 phi(2) / (2 Phi(2) - 1) = 0.7737; fourth moment 3 * 0.7737 - 8 * 2 phi(2) /
- * 0.9545 = 1.4161, so that x^2 has variance 1.4161 - 0.5987. */
+/* A normal distribution cut at +-2: variance 1 - 4 phi(2) / (2 Phi(2) - 1) = 0.7737; fourth moment 3 * 0.7737
+ * - 8 * 2 phi(2) / 0.9545 = 1.4161, so that x^2 has variance 1.4161 - 0.5987. */
 static void truncated_normal(void **state) {
   (void)state;
   for (int d = 0; d < COUNT(floating); d++) {
     const double *x = draw(mix_stateless_truncated_normal, 13, floating[d]);
-    double u = unit_roundoff(floating[d]), phi = 0.053990966513188056, mass = 0.95449973610364158, variance = 1 - 4 * phi / mass;
+    double u = unit_roundoff(floating[d]), phi = 0.053990966513188056, mass = 0.95449973610364158,
+           variance = 1 - 4 * phi / mass;
     double fourth = 3 * variance - 16 * phi / mass;
     for (int i = 0; i < N; i++) assert_true(fabs(x[i]) <= 2);
     close_to(moment(x, 0, 1), 0, variance, u);
@@ -84,12 +87,14 @@ static void truncated_normal(void **state) {
   }
 }
 
-static const stateless stateless_ops[] = {mix_stateless_uniform, mix_stateless_normal, mix_stateless_truncated_normal};
+static const stateless stateless_ops[] = {mix_stateless_uniform, mix_stateless_normal,
+                                          mix_stateless_truncated_normal};
 static const drawing drawing_ops[] = {mix_random_uniform, mix_random_normal, mix_random_truncated_normal};
 
 static bool same(const double *a, const double *b, int n) { return memcmp(a, b, sizeof *a * (size_t)n) == 0; }
 
-/* The state decides; key and counter both matter; element i does not depend on how many are drawn, nor on the shape. */
+/* The state decides; key and counter both matter; element i does not depend on how many are drawn, nor on the
+ * shape. */
 static void numbers_are_a_function_of_the_state(void **state) {
   (void)state;
   for (int k = 0; k < COUNT(stateless_ops); k++)
@@ -109,7 +114,8 @@ static void numbers_are_a_function_of_the_state(void **state) {
 
 static void state_is(mix_generator *generator, uint64_t key, int64_t counter) {
   int64_t state[2];
-  assert_int_equal(mix_tensor_read(mix_variable_true_value(mix_generator_state(generator)), MIX_INT64, state, 2), MIX_OK);
+  assert_int_equal(
+      mix_tensor_read(mix_variable_true_value(mix_generator_state(generator)), MIX_INT64, state, 2), MIX_OK);
   assert_int_equal(state[0], (int64_t)key);
   assert_int_equal(state[1], counter);
 }

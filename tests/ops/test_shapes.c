@@ -1,5 +1,6 @@
 /* Shape and dtype rules of every operation, and what they refuse. Nothing is computed. */
-#include "support.h"
+#include "ops/support.h"
+#include "graph/trace.h"
 
 typedef mix_tensor *(*unary)(mix_tensor *);
 typedef mix_tensor *(*binary)(mix_tensor *, mix_tensor *);
@@ -24,11 +25,12 @@ static void unary_operations(void **state) {
   } rows[] = {
 #define FLOAT_ROW(name) {#name, mix_##name, FLOATS, false},
 #define NUMBER_ROW(name) {#name, mix_##name, NUMBERS_ONLY, false},
-      NUMBER_ROW(negative) NUMBER_ROW(abs) NUMBER_ROW(sign) NUMBER_ROW(square) FLOAT_ROW(floor) FLOAT_ROW(ceil) FLOAT_ROW(round)
-          FLOAT_ROW(sqrt) FLOAT_ROW(rsqrt) FLOAT_ROW(reciprocal) FLOAT_ROW(exp) FLOAT_ROW(expm1) FLOAT_ROW(log) FLOAT_ROW(log1p)
-              FLOAT_ROW(sin) FLOAT_ROW(cos) FLOAT_ROW(tanh) FLOAT_ROW(sigmoid) FLOAT_ROW(erf) FLOAT_ROW(erfc) FLOAT_ROW(relu)
-                  FLOAT_ROW(relu6) FLOAT_ROW(elu) FLOAT_ROW(selu) FLOAT_ROW(softplus)
-                      FLOAT_ROW(softsign){"is_finite", mix_is_finite, FLOATS, true},
+      NUMBER_ROW(negative) NUMBER_ROW(abs) NUMBER_ROW(sign) NUMBER_ROW(square) FLOAT_ROW(floor)
+          FLOAT_ROW(ceil) FLOAT_ROW(round) FLOAT_ROW(sqrt) FLOAT_ROW(rsqrt) FLOAT_ROW(reciprocal)
+              FLOAT_ROW(exp) FLOAT_ROW(expm1) FLOAT_ROW(log) FLOAT_ROW(log1p) FLOAT_ROW(sin) FLOAT_ROW(cos)
+                  FLOAT_ROW(tanh) FLOAT_ROW(sigmoid) FLOAT_ROW(erf) FLOAT_ROW(erfc) FLOAT_ROW(relu)
+                      FLOAT_ROW(relu6) FLOAT_ROW(elu) FLOAT_ROW(selu) FLOAT_ROW(softplus)
+                          FLOAT_ROW(softsign){"is_finite", mix_is_finite, FLOATS, true},
       {"is_inf", mix_is_inf, FLOATS, true},
       {"is_nan", mix_is_nan, FLOATS, true},
       {"logical_not", mix_logical_not, BOOLS, true},
@@ -91,14 +93,15 @@ static void binary_operations(void **state) {
       has_type(rows[r].op(ones(dtype, MIX_SCALAR), ones(dtype, MIX_SHAPE(2))), result, MIX_SHAPE(2));
       has_type(rows[r].op(symbolic(dtype, MIX_SHAPE(MIX_UNKNOWN, 3)), ones(dtype, MIX_SHAPE(3))), result,
                MIX_SHAPE(MIX_UNKNOWN, 3));
-      refused(rows[r].op(ones(dtype, MIX_SHAPE(2, 3)), ones(dtype, MIX_SHAPE(2))), MIX_VALUE_ERROR, rows[r].name,
-              mix_dtype_name(dtype), "(2, 3)", "(2)", "broadcast");
+      refused(rows[r].op(ones(dtype, MIX_SHAPE(2, 3)), ones(dtype, MIX_SHAPE(2))), MIX_VALUE_ERROR,
+              rows[r].name, mix_dtype_name(dtype), "(2, 3)", "(2)", "broadcast");
     }
     mix_dtype one = rows[r].allowed == BOOLS ? MIX_BOOL : MIX_FLOAT32, other = MIX_FLOAT16;
-    refused(rows[r].op(ones(one, MIX_SHAPE(2)), ones(other, MIX_SHAPE(2))), MIX_TYPE_ERROR, rows[r].name, "float16");
+    refused(rows[r].op(ones(one, MIX_SHAPE(2)), ones(other, MIX_SHAPE(2))), MIX_TYPE_ERROR, rows[r].name,
+            "float16");
   }
-  refused(mix_add(ones(MIX_FLOAT32, MIX_SHAPE(2)), ones(MIX_FLOAT16, MIX_SHAPE(2))), MIX_TYPE_ERROR, "add", "float32 (2)",
-          "float16 (2)");
+  refused(mix_add(ones(MIX_FLOAT32, MIX_SHAPE(2)), ones(MIX_FLOAT16, MIX_SHAPE(2))), MIX_TYPE_ERROR, "add",
+          "float32 (2)", "float16 (2)");
 }
 
 static void errors_stand(void **state) {
@@ -125,20 +128,23 @@ static void add_n(void **state) {
   for (int i = 0; i < 20; i++) many[i] = x;
   has_type(mix_add_n(20, many), MIX_FLOAT16, MIX_SHAPE(2, 3));
   assert_ptr_equal(mix_add_n(1, many), x);
-  has_type(mix_add_n(2, (mix_tensor *[]){symbolic(MIX_FLOAT16, MIX_SHAPE(MIX_UNKNOWN, 3)), x}), MIX_FLOAT16, MIX_SHAPE(2, 3));
+  has_type(mix_add_n(2, (mix_tensor *[]){symbolic(MIX_FLOAT16, MIX_SHAPE(MIX_UNKNOWN, 3)), x}), MIX_FLOAT16,
+           MIX_SHAPE(2, 3));
   refused(mix_add_n(0, many), MIX_VALUE_ERROR, "add_n", "at least one");
-  refused(mix_add_n(2, (mix_tensor *[]){x, ones(MIX_FLOAT16, MIX_SHAPE(3))}), MIX_VALUE_ERROR, "add_n", "(2, 3)", "(3)",
-          "one shape");
-  refused(mix_add_n(2, (mix_tensor *[]){x, ones(MIX_FLOAT32, MIX_SHAPE(2, 3))}), MIX_TYPE_ERROR, "add_n", "float16", "float32");
+  refused(mix_add_n(2, (mix_tensor *[]){x, ones(MIX_FLOAT16, MIX_SHAPE(3))}), MIX_VALUE_ERROR, "add_n",
+          "(2, 3)", "(3)", "one shape");
+  refused(mix_add_n(2, (mix_tensor *[]){x, ones(MIX_FLOAT32, MIX_SHAPE(2, 3))}), MIX_TYPE_ERROR, "add_n",
+          "float16", "float32");
 }
 
 static void select_and_clip(void **state) {
   (void)state;
   for (int d = 0; d < COUNT(every_dtype); d++) {
     mix_dtype dtype = every_dtype[d];
-    has_type(mix_select(ones(MIX_BOOL, MIX_SHAPE(4, 1)), ones(dtype, MIX_SHAPE(3)), ones(dtype, MIX_SCALAR)), dtype,
-             MIX_SHAPE(4, 3));
-    mix_tensor *clipped = mix_clip(ones(dtype, MIX_SHAPE(4, 3)), ones(dtype, MIX_SCALAR), ones(dtype, MIX_SCALAR));
+    has_type(mix_select(ones(MIX_BOOL, MIX_SHAPE(4, 1)), ones(dtype, MIX_SHAPE(3)), ones(dtype, MIX_SCALAR)),
+             dtype, MIX_SHAPE(4, 3));
+    mix_tensor *clipped =
+        mix_clip(ones(dtype, MIX_SHAPE(4, 3)), ones(dtype, MIX_SCALAR), ones(dtype, MIX_SCALAR));
     if (dtype == MIX_BOOL)
       refused(clipped, MIX_TYPE_ERROR, "clip", "bool");
     else
@@ -148,7 +154,8 @@ static void select_and_clip(void **state) {
              *condition = ones(MIX_BOOL, MIX_SHAPE(4));
   refused(mix_select(x, x, x), MIX_TYPE_ERROR, "select", "bool");
   refused(mix_select(condition, x, ones(MIX_FLOAT16, MIX_SHAPE(4))), MIX_TYPE_ERROR, "select", "float16");
-  refused(mix_select(condition, x, ones(MIX_FLOAT32, MIX_SHAPE(3))), MIX_VALUE_ERROR, "select", "(4)", "(3)", "broadcast");
+  refused(mix_select(condition, x, ones(MIX_FLOAT32, MIX_SHAPE(3))), MIX_VALUE_ERROR, "select", "(4)", "(3)",
+          "broadcast");
   refused(mix_clip(x, scalar, x), MIX_VALUE_ERROR, "clip", "scalar bounds");
   refused(mix_clip(x, scalar, ones(MIX_FLOAT64, MIX_SCALAR)), MIX_TYPE_ERROR, "clip", "float64");
 }
@@ -156,13 +163,15 @@ static void select_and_clip(void **state) {
 static void bias(void **state) {
   (void)state;
   for (int d = 0; d < COUNT(numbers); d++) {
-    has_type(mix_bias_add(ones(numbers[d], MIX_SHAPE(4, 5, 3)), ones(numbers[d], MIX_SHAPE(3))), numbers[d], MIX_SHAPE(4, 5, 3));
+    has_type(mix_bias_add(ones(numbers[d], MIX_SHAPE(4, 5, 3)), ones(numbers[d], MIX_SHAPE(3))), numbers[d],
+             MIX_SHAPE(4, 5, 3));
     has_type(mix_bias_add_gradient(ones(numbers[d], MIX_SHAPE(4, 5, 3))), numbers[d], MIX_SHAPE(3));
   }
-  has_type(mix_bias_add(symbolic(MIX_FLOAT32, MIX_SHAPE(MIX_UNKNOWN, 3)), ones(MIX_FLOAT32, MIX_SHAPE(3))), MIX_FLOAT32,
-           MIX_SHAPE(MIX_UNKNOWN, 3));
+  has_type(mix_bias_add(symbolic(MIX_FLOAT32, MIX_SHAPE(MIX_UNKNOWN, 3)), ones(MIX_FLOAT32, MIX_SHAPE(3))),
+           MIX_FLOAT32, MIX_SHAPE(MIX_UNKNOWN, 3));
   mix_tensor *x = ones(MIX_FLOAT32, MIX_SHAPE(4, 3));
-  refused(mix_bias_add(x, ones(MIX_FLOAT32, MIX_SHAPE(4))), MIX_VALUE_ERROR, "bias_add", "(4, 3)", "(4)", "(units)");
+  refused(mix_bias_add(x, ones(MIX_FLOAT32, MIX_SHAPE(4))), MIX_VALUE_ERROR, "bias_add", "(4, 3)", "(4)",
+          "(units)");
   refused(mix_bias_add(x, ones(MIX_FLOAT32, MIX_SHAPE(1))), MIX_VALUE_ERROR, "bias_add");
   refused(mix_bias_add(x, x), MIX_VALUE_ERROR, "bias_add");
   refused(mix_bias_add(x, ones(MIX_FLOAT16, MIX_SHAPE(3))), MIX_TYPE_ERROR, "bias_add", "float32", "float16");
@@ -206,8 +215,10 @@ static void reductions(void **state) {
       has_type(rows[r].op(x, MIX_ALL_AXES, false), dtype, MIX_SCALAR);
       has_type(rows[r].op(x, MIX_ALL_AXES, true), dtype, MIX_SHAPE(1, 1, 1));
       has_type(rows[r].op(ones(dtype, MIX_SCALAR), MIX_ALL_AXES, false), dtype, MIX_SCALAR);
-      has_type(rows[r].op(symbolic(dtype, MIX_SHAPE(MIX_UNKNOWN, 3)), MIX_AXES(1), false), dtype, MIX_SHAPE(MIX_UNKNOWN));
-      has_type(rows[r].op(symbolic(dtype, MIX_SHAPE(MIX_UNKNOWN, 3)), MIX_AXES(0), false), dtype, MIX_SHAPE(3));
+      has_type(rows[r].op(symbolic(dtype, MIX_SHAPE(MIX_UNKNOWN, 3)), MIX_AXES(1), false), dtype,
+               MIX_SHAPE(MIX_UNKNOWN));
+      has_type(rows[r].op(symbolic(dtype, MIX_SHAPE(MIX_UNKNOWN, 3)), MIX_AXES(0), false), dtype,
+               MIX_SHAPE(3));
     }
     mix_tensor *x = ones(rows[r].allowed == BOOLS ? MIX_BOOL : MIX_FLOAT32, MIX_SHAPE(2, 3));
     refused(rows[r].op(x, MIX_AXES(2), false), MIX_VALUE_ERROR, rows[r].name, "axis 2", "(2, 3)", "-2 to 1");
@@ -226,12 +237,14 @@ static void positions_and_finite(void **state) {
     has_type(mix_argmax(ones(numbers[d], MIX_SHAPE(2, 3, 4)), 1), MIX_INT64, MIX_SHAPE(2, 4));
     has_type(mix_argmin(ones(numbers[d], MIX_SHAPE(2, 3, 4)), -3), MIX_INT64, MIX_SHAPE(3, 4));
   }
-  has_type(mix_argmax(symbolic(MIX_FLOAT32, MIX_SHAPE(MIX_UNKNOWN, 3)), -1), MIX_INT64, MIX_SHAPE(MIX_UNKNOWN));
+  has_type(mix_argmax(symbolic(MIX_FLOAT32, MIX_SHAPE(MIX_UNKNOWN, 3)), -1), MIX_INT64,
+           MIX_SHAPE(MIX_UNKNOWN));
   refused(mix_argmax(ones(MIX_FLOAT32, MIX_SHAPE(2)), 1), MIX_VALUE_ERROR, "argmax", "axis 1", "(2)");
   refused(mix_argmin(ones(MIX_FLOAT32, MIX_SCALAR), 0), MIX_VALUE_ERROR, "argmin");
   refused(mix_argmin(ones(MIX_FLOAT32, MIX_SHAPE(2, 0)), 1), MIX_VALUE_ERROR, "argmin", "(2, 0)");
   refused(mix_argmax(ones(MIX_BOOL, MIX_SHAPE(2)), 0), MIX_TYPE_ERROR, "argmax", "bool");
-  for (int d = 0; d < COUNT(floating); d++) has_type(mix_all_finite(ones(floating[d], MIX_SHAPE(2, 3))), MIX_BOOL, MIX_SCALAR);
+  for (int d = 0; d < COUNT(floating); d++)
+    has_type(mix_all_finite(ones(floating[d], MIX_SHAPE(2, 3))), MIX_BOOL, MIX_SCALAR);
   refused(mix_all_finite(ones(MIX_INT32, MIX_SHAPE(2))), MIX_TYPE_ERROR, "all_finite", "int32");
 }
 
@@ -247,23 +260,30 @@ static void products(void **state) {
       has_type(y, allowed[d], MIX_SHAPE(2, 4));
       assert_ptr_equal(y->node->op, &mix_op_matmul);
     }
-  mix_tensor *batch = mix_matmul(ones(MIX_FLOAT32, MIX_SHAPE(7, 1, 2, 3)), ones(MIX_FLOAT32, MIX_SHAPE(5, 3, 4)), false, false);
+  mix_tensor *batch = mix_matmul(ones(MIX_FLOAT32, MIX_SHAPE(7, 1, 2, 3)),
+                                 ones(MIX_FLOAT32, MIX_SHAPE(5, 3, 4)), false, false);
   has_type(batch, MIX_FLOAT32, MIX_SHAPE(7, 5, 2, 4));
   assert_ptr_equal(batch->node->op, &mix_op_batch_matmul);
-  has_type(mix_matmul(ones(MIX_FLOAT32, MIX_SHAPE(7, 2, 3)), ones(MIX_FLOAT32, MIX_SHAPE(4, 3)), false, true), MIX_FLOAT32,
-           MIX_SHAPE(7, 2, 4));
-  has_type(mix_matmul(symbolic(MIX_FLOAT32, MIX_SHAPE(MIX_UNKNOWN, 3)), ones(MIX_FLOAT32, MIX_SHAPE(3, 4)), false, false),
+  has_type(mix_matmul(ones(MIX_FLOAT32, MIX_SHAPE(7, 2, 3)), ones(MIX_FLOAT32, MIX_SHAPE(4, 3)), false, true),
+           MIX_FLOAT32, MIX_SHAPE(7, 2, 4));
+  has_type(mix_matmul(symbolic(MIX_FLOAT32, MIX_SHAPE(MIX_UNKNOWN, 3)), ones(MIX_FLOAT32, MIX_SHAPE(3, 4)),
+                      false, false),
            MIX_FLOAT32, MIX_SHAPE(MIX_UNKNOWN, 4));
-  has_type(mix_matmul(symbolic(MIX_FLOAT32, MIX_SHAPE(2, MIX_UNKNOWN)), ones(MIX_FLOAT32, MIX_SHAPE(3, 4)), false, false),
+  has_type(mix_matmul(symbolic(MIX_FLOAT32, MIX_SHAPE(2, MIX_UNKNOWN)), ones(MIX_FLOAT32, MIX_SHAPE(3, 4)),
+                      false, false),
            MIX_FLOAT32, MIX_SHAPE(2, 4));
   mix_tensor *x = ones(MIX_FLOAT32, MIX_SHAPE(2, 3));
-  refused(mix_matmul(x, x, false, false), MIX_VALUE_ERROR, "matmul", "float32 (2, 3)", "inner dimensions", "3 and 2");
-  refused(mix_matmul(x, ones(MIX_FLOAT32, MIX_SHAPE(3)), false, false), MIX_VALUE_ERROR, "matmul", "(3)", "two dimensions");
-  refused(mix_matmul(ones(MIX_FLOAT32, MIX_SHAPE(5, 2, 3)), ones(MIX_FLOAT32, MIX_SHAPE(4, 3, 2)), false, false), MIX_VALUE_ERROR,
-          "batch_matmul", "(5, 2, 3)", "broadcast");
-  refused(mix_matmul(x, ones(MIX_FLOAT16, MIX_SHAPE(3, 4)), false, false), MIX_TYPE_ERROR, "matmul", "float32", "float16");
-  refused(mix_matmul(ones(MIX_INT64, MIX_SHAPE(2, 2)), ones(MIX_INT64, MIX_SHAPE(2, 2)), false, false), MIX_TYPE_ERROR, "matmul",
-          "int64");
+  refused(mix_matmul(x, x, false, false), MIX_VALUE_ERROR, "matmul", "float32 (2, 3)", "inner dimensions",
+          "3 and 2");
+  refused(mix_matmul(x, ones(MIX_FLOAT32, MIX_SHAPE(3)), false, false), MIX_VALUE_ERROR, "matmul", "(3)",
+          "two dimensions");
+  refused(
+      mix_matmul(ones(MIX_FLOAT32, MIX_SHAPE(5, 2, 3)), ones(MIX_FLOAT32, MIX_SHAPE(4, 3, 2)), false, false),
+      MIX_VALUE_ERROR, "batch_matmul", "(5, 2, 3)", "broadcast");
+  refused(mix_matmul(x, ones(MIX_FLOAT16, MIX_SHAPE(3, 4)), false, false), MIX_TYPE_ERROR, "matmul",
+          "float32", "float16");
+  refused(mix_matmul(ones(MIX_INT64, MIX_SHAPE(2, 2)), ones(MIX_INT64, MIX_SHAPE(2, 2)), false, false),
+          MIX_TYPE_ERROR, "matmul", "int64");
 }
 
 static void softmax_and_cross_entropies(void **state) {
@@ -283,45 +303,50 @@ static void softmax_and_cross_entropies(void **state) {
       has_type(mix_tensor_of(losses->node, 1), dtype, MIX_SHAPE(2, 3, 4));
     }
   }
-  mix_tensor *logits = ones(MIX_FLOAT32, MIX_SHAPE(2, 4)), *unknown = symbolic(MIX_FLOAT32, MIX_SHAPE(MIX_UNKNOWN, 4));
+  mix_tensor *logits = ones(MIX_FLOAT32, MIX_SHAPE(2, 4)),
+             *unknown = symbolic(MIX_FLOAT32, MIX_SHAPE(MIX_UNKNOWN, 4));
   has_type(mix_softmax_cross_entropy(ones(MIX_FLOAT32, MIX_SHAPE(2, 4)), unknown), MIX_FLOAT32, MIX_SHAPE(2));
-  has_type(mix_sparse_softmax_cross_entropy(symbolic(MIX_INT64, MIX_SHAPE(MIX_UNKNOWN)), unknown), MIX_FLOAT32,
-           MIX_SHAPE(MIX_UNKNOWN));
+  has_type(mix_sparse_softmax_cross_entropy(symbolic(MIX_INT64, MIX_SHAPE(MIX_UNKNOWN)), unknown),
+           MIX_FLOAT32, MIX_SHAPE(MIX_UNKNOWN));
   refused(mix_softmax(ones(MIX_FLOAT32, MIX_SCALAR)), MIX_VALUE_ERROR, "softmax", "()");
   refused(mix_log_softmax(ones(MIX_INT32, MIX_SHAPE(2))), MIX_TYPE_ERROR, "log_softmax", "int32");
-  refused(mix_softmax_cross_entropy(ones(MIX_FLOAT32, MIX_SHAPE(2, 5)), logits), MIX_VALUE_ERROR, "softmax_cross_entropy", "(2, 4)",
-          "(2, 5)");
-  refused(mix_softmax_cross_entropy(ones(MIX_FLOAT16, MIX_SHAPE(2, 4)), logits), MIX_TYPE_ERROR, "softmax_cross_entropy", "float16",
-          "float32");
-  refused(mix_sparse_softmax_cross_entropy(ones(MIX_INT32, MIX_SHAPE(3)), logits), MIX_VALUE_ERROR, "sparse_softmax_cross_entropy",
-          "(2, 4)", "(3)");
+  refused(mix_softmax_cross_entropy(ones(MIX_FLOAT32, MIX_SHAPE(2, 5)), logits), MIX_VALUE_ERROR,
+          "softmax_cross_entropy", "(2, 4)", "(2, 5)");
+  refused(mix_softmax_cross_entropy(ones(MIX_FLOAT16, MIX_SHAPE(2, 4)), logits), MIX_TYPE_ERROR,
+          "softmax_cross_entropy", "float16", "float32");
+  refused(mix_sparse_softmax_cross_entropy(ones(MIX_INT32, MIX_SHAPE(3)), logits), MIX_VALUE_ERROR,
+          "sparse_softmax_cross_entropy", "(2, 4)", "(3)");
   refused(mix_sparse_softmax_cross_entropy(ones(MIX_INT32, MIX_SHAPE(2, 1)), logits), MIX_VALUE_ERROR,
           "sparse_softmax_cross_entropy");
-  refused(mix_sparse_softmax_cross_entropy(ones(MIX_FLOAT32, MIX_SHAPE(2)), logits), MIX_TYPE_ERROR, "sparse_softmax_cross_entropy",
-          "float32");
+  refused(mix_sparse_softmax_cross_entropy(ones(MIX_FLOAT32, MIX_SHAPE(2)), logits), MIX_TYPE_ERROR,
+          "sparse_softmax_cross_entropy", "float32");
 }
 
 static void indices(void **state) {
   (void)state;
   for (int d = 0; d < COUNT(every_dtype); d++)
     for (int i = 0; i < COUNT(integers); i++) {
-      mix_tensor *params = ones(every_dtype[d], MIX_SHAPE(5, 6, 7)), *index = ones(integers[i], MIX_SHAPE(2, 3));
+      mix_tensor *params = ones(every_dtype[d], MIX_SHAPE(5, 6, 7)),
+                 *index = ones(integers[i], MIX_SHAPE(2, 3));
       has_type(mix_gather(params, index, 0), every_dtype[d], MIX_SHAPE(2, 3, 6, 7));
       has_type(mix_gather(params, index, -2), every_dtype[d], MIX_SHAPE(5, 2, 3, 7));
       has_type(mix_gather(params, ones(integers[i], MIX_SCALAR), 2), every_dtype[d], MIX_SHAPE(5, 6));
       has_type(mix_one_hot(index, 4, every_dtype[d]), every_dtype[d], MIX_SHAPE(2, 3, 4));
       if (every_dtype[d] == MIX_BOOL) continue;
-      has_type(mix_segment_sum(ones(every_dtype[d], MIX_SHAPE(2, 3, 7)), index, 9), every_dtype[d], MIX_SHAPE(9, 7));
-      has_type(mix_segment_sum(ones(every_dtype[d], MIX_SHAPE(7)), ones(integers[i], MIX_SCALAR), 9), every_dtype[d],
+      has_type(mix_segment_sum(ones(every_dtype[d], MIX_SHAPE(2, 3, 7)), index, 9), every_dtype[d],
                MIX_SHAPE(9, 7));
+      has_type(mix_segment_sum(ones(every_dtype[d], MIX_SHAPE(7)), ones(integers[i], MIX_SCALAR), 9),
+               every_dtype[d], MIX_SHAPE(9, 7));
     }
-  has_type(mix_gather(ones(MIX_FLOAT32, MIX_SHAPE(5, 6)), symbolic(MIX_INT32, MIX_SHAPE(MIX_UNKNOWN, 3)), 0), MIX_FLOAT32,
-           MIX_SHAPE(MIX_UNKNOWN, 3, 6));
-  has_type(mix_one_hot(symbolic(MIX_INT32, MIX_SHAPE(MIX_UNKNOWN)), 4, MIX_FLOAT16), MIX_FLOAT16, MIX_SHAPE(MIX_UNKNOWN, 4));
+  has_type(mix_gather(ones(MIX_FLOAT32, MIX_SHAPE(5, 6)), symbolic(MIX_INT32, MIX_SHAPE(MIX_UNKNOWN, 3)), 0),
+           MIX_FLOAT32, MIX_SHAPE(MIX_UNKNOWN, 3, 6));
+  has_type(mix_one_hot(symbolic(MIX_INT32, MIX_SHAPE(MIX_UNKNOWN)), 4, MIX_FLOAT16), MIX_FLOAT16,
+           MIX_SHAPE(MIX_UNKNOWN, 4));
   mix_tensor *x = ones(MIX_FLOAT32, MIX_SHAPE(5, 6)), *index = ones(MIX_INT32, MIX_SHAPE(2));
   refused(mix_gather(x, index, 2), MIX_VALUE_ERROR, "gather", "axis 2", "(5, 6)");
   refused(mix_gather(x, x, 0), MIX_TYPE_ERROR, "gather", "float32");
-  refused(mix_gather(x, ones(MIX_INT32, MIX_SHAPE(1, 1, 1, 1, 1, 1, 1, 1)), 0), MIX_VALUE_ERROR, "gather", "9 dimensions");
+  refused(mix_gather(x, ones(MIX_INT32, MIX_SHAPE(1, 1, 1, 1, 1, 1, 1, 1)), 0), MIX_VALUE_ERROR, "gather",
+          "9 dimensions");
   refused(mix_segment_sum(x, index, 3), MIX_VALUE_ERROR, "segment_sum", "(5, 6)", "(2)");
   refused(mix_segment_sum(x, ones(MIX_INT32, MIX_SHAPE(5)), -1), MIX_VALUE_ERROR, "segment_sum", "-1 rows");
   refused(mix_one_hot(index, -1, MIX_FLOAT32), MIX_VALUE_ERROR, "one_hot", "depth -1");
@@ -338,7 +363,8 @@ static void joining_and_cutting(void **state) {
     has_type(mix_slice(b, MIX_SHAPE(0, 1), MIX_SHAPE(2, -1)), dtype, MIX_SHAPE(2, 3));
     has_type(mix_pad(a, MIX_SHAPE(1, 0), MIX_SHAPE(0, 2), 0), dtype, MIX_SHAPE(3, 5));
   }
-  mix_tensor *a = ones(MIX_FLOAT32, MIX_SHAPE(2, 3)), *unknown = symbolic(MIX_FLOAT32, MIX_SHAPE(MIX_UNKNOWN, 3));
+  mix_tensor *a = ones(MIX_FLOAT32, MIX_SHAPE(2, 3)),
+             *unknown = symbolic(MIX_FLOAT32, MIX_SHAPE(MIX_UNKNOWN, 3));
   assert_ptr_equal(mix_concat(1, &a, 0), a);
   has_type(mix_concat(2, (mix_tensor *[]){a, unknown}, 0), MIX_FLOAT32, MIX_SHAPE(MIX_UNKNOWN, 3));
   has_type(mix_concat(2, (mix_tensor *[]){unknown, a}, 1), MIX_FLOAT32, MIX_SHAPE(2, 6));
@@ -347,14 +373,16 @@ static void joining_and_cutting(void **state) {
   has_type(mix_pad(unknown, MIX_SHAPE(1, 1), MIX_SHAPE(1, 1), 0), MIX_FLOAT32, MIX_SHAPE(MIX_UNKNOWN, 5));
   refused(mix_concat(0, &a, 0), MIX_VALUE_ERROR, "concat", "at least one");
   refused(mix_concat(2, (mix_tensor *[]){a, a}, 2), MIX_VALUE_ERROR, "concat", "axis 2");
-  refused(mix_concat(2, (mix_tensor *[]){a, ones(MIX_FLOAT32, MIX_SHAPE(3, 3))}, 1), MIX_VALUE_ERROR, "concat", "operand 1",
-          "(2, 3)", "(3, 3)");
-  refused(mix_concat(2, (mix_tensor *[]){a, ones(MIX_FLOAT32, MIX_SHAPE(3))}, 0), MIX_VALUE_ERROR, "concat", "operand 1");
-  refused(mix_concat(2, (mix_tensor *[]){a, ones(MIX_FLOAT16, MIX_SHAPE(2, 3))}, 0), MIX_TYPE_ERROR, "concat", "float32",
-          "float16");
-  refused(mix_concat(2, (mix_tensor *[]){ones(MIX_FLOAT32, MIX_SCALAR), ones(MIX_FLOAT32, MIX_SCALAR)}, 0), MIX_VALUE_ERROR,
-          "concat", "axis 0");
-  refused(mix_slice(a, MIX_SHAPE(0, 2), MIX_SHAPE(2, 2)), MIX_VALUE_ERROR, "slice", "(2, 3)", "axis 1", "2 to 4");
+  refused(mix_concat(2, (mix_tensor *[]){a, ones(MIX_FLOAT32, MIX_SHAPE(3, 3))}, 1), MIX_VALUE_ERROR,
+          "concat", "operand 1", "(2, 3)", "(3, 3)");
+  refused(mix_concat(2, (mix_tensor *[]){a, ones(MIX_FLOAT32, MIX_SHAPE(3))}, 0), MIX_VALUE_ERROR, "concat",
+          "operand 1");
+  refused(mix_concat(2, (mix_tensor *[]){a, ones(MIX_FLOAT16, MIX_SHAPE(2, 3))}, 0), MIX_TYPE_ERROR, "concat",
+          "float32", "float16");
+  refused(mix_concat(2, (mix_tensor *[]){ones(MIX_FLOAT32, MIX_SCALAR), ones(MIX_FLOAT32, MIX_SCALAR)}, 0),
+          MIX_VALUE_ERROR, "concat", "axis 0");
+  refused(mix_slice(a, MIX_SHAPE(0, 2), MIX_SHAPE(2, 2)), MIX_VALUE_ERROR, "slice", "(2, 3)", "axis 1",
+          "2 to 4");
   refused(mix_slice(a, MIX_SHAPE(-1, 0), MIX_SHAPE(1, 1)), MIX_VALUE_ERROR, "slice", "axis 0");
   refused(mix_slice(a, MIX_SHAPE(0), MIX_SHAPE(1)), MIX_VALUE_ERROR, "slice", "begin has 1");
   refused(mix_pad(a, MIX_SHAPE(0), MIX_SHAPE(0, 0), 0), MIX_VALUE_ERROR, "pad", "before has 1");
@@ -369,7 +397,8 @@ static void reshaping(void **state) {
     has_type(mix_transpose(x, MIX_AXES(2, 0, 1)), every_dtype[d], MIX_SHAPE(4, 2, 3));
     has_type(mix_broadcast_to(x, MIX_SHAPE(5, 2, 3, 4)), every_dtype[d], MIX_SHAPE(5, 2, 3, 4));
   }
-  mix_tensor *x = ones(MIX_FLOAT32, MIX_SHAPE(2, 1, 3)), *unknown = symbolic(MIX_FLOAT32, MIX_SHAPE(MIX_UNKNOWN, 4, 3));
+  mix_tensor *x = ones(MIX_FLOAT32, MIX_SHAPE(2, 1, 3)),
+             *unknown = symbolic(MIX_FLOAT32, MIX_SHAPE(MIX_UNKNOWN, 4, 3));
   assert_ptr_equal(mix_reshape(x, MIX_SHAPE(2, 1, 3)), x);
   assert_ptr_equal(mix_reshape(x, MIX_SHAPE(-1, 1, 3)), x);
   assert_ptr_equal(mix_broadcast_to(x, MIX_SHAPE(2, 1, 3)), x);
@@ -388,7 +417,8 @@ static void reshaping(void **state) {
   refused(mix_expand_dims(x, 4), MIX_VALUE_ERROR, "expand_dims", "axis 4", "-4 to 3");
   has_type(mix_squeeze(x, MIX_ALL_AXES), MIX_FLOAT32, MIX_SHAPE(2, 3));
   has_type(mix_squeeze(ones(MIX_FLOAT32, MIX_SHAPE(1, 2, 1)), MIX_AXES(-1)), MIX_FLOAT32, MIX_SHAPE(1, 2));
-  has_type(mix_squeeze(symbolic(MIX_FLOAT32, MIX_SHAPE(MIX_UNKNOWN, 1)), MIX_ALL_AXES), MIX_FLOAT32, MIX_SHAPE(MIX_UNKNOWN));
+  has_type(mix_squeeze(symbolic(MIX_FLOAT32, MIX_SHAPE(MIX_UNKNOWN, 1)), MIX_ALL_AXES), MIX_FLOAT32,
+           MIX_SHAPE(MIX_UNKNOWN));
   refused(mix_squeeze(x, MIX_AXES(0)), MIX_VALUE_ERROR, "squeeze", "axis 0", "2 elements");
   has_type(mix_transpose(unknown, MIX_ALL_AXES), MIX_FLOAT32, MIX_SHAPE(3, 4, MIX_UNKNOWN));
   refused(mix_transpose(x, MIX_AXES(0, 1)), MIX_VALUE_ERROR, "transpose", "2 axes", "3");
@@ -404,7 +434,8 @@ static void sources(void **state) {
   (void)state;
   mix_tensor *key = tensor(MIX_INT64, MIX_SHAPE(2), NUMBERS(1, 0));
   for (int d = 0; d < COUNT(every_dtype); d++) {
-    mix_tensor *x = ones(every_dtype[d], MIX_SHAPE(2, 3)), *unknown = symbolic(every_dtype[d], MIX_SHAPE(MIX_UNKNOWN, 3));
+    mix_tensor *x = ones(every_dtype[d], MIX_SHAPE(2, 3)),
+               *unknown = symbolic(every_dtype[d], MIX_SHAPE(MIX_UNKNOWN, 3));
     has_type(x, every_dtype[d], MIX_SHAPE(2, 3));
     has_type(mix_scalar_like(x, 1), every_dtype[d], MIX_SCALAR);
     has_type(mix_zeros_like(x), every_dtype[d], MIX_SHAPE(2, 3));
@@ -423,13 +454,15 @@ static void sources(void **state) {
   refused(mix_range(0, INFINITY, 1, MIX_FLOAT32), MIX_VALUE_ERROR, "range");
   refused(mix_range(0, 5, 1, MIX_COMPLEX64), MIX_TYPE_ERROR, "range", "complex64");
   refused(mix_fill(MIX_SHAPE(2, MIX_UNKNOWN), 0, MIX_FLOAT32), MIX_VALUE_ERROR, "fill", "(2, None)");
-  refused(mix_fill(MIX_SHAPE(INT64_C(1) << 40, INT64_C(1) << 40), 0, MIX_FLOAT32), MIX_VALUE_ERROR, "fill", "too many");
+  refused(mix_fill(MIX_SHAPE(INT64_C(1) << 40, INT64_C(1) << 40), 0, MIX_FLOAT32), MIX_VALUE_ERROR, "fill",
+          "too many");
   refused(mix_fill(MIX_SHAPE(2), 0, MIX_STRING), MIX_TYPE_ERROR, "fill", "string");
-  refused(mix_stateless_uniform(tensor(MIX_INT64, MIX_SHAPE(3), NUMBERS(1, 0, 0)), MIX_SHAPE(2), MIX_FLOAT32), MIX_VALUE_ERROR,
-          "random_uniform", "int64 (3)");
-  refused(mix_stateless_uniform(tensor(MIX_INT32, MIX_SHAPE(2), NUMBERS(1, 0)), MIX_SHAPE(2), MIX_FLOAT32), MIX_TYPE_ERROR,
-          "random_uniform", "int32");
-  refused(mix_stateless_truncated_normal(key, MIX_SHAPE(-1), MIX_FLOAT32), MIX_VALUE_ERROR, "random_truncated_normal", "None");
+  refused(mix_stateless_uniform(tensor(MIX_INT64, MIX_SHAPE(3), NUMBERS(1, 0, 0)), MIX_SHAPE(2), MIX_FLOAT32),
+          MIX_VALUE_ERROR, "random_uniform", "int64 (3)");
+  refused(mix_stateless_uniform(tensor(MIX_INT32, MIX_SHAPE(2), NUMBERS(1, 0)), MIX_SHAPE(2), MIX_FLOAT32),
+          MIX_TYPE_ERROR, "random_uniform", "int32");
+  refused(mix_stateless_truncated_normal(key, MIX_SHAPE(-1), MIX_FLOAT32), MIX_VALUE_ERROR,
+          "random_truncated_normal", "None");
 }
 
 /* Results that do not fit 64 bits are refused wherever shapes meet. */
@@ -437,25 +470,31 @@ static void too_large(void **state) {
   (void)state;
   int64_t huge = INT64_C(1) << 40;
   mix_tensor *column = ones(MIX_FLOAT32, MIX_SHAPE(huge, 1)), *row = ones(MIX_FLOAT32, MIX_SHAPE(1, huge));
-  refused(mix_add(column, row), MIX_VALUE_ERROR, "add", "(1099511627776, 1099511627776)", "more elements", "work on parts");
+  refused(mix_add(column, row), MIX_VALUE_ERROR, "add", "(1099511627776, 1099511627776)", "more elements",
+          "work on parts");
   refused(mix_matmul(column, row, false, false), MIX_VALUE_ERROR, "matmul", "more elements");
   refused(mix_broadcast_to(column, MIX_SHAPE(huge, huge)), MIX_VALUE_ERROR, "broadcast_to");
   refused(mix_pad(column, MIX_SHAPE(0, huge), MIX_SHAPE(0, 0), 0), MIX_VALUE_ERROR, "pad");
   refused(mix_one_hot(ones(MIX_INT32, MIX_SHAPE(huge)), huge, MIX_FLOAT32), MIX_VALUE_ERROR, "one_hot");
-  refused(mix_gather(row, ones(MIX_INT32, MIX_SHAPE(huge)), 0), MIX_VALUE_ERROR, "gather", "(1099511627776, 1099511627776)");
-  mix_tensor *most = mix_broadcast_to(ones(MIX_FLOAT32, MIX_SHAPE(1)), MIX_SHAPE((INT64_C(1) << 60) - 1)), *nine[9];
+  refused(mix_gather(row, ones(MIX_INT32, MIX_SHAPE(huge)), 0), MIX_VALUE_ERROR, "gather",
+          "(1099511627776, 1099511627776)");
+  mix_tensor *most = mix_broadcast_to(ones(MIX_FLOAT32, MIX_SHAPE(1)), MIX_SHAPE((INT64_C(1) << 60) - 1)),
+             *nine[9];
   for (int i = 0; i < 9; i++) nine[i] = most;
   refused(mix_concat(2, nine, 0), MIX_VALUE_ERROR, "concat", "(2305843009213693950)", "more elements");
-  refused(mix_concat(9, nine, 0), MIX_VALUE_ERROR, "concat", "more elements"); /* the dimension itself would overflow */
+  refused(mix_concat(9, nine, 0), MIX_VALUE_ERROR, "concat",
+          "more elements"); /* the dimension itself would overflow */
   refused(mix_pad(column, MIX_SHAPE(INT64_MAX, 0), MIX_SHAPE(0, 0), 0), MIX_VALUE_ERROR, "pad", "axis 0");
   refused(mix_slice(column, MIX_SHAPE(INT64_MAX, 0), MIX_SHAPE(5, 1)), MIX_VALUE_ERROR, "slice",
           "9223372036854775807 to 9223372036854775807");
-  refused(mix_reshape(column, MIX_SHAPE(huge, huge)), MIX_VALUE_ERROR, "reshape", "(1099511627776, 1099511627776)");
-  refused(mix_stateless_uniform(ones(MIX_INT64, MIX_SHAPE(2)), MIX_SHAPE(huge, huge), MIX_FLOAT32), MIX_VALUE_ERROR,
-          "random_uniform", "(1099511627776, 1099511627776)");
+  refused(mix_reshape(column, MIX_SHAPE(huge, huge)), MIX_VALUE_ERROR, "reshape",
+          "(1099511627776, 1099511627776)");
+  refused(mix_stateless_uniform(ones(MIX_INT64, MIX_SHAPE(2)), MIX_SHAPE(huge, huge), MIX_FLOAT32),
+          MIX_VALUE_ERROR, "random_uniform", "(1099511627776, 1099511627776)");
   refused(mix_tensor_from(&huge, MIX_FLOAT32, MIX_SHAPE(huge, huge)), MIX_VALUE_ERROR, "tensor_from",
           "(1099511627776, 1099511627776)", "fewer than 2^60");
-  refused(mix_tensor_wrap(&huge, MIX_FLOAT32, MIX_SHAPE(huge, huge), NULL), MIX_VALUE_ERROR, "tensor_wrap", "too large");
+  refused(mix_tensor_wrap(&huge, MIX_FLOAT32, MIX_SHAPE(huge, huge), NULL), MIX_VALUE_ERROR, "tensor_wrap",
+          "too large");
 }
 
 /* The sum that undoes broadcasting makes no node where nothing was broadcast. */

@@ -1,5 +1,6 @@
-/* The table of operations: names, codes, and the classes of the mixed precision lists (spec/mixed-precision.md, section 8). */
-#include "support.h"
+/* The table of operations: names, codes, and the classes of the mixed precision lists
+ * (spec/mixed-precision.md, section 8). */
+#include "ops/support.h"
 
 #include "ops/attributes.h"
 
@@ -39,8 +40,10 @@ static void classes_are_those_of_the_lists(void **state) {
   (void)state;
   for (int i = 0; mix_all_ops[i]; i++) {
     const mix_op *op = mix_all_ops[i];
-    if (op->amp_float16 != wanted_class(op->tf_name, true)) fail_msg("%s: float16 class %d", op->name, op->amp_float16);
-    if (op->amp_bfloat16 != wanted_class(op->tf_name, false)) fail_msg("%s: bfloat16 class %d", op->name, op->amp_bfloat16);
+    if (op->amp_float16 != wanted_class(op->tf_name, true))
+      fail_msg("%s: float16 class %d", op->name, op->amp_float16);
+    if (op->amp_bfloat16 != wanted_class(op->tf_name, false))
+      fail_msg("%s: bfloat16 class %d", op->name, op->amp_bfloat16);
   }
 }
 
@@ -54,7 +57,8 @@ static void names_are_unique_and_found(void **state) {
   assert_null(mix_op_by_name(NULL));
 }
 
-/* Every code belongs to an element-wise op of the same number of operands, and no op is without shape rule. */
+/* Every code belongs to an element-wise op of the same number of operands, and no op is without shape rule.
+ */
 static void codes_and_operations_agree(void **state) {
   (void)state;
   bool used[MIX_OPCODE_COUNT] = {false};
@@ -97,7 +101,8 @@ static void attributes_are_described(void **state) {
   (void)state;
   for (int i = 0; mix_all_ops[i]; i++)
     if ((mix_all_ops[i]->attributes_size > 0) != (mix_all_ops[i]->fields != NULL))
-      fail_msg("op '%s': .fields must describe its attributes (src/graph/op.h, mix_field)", mix_all_ops[i]->name);
+      fail_msg("op '%s': .fields must describe its attributes (src/graph/op.h, mix_field)",
+               mix_all_ops[i]->name);
 }
 
 static void attributes_print(void **state) {
@@ -119,8 +124,11 @@ static void attributes_print(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(classes_are_those_of_the_lists), TEST(names_are_unique_and_found), TEST(codes_and_operations_agree),
-      TEST(attributes_are_described),       TEST(attributes_print),
+      TEST(classes_are_those_of_the_lists),
+      TEST(names_are_unique_and_found),
+      TEST(codes_and_operations_agree),
+      TEST(attributes_are_described),
+      TEST(attributes_print),
   };
   return cmocka_run_group_tests_name("ops/table", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* Forward values of the element-wise operations and casts, in every dtype that each allows. */
-#include "support.h"
+#include "ops/support.h"
 #include <mixtape/device.h>
 
 typedef mix_tensor *(*unary)(mix_tensor *);
@@ -16,15 +16,18 @@ static double selu_of(double x) { return 1.0507009873554805 * (x < 0 ? 1.6732632
 static double softplus_of(double x) { return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)); }
 static double softsign_of(double x) { return x / (1 + fabs(x)); }
 
-static const double everywhere[] = {-8, -4.5, -2.5, -1, -0.5, -0.125, -0.001, 0, 0.001, 0.125, 0.5, 1, 2.5, 4.5, 8};
-static const double near_zero[] = {-3, -2.5, -2, -1.25, -1, -0.5, -0.125, -0.001, 0.001, 0.125, 0.5, 1, 1.25, 2, 3};
-static const double positive[] = {0.001, 0.0625, 0.125, 0.25, 0.5, 0.75, 0.875, 1, 1.25, 1.5, 2, 3, 10, 100, 1000};
+static const double everywhere[] = {-8,    -4.5,  -2.5, -1, -0.5, -0.125, -0.001, 0,
+                                    0.001, 0.125, 0.5,  1,  2.5,  4.5,    8};
+static const double near_zero[] = {-3,    -2.5,  -2,  -1.25, -1,   -0.5, -0.125, -0.001,
+                                   0.001, 0.125, 0.5, 1,     1.25, 2,    3};
+static const double positive[] = {0.001, 0.0625, 0.125, 0.25, 0.5, 0.75, 0.875, 1,
+                                  1.25,  1.5,    2,     3,    10,  100,  1000};
 enum { POINTS = 15 };
 
-/* `want` is libm's value in double at the operand as the dtype holds it. float32 and float64 kernels may err by 4 units in the
- * last place (8 u of the result); float16 and bfloat16 compute in float32 and round once: u of the result and the 8 u of
- * float32. Below the smallest normal number the spacing is that of subnormals (and float32's subnormals are not looked at:
- * kernels may flush them). */
+/* `want` is libm's value in double at the operand as the dtype holds it. float32 and float64 kernels may err
+ * by 4 units in the last place (8 u of the result); float16 and bfloat16 compute in float32 and round once: u
+ * of the result and the 8 u of float32. Below the smallest normal number the spacing is that of subnormals
+ * (and float32's subnormals are not looked at: kernels may flush them). */
 static double tolerance(mix_dtype dtype, double want) {
   double u = unit_roundoff(dtype), narrow = dtype == MIX_FLOAT16 || dtype == MIX_BFLOAT16;
   return fabs(want) * (narrow ? u + 8 * 0x1p-24 : 8 * u) + (narrow ? smallest(dtype) : 0);
@@ -63,7 +66,8 @@ static void unary_functions(void **state) {
       for (int i = 0; i < POINTS; i++) {
         double want = rows[r].function(x[i]);
         if (!(fabs(got[i] - want) <= tolerance(floating[d], want)))
-          fail_msg("%s(%.9g) in %s: %.9g; libm gives %.9g", y->node->op->name, x[i], mix_dtype_name(floating[d]), got[i], want);
+          fail_msg("%s(%.9g) in %s: %.9g; libm gives %.9g", y->node->op->name, x[i],
+                   mix_dtype_name(floating[d]), got[i], want);
       }
     }
 }
@@ -102,9 +106,11 @@ static void exact_unary(void **state) {
     has_values(mix_is_inf(odd), 5, NUMBERS(0, 1, 1, 0, 0));
     has_values(mix_is_nan(odd), 5, NUMBERS(0, 0, 0, 1, 0));
     has_values(mix_relu(odd), 5, NUMBERS(1, INFINITY, 0, NAN, 0));
-    has_values(mix_exp(tensor(t, MIX_SHAPE(4), NUMBERS(INFINITY, -INFINITY, NAN, 0))), 4, NUMBERS(INFINITY, 0, NAN, 1));
+    has_values(mix_exp(tensor(t, MIX_SHAPE(4), NUMBERS(INFINITY, -INFINITY, NAN, 0))), 4,
+               NUMBERS(INFINITY, 0, NAN, 1));
     has_values(mix_tanh(tensor(t, MIX_SHAPE(3), NUMBERS(INFINITY, -INFINITY, NAN))), 3, NUMBERS(1, -1, NAN));
-    has_values(mix_sigmoid(tensor(t, MIX_SHAPE(3), NUMBERS(INFINITY, -INFINITY, NAN))), 3, NUMBERS(1, 0, NAN));
+    has_values(mix_sigmoid(tensor(t, MIX_SHAPE(3), NUMBERS(INFINITY, -INFINITY, NAN))), 3,
+               NUMBERS(1, 0, NAN));
     has_values(mix_identity(odd), 5, NUMBERS(1, INFINITY, -INFINITY, NAN, 0));
     has_values(mix_stop_gradient(x), 8, NUMBERS(-2.5, -1.5, -0.5, 0, 0.5, 1.5, 2.5, 7));
     has_values(mix_gradient_identity(x), 8, NUMBERS(-2.5, -1.5, -0.5, 0, 0.5, 1.5, 2.5, 7));
@@ -118,7 +124,8 @@ static void exact_unary(void **state) {
     has_values(mix_square(x), 3, NUMBERS(9, 0, 25));
     has_values(mix_identity(x), 3, signed_type ? NUMBERS(-3, 0, 5) : NUMBERS(3, 0, 5));
   }
-  has_values(mix_logical_not(mix_tensor_from((const uint8_t[]){1, 0}, MIX_BOOL, MIX_SHAPE(2))), 2, NUMBERS(0, 1));
+  has_values(mix_logical_not(mix_tensor_from((const uint8_t[]){1, 0}, MIX_BOOL, MIX_SHAPE(2))), 2,
+             NUMBERS(0, 1));
 }
 
 /* Small whole numbers: exact in every dtype. */
@@ -133,7 +140,8 @@ static void exact_binary(void **state) {
     has_values(mix_subtract(a, b), 4, negative ? NUMBERS(5, -9, 9, -5) : NUMBERS(5, 5, 0, 5));
     has_values(mix_multiply(a, b), 4, negative ? NUMBERS(14, -14, -14, 14) : NUMBERS(14, 36, 4, 24));
     has_values(mix_floor_divide(a, b), 4, negative ? NUMBERS(3, -4, -4, 3) : NUMBERS(3, 2, 1, 2));
-    has_values(mix_floor_mod(a, b), 4, negative ? NUMBERS(1, 1, -1, -1) : NUMBERS(1, 1, 0, 2)); /* the divisor's sign */
+    has_values(mix_floor_mod(a, b), 4,
+               negative ? NUMBERS(1, 1, -1, -1) : NUMBERS(1, 1, 0, 2)); /* the divisor's sign */
     has_values(mix_maximum(a, b), 4, negative ? NUMBERS(7, 2, 7, -2) : NUMBERS(7, 9, 2, 8));
     has_values(mix_minimum(a, b), 4, negative ? NUMBERS(2, -7, -2, -7) : NUMBERS(2, 4, 2, 3));
     has_values(mix_squared_difference(a, b), 4, negative ? NUMBERS(25, 81, 81, 25) : NUMBERS(25, 25, 0, 25));
@@ -143,15 +151,19 @@ static void exact_binary(void **state) {
     has_values(mix_less_equal(a, b), 4, negative ? NUMBERS(0, 1, 0, 1) : NUMBERS(0, 0, 1, 0));
     has_values(mix_greater(a, b), 4, negative ? NUMBERS(1, 0, 1, 0) : NUMBERS(1, 1, 0, 1));
     has_values(mix_greater_equal(a, b), 4, negative ? NUMBERS(1, 0, 1, 0) : NUMBERS(1, 1, 1, 1));
-    mix_tensor *base = tensor(t, MIX_SHAPE(4), NUMBERS(2, 3, 5, 1)), *exponent = tensor(t, MIX_SHAPE(4), NUMBERS(5, 3, 0, 9));
+    mix_tensor *base = tensor(t, MIX_SHAPE(4), NUMBERS(2, 3, 5, 1)),
+               *exponent = tensor(t, MIX_SHAPE(4), NUMBERS(5, 3, 0, 9));
     has_values(mix_power(base, exponent), 4, NUMBERS(32, 27, 1, 1));
-    has_values(mix_bias_add(tensor(t, MIX_SHAPE(2, 2), NUMBERS(1, 2, 3, 4)), tensor(t, MIX_SHAPE(2), NUMBERS(10, 20))), 4,
-               NUMBERS(11, 22, 13, 24));
+    has_values(mix_bias_add(tensor(t, MIX_SHAPE(2, 2), NUMBERS(1, 2, 3, 4)),
+                            tensor(t, MIX_SHAPE(2), NUMBERS(10, 20))),
+               4, NUMBERS(11, 22, 13, 24));
     has_values(mix_add_n(3, (mix_tensor *[]){base, exponent, base}), 4, NUMBERS(9, 9, 10, 11));
-    has_values(mix_clip(tensor(t, MIX_SHAPE(3), NUMBERS(1, 5, 9)), mix_scalar(3, t), mix_scalar(7, t)), 3, NUMBERS(3, 5, 7));
+    has_values(mix_clip(tensor(t, MIX_SHAPE(3), NUMBERS(1, 5, 9)), mix_scalar(3, t), mix_scalar(7, t)), 3,
+               NUMBERS(3, 5, 7));
     /* broadcasting (2, 1) with (3) */
-    has_values(mix_multiply(tensor(t, MIX_SHAPE(2, 1), NUMBERS(2, 5)), tensor(t, MIX_SHAPE(3), NUMBERS(1, 2, 3))), 6,
-               NUMBERS(2, 4, 6, 5, 10, 15));
+    has_values(
+        mix_multiply(tensor(t, MIX_SHAPE(2, 1), NUMBERS(2, 5)), tensor(t, MIX_SHAPE(3), NUMBERS(1, 2, 3))), 6,
+        NUMBERS(2, 4, 6, 5, 10, 15));
   }
   mix_tensor *p = mix_tensor_from((const uint8_t[]){0, 0, 1, 1}, MIX_BOOL, MIX_SHAPE(4));
   mix_tensor *q = mix_tensor_from((const uint8_t[]){0, 1, 0, 1}, MIX_BOOL, MIX_SHAPE(4));
@@ -173,15 +185,18 @@ static void floating_binary(void **state) {
     has_values(mix_equal(a, a), 6, NUMBERS(1, 0, 1, 1, 1, 1));
     has_values(mix_not_equal(a, a), 6, NUMBERS(0, 1, 0, 0, 0, 0));
     has_values(mix_less(a, b), 6, NUMBERS(0, 0, 1, 0, 1, 0));
-    has_values(mix_divide(tensor(t, MIX_SHAPE(3), NUMBERS(1, -1, 0)), tensor(t, MIX_SHAPE(3), NUMBERS(0, 0, 0))), 3,
-               NUMBERS(INFINITY, -INFINITY, NAN));
-    has_values(mix_power(tensor(t, MIX_SHAPE(3), NUMBERS(4, -2, -2)), tensor(t, MIX_SHAPE(3), NUMBERS(0.5, 3, 0.5))), 3,
-               NUMBERS(2, -8, NAN));
+    has_values(
+        mix_divide(tensor(t, MIX_SHAPE(3), NUMBERS(1, -1, 0)), tensor(t, MIX_SHAPE(3), NUMBERS(0, 0, 0))), 3,
+        NUMBERS(INFINITY, -INFINITY, NAN));
+    has_values(
+        mix_power(tensor(t, MIX_SHAPE(3), NUMBERS(4, -2, -2)), tensor(t, MIX_SHAPE(3), NUMBERS(0.5, 3, 0.5))),
+        3, NUMBERS(2, -8, NAN));
     has_values(mix_select(mix_tensor_from((const uint8_t[]){1, 0}, MIX_BOOL, MIX_SHAPE(2, 1)),
                           tensor(t, MIX_SHAPE(2), NUMBERS(1, 2)), tensor(t, MIX_SCALAR, NUMBERS(NAN))),
                4, NUMBERS(1, 2, NAN, NAN));
-    has_values(mix_clip(tensor(t, MIX_SHAPE(4), NUMBERS(-INFINITY, NAN, 0.5, INFINITY)), mix_scalar(-1, t), mix_scalar(1, t)), 4,
-               NUMBERS(-1, NAN, 0.5, 1));
+    has_values(mix_clip(tensor(t, MIX_SHAPE(4), NUMBERS(-INFINITY, NAN, 0.5, INFINITY)), mix_scalar(-1, t),
+                        mix_scalar(1, t)),
+               4, NUMBERS(-1, NAN, 0.5, 1));
   }
 }
 
@@ -201,7 +216,8 @@ static void N04_N06_sixteen_bit_arithmetic(void **state) {
   /* each node of a chain rounds to its own dtype, whatever is fused: (2048 + 1) + 1 is 2048, not 2050 */
   mix_tensor *one = mix_scalar(1, MIX_FLOAT16);
   has_values(mix_add(mix_add(mix_scalar(2048, MIX_FLOAT16), one), one), 1, NUMBERS(2048));
-  has_values(mix_multiply(mix_multiply(mix_scalar(0x1p-14, MIX_FLOAT16), mix_scalar(0.5, MIX_FLOAT16)), mix_scalar(4, MIX_FLOAT16)),
+  has_values(mix_multiply(mix_multiply(mix_scalar(0x1p-14, MIX_FLOAT16), mix_scalar(0.5, MIX_FLOAT16)),
+                          mix_scalar(4, MIX_FLOAT16)),
              1, NUMBERS(0x1p-13));
 }
 
@@ -221,8 +237,8 @@ static double sqrt_grad(double y, double dy) { return dy * 0.5 / y; }
 static double rsqrt_grad(double y, double dy) { return dy * -0.5 * y * y * y; }
 static double reciprocal_grad(double y, double dy) { return -dy * y * y; }
 
-/* Operands are exact in every dtype. The formulas have up to four operations, and 1 - y^2 for |y| <= 0.75 passes errors on with
- * a factor below 3: 16 units in the last place for float32 and float64. */
+/* Operands are exact in every dtype. The formulas have up to four operations, and 1 - y^2 for |y| <= 0.75
+ * passes errors on with a factor below 3: 16 units in the last place for float32 and float64. */
 static void gradient_operations(void **state) {
   (void)state;
   static const struct {
@@ -247,9 +263,10 @@ static void gradient_operations(void **state) {
       read_into(mix_apply(rows[r].op, NULL, 2, operands), 6, got);
       for (int i = 0; i < 6; i++) {
         double want = rows[r].function(a[i], b[i]);
-        if (!(fabs(got[i] - want) <= scale * tolerance(floating[d], want) + fabs(want) * 32 * 0x1p-24 * (scale == 1)))
-          fail_msg("%s(%g, %g) in %s: %.9g; expected %.9g", rows[r].op->name, a[i], b[i], mix_dtype_name(floating[d]), got[i],
-                   want);
+        if (!(fabs(got[i] - want) <=
+              scale * tolerance(floating[d], want) + fabs(want) * 32 * 0x1p-24 * (scale == 1)))
+          fail_msg("%s(%g, %g) in %s: %.9g; expected %.9g", rows[r].op->name, a[i], b[i],
+                   mix_dtype_name(floating[d]), got[i], want);
       }
       mix_tensor *leaky = mix_apply(&mix_op_leaky_relu_grad, &(mix_alpha_attributes){0.25}, 2, operands);
       has_values(leaky, 6, NUMBERS(-0.75, -0.125, -0.125, 0.0625, 0.5, 0.75));
@@ -264,28 +281,35 @@ static void casts(void **state) {
     for (int b = 0; b < COUNT(every_dtype); b++) {
       bool to_bool = every_dtype[b] == MIX_BOOL, from_bool = every_dtype[a] == MIX_BOOL;
       uint8_t bits[] = {0, 1, 1, 1};
-      mix_tensor *x =
-          from_bool ? mix_tensor_from(bits, MIX_BOOL, MIX_SHAPE(4)) : tensor(every_dtype[a], MIX_SHAPE(4), NUMBERS(0, 1, 5, 100));
-      has_values(mix_cast(x, every_dtype[b]), 4, to_bool || from_bool ? NUMBERS(0, 1, 1, 1) : NUMBERS(0, 1, 5, 100));
+      mix_tensor *x = from_bool ? mix_tensor_from(bits, MIX_BOOL, MIX_SHAPE(4))
+                                : tensor(every_dtype[a], MIX_SHAPE(4), NUMBERS(0, 1, 5, 100));
+      has_values(mix_cast(x, every_dtype[b]), 4,
+                 to_bool || from_bool ? NUMBERS(0, 1, 1, 1) : NUMBERS(0, 1, 5, 100));
     }
   mix_tensor *x = tensor(MIX_FLOAT32, MIX_SHAPE(6), NUMBERS(-1.75, -0.5, 0.75, 2.5, NAN, 65520));
   has_values(mix_cast(x, MIX_INT32), 6, NUMBERS(-1, 0, 0, 2, 0, 65520)); /* toward zero */
   has_values(mix_cast(x, MIX_BOOL), 6, NUMBERS(1, 1, 1, 1, 1, 1));
   has_values(mix_cast(x, MIX_FLOAT16), 6, NUMBERS(-1.75, -0.5, 0.75, 2.5, NAN, INFINITY));
   has_values(mix_cast(x, MIX_BFLOAT16), 6, NUMBERS(-1.75, -0.5, 0.75, 2.5, NAN, 65536));
-  has_values(mix_cast(tensor(MIX_FLOAT16, MIX_SHAPE(2), NUMBERS(65504, -INFINITY)), MIX_BFLOAT16), 2, NUMBERS(65536, -INFINITY));
-  has_values(mix_cast(tensor(MIX_INT32, MIX_SHAPE(2), NUMBERS(300, -1)), MIX_INT8), 2, NUMBERS(44, -1)); /* wraps */
-  has_values(mix_cast(tensor(MIX_INT32, MIX_SHAPE(2), NUMBERS(16777217, 2049)), MIX_FLOAT32), 2, NUMBERS(16777216, 2049));
+  has_values(mix_cast(tensor(MIX_FLOAT16, MIX_SHAPE(2), NUMBERS(65504, -INFINITY)), MIX_BFLOAT16), 2,
+             NUMBERS(65536, -INFINITY));
+  has_values(mix_cast(tensor(MIX_INT32, MIX_SHAPE(2), NUMBERS(300, -1)), MIX_INT8), 2,
+             NUMBERS(44, -1)); /* wraps */
+  has_values(mix_cast(tensor(MIX_INT32, MIX_SHAPE(2), NUMBERS(16777217, 2049)), MIX_FLOAT32), 2,
+             NUMBERS(16777216, 2049));
   has_values(mix_cast(tensor(MIX_INT64, MIX_SHAPE(1), NUMBERS(2049)), MIX_FLOAT16), 1, NUMBERS(2048));
   /* one rounding from float64, not two: 1 + 2^-11 + 2^-30 is above the tie */
-  has_values(mix_cast(tensor(MIX_FLOAT64, MIX_SHAPE(2), NUMBERS(1 + 0x1p-11 + 0x1p-30, 1 + 0x1p-11)), MIX_FLOAT16), 2,
-             NUMBERS(1 + 0x1p-10, 1));
+  has_values(
+      mix_cast(tensor(MIX_FLOAT64, MIX_SHAPE(2), NUMBERS(1 + 0x1p-11 + 0x1p-30, 1 + 0x1p-11)), MIX_FLOAT16),
+      2, NUMBERS(1 + 0x1p-10, 1));
 }
 
-/* Division of integers by zero shows only when values are known: the evaluation fails and says what was divided. */
+/* Division of integers by zero shows only when values are known: the evaluation fails and says what was
+ * divided. */
 static void integer_division_by_zero(void **state) {
   (void)state;
-  mix_tensor *x = tensor(MIX_INT32, MIX_SHAPE(2), NUMBERS(1, 2)), *zero = tensor(MIX_INT32, MIX_SHAPE(2), NUMBERS(1, 0));
+  mix_tensor *x = tensor(MIX_INT32, MIX_SHAPE(2), NUMBERS(1, 2)),
+             *zero = tensor(MIX_INT32, MIX_SHAPE(2), NUMBERS(1, 0));
   mix_tensor *y = mix_floor_divide(x, zero);
   no_error();
   assert_null(mix_tensor_data(y));
@@ -294,17 +318,18 @@ static void integer_division_by_zero(void **state) {
 
 static int on_ref(void **state) { return (void)state, mix_set_device("ref") != MIX_OK; }
 
-/* Behind a tensor's last whole packet of eight TensorFlow's CPU kernels divide 1 by the root, or by the number, where packets take an
- * estimate. */
+/* Behind a tensor's last whole packet of eight TensorFlow's CPU kernels divide 1 by the root, or by the
+ * number, where packets take an estimate. */
 static void rests_behind_packets_are_divisions(void **state) {
   (void)state;
-  enum { MOST = 45, DRAWS = 50 };
-  float x[MOST], r[MOST], fused[MOST], inverse[MOST];
+  enum { MAX = 45, DRAWS = 50 };
+  float x[MAX], r[MAX], fused[MAX], inverse[MAX];
   uint32_t noise = 7;
   if (!strcmp(mix_device(), "ref")) return;
   for (int draw = 0; draw < DRAWS; draw++)
-    for (int n = 1; n <= MOST; n += 11) {
-      for (int i = 0; i < n; i++) noise = noise * 1664525u + 1013904223u, x[i] = (float)((noise >> 8) + 1) * 0x1p-20f;
+    for (int n = 1; n <= MAX; n += 11) {
+      for (int i = 0; i < n; i++)
+        noise = noise * 1664525u + 1013904223u, x[i] = (float)((noise >> 8) + 1) * 0x1p-20f;
       MIX_SCOPE {
         mix_tensor *t = mix_tensor_from(x, MIX_FLOAT32, MIX_SHAPE(n));
         mix_tensor_read(mix_rsqrt(t), MIX_FLOAT32, r, n);
@@ -320,23 +345,25 @@ static void rests_behind_packets_are_divisions(void **state) {
     }
 }
 
-/* Numbers and logarithms that TensorFlow 2.21's CPU kernels gave, which are not those nearest to the true ones; behind whole packets they
- * call the C library. */
+/* Numbers and logarithms that TensorFlow 2.21's CPU kernels gave, which are not those nearest to the true
+ * ones; behind whole packets they call the C library. */
 static void log_has_the_bits_of_packets(void **state) {
   (void)state;
-  enum { RECORDED = 8, MOST = 45 };
-  static const float recorded[RECORDED][2] = {{0x1.e5b56p-1f, -0x1.afd96cp-5f},   {0x1.3f50bcp-2f, -0x1.2a509cp+0f},
-                                              {0x1.a7c8a2p-1f, -0x1.834798p-3f},  {0x1.c38740p-6f, -0x1.cbb3bcp+1f},
-                                              {0x1.e75088p-36f, -0x1.84f3fcp+4f}, {0x1.162520p+94f, 0x1.04f488p+6f},
-                                              {0x1.9e2f14p-55f, -0x1.2d22bcp+5f}, {0x1.196458p-1f, -0x1.32788ep-1f}};
+  enum { RECORDED = 8, MAX = 45 };
+  static const float recorded[RECORDED][2] = {
+      {0x1.e5b56p-1f, -0x1.afd96cp-5f},   {0x1.3f50bcp-2f, -0x1.2a509cp+0f},
+      {0x1.a7c8a2p-1f, -0x1.834798p-3f},  {0x1.c38740p-6f, -0x1.cbb3bcp+1f},
+      {0x1.e75088p-36f, -0x1.84f3fcp+4f}, {0x1.162520p+94f, 0x1.04f488p+6f},
+      {0x1.9e2f14p-55f, -0x1.2d22bcp+5f}, {0x1.196458p-1f, -0x1.32788ep-1f}};
   if (!strcmp(mix_device(), "ref")) return;
-  for (int n = 1; n <= MOST; n++) {
-    float x[MOST], y[MOST];
+  for (int n = 1; n <= MAX; n++) {
+    float x[MAX], y[MAX];
     for (int i = 0; i < n; i++) x[i] = recorded[(i + n) % RECORDED][0];
     MIX_SCOPE
       mix_tensor_read(mix_log(mix_tensor_from(x, MIX_FLOAT32, MIX_SHAPE(n))), MIX_FLOAT32, y, n);
     assert_int_equal(mix_error(), MIX_OK);
-    for (int i = 0; i < n; i++) assert_true(y[i] == (i < n - n % 8 ? recorded[(i + n) % RECORDED][1] : logf(x[i])));
+    for (int i = 0; i < n; i++)
+      assert_true(y[i] == (i < n - n % 8 ? recorded[(i + n) % RECORDED][1] : logf(x[i])));
   }
 }
 

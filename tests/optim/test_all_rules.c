@@ -1,25 +1,26 @@
-/* What holds of every rule: an update is one pass over its operands, a skipped step changes no bit, and an update by itself and one
- * inside a captured function give the same bits. */
+/* What holds of every rule: an update is one pass over its operands, a skipped step changes no bit, and an
+ * update by itself and one inside a captured function give the same bits. */
 #include "optim/support.h"
 
-static const char *const rules[] = {"sgd",
-                                    "sgd:momentum=0.9",
-                                    "sgd:momentum=0.9,nesterov=true,weight_decay=0.01",
-                                    "rmsprop",
-                                    "rmsprop:centered=true,momentum=0.9",
-                                    "adam",
-                                    "adam:amsgrad=true,use_ema=true,ema_overwrite_frequency=2",
-                                    "adamw",
-                                    "adagrad",
-                                    "adadelta",
-                                    "adamax",
-                                    "nadam",
-                                    "lion",
-                                    "ftrl",
-                                    "ftrl:beta=0.1,l1_regularization_strength=0.01,l2_shrinkage_regularization_strength=0.1",
-                                    "ftrl:learning_rate_power=-0.7",
-                                    "lamb",
-                                    "adafactor"};
+static const char *const rules[] = {
+    "sgd",
+    "sgd:momentum=0.9",
+    "sgd:momentum=0.9,nesterov=true,weight_decay=0.01",
+    "rmsprop",
+    "rmsprop:centered=true,momentum=0.9",
+    "adam",
+    "adam:amsgrad=true,use_ema=true,ema_overwrite_frequency=2",
+    "adamw",
+    "adagrad",
+    "adadelta",
+    "adamax",
+    "nadam",
+    "lion",
+    "ftrl",
+    "ftrl:beta=0.1,l1_regularization_strength=0.01,l2_shrinkage_regularization_strength=0.1",
+    "ftrl:learning_rate_power=-0.7",
+    "lamb",
+    "adafactor"};
 enum {
   RULES = sizeof rules / sizeof *rules,
   NORM_RULES = 2
@@ -81,31 +82,36 @@ static int lines_with(const char *text, const char *part) {
   return count;
 }
 
-/* One step for each variable reads and writes all that the rule touches; what is left is the bookkeeping of scalars. */
+/* One step for each variable reads and writes all that the rule touches; what is left is the bookkeeping of
+ * scalars. */
 static void an_update_is_one_pass(void **unused) {
   (void)unused;
   for (int g = 0; g < 3; g++)
     for (int r = 0; r < RULES - NORM_RULES; r++)
       MIX_SCOPE {
         mix_set_semantics(generations[g]);
-        captured_update update = captured_update_of(mix_optimizer_from_text(rules[r], NULL), variables_of_a_layer());
+        captured_update update =
+            captured_update_of(mix_optimizer_from_text(rules[r], NULL), variables_of_a_layer());
         run_captured(&update, like_a_layer(10));
         assert_no_error();
         const char *plan = mix_function_dump(update.function, "plan");
         mix_plan_report report;
         mix_function_report(update.function, &report, sizeof report);
         if (lines_with(plan, "(5, 7)") != 1 || lines_with(plan, "(3)") != 1 || report.arena_bytes > 16 * 64)
-          fail_msg("%s, %s: not one pass for each variable, or more than scalars between:\n%s", generations[g], rules[r], plan);
+          fail_msg("%s, %s: not one pass for each variable, or more than scalars between:\n%s",
+                   generations[g], rules[r], plan);
       }
 }
 
-/* The same under a dynamic loss scale: unscaling belongs to the pass, the finite test is one more read of each gradient. */
+/* The same under a dynamic loss scale: unscaling belongs to the pass, the finite test is one more read of
+ * each gradient. */
 static void a_guarded_update_is_one_pass(void **unused) {
   (void)unused;
   for (int r = 0; r < RULES - NORM_RULES; r++)
     MIX_SCOPE {
       mix_set_semantics("keras3");
-      mix_optimizer *optimizer = mix_loss_scale_optimizer(mix_optimizer_from_text(rules[r], NULL), .initial_scale = 8);
+      mix_optimizer *optimizer =
+          mix_loss_scale_optimizer(mix_optimizer_from_text(rules[r], NULL), .initial_scale = 8);
       captured_update update = captured_update_of(optimizer, variables_of_a_layer());
       run_captured(&update, like_a_layer(10));
       assert_no_error();
@@ -115,8 +121,10 @@ static void a_guarded_update_is_one_pass(void **unused) {
     }
 }
 
-/* Plan steps that touch the kernel (5, 7) of a rule that needs norms first: Lamb's two norms, each a program that ends in a sum and writes
- * nothing, and the update; Adafactor's squares with their row means, the column means, its two norms, and the update; under a guard the column means, which have none, keep the squares apart. The bias (3) has no rows. */
+/* Plan steps that touch the kernel (5, 7) of a rule that needs norms first: Lamb's two norms, each a program
+ * that ends in a sum and writes nothing, and the update; Adafactor's squares with their row means, the column
+ * means, its two norms, and the update; under a guard the column means, which have none, keep the squares
+ * apart. The bias (3) has no rows. */
 static void norms_are_read_once(void **unused) {
   (void)unused;
   static const struct {
@@ -135,12 +143,14 @@ static void norms_are_read_once(void **unused) {
         const char *plan = mix_function_dump(update.function, "plan");
         if (lines_with(plan, "(5, 7)") != rows[r].kernel + (guarded ? rows[r].guarded : 0) ||
             lines_with(plan, "float32(3)") != rows[r].bias + guarded)
-          fail_msg("%s%s: %d steps over the kernel, %d over the bias:\n%s", rows[r].rule, guarded ? ", guarded" : "",
-                   lines_with(plan, "(5, 7)"), lines_with(plan, "float32(3)"), plan);
+          fail_msg("%s%s: %d steps over the kernel, %d over the bias:\n%s", rows[r].rule,
+                   guarded ? ", guarded" : "", lines_with(plan, "(5, 7)"), lines_with(plan, "float32(3)"),
+                   plan);
       }
 }
 
-/* One gradient that is not finite leaves every weight and slot as it was; the next good one moves them again. */
+/* One gradient that is not finite leaves every weight and slot as it was; the next good one moves them again.
+ */
 static void a_skipped_step_changes_no_bit(void **unused) {
   (void)unused;
   for (int g = 0; g < 3; g++)
@@ -149,13 +159,16 @@ static void a_skipped_step_changes_no_bit(void **unused) {
         MIX_SCOPE {
           mix_set_semantics(generations[g]);
           mix_optimizer *inner = mix_optimizer_from_text(rules[r], NULL);
-          mix_optimizer *optimizer = g == 2 ? mix_loss_scale_optimizer(inner, .loss_scale = mix_dynamic_loss_scale(8, 100, 2))
-                                            : mix_loss_scale_optimizer(inner, .initial_scale = 8);
+          mix_optimizer *optimizer =
+              g == 2 ? mix_loss_scale_optimizer(inner, .loss_scale = mix_dynamic_loss_scale(8, 100, 2))
+                     : mix_loss_scale_optimizer(inner, .initial_scale = 8);
           captured_update update = captured_update_of(optimizer, variables_of_a_layer());
           state states[4];
           for (int step = 0; step < 4; step++) {
             mix_list *gradients = like_a_layer(20 + (unsigned)step);
-            if (step == 2) gradients = mix_list_of(mix_list_get(gradients, 0), VECTOR(MIX_FLOAT32, 0.5, (double)INFINITY, 0.25));
+            if (step == 2)
+              gradients =
+                  mix_list_of(mix_list_get(gradients, 0), VECTOR(MIX_FLOAT32, 0.5, (double)INFINITY, 0.25));
             if (captured)
               run_captured(&update, gradients);
             else
@@ -163,7 +176,8 @@ static void a_skipped_step_changes_no_bit(void **unused) {
             states[step] = state_of(update.variables, inner);
           }
           assert_no_error();
-          if (!same_bits(&states[1], &states[2])) fail_msg("%s, %s: a skipped step changed something", generations[g], rules[r]);
+          if (!same_bits(&states[1], &states[2]))
+            fail_msg("%s, %s: a skipped step changed something", generations[g], rules[r]);
           if (same_bits(&states[2], &states[3]))
             fail_msg("%s, %s: the step after a skip changed nothing", generations[g], rules[r]);
           for (int64_t i = 0; i < states[3].count; i++) assert_true(isfinite(states[3].values[i]));
@@ -178,7 +192,8 @@ static void captured_and_direct_updates_agree_in_every_bit(void **unused) {
       MIX_SCOPE {
         mix_set_semantics(generations[g]);
         mix_optimizer *direct = mix_optimizer_from_text(rules[r], NULL);
-        captured_update update = captured_update_of(mix_optimizer_from_text(rules[r], NULL), variables_of_a_layer());
+        captured_update update =
+            captured_update_of(mix_optimizer_from_text(rules[r], NULL), variables_of_a_layer());
         mix_list *variables = variables_of_a_layer();
         for (unsigned step = 0; step < 4; step++) {
           mix_list *gradients = like_a_layer(30 + step);
@@ -192,7 +207,8 @@ static void captured_and_direct_updates_agree_in_every_bit(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(an_update_is_one_pass), TEST(a_guarded_update_is_one_pass), TEST(norms_are_read_once),
-                                     TEST(a_skipped_step_changes_no_bit), TEST(captured_and_direct_updates_agree_in_every_bit)};
+  const struct CMUnitTest tests[] = {TEST(an_update_is_one_pass), TEST(a_guarded_update_is_one_pass),
+                                     TEST(norms_are_read_once), TEST(a_skipped_step_changes_no_bit),
+                                     TEST(captured_and_direct_updates_agree_in_every_bit)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,8 @@ static void names(void **state) {
 
 static void command_line_text(void **state) {
   (void)state;
-  mix_optimizer *optimizer = mix_optimizer_from_text("sgd:learning_rate=0.1,momentum=0.9,nesterov=true", NULL);
+  mix_optimizer *optimizer =
+      mix_optimizer_from_text("sgd:learning_rate=0.1,momentum=0.9,nesterov=true", NULL);
   assert_no_error();
   json_t *config = parsed(mix_optimizer_get_config(optimizer));
   assert_true(json_real_value(json_object_get(config, "learning_rate")) == (double)0.1f);
@@ -31,9 +32,15 @@ static void command_line_text(void **state) {
   assert_true(json_is_true(json_object_get(config, "nesterov")));
   json_decref(config);
   assert_true(mix_optimizer_learning_rate(mix_optimizer_from_text("adam:learning_rate=0", NULL)) == 0);
-  assert_string_equal(mix_optimizer_class_name(mix_optimizer_from_text("rmsprop", mix_semantics_named("keras3"))), "RMSprop");
-  static const char *const wrong[] = {
-      "sgd:rate=1", "sgd:momentum", "sgd:momentum=x", "sgd:nesterov=2", "sgd:momentum=0.5,,", "sgd:momentum=2", ":"};
+  assert_string_equal(
+      mix_optimizer_class_name(mix_optimizer_from_text("rmsprop", mix_semantics_named("keras3"))), "RMSprop");
+  static const char *const wrong[] = {"sgd:rate=1",
+                                      "sgd:momentum",
+                                      "sgd:momentum=x",
+                                      "sgd:nesterov=2",
+                                      "sgd:momentum=0.5,,",
+                                      "sgd:momentum=2",
+                                      ":"};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     assert_null(mix_optimizer_from_text(wrong[i], NULL));
     if (i == 0) assert_non_null(strstr(mix_error_message(), "learning_rate, weight_decay, clipnorm"));
@@ -47,18 +54,18 @@ static void configs_come_back(void **state) {
   static const char *const generations[] = {"tf_keras", "keras3", "experimental"};
   for (int g = 0; g < 3; g++) {
     mix_set_semantics(generations[g]);
-    mix_optimizer *optimizers[] = {
-        mix_sgd(.momentum = 0.5, .nesterov = true),
-        mix_rmsprop(.rho = 0.8, .centered = true, .epsilon = MIX_ZERO),
-        mix_adam(.learning_rate = 0.5, .amsgrad = true, .clipnorm = 2),
-        mix_loss_scale_optimizer(mix_sgd(.learning_rate = 0.25), .initial_scale = 4, .dynamic_growth_steps = 3),
-        mix_adamw(.weight_decay = MIX_ZERO),
-        mix_adagrad(0),
-        mix_adadelta(.rho = 0.5),
-        mix_nadam(0),
-        mix_adamax(0),
-        mix_lion(0),
-        mix_ftrl(.beta = 1)};
+    mix_optimizer *optimizers[] = {mix_sgd(.momentum = 0.5, .nesterov = true),
+                                   mix_rmsprop(.rho = 0.8, .centered = true, .epsilon = MIX_ZERO),
+                                   mix_adam(.learning_rate = 0.5, .amsgrad = true, .clipnorm = 2),
+                                   mix_loss_scale_optimizer(mix_sgd(.learning_rate = 0.25),
+                                                            .initial_scale = 4, .dynamic_growth_steps = 3),
+                                   mix_adamw(.weight_decay = MIX_ZERO),
+                                   mix_adagrad(0),
+                                   mix_adadelta(.rho = 0.5),
+                                   mix_nadam(0),
+                                   mix_adamax(0),
+                                   mix_lion(0),
+                                   mix_ftrl(.beta = 1)};
     for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++) {
       mix_optimizer *again = mix_optimizer_deserialize(mix_optimizer_serialize(optimizers[i]), NULL);
       assert_no_error();
@@ -94,8 +101,8 @@ static void config_keys_of_each_generation(void **state) {
   mix_error_clear();
 }
 
-/* `decay` is an argument of the legacy family: as tf_keras serializes it, and in older configs, which name no module. What Keras's weights
- * become from 0 with gradients of 1 and the learning rate 0.1. */
+/* `decay` is an argument of the legacy family: as tf_keras serializes it, and in older configs, which name no
+ * module. What Keras's weights become from 0 with gradients of 1 and the learning rate 0.1. */
 static void decay_of_the_legacy_family(void **state) {
   (void)state;
   static const char *const texts[] = {
@@ -138,7 +145,8 @@ static void decay_of_the_new_family(void **state) {
 
 static void O18_get_config(void **state) {
   (void)state;
-  mix_optimizer *optimizer = mix_loss_scale_optimizer(mix_sgd(.learning_rate = 2), .initial_scale = 4, .dynamic_growth_steps = 3);
+  mix_optimizer *optimizer =
+      mix_loss_scale_optimizer(mix_sgd(.learning_rate = 2), .initial_scale = 4, .dynamic_growth_steps = 3);
   json_t *config = parsed(mix_optimizer_get_config(optimizer));
   assert_int_equal(json_object_size(config), 4);
   assert_true(json_is_true(json_object_get(config, "dynamic")));
@@ -148,7 +156,8 @@ static void O18_get_config(void **state) {
   assert_string_equal(json_string_value(json_object_get(inner, "class_name")), "SGD");
   assert_true(json_number_value(json_object_get(json_object_get(inner, "config"), "learning_rate")) == 2);
   json_decref(config);
-  config = parsed(mix_optimizer_get_config(mix_loss_scale_optimizer(mix_sgd(0), .fixed = true, .initial_scale = 8)));
+  config = parsed(
+      mix_optimizer_get_config(mix_loss_scale_optimizer(mix_sgd(0), .fixed = true, .initial_scale = 8)));
   assert_true(json_is_false(json_object_get(config, "dynamic")));
   assert_true(json_is_null(json_object_get(config, "dynamic_growth_steps")));
   json_decref(config);
@@ -156,20 +165,23 @@ static void O18_get_config(void **state) {
 
 static mix_optimizer *from_experimental(const char *loss_scale) {
   char text[512];
-  snprintf(text, sizeof text,
-           "{\"optimizer\": {\"class_name\": \"SGD\", \"config\": {\"learning_rate\": 0.5}}, \"loss_scale\": %s}", loss_scale);
+  snprintf(
+      text, sizeof text,
+      "{\"optimizer\": {\"class_name\": \"SGD\", \"config\": {\"learning_rate\": 0.5}}, \"loss_scale\": %s}",
+      loss_scale);
   return mix_optimizer_from_config("LossScaleOptimizer", text, NULL);
 }
 
 static void O19_O20_experimental_configs(void **state) {
   (void)state;
-  mix_optimizer *optimizer = from_experimental("{\"class_name\": \"FixedLossScale\", \"config\": {\"loss_scale_value\": 2}}");
+  mix_optimizer *optimizer =
+      from_experimental("{\"class_name\": \"FixedLossScale\", \"config\": {\"loss_scale_value\": 2}}");
   assert_no_error();
   assert_false(mix_optimizer_dynamic(optimizer));
   assert_true(scale_of(optimizer) == 2);
-  optimizer =
-      from_experimental("{\"class_name\": \"DynamicLossScale\", \"config\": {\"initial_loss_scale\": 2, \"increment_period\": 3, "
-                        "\"multiplier\": 2}}");
+  optimizer = from_experimental(
+      "{\"class_name\": \"DynamicLossScale\", \"config\": {\"initial_loss_scale\": 2, \"increment_period\": 3, "
+      "\"multiplier\": 2}}");
   assert_no_error();
   assert_true(mix_optimizer_dynamic(optimizer) && scale_of(optimizer) == 2);
   assert_int_equal(mix_optimizer_dynamic_growth_steps(optimizer), 3);
@@ -178,9 +190,9 @@ static void O19_O20_experimental_configs(void **state) {
 
 static void O21_other_multiplier(void **state) {
   (void)state;
-  assert_null(
-      from_experimental("{\"class_name\": \"DynamicLossScale\", \"config\": {\"initial_loss_scale\": 2, \"increment_period\": 3, "
-                        "\"multiplier\": 4}}"));
+  assert_null(from_experimental(
+      "{\"class_name\": \"DynamicLossScale\", \"config\": {\"initial_loss_scale\": 2, \"increment_period\": 3, "
+      "\"multiplier\": 4}}"));
   ASSERT_ERROR(MIX_VALUE_ERROR);
 }
 
@@ -195,7 +207,8 @@ static void O22_other_loss_scales(void **state) {
 static void O25_dynamic_is_no_boolean(void **state) {
   (void)state;
   assert_null(mix_optimizer_from_config(
-      "LossScaleOptimizer", "{\"inner_optimizer\": {\"class_name\": \"SGD\", \"config\": {}}, \"dynamic\": \"dynamic\"}", NULL));
+      "LossScaleOptimizer",
+      "{\"inner_optimizer\": {\"class_name\": \"SGD\", \"config\": {}}, \"dynamic\": \"dynamic\"}", NULL));
   ASSERT_ERROR(MIX_TYPE_ERROR);
 }
 
@@ -212,7 +225,9 @@ static void O65_keras3_config(void **state) {
 
 static mix_optimizer *keras3_with(const char *keywords) {
   char text[1024];
-  snprintf(text, sizeof text, "{\"inner_optimizer\": {\"class_name\": \"SGD\", \"config\": {\"learning_rate\": 0.5}}%s}", keywords);
+  snprintf(text, sizeof text,
+           "{\"inner_optimizer\": {\"class_name\": \"SGD\", \"config\": {\"learning_rate\": 0.5}}%s}",
+           keywords);
   return mix_optimizer_from_config("LossScaleOptimizer", text, mix_semantics_named("keras3"));
 }
 

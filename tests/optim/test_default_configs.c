@@ -1,5 +1,5 @@
-/* Every default, as the get_config of Keras 3.15, tf_keras 2.21 and tf_keras.optimizers.legacy has it (jit_compile on a machine without
- * a GPU). */
+/* Every default, as the get_config of Keras 3.15, tf_keras 2.21 and tf_keras.optimizers.legacy has it
+ * (jit_compile on a machine without a GPU). */
 #include "optim/support.h"
 
 #include <jansson.h>
@@ -8,12 +8,14 @@
 static const struct {
   const char *semantics, *config;
 } common[] = {
-    {"tf_keras", "{\"weight_decay\": null, \"clipnorm\": null, \"global_clipnorm\": null, \"clipvalue\": null, \"use_ema\": "
-                 "false, \"ema_momentum\": 0.99, \"ema_overwrite_frequency\": null, \"jit_compile\": false, "
-                 "\"is_legacy_optimizer\": false}"},
-    {"keras3", "{\"weight_decay\": null, \"clipnorm\": null, \"global_clipnorm\": null, \"clipvalue\": null, \"use_ema\": "
-               "false, \"ema_momentum\": 0.99, \"ema_overwrite_frequency\": null, \"loss_scale_factor\": null, "
-               "\"gradient_accumulation_steps\": null}"},
+    {"tf_keras",
+     "{\"weight_decay\": null, \"clipnorm\": null, \"global_clipnorm\": null, \"clipvalue\": null, \"use_ema\": "
+     "false, \"ema_momentum\": 0.99, \"ema_overwrite_frequency\": null, \"jit_compile\": false, "
+     "\"is_legacy_optimizer\": false}"},
+    {"keras3",
+     "{\"weight_decay\": null, \"clipnorm\": null, \"global_clipnorm\": null, \"clipvalue\": null, \"use_ema\": "
+     "false, \"ema_momentum\": 0.99, \"ema_overwrite_frequency\": null, \"loss_scale_factor\": null, "
+     "\"gradient_accumulation_steps\": null}"},
     {"experimental", "{\"decay\": 0.0}"},
 };
 
@@ -21,7 +23,8 @@ static const struct {
 static const struct {
   const char *semantics, *class_name, *config;
 } rows[] = {
-    {"tf_keras", "SGD", "{\"name\": \"SGD\", \"learning_rate\": 0.009999999776482582, \"momentum\": 0.0, \"nesterov\": false}"},
+    {"tf_keras", "SGD",
+     "{\"name\": \"SGD\", \"learning_rate\": 0.009999999776482582, \"momentum\": 0.0, \"nesterov\": false}"},
     {"tf_keras", "RMSprop",
      "{\"name\": \"RMSprop\", \"ema_overwrite_frequency\": 100, \"learning_rate\": 0.0010000000474974513, \"rho\": "
      "0.9, \"momentum\": 0.0, \"epsilon\": 1e-07, \"centered\": false}"},
@@ -42,7 +45,8 @@ static const struct {
     {"tf_keras", "Nadam",
      "{\"name\": \"Nadam\", \"learning_rate\": 0.0010000000474974513, \"beta_1\": 0.9, \"beta_2\": 0.999, "
      "\"epsilon\": 1e-07}"},
-    {"tf_keras", "Lion", "{\"name\": \"Lion\", \"learning_rate\": 9.999999747378752e-05, \"beta_1\": 0.9, \"beta_2\": 0.99}"},
+    {"tf_keras", "Lion",
+     "{\"name\": \"Lion\", \"learning_rate\": 9.999999747378752e-05, \"beta_1\": 0.9, \"beta_2\": 0.99}"},
     {"tf_keras", "Ftrl",
      "{\"name\": \"Ftrl\", \"learning_rate\": 0.0010000000474974513, \"learning_rate_power\": -0.5, "
      "\"initial_accumulator_value\": 0.1, \"l1_regularization_strength\": 0.0, \"l2_regularization_strength\": 0.0, "
@@ -50,7 +54,8 @@ static const struct {
     {"tf_keras", "Adafactor",
      "{\"name\": \"Adafactor\", \"learning_rate\": 0.0010000000474974513, \"beta_2_decay\": -0.8, \"epsilon_1\": "
      "1e-30, \"epsilon_2\": 0.001, \"clip_threshold\": 1.0, \"relative_step\": true}"},
-    {"keras3", "SGD", "{\"name\": \"sgd\", \"learning_rate\": 0.009999999776482582, \"momentum\": 0.0, \"nesterov\": false}"},
+    {"keras3", "SGD",
+     "{\"name\": \"sgd\", \"learning_rate\": 0.009999999776482582, \"momentum\": 0.0, \"nesterov\": false}"},
     {"keras3", "RMSprop",
      "{\"name\": \"rm_sprop\", \"learning_rate\": 0.0010000000474974513, \"rho\": 0.9, \"momentum\": 0.0, "
      "\"epsilon\": 1e-07, \"centered\": false}"},
@@ -63,14 +68,16 @@ static const struct {
     {"keras3", "Adagrad",
      "{\"name\": \"adagrad\", \"learning_rate\": 0.0010000000474974513, \"initial_accumulator_value\": 0.1, "
      "\"epsilon\": 1e-07}"},
-    {"keras3", "Adadelta", "{\"name\": \"adadelta\", \"learning_rate\": 0.0010000000474974513, \"rho\": 0.95, \"epsilon\": 1e-07}"},
+    {"keras3", "Adadelta",
+     "{\"name\": \"adadelta\", \"learning_rate\": 0.0010000000474974513, \"rho\": 0.95, \"epsilon\": 1e-07}"},
     {"keras3", "Adamax",
      "{\"name\": \"adamax\", \"learning_rate\": 0.0010000000474974513, \"beta_1\": 0.9, \"beta_2\": 0.999, "
      "\"epsilon\": 1e-07}"},
     {"keras3", "Nadam",
      "{\"name\": \"nadam\", \"learning_rate\": 0.0010000000474974513, \"beta_1\": 0.9, \"beta_2\": 0.999, "
      "\"epsilon\": 1e-07}"},
-    {"keras3", "Lion", "{\"name\": \"lion\", \"learning_rate\": 0.0010000000474974513, \"beta_1\": 0.9, \"beta_2\": 0.99}"},
+    {"keras3", "Lion",
+     "{\"name\": \"lion\", \"learning_rate\": 0.0010000000474974513, \"beta_1\": 0.9, \"beta_2\": 0.99}"},
     {"keras3", "Ftrl",
      "{\"name\": \"ftrl\", \"learning_rate\": 0.0010000000474974513, \"learning_rate_power\": -0.5, "
      "\"initial_accumulator_value\": 0.1, \"l1_regularization_strength\": 0.0, \"l2_regularization_strength\": 0.0, "
@@ -81,7 +88,8 @@ static const struct {
     {"keras3", "Adafactor",
      "{\"name\": \"adafactor\", \"learning_rate\": 0.0010000000474974513, \"beta_2_decay\": -0.8, \"epsilon_1\": "
      "1e-30, \"epsilon_2\": 0.001, \"clip_threshold\": 1.0, \"relative_step\": true}"},
-    {"experimental", "SGD", "{\"name\": \"SGD\", \"learning_rate\": 0.01, \"momentum\": 0.0, \"nesterov\": false}"},
+    {"experimental", "SGD",
+     "{\"name\": \"SGD\", \"learning_rate\": 0.01, \"momentum\": 0.0, \"nesterov\": false}"},
     {"experimental", "RMSprop",
      "{\"name\": \"RMSprop\", \"learning_rate\": 0.001, \"rho\": 0.9, \"momentum\": 0.0, \"epsilon\": 1e-07, "
      "\"centered\": false}"},
@@ -90,7 +98,8 @@ static const struct {
      "\"amsgrad\": false}"},
     {"experimental", "Adagrad",
      "{\"name\": \"Adagrad\", \"learning_rate\": 0.001, \"initial_accumulator_value\": 0.1, \"epsilon\": 1e-07}"},
-    {"experimental", "Adadelta", "{\"name\": \"Adadelta\", \"learning_rate\": 0.001, \"rho\": 0.95, \"epsilon\": 1e-07}"},
+    {"experimental", "Adadelta",
+     "{\"name\": \"Adadelta\", \"learning_rate\": 0.001, \"rho\": 0.95, \"epsilon\": 1e-07}"},
     {"experimental", "Adamax",
      "{\"name\": \"Adamax\", \"learning_rate\": 0.001, \"beta_1\": 0.9, \"beta_2\": 0.999, \"epsilon\": 1e-07}"},
     {"experimental", "Nadam",
@@ -108,7 +117,8 @@ static json_t *parsed(const char *text) {
   return json;
 }
 
-/* The legacy family's learning rate is written as it was given, the others' as the float32 variable holds it. */
+/* The legacy family's learning rate is written as it was given, the others' as the float32 variable holds it.
+ */
 static void round_learning_rate(json_t *config) {
   double rate = json_real_value(json_object_get(config, "learning_rate"));
   json_object_set_new(config, "learning_rate", json_real((double)(float)rate));
@@ -141,8 +151,9 @@ static void options_at_zero_are_the_defaults(void **state) {
   static const char *const generations[] = {"tf_keras", "keras3", "experimental"};
   for (int g = 0; g < 3; g++) {
     mix_set_semantics(generations[g]);
-    mix_optimizer *optimizers[] = {mix_sgd(0),    mix_rmsprop(0), mix_adam(0), mix_adamw(0), mix_adagrad(0), mix_adadelta(0),
-                                   mix_adamax(0), mix_nadam(0),   mix_lion(0), mix_ftrl(0),  mix_lamb(0),    mix_adafactor(0)};
+    mix_optimizer *optimizers[] = {mix_sgd(0),     mix_rmsprop(0),  mix_adam(0),   mix_adamw(0),
+                                   mix_adagrad(0), mix_adadelta(0), mix_adamax(0), mix_nadam(0),
+                                   mix_lion(0),    mix_ftrl(0),     mix_lamb(0),   mix_adafactor(0)};
     for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++) {
       mix_optimizer *named = mix_optimizer_from_name(mix_optimizer_class_name(optimizers[i]));
       assert_no_error();
@@ -154,13 +165,15 @@ static void options_at_zero_are_the_defaults(void **state) {
   }
 }
 
-/* epsilon * sqrt(1 - beta_2^t): a first step of lr * |g| / (|g| + epsilon), by hand with g = 1, epsilon = 1, lr = 0.1. */
+/* epsilon * sqrt(1 - beta_2^t): a first step of lr * |g| / (|g| + epsilon), by hand with g = 1, epsilon = 1,
+ * lr = 0.1. */
 static void adaptive_epsilon_of_tf_keras(void **state) {
   (void)state;
   mix_variable *weight = VARIABLE(MIX_FLOAT32, "w", 0);
   mix_optimizer *optimizer = mix_adam(.learning_rate = 0.1, .epsilon = 1, .adaptive_epsilon = true);
   mix_optimizer_apply_gradients(optimizer, mix_list_of(VECTOR(MIX_FLOAT32, 1)), mix_list_of(weight));
-  /* 1 - beta_2 in float32 is 1.3e-5 from the double's that the moment has: a quarter of that in the step, of 0.05 */
+  /* 1 - beta_2 in float32 is 1.3e-5 from the double's that the moment has: a quarter of that in the step, of
+   * 0.05 */
   ASSERT_VALUES(weight, 4e-7, -0.05);
   for (int g = 0; g < 2; g++) {
     mix_set_semantics(g ? "experimental" : "keras3");
@@ -169,20 +182,23 @@ static void adaptive_epsilon_of_tf_keras(void **state) {
   }
 }
 
-/* OptimizerV2's Nadam: `decay` is its schedule's, and the learning rate keeps still. With beta_1 = 0.5 the first u is
- * 0.25 (for decay 0: 1 - 0.5), so P = 0.25, m = 0.5, m^ = 0.25 * 0.5 / (1 - 0.0625) + 0.75 / 0.75. */
+/* OptimizerV2's Nadam: `decay` is its schedule's, and the learning rate keeps still. With beta_1 = 0.5 the
+ * first u is 0.25 (for decay 0: 1 - 0.5), so P = 0.25, m = 0.5, m^ = 0.25 * 0.5 / (1 - 0.0625) + 0.75 / 0.75.
+ */
 static void decay_of_the_legacy_nadam(void **state) {
   (void)state;
   mix_set_semantics("experimental");
   mix_variable *weight = VARIABLE(MIX_FLOAT64, "w", 0);
-  mix_optimizer *optimizer = mix_nadam(.learning_rate = 0.5, .beta_1 = 0.5, .beta_2 = MIX_ZERO, .decay = MIX_ZERO);
+  mix_optimizer *optimizer =
+      mix_nadam(.learning_rate = 0.5, .beta_1 = 0.5, .beta_2 = MIX_ZERO, .decay = MIX_ZERO);
   mix_optimizer_apply_gradients(optimizer, mix_list_of(VECTOR(MIX_FLOAT64, 1)), mix_list_of(weight));
   assert_no_error();
   ASSERT_VALUES(weight, 1e-12, -0.5 * (0.125 / 0.9375 + 1) / (1 + 1e-7));
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(defaults_are_those_of_keras), TEST(options_at_zero_are_the_defaults),
+  const struct CMUnitTest tests[] = {TEST(defaults_are_those_of_keras),
+                                     TEST(options_at_zero_are_the_defaults),
                                      TEST(adaptive_epsilon_of_tf_keras), TEST(decay_of_the_legacy_nadam)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

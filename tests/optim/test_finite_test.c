@@ -1,7 +1,7 @@
-/* The finite test of loss scaling in a captured step of a float16 layer, on one thread and two: one gradient alone is not finite, in one
- * element, by rounding too; then no byte of weights, slots and 16-bit copies changes. The test of a kernel's gradient is part of the
- * product that makes it. */
-#include "support.h"
+/* The finite test of loss scaling in a captured step of a float16 layer, on one thread and two: one gradient
+ * alone is not finite, in one element, by rounding too; then no byte of weights, slots and 16-bit copies
+ * changes. The test of a kernel's gradient is part of the product that makes it. */
+#include "optim/support.h"
 
 #include <mixtape/mixtape.h>
 #include <stdlib.h>
@@ -14,12 +14,14 @@ typedef struct training {
   mix_list *variables;
 } training;
 
-/* d loss / d output is the second argument: the kernel's gradient is x^T upstream, the bias's the sums of upstream's columns. */
+/* d loss / d output is the second argument: the kernel's gradient is x^T upstream, the bias's the sums of
+ * upstream's columns. */
 static mix_list *step_body(void *context, mix_list *arguments) {
   training *t = context;
   mix_tape *tape = mix_tape_begin();
   mix_tensor *outputs = mix_call(t->dense, mix_list_get(arguments, 0));
-  mix_tensor *loss = mix_reduce_sum(mix_multiply(mix_cast(outputs, MIX_FLOAT32), mix_list_get(arguments, 1)), MIX_ALL_AXES, false);
+  mix_tensor *loss = mix_reduce_sum(mix_multiply(mix_cast(outputs, MIX_FLOAT32), mix_list_get(arguments, 1)),
+                                    MIX_ALL_AXES, false);
   mix_tape_end(tape);
   mix_optimizer_minimize(t->optimizer, loss, tape, t->variables);
   return mix_list_of(mix_optimizer_applied(t->optimizer), outputs);
@@ -68,13 +70,15 @@ static outcome *train(int threads, const batch *second) {
   mix_set_seed(5);
   MIX_SCOPE {
     training t = {.dense = mix_dense(.units = UNITS, .name = "dense"),
-                  .optimizer = mix_loss_scale_optimizer(mix_rmsprop(.learning_rate = 0.25), .initial_scale = SCALE)};
+                  .optimizer =
+                      mix_loss_scale_optimizer(mix_rmsprop(.learning_rate = 0.25), .initial_scale = SCALE)};
     mix_layer_build(t.dense, MIX_SHAPE(BATCH, WIDTH));
     t.variables = mix_layer_trainable_weights(t.dense);
     mix_function *step = mix_function_new(step_body, &t, .name = "step");
     mix_list *first = arguments_of(&good);
     assert_true(mix_tensor_item(mix_list_get(mix_function_call(step, first), 0)));
-    if (second) o->applied = mix_tensor_item(mix_list_get(mix_function_call(step, arguments_of(second)), 0)) != 0;
+    if (second)
+      o->applied = mix_tensor_item(mix_list_get(mix_function_call(step, arguments_of(second)), 0)) != 0;
     assert_no_error();
     o->scale = scale_of(t.optimizer);
     read_state(&t, o->state);
@@ -96,7 +100,8 @@ static void expect(const batch *b, bool applied) {
   free(without), free(alone), free(team);
 }
 
-/* Zeros but for one number of x and one of what comes down in the same sample: one element of the kernel's gradient. */
+/* Zeros but for one number of x and one of what comes down in the same sample: one element of the kernel's
+ * gradient. */
 static batch *one_element(int sample, int row, int column, double x, double upstream) {
   static batch b;
   memset(&b, 0, sizeof b);
@@ -105,12 +110,14 @@ static batch *one_element(int sample, int row, int column, double x, double upst
   return &b;
 }
 
-static const int places[][2] = {{0, 0}, {WIDTH - 1, UNITS - 1}, {0, UNITS - 1}, {WIDTH - 1, 0}, {WIDTH / 2, UNITS / 2 + 1}};
+static const int places[][2] = {
+    {0, 0}, {WIDTH - 1, UNITS - 1}, {0, UNITS - 1}, {WIDTH - 1, 0}, {WIDTH / 2, UNITS / 2 + 1}};
 
 static void one_element_of_a_kernels_gradient_overflows(void **state) {
   (void)state;
   for (size_t p = 0; p < sizeof places / sizeof *places; p++)
-    expect(one_element((int)p, places[p][0], places[p][1], 200, 1), false); /* 200 * 1024, the bias's is 1024 */
+    expect(one_element((int)p, places[p][0], places[p][1], 200, 1),
+           false); /* 200 * 1024, the bias's is 1024 */
 }
 
 /* 65504 is float16's largest number; half its unit is 16. */
@@ -138,7 +145,8 @@ static void a_bias_gradient_alone_overflows(void **state) {
   (void)state;
   for (int over = 0; over < 2; over++) {
     batch *b = one_element(0, 0, UNITS - 1, 0, 1);
-    for (int i = 0; i < 63 + over; i++) b->upstream[i * UNITS + UNITS - 1] = 1; /* 64 * 1024 rounds to infinity */
+    for (int i = 0; i < 63 + over; i++)
+      b->upstream[i * UNITS + UNITS - 1] = 1; /* 64 * 1024 rounds to infinity */
     expect(b, !over);
   }
 }
@@ -152,7 +160,8 @@ static void no_step_reads_a_kernels_gradient_for_its_test_alone(void **state) {
   (void)state;
   assert_int_equal(mix_set_global_policy("mixed_float16"), MIX_OK);
   MIX_SCOPE {
-    training t = {.dense = mix_dense(.units = UNITS, .name = "dense"), .optimizer = mix_loss_scale_optimizer(mix_rmsprop(0))};
+    training t = {.dense = mix_dense(.units = UNITS, .name = "dense"),
+                  .optimizer = mix_loss_scale_optimizer(mix_rmsprop(0))};
     mix_layer_build(t.dense, MIX_SHAPE(BATCH, WIDTH));
     t.variables = mix_layer_trainable_weights(t.dense);
     mix_function *step = mix_function_new(step_body, &t, .name = "step");
@@ -170,8 +179,8 @@ static void no_step_reads_a_kernels_gradient_for_its_test_alone(void **state) {
       if (strchr(text, '{')) *strchr(text, '{') = 0; /* behind it stands the condition */
       const char *results = strstr(text, " -> "), *verdict = results ? strstr(results, "bool()") : NULL;
       if (!verdict) continue;
-      const bool product =
-          strstr(text, " matmul [") || strstr(text, " matmul_rounded ["); /* the latter where 16 bits are widened */
+      const bool product = strstr(text, " matmul [") ||
+                           strstr(text, " matmul_downcast ["); /* the latter where 16 bits are widened */
       made += product && strstr(results, gradient);
       if (!product && strstr(text, gradient)) fail_msg("a step of its own: %s", text);
     }

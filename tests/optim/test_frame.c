@@ -1,4 +1,5 @@
-/* What surrounds every rule: clipping, decay, averages, accumulation, constraints, absent gradients, state (spec/layers.md, 19.5). */
+/* What surrounds every rule: clipping, decay, averages, accumulation, constraints, absent gradients, state
+ * (spec/layers.md, 19.5). */
 #include "optim/support.h"
 
 #include "graph/variable.h"
@@ -29,7 +30,8 @@ static void global_norm(double clip, double first, double second) {
     mix_set_semantics(generations[g]);
     mix_variable *a = VARIABLE(MIX_FLOAT32, "a", 0), *b = VARIABLE(MIX_FLOAT32, "b", 0);
     mix_optimizer_apply_gradients(mix_sgd(.learning_rate = 1, .global_clipnorm = clip),
-                                  mix_list_of(VECTOR(MIX_FLOAT32, 3), VECTOR(MIX_FLOAT32, 4)), mix_list_of(a, b));
+                                  mix_list_of(VECTOR(MIX_FLOAT32, 3), VECTOR(MIX_FLOAT32, 4)),
+                                  mix_list_of(a, b));
     ASSERT_VALUES(a, 1e-6, -first);
     ASSERT_VALUES(b, 1e-6, -second);
   }
@@ -40,7 +42,8 @@ static void U03_global_clipnorm(void **state) { (void)state, global_norm(1, 0.6,
 static void global_norm_not_finite_spoils_all(void **state) {
   (void)state;
   mix_variable *a = VARIABLE(MIX_FLOAT32, "a", 0), *b = VARIABLE(MIX_FLOAT32, "b", 0);
-  mix_optimizer_apply_gradients(mix_sgd(.global_clipnorm = 1), mix_list_of(VECTOR(MIX_FLOAT32, INFINITY), VECTOR(MIX_FLOAT32, 4)),
+  mix_optimizer_apply_gradients(mix_sgd(.global_clipnorm = 1),
+                                mix_list_of(VECTOR(MIX_FLOAT32, INFINITY), VECTOR(MIX_FLOAT32, 4)),
                                 mix_list_of(a, b));
   assert_true(isnan(value_at(a, 0)) && isnan(value_at(b, 0)));
 }
@@ -52,7 +55,8 @@ static void U04_clipvalue(void **state) {
   ASSERT_VALUES(weight, 1e-8, 0.5, -0.1);
 }
 
-/* Keras 3 unscales and clips a float16 gradient of a float32 variable in float16: its numbers, all of them float16's. */
+/* Keras 3 unscales and clips a float16 gradient of a float32 variable in float16: its numbers, all of them
+ * float16's. */
 static void keras3_gradients_keep_their_dtype_until_the_rule(void **state) {
   (void)state;
   mix_set_semantics("keras3");
@@ -72,10 +76,12 @@ static void U05_weight_decay(void **state) {
 
 static void weight_decay_leaves_excluded_variables_alone(void **state) {
   (void)state;
-  mix_variable *kernel = VARIABLE(MIX_FLOAT32, "dense/kernel", 2), *bias = VARIABLE(MIX_FLOAT32, "dense/bias", 2),
-               *other = VARIABLE(MIX_FLOAT32, "other", 2);
+  mix_variable *kernel = VARIABLE(MIX_FLOAT32, "dense/kernel", 2),
+               *bias = VARIABLE(MIX_FLOAT32, "dense/bias", 2), *other = VARIABLE(MIX_FLOAT32, "other", 2);
   mix_optimizer *optimizer = mix_sgd(.learning_rate = 0.5, .weight_decay = 0.5);
-  assert_int_equal(mix_optimizer_exclude_from_weight_decay(optimizer, mix_list_of(other), 1, (const char *[]){"bias"}), MIX_OK);
+  assert_int_equal(
+      mix_optimizer_exclude_from_weight_decay(optimizer, mix_list_of(other), 1, (const char *[]){"bias"}),
+      MIX_OK);
   mix_list *gradients = mix_list_of(VECTOR(MIX_FLOAT32, 0), VECTOR(MIX_FLOAT32, 0), VECTOR(MIX_FLOAT32, 0));
   mix_optimizer_apply_gradients(optimizer, gradients, mix_list_of(kernel, bias, other));
   ASSERT_VALUES(kernel, 0, 1.5);
@@ -97,17 +103,21 @@ static void weight_decay_exclusions_are_expressions(void **state) {
               {"dense_1", {true, true, true}},
               {"dense[/]", {false, false, false}}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    mix_list *variables = mix_list_of(VARIABLE(MIX_FLOAT32, "dense_1/kernel", 2), VARIABLE(MIX_FLOAT32, "dense_1/bias", 2),
-                                      VARIABLE(MIX_FLOAT32, "block/dense_1/kernel", 2));
+    mix_list *variables =
+        mix_list_of(VARIABLE(MIX_FLOAT32, "dense_1/kernel", 2), VARIABLE(MIX_FLOAT32, "dense_1/bias", 2),
+                    VARIABLE(MIX_FLOAT32, "block/dense_1/kernel", 2));
     mix_optimizer *optimizer = mix_sgd(.learning_rate = 0.5, .weight_decay = 0.5);
-    assert_int_equal(mix_optimizer_exclude_from_weight_decay(optimizer, NULL, 1, &rows[i].expression), MIX_OK);
-    assert_int_equal(mix_optimizer_exclude_from_weight_decay(optimizer, NULL, 2, (const char *[]){"kernel", "(dense"}),
-                     MIX_VALUE_ERROR);
+    assert_int_equal(mix_optimizer_exclude_from_weight_decay(optimizer, NULL, 1, &rows[i].expression),
+                     MIX_OK);
+    assert_int_equal(
+        mix_optimizer_exclude_from_weight_decay(optimizer, NULL, 2, (const char *[]){"kernel", "(dense"}),
+        MIX_VALUE_ERROR);
     assert_non_null(strstr(mix_error_message(), "\"(dense\" is no regular expression"));
     mix_error_clear();
     mix_tensor *zero = VECTOR(MIX_FLOAT32, 0);
     mix_optimizer_apply_gradients(optimizer, mix_list_of(zero, zero, zero), variables);
-    for (int v = 0; v < 3; v++) ASSERT_VALUES((mix_variable *)mix_list_get(variables, v), 0, rows[i].excluded[v] ? 2 : 1.5);
+    for (int v = 0; v < 3; v++)
+      ASSERT_VALUES((mix_variable *)mix_list_get(variables, v), 0, rows[i].excluded[v] ? 2 : 1.5);
   }
 }
 
@@ -126,11 +136,13 @@ static void U06_moving_average(void **state) {
   ASSERT_VALUES(weight, 0, -0.5);
 }
 
-/* tf_keras starts the average at the weight: 0.5 * 1 + 0.5 * 0, then 0.5 * 0.5 + 0.5 * -1; every second step the weight takes it. */
+/* tf_keras starts the average at the weight: 0.5 * 1 + 0.5 * 0, then 0.5 * 0.5 + 0.5 * -1; every second step
+ * the weight takes it. */
 static void moving_average_of_tf_keras_starts_at_the_weight(void **state) {
   (void)state;
   mix_variable *weight = VARIABLE(MIX_FLOAT32, "w", 1);
-  mix_optimizer *optimizer = mix_sgd(.learning_rate = 1, .use_ema = true, .ema_momentum = 0.5, .ema_overwrite_frequency = 2);
+  mix_optimizer *optimizer =
+      mix_sgd(.learning_rate = 1, .use_ema = true, .ema_momentum = 0.5, .ema_overwrite_frequency = 2);
   captured_update update = captured_update_of(optimizer, mix_list_of(weight));
   run_captured(&update, mix_list_of(VECTOR(MIX_FLOAT32, 1)));
   ASSERT_VALUES(weight, 0, 0);
@@ -164,7 +176,8 @@ static void U07_gradient_accumulation(void **state) {
   ASSERT_ERROR(MIX_VALUE_ERROR);
 }
 
-/* An overwritten variable keeps the largest gradient until the update, whatever the others' accumulators do: Keras's numbers. */
+/* An overwritten variable keeps the largest gradient until the update, whatever the others' accumulators do:
+ * Keras's numbers. */
 static void accumulation_of_an_overwritten_variable(void **state) {
   (void)state;
   mix_set_semantics("keras3");
@@ -173,7 +186,8 @@ static void accumulation_of_an_overwritten_variable(void **state) {
     mix_optimizer *optimizer = mix_sgd(.learning_rate = 1, .gradient_accumulation_steps = 2);
     mix_optimizer_overwrite_with_gradient(optimizer, b);
     captured_update update = captured_update_of(optimizer, mix_list_of(a, b));
-    const double gradients[] = {3, 1, 2, 5}, values[] = {7, 3, 3, 5}, largest[] = {3, 0, 2, 0}, weights[] = {0, -1, -1, -2};
+    const double gradients[] = {3, 1, 2, 5}, values[] = {7, 3, 3, 5}, largest[] = {3, 0, 2, 0},
+                 weights[] = {0, -1, -1, -2};
     for (int i = 0; i < 4; i++) {
       mix_list *both = mix_list_of(VECTOR(MIX_FLOAT32, 1), VECTOR(MIX_FLOAT32, gradients[i]));
       if (captured)
@@ -191,8 +205,10 @@ static void U08_integer_learning_rate(void **state) {
   (void)state;
   assert_null(mix_optimizer_from_config("SGD", "{\"learning_rate\": 1}", mix_semantics_named("keras3")));
   ASSERT_ERROR(MIX_VALUE_ERROR);
-  assert_non_null(mix_optimizer_from_config("SGD", "{\"learning_rate\": 1.0}", mix_semantics_named("keras3")));
-  assert_non_null(mix_optimizer_from_config("SGD", "{\"learning_rate\": 1}", mix_semantics_named("tf_keras")));
+  assert_non_null(
+      mix_optimizer_from_config("SGD", "{\"learning_rate\": 1.0}", mix_semantics_named("keras3")));
+  assert_non_null(
+      mix_optimizer_from_config("SGD", "{\"learning_rate\": 1}", mix_semantics_named("tf_keras")));
 }
 
 static void U09_clipnorm_and_clipvalue(void **state) {
@@ -202,7 +218,8 @@ static void U09_clipnorm_and_clipvalue(void **state) {
   apply_one(mix_sgd(.learning_rate = 1, .clipnorm = 1, .clipvalue = 0.7), weight, VECTOR(MIX_FLOAT32, 3, 4));
   ASSERT_VALUES(weight, 1e-7, -0.6, -0.8);
   mix_variable *both = VARIABLE(MIX_FLOAT32, "b", 0, 0);
-  apply_one(mix_sgd(.learning_rate = 1, .clipnorm = 1, .clipvalue = 0.7, .legacy = true), both, VECTOR(MIX_FLOAT32, 3, 4));
+  apply_one(mix_sgd(.learning_rate = 1, .clipnorm = 1, .clipvalue = 0.7, .legacy = true), both,
+            VECTOR(MIX_FLOAT32, 3, 4));
   ASSERT_VALUES(both, 1e-7, -0.7, -0.7);
   mix_set_semantics("keras3");
   assert_null(mix_sgd(.clipnorm = 1, .clipvalue = 0.7));
@@ -232,12 +249,14 @@ static void U10_all_gradients_absent(void **state) {
 static void assert_named(mix_optimizer *optimizer, int count, const char *const *names) {
   mix_list *variables = mix_optimizer_variables(optimizer);
   assert_int_equal(mix_list_count(variables), count);
-  for (int i = 0; i < count; i++) assert_string_equal(mix_variable_name(mix_list_get(variables, i)), names[i]);
+  for (int i = 0; i < count; i++)
+    assert_string_equal(mix_variable_name(mix_list_get(variables, i)), names[i]);
 }
 
 static void U14_variables_of_adam(void **state) {
   (void)state;
-  mix_variable *kernel = VARIABLE(MIX_FLOAT32, "dense/kernel", 1), *bias = VARIABLE(MIX_FLOAT32, "dense/bias", 1);
+  mix_variable *kernel = VARIABLE(MIX_FLOAT32, "dense/kernel", 1),
+               *bias = VARIABLE(MIX_FLOAT32, "dense/bias", 1);
   mix_list *variables = mix_list_of(kernel, bias);
   mix_set_semantics("keras3");
   mix_optimizer *optimizer = mix_adam(0);
@@ -252,8 +271,9 @@ static void U14_variables_of_adam(void **state) {
   mix_set_semantics("tf_keras");
   optimizer = mix_adam(.amsgrad = true);
   mix_optimizer_build(optimizer, variables);
-  static const char *const tf_keras[] = {"iteration",    "learning_rate", "m/dense/kernel",    "v/dense/kernel",
-                                         "m/dense/bias", "v/dense/bias",  "vhat/dense/kernel", "vhat/dense/bias"};
+  static const char *const tf_keras[] = {"iteration",         "learning_rate",  "m/dense/kernel",
+                                         "v/dense/kernel",    "m/dense/bias",   "v/dense/bias",
+                                         "vhat/dense/kernel", "vhat/dense/bias"};
   assert_named(optimizer, 8, tf_keras);
   mix_set_semantics("experimental");
   optimizer = mix_rmsprop(.momentum = 0.5);
@@ -283,7 +303,8 @@ static void gradients_that_do_not_fit_are_errors(void **state) {
   ASSERT_ERROR(MIX_VALUE_ERROR); /* shape */
   mix_optimizer_apply_gradients(optimizer, mix_list_of(VECTOR(MIX_FLOAT16, 1, 1)), mix_list_of(weight));
   ASSERT_ERROR(MIX_TYPE_ERROR); /* dtype */
-  mix_optimizer_apply_gradients(optimizer, mix_list_of(VECTOR(MIX_FLOAT32, 1, 1)), mix_list_of(weight, unknown));
+  mix_optimizer_apply_gradients(optimizer, mix_list_of(VECTOR(MIX_FLOAT32, 1, 1)),
+                                mix_list_of(weight, unknown));
   ASSERT_ERROR(MIX_VALUE_ERROR); /* lengths */
   mix_optimizer_apply_gradients(optimizer, mix_list_of(VECTOR(MIX_FLOAT32, 1, 1)), mix_list_of(unknown));
   ASSERT_ERROR(MIX_VALUE_ERROR); /* not built for it */
@@ -322,7 +343,9 @@ static void decay_of_the_legacy_family(void **state) {
   ASSERT_VALUES(weight, 0, -1.5);
 }
 
-static mix_tensor *square_of(void *context) { return mix_reduce_sum(mix_square(mix_variable_value(context)), MIX_ALL_AXES, false); }
+static mix_tensor *square_of(void *context) {
+  return mix_reduce_sum(mix_square(mix_variable_value(context)), MIX_ALL_AXES, false);
+}
 
 static void minimize_differentiates_and_applies(void **state) {
   (void)state;
@@ -333,7 +356,8 @@ static void minimize_differentiates_and_applies(void **state) {
   mix_tape_end(tape);
   assert_int_equal(mix_optimizer_minimize(optimizer, loss, tape, mix_list_of(weight)), MIX_OK);
   ASSERT_VALUES(weight, 0, 1.5);
-  assert_int_equal(mix_optimizer_minimize_function(optimizer, square_of, weight, mix_list_of(weight)), MIX_OK);
+  assert_int_equal(mix_optimizer_minimize_function(optimizer, square_of, weight, mix_list_of(weight)),
+                   MIX_OK);
   ASSERT_VALUES(weight, 0, 0.75);
 }
 
@@ -359,7 +383,8 @@ static void long_names(void **state) {
   mix_set_semantics("keras3");
   mix_variable *weight = VARIABLE(MIX_FLOAT32, name, 1, 2);
   mix_optimizer *optimizer = mix_adam(.name = name);
-  assert_int_equal(mix_optimizer_apply(optimizer, mix_list_of(VECTOR(MIX_FLOAT32, 1, 1)), mix_list_of(weight)), MIX_OK);
+  assert_int_equal(
+      mix_optimizer_apply(optimizer, mix_list_of(VECTOR(MIX_FLOAT32, 1, 1)), mix_list_of(weight)), MIX_OK);
   mix_variable *slot = mix_list_get(mix_optimizer_variables(optimizer), 2);
   assert_memory_equal(mix_variable_name(slot), "nnnn", 4);
   mix_set_semantics("tf_keras");

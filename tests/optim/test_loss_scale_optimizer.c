@@ -1,4 +1,5 @@
-/* The loss-scale optimizer of tf_keras (spec/mixed-precision.md, 9.6). Numbers are small dyadic fractions: results are exact. */
+/* The loss-scale optimizer of tf_keras (spec/mixed-precision.md, 9.6). Numbers are small dyadic fractions:
+ * results are exact. */
 #include "optim/support.h"
 
 #include "graph/variable.h"
@@ -47,7 +48,8 @@ static void O01_backprop_sees_the_scaled_gradient(void **state) {
   mix_tape_end(tape);
   mix_list *scaled = mix_tape_gradient(tape, loss, variables);
   assert_true(mix_tensor_item(mix_list_get(scaled, 0)) == 10);
-  mix_optimizer_apply_gradients(optimizer, mix_optimizer_get_unscaled_gradients(optimizer, scaled), variables);
+  mix_optimizer_apply_gradients(optimizer, mix_optimizer_get_unscaled_gradients(optimizer, scaled),
+                                variables);
   /* 10 * (1 / 10) in float32: 1 / 10 rounds, the product to 1 again; 5 - 2 */
   ASSERT_VALUES(v, 0, 3);
   mix_variable *again = VARIABLE(MIX_FLOAT32, "again", 5);
@@ -70,7 +72,8 @@ static void O02_get_scaled_loss(void **state) {
 
 static void O03_get_unscaled_gradients(void **state) {
   (void)state;
-  mix_list *gradients = mix_list_new(3, (void *[]){mix_scalar(3, MIX_FLOAT32), NULL, mix_scalar(-4, MIX_FLOAT16)});
+  mix_list *gradients =
+      mix_list_new(3, (void *[]){mix_scalar(3, MIX_FLOAT32), NULL, mix_scalar(-4, MIX_FLOAT16)});
   mix_list *unscaled = mix_optimizer_get_unscaled_gradients(fixed(mix_sgd(0), 2), gradients);
   assert_int_equal(mix_list_count(unscaled), 3);
   assert_true(mix_tensor_item(mix_list_get(unscaled, 0)) == 1.5);
@@ -109,8 +112,9 @@ static void O07_fixed_has_no_counter(void **state) {
   assert_false(mix_optimizer_dynamic(optimizer));
 }
 
-/* Clipping sees unscaled gradients: 4 is cut to 2 whatever the scale. O09 and O10 go on with a limit of 3 (tf_keras sets clipnorm of
- * an old-family optimizer between steps; here a second optimizer takes the state over). */
+/* Clipping sees unscaled gradients: 4 is cut to 2 whatever the scale. O09 and O10 go on with a limit of 3
+ * (tf_keras sets clipnorm of an old-family optimizer between steps; here a second optimizer takes the state
+ * over). */
 static void O08_O09_O10_clipping_sees_unscaled_gradients(void **state) {
   (void)state;
   for (int kind = 0; kind < 3; kind++) {
@@ -234,7 +238,8 @@ static void O26_fixed_without_scale(void **state) {
 
 static void O27_fixed_with_growth(void **state) {
   (void)state;
-  assert_null(mix_loss_scale_optimizer(mix_sgd(0), .fixed = true, .initial_scale = 1, .dynamic_growth_steps = 2));
+  assert_null(
+      mix_loss_scale_optimizer(mix_sgd(0), .fixed = true, .initial_scale = 1, .dynamic_growth_steps = 2));
   ASSERT_ERROR(MIX_VALUE_ERROR);
 }
 
@@ -287,8 +292,9 @@ static void O33_state_can_be_saved_and_restored(void **state) {
   mix_optimizer *optimizer = dynamic(mix_sgd(.learning_rate = 1, .momentum = 1), 1, 2);
   minimize(optimizer, v, 1);
   mix_loss_scale *scale = mix_optimizer_loss_scale_object(optimizer);
-  mix_variable *all[] = {v, mix_optimizer_slot(optimizer, v, "momentum"), mix_optimizer_iterations_variable(optimizer),
-                         mix_loss_scale_variable(scale), mix_optimizer_dynamic_counter(optimizer)};
+  mix_variable *all[] = {v, mix_optimizer_slot(optimizer, v, "momentum"),
+                         mix_optimizer_iterations_variable(optimizer), mix_loss_scale_variable(scale),
+                         mix_optimizer_dynamic_counter(optimizer)};
   double saved[5];
   for (int i = 0; i < 5; i++) saved[i] = value_at(all[i], 0);
   ASSERT_VALUES(v, 0, 1);
@@ -296,7 +302,8 @@ static void O33_state_can_be_saved_and_restored(void **state) {
   ASSERT_VALUES(all[1], 0, -1);
   minimize(optimizer, v, 1);
   for (int i = 0; i < 5; i++)
-    mix_variable_assign(all[i], mix_tensor_from_doubles(&saved[i], mix_variable_true_dtype(all[i]), mix_variable_shape(all[i])));
+    mix_variable_assign(all[i], mix_tensor_from_doubles(&saved[i], mix_variable_true_dtype(all[i]),
+                                                        mix_variable_shape(all[i])));
   ASSERT_VALUES(v, 0, 1);
   assert_true(scale_of(optimizer) == 1 && counter_of(optimizer) == 1);
   minimize(optimizer, v, 1);
@@ -337,7 +344,8 @@ static void O37_scales_that_are_not_positive(void **state) {
 
 static void O38_O39_O40_wrapping_by_policy(void **state) {
   (void)state;
-  mix_optimizer *plain = mix_sgd(0), *wrapped = mix_optimizer_for_policy(plain, mix_policy_new("mixed_float16"));
+  mix_optimizer *plain = mix_sgd(0),
+                *wrapped = mix_optimizer_for_policy(plain, mix_policy_new("mixed_float16"));
   assert_ptr_equal(mix_optimizer_inner(wrapped), plain);
   assert_true(mix_optimizer_dynamic(wrapped));
   static const char *const others[] = {"mixed_bfloat16", "float16", "float32"};
@@ -355,9 +363,11 @@ static void S16_absent_gradients_count_as_finite(void **state) {
   (void)state;
   mix_variable *a = VARIABLE(MIX_FLOAT32, "a", 1), *b = VARIABLE(MIX_FLOAT32, "b", 1);
   mix_optimizer *optimizer = dynamic(mix_sgd(0), 4, 1);
-  mix_optimizer_apply_gradients(optimizer, mix_list_new(2, (void *[]){NULL, VECTOR(MIX_FLOAT32, 1)}), mix_list_of(a, b));
+  mix_optimizer_apply_gradients(optimizer, mix_list_new(2, (void *[]){NULL, VECTOR(MIX_FLOAT32, 1)}),
+                                mix_list_of(a, b));
   assert_true(scale_of(optimizer) == 8);
-  mix_optimizer_apply_gradients(optimizer, mix_list_new(2, (void *[]){NULL, VECTOR(MIX_FLOAT32, NAN)}), mix_list_of(a, b));
+  mix_optimizer_apply_gradients(optimizer, mix_list_new(2, (void *[]){NULL, VECTOR(MIX_FLOAT32, NAN)}),
+                                mix_list_of(a, b));
   assert_true(scale_of(optimizer) == 4);
   mix_optimizer_apply_gradients(optimizer, mix_list_new(2, NULL), mix_list_of(a, b));
   ASSERT_ERROR(MIX_VALUE_ERROR);
@@ -372,7 +382,8 @@ static void S18_fixed_scale_applies_what_is_not_finite(void **state) {
   assert_true(scale_of(optimizer) == 1000);
 }
 
-/* The scale and the counter after each step of a sequence, S05, S08 and S10 with S17, through a captured update. */
+/* The scale and the counter after each step of a sequence, S05, S08 and S10 with S17, through a captured
+ * update. */
 static void S05_S08_S10_S17_sequences(void **state) {
   (void)state;
   static const struct {

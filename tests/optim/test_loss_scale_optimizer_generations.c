@@ -37,7 +37,8 @@ static void O62_infinite_gradients(void **state) {
   (void)state;
   mix_variable *v = VARIABLE(MIX_FLOAT32, "v", 1, 2);
   mix_optimizer *optimizer = mix_loss_scale_optimizer(mix_sgd(0), .name = NULL);
-  mix_optimizer_apply_gradients(optimizer, mix_list_of(VECTOR(MIX_FLOAT32, INFINITY, INFINITY)), mix_list_of(v));
+  mix_optimizer_apply_gradients(optimizer, mix_list_of(VECTOR(MIX_FLOAT32, INFINITY, INFINITY)),
+                                mix_list_of(v));
   ASSERT_VALUES(v, 0, 1, 2);
   assert_true(scale_of(optimizer) == 16384);
   assert_int_equal(mix_optimizer_iterations(optimizer), 0);
@@ -189,7 +190,8 @@ static void O43_no_loss_scale(void **state) {
 static void O44_multiplier_four(void **state) {
   (void)state;
   mix_variable *v = VARIABLE(MIX_FLOAT32, "v", 1);
-  mix_loss_scale *scale = mix_dynamic_loss_scale(.initial_loss_scale = 1, .increment_period = 1, .multiplier = 4);
+  mix_loss_scale *scale =
+      mix_dynamic_loss_scale(.initial_loss_scale = 1, .increment_period = 1, .multiplier = 4);
   mix_optimizer *optimizer = mix_loss_scale_optimizer(mix_sgd(0), .loss_scale = scale);
   mix_optimizer_apply_gradients(optimizer, mix_list_of(VECTOR(MIX_FLOAT32, 1)), mix_list_of(v));
   assert_true(scale_of(optimizer) == 4);
@@ -198,7 +200,8 @@ static void O44_multiplier_four(void **state) {
 static void O45_nan_step_does_not_count(void **state) {
   (void)state;
   mix_variable *v = VARIABLE(MIX_FLOAT32, "v", 1);
-  mix_optimizer *optimizer = mix_loss_scale_optimizer(mix_sgd(0), .loss_scale = mix_loss_scale_get("dynamic"));
+  mix_optimizer *optimizer =
+      mix_loss_scale_optimizer(mix_sgd(0), .loss_scale = mix_loss_scale_get("dynamic"));
   mix_optimizer_apply_gradients(optimizer, mix_list_of(VECTOR(MIX_FLOAT32, NAN)), mix_list_of(v));
   assert_int_equal(mix_optimizer_iterations(optimizer), 0);
   ASSERT_VALUES(v, 0, 1);

@@ -1,4 +1,5 @@
-/* Lamb and Adafactor against the same rules written as loops over doubles: a kernel (2, 3) and a bias (3), four steps. */
+/* Lamb and Adafactor against the same rules written as loops over doubles: a kernel (2, 3) and a bias (3),
+ * four steps. */
 #include "optim/support.h"
 
 enum { ROWS = 2, COLUMNS = 3, KERNEL = ROWS * COLUMNS, STEPS = 4 };
@@ -25,7 +26,8 @@ static void lamb(int count, int t, const double *g, double *w, double *m, double
     v[i] += (g[i] * g[i] - v[i]) * (1 - 0.999);
     step[i] = m[i] / b1 / (sqrt(v[i] / b2) + 1e-7);
   }
-  double weights = norm(count, w), steps = norm(count, step), ratio = weights > 0 && steps > 0 ? weights / steps : 1;
+  double weights = norm(count, w), steps = norm(count, step),
+         ratio = weights > 0 && steps > 0 ? weights / steps : 1;
   for (int i = 0; i < count; i++) w[i] -= ratio * rate * step[i];
 }
 
@@ -55,8 +57,10 @@ static void adafactor(int rows, int t, const double *g, double *w, double *r, do
 
 static void follow(bool is_lamb, mix_dtype dtype) {
   mix_shape kernel_shape = {.rank = 2, .dims = {ROWS, COLUMNS}}, bias_shape = {.rank = 1, .dims = {COLUMNS}};
-  mix_variable *kernel = mix_variable_new(mix_tensor_from_doubles(start, dtype, kernel_shape), .name = "kernel");
-  mix_variable *bias = mix_variable_new(mix_tensor_from_doubles(start + 3, dtype, bias_shape), .name = "bias");
+  mix_variable *kernel =
+      mix_variable_new(mix_tensor_from_doubles(start, dtype, kernel_shape), .name = "kernel");
+  mix_variable *bias =
+      mix_variable_new(mix_tensor_from_doubles(start + 3, dtype, bias_shape), .name = "bias");
   mix_optimizer *optimizer = is_lamb ? mix_lamb(.learning_rate = 0.1) : mix_adafactor(.learning_rate = 0.1);
   double w[KERNEL], b[COLUMNS], state[2][3][KERNEL] = {0};
   memcpy(w, start, sizeof w);
@@ -65,9 +69,10 @@ static void follow(bool is_lamb, mix_dtype dtype) {
   double tolerance = dtype == MIX_FLOAT64 ? 1e-13 : 1e-5;
   for (int t = 1; t <= STEPS; t++) {
     const double *g = gradients[t - 1];
-    mix_optimizer_apply_gradients(
-        optimizer, mix_list_of(mix_tensor_from_doubles(g, dtype, kernel_shape), mix_tensor_from_doubles(g, dtype, bias_shape)),
-        mix_list_of(kernel, bias));
+    mix_optimizer_apply_gradients(optimizer,
+                                  mix_list_of(mix_tensor_from_doubles(g, dtype, kernel_shape),
+                                              mix_tensor_from_doubles(g, dtype, bias_shape)),
+                                  mix_list_of(kernel, bias));
     assert_no_error();
     if (is_lamb) {
       lamb(KERNEL, t, g, w, state[0][0], state[0][1]);
@@ -101,7 +106,8 @@ static void adafactor_follows_its_rule(void **unused) {
 static void lamb_of_a_weight_of_zeros(void **unused) {
   (void)unused;
   mix_variable *weight = VARIABLE(MIX_FLOAT64, "w", 0, 0);
-  mix_optimizer_apply_gradients(mix_lamb(.learning_rate = 0.5), mix_list_of(VECTOR(MIX_FLOAT64, 2, -4)), mix_list_of(weight));
+  mix_optimizer_apply_gradients(mix_lamb(.learning_rate = 0.5), mix_list_of(VECTOR(MIX_FLOAT64, 2, -4)),
+                                mix_list_of(weight));
   /* 1 - beta_2 against its float32 cast: 1.3e-5, half of it in the root, of a step of 0.5. */
   ASSERT_VALUES(weight, 4e-6, -0.5, 0.5);
   mix_variable *still = VARIABLE(MIX_FLOAT64, "s", 1, 2);
@@ -121,7 +127,8 @@ static void adafactor_state(void **unused) {
     mix_shape shape;
   } rows[] = {{"r", MIX_SHAPE(2, 3)}, {"c", MIX_SHAPE(2, 4)}, {"v", MIX_SHAPE(2, 3, 4)}};
   for (int i = 0; i < 3; i++)
-    assert_true(mix_shape_equal(mix_variable_shape(mix_optimizer_slot(optimizer, cube, rows[i].name)), rows[i].shape));
+    assert_true(mix_shape_equal(mix_variable_shape(mix_optimizer_slot(optimizer, cube, rows[i].name)),
+                                rows[i].shape));
   assert_null(mix_optimizer_slot(optimizer, vector, "r"));
   assert_null(mix_optimizer_slot(optimizer, vector, "c"));
   assert_non_null(mix_optimizer_slot(optimizer, vector, "velocity"));
@@ -130,7 +137,8 @@ static void adafactor_state(void **unused) {
                                 mix_list_of(cube, vector));
   assert_no_error();
   /* All gradients alike: v = g^2, u = 1, and the step is rms(w) * min(lr, 1) = 0.001. */
-  assert_near(mix_tensor_item(mix_reduce_max(mix_variable_true_value(cube), MIX_ALL_AXES, false)), 0.999, 1e-6);
+  assert_near(mix_tensor_item(mix_reduce_max(mix_variable_true_value(cube), MIX_ALL_AXES, false)), 0.999,
+              1e-6);
 }
 
 /* Keras takes min(lr, 1 / sqrt(t)) with the option and without it. */
@@ -141,7 +149,8 @@ static void relative_step_changes_nothing(void **unused) {
   mix_optimizer *without = mix_optimizer_from_text("adafactor:learning_rate=5,relative_step=false", NULL);
   assert_non_null(strstr(mix_optimizer_get_config(with), "\"relative_step\": true"));
   assert_non_null(strstr(mix_optimizer_get_config(without), "\"relative_step\": false"));
-  assert_non_null(strstr(mix_optimizer_get_config(mix_adafactor(.no_relative_step = true)), "\"relative_step\": false"));
+  assert_non_null(
+      strstr(mix_optimizer_get_config(mix_adafactor(.no_relative_step = true)), "\"relative_step\": false"));
   for (int step = 0; step < 2; step++) {
     mix_optimizer_apply_gradients(with, mix_list_of(VECTOR(MIX_FLOAT32, 1, 2)), mix_list_of(a));
     mix_optimizer_apply_gradients(without, mix_list_of(VECTOR(MIX_FLOAT32, 1, 2)), mix_list_of(b));
@@ -151,7 +160,8 @@ static void relative_step_changes_nothing(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(lamb_follows_its_rule), TEST(adafactor_follows_its_rule), TEST(lamb_of_a_weight_of_zeros),
-                                     TEST(adafactor_state), TEST(relative_step_changes_nothing)};
+  const struct CMUnitTest tests[] = {TEST(lamb_follows_its_rule), TEST(adafactor_follows_its_rule),
+                                     TEST(lamb_of_a_weight_of_zeros), TEST(adafactor_state),
+                                     TEST(relative_step_changes_nothing)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

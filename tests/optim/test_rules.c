@@ -1,4 +1,5 @@
-/* Update rules: the trajectories of spec/layers.md, 19.1, outside and inside a captured function, in float32 and float64. */
+/* Update rules: the trajectories of spec/layers.md, 19.1, outside and inside a captured function, in float32
+ * and float64. */
 #include "optim/support.h"
 
 typedef struct trajectory {
@@ -6,9 +7,10 @@ typedef struct trajectory {
   double values[3][2];
 } trajectory;
 
-/* w0 = (1, -2); the spec computed in double precision and gives 7 digits: 1e-6 covers their rounding, plus for float32 three steps of
- * a few roundings of numbers up to 2 (2^-24 relative each). Keras rounds Adam's betas to float32 whatever the dtype: that changes
- * sqrt(1 - beta_2^t) by 7e-6 of itself, a step of 0.1 by 7e-7, two such steps by 1.4e-6. */
+/* w0 = (1, -2); the spec computed in double precision and gives 7 digits: 1e-6 covers their rounding, plus
+ * for float32 three steps of a few roundings of numbers up to 2 (2^-24 relative each). Keras rounds Adam's
+ * betas to float32 whatever the dtype: that changes sqrt(1 - beta_2^t) by 7e-6 of itself, a step of 0.1 by
+ * 7e-7, two such steps by 1.4e-6. */
 static void follow(const trajectory *t, mix_dtype dtype, bool captured) {
   static const double gradients[3][2] = {{0.5, -0.25}, {0.5, -0.25}, {-1, 0.75}};
   mix_variable *weight = VARIABLE(dtype, "w", 1, -2);
@@ -51,7 +53,9 @@ static void T02_sgd_momentum(void **state) {
   follow_all(&(trajectory){sgd_momentum, {{0.95, -1.975}, {0.855, -1.9275}, {0.8695, -1.95975}}});
 }
 
-static mix_optimizer *sgd_nesterov(void) { return mix_sgd(.learning_rate = 0.1, .momentum = 0.9, .nesterov = true); }
+static mix_optimizer *sgd_nesterov(void) {
+  return mix_sgd(.learning_rate = 0.1, .momentum = 0.9, .nesterov = true);
+}
 static void T03_sgd_nesterov(void **state) {
   (void)state;
   follow_all(&(trajectory){sgd_nesterov, {{0.905, -1.9525}, {0.7695, -1.88475}, {0.88255, -1.988775}}});
@@ -60,14 +64,17 @@ static void T03_sgd_nesterov(void **state) {
 static mix_optimizer *rmsprop(void) { return mix_rmsprop(.learning_rate = 0.1); }
 static void T04_rmsprop(void **state) {
   (void)state;
-  follow_all(&(trajectory){rmsprop, {{0.6837729, -1.6837748}, {0.4543574, -1.45436}, {0.7190317, -1.7442453}}});
+  follow_all(
+      &(trajectory){rmsprop, {{0.6837729, -1.6837748}, {0.4543574, -1.45436}, {0.7190317, -1.7442453}}});
 }
 
-/* Only epsilon's place tells T05 from T04: 5e-7 at the first step, so this row is checked in float64 to half of that. */
+/* Only epsilon's place tells T05 from T04: 5e-7 at the first step, so this row is checked in float64 to half
+ * of that. */
 static mix_optimizer *rmsprop_legacy(void) { return mix_rmsprop(.learning_rate = 0.1, .legacy = true); }
 static void T05_rmsprop_epsilon_outside(void **state) {
   (void)state;
-  trajectory t = {rmsprop_legacy, {{0.6837724, -1.6837726}, {0.4543568, -1.4543571}, {0.7190311, -1.7442425}}};
+  trajectory t = {rmsprop_legacy,
+                  {{0.6837724, -1.6837726}, {0.4543568, -1.4543571}, {0.7190311, -1.7442425}}};
   follow_all(&t);
   mix_set_semantics("experimental");
   t.make = rmsprop;
@@ -77,10 +84,13 @@ static void T05_rmsprop_epsilon_outside(void **state) {
   ASSERT_VALUES(weight, 2.5e-7, 0.6837724, -1.6837726);
 }
 
-static mix_optimizer *rmsprop_centered(void) { return mix_rmsprop(.learning_rate = 0.1, .centered = true, .momentum = 0.9); }
+static mix_optimizer *rmsprop_centered(void) {
+  return mix_rmsprop(.learning_rate = 0.1, .centered = true, .momentum = 0.9);
+}
 static void T06_rmsprop_centered_momentum(void **state) {
   (void)state;
-  follow_all(&(trajectory){rmsprop_centered, {{0.6666674, -1.6666696}, {0.111762, -1.1117673}, {-0.1227834, -0.9045191}}});
+  follow_all(&(trajectory){rmsprop_centered,
+                           {{0.6666674, -1.6666696}, {0.111762, -1.1117673}, {-0.1227834, -0.9045191}}});
 }
 
 static mix_optimizer *adam(void) { return mix_adam(.learning_rate = 0.1); }
@@ -96,33 +106,39 @@ static void T07_adam_and_amsgrad(void **state) {
 static mix_optimizer *adamw(void) { return mix_adamw(.learning_rate = 0.1); }
 static void T08_adamw(void **state) {
   (void)state;
-  follow_all(&(trajectory){adamw, {{0.8996006, -1.8992013}, {0.7992412, -1.7984425}, {0.8064865, -1.822573}}});
+  follow_all(
+      &(trajectory){adamw, {{0.8996006, -1.8992013}, {0.7992412, -1.7984425}, {0.8064865, -1.822573}}});
 }
 
 static mix_optimizer *adagrad(void) { return mix_adagrad(.learning_rate = 0.1); }
 static void T09_adagrad(void **state) {
   (void)state;
-  follow_all(&(trajectory){adagrad, {{0.9154846, -1.9379827}, {0.8509349, -1.885278}, {0.9299918, -1.9697935}}});
+  follow_all(
+      &(trajectory){adagrad, {{0.9154846, -1.9379827}, {0.8509349, -1.885278}, {0.9299918, -1.9697935}}});
 }
 
 static mix_optimizer *adadelta(void) { return mix_adadelta(.learning_rate = 0.1); }
 static void T10_adadelta(void **state) {
   (void)state;
-  follow_all(&(trajectory){adadelta, {{0.9998586, -1.9998586}, {0.9997154, -1.9997154}, {0.999917, -1.9999375}}});
+  follow_all(
+      &(trajectory){adadelta, {{0.9998586, -1.9998586}, {0.9997154, -1.9997154}, {0.999917, -1.9999375}}});
 }
 
 static mix_optimizer *nadam(void) { return mix_nadam(.learning_rate = 0.1); }
 static void T11_nadam(void **state) {
   (void)state;
-  follow_all(&(trajectory){nadam, {{0.8937212, -1.8937213}, {0.8163622, -1.8163622}, {0.8969792, -1.9081176}}});
+  follow_all(
+      &(trajectory){nadam, {{0.8937212, -1.8937213}, {0.8163622, -1.8163622}, {0.8969792, -1.9081176}}});
 }
 
-/* The product of two variables after each of two steps: keras3 advances it once a step; tf_keras as its fit runs, with each variable,
- * but for the first of two in the second step. u_t = 0.9 (1 - 0.96^t / 2). */
+/* The product of two variables after each of two steps: keras3 advances it once a step; tf_keras as its fit
+ * runs, with each variable, but for the first of two in the second step. u_t = 0.9 (1 - 0.96^t / 2). */
 static void nadam_product(void **state) {
   (void)state;
-  const double u1 = 0.9 * (1 - 0.5 * 0.96), u2 = 0.9 * (1 - 0.5 * 0.96 * 0.96), beta = (double)0.9f, base = (double)0.96f;
-  const double cast1 = beta * (1 - 0.5 * base), cast2 = beta * (1 - 0.5 * base * base); /* tf_keras casts both by way of float32 */
+  const double u1 = 0.9 * (1 - 0.5 * 0.96), u2 = 0.9 * (1 - 0.5 * 0.96 * 0.96), beta = (double)0.9f,
+               base = (double)0.96f;
+  const double cast1 = beta * (1 - 0.5 * base),
+               cast2 = beta * (1 - 0.5 * base * base); /* tf_keras casts both by way of float32 */
   const struct {
     const char *semantics;
     double first, second;
@@ -179,11 +195,12 @@ static void T13_lion(void **state) {
 static mix_optimizer *ftrl(void) { return mix_ftrl(.learning_rate = 0.1); }
 static void T14_ftrl(void **state) {
   (void)state;
-  follow_all(&(trajectory){ftrl, {{0.3809621, -0.3690536}, {0.3164124, -0.3163489}, {0.3954693, -0.4008643}}});
+  follow_all(
+      &(trajectory){ftrl, {{0.3809621, -0.3690536}, {0.3164124, -0.3163489}, {0.3954693, -0.4008643}}});
 }
 
-/* The legacy family leaves Ftrl to TensorFlow's kernel, which makes 0 of a linear slot that is NaN; the others pass it on. Keras's
- * numbers. */
+/* The legacy family leaves Ftrl to TensorFlow's kernel, which makes 0 of a linear slot that is NaN; the
+ * others pass it on. Keras's numbers. */
 static void ftrl_of_a_gradient_that_is_not_a_number(void **state) {
   (void)state;
   for (int legacy = 0; legacy < 2; legacy++) {
@@ -209,8 +226,9 @@ static void default_learning_rates(void **state) {
   assert_true(mix_optimizer_learning_rate(mix_sgd(0)) == (double)0.01f);
 }
 
-/* After a large gradient and a small one, amsgrad still divides by the large second moment: rows T07 alone do not tell. By hand, in
- * doubles: m = .1*8 -> .1*.9*8 + .1*.01; v = .001*64; v2 = .999*v + .001*1e-4; vhat = max(v, v2) = v. */
+/* After a large gradient and a small one, amsgrad still divides by the large second moment: rows T07 alone do
+ * not tell. By hand, in doubles: m = .1*8 -> .1*.9*8 + .1*.01; v = .001*64; v2 = .999*v + .001*1e-4; vhat =
+ * max(v, v2) = v. */
 static void amsgrad_keeps_the_largest_second_moment(void **state) {
   (void)state;
   mix_variable *weight = VARIABLE(MIX_FLOAT64, "w", 0);
@@ -219,14 +237,16 @@ static void amsgrad_keeps_the_largest_second_moment(void **state) {
   mix_optimizer_apply_gradients(optimizer, mix_list_of(VECTOR(MIX_FLOAT64, 8)), variables);
   mix_optimizer_apply_gradients(optimizer, mix_list_of(VECTOR(MIX_FLOAT64, 0.01)), variables);
   double b1 = (double)0.9f, b2 = (double)0.999f; /* powers are of betas cast by way of float32 */
-  double lr = (double)0.1f, m = 0.1 * 8, v = 0.001 * 64, w = -lr * sqrt(1 - b2) / (1 - b1) * m / (sqrt(v) + 1e-7);
+  double lr = (double)0.1f, m = 0.1 * 8, v = 0.001 * 64,
+         w = -lr * sqrt(1 - b2) / (1 - b1) * m / (sqrt(v) + 1e-7);
   m = 0.9 * m + 0.1 * 0.01;
   w -= lr * sqrt(1 - b2 * b2) / (1 - b1 * b1) * m / (sqrt(v) + 1e-7);
   ASSERT_VALUES(weight, 1e-12, w); /* a dozen roundings of numbers below 1 */
   ASSERT_VALUES(mix_optimizer_slot(optimizer, weight, "velocity_hat"), 1e-15, v);
 }
 
-/* float16 weights: every operation rounds to float16, as in Keras; lr 0.5 and these numbers are exact in it. */
+/* float16 weights: every operation rounds to float16, as in Keras; lr 0.5 and these numbers are exact in it.
+ */
 static void float16_weights_update_in_float16(void **state) {
   (void)state;
   mix_variable *weight = VARIABLE(MIX_FLOAT16, "w", 1, 2048);

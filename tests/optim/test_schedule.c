@@ -1,4 +1,5 @@
-/* Learning rate schedules (spec/layers.md, 12.3 and 19.5). Tolerance: a few roundings in float32 of numbers up to 1. */
+/* Learning rate schedules (spec/layers.md, 12.3 and 19.5). Tolerance: a few roundings in float32 of numbers
+ * up to 1. */
 #include "optim/support.h"
 
 static double at(mix_schedule *schedule, int64_t step) {
@@ -59,7 +60,8 @@ static void optimizer_follows_a_schedule(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(U11_exponential_decay), TEST(U12_cosine_decay), TEST(U13_piecewise_constant_decay),
-                                     TEST(inverse_time_and_polynomial_decay), TEST(optimizer_follows_a_schedule)};
+  const struct CMUnitTest tests[] = {
+      TEST(U11_exponential_decay), TEST(U12_cosine_decay), TEST(U13_piecewise_constant_decay),
+      TEST(inverse_time_and_polynomial_decay), TEST(optimizer_follows_a_schedule)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

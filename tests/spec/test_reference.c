@@ -1,6 +1,7 @@
-/* Recorded runs of real Keras (MIXTAPE_REFERENCE_DIR, its README.md): a test for each case of cases.json, run through the program with
- * exact accumulation, in the custom loop and for some in fit too; those of 16-bit policies with blocked accumulation as well. Bounds are the README's. */
-#include "base/cpu.h"
+/* Recorded runs of real Keras (MIXTAPE_REFERENCE_DIR, its README.md): a test for each case of cases.json, run
+ * through the program with exact accumulation, in the custom loop and for some in fit too; those of 16-bit
+ * policies with blocked accumulation as well. Bounds are the README's. */
+#include "base/processor.h"
 #include "cli/program.h"
 
 static const char *directory; /* NULL: not at hand */
@@ -12,8 +13,12 @@ typedef struct reference {
   bool blocked;
 } reference;
 
-static const char *text_of(const json_t *item, const char *key) { return json_string_value(json_object_get(item, key)); }
-static int64_t integer_of(const json_t *item, const char *key) { return json_integer_value(json_object_get(item, key)); }
+static const char *text_of(const json_t *item, const char *key) {
+  return json_string_value(json_object_get(item, key));
+}
+static int64_t integer_of(const json_t *item, const char *key) {
+  return json_integer_value(json_object_get(item, key));
+}
 
 static const char *reference_path(const char *name, const char *suffix) {
   static char paths[4][1024];
@@ -79,7 +84,9 @@ static void put_optimizer(char *text, size_t size, const json_t *item) {
   if (options) put_pairs(text, size, options);
 }
 
-static bool is_fit_case(const json_t *item) { return text_of(item, "loop") && !strcmp(text_of(item, "loop"), "fit"); }
+static bool is_fit_case(const json_t *item) {
+  return text_of(item, "loop") && !strcmp(text_of(item, "loop"), "fit");
+}
 
 static void build(command *c, const reference *r) {
   char text[512] = "";
@@ -101,14 +108,16 @@ static void build(command *c, const reference *r) {
   add_option(c, "--verbose", "0");
   const json_t *scale = json_object_get(r->item, "loss_scale");
   if (json_is_object(scale))
-    snprintf(text, sizeof text, "dynamic:%.17g:%lld", json_number_value(json_object_get(scale, "initial_scale")),
+    snprintf(text, sizeof text, "dynamic:%.17g:%lld",
+             json_number_value(json_object_get(scale, "initial_scale")),
              (long long)integer_of(scale, "dynamic_growth_steps"));
   else if (scale)
     snprintf(text, sizeof text, "%.17g", json_number_value(scale));
   if (scale) add_option(c, "--loss-scale", text);
   if (is_fit_case(r->item)) {
     add_number(c, "--epochs", r->item, "epochs");
-    if (json_object_get(r->item, "validation_split")) add_number(c, "--validation-split", r->item, "validation_split");
+    if (json_object_get(r->item, "validation_split"))
+      add_number(c, "--validation-split", r->item, "validation_split");
     const json_t *weights = json_object_get(r->item, "class_weight");
     text[0] = 0;
     if (weights) put_pairs(text, sizeof text, weights);
@@ -125,37 +134,62 @@ static void build(command *c, const reference *r) {
 typedef struct bounds {
   double loss;       /* relative, at every step */
   double loss_first; /* of the first ten steps */
-  double
-      weights; /* of the largest weight of an array; NaN: 16 bits, where RMSprop turns the sign of a rounding error into a step */
+  double weights;    /* of the largest weight of an array; NaN: 16 bits, where RMSprop turns the sign of a
+                        rounding error into a step */
   int64_t decisions; /* steps whose decisions must agree */
+  int64_t late;      /* from this step on losses have the bound loss_late; 0: never */
+  double loss_late;
 } bounds;
 
-/* Three times Keras's own spread, at least a hundredth. What was not run twice takes the spread of the run that is most like it;
- * of such a run only blocked sums, which round otherwise, also take the step at which Keras decided otherwise when it ran again. */
+/* The kind of processor that the runs were recorded on. */
+static bool is_recorders_kind(void) {
+#if defined(__x86_64__)
+  return (mix_cpu_features() & MIX_CPU_AVX512) && __builtin_cpu_is("intel");
+#else
+  return false;
+#endif
+}
+
+/* Three times Keras's own spread, at least a hundredth. What was not run twice takes the spread of the run
+ * that is most like it; of such a run only blocked sums, which round otherwise, also take the step at which
+ * Keras decided otherwise when it ran again. */
 static bounds bounds_of(const reference *r) {
   const char *policy = text_of(r->item, "policy");
-  if (!strcmp(policy, "float32")) return (bounds){1e-5, 1e-5, 1e-4, INT64_MAX};
-  if (!strcmp(policy, "float64")) return (bounds){1e-9, 1e-9, 1e-4, INT64_MAX};
+  bounds exact = {1e-5, 1e-5, 1e-4, INT64_MAX, 0, 0};
+  /* On an AMD processor TensorFlow 2.21 itself is 5.0e-5 from this record at step 56, where the last bit of a
+   * sum decides one ReLU, and RMSprop turns that into 1.5e-3 of the size of the final weights of dense_2. */
+  if (!strcmp(r->name, "guide-keras3-float32") && !is_recorders_kind())
+    exact.late = 56, exact.loss_late = 1e-4, exact.weights = 2e-3;
+  if (!strcmp(policy, "float32")) return exact;
+  if (!strcmp(policy, "float64")) return (bounds){1e-9, 1e-9, 1e-4, INT64_MAX, 0, 0};
   json_t *spreads = load_json(reference_path("spread.json", ""));
   const json_t *spread = json_object_get(spreads, r->name);
   bool own = spread != NULL;
   if (!spread)
-    spread =
-        json_object_get(spreads, strstr(r->name, "from-2e30") ? "guide-mixed_float16-from-2e30" : "guide-mixed_float16-dynamic");
+    spread = json_object_get(spreads, strstr(r->name, "from-2e30") ? "guide-mixed_float16-from-2e30"
+                                                                   : "guide-mixed_float16-dynamic");
   assert_non_null(spread);
   double loss = 3 * json_number_value(json_object_get(spread, "loss_max_relative"));
   double first = 3 * json_number_value(json_object_get(spread, "loss_max_relative_first_10"));
   const json_t *other = json_object_get(spread, "first_step_with_another_decision");
-  bounds b = {fmax(loss, 1e-2), fmax(first, 1e-2), NAN,
-              (own || r->blocked) && json_is_integer(other) ? json_integer_value(other) - 1 : INT64_MAX};
+  bounds b = {fmax(loss, 1e-2),
+              fmax(first, 1e-2),
+              NAN,
+              (own || r->blocked) && json_is_integer(other) ? json_integer_value(other) - 1 : INT64_MAX,
+              0,
+              0};
   json_decref(spreads);
   return b;
 }
 
 /* Equal where they are no numbers, else within the relative bound. */
 static void assert_close(double got, double expected, double bound, const char *what, int64_t where) {
-  if (isfinite(expected) ? fabs(got - expected) <= bound * fabs(expected) : isnan(expected) ? isnan(got) : got == expected) return;
-  fail_msg("%s of step or epoch %lld is %.17g, Keras's %.17g; more than %g apart", what, (long long)where, got, expected, bound);
+  if (isfinite(expected) ? fabs(got - expected) <= bound * fabs(expected)
+      : isnan(expected)  ? isnan(got)
+                         : got == expected)
+    return;
+  fail_msg("%s of step or epoch %lld is %.17g, Keras's %.17g; more than %g apart", what, (long long)where,
+           got, expected, bound);
 }
 
 static void compare_steps(const json_t *recorded, const json_t *made, const bounds *b) {
@@ -167,12 +201,16 @@ static void compare_steps(const json_t *recorded, const json_t *made, const boun
     int64_t step = (int64_t)i + 1;
     assert_int_equal(integer_of(ours, "step"), step);
     assert_close(number_in(json_object_get(ours, "loss")), number_in(json_object_get(theirs, "loss")),
-                 i < 10 ? b->loss_first : b->loss, "loss", step);
+                 b->late && step >= b->late ? b->loss_late
+                 : i < 10                   ? b->loss_first
+                                            : b->loss,
+                 "loss", step);
     for (size_t d = 0; d < sizeof decisions / sizeof *decisions && step <= b->decisions; d++) {
       const json_t *want = json_object_get(theirs, decisions[d]), *got = json_object_get(ours, decisions[d]);
       if (!want || json_is_null(want)) continue;
       if (!got) fail_msg("step %lld: the log has no %s", (long long)step, decisions[d]);
-      bool same = json_is_boolean(want) ? json_is_true(want) == json_is_true(got) : number_in(want) == number_in(got);
+      bool same =
+          json_is_boolean(want) ? json_is_true(want) == json_is_true(got) : number_in(want) == number_in(got);
       if (!same) fail_msg("step %lld: %s differs from Keras's", (long long)step, decisions[d]);
     }
   }
@@ -187,16 +225,19 @@ static void compare_history(const json_t *recorded, const json_t *made, const bo
   json_object_foreach(expected, key, values) {
     const json_t *ours = json_object_get(made, key);
     assert_int_equal(json_array_size(ours), json_array_size(values));
-    /* An accuracy is a count: where a prediction is a near tie 16 bits may decide otherwise, one example in a hundred. */
+    /* An accuracy is a count: where a prediction is a near tie 16 bits may decide otherwise, one example in a
+     * hundred. */
     double bound = strstr(key, "accuracy") && b->loss >= 1e-2 ? fmax(b->loss, 0.05) : b->loss;
     for (size_t i = 0; i < json_array_size(values); i++)
-      assert_close(number_in(json_array_get(ours, i)), number_in(json_array_get(values, i)), bound, key, (int64_t)i + 1);
+      assert_close(number_in(json_array_get(ours, i)), number_in(json_array_get(values, i)), bound, key,
+                   (int64_t)i + 1);
   }
 }
 
 static void compare_weights(const reference *r, const bounds *b) {
   MIX_SCOPE {
-    mix_npz *theirs = mix_npz_open(reference_path(r->name, ".final.npz")), *ours = mix_npz_open(in_folder("final.npz"));
+    mix_npz *theirs = mix_npz_open(reference_path(r->name, ".final.npz")),
+            *ours = mix_npz_open(in_folder("final.npz"));
     assert_int_equal(mix_npz_count(ours), mix_npz_count(theirs));
     for (int i = 0; i < mix_npz_count(theirs); i++) {
       char name[32];
@@ -206,7 +247,8 @@ static void compare_weights(const reference *r, const bounds *b) {
       assert_int_equal(mix_tensor_dtype(got), mix_tensor_dtype(expected));
       assert_true(mix_shape_equal(mix_tensor_shape(got), mix_tensor_shape(expected)));
       int64_t count = mix_shape_size(mix_tensor_shape(expected));
-      double *x = malloc(sizeof *x * (size_t)count), *y = malloc(sizeof *y * (size_t)count), size = 0, apart = 0;
+      double *x = malloc(sizeof *x * (size_t)count), *y = malloc(sizeof *y * (size_t)count), size = 0,
+             apart = 0;
       mix_tensor_read(expected, MIX_FLOAT64, x, count);
       mix_tensor_read(got, MIX_FLOAT64, y, count);
       int64_t their_nan = 0, our_nan = 0;
@@ -219,8 +261,9 @@ static void compare_weights(const reference *r, const bounds *b) {
       }
       free(x);
       free(y);
-      /* An infinite gradient at a closed relu: TensorFlow's CPU kernel multiplies by the gate (NaN), its GPU kernel and this library
-       * select (0). So in 16 bits the same arrays are spoilt, though not the same elements. */
+      /* An infinite gradient at a closed relu: TensorFlow's CPU kernel multiplies by the gate (NaN), its GPU
+       * kernel and this library select (0). So in 16 bits the same arrays are spoilt, though not the same
+       * elements. */
       if (isnan(b->weights) ? !their_nan != !our_nan : their_nan != our_nan)
         fail_msg("weight %d: %lld NaN, Keras has %lld", i, (long long)our_nan, (long long)their_nan);
       if (apart > b->weights * size) fail_msg("weight %d: %g apart, its size is %g", i, apart, size);
@@ -228,12 +271,12 @@ static void compare_weights(const reference *r, const bounds *b) {
   }
 }
 
-/* On the processors and with the C library of TensorFlow's own runs a float32 custom loop has its very bits, step after step and in every
- * weight (docs/NUMERICS.md). The last bits of rsqrt depend on the maker. */
+/* On the processors and with the C library of TensorFlow's own runs a float32 custom loop has its very bits,
+ * step after step and in every weight (docs/NUMERICS.md). The last bits of rsqrt depend on the maker. */
 static bool has_the_very_bits(const reference *r) {
 #if defined(__GLIBC__) && defined(__x86_64__)
-  return !strcmp(text_of(r->item, "policy"), "float32") && !is_fit_case(r->item) && strcmp(r->name, "tf_keras-adadelta") &&
-         (mix_cpu_features() & MIX_CPU_AVX512) && __builtin_cpu_is("intel");
+  return !strcmp(text_of(r->item, "policy"), "float32") && !is_fit_case(r->item) &&
+         strcmp(r->name, "tf_keras-adadelta") && is_recorders_kind();
 #else
   return (void)r, false;
 #endif
@@ -249,7 +292,9 @@ static void run_reference(void **state) {
     skip();
   }
   if (!strcmp(r->name, "guide-keras3-float32") && !(mix_cpu_features() & MIX_CPU_AVX2)) {
-    print_message("%s: no fused multiply-add here: docs/NUMERICS.md does not promise its 100 steps of RMSprop\n", r->name);
+    print_message(
+        "%s: no fused multiply-add here: docs/NUMERICS.md does not promise its 100 steps of RMSprop\n",
+        r->name);
     skip();
   }
   build(&c, r);
@@ -259,7 +304,7 @@ static void run_reference(void **state) {
     skip();
   }
   assert_code(code, 0);
-  bounds b = has_the_very_bits(r) ? (bounds){0, 0, 0, INT64_MAX} : bounds_of(r);
+  bounds b = has_the_very_bits(r) ? (bounds){0, 0, 0, INT64_MAX, 0, 0} : bounds_of(r);
   json_t *recorded = load_json(reference_path(r->name, ".json")), *report = printed_object();
   assert_string_equal(text_of(report, "accumulate"), r->blocked ? "blocked" : "exact");
   if (is_fit_case(r->item)) {
@@ -295,10 +340,10 @@ static bool runs_in_fit_too(const char *name) {
   return false;
 }
 
-enum { MOST = 256 };
-static struct CMUnitTest tests[MOST];
-static reference references[MOST];
-static char names[MOST][128];
+enum { MAX = 256 };
+static struct CMUnitTest tests[MAX];
+static reference references[MAX];
+static char names[MAX][128];
 static size_t test_count;
 
 static bool in_16_bits(const json_t *item) {
@@ -307,10 +352,13 @@ static bool in_16_bits(const json_t *item) {
 }
 
 static void add_test(const json_t *item, bool fit, bool blocked) {
-  if (test_count == MOST) return;
+  if (test_count == MAX) return;
   size_t i = test_count++;
   references[i] = (reference){item, text_of(item, "name"), fit, blocked};
-  snprintf(names[i], sizeof names[i], "%s%s", references[i].name, fit ? " (fit)" : blocked ? " (blocked)" : "");
+  snprintf(names[i], sizeof names[i], "%s%s", references[i].name,
+           fit       ? " (fit)"
+           : blocked ? " (blocked)"
+                     : "");
   tests[i] = (struct CMUnitTest){names[i], run_reference, NULL, NULL, &references[i]};
 }
 

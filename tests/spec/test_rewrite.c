@@ -1,5 +1,6 @@
-/* The recorded decisions of TensorFlow's graph rewrite (MIXTAPE_REFERENCE_DIR/rewrite, its README.md): a test for each graph, named after its
- * file. Everything is compared: status, dtypes, casts with their consumers, renamed ops. Casts are compared as sets, for their ids mean nothing. */
+/* The recorded decisions of TensorFlow's graph rewrite (MIXTAPE_REFERENCE_DIR/rewrite, its README.md): a test
+ * for each graph, named after its file. Everything is compared: status, dtypes, casts with their consumers,
+ * renamed ops. Casts are compared as sets, for their ids mean nothing. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* vasprintf */
 #endif
@@ -10,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "io/rewrite_json.h"
+#include "amp/graph_json.h"
 
 #include <dirent.h>
 #include <jansson.h>
@@ -18,10 +19,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RECORDED = 224, MOST = 512 };
+enum { RECORDED = 224, MAX = 512 };
 
 static char directory[1024];
-static char names[MOST][256];
+static char names[MAX][256];
 static size_t count;
 
 static const char *text_of(const json_t *object, const char *key) {
@@ -40,7 +41,9 @@ static const json_t *cast_named(const json_t *casts, const char *name, size_t le
   return NULL;
 }
 
-static int by_text(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+static int by_text(const void *a, const void *b) {
+  return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
 
 /* Sorts texts and joins them; frees them. */
 static char *join(char **texts, size_t n) {
@@ -65,7 +68,8 @@ static char *MIX_PRINTF(1, 2) new_text(const char *format, ...) {
   return text;
 }
 
-/* A cast behind another one says what it reads and what reads it, without ids: "from(to_dtype device)[node:input ...]". */
+/* A cast behind another one says what it reads and what reads it, without ids: "from(to_dtype
+ * device)[node:input ...]". */
 static char *cast_text(const json_t *casts, const json_t *cast, bool inner) {
   const json_t *consumers = json_object_get(cast, "consumers");
   size_t n = json_array_size(consumers);
@@ -74,14 +78,15 @@ static char *cast_text(const json_t *casts, const json_t *cast, bool inner) {
     const json_t *pair = json_array_get(consumers, i);
     const char *node = json_string_value(json_array_get(pair, 0));
     assert_non_null(node);
-    const json_t *behind = inner ? NULL : cast_named(casts, node, strlen(node)); /* casts follow casts once, not twice */
-    readers[i] =
-        behind ? cast_text(casts, behind, true) : new_text("%s:%lld", node, (long long)json_integer_value(json_array_get(pair, 1)));
+    const json_t *behind =
+        inner ? NULL : cast_named(casts, node, strlen(node)); /* casts follow casts once, not twice */
+    readers[i] = behind ? cast_text(casts, behind, true)
+                        : new_text("%s:%lld", node, (long long)json_integer_value(json_array_get(pair, 1)));
   }
   char *all = join(readers, n);
   free(readers);
-  char *text =
-      new_text("%s %s %s {%s}", inner ? "cast" : text_of(cast, "from"), text_of(cast, "to_dtype"), text_of(cast, "device"), all);
+  char *text = new_text("%s %s %s {%s}", inner ? "cast" : text_of(cast, "from"), text_of(cast, "to_dtype"),
+                        text_of(cast, "device"), all);
   free(all);
   return text;
 }
@@ -92,7 +97,8 @@ static char *casts_text(const json_t *casts) {
   for (size_t i = 0; i < n; i++) {
     const json_t *cast = json_array_get(casts, i);
     const char *from = text_of(cast, "from"), *colon = strrchr(from, ':');
-    if (!colon || !cast_named(casts, from, (size_t)(colon - from))) texts[used++] = cast_text(casts, cast, false);
+    if (!colon || !cast_named(casts, from, (size_t)(colon - from)))
+      texts[used++] = cast_text(casts, cast, false);
   }
   char *all = join(texts, used);
   free(texts);
@@ -129,9 +135,11 @@ static void run_recorded(void **state) {
     assert_same(file, got, "name");
     static const char *const keys[] = {"status", "dtypes", "ops", "attrs_added", "nodes_added"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) assert_same(expected, got, keys[i]);
-    char *theirs = casts_text(json_object_get(expected, "casts")), *ours = casts_text(json_object_get(got, "casts"));
+    char *theirs = casts_text(json_object_get(expected, "casts")),
+         *ours = casts_text(json_object_get(got, "casts"));
     if (strcmp(theirs, ours) != 0) fail_msg("casts: TensorFlow\n%sMixtape\n%s", theirs, ours);
-    assert_int_equal(json_array_size(json_object_get(got, "casts")), json_integer_value(json_object_get(expected, "nodes_added")));
+    assert_int_equal(json_array_size(json_object_get(got, "casts")),
+                     json_integer_value(json_object_get(expected, "nodes_added")));
     free(theirs);
     free(ours);
     json_decref(got);
@@ -169,15 +177,16 @@ static void recorded_lists(void **state) {
     assert_true(mix_amp_lists_make(&lists, &options, NULL));
     assert_null(lists.conflict);
     for (int c = 0; c < 4; c++) {
-      const json_t *recorded =
-          json_object_get(json_object_get(json_object_get(file, "lists"), modes[m].mode), mix_amp_class_name(classes[c]));
+      const json_t *recorded = json_object_get(json_object_get(json_object_get(file, "lists"), modes[m].mode),
+                                               mix_amp_class_name(classes[c]));
       int n;
       const char **ops = mix_amp_lists_ops(&lists, classes[c], &n);
       assert_non_null(ops);
       assert_int_equal(n, modes[m].sizes[c]);
       assert_int_equal(json_array_size(recorded), n);
       for (int i = 0; i < n; i++)
-        assert_int_equal(mix_amp_lists_class(&lists, json_string_value(json_array_get(recorded, (size_t)i))), classes[c]);
+        assert_int_equal(mix_amp_lists_class(&lists, json_string_value(json_array_get(recorded, (size_t)i))),
+                         classes[c]);
       mix_free(ops);
     }
     mix_amp_lists_free(&lists);
@@ -196,9 +205,11 @@ static int by_name(const void *a, const void *b) { return strcmp(a, b); }
 static bool find_graphs(void) {
   DIR *folder = opendir(directory);
   if (!folder) return false;
-  for (struct dirent *entry; (entry = readdir(folder)) && count < MOST;) {
+  for (struct dirent *entry; (entry = readdir(folder)) && count < MAX;) {
     size_t length = strlen(entry->d_name);
-    if (length < 6 || strcmp(entry->d_name + length - 5, ".json") != 0 || !strcmp(entry->d_name, "lists.json")) continue;
+    if (length < 6 || strcmp(entry->d_name + length - 5, ".json") != 0 ||
+        !strcmp(entry->d_name, "lists.json"))
+      continue;
     snprintf(names[count++], sizeof names[0], "%.*s", (int)length - 5, entry->d_name);
   }
   closedir(folder);
@@ -207,7 +218,7 @@ static bool find_graphs(void) {
 }
 
 int main(void) {
-  static struct CMUnitTest tests[MOST + 2];
+  static struct CMUnitTest tests[MAX + 2];
   const char *reference = getenv("MIXTAPE_REFERENCE_DIR");
   size_t n = 0;
   if (reference && *reference) {
@@ -218,7 +229,8 @@ int main(void) {
     }
     tests[n++] = (struct CMUnitTest)cmocka_unit_test(all_graphs_are_there);
     tests[n++] = (struct CMUnitTest)cmocka_unit_test(recorded_lists);
-    for (size_t i = 0; i < count; i++) tests[n++] = (struct CMUnitTest){names[i], run_recorded, NULL, NULL, names[i]};
+    for (size_t i = 0; i < count; i++)
+      tests[n++] = (struct CMUnitTest){names[i], run_recorded, NULL, NULL, names[i]};
   } else {
     tests[n++] = (struct CMUnitTest)cmocka_unit_test(no_reference_graphs);
   }

@@ -1,5 +1,5 @@
-/* The number format rows N01 to N14 of the specification (mixed-precision.md, 9.9), integers, and whole arrays between every two
- * dtypes. */
+/* The number format rows N01 to N14 of the specification (mixed-precision.md, 9.9), integers, and whole
+ * arrays between every two dtypes. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -128,10 +128,12 @@ static uint16_t stored_integer(int64_t x, mix_dtype dtype) {
   return bits;
 }
 
-/* float64 holds 53 bits: on the way to 8 or 11 bits it must not decide a tie that the last bits of the integer decide. */
+/* float64 holds 53 bits: on the way to 8 or 11 bits it must not decide a tie that the last bits of the
+ * integer decide. */
 static void integers_are_rounded_once(void **state) {
   (void)state;
-  int64_t tie = (INT64_C(1) << 62) + (INT64_C(1) << 54); /* between two bfloat16 numbers, the lower one even */
+  int64_t tie =
+      (INT64_C(1) << 62) + (INT64_C(1) << 54); /* between two bfloat16 numbers, the lower one even */
   assert_int_equal(stored_integer(tie, MIX_BFLOAT16), 0x5e80);
   assert_int_equal(stored_integer(tie + 1, MIX_BFLOAT16), 0x5e81);
   assert_int_equal(stored_integer(tie - 1, MIX_BFLOAT16), 0x5e80);
@@ -146,7 +148,8 @@ static void integers_are_rounded_once(void **state) {
   assert_int_equal(stored_integer(65520, MIX_FLOAT16), 0x7c00);
   assert_int_equal(stored_integer(INT64_MIN, MIX_FLOAT16), 0xfc00);
   float single;
-  mix_store_integer(&single, MIX_FLOAT32, 0, (INT64_C(1) << 54) + (INT64_C(1) << 30) + 1); /* just above a tie of float32 */
+  mix_store_integer(&single, MIX_FLOAT32, 0,
+                    (INT64_C(1) << 54) + (INT64_C(1) << 30) + 1); /* just above a tie of float32 */
   assert_true(single == 0x1p54f + 0x1p31f);
   double twice;
   mix_store_integer(&twice, MIX_FLOAT64, 0, (INT64_C(1) << 53) + 1);
@@ -188,8 +191,9 @@ static bool same_bits(const void *a, const void *b, mix_dtype dtype, int64_t ind
   return memcmp((const char *)a + (size_t)index * size, (const char *)b + (size_t)index * size, size) == 0;
 }
 
-/* Random bit patterns of every dtype (NaNs, infinities and subnormals among them) to every other: an array is what its elements are,
- * through int64 where the source is an integer and through double where it is not. Nothing is written past the end. */
+/* Random bit patterns of every dtype (NaNs, infinities and subnormals among them) to every other: an array is
+ * what its elements are, through int64 where the source is an integer and through double where it is not.
+ * Nothing is written past the end. */
 static void arrays_agree_with_elements(void **state) {
   (void)state;
   static union {

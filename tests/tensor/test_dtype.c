@@ -45,8 +45,10 @@ static void every_dtype_has_its_name_size_and_class(void **state) {
 
 static void names_are_exact(void **state) {
   (void)state;
-  static const char *const wrong[] = {"", "none", "Float16", "float16 ", "float", "half", "fp16", "mixed_float16"};
-  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) assert_int_equal(mix_dtype_from_name(wrong[i]), MIX_DTYPE_NONE);
+  static const char *const wrong[] = {"",      "none", "Float16", "float16 ",
+                                      "float", "half", "fp16",    "mixed_float16"};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+    assert_int_equal(mix_dtype_from_name(wrong[i]), MIX_DTYPE_NONE);
   assert_int_equal(mix_dtype_from_name(NULL), MIX_DTYPE_NONE);
   assert_int_equal(mix_error(), MIX_OK);
 }

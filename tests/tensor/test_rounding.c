@@ -1,5 +1,6 @@
-/* Rounding to and from float16 and bfloat16, exhaustively over their 65,536 patterns and around every midpoint. The oracle decodes a
- * pattern with ldexp and rounds by comparing with the exact midpoint in double; it shares nothing with the code under test. */
+/* Rounding to and from float16 and bfloat16, exhaustively over their 65,536 patterns and around every
+ * midpoint. The oracle decodes a pattern with ldexp and rounds by comparing with the exact midpoint in
+ * double; it shares nothing with the code under test. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -33,14 +34,16 @@ static const format formats[] = {
 };
 enum { FORMATS = 2 };
 
-/* The value of a magnitude below infinity; infinity itself decodes to the power of two that would follow the largest number. */
+/* The value of a magnitude below infinity; infinity itself decodes to the power of two that would follow the
+ * largest number. */
 static double decode(const format *f, unsigned magnitude) {
   unsigned exponent = magnitude >> f->fraction_bits, fraction = magnitude & ((1u << f->fraction_bits) - 1);
   if (exponent == 0) return ldexp(fraction, 1 - f->bias - f->fraction_bits);
   return ldexp(1.0 + ldexp(fraction, -f->fraction_bits), (int)exponent - f->bias);
 }
 
-/* The pattern nearest to x: bisection for the neighbours, then their midpoint, exact in double, decides; ties to the even pattern. */
+/* The pattern nearest to x: bisection for the neighbours, then their midpoint, exact in double, decides; ties
+ * to the even pattern. */
 static unsigned nearest(const format *f, double x) {
   unsigned sign = signbit(x) ? 0x8000 : 0, low = 0, high = f->infinity;
   x = fabs(x);
@@ -98,7 +101,8 @@ static void assert_both(const format *f, double x, unsigned expected) {
   assert_int_equal(f->from_f32(-(float)x), expected | 0x8000);
 }
 
-/* The midpoint above each number, its two float32 neighbours and its two float64 neighbours. The last one decides about infinity. */
+/* The midpoint above each number, its two float32 neighbours and its two float64 neighbours. The last one
+ * decides about infinity. */
 static void every_midpoint_goes_to_even_and_its_neighbours_to_their_side(void **state) {
   (void)state;
   for (int k = 0; k < FORMATS; k++) {
@@ -124,7 +128,8 @@ static void random_numbers_agree_with_the_oracle(void **state) {
     for (uint64_t i = 0; i < 50000; i++) {
       mix_philox random = mix_philox_block(2024, (uint64_t)k, i);
       float single = mix_bits_float(random.v[0]);
-      double wide = ldexp(1 + random.v[1] * 0x1p-32 + (random.v[3] >> 12) * 0x1p-52, (int)(random.v[2] % 300) - 160);
+      double wide =
+          ldexp(1 + random.v[1] * 0x1p-32 + (random.v[3] >> 12) * 0x1p-52, (int)(random.v[2] % 300) - 160);
       double narrow = ldexp(1 + random.v[1] * 0x1p-32, (int)(random.v[3] % 45) - 27);
       if (!isnan(single)) assert_int_equal(f->from_f32(single), nearest(f, single));
       if (!isnan(single)) assert_int_equal(f->from_f64(single), nearest(f, single));
@@ -206,7 +211,8 @@ static void flushing_subnormals_changes_nothing(void **state) {
     if (flush) _mm_setcsr(control | 0x8040); /* flush results and operands to zero */
     for (unsigned p = 0; p < 65536; p++) {
       (flush ? flushed : usual)[p] = mix_f16_to_f32((uint16_t)p);
-      narrowed[flush][p] = mix_f32_to_f16(mix_bits_float(p << 13)); /* 2^-15 and below included: float16 subnormals */
+      narrowed[flush][p] =
+          mix_f32_to_f16(mix_bits_float(p << 13)); /* 2^-15 and below included: float16 subnormals */
     }
     _mm_setcsr(control);
   }

@@ -32,7 +32,8 @@ static void checked_sizes(void **state) {
   assert_int_equal(mix_shape_checked_size(MIX_SHAPE(limit)), limit);
   assert_int_equal(mix_shape_checked_size(MIX_SHAPE(limit + 1)), -1);
   assert_int_equal(mix_shape_checked_size(MIX_SHAPE(INT64_C(1) << 31, INT64_C(1) << 31)), -1);
-  assert_int_equal(mix_shape_checked_size(MIX_SHAPE(0, INT64_MAX, INT64_MAX)), -1); /* its strides would overflow */
+  assert_int_equal(mix_shape_checked_size(MIX_SHAPE(0, INT64_MAX, INT64_MAX)),
+                   -1); /* its strides would overflow */
   assert_int_equal(mix_shape_checked_size(MIX_SHAPE(U, 3)), -1);
   assert_int_equal(mix_shape_checked_size(MIX_SHAPE(2, -5)), -1);
   assert_int_equal(mix_shape_checked_size((mix_shape){.rank = 9}), -1);
@@ -82,7 +83,8 @@ static void broadcasting(void **state) {
   assert_broadcast(MIX_SCALAR, MIX_SHAPE(2, 3), MIX_SHAPE(2, 3));
   assert_broadcast(MIX_SHAPE(3), MIX_SHAPE(2, 3), MIX_SHAPE(2, 3));
   assert_broadcast(MIX_SHAPE(2, 1), MIX_SHAPE(1, 3), MIX_SHAPE(2, 3));
-  assert_broadcast(MIX_SHAPE(8, 1, 6, 1), MIX_SHAPE(7, 1, 5), MIX_SHAPE(8, 7, 6, 5)); /* NumPy's own example */
+  assert_broadcast(MIX_SHAPE(8, 1, 6, 1), MIX_SHAPE(7, 1, 5),
+                   MIX_SHAPE(8, 7, 6, 5)); /* NumPy's own example */
   assert_broadcast(MIX_SHAPE(1, 0), MIX_SHAPE(4, 1), MIX_SHAPE(4, 0));
   assert_no_broadcast(MIX_SHAPE(2), MIX_SHAPE(3));
   assert_no_broadcast(MIX_SHAPE(2, 3), MIX_SHAPE(2, 1, 2));

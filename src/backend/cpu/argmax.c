@@ -1,5 +1,5 @@
-/* Positions of the largest and the smallest element along the last axis: the first one, a NaN counting as more extreme than any
- * number. */
+/* Positions of the largest and the smallest element along the last axis: the first one, a NaN counting as
+ * more extreme than any number. */
 #include "backend/cpu/kernel_rows.h"
 #include "ops/table.h"
 #include "tensor/convert.h"
@@ -7,23 +7,23 @@
 
 enum { PART = 512, SHORT = 32 };
 
-/* Position of the first of the n elements that is better than *best (of the first NaN, where there is one), or -1; `any`: there is
- * no best yet. The sign turns the smallest into the largest. */
-#define FIND(name, type, is_nan)                                                                                                   \
-  static int64_t name(const type *x, int64_t n, bool smallest, bool any, type *best) {                                             \
-    int64_t found = -1;                                                                                                            \
-    for (int64_t i = 0; i < n; i++) {                                                                                              \
-      if (is_nan(x[i])) {                                                                                                          \
-        *best = x[i];                                                                                                              \
-        return i;                                                                                                                  \
-      }                                                                                                                            \
-      if (any || (smallest ? x[i] < *best : x[i] > *best)) {                                                                       \
-        any = false;                                                                                                               \
-        *best = x[i];                                                                                                              \
-        found = i;                                                                                                                 \
-      }                                                                                                                            \
-    }                                                                                                                              \
-    return found;                                                                                                                  \
+/* Position of the first of the n elements that is better than *best (of the first NaN, where there is one),
+ * or -1; `any`: there is no best yet. The sign turns the smallest into the largest. */
+#define FIND(name, type, is_nan)                                                                             \
+  static int64_t name(const type *x, int64_t n, bool smallest, bool any, type *best) {                       \
+    int64_t found = -1;                                                                                      \
+    for (int64_t i = 0; i < n; i++) {                                                                        \
+      if (is_nan(x[i])) {                                                                                    \
+        *best = x[i];                                                                                        \
+        return i;                                                                                            \
+      }                                                                                                      \
+      if (any || (smallest ? x[i] < *best : x[i] > *best)) {                                                 \
+        any = false;                                                                                         \
+        *best = x[i];                                                                                        \
+        found = i;                                                                                           \
+      }                                                                                                      \
+    }                                                                                                        \
+    return found;                                                                                            \
   }
 #define IS_NAN(x) ((x) != (x))
 #define NEVER(x) ((void)(x), false)
@@ -56,7 +56,9 @@ static int64_t position(const row *r, const char *source) {
     }
     if (r->class == MIX_TILE_FLOAT) {
       /* a part whose extreme is no better need not be searched */
-      const float extreme = n <= SHORT || i == 0 ? NAN : r->smallest ? r->vector->minimum(x, n) : r->vector->maximum(x, n);
+      const float extreme = n <= SHORT || i == 0 ? NAN
+                            : r->smallest        ? r->vector->minimum(x, n)
+                                                 : r->vector->maximum(x, n);
       const bool better = IS_NAN(extreme) || (r->smallest ? extreme < best_float : extreme > best_float);
       if (better) at = find_float(x, n, r->smallest, i == 0, &best_float);
       if (at >= 0 && IS_NAN(best_float)) return i + at;
@@ -93,13 +95,16 @@ static void run_argmin(const mix_kernel_args *args, const mix_team *team, const 
   run(args, team, vector, true);
 }
 
-static const char *refuses(const mix_kernel_args *args) {
+static const char *unsupported_reason(const mix_kernel_args *args) {
   const mix_kernel_value *x = &args->input_types[0];
-  if (((const mix_axis_attributes *)args->attributes)->axis != x->shape.rank - 1) return "an axis that is not the last";
+  if (((const mix_axis_attributes *)args->attributes)->axis != x->shape.rank - 1)
+    return "an axis that is not the last";
   if (x->dtype == MIX_BOOL) return "bool";
   return mix_shape_size(x->shape) == 0 ? "an empty operand" : NULL;
 }
-static bool serial(const mix_kernel_args *args) { return 4 * mix_shape_size(args->input_types[0].shape) < MIX_CPU_SMALL; }
+static bool serial(const mix_kernel_args *args) {
+  return 4 * mix_shape_size(args->input_types[0].shape) < MIX_CPU_SMALL;
+}
 
-MIX_CPU_KERNELS(argmax, "argmax", .refuses = refuses, .serial = serial)
-MIX_CPU_KERNELS(argmin, "argmin", .refuses = refuses, .serial = serial)
+MIX_CPU_KERNELS(argmax, "argmax", .unsupported_reason = unsupported_reason, .serial = serial)
+MIX_CPU_KERNELS(argmin, "argmin", .unsupported_reason = unsupported_reason, .serial = serial)

@@ -1,15 +1,20 @@
-/* The device "cpu": the fast kernels where they accept, else the reference; float32 subnormals count as zero. */
-#include "backend/host.h"
+/* The device "cpu": the fast kernels where they accept, else the reference; float32 subnormals count as zero.
+ */
+#include "backend/host/executor.h"
 #include "base/alloc.h"
 
 static const mix_kernel_row *const tables[] = {mix_cpu_kernels, mix_ref_kernels, NULL};
 
 static const char *unavailable(void) { return NULL; }
 
-static bool same_product(const mix_product *x, const mix_product *y) { return mix_host_same_product(tables, x, y); }
-static bool widens(const mix_product *product) { return mix_host_widens(tables, product); }
+static bool same_product(const mix_product *x, const mix_product *y) {
+  return mix_host_same_product(tables, x, y);
+}
+static bool widens(const mix_product *product) { return mix_host_prefers_upcast(tables, product); }
 
-static mix_executable *compile(const mix_plan *plan, int threads) { return mix_host_compile(plan, threads, tables, true); }
+static mix_executable *compile(const mix_plan *plan, int threads) {
+  return mix_host_compile(plan, threads, tables, true);
+}
 
 const mix_backend mix_backend_cpu = {.name = "cpu",
                                      .unavailable = unavailable,
@@ -18,7 +23,7 @@ const mix_backend mix_backend_cpu = {.name = "cpu",
                                      .facts = mix_host_facts,
                                      .kernel_name = mix_host_kernel_name,
                                      .same_product = same_product,
-                                     .widens = widens,
+                                     .prefers_upcast = widens,
                                      .destroy = mix_host_destroy,
                                      .allocate = mix_alloc_buffer,
                                      .deallocate = mix_free_buffer};

@@ -6,7 +6,9 @@
 
 enum { GRAIN = 512 }; /* elements, as the tile executor shares them */
 
-static bool serial(const mix_kernel_args *args) { return mix_shape_size(args->output_types[0].shape) < MIX_CPU_SMALL; }
+static bool serial(const mix_kernel_args *args) {
+  return mix_shape_size(args->output_types[0].shape) < MIX_CPU_SMALL;
+}
 /* In the order of the elements. */
 static bool share(const mix_kernel_args *args, int64_t *count, int64_t *grain) {
   *count = mix_shape_size(args->output_types[0].shape);
@@ -14,8 +16,9 @@ static bool share(const mix_kernel_args *args, int64_t *count, int64_t *grain) {
   return true;
 }
 
-#define PLAIN_KERNEL(op, ...)                                                                                                      \
-  static const mix_kernel op##_kernel = {.name = #op "_copy", .run = run_##op, .serial = serial, __VA_ARGS__};                     \
+#define PLAIN_KERNEL(op, ...)                                                                                \
+  static const mix_kernel op##_kernel = {                                                                    \
+      .name = #op "_copy", .run = run_##op, .serial = serial, __VA_ARGS__};                                  \
   const mix_kernel *const mix_cpu_##op##_kernels[] = {&op##_kernel, NULL};
 
 /* ---- reshape: the same bytes, where the planner could not give both one place ---- */
@@ -70,7 +73,8 @@ static void run_concat(const mix_kernel_args *args, const mix_team *team) {
       const int64_t bytes = args->input_types[k].shape.dims[axis] * inner;
       int64_t begin = 0, end = bytes;
       if (!by_rows) mix_team_share(team, bytes, 4096, &begin, &end);
-      if (begin < end) memcpy(to + begin, (const char *)args->inputs[k] + o * bytes + begin, (size_t)(end - begin));
+      if (begin < end)
+        memcpy(to + begin, (const char *)args->inputs[k] + o * bytes + begin, (size_t)(end - begin));
       to += bytes;
     }
   }
@@ -106,8 +110,8 @@ static void run_slice(const mix_kernel_args *args, const mix_team *team) {
   for (int64_t i = 0; i < runs && begin < end; i++) {
     int64_t at = start + begin, rest = i;
     for (int d = cut - 1; d >= 0; rest /= to->dims[d--]) at += rest % to->dims[d] * strides[d];
-    memcpy((char *)args->outputs[0] + (i * behind + begin) * element, (const char *)args->inputs[0] + at * element,
-           (size_t)((end - begin) * element));
+    memcpy((char *)args->outputs[0] + (i * behind + begin) * element,
+           (const char *)args->inputs[0] + at * element, (size_t)((end - begin) * element));
   }
 }
 PLAIN_KERNEL(slice)

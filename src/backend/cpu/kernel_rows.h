@@ -4,7 +4,7 @@
 #define MIX_BACKEND_CPU_KERNEL_ROWS_H
 
 #include "backend/cpu/kernels.h"
-#include "backend/cpu/vector.h"
+#include "backend/cpu/simd/vector_functions.h"
 
 #define MIX_CPU_KERNEL(op, set, features, text, ...)                                                                           \
   static void op##_##set(const mix_kernel_args *args, const mix_team *team) { run_##op(args, team, &mix_vector_##set); }       \

@@ -3,7 +3,7 @@
 #ifndef MIX_BACKEND_CPU_KERNELS_H
 #define MIX_BACKEND_CPU_KERNELS_H
 
-#include "backend/kernel.h"
+#include "backend/host/kernel.h"
 
 extern const mix_kernel *const mix_cpu_fused_kernels[];
 extern const mix_kernel *const mix_cpu_reduce_sum_kernels[];
@@ -14,7 +14,7 @@ extern const mix_kernel *const mix_cpu_bias_add_grad_kernels[];
 extern const mix_kernel *const mix_cpu_add_n_kernels[];
 extern const mix_kernel *const mix_cpu_all_finite_kernels[];
 extern const mix_kernel *const mix_cpu_magnitudes_kernels[];
-extern const mix_kernel *const mix_cpu_bounded_product_kernels[];
+extern const mix_kernel *const mix_cpu_matmul_finite_bound_kernels[];
 extern const mix_kernel *const mix_cpu_softmax_kernels[];
 extern const mix_kernel *const mix_cpu_log_softmax_kernels[];
 extern const mix_kernel *const mix_cpu_softmax_cross_entropy_kernels[];

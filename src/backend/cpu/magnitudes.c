@@ -4,50 +4,57 @@
 
 enum { FIELDS = 2048, BLOCK = 4096 };
 
-/* What one thread counts: by exponent field; of field 0 the zeros, of the last one the infinities; subnormals by their own exponents. */
+/* What one thread counts: by exponent field; of field 0 the zeros, of the last one the infinities; subnormals
+ * by their own exponents. */
 typedef struct share {
   int64_t fields[FIELDS], subnormals[52], zeros, infinities;
   uint64_t smallest, largest; /* bits; smallest: infinity's where there is none */
 } share;
 
-/* Blocks that stay in the first cache: what vectorises goes over one first (extremes, zeros, infinities), then exponents are counted, into
- * four tables in turns: neighbours of one exponent would wait for each other's store. Magnitudes are never negative as signed integers,
- * which plain x86-64 can compare; (x - 1) & mask makes of 0 the largest. */
-#define COUNT(name, type, signed_type)                                                                                             \
-  static void name##_block(share *s, int64_t(*tables)[FIELDS], const type *x, int n, mix_float_format format) {                    \
-    const type mask = (type)((type) ~(type)0 >> 1);                                                                                \
-    const signed_type normal = (signed_type)((signed_type)1 << format.fraction_bits);                                              \
-    const signed_type infinity = (signed_type)((uint64_t)format.exponents << format.fraction_bits);                                \
-    signed_type least = (signed_type)(s->smallest - 1), largest = (signed_type)s->largest, zeros = 0, infinities = 0;              \
-    for (int i = 0; i < n; i++) {                                                                                                  \
-      const signed_type bits = (signed_type)(x[i] & mask), below = (signed_type)((type)(bits - 1) & mask);                         \
-      const signed_type finite = bits < infinity ? bits : 0;                                                                       \
-      least = below < least ? below : least;                                                                                       \
-      largest = finite > largest ? finite : largest;                                                                               \
-      zeros = (signed_type)(zeros + (bits == 0));                                                                                  \
-      infinities = (signed_type)(infinities + (bits == infinity));                                                                 \
-    }                                                                                                                              \
-    for (int i = 0; i < n; i++) tables[i & 3][(type)(x[i] & mask) >> format.fraction_bits]++;                                      \
-    for (int i = 0; least < normal - 1 && i < n; i++) {                                                                            \
-      const signed_type bits = (signed_type)(x[i] & mask);                                                                         \
-      if (bits && bits < normal) s->subnormals[63 - __builtin_clzll((uint64_t)bits)]++;                                            \
-    }                                                                                                                              \
-    s->smallest = (uint64_t)least + 1;                                                                                             \
-    s->largest = (uint64_t)largest;                                                                                                \
-    s->zeros += (int64_t)zeros;                                                                                                    \
-    s->infinities += (int64_t)infinities;                                                                                          \
-  }                                                                                                                                \
-  static void name(share *s, const type *x, int64_t n, mix_float_format format) {                                                  \
-    int64_t tables[4][FIELDS];                                                                                                     \
-    for (int t = 0; t < 4; t++) memset(tables[t], 0, sizeof *tables[t] * (size_t)(format.exponents + 1));                          \
-    for (int64_t i = 0; i < n; i += BLOCK) name##_block(s, tables, x + i, n - i < BLOCK ? (int)(n - i) : BLOCK, format);           \
-    for (int f = 0; f <= format.exponents; f++) s->fields[f] = tables[0][f] + tables[1][f] + tables[2][f] + tables[3][f];          \
+/* Blocks that stay in the first cache: what vectorises goes over one first (extremes, zeros, infinities),
+ * then exponents are counted, into four tables in turns: neighbours of one exponent would wait for each
+ * other's store. Magnitudes are never negative as signed integers, which plain x86-64 can compare; (x - 1) &
+ * mask makes of 0 the largest. */
+#define COUNT(name, type, signed_type)                                                                       \
+  static void name##_block(share *s, int64_t(*tables)[FIELDS], const type *x, int n,                         \
+                           mix_float_format format) {                                                        \
+    const type mask = (type)((type) ~(type)0 >> 1);                                                          \
+    const signed_type normal = (signed_type)((signed_type)1 << format.fraction_bits);                        \
+    const signed_type infinity = (signed_type)((uint64_t)format.exponents << format.fraction_bits);          \
+    signed_type least = (signed_type)(s->smallest - 1), largest = (signed_type)s->largest, zeros = 0,        \
+                infinities = 0;                                                                              \
+    for (int i = 0; i < n; i++) {                                                                            \
+      const signed_type bits = (signed_type)(x[i] & mask), below = (signed_type)((type)(bits - 1) & mask);   \
+      const signed_type finite = bits < infinity ? bits : 0;                                                 \
+      least = below < least ? below : least;                                                                 \
+      largest = finite > largest ? finite : largest;                                                         \
+      zeros = (signed_type)(zeros + (bits == 0));                                                            \
+      infinities = (signed_type)(infinities + (bits == infinity));                                           \
+    }                                                                                                        \
+    for (int i = 0; i < n; i++) tables[i & 3][(type)(x[i] & mask) >> format.fraction_bits]++;                \
+    for (int i = 0; least < normal - 1 && i < n; i++) {                                                      \
+      const signed_type bits = (signed_type)(x[i] & mask);                                                   \
+      if (bits && bits < normal) s->subnormals[63 - __builtin_clzll((uint64_t)bits)]++;                      \
+    }                                                                                                        \
+    s->smallest = (uint64_t)least + 1;                                                                       \
+    s->largest = (uint64_t)largest;                                                                          \
+    s->zeros += (int64_t)zeros;                                                                              \
+    s->infinities += (int64_t)infinities;                                                                    \
+  }                                                                                                          \
+  static void name(share *s, const type *x, int64_t n, mix_float_format format) {                            \
+    int64_t tables[4][FIELDS];                                                                               \
+    for (int t = 0; t < 4; t++) memset(tables[t], 0, sizeof *tables[t] * (size_t)(format.exponents + 1));    \
+    for (int64_t i = 0; i < n; i += BLOCK)                                                                   \
+      name##_block(s, tables, x + i, n - i < BLOCK ? (int)(n - i) : BLOCK, format);                          \
+    for (int f = 0; f <= format.exponents; f++)                                                              \
+      s->fields[f] = tables[0][f] + tables[1][f] + tables[2][f] + tables[3][f];                              \
   }
 COUNT(count_16, uint16_t, int16_t)
 COUNT(count_32, uint32_t, int32_t)
 COUNT(count_64, uint64_t, int64_t)
 
-static void add_share(int64_t *counts, const share *s, mix_float_format format, uint64_t *smallest, uint64_t *largest) {
+static void add_share(int64_t *counts, const share *s, mix_float_format format, uint64_t *smallest,
+                      uint64_t *largest) {
   int64_t *subnormal = counts + MIX_MAGNITUDE_BINS, *normal = subnormal + format.fraction_bits - 1;
   counts[MIX_MAGNITUDE_ZEROS] += s->zeros;
   counts[MIX_MAGNITUDE_SUBNORMALS] += s->fields[0] - s->zeros;
@@ -59,8 +66,12 @@ static void add_share(int64_t *counts, const share *s, mix_float_format format, 
   if (s->largest > *largest) *largest = s->largest;
 }
 
-static bool serial(const mix_kernel_args *args) { return mix_shape_size(args->input_types[0].shape) < MIX_CPU_SMALL; }
-static size_t workspace(const mix_kernel_args *args, int threads) { return sizeof(share) * (size_t)(serial(args) ? 1 : threads); }
+static bool serial(const mix_kernel_args *args) {
+  return mix_shape_size(args->input_types[0].shape) < MIX_CPU_SMALL;
+}
+static size_t workspace(const mix_kernel_args *args, int threads) {
+  return sizeof(share) * (size_t)(serial(args) ? 1 : threads);
+}
 static int barriers(const mix_kernel_args *args, int threads) { return !serial(args) && threads > 1; }
 
 static void run(const mix_kernel_args *args, const mix_team *team) {
@@ -88,5 +99,6 @@ static void run(const mix_kernel_args *args, const mix_team *team) {
   counts[MIX_MAGNITUDE_LARGEST] = mix_magnitude_double(largest, format);
 }
 
-static const mix_kernel kernel = {.name = "magnitudes", .run = run, .workspace = workspace, .serial = serial, .barriers = barriers};
+static const mix_kernel kernel = {
+    .name = "magnitudes", .run = run, .workspace = workspace, .serial = serial, .barriers = barriers};
 const mix_kernel *const mix_cpu_magnitudes_kernels[] = {&kernel, NULL};

@@ -1,12 +1,14 @@
-/* Uniform numbers for dropout: element i is made of word 0 of Philox block (key, counter, i), as backend/ref/random.c has it, so
- * that the numbers do not depend on the kernel, the instruction set or the threads. */
+/* Uniform numbers for dropout: element i is made of word 0 of Philox block (key, counter, i), as
+ * backend/ref/random.c has it, so that the numbers do not depend on the kernel, the instruction set or the
+ * threads. */
 #include "backend/cpu/kernel_rows.h"
 #include "tensor/convert.h"
 
 enum { PART = 512 };
 
-/* Multiples of 2^-24 in [0, 1) rounded down to a 16-bit dtype, so that 1 never comes out, and still as float32: the bits that the dtype
- * lacks cut off. All such multiples below 2^-14 are subnormal float16 numbers. */
+/* Multiples of 2^-24 in [0, 1) rounded down to a 16-bit dtype, so that 1 never comes out, and still as
+ * float32: the bits that the dtype lacks cut off. All such multiples below 2^-14 are subnormal float16
+ * numbers. */
 static void round_down(float *numbers, const uint32_t *words, mix_dtype dtype, int64_t n) {
   const uint32_t lacks = dtype == MIX_BFLOAT16 ? 0xffff : 0x1fff;
   const float exact = dtype == MIX_BFLOAT16 ? 0 : 0x1p-14f;
@@ -35,15 +37,19 @@ static void run_random_uniform(const mix_kernel_args *args, const mix_team *team
     }
   }
 }
-static const char *refuses(const mix_kernel_args *args) {
+static const char *unsupported_reason(const mix_kernel_args *args) {
   return mix_tile_class_of(args->output_types[0].dtype) == MIX_TILE_FLOAT ? NULL : "float64";
 }
-static bool serial(const mix_kernel_args *args) { return 16 * mix_shape_size(args->output_types[0].shape) < MIX_CPU_SMALL; }
+static bool serial(const mix_kernel_args *args) {
+  return 16 * mix_shape_size(args->output_types[0].shape) < MIX_CPU_SMALL;
+}
 static bool share(const mix_kernel_args *args, int64_t *count, int64_t *grain) {
   *count = mix_shape_size(args->output_types[0].shape);
   *grain = PART;
   return true;
 }
-MIX_CPU_KERNELS(random_uniform, "random_uniform", .refuses = refuses, .serial = serial, .share = share)
+MIX_CPU_KERNELS(random_uniform, "random_uniform", .unsupported_reason = unsupported_reason, .serial = serial,
+                .share = share)
 
-const mix_kernel *const mix_cpu_random_normal_kernels[] = {NULL}; /* initial weights alone: the reference does */
+const mix_kernel *const mix_cpu_random_normal_kernels[] = {
+    NULL}; /* initial weights alone: the reference does */

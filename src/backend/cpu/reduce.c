@@ -1,7 +1,7 @@
-/* Sums, means, largest and smallest elements. The order of a sum is fixed by its shape alone: a row is cut into pieces of 4096
- * elements; a piece is added in float32, its whole groups of 32 in 32 lanes, then the lanes and the rest (row_functions.inc.h); pieces
- * in double. So the error is that of at most 136 additions in float32, whatever the length. float64 and integers are added one by one
- * within a piece. */
+/* Sums, means, largest and smallest elements. The order of a sum is fixed by its shape alone: a row is cut
+ * into pieces of 4096 elements; a piece is added in float32, its whole groups of 32 in 32 lanes, then the
+ * lanes and the rest (row_functions.inc.h); pieces in double. So the error is that of at most 136 additions
+ * in float32, whatever the length. float64 and integers are added one by one within a piece. */
 #include "backend/cpu/reduce.h"
 #include "backend/cpu/kernel_rows.h"
 #include "ops/table.h"
@@ -12,17 +12,9 @@
 
 enum { PIECE = 4096, PART = 512 };
 
-void mix_reduction_store(const mix_reduction *r, void *result, int64_t index, mix_folded value) {
-  if (r->class == MIX_TILE_INTEGER)
-    mix_store_integer(result, r->dtype, index, r->mean ? value.integer / r->length : value.integer);
-  else if (r->dtype == MIX_FLOAT32)
-    ((float *)result)[index] = (float)(r->mean ? value.real / (double)r->length : value.real);
-  else
-    mix_store_double(result, r->dtype, index, r->mean ? value.real / (double)r->length : value.real);
-}
-
 /* Axes as a bit mask. Why it cannot be seen as (outer, length, inner), or NULL. */
-static const char *describe(mix_reduction *r, mix_opcode fold, bool mean, const mix_kernel_value *type, unsigned axes) {
+static const char *describe(mix_reduction *r, mix_opcode fold, bool mean, const mix_kernel_value *type,
+                            unsigned axes) {
   *r = (mix_reduction){.fold = fold,
                        .mean = mean,
                        .dtype = type->dtype,
@@ -80,8 +72,10 @@ static mix_folded fold_tile(const mix_reduction *r, const mix_vector *vector, co
 }
 
 /* Up to PIECE elements of memory. */
-static mix_folded fold_piece(const mix_reduction *r, const mix_vector *vector, const char *source, int64_t n) {
-  if (r->dtype == MIX_FLOAT32 || r->dtype == MIX_FLOAT64 || r->dtype == MIX_INT64) return fold_tile(r, vector, source, n);
+static mix_folded fold_piece(const mix_reduction *r, const mix_vector *vector, const char *source,
+                             int64_t n) {
+  if (r->dtype == MIX_FLOAT32 || r->dtype == MIX_FLOAT64 || r->dtype == MIX_INT64)
+    return fold_tile(r, vector, source, n);
   _Alignas(64) char tile[PIECE * 4 + MIX_TILE_PADDING];
   const mix_tile_load_function load = mix_tile_load_of(vector, r->dtype);
   if (r->class == MIX_TILE_FLOAT) {
@@ -101,8 +95,8 @@ static mix_folded fold_piece(const mix_reduction *r, const mix_vector *vector, c
 /* Few long rows: pieces are shared, their sums meet in the workspace. */
 static bool meets(const mix_reduction *r) { return r->inner == 1 && r->outer < 16 && r->length > PIECE; }
 
-static void reduce_rows(const mix_reduction *r, const mix_vector *vector, const char *source, void *result, mix_folded *partials,
-                        const mix_team *team) {
+static void reduce_rows(const mix_reduction *r, const mix_vector *vector, const char *source, void *result,
+                        mix_folded *partials, const mix_team *team) {
   const int64_t element = (int64_t)mix_dtype_size(r->dtype), pieces = (r->length + PIECE - 1) / PIECE;
   int64_t begin, end;
   if (!meets(r)) {
@@ -120,7 +114,8 @@ static void reduce_rows(const mix_reduction *r, const mix_vector *vector, const 
   }
   mix_team_share(team, r->outer * pieces, 1, &begin, &end);
   for (int64_t i = begin; i < end; i++) {
-    const int64_t row = i / pieces, first = i % pieces * PIECE, n = r->length - first < PIECE ? r->length - first : PIECE;
+    const int64_t row = i / pieces, first = i % pieces * PIECE,
+                  n = r->length - first < PIECE ? r->length - first : PIECE;
     partials[i] = fold_piece(r, vector, source + (row * r->length + first) * element, n);
   }
   if (team->size > 1) mix_team_barrier(team);
@@ -140,17 +135,29 @@ static void run(const mix_kernel_args *args, const mix_team *team, const mix_vec
   else
     reduce_rows(&r, vector, args->inputs[0], args->outputs[0], args->workspace, team);
 }
-static void run_reduce_sum(const mix_kernel_args *args, const mix_team *team, const mix_vector *v) { run(args, team, v); }
-static void run_reduce_mean(const mix_kernel_args *args, const mix_team *team, const mix_vector *v) { run(args, team, v); }
-static void run_reduce_max(const mix_kernel_args *args, const mix_team *team, const mix_vector *v) { run(args, team, v); }
-static void run_reduce_min(const mix_kernel_args *args, const mix_team *team, const mix_vector *v) { run(args, team, v); }
-static void run_bias_add_grad(const mix_kernel_args *args, const mix_team *team, const mix_vector *v) { run(args, team, v); }
+static void run_reduce_sum(const mix_kernel_args *args, const mix_team *team, const mix_vector *v) {
+  run(args, team, v);
+}
+static void run_reduce_mean(const mix_kernel_args *args, const mix_team *team, const mix_vector *v) {
+  run(args, team, v);
+}
+static void run_reduce_max(const mix_kernel_args *args, const mix_team *team, const mix_vector *v) {
+  run(args, team, v);
+}
+static void run_reduce_min(const mix_kernel_args *args, const mix_team *team, const mix_vector *v) {
+  run(args, team, v);
+}
+static void run_bias_add_grad(const mix_kernel_args *args, const mix_team *team, const mix_vector *v) {
+  run(args, team, v);
+}
 
-static const char *refuses(const mix_kernel_args *args) {
+static const char *unsupported_reason(const mix_kernel_args *args) {
   mix_reduction r;
   return describe_args(&r, args);
 }
-static bool serial(const mix_kernel_args *args) { return mix_shape_size(args->input_types[0].shape) < MIX_CPU_SMALL; }
+static bool serial(const mix_kernel_args *args) {
+  return mix_shape_size(args->input_types[0].shape) < MIX_CPU_SMALL;
+}
 static size_t workspace(const mix_kernel_args *args, int threads) {
   (void)threads;
   mix_reduction r;
@@ -165,8 +172,9 @@ static int barriers(const mix_kernel_args *args, int threads) {
   return r.inner > 1 ? mix_reduce_columns_meets(&r) : meets(&r);
 }
 
-#define REDUCE(op, text)                                                                                                           \
-  MIX_CPU_KERNELS(op, text, .refuses = refuses, .serial = serial, .workspace = workspace, .barriers = barriers)
+#define REDUCE(op, text)                                                                                     \
+  MIX_CPU_KERNELS(op, text, .unsupported_reason = unsupported_reason, .serial = serial,                      \
+                  .workspace = workspace, .barriers = barriers)
 REDUCE(reduce_sum, "reduce_sum_acc32")
 REDUCE(reduce_mean, "reduce_mean_acc32")
 REDUCE(reduce_max, "reduce_max")
@@ -215,5 +223,5 @@ static bool finite_share(const mix_kernel_args *args, int64_t *count, int64_t *g
   *grain = PART;
   return true;
 }
-MIX_CPU_KERNELS(all_finite, "all_finite", .serial = serial, .workspace = finite_workspace, .barriers = one_barrier,
-                .share = finite_share)
+MIX_CPU_KERNELS(all_finite, "all_finite", .serial = serial, .workspace = finite_workspace,
+                .barriers = one_barrier, .share = finite_share)

@@ -2,9 +2,10 @@
 #ifndef MIX_BACKEND_CPU_REDUCE_H
 #define MIX_BACKEND_CPU_REDUCE_H
 
-#include "backend/cpu/vector.h"
-#include "backend/kernel.h"
+#include "backend/cpu/simd/vector_functions.h"
+#include "backend/host/kernel.h"
 #include "ops/elementwise.h"
+#include "tensor/convert.h"
 
 typedef struct mix_reduction {
   mix_opcode fold; /* ADD, MAXIMUM, MINIMUM */
@@ -30,7 +31,14 @@ static inline mix_folded mix_fold(const mix_reduction *r, mix_folded a, mix_fold
   return (r->fold == MIX_OPCODE_MAXIMUM ? a.real > b.real : a.real < b.real) ? a : b;
 }
 /* Element `index` of the result. */
-void mix_reduction_store(const mix_reduction *r, void *result, int64_t index, mix_folded value);
+static inline void mix_reduction_store(const mix_reduction *r, void *result, int64_t index, mix_folded value) {
+  if (r->class == MIX_TILE_INTEGER)
+    mix_store_integer(result, r->dtype, index, r->mean ? value.integer / r->length : value.integer);
+  else if (r->dtype == MIX_FLOAT32)
+    ((float *)result)[index] = (float)(r->mean ? value.real / (double)r->length : value.real);
+  else
+    mix_store_double(result, r->dtype, index, r->mean ? value.real / (double)r->length : value.real);
+}
 
 /* inner > 1: sums of columns. Work is cut the same way for every number of threads, and so are the sums' orders. */
 void mix_reduce_columns(const mix_reduction *r, const mix_vector *vector, const void *source, void *result, void *workspace,

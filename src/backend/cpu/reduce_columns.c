@@ -1,7 +1,8 @@
-/* Reductions over all but the last dimension: gradients of biases. A strip of columns is folded row after row into a tile. Up to 1024 rows
- * that is one chain in float32, the order of TensorFlow's BiasAddGrad, so that recorded runs of Keras are followed to the last bit. Longer
- * ones are folded 64 rows in float32, those sums in double: the error of a sum of n rows is that of 64 additions in float32; narrow ones
- * of these are cut into blocks of rows, whose sums are added in the order of the rows. */
+/* Reductions over all but the last dimension: gradients of biases. A strip of columns is folded row after row
+ * into a tile. Up to 1024 rows that is one chain in float32, the order of TensorFlow's BiasAddGrad, so that
+ * recorded runs of Keras are followed to the last bit. Longer ones are folded 64 rows in float32, those sums
+ * in double: the error of a sum of n rows is that of 64 additions in float32; narrow ones of these are cut
+ * into blocks of rows, whose sums are added in the order of the rows. */
 #include "backend/cpu/reduce.h"
 #include "tensor/convert.h"
 #include <string.h>
@@ -11,7 +12,7 @@ enum {
   NARROW = 256, /* columns up to which rows are taken side by side */
   ROWS_IN_32 = 64,
   ONE_CHAIN = 1024, /* rows up to which a column is one chain */
-  MOST_BLOCKS = 32, /* of rows */
+  MAX_BLOCKS = 32,  /* of rows */
 };
 
 static bool is_narrow(const mix_reduction *r) { return r->inner <= NARROW && r->length > ONE_CHAIN; }
@@ -19,7 +20,7 @@ static bool is_narrow(const mix_reduction *r) { return r->inner <= NARROW && r->
 /* Rows of a block: whole groups of side-by-side rows, at least ROWS_IN_32 of them. */
 static int64_t rows_of_block(const mix_reduction *r) {
   const int64_t group = is_narrow(r) ? STRIP / r->inner : 1;
-  const int64_t least = group * ROWS_IN_32, each = (r->length + MOST_BLOCKS - 1) / MOST_BLOCKS;
+  const int64_t least = group * ROWS_IN_32, each = (r->length + MAX_BLOCKS - 1) / MAX_BLOCKS;
   const int64_t rows = each > least ? each : least;
   return (rows + group - 1) / group * group;
 }
@@ -53,12 +54,13 @@ static void carry(const mix_reduction *r, strip *s, int64_t width, bool first) {
 }
 
 /* total[j] = fold over `count` >= 1 lines of `width` <= STRIP elements, `pitch` apart. */
-static void fold_lines(const mix_reduction *r, const mix_vector *vector, strip *s, const char *source, int64_t pitch, int64_t count,
-                       int64_t width) {
+static void fold_lines(const mix_reduction *r, const mix_vector *vector, strip *s, const char *source,
+                       int64_t pitch, int64_t count, int64_t width) {
   const mix_tile_load_function load = mix_tile_load_of(vector, r->dtype);
   const mix_tile_function fold = mix_tile_instruction_of(vector, r->fold, r->class);
   const int64_t element = (int64_t)mix_dtype_size(r->dtype);
-  const bool direct = (r->dtype == MIX_FLOAT32 || r->dtype == MIX_FLOAT64 || r->dtype == MIX_INT64) && width % 16 == 0;
+  const bool direct =
+      (r->dtype == MIX_FLOAT32 || r->dtype == MIX_FLOAT64 || r->dtype == MIX_INT64) && width % 16 == 0;
   static const int steps[3] = {1, 1, 1};
   const int64_t chain = r->length <= ONE_CHAIN ? ONE_CHAIN : ROWS_IN_32;
   const int64_t at_once = pitch == width && width % 16 == 0 ? STRIP / width : 1,
@@ -68,18 +70,19 @@ static void fold_lines(const mix_reduction *r, const mix_vector *vector, strip *
     load(s->part, source + i * pitch * element, width);
     for (int64_t line = i + 1; line < end; line++) {
       const char *row = source + line * pitch * element;
-      const int64_t ahead = (line - i - 1) % at_once, lines = end - line < at_once ? end - line : at_once;
-      if (!direct && ahead == 0) load(s->tile, row, lines * width);
-      const void *operands[3] = {s->part, direct ? row : s->tile + ahead * width * held};
+      const int64_t prefetch = (line - i - 1) % at_once, lines = end - line < at_once ? end - line : at_once;
+      if (!direct && prefetch == 0) load(s->tile, row, lines * width);
+      const void *operands[3] = {s->part, direct ? row : s->tile + prefetch * width * held};
       fold(s->part, operands, steps, width, 0);
     }
     carry(r, s, width, i == 0);
   }
 }
 
-/* Rows [begin, end) of a narrow matrix: groups of rows side by side, then the rows of the group, then the rest. */
-static void fold_narrow(const mix_reduction *r, const mix_vector *vector, strip *s, const char *source, int64_t begin, int64_t end,
-                        mix_folded *result) {
+/* Rows [begin, end) of a narrow matrix: groups of rows side by side, then the rows of the group, then the
+ * rest. */
+static void fold_narrow(const mix_reduction *r, const mix_vector *vector, strip *s, const char *source,
+                        int64_t begin, int64_t end, mix_folded *result) {
   const int64_t group = STRIP / r->inner, element = (int64_t)mix_dtype_size(r->dtype), inner = r->inner;
   const int64_t groups = (end - begin) / group, rest = (end - begin) % group;
   const char *first = source + begin * inner * element;
@@ -92,24 +95,28 @@ static void fold_narrow(const mix_reduction *r, const mix_vector *vector, strip 
   }
   if (rest) {
     fold_lines(r, vector, s, first + groups * group * inner * element, inner, rest, inner);
-    for (int64_t j = 0; j < inner; j++) result[j] = groups ? mix_fold(r, result[j], s->total[j]) : s->total[j];
+    for (int64_t j = 0; j < inner; j++)
+      result[j] = groups ? mix_fold(r, result[j], s->total[j]) : s->total[j];
   }
 }
 
-static void run_narrow(const mix_reduction *r, const mix_vector *vector, const char *source, void *result, mix_folded *partials,
-                       const mix_team *team) {
+static void run_narrow(const mix_reduction *r, const mix_vector *vector, const char *source, void *result,
+                       mix_folded *partials, const mix_team *team) {
   strip s;
   memset(s.part, 0, sizeof s.part);
   memset(s.tile, 0, sizeof s.tile);
   mix_folded own[NARROW];
-  const int64_t blocks = blocks_of(r), rows = rows_of_block(r), matrix = r->length * r->inner * (int64_t)mix_dtype_size(r->dtype);
+  const int64_t blocks = blocks_of(r), rows = rows_of_block(r),
+                matrix = r->length * r->inner * (int64_t)mix_dtype_size(r->dtype);
   int64_t begin, end;
   mix_team_share(team, r->outer * blocks, 1, &begin, &end);
   for (int64_t i = begin; i < end; i++) {
-    const int64_t outer = i / blocks, from = i % blocks * rows, to = from + rows < r->length ? from + rows : r->length;
+    const int64_t outer = i / blocks, from = i % blocks * rows,
+                  to = from + rows < r->length ? from + rows : r->length;
     mix_folded *sums = blocks > 1 ? partials + i * r->inner : own;
     fold_narrow(r, vector, &s, source + outer * matrix, from, to, sums);
-    for (int64_t j = 0; j < r->inner && blocks == 1; j++) mix_reduction_store(r, result, outer * r->inner + j, sums[j]);
+    for (int64_t j = 0; j < r->inner && blocks == 1; j++)
+      mix_reduction_store(r, result, outer * r->inner + j, sums[j]);
   }
   if (blocks == 1) return;
   if (team->size > 1) mix_team_barrier(team);
@@ -122,8 +129,8 @@ static void run_narrow(const mix_reduction *r, const mix_vector *vector, const c
   }
 }
 
-void mix_reduce_columns(const mix_reduction *r, const mix_vector *vector, const void *source, void *result, void *workspace,
-                        const mix_team *team) {
+void mix_reduce_columns(const mix_reduction *r, const mix_vector *vector, const void *source, void *result,
+                        void *workspace, const mix_team *team) {
   if (is_narrow(r)) {
     run_narrow(r, vector, source, result, workspace, team);
     return;
@@ -137,9 +144,11 @@ void mix_reduce_columns(const mix_reduction *r, const mix_vector *vector, const 
   int64_t begin, end;
   mix_team_share(team, r->outer * strips, 1, &begin, &end);
   for (int64_t i = begin; i < end; i++) {
-    const int64_t outer = i / strips, column = i % strips * width, columns = r->inner - column < width ? r->inner - column : width;
+    const int64_t outer = i / strips, column = i % strips * width,
+                  columns = r->inner - column < width ? r->inner - column : width;
     const char *first = (const char *)source + (outer * r->length * r->inner + column) * element;
     fold_lines(r, vector, &s, first, r->inner, r->length, columns);
-    for (int64_t j = 0; j < columns; j++) mix_reduction_store(r, result, outer * r->inner + column + j, s.total[j]);
+    for (int64_t j = 0; j < columns; j++)
+      mix_reduction_store(r, result, outer * r->inner + column + j, s.total[j]);
   }
 }

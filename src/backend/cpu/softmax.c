@@ -1,16 +1,17 @@
-/* Softmax, its logarithm and the cross-entropies, over the last axis, everything in float32. Short rows go through the vector
- * functions in blocks of rows; rows longer than a buffer in pieces, three times over: largest, sum, result. */
+/* Softmax, its logarithm and the cross-entropies, over the last axis, everything in float32. Short rows go
+ * through the vector functions in blocks of rows; rows longer than a buffer in pieces, three times over:
+ * largest, sum, result. */
 #include "backend/cpu/kernel_rows.h"
 #include "ops/table.h"
 #include "tensor/convert.h"
 #include <math.h>
 #include <string.h>
 
-enum { BUFFER = 2048, MOST_ROWS = 256 };
+enum { BUFFER = 2048, MAX_ROWS = 256 };
 
 typedef struct buffers {
-  _Alignas(64) float logits[BUFFER + 16], labels[BUFFER + 16], result[BUFFER + 16], losses[MOST_ROWS];
-  int64_t classes[MOST_ROWS]; /* labels of the sparse form */
+  _Alignas(64) float logits[BUFFER + 16], labels[BUFFER + 16], result[BUFFER + 16], losses[MAX_ROWS];
+  int64_t classes[MAX_ROWS]; /* labels of the sparse form */
 } buffers;
 
 typedef struct rows {
@@ -29,7 +30,7 @@ static rows rows_of(const mix_kernel_args *args, const mix_team *team, const mix
   mix_team_share(team, mix_shape_size(logits->shape) / r.n, grain_of(r.n), &r.begin, &r.end);
   return r;
 }
-static int64_t rows_of_block(const rows *r) { return BUFFER / r->n < MOST_ROWS ? BUFFER / r->n : MOST_ROWS; }
+static int64_t rows_of_block(const rows *r) { return BUFFER / r->n < MAX_ROWS ? BUFFER / r->n : MAX_ROWS; }
 
 /* Elements as float: in place where they are, else converted into the buffer. */
 static const float *widened(const rows *r, const void *source, int64_t first, int64_t count, float *buffer) {
@@ -93,7 +94,8 @@ static void long_softmax(const rows *r, const mix_kernel_args *args, buffers *b,
 
 /* ---- softmax and its logarithm ---- */
 
-static void run_rows(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector, mix_softmax_kind kind) {
+static void run_rows(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector,
+                     mix_softmax_kind kind) {
   buffers b;
   const rows r = rows_of(args, team, vector);
   if (r.n > BUFFER) {
@@ -129,7 +131,8 @@ static void long_cross_entropy(const rows *r, const mix_kernel_args *args, buffe
     double loss = 0;
     for (int64_t i = 0; i < r->n; i += BUFFER) {
       const int64_t m = r->n - i < BUFFER ? r->n - i : BUFFER, first = row * r->n + i;
-      const float *x = widened(r, args->inputs[0], first, m, b->logits), *label = widened(r, args->inputs[1], first, m, b->labels);
+      const float *x = widened(r, args->inputs[0], first, m, b->logits),
+                  *label = widened(r, args->inputs[1], first, m, b->labels);
       float *y = b->result;
       for (int64_t j = 0; j < m; j++) y[j] = label[j] * (log_sum - (x[j] - norm.largest));
       loss += r->vector->sum(y, m);
@@ -142,7 +145,8 @@ static void long_cross_entropy(const rows *r, const mix_kernel_args *args, buffe
   }
 }
 
-static void run_softmax_cross_entropy(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
+static void run_softmax_cross_entropy(const mix_kernel_args *args, const mix_team *team,
+                                      const mix_vector *vector) {
   buffers b;
   const rows r = rows_of(args, team, vector);
   if (r.n > BUFFER) {
@@ -164,7 +168,8 @@ static void run_softmax_cross_entropy(const mix_kernel_args *args, const mix_tea
 static void fail_label(const mix_kernel_args *args) {
   const char *none = NULL;
   atomic_compare_exchange_strong(
-      args->failure, &none, "label outside the classes: labels are indices into the last dimension of the predictions, from 0 on");
+      args->failure, &none,
+      "label outside the classes: labels are indices into the last dimension of the predictions, from 0 on");
 }
 
 static void long_sparse_cross_entropy(const rows *r, const mix_kernel_args *args, buffers *b) {
@@ -173,7 +178,9 @@ static void long_sparse_cross_entropy(const rows *r, const mix_kernel_args *args
     const bool valid = label >= 0 && label < r->n;
     if (!valid) fail_label(args);
     const norm norm = normalise(r, args->inputs[0], row * r->n, b->logits);
-    b->losses[0] = valid ? logf(norm.sum) - (*widened(r, args->inputs[0], row * r->n + label, 1, b->logits) - norm.largest) : NAN;
+    b->losses[0] = valid ? logf(norm.sum) -
+                               (*widened(r, args->inputs[0], row * r->n + label, 1, b->logits) - norm.largest)
+                         : NAN;
     for (int64_t i = 0; i < r->n; i += BUFFER) {
       const int64_t m = r->n - i < BUFFER ? r->n - i : BUFFER, first = row * r->n + i;
       const float *x = widened(r, args->inputs[0], first, m, b->logits);
@@ -187,7 +194,8 @@ static void long_sparse_cross_entropy(const rows *r, const mix_kernel_args *args
   }
 }
 
-static void run_sparse_softmax_cross_entropy(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
+static void run_sparse_softmax_cross_entropy(const mix_kernel_args *args, const mix_team *team,
+                                             const mix_vector *vector) {
   buffers b;
   const rows r = rows_of(args, team, vector);
   if (r.n > BUFFER) {
@@ -204,7 +212,8 @@ static void run_sparse_softmax_cross_entropy(const mix_kernel_args *args, const 
     const float *x = widened(&r, args->inputs[0], first, count * r.n, b.logits);
     float *y = target(&r, args->outputs[1], first, b.result);
     load_labels(b.classes, (const char *)args->inputs[1] + row * label_size, count);
-    valid &= vector->sparse_cross_entropy_rows(b.losses, y, x, b.classes, count, r.n, elements - elements % 8 - first);
+    valid &= vector->sparse_cross_entropy_rows(b.losses, y, x, b.classes, count, r.n,
+                                               elements - elements % 8 - first);
     narrowed(&r, args->outputs[1], first, count * r.n, y);
     store_losses(&r, args->outputs[0], row, count, b.losses);
   }
@@ -213,13 +222,15 @@ static void run_sparse_softmax_cross_entropy(const mix_kernel_args *args, const 
 
 /* ---- what they serve ---- */
 
-static const char *refuses(const mix_kernel_args *args) {
+static const char *unsupported_reason(const mix_kernel_args *args) {
   const mix_kernel_value *logits = &args->input_types[0];
   if (mix_tile_class_of(logits->dtype) != MIX_TILE_FLOAT) return "float64";
   if (logits->shape.rank < 1 || mix_shape_size(logits->shape) == 0) return "an empty operand";
   return NULL;
 }
-static bool serial(const mix_kernel_args *args) { return 16 * mix_shape_size(args->input_types[0].shape) < MIX_CPU_SMALL; }
+static bool serial(const mix_kernel_args *args) {
+  return 16 * mix_shape_size(args->input_types[0].shape) < MIX_CPU_SMALL;
+}
 static bool share(const mix_kernel_args *args, int64_t *count, int64_t *grain) {
   const mix_shape *shape = &args->input_types[0].shape;
   const int64_t n = shape->dims[shape->rank - 1];
@@ -227,7 +238,8 @@ static bool share(const mix_kernel_args *args, int64_t *count, int64_t *grain) {
   *grain = grain_of(n) * n;
   return true;
 }
-#define ROWS(op, text) MIX_CPU_KERNELS(op, text, .refuses = refuses, .serial = serial, .share = share)
+#define ROWS(op, text)                                                                                       \
+  MIX_CPU_KERNELS(op, text, .unsupported_reason = unsupported_reason, .serial = serial, .share = share)
 ROWS(softmax, "softmax_acc32")
 ROWS(log_softmax, "log_softmax_acc32")
 ROWS(softmax_cross_entropy, "softmax_cross_entropy_acc32")

@@ -1,9 +1,10 @@
-/* The fast kernels of each op. What has none, or whose kernels all refuse, goes to the reference (backend/ref/table.c). */
+/* The fast kernels of each op. What has none, or whose kernels all refuse, goes to the reference
+ * (backend/ref/table.c). */
 #include "backend/cpu/gemm/kernels.h"
 #include "backend/cpu/kernels.h"
 #include "ops/table.h"
 
-#define ROW(name)                                                                                                                  \
+#define ROW(name)                                                                                            \
   { &mix_op_##name, mix_cpu_##name##_kernels }
 
 const mix_kernel_row mix_cpu_kernels[] = {
@@ -16,7 +17,7 @@ const mix_kernel_row mix_cpu_kernels[] = {
     ROW(add_n),
     ROW(all_finite),
     ROW(magnitudes),
-    ROW(bounded_product),
+    ROW(matmul_finite_bound),
     ROW(softmax),
     ROW(log_softmax),
     ROW(softmax_cross_entropy),
@@ -31,7 +32,7 @@ const mix_kernel_row mix_cpu_kernels[] = {
     ROW(random_uniform),
     ROW(random_normal),
     ROW(matmul),
-    {&mix_op_matmul_rounded, mix_cpu_matmul_kernels},
+    {&mix_op_matmul_downcast, mix_cpu_matmul_kernels},
     {&mix_op_batch_matmul, mix_cpu_matmul_kernels},
     {NULL, NULL},
 };

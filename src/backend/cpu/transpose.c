@@ -1,5 +1,6 @@
-/* Transposition of (batch, rows, columns) to (batch, columns, rows), to which most permutations come down when dimensions of 1 are
- * dropped and neighbours that stay together are merged. In blocks of 32 x 32, so that both sides use whole cache lines. */
+/* Transposition of (batch, rows, columns) to (batch, columns, rows), to which most permutations come down
+ * when dimensions of 1 are dropped and neighbours that stay together are merged. In blocks of 32 x 32, so
+ * that both sides use whole cache lines. */
 #include "backend/cpu/kernel_rows.h"
 #include "ops/table.h"
 
@@ -35,15 +36,16 @@ static bool describe(const mix_kernel_args *args, matrices *m) {
 }
 
 /* Result rows [begin, end) of one matrix, in steps of BLOCK. */
-#define TRANSPOSE(type)                                                                                                            \
-  static void transpose_##type(void *result, const void *source, int64_t rows, int64_t columns, int64_t begin, int64_t end) {      \
-    type *restrict to = result;                                                                                                    \
-    const type *restrict from = source;                                                                                            \
-    for (int64_t i = 0; i < rows; i += BLOCK) {                                                                                    \
-      const int64_t last = i + BLOCK < rows ? i + BLOCK : rows;                                                                    \
-      for (int64_t j = begin; j < end; j++)                                                                                        \
-        for (int64_t k = i; k < last; k++) to[j * rows + k] = from[k * columns + j];                                               \
-    }                                                                                                                              \
+#define TRANSPOSE(type)                                                                                      \
+  static void transpose_##type(void *result, const void *source, int64_t rows, int64_t columns,              \
+                               int64_t begin, int64_t end) {                                                 \
+    type *restrict to = result;                                                                              \
+    const type *restrict from = source;                                                                      \
+    for (int64_t i = 0; i < rows; i += BLOCK) {                                                              \
+      const int64_t last = i + BLOCK < rows ? i + BLOCK : rows;                                              \
+      for (int64_t j = begin; j < end; j++)                                                                  \
+        for (int64_t k = i; k < last; k++) to[j * rows + k] = from[k * columns + j];                         \
+    }                                                                                                        \
   }
 TRANSPOSE(uint8_t)
 TRANSPOSE(uint16_t)
@@ -53,7 +55,8 @@ TRANSPOSE(uint64_t)
 static void run_transpose(const mix_kernel_args *args, const mix_team *team) {
   matrices m;
   if (!describe(args, &m)) return;
-  const int64_t element = (int64_t)mix_dtype_size(args->output_types[0].dtype), strips = (m.columns + BLOCK - 1) / BLOCK;
+  const int64_t element = (int64_t)mix_dtype_size(args->output_types[0].dtype),
+                strips = (m.columns + BLOCK - 1) / BLOCK;
   int64_t begin, end;
   mix_team_share(team, m.batch * strips, 1, &begin, &end);
   for (int64_t i = begin; i < end && m.rows; i++) {
@@ -68,11 +71,16 @@ static void run_transpose(const mix_kernel_args *args, const mix_team *team) {
   }
 }
 
-static const char *refuses(const mix_kernel_args *args) {
+static const char *unsupported_reason(const mix_kernel_args *args) {
   matrices m;
   return describe(args, &m) ? NULL : "a permutation of more than two groups of axes";
 }
-static bool serial(const mix_kernel_args *args) { return mix_shape_size(args->output_types[0].shape) < MIX_CPU_SMALL / 4; }
+static bool serial(const mix_kernel_args *args) {
+  return mix_shape_size(args->output_types[0].shape) < MIX_CPU_SMALL / 4;
+}
 
-static const mix_kernel transpose_kernel = {.name = "transpose_blocks", .refuses = refuses, .run = run_transpose, .serial = serial};
+static const mix_kernel transpose_kernel = {.name = "transpose_blocks",
+                                            .unsupported_reason = unsupported_reason,
+                                            .run = run_transpose,
+                                            .serial = serial};
 const mix_kernel *const mix_cpu_transpose_kernels[] = {&transpose_kernel, NULL};

@@ -1,5 +1,6 @@
-/* Softmax cross-entropy with both results of TensorFlow's ops: losses (...) and d loss / d logits (..., classes), in double.
- * Operands: logits (..., classes), then labels (..., classes) of the same dtype, or (...) of an integer dtype. */
+/* Softmax cross-entropy with both results of TensorFlow's ops: losses (...) and d loss / d logits (...,
+ * classes), in double. Operands: logits (..., classes), then labels (..., classes) of the same dtype, or
+ * (...) of an integer dtype. */
 #include "backend/ref/ref.h"
 #include <math.h>
 
@@ -50,15 +51,19 @@ static void sparse_softmax_cross_entropy_run(const mix_kernel_args *args, const 
     int64_t label = mix_ref_load(args->inputs[1], args->input_types[1].dtype, i).integer;
     bool valid = label >= 0 && label < classes;
     if (!valid)
-      mix_ref_fail(args, "label outside the classes: labels are indices into the last dimension of the predictions, from 0 on");
+      mix_ref_fail(
+          args,
+          "label outside the classes: labels are indices into the last dimension of the predictions, from 0 on");
     row r = normalise(args, i * classes, classes);
     store(args, 0, i, valid ? log(r.sum) - (logit(args, i * classes + label) - r.largest) : NAN);
     for (int64_t j = 0; j < classes; j++)
-      store(args, 1, i * classes + j, valid ? exp(logit(args, i * classes + j) - r.largest) / r.sum - (j == label) : NAN);
+      store(args, 1, i * classes + j,
+            valid ? exp(logit(args, i * classes + j) - r.largest) / r.sum - (j == label) : NAN);
   }
 }
 
 const mix_kernel mix_ref_softmax_cross_entropy = {
     .name = "ref_softmax_cross_entropy", .serial = mix_ref_serial, .run = softmax_cross_entropy_run};
-const mix_kernel mix_ref_sparse_softmax_cross_entropy = {
-    .name = "ref_sparse_softmax_cross_entropy", .serial = mix_ref_serial, .run = sparse_softmax_cross_entropy_run};
+const mix_kernel mix_ref_sparse_softmax_cross_entropy = {.name = "ref_sparse_softmax_cross_entropy",
+                                                         .serial = mix_ref_serial,
+                                                         .run = sparse_softmax_cross_entropy_run};

@@ -7,12 +7,14 @@ static int64_t index_at(const mix_kernel_args *args, int operand, int64_t i) {
   return mix_ref_load(args->inputs[operand], args->input_types[operand].dtype, i).integer;
 }
 
-/* params (outer, rows, inner), indices (count) -> (outer, count, inner); rows at an index outside are zeros. */
+/* params (outer, rows, inner), indices (count) -> (outer, count, inner); rows at an index outside are zeros.
+ */
 static void gather_run(const mix_kernel_args *args, const mix_team *team) {
   (void)team;
   const mix_axis_attributes *attributes = args->attributes;
   mix_shape shape = args->input_types[0].shape;
-  int64_t outer = 1, rows = shape.dims[attributes->axis], inner = 1, count = mix_shape_size(args->input_types[1].shape);
+  int64_t outer = 1, rows = shape.dims[attributes->axis], inner = 1,
+          count = mix_shape_size(args->input_types[1].shape);
   for (int d = 0; d < attributes->axis; d++) outer *= shape.dims[d];
   for (int d = attributes->axis + 1; d < shape.rank; d++) inner *= shape.dims[d];
   size_t bytes = (size_t)inner * mix_dtype_size(args->input_types[0].dtype);
@@ -39,7 +41,8 @@ static void segment_sum_run(const mix_kernel_args *args, const mix_team *team) {
   (void)team;
   const mix_segment_attributes *attributes = args->attributes;
   mix_dtype dtype = args->output_types[0].dtype;
-  int64_t results = mix_shape_size(args->output_types[0].shape), count = mix_shape_size(args->input_types[1].shape);
+  int64_t results = mix_shape_size(args->output_types[0].shape),
+          count = mix_shape_size(args->input_types[1].shape);
   int64_t inner = attributes->rows ? results / attributes->rows : 0;
   mix_ref_value *sums = args->workspace;
   memset(sums, 0, (size_t)results * sizeof *sums);
@@ -55,7 +58,8 @@ static void segment_sum_run(const mix_kernel_args *args, const mix_team *team) {
       sum->integer = (int64_t)((uint64_t)sum->integer + (uint64_t)x.integer);
     }
   }
-  for (int64_t i = 0; i < results; i++) mix_ref_store(args->outputs[0], dtype, i, mix_ref_round(sums[i], dtype));
+  for (int64_t i = 0; i < results; i++)
+    mix_ref_store(args->outputs[0], dtype, i, mix_ref_round(sums[i], dtype));
 }
 
 static void one_hot_run(const mix_kernel_args *args, const mix_team *team) {
@@ -65,11 +69,14 @@ static void one_hot_run(const mix_kernel_args *args, const mix_team *team) {
   for (int64_t i = 0; i < count; i++) {
     int64_t hot = index_at(args, 0, i);
     for (int64_t j = 0; j < attributes->depth; j++)
-      mix_ref_store(args->outputs[0], args->output_types[0].dtype, i * attributes->depth + j, (mix_ref_value){j == hot, j == hot});
+      mix_ref_store(args->outputs[0], args->output_types[0].dtype, i * attributes->depth + j,
+                    (mix_ref_value){j == hot, j == hot});
   }
 }
 
 const mix_kernel mix_ref_gather = {.name = "ref_gather", .serial = mix_ref_serial, .run = gather_run};
-const mix_kernel mix_ref_segment_sum = {
-    .name = "ref_segment_sum_acc64", .workspace = segment_sum_workspace, .serial = mix_ref_serial, .run = segment_sum_run};
+const mix_kernel mix_ref_segment_sum = {.name = "ref_segment_sum_acc64",
+                                        .workspace = segment_sum_workspace,
+                                        .serial = mix_ref_serial,
+                                        .run = segment_sum_run};
 const mix_kernel mix_ref_one_hot = {.name = "ref_one_hot", .serial = mix_ref_serial, .run = one_hot_run};

@@ -1,12 +1,14 @@
-/* Products of matrices: a (..., m, k) x b (..., k, n) -> (..., m, n), each operand perhaps stored transposed, leading dimensions
- * broadcasting, with or without an epilogue program. Accumulates in double (integers in int64) and rounds once. */
+/* Products of matrices: a (..., m, k) x b (..., k, n) -> (..., m, n), each operand perhaps stored transposed,
+ * leading dimensions broadcasting, with or without an epilogue program. Accumulates in double (integers in
+ * int64) and rounds once. */
 #include "backend/ref/ref.h"
 #include "ops/table.h"
 
 typedef struct geometry {
   int64_t m, n, k;
   int batch_rank;
-  int64_t batch[MIX_MAX_RANK], a_matrices[MIX_MAX_RANK], b_matrices[MIX_MAX_RANK]; /* strides in matrices, 0 where broadcast */
+  int64_t batch[MIX_MAX_RANK], a_matrices[MIX_MAX_RANK],
+      b_matrices[MIX_MAX_RANK]; /* strides in matrices, 0 where broadcast */
 } geometry;
 
 static void batch_strides(mix_shape shape, int batch_rank, int64_t *batch, int64_t *strides) {
@@ -39,7 +41,8 @@ static size_t matmul_workspace(const mix_kernel_args *args, int threads) {
 }
 
 /* Matrix `number` of an operand as (rows, k), whichever way it is stored. */
-static void widen(const void *data, mix_dtype dtype, int64_t number, int64_t rows, int64_t k, bool k_first, mix_ref_value *to) {
+static void widen(const void *data, mix_dtype dtype, int64_t number, int64_t rows, int64_t k, bool k_first,
+                  mix_ref_value *to) {
   for (int64_t i = 0; i < rows; i++)
     for (int64_t p = 0; p < k; p++)
       to[i * k + p] = mix_ref_load(data, dtype, number * rows * k + (k_first ? p * rows + i : i * k + p));
@@ -59,7 +62,8 @@ static void matmul_run(const mix_kernel_args *args, const mix_team *team) {
   (void)team;
   const mix_matmul_attributes *attributes = args->attributes;
   geometry g = geometry_of(args);
-  mix_dtype dtype = args->input_types[0].dtype, rounded = args->op == &mix_op_matmul_rounded ? attributes->dtype : dtype;
+  mix_dtype dtype = args->input_types[0].dtype,
+            rounded = args->op == &mix_op_matmul_downcast ? attributes->dtype : dtype;
   bool real = mix_dtype_is_floating(dtype);
   mix_ref_value *a = args->workspace, *b = a + g.m * g.k;
   int64_t batches = 1, element = 0;
@@ -86,14 +90,16 @@ static void matmul_run(const mix_kernel_args *args, const mix_team *team) {
   if (args->program) mix_ref_program_end(args);
 }
 
-static const char *matmul_refuses(const mix_kernel_args *args) {
-  return args->program ? mix_ref_program_refuses(args->program) : NULL;
+static const char *matmul_unsupported_reason(const mix_kernel_args *args) {
+  return args->program ? mix_ref_program_unsupported_reason(args->program) : NULL;
 }
 
-static bool matmul_prepare(mix_kernel_args *args, int threads) { return !args->program || mix_ref_program_prepare(args, threads); }
+static bool matmul_prepare(mix_kernel_args *args, int threads) {
+  return !args->program || mix_ref_program_prepare(args, threads);
+}
 
 const mix_kernel mix_ref_matmul = {.name = "ref_matmul_acc64",
-                                   .refuses = matmul_refuses,
+                                   .unsupported_reason = matmul_unsupported_reason,
                                    .workspace = matmul_workspace,
                                    .prepare = matmul_prepare,
                                    .serial = mix_ref_serial,

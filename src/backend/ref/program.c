@@ -26,40 +26,40 @@ static double clip(double x, double low, double high) {
   return above != above || above < high ? above : high;
 }
 
-#define REAL_FUNCTION(type, code, expression)                                                                                      \
-  static mix_ref_value type##_##code(const operands *x) {                                                                          \
-    type a = (type)x->a.real, b = (type)x->b.real, c = (type)x->c.real, alpha = (type)x->alpha;                                    \
-    (void)b, (void)c, (void)alpha;                                                                                                 \
-    type result = (type)(expression);                                                                                              \
-    return (mix_ref_value){.real = result};                                                                                        \
+#define REAL_FUNCTION(type, code, expression)                                                                \
+  static mix_ref_value type##_##code(const operands *x) {                                                    \
+    type a = (type)x->a.real, b = (type)x->b.real, c = (type)x->c.real, alpha = (type)x->alpha;              \
+    (void)b, (void)c, (void)alpha;                                                                           \
+    type result = (type)(expression);                                                                        \
+    return (mix_ref_value){.real = result};                                                                  \
   }
 #define FLOAT_FUNCTION(code, expression) REAL_FUNCTION(float, code, expression)
 #define DOUBLE_FUNCTION(code, expression) REAL_FUNCTION(double, code, expression)
-#define INTEGER_FUNCTION(code, expression)                                                                                         \
-  static mix_ref_value integer_##code(const operands *x) {                                                                         \
-    int64_t a = x->a.integer, b = x->b.integer, c = x->c.integer;                                                                  \
-    (void)b, (void)c;                                                                                                              \
-    return (mix_ref_value){.integer = (int64_t)(expression)};                                                                      \
+#define INTEGER_FUNCTION(code, expression)                                                                   \
+  static mix_ref_value integer_##code(const operands *x) {                                                   \
+    int64_t a = x->a.integer, b = x->b.integer, c = x->c.integer;                                            \
+    (void)b, (void)c;                                                                                        \
+    return (mix_ref_value){.integer = (int64_t)(expression)};                                                \
   }
-#define LOGICAL_FUNCTION(code, expression)                                                                                         \
-  static mix_ref_value logical_##code(const operands *x) {                                                                         \
-    int64_t a = x->a.integer, b = x->b.integer;                                                                                    \
-    (void)a, (void)b;                                                                                                              \
-    return (mix_ref_value){.integer = (expression)};                                                                               \
+#define LOGICAL_FUNCTION(code, expression)                                                                   \
+  static mix_ref_value logical_##code(const operands *x) {                                                   \
+    int64_t a = x->a.integer, b = x->b.integer;                                                              \
+    (void)a, (void)b;                                                                                        \
+    return (mix_ref_value){.integer = (expression)};                                                         \
   }
-#define COMPARE_FUNCTION(code, expression)                                                                                         \
-  static mix_ref_value real_##code(const operands *x) {                                                                            \
-    double a = x->a.real, b = x->b.real;                                                                                           \
-    return (mix_ref_value){.integer = (expression)};                                                                               \
-  }                                                                                                                                \
-  static mix_ref_value whole_##code(const operands *x) {                                                                           \
-    int64_t a = x->a.integer, b = x->b.integer;                                                                                    \
-    return (mix_ref_value){.integer = (expression)};                                                                               \
+#define COMPARE_FUNCTION(code, expression)                                                                   \
+  static mix_ref_value real_##code(const operands *x) {                                                      \
+    double a = x->a.real, b = x->b.real;                                                                     \
+    return (mix_ref_value){.integer = (expression)};                                                         \
+  }                                                                                                          \
+  static mix_ref_value whole_##code(const operands *x) {                                                     \
+    int64_t a = x->a.integer, b = x->b.integer;                                                              \
+    return (mix_ref_value){.integer = (expression)};                                                         \
   }
-#define CLASSIFY_FUNCTION(code, expression)                                                                                        \
-  static mix_ref_value real_##code(const operands *x) {                                                                            \
-    double a = x->a.real;                                                                                                          \
-    return (mix_ref_value){.integer = (expression)};                                                                               \
+#define CLASSIFY_FUNCTION(code, expression)                                                                  \
+  static mix_ref_value real_##code(const operands *x) {                                                      \
+    double a = x->a.real;                                                                                    \
+    return (mix_ref_value){.integer = (expression)};                                                         \
   }
 MIX_REF_REAL_FORMULAS(FLOAT_FUNCTION)
 MIX_REF_REAL_FORMULAS(DOUBLE_FUNCTION)
@@ -75,13 +75,14 @@ MIX_REF_CLASSIFY_FORMULAS(CLASSIFY_FUNCTION)
 #define REAL_ROW(code, expression) [MIX_OPCODE_##code] = real_##code,
 #define WHOLE_ROW(code, expression) [MIX_OPCODE_##code] = whole_##code,
 
-static formula *const float_formulas[MIX_OPCODE_COUNT] = {MIX_REF_REAL_FORMULAS(FLOAT_ROW) MIX_REF_COMPARE_FORMULAS(REAL_ROW)
-                                                              MIX_REF_CLASSIFY_FORMULAS(REAL_ROW)};
-static formula *const double_formulas[MIX_OPCODE_COUNT] = {MIX_REF_REAL_FORMULAS(DOUBLE_ROW) MIX_REF_COMPARE_FORMULAS(REAL_ROW)
-                                                               MIX_REF_CLASSIFY_FORMULAS(REAL_ROW)};
+static formula *const float_formulas[MIX_OPCODE_COUNT] = {
+    MIX_REF_REAL_FORMULAS(FLOAT_ROW) MIX_REF_COMPARE_FORMULAS(REAL_ROW) MIX_REF_CLASSIFY_FORMULAS(REAL_ROW)};
+static formula *const double_formulas[MIX_OPCODE_COUNT] = {
+    MIX_REF_REAL_FORMULAS(DOUBLE_ROW) MIX_REF_COMPARE_FORMULAS(REAL_ROW) MIX_REF_CLASSIFY_FORMULAS(REAL_ROW)};
 static formula *const integer_formulas[MIX_OPCODE_COUNT] = {MIX_REF_INTEGER_FORMULAS(INTEGER_ROW)
                                                                 MIX_REF_COMPARE_FORMULAS(WHOLE_ROW)};
-static formula *const bool_formulas[MIX_OPCODE_COUNT] = {MIX_REF_LOGICAL_FORMULAS(LOGICAL_ROW) MIX_REF_COMPARE_FORMULAS(WHOLE_ROW)};
+static formula *const bool_formulas[MIX_OPCODE_COUNT] = {MIX_REF_LOGICAL_FORMULAS(LOGICAL_ROW)
+                                                             MIX_REF_COMPARE_FORMULAS(WHOLE_ROW)};
 
 static formula *formula_of(mix_opcode opcode, mix_dtype dtype) {
   if (dtype == MIX_BOOL) return bool_formulas[opcode];
@@ -135,7 +136,7 @@ static mix_dtype operand_dtype(const mix_program *program, const mix_instruction
   return mix_program_register_dtype(program, instruction->operands[operand]);
 }
 
-const char *mix_ref_program_refuses(const mix_program *program) {
+const char *mix_ref_program_unsupported_reason(const mix_program *program) {
   for (int i = 0; i < program->instruction_count; i++) {
     const mix_instruction *instruction = &program->instructions[i];
     mix_dtype dtype = operand_dtype(program, instruction);
@@ -153,12 +154,13 @@ bool mix_ref_program_prepare(mix_kernel_args *args, int threads) {
   return args->prepared != NULL;
 }
 
-static mix_ref_value compute(const mix_kernel_args *args, const mix_instruction *instruction, const mix_ref_value *registers) {
+static mix_ref_value compute(const mix_kernel_args *args, const mix_instruction *instruction,
+                             const mix_ref_value *registers) {
   static const mix_ref_value nothing;
   const int *operand = instruction->operands;
   int arity = mix_opcode_operands(instruction->opcode);
-  operands x = {registers[operand[0]], arity > 1 ? registers[operand[1]] : nothing, arity > 2 ? registers[operand[2]] : nothing,
-                instruction->immediate};
+  operands x = {registers[operand[0]], arity > 1 ? registers[operand[1]] : nothing,
+                arity > 2 ? registers[operand[2]] : nothing, instruction->immediate};
   mix_dtype dtype = operand_dtype(args->program, instruction);
   if (instruction->opcode == MIX_OPCODE_CAST) return mix_ref_cast(x.a, dtype, instruction->dtype);
   if (instruction->opcode == MIX_OPCODE_SELECT) return x.a.integer ? x.b : x.c;
@@ -195,14 +197,16 @@ void mix_ref_program_element(const mix_kernel_args *args, int64_t element, mix_r
     const mix_program_load *load = &program->loads[i];
     int64_t at = 0;
     for (int d = 0; d < program->rank; d++) at += index[d] * load->strides[d];
-    registers[i] = load->input == MIX_FROM_ACCUMULATOR ? mix_ref_round(product, load->dtype)
-                                                       : mix_ref_load(args->inputs[load->input], load->dtype, at);
+    registers[i] = load->input == MIX_FROM_ACCUMULATOR
+                       ? mix_ref_round(product, load->dtype)
+                       : mix_ref_load(args->inputs[load->input], load->dtype, at);
   }
   for (int i = 0; i < program->instruction_count; i++)
     registers[program->load_count + i] = compute(args, &program->instructions[i], registers);
   for (int i = 0; i < program->store_count; i++) {
     const mix_program_store *store = &program->stores[i];
-    mix_ref_store(args->outputs[store->output], mix_program_register_dtype(program, store->reg), element, registers[store->reg]);
+    mix_ref_store(args->outputs[store->output], mix_program_register_dtype(program, store->reg), element,
+                  registers[store->reg]);
   }
   if (program->reduction == MIX_REDUCE_NOTHING) return;
   const mix_ref_value *value = &registers[program->reduced];
@@ -225,7 +229,9 @@ void mix_ref_program_end(const mix_kernel_args *args) {
     store_sum(args, 0, count);
 }
 
-static const char *fused_refuses(const mix_kernel_args *args) { return mix_ref_program_refuses(args->program); }
+static const char *fused_unsupported_reason(const mix_kernel_args *args) {
+  return mix_ref_program_unsupported_reason(args->program);
+}
 
 static void fused_run(const mix_kernel_args *args, const mix_team *team) {
   (void)team;
@@ -236,5 +242,8 @@ static void fused_run(const mix_kernel_args *args, const mix_team *team) {
   mix_ref_program_end(args);
 }
 
-const mix_kernel mix_ref_fused = {
-    .name = "ref_fused", .refuses = fused_refuses, .prepare = mix_ref_program_prepare, .serial = mix_ref_serial, .run = fused_run};
+const mix_kernel mix_ref_fused = {.name = "ref_fused",
+                                  .unsupported_reason = fused_unsupported_reason,
+                                  .prepare = mix_ref_program_prepare,
+                                  .serial = mix_ref_serial,
+                                  .run = fused_run};

@@ -1,4 +1,5 @@
-/* Random numbers: functions of (key, counter, element index) alone, by Philox. Operand: state int64 (2): key, counter. */
+/* Random numbers: functions of (key, counter, element index) alone, by Philox. Operand: state int64 (2): key,
+ * counter. */
 #include "backend/ref/ref.h"
 #include "base/philox.h"
 #include "tensor/convert.h"
@@ -39,7 +40,8 @@ static void uniform_run(const mix_kernel_args *args, const mix_team *team) {
   }
 }
 
-/* Box and Muller, A note on the generation of random normal deviates, 1958: the first of the pair. u in (0, 1], v in [0, 1). */
+/* Box and Muller, A note on the generation of random normal deviates, 1958: the first of the pair. u in (0,
+ * 1], v in [0, 1). */
 static double box_muller(uint32_t first, uint32_t second) {
   double u = ((double)first + 1) * 0x1p-32, v = (double)second * 0x1p-32;
   return sqrt(-2 * log(u)) * cos(2 * 3.14159265358979323846 * v);
@@ -55,7 +57,8 @@ static void normal_run(const mix_kernel_args *args, const mix_team *team) {
   }
 }
 
-/* Redrawn while outside +-2: words 0 and 1, then 2 and 3 of block i, then those of block i + 2^32, i + 2 * 2^32, ... */
+/* Redrawn while outside +-2: words 0 and 1, then 2 and 3 of block i, then those of block i + 2^32, i + 2 *
+ * 2^32, ... */
 static double truncated(stream s, uint64_t i) {
   for (;; i += UINT64_C(1) << 32) {
     mix_philox block = mix_philox_block(s.key, s.counter, i);
@@ -70,10 +73,13 @@ static void truncated_normal_run(const mix_kernel_args *args, const mix_team *te
   (void)team;
   int64_t count = mix_shape_size(args->output_types[0].shape);
   stream s = stream_of(args);
-  for (int64_t i = 0; i < count; i++) mix_store_double(args->outputs[0], args->output_types[0].dtype, i, truncated(s, (uint64_t)i));
+  for (int64_t i = 0; i < count; i++)
+    mix_store_double(args->outputs[0], args->output_types[0].dtype, i, truncated(s, (uint64_t)i));
 }
 
-const mix_kernel mix_ref_random_uniform = {.name = "ref_random_uniform", .serial = mix_ref_serial, .run = uniform_run};
-const mix_kernel mix_ref_random_normal = {.name = "ref_random_normal", .serial = mix_ref_serial, .run = normal_run};
+const mix_kernel mix_ref_random_uniform = {
+    .name = "ref_random_uniform", .serial = mix_ref_serial, .run = uniform_run};
+const mix_kernel mix_ref_random_normal = {
+    .name = "ref_random_normal", .serial = mix_ref_serial, .run = normal_run};
 const mix_kernel mix_ref_random_truncated_normal = {
     .name = "ref_random_truncated_normal", .serial = mix_ref_serial, .run = truncated_normal_run};

@@ -19,7 +19,8 @@ static mix_ref_value lowest(mix_dtype dtype) {
 }
 
 static mix_ref_value highest(mix_dtype dtype) {
-  if (dtype == MIX_UINT8 || dtype == MIX_BOOL) return (mix_ref_value){INFINITY, dtype == MIX_BOOL ? 1 : UINT8_MAX};
+  if (dtype == MIX_UINT8 || dtype == MIX_BOOL)
+    return (mix_ref_value){INFINITY, dtype == MIX_BOOL ? 1 : UINT8_MAX};
   return (mix_ref_value){INFINITY, ~lowest(dtype).integer};
 }
 
@@ -82,11 +83,21 @@ static void reduce(const mix_kernel_args *args, const reduction *how) {
   reduce_axes(args, how, attributes->axis_count, attributes->axes);
 }
 
-static void sum_run(const mix_kernel_args *args, const mix_team *team) { (void)team, reduce(args, &sum_reduction); }
-static void mean_run(const mix_kernel_args *args, const mix_team *team) { (void)team, reduce(args, &mean_reduction); }
-static void prod_run(const mix_kernel_args *args, const mix_team *team) { (void)team, reduce(args, &prod_reduction); }
-static void max_run(const mix_kernel_args *args, const mix_team *team) { (void)team, reduce(args, &max_reduction); }
-static void min_run(const mix_kernel_args *args, const mix_team *team) { (void)team, reduce(args, &min_reduction); }
+static void sum_run(const mix_kernel_args *args, const mix_team *team) {
+  (void)team, reduce(args, &sum_reduction);
+}
+static void mean_run(const mix_kernel_args *args, const mix_team *team) {
+  (void)team, reduce(args, &mean_reduction);
+}
+static void prod_run(const mix_kernel_args *args, const mix_team *team) {
+  (void)team, reduce(args, &prod_reduction);
+}
+static void max_run(const mix_kernel_args *args, const mix_team *team) {
+  (void)team, reduce(args, &max_reduction);
+}
+static void min_run(const mix_kernel_args *args, const mix_team *team) {
+  (void)team, reduce(args, &min_reduction);
+}
 
 /* (..., units) -> (units). */
 static void bias_add_grad_run(const mix_kernel_args *args, const mix_team *team) {
@@ -95,9 +106,11 @@ static void bias_add_grad_run(const mix_kernel_args *args, const mix_team *team)
   reduce_axes(args, &sum_reduction, args->input_types[0].shape.rank - 1, leading);
 }
 
-#define KERNEL(kernel_name, run_function)                                                                                          \
-  const mix_kernel mix_ref_##kernel_name = {                                                                                       \
-      .name = "ref_" #kernel_name, .workspace = accumulator_bytes, .serial = mix_ref_serial, .run = run_function}
+#define KERNEL(kernel_name, run_function)                                                                    \
+  const mix_kernel mix_ref_##kernel_name = {.name = "ref_" #kernel_name,                                     \
+                                            .workspace = accumulator_bytes,                                  \
+                                            .serial = mix_ref_serial,                                        \
+                                            .run = run_function}
 KERNEL(reduce_sum, sum_run);
 KERNEL(reduce_mean, mean_run);
 KERNEL(reduce_prod, prod_run);
@@ -111,7 +124,8 @@ KERNEL(bias_add_grad, bias_add_grad_run);
 
 static void add_n_run(const mix_kernel_args *args, const mix_team *team) {
   (void)team;
-  mix_dtype dtype = args->output_types[0].dtype, wide = dtype == MIX_FLOAT16 || dtype == MIX_BFLOAT16 ? MIX_FLOAT32 : dtype;
+  mix_dtype dtype = args->output_types[0].dtype,
+            wide = dtype == MIX_FLOAT16 || dtype == MIX_BFLOAT16 ? MIX_FLOAT32 : dtype;
   int64_t count = mix_shape_size(args->output_types[0].shape);
   for (int64_t i = 0; i < count; i++) {
     mix_ref_value sum = mix_ref_load(args->inputs[0], dtype, i);
@@ -121,14 +135,19 @@ static void add_n_run(const mix_kernel_args *args, const mix_team *team) {
   }
 }
 
-static bool above(mix_ref_value x, mix_ref_value best) { return x.real > best.real || x.integer > best.integer; }
-static bool below(mix_ref_value x, mix_ref_value best) { return x.real < best.real || x.integer < best.integer; }
+static bool above(mix_ref_value x, mix_ref_value best) {
+  return x.real > best.real || x.integer > best.integer;
+}
+static bool below(mix_ref_value x, mix_ref_value best) {
+  return x.real < best.real || x.integer < best.integer;
+}
 
 /* The first extreme along the axis; the first NaN, where there is one. */
 static void position(const mix_kernel_args *args, bool (*better)(mix_ref_value, mix_ref_value)) {
   const mix_axis_attributes *attributes = args->attributes;
   mix_shape shape = args->input_types[0].shape;
-  int64_t inner = 1, length = shape.dims[attributes->axis], count = mix_shape_size(args->output_types[0].shape);
+  int64_t inner = 1, length = shape.dims[attributes->axis],
+          count = mix_shape_size(args->output_types[0].shape);
   for (int d = attributes->axis + 1; d < shape.rank; d++) inner *= shape.dims[d];
   for (int64_t i = 0; i < count; i++) {
     int64_t first = i / inner * length * inner + i % inner, found = 0;
@@ -143,8 +162,12 @@ static void position(const mix_kernel_args *args, bool (*better)(mix_ref_value, 
   }
 }
 
-static void argmax_run(const mix_kernel_args *args, const mix_team *team) { (void)team, position(args, above); }
-static void argmin_run(const mix_kernel_args *args, const mix_team *team) { (void)team, position(args, below); }
+static void argmax_run(const mix_kernel_args *args, const mix_team *team) {
+  (void)team, position(args, above);
+}
+static void argmin_run(const mix_kernel_args *args, const mix_team *team) {
+  (void)team, position(args, below);
+}
 
 static void all_finite_run(const mix_kernel_args *args, const mix_team *team) {
   (void)team;
@@ -155,8 +178,9 @@ static void all_finite_run(const mix_kernel_args *args, const mix_team *team) {
   *(bool *)args->outputs[0] = finite;
 }
 
-#define PLAIN_KERNEL(kernel_name)                                                                                                  \
-  const mix_kernel mix_ref_##kernel_name = {.name = "ref_" #kernel_name, .serial = mix_ref_serial, .run = kernel_name##_run}
+#define PLAIN_KERNEL(kernel_name)                                                                            \
+  const mix_kernel mix_ref_##kernel_name = {                                                                 \
+      .name = "ref_" #kernel_name, .serial = mix_ref_serial, .run = kernel_name##_run}
 PLAIN_KERNEL(add_n);
 PLAIN_KERNEL(argmax);
 PLAIN_KERNEL(argmin);

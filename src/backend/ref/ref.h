@@ -3,13 +3,13 @@
 #ifndef MIX_BACKEND_REF_REF_H
 #define MIX_BACKEND_REF_REF_H
 
-#include "backend/kernel.h"
+#include "backend/host/kernel.h"
 
 extern const mix_kernel mix_ref_fused, mix_ref_matmul;
 extern const mix_kernel mix_ref_reduce_sum, mix_ref_reduce_mean, mix_ref_reduce_prod, mix_ref_reduce_max, mix_ref_reduce_min,
     mix_ref_reduce_all, mix_ref_reduce_any, mix_ref_bias_add_grad;
 extern const mix_kernel mix_ref_add_n, mix_ref_argmax, mix_ref_argmin, mix_ref_all_finite,
-    mix_ref_magnitudes, mix_ref_bounded_product;
+    mix_ref_magnitudes, mix_ref_matmul_finite_bound;
 extern const mix_kernel mix_ref_softmax, mix_ref_log_softmax, mix_ref_softmax_cross_entropy, mix_ref_sparse_softmax_cross_entropy;
 extern const mix_kernel mix_ref_gather, mix_ref_segment_sum, mix_ref_one_hot;
 extern const mix_kernel mix_ref_reshape, mix_ref_transpose, mix_ref_broadcast_to, mix_ref_concat, mix_ref_slice, mix_ref_pad,
@@ -34,7 +34,7 @@ mix_ref_value mix_ref_round(mix_ref_value value, mix_dtype dtype);
 mix_ref_value mix_ref_cast(mix_ref_value value, mix_dtype from, mix_dtype to);
 
 /* Programs, element by element. NULL: the program can be interpreted; else the reason why not. */
-const char *mix_ref_program_refuses(const mix_program *program);
+const char *mix_ref_program_unsupported_reason(const mix_program *program);
 /* Sets args->prepared to the interpreter of args->program. False: out of memory, recorded. */
 bool mix_ref_program_prepare(mix_kernel_args *args, int threads);
 /* Around the elements of a run, which come in C order: begin, element 0 .. size - 1, end (which stores the reduction). `product` is

@@ -58,9 +58,15 @@ static int64_t padded(const mix_kernel_args *args, const int64_t *index) {
   return mix_ref_ravel(shape.rank, shape.dims, from);
 }
 
-static void transpose_run(const mix_kernel_args *args, const mix_team *team) { (void)team, copy_elements(args, transposed, 0); }
-static void broadcast_to_run(const mix_kernel_args *args, const mix_team *team) { (void)team, copy_elements(args, broadcast, 0); }
-static void slice_run(const mix_kernel_args *args, const mix_team *team) { (void)team, copy_elements(args, sliced, 0); }
+static void transpose_run(const mix_kernel_args *args, const mix_team *team) {
+  (void)team, copy_elements(args, transposed, 0);
+}
+static void broadcast_to_run(const mix_kernel_args *args, const mix_team *team) {
+  (void)team, copy_elements(args, broadcast, 0);
+}
+static void slice_run(const mix_kernel_args *args, const mix_team *team) {
+  (void)team, copy_elements(args, sliced, 0);
+}
 static void pad_run(const mix_kernel_args *args, const mix_team *team) {
   (void)team;
   copy_elements(args, padded, ((const mix_pad_attributes *)args->attributes)->value);
@@ -69,7 +75,8 @@ static void pad_run(const mix_kernel_args *args, const mix_team *team) {
 /* The planner may have given both the same memory. */
 static void reshape_run(const mix_kernel_args *args, const mix_team *team) {
   (void)team;
-  size_t bytes = (size_t)mix_shape_size(args->output_types[0].shape) * mix_dtype_size(args->output_types[0].dtype);
+  size_t bytes =
+      (size_t)mix_shape_size(args->output_types[0].shape) * mix_dtype_size(args->output_types[0].dtype);
   if (args->inputs[0] != args->outputs[0]) memcpy(args->outputs[0], args->inputs[0], bytes);
 }
 
@@ -109,8 +116,9 @@ static void range_run(const mix_kernel_args *args, const mix_team *team) {
   }
 }
 
-#define KERNEL(kernel_name)                                                                                                        \
-  const mix_kernel mix_ref_##kernel_name = {.name = "ref_" #kernel_name, .serial = mix_ref_serial, .run = kernel_name##_run}
+#define KERNEL(kernel_name)                                                                                  \
+  const mix_kernel mix_ref_##kernel_name = {                                                                 \
+      .name = "ref_" #kernel_name, .serial = mix_ref_serial, .run = kernel_name##_run}
 KERNEL(reshape);
 KERNEL(transpose);
 KERNEL(broadcast_to);

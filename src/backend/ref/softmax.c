@@ -2,7 +2,8 @@
 #include "backend/ref/ref.h"
 #include <math.h>
 
-/* Subtracting the largest logit keeps exp in range; a NaN or an infinite largest logit gives a row of NaN, as in TensorFlow. */
+/* Subtracting the largest logit keeps exp in range; a NaN or an infinite largest logit gives a row of NaN, as
+ * in TensorFlow. */
 static void rows(const mix_kernel_args *args, bool logarithm) {
   mix_shape shape = args->input_types[0].shape;
   mix_dtype dtype = args->input_types[0].dtype;
@@ -14,7 +15,8 @@ static void rows(const mix_kernel_args *args, bool logarithm) {
       if (x > largest || x != x) largest = x;
       if (x != x) break;
     }
-    for (int64_t j = 0; j < classes; j++) sum += exp(mix_ref_load(args->inputs[0], dtype, row * classes + j).real - largest);
+    for (int64_t j = 0; j < classes; j++)
+      sum += exp(mix_ref_load(args->inputs[0], dtype, row * classes + j).real - largest);
     for (int64_t j = 0; j < classes; j++) {
       double shifted = mix_ref_load(args->inputs[0], dtype, row * classes + j).real - largest;
       mix_ref_value y = {.real = logarithm ? shifted - log(sum) : exp(shifted) / sum};
@@ -24,7 +26,10 @@ static void rows(const mix_kernel_args *args, bool logarithm) {
 }
 
 static void softmax_run(const mix_kernel_args *args, const mix_team *team) { (void)team, rows(args, false); }
-static void log_softmax_run(const mix_kernel_args *args, const mix_team *team) { (void)team, rows(args, true); }
+static void log_softmax_run(const mix_kernel_args *args, const mix_team *team) {
+  (void)team, rows(args, true);
+}
 
 const mix_kernel mix_ref_softmax = {.name = "ref_softmax", .serial = mix_ref_serial, .run = softmax_run};
-const mix_kernel mix_ref_log_softmax = {.name = "ref_log_softmax", .serial = mix_ref_serial, .run = log_softmax_run};
+const mix_kernel mix_ref_log_softmax = {
+    .name = "ref_log_softmax", .serial = mix_ref_serial, .run = log_softmax_run};

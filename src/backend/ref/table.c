@@ -2,9 +2,9 @@
 #include "backend/ref/ref.h"
 #include "ops/table.h"
 
-#define ROW(name, kernel)                                                                                                          \
-  {                                                                                                                                \
-    &mix_op_##name, (const mix_kernel *const[]) { &mix_ref_##kernel, NULL }                                                        \
+#define ROW(name, kernel)                                                                                    \
+  {                                                                                                          \
+    &mix_op_##name, (const mix_kernel *const[]) { &mix_ref_##kernel, NULL }                                  \
   }
 #define SAME(name) ROW(name, name)
 
@@ -12,7 +12,7 @@ const mix_kernel_row mix_ref_kernels[] = {
     SAME(fused),
     SAME(matmul),
     ROW(batch_matmul, matmul),
-    ROW(matmul_rounded, matmul),
+    ROW(matmul_downcast, matmul),
     SAME(reduce_sum),
     SAME(reduce_mean),
     SAME(reduce_prod),
@@ -26,7 +26,7 @@ const mix_kernel_row mix_ref_kernels[] = {
     SAME(argmin),
     SAME(all_finite),
     SAME(magnitudes),
-    SAME(bounded_product),
+    SAME(matmul_finite_bound),
     SAME(softmax),
     SAME(log_softmax),
     SAME(softmax_cross_entropy),

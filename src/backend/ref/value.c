@@ -26,7 +26,8 @@ void mix_ref_store(void *data, mix_dtype dtype, int64_t index, mix_ref_value val
 
 mix_ref_value mix_ref_round(mix_ref_value value, mix_dtype dtype) {
   if (dtype == MIX_BOOL) return (mix_ref_value){.integer = value.integer != 0};
-  if (!mix_dtype_is_floating(dtype)) return (mix_ref_value){.integer = mix_wrap_integer(value.integer, dtype)};
+  if (!mix_dtype_is_floating(dtype))
+    return (mix_ref_value){.integer = mix_wrap_integer(value.integer, dtype)};
   double element;
   mix_store_double(&element, dtype, 0, value.real);
   return (mix_ref_value){.real = mix_load_double(&element, dtype, 0)};

@@ -1,8 +1,9 @@
-/* Activation: an activation function as a layer, often with a dtype of its own (the guide's float32 softmax). */
-#include "nn/activation.h"
+/* Activation: an activation function as a layer, often with a dtype of its own (the guide's float32 softmax).
+ */
+#include "nn/layers/activation_functions.h"
 #include "base/alloc.h"
 #include "base/error.h"
-#include "nn/layer.h"
+#include "nn/layer/layer.h"
 
 typedef struct activation {
   const char *name; /* interned */
@@ -31,12 +32,15 @@ const mix_layer_class mix_class_activation = {.size = sizeof(mix_layer_class),
                                               .get_config = activation_config,
                                               .supports_masking = true};
 
-mix_activation_options mix_activation_defaults(void) { return (mix_activation_options){.size = sizeof(mix_activation_options)}; }
+mix_activation_options mix_activation_defaults(void) {
+  return (mix_activation_options){.size = sizeof(mix_activation_options)};
+}
 
 mix_layer *mix_activation_with(const mix_activation_options *options) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_activation_options, o, options, "activation");
-  if (!o.activation) return mix_fail(MIX_TYPE_ERROR, "activation: needs the name of an activation; 'linear' changes nothing");
+  if (!o.activation)
+    return mix_fail(MIX_TYPE_ERROR, "activation: needs the name of an activation; 'linear' changes nothing");
   if (!mix_activation_known(o.activation, mix_semantics_or_current(o.semantics), "activation")) return NULL;
   mix_layer *layer = mix_layer_make(&mix_class_activation, MIX_LAYER_COMMON(o), "activation");
   if (layer) ((activation *)layer->data)->name = mix_intern(o.activation);

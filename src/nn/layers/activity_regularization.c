@@ -1,6 +1,6 @@
 /* ActivityRegularization: a penalty on what passes through. */
 #include "base/error.h"
-#include "nn/builtin.h"
+#include "nn/layers/builtin.h"
 
 typedef struct activity_regularization {
   double l1, l2;
@@ -13,7 +13,8 @@ static mix_list *activity_regularization_call(mix_layer *layer, const mix_call_a
 
 static mix_status activity_regularization_config(mix_layer *layer, mix_config *config) {
   const activity_regularization *a = mix_layer_data(layer);
-  json_object_del(config->object, "activity_regularizer"); /* l1 and l2 say it, and Keras takes no other word for it */
+  json_object_del(config->object,
+                  "activity_regularizer"); /* l1 and l2 say it, and Keras takes no other word for it */
   mix_config_number(config, "l1", a->l1);
   return mix_config_number(config, "l2", a->l2);
 }
@@ -35,8 +36,10 @@ mix_layer *mix_activity_regularization_with(const mix_activity_regularization_op
   MIX_OPTIONS(mix_activity_regularization_options, o, options, "activity_regularization");
   double l1 = mix_option_number(o.l1, 0), l2 = mix_option_number(o.l2, 0);
   if (o.activity_regularizer)
-    return mix_fail(MIX_VALUE_ERROR, "activity_regularization: takes l1 and l2, no activity_regularizer beside them");
-  o.activity_regularizer = mix_regularizer_new("l1_l2", .l1 = l1 == 0 ? MIX_ZERO : l1, .l2 = l2 == 0 ? MIX_ZERO : l2);
+    return mix_fail(MIX_VALUE_ERROR,
+                    "activity_regularization: takes l1 and l2, no activity_regularizer beside them");
+  o.activity_regularizer =
+      mix_regularizer_new("l1_l2", .l1 = l1 == 0 ? MIX_ZERO : l1, .l2 = l2 == 0 ? MIX_ZERO : l2);
   mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), "activity_regularization");
   if (layer) *(activity_regularization *)layer->data = (activity_regularization){l1, l2};
   return mix_scoped(layer);
@@ -45,6 +48,6 @@ mix_layer *mix_activity_regularization_with(const mix_activity_regularization_op
 mix_layer *mix_activity_regularization_from(const json_t *config, const mix_semantics *semantics) {
   mix_common_config c = mix_common_config_of(config, semantics);
   c.activity_regularizer = NULL; /* l1 and l2 say it */
-  return mix_activity_regularization(.l1 = mix_json_number_or(config, "l1", 0), .l2 = mix_json_number_or(config, "l2", 0),
-                                     MIX_COMMON_CONFIG(c));
+  return mix_activity_regularization(.l1 = mix_json_number_or(config, "l1", 0),
+                                     .l2 = mix_json_number_or(config, "l2", 0), MIX_COMMON_CONFIG(c));
 }

@@ -1,7 +1,7 @@
-/* AlphaDropout (Klambauer et al.: Self-normalizing neural networks; arXiv:1706.02515): dropped elements become SELU's lowest
- * value, and an affine map restores mean and variance. */
+/* AlphaDropout (Klambauer et al.: Self-normalizing neural networks; arXiv:1706.02515): dropped elements
+ * become SELU's lowest value, and an affine map restores mean and variance. */
 #include "base/error.h"
-#include "nn/builtin.h"
+#include "nn/layers/builtin.h"
 #include "tensor/shape.h"
 #include <math.h>
 #include <mixtape/random.h>
@@ -31,7 +31,8 @@ static mix_status alpha_dropout_config(mix_layer *layer, mix_config *config) {
   const alpha_dropout *d = mix_layer_data(layer);
   mix_config_number(config, "rate", d->rate);
   bool good = mix_json_set_seed(config->object, d->seed) &&
-              mix_json_set(config->object, "noise_shape", d->noise_shape.rank ? mix_shape_to_json(d->noise_shape) : json_null());
+              mix_json_set(config->object, "noise_shape",
+                           d->noise_shape.rank ? mix_shape_to_json(d->noise_shape) : json_null());
   return good ? MIX_OK : mix_error();
 }
 
@@ -55,7 +56,8 @@ mix_layer *mix_alpha_dropout_with(const mix_alpha_dropout_options *options) {
     return mix_fail(MIX_VALUE_ERROR, "alpha_dropout: rate is %g; expected a number in [0, 1)", o.rate);
   mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), "alpha_dropout");
   if (!layer) return NULL;
-  *(alpha_dropout *)layer->data = (alpha_dropout){o.rate, o.noise_shape, o.seed, mix_layer_generator(layer, o.seed)};
+  *(alpha_dropout *)layer->data =
+      (alpha_dropout){o.rate, o.noise_shape, o.seed, mix_layer_generator(layer, o.seed)};
   return mix_layer_made(layer);
 }
 

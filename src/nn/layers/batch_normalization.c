@@ -1,9 +1,10 @@
-/* BatchNormalization (Ioffe, Szegedy; arXiv:1502.03167). Statistics, gamma and beta are at least float32 whatever the policy;
- * what the generations do differently is in nn/semantics.h (spec/mixed-precision.md, 5.1 and 5.2). */
+/* BatchNormalization (Ioffe, Szegedy; arXiv:1502.03167). Statistics, gamma and beta are at least float32
+ * whatever the policy; what the generations do differently is in nn/semantics.h (spec/mixed-precision.md, 5.1
+ * and 5.2). */
 #include "base/error.h"
 #include "nn/keep.h"
-#include "nn/normalize.h"
-#include "nn/weights.h"
+#include "nn/layers/moments.h"
+#include "nn/weights/weights.h"
 
 typedef struct batch_normalization {
   int axis;
@@ -16,15 +17,18 @@ typedef struct batch_normalization {
   mix_variable *moving_mean, *moving_variance; /* (channels), owned by the layer's list */
 } batch_normalization;
 
-/* Does an input of that shape follow the fused kernel's rules? Asked for where it cannot: false with a ValueError. */
+/* Does an input of that shape follow the fused kernel's rules? Asked for where it cannot: false with a
+ * ValueError. */
 static bool decide_fused(const mix_layer *layer, batch_normalization *b, mix_shape in, int axis) {
   bool rank = in.rank == 4 || in.rank == 5, channels = axis == 1 || axis == in.rank - 1;
-  b->fused = layer->semantics->batch_norm_fused && !b->fused_refused && rank && channels && layer->compute != MIX_FLOAT64;
+  b->fused = layer->semantics->batch_norm_fused && !b->fused_refused && rank && channels &&
+             layer->compute != MIX_FLOAT64;
   if (!b->fused_asked || b->fused || !layer->semantics->batch_norm_fused) return true;
-  mix_fail(MIX_VALUE_ERROR,
-           "%s: fused was asked for an input of rank %d, axis %d and dtype %s; expected rank 4 or 5, axis 1 or the last, "
-           "and no float64",
-           layer->name, in.rank, axis, mix_dtype_name(layer->compute));
+  mix_fail(
+      MIX_VALUE_ERROR,
+      "%s: fused was asked for an input of rank %d, axis %d and dtype %s; expected rank 4 or 5, axis 1 or the last, "
+      "and no float64",
+      layer->name, in.rank, axis, mix_dtype_name(layer->compute));
   return false;
 }
 
@@ -33,32 +37,44 @@ static mix_status batch_normalization_build(mix_layer *layer, int count, const m
   batch_normalization *b = mix_layer_data(layer);
   mix_shape in = input_shapes[0];
   mix_axes axis;
-  if (count != 1 || in.rank < 2) return mix_fail_status(MIX_VALUE_ERROR, "%s: expected one input of at least rank 2", layer->name);
-  if (!mix_layer_axes(layer, MIX_AXES(b->axis), in.rank, &axis) || !decide_fused(layer, b, in, axis.axis[0])) return mix_error();
+  if (count != 1 || in.rank < 2)
+    return mix_fail_status(MIX_VALUE_ERROR, "%s: expected one input of at least rank 2", layer->name);
+  if (!mix_layer_axes(layer, MIX_AXES(b->axis), in.rank, &axis) || !decide_fused(layer, b, in, axis.axis[0]))
+    return mix_error();
   int64_t channels = in.dims[axis.axis[0]];
   if (channels == MIX_UNKNOWN)
-    return mix_fail_status(MIX_VALUE_ERROR, "%s: the input has shape %s; expected a known dimension along axis %d", layer->name,
-                           mix_shape_text(in, text, sizeof text), b->axis);
+    return mix_fail_status(MIX_VALUE_ERROR,
+                           "%s: the input has shape %s; expected a known dimension along axis %d",
+                           layer->name, mix_shape_text(in, text, sizeof text), b->axis);
   bool narrow = mix_dtype_size(layer->variable) == 2;
   const char *dtype = narrow && layer->semantics->batch_norm_float32_weights ? "float32" : NULL;
   mix_affine_build(layer, &b->affine, MIX_SHAPE(channels), dtype, true);
-  b->moving_mean = mix_layer_add_weight(layer, "moving_mean", .shape = MIX_SHAPE(channels), .dtype = dtype, .not_trainable = true,
-                                        .no_autocast = true, .initializer_object = b->mean_initializer);
-  b->moving_variance =
-      mix_layer_add_weight(layer, "moving_variance", .shape = MIX_SHAPE(channels), .dtype = dtype, .not_trainable = true,
-                           .no_autocast = true, .initializer_object = b->variance_initializer);
-  mix_input_spec spec = {.size = sizeof spec, .rank = in.rank, .axis_count = 1, .axes = {axis.axis[0]}, .axis_sizes = {channels}};
+  b->moving_mean = mix_layer_add_weight(layer, "moving_mean", .shape = MIX_SHAPE(channels), .dtype = dtype,
+                                        .not_trainable = true, .no_autocast = true,
+                                        .initializer_object = b->mean_initializer);
+  b->moving_variance = mix_layer_add_weight(layer, "moving_variance", .shape = MIX_SHAPE(channels),
+                                            .dtype = dtype, .not_trainable = true, .no_autocast = true,
+                                            .initializer_object = b->variance_initializer);
+  mix_input_spec spec = {.size = sizeof spec,
+                         .rank = in.rank,
+                         .axis_count = 1,
+                         .axes = {axis.axis[0]},
+                         .axis_sizes = {channels}};
   return mix_layer_set_input_spec(layer, &spec);
 }
 
 /* Moments of what the mask keeps; it has one axis less than x (..., channels). */
-static bool masked_moments(mix_tensor *x, mix_tensor *mask, mix_axes axes, mix_tensor **mean, mix_tensor **variance) {
-  mix_tensor *kept = mix_broadcast_to(mix_expand_dims(mix_cast(mask, mix_tensor_dtype(x)), -1), mix_tensor_shape(x));
+static bool masked_moments(mix_tensor *x, mix_tensor *mask, mix_axes axes, mix_tensor **mean,
+                           mix_tensor **variance) {
+  mix_tensor *kept =
+      mix_broadcast_to(mix_expand_dims(mix_cast(mask, mix_tensor_dtype(x)), -1), mix_tensor_shape(x));
   mix_tensor *count = mix_reduce_sum(kept, axes, true);
-  count = mix_add(count, mix_scalar_like(count, 1e-7)); /* Keras's epsilon(), for a batch of which nothing is kept */
+  count = mix_add(count,
+                  mix_scalar_like(count, 1e-7)); /* Keras's epsilon(), for a batch of which nothing is kept */
   *mean = mix_divide(mix_reduce_sum(mix_multiply(kept, x), axes, true), count);
-  *variance =
-      mix_divide(mix_reduce_sum(mix_multiply(kept, mix_squared_difference(x, mix_stop_gradient(*mean))), axes, true), count);
+  *variance = mix_divide(
+      mix_reduce_sum(mix_multiply(kept, mix_squared_difference(x, mix_stop_gradient(*mean))), axes, true),
+      count);
   return !mix_failed();
 }
 
@@ -67,7 +83,8 @@ static mix_tensor *heeded_mask(mix_layer *layer, batch_normalization *b, const m
   mix_tensor *mask = mix_call_mask(args);
   if (!mask || !b->fused) return mask;
   if (!b->warned)
-    mix_log_message(MIX_LOG_WARNING, "%s: the mask is ignored: fused batch normalization does not support one", layer->name);
+    mix_log_message(MIX_LOG_WARNING,
+                    "%s: the mask is ignored: fused batch normalization does not support one", layer->name);
   b->warned = true;
   return NULL;
 }
@@ -83,18 +100,23 @@ static bool move(mix_layer *layer, mix_variable *variable, mix_tensor *batch, do
   } else {
     old = mix_cast(old, mix_tensor_dtype(batch));
     mix_tensor *share = mix_kept(mix_multiply(batch, mix_scalar_like(batch, 1 - momentum)));
-    moved = mix_cast(mix_kept(mix_add(mix_kept(mix_multiply(old, mix_scalar_like(old, momentum))), share)), dtype);
+    moved = mix_cast(mix_kept(mix_add(mix_kept(mix_multiply(old, mix_scalar_like(old, momentum))), share)),
+                     dtype);
   }
   return moved && mix_variable_assign(variable, moved) == MIX_OK;
 }
 
 static bool update(mix_layer *layer, mix_tensor *x, mix_tensor *mean, mix_tensor *variance) {
   const batch_normalization *b = mix_layer_data(layer);
-  if (b->fused && layer->semantics->batch_norm_unbiased_moving_variance) { /* Bessel's correction, of the moving variance alone */
-    double count = (double)mix_shape_size(mix_tensor_shape(x)) / (double)mix_shape_size(mix_variable_shape(b->moving_mean));
+  if (b->fused &&
+      layer->semantics
+          ->batch_norm_unbiased_moving_variance) { /* Bessel's correction, of the moving variance alone */
+    double count = (double)mix_shape_size(mix_tensor_shape(x)) /
+                   (double)mix_shape_size(mix_variable_shape(b->moving_mean));
     variance = mix_multiply(variance, mix_scalar_like(variance, count / (count > 1 ? count - 1 : 1)));
   }
-  return move(layer, b->moving_mean, mean, b->momentum) && move(layer, b->moving_variance, variance, b->momentum);
+  return move(layer, b->moving_mean, mean, b->momentum) &&
+         move(layer, b->moving_variance, variance, b->momentum);
 }
 
 static mix_list *batch_normalization_call(mix_layer *layer, const mix_call_args *args) {
@@ -110,14 +132,16 @@ static mix_list *batch_normalization_call(mix_layer *layer, const mix_call_args 
   mix_tensor *mean, *variance, *mask = heeded_mask(layer, b, args);
   x = mix_cast(x, wide);
   if (args->training && layer->trainable) {
-    if (!(mask ? masked_moments(x, mask, reduced, &mean, &variance) : mix_moments(x, reduced, false, &mean, &variance)))
+    if (!(mask ? masked_moments(x, mask, reduced, &mean, &variance)
+               : mix_moments(x, reduced, false, &mean, &variance)))
       return NULL;
     if (!args->symbolic && !update(layer, x, mean, variance)) return NULL;
   } else {
     mean = mix_affine_value(b->moving_mean, wide, along);
     variance = mix_affine_value(b->moving_variance, wide, along);
   }
-  mix_tensor *gamma = mix_affine_value(b->affine.gamma, wide, along), *beta = mix_affine_value(b->affine.beta, wide, along);
+  mix_tensor *gamma = mix_affine_value(b->affine.gamma, wide, along),
+             *beta = mix_affine_value(b->affine.beta, wide, along);
   return mix_one_result(mix_cast(mix_normalized(x, mean, variance, b->epsilon, gamma, beta), result));
 }
 
@@ -126,9 +150,11 @@ static mix_status batch_normalization_config(mix_layer *layer, mix_config *confi
   mix_config_integer(config, "axis", b->axis);
   mix_config_number(config, "momentum", b->momentum);
   mix_config_number(config, "epsilon", b->epsilon);
-  bool good = mix_affine_config(&b->affine, config->object) &&
-              mix_json_set(config->object, "moving_mean_initializer", mix_initializer_to_json(b->mean_initializer)) &&
-              mix_json_set(config->object, "moving_variance_initializer", mix_initializer_to_json(b->variance_initializer));
+  bool good =
+      mix_affine_config(&b->affine, config->object) &&
+      mix_json_set(config->object, "moving_mean_initializer", mix_initializer_to_json(b->mean_initializer)) &&
+      mix_json_set(config->object, "moving_variance_initializer",
+                   mix_initializer_to_json(b->variance_initializer));
   if (good && (b->fused_asked || b->fused_refused)) mix_config_boolean(config, "fused", b->fused_asked);
   return good ? MIX_OK : mix_error();
 }
@@ -159,15 +185,20 @@ mix_layer *mix_batch_normalization_with(const mix_batch_normalization_options *o
   static const char call[] = "batch_normalization";
   MIX_OPTIONS(mix_batch_normalization_options, o, options, call);
   double epsilon = mix_option_number(o.epsilon, 1e-3);
-  if (!(epsilon >= 0)) return mix_fail(MIX_VALUE_ERROR, "%s: epsilon is %g; expected a number that is not negative", call, epsilon);
-  if (o.fused && o.not_fused) return mix_fail(MIX_VALUE_ERROR, "%s: both fused and not_fused were given; give one", call);
+  if (!(epsilon >= 0))
+    return mix_fail(MIX_VALUE_ERROR, "%s: epsilon is %g; expected a number that is not negative", call,
+                    epsilon);
+  if (o.fused && o.not_fused)
+    return mix_fail(MIX_VALUE_ERROR, "%s: both fused and not_fused were given; give one", call);
   batch_normalization b = {
       .axis = mix_axis_number(o.axis),
       .momentum = mix_option_number(o.momentum, 0.99),
       .epsilon = epsilon,
       .affine = MIX_AFFINE_OF(o, call),
-      .mean_initializer = mix_initializer_or(o.moving_mean_initializer, o.moving_mean_initializer_object, "zeros", call),
-      .variance_initializer = mix_initializer_or(o.moving_variance_initializer, o.moving_variance_initializer_object, "ones", call),
+      .mean_initializer =
+          mix_initializer_or(o.moving_mean_initializer, o.moving_mean_initializer_object, "zeros", call),
+      .variance_initializer = mix_initializer_or(o.moving_variance_initializer,
+                                                 o.moving_variance_initializer_object, "ones", call),
       .fused_asked = o.fused,
       .fused_refused = o.not_fused};
   mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), call);
@@ -192,16 +223,17 @@ static int axis_from_json(const json_t *config) {
 mix_layer *mix_batch_normalization_from(const json_t *config, const mix_semantics *semantics) {
   mix_common_config c = mix_common_config_of(config, semantics);
   const json_t *fused = json_object_get(config, "fused");
-  mix_batch_normalization_options o = {
-      .size = sizeof o,
-      MIX_COMMON_CONFIG(c),
-      .axis = axis_from_json(config),
-      .momentum = mix_json_option_number(config, "momentum", 0.99),
-      .epsilon = mix_json_option_number(config, "epsilon", 1e-3),
-      .moving_mean_initializer_object = mix_initializer_from_json(json_object_get(config, "moving_mean_initializer")),
-      .moving_variance_initializer_object = mix_initializer_from_json(json_object_get(config, "moving_variance_initializer")),
-      .fused = json_is_true(fused),
-      .not_fused = json_is_false(fused)};
+  mix_batch_normalization_options o = {.size = sizeof o,
+                                       MIX_COMMON_CONFIG(c),
+                                       .axis = axis_from_json(config),
+                                       .momentum = mix_json_option_number(config, "momentum", 0.99),
+                                       .epsilon = mix_json_option_number(config, "epsilon", 1e-3),
+                                       .moving_mean_initializer_object = mix_initializer_from_json(
+                                           json_object_get(config, "moving_mean_initializer")),
+                                       .moving_variance_initializer_object = mix_initializer_from_json(
+                                           json_object_get(config, "moving_variance_initializer")),
+                                       .fused = json_is_true(fused),
+                                       .not_fused = json_is_false(fused)};
   MIX_AFFINE_FROM(o, config, semantics);
   return mix_batch_normalization_with(&o);
 }

@@ -1,10 +1,10 @@
 /* Dense: activation(x . kernel + bias). */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "nn/activation.h"
+#include "nn/layers/activation_functions.h"
 #include "nn/config.h"
-#include "nn/layer.h"
-#include "nn/weights.h"
+#include "nn/layer/layer.h"
+#include "nn/weights/weights.h"
 #include <mixtape/ops.h>
 
 typedef struct dense {
@@ -21,22 +21,28 @@ static mix_status dense_build(mix_layer *layer, int count, const mix_shape *inpu
   char text[160];
   dense *d = mix_layer_data(layer);
   mix_shape shape = input_shapes[0];
-  if (count != 1) return mix_fail_status(MIX_VALUE_ERROR, "%s: got %d inputs; expected one", layer->name, count);
+  if (count != 1)
+    return mix_fail_status(MIX_VALUE_ERROR, "%s: got %d inputs; expected one", layer->name, count);
   int64_t last = shape.rank ? shape.dims[shape.rank - 1] : MIX_UNKNOWN;
   if (shape.rank < 2 || last == MIX_UNKNOWN)
-    return mix_fail_status(MIX_VALUE_ERROR, "%s: the input has shape %s; expected at least rank 2 and a known last dimension",
+    return mix_fail_status(MIX_VALUE_ERROR,
+                           "%s: the input has shape %s; expected at least rank 2 and a known last dimension",
                            layer->name, mix_shape_text(shape, text, sizeof text));
-  d->kernel = mix_layer_add_weight(layer, "kernel", .shape = MIX_SHAPE(last, d->units), .initializer_object = d->kernel_initializer,
-                                   .regularizer_object = d->kernel_regularizer, .constraint_object = d->kernel_constraint);
+  d->kernel = mix_layer_add_weight(
+      layer, "kernel", .shape = MIX_SHAPE(last, d->units), .initializer_object = d->kernel_initializer,
+      .regularizer_object = d->kernel_regularizer, .constraint_object = d->kernel_constraint);
   if (!d->no_bias)
-    d->bias = mix_layer_add_weight(layer, "bias", .shape = MIX_SHAPE(d->units), .initializer_object = d->bias_initializer,
-                                   .regularizer_object = d->bias_regularizer, .constraint_object = d->bias_constraint);
+    d->bias = mix_layer_add_weight(
+        layer, "bias", .shape = MIX_SHAPE(d->units), .initializer_object = d->bias_initializer,
+        .regularizer_object = d->bias_regularizer, .constraint_object = d->bias_constraint);
   if (mix_failed()) return mix_error();
-  mix_input_spec spec = {.size = sizeof spec, .min_rank = 2, .axis_count = 1, .axes = {-1}, .axis_sizes = {last}};
+  mix_input_spec spec = {
+      .size = sizeof spec, .min_rank = 2, .axis_count = 1, .axes = {-1}, .axis_sizes = {last}};
   return mix_layer_set_input_spec(layer, &spec);
 }
 
-/* x (..., in) times kernel (in, units). Higher ranks become one matrix, so that the product and its gradients stay single products. */
+/* x (..., in) times kernel (in, units). Higher ranks become one matrix, so that the product and its gradients
+ * stay single products. */
 static mix_tensor *product(mix_tensor *x, mix_tensor *kernel) {
   mix_shape shape = mix_tensor_shape(x);
   int unknown = 0;
@@ -73,12 +79,13 @@ static mix_status dense_config(mix_layer *layer, mix_config *config) {
   mix_config_text(config, "activation", d->activation ? d->activation : "linear");
   mix_config_boolean(config, "use_bias", !d->no_bias);
   if (mix_failed()) return mix_error();
-  bool good = mix_json_set(config->object, "kernel_initializer", mix_initializer_to_json(d->kernel_initializer)) &&
-              mix_json_set(config->object, "bias_initializer", mix_initializer_to_json(d->bias_initializer)) &&
-              mix_json_set(config->object, "kernel_regularizer", mix_regularizer_to_json(d->kernel_regularizer)) &&
-              mix_json_set(config->object, "bias_regularizer", mix_regularizer_to_json(d->bias_regularizer)) &&
-              mix_json_set(config->object, "kernel_constraint", mix_constraint_to_json(d->kernel_constraint)) &&
-              mix_json_set(config->object, "bias_constraint", mix_constraint_to_json(d->bias_constraint));
+  bool good =
+      mix_json_set(config->object, "kernel_initializer", mix_initializer_to_json(d->kernel_initializer)) &&
+      mix_json_set(config->object, "bias_initializer", mix_initializer_to_json(d->bias_initializer)) &&
+      mix_json_set(config->object, "kernel_regularizer", mix_regularizer_to_json(d->kernel_regularizer)) &&
+      mix_json_set(config->object, "bias_regularizer", mix_regularizer_to_json(d->bias_regularizer)) &&
+      mix_json_set(config->object, "kernel_constraint", mix_constraint_to_json(d->kernel_constraint)) &&
+      mix_json_set(config->object, "bias_constraint", mix_constraint_to_json(d->bias_constraint));
   return good ? MIX_OK : mix_error();
 }
 
@@ -104,9 +111,11 @@ mix_dense_options mix_dense_defaults(void) { return (mix_dense_options){.size = 
 mix_layer *mix_dense_with(const mix_dense_options *options) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_dense_options, o, options, "dense");
-  if (o.units <= 0) return mix_fail(MIX_VALUE_ERROR, "dense: units is %lld; expected a positive number", (long long)o.units);
+  if (o.units <= 0)
+    return mix_fail(MIX_VALUE_ERROR, "dense: units is %lld; expected a positive number", (long long)o.units);
   if (!mix_activation_known(o.activation, mix_semantics_or_current(o.semantics), "dense")) return NULL;
-  const char *kernel = o.kernel_initializer_object || o.kernel_initializer ? o.kernel_initializer : "glorot_uniform";
+  const char *kernel =
+      o.kernel_initializer_object || o.kernel_initializer ? o.kernel_initializer : "glorot_uniform";
   const char *bias = o.bias_initializer_object || o.bias_initializer ? o.bias_initializer : "zeros";
   mix_initializer *kernel_initializer = mix_initializer_choose(kernel, o.kernel_initializer_object, "dense");
   mix_initializer *bias_initializer = mix_initializer_choose(bias, o.bias_initializer_object, "dense");

@@ -1,9 +1,10 @@
-/* Discretization: numbers to the bins that they fall in; boundaries are given or learnt as quantiles. The summary of quantiles
- * and how two of them are joined are Keras's (keras/src/layers/preprocessing/discretization.py), so that boundaries agree with its.
+/* Discretization: numbers to the bins that they fall in; boundaries are given or learnt as quantiles. The
+ * summary of quantiles and how two of them are joined are Keras's
+ * (keras/src/layers/preprocessing/discretization.py), so that boundaries agree with its.
  * */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "nn/builtin.h"
+#include "nn/layers/builtin.h"
 #include <string.h>
 #include <math.h>
 #include <stdlib.h>
@@ -31,10 +32,11 @@ static mix_list *discretization_call(mix_layer *layer, const mix_call_args *args
   bool narrow = mix_dtype_is_floating(dtype) && dtype != MIX_FLOAT64;
   mix_tensor *ids;
   if (d->num_bins && !d->boundaries)
-    return mix_fail(MIX_RUNTIME_ERROR, "%s: has no boundaries; call mix_discretization_adapt first", layer->name);
+    return mix_fail(MIX_RUNTIME_ERROR, "%s: has no boundaries; call mix_discretization_adapt first",
+                    layer->name);
   if (d->boundary_count) {
-    mix_tensor *boundaries =
-        mix_tensor_from_doubles(d->boundaries, narrow ? MIX_FLOAT32 : MIX_FLOAT64, MIX_SHAPE(d->boundary_count));
+    mix_tensor *boundaries = mix_tensor_from_doubles(d->boundaries, narrow ? MIX_FLOAT32 : MIX_FLOAT64,
+                                                     MIX_SHAPE(d->boundary_count));
     mix_tensor *values = mix_expand_dims(mix_cast(x, narrow ? MIX_FLOAT32 : MIX_FLOAT64), -1);
     mix_tensor *passed = mix_logical_not(mix_less(values, boundaries)); /* (..., boundaries) */
     ids = mix_reduce_sum(mix_cast(passed, MIX_INT64), MIX_AXES(-1), false);
@@ -90,14 +92,16 @@ static double interpolated(double at, size_t count, const double *x, const doubl
 static bool compress(summary *s, double epsilon) {
   if (!s->count || (double)s->count * epsilon < 1) return true;
   summary result, running;
-  if (!summary_new(&running, s->count)) return summary_free(&running), false; /* value: share up to here; weight: sum up to here */
+  if (!summary_new(&running, s->count))
+    return summary_free(&running), false; /* value: share up to here; weight: sum up to here */
   double sum = 0;
   for (size_t i = 0; i < s->count; i++) running.weight[i] = sum += s->weight[i];
   for (size_t i = 0; i < s->count; i++) running.value[i] = running.weight[i] / sum;
   bool good = summary_new(&result, (size_t)ceil(1 / epsilon));
   double former = 0;
   for (size_t i = 0; good && i < result.count; i++) {
-    double share = epsilon + (double)i * epsilon, below = interpolated(share, s->count, running.value, running.weight);
+    double share = epsilon + (double)i * epsilon,
+           below = interpolated(share, s->count, running.value, running.weight);
     result.value[i] = (float)interpolated(share, s->count, running.value, s->value);
     result.weight[i] = (float)(below - former);
     former = below;
@@ -129,7 +133,8 @@ static discretization *learner(mix_layer *layer, const char *call) {
   if (!mix_is(layer, &mix_layer_object_class) || layer->class.call != discretization_call)
     return mix_fail(MIX_TYPE_ERROR, "%s: the object is no Discretization layer", call);
   discretization *d = mix_layer_data(layer);
-  if (!d->num_bins) return mix_fail(MIX_RUNTIME_ERROR, "%s: '%s' was given its boundaries", call, layer->name);
+  if (!d->num_bins)
+    return mix_fail(MIX_RUNTIME_ERROR, "%s: '%s' was given its boundaries", call, layer->name);
   return d;
 }
 
@@ -165,7 +170,9 @@ mix_status mix_discretization_update(mix_layer *layer, mix_tensor *batch) {
   discretization *d = learner(layer, "discretization_update");
   if (!d || !batch) return mix_error();
   int64_t count = mix_shape_size(mix_tensor_shape(batch));
-  if (count <= 0) return mix_fail_status(MIX_VALUE_ERROR, "discretization_update: the batch for '%s' is empty", layer->name);
+  if (count <= 0)
+    return mix_fail_status(MIX_VALUE_ERROR, "discretization_update: the batch for '%s' is empty",
+                           layer->name);
   double *values = mix_calloc((size_t)count, sizeof *values);
   if (values && mix_tensor_read(batch, MIX_FLOAT64, values, count) == MIX_OK) {
     summary fresh;
@@ -228,15 +235,21 @@ mix_layer *mix_discretization_with(const mix_discretization_options *options) {
   MIX_OPTIONS(mix_discretization_options, o, options, "discretization");
   mix_category_mode mode;
   double epsilon = mix_option_number(o.epsilon, 0.01);
-  if (!o.bin_boundaries == !o.num_bins) return mix_fail(MIX_VALUE_ERROR, "discretization: give either bin_boundaries or num_bins");
+  if (!o.bin_boundaries == !o.num_bins)
+    return mix_fail(MIX_VALUE_ERROR, "discretization: give either bin_boundaries or num_bins");
   if (o.num_bins < 0 || o.boundary_count < 0 || !(epsilon > 0 && epsilon < 1))
-    return mix_fail(MIX_VALUE_ERROR, "discretization: num_bins is %d, boundary_count %d, epsilon %g; expected positive numbers",
-                    o.num_bins, o.boundary_count, epsilon);
+    return mix_fail(
+        MIX_VALUE_ERROR,
+        "discretization: num_bins is %d, boundary_count %d, epsilon %g; expected positive numbers",
+        o.num_bins, o.boundary_count, epsilon);
   for (int i = 1; o.bin_boundaries && i < o.boundary_count; i++)
     if (!(o.bin_boundaries[i - 1] < o.bin_boundaries[i]))
-      return mix_fail(MIX_VALUE_ERROR, "discretization: boundary %d is %g after %g; expected ascending numbers", i,
+      return mix_fail(MIX_VALUE_ERROR,
+                      "discretization: boundary %d is %g after %g; expected ascending numbers", i,
                       o.bin_boundaries[i], o.bin_boundaries[i - 1]);
-  if (!mix_category_mode_named(o.output_mode ? o.output_mode : "int", MIX_CATEGORY_INT, "discretization", &mode)) return NULL;
+  if (!mix_category_mode_named(o.output_mode ? o.output_mode : "int", MIX_CATEGORY_INT, "discretization",
+                               &mode))
+    return NULL;
   if (!o.dtype && !o.policy) o.dtype = mode == MIX_CATEGORY_INT ? "int64" : mix_dtype_name(mix_floatx());
   mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), "discretization");
   if (!layer) return NULL;
@@ -244,7 +257,8 @@ mix_layer *mix_discretization_with(const mix_discretization_options *options) {
   *d = (discretization){.num_bins = o.num_bins, .epsilon = epsilon, .mode = mode};
   bool good = !o.bin_boundaries || copy_boundaries(d, o.bin_boundaries, o.boundary_count);
   if (mode == MIX_CATEGORY_INT && !mix_dtype_is_integer(layer->compute)) {
-    mix_fail(MIX_VALUE_ERROR, "discretization: output_mode int needs an integer dtype, not %s", mix_dtype_name(layer->compute));
+    mix_fail(MIX_VALUE_ERROR, "discretization: output_mode int needs an integer dtype, not %s",
+             mix_dtype_name(layer->compute));
     good = false;
   }
   if (good) return mix_scoped(layer);
@@ -265,8 +279,9 @@ mix_layer *mix_discretization_from(const json_t *config, const mix_semantics *se
   double *boundaries = json_is_array(list) ? mix_calloc(count, sizeof *boundaries) : NULL;
   for (size_t i = 0; boundaries && i < count; i++) boundaries[i] = json_number_value(json_array_get(list, i));
   mix_layer *layer =
-      mix_discretization(.bin_boundaries = num_bins ? NULL : boundaries, .boundary_count = num_bins ? 0 : (int)count,
-                         MIX_COMMON_CONFIG(c), .num_bins = num_bins, .epsilon = mix_json_number_or(config, "epsilon", 0.01),
+      mix_discretization(.bin_boundaries = num_bins ? NULL : boundaries,
+                         .boundary_count = num_bins ? 0 : (int)count, MIX_COMMON_CONFIG(c),
+                         .num_bins = num_bins, .epsilon = mix_json_number_or(config, "epsilon", 0.01),
                          .output_mode = mix_json_string_or(config, "output_mode", NULL));
   if (layer && num_bins && boundaries && !copy_boundaries(layer->data, boundaries, (int)count)) layer = NULL;
   mix_free(boundaries);

@@ -1,6 +1,6 @@
 /* ELU as a layer (Clevert, Unterthiner, Hochreiter; arXiv:1511.07289). */
 #include "base/error.h"
-#include "nn/builtin.h"
+#include "nn/layers/builtin.h"
 
 typedef struct elu {
   double alpha;
@@ -8,8 +8,8 @@ typedef struct elu {
 
 static mix_list *elu_call(mix_layer *layer, const mix_call_args *args) {
   double alpha = ((const elu *)mix_layer_data(layer))->alpha;
-  return mix_one_result(
-      mix_activate("elu", mix_call_input(args, 0), .alpha = alpha == 0 ? MIX_ZERO : alpha, .semantics = layer->semantics));
+  return mix_one_result(mix_activate("elu", mix_call_input(args, 0), .alpha = alpha == 0 ? MIX_ZERO : alpha,
+                                     .semantics = layer->semantics));
 }
 
 static mix_status elu_config(mix_layer *layer, mix_config *config) {
@@ -24,7 +24,9 @@ static const mix_layer_class class = {.size = sizeof(mix_layer_class),
                                       .get_config = elu_config,
                                       .supports_masking = true};
 
-mix_elu_layer_options mix_elu_layer_defaults(void) { return (mix_elu_layer_options){.size = sizeof(mix_elu_layer_options)}; }
+mix_elu_layer_options mix_elu_layer_defaults(void) {
+  return (mix_elu_layer_options){.size = sizeof(mix_elu_layer_options)};
+}
 
 mix_layer *mix_elu_layer_with(const mix_elu_layer_options *options) {
   if (mix_failed()) return NULL;

@@ -1,7 +1,8 @@
-/* Embedding: rows of a table at integer indices (spec/mixed-precision.md, 5.1: gathered in the variable's dtype, then cast). */
+/* Embedding: rows of a table at integer indices (spec/mixed-precision.md, 5.1: gathered in the variable's
+ * dtype, then cast). */
 #include "base/error.h"
-#include "nn/builtin.h"
-#include "nn/weights.h"
+#include "nn/layers/builtin.h"
+#include "nn/weights/weights.h"
 
 typedef struct embedding {
   int64_t input_dim, output_dim;
@@ -15,9 +16,10 @@ typedef struct embedding {
 static mix_status embedding_build(mix_layer *layer, int count, const mix_shape *input_shapes) {
   (void)count, (void)input_shapes;
   embedding *e = mix_layer_data(layer);
-  e->embeddings = mix_layer_add_weight(layer, "embeddings", .shape = MIX_SHAPE(e->input_dim, e->output_dim), .no_autocast = true,
-                                       .initializer_object = e->initializer, .regularizer_object = e->regularizer,
-                                       .constraint_object = e->constraint);
+  e->embeddings =
+      mix_layer_add_weight(layer, "embeddings", .shape = MIX_SHAPE(e->input_dim, e->output_dim),
+                           .no_autocast = true, .initializer_object = e->initializer,
+                           .regularizer_object = e->regularizer, .constraint_object = e->constraint);
   return mix_error();
 }
 
@@ -31,13 +33,16 @@ static mix_list *embedding_call(mix_layer *layer, const mix_call_args *args) {
 
 static mix_tensor *embedding_mask(mix_layer *layer, const mix_call_args *args) {
   mix_tensor *indices = mix_call_input(args, 0);
-  return ((const embedding *)mix_layer_data(layer))->mask_zero ? mix_not_equal(indices, mix_scalar_like(indices, 0)) : NULL;
+  return ((const embedding *)mix_layer_data(layer))->mask_zero
+             ? mix_not_equal(indices, mix_scalar_like(indices, 0))
+             : NULL;
 }
 
 static mix_shape embedding_output_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
   (void)count;
   mix_shape shape = input_shapes[0];
-  if (shape.rank < MIX_MAX_RANK) shape.dims[shape.rank++] = ((const embedding *)mix_layer_data(layer))->output_dim;
+  if (shape.rank < MIX_MAX_RANK)
+    shape.dims[shape.rank++] = ((const embedding *)mix_layer_data(layer))->output_dim;
   return shape;
 }
 
@@ -45,10 +50,11 @@ static mix_status embedding_config(mix_layer *layer, mix_config *config) {
   const embedding *e = mix_layer_data(layer);
   mix_config_integer(config, "input_dim", e->input_dim);
   mix_config_integer(config, "output_dim", e->output_dim);
-  bool good = mix_json_set(config->object, "embeddings_initializer", mix_initializer_to_json(e->initializer)) &&
-              mix_json_set(config->object, "embeddings_regularizer", mix_regularizer_to_json(e->regularizer)) &&
-              mix_json_set(config->object, "embeddings_constraint", mix_constraint_to_json(e->constraint)) &&
-              mix_json_set(config->object, "mask_zero", json_boolean(e->mask_zero));
+  bool good =
+      mix_json_set(config->object, "embeddings_initializer", mix_initializer_to_json(e->initializer)) &&
+      mix_json_set(config->object, "embeddings_regularizer", mix_regularizer_to_json(e->regularizer)) &&
+      mix_json_set(config->object, "embeddings_constraint", mix_constraint_to_json(e->constraint)) &&
+      mix_json_set(config->object, "mask_zero", json_boolean(e->mask_zero));
   return good ? MIX_OK : mix_error();
 }
 
@@ -70,16 +76,19 @@ static const mix_layer_class class = {.size = sizeof(mix_layer_class),
                                       .no_autocast = true,
                                       .compute_mask = embedding_mask};
 
-mix_embedding_options mix_embedding_defaults(void) { return (mix_embedding_options){.size = sizeof(mix_embedding_options)}; }
+mix_embedding_options mix_embedding_defaults(void) {
+  return (mix_embedding_options){.size = sizeof(mix_embedding_options)};
+}
 
 mix_layer *mix_embedding_with(const mix_embedding_options *options) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_embedding_options, o, options, "embedding");
   if (o.input_dim <= 0 || o.output_dim <= 0)
-    return mix_fail(MIX_VALUE_ERROR, "embedding: input_dim is %lld, output_dim %lld; expected positive numbers",
+    return mix_fail(MIX_VALUE_ERROR,
+                    "embedding: input_dim is %lld, output_dim %lld; expected positive numbers",
                     (long long)o.input_dim, (long long)o.output_dim);
-  mix_initializer *initializer =
-      mix_initializer_or(o.embeddings_initializer, o.embeddings_initializer_object, "random_uniform", "embedding");
+  mix_initializer *initializer = mix_initializer_or(o.embeddings_initializer, o.embeddings_initializer_object,
+                                                    "random_uniform", "embedding");
   mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), "embedding");
   if (!layer) return NULL;
   *(embedding *)layer->data = (embedding){.input_dim = o.input_dim,
@@ -97,8 +106,9 @@ mix_layer *mix_embedding_from(const json_t *config, const mix_semantics *semanti
                        .output_dim = mix_json_integer_or(config, "output_dim", 0), MIX_COMMON_CONFIG(c),
                        .embeddings_initializer_object =
                            mix_initializer_from_json(json_object_get(config, "embeddings_initializer")),
-                       .embeddings_regularizer =
-                           mix_regularizer_from_json(json_object_get(config, "embeddings_regularizer"), semantics),
-                       .embeddings_constraint = mix_constraint_from_json(json_object_get(config, "embeddings_constraint")),
+                       .embeddings_regularizer = mix_regularizer_from_json(
+                           json_object_get(config, "embeddings_regularizer"), semantics),
+                       .embeddings_constraint =
+                           mix_constraint_from_json(json_object_get(config, "embeddings_constraint")),
                        .mask_zero = mix_json_boolean_or(config, "mask_zero", false));
 }

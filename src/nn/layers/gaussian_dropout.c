@@ -1,6 +1,7 @@
-/* GaussianDropout (Srivastava et al.: Dropout; JMLR 15, 2014, section 10): in training multiplies by normal noise around 1. */
+/* GaussianDropout (Srivastava et al.: Dropout; JMLR 15, 2014, section 10): in training multiplies by normal
+ * noise around 1. */
 #include "base/error.h"
-#include "nn/builtin.h"
+#include "nn/layers/builtin.h"
 #include <math.h>
 #include <mixtape/random.h>
 
@@ -15,7 +16,8 @@ static mix_list *gaussian_dropout_call(mix_layer *layer, const mix_call_args *ar
   mix_tensor *x = mix_call_input(args, 0);
   if (!args->training || args->symbolic || g->rate == 0) return mix_list_of(x);
   mix_tensor *noise = mix_random_normal(g->generator, mix_tensor_shape(x), mix_tensor_dtype(x));
-  mix_tensor *factor = mix_add(mix_multiply(noise, mix_scalar_like(x, sqrt(g->rate / (1 - g->rate)))), mix_scalar_like(x, 1));
+  mix_tensor *factor =
+      mix_add(mix_multiply(noise, mix_scalar_like(x, sqrt(g->rate / (1 - g->rate)))), mix_scalar_like(x, 1));
   return mix_one_result(mix_multiply(x, factor));
 }
 

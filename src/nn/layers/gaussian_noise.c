@@ -1,6 +1,6 @@
 /* GaussianNoise: in training adds normal noise, drawn in the compute dtype. */
 #include "base/error.h"
-#include "nn/builtin.h"
+#include "nn/layers/builtin.h"
 #include <mixtape/random.h>
 
 typedef struct gaussian_noise {
@@ -39,7 +39,8 @@ mix_layer *mix_gaussian_noise_with(const mix_gaussian_noise_options *options) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_gaussian_noise_options, o, options, "gaussian_noise");
   if (!(o.stddev >= 0))
-    return mix_fail(MIX_VALUE_ERROR, "gaussian_noise: stddev is %g; expected a number that is not negative", o.stddev);
+    return mix_fail(MIX_VALUE_ERROR, "gaussian_noise: stddev is %g; expected a number that is not negative",
+                    o.stddev);
   mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), "gaussian_noise");
   if (!layer) return NULL;
   *(gaussian_noise *)layer->data = (gaussian_noise){o.stddev, o.seed, mix_layer_generator(layer, o.seed)};

@@ -1,7 +1,8 @@
-/* GroupNormalization (Wu, He; arXiv:1803.08494). keras3 computes in float32, tf_keras in the compute dtype. */
+/* GroupNormalization (Wu, He; arXiv:1803.08494). keras3 computes in float32, tf_keras in the compute dtype.
+ */
 #include "base/error.h"
-#include "nn/normalize.h"
-#include "nn/weights.h"
+#include "nn/layers/moments.h"
+#include "nn/weights/weights.h"
 
 typedef struct group_normalization {
   int64_t groups; /* -1: one for each channel */
@@ -10,25 +11,34 @@ typedef struct group_normalization {
   mix_affine affine;
 } group_normalization;
 
-static int64_t groups_of(const group_normalization *n, int64_t channels) { return n->groups == -1 ? channels : n->groups; }
+static int64_t groups_of(const group_normalization *n, int64_t channels) {
+  return n->groups == -1 ? channels : n->groups;
+}
 
 static mix_status group_normalization_build(mix_layer *layer, int count, const mix_shape *input_shapes) {
   char text[160];
   group_normalization *n = mix_layer_data(layer);
   mix_shape in = input_shapes[0];
   mix_axes axis;
-  if (count != 1) return mix_fail_status(MIX_VALUE_ERROR, "%s: got %d inputs; expected one", layer->name, count);
+  if (count != 1)
+    return mix_fail_status(MIX_VALUE_ERROR, "%s: got %d inputs; expected one", layer->name, count);
   if (!mix_layer_axes(layer, MIX_AXES(n->axis), in.rank, &axis)) return mix_error();
   int64_t channels = in.dims[axis.axis[0]];
   if (axis.axis[0] == 0 || channels == MIX_UNKNOWN || in.rank == MIX_MAX_RANK)
-    return mix_fail_status(MIX_VALUE_ERROR, "%s: the input has shape %s; expected a known dimension along axis %d, not the batch",
-                           layer->name, mix_shape_text(in, text, sizeof text), n->axis);
+    return mix_fail_status(
+        MIX_VALUE_ERROR,
+        "%s: the input has shape %s; expected a known dimension along axis %d, not the batch", layer->name,
+        mix_shape_text(in, text, sizeof text), n->axis);
   int64_t groups = groups_of(n, channels);
   if (groups > channels || channels % groups)
-    return mix_fail_status(MIX_VALUE_ERROR, "%s: %lld groups do not divide %lld channels", layer->name, (long long)groups,
-                           (long long)channels);
+    return mix_fail_status(MIX_VALUE_ERROR, "%s: %lld groups do not divide %lld channels", layer->name,
+                           (long long)groups, (long long)channels);
   mix_affine_build(layer, &n->affine, MIX_SHAPE(channels), NULL, !layer->semantics->layer_norm_input_cast);
-  mix_input_spec spec = {.size = sizeof spec, .rank = in.rank, .axis_count = 1, .axes = {axis.axis[0]}, .axis_sizes = {channels}};
+  mix_input_spec spec = {.size = sizeof spec,
+                         .rank = in.rank,
+                         .axis_count = 1,
+                         .axes = {axis.axis[0]},
+                         .axis_sizes = {channels}};
   return mix_layer_set_input_spec(layer, &spec);
 }
 
@@ -46,13 +56,16 @@ static mix_list *group_normalization_call(mix_layer *layer, const mix_call_args 
   }
   along.dims[at] = split.dims[at] = groups_of(n, shape.dims[at]);
   along.dims[at + 1] = split.dims[at + 1] = shape.dims[at] / split.dims[at];
-  mix_dtype given = mix_tensor_dtype(x), inner = layer->semantics->group_norm_widened ? mix_widened(given) : given;
+  mix_dtype given = mix_tensor_dtype(x),
+            inner = layer->semantics->group_norm_widened ? mix_widened(given) : given;
   mix_dtype result = mix_dtype_is_floating(layer->compute) ? layer->compute : given;
   x = mix_layer_reshape(mix_cast(x, inner), split);
   if (!mix_moments(x, reduced, layer->semantics->norm_output_clipped, &mean, &variance)) return NULL;
-  mix_tensor *gamma = mix_affine_value(n->affine.gamma, inner, along), *beta = mix_affine_value(n->affine.beta, inner, along);
+  mix_tensor *gamma = mix_affine_value(n->affine.gamma, inner, along),
+             *beta = mix_affine_value(n->affine.beta, inner, along);
   mix_tensor *y = mix_normalized(x, mean, variance, n->epsilon, gamma, beta);
-  return mix_one_result(y ? mix_cast(mix_cast(mix_layer_reshape(y, shape), given), result) : NULL); /* keras3 rounds twice */
+  return mix_one_result(y ? mix_cast(mix_cast(mix_layer_reshape(y, shape), given), result)
+                          : NULL); /* keras3 rounds twice */
 }
 
 static mix_status group_normalization_config(mix_layer *layer, mix_config *config) {
@@ -87,11 +100,14 @@ mix_layer *mix_group_normalization_with(const mix_group_normalization_options *o
   MIX_OPTIONS(mix_group_normalization_options, o, options, call);
   double epsilon = mix_option_number(o.epsilon, 1e-3);
   if (o.groups < -1 || !(epsilon >= 0))
-    return mix_fail(MIX_VALUE_ERROR,
-                    "%s: groups is %lld, epsilon %g; expected a positive number of groups or -1, and no negative epsilon", call,
-                    (long long)o.groups, epsilon);
-  group_normalization n = {
-      .groups = o.groups ? o.groups : 32, .axis = mix_axis_number(o.axis), .epsilon = epsilon, .affine = MIX_AFFINE_OF(o, call)};
+    return mix_fail(
+        MIX_VALUE_ERROR,
+        "%s: groups is %lld, epsilon %g; expected a positive number of groups or -1, and no negative epsilon",
+        call, (long long)o.groups, epsilon);
+  group_normalization n = {.groups = o.groups ? o.groups : 32,
+                           .axis = mix_axis_number(o.axis),
+                           .epsilon = epsilon,
+                           .affine = MIX_AFFINE_OF(o, call)};
   mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), call);
   if (!layer) return NULL;
   mix_affine_retain(&n.affine);

@@ -2,7 +2,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/config.h"
-#include "nn/layer.h"
+#include "nn/layer/layer.h"
 #include <string.h>
 
 static mix_list *input_call(mix_layer *layer, const mix_call_args *args) {
@@ -37,7 +37,8 @@ mix_input_options mix_input_defaults(void) { return (mix_input_options){.size = 
 
 static const char *input_name(const mix_input_options *o, const mix_semantics *semantics) {
   if (o->name && o->name[0]) return o->name;
-  return semantics->input_layer_name ? mix_unique_name(semantics->input_layer_name, false) : mix_unique_name("input", true);
+  return semantics->input_layer_name ? mix_unique_name(semantics->input_layer_name, false)
+                                     : mix_unique_name("input", true);
 }
 
 /* The record that names the input layer as the tensor's maker. */
@@ -62,13 +63,15 @@ mix_tensor *mix_input_with(const mix_input_options *options) {
   mix_dtype dtype = o.dtype ? mix_dtype_from_name(o.dtype) : mix_floatx();
   if (!mix_dtype_size(dtype)) return mix_fail(MIX_VALUE_ERROR, "input: no tensor has dtype '%.60s'", o.dtype);
   if (o.shape.rank < 0 || o.shape.rank >= MIX_MAX_RANK)
-    return mix_fail(MIX_VALUE_ERROR, "input: the shape has rank %d; expected at most %d", o.shape.rank, MIX_MAX_RANK - 1);
+    return mix_fail(MIX_VALUE_ERROR, "input: the shape has rank %d; expected at most %d", o.shape.rank,
+                    MIX_MAX_RANK - 1);
   for (int i = 0; i < o.shape.rank; i++)
     if (o.shape.dims[i] < MIX_UNKNOWN)
       return mix_fail(MIX_VALUE_ERROR, "input: dimension %d is %lld; expected a size, or MIX_UNKNOWN", i,
                       (long long)o.shape.dims[i]);
   if (o.batch_size < 0)
-    return mix_fail(MIX_VALUE_ERROR, "input: batch_size is %lld; expected a size, or 0 (unknown)", (long long)o.batch_size);
+    return mix_fail(MIX_VALUE_ERROR, "input: batch_size is %lld; expected a size, or 0 (unknown)",
+                    (long long)o.batch_size);
   mix_shape shape = {.rank = o.shape.rank + 1, .dims = {o.batch_size > 0 ? o.batch_size : MIX_UNKNOWN}};
   memcpy(shape.dims + 1, o.shape.dims, (size_t)o.shape.rank * sizeof *shape.dims);
   const char *name = input_name(&o, semantics);

@@ -1,7 +1,7 @@
 /* Lambda: a C function as a layer. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "nn/builtin.h"
+#include "nn/layers/builtin.h"
 
 typedef struct lambda {
   mix_tensor *(*function)(void *context, const mix_call_args *args);
@@ -31,7 +31,9 @@ static const mix_layer_class class = {.size = sizeof(mix_layer_class),
                                       .get_config = lambda_config,
                                       .compute_mask = lambda_mask};
 
-mix_lambda_options mix_lambda_defaults(void) { return (mix_lambda_options){.size = sizeof(mix_lambda_options)}; }
+mix_lambda_options mix_lambda_defaults(void) {
+  return (mix_lambda_options){.size = sizeof(mix_lambda_options)};
+}
 
 mix_layer *mix_lambda_with(const mix_lambda_options *options) {
   if (mix_failed()) return NULL;
@@ -39,7 +41,8 @@ mix_layer *mix_lambda_with(const mix_lambda_options *options) {
   if (!o.function) return mix_fail(MIX_TYPE_ERROR, "lambda: needs a function");
   mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), "lambda");
   if (layer) {
-    *(lambda *)layer->data = (lambda){o.function, o.mask, o.context, mix_intern(o.function_name ? o.function_name : "lambda")};
+    *(lambda *)layer->data =
+        (lambda){o.function, o.mask, o.context, mix_intern(o.function_name ? o.function_name : "lambda")};
     if (!o.mask) layer->class.compute_mask = NULL; /* an input that is passed on keeps its mask */
   }
   return mix_scoped(layer);
@@ -47,6 +50,7 @@ mix_layer *mix_lambda_with(const mix_lambda_options *options) {
 
 mix_layer *mix_lambda_from(const json_t *config, const mix_semantics *semantics) {
   (void)semantics;
-  return mix_fail(MIX_VALUE_ERROR, "lambda: the C function '%.60s' is not in the config; make the layer in the program",
+  return mix_fail(MIX_VALUE_ERROR,
+                  "lambda: the C function '%.60s' is not in the config; make the layer in the program",
                   mix_json_string_or(config, "function", "lambda"));
 }

@@ -1,7 +1,8 @@
-/* LayerNormalization (Ba, Kiros, Hinton; arXiv:1607.06450). In which dtype it computes: spec/mixed-precision.md, 5.1 and 5.2. */
+/* LayerNormalization (Ba, Kiros, Hinton; arXiv:1607.06450). In which dtype it computes:
+ * spec/mixed-precision.md, 5.1 and 5.2. */
 #include "base/error.h"
-#include "nn/normalize.h"
-#include "nn/weights.h"
+#include "nn/layers/moments.h"
+#include "nn/weights/weights.h"
 #include "tensor/shape.h"
 
 typedef struct layer_normalization {
@@ -15,22 +16,26 @@ static mix_status layer_normalization_build(mix_layer *layer, int count, const m
   layer_normalization *n = mix_layer_data(layer);
   mix_shape in = input_shapes[0];
   mix_axes axes;
-  if (count != 1) return mix_fail_status(MIX_VALUE_ERROR, "%s: got %d inputs; expected one", layer->name, count);
+  if (count != 1)
+    return mix_fail_status(MIX_VALUE_ERROR, "%s: got %d inputs; expected one", layer->name, count);
   if (!mix_layer_axes(layer, n->axis, in.rank, &axes)) return mix_error();
   mix_shape shape = mix_shape_of_axes(in, axes, false);
   for (int i = 0; i < n->axis.count; i++)
     shape.dims[i] = in.dims[mix_axis_normal(n->axis.axis[i], in.rank)]; /* in the order given */
   for (int i = 0; i < shape.rank; i++)
     if (shape.dims[i] == MIX_UNKNOWN)
-      return mix_fail_status(MIX_VALUE_ERROR, "%s: the input has shape %s; expected known dimensions along the axes", layer->name,
-                             mix_shape_text(in, text, sizeof text));
+      return mix_fail_status(MIX_VALUE_ERROR,
+                             "%s: the input has shape %s; expected known dimensions along the axes",
+                             layer->name, mix_shape_text(in, text, sizeof text));
   return mix_affine_build(layer, &n->affine, shape, NULL, true);
 }
 
-/* tf_keras hands trailing axes to the fused kernel, which computes in float32 and raises a smaller epsilon to 1.001e-5. */
+/* tf_keras hands trailing axes to the fused kernel, which computes in float32 and raises a smaller epsilon
+ * to 1.001e-5. */
 static bool is_fused(const mix_layer *layer, const layer_normalization *n, mix_axes axes, int rank) {
   bool trailing = axes.axis[0] == rank - axes.count;
-  return layer->semantics->layer_norm_fused && trailing && n->epsilon >= 1.001e-5 && layer->variable == MIX_FLOAT32;
+  return layer->semantics->layer_norm_fused && trailing && n->epsilon >= 1.001e-5 &&
+         layer->variable == MIX_FLOAT32;
 }
 
 static mix_list *layer_normalization_call(mix_layer *layer, const mix_call_args *args) {
@@ -50,8 +55,10 @@ static mix_list *layer_normalization_call(mix_layer *layer, const mix_call_args 
   if (!semantics->layer_norm_input_cast && mix_dtype_is_floating(layer->compute)) result = layer->compute;
   x = mix_cast(x, inner);
   if (!mix_moments(x, axes, semantics->norm_output_clipped, &mean, &variance)) return NULL;
-  mix_tensor *gamma = mix_affine_value(n->affine.gamma, affine, along), *beta = mix_affine_value(n->affine.beta, affine, along);
-  mix_tensor *y = mix_cast(mix_normalized(x, mean, variance, n->epsilon, fused ? NULL : gamma, fused ? NULL : beta), given);
+  mix_tensor *gamma = mix_affine_value(n->affine.gamma, affine, along),
+             *beta = mix_affine_value(n->affine.beta, affine, along);
+  mix_tensor *y = mix_cast(
+      mix_normalized(x, mean, variance, n->epsilon, fused ? NULL : gamma, fused ? NULL : beta), given);
   if (!fused) return mix_one_result(mix_cast(y, result)); /* keras3 rounds to the input's dtype first */
   if (gamma) y = mix_multiply(y, gamma);
   return mix_one_result(beta ? mix_add(y, beta) : y);
@@ -97,7 +104,9 @@ mix_layer *mix_layer_normalization_with(const mix_layer_normalization_options *o
   MIX_OPTIONS(mix_layer_normalization_options, o, options, call);
   if (!mix_axes_option(o.axis, call, "axis")) return NULL;
   double epsilon = mix_option_number(o.epsilon, 1e-3);
-  if (!(epsilon >= 0)) return mix_fail(MIX_VALUE_ERROR, "%s: epsilon is %g; expected a number that is not negative", call, epsilon);
+  if (!(epsilon >= 0))
+    return mix_fail(MIX_VALUE_ERROR, "%s: epsilon is %g; expected a number that is not negative", call,
+                    epsilon);
   layer_normalization n = {.axis = o.axis, .epsilon = epsilon, .affine = MIX_AFFINE_OF(o, call)};
   mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), call);
   if (!layer) return NULL;

@@ -1,6 +1,6 @@
 /* Masking: steps of nothing but a certain value are zeroed and masked. */
 #include "base/error.h"
-#include "nn/builtin.h"
+#include "nn/layers/builtin.h"
 
 typedef struct masking {
   double mask_value;
@@ -8,7 +8,8 @@ typedef struct masking {
 
 static mix_tensor *any_differs(mix_layer *layer, const mix_call_args *args, bool keep_dims) {
   mix_tensor *x = mix_call_input(args, 0);
-  mix_tensor *differs = mix_not_equal(x, mix_scalar_like(x, ((const masking *)mix_layer_data(layer))->mask_value));
+  mix_tensor *differs =
+      mix_not_equal(x, mix_scalar_like(x, ((const masking *)mix_layer_data(layer))->mask_value));
   return mix_reduce_any(differs, MIX_AXES(-1), keep_dims);
 }
 
@@ -17,7 +18,9 @@ static mix_list *masking_call(mix_layer *layer, const mix_call_args *args) {
   return mix_one_result(mix_multiply(x, mix_cast(any_differs(layer, args, true), mix_tensor_dtype(x))));
 }
 
-static mix_tensor *masking_mask(mix_layer *layer, const mix_call_args *args) { return any_differs(layer, args, false); }
+static mix_tensor *masking_mask(mix_layer *layer, const mix_call_args *args) {
+  return any_differs(layer, args, false);
+}
 
 static mix_status masking_config(mix_layer *layer, mix_config *config) {
   return mix_config_number(config, "mask_value", ((const masking *)mix_layer_data(layer))->mask_value);
@@ -32,7 +35,9 @@ static const mix_layer_class class = {.size = sizeof(mix_layer_class),
                                       .supports_masking = true,
                                       .compute_mask = masking_mask};
 
-mix_masking_options mix_masking_defaults(void) { return (mix_masking_options){.size = sizeof(mix_masking_options)}; }
+mix_masking_options mix_masking_defaults(void) {
+  return (mix_masking_options){.size = sizeof(mix_masking_options)};
+}
 
 mix_layer *mix_masking_with(const mix_masking_options *options) {
   if (mix_failed()) return NULL;

@@ -1,14 +1,16 @@
-/* Merging layers: element-wise ones over a list of inputs, Concatenate and Dot (spec/layers.md, section 7). */
+/* Merging layers: element-wise ones over a list of inputs, Concatenate and Dot (spec/layers.md, section 7).
+ */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "nn/builtin.h"
-#include "nn/normalize.h"
+#include "nn/layers/builtin.h"
+#include "nn/layers/moments.h"
 #include "tensor/shape.h"
 
 /* ---- what they share ---- */
 
 static bool given_a_list(const mix_layer *layer, const mix_call_args *args) {
-  if (!args->inputs_are_list) mix_fail(MIX_VALUE_ERROR, "%s: a merging layer is called with a list of tensors", layer->name);
+  if (!args->inputs_are_list)
+    mix_fail(MIX_VALUE_ERROR, "%s: a merging layer is called with a list of tensors", layer->name);
   return args->inputs_are_list;
 }
 
@@ -18,8 +20,8 @@ static bool one_batch_size(const mix_layer *layer, const mix_call_args *args) {
     mix_shape shape = mix_tensor_shape(mix_call_input(args, i));
     int64_t own = shape.rank ? shape.dims[0] : MIX_UNKNOWN;
     if (batch != MIX_UNKNOWN && own != MIX_UNKNOWN && own != batch) {
-      mix_fail(MIX_VALUE_ERROR, "%s: input %d has batch size %lld, others have %lld", layer->name, i, (long long)own,
-               (long long)batch);
+      mix_fail(MIX_VALUE_ERROR, "%s: input %d has batch size %lld, others have %lld", layer->name, i,
+               (long long)own, (long long)batch);
       return false;
     }
     if (own != MIX_UNKNOWN) batch = own;
@@ -56,8 +58,8 @@ static mix_shape merge_output_shape(mix_layer *layer, int count, const mix_shape
   for (int i = 1; i < count; i++) {
     mix_shape next = expanded(input_shapes[i], rank);
     if (mix_shape_broadcast(result, next, &result)) continue;
-    mix_fail(MIX_VALUE_ERROR, "%s: inputs of shapes %s and %s cannot be merged", layer->name, mix_shape_text(result, a, sizeof a),
-             mix_shape_text(next, b, sizeof b));
+    mix_fail(MIX_VALUE_ERROR, "%s: inputs of shapes %s and %s cannot be merged", layer->name,
+             mix_shape_text(result, a, sizeof a), mix_shape_text(next, b, sizeof b));
     break;
   }
   return result;
@@ -106,15 +108,18 @@ static mix_list *merge_call(mix_layer *layer, const mix_call_args *args) {
   bool one_rank = true;
   if (!given_a_list(layer, args) || !one_batch_size(layer, args)) return NULL;
   if (rule->count && count != rule->count)
-    return mix_fail(MIX_VALUE_ERROR, "%s: got %d inputs; expected exactly %d", layer->name, count, rule->count);
+    return mix_fail(MIX_VALUE_ERROR, "%s: got %d inputs; expected exactly %d", layer->name, count,
+                    rule->count);
   for (int i = 0; i < count; i++) {
     int own = mix_tensor_shape(mix_call_input(args, i)).rank;
     one_rank &= !i || own == rank;
     rank = own > rank ? own : rank;
   }
-  if (args->masks && one_rank && layer->semantics->merge_keeps_any) { /* Keras: expanded inputs lose their masks */
+  if (args->masks && one_rank &&
+      layer->semantics->merge_keeps_any) { /* Keras: expanded inputs lose their masks */
     if (rule == &rules[MULTIPLY]) return mix_one_result(product_of_kept(args));
-    if (rule == &rules[MAXIMUM] || rule == &rules[MINIMUM]) return mix_one_result(extreme_of_kept(rule, args));
+    if (rule == &rules[MAXIMUM] || rule == &rules[MINIMUM])
+      return mix_one_result(extreme_of_kept(rule, args));
   }
   mix_tensor *result = NULL;
   for (int i = 0; i < count; i++) {
@@ -157,11 +162,13 @@ static mix_layer *merge_with(int which, const mix_merge_options *options, const 
 
 mix_merge_options mix_merge_defaults(void) { return (mix_merge_options){.size = sizeof(mix_merge_options)}; }
 
-#define MERGE(name, which)                                                                                                         \
-  mix_layer *mix_##name##_with(const mix_merge_options *options) { return merge_with(which, options, #name); }                     \
-  mix_layer *mix_##name##_from(const json_t *config, const mix_semantics *semantics) {                                             \
-    mix_common_config c = mix_common_config_of(config, semantics);                                                                 \
-    return mix_##name(MIX_COMMON_CONFIG(c));                                                                                       \
+#define MERGE(name, which)                                                                                   \
+  mix_layer *mix_##name##_with(const mix_merge_options *options) {                                           \
+    return merge_with(which, options, #name);                                                                \
+  }                                                                                                          \
+  mix_layer *mix_##name##_from(const json_t *config, const mix_semantics *semantics) {                       \
+    mix_common_config c = mix_common_config_of(config, semantics);                                           \
+    return mix_##name(MIX_COMMON_CONFIG(c));                                                                 \
   }
 MERGE(add_layer, ADD)
 MERGE(subtract_layer, SUBTRACT)
@@ -189,11 +196,12 @@ static mix_shape concatenate_output_shape(mix_layer *layer, int count, const mix
 static mix_list *concatenate_call(mix_layer *layer, const mix_call_args *args) {
   if (!given_a_list(layer, args)) return NULL;
   mix_tensor *const *tensors = (mix_tensor *const *)mix_list_items(args->inputs);
-  return mix_one_result(mix_concat(mix_list_count(args->inputs), tensors, ((const concatenate *)mix_layer_data(layer))->axis));
+  return mix_one_result(
+      mix_concat(mix_list_count(args->inputs), tensors, ((const concatenate *)mix_layer_data(layer))->axis));
 }
 
-/* Masks of the inputs' own shapes (an input without one keeps all), joined; a step is kept where all its elements are
- * (keras3: any). */
+/* Masks of the inputs' own shapes (an input without one keeps all), joined; a step is kept where all its
+ * elements are (keras3: any). */
 static mix_tensor *concatenate_mask(mix_layer *layer, const mix_call_args *args) {
   bool any = false;
   int count = mix_list_count(args->inputs);
@@ -207,7 +215,8 @@ static mix_tensor *concatenate_mask(mix_layer *layer, const mix_call_args *args)
     while (mask && mix_tensor_shape(mask).rank < shape.rank) mask = mix_expand_dims(mask, -1);
     masks[i] = mask ? mix_broadcast_to(mask, shape) : mix_cast(mix_ones_like(x), MIX_BOOL);
   }
-  mix_tensor *joined = mix_failed() ? NULL : mix_concat(count, masks, ((const concatenate *)mix_layer_data(layer))->axis);
+  mix_tensor *joined =
+      mix_failed() ? NULL : mix_concat(count, masks, ((const concatenate *)mix_layer_data(layer))->axis);
   mix_free(masks);
   if (!joined) return NULL;
   return layer->semantics->merge_keeps_any ? mix_reduce_any(joined, MIX_AXES(-1), false)
@@ -241,7 +250,8 @@ mix_layer *mix_concatenate_with(const mix_concatenate_options *options) {
 
 mix_layer *mix_concatenate_from(const json_t *config, const mix_semantics *semantics) {
   mix_common_config c = mix_common_config_of(config, semantics);
-  return mix_concatenate(.axis = mix_axis_option(mix_json_integer_or(config, "axis", -1)), MIX_COMMON_CONFIG(c));
+  return mix_concatenate(.axis = mix_axis_option(mix_json_integer_or(config, "axis", -1)),
+                         MIX_COMMON_CONFIG(c));
 }
 
 /* ---- Dot ---- */
@@ -259,8 +269,8 @@ static bool dot_axes(const mix_layer *layer, const mix_shape *shapes, int *axes)
     int given = d->axes.axis[d->axes.count == 2 ? i : 0];
     axes[i] = mix_axis_normal(given, shapes[i].rank);
     if (axes[i] > 0) continue;
-    mix_fail(MIX_VALUE_ERROR, "%s: axis %d of input %d, which has shape %s, is outside or the batch", layer->name, given, i,
-             mix_shape_text(shapes[i], a, sizeof a));
+    mix_fail(MIX_VALUE_ERROR, "%s: axis %d of input %d, which has shape %s, is outside or the batch",
+             layer->name, given, i, mix_shape_text(shapes[i], a, sizeof a));
     return false;
   }
   int64_t x = shapes[0].dims[axes[0]], y = shapes[1].dims[axes[1]];
@@ -272,7 +282,8 @@ static bool dot_axes(const mix_layer *layer, const mix_shape *shapes, int *axes)
 
 /* (batch, rest of x, rest of y); (batch, 1) where there is no rest. */
 static mix_shape dot_result(const mix_shape *shapes, const int *axes) {
-  mix_shape result = {.rank = 1, .dims = {shapes[0].dims[0] == MIX_UNKNOWN ? shapes[1].dims[0] : shapes[0].dims[0]}};
+  mix_shape result = {.rank = 1,
+                      .dims = {shapes[0].dims[0] == MIX_UNKNOWN ? shapes[1].dims[0] : shapes[0].dims[0]}};
   for (int i = 0; i < 2; i++)
     for (int axis = 1; axis < shapes[i].rank; axis++)
       if (axis != axes[i] && result.rank < MIX_MAX_RANK) result.dims[result.rank++] = shapes[i].dims[axis];
@@ -303,7 +314,8 @@ static mix_list *dot_call(mix_layer *layer, const mix_call_args *args) {
   const dot *d = mix_layer_data(layer);
   if (!given_a_list(layer, args) || !one_batch_size(layer, args)) return NULL;
   if (mix_list_count(args->inputs) != 2)
-    return mix_fail(MIX_VALUE_ERROR, "%s: got %d inputs; expected exactly 2", layer->name, mix_list_count(args->inputs));
+    return mix_fail(MIX_VALUE_ERROR, "%s: got %d inputs; expected exactly 2", layer->name,
+                    mix_list_count(args->inputs));
   mix_tensor *x = mix_call_input(args, 0), *y = mix_call_input(args, 1);
   mix_shape shapes[2] = {mix_tensor_shape(x), mix_tensor_shape(y)};
   int axes[2];
@@ -343,7 +355,8 @@ mix_layer *mix_dot_with(const mix_dot_options *options) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_dot_options, o, options, "dot");
   if (o.axes.count < 1 || o.axes.count > 2)
-    return mix_fail(MIX_VALUE_ERROR, "dot: got %d axes; expected one, or one for each of the two inputs", o.axes.count);
+    return mix_fail(MIX_VALUE_ERROR, "dot: got %d axes; expected one, or one for each of the two inputs",
+                    o.axes.count);
   mix_layer *layer = mix_layer_make(&dot_class, MIX_LAYER_COMMON(o), "dot");
   if (layer) *(dot *)layer->data = (dot){o.axes, o.normalize};
   return mix_scoped(layer);

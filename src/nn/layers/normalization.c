@@ -1,7 +1,7 @@
 /* Normalization: by a mean and a variance that are given or learnt from data (spec/layers.md, section 7). */
 #include "base/error.h"
-#include "nn/builtin.h"
-#include "nn/normalize.h"
+#include "nn/layers/builtin.h"
+#include "nn/layers/moments.h"
 
 typedef struct normalization {
   mix_axes axis; /* kept, as given; empty: the last */
@@ -22,21 +22,25 @@ static mix_status normalization_build(mix_layer *layer, int count, const mix_sha
   normalization *n = mix_layer_data(layer);
   mix_shape in = input_shapes[0];
   mix_axes axes;
-  if (count != 1) return mix_fail_status(MIX_VALUE_ERROR, "%s: got %d inputs; expected one", layer->name, count);
+  if (count != 1)
+    return mix_fail_status(MIX_VALUE_ERROR, "%s: got %d inputs; expected one", layer->name, count);
   if (!kept_axes(layer, in.rank, &axes)) return mix_error();
   mix_shape shape = mix_shape_of_axes(in, axes, false);
   for (int i = 0; i < shape.rank; i++)
     if (shape.dims[i] == MIX_UNKNOWN)
-      return mix_fail_status(MIX_VALUE_ERROR, "%s: the input has shape %s; expected known dimensions along the kept axes",
+      return mix_fail_status(MIX_VALUE_ERROR,
+                             "%s: the input has shape %s; expected known dimensions along the kept axes",
                              layer->name, mix_shape_text(in, text, sizeof text));
   if (n->given_mean) return MIX_OK;
-  mix_dtype dtype = layer->semantics->normalization_weights_in_compute_dtype ? layer->compute : layer->variable;
+  mix_dtype dtype =
+      layer->semantics->normalization_weights_in_compute_dtype ? layer->compute : layer->variable;
   const char *name = mix_dtype_name(mix_dtype_is_floating(dtype) ? dtype : mix_floatx());
-  n->mean = mix_layer_add_weight(layer, "mean", .shape = shape, .dtype = name, .initializer = "zeros", .not_trainable = true,
-                                 .no_autocast = true);
-  n->variance = mix_layer_add_weight(layer, "variance", .shape = shape, .dtype = name, .initializer = "ones", .not_trainable = true,
-                                     .no_autocast = true);
-  n->count = mix_layer_add_weight(layer, "count", .dtype = "int64", .initializer = "zeros", .not_trainable = true);
+  n->mean = mix_layer_add_weight(layer, "mean", .shape = shape, .dtype = name, .initializer = "zeros",
+                                 .not_trainable = true, .no_autocast = true);
+  n->variance = mix_layer_add_weight(layer, "variance", .shape = shape, .dtype = name, .initializer = "ones",
+                                     .not_trainable = true, .no_autocast = true);
+  n->count =
+      mix_layer_add_weight(layer, "count", .dtype = "int64", .initializer = "zeros", .not_trainable = true);
   return mix_error();
 }
 
@@ -53,9 +57,11 @@ static mix_list *normalization_call(mix_layer *layer, const mix_call_args *args)
   mix_tensor *x = mix_layer_floating(layer, mix_call_input(args, 0));
   mix_axes axes;
   if (!kept_axes(layer, mix_tensor_shape(x).rank, &axes)) return NULL;
-  mix_tensor *mean = statistic(n->given_mean, n->mean, x, axes), *variance = statistic(n->given_variance, n->variance, x, axes);
+  mix_tensor *mean = statistic(n->given_mean, n->mean, x, axes),
+             *variance = statistic(n->given_variance, n->variance, x, axes);
   mix_tensor *deviation = mix_maximum(mix_sqrt(variance), mix_scalar_like(x, 1e-7));
-  return mix_one_result(n->invert ? mix_add(mean, mix_multiply(x, deviation)) : mix_divide(mix_subtract(x, mean), deviation));
+  return mix_one_result(n->invert ? mix_add(mean, mix_multiply(x, deviation))
+                                  : mix_divide(mix_subtract(x, mean), deviation));
 }
 
 /* ---- learning ---- */
@@ -65,7 +71,8 @@ static normalization *learner(mix_layer *layer, const char *call) {
   if (!mix_is(layer, &mix_layer_object_class) || layer->class.call != normalization_call)
     return mix_fail(MIX_TYPE_ERROR, "%s: the object is no Normalization layer", call);
   normalization *n = mix_layer_data(layer);
-  if (n->given_mean) return mix_fail(MIX_RUNTIME_ERROR, "%s: '%s' was given its mean and variance", call, layer->name);
+  if (n->given_mean)
+    return mix_fail(MIX_RUNTIME_ERROR, "%s: '%s' was given its mean and variance", call, layer->name);
   return n;
 }
 
@@ -77,11 +84,13 @@ mix_status mix_normalization_reset(mix_layer *layer) {
   return mix_variable_assign(n->count, mix_scalar(0, MIX_INT64));
 }
 
-/* Chan, Golub, LeVeque: Updating formulae and a pairwise algorithm for computing sample variances, 1979, with weights that sum
- * to 1. */
-static void pool(mix_variable *mean, mix_variable *variance, mix_tensor *batch_mean, mix_tensor *batch_variance, double weight) {
+/* Chan, Golub, LeVeque: Updating formulae and a pairwise algorithm for computing sample variances, 1979, with
+ * weights that sum to 1. */
+static void pool(mix_variable *mean, mix_variable *variance, mix_tensor *batch_mean,
+                 mix_tensor *batch_variance, double weight) {
   mix_tensor *old_mean = mix_variable_true_value(mean), *old_variance = mix_variable_true_value(variance);
-  mix_tensor *batch_share = mix_scalar_like(batch_mean, weight), *old_share = mix_scalar_like(batch_mean, 1 - weight);
+  mix_tensor *batch_share = mix_scalar_like(batch_mean, weight),
+             *old_share = mix_scalar_like(batch_mean, 1 - weight);
   mix_tensor *total = mix_add(mix_multiply(old_mean, old_share), mix_multiply(batch_mean, batch_share));
   mix_tensor *old_spread = mix_add(old_variance, mix_squared_difference(old_mean, total));
   mix_tensor *batch_spread = mix_add(batch_variance, mix_squared_difference(batch_mean, total));
@@ -112,8 +121,8 @@ mix_status mix_normalization_update(mix_layer *layer, mix_tensor *batch) {
     }
     if (!mix_failed()) {
       double before = mix_tensor_item(mix_variable_true_value(n->count)), added = (double)(size / one);
-      pool(n->mean, n->variance, mix_reshape(mean, mix_variable_shape(n->mean)), mix_reshape(variance, mix_variable_shape(n->mean)),
-           added / (before + added));
+      pool(n->mean, n->variance, mix_reshape(mean, mix_variable_shape(n->mean)),
+           mix_reshape(variance, mix_variable_shape(n->mean)), added / (before + added));
       mix_variable_assign(n->count, mix_scalar(before + added, MIX_INT64));
     }
   }
@@ -186,8 +195,10 @@ mix_layer *mix_normalization_with(const mix_normalization_options *options) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_normalization_options, o, options, "normalization");
   if (!mix_axes_option(o.axis, "normalization", "axis")) return NULL;
-  if (!o.mean != !o.variance) return mix_fail(MIX_VALUE_ERROR, "normalization: give both mean and variance, or neither");
-  if (o.axis_none && o.axis.count) return mix_fail(MIX_VALUE_ERROR, "normalization: both axis and axis_none were given; give one");
+  if (!o.mean != !o.variance)
+    return mix_fail(MIX_VALUE_ERROR, "normalization: give both mean and variance, or neither");
+  if (o.axis_none && o.axis.count)
+    return mix_fail(MIX_VALUE_ERROR, "normalization: both axis and axis_none were given; give one");
   mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), "normalization");
   if (!layer) return NULL;
   layer->class.supports_masking = layer->semantics->preprocessing_passes_masks;
@@ -199,16 +210,18 @@ mix_layer *mix_normalization_with(const mix_normalization_options *options) {
   return mix_scoped(layer);
 }
 
-enum { MOST_NUMBERS = 1024 };
+enum { MAX_NUMBERS = 1024 };
 
-/* The numbers in a list of any nesting, from `count` on; how many there are then, -1 with the error recorded. */
+/* The numbers in a list of any nesting, from `count` on; how many there are then, -1 with the error recorded.
+ */
 static int append_numbers(const json_t *json, double *numbers, int count, int depth) {
   if (json_is_number(json)) {
-    if (count < MOST_NUMBERS) numbers[count] = json_number_value(json);
+    if (count < MAX_NUMBERS) numbers[count] = json_number_value(json);
     return count + 1;
   }
   if (!json_is_array(json) || depth == MIX_MAX_RANK) {
-    mix_fail(MIX_TYPE_ERROR, "config: \"mean\" and \"variance\" are numbers or lists of numbers, nested up to %d deep",
+    mix_fail(MIX_TYPE_ERROR,
+             "config: \"mean\" and \"variance\" are numbers or lists of numbers, nested up to %d deep",
              MIX_MAX_RANK);
     return -1;
   }
@@ -219,12 +232,13 @@ static int append_numbers(const json_t *json, double *numbers, int count, int de
 
 /* A number, or a list of any nesting, which broadcasting against the kept axes takes flat. */
 static mix_tensor *numbers_from_json(const json_t *json) {
-  double numbers[MOST_NUMBERS];
+  double numbers[MAX_NUMBERS];
   if (!json || json_is_null(json)) return NULL;
   if (json_is_number(json)) return mix_scalar(json_number_value(json), mix_floatx());
   int count = append_numbers(json, numbers, 0, 0);
   if (count < 1) return NULL;
-  if (count > MOST_NUMBERS) return mix_fail(MIX_UNSUPPORTED, "config: %d means; at most %d", count, MOST_NUMBERS);
+  if (count > MAX_NUMBERS)
+    return mix_fail(MIX_UNSUPPORTED, "config: %d means; at most %d", count, MAX_NUMBERS);
   return mix_tensor_from_doubles(numbers, mix_floatx(), MIX_SHAPE(count));
 }
 

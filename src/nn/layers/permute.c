@@ -1,6 +1,6 @@
 /* Permute: the axes but the batch in another order. */
 #include "base/error.h"
-#include "nn/builtin.h"
+#include "nn/layers/builtin.h"
 
 typedef struct permute {
   mix_axes dims; /* counted from 1 */
@@ -38,7 +38,9 @@ static const mix_layer_class class = {.size = sizeof(mix_layer_class),
                                       .output_shape = permute_output_shape,
                                       .get_config = permute_config};
 
-mix_permute_options mix_permute_defaults(void) { return (mix_permute_options){.size = sizeof(mix_permute_options)}; }
+mix_permute_options mix_permute_defaults(void) {
+  return (mix_permute_options){.size = sizeof(mix_permute_options)};
+}
 
 mix_layer *mix_permute_with(const mix_permute_options *options) {
   if (mix_failed()) return NULL;
@@ -49,7 +51,9 @@ mix_layer *mix_permute_with(const mix_permute_options *options) {
     good = axis >= 1 && axis <= o.dims.count && !seen[axis];
     if (good) seen[axis] = true;
   }
-  if (!good) return mix_fail(MIX_VALUE_ERROR, "permute: dims must be the numbers from 1 to the number of axes, in any order");
+  if (!good)
+    return mix_fail(MIX_VALUE_ERROR,
+                    "permute: dims must be the numbers from 1 to the number of axes, in any order");
   mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), "permute");
   if (!layer) return NULL;
   ((permute *)layer->data)->dims = o.dims;

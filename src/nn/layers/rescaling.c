@@ -1,6 +1,6 @@
 /* Rescaling: x scale + offset. */
 #include "base/error.h"
-#include "nn/builtin.h"
+#include "nn/layers/builtin.h"
 
 typedef struct rescaling {
   double scale, offset;
@@ -9,7 +9,8 @@ typedef struct rescaling {
 static mix_list *rescaling_call(mix_layer *layer, const mix_call_args *args) {
   const rescaling *r = mix_layer_data(layer);
   mix_tensor *x = mix_layer_floating(layer, mix_call_input(args, 0));
-  return mix_one_result(mix_add(mix_multiply(x, mix_scalar_like(x, r->scale)), mix_scalar_like(x, r->offset)));
+  return mix_one_result(
+      mix_add(mix_multiply(x, mix_scalar_like(x, r->scale)), mix_scalar_like(x, r->offset)));
 }
 
 static mix_status rescaling_config(mix_layer *layer, mix_config *config) {
@@ -25,7 +26,9 @@ static const mix_layer_class class = {.size = sizeof(mix_layer_class),
                                       .output_shape = mix_layer_same_shape,
                                       .get_config = rescaling_config};
 
-mix_rescaling_options mix_rescaling_defaults(void) { return (mix_rescaling_options){.size = sizeof(mix_rescaling_options)}; }
+mix_rescaling_options mix_rescaling_defaults(void) {
+  return (mix_rescaling_options){.size = sizeof(mix_rescaling_options)};
+}
 
 mix_layer *mix_rescaling_with(const mix_rescaling_options *options) {
   if (mix_failed()) return NULL;
@@ -40,6 +43,7 @@ mix_layer *mix_rescaling_with(const mix_rescaling_options *options) {
 
 mix_layer *mix_rescaling_from(const json_t *config, const mix_semantics *semantics) {
   mix_common_config c = mix_common_config_of(config, semantics);
-  return mix_rescaling(.scale = json_object_get(config, "scale") ? mix_json_option_number(config, "scale", 0) : 0,
+  return mix_rescaling(.scale =
+                           json_object_get(config, "scale") ? mix_json_option_number(config, "scale", 0) : 0,
                        .offset = mix_json_number_or(config, "offset", 0), MIX_COMMON_CONFIG(c));
 }

@@ -1,12 +1,13 @@
 /* Reshape as a layer: all axes but the batch. */
 #include "base/error.h"
-#include "nn/builtin.h"
+#include "nn/layers/builtin.h"
 
 typedef struct reshape {
   mix_shape target; /* without the batch; at most one MIX_UNKNOWN */
 } reshape;
 
-/* The -1 is worked out where the input's own dimensions are known. False where they do not fill the target. */
+/* The -1 is worked out where the input's own dimensions are known. False where they do not fill the target.
+ */
 static bool resolve(const reshape *r, mix_shape in, mix_shape *out) {
   int64_t elements = 1, rest = 1;
   bool countable = true;
@@ -45,7 +46,8 @@ static mix_list *reshape_call(mix_layer *layer, const mix_call_args *args) {
   const reshape *r = mix_layer_data(layer);
   mix_tensor *x = mix_call_input(args, 0);
   mix_shape in = mix_tensor_shape(x), out;
-  if (in.rank < 1) return mix_fail(MIX_VALUE_ERROR, "%s: the input is a scalar; expected a batch", layer->name);
+  if (in.rank < 1)
+    return mix_fail(MIX_VALUE_ERROR, "%s: the input is a scalar; expected a batch", layer->name);
   if (!resolve(r, in, &out))
     return mix_fail(MIX_VALUE_ERROR, "%s: an input of shape %s does not fill target_shape %s", layer->name,
                     mix_shape_text(in, from, sizeof from), mix_shape_text(r->target, to, sizeof to));
@@ -82,9 +84,10 @@ mix_layer *mix_reshape_layer_with(const mix_reshape_layer_options *options) {
     good = o.target_shape.dims[i] >= MIX_UNKNOWN;
   }
   if (!good || open > 1)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "reshape_layer: target_shape needs at most %d dimensions that are not negative, one of which may be -1",
-                    MIX_MAX_RANK - 1);
+    return mix_fail(
+        MIX_VALUE_ERROR,
+        "reshape_layer: target_shape needs at most %d dimensions that are not negative, one of which may be -1",
+        MIX_MAX_RANK - 1);
   mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), "reshape_layer");
   if (layer) ((reshape *)layer->data)->target = o.target_shape;
   return mix_scoped(layer);
@@ -92,5 +95,6 @@ mix_layer *mix_reshape_layer_with(const mix_reshape_layer_options *options) {
 
 mix_layer *mix_reshape_layer_from(const json_t *config, const mix_semantics *semantics) {
   mix_common_config c = mix_common_config_of(config, semantics);
-  return mix_reshape_layer(.target_shape = mix_json_shape(json_object_get(config, "target_shape")), MIX_COMMON_CONFIG(c));
+  return mix_reshape_layer(.target_shape = mix_json_shape(json_object_get(config, "target_shape")),
+                           MIX_COMMON_CONFIG(c));
 }

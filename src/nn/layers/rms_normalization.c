@@ -1,7 +1,7 @@
-/* RMSNormalization (Zhang, Sennrich: Root mean square layer normalization; arXiv:1910.07467): in float32, the scale as the
- * policy reads it. */
+/* RMSNormalization (Zhang, Sennrich: Root mean square layer normalization; arXiv:1910.07467): in float32, the
+ * scale as the policy reads it. */
 #include "base/error.h"
-#include "nn/normalize.h"
+#include "nn/layers/moments.h"
 
 typedef struct rms_normalization {
   mix_axes axis; /* as given; empty: the last */
@@ -13,13 +13,15 @@ static mix_status rms_normalization_build(mix_layer *layer, int count, const mix
   char text[160];
   rms_normalization *n = mix_layer_data(layer);
   mix_axes axes;
-  if (count != 1) return mix_fail_status(MIX_VALUE_ERROR, "%s: got %d inputs; expected one", layer->name, count);
+  if (count != 1)
+    return mix_fail_status(MIX_VALUE_ERROR, "%s: got %d inputs; expected one", layer->name, count);
   if (!mix_layer_axes(layer, n->axis, input_shapes[0].rank, &axes)) return mix_error();
   mix_shape shape = mix_shape_of_axes(input_shapes[0], axes, false);
   for (int i = 0; i < shape.rank; i++)
     if (shape.dims[i] == MIX_UNKNOWN)
-      return mix_fail_status(MIX_VALUE_ERROR, "%s: the input has shape %s; expected known dimensions along the axes", layer->name,
-                             mix_shape_text(input_shapes[0], text, sizeof text));
+      return mix_fail_status(MIX_VALUE_ERROR,
+                             "%s: the input has shape %s; expected known dimensions along the axes",
+                             layer->name, mix_shape_text(input_shapes[0], text, sizeof text));
   n->scale = mix_layer_add_weight(layer, "scale", .shape = shape, .initializer = "ones");
   return mix_error();
 }
@@ -34,7 +36,8 @@ static mix_list *rms_normalization_call(mix_layer *layer, const mix_call_args *a
   x = mix_cast(x, wide);
   mix_tensor *square = mix_reduce_mean(mix_square(x), axes, true);
   mix_tensor *y = mix_multiply(x, mix_rsqrt(mix_add(square, mix_scalar_like(square, n->epsilon))));
-  return mix_one_result(mix_cast(mix_multiply(y, mix_affine_value(n->scale, wide, mix_shape_of_axes(shape, axes, true))), given));
+  return mix_one_result(mix_cast(
+      mix_multiply(y, mix_affine_value(n->scale, wide, mix_shape_of_axes(shape, axes, true))), given));
 }
 
 static mix_status rms_normalization_config(mix_layer *layer, mix_config *config) {
@@ -61,7 +64,8 @@ mix_layer *mix_rms_normalization_with(const mix_rms_normalization_options *optio
   if (!mix_axes_option(o.axis, "rms_normalization", "axis")) return NULL;
   double epsilon = mix_option_number(o.epsilon, 1e-6);
   if (!(epsilon >= 0))
-    return mix_fail(MIX_VALUE_ERROR, "rms_normalization: epsilon is %g; expected a number that is not negative", epsilon);
+    return mix_fail(MIX_VALUE_ERROR,
+                    "rms_normalization: epsilon is %g; expected a number that is not negative", epsilon);
   mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), "rms_normalization");
   if (layer) *(rms_normalization *)layer->data = (rms_normalization){.axis = o.axis, .epsilon = epsilon};
   return mix_scoped(layer);

@@ -1,6 +1,6 @@
 /* Softmax as a layer: over one axis or several, with a mask (spec/mixed-precision.md, 5.1 and 5.2). */
 #include "base/error.h"
-#include "nn/builtin.h"
+#include "nn/layers/builtin.h"
 
 typedef struct softmax {
   mix_axes axis; /* as given; empty: the last */
@@ -15,7 +15,9 @@ static mix_tensor *log_sum_exp(mix_tensor *x, mix_axes axes) {
 
 static mix_tensor *normalised(const mix_layer *layer, mix_tensor *x) {
   mix_axes axes;
-  if (!x || !mix_layer_axes(layer, ((const softmax *)mix_layer_data(layer))->axis, mix_tensor_shape(x).rank, &axes)) return NULL;
+  if (!x ||
+      !mix_layer_axes(layer, ((const softmax *)mix_layer_data(layer))->axis, mix_tensor_shape(x).rank, &axes))
+    return NULL;
   if (axes.count > 1) return mix_exp(mix_subtract(x, log_sum_exp(x, axes)));
   return mix_activate("softmax", x, .axis = mix_axis_option(axes.axis[0]), .semantics = layer->semantics);
 }

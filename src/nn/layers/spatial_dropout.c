@@ -1,7 +1,7 @@
-/* SpatialDropout (Tompson et al.: Efficient object localization using convolutional networks; arXiv:1411.4280): drops whole
- * channels. */
+/* SpatialDropout (Tompson et al.: Efficient object localization using convolutional networks;
+ * arXiv:1411.4280): drops whole channels. */
 #include "base/error.h"
-#include "nn/builtin.h"
+#include "nn/layers/builtin.h"
 #include <string.h>
 
 typedef struct spatial_dropout {
@@ -25,8 +25,11 @@ static mix_list *spatial_dropout_call(mix_layer *layer, const mix_call_args *arg
 static mix_status spatial_dropout_config(mix_layer *layer, mix_config *config) {
   const spatial_dropout *d = mix_layer_data(layer);
   mix_config_number(config, "rate", d->rate);
-  if (d->dimensions > 1) mix_config_text(config, "data_format", d->channels_first ? "channels_first" : "channels_last");
-  return mix_config_without_trainable(layer, config) && mix_json_set_seed(config->object, d->seed) ? MIX_OK : mix_error();
+  if (d->dimensions > 1)
+    mix_config_text(config, "data_format", d->channels_first ? "channels_first" : "channels_last");
+  return mix_config_without_trainable(layer, config) && mix_json_set_seed(config->object, d->seed)
+             ? MIX_OK
+             : mix_error();
 }
 
 static mix_layer *spatial_dropout_with(int dimensions, const mix_spatial_dropout_options *options) {
@@ -39,7 +42,8 @@ static mix_layer *spatial_dropout_with(int dimensions, const mix_spatial_dropout
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_spatial_dropout_options, o, options, call);
   bool first = o.data_format && !strcmp(o.data_format, "channels_first");
-  if (!(o.rate >= 0 && o.rate <= 1)) return mix_fail(MIX_VALUE_ERROR, "%s: rate is %g; expected a number in [0, 1]", call, o.rate);
+  if (!(o.rate >= 0 && o.rate <= 1))
+    return mix_fail(MIX_VALUE_ERROR, "%s: rate is %g; expected a number in [0, 1]", call, o.rate);
   if (o.data_format && ((!first && strcmp(o.data_format, "channels_last")) || dimensions == 1))
     return mix_fail(MIX_VALUE_ERROR, "%s: data_format '%.60s' is not known; expected %s", call, o.data_format,
                     dimensions == 1 ? "none" : "channels_last or channels_first");
@@ -52,7 +56,8 @@ static mix_layer *spatial_dropout_with(int dimensions, const mix_spatial_dropout
                                  .supports_masking = true};
   mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), call);
   if (!layer) return NULL;
-  *(spatial_dropout *)layer->data = (spatial_dropout){dimensions, o.rate, first, o.seed, mix_layer_generator(layer, o.seed)};
+  *(spatial_dropout *)layer->data =
+      (spatial_dropout){dimensions, o.rate, first, o.seed, mix_layer_generator(layer, o.seed)};
   mix_input_spec spec = {.size = sizeof spec, .rank = dimensions + 2};
   mix_layer_set_input_spec(layer, &spec);
   return mix_layer_made(layer);
@@ -72,12 +77,12 @@ static mix_layer *spatial_dropout_from(int dimensions, const json_t *config, con
   return spatial_dropout_with(dimensions, &o);
 }
 
-#define SPATIAL_DROPOUT(dimensions)                                                                                                \
-  mix_layer *mix_spatial_dropout##dimensions##d_with(const mix_spatial_dropout_options *options) {                                 \
-    return spatial_dropout_with(dimensions, options);                                                                              \
-  }                                                                                                                                \
-  mix_layer *mix_spatial_dropout##dimensions##d_from(const json_t *config, const mix_semantics *semantics) {                       \
-    return spatial_dropout_from(dimensions, config, semantics);                                                                    \
+#define SPATIAL_DROPOUT(dimensions)                                                                          \
+  mix_layer *mix_spatial_dropout##dimensions##d_with(const mix_spatial_dropout_options *options) {           \
+    return spatial_dropout_with(dimensions, options);                                                        \
+  }                                                                                                          \
+  mix_layer *mix_spatial_dropout##dimensions##d_from(const json_t *config, const mix_semantics *semantics) { \
+    return spatial_dropout_from(dimensions, config, semantics);                                              \
   }
 SPATIAL_DROPOUT(1)
 SPATIAL_DROPOUT(2)

@@ -1,6 +1,6 @@
 /* ThresholdedReLU (Konda, Memisevic, Krueger: Zero-bias autoencoders; arXiv:1402.3337). */
 #include "base/error.h"
-#include "nn/builtin.h"
+#include "nn/layers/builtin.h"
 
 typedef struct thresholded_relu {
   double theta;
@@ -8,7 +8,8 @@ typedef struct thresholded_relu {
 
 static mix_list *thresholded_relu_call(mix_layer *layer, const mix_call_args *args) {
   mix_tensor *x = mix_call_input(args, 0);
-  mix_tensor *above = mix_greater(x, mix_scalar_like(x, ((const thresholded_relu *)mix_layer_data(layer))->theta));
+  mix_tensor *above =
+      mix_greater(x, mix_scalar_like(x, ((const thresholded_relu *)mix_layer_data(layer))->theta));
   return mix_one_result(mix_multiply(x, mix_cast(above, mix_tensor_dtype(x))));
 }
 
@@ -33,7 +34,8 @@ mix_layer *mix_thresholded_relu_with(const mix_thresholded_relu_options *options
   MIX_OPTIONS(mix_thresholded_relu_options, o, options, "thresholded_relu");
   double theta = mix_option_number(o.theta, 1);
   if (!(theta >= 0))
-    return mix_fail(MIX_VALUE_ERROR, "thresholded_relu: theta is %g; expected a number that is not negative", theta);
+    return mix_fail(MIX_VALUE_ERROR, "thresholded_relu: theta is %g; expected a number that is not negative",
+                    theta);
   mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), "thresholded_relu");
   if (layer) ((thresholded_relu *)layer->data)->theta = theta;
   return mix_scoped(layer);

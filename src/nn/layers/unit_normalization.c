@@ -1,6 +1,6 @@
 /* UnitNormalization: unit length along the axes, in the compute dtype. */
 #include "base/error.h"
-#include "nn/normalize.h"
+#include "nn/layers/moments.h"
 
 typedef struct unit_normalization {
   mix_axes axis; /* as given; empty: the last */
@@ -9,13 +9,15 @@ typedef struct unit_normalization {
 static mix_list *unit_normalization_call(mix_layer *layer, const mix_call_args *args) {
   mix_tensor *x = mix_layer_floating(layer, mix_call_input(args, 0));
   mix_axes axes;
-  if (!mix_layer_axes(layer, ((const unit_normalization *)mix_layer_data(layer))->axis, mix_tensor_shape(x).rank, &axes))
+  if (!mix_layer_axes(layer, ((const unit_normalization *)mix_layer_data(layer))->axis,
+                      mix_tensor_shape(x).rank, &axes))
     return NULL;
   return mix_one_result(mix_unit_length(x, axes, layer->semantics));
 }
 
 static mix_status unit_normalization_config(mix_layer *layer, mix_config *config) {
-  mix_json_set(config->object, "axis", mix_axes_to_json(((const unit_normalization *)mix_layer_data(layer))->axis));
+  mix_json_set(config->object, "axis",
+               mix_axes_to_json(((const unit_normalization *)mix_layer_data(layer))->axis));
   return mix_error();
 }
 

@@ -1,26 +1,31 @@
-/* Cross-entropies (spec/layers.md, 10.2). A prediction that remembers its logits is judged by them, in the stable form. */
+/* Cross-entropies (spec/layers.md, 10.2). A prediction that remembers its logits is judged by them, in the
+ * stable form. */
 #include "base/error.h"
 #include "graph/node.h"
-#include "nn/builtin.h"
-#include "nn/loss.h"
+#include "nn/layers/builtin.h"
+#include "nn/losses/loss.h"
 #include "tensor/shape.h"
 #include <mixtape/ops.h>
 
-/* The logits that the prediction was made from, by softmax or sigmoid, else itself; *are_logits is set for either kind of logits. */
+/* The logits that the prediction was made from, by softmax or sigmoid, else itself; *are_logits is set for
+ * either kind of logits. */
 static mix_tensor *logits_of(const mix_loss *loss, mix_tensor *y_pred, bool *are_logits) {
   *are_logits = loss->options.from_logits;
   if (!y_pred->logits || mix_tensor_dtype(y_pred->logits) != mix_tensor_dtype(y_pred)) return y_pred;
   if (loss->options.from_logits)
-    mix_log_message(MIX_LOG_WARNING,
-                    "loss %s: from_logits is set, but the predictions come from a softmax or sigmoid; its own logits are used",
-                    loss->name);
+    mix_log_message(
+        MIX_LOG_WARNING,
+        "loss %s: from_logits is set, but the predictions come from a softmax or sigmoid; its own logits are used",
+        loss->name);
   *are_logits = true;
   return y_pred->logits;
 }
 
 static int axis_of(const mix_loss *loss, mix_shape shape) {
   int given = mix_axis_number(loss->options.axis), axis = mix_axis_normal(given, shape.rank);
-  if (axis < 0) mix_fail(MIX_VALUE_ERROR, "loss %s: axis %d is outside predictions of rank %d", loss->name, given, shape.rank);
+  if (axis < 0)
+    mix_fail(MIX_VALUE_ERROR, "loss %s: axis %d is outside predictions of rank %d", loss->name, given,
+             shape.rank);
   return axis;
 }
 
@@ -44,21 +49,25 @@ static bool same_shape(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_p
   char a[160], b[160];
   mix_shape y = mix_tensor_shape(y_true), p = mix_tensor_shape(y_pred);
   if (p.rank && mix_shape_compatible(y, p)) return true;
-  mix_fail(MIX_VALUE_ERROR, "loss %s: labels have shape %s and predictions %s; expected the same shape (class indices want %s)",
-           loss->name, mix_shape_text(y, a, sizeof a), mix_shape_text(p, b, sizeof b), "sparse_categorical_crossentropy");
+  mix_fail(
+      MIX_VALUE_ERROR,
+      "loss %s: labels have shape %s and predictions %s; expected the same shape (class indices want %s)",
+      loss->name, mix_shape_text(y, a, sizeof a), mix_shape_text(p, b, sizeof b),
+      "sparse_categorical_crossentropy");
   return false;
 }
 
 /* ---- binary ---- */
 
-/* max(x, 0) - x y + log(1 + exp(-|x|)). At 0 the maximum and -|x| = min(-x, x) have the derivatives of their first operands, 1 and -1,
- * which make sigmoid(0) - y. */
+/* max(x, 0) - x y + log(1 + exp(-|x|)). At 0 the maximum and -|x| = min(-x, x) have the derivatives of their
+ * first operands, 1 and -1, which make sigmoid(0) - y. */
 static mix_tensor *sigmoid_cross_entropy(mix_tensor *y, mix_tensor *x) {
   mix_tensor *linear = mix_subtract(mix_maximum(x, mix_scalar_like(x, 0)), mix_multiply(x, y));
   return mix_add(linear, mix_log1p(mix_exp(mix_minimum(mix_negative(x), x))));
 }
 
-/* -(y log p + (1 - y) log(1 - p)) with p in [epsilon, 1 - epsilon]; tf_keras adds epsilon inside the logarithms too. */
+/* -(y log p + (1 - y) log(1 - p)) with p in [epsilon, 1 - epsilon]; tf_keras adds epsilon inside the
+ * logarithms too. */
 static mix_tensor *bernoulli_cross_entropy(const mix_loss *loss, mix_tensor *y, mix_tensor *p) {
   p = mix_clip_between(p, MIX_EPSILON, 1 - MIX_EPSILON);
   mix_tensor *q = mix_one_minus(p), *epsilon = mix_scalar_like(p, MIX_EPSILON);
@@ -89,13 +98,16 @@ mix_tensor *mix_loss_binary_crossentropy(const mix_loss *loss, mix_tensor *y_tru
 
 /* Lin et al.: Focal loss for dense object detection; arXiv:1708.02002. */
 mix_tensor *mix_loss_binary_focal_crossentropy(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
-  double gamma = mix_option_number(loss->options.gamma, 2), alpha = mix_option_number(loss->options.alpha, 0.25);
+  double gamma = mix_option_number(loss->options.gamma, 2),
+         alpha = mix_option_number(loss->options.alpha, 0.25);
   bool are_logits; /* where there are any, the entropy alone is taken of them */
-  mix_tensor *y = smoothed_binary(loss, y_true), *p = loss->options.from_logits ? mix_sigmoid(y_pred) : y_pred;
+  mix_tensor *y = smoothed_binary(loss, y_true),
+             *p = loss->options.from_logits ? mix_sigmoid(y_pred) : y_pred;
   mix_tensor *x = logits_of(loss, y_pred, &are_logits);
   mix_tensor *p_t = mix_add(mix_multiply(y, p), mix_multiply(mix_one_minus(y), mix_one_minus(p)));
   mix_tensor *focus = mix_power(mix_one_minus(p_t), mix_scalar_like(p, gamma));
-  mix_tensor *values = mix_multiply(focus, are_logits ? sigmoid_cross_entropy(y, x) : bernoulli_cross_entropy(loss, y, p));
+  mix_tensor *values =
+      mix_multiply(focus, are_logits ? sigmoid_cross_entropy(y, x) : bernoulli_cross_entropy(loss, y, p));
   if (loss->options.apply_class_balancing)
     values = mix_multiply(scaled(y, 2 * alpha - 1, 1 - alpha), values); /* y a + (1 - y)(1 - a) */
   return mean_along(loss, values);
@@ -125,8 +137,10 @@ mix_tensor *mix_loss_categorical_crossentropy(const mix_loss *loss, mix_tensor *
   return mix_negative(mix_sum_last(mix_multiply(y, mix_log(normalised(x)))));
 }
 
-mix_tensor *mix_loss_categorical_focal_crossentropy(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
-  double gamma = mix_option_number(loss->options.gamma, 2), alpha = mix_option_number(loss->options.alpha, 0.25);
+mix_tensor *mix_loss_categorical_focal_crossentropy(const mix_loss *loss, mix_tensor *y_true,
+                                                    mix_tensor *y_pred) {
+  double gamma = mix_option_number(loss->options.gamma, 2),
+         alpha = mix_option_number(loss->options.alpha, 0.25);
   int axis = same_shape(loss, y_true, y_pred) ? axis_of(loss, mix_tensor_shape(y_pred)) : -1;
   if (axis < 0) return NULL;
   bool are_logits = loss->options.from_logits;
@@ -140,38 +154,43 @@ mix_tensor *mix_loss_categorical_focal_crossentropy(const mix_loss *loss, mix_te
 
 /* ---- class indices ---- */
 
-/* The classes' axis last. Probabilities are clipped and their logarithms taken as logits, as Keras does: unnormalised ones are thereby
- * normalised. What is not `valid` (NULL: all is) has no gradient, NaN or not. */
+/* The classes' axis last. Probabilities are clipped and their logarithms taken as logits, as Keras does:
+ * unnormalised ones are thereby normalised. What is not `valid` (NULL: all is) has no gradient, NaN or not.
+ */
 static mix_tensor *sparse_logits(const mix_loss *loss, mix_tensor *y_pred, int axis, mix_tensor *valid) {
-  bool are_logits = loss->options.from_logits, forgets = valid && loss->semantics->ignore_class_forgets_logits;
+  bool are_logits = loss->options.from_logits,
+       forgets = valid && loss->semantics->ignore_class_forgets_logits;
   mix_tensor *x = classes_last(forgets ? y_pred : logits_of(loss, y_pred, &are_logits), axis);
   if (valid) x = mix_select(mix_expand_dims(valid, -1), x, mix_scalar_like(x, 0));
   return are_logits ? x : mix_log(mix_clip_between(x, MIX_EPSILON, 1 - MIX_EPSILON));
 }
 
-/* Labels as class numbers, one for each of the predictions; a last dimension of 1 is dropped. NaN is none: it becomes what TensorFlow's
- * cast makes of it, which the kernel refuses, and not class 0. */
+/* Labels as class numbers, one for each of the predictions; a last dimension of 1 is dropped. NaN is none: it
+ * becomes what TensorFlow's cast makes of it, which the kernel refuses, and not class 0. */
 static mix_tensor *class_numbers(const mix_loss *loss, mix_tensor *y_true, mix_shape predictions) {
   mix_shape labels = mix_tensor_shape(y_true);
   if (labels.rank && labels.rank == predictions.rank && labels.dims[labels.rank - 1] == 1)
     y_true = mix_squeeze(y_true, MIX_AXES(-1));
   if (mix_tensor_shape(y_true).rank >= predictions.rank) {
     char a[160], b[160];
-    return mix_fail(MIX_VALUE_ERROR,
-                    "loss %s: labels have shape %s and predictions %s; expected a class index for each (one-hot labels want "
-                    "categorical_crossentropy)",
-                    loss->name, mix_shape_text(labels, a, sizeof a), mix_shape_text(predictions, b, sizeof b));
+    return mix_fail(
+        MIX_VALUE_ERROR,
+        "loss %s: labels have shape %s and predictions %s; expected a class index for each (one-hot labels want "
+        "categorical_crossentropy)",
+        loss->name, mix_shape_text(labels, a, sizeof a), mix_shape_text(predictions, b, sizeof b));
   }
   mix_tensor *numbers = mix_cast(y_true, MIX_INT64);
   if (!numbers || !mix_dtype_is_floating(mix_tensor_dtype(y_true))) return numbers;
   return mix_select(mix_is_nan(y_true), mix_scalar(-0x1p63, MIX_INT64), numbers);
 }
 
-mix_tensor *mix_loss_sparse_categorical_crossentropy(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
+mix_tensor *mix_loss_sparse_categorical_crossentropy(const mix_loss *loss, mix_tensor *y_true,
+                                                     mix_tensor *y_pred) {
   int axis = axis_of(loss, mix_tensor_shape(y_pred));
   mix_tensor *y = axis < 0 ? NULL : class_numbers(loss, y_true, mix_tensor_shape(y_pred));
   if (!y) return NULL;
-  if (!loss->options.has_ignore_class) return mix_sparse_softmax_cross_entropy(y, sparse_logits(loss, y_pred, axis, NULL));
+  if (!loss->options.has_ignore_class)
+    return mix_sparse_softmax_cross_entropy(y, sparse_logits(loss, y_pred, axis, NULL));
   mix_tensor *valid = mix_not_equal(y, mix_scalar((double)loss->options.ignore_class, MIX_INT64));
   mix_tensor *x = sparse_logits(loss, y_pred, axis, valid);
   mix_tensor *values = mix_sparse_softmax_cross_entropy(mix_select(valid, y, mix_scalar(0, MIX_INT64)), x);
@@ -189,12 +208,15 @@ mix_tensor *mix_loss_crossentropy(const mix_loss *loss, mix_tensor *y_true, mix_
                                    : mix_loss_categorical_crossentropy(loss, y_true, y_pred);
 }
 
-/* Zhang, Sabuncu: Generalized cross entropy loss for training deep neural networks with noisy labels; arXiv:1805.07836. */
-mix_tensor *mix_loss_categorical_generalized_cross_entropy(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
+/* Zhang, Sabuncu: Generalized cross entropy loss for training deep neural networks with noisy labels;
+ * arXiv:1805.07836. */
+mix_tensor *mix_loss_categorical_generalized_cross_entropy(const mix_loss *loss, mix_tensor *y_true,
+                                                           mix_tensor *y_pred) {
   double q = mix_option_number(loss->options.q, 0.5);
   mix_shape shape = mix_tensor_shape(y_pred);
   mix_tensor *y = class_numbers(loss, y_true, shape);
   if (!y) return NULL;
-  mix_tensor *p = mix_sum_last(mix_multiply(y_pred, mix_one_hot(y, shape.dims[shape.rank - 1], mix_tensor_dtype(y_pred))));
+  mix_tensor *p = mix_sum_last(
+      mix_multiply(y_pred, mix_one_hot(y, shape.dims[shape.rank - 1], mix_tensor_dtype(y_pred))));
   return mix_divide(mix_one_minus(mix_power(p, mix_scalar_like(p, q))), mix_scalar_like(p, q));
 }

@@ -1,7 +1,8 @@
-/* Connectionist temporal classification (keras3): Graves et al., Connectionist temporal classification: labelling unsegmented sequence
- * data with recurrent neural networks, ICML 2006. Class 0 is the blank and the padding of labels. */
+/* Connectionist temporal classification (keras3): Graves et al., Connectionist temporal classification:
+ * labelling unsegmented sequence data with recurrent neural networks, ICML 2006. Class 0 is the blank and the
+ * padding of labels. */
 #include "base/error.h"
-#include "nn/loss.h"
+#include "nn/losses/loss.h"
 #include <mixtape/ops.h>
 
 /* The logarithm of zero: far below that of any probability, and finite, so that gradients are. */
@@ -27,20 +28,25 @@ static mix_tensor *log_sum(mix_tensor *a, mix_tensor *b, mix_tensor *c) {
   return mix_add(mix_log(mix_add(sum, mix_exp(mix_subtract(c, largest)))), largest);
 }
 
-/* -log of the probability of all alignments: labels (batch, labels), logits (batch, steps, classes). The forward variables alpha
- * (batch, states) of the paper, section 4.1, in logarithms; a state is a place among the labels with blanks. */
+/* -log of the probability of all alignments: labels (batch, labels), logits (batch, steps, classes). The
+ * forward variables alpha (batch, states) of the paper, section 4.1, in logarithms; a state is a place among
+ * the labels with blanks. */
 mix_tensor *mix_loss_ctc(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
   mix_shape labels = mix_tensor_shape(y_true), logits = mix_tensor_shape(y_pred);
-  if (labels.rank != 2 || logits.rank != 3 || labels.dims[0] != logits.dims[0] || labels.dims[1] < 1 || logits.dims[1] < 1)
-    return mix_fail(MIX_VALUE_ERROR, "loss %s: expects labels (batch, labels) and logits (batch, steps, classes)", loss->name);
-  const int64_t batch = labels.dims[0], count = labels.dims[1], steps = logits.dims[1], states = 2 * count + 1;
+  if (labels.rank != 2 || logits.rank != 3 || labels.dims[0] != logits.dims[0] || labels.dims[1] < 1 ||
+      logits.dims[1] < 1)
+    return mix_fail(MIX_VALUE_ERROR,
+                    "loss %s: expects labels (batch, labels) and logits (batch, steps, classes)", loss->name);
+  const int64_t batch = labels.dims[0], count = labels.dims[1], steps = logits.dims[1],
+                states = 2 * count + 1;
   mix_dtype given = mix_tensor_dtype(y_pred), dtype = given == MIX_FLOAT64 ? given : MIX_FLOAT32;
   mix_tensor *integers = mix_cast(y_true, MIX_INT64), *zero = mix_scalar_like(integers, 0);
   mix_tensor *symbols = with_blanks(integers, batch, count);
   /* A label may follow another without a blank between them unless it is the same one. */
-  mix_tensor *skips = mix_logical_and(mix_not_equal(symbols, zero), mix_not_equal(symbols, moved(symbols, 2, 0)));
-  mix_tensor *emitted =
-      mix_matmul(mix_log_softmax(mix_cast(y_pred, dtype)), mix_one_hot(symbols, logits.dims[2], dtype), false, true);
+  mix_tensor *skips =
+      mix_logical_and(mix_not_equal(symbols, zero), mix_not_equal(symbols, moved(symbols, 2, 0)));
+  mix_tensor *emitted = mix_matmul(mix_log_softmax(mix_cast(y_pred, dtype)),
+                                   mix_one_hot(symbols, logits.dims[2], dtype), false, true);
   mix_tensor *never = mix_scalar(LOG_ZERO, dtype), *alpha = NULL;
   for (int64_t t = 0; t < steps && emitted; t++) {
     mix_tensor *now = mix_slice(emitted, MIX_SHAPE(0, t, 0), MIX_SHAPE(batch, 1, states));
@@ -55,8 +61,8 @@ mix_tensor *mix_loss_ctc(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y
   }
   mix_tensor *length = mix_reduce_sum(mix_cast(mix_not_equal(integers, zero), MIX_INT64), MIX_AXES(1), false);
   mix_tensor *last = mix_multiply(length, mix_scalar(2, MIX_INT64));
-  mix_tensor *ends =
-      mix_add(mix_one_hot(last, states, dtype), mix_one_hot(mix_subtract(last, mix_scalar(1, MIX_INT64)), states, dtype));
+  mix_tensor *ends = mix_add(mix_one_hot(last, states, dtype),
+                             mix_one_hot(mix_subtract(last, mix_scalar(1, MIX_INT64)), states, dtype));
   alpha = mix_select(mix_greater(ends, mix_scalar(0, dtype)), alpha, never);
   mix_tensor *largest = mix_stop_gradient(mix_reduce_max(alpha, MIX_AXES(1), true));
   mix_tensor *sum = mix_reduce_sum(mix_exp(mix_subtract(alpha, largest)), MIX_AXES(1), false);

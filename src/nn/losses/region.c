@@ -1,9 +1,9 @@
-/* Overlap losses of segmentation (keras3): one value for the whole batch, or one for each place along the other axes; and the circle loss
- * of embeddings. */
+/* Overlap losses of segmentation (keras3): one value for the whole batch, or one for each place along the
+ * other axes; and the circle loss of embeddings. */
 #include "base/error.h"
 #include "graph/node.h"
-#include "nn/builtin.h"
-#include "nn/loss.h"
+#include "nn/layers/builtin.h"
+#include "nn/losses/loss.h"
 #include "tensor/shape.h"
 #include <math.h>
 #include <mixtape/ops.h>
@@ -13,7 +13,8 @@ static mix_tensor *total(const mix_loss *loss, mix_tensor *x) {
   int axis = mix_axis_number(loss->options.axis), rank = x ? mix_tensor_shape(x).rank : 0;
   if (!loss->options.axis || !x) return mix_reduce_sum(x, MIX_ALL_AXES, false);
   if (mix_axis_normal(axis, rank) < 0)
-    return mix_fail(MIX_VALUE_ERROR, "loss %s: axis %d is outside predictions of rank %d", loss->name, axis, rank);
+    return mix_fail(MIX_VALUE_ERROR, "loss %s: axis %d is outside predictions of rank %d", loss->name, axis,
+                    rank);
   return mix_reduce_sum(x, MIX_AXES(axis), false);
 }
 static mix_tensor *ratio_loss(mix_tensor *above, mix_tensor *below) {
@@ -24,13 +25,15 @@ static mix_tensor *ratio_loss(mix_tensor *above, mix_tensor *below) {
 mix_tensor *mix_loss_dice(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
   mix_tensor *common = total(loss, mix_multiply(y_true, y_pred));
   if (!common) return NULL;
-  return ratio_loss(mix_multiply(mix_scalar_like(common, 2), common), mix_add(total(loss, y_true), total(loss, y_pred)));
+  return ratio_loss(mix_multiply(mix_scalar_like(common, 2), common),
+                    mix_add(total(loss, y_true), total(loss, y_pred)));
 }
 
-/* Salehi et al.: Tversky loss function for image segmentation; arXiv:1706.05721. As Keras computes it, alpha weighs sum(y (1 - p)) and beta
- * sum((1 - y) p). */
+/* Salehi et al.: Tversky loss function for image segmentation; arXiv:1706.05721. As Keras computes it, alpha
+ * weighs sum(y (1 - p)) and beta sum((1 - y) p). */
 mix_tensor *mix_loss_tversky(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
-  double alpha = mix_option_number(loss->options.alpha, 0.5), beta = mix_option_number(loss->options.beta, 0.5);
+  double alpha = mix_option_number(loss->options.alpha, 0.5),
+         beta = mix_option_number(loss->options.beta, 0.5);
   mix_tensor *common = total(loss, mix_multiply(y_true, y_pred));
   mix_tensor *missed = total(loss, mix_multiply(mix_one_minus(y_pred), y_true));
   mix_tensor *added = total(loss, mix_multiply(y_pred, mix_one_minus(y_true)));
@@ -44,27 +47,35 @@ mix_tensor *mix_loss_tversky(const mix_loss *loss, mix_tensor *y_true, mix_tenso
 static mix_tensor *log_sum_exp(mix_tensor *x, mix_tensor *mask) {
   mix_tensor *chosen = mix_select(mask, x, mix_scalar_like(x, -INFINITY));
   mix_tensor *largest = mix_reduce_max(chosen, MIX_AXES(-1), true);
-  mix_tensor *shift = mix_stop_gradient(mix_select(mix_is_finite(largest), largest, mix_scalar_like(largest, 0)));
+  mix_tensor *shift =
+      mix_stop_gradient(mix_select(mix_is_finite(largest), largest, mix_scalar_like(largest, 0)));
   mix_tensor *sum = mix_reduce_sum(mix_exp(mix_subtract(chosen, shift)), MIX_AXES(-1), false);
   return mix_add(mix_log(sum), mix_squeeze(shift, MIX_AXES(-1)));
 }
 
-/* Sun et al.: Circle loss: a unified perspective of pair similarity optimization; arXiv:2002.10857. Labels (samples), embeddings (samples,
- * dimensions) of length 1; samples without loss are left out of the mean. */
+/* Sun et al.: Circle loss: a unified perspective of pair similarity optimization; arXiv:2002.10857. Labels
+ * (samples), embeddings (samples, dimensions) of length 1; samples without loss are left out of the mean. */
 mix_tensor *mix_loss_circle(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
-  double gamma = mix_option_number(loss->options.gamma, 80), margin = mix_option_number(loss->options.margin, 0.4);
+  double gamma = mix_option_number(loss->options.gamma, 80),
+         margin = mix_option_number(loss->options.margin, 0.4);
   mix_shape shape = mix_tensor_shape(y_pred), labels = mix_tensor_shape(y_true);
   if (shape.rank != 2 || mix_shape_size(labels) != shape.dims[0])
-    return mix_fail(MIX_VALUE_ERROR, "loss %s: expects a label for each sample and embeddings (samples, dimensions)", loss->name);
+    return mix_fail(MIX_VALUE_ERROR,
+                    "loss %s: expects a label for each sample and embeddings (samples, dimensions)",
+                    loss->name);
   mix_tensor *label = mix_reshape(mix_cast(y_true, MIX_INT64), MIX_SHAPE(shape.dims[0], 1));
-  mix_tensor *positive = mix_equal(label, mix_reshape(label, MIX_SHAPE(1, shape.dims[0]))), *negative = mix_logical_not(positive);
+  mix_tensor *positive = mix_equal(label, mix_reshape(label, MIX_SHAPE(1, shape.dims[0]))),
+             *negative = mix_logical_not(positive);
   if (!loss->options.keep_diagonal) {
     mix_tensor *row = mix_range(0, (double)shape.dims[0], 1, MIX_INT64);
     positive = mix_logical_and(positive, mix_not_equal(mix_expand_dims(row, -1), row));
   }
-  mix_tensor *distance = mix_relu(mix_one_minus(mix_matmul(y_pred, y_pred, false, true))), *zero = mix_scalar_like(distance, 0);
-  mix_tensor *near = mix_relu(mix_select(positive, mix_add(mix_scalar_like(distance, margin), distance), zero));
-  mix_tensor *far = mix_relu(mix_select(negative, mix_subtract(mix_scalar_like(distance, 1 + margin), distance), zero));
+  mix_tensor *distance = mix_relu(mix_one_minus(mix_matmul(y_pred, y_pred, false, true))),
+             *zero = mix_scalar_like(distance, 0);
+  mix_tensor *near =
+      mix_relu(mix_select(positive, mix_add(mix_scalar_like(distance, margin), distance), zero));
+  mix_tensor *far =
+      mix_relu(mix_select(negative, mix_subtract(mix_scalar_like(distance, 1 + margin), distance), zero));
   mix_tensor *pull = mix_multiply(mix_multiply(mix_scalar_like(distance, -gamma), near),
                                   mix_subtract(mix_scalar_like(distance, margin), distance));
   mix_tensor *push = mix_multiply(mix_multiply(mix_scalar_like(distance, gamma), far),

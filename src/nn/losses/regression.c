@@ -1,8 +1,9 @@
-/* Losses between numbers: values for each sample, the mean over the last axis unless said (spec/layers.md, 10.2). */
+/* Losses between numbers: values for each sample, the mean over the last axis unless said
+ * (spec/layers.md, 10.2). */
 #include "base/error.h"
-#include "nn/loss.h"
-#include "nn/normalize.h"
-#include "nn/policy.h"
+#include "nn/losses/loss.h"
+#include "nn/layers/moments.h"
+#include "nn/policy/policy.h"
 #include <math.h>
 #include <mixtape/ops.h>
 
@@ -16,7 +17,8 @@ mix_tensor *mix_loss_mean_absolute_error(const mix_loss *loss, mix_tensor *y_tru
   return mix_mean_last(mix_abs(mix_subtract(y_pred, y_true)));
 }
 
-mix_tensor *mix_loss_mean_absolute_percentage_error(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
+mix_tensor *mix_loss_mean_absolute_percentage_error(const mix_loss *loss, mix_tensor *y_true,
+                                                    mix_tensor *y_pred) {
   (void)loss;
   mix_tensor *size = mix_maximum(mix_abs(y_true), mix_scalar_like(y_true, MIX_EPSILON));
   mix_tensor *mean = mix_mean_last(mix_abs(mix_divide(mix_subtract(y_true, y_pred), size)));
@@ -26,7 +28,8 @@ mix_tensor *mix_loss_mean_absolute_percentage_error(const mix_loss *loss, mix_te
 static mix_tensor *log_one_more(mix_tensor *x) {
   return mix_log(mix_add(mix_maximum(x, mix_scalar_like(x, MIX_EPSILON)), mix_scalar_like(x, 1)));
 }
-mix_tensor *mix_loss_mean_squared_logarithmic_error(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
+mix_tensor *mix_loss_mean_squared_logarithmic_error(const mix_loss *loss, mix_tensor *y_true,
+                                                    mix_tensor *y_pred) {
   (void)loss;
   return mix_mean_last(mix_squared_difference(log_one_more(y_pred), log_one_more(y_true)));
 }
@@ -40,7 +43,8 @@ mix_tensor *mix_loss_huber(const mix_loss *loss, mix_tensor *y_true, mix_tensor 
   }
   mix_tensor *error = mix_subtract(y_pred, y_true), *size = mix_abs(error);
   mix_tensor *near = mix_multiply(mix_scalar_like(error, 0.5), mix_square(error));
-  mix_tensor *far = mix_subtract(mix_multiply(mix_scalar_like(error, delta), size), mix_scalar_like(error, 0.5 * delta * delta));
+  mix_tensor *far = mix_subtract(mix_multiply(mix_scalar_like(error, delta), size),
+                                 mix_scalar_like(error, 0.5 * delta * delta));
   return mix_mean_last(mix_select(mix_less_equal(size, mix_scalar_like(size, delta)), near, far));
 }
 
@@ -54,15 +58,18 @@ mix_tensor *mix_loss_log_cosh(const mix_loss *loss, mix_tensor *y_true, mix_tens
 
 mix_tensor *mix_loss_cosine_similarity(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
   mix_axes axis = MIX_AXES(mix_axis_number(loss->options.axis));
-  mix_tensor *y = mix_l2_normalize(y_true, axis, loss->semantics), *p = mix_l2_normalize(y_pred, axis, loss->semantics);
+  mix_tensor *y = mix_l2_normalize(y_true, axis, loss->semantics),
+             *p = mix_l2_normalize(y_pred, axis, loss->semantics);
   return mix_negative(mix_reduce_sum(mix_multiply(y, p), axis, false));
 }
 
 /* Labels all 0 or 1 are taken as -1 and 1. */
 static mix_tensor *signed_labels(mix_tensor *y_true) {
-  mix_tensor *zero = mix_equal(y_true, mix_scalar_like(y_true, 0)), *one = mix_equal(y_true, mix_scalar_like(y_true, 1));
+  mix_tensor *zero = mix_equal(y_true, mix_scalar_like(y_true, 0)),
+             *one = mix_equal(y_true, mix_scalar_like(y_true, 1));
   mix_tensor *binary = mix_reduce_all(mix_logical_or(zero, one), MIX_ALL_AXES, false);
-  mix_tensor *mapped = mix_subtract(mix_multiply(y_true, mix_scalar_like(y_true, 2)), mix_scalar_like(y_true, 1));
+  mix_tensor *mapped =
+      mix_subtract(mix_multiply(y_true, mix_scalar_like(y_true, 2)), mix_scalar_like(y_true, 1));
   return mix_select(binary, mapped, y_true);
 }
 /* max(x, 0), whose derivative at 0 is 1, as in TensorFlow, and not that of relu */

@@ -1,11 +1,13 @@
 /* Accuracies: 1 for a hit, 0 for a miss (spec/layers.md, section 11). */
 #include "base/error.h"
-#include "nn/metric.h"
+#include "nn/metrics/metric.h"
 #include <string.h>
 
 enum { DEFAULT_K = 5 };
 
-static mix_tensor *hits(const mix_metric *metric, mix_tensor *matches) { return mix_cast(matches, metric->dtype); }
+static mix_tensor *hits(const mix_metric *metric, mix_tensor *matches) {
+  return mix_cast(matches, metric->dtype);
+}
 
 mix_tensor *mix_metric_accuracy(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
   return hits(metric, mix_equal(y_true, y_pred));
@@ -15,35 +17,43 @@ mix_tensor *mix_metric_binary_accuracy(const mix_metric *metric, mix_tensor *y_t
   mix_tensor *threshold = mix_scalar_like(y_pred, mix_option_number(metric->options.threshold, 0.5));
   mix_tensor *positive = mix_cast(mix_greater(y_pred, threshold), mix_tensor_dtype(y_true));
   mix_tensor *same = hits(metric, mix_equal(positive, y_true));
-  /* tf_keras: the class counts elements, the function of that name samples. keras3: a sample's mean is taken of any metric's values. */
-  bool elements = metric->semantics->metric_values_by_sample ||
-                  (metric->options.metric && !strcmp(metric->options.metric, mix_metric_binary_accuracy_kind.class.name));
+  /* tf_keras: the class counts elements, the function of that name samples. keras3: a sample's mean is taken
+   * of any metric's values. */
+  bool elements =
+      metric->semantics->metric_values_by_sample ||
+      (metric->options.metric && !strcmp(metric->options.metric, mix_metric_binary_accuracy_kind.class.name));
   return same && mix_tensor_shape(same).rank && !elements ? mix_reduce_mean(same, MIX_AXES(-1), false) : same;
 }
 
-mix_tensor *mix_metric_categorical_accuracy(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
+mix_tensor *mix_metric_categorical_accuracy(const mix_metric *metric, mix_tensor *y_true,
+                                            mix_tensor *y_pred) {
   return hits(metric, mix_equal(mix_argmax(y_true, -1), mix_argmax(y_pred, -1)));
 }
 
 /* (batch, 1) labels lose their last dimension. */
 static mix_tensor *class_indices(mix_tensor *y_true, mix_tensor *y_pred) {
   mix_shape labels = mix_tensor_shape(y_true);
-  bool squeeze = labels.rank && labels.rank == mix_tensor_shape(y_pred).rank && labels.dims[labels.rank - 1] == 1;
+  bool squeeze =
+      labels.rank && labels.rank == mix_tensor_shape(y_pred).rank && labels.dims[labels.rank - 1] == 1;
   return squeeze ? mix_squeeze(y_true, MIX_AXES(-1)) : y_true;
 }
 
-/* The labels keep the predictions' dtype, in which large class numbers may be inexact (float16: above 2048), as in Keras. */
-mix_tensor *mix_metric_sparse_categorical_accuracy(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
+/* The labels keep the predictions' dtype, in which large class numbers may be inexact (float16: above 2048),
+ * as in Keras. */
+mix_tensor *mix_metric_sparse_categorical_accuracy(const mix_metric *metric, mix_tensor *y_true,
+                                                   mix_tensor *y_pred) {
   mix_tensor *best = mix_cast(mix_argmax(y_pred, -1), mix_tensor_dtype(y_true));
   return hits(metric, mix_equal(class_indices(y_true, y_pred), best));
 }
 
-/* The label's prediction is among the k largest if fewer than k are larger; ties count as in, what is not finite as out. */
+/* The label's prediction is among the k largest if fewer than k are larger; ties count as in, what is not
+ * finite as out. */
 static mix_tensor *among_largest(const mix_metric *metric, mix_tensor *indices, mix_tensor *y_pred) {
   mix_shape shape = mix_tensor_shape(y_pred);
   int64_t k = metric->options.k ? metric->options.k : DEFAULT_K, classes = shape.dims[shape.rank - 1];
   mix_tensor *at_label = mix_one_hot(indices, classes, MIX_BOOL);
-  mix_tensor *label = mix_reduce_sum(mix_select(at_label, y_pred, mix_scalar_like(y_pred, 0)), MIX_AXES(-1), true);
+  mix_tensor *label =
+      mix_reduce_sum(mix_select(at_label, y_pred, mix_scalar_like(y_pred, 0)), MIX_AXES(-1), true);
   mix_tensor *larger = mix_cast(mix_greater(y_pred, label), MIX_INT64);
   mix_tensor *rank = mix_reduce_sum(larger, MIX_AXES(-1), false);
   mix_tensor *in = mix_less(rank, mix_scalar((double)k, MIX_INT64));

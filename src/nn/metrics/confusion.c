@@ -32,7 +32,8 @@ static bool evenly_spread(const double *values, int64_t count) {
 static bool check(const mix_metric *metric, mix_numbers numbers) {
   for (int i = 0; i < numbers.count; i++)
     if (!(numbers.values[i] >= 0 && numbers.values[i] <= 1)) {
-      mix_fail(MIX_VALUE_ERROR, "metric %s: a threshold is %g; expected numbers in [0, 1]", metric->name, numbers.values[i]);
+      mix_fail(MIX_VALUE_ERROR, "metric %s: a threshold is %g; expected numbers in [0, 1]", metric->name,
+               numbers.values[i]);
       return false;
     }
   return true;
@@ -79,7 +80,8 @@ void mix_thresholds_release(mix_metric *metric) { mix_free(thresholds_of(metric)
 /* ---- state ---- */
 
 bool mix_confusion_make(mix_metric *metric, int count, const mix_condition *conditions, int64_t columns) {
-  static const char *const names[] = {"true_positives", "false_positives", "true_negatives", "false_negatives"};
+  static const char *const names[] = {"true_positives", "false_positives", "true_negatives",
+                                      "false_negatives"};
   mix_thresholds *t = thresholds_of(metric);
   if (!mix_dtype_is_floating(metric->dtype)) {
     mix_fail(MIX_VALUE_ERROR, "metric %s: the dtype is '%s'; expected a floating-point dtype", metric->name,
@@ -105,8 +107,10 @@ mix_tensor *mix_confusion_share(const mix_metric *metric, mix_condition a, mix_c
 }
 
 const mix_condition *mix_confusion_all(const mix_metric *metric) {
-  static const mix_condition negatives_last[] = {MIX_TRUE_POSITIVES, MIX_FALSE_POSITIVES, MIX_TRUE_NEGATIVES, MIX_FALSE_NEGATIVES};
-  static const mix_condition true_first[] = {MIX_TRUE_POSITIVES, MIX_TRUE_NEGATIVES, MIX_FALSE_POSITIVES, MIX_FALSE_NEGATIVES};
+  static const mix_condition negatives_last[] = {MIX_TRUE_POSITIVES, MIX_FALSE_POSITIVES, MIX_TRUE_NEGATIVES,
+                                                 MIX_FALSE_NEGATIVES};
+  static const mix_condition true_first[] = {MIX_TRUE_POSITIVES, MIX_TRUE_NEGATIVES, MIX_FALSE_POSITIVES,
+                                             MIX_FALSE_NEGATIVES};
   return metric->semantics->metric_negatives_last ? negatives_last : true_first;
 }
 
@@ -118,12 +122,14 @@ typedef struct batch {
   mix_tensor *weight; /* that shape; NULL: 1 */
 } batch;
 
-/* The scores of the k largest of each sample, the first ones where there are ties; the others become NEVER. */
+/* The scores of the k largest of each sample, the first ones where there are ties; the others become NEVER.
+ */
 static mix_tensor *largest_k(const mix_metric *metric, mix_tensor *score, int64_t k) {
   mix_shape shape = mix_tensor_shape(score);
   int64_t classes = shape.rank ? shape.dims[shape.rank - 1] : 1;
   if (k > classes)
-    return mix_fail(MIX_VALUE_ERROR, "metric %s: top_k is %lld and there are %lld predictions for each sample", metric->name,
+    return mix_fail(MIX_VALUE_ERROR,
+                    "metric %s: top_k is %lld and there are %lld predictions for each sample", metric->name,
                     (long long)k, (long long)classes);
   mix_tensor *left = score, *chosen = NULL, *none = mix_scalar_like(score, -INFINITY);
   for (int64_t i = 0; i < k && !mix_failed(); i++) {
@@ -146,11 +152,11 @@ static bool take_class(const mix_metric *metric, batch *b) {
   mix_shape shape = mix_tensor_shape(b->score);
   int64_t id = metric->options.class_id;
   if (shape.rank < 2)
-    mix_fail(MIX_VALUE_ERROR, "metric %s: class_id wants predictions (samples, classes); they have rank %d", metric->name,
-             shape.rank);
+    mix_fail(MIX_VALUE_ERROR, "metric %s: class_id wants predictions (samples, classes); they have rank %d",
+             metric->name, shape.rank);
   else if (id < 0 || id >= shape.dims[shape.rank - 1])
-    mix_fail(MIX_VALUE_ERROR, "metric %s: class_id is %lld and there are %lld classes", metric->name, (long long)id,
-             (long long)shape.dims[shape.rank - 1]);
+    mix_fail(MIX_VALUE_ERROR, "metric %s: class_id is %lld and there are %lld classes", metric->name,
+             (long long)id, (long long)shape.dims[shape.rank - 1]);
   else
     b->label = column(b->label, id), b->score = column(b->score, id);
   return !mix_failed();
@@ -160,11 +166,12 @@ static bool label_weights(const mix_metric *metric, batch *b) {
   mix_numbers numbers = metric->options.label_weights;
   mix_shape shape = mix_tensor_shape(b->score);
   if (shape.rank != 2 || shape.dims[1] != numbers.count) {
-    mix_fail(MIX_VALUE_ERROR, "metric %s: %d label_weights; predictions must be (samples, %d)", metric->name, numbers.count,
-             numbers.count);
+    mix_fail(MIX_VALUE_ERROR, "metric %s: %d label_weights; predictions must be (samples, %d)", metric->name,
+             numbers.count, numbers.count);
     return false;
   }
-  mix_tensor *weights = mix_cast(mix_tensor_from(numbers.values, MIX_FLOAT64, MIX_SHAPE(numbers.count)), metric->dtype);
+  mix_tensor *weights =
+      mix_cast(mix_tensor_from(numbers.values, MIX_FLOAT64, MIX_SHAPE(numbers.count)), metric->dtype);
   b->weight = b->weight ? mix_multiply(b->weight, weights) : mix_broadcast_to(weights, shape);
   return !mix_failed();
 }
@@ -180,8 +187,9 @@ static bool prepare(const mix_metric *metric, const mix_metric_args *args, mix_t
   mix_metric_align(&y_true, &y_pred);
   mix_shape y = mix_tensor_shape(y_true), p = mix_tensor_shape(y_pred);
   if (!mix_failed() && !mix_shape_equal(y, p))
-    mix_fail(MIX_VALUE_ERROR, "metric %s: labels have shape %s and predictions %s; expected the same", metric->name,
-             mix_shape_text(y, text[0], sizeof *text), mix_shape_text(p, text[1], sizeof *text));
+    mix_fail(MIX_VALUE_ERROR, "metric %s: labels have shape %s and predictions %s; expected the same",
+             metric->name, mix_shape_text(y, text[0], sizeof *text),
+             mix_shape_text(p, text[1], sizeof *text));
   if (mix_failed()) return false;
   b->label = mix_cast(y_true, MIX_BOOL);
   b->score = mix_cast(y_pred, metric->dtype);
@@ -204,7 +212,8 @@ static bool flatten(batch *b) {
 
 /* ---- counting ---- */
 
-/* From the sums of each place to the sums of it and all behind it, along axis 0: 1, 2, 4, ... places at a time. */
+/* From the sums of each place to the sums of it and all behind it, along axis 0: 1, 2, 4, ... places at a
+ * time. */
 static mix_tensor *sums_from(mix_tensor *x) {
   mix_shape shape = mix_tensor_shape(x);
   for (int64_t by = 1; by < shape.dims[0] && x; by *= 2) {
@@ -223,8 +232,9 @@ static mix_tensor *rows(mix_tensor *x, int64_t first, int64_t count) {
   return mix_slice(x, begin, size);
 }
 
-/* Even thresholds: each prediction falls into a place, ceil(p (n - 1)) - 1, and one sum by places, first of those whose label is true,
- * then of the others, says it all. A prediction of 0 is above no threshold but one below 0; NaN is above none. */
+/* Even thresholds: each prediction falls into a place, ceil(p (n - 1)) - 1, and one sum by places, first of
+ * those whose label is true, then of the others, says it all. A prediction of 0 is above no threshold but one
+ * below 0; NaN is above none. */
 static mix_status count_by_place(mix_metric *metric, const batch *b, int64_t columns) {
   const mix_thresholds *t = thresholds_of(metric);
   mix_tensor *n = mix_metric_number(metric, (double)(t->count - 1)), *zero = mix_metric_number(metric, 0);
@@ -239,7 +249,8 @@ static mix_status count_by_place(mix_metric *metric, const batch *b, int64_t col
     index = mix_add(mix_multiply(index, width), mix_range(0, (double)columns, 1, MIX_INT64));
   }
   mix_tensor *weight = b->weight ? b->weight : one;
-  mix_tensor *sums = mix_segment_sum(mix_select(above, weight, zero), index, 2 * t->count * (columns ? columns : 1));
+  mix_tensor *sums =
+      mix_segment_sum(mix_select(above, weight, zero), index, 2 * t->count * (columns ? columns : 1));
   if (columns) sums = mix_reshape(sums, MIX_SHAPE(2 * t->count, columns));
   if (!sums) return mix_error();
   mix_tensor *positives[] = {sums_from(rows(sums, 0, t->count)), sums_from(rows(sums, t->count, t->count))};
@@ -249,7 +260,8 @@ static mix_status count_by_place(mix_metric *metric, const batch *b, int64_t col
     if (t->place[positive] >= 0) mix_metric_add(metric, t->place[positive], positives[side]);
     if (t->place[negative] < 0) continue;
     mix_tensor *of_side = mix_select(side ? mix_logical_not(b->label) : b->label, weight, zero);
-    mix_tensor *total = columns ? mix_reduce_sum(of_side, MIX_AXES(0), false) : mix_reduce_sum(of_side, MIX_ALL_AXES, false);
+    mix_tensor *total =
+        columns ? mix_reduce_sum(of_side, MIX_AXES(0), false) : mix_reduce_sum(of_side, MIX_ALL_AXES, false);
     mix_metric_add(metric, t->place[negative], mix_subtract(total, positives[side]));
   }
   return mix_error();
@@ -258,17 +270,21 @@ static mix_status count_by_place(mix_metric *metric, const batch *b, int64_t col
 /* Any thresholds: every prediction against each. */
 static mix_status count_by_threshold(mix_metric *metric, const batch *b, int64_t columns) {
   const mix_thresholds *t = thresholds_of(metric);
-  mix_shape shape = columns ? MIX_SHAPE(t->count, 1, 1) : t->count > 1 ? MIX_SHAPE(t->count, 1) : MIX_SHAPE(1);
+  mix_shape shape = columns        ? MIX_SHAPE(t->count, 1, 1)
+                    : t->count > 1 ? MIX_SHAPE(t->count, 1)
+                                   : MIX_SHAPE(1);
   mix_tensor *list = mix_cast(mix_tensor_from(t->values, MIX_FLOAT64, shape), metric->dtype);
   mix_tensor *above = mix_greater(b->score, list);
   for (int c = 0; c < MIX_CONDITIONS; c++) {
     if (t->place[c] < 0) continue;
     bool positive = c == MIX_TRUE_POSITIVES || c == MIX_FALSE_POSITIVES,
          labelled = c == MIX_TRUE_POSITIVES || c == MIX_FALSE_NEGATIVES;
-    mix_tensor *met = mix_logical_and(positive ? above : mix_logical_not(above), labelled ? b->label : mix_logical_not(b->label));
-    mix_tensor *amount = b->weight ? mix_select(met, b->weight, mix_metric_number(metric, 0)) : mix_cast(met, metric->dtype);
-    mix_tensor *sum =
-        t->count > 1 || columns ? mix_reduce_sum(amount, MIX_AXES(1), false) : mix_reduce_sum(amount, MIX_ALL_AXES, true);
+    mix_tensor *met = mix_logical_and(positive ? above : mix_logical_not(above),
+                                      labelled ? b->label : mix_logical_not(b->label));
+    mix_tensor *amount =
+        b->weight ? mix_select(met, b->weight, mix_metric_number(metric, 0)) : mix_cast(met, metric->dtype);
+    mix_tensor *sum = t->count > 1 || columns ? mix_reduce_sum(amount, MIX_AXES(1), false)
+                                              : mix_reduce_sum(amount, MIX_ALL_AXES, true);
     mix_metric_add(metric, t->place[c], sum);
   }
   return mix_error();
@@ -278,7 +294,8 @@ mix_status mix_confusion_update(mix_metric *metric, const mix_metric_args *args,
   const mix_thresholds *t = thresholds_of(metric);
   batch b = {0};
   if (!prepare(metric, args, y_pred ? y_pred : args->y_pred, &b)) return mix_error();
-  int64_t columns = metric->options.multi_label ? mix_tensor_shape(b.score).dims[mix_tensor_shape(b.score).rank - 1] : 0;
+  int64_t columns =
+      metric->options.multi_label ? mix_tensor_shape(b.score).dims[mix_tensor_shape(b.score).rank - 1] : 0;
   if (!columns && !flatten(&b)) return mix_error();
   return t->even ? count_by_place(metric, &b, columns) : count_by_threshold(metric, &b, columns);
 }

@@ -2,7 +2,7 @@
 #ifndef MIX_NN_METRICS_CONFUSION_H
 #define MIX_NN_METRICS_CONFUSION_H
 
-#include "nn/metric.h"
+#include "nn/metrics/metric.h"
 
 typedef enum mix_condition { MIX_TRUE_POSITIVES, MIX_FALSE_POSITIVES, MIX_TRUE_NEGATIVES, MIX_FALSE_NEGATIVES } mix_condition;
 enum { MIX_CONDITIONS = 4 };

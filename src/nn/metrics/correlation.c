@@ -1,19 +1,26 @@
 /* Correlations of labels and predictions along an axis, averaged over the samples (keras3). */
 #include "base/error.h"
-#include "nn/builtin.h"
-#include "nn/metric.h"
+#include "nn/layers/builtin.h"
+#include "nn/metrics/metric.h"
 #include "tensor/shape.h"
 
 static int axis_of(const mix_metric *metric, mix_tensor *x) {
-  int rank = mix_tensor_shape(x).rank, given = mix_axis_number(metric->options.axis), axis = mix_axis_normal(given, rank);
-  if (axis < 0) mix_fail(MIX_VALUE_ERROR, "metric %s: axis %d is outside predictions of rank %d", metric->name, given, rank);
+  int rank = mix_tensor_shape(x).rank, given = mix_axis_number(metric->options.axis),
+      axis = mix_axis_normal(given, rank);
+  if (axis < 0)
+    mix_fail(MIX_VALUE_ERROR, "metric %s: axis %d is outside predictions of rank %d", metric->name, given,
+             rank);
   return axis;
 }
 
-static mix_tensor *mean(mix_tensor *x, int axis, bool keep) { return mix_reduce_mean(x, MIX_AXES(axis), keep); }
+static mix_tensor *mean(mix_tensor *x, int axis, bool keep) {
+  return mix_reduce_mean(x, MIX_AXES(axis), keep);
+}
 static mix_tensor *centred(mix_tensor *x, int axis) { return mix_subtract(x, mean(x, axis, true)); }
 /* Of what is centred already; Keras subtracts the mean once more. */
-static mix_tensor *variance(mix_tensor *x, int axis) { return mean(mix_square(centred(x, axis)), axis, true); }
+static mix_tensor *variance(mix_tensor *x, int axis) {
+  return mean(mix_square(centred(x, axis)), axis, true);
+}
 
 mix_tensor *mix_metric_pearson_correlation(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
   int axis = axis_of(metric, y_pred);
@@ -24,12 +31,15 @@ mix_tensor *mix_metric_pearson_correlation(const mix_metric *metric, mix_tensor 
   return mean(mix_multiply(y, p), axis, false);
 }
 
-/* Lin: A concordance correlation coefficient to evaluate reproducibility, 1989; as Keras has it, with (y - mean(p)) in the covariance. */
-mix_tensor *mix_metric_concordance_correlation(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
+/* Lin: A concordance correlation coefficient to evaluate reproducibility, 1989; as Keras has it, with (y -
+ * mean(p)) in the covariance. */
+mix_tensor *mix_metric_concordance_correlation(const mix_metric *metric, mix_tensor *y_true,
+                                               mix_tensor *y_pred) {
   int axis = axis_of(metric, y_pred);
   if (axis < 0) return NULL;
   mix_tensor *y_mean = mean(y_true, axis, true), *p_mean = mean(y_pred, axis, true);
-  mix_tensor *y_variance = variance(mix_subtract(y_true, y_mean), axis), *p_variance = variance(mix_subtract(y_pred, p_mean), axis);
+  mix_tensor *y_variance = variance(mix_subtract(y_true, y_mean), axis),
+             *p_variance = variance(mix_subtract(y_pred, p_mean), axis);
   mix_tensor *covariance = mix_multiply(mix_subtract(y_true, p_mean), mix_subtract(y_pred, p_mean));
   mix_tensor *norm = mix_add(mix_add(y_variance, p_variance), mix_square(mix_subtract(y_mean, p_mean)));
   mix_tensor *twice = mix_multiply(mix_scalar_like(covariance, 2), covariance);

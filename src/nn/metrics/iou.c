@@ -1,8 +1,8 @@
-/* Intersection over union of classes, from a confusion matrix (labels, predictions): true positives / (true positives + false positives +
- * false negatives), averaged over the classes that occur. */
+/* Intersection over union of classes, from a confusion matrix (labels, predictions): true positives / (true
+ * positives + false positives + false negatives), averaged over the classes that occur. */
 #include "base/error.h"
-#include "nn/builtin.h"
-#include "nn/metric.h"
+#include "nn/layers/builtin.h"
+#include "nn/metrics/metric.h"
 #include "ops/table.h"
 #include "tensor/shape.h"
 #include <string.h>
@@ -18,7 +18,9 @@ static bool chooses_classes(const mix_metric *metric) {
     if (!strcmp(*argument, "target_class_ids")) return true;
   return false;
 }
-static int64_t class_count(const mix_metric *metric) { return binary(metric) ? 2 : metric->options.num_classes; }
+static int64_t class_count(const mix_metric *metric) {
+  return binary(metric) ? 2 : metric->options.num_classes;
+}
 
 static bool make(mix_metric *metric) {
   const mix_metric_options *o = &metric->options;
@@ -26,14 +28,15 @@ static bool make(mix_metric *metric) {
   if (!classes)
     mix_fail(MIX_TYPE_ERROR, "metric %s: the argument 'num_classes' is missing", metric->name);
   else if (classes < 1)
-    mix_fail(MIX_VALUE_ERROR, "metric %s: num_classes is %lld; expected a positive number", metric->name, (long long)classes);
+    mix_fail(MIX_VALUE_ERROR, "metric %s: num_classes is %lld; expected a positive number", metric->name,
+             (long long)classes);
   else if (chooses_classes(metric) && !binary(metric) && !o->target_class_ids.count)
     mix_fail(MIX_TYPE_ERROR, "metric %s: the argument 'target_class_ids' is missing", metric->name);
   for (int i = 0; i < o->target_class_ids.count && !mix_failed(); i++) {
     double id = o->target_class_ids.values[i];
     if (!(id >= 0 && id < (double)classes && id == (double)(int64_t)id))
-      mix_fail(MIX_VALUE_ERROR, "metric %s: target class id %g is out of range, which is [0, %lld)", metric->name, id,
-               (long long)classes);
+      mix_fail(MIX_VALUE_ERROR, "metric %s: target class id %g is out of range, which is [0, %lld)",
+               metric->name, id, (long long)classes);
   }
   if (mix_failed()) return false;
   if (metric->semantics->metric_iou_integer && !metric->dtype_given) metric->dtype = MIX_INT64;
@@ -45,22 +48,29 @@ static mix_tensor *flat(mix_tensor *x) { return mix_reshape(x, (mix_shape){.rank
 
 /* Class numbers as int64, in one row. */
 static mix_tensor *numbers_of(const mix_metric *metric, mix_tensor *x, bool scores) {
-  int rank = mix_tensor_shape(x).rank, given = mix_axis_number(metric->options.axis), axis = mix_axis_normal(given, rank);
-  if (scores && axis < 0) return mix_fail(MIX_VALUE_ERROR, "metric %s: axis %d is outside rank %d", metric->name, given, rank);
+  int rank = mix_tensor_shape(x).rank, given = mix_axis_number(metric->options.axis),
+      axis = mix_axis_normal(given, rank);
+  if (scores && axis < 0)
+    return mix_fail(MIX_VALUE_ERROR, "metric %s: axis %d is outside rank %d", metric->name, given, rank);
   return flat(mix_cast(scores ? mix_argmax(x, axis) : x, MIX_INT64));
 }
 
 static mix_tensor *predictions_of(const mix_metric *metric, mix_tensor *y_pred) {
   if (!binary(metric))
-    return numbers_of(metric, y_pred, metric->options.not_sparse_y_pred || (one_hot(metric) && !metric->options.sparse_y_pred));
+    return numbers_of(metric, y_pred,
+                      metric->options.not_sparse_y_pred ||
+                          (one_hot(metric) && !metric->options.sparse_y_pred));
   /* keras3 compares in float32, tf_keras in the metric's dtype. */
   mix_tensor *score = mix_cast(y_pred, mix_dtype_is_floating(metric->dtype) ? metric->dtype : MIX_FLOAT32);
-  return numbers_of(metric, mix_greater_equal(score, mix_scalar_like(score, mix_option_number(metric->options.threshold, 0.5))),
-                    false);
+  return numbers_of(
+      metric,
+      mix_greater_equal(score, mix_scalar_like(score, mix_option_number(metric->options.threshold, 0.5))),
+      false);
 }
 
 static mix_tensor *within(mix_tensor *x, int64_t count) {
-  return mix_logical_and(mix_greater_equal(x, mix_scalar(0, MIX_INT64)), mix_less(x, mix_scalar((double)count, MIX_INT64)));
+  return mix_logical_and(mix_greater_equal(x, mix_scalar(0, MIX_INT64)),
+                         mix_less(x, mix_scalar((double)count, MIX_INT64)));
 }
 
 /* A label for each prediction. */
@@ -68,14 +78,16 @@ static bool same_count(const mix_metric *metric, mix_tensor *y, mix_tensor *p) {
   int64_t labels = mix_tensor_shape(y).dims[0], predictions = mix_tensor_shape(p).dims[0];
   if (labels == predictions || labels < 0 || predictions < 0) return true;
   const bool scores = binary(metric) || one_hot(metric) || metric->options.not_sparse_y_pred;
-  mix_fail(MIX_VALUE_ERROR, "metric %s: %lld labels and %lld predictions; expected as many%s", metric->name, (long long)labels,
-           (long long)predictions, scores ? "" : " (where predictions are scores of classes: sparse_y_pred=false)");
+  mix_fail(MIX_VALUE_ERROR, "metric %s: %lld labels and %lld predictions; expected as many%s", metric->name,
+           (long long)labels, (long long)predictions,
+           scores ? "" : " (where predictions are scores of classes: sparse_y_pred=false)");
   return false;
 }
 
 static mix_status update(mix_metric *metric, const mix_metric_args *args) {
   const mix_metric_options *o = &metric->options;
-  if (!args->y_pred) return mix_fail_status(MIX_TYPE_ERROR, "metric %s: update needs labels and predictions", metric->name);
+  if (!args->y_pred)
+    return mix_fail_status(MIX_TYPE_ERROR, "metric %s: update needs labels and predictions", metric->name);
   int64_t classes = class_count(metric);
   mix_tensor *y = numbers_of(metric, args->y_true, o->not_sparse_y_true || one_hot(metric)),
              *p = predictions_of(metric, args->y_pred);
@@ -83,11 +95,13 @@ static mix_status update(mix_metric *metric, const mix_metric_args *args) {
   if (mix_failed() || !same_count(metric, y, p)) return mix_error();
   mix_tensor *weight = mix_fill(mix_tensor_shape(y), 1, metric->dtype);
   if (args->sample_weight) {
-    weight = mix_cast(args->sample_weight, metric->dtype); /* to whole numbers where those are counted, as Keras warns */
+    weight = mix_cast(args->sample_weight,
+                      metric->dtype); /* to whole numbers where those are counted, as Keras warns */
     if (weight && mix_tensor_shape(weight).rank > 1) weight = flat(weight);
     weight = weight ? mix_broadcast_to(weight, mix_tensor_shape(y)) : NULL;
   }
-  mix_tensor *valid = o->has_ignore_class ? mix_not_equal(y, mix_scalar((double)o->ignore_class, MIX_INT64)) : NULL;
+  mix_tensor *valid =
+      o->has_ignore_class ? mix_not_equal(y, mix_scalar((double)o->ignore_class, MIX_INT64)) : NULL;
   if (metric->semantics->metric_iou_integer) {
     mix_tensor *inside = mix_logical_and(within(y, classes), within(p, classes));
     valid = valid ? mix_logical_and(valid, inside) : inside;
@@ -101,7 +115,8 @@ static mix_status update(mix_metric *metric, const mix_metric_args *args) {
   mix_tensor *width = mix_scalar((double)classes, MIX_INT64), *outside = mix_scalar(-1, MIX_INT64);
   mix_tensor *place = mix_select(within(p, classes), mix_add(mix_multiply(y, width), p), outside);
   counts = mix_segment_sum(weight, place, classes * classes);
-  return counts ? mix_metric_add(metric, MATRIX, mix_reshape(counts, MIX_SHAPE(classes, classes))) : mix_error();
+  return counts ? mix_metric_add(metric, MATRIX, mix_reshape(counts, MIX_SHAPE(classes, classes)))
+                : mix_error();
 }
 
 /* float: which classes count? */
@@ -110,7 +125,8 @@ static mix_tensor *targets(const mix_metric *metric, mix_dtype dtype) {
   int64_t classes = class_count(metric);
   if (!ids->count) return mix_fill(MIX_SHAPE(classes), 1, dtype);
   mix_tensor *list = mix_cast(mix_tensor_from(ids->values, MIX_FLOAT64, MIX_SHAPE(ids->count)), MIX_INT64);
-  return mix_reduce_sum(mix_one_hot(list, classes, dtype), MIX_AXES(0), false); /* a class named twice counts twice */
+  return mix_reduce_sum(mix_one_hot(list, classes, dtype), MIX_AXES(0),
+                        false); /* a class named twice counts twice */
 }
 
 static mix_tensor *result(mix_metric *metric) {
@@ -118,42 +134,51 @@ static mix_tensor *result(mix_metric *metric) {
   mix_dtype dtype = epsilon || !mix_dtype_is_floating(metric->dtype) ? MIX_FLOAT32 : metric->dtype;
   int64_t classes = class_count(metric);
   mix_tensor *matrix = mix_metric_value(metric, MATRIX);
-  mix_tensor *row = mix_range(0, (double)classes, 1, MIX_INT64), *diagonal = mix_equal(mix_expand_dims(row, -1), row);
-  mix_tensor *hits = mix_reduce_sum(mix_select(diagonal, matrix, mix_scalar_like(matrix, 0)), MIX_AXES(1), false);
-  mix_tensor *either = mix_add(mix_reduce_sum(matrix, MIX_AXES(0), false), mix_reduce_sum(matrix, MIX_AXES(1), false));
+  mix_tensor *row = mix_range(0, (double)classes, 1, MIX_INT64),
+             *diagonal = mix_equal(mix_expand_dims(row, -1), row);
+  mix_tensor *hits =
+      mix_reduce_sum(mix_select(diagonal, matrix, mix_scalar_like(matrix, 0)), MIX_AXES(1), false);
+  mix_tensor *either =
+      mix_add(mix_reduce_sum(matrix, MIX_AXES(0), false), mix_reduce_sum(matrix, MIX_AXES(1), false));
   either = mix_cast(mix_subtract(either, hits), dtype);
   hits = mix_cast(hits, dtype);
-  mix_tensor *chosen = targets(metric, dtype), *zero = mix_scalar(0, dtype), *least = mix_scalar(epsilon ? 1e-9 : 0, dtype);
+  mix_tensor *chosen = targets(metric, dtype), *zero = mix_scalar(0, dtype),
+             *least = mix_scalar(epsilon ? 1e-9 : 0, dtype);
   mix_tensor *occurs = epsilon ? mix_greater(either, least) : mix_not_equal(either, zero);
   mix_tensor *count = mix_reduce_sum(mix_select(occurs, chosen, zero), MIX_ALL_AXES, false),
              *small = mix_scalar(MIX_EPSILON, dtype);
   mix_tensor *share = epsilon ? mix_divide(hits, mix_add(either, small)) : mix_divide_no_nan(hits, either);
-  mix_tensor *sum = mix_reduce_sum(mix_multiply(mix_select(occurs, share, zero), chosen), MIX_ALL_AXES, false);
+  mix_tensor *sum =
+      mix_reduce_sum(mix_multiply(mix_select(occurs, share, zero), chosen), MIX_ALL_AXES, false);
   return epsilon ? mix_divide(sum, mix_add(count, small)) : mix_divide_no_nan(sum, count);
 }
 
-#define IOU(class_name)                                                                                                            \
-  .class = {.size = sizeof(mix_metric_class), .name = class_name, .update = update, .result = result}, .make = make,               \
-  .numbered = true, .direction = 1, .generations = MIX_METRIC_BOTH
+#define IOU(class_name)                                                                                      \
+  .class = {.size = sizeof(mix_metric_class), .name = class_name, .update = update, .result = result},       \
+  .make = make, .numbered = true, .direction = 1, .generations = MIX_METRIC_BOTH
 
-const mix_metric_kind mix_metric_io_u_kind = {
-    .name = "io_u",
-    .alias = "iou",
-    IOU("IoU"),
-    .arguments = {"num_classes", "target_class_ids", "ignore_class", "not_sparse_y_true", "not_sparse_y_pred", "axis"}};
+const mix_metric_kind mix_metric_io_u_kind = {.name = "io_u",
+                                              .alias = "iou",
+                                              IOU("IoU"),
+                                              .arguments = {"num_classes", "target_class_ids", "ignore_class",
+                                                            "not_sparse_y_true", "not_sparse_y_pred",
+                                                            "axis"}};
 const mix_metric_kind mix_metric_mean_io_u_kind = {
     .name = "mean_io_u",
     .alias = "mean_iou",
     IOU("MeanIoU"),
     .arguments = {"num_classes", "ignore_class", "not_sparse_y_true", "not_sparse_y_pred", "axis"}};
-const mix_metric_kind mix_metric_binary_io_u_kind = {
-    .name = "binary_io_u", .alias = "binary_iou", IOU("BinaryIoU"), .arguments = {"target_class_ids", "threshold"}};
+const mix_metric_kind mix_metric_binary_io_u_kind = {.name = "binary_io_u",
+                                                     .alias = "binary_iou",
+                                                     IOU("BinaryIoU"),
+                                                     .arguments = {"target_class_ids", "threshold"}};
 const mix_metric_kind mix_metric_one_hot_io_u_kind = {
     .name = "one_hot_io_u",
     .alias = "one_hot_iou",
     IOU("OneHotIoU"),
     .arguments = {"num_classes", "target_class_ids", "ignore_class", "sparse_y_pred", "axis"}};
-const mix_metric_kind mix_metric_one_hot_mean_io_u_kind = {.name = "one_hot_mean_io_u",
-                                                           .alias = "one_hot_mean_iou",
-                                                           IOU("OneHotMeanIoU"),
-                                                           .arguments = {"num_classes", "ignore_class", "sparse_y_pred", "axis"}};
+const mix_metric_kind mix_metric_one_hot_mean_io_u_kind = {
+    .name = "one_hot_mean_io_u",
+    .alias = "one_hot_mean_iou",
+    IOU("OneHotMeanIoU"),
+    .arguments = {"num_classes", "ignore_class", "sparse_y_pred", "axis"}};

@@ -1,7 +1,9 @@
-/* Means and sums: of values, of a loss's or a function's values for each sample, of accuracies. State: total, count. */
+/* Means and sums: of values, of a loss's or a function's values for each sample, of accuracies. State: total,
+ * count. */
 #include "base/error.h"
 #include "graph/node.h"
-#include "nn/metric.h"
+#include "graph/trace.h"
+#include "nn/metrics/metric.h"
 #include "tensor/shape.h"
 #include <string.h>
 
@@ -22,18 +24,22 @@ static bool sums(const mix_metric *metric) { return metric->kind == &mix_metric_
 
 /* keras: "accuracy" is decided by the shapes of the first batch; in tf_keras "crossentropy" too. */
 static void choose(mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
-  static const mix_metric_kind *const kinds[] = {&mix_metric_binary_accuracy_kind, &mix_metric_sparse_categorical_accuracy_kind,
+  static const mix_metric_kind *const kinds[] = {&mix_metric_binary_accuracy_kind,
+                                                 &mix_metric_sparse_categorical_accuracy_kind,
                                                  &mix_metric_categorical_accuracy_kind};
-  static const char *const losses[] = {"binary_crossentropy", "sparse_categorical_crossentropy", "categorical_crossentropy"};
+  static const char *const losses[] = {"binary_crossentropy", "sparse_categorical_crossentropy",
+                                       "categorical_crossentropy"};
   if (!metric->chooses || metric->kind || metric->loss) return;
   mix_label_kind labels = mix_label_kind_of(mix_tensor_shape(y_true), mix_tensor_shape(y_pred));
   if (metric->chooses == MIX_CHOOSES_ACCURACY)
     metric->kind = kinds[labels];
   else
-    metric->loss = mix_retain(mix_loss_new(losses[labels], .reduction = "none", .semantics = metric->semantics));
+    metric->loss =
+        mix_retain(mix_loss_new(losses[labels], .reduction = "none", .semantics = metric->semantics));
 }
 
-/* A loss's values are those that the loss itself would compute: one node for both, unless the rewrite changes it. */
+/* A loss's values are those that the loss itself would compute: one node for both, unless the rewrite changes
+ * it. */
 static mix_tensor *loss_values(mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
   bool keep = mix_graph_keep_set(false);
   mix_tensor *values = mix_loss_values(metric->loss, y_true, y_pred);
@@ -44,11 +50,13 @@ static mix_tensor *loss_values(mix_metric *metric, mix_tensor *y_true, mix_tenso
 static mix_tensor *values_of(mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
   if (metric->kind && !metric->kind->function) {
     if (!y_pred) return y_true;
-    return mix_fail(MIX_TYPE_ERROR,
-                    "metric %s: averages values alone, and got labels and predictions; a metric of fit compares them, as mse does",
-                    metric->name);
+    return mix_fail(
+        MIX_TYPE_ERROR,
+        "metric %s: averages values alone, and got labels and predictions; a metric of fit compares them, as mse does",
+        metric->name);
   }
-  if (!y_pred) return mix_fail(MIX_TYPE_ERROR, "metric %s: update needs labels and predictions", metric->name);
+  if (!y_pred)
+    return mix_fail(MIX_TYPE_ERROR, "metric %s: update needs labels and predictions", metric->name);
   choose(metric, y_true, y_pred);
   if (mix_failed()) return NULL;
   /* Casting drops the memory of logits, as it does in Keras. */
@@ -56,11 +64,14 @@ static mix_tensor *values_of(mix_metric *metric, mix_tensor *y_true, mix_tensor 
     y_pred = mix_cast(y_pred, metric->dtype);
   if (!y_pred) return NULL;
   if (metric->options.function) {
-    if (!metric->semantics->metric_inputs_uncast) { /* tf_keras shows functions of the user what it shows its own */
+    if (!metric->semantics
+             ->metric_inputs_uncast) { /* tf_keras shows functions of the user what it shows its own */
       y_true = mix_cast(y_true, metric->dtype);
       mix_metric_align(&y_true, &y_pred);
     }
-    return mix_failed() ? NULL : mix_returned(metric->options.function(metric->options.context, y_true, y_pred), metric->name);
+    return mix_failed() ? NULL
+                        : mix_returned(metric->options.function(metric->options.context, y_true, y_pred),
+                                       metric->name);
   }
   if (metric->loss) return loss_values(metric, y_true, y_pred);
   y_true = mix_cast(y_true, mix_tensor_dtype(y_pred));
@@ -79,10 +90,14 @@ static mix_tensor *reduce_from(const mix_metric *metric, mix_tensor *x, int firs
   return sums(metric) ? mix_reduce_sum(x, axes, false) : mix_reduce_mean(x, axes, false);
 }
 
-static mix_tensor *sum_of(mix_tensor *x) { return x && mix_tensor_shape(x).rank ? mix_reduce_sum(x, MIX_ALL_AXES, false) : x; }
+static mix_tensor *sum_of(mix_tensor *x) {
+  return x && mix_tensor_shape(x).rank ? mix_reduce_sum(x, MIX_ALL_AXES, false) : x;
+}
 
-/* The weights given, the mask of the predictions and that of the values (the class that is ignored); NULL where there is none. */
-static mix_tensor *weights_of(const mix_metric *metric, mix_tensor *values, const mix_metric_args *args, mix_tensor *mask) {
+/* The weights given, the mask of the predictions and that of the values (the class that is ignored); NULL
+ * where there is none. */
+static mix_tensor *weights_of(const mix_metric *metric, mix_tensor *values, const mix_metric_args *args,
+                              mix_tensor *mask) {
   mix_tensor *const factors[] = {args->sample_weight, args->mask, mask};
   mix_tensor *weights = NULL;
   for (int i = 0; i < 3; i++) {
@@ -95,11 +110,13 @@ static mix_tensor *weights_of(const mix_metric *metric, mix_tensor *values, cons
   return weights;
 }
 
-/* Weights of one dimension more than the values lose a last one of 1, values of one more theirs, unless that is the only one. */
+/* Weights of one dimension more than the values lose a last one of 1, values of one more theirs, unless that
+ * is the only one. */
 static void squeeze_last(mix_tensor **values, mix_tensor **weights) {
   mix_shape v = mix_tensor_shape(*values), w = mix_tensor_shape(*weights);
   if (w.rank == v.rank + 1 && w.dims[w.rank - 1] == 1) *weights = mix_squeeze(*weights, MIX_AXES(-1));
-  if (v.rank == w.rank + 1 && v.rank > 1 && v.dims[v.rank - 1] == 1) *values = mix_squeeze(*values, MIX_AXES(-1));
+  if (v.rank == w.rank + 1 && v.rank > 1 && v.dims[v.rank - 1] == 1)
+    *values = mix_squeeze(*values, MIX_AXES(-1));
 }
 
 /* keras3: what is counted is samples; values and weights are averaged over all axes but the first. */
@@ -118,26 +135,31 @@ static void update_by_sample(mix_metric *metric, mix_tensor *values, mix_tensor 
   if (!values) return;
   int64_t count = mix_shape_size(mix_tensor_shape(values));
   mix_metric_add(metric, TOTAL, sum_of(values));
-  if (!sums(metric)) mix_metric_add(metric, COUNT, weights ? sum_of(weights) : mix_metric_number(metric, (double)count));
+  if (!sums(metric))
+    mix_metric_add(metric, COUNT, weights ? sum_of(weights) : mix_metric_number(metric, (double)count));
 }
 
-/* tf_keras: what is counted is elements; weights that do not broadcast to the values weigh the means of their trailing axes. */
+/* tf_keras: what is counted is elements; weights that do not broadcast to the values weigh the means of their
+ * trailing axes. */
 static void update_by_element(mix_metric *metric, mix_tensor *values, mix_tensor *weights) {
   if (weights) {
     mix_shape v = mix_tensor_shape(values), w = mix_tensor_shape(weights);
-    if (w.rank && w.rank == v.rank + 1 && w.dims[w.rank - 1] == 1) weights = mix_squeeze(weights, MIX_AXES(-1));
+    if (w.rank && w.rank == v.rank + 1 && w.dims[w.rank - 1] == 1)
+      weights = mix_squeeze(weights, MIX_AXES(-1));
     if (w.rank && v.rank == w.rank + 1) weights = mix_expand_dims(weights, -1);
     if (mix_failed()) return;
     w = mix_tensor_shape(weights);
     if (w.rank && w.rank < v.rank) values = reduce_from(metric, values, w.rank);
     if (!values) return;
-    if (w.rank <= v.rank + 1) weights = mix_broadcast_to(weights, mix_tensor_shape(values)); /* of more, the values take theirs */
+    if (w.rank <= v.rank + 1)
+      weights = mix_broadcast_to(weights, mix_tensor_shape(values)); /* of more, the values take theirs */
     values = mix_multiply(values, weights);
   }
   if (mix_failed()) return;
   int64_t count = mix_shape_size(mix_tensor_shape(values));
   mix_metric_add(metric, TOTAL, sum_of(values));
-  if (!sums(metric)) mix_metric_add(metric, COUNT, weights ? sum_of(weights) : mix_metric_number(metric, (double)count));
+  if (!sums(metric))
+    mix_metric_add(metric, COUNT, weights ? sum_of(weights) : mix_metric_number(metric, (double)count));
 }
 
 static mix_status update(mix_metric *metric, const mix_metric_args *args) {
@@ -162,9 +184,9 @@ static mix_tensor *result(mix_metric *metric) {
 const mix_metric_class mix_mean_metric_class = {
     .size = sizeof(mix_metric_class), .name = "MeanMetricWrapper", .update = update, .result = result};
 
-#define MEAN_IN(which, class_name)                                                                                                 \
-  .class = {.size = sizeof(mix_metric_class), .name = class_name, .update = update, .result = result}, .make = mix_mean_make,      \
-  .generations = which
+#define MEAN_IN(which, class_name)                                                                           \
+  .class = {.size = sizeof(mix_metric_class), .name = class_name, .update = update, .result = result},       \
+  .make = mix_mean_make, .generations = which
 #define MEAN(class_name) MEAN_IN(MIX_METRIC_BOTH, class_name)
 
 const mix_metric_kind mix_metric_mean_kind = {.name = "mean", MEAN("Mean")};
@@ -183,20 +205,26 @@ const mix_metric_kind mix_metric_root_mean_squared_error_kind = {.name = "root_m
 
 /* ---- the accuracies: values in accuracy.c ---- */
 
-const mix_metric_kind mix_metric_accuracy_kind = {
-    .name = "exact_accuracy", MEAN("Accuracy"), .function = mix_metric_accuracy, .align = true, .direction = 1};
+const mix_metric_kind mix_metric_accuracy_kind = {.name = "exact_accuracy",
+                                                  MEAN("Accuracy"),
+                                                  .function = mix_metric_accuracy,
+                                                  .align = true,
+                                                  .direction = 1};
 const mix_metric_kind mix_metric_binary_accuracy_kind = {.name = "binary_accuracy",
                                                          MEAN("BinaryAccuracy"),
                                                          .arguments = {"threshold"},
                                                          .function = mix_metric_binary_accuracy,
                                                          .align = true,
                                                          .direction = 1};
-const mix_metric_kind mix_metric_categorical_accuracy_kind = {
-    .name = "categorical_accuracy", MEAN("CategoricalAccuracy"), .function = mix_metric_categorical_accuracy, .direction = 1};
-const mix_metric_kind mix_metric_sparse_categorical_accuracy_kind = {.name = "sparse_categorical_accuracy",
-                                                                     MEAN("SparseCategoricalAccuracy"),
-                                                                     .function = mix_metric_sparse_categorical_accuracy,
-                                                                     .direction = 1};
+const mix_metric_kind mix_metric_categorical_accuracy_kind = {.name = "categorical_accuracy",
+                                                              MEAN("CategoricalAccuracy"),
+                                                              .function = mix_metric_categorical_accuracy,
+                                                              .direction = 1};
+const mix_metric_kind mix_metric_sparse_categorical_accuracy_kind = {
+    .name = "sparse_categorical_accuracy",
+    MEAN("SparseCategoricalAccuracy"),
+    .function = mix_metric_sparse_categorical_accuracy,
+    .direction = 1};
 const mix_metric_kind mix_metric_top_k_kind = {.name = "top_k_categorical_accuracy",
                                                MEAN("TopKCategoricalAccuracy"),
                                                .arguments = {"k"},
@@ -216,12 +244,13 @@ const mix_metric_kind mix_metric_pearson_correlation_kind = {.name = "pearson_co
                                                              .function = mix_metric_pearson_correlation,
                                                              .align = true,
                                                              .direction = 1};
-const mix_metric_kind mix_metric_concordance_correlation_kind = {.name = "concordance_correlation",
-                                                                 MEAN_IN(MIX_METRIC_KERAS3, "ConcordanceCorrelation"),
-                                                                 .arguments = {"axis"},
-                                                                 .function = mix_metric_concordance_correlation,
-                                                                 .align = true,
-                                                                 .direction = 1};
+const mix_metric_kind mix_metric_concordance_correlation_kind = {
+    .name = "concordance_correlation",
+    MEAN_IN(MIX_METRIC_KERAS3, "ConcordanceCorrelation"),
+    .arguments = {"axis"},
+    .function = mix_metric_concordance_correlation,
+    .align = true,
+    .direction = 1};
 
 /* |y - p| / normalizer, 0 where that is 0 */
 static mix_tensor *relative_error(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
@@ -233,13 +262,15 @@ static bool make_relative(mix_metric *metric) {
   mix_fail(MIX_TYPE_ERROR, "metric %s: the argument 'normalizer' is missing", metric->name);
   return false;
 }
-const mix_metric_kind mix_metric_mean_relative_error_kind = {
-    .name = "mean_relative_error",
-    .class = {.size = sizeof(mix_metric_class), .name = "MeanRelativeError", .update = update, .result = result},
-    .make = make_relative,
-    .generations = MIX_METRIC_TF_KERAS,
-    .numbered = true,
-    .arguments = {"normalizer"},
-    .function = relative_error,
-    .align = true,
-    .direction = -1};
+const mix_metric_kind mix_metric_mean_relative_error_kind = {.name = "mean_relative_error",
+                                                             .class = {.size = sizeof(mix_metric_class),
+                                                                       .name = "MeanRelativeError",
+                                                                       .update = update,
+                                                                       .result = result},
+                                                             .make = make_relative,
+                                                             .generations = MIX_METRIC_TF_KERAS,
+                                                             .numbered = true,
+                                                             .arguments = {"normalizer"},
+                                                             .function = relative_error,
+                                                             .align = true,
+                                                             .direction = -1};

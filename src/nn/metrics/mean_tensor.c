@@ -1,6 +1,7 @@
-/* MeanTensor (tf_keras): the mean of each element over the updates. State: total and count, of the values' shape. */
+/* MeanTensor (tf_keras): the mean of each element over the updates. State: total and count, of the values'
+ * shape. */
 #include "base/error.h"
-#include "nn/metric.h"
+#include "nn/metrics/metric.h"
 #include "tensor/shape.h"
 
 enum { TOTAL, COUNT };
@@ -33,8 +34,10 @@ static mix_status update(mix_metric *metric, const mix_metric_args *args) {
   if (!values) return mix_error();
   mix_shape shape = mix_tensor_shape(values), state = mix_variable_shape(metric->state[TOTAL].variable);
   if (!mix_shape_equal(shape, state))
-    return mix_fail_status(MIX_VALUE_ERROR, "metric %s: the values have shape %s; expected %s, as in the first update",
-                           metric->name, mix_shape_text(shape, got, sizeof got), mix_shape_text(state, expected, sizeof expected));
+    return mix_fail_status(MIX_VALUE_ERROR,
+                           "metric %s: the values have shape %s; expected %s, as in the first update",
+                           metric->name, mix_shape_text(shape, got, sizeof got),
+                           mix_shape_text(state, expected, sizeof expected));
   if (args->sample_weight) {
     count = mix_align_weights(values, mix_cast(args->sample_weight, metric->dtype));
     values = count ? mix_multiply(values, count) : NULL;
@@ -50,7 +53,11 @@ static mix_tensor *result(mix_metric *metric) {
 
 const mix_metric_kind mix_metric_mean_tensor_kind = {
     .name = "mean_tensor",
-    .class = {.size = sizeof(mix_metric_class), .name = "MeanTensor", .build = build, .update = update, .result = result},
+    .class = {.size = sizeof(mix_metric_class),
+              .name = "MeanTensor",
+              .build = build,
+              .update = update,
+              .result = result},
     .make = make,
     .arguments = {"shape"},
     .generations = MIX_METRIC_TF_KERAS,

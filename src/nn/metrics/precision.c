@@ -6,32 +6,37 @@
 
 enum { STANDARD_THRESHOLDS = 200 };
 
-static mix_status update(mix_metric *metric, const mix_metric_args *args) { return mix_confusion_update(metric, args, NULL); }
+static mix_status update(mix_metric *metric, const mix_metric_args *args) {
+  return mix_confusion_update(metric, args, NULL);
+}
 
 /* One threshold: a scalar. */
 static mix_tensor *first_if_alone(mix_tensor *x) {
   return x && mix_shape_size(mix_tensor_shape(x)) == 1 ? mix_reshape(x, (mix_shape){.rank = 0}) : x;
 }
 
-#define CONFUSION(class_name, result_function)                                                                                     \
-  .class = {.size = sizeof(mix_metric_class),                                                                                      \
-            .name = class_name,                                                                                                    \
-            .instance_size = sizeof(mix_thresholds),                                                                               \
-            .update = update,                                                                                                      \
-            .result = result_function,                                                                                             \
-            .finalize = mix_thresholds_release},                                                                                   \
+#define CONFUSION(class_name, result_function)                                                               \
+  .class = {.size = sizeof(mix_metric_class),                                                                \
+            .name = class_name,                                                                              \
+            .instance_size = sizeof(mix_thresholds),                                                         \
+            .update = update,                                                                                \
+            .result = result_function,                                                                       \
+            .finalize = mix_thresholds_release},                                                             \
   .numbered = true, .generations = MIX_METRIC_BOTH
 
 /* ---- counts ---- */
 
 static mix_tensor *count_result(mix_metric *metric) { return first_if_alone(mix_metric_value(metric, 0)); }
 
-#define COUNT(kind, keras_name, class_name, condition)                                                                             \
-  static bool make_##kind(mix_metric *metric) {                                                                                    \
-    return mix_thresholds_given(metric, 0.5) && mix_confusion_make(metric, 1, (const mix_condition[]){condition}, 0);              \
-  }                                                                                                                                \
-  const mix_metric_kind mix_metric_##kind##_kind = {                                                                               \
-      .name = keras_name, CONFUSION(class_name, count_result), .make = make_##kind, .arguments = {"thresholds"}};
+#define COUNT(kind, keras_name, class_name, condition)                                                       \
+  static bool make_##kind(mix_metric *metric) {                                                              \
+    return mix_thresholds_given(metric, 0.5) &&                                                              \
+           mix_confusion_make(metric, 1, (const mix_condition[]){condition}, 0);                             \
+  }                                                                                                          \
+  const mix_metric_kind mix_metric_##kind##_kind = {.name = keras_name,                                      \
+                                                    CONFUSION(class_name, count_result),                     \
+                                                    .make = make_##kind,                                     \
+                                                    .arguments = {"thresholds"}};
 COUNT(true_positives, "true_positives", "TruePositives", MIX_TRUE_POSITIVES)
 COUNT(false_positives, "false_positives", "FalsePositives", MIX_FALSE_POSITIVES)
 COUNT(true_negatives, "true_negatives", "TrueNegatives", MIX_TRUE_NEGATIVES)
@@ -42,7 +47,8 @@ COUNT(false_negatives, "false_negatives", "FalseNegatives", MIX_FALSE_NEGATIVES)
 static bool make_ratio(mix_metric *metric, mix_condition other) {
   const mix_metric_options *o = &metric->options;
   if (o->top_k < 0) {
-    mix_fail(MIX_VALUE_ERROR, "metric %s: top_k is %lld; expected a positive number", metric->name, (long long)o->top_k);
+    mix_fail(MIX_VALUE_ERROR, "metric %s: top_k is %lld; expected a positive number", metric->name,
+             (long long)o->top_k);
     return false;
   }
   /* With top_k alone every prediction that it leaves counts. */
@@ -73,7 +79,8 @@ const mix_metric_kind mix_metric_recall_kind = {.name = "recall",
 /* ---- one rate where another is good enough ---- */
 
 /* The largest of `dependent` where `constrained` >= value; 0 where that is nowhere. */
-static mix_tensor *best_where(const mix_metric *metric, mix_tensor *constrained, double value, mix_tensor *dependent) {
+static mix_tensor *best_where(const mix_metric *metric, mix_tensor *constrained, double value,
+                              mix_tensor *dependent) {
   mix_tensor *feasible = mix_greater_equal(constrained, mix_metric_number(metric, value));
   return mix_reduce_max(mix_select(feasible, dependent, mix_metric_number(metric, 0)), MIX_ALL_AXES, false);
 }
@@ -90,24 +97,30 @@ static mix_tensor *precisions(const mix_metric *metric) {
 static bool make_at(mix_metric *metric, const char *argument, double value) {
   int64_t count = metric->options.num_thresholds ? metric->options.num_thresholds : STANDARD_THRESHOLDS;
   if (value == 0)
-    mix_fail(MIX_TYPE_ERROR, "metric %s: the argument '%s' is missing (MIX_ZERO for zero)", metric->name, argument);
+    mix_fail(MIX_TYPE_ERROR, "metric %s: the argument '%s' is missing (MIX_ZERO for zero)", metric->name,
+             argument);
   else if (value != MIX_ZERO && !(value >= 0 && value <= 1))
-    mix_fail(MIX_VALUE_ERROR, "metric %s: %s is %g; expected a number in [0, 1]", metric->name, argument, value);
+    mix_fail(MIX_VALUE_ERROR, "metric %s: %s is %g; expected a number in [0, 1]", metric->name, argument,
+             value);
   else if (count < 0)
-    mix_fail(MIX_VALUE_ERROR, "metric %s: num_thresholds is %lld; expected an integer above 0", metric->name, (long long)count);
+    mix_fail(MIX_VALUE_ERROR, "metric %s: num_thresholds is %lld; expected an integer above 0", metric->name,
+             (long long)count);
   return !mix_failed() && mix_thresholds_spread(metric, count, false) &&
          mix_confusion_make(metric, MIX_CONDITIONS, mix_confusion_all(metric), 0);
 }
 
-#define AT(kind, class_name, argument, constrained, dependent)                                                                     \
-  static bool make_##kind(mix_metric *metric) { return make_at(metric, #argument, metric->options.argument); }                     \
-  static mix_tensor *result_##kind(mix_metric *metric) {                                                                           \
-    return best_where(metric, constrained(metric), mix_option_number(metric->options.argument, 0), dependent(metric));             \
-  }                                                                                                                                \
-  const mix_metric_kind mix_metric_##kind##_kind = {.name = #kind,                                                                 \
-                                                    CONFUSION(class_name, result_##kind),                                          \
-                                                    .make = make_##kind,                                                           \
-                                                    .arguments = {#argument, "num_thresholds", "class_id"},                        \
+#define AT(kind, class_name, argument, constrained, dependent)                                               \
+  static bool make_##kind(mix_metric *metric) {                                                              \
+    return make_at(metric, #argument, metric->options.argument);                                             \
+  }                                                                                                          \
+  static mix_tensor *result_##kind(mix_metric *metric) {                                                     \
+    return best_where(metric, constrained(metric), mix_option_number(metric->options.argument, 0),           \
+                      dependent(metric));                                                                    \
+  }                                                                                                          \
+  const mix_metric_kind mix_metric_##kind##_kind = {.name = #kind,                                           \
+                                                    CONFUSION(class_name, result_##kind),                    \
+                                                    .make = make_##kind,                                     \
+                                                    .arguments = {#argument, "num_thresholds", "class_id"},  \
                                                     .direction = 1};
 AT(sensitivity_at_specificity, "SensitivityAtSpecificity", specificity, specificity, sensitivity)
 AT(specificity_at_sensitivity, "SpecificityAtSensitivity", sensitivity, sensitivity, specificity)

@@ -1,4 +1,5 @@
-/* Rows of the kernel table: an engine and a storage dtype each, for single products and for batches of them. */
+/* Rows of the kernel table: an engine and a storage dtype each, for single products and for batches of them.
+ */
 #include "backend/cpu/gemm/kernels.h"
 #include "backend/cpu/gemm/gemm.h"
 #include "base/alloc.h"
@@ -11,9 +12,9 @@ typedef struct prepared_gemm {
   bool share_batches, packed;
   int64_t batches;
   mix_tile_program *epilogue;
-  atomic_int come;         /* the threads that have done their part */
-  atomic_bool failed;      /* one of them in the finite test that ends the program */
-  mix_gemm_claims *claims; /* NULL: threads take no work from each other */
+  atomic_int come;             /* the threads that have done their part */
+  atomic_bool failed;          /* one of them in the finite test that ends the program */
+  mix_gemm_stealing *stealing; /* NULL: threads take no work from each other */
 } prepared_gemm;
 
 enum { SERIAL_OPERATIONS = 1 << 15 };
@@ -28,7 +29,7 @@ static mix_gemm_problem problem_of(const mix_kernel_args *args) {
   int tested, factor;
   /* Of a finite test of what is stored in 16 bits the sums tell: no tile is needed. */
   p.epilogue = args->program && !mix_program_only_tests_product(args->program, &tested, &factor);
-  p.rounded = args->op == &mix_op_matmul_rounded ? attributes->dtype : MIX_DTYPE_NONE;
+  p.rounded = args->op == &mix_op_matmul_downcast ? attributes->dtype : MIX_DTYPE_NONE;
   return p;
 }
 
@@ -41,38 +42,44 @@ static int64_t batches_of(const mix_kernel_args *args) {
   return count;
 }
 
-static void make(const mix_gemm_engine *engine, const mix_kernel_args *args, int threads, prepared_gemm *prepared) {
+static void make(const mix_gemm_engine *engine, const mix_kernel_args *args, int threads,
+                 prepared_gemm *prepared) {
   const mix_gemm_problem problem = problem_of(args);
   const mix_gemm_storage *storage = mix_gemm_storage_of(engine, args->input_types[0].dtype);
   prepared->batches = batches_of(args);
   prepared->share_batches =
-      threads > 1 && (prepared->batches % threads == 0 ? prepared->batches > 0 : prepared->batches >= 4 * threads);
+      threads > 1 &&
+      (prepared->batches % threads == 0 ? prepared->batches > 0 : prepared->batches >= 4 * threads);
   prepared->epilogue = NULL;
-  prepared->claims = NULL;
+  prepared->stealing = NULL;
   prepared->packed = false;
   atomic_init(&prepared->come, 0);
   atomic_init(&prepared->failed, false);
   mix_gemm_make_plan(engine, storage, &problem, prepared->share_batches ? 1 : threads, &prepared->plan);
 }
 
-static const char *refuses(const mix_gemm_engine *engine, const mix_kernel_args *args, mix_dtype dtype) {
-  if (args->input_types[0].dtype != dtype || args->input_types[1].dtype != dtype) return "operands of another dtype";
+static const char *unsupported_reason(const mix_gemm_engine *engine, const mix_kernel_args *args,
+                                      mix_dtype dtype) {
+  if (args->input_types[0].dtype != dtype || args->input_types[1].dtype != dtype)
+    return "operands of another dtype";
   if (args->program) {
     if (args->op == &mix_op_batch_matmul) return "a batch of products has no epilogue";
     if (args->program->rank != 2) return "the epilogue is not over a matrix";
     if (args->program->reduction > MIX_REDUCE_ALL_FINITE) return "the epilogue sums";
-    const char *reason = mix_tile_refuses(args->program);
+    const char *reason = mix_tile_unsupported_reason(args->program);
     if (reason) return reason;
-  } else if (args->op != &mix_op_matmul_rounded && args->output_types[0].dtype != dtype) {
+  } else if (args->op != &mix_op_matmul_downcast && args->output_types[0].dtype != dtype) {
     return "result of another dtype";
   }
-  if (args->op == &mix_op_matmul_rounded &&
-      mix_gemm_storage_of(engine, ((const mix_matmul_attributes *)args->attributes)->dtype)->dtype == MIX_DTYPE_NONE)
+  if (args->op == &mix_op_matmul_downcast &&
+      mix_gemm_storage_of(engine, ((const mix_matmul_attributes *)args->attributes)->dtype)->dtype ==
+          MIX_DTYPE_NONE)
     return "rounds to no such dtype";
-  if (args->input_types[0].shape.rank < 2 || args->input_types[1].shape.rank < 2) return "operands of rank below 2";
-  if (engine->refuses) {
+  if (args->input_types[0].shape.rank < 2 || args->input_types[1].shape.rank < 2)
+    return "operands of rank below 2";
+  if (engine->unsupported_reason) {
     const mix_gemm_problem problem = problem_of(args);
-    return engine->refuses(&problem, dtype);
+    return engine->unsupported_reason(&problem, dtype);
   }
   return NULL;
 }
@@ -103,9 +110,9 @@ static bool serial(const mix_kernel_args *args) {
          p.m * p.n < SERIAL_OPERATIONS / 8;
 }
 
-static void unprepare(void *prepared) {
+static void release(void *prepared) {
   mix_free(((prepared_gemm *)prepared)->epilogue);
-  mix_free(((prepared_gemm *)prepared)->claims);
+  mix_free(((prepared_gemm *)prepared)->stealing);
   mix_free(prepared);
 }
 
@@ -113,11 +120,11 @@ static bool prepare(const mix_gemm_engine *engine, mix_kernel_args *args, int th
   prepared_gemm *prepared = mix_alloc(sizeof *prepared);
   if (!prepared) return false;
   make(engine, args, serial(args) ? 1 : threads, prepared);
-  const bool claimed = prepared->plan.pieces.claimed && prepared->batches == 1;
+  const bool claimed = prepared->plan.tiles.claimed && prepared->batches == 1;
   if (args->program) prepared->epilogue = mix_tile_prepare(args->program);
-  if (claimed) prepared->claims = mix_gemm_new_claims(&prepared->plan);
-  if ((args->program && !prepared->epilogue) || (claimed && !prepared->claims)) {
-    unprepare(prepared);
+  if (claimed) prepared->stealing = mix_gemm_new_stealing(&prepared->plan);
+  if ((args->program && !prepared->epilogue) || (claimed && !prepared->stealing)) {
+    release(prepared);
     return false;
   }
   args->prepared = prepared;
@@ -128,7 +135,8 @@ static bool same_order(const mix_gemm_engine *engine, const mix_kernel_args *x, 
   prepared_gemm a, b;
   make(engine, x, 1, &a);
   make(engine, y, 1, &b);
-  return a.plan.dot == b.plan.dot && a.plan.swapped == b.plan.swapped && a.plan.depth_block == b.plan.depth_block;
+  return a.plan.small_n == b.plan.small_n && a.plan.compute_transposed == b.plan.compute_transposed &&
+         a.plan.kc == b.plan.kc;
 }
 
 /* Where product `index` of a batch starts in an operand, whose leading dimensions broadcast; in elements. */
@@ -145,26 +153,31 @@ static int64_t batch_offset(const mix_shape *operand, const mix_shape *result, i
   return offset;
 }
 
-/* Results that are only stored and tested need no program, where the factor lets it: the least magnitude that rounds to infinity says. */
+/* Results that are only stored and tested need no program, where the factor lets it: the least magnitude that
+ * rounds to infinity says. */
 static void test_sums(const mix_kernel_args *args, mix_gemm_operands *operands) {
   const mix_program *program = args->program;
   int tested, factor;
   if (!mix_program_only_tests_product(program, &tested, &factor)) return;
   const mix_dtype dtype = program->loads[tested].dtype;
-  if (factor >= 0 && !mix_tile_factor_keeps(dtype, *(const float *)args->inputs[program->loads[factor].input])) return;
+  if (factor >= 0 &&
+      !mix_tile_factor_keeps(dtype, *(const float *)args->inputs[program->loads[factor].input]))
+    return;
   operands->epilogue = NULL;
   operands->c = args->outputs[program->stores[0].output];
   operands->limit = dtype == MIX_FLOAT16 ? 65520 : 0x1.ffp127f;
 }
 
-/* The thread that comes last knows whether all parts passed the test, and that nobody claims anything any more. */
+/* The thread that comes last knows whether all parts passed the test, and that nobody stealing anything any
+ * more. */
 static void finish(const mix_kernel_args *args, const mix_team *team, bool tests, bool finite) {
   prepared_gemm *prepared = args->prepared;
   if (!finite) atomic_store_explicit(&prepared->failed, true, memory_order_relaxed);
   if (!mix_team_last(team, &prepared->come)) return;
-  if (prepared->claims) mix_gemm_share_out(&prepared->plan, prepared->claims);
+  if (prepared->stealing) mix_gemm_share_out(&prepared->plan, prepared->stealing);
   if (!tests) return;
-  *(bool *)args->outputs[args->program->reduction_output] = !atomic_load_explicit(&prepared->failed, memory_order_relaxed);
+  *(bool *)args->outputs[args->program->reduction_output] =
+      !atomic_load_explicit(&prepared->failed, memory_order_relaxed);
   atomic_store_explicit(&prepared->failed, false, memory_order_relaxed);
 }
 
@@ -181,7 +194,7 @@ static void run(const mix_kernel_args *args, const mix_team *team) {
                                 .epilogue = prepared->epilogue,
                                 .args = args,
                                 .finite = tests ? &finite : NULL,
-                                .claims = prepared->claims,
+                                .stealing = prepared->stealing,
                                 .packed = prepared->packed};
   if (tests) test_sums(args, &operands);
   if (!args->program) operands.c = args->outputs[0];
@@ -192,69 +205,83 @@ static void run(const mix_kernel_args *args, const mix_team *team) {
     if (plan->barriers && index > begin) mix_team_barrier(team);
     if (args->op == &mix_op_batch_matmul) {
       const mix_shape *result = &args->output_types[0].shape;
-      operands.a = (const char *)args->inputs[0] + batch_offset(&args->input_types[0].shape, result, index) * size;
-      operands.b = (const char *)args->inputs[1] + batch_offset(&args->input_types[1].shape, result, index) * size;
-      operands.c = (char *)args->outputs[0] + index * result->dims[result->rank - 1] * result->dims[result->rank - 2] * size;
+      operands.a =
+          (const char *)args->inputs[0] + batch_offset(&args->input_types[0].shape, result, index) * size;
+      operands.b =
+          (const char *)args->inputs[1] + batch_offset(&args->input_types[1].shape, result, index) * size;
+      operands.c = (char *)args->outputs[0] +
+                   index * result->dims[result->rank - 1] * result->dims[result->rank - 2] * size;
     }
-    if (plan->swapped) {
+    if (plan->compute_transposed) {
       const void *a = operands.a;
       operands.a = operands.b, operands.b = a;
     }
     mix_gemm_run(plan, &operands, runners, shared, own);
     operands.a = args->inputs[0], operands.b = args->inputs[1];
   }
-  if (tests || operands.claims) finish(args, team, tests, finite);
+  if (tests || operands.stealing) finish(args, team, tests, finite);
 }
 
 size_t mix_gemm_keep_packed(const mix_kernel_args *args, int threads, bool packed) {
   prepared_gemm *prepared = args->prepared;
   mix_gemm_problem problem = prepared->plan.problem;
   const mix_gemm_engine *engine = prepared->plan.engine;
-  if (!engine->keeps || prepared->batches != 1 || prepared->claims) return 0;
+  if (!engine->keeps || prepared->batches != 1 || prepared->stealing) return 0;
   problem.kept_b = true;
   mix_gemm_make_plan(engine, prepared->plan.storage, &problem, threads, &prepared->plan);
   prepared->packed = packed;
   return workspace_of(prepared, threads);
 }
 
-#define GEMM_KERNEL_OF(id, constant, engine, text, features, of_widened, summed, what_it_brings)                                   \
-  static const char *refuses_##id(const mix_kernel_args *args) { return refuses(&engine, args, constant); }                        \
-  static size_t workspace_##id(const mix_kernel_args *args, int threads) { return workspace(&engine, args, threads); }             \
-  static bool prepare_##id(mix_kernel_args *args, int threads) { return prepare(&engine, args, threads); }                         \
-  static int barriers_##id(const mix_kernel_args *args, int threads) { return barriers(&engine, args, threads); }                  \
-  static bool same_order_##id(const mix_kernel_args *x, const mix_kernel_args *y) { return same_order(&engine, x, y); }            \
-  static const mix_kernel id = {                                                                                                   \
-      .name = text,                                                                                                                \
-      .needs = features,                                                                                                           \
-      .refuses = refuses_##id,                                                                                                     \
-      .run = run,                                                                                                                  \
-      .workspace = workspace_##id,                                                                                                 \
-      .prepare = prepare_##id,                                                                                                     \
-      .unprepare = unprepare,                                                                                                      \
-      .serial = serial,                                                                                                            \
-      .barriers = barriers_##id,                                                                                                   \
-      .same_order = same_order_##id,                                                                                               \
-      .widened = of_widened,                                                                                                       \
-      .operands = constant,                                                                                                        \
-      .accumulation = summed,                                                                                                      \
-      .brings = what_it_brings,                                                                                                    \
+#define GEMM_KERNEL_OF(id, constant, engine, text, features, of_widened, summed, what_it_is)                 \
+  static const char *unsupported_reason_##id(const mix_kernel_args *args) {                                  \
+    return unsupported_reason(&engine, args, constant);                                                      \
+  }                                                                                                          \
+  static size_t workspace_##id(const mix_kernel_args *args, int threads) {                                   \
+    return workspace(&engine, args, threads);                                                                \
+  }                                                                                                          \
+  static bool prepare_##id(mix_kernel_args *args, int threads) { return prepare(&engine, args, threads); }   \
+  static int barriers_##id(const mix_kernel_args *args, int threads) {                                       \
+    return barriers(&engine, args, threads);                                                                 \
+  }                                                                                                          \
+  static bool same_order_##id(const mix_kernel_args *x, const mix_kernel_args *y) {                          \
+    return same_order(&engine, x, y);                                                                        \
+  }                                                                                                          \
+  static const mix_kernel id = {                                                                             \
+      .name = text,                                                                                          \
+      .needs = features,                                                                                     \
+      .unsupported_reason = unsupported_reason_##id,                                                         \
+      .run = run,                                                                                            \
+      .workspace = workspace_##id,                                                                           \
+      .prepare = prepare_##id,                                                                               \
+      .release = release,                                                                                    \
+      .serial = serial,                                                                                      \
+      .barriers = barriers_##id,                                                                             \
+      .same_order = same_order_##id,                                                                         \
+      .widened = of_widened,                                                                                 \
+      .operands = constant,                                                                                  \
+      .accumulation = summed,                                                                                \
+      .description = what_it_is,                                                                             \
   };
-#define GEMM_KERNEL(type, constant, accumulator, set, features, widened, brings)                                                   \
-  GEMM_KERNEL_OF(type##_##set, constant, mix_gemm_f##accumulator##_##set, "gemm_" #type "_acc" #accumulator "_" #set, features,    \
-                 widened, MIX_ACCUMULATE_EXACT, brings)
-#define GEMM_BLOCKED_KERNELS(sums, accumulation, f16_rate, bf16_rate)                                                              \
-  GEMM_KERNEL_OF(f16_##sums, MIX_FLOAT16, mix_gemm_##sums##_avx512fp16, "gemm_f16_" #sums "_avx512fp16",                           \
-                 MIX_CPU_AVX512 | MIX_CPU_AVX512_FP16, NULL, accumulation,                                                         \
-                 "float16 sums in short chains, added in float32: " f16_rate " times float32's rate")                              \
-  GEMM_KERNEL_OF(bf16_##sums, MIX_BFLOAT16, mix_gemm_##sums##_avx512fp16, "gemm_bf16_" #sums "_avx512fp16",                        \
-                 MIX_CPU_AVX512 | MIX_CPU_AVX512_FP16, NULL, accumulation,                                                         \
-                 "re-biased to float16, sums in short chains, added in float32: " bf16_rate " times float32's rate")
-/* vdpbf16ps has no kernel: without tiles it runs at half the rate of float32's multiplications (docs/PERFORMANCE.md). */
+#define GEMM_KERNEL(type, constant, accumulator, set, features, widened, description)                        \
+  GEMM_KERNEL_OF(type##_##set, constant, mix_gemm_f##accumulator##_##set,                                    \
+                 "gemm_" #type "_acc" #accumulator "_" #set, features, widened, MIX_ACCUMULATE_EXACT,        \
+                 description)
+#define GEMM_BLOCKED_KERNELS(sums, accumulation, f16_rate, bf16_rate)                                        \
+  GEMM_KERNEL_OF(f16_##sums, MIX_FLOAT16, mix_gemm_##sums##_avx512fp16, "gemm_f16_" #sums "_avx512fp16",     \
+                 MIX_CPU_AVX512 | MIX_CPU_AVX512_FP16, NULL, accumulation,                                   \
+                 "float16 sums in short chains, added in float32: " f16_rate " times float32's rate")        \
+  GEMM_KERNEL_OF(bf16_##sums, MIX_BFLOAT16, mix_gemm_##sums##_avx512fp16, "gemm_bf16_" #sums "_avx512fp16",  \
+                 MIX_CPU_AVX512 | MIX_CPU_AVX512_FP16, NULL, accumulation,                                   \
+                 "re-biased to float16, sums in short chains, added in float32: " bf16_rate                  \
+                 " times float32's rate")
+/* vdpbf16ps has no kernel: without tiles it runs at half the rate of float32's multiplications
+ * (docs/PERFORMANCE.md). */
 #define GEMM_WIDENS "widened to float32, and multiplied there"
-#define GEMM_KERNELS_OF_SET(set, features, vectors)                                                                                \
-  GEMM_KERNEL(f32, MIX_FLOAT32, 32, set, features, NULL, vectors)                                                                  \
-  GEMM_KERNEL(f16, MIX_FLOAT16, 32, set, features, &f32_##set, GEMM_WIDENS)                                                        \
-  GEMM_KERNEL(bf16, MIX_BFLOAT16, 32, set, features, &f32_##set, GEMM_WIDENS)                                                      \
+#define GEMM_KERNELS_OF_SET(set, features, vectors)                                                          \
+  GEMM_KERNEL(f32, MIX_FLOAT32, 32, set, features, NULL, vectors)                                            \
+  GEMM_KERNEL(f16, MIX_FLOAT16, 32, set, features, &f32_##set, GEMM_WIDENS)                                  \
+  GEMM_KERNEL(bf16, MIX_BFLOAT16, 32, set, features, &f32_##set, GEMM_WIDENS)                                \
   GEMM_KERNEL(f64, MIX_FLOAT64, 64, set, features, NULL, vectors)
 
 #define GEMM_NEEDS_AMX MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16

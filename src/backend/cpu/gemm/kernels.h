@@ -2,9 +2,9 @@
 #ifndef MIX_BACKEND_CPU_GEMM_KERNELS_H
 #define MIX_BACKEND_CPU_GEMM_KERNELS_H
 
-#include "backend/kernel.h"
+#include "backend/host/kernel.h"
 
-/* Of matmul, matmul_rounded and batch_matmul; ended by NULL. */
+/* Of matmul, matmul_downcast and batch_matmul; ended by NULL. */
 extern const mix_kernel *const mix_cpu_matmul_kernels[];
 
 /* From the next run on the team packs all of B at once; once it has, and says `packed`, B is taken from the same workspace as it lies

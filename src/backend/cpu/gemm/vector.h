@@ -11,13 +11,13 @@
 #endif
 
 #if defined(__AVX512F__)
-enum { VECTOR_BYTES = 64, TILE_ROWS = 14, DOT_ROWS = 2, SWEEP_STEPS = 8 };
+enum { VECTOR_BYTES = 64, TILE_ROWS = 14, SMALL_N_ROWS = 2, SMALL_M_STEPS = 8 };
 #elif defined(__AVX2__)
-enum { VECTOR_BYTES = 32, TILE_ROWS = 6, DOT_ROWS = 1, SWEEP_STEPS = 4 };
+enum { VECTOR_BYTES = 32, TILE_ROWS = 6, SMALL_N_ROWS = 1, SMALL_M_STEPS = 4 };
 #else
-enum { VECTOR_BYTES = 16, TILE_ROWS = 4, DOT_ROWS = 1, SWEEP_STEPS = 4 };
+enum { VECTOR_BYTES = 16, TILE_ROWS = 4, SMALL_N_ROWS = 1, SMALL_M_STEPS = 4 };
 #endif
-enum { LANES = VECTOR_BYTES / sizeof(GEMM_REAL), TILE_COLUMNS = 2 * LANES, DOT_COLUMNS = 12, DOT_MOST_COLUMNS = 15 };
+enum { LANES = VECTOR_BYTES / sizeof(GEMM_REAL), TILE_COLUMNS = 2 * LANES, SMALL_N_COLUMNS = 12, SMALL_N_MAX_COLUMNS = 15 };
 
 #define GEMM_INLINE static inline __attribute__((always_inline))
 #ifdef __clang__

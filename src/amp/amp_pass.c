@@ -1,0 +1,295 @@
+/* The automatic mixed precision rewrite of captured functions: the graph as the rewrite sees it, made from
+ * the ops' signatures and TensorFlow names, and its decisions carried out: other dtypes, and casts. It comes
+ * first, before any pass makes ops that TensorFlow's lists do not know. */
+#include "amp/amp_pass.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "amp/rewrite.h"
+#include "amp/setting.h"
+#include "amp/cast_watch.h"
+#include "passes/passes.h"
+#include "tensor/shape.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* Attributes that repeat the dtype of a result. */
+static const struct {
+  const mix_op *op;
+  size_t offset;
+} dtype_attributes[] = {{&mix_op_cast, offsetof(mix_cast_attributes, dtype)},
+                        {&mix_op_fill, offsetof(mix_shape_attributes, dtype)},
+                        {&mix_op_one_hot, offsetof(mix_one_hot_attributes, dtype)},
+                        {&mix_op_range, offsetof(mix_range_attributes, dtype)},
+                        {&mix_op_random_uniform, offsetof(mix_shape_attributes, dtype)},
+                        {&mix_op_random_normal, offsetof(mix_shape_attributes, dtype)},
+                        {&mix_op_random_truncated_normal, offsetof(mix_shape_attributes, dtype)}};
+
+typedef struct view {
+  mix_ir *ir;
+  mix_amp_graph *graph;
+  int *node;       /* of the ir, by node of the graph; results and stores of variables, which come last: -1 */
+  int *graph_node; /* by node of the ir */
+  int *ports;      /* scratch: inputs of a letter, then outputs */
+  int first_result;    /* the first of those that come last: each result, then each variable's exit */
+  int *inserted, *own; /* results of casts: of the rewrite, and by node of the graph; -1: none */
+} view;
+
+static int float_bits(const mix_op *op, int variable) {
+  static const mix_dtype floats[] = {MIX_FLOAT16, MIX_BFLOAT16, MIX_FLOAT32, MIX_FLOAT64};
+  int bits = 0;
+  for (int i = 0; i < 4; i++)
+    if (mix_op_allows(op, variable, floats[i])) bits |= 1 << mix_amp_dtype_of(mix_dtype_name(floats[i]));
+  return bits;
+}
+
+/* A type that the node added last has on these ports. */
+static bool add_type(view *v, const char *id, mix_dtype dtype, unsigned floats, int inputs, int outputs) {
+  mix_amp_type_spec spec = {
+      .id = id, .dtype = mix_amp_dtype_of(mix_dtype_name(dtype)), .allowed = floats, .kernel = floats};
+  spec.input_count = inputs;
+  spec.output_count = outputs;
+  spec.inputs = v->ports;
+  spec.outputs = v->ports + inputs;
+  return mix_amp_graph_add_type(v->graph, &spec);
+}
+
+/* The letter of each operand and result, in order: at most `most`, or -1. */
+static int spell(const mix_ir_node *node, char *letters, int most) {
+  int used = 0, operand = 0;
+  const char *p = node->op->signature;
+  for (; *p && *p != '-'; p += *p == ',') {
+    char letter = *p++;
+    bool many = *p == '*';
+    if (many) p++;
+    for (int last = many ? node->input_count : operand + 1; operand < last; operand++) {
+      if (used == most) return -1;
+      letters[used++] = letter;
+    }
+  }
+  for (p += *p == '-' ? 2 : 0; *p; p++)
+    if (*p != ',' && used < most) letters[used++] = *p;
+  return operand == node->input_count && used == node->input_count + node->output_count ? used : -1;
+}
+
+/* A type for each letter: upper case for what the op leaves open, lower case for what it fixes. */
+static bool add_letters(view *v, const mix_ir_node *node, const char *letters, int count) {
+  char done[256] = {0};
+  for (int i = 0, variable = 0; i < count; i++) {
+    char letter = letters[i];
+    bool open = letter >= 'A' && letter <= 'Z', is_cast = node->op == &mix_op_cast;
+    if (done[(unsigned char)letter]) continue;
+    done[(unsigned char)letter] = 1;
+    int inputs = 0, outputs = 0;
+    for (int k = 0; k < node->input_count; k++)
+      if (letters[k] == letter) v->ports[inputs++] = k;
+    for (int k = node->input_count; k < count; k++)
+      if (letters[k] == letter) v->ports[inputs + outputs++] = k - node->input_count;
+    mix_dtype dtype =
+        v->ir->values[i < node->input_count ? node->inputs[i] : node->first_output + i - node->input_count]
+            .dtype;
+    char id[32];
+    if (!open)
+      snprintf(id, sizeof id, "=%c:%s", letter, mix_dtype_name(dtype)); /* 'i' and 'l' may both be int64 */
+    else
+      snprintf(id, sizeof id, is_cast ? "%c%sT" : "%c", letter, letter == 'S' ? "rc" : "st");
+    if (!add_type(v, id, dtype, open ? (unsigned)float_bits(node->op, variable) : 0, inputs, outputs))
+      return false;
+    variable += open;
+  }
+  return true;
+}
+
+static bool add_node(view *v, int n) {
+  static const char *const sources[] = {
+      [MIX_IR_ARGUMENT] = "_Arg", [MIX_IR_VARIABLE] = "ReadVariableOp", [MIX_IR_CONSTANT] = "Const"};
+  const mix_ir_node *node = &v->ir->nodes[n];
+  const char *own = node->source == MIX_IR_VARIABLE ? v->ir->variables[node->index].variable->name : NULL;
+  char name[256];
+  snprintf(name, sizeof name, "%.100s%s%.100s_%d", node->scope ? node->scope : "", node->scope ? "/" : "",
+           own ? own : node->op->name, n);
+  mix_amp_node_spec spec = {.name = name, .op = node->op->tf_name ? node->op->tf_name : node->op->name};
+  spec.preserved = node->keep;
+  spec.stateful = (node->op->flags & MIX_OP_STATEFUL) != 0;
+  if (node->source != MIX_IR_COMPUTED) {
+    spec.op = sources[node->source];
+    v->ports[0] = 0;
+    return (v->graph_node[n] = mix_amp_graph_add_node(v->graph, &spec)) >= 0 &&
+           add_type(v, "dtype", v->ir->values[node->first_output].dtype, 0, 0, 1);
+  }
+  char small[64], *letters = small;
+  int most = node->input_count + node->output_count;
+  if (most > (int)sizeof small && !(letters = mix_alloc((size_t)most))) return false;
+  int count = spell(node, letters, most);
+  spec.input_count = node->input_count;
+  if (count < 0)
+    mix_fail(MIX_INTERNAL_ERROR, "compile: %d operands do not fit the signature %s of %s", node->input_count,
+             node->op->signature, node->op->name);
+  bool good = count >= 0 && (v->graph_node[n] = mix_amp_graph_add_node(v->graph, &spec)) >= 0 &&
+              add_letters(v, node, letters, count);
+  if (letters != small) mix_free(letters);
+  return good;
+}
+
+static bool connect(view *v, int graph_node, int input, int value) {
+  const mix_ir_value *from = &v->ir->values[value];
+  return mix_amp_graph_connect(v->graph, graph_node, input, v->graph_node[from->node], from->output);
+}
+
+/* What leaves the function keeps its dtype: an unlisted node that reads it. */
+static bool add_end(view *v, const char *op, const char *variable, int number, int value) {
+  char name[160];
+  snprintf(name, sizeof name, "%.100s%s%s_%d", variable ? variable : "", variable ? "/" : "", op, number);
+  int node = mix_amp_graph_add_node(
+      v->graph, &(const mix_amp_node_spec){.name = name, .op = op, .input_count = 1, .preserved = true});
+  v->ports[0] = 0;
+  return node >= 0 && add_type(v, "T", v->ir->values[value].dtype, 0, 1, 0) && connect(v, node, 0, value);
+}
+
+static bool make_graph(view *v) {
+  mix_ir *ir = v->ir;
+  int most = 1;
+  for (int n = 0; n < ir->node_count; n++)
+    if (ir->nodes[n].input_count + ir->nodes[n].output_count > most)
+      most = ir->nodes[n].input_count + ir->nodes[n].output_count;
+  v->graph = mix_amp_graph_new(ir->name ? ir->name : "function");
+  v->graph_node = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->node_count + 1));
+  v->node = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->node_count + 1));
+  v->ports = mix_ir_alloc(ir, sizeof(int) * (size_t)most);
+  if (!v->graph || !v->graph_node || !v->node || !v->ports) return false;
+  for (int n = 0; n < ir->node_count; n++) {
+    if (ir->nodes[n].dead) continue;
+    if (!add_node(v, n)) return false;
+    v->node[v->graph_node[n]] = n;
+  }
+  for (int n = 0; n < ir->node_count; n++)
+    for (int i = 0; !ir->nodes[n].dead && i < ir->nodes[n].input_count; i++)
+      if (!connect(v, v->graph_node[n], i, ir->nodes[n].inputs[i])) return false;
+  v->first_result = v->graph->node_count;
+  for (int i = 0; i < ir->result_count; i++)
+    if (!add_end(v, "_Retval", NULL, i, ir->results[i])) return false;
+  for (int i = 0; i < ir->variable_count; i++)
+    if (!add_end(v, "AssignVariableOp", ir->variables[i].variable->name, i, ir->variables[i].exit))
+      return false;
+  return mix_amp_graph_finish(v->graph);
+}
+
+/* ---- carrying out ---- */
+
+static bool set_dtype(mix_ir *ir, mix_ir_node *node, int output, mix_dtype dtype) {
+  ir->values[node->first_output + output].dtype = dtype;
+  for (size_t i = 0; i < sizeof dtype_attributes / sizeof *dtype_attributes; i++) {
+    if (dtype_attributes[i].op != node->op) continue;
+    char *attributes = mix_ir_alloc(ir, node->op->attributes_size);
+    if (!attributes) return false;
+    memcpy(attributes, node->attributes, node->op->attributes_size);
+    memcpy(attributes + dtype_attributes[i].offset, &dtype, sizeof dtype);
+    node->attributes = attributes;
+  }
+  return true;
+}
+
+static int64_t bytes_of(const mix_ir *ir, int value) {
+  return (int64_t)mix_value_bytes(ir->values[value].dtype, ir->values[value].shape);
+}
+
+static bool change_dtypes(view *v, mix_amp_result *r) {
+  for (int g = 0; g < v->first_result; g++) {
+    const mix_amp_node *node = &v->graph->nodes[g];
+    for (int o = 0; o < node->as_is.output_count; o++) {
+      int type = mix_amp_output_type(v->graph, node, &node->as_is, o);
+      if (r->after[type] == v->graph->types[type].dtype) continue;
+      int value = v->ir->nodes[v->node[g]].first_output + o;
+      r->bytes_saved += bytes_of(v->ir, value);
+      if (!set_dtype(v->ir, &v->ir->nodes[v->node[g]], o,
+                     mix_dtype_from_name(mix_amp_dtype_name(r->after[type]))))
+        return false;
+      r->bytes_saved -= bytes_of(v->ir, value);
+    }
+  }
+  return true;
+}
+
+/* Lets an input read another value. */
+static void redirect(view *v, int input, int value) {
+  int g = v->graph->inputs[input].node, end = g - v->first_result;
+  if (end < 0)
+    v->ir->nodes[v->node[g]].inputs[input - v->graph->nodes[g].first_input] = value;
+  else if (end < v->ir->result_count)
+    v->ir->results[end] = value;
+  else
+    v->ir->variables[end - v->ir->result_count].exit = value;
+}
+
+static bool insert_casts(view *v, mix_amp_result *r) {
+  if (!(v->inserted = mix_ir_alloc(v->ir, sizeof(int) * (size_t)(r->cast_count + 1)))) return false;
+  for (int c = 0; c < r->cast_count; c++) {
+    const mix_amp_cast *cast = &r->casts[c];
+    int producer = v->node[cast->node], from = v->ir->nodes[producer].first_output + cast->port;
+    mix_cast_attributes *attributes = mix_ir_alloc(v->ir, sizeof *attributes);
+    if (!attributes) return false;
+    attributes->dtype = mix_dtype_from_name(mix_amp_dtype_name(cast->dtype));
+    mix_ir_value type = v->ir->values[from];
+    type.dtype = attributes->dtype;
+    int node = mix_ir_add(v->ir, &mix_op_cast, attributes, 1, &from, 1, &type);
+    if (node < 0) return false;
+    v->ir->nodes[node].scope = v->ir->nodes[producer].scope;
+    v->inserted[c] = v->ir->nodes[node].first_output;
+    for (int u = cast->first_use; u < cast->first_use + cast->use_count; u++)
+      redirect(v, r->uses[u], v->ir->nodes[node].first_output);
+  }
+  return true;
+}
+
+/* For who asks what becomes of the casts. Before nodes are sorted. */
+static bool watch_casts(view *v, mix_amp_result *r) {
+  if (v->ir->replay) return true;
+  v->own = mix_ir_alloc(v->ir, sizeof(int) * (size_t)(v->graph->node_count + 1));
+  for (int g = 0; v->own && g < v->graph->node_count; g++) {
+    const mix_ir_node *node = g < v->first_result ? &v->ir->nodes[v->node[g]] : NULL;
+    v->own[g] = node && node->op == &mix_op_cast ? node->first_output : -1;
+  }
+  return v->own && mix_cast_watch_begin(v->ir, r, v->inserted, v->own);
+}
+
+/* The function before or after the rewrite as text, beside the lists, as TensorFlow writes its graphs there.
+ */
+static bool write_graph(mix_ir *ir, const mix_amp_options *options, const char *when) {
+  if (!options->log_path || ir->replay) return true;
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  char path[4096];
+  int length =
+      snprintf(path, sizeof path, "%s/graphdef_%s_%.200s_%lld.txt", options->log_path, when,
+               ir->name ? ir->name : "function", (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000);
+  for (char *p = path + strlen(options->log_path) + 1; length < (int)sizeof path && *p; p++)
+    if (*p == '/') *p = '_';
+  const char *text = mix_ir_text(ir);
+  FILE *file = text && length < (int)sizeof path ? fopen(path, "w") : NULL;
+  bool good = file && fputs(text, file) >= 0;
+  if (file && fclose(file) != 0) good = false;
+  if (!good && !mix_failed())
+    mix_fail(MIX_IO_ERROR, "mixed precision rewrite: cannot write %s (LOG_PATH)", path);
+  return good;
+}
+
+bool mix_pass_amp(mix_ir *ir) {
+  mix_dtype target = mix_amp_target();
+  mix_amp_options options;
+  if (target == MIX_DTYPE_NONE || ir->eager)
+    return true; /* what is computed op by op is no graph to rewrite */
+  for (int n = 0; n < ir->node_count; n++)
+    if (ir->nodes[n].program) return true; /* a graph read from text, rewritten and fused before */
+  if (!mix_amp_setting_options(target, &options)) return false;
+  mix_scope *scope = mix_scope_begin();
+  view v = {.ir = ir};
+  bool ready = scope && write_graph(ir, &options, "preop") && make_graph(&v);
+  mix_amp_result *result = ready ? mix_amp_rewrite(v.graph, &options) : NULL;
+  bool good = result && change_dtypes(&v, result) && insert_casts(&v, result) && watch_casts(&v, result) &&
+              (!result->cast_count || mix_ir_sort(ir)) && write_graph(ir, &options, "AutoMixedPrecision");
+  mix_scope_end(scope);
+  return good && !mix_failed();
+}

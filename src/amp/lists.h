@@ -1,0 +1,85 @@
+/* What the rewrite is told: its mode, level and list edits, by an options struct or by the environment variables of TensorFlow; and the
+ * four lists that follow (spec 7.2 and 8). */
+#ifndef MIX_AMP_LISTS_H
+#define MIX_AMP_LISTS_H
+
+#include "amp/graph.h"
+#include "graph/op.h"
+
+#define MIX_AMP_ENVIRONMENT "TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_"
+
+typedef enum mix_amp_mode {
+  MIX_AMP_CUDA_FLOAT16,    /* nodes on the GPU, where its architecture is 7.0 or newer */
+  MIX_AMP_CPU_FLOAT16,     /* nodes on the CPU, emulated unless told otherwise */
+  MIX_AMP_ONEDNN_BFLOAT16, /* nodes on the CPU */
+  MIX_AMP_ONEDNN_FLOAT16,  /* nodes on the CPU, where it computes in float16 */
+  MIX_AMP_MODES
+} mix_amp_mode;
+const char *mix_amp_mode_name(mix_amp_mode mode); /* "cuda_float16", "cpu_float16", "onednn_bfloat16", "onednn_float16" */
+int mix_amp_mode_of(const char *name);            /* -1 where there is none */
+/* MIX_AMP_DTYPE_FLOAT16 or MIX_AMP_DTYPE_BFLOAT16. */
+mix_amp_dtype mix_amp_mode_target(mix_amp_mode mode);
+
+typedef enum mix_amp_level {
+  MIX_AMP_LEVEL_NORMAL,
+  MIX_AMP_TENSOR_CORES_ONLY,   /* float16 but oneDNN: the allow list alone */
+  MIX_AMP_UNSAFE_FORCE_ALL,    /* every op that can be forced */
+  MIX_AMP_TREAT_INFER_AS_DENY,
+} mix_amp_level;
+
+/* The lists under their present names, then the older spellings, which are applied after them. */
+enum { MIX_AMP_EDIT_ALLOW, MIX_AMP_EDIT_INFER, MIX_AMP_EDIT_DENY, MIX_AMP_EDIT_CLEAR, MIX_AMP_EDIT_WHITE, MIX_AMP_EDIT_GRAY, MIX_AMP_EDIT_BLACK,
+       MIX_AMP_EDITS };
+typedef struct mix_amp_edit {
+  const char *add, *remove; /* op names between commas, blanks not trimmed; NULL: none. Additions first */
+} mix_amp_edit;
+
+typedef struct mix_amp_options {
+  mix_amp_mode mode;
+  mix_amp_level level;
+  mix_amp_edit edits[MIX_AMP_EDITS];
+  bool has_gpu;
+  int architecture[2];          /* of the GPU: {8, 0} */
+  int cuda, cudnn;              /* 11050, 8302; 0: unknown */
+  bool ignore_performance;      /* an old GPU will do */
+  bool simulate_gpu;            /* where there is none, act as if there were one of 8.0, 11050, 8302 */
+  bool no_emulation;            /* CPU mode: change dtypes instead of adding casts that round */
+  bool cpu_computes_float16;    /* oneDNN float16: the processor can */
+  const char *log_path;         /* a folder where the lists are written; NULL: nowhere */
+} mix_amp_options;
+
+/* Sets what one variable says ("LEVEL", "ALLOWLIST_ADD", ...; without the prefix). The value is borrowed. A name that does not exist is
+ * ignored, as TensorFlow does, with a warning that lists those that do; so is a level. False with the error recorded where a truth value is
+ * none. */
+bool mix_amp_options_set(mix_amp_options *options, const char *name, const char *value);
+/* The process's environment variables of that prefix. Their values must not change while the options are used. */
+bool mix_amp_options_from_environment(mix_amp_options *options);
+/* A hash of those variables. */
+uint64_t mix_amp_environment_key(void);
+/* "7.5" or "7": {7, 5}, {7, 0}; anything else {0, 0}. */
+void mix_amp_parse_architecture(const char *text, int architecture[2]);
+/* A version number; 0 where it is none. */
+int mix_amp_parse_version(const char *text);
+
+typedef struct mix_amp_lists {
+  mix_amp_names classes;       /* op -> bits 1 << mix_amp_class, several where lists conflict */
+  char *texts;                 /* names that edits brought */
+  int text_used;
+  bool infer_denies;           /* LEVEL=TREAT_INFER_AS_DENY: infer ops count as deny ops */
+  const char *conflict;        /* an op in two lists, or NULL */
+} mix_amp_lists;
+
+/* The lists of a mode with their edits. Warns of ops in an edit that are in no list and, where a graph is given, in no node of it. The
+ * texts of the options are copied. False with the error recorded; free in any case. */
+bool mix_amp_lists_make(mix_amp_lists *lists, const mix_amp_options *options, const mix_amp_graph *graph);
+void mix_amp_lists_free(mix_amp_lists *lists);
+mix_amp_class mix_amp_lists_class(const mix_amp_lists *lists, const char *op);
+/* All lists that an op is in, as bits 1 << mix_amp_class. */
+int mix_amp_lists_classes(const mix_amp_lists *lists, const char *op);
+/* The ops of one list in alphabetical order; memory to be freed (the names stay the lists'). NULL with the error recorded. */
+const char **mix_amp_lists_ops(const mix_amp_lists *lists, mix_amp_class class, int *count);
+/* Writes paintbuckets_AutoMixedPrecision_<id>_<ms>.txt to options->log_path, as TensorFlow does after the pass: the lists as edited,
+ * whatever the level makes of infer ops. */
+bool mix_amp_lists_write(const mix_amp_lists *lists, const mix_amp_options *options, const char *id);
+
+#endif

@@ -1,0 +1,254 @@
+/* Why each type is what it is. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "amp/paint.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What was decided, with the name of the node that caused it (and of a second one). */
+static const char *const decisions[] = {
+    [MIX_AMP_LISTED] = "its op is in the allow list",
+    [MIX_AMP_FORCED] = "forced by LEVEL=UNSAFE_FORCE_ALL",
+    [MIX_AMP_LIST_ALLOWED] = "its tensor list is converted, because '%s' is",
+    [MIX_AMP_BETWEEN] = "lies between the allow ops '%s' and '%s'",
+    [MIX_AMP_BEHIND] = "an infer op right behind the converted '%s'",
+    [MIX_AMP_BESIDE] = "a clear op that clear ops join to the converted '%s'",
+    [MIX_AMP_LOOP_ALLOWED] = "the Merges that it closes a loop with are converted",
+    [MIX_AMP_CAST_ALLOWED] = "only converted ops read it",
+    [MIX_AMP_PRESERVED] = "fetched, fed or kept: its dtype stays",
+    [MIX_AMP_ELSEWHERE] = "on a device that this mode leaves alone",
+    [MIX_AMP_OLD_GPU] = "on a GPU older than compute capability 7.0",
+    [MIX_AMP_DENIED] = "its op is in the deny list",
+    [MIX_AMP_REACHED] = "the deny op '%s' reaches it",
+    [MIX_AMP_UNSAFE_LIST] = "its tensor list meets '%s', behind which it may be anything",
+    [MIX_AMP_LIST_DENIED] = "its tensor list stays, because '%s' does",
+    [MIX_AMP_LOOP_DENIED] = "the Merge '%s' of its loop is not converted",
+};
+
+static const char *name_of(const mix_amp_result *r, int type) {
+  return type < 0 ? "?" : r->graph->nodes[r->graph->types[type].node].name;
+}
+
+/* Of a float32 type that nothing reached. */
+static void explain_undecided(const mix_amp_result *r, int type, char *text, size_t size) {
+  const mix_amp_type *t = &r->graph->types[type];
+  const char *target = mix_amp_dtype_name(r->target), *op = mix_amp_signature_of(r, t->node)->op;
+  mix_amp_class class = (mix_amp_class)r->class[t->node];
+  if (t->fixed)
+    snprintf(text, size, "%s fixes it", op);
+  else if (class == MIX_AMP_NONE)
+    snprintf(text, size,
+             strcmp(op, "Const") ? "its op is in no list" : "a constant, which is cast where it is read");
+  else if (!mix_amp_takes(r, type))
+    snprintf(text, size, "%s cannot take %s here", op, target);
+  else if (class == MIX_AMP_CLEAR && !mix_amp_supports(r, type))
+    snprintf(text, size, "no kernel of %s takes %s here", op, target);
+  else if (class == MIX_AMP_INFER)
+    snprintf(text, size, "an infer op neither between allow ops nor right behind a converted one%s",
+             mix_amp_supports(r, type) ? "" : " (nor has it a kernel)");
+  else
+    snprintf(text, size, "no clear ops join it to a converted op (a variable's Identity is never converted)");
+}
+
+const char *mix_amp_explain(const mix_amp_result *r, int type, char *text, size_t size) {
+  const mix_amp_type *t = &r->graph->types[type];
+  mix_amp_reason reason = (mix_amp_reason)r->reason[type];
+  bool stays = r->after[type] == t->dtype && !(r->emulated && mix_amp_is_allow(r, type));
+  if (!mix_amp_is_float32(t))
+    snprintf(text, size, "not float32");
+  else if (r->message[0])
+    snprintf(text, size, "the graph stays as it is: %s", r->message);
+  else if (r->left[t->node] && stays)
+    snprintf(text, size, "%s", decisions[r->left[t->node]]);
+  else if (reason == MIX_AMP_UNDECIDED)
+    explain_undecided(r, type, text, size);
+  else if (reason == MIX_AMP_NOT_TAKEN)
+    snprintf(text, size, "its op is in the allow list but cannot take %s here",
+             mix_amp_dtype_name(r->target));
+  else {
+    /* The texts are those above: names where they have %s. */
+    const char *pattern = decisions[reason],
+               *names[] = {name_of(r, r->cause[type]), name_of(r, r->other[type])};
+    size_t used = 0, turn = 0;
+    for (; *pattern && used + 1 < size; pattern++) {
+      if (pattern[0] != '%') {
+        text[used++] = *pattern;
+        continue;
+      }
+      int length = snprintf(text + used, size - used, "%s", names[turn++]);
+      used = used + (size_t)length < size ? used + (size_t)length : size - 1;
+      pattern++;
+    }
+    text[used] = 0;
+    if (r->emulated && !stays && used < size) snprintf(text + used, size - used, " (emulated: casts round)");
+  }
+  return text;
+}
+
+/* ---- the table ---- */
+
+typedef struct sheet {
+  char *text;
+  size_t used, size;
+  bool failed;
+} sheet;
+
+static void MIX_PRINTF(2, 3) put(sheet *s, const char *format, ...) {
+  if (s->failed) return;
+  va_list list;
+  va_start(list, format);
+  int length = vsnprintf(s->text ? s->text + s->used : NULL, s->size - s->used, format, list);
+  va_end(list);
+  if (s->used + (size_t)length >= s->size) {
+    size_t size = 2 * (s->used + (size_t)length) + 256;
+    char *text = mix_realloc(s->text, size);
+    if (!text) {
+      s->failed = true;
+      return;
+    }
+    s->text = text;
+    s->size = size;
+    va_start(list, format);
+    vsnprintf(text + s->used, size - s->used, format, list);
+    va_end(list);
+  }
+  s->used += (size_t)length;
+}
+
+/* The types that a node's rows show: its float32 ones; where there are none, the first. */
+static bool shown(const mix_amp_result *r, const mix_amp_signature *signature, int type, bool any_float) {
+  return any_float ? r->graph->types[type].dtype == MIX_AMP_DTYPE_FLOAT32 : type == signature->first_type;
+}
+
+static bool any_float32(const mix_amp_graph *graph, const mix_amp_signature *signature) {
+  for (int t = signature->first_type; t < signature->first_type + signature->type_count; t++)
+    if (graph->types[t].dtype == MIX_AMP_DTYPE_FLOAT32) return true;
+  return false;
+}
+
+/* " (cse 2, persist 3)": how many each pass removed. */
+static void put_passes(sheet *s, const char *const *removed, int count) {
+  bool first = true;
+  for (int i = 0; i < count; i++) {
+    int same = 0;
+    bool before = false;
+    for (int k = 0; removed[i] && k < count; k++) {
+      if (!removed[k] || strcmp(removed[k], removed[i]) != 0) continue;
+      before |= k < i;
+      same++;
+    }
+    if (!same || before) continue;
+    put(s, "%s%s %d", first ? " (" : ", ", removed[i], same);
+    first = false;
+  }
+  if (!first) put(s, ")");
+}
+
+static int count_of(const char *const *removed, int count) {
+  int found = 0;
+  for (int i = 0; i < count; i++) found += removed[i] != NULL;
+  return found;
+}
+
+static bool is_cast(const mix_amp_result *r, int node) {
+  return !strcmp(mix_amp_signature_of(r, node)->op, "Cast");
+}
+
+/* Who reads a cast: a cast behind it (emulation), or inputs of nodes. */
+static void put_readers(sheet *s, const mix_amp_result *r, int number) {
+  enum { SHOWN = 3 };
+  const mix_amp_cast *cast = &r->casts[number];
+  int readers = 0;
+  for (int c = number + 1; cast->cast < 0 && c < r->cast_count && r->casts[c].node == cast->node &&
+                           r->casts[c].port == cast->port;
+       c++)
+    if (r->casts[c].cast == number) put(s, "%scast%d", readers++ ? ", " : "", c);
+  for (int u = cast->first_use; u < cast->first_use + cast->use_count; u++) {
+    const mix_amp_input *input = &r->graph->inputs[r->uses[u]];
+    if (u - cast->first_use < SHOWN)
+      put(s, "%s%s:%d", readers++ ? ", " : "", r->graph->nodes[input->node].name,
+          r->uses[u] - r->graph->nodes[input->node].first_input);
+  }
+  if (cast->use_count > SHOWN) put(s, " and %d more", cast->use_count - SHOWN);
+  put(s, "\n");
+}
+
+static void put_casts(sheet *s, const mix_amp_result *r) {
+  if (r->cast_count)
+    put(s, "\n%-8s  %-8s  %-18s  %s -> input of\n", "inserted", "to", "removed by", "result of");
+  for (int c = 0; c < r->cast_count; c++) {
+    const mix_amp_cast *cast = &r->casts[c];
+    char name[24];
+    snprintf(name, sizeof name, "cast%d", c);
+    put(s, "%-8s  %-8s  %-18s  ", name, mix_amp_dtype_name(cast->dtype),
+        r->cast_removed[c] ? r->cast_removed[c] : "-");
+    if (cast->cast >= 0)
+      put(s, "cast%d -> ", cast->cast);
+    else
+      put(s, "%s:%d -> ", r->graph->nodes[cast->node].name, cast->port);
+    put_readers(s, r, c);
+  }
+}
+
+static void put_totals(sheet *s, const mix_amp_result *r) {
+  int own = 0;
+  for (int n = 0; n < r->graph->node_count; n++) own += is_cast(r, n);
+  put(s,
+      "\n%s: %s%s%s; converted %d of %d nodes%s, inserted %d casts (%d to %s besides those of constants and variables)\n",
+      mix_amp_mode_name(r->options.mode), mix_amp_status_name(r->status), r->message[0] ? ": " : "",
+      r->message, r->converted_nodes, r->graph->node_count, r->emulated ? " (emulated)" : "", r->cast_count,
+      r->casts_to_target, mix_amp_dtype_name(r->target));
+  if (r->cast_count) {
+    put(s, "passes remove %d of the %d inserted casts", count_of(r->cast_removed, r->cast_count),
+        r->cast_count);
+    put_passes(s, r->cast_removed, r->cast_count);
+  }
+  if (own) {
+    put(s, "%s %d of the graph's own %d casts", r->cast_count ? " and" : "passes remove",
+        count_of(r->node_removed, r->graph->node_count), own);
+    put_passes(s, r->node_removed, r->graph->node_count);
+  }
+  if (own || r->cast_count) put(s, "\n");
+  if (r->bytes_saved || r->bytes_cast)
+    put(s, "results are %lld bytes smaller; casts that stay write %lld bytes\n", (long long)r->bytes_saved,
+        (long long)r->bytes_cast);
+}
+
+char *mix_amp_report(const mix_amp_result *r) {
+  enum { MAX = 52 };
+  if (mix_failed() || !r) return NULL;
+  const mix_amp_graph *graph = r->graph;
+  sheet s = {0};
+  int name_width = 4, op_width = 2;
+  for (int n = 0; n < graph->node_count; n++) {
+    int name = (int)strnlen(graph->nodes[n].name, MAX),
+        op = (int)strnlen(mix_amp_signature_of(r, n)->op, MAX);
+    if (name > name_width) name_width = name;
+    if (op > op_width) op_width = op;
+  }
+  put(&s, "%-*s  %-*s  %-5s  %-13s  %-8s  %-8s  %s\n", name_width, "node", op_width, "op", "list", "type",
+      "before", "after", "reason");
+  for (int n = 0; n < graph->node_count; n++) {
+    const mix_amp_signature *signature = mix_amp_signature_of(r, n);
+    const char *class = mix_amp_class_name((mix_amp_class)r->class[n]);
+    bool any = any_float32(graph, signature);
+    if (signature->type_count == 0)
+      put(&s, "%-*s  %-*s  %-5s  %-13s  %-8s  %-8s  it has no types\n", name_width, graph->nodes[n].name,
+          op_width, signature->op, class, "-", "-", "-");
+    for (int t = signature->first_type; t < signature->first_type + signature->type_count; t++) {
+      char reason[1024];
+      if (shown(r, signature, t, any))
+        put(&s, "%-*s  %-*s  %-5s  %-13s  %-8s  %-8s  %s%s%s\n", name_width, graph->nodes[n].name, op_width,
+            signature->op, class, graph->types[t].id, mix_amp_dtype_name(graph->types[t].dtype),
+            mix_amp_dtype_name(r->after[t]), mix_amp_explain(r, t, reason, sizeof reason),
+            r->node_removed[n] ? "; then removed by " : "", r->node_removed[n] ? r->node_removed[n] : "");
+    }
+  }
+  put_casts(&s, r);
+  put_totals(&s, r);
+  if (!s.failed) return s.text;
+  mix_free(s.text);
+  return NULL;
+}

@@ -1,0 +1,38 @@
+/* The process's choice of rewrite. */
+#include "amp/setting.h"
+
+#include <stdatomic.h>
+
+static atomic_int chosen; /* mix_dtype */
+static mix_amp_observer watching;
+static void *watching_context;
+
+void mix_amp_observe(mix_amp_observer observer, void *context) {
+  watching = observer;
+  watching_context = context;
+}
+void mix_amp_observed(const struct mix_amp_result *result) {
+  if (watching) watching(watching_context, result);
+}
+
+void mix_amp_set_target(mix_dtype target) { atomic_store(&chosen, (int)target); }
+mix_dtype mix_amp_target(void) { return (mix_dtype)atomic_load(&chosen); }
+
+uint64_t mix_amp_key(void) {
+  mix_dtype target = mix_amp_target();
+  return target == MIX_DTYPE_NONE ? 0 : mix_amp_environment_key() ^ (uint64_t)target;
+}
+
+bool mix_amp_setting_options(mix_dtype target, mix_amp_options *options) {
+  *options = (mix_amp_options){0};
+  if (!mix_amp_options_from_environment(options)) return false;
+  options->mode = target == MIX_BFLOAT16 ? MIX_AMP_ONEDNN_BFLOAT16 : MIX_AMP_CUDA_FLOAT16;
+  options->has_gpu = target == MIX_FLOAT16;
+  options->simulate_gpu =
+      false; /* the nodes of a captured function have no device: a GPU would take them from the oneDNN mode */
+  options->architecture[0] = 8;
+  options->architecture[1] = 0;
+  options->cuda = 11050;
+  options->cudnn = 8302;
+  return true;
+}

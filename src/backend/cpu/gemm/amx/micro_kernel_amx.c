@@ -1,0 +1,190 @@
+/* Multiplication by AMX tiles: up to 2 x 2 tiles of C in registers 0 to 3, A in 4 and 5, B in 6 and 7.
+ *
+ * A step of one part loads all it needs before it multiplies. While the core's other hardware thread is busy,
+ * tile registers are not renamed far prefetch, and loads and multiplications wait for each other: 26 cycles a
+ * multiplication and 16 a load when each kind comes together, 176 a step, but 201 in turns; otherwise 48
+ * and 52. Products of two parts load half as often, and gain nothing by it. */
+#include "backend/cpu/gemm/amx/amx.h"
+#include <immintrin.h>
+
+#define AMX_INLINE static inline __attribute__((always_inline))
+/* The compiler does not know what memory tile loads read. */
+#define MEMORY_BARRIER() __asm__ volatile("" ::: "memory")
+
+void mix_amx_enter(void) {
+  /* Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2A, LDTILECFG. */
+  struct {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+  } configuration __attribute__((aligned(64))) = {.palette = 1};
+  for (int i = 0; i < 8; i++) configuration.row_bytes[i] = 64, configuration.rows[i] = 16;
+  MEMORY_BARRIER();
+  _tile_loadconfig(&configuration);
+}
+
+void mix_amx_leave(void) { _tile_release(); }
+
+AMX_INLINE void load_sums(const int rows, const int columns, const char *c, int64_t stride, bool first) {
+  if (first) {
+    _tile_zero(0);
+    if (columns == 2) _tile_zero(1);
+    if (rows == 2) _tile_zero(2);
+    if (rows == 2 && columns == 2) _tile_zero(3);
+    return;
+  }
+  _tile_loadd(0, c, stride);
+  if (columns == 2) _tile_loadd(1, c + 64, stride);
+  if (rows == 2) _tile_loadd(2, c + 16 * stride, stride);
+  if (rows == 2 && columns == 2) _tile_loadd(3, c + 16 * stride + 64, stride);
+}
+
+AMX_INLINE void store_sums(const int rows, const int columns, char *c, int64_t stride) {
+  _tile_stored(0, c, stride);
+  if (columns == 2) _tile_stored(1, c + 64, stride);
+  if (rows == 2) _tile_stored(2, c + 16 * stride, stride);
+  if (rows == 2 && columns == 2) _tile_stored(3, c + 16 * stride + 64, stride);
+}
+
+/* Loads before multiplications. */
+AMX_INLINE void load_and_multiply(const int rows, const int columns, const unsigned char *a, int64_t a_row,
+                                  const unsigned char *b) {
+  _tile_loadd(4, a, a_row);
+  _tile_loadd(6, b, 64);
+  if (rows == 2) _tile_loadd(5, a + 16 * a_row, a_row);
+  if (columns == 2) _tile_loadd(7, b + 1024, 64);
+  _tile_dpbf16ps(0, 4, 6);
+  if (columns == 2) _tile_dpbf16ps(1, 4, 7);
+  if (rows == 2) _tile_dpbf16ps(2, 5, 6);
+  if (rows == 2 && columns == 2) _tile_dpbf16ps(3, 5, 7);
+}
+
+/* In turns: both operands anew; A anew, B as it is; B anew. */
+AMX_INLINE void multiply_both(const int rows, const int columns, const unsigned char *a,
+                              const unsigned char *b) {
+  _tile_loadd(4, a, 64);
+  _tile_loadd(6, b, 64);
+  _tile_dpbf16ps(0, 4, 6);
+  if (columns == 2) {
+    _tile_loadd(7, b + 1024, 64);
+    _tile_dpbf16ps(1, 4, 7);
+  }
+  if (rows == 2) {
+    _tile_loadd(5, a + 1024, 64);
+    _tile_dpbf16ps(2, 5, 6);
+    if (columns == 2) _tile_dpbf16ps(3, 5, 7);
+  }
+}
+
+AMX_INLINE void multiply_a(const int rows, const int columns, const unsigned char *a) {
+  _tile_loadd(4, a, 64);
+  _tile_dpbf16ps(0, 4, 6);
+  if (columns == 2) _tile_dpbf16ps(1, 4, 7);
+  if (rows == 2) {
+    _tile_loadd(5, a + 1024, 64);
+    _tile_dpbf16ps(2, 5, 6);
+    if (columns == 2) _tile_dpbf16ps(3, 5, 7);
+  }
+}
+
+AMX_INLINE void multiply_b(const int rows, const int columns, const unsigned char *b) {
+  _tile_loadd(6, b, 64);
+  _tile_dpbf16ps(0, 4, 6);
+  if (rows == 2) _tile_dpbf16ps(2, 5, 6);
+  if (columns == 2) {
+    _tile_loadd(7, b + 1024, 64);
+    _tile_dpbf16ps(1, 4, 7);
+    if (rows == 2) _tile_dpbf16ps(3, 5, 7);
+  }
+}
+
+AMX_INLINE void fetch(const unsigned char *from, const int bytes) {
+  for (int i = 0; i < bytes; i += 64) _mm_prefetch(from + i, _MM_HINT_T1);
+}
+
+/* `in_place`, a constant where it is inlined: A may be. */
+AMX_INLINE void multiply_whole(const int rows, const int columns, const bool in_place, int64_t steps,
+                               const mix_amx_panel *panel, const unsigned char *b, float *c, int64_t c_stride,
+                               bool first, const unsigned char *prefetch) {
+  const unsigned char *a = panel->at;
+  const int64_t step = in_place ? panel->step : AMX_PAIR, row = in_place ? panel->row : AMX_ROW;
+  const bool tail = in_place && panel->tail;
+  MEMORY_BARRIER();
+  load_sums(rows, columns, (const char *)c, c_stride, first);
+  for (steps -= tail; steps > 0; steps--, a += step, b += AMX_PAIR, prefetch += AMX_PREFETCH) {
+    load_and_multiply(rows, columns, a, row, b);
+    fetch(prefetch, AMX_PREFETCH);
+  }
+  if (tail) load_and_multiply(rows, columns, panel->tail, AMX_ROW, b);
+  store_sums(rows, columns, (char *)c, c_stride);
+  MEMORY_BARRIER();
+}
+
+/* A part with zeros for what is not finite. */
+static void clear_not_finite(const unsigned char *part, unsigned char *cleared) {
+  const __m512i exponent = _mm512_set1_epi16(0x7f80);
+  for (int i = 0; i < AMX_PAIR; i += 64) {
+    const __m512i x = _mm512_load_si512(part + i);
+    const __mmask32 finite = _mm512_cmpneq_epi16_mask(_mm512_and_si512(x, exponent), exponent);
+    _mm512_store_si512(cleared + i, _mm512_maskz_mov_epi16(finite, x));
+  }
+}
+
+__attribute__((noinline)) static void clear_step(const unsigned char *a, const unsigned char *b,
+                                                 unsigned char *cleared) {
+  clear_not_finite(a, cleared);
+  clear_not_finite(b, cleared + AMX_PAIR);
+  MEMORY_BARRIER();
+}
+
+/* Flagged steps keep the order lo hi, hi hi, hi lo, so that elements that meet finite numbers alone have the
+ * same bits. */
+AMX_INLINE void multiply_split(const int rows, const int columns, int64_t steps, const mix_amx_panel *panel,
+                               const unsigned char *b, float *c, int64_t c_stride, bool first,
+                               const unsigned char *a_flags, const unsigned char *b_flags,
+                               const unsigned char *prefetch) {
+  const unsigned char *a = panel->at;
+  _Alignas(64) unsigned char cleared[2 * AMX_PAIR];
+  MEMORY_BARRIER();
+  load_sums(rows, columns, (const char *)c, c_stride, first);
+  for (; steps > 0; steps--, a += 2 * AMX_PAIR, b += 2 * AMX_PAIR, prefetch += 2 * AMX_PREFETCH) {
+    fetch(prefetch, 2 * AMX_PREFETCH);
+    if (__builtin_expect(*a_flags++ | *b_flags++, 0)) {
+      clear_step(a, b, cleared);
+      multiply_both(rows, columns, a + AMX_PAIR, cleared + AMX_PAIR);
+      multiply_both(rows, columns, a, b);
+      multiply_both(rows, columns, cleared, b + AMX_PAIR);
+      continue;
+    }
+    multiply_both(rows, columns, a + AMX_PAIR, b);
+    multiply_a(rows, columns, a);
+    multiply_b(rows, columns, b + AMX_PAIR);
+  }
+  store_sums(rows, columns, (char *)c, c_stride);
+  MEMORY_BARRIER();
+}
+
+#define AMX_WHOLE(name, in_place, rows, columns)                                                             \
+  static void name##_##rows##x##columns(                                                                     \
+      int64_t steps, const mix_amx_panel *a, const unsigned char *b, float *c, int64_t c_stride, bool first, \
+      const unsigned char *a_flags, const unsigned char *b_flags, const unsigned char *prefetch) {           \
+    (void)a_flags, (void)b_flags;                                                                            \
+    multiply_whole(rows, columns, in_place, steps, a, b, c, c_stride, first, prefetch);                      \
+  }
+#define AMX_MULTIPLY(rows, columns)                                                                          \
+  AMX_WHOLE(whole, false, rows, columns)                                                                     \
+  AMX_WHOLE(in_place, true, rows, columns)                                                                   \
+  static void split_##rows##x##columns(int64_t steps, const mix_amx_panel *a, const unsigned char *b,        \
+                                       float *c, int64_t c_stride, bool first, const unsigned char *a_flags, \
+                                       const unsigned char *b_flags, const unsigned char *prefetch) {        \
+    multiply_split(rows, columns, steps, a, b, c, c_stride, first, a_flags, b_flags, prefetch);              \
+  }
+AMX_MULTIPLY(1, 1)
+AMX_MULTIPLY(1, 2)
+AMX_MULTIPLY(2, 1)
+AMX_MULTIPLY(2, 2)
+
+mix_amx_multiply *const mix_amx_multiply_whole[2][2] = {{whole_1x1, whole_1x2}, {whole_2x1, whole_2x2}};
+mix_amx_multiply *const mix_amx_multiply_in_place[2][2] = {{in_place_1x1, in_place_1x2},
+                                                           {in_place_2x1, in_place_2x2}};
+mix_amx_multiply *const mix_amx_multiply_split[2][2] = {{split_1x1, split_1x2}, {split_2x1, split_2x2}};

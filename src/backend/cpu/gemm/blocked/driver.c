@@ -1,0 +1,221 @@
+/* The driver of blocked products on vectors. */
+#include "backend/cpu/gemm/gemm.h"
+#include "backend/cpu/gemm/sizes.h"
+#include "backend/cpu/simd/vector_functions.h"
+#include <string.h>
+
+/* A thread at work, and the parts of its workspace. */
+typedef struct run_state {
+  const mix_gemm_plan *plan;
+  const mix_gemm_operands *operands;
+  char *a, *b, *c, *transpose;
+} run_state;
+
+/* A block of C and of k. */
+typedef struct block {
+  int64_t row, rows, column, columns, k, depth;
+  bool first, last; /* of k */
+} block;
+
+static const char *at(const void *base, int64_t elements, size_t size) {
+  return (const char *)base + elements * (int64_t)size;
+}
+
+/* What the tiles of a panel fetch of A, as it is stored, for the panels that are packed next: `tiles` of them
+ * a row each, or, where A is transposed, one of the `lines` of as many rows as a tile asks for, until all
+ * lines of these are there. */
+typedef struct prefetch_state {
+  const char *memory;
+  int64_t tiles, lines, rows, step; /* bytes from one set of rows to the next, from one address to the next */
+} prefetch_state;
+
+static prefetch_state prefetch_after(const run_state *s, const block *x, int64_t i, int64_t panels) {
+  const mix_gemm_plan *plan = s->plan;
+  const mix_gemm_problem *p = &plan->problem;
+  const int64_t stored = (int64_t)mix_dtype_size(plan->storage->dtype), stride = p->lda * stored;
+  if (!plan->fetch_a || i + 1 >= panels || (i + 1) % plan->a_panels) return (prefetch_state){0};
+  const int64_t row = x->rows * (i + 1) / panels,
+                rows = x->rows * smaller(i + 1 + plan->a_panels, panels) / panels - row;
+  if (!p->transpose_a)
+    return (prefetch_state){at(s->operands->a, (x->row + row) * p->lda + x->k, (size_t)stored), rows, 1,
+                            stride, MIX_GEMM_K_UNROLL * stored};
+  const int64_t lines = rows * stored / 64 + 1;
+  return (prefetch_state){at(s->operands->a, x->k * p->lda + x->row + row, (size_t)stored),
+                          MIX_GEMM_K_UNROLL * lines, lines, x->depth / MIX_GEMM_K_UNROLL * stride, stride};
+}
+
+/* Rows [row, row + rows) of the block, at most a tile's, times panel [column, column + columns). */
+static void multiply_panels(const run_state *s, const block *x, const void *a, int64_t a_stride, int64_t row,
+                            int rows, int64_t column, int columns, const void *prefetch,
+                            int64_t prefetch_step) {
+  const mix_gemm_plan *plan = s->plan;
+  const mix_gemm_engine *engine = plan->engine;
+  const mix_gemm_problem *p = &plan->problem;
+  const void *b;
+  int64_t b_stride = engine->columns, c_stride = plan->c_stride;
+  if (plan->b_in_place) {
+    b = at(s->operands->b, x->k * p->ldb + x->column + column,
+           plan->b_widened ? mix_dtype_size(plan->storage->dtype) : engine->element);
+    b_stride = p->ldb;
+    if (plan->prefetch_b && row == 0 && !x->last) {
+      const char *next = at(b, x->depth * b_stride, engine->element);
+      const int64_t step = b_stride * (int64_t)engine->element, bytes = columns * (int64_t)engine->element;
+      for (int64_t k = smaller(x->depth, p->k - x->k - x->depth); k > 0; k--, next += step)
+        for (int64_t line = 0; line < bytes; line += 64) __builtin_prefetch(next + line, 0, 2);
+    }
+  } else {
+    b = at(s->b, column * x->depth, engine->element);
+  }
+  mix_gemm_store how = x->first ? MIX_GEMM_WRITE : MIX_GEMM_ADD;
+  char *c;
+  if (plan->c_in_place) {
+    c = (char *)s->operands->c + ((x->row + row) * p->ldc + x->column + column) * (int64_t)engine->sum;
+    c_stride = p->ldc;
+    if (plan->stream && columns % engine->lanes == 0 && (uintptr_t)c % 64 == 0) how = MIX_GEMM_STREAM;
+  } else {
+    const int64_t kept =
+        x->first && x->last && !plan->compute_transposed ? 0 : row; /* a strip of one panel, or the block */
+    c = s->c + (kept * c_stride + column) * (int64_t)engine->sum;
+  }
+  mix_gemm_micro *const *micro =
+      plan->b_widened
+          ? plan->storage->micro
+          : engine->micro[p->transpose_a || plan->a_transposed ? MIX_GEMM_COLUMNS : MIX_GEMM_ROWS];
+  micro[rows - 1](x->depth, a, a_stride, b, b_stride, c, c_stride, columns, how, prefetch, prefetch_step);
+}
+
+/* Panel i of rows of the block, of `panels`, times all panels of columns. */
+static void multiply_row_panel(const run_state *s, const block *x, const void *a, int64_t a_stride, int64_t i,
+                               int64_t panels) {
+  const int64_t row = x->rows * i / panels, rows = x->rows * (i + 1) / panels - row,
+                width = s->plan->engine->columns;
+  prefetch_state next = prefetch_after(s, x, i, panels);
+  int64_t line = 0;
+  for (int64_t column = 0; column < x->columns; column += width) {
+    const int columns = (int)smaller(width, x->columns - column);
+    if (next.tiles-- > 0) {
+      multiply_panels(s, x, a, a_stride, row, (int)rows, column, columns, next.memory + line * 64, next.step);
+      if (++line == next.lines) line = 0, next.memory += next.rows;
+    } else {
+      multiply_panels(s, x, a, a_stride, row, (int)rows, column, columns, a, 0);
+    }
+  }
+}
+
+/* Rows [row, row + rows) of the block for k in [k, k + depth) of it. */
+static void pack_rows(const run_state *s, const block *x, int64_t row, int64_t rows, int64_t k, int64_t depth,
+                      char *packed) {
+  const mix_gemm_plan *plan = s->plan;
+  const mix_gemm_storage *storage = plan->storage;
+  const mix_gemm_problem *p = &plan->problem;
+  const int64_t offset =
+      p->transpose_a ? (x->k + k) * p->lda + x->row + row : (x->row + row) * p->lda + x->k + k;
+  const void *source = at(s->operands->a, offset, mix_dtype_size(storage->dtype));
+  if (plan->a_transposed)
+    storage->pack_a_transposed(source, p->lda, (int)rows, depth, packed, plan->a_stride);
+  else
+    storage->pack_a[p->transpose_a](source, p->lda, (int)rows, depth, packed, plan->a_stride);
+}
+
+/* Panels [first, end) of all `panels` of the block. */
+static void pack_panels(const run_state *s, const block *x, int64_t first, int64_t end, int64_t panels) {
+  enum { STEP = 32 }; /* of k: lines that two panels share are still in a cache for the second */
+  const mix_gemm_plan *plan = s->plan;
+  const int64_t row = x->rows * first / panels;
+  if (!plan->a_panel_stride) {
+    pack_rows(s, x, row, x->rows * end / panels - row, 0, x->depth, s->a);
+    return;
+  }
+  for (int64_t k = 0; k < x->depth; k += STEP)
+    for (int64_t i = first; i < end; i++) {
+      const int64_t from = x->rows * i / panels, to = x->rows * (i + 1) / panels;
+      char *packed =
+          s->a + ((i - first) * plan->a_panel_stride + k * plan->a_stride) * (int64_t)plan->engine->element;
+      pack_rows(s, x, from, to - from, k, smaller(STEP, x->depth - k), packed);
+    }
+}
+
+static void multiply_block(const run_state *s, const block *x) {
+  const mix_gemm_plan *plan = s->plan;
+  const mix_gemm_engine *engine = plan->engine;
+  const mix_gemm_storage *storage = plan->storage;
+  const mix_gemm_problem *p = &plan->problem;
+  const size_t stored = mix_dtype_size(storage->dtype);
+  if (!plan->b_in_place) {
+    const int64_t offset = p->transpose_b ? x->column * p->ldb + x->k : x->k * p->ldb + x->column;
+    storage->pack_b[p->transpose_b](at(s->operands->b, offset, stored), p->ldb, x->depth, x->columns, s->b,
+                                    x->depth * engine->columns);
+  }
+  const int64_t panels = (x->rows + engine->rows - 1) / engine->rows;
+  /* Panels of even heights: 64 rows are 13, 13, 13, 13, 12, not 14, 14, 14, 14, 8. */
+  if (plan->compute_transposed && plan->a_in_place) {
+    for (int64_t column = 0; column < x->columns; column += engine->columns)
+      for (int64_t i = 0; i < panels; i++) {
+        const int64_t row = x->rows * i / panels, end = x->rows * (i + 1) / panels;
+        const int64_t offset = p->transpose_a ? x->k * p->lda + x->row + row : (x->row + row) * p->lda + x->k;
+        multiply_panels(s, x, at(s->operands->a, offset, stored), p->lda, row, (int)(end - row), column,
+                        (int)smaller(engine->columns, x->columns - column), s->c, 0);
+      }
+  } else {
+    for (int64_t i = 0; i < panels; i++) {
+      const int64_t row = x->rows * i / panels, rows = x->rows * (i + 1) / panels - row;
+      const int64_t offset = p->transpose_a ? x->k * p->lda + x->row + row : (x->row + row) * p->lda + x->k;
+      const void *a = at(s->operands->a, offset, stored);
+      int64_t a_stride = p->lda;
+      if (!plan->a_in_place) {
+        const int64_t first = i - i % plan->a_panels;
+        if (i == first) pack_panels(s, x, first, smaller(first + plan->a_panels, panels), panels);
+        const int64_t from =
+            plan->a_panel_stride ? (i - first) * plan->a_panel_stride : row - x->rows * first / panels;
+        a = at(s->a, from, engine->element), a_stride = plan->a_stride;
+      }
+      multiply_row_panel(s, x, a, a_stride, i, panels);
+      if (x->last && !plan->c_in_place && !plan->compute_transposed) {
+        const char *sums = x->first ? s->c : at(s->c, row * plan->c_stride, engine->sum);
+        mix_gemm_store_result(plan, s->operands, sums, plan->c_stride, x->row + row, rows, x->column,
+                              x->columns, row + rows < x->rows);
+      }
+    }
+  }
+  if (x->last && plan->compute_transposed)
+    mix_gemm_store_transposed(plan, s->operands, s->c, s->transpose, x->row, x->rows, x->column, x->columns);
+}
+
+void mix_gemm_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team,
+                  void *shared, void *own) {
+  if (plan->engine->run) {
+    if (plan->engine->enter) plan->engine->enter();
+    plan->engine->run(plan, operands, team, shared, own);
+    if (plan->stream) mix_end_streams();
+    if (plan->engine->leave) plan->engine->leave();
+    return;
+  }
+  if (plan->small_n) {
+    mix_gemm_run_small_n(plan, operands, team->rank, own);
+    return;
+  }
+  if (plan->small_m) {
+    mix_gemm_run_small_m(plan, operands, team->rank, own);
+    return;
+  }
+  const mix_gemm_problem *p = &plan->problem;
+  run_state s = {.plan = plan, .operands = operands, .a = own};
+  s.b = s.a + plan->a_bytes, s.c = s.b + plan->b_bytes, s.transpose = s.c + plan->c_bytes;
+  mix_gemm_work work;
+  mix_gemm_tile tile;
+  mix_gemm_begin(&work, plan, operands->stealing, team->rank);
+  if (plan->engine->enter) plan->engine->enter();
+  while (mix_gemm_next_tile(&work, &tile)) {
+    block x = {.row = tile.row, .rows = tile.row_end - tile.row};
+    x.column = tile.column, x.columns = tile.column_end - tile.column;
+    do { /* once with an empty sum where k is 0 */
+      x.depth = mix_gemm_next_depth(plan, p->k - x.k);
+      x.first = x.k == 0, x.last = x.k + x.depth == p->k;
+      multiply_block(&s, &x);
+      x.k += x.depth;
+    } while (x.k < p->k);
+  }
+  mix_gemm_end(&work);
+  if (plan->engine->leave) plan->engine->leave();
+  if (plan->stream) mix_end_streams();
+}

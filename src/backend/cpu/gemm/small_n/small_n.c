@@ -1,0 +1,88 @@
+/* Products with few columns: each row of the wide operand is read once, in place, along k; the narrow one is
+ * widened and kept as rows. Of deep products a piece along k at a time: then the sums of each lane wait in
+ * the workspace for the next piece, so that the bits are those of one piece. */
+#include "backend/cpu/gemm/gemm.h"
+#include "backend/cpu/gemm/sizes.h"
+#include <string.h>
+
+/* A thread's part, and the parts of its workspace. */
+typedef struct run_state {
+  const mix_gemm_plan *plan;
+  const mix_gemm_operands *operands;
+  char *lanes, *narrow, *sums, *transposed;
+  int64_t k, depth; /* the piece at hand */
+} run_state;
+
+/* The piece of op(B) as rows of `depth`, zeros behind each up to a whole vector. */
+static void widen_piece(const run_state *s) {
+  const mix_gemm_plan *plan = s->plan;
+  const mix_gemm_problem *p = &plan->problem;
+  const int64_t element = (int64_t)plan->engine->element, lanes = plan->engine->lanes,
+                width = plan->engine->columns;
+  const int64_t stored = (int64_t)mix_dtype_size(plan->storage->dtype);
+  const char *b = s->operands->b;
+  if (p->transpose_b || (p->n == 1 && p->ldb == 1)) { /* a lone column lies along k too */
+    plan->storage->pack_a[MIX_GEMM_ROWS](b + s->k * stored, p->ldb, (int)p->n, s->depth, s->narrow,
+                                         plan->a_stride);
+    return;
+  }
+  const int64_t whole = s->depth / lanes * lanes;
+  for (int64_t j = 0; j < p->n && whole < s->depth; j++)
+    memset(s->narrow + (j * plan->a_stride + whole) * element, 0, (size_t)(lanes * element));
+  for (int64_t k = 0; k < s->depth; k += MIX_GEMM_SMALL_N_ROWS)
+    for (int64_t j = 0; j < p->n; j += width) {
+      const int64_t depth = smaller(MIX_GEMM_SMALL_N_ROWS, s->depth - k), columns = smaller(width, p->n - j);
+      plan->storage->pack_b[0](b + ((s->k + k) * p->ldb + j) * stored, p->ldb, depth, columns, s->transposed,
+                               0);
+      mix_gemm_transpose(s->transposed, width, depth, columns, s->narrow + (j * plan->a_stride + k) * element,
+                         plan->a_stride, (size_t)element);
+    }
+}
+
+/* The piece for rows [row, row + rows), at most MIX_GEMM_SMALL_N_ROWS, which keep their sums at `lanes`;
+ * finished after the last k. */
+static void multiply(const run_state *s, int64_t row, int64_t rows, char *lanes) {
+  const mix_gemm_plan *plan = s->plan;
+  const mix_gemm_engine *engine = plan->engine;
+  const mix_gemm_problem *p = &plan->problem;
+  const int64_t stored = (int64_t)mix_dtype_size(plan->storage->dtype), sum = (int64_t)engine->sum;
+  const bool first = s->k == 0, last = s->k + s->depth == p->k;
+  const char *a = (const char *)s->operands->a + (row * p->lda + s->k) * stored;
+  for (int64_t i = 0, count; i < rows; i += count) {
+    const bool one = i + engine->small_n_rows > rows;
+    count = one ? 1 : engine->small_n_rows;
+    plan->storage->small_n[one](s->depth, a + i * p->lda * stored, p->lda, s->narrow, plan->a_stride,
+                                (int)p->n, lanes + i * p->n * engine->lanes * sum, first,
+                                last ? s->sums + i * MIX_GEMM_SMALL_N_STRIDE * sum : NULL);
+  }
+  if (!last) return;
+  if (plan->compute_transposed) {
+    mix_gemm_transpose(s->sums, MIX_GEMM_SMALL_N_STRIDE, rows, p->n, s->transposed, MIX_GEMM_SMALL_N_ROWS,
+                       (size_t)sum);
+    mix_gemm_store_result(plan, s->operands, s->transposed, MIX_GEMM_SMALL_N_ROWS, 0, p->n, row, rows, 0);
+  } else {
+    mix_gemm_store_result(plan, s->operands, s->sums, MIX_GEMM_SMALL_N_STRIDE, row, rows, 0, p->n, 0);
+  }
+}
+
+void mix_gemm_run_small_n(const mix_gemm_plan *plan, const mix_gemm_operands *operands, int rank,
+                          void *workspace) {
+  const mix_gemm_problem *p = &plan->problem;
+  const int64_t lanes_of_row = p->n * plan->engine->lanes * (int64_t)plan->engine->sum;
+  const bool tiles = plan->kc < p->k;
+  run_state s = {.plan = plan, .operands = operands, .lanes = workspace};
+  s.narrow = s.lanes + plan->a_bytes, s.sums = s.narrow + plan->b_bytes,
+  s.transposed = s.sums + plan->c_bytes;
+  int64_t begin, end;
+  mix_gemm_share(p->m, 2, rank, plan->threads, &begin, &end);
+  if (begin >= end || p->n == 0) return;
+  for (int64_t row = begin; row < end; row += plan->mc) {
+    const int64_t rows = smaller(plan->mc, end - row);
+    for (s.k = 0; s.k < p->k; s.k += s.depth) {
+      s.depth = smaller(plan->kc, p->k - s.k);
+      if (tiles || row == begin) widen_piece(&s);
+      for (int64_t i = 0; i < rows; i += MIX_GEMM_SMALL_N_ROWS)
+        multiply(&s, row + i, smaller(MIX_GEMM_SMALL_N_ROWS, rows - i), s.lanes + i * lanes_of_row);
+    }
+  }
+}

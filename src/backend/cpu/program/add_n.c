@@ -1,0 +1,88 @@
+/* Sums of tensors of one shape: a program of the tile executor that adds in float32 (double, int64) and
+ * rounds once. */
+#include "backend/cpu/kernel_rows.h"
+#include "backend/cpu/program/prepared_program.h"
+#include "base/alloc.h"
+
+enum { MAX = 32 };
+
+typedef struct sum {
+  mix_program program;
+  mix_tile_program *tiles;
+  mix_program_load loads[MAX];
+  mix_instruction instructions[2 * MAX];
+  mix_program_store store;
+} sum;
+
+static mix_dtype wide(mix_dtype dtype) {
+  return mix_tile_class_of(dtype) == MIX_TILE_FLOAT ? MIX_FLOAT32 : dtype;
+}
+
+static int append(sum *s, mix_opcode opcode, mix_dtype dtype, int a, int b) {
+  s->instructions[s->program.instruction_count] =
+      (mix_instruction){.opcode = opcode, .dtype = dtype, .operands = {a, b}};
+  return s->program.load_count + s->program.instruction_count++;
+}
+
+static bool prepare(mix_kernel_args *args, const mix_vector *vector) {
+  sum *s = mix_calloc(1, sizeof *s);
+  if (!s) return false;
+  const mix_dtype dtype = args->output_types[0].dtype;
+  s->program = (mix_program){.rank = 1,
+                             .dims = {mix_shape_size(args->output_types[0].shape)},
+                             .load_count = args->input_count,
+                             .store_count = 1,
+                             .loads = s->loads,
+                             .instructions = s->instructions,
+                             .stores = &s->store};
+  for (int i = 0; i < args->input_count; i++)
+    s->loads[i] = (mix_program_load){.input = i, .dtype = dtype, .strides = {1}};
+  int total = append(s, MIX_OPCODE_CAST, wide(dtype), 0, 0);
+  for (int i = 1; i < args->input_count; i++)
+    total = append(s, MIX_OPCODE_ADD, wide(dtype), total, append(s, MIX_OPCODE_CAST, wide(dtype), i, 0));
+  s->store = (mix_program_store){.output = 0, .reg = append(s, MIX_OPCODE_CAST, dtype, total, 0)};
+  s->tiles = mix_tile_prepare_for(&s->program, vector);
+  if (!s->tiles) {
+    mix_free(s);
+    return false;
+  }
+  args->prepared = s;
+  return true;
+}
+static void release(void *prepared) {
+  mix_free(((sum *)prepared)->tiles);
+  mix_free(prepared);
+}
+static bool prepare_avx512(mix_kernel_args *args, int threads) {
+  return (void)threads, prepare(args, &mix_vector_avx512);
+}
+static bool prepare_avx2(mix_kernel_args *args, int threads) {
+  return (void)threads, prepare(args, &mix_vector_avx2);
+}
+static bool prepare_generic(mix_kernel_args *args, int threads) {
+  return (void)threads, prepare(args, &mix_vector_generic);
+}
+
+static void run_add_n(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
+  (void)vector; /* chosen by prepare */
+  mix_tile_run(((const sum *)args->prepared)->tiles, args, team);
+}
+static const char *unsupported_reason(const mix_kernel_args *args) {
+  if (args->output_types[0].dtype == MIX_BOOL) return "bool";
+  return args->input_count > MAX ? "more than 32 operands" : NULL;
+}
+static bool serial(const mix_kernel_args *args) {
+  return ((const sum *)args->prepared)->tiles->cost < MIX_CPU_SMALL;
+}
+static bool share(const mix_kernel_args *args, int64_t *count, int64_t *grain) {
+  return mix_tile_share(((const sum *)args->prepared)->tiles, count, grain);
+}
+
+#define ADD_N(set, features)                                                                                 \
+  MIX_CPU_KERNEL(add_n, set, features, "add_n_acc32", .unsupported_reason = unsupported_reason,              \
+                 .prepare = prepare_##set, .release = release, .serial = serial, .share = share)
+ADD_N(avx512, MIX_CPU_AVX512)
+ADD_N(avx2, MIX_CPU_AVX2)
+ADD_N(generic, 0)
+const mix_kernel *const mix_cpu_add_n_kernels[] = {&add_n_kernel_avx512, &add_n_kernel_avx2,
+                                                   &add_n_kernel_generic, NULL};

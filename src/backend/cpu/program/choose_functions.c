@@ -1,0 +1,55 @@
+/* Which vector function computes an instruction on tiles, and which one rounds its result. */
+#include "backend/cpu/program/prepare_steps.h"
+
+/* Results are operands, constants of few bits or integers next to an operand: representable where the
+ * operands are. */
+static bool is_exact(mix_opcode opcode, mix_tile_class class) {
+  switch (opcode) {
+  case MIX_OPCODE_IDENTITY:
+  case MIX_OPCODE_SIGN:
+  case MIX_OPCODE_FLOOR:
+  case MIX_OPCODE_CEIL:
+  case MIX_OPCODE_ROUND:
+  case MIX_OPCODE_RELU:
+  case MIX_OPCODE_RELU6:
+  case MIX_OPCODE_MAXIMUM:
+  case MIX_OPCODE_MINIMUM:
+  case MIX_OPCODE_SELECT:
+  case MIX_OPCODE_CLIP:
+  case MIX_OPCODE_RELU_GRAD:
+  case MIX_OPCODE_RELU6_GRAD: return true;
+  case MIX_OPCODE_NEGATIVE:
+  case MIX_OPCODE_ABS: return class == MIX_TILE_FLOAT;
+  default: return false;
+  }
+}
+
+/* An operand may hold numbers that the result's dtype does not: programs with excess precision. */
+static bool narrows(const mix_program *program, const mix_instruction *instruction) {
+  for (int k = mix_tile_operand_of_class(instruction); k < mix_opcode_operands(instruction->opcode); k++)
+    if (mix_program_register_dtype(program, instruction->operands[k]) != instruction->dtype) return true;
+  return false;
+}
+
+mix_tile_choice mix_tile_choose(const mix_tile_plan *plan, int i) {
+  const mix_program *program = plan->p->program;
+  const mix_vector *vector = plan->p->vector;
+  const mix_instruction *instruction = &program->instructions[i];
+  const int reg = program->load_count + i,
+            operand = instruction->operands[mix_tile_operand_of_class(instruction)];
+  const mix_dtype from = plan->held_as[operand], to = instruction->dtype;
+  const mix_tile_class class = mix_tile_class_of(from);
+  mix_tile_choice c = {.round = mix_tile_round_of(vector, to)};
+  if (instruction->opcode == MIX_OPCODE_CAST) {
+    bool rounded;
+    c.function = mix_tile_cast_of(vector, from, to, &rounded);
+    if (rounded || from == to) c.round = NULL;
+  } else {
+    c.function = mix_tile_instruction_of(vector, instruction->opcode, class);
+    if (is_exact(instruction->opcode, class) && !narrows(program, instruction)) c.round = NULL;
+  }
+  if (plan->only_stored[reg]) c.round = NULL;
+  c.same = !c.round && class == mix_tile_class_of(to) &&
+           (instruction->opcode == MIX_OPCODE_CAST || instruction->opcode == MIX_OPCODE_IDENTITY);
+  return c;
+}

@@ -1,0 +1,50 @@
+/* The kernels of fused steps: the tile executor over the whole program. */
+#include "backend/cpu/kernel_rows.h"
+#include "backend/cpu/program/prepared_program.h"
+
+static void run_fused(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
+  (void)vector; /* chosen by prepare */
+  mix_tile_run(args->prepared, args, team);
+}
+
+static const char *unsupported_reason(const mix_kernel_args *args) {
+  for (int l = 0; l < args->program->load_count; l++)
+    if (args->program->loads[l].input == MIX_FROM_ACCUMULATOR) return "an epilogue, not a program of its own";
+  return mix_tile_unsupported_reason(args->program);
+}
+
+static bool prepare(mix_kernel_args *args, int threads, const mix_vector *vector) {
+  (void)threads;
+  args->prepared = mix_tile_prepare_for(args->program, vector);
+  return args->prepared != NULL;
+}
+static bool prepare_avx512(mix_kernel_args *args, int threads) {
+  return prepare(args, threads, &mix_vector_avx512);
+}
+static bool prepare_avx2(mix_kernel_args *args, int threads) {
+  return prepare(args, threads, &mix_vector_avx2);
+}
+static bool prepare_generic(mix_kernel_args *args, int threads) {
+  return prepare(args, threads, &mix_vector_generic);
+}
+
+static bool serial(const mix_kernel_args *args) {
+  return ((const mix_tile_program *)args->prepared)->cost < MIX_CPU_SMALL;
+}
+
+static size_t workspace(const mix_kernel_args *args, int threads) {
+  if (args->program->reduction == MIX_REDUCE_NOTHING || args->program->row) return 0;
+  return mix_tile_pieces_bytes(args->prepared) + (size_t)threads * MIX_TILE_REDUCTION_BYTES;
+}
+static bool share(const mix_kernel_args *args, int64_t *count, int64_t *grain) {
+  return mix_tile_share(args->prepared, count, grain);
+}
+
+#define FUSED(set, features)                                                                                 \
+  MIX_CPU_KERNEL(fused, set, features, "fused", .unsupported_reason = unsupported_reason,                    \
+                 .workspace = workspace, .prepare = prepare_##set, .serial = serial, .share = share)
+FUSED(avx512, MIX_CPU_AVX512)
+FUSED(avx2, MIX_CPU_AVX2)
+FUSED(generic, 0)
+const mix_kernel *const mix_cpu_fused_kernels[] = {&fused_kernel_avx512, &fused_kernel_avx2,
+                                                   &fused_kernel_generic, NULL};

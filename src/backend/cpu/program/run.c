@@ -1,0 +1,463 @@
+/* Running prepared programs. A tile covers pieces (parts of rows) of the iteration space: one piece where
+ * rows are long or all loads are contiguous, several whole rows where rows are short. Loads fill tiles or
+ * point into memory; every instruction is one vectorised loop; stores follow at the end of the tile, or write
+ * at once where no load of the same memory is still to come. */
+#include "backend/cpu/program/run_state.h"
+#include <math.h>
+#include <string.h>
+
+/* Whole groups: instructions may work on memory itself. */
+static inline bool is_whole(const mix_tile_span *t) { return t->n % 16 == 0; }
+
+static void fill_with(void *tile, size_t held, int64_t n) {
+  if (held == 4) {
+    uint32_t *r = tile, value = r[0];
+    for (int64_t i = 1; i < n; i++) r[i] = value;
+  } else {
+    uint64_t *r = tile, value = r[0];
+    for (int64_t i = 1; i < n; i++) r[i] = value;
+  }
+}
+
+/* n elements, `stride` apart in memory. */
+static void load_strided(const mix_tile_load *load, char *slot, const char *source, int64_t stride,
+                         int64_t n) {
+  if (stride == 1) {
+    load->load(slot, source, n);
+  } else if (stride == 0) {
+    load->load(slot, source, 1);
+    fill_with(slot, load->held, n);
+  } else {
+    uint64_t part[64]; /* gathered, at most 8 bytes each */
+    const size_t element = load->element;
+    for (int64_t i = 0; i < n; i += 64) {
+      const int64_t m = n - i < 64 ? n - i : 64;
+      for (int64_t j = 0; j < m; j++)
+        memcpy((char *)part + (size_t)j * element, source + (i + j) * stride * (int64_t)element, element);
+      load->load(slot + (size_t)i * load->held, part, m);
+    }
+  }
+}
+
+/* Element of the operand that position `flat` of the space sees. */
+static int64_t offset_of(const mix_tile_program *p, const mix_tile_load *load, int64_t flat) {
+  int64_t at = 0;
+  for (int d = p->rank - 1; d > 0; d--) {
+    const int64_t next = flat / p->dims[d];
+    at += (flat - next * p->dims[d]) * load->strides[d];
+    flat = next;
+  }
+  return at + flat * load->strides[0];
+}
+
+static void load_general(const mix_tile_state *r, const mix_tile_load *load, char *slot, const char *source,
+                         const mix_tile_span *t) {
+  const mix_tile_program *p = r->p;
+  const int64_t stride = load->strides[p->rank - 1];
+  const bool simple = p->rank == 2 && r->pitch == p->inner;
+  for (int64_t i = 0; i < t->pieces; i++) {
+    const int64_t at = simple ? (t->row + i) * load->strides[0] + t->column * stride
+                              : offset_of(p, load, t->flat + i * r->pitch);
+    load_strided(load, slot + (size_t)(i * t->length) * load->held, source + at * (int64_t)load->element,
+                 stride, t->length);
+  }
+}
+
+/* Values behind the last element are computed with its group, and thrown away: zeros, so that they cost
+ * nothing. */
+static inline void pad(char *slot, size_t held, int64_t n) {
+  const int64_t rest = n % 16;
+  if (rest)
+    memset(slot + (size_t)n * held, 0,
+           (size_t)(16 - rest) * held < MIX_TILE_PADDING ? (size_t)(16 - rest) * held : MIX_TILE_PADDING);
+}
+
+/* Is memory itself the tile, of a load that the tile to come finds there too? */
+static inline bool in_place(const mix_tile_program *p, const mix_tile_load *load, const mix_tile_span *t) {
+  return p->streams && load->access == MIX_TILE_CONTIGUOUS && load->direct && t->dense && is_whole(t);
+}
+
+/* The part of an operand or result that the tile to come sees. */
+static void add_prefetch(mix_tile_state *r, const mix_tile_span *t, const void *memory, size_t element) {
+  if (r->prefetch_count == MIX_TILE_PREFETCH) return;
+  r->prefetch[r->prefetch_count].from = (const char *)memory + (t->flat + t->next) * (int64_t)element;
+  r->prefetch[r->prefetch_count++].lines = (t->n * (int64_t)element + 63) / 64;
+}
+
+/* What tile `t` looks prefetch to. */
+static void look_ahead(mix_tile_state *r, const mix_tile_span *t) {
+  const mix_tile_program *p = r->p;
+  r->prefetch_count = r->prefetch_at = 0;
+  r->prefetch_lines = 0;
+  if (!t->next || !t->dense || !p->body_count) return;
+  for (int l = 0; l < p->load_count; l++) {
+    const mix_tile_load *load = &p->loads[l];
+    if (load->used && load->access == MIX_TILE_CONTIGUOUS && !(load->fetched && in_place(p, load, t)))
+      add_prefetch(r, t, r->args->inputs[load->input], load->element);
+  }
+  for (int i = 0; i < p->store_count; i++)
+    if (r->prefetch_store[i]) add_prefetch(r, t, r->args->outputs[p->stores[i].output], p->stores[i].element);
+  int64_t lines = 0;
+  for (int i = 0; i < r->prefetch_count; i++) lines += r->prefetch[i].lines;
+  r->prefetch_lines = (lines + p->body_count - 1) / p->body_count;
+}
+
+static inline void take_prefetch(mix_tile_state *r) {
+  for (int64_t left = r->prefetch_lines; left > 0 && r->prefetch_at < r->prefetch_count;) {
+    const int64_t lines = r->prefetch[r->prefetch_at].lines, n = lines < left ? lines : left;
+    const char *from = r->prefetch[r->prefetch_at].from;
+    for (int64_t i = 0; i < n; i++) __builtin_prefetch(from + 64 * i, 0, 3);
+    r->prefetch[r->prefetch_at].from += 64 * n;
+    r->prefetch[r->prefetch_at].lines -= n;
+    r->prefetch_at += n == lines;
+    left -= n;
+  }
+}
+
+static void load_tile(mix_tile_state *r, const mix_tile_load *load, const mix_tile_span *t) {
+  const mix_tile_program *p = r->p;
+  char *slot = r->memory + p->home[load->reg];
+  const char *source;
+  int64_t pitch; /* of the pieces in memory */
+  switch (load->access) {
+  case MIX_TILE_ACCUMULATOR:
+    source =
+        r->accumulator + ((t->row - r->first_row) * r->accumulator_stride + t->column - r->first_column) *
+                             (int64_t)load->element;
+    pitch = r->accumulator_stride;
+    break;
+  case MIX_TILE_CONTIGUOUS:
+    source = (const char *)r->args->inputs[load->input] + t->flat * (int64_t)load->element;
+    pitch = r->pitch;
+    break;
+  case MIX_TILE_PERIODIC:
+    if (r->expanded) return;
+    source = r->args->inputs[load->input];
+    pitch = 0;
+    if (t->pieces == 1 && load->strides[p->rank - 1] == 1 && r->pitch == p->inner) {
+      source += t->column * (int64_t)load->element;
+      break;
+    }
+    load_general(r, load, slot, source, t);
+    pad(slot, load->held, t->n);
+    return;
+  default:
+    load_general(r, load, slot, r->args->inputs[load->input], t);
+    pad(slot, load->held, t->n);
+    return;
+  }
+  const bool dense = t->pieces == 1 || pitch == t->length;
+  if (dense && load->direct && is_whole(t) && !(load->stored && r->overwrites)) {
+    r->at[load->reg] = (void *)(uintptr_t)source;
+    return;
+  }
+  r->at[load->reg] = slot;
+  if (load->round && t->length % 16 == 0) { /* whole groups: no further pass */
+    for (int64_t i = 0; i < (dense ? 1 : t->pieces); i++) {
+      const void *operands[3] = {source + i * pitch * (int64_t)load->element};
+      load->round(slot + (size_t)(i * t->length) * load->held, operands, (const int[3]){1},
+                  dense ? t->n : t->length, 0);
+    }
+    return;
+  }
+  if (dense)
+    load->load(slot, source, t->n);
+  else
+    for (int64_t i = 0; i < t->pieces; i++)
+      load->load(slot + (size_t)(i * t->length) * load->held, source + i * pitch * (int64_t)load->element,
+                 t->length);
+  pad(slot, load->held, t->n);
+  if (load->round) {
+    const void *operands[3] = {slot};
+    load->round(slot, operands, (const int[3]){1}, t->n, 0);
+  }
+}
+
+static inline void run_step(mix_tile_state *r, const mix_tile_step *step, int64_t n) {
+  const void *operands[3] = {r->at[step->operands[0]], r->at[step->operands[1]], r->at[step->operands[2]]};
+  step->function(r->at[step->result], operands, step->steps, n,
+                 step->by_packets ? r->packets : step->immediate);
+}
+
+/* What it reads in place it fetches for the next tile, too. */
+static void run_chain(mix_tile_state *r, const mix_tile_step *step, const mix_tile_span *t) {
+  const mix_fused_chain *chain = step->chain;
+  const void *operands[MIX_CHAIN_OPERANDS];
+  void *results[MIX_CHAIN_RESULTS];
+  int64_t prefetch[MIX_CHAIN_OPERANDS] = {0};
+  for (int k = 0; k < step->operand_count; k++) {
+    const int reg = step->operands[k];
+    operands[k] = r->at[reg];
+    if (k < chain->vectors && reg < r->p->load_count && in_place(r->p, &r->p->loads[reg], t))
+      prefetch[k] = t->next * (int64_t)sizeof(float);
+  }
+  for (int k = 0; k < chain->result_count; k++)
+    results[k] = r->at[k < chain->result_count - 1 ? step->others[k] : step->result];
+  chain->function(results, operands, prefetch, t->n, r->packets);
+}
+
+/* How many elements of the tile belong to whole packets of eight of the space (or more, where all do): the
+ * place of an element in the space decides, whatever the tile. */
+static double whole_packets(const mix_tile_state *r, const mix_tile_span *t) {
+  const int64_t left = r->p->count - r->p->count % 8 - t->flat, last = (t->pieces - 1) * r->pitch;
+  if (t->dense || left >= last + t->length) return (double)left;
+  const int64_t pieces = left > 0 ? left / r->pitch : 0, rest = left > 0 ? left % r->pitch : 0;
+  return (double)(pieces * t->length + (rest < t->length ? rest : t->length));
+}
+
+static void run_tile(mix_tile_state *r, const mix_tile_span *t) {
+  const mix_tile_program *p = r->p;
+  const bool at_once = is_whole(t) && t->dense;
+  if (p->streams) look_ahead(r, t);
+  r->packets = whole_packets(r, t);
+  for (int i = 0; i < p->store_count; i++) {
+    const mix_tile_store *store = &p->stores[i];
+    char *result = (char *)r->args->outputs[store->output] + t->flat * (int64_t)store->element;
+    if (!r->direct_store[i]) continue;
+    r->at[store->reg] = at_once ? result : r->memory + p->home[store->reg];
+  }
+  for (int i = 0; i < p->body_count; i++) {
+    const mix_tile_step *step = &p->body[i];
+    if (step->function)
+      run_step(r, step, t->n);
+    else if (step->chain)
+      run_chain(r, step, t);
+    else
+      load_tile(r, &p->loads[step->load], t);
+    if (p->streams) take_prefetch(r);
+  }
+  if (p->reduced >= 0) mix_tile_reduce(r, t);
+  for (int i = 0; i < p->store_count; i++) {
+    const mix_tile_store *store = &p->stores[i];
+    if (r->direct_store[i] && at_once) continue;
+    char *result = (char *)r->args->outputs[store->output] + t->flat * (int64_t)store->element;
+    const char *value = r->at[store->reg];
+    if (result == value) continue;
+    if (store->stream && at_once && !((uintptr_t)result % 64) && t->n % MIX_TILE_STREAMED == 0)
+      store->stream(result, value, t->n), r->streamed = true;
+    else if (t->dense)
+      store->store(result, value, t->n);
+    else
+      for (int64_t j = 0; j < t->pieces; j++)
+        store->store(result + j * r->pitch * (int64_t)store->element,
+                     value + (size_t)(j * t->length) * store->held, t->length);
+  }
+}
+
+static bool loads_what_is_stored(const mix_tile_load *load, const mix_tile_store *store,
+                                 const mix_kernel_args *args) {
+  return load->used && load->input != MIX_FROM_ACCUMULATOR &&
+         args->inputs[load->input] == args->outputs[store->output];
+}
+
+/* Uniform values fill their group of MIX_TILE_PADDING bytes, whatever the vectors of those who read them. */
+static void start(mix_tile_state *r, const mix_tile_program *p, const mix_kernel_args *args, char *memory) {
+  r->p = p;
+  r->args = args;
+  r->memory = memory;
+  r->pitch = p->inner;
+  r->end_row = -1;
+  r->streamed = false;
+  r->expanded = false;
+  r->overwrites = false;
+  r->packets = 0;
+  r->finite = true;
+  r->tested = NULL;
+  r->integer_sum = 0;
+  r->summed = 0;
+  r->total = 0;
+  r->pieces = NULL;
+  if (mix_tile_sums(p->program)) memset(r->lanes, 0, sizeof r->lanes);
+  for (int i = 0; i < p->register_count; i++) r->at[i] = p->home[i] < 0 ? NULL : memory + p->home[i];
+  for (int i = 0; i < p->preamble_count; i++) {
+    const mix_tile_step *step = &p->preamble[i];
+    if (step->function)
+      run_step(r, step, 1);
+    else
+      p->loads[step->load].load(r->at[step->result], args->inputs[p->loads[step->load].input], 1);
+    fill_with(r->at[step->result], (size_t)step->held, MIX_TILE_PADDING / step->held);
+  }
+  for (int i = 0; i < p->store_count; i++) {
+    const mix_tile_store *store = &p->stores[i];
+    r->direct_store[i] = store->defined_by >= 0;
+    r->prefetch_store[i] = p->streams && !store->stream;
+    for (int l = 0; l < p->load_count; l++) {
+      if (!loads_what_is_stored(&p->loads[l], store, args)) continue;
+      r->prefetch_store[i] = false; /* loaded anyway */
+      if (p->loads[l].last_use > store->defined_by) r->direct_store[i] = false;
+      if (p->loads[l].stored && store->reg != l) r->overwrites = true;
+    }
+  }
+}
+
+/* Numbers stored in 16 bits, times a factor that cannot make a finite one infinite, are finite where they
+ * were so before. */
+static void test_stored(mix_tile_state *r) {
+  const mix_tile_program *p = r->p;
+  if (p->tested < 0) return;
+  const mix_dtype dtype = p->program->loads[p->tested].dtype;
+  if (p->factor >= 0 && !mix_tile_factor_keeps(dtype, *(const float *)r->at[p->factor])) return;
+  r->tested = r->args->inputs[p->loads[p->tested].input];
+  r->infinity = dtype == MIX_FLOAT16 ? 0x7c00 : 0x7f80;
+}
+
+/* Columns [column, column + columns) of one row. */
+static void run_row(mix_tile_state *r, int64_t row, int64_t column, int64_t columns) {
+  const int64_t tile_elements = r->p->tile;
+  if (r->tested) {
+    r->finite = r->finite &&
+                r->p->vector->all_finite_stored(r->tested + row * r->pitch + column, columns, r->infinity);
+    return;
+  }
+  for (int64_t c = 0; c < columns; c += tile_elements) {
+    const int64_t n = columns - c < tile_elements ? columns - c : tile_elements;
+    const mix_tile_span t = {.row = row,
+                             .column = column + c,
+                             .flat = row * r->pitch + column + c,
+                             .pieces = 1,
+                             .length = n,
+                             .n = n,
+                             .next = r->end_row < 0         ? n
+                                     : row + 1 < r->end_row ? r->pitch
+                                                            : 0,
+                             .dense = true};
+    run_tile(r, &t);
+  }
+}
+
+/* Rows [row, row + rows), several to a tile, of columns [column, column + columns). */
+static void run_rows(mix_tile_state *r, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+  const mix_tile_program *p = r->p;
+  const int64_t most = p->tile / columns < rows ? p->tile / columns : rows;
+  for (int l = 0; l < p->load_count; l++) {
+    const mix_tile_load *load = &p->loads[l];
+    if (!load->used || load->access != MIX_TILE_PERIODIC) continue;
+    char *slot = r->memory + p->home[load->reg];
+    const mix_tile_span t = {.row = row,
+                             .column = column,
+                             .flat = row * r->pitch + column,
+                             .pieces = 1,
+                             .length = columns,
+                             .n = columns};
+    load_general(r, load, slot, r->args->inputs[load->input], &t);
+    for (int64_t i = 1; i < most; i++)
+      memcpy(slot + (size_t)(i * columns) * load->held, slot, (size_t)columns * load->held);
+    pad(slot, load->held, most * columns);
+  }
+  r->expanded = true;
+  for (int64_t i = 0; i < rows; i += most) {
+    const int64_t pieces = rows - i < most ? rows - i : most;
+    const mix_tile_span t = {.row = row + i,
+                             .column = column,
+                             .flat = (row + i) * r->pitch + column,
+                             .pieces = pieces,
+                             .length = columns,
+                             .n = pieces * columns,
+                             .next = pieces * r->pitch,
+                             .dense = pieces == 1 || r->pitch == columns};
+    run_tile(r, &t);
+  }
+  r->expanded = false;
+}
+
+/* ---- the whole space ---- */
+
+static int64_t common_divisor(int64_t a, int64_t b) {
+  while (b) {
+    const int64_t t = a % b;
+    a = b;
+    b = t;
+  }
+  return a;
+}
+
+/* Rows of at most a tile are shared in groups of about a tile, longer ones in tiles. */
+static int64_t rows_of_grain(const mix_tile_program *p) {
+  if (p->program->row) { /* whole sums, and about a tile */
+    const int64_t rows = p->program->row / common_divisor(p->inner, p->program->row),
+                  tile = MIX_TILE_ELEMENTS / (rows * p->inner);
+    return tile > 1 ? rows * tile : rows;
+  }
+  if (mix_tile_sums(p->program))
+    return MIX_SUM_PIECE / common_divisor(p->inner, MIX_SUM_PIECE); /* whole pieces */
+  return MIX_TILE_ELEMENTS / p->inner;
+}
+/* Of tiles, where rows are longer than one. */
+static int64_t tiles_of_grain(const mix_tile_program *p, int64_t tiles) {
+  if (p->program->row && p->rows == 1)
+    return p->program->row / common_divisor(MIX_TILE_ELEMENTS, p->program->row);
+  if (p->program->row) return rows_of_grain(p) * tiles;
+  if (!mix_tile_sums(p->program)) return 1;
+  if (p->rows == 1 || p->inner % MIX_SUM_PIECE == 0) return MIX_SUM_PIECE / MIX_TILE_ELEMENTS;
+  return rows_of_grain(p) * tiles;
+}
+
+bool mix_tile_share(const mix_tile_program *p, int64_t *count, int64_t *grain) {
+  *count = p->count;
+  if (p->count == 0) return false;
+  if (p->rows > 1 && p->inner <= MIX_TILE_ELEMENTS) {
+    *grain = rows_of_grain(p) * p->inner;
+    return true;
+  }
+  if (p->program->row) {
+    *grain = tiles_of_grain(p, 1) * MIX_TILE_ELEMENTS;
+    return p->rows == 1;
+  }
+  *grain = mix_tile_sums(p->program) ? MIX_SUM_PIECE : MIX_TILE_ELEMENTS;
+  return p->rows == 1 || p->inner % *grain == 0;
+}
+
+void mix_tile_run(const mix_tile_program *p, const mix_kernel_args *args, const mix_team *team) {
+  _Alignas(64) char memory[MIX_TILE_MEMORY];
+  mix_tile_state r;
+  start(&r, p, args, memory);
+  if (team->size > 1 && mix_tile_sums(p->program) && !p->program->row) r.pieces = args->workspace;
+  test_stored(&r);
+  int64_t begin, end;
+  if (p->count == 0) {
+    ;
+  } else if (p->rows > 1 && p->inner <= MIX_TILE_ELEMENTS) {
+    mix_team_share(team, p->rows, rows_of_grain(p), &begin, &end);
+    if (begin < end && p->inner <= p->tile)
+      run_rows(&r, begin, end - begin, 0, p->inner);
+    else
+      for (int64_t row = begin; row < end; row++) run_row(&r, row, 0, p->inner);
+  } else {
+    const int64_t tiles = (p->inner + MIX_TILE_ELEMENTS - 1) / MIX_TILE_ELEMENTS;
+    mix_team_share(team, p->rows * tiles, tiles_of_grain(p, tiles), &begin, &end);
+    for (int64_t i = begin; i < end;) {
+      const int64_t row = i / tiles, first = i % tiles,
+                    last = row < (end - 1) / tiles ? tiles : (end - 1) % tiles + 1;
+      const int64_t column = first * MIX_TILE_ELEMENTS,
+                    stop = last * MIX_TILE_ELEMENTS < p->inner ? last * MIX_TILE_ELEMENTS : p->inner;
+      run_row(&r, row, column, stop - column);
+      i = row * tiles + last;
+    }
+  }
+  if (r.streamed) mix_end_streams();
+  mix_tile_finish_reduction(&r, team);
+}
+
+/* ---- a block of a product's result ---- */
+
+bool mix_tile_run_block(const mix_tile_program *p, const mix_kernel_args *args, const void *accumulator,
+                        int64_t stride, int64_t row, int64_t rows, int64_t column, int64_t columns,
+                        bool more) {
+  _Alignas(64) char memory[MIX_TILE_MEMORY];
+  if (rows <= 0 || columns <= 0) return true;
+  mix_tile_state r;
+  start(&r, p, args, memory);
+  r.accumulator = accumulator;
+  r.accumulator_stride = stride;
+  r.first_row = row;
+  r.first_column = column;
+  r.pitch = p->program->dims[1]; /* the kernel takes programs over matrices alone */
+  r.end_row = row + rows + more;
+  /* Long pieces are read and written in place; short ones are worth gathering. */
+  if (rows > 1 && 2 * columns <= p->tile)
+    run_rows(&r, row, rows, column, columns);
+  else
+    for (int64_t i = 0; i < rows; i++) run_row(&r, row + i, column, columns);
+  if (r.streamed) mix_end_streams();
+  return r.finite;
+}

@@ -1,0 +1,145 @@
+/* The reduction that may end a program: the finite test, and sums of all elements or of rows in the order of
+ * reduce.c. */
+#include "backend/cpu/program/run_state.h"
+#include "tensor/convert.h"
+#include <math.h>
+#include <string.h>
+
+static void end_piece(mix_tile_state *r) {
+  if (!r->summed) return;
+  double sum = r->wide_sum;
+  if (r->p->reduced_class == MIX_TILE_FLOAT) {
+    sum = r->p->vector->sum_end(r->lanes, r->rest, r->summed % MIX_SUM_LANES);
+    memset(r->lanes, 0, sizeof r->lanes);
+  }
+  if (r->pieces)
+    r->pieces[r->piece] = sum;
+  else
+    r->total = r->piece ? r->total + sum : sum;
+  r->summed = 0;
+}
+
+/* n values, the first at place `flat` of a row of `length`, all of one piece. In whole groups element i
+ * belongs to lane i % MIX_SUM_LANES; those behind the row's last whole group wait. */
+static void add_to_piece(mix_tile_state *r, const char *x, int64_t flat, int64_t n, int64_t length) {
+  r->piece = flat / MIX_SUM_PIECE;
+  if (r->p->reduced_class == MIX_TILE_FLOAT) {
+    const float *values = (const float *)(const void *)x;
+    const int64_t groups_end = length - length % MIX_SUM_LANES,
+                  end = flat + n < groups_end ? flat + n : groups_end;
+    int64_t i = flat;
+    for (; i < end && i % MIX_SUM_LANES; i++) r->lanes[i % MIX_SUM_LANES] += values[i - flat];
+    if (i < end) {
+      const int64_t whole = (end - i) - (end - i) % MIX_SUM_LANES;
+      r->p->vector->sum_into(r->lanes, values + (i - flat), whole);
+      i += whole;
+    }
+    for (; i < end; i++) r->lanes[i % MIX_SUM_LANES] += values[i - flat];
+    for (; i < flat + n; i++) r->rest[i % MIX_SUM_LANES] = values[i - flat];
+  } else {
+    const double *values = (const double *)(const void *)x;
+    for (int64_t i = 0; i < n; i++) r->wide_sum = r->summed + i ? r->wide_sum + values[i] : values[i];
+  }
+  r->summed += n;
+}
+
+static void store_sum(const mix_tile_state *r, int64_t index, double sum, int64_t count) {
+  const mix_program *program = r->p->program;
+  const mix_dtype dtype = mix_program_register_dtype(program, program->reduced);
+  void *output = r->args->outputs[program->reduction_output];
+  if (program->reduction == MIX_REDUCE_TO_MEAN) sum /= (double)count;
+  if (dtype == MIX_FLOAT32)
+    ((float *)output)[index] = (float)sum;
+  else
+    mix_store_double(output, dtype, index, sum);
+}
+
+/* Sums of rows, each in pieces and lanes of its own, as reduce.c takes them. A thread has whole rows. */
+static void reduce_rows(mix_tile_state *r, const char *x, const mix_tile_span *t) {
+  const int64_t length = r->p->program->row, held = r->p->reduced_class == MIX_TILE_FLOAT ? 4 : 8;
+  for (int64_t i = 0; i < t->n;) {
+    const int64_t row = (t->flat + i) / length, at = (t->flat + i) % length, rest = length - at;
+    if (!at && rest <= t->n - i && rest <= MIX_SUM_PIECE && held == 4) {
+      store_sum(r, row, r->p->vector->sum((const float *)(const void *)(x + i * held), rest), length);
+      i += rest;
+      continue;
+    }
+    const int64_t left = MIX_SUM_PIECE - at % MIX_SUM_PIECE, most = left < rest ? left : rest,
+                  n = most < t->n - i ? most : t->n - i;
+    add_to_piece(r, x + i * held, at, n, length);
+    if (n == most) end_piece(r);
+    if (n == rest) store_sum(r, row, r->total, length);
+    i += n;
+  }
+}
+
+void mix_tile_reduce(mix_tile_state *r, const mix_tile_span *t) {
+  const mix_tile_program *p = r->p;
+  const char *x = r->at[p->reduced];
+  const bool real = p->reduced_class == MIX_TILE_FLOAT || p->reduced_class == MIX_TILE_DOUBLE;
+  if (p->program->reduction == MIX_REDUCE_ALL_FINITE && p->reduced_class == MIX_TILE_FLOAT) {
+    r->finite = r->finite && p->vector->all_finite((const float *)(const void *)x, t->n);
+  } else if (p->program->reduction == MIX_REDUCE_ALL_FINITE) {
+    for (int64_t i = 0; i < t->n && p->reduced_class == MIX_TILE_DOUBLE; i++)
+      r->finite = r->finite && isfinite(((const double *)(const void *)x)[i]);
+  } else if (real && p->program->row) {
+    reduce_rows(r, x, t);
+  } else if (real) {
+    const int64_t held = p->reduced_class == MIX_TILE_FLOAT ? 4 : 8;
+    for (int64_t i = 0; i < t->n;) {
+      const int64_t flat = t->flat + i, left = MIX_SUM_PIECE - flat % MIX_SUM_PIECE,
+                    n = left < t->n - i ? left : t->n - i;
+      add_to_piece(r, x + i * held, flat, n, p->count);
+      if (n == left) end_piece(r);
+      i += n;
+    }
+  } else if (p->reduced_class == MIX_TILE_INTEGER) {
+    for (int64_t i = 0; i < t->n; i++) r->integer_sum += (uint64_t)((const int64_t *)(const void *)x)[i];
+  } else {
+    for (int64_t i = 0; i < t->n; i++) r->integer_sum += ((const uint32_t *)(const void *)x)[i];
+  }
+}
+
+typedef struct partial {
+  uint64_t integer_sum;
+  bool finite;
+} partial;
+
+/* Sums of pieces are added in their order, in double. */
+static void finish_sum(const mix_tile_state *r) {
+  const int64_t count = r->pieces ? (r->p->count + MIX_SUM_PIECE - 1) / MIX_SUM_PIECE : 0;
+  double sum = count ? r->pieces[0] : r->total;
+  for (int64_t i = 1; i < count; i++) sum += r->pieces[i];
+  store_sum(r, 0, sum, r->p->count);
+}
+
+void mix_tile_finish_reduction(mix_tile_state *r, const mix_team *team) {
+  const mix_program *program = r->p->program;
+  if (program->reduction == MIX_REDUCE_NOTHING || program->row) return;
+  const mix_dtype dtype = mix_program_register_dtype(program, program->reduced);
+  void *output = r->args->outputs[program->reduction_output];
+  char *partials = (char *)r->args->workspace + mix_tile_pieces_bytes(r->p);
+  partial all = {r->integer_sum, r->finite};
+  end_piece(r);
+  if (team->size > 1) {
+    *(partial *)(void *)(partials + team->rank * MIX_TILE_REDUCTION_BYTES) = all;
+    if (!mix_team_last(team, r->p->come)) return;
+    all = (partial){0, true};
+    for (int i = 0; i < team->size; i++) {
+      const partial *one = (const partial *)(const void *)(partials + i * MIX_TILE_REDUCTION_BYTES);
+      all.integer_sum += one->integer_sum;
+      all.finite = all.finite && one->finite;
+    }
+  }
+  if (program->reduction == MIX_REDUCE_ALL_FINITE)
+    *(uint8_t *)output = all.finite;
+  else if (mix_dtype_is_floating(dtype))
+    finish_sum(r);
+  else
+    mix_store_integer(output, dtype, 0, (int64_t)all.integer_sum);
+}
+
+size_t mix_tile_pieces_bytes(const mix_tile_program *p) {
+  const size_t pieces = (size_t)((p->count + MIX_SUM_PIECE - 1) / MIX_SUM_PIECE);
+  return mix_tile_sums(p->program) && !p->program->row ? (pieces * sizeof(double) + 63) & ~(size_t)63 : 0;
+}

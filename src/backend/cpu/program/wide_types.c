@@ -1,0 +1,270 @@
+/* Tiles of double, int64 and bool, in plain C: one version for all instruction sets. Arithmetic as
+ * backend/ref/formulas.h states it. */
+#include "backend/cpu/simd/vector_functions.h"
+#include "tensor/convert.h"
+#include <math.h>
+
+/* Elements of a group: MIX_TILE_PADDING bytes of double. */
+#define GROUP 8
+#define ARGUMENTS void *result, const void *const *operands, const int *steps, int64_t n, double immediate
+
+/* A uniform operand fills its group, so that the inner loop reads every operand alike and vectorises. */
+#define UNARY(name, from, to, group, expression)                                                             \
+  static void name(ARGUMENTS) {                                                                              \
+    const from *p = operands[0];                                                                             \
+    const int64_t step = steps[0] * (group);                                                                 \
+    to *r = result;                                                                                          \
+    (void)immediate;                                                                                         \
+    for (int64_t i = 0; i < n; i += (group), p += step)                                                      \
+      for (int j = 0; j < (group); j++) {                                                                    \
+        const from a = p[j];                                                                                 \
+        r[i + j] = (to)(expression);                                                                         \
+      }                                                                                                      \
+  }
+#define BINARY(name, from, to, group, expression)                                                            \
+  static void name(ARGUMENTS) {                                                                              \
+    const from *p = operands[0], *q = operands[1];                                                           \
+    const int64_t step_p = steps[0] * (group), step_q = steps[1] * (group);                                  \
+    to *r = result;                                                                                          \
+    (void)immediate;                                                                                         \
+    for (int64_t i = 0; i < n; i += (group), p += step_p, q += step_q)                                       \
+      for (int j = 0; j < (group); j++) {                                                                    \
+        const from a = p[j], b = q[j];                                                                       \
+        r[i + j] = (to)(expression);                                                                         \
+      }                                                                                                      \
+  }
+/* (uint32 condition, two of one type) */
+#define SELECT(name, type, group)                                                                            \
+  static void name(ARGUMENTS) {                                                                              \
+    const uint32_t *c = operands[0];                                                                         \
+    const type *p = operands[1], *q = operands[2];                                                           \
+    type *r = result;                                                                                        \
+    (void)immediate;                                                                                         \
+    for (int64_t i = 0; i < n; i++) {                                                                        \
+      const type a = p[steps[1] ? i : 0], b = q[steps[2] ? i : 0];                                           \
+      r[i] = c[steps[0] ? i : 0] ? a : b;                                                                    \
+    }                                                                                                        \
+  }
+#define CLIP(name, type, above, below)                                                                       \
+  static void name(ARGUMENTS) {                                                                              \
+    const type *p = operands[0], *l = operands[1], *h = operands[2];                                         \
+    type *r = result;                                                                                        \
+    (void)immediate;                                                                                         \
+    for (int64_t i = 0; i < n; i++) {                                                                        \
+      const type a = p[steps[0] ? i : 0], low = l[steps[1] ? i : 0], high = h[steps[2] ? i : 0];             \
+      const type raised = above;                                                                             \
+      r[i] = below;                                                                                          \
+    }                                                                                                        \
+  }
+
+/* ---- double ---- */
+
+static double sigmoid(double x) { return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x)); }
+static double floor_mod(double a, double b) {
+  const double rest = fmod(a, b);
+  return rest != 0 && (b < 0) != (rest < 0) ? rest + b : rest;
+}
+/* Klambauer et al., Self-normalizing neural networks, 2017. */
+#define SELU_SCALE 1.0507009873554804934193349852946
+#define SELU_ALPHA 1.6732632423543772848170429916717
+
+#define DOUBLE_UNARY(X)                                                                                      \
+  X(IDENTITY, a)                                                                                             \
+  X(NEGATIVE, -a)                                                                                            \
+  X(ABS, fabs(a))                                                                                            \
+  X(SIGN, a != a ? a : (a > 0) - (a < 0))                                                                    \
+  X(FLOOR, floor(a))                                                                                         \
+  X(CEIL, ceil(a))                                                                                           \
+  X(ROUND, rint(a))                                                                                          \
+  X(SQRT, sqrt(a))                                                                                           \
+  X(RSQRT, 1 / sqrt(a))                                                                                      \
+  X(SQUARE, a *a)                                                                                            \
+  X(RECIPROCAL, 1 / a)                                                                                       \
+  X(EXP, exp(a))                                                                                             \
+  X(EXPM1, expm1(a))                                                                                         \
+  X(LOG, log(a))                                                                                             \
+  X(LOG1P, log1p(a))                                                                                         \
+  X(SIN, sin(a))                                                                                             \
+  X(COS, cos(a))                                                                                             \
+  X(TANH, tanh(a))                                                                                           \
+  X(SIGMOID, sigmoid(a))                                                                                     \
+  X(ERF, erf(a))                                                                                             \
+  X(ERFC, erfc(a))                                                                                           \
+  X(RELU, a < 0 ? 0 : a)                                                                                     \
+  X(RELU6, a<0 ? 0 : a> 6 ? 6 : a)                                                                           \
+  X(ELU, a < 0 ? expm1(a) : a)                                                                               \
+  X(SELU, SELU_SCALE *(a < 0 ? SELU_ALPHA * expm1(a) : a))                                                   \
+  X(SOFTPLUS, (a > 0 ? a : 0) + log1p(exp(-fabs(a))))                                                        \
+  X(SOFTSIGN, a / (1 + fabs(a)))                                                                             \
+  X(LEAKY_RELU, a > 0 ? a : immediate * a)
+#define DOUBLE_BINARY(X)                                                                                     \
+  X(ADD, a + b)                                                                                              \
+  X(SUBTRACT, a - b)                                                                                         \
+  X(MULTIPLY, a *b)                                                                                          \
+  X(DIVIDE, a / b)                                                                                           \
+  X(FLOOR_DIVIDE, floor(a / b))                                                                              \
+  X(FLOOR_MOD, floor_mod(a, b))                                                                              \
+  X(POWER, pow(a, b))                                                                                        \
+  X(MAXIMUM, a != a || a > b ? a : b)                                                                        \
+  X(MINIMUM, a != a || a < b ? a : b)                                                                        \
+  X(SQUARED_DIFFERENCE, (a - b) * (a - b))                                                                   \
+  X(RELU_GRAD, b > 0 ? a : a * 0)                                                                            \
+  X(RELU6_GRAD, b > 0 && b < 6 ? a : a * 0)                                                                  \
+  X(LEAKY_RELU_GRAD, b > 0 ? a : immediate * a)                                                              \
+  X(SOFTPLUS_GRAD, a *sigmoid(b))                                                                            \
+  X(SOFTSIGN_GRAD, a / ((1 + fabs(b)) * (1 + fabs(b))))                                                      \
+  X(ELU_GRAD, b < 0 ? a * (b + 1) : a)                                                                       \
+  X(SELU_GRAD, b < 0 ? a * (b + SELU_SCALE * SELU_ALPHA) : a * SELU_SCALE)                                   \
+  X(TANH_GRAD, b *(1 - a * a))                                                                               \
+  X(SIGMOID_GRAD, b *a *(1 - a))                                                                             \
+  X(SQRT_GRAD, b * 0.5 / a)                                                                                  \
+  X(RSQRT_GRAD, -0.5 * b * a * a * a)                                                                        \
+  X(RECIPROCAL_GRAD, -b *a *a)
+#define COMPARISONS(X)                                                                                       \
+  X(EQUAL, a == b)                                                                                           \
+  X(NOT_EQUAL, a != b) X(LESS, a < b) X(LESS_EQUAL, a <= b) X(GREATER, a > b) X(GREATER_EQUAL, a >= b)
+#define CLASSIFICATIONS(X) X(IS_FINITE, isfinite(a) != 0) X(IS_INF, isinf(a) != 0) X(IS_NAN, a != a)
+
+/* ---- int64: sums and products as unsigned, where overflow is defined; wrapped to the dtype afterwards ----
+ */
+
+#define INTEGER_UNARY(X)                                                                                     \
+  X(IDENTITY, a)                                                                                             \
+  X(NEGATIVE, 0 - (uint64_t)a)                                                                               \
+  X(ABS, a < 0 ? 0 - (uint64_t)a : (uint64_t)a)                                                              \
+  X(SIGN, (a > 0) - (a < 0))                                                                                 \
+  X(FLOOR, a)                                                                                                \
+  X(CEIL, a)                                                                                                 \
+  X(ROUND, a)                                                                                                \
+  X(SQUARE, (uint64_t)a *(uint64_t)a)                                                                        \
+  X(RELU, a < 0 ? 0 : a)                                                                                     \
+  X(RELU6, a<0 ? 0 : a> 6 ? 6 : a)
+#define INTEGER_BINARY(X)                                                                                    \
+  X(ADD, (uint64_t)a + (uint64_t)b)                                                                          \
+  X(SUBTRACT, (uint64_t)a - (uint64_t)b)                                                                     \
+  X(MULTIPLY, (uint64_t)a *(uint64_t)b)                                                                      \
+  X(MAXIMUM, a > b ? a : b)                                                                                  \
+  X(MINIMUM, a < b ? a : b)                                                                                  \
+  X(SQUARED_DIFFERENCE, ((uint64_t)a - (uint64_t)b) * ((uint64_t)a - (uint64_t)b))                           \
+  X(RELU_GRAD, b > 0 ? a : 0)                                                                                \
+  X(RELU6_GRAD, b > 0 && b < 6 ? a : 0)
+
+/* ---- bool: 0 or 1 ---- */
+
+#define BOOL_UNARY(X) X(IDENTITY, a) X(LOGICAL_NOT, a ^ 1)
+#define BOOL_BINARY(X) X(LOGICAL_AND, a &b) X(LOGICAL_OR, a | b) X(MAXIMUM, a | b) X(MINIMUM, a &b)
+
+#define DEFINE_DOUBLE_UNARY(code, expression) UNARY(double_##code, double, double, GROUP, expression)
+#define DEFINE_DOUBLE_BINARY(code, expression) BINARY(double_##code, double, double, GROUP, expression)
+#define DEFINE_DOUBLE_COMPARE(code, expression) BINARY(double_##code, double, uint32_t, GROUP, expression)
+#define DEFINE_DOUBLE_CLASSIFY(code, expression) UNARY(double_##code, double, uint32_t, GROUP, expression)
+#define DEFINE_INTEGER_UNARY(code, expression) UNARY(integer_##code, int64_t, int64_t, GROUP, expression)
+#define DEFINE_INTEGER_BINARY(code, expression) BINARY(integer_##code, int64_t, int64_t, GROUP, expression)
+#define DEFINE_INTEGER_COMPARE(code, expression) BINARY(integer_##code, int64_t, uint32_t, GROUP, expression)
+#define DEFINE_BOOL_UNARY(code, expression) UNARY(bool_##code, uint32_t, uint32_t, 2 * GROUP, expression)
+#define DEFINE_BOOL_BINARY(code, expression) BINARY(bool_##code, uint32_t, uint32_t, 2 * GROUP, expression)
+DOUBLE_UNARY(DEFINE_DOUBLE_UNARY)
+DOUBLE_BINARY(DEFINE_DOUBLE_BINARY)
+COMPARISONS(DEFINE_DOUBLE_COMPARE)
+CLASSIFICATIONS(DEFINE_DOUBLE_CLASSIFY)
+INTEGER_UNARY(DEFINE_INTEGER_UNARY)
+INTEGER_BINARY(DEFINE_INTEGER_BINARY)
+COMPARISONS(DEFINE_INTEGER_COMPARE)
+BOOL_UNARY(DEFINE_BOOL_UNARY)
+BOOL_BINARY(DEFINE_BOOL_BINARY)
+COMPARISONS(DEFINE_BOOL_BINARY)
+SELECT(double_SELECT, double, GROUP)
+SELECT(integer_SELECT, int64_t, GROUP)
+SELECT(bool_SELECT, uint32_t, 2 * GROUP)
+CLIP(double_CLIP, double, (a != a || a > low ? a : low), (raised != raised || raised < high ? raised : high))
+CLIP(integer_CLIP, int64_t, (a > low ? a : low), (raised < high ? raised : high))
+
+/* ---- casts ---- */
+
+/* Toward zero, saturating, NaN gives 0, as mix_f64_to_i64; written so that it vectorises where it can. */
+static inline int64_t truncate_double(double x) {
+  return x != x ? 0 : x >= 0x1p63 ? INT64_MAX : x < -0x1p63 ? INT64_MIN : (int64_t)x;
+}
+static inline float narrow(int64_t x, mix_dtype dtype) {
+  uint16_t bits;
+  mix_store_integer(&bits, dtype, 0, x);
+  return dtype == MIX_FLOAT16 ? mix_f16_to_f32(bits) : mix_bf16_to_f32(bits);
+}
+UNARY(double_to_float, double, float, GROUP, a)
+UNARY(double_to_float16, double, float, GROUP, mix_f16_to_f32(mix_f64_to_f16(a)))
+UNARY(double_to_bfloat16, double, float, GROUP, mix_bf16_to_f32(mix_f64_to_bf16(a)))
+UNARY(double_to_integer, double, int64_t, GROUP, truncate_double(a))
+UNARY(double_to_bool, double, uint32_t, GROUP, a != 0)
+UNARY(integer_to_float, int64_t, float, GROUP, a)
+UNARY(integer_to_float16, int64_t, float, GROUP, narrow(a, MIX_FLOAT16))
+UNARY(integer_to_bfloat16, int64_t, float, GROUP, narrow(a, MIX_BFLOAT16))
+UNARY(integer_to_double, int64_t, double, GROUP, a)
+UNARY(integer_to_bool, int64_t, uint32_t, GROUP, a != 0)
+UNARY(bool_to_double, uint32_t, double, GROUP, a)
+UNARY(bool_to_integer, uint32_t, int64_t, GROUP, a)
+UNARY(float_to_double, float, double, GROUP, a)
+UNARY(float_to_integer, float, int64_t, GROUP, truncate_double(a))
+
+UNARY(wrap_int8, int64_t, int64_t, GROUP, (int8_t)a)
+UNARY(wrap_int16, int64_t, int64_t, GROUP, (int16_t)a)
+UNARY(wrap_int32, int64_t, int64_t, GROUP, (int32_t)a)
+UNARY(wrap_uint8, int64_t, int64_t, GROUP, (uint8_t)a)
+
+/* ---- memory to tile and back ---- */
+
+#define TRANSFER(name, type, held)                                                                           \
+  static void load_##name(void *tile, const void *source, int64_t n) {                                       \
+    for (int64_t i = 0; i < n; i++) ((held *)tile)[i] = (held)((const type *)source)[i];                     \
+  }                                                                                                          \
+  static void store_##name(void *result, const void *tile, int64_t n) {                                      \
+    for (int64_t i = 0; i < n; i++) ((type *)result)[i] = (type)((const held *)tile)[i];                     \
+  }
+TRANSFER(int8, int8_t, int64_t)
+TRANSFER(int16, int16_t, int64_t)
+TRANSFER(int32, int32_t, int64_t)
+TRANSFER(int64, int64_t, int64_t)
+TRANSFER(uint8, uint8_t, int64_t)
+TRANSFER(float64, double, double)
+
+#define DOUBLE_ROW(code, expression) [MIX_OPCODE_##code][MIX_TILE_DOUBLE] = double_##code,
+#define INTEGER_ROW(code, expression) [MIX_OPCODE_##code][MIX_TILE_INTEGER] = integer_##code,
+#define BOOL_ROW(code, expression) [MIX_OPCODE_##code][MIX_TILE_BOOL] = bool_##code,
+
+const mix_tile_wide mix_tile_wide_functions = {
+    .load = {[MIX_INT8] = load_int8,
+             [MIX_INT16] = load_int16,
+             [MIX_INT32] = load_int32,
+             [MIX_INT64] = load_int64,
+             [MIX_UINT8] = load_uint8,
+             [MIX_FLOAT64] = load_float64},
+    .store = {[MIX_INT8] = store_int8,
+              [MIX_INT16] = store_int16,
+              [MIX_INT32] = store_int32,
+              [MIX_INT64] = store_int64,
+              [MIX_UINT8] = store_uint8,
+              [MIX_FLOAT64] = store_float64},
+    .round = {[MIX_INT8] = wrap_int8,
+              [MIX_INT16] = wrap_int16,
+              [MIX_INT32] = wrap_int32,
+              [MIX_UINT8] = wrap_uint8},
+    .instruction = {DOUBLE_UNARY(DOUBLE_ROW) DOUBLE_BINARY(DOUBLE_ROW) COMPARISONS(DOUBLE_ROW)
+                        CLASSIFICATIONS(DOUBLE_ROW) INTEGER_UNARY(INTEGER_ROW) INTEGER_BINARY(INTEGER_ROW)
+                            COMPARISONS(INTEGER_ROW) BOOL_UNARY(BOOL_ROW) BOOL_BINARY(BOOL_ROW)
+                                COMPARISONS(BOOL_ROW) DOUBLE_ROW(SELECT, ) INTEGER_ROW(SELECT, )
+                                    BOOL_ROW(SELECT, ) DOUBLE_ROW(CLIP, ) INTEGER_ROW(CLIP, )},
+    .cast = {[MIX_TILE_DOUBLE] = {[MIX_TILE_FLOAT] = double_to_float,
+                                  [MIX_TILE_DOUBLE] = double_IDENTITY,
+                                  [MIX_TILE_INTEGER] = double_to_integer,
+                                  [MIX_TILE_BOOL] = double_to_bool},
+             [MIX_TILE_INTEGER] = {[MIX_TILE_FLOAT] = integer_to_float,
+                                   [MIX_TILE_DOUBLE] = integer_to_double,
+                                   [MIX_TILE_INTEGER] = integer_IDENTITY,
+                                   [MIX_TILE_BOOL] = integer_to_bool},
+             [MIX_TILE_BOOL] = {[MIX_TILE_DOUBLE] = bool_to_double,
+                                [MIX_TILE_INTEGER] = bool_to_integer,
+                                [MIX_TILE_BOOL] = bool_IDENTITY},
+             [MIX_TILE_FLOAT] = {[MIX_TILE_DOUBLE] = float_to_double, [MIX_TILE_INTEGER] = float_to_integer}},
+    .cast_narrow =
+        {[MIX_TILE_DOUBLE] = {[MIX_FLOAT16] = double_to_float16, [MIX_BFLOAT16] = double_to_bfloat16},
+         [MIX_TILE_INTEGER] = {[MIX_FLOAT16] = integer_to_float16, [MIX_BFLOAT16] = integer_to_bfloat16}},
+};

@@ -1,0 +1,15 @@
+/* Tile and row functions for AVX2. */
+#include "backend/cpu/simd/simd_avx2.h"
+#include "backend/cpu/simd/vector_functions.h"
+
+#include "backend/cpu/simd/vector_math.inc.h"
+
+#include "backend/cpu/simd/elementwise.inc.h"
+
+#include "backend/cpu/simd/fused_chains.inc.h"
+
+#include "backend/cpu/simd/rows.inc.h"
+
+#define VECTOR_NAME mix_vector_avx2
+#define VECTOR_TEXT "avx2"
+#include "backend/cpu/simd/vector_table.inc.h"

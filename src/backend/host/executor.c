@@ -1,0 +1,338 @@
+/* Compiling a plan into kernels with their addresses, and running it. A run takes no lock, and allocates
+ * nothing (but once, where OpenMP has fewer threads for it than the plan was compiled for: inside a parallel
+ * region of the caller). */
+#include "backend/host/executor.h"
+#include "base/alloc.h"
+#include "base/error.h"
+#include <limits.h>
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <xmmintrin.h>
+
+enum { FLUSH_SUBNORMALS = 0x8040 /* MXCSR: FTZ and DAZ */, SPINS = 2000, FEW_SPINS = 300 };
+
+/* ---- compile ---- */
+
+/* The binding that a slot's address comes from, or -1 where it is fixed. */
+static int binding_of(const mix_plan *plan, const mix_slot *slot) {
+  switch (slot->kind) {
+  case MIX_SLOT_ARGUMENT: return slot->index;
+  case MIX_SLOT_RESULT: return plan->argument_count + slot->index;
+  case MIX_SLOT_ARENA: return plan->argument_count + plan->result_count;
+  default: return -1;
+  }
+}
+
+static const void *fixed_address(const mix_plan *plan, const mix_slot *slot) {
+  if (slot->kind == MIX_SLOT_VARIABLE) return plan->variables[slot->index];
+  return slot->kind == MIX_SLOT_CONSTANT ? slot->data : NULL;
+}
+
+/* Calls visit for each pointer object of the executable and the slot whose address belongs there. */
+typedef void slot_visitor(mix_executable *executable, const mix_slot *slot, void *where, int *cursor);
+
+static void visit_slots(mix_executable *executable, slot_visitor *visit, int *cursor) {
+  const mix_plan *plan = executable->plan;
+  for (int i = 0; i < plan->step_count; i++) {
+    const mix_step *step = &plan->steps[i];
+    mix_host_step *host = &executable->steps[i];
+    for (int k = 0; k < step->input_count; k++)
+      visit(executable, &plan->slots[step->inputs[k]], &host->args.inputs[k], cursor);
+    for (int k = 0; k < step->output_count; k++)
+      visit(executable, &plan->slots[step->outputs[k]], &host->args.outputs[k], cursor);
+    if (step->guard >= 0) visit(executable, &plan->slots[step->guard], &host->guard, cursor);
+  }
+}
+
+static void set_address(void *where, const void *address) { memcpy(where, &address, sizeof address); }
+
+static void count_patch(mix_executable *executable, const mix_slot *slot, void *where, int *count) {
+  int binding = binding_of(executable->plan, slot);
+  if (binding < 0)
+    set_address(where, fixed_address(executable->plan, slot));
+  else
+    count[binding]++;
+}
+
+static void fill_patch(mix_executable *executable, const mix_slot *slot, void *where, int *next) {
+  int binding = binding_of(executable->plan, slot);
+  if (binding < 0) return;
+  executable->patches[next[binding]++] = (mix_patch){where, slot->kind == MIX_SLOT_ARENA ? slot->offset : 0};
+}
+
+static bool make_patches(mix_executable *executable) {
+  const mix_plan *plan = executable->plan;
+  int bindings = executable->binding_count = plan->argument_count + plan->result_count + 1;
+  executable->first = mix_calloc((size_t)bindings + 1, sizeof(int));
+  executable->bound = mix_calloc((size_t)bindings, sizeof(void *));
+  int *next = mix_calloc((size_t)bindings, sizeof(int));
+  if (!executable->first || !executable->bound || !next) return mix_free(next), false;
+  visit_slots(executable, count_patch, next);
+  for (int b = 0; b < bindings; b++) {
+    executable->first[b + 1] = executable->first[b] + next[b];
+    next[b] = executable->first[b];
+  }
+  executable->patches = mix_calloc((size_t)executable->first[bindings] + 1, sizeof(mix_patch));
+  if (executable->patches) visit_slots(executable, fill_patch, next);
+  mix_free(next);
+  return executable->patches != NULL;
+}
+
+/* Types and address arrays of every step. */
+static bool make_steps(mix_executable *executable) {
+  const mix_plan *plan = executable->plan;
+  size_t inputs = 0, outputs = 0;
+  for (int i = 0; i < plan->step_count; i++) {
+    inputs += (size_t)plan->steps[i].input_count;
+    outputs += (size_t)plan->steps[i].output_count;
+  }
+  executable->steps = mix_calloc((size_t)plan->step_count + 1, sizeof *executable->steps);
+  executable->inputs = mix_calloc(inputs + 1, sizeof(void *));
+  executable->outputs = mix_calloc(outputs + 1, sizeof(void *));
+  executable->values = mix_calloc(inputs + outputs + 1, sizeof(mix_kernel_value));
+  if (!executable->steps || !executable->inputs || !executable->outputs || !executable->values) return false;
+  const void **input = executable->inputs;
+  void **output = executable->outputs;
+  mix_kernel_value *value = executable->values;
+  for (int i = 0; i < plan->step_count; i++) {
+    const mix_step *step = &plan->steps[i];
+    mix_host_step *host = &executable->steps[i];
+    host->writes_variable = step->writes_variable;
+    host->args = (mix_kernel_args){.op = step->op,
+                                   .attributes = step->attributes,
+                                   .program = step->program,
+                                   .input_count = step->input_count,
+                                   .output_count = step->output_count,
+                                   .input_types = value,
+                                   .output_types = value + step->input_count,
+                                   .inputs = input,
+                                   .outputs = output,
+                                   .failure = &host->failure};
+    for (int k = 0; k < step->input_count + step->output_count; k++) {
+      const mix_slot *slot =
+          &plan->slots[k < step->input_count ? step->inputs[k] : step->outputs[k - step->input_count]];
+      *value++ = (mix_kernel_value){slot->dtype, slot->shape};
+    }
+    input += step->input_count;
+    output += step->output_count;
+  }
+  return true;
+}
+
+static const char *operands_text(const mix_kernel_args *args, char *text, size_t size) {
+  size_t used = 0;
+  text[0] = 0;
+  for (int i = 0; i < args->input_count && used < size; i++) {
+    char shape[160];
+    used += (size_t)snprintf(text + used, size - used, "%s%s %s", i ? ", " : "",
+                             mix_dtype_name(args->input_types[i].dtype),
+                             mix_shape_text(args->input_types[i].shape, shape, sizeof shape));
+  }
+  return text;
+}
+
+static bool choose_kernel(mix_executable *executable, int number, bool verbose) {
+  mix_host_step *host = &executable->steps[number];
+  const char *scope = executable->plan->steps[number].scope;
+  char report[1024], operands[512];
+  host->kernel = mix_host_choose(executable->tables, &host->args, verbose ? report : NULL, sizeof report);
+  if (verbose)
+    mix_log_message(MIX_LOG_INFO, "dispatch: step %d %s(%s)%s%s: %s", number, host->args.op->name,
+                    operands_text(&host->args, operands, sizeof operands), scope ? " in " : "",
+                    scope ? scope : "", report);
+  if (!host->kernel) {
+    mix_host_choose(executable->tables, &host->args, report, sizeof report);
+    mix_fail(MIX_UNSUPPORTED, "%s(%s)%s%s: no kernel serves it%s%s", host->args.op->name,
+             operands_text(&host->args, operands, sizeof operands), scope ? " in " : "", scope ? scope : "",
+             report[0] ? ": " : "", report);
+    return false;
+  }
+  const mix_kernel *kernel = host->kernel;
+  if (kernel->prepare && !kernel->prepare(&host->args, executable->threads)) return false;
+  host->prepared = true;
+  host->serial = kernel->serial && kernel->serial(&host->args);
+  if (!host->serial) executable->parallel = true;
+  size_t bytes = kernel->workspace ? kernel->workspace(&host->args, executable->threads) : 0;
+  if (bytes > executable->workspace_bytes) executable->workspace_bytes = bytes;
+  return true;
+}
+
+static bool build(mix_executable *executable) {
+  const mix_plan *plan = executable->plan;
+  bool verbose = mix_verbose("dispatch");
+  if (!make_steps(executable) || !make_patches(executable)) return false;
+  for (int i = 0; i < plan->step_count; i++)
+    if (!choose_kernel(executable, i, verbose)) return false;
+  if (executable->workspace_bytes) {
+    executable->workspace = mix_alloc_buffer(executable->workspace_bytes);
+    if (!executable->workspace) return false;
+    for (int i = 0; i < plan->step_count; i++) executable->steps[i].args.workspace = executable->workspace;
+  }
+  return mix_host_schedule(executable);
+}
+
+/* Where OpenMP's threads have been told to wait briefly (a shared machine: src/cli/main.c), ours do too.
+ * Measured at a load average of 9 on two cores: a step of 0.15 ms took 0.3 to 0.8 ms with few spins, 0.9
+ * to 1.3 with many; but where OpenMP spins for milliseconds itself, giving the processor away early only
+ * gives it to a thread that spins. */
+static int spins(int threads) {
+  const char *policy = getenv("OMP_WAIT_POLICY");
+  if (threads > mix_cpu_cores()) return 0;
+  if (policy) return strcasecmp(policy, "active") ? FEW_SPINS : SPINS;
+  return getenv("GOMP_SPINCOUNT") ? FEW_SPINS : SPINS;
+}
+
+mix_executable *mix_host_compile(const mix_plan *plan, int threads, const mix_kernel_row *const *tables,
+                                 bool flush_subnormals) {
+  if (mix_failed()) return NULL;
+  /* From the buffers: the barrier wants its own cache lines. */
+  mix_executable *executable = mix_alloc_buffer(sizeof *executable);
+  if (!executable) return NULL;
+  memset(executable, 0, sizeof *executable);
+  executable->plan = plan;
+  executable->tables = tables;
+  executable->threads = threads < 2 ? 1 : mix_host_thread_count(plan, threads);
+  executable->flush_subnormals = flush_subnormals;
+  atomic_store_explicit(&executable->failed_step, INT_MAX, memory_order_relaxed);
+  if (executable->threads && build(executable)) {
+    if (executable->parallel)
+      executable->barrier.spins = spins(executable->threads); /* asks the system: a microsecond */
+    return executable;
+  }
+  mix_host_destroy(executable);
+  return NULL;
+}
+
+void mix_host_destroy(mix_executable *executable) {
+  if (!executable) return;
+  mix_host_destroy(executable->alone);
+  for (int i = 0; executable->steps && i < executable->plan->step_count; i++) {
+    mix_host_step *host = &executable->steps[i];
+    if (!host->prepared || !host->args.prepared) continue;
+    if (host->kernel->release)
+      host->kernel->release(host->args.prepared);
+    else
+      mix_free(host->args.prepared);
+  }
+  if (executable->workspace) mix_free_buffer(executable->workspace, executable->workspace_bytes);
+  mix_free(executable->steps);
+  mix_free(executable->inputs);
+  mix_free(executable->outputs);
+  mix_free(executable->values);
+  mix_free(executable->first);
+  mix_free(executable->bound);
+  mix_free(executable->patches);
+  mix_free_buffer(executable, sizeof *executable);
+}
+
+/* ---- run ---- */
+
+static void bind(mix_executable *executable, int binding, void *address) {
+  if (executable->bound[binding] == address) return;
+  executable->bound[binding] = address;
+  const mix_patch *end = executable->patches + executable->first[binding + 1];
+  for (const mix_patch *patch = executable->patches + executable->first[binding]; patch < end; patch++)
+    set_address(patch->where, (char *)address + patch->offset);
+}
+
+static void bind_all(mix_executable *executable, const mix_bindings *bindings) {
+  const mix_plan *plan = executable->plan;
+  for (int i = 0; i < plan->argument_count; i++) bind(executable, i, bindings->arguments[i]);
+  for (int i = 0; i < plan->result_count; i++)
+    bind(executable, plan->argument_count + i, bindings->results[i]);
+  bind(executable, executable->binding_count - 1, bindings->arena);
+}
+
+static void note_failure(mix_executable *executable, int step) {
+  int first = atomic_load(&executable->failed_step);
+  while (step < first && !atomic_compare_exchange_weak(&executable->failed_step, &first, step)) continue;
+}
+
+/* The plan as one thread sees it. */
+static void run_steps(mix_executable *executable, const mix_team *team) {
+  static const mix_team alone = {.rank = 0, .size = 1};
+  int count = executable->plan->step_count;
+  for (int i = 0; i < count; i++) {
+    mix_host_step *step = &executable->steps[i];
+    if (step->barrier_before) mix_team_barrier(team);
+    if (step->serial && team->rank) continue;
+    if (step->guard && !*step->guard) continue;
+    /* Failures of later steps, met by threads that are ahead, do not count: all threads must decide alike. */
+    if (step->writes_variable && atomic_load_explicit(&executable->failed_step, memory_order_acquire) < i)
+      continue;
+    step->kernel->run(&step->args, step->serial ? &alone : team);
+    if (atomic_load_explicit(&step->failure, memory_order_relaxed)) note_failure(executable, i);
+  }
+}
+
+static void run_thread(mix_executable *executable, const mix_team *team) {
+  unsigned control = _mm_getcsr();
+  if (executable->flush_subnormals) _mm_setcsr(control | FLUSH_SUBNORMALS);
+  run_steps(executable, team);
+  _mm_setcsr(control);
+}
+
+static mix_status report_failure(mix_executable *executable) {
+  int failed = atomic_load(&executable->failed_step);
+  if (failed == INT_MAX) return MIX_OK;
+  const mix_step *step = &executable->plan->steps[failed];
+  const char *text = atomic_load(&executable->steps[failed].failure);
+  atomic_store(&executable->failed_step, INT_MAX);
+  for (int i = 0; i < executable->plan->step_count; i++)
+    atomic_store_explicit(&executable->steps[i].failure, NULL, memory_order_relaxed);
+  char operands[512];
+  return mix_fail_status(MIX_VALUE_ERROR, "%s%s%s: %s; the operands are %s", step->op->name,
+                         step->scope ? " in " : "", step->scope ? step->scope : "", text,
+                         operands_text(&executable->steps[failed].args, operands, sizeof operands));
+}
+
+/* False: OpenMP granted fewer threads, and nothing was run. */
+static bool run_team(mix_executable *executable) {
+  bool granted = true;
+#pragma omp parallel num_threads(executable->threads)
+  {
+    mix_team team = {omp_get_thread_num(), omp_get_num_threads(), &executable->barrier};
+    if (team.size == executable->threads)
+      run_thread(executable, &team);
+    else if (team.rank == 0)
+      granted = false;
+  }
+  return granted;
+}
+
+/* With the bits of one thread. */
+static mix_status run_alone(mix_executable *executable, const mix_bindings *bindings) {
+  if (!executable->alone)
+    executable->alone =
+        mix_host_compile(executable->plan, 1, executable->tables, executable->flush_subnormals);
+  return executable->alone ? mix_host_run(executable->alone, bindings) : mix_error();
+}
+
+static _Thread_local int awake = 1;
+int mix_threads_awake(void) { return awake; }
+
+mix_status mix_host_run(mix_executable *executable, const mix_bindings *bindings) {
+  if (mix_failed()) return mix_error();
+  bind_all(executable, bindings);
+  const bool alone = executable->threads == 1 || !executable->parallel;
+  if (!alone || executable->threads == 1)
+    awake = executable->threads; /* what has nothing to share lets nobody fall asleep */
+  if (alone)
+    run_thread(executable, &(const mix_team){.rank = 0, .size = 1, .barrier = &executable->barrier});
+  else if (!run_team(executable))
+    return run_alone(executable, bindings);
+  return report_failure(executable);
+}
+
+/* ---- what dumps ask ---- */
+
+void mix_host_facts(const mix_executable *executable, mix_executable_facts *facts) {
+  *facts = (mix_executable_facts){executable->barriers, executable->threads, executable->workspace_bytes};
+}
+
+const char *mix_host_kernel_name(const mix_executable *executable, int step) {
+  return step >= 0 && step < executable->plan->step_count ? executable->steps[step].kernel->name : NULL;
+}

@@ -1,0 +1,22 @@
+#include "base/format.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Cuts never fall inside a UTF-8 character, and show. `length` is what the whole text would have needed. */
+void mix_mark_cut(char *text, size_t size, size_t length) {
+  static const char dots[] = "...";
+  if (length < size || size < sizeof dots) return;
+  size_t end = size - sizeof dots;
+  while (end > 0 && ((unsigned char)text[end] & 0xc0) == 0x80) end--;
+  memcpy(text + end, dots, sizeof dots);
+}
+
+void mix_format_into(char *text, size_t size, const char *format, va_list arguments) {
+  int length = vsnprintf(text, size, format, arguments);
+  if (length < 0) {
+    snprintf(text, size, "(a message that could not be formatted: \"%s\")", format);
+    return;
+  }
+  mix_mark_cut(text, size, (size_t)length);
+}

@@ -1,0 +1,132 @@
+/* The log callback of the process, and messages deferred while a lock is deferred. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP */
+#endif
+#include "base/alloc.h"
+#include "base/deferred_log.h"
+#include "base/error.h"
+#include "base/format.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LOG_SIZE = 2048 };
+
+/* ---- deferred messages ---- */
+
+typedef struct deferred_message {
+  struct deferred_message *next;
+  mix_log_level level;
+  char text[];
+} deferred_message;
+
+static _Thread_local int depth;
+static _Thread_local deferred_message *first, *last;
+
+void mix_log_defer(void) { depth++; }
+
+bool mix_log_deferred(mix_log_level level, const char *message) {
+  if (depth == 0) return false;
+  const size_t size = strlen(message) + 1;
+  deferred_message *deferred = mix_alloc(sizeof *deferred + size);
+  if (!deferred) return true; /* lost: there is no memory, which is recorded */
+  deferred->next = NULL;
+  deferred->level = level;
+  memcpy(deferred->text, message, size);
+  if (last)
+    last->next = deferred;
+  else
+    first = deferred;
+  last = deferred;
+  return true;
+}
+
+void mix_log_flush(void) {
+  if (--depth > 0) return;
+  deferred_message *deferred = first;
+  first = last = NULL;
+  while (deferred) {
+    deferred_message *next = deferred->next;
+    mix_log_text(deferred->level, deferred->text);
+    mix_free(deferred);
+    deferred = next;
+  }
+}
+
+/* ---- the log ---- */
+
+/* Recursive, so that a callback may call the library, which may have something to say in its turn. Held
+ * during the callback: messages of several threads do not mix, and after mix_set_log_callback the former
+ * callback is no longer in use. */
+static pthread_mutex_t log_mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static mix_log_callback log_callback;
+static void *log_context;
+static atomic_bool log_wanted; /* spares the formatting where nobody listens */
+
+void mix_set_log_callback(mix_log_callback callback, void *context) {
+  pthread_mutex_lock(&log_mutex);
+  log_callback = callback;
+  log_context = context;
+  atomic_store(&log_wanted, callback != NULL);
+  pthread_mutex_unlock(&log_mutex);
+}
+
+void mix_log_message(mix_log_level level, const char *format, ...) {
+  if (!atomic_load_explicit(&log_wanted, memory_order_relaxed)) return;
+  char message[LOG_SIZE];
+  va_list arguments;
+  va_start(arguments, format);
+  mix_format_into(message, sizeof message, format, arguments);
+  va_end(arguments);
+  mix_log_text(level, message);
+}
+
+void mix_log_text(mix_log_level level, const char *message) {
+  if (mix_log_deferred(level, message)) return;
+  pthread_mutex_lock(&log_mutex);
+  if (log_callback) log_callback(log_context, level, message);
+  pthread_mutex_unlock(&log_mutex);
+}
+
+/* A word that says nothing is warned of, once. */
+static void check_verbose(const char *list) {
+  static const char *const words[] = {"dispatch", "compile", "amp"};
+  static atomic_bool checked;
+  if (atomic_exchange(&checked, true)) return;
+  while (*(list += strspn(list, ", "))) {
+    size_t here = strcspn(list, ", ");
+    bool known = false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+      known = known || (strlen(words[i]) == here && !memcmp(words[i], list, here));
+    if (!known)
+      mix_log_message(
+          MIX_LOG_WARNING,
+          "MIXTAPE_VERBOSE: '%.*s' is ignored; expected dispatch, compile or amp, with commas between",
+          (int)(here < 60 ? here : 60), list);
+    list += here;
+  }
+}
+
+bool mix_verbose(const char *word) {
+  const char *list = getenv("MIXTAPE_VERBOSE");
+  if (!list) return false;
+  check_verbose(list);
+  size_t length = strlen(word);
+  while (*list) {
+    list += strspn(list, ", ");
+    size_t here = strcspn(list, ", ");
+    if (here == length && memcmp(list, word, length) == 0) return here > 0;
+    list += here;
+  }
+  return false;
+}
+
+void mix_log_to_stderr(void *context, mix_log_level level, const char *message) {
+  (void)context;
+  fputs(message, stderr);
+  if (level != MIX_LOG_PROGRESS) fputc('\n', stderr);
+}

@@ -1,0 +1,30 @@
+/* What this processor can do: CPUID, XCR0, and for AMX the permission of the kernel. */
+#ifndef MIX_BASE_PROCESSOR_H
+#define MIX_BASE_PROCESSOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum mix_cpu_feature {
+  MIX_CPU_AVX2 = 1 << 0,        /* AVX2, FMA and F16C together */
+  MIX_CPU_AVX512 = 1 << 1,      /* AVX-512 F, BW, DQ, VL */
+  MIX_CPU_AVX512_BF16 = 1 << 2,
+  MIX_CPU_AVX512_FP16 = 1 << 3,
+  MIX_CPU_AMX_BF16 = 1 << 4,    /* AMX tiles and bfloat16, permission granted */
+} mix_cpu_feature;
+
+/* What is in force: what the processor has, capped by MIXTAPE_MAX_ISA (generic, avx2, avx512, avx512_bf16, avx512_fp16, amx). */
+uint32_t mix_cpu_features(void);
+/* What the processor has, uncapped. */
+uint32_t mix_cpu_found(void);
+/* "avx2, avx512, ..." or "none beyond x86-64". */
+const char *mix_cpu_features_text(uint32_t features, char *text, int size);
+/* The processor's own name, and its cache sizes in bytes (a sensible guess where it does not say). */
+const char *mix_cpu_name(void);
+int64_t mix_cpu_cache(int level);
+/* Cores this process may run on. */
+int mix_cpu_cores(void);
+/* Tests: act as if only these features were found; UINT32_MAX restores. */
+void mix_cpu_override(uint32_t features);
+
+#endif

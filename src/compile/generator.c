@@ -1,0 +1,65 @@
+/* Random generators: a variable holds (key, counter); each draw takes its value and assigns counter + 1. */
+#include "base/error.h"
+#include "base/object.h"
+#include "graph/lock.h"
+#include <mixtape/ops.h>
+#include <mixtape/random.h>
+
+struct mix_generator {
+  mix_object object;
+  mix_variable *state; /* int64 (2): key, counter; retained */
+};
+
+static void generator_finalize(void *object) { mix_release(((mix_generator *)object)->state); }
+static const mix_class generator_class = {.name = "generator", .finalize = generator_finalize};
+
+mix_generator *mix_generator_new(uint64_t seed) {
+  if (mix_failed()) return NULL;
+  mix_generator *generator = mix_object_new(sizeof *generator, &generator_class);
+  if (!generator) return NULL;
+  int64_t state[] = {(int64_t)seed, 0};
+  mix_scope *scope = mix_scope_begin();
+  generator->state = mix_retain(mix_variable_new(mix_tensor_from(state, MIX_INT64, MIX_SHAPE(2)),
+                                                 .name = "seed_generator_state", .not_trainable = true));
+  mix_scope_end(scope);
+  if (!generator->state) {
+    mix_release(generator);
+    return NULL;
+  }
+  return mix_scoped(generator);
+}
+
+mix_variable *mix_generator_state(mix_generator *generator) { return generator ? generator->state : NULL; }
+
+/* The state as it is now decides the numbers; the generator then holds counter + 1, in captures by program
+ * order. */
+static mix_tensor *draw_locked(mix_generator *generator,
+                               mix_tensor *(*random)(mix_tensor *, mix_shape, mix_dtype), mix_shape shape,
+                               mix_dtype dtype) {
+  mix_tensor *state = mix_variable_true_value(generator->state), *numbers = random(state, shape, dtype);
+  if (!numbers) return NULL;
+  mix_tensor *next = mix_add(state, mix_tensor_from((int64_t[]){0, 1}, MIX_INT64, MIX_SHAPE(2)));
+  return mix_variable_assign(generator->state, next) == MIX_OK ? numbers : NULL;
+}
+
+/* One step: no two threads take the same state. */
+static mix_tensor *draw(mix_generator *generator, mix_tensor *(*random)(mix_tensor *, mix_shape, mix_dtype),
+                        mix_shape shape, mix_dtype dtype) {
+  if (mix_failed()) return NULL;
+  if (!mix_is(generator, &generator_class))
+    return mix_fail(MIX_TYPE_ERROR, "random: the generator is NULL or another object");
+  mix_graph_lock();
+  mix_tensor *numbers = draw_locked(generator, random, shape, dtype);
+  mix_graph_unlock();
+  return numbers;
+}
+
+mix_tensor *mix_random_uniform(mix_generator *generator, mix_shape shape, mix_dtype dtype) {
+  return draw(generator, mix_stateless_uniform, shape, dtype);
+}
+mix_tensor *mix_random_normal(mix_generator *generator, mix_shape shape, mix_dtype dtype) {
+  return draw(generator, mix_stateless_normal, shape, dtype);
+}
+mix_tensor *mix_random_truncated_normal(mix_generator *generator, mix_shape shape, mix_dtype dtype) {
+  return draw(generator, mix_stateless_truncated_normal, shape, dtype);
+}

@@ -1,0 +1,125 @@
+/* The passes in their order, and running them. */
+#include "compile/pass_pipeline.h"
+
+#include "amp/amp_pass.h"
+#include "amp/cast_watch.h"
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/text.h"
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct pass_row {
+  const char *name;
+  bool (*run)(mix_ir *ir);
+} pass_row;
+
+/* "fuse" always runs, for it also makes programs of single nodes; switched off, it merges nothing. */
+static const pass_row passes[] = {
+    {"amp", mix_pass_amp},
+    {"remove_identities", mix_pass_remove_identities},
+    {"simplify_casts", mix_pass_simplify_casts},
+    {"fold_transposes", mix_pass_fold_transposes},
+    {"sink_broadcasts", mix_pass_sink_broadcasts},
+    {"constant_fold", mix_pass_constant_fold},
+    {"cse", mix_pass_cse},
+    {"dce", mix_pass_dce},
+    {"select_to_predicate", mix_pass_select_to_predicate},
+    {"upcast_matmul", mix_pass_upcast_matmul},
+    {"cache_weight_casts", mix_pass_cache_weight_casts},
+    {"expand_add_n", mix_pass_expand_add_n},
+    {"fuse", mix_pass_fuse},
+    {"fuse_epilogues", mix_pass_fuse_epilogues},
+    {"excess_precision", mix_pass_excess_precision},
+};
+/* What the plan does beside them (compile/plan.c). */
+static const char *const planning[] = {"speculative_update", "inplace", "memory_plan"};
+enum { PASSES = sizeof passes / sizeof *passes, PLANNING = sizeof planning / sizeof *planning };
+
+uint64_t mix_passes_key(void) {
+  uint64_t key = 0;
+  for (const char *list = mix_passes_disabled(); list && *list; list++)
+    key = (key ^ (unsigned char)*list) * 0x100000001b3u + 1;
+  return key;
+}
+
+static const char *name_of(size_t i) { return i < PASSES ? passes[i].name : planning[i - PASSES]; }
+
+static bool is_name(const char *word, size_t length) {
+  for (size_t i = 0; i < PASSES + PLANNING; i++)
+    if (strlen(name_of(i)) == length && !strncmp(name_of(i), word, length)) return true;
+  return length == 0;
+}
+
+/* A name that is none switches nothing off, which nobody would notice: said once for each list. */
+static void check_names(void) {
+  static _Atomic uint64_t checked;
+  uint64_t key = mix_passes_key();
+  if (!key || atomic_exchange(&checked, key) == key) return;
+  for (const char *list = mix_passes_disabled(); list && *list;) {
+    size_t word = strcspn(list, ",");
+    if (!is_name(list, word)) {
+      char names[256] = "";
+      for (size_t i = 0, used = 0; i < PASSES + PLANNING; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", name_of(i));
+      mix_log_message(
+          MIX_LOG_WARNING,
+          "MIXTAPE_DISABLE_PASSES: there is no pass '%.*s'; expected names out of %s, with commas between",
+          (int)word, list, names);
+    }
+    list += word + (list[word] == ',');
+  }
+}
+
+const char *mix_pass_name(int index) { return index >= 0 && index < (int)PASSES ? passes[index].name : NULL; }
+
+bool mix_passes_run_one(mix_ir *ir, const char *name) {
+  for (int i = 0; i < (int)PASSES; i++)
+    if (!strcmp(passes[i].name, name)) {
+      if (!passes[i].run(ir)) return false;
+      mix_cast_watch_end(ir);
+      return true;
+    }
+  mix_text names = {.grows = true};
+  for (int i = 0; i < (int)PASSES; i++) mix_text_put(&names, "%s%s", i ? ", " : "", passes[i].name);
+  if (!names.failed) mix_fail(MIX_VALUE_ERROR, "there is no pass '%s'; the passes are %s", name, names.text);
+  mix_free(names.text);
+  return false;
+}
+
+/* "# compile train_step: after fold" and the graph, which `mixtape graph` reads from the log. */
+static void log_graph(mix_ir *ir, const char *when, const char *pass) {
+  const char *graph = mix_ir_text(ir);
+  mix_text text = {.grows = true};
+  mix_text_put(&text, "# compile %s: %s%s\n%s", ir->name ? ir->name : "graph", when, pass,
+               graph ? graph : "");
+  if (graph && !text.failed) mix_log_text(MIX_LOG_DEBUG, text.text);
+  mix_free(text.text);
+}
+
+static bool run(mix_ir *ir, size_t count, bool verbose) {
+  const char *off = mix_passes_disabled();
+  for (size_t i = 0; i < count; i++) {
+    if (passes[i].run == mix_pass_expand_add_n)
+      mix_cast_watch_end(ir); /* from here on casts go into programs */
+    if (strcmp(passes[i].name, "fuse") && mix_pass_listed(off, passes[i].name)) continue;
+    if (!passes[i].run(ir)) return false;
+    mix_cast_watch_pass(ir, passes[i].name);
+    if (verbose) log_graph(ir, "after ", passes[i].name);
+  }
+  return true;
+}
+
+bool mix_passes_run(mix_ir *ir) {
+  bool verbose = mix_verbose("compile");
+  check_names();
+  if (verbose) log_graph(ir, "as captured", "");
+  return run(ir, PASSES, verbose);
+}
+
+bool mix_passes_replay(mix_ir *ir, int count) {
+  ir->replay = true;
+  return run(ir, (size_t)count < PASSES ? (size_t)count : PASSES, false);
+}

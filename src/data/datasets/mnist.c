@@ -1,0 +1,197 @@
+#include <mixtape/mnist.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "data/datasets/download.h"
+#include "formats/file.h"
+#include "formats/idx.h"
+#include "data/datasets/images.h"
+#include "formats/npz.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* keras/src/datasets/mnist.py */
+#define KERAS_URL "https://storage.googleapis.com/tensorflow/tf-keras-datasets/mnist.npz"
+#define KERAS_SHA256 "731c5ac602752760c8e48fbffcf8c3b850d9dc2a2aedcf2cc48468fc17b673d1"
+#define KERAS_LIMIT ((size_t)16 << 20) /* the file has 11,490,434 bytes */
+
+#define ARRAY_COUNT 4 /* x_train, y_train, x_test, y_test: the order of struct mix_images */
+static const char *const array_names[ARRAY_COUNT] = {"x_train", "y_train", "x_test", "y_test"};
+/* LeCun's own names, and those with a dot that some archives use. */
+static const char *const idx_names[2][ARRAY_COUNT] = {
+    {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
+     "t10k-labels-idx1-ubyte"},
+    {"train-images.idx3-ubyte", "train-labels.idx1-ubyte", "t10k-images.idx3-ubyte",
+     "t10k-labels.idx1-ubyte"},
+};
+
+/* A text that grows, cut where it is full. */
+typedef struct text {
+  char characters[3000];
+  size_t length;
+} text;
+
+static void append(text *t, const char *format, ...) MIX_PRINTF(2, 3);
+static void append(text *t, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  int length = vsnprintf(t->characters + t->length, sizeof t->characters - t->length, format, arguments);
+  va_end(arguments);
+  t->length += length < 0 ? 0 : (size_t)length;
+  if (t->length >= sizeof t->characters) t->length = sizeof t->characters - 1;
+}
+
+/* The arrays of an archive as uint8 tensors. */
+static bool load_npz(const char *path, mix_npz *npz, mix_tensor *arrays[ARRAY_COUNT]) {
+  for (int i = 0; i < ARRAY_COUNT; i++) {
+    if (!(arrays[i] = mix_npz_require(npz, array_names[i]))) return false;
+    if (mix_tensor_dtype(arrays[i]) == MIX_UINT8) continue;
+    mix_fail(MIX_FORMAT_ERROR, "mnist_load: %s: %s has dtype %s; Keras's file has uint8", path,
+             array_names[i], mix_dtype_name(mix_tensor_dtype(arrays[i])));
+    return false;
+  }
+  return true;
+}
+
+/* The path of an IDX file in the folder, plain or gzipped, under either name; mix_free it. NULL: none (or out
+ * of memory, recorded). */
+static char *find_idx(const char *folder, int array) {
+  for (int style = 0; style < 2; style++)
+    for (int gzipped = 0; gzipped < 2; gzipped++) {
+      char name[64];
+      snprintf(name, sizeof name, "%s%s", idx_names[style][array], gzipped ? ".gz" : "");
+      char *path = mix_path_join(folder, name);
+      if (!path || mix_file_exists(path)) return path;
+      mix_free(path);
+    }
+  return NULL;
+}
+
+static bool load_idx(const char *folder, char *const paths[ARRAY_COUNT], mix_tensor *arrays[ARRAY_COUNT]) {
+  for (int i = 0; i < ARRAY_COUNT; i++) {
+    if (!paths[i]) {
+      mix_fail(MIX_IO_ERROR, "mnist_load: %s holds some of the four IDX files but not %s (.gz or plain)",
+               folder, idx_names[0][i]);
+      return false;
+    }
+    if (!(arrays[i] = mix_idx_load(paths[i]))) return false;
+  }
+  return true;
+}
+
+/* Looks into one folder. True: something was there, and `images` or the error says what came of it. */
+static bool look_into(const char *folder, mix_images *images, mix_tensor *arrays[ARRAY_COUNT]) {
+  char *npz_path = mix_path_join(folder, "mnist.npz");
+  if (!npz_path) return true;
+  bool found = mix_file_exists(npz_path);
+  if (found) {
+    mix_npz *npz = mix_npz_open(npz_path);
+    if (npz && load_npz(npz_path, npz, arrays)) images->source = mix_images_source("MNIST from %s", npz_path);
+  }
+  mix_free(npz_path);
+  if (found) return true;
+  char *paths[ARRAY_COUNT];
+  for (int i = 0; i < ARRAY_COUNT; i++) found |= (paths[i] = find_idx(folder, i)) != NULL;
+  if (found && !mix_failed() && load_idx(folder, paths, arrays))
+    images->source = mix_images_source("MNIST from the IDX files in %s", folder);
+  for (int i = 0; i < ARRAY_COUNT; i++) mix_free(paths[i]);
+  return found || mix_failed();
+}
+
+/* A folder, then the folder mnist/ in it. */
+static bool look_around(const char *folder, text *tried, mix_images *images,
+                        mix_tensor *arrays[ARRAY_COUNT]) {
+  append(tried, "%s%s", tried->length ? ", " : "", folder);
+  if (look_into(folder, images, arrays)) return true;
+  char *inner = mix_path_join(folder, "mnist");
+  bool found = !inner || look_into(inner, images, arrays);
+  mix_free(inner);
+  return found;
+}
+
+/* A download is kept for the next time; where that is not possible the data still serves this run. */
+static void keep(const char *folder, const void *data, size_t size) {
+  char message[512], *path = mix_folder_make(folder) ? mix_path_join(folder, "mnist.npz") : NULL;
+  if (path && mix_file_replace(path, &(const mix_bytes){data, size}, 1, "mnist_load"))
+    mix_log_message(MIX_LOG_INFO, "kept as %s", path);
+  mix_free(path);
+  if (mix_error_take(message, sizeof message) != MIX_OK)
+    mix_log_message(MIX_LOG_WARNING, "the download is not kept: %s", message);
+}
+
+static void download(const char *folder, const text *tried, mix_images *images,
+                     mix_tensor *arrays[ARRAY_COUNT]) {
+  static const char go_on[] = "Put mnist.npz (" KERAS_URL
+                              ") or the four IDX files into a folder and set MIXTAPE_DATA_DIR to it, or use "
+                              "the built-in data set (mix_digits_load, --data digits)";
+  const char *offline = getenv("MIXTAPE_OFFLINE");
+  if (offline && *offline && strcmp(offline, "0") != 0) {
+    mix_fail(
+        MIX_IO_ERROR,
+        "mnist_load: neither mnist.npz nor the IDX files are in %s; not downloaded because MIXTAPE_OFFLINE is set. %s",
+        tried->length ? tried->characters : "any folder (none is known)", go_on);
+    return;
+  }
+  char reason[400];
+  size_t size;
+  const mix_download_request request = {.url = KERAS_URL, .sha256 = KERAS_SHA256, .limit = KERAS_LIMIT};
+  void *data = mix_download(&request, &size, reason, sizeof reason);
+  if (!data) {
+    if (!mix_failed())
+      mix_fail(MIX_IO_ERROR,
+               "mnist_load: neither mnist.npz nor the IDX files are in %s; the download of %s failed: %s. %s",
+               tried->length ? tried->characters : "any folder (none is known)", KERAS_URL, reason, go_on);
+    return;
+  }
+  if (folder) keep(folder, data, size);
+  mix_scope *scope = mix_scope_begin(); /* the archive must go before `data` does */
+  mix_npz *npz = mix_npz_open_memory(KERAS_URL, data, size);
+  if (npz && load_npz(KERAS_URL, npz, arrays))
+    images->source = mix_images_source("MNIST downloaded from %s", KERAS_URL);
+  for (int i = 0; i < ARRAY_COUNT; i++) mix_scope_leave(arrays[i]);
+  mix_scope_end(scope);
+  mix_free(data);
+}
+
+static bool search(const char *directory, mix_images *images, mix_tensor *arrays[ARRAY_COUNT]) {
+  text tried = {.length = 0};
+  if (directory) {
+    if (look_around(directory, &tried, images, arrays)) return !mix_failed();
+    mix_fail(MIX_IO_ERROR, "mnist_load: neither mnist.npz nor the four IDX files (plain or .gz) are in %s",
+             directory);
+    return false;
+  }
+  const char *data_dir = getenv("MIXTAPE_DATA_DIR"), *keras_home = getenv("KERAS_HOME"),
+             *home = getenv("HOME");
+  char *folders[3] = {
+      data_dir && *data_dir ? mix_strdup(data_dir) : NULL,
+      keras_home && *keras_home ? mix_path_join(keras_home, "datasets") : NULL,
+      home && *home ? mix_path_join(home, ".keras/datasets") : NULL,
+  };
+  bool found = mix_failed();
+  const char *first = NULL;
+  for (int i = 0; i < 3 && !found; i++) {
+    if (!folders[i]) continue;
+    if (!first) first = folders[i];
+    found = look_around(folders[i], &tried, images, arrays);
+  }
+  if (!found) download(first, &tried, images, arrays);
+  for (int i = 0; i < 3; i++) mix_free(folders[i]);
+  return !mix_failed();
+}
+
+mix_mnist mix_mnist_load_with(const mix_mnist_options *given) {
+  mix_mnist images = {0};
+  mix_mnist_options options;
+  if (mix_failed() || !mix_options_copy(&options, sizeof options, given, "mnist_load")) return images;
+  mix_scope *scope = mix_scope_begin();
+  if (!scope) return images;
+  mix_tensor *arrays[ARRAY_COUNT] = {NULL};
+  if (search(options.directory, &images, arrays) && mix_images_check(images.source, arrays))
+    mix_images_finish(&images, arrays, options.bytes);
+  mix_images_leave(&images);
+  mix_scope_end(scope);
+  return images;
+}

@@ -1,0 +1,104 @@
+#include "data/pipeline/array_batches.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/philox.h"
+#include "data/pipeline/gather.h"
+
+struct mix_batches {
+  mix_object object;
+  mix_list *arrays; /* retained */
+  int64_t first, rows, batch_size;
+  int64_t *order; /* (rows): absolute row numbers; NULL: as they lie */
+  mix_buffers buffers;
+  mix_list *current; /* retained */
+};
+
+static void batches_finalize(void *object) {
+  mix_batches *batches = object;
+  mix_release(batches->current);
+  mix_buffers_clear(&batches->buffers);
+  mix_free(batches->order);
+  mix_release(batches->arrays);
+}
+
+static const mix_class batches_class = {.name = "batches", .finalize = batches_finalize};
+
+mix_batches *mix_batches_new(int count, mix_tensor *const *arrays, int64_t first, int64_t rows,
+                             int64_t batch_size, const char *call) {
+  if (mix_failed()) return NULL;
+  if (batch_size < 1)
+    return mix_fail(MIX_VALUE_ERROR, "%s: batch_size is %lld; expected 1 or more", call,
+                    (long long)batch_size);
+  int64_t length = mix_rows_check(count, arrays, call);
+  if (length < 0) return NULL;
+  if (rows < 0) rows = length - first;
+  if (first < 0 || rows < 1 || rows > length - first)
+    return mix_fail(MIX_VALUE_ERROR,
+                    "%s: rows %lld to %lld of %lld examples; expected at least one, inside the data", call,
+                    (long long)first, (long long)(first + rows), (long long)length);
+  mix_batches *batches = mix_object_new(sizeof *batches, &batches_class);
+  if (!batches) return NULL;
+  batches->first = first;
+  batches->rows = rows;
+  batches->batch_size = batch_size < rows ? batch_size : rows;
+  batches->arrays = mix_retain(mix_list_new(count, (void *const *)arrays));
+  if (!batches->arrays || !mix_buffers_init(&batches->buffers, count)) {
+    mix_release(batches);
+    return NULL;
+  }
+  return mix_scoped(batches);
+}
+
+int64_t mix_batches_rows(const mix_batches *batches) { return batches->rows; }
+int64_t mix_batches_count(const mix_batches *batches) {
+  return (batches->rows - 1) / batches->batch_size + 1;
+}
+
+int64_t mix_batches_size(const mix_batches *batches, int64_t index) {
+  int64_t left = batches->rows - index * batches->batch_size;
+  return left < batches->batch_size ? left : batches->batch_size;
+}
+
+/* Fisher and Yates, of `count` blocks of `size` entries. */
+static void permute(int64_t *order, int64_t count, int64_t size, uint64_t seed, uint64_t epoch) {
+  uint64_t position = 0;
+  for (int64_t i = count - 1; i > 0; i--) {
+    int64_t other = (int64_t)mix_philox_below(seed, epoch, &position, (uint64_t)i + 1);
+    for (int64_t j = 0; j < size; j++) {
+      int64_t pinned = order[i * size + j];
+      order[i * size + j] = order[other * size + j];
+      order[other * size + j] = pinned;
+    }
+  }
+}
+
+bool mix_batches_begin(mix_batches *batches, mix_batch_order order, uint64_t seed, uint64_t epoch) {
+  if (mix_failed()) return false;
+  if (order == MIX_ORDER_KEPT) {
+    mix_free(batches->order);
+    batches->order = NULL;
+    return true;
+  }
+  if (!batches->order && !(batches->order = mix_calloc((size_t)batches->rows, sizeof *batches->order)))
+    return false;
+  for (int64_t i = 0; i < batches->rows; i++) batches->order[i] = batches->first + i;
+  bool rows = order == MIX_ORDER_ROWS;
+  permute(batches->order, rows ? batches->rows : batches->rows / batches->batch_size,
+          rows ? 1 : batches->batch_size, seed, epoch);
+  return true;
+}
+
+mix_list *mix_batches_get(mix_batches *batches, int64_t index) {
+  if (mix_failed()) return NULL;
+  if (index < 0 || index >= mix_batches_count(batches))
+    return mix_fail(MIX_VALUE_ERROR, "batch %lld of an epoch of %lld", (long long)index,
+                    (long long)mix_batches_count(batches));
+  mix_release(batches->current);
+  int64_t start = index * batches->batch_size;
+  batches->current =
+      mix_rows_gather(mix_list_count(batches->arrays), (mix_tensor *const *)mix_list_items(batches->arrays),
+                      batches->order ? batches->order + start : NULL, batches->first + start,
+                      mix_batches_size(batches, index), true, &batches->buffers);
+  return batches->current;
+}

@@ -1,0 +1,239 @@
+/* Each element pulled has a number, its turn. A thread pulls (one at a time, so that turns are in the input's
+ * order), works, and leaves the element in a slot; the receiver takes slots by turn, or as they are ready.
+ * Everything below is guarded by the mutex, which nobody holds while pulling or working: a slow input or
+ * function keeps nobody from taking what is ready. */
+#include "data/pipeline/background.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include <pthread.h>
+#include <signal.h>
+
+enum { MESSAGE_SIZE = 1024, FIRST_LIMIT = 2 };
+
+typedef enum slot_state { SLOT_FREE, SLOT_BUSY, SLOT_READY } slot_state;
+
+typedef struct slot {
+  slot_state state;
+  mix_element element;
+} slot;
+
+typedef struct worker {
+  mix_background *background;
+  int number;
+  pthread_t thread;
+} worker;
+
+struct mix_background {
+  mix_background_options options;
+  pthread_mutex_t mutex;
+  pthread_cond_t room;  /* for the workers: something may be pulled, or there is nothing more to do */
+  pthread_cond_t ready; /* for the receiver: an element, an error or the end */
+  slot *slots;          /* (capacity) */
+  int64_t pulled, delivered;
+  int limit, waiting; /* elements that may be under way; those that are ready */
+  bool pulling, ended, stopping, was_full;
+  struct {
+    mix_status status; /* MIX_OK: none */
+    int64_t turn;      /* the earliest that failed */
+    char message[MESSAGE_SIZE];
+  } failure;
+  worker *workers;
+  int worker_count;
+};
+
+/* The error of this thread becomes that of the turn. Nothing more is pulled: a pass ends with its first
+ * error. */
+static void hand_over_error(mix_background *background, int64_t turn) {
+  if (background->failure.status == MIX_OK || turn < background->failure.turn) {
+    background->failure.turn = turn;
+    background->failure.status =
+        mix_error_take(background->failure.message, sizeof background->failure.message);
+  }
+  mix_error_clear();
+}
+
+static void end_input(mix_background *background) {
+  background->ended = true;
+  pthread_cond_broadcast(&background->room);
+  pthread_cond_signal(&background->ready);
+}
+
+static slot *slot_for(mix_background *background, int64_t turn) {
+  if (!background->options.any_order) return &background->slots[turn % background->options.capacity];
+  slot *at = background->slots;
+  while (at->state != SLOT_FREE) at++; /* fewer are under way than there are slots */
+  return at;
+}
+
+/* Pulls or works in a scope of its own, since this thread has none. */
+static mix_pull pull_scoped(mix_background *background, mix_element *element) {
+  mix_scope *scope = mix_scope_begin();
+  mix_pull pull = scope ? mix_cursor_next(background->options.input, element) : MIX_PULL_FAILED;
+  mix_scope_end(scope);
+  return pull;
+}
+
+static bool work_scoped(const worker *worker, mix_element *element) {
+  const mix_background_options *options = &worker->background->options;
+  mix_scope *scope = mix_scope_begin();
+  bool good = scope && options->work(options->context, worker->number, element);
+  mix_scope_end(scope);
+  return good;
+}
+
+static bool may_pull(const mix_background *background) {
+  return !background->pulling && background->pulled - background->delivered < background->limit;
+}
+
+/* One element, from the input to its slot; the mutex is pinned before and after. False: there is nothing more
+ * to do. */
+static bool make_one(const worker *worker) {
+  mix_background *background = worker->background;
+  while (!background->stopping && !background->ended && !may_pull(background))
+    pthread_cond_wait(&background->room, &background->mutex);
+  if (background->stopping || background->ended) return false;
+  background->pulling = true;
+  pthread_mutex_unlock(&background->mutex);
+  mix_element element = {0};
+  mix_pull pull = pull_scoped(background, &element);
+  pthread_mutex_lock(&background->mutex);
+  background->pulling = false;
+  int64_t turn = background->pulled;
+  if (pull != MIX_PULL_ELEMENT) {
+    if (pull == MIX_PULL_FAILED) hand_over_error(background, turn);
+    end_input(background);
+    return false;
+  }
+  background->pulled++;
+  slot *place = slot_for(background, turn);
+  place->state = SLOT_BUSY;
+  bool good = true;
+  if (background->options.work) {
+    pthread_cond_signal(&background->room); /* the next one may pull meanwhile */
+    pthread_mutex_unlock(&background->mutex);
+    good = work_scoped(worker, &element);
+    if (!good) mix_release(element.values);
+    pthread_mutex_lock(&background->mutex);
+  }
+  if (!good) {
+    place->state = SLOT_FREE;
+    hand_over_error(background, turn);
+    end_input(background);
+    return false;
+  }
+  *place = (slot){SLOT_READY, element};
+  background->waiting++;
+  pthread_cond_signal(&background->ready);
+  return true;
+}
+
+static void *run(void *argument) {
+  const worker *worker = argument;
+  pthread_mutex_lock(&worker->background->mutex);
+  while (make_one(worker)) continue;
+  pthread_mutex_unlock(&worker->background->mutex);
+  return NULL;
+}
+
+/* As many threads as there can be; one is enough. The program's signals are its own threads' business. */
+static bool start_workers(mix_background *background) {
+  sigset_t all, former;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &former);
+  for (int i = 0; i < background->options.threads; i++) {
+    worker *worker = &background->workers[i];
+    worker->background = background;
+    worker->number = i;
+    if (pthread_create(&worker->thread, NULL, run, worker) != 0) break;
+    background->worker_count++;
+  }
+  pthread_sigmask(SIG_SETMASK, &former, NULL);
+  if (background->worker_count == 0)
+    mix_fail(MIX_RUNTIME_ERROR, "the data set's pipeline could not start a thread");
+  return background->worker_count > 0;
+}
+
+mix_background *mix_background_start(const mix_background_options *options) {
+  mix_background *background = mix_calloc(1, sizeof *background);
+  if (!background) return NULL;
+  background->options = *options;
+  background->limit = options->grows && options->capacity > FIRST_LIMIT ? FIRST_LIMIT : options->capacity;
+  pthread_mutex_init(&background->mutex, NULL);
+  pthread_cond_init(&background->room, NULL);
+  pthread_cond_init(&background->ready, NULL);
+  background->slots = mix_calloc((size_t)options->capacity, sizeof *background->slots);
+  background->workers =
+      background->slots ? mix_calloc((size_t)options->threads, sizeof *background->workers) : NULL;
+  if (background->workers && start_workers(background)) return background;
+  mix_background_stop(background);
+  return NULL;
+}
+
+void mix_background_stop(mix_background *background) {
+  if (!background) return;
+  pthread_mutex_lock(&background->mutex);
+  background->stopping = true;
+  pthread_cond_broadcast(&background->room);
+  pthread_mutex_unlock(&background->mutex);
+  for (int i = 0; i < background->worker_count; i++) pthread_join(background->workers[i].thread, NULL);
+  for (int i = 0; background->slots && i < background->options.capacity; i++)
+    mix_release(background->slots[i].element.values);
+  pthread_cond_destroy(&background->room);
+  pthread_cond_destroy(&background->ready);
+  pthread_mutex_destroy(&background->mutex);
+  mix_free(background->slots);
+  mix_free(background->workers);
+  mix_free(background);
+}
+
+/* The slot whose element goes out next; NULL: not ready yet. */
+static slot *ready_slot(mix_background *background) {
+  int first = background->options.any_order ? 0 : (int)(background->delivered % background->options.capacity);
+  int last = background->options.any_order ? background->options.capacity - 1 : first;
+  for (int i = first; i <= last; i++)
+    if (background->slots[i].state == SLOT_READY) return &background->slots[i];
+  return NULL;
+}
+
+/* The receiver waits for an input that had filled all slots: it comes in bursts, which more slots even out.
+ */
+static void grow(mix_background *background) {
+  if (!background->options.grows || !background->was_full ||
+      background->limit == background->options.capacity)
+    return;
+  background->was_full = false;
+  background->limit = 2 * background->limit < background->options.capacity ? 2 * background->limit
+                                                                           : background->options.capacity;
+  pthread_cond_signal(&background->room);
+}
+
+mix_pull mix_background_next(mix_background *background, mix_element *element) {
+  mix_pull pull = MIX_PULL_ELEMENT;
+  pthread_mutex_lock(&background->mutex);
+  if (background->waiting == background->limit) background->was_full = true;
+  if (background->waiting == 0) grow(background);
+  slot *from;
+  while (!(from = ready_slot(background))) {
+    bool failed = background->failure.status != MIX_OK;
+    if (failed && (background->options.any_order || background->failure.turn == background->delivered)) {
+      mix_fail(background->failure.status, "%s", background->failure.message);
+      pull = MIX_PULL_FAILED;
+      break;
+    }
+    if (background->ended && !background->pulling && background->delivered == background->pulled) {
+      pull = MIX_PULL_END;
+      break;
+    }
+    pthread_cond_wait(&background->ready, &background->mutex);
+  }
+  if (from) {
+    *element = from->element;
+    *from = (slot){0};
+    background->waiting--;
+    background->delivered++;
+    pthread_cond_signal(&background->room);
+  }
+  pthread_mutex_unlock(&background->mutex);
+  return pull;
+}

@@ -1,0 +1,111 @@
+/* One data set after another. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "data/pipeline/row_stream.h"
+
+typedef struct concatenate_dataset {
+  mix_dataset base;    /* the input: the first one */
+  mix_dataset *second; /* retained */
+} concatenate_dataset;
+
+typedef struct concatenate_cursor {
+  mix_cursor base;
+  mix_buffers buffers; /* rows of the first one */
+  mix_stream second;   /* open once the first one has ended */
+  mix_dtype *dtypes;   /* (components) of the first element; NULL before it */
+  int components;
+} concatenate_cursor;
+
+static int64_t concatenate_cardinality(const mix_dataset *dataset) {
+  const mix_dataset *second = ((const concatenate_dataset *)dataset)->second;
+  int64_t a = dataset->input->class->cardinality(dataset->input), b = second->class->cardinality(second), sum;
+  if (a == MIX_INFINITE || b == MIX_INFINITE) return MIX_INFINITE;
+  if (a < 0 || b < 0) return MIX_UNKNOWN_CARDINALITY;
+  return __builtin_add_overflow(a, b, &sum) ? MIX_INFINITE : sum;
+}
+
+/* The first element says what all others must be. */
+static bool check(concatenate_cursor *cursor, const mix_list *values) {
+  int count = mix_list_count(values);
+  mix_tensor *const *tensors = (mix_tensor *const *)mix_list_items(values);
+  if (!cursor->dtypes) {
+    if (!(cursor->dtypes = mix_calloc((size_t)count + 1, sizeof *cursor->dtypes))) return false;
+    cursor->components = count;
+    for (int i = 0; i < count; i++) cursor->dtypes[i] = mix_tensor_dtype(tensors[i]);
+  }
+  if (count != cursor->components) {
+    mix_fail(MIX_TYPE_ERROR,
+             "dataset_concatenate: an element has %d tensors, the first one %d; both data sets must be alike",
+             count, cursor->components);
+    return false;
+  }
+  for (int i = 0; i < count; i++)
+    if (mix_tensor_dtype(tensors[i]) != cursor->dtypes[i]) {
+      mix_fail(
+          MIX_TYPE_ERROR,
+          "dataset_concatenate: tensor %d of an element is %s, of the first one %s; cast it in a map first",
+          i, mix_dtype_name(mix_tensor_dtype(tensors[i])), mix_dtype_name(cursor->dtypes[i]));
+      return false;
+    }
+  return true;
+}
+
+static mix_pull concatenate_next(mix_cursor *cursor, mix_element *element) {
+  concatenate_cursor *concatenate = (concatenate_cursor *)cursor;
+  const concatenate_dataset *dataset = (const concatenate_dataset *)cursor->dataset;
+  bool rows = dataset->base.source != NULL; /* both have the same ones: nothing is to be checked */
+  mix_pull pull = MIX_PULL_END;
+  if (cursor->input) {
+    pull = mix_cursor_next(cursor->input, element);
+    if (pull == MIX_PULL_ELEMENT && !rows &&
+        !mix_element_values(dataset->base.input, element, &concatenate->buffers))
+      return MIX_PULL_FAILED;
+    if (pull == MIX_PULL_END) {
+      mix_cursor_close(cursor->input);
+      cursor->input = NULL;
+      if (!mix_stream_open(&concatenate->second, dataset->second)) return MIX_PULL_FAILED;
+    }
+  }
+  if (pull == MIX_PULL_END)
+    pull = rows ? mix_cursor_next(concatenate->second.cursor, element)
+                : mix_stream_next(&concatenate->second, element);
+  if (pull != MIX_PULL_ELEMENT || rows || check(concatenate, element->values)) return pull;
+  mix_release(element->values);
+  *element = (mix_element){0};
+  return MIX_PULL_FAILED;
+}
+
+static void concatenate_close(mix_cursor *cursor) {
+  concatenate_cursor *concatenate = (concatenate_cursor *)cursor;
+  mix_stream_close(&concatenate->second);
+  mix_buffers_clear(&concatenate->buffers);
+  mix_free(concatenate->dtypes);
+}
+
+static void concatenate_finalize(mix_dataset *dataset) {
+  mix_release(((concatenate_dataset *)dataset)->second);
+}
+
+static mix_dataset *concatenate_beside(const mix_dataset *dataset, int index) {
+  return index ? NULL : ((const concatenate_dataset *)dataset)->second;
+}
+
+static const mix_dataset_class concatenate_class = {
+    .name = "concatenate",
+    .cursor_size = sizeof(concatenate_cursor),
+    .cardinality = concatenate_cardinality,
+    .next = concatenate_next,
+    .close = concatenate_close,
+    .finalize = concatenate_finalize,
+    .beside = concatenate_beside,
+};
+
+mix_dataset *mix_dataset_concatenate(mix_dataset *first, mix_dataset *second) {
+  if (!mix_dataset_given(first, "dataset_concatenate") || !mix_dataset_given(second, "dataset_concatenate"))
+    return NULL;
+  concatenate_dataset *dataset =
+      mix_dataset_new(sizeof *dataset, &concatenate_class, first, first->source == second->source);
+  if (!dataset) return NULL;
+  dataset->second = mix_retain(second);
+  return mix_scoped(dataset);
+}

@@ -1,0 +1,91 @@
+/* What all data sets share: making them, opening passes, iterators. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "data/pipeline/row_stream.h"
+
+static void dataset_finalize(void *object) {
+  mix_dataset *dataset = object;
+  if (dataset->class->finalize) dataset->class->finalize(dataset);
+  mix_release(dataset->input);
+}
+
+static const mix_class dataset_class = {.name = "dataset", .finalize = dataset_finalize};
+
+void *mix_dataset_new(size_t size, const mix_dataset_class *class, mix_dataset *input, bool passes_rows) {
+  mix_dataset *dataset = mix_object_new(size, &dataset_class);
+  if (!dataset) return NULL;
+  dataset->class = class;
+  dataset->input = mix_retain(input);
+  if (input && passes_rows) dataset->source = input->source;
+  return dataset;
+}
+
+bool mix_is_dataset(const void *object) { return mix_is(object, &dataset_class); }
+
+bool mix_dataset_given(const mix_dataset *dataset, const char *call) {
+  if (mix_failed()) return false;
+  if (mix_is(dataset, &dataset_class)) return true;
+  mix_fail(MIX_TYPE_ERROR, "%s: %s; expected a data set", call,
+           dataset ? "the first argument is no data set" : "the data set is NULL");
+  return false;
+}
+
+int64_t mix_dataset_cardinality(const mix_dataset *dataset) {
+  return mix_dataset_given(dataset, "dataset_cardinality") ? dataset->class->cardinality(dataset) : INT64_MIN;
+}
+
+/* ---- buffers ---- */
+
+bool mix_buffers_init(mix_buffers *buffers, int count) {
+  buffers->items = mix_calloc((size_t)count, sizeof *buffers->items);
+  buffers->count = buffers->items ? count : 0;
+  return buffers->items != NULL;
+}
+
+void mix_buffers_clear(mix_buffers *buffers) {
+  for (int i = 0; i < buffers->count; i++) mix_release(buffers->items[i]);
+  mix_free(buffers->items);
+  *buffers = (mix_buffers){0};
+}
+
+/* ---- cursors ---- */
+
+void mix_cursor_close(mix_cursor *cursor) {
+  while (cursor) {
+    mix_cursor *input = cursor->input;
+    if (cursor->dataset->class->close) cursor->dataset->class->close(cursor);
+    mix_free(cursor);
+    cursor = input;
+  }
+}
+
+/* A cursor for each step down to the source, then opened from the source up, so that an input is ready before
+ * what pulls from it. */
+mix_cursor *mix_cursor_open(mix_dataset *dataset) {
+  int depth = 0, capacity = 0;
+  mix_dataset **steps = NULL;
+  mix_cursor *top = NULL;
+  for (mix_dataset *at = dataset; at; at = at->class->opens_input ? NULL : at->input) {
+    if (!mix_reserve(&steps, &capacity, depth + 1, sizeof *steps)) break;
+    steps[depth++] = at;
+  }
+  while (depth > 0 && !mix_failed()) {
+    mix_dataset *step = steps[--depth];
+    mix_cursor *cursor = mix_calloc(1, step->class->cursor_size);
+    if (!cursor) break;
+    *cursor = (mix_cursor){.dataset = step, .input = top};
+    top = cursor;
+    if (step->class->open && !step->class->open(cursor)) break;
+  }
+  mix_free(steps);
+  if (!mix_failed()) return top;
+  mix_cursor_close(top);
+  return NULL;
+}
+
+mix_pull mix_cursor_next(mix_cursor *cursor, mix_element *element) {
+  if (cursor->ended) return MIX_PULL_END;
+  mix_pull pull = cursor->dataset->class->next(cursor, element);
+  cursor->ended = pull == MIX_PULL_END;
+  return pull;
+}

@@ -1,0 +1,56 @@
+/* A data set of one element. */
+#include "base/error.h"
+#include "data/pipeline/row_stream.h"
+
+typedef struct element_dataset {
+  mix_dataset base;
+  mix_list *values; /* retained */
+} element_dataset;
+
+typedef struct element_cursor {
+  mix_cursor base;
+  bool done;
+} element_cursor;
+
+static int64_t element_cardinality(const mix_dataset *dataset) {
+  (void)dataset;
+  return 1;
+}
+
+static mix_pull element_next(mix_cursor *cursor, mix_element *element) {
+  element_cursor *one = (element_cursor *)cursor;
+  if (one->done) return MIX_PULL_END;
+  one->done = true;
+  *element = (mix_element){.values = mix_retain(((const element_dataset *)cursor->dataset)->values)};
+  return MIX_PULL_ELEMENT;
+}
+
+static void element_finalize(mix_dataset *dataset) { mix_release(((element_dataset *)dataset)->values); }
+
+static const mix_dataset_class element_class = {
+    .name = "from_tensor",
+    .cursor_size = sizeof(element_cursor),
+    .cardinality = element_cardinality,
+    .next = element_next,
+    .finalize = element_finalize,
+};
+
+mix_dataset *mix_dataset_from_element(mix_list *tensors) {
+  if (mix_failed()) return NULL;
+  if (!tensors) return mix_fail(MIX_TYPE_ERROR, "dataset_from_tensor: the list is NULL");
+  int count = mix_list_count(tensors);
+  void *const *items = mix_list_items(tensors);
+  if (!mix_failed() && count == 0)
+    mix_fail(MIX_VALUE_ERROR, "dataset_from_tensor: no tensors; expected at least one");
+  for (int i = 0; i < count; i++)
+    if (!items[i]) mix_fail(MIX_VALUE_ERROR, "dataset_from_tensor: tensor %d is NULL", i);
+  if (mix_failed() || mix_evaluate(count, (mix_tensor *const *)items) != MIX_OK) return NULL;
+  element_dataset *dataset = mix_dataset_new(sizeof *dataset, &element_class, NULL, false);
+  if (!dataset) return NULL;
+  dataset->values = mix_retain(mix_list_new(count, items)); /* a list of its own: the caller's may grow */
+  if (!dataset->values) {
+    mix_release(dataset);
+    return NULL;
+  }
+  return mix_scoped(dataset);
+}

@@ -1,0 +1,125 @@
+#include "data/pipeline/gather.h"
+
+#include "backend/backend.h"
+#include "base/alloc.h"
+#include "base/error.h"
+#include "compile/evaluate.h"
+#include "graph/unfilled_tensor.h"
+#include "graph/lock.h"
+#include "tensor/shape.h"
+#include <mixtape/device.h>
+#include <string.h>
+
+int64_t mix_rows_check(int count, mix_tensor *const *arrays, const char *call) {
+  int64_t length = -1;
+  for (int i = 0; i < count; i++) {
+    if (!arrays[i]) continue;
+    if (!mix_is(arrays[i], &mix_tensor_class)) {
+      mix_fail(MIX_TYPE_ERROR, "%s: item %d is another object; expected a tensor", call, i);
+      return -1;
+    }
+    if (mix_tensor_is_symbolic(arrays[i])) {
+      mix_fail(MIX_TYPE_ERROR, "%s: tensor %d descends from mix_input and has no value", call, i);
+      return -1;
+    }
+    mix_shape shape = mix_tensor_shape(arrays[i]);
+    char text[160];
+    mix_shape_text(shape, text, sizeof text);
+    if (shape.rank < 1) {
+      mix_fail(MIX_VALUE_ERROR,
+               "%s: tensor %d is a scalar; expected a tensor whose axis 0 counts the examples", call, i);
+      return -1;
+    }
+    if (shape.dims[0] < 1) {
+      mix_fail(MIX_VALUE_ERROR, "%s: tensor %d has shape %s: the data set is empty", call, i, text);
+      return -1;
+    }
+    if (length >= 0 && shape.dims[0] != length) {
+      mix_fail(
+          MIX_VALUE_ERROR,
+          "%s: tensor %d has shape %s, but those before it have %lld examples; all must have the same number",
+          call, i, text, (long long)length);
+      return -1;
+    }
+    length = shape.dims[0];
+    if (!mix_tensor_data(arrays[i])) return -1;
+  }
+  if (length < 0) mix_fail(MIX_VALUE_ERROR, "%s: no tensors; expected at least one", call);
+  return length;
+}
+
+/* One core alone does not fill the memory's channels: from here on a copy is worth a parallel region, of
+ * threads that are awake, about a microsecond, and of threads that sleep, which take tens to wake. */
+enum { SHARED_BYTES = 1 << 16, PARALLEL_BYTES = 1 << 20 };
+
+static void copy_row(char *to, const char *source, const int64_t *rows, int64_t first, int64_t i,
+                     size_t row) {
+  memcpy(to + (size_t)i * row, source + (size_t)(rows ? rows[i] : first + i) * row, row);
+}
+
+/* `count` rows of `row` bytes each. */
+static void copy_rows(char *to, const char *source, const int64_t *rows, int64_t first, int64_t count,
+                      size_t row) {
+  const size_t bytes = (size_t)count * row;
+  int threads = bytes >= SHARED_BYTES ? mix_threads() : 1;
+  if (bytes < PARALLEL_BYTES && threads > mix_threads_awake()) threads = mix_threads_awake();
+  if (threads > count) threads = (int)count;
+  if (threads == 1) { /* a region of one thread costs as much as some rows */
+    for (int64_t i = 0; i < count; i++) copy_row(to, source, rows, first, i, row);
+    return;
+  }
+#pragma omp parallel for schedule(static) num_threads(threads)
+  for (int64_t i = 0; i < count; i++) copy_row(to, source, rows, first, i, row);
+}
+
+/* Rows of an array as a part of its memory; NULL, no error, where they must be copied: the memory is that of
+ * a variable, whose old value moves before it is written, or the rows do not begin where kernels expect a
+ * value to. */
+static mix_buffer *part_of(const mix_tensor *array, size_t offset, size_t bytes) {
+  mix_buffer *whole = mix_tensor_value(array)->buffer;
+  mix_graph_lock();
+  const bool moves = mix_buffer_is_storage(whole),
+             aligned = ((uintptr_t)whole->data + offset) % MIX_BUFFER_ALIGNMENT == 0;
+  mix_graph_unlock();
+  return moves || !aligned ? NULL : mix_buffer_part(whole, offset, bytes);
+}
+
+/* One array: a tensor in the scope that is open. */
+static mix_tensor *gather_one(mix_tensor *array, const int64_t *rows, int64_t first, int64_t count,
+                              bool stacked, mix_buffer **buffer) {
+  if (!mix_tensor_data(array)) return NULL;
+  mix_dtype dtype = mix_tensor_dtype(array);
+  mix_shape shape = mix_tensor_shape(array);
+  shape.dims[0] = count;
+  size_t bytes = mix_value_bytes(dtype, shape), row = bytes / (size_t)count;
+  if (!stacked) {
+    shape.rank--;
+    memmove(shape.dims, shape.dims + 1, (size_t)shape.rank * sizeof *shape.dims);
+  }
+  mix_buffer *part = !rows && stacked ? part_of(array, (size_t)first * row, bytes) : NULL;
+  if (part) {
+    mix_tensor *tensor = mix_tensor_of_buffer(part, dtype, shape);
+    mix_release(part);
+    return tensor;
+  }
+  mix_pinned pinned;
+  if (mix_failed() || !mix_buffer_reuse(buffer, bytes) || !mix_tensor_pin(array, &pinned)) return NULL;
+  copy_rows((*buffer)->data, pinned.data, rows, first, count, row);
+  mix_tensor_unpin(&pinned);
+  return mix_tensor_of_buffer(*buffer, dtype, shape);
+}
+
+mix_list *mix_rows_gather(int array_count, mix_tensor *const *arrays, const int64_t *rows, int64_t first,
+                          int64_t count, bool stacked, mix_buffers *buffers) {
+  if (mix_failed()) return NULL;
+  mix_scope *scope = mix_scope_begin();
+  mix_list *list = scope ? mix_list_new(0, NULL) : NULL;
+  for (int i = 0; list && i < array_count; i++) {
+    mix_tensor *tensor =
+        arrays[i] ? gather_one(arrays[i], rows, first, count, stacked, &buffers->items[i]) : NULL;
+    if ((arrays[i] && !tensor) || mix_list_append(list, tensor) != MIX_OK) list = NULL;
+  }
+  mix_retain(list);
+  mix_scope_end(scope);
+  return list;
+}

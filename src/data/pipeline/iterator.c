@@ -1,0 +1,81 @@
+/* Iterators: one pass over a data set. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "data/pipeline/row_stream.h"
+
+struct mix_iterator {
+  mix_object object;
+  mix_dataset *dataset; /* retained */
+  mix_cursor *cursor;   /* NULL once the pass has ended */
+  mix_list *current;    /* what the last call returned; retained */
+  mix_buffers buffers;  /* for single rows */
+  uint64_t *opened;     /* the data set's memory as the pass began */
+  int64_t drawn;        /* elements given so far */
+};
+
+static void iterator_finalize(void *object) {
+  mix_iterator *iterator = object;
+  mix_release(iterator->current);
+  mix_cursor_close(iterator->cursor);
+  mix_buffers_clear(&iterator->buffers);
+  mix_free(iterator->opened);
+  mix_release(iterator->dataset);
+}
+
+static const mix_class iterator_class = {.name = "iterator", .finalize = iterator_finalize};
+
+mix_iterator *mix_dataset_iterate(mix_dataset *dataset) {
+  if (!mix_dataset_given(dataset, "dataset_iterate")) return NULL;
+  mix_iterator *iterator = mix_object_new(sizeof *iterator, &iterator_class);
+  if (!iterator) return NULL;
+  iterator->dataset = mix_retain(dataset);
+  if (!(iterator->opened = mix_dataset_state_now(dataset)) ||
+      !(iterator->cursor = mix_cursor_open(dataset))) {
+    mix_release(iterator);
+    return NULL;
+  }
+  return mix_scoped(iterator);
+}
+
+mix_list *mix_iterator_next(mix_iterator *iterator) {
+  if (mix_failed()) return NULL;
+  if (!mix_is(iterator, &iterator_class))
+    return mix_fail(MIX_TYPE_ERROR, "iterator_next: %s; expected an iterator",
+                    iterator ? "another object" : "NULL");
+  mix_release(iterator->current);
+  iterator->current = NULL;
+  if (!iterator->cursor) return NULL;
+  mix_scope *scope = mix_scope_begin(); /* the element belongs to the iterator, not to the caller's scope */
+  if (!scope) return NULL;
+  mix_element element = {0};
+  if (mix_cursor_next(iterator->cursor, &element) == MIX_PULL_ELEMENT &&
+      mix_element_own(iterator->dataset, &element, &iterator->buffers))
+    iterator->current = element.values;
+  if (!iterator->current) {
+    mix_cursor_close(iterator->cursor);
+    iterator->cursor = NULL;
+  }
+  if (iterator->current) iterator->drawn++;
+  mix_scope_end(scope);
+  return iterator->current;
+}
+
+mix_dataset *mix_iterator_dataset(const mix_iterator *iterator) { return iterator->dataset; }
+const uint64_t *mix_iterator_opened(const mix_iterator *iterator) { return iterator->opened; }
+int64_t mix_iterator_drawn(const mix_iterator *iterator) { return iterator->drawn; }
+
+bool mix_iterator_pass_over(mix_iterator *iterator, int64_t drawn) {
+  while (iterator->drawn < drawn && mix_iterator_next(iterator)) {}
+  return !mix_failed();
+}
+
+bool mix_iterator_begin_anew(mix_iterator *iterator) {
+  mix_release(iterator->current);
+  iterator->current = NULL;
+  mix_cursor_close(iterator->cursor);
+  mix_free(iterator->opened);
+  iterator->drawn = 0;
+  iterator->cursor = NULL;
+  iterator->opened = mix_dataset_state_now(iterator->dataset);
+  return iterator->opened && (iterator->cursor = mix_cursor_open(iterator->dataset)) != NULL;
+}

@@ -1,0 +1,120 @@
+/* A function of each element, on the thread that asks or on several of its own. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "data/pipeline/prefetch_policy.h"
+#include "data/pipeline/background.h"
+#include "data/pipeline/row_stream.h"
+#include <mixtape/device.h>
+
+enum { MAX_THREADS = 1024 };
+
+typedef struct map_dataset {
+  mix_dataset base;
+  mix_dataset_map_options options;
+} map_dataset;
+
+typedef struct map_cursor {
+  mix_cursor base;
+  mix_buffers *buffers;       /* one for each thread: the rows that the function gets */
+  int threads;                /* 0: the function runs on the thread that asks */
+  mix_prefetch_policy policy; /* there too where num_parallel_calls is -1, until threads are known to help */
+  mix_background *background; /* NULL before it is needed */
+} map_cursor;
+
+static int64_t map_cardinality(const mix_dataset *dataset) {
+  return dataset->input->class->cardinality(dataset->input);
+}
+
+static bool map_open(mix_cursor *cursor) {
+  map_cursor *map = (map_cursor *)cursor;
+  int64_t wanted = ((const map_dataset *)cursor->dataset)->options.num_parallel_calls;
+  map->threads = wanted < 0 ? mix_threads() : (int)wanted;
+  mix_prefetch_policy_open(&map->policy, wanted < 0);
+  map->buffers = mix_calloc(map->threads ? (size_t)map->threads : 1, sizeof *map->buffers);
+  return map->buffers != NULL;
+}
+
+/* The element becomes what the function makes of it. */
+static bool apply(void *context, int thread, mix_element *element) {
+  map_cursor *map = context;
+  const map_dataset *dataset = (const map_dataset *)map->base.dataset;
+  mix_scope *scope = mix_scope_begin();
+  mix_list *made = NULL;
+  if (scope && mix_element_own(dataset->base.input, element, &map->buffers[thread])) {
+    made = dataset->options.function(dataset->options.context, element->values);
+    if (!made)
+      mix_fail(MIX_VALUE_ERROR, "dataset_map: the function returned NULL; expected a list of tensors");
+    if (made && !mix_failed()) mix_element_evaluate(made, "dataset_map");
+  }
+  made = mix_failed() ? NULL : mix_retain(made);
+  mix_release(element->values);
+  *element = (mix_element){.values = made};
+  mix_scope_end(scope);
+  return made != NULL;
+}
+
+static mix_pull map_here(map_cursor *map, mix_element *element) {
+  mix_pull pull = mix_cursor_next(map->base.input, element);
+  return pull != MIX_PULL_ELEMENT || apply(map, 0, element) ? pull : MIX_PULL_FAILED;
+}
+
+/* Twice as many elements under way as threads: a slow one does not keep the others from working. */
+static mix_pull map_next(mix_cursor *cursor, mix_element *element) {
+  map_cursor *map = (map_cursor *)cursor;
+  const map_dataset *dataset = (const map_dataset *)cursor->dataset;
+  if (map->threads == 0) return map_here(map, element);
+  if (!map->background && !mix_prefetch_policy_helps(&map->policy)) {
+    mix_prefetch_policy_begin(&map->policy);
+    mix_pull pull = map_here(map, element);
+    mix_prefetch_policy_end(&map->policy);
+    return pull;
+  }
+  if (!map->background)
+    map->background = mix_background_start(&(mix_background_options){
+        .input = cursor->input,
+        .threads = map->threads,
+        .capacity = 2 * map->threads,
+        .any_order = dataset->options.not_deterministic,
+        .work = apply,
+        .context = map,
+    });
+  return map->background ? mix_background_next(map->background, element) : MIX_PULL_FAILED;
+}
+
+static void map_close(mix_cursor *cursor) {
+  map_cursor *map = (map_cursor *)cursor;
+  mix_background_stop(map->background);
+  for (int i = 0; map->buffers && i < (map->threads ? map->threads : 1); i++)
+    mix_buffers_clear(&map->buffers[i]);
+  mix_free(map->buffers);
+}
+
+static void map_finalize(mix_dataset *dataset) {
+  const mix_dataset_map_options *options = &((map_dataset *)dataset)->options;
+  if (options->release) options->release(options->context);
+}
+
+static const mix_dataset_class map_class = {
+    .name = "map",
+    .cursor_size = sizeof(map_cursor),
+    .cardinality = map_cardinality,
+    .open = map_open,
+    .next = map_next,
+    .close = map_close,
+    .finalize = map_finalize,
+};
+
+mix_dataset *mix_dataset_map_with(const mix_dataset_map_options *given) {
+  if (mix_failed()) return NULL;
+  MIX_OPTIONS(mix_dataset_map_options, options, given, "dataset_map");
+  if (!mix_dataset_given(options.dataset, "dataset_map")) return NULL;
+  if (!options.function) return mix_fail(MIX_TYPE_ERROR, "dataset_map: the function is NULL");
+  if (options.num_parallel_calls < -1 || options.num_parallel_calls > MAX_THREADS)
+    return mix_fail(MIX_VALUE_ERROR,
+                    "dataset_map: num_parallel_calls is %lld; expected 0 to %d, or -1 (what helps)",
+                    (long long)options.num_parallel_calls, MAX_THREADS);
+  map_dataset *dataset = mix_dataset_new(sizeof *dataset, &map_class, options.dataset, false);
+  if (!dataset) return NULL;
+  dataset->options = options;
+  return mix_scoped(dataset);
+}

@@ -1,0 +1,201 @@
+/* Batches of elements that differ in shape: each padded to the largest, or to a shape that is given. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "compile/evaluate.h"
+#include "graph/unfilled_tensor.h"
+#include "data/pipeline/row_stream.h"
+#include "tensor/convert.h"
+#include "tensor/shape.h"
+
+typedef struct padded_dataset {
+  mix_dataset base;
+  mix_dataset_padded_batch_options options;
+} padded_dataset;
+
+typedef struct padded_cursor {
+  mix_cursor base;
+  mix_list **lists; /* the elements of the batch that is being collected, retained (count) */
+  int count, capacity;
+  mix_buffers rows; /* of the input, where it has rows: those that nobody holds any more serve again */
+} padded_cursor;
+
+static int64_t padded_cardinality(const mix_dataset *dataset) {
+  const mix_dataset_padded_batch_options *options = &((const padded_dataset *)dataset)->options;
+  int64_t input = dataset->input->class->cardinality(dataset->input);
+  if (input <= 0) return input;
+  return input / options->batch_size + (!options->drop_remainder && input % options->batch_size != 0);
+}
+
+static void forget(padded_cursor *padded) {
+  for (int i = 0; i < padded->count; i++) mix_release(padded->lists[i]);
+  padded->count = 0;
+}
+
+/* The shape that component `index` of all collected elements is padded to. */
+static bool padded_shape(const padded_cursor *padded, int index, mix_shape *shape) {
+  const mix_shape *given = &((const padded_dataset *)padded->base.dataset)->options.padded_shapes[index];
+  mix_tensor *model = mix_list_get(padded->lists[0], index);
+  char text[160], other[160];
+  *shape = mix_tensor_shape(model);
+  for (int i = 0; i < padded->count; i++) {
+    mix_tensor *tensor = mix_list_get(padded->lists[i], index);
+    mix_shape own = mix_tensor_shape(tensor);
+    mix_shape_text(own, text, sizeof text);
+    if (own.rank != shape->rank || mix_tensor_dtype(tensor) != mix_tensor_dtype(model)) {
+      mix_fail(
+          MIX_VALUE_ERROR,
+          "dataset_padded_batch: tensor %d of element %d of a batch is %s %s, of its first element %s %s; padding changes neither "
+          "dtype nor rank",
+          index, i, mix_dtype_name(mix_tensor_dtype(tensor)), text, mix_dtype_name(mix_tensor_dtype(model)),
+          mix_shape_text(mix_tensor_shape(model), other, sizeof other));
+      return false;
+    }
+    if (given->rank != 0 && given->rank != own.rank) {
+      mix_fail(MIX_VALUE_ERROR,
+               "dataset_padded_batch: tensor %d has shape %s; padded_shapes[%d] has %d dimensions", index,
+               text, index, given->rank);
+      return false;
+    }
+    for (int d = 0; d < own.rank; d++) {
+      if (given->rank != 0 && given->dims[d] >= 0) {
+        if (own.dims[d] > given->dims[d]) {
+          mix_fail(MIX_VALUE_ERROR,
+                   "dataset_padded_batch: tensor %d has shape %s; padded_shapes[%d] has only %lld on axis %d",
+                   index, text, index, (long long)given->dims[d], d);
+          return false;
+        }
+        shape->dims[d] = given->dims[d];
+      } else if (own.dims[d] > shape->dims[d]) {
+        shape->dims[d] = own.dims[d];
+      }
+    }
+  }
+  return true;
+}
+
+static void fill(char *to, mix_dtype dtype, int64_t count, double value) {
+  size_t size = mix_dtype_size(dtype);
+  for (int64_t done = 0; done < count;) {
+    if (done == 0) mix_store_double(to, dtype, 0, value);
+    int64_t more = done == 0 ? 1 : done < count - done ? done : count - done;
+    if (done > 0) memcpy(to + (size_t)done * size, to, (size_t)more * size);
+    done += more;
+  }
+}
+
+/* A value of shape `own` into the corner of one of shape `padded`, of the same rank. */
+static void copy_corner(char *to, mix_shape padded, const char *from, mix_shape own, size_t size) {
+  int last = own.rank - 1;
+  int64_t run = own.rank ? own.dims[last] : 1, runs = 1;
+  for (int d = 0; d < last; d++) runs *= own.dims[d];
+  for (int64_t r = 0; r < runs && run > 0; r++) {
+    int64_t rest = r, stride = own.rank ? padded.dims[last] : 1, offset = 0;
+    for (int d = last - 1; d >= 0; d--) {
+      offset += rest % own.dims[d] * stride;
+      rest /= own.dims[d];
+      stride *= padded.dims[d];
+    }
+    memcpy(to + (size_t)offset * size, from + (size_t)(r * run) * size, (size_t)run * size);
+  }
+}
+
+/* Component `index` of the collected elements, stacked: (count, ...). Scoped. */
+static mix_tensor *stack(const padded_cursor *padded, int index) {
+  mix_dtype dtype = mix_tensor_dtype(mix_list_get(padded->lists[0], index));
+  double value = ((const padded_dataset *)padded->base.dataset)->options.padding_values[index];
+  mix_shape shape;
+  if (!padded_shape(padded, index, &shape)) return NULL;
+  if (shape.rank == MIX_MAX_RANK)
+    return mix_fail(MIX_VALUE_ERROR,
+                    "dataset_padded_batch: elements have %d dimensions already, and no tensor has more",
+                    MIX_MAX_RANK);
+  mix_shape stacked = {.rank = shape.rank + 1, .dims = {padded->count}};
+  memcpy(stacked.dims + 1, shape.dims, (size_t)shape.rank * sizeof *shape.dims);
+  if (mix_shape_checked_size(stacked) < 0) return mix_fail_memory("a padded batch");
+  void *data;
+  mix_tensor *result = mix_tensor_unfilled(dtype, stacked, &data);
+  size_t bytes = mix_value_bytes(dtype, shape);
+  for (int i = 0; result && i < padded->count; i++) {
+    mix_tensor *tensor = mix_list_get(padded->lists[i], index);
+    char *to = (char *)data + (size_t)i * bytes;
+    mix_pinned pinned;
+    if (!mix_tensor_pin(tensor, &pinned)) return NULL;
+    if (!mix_shape_equal(mix_tensor_shape(tensor), shape)) fill(to, dtype, mix_shape_size(shape), value);
+    copy_corner(to, shape, pinned.data, mix_tensor_shape(tensor), mix_dtype_size(dtype));
+    mix_tensor_unpin(&pinned);
+  }
+  return result;
+}
+
+static mix_list *stack_all(padded_cursor *padded) {
+  int components = mix_list_count(padded->lists[0]);
+  if (components > MIX_PADDED_COMPONENTS)
+    return mix_fail(MIX_VALUE_ERROR, "dataset_padded_batch: elements of %d tensors; expected at most %d",
+                    components, MIX_PADDED_COMPONENTS);
+  for (int i = 1; i < padded->count; i++)
+    if (mix_list_count(padded->lists[i]) != components)
+      return mix_fail(MIX_VALUE_ERROR,
+                      "dataset_padded_batch: element %d of a batch has %d tensors, its first element %d", i,
+                      mix_list_count(padded->lists[i]), components);
+  mix_scope *scope = mix_scope_begin();
+  mix_list *list = scope ? mix_list_new(0, NULL) : NULL;
+  for (int i = 0; list && i < components; i++) {
+    mix_tensor *tensor = stack(padded, i);
+    if (!tensor || mix_list_append(list, tensor) != MIX_OK) list = NULL;
+  }
+  mix_retain(list);
+  mix_scope_end(scope);
+  return list;
+}
+
+static mix_pull padded_next(mix_cursor *cursor, mix_element *element) {
+  padded_cursor *padded = (padded_cursor *)cursor;
+  const mix_dataset_padded_batch_options *options = &((const padded_dataset *)cursor->dataset)->options;
+  mix_pull pull = MIX_PULL_ELEMENT;
+  while (padded->count < options->batch_size) {
+    mix_element one = {0};
+    pull = mix_cursor_next(cursor->input, &one);
+    if (pull != MIX_PULL_ELEMENT) break;
+    if (!mix_element_values(cursor->dataset->input, &one, &padded->rows) ||
+        !mix_reserve(&padded->lists, &padded->capacity, padded->count + 1, sizeof *padded->lists)) {
+      mix_release(one.values);
+      return MIX_PULL_FAILED;
+    }
+    padded->lists[padded->count++] = one.values;
+  }
+  if (pull == MIX_PULL_FAILED) return pull;
+  if (padded->count == 0 || (options->drop_remainder && padded->count < options->batch_size))
+    return MIX_PULL_END;
+  mix_list *values = stack_all(padded);
+  forget(padded);
+  *element = (mix_element){.values = values};
+  return values ? MIX_PULL_ELEMENT : MIX_PULL_FAILED;
+}
+
+static void padded_close(mix_cursor *cursor) {
+  padded_cursor *padded = (padded_cursor *)cursor;
+  forget(padded);
+  mix_free(padded->lists);
+  mix_buffers_clear(&padded->rows);
+}
+
+static const mix_dataset_class padded_class = {
+    .name = "padded_batch",
+    .cursor_size = sizeof(padded_cursor),
+    .cardinality = padded_cardinality,
+    .next = padded_next,
+    .close = padded_close,
+};
+
+mix_dataset *mix_dataset_padded_batch_with(const mix_dataset_padded_batch_options *given) {
+  if (mix_failed()) return NULL;
+  MIX_OPTIONS(mix_dataset_padded_batch_options, options, given, "dataset_padded_batch");
+  if (!mix_dataset_given(options.dataset, "dataset_padded_batch")) return NULL;
+  if (options.batch_size < 1 || options.batch_size > INT32_MAX)
+    return mix_fail(MIX_VALUE_ERROR, "dataset_padded_batch: batch_size is %lld; expected 1 or more%s",
+                    (long long)options.batch_size, options.batch_size > 1 ? ", below 2^31" : "");
+  padded_dataset *dataset = mix_dataset_new(sizeof *dataset, &padded_class, options.dataset, false);
+  if (!dataset) return NULL;
+  dataset->options = options;
+  return mix_scoped(dataset);
+}

@@ -1,0 +1,60 @@
+#include "data/pipeline/stack.h"
+
+#include "base/error.h"
+#include "compile/evaluate.h"
+#include "graph/unfilled_tensor.h"
+#include "tensor/shape.h"
+#include <string.h>
+
+/* Component `index` of the elements, stacked. Scoped. */
+static mix_tensor *stack(mix_list *const *lists, int count, int index, mix_buffers *buffers,
+                         const char *call) {
+  mix_tensor *model = mix_list_get(lists[0], index);
+  mix_dtype dtype = mix_tensor_dtype(model);
+  mix_shape shape = mix_tensor_shape(model), stacked = {.rank = shape.rank + 1, .dims = {count}};
+  char text[160], other[160];
+  if (shape.rank == MIX_MAX_RANK)
+    return mix_fail(MIX_VALUE_ERROR, "%s: elements have %d dimensions already, and no tensor has more", call,
+                    MIX_MAX_RANK);
+  memcpy(stacked.dims + 1, shape.dims, (size_t)shape.rank * sizeof *shape.dims);
+  size_t bytes = mix_value_bytes(dtype, shape);
+  if (mix_shape_checked_size(stacked) < 0) return mix_fail_memory("a batch");
+  if (!mix_buffer_reuse(&buffers->items[index], mix_value_bytes(dtype, stacked))) return NULL;
+  for (int i = 0; i < count; i++) {
+    mix_tensor *tensor = mix_list_get(lists[i], index);
+    if (mix_tensor_dtype(tensor) != dtype || !mix_shape_equal(mix_tensor_shape(tensor), shape))
+      return mix_fail(
+          MIX_VALUE_ERROR,
+          "%s: tensor %d of element %d of a batch is %s %s, of its first element %s %s; all elements of a batch must be "
+          "alike",
+          call, index, i, mix_dtype_name(mix_tensor_dtype(tensor)),
+          mix_shape_text(mix_tensor_shape(tensor), other, sizeof other), mix_dtype_name(dtype),
+          mix_shape_text(shape, text, sizeof text));
+    mix_pinned pinned;
+    if (!mix_tensor_pin(tensor, &pinned)) return NULL;
+    if (bytes) memcpy((char *)buffers->items[index]->data + (size_t)i * bytes, pinned.data, bytes);
+    mix_tensor_unpin(&pinned);
+  }
+  return mix_tensor_of_buffer(buffers->items[index], dtype, stacked);
+}
+
+mix_list *mix_stack_elements(mix_list *const *lists, int count, mix_buffers *buffers, const char *call) {
+  int components = mix_list_count(lists[0]);
+  for (int i = 1; i < count; i++)
+    if (mix_list_count(lists[i]) != components)
+      return mix_fail(MIX_VALUE_ERROR, "%s: element %d of a batch has %d tensors, its first element %d", call,
+                      i, mix_list_count(lists[i]), components);
+  if (components != buffers->count) {
+    mix_buffers_clear(buffers);
+    if (!mix_buffers_init(buffers, components)) return NULL;
+  }
+  mix_scope *scope = mix_scope_begin();
+  mix_list *list = scope ? mix_list_new(0, NULL) : NULL;
+  for (int i = 0; list && i < components; i++) {
+    mix_tensor *tensor = stack(lists, count, i, buffers, call);
+    if (!tensor || mix_list_append(list, tensor) != MIX_OK) list = NULL;
+  }
+  mix_retain(list);
+  mix_scope_end(scope);
+  return list;
+}

@@ -1,0 +1,273 @@
+#include "formats/archive.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/object.h"
+#include "compile/evaluate.h"
+#include "formats/file.h"
+#include "formats/npz.h"
+#include "tensor/shape.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SEAL MIX_ARCHIVE_SEAL
+enum {
+  DIGITS = MIX_ARCHIVE_DIGITS,
+  DIGEST = DIGITS / 2,
+  SEAL_SIZE = MIX_ARCHIVE_SEAL_SIZE,
+  SEAL_WORDS = SEAL_SIZE - DIGITS,
+  PIECE = 1 << 18
+};
+/* NumPy's files have no bfloat16: such values are stored as int16 under a name of this end. */
+#define BFLOAT16_END "@bfloat16"
+
+struct mix_archive {
+  mix_object object;
+  char *path;
+  void *bytes;  /* of the file it came from; NULL where they are the caller's */
+  mix_npz *npz; /* retained; NULL where it is being filled */
+  char **names;
+  mix_tensor **values; /* retained */
+  int count, name_room, value_room;
+};
+
+static void archive_finalize(void *object) {
+  mix_archive *archive = object;
+  mix_release(archive->npz);
+  for (int i = 0; i < archive->count; i++) {
+    mix_free(archive->names[i]);
+    mix_release(archive->values[i]);
+  }
+  mix_free(archive->names);
+  mix_free(archive->values);
+  mix_free(archive->bytes);
+  mix_free(archive->path);
+}
+static const mix_class archive_class = {.name = "archive", .finalize = archive_finalize};
+
+mix_archive *mix_archive_new(void) {
+  return mix_failed() ? NULL : mix_scoped(mix_object_new(sizeof(mix_archive), &archive_class));
+}
+
+/* ---- filling ---- */
+
+/* The same bits as another dtype of the same width. */
+static mix_tensor *seen_as(mix_tensor *value, mix_dtype dtype) {
+  const size_t bytes = mix_value_bytes(dtype, mix_tensor_shape(value));
+  void *copy = mix_alloc(bytes);
+  mix_pinned pinned;
+  mix_tensor *seen = NULL;
+  if (copy && mix_tensor_pin(value, &pinned)) {
+    memcpy(copy, pinned.data, bytes);
+    mix_tensor_unpin(&pinned);
+    seen = mix_tensor_from(copy, dtype, mix_tensor_shape(value));
+  }
+  mix_free(copy);
+  return seen;
+}
+
+bool mix_archive_put(mix_archive *archive, const char *name, mix_tensor *value) {
+  if (!archive || !value || mix_failed()) return false;
+  bool brain = mix_tensor_dtype(value) == MIX_BFLOAT16;
+  size_t size = strlen(name) + sizeof BFLOAT16_END;
+  char *copy = mix_alloc(size);
+  if (copy) snprintf(copy, size, "%s%s", name, brain ? BFLOAT16_END : "");
+  bool room =
+      copy && mix_reserve(&archive->names, &archive->name_room, archive->count + 1, sizeof *archive->names) &&
+      mix_reserve(&archive->values, &archive->value_room, archive->count + 1, sizeof *archive->values);
+  if (room) {
+    MIX_SCOPE {
+      mix_tensor *kept = mix_retain(brain ? seen_as(value, MIX_INT16) : value);
+      if (kept) {
+        archive->names[archive->count] = copy;
+        archive->values[archive->count++] = kept;
+        copy = NULL;
+      }
+    }
+  }
+  mix_free(copy);
+  return !mix_failed();
+}
+
+bool mix_archive_put_integers(mix_archive *archive, const char *name, int count, const int64_t *values) {
+  bool done = false;
+  MIX_SCOPE { done = mix_archive_put(archive, name, mix_tensor_from(values, MIX_INT64, MIX_SHAPE(count))); }
+  return done;
+}
+
+bool mix_archive_put_text(mix_archive *archive, const char *name, const char *text) {
+  bool done = false;
+  MIX_SCOPE {
+    done = mix_archive_put(archive, name, mix_tensor_from(text, MIX_UINT8, MIX_SHAPE((int64_t)strlen(text))));
+  }
+  return done;
+}
+
+/* ---- the seal ---- */
+
+static void write_digits(const unsigned char digest[DIGEST], char digits[DIGITS + 1]) {
+  for (int i = 0; i < DIGEST; i++) snprintf(digits + 2 * i, 3, "%02x", digest[i]);
+}
+
+static bool digest_failed(const char *call, const char *path) {
+  mix_fail(MIX_RUNTIME_ERROR, "%s: %s: the cryptography library cannot compute SHA-256", call, path);
+  return false;
+}
+
+/* SHA-256 over the first `size` bytes of an open file. */
+static bool digest_of_file(int file, size_t size, unsigned char digest[DIGEST], const char *call,
+                           const char *path) {
+  EVP_MD_CTX *context = EVP_MD_CTX_new();
+  unsigned char *piece = mix_alloc(PIECE);
+  bool good = context && piece && EVP_DigestInit_ex(context, EVP_sha256(), NULL) == 1;
+  for (size_t done = 0; good && done < size;) {
+    size_t want = size - done < PIECE ? size - done : PIECE;
+    ssize_t got = pread(file, piece, want, (off_t)done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) {
+      mix_fail(MIX_IO_ERROR, "%s: %s cannot be read back: %s", call, path,
+               got < 0 ? strerror(errno) : "it shrank");
+      good = false;
+      break;
+    }
+    good = EVP_DigestUpdate(context, piece, (size_t)got) == 1;
+    done += (size_t)got;
+  }
+  good = good && EVP_DigestFinal_ex(context, digest, NULL) == 1;
+  EVP_MD_CTX_free(context);
+  mix_free(piece);
+  return good || mix_failed() ? good : digest_failed(call, path);
+}
+
+/* Puts the digest of a written archive over the zeros that end it. */
+static bool seal(const char *part, const char *path, const char *call) {
+  int file = open(part, O_RDWR | O_CLOEXEC);
+  off_t size = file < 0 ? -1 : lseek(file, 0, SEEK_END);
+  unsigned char digest[DIGEST];
+  char digits[DIGITS + 1];
+  bool done = size > SEAL_SIZE && digest_of_file(file, (size_t)size - DIGITS, digest, call, path);
+  if (done) {
+    write_digits(digest, digits);
+    done = pwrite(file, digits, DIGITS, size - DIGITS) == DIGITS;
+  }
+  if (!done) mix_fail(MIX_IO_ERROR, "%s: %s cannot be written: %s", call, path, strerror(errno));
+  if (file >= 0 && close(file) != 0 && done) {
+    mix_fail(MIX_IO_ERROR, "%s: %s cannot be written: %s", call, path, strerror(errno));
+    done = false;
+  }
+  if (!done) unlink(part);
+  return done;
+}
+
+bool mix_archive_save(mix_archive *archive, const char *path, const char *call) {
+  if (!archive || mix_failed()) return false;
+  char comment[SEAL_SIZE + 1];
+  snprintf(comment, sizeof comment, "%s%0*d", SEAL, DIGITS, 0);
+  char *part = mix_file_part(path, call);
+  bool done = part &&
+              mix_npz_write(call, path, part, archive->count, (const char *const *)archive->names,
+                            archive->values, comment) &&
+              seal(part, path, call) && mix_file_commit(part, path, call);
+  mix_free(part);
+  return done;
+}
+
+/* ---- reading ---- */
+
+static bool sealed(const char *name, const void *data, size_t size) {
+  const char *end = (const char *)data + size;
+  if (size < SEAL_SIZE || memcmp(end - SEAL_SIZE, SEAL, SEAL_WORDS) != 0) {
+    mix_fail(
+        MIX_FORMAT_ERROR,
+        "%s: no whole checkpoint: the seal at its end is missing; the file was cut short or is something else",
+        name);
+    return false;
+  }
+  unsigned char digest[DIGEST];
+  char digits[DIGITS + 1];
+  if (EVP_Digest(data, size - DIGITS, digest, NULL, EVP_sha256(), NULL) != 1)
+    return digest_failed("checkpoint", name);
+  write_digits(digest, digits);
+  if (memcmp(digits, end - DIGITS, DIGITS) == 0) return true;
+  mix_fail(MIX_FORMAT_ERROR, "%s: the checkpoint is damaged: its SHA-256 differs from the one in its seal",
+           name);
+  return false;
+}
+
+/* Takes over `bytes` (NULL: none). */
+static mix_archive *opened(const char *name, const void *data, size_t size, void *bytes) {
+  mix_archive *archive = sealed(name, data, size) ? mix_object_new(sizeof *archive, &archive_class) : NULL;
+  if (!archive) {
+    mix_free(bytes);
+    return NULL;
+  }
+  archive->bytes = bytes;
+  archive->path = mix_strdup(name);
+  MIX_SCOPE { archive->npz = mix_retain(mix_npz_open_memory(name, data, size)); }
+  if (archive->path && archive->npz) return mix_scoped(archive);
+  mix_release(archive);
+  return NULL;
+}
+
+mix_archive *mix_archive_load_memory(const char *name, const void *data, size_t size) {
+  return mix_failed() ? NULL : opened(name, data, size, NULL);
+}
+
+mix_archive *mix_archive_load(const char *path) {
+  if (mix_failed()) return NULL;
+  size_t size;
+  void *bytes = mix_file_read(path, SIZE_MAX, &size);
+  return bytes ? opened(path, bytes, size, bytes) : NULL;
+}
+
+const char *mix_archive_path(const mix_archive *archive) {
+  return archive && archive->path ? archive->path : "";
+}
+
+mix_tensor *mix_archive_get(mix_archive *archive, const char *name) {
+  if (mix_failed() || !archive || !archive->npz) return NULL;
+  mix_tensor *value = mix_npz_get_listed(archive->npz, name);
+  if (value || mix_failed()) return value;
+  size_t size = strlen(name) + sizeof BFLOAT16_END;
+  char *brain = mix_alloc(size);
+  if (brain) snprintf(brain, size, "%s%s", name, BFLOAT16_END);
+  value = brain ? mix_npz_get_listed(archive->npz, brain) : NULL;
+  mix_free(brain);
+  return value && mix_tensor_dtype(value) == MIX_INT16 ? seen_as(value, MIX_BFLOAT16) : NULL;
+}
+
+bool mix_archive_get_integers(mix_archive *archive, const char *name, int count, int64_t *values) {
+  bool done = false;
+  MIX_SCOPE {
+    mix_tensor *value = mix_archive_get(archive, name);
+    if (value && mix_tensor_dtype(value) == MIX_INT64 && mix_shape_size(mix_tensor_shape(value)) == count)
+      done = mix_tensor_read(value, MIX_INT64, values, count) == MIX_OK;
+    else
+      mix_fail(MIX_FORMAT_ERROR, "%s: '%s' is %s; expected %d whole numbers", mix_archive_path(archive), name,
+               value ? "of another kind" : "missing", count);
+  }
+  return done;
+}
+
+char *mix_archive_get_text(mix_archive *archive, const char *name) {
+  char *text = NULL;
+  MIX_SCOPE {
+    mix_tensor *value = mix_archive_get(archive, name);
+    const void *data = value && mix_tensor_dtype(value) == MIX_UINT8 ? mix_tensor_data(value) : NULL;
+    size_t length = data ? (size_t)mix_shape_size(mix_tensor_shape(value)) : 0;
+    if (!data)
+      mix_fail(MIX_FORMAT_ERROR, "%s: '%s' is %s; expected a text", mix_archive_path(archive), name,
+               value ? "of another kind" : "missing");
+    else if (memchr(data, 0, length))
+      mix_fail(MIX_FORMAT_ERROR, "%s: '%s' is no text", mix_archive_path(archive), name);
+    else if ((text = mix_alloc(length + 1))) {
+      memcpy(text, data, length);
+      text[length] = 0;
+    }
+  }
+  return text;
+}

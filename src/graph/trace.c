@@ -1,0 +1,54 @@
+#include "graph/trace.h"
+
+#include "base/alloc.h"
+#include "graph/tape.h"
+
+static _Thread_local const char *graph_scope;
+static _Thread_local bool graph_keep;
+static _Thread_local struct mix_capture *capture;
+static _Thread_local mix_tape *innermost;
+
+const char *mix_graph_scope_set(const char *path) {
+  const char *former = graph_scope;
+  graph_scope = path;
+  return former;
+}
+const char *mix_graph_scope(void) { return graph_scope; }
+bool mix_graph_keep_set(bool keep) {
+  bool former = graph_keep;
+  graph_keep = keep;
+  return former;
+}
+bool mix_graph_keep(void) { return graph_keep; }
+
+struct mix_capture *mix_capture_current(void) {
+  return capture;
+}
+struct mix_capture *mix_capture_set(struct mix_capture *next) {
+  struct mix_capture *former = capture;
+  capture = next;
+  return former;
+}
+
+mix_tape *mix_tapes_innermost(void) { return innermost; }
+
+mix_tape *mix_tapes_set(mix_tape *tape) {
+  mix_tape *former = innermost;
+  innermost = tape;
+  return former;
+}
+
+bool mix_tapes_open(void) { return innermost != NULL; }
+
+uint64_t mix_tapes_begin_sequence(void) { return innermost ? innermost->begin : 0; }
+
+bool mix_tapes_record(mix_node *node) {
+  if (node->symbolic || node->input_count == 0) return true;
+  for (mix_tape *tape = innermost; tape; tape = tape->outer) {
+    if (!mix_reserve(&tape->nodes, &tape->node_capacity, tape->node_count + 1, sizeof *tape->nodes))
+      return false;
+    tape->nodes[tape->node_count++] = mix_retain(node);
+    node->recorded++;
+  }
+  return true;
+}

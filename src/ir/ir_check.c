@@ -1,0 +1,209 @@
+/* Does a node that was read from text fit its op? What passes make is wider than what the public operations
+ * make: element-wise nodes read operands that broadcast, identities write a smaller operand out, programs
+ * stand for whole chains. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "ir/ir.h"
+#include "tensor/shape.h"
+#include <stdio.h>
+#include <string.h>
+
+#define WRONG(...) return snprintf(problem, size, __VA_ARGS__), false
+
+static mix_program_type type_of(const mix_ir *ir, int value) {
+  return (mix_program_type){ir->values[value].dtype, ir->values[value].shape};
+}
+
+/* The node as the public operations would make it, from operands of these types. Its own message where that
+ * fails. */
+static mix_node *make(const mix_op *op, const void *attributes, int count, const mix_program_type *operands,
+                      char *problem, size_t size) {
+  mix_edge *edges = mix_calloc((size_t)count + 1, sizeof *edges);
+  if (!edges) return NULL;
+  bool good = true;
+  for (int i = 0; i < count && good; i++)
+    good = (edges[i].node = mix_node_placeholder(operands[i].dtype, operands[i].shape, false)) != NULL;
+  mix_node *node = good ? mix_node_new(op, attributes, count, edges) : NULL;
+  for (int i = 0; i < count; i++) mix_release(edges[i].node);
+  mix_free(edges);
+  if (!node && mix_error() != MIX_MEMORY_ERROR) mix_error_take(problem, size);
+  return node;
+}
+
+/* Operand types as they are; `as` (not NULL): all of that shape. */
+static mix_node *make_from_values(mix_ir *ir, const mix_op *op, const mix_ir_node *node, int count,
+                                  const mix_shape *as, char *problem, size_t size) {
+  mix_program_type *types = mix_ir_alloc(ir, sizeof *types * (size_t)(count + 1));
+  if (!types) return NULL;
+  for (int i = 0; i < count; i++) {
+    types[i] = type_of(ir, node->inputs[i]);
+    if (as && !(op == &mix_op_clip && i > 0)) types[i].shape = *as; /* clip's bounds are scalars */
+  }
+  return make(op, node->attributes, count, types, problem, size);
+}
+
+/* Of a result whose dtype no operand decides, but an attribute: may it be that? */
+static bool free_dtypes_allowed(const mix_op *op, const mix_node *made) {
+  const char *result = strstr(op->signature, "->") + 2;
+  for (int o = 0; o < made->output_count; o++, result += result[1] == ',' ? 2 : 1) {
+    int number = 0;
+    char met[16] = "";
+    if (*result < 'A' || *result > 'Z') continue;
+    for (const char *p = op->signature; *p && *p != *result; p++)
+      if (*p >= 'A' && *p <= 'Z' && !strchr(met, *p)) met[number++] = *p;
+    if (!mix_op_allows(op, number, made->outputs[o].dtype)) return false;
+  }
+  return true;
+}
+
+static bool same_results(const mix_ir *ir, const mix_ir_node *node, const mix_node *made, char *problem,
+                         size_t size) {
+  char ours[160], theirs[160];
+  if (made->output_count != node->output_count)
+    WRONG("%s has %d results, not %d", node->op->name, made->output_count, node->output_count);
+  for (int o = 0; o < node->output_count; o++) {
+    const mix_ir_value *value = &ir->values[node->first_output + o];
+    if (value->dtype != made->outputs[o].dtype || !mix_shape_equal(value->shape, made->outputs[o].shape))
+      WRONG("result %d of %s is %s%s, not %s%s", o, node->op->name, mix_dtype_name(made->outputs[o].dtype),
+            mix_shape_text(made->outputs[o].shape, theirs, sizeof theirs), mix_dtype_name(value->dtype),
+            mix_shape_text(value->shape, ours, sizeof ours));
+  }
+  if (!free_dtypes_allowed(node->op, made)) WRONG("%s cannot make that dtype", node->op->name);
+  return true;
+}
+
+static int operand_count(const mix_op *op) {
+  int count = 0;
+  for (const char *p = op->signature; *p != '-'; p++) count += *p != ',';
+  return count;
+}
+
+/* An addition of the pass "expand_add_n": 16-bit and float32 operands meet, and the result is rounded to its
+ * own dtype. */
+static bool is_sum(const mix_ir *ir, const mix_ir_node *node) {
+  bool small = node->op == &mix_op_add;
+  for (int i = -1; i < node->input_count && small; i++) {
+    mix_dtype dtype = ir->values[i < 0 ? node->first_output : node->inputs[i]].dtype;
+    small = mix_dtype_is_floating(dtype) && dtype != MIX_FLOAT64;
+  }
+  return small;
+}
+
+static bool check_elementwise(mix_ir *ir, const mix_ir_node *node, char *problem, size_t size) {
+  mix_shape space = ir->values[node->first_output].shape, merged = {.rank = 0};
+  const mix_op *op = node->op == &mix_op_bias_add ? &mix_op_add : node->op; /* by strides it is that */
+  if (node->input_count != operand_count(op))
+    WRONG("%s takes %d operands, not %d", op->name, operand_count(op), node->input_count);
+  for (int i = 0; i < node->input_count; i++) {
+    mix_shape shape = ir->values[node->inputs[i]].shape;
+    if (!mix_shape_broadcasts_to(shape, space) || !mix_shape_broadcast(merged, shape, &merged))
+      WRONG("operand %%%d does not broadcast to the result", node->inputs[i]);
+  }
+  if (op->opcode != MIX_OPCODE_IDENTITY && !mix_shape_equal(merged, space))
+    WRONG("the operands are smaller than the result");
+  if (is_sum(ir, node)) return true;
+  mix_node *made = make_from_values(ir, op, node, node->input_count, &space, problem, size);
+  bool good = made && same_results(ir, node, made, problem, size);
+  mix_release(made);
+  return good;
+}
+
+/* All that is stored has one shape, the space, and all that is loaded broadcasts to it. */
+static bool check_space(const mix_ir *ir, const mix_ir_node *node, char *problem, size_t size) {
+  const mix_program *program = node->program;
+  const mix_shape *space = NULL;
+  for (int s = 0; s < program->store_count; s++) {
+    if (program->stores[s].output >= node->output_count)
+      WRONG("there is no result %d", program->stores[s].output);
+    const mix_shape *shape = &ir->values[node->first_output + program->stores[s].output].shape;
+    if (!space) space = shape;
+    if (!mix_shape_equal(*space, *shape)) WRONG("its results differ in shape");
+  }
+  for (int l = 0; l < program->load_count && !space;
+       l++) { /* a finite check alone: of the largest operand's shape */
+    int input = program->loads[l].input;
+    if (input < 0 || input >= node->input_count) continue;
+    const mix_shape *shape = &ir->values[node->inputs[input]].shape;
+    bool largest = true;
+    for (int k = 0; k < node->input_count; k++)
+      largest &= mix_shape_broadcasts_to(ir->values[node->inputs[k]].shape, *shape);
+    if (largest) space = shape;
+  }
+  if (!space) WRONG("it has no space: nothing is stored, and no operand is as large as the others");
+  for (int l = 0; l < program->load_count; l++) {
+    int input = program->loads[l].input;
+    if (input >= node->input_count) WRONG("r%d loads operand %d of %d", l, input, node->input_count);
+    if (input >= 0 && !mix_shape_broadcasts_to(ir->values[node->inputs[input]].shape, *space))
+      WRONG("operand %d does not broadcast to the results", input);
+  }
+  return true;
+}
+
+static bool check_program(mix_ir *ir, const mix_ir_node *node, char *problem, size_t size) {
+  mix_program_type *inputs = mix_ir_alloc(ir, sizeof *inputs * (size_t)(node->input_count + 1));
+  mix_program_type *outputs = mix_ir_alloc(ir, sizeof *outputs * (size_t)(node->output_count + 1));
+  if (!inputs || !outputs) return false;
+  for (int i = 0; i < node->input_count; i++) inputs[i] = type_of(ir, node->inputs[i]);
+  for (int o = 0; o < node->output_count; o++) outputs[o] = type_of(ir, node->first_output + o);
+  return mix_program_check(node->program, node->input_count, inputs, node->output_count, outputs, problem,
+                           size);
+}
+
+/* A product with an epilogue: the program runs over the whole product, and reads it. */
+static bool check_epilogue(mix_ir *ir, const mix_ir_node *node, char *problem, size_t size) {
+  if ((node->op != &mix_op_matmul && node->op != &mix_op_matmul_downcast) || node->input_count < 2)
+    WRONG("only matmul and fused have programs");
+  mix_node *made = make_from_values(ir, node->op, node, 2, NULL, problem, size);
+  if (!made) return false;
+  mix_value product = made->outputs[0];
+  mix_release(made);
+  const mix_program *program = node->program;
+  if (program->rank != 2 || product.shape.rank != 2 || program->dims[0] != product.shape.dims[0] ||
+      program->dims[1] != product.shape.dims[1])
+    WRONG("the program does not run over the product");
+  int reads = 0;
+  for (int l = 0; l < program->load_count; l++) {
+    bool raw = program->loads[l].input == MIX_FROM_ACCUMULATOR;
+    reads += raw;
+    bool wide =
+        ir->excess_precision && program->loads[l].dtype == MIX_FLOAT32 && product.dtype != MIX_FLOAT64;
+    if (raw && program->loads[l].dtype != product.dtype && !wide)
+      WRONG("the product is %s", mix_dtype_name(product.dtype));
+    if (!raw && program->loads[l].input < 2) WRONG("r%d loads an operand of the product", l);
+  }
+  if (!reads || program->reduction > MIX_REDUCE_ALL_FINITE)
+    WRONG("the program must read the product, and may end in no sum");
+  return check_program(ir, node, problem,
+                       size); /* results may have other shapes: a reshape may have stood between */
+}
+
+static bool check_fused(mix_ir *ir, const mix_ir_node *node, char *problem, size_t size) {
+  if (!node->program) WRONG("its program is missing: lines behind it that begin with four blanks");
+  for (int l = 0; l < node->program->load_count; l++)
+    if (node->program->loads[l].input == MIX_FROM_ACCUMULATOR)
+      WRONG("only the program of a matmul reads a product");
+  return check_space(ir, node, problem, size) && check_program(ir, node, problem, size);
+}
+
+bool mix_ir_check(mix_ir *ir, const mix_ir_node *node, char *problem, size_t size) {
+  if (node->op == &mix_op_fused) return check_fused(ir, node, problem, size);
+  if (node->program) return check_epilogue(ir, node, problem, size);
+  if (node->guard >= 0) WRONG("only fused programs stand under a condition");
+  if ((node->op->flags & MIX_OP_ELEMENTWISE) && node->op->opcode != MIX_OPCODE_NONE)
+    return check_elementwise(ir, node, problem, size);
+  if (strchr(node->op->signature, '*') ? node->input_count == 0
+                                       : node->input_count != operand_count(node->op))
+    WRONG("%d operands do not fit the signature %s of %s", node->input_count, node->op->signature,
+          node->op->name);
+  mix_node *made = make_from_values(ir, node->op, node, node->input_count, NULL, problem, size);
+  bool good = made && same_results(ir, node, made, problem, size);
+  mix_release(made);
+  if (!good) return false;
+  /* What the public calls see to, and kernels rely on. */
+  if ((node->op == &mix_op_matmul || node->op == &mix_op_matmul_downcast) &&
+      (ir->values[node->inputs[0]].shape.rank != 2 || ir->values[node->inputs[1]].shape.rank != 2))
+    WRONG("matmul multiplies matrices; batch_matmul has more dimensions");
+  if (node->op == &mix_op_segment_sum && ir->values[node->inputs[1]].shape.rank != 1)
+    WRONG("its indices must have one dimension");
+  return true;
+}

@@ -1,0 +1,42 @@
+/* What a program is, as passes, plans and kernels ask. */
+#include "ir/program.h"
+
+const mix_op mix_op_fused = {.name = "fused"};
+
+/* A float32 that is the same for all elements. */
+static bool is_factor(const mix_program *program, int reg) {
+  if (reg >= program->load_count || program->loads[reg].input < 0 || program->loads[reg].dtype != MIX_FLOAT32)
+    return false;
+  for (int d = 0; d < program->rank; d++)
+    if (program->loads[reg].strides[d] != 0) return false;
+  return true;
+}
+
+bool mix_program_only_tests(const mix_program *program, int *tested, int *factor) {
+  int reg = program->reduced, instructions = 0;
+  *factor = -1;
+  if (program->reduction != MIX_REDUCE_ALL_FINITE) return false;
+  for (; reg >= program->load_count; instructions++) {
+    const mix_instruction *instruction = &program->instructions[reg - program->load_count];
+    if (instruction->dtype != MIX_FLOAT32) return false;
+    if (instruction->opcode == MIX_OPCODE_CAST) {
+      reg = instruction->operands[0];
+    } else if (instruction->opcode == MIX_OPCODE_MULTIPLY && *factor < 0) {
+      const int second = is_factor(program, instruction->operands[1]);
+      *factor = instruction->operands[second];
+      reg = instruction->operands[!second];
+      if (!is_factor(program, *factor)) return false;
+    } else {
+      return false;
+    }
+  }
+  *tested = reg;
+  const mix_dtype dtype = program->loads[reg].dtype;
+  if (dtype != MIX_FLOAT16 && dtype != MIX_BFLOAT16) return false;
+  return instructions == program->instruction_count && program->load_count == 1 + (*factor >= 0);
+}
+
+bool mix_program_only_tests_product(const mix_program *program, int *product, int *factor) {
+  return program->store_count == 1 && mix_program_only_tests(program, product, factor) &&
+         program->stores[0].reg == *product && program->loads[*product].input == MIX_FROM_ACCUMULATOR;
+}

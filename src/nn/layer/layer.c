@@ -1,0 +1,188 @@
+/* Making layers, and what they answer about themselves. */
+#include "nn/layer/layer.h"
+#include "base/alloc.h"
+#include "base/error.h"
+#include "nn/config.h"
+#include "nn/weights/weights.h"
+#include <string.h>
+
+static void finalize(void *object) {
+  mix_layer *layer = object;
+  if (layer->class.finalize && layer->data) layer->class.finalize(layer);
+  mix_release(layer->policy);
+  mix_release(layer->weights);
+  mix_release(layer->layers);
+  mix_release(layer->losses);
+  mix_release(layer->generators);
+  mix_release(layer->activity_regularizer);
+  mix_free(layer->config);
+  mix_free(layer->serialized);
+  mix_free(layer->data);
+}
+const mix_class mix_layer_object_class = {.name = "layer", .finalize = finalize};
+
+/* The class as it was known when the caller was compiled; its first fields are required. */
+static bool copy_class(mix_layer_class *copy, const mix_layer_class *class, const char *call) {
+  if (!class) {
+    mix_fail(MIX_TYPE_ERROR, "%s: needs a layer class", call);
+    return false;
+  }
+  if (!mix_options_copy(copy, sizeof *copy, class, call)) return false;
+  if (copy->name && copy->name[0] && copy->call) return true;
+  mix_fail(MIX_VALUE_ERROR, "%s: a layer class needs a name and a call function", call);
+  return false;
+}
+
+/* The policy that the options name: an object, a name, or the global one. Borrowed. */
+static mix_policy *choose_policy(const mix_layer_common *common, const mix_semantics *semantics,
+                                 const char *call) {
+  if (common->policy && common->dtype)
+    return mix_fail(MIX_VALUE_ERROR, "%s: both dtype '%.60s' and a policy object were given; give one", call,
+                    common->dtype);
+  if (common->policy) return common->policy;
+  return common->dtype ? mix_policy_new(common->dtype, .semantics = semantics) : mix_global_policy();
+}
+
+static const char *choose_name(const mix_layer_class *class, const mix_layer_common *common,
+                               const mix_semantics *semantics) {
+  char text[160];
+  if (common->name && common->name[0]) return mix_intern(common->name);
+  return mix_unique_name(mix_snake_case(class->name, semantics->private_name_prefix, text, sizeof text),
+                         false);
+}
+
+mix_layer *mix_layer_make(const mix_layer_class *class, const mix_layer_common *common, const char *call) {
+  mix_layer_class copy;
+  if (mix_failed() || !copy_class(&copy, class, call)) return NULL;
+  const mix_semantics *semantics = mix_semantics_or_current(common->semantics);
+  mix_policy *policy = choose_policy(common, semantics, call);
+  if (!policy) return NULL;
+  mix_layer *layer = mix_object_new(sizeof *layer, &mix_layer_object_class);
+  if (!layer) return NULL;
+  layer->class = copy;
+  layer->policy = mix_retain(policy);
+  layer->semantics = semantics;
+  layer->compute = policy->compute;
+  layer->variable = policy->variable;
+  layer->trainable = !common->not_trainable;
+  layer->autocast = !common->no_autocast && !copy.no_autocast;
+  layer->activity_regularizer = mix_retain(common->activity_regularizer);
+  layer->data = mix_calloc(1, copy.instance_size);
+  layer->weights = mix_retain(mix_list_new(0, NULL));
+  layer->layers = mix_retain(mix_list_new(0, NULL));
+  layer->losses = mix_retain(mix_list_new(0, NULL));
+  layer->name = mix_failed() ? NULL : choose_name(&copy, common, semantics);
+  if (layer->name) return layer;
+  layer->class.finalize = NULL; /* the instance was never set up */
+  mix_release(layer);
+  return NULL;
+}
+
+mix_layer *mix_layer_with(const mix_layer_options *options) {
+  if (mix_failed()) return NULL;
+  MIX_OPTIONS(mix_layer_options, o, options, "layer");
+  return mix_scoped(mix_layer_make(o.layer_class, MIX_LAYER_COMMON(o), "layer"));
+}
+
+void *mix_layer_data(const mix_layer *layer) { return layer ? layer->data : NULL; }
+const char *mix_layer_name(const mix_layer *layer) { return layer ? layer->name : NULL; }
+const char *mix_layer_class_name(const mix_layer *layer) { return layer ? layer->class.name : NULL; }
+const mix_semantics *mix_layer_semantics(const mix_layer *layer) { return layer ? layer->semantics : NULL; }
+mix_dtype mix_layer_compute_dtype(const mix_layer *layer) { return layer ? layer->compute : MIX_DTYPE_NONE; }
+mix_dtype mix_layer_variable_dtype(const mix_layer *layer) {
+  return layer ? layer->variable : MIX_DTYPE_NONE;
+}
+bool mix_layer_built(const mix_layer *layer) { return layer && layer->built; }
+bool mix_layer_trainable(const mix_layer *layer) { return layer && layer->trainable; }
+
+mix_policy *mix_layer_policy(const mix_layer *layer) {
+  if (mix_failed()) return NULL;
+  if (!mix_is(layer, &mix_layer_object_class))
+    return mix_fail(MIX_VALUE_ERROR, "layer_policy: the object is no layer");
+  return layer->policy;
+}
+
+void mix_layer_set_trainable(mix_layer *layer, bool trainable) {
+  if (!layer) return;
+  layer->trainable = trainable;
+  mix_trainable_epoch_move();
+  for (int i = 0; i < mix_list_count(layer->layers); i++)
+    mix_layer_set_trainable(mix_list_items(layer->layers)[i], trainable);
+}
+
+static bool holds(const mix_layer *layer, const mix_layer *wanted) {
+  bool found = layer == wanted;
+  for (int i = 0; !found && i < mix_list_count(layer->layers); i++)
+    found = holds(mix_list_items(layer->layers)[i], wanted);
+  return found;
+}
+
+mix_layer *mix_layer_add_layer(mix_layer *layer, mix_layer *inner) {
+  if (!mix_given(layer, "layer_add_layer", "a layer") ||
+      !mix_given(inner, "layer_add_layer", "an inner layer"))
+    return NULL;
+  if (holds(inner, layer))
+    return mix_fail(
+        MIX_VALUE_ERROR,
+        "layer_add_layer: '%s' would hold itself, by '%s'; expected a layer that does not hold it",
+        layer->name, inner->name);
+  return mix_list_append(layer->layers, inner) ? NULL : inner;
+}
+
+mix_list *mix_layer_layers(mix_layer *layer) {
+  if (!mix_given(layer, "layer_layers", "a layer")) return NULL;
+  return mix_list_new(mix_list_count(layer->layers), mix_list_items(layer->layers));
+}
+
+mix_status mix_layer_set_input_spec(mix_layer *layer, const mix_input_spec *spec) {
+  if (!mix_given(layer, "layer_set_input_spec", "a layer")) return mix_error();
+  mix_input_spec copy;
+  if (!mix_options_copy(&copy, sizeof copy, spec, "layer_set_input_spec")) return mix_error();
+  if (copy.dtype && mix_dtype_from_name(copy.dtype) == MIX_DTYPE_NONE)
+    return mix_fail_status(MIX_VALUE_ERROR, "%s: input_spec: there is no dtype '%.60s'", layer->name,
+                           copy.dtype);
+  if (copy.axis_count < 0 || copy.axis_count > MIX_MAX_RANK)
+    return mix_fail_status(MIX_VALUE_ERROR, "%s: input_spec: axis_count is %d; expected 0 to %d", layer->name,
+                           copy.axis_count, MIX_MAX_RANK);
+  copy.dtype = mix_intern(copy.dtype);
+  layer->spec = copy;
+  return mix_error();
+}
+
+json_t *mix_layer_config_json(mix_layer *layer) {
+  mix_config config = {json_object()};
+  bool good = mix_json_set(config.object, "name", json_string(layer->name)) &&
+              mix_json_set(config.object, "trainable", json_boolean(layer->trainable)) &&
+              mix_json_set(config.object, "dtype", mix_policy_to_json(layer->policy));
+  if (good && layer->activity_regularizer)
+    good = mix_json_set(config.object, "activity_regularizer",
+                        mix_regularizer_to_json(layer->activity_regularizer));
+  if (good && layer->class.get_config) good = layer->class.get_config(layer, &config) == MIX_OK;
+  if (good) return config.object;
+  json_decref(config.object);
+  return NULL;
+}
+
+/* Keeps the text of `json`, whose reference it takes, in *place. */
+static const char *keep_text(char **place, json_t *json) {
+  char *text = mix_json_text(json);
+  json_decref(json);
+  if (!text) return NULL;
+  mix_free(*place);
+  return *place = text;
+}
+
+const char *mix_layer_config(mix_layer *layer) {
+  return mix_given(layer, "layer_config", "a layer") ? keep_text(&layer->config, mix_layer_config_json(layer))
+                                                     : NULL;
+}
+
+const char *mix_layer_serialize(mix_layer *layer) {
+  json_t *config = mix_given(layer, "layer_serialize", "a layer") ? mix_layer_config_json(layer) : NULL;
+  if (!config) return NULL;
+  const char *name = layer->class.name;
+  if (!layer->semantics->policy_module_in_dict)
+    return keep_text(&layer->serialized, json_pack("{s:s, s:o}", "class_name", name, "config", config));
+  return keep_text(&layer->serialized, json_pack("{s:s, s:s, s:o, s:n}", "module", "keras.layers",
+                                                 "class_name", name, "config", config, "registered_name"));
+}

@@ -1,0 +1,506 @@
+/* Calling a layer: build once, cast by policy, compute, remember the call of symbolic tensors
+ * (spec/mixed-precision.md, 3 and 4). */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "nn/keep.h"
+#include "nn/layer/layer.h"
+#include "tensor/shape.h"
+#include "graph/trace.h"
+#include <mixtape/ops.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The innermost layer call of this thread. */
+static _Thread_local struct {
+  int depth;
+  bool training;
+} context;
+static _Thread_local const mix_layer_observer *observer;
+
+const mix_layer_observer *mix_layer_observer_set(const mix_layer_observer *given) {
+  const mix_layer_observer *former = observer;
+  observer = given;
+  return former;
+}
+
+bool mix_training_current(void) { return context.depth && context.training; }
+bool mix_layer_in_call(void) { return context.depth > 0; }
+
+mix_tensor *mix_call_input(const mix_call_args *args, int index) {
+  return mix_given(args, "call_input", "what the layer's call was given") ? mix_list_get(args->inputs, index)
+                                                                          : NULL;
+}
+mix_tensor *mix_call_argument(const mix_call_args *args, int index) {
+  if (!mix_given(args, "call_argument", "what the layer's call was given")) return NULL;
+  if (!args->arguments)
+    return mix_fail(MIX_TYPE_ERROR, "layer call: argument %d is missing; pass it in .arguments", index);
+  return mix_list_get(args->arguments, index);
+}
+
+/* ---- the record of a symbolic call ---- */
+
+static void call_finalize(void *object) {
+  mix_layer_call *call = object;
+  mix_release(call->layer);
+  mix_release(call->inputs);
+  mix_release(call->arguments);
+  mix_release(call->masks);
+  mix_release(call->initial_state);
+  mix_free(call->outputs);
+}
+const mix_class mix_layer_call_class = {.name = "layer call", .finalize = call_finalize};
+
+mix_layer_call *mix_tensor_history(const mix_tensor *tensor, int *output) {
+  if (!tensor || !mix_is(tensor->history, &mix_layer_call_class)) return NULL;
+  mix_layer_call *call = tensor->history;
+  for (int i = 0; i < call->output_count; i++)
+    if (call->outputs[i] == tensor) {
+      if (output) *output = i;
+      return call;
+    }
+  return NULL;
+}
+
+/* Everything that belongs to one call; lists may be NULL but `inputs`. */
+typedef struct invocation {
+  mix_layer *layer;
+  mix_list *inputs, *arguments, *masks, *initial_state;
+  bool inputs_are_list;
+  mix_training training;
+} invocation;
+
+static bool record(const invocation *given, mix_list *outputs) {
+  static atomic_ullong sequence;
+  int count = mix_list_count(outputs);
+  mix_layer_call *call = mix_object_new(sizeof *call, &mix_layer_call_class);
+  if (!call) return false;
+  call->sequence = atomic_fetch_add(&sequence, 1);
+  call->layer = mix_retain(given->layer);
+  call->inputs = mix_retain(given->inputs);
+  call->inputs_are_list = given->inputs_are_list;
+  call->arguments = mix_retain(given->arguments);
+  call->masks = mix_retain(given->masks);
+  call->initial_state = mix_retain(given->initial_state);
+  call->training = given->training;
+  call->outputs = mix_calloc((size_t)count, sizeof *call->outputs);
+  if (call->outputs) {
+    call->output_count = count;
+    for (int i = 0; i < count; i++) {
+      mix_tensor *tensor = mix_list_items(outputs)[i];
+      call->outputs[i] = tensor;
+      mix_release(tensor->history);
+      tensor->history = mix_retain(call);
+    }
+  }
+  bool good = call->outputs != NULL;
+  mix_release(call);
+  return good;
+}
+
+/* ---- input specification ---- */
+
+static bool spec_axes(const mix_layer *layer, int index, mix_shape shape) {
+  char text[160];
+  for (int i = 0; i < layer->spec.axis_count; i++) {
+    int axis = mix_axis_normal(layer->spec.axes[i], shape.rank);
+    if (axis >= 0 && (shape.dims[axis] == layer->spec.axis_sizes[i] || shape.dims[axis] == MIX_UNKNOWN))
+      continue;
+    mix_fail(MIX_VALUE_ERROR, "%s: input %d has shape %s; expected axis %d to have size %lld", layer->name,
+             index, mix_shape_text(shape, text, sizeof text), layer->spec.axes[i],
+             (long long)layer->spec.axis_sizes[i]);
+    return false;
+  }
+  return true;
+}
+
+static bool spec_holds(const mix_layer *layer, mix_list *inputs) {
+  char text[160];
+  const mix_input_spec *spec = &layer->spec;
+  for (int i = 0; i < mix_list_count(inputs); i++) {
+    const mix_value *value = mix_tensor_value(mix_list_items(inputs)[i]);
+    mix_shape shape = value->shape;
+    if (spec->dtype && value->dtype != mix_dtype_from_name(spec->dtype)) {
+      mix_fail(MIX_VALUE_ERROR, "%s: input %d has dtype %s; expected %s", layer->name, i,
+               mix_dtype_name(value->dtype), spec->dtype);
+      return false;
+    }
+    bool rank = (!spec->rank || shape.rank == spec->rank) &&
+                (!spec->min_rank || shape.rank >= spec->min_rank) &&
+                (!spec->max_rank || shape.rank <= spec->max_rank);
+    if (!rank) {
+      mix_fail(MIX_VALUE_ERROR, "%s: input %d has shape %s of rank %d; expected %s %d", layer->name, i,
+               mix_shape_text(shape, text, sizeof text), shape.rank,
+               spec->rank                                      ? "rank"
+               : spec->min_rank && shape.rank < spec->min_rank ? "at least rank"
+                                                               : "at most rank",
+               spec->rank                                      ? spec->rank
+               : spec->min_rank && shape.rank < spec->min_rank ? spec->min_rank
+                                                               : spec->max_rank);
+      return false;
+    }
+    if (!spec_axes(layer, i, shape)) return false;
+  }
+  return true;
+}
+
+/* ---- casting ---- */
+
+/* A list with floating tensors of other dtypes cast; the same list where nothing changes. */
+static mix_list *cast_list(mix_list *list, mix_dtype dtype) {
+  bool any = false;
+  for (int i = 0; list && i < mix_list_count(list); i++) {
+    mix_tensor *tensor = mix_list_items(list)[i];
+    any |= tensor && mix_dtype_is_floating(mix_tensor_dtype(tensor)) && mix_tensor_dtype(tensor) != dtype;
+  }
+  if (!any) return list;
+  mix_list *result = mix_list_new(0, NULL);
+  for (int i = 0; i < mix_list_count(list); i++) {
+    mix_tensor *tensor = mix_list_items(list)[i];
+    if (tensor && mix_dtype_is_floating(mix_tensor_dtype(tensor))) tensor = mix_cast(tensor, dtype);
+    if (mix_list_append(result, tensor)) return NULL;
+  }
+  return result;
+}
+
+static bool cast_inputs(invocation *call) {
+  const mix_layer *layer = call->layer;
+  if (!layer->autocast || !mix_dtype_is_floating(layer->compute)) return true;
+  call->inputs = cast_list(call->inputs, layer->compute);
+  if (layer->semantics->all_arguments_cast) {
+    call->arguments = cast_list(call->arguments, layer->compute);
+    call->initial_state = cast_list(call->initial_state, layer->compute);
+  }
+  return !mix_failed();
+}
+
+/* The cast dtype inside this layer's call. */
+static mix_dtype scope_dtype(const mix_layer *layer) {
+  mix_dtype own = mix_dtype_is_floating(layer->compute) ? layer->compute : MIX_DTYPE_NONE;
+  if (!layer->semantics->autocast_scope_by_difference) return own;
+  mix_dtype outer = mix_cast_dtype();
+  if (outer != MIX_DTYPE_NONE) return layer->autocast ? own : MIX_DTYPE_NONE;
+  return layer->compute != layer->variable ? own : MIX_DTYPE_NONE;
+}
+
+/* ---- building ---- */
+
+/* "outer/dense_1". */
+static const char *path_of(const mix_layer *layer) {
+  const char *outer = mix_graph_scope();
+  if (!outer || !outer[0]) return layer->name;
+  size_t size = strlen(outer) + strlen(layer->name) + 2;
+  char *text = mix_alloc(size);
+  if (!text) return NULL;
+  snprintf(text, size, "%s/%s", outer, layer->name);
+  const char *path = mix_intern(text);
+  mix_free(text);
+  return path;
+}
+
+/* A layer that infers takes the dtype of its first input for good. */
+static void infer_dtype(mix_layer *layer, mix_dtype input) {
+  if (layer->compute != MIX_DTYPE_NONE || layer->variable != MIX_DTYPE_NONE) return;
+  layer->compute = layer->variable = input;
+}
+
+static bool build(mix_layer *layer, int count, const mix_shape *shapes) {
+  if (layer->built) return true;
+  layer->path = path_of(layer);
+  if (!layer->path) return false;
+  if (layer->class.build) {
+    mix_dtype former = mix_cast_dtype_set(MIX_DTYPE_NONE); /* initial values do not depend on who calls */
+    const char *scope = mix_graph_scope_set(layer->path);
+    mix_status status = layer->class.build(layer, count, shapes);
+    mix_graph_scope_set(scope);
+    mix_cast_dtype_set(former);
+    if (status || mix_failed()) {
+      mix_release(layer->weights); /* a later attempt starts afresh */
+      layer->weights = NULL;
+      mix_fail(status ? status : MIX_INTERNAL_ERROR, "%s: build failed", layer->name);
+      return false;
+    }
+  }
+  layer->built = true;
+  return true;
+}
+
+static bool build_for(mix_layer *layer, mix_list *inputs) {
+  if (layer->built) return true;
+  int count = mix_list_count(inputs);
+  mix_shape *shapes = mix_calloc((size_t)count, sizeof *shapes);
+  if (!shapes) return false;
+  for (int i = 0; i < count; i++) shapes[i] = mix_tensor_shape(mix_list_items(inputs)[i]);
+  bool good = build(layer, count, shapes);
+  mix_free(shapes);
+  return good;
+}
+
+mix_status mix_layer_build(mix_layer *layer, mix_shape input_shape) {
+  if (!mix_given(layer, "layer_build", "a layer") ||
+      !mix_shape_option(input_shape, "layer_build", "input_shape"))
+    return mix_error();
+  infer_dtype(layer, mix_floatx());
+  build(layer, 1, &input_shape);
+  return mix_error();
+}
+
+/* ---- the call ---- */
+
+/* Tensors of a first argument that is a tensor or a list of tensors. */
+static mix_list *inputs_of(const mix_layer *layer, void *inputs, bool *are_list) {
+  if (!inputs)
+    return mix_fail(MIX_TYPE_ERROR, "%s: got NULL for inputs; expected a tensor or a list of tensors",
+                    layer->name);
+  if (mix_is(inputs, &mix_tensor_class)) return mix_list_of(inputs);
+  if (!mix_is(inputs, &mix_list_class))
+    return mix_fail(MIX_TYPE_ERROR, "%s: the first argument must be a tensor or a list of tensors",
+                    layer->name);
+  *are_list = true;
+  for (int i = 0; i < mix_list_count(inputs); i++)
+    if (!mix_is(mix_list_items(inputs)[i], &mix_tensor_class))
+      return mix_fail(MIX_TYPE_ERROR, "%s: item %d of the first argument is no tensor", layer->name, i);
+  if (!mix_list_count(inputs))
+    return mix_fail(MIX_VALUE_ERROR, "%s: the first argument is an empty list", layer->name);
+  return inputs;
+}
+
+/* Is each item of a list (NULL: none) a tensor, or NULL? False with a TypeError recorded where one is another
+ * object. */
+static bool holds_tensors(const mix_layer *layer, mix_list *list, const char *what) {
+  for (int i = 0; list && i < mix_list_count(list); i++) {
+    void *item = mix_list_items(list)[i];
+    if (!item || mix_is(item, &mix_tensor_class)) continue;
+    mix_fail(MIX_TYPE_ERROR, "%s: item %d of %s is another object; expected a tensor", layer->name, i, what);
+    return false;
+  }
+  return true;
+}
+
+/* The masks given, else those that the inputs carry; NULL where there are none. */
+static mix_list *masks_of(mix_list *inputs, mix_list *given) {
+  if (given) return given;
+  bool any = false;
+  for (int i = 0; i < mix_list_count(inputs); i++)
+    any |= ((mix_tensor *)mix_list_items(inputs)[i])->mask != NULL;
+  if (!any) return NULL;
+  mix_list *masks = mix_list_new(0, NULL);
+  for (int i = 0; i < mix_list_count(inputs); i++)
+    if (mix_list_append(masks, ((mix_tensor *)mix_list_items(inputs)[i])->mask)) return NULL;
+  return masks;
+}
+
+static bool contains(mix_list *list, const mix_tensor *tensor) {
+  for (int i = 0; list && i < mix_list_count(list); i++)
+    if (mix_list_items(list)[i] == tensor) return true;
+  return false;
+}
+
+/* Another handle of the same value, so that what is noted on a result (history, mask) is not noted on an
+ * input. */
+static mix_tensor *another_handle(mix_tensor *tensor, mix_tensor *mask) {
+  mix_tensor *copy = tensor ? mix_tensor_of(tensor->node, tensor->output) : NULL;
+  if (!copy) return NULL;
+  copy->logits = mix_retain(tensor->logits);
+  copy->mask = mix_retain(mask);
+  return copy;
+}
+
+mix_list *mix_call_masked_inputs(const mix_call_args *args) {
+  if (!args->masks) return args->inputs;
+  mix_list *inputs = mix_list_new(0, NULL);
+  for (int i = 0; inputs && i < mix_list_count(args->inputs); i++)
+    mix_list_append(inputs, another_handle(mix_list_get(args->inputs, i), mix_list_get(args->masks, i)));
+  return mix_failed() ? NULL : inputs;
+}
+
+static mix_list *results_of(const invocation *given, mix_list *called, bool symbolic) {
+  mix_list *results = mix_list_new(0, NULL);
+  for (int i = 0; i < mix_list_count(called); i++) {
+    mix_tensor *tensor = mix_list_items(called)[i];
+    if (!mix_is(tensor, &mix_tensor_class))
+      return mix_fail(MIX_TYPE_ERROR, "%s: result %d is no tensor", given->layer->name, i);
+    bool passed = contains(given->inputs, tensor) || contains(given->arguments, tensor);
+    /* An input that is passed on keeps its mask, as in Keras, unless the layer has a say in masks. */
+    const bool unmasked = passed && given->layer->class.compute_mask;
+    if (passed || contains(results, tensor) || (symbolic && tensor->history))
+      tensor = another_handle(tensor, unmasked ? NULL : tensor->mask);
+    if (!tensor || mix_list_append(results, tensor)) return NULL;
+  }
+  return results;
+}
+
+/* Puts the layer's mask on its results, but for those that layers inside it masked already. */
+static void note_mask(const mix_layer *layer, const mix_call_args *args, mix_list *results) {
+  mix_tensor *mask = NULL;
+  if (layer->class.compute_mask)
+    mask = layer->class.compute_mask((mix_layer *)layer, args);
+  else if (layer->class.supports_masking && args->masks)
+    mask = mix_list_get(args->masks, 0);
+  mix_tensor *result = mix_list_count(results) ? mix_list_items(results)[0]
+                                               : NULL; /* of several the first alone, as in Keras */
+  if (result && !result->mask) result->mask = mix_retain(mask);
+}
+
+/* Keras: the penalty of each result, divided by the batch size. */
+static bool add_activity_losses(mix_layer *layer, mix_list *results, bool symbolic) {
+  for (int i = 0; layer->activity_regularizer && !symbolic && i < mix_list_count(results); i++) {
+    mix_tensor *result = mix_list_items(results)[i],
+               *loss = mix_regularizer_call(layer->activity_regularizer, result);
+    mix_shape shape = mix_tensor_shape(result);
+    if (loss && shape.rank && shape.dims[0] > 0)
+      loss = mix_divide(loss, mix_scalar_like(loss, (double)shape.dims[0]));
+    if (!loss || mix_layer_add_loss(layer, loss)) return false;
+  }
+  return true;
+}
+
+static void clear_losses(mix_layer *layer) {
+  if (mix_list_count(layer->losses)) {
+    mix_release(layer->losses);
+    layer->losses = mix_retain(mix_list_new(0, NULL));
+  }
+  for (int i = 0; i < mix_list_count(layer->layers); i++) clear_losses(mix_list_items(layer->layers)[i]);
+}
+
+static bool is_symbolic(mix_list *list) {
+  for (int i = 0; list && i < mix_list_count(list); i++)
+    if (mix_list_items(list)[i] && mix_tensor_is_symbolic(mix_list_items(list)[i])) return true;
+  return false;
+}
+
+/* Runs the layer's own function in its scopes. */
+static mix_list *compute(const mix_layer *layer, const mix_call_args *args) {
+  const char *path = path_of(layer);
+  if (!path) return NULL;
+  mix_dtype former = mix_cast_dtype_set(scope_dtype(layer));
+  const char *scope = mix_graph_scope_set(path);
+  bool training = context.training;
+  context.depth++;
+  context.training = args->training;
+  mix_list *called = layer->class.call((mix_layer *)layer, args);
+  context.training = training;
+  context.depth--;
+  mix_graph_scope_set(scope);
+  mix_cast_dtype_set(former);
+  if (mix_failed()) return NULL;
+  if (called && mix_list_count(called)) return called;
+  return mix_fail(MIX_TYPE_ERROR, "%s: call returned no results", layer->name);
+}
+
+/* Casts, builds and computes; what it makes belongs to the open scope. */
+static mix_list *invoke(invocation *given, bool symbolic) {
+  mix_layer *layer = given->layer;
+  invocation cast = *given;
+  mix_list *masks = masks_of(given->inputs, given->masks);
+  infer_dtype(layer, mix_tensor_dtype(mix_list_items(given->inputs)[0]));
+  if (layer->semantics->cast_before_input_spec && !cast_inputs(&cast)) return NULL;
+  if (!spec_holds(layer, cast.inputs) || !build_for(layer, given->inputs)) return NULL;
+  if (!layer->semantics->cast_before_input_spec && !cast_inputs(&cast)) return NULL;
+  if (!context.depth) clear_losses(layer);
+  mix_call_args args = {.size = sizeof args,
+                        .inputs = cast.inputs,
+                        .inputs_are_list = given->inputs_are_list,
+                        .arguments = cast.arguments,
+                        .masks = masks,
+                        .initial_state = cast.initial_state,
+                        .training = given->training == MIX_INHERIT ? mix_training_current()
+                                                                   : given->training == MIX_TRUE,
+                        .symbolic = symbolic};
+  mix_list *called = compute(layer, &args);
+  mix_list *results = called ? results_of(given, called, symbolic) : NULL;
+  if (!results) return NULL;
+  note_mask(layer, &args, results);
+  if (!add_activity_losses(layer, results, symbolic)) return NULL;
+  if (symbolic && !context.depth && !record(given, results)) return NULL;
+  if (observer && !symbolic && !mix_failed())
+    observer->called(observer->context, layer, path_of(layer), cast.inputs, results);
+  return mix_failed() ? NULL : results;
+}
+
+enum { MAX_NESTED = 1000 }; /* as Python's limit: beyond it the stack would overflow */
+
+/* Temporaries go at once; the results outlive the call in the caller's scope. */
+static mix_list *invoke_in_scope(invocation *given) {
+  if (context.depth >= MAX_NESTED)
+    return mix_fail(MIX_RUNTIME_ERROR,
+                    "%s: calls of layers inside calls, %d deep; does a layer call itself without an end?",
+                    given->layer->name, MAX_NESTED);
+  bool symbolic =
+      is_symbolic(given->inputs) || is_symbolic(given->arguments) || is_symbolic(given->initial_state);
+  mix_scope *scope = mix_scope_begin();
+  mix_list *results = mix_retain(invoke(given, symbolic));
+  mix_scope_end(scope);
+  for (int i = 0; results && i < mix_list_count(results); i++)
+    mix_scoped(mix_retain(mix_list_items(results)[i]));
+  return mix_scoped(results);
+}
+
+mix_list *mix_layer_call_outputs(mix_layer *layer, mix_list *inputs, bool inputs_are_list,
+                                 mix_list *arguments, mix_list *masks, mix_list *initial_state,
+                                 mix_training training) {
+  if (mix_failed() || !layer || !inputs) return NULL;
+  invocation given = {layer, inputs, arguments, masks, initial_state, inputs_are_list, training};
+  return invoke_in_scope(&given);
+}
+
+mix_list *mix_call_outputs_with(mix_layer *layer, const mix_call_options *options) {
+  if (!mix_given(layer, "call", "a layer")) return NULL;
+  MIX_OPTIONS(mix_call_options, o, options, "call");
+  if (!mix_is(layer, &mix_layer_object_class))
+    return mix_fail(MIX_TYPE_ERROR, "call: the object is no layer");
+  if (o.mask && o.masks)
+    return mix_fail(MIX_VALUE_ERROR, "%s: both mask and masks were given; give one", layer->name);
+  bool are_list = false;
+  mix_list *inputs = inputs_of(layer, o.inputs, &are_list);
+  if (!inputs) return NULL;
+  mix_list *masks = o.mask ? mix_list_of(o.mask) : o.masks;
+  if (!holds_tensors(layer, masks, "masks") || !holds_tensors(layer, o.arguments, "arguments") ||
+      !holds_tensors(layer, o.initial_state, "initial_state"))
+    return NULL;
+  if (masks && mix_list_count(masks) != mix_list_count(inputs))
+    return mix_fail(MIX_VALUE_ERROR, "%s: %d masks for %d inputs", layer->name, mix_list_count(masks),
+                    mix_list_count(inputs));
+  return mix_layer_call_outputs(layer, inputs, are_list, o.arguments, masks, o.initial_state, o.training);
+}
+
+mix_tensor *mix_call_with(mix_layer *layer, const mix_call_options *options) {
+  mix_list *results = mix_call_outputs_with(layer, options);
+  return results ? mix_list_get(results, 0) : NULL;
+}
+
+mix_shape mix_layer_output_shape(mix_layer *layer, mix_shape input_shape) {
+  mix_shape shape = {.rank = 0};
+  if (!mix_given(layer, "layer_output_shape", "a layer") ||
+      !mix_shape_option(input_shape, "layer_output_shape", "input_shape"))
+    return shape;
+  if (layer->class.output_shape) {
+    mix_shape found = layer->class.output_shape(layer, 1, &input_shape);
+    return !mix_failed() && mix_shape_option(found, layer->name, "the result of output_shape") ? found
+                                                                                               : shape;
+  }
+  mix_scope *scope = mix_scope_begin();
+  mix_dtype dtype =
+      layer->compute == MIX_DTYPE_NONE || !mix_dtype_size(layer->compute) ? mix_floatx() : layer->compute;
+  mix_node *node = mix_node_placeholder(dtype, input_shape, true);
+  mix_tensor *result = node ? mix_call(layer, mix_tensor_of(node, 0)) : NULL;
+  mix_release(node);
+  if (result) shape = mix_tensor_shape(result);
+  mix_scope_end(scope);
+  return shape;
+}
+
+mix_status mix_autocast_begin(mix_dtype dtype, mix_dtype *former) {
+  if (mix_failed()) return mix_error();
+  if (dtype != MIX_DTYPE_NONE && !mix_dtype_is_floating(dtype)) {
+    if (mix_semantics_current()->autocast_non_float_refused)
+      return mix_fail_status(MIX_VALUE_ERROR, "autocast: the dtype is %s; expected a floating-point dtype",
+                             mix_dtype_name(dtype));
+    dtype = MIX_DTYPE_NONE;
+  }
+  mix_dtype before = mix_cast_dtype_set(dtype);
+  if (former) *former = before;
+  return MIX_OK;
+}
+
+void mix_autocast_end(mix_dtype former) { mix_cast_dtype_set(former); }

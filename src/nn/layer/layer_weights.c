@@ -1,0 +1,237 @@
+/* The weights of a layer and of those inside it, and the penalties on them. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "nn/layer/layer.h"
+#include "nn/weights/weights.h"
+#include <mixtape/ops.h>
+#include <stdio.h>
+#include <string.h>
+
+/* tf_keras: the weights of mixed policies cast themselves; keras3: every floating one may. */
+static bool casts_itself(const mix_layer *layer, mix_dtype dtype, bool refused) {
+  if (refused || !mix_dtype_is_floating(dtype)) return false;
+  return layer->semantics->autocast_all_variables || layer->compute != layer->variable;
+}
+
+static const char *full_name(const mix_layer *layer, const char *name) {
+  const char *path = layer->path ? layer->path : layer->name;
+  size_t size = strlen(path) + strlen(name) + 2;
+  char *text = mix_alloc(size);
+  if (!text) return NULL;
+  snprintf(text, size, "%s/%s", path, name);
+  const char *interned = mix_intern(text);
+  mix_free(text);
+  return interned;
+}
+
+/* The dtype asked for, else the layer's. A layer that still infers takes an explicit one for good. */
+static mix_dtype weight_dtype(mix_layer *layer, const mix_weight_options *o) {
+  if (!o->dtype) return layer->variable != MIX_DTYPE_NONE ? layer->variable : mix_floatx();
+  mix_dtype dtype = mix_dtype_from_name(o->dtype);
+  if (!mix_dtype_size(dtype)) {
+    mix_fail(MIX_VALUE_ERROR, "%s: weight '%s' cannot have dtype '%.60s'", layer->name, o->name, o->dtype);
+    return MIX_DTYPE_NONE;
+  }
+  if (layer->variable == MIX_DTYPE_NONE && layer->compute == MIX_DTYPE_NONE)
+    layer->compute = layer->variable = dtype;
+  return dtype;
+}
+
+mix_variable *mix_layer_add_weight_with(mix_layer *layer, const mix_weight_options *options) {
+  if (!mix_given(layer, "layer_add_weight", "a layer")) return NULL;
+  MIX_OPTIONS(mix_weight_options, o, options, "layer_add_weight");
+  if (!o.name) o.name = "variable";
+  mix_dtype dtype = weight_dtype(layer, &o);
+  if (dtype == MIX_DTYPE_NONE) return NULL;
+  if (!mix_dtype_size(dtype))
+    return mix_fail(MIX_UNSUPPORTED, "%s: weight '%s': no tensor has dtype %s", layer->name, o.name,
+                    mix_dtype_name(dtype));
+  const char *standard = o.initializer_object           ? NULL
+                         : mix_dtype_is_floating(dtype) ? "glorot_uniform"
+                                                        : "zeros";
+  mix_initializer *initializer =
+      mix_initializer_choose(o.initializer ? o.initializer : standard, o.initializer_object, layer->name);
+  mix_regularizer *regularizer =
+      mix_regularizer_choose(o.regularizer, o.regularizer_object, layer->semantics, layer->name);
+  mix_constraint *constraint = mix_constraint_choose(o.constraint, o.constraint_object, layer->name);
+  if (mix_failed()) return NULL;
+  if (!layer->weights) layer->weights = mix_retain(mix_list_new(0, NULL));
+  mix_tensor *value = mix_initializer_call(initializer, o.shape, dtype);
+  const char *name = full_name(layer, o.name);
+  if (!value || !name) return NULL;
+  mix_variable *variable = mix_variable_new(value, .name = name, .not_trainable = o.not_trainable,
+                                            .autocast = casts_itself(layer, dtype, o.no_autocast));
+  if (!variable || mix_list_append(layer->weights, variable)) return NULL;
+  variable->regularizer = mix_retain(regularizer);
+  variable->constraint = mix_retain(constraint);
+  return variable;
+}
+
+/* ---- lists ---- */
+
+typedef enum wanted { TRAINABLE = 1, FROZEN = 2, BOTH = 3 } wanted;
+
+static bool has(mix_list *list, const void *item) {
+  for (int i = 0; i < mix_list_count(list); i++)
+    if (mix_list_items(list)[i] == item) return true;
+  return false;
+}
+
+/* A weight of a layer; `frozen`: a layer around that one is not trainable. */
+static bool is_trained(const mix_layer *layer, bool frozen, const mix_variable *variable) {
+  return variable->trainable && layer->trainable && !frozen;
+}
+
+/* Own weights of the kinds wanted, each once. */
+static void append_own(mix_layer *layer, bool frozen, wanted kinds, mix_list *result) {
+  for (int i = 0; layer->weights && i < mix_list_count(layer->weights); i++) {
+    mix_variable *variable = mix_list_items(layer->weights)[i];
+    if ((kinds & (is_trained(layer, frozen, variable) ? TRAINABLE : FROZEN)) && !has(result, variable))
+      mix_list_append(result, variable);
+  }
+}
+
+/* The nest below a layer that is not trainable is frozen. */
+static void append_nest(mix_layer *layer, bool frozen, wanted kinds, mix_list *result) {
+  append_own(layer, frozen, kinds, result);
+  for (int i = 0; i < mix_list_count(layer->layers); i++)
+    append_nest(mix_list_items(layer->layers)[i], frozen || !layer->trainable, kinds, result);
+}
+
+/* keras3: within each layer its trainable variables (by their own flag), then the others; then the layers
+ * inside. */
+static void append_by_layer(mix_layer *layer, mix_list *result) {
+  for (int pass = 0; pass < 2; pass++)
+    for (int i = 0; layer->weights && i < mix_list_count(layer->weights); i++) {
+      mix_variable *variable = mix_list_items(layer->weights)[i];
+      if (variable->trainable == !pass && !has(result, variable)) mix_list_append(result, variable);
+    }
+  for (int i = 0; i < mix_list_count(layer->layers); i++)
+    append_by_layer(mix_list_items(layer->layers)[i], result);
+}
+
+/* ---- generators ---- */
+
+mix_status mix_layer_add_generator(mix_layer *layer, mix_generator *generator) {
+  if (mix_failed()) return mix_error();
+  if (!mix_is(layer, &mix_layer_object_class) || !generator)
+    return mix_fail_status(MIX_TYPE_ERROR, "layer_add_generator: %s is NULL or of another kind",
+                           generator ? "the layer" : "the generator");
+  if (!layer->generators) layer->generators = mix_retain(mix_list_new(0, NULL));
+  return mix_list_append(layer->generators, generator);
+}
+
+static void append_generators(mix_layer *layer, mix_list *result) {
+  for (int i = 0; layer->generators && i < mix_list_count(layer->generators); i++)
+    if (!has(result, mix_list_items(layer->generators)[i]))
+      mix_list_append(result, mix_list_items(layer->generators)[i]);
+  for (int i = 0; i < mix_list_count(layer->layers); i++)
+    append_generators(mix_list_items(layer->layers)[i], result);
+}
+
+mix_list *mix_layer_generators(mix_layer *layer) {
+  if (mix_failed() || !layer) return NULL;
+  mix_list *result = mix_list_new(0, NULL);
+  if (result) append_generators(layer, result);
+  return mix_failed() ? NULL : result;
+}
+
+/* ---- weights ---- */
+
+static mix_list *collect(mix_layer *layer, wanted kinds, const char *call) {
+  if (!mix_given(layer, call, "a layer")) return NULL;
+  mix_list *result = mix_list_new(0, NULL);
+  if (!result) return NULL;
+  append_nest(layer, false, kinds, result);
+  return mix_failed() ? NULL : result;
+}
+
+mix_list *mix_layer_trainable_weights(mix_layer *layer) {
+  return collect(layer, TRAINABLE, "layer_trainable_weights");
+}
+mix_list *mix_layer_non_trainable_weights(mix_layer *layer) {
+  return collect(layer, FROZEN, "layer_non_trainable_weights");
+}
+
+mix_list *mix_layer_weights(mix_layer *layer) {
+  if (!mix_given(layer, "layer_weights", "a layer")) return NULL;
+  mix_list *result = mix_list_new(0, NULL);
+  if (!result) return NULL;
+  if (layer->semantics->weights_trainable_first) {
+    append_nest(layer, false, TRAINABLE, result);
+    append_nest(layer, false, FROZEN, result);
+  } else {
+    append_by_layer(layer, result);
+  }
+  return mix_failed() ? NULL : result;
+}
+
+mix_list *mix_layer_get_weights(mix_layer *layer) {
+  if (!mix_given(layer, "layer_get_weights", "a layer")) return NULL;
+  mix_list *weights = mix_layer_weights(layer), *values = mix_list_new(0, NULL);
+  if (!weights || !values) return NULL;
+  for (int i = 0; i < mix_list_count(weights); i++)
+    if (mix_list_append(values, mix_variable_true_value(mix_list_items(weights)[i]))) return NULL;
+  return values;
+}
+
+mix_status mix_layer_set_weights(mix_layer *layer, mix_list *values) {
+  char want[160], got[160];
+  if (!mix_given(layer, "layer_set_weights", "a layer") ||
+      !mix_given(values, "layer_set_weights", "a list of values"))
+    return mix_error();
+  mix_list *weights = mix_layer_weights(layer);
+  if (!weights) return mix_error();
+  int count = mix_list_count(weights);
+  if (mix_list_count(values) != count)
+    return mix_fail_status(MIX_VALUE_ERROR, "%s: set_weights got %d values; expected %d", layer->name,
+                           mix_list_count(values), count);
+  for (int i = 0; i < count; i++) { /* all are checked before the first changes */
+    mix_variable *variable = mix_list_items(weights)[i];
+    mix_tensor *value = mix_list_items(values)[i];
+    if (!mix_is(value, &mix_tensor_class))
+      return mix_fail_status(MIX_TYPE_ERROR, "%s: set_weights: value %d is no tensor", layer->name, i);
+    if (!mix_shape_equal(mix_tensor_shape(value), variable->shape))
+      return mix_fail_status(MIX_VALUE_ERROR,
+                             "%s: set_weights: '%s' has shape %s, but the value has shape %s", layer->name,
+                             variable->name, mix_shape_text(variable->shape, want, sizeof want),
+                             mix_shape_text(mix_tensor_shape(value), got, sizeof got));
+  }
+  for (int i = 0; i < count; i++) {
+    mix_variable *variable = mix_list_items(weights)[i];
+    if (mix_variable_assign(variable, mix_cast(mix_list_items(values)[i], variable->dtype))) break;
+  }
+  return mix_error();
+}
+
+/* ---- penalties ---- */
+
+mix_status mix_layer_add_loss(mix_layer *layer, mix_tensor *loss) {
+  if (!mix_given(layer, "layer_add_loss", "a layer") || !mix_given(loss, "layer_add_loss", "a scalar loss"))
+    return mix_error();
+  return mix_list_append(layer->losses, loss);
+}
+
+/* keras3: the weights that are not trained are not penalised. */
+static void append_losses(mix_layer *layer, bool frozen, mix_list *result) {
+  const bool spared = layer->semantics->frozen_weights_unregularized;
+  for (int i = 0; i < mix_list_count(layer->losses); i++)
+    mix_list_append(result, mix_list_items(layer->losses)[i]);
+  for (int i = 0; layer->weights && i < mix_list_count(layer->weights); i++) {
+    mix_variable *variable = mix_list_items(layer->weights)[i];
+    if (!variable->regularizer || (spared && !is_trained(layer, frozen, variable))) continue;
+    mix_list_append(result, mix_regularizer_call(variable->regularizer, mix_variable_true_value(variable)));
+  }
+  for (int i = 0; i < mix_list_count(layer->layers); i++)
+    append_losses(mix_list_items(layer->layers)[i], frozen || !layer->trainable, result);
+}
+
+mix_list *mix_layer_losses(mix_layer *layer) {
+  if (!mix_given(layer, "layer_losses", "a layer")) return NULL;
+  mix_list *result = mix_list_new(0, NULL);
+  if (!result) return NULL;
+  mix_dtype former = mix_cast_dtype_set(MIX_DTYPE_NONE);
+  append_losses(layer, false, result);
+  mix_cast_dtype_set(former);
+  return mix_failed() ? NULL : result;
+}

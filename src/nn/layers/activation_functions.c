@@ -1,0 +1,296 @@
+/* Activation functions, composed from operations (spec/layers.md, section 8). */
+#include "nn/layers/activation_functions.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "graph/node.h"
+#include "tensor/shape.h"
+#include <math.h>
+#include <mixtape/ops.h>
+#include <string.h>
+
+typedef const mix_activate_options given;
+typedef mix_tensor *(*function)(mix_tensor *x, given *o);
+
+/* x op a number, in x's dtype */
+static mix_tensor *plus(mix_tensor *x, double c) { return mix_add(x, mix_scalar_like(x, c)); }
+static mix_tensor *times(mix_tensor *x, double c) { return mix_multiply(x, mix_scalar_like(x, c)); }
+static mix_tensor *over(mix_tensor *x, double c) { return mix_divide(x, mix_scalar_like(x, c)); }
+static mix_tensor *clipped(mix_tensor *x, double low, double high) {
+  return mix_clip(x, mix_scalar_like(x, low), mix_scalar_like(x, high));
+}
+static mix_tensor *where(mix_tensor *condition, mix_tensor *a, double b) {
+  return mix_select(condition, a, mix_scalar_like(a, b));
+}
+static mix_tensor *above(mix_tensor *x, double c) { return mix_greater(x, mix_scalar_like(x, c)); }
+
+static mix_tensor *with_logits(mix_tensor *y, mix_tensor *logits) {
+  if (!y || y->logits || y == logits) return y;
+  y->logits = mix_retain(logits);
+  return y;
+}
+
+static mix_tensor *linear(mix_tensor *x, given *o) {
+  (void)o;
+  return x;
+}
+/* Keras: what is above the threshold, clipped, less the slope times what is below; at the threshold itself 0.
+ * Its relu6 and its clip differ in the derivative at the largest value: 0 and 1. */
+static mix_tensor *relu(mix_tensor *x, given *o) {
+  double slope = mix_option_number(o->negative_slope, 0), from = mix_option_number(o->threshold, 0);
+  double most = mix_option_number(o->max_value, INFINITY);
+  if (from == 0 && most == INFINITY) return slope == 0 ? mix_relu(x) : mix_leaky_relu(x, slope);
+  const bool relu6 = from == 0 && most == 6;
+  mix_tensor *y = relu6 ? mix_relu6(x) : from == 0 ? mix_relu(x) : where(above(x, from), x, 0);
+  if (most != INFINITY && !relu6) y = clipped(y, 0, most);
+  return slope == 0 ? y : mix_subtract(y, times(mix_relu(mix_subtract(mix_scalar_like(x, from), x)), slope));
+}
+static mix_tensor *leaky_relu(mix_tensor *x, given *o) {
+  return mix_leaky_relu(x, mix_option_number(o->negative_slope, 0.2));
+}
+static mix_tensor *leaky_relu_layer(mix_tensor *x, given *o) {
+  return mix_leaky_relu(x, mix_option_number(o->negative_slope, 0.3));
+}
+static mix_tensor *relu6(mix_tensor *x, given *o) {
+  (void)o;
+  return mix_relu6(x);
+}
+static mix_tensor *elu(mix_tensor *x, given *o) {
+  double alpha = mix_option_number(o->alpha, 1);
+  mix_tensor *y = mix_elu(x);
+  return alpha == 1 ? y : mix_select(above(x, 0), x, times(y, alpha));
+}
+static mix_tensor *selu(mix_tensor *x, given *o) {
+  (void)o;
+  return mix_selu(x);
+}
+static mix_tensor *celu(mix_tensor *x, given *o) {
+  double alpha = mix_option_number(o->alpha, 1);
+  mix_tensor *negative = mix_minimum(x, mix_scalar_like(x, 0)); /* first, so that no large x overflows */
+  return mix_add(mix_relu(x), times(mix_expm1(over(negative, alpha)), alpha));
+}
+static mix_tensor *softplus(mix_tensor *x, given *o) {
+  (void)o;
+  return mix_softplus(x);
+}
+static mix_tensor *softsign(mix_tensor *x, given *o) {
+  (void)o;
+  return mix_softsign(x);
+}
+static mix_tensor *sigmoid(mix_tensor *x, given *o) {
+  (void)o;
+  return with_logits(mix_sigmoid(x), x);
+}
+static mix_tensor *log_sigmoid(mix_tensor *x, given *o) {
+  (void)o;
+  return mix_negative(mix_softplus(mix_negative(x)));
+}
+static mix_tensor *hard_sigmoid_relu6(mix_tensor *x) { return over(mix_relu6(plus(x, 3)), 6); }
+static mix_tensor *hard_sigmoid(mix_tensor *x, given *o) {
+  return o->semantics->hard_sigmoid_relu6 ? hard_sigmoid_relu6(x) : clipped(plus(times(x, 0.2), 0.5), 0, 1);
+}
+static mix_tensor *silu(mix_tensor *x, given *o) {
+  (void)o;
+  return mix_multiply(x, mix_sigmoid(x));
+}
+static mix_tensor *hard_silu(mix_tensor *x, given *o) {
+  (void)o;
+  return mix_multiply(x, hard_sigmoid_relu6(x));
+}
+/* Hendrycks, Gimpel: Gaussian error linear units; arXiv:1606.08415. */
+static mix_tensor *gelu(mix_tensor *x, given *o) {
+  if (!o->approximate) return mix_multiply(times(x, 0.5), plus(mix_erf(times(x, M_SQRT1_2)), 1));
+  mix_tensor *cube = mix_multiply(mix_square(x), x);
+  mix_tensor *inner = times(mix_add(x, times(cube, 0.044715)), 0.7978845608028654); /* sqrt(2 / pi) */
+  return mix_multiply(times(x, 0.5), plus(mix_tanh(inner), 1));
+}
+static mix_tensor *tanh_(mix_tensor *x, given *o) {
+  (void)o;
+  return mix_tanh(x);
+}
+static mix_tensor *tanh_shrink(mix_tensor *x, given *o) {
+  (void)o;
+  return mix_subtract(x, mix_tanh(x));
+}
+static mix_tensor *hard_tanh(mix_tensor *x, given *o) {
+  (void)o;
+  return clipped(x, -1, 1);
+}
+static mix_tensor *soft_shrink(mix_tensor *x, given *o) {
+  double lambda = mix_option_number(o->threshold, 0.5);
+  mix_tensor *shrunk = mix_select(above(x, 0), plus(x, -lambda), plus(x, lambda));
+  return where(above(mix_abs(x), lambda), shrunk, 0);
+}
+static mix_tensor *hard_shrink(mix_tensor *x, given *o) {
+  return where(above(mix_abs(x), mix_option_number(o->threshold, 0.5)), x, 0);
+}
+static mix_tensor *threshold(mix_tensor *x, given *o) {
+  return where(above(x, mix_option_number(o->threshold, 0)), x, o->value);
+}
+static mix_tensor *sparse_plus(mix_tensor *x, given *o) {
+  (void)o;
+  mix_tensor *middle =
+      over(mix_square(clipped(plus(x, 1), 0, 2)), 4); /* clipped, so that no large x overflows */
+  return mix_select(mix_less(x, mix_scalar_like(x, 1)), where(above(x, -1), middle, 0), x);
+}
+static mix_tensor *sparse_sigmoid(mix_tensor *x, given *o) {
+  (void)o;
+  mix_tensor *one = mix_scalar_like(x, 1),
+             *upper = mix_select(mix_greater_equal(x, one), one, over(plus(x, 1), 2));
+  return mix_select(mix_less_equal(x, mix_scalar_like(x, -1)), mix_scalar_like(x, 0), upper);
+}
+static mix_tensor *squareplus(mix_tensor *x, given *o) {
+  return over(mix_add(x, mix_sqrt(plus(mix_square(x), mix_option_number(o->alpha, 4)))), 2);
+}
+static mix_tensor *exponential(mix_tensor *x, given *o) {
+  (void)o;
+  return mix_exp(x);
+}
+static mix_tensor *mish(mix_tensor *x, given *o) {
+  (void)o;
+  return mix_multiply(x, mix_tanh(mix_softplus(x)));
+}
+
+/* ---- along an axis ---- */
+
+/* The axis asked for, counted from the front; -1 with the error recorded. */
+static int axis_of(mix_tensor *x, given *o, const char *call) {
+  int rank = mix_tensor_shape(x).rank, wanted = o->axis == 0 ? -1 : o->axis == MIX_AXIS_0 ? 0 : o->axis;
+  int axis = mix_axis_normal(wanted, rank);
+  if (axis < 0) mix_fail(MIX_VALUE_ERROR, "%s: axis %d is outside a tensor of rank %d", call, wanted, rank);
+  return axis;
+}
+
+/* Applies a function of the last axis to another one. */
+static mix_tensor *along(mix_tensor *x, int axis, mix_tensor *(*last)(mix_tensor *)) {
+  int rank = mix_tensor_shape(x).rank;
+  if (axis < 0) return NULL;
+  if (axis == rank - 1) return last(x);
+  mix_axes swap = {.count = rank};
+  for (int i = 0; i < rank; i++) swap.axis[i] = i;
+  swap.axis[axis] = rank - 1;
+  swap.axis[rank - 1] = axis;
+  return mix_transpose(last(mix_transpose(x, swap)), swap);
+}
+
+static mix_tensor *softmax(mix_tensor *x, given *o) {
+  if (o->semantics->softmax_vector_refused && mix_tensor_shape(x).rank < 2)
+    return mix_fail(MIX_VALUE_ERROR,
+                    "softmax: cannot be applied to a tensor of rank %d; expected at least rank 2",
+                    mix_tensor_shape(x).rank);
+  return with_logits(along(x, axis_of(x, o, "softmax"), mix_softmax), x);
+}
+static mix_tensor *log_softmax(mix_tensor *x, given *o) {
+  return along(x, axis_of(x, o, "log_softmax"), mix_log_softmax);
+}
+
+/* Dauphin et al.: Language modeling with gated convolutional networks; arXiv:1612.08083. */
+static mix_tensor *glu(mix_tensor *x, given *o) {
+  mix_shape shape = mix_tensor_shape(x), begin = {.rank = shape.rank}, size = shape;
+  int axis = axis_of(x, o, "glu");
+  if (axis < 0) return NULL;
+  if (shape.dims[axis] < 0 || shape.dims[axis] % 2)
+    return mix_fail(MIX_VALUE_ERROR, "glu: axis %d has size %lld; expected an even number", axis,
+                    (long long)shape.dims[axis]);
+  for (int i = 0; i < shape.rank; i++) size.dims[i] = -1;
+  size.dims[axis] = shape.dims[axis] / 2;
+  mix_tensor *a = mix_slice(x, begin, size);
+  begin.dims[axis] = shape.dims[axis] / 2;
+  return mix_multiply(a, mix_sigmoid(mix_slice(x, begin, size)));
+}
+
+/* Martins, Astudillo: From softmax to sparsemax; arXiv:1602.02068. Element z belongs to the support where
+ * 1 + k z > sum of the k elements >= z; counting by comparing all pairs needs no sort. */
+static mix_tensor *sparsemax_last(mix_tensor *x) {
+  mix_tensor *others = mix_expand_dims(x, -2), *self = mix_expand_dims(x, -1); /* (..., 1, n), (..., n, 1) */
+  mix_tensor *not_below = mix_greater_equal(others, self);                     /* (..., n, n) */
+  mix_axes last = MIX_AXES(-1);
+  mix_dtype dtype = mix_tensor_dtype(x);
+  mix_tensor *k = mix_reduce_sum(mix_cast(not_below, dtype), last, false);
+  mix_tensor *sum = mix_reduce_sum(mix_multiply(mix_cast(not_below, dtype), others), last, false);
+  mix_tensor *support = mix_cast(mix_greater(plus(mix_multiply(k, x), 1), sum), dtype);
+  mix_tensor *size = mix_reduce_sum(support, last, true),
+             *total = mix_reduce_sum(mix_multiply(support, x), last, true);
+  mix_tensor *tau = mix_divide(plus(total, -1), size);
+  return mix_relu(mix_subtract(x, tau));
+}
+static mix_tensor *sparsemax(mix_tensor *x, given *o) {
+  return along(x, axis_of(x, o, "sparsemax"), sparsemax_last);
+}
+
+enum { EVERY = 3, TF_KERAS = 1, KERAS3 = 2 };
+static const struct {
+  const char *name;
+  int where;
+  function apply;
+} table[] = {
+    {"linear", EVERY, linear},
+    {"relu", EVERY, relu},
+    {"softmax", EVERY, softmax},
+    {"elu", EVERY, elu},
+    {"selu", EVERY, selu},
+    {"softplus", EVERY, softplus},
+    {"softsign", EVERY, softsign},
+    {"swish", EVERY, silu},
+    {"gelu", EVERY, gelu},
+    {"tanh", EVERY, tanh_},
+    {"sigmoid", EVERY, sigmoid},
+    {"exponential", EVERY, exponential},
+    {"hard_sigmoid", EVERY, hard_sigmoid},
+    {"mish", EVERY, mish},
+    {"silu", EVERY, silu},
+    {"ReLU", TF_KERAS, relu},
+    {"LeakyReLU", TF_KERAS, leaky_relu_layer},
+    {"ELU", TF_KERAS, elu},
+    {"Softmax", TF_KERAS, softmax},
+    {"leaky_relu", KERAS3, leaky_relu},
+    {"relu6", KERAS3, relu6},
+    {"celu", KERAS3, celu},
+    {"log_sigmoid", KERAS3, log_sigmoid},
+    {"hard_silu", KERAS3, hard_silu},
+    {"hard_swish", KERAS3, hard_silu},
+    {"glu", KERAS3, glu},
+    {"tanh_shrink", KERAS3, tanh_shrink},
+    {"hard_tanh", KERAS3, hard_tanh},
+    {"soft_shrink", KERAS3, soft_shrink},
+    {"hard_shrink", KERAS3, hard_shrink},
+    {"threshold", KERAS3, threshold},
+    {"sparse_plus", KERAS3, sparse_plus},
+    {"sparse_sigmoid", KERAS3, sparse_sigmoid},
+    {"squareplus", KERAS3, squareplus},
+    {"log_softmax", KERAS3, log_softmax},
+    {"sparsemax", KERAS3, sparsemax},
+};
+
+static function find(const char *name, const mix_semantics *semantics) {
+  if (!name) return linear;
+  for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+    if (!strcmp(table[i].name, name))
+      return table[i].where & (semantics->activation_names_all ? KERAS3 : TF_KERAS) ? table[i].apply : NULL;
+  return NULL;
+}
+
+bool mix_activation_known(const char *activation, const mix_semantics *semantics, const char *call) {
+  if (find(activation, semantics)) return true;
+  char list[512];
+  mix_text names = {.text = list, .size = sizeof list};
+  for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+    if (find(table[i].name, semantics)) mix_text_put(&names, "%s%s", names.used ? ", " : "", table[i].name);
+  mix_fail(MIX_VALUE_ERROR, "%s: activation '%.60s' is not known to %s; expected one of %s", call, activation,
+           semantics->name, list);
+  return false;
+}
+
+mix_shape mix_activation_shape(const char *activation, mix_shape shape) {
+  int64_t *last = shape.rank > 0 ? &shape.dims[shape.rank - 1] : NULL;
+  if (last && *last > 0 && activation && !strcmp(activation, "glu")) *last /= 2;
+  return shape;
+}
+
+mix_tensor *mix_activate_with(const char *activation, const mix_activate_options *options) {
+  if (mix_failed()) return NULL;
+  MIX_OPTIONS(mix_activate_options, o, options, "activate");
+  if (!mix_given(o.x, "activate", "a tensor")) return NULL;
+  o.semantics = mix_semantics_or_current(o.semantics);
+  return mix_activation_known(activation, o.semantics, "activate") ? find(activation, o.semantics)(o.x, &o)
+                                                                   : NULL;
+}

@@ -1,0 +1,92 @@
+/* Moments and what is done with them. */
+#include "nn/layers/moments.h"
+#include "base/error.h"
+#include "nn/weights/weights.h"
+
+mix_dtype mix_widened(mix_dtype dtype) { return dtype == MIX_FLOAT64 ? MIX_FLOAT64 : MIX_FLOAT32; }
+
+bool mix_moments(mix_tensor *x, mix_axes axes, bool clipped, mix_tensor **mean, mix_tensor **variance) {
+  if (!x) return false;
+  mix_dtype dtype = mix_tensor_dtype(x), wide = mix_widened(dtype);
+  mix_tensor *values = mix_cast(x, wide);
+  *mean = mix_reduce_mean(values, axes, true);
+  /* the derivative of the mean cancels out of the variance: sum (x - mean) = 0 */
+  *variance = mix_reduce_mean(mix_squared_difference(values, mix_stop_gradient(*mean)), axes, true);
+  if (wide != dtype && clipped) {
+    *mean = mix_clip(*mean, mix_scalar_like(*mean, -65504), mix_scalar_like(*mean, 65504));
+    *variance = mix_clip(*variance, mix_scalar_like(*variance, -65504), mix_scalar_like(*variance, 65504));
+  }
+  *mean = mix_cast(*mean, dtype);
+  *variance = mix_cast(*variance, dtype);
+  return !mix_failed();
+}
+
+mix_tensor *mix_normalized(mix_tensor *x, mix_tensor *mean, mix_tensor *variance, double epsilon,
+                           mix_tensor *gamma, mix_tensor *beta) {
+  mix_tensor *inverse = mix_rsqrt(mix_add(variance, mix_scalar_like(variance, epsilon)));
+  if (gamma) inverse = mix_multiply(inverse, gamma);
+  mix_tensor *y = mix_multiply(mix_subtract(x, mean), inverse);
+  return beta ? mix_add(y, beta) : y;
+}
+
+mix_tensor *mix_unit_length(mix_tensor *x, mix_axes axes, const mix_semantics *semantics) {
+  mix_tensor *sum = mix_reduce_sum(mix_square(x), axes, true);
+  if (semantics->unit_norm_by_rsqrt)
+    return mix_multiply(x, mix_rsqrt(mix_maximum(sum, mix_scalar_like(sum, 1e-24))));
+  return mix_divide(x, mix_sqrt(mix_maximum(sum, mix_scalar_like(sum, 1e-12))));
+}
+
+mix_tensor *mix_l2_normalize(mix_tensor *x, mix_axes axes, const mix_semantics *semantics) {
+  mix_tensor *sum = mix_reduce_sum(mix_square(x), axes, true);
+  return mix_multiply(
+      x, mix_rsqrt(mix_maximum(sum, mix_scalar_like(sum, semantics->unit_norm_by_rsqrt ? 1e-14 : 1e-12))));
+}
+
+/* ---- gamma and beta ---- */
+
+enum { HELD = 6 };
+static void held(const mix_affine *a, void *objects[HELD]) {
+  void *const all[HELD] = {a->gamma_initializer, a->beta_initializer, a->gamma_regularizer,
+                           a->beta_regularizer,  a->gamma_constraint, a->beta_constraint};
+  for (int i = 0; i < HELD; i++) objects[i] = all[i];
+}
+void mix_affine_retain(mix_affine *affine) {
+  void *objects[HELD];
+  held(affine, objects);
+  for (int i = 0; i < HELD; i++) mix_retain(objects[i]);
+}
+void mix_affine_release(mix_affine *affine) {
+  void *objects[HELD];
+  held(affine, objects);
+  for (int i = 0; i < HELD; i++) mix_release(objects[i]);
+}
+
+mix_status mix_affine_build(mix_layer *layer, mix_affine *affine, mix_shape shape, const char *dtype,
+                            bool no_autocast) {
+  if (affine->scale)
+    affine->gamma = mix_layer_add_weight(
+        layer, "gamma", .shape = shape, .dtype = dtype, .no_autocast = no_autocast,
+        .initializer_object = affine->gamma_initializer, .regularizer_object = affine->gamma_regularizer,
+        .constraint_object = affine->gamma_constraint);
+  if (affine->center)
+    affine->beta = mix_layer_add_weight(
+        layer, "beta", .shape = shape, .dtype = dtype, .no_autocast = no_autocast,
+        .initializer_object = affine->beta_initializer, .regularizer_object = affine->beta_regularizer,
+        .constraint_object = affine->beta_constraint);
+  return mix_error();
+}
+
+bool mix_affine_config(const mix_affine *affine, json_t *object) {
+  return mix_json_set(object, "center", json_boolean(affine->center)) &&
+         mix_json_set(object, "scale", json_boolean(affine->scale)) &&
+         mix_json_set(object, "beta_initializer", mix_initializer_to_json(affine->beta_initializer)) &&
+         mix_json_set(object, "gamma_initializer", mix_initializer_to_json(affine->gamma_initializer)) &&
+         mix_json_set(object, "beta_regularizer", mix_regularizer_to_json(affine->beta_regularizer)) &&
+         mix_json_set(object, "gamma_regularizer", mix_regularizer_to_json(affine->gamma_regularizer)) &&
+         mix_json_set(object, "beta_constraint", mix_constraint_to_json(affine->beta_constraint)) &&
+         mix_json_set(object, "gamma_constraint", mix_constraint_to_json(affine->gamma_constraint));
+}
+
+mix_tensor *mix_affine_value(mix_variable *variable, mix_dtype dtype, mix_shape shape) {
+  return variable ? mix_reshape(mix_cast(mix_variable_value(variable), dtype), shape) : NULL;
+}

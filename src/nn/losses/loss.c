@@ -1,0 +1,424 @@
+/* The frame of losses: dtypes, alignment, weights, masks, reductions (spec/layers.md, 10.1). */
+#include "nn/losses/loss.h"
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "graph/node.h"
+#include "graph/trace.h"
+#include "nn/layers/builtin.h"
+#include "nn/config.h"
+#include "nn/keep.h"
+#include "nn/layers/moments.h"
+#include "nn/policy/policy.h"
+#include "tensor/shape.h"
+#include <ctype.h>
+#include <mixtape/ops.h>
+#include <string.h>
+
+const mix_loss_kind mix_loss_kinds[] = {
+    {"mean_squared_error", "MeanSquaredError", {"mse"}, mix_loss_mean_squared_error, false, false},
+    {"mean_absolute_error", "MeanAbsoluteError", {"mae"}, mix_loss_mean_absolute_error, false, false},
+    {"mean_absolute_percentage_error",
+     "MeanAbsolutePercentageError",
+     {"mape"},
+     mix_loss_mean_absolute_percentage_error,
+     false,
+     false},
+    {"mean_squared_logarithmic_error",
+     "MeanSquaredLogarithmicError",
+     {"msle"},
+     mix_loss_mean_squared_logarithmic_error,
+     false,
+     false},
+    {"huber", "Huber", {"huber_loss"}, mix_loss_huber, false, false},
+    {"log_cosh", "LogCosh", {"logcosh"}, mix_loss_log_cosh, false, false},
+    {"cosine_similarity", "CosineSimilarity", {NULL}, mix_loss_cosine_similarity, false, false},
+    {"hinge", "Hinge", {NULL}, mix_loss_hinge, false, false},
+    {"squared_hinge", "SquaredHinge", {NULL}, mix_loss_squared_hinge, false, false},
+    {"categorical_hinge", "CategoricalHinge", {NULL}, mix_loss_categorical_hinge, false, false},
+    {"kl_divergence",
+     "KLDivergence",
+     {"kld", "kullback_leibler_divergence"},
+     mix_loss_kl_divergence,
+     false,
+     false},
+    {"poisson", "Poisson", {NULL}, mix_loss_poisson, false, false},
+    {"binary_crossentropy", "BinaryCrossentropy", {"bce"}, mix_loss_binary_crossentropy, false, false},
+    {"binary_focal_crossentropy",
+     "BinaryFocalCrossentropy",
+     {NULL},
+     mix_loss_binary_focal_crossentropy,
+     false,
+     false},
+    {"categorical_crossentropy",
+     "CategoricalCrossentropy",
+     {NULL},
+     mix_loss_categorical_crossentropy,
+     false,
+     false},
+    {"sparse_categorical_crossentropy",
+     "SparseCategoricalCrossentropy",
+     {NULL},
+     mix_loss_sparse_categorical_crossentropy,
+     false,
+     true},
+    {"categorical_focal_crossentropy",
+     "CategoricalFocalCrossentropy",
+     {NULL},
+     mix_loss_categorical_focal_crossentropy,
+     false,
+     false},
+    {"crossentropy", "crossentropy", {"ce"}, mix_loss_crossentropy, true, true},
+    {"dice", "Dice", {NULL}, mix_loss_dice, true, false},
+    {"tversky", "Tversky", {NULL}, mix_loss_tversky, true, false},
+    {"circle", "Circle", {NULL}, mix_loss_circle, true, true},
+    {"ctc", "CTC", {NULL}, mix_loss_ctc, true, true},
+    {"categorical_generalized_cross_entropy",
+     "CategoricalGeneralizedCrossEntropy",
+     {NULL},
+     mix_loss_categorical_generalized_cross_entropy,
+     true,
+     true},
+    {.name = NULL},
+};
+
+static void finalize(void *object) { (void)object; }
+const mix_class mix_loss_class = {.name = "loss", .finalize = finalize};
+
+/* "MSE" and "mse", not "Mse". */
+static bool alias_matches(const char *alias, const char *name) {
+  if (!strcmp(alias, name)) return true;
+  for (; *alias && *name; alias++, name++)
+    if (toupper((unsigned char)*alias) != *name) return false;
+  return !*alias && !*name;
+}
+
+static bool kind_matches(const mix_loss_kind *kind, const char *name) {
+  if (!strcmp(kind->name, name) || !strcmp(kind->class_name, name)) return true;
+  for (size_t i = 0; i < sizeof kind->aliases / sizeof *kind->aliases && kind->aliases[i]; i++)
+    if (alias_matches(kind->aliases[i], name)) return true;
+  return false;
+}
+
+static bool known_here(const mix_loss_kind *kind, const mix_semantics *semantics) {
+  return !kind->keras3_only || semantics->loss_in_floatx;
+}
+
+const mix_loss_kind *mix_loss_kind_named(const char *name, const mix_semantics *semantics) {
+  for (const mix_loss_kind *kind = mix_loss_kinds; name && kind->name; kind++)
+    if (kind_matches(kind, name)) return known_here(kind, semantics) ? kind : NULL;
+  return NULL;
+}
+
+void mix_loss_names_try(mix_did_you_mean *nearest, const mix_semantics *semantics) {
+  for (const mix_loss_kind *kind = mix_loss_kinds; kind->name; kind++) {
+    if (!known_here(kind, semantics)) continue;
+    mix_did_you_mean_try(nearest, kind->name);
+    mix_did_you_mean_try(nearest, kind->class_name);
+    for (size_t i = 0; i < sizeof kind->aliases / sizeof *kind->aliases && kind->aliases[i]; i++)
+      mix_did_you_mean_try(nearest, kind->aliases[i]);
+  }
+}
+
+static void *unknown(const char *name, const mix_semantics *semantics) {
+  mix_did_you_mean nearest = {.word = name};
+  char hint[100], list[1024];
+  mix_text known = {.text = list, .size = sizeof list};
+  mix_loss_names_try(&nearest, semantics);
+  if (nearest.found)
+    return mix_fail(MIX_VALUE_ERROR, "loss: '%.60s' is not known to %s%s", name, semantics->name,
+                    mix_did_you_mean_hint(&nearest, hint, sizeof hint));
+  for (const mix_loss_kind *kind = mix_loss_kinds; kind->name; kind++)
+    if (known_here(kind, semantics)) mix_text_put(&known, "%s%s", known.used ? ", " : "", kind->name);
+  return mix_fail(MIX_VALUE_ERROR, "loss: '%.60s' is not known to %s; known: %s", name, semantics->name,
+                  list);
+}
+
+static bool reduction_of(const char *name, const mix_semantics *semantics, mix_reduction *reduction) {
+  static const struct {
+    const char *name;
+    mix_reduction reduction;
+    int where; /* 1: tf_keras and experimental, 2: keras3 */
+  } rows[] = {{"sum_over_batch_size", MIX_REDUCTION_SUM_OVER_BATCH_SIZE, 3},
+              {"auto", MIX_REDUCTION_SUM_OVER_BATCH_SIZE, 3},
+              {"mean", MIX_REDUCTION_SUM_OVER_BATCH_SIZE, 2},
+              {"sum", MIX_REDUCTION_SUM, 3},
+              {"none", MIX_REDUCTION_NONE, 3},
+              {"mean_with_sample_weight", MIX_REDUCTION_MEAN_WITH_SAMPLE_WEIGHT, 2}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (!strcmp(rows[i].name, name) && rows[i].where & (semantics->mean_with_sample_weight ? 2 : 1)) {
+      *reduction = rows[i].reduction;
+      return true;
+    }
+  mix_fail(MIX_VALUE_ERROR,
+           "loss: reduction '%.60s' is not known; expected sum_over_batch_size, sum or none%s", name,
+           semantics->mean_with_sample_weight ? ", mean or mean_with_sample_weight" : "");
+  return false;
+}
+
+mix_loss *mix_loss_with(const mix_loss_options *options) {
+  if (mix_failed()) return NULL;
+  MIX_OPTIONS(mix_loss_options, o, options, "loss");
+  const mix_semantics *semantics = mix_semantics_or_current(o.semantics);
+  if (o.loss && o.function)
+    return mix_fail(MIX_VALUE_ERROR, "loss: both the name '%.60s' and a function were given; give one",
+                    o.loss);
+  const mix_loss_kind *kind = o.function ? NULL : mix_loss_kind_named(o.loss, semantics);
+  if (!kind && !o.function) return unknown(o.loss ? o.loss : "NULL", semantics);
+  if (!(o.label_smoothing >= 0 && o.label_smoothing <= 1))
+    return mix_fail(MIX_VALUE_ERROR, "loss %s: label_smoothing is %g; expected a number in [0, 1]",
+                    kind ? kind->name : "function", o.label_smoothing);
+  double q = mix_option_number(o.q, 0.5);
+  if (kind && kind->function == mix_loss_categorical_generalized_cross_entropy && !(q > 0 && q < 1))
+    return mix_fail(MIX_VALUE_ERROR, "loss %s: q is %g; expected a number between 0 and 1", kind->name, q);
+  mix_dtype dtype = o.dtype ? mix_dtype_from_name(o.dtype) : mix_floatx();
+  if (!mix_dtype_is_floating(dtype))
+    return mix_fail(MIX_VALUE_ERROR, "loss: the dtype is '%.60s'; expected a floating-point dtype", o.dtype);
+  mix_reduction reduction = MIX_REDUCTION_SUM_OVER_BATCH_SIZE;
+  if (o.reduction && !reduction_of(o.reduction, semantics, &reduction)) return NULL;
+  mix_loss *loss = mix_object_new(sizeof *loss, &mix_loss_class);
+  if (!loss) return NULL;
+  loss->kind = kind;
+  loss->semantics = semantics;
+  loss->dtype = dtype;
+  loss->reduction = reduction;
+  loss->options = o;
+  loss->options.loss = kind ? kind->name : NULL; /* the caller's texts are not kept */
+  loss->options.reduction = loss->options.name = loss->options.dtype = NULL;
+  loss->name = mix_intern(o.name ? o.name : kind ? kind->name : "loss");
+  if (loss->name) return mix_scoped(loss);
+  mix_release(loss);
+  return NULL;
+}
+
+const char *mix_loss_name(const mix_loss *loss) { return loss ? loss->name : NULL; }
+
+/* ---- building blocks ---- */
+
+mix_tensor *mix_mean_last(mix_tensor *x) {
+  return x && !mix_tensor_shape(x).rank ? x : mix_kept(mix_reduce_mean(x, MIX_AXES(-1), false));
+}
+mix_tensor *mix_sum_last(mix_tensor *x) {
+  return x && !mix_tensor_shape(x).rank ? x : mix_kept(mix_reduce_sum(x, MIX_AXES(-1), false));
+}
+mix_tensor *mix_clip_between(mix_tensor *x, double low, double high) {
+  return mix_clip(x, mix_scalar_like(x, low), mix_scalar_like(x, high));
+}
+mix_tensor *mix_one_minus(mix_tensor *x) { return mix_subtract(mix_scalar_like(x, 1), x); }
+
+mix_label_kind mix_label_kind_of(mix_shape y_true, mix_shape y_pred) {
+  int64_t last = y_pred.rank ? y_pred.dims[y_pred.rank - 1] : 1,
+          label_last = y_true.rank ? y_true.dims[y_true.rank - 1] : 1;
+  if (last == 1) return MIX_LABELS_BINARY;
+  return y_true.rank < y_pred.rank || label_last == 1 ? MIX_LABELS_SPARSE : MIX_LABELS_CATEGORICAL;
+}
+
+/* One with a last dimension of 1 more than the other has loses it, unless keras3 rather gives one to a
+ * vector. */
+static void align_ranks(const mix_semantics *semantics, mix_tensor **a, mix_tensor **b) {
+  mix_tensor **lower = mix_tensor_shape(*a).rank < mix_tensor_shape(*b).rank ? a : b,
+             **higher = lower == a ? b : a;
+  mix_shape low = mix_tensor_shape(*lower), high = mix_tensor_shape(*higher);
+  if (high.rank != low.rank + 1 || high.dims[high.rank - 1] != 1) return;
+  if (low.rank == 1 && semantics->loss_expands_vectors)
+    *lower = mix_expand_dims(*lower, -1);
+  else
+    *higher = mix_squeeze(*higher, MIX_AXES(-1));
+}
+
+mix_tensor *mix_loss_values(mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
+  if (mix_failed() || !loss || !y_true || !y_pred) return NULL;
+  if (!mix_loss_takes_class_numbers(loss)) align_ranks(loss->semantics, &y_true, &y_pred);
+  if (mix_failed()) return NULL;
+  if (!loss->kind)
+    return mix_returned(loss->options.function(loss->options.context, y_true, y_pred), loss->name);
+  if (!loss->kind->integer_labels) y_true = mix_cast(y_true, mix_tensor_dtype(y_pred));
+  return mix_failed() ? NULL : loss->kind->function(loss, y_true, y_pred);
+}
+
+static mix_tensor *aligned(mix_tensor *values, mix_tensor *weights) {
+  if (!weights) return NULL;
+  mix_shape have = mix_tensor_shape(weights), want = mix_tensor_shape(values);
+  if (have.rank == want.rank + 1 && have.dims[have.rank - 1] == 1) return mix_squeeze(weights, MIX_AXES(-1));
+  while (weights && have.rank && have.rank < want.rank) {
+    weights = mix_expand_dims(weights, -1);
+    have.rank++;
+  }
+  return weights;
+}
+
+mix_tensor *mix_align_weights(mix_tensor *values, mix_tensor *weights) {
+  return values && weights ? aligned(values, mix_cast(weights, mix_tensor_dtype(values))) : NULL;
+}
+
+/* ---- reduction ---- */
+
+/* Over all elements; 0 where there is none. The sum is accumulated in float32, so that a float16 loss of many
+ * samples stays finite. */
+static mix_tensor *mean_of(mix_tensor *values) {
+  if (!mix_shape_size(mix_tensor_shape(values))) return mix_scalar(0, mix_tensor_dtype(values));
+  return mix_kept(mix_reduce_mean(values, MIX_ALL_AXES, false));
+}
+static mix_tensor *sum_of(mix_tensor *values) {
+  return mix_kept(mix_reduce_sum(values, MIX_ALL_AXES, false));
+}
+
+/* a / b, 0 where b is 0 */
+static mix_tensor *divide_no_nan(mix_tensor *a, mix_tensor *b) {
+  mix_tensor *none = mix_kept(mix_equal(b, mix_scalar_like(b, 0)));
+  mix_tensor *quotient = mix_kept(mix_divide(a, mix_kept(mix_select(none, mix_scalar_like(b, 1), b))));
+  return mix_kept(mix_select(none, mix_scalar_like(quotient, 0), quotient));
+}
+
+/* Where the predictions' mask and that of the values (the class that is ignored) let count; NULL: everywhere.
+ */
+static mix_tensor *mask_of(mix_tensor *values, mix_tensor *predictions) {
+  predictions = predictions ? aligned(values, mix_cast(predictions, MIX_BOOL)) : NULL;
+  return predictions && values->mask ? mix_logical_and(predictions, values->mask)
+         : predictions               ? predictions
+                                     : values->mask;
+}
+
+/* The mask as weights. For the mean over the batch the valid entries weigh total / valid, so that the mean is
+ * that of the valid ones. */
+static mix_tensor *mask_weights(const mix_loss *loss, mix_tensor *values, mix_tensor *mask) {
+  mix_dtype wide = mix_widened(mix_tensor_dtype(values));
+  mix_tensor *valid = mix_cast(mask, wide);
+  if (!valid) return NULL;
+  if (loss->reduction == MIX_REDUCTION_SUM_OVER_BATCH_SIZE) {
+    mix_shape shape = mix_tensor_shape(valid);
+    mix_tensor *total = mix_scalar((double)mix_shape_size(shape), wide);
+    valid = mix_kept(mix_multiply(valid, divide_no_nan(total, sum_of(valid))));
+  }
+  return mix_cast(valid, mix_tensor_dtype(values));
+}
+
+static mix_tensor *reduce(const mix_loss *loss, mix_tensor *values, mix_tensor *weights) {
+  mix_tensor *weighted = weights ? mix_kept(mix_multiply(values, weights)) : values;
+  if (!weighted) return NULL;
+  switch (loss->reduction) {
+  case MIX_REDUCTION_NONE: return weighted;
+  case MIX_REDUCTION_SUM: return sum_of(weighted);
+  case MIX_REDUCTION_SUM_OVER_BATCH_SIZE: return mean_of(weighted);
+  case MIX_REDUCTION_MEAN_WITH_SAMPLE_WEIGHT: break;
+  }
+  if (!weights || !mix_tensor_shape(weighted).rank) return mean_of(weighted); /* a single value is no mean */
+  return divide_no_nan(sum_of(weighted), sum_of(weights)); /* of the weights as they were given */
+}
+
+/* tf_keras: a vector of labels against predictions (batch, 1) gives one value for all, which weights of
+ * samples do not fit. */
+static bool weights_fit(const mix_loss *loss, mix_tensor *values, mix_tensor *weights) {
+  char a[160], b[160];
+  mix_shape have = mix_tensor_shape(weights), want = mix_tensor_shape(values);
+  if (loss->semantics->loss_expands_vectors || have.rank != want.rank + 1) return true;
+  mix_fail(MIX_VALUE_ERROR,
+           "loss %s: weights have shape %s and the values of the loss %s; expected a weight for each value",
+           loss->name, mix_shape_text(have, a, sizeof a), mix_shape_text(want, b, sizeof b));
+  return false;
+}
+
+mix_tensor *mix_loss_call_with(mix_loss *loss, mix_tensor *y_true, const mix_loss_call_options *options) {
+  if (!mix_given(loss, "loss_call", "a loss") || !mix_given(y_true, "loss_call", "labels")) return NULL;
+  MIX_OPTIONS(mix_loss_call_options, o, options, "loss_call");
+  mix_tensor *y_pred = o.y_pred;
+  if (!mix_given(y_pred, "loss_call", "predictions")) return NULL;
+  if (loss->semantics->loss_in_floatx) {
+    y_pred = mix_cast(y_pred, loss->dtype);
+    if (!mix_dtype_is_integer(mix_tensor_dtype(y_true))) y_true = mix_cast(y_true, loss->dtype);
+  }
+  if (mix_failed()) return NULL;
+  if (!mix_dtype_is_floating(mix_tensor_dtype(y_pred)))
+    return mix_fail(MIX_TYPE_ERROR, "loss %s: the predictions have dtype %s; expected a floating-point dtype",
+                    loss->name, mix_dtype_name(mix_tensor_dtype(y_pred)));
+  const char *scope = mix_graph_scope_set(loss->name);
+  mix_tensor *values = mix_loss_values(loss, y_true, y_pred), *weights = NULL;
+  mix_tensor *mask = values ? mask_of(values, o.mask ? o.mask : o.y_pred->mask) : NULL;
+  if (values && o.sample_weight) weights = mix_align_weights(values, o.sample_weight);
+  if (weights && !weights_fit(loss, values, weights)) weights = NULL;
+  if (mask && !mix_failed()) {
+    mix_tensor *valid = mask_weights(loss, values, mask);
+    weights = weights ? mix_kept(mix_multiply(weights, valid)) : valid;
+  }
+  mix_tensor *result = mix_failed() || !values ? NULL : reduce(loss, values, weights);
+  mix_graph_scope_set(scope);
+  return result;
+}
+
+/* ---- JSON ---- */
+
+json_t *mix_loss_to_json(mix_loss *loss) {
+  static const char *const reductions[] = {"sum_over_batch_size", "sum", "none", "mean_with_sample_weight"};
+  if (!loss || !loss->kind) return json_null();
+  const mix_loss_options *o = &loss->options;
+  json_t *config = json_object();
+  bool good = mix_json_set(config, "name", json_string(loss->name)) &&
+              mix_json_set(config, "reduction", json_string(reductions[loss->reduction]));
+  mix_loss_rule f = loss->kind->function;
+  bool cross = f == mix_loss_binary_crossentropy || f == mix_loss_binary_focal_crossentropy ||
+               f == mix_loss_categorical_crossentropy || f == mix_loss_sparse_categorical_crossentropy ||
+               f == mix_loss_categorical_focal_crossentropy;
+  if (good && cross) good = mix_json_set(config, "from_logits", json_boolean(o->from_logits));
+  if (good && cross && f != mix_loss_sparse_categorical_crossentropy)
+    good = mix_json_set(config, "label_smoothing", json_real(o->label_smoothing)) &&
+           mix_json_set(config, "axis", json_integer(mix_axis_number(o->axis)));
+  bool binary_focal = f == mix_loss_binary_focal_crossentropy;
+  if (good && (binary_focal || f == mix_loss_categorical_focal_crossentropy))
+    good = mix_json_set(config, "gamma", json_real(mix_option_number(o->gamma, 2))) &&
+           mix_json_set(config, "alpha", json_real(mix_option_number(o->alpha, 0.25)));
+  if (good && binary_focal)
+    good = mix_json_set(config, "apply_class_balancing", json_boolean(o->apply_class_balancing));
+  bool region = f == mix_loss_dice || f == mix_loss_tversky;
+  if (good && f == mix_loss_tversky)
+    good = mix_json_set(config, "alpha", json_real(mix_option_number(o->alpha, 0.5))) &&
+           mix_json_set(config, "beta", json_real(mix_option_number(o->beta, 0.5)));
+  if (good && region)
+    good = mix_json_set(config, "axis", o->axis ? json_integer(mix_axis_number(o->axis)) : json_null());
+  if (good && f == mix_loss_circle)
+    good = mix_json_set(config, "gamma", json_real(mix_option_number(o->gamma, 80))) &&
+           mix_json_set(config, "margin", json_real(mix_option_number(o->margin, 0.4))) &&
+           mix_json_set(config, "remove_diagonal", json_boolean(!o->keep_diagonal));
+  if (good && f == mix_loss_huber)
+    good = mix_json_set(config, "delta", json_real(mix_option_number(o->delta, 1)));
+  if (good && f == mix_loss_categorical_generalized_cross_entropy)
+    good = mix_json_set(config, "q", json_real(mix_option_number(o->q, 0.5)));
+  if (good && f == mix_loss_sparse_categorical_crossentropy)
+    good = mix_json_set(config, "ignore_class",
+                        o->has_ignore_class ? json_integer(o->ignore_class) : json_null());
+  if (good)
+    return json_pack("{s:s,s:s,s:o,s:n}", "module", "keras.losses", "class_name", loss->kind->class_name,
+                     "config", config, "registered_name");
+  json_decref(config);
+  return NULL;
+}
+
+/* A number that is 0 is meant. */
+static double option(const json_t *config, const char *key) {
+  return json_object_get(config, key) ? mix_json_option_number(config, key, 0) : 0;
+}
+
+mix_loss *mix_loss_from_json(const json_t *json, const mix_semantics *semantics) {
+  if (mix_failed() || !json || json_is_null(json)) return NULL;
+  if (json_is_string(json)) return mix_loss_new(json_string_value(json), .semantics = semantics);
+  const json_t *config = json_object_get(json, "config"), *ignored = json_object_get(config, "ignore_class"),
+               *axis = json_object_get(config, "axis");
+  mix_loss_options o = {
+      .size = sizeof o, .loss = mix_json_string_or(json, "class_name", ""), .semantics = semantics};
+  o.name = mix_json_string_or(config, "name", NULL);
+  const bool unreduced = json_is_null(json_object_get(config, "reduction")); /* Keras 3's None */
+  o.reduction = unreduced ? "none" : mix_json_string_or(config, "reduction", NULL);
+  o.apply_class_balancing = mix_json_boolean_or(config, "apply_class_balancing", false);
+  o.from_logits = mix_json_boolean_or(config, "from_logits", false);
+  o.label_smoothing = mix_json_number_or(config, "label_smoothing", 0);
+  if (json_is_integer(axis)) o.axis = mix_axis_option(json_integer_value(axis));
+  o.delta = option(config, "delta");
+  o.alpha = option(config, "alpha");
+  o.beta = option(config, "beta");
+  o.gamma = option(config, "gamma");
+  o.margin = option(config, "margin");
+  o.q = option(config, "q");
+  o.keep_diagonal = !mix_json_boolean_or(config, "remove_diagonal", true);
+  o.has_ignore_class = json_is_integer(ignored);
+  o.ignore_class = json_integer_value(ignored);
+  return mix_failed() ? NULL : mix_loss_with(&o);
+}

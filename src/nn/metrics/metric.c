@@ -1,0 +1,456 @@
+/* Metrics: making them, their state, updates, results. What each kind counts is in metrics/ (spec/layers.md,
+ * section 11). */
+#include "nn/metrics/metric.h"
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/did_you_mean.h"
+#include "base/text.h"
+#include "graph/node.h"
+#include "graph/variable.h"
+#include "nn/config.h"
+#include "nn/layer/layer.h"
+#include "nn/policy/policy.h"
+#include "tensor/shape.h"
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+
+static void finalize(void *object) {
+  mix_metric *metric = object;
+  if (metric->class.finalize && metric->data) metric->class.finalize(metric);
+  for (int i = 0; i < metric->state_count; i++) mix_release(metric->state[i].variable);
+  mix_free(metric->state);
+  mix_release(metric->loss);
+  mix_metric_release_arguments(metric);
+  mix_free(metric->data);
+  mix_free(metric->config);
+}
+const mix_class mix_metric_object_class = {.name = "metric", .finalize = finalize};
+
+/* ---- making ---- */
+
+#define ADDRESS(kind) &mix_metric_##kind##_kind,
+static const mix_metric_kind *const kinds[] = {MIX_METRIC_KINDS(ADDRESS)};
+#undef ADDRESS
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+const mix_metric_kind *mix_metric_kind_named(const char *name) {
+  for (int i = 0; i < KINDS; i++) {
+    const mix_metric_kind *kind = kinds[i];
+    if (!strcmp(kind->name, name) || !strcmp(kind->class.name, name) ||
+        (kind->alias && !strcmp(kind->alias, name)))
+      return kind;
+  }
+  return NULL;
+}
+
+static bool names_accuracy(const char *name) { return !strcmp(name, "accuracy") || !strcmp(name, "acc"); }
+static bool names_crossentropy(const char *name) {
+  return !strcasecmp(name, "crossentropy") || !strcasecmp(name, "ce");
+}
+
+/* What a loss's values as a metric take. */
+static const char *const loss_arguments[] = {"from_logits", "label_smoothing", "axis", "ignore_class", NULL};
+
+/* Metrics whose class, or whose default name, is not that of the loss they average. */
+static const struct loss_metric {
+  const char *class_name, *other_name, *loss, *name, *keras3_name;
+} loss_metrics[] = {{"LogCoshError", "log_cosh_error", "log_cosh", "logcosh", "logcosh"},
+                    {"KLDivergence", NULL, "kl_divergence", "kullback_leibler_divergence", "kl_divergence"}};
+static const struct loss_metric *loss_metric_named(const char *name) {
+  for (size_t i = 0; name && i < sizeof loss_metrics / sizeof *loss_metrics; i++)
+    if (!strcmp(loss_metrics[i].class_name, name) ||
+        (loss_metrics[i].other_name && !strcmp(loss_metrics[i].other_name, name)))
+      return &loss_metrics[i];
+  return NULL;
+}
+
+static mix_loss *loss_named(const char *name, const mix_metric_options *o, const mix_semantics *semantics) {
+  /* keras3's metrics know fewer of these names, and its losses fewer of tf_keras's: here both generations
+   * take all. */
+  return mix_loss_new(name, .semantics = semantics, .reduction = "none", .from_logits = o->from_logits,
+                      .label_smoothing = o->label_smoothing, .axis = o->axis,
+                      .has_ignore_class = o->has_ignore_class, .ignore_class = o->ignore_class);
+}
+
+static bool known_here(const mix_metric_kind *kind, const mix_semantics *semantics) {
+  return kind->generations & (semantics->metric_values_by_sample ? MIX_METRIC_KERAS3 : MIX_METRIC_TF_KERAS);
+}
+
+/* False, with the error that names what is near, or what there is. */
+static bool unknown(const char *name, const mix_semantics *semantics) {
+  mix_did_you_mean nearest = {.word = name};
+  char hint[100], list[1024];
+  mix_text known = {.text = list, .size = sizeof list};
+  mix_did_you_mean_try(&nearest, "accuracy");
+  mix_text_put(&known, "accuracy");
+  for (int i = 0; i < KINDS; i++) {
+    if (!known_here(kinds[i], semantics) || kinds[i] == &mix_metric_accuracy_kind) continue;
+    mix_did_you_mean_try(&nearest, kinds[i]->name);
+    mix_did_you_mean_try(&nearest, kinds[i]->class.name);
+    mix_text_put(&known, ", %s", kinds[i]->name);
+  }
+  mix_loss_names_try(&nearest, semantics);
+  if (nearest.found)
+    mix_fail(MIX_VALUE_ERROR, "metric: '%.60s' is not known to %s%s", name, semantics->name,
+             mix_did_you_mean_hint(&nearest, hint, sizeof hint));
+  else
+    mix_fail(MIX_VALUE_ERROR, "metric: '%.60s' is not known to %s; known: %s, and the names of losses", name,
+             semantics->name, list);
+  return false;
+}
+
+/* What the options stand for: a class of the user's, a function, a kind, a loss's values, or a choice left to
+ * the first update. */
+static bool resolve(mix_metric *metric, const mix_metric_options *o) {
+  const mix_metric_class *class = &mix_mean_metric_class;
+  const char *const *known = NULL;
+  if (o->metric_class) {
+    class = o->metric_class;
+  } else if (o->metric) {
+    bool crossentropy = names_crossentropy(o->metric);
+    if (crossentropy && !metric->semantics->metric_crossentropy_chosen) {
+      mix_fail(
+          MIX_VALUE_ERROR,
+          "metric: '%.60s' is not known to %s; give binary_, categorical_ or sparse_categorical_crossentropy",
+          o->metric, metric->semantics->name);
+      return false;
+    }
+    metric->chooses = crossentropy                ? MIX_CHOOSES_CROSSENTROPY
+                      : names_accuracy(o->metric) ? MIX_CHOOSES_ACCURACY
+                                                  : MIX_CHOOSES_NOTHING;
+    metric->kind = metric->chooses ? NULL : mix_metric_kind_named(o->metric);
+    if (metric->kind) {
+      class = &metric->kind->class;
+      known = metric->kind->arguments;
+      if (!known_here(metric->kind, metric->semantics)) return unknown(o->metric, metric->semantics);
+    } else if (!metric->chooses) {
+      const struct loss_metric *other = loss_metric_named(o->metric);
+      const char *loss = other ? other->loss : o->metric;
+      known = loss_arguments;
+      if (!mix_loss_kind_named(loss, metric->semantics)) return unknown(o->metric, metric->semantics);
+      metric->loss = mix_retain(loss_named(loss, o, metric->semantics));
+    }
+  }
+  if (mix_failed() || !mix_options_copy(&metric->class, sizeof metric->class, class, "metric")) return false;
+  if (!metric->class.name || !metric->class.name[0] || !metric->class.update || !metric->class.result) {
+    mix_fail(MIX_VALUE_ERROR, "metric: a metric class needs a name, an update and a result function");
+    return false;
+  }
+  return mix_metric_take_arguments(metric, o, known);
+}
+
+/* Keras's default name of a class, else the name given. */
+static const char *default_name(const mix_metric *metric, const char *given) {
+  char text[160];
+  if (metric->options.metric_class)
+    return mix_unique_name(mix_snake_case(metric->class.name, false, text, sizeof text), false);
+  if (!given) return "metric";
+  const mix_metric_kind *kind = metric->kind;
+  if (kind && !strcmp(kind->class.name, given))
+    return kind == &mix_metric_accuracy_kind ? "accuracy"
+           : kind->numbered                  ? mix_unique_name(kind->name, false)
+                                             : kind->name;
+  const struct loss_metric *other = loss_metric_named(given);
+  if (other) return metric->semantics->metric_values_by_sample ? other->keras3_name : other->name;
+  if (metric->loss && !strcmp(metric->loss->kind->class_name, given)) return metric->loss->kind->name;
+  return given;
+}
+
+/* Under a 16-bit policy state stays floatx: tf_keras would count examples in 16 bits. */
+static mix_dtype dtype_of(const mix_metric_options *o) {
+  bool wide = mix_semantics_or_current(o->semantics)->metrics_in_float64 &&
+              mix_policy_variable_dtype(mix_global_policy()) == MIX_FLOAT64;
+  mix_dtype dtype = o->dtype ? mix_dtype_from_name(o->dtype) : wide ? MIX_FLOAT64 : mix_floatx();
+  if (!mix_dtype_is_floating(dtype) && !mix_dtype_is_integer(dtype))
+    mix_fail(MIX_VALUE_ERROR, "metric: the dtype is '%.60s'; expected a floating-point or integer dtype",
+             o->dtype);
+  return dtype;
+}
+
+mix_metric *mix_metric_with(const mix_metric_options *options) {
+  if (mix_failed()) return NULL;
+  MIX_OPTIONS(mix_metric_options, o, options, "metric");
+  if ((o.metric != NULL) + (o.function != NULL) + (o.metric_class != NULL) != 1)
+    return mix_fail(MIX_VALUE_ERROR, "metric: give a name or a function or a class, one of the three");
+  mix_dtype dtype = dtype_of(&o);
+  if (o.k < 0)
+    return mix_fail(MIX_VALUE_ERROR, "metric: k is %lld; expected a positive number", (long long)o.k);
+  mix_metric *metric = mix_failed() ? NULL : mix_object_new(sizeof *metric, &mix_metric_object_class);
+  if (!metric) return NULL;
+  metric->semantics = mix_semantics_or_current(o.semantics);
+  metric->dtype = dtype;
+  metric->dtype_given = o.dtype != NULL;
+  bool made = resolve(metric, &o) && (metric->data = mix_calloc(1, metric->class.instance_size)) != NULL;
+  if (made) {
+    metric->name = mix_intern(o.name ? o.name : default_name(metric, o.metric));
+    metric->built = !metric->class.build;
+    if (metric->kind && metric->kind->make)
+      made = metric->kind->make(metric);
+    else if (metric->class.update == mix_mean_metric_class.update)
+      made = mix_mean_make(metric);
+  }
+  if (made && !mix_failed()) return mix_scoped(metric);
+  if (!made || !metric->name) metric->class.finalize = NULL; /* the instance was never set up */
+  mix_release(metric);
+  return NULL;
+}
+
+const char *mix_metric_name(const mix_metric *metric) { return metric ? metric->name : NULL; }
+mix_dtype mix_metric_dtype(const mix_metric *metric) { return metric ? metric->dtype : MIX_DTYPE_NONE; }
+void *mix_metric_data(const mix_metric *metric) { return metric ? metric->data : NULL; }
+const char *mix_metric_class_name(const mix_metric *metric) {
+  if (!metric) return NULL;
+  if (!metric->loss || metric->chooses)
+    return metric->class.name; /* what was chosen is no part of what it is */
+  const char *name = metric->loss->kind->class_name;
+  return strcmp(name, "LogCosh") ? name : "LogCoshError";
+}
+
+bool mix_metric_takes_class_numbers(const mix_metric *metric, mix_shape y_true, mix_shape y_pred) {
+  bool sparse = metric->kind == &mix_metric_sparse_categorical_accuracy_kind ||
+                metric->kind == &mix_metric_sparse_top_k_kind;
+  if (metric->chooses) return mix_label_kind_of(y_true, y_pred) == MIX_LABELS_SPARSE;
+  return sparse || (metric->loss && mix_loss_takes_class_numbers(metric->loss));
+}
+
+/* ---- state ---- */
+
+mix_variable *mix_metric_add_variable_with(mix_metric *metric, const mix_metric_variable_options *options) {
+  if (mix_failed()) return NULL;
+  if (!metric) return mix_fail(MIX_TYPE_ERROR, "metric_add_variable: got no metric");
+  MIX_OPTIONS(mix_metric_variable_options, o, options, "metric_add_variable");
+  mix_dtype dtype = o.dtype ? mix_dtype_from_name(o.dtype) : metric->dtype;
+  if (dtype == MIX_DTYPE_NONE)
+    return mix_fail(MIX_VALUE_ERROR, "metric %s: there is no dtype '%.60s'", metric->name, o.dtype);
+  if (!mix_reserve(&metric->state, &metric->state_capacity, metric->state_count + 1, sizeof *metric->state))
+    return NULL;
+  /* In the first capture too: the start is computed outside it, at once. */
+  mix_capture *capture = mix_capture_set(NULL);
+  mix_dtype cast = mix_cast_dtype_set(MIX_DTYPE_NONE);
+  mix_variable *variable = NULL;
+  MIX_SCOPE {
+    mix_tensor *start = mix_fill(o.shape, o.value, dtype);
+    variable =
+        mix_retain(mix_variable_new(start, .name = o.name ? o.name : "variable", .not_trainable = true));
+  }
+  mix_cast_dtype_set(cast);
+  mix_capture_set(capture);
+  if (variable)
+    metric->state[metric->state_count++] = (struct mix_metric_state){.variable = variable, .start = o.value};
+  return variable;
+}
+
+mix_list *mix_metric_variables(mix_metric *metric) {
+  if (!mix_given(metric, "metric_variables", "a metric")) return NULL;
+  mix_list *list = mix_list_new(0, NULL);
+  for (int i = 0; i < metric->state_count; i++) mix_list_append(list, metric->state[i].variable);
+  return mix_failed() ? NULL : list;
+}
+
+mix_status mix_metric_build(mix_metric *metric, mix_shape y_true, mix_shape y_pred) {
+  if (!mix_given(metric, "metric_build", "a metric") || metric->built) return mix_error();
+  mix_status status = metric->class.build(metric, y_true, y_pred);
+  if (status != MIX_OK) return mix_fail_status(status, "metric %s: build failed", metric->name);
+  metric->built = !mix_failed();
+  return mix_error();
+}
+
+mix_tensor *mix_metric_value(const mix_metric *metric, int index) {
+  return mix_variable_true_value(metric->state[index].variable);
+}
+
+mix_status mix_metric_add(mix_metric *metric, int index, mix_tensor *amount) {
+  mix_variable *variable = metric->state[index].variable;
+  return mix_variable_assign(variable, mix_add(mix_variable_true_value(variable), amount));
+}
+
+mix_tensor *mix_metric_number(const mix_metric *metric, double value) {
+  return mix_scalar(value, metric->dtype);
+}
+
+mix_tensor *mix_divide_no_nan(mix_tensor *a, mix_tensor *b) {
+  mix_tensor *none = mix_equal(b, mix_scalar_like(b, 0));
+  mix_tensor *quotient = mix_divide(a, mix_select(none, mix_scalar_like(b, 1), b));
+  return mix_select(none, mix_scalar_like(quotient, 0), quotient);
+}
+
+void mix_metric_align(mix_tensor **a, mix_tensor **b) {
+  if (!*a || !*b) return;
+  mix_tensor **lower = mix_tensor_shape(*a).rank < mix_tensor_shape(*b).rank ? a : b,
+             **higher = lower == a ? b : a;
+  mix_shape low = mix_tensor_shape(*lower), high = mix_tensor_shape(*higher);
+  if (high.rank == low.rank + 1 && high.dims[high.rank - 1] == 1)
+    *higher = mix_squeeze(*higher, MIX_AXES(-1));
+}
+
+/* ---- update, result, reset ---- */
+
+/* The thread's state while a metric's functions run: its name as the scope of nodes, which the graph rewrite
+ * leaves alone. */
+typedef struct running {
+  const char *scope;
+  bool keep;
+  mix_dtype cast;
+} running;
+static running run_begin(const mix_metric *metric) {
+  return (running){mix_graph_scope_set(metric->name), mix_graph_keep_set(true),
+                   mix_cast_dtype_set(MIX_DTYPE_NONE)};
+}
+static void run_end(running former) {
+  mix_cast_dtype_set(former.cast);
+  mix_graph_keep_set(former.keep);
+  mix_graph_scope_set(former.scope);
+}
+
+static mix_shape shape_of(mix_tensor *tensor) {
+  return tensor ? mix_tensor_shape(tensor) : (mix_shape){.rank = 0};
+}
+
+mix_status mix_metric_update_with(mix_metric *metric, const mix_metric_update_options *options) {
+  if (!mix_given(metric, "metric_update", "a metric")) return mix_error();
+  mix_metric_update_options o;
+  if (!mix_options_copy(&o, sizeof o, options, "metric_update")) return mix_error();
+  if (!o.values) return mix_fail_status(MIX_TYPE_ERROR, "metric %s: update got no values", metric->name);
+  mix_metric_args args = {.size = sizeof args,
+                          .y_true = o.values,
+                          .y_pred = o.y_pred,
+                          .sample_weight = o.sample_weight,
+                          .mask = o.y_pred ? o.y_pred->mask : NULL};
+  running former = run_begin(metric);
+  mix_status status = MIX_OK;
+  MIX_SCOPE {
+    if (mix_metric_build(metric, shape_of(o.values), shape_of(o.y_pred)) == MIX_OK)
+      status = metric->class.update(metric, &args);
+  }
+  run_end(former);
+  if (status != MIX_OK) mix_fail(status, "metric %s: update failed", metric->name);
+  return mix_error();
+}
+
+mix_tensor *mix_metric_result_tensor(mix_metric *metric) {
+  if (!mix_given(metric, "metric_result", "a metric")) return NULL;
+  if (!metric->built)
+    return mix_fail(MIX_VALUE_ERROR,
+                    "metric %s: has no state before the first update, which tells it the shapes",
+                    metric->name);
+  running former = run_begin(metric);
+  mix_tensor *result = metric->class.result(metric);
+  run_end(former);
+  return mix_returned(result, metric->name);
+}
+
+double mix_metric_result(mix_metric *metric) {
+  double value = NAN;
+  MIX_SCOPE {
+    mix_tensor *result = mix_metric_result_tensor(metric);
+    int64_t count = result ? mix_shape_size(mix_tensor_shape(result)) : 0;
+    if (result && count != 1)
+      mix_fail(MIX_VALUE_ERROR, "metric %s: the result is %lld numbers; read mix_metric_result_tensor",
+               metric->name, (long long)count);
+    else if (result)
+      value = mix_tensor_item(result);
+  }
+  return value;
+}
+
+mix_status mix_metric_reset(mix_metric *metric) {
+  if (!mix_given(metric, "metric_reset", "a metric")) return mix_error();
+  running former = run_begin(metric);
+  MIX_SCOPE {
+    if (metric->class.reset) {
+      mix_status status = metric->class.reset(metric);
+      if (status != MIX_OK) mix_fail(status, "metric %s: reset failed", metric->name);
+    } else
+      for (int i = 0; i < metric->state_count; i++) {
+        mix_variable *variable = metric->state[i].variable;
+        mix_variable_assign(variable, mix_fill(variable->shape, metric->state[i].start, variable->dtype));
+      }
+  }
+  run_end(former);
+  return mix_error();
+}
+
+/* ---- configs ---- */
+
+static const char *const *arguments_of(const mix_metric *metric) {
+  static const char *const none[] = {NULL};
+  return metric->kind ? metric->kind->arguments : metric->loss && !metric->chooses ? loss_arguments : none;
+}
+
+const char *mix_metric_get_config(mix_metric *metric) {
+  if (!mix_given(metric, "metric_get_config", "a metric")) return NULL;
+  mix_config config = {json_object()};
+  bool good = mix_json_set(config.object, "name", json_string(metric->name)) &&
+              mix_json_set(config.object, "dtype", json_string(mix_dtype_name(metric->dtype))) &&
+              mix_metric_arguments_to_json(metric, arguments_of(metric), config.object);
+  if (good && metric->class.get_config) good = metric->class.get_config(metric, &config) == MIX_OK;
+  char *text = good ? mix_json_text(config.object) : NULL;
+  json_decref(config.object);
+  if (!text) return NULL;
+  mix_free(metric->config);
+  return metric->config = text;
+}
+
+static const char *const *arguments_named(const char *name) {
+  const mix_metric_kind *kind = mix_metric_kind_named(name);
+  return kind ? kind->arguments : loss_arguments;
+}
+
+static mix_metric *from_json(const char *name, const json_t *config, const mix_semantics *semantics) {
+  enum { MAX_NUMBERS = 1024 };
+  double *numbers = config ? mix_calloc(MAX_NUMBERS, sizeof *numbers) : NULL;
+  if (!numbers) return NULL;
+  mix_metric *metric = NULL;
+  mix_metric_options o = {.size = sizeof o, .metric = name, .semantics = semantics};
+  o.name = mix_json_string_or(config, "name", NULL);
+  o.dtype = mix_json_string_or(config, "dtype", NULL);
+  if (mix_metric_arguments_from_json(config, arguments_named(name), &o, numbers, MAX_NUMBERS))
+    metric = mix_metric_with(&o);
+  mix_free(numbers);
+  return mix_failed() ? NULL : metric;
+}
+
+mix_metric *mix_metric_from_config(const char *class_name, const char *json, const mix_semantics *semantics) {
+  if (mix_failed()) return NULL;
+  if (!class_name || !json)
+    return mix_fail(MIX_TYPE_ERROR, "metric_from_config: expected a class name and a config");
+  json_t *config = mix_json_parse(json, "metric_from_config");
+  mix_metric *metric = from_json(class_name, config, semantics);
+  json_decref(config);
+  return metric;
+}
+
+/* Takes "key=value", which it cuts in two. */
+static bool take_text(const char *name, char *item, json_t *config) {
+  char *equals = strchr(item, '=');
+  if (!equals || equals == item) {
+    mix_fail(MIX_VALUE_ERROR, "metric %.60s: '%.60s' is not of the form key=value", name, item);
+    return false;
+  }
+  *equals = 0;
+  bool common = !strcmp(item, "name") || !strcmp(item, "dtype");
+  json_t *value = common ? json_string(equals + 1)
+                         : mix_metric_argument_json(name, arguments_named(name), item, equals + 1);
+  if (!value && !mix_failed())
+    mix_fail(MIX_VALUE_ERROR, "metric %.60s: its %s is no text in UTF-8", name, item);
+  return value && mix_json_set(config, item, value);
+}
+
+mix_metric *mix_metric_from_text(const char *text, const mix_semantics *semantics) {
+  if (mix_failed()) return NULL;
+  if (!text) return mix_fail(MIX_TYPE_ERROR, "metric_from_text: no text");
+  char *name = mix_strdup(text), *next = name ? strchr(name, ':') : NULL;
+  json_t *config = json_object();
+  if (next) *next++ = 0;
+  bool good = name != NULL;
+  while (good && next) {
+    char *item = next;
+    if ((next = strchr(item, ','))) *next++ = 0;
+    good = take_text(name, item, config);
+  }
+  mix_metric *metric = good ? from_json(name, config, semantics) : NULL;
+  mix_free(name);
+  json_decref(config);
+  return metric;
+}

@@ -1,0 +1,252 @@
+/* Fixed and dynamic loss scales (spec/mixed-precision.md, 6.1 and 6.2). */
+#include "nn/policy/loss_scale.h"
+#include "base/alloc.h"
+#include "base/error.h"
+#include "nn/config.h"
+#include "nn/keep.h"
+#include "nn/number.h"
+#include <math.h>
+#include <mixtape/ops.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { DEFAULT_INCREMENT_PERIOD = 2000 };
+static const double default_initial = 32768, default_multiplier = 2;
+
+static void finalize(void *object) {
+  mix_loss_scale *loss_scale = object;
+  mix_release(loss_scale->scale);
+  mix_release(loss_scale->good_steps);
+  mix_release(loss_scale->skipped_steps);
+  mix_free(loss_scale->serialized);
+  mix_free(loss_scale->config);
+}
+const mix_class mix_loss_scale_class = {.name = "loss_scale", .finalize = finalize};
+
+mix_loss_scale *mix_fixed_loss_scale(double value) {
+  if (mix_failed()) return NULL;
+  if (!(value >= 1))
+    return mix_fail(MIX_VALUE_ERROR, "fixed_loss_scale: the value is %g; expected a number of at least 1",
+                    value);
+  mix_loss_scale *loss_scale = mix_object_new(sizeof *loss_scale, &mix_loss_scale_class);
+  if (!loss_scale) return NULL;
+  loss_scale->initial = value;
+  loss_scale->semantics = mix_semantics_current();
+  return mix_scoped(loss_scale);
+}
+
+/* A state variable with a finished initial value; owned by the caller. */
+static mix_variable *state(const char *name, double value, mix_dtype dtype) {
+  return mix_retain(mix_variable_new(mix_scalar(value, dtype), .name = name, .not_trainable = true));
+}
+
+mix_loss_scale *mix_loss_scale_dynamic(double initial, int64_t increment_period, double multiplier,
+                                       const mix_semantics *semantics) {
+  if (mix_failed()) return NULL;
+  mix_loss_scale *loss_scale = mix_object_new(sizeof *loss_scale, &mix_loss_scale_class);
+  if (!loss_scale) return NULL;
+  *loss_scale = (mix_loss_scale){.object = loss_scale->object,
+                                 .dynamic = true,
+                                 .initial = initial,
+                                 .increment_period = increment_period,
+                                 .multiplier = multiplier,
+                                 .semantics = semantics};
+  loss_scale->scale = state("current_loss_scale", initial, MIX_FLOAT32);
+  loss_scale->good_steps = state("good_steps", 0, MIX_INT64);
+  loss_scale->skipped_steps = state("skipped_steps", 0, MIX_INT64);
+  if (loss_scale->scale && loss_scale->good_steps && loss_scale->skipped_steps) return mix_scoped(loss_scale);
+  mix_release(loss_scale);
+  return NULL;
+}
+
+mix_loss_scale *mix_dynamic_loss_scale_with(const mix_dynamic_loss_scale_options *options) {
+  if (mix_failed()) return NULL;
+  MIX_OPTIONS(mix_dynamic_loss_scale_options, o, options, "dynamic_loss_scale");
+  return mix_loss_scale_dynamic(mix_option_number(o.initial_loss_scale, default_initial),
+                                o.increment_period ? o.increment_period : DEFAULT_INCREMENT_PERIOD,
+                                mix_option_number(o.multiplier, default_multiplier),
+                                mix_semantics_or_current(o.semantics));
+}
+
+mix_loss_scale *mix_loss_scale_get(const char *identifier) {
+  if (mix_failed() || !identifier) return NULL;
+  if (!strcmp(identifier, "dynamic")) return mix_dynamic_loss_scale(0);
+  return mix_fail(
+      MIX_VALUE_ERROR,
+      "loss_scale: could not interpret \"%.100s\"; expected \"dynamic\", a number or a loss scale",
+      identifier);
+}
+
+/* ---- state ---- */
+
+bool mix_loss_scale_is_dynamic(const mix_loss_scale *loss_scale) { return loss_scale && loss_scale->dynamic; }
+double mix_loss_scale_initial(const mix_loss_scale *loss_scale) {
+  return loss_scale ? loss_scale->initial : 0;
+}
+int64_t mix_loss_scale_increment_period(const mix_loss_scale *loss_scale) {
+  return loss_scale ? loss_scale->increment_period : 0;
+}
+double mix_loss_scale_multiplier(const mix_loss_scale *loss_scale) {
+  return loss_scale ? loss_scale->multiplier : 0;
+}
+mix_variable *mix_loss_scale_variable(const mix_loss_scale *loss_scale) {
+  return loss_scale ? loss_scale->scale : NULL;
+}
+mix_variable *mix_loss_scale_good_steps(const mix_loss_scale *loss_scale) {
+  return loss_scale ? loss_scale->good_steps : NULL;
+}
+mix_variable *mix_loss_scale_skipped_steps(const mix_loss_scale *loss_scale) {
+  return loss_scale ? loss_scale->skipped_steps : NULL;
+}
+
+mix_tensor *mix_loss_scale_value(mix_loss_scale *loss_scale) {
+  if (!mix_given(loss_scale, "loss_scale_value", "a loss scale")) return NULL;
+  return loss_scale->dynamic ? mix_variable_true_value(loss_scale->scale)
+                             : mix_scalar(loss_scale->initial, MIX_FLOAT32);
+}
+
+/* The scale after a finite step in which the counter is full. */
+static mix_tensor *grown(const mix_loss_scale *loss_scale, mix_tensor *scale) {
+  mix_tensor *larger = mix_kept(mix_multiply(scale, mix_scalar(loss_scale->multiplier, MIX_FLOAT32)));
+  if (!loss_scale->semantics->scale_capped) return larger;
+  return mix_kept(mix_select(mix_kept(mix_is_finite(larger)), larger, scale));
+}
+
+/* The scale after a step that was not finite. */
+static mix_tensor *reduced(const mix_loss_scale *loss_scale, mix_tensor *scale) {
+  mix_tensor *smaller = mix_kept(mix_divide(scale, mix_scalar(loss_scale->multiplier, MIX_FLOAT32)));
+  double floor = loss_scale->semantics->scale_floor;
+  return floor > 0 ? mix_kept(mix_maximum(smaller, mix_scalar(floor, MIX_FLOAT32))) : smaller;
+}
+
+mix_tensor *mix_loss_scale_update(mix_loss_scale *loss_scale, mix_tensor *all_finite) {
+  if (!mix_given(loss_scale, "loss_scale_update", "a loss scale") ||
+      !mix_given(all_finite, "loss_scale_update", "a bool scalar"))
+    return NULL;
+  if (!loss_scale->dynamic) return mix_scalar(1, MIX_BOOL);
+  mix_tensor *scale = mix_variable_true_value(loss_scale->scale),
+             *steps = mix_variable_true_value(loss_scale->good_steps);
+  mix_tensor *zero = mix_scalar(0, MIX_INT64), *one = mix_scalar(1, MIX_INT64);
+  mix_tensor *period = mix_scalar((double)loss_scale->increment_period, MIX_INT64);
+  mix_tensor *next = mix_kept(mix_add(steps, one));
+  mix_tensor *full = mix_kept(loss_scale->semantics->growth_at_equality ? mix_equal(next, period)
+                                                                        : mix_greater_equal(next, period));
+  mix_tensor *good_scale = mix_kept(mix_select(full, grown(loss_scale, scale), scale));
+  mix_tensor *good_steps = mix_kept(mix_select(full, zero, next));
+  mix_tensor *new_scale = mix_kept(mix_select(all_finite, good_scale, reduced(loss_scale, scale)));
+  mix_tensor *new_steps = mix_kept(mix_select(all_finite, good_steps, zero));
+  mix_tensor *skipped = mix_variable_true_value(loss_scale->skipped_steps);
+  mix_tensor *new_skipped = mix_kept(mix_select(all_finite, skipped, mix_kept(mix_add(skipped, one))));
+  if (mix_variable_assign(loss_scale->scale, new_scale) ||
+      mix_variable_assign(loss_scale->good_steps, new_steps) ||
+      mix_variable_assign(loss_scale->skipped_steps, new_skipped))
+    return NULL;
+  return all_finite;
+}
+
+mix_tensor *mix_all_finite_of(mix_list *gradients) {
+  if (!mix_given(gradients, "all_finite_of", "a list of gradients")) return NULL;
+  mix_tensor *all = NULL;
+  for (int i = 0; i < mix_list_count(gradients); i++) {
+    mix_tensor *gradient = mix_list_get(gradients, i);
+    if (!gradient) continue;
+    mix_tensor *finite = mix_kept(mix_all_finite(gradient));
+    all = all ? mix_kept(mix_logical_and(all, finite)) : finite;
+    if (!all) return NULL;
+  }
+  return all ? all : mix_scalar(1, MIX_BOOL);
+}
+
+/* ---- texts ---- */
+
+const char *mix_loss_scale_text(const mix_loss_scale *loss_scale, char *text, size_t size) {
+  char numbers[4][32];
+  if (!text || !size) return "";
+  if (!loss_scale) {
+    snprintf(text, size, "None");
+  } else if (!loss_scale->dynamic) {
+    snprintf(text, size, "FixedLossScale(%s)", mix_python_float(loss_scale->initial, numbers[0]));
+  } else {
+    double scale = mix_tensor_item(mix_variable_true_value(loss_scale->scale));
+    double steps = mix_tensor_item(mix_variable_true_value(loss_scale->good_steps));
+    snprintf(
+        text, size,
+        "DynamicLossScale(current_loss_scale=%s, num_good_steps=%.0f, initial_loss_scale=%s, increment_period=%lld, multiplier=%s)",
+        mix_python_float(scale, numbers[0]), steps, mix_python_float(loss_scale->initial, numbers[1]),
+        (long long)loss_scale->increment_period, mix_python_float(loss_scale->multiplier, numbers[2]));
+  }
+  return text;
+}
+
+json_t *mix_loss_scale_config_json(mix_loss_scale *loss_scale) {
+  if (!loss_scale) return json_null();
+  json_t *config = json_object();
+  bool done =
+      !loss_scale->dynamic
+          ? mix_json_set(config, "loss_scale_value", json_real(loss_scale->initial))
+          : mix_json_set(config, "initial_loss_scale", json_real(loss_scale->initial)) &&
+                mix_json_set(config, "increment_period", json_integer(loss_scale->increment_period)) &&
+                mix_json_set(config, "multiplier", json_real(loss_scale->multiplier));
+  if (done) return config;
+  json_decref(config);
+  return NULL;
+}
+
+json_t *mix_loss_scale_to_json(mix_loss_scale *loss_scale) {
+  if (!loss_scale) return json_null();
+  json_t *config = mix_loss_scale_config_json(loss_scale);
+  return config ? json_pack("{s:s,s:o}", "class_name",
+                            loss_scale->dynamic ? "DynamicLossScale" : "FixedLossScale", "config", config)
+                : NULL;
+}
+
+/* Keeps the text of `json`, whose reference it takes, in *place. */
+static const char *keep_text(char **place, json_t *json) {
+  char *text = mix_json_text(json);
+  json_decref(json);
+  if (!text) return NULL;
+  mix_free(*place);
+  return *place = text;
+}
+
+const char *mix_loss_scale_serialize(mix_loss_scale *loss_scale) {
+  return mix_given(loss_scale, "loss_scale_serialize", "a loss scale")
+             ? keep_text(&loss_scale->serialized, mix_loss_scale_to_json(loss_scale))
+             : NULL;
+}
+const char *mix_loss_scale_config(mix_loss_scale *loss_scale) {
+  return mix_given(loss_scale, "loss_scale_config", "a loss scale")
+             ? keep_text(&loss_scale->config, mix_loss_scale_config_json(loss_scale))
+             : NULL;
+}
+
+mix_loss_scale *mix_loss_scale_from_json(const json_t *json, const mix_semantics *semantics) {
+  if (mix_failed() || !json || json_is_null(json)) return NULL;
+  if (json_is_number(json)) return mix_fixed_loss_scale(json_number_value(json));
+  if (json_is_string(json) && !strcmp(json_string_value(json), "dynamic"))
+    return mix_loss_scale_dynamic(default_initial, DEFAULT_INCREMENT_PERIOD, default_multiplier, semantics);
+  if (json_is_string(json)) return mix_loss_scale_get(json_string_value(json));
+  const char *class_name = mix_json_string_or(json, "class_name", "");
+  const json_t *config = json_object_get(json, "config");
+  if (class_name && !strcmp(class_name, "FixedLossScale")) {
+    double value = mix_json_number_or(config, "loss_scale_value", 0);
+    return mix_failed() ? NULL : mix_fixed_loss_scale(value);
+  }
+  if (class_name && !strcmp(class_name, "DynamicLossScale")) {
+    double initial = mix_json_number_or(config, "initial_loss_scale", default_initial);
+    int64_t period = mix_json_integer_or(config, "increment_period", DEFAULT_INCREMENT_PERIOD);
+    double multiplier = mix_json_number_or(config, "multiplier", default_multiplier);
+    return mix_failed() ? NULL : mix_loss_scale_dynamic(initial, period, multiplier, semantics);
+  }
+  return mix_fail(MIX_VALUE_ERROR,
+                  "loss_scale: class \"%.100s\" is not known; expected FixedLossScale or DynamicLossScale",
+                  class_name ? class_name : "");
+}
+
+mix_loss_scale *mix_loss_scale_deserialize(const char *text) {
+  if (mix_failed()) return NULL;
+  json_t *json = mix_json_parse(text, "loss_scale_deserialize");
+  mix_loss_scale *loss_scale = mix_loss_scale_from_json(json, mix_semantics_current());
+  json_decref(json);
+  return loss_scale;
+}

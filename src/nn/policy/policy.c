@@ -1,0 +1,264 @@
+/* Which names are policies and what they mean (spec/mixed-precision.md, 1.1 to 1.3). */
+#include "nn/policy/policy.h"
+#include "base/alloc.h"
+#include "base/error.h"
+#include "nn/policy/loss_scale.h"
+#include "nn/number.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { DEFAULT_AMAX_HISTORY_LENGTH = 1024 };
+
+static void finalize(void *object) {
+  mix_policy *policy = object;
+  mix_release(policy->loss_scale);
+  mix_free(policy->serialized);
+  mix_free(policy->config);
+}
+const mix_class mix_policy_class = {.name = "policy", .finalize = finalize};
+
+/* What a name stands for. */
+typedef struct meaning {
+  mix_dtype compute, variable;
+  char mode[24], source[40]; /* of a quantised policy, else "" */
+} meaning;
+
+static bool starts_with(const char *text, const char *prefix) {
+  return !strncmp(text, prefix, strlen(prefix));
+}
+static bool ends_with(const char *text, const char *suffix) {
+  size_t n = strlen(text), m = strlen(suffix);
+  return n >= m && !strcmp(text + n - m, suffix);
+}
+
+/* The names that ended in _float32_vars went away with TensorFlow 2.1. */
+static bool refuse_removed(const char *name) {
+  static const struct {
+    const char *name, *instead;
+  } hints[] = {{"infer_float32_vars", "'mixed_float16' or 'mixed_bfloat16'"},
+               {"infer_with_float32_vars", "'mixed_float16' or 'mixed_bfloat16'"},
+               {"float16_with_float32_vars", "'mixed_float16'"},
+               {"bfloat16_with_float32_vars", "'mixed_bfloat16'"}};
+  for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
+    if (!strcmp(hints[i].name, name)) {
+      mix_fail(
+          MIX_VALUE_ERROR,
+          "policy: names that end in '_float32_vars' have been removed; got '%s'. Use the policy %s instead",
+          name, hints[i].instead);
+      return false;
+    }
+  mix_fail(MIX_VALUE_ERROR, "policy: names that end in '_float32_vars' have been removed; got '%.100s'",
+           name);
+  return false;
+}
+
+static bool refuse_name(const char *name, const mix_semantics *semantics) {
+  mix_fail(
+      MIX_VALUE_ERROR,
+      "policy: '%.60s%s' cannot be converted to a %s; valid names are 'mixed_float16', 'mixed_bfloat16', and the name of any dtype "
+      "such as 'float32'",
+      name, strlen(name) > 60 ? "..." : "", semantics->policy_class);
+  return false;
+}
+
+/* Keras 3's plain names: dtypes that its tensors may have. */
+static bool plain_name_allowed(mix_dtype dtype, const mix_semantics *semantics) {
+  if (dtype == MIX_DTYPE_NONE) return false;
+  return semantics->policy_unknown_names_plain || (dtype != MIX_COMPLEX64 && dtype != MIX_COMPLEX128);
+}
+
+/* The dtype of a plain name; TensorFlow knows three by C's names too. */
+static mix_dtype dtype_named(const char *name, const mix_semantics *semantics) {
+  if (semantics->policy_unknown_names_plain) {
+    if (!strcmp(name, "half")) return MIX_FLOAT16;
+    if (!strcmp(name, "float")) return MIX_FLOAT32;
+    if (!strcmp(name, "double")) return MIX_FLOAT64;
+  }
+  return mix_dtype_from_name(name);
+}
+
+static bool plain(const char *name, const mix_semantics *semantics, meaning *m) {
+  if (!strcmp(name, "mixed_float16") || !strcmp(name, "mixed_bfloat16")) {
+    m->compute = name[6] == 'f' ? MIX_FLOAT16 : MIX_BFLOAT16;
+    m->variable = MIX_FLOAT32;
+    return true;
+  }
+  if (semantics->policy_infer && !strcmp(name, "_infer")) return true;
+  mix_dtype dtype = dtype_named(name, semantics);
+  if (!plain_name_allowed(dtype, semantics)) return false;
+  m->compute = m->variable = dtype;
+  return true;
+}
+
+/* "int8", "int4", "int4/128", "float8", "ternary", "gptq/4/128", "awq/4/128": fields of digits, or -1 */
+static bool mode_known(const char *mode) {
+  static const char *const exact[] = {"int8", "int4", "float8", "ternary"};
+  for (size_t i = 0; i < sizeof exact / sizeof *exact; i++)
+    if (!strcmp(mode, exact[i])) return true;
+  int bits = 0, group = 0, end = 0;
+  if (sscanf(mode, "int4/%d%n", &group, &end) == 1 && !mode[end]) return group == -1 || group > 0;
+  if (sscanf(mode, "gptq/%d/%d%n", &bits, &group, &end) == 2 && !mode[end])
+    return (bits == 2 || bits == 3 || bits == 4 || bits == 8) && (group == -1 || group > 0);
+  if (sscanf(mode, "awq/%d/%d%n", &bits, &group, &end) == 2 && !mode[end])
+    return bits == 4 && (group == -1 || group > 0);
+  return false;
+}
+
+/* "int8_from_mixed_bfloat16": the mode, and the policy whose dtypes stay in force. */
+static bool quantized(const char *name, const char *from, const mix_semantics *semantics, meaning *m) {
+  const char *source = from + strlen("_from_");
+  if ((size_t)(from - name) >= sizeof m->mode || strlen(source) >= sizeof m->source)
+    return refuse_name(name, semantics);
+  memcpy(m->mode, name, (size_t)(from - name));
+  strcpy(m->source, source);
+  if (!mode_known(m->mode) || !plain(source, semantics, m)) return refuse_name(name, semantics);
+  if ((starts_with(m->mode, "int8") || starts_with(m->mode, "int4")) && !strcmp(source, "float16")) {
+    mix_fail(
+        MIX_VALUE_ERROR,
+        "policy: '%s' is refused: %s quantisation doesn't work well with compute dtype float16; use '%s_from_mixed_bfloat16'",
+        name, m->mode, m->mode);
+    return false;
+  }
+  return true;
+}
+
+static bool understand(const char *name, const mix_semantics *semantics, meaning *m) {
+  *m = (meaning){.compute = MIX_DTYPE_NONE};
+  if (semantics->policy_quantized) {
+    const char *from = strstr(name, "_from_");
+    if (from) return quantized(name, from, semantics, m);
+    if (starts_with(name, "float8_")) {
+      mix_fail(
+          MIX_UNSUPPORTED,
+          "policy: '%.60s': this library has no float8 tensors; 'float8_from_mixed_bfloat16' is accepted",
+          name);
+      return false;
+    }
+  } else if (ends_with(name, "_float32_vars")) {
+    return refuse_removed(name);
+  }
+  return plain(name, semantics, m) || refuse_name(name, semantics);
+}
+
+/* The loss scale of an experimental policy: what was given, else dynamic for mixed_float16. A retained object
+ * in *result, or NULL. */
+static bool choose_loss_scale(const mix_policy_options *o, const char *name, const mix_semantics *semantics,
+                              mix_loss_scale **result, bool *given) {
+  int count =
+      (o->loss_scale != 0) + (o->loss_scale_name != NULL) + (o->loss_scale_object != NULL) + o->no_loss_scale;
+  *result = NULL;
+  *given = count > 0;
+  if (!count && (!semantics->policy_has_loss_scale || strcmp(name, "mixed_float16"))) return true;
+  if (!semantics->policy_has_loss_scale) {
+    mix_fail(
+        MIX_TYPE_ERROR,
+        "policy: a loss scale belongs to policies of the experimental semantics; with %s wrap the optimizer instead",
+        semantics->name);
+    return false;
+  }
+  if (count > 1) {
+    mix_fail(MIX_VALUE_ERROR,
+             "policy: give only one of loss_scale, loss_scale_name, loss_scale_object and no_loss_scale");
+    return false;
+  }
+  if (o->no_loss_scale) return true;
+  mix_loss_scale *loss_scale = o->loss_scale_object ? o->loss_scale_object
+                               : o->loss_scale_name ? mix_loss_scale_get(o->loss_scale_name)
+                               : o->loss_scale != 0
+                                   ? mix_fixed_loss_scale(mix_option_number(o->loss_scale, 0))
+                                   : mix_dynamic_loss_scale(.semantics = semantics);
+  *result = mix_retain(loss_scale);
+  return loss_scale != NULL;
+}
+
+/* A loss scale helps float16 alone, whose gradients underflow. */
+static void warn_useless_loss_scale(const mix_policy *policy) {
+  if (!policy->loss_scale || policy->compute == MIX_FLOAT16 || policy->compute == MIX_DTYPE_NONE) return;
+  char text[200], number[32];
+  const char *value = policy->loss_scale->dynamic ? mix_loss_scale_text(policy->loss_scale, text, sizeof text)
+                                                  : mix_python_float(policy->loss_scale->initial, number);
+  mix_log_message(
+      MIX_LOG_WARNING,
+      "policy: a loss scale is only useful for float16, but the policy '%s' was given loss_scale %s",
+      policy->name, value);
+}
+
+mix_policy *mix_policy_make(const mix_policy_options *options) {
+  const mix_policy_options o = *options;
+  const mix_semantics *semantics = mix_semantics_or_current(o.semantics);
+  const char *name = o.name;
+  if (!name)
+    return mix_fail(MIX_TYPE_ERROR, "policy: 'name' must be a string such as 'mixed_float16', but got NULL");
+  meaning m;
+  if (!understand(name, semantics, &m)) return NULL;
+  if (o.amax_history_length < 0)
+    return mix_fail(MIX_VALUE_ERROR, "policy: amax_history_length is %lld; expected a positive number",
+                    (long long)o.amax_history_length);
+  mix_policy *policy = mix_object_new(sizeof *policy, &mix_policy_class);
+  if (!policy) return NULL;
+  policy->name = mix_intern(name);
+  policy->compute = m.compute;
+  policy->variable = m.variable;
+  policy->semantics = semantics;
+  policy->quantization_mode = m.mode[0] ? mix_intern(m.mode) : NULL;
+  policy->source_name = m.source[0] ? mix_intern(m.source) : NULL;
+  policy->amax_history_length = o.amax_history_length ? o.amax_history_length : DEFAULT_AMAX_HISTORY_LENGTH;
+  if (mix_failed() ||
+      !choose_loss_scale(&o, name, semantics, &policy->loss_scale, &policy->loss_scale_given)) {
+    mix_release(policy);
+    return NULL;
+  }
+  warn_useless_loss_scale(policy);
+  if (semantics->device_check && starts_with(name, "mixed_") &&
+      (m.compute == MIX_FLOAT16 || semantics->device_check_bfloat16))
+    mix_device_check(name);
+  return mix_scoped(policy);
+}
+
+mix_policy *mix_policy_from_dtype(mix_dtype dtype) {
+  if (mix_failed()) return NULL;
+  return mix_fail(
+      MIX_TYPE_ERROR,
+      "policy: 'name' must be a string, but got the dtype %s; pass its name instead: mix_dtype_name(dtype), '%s'",
+      mix_dtype_name(dtype), mix_dtype_name(dtype));
+}
+
+const char *mix_policy_name(const mix_policy *policy) { return policy ? policy->name : NULL; }
+mix_dtype mix_policy_compute_dtype(const mix_policy *policy) {
+  return policy ? policy->compute : MIX_DTYPE_NONE;
+}
+mix_dtype mix_policy_variable_dtype(const mix_policy *policy) {
+  return policy ? policy->variable : MIX_DTYPE_NONE;
+}
+mix_loss_scale *mix_policy_loss_scale(const mix_policy *policy) { return policy ? policy->loss_scale : NULL; }
+const char *mix_policy_quantization_mode(const mix_policy *policy) {
+  return policy ? policy->quantization_mode : NULL;
+}
+int64_t mix_policy_amax_history_length(const mix_policy *policy) {
+  return policy ? policy->amax_history_length : 0;
+}
+bool mix_policy_should_cast_variables(const mix_policy *policy) {
+  return policy && policy->compute != policy->variable;
+}
+bool mix_policy_is_mixed(const mix_policy *policy) { return mix_policy_should_cast_variables(policy); }
+
+const char *mix_policy_text(const mix_policy *policy, char *text, size_t size) {
+  char loss_scale[240];
+  if (!text || !size) return "";
+  if (!policy)
+    snprintf(text, size, "None");
+  else if (policy->semantics->policy_has_loss_scale)
+    snprintf(text, size, "<%s \"%s\", loss_scale=%s>", policy->semantics->policy_class, policy->name,
+             mix_loss_scale_text(policy->loss_scale, loss_scale, sizeof loss_scale));
+  else
+    snprintf(text, size, "<%s \"%s\">",
+             policy->quantization_mode ? "QuantizedDTypePolicy" : policy->semantics->policy_class,
+             policy->name);
+  return text;
+}
+
+bool mix_policy_equal(const mix_policy *a, const mix_policy *b) {
+  if (a == b || !a || !b) return a == b;
+  return a->semantics->policy_equal_by_name && b->semantics->policy_equal_by_name && a->name == b->name &&
+         a->amax_history_length == b->amax_history_length;
+}

@@ -1,0 +1,138 @@
+/* Policies as JSON, in the form of each generation (spec/mixed-precision.md, 1.6). */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "nn/config.h"
+#include "nn/policy/loss_scale.h"
+#include "nn/policy/policy.h"
+#include <stdio.h>
+#include <string.h>
+
+json_t *mix_policy_config_json(mix_policy *policy) {
+  json_t *config = json_object();
+  bool float8 = policy->quantization_mode && !strcmp(policy->quantization_mode, "float8");
+  bool good = policy->quantization_mode
+                  ? mix_json_set(config, "mode", json_string(policy->quantization_mode)) &&
+                        mix_json_set(config, "source_name", json_string(policy->source_name))
+                  : mix_json_set(config, "name", json_string(policy->name));
+  if (good && float8)
+    good = mix_json_set(config, "amax_history_length", json_integer(policy->amax_history_length));
+  if (good && policy->loss_scale_given)
+    good = mix_json_set(config, "loss_scale", mix_loss_scale_to_json(policy->loss_scale));
+  if (good) return config;
+  json_decref(config);
+  return NULL;
+}
+
+static const char *class_of(const mix_policy *policy) {
+  if (!policy->quantization_mode) return policy->semantics->policy_class;
+  return strcmp(policy->quantization_mode, "float8") ? "QuantizedDTypePolicy" : "QuantizedFloat8DTypePolicy";
+}
+
+json_t *mix_policy_to_json(mix_policy *policy) {
+  const mix_semantics *semantics = policy->semantics;
+  if (!semantics->policy_always_dict && !policy->loss_scale_given) {
+    if (policy->compute == MIX_DTYPE_NONE) return json_null();
+    if (!mix_policy_is_mixed(policy)) return json_string(policy->name);
+  }
+  json_t *json = json_object();
+  bool good = true;
+  if (semantics->policy_module_in_dict)
+    good = mix_json_set(json, "module", json_string(semantics->policy_module));
+  good = good && mix_json_set(json, "class_name", json_string(class_of(policy)));
+  good = good && mix_json_set(json, "config", mix_policy_config_json(policy));
+  if (semantics->policy_module_in_dict) good = good && mix_json_set(json, "registered_name", json_null());
+  if (good) return json;
+  json_decref(json);
+  return NULL;
+}
+
+/* Keeps the text of `json`, whose reference it takes, in *place. */
+static const char *keep_text(char **place, json_t *json) {
+  char *text = mix_json_text(json);
+  json_decref(json);
+  if (!text) return NULL;
+  mix_free(*place);
+  return *place = text;
+}
+
+const char *mix_policy_serialize(mix_policy *policy) {
+  return mix_given(policy, "policy_serialize", "a policy")
+             ? keep_text(&policy->serialized, mix_policy_to_json(policy))
+             : NULL;
+}
+const char *mix_policy_config(mix_policy *policy) {
+  return mix_given(policy, "policy_config", "a policy")
+             ? keep_text(&policy->config, mix_policy_config_json(policy))
+             : NULL;
+}
+
+/* Refuses a key that no constructor has. `loss_scale` is read by the experimental form and dropped by the
+ * others, which load what TensorFlow 2.3 saved. */
+static bool keys_known(const json_t *config) {
+  static const char *const known[] = {"name", "loss_scale", "mode", "source_name", "amax_history_length"};
+  const char *key;
+  json_t *value;
+  json_object_foreach((json_t *)config, key, value) {
+    bool found = false;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) found |= !strcmp(known[i], key);
+    if (found) continue;
+    mix_fail(MIX_TYPE_ERROR, "policy_deserialize: the config has an unexpected key \"%.60s\"", key);
+    return false;
+  }
+  return true;
+}
+
+static mix_policy *from_config(const json_t *config, const mix_semantics *semantics) {
+  if (!json_is_object(config)) return mix_fail(MIX_VALUE_ERROR, "policy_deserialize: no config object");
+  if (!keys_known(config)) return NULL;
+  char name[80];
+  mix_policy_options options = {.size = sizeof options, .semantics = semantics};
+  const char *mode = mix_json_string_or(config, "mode", NULL),
+             *source = mix_json_string_or(config, "source_name", NULL);
+  options.name = mix_json_string_or(config, "name", NULL);
+  const json_t *amax = json_object_get(config, "amax_history_length");
+  if (amax && !json_is_integer(amax))
+    return mix_fail(MIX_TYPE_ERROR, "policy: amax_history_length must be an integer");
+  options.amax_history_length = amax ? json_integer_value(amax) : 0;
+  if (mix_failed()) return NULL;
+  if (mode) {
+    snprintf(name, sizeof name, "%.30s_from_%.40s", mode, source ? source : "");
+    options.name = name;
+  }
+  const json_t *loss_scale = json_object_get(config, "loss_scale");
+  if (semantics->policy_has_loss_scale && loss_scale) {
+    options.loss_scale_object = mix_loss_scale_from_json(loss_scale, semantics);
+    options.no_loss_scale = !options.loss_scale_object;
+  }
+  return mix_failed() ? NULL : mix_policy_with(&options);
+}
+
+mix_policy *mix_policy_from_json(const json_t *json, const mix_semantics *semantics) {
+  static const char *const classes[] = {"Policy",
+                                        "PolicyV1",
+                                        "DTypePolicy",
+                                        "FloatDTypePolicy",
+                                        "QuantizedDTypePolicy",
+                                        "QuantizedFloat8DTypePolicy"};
+  if (mix_failed() || !json) return NULL;
+  if (json_is_null(json)) {
+    if (!semantics->policy_infer) return mix_global_policy();
+    return mix_policy_new("_infer", .semantics = semantics);
+  }
+  if (json_is_string(json)) return mix_policy_new(json_string_value(json), .semantics = semantics);
+  if (!json_is_object(json))
+    return mix_fail(MIX_VALUE_ERROR, "policy_deserialize: expected a string, null or an object");
+  const char *class_name = mix_json_string_or(json, "class_name", "");
+  if (!class_name) return NULL;
+  for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
+    if (!strcmp(classes[i], class_name)) return from_config(json_object_get(json, "config"), semantics);
+  return mix_fail(MIX_VALUE_ERROR, "policy_deserialize: class \"%.60s\" is no policy", class_name);
+}
+
+mix_policy *mix_policy_deserialize(const char *text, const mix_semantics *semantics) {
+  if (mix_failed()) return NULL;
+  json_t *json = mix_json_parse(text, "policy_deserialize");
+  mix_policy *policy = mix_policy_from_json(json, mix_semantics_or_current(semantics));
+  json_decref(json);
+  return policy;
+}

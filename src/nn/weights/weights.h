@@ -1,0 +1,25 @@
+/* Initialisers, regularisers and constraints as JSON, and by name or object. */
+#ifndef MIX_NN_WEIGHTS_WEIGHTS_H
+#define MIX_NN_WEIGHTS_WEIGHTS_H
+
+#include "base/object.h"
+#include "nn/policy/semantics.h"
+#include <jansson.h>
+#include <mixtape/initializer.h>
+#include <mixtape/regularizer.h>
+
+extern const mix_class mix_initializer_class, mix_regularizer_class, mix_constraint_class;
+/* New jansson references: {"module", "class_name", "config", "registered_name"}; null for NULL. */
+json_t *mix_initializer_to_json(const mix_initializer *initializer);
+json_t *mix_regularizer_to_json(const mix_regularizer *regularizer);
+json_t *mix_constraint_to_json(const mix_constraint *constraint);
+/* From such an object or a name; null gives NULL without an error. Scoped. */
+mix_initializer *mix_initializer_from_json(const json_t *json);
+mix_regularizer *mix_regularizer_from_json(const json_t *json, const mix_semantics *semantics);
+mix_constraint *mix_constraint_from_json(const json_t *json);
+/* The object given, else one of that name (scoped), else NULL; both: ValueError. */
+mix_initializer *mix_initializer_choose(const char *name, mix_initializer *object, const char *call);
+mix_regularizer *mix_regularizer_choose(const char *name, mix_regularizer *object, const mix_semantics *semantics, const char *call);
+mix_constraint *mix_constraint_choose(const char *name, mix_constraint *object, const char *call);
+
+#endif

@@ -1,0 +1,30 @@
+/* Reading a variable in the cast dtype of the thread: an autocast variable casts itself. */
+#include "base/error.h"
+#include "graph/trace.h"
+#include "graph/variable.h"
+#include <mixtape/ops.h>
+
+mix_tensor *mix_variable_value(mix_variable *variable) {
+  mix_tensor *value = mix_variable_true_value(variable);
+  if (!value) return NULL;
+  mix_dtype dtype = mix_variable_dtype(variable);
+  if (dtype == variable->dtype) return value;
+  mix_capture *capture = mix_capture_current();
+  if (!capture) return mix_cast(value, dtype);
+  mix_binding *binding = mix_capture_binding(capture, variable);
+  if (!binding) return NULL;
+  int slot = 0;
+  while (slot < 3 && binding->casts[slot].node && binding->casts[slot].dtype != dtype) slot++;
+  /* A tape sees only what was made after it began, so that a cast from before cannot serve it. */
+  mix_node *cached = binding->casts[slot].node;
+  if (cached && binding->casts[slot].dtype == dtype &&
+      (!mix_tapes_open() || cached->sequence >= mix_tapes_begin_sequence()))
+    return mix_tensor_of(cached, 0);
+  mix_tensor *cast = mix_cast(value, dtype);
+  if (!cast) return NULL;
+  mix_retain(cast->node);
+  mix_release(cached);
+  binding->casts[slot].node = cast->node;
+  binding->casts[slot].dtype = dtype;
+  return cast;
+}

@@ -1,0 +1,110 @@
+/* Small values that depend on constants alone are computed while the plan is made, by the backend that would
+ * compute them in every run: the same kernels, the same bits. */
+#include "passes/passes.h"
+#include "passes/rematerialize.h"
+#include "base/alloc.h"
+#include "base/error.h"
+#include "tensor/buffer.h"
+#include "tensor/shape.h"
+#include <string.h>
+
+enum { MAX_BYTES = 256, PITCH = MAX_BYTES + 64 };
+
+static size_t bytes_of(const mix_ir *ir, int value) {
+  return mix_value_bytes(ir->values[value].dtype, ir->values[value].shape);
+}
+
+/* Ops that can neither fail nor cost anything. */
+static bool foldable(const mix_ir *ir, const mix_ir_node *node, const bool *known) {
+  if (node->dead || node->source || node->output_count != 1 || node->program || node->guard >= 0)
+    return false;
+  bool plain = node->op == &mix_op_fill || node->op == &mix_op_range || node->op == &mix_op_broadcast_to ||
+               (node->op->flags & MIX_OP_VIEW) || (mix_ir_fusable(node) && !mix_ir_may_fail(ir, node));
+  if (!plain || bytes_of(ir, node->first_output) > MAX_BYTES) return false;
+  for (int i = 0; i < node->input_count; i++)
+    if (!known[mix_ir_producer(ir, node->inputs[i])]) return false;
+  return true;
+}
+
+/* Copies the foldable part; `results` of it are values that something else needs. Values keep their order, in
+ * `there`. */
+static mix_ir *extract(mix_ir *ir, const bool *known, const bool *wanted, int *there, int result_count) {
+  mix_ir *part = mix_ir_new();
+  if (!part) return NULL;
+  part->name = "constants";
+  part->eager = true;
+  part->results = mix_ir_alloc(part, sizeof(int) * (size_t)(result_count + 1));
+  bool good = part->results != NULL;
+  for (int n = 0; n < ir->node_count && good; n++) {
+    const mix_ir_node *node = &ir->nodes[n];
+    if (!known[n]) continue;
+    mix_ir_value type = ir->values[node->first_output];
+    int inputs[3], value;
+    if (node->source) {
+      value = mix_ir_add_constant(part, node->data, type.dtype, type.shape);
+    } else {
+      for (int i = 0; i < node->input_count; i++) inputs[i] = there[node->inputs[i]];
+      int copy = mix_ir_add(part, node->op, node->attributes, node->input_count, inputs, 1, &type);
+      value = copy < 0 ? -1 : part->nodes[copy].first_output;
+    }
+    good = value >= 0;
+    there[node->first_output] = value;
+    if (wanted[n]) part->results[part->result_count++] = value;
+  }
+  if (good) return part;
+  mix_ir_free(part);
+  return NULL;
+}
+
+/* Runs the part; result r ends at r * PITCH of the buffer. */
+static bool compute(const mix_ir *ir, mix_ir *part, int result_count, mix_buffer *buffer) {
+  void **addresses = mix_calloc((size_t)result_count + 1, sizeof *addresses);
+  if (!addresses) return mix_ir_free(part), false;
+  for (int r = 0; r < result_count; r++) addresses[r] = (char *)buffer->data + (size_t)r * PITCH;
+  bool good = ir->evaluate(part, addresses);
+  mix_free(addresses);
+  return good;
+}
+
+bool mix_pass_constant_fold(mix_ir *ir) {
+  if (ir->eager || !ir->evaluate) return true;
+  bool *known = mix_ir_alloc(ir, (size_t)ir->node_count + 1); /* constants and what folds */
+  bool *wanted =
+      mix_ir_alloc(ir, (size_t)ir->node_count + 1); /* folds, and something that does not needs it */
+  bool *condition = mix_ir_conditions(ir);          /* is computed in the run */
+  int *there = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->value_count + 1));
+  if (!known || !wanted || !condition || !there) return false;
+  for (int n = 0; n < ir->node_count; n++) {
+    const mix_ir_node *node = &ir->nodes[n];
+    known[n] = node->source == MIX_IR_CONSTANT ? bytes_of(ir, node->first_output) <= MAX_BYTES
+                                               : !condition[node->first_output] && foldable(ir, node, known);
+    for (int i = 0; i < node->input_count && !known[n]; i++)
+      wanted[mix_ir_producer(ir, node->inputs[i])] = true;
+  }
+  for (int i = 0; i < ir->result_count; i++) wanted[mix_ir_producer(ir, ir->results[i])] = true;
+  for (int i = 0; i < ir->variable_count; i++) wanted[mix_ir_producer(ir, ir->variables[i].exit)] = true;
+  int result_count = 0;
+  for (int n = 0; n < ir->node_count; n++)
+    result_count += wanted[n] = wanted[n] && known[n] && !ir->nodes[n].source;
+  if (!result_count) return true;
+  mix_buffer *buffer = mix_buffer_new((size_t)result_count * PITCH);
+  if (!buffer) return false;
+  mix_ir *part = extract(ir, known, wanted, there, result_count);
+  bool good = part && compute(ir, part, result_count, buffer) &&
+              mix_reserve(&ir->held, &ir->held_capacity, ir->held_count + 1, sizeof *ir->held);
+  if (!good) {
+    mix_release(buffer);
+    return false;
+  }
+  ir->held[ir->held_count++] = &buffer->object;
+  for (int n = 0, r = 0; n < ir->node_count; n++) {
+    if (!wanted[n]) continue;
+    mix_ir_node *node = &ir->nodes[n];
+    node->op = &mix_op_constant;
+    node->source = MIX_IR_CONSTANT;
+    node->attributes = NULL;
+    node->input_count = 0;
+    node->data = (char *)buffer->data + (size_t)r++ * PITCH;
+  }
+  return mix_ir_sort(ir);
+}

@@ -1,0 +1,71 @@
+#include "passes/passes.h"
+
+#include "ops/attributes.h"
+#include "tensor/shape.h"
+#include <string.h>
+
+static size_t mix_bytes_hash(size_t hash, const void *data, size_t size) {
+  const unsigned char *bytes = data;
+  for (size_t i = 0; i < size; i++) hash = (hash ^ bytes[i]) * 0x100000001b3u;
+  return hash;
+}
+
+static size_t constant_bytes(const mix_ir *ir, const mix_ir_node *node) {
+  return mix_value_bytes(ir->values[node->first_output].dtype, ir->values[node->first_output].shape);
+}
+
+static bool eligible(const mix_ir *ir, const mix_ir_node *node) {
+  if (node->dead || (node->op->flags & MIX_OP_STATEFUL) || node->program || node->guard >= 0) return false;
+  if (node->source == MIX_IR_CONSTANT) return constant_bytes(ir, node) <= 64;
+  return !node->source;
+}
+
+static size_t node_hash(const mix_ir *ir, const mix_ir_node *node) {
+  size_t hash = mix_bytes_hash(0xcbf29ce484222325u, &node->op, sizeof node->op);
+  hash = mix_bytes_hash(hash, node->inputs, sizeof(int) * (size_t)node->input_count);
+  if (node->source == MIX_IR_CONSTANT) hash = mix_bytes_hash(hash, node->data, constant_bytes(ir, node));
+  return hash;
+}
+
+static bool same(const mix_ir *ir, const mix_ir_node *a, const mix_ir_node *b) {
+  if (a->op != b->op || a->input_count != b->input_count || a->output_count != b->output_count) return false;
+  if (memcmp(a->inputs, b->inputs, sizeof(int) * (size_t)a->input_count)) return false;
+  for (int i = 0; i < a->output_count; i++) {
+    const mix_ir_value *x = &ir->values[a->first_output + i], *y = &ir->values[b->first_output + i];
+    if (x->dtype != y->dtype || !mix_shape_equal(x->shape, y->shape)) return false;
+  }
+  if (a->source == MIX_IR_CONSTANT) return !memcmp(a->data, b->data, constant_bytes(ir, a));
+  return mix_attributes_equal(a->op, a->attributes, b->attributes);
+}
+
+bool mix_pass_cse(mix_ir *ir) {
+  int size = 64;
+  while (size < ir->node_count * 2) size *= 2;
+  int *table = mix_ir_alloc(ir, sizeof(int) * (size_t)size); /* node + 1 */
+  int *becomes = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->value_count + 1));
+  if (!table || !becomes) return false;
+  for (int v = 0; v < ir->value_count; v++) becomes[v] = v;
+  for (int n = 0; n < ir->node_count; n++) {
+    mix_ir_node *node = &ir->nodes[n];
+    for (int i = 0; i < node->input_count; i++) node->inputs[i] = becomes[node->inputs[i]];
+    if (!eligible(ir, node)) continue;
+    size_t at = node_hash(ir, node) & (size_t)(size - 1);
+    while (table[at] && !same(ir, &ir->nodes[table[at] - 1], node)) at = (at + 1) & (size_t)(size - 1);
+    if (!table[at]) {
+      table[at] = n + 1;
+      continue;
+    }
+    for (int i = 0; i < node->output_count; i++)
+      becomes[node->first_output + i] = ir->nodes[table[at] - 1].first_output + i;
+    ir->nodes[table[at] - 1].keep |= node->keep; /* "amp", which asks, stands before this pass */
+    node->dead = true;
+  }
+  for (int i = 0; i < ir->result_count; i++) ir->results[i] = becomes[ir->results[i]];
+  for (int n = 0; n < ir->node_count; n++)
+    if (ir->nodes[n].guard >= 0) ir->nodes[n].guard = becomes[ir->nodes[n].guard];
+  for (int i = 0; i < ir->variable_count; i++) {
+    ir->variables[i].exit = becomes[ir->variables[i].exit];
+    if (ir->variables[i].guard >= 0) ir->variables[i].guard = becomes[ir->variables[i].guard];
+  }
+  return mix_ir_sort(ir);
+}

@@ -1,0 +1,37 @@
+/* Sums of tensors (gradients that meet) as additions, which fuse with what makes and what reads them: in
+ * order, in float32 for 16-bit numbers, rounded once at the end, as the op's own kernels do. */
+#include "passes/passes.h"
+
+enum { MAX = 8 }; /* more operands than a program should load */
+
+static bool wanted(const mix_ir *ir, const mix_ir_node *node) {
+  return !node->dead && !node->source && node->op == &mix_op_add_n && node->input_count >= 2 &&
+         node->input_count <= MAX && mix_dtype_is_floating(ir->values[node->first_output].dtype);
+}
+
+/* The node becomes the last addition; those before it stand behind the array until it is put in order. */
+static bool as_additions(mix_ir *ir, int n) {
+  mix_ir_value type = ir->values[ir->nodes[n].first_output];
+  if (type.dtype != MIX_FLOAT64) type.dtype = MIX_FLOAT32;
+  int total = ir->nodes[n].inputs[0], count = ir->nodes[n].input_count;
+  for (int i = 1; i < count - 1; i++) {
+    int made = mix_ir_add(ir, &mix_op_add, NULL, 2, (const int[]){total, ir->nodes[n].inputs[i]}, 1, &type);
+    if (made < 0) return false;
+    ir->nodes[made].scope = ir->nodes[n].scope;
+    ir->nodes[made].keep = ir->nodes[n].keep;
+    total = ir->nodes[made].first_output;
+  }
+  mix_ir_node *node = &ir->nodes[n];
+  node->op = &mix_op_add;
+  node->inputs[0] = total;
+  node->inputs[1] = node->inputs[count - 1];
+  node->input_count = 2;
+  return true;
+}
+
+bool mix_pass_expand_add_n(mix_ir *ir) {
+  int count = ir->node_count;
+  for (int n = 0; n < count; n++)
+    if (wanted(ir, &ir->nodes[n]) && !as_additions(ir, n)) return false;
+  return mix_ir_sort(ir);
+}

@@ -1,0 +1,130 @@
+/* Transposes that cost nothing. One of a product's operand becomes the product's own flag, which packing
+ * reads at no cost, where the backend sums in the same order either way; under jit_compile everywhere, and
+ * one of the result turns the product round, for (A B)^T = B^T A^T. Two in a row become one, and one that
+ * only moves dimensions of a single element is a reshape. */
+#include "backend/backend.h"
+#include "passes/passes.h"
+#include "tensor/shape.h"
+#include <string.h>
+
+static const int *permutation_of(const mix_ir_node *node) {
+  return ((const mix_transpose_attributes *)node->attributes)->permutation;
+}
+
+static bool is_transpose(const mix_ir_node *node) {
+  return !node->source && !node->dead && node->op == &mix_op_transpose;
+}
+static bool is_product(const mix_ir_node *node) {
+  return !node->source && !node->dead && !node->program &&
+         (node->op == &mix_op_matmul || node->op == &mix_op_batch_matmul);
+}
+
+/* Transposes each matrix of a batch, and nothing else. */
+static bool transposes_matrices(const mix_ir *ir, const mix_ir_node *node) {
+  int rank = ir->values[node->first_output].shape.rank;
+  for (int i = 0; i < rank - 2; i++)
+    if (permutation_of(node)[i] != i) return false;
+  return rank >= 2 && permutation_of(node)[rank - 1] == rank - 2;
+}
+
+static bool set_flags(mix_ir *ir, mix_ir_node *node, bool transpose_a, bool transpose_b) {
+  mix_matmul_attributes *attributes = mix_ir_alloc(ir, sizeof *attributes);
+  if (!attributes) return false;
+  *attributes = (mix_matmul_attributes){.transpose_a = transpose_a, .transpose_b = transpose_b};
+  node->attributes = attributes;
+  return true;
+}
+
+/* Reads what the operand is a transpose of. */
+static bool fold_operand(mix_ir *ir, int n, int operand) {
+  mix_ir_node *node = &ir->nodes[n];
+  const mix_ir_node *producer = &ir->nodes[mix_ir_producer(ir, node->inputs[operand])];
+  if (!is_transpose(producer) || !transposes_matrices(ir, producer)) return true;
+  mix_product now = mix_ir_product(ir, node), then = now;
+  mix_shape stored = ir->values[producer->inputs[0]].shape;
+  if (operand)
+    then.b = stored, then.transpose_b = !now.transpose_b;
+  else
+    then.a = stored, then.transpose_a = !now.transpose_a;
+  if (!ir->excess_precision && !mix_backend_current()->same_product(&now, &then)) return true;
+  node->inputs[operand] = producer->inputs[0];
+  return set_flags(ir, node, then.transpose_a, then.transpose_b);
+}
+
+/* Transpose n of a product that nothing else reads: becomes the product of the operands in the other order.
+ */
+static bool transpose_product(mix_ir *ir, int n, const int *uses) {
+  mix_ir_node *node = &ir->nodes[n];
+  const mix_ir_node *product = &ir->nodes[mix_ir_producer(ir, node->inputs[0])];
+  if (!ir->excess_precision || !is_product(product) || uses[node->inputs[0]] != 1 ||
+      !transposes_matrices(ir, node))
+    return true;
+  const mix_matmul_attributes *attributes = product->attributes;
+  int *inputs = mix_ir_alloc(ir, sizeof(int) * 2);
+  if (!inputs) return false;
+  inputs[0] = product->inputs[1], inputs[1] = product->inputs[0];
+  node->op = product->op;
+  node->inputs = inputs;
+  node->input_count = 2;
+  if (product->scope) node->scope = product->scope;
+  return set_flags(ir, node, !attributes->transpose_b, !attributes->transpose_a);
+}
+
+/* Of a transpose of a transpose: one of what that reads. */
+static bool compose(mix_ir *ir, mix_ir_node *node) {
+  const mix_ir_node *inner = &ir->nodes[mix_ir_producer(ir, node->inputs[0])];
+  mix_transpose_attributes *attributes = mix_ir_alloc(ir, sizeof *attributes);
+  if (!attributes) return false;
+  for (int i = 0; i < MIX_MAX_RANK; i++)
+    attributes->permutation[i] = permutation_of(inner)[permutation_of(node)[i]];
+  node->attributes = attributes;
+  node->inputs[0] = inner->inputs[0];
+  return true;
+}
+
+/* Do the dimensions of more than one element keep their order? */
+static bool keeps_memory(const mix_ir *ir, const mix_ir_node *node) {
+  mix_shape from = ir->values[node->inputs[0]].shape;
+  int last = -1;
+  for (int i = 0; i < from.rank; i++) {
+    int axis = permutation_of(node)[i];
+    if (from.dims[axis] == 1) continue;
+    if (axis < last) return false;
+    last = axis;
+  }
+  return true;
+}
+
+static bool becomes_reshape(mix_ir *ir, mix_ir_node *node) {
+  mix_shape_attributes *attributes = mix_ir_alloc(ir, sizeof *attributes);
+  if (!attributes) return false;
+  attributes->shape = ir->values[node->first_output].shape;
+  node->op = &mix_op_reshape;
+  node->attributes = attributes;
+  return true;
+}
+
+bool mix_pass_fold_transposes(mix_ir *ir) {
+  int *becomes = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->value_count + 1));
+  int *uses = mix_ir_uses(ir);
+  if (!becomes || !uses) return false;
+  for (int v = 0; v < ir->value_count; v++) becomes[v] = v;
+  for (int n = 0; n < ir->node_count; n++) {
+    mix_ir_node *node = &ir->nodes[n];
+    for (int i = 0; i < node->input_count; i++) node->inputs[i] = becomes[node->inputs[i]];
+    if (is_transpose(node)) {
+      if (is_transpose(&ir->nodes[mix_ir_producer(ir, node->inputs[0])]) && !compose(ir, node)) return false;
+      if (mix_shape_equal(ir->values[node->inputs[0]].shape, ir->values[node->first_output].shape) &&
+          keeps_memory(ir, node)) {
+        becomes[node->first_output] = node->inputs[0];
+        node->dead = true;
+      } else if (keeps_memory(ir, node) ? !becomes_reshape(ir, node) : !transpose_product(ir, n, uses)) {
+        return false;
+      }
+    }
+    if (is_product(node) && (!fold_operand(ir, n, 0) || !fold_operand(ir, n, 1))) return false;
+  }
+  for (int i = 0; i < ir->result_count; i++) ir->results[i] = becomes[ir->results[i]];
+  for (int i = 0; i < ir->variable_count; i++) ir->variables[i].exit = becomes[ir->variables[i].exit];
+  return mix_ir_sort(ir);
+}

@@ -1,0 +1,427 @@
+/* Element-wise fusion: nodes over the same iteration space, under the same guard, join into one program when
+ * no path leads out of the group and back in. A finite check may end a program, or a sum or mean of all
+ * elements or of rows. */
+#include "base/error.h"
+#include "passes/passes.h"
+#include "passes/rematerialize.h"
+#include "tensor/shape.h"
+
+enum { MAX_MEMBERS = 40, MAX_LOADS = 14, MAX_STORES = 14 };
+
+/* Groups stand in a topological order, each at a place of its own: what a group reads stands before it.
+ * Joining two moves only those between them (Pearce and Kelly: A dynamic topological sort algorithm for
+ * directed acyclic graphs, ACM JEA 11, 2006, with one edge contracted). */
+typedef struct groups {
+  mix_ir *ir;
+  int *root;        /* union-find parent by node */
+  int *next, *last; /* members of a group as a list from its root */
+  int *size;        /* by root: members */
+  bool *reduces;    /* by root: holds a finite check or a sum */
+  int *place, *at;  /* place by root; root by place, -1: none */
+  int *seen;        /* by root: the search that met it last */
+  int search;
+  int *stack, *moved;
+  int *uses;        /* of values */
+  int *used_inside; /* of values: scratch, zero between uses */
+} groups;
+
+static int find(groups *g, int n) {
+  while (g->root[n] != n) n = g->root[n] = g->root[g->root[n]];
+  return n;
+}
+
+static bool reduces(const mix_ir *ir, const mix_ir_node *node) {
+  return mix_ir_finite_check(node) || mix_ir_sum(ir, node);
+}
+
+static bool member(const mix_ir *ir, const mix_ir_node *node) {
+  return mix_ir_fusable(node) || reduces(ir, node);
+}
+
+/* The iteration space of a node that can be a member. */
+static mix_shape space_of(const mix_ir *ir, int n) {
+  const mix_ir_node *node = &ir->nodes[n];
+  return ir->values[reduces(ir, node) ? node->inputs[0] : node->first_output].shape;
+}
+
+/* Pushes the groups that group `from` reads and that stand behind group `a`; true if it reads `a` itself. */
+static bool push_producers(groups *g, int from, int a, int *depth) {
+  mix_ir *ir = g->ir;
+  bool reads_a = false;
+  for (int n = from; n >= 0; n = g->next[n]) {
+    const mix_ir_node *node = &ir->nodes[n];
+    for (int i = -1; i < node->input_count; i++) {
+      int value = i >= 0 ? node->inputs[i] : node->guard >= 0 ? node->guard : node->guard_key;
+      if (value < 0) continue;
+      int r = find(g, mix_ir_producer(ir, value));
+      reads_a |= r == a;
+      if (r == from || g->place[r] <= g->place[a] || g->seen[r] == g->search) continue;
+      g->seen[r] = g->search;
+      g->stack[(*depth)++] = r;
+    }
+  }
+  return reads_a;
+}
+
+/* Would joining a and the later b make a cycle: is there a path from a to b through a third group? Marks what
+ * b needs of those between. */
+static bool path_outside(groups *g, int a, int b) {
+  int depth = 0;
+  g->search++;
+  g->seen[b] = g->search;
+  push_producers(g, b, a, &depth);
+  while (depth)
+    if (push_producers(g, g->stack[--depth], a, &depth)) return true;
+  return false;
+}
+
+/* Between a and b: first what b needs, then the joined group (root `joined`), then the rest, each in its
+ * former order. */
+static void reorder(groups *g, int a, int b, int joined) {
+  int first = g->place[a], last = g->place[b], count = 0, place = first;
+  for (int i = first + 1; i < last; i++) {
+    int r = g->at[i];
+    if (r < 0) continue;
+    if (g->seen[r] == g->search)
+      g->at[place] = r, g->place[r] = place, place++;
+    else
+      g->moved[count++] = r;
+  }
+  g->at[place] = joined;
+  g->place[joined] = place++;
+  for (int i = 0; i < count; i++, place++) g->at[place] = g->moved[i], g->place[g->moved[i]] = place;
+  for (; place <= last; place++) g->at[place] = -1;
+}
+
+/* Distinct values that the joined group would read from outside. */
+static int count_loads(groups *g, int a, int b) {
+  mix_ir *ir = g->ir;
+  int values[MAX_LOADS + 1], count = 0;
+  for (int pass = 0; pass < 2; pass++)
+    for (int n = pass ? b : a; n >= 0; n = g->next[n])
+      for (int i = 0; i < ir->nodes[n].input_count; i++) {
+        int value = ir->nodes[n].inputs[i], r = find(g, mix_ir_producer(ir, value)), k = 0;
+        if (r == a || r == b) continue;
+        while (k < count && values[k] != value) k++;
+        if (k < count) continue;
+        if (count > MAX_LOADS) return count;
+        values[count++] = value;
+      }
+  return count;
+}
+
+/* Values of the joined group that something outside it would read. */
+static int count_stores(groups *g, int a, int b) {
+  mix_ir *ir = g->ir;
+  int count = 0;
+  for (int pass = 0; pass < 2; pass++)
+    for (int n = pass ? b : a; n >= 0; n = g->next[n])
+      for (int i = 0; i < ir->nodes[n].input_count; i++) g->used_inside[ir->nodes[n].inputs[i]]++;
+  for (int pass = 0; pass < 2; pass++)
+    for (int n = pass ? b : a; n >= 0; n = g->next[n])
+      count += g->uses[ir->nodes[n].first_output] > g->used_inside[ir->nodes[n].first_output];
+  for (int pass = 0; pass < 2; pass++)
+    for (int n = pass ? b : a; n >= 0; n = g->next[n])
+      for (int i = 0; i < ir->nodes[n].input_count; i++) g->used_inside[ir->nodes[n].inputs[i]] = 0;
+  return count;
+}
+
+/* Does a member of b read the reduction of a, which is known only when its program has ended? */
+static bool reads_reduction(groups *g, int a, int b) {
+  mix_ir *ir = g->ir;
+  for (int n = g->reduces[a] ? b : -1; n >= 0; n = g->next[n])
+    for (int i = 0; i < ir->nodes[n].input_count; i++) {
+      int producer = mix_ir_producer(ir, ir->nodes[n].inputs[i]);
+      if (find(g, producer) == a && reduces(ir, &ir->nodes[producer])) return true;
+    }
+  return false;
+}
+
+/* Is the value a product, perhaps reshaped? */
+static bool is_product(const mix_ir *ir, int value) {
+  const mix_ir_node *producer = &ir->nodes[mix_ir_producer(ir, value)];
+  if (producer->op == &mix_op_reshape && !producer->source)
+    producer = &ir->nodes[mix_ir_producer(ir, producer->inputs[0])];
+  return !producer->source && (producer->op == &mix_op_matmul || producer->op == &mix_op_matmul_downcast);
+}
+
+/* Does the group read a product that nothing else reads? It will be that product's epilogue, which writes
+ * what a sum then reads: no more bytes than a product written and read by a program with the sum. */
+static bool ends_a_product(const groups *g, int root) {
+  mix_ir *ir = g->ir;
+  for (int n = root; n >= 0; n = g->next[n])
+    for (int i = 0; i < ir->nodes[n].input_count; i++) {
+      int value = ir->nodes[n].inputs[i], uses = 0;
+      if (!is_product(ir, value)) continue;
+      for (int m = root; m >= 0; m = g->next[m])
+        for (int k = 0; k < ir->nodes[m].input_count; k++) uses += ir->nodes[m].inputs[k] == value;
+      if (uses == g->uses[value]) return true;
+    }
+  return false;
+}
+
+/* Integer divisions can fail, and have programs of their own. */
+static bool joins(const groups *g, int root) {
+  return g->size[root] > 1 || !mix_ir_may_fail(g->ir, &g->ir->nodes[root]);
+}
+
+static bool try_join(groups *g, int x, int y) {
+  int a = find(g, x), b = find(g, y);
+  mix_ir *ir = g->ir;
+  if (a == b) return true;
+  if (g->place[b] < g->place[a]) {
+    int t = a;
+    a = b;
+    b = t;
+  }
+  if (!joins(g, a) || !joins(g, b) || !mix_shape_equal(space_of(ir, a), space_of(ir, b))) return false;
+  if (ir->nodes[a].guard_key != ir->nodes[b].guard_key || reads_reduction(g, a, b) ||
+      reads_reduction(g, b, a))
+    return false;
+  if (mix_ir_sum(ir, &ir->nodes[b]) && g->size[b] == 1 && ends_a_product(g, a)) return false;
+  if (g->size[a] + g->size[b] > MAX_MEMBERS || (g->reduces[a] && g->reduces[b])) return false;
+  if (count_loads(g, a, b) > MAX_LOADS || count_stores(g, a, b) > MAX_STORES || path_outside(g, a, b))
+    return false;
+  int joined = a < b ? a : b, other = a < b ? b : a;
+  reorder(g, a, b, joined);
+  g->root[other] = joined;
+  g->next[g->last[joined]] = other;
+  g->last[joined] = g->last[other];
+  g->size[joined] += g->size[other];
+  g->reduces[joined] |= g->reduces[other];
+  return true;
+}
+
+/* What reads one variable element by element without a chain between (Lion's step and its momentum) shares
+ * the load. */
+static bool join_readers(groups *g) {
+  mix_ir *ir = g->ir;
+  int *reader = mix_ir_alloc(
+      ir, sizeof(int) * (size_t)(ir->value_count + 1)); /* of a variable: 1 + its first reader, -1 yet none */
+  if (!reader) return false;
+  for (int i = 0; i < ir->variable_count; i++)
+    if (ir->values[ir->variables[i].entry].shape.rank > 0) reader[ir->variables[i].entry] = -1;
+  for (int n = 0; n < ir->node_count; n++) {
+    if (!mix_ir_fusable(&ir->nodes[n])) continue;
+    for (int i = 0; i < ir->nodes[n].input_count; i++) {
+      int value = ir->nodes[n].inputs[i];
+      if (!reader[value] || !mix_shape_equal(ir->values[value].shape, space_of(ir, n))) continue;
+      if (reader[value] < 0)
+        reader[value] = n + 1;
+      else
+        try_join(g, reader[value] - 1, n);
+    }
+  }
+  return true;
+}
+
+static bool groups_make(mix_ir *ir, groups *g) {
+  size_t count = (size_t)ir->node_count + 1;
+  *g = (groups){.ir = ir,
+                .root = mix_ir_alloc(ir, sizeof(int) * count),
+                .next = mix_ir_alloc(ir, sizeof(int) * count),
+                .last = mix_ir_alloc(ir, sizeof(int) * count),
+                .size = mix_ir_alloc(ir, sizeof(int) * count),
+                .reduces = mix_ir_alloc(ir, sizeof(bool) * count),
+                .seen = mix_ir_alloc(ir, sizeof(int) * count),
+                .place = mix_ir_alloc(ir, sizeof(int) * count),
+                .at = mix_ir_alloc(ir, sizeof(int) * count),
+                .stack = mix_ir_alloc(ir, sizeof(int) * count),
+                .moved = mix_ir_alloc(ir, sizeof(int) * count),
+                .uses = mix_ir_uses(ir),
+                .used_inside = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->value_count + 1))};
+  if (!g->root || !g->next || !g->last || !g->size || !g->reduces || !g->seen || !g->place || !g->at ||
+      !g->stack || !g->moved || !g->uses || !g->used_inside)
+    return false;
+  for (int n = 0; n < ir->node_count; n++) {
+    g->root[n] = g->last[n] = g->place[n] = g->at[n] = n;
+    g->next[n] = -1;
+    g->size[n] = 1;
+    g->reduces[n] = reduces(ir, &ir->nodes[n]);
+  }
+  if (mix_pass_disabled("fuse")) return true;
+  for (int n = 0; n < ir->node_count; n++) {
+    if (!member(ir, &ir->nodes[n])) continue;
+    for (int i = 0; i < ir->nodes[n].input_count; i++) {
+      int producer = mix_ir_producer(ir, ir->nodes[n].inputs[i]);
+      if (mix_ir_fusable(&ir->nodes[producer])) try_join(g, producer, n);
+    }
+  }
+  if (!join_readers(g)) return false;
+  /* Scalar bookkeeping (iterations, loss scale, metrics) has no chain to follow: join whatever can be joined.
+   */
+  int scalar = -1;
+  for (int n = 0; n < ir->node_count; n++) {
+    if (!mix_ir_fusable(&ir->nodes[n]) || space_of(ir, n).rank != 0 || find(g, n) != n) continue;
+    if (scalar < 0 || !try_join(g, scalar, n)) scalar = n;
+  }
+  return true;
+}
+
+/* ---- programs ---- */
+
+/* Drops dimensions of one element and merges neighbours wherever every load steps through both as through
+ * one. */
+static void collapse(mix_program *program, mix_shape space) {
+  int rank = 0;
+  for (int d = 0; d < space.rank; d++) {
+    if (space.dims[d] == 1) continue;
+    bool merges = rank > 0;
+    for (int l = 0; l < program->load_count && merges; l++)
+      merges = program->loads[l].strides[rank - 1] == program->loads[l].strides[d] * space.dims[d];
+    if (merges)
+      program->dims[rank - 1] *= space.dims[d];
+    else
+      program->dims[rank++] = space.dims[d];
+    for (int l = 0; l < program->load_count; l++)
+      program->loads[l].strides[rank - 1] = program->loads[l].strides[d];
+  }
+  if (rank == 0) {
+    program->dims[0] = 1;
+    for (int l = 0; l < program->load_count; l++) program->loads[l].strides[0] = 0;
+    rank = 1;
+  }
+  program->rank = rank;
+}
+
+typedef struct building {
+  mix_program *program;
+  int inputs[MAX_MEMBERS * 4], input_count; /* values loaded */
+  mix_ir_value outputs[MAX_MEMBERS + 1];
+  int output_values[MAX_MEMBERS + 1], output_count;
+} building;
+
+static int member_list(groups *g, int root, int *members) {
+  int count = 0;
+  for (int n = root; n >= 0; n = g->next[n]) members[count++] = n;
+  for (int i = 1; i < count; i++) /* in order of the nodes, so that operands come first */
+    for (int j = i; j > 0 && members[j - 1] > members[j]; j--) {
+      int t = members[j];
+      members[j] = members[j - 1];
+      members[j - 1] = t;
+    }
+  return count;
+}
+
+static int load_register(building *b, int value) {
+  for (int i = 0; i < b->input_count; i++)
+    if (b->inputs[i] == value) return i;
+  return -1;
+}
+
+/* Emits the program of one group and the node that holds it; `becomes` maps old values to the node's results.
+ */
+static bool emit(groups *g, int root, int *inside, int *value_register, int *becomes) {
+  mix_ir *ir = g->ir;
+  int members[MAX_MEMBERS], count = member_list(g, root, members);
+  mix_shape space = space_of(ir, root);
+  building *b = mix_ir_alloc(ir, sizeof *b);
+  mix_program *program = b ? mix_ir_alloc(ir, sizeof *program) : NULL;
+  if (!program) return false;
+  for (int m = 0; m < count; m++)
+    for (int i = 0; i < ir->nodes[members[m]].input_count; i++) {
+      int value = ir->nodes[members[m]].inputs[i];
+      if (find(g, mix_ir_producer(ir, value)) == root && member(ir, &ir->nodes[mix_ir_producer(ir, value)]))
+        inside[value]++;
+      else if (load_register(b, value) < 0)
+        b->inputs[b->input_count++] = value;
+    }
+  program->load_count = b->input_count;
+  program->loads = mix_ir_alloc(ir, sizeof *program->loads * (size_t)(b->input_count + 1));
+  program->instructions = mix_ir_alloc(ir, sizeof *program->instructions * (size_t)(count + 1));
+  program->stores = mix_ir_alloc(ir, sizeof *program->stores * (size_t)(count + 1));
+  if (!program->loads || !program->instructions || !program->stores) return false;
+  for (int i = 0; i < b->input_count; i++) {
+    const mix_ir_value *value = &ir->values[b->inputs[i]];
+    program->loads[i] = (mix_program_load){.input = i, .dtype = value->dtype};
+    mix_program_strides(value->shape, space, program->loads[i].strides);
+  }
+  const char *scope = NULL;
+  int checked = -1;
+  for (int m = 0; m < count; m++) {
+    const mix_ir_node *node = &ir->nodes[members[m]];
+    if (node->scope) scope = node->scope;
+    int operands[3] = {0};
+    for (int i = 0; i < node->input_count && i < 3; i++) {
+      int reg = load_register(b, node->inputs[i]);
+      operands[i] = reg >= 0 ? reg : value_register[node->inputs[i]];
+    }
+    if (reduces(ir, node)) {
+      program->reduction = mix_ir_finite_check(node)        ? MIX_REDUCE_ALL_FINITE
+                           : node->op == &mix_op_reduce_sum ? MIX_REDUCE_TO_SUM
+                                                            : MIX_REDUCE_TO_MEAN;
+      program->reduced = operands[0];
+      int64_t size = mix_shape_size(space), sums = mix_shape_size(ir->values[node->first_output].shape);
+      program->row = mix_ir_sum(ir, node) && sums > 1 ? size / sums : 0;
+      checked = node->first_output;
+      continue;
+    }
+    mix_instruction *instruction = &program->instructions[program->instruction_count];
+    *instruction = (mix_instruction){.opcode = (mix_opcode)node->op->opcode,
+                                     .dtype = ir->values[node->first_output].dtype,
+                                     .operands = {operands[0], operands[1], operands[2]}};
+    if (node->op->attributes_size == sizeof(mix_alpha_attributes))
+      instruction->immediate = ((const mix_alpha_attributes *)node->attributes)->alpha;
+    value_register[node->first_output] = program->load_count + program->instruction_count++;
+  }
+  for (int m = 0; m < count; m++) {
+    int value = ir->nodes[members[m]].first_output;
+    if (reduces(ir, &ir->nodes[members[m]]) || g->uses[value] == inside[value]) continue;
+    program->stores[program->store_count++] =
+        (mix_program_store){.output = b->output_count, .reg = value_register[value]};
+    b->outputs[b->output_count] = ir->values[value];
+    b->output_values[b->output_count++] = value;
+  }
+  if (checked >= 0) {
+    program->reduction_output = b->output_count;
+    b->outputs[b->output_count] = ir->values[checked];
+    b->output_values[b->output_count++] = checked;
+  }
+  collapse(program, space);
+  int guard = ir->nodes[root].guard_key;
+  for (int m = 0; m < count; m++) ir->nodes[members[m]].dead = true;
+  if (!b->output_count) return true; /* nothing needs it, and "dce" is switched off */
+  int fused = mix_ir_add(ir, &mix_op_fused, NULL, b->input_count, b->inputs, b->output_count, b->outputs);
+  if (fused < 0) return false;
+  ir->nodes[fused].program = program;
+  ir->nodes[fused].guard = guard;
+  ir->nodes[fused].scope = scope;
+  for (int i = 0; i < b->output_count; i++) becomes[b->output_values[i]] = ir->nodes[fused].first_output + i;
+  return true;
+}
+
+bool mix_pass_fuse(mix_ir *ir) {
+  groups g;
+  if (!mix_pass_disabled("fuse") && !mix_ir_recompute(ir)) return false;
+  if (!mix_ir_guard_keys(ir) || !groups_make(ir, &g)) return false;
+  int nodes = ir->node_count, values = ir->value_count;
+  int *inside = mix_ir_alloc(ir, sizeof(int) * (size_t)(values + 1));
+  int *value_register = mix_ir_alloc(ir, sizeof(int) * (size_t)(values + 1));
+  int *becomes = mix_ir_alloc(ir, sizeof(int) * (size_t)(values + 1));
+  if (!inside || !value_register || !becomes) return false;
+  for (int v = 0; v < values; v++) becomes[v] = v;
+  for (int n = 0; n < nodes; n++) {
+    if (find(&g, n) != n || !member(ir, &ir->nodes[n])) continue;
+    /* Alone: its own kernel, but for the check of a product, which takes it as an epilogue. */
+    const bool checks_product = mix_ir_finite_check(&ir->nodes[n]) && is_product(ir, ir->nodes[n].inputs[0]);
+    if (reduces(ir, &ir->nodes[n]) && g.size[n] == 1 && !checks_product) {
+      ir->nodes[n].guard = ir->nodes[n].guard_key;
+      continue;
+    }
+    if (!emit(&g, n, inside, value_register, becomes)) return false;
+  }
+  for (int n = 0; n < ir->node_count; n++) {
+    mix_ir_node *node = &ir->nodes[n];
+    if (node->dead) continue;
+    for (int i = 0; i < node->input_count; i++)
+      if (node->inputs[i] < values) node->inputs[i] = becomes[node->inputs[i]];
+    if (node->guard >= 0 && node->guard < values) node->guard = becomes[node->guard];
+    node->guard_key = -1;
+  }
+  for (int i = 0; i < ir->result_count; i++) ir->results[i] = becomes[ir->results[i]];
+  for (int i = 0; i < ir->variable_count; i++) {
+    ir->variables[i].exit = becomes[ir->variables[i].exit];
+    if (ir->variables[i].guard >= 0) ir->variables[i].guard = becomes[ir->variables[i].guard];
+  }
+  return mix_ir_sort(ir);
+}

@@ -1,0 +1,243 @@
+/* A program that reads a product over its whole space joins it: the kernel runs it over each block of the
+ * result while that is in cache. It may end in a finite check: of a gradient, before its update. */
+#include "passes/passes.h"
+
+#include "tensor/shape.h"
+#include <string.h>
+
+/* One walk over the nodes in their order. A joined node takes the place of its program, so that the order
+ * stays good but where the product's own result has a reader before that place: then the array is put in
+ * order anew, and the walk begins again. A program that only tests the product, and reads nothing that comes
+ * after it, leaves it where it stands: its operands live no longer for that. */
+typedef struct joining {
+  mix_ir *ir;
+  int *uses, *first_use; /* by value: how many, and the first node among them */
+  int *becomes;          /* by value */
+  int *seen, *stack;     /* by node: the search that met it last */
+  int search;
+  bool unordered;
+} joining;
+
+/* The product behind a value, through a reshape (of a Dense layer on more than two dimensions, of a Flatten's
+ * gradient); -1: none. */
+static int product_behind(const mix_ir *ir, int value) {
+  const mix_ir_node *producer = &ir->nodes[mix_ir_producer(ir, value)];
+  if (producer->op == &mix_op_reshape && !producer->source) {
+    value = producer->inputs[0];
+    producer = &ir->nodes[mix_ir_producer(ir, value)];
+  }
+  bool joins = !producer->dead && !producer->source &&
+               (producer->op == &mix_op_matmul || producer->op == &mix_op_matmul_downcast) &&
+               !producer->program && mix_dtype_is_floating(ir->values[value].dtype);
+  return joins ? value : -1;
+}
+
+/* Pushes the producers of what the node reads, but for value `except`, that stand at `target` or behind it.
+ */
+static void push_producers(joining *j, int n, int except, int target, int *depth) {
+  const mix_ir_node *node = &j->ir->nodes[n];
+  for (int i = -1; i < node->input_count; i++) {
+    int value = i < 0 ? node->guard : node->inputs[i];
+    if (value < 0 || value == except) continue;
+    int producer = mix_ir_producer(j->ir, value);
+    if (producer < target || j->seen[producer] == j->search) continue;
+    j->seen[producer] = j->search;
+    j->stack[(*depth)++] = producer;
+  }
+}
+
+/* Does any input of node `from` other than through value `except` depend on node `target`? */
+static bool depends(joining *j, int from, int except, int target) {
+  int depth = 0;
+  j->search++;
+  push_producers(j, from, except, target, &depth);
+  while (depth) {
+    int n = j->stack[--depth];
+    if (n == target) return true;
+    push_producers(j, n, -1, target, &depth);
+  }
+  return false;
+}
+
+/* The next load after `load` that is a whole product, which nothing else that the program reads depends on;
+ * -1: none. */
+static int product_load(joining *j, int fused_index, mix_shape space, int load) {
+  const mix_ir *ir = j->ir;
+  const mix_ir_node *fused = &ir->nodes[fused_index];
+  while (++load < fused->program->load_count) {
+    int value = fused->inputs[fused->program->loads[load].input];
+    if (!mix_shape_equal(ir->values[value].shape, space)) continue;
+    int raw = product_behind(ir, value);
+    if (raw >= 0 && !depends(j, fused_index, value, mix_ir_producer(ir, raw))) return load;
+  }
+  return -1;
+}
+
+/* The program's space as rows and columns of the product: whole rows merge, or are split again, where every
+ * load lets them. */
+static bool as_matrix(const mix_program *old, int64_t rows, int64_t columns, mix_program_load *loads) {
+  for (int l = 0; l < old->load_count; l++) {
+    const int64_t *s = old->loads[l].strides;
+    loads[l] = old->loads[l];
+    memset(loads[l].strides, 0, sizeof loads[l].strides);
+    if (old->rank == 1) /* one element after the other, or the same for all */
+      loads[l].strides[0] = columns == 1 || rows > 1 ? s[0] * columns : 0, loads[l].strides[1] = s[0];
+    else
+      loads[l].strides[0] = s[0], loads[l].strides[1] = s[1];
+  }
+  return old->rank == 1 || (old->rank == 2 && old->dims[0] == rows && old->dims[1] == columns);
+}
+
+mix_program *mix_epilogue_program(mix_ir *ir, const mix_program *old, int load, mix_shape matrix,
+                                  bool *fits) {
+  mix_program *program = mix_ir_alloc(ir, sizeof *program);
+  *fits = true;
+  if (!program) return NULL;
+  *program = *old;
+  program->loads = mix_ir_alloc(ir, sizeof *program->loads * (size_t)(old->load_count + 1));
+  program->stores = mix_ir_alloc(ir, sizeof *program->stores * (size_t)(old->store_count + 1));
+  if (!program->loads || !program->stores) return NULL;
+  if (!(*fits = as_matrix(old, matrix.dims[0], matrix.dims[1], program->loads))) return NULL;
+  memcpy(program->stores, old->stores, sizeof *old->stores * (size_t)old->store_count);
+  program->rank = 2;
+  program->dims[0] = matrix.dims[0];
+  program->dims[1] = matrix.dims[1];
+  for (int l = 0, input = 2; l < old->load_count; l++)
+    program->loads[l].input = l == load ? MIX_FROM_ACCUMULATOR : input++;
+  return program;
+}
+
+/* Readers of `old` read `fresh`, which stands at node `at`. */
+static void replace(joining *j, int old, int fresh, int own_uses, int at) {
+  j->becomes[old] = fresh;
+  j->uses[fresh] = j->uses[old] - own_uses;
+  j->first_use[fresh] = j->first_use[old];
+  if (own_uses && j->first_use[old] < at) j->unordered = true;
+}
+
+static bool known_before(const mix_ir *ir, int count, const int *values, int node) {
+  for (int i = 0; i < count; i++)
+    if (mix_ir_producer(ir, values[i]) >= node) return false;
+  return true;
+}
+
+/* False: out of memory. *joined says whether the program took the product. */
+static bool join(joining *j, int fused_index, int load, bool *joined) {
+  mix_ir *ir = j->ir;
+  mix_ir_node fused = ir->nodes[fused_index];
+  const mix_program *old = fused.program;
+  int value = fused.inputs[old->loads[load].input], raw = product_behind(ir, value),
+      product_index = mix_ir_producer(ir, raw);
+  mix_ir_node product = ir->nodes[product_index];
+  mix_program *program = mix_epilogue_program(ir, old, load, ir->values[raw].shape, joined);
+  if (!program) return !*joined;
+  int *inputs = mix_ir_alloc(ir, sizeof(int) * (size_t)(fused.input_count + 2));
+  mix_ir_value *outputs = mix_ir_alloc(ir, sizeof *outputs * (size_t)(fused.output_count + 1));
+  if (!inputs || !outputs) return false;
+  int input_count = 2, output_count = fused.output_count;
+  inputs[0] = product.inputs[0];
+  inputs[1] = product.inputs[1];
+  for (int l = 0; l < old->load_count; l++)
+    if (l != load) inputs[input_count++] = fused.inputs[old->loads[l].input];
+  for (int i = 0; i < fused.output_count; i++) outputs[i] = ir->values[fused.first_output + i];
+  bool raw_needed = j->uses[raw] > 1 || j->uses[value] > 1;
+  if (raw_needed) {
+    program->stores[program->store_count++] = (mix_program_store){.output = output_count, .reg = load};
+    outputs[output_count++] = ir->values[raw];
+  } else if (value != raw) {
+    ir->nodes[mix_ir_producer(ir, value)].dead = true;
+  }
+  int made = mix_ir_add(ir, product.op, product.attributes, input_count, inputs, output_count, outputs);
+  if (made < 0) return false;
+  ir->nodes[made].program = program;
+  ir->nodes[made].scope = product.scope;
+  ir->nodes[made].keep = product.keep;
+  const bool stays = !old->store_count && known_before(ir, input_count - 2, inputs + 2, product_index);
+  const int at = stays ? product_index : fused_index;
+  ir->nodes[fused_index].dead = ir->nodes[product_index].dead = true;
+  ir->nodes[at] = ir->nodes[made];
+  ir->nodes[made].dead = true;
+  int first = ir->nodes[at].first_output;
+  for (int i = 0; i < output_count; i++) ir->values[first + i].node = at;
+  for (int i = 0; i < fused.output_count; i++) replace(j, fused.first_output + i, first + i, 0, at);
+  if (raw_needed) replace(j, raw, first + output_count - 1, 1, at);
+  return true;
+}
+
+/* The space of a program: what it stores has that shape, of what it only tests the largest operand. */
+static mix_shape space_of(const mix_ir *ir, const mix_ir_node *fused) {
+  const mix_program *program = fused->program;
+  if (program->store_count) return ir->values[fused->first_output + program->stores[0].output].shape;
+  mix_shape space = {.rank = 0};
+  for (int l = 0; l < program->load_count; l++) {
+    mix_shape shape = ir->values[fused->inputs[program->loads[l].input]].shape;
+    if (mix_shape_broadcasts_to(space, shape)) space = shape;
+  }
+  return space;
+}
+
+/* Joins the program to the first product that takes it. */
+static bool try_products(joining *j, int n) {
+  mix_ir *ir = j->ir;
+  const mix_ir_node *fused = &ir->nodes[n];
+  if (fused->dead || fused->op != &mix_op_fused || fused->guard >= 0) return true;
+  if (fused->program->reduction > MIX_REDUCE_ALL_FINITE ||
+      !(fused->program->store_count || fused->program->reduction))
+    return true;
+  mix_shape space = space_of(ir, fused);
+  bool joined = false;
+  for (int load = -1; space.rank >= 2 && !joined && (load = product_load(j, n, space, load)) >= 0;)
+    if (!join(j, n, load, &joined)) return false;
+  return true;
+}
+
+static bool tables_make(mix_ir *ir, joining *j) {
+  int values = ir->value_count, nodes = ir->node_count;
+  for (int n = 0; n < ir->node_count; n++) /* room for the results of joined nodes */
+    if (ir->nodes[n].op == &mix_op_fused) values += ir->nodes[n].output_count + 1, nodes++;
+  *j = (joining){.ir = ir,
+                 .uses = mix_ir_alloc(ir, sizeof(int) * (size_t)(values + 1)),
+                 .first_use = mix_ir_alloc(ir, sizeof(int) * (size_t)(values + 1)),
+                 .becomes = mix_ir_alloc(ir, sizeof(int) * (size_t)(values + 1)),
+                 .seen = mix_ir_alloc(ir, sizeof(int) * (size_t)(nodes + 1)),
+                 .stack = mix_ir_alloc(ir, sizeof(int) * (size_t)(nodes + 1))};
+  const int *uses = mix_ir_uses(ir);
+  if (!j->uses || !j->first_use || !j->becomes || !j->seen || !j->stack || !uses) return false;
+  memcpy(j->uses, uses, sizeof(int) * (size_t)ir->value_count);
+  for (int v = 0; v < values; v++) j->becomes[v] = v, j->first_use[v] = nodes;
+  for (int n = ir->node_count - 1; n >= 0; n--)
+    for (int i = 0; i < ir->nodes[n].input_count && !ir->nodes[n].dead; i++)
+      j->first_use[ir->nodes[n].inputs[i]] = n;
+  return true;
+}
+
+static void apply(joining *j) {
+  mix_ir *ir = j->ir;
+  for (int n = 0; n < ir->node_count; n++) {
+    mix_ir_node *node = &ir->nodes[n];
+    for (int i = 0; i < node->input_count; i++) node->inputs[i] = j->becomes[node->inputs[i]];
+    if (node->guard >= 0) node->guard = j->becomes[node->guard];
+  }
+  for (int i = 0; i < ir->result_count; i++) ir->results[i] = j->becomes[ir->results[i]];
+  for (int i = 0; i < ir->variable_count; i++) {
+    mix_ir_variable *variable = &ir->variables[i];
+    variable->exit = j->becomes[variable->exit];
+    if (variable->guard >= 0) variable->guard = j->becomes[variable->guard];
+  }
+}
+
+bool mix_pass_fuse_epilogues(mix_ir *ir) {
+  joining j;
+  do {
+    if (!tables_make(ir, &j)) return false;
+    for (int n = 0, count = ir->node_count; n < count && !j.unordered; n++) {
+      mix_ir_node *node = &ir->nodes[n];
+      for (int i = 0; i < node->input_count; i++) node->inputs[i] = j.becomes[node->inputs[i]];
+      if (node->guard >= 0) node->guard = j.becomes[node->guard];
+      if (!try_products(&j, n)) return false;
+    }
+    apply(&j);
+    if (!mix_ir_sort(ir)) return false;
+  } while (j.unordered);
+  return true;
+}

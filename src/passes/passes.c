@@ -1,0 +1,56 @@
+/* What several passes ask of a graph, and which passes are switched off. */
+#include "passes/passes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *mix_passes_disabled(void) { return getenv("MIXTAPE_DISABLE_PASSES"); }
+
+bool mix_pass_listed(const char *list, const char *name) {
+  size_t length = strlen(name);
+  while (list && *list) {
+    size_t word = strcspn(list, ",");
+    if (word == length && !strncmp(list, name, length)) return true;
+    list += word + (list[word] == ',');
+  }
+  return false;
+}
+
+bool mix_pass_disabled(const char *name) { return mix_pass_listed(mix_passes_disabled(), name); }
+
+void mix_program_strides(mix_shape shape, mix_shape space, int64_t strides[MIX_MAX_RANK]) {
+  int64_t stride = 1;
+  for (int d = 0; d < MIX_MAX_RANK; d++) strides[d] = 0;
+  for (int d = shape.rank - 1, s = space.rank - 1; d >= 0; d--, s--) {
+    strides[s] = shape.dims[d] == 1 ? 0 : stride;
+    stride *= shape.dims[d];
+  }
+}
+
+bool *mix_ir_conditions(mix_ir *ir) {
+  bool *condition = mix_ir_alloc(ir, sizeof(bool) * (size_t)(ir->value_count + 1));
+  for (int n = 0; condition && n < ir->node_count; n++)
+    if (ir->nodes[n].guard >= 0) condition[ir->nodes[n].guard] = true;
+  for (int i = 0; condition && i < ir->variable_count; i++)
+    if (ir->variables[i].guard >= 0) condition[ir->variables[i].guard] = true;
+  return condition;
+}
+
+mix_product mix_ir_product(const mix_ir *ir, const mix_ir_node *node) {
+  const mix_matmul_attributes *attributes = node->attributes;
+  const mix_ir_value *a = &ir->values[node->inputs[0]], *b = &ir->values[node->inputs[1]];
+  return (mix_product){.op = node->op,
+                       .transpose_a = attributes->transpose_a,
+                       .transpose_b = attributes->transpose_b,
+                       .dtype = a->dtype,
+                       .a = a->shape,
+                       .b = b->shape,
+                       .result = ir->values[node->first_output].shape};
+}
+
+bool mix_ir_may_fail(const mix_ir *ir, const mix_ir_node *node) {
+  int opcode = node->op->opcode;
+  bool partial =
+      opcode == MIX_OPCODE_FLOOR_DIVIDE || opcode == MIX_OPCODE_FLOOR_MOD || opcode == MIX_OPCODE_POWER;
+  return partial && mix_dtype_is_integer(ir->values[node->first_output].dtype);
+}

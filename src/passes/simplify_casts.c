@@ -1,0 +1,99 @@
+/* Cleaning of casts. A dtype embeds in another that holds all its values: infinities, NaN, subnormal numbers,
+ * both zeros. Through such a dtype nothing is lost, so that x -> wide -> T is x -> T, and x itself where T is
+ * its own dtype: a layer that is float32 between layers of 16 bits, the rewrite's casts beside those that the
+ * graph has already. What only moves elements (a Flatten) may stand between. A cast that narrows loses
+ * something, and stays: float32 -> float16 -> float32 is no pair. */
+#include "passes/passes.h"
+
+#include "tensor/shape.h"
+
+/* Integers of so many bits besides the sign; floating dtypes hold all integers up to 2^mantissa. */
+static int magnitude_bits(mix_dtype dtype) {
+  switch (dtype) {
+  case MIX_BOOL: return 1;
+  case MIX_INT8: return 7;
+  case MIX_UINT8: return 8;
+  case MIX_INT16: return 15;
+  case MIX_INT32: return 31;
+  default: return 63;
+  }
+}
+
+static int mantissa_bits(mix_dtype dtype) {
+  return dtype == MIX_FLOAT16 ? 11 : dtype == MIX_BFLOAT16 ? 8 : dtype == MIX_FLOAT32 ? 24 : 53;
+}
+
+bool mix_dtype_embeds(mix_dtype from, mix_dtype to) {
+  if (from == to) return true;
+  if (to == MIX_BOOL) return false;
+  if (mix_dtype_is_floating(from)) return to == MIX_FLOAT64 || (to == MIX_FLOAT32 && from != MIX_FLOAT64);
+  if (mix_dtype_is_floating(to))
+    return magnitude_bits(from) <= mantissa_bits(to); /* -2^7 is a power of two */
+  bool is_signed = from != MIX_BOOL && from != MIX_UINT8;
+  return to == MIX_UINT8 ? !is_signed : magnitude_bits(from) <= magnitude_bits(to);
+}
+
+static bool is_cast(const mix_ir_node *node) {
+  return !node->source && !node->dead && node->op->opcode == MIX_OPCODE_CAST;
+}
+
+/* Hands elements on as they are, at another place. */
+static bool moves(const mix_ir_node *node) {
+  return !node->source &&
+         (node->op == &mix_op_reshape || node->op == &mix_op_transpose || node->op == &mix_op_broadcast_to);
+}
+
+/* The value that `value` is a cast of, through a dtype that loses nothing; -1: none. */
+static int widened(const mix_ir *ir, int value) {
+  const mix_ir_node *node = &ir->nodes[mix_ir_producer(ir, value)];
+  if (!is_cast(node)) return -1;
+  return mix_dtype_embeds(ir->values[node->inputs[0]].dtype, ir->values[value].dtype) ? node->inputs[0] : -1;
+}
+
+/* cast(move(cast(x))) with x in the dtype of the result: the move alone, where nothing else reads what is
+ * moved. */
+static bool move_narrow(mix_ir *ir, int n, const int *uses) {
+  int moved = ir->nodes[n].inputs[0];
+  const mix_ir_node *mover = &ir->nodes[mix_ir_producer(ir, moved)];
+  if (!moves(mover) || uses[moved] != 1) return true;
+  int x = widened(ir, mover->inputs[0]);
+  if (x < 0 || ir->values[x].dtype != ir->values[ir->nodes[n].first_output].dtype) return true;
+  mix_ir_node *node = &ir->nodes[n];
+  const void *attributes = mover->attributes;
+  if (mover->op != &mix_op_transpose) { /* these name the dtype as well */
+    mix_shape_attributes *copy = mix_ir_alloc(ir, sizeof *copy);
+    if (!copy) return false;
+    *copy = *(const mix_shape_attributes *)attributes;
+    if (copy->dtype != MIX_DTYPE_NONE) copy->dtype = ir->values[x].dtype;
+    attributes = copy;
+  }
+  node->op = mover->op;
+  node->attributes = attributes;
+  node->inputs[0] = x;
+  return true;
+}
+
+bool mix_pass_simplify_casts(mix_ir *ir) {
+  int *becomes = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->value_count + 1));
+  int *uses = mix_ir_uses(ir);
+  bool *condition = mix_ir_conditions(ir); /* stays: a condition is computed */
+  if (!becomes || !uses || !condition) return false;
+  for (int v = 0; v < ir->value_count; v++) becomes[v] = v;
+  for (int n = 0; n < ir->node_count; n++) {
+    mix_ir_node *node = &ir->nodes[n];
+    for (int i = 0; i < node->input_count; i++) node->inputs[i] = becomes[node->inputs[i]];
+    if (!is_cast(node)) continue;
+    for (int x; (x = widened(ir, node->inputs[0])) >= 0;) node->inputs[0] = x;
+    const mix_ir_value *from = &ir->values[node->inputs[0]], *to = &ir->values[node->first_output];
+    if (from->dtype != to->dtype) {
+      if (!move_narrow(ir, n, uses)) return false;
+      continue;
+    }
+    if (!mix_shape_equal(from->shape, to->shape) || condition[node->first_output]) continue;
+    becomes[node->first_output] = node->inputs[0];
+    node->dead = true;
+  }
+  for (int i = 0; i < ir->result_count; i++) ir->results[i] = becomes[ir->results[i]];
+  for (int i = 0; i < ir->variable_count; i++) ir->variables[i].exit = becomes[ir->variables[i].exit];
+  return mix_ir_sort(ir);
+}

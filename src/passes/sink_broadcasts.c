@@ -1,0 +1,136 @@
+/* Programs broadcast by strides: an element-wise node that reads broadcast_to(x) reads x itself, and one that
+ * reads a fill reads a scalar. A node whose operands are all smaller than its result is computed in their
+ * shape and broadcast after: what comes down from a mean, fill -> reshape -> broadcast_to -> divide, becomes
+ * one number, which "constant_fold" makes a constant. The bits are the same: the same operation on the same
+ * elements, only not again and again. Operations whose bits depend on where an element stands keep their
+ * shape. */
+#include "passes/passes.h"
+#include "passes/rematerialize.h"
+#include "tensor/convert.h"
+#include "tensor/shape.h"
+
+typedef struct broadcasting {
+  mix_ir *ir;
+  int *scalar; /* by node: the constant that stands for a fill; 0: not made */
+} broadcasting;
+
+static mix_ir_node *producer_of(const mix_ir *ir, int value) {
+  return &ir->nodes[mix_ir_producer(ir, value)];
+}
+static int64_t size_of(const mix_ir *ir, int value) { return mix_shape_size(ir->values[value].shape); }
+
+static void becomes_broadcast(mix_ir *ir, int n, int from, mix_shape_attributes *attributes) {
+  mix_ir_node *node = &ir->nodes[n];
+  attributes->shape = ir->values[node->first_output].shape;
+  node->op = &mix_op_broadcast_to;
+  node->attributes = attributes;
+  node->input_count = 1;
+  node->inputs[0] = from;
+}
+
+/* The value of a fill as a scalar constant; -1: out of memory. */
+static int scalar_of_fill(broadcasting *b, int n) {
+  if (b->scalar[n]) return b->scalar[n];
+  const mix_shape_attributes *fill = b->ir->nodes[n].attributes;
+  void *data = mix_ir_alloc(b->ir, 64);
+  if (!data) return -1;
+  if (mix_dtype_is_floating(fill->dtype))
+    mix_store_double(data, fill->dtype, 0, fill->value);
+  else
+    mix_convert(&fill->value, MIX_FLOAT64, data, fill->dtype, 1);
+  return b->scalar[n] = mix_ir_add_constant(b->ir, data, fill->dtype, (mix_shape){.rank = 0});
+}
+
+/* What an element-wise node may read instead of the value; -1: out of memory. */
+static int narrower(broadcasting *b, int value) {
+  const mix_ir_node *producer = producer_of(b->ir, value);
+  for (; producer->op == &mix_op_broadcast_to; producer = producer_of(b->ir, value))
+    value = producer->inputs[0];
+  if (producer->op == &mix_op_fill && size_of(b->ir, value) > 1)
+    return scalar_of_fill(b, mix_ir_producer(b->ir, value));
+  return value;
+}
+
+/* Do the bits of an element depend on where it stands? Of fewer than eight all stand behind the last packet.
+ */
+static bool depends_on_place(const mix_ir_node *node, mix_ir_value result) {
+  return mix_opcode_has_tail(node->op->opcode) && result.dtype != MIX_FLOAT64 &&
+         mix_shape_size(result.shape) >= 8;
+}
+
+static bool narrow_node(broadcasting *b, int n) {
+  mix_ir *ir = b->ir;
+  int inputs[3], count = ir->nodes[n].input_count;
+  mix_ir_value result = ir->values[ir->nodes[n].first_output];
+  mix_shape shape = {.rank = 0};
+  for (int i = 0; i < count; i++) {
+    inputs[i] = narrower(b, ir->nodes[n].inputs[i]);
+    if (inputs[i] < 0 || !mix_shape_broadcast(shape, ir->values[inputs[i]].shape, &shape))
+      return inputs[i] >= 0;
+  }
+  mix_ir_node *node = &ir->nodes[n];
+  if (mix_shape_equal(shape, result.shape)) {
+    for (int i = 0; i < count; i++) node->inputs[i] = inputs[i];
+    return true;
+  }
+  if (depends_on_place(node, result) && mix_shape_size(shape) != mix_shape_size(result.shape)) return true;
+  mix_shape_attributes *attributes = mix_ir_alloc(ir, sizeof *attributes);
+  int small = attributes ? mix_ir_add(ir, node->op, node->attributes, count, inputs, 1,
+                                      &(mix_ir_value){.dtype = result.dtype, .shape = shape})
+                         : -1;
+  if (small < 0) return false;
+  ir->nodes[small].scope = ir->nodes[n].scope;
+  ir->nodes[small].keep = ir->nodes[n].keep;
+  becomes_broadcast(ir, n, ir->nodes[small].first_output, attributes);
+  return true;
+}
+
+/* A reshape of what is the same everywhere is that under another shape; one of a scalar, its broadcast. */
+static bool reshape_uniform(broadcasting *b, int n) {
+  mix_ir *ir = b->ir;
+  const mix_ir_node *producer = producer_of(ir, ir->nodes[n].inputs[0]);
+  bool fill = producer->op == &mix_op_fill,
+       one = producer->op == &mix_op_broadcast_to && size_of(ir, producer->inputs[0]) == 1;
+  mix_shape shape = ir->values[ir->nodes[n].first_output].shape;
+  bool scalar = ir->values[ir->nodes[n].inputs[0]].shape.rank == 0;
+  if (!fill && !one && !scalar) return true;
+  mix_shape_attributes *attributes = mix_ir_alloc(ir, sizeof *attributes);
+  if (!attributes) return false;
+  if (fill) {
+    *attributes = *(const mix_shape_attributes *)producer->attributes;
+    attributes->shape = shape;
+    ir->nodes[n].op = &mix_op_fill;
+    ir->nodes[n].attributes = attributes;
+    ir->nodes[n].input_count = 0;
+    return true;
+  }
+  int x = scalar ? ir->nodes[n].inputs[0] : producer->inputs[0];
+  if (ir->values[x].shape.rank > 0) {
+    mix_shape_attributes *rank_0 = mix_ir_alloc(ir, sizeof *rank_0);
+    mix_ir_value type = {.dtype = ir->values[x].dtype, .shape = {.rank = 0}};
+    int reshape = rank_0 ? mix_ir_add(ir, &mix_op_reshape, rank_0, 1, &x, 1, &type) : -1;
+    if (reshape < 0) return false;
+    x = ir->nodes[reshape].first_output;
+  }
+  becomes_broadcast(ir, n, x, attributes);
+  return true;
+}
+
+bool mix_pass_sink_broadcasts(mix_ir *ir) {
+  int count = ir->node_count; /* the nodes that are added stand behind and need no look */
+  broadcasting b = {.ir = ir, .scalar = mix_ir_alloc(ir, sizeof(int) * (size_t)(count + 1))};
+  if (!b.scalar) return false;
+  for (int n = 0; n < count; n++) {
+    const mix_ir_node *node = &ir->nodes[n];
+    if (node->dead || node->source || node->output_count != 1) continue;
+    if (node->op == &mix_op_reshape) {
+      if (!reshape_uniform(&b, n)) return false;
+    } else if (mix_ir_fusable(node) && !mix_ir_may_fail(ir, node)) {
+      if (!narrow_node(&b, n)) return false;
+    }
+  }
+  /* What must be written out all the same is an identity over a larger space, which can join a program. */
+  for (int n = 0; n < ir->node_count; n++)
+    if (!ir->nodes[n].dead && ir->nodes[n].op == &mix_op_broadcast_to) ir->nodes[n].op = &mix_op_identity;
+  return mix_ir_sort(ir);
+}

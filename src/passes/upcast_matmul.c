@@ -1,0 +1,52 @@
+/* Products of 16-bit matrices on a processor that multiplies none: it widens them to float32 while it packs
+ * them, and packs what float32 reads in place. Where the backend says so (small products, which packing costs
+ * most), a product reads the same numbers held as float32 and rounds its result: the cast that widens them
+ * joins the program that makes them, and the copies of weights are kept so. The bits stay. Not under
+ * jit_compile, which would take both casts for superfluous, and not in graphs that run once. */
+#include "backend/backend.h"
+#include "passes/passes.h"
+
+static bool is_16_bit(mix_dtype dtype) { return dtype == MIX_FLOAT16 || dtype == MIX_BFLOAT16; }
+
+static bool widens(const mix_ir *ir, const mix_ir_node *node) {
+  if (node->dead || node->source || node->program || node->op != &mix_op_matmul) return false;
+  const mix_product product = mix_ir_product(ir, node);
+  return is_16_bit(product.dtype) && mix_backend_current()->prefers_upcast(&product);
+}
+
+/* The value as float32, made once; -1 with the error recorded. */
+static int widened(mix_ir *ir, int value, int *wide, const char *scope) {
+  if (wide[value] >= 0) return wide[value];
+  mix_cast_attributes *attributes = mix_ir_alloc(ir, sizeof *attributes);
+  if (!attributes) return -1;
+  attributes->dtype = MIX_FLOAT32;
+  int node = mix_ir_add(ir, &mix_op_cast, attributes, 1, &value, 1,
+                        &(mix_ir_value){.dtype = MIX_FLOAT32, .shape = ir->values[value].shape});
+  if (node < 0) return -1;
+  ir->nodes[node].scope = scope;
+  return wide[value] = ir->nodes[node].first_output;
+}
+
+bool mix_pass_upcast_matmul(mix_ir *ir) {
+  if (ir->excess_precision || ir->eager) return true;
+  int nodes = ir->node_count, values = ir->value_count;
+  int *wide = mix_ir_alloc(ir, sizeof(int) * (size_t)(values + 1));
+  if (!wide) return false;
+  for (int v = 0; v < values; v++) wide[v] = -1;
+  for (int n = 0; n < nodes; n++) {
+    if (!widens(ir, &ir->nodes[n])) continue;
+    const mix_matmul_attributes *narrow = ir->nodes[n].attributes;
+    mix_matmul_attributes *attributes = mix_ir_alloc(ir, sizeof *attributes);
+    if (!attributes) return false;
+    *attributes = (mix_matmul_attributes){narrow->transpose_a, narrow->transpose_b,
+                                          ir->values[ir->nodes[n].inputs[0]].dtype};
+    for (int i = 0; i < 2; i++) {
+      int operand = widened(ir, ir->nodes[n].inputs[i], wide, ir->nodes[n].scope);
+      if (operand < 0) return false;
+      ir->nodes[n].inputs[i] = operand;
+    }
+    ir->nodes[n].op = &mix_op_matmul_downcast;
+    ir->nodes[n].attributes = attributes;
+  }
+  return mix_ir_sort(ir);
+}

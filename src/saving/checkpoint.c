@@ -1,0 +1,278 @@
+#include "saving/checkpoint.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/philox.h"
+#include "saving/checkpoint_folder.h"
+#include "formats/file.h"
+#include "data/pipeline/iterator_position.h"
+#include "data/pipeline/pipeline.h"
+#include "saving/training_variables.h"
+#include "tensor/shape.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { NAME_MAX = 512 };
+
+static void checkpoint_finalize(void *object) {
+  mix_checkpoint *checkpoint = object;
+  mix_release(checkpoint->model);
+  mix_release(checkpoint->optimizer);
+  mix_release(checkpoint->variables);
+  for (int i = 0; i < checkpoint->value_count; i++) mix_release(checkpoint->values[i]);
+  mix_free(checkpoint->value_names);
+  mix_free(checkpoint->values);
+}
+static const mix_class checkpoint_class = {.name = "checkpoint", .finalize = checkpoint_finalize};
+
+mix_checkpoint *mix_checkpoint_with(const mix_checkpoint_options *given) {
+  if (mix_failed()) return NULL;
+  MIX_OPTIONS(mix_checkpoint_options, options, given, "checkpoint");
+  if (!options.folder || !*options.folder)
+    return mix_fail(MIX_VALUE_ERROR, "checkpoint: the folder's name is missing");
+  if (options.model && !mix_model_weights_ready(options.model, "checkpoint")) return NULL;
+  if (!options.optimizer && options.model) options.optimizer = mix_model_optimizer(options.model);
+  for (int i = 0; options.variables && i < mix_list_count(options.variables); i++)
+    if (!mix_is(mix_list_get(options.variables, i), &mix_variable_class))
+      return mix_fail(MIX_TYPE_ERROR, "checkpoint: item %d of variables is not a variable", i);
+  mix_checkpoint *checkpoint = mix_object_new(sizeof *checkpoint, &checkpoint_class);
+  if (!checkpoint) return NULL;
+  checkpoint->folder = mix_intern(options.folder);
+  checkpoint->model = mix_retain(options.model);
+  checkpoint->optimizer = mix_retain(options.optimizer);
+  checkpoint->variables = mix_retain(options.variables);
+  checkpoint->only_newest = options.only_newest;
+  checkpoint->newest = checkpoint->former = -1;
+  if (checkpoint->folder) return mix_scoped(checkpoint);
+  mix_release(checkpoint);
+  return NULL;
+}
+
+static bool given(const mix_checkpoint *checkpoint, const char *call) {
+  if (mix_failed()) return false;
+  if (!mix_is(checkpoint, &checkpoint_class)) mix_fail(MIX_TYPE_ERROR, "%s: expected a checkpoint", call);
+  return !mix_failed();
+}
+
+/* ---- values of one's own ---- */
+
+static int value_named(const mix_checkpoint *checkpoint, const char *name) {
+  for (int i = 0; i < checkpoint->value_count; i++)
+    if (!strcmp(checkpoint->value_names[i], name)) return i;
+  return -1;
+}
+
+static bool set_value(mix_checkpoint *checkpoint, const char *name, mix_tensor *value) {
+  int i = value_named(checkpoint, name);
+  if (i < 0) {
+    const char *kept = mix_intern(name);
+    if (!kept ||
+        !mix_reserve(&checkpoint->value_names, &checkpoint->name_room, checkpoint->value_count + 1,
+                     sizeof *checkpoint->value_names) ||
+        !mix_reserve(&checkpoint->values, &checkpoint->value_room, checkpoint->value_count + 1,
+                     sizeof *checkpoint->values))
+      return false;
+    i = checkpoint->value_count++;
+    checkpoint->value_names[i] = kept;
+    checkpoint->values[i] = NULL;
+  }
+  mix_retain(value);
+  mix_release(checkpoint->values[i]);
+  checkpoint->values[i] = value;
+  return true;
+}
+
+mix_status mix_checkpoint_put(mix_checkpoint *checkpoint, const char *name, mix_tensor *value) {
+  if (!given(checkpoint, "checkpoint_put")) return mix_error();
+  if (!name || !*name || strlen(name) >= NAME_MAX / 2 || !mix_is(value, &mix_tensor_class))
+    return mix_fail_status(MIX_TYPE_ERROR,
+                           "checkpoint_put: expected a name of 1 to %d characters and a tensor",
+                           NAME_MAX / 2 - 1);
+  if (mix_evaluate(1, &value) == MIX_OK) set_value(checkpoint, name, value);
+  return mix_error();
+}
+
+mix_tensor *mix_checkpoint_get(mix_checkpoint *checkpoint, const char *name) {
+  if (!given(checkpoint, "checkpoint_get") || !name) return NULL;
+  int i = value_named(checkpoint, name);
+  return i < 0 ? NULL : checkpoint->values[i];
+}
+
+/* ---- collecting and applying ---- */
+
+static bool put_values(const mix_checkpoint *checkpoint, mix_archive *archive) {
+  char name[NAME_MAX];
+  json_t *names = json_array();
+  for (int i = 0; i < checkpoint->value_count && !mix_failed(); i++) {
+    snprintf(name, sizeof name, "values/%s", checkpoint->value_names[i]);
+    mix_archive_put(archive, name, checkpoint->values[i]);
+    json_array_append_new(names, json_string(checkpoint->value_names[i]));
+  }
+  return mix_archive_put_json(archive, "values", names);
+}
+
+mix_archive *mix_checkpoint_collect(mix_checkpoint *checkpoint) {
+  mix_archive *archive = mix_archive_new();
+  if (!archive) return NULL;
+  MIX_SCOPE {
+    uint64_t seed[2];
+    mix_seed_state(seed);
+    mix_archive_put_integers(archive, "seed", 2, (const int64_t *)seed);
+    mix_training_put_kind(archive, checkpoint->model, checkpoint->optimizer);
+    if (checkpoint->model) {
+      mix_training_put(archive, "weights", mix_model_weights(checkpoint->model));
+      mix_training_put(archive, "generators", mix_training_generators(checkpoint->model));
+    }
+    if (checkpoint->optimizer)
+      mix_training_put(archive, "optimizer",
+                       mix_training_optimizer_variables(checkpoint->optimizer, checkpoint->model));
+    if (checkpoint->variables) mix_training_put(archive, "variables", checkpoint->variables);
+    put_values(checkpoint, archive);
+  }
+  return mix_failed() ? NULL : archive;
+}
+
+static void append_all(mix_list *to, mix_list *from) {
+  for (int i = 0; from && i < mix_list_count(from); i++) mix_list_append(to, mix_list_items(from)[i]);
+}
+
+static bool get_group(mix_archive *archive, const char *group, mix_list *some, mix_list *variables,
+                      mix_list *values) {
+  if (!mix_training_get(archive, group, some, values)) return false;
+  append_all(variables, some);
+  return !mix_failed();
+}
+
+bool mix_checkpoint_apply(mix_checkpoint *checkpoint, mix_archive *archive) {
+  uint64_t seed[2];
+  MIX_SCOPE {
+    mix_list *variables = mix_list_new(0, NULL), *values = mix_list_new(0, NULL);
+    mix_model *model = checkpoint->model;
+    bool good = mix_archive_get_integers(archive, "seed", 2, (int64_t *)seed);
+    if (model) {
+      good = good && get_group(archive, "weights", mix_model_weights(model), variables, values);
+      good = good && get_group(archive, "generators", mix_training_generators(model), variables, values);
+    }
+    good = good && mix_training_check_kind(archive, model, checkpoint->optimizer);
+    if (good && checkpoint->optimizer)
+      good = get_group(archive, "optimizer", mix_training_optimizer_variables(checkpoint->optimizer, model),
+                       variables, values);
+    if (good && checkpoint->variables)
+      good = get_group(archive, "variables", checkpoint->variables, variables, values);
+    for (int i = 0; good && i < mix_list_count(variables); i++)
+      good = mix_variable_assign(mix_list_items(variables)[i], mix_list_items(values)[i]) == MIX_OK;
+    if (good) mix_seed_restore(seed);
+  }
+  return !mix_failed();
+}
+
+/* ---- files ---- */
+
+bool mix_checkpoint_write(mix_checkpoint *checkpoint, mix_archive *archive, int64_t number) {
+  if (!archive || mix_failed()) return false;
+  char *path =
+      mix_folder_make(checkpoint->folder) ? mix_checkpoint_folder_path(checkpoint->folder, number) : NULL;
+  bool done = path && mix_archive_save(archive, path, "checkpoint");
+  mix_free(path);
+  if (!done) return false;
+  if (number != checkpoint->newest) checkpoint->former = checkpoint->newest;
+  checkpoint->newest = number;
+  mix_checkpoint_folder_prune(checkpoint->folder, number, checkpoint->only_newest ? -1 : checkpoint->former);
+  return true;
+}
+
+/* NULL without an error where the file is damaged: a warning, and *damaged tells of the first such file. */
+static mix_archive *try_file(const mix_checkpoint *checkpoint, int64_t number, char *damaged, size_t size) {
+  char *path = mix_checkpoint_folder_path(checkpoint->folder, number), message[1024];
+  mix_archive *archive = path ? mix_archive_load(path) : NULL;
+  mix_free(path);
+  if (archive || (mix_error() != MIX_FORMAT_ERROR && mix_error() != MIX_IO_ERROR)) return archive;
+  mix_error_take(message, sizeof message);
+  mix_log_message(MIX_LOG_WARNING, "checkpoint: %s", message);
+  if (!*damaged) snprintf(damaged, size, "%s", message);
+  return NULL;
+}
+
+mix_archive *mix_checkpoint_read(mix_checkpoint *checkpoint, int64_t *number) {
+  char damaged[1024] = "";
+  mix_archive *archive = NULL;
+  int64_t limit = INT64_MAX;
+  while (!archive && !mix_failed() &&
+         (limit = mix_checkpoint_folder_newest(checkpoint->folder, limit, "checkpoint")) >= 0)
+    archive = try_file(checkpoint, limit, damaged, sizeof damaged);
+  if (!archive && !mix_failed() && *damaged)
+    mix_fail(MIX_FORMAT_ERROR,
+             "%s; the folder %s has no whole checkpoint: name another, or remove them to begin anew", damaged,
+             checkpoint->folder);
+  if (!archive || mix_failed()) return NULL;
+  *number = checkpoint->newest = limit;
+  checkpoint->former = mix_checkpoint_folder_newest(checkpoint->folder, limit, "checkpoint");
+  return archive;
+}
+
+/* ---- for loops of one's own ---- */
+
+mix_status mix_checkpoint_save(mix_checkpoint *checkpoint, int64_t step, mix_iterator *iterator) {
+  if (!given(checkpoint, "checkpoint_save")) return mix_error();
+  if (step < 0)
+    return mix_fail_status(MIX_VALUE_ERROR, "checkpoint_save: step is %lld; expected 0 or more",
+                           (long long)step);
+  int64_t there = checkpoint->newest < 0
+                      ? mix_checkpoint_folder_newest(checkpoint->folder, INT64_MAX, "checkpoint_save")
+                      : -1;
+  if (there >= 0)
+    return mix_fail_status(
+        MIX_VALUE_ERROR,
+        "checkpoint_save: %s holds checkpoint-%lld.npz of another run; restore it, or name another folder: it is not overwritten",
+        checkpoint->folder, (long long)there);
+  MIX_SCOPE {
+    mix_archive *archive = mix_checkpoint_collect(checkpoint);
+    if (archive && iterator)
+      mix_iterator_position_put(archive, "place", mix_iterator_dataset(iterator), iterator);
+    mix_checkpoint_write(checkpoint, archive, step);
+  }
+  return mix_error();
+}
+
+static bool get_values(mix_checkpoint *checkpoint, mix_archive *archive) {
+  char full[NAME_MAX];
+  json_t *names = mix_archive_get_json(archive, "values");
+  for (size_t i = 0; i < json_array_size(names) && !mix_failed(); i++) {
+    const char *name = json_string_value(json_array_get(names, i));
+    snprintf(full, sizeof full, "values/%s", name ? name : "");
+    mix_tensor *value = mix_archive_get(archive, full);
+    if (name && value) set_value(checkpoint, name, value);
+  }
+  json_decref(names);
+  return !mix_failed();
+}
+
+int64_t mix_checkpoint_restore(mix_checkpoint *checkpoint, mix_iterator *iterator) {
+  if (!given(checkpoint, "checkpoint_restore")) return -1;
+  int64_t number = -1, drawn = 0;
+  MIX_SCOPE {
+    mix_archive *archive = mix_checkpoint_read(checkpoint, &number);
+    mix_dataset *data = archive && iterator && mix_archive_get(archive, "place/drawn")
+                            ? mix_iterator_dataset(iterator)
+                            : NULL;
+    bool fits = archive && (!data || mix_iterator_position_fits(archive, "place", data));
+    if (fits && mix_checkpoint_apply(checkpoint, archive) && get_values(checkpoint, archive) && data &&
+        mix_iterator_position_get(archive, "place", data, &drawn) && mix_iterator_begin_anew(iterator))
+      mix_iterator_pass_over(iterator, drawn);
+  }
+  return mix_failed() ? -1 : number;
+}
+
+int64_t mix_checkpoint_latest(const char *folder) {
+  if (mix_failed()) return -1;
+  if (folder && *folder) return mix_checkpoint_folder_newest(folder, INT64_MAX, "checkpoint_latest");
+  mix_fail(MIX_VALUE_ERROR, "checkpoint_latest: the folder's name is missing");
+  return -1;
+}
+
+mix_status mix_checkpoint_delete(mix_checkpoint *checkpoint) {
+  if (!given(checkpoint, "checkpoint_delete")) return mix_error();
+  mix_checkpoint_folder_remove(checkpoint->folder);
+  checkpoint->newest = checkpoint->former = -1;
+  return MIX_OK;
+}

@@ -1,0 +1,79 @@
+#include "saving/checkpoint_folder.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "formats/file.h"
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PREFIX "checkpoint-"
+#define SUFFIX ".npz"
+#define PART SUFFIX ".part-"
+
+/* The number of a checkpoint's name; -1: another name. `*rest`: what follows the number. */
+static int64_t number_of(const char *name, const char **rest) {
+  size_t prefix = sizeof PREFIX - 1;
+  if (strncmp(name, PREFIX, prefix) != 0 || name[prefix] < '0' || name[prefix] > '9') return -1;
+  char *end;
+  errno = 0;
+  long long number = strtoll(name + prefix, &end, 10);
+  *rest = end;
+  return errno ? -1 : number;
+}
+
+static int64_t checkpoint_number(const char *name) {
+  const char *rest;
+  int64_t number = number_of(name, &rest);
+  return number >= 0 && !strcmp(rest, SUFFIX) ? number : -1;
+}
+
+int64_t mix_checkpoint_folder_newest(const char *folder, int64_t limit, const char *call) {
+  DIR *directory = opendir(folder);
+  if (!directory) {
+    if (errno != ENOENT)
+      mix_fail(MIX_IO_ERROR, "%s: the folder %s cannot be read: %s", call, folder, strerror(errno));
+    return -1;
+  }
+  int64_t newest = -1;
+  for (struct dirent *entry; (entry = readdir(directory));) {
+    int64_t number = checkpoint_number(entry->d_name);
+    if (number > newest && number < limit) newest = number;
+  }
+  closedir(directory);
+  return newest;
+}
+
+char *mix_checkpoint_folder_path(const char *folder, int64_t number) {
+  char name[64];
+  snprintf(name, sizeof name, PREFIX "%lld" SUFFIX, (long long)number);
+  return mix_path_join(folder, name);
+}
+
+/* Is it the unfinished file of a process that is no more? */
+static bool abandoned(const char *name) {
+  const char *rest;
+  if (number_of(name, &rest) < 0 || strncmp(rest, PART, sizeof PART - 1) != 0) return false;
+  long process = strtol(rest + sizeof PART - 1, NULL, 10);
+  return process > 0 && process != (long)getpid() && kill((pid_t)process, 0) != 0 && errno == ESRCH;
+}
+
+void mix_checkpoint_folder_prune(const char *folder, int64_t keep, int64_t keep_too) {
+  DIR *directory = opendir(folder);
+  if (!directory) return;
+  for (struct dirent *entry; (entry = readdir(directory));) {
+    int64_t number = checkpoint_number(entry->d_name);
+    if ((number >= 0 && number != keep && number != keep_too) || abandoned(entry->d_name))
+      (void)unlinkat(dirfd(directory), entry->d_name, 0);
+  }
+  closedir(directory);
+}
+
+void mix_checkpoint_folder_remove(const char *folder) {
+  mix_checkpoint_folder_prune(folder, -1, -1);
+  (void)rmdir(folder); /* refuses where other files lie in it */
+}

@@ -1,0 +1,63 @@
+/* Weights as .npz archives. */
+#include "model/model.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "tensor/convert.h"
+#include <mixtape/arrays.h>
+#include <stdio.h>
+#include <string.h>
+
+mix_status mix_model_save_weights(mix_model *model, const char *path) {
+  if (!mix_model_weights_ready(model, "model_save_weights")) return mix_error();
+  if (!path) return mix_fail_status(MIX_TYPE_ERROR, "model_save_weights: path is NULL");
+  MIX_SCOPE {
+    mix_list *weights = mix_model_weights(model);
+    int count = mix_list_count(weights);
+    const char **names = mix_calloc((size_t)count + 1, sizeof *names);
+    mix_tensor **tensors = mix_calloc((size_t)count + 1, sizeof *tensors);
+    for (int i = 0; names && tensors && i < count; i++) {
+      names[i] = mix_variable_name(mix_list_get(weights, i));
+      tensors[i] = mix_variable_true_value(mix_list_get(weights, i));
+    }
+    if (names && tensors && !mix_failed()) mix_npz_save(path, count, names, tensors);
+    mix_free(names);
+    mix_free(tensors);
+  }
+  return mix_error();
+}
+
+/* The array for weight `index`: by its name, else by numpy.savez's number. */
+static mix_tensor *array_for(mix_npz *npz, const char *path, mix_variable *variable, int index) {
+  char number[32];
+  snprintf(number, sizeof number, "arr_%d", index);
+  mix_tensor *array = mix_npz_get(npz, mix_variable_name(variable));
+  if (!array && !mix_failed()) array = mix_npz_get(npz, number);
+  if (!array && !mix_failed())
+    mix_fail(MIX_VALUE_ERROR, "model_load_weights: %s has neither '%s' nor '%s'", path,
+             mix_variable_name(variable), number);
+  char ours[160], theirs[160];
+  if (array && !mix_shape_equal(mix_tensor_shape(array), mix_variable_shape(variable)))
+    return mix_fail(MIX_VALUE_ERROR, "model_load_weights: '%s' has shape %s, the array in %s %s",
+                    mix_variable_name(variable),
+                    mix_shape_text(mix_variable_shape(variable), ours, sizeof ours), path,
+                    mix_shape_text(mix_tensor_shape(array), theirs, sizeof theirs));
+  return array;
+}
+
+mix_status mix_model_load_weights(mix_model *model, const char *path) {
+  if (!mix_model_weights_ready(model, "model_load_weights")) return mix_error();
+  if (!path) return mix_fail_status(MIX_TYPE_ERROR, "model_load_weights: path is NULL");
+  MIX_SCOPE {
+    mix_npz *npz = mix_npz_open(path);
+    mix_list *weights = npz ? mix_model_weights(model) : NULL, *values = mix_list_new(0, NULL);
+    int count = weights ? mix_list_count(weights) : 0;
+    if (npz && !mix_failed() && mix_npz_count(npz) != count)
+      mix_fail(MIX_VALUE_ERROR, "model_load_weights: %s holds %d arrays, the model has %d weights", path,
+               mix_npz_count(npz), count);
+    for (int i = 0; i < count && !mix_failed(); i++)
+      mix_list_append(values, array_for(npz, path, mix_list_get(weights, i), i));
+    if (!mix_failed()) mix_model_set_weights(model, values);
+  }
+  return mix_error();
+}

@@ -1,0 +1,31 @@
+#include "model/model.h"
+
+#include "base/error.h"
+#include "tensor/convert.h"
+#include "tensor/shape.h"
+#include <mixtape/ops.h>
+
+/* Every floating array is taken in floatx, as Keras's data adapters do. */
+mix_list *mix_model_arrays(mix_list *given, const char *call) {
+  if (!given) return NULL;
+  mix_list *ready = mix_list_new(0, NULL);
+  int64_t rows = -1;
+  for (int i = 0; i < mix_list_count(given) && !mix_failed(); i++) {
+    mix_tensor *array = mix_list_get(given, i);
+    mix_shape shape = mix_tensor_shape(array);
+    if (mix_tensor_is_symbolic(array))
+      return mix_fail(MIX_TYPE_ERROR, "%s: array %d is symbolic; expected data", call, i);
+    if (shape.rank < 1)
+      return mix_fail(MIX_VALUE_ERROR, "%s: array %d is a scalar; expected (rows, ...)", call, i);
+    if (shape.dims[0] == 0) return mix_fail(MIX_VALUE_ERROR, "%s: array %d has no rows", call, i);
+    if (rows >= 0 && shape.dims[0] != rows)
+      return mix_fail(MIX_VALUE_ERROR, "%s: arrays of %lld and %lld rows; all must have the same number",
+                      call, (long long)rows, (long long)shape.dims[0]);
+    rows = shape.dims[0];
+    if (mix_dtype_is_floating(mix_tensor_dtype(array)) && mix_tensor_dtype(array) != mix_floatx())
+      array = mix_cast(array, mix_floatx());
+    if (!array || mix_evaluate(1, &array) != MIX_OK) return NULL;
+    mix_list_append(ready, array);
+  }
+  return mix_failed() ? NULL : ready;
+}

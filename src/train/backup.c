@@ -1,0 +1,300 @@
+/* What BackupAndRestore has fit do: the state of a run around that of its model and optimizer, into
+ * checkpoints and back. */
+#include "train/fit_state.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "saving/checkpoint_folder.h"
+#include "data/pipeline/pipeline.h"
+#include "data/pipeline/iterator_position.h"
+#include "saving/training_variables.h"
+#include <stdio.h>
+#include <string.h>
+
+/* ---- the run: what must be the same ---- */
+
+enum {
+  RUN_DATASET,
+  RUN_ROWS,
+  RUN_BATCH_SIZE,
+  RUN_STEPS_PER_EPOCH,
+  RUN_NO_SHUFFLE,
+  RUN_VALIDATES,
+  RUN_NUMBERS
+};
+static const char *const run_names[RUN_NUMBERS] = {
+    "data set in place of arrays", "rows", "batch_size", "steps_per_epoch", "no_shuffle", "validation"};
+
+static void describe_run(const mix_fit_state *f, int64_t run[RUN_NUMBERS]) {
+  const mix_batches *batches = f->adapter.batches;
+  run[RUN_DATASET] = !batches;
+  run[RUN_ROWS] = batches ? mix_batches_rows(batches) : 0;
+  run[RUN_BATCH_SIZE] = batches ? mix_batches_size(batches, 0) : 0;
+  run[RUN_STEPS_PER_EPOCH] = f->options.steps_per_epoch;
+  run[RUN_NO_SHUFFLE] = batches && f->options.no_shuffle;
+  run[RUN_VALIDATES] = f->validation_x != NULL;
+}
+
+static bool same_run(const mix_fit_state *f) {
+  int64_t ours[RUN_NUMBERS], theirs[RUN_NUMBERS];
+  describe_run(f, ours);
+  if (!mix_archive_get_integers(f->resumed, "fit/run", RUN_NUMBERS, theirs)) return false;
+  for (int i = 0; i < RUN_NUMBERS; i++)
+    if (ours[i] != theirs[i]) {
+      mix_fail(
+          MIX_VALUE_ERROR,
+          "fit: %s: %s is %lld here, %lld in the checkpoint; resume with the data and options of that run",
+          mix_archive_path(f->resumed), run_names[i], (long long)ours[i], (long long)theirs[i]);
+      return false;
+    }
+  return true;
+}
+
+/* ---- the place ---- */
+
+enum {
+  PLACE_EPOCH,
+  PLACE_BATCH,
+  PLACE_STEPS,
+  PLACE_SEED,
+  PLACE_FIRST_EPOCH,
+  PLACE_STOPPED,
+  PLACE_ENDED,
+  PLACE_EPOCH_STEPS,
+  PLACE_NUMBERS
+};
+
+static bool put_position(const mix_fit_state *f, mix_archive *archive, int64_t epoch, int64_t batch) {
+  int64_t run[RUN_NUMBERS], place[PLACE_NUMBERS] = {[PLACE_EPOCH] = epoch,
+                                                    [PLACE_BATCH] = batch,
+                                                    [PLACE_STEPS] = f->history->steps,
+                                                    [PLACE_SEED] = (int64_t)f->seed,
+                                                    [PLACE_FIRST_EPOCH] = f->history->first_epoch,
+                                                    [PLACE_STOPPED] = f->model->stop_training,
+                                                    [PLACE_ENDED] = f->ended,
+                                                    [PLACE_EPOCH_STEPS] = f->history->params.steps};
+  describe_run(f, run);
+  mix_archive_put_integers(archive, "fit/run", RUN_NUMBERS, run);
+  mix_archive_put_integers(archive, "fit/place", PLACE_NUMBERS, place);
+  if (mix_is_dataset(f->validation_x))
+    mix_iterator_position_put(archive, "fit/validation", f->validation_x, NULL);
+  return mix_data_adapter_put_position(&f->adapter, archive, batch == 0);
+}
+
+static bool get_position(mix_fit_state *f, int64_t *epoch) {
+  int64_t place[PLACE_NUMBERS], drawn;
+  if (!mix_archive_get_integers(f->resumed, "fit/place", PLACE_NUMBERS, place)) return false;
+  if (place[PLACE_EPOCH] < 0 || place[PLACE_BATCH] < 0 || place[PLACE_STEPS] < place[PLACE_BATCH]) {
+    mix_fail(MIX_FORMAT_ERROR, "%s: 'fit/place' is no place in a run", mix_archive_path(f->resumed));
+    return false;
+  }
+  *epoch = place[PLACE_EPOCH];
+  f->position = place[PLACE_BATCH];
+  f->history->steps = place[PLACE_STEPS];
+  f->seed = (uint64_t)place[PLACE_SEED];
+  f->history->first_epoch = place[PLACE_FIRST_EPOCH];
+  f->model->stop_training = place[PLACE_STOPPED] != 0;
+  f->ended = place[PLACE_ENDED] != 0;
+  f->history->params.steps = place[PLACE_EPOCH_STEPS];
+  if (mix_is_dataset(f->validation_x) &&
+      !mix_iterator_position_get(f->resumed, "fit/validation", f->validation_x, &drawn))
+    return false;
+  return mix_data_adapter_get_position(&f->adapter, f->resumed);
+}
+
+/* ---- metrics: within an epoch, which begins with a reset ---- */
+
+static bool put_metrics(const mix_fit_state *f, mix_archive *archive, int64_t batch) {
+  return batch == 0 || mix_training_put(archive, "metrics", mix_model_metrics_variables(f->model));
+}
+
+static bool get_metrics(const mix_fit_state *f) {
+  mix_list *variables = mix_model_metrics_variables(f->model), *values = mix_list_new(0, NULL);
+  if (!mix_training_get(f->resumed, "metrics", variables, values)) return false;
+  for (int i = 0; i < mix_list_count(variables) && !mix_failed(); i++)
+    mix_variable_assign(mix_list_get(variables, i), mix_list_get(values, i));
+  return !mix_failed();
+}
+
+/* ---- the history ---- */
+
+static bool put_history(const mix_history *history, mix_archive *archive) {
+  int epochs = mix_list_count(history->epochs), count = 0, used = 0;
+  for (int e = 0; e < epochs; e++) count += mix_logs_count(mix_list_get(history->epochs, e));
+  double *values = mix_calloc((size_t)count + 1, sizeof *values);
+  json_t *names = json_array();
+  for (int e = 0; values && e < epochs; e++) {
+    const mix_logs *logs = mix_list_get(history->epochs, e);
+    json_t *row = json_array();
+    for (int i = 0; i < mix_logs_count(logs); i++) {
+      json_array_append_new(row, json_string(mix_logs_name(logs, i)));
+      values[used++] = mix_logs_value(logs, i);
+    }
+    json_array_append_new(names, row);
+  }
+  mix_archive_put_json(archive, "history/names", names);
+  if (values)
+    mix_archive_put(archive, "history/values", mix_tensor_from(values, MIX_FLOAT64, MIX_SHAPE(count)));
+  mix_free(values);
+  return !mix_failed();
+}
+
+static bool get_history(mix_history *history, mix_archive *archive) {
+  json_t *names = mix_archive_get_json(archive, "history/names");
+  mix_tensor *tensor = names ? mix_archive_get(archive, "history/values") : NULL;
+  bool fits = tensor && mix_tensor_dtype(tensor) == MIX_FLOAT64;
+  const double *values = fits ? mix_tensor_data(tensor) : NULL;
+  int64_t count = fits ? mix_shape_size(mix_tensor_shape(tensor)) : 0, used = 0;
+  for (size_t e = 0; values && e < json_array_size(names) && !mix_failed(); e++) {
+    const json_t *row = json_array_get(names, e);
+    mix_logs *logs = mix_logs_new();
+    for (size_t i = 0; logs && fits && i < json_array_size(row); i++) {
+      const char *name = json_string_value(json_array_get(row, i));
+      fits = name && used < count;
+      if (fits) mix_logs_add(logs, name, values[used++]);
+    }
+    if (logs) mix_list_append(history->epochs, logs);
+  }
+  if (names && (!fits || used != count))
+    mix_fail(MIX_FORMAT_ERROR, "%s: the history is none", mix_archive_path(archive));
+  json_decref(names);
+  return !mix_failed();
+}
+
+/* ---- callbacks ---- */
+
+static bool put_callbacks(const mix_fit_state *f, mix_archive *archive) {
+  char name[64];
+  json_t *list = json_array();
+  for (int i = 0; i < mix_list_count(f->callbacks.items) && !mix_failed(); i++) {
+    const mix_callback *callback = mix_list_get(f->callbacks.items, i);
+    mix_list *values =
+        callback->options.get_state ? callback->options.get_state(callback->options.context) : NULL;
+    for (int j = 0; values && j < mix_list_count(values); j++) {
+      snprintf(name, sizeof name, "callbacks/%d/%d", i, j);
+      mix_archive_put(archive, name, mix_list_get(values, j));
+    }
+    json_array_append_new(list,
+                          json_pack("[s, i]", callback->options.name, values ? mix_list_count(values) : -1));
+  }
+  return mix_archive_put_json(archive, "callbacks", list);
+}
+
+/* The place in the checkpoint of the nth callback of a name, -1: it has no such; *count: its values. */
+static int saved_callback(const json_t *list, const char *name, int nth, int *count) {
+  for (size_t i = 0; i < json_array_size(list); i++) {
+    const json_t *item = json_array_get(list, i);
+    const char *theirs = json_string_value(json_array_get(item, 0));
+    *count = (int)json_integer_value(json_array_get(item, 1));
+    if (theirs && !strcmp(theirs, name) && nth-- == 0) return (int)i;
+  }
+  return -1;
+}
+
+static bool get_callback(mix_fit_state *f, const json_t *list, int index) {
+  const mix_callback *callback = mix_list_get(f->callbacks.items, index);
+  int nth = 0, count = 0;
+  for (int i = 0; i < index; i++)
+    nth += !strcmp(mix_callback_name(mix_list_get(f->callbacks.items, i)), callback->options.name);
+  int saved = saved_callback(list, callback->options.name, nth, &count);
+  if (saved < 0)
+    mix_log_message(MIX_LOG_WARNING, "fit: callback '%s' has no state in %s; it begins anew",
+                    callback->options.name, mix_archive_path(f->resumed));
+  if (saved < 0 || count < 0) return true;
+  mix_list *values = mix_list_new(0, NULL);
+  for (int j = 0; j < count && !mix_failed(); j++) {
+    char name[64];
+    snprintf(name, sizeof name, "callbacks/%d/%d", saved, j);
+    mix_tensor *value = mix_archive_get(f->resumed, name);
+    if (!value) mix_fail(MIX_FORMAT_ERROR, "%s: '%s' is missing", mix_archive_path(f->resumed), name);
+    mix_list_append(values, value);
+  }
+  mix_status status =
+      mix_failed() ? MIX_OK : callback->options.set_state(callback->options.context, f->model, values);
+  if (status != MIX_OK)
+    mix_fail(status, "fit: callback '%s' could not take back its state", callback->options.name);
+  return !mix_failed();
+}
+
+static bool get_callbacks(mix_fit_state *f) {
+  json_t *list = mix_archive_get_json(f->resumed, "callbacks");
+  for (int i = 0; list && i < mix_list_count(f->callbacks.items) && !mix_failed(); i++)
+    if (((const mix_callback *)mix_list_get(f->callbacks.items, i))->options.set_state)
+      MIX_SCOPE { get_callback(f, list, i); }
+  json_decref(list);
+  return !mix_failed();
+}
+
+/* ---- fit's calls ---- */
+
+bool mix_backup_open(mix_fit_state *f) {
+  for (int i = 0; f->callbacks.items && i < mix_list_count(f->callbacks.items); i++) {
+    const mix_callback *callback = mix_list_get(f->callbacks.items, i);
+    if (callback->backup && f->backup) {
+      mix_fail(MIX_VALUE_ERROR, "fit: two BackupAndRestore callbacks (%s and %s); give one",
+               f->backup->folder, callback->backup->folder);
+      return false;
+    }
+    if (callback->backup) f->backup = callback->backup;
+  }
+  f->model->resumes = false;
+  if (!f->backup) return true;
+  mix_checkpoint_options options = {.size = sizeof options,
+                                    .folder = f->backup->folder,
+                                    .model = f->model,
+                                    .only_newest = f->backup->only_newest};
+  int64_t number;
+  f->checkpoint = mix_checkpoint_with(&options);
+  f->resumed = f->checkpoint ? mix_checkpoint_read(f->checkpoint, &number) : NULL;
+  f->model->resumes = f->resumed != NULL;
+  if (f->resumed && !mix_archive_get(f->resumed, "fit/run"))
+    mix_fail(MIX_VALUE_ERROR,
+             "fit: %s was saved by mix_checkpoint_save, not by a fit; mix_checkpoint_restore takes it",
+             mix_archive_path(f->resumed));
+  return !mix_failed() && (!f->resumed || same_run(f));
+}
+
+bool mix_backup_resume(mix_fit_state *f, int64_t *epoch) {
+  if (!f->resumed) return true;
+  /* What may not fit comes first: then no variable has changed. */
+  if (!get_position(f, epoch) || !get_history(f->history, f->resumed) ||
+      !mix_checkpoint_apply(f->checkpoint, f->resumed) || !get_callbacks(f))
+    return false;
+  mix_log_message(MIX_LOG_INFO, "fit: goes on from %s, after step %lld", mix_archive_path(f->resumed),
+                  (long long)f->history->steps);
+  return true;
+}
+
+bool mix_backup_resume_epoch(mix_fit_state *f) {
+  bool done = false;
+  MIX_SCOPE { done = mix_checkpoint_apply(f->checkpoint, f->resumed) && get_metrics(f); }
+  return done;
+}
+
+static bool save(mix_fit_state *f, int64_t epoch, int64_t batch) {
+  MIX_SCOPE {
+    mix_archive *archive = mix_checkpoint_collect(f->checkpoint);
+    if (archive && put_position(f, archive, epoch, batch) && put_metrics(f, archive, batch) &&
+        put_history(f->history, archive) && put_callbacks(f, archive))
+      mix_checkpoint_write(f->checkpoint, archive, f->history->steps);
+  }
+  f->batches_since = 0;
+  return !mix_failed();
+}
+
+bool mix_backup_after_step(mix_fit_state *f, int64_t epoch) {
+  if (!f->backup) return true;
+  bool due = f->backup->save_freq && ++f->batches_since >= f->backup->save_freq;
+  return due || mix_fit_limit_reached(f) ? save(f, epoch, f->adapter.position) : true;
+}
+
+bool mix_backup_after_epoch(mix_fit_state *f, int64_t epoch) {
+  /* Cut off by fit's `steps`, in its middle or before a data set has said that it is at its end: that place
+   * is saved already. */
+  bool cut = mix_fit_limit_reached(f) && (f->adapter.position != f->adapter.target || f->adapter.iterator);
+  return !f->backup || f->backup->save_freq || cut ? true : save(f, epoch + 1, 0);
+}
+
+void mix_backup_after_training(mix_fit_state *f) {
+  if (f->backup && !f->backup->keep) mix_checkpoint_folder_remove(f->backup->folder);
+}

@@ -1,0 +1,105 @@
+/* A model's layers and how they are connected, as the JSON of Keras's model.to_json: what TensorBoard draws
+ * as the conceptual graph. Its reader knows the connections of Keras 3 alone, so that form serves every
+ * generation. */
+#include "base/error.h"
+#include "train/callback.h"
+#include "nn/config.h"
+#include "nn/layer/layer.h"
+
+static json_t *model_json(mix_layer *layer);
+
+/* keras_history of a tensor: the layer that made it, which of its calls, which result. */
+static json_t *tensor_json(const mix_functional *graph, const mix_tensor *tensor) {
+  int output, earlier = 0;
+  const mix_layer_call *call = mix_tensor_history(tensor, &output);
+  if (!call) return NULL;
+  for (int c = 0; c < graph->call_count && graph->calls[c] != call; c++)
+    earlier += graph->calls[c]->layer == call->layer;
+  return json_pack("{s:s, s:{s:s, s:[s, i, i]}}", "class_name", "__keras_tensor__", "config", "dtype",
+                   mix_dtype_name(mix_tensor_dtype(tensor)), "keras_history", call->layer->name, earlier,
+                   output);
+}
+
+static void append_inputs(json_t *inputs, const mix_functional *graph, mix_list *tensors) {
+  for (int i = 0; tensors && i < mix_list_count(tensors); i++) {
+    json_t *tensor = mix_list_get(tensors, i) ? tensor_json(graph, mix_list_get(tensors, i)) : NULL;
+    if (tensor) json_array_append_new(inputs, tensor);
+  }
+}
+
+/* Each call of the layer in the model. */
+static json_t *inbound_json(const mix_functional *graph, const mix_layer *layer) {
+  json_t *nodes = json_array();
+  for (int c = 0; c < graph->call_count; c++) {
+    if (graph->calls[c]->layer != layer || !graph->calls[c]->inputs) continue;
+    json_t *inputs = json_array();
+    append_inputs(inputs, graph, graph->calls[c]->inputs);
+    append_inputs(inputs, graph, graph->calls[c]->arguments);
+    json_array_append_new(nodes, json_pack("{s:[o], s:{}}", "args", inputs, "kwargs"));
+  }
+  return nodes;
+}
+
+static json_t *layer_json(mix_layer *layer) {
+  if (layer->class.call == mix_class_functional.call || layer->class.call == mix_class_sequential.call)
+    return model_json(layer);
+  return json_pack("{s:s, s:s, s:o}", "class_name", layer->class.name, "name", layer->name, "config",
+                   mix_layer_config_json(layer));
+}
+
+/* [[layer, 0, 0], ...] */
+static json_t *ends_json(const mix_functional *graph, mix_tensor *const *tensors, int count) {
+  json_t *ends = json_array();
+  for (int i = 0; i < count; i++) {
+    json_t *tensor = tensor_json(graph, tensors[i]);
+    json_array_append(ends, json_object_get(json_object_get(tensor, "config"), "keras_history"));
+    json_decref(tensor);
+  }
+  return ends;
+}
+
+/* Appends a layer; without one, or memory for it, there is no list any more. */
+static json_t *with_layer(json_t *layers, json_t *layer) {
+  if (!json_array_append_new(layers, layer)) return layers;
+  json_decref(layers);
+  return NULL;
+}
+
+static json_t *functional_json(mix_layer *model) {
+  const mix_functional *graph = mix_layer_data(model);
+  json_t *layers = json_array();
+  for (int c = 0; c < graph->call_count; c++) {
+    bool seen = false;
+    for (int before = 0; before < c && !seen; before++)
+      seen = graph->calls[before]->layer == graph->calls[c]->layer;
+    if (seen) continue;
+    json_t *layer = layer_json(graph->calls[c]->layer);
+    json_object_set_new(layer, "inbound_nodes", inbound_json(graph, graph->calls[c]->layer));
+    layers = with_layer(layers, layer);
+  }
+  return json_pack("{s:s, s:s, s:{s:s, s:o, s:o, s:o}}", "class_name", "Functional", "name", model->name,
+                   "config", "name", model->name, "layers", layers, "input_layers",
+                   ends_json(graph, graph->inputs, graph->input_count), "output_layers",
+                   ends_json(graph, graph->outputs, graph->output_count));
+}
+
+static json_t *sequential_json(mix_layer *model) {
+  json_t *layers = json_array();
+  for (int i = 0; i < mix_list_count(model->layers); i++)
+    layers = with_layer(layers, layer_json(mix_list_get(model->layers, i)));
+  return json_pack("{s:s, s:s, s:{s:s, s:o}}", "class_name", "Sequential", "name", model->name, "config",
+                   "name", model->name, "layers", layers);
+}
+
+static json_t *model_json(mix_layer *layer) {
+  return layer->class.call == mix_class_functional.call ? functional_json(layer) : sequential_json(layer);
+}
+
+char *mix_graph_text(const mix_model *model) {
+  json_t *json = layer_json(model->layer);
+  char *text = mix_json_text(json);
+  if (!json && !mix_failed())
+    mix_fail(MIX_VALUE_ERROR, "a layer of '%s' gives no config", model->layer->name);
+  json_decref(json);
+  return text;
+}

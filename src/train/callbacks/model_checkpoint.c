@@ -1,0 +1,106 @@
+#include "base/alloc.h"
+#include "base/error.h"
+#include "train/callback.h"
+#include <math.h>
+#include <string.h>
+
+enum { PATH_MAX = 4096 };
+
+typedef struct checkpoint {
+  mix_model_checkpoint_options options;
+  char *filepath; /* a copy */
+  mix_monitor monitor;
+  double best; /* NaN: none yet */
+  int64_t epoch, batches_since;
+  bool begun; /* the direction is known, and a best value, which later fits go on from */
+} checkpoint;
+
+static void checkpoint_release(void *context) {
+  mix_free(((checkpoint *)context)->filepath);
+  mix_free(context);
+}
+
+static mix_status checkpoint_begin(void *context, mix_model *model, int64_t index, mix_logs *logs) {
+  (void)index, (void)logs;
+  checkpoint *c = context;
+  if (c->begun || !c->options.save_best_only) return MIX_OK;
+  if (!mix_monitor_begin(&c->monitor, model)) return mix_error();
+  c->best = mix_option_number(c->options.initial_value_threshold, mix_monitor_first_best(&c->monitor));
+  c->begun = true;
+  return MIX_OK;
+}
+
+static mix_status save(checkpoint *c, mix_model *model, int64_t batch, const mix_logs *logs) {
+  if (c->options.save_best_only) {
+    double value;
+    bool there = mix_monitor_read(&c->monitor, logs, &value);
+    /* Keras 3 saves where the number is missing. */
+    if (there ? !mix_monitor_better(&c->monitor, value, c->best, 0) : !c->monitor.keras3) return MIX_OK;
+    if (there) c->best = value;
+  }
+  char path[PATH_MAX];
+  if (!mix_format_path(c->filepath, c->epoch, batch, logs, path, sizeof path) || !mix_make_folders(path))
+    return mix_error();
+  return mix_model_save_weights(model, path);
+}
+
+static mix_status checkpoint_epoch_begin(void *context, mix_model *model, int64_t epoch, mix_logs *logs) {
+  (void)model, (void)logs;
+  ((checkpoint *)context)->epoch = epoch;
+  return MIX_OK;
+}
+static mix_status checkpoint_epoch_end(void *context, mix_model *model, int64_t epoch, mix_logs *logs) {
+  (void)epoch;
+  return save(context, model, -1, logs);
+}
+static mix_status checkpoint_batch_end(void *context, mix_model *model, int64_t batch, mix_logs *logs) {
+  checkpoint *c = context;
+  if (++c->batches_since < c->options.save_freq) return MIX_OK;
+  c->batches_since = 0;
+  return save(c, model, batch, logs);
+}
+
+static mix_list *checkpoint_get_state(void *context) {
+  const checkpoint *c = context;
+  return mix_numbers_state(3, (const double[]){c->best, (double)c->epoch, (double)c->batches_since});
+}
+static mix_status checkpoint_set_state(void *context, mix_model *model, mix_list *state) {
+  (void)model;
+  checkpoint *c = context;
+  double numbers[3];
+  if (!mix_numbers_of_state(state, 3, numbers, "model_checkpoint")) return mix_error();
+  c->best = numbers[0];
+  c->epoch = (int64_t)numbers[1];
+  c->batches_since = (int64_t)numbers[2];
+  return MIX_OK;
+}
+
+mix_callback *mix_model_checkpoint_with(const mix_model_checkpoint_options *given) {
+  if (mix_failed()) return NULL;
+  MIX_OPTIONS(mix_model_checkpoint_options, options, given, "model_checkpoint");
+  size_t length = options.filepath ? strlen(options.filepath) : 0;
+  if (!options.filepath) return mix_fail(MIX_TYPE_ERROR, "model_checkpoint: filepath is NULL");
+  if (length <= 4 || strcmp(options.filepath + length - 4, ".npz"))
+    return mix_fail(MIX_VALUE_ERROR, "model_checkpoint: filepath is '%s'; expected a name that ends in .npz",
+                    options.filepath);
+  if (options.save_freq < 0)
+    return mix_fail(MIX_VALUE_ERROR,
+                    "model_checkpoint: save_freq is %lld; expected 0 (each epoch) or a number of batches",
+                    (long long)options.save_freq);
+  mix_monitor monitor;
+  if (!mix_monitor_init(&monitor, MIX_BY_CHECKPOINT, options.monitor, options.mode)) return NULL;
+  checkpoint *c = mix_calloc(1, sizeof *c);
+  if (!c) return NULL;
+  *c = (checkpoint){.options = options, .monitor = monitor, .filepath = mix_strdup(options.filepath)};
+  bool batches = options.save_freq > 0;
+  return mix_callback_own(&(mix_callback_options){.size = sizeof(mix_callback_options),
+                                                  .name = "ModelCheckpoint",
+                                                  .context = c,
+                                                  .release = checkpoint_release,
+                                                  .on_train_begin = checkpoint_begin,
+                                                  .on_epoch_begin = checkpoint_epoch_begin,
+                                                  .on_epoch_end = batches ? NULL : checkpoint_epoch_end,
+                                                  .on_train_batch_end = batches ? checkpoint_batch_end : NULL,
+                                                  .get_state = checkpoint_get_state,
+                                                  .set_state = checkpoint_set_state});
+}

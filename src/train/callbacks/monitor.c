@@ -1,0 +1,115 @@
+/* What EarlyStopping, ReduceLROnPlateau and ModelCheckpoint watch, and which way is better (spec/layers.md,
+ * 14). */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "train/callback.h"
+#include "nn/metrics/metric.h"
+#include <math.h>
+#include <string.h>
+
+/* The callback's name in messages. */
+static const char *call_of(const mix_monitor *monitor) {
+  static const char *const names[] = {"early_stopping", "reduce_lr_on_plateau", "model_checkpoint"};
+  return names[monitor->by];
+}
+
+bool mix_monitor_init(mix_monitor *monitor, mix_monitor_owner by, const char *name, const char *mode) {
+  static const char *const modes[] = {"auto", "min", "max"};
+  if (mix_failed()) return false;
+  *monitor = (mix_monitor){.by = by, .name = mix_intern(name ? name : "val_loss")};
+  for (int i = 0; i < 3; i++)
+    if (!mode || !strcmp(mode, modes[i])) {
+      monitor->mode = i;
+      return monitor->name != NULL;
+    }
+  mix_fail(MIX_VALUE_ERROR, "%s: mode is '%s'; expected auto, min or max", call_of(monitor), mode);
+  return false;
+}
+
+static bool ends_with(const char *text, const char *end) {
+  size_t length = strlen(text), tail = strlen(end);
+  return length >= tail && !strcmp(text + length - tail, end);
+}
+
+/* The direction that a metric is meant in: 1 up, -1 down, 0 not known. A function of the user's, a mean and a
+ * sum say nothing. */
+static int direction(const mix_metric *metric) {
+  if (metric->chooses) return metric->chooses == MIX_CHOOSES_ACCURACY ? 1 : -1;
+  if (metric->kind) return metric->kind->direction;
+  return !metric->loss ? 0 : metric->loss->kind->function == mix_loss_cosine_similarity ? 1 : -1;
+}
+
+static int direction_of_name(const mix_model *model, const char *name) {
+  if (!strncmp(name, "val_", 4)) name += 4;
+  if (!strcmp(name, "loss") || ends_with(name, "_loss")) return -1;
+  for (int i = 0; i < model->state->metric_count; i++)
+    if (!strcmp(model->state->metrics[i].name, name)) return direction(model->state->metrics[i].metric);
+  return 0;
+}
+
+/* tf_keras goes by the name alone: of an output "accent", only EarlyStopping takes val_accent_loss for a
+ * loss. */
+static bool name_means_up(const mix_monitor *monitor) {
+  const char *name = monitor->name;
+  switch (monitor->by) {
+  case MIX_BY_EARLY_STOPPING:
+    return ends_with(name, "acc") || ends_with(name, "accuracy") || ends_with(name, "auc");
+  case MIX_BY_PLATEAU: return strstr(name, "acc");
+  case MIX_BY_CHECKPOINT: break;
+  }
+  return strstr(name, "acc") || !strncmp(name, "fmeasure", 8);
+}
+
+bool mix_monitor_begin(mix_monitor *monitor, mix_model *model) {
+  monitor->keras3 = model->semantics->history_keys_sorted;
+  if (monitor->mode != MIX_MODE_AUTO) {
+    monitor->up = monitor->mode == MIX_MODE_MAX;
+    return true;
+  }
+  if (!monitor->keras3) {
+    monitor->up = name_means_up(monitor);
+    return true;
+  }
+  int way = direction_of_name(model, monitor->name);
+  if (!way)
+    mix_fail(MIX_VALUE_ERROR,
+             "%s: it is not known whether '%s' is better larger or smaller; set mode to max or min",
+             call_of(monitor), monitor->name);
+  monitor->up = way > 0;
+  return way != 0;
+}
+
+bool mix_monitor_read(const mix_monitor *monitor, const mix_logs *logs, double *value) {
+  *value = mix_logs_get(logs, monitor->name);
+  if (mix_logs_has(logs, monitor->name)) return true;
+  mix_log_message(MIX_LOG_WARNING, "%s: '%s', which it watches, is not in the logs", call_of(monitor),
+                  monitor->name);
+  return false;
+}
+
+bool mix_monitor_better(const mix_monitor *monitor, double value, double best, double delta) {
+  if (isnan(best)) return !isnan(value);
+  /* Which of the two delta moves decides ties, by the rounding; tf_keras's plateau alone takes a negative one
+   * as it is. */
+  if (monitor->by == MIX_BY_PLATEAU && !monitor->keras3)
+    best += monitor->up ? delta : -delta;
+  else
+    value -= monitor->up ? fabs(delta) : -fabs(delta);
+  return monitor->up ? value > best : value < best;
+}
+double mix_monitor_first_best(const mix_monitor *monitor) {
+  return monitor->keras3 ? NAN : monitor->up ? -INFINITY : INFINITY;
+}
+
+mix_list *mix_numbers_state(int count, const double *numbers) {
+  return mix_list_of(mix_tensor_from_doubles(numbers, MIX_FLOAT64, MIX_SHAPE(count)));
+}
+
+bool mix_numbers_of_state(mix_list *state, int count, double *numbers, const char *call) {
+  mix_tensor *first = mix_list_count(state) ? mix_list_get(state, 0) : NULL;
+  if (!first || mix_tensor_dtype(first) != MIX_FLOAT64 || mix_shape_size(mix_tensor_shape(first)) != count) {
+    mix_fail(MIX_VALUE_ERROR, "%s: the state in the checkpoint is another's", call);
+    return false;
+  }
+  return mix_tensor_read(first, MIX_FLOAT64, numbers, count) == MIX_OK;
+}

@@ -1,0 +1,253 @@
+/* TensorBoard. The tags and steps are those of Keras's callback; loss scale and skipped steps are Mixtape's
+ * own. */
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "compile/evaluate.h"
+#include "formats/file.h"
+#include "train/callback.h"
+#include "formats/event_file.h"
+#include "train/callbacks/histogram.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { TAG_MAX = 512 };
+
+typedef struct tensorboard {
+  mix_tensorboard_options options;
+  char *log_dir;                      /* a copy */
+  mix_event_file *train, *validation; /* NULL: not open */
+  int64_t batches;                    /* of this training */
+  int64_t epoch_steps;                /* of training when the epoch began */
+  double epoch_began, batch_began;    /* seconds */
+} tensorboard;
+
+static mix_event_file *open_run(const tensorboard *t, const char *name) {
+  char *folder = mix_path_join(t->log_dir, name);
+  mix_event_file *file = folder ? mix_event_file_open(folder) : NULL;
+  mix_free(folder);
+  return file;
+}
+static bool open_train(tensorboard *t) { return t->train || (t->train = open_run(t, "train")); }
+static bool open_validation(tensorboard *t) {
+  return t->validation || (t->validation = open_run(t, "validation"));
+}
+
+static mix_status close_all(tensorboard *t) {
+  mix_event_file_close(t->train);
+  mix_event_file_close(t->validation);
+  t->train = t->validation = NULL;
+  return mix_error();
+}
+static mix_status flush_all(const tensorboard *t) {
+  if (t->train) mix_event_file_flush(t->train);
+  if (t->validation) mix_event_file_flush(t->validation);
+  return mix_error();
+}
+
+static void release(void *context) {
+  tensorboard *t = context;
+  close_all(t);
+  mix_free(t->log_dir);
+  mix_free(t);
+}
+
+/* "epoch_", "loss". */
+static bool put_scalar(mix_event_file *file, const char *prefix, const char *name, int64_t step,
+                       double value) {
+  char tag[TAG_MAX];
+  bool evaluation = !strcmp(prefix, "evaluation_");
+  snprintf(tag, sizeof tag, "%s%s%s", prefix, name, evaluation ? "_vs_iterations" : "");
+  return mix_event_file_scalar(file, tag, step, value);
+}
+
+/* Where the loss is scaled: its scale, and how many steps were skipped since the optimizer was made. */
+static bool put_loss_scale(mix_event_file *file, const char *prefix, int64_t step, mix_model *model) {
+  mix_optimizer *optimizer = mix_model_optimizer(model);
+  mix_tensor *scale = mix_optimizer_loss_scale(optimizer);
+  if (scale && !put_scalar(file, prefix, "loss_scale", step, mix_tensor_item(scale))) return false;
+  return !mix_optimizer_dynamic(optimizer) ||
+         put_scalar(file, prefix, "skipped_steps", step, (double)mix_optimizer_skipped_steps(optimizer));
+}
+
+/* ---- training ---- */
+
+/* A layer that gives no config costs the graph, not the training. */
+static bool put_graph(tensorboard *t, const mix_model *model) {
+  char message[512], *graph = mix_graph_text(model);
+  if (graph) mix_event_file_text(t->train, "keras", 0, "graph_keras_model", "1", graph);
+  mix_free(graph);
+  if (graph || mix_error() == MIX_MEMORY_ERROR) return !mix_failed();
+  mix_error_take(message, sizeof message);
+  mix_log_message(MIX_LOG_WARNING, "tensorboard: the model's graph is not written: %s", message);
+  return true;
+}
+
+static mix_status train_begin(void *context, mix_model *model, int64_t index, mix_logs *logs) {
+  (void)index, (void)logs;
+  tensorboard *t = context;
+  t->batches = 0;
+  if (close_all(t) != MIX_OK || !open_train(t)) return mix_error();
+  if (!t->options.no_write_graph) put_graph(t, model);
+  return mix_error();
+}
+
+static mix_status batch_begin(void *context, mix_model *model, int64_t batch, mix_logs *logs) {
+  (void)model, (void)batch, (void)logs;
+  ((tensorboard *)context)->batch_began = mix_clock(CLOCK_MONOTONIC);
+  return MIX_OK;
+}
+
+static mix_status batch_end(void *context, mix_model *model, int64_t batch, mix_logs *none) {
+  (void)batch, (void)none;
+  tensorboard *t = context;
+  if (++t->batches % t->options.update_freq) return MIX_OK;
+  mix_logs *logs = mix_model_current_logs(model); /* read for these batches alone */
+  bool good = logs != NULL;
+  if (good && t->options.write_steps_per_second)
+    good = put_scalar(t->train, "batch_", "steps_per_second", t->batches,
+                      1 / (mix_clock(CLOCK_MONOTONIC) - t->batch_began));
+  for (int i = 0; i < mix_logs_count(logs) && good; i++)
+    good = put_scalar(t->train, "batch_", mix_logs_name(logs, i), t->batches, mix_logs_value(logs, i));
+  if (good) put_loss_scale(t->train, "batch_", t->batches, model);
+  return mix_error();
+}
+
+static mix_status epoch_begin(void *context, mix_model *model, int64_t epoch, mix_logs *logs) {
+  (void)epoch, (void)logs;
+  tensorboard *t = context;
+  t->epoch_began = mix_clock(CLOCK_MONOTONIC);
+  t->epoch_steps = mix_history_steps(mix_model_history(model));
+  return MIX_OK;
+}
+
+static bool put_epoch(tensorboard *t, mix_model *model, int64_t epoch, const mix_logs *logs) {
+  bool good = true;
+  for (int i = 0; i < mix_logs_count(logs) && good; i++) {
+    const char *name = mix_logs_name(logs, i);
+    bool validation = !strncmp(name, "val_", 4);
+    if (validation && !open_validation(t)) return false;
+    good = put_scalar(validation ? t->validation : t->train, "epoch_", name + (validation ? 4 : 0), epoch,
+                      mix_logs_value(logs, i));
+  }
+  if (good && !mix_logs_has(logs, "learning_rate"))
+    good = put_scalar(t->train, "epoch_", "learning_rate", epoch,
+                      mix_optimizer_learning_rate(mix_model_optimizer(model)));
+  if (good && t->options.write_steps_per_second) {
+    double steps = (double)(mix_history_steps(mix_model_history(model)) - t->epoch_steps);
+    good = put_scalar(t->train, "epoch_", "steps_per_second", epoch,
+                      steps / (mix_clock(CLOCK_MONOTONIC) - t->epoch_began));
+  }
+  return good && put_loss_scale(t->train, "epoch_", epoch, model);
+}
+
+/* ---- weights ---- */
+
+/* The weight, and where it is read as 16 bits the exponents of that copy: what lies below or above float16's
+ * range is seen there. */
+static bool put_weight(mix_event_file *file, mix_variable *weight, mix_dtype compute, int64_t epoch) {
+  char tag[TAG_MAX];
+  mix_histogram rows;
+  mix_tensor *value = mix_variable_true_value(weight);
+  mix_pinned held;
+  if (!mix_tensor_pin(value, &held)) return false;
+  mix_dtype dtype = mix_tensor_dtype(value);
+  int64_t count = mix_shape_size(mix_tensor_shape(value));
+  int buckets = mix_histogram_of(held.data, dtype, count, rows);
+  mix_tensor_unpin(&held);
+  snprintf(tag, sizeof tag, "%s/histogram", mix_variable_name(weight));
+  if (buckets && !mix_event_file_histogram(file, tag, epoch, rows, buckets)) return false;
+  bool copied = mix_variable_is_autocast(weight) && (compute == MIX_FLOAT16 || compute == MIX_BFLOAT16);
+  buckets = 0;
+  if (copied && dtype == MIX_FLOAT32 && mix_tensor_pin(value, &held)) {
+    buckets = mix_histogram_of_exponents(held.data, compute, count, rows);
+    mix_tensor_unpin(&held);
+  }
+  snprintf(tag, sizeof tag, "%s/%s_exponents/histogram", mix_variable_name(weight), mix_dtype_name(compute));
+  return !buckets || mix_event_file_histogram(file, tag, epoch, rows, buckets);
+}
+
+/* Of the layer itself, then of those inside it, whose policies are their own. */
+static bool put_weights(mix_event_file *file, mix_layer *layer, int64_t epoch) {
+  bool good = true;
+  for (int i = 0; layer->weights && i < mix_list_count(layer->weights) && good; i++)
+    MIX_SCOPE { good = put_weight(file, mix_list_get(layer->weights, i), layer->compute, epoch); }
+  for (int i = 0; layer->layers && i < mix_list_count(layer->layers) && good; i++)
+    good = put_weights(file, mix_list_get(layer->layers, i), epoch);
+  return good;
+}
+
+static mix_status epoch_end(void *context, mix_model *model, int64_t epoch, mix_logs *logs) {
+  tensorboard *t = context;
+  if (!put_epoch(t, model, epoch, logs)) return mix_error();
+  if (t->options.histogram_freq && epoch % t->options.histogram_freq == 0 &&
+      !put_weights(t->train, model->layer, epoch))
+    return mix_error();
+  return flush_all(t);
+}
+
+static mix_status train_end(void *context, mix_model *model, int64_t index, mix_logs *logs) {
+  (void)model, (void)index, (void)logs;
+  return close_all(context);
+}
+
+/* ---- evaluation ---- */
+
+static mix_status test_end(void *context, mix_model *model, int64_t index, mix_logs *logs) {
+  (void)index;
+  tensorboard *t = context;
+  if (!open_validation(t)) return mix_error();
+  int64_t iterations = mix_optimizer_iterations(mix_model_optimizer(model));
+  bool good = !mix_failed();
+  for (int i = 0; i < mix_logs_count(logs) && good; i++)
+    good =
+        put_scalar(t->validation, "evaluation_", mix_logs_name(logs, i), iterations, mix_logs_value(logs, i));
+  return flush_all(t);
+}
+
+/* A run that is resumed goes on in files of its own, which TensorBoard shows with the others of the folder.
+ */
+static mix_list *get_state(void *context) {
+  return mix_numbers_state(1, (const double[]){(double)((tensorboard *)context)->batches});
+}
+static mix_status set_state(void *context, mix_model *model, mix_list *state) {
+  (void)model;
+  double batches = 0;
+  if (mix_numbers_of_state(state, 1, &batches, "tensorboard"))
+    ((tensorboard *)context)->batches = (int64_t)batches;
+  return mix_error();
+}
+
+mix_callback *mix_tensorboard_with(const mix_tensorboard_options *given) {
+  if (mix_failed()) return NULL;
+  MIX_OPTIONS(mix_tensorboard_options, options, given, "tensorboard");
+  if (options.histogram_freq < 0 || options.update_freq < 0)
+    return mix_fail(MIX_VALUE_ERROR, "tensorboard: %s is %lld; expected 0 (%s) or a number of %s",
+                    options.histogram_freq < 0 ? "histogram_freq" : "update_freq",
+                    (long long)(options.histogram_freq < 0 ? options.histogram_freq : options.update_freq),
+                    options.histogram_freq < 0 ? "none" : "each epoch",
+                    options.histogram_freq < 0 ? "epochs" : "batches");
+  const char *log_dir = options.log_dir ? options.log_dir : "logs";
+  if (!*log_dir)
+    return mix_fail(MIX_VALUE_ERROR, "tensorboard: log_dir is empty; expected the name of a folder");
+  tensorboard *t = mix_calloc(1, sizeof *t);
+  if (!t) return NULL;
+  t->options = options;
+  t->log_dir = mix_strdup(log_dir);
+  bool batches = options.update_freq > 0;
+  return mix_callback_own(&(mix_callback_options){
+      .size = sizeof(mix_callback_options),
+      .name = "TensorBoard",
+      .context = t,
+      .release = release,
+      .on_train_begin = train_begin,
+      .on_train_batch_begin = batches && options.write_steps_per_second ? batch_begin : NULL,
+      .on_train_batch_end = batches ? batch_end : NULL,
+      .on_epoch_begin = epoch_begin,
+      .on_epoch_end = epoch_end,
+      .on_train_end = train_end,
+      .on_test_end = test_end,
+      .no_batch_logs = true,
+      .get_state = get_state,
+      .set_state = set_state});
+}

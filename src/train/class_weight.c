@@ -1,0 +1,88 @@
+/* Weights of samples: what fit's class_weight makes of labels, and sample weights (spec/layers.md, 13.2). */
+#include "model/model.h"
+
+#include "base/error.h"
+#include <mixtape/ops.h>
+
+static bool labels_sound(const mix_model *model, int count, const int64_t *labels, int64_t *classes) {
+  *classes = 0;
+  for (int i = 0; i < count; i++) {
+    if (labels[i] < 0 || labels[i] >= 1 << 20) {
+      mix_fail(MIX_VALUE_ERROR, "fit: class weight for label %lld; expected a class from 0 to 1048575",
+               (long long)labels[i]);
+      return false;
+    }
+    for (int before = 0; before < i; before++)
+      if (labels[before] == labels[i]) {
+        mix_fail(MIX_VALUE_ERROR, "fit: class weights name label %lld twice", (long long)labels[i]);
+        return false;
+      }
+    if (labels[i] >= *classes) *classes = labels[i] + 1;
+  }
+  if (!model->state->class_weights_all || *classes == count) return true;
+  mix_fail(
+      MIX_VALUE_ERROR,
+      "fit: class weights name %d labels, the largest is %lld; expected all classes from 0 on, each once",
+      count, (long long)*classes - 1);
+  return false;
+}
+
+mix_status mix_model_set_class_weights(mix_model *model, int count, const int64_t *labels,
+                                       const double *weights) {
+  mix_compiled_state *state = model->state;
+  if (!count && !state->class_weights) return MIX_OK;
+  mix_release(state->class_weights);
+  mix_release(state->train);
+  state->class_weights = NULL;
+  state->train = NULL;
+  if (!count) return MIX_OK;
+  if (state->output_count > 1)
+    return mix_fail_status(MIX_VALUE_ERROR, "fit: class weights need a model of one output; this one has %d",
+                           state->output_count);
+  state->class_weights_all = !model->semantics->history_keys_sorted;
+  int64_t classes;
+  if (!labels_sound(model, count, labels, &classes)) return mix_error();
+  mix_shape shape = {.rank = 1, .dims = {classes}};
+  mix_tensor *table = mix_fill(shape, 1, MIX_FLOAT32);
+  for (int i = 0; i < count; i++) {
+    mix_tensor *here =
+        mix_equal(mix_range(0, (double)classes, 1, MIX_INT64), mix_scalar((double)labels[i], MIX_INT64));
+    table = mix_select(here, mix_scalar(weights[i], MIX_FLOAT32), table);
+  }
+  if (!table || mix_evaluate(1, &table) != MIX_OK) return mix_error();
+  state->class_weights = mix_retain(table);
+  return MIX_OK;
+}
+
+/* (rows) or (rows, time) float32; NULL: none. */
+static mix_tensor *class_weights_of(mix_model *model, mix_tensor *y) {
+  mix_tensor *table = model->state->class_weights;
+  if (!table) return NULL;
+  mix_shape shape = mix_tensor_shape(y);
+  if (shape.rank > 1) y = shape.dims[shape.rank - 1] == 1 ? mix_squeeze(y, MIX_AXES(-1)) : mix_argmax(y, -1);
+  if (mix_dtype_is_floating(mix_tensor_dtype(y))) y = mix_round(y); /* smoothed labels, as Keras */
+  mix_tensor *labels = mix_cast(y, MIX_INT64);
+  if (model->state->class_weights_all)
+    return mix_gather(table, labels, 0); /* a label outside is an error of the step */
+  int64_t classes = mix_tensor_shape(table).dims[0];
+  mix_tensor *known = mix_logical_and(mix_greater_equal(labels, mix_scalar_like(labels, 0)),
+                                      mix_less(labels, mix_scalar_like(labels, (double)classes)));
+  mix_tensor *inside = mix_select(known, labels, mix_scalar_like(labels, 0));
+  return mix_select(known, mix_gather(table, inside, 0), mix_scalar(1, MIX_FLOAT32));
+}
+
+/* tf_keras multiplies the two; sample weights may be (rows) or (rows, time). */
+mix_tensor *mix_model_weights_of_samples(mix_model *model, mix_list *arguments, int inputs, int output,
+                                         bool training) {
+  mix_compiled_state *state = model->state;
+  mix_tensor *classes = training ? class_weights_of(model, mix_list_get(arguments, inputs + output)) : NULL;
+  if (!state->weight_arguments) return classes;
+  int first = inputs + state->output_count;
+  mix_tensor *samples = mix_list_get(arguments, first + (state->weight_arguments > 1 ? output : 0));
+  if (!mix_dtype_is_floating(mix_tensor_dtype(samples))) samples = mix_cast(samples, MIX_FLOAT32);
+  if (!classes || !samples) return samples;
+  classes = mix_cast(classes, mix_tensor_dtype(samples));
+  mix_shape shape = mix_tensor_shape(samples);
+  for (int d = 1; d < shape.rank; d++) shape.dims[d] = 1;
+  return mix_multiply(samples, mix_reshape(classes, shape));
+}

@@ -1,0 +1,226 @@
+#include "train/data_adapter.h"
+
+#include "base/error.h"
+#include "data/pipeline/pipeline.h"
+#include "data/pipeline/iterator_position.h"
+#include <mixtape/ops.h>
+
+static bool append_all(mix_list *all, mix_list *part) {
+  for (int i = 0; part && i < mix_list_count(part); i++) mix_list_append(all, mix_list_get(part, i));
+  return part && !mix_failed();
+}
+
+mix_list *mix_data_adapter_arrays(mix_model *model, const mix_data_adapter_data *data,
+                                  mix_data_adapter_use use, const char *call, int *weight_arguments) {
+  *weight_arguments = 0;
+  mix_list *all = mix_list_new(0, NULL);
+  mix_list *xs = mix_tensors_given(data->x, call, "x");
+  if (!append_all(all, xs)) return NULL;
+  if (use == MIX_ADAPTER_PREDICT) return mix_model_arrays(all, call);
+  mix_list *ys = mix_tensors_given(data->y, call, "y");
+  if (!append_all(all, ys)) return NULL;
+  int outputs = model->state->output_count;
+  if (mix_list_count(ys) != outputs)
+    return mix_fail(MIX_VALUE_ERROR, "%s: %d arrays of labels; the model has %d outputs", call,
+                    mix_list_count(ys), outputs);
+  if (mix_list_count(xs) != mix_model_input_count(model))
+    return mix_fail(MIX_VALUE_ERROR, "%s: %d inputs given; the model has %d", mix_model_name(model),
+                    mix_list_count(xs), mix_model_input_count(model));
+  if (data->sample_weight) {
+    mix_list *weights = mix_tensors_given(data->sample_weight, call, "sample_weight");
+    if (!append_all(all, weights)) return NULL;
+    *weight_arguments = mix_list_count(weights);
+    if (*weight_arguments != 1 && *weight_arguments != outputs)
+      return mix_fail(MIX_VALUE_ERROR,
+                      "%s: %d arrays of sample weights; expected one, or one for each of the %d outputs",
+                      call, *weight_arguments, outputs);
+  }
+  return mix_model_arrays(all, call);
+}
+
+bool mix_data_adapter_open_arrays(mix_data_adapter *adapter, mix_list *arrays, int64_t rows,
+                                  int64_t batch_size, int64_t epochs) {
+  mix_tensor *list[3 * MIX_MODEL_MAX];
+  int count = arrays ? mix_list_count(arrays) : 0;
+  if (!arrays) return false;
+  if (count > 3 * MIX_MODEL_MAX) {
+    mix_fail(MIX_VALUE_ERROR, "%s: too many arrays", adapter->call);
+    return false;
+  }
+  for (int i = 0; i < count; i++) list[i] = mix_list_get(arrays, i);
+  if (rows < 0) rows = mix_tensor_shape(list[0]).dims[0];
+  if (!batch_size)
+    batch_size = adapter->steps ? rows / adapter->steps + (rows % adapter->steps != 0) : MIX_DEFAULT_BATCH;
+  adapter->batches = mix_batches_new(count, list, 0, rows, batch_size, adapter->call);
+  if (!adapter->batches) return false;
+  adapter->target = adapter->steps ? adapter->steps : mix_batches_count(adapter->batches);
+  adapter->continues = adapter->use == MIX_ADAPTER_TRAIN && adapter->steps &&
+                       adapter->steps != mix_batches_count(adapter->batches);
+  adapter->passes = adapter->model->semantics->history_keys_sorted
+                        ? -1
+                        : epochs; /* tf_keras repeats arrays so often, without a break */
+  return true;
+}
+
+static bool open_dataset(mix_data_adapter *adapter, const mix_data_adapter_data *data) {
+  adapter->dataset = data->x;
+  if (data->y || data->sample_weight)
+    mix_fail(MIX_VALUE_ERROR,
+             "%s: %s given beside a data set, whose elements hold it: (x, y) or (x, y, sample_weight)",
+             adapter->call, data->y ? "y" : "sample_weight");
+  if (data->batch_size)
+    mix_fail(MIX_VALUE_ERROR,
+             "%s: batch_size is %lld with a data set; its elements are the batches: use mix_dataset_batch",
+             adapter->call, (long long)data->batch_size);
+  int64_t cardinality = mix_dataset_cardinality(adapter->dataset);
+  if (mix_failed()) return false;
+  if (cardinality == MIX_INFINITE && !adapter->steps)
+    mix_fail(MIX_VALUE_ERROR, "%s: the data set never ends; give the steps to take", adapter->call);
+  adapter->target = adapter->steps ? adapter->steps : cardinality >= 0 ? cardinality : -1;
+  adapter->continues = adapter->use == MIX_ADAPTER_TRAIN && adapter->steps && adapter->steps != cardinality;
+  return !mix_failed();
+}
+
+bool mix_data_adapter_open(mix_data_adapter *adapter, mix_model *model, const mix_data_adapter_data *data,
+                           mix_data_adapter_use use, const char *call) {
+  *adapter = (mix_data_adapter){.model = model, .call = call, .use = use, .steps = data->steps};
+  if (mix_is_dataset(data->x)) return open_dataset(adapter, data);
+  mix_list *arrays = mix_data_adapter_arrays(model, data, use, call, &adapter->weight_arguments);
+  return mix_data_adapter_open_arrays(adapter, arrays, -1, data->batch_size, 1);
+}
+
+void mix_data_adapter_close(mix_data_adapter *adapter) {
+  mix_release(adapter->iterator);
+  adapter->iterator = NULL;
+}
+
+static bool begin_pass(mix_data_adapter *adapter) {
+  return mix_batches_begin(adapter->batches, adapter->order, adapter->seed, (uint64_t)adapter->pass);
+}
+
+static bool begin_arrays(mix_data_adapter *adapter, mix_batch_order order, uint64_t seed, int64_t epoch) {
+  if (adapter->continues && adapter->begun) return true;
+  adapter->order = order, adapter->seed = seed;
+  if (!adapter->continues || !adapter->resumed) adapter->pass = epoch, adapter->next = 0;
+  adapter->begun = true;
+  return begin_pass(adapter);
+}
+
+bool mix_data_adapter_begin(mix_data_adapter *adapter, mix_batch_order order, uint64_t seed, uint64_t epoch) {
+  adapter->position = 0;
+  if (adapter->batches) return begin_arrays(adapter, order, seed, (int64_t)epoch);
+  if (adapter->iterator && adapter->continues) return true;
+  mix_data_adapter_close(adapter);
+  MIX_SCOPE { adapter->iterator = mix_retain(mix_dataset_iterate(adapter->dataset)); }
+  return adapter->iterator != NULL;
+}
+
+/* Tensors behind the labels of a data set's element; -1 with the error recorded where the element does not
+ * fit the model. */
+static int weights_of_element(const mix_data_adapter *adapter, mix_list *element) {
+  int count = mix_list_count(element), inputs = mix_model_input_count(adapter->model),
+      outputs = mix_model_output_count(adapter->model);
+  for (int i = 0; i < count; i++)
+    if (mix_tensor_shape(mix_list_get(element, i)).rank < 1) {
+      mix_fail(
+          MIX_VALUE_ERROR,
+          "%s: tensor %d of the data set's elements is a scalar; expected batches (rows, ...): use mix_dataset_batch",
+          adapter->call, i);
+      return -1;
+    }
+  int weights = count - inputs - outputs;
+  if (adapter->use == MIX_ADAPTER_PREDICT ? count >= inputs
+                                          : weights == 0 || weights == 1 || weights == outputs)
+    return weights;
+  mix_fail(MIX_VALUE_ERROR, "%s: the data set's elements have %d tensors; the model wants %d inputs%s",
+           adapter->call, count, inputs,
+           adapter->use == MIX_ADAPTER_PREDICT ? "" : ", its labels, and perhaps sample weights");
+  return -1;
+}
+
+static mix_list *next_element(mix_data_adapter *adapter, int *weights) {
+  mix_list *element = adapter->iterator ? mix_iterator_next(adapter->iterator) : NULL;
+  /* Keras 3 begins anew where the last epoch happened to end with the data. */
+  if (!element && !mix_failed() && adapter->continues && !adapter->position &&
+      adapter->model->semantics->history_keys_sorted) {
+    mix_data_adapter_close(adapter);
+    MIX_SCOPE { adapter->iterator = mix_retain(mix_dataset_iterate(adapter->dataset)); }
+    element = adapter->iterator ? mix_iterator_next(adapter->iterator) : NULL;
+  }
+  if (!element) {
+    mix_data_adapter_close(adapter);
+    return NULL;
+  }
+  *weights = weights_of_element(adapter, element);
+  if (mix_failed()) return NULL;
+  int inputs = mix_model_input_count(adapter->model);
+  if (adapter->use != MIX_ADAPTER_PREDICT || mix_list_count(element) == inputs) return element;
+  mix_list *alone = mix_list_new(0, NULL);
+  for (int i = 0; i < inputs; i++) mix_list_append(alone, mix_list_get(element, i));
+  return alone;
+}
+
+/* NULL at the end of the data, or with the error recorded. */
+static mix_list *next_batch(mix_data_adapter *adapter) {
+  if (adapter->next == mix_batches_count(adapter->batches)) {
+    const bool ends = adapter->passes < 0 ? adapter->position > 0 : adapter->pass + 1 >= adapter->passes;
+    if (!adapter->continues || ends) return NULL;
+    adapter->pass++, adapter->next = 0;
+    if (!begin_pass(adapter)) return NULL;
+  }
+  return mix_batches_get(adapter->batches, adapter->next++);
+}
+
+mix_list *mix_data_adapter_next(mix_data_adapter *adapter) {
+  mix_compiled_state *state = adapter->model->state;
+  int weights = adapter->weight_arguments;
+  if (adapter->steps && adapter->position == adapter->steps) return NULL;
+  mix_list *batch = adapter->batches ? next_batch(adapter) : next_element(adapter, &weights);
+  if (!batch) return NULL;
+  if (adapter->use != MIX_ADAPTER_PREDICT) state->weight_arguments = weights;
+  if (adapter->use == MIX_ADAPTER_TRAIN && weights && state->class_weights &&
+      adapter->model->semantics->history_keys_sorted)
+    return mix_fail(MIX_VALUE_ERROR,
+                    "%s: class weights and sample weights together; keras3 takes one of them", adapter->call);
+  adapter->position++;
+  return batch;
+}
+
+/* ---- checkpoints ---- */
+
+bool mix_data_adapter_put_position(const mix_data_adapter *adapter, mix_archive *archive, bool over) {
+  if (!adapter->dataset)
+    return !adapter->continues ||
+           mix_archive_put_integers(archive, "fit/pass", 2, (const int64_t[]){adapter->pass, adapter->next});
+  return mix_iterator_position_put(archive, "fit/data", adapter->dataset,
+                                   over && !adapter->continues ? NULL : adapter->iterator);
+}
+
+static bool get_pass(mix_data_adapter *adapter, mix_archive *archive) {
+  int64_t place[2];
+  if (!mix_archive_get_integers(archive, "fit/pass", 2, place)) return false;
+  adapter->pass = place[0], adapter->next = place[1];
+  adapter->resumed = true;
+  if (adapter->pass >= 0 && adapter->next >= 0 && adapter->next <= mix_batches_count(adapter->batches))
+    return true;
+  mix_fail(MIX_FORMAT_ERROR, "%s: 'fit/pass' is no place in the data", mix_archive_path(archive));
+  return false;
+}
+
+bool mix_data_adapter_get_position(mix_data_adapter *adapter, mix_archive *archive) {
+  int64_t drawn;
+  if (mix_failed()) return false;
+  if (!adapter->dataset) return !adapter->continues || get_pass(adapter, archive);
+  if (!mix_iterator_position_get(archive, "fit/data", adapter->dataset, &drawn)) return false;
+  if (!drawn) return true;
+  MIX_SCOPE { adapter->iterator = mix_retain(mix_dataset_iterate(adapter->dataset)); }
+  return adapter->iterator && mix_iterator_pass_over(adapter->iterator, drawn);
+}
+
+bool mix_data_adapter_resume(mix_data_adapter *adapter, mix_batch_order order, uint64_t seed, uint64_t epoch,
+                             int64_t position) {
+  if (adapter->batches && !mix_data_adapter_begin(adapter, order, seed, epoch)) return false;
+  adapter->position = position;
+  if (!adapter->continues) adapter->next = position;
+  return !mix_failed();
+}

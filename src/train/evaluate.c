@@ -1,0 +1,193 @@
+#include "base/alloc.h"
+#include "base/error.h"
+#include "train/callback.h"
+#include "train/data_adapter.h"
+#include "tensor/shape.h"
+#include <string.h>
+
+static bool not_negative(int64_t number, const char *call, const char *name) {
+  if (number < 0)
+    mix_fail(MIX_VALUE_ERROR, "%s: %s is %lld; expected a positive number", call, name, (long long)number);
+  return !mix_failed();
+}
+
+static void warn_of_the_end(const mix_data_adapter *adapter) {
+  mix_log_message(MIX_LOG_WARNING, "%s: the data ran out after %lld of %lld steps", adapter->call,
+                  (long long)adapter->position, (long long)adapter->steps);
+}
+
+/* All batches; the metrics then hold the results. False with the error recorded. */
+static bool test_batches(mix_model *model, mix_data_adapter *adapter, const mix_callbacks *callbacks,
+                         mix_progress *progress) {
+  mix_function *step = mix_model_test_step(model);
+  if (!step || mix_model_reset_metrics(model) != MIX_OK ||
+      !mix_data_adapter_begin(adapter, MIX_ORDER_KEPT, 0, 0))
+    return false;
+  for (bool more = true; more && !mix_failed();) {
+    MIX_SCOPE {
+      mix_list *batch = mix_data_adapter_next(adapter);
+      int64_t index = adapter->position - 1;
+      more = batch != NULL;
+      if (more && mix_callbacks_run(callbacks, MIX_ON_TEST_BATCH_BEGIN, index, NULL) &&
+          mix_function_call(step, batch)) {
+        bool due = mix_progress_due(progress, index + 1);
+        mix_logs *logs = due || mix_callbacks_want_logs(callbacks, MIX_ON_TEST_BATCH_END)
+                             ? mix_model_current_logs(model)
+                             : NULL;
+        if (mix_callbacks_run(callbacks, MIX_ON_TEST_BATCH_END, index, logs) && due)
+          mix_progress_update(progress, index + 1, logs);
+      }
+    }
+  }
+  if (mix_failed()) return false;
+  if (adapter->position < adapter->steps) warn_of_the_end(adapter);
+  if (!adapter->position) mix_fail(MIX_VALUE_ERROR, "%s: the data set gave no batches", adapter->call);
+  if (progress->target < 0 || adapter->position < progress->target) progress->target = adapter->position;
+  return !mix_failed();
+}
+
+mix_logs *mix_model_evaluate_with(mix_model *model, const mix_evaluate_options *given) {
+  if (!mix_model_compiled(model, "evaluate")) return NULL;
+  MIX_OPTIONS(mix_evaluate_options, options, given, "evaluate");
+  if (!not_negative(options.batch_size, "evaluate", "batch_size") ||
+      !not_negative(options.steps, "evaluate", "steps"))
+    return NULL;
+  mix_logs *logs = NULL;
+  MIX_SCOPE {
+    mix_data_adapter adapter = {.model = model};
+    mix_data_adapter_data data = {.x = options.x,
+                                  .y = options.y,
+                                  .sample_weight = options.sample_weight,
+                                  .batch_size = options.batch_size,
+                                  .steps = options.steps};
+    mix_callbacks callbacks;
+    mix_progress progress;
+    if (mix_callbacks_open(&callbacks, model, options.callbacks, "evaluate") &&
+        mix_data_adapter_open(&adapter, model, &data, MIX_ADAPTER_TEST, "evaluate") &&
+        mix_callbacks_run(&callbacks, MIX_ON_TEST_BEGIN, 0, NULL)) {
+      mix_progress_begin(&progress, options.verbose, model->semantics, adapter.target, 0, 1);
+      if (test_batches(model, &adapter, &callbacks, &progress))
+        logs = mix_retain(mix_model_current_logs(model));
+      if (mix_callbacks_run(&callbacks, MIX_ON_TEST_END, 0, logs)) mix_progress_end(&progress, logs);
+    }
+    mix_data_adapter_close(&adapter);
+  }
+  mix_logs *results = mix_scoped(logs);
+  return mix_failed() ? NULL : results;
+}
+
+/* ---- predict ---- */
+
+/* The outputs of all batches, one after the other, grown as they come. */
+typedef struct collected {
+  char *data;
+  size_t size, room; /* bytes */
+  mix_dtype dtype;
+  mix_shape shape; /* dims[0]: rows so far */
+} collected;
+
+static bool collect(collected *all, mix_tensor *output) {
+  mix_shape shape = mix_tensor_shape(output);
+  const void *data = mix_tensor_data(output);
+  if (!data) return false;
+  size_t bytes = mix_value_bytes(mix_tensor_dtype(output), shape);
+  mix_shape rest = all->shape;
+  rest.dims[0] = shape.dims[0];
+  if (!all->data) {
+    all->dtype = mix_tensor_dtype(output);
+    all->shape = shape;
+    all->shape.dims[0] = 0;
+  } else if (!mix_shape_equal(rest, shape)) {
+    mix_fail(
+        MIX_VALUE_ERROR,
+        "predict: the outputs of two batches differ in more than their rows; they cannot be put together");
+    return false;
+  }
+  if (all->size + bytes > all->room || !all->data) {
+    size_t room = 2 * all->room > all->size + bytes ? 2 * all->room : all->size + bytes;
+    char *grown = mix_realloc(all->data, room + 1);
+    if (!grown) return false;
+    all->data = grown;
+    all->room = room;
+  }
+  memcpy(all->data + all->size, data, bytes);
+  all->size += bytes;
+  all->shape.dims[0] += shape.dims[0];
+  return true;
+}
+
+static void predict_batches(mix_model *model, mix_data_adapter *adapter, const mix_callbacks *callbacks,
+                            collected *all) {
+  mix_function *step = mix_model_predict_step(model);
+  if (!step || !mix_data_adapter_begin(adapter, MIX_ORDER_KEPT, 0, 0)) return;
+  for (bool more = true; more && !mix_failed();) {
+    MIX_SCOPE {
+      mix_list *batch = mix_data_adapter_next(adapter);
+      int64_t index = adapter->position - 1;
+      more = batch && mix_callbacks_run(callbacks, MIX_ON_PREDICT_BATCH_BEGIN, index, NULL);
+      mix_list *outputs = more ? mix_function_call(step, batch) : NULL;
+      for (int i = 0; outputs && i < mix_list_count(outputs) && !mix_failed(); i++)
+        collect(&all[i], mix_list_get(outputs, i));
+      if (outputs) mix_callbacks_run(callbacks, MIX_ON_PREDICT_BATCH_END, index, NULL);
+    }
+  }
+  if (mix_failed()) return;
+  if (adapter->position < adapter->steps) warn_of_the_end(adapter);
+  if (!adapter->position) mix_fail(MIX_VALUE_ERROR, "%s: the data set gave no batches", adapter->call);
+}
+
+mix_list *mix_model_predict_with(mix_model *model, const mix_predict_options *given) {
+  if (!mix_model_given(model, "predict")) return NULL;
+  MIX_OPTIONS(mix_predict_options, options, given, "predict");
+  if (!not_negative(options.batch_size, "predict", "batch_size") ||
+      !not_negative(options.steps, "predict", "steps"))
+    return NULL;
+  if (!model->state && !(model->state = mix_calloc(1, sizeof *model->state))) return NULL;
+  collected all[MIX_MODEL_MAX] = {{0}};
+  mix_list *result = mix_list_new(0, NULL);
+  MIX_SCOPE {
+    mix_data_adapter adapter = {.model = model};
+    mix_data_adapter_data data = {.x = options.x, .batch_size = options.batch_size, .steps = options.steps};
+    mix_callbacks callbacks;
+    if (mix_callbacks_open(&callbacks, model, options.callbacks, "predict") &&
+        mix_data_adapter_open(&adapter, model, &data, MIX_ADAPTER_PREDICT, "predict") &&
+        mix_callbacks_run(&callbacks, MIX_ON_PREDICT_BEGIN, 0, NULL)) {
+      predict_batches(model, &adapter, &callbacks, all);
+      mix_callbacks_run(&callbacks, MIX_ON_PREDICT_END, 0, NULL);
+    }
+    mix_data_adapter_close(&adapter);
+    for (int i = 0; i < MIX_MODEL_MAX && all[i].data && !mix_failed(); i++)
+      mix_list_append(result, mix_tensor_from(all[i].data, all[i].dtype, all[i].shape));
+  }
+  for (int i = 0; i < MIX_MODEL_MAX; i++) mix_free(all[i].data);
+  return mix_failed() ? NULL : result;
+}
+
+/* ---- one batch ---- */
+
+static mix_logs *on_batch(mix_model *model, void *x, void *y, const char *call,
+                          mix_function *(*step_of)(mix_model *model)) {
+  if (!mix_model_compiled(model, call)) return NULL;
+  mix_logs *logs = NULL;
+  MIX_SCOPE {
+    mix_data_adapter_data data = {.x = x, .y = y};
+    mix_list *arrays =
+        mix_data_adapter_arrays(model, &data, MIX_ADAPTER_TEST, call, &model->state->weight_arguments);
+    mix_function *step = arrays ? step_of(model) : NULL;
+    if (step && mix_model_reset_metrics(model) == MIX_OK && mix_function_call(step, arrays))
+      logs = mix_retain(mix_model_current_logs(model));
+  }
+  return mix_scoped(logs);
+}
+
+/* The class weights of an earlier fit were that fit's. */
+static mix_function *unweighted_train_step(mix_model *model) {
+  return mix_model_set_class_weights(model, 0, NULL, NULL) == MIX_OK ? mix_model_train_step(model) : NULL;
+}
+
+mix_logs *mix_model_train_on_batch(mix_model *model, void *x, void *y) {
+  return on_batch(model, x, y, "train_on_batch", unweighted_train_step);
+}
+mix_logs *mix_model_test_on_batch(mix_model *model, void *x, void *y) {
+  return on_batch(model, x, y, "test_on_batch", mix_model_test_step);
+}

@@ -1,0 +1,289 @@
+#include "base/error.h"
+#include "base/number.h"
+#include "base/philox.h"
+#include "data/pipeline/pipeline.h"
+#include "train/fit_state.h"
+#include <math.h>
+#include <mixtape/ops.h>
+
+static bool options_sound(const mix_fit_options *o) {
+  const struct {
+    const char *name, *expected;
+    int64_t number;
+  } numbers[] = {
+      {"batch_size", "a positive number", o->batch_size},
+      {"epochs", "a positive number", o->epochs},
+      {"initial_epoch", "0 or more", o->initial_epoch},
+      {"steps", "0 (no limit) or more", o->steps},
+      {"steps_per_epoch", "0 (to the end of the data) or more", o->steps_per_epoch},
+      {"validation_steps", "0 (to the end of the data) or more", o->validation_steps},
+      {"validation_batch_size", "0 (batch_size) or more", o->validation_batch_size},
+      {"validation_freq", "a positive number of epochs", o->validation_freq},
+  };
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+    if (numbers[i].number < 0)
+      mix_fail(MIX_VALUE_ERROR, "fit: %s is %lld; expected %s", numbers[i].name, (long long)numbers[i].number,
+               numbers[i].expected);
+  if (!(o->validation_split >= 0 && o->validation_split < 1)) {
+    char given[32];
+    mix_number_write_shortest(given, sizeof given, o->validation_split);
+    mix_fail(MIX_VALUE_ERROR, "fit: validation_split is %s; expected a number in [0, 1)", given);
+  }
+  if (o->class_weight_count < 0 || o->class_weight_count > MIX_CLASS_MAX)
+    mix_fail(MIX_VALUE_ERROR, "fit: class_weight_count is %d; expected 0 to %d", o->class_weight_count,
+             MIX_CLASS_MAX);
+  return !mix_failed();
+}
+
+/* Rows [first, first + count) as a tensor of their own; whole arrays stay themselves. */
+static mix_tensor *rows_of(mix_tensor *array, int64_t first, int64_t count) {
+  mix_shape begin = mix_tensor_shape(array), size = begin;
+  for (int d = 0; d < begin.rank; d++) begin.dims[d] = 0;
+  begin.dims[0] = first;
+  size.dims[0] = count;
+  return mix_slice(array, begin, size);
+}
+
+static mix_list *rows_of_all(mix_list *arrays, int from, int to, int64_t first, int64_t count) {
+  mix_list *part = mix_list_new(0, NULL);
+  for (int i = from; i < to; i++) mix_list_append(part, rows_of(mix_list_get(arrays, i), first, count));
+  return part;
+}
+
+static bool take_validation_data(mix_fit_state *f) {
+  mix_fit_options *o = &f->options;
+  f->validation_x = o->validation_x;
+  f->validation_y = o->validation_y;
+  f->validation_weight = o->validation_sample_weight;
+  if (mix_is_dataset(o->validation_x)) return true;
+  if (!mix_tensors_given(o->validation_x, "fit", "validation_x")) return false;
+  return mix_tensors_given(o->validation_y, "fit", "validation_y") != NULL;
+}
+
+/* The last part of the arrays is validation; what is left, rows, is trained on. */
+static bool split(mix_fit_state *f, mix_list *all, int weights, int64_t *rows) {
+  int labels = f->model->state->output_count, inputs = mix_list_count(all) - labels - weights;
+  int64_t training = (int64_t)floor((double)*rows * (1.0 - f->options.validation_split));
+  if (training == 0 || training == *rows) {
+    char given[32];
+    mix_number_write_shortest(given, sizeof given, f->options.validation_split);
+    mix_fail(MIX_VALUE_ERROR,
+             "fit: validation_split %s of %lld rows leaves %s part empty; give more rows or another split",
+             given, (long long)*rows, training ? "the validation" : "the training");
+    return false;
+  }
+  f->validation_x = rows_of_all(all, 0, inputs, training, *rows - training);
+  f->validation_y = rows_of_all(all, inputs, inputs + labels, training, *rows - training);
+  if (weights)
+    f->validation_weight =
+        rows_of_all(all, inputs + labels, inputs + labels + weights, training, *rows - training);
+  *rows = training;
+  return !mix_failed();
+}
+
+static bool open_adapter(mix_fit_state *f) {
+  mix_fit_options *o = &f->options;
+  mix_data_adapter_data data = {.x = o->x,
+                                .y = o->y,
+                                .sample_weight = o->sample_weight,
+                                .batch_size = o->batch_size,
+                                .steps = o->steps_per_epoch};
+  bool given = o->validation_x || o->validation_y;
+  if (given && !take_validation_data(f)) return false;
+  if (mix_is_dataset(o->x)) {
+    if (o->validation_split > 0 && !given)
+      mix_fail(
+          MIX_VALUE_ERROR,
+          "fit: validation_split is %g with a data set; it needs arrays: give validation_x a data set of its own",
+          o->validation_split);
+    return !mix_failed() && mix_data_adapter_open(&f->adapter, f->model, &data, MIX_ADAPTER_TRAIN, "fit");
+  }
+  f->adapter = (mix_data_adapter){
+      .model = f->model, .call = "fit", .use = MIX_ADAPTER_TRAIN, .steps = o->steps_per_epoch};
+  mix_list *all =
+      mix_data_adapter_arrays(f->model, &data, MIX_ADAPTER_TRAIN, "fit", &f->adapter.weight_arguments);
+  if (!all) return false;
+  int64_t rows = mix_tensor_shape(mix_list_get(all, 0)).dims[0];
+  if (!given && o->validation_split > 0 && !split(f, all, f->adapter.weight_arguments, &rows)) return false;
+  return mix_data_adapter_open_arrays(&f->adapter, all, rows, o->batch_size, f->epochs);
+}
+
+static bool prepare(mix_fit_state *f) {
+  mix_fit_options *o = &f->options;
+  if (!mix_callbacks_open(&f->callbacks, f->model, o->callbacks, "fit") || !open_adapter(f)) return false;
+  if (mix_model_set_class_weights(f->model, o->class_weight_count, o->class_labels, o->class_weights) !=
+      MIX_OK)
+    return false;
+  f->history->first_epoch = o->initial_epoch;
+  f->history->params = (mix_history_params){
+      .verbose = o->verbose, .epochs = f->epochs, .steps = f->adapter.target > 0 ? f->adapter.target : 0};
+  mix_release(f->model->history);
+  f->model->history = mix_retain(f->history);
+  f->model->stop_training = false;
+  f->model->validates = f->validation_x != NULL;
+  return mix_model_train_step(f->model) != NULL && mix_backup_open(f);
+}
+
+/* What a step left, read back for the caller's log. */
+static void report_step(mix_fit_state *f, mix_list *results, int64_t epoch) {
+  mix_compiled_state *state = f->model->state;
+  mix_logs *metrics = mix_logs_new();
+  for (int i = 0; i < state->metric_count; i++)
+    mix_logs_add_result(metrics, state->metrics[i].name, mix_list_get(results, 2 + i));
+  mix_step_record record = {.size = sizeof record,
+                            .step = f->history->steps,
+                            .epoch = epoch,
+                            .loss = mix_tensor_item(mix_list_get(results, 0)),
+                            .metrics = metrics,
+                            .applied = mix_tensor_item(mix_list_get(results, 1)) != 0,
+                            .iterations = mix_optimizer_iterations(state->optimizer)};
+  mix_tensor *scale = mix_optimizer_loss_scale(state->optimizer);
+  mix_variable *good_steps = mix_optimizer_dynamic_counter(state->optimizer);
+  if (scale) record.has_loss_scale = true, record.loss_scale = mix_tensor_item(scale);
+  if (good_steps)
+    record.has_good_steps = true,
+    record.good_steps = (int64_t)mix_tensor_item(mix_variable_true_value(good_steps));
+  if (!mix_failed()) f->options.on_step(f->options.context, &record);
+}
+
+static bool observed(const mix_compiled_state *state, mix_list *results, bool watched) {
+  const mix_step_observer *observer = state->observer;
+  return !observer || observer->after(observer->context, results, watched, 2 + state->metric_count) == MIX_OK;
+}
+
+/* One step; false at the end of the data and on failure. Nothing is read back unless someone asks for it. */
+static bool run_step(mix_fit_state *f, int64_t epoch, mix_progress *progress) {
+  mix_list *batch = mix_data_adapter_next(&f->adapter);
+  int64_t done = f->adapter.position;
+  if (!batch || !mix_callbacks_run(&f->callbacks, MIX_ON_TRAIN_BATCH_BEGIN, done - 1, NULL)) return false;
+  bool watched;
+  mix_list *results = mix_function_call(mix_model_fit_step(f->model, &watched), batch);
+  if (!results) return false;
+  f->history->steps++;
+  if (!observed(f->model->state, results, watched)) return false;
+  if (f->options.on_step) report_step(f, results, epoch);
+  bool due = mix_progress_due(progress, done);
+  mix_logs *logs = due || mix_callbacks_want_logs(&f->callbacks, MIX_ON_TRAIN_BATCH_END)
+                       ? mix_model_current_logs(f->model)
+                       : NULL;
+  if (!mix_callbacks_run(&f->callbacks, MIX_ON_TRAIN_BATCH_END, done - 1, logs)) return false;
+  if (due) mix_progress_update(progress, done, logs);
+  return mix_backup_after_step(f, epoch);
+}
+
+static bool end_of_data(mix_fit_state *f, mix_progress *progress) {
+  mix_data_adapter *adapter = &f->adapter;
+  if (adapter->steps && adapter->position < adapter->steps) {
+    bool goes_on = f->model->semantics->history_keys_sorted;
+    mix_log_message(
+        MIX_LOG_WARNING,
+        "fit: the data ran out after %lld of %lld steps of the epoch; %s. They must be enough for steps_per_epoch * epochs "
+        "steps: mix_dataset_repeat helps",
+        (long long)adapter->position, (long long)adapter->steps,
+        goes_on ? "the epoch ends" : "training stops");
+    f->ended = !goes_on;
+  } else if (!adapter->position)
+    mix_fail(MIX_VALUE_ERROR, "fit: the data set gave no batches");
+  if (!adapter->steps) adapter->target = adapter->position;
+  progress->target = adapter->position;
+  if (!f->history->params.steps) f->history->params.steps = adapter->position;
+  return !mix_failed();
+}
+
+static mix_logs *validate(mix_fit_state *f, int64_t epoch) {
+  int64_t every = f->options.validation_freq ? f->options.validation_freq : 1;
+  if (!f->validation_x || (epoch + 1) % every) return NULL;
+  mix_evaluate_options evaluate = {.size = sizeof evaluate,
+                                   .x = f->validation_x,
+                                   .y = f->validation_y,
+                                   .batch_size = f->options.validation_batch_size
+                                                     ? f->options.validation_batch_size
+                                                 : mix_is_dataset(f->validation_x) ? 0
+                                                                                   : f->options.batch_size,
+                                   .verbose = MIX_SILENT,
+                                   .sample_weight = f->validation_weight,
+                                   .steps = f->options.validation_steps,
+                                   .callbacks = f->options.callbacks};
+  return mix_model_evaluate_with(f->model, &evaluate);
+}
+
+/* Validation, the callbacks' turn, the history's, the bar's. */
+static bool end_epoch(mix_fit_state *f, int64_t epoch, mix_progress *progress) {
+  mix_logs *logs = mix_model_current_logs(f->model), *validation = logs ? validate(f, epoch) : NULL;
+  if (mix_failed()) return false;
+  if (f->model->semantics->history_keys_sorted) {
+    mix_logs_sort(logs);
+    if (validation) mix_logs_sort(validation);
+  }
+  if (validation) mix_logs_merge(logs, validation, "val_");
+  if (!mix_callbacks_run(&f->callbacks, MIX_ON_EPOCH_END, epoch, logs)) return false;
+  mix_list_append(f->history->epochs, logs);
+  if (!mix_failed()) mix_progress_end(progress, logs);
+  return !mix_failed();
+}
+
+/* Hooks and place at the begin of an epoch, or (resumed) behind its first batches. */
+static bool begin_epoch(mix_fit_state *f, int64_t epoch) {
+  mix_batch_order order = f->options.no_shuffle ? MIX_ORDER_KEPT : MIX_ORDER_ROWS;
+  int64_t resumed = f->position;
+  f->position = 0;
+  if (!resumed && mix_model_reset_metrics(f->model) != MIX_OK) return false;
+  if (!mix_callbacks_run(&f->callbacks, MIX_ON_EPOCH_BEGIN, epoch, NULL)) return false;
+  if (!resumed) return mix_data_adapter_begin(&f->adapter, order, f->seed, (uint64_t)epoch);
+  return mix_backup_resume_epoch(f) &&
+         mix_data_adapter_resume(&f->adapter, order, f->seed, (uint64_t)epoch, resumed);
+}
+
+static bool run_epoch(mix_fit_state *f, int64_t epoch) {
+  mix_progress progress;
+  int64_t before = f->history->steps - f->position,
+          left = f->options.steps ? f->options.steps - before : INT64_MAX;
+  if (left < f->position) left = f->position; /* resumed behind the limit */
+  int64_t target = f->adapter.target;
+  if (f->options.steps && (target < 0 || left < target)) target = left;
+  mix_progress_begin(&progress, f->options.verbose, f->model->semantics, target, epoch, f->epochs);
+  if (!begin_epoch(f, epoch)) return false;
+  bool more = true;
+  while (more && f->adapter.position < left && !(f->adapter.position && f->model->stop_training))
+    MIX_SCOPE { more = run_step(f, epoch, &progress); }
+  if (mix_failed() || (!more && !end_of_data(f, &progress))) return false;
+  bool good = true;
+  if (f->adapter.position)
+    MIX_SCOPE { good = end_epoch(f, epoch, &progress) && mix_backup_after_epoch(f, epoch); }
+  return good;
+}
+
+static void run(mix_fit_state *f) {
+  mix_logs *last = NULL;
+  int64_t epoch = f->options.initial_epoch;
+  if (!mix_callbacks_run(&f->callbacks, MIX_ON_TRAIN_BEGIN, 0, NULL) || !mix_backup_resume(f, &epoch)) return;
+  bool over =
+      f->model->resumes && f->model->stop_training && !f->position; /* a run that was stopped stays so */
+  /* An epoch that `steps` cut off is saved in its middle: resumed with nothing left to do, it is ended again.
+   */
+  for (; !over && epoch < f->epochs && (f->position || !mix_fit_limit_reached(f)) && !f->ended; epoch++)
+    if (!run_epoch(f, epoch) || f->model->stop_training) break;
+  if (mix_failed()) return;
+  if (mix_optimizer_finalize_variable_values(f->model->state->optimizer,
+                                             mix_model_trainable_variables(f->model)) != MIX_OK)
+    return;
+  if (mix_history_epochs(f->history))
+    last = mix_list_get(f->history->epochs, (int)mix_history_epochs(f->history) - 1);
+  if (mix_callbacks_run(&f->callbacks, MIX_ON_TRAIN_END, 0, last)) mix_backup_after_training(f);
+}
+
+mix_history *mix_model_fit_with(mix_model *model, const mix_fit_options *given) {
+  if (!mix_model_compiled(model, "fit")) return NULL;
+  mix_fit_state f = {.model = model};
+  if (!mix_options_copy(&f.options, sizeof f.options, given, "fit") || !options_sound(&f.options))
+    return NULL;
+  f.history = mix_history_new();
+  f.seed = f.options.seed ? f.options.seed : mix_next_seed();
+  f.epochs = f.options.epochs ? f.options.epochs : 1;
+  MIX_SCOPE {
+    if (f.history && prepare(&f)) run(&f);
+    mix_model_observe(model, NULL);
+    mix_data_adapter_close(&f.adapter);
+  }
+  return mix_failed() ? NULL : f.history;
+}

@@ -1,0 +1,299 @@
+/* The picture of a report: a strip for each tensor, its histogram of magnitudes over powers of two as shades,
+ * above the range of its dtype; zeros as a bar before it, infinities and NaN as marks behind it. */
+#include "base/error.h"
+#include "train/numerics/canvas.h"
+#include "train/numerics/numerics.h"
+#include "ops/magnitudes.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+  SIZE = 2, /* of a dot of text */
+  MARGIN = 24,
+  ROW = 26,
+  STRIP = 20,
+  LINE = 24,
+  NAME_MAX = 32,
+  DTYPE = 60, /* columns */
+  ZEROS = 84,
+  MARK = 44,
+  CELLS_WIDTH = 760,
+  CELL_MIN = 7,
+  ROWS_MAX = 1000,
+  LOWEST = -70, /* exponents that a picture reaches */
+  HIGHEST = 45
+};
+
+static const mix_colour INK = 0x1a1a1a, FAINT = 0x777777, GRID = 0xd0d0d0, OUTSIDE = 0xdedede,
+                        NORMAL = 0xffffff, SUBNORMAL = 0xffe3b3, FEW = 0xc3daf0, MANY = 0x08306b,
+                        ZERO = 0x9aa5ad, INFINITY_MARK = 0xd62728, NAN_MARK = 0x7b2d8b;
+
+typedef struct picture {
+  mix_canvas canvas;
+  const mix_numerics *report;
+  int lowest, highest, cell, name_width; /* exponents shown, pixels */
+  int dtype_at, zeros_at, strip_at, marks_at, y;
+} picture;
+
+static int strip_width(const picture *p) { return (p->highest - p->lowest + 1) * p->cell; }
+
+/* ---- measuring ---- */
+
+static bool drawn(const mix_numerics_entry *entry, bool gradient) {
+  return mix_numerics_shown(entry) && (!gradient || entry->has_gradient);
+}
+
+static int rows(const mix_numerics *r, bool gradient) {
+  int count = 0;
+  for (int i = 0; i < r->entry_count; i++) count += drawn(&r->entries[i], gradient);
+  return count < ROWS_MAX ? count : ROWS_MAX;
+}
+
+/* Widens the exponents shown to those that occur, and to the range of 16-bit tensors. */
+static void reach(picture *p, const mix_numerics_entry *entry, const mix_numerics_sum *sum) {
+  int lowest = mix_magnitude_lowest(entry->dtype);
+  bool float16 = entry->dtype == MIX_FLOAT16;
+  for (int b = 0; b < mix_magnitude_bins(entry->dtype); b++) {
+    int exponent = lowest + b;
+    if (!sum->bins[b] && !(float16 && (b == 0 || exponent == mix_magnitude_highest(MIX_FLOAT16)))) continue;
+    if (exponent < p->lowest) p->lowest = exponent;
+    if (exponent > p->highest) p->highest = exponent;
+  }
+}
+
+static void measure(picture *p) {
+  const mix_numerics *r = p->report;
+  int longest = 12;
+  p->lowest = -20, p->highest = 8;
+  for (int i = 0; i < r->entry_count; i++) {
+    const mix_numerics_entry *entry = &r->entries[i];
+    if (!drawn(entry, false)) continue;
+    reach(p, entry, &entry->forward);
+    reach(p, entry, &entry->gradient);
+    int length = (int)(strlen(entry->layer) + strlen(entry->tensor)) + 1;
+    if (length > longest) longest = length < NAME_MAX ? length : NAME_MAX;
+  }
+  p->lowest = p->lowest - 2 < LOWEST ? LOWEST : p->lowest - 2;
+  p->highest = p->highest + 2 > HIGHEST ? HIGHEST : p->highest + 2;
+  p->cell = CELLS_WIDTH / (p->highest - p->lowest + 1);
+  if (p->cell < CELL_MIN) p->cell = CELL_MIN;
+  p->name_width = mix_canvas_text_width(SIZE, longest);
+  p->dtype_at = MARGIN + p->name_width + 16;
+  p->zeros_at = p->dtype_at + DTYPE;
+  p->strip_at = p->zeros_at + ZEROS + 16;
+  p->marks_at = p->strip_at + strip_width(p) + 10;
+}
+
+/* ---- text ---- */
+
+/* Lines of at most `most` letters, cut at spaces; draws where a canvas is there. Returns their number. */
+static int wrapped(picture *p, const char *text, int most, mix_colour colour, bool draw) {
+  int lines = 0;
+  while (*text) {
+    char line[256];
+    int length = (int)strlen(text);
+    if (most > (int)sizeof line - 1) most = sizeof line - 1;
+    if (length > most) {
+      length = most;
+      while (length > most / 2 && text[length] != ' ') length--;
+    }
+    snprintf(line, sizeof line, "%.*s", length, text);
+    if (draw) mix_canvas_text(&p->canvas, MARGIN, p->y + lines * LINE, SIZE, colour, line);
+    lines++;
+    text += length;
+    while (*text == ' ') text++;
+  }
+  return lines;
+}
+
+/* Title, verdict, advice; returns the height. */
+static int heading(picture *p, int width, bool draw) {
+  const mix_numerics *r = p->report;
+  const mix_numerics_conclusion *c = mix_numerics_conclude(r);
+  int most = (width - 2 * MARGIN) / mix_canvas_text_width(SIZE, 1), first = p->y;
+  char text[2 * MIX_NUMERICS_TEXT];
+  snprintf(text, sizeof text, "Numerics of %lld steps, policy %s; %lld skipped", (long long)r->steps,
+           r->policy ? r->policy : "none", (long long)r->skipped);
+  if (draw) mix_canvas_text(&p->canvas, MARGIN, p->y, SIZE + 1, INK, text);
+  p->y += LINE + 16;
+  snprintf(text, sizeof text, "Verdict: %s. %s", c->status, c->text);
+  p->y += LINE * wrapped(p, text, most, INK, draw);
+  for (int i = 0; i < c->advice_count; i++) {
+    snprintf(text, sizeof text, "* %s", c->advice[i].text);
+    p->y += LINE * wrapped(p, text, most, FAINT, draw);
+  }
+  return p->y - first;
+}
+
+/* ---- strips ---- */
+
+static int exponent_at(const picture *p, int exponent) {
+  return p->strip_at + (exponent - p->lowest) * p->cell;
+}
+
+static void fill_exponents(picture *p, int y, int first, int last, mix_colour colour) {
+  if (first < p->lowest) first = p->lowest;
+  if (last > p->highest) last = p->highest;
+  if (first <= last)
+    mix_canvas_fill(&p->canvas, exponent_at(p, first), y, (last - first + 1) * p->cell, STRIP, colour);
+}
+
+/* A shade for each part of the nonzero values: from a millionth to all, by its logarithm. */
+static mix_colour shade(double share) {
+  double t = 1 + log10(share) / 6;
+  return mix_colour_between(FEW, MANY, t < 0 ? 0 : t > 1 ? 1 : t);
+}
+
+static void draw_bins(picture *p, const mix_numerics_entry *entry, const mix_numerics_sum *sum, int y) {
+  int lowest = mix_magnitude_lowest(entry->dtype), bins = mix_magnitude_bins(entry->dtype);
+  double total = 0;
+  int64_t below = 0, above = 0;
+  for (int b = 0; b < bins; b++) total += (double)sum->bins[b];
+  for (int b = 0; b < bins; b++) {
+    if (!sum->bins[b]) continue;
+    int exponent = lowest + b;
+    if (exponent <= p->lowest || exponent >= p->highest) {
+      int64_t *edge =
+          exponent <= p->lowest ? &below : &above; /* the outermost cell stands for all that lies beyond */
+      *edge += sum->bins[b];
+      exponent = exponent <= p->lowest ? p->lowest : p->highest;
+      fill_exponents(p, y, exponent, exponent, shade((double)*edge / total));
+      continue;
+    }
+    fill_exponents(p, y, exponent, exponent, shade((double)sum->bins[b] / total));
+  }
+}
+
+static void draw_zeros(picture *p, const mix_numerics_statistics *s, int y) {
+  double share = s->elements ? (double)s->zeros / (double)s->elements : 0;
+  char text[16];
+  snprintf(text, sizeof text,
+           share > 0 && share < 0.01   ? "<1%%"
+           : share < 1 && share > 0.99 ? ">99%%"
+                                       : "%.0f%%",
+           100 * share);
+  mix_canvas_fill(&p->canvas, p->zeros_at, y, (int)(ZEROS * share + 0.5), STRIP, ZERO);
+  mix_canvas_fill(&p->canvas, p->zeros_at, y + STRIP - 1, ZEROS, 1, GRID);
+  if (s->zeros) mix_canvas_text(&p->canvas, p->zeros_at + 4, y + 3, SIZE, INK, text);
+}
+
+static void draw_mark(picture *p, int64_t count, int column, int y, mix_colour colour, const char *text) {
+  int x = p->marks_at + column * MARK;
+  if (count) {
+    mix_canvas_fill(&p->canvas, x, y, MARK - 4, STRIP, colour);
+    mix_canvas_text(&p->canvas, x + 3, y + 3, SIZE, 0xffffff, text);
+  } else {
+    mix_canvas_fill(&p->canvas, x, y + STRIP - 1, MARK - 4, 1, GRID);
+  }
+}
+
+static const char *short_dtype(mix_dtype dtype) {
+  return dtype == MIX_FLOAT16 ? "f16" : dtype == MIX_BFLOAT16 ? "bf16" : dtype == MIX_FLOAT32 ? "f32" : "f64";
+}
+
+static void draw_row(picture *p, const mix_numerics_entry *entry, bool gradient) {
+  const mix_numerics_sum *sum = gradient ? &entry->gradient : &entry->forward;
+  char name[NAME_MAX + 1], full[256];
+  bool wrong = !mix_numerics_finite(&sum->statistics);
+  snprintf(full, sizeof full, "%s/%s", entry->layer, entry->tensor);
+  snprintf(name, sizeof name, "%.*s", NAME_MAX, full);
+  if (strlen(full) > NAME_MAX) memcpy(name + NAME_MAX - 2, "..", 3);
+  mix_canvas_text(&p->canvas, MARGIN, p->y + 3, SIZE, wrong ? INFINITY_MARK : INK, name);
+  if (gradient ? entry->first_gradient : entry->first_forward)
+    mix_canvas_fill(&p->canvas, MARGIN - 14, p->y, 8, STRIP, INFINITY_MARK);
+  mix_canvas_text(&p->canvas, p->dtype_at, p->y + 3, SIZE, FAINT, short_dtype(entry->dtype));
+  draw_zeros(p, &sum->statistics, p->y);
+  fill_exponents(p, p->y, p->lowest, p->highest, OUTSIDE);
+  fill_exponents(p, p->y, mix_magnitude_lowest(entry->dtype), mix_magnitude_normal(entry->dtype) - 1,
+                 SUBNORMAL);
+  fill_exponents(p, p->y, mix_magnitude_normal(entry->dtype), mix_magnitude_highest(entry->dtype), NORMAL);
+  for (int e = (p->lowest / 10) * 10; e <= p->highest; e += 10)
+    if (e > p->lowest) mix_canvas_fill(&p->canvas, exponent_at(p, e), p->y, 1, STRIP, GRID);
+  draw_bins(p, entry, sum, p->y);
+  mix_canvas_fill(&p->canvas, p->strip_at, p->y + STRIP, strip_width(p), 1, GRID);
+  draw_mark(p, sum->statistics.infinities, 0, p->y, INFINITY_MARK, "inf");
+  draw_mark(p, sum->statistics.nans, 1, p->y, NAN_MARK, "nan");
+  p->y += ROW;
+}
+
+static void draw_axis(picture *p) {
+  mix_canvas_text(&p->canvas, p->zeros_at, p->y, SIZE, FAINT, "zeros");
+  mix_canvas_text(&p->canvas, p->marks_at + 3, p->y, SIZE, FAINT, "inf nan");
+  for (int e = (p->lowest / 10) * 10; e <= p->highest; e += 10) {
+    char text[16];
+    snprintf(text, sizeof text, "2^%d", e);
+    if (e <= p->lowest || exponent_at(p, e) + mix_canvas_text_width(SIZE, (int)strlen(text)) > p->marks_at)
+      continue;
+    mix_canvas_text(&p->canvas, exponent_at(p, e), p->y, SIZE, FAINT, text);
+    mix_canvas_fill(&p->canvas, exponent_at(p, e), p->y + 18, 1, LINE - 18, FAINT);
+  }
+  p->y += LINE;
+}
+
+static void draw_panel(picture *p, const char *title, bool gradient) {
+  const mix_numerics *r = p->report;
+  int left = rows(r, gradient);
+  mix_canvas_text(&p->canvas, MARGIN, p->y, SIZE, INK, title);
+  p->y += LINE + 4;
+  draw_axis(p);
+  for (int i = 0; i < r->entry_count && left; i++) {
+    const mix_numerics_entry *entry = &r->entries[gradient ? r->entry_count - 1 - i : i];
+    if (!drawn(entry, gradient)) continue;
+    draw_row(p, entry, gradient);
+    left--;
+  }
+  p->y += LINE;
+}
+
+static void draw_legend(picture *p) {
+  static const struct {
+    mix_colour colour;
+    const char *text;
+  } boxes[] = {{NORMAL, "normal"}, {SUBNORMAL, "subnormal"}, {OUTSIDE, "outside of the dtype"}};
+  int x = MARGIN;
+  for (int i = 0; i < 3; i++) {
+    mix_canvas_fill(&p->canvas, x, p->y, 30, STRIP, FAINT);
+    mix_canvas_fill(&p->canvas, x + 1, p->y + 1, 28, STRIP - 2, boxes[i].colour);
+    mix_canvas_text(&p->canvas, x + 38, p->y + 3, SIZE, INK, boxes[i].text);
+    x += 38 + mix_canvas_text_width(SIZE, (int)strlen(boxes[i].text)) + 24;
+  }
+  for (int i = 0; i <= 6; i++)
+    mix_canvas_fill(&p->canvas, x + 24 * i, p->y, 24, STRIP, shade(pow(10, i - 6)));
+  mix_canvas_text(&p->canvas, x + 7 * 24 + 8, p->y + 3, SIZE, INK, "0.0001% to 100% of the nonzero values");
+  p->y += ROW;
+  if (!p->report->incident_count) return;
+  mix_canvas_fill(&p->canvas, MARGIN - 14, p->y, 8, STRIP, INFINITY_MARK);
+  mix_canvas_text(&p->canvas, MARGIN, p->y + 3, SIZE, INK, "where a step went wrong first");
+}
+
+static void draw(picture *p, int width) {
+  p->y = MARGIN;
+  heading(p, width, true);
+  p->y += LINE;
+  draw_panel(p, "Forward pass: magnitudes as powers of two", false);
+  if (rows(p->report, true))
+    draw_panel(p,
+               p->report->scaled ? "Gradients of the scaled loss, in backward order"
+                                 : "Gradients of the loss, in backward order",
+               true);
+  draw_legend(p);
+}
+
+mix_status mix_numerics_write_png(mix_numerics *report, const char *path) {
+  if (!mix_given(report, "numerics_write_png", "a numerics report") ||
+      !mix_numerics_given(report, "numerics_write_png"))
+    return mix_error();
+  if (!path || !*path) return mix_fail_status(MIX_TYPE_ERROR, "numerics_write_png: no path");
+  picture p = {.report = report, .y = MARGIN};
+  measure(&p);
+  int width = p.marks_at + 2 * MARK + MARGIN, panels = rows(report, true) ? 2 : 1;
+  if (width < 1100) width = 1100;
+  int height = 2 * MARGIN + heading(&p, width, false) + LINE + panels * (3 * LINE + 4) +
+               (rows(report, false) + rows(report, true) + 2) * ROW;
+  if (!mix_canvas_open(&p.canvas, width, height)) return mix_error();
+  draw(&p, width);
+  mix_canvas_write_png(&p.canvas, path, "numerics_write_png");
+  mix_canvas_close(&p.canvas);
+  return mix_error();
+}

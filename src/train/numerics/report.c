@@ -1,0 +1,152 @@
+/* The callback that fills a numerics report. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "formats/file.h"
+#include "train/callback.h"
+#include "train/numerics/numerics.h"
+#include "ops/magnitudes.h"
+#include <errno.h>
+#include <mixtape/graph_rewrite.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct watcher {
+  mix_numerics *report; /* retained */
+  mix_step_observer observer;
+  mix_numerics_report_options options; /* its texts are copies */
+  char *json, *table, *png;
+  bool told;
+} watcher;
+
+static void watcher_release(void *context) {
+  watcher *w = context;
+  mix_release(w->report);
+  mix_free(w->json);
+  mix_free(w->table);
+  mix_free(w->png);
+  mix_free(w);
+}
+
+/* Asked before training, not after it. */
+static bool writable(const char *path) {
+  struct stat status;
+  char folder[4096];
+  if (!path) return true;
+  const char *slash = strrchr(path, '/'), *reason = NULL;
+  snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
+  if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+    reason = "it is no regular file";
+  else if (access(folder, W_OK | X_OK))
+    reason = strerror(errno);
+  if (reason) mix_fail(MIX_IO_ERROR, "numerics_report: cannot write '%s': %s", path, reason);
+  return !reason;
+}
+
+static mix_status train_begin(void *context, mix_model *model, int64_t index, mix_logs *logs) {
+  watcher *w = context;
+  mix_numerics *r = w->report;
+  (void)index, (void)logs;
+  if (!writable(w->json) || !writable(w->table) || !writable(w->png)) return mix_error();
+  mix_numerics_clear(r);
+  if (w->options.every) r->every = w->options.every;
+  if (w->options.stall) r->stall_limit = w->options.stall;
+  r->intermediates = !w->options.no_intermediates;
+  r->optimizer = model->state->optimizer;
+  r->scaled = mix_optimizer_scales_loss(r->optimizer);
+  r->dynamic = mix_optimizer_dynamic(r->optimizer);
+  r->model = mix_intern(mix_model_name(model));
+  r->policy = mix_intern(mix_policy_name(mix_model_policy(model)));
+  r->rewrite = mix_graph_rewrite_dtype();
+  w->told = false;
+  w->observer = mix_numerics_observer(r);
+  return mix_model_observe(model, &w->observer);
+}
+
+static bool write_text(const char *path, const char *text) {
+  return !path || (text && mix_file_replace(path, &(mix_bytes){text, strlen(text)}, 1, "numerics_report"));
+}
+
+static mix_status write_files(watcher *w) {
+  if (w->json) write_text(w->json, mix_numerics_json(w->report));
+  if (w->table) write_text(w->table, mix_numerics_table(w->report, false));
+  if (w->png) mix_numerics_write_png(w->report, w->png);
+  return mix_error();
+}
+
+static void tell(watcher *w) {
+  const mix_numerics_conclusion *c = mix_numerics_conclude(w->report);
+  mix_log_message(MIX_LOG_WARNING, "numerics: %s%s%s%s", c->text, c->advice_count ? " Remedy: " : "",
+                  c->advice_count ? c->advice[0].text : "", c->advice_count ? "." : "");
+  w->told = true;
+}
+
+static mix_status batch_end(void *context, mix_model *model, int64_t index, mix_logs *logs) {
+  watcher *w = context;
+  (void)index, (void)logs;
+  if (!w->report->stalled || w->told) return MIX_OK;
+  tell(w);
+  if (w->options.stop_at_stall) return mix_model_set_stop_training(model, true);
+  return write_files(w);
+}
+
+static mix_status train_end(void *context, mix_model *model, int64_t index, mix_logs *logs) {
+  watcher *w = context;
+  (void)model, (void)index, (void)logs;
+  const char *status = mix_numerics_conclude(w->report)->status;
+  if (!w->told && strcmp(status, "healthy") && strcmp(status, "settled")) tell(w);
+  return write_files(w);
+}
+
+static bool copy_path(char **copy, const char *path) {
+  if (!path) return true;
+  if (!*path) mix_fail(MIX_VALUE_ERROR, "numerics_report: the name of a file is empty");
+  return !mix_failed() && (*copy = mix_strdup(path));
+}
+
+mix_callback *mix_numerics_report_with(const mix_numerics_report_options *given) {
+  if (mix_failed()) return NULL;
+  MIX_OPTIONS(mix_numerics_report_options, options, given, "numerics_report");
+  if (options.every < 0 || options.stall < 0)
+    return mix_fail(MIX_VALUE_ERROR, "numerics_report: %s is %lld; expected 0 (the default) or more",
+                    options.every < 0 ? "every" : "stall",
+                    (long long)(options.every < 0 ? options.every : options.stall));
+  if (options.report && !mix_numerics_given(options.report, "numerics_report")) return NULL;
+  watcher *w = mix_calloc(1, sizeof *w);
+  if (!w) return NULL;
+  w->options = options;
+  w->report = mix_retain(options.report ? options.report : mix_numerics_new());
+  if (!w->report || !copy_path(&w->json, options.json) || !copy_path(&w->table, options.table) ||
+      !copy_path(&w->png, options.png)) {
+    watcher_release(w);
+    return NULL;
+  }
+  return mix_callback_own(&(mix_callback_options){.size = sizeof(mix_callback_options),
+                                                  .name = "NumericsReport",
+                                                  .context = w,
+                                                  .release = watcher_release,
+                                                  .on_train_begin = train_begin,
+                                                  .on_train_batch_end = batch_end,
+                                                  .on_train_end = train_end,
+                                                  .no_batch_logs = true});
+}
+
+mix_numerics *mix_numerics_run_with(mix_model *model, const mix_numerics_run_options *given) {
+  if (!mix_given(model, "numerics_run", "a model")) return NULL;
+  MIX_OPTIONS(mix_numerics_run_options, options, given, "numerics_run");
+  if (options.steps < 0)
+    return mix_fail(MIX_VALUE_ERROR, "numerics_run: steps is %lld; expected a positive number, or 0 for 50",
+                    (long long)options.steps);
+  mix_numerics *report = mix_numerics_new();
+  int64_t steps = options.steps ? options.steps : 50;
+  mix_callback *watching =
+      mix_numerics_report(.report = report, .stall = options.stall, .stop_at_stall = true,
+                          .no_intermediates = options.no_intermediates);
+  if (!watching) return NULL;
+  mix_history *history =
+      mix_model_fit(model, options.x, options.y, .batch_size = options.batch_size, .epochs = steps,
+                    .steps = steps, .no_shuffle = options.no_shuffle, .seed = options.seed,
+                    .verbose = MIX_SILENT, .callbacks = mix_list_of(watching));
+  return history ? report : NULL;
+}

@@ -1,0 +1,164 @@
+/* The report for people. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "train/numerics/numerics.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { LINE = 1024, NAMES = 40 };
+
+const char *mix_numerics_kind_name(mix_numerics_kind kind) {
+  static const char *const names[] = {"data", "weight", "input", "intermediate", "output", "loss"};
+  return names[kind];
+}
+
+bool mix_numerics_shown(const mix_numerics_entry *entry) {
+  return (entry->kind != MIX_NUMERICS_INTERMEDIATE && entry->kind != MIX_NUMERICS_INPUT) ||
+         entry->first_forward || entry->first_gradient;
+}
+
+static const char *share_text(int64_t part, int64_t whole, char *text, size_t size) {
+  double share = whole ? 100 * (double)part / (double)whole : 0;
+  if (part == 0)
+    snprintf(text, size, "-");
+  else
+    snprintf(text, size,
+             share < 0.05                     ? "<0.1%%"
+             : share >= 99.95 && part < whole ? ">99.9%%"
+                                              : "%.1f%%",
+             share);
+  return text;
+}
+
+static const char *magnitude_text(double value, char *text, size_t size) {
+  snprintf(text, size, value == 0 ? "-" : value >= 1e-3 && value < 99999.5 ? "%.5g" : "%.1e", value);
+  return text;
+}
+
+static const char *count_text(int64_t count, char *text, size_t size) {
+  if (count >= 10000000)
+    snprintf(text, size, "%.1e", (double)count);
+  else
+    snprintf(text, size, count ? "%lld" : "-", (long long)count);
+  return text;
+}
+
+/* Width of the column of names. */
+static int name_width(const mix_numerics *r, bool all) {
+  int width = 12;
+  for (int i = 0; i < r->entry_count; i++) {
+    int own = (int)(strlen(r->entries[i].layer) + strlen(r->entries[i].tensor)) + 1;
+    if ((all || mix_numerics_shown(&r->entries[i])) && own > width) width = own;
+  }
+  return width < NAMES ? width : NAMES;
+}
+
+static void put_row(mix_text *t, const mix_numerics_entry *entry, bool gradient, int width) {
+  const mix_numerics_statistics *s = gradient ? &entry->gradient.statistics : &entry->forward.statistics;
+  const bool first = gradient ? entry->first_gradient : entry->first_forward;
+  char name[160], shape[160], smallest[32], largest[32], zeros[32], subnormals[32], infinities[32], nans[32];
+  int64_t nonzero = s->elements - s->zeros - s->infinities - s->nans;
+  snprintf(name, sizeof name, "%s/%s", entry->layer, entry->tensor);
+  mix_text_put(t, "%c %-*.*s %-8s %-13s %9s %9s %7s %9s %8s %8s\n", first ? '>' : ' ', width, width, name,
+               mix_dtype_name(entry->dtype), mix_shape_text(entry->shape, shape, sizeof shape),
+               magnitude_text(s->smallest, smallest, sizeof smallest),
+               magnitude_text(s->largest, largest, sizeof largest),
+               share_text(s->zeros, s->elements, zeros, sizeof zeros),
+               share_text(s->subnormals, nonzero, subnormals, sizeof subnormals),
+               count_text(s->infinities, infinities, sizeof infinities),
+               count_text(s->nans, nans, sizeof nans));
+}
+
+static void put_head(mix_text *t, const char *title, int width) {
+  mix_text_put(t, "\n%s\n  %-*s %-8s %-13s %9s %9s %7s %9s %8s %8s\n", title, width, "tensor", "dtype",
+               "shape", "smallest", "largest", "zeros", "subnormal", "inf", "nan");
+}
+
+static void put_tensors(mix_text *t, const mix_numerics *r, bool all) {
+  int width = name_width(r, all), left_out = 0;
+  put_head(t, "Forward pass", width);
+  for (int i = 0; i < r->entry_count; i++) {
+    if (all || mix_numerics_shown(&r->entries[i]))
+      put_row(t, &r->entries[i], false, width);
+    else
+      left_out++;
+  }
+  put_head(t,
+           r->scaled ? "Gradients of the scaled loss, in backward order"
+                     : "Gradients of the loss, in backward order",
+           width);
+  for (int i = r->entry_count - 1; i >= 0; i--)
+    if (r->entries[i].has_gradient && (all || mix_numerics_shown(&r->entries[i])))
+      put_row(t, &r->entries[i], true, width);
+  mix_text_put(
+      t,
+      "\nsmallest, largest: of the nonzero finite magnitudes. zeros: of all values. subnormal: of the nonzero ones.\n");
+  if (r->incident_count) mix_text_put(t, "> marks where a step went wrong first.\n");
+  if (left_out) mix_text_put(t, "%d intermediate tensors are left out.\n", left_out);
+}
+
+static bool same_incident(const mix_numerics_incident *a, const mix_numerics_incident *b) {
+  return a->entry == b->entry && a->forward == b->forward && a->applied == b->applied && a->nan == b->nan &&
+         b->step - a->step == 1;
+}
+
+/* Neighbours of one kind share a line. */
+static void put_incidents(mix_text *t, const mix_numerics *r) {
+  if (r->incident_count) mix_text_put(t, "\nSteps that went wrong\n");
+  for (int first = 0, last; first < r->incident_count; first = last + 1) {
+    for (last = first;
+         last + 1 < r->incident_count && same_incident(&r->incidents[last], &r->incidents[last + 1]);)
+      last++;
+    const mix_numerics_incident *a = &r->incidents[first], *b = &r->incidents[last];
+    const mix_numerics_entry *entry = a->entry >= 0 ? &r->entries[a->entry] : NULL;
+    const bool gradient = entry && !a->forward && !entry->scaled_loss;
+    char steps[64], scales[64];
+    snprintf(steps, sizeof steps, first == last ? "step %lld" : "steps %lld-%lld", (long long)a->step,
+             (long long)b->step);
+    snprintf(scales, sizeof scales, a->loss_scale == b->loss_scale ? "%g" : "%g to %g", a->loss_scale,
+             b->loss_scale);
+    mix_text_put(t, "  %-14s %s, loss scale %s: ", steps, a->applied ? "applied all the same" : "skipped",
+                 scales);
+    if (!entry)
+      mix_text_put(t, "not looked at\n");
+    else
+      mix_text_put(t, "%s first in %s%s/%s%s%s\n", a->nan ? "NaN" : "infinity",
+                   gradient ? "the gradient of " : "", entry->layer, entry->tensor,
+                   gradient ? ", made by the backward pass of " : ", forward pass",
+                   gradient ? entry->blamed : "");
+  }
+}
+
+static void put_verdict(mix_text *t, const mix_numerics *r) {
+  const mix_numerics_conclusion *c = mix_numerics_conclude(r);
+  mix_text_put(t, "Verdict: %s. %s\n", c->status, c->text);
+  for (int i = 0; i < c->advice_count; i++) mix_text_put(t, "  * %s\n", c->advice[i].text);
+}
+
+static void put_summary(mix_text *t, const mix_numerics *r) {
+  mix_text_put(t, "Numerics of %lld steps", (long long)r->steps);
+  if (r->watched != r->steps) mix_text_put(t, " (%lld looked at)", (long long)r->watched);
+  mix_text_put(t, ", policy %s", r->policy ? r->policy : "none");
+  if (r->rewrite != MIX_DTYPE_NONE) mix_text_put(t, " rewritten to %s", mix_dtype_name(r->rewrite));
+  if (r->scaled && r->watched)
+    mix_text_put(t, ", %s loss scale %g%s", r->dynamic ? "dynamic" : "fixed", r->scale,
+                 r->dynamic && r->first_scale != r->scale ? " at the end" : "");
+  else if (!r->scaled)
+    mix_text_put(t, ", no loss scaling");
+  mix_text_put(t, "; %lld skipped\n", (long long)r->skipped);
+}
+
+const char *mix_numerics_table(mix_numerics *r, bool all) {
+  if (!mix_given(r, "numerics_table", "a numerics report") || !mix_numerics_given(r, "numerics_table"))
+    return NULL;
+  size_t size = (size_t)(2 * r->entry_count + r->incident_count + 16) * 256 + 8 * LINE;
+  mix_free(r->table);
+  if (!(r->table = mix_alloc(size))) return NULL;
+  mix_text t = {.text = r->table, .size = size};
+  put_summary(&t, r);
+  put_verdict(&t, r);
+  put_incidents(&t, r);
+  if (r->entry_count) put_tensors(&t, r, all);
+  return r->table;
+}

@@ -1,0 +1,302 @@
+/* What a watched step returns: while it is captured, the layers' calls and the tape's records say which
+ * tensors there are; statistics of each and of its gradient become results of the step. All of it is graph:
+ * what is looked at does not change. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "graph/tape.h"
+#include "train/numerics/numerics.h"
+#include "ops/magnitudes.h"
+#include <mixtape/ops.h>
+#include <stdio.h>
+#include <string.h>
+#include <stdlib.h>
+
+typedef struct item {
+  mix_edge edge; /* retained */
+  const char *layer, *tensor, *blamed;
+  mix_numerics_kind kind;
+  bool scaled_loss, asked; /* asked: its gradient is among the sources */
+} item;
+
+struct mix_numerics_watch {
+  mix_numerics *report;
+  mix_layer_observer observer;
+  const mix_layer_observer *former;
+  bool observing;
+  uint64_t first,
+      loss; /* sequence numbers: where the model's call begins and what is computed from its outputs */
+  item *items;
+  int count, capacity;
+  mix_tensor *scale; /* retained */
+};
+
+static mix_dtype item_dtype(const item *i) { return i->edge.node->outputs[i->edge.output].dtype; }
+
+static item *find(struct mix_numerics_watch *watch, mix_edge edge) {
+  for (int i = watch->count - 1; i >= 0; i--)
+    if (watch->items[i].edge.node == edge.node && watch->items[i].edge.output == edge.output)
+      return &watch->items[i];
+  return NULL;
+}
+
+/* What is known already keeps its first name. NULL: not added. */
+static item *add(struct mix_numerics_watch *watch, mix_edge edge, const char *layer, const char *tensor,
+                 mix_numerics_kind kind) {
+  if (!mix_dtype_is_floating(edge.node->outputs[edge.output].dtype) || find(watch, edge)) return NULL;
+  if (!mix_reserve(&watch->items, &watch->capacity, watch->count + 1, sizeof *watch->items)) return NULL;
+  item *added = &watch->items[watch->count++];
+  *added =
+      (item){.edge = {mix_retain(edge.node), edge.output}, .layer = layer, .tensor = tensor, .kind = kind};
+  return added;
+}
+
+/* "model/dense_1" is dense_1 to the reader. */
+static const char *layer_name(const mix_numerics *report, const char *scope) {
+  if (!scope || !*scope) return "model";
+  size_t length = report->model ? strlen(report->model) : 0;
+  bool inside = length && !strncmp(scope, report->model, length) && scope[length] == '/';
+  return inside ? scope + length + 1 : scope;
+}
+
+static void layer_called(void *context, const mix_layer *layer, const char *path, mix_list *inputs,
+                         mix_list *results) {
+  struct mix_numerics_watch *watch = context;
+  (void)layer;
+  const char *name = layer_name(watch->report, path);
+  for (int i = 0; i < mix_list_count(inputs); i++) {
+    const mix_tensor *input = mix_list_get(inputs, i);
+    if (input && input->node->op != &mix_op_read)
+      add(watch, (mix_edge){input->node, input->output}, name, "input", MIX_NUMERICS_INPUT);
+  }
+  for (int i = 0; i < mix_list_count(results); i++) {
+    const mix_tensor *result = mix_list_get(results, i);
+    add(watch, (mix_edge){result->node, result->output}, name, "output", MIX_NUMERICS_OUTPUT);
+  }
+  watch->loss = mix_node_next_sequence();
+}
+
+static void end_watch(mix_numerics *report) {
+  struct mix_numerics_watch *watch = report->watch;
+  if (!watch) return;
+  if (watch->observing) mix_layer_observer_set(watch->former);
+  for (int i = 0; i < watch->count; i++) mix_release(watch->items[i].edge.node);
+  mix_release(watch->scale);
+  mix_free(watch->items);
+  mix_free(watch);
+  report->watch = NULL;
+}
+
+static void begin(void *context, mix_list *inputs, mix_list *arguments) {
+  mix_numerics *report = context;
+  end_watch(report);
+  struct mix_numerics_watch *watch = report->watch = mix_calloc(1, sizeof *watch);
+  if (!watch) return;
+  report->end_watch = end_watch;
+  watch->report = report;
+  watch->observer = (mix_layer_observer){layer_called, watch};
+  watch->former = mix_layer_observer_set(&watch->observer);
+  watch->observing = true;
+  watch->first = watch->loss = mix_node_next_sequence();
+  for (int i = 0; i < mix_list_count(arguments); i++) {
+    bool input = i < mix_list_count(inputs);
+    const mix_tensor *tensor = mix_list_get(input ? inputs : arguments, i);
+    if (tensor)
+      add(watch, (mix_edge){tensor->node, tensor->output}, input ? "inputs" : "labels", "data",
+          MIX_NUMERICS_DATA);
+  }
+}
+
+/* ---- what the tape recorded ---- */
+
+/* Ops that move or rename values: nothing new to see. */
+static bool moves_only(const mix_node *node) {
+  static const mix_op *const ops[] = {&mix_op_identity, &mix_op_stop_gradient, &mix_op_gradient,
+                                      &mix_op_reshape,  &mix_op_transpose,     &mix_op_broadcast_to,
+                                      &mix_op_read};
+  for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+    if (node->op == ops[i]) return true;
+  return false;
+}
+
+static bool reads(mix_edge edge) { return edge.node->op == &mix_op_read && edge.node->variable; }
+
+/* "dense_1/kernel:0" is kernel. */
+static const char *variable_name(const mix_variable *variable) {
+  char text[128];
+  const char *name = mix_variable_name(variable), *slash = strrchr(name, '/');
+  snprintf(text, sizeof text, "%s", slash ? slash + 1 : name);
+  text[strcspn(text, ":")] = 0;
+  return mix_intern(text);
+}
+
+/* Is the node of the loss, penalties and the loss scale included? */
+static bool behind_outputs(const struct mix_numerics_watch *watch, const mix_node *node) {
+  return node->sequence >= watch->loss;
+}
+
+static const char *layer_of(const struct mix_numerics_watch *watch, const mix_node *node) {
+  return behind_outputs(watch, node) ? "loss" : layer_name(watch->report, node->scope);
+}
+
+/* A weight as the layer computes with it: the cast of its value, or the value itself. */
+static void add_weight(struct mix_numerics_watch *watch, mix_node *node) {
+  for (int i = 0; i < node->input_count; i++) {
+    mix_edge edge = node->inputs[i];
+    if (!reads(edge) || (behind_outputs(watch, node) && !mix_variable_trainable(edge.node->variable)))
+      continue;
+    const char *layer = layer_of(watch, node), *name = variable_name(edge.node->variable);
+    bool cast = node->op == &mix_op_cast;
+    if (cast) add(watch, (mix_edge){node, 0}, layer, name, MIX_NUMERICS_WEIGHT);
+    if (!cast || watch->report->intermediates)
+      add(watch, edge, layer, name, cast ? MIX_NUMERICS_INTERMEDIATE : MIX_NUMERICS_WEIGHT);
+  }
+}
+
+/* The layer whose backward operation makes the gradient of an operand: the consumer's. Where that is a cast,
+ * or the loss, the operand's own: its dtype is what the gradient does not fit. */
+static void blame_consumer(struct mix_numerics_watch *watch, const mix_node *node) {
+  for (int i = 0; i < node->input_count; i++) {
+    item *operand = find(watch, node->inputs[i]);
+    if (!operand) continue;
+    bool own = node->op == &mix_op_cast || behind_outputs(watch, node);
+    operand->blamed = own ? operand->layer : layer_of(watch, node);
+  }
+}
+
+static void add_recorded(struct mix_numerics_watch *watch, mix_tape *tape) {
+  int count;
+  mix_node *const *nodes = mix_tape_nodes(tape, &count);
+  for (int n = 0; n < count; n++) {
+    if (nodes[n]->sequence < watch->first) continue;
+    add_weight(watch, nodes[n]);
+    if (!watch->report->intermediates || moves_only(nodes[n])) continue;
+    if (!nodes[n]->scope && !behind_outputs(watch, nodes[n])) continue;
+    for (int output = 0; output < nodes[n]->output_count; output++)
+      add(watch, (mix_edge){nodes[n], output}, layer_of(watch, nodes[n]), nodes[n]->op->name,
+          MIX_NUMERICS_INTERMEDIATE);
+  }
+  for (int n = 0; n < count; n++) blame_consumer(watch, nodes[n]);
+}
+
+static int by_sequence(const void *a, const void *b) {
+  const item *x = a, *y = b;
+  if (x->edge.node->sequence != y->edge.node->sequence)
+    return x->edge.node->sequence < y->edge.node->sequence ? -1 : 1;
+  return x->edge.output - y->edge.output;
+}
+
+/* A second tensor of one name in one layer gets a number. */
+static const char *numbered(const struct mix_numerics_watch *watch, int index) {
+  const item *named = &watch->items[index];
+  int before = 0;
+  for (int i = 0; i < index; i++)
+    before += watch->items[i].layer == named->layer && !strcmp(watch->items[i].tensor, named->tensor) &&
+              item_dtype(&watch->items[i]) == item_dtype(named);
+  if (!before) return mix_intern(named->tensor);
+  char text[160];
+  snprintf(text, sizeof text, "%s_%d", named->tensor, before + 1);
+  return mix_intern(text);
+}
+
+/* The loss, last of all: it is computed from everything. */
+static void add_losses(struct mix_numerics_watch *watch, mix_tensor *loss, mix_tensor *scaled) {
+  item *known = find(watch, (mix_edge){loss->node, loss->output});
+  if (known && known->kind == MIX_NUMERICS_INTERMEDIATE)
+    known->kind = MIX_NUMERICS_LOSS, known->layer = known->tensor = "loss";
+  add(watch, (mix_edge){loss->node, loss->output}, "loss", "loss", MIX_NUMERICS_LOSS);
+  if (scaled->node == loss->node) return;
+  known = find(watch, (mix_edge){scaled->node, scaled->output});
+  if (!known)
+    known = add(watch, (mix_edge){scaled->node, scaled->output}, "loss", "scaled_loss", MIX_NUMERICS_LOSS);
+  if (known)
+    known->kind = MIX_NUMERICS_LOSS, known->layer = "loss", known->tensor = "scaled_loss",
+    known->scaled_loss = true;
+}
+
+static mix_list *sources(void *context, mix_tape *tape, mix_tensor *loss, mix_tensor *scaled) {
+  mix_numerics *report = context;
+  struct mix_numerics_watch *watch = report->watch;
+  if (!watch || mix_failed()) return NULL;
+  mix_layer_observer_set(watch->former);
+  watch->observing = false;
+  watch->scale = mix_retain(mix_optimizer_scale_loss(report->optimizer, mix_scalar(1, MIX_FLOAT32)));
+  add_recorded(watch, tape);
+  add_losses(watch, loss, scaled);
+  qsort(watch->items, (size_t)watch->count, sizeof *watch->items, by_sequence);
+  mix_list *asked = mix_list_new(0, NULL);
+  for (int i = 0; i < watch->count; i++) {
+    item *asking = &watch->items[i];
+    asking->tensor = numbered(watch, i);
+    asking->asked = asking->kind != MIX_NUMERICS_LOSS && asking->kind != MIX_NUMERICS_DATA;
+    if (asking->asked) mix_list_append(asked, mix_tensor_of(asking->edge.node, asking->edge.output));
+  }
+  return mix_failed() ? NULL : asked;
+}
+
+/* ---- the results ---- */
+
+static bool place(mix_numerics_layout *layout, int *capacity, int entry, bool gradient) {
+  if (!mix_reserve(&layout->places, capacity, layout->count + 1, sizeof *layout->places)) return false;
+  layout->places[layout->count].entry = entry;
+  layout->places[layout->count++].gradient = gradient;
+  return true;
+}
+
+static int entry_of(mix_numerics *report, const item *i, bool has_gradient) {
+  const mix_value *value = &i->edge.node->outputs[i->edge.output];
+  mix_numerics_entry like = {.layer = mix_intern(i->layer),
+                             .tensor = i->tensor,
+                             .op = i->edge.node->op->name,
+                             .blamed = mix_intern(i->blamed ? i->blamed : i->layer),
+                             .kind = i->kind,
+                             .dtype = value->dtype,
+                             .shape = value->shape,
+                             .has_gradient = has_gradient,
+                             .scaled_loss = i->scaled_loss};
+  return mix_failed() ? -1 : mix_numerics_entry_of(report, &like);
+}
+
+/* The vectors one after the other, the loss scale, the number of the layout. */
+static mix_list *results(void *context, mix_list *gradients) {
+  mix_numerics *report = context;
+  struct mix_numerics_watch *watch = report->watch;
+  if (!watch || mix_failed()) return NULL;
+  if (!mix_reserve(&report->layouts, &report->layout_capacity, report->layout_count + 1,
+                   sizeof *report->layouts))
+    return NULL;
+  mix_numerics_layout *layout = &report->layouts[report->layout_count++];
+  *layout = (mix_numerics_layout){0};
+  mix_tensor **vectors = mix_calloc(2 * (size_t)watch->count + 1, sizeof *vectors);
+  int capacity = 0, next = 0;
+  for (int i = 0; i < watch->count && vectors && !mix_failed(); i++) {
+    const item *seen = &watch->items[i];
+    mix_tensor *gradient = seen->asked ? mix_list_get(gradients, next++) : NULL;
+    int entry = entry_of(report, seen, gradient != NULL);
+    if (entry < 0 || !place(layout, &capacity, entry, false)) break;
+    vectors[layout->count - 1] = mix_magnitudes(mix_tensor_of(seen->edge.node, seen->edge.output));
+    if (gradient && place(layout, &capacity, entry, true))
+      vectors[layout->count - 1] = mix_magnitudes(gradient);
+  }
+  mix_tensor *all = mix_failed() || !vectors ? NULL : mix_concat(layout->count, vectors, 0);
+  mix_free(vectors);
+  mix_tensor *scale = all ? mix_identity(watch->scale) : NULL;
+  mix_list *list =
+      scale ? mix_list_of(all, scale, mix_scalar((double)(report->layout_count - 1), MIX_INT32)) : NULL;
+  end_watch(report);
+  return list;
+}
+
+/* After a skipped step every step is watched, until one is applied. */
+static bool wants(void *context) {
+  const mix_numerics *report = context;
+  return report->steps % report->every == 0 || report->skipped_in_row > 0;
+}
+
+mix_step_observer mix_numerics_observer(mix_numerics *report) {
+  return (mix_step_observer){.context = report,
+                             .wants = wants,
+                             .begin = begin,
+                             .sources = sources,
+                             .results = results,
+                             .after = mix_numerics_after};
+}

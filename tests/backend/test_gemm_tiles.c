@@ -1,0 +1,234 @@
+/* How threads come by their work: tiles cover the result once whoever takes them, and products have the same
+ * bits whoever computes what. */
+#include "backend/gemm_plans.h"
+
+static const struct {
+  const mix_gemm_engine *engine;
+  mix_dtype dtype;
+} engines[] = {{&mix_gemm_f32_generic, MIX_FLOAT32},      {&mix_gemm_f32_avx512, MIX_FLOAT32},
+               {&mix_gemm_f32_avx512, MIX_BFLOAT16},      {&mix_gemm_f64_avx2, MIX_FLOAT64},
+               {&mix_gemm_t4x8_avx512fp16, MIX_BFLOAT16}, {&mix_gemm_t4x16_avx512fp16, MIX_FLOAT16}};
+enum { ENGINES = sizeof engines / sizeof *engines, TEAM = 5, MAX_PIECES = 5000 };
+
+/* Products that two threads claim. What float16 sums keep packed for all tiles, with a second-level cache of
+ * 2 MiB: A; B, of which both threads use the same columns or each its own, of one block of k or several;
+ * nothing. */
+static const struct {
+  int64_t m, n, k;
+  int transposes;
+  char kept;
+} cases[] = {{130, 2050, 1030, 0, 'A'}, {3000, 2050, 70, 1, 'B'}, {130, 2050, 1030, 2, 'A'},
+             {2000, 500, 1000, 0, 'B'}, {900, 3000, 300, 3, 'B'}, {900, 520, 1600, 0, '-'},
+             {130, 2050, 3400, 0, '-'}};
+enum { CASES = sizeof cases / sizeof *cases };
+
+static bool apart(const mix_gemm_tile *x, const mix_gemm_tile *y) {
+  return x->row_end <= y->row || y->row_end <= x->row || x->column_end <= y->column ||
+         y->column_end <= x->column;
+}
+
+/* Threads take tiles in random order; every unit of the result is taken once, and no tile is larger than the
+ * workspace was made for. One thread may be absent until all is done. */
+static void take_all(const mix_gemm_plan *plan, mix_gemm_stealing *stealing, int absent) {
+  const mix_gemm_tiles *x = &plan->tiles;
+  static mix_gemm_tile taken[MAX_PIECES];
+  int64_t count = 0, area = 0;
+  mix_gemm_work work[TEAM];
+  for (int rank = 0; rank < plan->threads; rank++) mix_gemm_begin(&work[rank], plan, stealing, rank);
+  for (int left = plan->threads, done[TEAM] = {0}; left > 0;) {
+    const int rank = (int)(next_random() % (unsigned)plan->threads);
+    mix_gemm_tile tile;
+    if (done[rank] || (rank == absent && left > 1)) continue;
+    if (!mix_gemm_next_tile(&work[rank], &tile)) {
+      done[rank] = 1, left--;
+      continue;
+    }
+    assert_true(rank != absent);
+    assert_in_range(tile.row_end - tile.row, 1, x->rows.most);
+    assert_in_range(tile.column_end - tile.column, 1, x->columns.most);
+    assert_true(tile.row >= 0 && tile.row_end <= x->rows.count && tile.column >= 0 &&
+                tile.column_end <= x->columns.count);
+    for (int64_t i = 0; i < count; i++) assert_true(apart(&tile, &taken[i]));
+    assert_true(count < MAX_PIECES);
+    area += (tile.row_end - tile.row) * (tile.column_end - tile.column), taken[count++] = tile;
+  }
+  assert_int_equal(area, x->rows.count * x->columns.count);
+}
+
+static void pieces_cover_the_result_once(void **unused) {
+  (void)unused;
+  static const int64_t shapes[][3] = {
+      {128, 4096, 4096}, {4096, 4096, 128}, {784, 4096, 1280}, {8192, 1000, 784}, {1000, 1003, 3000},
+      {4100, 33, 9000},  {16, 70000, 3000}, {513, 2049, 1500}, {3, 5, 7},         {129, 65, 0}};
+  int claimed[2] = {0};
+  for (int e = 0; e < ENGINES; e++)
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+      for (int transposes = 0; transposes < 4; transposes++)
+        for (int threads = 1; threads <= TEAM; threads++) {
+          const mix_gemm_plan plan = plan_of_shape(engines[e].engine, engines[e].dtype, shapes[s][0],
+                                                   shapes[s][1], shapes[s][2], transposes, threads);
+          if (plan.small_n || plan.small_m) continue; /* have shares, not tiles */
+          take_all(&plan, NULL, -1);
+          if (!plan.tiles.claimed) continue;
+          claimed[plan.tiles.by_columns]++;
+          mix_gemm_stealing *stealing = mix_gemm_new_stealing(&plan);
+          assert_non_null(stealing);
+          for (int absent = -1; absent < threads; absent++) /* with all, and with one that never comes */
+            for (int fine = 0; fine < 2; fine++) {
+              stealing->fine = fine;
+              take_all(&plan, stealing, absent);
+              mix_gemm_share_out(&plan, stealing);
+            }
+          mix_free(stealing);
+        }
+  assert_true(claimed[0] > 0 && claimed[1] > 0);
+}
+
+/* A thread alone, products of no work, small ones have nothing to take from each other. */
+static void only_large_products_of_several_threads_are_claimed(void **unused) {
+  (void)unused;
+  for (int e = 0; e < ENGINES; e++) {
+    for (int c = 0; c < CASES; c++) {
+      const int transposes = cases[c].transposes;
+      assert_true(plan_of_shape(engines[e].engine, engines[e].dtype, cases[c].m, cases[c].n, cases[c].k,
+                                transposes, 2)
+                      .tiles.claimed);
+    }
+    assert_false(plan_of_shape(engines[e].engine, engines[e].dtype, 128, 4096, 4096, 0, 1).tiles.claimed);
+    assert_false(plan_of_shape(engines[e].engine, engines[e].dtype, 128, 64, 784, 0, 2).tiles.claimed);
+    assert_false(plan_of_shape(engines[e].engine, engines[e].dtype, 128, 256, 784, 0, 2).tiles.claimed);
+    assert_false(plan_of_shape(engines[e].engine, engines[e].dtype, 1 << 20, 4096, 0, 0, 2).tiles.claimed);
+  }
+}
+
+/* Threads take tiles as they come to it, each of `speeds[rank]`; what the last one makes of it. */
+static bool finds_threads_unlike(const mix_gemm_plan *plan, const double *speeds) {
+  mix_gemm_stealing *stealing = mix_gemm_new_stealing(plan);
+  mix_gemm_work work[2];
+  bool done[2] = {false, false};
+  assert_non_null(stealing);
+  stealing->fine = false;
+  for (int rank = 0; rank < 2; rank++) mix_gemm_begin(&work[rank], plan, stealing, rank);
+  while (!done[0] || !done[1]) {
+    const bool second =
+        done[0] || (!done[1] && (double)work[1].done / speeds[1] < (double)work[0].done / speeds[0]);
+    mix_gemm_tile tile;
+    done[second] = !mix_gemm_next_tile(&work[second], &tile);
+  }
+  for (int rank = 0; rank < 2; rank++) {
+    mix_gemm_end(&work[rank]);
+    stealing->each[rank].ticks = (uint64_t)((double)work[rank].done / speeds[rank]);
+  }
+  mix_gemm_share_out(plan, stealing);
+  const bool fine = stealing->fine;
+  mix_free(stealing);
+  return fine;
+}
+
+/* Of shares that do not come out even, in panels and chunks, too. */
+static void small_pieces_are_for_threads_of_unlike_speeds(void **unused) {
+  (void)unused;
+  static const int64_t shapes[][3] = {
+      {128, 4096, 4096}, {128, 784, 4096}, {128, 576, 4096}, {128, 3150, 4096}, {4096, 4096, 128}};
+  for (int e = 0; e < ENGINES; e++)
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+      const mix_gemm_plan plan = plan_of_shape(engines[e].engine, engines[e].dtype, shapes[s][0],
+                                               shapes[s][1], shapes[s][2], shapes[s][2] == 128, 2);
+      if (!plan.tiles.claimed) continue;
+      assert_false(finds_threads_unlike(&plan, (const double[]){1, 1}));
+      assert_false(finds_threads_unlike(&plan, (const double[]){1, 1.05}));
+      assert_true(finds_threads_unlike(&plan, (const double[]){1, 1.3}));
+      assert_true(finds_threads_unlike(&plan, (const double[]){1.3, 1}));
+    }
+}
+
+static void float16_sums_keep_packed_what_pieces_share(void **unused) {
+  (void)unused;
+  if (mix_cpu_cache(2) != 2 << 20) skip();
+  for (int c = 0; c < CASES; c++) {
+    const mix_gemm_plan plan = plan_of_shape(&mix_gemm_t4x16_avx512fp16, MIX_FLOAT16, cases[c].m, cases[c].n,
+                                             cases[c].k, cases[c].transposes, 2);
+    assert_int_equal(plan.kept ? plan.tiles.by_columns ? 'A' : 'B' : '-', cases[c].kept);
+  }
+}
+
+/* ---- products ---- */
+
+/* One thread after the other, in this order: the first does the work of all. In a second run what was taken
+ * is there again. */
+static void run_in_order(const mix_kernel *kernel, product *x, const int *order, int threads, int runs) {
+  const void *inputs[2] = {x->in[0], x->in[1]};
+  mix_kernel_args args = args_of(x);
+  args.inputs = inputs, args.outputs = &x->out;
+  const size_t bytes = kernel->workspace(&args, threads);
+  args.workspace = mix_alloc_buffer(bytes);
+  assert_non_null(args.workspace);
+  assert_true(kernel->prepare(&args, threads));
+  for (int run = 0; run < runs; run++) {
+    free(x->out);
+    x->out = new_result(x);
+    for (int i = 0; i < threads; i++)
+      run_as_in_a_plan(kernel, &args, &(mix_team){.rank = order[i], .size = threads});
+  }
+  kernel->release(args.prepared);
+  mix_free_buffer(args.workspace, bytes);
+}
+
+static void same_bits_whoever_computes_what(const mix_kernel *kernel) {
+  static const int orders[][2] = {{0, 1}, {1, 0}};
+  ask_for_sums_of(kernel);
+  const int count = strstr(kernel->name, "_t4x16_") ? CASES : 2; /* what is kept is of float16 sums alone */
+  for (int c = 0; c < count; c++) {
+    product x = make_product(kernel->operands, cases[c].m, cases[c].n, cases[c].k, cases[c].transposes);
+    const size_t bytes = mix_value_bytes(x.output.dtype, x.output.shape);
+    fill(&x, 0, 0), fill(&x, 1, 0);
+    const mix_kernel_args args = args_of(&x);
+    assert_null(kernel->unsupported_reason(&args));
+    run_with(kernel, &x, 1);
+    void *alone = x.out;
+    for (int o = 0; o < 2; o++) {
+      x.out = new_result(&x);
+      run_in_order(kernel, &x, orders[o], 2, o == 0 ? 2 : 1);
+      assert_memory_equal(alone, x.out, bytes);
+      free(x.out);
+    }
+    x.out = new_result(&x);
+    run_with(kernel, &x, 2);
+    assert_memory_equal(alone, x.out, bytes);
+    free(alone);
+    free_product(&x);
+  }
+}
+
+/* Products of a batch that all threads share have tiles too; each is a run of its own, and nothing is taken
+ * from another. */
+static void batches_of_large_products(const mix_kernel *kernel) {
+  enum { COUNT = 3, M = 520, N = 530, K = 500 };
+  product x = make_product(kernel->operands, COUNT * M, N, K, 0);
+  x.op = &mix_op_batch_matmul;
+  x.inputs[0].shape = MIX_SHAPE(COUNT, M, K), x.output.shape = MIX_SHAPE(COUNT, M, N);
+  ask_for_sums_of(kernel);
+  fill(&x, 0, 0), fill(&x, 1, 0);
+  check_same_bits(kernel, &x);
+  free_product(&x);
+}
+
+/* Portable C, the same driver, takes its time. */
+static bool steals_tiles(const mix_kernel *kernel) { return kernel->needs && !strstr(kernel->name, "amx"); }
+static bool stands_for_its_driver(const mix_kernel *kernel) {
+  return strstr(kernel->name, "_t4x16_") || strstr(kernel->name, "_f32_acc32_avx");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(pieces_cover_the_result_once),
+      cmocka_unit_test(only_large_products_of_several_threads_are_claimed),
+      cmocka_unit_test(small_pieces_are_for_threads_of_unlike_speeds),
+      cmocka_unit_test(float16_sums_keep_packed_what_pieces_share),
+  };
+  static const kernel_test kernel_tests[] = {
+      {"same_bits_whoever_computes_what", same_bits_whoever_computes_what, steals_tiles},
+      {"batches_of_large_products", batches_of_large_products, stands_for_its_driver}};
+  const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  return failed + WITH_EACH_KERNEL(kernel_tests);
+}

@@ -1,0 +1,151 @@
+/* Sums and means of all elements, and of rows, at the end of programs: the same bits as the reductions' own
+ * kernels give, for any shape and number of threads; what needs the sum again is computed twice and never
+ * stored. */
+#include "compile/support.h"
+#include <stdio.h>
+
+static mix_tensor *numbers(mix_shape shape, mix_dtype dtype) {
+  int64_t count = mix_shape_size(shape);
+  double *values = malloc(sizeof *values * (size_t)count);
+  uint32_t seed = 11;
+  for (int64_t i = 0; i < count; i++) {
+    seed = seed * 1664525u + 1013904223u;
+    values[i] = (double)(seed >> 8) / (1 << 23) - 0.9;
+  }
+  mix_tensor *x = mix_tensor_from_doubles(values, dtype, shape);
+  free(values);
+  return x;
+}
+
+/* A column or a row (of the last dimension) takes part, so that programs have more than one dimension. */
+typedef struct chain {
+  bool row, column, mean;
+} chain;
+static mix_list *sums(void *context, mix_list *arguments) {
+  const chain *c = context;
+  mix_tensor *x = mix_list_get(arguments, 0), *y = mix_add(mix_square(x), mix_scalar_like(x, 0.125));
+  mix_shape shape = mix_tensor_shape(x);
+  if (c->row) y = mix_multiply(y, mix_reduce_max(x, MIX_AXES(0), true));
+  if (c->column) y = mix_multiply(y, mix_reduce_max(x, MIX_AXES(shape.rank - 1), true));
+  return mix_list_of(c->mean ? mix_reduce_mean(y, MIX_ALL_AXES, true)
+                             : mix_reduce_sum(y, MIX_ALL_AXES, false));
+}
+
+static double run(mix_function_body body, void *context, mix_tensor *x, bool fused, int threads,
+                  const char *device) {
+  double value = NAN;
+  assert_int_equal(mix_set_device(device), MIX_OK);
+  mix_set_threads(threads);
+  if (!fused) setenv("MIXTAPE_DISABLE_PASSES", "fuse", 1);
+  MIX_SCOPE {
+    mix_list *results = mix_function_call(mix_function_new(body, context), mix_list_of(x));
+    no_error();
+    value = mix_tensor_item(mix_list_get(results, 0));
+  }
+  unsetenv("MIXTAPE_DISABLE_PASSES");
+  return value;
+}
+
+static void the_bits_of_the_reductions_own_kernels(void **state) {
+  (void)state;
+  const mix_shape shapes[] = {
+      MIX_SHAPE(1, 2),      MIX_SHAPE(5, 7),      MIX_SHAPE(1, 4096), MIX_SHAPE(1, 4097), MIX_SHAPE(3, 5000),
+      MIX_SHAPE(300, 10),   MIX_SHAPE(1000, 31),  MIX_SHAPE(64, 512), MIX_SHAPE(9, 4096), MIX_SHAPE(20, 4100),
+      MIX_SHAPE(7, 11, 13), MIX_SHAPE(100003, 1), MIX_SHAPE(513, 515)};
+  const mix_dtype dtypes[] = {MIX_FLOAT32, MIX_FLOAT16, MIX_BFLOAT16, MIX_FLOAT64};
+  for (int s = 0; s < COUNT(shapes); s++)
+    for (int d = 0; d < COUNT(dtypes); d++)
+      for (int form = 0; form < 6; form++)
+        MIX_SCOPE {
+          chain c = {.row = form % 3 == 1, .column = form % 3 == 2, .mean = form >= 3};
+          mix_tensor *x = numbers(shapes[s], dtypes[d]);
+          double alone = run(sums, &c, x, false, 2, "cpu");
+          for (int threads = 1; threads <= 3; threads++) {
+            double fused = run(sums, &c, x, true, threads, "cpu");
+            if (memcmp(&fused, &alone, sizeof fused))
+              fail_msg("shape %d, %s, form %d, %d threads: %.17g, alone %.17g", s, mix_dtype_name(dtypes[d]),
+                       form, threads, fused, alone);
+          }
+          if (mix_shape_size(shapes[s]) > 4096) continue; /* slow, and the same code whatever the size */
+          double reference = run(sums, &c, x, false, 1, "ref"), together = run(sums, &c, x, true, 1, "ref");
+          assert_memory_equal(&reference, &together, sizeof together);
+        }
+}
+
+/* The same of rows: of the last axis, or the last two. */
+static mix_list *row_sums(void *context, mix_list *arguments) {
+  const chain *c = context;
+  mix_tensor *x = mix_list_get(arguments, 0), *y = mix_add(mix_square(x), mix_scalar_like(x, 0.125));
+  mix_shape shape = mix_tensor_shape(x);
+  if (c->row) y = mix_multiply(y, mix_reduce_max(x, MIX_AXES(0), true));
+  if (c->column) y = mix_multiply(y, mix_reduce_max(x, MIX_AXES(shape.rank - 1), true));
+  mix_axes axes = shape.rank == 3 ? MIX_AXES(1, 2) : MIX_AXES(-1);
+  return mix_list_of(c->mean ? mix_reduce_mean(y, axes, true) : mix_reduce_sum(y, axes, false));
+}
+static void rows_too(void **state) {
+  (void)state;
+  const mix_shape shapes[] = {MIX_SHAPE(2, 2),       MIX_SHAPE(5, 7),      MIX_SHAPE(3, 4097),
+                              MIX_SHAPE(3, 9000),    MIX_SHAPE(300, 10),   MIX_SHAPE(1000, 31),
+                              MIX_SHAPE(64, 512),    MIX_SHAPE(40, 784),   MIX_SHAPE(9, 4096),
+                              MIX_SHAPE(20, 11, 13), MIX_SHAPE(17, 64, 8), MIX_SHAPE(513, 515),
+                              MIX_SHAPE(30000, 3)};
+  const mix_dtype dtypes[] = {MIX_FLOAT32, MIX_FLOAT16, MIX_BFLOAT16, MIX_FLOAT64};
+  for (int s = 0; s < COUNT(shapes); s++)
+    for (int d = 0; d < COUNT(dtypes); d++)
+      for (int form = 0; form < 6; form++)
+        for (int on_ref = 0; on_ref <= (mix_shape_size(shapes[s]) < 10000); on_ref++)
+          MIX_SCOPE {
+            chain c = {.row = form % 3 == 1, .column = form % 3 == 2, .mean = form >= 3};
+            mix_list *arguments = mix_list_of(numbers(shapes[s], dtypes[d]));
+            mix_set_device(on_ref ? "ref" : "cpu");
+            mix_set_threads(2);
+            setenv("MIXTAPE_DISABLE_PASSES", "fuse", 1);
+            mix_tensor *alone = mix_list_get(mix_function_call(mix_function_new(row_sums, &c), arguments), 0);
+            unsetenv("MIXTAPE_DISABLE_PASSES");
+            for (int threads = 1; threads <= 3; threads++) {
+              mix_set_threads(threads);
+              mix_tensor *fused =
+                  mix_list_get(mix_function_call(mix_function_new(row_sums, &c), arguments), 0);
+              no_error();
+              const mix_value *a = mix_tensor_value(alone), *b = mix_tensor_value(fused);
+              if (a->buffer->bytes != b->buffer->bytes ||
+                  memcmp(a->buffer->data, b->buffer->data, a->buffer->bytes))
+                fail_msg("shape %d, %s, form %d, %d threads%s", s, mix_dtype_name(dtypes[d]), form, threads,
+                         on_ref ? ", ref" : "");
+            }
+          }
+}
+
+/* x / |x|: the square belongs to the sum, x is read again; nothing of x's size is stored but the result. */
+static mix_list *normalised(void *context, mix_list *arguments) {
+  (void)context;
+  mix_tensor *x = mix_tanh(mix_list_get(arguments, 0));
+  mix_tensor *norm = mix_sqrt(mix_reduce_sum(mix_square(x), MIX_ALL_AXES, false));
+  return mix_list_of(mix_divide(x, norm));
+}
+static void what_is_needed_again_is_computed_again(void **state) {
+  (void)state;
+  mix_function *function = mix_function_new(normalised, NULL);
+  mix_tensor *x = numbers(MIX_SHAPE(100, 100), MIX_FLOAT32);
+  mix_list *results = mix_function_call(function, mix_list_of(x));
+  no_error();
+  const char *plan = mix_function_dump(function, "plan");
+  int steps = 0;
+  for (const char *at = plan; (at = strstr(at, "fused [")); at++) steps++;
+  if (steps > 3 || strstr(plan, "arena+0:float32(100, 100)"))
+    fail_msg("%s", plan); /* the sum, its root, the quotient */
+  mix_plan_report report;
+  mix_function_report(function, &report, sizeof report);
+  assert_true(report.arena_bytes <= 4 * 64);
+  double *values = malloc(sizeof *values * 10000), square = 0;
+  mix_tensor_read(mix_list_get(results, 0), MIX_FLOAT64, values, 10000);
+  for (int i = 0; i < 10000; i++) square += values[i] * values[i];
+  assert_true(fabs(square - 1) < 1e-5); /* 10,000 roundings of 6e-8, the norm's among them */
+  free(values);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {TEST(the_bits_of_the_reductions_own_kernels), TEST(rows_too),
+                                     TEST(what_is_needed_again_is_computed_again)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

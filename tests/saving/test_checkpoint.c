@@ -1,0 +1,500 @@
+/* Checkpoints: loops of one's own, what does not fit, damaged files, failures in the middle, callbacks'
+ * states. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "saving/resume_support.h"
+
+#define FOLDER in_folder("backup")
+
+/* ---- a loop of one's own ---- */
+
+typedef struct trainer {
+  mix_model *model;
+  mix_loss *loss;
+  mix_metric *mean;
+} trainer;
+static mix_list *train_step(void *context, mix_list *batch) {
+  trainer *t = context;
+  mix_optimizer *optimizer = mix_model_optimizer(t->model);
+  mix_list *variables = mix_model_trainable_variables(t->model);
+  mix_tape *tape = mix_tape_begin();
+  mix_tensor *predictions = mix_model_call(t->model, mix_list_get(batch, 0), .training = MIX_TRUE);
+  mix_tensor *loss = mix_loss_call(t->loss, mix_list_get(batch, 1), predictions),
+             *scaled = mix_optimizer_scale_loss(optimizer, loss);
+  mix_tape_end(tape);
+  mix_optimizer_apply(optimizer, mix_tape_gradient(tape, scaled, variables), variables);
+  mix_metric_update(t->mean, loss);
+  return mix_list_of(loss);
+}
+
+/* `stop` steps (0: all 15), from the newest checkpoint in FOLDER if there is one; saves where it stops. */
+static void loop(uint64_t seed, int64_t stop, bool checkpoints, run_result *result) {
+  const run_kind kind = {.dropout = true, .policy = "mixed_float16", .initial_scale = 0x1p20};
+  mix_set_seed(seed);
+  mix_set_global_policy(kind.policy);
+  examples e = examples_of(22, 6, 3);
+  trainer t = {model_of(&kind), mix_loss_new("sparse_categorical_crossentropy"), mix_metric_mean()};
+  mix_dataset *data = mix_dataset_batch(mix_dataset_shuffle(mix_dataset_from_tensors(e.x, e.y), 8), 5);
+  mix_checkpoint *checkpoint =
+      checkpoints ? mix_checkpoint_new(FOLDER, .model = t.model, .variables = mix_metric_variables(t.mean))
+                  : NULL;
+  mix_function *step_function = mix_function_new(train_step, &t);
+  int64_t step = 0, epoch = 0;
+  for (bool first = true; epoch < 3 && (!stop || step < stop); epoch++) {
+    mix_iterator *batches = mix_dataset_iterate(data);
+    if (first && checkpoint && (step = mix_checkpoint_restore(checkpoint, batches)) < 0) step = 0;
+    if (first && step) epoch = (int64_t)at(mix_checkpoint_get(checkpoint, "epoch"), 0);
+    first = false;
+    for (mix_list *batch; (!stop || step < stop) && (batch = mix_iterator_next(batches));)
+      MIX_SCOPE {
+        mix_list *results = mix_function_call(step_function, batch);
+        assert_no_error();
+        result->steps.loss[result->steps.count++] = mix_tensor_item(mix_list_get(results, 0));
+        step++;
+      }
+    if (checkpoint && step == stop) {
+      mix_checkpoint_put(checkpoint, "epoch", mix_scalar((double)epoch, MIX_INT64));
+      mix_checkpoint_save(checkpoint, step, batches);
+    }
+    if (!stop || step < stop) { /* the epoch's mean */
+      result->history[result->history_count++] = mix_metric_result(t.mean);
+      mix_metric_reset(t.mean);
+    }
+  }
+  assert_no_error();
+  mix_list *all = mix_model_weights(t.model), *state = mix_optimizer_variables(mix_model_optimizer(t.model));
+  for (int i = 0; i < mix_list_count(state); i++) mix_list_append(all, mix_list_get(state, i));
+  free(result->bits);
+  result->bits = bits_of(all, &result->size);
+}
+static void a_loop_of_ones_own_goes_on_from_any_step(void **state) {
+  (void)state;
+  static run_result straight, resumed;
+  MIX_SCOPE { loop(1, 0, false, &straight); }
+  assert_int_equal(straight.steps.count, 15);
+  for (int64_t stop = 1; stop < 15; stop++) {
+    forget("backup");
+    resumed.steps.count = resumed.history_count = 0;
+    MIX_SCOPE { loop(1, stop, true, &resumed); }
+    MIX_SCOPE { loop(5, 0, true, &resumed); }
+    assert_same_run(&straight, &resumed, stop);
+  }
+  free(straight.bits);
+  free(resumed.bits);
+}
+
+static void what_goes_with_a_checkpoint(void **state) {
+  (void)state;
+  forget("backup");
+  mix_model *model = model_of(&(run_kind){0});
+  mix_variable *own = mix_variable_new(mix_scalar(3, F32), .name = "own");
+  mix_checkpoint *checkpoint = mix_checkpoint_new(FOLDER, .model = model, .variables = mix_list_of(own));
+  assert_int_equal(mix_checkpoint_latest(FOLDER), -1);
+  assert_int_equal(mix_checkpoint_restore(checkpoint, NULL), -1); /* nothing there is no error */
+  mix_checkpoint_put(checkpoint, "notes", mix_scalar(1, F32));
+  mix_checkpoint_put(checkpoint, "notes", mix_scalar(2, F32));
+  mix_checkpoint_put(checkpoint, "notes.npy", mix_scalar(4, MIX_BFLOAT16)); /* another's */
+  assert_int_equal(mix_checkpoint_save(checkpoint, 4, NULL), MIX_OK);
+  assert_int_equal(mix_checkpoint_save(checkpoint, 5, NULL), MIX_OK);
+  assert_int_equal(mix_checkpoint_save(checkpoint, 6, NULL), MIX_OK);
+  assert_int_equal(mix_checkpoint_latest(FOLDER), 6);
+  assert_int_equal(access(in_folder("backup/checkpoint-5.npz"), F_OK), 0); /* the one before stays */
+  assert_int_equal(access(in_folder("backup/checkpoint-4.npz"), F_OK), -1);
+  mix_variable_assign(own, mix_scalar(8, F32));
+  mix_checkpoint *again = mix_checkpoint_new(FOLDER, .model = model, .variables = mix_list_of(own));
+  assert_null(mix_checkpoint_get(again, "notes"));
+  assert_int_equal(mix_checkpoint_save(again, 7, NULL), MIX_VALUE_ERROR); /* another run's */
+  assert_error(MIX_VALUE_ERROR, "checkpoint-6.npz of another run");
+  assert_int_equal(mix_checkpoint_restore(again, NULL), 6);
+  assert_true(at(mix_variable_true_value(own), 0) == 3);
+  assert_true(at(mix_checkpoint_get(again, "notes"), 0) == 2);
+  assert_true(at(mix_checkpoint_get(again, "notes.npy"), 0) == 4);
+  assert_int_equal(mix_checkpoint_delete(again), MIX_OK);
+  assert_int_equal(access(FOLDER, F_OK), -1);
+  /* Without a name, with another's objects. */
+  assert_null(mix_checkpoint_new(NULL));
+  assert_error(MIX_VALUE_ERROR, "folder");
+  assert_null(mix_checkpoint_new(FOLDER, .variables = mix_list_of(model)));
+  assert_error(MIX_TYPE_ERROR, "variables");
+  assert_int_equal(mix_checkpoint_save((mix_checkpoint *)model, 1, NULL), MIX_TYPE_ERROR);
+  assert_error(MIX_TYPE_ERROR, "expected a checkpoint");
+  assert_int_equal(mix_checkpoint_save(checkpoint, -1, NULL), MIX_VALUE_ERROR);
+  assert_error(MIX_VALUE_ERROR, "step is -1");
+  assert_null(mix_checkpoint_new(FOLDER, .model = mix_sequential(mix_list_of(mix_dense(.units = 1)))));
+  assert_error(MIX_VALUE_ERROR, "mix_model_build");
+}
+
+/* ---- what does not fit ---- */
+
+static mix_status try_restore(const run_kind *kind, int64_t units) {
+  mix_set_global_policy(kind->policy ? kind->policy : "float32");
+  mix_set_semantics(kind->semantics ? kind->semantics : "tf_keras");
+  mix_model *model = model_of(kind);
+  if (units) { /* one of another width */
+    mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(6));
+    mix_tensor *x = mix_call(mix_dense(.units = units, .activation = "relu", .name = "wide"), inputs);
+    model = mix_model_new(inputs, mix_call(mix_activation("softmax"), mix_call(mix_dense(.units = 3), x)));
+    mix_model_compile(model, .loss = "mse", .optimizer_name = "rmsprop");
+  }
+  mix_list *before = mix_model_get_weights(model);
+  mix_checkpoint *checkpoint = mix_checkpoint_new(FOLDER, .model = model);
+  assert_int_equal(mix_checkpoint_restore(checkpoint, NULL), -1);
+  char message[1024];
+  mix_status status = mix_error_take(message, sizeof message);
+  for (int i = 0; i < mix_list_count(before); i++) /* nothing was changed */
+    assert_true(at(mix_list_get(before, i), 0) == weight_at(model, i, 0));
+  mix_set_semantics("tf_keras");
+  mix_set_global_policy("float32");
+  return mix_fail_status(status, "%s", message);
+}
+static void what_does_not_fit_is_named(void **state) {
+  (void)state;
+  forget("backup");
+  mix_checkpoint_save(mix_checkpoint_new(FOLDER, .model = model_of(&(run_kind){0})), 1, NULL);
+  assert_no_error();
+  try_restore(&(run_kind){0}, 9);
+  assert_error(MIX_VALUE_ERROR, "'wide/kernel' is float32 (6, 9), in the checkpoint");
+  try_restore(&(run_kind){.normalization = true}, 0);
+  assert_error(MIX_VALUE_ERROR, "weights: 8 variables here, 4 in the checkpoint");
+  try_restore(&(run_kind){.policy = "float64"}, 0);
+  assert_error(MIX_VALUE_ERROR, "kernel' is float64 (6, 7)");
+  try_restore(&(run_kind){.policy = "mixed_bfloat16"}, 0);
+  assert_error(MIX_VALUE_ERROR, "policy mixed_bfloat16 here");
+  try_restore(&(run_kind){.optimizer = "sgd"}, 0);
+  assert_error(MIX_VALUE_ERROR, "the optimizer is SGD here, RMSprop in the checkpoint");
+  try_restore(&(run_kind){.optimizer = "rmsprop:momentum=0.5"}, 0);
+  assert_error(MIX_VALUE_ERROR, "optimizer: ");
+  try_restore(&(run_kind){.semantics = "keras3"}, 0);
+  assert_error(MIX_VALUE_ERROR, "the generation is keras3 here, tf_keras in the checkpoint");
+  try_restore(&(run_kind){.dropout = true}, 0);
+  assert_error(MIX_VALUE_ERROR, "generators: 2 variables here, 0 in the checkpoint");
+}
+
+static mix_history *fit_with(mix_model *model, int64_t batch_size, bool no_shuffle, mix_list *callbacks) {
+  examples e = examples_of(20, 6, 3);
+  return mix_model_fit(model, e.x, e.y, .batch_size = batch_size, .no_shuffle = no_shuffle, .epochs = 2,
+                       .verbose = MIX_SILENT, .callbacks = callbacks);
+}
+static void fit_refuses_another_run(void **state) {
+  (void)state;
+  forget("backup");
+  const run_kind kind = {0};
+  mix_model *model = model_of(&kind);
+  assert_non_null(
+      fit_with(model, 5, false, mix_list_of(mix_backup_and_restore(FOLDER, .keep_checkpoint = true))));
+  assert_null(fit_with(model_of(&kind), 4, false, mix_list_of(mix_backup_and_restore(FOLDER))));
+  assert_error(MIX_VALUE_ERROR, "batch_size is 4 here, 5 in the checkpoint");
+  assert_null(fit_with(model_of(&kind), 5, true, mix_list_of(mix_backup_and_restore(FOLDER))));
+  assert_error(MIX_VALUE_ERROR, "no_shuffle is 1 here, 0");
+  assert_null(fit_with(model_of(&kind), 5, false,
+                       mix_list_of(mix_backup_and_restore(FOLDER), mix_backup_and_restore("/tmp/none"))));
+  assert_error(MIX_VALUE_ERROR, "two BackupAndRestore");
+  examples e = examples_of(20, 6, 3);
+  mix_dataset *data = mix_dataset_batch(mix_dataset_from_tensors(e.x, e.y), 5);
+  assert_null(mix_model_fit(model_of(&kind), data, NULL, .epochs = 2,
+                            .callbacks = mix_list_of(mix_backup_and_restore(FOLDER))));
+  assert_error(MIX_VALUE_ERROR, "data set in place of arrays is 1 here");
+  /* A run that is over trains nothing more, and has its history. */
+  mix_history *history = fit_with(model_of(&kind), 5, false, mix_list_of(mix_backup_and_restore(FOLDER)));
+  assert_int_equal(mix_history_epochs(history), 2);
+  assert_int_equal(mix_history_steps(history), 8);
+  forget("backup");
+  mix_checkpoint_save(mix_checkpoint_new(FOLDER, .model = model), 1, NULL);
+  assert_null(fit_with(model_of(&kind), 5, false, mix_list_of(mix_backup_and_restore(FOLDER))));
+  assert_error(MIX_VALUE_ERROR, "mix_checkpoint_restore takes it");
+  mix_model *unbuilt = mix_sequential(mix_list_of(mix_dense(.units = 3)));
+  mix_model_compile(unbuilt, .loss = "sparse_categorical_crossentropy");
+  assert_null(fit_with(unbuilt, 5, false, mix_list_of(mix_backup_and_restore(FOLDER))));
+  assert_error(MIX_VALUE_ERROR, "mix_model_build");
+}
+static mix_list *same(void *context, mix_list *element) {
+  (void)context;
+  return element;
+}
+static mix_dataset *shuffle_cached(mix_dataset *rows) {
+  return mix_dataset_cache(mix_dataset_shuffle(rows, 8));
+}
+static mix_dataset *shuffled_twice(mix_dataset *rows) { return mix_dataset_shuffle(shuffle_cached(rows), 8); }
+static mix_dataset *cached_rounds(mix_dataset *rows) {
+  return mix_dataset_repeat(mix_dataset_cache(mix_dataset_repeat(mix_dataset_shuffle(rows, 4), 2)), 2);
+}
+static mix_dataset *cached_twice(mix_dataset *rows) {
+  return mix_dataset_cache(mix_dataset_map(shuffle_cached(rows), same));
+}
+static mix_dataset *cached_beside(mix_dataset *rows) {
+  mix_dataset *shuffled = mix_dataset_shuffle(rows, 8);
+  return mix_dataset_zip(shuffled, mix_dataset_cache(shuffled), shuffled);
+}
+/* Draws all that is left, then two passes more: a number that tells orders apart. */
+static uint64_t rest_of(mix_dataset *data, mix_iterator *iterator) {
+  uint64_t hash = 0;
+  for (int pass = 0; pass < 3; pass++) {
+    if (pass > 0) iterator = mix_dataset_iterate(data);
+    for (mix_list *element; (element = mix_iterator_next(iterator));)
+      for (int i = 0; i < mix_list_count(element); i++)
+        hash = 31 * hash + (uint64_t)at(mix_list_get(element, i), 0);
+  }
+  assert_no_error();
+  return hash;
+}
+static uint64_t after_passes(mix_dataset *(*pipeline)(mix_dataset *), int64_t left, int64_t passes,
+                             int64_t drawn) {
+  forget("backup");
+  mix_set_seed(1);
+  mix_dataset *data = pipeline(mix_dataset_range(0, 8, 1));
+  mix_iterator *iterator = mix_dataset_iterate(data);
+  for (int64_t i = 0; i < left; i++) mix_iterator_next(iterator);
+  for (int64_t pass = 0; pass < passes; pass++) {
+    iterator = mix_dataset_iterate(data);
+    while (mix_iterator_next(iterator)) {}
+  }
+  iterator = mix_dataset_iterate(data);
+  for (int64_t i = 0; i < drawn; i++) mix_iterator_next(iterator);
+  mix_checkpoint_save(mix_checkpoint_new(FOLDER), 1, iterator);
+  return rest_of(data, iterator);
+}
+/* The pass that fills the cache anew has the order of the one that filled it before, whichever that was. */
+static void caches_keep_their_order(void **state) {
+  (void)state;
+  mix_dataset *(*const pipelines[])(mix_dataset *) = {shuffle_cached, shuffled_twice, cached_rounds,
+                                                      cached_twice, cached_beside};
+  for (size_t p = 0; p < sizeof pipelines / sizeof *pipelines; p++)
+    for (int64_t left = 0; left <= 3; left += 3)
+      for (int64_t passes = 0; passes < 3; passes++)
+        for (int64_t drawn = 0; drawn <= 8; drawn += 4)
+          MIX_SCOPE {
+            uint64_t expected = after_passes(pipelines[p], left, passes, drawn);
+            mix_set_seed(7); /* another process: the shuffles have other seeds */
+            mix_dataset *data = pipelines[p](mix_dataset_range(0, 8, 1));
+            mix_iterator *iterator = mix_dataset_iterate(data);
+            assert_int_equal(mix_checkpoint_restore(mix_checkpoint_new(FOLDER), iterator), 1);
+            assert_true(rest_of(data, iterator) == expected);
+          }
+}
+
+static void another_data_set_is_refused(void **state) {
+  (void)state;
+  forget("backup");
+  mix_model *model = model_of(&(run_kind){0});
+  mix_dataset *range = mix_dataset_range(0, 20, 1),
+              *data = mix_dataset_batch(mix_dataset_shuffle(range, 5), 2);
+  mix_variable *own = mix_variable_new(mix_scalar(3, F32), .name = "own");
+  mix_checkpoint *checkpoint = mix_checkpoint_new(FOLDER, .model = model, .variables = mix_list_of(own));
+  mix_checkpoint_put(checkpoint, "notes", mix_scalar(1, F32));
+  mix_checkpoint_save(checkpoint, 1, mix_dataset_iterate(data));
+  mix_variable_assign(own, mix_scalar(8, F32));
+  checkpoint = mix_checkpoint_new(FOLDER, .model = model, .variables = mix_list_of(own));
+  assert_int_equal(mix_checkpoint_restore(checkpoint, mix_dataset_iterate(range)), -1);
+  assert_error(MIX_VALUE_ERROR, "the data set's steps are range, in the checkpoint batch, shuffle, range");
+  assert_true(at(mix_variable_true_value(own), 0) == 8); /* nothing was changed */
+  assert_null(mix_checkpoint_get(checkpoint, "notes"));
+}
+
+/* ---- damage ---- */
+
+static char warned[1024];
+static void keep_warning(void *context, mix_log_level level, const char *message) {
+  (void)context;
+  if (level == MIX_LOG_WARNING) snprintf(warned, sizeof warned, "%s", message);
+}
+
+/* The newest file cut at any byte, or altered: the one before is used, and the damaged one is named. */
+static void the_one_before_stands_in_for_a_damaged_one(void **state) {
+  (void)state;
+  forget("backup");
+  mix_model *model = model_of(&(run_kind){.dropout = true});
+  mix_checkpoint *checkpoint = mix_checkpoint_new(FOLDER, .model = model);
+  for (int64_t step = 1; step <= 2; step++) {
+    mix_checkpoint_put(checkpoint, "step", mix_scalar((double)step, MIX_INT64));
+    mix_checkpoint_save(checkpoint, step, NULL);
+  }
+  assert_no_error();
+  char newest[300];
+  snprintf(newest, sizeof newest, "%s/checkpoint-2.npz", FOLDER);
+  static unsigned char good[1 << 16], bad[1 << 16];
+  FILE *file = fopen(newest, "rb");
+  size_t size = fread(good, 1, sizeof good, file);
+  fclose(file);
+  assert_true(size > 1000 && size < sizeof good);
+  mix_set_log_callback(keep_warning, NULL);
+  for (size_t i = 0; i < 2 * size; i += i < 40 || i > 2 * size - 40 ? 1 : 29) {
+    memcpy(bad, good, size);
+    bad[i % size] ^= 0x10;
+    file = fopen(newest, "wb");
+    fwrite(bad, 1, i < size ? i : size, file);
+    fclose(file);
+    *warned = 0;
+    MIX_SCOPE {
+      mix_checkpoint *reader = mix_checkpoint_new(FOLDER, .model = model);
+      assert_int_equal(mix_checkpoint_restore(reader, NULL), 1);
+      assert_no_error();
+      assert_true(at(mix_checkpoint_get(reader, "step"), 0) == 1);
+    }
+    assert_non_null(strstr(warned, newest));
+  }
+  /* The next save keeps the good one, not the damaged one. */
+  checkpoint = mix_checkpoint_new(FOLDER, .model = model);
+  assert_int_equal(mix_checkpoint_restore(checkpoint, NULL), 1);
+  assert_int_equal(mix_checkpoint_save(checkpoint, 3, NULL), MIX_OK);
+  assert_int_equal(access(in_folder("backup/checkpoint-1.npz"), F_OK), 0);
+  assert_int_equal(access(newest, F_OK), -1);
+  /* Both damaged: an error that names the newest, and the folder. */
+  for (int step = 1; step <= 3; step += 2) {
+    char path[300];
+    snprintf(path, sizeof path, "%s/checkpoint-%d.npz", FOLDER, step);
+    assert_int_equal(truncate(path, 100), 0);
+  }
+  assert_int_equal(mix_checkpoint_restore(mix_checkpoint_new(FOLDER, .model = model), NULL), -1);
+  assert_error(MIX_FORMAT_ERROR, "checkpoint-3.npz");
+  assert_null(fit_with(model_of(&(run_kind){0}), 5, false, mix_list_of(mix_backup_and_restore(FOLDER))));
+  assert_error(MIX_FORMAT_ERROR, "has no whole checkpoint");
+}
+
+/* Memory that runs out anywhere in a save or a restore: an error, no leak, and the former file stands. */
+static void memory_that_runs_out(void **state) {
+  (void)state;
+  forget("backup");
+  mix_model *model = model_of(&(run_kind){.dropout = true});
+  mix_checkpoint *checkpoint = mix_checkpoint_new(FOLDER, .model = model);
+  mix_checkpoint_save(checkpoint, 1, NULL);
+  assert_no_error();
+  int failures = 0;
+  for (int64_t after = 0;; after += after < 50 ? 1 : 17) {
+    mix_inject_allocation_failure(after);
+    MIX_SCOPE { mix_checkpoint_save(checkpoint, 2, NULL); }
+    mix_inject_allocation_failure(-1);
+    if (mix_error() == MIX_OK) break;
+    assert_int_equal(mix_error_take(NULL, 0), MIX_MEMORY_ERROR);
+    assert_int_equal(mix_checkpoint_latest(FOLDER), 1);
+    failures++;
+  }
+  assert_true(failures > 30);
+  failures = 0;
+  for (int64_t after = 0;; after += after < 50 ? 1 : 17) {
+    mix_inject_allocation_failure(after);
+    int64_t step = 0;
+    MIX_SCOPE { step = mix_checkpoint_restore(checkpoint, NULL); }
+    mix_inject_allocation_failure(-1);
+    if (step == 2) break;
+    assert_int_equal(mix_error_take(NULL, 0), MIX_MEMORY_ERROR);
+    failures++;
+  }
+  assert_true(failures > 30);
+}
+
+/* ---- callbacks ---- */
+
+typedef struct counter {
+  double batches;
+  bool lies;
+} counter;
+static mix_status count_batch(void *context, mix_model *model, int64_t index, mix_logs *logs) {
+  (void)model, (void)index, (void)logs;
+  ((counter *)context)->batches++;
+  return MIX_OK;
+}
+static mix_list *get_count(void *context) {
+  return mix_list_of(mix_scalar(((counter *)context)->batches, MIX_FLOAT64));
+}
+static mix_status set_count(void *context, mix_model *model, mix_list *state) {
+  (void)model;
+  counter *c = context;
+  assert_int_equal(mix_list_count(state), 1);
+  c->batches = mix_tensor_item(mix_list_get(state, 0));
+  return c->lies ? MIX_VALUE_ERROR : MIX_OK;
+}
+static mix_callback *counting_callback(counter *c) {
+  return mix_callback_new(.name = "counter", .context = c, .on_train_batch_end = count_batch,
+                          .no_batch_logs = true, .get_state = get_count, .set_state = set_count);
+}
+static void callbacks_of_ones_own_have_a_state(void **state) {
+  (void)state;
+  forget("backup");
+  const run_kind kind = {0};
+  counter a = {0}, b = {0}, c = {.lies = true};
+  examples e = examples_of(20, 6, 3);
+  assert_non_null(mix_model_fit(
+      model_of(&kind), e.x, e.y, .batch_size = 5, .epochs = 2, .steps = 3, .verbose = MIX_SILENT,
+      .callbacks =
+          mix_list_of(mix_backup_and_restore(FOLDER, .keep_checkpoint = true), counting_callback(&a))));
+  assert_null(fit_with(model_of(&kind), 5, false,
+                       mix_list_of(mix_backup_and_restore(FOLDER), counting_callback(&c))));
+  assert_error(MIX_VALUE_ERROR, "'counter' could not take back its state");
+  assert_non_null(fit_with(model_of(&kind), 5, false,
+                           mix_list_of(counting_callback(&b), mix_backup_and_restore(FOLDER))));
+  assert_true(a.batches == 3 && b.batches == 8);
+}
+
+static double seen_rate(void *context, int64_t epoch, double rate) {
+  (*(int *)context)++;
+  return epoch ? rate / 2 : rate;
+}
+/* A scheduler that halves the rate at the begin of an epoch does not halve it again where the epoch is
+ * resumed. */
+static void a_resumed_epoch_sets_the_rate_once(void **state) {
+  (void)state;
+  forget("backup");
+  const run_kind kind = {0};
+  examples e = examples_of(20, 6, 3);
+  double rates[2];
+  int calls = 0;
+  for (int resumed = 0; resumed < 2; resumed++) {
+    mix_model *model = model_of(&kind);
+    for (int part = !resumed; part < 2; part++) {
+      if (part) model = resumed ? model_of(&kind) : model;
+      mix_model_fit(model, e.x, e.y, .batch_size = 5, .epochs = 3, .steps = part ? 0 : 6,
+                    .verbose = MIX_SILENT,
+                    .callbacks = mix_list_of(mix_learning_rate_scheduler(seen_rate, &calls),
+                                             mix_backup_and_restore(FOLDER, .keep_checkpoint = !part)));
+    }
+    assert_no_error();
+    rates[resumed] = mix_optimizer_learning_rate(mix_model_optimizer(model));
+  }
+  assert_true(rates[0] == rates[1]);
+}
+
+static void frequencies(void **state) {
+  (void)state;
+  forget("backup");
+  const run_kind kind = {0};
+  /* 8 steps: after 3 and 6; the last two epochs' ends are not saved. */
+  assert_non_null(
+      fit_with(model_of(&kind), 5, false,
+               mix_list_of(mix_backup_and_restore(FOLDER, .save_freq = 3, .keep_checkpoint = true))));
+  assert_int_equal(mix_checkpoint_latest(FOLDER), 6);
+  assert_int_equal(access(in_folder("backup/checkpoint-3.npz"), F_OK), 0);
+  forget("backup");
+  assert_non_null(
+      fit_with(model_of(&kind), 5, false,
+               mix_list_of(mix_backup_and_restore(FOLDER, .keep_checkpoint = true, .only_newest = true))));
+  assert_int_equal(mix_checkpoint_latest(FOLDER), 8);
+  assert_int_equal(access(in_folder("backup/checkpoint-4.npz"), F_OK), -1);
+  assert_non_null(fit_with(
+      model_of(&kind), 5, false,
+      mix_list_of(mix_callback_from_text("BackupAndRestore:backup_dir=/tmp/mixtape-none,save_freq=epoch,"
+                                         "delete_checkpoint=true,double_checkpoint=true"))));
+  assert_int_equal(access("/tmp/mixtape-none", F_OK), -1);
+  assert_null(mix_callback_from_text("backup_and_restore:save_freq=2"));
+  assert_error(MIX_VALUE_ERROR, "backup_dir is missing");
+  assert_null(mix_callback_from_text("backup_and_restore:backup_dir=x,save_freq=often"));
+  assert_error(MIX_VALUE_ERROR, "epoch, batch or a number of batches");
+  assert_null(mix_callback_from_text("backup_and_restore:backup_dir=x,save_freq=-2"));
+  assert_error(MIX_VALUE_ERROR, "save_freq is -2");
+  assert_null(fit_with(model_of(&kind), 5, false, mix_list_of(mix_backup_and_restore("/dev/null/x"))));
+  assert_error(MIX_IO_ERROR, "/dev/null");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {TEST(a_loop_of_ones_own_goes_on_from_any_step),
+                                     TEST(what_goes_with_a_checkpoint),
+                                     TEST(what_does_not_fit_is_named),
+                                     TEST(fit_refuses_another_run),
+                                     TEST(caches_keep_their_order),
+                                     TEST(another_data_set_is_refused),
+                                     TEST(the_one_before_stands_in_for_a_damaged_one),
+                                     TEST(memory_that_runs_out),
+                                     TEST(callbacks_of_ones_own_have_a_state),
+                                     TEST(a_resumed_epoch_sets_the_rate_once),
+                                     TEST(frequencies)};
+  return cmocka_run_group_tests(tests, folder_begin, folder_end);
+}
