@@ -44,7 +44,7 @@ struct bench_product {
   bench_shape shape;
   mix_dtype dtype;
   mix_kernel_args args;
-  mix_kernel_value inputs[2], output;
+  mix_type inputs[2], output;
   mix_matmul_attributes attributes;
   const void *in[2];
   void *out;
@@ -110,11 +110,9 @@ bench_product *bench_product_new(const bench_shape *shape, mix_dtype dtype, int 
   if (!x) return NULL;
   *x = (bench_product){.shape = *shape, .dtype = dtype, .threads = threads, .repeats = 1};
   x->attributes = (mix_matmul_attributes){.transpose_a = shape->ta, .transpose_b = shape->tb};
-  x->inputs[0] =
-      (mix_kernel_value){dtype, shape->ta ? MIX_SHAPE(shape->k, shape->m) : MIX_SHAPE(shape->m, shape->k)};
-  x->inputs[1] =
-      (mix_kernel_value){dtype, shape->tb ? MIX_SHAPE(shape->n, shape->k) : MIX_SHAPE(shape->k, shape->n)};
-  x->output = (mix_kernel_value){dtype, MIX_SHAPE(shape->m, shape->n)};
+  x->inputs[0] = (mix_type){dtype, shape->ta ? MIX_SHAPE(shape->k, shape->m) : MIX_SHAPE(shape->m, shape->k)};
+  x->inputs[1] = (mix_type){dtype, shape->tb ? MIX_SHAPE(shape->n, shape->k) : MIX_SHAPE(shape->k, shape->n)};
+  x->output = (mix_type){dtype, MIX_SHAPE(shape->m, shape->n)};
   x->in[0] = random_matrix(shape->m * shape->k, dtype, 1),
   x->in[1] = random_matrix(shape->k * shape->n, dtype, 2);
   x->out = random_matrix(shape->m * shape->n, dtype, 3);

@@ -232,7 +232,7 @@ static bool insert_casts(view *v, mix_amp_result *r) {
     mix_cast_attributes *attributes = mix_ir_alloc(v->ir, sizeof *attributes);
     if (!attributes) return false;
     attributes->dtype = mix_dtype_from_name(mix_amp_dtype_name(cast->dtype));
-    mix_ir_value type = v->ir->values[from];
+    mix_type type = v->ir->values[from].type;
     type.dtype = attributes->dtype;
     int node = mix_ir_add(v->ir, &mix_op_cast, attributes, 1, &from, 1, &type);
     if (node < 0) return false;

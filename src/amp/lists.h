@@ -6,6 +6,9 @@
 #include "amp/graph.h"
 #include "graph/op.h"
 
+/* The four lists of the automatic mixed precision rewrite (docs/spec/mixed_precision_sections.md, 8), the float16 and bfloat16 variants apart. */
+typedef enum mix_amp_class { MIX_AMP_NONE, MIX_AMP_ALLOW, MIX_AMP_INFER, MIX_AMP_DENY, MIX_AMP_CLEAR } mix_amp_class;
+
 #define MIX_AMP_ENVIRONMENT "TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_"
 
 typedef enum mix_amp_mode {

@@ -18,8 +18,7 @@ typedef struct mix_slot {
   int index;
   size_t offset;
   const void *data;
-  mix_dtype dtype;
-  mix_shape shape;
+  MIX_TYPE_MEMBERS;
   size_t bytes;
 } mix_slot;
 

@@ -60,17 +60,6 @@ static bool outputs_all_exit(const planner *p, const mix_ir_node *node) {
   return node->output_count > 0;
 }
 
-/* An integer division by zero: found when part of the variables is written already. */
-static bool program_may_fail(const mix_program *program) {
-  for (int i = 0; i < program->instruction_count; i++) {
-    int opcode = program->instructions[i].opcode;
-    bool partial =
-        opcode == MIX_OPCODE_FLOOR_DIVIDE || opcode == MIX_OPCODE_FLOOR_MOD || opcode == MIX_OPCODE_POWER;
-    if (partial && mix_dtype_is_integer(program->instructions[i].dtype)) return true;
-  }
-  return false;
-}
-
 static void find_in_place(planner *p) {
   mix_ir *ir = p->ir;
   if (mix_pass_disabled("inplace")) return;
@@ -85,7 +74,7 @@ static void find_in_place(planner *p) {
   for (int n = 0; n < ir->node_count; n++) {
     const mix_ir_node *node = &ir->nodes[n];
     if (node->source) continue;
-    p->deferred_write[n] = outputs_all_exit(p, node) && !program_may_fail(node->program);
+    p->deferred_write[n] = outputs_all_exit(p, node) && !mix_program_may_fail(node->program);
     /* A program writes over what it reads only element for element. */
     for (int o = 0; o < node->output_count && p->deferred_write[n]; o++) {
       int entry = ir->variables[p->exit_variable[node->first_output + o]].entry;
@@ -314,7 +303,7 @@ typedef struct placement {
 static bool is_step(const mix_ir_node *node) { return !node->source && !is_view(node); }
 
 static bool may_fail(const mix_ir_node *node) {
-  return (node->op->flags & MIX_OP_CHECKS_VALUES) || (node->program && program_may_fail(node->program));
+  return (node->op->flags & MIX_OP_CHECKS_VALUES) || (node->program && mix_program_may_fail(node->program));
 }
 
 static bool is_known(const planner *p, const placement *x, int value) {
@@ -581,9 +570,7 @@ mix_compiled *mix_compile(mix_ir *ir, bool stages) {
   compiled->captured = stages ? mix_ir_copy(ir) : NULL;
   compiled->results = mix_ir_alloc(ir, sizeof *compiled->results * (size_t)(ir->result_count + 1));
   bool good = compiled->results != NULL && (compiled->captured || !stages);
-  for (int r = 0; r < ir->result_count && good; r++)
-    compiled->results[r] =
-        (mix_value){.dtype = ir->values[ir->results[r]].dtype, .shape = ir->values[ir->results[r]].shape};
+  for (int r = 0; r < ir->result_count && good; r++) compiled->results[r] = ir->values[ir->results[r]].type;
   good = good && mix_passes_run(ir) && make_plan(compiled) &&
          (compiled->executable = compiled->backend->compile(&compiled->plan, mix_threads())) != NULL;
   if (!good) {

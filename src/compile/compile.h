@@ -12,7 +12,7 @@ typedef struct mix_compiled {
   mix_plan plan;             /* arrays in the ir's memory */
   const mix_backend *backend;
   mix_executable *executable;
-  mix_value *results;        /* dtype and shape of each result */
+  mix_type *results;
   mix_plan_report report;
   struct mix_lifetime *lifetimes; /* of what lies in the arena */
   int lifetime_count;

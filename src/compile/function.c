@@ -26,7 +26,7 @@ typedef struct environment {
 /* One captured signature. */
 typedef struct specialisation {
   int argument_count;
-  mix_value *arguments; /* dtype and shape of each */
+  mix_type *arguments;
   environment environment;
   mix_compiled *compiled;
   mix_pool *pool;
@@ -226,7 +226,7 @@ static specialisation *specialise(mix_function *function, mix_list *arguments) {
   mix_ir *ir = s->arguments ? capture(function, arguments) : NULL;
   for (int i = 0; ir && i < s->argument_count; i++) {
     const mix_value *value = mix_tensor_value(mix_list_get(arguments, i));
-    s->arguments[i] = (mix_value){.dtype = value->dtype, .shape = value->shape};
+    s->arguments[i] = value->type;
   }
   s->environment =
       environment_now(function); /* building layers in the first capture may have moved the epoch */

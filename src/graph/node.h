@@ -5,11 +5,11 @@
 #include "base/object.h"
 #include "graph/op.h"
 #include "tensor/buffer.h"
+#include "tensor/type.h"
 #include <stdatomic.h>
 
 typedef struct mix_value {
-  mix_dtype dtype;
-  mix_shape shape;
+  MIX_TYPE_MEMBERS;
   mix_buffer *buffer; /* NULL while not computed; set once, with the graph locked (graph/lock.h) */
 } mix_value;
 

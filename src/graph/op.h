@@ -1,14 +1,11 @@
 /* What an operation is. One constant for each, in one file of ops/ that says everything about it: name, operands, dtypes, shape
- * rule, gradient, and its class in the mixed precision lists. */
+ * rule, gradient. */
 #ifndef MIX_GRAPH_OP_H
 #define MIX_GRAPH_OP_H
 
 #include <mixtape/tensor.h>
 
 typedef struct mix_node mix_node;
-
-/* The four lists of the automatic mixed precision rewrite (spec section 8), the float16 and bfloat16 variants apart. */
-typedef enum mix_amp_class { MIX_AMP_NONE, MIX_AMP_ALLOW, MIX_AMP_INFER, MIX_AMP_DENY, MIX_AMP_CLEAR } mix_amp_class;
 
 enum {
   MIX_OP_ELEMENTWISE = 1 << 0,   /* `opcode` says which; can be part of a fused program */
@@ -40,7 +37,6 @@ typedef struct mix_field {
 typedef struct mix_op {
   const char *name;    /* "add": this project's */
   const char *tf_name; /* "AddV2": TensorFlow's; NULL where it has none */
-  mix_amp_class amp_float16, amp_bfloat16;
   /* Operand and result types, one letter a type vertex: "T,T->T", "B,T,T->T", "S->D", "T*->T" (any number of operands).
    * Letters: T U any type named in `types`; b bool; i int32 or int64; f float32; l int64. */
   const char *signature;

@@ -105,8 +105,7 @@ static int add_constants(mix_ir *ir, mix_node *node, bool outlives) {
 }
 
 static int add_source(mix_ir *ir, mix_ir_source source, int index, const mix_value *type) {
-  int node = mix_ir_add(ir, &mix_op_placeholder, NULL, 0, NULL, 1,
-                        &(mix_ir_value){.dtype = type->dtype, .shape = type->shape});
+  int node = mix_ir_add(ir, &mix_op_placeholder, NULL, 0, NULL, 1, &type->type);
   if (node < 0) return -1;
   ir->nodes[node].source = source;
   ir->nodes[node].index = index;
@@ -115,14 +114,13 @@ static int add_source(mix_ir *ir, mix_ir_source source, int index, const mix_val
 
 static int add_computed(mix_ir *ir, const node_set *set, mix_node *node) {
   int small[16], *inputs = small;
-  mix_ir_value types[8];
+  mix_type types[8];
   if (node->output_count > 8)
     return mix_fail(MIX_INTERNAL_ERROR, "compile: %s has too many results", node->op->name), -1;
   if (node->input_count > 16 && !(inputs = mix_ir_alloc(ir, sizeof *inputs * (size_t)node->input_count)))
     return -1;
   for (int i = 0; i < node->input_count; i++) inputs[i] = edge_value(set, node->inputs[i]);
-  for (int i = 0; i < node->output_count; i++)
-    types[i] = (mix_ir_value){.dtype = node->outputs[i].dtype, .shape = node->outputs[i].shape};
+  for (int i = 0; i < node->output_count; i++) types[i] = node->outputs[i].type;
   void *attributes = NULL;
   if (node->op->attributes_size) {
     if (!(attributes = mix_ir_alloc(ir, node->op->attributes_size))) return -1;

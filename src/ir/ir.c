@@ -78,7 +78,7 @@ mix_ir *mix_ir_copy(const mix_ir *ir) {
 }
 
 int mix_ir_add(mix_ir *ir, const mix_op *op, const void *attributes, int input_count, const int *inputs,
-               int output_count, const mix_ir_value *types) {
+               int output_count, const mix_type *types) {
   if (!mix_reserve(&ir->nodes, &ir->node_capacity, ir->node_count + 1, sizeof *ir->nodes) ||
       !mix_reserve(&ir->values, &ir->value_capacity, ir->value_count + output_count, sizeof *ir->values))
     return -1;
@@ -95,14 +95,12 @@ int mix_ir_add(mix_ir *ir, const mix_op *op, const void *attributes, int input_c
                                    .guard = -1,
                                    .guard_key = -1};
   for (int i = 0; i < output_count; i++)
-    ir->values[ir->value_count++] =
-        (mix_ir_value){.dtype = types[i].dtype, .shape = types[i].shape, .node = index, .output = i};
+    ir->values[ir->value_count++] = (mix_ir_value){.type = types[i], .node = index, .output = i};
   return index;
 }
 
 int mix_ir_add_constant(mix_ir *ir, const void *data, mix_dtype dtype, mix_shape shape) {
-  int node =
-      mix_ir_add(ir, &mix_op_constant, NULL, 0, NULL, 1, &(mix_ir_value){.dtype = dtype, .shape = shape});
+  int node = mix_ir_add(ir, &mix_op_constant, NULL, 0, NULL, 1, &(mix_type){.dtype = dtype, .shape = shape});
   if (node < 0) return -1;
   ir->nodes[node].source = MIX_IR_CONSTANT;
   ir->nodes[node].data = data;
@@ -113,7 +111,7 @@ int mix_ir_add_variable(mix_ir *ir, mix_variable *variable) {
   if (!mix_reserve(&ir->variables, &ir->variable_capacity, ir->variable_count + 1, sizeof *ir->variables))
     return -1;
   int node = mix_ir_add(ir, &mix_op_placeholder, NULL, 0, NULL, 1,
-                        &(mix_ir_value){.dtype = variable->dtype, .shape = variable->shape});
+                        &(mix_type){.dtype = variable->dtype, .shape = variable->shape});
   if (node < 0) return -1;
   ir->nodes[node].source = MIX_IR_VARIABLE;
   ir->nodes[node].index = ir->variable_count;

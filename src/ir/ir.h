@@ -11,8 +11,7 @@
 typedef enum mix_ir_source { MIX_IR_COMPUTED, MIX_IR_ARGUMENT, MIX_IR_VARIABLE, MIX_IR_CONSTANT } mix_ir_source;
 
 typedef struct mix_ir_value {
-  mix_dtype dtype;
-  mix_shape shape;
+  MIX_TYPE_MEMBERS;
   int node, output;
 } mix_ir_value;
 
@@ -70,7 +69,7 @@ mix_ir *mix_ir_copy(const mix_ir *ir);
 void *mix_ir_alloc(mix_ir *ir, size_t size);
 /* A new node at the end, with result values of the given types; -1 with the error recorded. */
 int mix_ir_add(mix_ir *ir, const mix_op *op, const void *attributes, int input_count, const int *inputs, int output_count,
-               const mix_ir_value *types);
+               const mix_type *types);
 /* A constant whose bytes live as long as the ir. */
 int mix_ir_add_constant(mix_ir *ir, const void *data, mix_dtype dtype, mix_shape shape);
 /* One more variable (retained) that the plan binds, so far only read; its number. */

@@ -10,13 +10,13 @@
 
 #define WRONG(...) return snprintf(problem, size, __VA_ARGS__), false
 
-static mix_program_type type_of(const mix_ir *ir, int value) {
-  return (mix_program_type){ir->values[value].dtype, ir->values[value].shape};
+static mix_type type_of(const mix_ir *ir, int value) {
+  return (mix_type){ir->values[value].dtype, ir->values[value].shape};
 }
 
 /* The node as the public operations would make it, from operands of these types. Its own message where that
  * fails. */
-static mix_node *make(const mix_op *op, const void *attributes, int count, const mix_program_type *operands,
+static mix_node *make(const mix_op *op, const void *attributes, int count, const mix_type *operands,
                       char *problem, size_t size) {
   mix_edge *edges = mix_calloc((size_t)count + 1, sizeof *edges);
   if (!edges) return NULL;
@@ -33,7 +33,7 @@ static mix_node *make(const mix_op *op, const void *attributes, int count, const
 /* Operand types as they are; `as` (not NULL): all of that shape. */
 static mix_node *make_from_values(mix_ir *ir, const mix_op *op, const mix_ir_node *node, int count,
                                   const mix_shape *as, char *problem, size_t size) {
-  mix_program_type *types = mix_ir_alloc(ir, sizeof *types * (size_t)(count + 1));
+  mix_type *types = mix_ir_alloc(ir, sizeof *types * (size_t)(count + 1));
   if (!types) return NULL;
   for (int i = 0; i < count; i++) {
     types[i] = type_of(ir, node->inputs[i]);
@@ -140,8 +140,8 @@ static bool check_space(const mix_ir *ir, const mix_ir_node *node, char *problem
 }
 
 static bool check_program(mix_ir *ir, const mix_ir_node *node, char *problem, size_t size) {
-  mix_program_type *inputs = mix_ir_alloc(ir, sizeof *inputs * (size_t)(node->input_count + 1));
-  mix_program_type *outputs = mix_ir_alloc(ir, sizeof *outputs * (size_t)(node->output_count + 1));
+  mix_type *inputs = mix_ir_alloc(ir, sizeof *inputs * (size_t)(node->input_count + 1));
+  mix_type *outputs = mix_ir_alloc(ir, sizeof *outputs * (size_t)(node->output_count + 1));
   if (!inputs || !outputs) return false;
   for (int i = 0; i < node->input_count; i++) inputs[i] = type_of(ir, node->inputs[i]);
   for (int o = 0; o < node->output_count; o++) outputs[o] = type_of(ir, node->first_output + o);

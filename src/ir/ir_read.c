@@ -74,7 +74,7 @@ static bool scan_values(reading *r, const char *end, int **values, int *count) {
 
 typedef struct heads {
   int first, count;
-  mix_ir_value types[MAX_RESULTS];
+  mix_type types[MAX_RESULTS];
 } heads;
 
 /* "%4:float32(2, 3), %5:bool() =" */
@@ -83,8 +83,8 @@ static bool scan_heads(reading *r, heads *h) {
   do {
     int value = -1;
     if (h->count == MAX_RESULTS) return fail(r, "more than %d results", MAX_RESULTS);
-    mix_ir_value *type = &h->types[h->count];
-    *type = (mix_ir_value){.node = -1};
+    mix_type *type = &h->types[h->count];
+    *type = (mix_type){0};
     if (!scan_number(r, &value)) return false;
     if (h->count == 0) h->first = value;
     snprintf(r->subject, sizeof r->subject, " (%%%d)", h->first);

@@ -40,3 +40,9 @@ bool mix_program_only_tests_product(const mix_program *program, int *product, in
   return program->store_count == 1 && mix_program_only_tests(program, product, factor) &&
          program->stores[0].reg == *product && program->loads[*product].input == MIX_FROM_ACCUMULATOR;
 }
+
+bool mix_program_may_fail(const mix_program *program) {
+  for (int i = 0; i < program->instruction_count; i++)
+    if (mix_opcode_may_fail(program->instructions[i].opcode, program->instructions[i].dtype)) return true;
+  return false;
+}

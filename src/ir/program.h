@@ -8,6 +8,7 @@
 #include "base/text_reader.h"
 #include "graph/op.h"
 #include "ops/elementwise.h"
+#include "tensor/type.h"
 #include <mixtape/dtype.h>
 
 /* An element-wise program as a node; only passes make it. */
@@ -40,11 +41,6 @@ typedef struct mix_program_store {
   int output;
   int reg;
 } mix_program_store;
-
-typedef struct mix_program_type {
-  mix_dtype dtype;
-  mix_shape shape;
-} mix_program_type;
 
 typedef enum mix_program_reduction { MIX_REDUCE_NOTHING, MIX_REDUCE_ALL_FINITE, MIX_REDUCE_TO_SUM, MIX_REDUCE_TO_MEAN } mix_program_reduction;
 
@@ -90,7 +86,10 @@ void mix_program_read_begin(mix_program_reading *reading);
 /* One line. False with what is wrong in `problem`. */
 bool mix_program_read_line(mix_program_reading *reading, mix_scan *line, char *problem, size_t size);
 /* Does the whole fit: are registers, dtypes and strides those of operands and results of these types? False with what is wrong. */
-bool mix_program_check(const mix_program *program, int input_count, const mix_program_type *inputs, int output_count,
-                       const mix_program_type *outputs, char *problem, size_t size);
+bool mix_program_check(const mix_program *program, int input_count, const mix_type *inputs, int output_count,
+                       const mix_type *outputs, char *problem, size_t size);
+
+/* Can an instruction meet values that it fails on? Found when part of the results is written already. */
+bool mix_program_may_fail(const mix_program *program);
 
 #endif

@@ -187,7 +187,7 @@ bool mix_program_read_line(mix_program_reading *reading, mix_scan *line, char *p
 #define WRONG(...) return snprintf(problem, size, __VA_ARGS__), false
 
 static bool check_load(const mix_program *program, int l, int64_t elements, int input_count,
-                       const mix_program_type *inputs, char *problem, size_t size) {
+                       const mix_type *inputs, char *problem, size_t size) {
   const mix_program_load *load = &program->loads[l];
   if (load->input == MIX_FROM_ACCUMULATOR) return true;
   if (load->input >= input_count) WRONG("r%d loads operand %d of %d", l, load->input, input_count);
@@ -260,8 +260,8 @@ static bool check_result(const mix_program *program, int reg, int output, int ou
   return written[output] = true;
 }
 
-bool mix_program_check(const mix_program *program, int input_count, const mix_program_type *inputs,
-                       int output_count, const mix_program_type *outputs, char *problem, size_t size) {
+bool mix_program_check(const mix_program *program, int input_count, const mix_type *inputs, int output_count,
+                       const mix_type *outputs, char *problem, size_t size) {
   bool written[MIX_PROGRAM_MAX + 1] = {false};
   int done = 0;
   mix_shape space = {.rank = program->rank};

@@ -120,29 +120,27 @@ static bool sigmoid_grad_gradient(mix_node *node, mix_tensor *const *output_grad
 
 /* name, TensorFlow's, class in both lists, opcode, gradient */
 #define ACTIVATIONS(X)                                                                                       \
-  X(relu, "Relu", CLEAR, RELU, relu_gradient)                                                                \
-  X(relu6, "Relu6", CLEAR, RELU6, relu6_gradient)                                                            \
-  X(elu, "Elu", INFER, ELU, elu_gradient)                                                                    \
-  X(selu, "Selu", INFER, SELU, selu_gradient)                                                                \
-  X(softplus, "Softplus", INFER, SOFTPLUS, softplus_gradient)                                                \
-  X(softsign, "Softsign", INFER, SOFTSIGN, softsign_gradient)                                                \
-  X(tanh, "Tanh", INFER, TANH, tanh_gradient)                                                                \
-  X(sigmoid, "Sigmoid", INFER, SIGMOID, sigmoid_gradient)
+  X(relu, "Relu", RELU, relu_gradient)                                                                       \
+  X(relu6, "Relu6", RELU6, relu6_gradient)                                                                   \
+  X(elu, "Elu", ELU, elu_gradient)                                                                           \
+  X(selu, "Selu", SELU, selu_gradient)                                                                       \
+  X(softplus, "Softplus", SOFTPLUS, softplus_gradient)                                                       \
+  X(softsign, "Softsign", SOFTSIGN, softsign_gradient)                                                       \
+  X(tanh, "Tanh", TANH, tanh_gradient)                                                                       \
+  X(sigmoid, "Sigmoid", SIGMOID, sigmoid_gradient)
 #define ACTIVATION_GRADS(X)                                                                                  \
-  X(relu_grad, "ReluGrad", CLEAR, RELU_GRAD, piecewise_gradient)                                             \
-  X(relu6_grad, "Relu6Grad", CLEAR, RELU6_GRAD, piecewise_gradient)                                          \
-  X(elu_grad, "EluGrad", INFER, ELU_GRAD, exponential_gradient)                                              \
-  X(selu_grad, "SeluGrad", INFER, SELU_GRAD, exponential_gradient)                                           \
-  X(softplus_grad, "SoftplusGrad", INFER, SOFTPLUS_GRAD, softplus_grad_gradient)                             \
-  X(softsign_grad, "SoftsignGrad", INFER, SOFTSIGN_GRAD, softsign_grad_gradient)                             \
-  X(tanh_grad, "TanhGrad", INFER, TANH_GRAD, tanh_grad_gradient)                                             \
-  X(sigmoid_grad, "SigmoidGrad", INFER, SIGMOID_GRAD, sigmoid_grad_gradient)
+  X(relu_grad, "ReluGrad", RELU_GRAD, piecewise_gradient)                                                    \
+  X(relu6_grad, "Relu6Grad", RELU6_GRAD, piecewise_gradient)                                                 \
+  X(elu_grad, "EluGrad", ELU_GRAD, exponential_gradient)                                                     \
+  X(selu_grad, "SeluGrad", SELU_GRAD, exponential_gradient)                                                  \
+  X(softplus_grad, "SoftplusGrad", SOFTPLUS_GRAD, softplus_grad_gradient)                                    \
+  X(softsign_grad, "SoftsignGrad", SOFTSIGN_GRAD, softsign_grad_gradient)                                    \
+  X(tanh_grad, "TanhGrad", TANH_GRAD, tanh_grad_gradient)                                                    \
+  X(sigmoid_grad, "SigmoidGrad", SIGMOID_GRAD, sigmoid_grad_gradient)
 
-#define OP(called, tf, amp, code, rule)                                                                      \
+#define OP(called, tf, code, rule)                                                                           \
   const mix_op mix_op_##called = {.name = #called,                                                           \
                                   .tf_name = tf,                                                             \
-                                  .amp_float16 = MIX_AMP_##amp,                                              \
-                                  .amp_bfloat16 = MIX_AMP_##amp,                                             \
                                   .signature = "T->T",                                                       \
                                   .types = "float",                                                          \
                                   .flags = MIX_OP_ELEMENTWISE,                                               \
@@ -153,11 +151,9 @@ static bool sigmoid_grad_gradient(mix_node *node, mix_tensor *const *output_grad
 ACTIVATIONS(OP)
 #undef OP
 
-#define OP(called, tf, amp, code, rule)                                                                      \
+#define OP(called, tf, code, rule)                                                                           \
   const mix_op mix_op_##called = {.name = #called,                                                           \
                                   .tf_name = tf,                                                             \
-                                  .amp_float16 = MIX_AMP_##amp,                                              \
-                                  .amp_bfloat16 = MIX_AMP_##amp,                                             \
                                   .signature = "T,T->T",                                                     \
                                   .types = "float",                                                          \
                                   .flags = MIX_OP_ELEMENTWISE,                                               \
@@ -168,8 +164,6 @@ ACTIVATION_GRADS(OP)
 
 const mix_op mix_op_leaky_relu = {.name = "leaky_relu",
                                   .tf_name = "LeakyRelu",
-                                  .amp_float16 = MIX_AMP_INFER,
-                                  .amp_bfloat16 = MIX_AMP_INFER,
                                   .signature = "T->T",
                                   .types = "float",
                                   .flags = MIX_OP_ELEMENTWISE,
@@ -181,8 +175,6 @@ const mix_op mix_op_leaky_relu = {.name = "leaky_relu",
 
 const mix_op mix_op_leaky_relu_grad = {.name = "leaky_relu_grad",
                                        .tf_name = "LeakyReluGrad",
-                                       .amp_float16 = MIX_AMP_INFER,
-                                       .amp_bfloat16 = MIX_AMP_INFER,
                                        .signature = "T,T->T",
                                        .types = "float",
                                        .flags = MIX_OP_ELEMENTWISE,

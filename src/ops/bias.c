@@ -20,8 +20,6 @@ static bool bias_add_gradient(mix_node *node, mix_tensor *const *output_gradient
 
 const mix_op mix_op_bias_add = {.name = "bias_add",
                                 .tf_name = "BiasAdd",
-                                .amp_float16 = MIX_AMP_INFER,
-                                .amp_bfloat16 = MIX_AMP_INFER,
                                 .signature = "T,T->T",
                                 .types = "number",
                                 .flags = MIX_OP_ELEMENTWISE,
@@ -45,8 +43,6 @@ static bool bias_add_grad_gradient(mix_node *node, mix_tensor *const *output_gra
 
 const mix_op mix_op_bias_add_grad = {.name = "bias_add_grad",
                                      .tf_name = "BiasAddGrad",
-                                     .amp_float16 = MIX_AMP_INFER,
-                                     .amp_bfloat16 = MIX_AMP_INFER,
                                      .signature = "T->T",
                                      .types = "number",
                                      .infer = bias_add_grad_infer,

@@ -40,8 +40,6 @@ static bool pass_gradient(mix_node *node, mix_tensor *const *output_gradients, m
 
 const mix_op mix_op_identity = {.name = "identity",
                                 .tf_name = "Identity",
-                                .amp_float16 = MIX_AMP_CLEAR,
-                                .amp_bfloat16 = MIX_AMP_CLEAR,
                                 .signature = "T->T",
                                 .types = "any",
                                 .flags = MIX_OP_ELEMENTWISE,
@@ -51,8 +49,6 @@ const mix_op mix_op_identity = {.name = "identity",
 
 const mix_op mix_op_stop_gradient = {.name = "stop_gradient",
                                      .tf_name = "StopGradient",
-                                     .amp_float16 = MIX_AMP_CLEAR,
-                                     .amp_bfloat16 = MIX_AMP_CLEAR,
                                      .signature = "T->T",
                                      .types = "any",
                                      .flags = MIX_OP_ELEMENTWISE,

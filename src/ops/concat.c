@@ -42,8 +42,6 @@ static bool concat_gradient(mix_node *node, mix_tensor *const *output_gradients,
 
 const mix_op mix_op_concat = {.name = "concat",
                               .tf_name = "ConcatV2",
-                              .amp_float16 = MIX_AMP_CLEAR,
-                              .amp_bfloat16 = MIX_AMP_CLEAR,
                               .signature = "T*->T",
                               .types = "any",
                               .attributes_size = sizeof(mix_axis_attributes),
@@ -103,8 +101,6 @@ static const mix_field slice_fields[] = {{"begin", MIX_FIELD_NUMBERS, offsetof(m
 
 const mix_op mix_op_slice = {.name = "slice",
                              .tf_name = "Slice",
-                             .amp_float16 = MIX_AMP_CLEAR,
-                             .amp_bfloat16 = MIX_AMP_CLEAR,
                              .signature = "T->T",
                              .types = "any",
                              .attributes_size = sizeof(mix_slice_attributes),
@@ -156,8 +152,6 @@ static const mix_field pad_fields[] = {{"before", MIX_FIELD_NUMBERS, offsetof(mi
 
 const mix_op mix_op_pad = {.name = "pad",
                            .tf_name = "PadV2",
-                           .amp_float16 = MIX_AMP_CLEAR,
-                           .amp_bfloat16 = MIX_AMP_CLEAR,
                            .signature = "T->T",
                            .types = "any",
                            .attributes_size = sizeof(mix_pad_attributes),

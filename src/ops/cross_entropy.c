@@ -73,8 +73,6 @@ static bool sparse_softmax_cross_entropy_gradient(mix_node *node, mix_tensor *co
 #define OP(called, tf, letters, dtypes, flag)                                                                \
   const mix_op mix_op_##called = {.name = #called,                                                           \
                                   .tf_name = tf,                                                             \
-                                  .amp_float16 = MIX_AMP_DENY,                                               \
-                                  .amp_bfloat16 = MIX_AMP_DENY,                                              \
                                   .signature = letters,                                                      \
                                   .types = dtypes,                                                           \
                                   .flags = flag,                                                             \

@@ -2,6 +2,7 @@
 #ifndef MIX_OPS_ELEMENTWISE_H
 #define MIX_OPS_ELEMENTWISE_H
 
+#include <mixtape/dtype.h>
 #include <stdbool.h>
 
 /* code, operands, kind of the result: S same as the operands, B bool, C another dtype (cast) */
@@ -32,6 +33,11 @@ typedef enum mix_opcode {
 
 int mix_opcode_operands(mix_opcode opcode);
 const char *mix_opcode_name(mix_opcode opcode);
+/* Can an operation on this dtype meet values that it fails on (an integer divided by zero, a negative power)? */
+static inline bool mix_opcode_may_fail(mix_opcode opcode, mix_dtype dtype) {
+  return (opcode == MIX_OPCODE_FLOOR_DIVIDE || opcode == MIX_OPCODE_FLOOR_MOD || opcode == MIX_OPCODE_POWER) &&
+         mix_dtype_is_integer(dtype);
+}
 /* Is what stands behind the last whole packet of eight of a tensor computed in another way than the rest, as in TensorFlow, where
  * numbers are held in float32? Then bits depend on the place of an element. */
 static inline bool mix_opcode_has_tail(mix_opcode opcode) {

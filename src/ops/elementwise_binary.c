@@ -80,31 +80,29 @@ static bool squared_difference_gradient(mix_node *node, mix_tensor *const *outpu
 
 /* name, TensorFlow's, float16 class, bfloat16 class, signature, dtypes, opcode, gradient */
 #define BINARY(X)                                                                                            \
-  X(add, "AddV2", INFER, INFER, "T,T->T", "number", ADD, add_gradient)                                       \
-  X(subtract, "Sub", INFER, INFER, "T,T->T", "number", SUBTRACT, subtract_gradient)                          \
-  X(multiply, "Mul", INFER, INFER, "T,T->T", "number", MULTIPLY, multiply_gradient)                          \
-  X(divide, "RealDiv", INFER, INFER, "T,T->T", "float", DIVIDE, divide_gradient)                             \
-  X(floor_divide, "FloorDiv", INFER, INFER, "T,T->T", "number", FLOOR_DIVIDE, NULL)                          \
-  X(floor_mod, "FloorMod", NONE, NONE, "T,T->T", "number", FLOOR_MOD, floor_mod_gradient)                    \
-  X(power, "Pow", DENY, DENY, "T,T->T", "number", POWER, power_gradient)                                     \
-  X(maximum, "Maximum", CLEAR, CLEAR, "T,T->T", "number", MAXIMUM, maximum_gradient)                         \
-  X(minimum, "Minimum", CLEAR, CLEAR, "T,T->T", "number", MINIMUM, minimum_gradient)                         \
-  X(squared_difference, "SquaredDifference", NONE, INFER, "T,T->T", "number", SQUARED_DIFFERENCE,            \
+  X(add, "AddV2", "T,T->T", "number", ADD, add_gradient)                                                     \
+  X(subtract, "Sub", "T,T->T", "number", SUBTRACT, subtract_gradient)                                        \
+  X(multiply, "Mul", "T,T->T", "number", MULTIPLY, multiply_gradient)                                        \
+  X(divide, "RealDiv", "T,T->T", "float", DIVIDE, divide_gradient)                                           \
+  X(floor_divide, "FloorDiv", "T,T->T", "number", FLOOR_DIVIDE, NULL)                                        \
+  X(floor_mod, "FloorMod", "T,T->T", "number", FLOOR_MOD, floor_mod_gradient)                                \
+  X(power, "Pow", "T,T->T", "number", POWER, power_gradient)                                                 \
+  X(maximum, "Maximum", "T,T->T", "number", MAXIMUM, maximum_gradient)                                       \
+  X(minimum, "Minimum", "T,T->T", "number", MINIMUM, minimum_gradient)                                       \
+  X(squared_difference, "SquaredDifference", "T,T->T", "number", SQUARED_DIFFERENCE,                         \
     squared_difference_gradient)                                                                             \
-  X(equal, "Equal", CLEAR, CLEAR, "T,T->b", "any", EQUAL, NULL)                                              \
-  X(not_equal, "NotEqual", CLEAR, CLEAR, "T,T->b", "any", NOT_EQUAL, NULL)                                   \
-  X(less, "Less", CLEAR, CLEAR, "T,T->b", "number", LESS, NULL)                                              \
-  X(less_equal, "LessEqual", CLEAR, CLEAR, "T,T->b", "number", LESS_EQUAL, NULL)                             \
-  X(greater, "Greater", CLEAR, CLEAR, "T,T->b", "number", GREATER, NULL)                                     \
-  X(greater_equal, "GreaterEqual", CLEAR, CLEAR, "T,T->b", "number", GREATER_EQUAL, NULL)                    \
-  X(logical_and, "LogicalAnd", NONE, NONE, "b,b->b", "", LOGICAL_AND, NULL)                                  \
-  X(logical_or, "LogicalOr", NONE, NONE, "b,b->b", "", LOGICAL_OR, NULL)
+  X(equal, "Equal", "T,T->b", "any", EQUAL, NULL)                                                            \
+  X(not_equal, "NotEqual", "T,T->b", "any", NOT_EQUAL, NULL)                                                 \
+  X(less, "Less", "T,T->b", "number", LESS, NULL)                                                            \
+  X(less_equal, "LessEqual", "T,T->b", "number", LESS_EQUAL, NULL)                                           \
+  X(greater, "Greater", "T,T->b", "number", GREATER, NULL)                                                   \
+  X(greater_equal, "GreaterEqual", "T,T->b", "number", GREATER_EQUAL, NULL)                                  \
+  X(logical_and, "LogicalAnd", "b,b->b", "", LOGICAL_AND, NULL)                                              \
+  X(logical_or, "LogicalOr", "b,b->b", "", LOGICAL_OR, NULL)
 
-#define OP(called, tf, f16, bf16, letters, dtypes, code, rule)                                               \
+#define OP(called, tf, letters, dtypes, code, rule)                                                          \
   const mix_op mix_op_##called = {.name = #called,                                                           \
                                   .tf_name = tf,                                                             \
-                                  .amp_float16 = MIX_AMP_##f16,                                              \
-                                  .amp_bfloat16 = MIX_AMP_##bf16,                                            \
                                   .signature = letters,                                                      \
                                   .types = dtypes,                                                           \
                                   .flags = MIX_OP_ELEMENTWISE,                                               \
@@ -124,8 +122,6 @@ static bool add_n_gradient(mix_node *node, mix_tensor *const *output_gradients,
 
 const mix_op mix_op_add_n = {.name = "add_n",
                              .tf_name = "AddN",
-                             .amp_float16 = MIX_AMP_INFER,
-                             .amp_bfloat16 = MIX_AMP_INFER,
                              .signature = "T*->T",
                              .types = "number",
                              .infer = mix_rule_one_shape,

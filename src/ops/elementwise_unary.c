@@ -47,34 +47,34 @@ static mix_tensor *erfc_rule(mix_node *node, mix_tensor *dy) { return gauss(node
 
 /* name, TensorFlow's, float16 class, bfloat16 class, dtypes, opcode, gradient rule */
 #define DIFFERENTIABLE(X)                                                                                    \
-  X(negative, "Neg", CLEAR, CLEAR, "number", NEGATIVE)                                                       \
-  X(abs, "Abs", CLEAR, CLEAR, "number", ABS)                                                                 \
-  X(sign, "Sign", CLEAR, CLEAR, "number", SIGN)                                                              \
-  X(sqrt, "Sqrt", INFER, INFER, "float", SQRT)                                                               \
-  X(rsqrt, "Rsqrt", NONE, INFER, "float", RSQRT)                                                             \
-  X(square, "Square", NONE, INFER, "number", SQUARE)                                                         \
-  X(reciprocal, "Reciprocal", INFER, INFER, "float", RECIPROCAL)                                             \
-  X(exp, "Exp", DENY, DENY, "float", EXP)                                                                    \
-  X(expm1, "Expm1", DENY, DENY, "float", EXPM1)                                                              \
-  X(log, "Log", INFER, INFER, "float", LOG)                                                                  \
-  X(log1p, "Log1p", INFER, INFER, "float", LOG1P)                                                            \
-  X(sin, "Sin", NONE, NONE, "float", SIN)                                                                    \
-  X(cos, "Cos", NONE, NONE, "float", COS)                                                                    \
-  X(erf, "Erf", INFER, INFER, "float", ERF)                                                                  \
-  X(erfc, "Erfc", INFER, INFER, "float", ERFC)
+  X(negative, "Neg", "number", NEGATIVE)                                                                     \
+  X(abs, "Abs", "number", ABS)                                                                               \
+  X(sign, "Sign", "number", SIGN)                                                                            \
+  X(sqrt, "Sqrt", "float", SQRT)                                                                             \
+  X(rsqrt, "Rsqrt", "float", RSQRT)                                                                          \
+  X(square, "Square", "number", SQUARE)                                                                      \
+  X(reciprocal, "Reciprocal", "float", RECIPROCAL)                                                           \
+  X(exp, "Exp", "float", EXP)                                                                                \
+  X(expm1, "Expm1", "float", EXPM1)                                                                          \
+  X(log, "Log", "float", LOG)                                                                                \
+  X(log1p, "Log1p", "float", LOG1P)                                                                          \
+  X(sin, "Sin", "float", SIN)                                                                                \
+  X(cos, "Cos", "float", COS)                                                                                \
+  X(erf, "Erf", "float", ERF)                                                                                \
+  X(erfc, "Erfc", "float", ERFC)
 /* name, TensorFlow's, class in both lists, operand's dtypes, signature, opcode */
 #define OTHERS(X)                                                                                            \
-  X(floor, "Floor", CLEAR, "float", "T->T", FLOOR)                                                           \
-  X(ceil, "Ceil", CLEAR, "float", "T->T", CEIL)                                                              \
-  X(round, "Round", CLEAR, "float", "T->T", ROUND)                                                           \
-  X(is_finite, "IsFinite", CLEAR, "float", "T->b", IS_FINITE)                                                \
-  X(is_inf, "IsInf", CLEAR, "float", "T->b", IS_INF)                                                         \
-  X(is_nan, "IsNan", CLEAR, "float", "T->b", IS_NAN)                                                         \
-  X(logical_not, "LogicalNot", NONE, "", "b->b", LOGICAL_NOT)
+  X(floor, "Floor", "float", "T->T", FLOOR)                                                                  \
+  X(ceil, "Ceil", "float", "T->T", CEIL)                                                                     \
+  X(round, "Round", "float", "T->T", ROUND)                                                                  \
+  X(is_finite, "IsFinite", "float", "T->b", IS_FINITE)                                                       \
+  X(is_inf, "IsInf", "float", "T->b", IS_INF)                                                                \
+  X(is_nan, "IsNan", "float", "T->b", IS_NAN)                                                                \
+  X(logical_not, "LogicalNot", "", "b->b", LOGICAL_NOT)
 
 typedef mix_tensor *(*rule)(mix_node *node, mix_tensor *dy);
 static const rule rules[MIX_OPCODE_COUNT] = {
-#define RULE(name, tf, f16, bf16, types, opcode) [MIX_OPCODE_##opcode] = name##_rule,
+#define RULE(name, tf, types, opcode) [MIX_OPCODE_##opcode] = name##_rule,
     DIFFERENTIABLE(RULE)
 #undef RULE
 };
@@ -85,11 +85,9 @@ static bool unary_gradient(mix_node *node, mix_tensor *const *output_gradients,
   return !mix_failed();
 }
 
-#define OP(called, tf, f16, bf16, dtypes, code)                                                              \
+#define OP(called, tf, dtypes, code)                                                                         \
   const mix_op mix_op_##called = {.name = #called,                                                           \
                                   .tf_name = tf,                                                             \
-                                  .amp_float16 = MIX_AMP_##f16,                                              \
-                                  .amp_bfloat16 = MIX_AMP_##bf16,                                            \
                                   .signature = "T->T",                                                       \
                                   .types = dtypes,                                                           \
                                   .flags = MIX_OP_ELEMENTWISE,                                               \
@@ -100,11 +98,9 @@ static bool unary_gradient(mix_node *node, mix_tensor *const *output_gradients,
 DIFFERENTIABLE(OP)
 #undef OP
 
-#define OP(called, tf, amp, dtypes, letters, code)                                                           \
+#define OP(called, tf, dtypes, letters, code)                                                                \
   const mix_op mix_op_##called = {.name = #called,                                                           \
                                   .tf_name = tf,                                                             \
-                                  .amp_float16 = MIX_AMP_##amp,                                              \
-                                  .amp_bfloat16 = MIX_AMP_##amp,                                             \
                                   .signature = letters,                                                      \
                                   .types = dtypes,                                                           \
                                   .flags = MIX_OP_ELEMENTWISE,                                               \

@@ -15,8 +15,6 @@ static const mix_field fill_fields[] = {{"shape", MIX_FIELD_SHAPE, offsetof(mix_
 
 const mix_op mix_op_fill = {.name = "fill",
                             .tf_name = "Fill",
-                            .amp_float16 = MIX_AMP_CLEAR,
-                            .amp_bfloat16 = MIX_AMP_CLEAR,
                             .signature = "->T",
                             .types = "any",
                             .attributes_size = sizeof(mix_shape_attributes),

@@ -38,8 +38,6 @@ static bool gather_gradient(mix_node *node, mix_tensor *const *output_gradients,
 
 const mix_op mix_op_gather = {.name = "gather",
                               .tf_name = "GatherV2",
-                              .amp_float16 = MIX_AMP_CLEAR,
-                              .amp_bfloat16 = MIX_AMP_CLEAR,
                               .signature = "T,U->T",
                               .types = "any,int",
                               .flags = MIX_OP_CHECKS_VALUES,
@@ -135,7 +133,6 @@ static const mix_field one_hot_fields[] = {
 
 const mix_op mix_op_one_hot = {.name = "one_hot",
                                .tf_name = "OneHot",
-                               .amp_float16 = MIX_AMP_CLEAR, /* TensorFlow's bfloat16 lists do not have it */
                                .signature = "T->D",
                                .types = "int,any",
                                .attributes_size = sizeof(mix_one_hot_attributes),

@@ -56,8 +56,6 @@ static const mix_field matmul_fields[] = {
 #define OP(called, tf)                                                                                       \
   const mix_op mix_op_##called = {.name = #called,                                                           \
                                   .tf_name = tf,                                                             \
-                                  .amp_float16 = MIX_AMP_ALLOW,                                              \
-                                  .amp_bfloat16 = MIX_AMP_ALLOW,                                             \
                                   .signature = "T,T->T",                                                     \
                                   .types = "float int32",                                                    \
                                   .attributes_size = sizeof(mix_matmul_attributes),                          \

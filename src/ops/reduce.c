@@ -94,19 +94,17 @@ static bool reduce_extreme_gradient(mix_node *node, mix_tensor *const *output_gr
 
 /* name, TensorFlow's, float16 class, bfloat16 class, signature, dtypes, gradient */
 #define REDUCTIONS(X)                                                                                        \
-  X(reduce_sum, "Sum", DENY, INFER, "T->T", "number", reduce_sum_gradient)                                   \
-  X(reduce_mean, "Mean", DENY, INFER, "T->T", "float", reduce_mean_gradient)                                 \
-  X(reduce_prod, "Prod", INFER, INFER, "T->T", "number", reduce_prod_gradient)                               \
-  X(reduce_max, "Max", CLEAR, CLEAR, "T->T", "number", reduce_extreme_gradient)                              \
-  X(reduce_min, "Min", CLEAR, CLEAR, "T->T", "number", reduce_extreme_gradient)                              \
-  X(reduce_all, "All", NONE, NONE, "b->b", "", NULL)                                                         \
-  X(reduce_any, "Any", NONE, NONE, "b->b", "", NULL)
+  X(reduce_sum, "Sum", "T->T", "number", reduce_sum_gradient)                                                \
+  X(reduce_mean, "Mean", "T->T", "float", reduce_mean_gradient)                                              \
+  X(reduce_prod, "Prod", "T->T", "number", reduce_prod_gradient)                                             \
+  X(reduce_max, "Max", "T->T", "number", reduce_extreme_gradient)                                            \
+  X(reduce_min, "Min", "T->T", "number", reduce_extreme_gradient)                                            \
+  X(reduce_all, "All", "b->b", "", NULL)                                                                     \
+  X(reduce_any, "Any", "b->b", "", NULL)
 
-#define OP(called, tf, f16, bf16, letters, dtypes, rule)                                                     \
+#define OP(called, tf, letters, dtypes, rule)                                                                \
   const mix_op mix_op_##called = {.name = #called,                                                           \
                                   .tf_name = tf,                                                             \
-                                  .amp_float16 = MIX_AMP_##f16,                                              \
-                                  .amp_bfloat16 = MIX_AMP_##bf16,                                            \
                                   .signature = letters,                                                      \
                                   .types = dtypes,                                                           \
                                   .attributes_size = sizeof(mix_reduce_attributes),                          \
@@ -144,8 +142,6 @@ static mix_tensor *arg(const mix_op *op, mix_tensor *x, int axis) {
 #define OP(called, tf)                                                                                       \
   const mix_op mix_op_##called = {.name = #called,                                                           \
                                   .tf_name = tf,                                                             \
-                                  .amp_float16 = MIX_AMP_CLEAR,                                              \
-                                  .amp_bfloat16 = MIX_AMP_CLEAR,                                             \
                                   .signature = "T->l",                                                       \
                                   .types = "number",                                                         \
                                   .attributes_size = sizeof(mix_axis_attributes),                            \

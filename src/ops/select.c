@@ -11,8 +11,6 @@ static bool select_gradient(mix_node *node, mix_tensor *const *output_gradients,
 
 const mix_op mix_op_select = {.name = "select",
                               .tf_name = "SelectV2",
-                              .amp_float16 = MIX_AMP_CLEAR,
-                              .amp_bfloat16 = MIX_AMP_CLEAR,
                               .signature = "b,T,T->T",
                               .types = "any",
                               .flags = MIX_OP_ELEMENTWISE,
@@ -43,8 +41,6 @@ static bool clip_gradient(mix_node *node, mix_tensor *const *output_gradients, m
 
 const mix_op mix_op_clip = {.name = "clip",
                             .tf_name = "ClipByValue",
-                            .amp_float16 = MIX_AMP_CLEAR,
-                            .amp_bfloat16 = MIX_AMP_CLEAR,
                             .signature = "T,T,T->T",
                             .types = "number",
                             .flags = MIX_OP_ELEMENTWISE,

@@ -38,8 +38,6 @@ static bool reshape_gradient(mix_node *node, mix_tensor *const *output_gradients
 
 const mix_op mix_op_reshape = {.name = "reshape",
                                .tf_name = "Reshape",
-                               .amp_float16 = MIX_AMP_CLEAR,
-                               .amp_bfloat16 = MIX_AMP_CLEAR,
                                .signature = "T->T",
                                .types = "any",
                                .flags = MIX_OP_VIEW,
@@ -143,8 +141,6 @@ static const mix_field transpose_fields[] = {
 
 const mix_op mix_op_transpose = {.name = "transpose",
                                  .tf_name = "Transpose",
-                                 .amp_float16 = MIX_AMP_CLEAR,
-                                 .amp_bfloat16 = MIX_AMP_CLEAR,
                                  .signature = "T->T",
                                  .types = "any",
                                  .attributes_size = sizeof(mix_transpose_attributes),
@@ -194,8 +190,6 @@ static bool broadcast_to_gradient(mix_node *node, mix_tensor *const *output_grad
 
 const mix_op mix_op_broadcast_to = {.name = "broadcast_to",
                                     .tf_name = "BroadcastTo",
-                                    .amp_float16 = MIX_AMP_CLEAR,
-                                    .amp_bfloat16 = MIX_AMP_CLEAR,
                                     .signature = "T->T",
                                     .types = "any",
                                     .attributes_size = sizeof(mix_shape_attributes),

@@ -29,8 +29,6 @@ static bool log_softmax_gradient(mix_node *node, mix_tensor *const *output_gradi
 #define OP(called, tf)                                                                                       \
   const mix_op mix_op_##called = {.name = #called,                                                           \
                                   .tf_name = tf,                                                             \
-                                  .amp_float16 = MIX_AMP_INFER,                                              \
-                                  .amp_bfloat16 = MIX_AMP_INFER,                                             \
                                   .signature = "T->T",                                                       \
                                   .types = "float",                                                          \
                                   .infer = softmax_infer,                                                    \

@@ -4,8 +4,7 @@
  * (compile/function.c). What reads the 16-bit numbers as float32 ("upcast_matmul") has a copy that holds them
  * so. */
 #include "passes/passes.h"
-
-static bool is_16_bit(mix_dtype dtype) { return dtype == MIX_FLOAT16 || dtype == MIX_BFLOAT16; }
+#include "tensor/type.h"
 
 static bool casts(const mix_ir_node *node, int value) {
   return !node->dead && node->op == &mix_op_cast && node->inputs[0] == value;
@@ -17,7 +16,7 @@ static int add_cast(mix_ir *ir, int value, mix_dtype dtype, const char *scope) {
   if (!attributes) return -1;
   attributes->dtype = dtype;
   int node = mix_ir_add(ir, &mix_op_cast, attributes, 1, &value, 1,
-                        &(mix_ir_value){.dtype = dtype, .shape = ir->values[value].shape});
+                        &(mix_type){.dtype = dtype, .shape = ir->values[value].shape});
   if (node < 0) return -1;
   ir->nodes[node].scope = scope;
   return ir->nodes[node].first_output;
@@ -75,7 +74,7 @@ bool mix_pass_cache_weight_casts(mix_ir *ir) {
   for (int i = 0; i < variables; i++)
     for (int n = 0; n < nodes; n++)
       if (casts(&ir->nodes[n], ir->variables[i].entry) &&
-          is_16_bit(ir->values[ir->nodes[n].first_output].dtype) && !persist_both(ir, i, n, nodes))
+          mix_dtype_is_16_bit(ir->values[ir->nodes[n].first_output].dtype) && !persist_both(ir, i, n, nodes))
         return false;
   return mix_ir_sort(ir);
 }

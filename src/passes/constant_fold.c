@@ -38,7 +38,7 @@ static mix_ir *extract(mix_ir *ir, const bool *known, const bool *wanted, int *t
   for (int n = 0; n < ir->node_count && good; n++) {
     const mix_ir_node *node = &ir->nodes[n];
     if (!known[n]) continue;
-    mix_ir_value type = ir->values[node->first_output];
+    mix_type type = ir->values[node->first_output].type;
     int inputs[3], value;
     if (node->source) {
       value = mix_ir_add_constant(part, node->data, type.dtype, type.shape);

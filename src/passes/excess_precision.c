@@ -7,14 +7,13 @@
  * float16 overflowed), comparisons and whatever jumps, every element-wise value keeps its own dtype, through
  * as many programs as there are. */
 #include "passes/passes.h"
+#include "tensor/type.h"
 
 typedef struct excess {
   mix_ir *ir;
   bool *decides; /* by value: something that decides hangs on it */
   bool *reg;     /* scratch, by register of the program at hand */
 } excess;
-
-static bool is_16_bit(mix_dtype dtype) { return dtype == MIX_FLOAT16 || dtype == MIX_BFLOAT16; }
 
 /* Does the result jump where the operand moves a little? */
 static bool jumps(const mix_instruction *instruction) {
@@ -81,12 +80,13 @@ static bool widen(excess *x, mix_ir_node *node) {
   if (!wide->loads || !wide->instructions) return false;
   for (int l = 0; l < loads; l++) {
     wide->loads[l] = program->loads[l];
-    if (program->loads[l].input == MIX_FROM_ACCUMULATOR && is_16_bit(program->loads[l].dtype) && !x->reg[l])
+    if (program->loads[l].input == MIX_FROM_ACCUMULATOR && mix_dtype_is_16_bit(program->loads[l].dtype) &&
+        !x->reg[l])
       wide->loads[l].dtype = MIX_FLOAT32;
   }
   for (int i = 0; i < program->instruction_count; i++) {
     wide->instructions[i] = program->instructions[i];
-    if (is_16_bit(program->instructions[i].dtype) && !x->reg[loads + i])
+    if (mix_dtype_is_16_bit(program->instructions[i].dtype) && !x->reg[loads + i])
       wide->instructions[i].dtype = MIX_FLOAT32;
   }
   node->program = wide;

@@ -11,7 +11,7 @@ static bool wanted(const mix_ir *ir, const mix_ir_node *node) {
 
 /* The node becomes the last addition; those before it stand behind the array until it is put in order. */
 static bool as_additions(mix_ir *ir, int n) {
-  mix_ir_value type = ir->values[ir->nodes[n].first_output];
+  mix_type type = ir->values[ir->nodes[n].first_output].type;
   if (type.dtype != MIX_FLOAT64) type.dtype = MIX_FLOAT32;
   int total = ir->nodes[n].inputs[0], count = ir->nodes[n].input_count;
   for (int i = 1; i < count - 1; i++) {

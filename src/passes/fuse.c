@@ -287,7 +287,7 @@ static void collapse(mix_program *program, mix_shape space) {
 typedef struct building {
   mix_program *program;
   int inputs[MAX_MEMBERS * 4], input_count; /* values loaded */
-  mix_ir_value outputs[MAX_MEMBERS + 1];
+  mix_type outputs[MAX_MEMBERS + 1];
   int output_values[MAX_MEMBERS + 1], output_count;
 } building;
 
@@ -369,12 +369,12 @@ static bool emit(groups *g, int root, int *inside, int *value_register, int *bec
     if (reduces(ir, &ir->nodes[members[m]]) || g->uses[value] == inside[value]) continue;
     program->stores[program->store_count++] =
         (mix_program_store){.output = b->output_count, .reg = value_register[value]};
-    b->outputs[b->output_count] = ir->values[value];
+    b->outputs[b->output_count] = ir->values[value].type;
     b->output_values[b->output_count++] = value;
   }
   if (checked >= 0) {
     program->reduction_output = b->output_count;
-    b->outputs[b->output_count] = ir->values[checked];
+    b->outputs[b->output_count] = ir->values[checked].type;
     b->output_values[b->output_count++] = checked;
   }
   collapse(program, space);

@@ -132,18 +132,18 @@ static bool join(joining *j, int fused_index, int load, bool *joined) {
   mix_program *program = mix_epilogue_program(ir, old, load, ir->values[raw].shape, joined);
   if (!program) return !*joined;
   int *inputs = mix_ir_alloc(ir, sizeof(int) * (size_t)(fused.input_count + 2));
-  mix_ir_value *outputs = mix_ir_alloc(ir, sizeof *outputs * (size_t)(fused.output_count + 1));
+  mix_type *outputs = mix_ir_alloc(ir, sizeof *outputs * (size_t)(fused.output_count + 1));
   if (!inputs || !outputs) return false;
   int input_count = 2, output_count = fused.output_count;
   inputs[0] = product.inputs[0];
   inputs[1] = product.inputs[1];
   for (int l = 0; l < old->load_count; l++)
     if (l != load) inputs[input_count++] = fused.inputs[old->loads[l].input];
-  for (int i = 0; i < fused.output_count; i++) outputs[i] = ir->values[fused.first_output + i];
+  for (int i = 0; i < fused.output_count; i++) outputs[i] = ir->values[fused.first_output + i].type;
   bool raw_needed = j->uses[raw] > 1 || j->uses[value] > 1;
   if (raw_needed) {
     program->stores[program->store_count++] = (mix_program_store){.output = output_count, .reg = load};
-    outputs[output_count++] = ir->values[raw];
+    outputs[output_count++] = ir->values[raw].type;
   } else if (value != raw) {
     ir->nodes[mix_ir_producer(ir, value)].dead = true;
   }

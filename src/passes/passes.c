@@ -49,8 +49,5 @@ mix_product mix_ir_product(const mix_ir *ir, const mix_ir_node *node) {
 }
 
 bool mix_ir_may_fail(const mix_ir *ir, const mix_ir_node *node) {
-  int opcode = node->op->opcode;
-  bool partial =
-      opcode == MIX_OPCODE_FLOOR_DIVIDE || opcode == MIX_OPCODE_FLOOR_MOD || opcode == MIX_OPCODE_POWER;
-  return partial && mix_dtype_is_integer(ir->values[node->first_output].dtype);
+  return mix_opcode_may_fail((mix_opcode)node->op->opcode, ir->values[node->first_output].dtype);
 }

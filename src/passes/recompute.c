@@ -68,7 +68,7 @@ static bool compute_again(cone *c, int sum) {
   sort(c); /* operands first */
   for (int i = 0; i < c->count; i++) {
     mix_ir_node node = ir->nodes[c->nodes[i]];
-    mix_ir_value type = ir->values[node.first_output];
+    mix_type type = ir->values[node.first_output].type;
     int inputs[4];
     for (int k = 0; k < node.input_count; k++) {
       inputs[k] = node.inputs[k];

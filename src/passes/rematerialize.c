@@ -87,7 +87,7 @@ static void consumer_set_input(mix_ir *ir, int consumer, int from, int to) {
 /* One clone of node n for its consumers under `key`. */
 static bool clone_for_key(mix_ir *ir, use_lists *lists, int n, int key) {
   mix_ir_node node = ir->nodes[n];
-  mix_ir_value type = ir->values[node.first_output];
+  mix_type type = ir->values[node.first_output].type;
   int clone = mix_ir_add(ir, node.op, node.attributes, node.input_count, node.inputs, 1, &type);
   if (clone < 0) return false;
   ir->nodes[clone].scope = node.scope;

@@ -76,7 +76,7 @@ static bool narrow_node(broadcasting *b, int n) {
   if (depends_on_place(node, result) && mix_shape_size(shape) != mix_shape_size(result.shape)) return true;
   mix_shape_attributes *attributes = mix_ir_alloc(ir, sizeof *attributes);
   int small = attributes ? mix_ir_add(ir, node->op, node->attributes, count, inputs, 1,
-                                      &(mix_ir_value){.dtype = result.dtype, .shape = shape})
+                                      &(mix_type){.dtype = result.dtype, .shape = shape})
                          : -1;
   if (small < 0) return false;
   ir->nodes[small].scope = ir->nodes[n].scope;
@@ -107,7 +107,7 @@ static bool reshape_uniform(broadcasting *b, int n) {
   int x = scalar ? ir->nodes[n].inputs[0] : producer->inputs[0];
   if (ir->values[x].shape.rank > 0) {
     mix_shape_attributes *rank_0 = mix_ir_alloc(ir, sizeof *rank_0);
-    mix_ir_value type = {.dtype = ir->values[x].dtype, .shape = {.rank = 0}};
+    mix_type type = {.dtype = ir->values[x].dtype, .shape = {.rank = 0}};
     int reshape = rank_0 ? mix_ir_add(ir, &mix_op_reshape, rank_0, 1, &x, 1, &type) : -1;
     if (reshape < 0) return false;
     x = ir->nodes[reshape].first_output;

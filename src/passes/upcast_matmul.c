@@ -5,13 +5,12 @@
  * jit_compile, which would take both casts for superfluous, and not in graphs that run once. */
 #include "backend/backend.h"
 #include "passes/passes.h"
-
-static bool is_16_bit(mix_dtype dtype) { return dtype == MIX_FLOAT16 || dtype == MIX_BFLOAT16; }
+#include "tensor/type.h"
 
 static bool widens(const mix_ir *ir, const mix_ir_node *node) {
   if (node->dead || node->source || node->program || node->op != &mix_op_matmul) return false;
   const mix_product product = mix_ir_product(ir, node);
-  return is_16_bit(product.dtype) && mix_backend_current()->prefers_upcast(&product);
+  return mix_dtype_is_16_bit(product.dtype) && mix_backend_current()->prefers_upcast(&product);
 }
 
 /* The value as float32, made once; -1 with the error recorded. */
@@ -21,7 +20,7 @@ static int widened(mix_ir *ir, int value, int *wide, const char *scope) {
   if (!attributes) return -1;
   attributes->dtype = MIX_FLOAT32;
   int node = mix_ir_add(ir, &mix_op_cast, attributes, 1, &value, 1,
-                        &(mix_ir_value){.dtype = MIX_FLOAT32, .shape = ir->values[value].shape});
+                        &(mix_type){.dtype = MIX_FLOAT32, .shape = ir->values[value].shape});
   if (node < 0) return -1;
   ir->nodes[node].scope = scope;
   return wide[value] = ir->nodes[node].first_output;

@@ -44,7 +44,7 @@ typedef struct product {
   const mix_op *op;
   int64_t m, n, k;
   mix_matmul_attributes attributes;
-  mix_kernel_value inputs[3], output;
+  mix_type inputs[3], output;
   void *in[3], *out;
   const mix_program *program;
 } product;
@@ -77,9 +77,9 @@ static inline void store_result_as(product *x, mix_dtype dtype) {
 static inline product make_product(mix_dtype dtype, int64_t m, int64_t n, int64_t k, int transposes) {
   product x = {.op = &mix_op_matmul, .m = m, .n = n, .k = k};
   x.attributes.transpose_a = transposes & 1, x.attributes.transpose_b = transposes & 2;
-  x.inputs[0] = (mix_kernel_value){dtype, transposes & 1 ? MIX_SHAPE(k, m) : MIX_SHAPE(m, k)};
-  x.inputs[1] = (mix_kernel_value){dtype, transposes & 2 ? MIX_SHAPE(n, k) : MIX_SHAPE(k, n)};
-  x.output = (mix_kernel_value){dtype, MIX_SHAPE(m, n)};
+  x.inputs[0] = (mix_type){dtype, transposes & 1 ? MIX_SHAPE(k, m) : MIX_SHAPE(m, k)};
+  x.inputs[1] = (mix_type){dtype, transposes & 2 ? MIX_SHAPE(n, k) : MIX_SHAPE(k, n)};
+  x.output = (mix_type){dtype, MIX_SHAPE(m, n)};
   x.in[0] = matrix(dtype, m * k), x.in[1] = matrix(dtype, k * n);
   x.out = new_result(&x);
   return x;
@@ -212,7 +212,7 @@ static inline double rounded_to(mix_dtype dtype, double value) {
 static inline void check_bias_relu(const mix_kernel *kernel, mix_dtype dtype, const int64_t *shape, int transposes, int wide) {
   product x = make_product(dtype, shape[0], shape[1], shape[2], transposes);
   fill(&x, 0, 4), fill(&x, 1, 4);
-  x.inputs[2] = (mix_kernel_value){dtype, MIX_SHAPE(x.n)};
+  x.inputs[2] = (mix_type){dtype, MIX_SHAPE(x.n)};
   x.in[2] = matrix(dtype, x.n);
   for (int64_t j = 0; j < x.n; j++) mix_store_double(x.in[2], dtype, j, integer_below(9));
   mix_program_load loads[2] = {{.input = MIX_FROM_ACCUMULATOR, .dtype = dtype, .strides = {x.n, 1}},

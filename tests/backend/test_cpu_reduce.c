@@ -15,7 +15,7 @@ enum { MAX = 40 };
 
 typedef struct call {
   mix_kernel_args args;
-  mix_kernel_value inputs[MAX], output;
+  mix_type inputs[MAX], output;
   const void *addresses[MAX];
   void *data[MAX];
 } call;
@@ -27,7 +27,7 @@ static int64_t size_of(mix_shape shape) {
 }
 static void begin(call *c, const mix_op *op, const void *attributes, mix_dtype dtype, mix_shape result) {
   memset(c, 0, sizeof *c);
-  c->output = (mix_kernel_value){dtype, result};
+  c->output = (mix_type){dtype, result};
   c->args = (mix_kernel_args){.op = op,
                               .attributes = attributes,
                               .output_count = 1,
@@ -37,7 +37,7 @@ static void begin(call *c, const mix_op *op, const void *attributes, mix_dtype d
 }
 static void *operand(call *c, mix_dtype dtype, mix_shape shape) {
   const int i = c->args.input_count++;
-  c->inputs[i] = (mix_kernel_value){dtype, shape};
+  c->inputs[i] = (mix_type){dtype, shape};
   c->addresses[i] = c->data[i] = malloc((size_t)size_of(shape) * mix_dtype_size(dtype) + 1);
   assert_non_null(c->data[i]);
   return c->data[i];

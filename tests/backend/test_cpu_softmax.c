@@ -19,7 +19,7 @@ static const mix_dtype label_dtypes[] = {MIX_INT32, MIX_INT64, MIX_UINT8, MIX_IN
 
 typedef struct call {
   mix_kernel_args args;
-  mix_kernel_value inputs[2], outputs[2];
+  mix_type inputs[2], outputs[2];
   const void *from[2];
   void *to[2];
   int64_t rows, classes;
@@ -31,9 +31,9 @@ static void begin(call *c, const mix_op *op, mix_dtype dtype, int64_t rows, int6
   const bool losses = inputs == 2;
   c->rows = rows;
   c->classes = classes;
-  c->inputs[0] = (mix_kernel_value){dtype, MIX_SHAPE(rows, classes)};
-  c->inputs[1] = labels ? (mix_kernel_value){labels, MIX_SHAPE(rows)} : c->inputs[0];
-  c->outputs[0] = losses ? (mix_kernel_value){dtype, MIX_SHAPE(rows)} : c->inputs[0];
+  c->inputs[0] = (mix_type){dtype, MIX_SHAPE(rows, classes)};
+  c->inputs[1] = labels ? (mix_type){labels, MIX_SHAPE(rows)} : c->inputs[0];
+  c->outputs[0] = losses ? (mix_type){dtype, MIX_SHAPE(rows)} : c->inputs[0];
   c->outputs[1] = c->inputs[0];
   c->args = (mix_kernel_args){.op = op,
                               .input_count = inputs,

@@ -80,7 +80,7 @@ static void store(sample *s, int reg) {
 
 typedef struct results {
   void *data[STORES + 1];
-  mix_kernel_value types[STORES + 1];
+  mix_type types[STORES + 1];
   int count;
 } results;
 
@@ -89,7 +89,7 @@ static void allocate_results(const sample *s, results *r) {
   *r = (results){.count = p->store_count + (p->reduction != MIX_REDUCE_NOTHING)};
   const int64_t n = space(s);
   for (int i = 0; i < p->store_count; i++) {
-    r->types[i] = (mix_kernel_value){mix_program_register_dtype(p, p->stores[i].reg), {.rank = p->rank}};
+    r->types[i] = (mix_type){mix_program_register_dtype(p, p->stores[i].reg), {.rank = p->rank}};
     memcpy(r->types[i].shape.dims, p->dims, (size_t)p->rank * sizeof *p->dims);
     r->data[i] = malloc((size_t)n * mix_dtype_size(r->types[i].dtype));
     assert_non_null(r->data[i]);

@@ -26,7 +26,7 @@ static_assert((int64_t)ROWS * WIDTH == SPACE, "the space is that of the rows");
 static void run_program(const mix_op *op, const void *attributes, const char *text, int input_count,
                         const operand *inputs, int output_count, const operand *outputs) {
   mix_program_reading reading;
-  mix_program_type types[2 * MAX_OPERANDS];
+  mix_type types[2 * MAX_OPERANDS];
   char problem[256];
   mix_program_read_begin(&reading);
   for (const char *end; *text; text = end + (*end == '\n')) {
@@ -36,7 +36,7 @@ static void run_program(const mix_op *op, const void *attributes, const char *te
   }
   for (int i = 0; i < input_count + output_count; i++) {
     const operand *x = i < input_count ? &inputs[i] : &outputs[i - input_count];
-    types[i] = (mix_program_type){x->dtype, x->shape};
+    types[i] = (mix_type){x->dtype, x->shape};
   }
   if (!mix_program_check(&reading.program, input_count, types, output_count, types + input_count, problem,
                          sizeof problem))

@@ -161,14 +161,10 @@ static void concatenations(void **state) {
   set(x, ALL - 1, 2), set(few, 3 * WIDTH - 1, 3), set(column, ROWS - 1, 4);
   run(&mix_op_concat, &first, 2, (operand[]){x, few}, &longer);
   FOR_WRITTEN(longer, i)
-  assert_true(element(longer, i) == (i == ALL - 1               ? 2
-                                     : i == ALL + 3 * WIDTH - 1 ? 3
-                                                                : 0));
+  assert_true(element(longer, i) == (i == ALL - 1 ? 2 : i == ALL + 3 * WIDTH - 1 ? 3 : 0));
   run(&mix_op_concat, &second, 2, (operand[]){x, column}, &wider);
   FOR_WRITTEN(wider, i)
-  assert_true(element(wider, i) == (i == ALL + ROWS - 2   ? 2
-                                    : i == ALL + ROWS - 1 ? 4
-                                                          : 0));
+  assert_true(element(wider, i) == (i == ALL + ROWS - 2 ? 2 : i == ALL + ROWS - 1 ? 4 : 0));
   forget(x), forget(column), forget(longer), forget(wider);
   free(few.data);
 }

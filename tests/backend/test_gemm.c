@@ -362,7 +362,7 @@ static void batches_broadcast(void **state) {
           const int64_t m = 17, n = 35, k = 21, sizes[3] = {m * k, k * n, m * n};
           product x = make_product(dtypes[d], m, n, k, transposes);
           free_product(&x);
-          mix_kernel_value *types[3] = {&x.inputs[0], &x.inputs[1], &x.output};
+          mix_type *types[3] = {&x.inputs[0], &x.inputs[1], &x.output};
           const int64_t last[3][2] = {{transposes & 1 ? k : m, transposes & 1 ? m : k},
                                       {transposes & 2 ? n : k, transposes & 2 ? k : n},
                                       {m, n}};

@@ -49,7 +49,7 @@ static void make(tested *t, mix_dtype dtype, mix_dtype result, const int64_t *sh
     t->program.load_count = 2;
     t->program.instruction_count = 1 + cast;
     t->program.reduced = 2 + cast;
-    x->inputs[2] = (mix_kernel_value){MIX_FLOAT32, MIX_SCALAR};
+    x->inputs[2] = (mix_type){MIX_FLOAT32, MIX_SCALAR};
   } else if (form == RELU) {
     t->instructions[0] = (mix_instruction){.opcode = MIX_OPCODE_RELU, .dtype = result, .operands = {0}};
     t->program.instruction_count = 1;
@@ -63,7 +63,7 @@ static bool run_tested(const mix_kernel *kernel, tested *t, int threads, int cou
   uint8_t trace = 2;
   const void *inputs[3] = {x->in[0], x->in[1], &factors[0]};
   void *outputs[2] = {&trace, x->out};
-  mix_kernel_value types[2] = {{MIX_BOOL, MIX_SCALAR}, {t->dtype, x->output.shape}};
+  mix_type types[2] = {{MIX_BOOL, MIX_SCALAR}, {t->dtype, x->output.shape}};
   mix_kernel_args args = {.op = x->op,
                           .attributes = &x->attributes,
                           .program = &t->program,
@@ -91,7 +91,7 @@ static bool run_tested(const mix_kernel *kernel, tested *t, int threads, int cou
 }
 
 static bool takes(const mix_kernel *kernel, const tested *t) {
-  const mix_kernel_value types[2] = {{MIX_BOOL, MIX_SCALAR}, {t->dtype, t->x.output.shape}};
+  const mix_type types[2] = {{MIX_BOOL, MIX_SCALAR}, {t->dtype, t->x.output.shape}};
   const mix_kernel_args args = {.op = t->x.op,
                                 .attributes = &t->x.attributes,
                                 .program = &t->program,

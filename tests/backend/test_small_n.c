@@ -120,10 +120,10 @@ static void workspace_does_not_grow_with_depth(void **state) {
   for (int d = 0; d < DTYPES; d++)
     for (int64_t n = 1; n <= 12; n++) {
       const mix_matmul_attributes attributes = {.transpose_b = n % 2 == 0};
-      const mix_kernel_value inputs[] = {
+      const mix_type inputs[] = {
           {dtypes[d].dtype, MIX_SHAPE(1, k)},
           {dtypes[d].dtype, attributes.transpose_b ? MIX_SHAPE(n, k) : MIX_SHAPE(k, n)}};
-      const mix_kernel_value output = {dtypes[d].dtype, MIX_SHAPE(1, n)};
+      const mix_type output = {dtypes[d].dtype, MIX_SHAPE(1, n)};
       const mix_kernel_args args = {.op = &mix_op_matmul,
                                     .attributes = &attributes,
                                     .input_count = 2,

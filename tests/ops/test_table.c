@@ -4,49 +4,6 @@
 
 #include "ops/attributes.h"
 
-/* Section 8 of the spec, the ops of TensorFlow that the library has or may come to have. */
-static const char *const both_allow = " BatchMatMul BatchMatMulV2 MatMul Conv2D Einsum ";
-static const char *const both_infer =
-    " Add AddN AddV2 AvgPool AvgPoolGrad BiasAdd BiasAddGrad BiasAddV1 Elu EluGrad Erf Erfc FloorDiv Inv LeakyRelu"
-    " LeakyReluGrad Log Log1p LogSoftmax Mul Prod RealDiv Reciprocal Selu SeluGrad Sigmoid SigmoidGrad Softmax Softplus"
-    " SoftplusGrad Softsign SoftsignGrad Sqrt Sub Tanh TanhGrad ";
-static const char *const bfloat16_infer = " Mean Rsqrt Square SquaredDifference Sum ";
-static const char *const both_deny =
-    " Exp Expm1 L2Loss Pow SaveV2 SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits ";
-static const char *const float16_deny = " Mean Sum ";
-static const char *const both_clear =
-    " Abs ArgMax ArgMin BroadcastTo Ceil ClipByValue Concat ConcatV2 Equal ExpandDims Fill Floor Gather GatherNd GatherV2"
-    " Greater GreaterEqual Identity IdentityN IsFinite IsInf IsNan Less LessEqual Max MaxPool Maximum Min Minimum Neg"
-    " NotEqual OnesLike Pack Pad PadV2 Relu Relu6 Relu6Grad ReluGrad Reshape Reverse Round Select SelectV2 Shape Sign Slice"
-    " Split Squeeze StopGradient StridedSlice Tile Transpose Where ZerosLike ";
-static const char *const float16_clear = " OneHot Size ";
-
-static bool listed(const char *list, const char *name) {
-  char word[128];
-  snprintf(word, sizeof word, " %s ", name);
-  return strstr(list, word) != NULL;
-}
-
-static mix_amp_class wanted_class(const char *name, bool float16) {
-  if (!name) return MIX_AMP_NONE;
-  if (listed(both_allow, name)) return MIX_AMP_ALLOW;
-  if (listed(both_infer, name) || (!float16 && listed(bfloat16_infer, name))) return MIX_AMP_INFER;
-  if (listed(both_deny, name) || (float16 && listed(float16_deny, name))) return MIX_AMP_DENY;
-  if (listed(both_clear, name) || (float16 && listed(float16_clear, name))) return MIX_AMP_CLEAR;
-  return MIX_AMP_NONE;
-}
-
-static void classes_are_those_of_the_lists(void **state) {
-  (void)state;
-  for (int i = 0; mix_all_ops[i]; i++) {
-    const mix_op *op = mix_all_ops[i];
-    if (op->amp_float16 != wanted_class(op->tf_name, true))
-      fail_msg("%s: float16 class %d", op->name, op->amp_float16);
-    if (op->amp_bfloat16 != wanted_class(op->tf_name, false))
-      fail_msg("%s: bfloat16 class %d", op->name, op->amp_bfloat16);
-  }
-}
-
 static void names_are_unique_and_found(void **state) {
   (void)state;
   for (int i = 0; mix_all_ops[i]; i++) {
@@ -124,7 +81,6 @@ static void attributes_print(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(classes_are_those_of_the_lists),
       TEST(names_are_unique_and_found),
       TEST(codes_and_operations_agree),
       TEST(attributes_are_described),

@@ -74,7 +74,7 @@ static int64_t position(const row *r, const char *source) {
 }
 
 static void run(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector, bool smallest) {
-  const mix_kernel_value *x = &args->input_types[0];
+  const mix_type *x = &args->input_types[0];
   const row r = {.vector = vector,
                  .load = mix_tile_load_of(vector, x->dtype),
                  .class = mix_tile_class_of(x->dtype),
@@ -96,7 +96,7 @@ static void run_argmin(const mix_kernel_args *args, const mix_team *team, const 
 }
 
 static const char *unsupported_reason(const mix_kernel_args *args) {
-  const mix_kernel_value *x = &args->input_types[0];
+  const mix_type *x = &args->input_types[0];
   if (((const mix_axis_attributes *)args->attributes)->axis != x->shape.rank - 1)
     return "an axis that is not the last";
   if (x->dtype == MIX_BOOL) return "bool";

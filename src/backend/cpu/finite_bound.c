@@ -31,7 +31,7 @@ static bool serial(const mix_kernel_args *args) {
 /* NaN, once met, stays. */
 static float larger(float a, float b) { return a > b || a != a ? a : b; }
 
-static float largest_square(const mix_vector *vector, const mix_kernel_value *type, const void *matrix,
+static float largest_square(const mix_vector *vector, const mix_type *type, const void *matrix,
                             int64_t column, int64_t columns) {
   _Alignas(64) float sums[BLOCK];
   const size_t element = mix_dtype_size(type->dtype);

@@ -13,7 +13,7 @@
 enum { PIECE = 4096, PART = 512 };
 
 /* Axes as a bit mask. Why it cannot be seen as (outer, length, inner), or NULL. */
-static const char *describe(mix_reduction *r, mix_opcode fold, bool mean, const mix_kernel_value *type,
+static const char *describe(mix_reduction *r, mix_opcode fold, bool mean, const mix_type *type,
                             unsigned axes) {
   *r = (mix_reduction){.fold = fold,
                        .mean = mean,

@@ -24,7 +24,7 @@ typedef struct rows {
 static int64_t grain_of(int64_t n) { return n < 512 ? 512 / n : 1; }
 
 static rows rows_of(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
-  const mix_kernel_value *logits = &args->input_types[0];
+  const mix_type *logits = &args->input_types[0];
   rows r = {.vector = vector, .dtype = logits->dtype, .element = (int64_t)mix_dtype_size(logits->dtype)};
   r.n = logits->shape.dims[logits->shape.rank - 1];
   mix_team_share(team, mix_shape_size(logits->shape) / r.n, grain_of(r.n), &r.begin, &r.end);
@@ -223,7 +223,7 @@ static void run_sparse_softmax_cross_entropy(const mix_kernel_args *args, const 
 /* ---- what they serve ---- */
 
 static const char *unsupported_reason(const mix_kernel_args *args) {
-  const mix_kernel_value *logits = &args->input_types[0];
+  const mix_type *logits = &args->input_types[0];
   if (mix_tile_class_of(logits->dtype) != MIX_TILE_FLOAT) return "float64";
   if (logits->shape.rank < 1 || mix_shape_size(logits->shape) == 0) return "an empty operand";
   return NULL;

@@ -59,7 +59,7 @@ const mix_kernel *mix_host_choose(const mix_kernel_row *const *tables, const mix
 
 typedef struct product_args {
   mix_matmul_attributes attributes;
-  mix_kernel_value inputs[2], output;
+  mix_type inputs[2], output;
   mix_kernel_args args;
 } product_args;
 

@@ -92,11 +92,11 @@ static bool make_steps(mix_executable *executable) {
   executable->steps = mix_calloc((size_t)plan->step_count + 1, sizeof *executable->steps);
   executable->inputs = mix_calloc(inputs + 1, sizeof(void *));
   executable->outputs = mix_calloc(outputs + 1, sizeof(void *));
-  executable->values = mix_calloc(inputs + outputs + 1, sizeof(mix_kernel_value));
+  executable->values = mix_calloc(inputs + outputs + 1, sizeof(mix_type));
   if (!executable->steps || !executable->inputs || !executable->outputs || !executable->values) return false;
   const void **input = executable->inputs;
   void **output = executable->outputs;
-  mix_kernel_value *value = executable->values;
+  mix_type *value = executable->values;
   for (int i = 0; i < plan->step_count; i++) {
     const mix_step *step = &plan->steps[i];
     mix_host_step *host = &executable->steps[i];
@@ -114,7 +114,7 @@ static bool make_steps(mix_executable *executable) {
     for (int k = 0; k < step->input_count + step->output_count; k++) {
       const mix_slot *slot =
           &plan->slots[k < step->input_count ? step->inputs[k] : step->outputs[k - step->input_count]];
-      *value++ = (mix_kernel_value){slot->dtype, slot->shape};
+      *value++ = (mix_type){slot->dtype, slot->shape};
     }
     input += step->input_count;
     output += step->output_count;

@@ -30,7 +30,7 @@ struct mix_executable {
   mix_host_step *steps;
   const void **inputs; /* the address arrays of all steps, one after the other */
   void **outputs;
-  mix_kernel_value *values;
+  mix_type *values;
   /* Bindings: the arguments, then the results, then the arena. Patches [first[b], first[b + 1]) belong to binding b. */
   int binding_count;
   int *first;

@@ -32,11 +32,6 @@ static inline void mix_team_share(const mix_team *team, int64_t count, int64_t g
   *end = (first + number) * grain < count ? (first + number) * grain : count;
 }
 
-typedef struct mix_kernel_value {
-  mix_dtype dtype;
-  mix_shape shape;
-} mix_kernel_value;
-
 /* What a kernel is asked about, and what it runs on. Types are set once; addresses before each run. */
 typedef struct mix_kernel_args {
   const mix_op *op;
@@ -44,7 +39,7 @@ typedef struct mix_kernel_args {
   const mix_program *program;
   void *prepared;                  /* what `prepare` returned */
   int input_count, output_count;
-  const mix_kernel_value *input_types, *output_types;
+  const mix_type *input_types, *output_types;
   const void **inputs;             /* addresses */
   void **outputs;
   void *workspace;                 /* shared by the team, 64-byte aligned; contents undefined */

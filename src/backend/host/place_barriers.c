@@ -84,14 +84,7 @@ static void access_set_of(const mix_executable *executable, int number, access_s
 /* Programs, those of products too, fail by integer arithmetic alone. */
 static bool can_fail(const mix_step *step) {
   if (step->op->flags & MIX_OP_CHECKS_VALUES) return true;
-  if (!step->program) return false;
-  for (int i = 0; i < step->program->instruction_count; i++) {
-    const mix_instruction *instruction = &step->program->instructions[i];
-    bool may = instruction->opcode == MIX_OPCODE_FLOOR_DIVIDE ||
-               instruction->opcode == MIX_OPCODE_FLOOR_MOD || instruction->opcode == MIX_OPCODE_POWER;
-    if (may && mix_dtype_is_integer(instruction->dtype)) return true;
-  }
-  return false;
+  return step->program && mix_program_may_fail(step->program);
 }
 
 bool mix_host_schedule(mix_executable *executable) {

@@ -1,7 +1,7 @@
 /* Norms of columns in double. */
 #include "backend/ref/ref.h"
 
-static double largest_square(const void *matrix, const mix_kernel_value *type) {
+static double largest_square(const void *matrix, const mix_type *type) {
   const int64_t rows = type->shape.dims[0], columns = type->shape.dims[1];
   double largest = 0;
   for (int64_t j = 0; j < columns; j++) {

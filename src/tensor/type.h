@@ -1,0 +1,25 @@
+/* What a value is before anything is known of its elements. */
+#ifndef MIX_TENSOR_TYPE_H
+#define MIX_TENSOR_TYPE_H
+
+#include <mixtape/dtype.h>
+#include <mixtape/tensor.h>
+
+typedef struct mix_type {
+  mix_dtype dtype;
+  mix_shape shape;
+} mix_type;
+
+/* The members of a struct that has a type: x.dtype and x.shape, and both as x.type. */
+#define MIX_TYPE_MEMBERS                                                                                     \
+  union {                                                                                                    \
+    mix_type type;                                                                                           \
+    struct {                                                                                                 \
+      mix_dtype dtype;                                                                                       \
+      mix_shape shape;                                                                                       \
+    };                                                                                                       \
+  }
+
+static inline bool mix_dtype_is_16_bit(mix_dtype dtype) { return dtype == MIX_FLOAT16 || dtype == MIX_BFLOAT16; }
+
+#endif
