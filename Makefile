@@ -1,4 +1,4 @@
-# The README's commands. CMake does the work; `cmake --preset release` is the same build.
+# The README's commands; CMake does the work.
 JOBS ?= $(shell nproc)
 .PHONY: build train check bench bootstrap format clean
 
@@ -6,15 +6,17 @@ build: ## the library and build/release/mixtape
 	@cmake --preset release --log-level=WARNING
 	@cmake --build --preset release --parallel $(JOBS) -- --no-print-directory -s
 
-train: bootstrap build ## the main job: the guide's model in mixed precision on real MNIST, or on the built-in digits
+train: bootstrap build ## trains the guide's model in mixed precision, on MNIST or on the built-in digits
 	@scripts/train
 
-check: bootstrap ## every check of the project; ends with one line of counts
+check: bootstrap ## builds and runs all tests and checks; ends with one line of counts
 	@scripts/check
 
-bench: bootstrap build ## with its opponents (OpenBLAS, oneDNN) where they can be installed
+bench: bootstrap ## builds and runs the benchmark program, with its peers (OpenBLAS, oneDNN) if they install
 	@scripts/bootstrap --bench
-	@build/release/mixtape bench
+	@cmake --preset bench --log-level=WARNING
+	@cmake --build --preset bench --parallel $(JOBS) -- --no-print-directory -s
+	@build/release/bench/bench
 
 bootstrap:
 	@scripts/bootstrap

@@ -1,80 +1,93 @@
-/* `mixtape bench`: what ran on what, then every table. */
-#include "bench.h"
-#include "base/processor.h"
-#include "cli/cli.h"
+/* The benchmark program: every table, beside other libraries where they are installed. `make bench` builds
+ * and runs it; docs/PERFORMANCE.md explains the tables. */
+#include "gemm_comparison.h"
+#include "tables.h"
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-/* The load that others put on the machine spoils times; ratios of interleaved rounds and best times suffer
- * less. */
-static void describe(const bench_settings *settings) {
-  char found[160], in_force[160];
-  mix_cpu_features_text(mix_cpu_found(), found, sizeof found);
-  mix_cpu_features_text(mix_cpu_features(), in_force, sizeof in_force);
-  double load = -1;
-  if (getloadavg(&load, 1) < 1) load = -1;
-  const bool loaded = load > 0.3 * mix_cpu_cores();
-  json_object_set_new(settings->json, "machine",
-                      json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:i, s:f, s:b}", "processor", mix_cpu_name(),
-                                "cores", mix_cpu_cores(), "instruction_sets_found", found, "instruction_sets",
-                                in_force, "compiler", __VERSION__, "device", mix_device(), "threads",
-                                settings->threads, "load_average", load, "loaded", loaded));
-  if (!settings->text) return;
-  printf("processor      %s, %d cores\n", mix_cpu_name(), mix_cpu_cores());
-  printf("instructions   %s; in force: %s\n", found, in_force);
-  printf("compiler       %s\n", __VERSION__);
-  printf("device         %s, %d threads, accumulation %s\n", mix_device(), settings->threads,
-         mix_accumulate());
-  printf("load average   %.2f%s\n", load,
-         loaded && !settings->advise
-             ? "  LOADED: times below are spoilt; ratios of interleaved runs and best times suffer less"
-             : "");
+static const bench_table tables[] = {{"start", bench_start},           {"steps", bench_steps},
+                                     {"dispatch", bench_dispatch},     {"update", bench_update},
+                                     {"optimizers", bench_optimizers}, {"passes", bench_memory_passes},
+                                     {"compile", bench_compile},       {"pipeline", bench_pipeline},
+                                     {"products", bench_products},     {"figures", bench_figures}};
+enum { TABLES = sizeof tables / sizeof *tables };
+
+static void print_tables(FILE *out) {
+  for (int i = 0; i < TABLES; i++) fprintf(out, i ? "|%s" : "%s", tables[i].name);
 }
 
-static int run(const cli_options *options) {
-  const int code = cli_setup(options);
-  if (code) return code;
-  bench_settings settings = {.threads = mix_threads(),
-                             .quick = options->quick,
-                             .text = !options->json,
-                             .units = options->units,
-                             .batch = options->batch_size,
-                             .advise = options->advise,
-                             .json = json_object()};
-  if (!settings.json) return cli_fail();
-  describe(&settings);
-  static const struct {
-    const char *name;
-    bool (*run)(const bench_settings *settings);
-  } subjects[] = {{"start", bench_start},           {"steps", bench_steps},
-                  {"dispatch", bench_dispatch},     {"update", bench_update},
-                  {"optimizers", bench_optimizers}, {"passes", bench_memory_passes},
-                  {"compile", bench_compile},       {"pipeline", bench_pipeline},
-                  {"products", bench_products},     {"figures", bench_figures}};
-  bool good = true;
-  if (options->advise) good = bench_advise(&settings, options->policy) && mix_error() == MIX_OK;
-  for (size_t i = 0; i < sizeof subjects / sizeof *subjects && good && !options->advise; i++) {
-    if (options->only && strcmp(options->only, subjects[i].name)) continue;
-    MIX_SCOPE { good = subjects[i].run(&settings) && mix_error() == MIX_OK; }
-    fflush(stdout);
+static void help(void) {
+  printf("usage: bench [OPTION...]\n\n  --only ");
+  print_tables(stdout);
+  printf("\n                     one table\n"
+         "  --quick            fewer rounds and smaller models\n"
+         "  --units N          units of the hidden layers of the guide's model\n"
+         "  --batch-size N     examples in a batch\n"
+         "  --threads N        default: the cores this process may use\n"
+         "  --device, --accumulate\n"
+         "                     as of `mixtape bench`\n"
+         "  --json             one JSON object on standard output\n"
+         "  -h, --help         this text\n");
+}
+
+/* False after a message. */
+static bool is_table(const char *name) {
+  for (int i = 0; i < TABLES; i++)
+    if (name && !strcmp(name, tables[i].name)) return true;
+  fprintf(stderr, "bench: --only: '%s' given; expected ", name ? name : "");
+  print_tables(stderr);
+  fprintf(stderr, "\n");
+  return false;
+}
+
+/* --only and --help are this program's own; `mixtape bench` parses the rest. CLI_OK to go on, -1 after
+ * --help, else the exit code. */
+static int parse(int argc, char **argv, cli_options *options, const char **only) {
+  static char command[] = "bench";
+  char **rest = calloc((size_t)argc + 1, sizeof *rest);
+  if (!rest) return CLI_FAILED;
+  int count = 1, code = CLI_OK;
+  rest[0] = command;
+  for (int i = 1; i < argc && !code; i++) {
+    if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+      help();
+      code = -1;
+    } else if (cli_is_option(argc, argv, &i, "--only", only)) {
+      if (!is_table(*only)) code = CLI_USAGE;
+    } else {
+      rest[count++] = argv[i];
+    }
   }
-  if (good && options->json)
-    good = json_dumpf(settings.json, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(7)) == 0 &&
-           putchar('\n') != EOF;
-  json_decref(settings.json);
-  return good ? CLI_OK : cli_fail();
+  if (!code) code = cli_parse(command, CLI_BENCH, count, rest, options);
+  free(rest);
+  if (!code && (options->advise || strcmp(options->policy, "float32"))) {
+    fprintf(stderr, "bench: --advise and --policy belong to `mixtape bench`\n");
+    code = CLI_USAGE;
+  }
+  return code;
 }
 
-int cli_bench(int argc, char **argv) {
+/* As main of the program `mixtape`: GNU's OpenMP reads its environment before main, and its threads otherwise
+ * spin for milliseconds. */
+static void spin_briefly(char **argv) {
+  if (getenv("GOMP_SPINCOUNT") || getenv("OMP_WAIT_POLICY")) return;
+  if (setenv("GOMP_SPINCOUNT", "1000", 1) == 0) execv("/proc/self/exe", argv);
+}
+
+int main(int argc, char **argv) {
+  spin_briefly(argv);
+  cli_begin();
+  mix_set_log_callback(mix_log_to_stderr, NULL);
   cli_options options;
-  const int code = cli_parse("bench", CLI_BENCH, argc, argv, &options);
+  const char *only = NULL;
+  int code = parse(argc, argv, &options, &only);
   if (code) return code < 0 ? CLI_OK : code;
-  if (!options.advise && strcmp(options.policy, "float32")) {
-    fprintf(stderr, "mixtape bench: --policy belongs to --advise: the tables run every policy\n");
-    return CLI_USAGE;
-  }
   mix_scope *scope = mix_scope_begin();
-  const int result = run(&options);
+  code = bench_run(&options, &bench_gemm_peers, tables, TABLES, only);
   mix_scope_end(scope);
-  return result;
+  mix_shutdown();
+  if (fflush(stdout) == 0 && !ferror(stdout)) return code;
+  fprintf(stderr, "bench: cannot write to standard output\n");
+  return code ? code : CLI_FAILED;
 }

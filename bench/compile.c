@@ -1,7 +1,6 @@
-/* What the compiler is worth: steps with and without its passes, under jit_compile, a rewritten model beside
- * the same under a policy; and what it costs: compilation, and how that grows. */
-#include "bench.h"
-#include "cli/cli.h"
+/* Table compile: steps with and without the compiler's passes and under jit_compile, a rewritten model beside
+ * the same model under a policy, and the time of compilation by size of the graph. */
+#include "tables.h"
 #include "amp/rewrite.h"
 #include <stdlib.h>
 
@@ -9,17 +8,18 @@ enum { WIDTH = 784, CLASSES = 10, GROUP = 3, POLICIES = 3 };
 
 static const char *const policies[POLICIES] = {"float32", "mixed_float16", "mixed_bfloat16"};
 static const char all_passes[] =
-    "amp,remove_identities,simplify_casts,fold_transposes,sink_broadcasts,constant_fold,cse,dce,select_to_predicate,cache_weight_casts,expand_add_n,fuse,fuse_epilogues,inplace,memory_plan";
+    "amp,remove_identities,simplify_casts,fold_transposes,sink_broadcasts,constant_fold,cse,dce,"
+    "select_to_predicate,cache_weight_casts,expand_add_n,fuse,fuse_epilogues,inplace,memory_plan";
 
-/* A captured function and the environment in which it is called: plans are kept apart by it. */
-typedef struct contest {
+/* A captured function and the environment in which it is called. Each environment has a plan of its own. */
+typedef struct candidate {
   const char *label, *disabled, *rewrite;
   mix_function *function;
   mix_list *arguments;
   mix_plan_report report;
-} contest;
+} candidate;
 
-static bool in_environment(const contest *x) {
+static bool in_environment(const candidate *x) {
   if (x->disabled)
     setenv("MIXTAPE_DISABLE_PASSES", x->disabled, 1);
   else
@@ -33,13 +33,13 @@ static bool no_rewrite(void) {
 }
 
 static bool run(void *context) {
-  contest *x = context;
+  candidate *x = context;
   bool good = in_environment(x);
   MIX_SCOPE { good = good && mix_function_call(x->function, x->arguments) != NULL; }
   return good;
 }
 
-static bool prepared(contest *x) {
+static bool prepared(candidate *x) {
   return run(x) && mix_function_report(x->function, &x->report, sizeof x->report) == MIX_OK;
 }
 
@@ -68,7 +68,7 @@ static mix_model *guide(const char *policy, const char *rewrite, int64_t units, 
   return model && cli_compile(&options, model) == MIX_OK ? model : NULL;
 }
 
-static bool guide_step(contest *x, const char *policy, int64_t units, bool jit, mix_list *batch) {
+static bool guide_step(candidate *x, const char *policy, int64_t units, bool jit, mix_list *batch) {
   mix_model *model = guide(policy, x->rewrite, units, jit);
   if (!model || !in_environment(x) ||
       !mix_model_train_on_batch(model, mix_list_get(batch, 0), mix_list_get(batch, 1)))
@@ -101,9 +101,9 @@ static mix_list *chain_body(void *context, mix_list *arguments) {
   return gradients;
 }
 
-static bool chain_step(contest *x, const char *policy, bool jit, int64_t rows, int64_t width) {
+static bool chain_step(candidate *x, const char *policy, bool jit, int64_t rows, int64_t width) {
   if (!no_rewrite() || mix_set_global_policy(policy) != MIX_OK || !in_environment(x)) return false;
-  chain *c = calloc(1, sizeof *c); /* as long as the process: a few bytes a contestant */
+  chain *c = calloc(1, sizeof *c); /* never freed: a few bytes a candidate */
   if (!c) return false;
   *c = (chain){
       .layers = {mix_layer_normalization(.name = NULL), mix_activation("gelu"), mix_dropout(.rate = 0.1)}};
@@ -121,26 +121,26 @@ static bool chain_step(contest *x, const char *policy, bool jit, int64_t rows, i
 
 /* ---- tables ---- */
 
-static bool print_rows(const bench_settings *settings, json_t *results, const char *title, contest *contests,
-                       int count, int group) {
-  bench_contestant runs[BENCH_CONTESTANTS];
+static bool print_rows(const bench_settings *settings, json_t *results, const char *title,
+                       candidate *candidates, int count, int group) {
+  bench_candidate runs[BENCH_MAX_CANDIDATES];
   int rounds;
-  for (int i = 0; i < count; i++) runs[i] = (bench_contestant){.run = run, .context = &contests[i]};
+  for (int i = 0; i < count; i++) runs[i] = (bench_candidate){.run = run, .context = &candidates[i]};
   if (!bench_interleave(runs, count, settings->quick ? 1 : 6, &rounds)) return false;
   if (settings->text)
     printf("\n%s; %d interleaved rounds\n%-34s %11s %11s %9s %6s %9s %11s\n", title, rounds, "", "median ms",
            "best ms", "speed", "steps", "barriers", "arena KiB");
   json_t *rows = json_array();
   for (int i = 0; i < count; i++) {
-    const bench_contestant *first = &runs[i / group * group];
+    const bench_candidate *first = &runs[i / group * group];
     const double ratio = bench_ratio(first, &runs[i], rounds);
-    const mix_plan_report *r = &contests[i].report;
-    json_array_append_new(rows, json_pack("{s:s, s:f, s:f, s:f, s:i, s:i, s:I}", "case", contests[i].label,
+    const mix_plan_report *r = &candidates[i].report;
+    json_array_append_new(rows, json_pack("{s:s, s:f, s:f, s:f, s:i, s:i, s:I}", "case", candidates[i].label,
                                           "median_seconds", runs[i].median, "best_seconds", runs[i].best,
                                           "speed", ratio, "steps", r->nodes, "barriers", r->barriers,
                                           "arena_bytes", (json_int_t)r->arena_bytes));
     if (settings->text)
-      printf("%-34s %11.4f %11.4f %8.2fx %6d %9d %11.1f\n", contests[i].label, 1e3 * runs[i].median,
+      printf("%-34s %11.4f %11.4f %8.2fx %6d %9d %11.1f\n", candidates[i].label, 1e3 * runs[i].median,
              1e3 * runs[i].best, ratio, r->nodes, r->barriers, (double)r->arena_bytes / 1024);
   }
   unsetenv("MIXTAPE_DISABLE_PASSES");
@@ -158,17 +158,17 @@ static const char *label_of(const char *policy, int form) {
   return text;
 }
 
-/* Without passes, with them, under jit_compile; for each policy. */
+/* Each policy without passes, with passes, and under jit_compile. */
 static bool bench_passes(const bench_settings *settings, json_t *results, bool chains, int64_t rows,
                          int64_t size) {
-  contest contests[POLICIES * GROUP] = {0};
+  candidate candidates[POLICIES * GROUP] = {0};
   mix_list *batch = chains ? NULL : random_batch(rows);
   for (int i = 0; i < POLICIES * GROUP; i++) {
     const char *policy = policies[i / GROUP];
     const int form = i % GROUP;
-    contests[i] = (contest){.label = label_of(policy, form), .disabled = form ? NULL : all_passes};
-    const bool good = chains ? chain_step(&contests[i], policy, form == 2, rows, size)
-                             : batch && guide_step(&contests[i], policy, size, form == 2, batch);
+    candidates[i] = (candidate){.label = label_of(policy, form), .disabled = form ? NULL : all_passes};
+    const bool good = chains ? chain_step(&candidates[i], policy, form == 2, rows, size)
+                             : batch && guide_step(&candidates[i], policy, size, form == 2, batch);
     if (!good) return false;
   }
   char title[128];
@@ -176,38 +176,38 @@ static bool bench_passes(const bench_settings *settings, json_t *results, bool c
            chains ? "LayerNormalization, gelu, Dropout on (%lld, %lld), forward and backward"
                   : "step of the guide's model, batch %lld, %lld units",
            (long long)rows, (long long)size);
-  return print_rows(settings, results, title, contests, POLICIES * GROUP, GROUP);
+  return print_rows(settings, results, title, candidates, POLICIES * GROUP, GROUP);
 }
 
-/* A float32 model rewritten, beside the same model under the policy. */
+/* A float32 model after the graph rewrite, beside the same model under the policy. */
 static bool bench_rewritten(const bench_settings *settings, json_t *results, int64_t rows, int64_t units) {
-  contest contests[] = {{.label = "mixed_float16"},
-                        {.label = "float32 rewritten to float16", .rewrite = "float16"},
-                        {.label = "mixed_bfloat16"},
-                        {.label = "float32 rewritten to bfloat16", .rewrite = "bfloat16"}};
+  candidate candidates[] = {{.label = "mixed_float16"},
+                            {.label = "float32 rewritten to float16", .rewrite = "float16"},
+                            {.label = "mixed_bfloat16"},
+                            {.label = "float32 rewritten to bfloat16", .rewrite = "bfloat16"}};
   mix_list *batch = random_batch(rows);
   for (int i = 0; i < 4; i++)
-    if (!batch ||
-        !guide_step(&contests[i], contests[i].rewrite ? "float32" : contests[i].label, units, false, batch))
+    if (!batch || !guide_step(&candidates[i], candidates[i].rewrite ? "float32" : candidates[i].label, units,
+                              false, batch))
       return false;
   char title[128];
   snprintf(title, sizeof title, "graph rewrite beside the policy: the guide's model, batch %lld, %lld units",
            (long long)rows, (long long)units);
-  return print_rows(settings, results, title, contests, 4, 2);
+  return print_rows(settings, results, title, candidates, 4, 2);
 }
 
-/* ---- what compilation costs ---- */
+/* ---- time of compilation ---- */
 
-/* Capture, passes, plan and kernels of the guide's step: the first call of a model that is built, less a
- * later one. */
+/* Time to capture and compile the guide's step: that of the first call of a built model, less that of a later
+ * call. */
 static bool bench_first_call(const bench_settings *settings, json_t *results) {
   enum { RUNS = 15 };
   mix_list *batch = random_batch(128);
   if (settings->text && batch)
     printf("\nguide's step, 64 units, batch 128: capture and compilation; a call that finds its plan\n");
   for (int p = 0; p < POLICIES; p++) {
-    double first[RUNS],
-        hit[RUNS]; /* hit: the best of several calls, which others on the machine disturb least */
+    /* hit: the best of several calls; other work on the machine disturbs it least. */
+    double first[RUNS], hit[RUNS];
     for (int i = 0; i < RUNS; i++) {
       mix_model *model = batch ? guide(policies[p], NULL, 64, false) : NULL;
       mix_tensor *x = mix_list_get(batch, 0), *y = mix_list_get(batch, 1);
@@ -235,7 +235,7 @@ static bool bench_first_call(const bench_settings *settings, json_t *results) {
   return true;
 }
 
-/* A chain of Dense layers of that many nodes, forward and backward, through all passes. */
+/* A chain of that many Dense layers, forward and backward, through all passes. */
 static mix_list *deep_body(void *context, mix_list *arguments) {
   const int64_t layers = *(const int64_t *)context;
   mix_tensor *x = mix_list_get(arguments, 0), *w = mix_list_get(arguments, 1),
@@ -274,7 +274,7 @@ static bool bench_growth(const bench_settings *settings, json_t *results) {
   return true;
 }
 
-/* The rewrite alone on chains of ops of all classes. */
+/* The graph rewrite alone, on chains of ops of all its lists. */
 static bool rewrite_of(int nodes, double *seconds) {
   static const char *const ops[] = {"MatMul",  "Relu", "Tanh", "Exp",    "Identity",
                                     "Reshape", "Add",  "Sin",  "Conv2D", "Sqrt"};
@@ -349,7 +349,8 @@ bool bench_compile(const bench_settings *settings) {
     MIX_SCOPE { good = bench_rewrite(settings, results); }
   if (good && settings->text)
     printf(
-        "speed: the time of the first row of its policy (of the policy's model) over this one's, median of the rounds.\n");
+        "speed: the time of the first row of its policy (of the policy's model) over this one's, median of "
+        "the rounds.\n");
   unsetenv("MIXTAPE_DISABLE_PASSES");
   return good && no_rewrite() && mix_set_global_policy("float32") == MIX_OK;
 }

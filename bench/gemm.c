@@ -1,9 +1,7 @@
-/* bench/gemm [--quick] [--json] [--threads N] [--shape NN|NT|TN|TT,M,N,K] [--dtype
- * float32|float16|bfloat16|float64]: products alone; `mixtape bench` prints the same table. */
+/* bench/gemm: products of one dtype, or a single one, beside the peers. The table products has the same for
+ * three dtypes. */
 #include "base/processor.h"
-#include "gemm_contest.h"
-#include <mixtape/mixtape.h>
-#include <stdio.h>
+#include "gemm_comparison.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,8 +9,8 @@ int main(int argc, char **argv) {
   bool quick = false, json = false;
   int threads = mix_cpu_cores(), count = bench_gemm_shape_count, printed = 0;
   mix_dtype dtype = MIX_FLOAT32;
-  bench_shape own;
-  const bench_shape *shapes = bench_gemm_shapes;
+  bench_gemm_shape own = {0};
+  const bench_gemm_shape *shapes = bench_gemm_shapes;
   for (int i = 1; i < argc; i++) {
     if (!strcmp(argv[i], "--quick"))
       quick = true;
@@ -22,7 +20,7 @@ int main(int argc, char **argv) {
       threads = atoi(argv[++i]);
     else if (!strcmp(argv[i], "--dtype") && i + 1 < argc)
       dtype = mix_dtype_from_name(argv[++i]);
-    else if (!strcmp(argv[i], "--shape") && i + 1 < argc && bench_parse_shape(argv[++i], &own))
+    else if (!strcmp(argv[i], "--shape") && i + 1 < argc && bench_parse_shape(argv[++i], &own.shape))
       shapes = &own, count = 1;
     else {
       fprintf(stderr,
@@ -32,7 +30,7 @@ int main(int argc, char **argv) {
     }
   }
   if (threads < 1) threads = 1;
-  bench_gemm_load_peers(threads);
+  bench_gemm_peers.load(threads);
   bench_gemm_summary summary = {0};
   if (json)
     printf("[");
@@ -40,14 +38,14 @@ int main(int argc, char **argv) {
     printf("%d threads, %s; microseconds (median), GFLOP/s (best), time of the peer / ours (median; best)\n",
            threads, mix_dtype_name(dtype));
   for (int i = 0; i < count; i++) {
-    const bench_shape *s = shapes + i;
+    const bench_shape *s = &shapes[i].shape;
     bench_gemm_result r;
     if (quick && (double)s->m * (double)s->n * (double)s->k > 4e9) continue;
     if (!bench_gemm_measure(s, dtype, threads, quick ? 0.15 : 1.5, &r)) {
       fprintf(stderr, "%s\n", mix_error() ? mix_error_message() : "no kernel takes this product");
       return 1;
     }
-    bench_gemm_add(&summary, s, &r);
+    bench_gemm_add(&summary, &shapes[i], &r);
     if (json)
       printf("%s\n{\"op\":\"%c%c\",\"m\":%lld,\"n\":%lld,\"k\":%lld,\"kernel\":\"%s\","
              "\"threads\":%d,\"seconds\":%.9f,\"openblas\":%.9f,\"onednn\":%.9f}",

@@ -2,8 +2,8 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 
-/* Of oneDNN 2's C API (dnnl.h). Its descriptors are filled and read by the library alone: memory of a
- * generous size. */
+/* Of oneDNN 2's C API (dnnl.h). Only the library reads and writes descriptors, so that any size that is large
+ * enough will do. */
 enum {
   DNNL_BF16 = 2,
   DNNL_CPU = 1,
@@ -59,10 +59,10 @@ static bool load(void) {
   return good;
 }
 
-/* A matrix (rows, columns), stored by columns where `turned`. */
-static bool describe(descriptor *d, int64_t rows, int64_t columns, bool turned) {
+/* A matrix (rows, columns), stored by columns if `transposed`. */
+static bool describe(descriptor *d, int64_t rows, int64_t columns, bool transposed) {
   const int64_t dims[DNNL_DIMS] = {rows, columns},
-                strides[DNNL_DIMS] = {turned ? 1 : columns, turned ? rows : 1};
+                strides[DNNL_DIMS] = {transposed ? 1 : columns, transposed ? rows : 1};
   return !dnnl.memory_desc_init_by_strides(d, 2, dims, DNNL_BF16, strides);
 }
 

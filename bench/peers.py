@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""The guide's training step in TensorFlow (tf_keras) and PyTorch, whichever are installed, for the table "Peers" of docs/PERFORMANCE.md.
+"""The guide's training step in TensorFlow (tf_keras) and PyTorch: rows "best peer" of docs/PERFORMANCE.md.
 
-Nothing of the project needs it. Run it in an environment of its own, on the machine and in the minutes of
+It times whichever of the two is installed; nothing of the project needs it. Run it in an environment of its
+own, on the same machine and in the same minutes as
 `mixtape bench --only steps --units 4096 --batch-size 128`:
 
-    python3 -m venv /tmp/peers && /tmp/peers/bin/pip install tensorflow-cpu tf_keras torch && /tmp/peers/bin/python bench/peers.py
+    python3 -m venv /tmp/peers
+    /tmp/peers/bin/pip install tensorflow-cpu tf_keras torch
+    /tmp/peers/bin/python bench/peers.py
 
-mixed_float16 runs through XLA, without which TensorFlow takes many times as long, at batch 8192 only with --all: it takes minutes.
+mixed_float16 runs through XLA, without which TensorFlow takes many times as long. At batch 8192 it takes
+minutes and runs only with --all.
 """
 import argparse
 import os
@@ -17,8 +21,8 @@ WIDTH, CLASSES = 784, 10
 
 
 def report(peer, policy, batch, seconds):
-    print(f"{peer:18s} {policy:15s} batch {batch:5d}: median {1e3 * statistics.median(seconds):8.1f} ms, best {1e3 * min(seconds):8.1f}",
-          flush=True)
+    print(f"{peer:18s} {policy:15s} batch {batch:5d}: median {1e3 * statistics.median(seconds):8.1f} ms, "
+          f"best {1e3 * min(seconds):8.1f}", flush=True)
 
 
 def timed(step, count):
@@ -41,10 +45,11 @@ def tensorflow_step(policy, units, batch):
     x = keras.layers.Dense(units, activation="relu")(x)
     x = keras.layers.Dense(CLASSES)(x)
     model = keras.Model(inputs, keras.layers.Activation("softmax", dtype="float32")(x))
-    model.compile(loss="sparse_categorical_crossentropy", optimizer=keras.optimizers.RMSprop(), metrics=["accuracy"],
-                  jit_compile=policy == "mixed_float16")
+    model.compile(loss="sparse_categorical_crossentropy", optimizer=keras.optimizers.RMSprop(),
+                  metrics=["accuracy"], jit_compile=policy == "mixed_float16")
     train = model.make_train_function()
-    data = tf.constant(np.random.rand(batch, WIDTH).astype("float32")), tf.constant(np.arange(batch) * 7 % CLASSES)
+    data = (tf.constant(np.random.rand(batch, WIDTH).astype("float32")),
+            tf.constant(np.arange(batch) * 7 % CLASSES))
     batches = iter(tf.data.Dataset.from_tensors(data).repeat())
     return lambda: [float(value) for value in train(batches).values()]
 
@@ -52,13 +57,16 @@ def tensorflow_step(policy, units, batch):
 def torch_step(dtype, units, batch):
     import torch
     linear = torch.nn.Linear
-    model = torch.nn.Sequential(linear(WIDTH, units), torch.nn.ReLU(), linear(units, units), torch.nn.ReLU(), linear(units, CLASSES))
+    model = torch.nn.Sequential(linear(WIDTH, units), torch.nn.ReLU(), linear(units, units), torch.nn.ReLU(),
+                                linear(units, CLASSES))
     optimizer = torch.optim.RMSprop(model.parameters(), lr=1e-3, alpha=0.9, eps=1e-7)
-    x, y, loss_of = torch.rand(batch, WIDTH), torch.arange(batch) * 7 % CLASSES, torch.nn.CrossEntropyLoss()
+    x, y = torch.rand(batch, WIDTH), torch.arange(batch) * 7 % CLASSES
+    loss_of = torch.nn.CrossEntropyLoss()
+    narrow = getattr(torch, dtype if dtype != "float32" else "bfloat16")
 
     def step():
         optimizer.zero_grad()
-        with torch.autocast("cpu", dtype=getattr(torch, dtype if dtype != "float32" else "bfloat16"), enabled=dtype != "float32"):
+        with torch.autocast("cpu", dtype=narrow, enabled=dtype != "float32"):
             loss = loss_of(model(x).float(), y)
         loss.backward()
         optimizer.step()
@@ -67,7 +75,8 @@ def torch_step(dtype, units, batch):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--units", type=int, default=4096)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--batch-size", type=int, action="append", help="default: 128 and 8192")
@@ -92,7 +101,8 @@ def main():
             import torch
             torch.set_num_threads(options.threads)
             for dtype in "float32", "bfloat16", "float16":
-                report(f"torch {torch.__version__}", dtype, batch, timed(torch_step(dtype, options.units, batch), count))
+                report(f"torch {torch.__version__}", dtype, batch,
+                       timed(torch_step(dtype, options.units, batch), count))
         except ImportError as error:
             print(f"no PyTorch: {error}")
 

@@ -1,7 +1,6 @@
-/* From the start of the process to the end of its first training step: the program itself, on an .npz of
- * 1,000 examples. */
-#include "bench.h"
-#include "cli/cli.h"
+/* Table start: time from the start of the program `mixtape` to the end of its first training step, on an .npz
+ * of 1,000 examples. */
+#include "tables.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -27,7 +26,7 @@ static bool write_examples(const char *path) {
 }
 
 static bool complain(const char *what, int error) {
-  fprintf(stderr, "mixtape bench: process start: %s: %s\n", what, strerror(error));
+  fprintf(stderr, "bench: process start: %s: %s\n", what, strerror(error));
   return false;
 }
 
@@ -38,9 +37,20 @@ static long long batch_of(const bench_settings *settings) {
   return settings->batch ? (long long)settings->batch : 128;
 }
 
-/* The step log is a pipe: its first byte says that the first step has ended. */
-static bool time_process(const char *data, const bench_settings *settings, double *first_step,
-                         double *whole) {
+/* The build's program: ../mixtape, from this program's folder. */
+static bool find_program(char *path, size_t size) {
+  static const char name[] = "../mixtape";
+  const ssize_t length = readlink("/proc/self/exe", path, size - sizeof name);
+  if (length < 0) return false;
+  path[length] = 0;
+  char *slash = strrchr(path, '/');
+  if (slash) memcpy(slash + 1, name, sizeof name);
+  return slash != NULL;
+}
+
+/* The step log is a pipe. Its first byte arrives at the end of the first step. */
+static bool time_process(const char *program, const char *data, const bench_settings *settings,
+                         double *first_step, double *whole) {
   int ends[2];
   if (pipe(ends)) return complain("pipe", errno);
   for (int i = 0; i < 2; i++) fcntl(ends[i], F_SETFD, FD_CLOEXEC);
@@ -59,10 +69,10 @@ static bool time_process(const char *data, const bench_settings *settings, doubl
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO + 1);
   pid_t child;
   const double begin = bench_now();
-  const int error = posix_spawn(&child, "/proc/self/exe", &actions, NULL, arguments, environ);
+  const int error = posix_spawn(&child, program, &actions, NULL, arguments, environ);
   posix_spawn_file_actions_destroy(&actions);
   close(ends[1]);
-  bool good = !error || complain("spawn", error);
+  bool good = !error || complain(program, error);
   char byte;
   int status = 0;
   if (good) {
@@ -85,15 +95,16 @@ static bool time_process(const char *data, const bench_settings *settings, doubl
 
 bool bench_start(const bench_settings *settings) {
   const char *folder = getenv("TMPDIR");
-  char path[4096];
+  char path[4096], program[4096];
+  if (!find_program(program, sizeof program)) return complain("no path to the program `mixtape`", errno);
   snprintf(path, sizeof path, "%s/mixtape-bench-%ld.npz", folder && *folder ? folder : "/tmp",
            (long)getpid());
   if (!write_examples(path)) return false;
-  unsetenv("GOMP_SPINCOUNT"); /* main set it; the program that is timed shall do so again */
+  unsetenv("GOMP_SPINCOUNT"); /* set by main; the timed program sets it too */
   double first[MAX_RUNS], whole[MAX_RUNS];
   const int runs = settings->quick ? 7 : MAX_RUNS;
-  bool good = time_process(path, settings, first, whole); /* pages of the program into memory */
-  for (int i = 0; i < runs && good; i++) good = time_process(path, settings, &first[i], &whole[i]);
+  bool good = time_process(program, path, settings, first, whole); /* reads the program into memory */
+  for (int i = 0; i < runs && good; i++) good = time_process(program, path, settings, &first[i], &whole[i]);
   unlink(path);
   if (!good) return false;
   const double median = bench_median(first, runs), all = bench_median(whole, runs);
@@ -102,10 +113,9 @@ bool bench_start(const bench_settings *settings) {
                                 "first_step_best", first[0], "process_seconds", all, "process_best",
                                 whole[0]));
   if (settings->text)
-    printf(
-        "\nprocess start to the end of its first step (%lld units, batch %lld, .npz of 1,000 examples): %.1f ms (best %.1f); to its exit %.1f ms "
-        "(best %.1f); %d runs\n",
-        units_of(settings), batch_of(settings), 1e3 * median, 1e3 * first[0], 1e3 * all, 1e3 * whole[0],
-        runs);
+    printf("\nprocess start to the end of its first step (%lld units, batch %lld, .npz of 1,000 examples): "
+           "%.1f ms (best %.1f); to its exit %.1f ms (best %.1f); %d runs\n",
+           units_of(settings), batch_of(settings), 1e3 * median, 1e3 * first[0], 1e3 * all, 1e3 * whole[0],
+           runs);
   return true;
 }

@@ -1,24 +1,24 @@
-/* An optimizer's update is bound by memory: RMSprop's rate of bytes beside that of memcpy on the same
- * threads. */
-#include "bench.h"
-#include "update_contest.h"
+/* Table update: RMSprop's rate of bytes beside that of memcpy. Memory bounds both. */
+#include "memcpy_candidate.h"
+#include "tables.h"
+#include "cli/bench/update_candidate.h"
 
 bool bench_update(const bench_settings *settings) {
   const int64_t rows = settings->quick ? 1024 : 4096;
   const size_t bytes = 4096 * (size_t)rows * sizeof(float);
   mix_generator *generator = mix_generator_new(3);
   mix_tensor *gradient = mix_random_uniform(generator, MIX_SHAPE(rows, 4096), MIX_FLOAT32);
-  bench_updated x;
-  bench_copied y;
-  bench_contestant runs[] = {{.run = bench_updated_run, .context = &x},
-                             {.run = bench_copied_run, .context = &y}};
+  bench_update_step x;
+  bench_memcpy y;
+  bench_candidate runs[] = {{.run = bench_update_run, .context = &x},
+                            {.run = bench_memcpy_run, .context = &y}};
   int rounds;
-  bool good = bench_copied_make(&y, bytes, settings->threads) &&
-              bench_updated_make(&x, mix_rmsprop(), gradient, false);
+  bool good = bench_memcpy_prepare(&y, bytes, settings->threads) &&
+              bench_update_prepare(&x, mix_rmsprop(), gradient, false);
   good = good && bench_interleave(runs, 2, settings->quick ? 0.5 : 3, &rounds);
-  bench_copied_free(&y);
+  bench_memcpy_free(&y);
   if (!good) return false;
-  /* Reads gradient, slot and weight, writes slot and weight; the copy reads and writes once. */
+  /* The update reads gradient, slot and weight and writes slot and weight; memcpy reads and writes once. */
   const double moved = 5.0 * (double)bytes, copied = 2.0 * (double)bytes,
                share = moved / copied / bench_ratio(&runs[0], &runs[1], rounds);
   json_object_set_new(settings->json, "update",
@@ -27,25 +27,9 @@ bool bench_update(const bench_settings *settings) {
                                 "best_bytes_per_second", moved / runs[0].best, "memcpy_bytes_per_second",
                                 copied / runs[1].median, "share_of_memcpy", share));
   if (settings->text)
-    printf(
-        "\nRMSprop update of %.1f million parameters: %.3f ms, %.1f GB/s (best %.1f); memcpy %.1f GB/s (best %.1f); share %.2f\n",
-        (double)rows * 4096e-6, 1e3 * runs[0].median, 1e-9 * moved / runs[0].median,
-        1e-9 * moved / runs[0].best, 1e-9 * copied / runs[1].median, 1e-9 * copied / runs[1].best, share);
-  return true;
-}
-
-bool bench_update_copy(const bench_settings *settings, double *ratio) {
-  const int64_t rows = settings->quick ? 1024 : 4096;
-  mix_generator *generator = mix_generator_new(3);
-  mix_tensor *gradient = mix_random_uniform(generator, MIX_SHAPE(rows, 4096), MIX_FLOAT32);
-  static bench_updated x[2];
-  static bench_contestant runs[2];
-  for (int i = 0; i < 2; i++) {
-    if (!bench_updated_make(&x[i], mix_rmsprop(), gradient, i == 1)) return false;
-    runs[i] = (bench_contestant){.run = bench_updated_run, .context = &x[i]};
-  }
-  int rounds;
-  if (!bench_interleave(runs, 2, settings->quick ? 0.3 : 3, &rounds)) return false;
-  *ratio = bench_ratio(&runs[1], &runs[0], rounds);
+    printf("\nRMSprop update of %.1f million parameters: %.3f ms, %.1f GB/s (best %.1f); memcpy %.1f GB/s "
+           "(best %.1f); share %.2f\n",
+           (double)rows * 4096e-6, 1e3 * runs[0].median, 1e-9 * moved / runs[0].median,
+           1e-9 * moved / runs[0].best, 1e-9 * copied / runs[1].median, 1e-9 * copied / runs[1].best, share);
   return true;
 }

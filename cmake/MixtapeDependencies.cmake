@@ -1,9 +1,9 @@
-# The libraries that Mixtape stands on; scripts/bootstrap installs them on Debian.
+# The libraries that Mixtape needs; scripts/bootstrap installs them on Debian.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS C)
 pkg_check_modules(MIXTAPE_PACKAGES REQUIRED IMPORTED_TARGET jansson libzip zlib libcrypto libcurl libpng)
 
 add_library(mixtape_dependencies INTERFACE)
-target_link_libraries(mixtape_dependencies INTERFACE -Wl,--as-needed PkgConfig::MIXTAPE_PACKAGES OpenMP::OpenMP_C Threads::Threads
-                                                     ${CMAKE_DL_LIBS} m)
+target_link_libraries(mixtape_dependencies INTERFACE -Wl,--as-needed PkgConfig::MIXTAPE_PACKAGES
+                                                     OpenMP::OpenMP_C Threads::Threads ${CMAKE_DL_LIBS} m)

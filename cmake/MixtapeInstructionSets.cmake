@@ -1,6 +1,6 @@
-# Only kernel files get instruction-set flags: the end of a file's name says which. The choice among kernels is made at run time.
-# No contraction of a * b + c: element-wise kernels round each operation, so that every instruction set (and TensorFlow's own kernels)
-# gives the same bits; products ask for fused multiply-adds themselves.
+# Only kernel files get instruction-set flags, by the end of their names. Kernels are chosen at run time.
+# a * b + c is not contracted: element-wise kernels round each operation, so that all instruction sets and
+# TensorFlow's kernels give the same bits. Products call fused multiply-adds explicitly.
 set(MIXTAPE_FLAGS_avx2 -mavx2 -mfma -mf16c)
 set(MIXTAPE_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c)
 set(MIXTAPE_FLAGS_avx512fp16 ${MIXTAPE_FLAGS_avx512} -mavx512fp16)

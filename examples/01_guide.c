@@ -2,7 +2,7 @@
  *
  *   01_guide [mnist|digits [UNITS [BATCH_SIZE [EPOCHS]]]]
  *
- * The guide's own numbers are `01_guide mnist 4096 8192 5`; 64 units are its choice for a machine without a
+ * The guide's numbers are `01_guide mnist 4096 8192 5`; 64 units are its choice for a machine without a
  * GPU. */
 #include <mixtape/mixtape.h>
 
@@ -24,7 +24,7 @@ int main(int argc, char **argv) {
   mix_tensor *x = mix_call(mix_dense(.units = units, .activation = "relu", .name = "dense_1"), inputs);
   x = mix_call(mix_dense(.units = units, .activation = "relu", .name = "dense_2"), x);
   x = mix_call(mix_dense(.units = 10, .name = "dense_logits"), x);
-  /* The softmax is computed in float32: its sum of exponentials is where float16 would hurt. */
+  /* The softmax is computed in float32: its sum of exponentials is inaccurate in float16. */
   mix_tensor *outputs = mix_call(mix_activation("softmax", .dtype = "float32", .name = "predictions"), x);
   mix_model *model = mix_model_new(inputs, outputs);
   printf("Outputs dtype: %s\n", mix_dtype_name(mix_tensor_dtype(outputs)));
@@ -39,7 +39,7 @@ int main(int argc, char **argv) {
   if (scores) {
     printf("Test loss: %g\nTest accuracy: %g\n", mix_logs_get(scores, "loss"),
            mix_logs_get(scores, "accuracy"));
-    /* Under mixed_float16 compile has wrapped the optimizer in dynamic loss scaling. */
+    /* Under mixed_float16 compile wraps the optimizer in dynamic loss scaling. */
     printf("Loss scale: %g\n", mix_tensor_item(mix_optimizer_loss_scale(mix_model_optimizer(model))));
   }
 

@@ -1,6 +1,5 @@
-/* The second half of the guide: a training loop of one's own, in which the loss-scale optimizer scales the
- * loss and unscales the gradients. The whole step is captured once for each shape of batch and runs as one
- * plan.
+/* The second half of the guide: a custom training loop, in which the loss-scale optimizer scales the loss and
+ * unscales the gradients. The whole step is captured once per batch shape and runs as one plan.
  *
  *   02_custom_loop [mnist|digits [UNITS [BATCH_SIZE [EPOCHS]]]] */
 #include <mixtape/mixtape.h>

@@ -1,6 +1,5 @@
-/* The three layers of Keras's Policy reference: SimpleDense, whose weight is float32 and casts itself;
- * AddRandom, which makes tensors of its input's dtype; and MyLayer, which shows that only the first argument
- * of a call is cast. */
+/* The three layers of Keras's Policy reference. SimpleDense has a float32 weight that casts itself. AddRandom
+ * makes tensors of its input's dtype. MyLayer shows that only the first argument of a call is cast. */
 #include <mixtape/mixtape.h>
 
 #include <stdio.h>
@@ -22,8 +21,8 @@ static mix_status simple_dense_build(mix_layer *layer, int count, const mix_shap
 
 static mix_list *simple_dense_call(mix_layer *layer, const mix_call_args *args) {
   simple_dense *self = mix_layer_data(layer);
-  return mix_list_of(mix_matmul(mix_call_input(args, 0), mix_variable_value(self->kernel), false,
-                                false)); /* both float16 here */
+  /* Both operands are float16 here. */
+  return mix_list_of(mix_matmul(mix_call_input(args, 0), mix_variable_value(self->kernel), false, false));
 }
 
 static const mix_layer_class simple_dense_class = {.size = sizeof(mix_layer_class),
@@ -32,7 +31,7 @@ static const mix_layer_class simple_dense_class = {.size = sizeof(mix_layer_clas
                                                    .build = simple_dense_build,
                                                    .call = simple_dense_call};
 
-/* ---- AddRandom: x + normal noise, which must have x's dtype: float16 + float32 is a TypeError ---- */
+/* ---- AddRandom: x + normal noise of x's dtype: float16 + float32 would be a TypeError ---- */
 
 typedef struct add_random {
   mix_generator *generator;
@@ -41,7 +40,7 @@ typedef struct add_random {
 static mix_status add_random_build(mix_layer *layer, int count, const mix_shape *input_shapes) {
   (void)count, (void)input_shapes;
   mix_generator *generator = ((add_random *)mix_layer_data(layer))->generator = mix_generator_new(1);
-  return mix_layer_add_generator(layer, generator); /* kept with the layer, and in its checkpoints */
+  return mix_layer_add_generator(layer, generator); /* saved with the layer in checkpoints */
 }
 
 static mix_list *add_random_call(mix_layer *layer, const mix_call_args *args) {
@@ -57,7 +56,7 @@ static const mix_layer_class add_random_class = {.size = sizeof(mix_layer_class)
                                                  .build = add_random_build,
                                                  .call = add_random_call};
 
-/* ---- MyLayer: (a + 1, b + 1). b is not the first argument, so that nothing casts it. ---- */
+/* ---- MyLayer: (a + 1, b + 1). b is not the first argument, so it is not cast. ---- */
 
 static mix_list *my_layer_call(mix_layer *layer, const mix_call_args *args) {
   (void)layer;
@@ -91,7 +90,7 @@ int main(void) {
   print_dtype("MyLayer first result", mix_list_get(results, 0));
   print_dtype("MyLayer second result", mix_list_get(results, 1));
 
-  mix_add(mix_scalar(1, MIX_FLOAT16), one); /* no implicit promotion */
+  mix_add(mix_scalar(1, MIX_FLOAT16), one); /* there is no implicit promotion */
   char message[512];
   const mix_status status = mix_error_take(message, sizeof message);
   printf("float16 + float32: %s\n", mix_status_name(status));

@@ -1,24 +1,25 @@
-/* Callbacks: Keras's own and one of one's own, called while a model trains on the built-in digits. They set
- * the learning rate, watch the loss scale, stop in time, and write the best weights, a table and
- * TensorBoard's event files.
+/* Callbacks of Keras and a custom one, called while a model trains on the built-in digits. They set the
+ * learning rate, monitor the loss scale, stop early, and write the best weights, a CSV log and TensorBoard
+ * event files.
  *
- *   05_callbacks [FOLDER [EPOCHS]]        then: tensorboard --logdir FOLDER/logs */
+ *   05_callbacks [FOLDER [EPOCHS]]
+ *   tensorboard --logdir FOLDER/logs */
 #include <mixtape/callback.h>
 #include <mixtape/mixtape.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The learning rate of an epoch, from the one before it: constant for three epochs, then halved in each. */
-static double halved_later(void *context, int64_t epoch, double learning_rate) {
+/* The learning rate of an epoch from the previous one: constant for three epochs, then halved in each. */
+static double constant_then_halved(void *context, int64_t epoch, double learning_rate) {
   (void)context;
   return epoch < 3 ? learning_rate : learning_rate / 2;
 }
 
-/* A callback of one's own: what it needs from one hook to the next is its context. What it adds to the logs,
- * the history and the callbacks behind it see too. */
+/* A custom callback. Its context holds what it needs between hooks. Values it adds to the logs are visible to
+ * the history and to later callbacks. */
 typedef struct watch {
-  int64_t skipped; /* steps that loss scaling had left out when the epoch began */
+  int64_t skipped; /* steps skipped by loss scaling before the epoch */
 } watch;
 
 static mix_status begin_epoch(void *context, mix_model *model, int64_t epoch, mix_logs *logs) {
@@ -34,8 +35,8 @@ static mix_status report_epoch(void *context, mix_model *model, int64_t epoch, m
   const double scale = mix_tensor_item(mix_optimizer_loss_scale(optimizer));
   printf("Epoch %lld: learning rate %g, loss scale %g, %lld steps skipped, val_loss %.3f\n", (long long)epoch,
          mix_optimizer_learning_rate(optimizer), scale, (long long)skipped, mix_logs_get(logs, "val_loss"));
-  return mix_logs_set(logs, "loss_scale",
-                      scale); /* another status than MIX_OK would end fit with that error */
+  /* A status other than MIX_OK would end fit with that error. */
+  return mix_logs_set(logs, "loss_scale", scale);
 }
 
 static mix_model *guide_model(int units) {
@@ -61,24 +62,24 @@ int main(int argc, char **argv) {
   mix_set_global_policy("mixed_float16");
   mix_images digits = mix_digits_load();
   mix_model *model = guide_model(64);
-  /* A scale far too large at first: steps are skipped until it has come down. */
+  /* The initial scale is far too large: steps are skipped until it has come down. */
   mix_model_compile(model, .loss = "sparse_categorical_crossentropy", .metrics = {"accuracy"},
                     .optimizer = mix_loss_scale_optimizer(mix_rmsprop(), .initial_scale = 0x1p30));
 
   watch context = {0};
   mix_list *callbacks = mix_list_of(
-      mix_learning_rate_scheduler(halved_later, NULL), /* before what reads it */
+      mix_learning_rate_scheduler(constant_then_halved, NULL), /* before callbacks that read it */
       mix_callback_new(.on_epoch_begin = begin_epoch, .on_epoch_end = report_epoch, .context = &context),
-      mix_early_stopping(.patience = 2, .min_delta = 0.005, .restore_best_weights = true), /* of val_loss */
-      mix_model_checkpoint(weights, .save_best_only = true), /* the weights alone */
-      mix_terminate_on_nan(), mix_csv_logger(table),         /* a row an epoch */
+      mix_early_stopping(.patience = 2, .min_delta = 0.005, .restore_best_weights = true), /* on val_loss */
+      mix_model_checkpoint(weights, .save_best_only = true), /* the weights only */
+      mix_terminate_on_nan(), mix_csv_logger(table),         /* one row per epoch */
       mix_tensorboard(logs, .histogram_freq = 1, .update_freq = 50),
-      mix_backup_and_restore(backup)); /* a run that was killed goes on where it was */
+      mix_backup_and_restore(backup)); /* a killed run resumes where it was */
   mix_history *history =
       mix_model_fit(model, digits.x_train, digits.y_train, .batch_size = 128, .epochs = epochs, .seed = 1,
                     .validation_split = 0.2, .verbose = MIX_SILENT, .callbacks = callbacks);
 
-  /* The model has the weights of its best epoch again; so has the file. */
+  /* The model and the file both hold the weights of the best epoch. */
   mix_logs *restored = mix_model_evaluate(model, digits.x_test, digits.y_test, .verbose = MIX_SILENT);
   mix_model_load_weights(model, weights);
   mix_logs *loaded = mix_model_evaluate(model, digits.x_test, digits.y_test, .verbose = MIX_SILENT);

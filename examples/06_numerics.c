@@ -1,18 +1,20 @@
-/* A model that float16 cannot hold: the numerics report names the layer that overflows and the remedy, and
- * with it the model trains.
+/* A model whose values exceed float16's range. The numerics report names the layer that overflows and the
+ * remedy, with which the model trains.
  *
  *   06_numerics [FILE.png]      draws the report of the first run */
 #include <mixtape/mixtape.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Sums of 4,096 inputs of about 30, as of raw sensor counts: some 120,000, beyond float16's 65,504. */
+/* Sums of 4,096 inputs of about 30, like raw sensor counts: about 120,000, beyond float16's maximum,
+ * 65,504. */
 static mix_model *make_model(const char *float32_layer) {
   const char *totals = float32_layer && !strcmp(float32_layer, "totals") ? "float32" : NULL;
   mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(4096), .name = "counts");
   mix_tensor *x = mix_call(
       mix_dense(.units = 4, .kernel_initializer = "ones", .dtype = totals, .name = "totals"), inputs);
-  x = mix_call(mix_batch_normalization(.dtype = "float32", .name = "normal"), x); /* its input is as large */
+  /* float32: its input is as large */
+  x = mix_call(mix_batch_normalization(.dtype = "float32", .name = "normal"), x);
   x = mix_call(mix_dense(.units = 16, .activation = "relu", .name = "hidden"), x);
   x = mix_call(mix_dense(.units = 1, .dtype = "float32", .name = "prediction"), x);
   mix_model *model = mix_model_new(inputs, x);
@@ -20,7 +22,7 @@ static mix_model *make_model(const char *float32_layer) {
   return model;
 }
 
-/* Each row has a level of its own from 20 to 40; its target goes from -1 to 1. */
+/* Each row has a different level from 20 to 40; its target is between -1 and 1. */
 static void make_data(mix_tensor **x, mix_tensor **y) {
   enum { ROWS = 256 };
   mix_tensor *level = mix_reshape(mix_range(0, ROWS, 1, MIX_FLOAT32), MIX_SHAPE(ROWS, 1));

@@ -1,5 +1,5 @@
-/* Data pipelines: images of bytes become batches of numbers while the model trains, on threads of the
- * pipeline's own; several sources run side by side or in turn; and what fails in a worker is an error of fit.
+/* Data pipelines: byte images become float batches during training, on threads of the pipeline. Several
+ * sources run side by side or in turn. An error in a worker becomes an error of fit.
  *
  *   07_data_pipeline [EPOCHS] */
 #include <mixtape/dataset.h>
@@ -17,7 +17,7 @@ static mix_list *normalise(void *context, mix_list *element) {
   return mix_list_of(mix_tensor_from(x, MIX_FLOAT32, MIX_SHAPE(784)), mix_list_get(element, 1));
 }
 
-/* A generator makes element `index`, NULL being the end: here weights that grow over the first thousand
+/* A generator makes element `index`; NULL is the end. Here: weights that grow over the first thousand
  * examples. */
 static mix_list *weight_of(void *context, int64_t index) {
   const int64_t *count = context;
@@ -25,7 +25,7 @@ static mix_list *weight_of(void *context, int64_t index) {
                         : NULL;
 }
 
-/* Every fourth image from `number` on, as if each lay in a file of its own. */
+/* Every fourth image, starting at the element's number, as if each quarter were a separate file. */
 static mix_dataset *quarter(void *context, mix_list *element) {
   return mix_dataset_shard(context, 4, (int64_t)mix_tensor_item(mix_list_get(element, 0)));
 }
@@ -35,8 +35,8 @@ static bool is_even(void *context, mix_list *element) {
   return (int)mix_tensor_item(mix_list_get(element, 0)) % 2 == 0;
 }
 
-/* The element with label 7 cannot be read: the operation's error is the pipeline's. */
-static mix_list *refuse_sevens(void *context, mix_list *element) {
+/* Elements with label 7 fail: the operation's error becomes the pipeline's. */
+static mix_list *fail_at_sevens(void *context, mix_list *element) {
   if (mix_tensor_item(mix_list_get(element, 1)) != 7) return normalise(context, element);
   return mix_list_of(mix_reshape(mix_list_get(element, 0), MIX_SHAPE(7, 7)), mix_list_get(element, 1));
 }
@@ -59,7 +59,7 @@ int main(int argc, char **argv) {
   mix_dataset *images = mix_dataset_from_tensors(digits.x_train, digits.y_train);
   int64_t count = mix_dataset_cardinality(images);
 
-  /* Small ones first: numbers from 0 to 9, the even ones, in pairs. */
+  /* A small pipeline first: the even numbers from 0 to 9, in pairs. */
   mix_iterator *pairs =
       mix_dataset_iterate(mix_dataset_batch(mix_dataset_filter(mix_dataset_range(0, 10, 1), is_even), 2));
   for (mix_list *pair; (pair = mix_iterator_next(pairs));) {
@@ -67,15 +67,15 @@ int main(int argc, char **argv) {
     printf("%s\n", mix_tensor_text(mix_list_get(pair, 0), text, sizeof text));
   }
 
-  /* Four readers in turn, images beside their weights, in a random order, normalised by two threads, in whole
-   * batches, made ahead. */
+  /* Four readers in turn, images zipped with their weights, in random order, normalised by two threads, in
+   * full batches, prefetched. */
   mix_dataset *read =
       mix_dataset_interleave(mix_dataset_range(0, 4, 1), quarter, .context = images, .cycle_length = 4);
   mix_dataset *train =
       mix_dataset_map(mix_dataset_shuffle(read, 2000, .seed = 1), normalise, .num_parallel_calls = 2);
   train = mix_dataset_zip(train, mix_dataset_from_generator(weight_of, .context = &count));
   train = mix_dataset_prefetch(mix_dataset_batch(train, 128, .drop_remainder = true), -1);
-  /* What is always the same is normalised once. */
+  /* The test data never changes, so it is normalised once. */
   mix_dataset *test = mix_dataset_map(mix_dataset_from_tensors(digits.x_test, digits.y_test), normalise);
   test = mix_dataset_cache(mix_dataset_batch(test, 500));
 
@@ -89,8 +89,8 @@ int main(int argc, char **argv) {
   if (!mix_error())
     printf("%lld images, %lld steps\n", (long long)count, (long long)mix_history_steps(history));
 
-  /* A worker fails: fit ends with its error, and what was reached until then is in the history. */
-  mix_dataset *broken = mix_dataset_map(images, refuse_sevens, .num_parallel_calls = 2);
+  /* A worker fails: fit ends with its error, and the history keeps the epochs before it. */
+  mix_dataset *broken = mix_dataset_map(images, fail_at_sevens, .num_parallel_calls = 2);
   if (!mix_error()) {
     history = mix_model_fit(model, mix_dataset_prefetch(mix_dataset_batch(broken, 32), 2), NULL,
                             .verbose = MIX_SILENT);

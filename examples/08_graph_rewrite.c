@@ -1,16 +1,15 @@
-/* Mixed precision without touching the model: the guide's program as one would write it in float32, trained
- * twice. The second time one call wraps the optimizer, and what is compiled from then on is rewritten to
- * float16 where that is safe, with loss scaling.
+/* Mixed precision without changes to the model: the guide's program in float32, trained twice. The second
+ * time one call wraps the optimizer. What is compiled afterwards is rewritten to float16 where that is safe,
+ * with loss scaling.
  *
- *   08_graph_rewrite [mnist|digits [EPOCHS]]
- */
+ *   08_graph_rewrite [mnist|digits [EPOCHS]] */
 #include <mixtape/mixtape.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Nothing in here knows of mixed precision. */
+/* This function does not mention mixed precision. */
 static mix_model *build(void) {
   mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(784), .name = "digits");
   mix_tensor *x = mix_call(mix_dense(.units = 64, .activation = "relu", .name = "dense_1"), inputs);

@@ -42,7 +42,7 @@ TABLES = [
 LETTERS = "".join(table[2] for table in TABLES)
 
 # The document that a comment cites, and the file that has its sections.
-SECTIONS = {"mixed-precision": "mixed_precision_sections.md", "layers": "layers_sections.md"}
+SECTIONS = {"mixed_precision": "mixed_precision.md", "keras": "keras.md"}
 
 # Words of comments that look like rows: types, and editions of the C standard.
 NOT_ROWS = {"F16", "F32", "F64", "S32", "S64", "U16", "U32", "U64", "C99", "C23"}
@@ -189,7 +189,7 @@ def cited():
     row_name = re.compile(rf"\b[{LETTERS}]\d\d\b")
     number = r"\d+(?:\.\d+)?"
     several = rf"{number}(?:(?:,| and| to) {number})*"
-    section = re.compile(rf"spec/(mixed-precision|layers)\.md,? ?(?:sections? )?({several})")
+    section = re.compile(rf"docs/spec/(mixed_precision|keras)\.md,? ?(?:sections? )?({several})")
     for name, text in sources("src", "include", "tests", "bench", "examples"):
         for comment in comments(text):
             unknown = [row for row in row_name.findall(comment) if row not in KNOWN | NOT_ROWS]

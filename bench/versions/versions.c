@@ -1,11 +1,10 @@
-/* bench/versions [--product NN,M,N,K] [--dtype NAME] [--policy NAME] [--units N] [--batch-size N] [--threads
- * N] [--seconds S] OLD.so NEW.so...: versions of the library against each other, a training step of the
- * guide's model or one product. They run interleaved in one process, so that a slow minute of the machine
- * slows all of them alike; a ratio is the median over the rounds. Whether threads sleep and where buffers lie
- * is the luck of a launch: repeat it. */
-#include "../bench.h"
-#include "../gemm_contest.h"
-#include "contest.h"
+/* bench/versions: versions of the library against each other, by the guide's training step or one product.
+ * The candidates run interleaved in one process, so that other work on the machine slows all of them alike; a
+ * ratio is the median over the rounds. Where buffers lie and whether threads sleep differs by launch: take
+ * the median of several. */
+#include "versions/comparison.h"
+#include "cli/bench/comparison.h"
+#include "cli/bench/product_candidate.h"
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,14 +20,15 @@ typedef struct settings {
 static int usage(const char *program) {
   fprintf(
       stderr,
-      "usage: %s [--product NN|NT|TN|TT,M,N,K] [--dtype NAME] [--policy NAME] [--units N] [--batch-size N] [--threads N]\n"
-      "       [--seconds S] OLD.so NEW.so...\n"
-      "A version is its build's bench/contest.so. A step (of --policy, float32 by default), unless --product is given.\n",
+      "usage: %s [--product NN|NT|TN|TT,M,N,K] [--dtype NAME] [--policy NAME] [--units N] [--batch-size N]\n"
+      "       [--threads N] [--seconds S] OLD.so NEW.so...\n"
+      "A version is its build's bench/comparison.so. A step (of --policy, float32 by default), unless "
+      "--product is given.\n",
       program);
   return 2;
 }
 
-/* Number of arguments read: 2, or 0 where it is no option. */
+/* Returns the number of arguments read: 2, or 0 if the first is no option. */
 static int read_option(char **argv, settings *s) {
   const char *name = argv[0], *value = argv[1];
   if (strncmp(name, "--", 2) || !value) return 0;
@@ -51,34 +51,34 @@ static int read_option(char **argv, settings *s) {
   return 2;
 }
 
-/* What a module exports; the type of a function is the caller's to know. */
+/* NULL after a message. */
 static void *symbol(void *module, const char *name) {
   void *found = dlsym(module, name);
   if (!found) fprintf(stderr, "versions: %s\n", dlerror());
   return found;
 }
 
-static bool prepare(const char *path, const settings *s, bench_contestant *contestant) {
+static bool prepare(const char *path, const settings *s, bench_candidate *candidate) {
   void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!module) {
-    fprintf(stderr, "versions: %s; a version is its build's bench/contest.so, with a / in its path\n",
+    fprintf(stderr, "versions: %s; a version is its build's bench/comparison.so, with a / in its path\n",
             dlerror());
     return false;
   }
-  bench_contest_step *step;
-  bench_contest_product *product;
-  *(void **)&step = symbol(module, BENCH_CONTEST_STEP);
-  *(void **)&product = symbol(module, BENCH_CONTEST_PRODUCT);
-  *(void **)&contestant->run = symbol(module, BENCH_CONTEST_RUN);
-  if (!step || !product || !contestant->run) return false;
-  contestant->context = s->product ? product(s->dtype, s->product, s->threads)
-                                   : step(s->policy, s->units, s->batch, s->threads);
-  if (!contestant->context) fprintf(stderr, "versions: %s cannot take part\n", path);
-  return contestant->context != NULL;
+  bench_comparison_step *step;
+  bench_comparison_product *product;
+  *(void **)&step = symbol(module, BENCH_COMPARISON_NAME(BENCH_COMPARISON_STEP));
+  *(void **)&product = symbol(module, BENCH_COMPARISON_NAME(BENCH_COMPARISON_PRODUCT));
+  *(void **)&candidate->run = symbol(module, BENCH_COMPARISON_NAME(BENCH_COMPARISON_RUN));
+  if (!step || !product || !candidate->run) return false;
+  candidate->context = s->product ? product(s->dtype, s->product, s->threads)
+                                  : step(s->policy, s->units, s->batch, s->threads);
+  if (!candidate->context) fprintf(stderr, "versions: %s has no such candidate\n", path);
+  return candidate->context != NULL;
 }
 
 int main(int argc, char **argv) {
-  static bench_contestant contestants[BENCH_CONTESTANTS];
+  static bench_candidate candidates[BENCH_MAX_CANDIDATES];
   settings s = {
       .dtype = "float32", .policy = "float32", .units = 4096, .batch = 128, .threads = 2, .seconds = 10};
   int first = 1, step;
@@ -86,12 +86,12 @@ int main(int argc, char **argv) {
   const int count = argc - first;
   bench_shape shape;
   if (s.product && !bench_parse_shape(s.product, &shape)) return usage(argv[0]);
-  if (count < 2 || count > BENCH_CONTESTANTS || s.units < 1 || s.batch < 1 || s.threads < 1)
+  if (count < 2 || count > BENCH_MAX_CANDIDATES || s.units < 1 || s.batch < 1 || s.threads < 1)
     return usage(argv[0]);
   for (int i = 0; i < count; i++)
-    if (!prepare(argv[first + i], &s, &contestants[i])) return 1;
+    if (!prepare(argv[first + i], &s, &candidates[i])) return 1;
   int rounds;
-  if (!bench_interleave(contestants, count, s.seconds, &rounds)) return 1;
+  if (!bench_interleave(candidates, count, s.seconds, &rounds)) return 1;
   if (s.product)
     printf("%s %s", s.dtype, s.product);
   else
@@ -99,7 +99,7 @@ int main(int argc, char **argv) {
   printf(", %d thread%s, %d rounds\n", s.threads, s.threads == 1 ? "" : "s", rounds);
   for (int i = 0; i < count; i++)
     printf("%-40s %10.4f ms median %10.4f best   %.3f times as fast as the first\n", argv[first + i],
-           1e3 * contestants[i].median, 1e3 * contestants[i].best,
-           bench_ratio(&contestants[0], &contestants[i], rounds));
+           1e3 * candidates[i].median, 1e3 * candidates[i].best,
+           bench_ratio(&candidates[0], &candidates[i], rounds));
   return 0;
 }

@@ -1,4 +1,4 @@
-/* What every public header needs: visibility, versions, and the names of the opaque handles. */
+/* What every public header needs: symbol visibility, versions, and the names of the opaque handles. */
 #ifndef MIXTAPE_API_H
 #define MIXTAPE_API_H
 
@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-/* Opaque handles. All are reference counted objects (object.h). */
+/* Opaque handles. All are reference-counted objects (object.h). */
 typedef struct mix_list mix_list;
 typedef struct mix_tensor mix_tensor;
 typedef struct mix_variable mix_variable;
@@ -42,15 +42,17 @@ typedef struct mix_iterator mix_iterator;
 typedef struct mix_model mix_model;
 typedef struct mix_history mix_history;
 
-/* Options structs begin with `size_t size`, by which a library knows what its caller was compiled with. The macros of C set it. In C++ a
- * struct is zeroed and its size set by hand: mix_model_options o = {}; o.size = sizeof o; (layers and optimizers have a _defaults()
- * function that does so). Another size is a ValueError. NULL for the options of a call means all defaults. */
+/* Options structs begin with `size_t size`, which tells the library which version of the struct the caller
+ * was compiled with. The C macros set it. In C++, zero the struct and set the size by hand:
+ * mix_model_options o = {}; o.size = sizeof o; (layers and optimizers have a _defaults() function that
+ * does this). An unknown size is a ValueError. A NULL pointer to options means all defaults. */
 
-/* Zero in an options struct means Keras's default; these two say zero itself (each header row that accepts them says so). */
+/* Zero in an options struct means Keras's default. These constants mean zero itself; each member that
+ * accepts them says so. */
 #define MIX_ZERO (-0x1p-1022)
 #define MIX_INT_ZERO (INT64_MIN)
 
-/* The version of the library that is linked, "major.minor.patch". */
+/* The version of the linked library, "major.minor.patch". */
 MIX_API const char *mix_version(void);
 
 #ifdef __cplusplus

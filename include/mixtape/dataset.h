@@ -1,5 +1,6 @@
-/* Data sets: pipelines of elements, pulled one by one when they are wanted, as in tf.data. An element is a list of tensors: (x), (x, y)
- * or (x, y, sample_weight). A data set is a recipe; each iterator goes through it from the start. */
+/* Datasets: pipelines of elements that are pulled one by one, as in tf.data. An element is a list of
+ * tensors: (x), (x, y) or (x, y, sample_weight). A dataset is a description; each iterator runs it from
+ * the start. */
 #ifndef MIXTAPE_DATASET_H
 #define MIXTAPE_DATASET_H
 
@@ -11,39 +12,43 @@ extern "C" {
 
 /* ---- sources ---- */
 
-/* One element for each index of axis 0 of the tensors (tf.data's from_tensor_slices). All must have the same, positive, length. The
- * tensors are evaluated and held, not copied. */
+/* One element for each index of axis 0 of the tensors (tf.data's from_tensor_slices). All must have the
+ * same positive length. The tensors are evaluated and retained, not copied. */
 MIX_API mix_dataset *mix_dataset_from_list(mix_list *tensors);
 #ifndef __cplusplus
-/* mix_dataset_from_tensors(x, y): rows of x with rows of y. tf.data's from_tensors, one element, is mix_dataset_from_tensor. */
+/* mix_dataset_from_tensors(x, y): rows of x with rows of y. For tf.data's from_tensors, a single element,
+ * see mix_dataset_from_tensor. */
 #define mix_dataset_from_tensors(...) mix_dataset_from_list(mix_list_of(__VA_ARGS__))
 #endif
-/* One element: the tensors as they are (tf.data's from_tensors). They are evaluated and held, not copied. */
+/* A single element: the tensors as they are (tf.data's from_tensors). They are evaluated and retained, not
+ * copied. */
 MIX_API mix_dataset *mix_dataset_from_element(mix_list *tensors);
 #ifndef __cplusplus
 /* mix_dataset_from_tensor(x), mix_dataset_from_tensor(x, y) */
 #define mix_dataset_from_tensor(...) mix_dataset_from_element(mix_list_of(__VA_ARGS__))
 #endif
-/* int64 scalars start, start + step, ... short of stop. A step of 0 is an error. */
+/* int64 scalars start, start + step, ... up to but excluding stop. A step of 0 is an error. */
 MIX_API mix_dataset *mix_dataset_range(int64_t start, int64_t stop, int64_t step);
 
-/* Makes element `index` (0, 1, ...) of a pass: a list of finished tensors, or NULL at the end of the data (with an error recorded: a
- * failure). Index 0 begins a new pass. What it makes belongs to a scope of that call. */
+/* Returns element `index` (0, 1, ...) of a pass: a list of finished tensors, or NULL at the end of the
+ * data (with an error recorded: a failure). Index 0 begins a new pass. Objects that it creates belong to a
+ * scope of that call. */
 typedef mix_list *(*mix_dataset_generator)(void *context, int64_t index);
 typedef struct mix_dataset_generator_options {
   size_t size;
   mix_dataset_generator generate; /* required */
   void *context;
-  void (*release)(void *context); /* called when the data set goes; NULL: nothing to do */
+  void (*release)(void *context); /* called when the dataset is released; NULL: nothing */
   int64_t cardinality;            /* elements in a pass, if known; 0: unknown */
 } mix_dataset_generator_options;
-/* A data set of what the function makes, called anew in each pass. */
+/* A dataset of the elements that the function returns; it is called again in each pass. */
 MIX_API mix_dataset *mix_dataset_from_generator_with(const mix_dataset_generator_options *options);
 #ifndef __cplusplus
 /* mix_dataset_from_generator(generate, .context = c, .cardinality = 100) */
-#define mix_dataset_from_generator(...)                                                                                        \
-  mix_dataset_from_generator_with(                                                                                             \
-      &(const mix_dataset_generator_options){.size = sizeof(mix_dataset_generator_options), .generate = __VA_ARGS__})
+#define mix_dataset_from_generator(...)                                                                     \
+  mix_dataset_from_generator_with(                                                                          \
+      &(const mix_dataset_generator_options){.size = sizeof(mix_dataset_generator_options),                 \
+                                             .generate = __VA_ARGS__})
 #endif
 
 /* ---- steps ---- */
@@ -51,98 +56,115 @@ MIX_API mix_dataset *mix_dataset_from_generator_with(const mix_dataset_generator
 typedef struct mix_dataset_shuffle_options {
   size_t size;
   mix_dataset *dataset; /* required */
-  int64_t buffer_size;  /* required, >= 1: elements that wait to be drawn; as many as there are: a full shuffle; 1: none */
-  int64_t seed;         /* 0: derived from the process's seed and the creation number; MIX_INT_ZERO: 0 */
+  /* Required, >= 1: the number of buffered elements. The number of all elements: a full shuffle; 1: no
+   * shuffle. */
+  int64_t buffer_size;
+  int64_t seed;         /* 0: derived from the global seed and the creation number; MIX_INT_ZERO: 0 */
   bool no_reshuffle;    /* the same order in every pass (Keras: reshuffle_each_iteration=True) */
 } mix_dataset_shuffle_options;
-/* Fills a buffer, then again and again gives a uniformly drawn element of it and puts the next one of the input in its place. */
+/* Shuffles with a buffer: returns a uniformly drawn element of the buffer, and replaces it by the next
+ * element of the input. */
 MIX_API mix_dataset *mix_dataset_shuffle_with(const mix_dataset_shuffle_options *options);
 
 typedef struct mix_dataset_batch_options {
   size_t size;
   mix_dataset *dataset; /* required */
   int64_t batch_size;   /* required, >= 1 */
-  bool drop_remainder;  /* leave out a last batch that is smaller */
+  bool drop_remainder;  /* drop a smaller last batch */
 } mix_dataset_batch_options;
-/* Stacks successive elements along a new axis 0; their dtypes and shapes must be equal. */
+/* Stacks successive elements along a new axis 0. Their dtypes and shapes must be equal. */
 MIX_API mix_dataset *mix_dataset_batch_with(const mix_dataset_batch_options *options);
 
 typedef struct mix_dataset_window_options {
   size_t size;
   mix_dataset *dataset; /* required */
   int64_t window;       /* elements in a window; required, >= 1 */
-  int64_t shift;        /* from the start of a window to the start of the next; 0: `window`, so that none overlap */
+  int64_t shift; /* from the start of a window to the start of the next; 0: `window`, so that none overlap */
   int64_t stride;       /* from an element of a window to the next; 0: 1 */
-  bool drop_remainder;  /* leave out windows at the end that are smaller */
+  bool drop_remainder;  /* drop smaller windows at the end */
 } mix_dataset_window_options;
-/* Windows that slide over the input, whose length need not be known: each stacked along a new axis 0, as by batch (tf.data's
- * window(...).flat_map(batch)). Elements must be alike. */
+/* Sliding windows over the input, whose length may be unknown. Each is stacked along a new axis 0, as by
+ * batch (tf.data's window(...).flat_map(batch)). Elements must have equal dtypes and shapes. */
 MIX_API mix_dataset *mix_dataset_window_with(const mix_dataset_window_options *options);
 #ifndef __cplusplus
 /* mix_dataset_shuffle(dataset, 10000, .seed = 1), mix_dataset_batch(dataset, 32, .drop_remainder = true),
  * mix_dataset_window(dataset, 5, .shift = 1) */
-#define mix_dataset_shuffle(...)                                                                                               \
-  mix_dataset_shuffle_with(&(const mix_dataset_shuffle_options){.size = sizeof(mix_dataset_shuffle_options), .dataset = __VA_ARGS__})
-#define mix_dataset_batch(...)                                                                                                 \
-  mix_dataset_batch_with(&(const mix_dataset_batch_options){.size = sizeof(mix_dataset_batch_options), .dataset = __VA_ARGS__})
-#define mix_dataset_window(...)                                                                                                \
-  mix_dataset_window_with(&(const mix_dataset_window_options){.size = sizeof(mix_dataset_window_options), .dataset = __VA_ARGS__})
+#define mix_dataset_shuffle(...)                                                                            \
+  mix_dataset_shuffle_with(                                                                                 \
+      &(const mix_dataset_shuffle_options){.size = sizeof(mix_dataset_shuffle_options),                     \
+                                           .dataset = __VA_ARGS__})
+#define mix_dataset_batch(...)                                                                              \
+  mix_dataset_batch_with(                                                                                   \
+      &(const mix_dataset_batch_options){.size = sizeof(mix_dataset_batch_options), .dataset = __VA_ARGS__})
+#define mix_dataset_window(...)                                                                             \
+  mix_dataset_window_with(                                                                                  \
+      &(const mix_dataset_window_options){.size = sizeof(mix_dataset_window_options), .dataset = __VA_ARGS__})
 #endif
 
-/* The input `count` times over; -1: for ever. After a shuffle each round has an order of its own; before it rounds mix. */
+/* Repeats the input `count` times; -1: forever. After a shuffle each round has its own order. A shuffle
+ * after the repeat mixes the rounds. */
 MIX_API mix_dataset *mix_dataset_repeat(mix_dataset *dataset, int64_t count);
 /* The first `count` elements; -1: all. */
 MIX_API mix_dataset *mix_dataset_take(mix_dataset *dataset, int64_t count);
 /* All but the first `count` elements; -1: none. */
 MIX_API mix_dataset *mix_dataset_skip(mix_dataset *dataset, int64_t count);
 
-/* Elements index, index + count, index + 2 count, ... of the input: what worker `index` of `count` reads. */
+/* Elements index, index + count, index + 2 count, ... of the input: the share of worker `index` of
+ * `count`. */
 MIX_API mix_dataset *mix_dataset_shard(mix_dataset *dataset, int64_t count, int64_t index);
-/* Puts an int64 scalar before the tensors of each element: start, start + 1, ... */
+/* Prepends an int64 scalar to the tensors of each element: start, start + 1, ... */
 MIX_API mix_dataset *mix_dataset_enumerate(mix_dataset *dataset, int64_t start);
-/* Takes elements apart along axis 0, which all tensors of an element have in common; an element of length 0 gives nothing. */
+/* Splits elements along axis 0, whose length all tensors of an element share. An element of length 0 gives
+ * nothing. */
 MIX_API mix_dataset *mix_dataset_unbatch(mix_dataset *dataset);
-/* The elements of `first`, then those of `second`; the numbers of tensors and their dtypes must agree. */
+/* The elements of `first`, then those of `second`. The numbers of tensors and their dtypes must be equal. */
 MIX_API mix_dataset *mix_dataset_concatenate(mix_dataset *first, mix_dataset *second);
-/* Elements side by side: the tensors of one element of each data set in turn. Ends with the shortest. */
+/* Combines one element of each dataset into one: the tensors of the first, of the second, and so on. Ends
+ * with the shortest. */
 MIX_API mix_dataset *mix_dataset_zip_list(mix_list *datasets);
 #ifndef __cplusplus
 /* mix_dataset_zip(images, labels) */
 #define mix_dataset_zip(...) mix_dataset_zip_list(mix_list_of(__VA_ARGS__))
 #endif
-/* Keeps the elements of the first pass that reaches the end, in memory; later passes replay them. A pass that is left before the
- * end keeps nothing. Shuffle after it, not before: the order is kept too. */
+/* Stores the elements of the first complete pass in memory; later passes read them from there. An
+ * incomplete pass stores nothing. Shuffle after the cache, because the order is stored too. */
 MIX_API mix_dataset *mix_dataset_cache(mix_dataset *dataset);
-/* Makes up to `count` elements ahead on a thread of its own, where the functions of the steps before it run too; -1: as many as turn out
- * to help; 0: none. The values are the same. At most 65,536 elements wait, however large `count` is. (-1 begins without a thread where
- * mix_threads() takes all cores, on which one more would only hold up the others, and takes one once elements turn out to be waited for, or
- * to take one thread longer than what they are for.) */
+/* Prefetches up to `count` elements (at most 65,536) on a separate thread, which then also runs the
+ * functions of the steps before. 0: none. The values do not change.
+ * -1: chosen automatically. If mix_threads() takes all cores, it begins without a thread, because another
+ * one would only slow down the others. It starts one when consumers wait for elements, or when producing
+ * an element takes a thread longer than consuming it. */
 MIX_API mix_dataset *mix_dataset_prefetch(mix_dataset *dataset, int64_t count);
 
 /* ---- steps that call a function ----
- * Each call has a scope of its own. On a thread of the pipeline (num_parallel_calls, or a prefetch further on; with -1 anywhere) nothing
- * that belongs to the caller's thread is there: open tapes, scopes, cast dtype. An error that the function leaves is that of the
- * mix_iterator_next that asked for the element. `release(context)` is called when the data set goes (NULL: nothing to do). */
+ * Each call has its own scope. On a thread of the pipeline (num_parallel_calls, or a later prefetch; with
+ * -1 any call) the state of the caller's thread is missing: open tapes, scopes, cast dtype. An error that
+ * the function records is reported by the mix_iterator_next that needs the element. `release(context)` is
+ * called when the dataset is released (NULL: nothing). */
 
-/* Makes a list of tensors, evaluated after the call, from one. NULL is an error. Operations cost microseconds a call, whatever they work
- * on: a map of whole batches, after mix_dataset_batch, is much cheaper than one of single rows. */
+/* Returns a list of tensors, evaluated after the call, for an element. NULL is an error. An operation
+ * costs microseconds per call, whatever its size, so mapping whole batches, after mix_dataset_batch, is
+ * much cheaper than mapping rows. */
 typedef mix_list *(*mix_dataset_function)(void *context, mix_list *element);
-/* Does the element stay? */
+/* Returns true to keep the element. */
 typedef bool (*mix_dataset_predicate)(void *context, mix_list *element);
-/* Makes a data set from an element. NULL is an error. */
+/* Returns a dataset for an element. NULL is an error. */
 typedef mix_dataset *(*mix_dataset_expansion)(void *context, mix_list *element);
 
 typedef struct mix_dataset_map_options {
   size_t size;
-  mix_dataset *dataset;          /* required */
-  mix_dataset_function function; /* required; with num_parallel_calls above 1, or -1, called by several threads at once */
+  mix_dataset *dataset; /* required */
+  /* Required. With num_parallel_calls above 1, or -1, several threads call it at once. */
+  mix_dataset_function function;
   void *context;
   void (*release)(void *context);
-  int64_t num_parallel_calls; /* 0: on the thread that asks; -1: there or, where it turns out to help, on mix_threads() threads of its own;
-                               * else so many, at most 1,024 */
-  bool not_deterministic;     /* elements in the order in which they get ready (tf.data: deterministic=False) */
+  /* 0: calls on the consuming thread. n: n threads, at most 1,024. -1: the consuming thread or, if that
+   * helps, mix_threads() separate threads. */
+  int64_t num_parallel_calls;
+  /* Elements come in the order of completion (tf.data: deterministic=False). */
+  bool not_deterministic;
 } mix_dataset_map_options;
-/* What the function makes of each element. */
+/* The results of the function for each element. */
 MIX_API mix_dataset *mix_dataset_map_with(const mix_dataset_map_options *options);
 
 typedef struct mix_dataset_filter_options {
@@ -152,7 +174,7 @@ typedef struct mix_dataset_filter_options {
   void *context;
   void (*release)(void *context);
 } mix_dataset_filter_options;
-/* The elements for which the predicate says true. */
+/* The elements for which the predicate returns true. */
 MIX_API mix_dataset *mix_dataset_filter_with(const mix_dataset_filter_options *options);
 
 typedef struct mix_dataset_interleave_options {
@@ -161,11 +183,12 @@ typedef struct mix_dataset_interleave_options {
   mix_dataset_expansion function; /* required */
   void *context;
   void (*release)(void *context);
-  int64_t cycle_length; /* data sets open at a time; 0: mix_threads(), as tf.data takes it from the CPU; 1: tf.data's flat_map */
-  int64_t block_length; /* elements from one before it is the next one's turn; 0: 1 */
+  /* Datasets open at a time; 0: mix_threads(), as tf.data uses the number of CPUs; 1: tf.data's flat_map. */
+  int64_t cycle_length;
+  int64_t block_length; /* consecutive elements from each dataset; 0: 1 */
 } mix_dataset_interleave_options;
-/* Makes a data set of each element of the input and takes elements of `cycle_length` of them in turn; the place of one that ends goes
- * to the next element of the input. */
+/* Creates a dataset from each element of the input and takes elements from `cycle_length` of them in turn.
+ * A dataset that ends is replaced by that of the next element of the input. */
 MIX_API mix_dataset *mix_dataset_interleave_with(const mix_dataset_interleave_options *options);
 
 #define MIX_PADDED_COMPONENTS 16
@@ -173,40 +196,50 @@ typedef struct mix_dataset_padded_batch_options {
   size_t size;
   mix_dataset *dataset; /* required */
   int64_t batch_size;   /* required, >= 1 */
-  bool drop_remainder;  /* leave out a last batch that is smaller */
-  mix_shape padded_shapes[MIX_PADDED_COMPONENTS]; /* of each tensor; MIX_UNKNOWN, or a shape left out: the largest of the batch */
-  double padding_values[MIX_PADDED_COMPONENTS];   /* of each tensor */
+  bool drop_remainder;  /* drop a smaller last batch */
+  /* For each tensor; MIX_UNKNOWN, or a shape left out: the largest of the batch. */
+  mix_shape padded_shapes[MIX_PADDED_COMPONENTS];
+  double padding_values[MIX_PADDED_COMPONENTS]; /* one for each tensor */
 } mix_dataset_padded_batch_options;
-/* As batch, for elements that differ in shape, not in rank: each is padded at the ends of its axes. */
+/* Like batch, for elements of equal rank but different shapes: each is padded at the ends of its axes. */
 MIX_API mix_dataset *mix_dataset_padded_batch_with(const mix_dataset_padded_batch_options *options);
 #ifndef __cplusplus
-/* mix_dataset_map(dataset, function, .context = c, .num_parallel_calls = 4), mix_dataset_filter(dataset, predicate),
- * mix_dataset_interleave(dataset, function, .cycle_length = 2), mix_dataset_padded_batch(dataset, 32, .padding_values = {-1}) */
-#define mix_dataset_map(...)                                                                                                   \
-  mix_dataset_map_with(&(const mix_dataset_map_options){.size = sizeof(mix_dataset_map_options), .dataset = __VA_ARGS__})
-#define mix_dataset_filter(...)                                                                                                \
-  mix_dataset_filter_with(&(const mix_dataset_filter_options){.size = sizeof(mix_dataset_filter_options), .dataset = __VA_ARGS__})
-#define mix_dataset_interleave(...)                                                                                            \
-  mix_dataset_interleave_with(                                                                                                 \
-      &(const mix_dataset_interleave_options){.size = sizeof(mix_dataset_interleave_options), .dataset = __VA_ARGS__})
-#define mix_dataset_padded_batch(...)                                                                                          \
-  mix_dataset_padded_batch_with(                                                                                               \
-      &(const mix_dataset_padded_batch_options){.size = sizeof(mix_dataset_padded_batch_options), .dataset = __VA_ARGS__})
+/* mix_dataset_map(dataset, function, .context = c, .num_parallel_calls = 4), mix_dataset_filter(dataset,
+ * predicate), mix_dataset_interleave(dataset, function, .cycle_length = 2),
+ * mix_dataset_padded_batch(dataset, 32, .padding_values = {-1}) */
+#define mix_dataset_map(...)                                                                                \
+  mix_dataset_map_with(                                                                                     \
+      &(const mix_dataset_map_options){.size = sizeof(mix_dataset_map_options), .dataset = __VA_ARGS__})
+#define mix_dataset_filter(...)                                                                             \
+  mix_dataset_filter_with(                                                                                  \
+      &(const mix_dataset_filter_options){.size = sizeof(mix_dataset_filter_options), .dataset = __VA_ARGS__})
+#define mix_dataset_interleave(...)                                                                         \
+  mix_dataset_interleave_with(                                                                              \
+      &(const mix_dataset_interleave_options){.size = sizeof(mix_dataset_interleave_options),               \
+                                              .dataset = __VA_ARGS__})
+#define mix_dataset_padded_batch(...)                                                                       \
+  mix_dataset_padded_batch_with(                                                                            \
+      &(const mix_dataset_padded_batch_options){.size = sizeof(mix_dataset_padded_batch_options),           \
+                                                .dataset = __VA_ARGS__})
 #endif
 
-/* Elements in a pass; MIX_INFINITE or MIX_UNKNOWN_CARDINALITY. INT64_MIN with an error recorded for NULL. */
+/* Special values of a cardinality. */
 #define MIX_INFINITE (-1)
 #define MIX_UNKNOWN_CARDINALITY (-2)
+/* The number of elements in a pass, MIX_INFINITE or MIX_UNKNOWN_CARDINALITY. INT64_MIN with an error
+ * recorded for NULL. */
 MIX_API int64_t mix_dataset_cardinality(const mix_dataset *dataset);
 
 /* ---- passes ---- */
 
-/* A pass from the start. Where threads (prefetch, num_parallel_calls) work behind a repeat of a shuffle and a pass is left before its end,
- * the order of the next one depends on how many rounds they had begun. Data sets with threads are not to be used in a forked child: a pass
- * that was under way in the parent has none there, and waits for ever, also when it is released. */
+/* Starts a pass. If threads (prefetch, num_parallel_calls) work after a repeat of a shuffle, and a pass is
+ * left before its end, the order of the next pass depends on how many rounds they had begun. Do not use
+ * datasets with threads in a forked child: a pass that was running in the parent has no threads there and
+ * waits forever, also when it is released. */
 MIX_API mix_iterator *mix_dataset_iterate(mix_dataset *dataset);
-/* The next element, or NULL: at the end without an error, on failure with one. The element belongs to the iterator, which releases it at
- * the next call (mix_retain keeps it); appending to it changes nothing in the data set. */
+/* The next element. NULL at the end without an error, on failure with one. The element belongs to the
+ * iterator, which releases it at the next call (mix_retain keeps it). Appending to it does not change the
+ * dataset. */
 MIX_API mix_list *mix_iterator_next(mix_iterator *iterator);
 
 #ifdef __cplusplus

@@ -1,6 +1,8 @@
-/* The layers of the library. Where an operation of ops.h has a layer's name already, the layer's ends in _layer. Formulas and
- * weights are those of the Keras layer of that name; in 16-bit policies the generation (`.semantics`) decides what stays in
- * float32. */
+/* The built-in layers. Where ops.h has an operation of the same name, the layer's name ends in _layer.
+ * Formulas and weights are those of the Keras layer of that name. With 16-bit policies the generation
+ * (`.semantics`) decides which parts stay in float32.
+ * Each mix_..._with(options) creates a layer. Members marked "required" have no default. The macros at the
+ * end fill in `size`; in C++ the mix_..._defaults() functions do so. */
 #ifndef MIXTAPE_LAYERS_H
 #define MIXTAPE_LAYERS_H
 
@@ -12,18 +14,19 @@
 extern "C" {
 #endif
 
-/* ---- Input: a symbolic tensor from which a functional model starts ---- */
+/* ---- Input: a symbolic tensor, the start of a functional model ---- */
 typedef struct mix_input_options {
   size_t size;
   mix_shape shape;                /* without the batch dimension; MIX_UNKNOWN dimensions are allowed */
   int64_t batch_size;             /* 0: unknown */
   const char *dtype;              /* NULL: floatx, whatever the policy */
   const char *name;               /* NULL: "input_1", "input_2", ... (keras3: "input_layer", ...) */
-  const mix_semantics *semantics; /* NULL: the process's */
+  const mix_semantics *semantics; /* NULL: the default of the process */
 } mix_input_options;
 MIX_API mix_tensor *mix_input_with(const mix_input_options *options);
 
-/* ---- Dense: activation(x . kernel + bias), over the last axis of any rank >= 2. kernel (in, units), bias (units) ---- */
+/* ---- Dense: activation(x . kernel + bias) over the last axis of any rank >= 2; kernel (in, units), bias
+ * (units) ---- */
 typedef struct mix_dense_options {
   size_t size;
   int64_t units;                       /* required, positive (ValueError) */
@@ -39,49 +42,54 @@ typedef struct mix_dense_options {
 } mix_dense_options;
 MIX_API mix_layer *mix_dense_with(const mix_dense_options *options);
 
-/* ---- Activation ---- */
+/* ---- Activation: a function of activation.h by name, on any shape ---- */
 typedef struct mix_activation_options {
   size_t size;
-  const char *activation;              /* required: a name of activation.h */
+  const char *activation; /* required: a name of activation.h */
   MIX_LAYER_OPTIONS
 } mix_activation_options;
 MIX_API mix_layer *mix_activation_with(const mix_activation_options *options);
 
-/* ---- Flatten: (batch, ...) -> (batch, all the rest) ---- */
+/* ---- Flatten: (batch, ...) -> (batch, product of the others) ---- */
 typedef struct mix_flatten_options {
   size_t size;
   MIX_LAYER_OPTIONS
-  const char *data_format;             /* NULL: "channels_last"; "channels_first" is transposed to channels-last order first */
+  /* NULL: "channels_last". With "channels_first" the input is first transposed to channels-last order. */
+  const char *data_format;
 } mix_flatten_options;
 MIX_API mix_layer *mix_flatten_with(const mix_flatten_options *options);
 
-/* ---- Dropout: in training keeps each element with probability 1 - rate, scaled by 1 / (1 - rate) ---- */
+/* ---- Dropout ----
+ * In training keeps each element with probability 1 - rate and scales it by 1 / (1 - rate). */
 typedef struct mix_dropout_options {
   size_t size;
-  double rate;                         /* required, in [0, 1] (ValueError) */
+  double rate; /* required, in [0, 1] (ValueError) */
   MIX_LAYER_OPTIONS
-  mix_shape noise_shape;               /* rank 0: x's; a dimension of 1 shares the decision along it, MIX_UNKNOWN takes x's */
-  uint64_t seed;                       /* 0: one of its own */
+  /* Rank 0: the shape of x. A dimension of 1 shares the decision along it; MIX_UNKNOWN takes x's
+   * dimension. */
+  mix_shape noise_shape;
+  uint64_t seed; /* 0: derived from the global seed */
 } mix_dropout_options;
 MIX_API mix_layer *mix_dropout_with(const mix_dropout_options *options);
 
 /* ---- activation layers ---- */
 
-/* Softmax over an axis or several. A mask of the call (true: keep) is NumPy-broadcast against the input: keras3 puts a large
- * negative number there and zeros into the result, tf_keras adds it. */
+/* Softmax over one or more axes. A mask of the call (true: keep) broadcasts against the input as in NumPy.
+ * keras3 replaces masked elements by a large negative number and the results by zeros; tf_keras adds the
+ * number. */
 typedef struct mix_softmax_layer_options {
   size_t size;
-  mix_axes axis;                       /* empty: the last */
+  mix_axes axis; /* empty: the last */
   MIX_LAYER_OPTIONS
 } mix_softmax_layer_options;
 MIX_API mix_layer *mix_softmax_layer_with(const mix_softmax_layer_options *options);
 
-/* ReLU: max_value where x >= max_value, x where x >= threshold, else negative_slope (x - threshold). Negative numbers:
- * ValueError. */
+/* ReLU: max_value where x >= max_value, x where x >= threshold, else negative_slope (x - threshold).
+ * Negative options are a ValueError. */
 typedef struct mix_relu_layer_options {
   size_t size;
   MIX_LAYER_OPTIONS
-  double max_value;                    /* 0: none; MIX_ZERO */
+  double max_value; /* 0: none; MIX_ZERO is accepted */
   double negative_slope;
   double threshold;
 } mix_relu_layer_options;
@@ -91,19 +99,21 @@ MIX_API mix_layer *mix_relu_layer_with(const mix_relu_layer_options *options);
 typedef struct mix_leaky_relu_layer_options {
   size_t size;
   MIX_LAYER_OPTIONS
-  double negative_slope;               /* Keras 2: alpha. 0 means 0.3; MIX_ZERO; negative: ValueError */
+  double negative_slope; /* Keras 2: alpha. 0 means 0.3; MIX_ZERO is accepted; negative: ValueError */
 } mix_leaky_relu_layer_options;
 MIX_API mix_layer *mix_leaky_relu_layer_with(const mix_leaky_relu_layer_options *options);
 
-/* PReLU: x where x > 0, else alpha x; alpha has the input's shape without the batch, 1 along shared axes. */
+/* PReLU: x where x > 0, else alpha x. alpha has the input's shape without the batch, and size 1 along
+ * shared axes. */
 typedef struct mix_prelu_options {
   size_t size;
   MIX_LAYER_OPTIONS
-  const char *alpha_initializer;       /* NULL: "zeros" */
+  const char *alpha_initializer; /* NULL: "zeros" */
   mix_initializer *alpha_initializer_object;
   mix_regularizer *alpha_regularizer;
   mix_constraint *alpha_constraint;
-  mix_axes shared_axes;                /* counted with the batch as axis 0, which may not be named; empty: none */
+  /* Axis 0 is the batch, which must not be named; empty: none. */
+  mix_axes shared_axes;
 } mix_prelu_options;
 MIX_API mix_layer *mix_prelu_with(const mix_prelu_options *options);
 
@@ -111,7 +121,7 @@ MIX_API mix_layer *mix_prelu_with(const mix_prelu_options *options);
 typedef struct mix_elu_layer_options {
   size_t size;
   MIX_LAYER_OPTIONS
-  double alpha;                        /* 0 means 1; MIX_ZERO */
+  double alpha; /* 0 means 1; MIX_ZERO is accepted */
 } mix_elu_layer_options;
 MIX_API mix_layer *mix_elu_layer_with(const mix_elu_layer_options *options);
 
@@ -119,16 +129,16 @@ MIX_API mix_layer *mix_elu_layer_with(const mix_elu_layer_options *options);
 typedef struct mix_thresholded_relu_options {
   size_t size;
   MIX_LAYER_OPTIONS
-  double theta;                        /* 0 means 1; MIX_ZERO; negative: ValueError */
+  double theta; /* 0 means 1; MIX_ZERO is accepted; negative: ValueError */
 } mix_thresholded_relu_options;
 MIX_API mix_layer *mix_thresholded_relu_with(const mix_thresholded_relu_options *options);
 
 /* ---- shapes ---- */
 
-/* Reshape: (batch, ...) -> (batch, target_shape...); another number of elements: ValueError. */
+/* Reshape: (batch, ...) -> (batch, target_shape...). ValueError if the number of elements differs. */
 typedef struct mix_reshape_layer_options {
   size_t size;
-  mix_shape target_shape;              /* required; one -1 is worked out */
+  mix_shape target_shape; /* required; one dimension of -1 is computed */
   MIX_LAYER_OPTIONS
 } mix_reshape_layer_options;
 MIX_API mix_layer *mix_reshape_layer_with(const mix_reshape_layer_options *options);
@@ -136,7 +146,7 @@ MIX_API mix_layer *mix_reshape_layer_with(const mix_reshape_layer_options *optio
 /* Permute: axis i of the result (1, 2, ...; the batch stays) is axis dims[i - 1] of the input. */
 typedef struct mix_permute_options {
   size_t size;
-  mix_axes dims;                       /* required: 1 to n in any order (ValueError) */
+  mix_axes dims; /* required: a permutation of 1 to n (ValueError) */
   MIX_LAYER_OPTIONS
 } mix_permute_options;
 MIX_API mix_layer *mix_permute_with(const mix_permute_options *options);
@@ -144,12 +154,13 @@ MIX_API mix_layer *mix_permute_with(const mix_permute_options *options);
 /* RepeatVector: (batch, features) -> (batch, n, features). */
 typedef struct mix_repeat_vector_options {
   size_t size;
-  int64_t n;                           /* required, positive (ValueError) */
+  int64_t n; /* required, positive (ValueError) */
   MIX_LAYER_OPTIONS
 } mix_repeat_vector_options;
 MIX_API mix_layer *mix_repeat_vector_with(const mix_repeat_vector_options *options);
 
-/* Masking: steps whose features all equal mask_value are zeroed, and the result carries the mask (true: any feature differs). */
+/* Masking: input (batch, steps, features). Sets steps to zero if all their features equal mask_value. The
+ * result carries the mask (batch, steps), true where some feature differs. */
 typedef struct mix_masking_options {
   size_t size;
   MIX_LAYER_OPTIONS
@@ -157,14 +168,17 @@ typedef struct mix_masking_options {
 } mix_masking_options;
 MIX_API mix_layer *mix_masking_with(const mix_masking_options *options);
 
-/* ---- merging: called with a list of tensors. Inputs of lower rank are expanded at axis 1; different batch sizes: ValueError
- * ---- */
+/* ---- merging layers: called with a list of tensors ----
+ * Inputs of lower rank are expanded at axis 1. ValueError if batch sizes differ. */
 typedef struct mix_merge_options {
   size_t size;
   MIX_LAYER_OPTIONS
 } mix_merge_options;
+/* The element-wise sum of two or more inputs. */
 MIX_API mix_layer *mix_add_layer_with(const mix_merge_options *options);
-MIX_API mix_layer *mix_subtract_layer_with(const mix_merge_options *options); /* exactly two inputs */
+/* The first of exactly two inputs minus the second. */
+MIX_API mix_layer *mix_subtract_layer_with(const mix_merge_options *options);
+/* The element-wise product, mean, maximum or minimum of two or more inputs. */
 MIX_API mix_layer *mix_multiply_layer_with(const mix_merge_options *options);
 MIX_API mix_layer *mix_average_with(const mix_merge_options *options);
 MIX_API mix_layer *mix_maximum_layer_with(const mix_merge_options *options);
@@ -172,69 +186,72 @@ MIX_API mix_layer *mix_minimum_layer_with(const mix_merge_options *options);
 
 typedef struct mix_concatenate_options {
   size_t size;
-  int axis;                            /* 0 means the last; MIX_AXIS_0 means 0 */
+  int axis; /* 0 means the last; MIX_AXIS_0 means 0 */
   MIX_LAYER_OPTIONS
 } mix_concatenate_options;
+/* Concatenates the inputs, whose other dimensions must be equal. */
 MIX_API mix_layer *mix_concatenate_with(const mix_concatenate_options *options);
 
-/* Dot: sums the products along an axis of each of two inputs, batch by batch; two vectors (batch, n) give (batch, 1). */
+/* Dot: the sum of products along one axis of each of two inputs, for each sample. Two vectors (batch, n)
+ * give (batch, 1). */
 typedef struct mix_dot_options {
   size_t size;
   mix_axes axes;                       /* required: one for both, or one for each; not the batch */
   MIX_LAYER_OPTIONS
-  bool normalize;                      /* first to unit length along these axes */
+  bool normalize;                      /* normalize the inputs to unit length along these axes first */
 } mix_dot_options;
 MIX_API mix_layer *mix_dot_with(const mix_dot_options *options);
 
 /* ---- preprocessing ---- */
 
-/* Rescaling: x scale + offset in the compute dtype. */
+/* Rescaling: x scale + offset, in the compute dtype. */
 typedef struct mix_rescaling_options {
   size_t size;
-  double scale;                        /* required; MIX_ZERO */
+  double scale; /* required; MIX_ZERO is accepted */
   double offset;
   MIX_LAYER_OPTIONS
 } mix_rescaling_options;
 MIX_API mix_layer *mix_rescaling_with(const mix_rescaling_options *options);
 
-/* Normalization: (x - mean) / max(sqrt(variance), 1e-7), with a mean and variance for each element of the axes kept. Given, or
- * learnt by adapt; then they are weights: mean, variance, count (int64). */
+/* Normalization: (x - mean) / max(sqrt(variance), 1e-7), with a mean and a variance for each element of
+ * the kept axes. They are given, or learnt by adapt; then they are weights: mean, variance, count (int64). */
 typedef struct mix_normalization_options {
   size_t size;
-  mix_axes axis;                       /* kept; empty: the last */
+  mix_axes axis;                       /* the axes kept; empty: the last */
   MIX_LAYER_OPTIONS
   bool axis_none;                      /* Keras: axis=None: one mean and one variance for all */
   mix_tensor *mean, *variance;         /* both or none; broadcast to the sizes of the kept axes */
   bool invert;                         /* mean + x max(sqrt(variance), 1e-7) */
 } mix_normalization_options;
 MIX_API mix_layer *mix_normalization_with(const mix_normalization_options *options);
-/* Mean and biased variance of `data` over the axes not kept, replacing what was learnt. */
+/* Learns mean and biased variance of `data` over the axes that are not kept, replacing earlier ones. */
 MIX_API mix_status mix_normalization_adapt(mix_layer *layer, mix_tensor *data);
-/* The same from many batches: forget, then add each, weighted by its number of elements. */
+/* The same from many batches: reset, then add each batch, weighted by its number of elements. */
 MIX_API mix_status mix_normalization_reset(mix_layer *layer);
 MIX_API mix_status mix_normalization_update(mix_layer *layer, mix_tensor *batch);
 
-/* Discretization: the number of boundaries that are not above x, as int64 or encoded. dtype defaults to int64, encoded to
- * floatx. */
+/* Discretization: the number of boundaries that are not above x, as int64 or encoded. dtype defaults to
+ * int64, with an encoding to floatx. */
 typedef struct mix_discretization_options {
   size_t size;
-  const double *bin_boundaries;        /* copied; ascending (ValueError). Either these or num_bins with adapt */
+  const double *bin_boundaries; /* copied; ascending (ValueError). Either these or num_bins with adapt */
   int boundary_count;
   MIX_LAYER_OPTIONS
   int num_bins;
-  double epsilon;                      /* of adapt's quantiles: 0 means 0.01; in (0, 1) */
-  const char *output_mode;             /* NULL: "int"; "one_hot", "multi_hot", "count" as CategoryEncoding's */
+  double epsilon; /* of the quantiles of adapt: 0 means 0.01; in (0, 1) */
+  const char *output_mode; /* NULL: "int"; "one_hot", "multi_hot", "count" as in CategoryEncoding */
 } mix_discretization_options;
 MIX_API mix_layer *mix_discretization_with(const mix_discretization_options *options);
-/* Learns num_bins - 1 boundaries of equally filled bins; and the same from many batches. */
+/* Learns num_bins - 1 boundaries so that all bins have equal counts; and the same from many batches. */
 MIX_API mix_status mix_discretization_adapt(mix_layer *layer, mix_tensor *data);
 MIX_API mix_status mix_discretization_reset(mix_layer *layer);
 MIX_API mix_status mix_discretization_update(mix_layer *layer, mix_tensor *batch);
 
-/* CategoryEncoding: ids (..., n) in [0, num_tokens) to floatx, whatever the policy (give dtype for another). multi_hot and count
- * encode the last axis: (..., num_tokens); one_hot each id: (..., n, num_tokens), or (..., num_tokens) where n is 1. `count` takes
- * weights of the ids' shape as the call's first further argument. tf_keras: an id outside is an error at run time; keras3: encoded
- * as zeros. */
+/* CategoryEncoding: ids (..., n) in [0, num_tokens) to floatx, whatever the policy (set dtype for
+ * another). multi_hot and count encode the last axis: (..., num_tokens). one_hot encodes each id: (..., n,
+ * num_tokens), or (..., num_tokens) if n is 1. `count` takes weights of the ids' shape as the first
+ * further argument of the call. An id out of range is an error at run time in tf_keras, and gives zeros in
+ * keras3. */
 typedef struct mix_category_encoding_options {
   size_t size;
   int64_t num_tokens;                  /* required, positive (ValueError) */
@@ -243,7 +260,8 @@ typedef struct mix_category_encoding_options {
 } mix_category_encoding_options;
 MIX_API mix_layer *mix_category_encoding_with(const mix_category_encoding_options *options);
 
-/* ---- Embedding: rows of embeddings (input_dim, output_dim) at integer indices; others are cast to int32 ---- */
+/* ---- Embedding: rows of embeddings (input_dim, output_dim) at integer indices; other dtypes are cast to
+ * int32 ---- */
 typedef struct mix_embedding_options {
   size_t size;
   int64_t input_dim, output_dim;       /* required, positive (ValueError) */
@@ -252,20 +270,21 @@ typedef struct mix_embedding_options {
   mix_initializer *embeddings_initializer_object;
   mix_regularizer *embeddings_regularizer;
   mix_constraint *embeddings_constraint;
-  bool mask_zero;                      /* the result carries the mask indices != 0 */
+  bool mask_zero; /* the result carries the mask indices != 0 */
 } mix_embedding_options;
 MIX_API mix_layer *mix_embedding_with(const mix_embedding_options *options);
 
-/* ---- normalisation ---- */
+/* ---- normalization ---- */
 
-/* BatchNormalization: gamma (x - mean) / sqrt(variance + epsilon) + beta. In training, unless frozen, with the batch's mean and
- * biased variance over all axes but `axis`, moving the weights moving_mean and moving_variance towards them; else with these. */
+/* BatchNormalization: gamma (x - mean) / sqrt(variance + epsilon) + beta. In training, unless frozen, mean
+ * and biased variance are those of the batch over all axes but `axis`, and the weights moving_mean and
+ * moving_variance move towards them. Otherwise these weights are used. */
 typedef struct mix_batch_normalization_options {
   size_t size;
   MIX_LAYER_OPTIONS
   int axis;                            /* 0 means the last; MIX_AXIS_0 means 0 */
-  double momentum;                     /* 0 means 0.99; MIX_ZERO */
-  double epsilon;                      /* 0 means 1e-3; MIX_ZERO */
+  double momentum;                     /* 0 means 0.99; MIX_ZERO is accepted */
+  double epsilon;                      /* 0 means 1e-3; MIX_ZERO is accepted */
   bool no_center, no_scale;            /* Keras: center=True, scale=True: beta, gamma */
   const char *beta_initializer, *gamma_initializer;                   /* NULL: "zeros", "ones" */
   const char *moving_mean_initializer, *moving_variance_initializer;  /* NULL: "zeros", "ones" */
@@ -273,17 +292,18 @@ typedef struct mix_batch_normalization_options {
   mix_initializer *moving_mean_initializer_object, *moving_variance_initializer_object;
   mix_regularizer *beta_regularizer, *gamma_regularizer;
   mix_constraint *beta_constraint, *gamma_constraint;
-  bool fused;                          /* tf_keras: demands the fused rules (rank 4 or 5, not float64: ValueError) */
-  bool not_fused;                      /* tf_keras: fused=False */
+  bool fused; /* tf_keras: requires the fused rules (rank 4 or 5, not float64: ValueError) */
+  bool not_fused; /* tf_keras: fused=False */
 } mix_batch_normalization_options;
 MIX_API mix_layer *mix_batch_normalization_with(const mix_batch_normalization_options *options);
 
-/* LayerNormalization: by the mean and biased variance of each sample over the axes; gamma and beta have the sizes of the axes. */
+/* LayerNormalization: normalizes by the mean and biased variance of each sample over the axes. gamma and
+ * beta have the sizes of the axes. */
 typedef struct mix_layer_normalization_options {
   size_t size;
   MIX_LAYER_OPTIONS
   mix_axes axis;                       /* empty: the last */
-  double epsilon;                      /* 0 means 1e-3; MIX_ZERO */
+  double epsilon;                      /* 0 means 1e-3; MIX_ZERO is accepted */
   bool no_center, no_scale;            /* Keras: center=True, scale=True: beta, gamma */
   const char *beta_initializer, *gamma_initializer; /* NULL: "zeros", "ones" */
   mix_initializer *beta_initializer_object, *gamma_initializer_object;
@@ -292,13 +312,14 @@ typedef struct mix_layer_normalization_options {
 } mix_layer_normalization_options;
 MIX_API mix_layer *mix_layer_normalization_with(const mix_layer_normalization_options *options);
 
-/* GroupNormalization: by the moments of each sample and group of channels; gamma and beta (channels). */
+/* GroupNormalization: normalizes by the mean and variance of each sample and group of channels; gamma and
+ * beta (channels). */
 typedef struct mix_group_normalization_options {
   size_t size;
-  int64_t groups;                      /* 0 means 32; -1: one for each channel; must divide the channels (ValueError) */
+  int64_t groups; /* 0 means 32; -1: one for each channel; must divide the channels (ValueError) */
   MIX_LAYER_OPTIONS
-  int axis;                            /* 0 means the last; the batch may not be named */
-  double epsilon;                      /* 0 means 1e-3; MIX_ZERO */
+  int axis;                            /* 0 means the last; must not be the batch */
+  double epsilon;                      /* 0 means 1e-3; MIX_ZERO is accepted */
   bool no_center, no_scale;            /* Keras: center=True, scale=True: beta, gamma */
   const char *beta_initializer, *gamma_initializer; /* NULL: "zeros", "ones" */
   mix_initializer *beta_initializer_object, *gamma_initializer_object;
@@ -312,7 +333,7 @@ typedef struct mix_rms_normalization_options {
   size_t size;
   MIX_LAYER_OPTIONS
   mix_axes axis;                       /* empty: the last */
-  double epsilon;                      /* 0 means 1e-6; MIX_ZERO */
+  double epsilon;                      /* 0 means 1e-6; MIX_ZERO is accepted */
 } mix_rms_normalization_options;
 MIX_API mix_layer *mix_rms_normalization_with(const mix_rms_normalization_options *options);
 
@@ -320,21 +341,21 @@ MIX_API mix_layer *mix_rms_normalization_with(const mix_rms_normalization_option
 typedef struct mix_unit_normalization_options {
   size_t size;
   MIX_LAYER_OPTIONS
-  mix_axes axis;                       /* empty: the last */
+  mix_axes axis; /* empty: the last */
 } mix_unit_normalization_options;
 MIX_API mix_layer *mix_unit_normalization_with(const mix_unit_normalization_options *options);
 
-/* ---- noise and penalties: act in training alone ---- */
+/* ---- noise and penalties: active only in training ---- */
 
-/* SpatialDropout: Dropout that keeps or drops whole channels. */
+/* SpatialDropout: Dropout that keeps or drops whole channels. 1D takes (batch, steps, channels). */
 typedef struct mix_spatial_dropout_options {
   size_t size;
   double rate;                         /* required, in [0, 1] (ValueError) */
   MIX_LAYER_OPTIONS
   const char *data_format;             /* NULL: "channels_last"; "channels_first" (2D, 3D) */
-  uint64_t seed;                       /* 0: one of its own */
+  uint64_t seed;                       /* 0: derived from the global seed */
 } mix_spatial_dropout_options;
-MIX_API mix_layer *mix_spatial_dropout1d_with(const mix_spatial_dropout_options *options); /* (batch, steps, channels) */
+MIX_API mix_layer *mix_spatial_dropout1d_with(const mix_spatial_dropout_options *options);
 MIX_API mix_layer *mix_spatial_dropout2d_with(const mix_spatial_dropout_options *options);
 MIX_API mix_layer *mix_spatial_dropout3d_with(const mix_spatial_dropout_options *options);
 
@@ -343,7 +364,7 @@ typedef struct mix_gaussian_noise_options {
   size_t size;
   double stddev;                       /* required, not negative (ValueError) */
   MIX_LAYER_OPTIONS
-  uint64_t seed;                       /* 0: one of its own */
+  uint64_t seed;                       /* 0: derived from the global seed */
 } mix_gaussian_noise_options;
 MIX_API mix_layer *mix_gaussian_noise_with(const mix_gaussian_noise_options *options);
 
@@ -352,40 +373,44 @@ typedef struct mix_gaussian_dropout_options {
   size_t size;
   double rate;                         /* required, in [0, 1) (ValueError) */
   MIX_LAYER_OPTIONS
-  uint64_t seed;                       /* 0: one of its own */
+  uint64_t seed;                       /* 0: derived from the global seed */
 } mix_gaussian_dropout_options;
 MIX_API mix_layer *mix_gaussian_dropout_with(const mix_gaussian_dropout_options *options);
 
-/* AlphaDropout: Dropout that keeps mean and variance of SELU's results. */
+/* AlphaDropout: Dropout that preserves mean and variance of the results of SELU. */
 typedef struct mix_alpha_dropout_options {
   size_t size;
   double rate;                         /* required, in [0, 1) (ValueError) */
   MIX_LAYER_OPTIONS
-  mix_shape noise_shape;               /* as Dropout's */
-  uint64_t seed;                       /* 0: one of its own */
+  mix_shape noise_shape;               /* as in Dropout */
+  uint64_t seed;                       /* 0: derived from the global seed */
 } mix_alpha_dropout_options;
 MIX_API mix_layer *mix_alpha_dropout_with(const mix_alpha_dropout_options *options);
 
-/* ActivityRegularization: x, adding l1 sum |x| + l2 sum x^2 to the losses, in and out of training. */
+/* ActivityRegularization: returns x and adds l1 sum |x| + l2 sum x^2 to the losses, in and out of
+ * training. */
 typedef struct mix_activity_regularization_options {
   size_t size;
-  double l1, l2;                       /* not negative (ValueError) */
+  double l1, l2; /* not negative (ValueError) */
   MIX_LAYER_OPTIONS
 } mix_activity_regularization_options;
 MIX_API mix_layer *mix_activity_regularization_with(const mix_activity_regularization_options *options);
 
-/* ---- Lambda: a C function as a layer. Its config names the function, but no layer can be made from that (ValueError) ---- */
+/* ---- Lambda: a C function as a layer. Its config names the function, but cannot be deserialized
+ * (ValueError) ---- */
 typedef struct mix_lambda_options {
   size_t size;
-  mix_tensor *(*function)(void *context, const mix_call_args *args); /* required; args as a layer class's call gets them */
+  /* Required; the arguments are those of a layer class's call. */
+  mix_tensor *(*function)(void *context, const mix_call_args *args);
   void *context;
   MIX_LAYER_OPTIONS
-  mix_tensor *(*mask)(void *context, const mix_call_args *args); /* the result's mask; NULL: none */
-  const char *function_name;           /* for the config; NULL: "lambda" */
+  /* The mask of the result; NULL: none. */
+  mix_tensor *(*mask)(void *context, const mix_call_args *args);
+  const char *function_name; /* for the config; NULL: "lambda" */
 } mix_lambda_options;
 MIX_API mix_layer *mix_lambda_with(const mix_lambda_options *options);
 
-/* Options with their sizes set, for C++. */
+/* Options with `size` set, for C++. */
 MIX_API mix_input_options mix_input_defaults(void);
 MIX_API mix_dense_options mix_dense_defaults(void);
 MIX_API mix_activation_options mix_activation_defaults(void);
@@ -422,69 +447,108 @@ MIX_API mix_activity_regularization_options mix_activity_regularization_defaults
 MIX_API mix_lambda_options mix_lambda_defaults(void);
 
 #ifndef __cplusplus
-#define mix_input(...) mix_input_with(&(const mix_input_options){.size = sizeof(mix_input_options), __VA_ARGS__})
-#define mix_dense(...) mix_dense_with(&(const mix_dense_options){.size = sizeof(mix_dense_options), __VA_ARGS__})
-#define mix_activation(...) mix_activation_with(&(const mix_activation_options){.size = sizeof(mix_activation_options), __VA_ARGS__})
-#define mix_flatten(...) mix_flatten_with(&(const mix_flatten_options){.size = sizeof(mix_flatten_options), __VA_ARGS__})
-#define mix_dropout(...) mix_dropout_with(&(const mix_dropout_options){.size = sizeof(mix_dropout_options), __VA_ARGS__})
-#define mix_softmax_layer(...)                                                                                                 \
-  mix_softmax_layer_with(&(const mix_softmax_layer_options){.size = sizeof(mix_softmax_layer_options), __VA_ARGS__})
-#define mix_relu_layer(...)                                                                                                    \
+#define mix_input(...)                                                                                      \
+  mix_input_with(&(const mix_input_options){.size = sizeof(mix_input_options), __VA_ARGS__})
+#define mix_dense(...)                                                                                      \
+  mix_dense_with(&(const mix_dense_options){.size = sizeof(mix_dense_options), __VA_ARGS__})
+#define mix_activation(...)                                                                                 \
+  mix_activation_with(&(const mix_activation_options){.size = sizeof(mix_activation_options), __VA_ARGS__})
+#define mix_flatten(...)                                                                                    \
+  mix_flatten_with(&(const mix_flatten_options){.size = sizeof(mix_flatten_options), __VA_ARGS__})
+#define mix_dropout(...)                                                                                    \
+  mix_dropout_with(&(const mix_dropout_options){.size = sizeof(mix_dropout_options), __VA_ARGS__})
+#define mix_softmax_layer(...)                                                                              \
+  mix_softmax_layer_with(                                                                                   \
+      &(const mix_softmax_layer_options){.size = sizeof(mix_softmax_layer_options), __VA_ARGS__})
+#define mix_relu_layer(...)                                                                                 \
   mix_relu_layer_with(&(const mix_relu_layer_options){.size = sizeof(mix_relu_layer_options), __VA_ARGS__})
-#define mix_leaky_relu_layer(...)                                                                                              \
-  mix_leaky_relu_layer_with(&(const mix_leaky_relu_layer_options){.size = sizeof(mix_leaky_relu_layer_options), __VA_ARGS__})
-#define mix_prelu(...) mix_prelu_with(&(const mix_prelu_options){.size = sizeof(mix_prelu_options), __VA_ARGS__})
-#define mix_elu_layer(...) mix_elu_layer_with(&(const mix_elu_layer_options){.size = sizeof(mix_elu_layer_options), __VA_ARGS__})
-#define mix_thresholded_relu(...)                                                                                              \
-  mix_thresholded_relu_with(&(const mix_thresholded_relu_options){.size = sizeof(mix_thresholded_relu_options), __VA_ARGS__})
-#define mix_reshape_layer(...)                                                                                                 \
-  mix_reshape_layer_with(&(const mix_reshape_layer_options){.size = sizeof(mix_reshape_layer_options), __VA_ARGS__})
-#define mix_permute(...) mix_permute_with(&(const mix_permute_options){.size = sizeof(mix_permute_options), __VA_ARGS__})
-#define mix_repeat_vector(...)                                                                                                 \
-  mix_repeat_vector_with(&(const mix_repeat_vector_options){.size = sizeof(mix_repeat_vector_options), __VA_ARGS__})
-#define mix_masking(...) mix_masking_with(&(const mix_masking_options){.size = sizeof(mix_masking_options), __VA_ARGS__})
-#define mix_add_layer(...) mix_add_layer_with(&(const mix_merge_options){.size = sizeof(mix_merge_options), __VA_ARGS__})
-#define mix_subtract_layer(...) mix_subtract_layer_with(&(const mix_merge_options){.size = sizeof(mix_merge_options), __VA_ARGS__})
-#define mix_multiply_layer(...) mix_multiply_layer_with(&(const mix_merge_options){.size = sizeof(mix_merge_options), __VA_ARGS__})
-#define mix_average(...) mix_average_with(&(const mix_merge_options){.size = sizeof(mix_merge_options), __VA_ARGS__})
-#define mix_maximum_layer(...) mix_maximum_layer_with(&(const mix_merge_options){.size = sizeof(mix_merge_options), __VA_ARGS__})
-#define mix_minimum_layer(...) mix_minimum_layer_with(&(const mix_merge_options){.size = sizeof(mix_merge_options), __VA_ARGS__})
-#define mix_concatenate(...)                                                                                                   \
+#define mix_leaky_relu_layer(...)                                                                           \
+  mix_leaky_relu_layer_with(                                                                                \
+      &(const mix_leaky_relu_layer_options){.size = sizeof(mix_leaky_relu_layer_options), __VA_ARGS__})
+#define mix_prelu(...)                                                                                      \
+  mix_prelu_with(&(const mix_prelu_options){.size = sizeof(mix_prelu_options), __VA_ARGS__})
+#define mix_elu_layer(...)                                                                                  \
+  mix_elu_layer_with(&(const mix_elu_layer_options){.size = sizeof(mix_elu_layer_options), __VA_ARGS__})
+#define mix_thresholded_relu(...)                                                                           \
+  mix_thresholded_relu_with(                                                                                \
+      &(const mix_thresholded_relu_options){.size = sizeof(mix_thresholded_relu_options), __VA_ARGS__})
+#define mix_reshape_layer(...)                                                                              \
+  mix_reshape_layer_with(                                                                                   \
+      &(const mix_reshape_layer_options){.size = sizeof(mix_reshape_layer_options), __VA_ARGS__})
+#define mix_permute(...)                                                                                    \
+  mix_permute_with(&(const mix_permute_options){.size = sizeof(mix_permute_options), __VA_ARGS__})
+#define mix_repeat_vector(...)                                                                              \
+  mix_repeat_vector_with(                                                                                   \
+      &(const mix_repeat_vector_options){.size = sizeof(mix_repeat_vector_options), __VA_ARGS__})
+#define mix_masking(...)                                                                                    \
+  mix_masking_with(&(const mix_masking_options){.size = sizeof(mix_masking_options), __VA_ARGS__})
+#define mix_add_layer(...)                                                                                  \
+  mix_add_layer_with(&(const mix_merge_options){.size = sizeof(mix_merge_options), __VA_ARGS__})
+#define mix_subtract_layer(...)                                                                             \
+  mix_subtract_layer_with(&(const mix_merge_options){.size = sizeof(mix_merge_options), __VA_ARGS__})
+#define mix_multiply_layer(...)                                                                             \
+  mix_multiply_layer_with(&(const mix_merge_options){.size = sizeof(mix_merge_options), __VA_ARGS__})
+#define mix_average(...)                                                                                    \
+  mix_average_with(&(const mix_merge_options){.size = sizeof(mix_merge_options), __VA_ARGS__})
+#define mix_maximum_layer(...)                                                                              \
+  mix_maximum_layer_with(&(const mix_merge_options){.size = sizeof(mix_merge_options), __VA_ARGS__})
+#define mix_minimum_layer(...)                                                                              \
+  mix_minimum_layer_with(&(const mix_merge_options){.size = sizeof(mix_merge_options), __VA_ARGS__})
+#define mix_concatenate(...)                                                                                \
   mix_concatenate_with(&(const mix_concatenate_options){.size = sizeof(mix_concatenate_options), __VA_ARGS__})
 #define mix_dot(...) mix_dot_with(&(const mix_dot_options){.size = sizeof(mix_dot_options), __VA_ARGS__})
-#define mix_rescaling(...) mix_rescaling_with(&(const mix_rescaling_options){.size = sizeof(mix_rescaling_options), __VA_ARGS__})
-#define mix_normalization(...)                                                                                                 \
-  mix_normalization_with(&(const mix_normalization_options){.size = sizeof(mix_normalization_options), __VA_ARGS__})
-#define mix_discretization(...)                                                                                                \
-  mix_discretization_with(&(const mix_discretization_options){.size = sizeof(mix_discretization_options), __VA_ARGS__})
-#define mix_category_encoding(...)                                                                                             \
-  mix_category_encoding_with(&(const mix_category_encoding_options){.size = sizeof(mix_category_encoding_options), __VA_ARGS__})
-#define mix_embedding(...) mix_embedding_with(&(const mix_embedding_options){.size = sizeof(mix_embedding_options), __VA_ARGS__})
-#define mix_batch_normalization(...)                                                                                           \
-  mix_batch_normalization_with(&(const mix_batch_normalization_options){.size = sizeof(mix_batch_normalization_options), __VA_ARGS__})
-#define mix_layer_normalization(...)                                                                                           \
-  mix_layer_normalization_with(&(const mix_layer_normalization_options){.size = sizeof(mix_layer_normalization_options), __VA_ARGS__})
-#define mix_group_normalization(...)                                                                                           \
-  mix_group_normalization_with(&(const mix_group_normalization_options){.size = sizeof(mix_group_normalization_options), __VA_ARGS__})
-#define mix_rms_normalization(...)                                                                                             \
-  mix_rms_normalization_with(&(const mix_rms_normalization_options){.size = sizeof(mix_rms_normalization_options), __VA_ARGS__})
-#define mix_unit_normalization(...)                                                                                            \
-  mix_unit_normalization_with(&(const mix_unit_normalization_options){.size = sizeof(mix_unit_normalization_options), __VA_ARGS__})
-#define mix_spatial_dropout1d(...)                                                                                             \
-  mix_spatial_dropout1d_with(&(const mix_spatial_dropout_options){.size = sizeof(mix_spatial_dropout_options), __VA_ARGS__})
-#define mix_spatial_dropout2d(...)                                                                                             \
-  mix_spatial_dropout2d_with(&(const mix_spatial_dropout_options){.size = sizeof(mix_spatial_dropout_options), __VA_ARGS__})
-#define mix_spatial_dropout3d(...)                                                                                             \
-  mix_spatial_dropout3d_with(&(const mix_spatial_dropout_options){.size = sizeof(mix_spatial_dropout_options), __VA_ARGS__})
-#define mix_gaussian_noise(...)                                                                                                \
-  mix_gaussian_noise_with(&(const mix_gaussian_noise_options){.size = sizeof(mix_gaussian_noise_options), __VA_ARGS__})
-#define mix_gaussian_dropout(...)                                                                                              \
-  mix_gaussian_dropout_with(&(const mix_gaussian_dropout_options){.size = sizeof(mix_gaussian_dropout_options), __VA_ARGS__})
-#define mix_alpha_dropout(...)                                                                                                 \
-  mix_alpha_dropout_with(&(const mix_alpha_dropout_options){.size = sizeof(mix_alpha_dropout_options), __VA_ARGS__})
-#define mix_activity_regularization(...)                                                                                       \
-  mix_activity_regularization_with(&(const mix_activity_regularization_options){.size = sizeof(mix_activity_regularization_options), __VA_ARGS__})
-#define mix_lambda(...) mix_lambda_with(&(const mix_lambda_options){.size = sizeof(mix_lambda_options), __VA_ARGS__})
+#define mix_rescaling(...)                                                                                  \
+  mix_rescaling_with(&(const mix_rescaling_options){.size = sizeof(mix_rescaling_options), __VA_ARGS__})
+#define mix_normalization(...)                                                                              \
+  mix_normalization_with(                                                                                   \
+      &(const mix_normalization_options){.size = sizeof(mix_normalization_options), __VA_ARGS__})
+#define mix_discretization(...)                                                                             \
+  mix_discretization_with(                                                                                  \
+      &(const mix_discretization_options){.size = sizeof(mix_discretization_options), __VA_ARGS__})
+#define mix_category_encoding(...)                                                                          \
+  mix_category_encoding_with(                                                                               \
+      &(const mix_category_encoding_options){.size = sizeof(mix_category_encoding_options), __VA_ARGS__})
+#define mix_embedding(...)                                                                                  \
+  mix_embedding_with(&(const mix_embedding_options){.size = sizeof(mix_embedding_options), __VA_ARGS__})
+#define mix_batch_normalization(...)                                                                        \
+  mix_batch_normalization_with(                                                                             \
+      &(const mix_batch_normalization_options){.size = sizeof(mix_batch_normalization_options), __VA_ARGS__})
+#define mix_layer_normalization(...)                                                                        \
+  mix_layer_normalization_with(                                                                             \
+      &(const mix_layer_normalization_options){.size = sizeof(mix_layer_normalization_options), __VA_ARGS__})
+#define mix_group_normalization(...)                                                                        \
+  mix_group_normalization_with(                                                                             \
+      &(const mix_group_normalization_options){.size = sizeof(mix_group_normalization_options), __VA_ARGS__})
+#define mix_rms_normalization(...)                                                                          \
+  mix_rms_normalization_with(                                                                               \
+      &(const mix_rms_normalization_options){.size = sizeof(mix_rms_normalization_options), __VA_ARGS__})
+#define mix_unit_normalization(...)                                                                         \
+  mix_unit_normalization_with(                                                                              \
+      &(const mix_unit_normalization_options){.size = sizeof(mix_unit_normalization_options), __VA_ARGS__})
+#define mix_spatial_dropout1d(...)                                                                          \
+  mix_spatial_dropout1d_with(                                                                               \
+      &(const mix_spatial_dropout_options){.size = sizeof(mix_spatial_dropout_options), __VA_ARGS__})
+#define mix_spatial_dropout2d(...)                                                                          \
+  mix_spatial_dropout2d_with(                                                                               \
+      &(const mix_spatial_dropout_options){.size = sizeof(mix_spatial_dropout_options), __VA_ARGS__})
+#define mix_spatial_dropout3d(...)                                                                          \
+  mix_spatial_dropout3d_with(                                                                               \
+      &(const mix_spatial_dropout_options){.size = sizeof(mix_spatial_dropout_options), __VA_ARGS__})
+#define mix_gaussian_noise(...)                                                                             \
+  mix_gaussian_noise_with(                                                                                  \
+      &(const mix_gaussian_noise_options){.size = sizeof(mix_gaussian_noise_options), __VA_ARGS__})
+#define mix_gaussian_dropout(...)                                                                           \
+  mix_gaussian_dropout_with(                                                                                \
+      &(const mix_gaussian_dropout_options){.size = sizeof(mix_gaussian_dropout_options), __VA_ARGS__})
+#define mix_alpha_dropout(...)                                                                              \
+  mix_alpha_dropout_with(                                                                                   \
+      &(const mix_alpha_dropout_options){.size = sizeof(mix_alpha_dropout_options), __VA_ARGS__})
+#define mix_activity_regularization(...)                                                                    \
+  mix_activity_regularization_with(                                                                         \
+      &(const mix_activity_regularization_options){.size = sizeof(mix_activity_regularization_options),     \
+                                                   __VA_ARGS__})
+#define mix_lambda(...)                                                                                     \
+  mix_lambda_with(&(const mix_lambda_options){.size = sizeof(mix_lambda_options), __VA_ARGS__})
 #endif
 
 #ifdef __cplusplus

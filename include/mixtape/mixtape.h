@@ -1,4 +1,5 @@
-/* Mixtape: mixed precision neural network training in C, with the semantics of the Keras mixed precision API. */
+/* Mixtape: mixed precision neural network training in C, with the semantics of Keras's mixed precision
+ * API. */
 #ifndef MIXTAPE_MIXTAPE_H
 #define MIXTAPE_MIXTAPE_H
 

@@ -1,5 +1,6 @@
-/* Ownership: every object is reference counted. What a constructor returns belongs to the innermost open scope and goes when
- * that scope ends; mix_retain keeps it longer. Containers retain what they hold. NULL is accepted by every release. */
+/* Ownership. Every object is reference counted. The result of a constructor belongs to the innermost open
+ * scope of the thread and is released when that scope ends; mix_retain keeps it longer. Containers retain
+ * their items. */
 #ifndef MIXTAPE_OBJECT_H
 #define MIXTAPE_OBJECT_H
 
@@ -9,36 +10,41 @@
 extern "C" {
 #endif
 
-/* Adds a reference to any Mixtape object and returns it; NULL gives NULL. */
+/* Adds a reference to any Mixtape object and returns it. NULL gives NULL. */
 MIX_API void *mix_retain(void *object);
-/* Gives back a reference that mix_retain added. */
+/* Releases a reference that mix_retain added. NULL is allowed. */
 MIX_API void mix_release(void *object);
 
-/* With no scope open, objects belong to the thread's root scope, released at thread exit or by mix_shutdown. */
+/* A scope owns the results of constructors. With no scope open they belong to the thread's root scope,
+ * which is released at thread exit or by mix_shutdown. */
 typedef struct mix_scope mix_scope;
-/* Opens a scope on this thread, inside those that are open; NULL only without memory. */
+/* Opens a scope on this thread, inside those that are open. NULL if memory runs out. */
 MIX_API mix_scope *mix_scope_begin(void);
 /* Ends the scope and those opened inside it, and releases what they own. */
 MIX_API void mix_scope_end(mix_scope *scope);
-/* Moves an object from its scope of this thread to the one around it, so that it outlives the inner one; returns it. */
+/* Moves an object from its scope of this thread to the enclosing one, so that it outlives the inner scope.
+ * Returns the object. */
 MIX_API void *mix_scope_leave(void *object);
-/* Releases what the calling thread's root scope owns and the library's caches. */
+/* Releases the objects of the calling thread's root scope, and the library's caches. */
 MIX_API void mix_shutdown(void);
 
-/* MIX_SCOPE { ... } must not be left by break, return or goto. */
-#define MIX_SCOPE for (mix_scope *mix_scope_here_ = mix_scope_begin(); mix_scope_here_; mix_scope_end(mix_scope_here_), mix_scope_here_ = NULL)
+/* MIX_SCOPE { ... } opens a scope for a block. Do not leave the block by break, return or goto. */
+#define MIX_SCOPE                                                                                           \
+  for (mix_scope *mix_scope_here_ = mix_scope_begin(); mix_scope_here_;                                     \
+       mix_scope_end(mix_scope_here_), mix_scope_here_ = NULL)
 
-/* Lists hold objects (or NULL) and retain them. */
+/* A new list that retains its items; an item may be NULL. */
 MIX_API mix_list *mix_list_new(int count, void *const *items);
-/* Items; 0 for NULL. */
+/* The number of items; 0 for NULL. */
 MIX_API int mix_list_count(const mix_list *list);
-/* Borrowed; NULL for an item that is absent. An index outside the list is an error. */
+/* The item at `index`, borrowed; may be NULL. ValueError if the index is out of range. */
 MIX_API void *mix_list_get(const mix_list *list, int index);
-/* Retains the item, which may be NULL. */
+/* Appends an item, which the list retains; it may be NULL. */
 MIX_API mix_status mix_list_append(mix_list *list, void *item);
 #ifndef __cplusplus
 /* mix_list_of(a, b, c): a new list of these objects. */
-#define mix_list_of(...) mix_list_new((int)(sizeof((void *[]){__VA_ARGS__}) / sizeof(void *)), (void *[]){__VA_ARGS__})
+#define mix_list_of(...)                                                                                    \
+  mix_list_new((int)(sizeof((void *[]){__VA_ARGS__}) / sizeof(void *)), (void *[]){__VA_ARGS__})
 #endif
 
 #ifdef __cplusplus

@@ -1,7 +1,10 @@
-/* Errors and messages. A constructor or operation that fails returns NULL and records the first error of its thread; while an
- * error is pending every constructor, operation and action fails at once with it, so that a chain is checked once at its end. NULL where
- * an object is wanted is a TypeError; only look-ups (a name, a dtype, a count, a member that is borrowed) give NULL or 0 for no object, and
- * record nothing. The errors of one thread are its own: what a library's thread meets is that of the call which waits for it. */
+/* Errors and log messages. A constructor or operation that fails returns NULL and records the first error
+ * of its thread. While an error is pending, every constructor, operation and action fails at once, so one
+ * check at the end of a chain is enough.
+ * NULL instead of an object is a TypeError. Getters (of a name, a dtype, a count, a borrowed member)
+ * instead return NULL or 0 for NULL and record nothing.
+ * Each thread has its own pending error. An error in a worker thread of the library is recorded by the
+ * call that waits for it. */
 #ifndef MIXTAPE_STATUS_H
 #define MIXTAPE_STATUS_H
 
@@ -11,18 +14,18 @@
 extern "C" {
 #endif
 
-/* code, name, what it stands for (the Python exception that Keras raises, where there is one) */
-#define MIX_STATUS_LIST(X)                                                                                                     \
-  X(MIX_OK, "ok", "no error")                                                                                                  \
-  X(MIX_TYPE_ERROR, "TypeError", "an argument of the wrong kind or dtype")                                                     \
-  X(MIX_VALUE_ERROR, "ValueError", "an argument of the right kind with a value that cannot be used")                           \
-  X(MIX_ATTRIBUTE_ERROR, "AttributeError", "an object has no attribute of that name")                                          \
-  X(MIX_RUNTIME_ERROR, "RuntimeError", "a call that is not possible in this state")                                            \
-  X(MIX_MEMORY_ERROR, "MemoryError", "out of memory")                                                                          \
-  X(MIX_IO_ERROR, "OSError", "a file that cannot be read or written")                                                          \
-  X(MIX_FORMAT_ERROR, "FormatError", "a file whose content is damaged or of another kind")                                     \
-  X(MIX_UNSUPPORTED, "NotImplementedError", "a combination that this build or machine does not offer")                         \
-  X(MIX_BUSY, "Busy", "the object is in use by another call")                                                                  \
+/* code, name (of the Python exception that Keras raises, if there is one), meaning */
+#define MIX_STATUS_LIST(X)                                                                                  \
+  X(MIX_OK, "ok", "no error")                                                                               \
+  X(MIX_TYPE_ERROR, "TypeError", "an argument of the wrong kind or dtype")                                  \
+  X(MIX_VALUE_ERROR, "ValueError", "an argument of the right kind with a value that cannot be used")        \
+  X(MIX_ATTRIBUTE_ERROR, "AttributeError", "an object has no attribute of that name")                       \
+  X(MIX_RUNTIME_ERROR, "RuntimeError", "a call that is not possible in this state")                         \
+  X(MIX_MEMORY_ERROR, "MemoryError", "out of memory")                                                       \
+  X(MIX_IO_ERROR, "OSError", "a file that cannot be read or written")                                       \
+  X(MIX_FORMAT_ERROR, "FormatError", "a file whose content is damaged or of another kind")                  \
+  X(MIX_UNSUPPORTED, "NotImplementedError", "a combination that this build or machine does not offer")      \
+  X(MIX_BUSY, "Busy", "the object is in use by another call")                                               \
   X(MIX_INTERNAL_ERROR, "InternalError", "a defect of the library: please report it")
 
 typedef enum mix_status {
@@ -31,23 +34,33 @@ typedef enum mix_status {
 #undef MIX_STATUS_ENUM
 } mix_status;
 
-/* The pending error of this thread, MIX_OK where there is none. */
+/* The pending error of this thread; MIX_OK if there is none. */
 MIX_API mix_status mix_error(void);
-/* Its message, "" where there is none; valid until the error is cleared. Names the call, the layer, the shapes and the dtypes. */
+/* The message of the pending error; "" if there is none. It names the call, the layer, the shapes and the
+ * dtypes. Valid until the error is cleared. */
 MIX_API const char *mix_error_message(void);
-/* Forgets the pending error. */
+/* Clears the pending error. */
 MIX_API void mix_error_clear(void);
-/* Forgets the pending error and returns its code; copies the message (cut to `size`) into `message` unless that is NULL. */
+/* Clears the pending error and returns its code. Copies the message, truncated to `size` bytes, into
+ * `message` unless that is NULL. */
 MIX_API mix_status mix_error_take(char *message, size_t size);
-/* "ValueError" for MIX_VALUE_ERROR, and so on. */
+/* The name of a status: "ValueError" for MIX_VALUE_ERROR. */
 MIX_API const char *mix_status_name(mix_status status);
 
-/* PROGRESS: a piece of progress output, to be written as it is; the others are whole messages without a newline. */
-typedef enum mix_log_level { MIX_LOG_DEBUG, MIX_LOG_INFO, MIX_LOG_WARNING, MIX_LOG_ERROR, MIX_LOG_PROGRESS } mix_log_level;
+/* PROGRESS: a piece of progress output, to be written unchanged. The others are whole messages without a
+ * newline. */
+typedef enum mix_log_level {
+  MIX_LOG_DEBUG,
+  MIX_LOG_INFO,
+  MIX_LOG_WARNING,
+  MIX_LOG_ERROR,
+  MIX_LOG_PROGRESS
+} mix_log_level;
 typedef void (*mix_log_callback)(void *context, mix_log_level level, const char *message);
-/* All that the library has to say goes to this callback (process-wide); with none set, messages are dropped. */
+/* Sets the callback of the process that receives all messages. With NULL, the default, messages are
+ * dropped. The callback may call the library. */
 MIX_API void mix_set_log_callback(mix_log_callback callback, void *context);
-/* A callback to set: writes progress as it is and each message as a line to standard error. */
+/* A log callback that writes to standard error: progress unchanged, every other message as a line. */
 MIX_API void mix_log_to_stderr(void *context, mix_log_level level, const char *message);
 
 #ifdef __cplusplus

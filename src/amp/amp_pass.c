@@ -1,6 +1,6 @@
-/* The automatic mixed precision rewrite of captured functions: the graph as the rewrite sees it, made from
- * the ops' signatures and TensorFlow names, and its decisions carried out: other dtypes, and casts. It comes
- * first, before any pass makes ops that TensorFlow's lists do not know. */
+/* The automatic mixed precision rewrite as a pass. It builds the rewrite's view of a captured function from
+ * op signatures and TensorFlow names, and applies the decisions: new dtypes, and casts. It runs first, before
+ * other passes create ops that are not in TensorFlow's lists. */
 #include "amp/amp_pass.h"
 
 #include "base/alloc.h"
@@ -16,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Attributes that repeat the dtype of a result. */
+/* Attributes that hold the dtype of a result. */
 static const struct {
   const mix_op *op;
   size_t offset;
@@ -31,11 +31,13 @@ static const struct {
 typedef struct view {
   mix_ir *ir;
   mix_amp_graph *graph;
-  int *node;       /* of the ir, by node of the graph; results and stores of variables, which come last: -1 */
-  int *graph_node; /* by node of the ir */
-  int *ports;      /* scratch: inputs of a letter, then outputs */
-  int first_result;    /* the first of those that come last: each result, then each variable's exit */
-  int *inserted, *own; /* results of casts: of the rewrite, and by node of the graph; -1: none */
+  /* ir node, by graph node; -1: one of the end nodes (results and stores of variables), which come last */
+  int *node;
+  int *graph_node;  /* graph node, by ir node */
+  int *ports;       /* scratch: the inputs of a type, then its outputs */
+  int first_result; /* first end node: one for each result, then one for each variable's exit */
+  /* result values of casts: those of the rewrite, and by graph node those of the function; -1: none */
+  int *inserted, *own;
 } view;
 
 static int float_bits(const mix_op *op, int variable) {
@@ -46,7 +48,7 @@ static int float_bits(const mix_op *op, int variable) {
   return bits;
 }
 
-/* A type that the node added last has on these ports. */
+/* Adds a type, with these ports, to the latest node. */
 static bool add_type(view *v, const char *id, mix_dtype dtype, unsigned floats, int inputs, int outputs) {
   mix_amp_type_spec spec = {
       .id = id, .dtype = mix_amp_dtype_of(mix_dtype_name(dtype)), .allowed = floats, .kernel = floats};
@@ -57,8 +59,9 @@ static bool add_type(view *v, const char *id, mix_dtype dtype, unsigned floats, 
   return mix_amp_graph_add_type(v->graph, &spec);
 }
 
-/* The letter of each operand and result, in order: at most `most`, or -1. */
-static int spell(const mix_ir_node *node, char *letters, int most) {
+/* The signature letter of each operand and result, in order. Returns their number, or -1 if there are more
+ * than `max` or they do not fit. */
+static int signature_letters(const mix_ir_node *node, char *letters, int max) {
   int used = 0, operand = 0;
   const char *p = node->op->signature;
   for (; *p && *p != '-'; p += *p == ',') {
@@ -66,16 +69,16 @@ static int spell(const mix_ir_node *node, char *letters, int most) {
     bool many = *p == '*';
     if (many) p++;
     for (int last = many ? node->input_count : operand + 1; operand < last; operand++) {
-      if (used == most) return -1;
+      if (used == max) return -1;
       letters[used++] = letter;
     }
   }
   for (p += *p == '-' ? 2 : 0; *p; p++)
-    if (*p != ',' && used < most) letters[used++] = *p;
+    if (*p != ',' && used < max) letters[used++] = *p;
   return operand == node->input_count && used == node->input_count + node->output_count ? used : -1;
 }
 
-/* A type for each letter: upper case for what the op leaves open, lower case for what it fixes. */
+/* Adds a type for each letter: upper case for dtypes that the op leaves open, lower case for fixed ones. */
 static bool add_letters(view *v, const mix_ir_node *node, const char *letters, int count) {
   char done[256] = {0};
   for (int i = 0, variable = 0; i < count; i++) {
@@ -92,8 +95,8 @@ static bool add_letters(view *v, const mix_ir_node *node, const char *letters, i
         v->ir->values[i < node->input_count ? node->inputs[i] : node->first_output + i - node->input_count]
             .dtype;
     char id[32];
-    if (!open)
-      snprintf(id, sizeof id, "=%c:%s", letter, mix_dtype_name(dtype)); /* 'i' and 'l' may both be int64 */
+    if (!open) /* 'i' and 'l' may both be int64 */
+      snprintf(id, sizeof id, "=%c:%s", letter, mix_dtype_name(dtype));
     else
       snprintf(id, sizeof id, is_cast ? "%c%sT" : "%c", letter, letter == 'S' ? "rc" : "st");
     if (!add_type(v, id, dtype, open ? (unsigned)float_bits(node->op, variable) : 0, inputs, outputs))
@@ -121,9 +124,9 @@ static bool add_node(view *v, int n) {
            add_type(v, "dtype", v->ir->values[node->first_output].dtype, 0, 0, 1);
   }
   char small[64], *letters = small;
-  int most = node->input_count + node->output_count;
-  if (most > (int)sizeof small && !(letters = mix_alloc((size_t)most))) return false;
-  int count = spell(node, letters, most);
+  int max = node->input_count + node->output_count;
+  if (max > (int)sizeof small && !(letters = mix_alloc((size_t)max))) return false;
+  int count = signature_letters(node, letters, max);
   spec.input_count = node->input_count;
   if (count < 0)
     mix_fail(MIX_INTERNAL_ERROR, "compile: %d operands do not fit the signature %s of %s", node->input_count,
@@ -139,7 +142,7 @@ static bool connect(view *v, int graph_node, int input, int value) {
   return mix_amp_graph_connect(v->graph, graph_node, input, v->graph_node[from->node], from->output);
 }
 
-/* What leaves the function keeps its dtype: an unlisted node that reads it. */
+/* A value that leaves the function keeps its dtype: its reader is an unlisted, preserved node. */
 static bool add_end(view *v, const char *op, const char *variable, int number, int value) {
   char name[160];
   snprintf(name, sizeof name, "%.100s%s%s_%d", variable ? variable : "", variable ? "/" : "", op, number);
@@ -151,14 +154,14 @@ static bool add_end(view *v, const char *op, const char *variable, int number, i
 
 static bool make_graph(view *v) {
   mix_ir *ir = v->ir;
-  int most = 1;
+  int max = 1;
   for (int n = 0; n < ir->node_count; n++)
-    if (ir->nodes[n].input_count + ir->nodes[n].output_count > most)
-      most = ir->nodes[n].input_count + ir->nodes[n].output_count;
+    if (ir->nodes[n].input_count + ir->nodes[n].output_count > max)
+      max = ir->nodes[n].input_count + ir->nodes[n].output_count;
   v->graph = mix_amp_graph_new(ir->name ? ir->name : "function");
   v->graph_node = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->node_count + 1));
   v->node = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->node_count + 1));
-  v->ports = mix_ir_alloc(ir, sizeof(int) * (size_t)most);
+  v->ports = mix_ir_alloc(ir, sizeof(int) * (size_t)max);
   if (!v->graph || !v->graph_node || !v->node || !v->ports) return false;
   for (int n = 0; n < ir->node_count; n++) {
     if (ir->nodes[n].dead) continue;
@@ -177,7 +180,7 @@ static bool make_graph(view *v) {
   return mix_amp_graph_finish(v->graph);
 }
 
-/* ---- carrying out ---- */
+/* ---- applying the decisions ---- */
 
 static bool set_dtype(mix_ir *ir, mix_ir_node *node, int output, mix_dtype dtype) {
   ir->values[node->first_output + output].dtype = dtype;
@@ -213,7 +216,7 @@ static bool change_dtypes(view *v, mix_amp_result *r) {
   return true;
 }
 
-/* Lets an input read another value. */
+/* Makes an input read another value. */
 static void redirect(view *v, int input, int value) {
   int g = v->graph->inputs[input].node, end = g - v->first_result;
   if (end < 0)
@@ -244,7 +247,7 @@ static bool insert_casts(view *v, mix_amp_result *r) {
   return true;
 }
 
-/* For who asks what becomes of the casts. Before nodes are sorted. */
+/* Registers the casts with the cast watch. Must run before nodes are sorted. */
 static bool watch_casts(view *v, mix_amp_result *r) {
   if (v->ir->replay) return true;
   v->own = mix_ir_alloc(v->ir, sizeof(int) * (size_t)(v->graph->node_count + 1));
@@ -255,8 +258,7 @@ static bool watch_casts(view *v, mix_amp_result *r) {
   return v->own && mix_cast_watch_begin(v->ir, r, v->inserted, v->own);
 }
 
-/* The function before or after the rewrite as text, beside the lists, as TensorFlow writes its graphs there.
- */
+/* Writes the function before or after the rewrite as text to LOG_PATH, where TensorFlow writes its graphs. */
 static bool write_graph(mix_ir *ir, const mix_amp_options *options, const char *when) {
   if (!options->log_path || ir->replay) return true;
   struct timespec now;
@@ -279,10 +281,10 @@ static bool write_graph(mix_ir *ir, const mix_amp_options *options, const char *
 bool mix_pass_amp(mix_ir *ir) {
   mix_dtype target = mix_amp_target();
   mix_amp_options options;
-  if (target == MIX_DTYPE_NONE || ir->eager)
-    return true; /* what is computed op by op is no graph to rewrite */
-  for (int n = 0; n < ir->node_count; n++)
-    if (ir->nodes[n].program) return true; /* a graph read from text, rewritten and fused before */
+  /* eager evaluation has no graph to rewrite */
+  if (target == MIX_DTYPE_NONE || ir->eager) return true;
+  for (int n = 0; n < ir->node_count; n++) /* a graph read from text is rewritten and fused already */
+    if (ir->nodes[n].program) return true;
   if (!mix_amp_setting_options(target, &options)) return false;
   mix_scope *scope = mix_scope_begin();
   view v = {.ir = ir};

@@ -1,6 +1,6 @@
-/* What becomes of the casts of a rewritten function: the cleaning passes behind the rewrite remove some. When
- * they are through, the rewrite's result is told to who watches it. Casts are known by their results, whose
- * numbers stay. */
+/* Follows the casts of a rewritten function through the passes after the rewrite, some of which remove casts.
+ * After those passes it reports the rewrite's result to the observer. A cast is identified by its result
+ * value, whose number does not change. */
 #include "amp/cast_watch.h"
 
 #include "base/alloc.h"
@@ -25,7 +25,7 @@ bool mix_cast_watch_begin(mix_ir *ir, mix_amp_result *result, const int *inserte
 }
 
 static bool is_cast(const mix_ir *ir, int value) {
-  int n = mix_ir_producer(ir, value); /* of a node that is gone: any number */
+  int n = mix_ir_producer(ir, value); /* arbitrary if the node was removed */
   return n < ir->node_count && ir->nodes[n].first_output == value && !ir->nodes[n].dead &&
          ir->nodes[n].op == &mix_op_cast;
 }
@@ -40,7 +40,7 @@ void mix_cast_watch_pass(mix_ir *ir, const char *pass) {
     if (watch->own[g] >= 0 && !r->node_removed[g] && !is_cast(ir, watch->own[g])) r->node_removed[g] = pass;
 }
 
-/* Line by line: a message has a most of its own. */
+/* One message a line, because the length of a message is limited. */
 static void log_report(const mix_amp_result *result) {
   char *report = mix_amp_report(result);
   for (char *line = report, *end; line && *line; line = end) {

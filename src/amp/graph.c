@@ -1,4 +1,4 @@
-/* Building and checking the graph that the rewrite sees. */
+/* Building and checking the graph of the rewrite. */
 #include "amp/graph.h"
 #include "base/alloc.h"
 #include "base/error.h"
@@ -71,10 +71,10 @@ const char *mix_amp_graph_text(mix_amp_graph *graph, const char *text) {
   size_t size = strlen(text) + 1;
   struct mix_amp_text *block = graph->texts;
   if (!block || block->size - block->used < size) {
-    size_t room = size > TEXT_BLOCK ? size : TEXT_BLOCK;
-    block = mix_alloc(sizeof *block + room);
+    size_t capacity = size > TEXT_BLOCK ? size : TEXT_BLOCK;
+    block = mix_alloc(sizeof *block + capacity);
     if (!block) return NULL;
-    *block = (struct mix_amp_text){.next = graph->texts, .size = room};
+    *block = (struct mix_amp_text){.next = graph->texts, .size = capacity};
     graph->texts = block;
   }
   char *copy = block->bytes + block->used;
@@ -159,7 +159,7 @@ bool mix_amp_graph_control(mix_amp_graph *graph, int node, int source) {
 
 /* ---- checks ---- */
 
-/* A range of `ports` for each signature, filled from the claims; each port is claimed once. */
+/* Gives each signature a range of `ports` and fills it from the claims. Each port is claimed once. */
 static bool lay_out_ports(mix_amp_graph *graph) {
   int64_t total = 0, outputs = 0;
   for (int n = 0; n < graph->node_count; n++) {
@@ -201,8 +201,8 @@ static bool lay_out_ports(mix_amp_graph *graph) {
                       node->name, kind, claim->port, graph->types[*slot].id, graph->types[claim->type].id);
     *slot = claim->type;
   }
-  for (int n = 0; n < graph->node_count;
-       n++) /* outputs are all claimed: as many claims as ports, none twice */
+  /* outputs need no check: there are as many claims as ports, and none is claimed twice */
+  for (int n = 0; n < graph->node_count; n++)
     for (int second = 0; second <= (graph->nodes[n].renamed.op != NULL); second++) {
       const mix_amp_signature *signature = second ? &graph->nodes[n].renamed : &graph->nodes[n].as_is;
       for (int i = 0; i < graph->nodes[n].input_count; i++)
@@ -240,7 +240,7 @@ static bool collect_consumers(mix_amp_graph *graph) {
   graph->first_consumer = mix_calloc((size_t)graph->output_count + 2, sizeof *graph->first_consumer);
   graph->consumers = mix_alloc((size_t)graph->input_count * sizeof *graph->consumers);
   if (!graph->first_consumer || !graph->consumers) return false;
-  int *first = graph->first_consumer + 1; /* so that filling moves each start to its place */
+  int *first = graph->first_consumer + 1; /* offset by one, so that filling moves each start to its place */
   for (int i = 0; i < graph->input_count; i++)
     first[graph->nodes[graph->inputs[i].source].first_output + graph->inputs[i].port + 1]++;
   for (int i = 0; i < graph->output_count; i++) first[i + 1] += first[i];
@@ -254,7 +254,7 @@ static bool closes_loop(const mix_amp_graph *graph, int source, int node) {
          !strcmp(graph->nodes[node].as_is.op, "Merge");
 }
 
-/* Follows unsorted producers from an unsorted node as often as there are nodes: then it stands on a cycle. */
+/* Walks from an unsorted node to unsorted producers, one step for each node. It ends on a cycle. */
 static bool fail_cycle(const mix_amp_graph *graph, const int *waiting, const int *blocker) {
   int node = 0;
   while (waiting[node] == 0) node++;

@@ -1,5 +1,5 @@
-/* Reading the recorded format. A field or dtype that is not of the format is an error: a graph half
- * understood would be rewritten wrongly. */
+/* Reads recorded graphs. An unknown field or dtype is an error, since a partly understood graph would be
+ * rewritten incorrectly. */
 #include "amp/graph_json.h"
 #include "base/alloc.h"
 #include "base/error.h"
@@ -12,17 +12,17 @@
 
 typedef struct reader {
   const char *label; /* the file */
-  const char *node;  /* its name; NULL: outside nodes, or its name is not known yet: */
-  int number;        /* its place in graph.nodes; -1: outside nodes */
-  const char *type;  /* the type of the node that is being read, or NULL */
+  const char *node;  /* its name; NULL: outside of nodes, or not known yet */
+  int number;        /* its index in graph.nodes; -1: outside of nodes */
+  const char *type;  /* the current type of the node, or NULL */
   mix_rewrite_case *item;
   mix_amp_graph *graph;
-  int *ports; /* of the type being read: inputs, then outputs */
+  int *ports; /* of the current type: inputs, then outputs */
   int port_capacity;
 } reader;
 
-/* "node 'm': type T: ", "graph.nodes[3]: ", or nothing: where the reader is. */
-static const char *place(const reader *r, char *text, size_t size) {
+/* The position of the reader: "node 'm': type T: ", "graph.nodes[3]: ", or nothing. */
+static const char *position_text(const reader *r, char *text, size_t size) {
   text[0] = 0;
   if (r->node)
     snprintf(text, size, "node '%.200s': %s%.100s%s", r->node, r->type ? "type " : "", r->type ? r->type : "",
@@ -32,10 +32,10 @@ static const char *place(const reader *r, char *text, size_t size) {
   return text;
 }
 
-/* An error at what is being read. */
+/* Records an error with the position of the reader. */
 static void *fail(const reader *r, const char *what, const char *got) {
   char where[400];
-  return mix_fail(MIX_FORMAT_ERROR, "%s: %s%s%s", r->label, place(r, where, sizeof where), what,
+  return mix_fail(MIX_FORMAT_ERROR, "%s: %s%s%s", r->label, position_text(r, where, sizeof where), what,
                   got ? got : "");
 }
 
@@ -52,7 +52,7 @@ static bool known_fields(const reader *r, const json_t *object, const char *what
         used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", *field);
       char where[400];
       return mix_fail(MIX_FORMAT_ERROR, "%s: %s%s has the unknown field \"%s\"; there are %s", r->label,
-                      place(r, where, sizeof where), what, key, list);
+                      position_text(r, where, sizeof where), what, key, list);
     }
   }
   return true;
@@ -166,7 +166,7 @@ static bool read_types(reader *r, const json_t *object, bool renamed) {
 
 /* ---- nodes ---- */
 
-/* Inputs that carry data; control inputs stand last. -1 with the error recorded. */
+/* The number of data inputs. Control inputs come last. -1 with the error recorded. */
 static int count_inputs(const reader *r, const json_t *inputs) {
   const json_t *input;
   size_t i;
@@ -287,7 +287,7 @@ static bool read_graph(reader *r, const json_t *root) {
   return preserve(r, graph, "fetch") && preserve(r, graph, "feed") && mix_amp_graph_finish(r->graph);
 }
 
-/* ---- the head ---- */
+/* ---- header fields ---- */
 
 static bool read_gpu(const reader *r, const json_t *root, mix_amp_options *options) {
   static const char *const fields[] = {"architecture", "cuda", "cudnn", NULL};
@@ -386,7 +386,7 @@ mix_rewrite_case *mix_rewrite_read(const char *path, const mix_amp_options *base
   json_error_t error;
   errno = 0;
   json_t *root = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
-  bool unread = ferror(file); /* a folder, say */
+  bool unread = ferror(file); /* e.g. a directory */
   if (unread) mix_fail(MIX_IO_ERROR, "cannot read %s: %s", path, strerror(errno));
   fclose(file);
   if (!unread) return read_json(path, root, &error, base);

@@ -1,5 +1,5 @@
-/* The rewritten graph as a picture, in graphviz's language: colours by list, converted ops with a thick edge,
- * casts as ellipses. */
+/* The rewritten graph in graphviz's language: colours show lists, thick borders converted ops, ellipses
+ * casts. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -21,7 +21,7 @@ static const char *colour_of(mix_amp_class class) {
   return "#ffffff";
 }
 
-/* Inside double quotes. */
+/* Escapes for double quotes. */
 static void put_escaped(mix_text *out, const char *text) {
   for (; *text; text++) {
     if ((unsigned char)*text < 0x20)
@@ -31,7 +31,7 @@ static void put_escaped(mix_text *out, const char *text) {
   }
 }
 
-/* The type that the picture shows of a node: its first float32 one, else its first; -1: it has none. */
+/* The type shown for a node: its first float32 type, or its first; -1: none. */
 static int shown_type(const mix_amp_result *r, int node) {
   const mix_amp_signature *signature = mix_amp_signature_of(r, node);
   for (int t = signature->first_type; t < signature->first_type + signature->type_count; t++)
@@ -94,7 +94,8 @@ char *mix_amp_picture(const mix_amp_result *r) {
   put_escaped(&out, r->graph->label);
   mix_text_put(
       &out,
-      "\" {\n  rankdir=TB;\n  node [shape=box style=filled fontname=\"Helvetica\" fontsize=10];\n  edge [color=\"#606060\"];\n");
+      "\" {\n  rankdir=TB;\n  node [shape=box style=filled fontname=\"Helvetica\" fontsize=10];\n  edge "
+      "[color=\"#606060\"];\n");
   put_legend(&out);
   for (int n = 0; n < r->graph->node_count; n++) put_node(&out, r, n);
   put_casts(&out, r);

@@ -1,4 +1,4 @@
-/* The casts that the colours ask for (spec 7.5, step 15). */
+/* Inserts casts between types of different colours (spec 7.5, step 15). */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "amp/paint.h"
@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A cast behind an output port, or behind another cast of it; its number, -1 with the error recorded. */
+/* Adds a cast after an output port, or after an earlier cast of it. Returns its number, or -1 with the error
+ * recorded. */
 static int add_cast(mix_amp_result *r, int before, int node, int port, mix_amp_dtype dtype) {
   if (!mix_reserve(&r->casts, &r->cast_capacity, r->cast_count + 1, sizeof *r->casts)) return -1;
   r->casts[r->cast_count] = (mix_amp_cast){
@@ -14,7 +15,7 @@ static int add_cast(mix_amp_result *r, int before, int node, int port, mix_amp_d
   return r->cast_count++;
 }
 
-/* Lets an input read the cast added last. */
+/* Makes an input read the latest cast. */
 static bool use_cast(mix_amp_result *r, int input) {
   if (!mix_reserve(&r->uses, &r->use_capacity, r->use_count + 1, sizeof *r->uses)) return false;
   r->uses[r->use_count++] = input;
@@ -29,7 +30,7 @@ static bool reads_allow(const mix_amp_result *r, int input) {
                                                 input - r->graph->nodes[in->node].first_input));
 }
 
-/* One cast for all consumers of the other colour. */
+/* Adds one cast for all consumers of the other colour. */
 static bool cast_output(mix_amp_result *r, int node, int port, bool allow, const int *consumers, int count) {
   int cast = -1;
   for (int c = 0; c < count; c++) {
@@ -41,11 +42,10 @@ static bool cast_output(mix_amp_result *r, int node, int port, bool allow, const
   return true;
 }
 
-/* What TensorFlow 2.21 does not survive, and is done here all the same: where a producer stands behind its
- * consumer, as a NextIteration behind its Merge, it fails at the cast back ("Index") and leaves the whole
- * graph as it was. */
-/* Emulation: a cast that rounds, and behind it one back for each converted consumer, and one for the others
- * of a converted producer. */
+/* TensorFlow 2.21 fails here where a producer comes after its consumer (a NextIteration after its Merge): the
+ * cast back gives "Index", and the whole graph stays unchanged. This implementation handles the case. */
+/* Emulation: adds a cast that rounds, then a cast back for each converted consumer, and one for all other
+ * consumers of a converted producer. */
 static bool round_output(mix_amp_result *r, int node, int port, bool allow, const int *consumers, int count) {
   int rounding = -1;
   for (int c = 0; c < count; c++) {
@@ -64,8 +64,8 @@ static bool round_output(mix_amp_result *r, int node, int port, bool allow, cons
   return true;
 }
 
-/* Casts of what never changes are folded away, or are casts of variables: neither counts. */
-static bool holds_value(const char *op) {
+/* Casts of constants are folded, and casts of variables are expected: neither counts. */
+static bool is_constant_or_variable(const char *op) {
   static const char *const ops[] = {"Const",       "Variable",     "VariableV2", "AutoReloadVariable",
                                     "VarHandleOp", "_VarHandlesOp"};
   for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
@@ -104,7 +104,7 @@ bool mix_amp_materialise(mix_amp_result *r) {
                graph->first_consumer[output + 1] - graph->first_consumer[output]))
         return false;
       for (int c = casts; c < r->cast_count; c++)
-        if (r->casts[c].dtype == r->target && !holds_value(signature->op)) r->casts_to_target++;
+        if (r->casts[c].dtype == r->target && !is_constant_or_variable(signature->op)) r->casts_to_target++;
     }
   }
   return true;

@@ -1,4 +1,4 @@
-/* Names to numbers: open addressing, grown at half load. */
+/* A hash table from names to numbers: open addressing, load at most one half. */
 #include "amp/names.h"
 #include "base/alloc.h"
 #include "base/error.h"
@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* FNV-1a, 64 bits (Fowler, Noll, Vo), its high half mixed in. */
+/* FNV-1a, 64 bits (Fowler, Noll, Vo), with its high half mixed in. */
 static uint64_t hash(const char *text) {
   uint64_t h = 0xcbf29ce484222325u;
   for (; *text; text++) h = (h ^ (unsigned char)*text) * 0x100000001b3u;

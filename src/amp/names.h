@@ -1,4 +1,4 @@
-/* A table from names to numbers: node names of a graph, ops of a list. Texts are borrowed. */
+/* A hash table from names to numbers: nodes of a graph, ops of lists. Texts are borrowed. */
 #ifndef MIX_AMP_NAMES_H
 #define MIX_AMP_NAMES_H
 
@@ -12,9 +12,9 @@ typedef struct mix_amp_names {
   int slot_count, count; /* slot_count is a power of two or 0 */
 } mix_amp_names;
 
-/* The value of a name, to be read or changed until the next name is added; NULL where there is none. */
+/* The value of a name, valid until the next name is added; NULL if there is none. */
 int *mix_amp_names_find(const mix_amp_names *names, const char *text);
-/* The value of a name, which is added with 0 where it is new; NULL with the error recorded. */
+/* The value of a name, which is added with value 0 if it is new. NULL with the error recorded. */
 int *mix_amp_names_add(mix_amp_names *names, const char *text);
 void mix_amp_names_free(mix_amp_names *names);
 

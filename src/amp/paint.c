@@ -1,4 +1,4 @@
-/* The passes that colour types (spec 7.5, steps 5 to 14). Each takes time in proportion to the graph. */
+/* The passes that colour types (spec 7.5, steps 5 to 14). Each takes linear time. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "amp/paint.h"
@@ -12,7 +12,7 @@ static bool has_references(const mix_amp_graph *graph, const mix_amp_signature *
   return false;
 }
 
-/* Ops of TF1 whose arguments are mutable references though their type attribute is a plain dtype. */
+/* TF1 ops with mutable reference arguments although their type attribute is a plain dtype. */
 static bool takes_references(const char *op) {
   static const char *const ops[] = {
       "Assign",     "AssignAdd",    "AssignSub",    "CountUpTo",    "IsVariableInitialized",
@@ -32,7 +32,7 @@ static bool forceable(const mix_amp_painting *p, int n) {
          !node->stateful && !has_references(p->graph, signature) && !takes_references(signature->op);
 }
 
-/* Pass 1 (step 5). Says whether there is any. */
+/* Pass 1 (step 5): ops of the allow list. Returns whether there are any. */
 static bool allow_listed(mix_amp_painting *p) {
   mix_amp_result *r = p->result;
   bool any = false, force = r->options.level == MIX_AMP_UNSAFE_FORCE_ALL;
@@ -47,8 +47,8 @@ static bool allow_listed(mix_amp_painting *p) {
   return any;
 }
 
-/* Pass 2 (step 6). `path`: deny and infer ops and what leads to them through clear ops; along it deny spreads
- * downstream. */
+/* Pass 2 (step 6): spreads deny downstream along `path`: deny and infer ops, and what leads to them through
+ * clear ops. */
 static bool deny_downstream(mix_amp_painting *p) {
   uint8_t *path = mix_alloc((size_t)p->types + 1);
   if (!path) return false;
@@ -72,9 +72,10 @@ static bool deny_downstream(mix_amp_painting *p) {
   return true;
 }
 
-/* Pass 3 (step 8): what lies between two allow ops. */
+/* Pass 3 (step 8): types between two allow ops. */
 static bool allow_between(mix_amp_painting *p) {
-  int *above = mix_alloc(((size_t)p->types + 1) * sizeof *above); /* the allow op upstream; -1: none */
+  /* the allow op upstream; -1: none */
+  int *above = mix_alloc(((size_t)p->types + 1) * sizeof *above);
   if (!above) return false;
   for (int t = 0; t < p->types; t++)
     p->enter[t] = p->open[t] && (p->class[t] == MIX_AMP_CLEAR || p->class[t] == MIX_AMP_INFER) &&
@@ -101,20 +102,19 @@ static bool allow_between(mix_amp_painting *p) {
   return true;
 }
 
-/* Tells the handles behind a converted list writer; linear over all calls. */
-static void tell_readers(mix_amp_painting *p, int type) {
+/* Propagates a converted list writer to the handles after it. Linear over all calls. */
+static void propagate_writer(mix_amp_painting *p, int type) {
   mix_amp_flood_root(p, type);
   mix_amp_flood(p, MIX_AMP_DOWN);
 }
 
-/* Pass 4 (step 9): infer ops right behind converted ones, in the order of the nodes. A list reader stands
- * right behind the writers of its list (denied ones cannot be among them: its list would be denied, and it
- * with it). */
+/* Pass 4 (step 9): infer ops directly after converted ones, in node order. A list reader comes directly after
+ * the writers of its list. No writer is denied, since that would deny the list and the reader. */
 static void allow_behind(mix_amp_painting *p) {
   memset(p->enter, 0, (size_t)p->types);
   mix_amp_flood_clear(p);
   for (int t = 0; p->lists > 0 && t < p->types; t++)
-    if (mix_amp_is_allow(p->result, t)) tell_readers(p, t);
+    if (mix_amp_is_allow(p->result, t)) propagate_writer(p, t);
   for (int t = 0; t < p->types; t++) {
     if (!p->open[t] || p->class[t] != MIX_AMP_INFER || p->result->colour[t] ||
         !mix_amp_is_float32(&p->graph->types[t]) || !mix_amp_takes(p->result, t))
@@ -131,11 +131,11 @@ static void allow_behind(mix_amp_painting *p) {
       cause = p->origin[p->types + p->list_handle[node]];
     if (denied || cause < 0) continue;
     mix_amp_set(p->result, t, MIX_AMP_COLOUR_ALLOW, MIX_AMP_BEHIND, cause, -1);
-    if (p->lists > 0) tell_readers(p, t);
+    if (p->lists > 0) propagate_writer(p, t);
   }
 }
 
-/* Pass 5 (step 10): clear ops around converted ones. */
+/* Pass 5 (step 10): clear ops connected to converted ones. */
 static void allow_clear(mix_amp_painting *p) {
   for (int t = 0; t < p->types; t++)
     p->enter[t] = p->open[t] && p->class[t] == MIX_AMP_CLEAR && !p->result->colour[t] &&
@@ -150,7 +150,7 @@ static void allow_clear(mix_amp_painting *p) {
       mix_amp_set(p->result, t, MIX_AMP_COLOUR_ALLOW, MIX_AMP_BESIDE, p->origin[t], -1);
 }
 
-/* Pass 6 (step 11): of the allow list, what cannot take the target type. */
+/* Pass 6 (step 11): allow ops that cannot take the target type. */
 static void drop_impossible(mix_amp_painting *p) {
   for (int n = 0; n < p->graph->node_count; n++) {
     if (p->result->class[n] != MIX_AMP_ALLOW) continue;
@@ -164,7 +164,7 @@ static void drop_impossible(mix_amp_painting *p) {
   }
 }
 
-/* The type T of a node; -1 where it has none. */
+/* The type of a node with this id; -1: none. */
 static int type_named(const mix_amp_painting *p, int node, const char *id) {
   const mix_amp_signature *signature = mix_amp_signature_of(p->result, node);
   for (int t = signature->first_type; t < signature->first_type + signature->type_count; t++)
@@ -179,7 +179,7 @@ static bool stop(mix_amp_painting *p, mix_amp_status status, const char *what, i
   return false;
 }
 
-/* Step 13: the two ends of a loop edge have one colour. */
+/* Step 13: both ends of a loop edge have the same colour. */
 static bool match_loops(mix_amp_painting *p) {
   const mix_amp_graph *graph = p->graph;
   for (int n = 0; n < graph->node_count; n++) {
@@ -208,7 +208,7 @@ static bool match_loops(mix_amp_painting *p) {
   return true;
 }
 
-/* Step 14: a Cast to float32 that only converted types read gives the target at once. */
+/* Step 14: a Cast to float32 with only converted readers casts to the target directly. */
 static void allow_casts(mix_amp_painting *p) {
   const mix_amp_graph *graph = p->graph;
   for (int n = 0; n < graph->node_count; n++) {

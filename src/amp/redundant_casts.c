@@ -1,6 +1,6 @@
-/* Casts that the rewrite of a recorded graph leaves without a purpose, as the compiler's passes would find
- * them (passes/identity.c, casts.c): one whose two dtypes are the same now, and one that undoes an inserted
- * cast to float32, which loses nothing. */
+/* Redundant casts in a rewritten recorded graph, as the passes would find them (passes/remove_identities.c,
+ * simplify_casts.c): a Cast whose dtypes are now equal, and one that undoes an inserted cast to float32,
+ * which is lossless. */
 #include "amp/rewrite.h"
 
 #include <string.h>
@@ -10,7 +10,8 @@ static int result_type(const mix_amp_result *r, int node, int port) {
 }
 
 void mix_amp_find_redundant(mix_amp_result *r) {
-  if (!r || r->emulated) return; /* there casts are there to round */
+  /* In emulation casts exist to round. */
+  if (!r || r->emulated) return;
   const mix_amp_graph *graph = r->graph;
   for (int n = 0; n < graph->node_count; n++) {
     const mix_amp_node *node = &graph->nodes[n];

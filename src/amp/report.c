@@ -1,4 +1,4 @@
-/* Why each type is what it is. */
+/* The report: why each type was converted or not, as a table. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "amp/paint.h"
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What was decided, with the name of the node that caused it (and of a second one). */
+/* Text of each reason. %s is the name of the node that caused it, and of a second one. */
 static const char *const decisions[] = {
     [MIX_AMP_LISTED] = "its op is in the allow list",
     [MIX_AMP_FORCED] = "forced by LEVEL=UNSAFE_FORCE_ALL",
@@ -31,7 +31,7 @@ static const char *name_of(const mix_amp_result *r, int type) {
   return type < 0 ? "?" : r->graph->nodes[r->graph->types[type].node].name;
 }
 
-/* Of a float32 type that nothing reached. */
+/* Explains a float32 type that no rule reached. */
 static void explain_undecided(const mix_amp_result *r, int type, char *text, size_t size) {
   const mix_amp_type *t = &r->graph->types[type];
   const char *target = mix_amp_dtype_name(r->target), *op = mix_amp_signature_of(r, t->node)->op;
@@ -68,16 +68,16 @@ const char *mix_amp_explain(const mix_amp_result *r, int type, char *text, size_
     snprintf(text, size, "its op is in the allow list but cannot take %s here",
              mix_amp_dtype_name(r->target));
   else {
-    /* The texts are those above: names where they have %s. */
+    /* Formats the text, which contains only %s. */
     const char *pattern = decisions[reason],
                *names[] = {name_of(r, r->cause[type]), name_of(r, r->other[type])};
-    size_t used = 0, turn = 0;
+    size_t used = 0, name_index = 0;
     for (; *pattern && used + 1 < size; pattern++) {
       if (pattern[0] != '%') {
         text[used++] = *pattern;
         continue;
       }
-      int length = snprintf(text + used, size - used, "%s", names[turn++]);
+      int length = snprintf(text + used, size - used, "%s", names[name_index++]);
       used = used + (size_t)length < size ? used + (size_t)length : size - 1;
       pattern++;
     }
@@ -117,7 +117,7 @@ static void MIX_PRINTF(2, 3) put(sheet *s, const char *format, ...) {
   s->used += (size_t)length;
 }
 
-/* The types that a node's rows show: its float32 ones; where there are none, the first. */
+/* A node's rows show its float32 types, or its first type if there are none. */
 static bool shown(const mix_amp_result *r, const mix_amp_signature *signature, int type, bool any_float) {
   return any_float ? r->graph->types[type].dtype == MIX_AMP_DTYPE_FLOAT32 : type == signature->first_type;
 }
@@ -128,7 +128,7 @@ static bool any_float32(const mix_amp_graph *graph, const mix_amp_signature *sig
   return false;
 }
 
-/* " (cse 2, persist 3)": how many each pass removed. */
+/* " (cse 2, cache_weight_casts 3)": the number of casts that each pass removed. */
 static void put_passes(sheet *s, const char *const *removed, int count) {
   bool first = true;
   for (int i = 0; i < count; i++) {
@@ -156,7 +156,7 @@ static bool is_cast(const mix_amp_result *r, int node) {
   return !strcmp(mix_amp_signature_of(r, node)->op, "Cast");
 }
 
-/* Who reads a cast: a cast behind it (emulation), or inputs of nodes. */
+/* The readers of a cast: later casts (emulation), or inputs of nodes. */
 static void put_readers(sheet *s, const mix_amp_result *r, int number) {
   enum { SHOWN = 3 };
   const mix_amp_cast *cast = &r->casts[number];
@@ -196,7 +196,8 @@ static void put_totals(sheet *s, const mix_amp_result *r) {
   int own = 0;
   for (int n = 0; n < r->graph->node_count; n++) own += is_cast(r, n);
   put(s,
-      "\n%s: %s%s%s; converted %d of %d nodes%s, inserted %d casts (%d to %s besides those of constants and variables)\n",
+      "\n%s: %s%s%s; converted %d of %d nodes%s, inserted %d casts (%d to %s besides those of constants and "
+      "variables)\n",
       mix_amp_mode_name(r->options.mode), mix_amp_status_name(r->status), r->message[0] ? ": " : "",
       r->message, r->converted_nodes, r->graph->node_count, r->emulated ? " (emulated)" : "", r->cast_count,
       r->casts_to_target, mix_amp_dtype_name(r->target));

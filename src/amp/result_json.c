@@ -1,4 +1,4 @@
-/* What the rewrite decides, as the recorded format writes it. */
+/* Decisions of the rewrite in the recorded format. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "amp/graph_json.h"
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Jansson answers -1 to what failed before (NULL values too), so that a chain is checked once: `ok` falls
- * where memory is short. */
+/* Jansson returns -1 on NULL values, so a chain of calls needs one check at its end: `ok` becomes false
+ * without memory. */
 static void put(bool *ok, json_t *object, const char *key, json_t *value) {
   if (json_object_set_new(object, key, value) != 0) *ok = false;
 }
@@ -17,7 +17,7 @@ static void append(bool *ok, json_t *array, json_t *value) {
   if (json_array_append_new(array, value) != 0) *ok = false;
 }
 
-/* A text that may have been cut within a character. */
+/* A text that may be cut inside a UTF-8 sequence. */
 static json_t *cut_text(const char *text) {
   size_t length = strlen(text);
   json_t *value = json_stringn(text, length);
@@ -25,7 +25,7 @@ static json_t *cut_text(const char *text) {
   return value;
 }
 
-/* The object under a key, made where there is none. */
+/* The object under a key, created if missing. */
 static json_t *member(bool *ok, json_t *object, const char *key) {
   json_t *found = json_object_get(object, key);
   if (found) return found;
@@ -39,7 +39,7 @@ static bool had_type(const mix_amp_graph *graph, const mix_amp_node *node, const
   return false;
 }
 
-/* dtypes: attributes that change; attrs_added: those that a renamed node did not have. */
+/* dtypes: attributes that change. attrs_added: those that a renamed node did not have before. */
 static void put_dtypes(bool *ok, const mix_amp_result *r, json_t *dtypes, json_t *ops, json_t *added) {
   const mix_amp_graph *graph = r->graph;
   for (int n = 0; n < graph->node_count; n++) {
@@ -56,8 +56,8 @@ static void put_dtypes(bool *ok, const mix_amp_result *r, json_t *dtypes, json_t
   }
 }
 
-/* `readers` of each cast: first the casts behind it. `removed`: with the pass that removes it, which the
- * recorded format does not have. */
+/* The casts with their readers, later casts first. `removed`: adds the pass that removes each cast, which the
+ * recorded format lacks. */
 static json_t *casts_json(bool *ok, const mix_amp_result *r, bool removed) {
   const mix_amp_graph *graph = r->graph;
   json_t *casts = json_array();
@@ -98,7 +98,7 @@ static json_t *casts_json(bool *ok, const mix_amp_result *r, bool removed) {
   return casts;
 }
 
-/* The text of `root`, which is freed. */
+/* The text of `root`, which it frees. */
 static char *text_of(bool ok, json_t *root) {
   char *dumped = ok ? json_dumps(root, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
   char *text = dumped ? mix_strdup(dumped) : NULL;

@@ -1,5 +1,5 @@
-/* The rewrite as a whole: preconditions, which nodes may be processed, renamed batch norms, lists; then paint
- * and materialise. */
+/* The rewrite as a whole: preconditions, processable nodes, renamed batch norms, lists; then painting and
+ * inserting casts. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* strcasestr */
 #endif
@@ -33,9 +33,9 @@ static void finalize(void *object) {
 
 static const mix_class class = {.name = "mixed precision rewrite", .finalize = finalize};
 
-static bool fresh_gpu(const mix_amp_options *o) { return o->ignore_performance || o->architecture[0] >= 7; }
+static bool is_new_gpu(const mix_amp_options *o) { return o->ignore_performance || o->architecture[0] >= 7; }
 
-/* Step 0. An unplaced node stands on the GPU if there is one, be it simulated: in every mode. */
+/* Step 0. In every mode an unplaced node is on the GPU if there is one, even a simulated one. */
 static void find_processable(mix_amp_result *r) {
   const mix_amp_options *o = &r->options;
   bool on_gpu = o->mode == MIX_AMP_CUDA_FLOAT16;
@@ -47,23 +47,23 @@ static void find_processable(mix_amp_result *r) {
       r->left[n] = MIX_AMP_PRESERVED;
     else if (!here)
       r->left[n] = MIX_AMP_ELSEWHERE;
-    else if (on_gpu && o->has_gpu && !fresh_gpu(o))
+    else if (on_gpu && o->has_gpu && !is_new_gpu(o))
       r->left[n] = MIX_AMP_OLD_GPU;
     r->renamed[n] = !r->left[n] && node->renamed.op;
   }
 }
 
-/* Why the mode has nothing to do on this machine; NULL: it has. */
+/* Why the mode does not apply to this machine; NULL: it does. */
 static const char *no_device(const mix_amp_options *o) {
   if (o->mode == MIX_AMP_CUDA_FLOAT16 && !o->has_gpu && !o->simulate_gpu) return "there is no GPU";
-  if (o->mode == MIX_AMP_CUDA_FLOAT16 && o->has_gpu && !fresh_gpu(o))
+  if (o->mode == MIX_AMP_CUDA_FLOAT16 && o->has_gpu && !is_new_gpu(o))
     return "the GPU is older than compute capability 7.0 (IGNORE_PERFORMANCE=1 takes it anyway)";
   if (o->mode == MIX_AMP_ONEDNN_FLOAT16 && !o->cpu_computes_float16)
     return "the processor does not compute in float16";
   return NULL;
 }
 
-/* Back to the dtypes as they were: after an error, or where there is nothing to do. */
+/* Resets all dtypes, after an error or if there is nothing to do. */
 static void leave_alone(mix_amp_result *r) {
   for (int t = 0; t < r->graph->type_count; t++) r->after[t] = r->graph->types[t].dtype, r->colour[t] = 0;
   for (int i = 0; i < r->graph->input_count; i++) r->input_cast[i] = -1;
@@ -97,7 +97,7 @@ static mix_amp_result *make(mix_amp_graph *graph, const mix_amp_options *options
   return r;
 }
 
-/* The steps after the preconditions; whether the graph changes. */
+/* The steps after the preconditions. Returns whether the graph changes. */
 static bool run(mix_amp_result *r, mix_amp_lists *lists) {
   if (!mix_amp_lists_make(lists, &r->options, r->graph)) return false;
   if (lists->conflict) {
@@ -107,7 +107,8 @@ static bool run(mix_amp_result *r, mix_amp_lists *lists) {
                   __builtin_ctz((unsigned)mix_amp_lists_classes(lists, lists->conflict) & ~(1u << lowest));
     snprintf(
         r->message, sizeof r->message,
-        "the op lists have conflicting entries: %.200s is in the %s list and in the %s list; one edit more takes it out of one",
+        "the op lists have conflicting entries: %.200s is in the %s list and in the %s list; one edit more "
+        "takes it out of one",
         lists->conflict, mix_amp_class_name((mix_amp_class)lowest), mix_amp_class_name((mix_amp_class)other));
     return false;
   }
@@ -144,8 +145,8 @@ mix_amp_result *mix_amp_rewrite(mix_amp_graph *graph, const mix_amp_options *opt
     mix_amp_lists_free(&lists);
     if (mix_failed()) return NULL;
     if (!changes) leave_alone(r);
-    /* Batch norms are renamed first of all, and stay so where no op is to be converted; after an error the
-     * graph is the old one. */
+    /* Batch norms are renamed first and stay renamed even if no op is converted. After an error the old graph
+     * applies. */
     if (r->status != MIX_AMP_OK) memset(r->renamed, 0, (size_t)graph->node_count * sizeof *r->renamed);
   }
   if (!(r->cast_removed = mix_calloc((size_t)r->cast_count + 1, sizeof *r->cast_removed))) return NULL;
@@ -155,7 +156,8 @@ mix_amp_result *mix_amp_rewrite(mix_amp_graph *graph, const mix_amp_options *opt
   else if (mix_verbose("compile"))
     mix_log_message(
         MIX_LOG_DEBUG,
-        "mixed precision rewrite: %s: converted %d of %d nodes to %s, with %d casts to it besides those of constants and variables",
+        "mixed precision rewrite: %s: converted %d of %d nodes to %s, with %d casts to it besides those of "
+        "constants and variables",
         graph->label, r->converted_nodes, graph->node_count, mix_amp_dtype_name(r->target),
         r->casts_to_target);
   return r;

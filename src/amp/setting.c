@@ -1,4 +1,4 @@
-/* The process's choice of rewrite. */
+/* The process-wide setting of the rewrite. */
 #include "amp/setting.h"
 
 #include <stdatomic.h>
@@ -28,8 +28,8 @@ bool mix_amp_setting_options(mix_dtype target, mix_amp_options *options) {
   if (!mix_amp_options_from_environment(options)) return false;
   options->mode = target == MIX_BFLOAT16 ? MIX_AMP_ONEDNN_BFLOAT16 : MIX_AMP_CUDA_FLOAT16;
   options->has_gpu = target == MIX_FLOAT16;
-  options->simulate_gpu =
-      false; /* the nodes of a captured function have no device: a GPU would take them from the oneDNN mode */
+  /* nodes of a captured function have no device, and a GPU would claim them in the oneDNN mode */
+  options->simulate_gpu = false;
   options->architecture[0] = 8;
   options->architecture[1] = 0;
   options->cuda = 11050;

@@ -1,12 +1,12 @@
-/* Edges between types, and floods along them. */
+/* Edges between types, and flood fills along them. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "amp/paint.h"
 
 #include <string.h>
 
-/* first_fanin/fanins and first_fanout/fanouts: each data input is one edge from its producer's type to its
- * own. */
+/* Fills first_fanin/fanins and first_fanout/fanouts: each data input is an edge from the producer's type to
+ * its own. */
 static bool link_types(mix_amp_painting *p) {
   const mix_amp_graph *graph = p->graph;
   size_t starts = (size_t)p->types + 2, edges = (size_t)graph->input_count;
@@ -15,7 +15,8 @@ static bool link_types(mix_amp_painting *p) {
   p->fanins = mix_alloc(edges * sizeof(int));
   p->fanouts = mix_alloc(edges * sizeof(int));
   if (!p->first_fanin || !p->first_fanout || !p->fanins || !p->fanouts) return false;
-  int *in = p->first_fanin + 1, *out = p->first_fanout + 1; /* filling moves each start to its place */
+  /* offset by one, so that filling moves each start to its place */
+  int *in = p->first_fanin + 1, *out = p->first_fanout + 1;
   for (int fill = 0; fill < 2; fill++) {
     for (int i = 0; i < graph->input_count; i++) {
       const mix_amp_input *input = &graph->inputs[i];
@@ -33,8 +34,8 @@ static bool link_types(mix_amp_painting *p) {
   return true;
 }
 
-/* Identity right behind a variable of TF1, or Enter of such an Identity: TensorBoard and loops want them as
- * they are. */
+/* Identity directly after a TF1 variable, or Enter of such an Identity. TensorBoard and loops need them
+ * unchanged. */
 static bool find_variable_readers(mix_amp_painting *p) {
   const mix_amp_graph *graph = p->graph;
   p->reads_variable = mix_calloc((size_t)graph->node_count + 1, sizeof *p->reads_variable);
@@ -105,9 +106,9 @@ void mix_amp_flood_edges(mix_amp_painting *p, int directions) {
   }
 }
 
-/* From a handle on: to the next ones through processable nodes, and to the elements of the list ops that a
- * step in this direction ends at. Going by handles, each of them once, takes linear time where an edge for
- * each writer and reader would not. */
+/* Passes a handle on to the next handles through processable nodes, and to the elements of list ops that end
+ * the step in this direction. Visiting each handle once takes linear time, unlike an edge for each pair of
+ * writer and reader. */
 static void pass_handle(mix_amp_painting *p, int handle, bool down, int origin) {
   const int *first = down ? p->first_fanout : p->first_fanin, *edges = down ? p->fanouts : p->fanins;
   int node = p->graph->types[handle].node, element = p->list_float[node];

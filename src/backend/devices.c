@@ -1,5 +1,5 @@
-/* The device of the process. Its start value comes from the environment when it is first needed; a bad one is
- * an error of whoever needs it, until the setting is made by a call. */
+/* The device of the process. Its initial value comes from the environment on first use. A bad value is an
+ * error of every use until mix_set_device replaces it. */
 #include "backend/backend.h"
 #include "base/processor.h"
 #include "base/error.h"
@@ -15,10 +15,9 @@ enum { DEVICE_COUNT = sizeof devices / sizeof *devices };
 const char *const mix_cuda_missing = "this build has no CUDA backend yet";
 static atomic_int device = UNSET;
 
-/* The number of a device, or UNSET with the error recorded; `source` is the call or the environment variable.
- */
+/* The index of a device, or UNSET with the error recorded. `source`: the call or the environment variable. */
 static int device_named(const char *name, const char *source) {
-  if (name && strcmp(name, "auto") == 0) name = "cpu"; /* the best device there is */
+  if (name && strcmp(name, "auto") == 0) name = "cpu"; /* the best device of this build */
   for (int i = 0; name && i < DEVICE_COUNT; i++) {
     if (strcmp(name, devices[i]->name) != 0) continue;
     const char *why = devices[i]->unavailable();
@@ -56,8 +55,7 @@ mix_status mix_set_device(const char *name) {
   return MIX_OK;
 }
 
-/* A function of the settings, so that plans compiled under a former setting are found again when it returns.
- */
+/* A function of the settings alone: restoring former settings finds the plans compiled under them again. */
 uint64_t mix_backend_epoch(void) {
   return (uint64_t)device_current() << 56 | (uint64_t)mix_float32_precision_current() << 52 |
          (uint64_t)mix_accumulation_current() << 48 | (uint64_t)mix_threads() << 32 | mix_cpu_features();

@@ -1,4 +1,4 @@
-/* What the machine has, which kernels of matrix products serve on it, and why. */
+/* Reports: what the machine has, which kernels compute matrix products on it, and why. */
 #include "backend/host/executor.h"
 #include "base/processor.h"
 #include "ops/table.h"
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The tables of the device in force: the CPU's rows fall back on ref's. */
+/* The kernel tables of the device in force. The CPU's rows fall back on ref's. */
 static const mix_kernel_row *const *tables(void) {
   static const mix_kernel_row *const all[] = {mix_cpu_kernels, mix_ref_kernels, NULL};
   return all + (mix_backend_current() == &mix_backend_ref);
@@ -15,9 +15,7 @@ static const mix_kernel_row *const *tables(void) {
 
 /* ---- one product ---- */
 
-/* The last that sums as wanted, but unsupported_reason: those before it are of no other instruction set.
- * (Under auto the usual blocks are wanted; the longer ones of large products refuse no shape that these
- * take.) */
+/* The last kernel in force that sums as wanted but does not take this product. */
 static void note_better(void *context, const mix_kernel *kernel, const mix_kernel_args *args,
                         const char *why_not) {
   mix_kernel_info *service = context;
@@ -31,8 +29,10 @@ static void note_better(void *context, const mix_kernel *kernel, const mix_kerne
 mix_kernel_info mix_kernel_info_of(const mix_product *product) {
   mix_kernel_info service = {.kernel = "none"};
   const mix_kernel *kernel = mix_host_choose_product(tables(), product, note_better, &service);
-  const bool says = kernel && kernel->accumulation != MIX_ACCUMULATE_AUTO; /* the reference has no need to */
-  service.accumulation = mix_accumulation_name(says ? kernel->accumulation : MIX_ACCUMULATE_EXACT);
+  /* Chains of 16 and of 32 are both blocked: neither is preferred to the other. */
+  if (kernel && kernel->accumulation == MIX_ACCUMULATE_BLOCKED) service.preferred = service.reason = NULL;
+  const bool known = kernel && kernel->accumulation != MIX_ACCUMULATE_AUTO; /* else the reference, exact */
+  service.accumulation = mix_accumulation_name(known ? kernel->accumulation : MIX_ACCUMULATE_EXACT);
   if (kernel) service.kernel = kernel->name, service.description = kernel->description;
   if (!service.description)
     service.description = kernel ? "the scalar reference" : "no kernel of this device";
@@ -82,7 +82,7 @@ static void MIX_PRINTF(2, 3) put(page *to, const char *format, ...) {
   if (written > 0) to->used += (size_t)written;
 }
 
-/* The kernels of 16-bit products, which have several ways, that were asked before the one that serves. */
+/* Lists the kernels of 16-bit products that come before the chosen one. */
 static void put_refusal(void *context, const mix_kernel *kernel, const mix_kernel_args *args,
                         const char *why_not) {
   const mix_dtype dtype = args->input_types[0].dtype;
@@ -90,7 +90,7 @@ static void put_refusal(void *context, const mix_kernel *kernel, const mix_kerne
     put(context, "    not %s: %s\n", kernel->name, why_not);
 }
 
-/* Two large matrices, then shapes that may have kernels of their own. */
+/* A product of two large matrices, then shapes that may have other kernels. */
 static void put_products(page *to, mix_dtype dtype) {
   static const struct {
     const char *what;

@@ -1,4 +1,5 @@
-/* A plan: what the compiler hands to a backend. Steps in order, each value in a slot of known place; nothing here is device code. */
+/* A plan: what the compiler hands to a backend. It lists the steps in order; every value has a slot with a
+ * known place. Nothing here is device code. */
 #ifndef MIX_BACKEND_PLAN_H
 #define MIX_BACKEND_PLAN_H
 
@@ -6,11 +7,11 @@
 #include "graph/op.h"
 
 typedef enum mix_slot_kind {
-  MIX_SLOT_ARGUMENT, /* index: which argument of the call */
-  MIX_SLOT_VARIABLE, /* index: which variable; the address is fixed */
-  MIX_SLOT_CONSTANT, /* data: the bytes, living as long as the plan */
+  MIX_SLOT_ARGUMENT, /* index: argument of the call */
+  MIX_SLOT_VARIABLE, /* index: variable; its address is fixed */
+  MIX_SLOT_CONSTANT, /* data: the bytes, which live as long as the plan */
   MIX_SLOT_ARENA,    /* offset into the arena */
-  MIX_SLOT_RESULT,   /* index: which result; the buffer is bound at each call */
+  MIX_SLOT_RESULT,   /* index: result; its buffer is bound at each call */
 } mix_slot_kind;
 
 typedef struct mix_slot {
@@ -23,15 +24,16 @@ typedef struct mix_slot {
 } mix_slot;
 
 typedef struct mix_step {
-  const mix_op *op;          /* &mix_op_fused for a program of its own */
+  const mix_op *op; /* &mix_op_fused for a program of its own */
   const void *attributes;
   const mix_program *program; /* of a fused step, or the epilogue of a product; NULL: none */
   int input_count, output_count;
-  const int *inputs, *outputs; /* slots. A product with an epilogue: inputs 0 and 1 are its operands, the program's loads name inputs by
-                                * the same numbering; its own raw result has no slot */
-  int guard;                 /* slot of a bool scalar: run only if true; -1: always */
-  bool writes_variable;      /* runs only while the plan has no run-time error */
-  const char *scope;         /* layer, for messages and profiles; may be NULL */
+  /* Slots. Inputs 0 and 1 of a product with an epilogue are its operands. The loads of the program number
+   * the inputs of the step in the same way. The raw result of the product has no slot. */
+  const int *inputs, *outputs;
+  int guard;            /* slot of a bool scalar: the step runs only if it is true; -1: always */
+  bool writes_variable; /* the step runs only while the plan has no run-time error */
+  const char *scope;    /* layer, for messages and profiles; may be NULL */
 } mix_step;
 
 typedef struct mix_plan {
@@ -39,19 +41,19 @@ typedef struct mix_plan {
   mix_slot *slots;
   mix_step *steps;
   int argument_count, variable_count, result_count;
-  void **variables;          /* addresses, fixed */
+  void **variables; /* addresses, fixed */
   size_t arena_bytes;
 } mix_plan;
 
-
-/* Is every element of the product of matrices (k, m), transposed, and (k, n), rounded to `dtype`, finite whatever the order of its sums?
- * By Cauchy and Schwarz none exceeds the largest norm of a column of the first times that of a column of the second: finite where that
- * product is at most half the dtype's largest number (the other half is for the sums' own rounding), and where the third operand, a
- * float32 that the elements are then multiplied by, if there is one, is at most 1. Two results, bool scalars: finite, and its opposite:
- * unsure, a guard. Made by plans only (compile/foresee.c). */
+/* Is every element of a^T b, rounded to `dtype`, finite for every order of summation? a is (k, m), b is
+ * (k, n). By Cauchy-Schwarz no element exceeds (largest column norm of a) * (largest column norm of b).
+ * The answer is yes if this bound is at most half the largest number of the dtype (the other half allows
+ * for rounding of the sums), and if the optional third operand, a float32 factor applied to the elements,
+ * is at most 1 in magnitude. Results: two bool scalars, `finite` and its negation, which serves as a
+ * guard. Only plans contain this op (compile/speculative_update.c). */
 typedef struct mix_finite_bound_attributes { mix_dtype dtype; } mix_finite_bound_attributes;
 extern const mix_op mix_op_matmul_finite_bound;
-/* The decision, from the largest squares of the norms. What is NaN or infinite is unsure. */
+/* The test, from the largest squared column norms. A NaN or an infinity gives false. */
 static inline bool mix_finite_bound_holds(mix_dtype dtype, double square_a, double square_b, float factor) {
   const double half = dtype == MIX_FLOAT16 ? 32752 : 0x1.fep126;
   return square_a * square_b <= half * half && factor >= -1 && factor <= 1;

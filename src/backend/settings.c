@@ -1,5 +1,5 @@
-/* Threads, accumulation and float32 precision of the process. Start values come from the environment when
- * they are first needed; a bad one is an error of whoever needs it, until the setting is made by a call. */
+/* Threads, accumulation and float32 precision of the process. Initial values come from the environment when
+ * they are first needed. A bad value is an error of each call that needs it, until a call sets it. */
 #include "backend/backend.h"
 #include "base/error.h"
 #include "base/processor.h"
@@ -10,14 +10,13 @@
 
 enum { UNSET = -1, MAX_THREADS = 1024 };
 
-static const char *const accumulations[] = {"auto",          "exact",        "blocked",
-                                            "blocked_short", "blocked_long", "blocked_wide"};
+static const char *const accumulations[] = {"auto", "exact", "blocked"};
 static const char *const float32_precisions[] = {"highest", "high"};
 static atomic_int threads = UNSET, accumulation = UNSET, float32 = UNSET;
 
 /* ---- threads ---- */
 
-/* OMP_NUM_THREADS may be a list, one number a nesting level. */
+/* OMP_NUM_THREADS may be a list with a number for each nesting level; the first one counts. */
 static int default_threads(void) {
   const char *text = getenv("OMP_NUM_THREADS");
   long wanted = text ? strtol(text, NULL, 10) : 0;
@@ -55,11 +54,9 @@ mix_status mix_set_threads(int number) {
 static int accumulation_named(const char *name, const char *source) {
   for (int i = 0; name && i < (int)(sizeof accumulations / sizeof *accumulations); i++)
     if (strcmp(name, accumulations[i]) == 0) return i;
-  mix_fail(
-      MIX_VALUE_ERROR,
-      "%s: there is no accumulation \"%s\"; expected \"auto\", \"exact\", \"blocked\", \"blocked_short\", \"blocked_long\" or "
-      "\"blocked_wide\"",
-      source, name ? name : "");
+  mix_fail(MIX_VALUE_ERROR,
+           "%s: there is no accumulation \"%s\"; expected \"auto\", \"exact\" or \"blocked\"", source,
+           name ? name : "");
   return UNSET;
 }
 

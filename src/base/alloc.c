@@ -10,12 +10,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* How many more allocations succeed before one fails; negative: injection is off. The one that takes it from
- * 0 to -1 fails. */
+/* Allocations that still succeed before one fails; negative: injection is off. The allocation that takes
+ * it from 0 to -1 fails. */
 static atomic_llong countdown = -1;
 static atomic_ullong allocations;
 
-/* Of a process on x86-64: no allocator can give more, and sanitizers would stop the program there. */
+/* The user address space of an x86-64 process. Larger requests cannot succeed, and a sanitizer would abort
+ * the program. */
 static const uint64_t ADDRESS_SPACE = UINT64_C(1) << 47;
 
 static bool refuse(size_t size) {
@@ -37,7 +38,8 @@ bool mix_allocation_failure_injected(void) {
 static void *out_of_memory(size_t size) {
   return mix_fail(
       MIX_MEMORY_ERROR,
-      "out of memory: %zu bytes were refused; release what is no longer needed, or use a smaller batch or model",
+      "out of memory: %zu bytes were refused; release what is no longer needed, or use a smaller batch or "
+      "model",
       size);
 }
 
@@ -77,10 +79,10 @@ void *mix_alloc_buffer(size_t size) {
   void *memory;
   if (posix_memalign(&memory, huge ? HUGE_PAGE : MIX_BUFFER_ALIGNMENT, size + BUFFER_PADDING) != 0)
     return out_of_memory(size);
-  /* Advice only: where the kernel has no huge pages the buffer works all the same. */
+  /* A hint only: without huge pages the buffer works as well. */
   if (huge) madvise(memory, size / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
-  memset((char *)memory + size, 0,
-         BUFFER_PADDING); /* what a kernel reads past the end is at least always the same */
+  /* Kernels may read past the end. Zeros make such reads deterministic. */
+  memset((char *)memory + size, 0, BUFFER_PADDING);
   size_t now = atomic_fetch_add(&buffer_bytes, size) + size, peak = atomic_load(&buffer_peak);
   while (now > peak && !atomic_compare_exchange_weak(&buffer_peak, &peak, now)) {}
   return memory;
@@ -96,8 +98,7 @@ size_t mix_buffer_bytes(void) { return atomic_load(&buffer_bytes); }
 size_t mix_buffer_peak(void) { return atomic_load(&buffer_peak); }
 void mix_buffer_peak_reset(void) { atomic_store(&buffer_peak, atomic_load(&buffer_bytes)); }
 
-/* `array_pointer` is the address of a pointer of any type; memcpy reads and writes it whatever that type is.
- */
+/* `array_pointer` is the address of a pointer of any type. memcpy avoids an aliasing violation. */
 bool mix_reserve(void *array_pointer, int *capacity, int needed, size_t element) {
   if (needed <= *capacity) return true;
   int grown = *capacity > INT_MAX / 2 ? INT_MAX : *capacity * 2;

@@ -1,4 +1,5 @@
-/* Memory. Every allocation of the library goes through here, so that each can be made to fail by injection. */
+/* Memory allocation. The whole library allocates through these functions, so that tests can inject
+ * failures. */
 #ifndef MIX_BASE_ALLOC_H
 #define MIX_BASE_ALLOC_H
 
@@ -6,30 +7,35 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* NULL when there is none, with MIX_MEMORY_ERROR recorded. A size of 0 gives a valid pointer. */
+/* On failure these return NULL and record MIX_MEMORY_ERROR. A size of 0 gives a valid pointer. */
 void *mix_alloc(size_t size);
-void *mix_calloc(size_t count, size_t size); /* overflow of the product is out of memory */
+void *mix_calloc(size_t count, size_t size); /* overflow of the product counts as out of memory */
 void *mix_realloc(void *memory, size_t size);
 char *mix_strdup(const char *text);
 void mix_free(void *memory);
 
-enum { MIX_BUFFER_ALIGNMENT = 64 }; /* where kernels expect a value to begin */
-/* Buffers of numbers: aligned so, readable for 64 bytes past the end, huge pages from 4 MiB on. Not zeroed. */
+enum { MIX_BUFFER_ALIGNMENT = 64 }; /* in bytes; kernels expect a value to start at such an address */
+/* Buffers for tensor elements: aligned to MIX_BUFFER_ALIGNMENT, readable for 64 bytes past the end, with
+ * huge pages from 4 MiB on. The memory is not zeroed. */
 void *mix_alloc_buffer(size_t size);
 void mix_free_buffer(void *memory, size_t size);
-/* Bytes of buffers alive now, and the most there were since the last mix_buffer_peak_reset. */
+/* Bytes in live buffers now, and the peak since the last mix_buffer_peak_reset. */
 size_t mix_buffer_bytes(void);
 size_t mix_buffer_peak(void);
 void mix_buffer_peak_reset(void);
 
-/* Tests: the allocation that comes after `count` more fails (process-wide); negative: none. Returns allocations made so far. */
+/* For tests: after `count` more allocations the next one fails, in the whole process. A negative count
+ * switches injection off. Returns the number of allocations made so far. */
 uint64_t mix_inject_allocation_failure(int64_t count);
-/* Is one still to fail? Caches step aside then, so that every object is an allocation that can. */
+/* True while an injected failure is pending. Caches are then bypassed, so that every object is an
+ * allocation that can fail. */
 bool mix_allocation_failure_injected(void);
 
-/* Grows an array of `element` bytes so that it holds `needed`; false with the error recorded. */
+/* Grows an array of elements of `element` bytes to hold at least `needed`. Returns false with the error
+ * recorded. */
 bool mix_reserve(void *array_pointer, int *capacity, int needed, size_t element);
-/* A name kept for the life of the process; equal texts give equal pointers. NULL gives NULL. */
+/* A copy of the string that lives as long as the process. Equal strings give equal pointers; NULL gives
+ * NULL. */
 const char *mix_intern(const char *text);
 
 #endif

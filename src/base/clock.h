@@ -1,10 +1,10 @@
-/* Clocks, in seconds. */
+/* Clocks in seconds. */
 #ifndef MIX_BASE_CLOCK_H
 #define MIX_BASE_CLOCK_H
 
 #include <time.h>
 
-/* CLOCK_MONOTONIC, or the time that this thread (CLOCK_THREAD_CPUTIME_ID) or the whole process has computed. */
+/* CLOCK_MONOTONIC, or CPU time of this thread (CLOCK_THREAD_CPUTIME_ID) or of the process. */
 static inline double mix_clock(clockid_t clock) {
   struct timespec t = {0};
   clock_gettime(clock, &t);

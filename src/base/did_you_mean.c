@@ -5,19 +5,19 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LONGEST = 63 };
+enum { MAX_LENGTH = 63 };
 
 static int letter(char c) { return c == '-' ? '_' : tolower((unsigned char)c); }
 
-static int least(int a, int b, int c) {
+static int min3(int a, int b, int c) {
   int ab = a < b ? a : b;
   return ab < c ? ab : c;
 }
 
-/* Wagner, Fischer: The string-to-string correction problem; Journal of the ACM 21 (1974); with swaps of
- * neighbours (Damerau). */
+/* Edit distance with swaps of neighbours. Wagner and Fischer, The string-to-string correction problem,
+ * Journal of the ACM 21 (1974); swaps after Damerau. */
 static int distance(const char *a, const char *b) {
-  int rows[3][LONGEST + 1], n = (int)strlen(a), m = (int)strlen(b);
+  int rows[3][MAX_LENGTH + 1], n = (int)strlen(a), m = (int)strlen(b);
   for (int j = 0; j <= m; j++) rows[0][j] = j;
   for (int i = 1; i <= n; i++) {
     int *row = rows[i % 3];
@@ -25,7 +25,7 @@ static int distance(const char *a, const char *b) {
     row[0] = i;
     for (int j = 1; j <= m; j++) {
       bool same = letter(a[i - 1]) == letter(b[j - 1]);
-      row[j] = least(last[j] + 1, row[j - 1] + 1, last[j - 1] + !same);
+      row[j] = min3(last[j] + 1, row[j - 1] + 1, last[j - 1] + !same);
       bool swapped =
           i > 1 && j > 1 && letter(a[i - 1]) == letter(b[j - 2]) && letter(a[i - 2]) == letter(b[j - 1]);
       if (swapped && before[j - 2] + 1 < row[j]) row[j] = before[j - 2] + 1;
@@ -36,7 +36,7 @@ static int distance(const char *a, const char *b) {
 
 void mix_did_you_mean_try(mix_did_you_mean *nearest, const char *candidate) {
   size_t length = strlen(nearest->word), other = strlen(candidate);
-  if (length > LONGEST || other > LONGEST) return;
+  if (length > MAX_LENGTH || other > MAX_LENGTH) return;
   int d = distance(nearest->word, candidate);
   if (d > (int)(length < other ? length : other) / 3 || (nearest->found && d >= nearest->distance)) return;
   nearest->found = candidate;

@@ -1,4 +1,4 @@
-/* "Did you mean": among known words the one nearest to a word that is not known. */
+/* Suggestions for a misspelled word: the closest of the known words. */
 #ifndef MIX_BASE_DID_YOU_MEAN_H
 #define MIX_BASE_DID_YOU_MEAN_H
 
@@ -6,14 +6,15 @@
 
 typedef struct mix_did_you_mean {
   const char *word;  /* as given */
-  const char *found; /* the nearest so far; NULL: none is near */
+  const char *found; /* the closest candidate so far; NULL: none is close */
   int distance;
 } mix_did_you_mean;
 
-/* Takes `candidate`, which must live as long, where it is near enough and nearer than what was found: letters that were left out, added,
- * changed or swapped, of three at most one. Case does not count, nor the difference of - and _. */
+/* Keeps `candidate` if it is close enough and closer than the one found before. Close enough: at most one
+ * letter in three is missing, added, changed or swapped. Case and the difference between - and _ are
+ * ignored. The candidate must outlive `nearest`. */
 void mix_did_you_mean_try(mix_did_you_mean *nearest, const char *candidate);
-/* "; did you mean 'accuracy'?", or "" where nothing is near. */
+/* "; did you mean 'accuracy'?", or "" if no candidate is close. */
 const char *mix_did_you_mean_hint(const mix_did_you_mean *nearest, char *text, size_t size);
 
 #endif

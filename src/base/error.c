@@ -1,5 +1,5 @@
-/* The pending error of each thread. Nothing here allocates: an error must be reportable when no memory is
- * left. */
+/* The pending error of each thread. Nothing here allocates, because an error must be reportable when
+ * memory is exhausted. */
 #include "base/error.h"
 #include "base/format.h"
 

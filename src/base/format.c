@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Cuts never fall inside a UTF-8 character, and show. `length` is what the whole text would have needed. */
 void mix_mark_cut(char *text, size_t size, size_t length) {
   static const char dots[] = "...";
   if (length < size || size < sizeof dots) return;

@@ -1,4 +1,4 @@
-/* Names kept for the life of the process: an open-addressed table of pointers, grown at half load. */
+/* Interned strings: an open-addressed hash table of pointers, grown at half load. */
 #include "base/alloc.h"
 
 #include <pthread.h>
@@ -6,7 +6,7 @@
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static const char **slots;
-static size_t slot_count, name_count; /* slot_count is a power of two or 0 */
+static size_t slot_count, name_count; /* slot_count is 0 or a power of two */
 
 /* FNV-1a, 64 bits (Fowler, Noll, Vo). */
 static uint64_t hash(const char *text) {

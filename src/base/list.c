@@ -1,3 +1,4 @@
+/* Lists of objects. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/object.h"
@@ -8,9 +9,9 @@ enum { INLINE_ITEMS = 8 };
 
 struct mix_list {
   mix_object object;
-  void **items; /* retained; NULL for absent ones */
+  void **items; /* retained; entries may be NULL */
   int count, capacity;
-  void *few[INLINE_ITEMS]; /* the items of a short list */
+  void *few[INLINE_ITEMS]; /* storage of a short list */
 };
 
 static void finalize(void *object) {
@@ -19,7 +20,7 @@ static void finalize(void *object) {
   if (list->items != list->few) mix_free(list->items);
 }
 
-static bool make_room(mix_list *list, int needed) {
+static bool reserve(mix_list *list, int needed) {
   if (needed <= list->capacity) return true;
   void **items = list->items == list->few ? NULL : list->items;
   int capacity = items ? list->capacity : 0;
@@ -33,7 +34,7 @@ static bool make_room(mix_list *list, int needed) {
 
 const mix_class mix_list_class = {.name = "list", .finalize = finalize};
 
-/* Is it a list? Records the error if not. */
+/* Records an error if `list` is not a list. */
 static bool is_list(const mix_list *list, const char *call) {
   if (mix_is(list, &mix_list_class)) return true;
   mix_fail(MIX_TYPE_ERROR, "%s: got %s; expected a list", call,
@@ -50,7 +51,7 @@ mix_list *mix_list_new(int count, void *const *items) {
   if (!list) return NULL;
   list->items = list->few;
   list->capacity = INLINE_ITEMS;
-  if (!make_room(list, count)) {
+  if (!reserve(list, count)) {
     mix_release(list);
     return NULL;
   }
@@ -75,7 +76,7 @@ mix_status mix_list_append(mix_list *list, void *item) {
   if (item == (void *)list)
     return mix_fail_status(MIX_VALUE_ERROR,
                            "list_append: the item is the list itself, which would never be released");
-  if (!make_room(list, list->count + 1)) return mix_error();
+  if (!reserve(list, list->count + 1)) return mix_error();
   list->items[list->count++] = mix_retain(item);
   return MIX_OK;
 }

@@ -1,4 +1,4 @@
-/* The log callback of the process, and messages deferred while a lock is deferred. */
+/* The log callback of the process, and deferred messages. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP */
 #endif
@@ -33,7 +33,7 @@ bool mix_log_deferred(mix_log_level level, const char *message) {
   if (depth == 0) return false;
   const size_t size = strlen(message) + 1;
   deferred_message *deferred = mix_alloc(sizeof *deferred + size);
-  if (!deferred) return true; /* lost: there is no memory, which is recorded */
+  if (!deferred) return true; /* the message is lost; mix_alloc has recorded the error */
   deferred->next = NULL;
   deferred->level = level;
   memcpy(deferred->text, message, size);
@@ -59,13 +59,13 @@ void mix_log_flush(void) {
 
 /* ---- the log ---- */
 
-/* Recursive, so that a callback may call the library, which may have something to say in its turn. Held
- * during the callback: messages of several threads do not mix, and after mix_set_log_callback the former
- * callback is no longer in use. */
+/* Recursive, because a callback may call the library, which may log again. Held during the callback, so
+ * that messages of several threads do not interleave, and the old callback is not running when
+ * mix_set_log_callback returns. */
 static pthread_mutex_t log_mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static mix_log_callback log_callback;
 static void *log_context;
-static atomic_bool log_wanted; /* spares the formatting where nobody listens */
+static atomic_bool log_wanted; /* avoids formatting when no callback is set */
 
 void mix_set_log_callback(mix_log_callback callback, void *context) {
   pthread_mutex_lock(&log_mutex);
@@ -92,7 +92,7 @@ void mix_log_text(mix_log_level level, const char *message) {
   pthread_mutex_unlock(&log_mutex);
 }
 
-/* A word that says nothing is warned of, once. */
+/* Warns once about unknown words. */
 static void check_verbose(const char *list) {
   static const char *const words[] = {"dispatch", "compile", "amp"};
   static atomic_bool checked;

@@ -7,14 +7,14 @@
 #include <stdlib.h>
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static locale_t plain; /* 0 where there was no memory: then the program's own */
+static locale_t c_locale; /* the C locale; 0 if newlocale failed: the program's locale is used */
 
-static void make_plain(void) { plain = newlocale(LC_ALL_MASK, "C", (locale_t)0); }
+static void make_c_locale(void) { c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0); }
 
-/* This thread's locale from now on; what it was before. */
+/* Switches this thread to the C locale; returns the former locale. */
 static locale_t enter(void) {
-  pthread_once(&once, make_plain);
-  return uselocale(plain);
+  pthread_once(&once, make_c_locale);
+  return uselocale(c_locale);
 }
 
 double mix_number_read(const char *text, char **end) {

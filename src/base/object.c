@@ -1,4 +1,4 @@
-/* Reference counts, and the scopes of each thread that own what constructors return. */
+/* Reference counts, and the scopes of each thread that own the results of constructors. */
 #include "base/object.h"
 #include "base/alloc.h"
 #include "base/error.h"
@@ -7,19 +7,20 @@
 #include <string.h>
 
 struct mix_scope {
-  mix_scope *outer; /* the scope around it; in the list of recycled scopes, the next one */
+  mix_scope *outer; /* the enclosing scope; for a recycled scope, the next one in the list */
   mix_object **objects;
   int count, capacity;
 };
 
-/* Recycled scopes keep their arrays up to this many entries, so that a loop of MIX_SCOPEs allocates nothing.
- */
+/* A recycled scope keeps its array up to this many entries, so that a loop of MIX_SCOPEs does not
+ * allocate. */
 enum { RECYCLED_CAPACITY = 4096, SHUTDOWN_HOOKS = 32 };
 
-/* Memory of released objects, by size in steps of 64 bytes; so many pieces of each size at most. */
-enum { SHELF_STEP = 64, SHELVES = 16, SHELF_DEPTH = 256 };
+/* Free lists of small objects, one for each size class of 64 bytes, with a maximum length. */
+enum { SIZE_CLASS_STEP = 64, SIZE_CLASSES = 16, FREE_LIST_MAX = 256 };
 #if defined(__SANITIZE_ADDRESS__)
-static const bool reuses_memory = false; /* so that the sanitizer sees every use after release */
+/* so that the sanitizer detects every use after release */
+static const bool reuses_memory = false;
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
 static const bool reuses_memory = false;
@@ -34,54 +35,56 @@ static _Thread_local struct {
   mix_scope root;
   mix_scope *innermost; /* NULL: only the root is open */
   mix_scope *recycled;
-  mix_object *dead; /* references gone, not yet finalized */
+  mix_object *dead; /* objects without references, not yet finalized */
   struct {
     mix_object *first; /* linked through next_dead */
     int count;
-  } shelves[SHELVES];
+  } free_lists[SIZE_CLASSES];
   bool releasing;
-  bool registered; /* exit_key will run for this thread */
+  bool registered; /* exit_key is set, so at_thread_exit will run */
 } thread;
 
 static void register_thread(void);
 
 /* ---- memory ---- */
 
-static int shelf_of(size_t size) {
-  return reuses_memory && size > 0 && size <= (size_t)SHELVES * SHELF_STEP ? (int)((size - 1) / SHELF_STEP)
-                                                                           : -1;
+static int size_class_of(size_t size) {
+  return reuses_memory && size > 0 && size <= (size_t)SIZE_CLASSES * SIZE_CLASS_STEP
+             ? (int)((size - 1) / SIZE_CLASS_STEP)
+             : -1;
 }
 
 static mix_object *memory_new(size_t size) {
-  int shelf = shelf_of(size);
-  mix_object *object = shelf >= 0 && !mix_allocation_failure_injected() ? thread.shelves[shelf].first : NULL;
+  int size_class = size_class_of(size);
+  mix_object *object =
+      size_class >= 0 && !mix_allocation_failure_injected() ? thread.free_lists[size_class].first : NULL;
   if (object) {
-    thread.shelves[shelf].first = object->next_dead;
-    thread.shelves[shelf].count--;
+    thread.free_lists[size_class].first = object->next_dead;
+    thread.free_lists[size_class].count--;
     memset(object, 0, size);
   } else {
-    object = mix_calloc(1, shelf >= 0 ? (size_t)(shelf + 1) * SHELF_STEP : size);
+    object = mix_calloc(1, size_class >= 0 ? (size_t)(size_class + 1) * SIZE_CLASS_STEP : size);
   }
-  if (object) object->shelf = shelf;
+  if (object) object->size_class = size_class;
   return object;
 }
 
 static void memory_release(mix_object *object) {
-  int shelf = object->shelf;
-  if (shelf < 0 || thread.shelves[shelf].count == SHELF_DEPTH) {
+  int size_class = object->size_class;
+  if (size_class < 0 || thread.free_lists[size_class].count == FREE_LIST_MAX) {
     mix_free(object);
     return;
   }
   if (!thread.registered) register_thread();
-  object->next_dead = thread.shelves[shelf].first;
-  thread.shelves[shelf].first = object;
-  thread.shelves[shelf].count++;
+  object->next_dead = thread.free_lists[size_class].first;
+  thread.free_lists[size_class].first = object;
+  thread.free_lists[size_class].count++;
 }
 
-static void free_shelves(void) {
-  for (int i = 0; i < SHELVES; i++)
-    for (mix_object *object; (object = thread.shelves[i].first); thread.shelves[i].count--) {
-      thread.shelves[i].first = object->next_dead;
+static void clear_free_lists(void) {
+  for (int i = 0; i < SIZE_CLASSES; i++)
+    for (mix_object *object; (object = thread.free_lists[i].first); thread.free_lists[i].count--) {
+      thread.free_lists[i].first = object->next_dead;
       mix_free(object);
     }
 }
@@ -101,14 +104,14 @@ void *mix_retain(void *object) {
   return object;
 }
 
-/* Finalizers release what they hold, which only lengthens the list: the stack stays flat however long the
- * chain is. */
+/* A finalizer that releases other objects only appends to this list. Stack use is therefore constant for a
+ * chain of any length. */
 static void release_dead(void) {
   thread.releasing = true;
   for (mix_object *object; (object = thread.dead);) {
     thread.dead = object->next_dead;
     const mix_class *class = object->class;
-    if (class->recycle && class->recycle(object)) continue; /* another thread may have it by now */
+    if (class->recycle && class->recycle(object)) continue; /* another thread may already own it */
     if (class->finalize) class->finalize(object);
     memory_release(object);
   }
@@ -133,7 +136,7 @@ int mix_references(const void *object) {
 
 /* ---- scopes ---- */
 
-/* Newest first: what was made last may refer to what was made before. */
+/* Newest first, because a later object may refer to an earlier one. */
 static void scope_empty(mix_scope *scope) {
   while (scope->count > 0) mix_release(scope->objects[--scope->count]);
 }
@@ -150,8 +153,8 @@ static void recycle_scope(mix_scope *scope) {
   thread.recycled = scope;
 }
 
-/* A scope is off the stack before its objects go, so that what a finalizer makes lands in a scope that stays.
- */
+/* The scope is popped before its objects are released. Objects that a finalizer creates then go to a scope
+ * that stays. */
 static void end_innermost(void) {
   mix_scope *scope = thread.innermost;
   thread.innermost = scope->outer;
@@ -167,7 +170,7 @@ static void release_root(void) {
     mix_free(scope->objects);
     mix_free(scope);
   }
-  free_shelves();
+  clear_free_lists();
 }
 
 static pthread_key_t exit_key;
@@ -175,7 +178,8 @@ static bool exit_key_made;
 
 static void at_thread_exit(void *unused) {
   (void)unused;
-  thread.registered = false; /* what a finalizer makes now registers again, and this runs again */
+  /* if a finalizer creates objects, the thread registers again and this runs again */
+  thread.registered = false;
   while (thread.innermost) end_innermost();
   release_root();
 }
@@ -270,7 +274,7 @@ void mix_shutdown(void) {
   void (*taken[SHUTDOWN_HOOKS])(void);
   int count = hook_count;
   memcpy(taken, hooks, sizeof taken);
-  hook_count = 0; /* a cache that fills again registers again */
+  hook_count = 0; /* a cache that is filled again registers again */
   pthread_mutex_unlock(&hook_mutex);
   while (count > 0) taken[--count]();
 }

@@ -1,4 +1,4 @@
-/* Reference-counted objects and the scopes that own what constructors return. */
+/* Reference-counted objects, and the scopes that own the results of constructors. */
 #ifndef MIX_BASE_OBJECT_H
 #define MIX_BASE_OBJECT_H
 
@@ -6,10 +6,10 @@
 #include <stdatomic.h>
 
 typedef struct mix_class {
-  const char *name;                /* "tensor": used in messages and type checks */
-  void (*finalize)(void *object);  /* releases what the object holds, not the object itself; may be NULL */
-  /* Asked first when the references are gone; may be NULL. True: the object was handed back to its owner, finalize does not run and the
-   * memory stays, with references 0; the owner reuses it by setting references to 1. */
+  const char *name; /* "tensor": used in messages and type checks */
+  void (*finalize)(void *object); /* releases what the object refers to, not the object itself; may be NULL */
+  /* Called first when the reference count reaches 0; may be NULL. True: the object went back to its owner,
+   * so finalize does not run and the memory stays. The owner reuses it by setting references to 1. */
   bool (*recycle)(void *object);
 } mix_class;
 
@@ -17,27 +17,30 @@ typedef struct mix_class {
 typedef struct mix_object {
   const mix_class *class;
   atomic_int references;
-  int shelf;                    /* of the thread's memory for reuse that takes it back; -1: none */
-  struct mix_object *next_dead; /* releases are iterative: a chain of a million nodes uses no stack */
+  int size_class; /* the size class of the free list that takes its memory; -1: none */
+  struct mix_object *next_dead; /* release is iterative: a chain of a million nodes needs no stack */
 } mix_object;
 
-/* A zeroed object with one reference that the caller owns; NULL with MIX_MEMORY_ERROR recorded. The memory of small objects is kept by
- * the thread that released them, for its next ones: a loop that makes and releases the same objects allocates nothing (while an allocation
- * failure is injected, and under the address sanitizer, every object is an allocation of its own). */
+/* A zeroed object with one reference, owned by the caller; NULL with MIX_MEMORY_ERROR recorded. Small
+ * objects are recycled through free lists of the thread that released them, so a loop that creates and
+ * releases the same objects does not allocate. Under the address sanitizer, and while an allocation
+ * failure is injected, every object is a separate allocation. */
 void *mix_object_new(size_t size, const mix_class *class);
-/* Hands the caller's reference to the innermost scope; returns the object. NULL gives NULL. The last line of every constructor. */
+/* Gives the caller's reference to the innermost scope and returns the object; NULL gives NULL. The last
+ * statement of every constructor. */
 void *mix_scoped(void *object);
-/* Is it an object of that class? NULL is not. */
+/* True if `object` is of that class; false for NULL. */
 bool mix_is(const void *object, const mix_class *class);
-/* The number of references, for tests and for copy on write. */
+/* The reference count, for tests and for copy on write. */
 int mix_references(const void *object);
 
-/* Has mix_shutdown call `hook` once, after the root scope is released, last registered first; a hook that is registered already is not
- * registered twice. For the rooms' caches: register when filling one. */
+/* Registers a function that the next mix_shutdown calls once, after the root scope is released, in reverse
+ * order of registration. A second registration of the same function has no effect. A cache registers its
+ * clearing when it is filled. */
 bool mix_on_shutdown(void (*hook)(void));
 
 extern const mix_class mix_list_class;
-/* Takes the storage of a list: borrowed items. */
+/* The items of a list, borrowed; NULL for NULL. */
 void *const *mix_list_items(const mix_list *list);
 
 #endif

@@ -5,21 +5,22 @@
 #include <stdint.h>
 
 typedef struct mix_philox { uint32_t v[4]; } mix_philox;
-/* Four words from a 64-bit key and a 128-bit counter (counter, index). In the paper's words: key {low, high of key}, counter
- * {low, high of index, low, high of counter}. */
+/* Four words from a 64-bit key and a 128-bit counter (counter, index). In the paper's notation: key =
+ * {low, high of key}, counter = {low, high of index, low, high of counter}. */
 mix_philox mix_philox_block(uint64_t key, uint64_t counter, uint64_t index);
 /* Word `index` of the stream (key, counter): word index % 4 of block index / 4. */
 uint32_t mix_philox_word(uint64_t key, uint64_t counter, uint64_t index);
 
-/* The process's seed (0 until mix_set_seed, which philox.c defines too). */
+/* The global seed; 0 until mix_set_seed, which philox.c also defines. */
 uint64_t mix_seed(void);
-/* A seed of its own for the next layer, initialiser or data set made without one: a function of the seed and the creation number. */
+/* The default seed of the next layer, initializer or dataset created without one: a function of the global
+ * seed and the creation number. */
 uint64_t mix_next_seed(void);
-/* Seed and creation number, for a checkpoint; and back. */
+/* Save and restore the seed and the creation number, for a checkpoint. */
 void mix_seed_state(uint64_t state[2]);
 void mix_seed_restore(const uint64_t state[2]);
 
-/* Uniform in [0, n), unbiased, from the stream; advances *position (in words, even: two a draw). n = 0 gives 0. */
+/* Uniform in [0, n) without bias. Advances *position by two words a draw; it must be even. n = 0 gives 0. */
 uint64_t mix_philox_below(uint64_t key, uint64_t counter, uint64_t *position, uint64_t n);
 
 #endif

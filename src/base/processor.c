@@ -38,14 +38,15 @@ static leaf cpuid(uint32_t number, uint32_t part) {
 
 static inline bool bit(uint32_t word, int n) { return word >> n & 1; }
 
-/* What the operating system saves at a context switch. Valid only where CPUID reports OSXSAVE. */
+/* The register state that the operating system saves at a context switch. Valid only if CPUID reports
+ * OSXSAVE. */
 static uint64_t xcr0(void) {
   uint32_t low, high;
   __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   return (uint64_t)high << 32 | low;
 }
 
-/* Linux grants the 8 KiB of tile data (state component 18) to the whole process, on request:
+/* Linux grants the 8 KiB of tile data (state component 18) to the whole process on request:
  * Documentation/arch/x86/xstate.rst. */
 static bool tiles_permitted(void) {
   enum { ARCH_GET_XCOMP_PERM = 0x1022, ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
@@ -54,8 +55,8 @@ static bool tiles_permitted(void) {
          syscall(SYS_arch_prctl, ARCH_GET_XCOMP_PERM, &granted) == 0 && (granted >> XFEATURE_XTILEDATA & 1);
 }
 
-/* Bits: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2A, CPUID; XCR0: volume 1,
- * chapter 13. Each set needs the one below it, as the kernels are compiled. */
+/* CPUID bits: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2A; XCR0: volume 1,
+ * chapter 13. Each feature requires the previous one, because the kernels are compiled so. */
 static uint32_t detect_features(void) {
   enum { STATE_AVX = 0x6, STATE_AVX512 = 0xe6, STATE_TILES = 0x60000 };
   leaf one = cpuid(1, 0), seven = cpuid(7, 0), seven_one = seven.a >= 1 ? cpuid(7, 1) : (leaf){0, 0, 0, 0};
@@ -84,7 +85,7 @@ static void detect_name(void) {
   if (length > 0) snprintf(found.name, sizeof found.name, "%s", start);
 }
 
-/* Leaf 4 (Intel) and leaf 0x8000001D (AMD) list the caches in the same form. */
+/* Leaf 4 (Intel) and leaf 0x8000001D (AMD) describe the caches in the same format. */
 static void detect_caches(void) {
   bool amd =
       !bit(cpuid(1, 0).a, 31) && cpuid(0x80000000u, 0).a >= 0x8000001Du && bit(cpuid(0x80000001u, 0).c, 22);
@@ -124,7 +125,7 @@ static void detect_once(void) {
   pthread_once(&once, detect);
 }
 
-/* Each step of MIXTAPE_MAX_ISA allows all that comes before it. */
+/* Each value of MIXTAPE_MAX_ISA includes the previous ones. */
 static const struct {
   const char *name;
   uint32_t allowed;
@@ -146,7 +147,8 @@ static uint32_t cap(void) {
   if (!atomic_exchange(&warned, true))
     mix_log_message(
         MIX_LOG_WARNING,
-        "MIXTAPE_MAX_ISA is \"%s\", which is ignored; expected generic, avx2, avx512, avx512_bf16, avx512_fp16 or amx",
+        "MIXTAPE_MAX_ISA is \"%s\", which is ignored; expected generic, avx2, avx512, avx512_bf16, "
+        "avx512_fp16 or amx",
         name);
   return UINT32_MAX;
 }
@@ -185,7 +187,7 @@ int64_t mix_cpu_cache(int level) {
 }
 
 int mix_cpu_cores(void) {
-  /* The kernel refuses a set smaller than its own number of processors, which it does not tell. */
+  /* The call fails for a set smaller than the kernel's own, whose size is unknown. */
   for (int processors = 1024; processors <= 1 << 20; processors *= 4) {
     cpu_set_t *set = CPU_ALLOC(processors);
     if (!set) break;

@@ -1,4 +1,4 @@
-/* What this processor can do: CPUID, XCR0, and for AMX the permission of the kernel. */
+/* Processor features: CPUID, XCR0 and, for AMX, the kernel's permission. */
 #ifndef MIX_BASE_PROCESSOR_H
 #define MIX_BASE_PROCESSOR_H
 
@@ -13,18 +13,20 @@ typedef enum mix_cpu_feature {
   MIX_CPU_AMX_BF16 = 1 << 4,    /* AMX tiles and bfloat16, permission granted */
 } mix_cpu_feature;
 
-/* What is in force: what the processor has, capped by MIXTAPE_MAX_ISA (generic, avx2, avx512, avx512_bf16, avx512_fp16, amx). */
+/* The features to use: those of the processor, limited by MIXTAPE_MAX_ISA (generic, avx2, avx512,
+ * avx512_bf16, avx512_fp16, amx). */
 uint32_t mix_cpu_features(void);
-/* What the processor has, uncapped. */
+/* The features of the processor, without that limit. */
 uint32_t mix_cpu_found(void);
 /* "avx2, avx512, ..." or "none beyond x86-64". */
 const char *mix_cpu_features_text(uint32_t features, char *text, int size);
-/* The processor's own name, and its cache sizes in bytes (a sensible guess where it does not say). */
+/* The processor's model name, and the size in bytes of its cache of level 1 (data), 2 or 3. A default size
+ * is returned if it is unknown. */
 const char *mix_cpu_name(void);
 int64_t mix_cpu_cache(int level);
-/* Cores this process may run on. */
+/* The number of cores that this process may run on. */
 int mix_cpu_cores(void);
-/* Tests: act as if only these features were found; UINT32_MAX restores. */
+/* For tests: pretend that only these features exist. UINT32_MAX restores the real ones. */
 void mix_cpu_override(uint32_t features);
 
 #endif

@@ -20,13 +20,13 @@ static bool enlarge(mix_text *text, size_t needed) {
 void mix_text_put(mix_text *text, const char *format, ...) {
   if (text->failed || (text->used >= text->size && !text->grows)) return;
   for (int attempt = 0; attempt < 2; attempt++) {
-    size_t room = text->size > text->used ? text->size - text->used : 0;
+    size_t space = text->size > text->used ? text->size - text->used : 0;
     va_list arguments;
     va_start(arguments, format);
-    int n = vsnprintf(room ? text->text + text->used : NULL, room, format, arguments);
+    int n = vsnprintf(space ? text->text + text->used : NULL, space, format, arguments);
     va_end(arguments);
     if (n < 0) return;
-    if (!text->grows || (size_t)n < room) {
+    if (!text->grows || (size_t)n < space) {
       text->used += (size_t)n;
       return;
     }

@@ -84,7 +84,7 @@ bool mix_scan_integer(mix_scan *scan, int64_t *number) {
   if (at == scan->end || *at < '0' || *at > '9') return false;
   for (; at < scan->end && *at >= '0' && *at <= '9'; at++)
     if (__builtin_mul_overflow(n, 10, &n) || __builtin_sub_overflow(n, *at - '0', &n))
-      return false; /* downwards: INT64_MIN */
+      return false; /* subtraction, so that INT64_MIN can be read */
   if (at < scan->end && in_name(*at)) return false;
   if (!minus && n == INT64_MIN) return false;
   *number = minus ? n : -n;
@@ -94,26 +94,26 @@ bool mix_scan_integer(mix_scan *scan, int64_t *number) {
 
 bool mix_scan_number(mix_scan *scan, double *number) {
   char text[48];
-  mix_scan ahead = *scan;
-  if (!take(&ahead, in_word, text, sizeof text)) return false;
+  mix_scan next = *scan;
+  if (!take(&next, in_word, text, sizeof text)) return false;
   if (!strcmp(text, "nan"))
     *number = NAN;
   else if (!strcmp(text, "inf") || !strcmp(text, "-inf"))
     *number = text[0] == '-' ? -INFINITY : INFINITY;
   else {
     char *end;
-    if (text[strspn(text, "0123456789.+-e")]) return false; /* what else strtod would take */
+    if (text[strspn(text, "0123456789.+-e")]) return false; /* other forms that strtod accepts */
     *number = mix_number_read(text, &end);
     if (*end || end == text) return false;
   }
-  *scan = ahead;
+  *scan = next;
   return true;
 }
 
 bool mix_scan_bits(mix_scan *scan, uint64_t *bits) {
-  mix_scan ahead = *scan;
+  mix_scan next = *scan;
   char text[24];
-  if (!take(&ahead, in_name, text, sizeof text) || strncmp(text, "0x", 2) != 0 || !text[2] ||
+  if (!take(&next, in_name, text, sizeof text) || strncmp(text, "0x", 2) != 0 || !text[2] ||
       strlen(text) > 18)
     return false;
   uint64_t value = 0;
@@ -122,6 +122,6 @@ bool mix_scan_bits(mix_scan *scan, uint64_t *bits) {
     value = value * 16 + (uint64_t)hexadecimal(*c);
   }
   *bits = value;
-  *scan = ahead;
+  *scan = next;
   return true;
 }

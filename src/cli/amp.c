@@ -1,5 +1,5 @@
-/* amp rewrite, amp explain: what the automatic mixed precision rewrite does to recorded graphs and to a
- * model's own step, and why. */
+/* mixtape amp rewrite and amp explain: the automatic mixed precision rewrite of recorded graphs and of a
+ * model's training step. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -14,30 +14,34 @@
 static const char *const usage =
     "usage: mixtape amp rewrite [--set NAME=VALUE]... GRAPH.json...\n"
     "       mixtape amp explain [--json] [--output FILE] [--set NAME=VALUE]... GRAPH.json...\n"
-    "       mixtape amp explain --model guide [--json] [--output FILE] [--set NAME=VALUE]... [TRAIN-OPTION...]\n"
+    "       mixtape amp explain --model guide [--json] [--output FILE] [--set NAME=VALUE]...\n"
+    "                           [TRAIN-OPTION...]\n"
     "\n"
-    "The automatic mixed precision rewrite of TensorFlow 2.21, on graphs in the recorded format, or on what one step of training a\n"
-    "model compiles (as `mixtape train` would: --graph-rewrite float16|bfloat16, by default float16; --units, --optimizer, ...).\n"
+    "Applies the automatic mixed precision rewrite of TensorFlow 2.21 to graphs in the recorded format,\n"
+    "or to the training step of a model. The model takes options of `mixtape train`: --units,\n"
+    "--optimizer, ..., and --graph-rewrite float16|bfloat16 (default float16).\n"
     "\n"
-    "  rewrite   one JSON line a file: name, status, nodes_added, dtypes, casts, and ops and attrs_added of renamed ops\n"
-    "  explain   a table of every op: its layer and name, its list, dtype before and after, and why; the casts\n"
-    "            that are inserted, which of all casts later passes remove, and the bytes that are saved\n"
-    "  --json    explain: one JSON line a graph in place of the table\n"
-    "  --output  explain: the graph as a picture, coloured by list, with its casts: FILE.dot, or FILE.svg or FILE.png where the\n"
-    "            program dot of the package graphviz is at hand. Of several graphs the largest\n"
-    "  --set     LEVEL, ALLOWLIST_ADD, DENYLIST_REMOVE, ...: as the variable TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_NAME\n"
+    "  rewrite   one line of JSON per file: name, status, nodes_added, dtypes, casts, and ops and\n"
+    "            attrs_added of renamed ops\n"
+    "  explain   a table of every op: its layer and name, its list, dtype before and after, and why;\n"
+    "            the inserted casts, the casts that later passes remove, and the bytes saved\n"
+    "  --json    explain: one line of JSON per graph instead of the table\n"
+    "  --output  explain: a picture of the graph (of several, the largest), coloured by list, with its\n"
+    "            casts: FILE.dot; or FILE.svg or FILE.png, which need the program dot of graphviz\n"
+    "  --set     sets the environment variable TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_NAME: LEVEL,\n"
+    "            ALLOWLIST_ADD, DENYLIST_REMOVE, ...\n"
     "\n"
-    "Those variables count; what a file says in \"env\" counts more.\n";
+    "A file's \"env\" overrides these variables.\n";
 
 typedef struct amp_command {
   bool explain, json, model;
   const char *output;
-  char *picture; /* of the largest graph so far; to be freed */
+  char *picture; /* of the largest graph so far; owned */
   int picture_nodes;
   int graphs;
 } amp_command;
 
-/* The picture of the largest graph is kept. False with the error recorded. */
+/* Keeps the picture of the largest graph. False with the error recorded. */
 static bool keep_picture(amp_command *command, const mix_amp_result *result) {
   if (!command->output || result->graph->node_count <= command->picture_nodes) return true;
   char *picture = mix_amp_picture(result);
@@ -48,7 +52,7 @@ static bool keep_picture(amp_command *command, const mix_amp_result *result) {
   return true;
 }
 
-/* One graph to standard output. False with the error recorded. */
+/* Prints one graph to standard output. False with the error recorded. */
 static bool show(amp_command *command, const mix_rewrite_case *item, const mix_amp_result *result,
                  bool heading) {
   char *text = !command->explain ? mix_rewrite_result_text(item, result)
@@ -82,19 +86,19 @@ static int show_files(amp_command *command, int files, char **paths) {
   return code;
 }
 
-static int wrong(const char *message, const char *detail) {
+static int usage_error(const char *message, const char *detail) {
   fprintf(stderr, "mixtape amp: %s%s; `mixtape amp --help` explains\n", message, detail);
   return CLI_USAGE;
 }
 
-/* ---- the model's own step ---- */
+/* ---- the step of a model ---- */
 
 static void observe(void *context, const mix_amp_result *result) {
   amp_command *command = context;
   show(command, &(const mix_rewrite_case){.name = result->graph->label}, result, true);
 }
 
-/* Trains for one step on drawn digits: what is compiled for it is what is shown. */
+/* Trains for one step on the built-in digits and shows what is compiled for it. */
 static int show_model(amp_command *command, int argc, char **argv) {
   cli_options options;
   int code = cli_parse("amp explain", CLI_TRAIN, argc, argv, &options);
@@ -104,10 +108,10 @@ static int show_model(amp_command *command, int argc, char **argv) {
                      : options.checkpoint  ? "--checkpoint"
                      : options.tensorboard ? "--tensorboard"
                                            : NULL;
-  if (kept) return wrong(kept, " belongs to train: here one step is looked at, and nothing of it is kept");
+  if (kept) return usage_error(kept, " belongs to train: explain runs one step and saves nothing");
   if (!options.graph_rewrite && !strncmp(options.policy, "mixed_", 6))
-    return wrong(options.policy,
-                 " is a policy, and what is rewritten is a float32 model; leave --policy out");
+    return usage_error(options.policy,
+                       " is a policy, and what is rewritten is a float32 model; leave --policy out");
   if (!options.graph_rewrite) options.graph_rewrite = "float16";
   int64_t batch = options.batch_size ? options.batch_size : MIX_DEFAULT_BATCH;
   if ((code = cli_setup(&options)) != CLI_OK) return code;
@@ -147,7 +151,8 @@ int cli_amp(int argc, char **argv) {
   int files = 0;
   for (int i = 1; i < argc; i++)
     if (!strcmp(argv[i], "--model") || !strncmp(argv[i], "--model=", 8)) command.model = true;
-  for (int i = 1; i < argc; i++) { /* what is not taken here moves to the front */
+  /* Arguments not consumed here move to the front. */
+  for (int i = 1; i < argc; i++) {
     bool option = !options_end && argv[i][0] == '-' && argv[i][1];
     const char *value;
     if (option && (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))) {
@@ -159,7 +164,7 @@ int cli_amp(int argc, char **argv) {
     else if (option && !strcmp(argv[i], "--json"))
       command.json = true;
     else if (option && cli_is_option(argc, argv, &i, "--output", &value)) {
-      if (!value) return wrong("an argument is missing for --output", "");
+      if (!value) return usage_error("an argument is missing for --output", "");
       command.output = value;
     } else if (option && cli_is_option(argc, argv, &i, "--set", &value)) {
       int code = set_option(value);
@@ -179,10 +184,10 @@ int cli_amp(int argc, char **argv) {
     return CLI_USAGE;
   }
   if (!command.explain && (command.json || command.output || command.model))
-    return wrong("rewrite: its output is JSON; --json, --output and --model belong to explain", "");
-  if (files == 0 && !command.model) return wrong(what, ": no graph was named");
+    return usage_error("rewrite: its output is JSON; --json, --output and --model belong to explain", "");
+  if (files == 0 && !command.model) return usage_error(what, ": no graph was named");
   if (command.output && !cli_picture_path(command.output))
-    return wrong(command.output, ": a picture's name ends in .dot, .svg or .png");
+    return usage_error(command.output, ": a picture's name ends in .dot, .svg or .png");
   int code = command.model ? show_model(&command, files + 1, argv) : show_files(&command, files, argv + 1);
   if (command.picture && !cli_draw(command.output, command.picture)) code = cli_fail();
   mix_free(command.picture);

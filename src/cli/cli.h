@@ -1,5 +1,5 @@
-/* The program: one file a sub-command over shared options. What goes wrong in the options ends with 2, what goes wrong while running
- * with 1. Results go to standard output, progress and messages to standard error. */
+/* The program mixtape: one file per sub-command over shared options. Exit code 2 for errors in the options, 1
+ * for errors while running. Results go to standard output, progress and messages to standard error. */
 #ifndef MIX_CLI_CLI_H
 #define MIX_CLI_CLI_H
 
@@ -30,9 +30,10 @@ typedef struct cli_loss_scale {
 } cli_loss_scale;
 
 typedef struct cli_options {
-  const char *model, *data, *policy, *optimizer, *loss, *metrics, *semantics, *accumulate, *loop, *device, *graph_rewrite;
+  const char *model, *data, *policy, *optimizer, *loss, *metrics, *semantics, *accumulate, *loop;
+  const char *device, *graph_rewrite;
   const char *init_weights, *save, *step_log, *output, *only, *tensorboard, *format, *png, *checkpoint;
-  const char *class_weight; /* as given; what it says: */
+  const char *class_weight; /* as given; parsed into: */
   int class_weight_count;
   int64_t class_labels[MIX_CLASS_MAX];
   double class_weights[MIX_CLASS_MAX];
@@ -47,70 +48,73 @@ typedef struct cli_options {
   bool no_shuffle, jit_compile, json, quick, advise, all, resume;
 } cli_options;
 
-/* Fills the options from the arguments after the sub-command's name; CLI_OK to go on, CLI_USAGE after an error message, -1 when --help
- * was printed. */
+/* Parses the arguments after the sub-command's name into options. Returns CLI_OK to continue, CLI_USAGE after
+ * an error message, -1 after printing --help. */
 int cli_parse(const char *command, int commands, int argc, char **argv, cli_options *options);
 
-/* Is argument *i the option `name` ("--output") with a value, "--output FILE" or "--output=FILE"? Then *i is its last argument, and *value is
- * NULL where it is missing. */
+/* True if argument *i is the option `name` with a value: "--output FILE" or "--output=FILE". Then *i becomes
+ * its last argument, and *value its value, NULL if missing. */
 bool cli_is_option(int argc, char **argv, int *i, const char *name, const char **value);
 
-/* --verbose as the library takes it; not given: automatic. */
+/* The library's value of --verbose; automatic if not given. */
 int cli_verbose(const cli_options *options);
 
 /* Prints the pending error and returns the exit code. */
 int cli_fail(void);
-/* Takes process-wide choices (semantics, policy, device, threads, accumulation, seed) from the options, and tries the names that only the
- * library knows (optimizer, loss, metrics). CLI_OK, or the exit code after a message. */
+/* Applies process-wide options (semantics, policy, device, threads, accumulation, seed), and validates names
+ * that only the library knows (optimizer, loss, metrics). Returns CLI_OK, or the exit code after a
+ * message. */
 int cli_setup(const cli_options *options);
 
-/* Reads what the environment says of device, threads, accumulation and precision, which counts where an option does not: errors of it are
- * recorded here. */
+/* Reads the environment variables for device, threads, accumulation and precision. Options override them;
+ * errors in them are recorded here. */
 void cli_try_environment(void);
 
-/* Data as the model takes it: labels, and images of bytes as bytes. */
+/* Data as the model takes it: labels, and images as bytes if they are bytes. */
 typedef struct cli_data {
-  mix_tensor *x_train, *y_train, *x_test, *y_test; /* NULL where there are none and the sub-command can do without */
+  mix_tensor *x_train, *y_train, *x_test, *y_test; /* NULL if absent and not required by the sub-command */
   const char *source;
-  int64_t width; /* elements of one example */
+  int64_t width; /* elements per example */
 } cli_data;
-/* What `command` (CLI_TRAIN, CLI_EVALUATE, CLI_PREDICT) needs must be there. False with the error recorded. */
+/* Loads the data that `command` (CLI_TRAIN, CLI_EVALUATE, CLI_PREDICT) requires. False with the error
+ * recorded. */
 bool cli_load_data(const cli_options *options, int command, cli_data *data);
 
-/* The model of --model for inputs of that width, with --init-weights loaded. NULL with the error recorded. */
+/* Makes the model of --model for inputs of that width and loads --init-weights. NULL with the error
+ * recorded. */
 mix_model *cli_make_model(const cli_options *options, int64_t width);
 mix_status cli_compile(const cli_options *options, mix_model *model);
 
-/* The weights of --class-weight. */
+/* Applies --class-weight. */
 void cli_weigh_classes(const cli_options *options, mix_fit_options *fit);
 
-/* May --checkpoint be used as --resume says? CLI_OK, or the exit code after a message. */
+/* Checks that --checkpoint can be used with or without --resume. CLI_OK, or the exit code after a message. */
 int cli_check_checkpoint(const cli_options *options);
-/* Can the file that an option names be written? CLI_OK, or the exit code after a message: asked before the work, not after it. */
+/* Checks before the work that an option's file can be written. CLI_OK, or the exit code after a message. */
 int cli_check_output(const char *command, const char *option, const char *path);
 
-/* What a training run leaves for the report: rows of history by name. */
+/* The results of a training run for the report: columns of history by name. */
 typedef struct cli_history {
   int count; /* columns */
   struct cli_column {
     char *name;
-    double *values; /* one for each epoch, NaN where none was added */
+    double *values; /* one per epoch; NaN if none was added */
     int64_t epochs;
   } columns[4 * MIX_MODEL_MAX];
   int64_t epochs, steps;
   double start_seconds, train_seconds;
 } cli_history;
-/* False where memory is short or there are too many columns. */
+/* False if out of memory or out of columns. */
 bool cli_history_add(cli_history *history, int64_t epoch, const char *name, double value);
 void cli_history_free(cli_history *history);
 
-/* The log of steps. */
+/* The step log (--step-log). */
 typedef struct cli_step_log {
   FILE *file;
   const char *path;
   bool failed;
-  bool resumes; /* the file may hold steps already: those before the first one written stay */
-  bool fresh;   /* nothing was written: what the file holds is still there */
+  bool resumes; /* the file may already have steps; those before the first one written are kept */
+  bool fresh;   /* nothing was written yet: the old contents are still there */
 } cli_step_log;
 bool cli_step_log_open(cli_step_log *log, const char *path, bool resumes);
 void cli_step_log_write(cli_step_log *log, const mix_step_record *record);
@@ -119,12 +123,16 @@ bool cli_step_log_close(cli_step_log *log);
 /* Seconds since cli_begin, which main calls first. */
 void cli_begin(void);
 double cli_seconds(void);
-/* The shortest decimal that reads back as the same double, as Python prints it: "0.8579999804496765", "1.0", "nan". */
+/* The shortest decimal that reads back as the same double, as Python prints it: "0.8579999804496765", "1.0",
+ * "nan". */
 const char *cli_number_text(double value, char *text, size_t size);
-/* Results to standard output. `history` NULL: nothing was trained; `test` NULL: nothing was tested. */
-int cli_report(const cli_options *options, mix_model *model, const cli_history *history, const mix_logs *test);
+/* Prints the results to standard output. `history` NULL: nothing was trained; `test` NULL: nothing was
+ * tested. */
+int cli_report(const cli_options *options, mix_model *model, const cli_history *history,
+               const mix_logs *test);
 
-bool cli_train_custom(const cli_options *options, mix_model *model, const cli_data *data, cli_history *history, cli_step_log *log);
+bool cli_train_custom(const cli_options *options, mix_model *model, const cli_data *data,
+                      cli_history *history, cli_step_log *log);
 
 int cli_train(int argc, char **argv);
 int cli_evaluate(int argc, char **argv);
@@ -134,7 +142,8 @@ int cli_devices(int argc, char **argv);
 int cli_version(int argc, char **argv);
 int cli_bench(int argc, char **argv);
 int cli_numerics(int argc, char **argv);
-/* Pictures of graphs (draw.c): does the name end in .dot, .svg or .png; and writing graphviz's text as such. False with the error recorded. */
+/* draw.c: pictures of graphs. cli_picture_path checks for a name in .dot, .svg or .png; cli_draw writes
+ * graphviz text in that format. False with the error recorded. */
 bool cli_picture_path(const char *path);
 bool cli_draw(const char *path, const char *text);
 

@@ -1,5 +1,5 @@
-/* --loop custom: the guide's second half. A captured step of tape, scaled loss and optimizer, over batches of
- * a shuffled data set. */
+/* --loop custom: the custom training loop of the Keras guide. A captured step of tape, scaled loss and
+ * optimizer, over batches of a shuffled data set. */
 #include "base/number.h"
 #include "cli/cli.h"
 #include "model/model.h"
@@ -13,27 +13,27 @@ typedef struct training {
   mix_optimizer *optimizer;
 } training;
 
-/* The loop around the step. */
+/* The state of the loop. */
 typedef struct loop {
   const cli_options *options;
   training training;
   mix_function *step;
   mix_dataset *train;
-  mix_tensor *x_pinned, *y_pinned; /* NULL: nothing is held back */
+  mix_tensor *x_validation, *y_validation; /* NULL: no validation */
   int64_t rows, batch_size, epoch;
-  double loss, right, seen; /* sums of the epoch so far */
+  double loss, right, seen; /* sums over the epoch so far */
   cli_history *history;
   cli_step_log *log;
   mix_checkpoint *checkpoint; /* NULL: none */
 } loop;
 
-/* Bytes of images are divided by 255 in float32, before the model. */
+/* Image bytes are divided by 255 in float32 before the model. */
 static mix_tensor *model_input(mix_tensor *x) {
   return mix_tensor_dtype(x) == MIX_UINT8 ? mix_divide(mix_cast(x, MIX_FLOAT32), mix_scalar(255, MIX_FLOAT32))
                                           : x;
 }
 
-/* Labels are classes, or as many numbers an example as there are predictions. */
+/* Labels are class numbers, or one number per prediction. */
 static mix_tensor *batch_accuracy(mix_tensor *labels, mix_tensor *predictions) {
   bool classes = mix_tensor_shape(labels).rank < mix_tensor_shape(predictions).rank;
   mix_tensor *right =
@@ -57,7 +57,7 @@ static mix_list *train_step(void *context, mix_list *batch) {
                      applied ? applied : mix_scalar(1, MIX_BOOL));
 }
 
-/* The record of a step for its log. */
+/* Writes the record of a step to the step log. */
 static void log_step(const training *t, cli_step_log *log, int64_t step, int64_t epoch, mix_list *results,
                      mix_logs *metrics) {
   mix_step_record record = {.size = sizeof record,
@@ -84,9 +84,17 @@ static mix_tensor *rows(mix_tensor *x, int64_t first, int64_t count) {
   return mix_slice(x, begin, size);
 }
 
-/* ---- checkpoints: what is the loop's own goes with them as values ---- */
+/* ---- checkpoints: the loop's own state is stored as values ---- */
 
-enum { STATE_EPOCH, STATE_STEPS, STATE_BATCH_SIZE, STATE_ROWS, STATE_HELD, STATE_NUMBERS, SUMS = 3 };
+enum {
+  STATE_EPOCH,
+  STATE_STEPS,
+  STATE_BATCH_SIZE,
+  STATE_ROWS,
+  STATE_VALIDATION_ROWS,
+  STATE_NUMBERS,
+  SUMS = 3
+};
 static const char *const columns[] = {"loss", "accuracy", "val_loss", "val_accuracy"};
 
 static void describe(const loop *l, int64_t state[STATE_NUMBERS]) {
@@ -94,7 +102,7 @@ static void describe(const loop *l, int64_t state[STATE_NUMBERS]) {
   state[STATE_STEPS] = l->history->steps;
   state[STATE_BATCH_SIZE] = l->batch_size;
   state[STATE_ROWS] = l->rows;
-  state[STATE_HELD] = l->x_pinned ? mix_tensor_shape(l->x_pinned).dims[0] : 0;
+  state[STATE_VALIDATION_ROWS] = l->x_validation ? mix_tensor_shape(l->x_validation).dims[0] : 0;
 }
 
 static mix_status save(const loop *l, mix_iterator *batches) {
@@ -122,26 +130,25 @@ static void get_column(const loop *l, const char *name) {
     cli_history_add(l->history, e, name, numbers[e]);
 }
 
-/* What must be as it was: else batches of an epoch would be of other rows than those before. */
+/* Checks the options that must not change: otherwise the rest of the epoch would have other rows. */
 static bool same_run(const loop *l, const int64_t saved[STATE_NUMBERS]) {
   static const char *const names[STATE_NUMBERS] = {[STATE_BATCH_SIZE] = "--batch-size",
                                                    [STATE_ROWS] = "the number of training rows",
-                                                   [STATE_HELD] = "that of rows held back"};
-  int64_t here[STATE_NUMBERS];
-  describe(l, here);
+                                                   [STATE_VALIDATION_ROWS] = "the number of validation rows"};
+  int64_t current[STATE_NUMBERS];
+  describe(l, current);
   for (int i = STATE_BATCH_SIZE; i < STATE_NUMBERS; i++)
-    if (saved[i] != here[i]) {
-      fprintf(
-          stderr,
-          "mixtape train: --resume: %s is %lld here, %lld in %s; resume with the data and options it was made with\n",
-          names[i], (long long)here[i], (long long)saved[i], l->options->checkpoint);
+    if (saved[i] != current[i]) {
+      fprintf(stderr,
+              "mixtape train: --resume: %s is %lld here, %lld in %s; "
+              "resume with the data and options it was made with\n",
+              names[i], (long long)current[i], (long long)saved[i], l->options->checkpoint);
       return false;
     }
   return true;
 }
 
-/* Goes on where the newest checkpoint is, in the middle of the pass `batches`; at the beginning where there
- * is none. */
+/* Restores the newest checkpoint, within the pass `batches`. Starts from the beginning if there is none. */
 static bool resume(loop *l, mix_iterator *batches) {
   int64_t step = mix_checkpoint_restore(l->checkpoint, batches), state[STATE_NUMBERS];
   double sums[SUMS];
@@ -194,29 +201,30 @@ static void end_epoch(loop *l) {
   if (l->options->verbose)
     fprintf(stderr, "Epoch %lld: loss=%g - accuracy=%g\n", (long long)l->epoch, l->loss / l->seen,
             l->right / l->seen);
-  mix_logs *held = l->x_pinned ? mix_model_evaluate(l->training.model, l->x_pinned, l->y_pinned,
-                                                    .batch_size = l->batch_size, .verbose = MIX_SILENT)
-                               : NULL;
+  mix_logs *validation = l->x_validation
+                             ? mix_model_evaluate(l->training.model, l->x_validation, l->y_validation,
+                                                  .batch_size = l->batch_size, .verbose = MIX_SILENT)
+                             : NULL;
   char name[256];
-  for (int i = 0; i < mix_logs_count(held); i++) {
-    snprintf(name, sizeof name, "val_%s", mix_logs_name(held, i));
-    cli_history_add(l->history, l->epoch, name, mix_logs_value(held, i));
+  for (int i = 0; i < mix_logs_count(validation); i++) {
+    snprintf(name, sizeof name, "val_%s", mix_logs_name(validation, i));
+    cli_history_add(l->history, l->epoch, name, mix_logs_value(validation, i));
   }
 }
 
-/* The rest of an epoch. Its checkpoint is taken behind its last batch: what is held back is evaluated again
- * after a resume. */
+/* Runs the rest of an epoch. Its checkpoint is saved after the last batch, before validation, so a resumed
+ * run validates again. */
 static bool run_epoch(loop *l, mix_iterator *batches) {
   for (mix_list *batch; mix_error() == MIX_OK && !limit_reached(l) && (batch = mix_iterator_next(batches));)
     MIX_SCOPE { one_step(l, batch, batches); }
-  bool over = !limit_reached(l);
-  if (mix_error() == MIX_OK && over && l->checkpoint && !l->options->checkpoint_freq) save(l, batches);
+  bool complete = !limit_reached(l);
+  if (mix_error() == MIX_OK && complete && l->checkpoint && !l->options->checkpoint_freq) save(l, batches);
   if (mix_error() == MIX_OK) end_epoch(l);
   l->loss = l->right = l->seen = 0;
   return mix_error() == MIX_OK;
 }
 
-/* Holds back the last part of the rows. */
+/* Splits off the last rows as validation data. */
 static bool split(loop *l, mix_tensor **x, mix_tensor **y) {
   double part = l->options->validation_split;
   int64_t total = mix_tensor_shape(*x).dims[0], count = (int64_t)floor((double)total * (1.0 - part));
@@ -228,8 +236,8 @@ static bool split(loop *l, mix_tensor **x, mix_tensor **y) {
     return false;
   }
   if (count == total) return true;
-  l->x_pinned = rows(*x, count, total - count);
-  l->y_pinned = rows(*y, count, total - count);
+  l->x_validation = rows(*x, count, total - count);
+  l->y_validation = rows(*y, count, total - count);
   *x = rows(*x, 0, count);
   *y = rows(*y, 0, count);
   return true;
@@ -249,7 +257,7 @@ bool cli_train_custom(const cli_options *options, mix_model *model, const cli_da
   int64_t epochs = options->epochs ? options->epochs : options->steps ? INT64_MAX / 2 : 1;
   l.train = mix_dataset_from_tensors(x, y);
   if (!options->no_shuffle) l.train = mix_dataset_shuffle(l.train, 10000, .seed = options->seed);
-  const bool all = l.rows > 0 && l.batch_size > l.rows; /* of any size, as fit's */
+  const bool all = l.rows > 0 && l.batch_size > l.rows; /* batches larger than the data, as in fit */
   l.train = mix_dataset_batch(l.train, all ? l.rows : l.batch_size);
   l.step = mix_function_new(train_step, &l.training, .jit_compile = options->jit_compile);
   if (options->checkpoint) l.checkpoint = mix_checkpoint_new(options->checkpoint, .model = model);

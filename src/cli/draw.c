@@ -1,5 +1,4 @@
-/* Pictures of graphs: the text for graphviz as it is (.dot), or what its program `dot` makes of it (.svg,
- * .png). */
+/* Pictures of graphs: graphviz text unchanged (.dot), or drawn by graphviz's program `dot` (.svg, .png). */
 #include "base/error.h"
 #include "cli/cli.h"
 #include "formats/file.h"
@@ -22,7 +21,7 @@ bool cli_picture_path(const char *path) {
 static void write_all(int to, const char *text) {
   for (size_t left = strlen(text); left > 0;) {
     ssize_t written = write(to, text, left);
-    if (written <= 0) return; /* dot ended early, and says so by its exit code */
+    if (written <= 0) return; /* dot ended early; its exit code reports it */
     text += written;
     left -= (size_t)written;
   }
@@ -30,13 +29,13 @@ static void write_all(int to, const char *text) {
 
 enum { NOT_FOUND = 127 };
 
-/* Runs `dot -Tsvg -o PATH` with the text on its standard input; its exit code. */
+/* Runs `dot -Tsvg -o PATH` with the text on its standard input. Returns its exit code. */
 static int run_dot(const char *path, const char *text) {
   int ends[2], status = 0;
   char format[8];
   snprintf(format, sizeof format, "-T%s", ending(path));
   if (pipe(ends) != 0) return -1;
-  void (*former)(int) = signal(SIGPIPE, SIG_IGN);
+  void (*previous)(int) = signal(SIGPIPE, SIG_IGN);
   fflush(NULL);
   pid_t child = fork();
   if (child == 0) {
@@ -50,7 +49,7 @@ static int run_dot(const char *path, const char *text) {
   if (child > 0) write_all(ends[1], text);
   close(ends[1]);
   if (child > 0) waitpid(child, &status, 0);
-  signal(SIGPIPE, former);
+  signal(SIGPIPE, previous);
   return child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
@@ -59,11 +58,10 @@ bool cli_draw(const char *path, const char *text) {
     return mix_file_replace(path, &(mix_bytes){text, strlen(text)}, 1, "amp explain");
   int code = run_dot(path, text);
   if (code == NOT_FOUND)
-    mix_fail(
-        MIX_UNSUPPORTED,
-        "%s: pictures are drawn by the program dot, which is not there; install the package graphviz, or name a file that ends in "
-        ".dot and draw it elsewhere",
-        path);
+    mix_fail(MIX_UNSUPPORTED,
+             "%s: pictures are drawn by the program dot, which is not there; "
+             "install the package graphviz, or name a file that ends in .dot and draw it elsewhere",
+             path);
   else if (code != 0)
     mix_fail(MIX_IO_ERROR, "%s: dot, of the package graphviz, could not draw it (exit code %d)", path, code);
   return code == 0;

@@ -1,5 +1,5 @@
-/* graph: compiled graphs as text, from a file or a log of MIXTAPE_VERBOSE=compile; single passes over them.
- */
+/* mixtape graph: reads compiled graphs as text, from a file or a log of MIXTAPE_VERBOSE=compile, and runs
+ * single passes on them. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -13,20 +13,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_PASSES = 64, MADE_UP_MAX = 1 << 30, FILE_MAX = 1 << 28 };
+enum { MAX_PASSES = 64, MAX_NUMBER = 1 << 30, FILE_MAX = 1 << 28 };
 
 static void usage(FILE *out) {
   fprintf(
       out,
       "usage: mixtape graph FILE [--graph N] [--pass NAME,...] [--rewrite float16|bfloat16] [--quiet]\n"
       "\n"
-      "Reads the text of a captured function (mix_function_dump; MIXTAPE_VERBOSE=compile writes one before the passes and one\n"
-      "after each), checks it, and writes it after the passes asked for. FILE - is standard input.\n"
+      "Reads the text of a captured function (from mix_function_dump, or from MIXTAPE_VERBOSE=compile,\n"
+      "which writes it before the passes and after each), checks it, runs the given passes and prints\n"
+      "the result. FILE - is standard input.\n"
       "\n"
-      "  --graph N    the N-th graph of the file, from 1; a file with several and no --graph is listed\n"
-      "  --pass       run these passes, in this order; \"all\": those of a compilation, as they are switched on\n"
-      "  --rewrite    what the pass amp rewrites to\n"
-      "  --quiet      no graph is written: a check\n"
+      "  --graph N    the N-th graph of the file, from 1; without it, a file with several graphs is listed\n"
+      "  --pass       run these passes, in this order; \"all\": the enabled passes of a compilation\n"
+      "  --rewrite    the dtype of the pass amp\n"
+      "  --quiet      check only, print no graph\n"
       "\n"
       "passes:");
   for (int i = 0; mix_pass_name(i); i++) fprintf(out, " %s", mix_pass_name(i));
@@ -51,8 +52,8 @@ static bool known_passes(const char *list) {
   return true;
 }
 
-/* `value`: NULL where there is none. */
-static int refuse(const char *option, const char *value) {
+/* `value` NULL: it is missing. */
+static int option_error(const char *option, const char *value) {
   if (value)
     fprintf(stderr, "mixtape graph: %s %s: no such pass; `mixtape graph --help` lists them\n", option, value);
   else
@@ -60,7 +61,7 @@ static int refuse(const char *option, const char *value) {
   return CLI_USAGE;
 }
 
-/* CLI_OK to go on, CLI_USAGE after a message, -1 when --help was printed. */
+/* CLI_OK to continue, CLI_USAGE after a message, -1 after printing --help. */
 static int parse(int argc, char **argv, graph_options *options) {
   for (int i = 1; i < argc; i++) {
     const char *value;
@@ -77,10 +78,10 @@ static int parse(int argc, char **argv, graph_options *options) {
     } else if (!strcmp(argv[i], "--quiet"))
       options->quiet = true;
     else if (cli_is_option(argc, argv, &i, "--pass", &value)) {
-      if (!value || !known_passes(value)) return refuse("--pass", value);
+      if (!value || !known_passes(value)) return option_error("--pass", value);
       options->passes = value;
     } else if (cli_is_option(argc, argv, &i, "--graph", &value)) {
-      if (!value) return refuse("--graph", value);
+      if (!value) return option_error("--graph", value);
       char *end;
       options->graph = strtol(value, &end, 10);
       if (*end || options->graph < 1) {
@@ -88,7 +89,7 @@ static int parse(int argc, char **argv, graph_options *options) {
         return CLI_USAGE;
       }
     } else if (cli_is_option(argc, argv, &i, "--rewrite", &value)) {
-      if (!value) return refuse("--rewrite", value);
+      if (!value) return option_error("--rewrite", value);
       mix_dtype target = mix_dtype_from_name(value);
       if (target != MIX_FLOAT16 && target != MIX_BFLOAT16) {
         fprintf(stderr, "mixtape graph: --rewrite %s; expected float16 or bfloat16\n", value);
@@ -105,7 +106,7 @@ static int parse(int argc, char **argv, graph_options *options) {
   return CLI_USAGE;
 }
 
-/* All of the file; to be freed. NULL after a message. */
+/* The whole file; mix_free it. NULL with the error recorded. */
 static char *read_file(const char *path, size_t *size) {
   FILE *file = strcmp(path, "-") ? fopen(path, "rb") : stdin;
   mix_text text = {.grows = true};
@@ -113,9 +114,9 @@ static char *read_file(const char *path, size_t *size) {
   size_t got = 0;
   while (file && (got = fread(part, 1, sizeof part, file)) > 0) {
     for (size_t i = 0; i < got; i++)
-      if (!part[i]) part[i] = '\1'; /* no text, and said to be none by the reader */
+      if (!part[i]) part[i] = '\1'; /* not text: the reader reports it */
     mix_text_put(&text, "%.*s", (int)got, part);
-    if (text.used > FILE_MAX && !text.failed) { /* a device without an end */
+    if (text.used > FILE_MAX && !text.failed) { /* an endless device */
       mix_fail(MIX_VALUE_ERROR, "graph: %s is longer than 256 MiB, more than any log of graphs", path);
       text.failed = true;
     }
@@ -138,26 +139,26 @@ static const char *next_line(const char *at) {
 
 static bool begins(const char *line, const char *word) { return !strncmp(line, word, strlen(word)); }
 
-/* Of a log: a line that a graph may have. */
+/* True for a line of a log that can belong to a graph. */
 static bool graph_line(const char *line) {
   return *line == '%' || begins(line, "    ") || begins(line, "store ") || begins(line, "return") ||
          begins(line, "once\n") || begins(line, "excess\n");
 }
 
 typedef struct section {
-  const char *title; /* "# compile: after fold", or NULL */
+  const char *title; /* "# compile: after constant_fold", or NULL */
   const char *begin, *end;
 } section;
 
-/* The next graph behind `at`: from its first line to its "return". Comments just before it are its title.
- * False where there is none. */
+/* The next graph after `at`, from its first line to its "return". Comments just before it are its title.
+ * False if there is none. */
 static bool next_section(const char *at, section *s) {
   *s = (section){0};
   for (; *at; at = next_line(at)) {
     if (*at == '#') s->title = at;
     if (!graph_line(at)) {
-      if (s->begin && *at != '#' && *at != '\n' && *at != '\r')
-        break; /* not one: said by the reader, which gets the line too */
+      /* Not a line of a graph: the reader gets the line too and reports it. */
+      if (s->begin && *at != '#' && *at != '\n' && *at != '\r') break;
       continue;
     }
     if (!s->begin) s->begin = at;
@@ -191,12 +192,13 @@ static bool run_passes(mix_ir *ir, const char *list) {
   return true;
 }
 
-/* Line numbers of messages are the file's: the reader gets the text before the graph as comments. */
+/* The text before the graph is passed to the reader as blank lines, so that line numbers in messages are
+ * those of the file. */
 static mix_ir *read_section(const graph_options *options, const char *text, const section *s) {
   mix_text graph = {.grows = true};
   for (const char *line = text; line < s->begin; line = next_line(line)) mix_text_put(&graph, "\n");
   mix_text_put(&graph, "%.*s", (int)(s->end - s->begin), s->begin);
-  mix_ir *ir = graph.failed ? NULL : mix_ir_read(options->file, graph.text, graph.used, MADE_UP_MAX);
+  mix_ir *ir = graph.failed ? NULL : mix_ir_read(options->file, graph.text, graph.used, MAX_NUMBER);
   mix_free(graph.text);
   return ir;
 }

@@ -1,20 +1,20 @@
-/* evaluate, predict, summary, devices, version. */
+/* mixtape evaluate, predict, summary, devices and version. */
 #include "cli/cli.h"
 
 #include <string.h>
 
-static void say_weights(const cli_options *options) {
+static void note_random_weights(const cli_options *options) {
   if (!options->init_weights)
     fprintf(stderr, "weights: random; --init-weights names the file of trained ones\n");
 }
 
-/* Data, model and compilation as evaluate and predict need them; CLI_OK or the exit code. */
+/* Sets up data and a compiled model for evaluate and predict. CLI_OK or the exit code. */
 static int prepare(const cli_options *options, int command, cli_data *data, mix_model **model) {
   int code = cli_setup(options);
   if (code) return code;
   if (!cli_load_data(options, command, data) || !(*model = cli_make_model(options, data->width)))
     return cli_fail();
-  say_weights(options);
+  note_random_weights(options);
   return cli_compile(options, *model) == MIX_OK ? CLI_OK : cli_fail();
 }
 
@@ -62,7 +62,7 @@ static int devices(const cli_options *options) {
   const char *text = mix_devices_text();
   if (!text) return cli_fail();
   fputs(text, stdout);
-  cli_try_environment(); /* after the text, which says what there is */
+  cli_try_environment(); /* after the text, which lists the choices */
   return mix_error() == MIX_OK ? CLI_OK : cli_fail();
 }
 

@@ -1,3 +1,4 @@
+/* The program mixtape: its sub-commands and start-up. */
 #include "cli/cli.h"
 
 #include "base/did_you_mean.h"
@@ -16,16 +17,16 @@ typedef struct command {
 } command;
 
 static const command commands[] = {
-    {"train", cli_train, "train a model: the guide's, unless --model says otherwise"},
+    {"train", cli_train, "train a model"},
     {"evaluate", cli_evaluate, "loss and metrics of saved weights on data"},
     {"predict", cli_predict, "outputs of saved weights on data"},
     {"summary", cli_summary, "layers, shapes, parameters and dtypes of a model"},
-    {"devices", cli_devices, "devices, instruction sets and the kernels that serve this machine"},
-    {"amp", cli_amp, "what the automatic mixed precision rewrite does to recorded graphs, and why"},
-    {"graph", cli_graph, "compiled graphs as text: check them, run single passes over them"},
+    {"devices", cli_devices, "devices, instruction sets and kernels of this machine"},
+    {"amp", cli_amp, "show what the automatic mixed precision rewrite does to a graph, and why"},
+    {"graph", cli_graph, "check compiled graphs in text form and run single passes on them"},
     {"numerics", cli_numerics,
-     "what happens to the numbers of each layer in some steps of training, and what would help"},
-    {"bench", cli_bench, "step times, memory and dispatch cost, as ratios within one run"},
+     "report overflow and underflow of each layer over some training steps, with remedies"},
+    {"bench", cli_bench, "speed and memory of training steps on this machine, as ratios within one run"},
     {"version", cli_version, "the version"},
 };
 
@@ -38,19 +39,19 @@ static void help(FILE *out) {
 
 /* NULL after a message. */
 static const command *find(const char *name) {
-  mix_did_you_mean nearest = {.word = name};
+  mix_did_you_mean suggestion = {.word = name};
   char hint[100];
   for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
     if (!strcmp(name, commands[i].name)) return &commands[i];
-    mix_did_you_mean_try(&nearest, commands[i].name);
+    mix_did_you_mean_try(&suggestion, commands[i].name);
   }
-  mix_did_you_mean_try(&nearest, "help");
+  mix_did_you_mean_try(&suggestion, "help");
   fprintf(stderr, "mixtape: unknown command '%s'%s%s `mixtape --help` lists them\n", name,
-          mix_did_you_mean_hint(&nearest, hint, sizeof hint), nearest.found ? "" : ";");
+          mix_did_you_mean_hint(&suggestion, hint, sizeof hint), suggestion.found ? "" : ";");
   return NULL;
 }
 
-/* What could not be written to standard output is a failure too. */
+/* A failed write to standard output is an error too. */
 static int finish(int code) {
   mix_shutdown();
   if (fflush(stdout) == 0 && !ferror(stdout)) return code;
@@ -58,29 +59,27 @@ static int finish(int code) {
   return code ? code : CLI_FAILED;
 }
 
-/* A file that is opened must not become the standard output or error that the caller closed, and get what is
- * printed there. What stands in their place cannot be written (and in that of the input not be read), so that
- * it is as much an error as before. */
-static void keep_standard_files(void) {
+/* If the caller closed a standard file, a file opened later could take its number and receive printed output.
+ * /dev/null is opened in its place, in a mode in which using it still fails. */
+static void protect_standard_files(void) {
   for (int file = 0; file <= 2; file++)
     if (fcntl(file, F_GETFD) == -1 && errno == EBADF && open("/dev/null", file ? O_RDONLY : O_WRONLY) != file)
       _exit(CLI_FAILED);
 }
 
-/* GNU's OpenMP reads its environment before main, so that the program starts itself anew. Left alone its
- * threads spin for milliseconds wherever they wait, and on a shared machine that may be on the very processor
- * which the thread they wait for needs: a step of 0.2 ms then lasts two time slices, 8 ms. A thousand turns
- * are some tens of microseconds. */
+/* Restarts the program with a short OpenMP spin time, because libgomp reads its environment before main. By
+ * default waiting threads spin for milliseconds, on a shared machine perhaps on the processor that the
+ * awaited thread needs: a step of 0.2 ms then takes two time slices, 8 ms. A spin count of 1000 is some tens
+ * of microseconds. */
 static void spin_briefly(char **argv) {
   if (getenv("GOMP_SPINCOUNT") || getenv("OMP_WAIT_POLICY")) return;
   if (setenv("GOMP_SPINCOUNT", "1000", 1) == 0)
-    execv("/proc/self/exe", argv); /* where it fails we go on as we are */
+    execv("/proc/self/exe", argv); /* on failure continue with the default */
 }
 
 int main(int argc, char **argv) {
-  keep_standard_files();
-  signal(SIGXFSZ,
-         SIG_IGN); /* a file beyond the limit of its size is an error of writing, as a full disk is */
+  protect_standard_files();
+  signal(SIGXFSZ, SIG_IGN); /* a file beyond the size limit is a write error, like a full disk */
   spin_briefly(argv);
   cli_begin();
   mix_set_log_callback(mix_log_to_stderr, NULL);
@@ -95,9 +94,9 @@ int main(int argc, char **argv) {
   }
   if (!strcmp(name, "--version")) return finish(cli_version(argc - 1, argv + 1));
   if (!strcmp(name, "help")) { /* help COMMAND */
-    static char asks[] = "--help";
+    static char help_option[] = "--help";
     name = argv[1] = argv[2];
-    argv[2] = asks;
+    argv[2] = help_option;
     argc = 3;
   }
   const command *found = find(name);

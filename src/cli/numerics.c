@@ -1,4 +1,4 @@
-/* numerics: some steps of training, watched. */
+/* mixtape numerics: a numerics report over some training steps. */
 #include "cli/cli.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* The command line's options: parsing, help and error messages. */
 #include "cli/cli.h"
 
 #include "base/did_you_mean.h"
@@ -31,7 +32,7 @@ typedef struct row {
   kind kind;
   size_t field;
   int commands;
-  const char *argument; /* as help shows it; choices for CHOICE, separated by | */
+  const char *argument; /* as shown by --help; for CHOICE the choices, separated by | */
   const char *help;
 } row;
 
@@ -40,7 +41,7 @@ typedef struct row {
 #define TRAINS (CLI_TRAIN | CLI_NUMERICS)
 static const row rows[] = {
     {"model", CHOICE, FIELD(model), RUNS | CLI_SUMMARY, "guide",
-     "the guide's model: two hidden Dense layers and a float32 softmax"},
+     "the model of the Keras guide: two hidden Dense layers and a float32 softmax"},
     {"data", DATA, FIELD(data), RUNS, "mnist|digits|FILE.npz",
      "MNIST, the built-in digits, or arrays x_train, y_train (x_test, y_test)"},
     {"policy", CHOICE, FIELD(policy), RUNS | CLI_SUMMARY | CLI_BENCH,
@@ -48,76 +49,79 @@ static const row rows[] = {
     {"units", COUNT, FIELD(units), RUNS | CLI_SUMMARY | CLI_BENCH, "N",
      "units of the hidden layers (default 4096 with a GPU, else 64)"},
     {"batch-size", COUNT, FIELD(batch_size), RUNS | CLI_BENCH, "N",
-     "examples in a batch (default 32; of bench --advise 128)"},
+     "examples per batch (default 32; with bench --advise 128)"},
     {"epochs", COUNT, FIELD(epochs), CLI_TRAIN, "N", "passes over the training data (default 1)"},
-    {"steps", COUNT, FIELD(steps), CLI_TRAIN, "N", "end training after that many steps, whatever the epochs"},
-    {"steps", COUNT, FIELD(steps), CLI_NUMERICS, "N", "steps of training (default 50)"},
+    {"steps", COUNT, FIELD(steps), CLI_TRAIN, "N", "stop training after N steps, regardless of --epochs"},
+    {"steps", COUNT, FIELD(steps), CLI_NUMERICS, "N", "training steps (default 50)"},
     {"every", COUNT, FIELD(every), CLI_NUMERICS, "N",
-     "look at every Nth step (default 1), and at each after a skipped one"},
-    {"stall", COUNT, FIELD(stall), CLI_NUMERICS, "N", "end where N steps in a row were skipped (default 20)"},
+     "watch every Nth step (default 1), and every step after a skipped one"},
+    {"stall", COUNT, FIELD(stall), CLI_NUMERICS, "N", "stop after N skipped steps in a row (default 20)"},
     {"validation-split", FRACTION, FIELD(validation_split), CLI_TRAIN, "F",
-     "the last part of the training data, held back"},
-    {"no-shuffle", FLAG, FIELD(no_shuffle), TRAINS, NULL, "take the examples in order"},
-    {"seed", SEED, FIELD(seed), RUNS, "N", "of initial weights, shuffling and random layers (default 0)"},
+     "fraction at the end of the training data to validate on"},
+    {"no-shuffle", FLAG, FIELD(no_shuffle), TRAINS, NULL, "keep the order of the examples"},
+    {"seed", SEED, FIELD(seed), RUNS, "N",
+     "seed of initial weights, shuffling and random layers (default 0)"},
     {"class-weight", CLASS_WEIGHTS, FIELD(class_weight), TRAINS, "0=3,7=0.25",
      "weights of the classes in the loss"},
     {"callback", CALLBACK, FIELD(callbacks), CLI_TRAIN, "NAME[:key=value,...]",
-     "early_stopping, reduce_lr_on_plateau, model_checkpoint, csv_logger, tensorboard, backup_and_restore, terminate_on_nan or numerics_report; may be given "
-     "again"},
+     "early_stopping, reduce_lr_on_plateau, model_checkpoint, csv_logger, tensorboard, "
+     "backup_and_restore, terminate_on_nan or numerics_report; may be repeated"},
     {"tensorboard", TEXT, FIELD(tensorboard), CLI_TRAIN, "DIR",
-     "event files for TensorBoard: loss, metrics, learning rate, loss scale, skipped steps, weights"},
+     "write TensorBoard event files: loss, metrics, learning rate, loss scale, skipped steps, weights"},
     {"optimizer", TEXT, FIELD(optimizer), TRAINS, "NAME[:key=value,...]",
-     "Keras's names and arguments in lower case (default rmsprop)"},
-    {"loss", TEXT, FIELD(loss), TRAINS | CLI_EVALUATE, "NAME", "default sparse_categorical_crossentropy"},
+     "a Keras optimizer and its arguments, in lower case (default rmsprop)"},
+    {"loss", TEXT, FIELD(loss), TRAINS | CLI_EVALUATE, "NAME",
+     "a Keras loss (default sparse_categorical_crossentropy)"},
     {"metrics", TEXT, FIELD(metrics), CLI_TRAIN | CLI_EVALUATE, "A,B[:key=value,...]",
-     "Keras's names: accuracy (default), top_k_categorical_accuracy, auc, mse, ...; arguments as in mean_io_u:num_classes=10,sparse_y_pred=false, "
-     "lists as in thresholds=0.3:0.7"},
+     "Keras metrics: accuracy (default), top_k_categorical_accuracy, auc, mse, ...; arguments as in "
+     "mean_io_u:num_classes=10,sparse_y_pred=false, lists as in thresholds=0.3:0.7"},
     {"loss-scale", SCALE, FIELD(loss_scale), TRAINS, "auto|none|NUMBER|dynamic[:INITIAL[:GROWTH_STEPS]]",
      "loss scaling (default auto)"},
     {"semantics", CHOICE, FIELD(semantics), RUNS | CLI_SUMMARY, "tf_keras|keras3|experimental",
-     "the generation whose rules hold (default tf_keras)"},
-    {"accumulate", CHOICE, FIELD(accumulate), RUNS | CLI_SUMMARY | CLI_BENCH,
-     "auto|exact|blocked|blocked_short|blocked_long|blocked_wide",
+     "follow this generation of Keras (default tf_keras)"},
+    {"accumulate", CHOICE, FIELD(accumulate), RUNS | CLI_SUMMARY | CLI_BENCH, "auto|exact|blocked",
      "how products of 16-bit numbers are summed"},
     {"jit-compile", FLAG, FIELD(jit_compile), CLI_TRAIN, NULL,
-     "let fused 16-bit numbers keep float32's digits (docs/NUMERICS.md): faster, other bits"},
+     "keep fused 16-bit values in float32 (docs/NUMERICS.md): faster, with different rounding"},
     {"graph-rewrite", CHOICE, FIELD(graph_rewrite), TRAINS, "float16|bfloat16",
-     "train a float32 model rewritten to 16 bits, without a policy"},
+     "rewrite a float32 model to 16 bits instead of using a policy"},
     {"loop", CHOICE, FIELD(loop), CLI_TRAIN, "fit|custom",
-     "train by fit, or by a loop with a gradient tape (default fit)"},
+     "train with fit, or with a custom loop and a gradient tape (default fit)"},
     {"device", CHOICE, FIELD(device), RUNS | CLI_SUMMARY | CLI_BENCH, "auto|cpu|cuda|ref", "default auto"},
-    {"threads", THREADS, FIELD(threads), RUNS | CLI_BENCH, "N", "default: the cores this process may use"},
-    {"verbose", WHOLE, FIELD(verbose), CLI_TRAIN | CLI_EVALUATE, "0|1|2", "silent, a bar, a line an epoch"},
+    {"threads", THREADS, FIELD(threads), RUNS | CLI_BENCH, "N",
+     "threads (default: the cores this process may use)"},
+    {"verbose", WHOLE, FIELD(verbose), CLI_TRAIN | CLI_EVALUATE, "0|1|2",
+     "0: silent, 1: progress bar, 2: one line per epoch"},
     {"init-weights", PATH, FIELD(init_weights), RUNS, "FILE.npz", "start from these weights"},
     {"save", PATH, FIELD(save), CLI_TRAIN, "FILE.npz", "write the weights after training"},
     {"checkpoint", TEXT, FIELD(checkpoint), CLI_TRAIN, "DIR",
-     "keep the whole training in DIR, and what it was before: at each epoch's end, and where --steps ends it"},
+     "save the training state in DIR after each epoch and when --steps ends training; keeps the last two"},
     {"checkpoint-freq", FREQUENCY, FIELD(checkpoint_freq), CLI_TRAIN, "epoch|N",
-     "save it every N steps instead"},
+     "save the training state after each epoch (default) or every N steps"},
     {"resume", FLAG, FIELD(resume), CLI_TRAIN, NULL,
-     "go on from the newest checkpoint in DIR with the same bits (none there: begin); without it a used DIR is refused"},
-    {"step-log", TEXT, FIELD(step_log), CLI_TRAIN, "FILE.jsonl", "one JSON object a line for each step"},
+     "continue bit for bit from the newest checkpoint in DIR, or start if there is none; "
+     "without --resume a DIR with checkpoints is an error"},
+    {"step-log", TEXT, FIELD(step_log), CLI_TRAIN, "FILE.jsonl", "write one line of JSON per step"},
     {"output", PATH, FIELD(output), CLI_PREDICT, "FILE.npy",
-     "where the outputs go (default: the classes on standard output)"},
-    {"only", CHOICE, FIELD(only), CLI_BENCH,
-     "start|steps|dispatch|update|optimizers|passes|compile|pipeline|products|figures",
-     "one subject of the benchmark"},
+     "write the outputs (default: print the classes to standard output)"},
+    {"only", CHOICE, FIELD(only), CLI_BENCH, "steps|figures",
+     "one table: steps of each policy, or figures beside their goals"},
     {"advise", FLAG, FIELD(advise), CLI_BENCH, NULL,
      "measure nothing: say which layers gain from --policy on this machine, and why"},
     {"quick", FLAG, FIELD(quick), CLI_BENCH, NULL, "fewer rounds and smaller models"},
     {"format", CHOICE, FIELD(format), CLI_NUMERICS, "table|json",
-     "of the report on standard output (default table)"},
-    {"all", FLAG, FIELD(all), CLI_NUMERICS, NULL, "in the table all intermediate values too"},
+     "format of the report on standard output (default table)"},
+    {"all", FLAG, FIELD(all), CLI_NUMERICS, NULL, "show all intermediate values in the table"},
     {"png", PATH, FIELD(png), CLI_NUMERICS, "FILE.png",
      "draw the report: a strip of magnitudes for each tensor"},
     {"json", FLAG, FIELD(json), CLI_TRAIN | CLI_EVALUATE | CLI_BENCH | CLI_NUMERICS, NULL,
-     "one JSON object on standard output"},
+     "print one JSON object to standard output"},
 };
-/* FIRST + i: row i. Above every character, so that getopt's `optopt` tells the two apart. */
+/* getopt's code of row i is FIRST + i, above every character, so that `optopt` distinguishes them. */
 enum { ROWS = sizeof rows / sizeof *rows, FIRST = 1000, MAX_THREADS = 1024 };
 
-/* The option, and what it does beside it; below it where the option is long. Lines end within WIDTH columns.
- */
+/* Prints an option with its text next to it, or below it if the option is long. Lines end within WIDTH
+ * columns. */
 static void print_option(const char *option, const char *text) {
   enum { COLUMN = 34, WIDTH = 110 };
   int used = printf("  %s", option);
@@ -126,10 +130,10 @@ static void print_option(const char *option, const char *text) {
     used = 0;
   }
   for (bool first = true; *text; first = false) {
-    size_t length = strlen(text), most = WIDTH - COLUMN;
-    if (length > most) {
-      for (length = most; length > 0 && text[length] != ' ';) length--;
-      if (!length) length = most;
+    size_t length = strlen(text), max = WIDTH - COLUMN;
+    if (length > max) {
+      for (length = max; length > 0 && text[length] != ' ';) length--;
+      if (!length) length = max;
     }
     printf("%*s%.*s\n", first ? COLUMN - used : COLUMN, "", (int)length, text);
     text += length + (text[length] == ' ');
@@ -148,20 +152,20 @@ static void print_help(const char *command, int commands) {
   print_option("-h, --help", "this text");
 }
 
-/* What getopt stumbled over: an option without its argument, one that takes none, the beginning of several,
- * or none at all. */
-static int refuse_option(const char *command, int commands, int code, const char *word) {
+/* Reports what getopt rejected: an option without its argument, with an unexpected one, ambiguous or
+ * unknown. */
+static int reject_option(const char *command, int commands, int code, const char *word) {
   char letter[] = {'-', (char)optopt, 0};
-  if (optopt > 0 && optopt < FIRST)
-    word = letter; /* one of several letters: word is all of them, or the word before */
+  /* One of several letters: word is the whole argument, or the one before. */
+  if (optopt > 0 && optopt < FIRST) word = letter;
   const char *name = word + strspn(word, "-");
-  mix_did_you_mean nearest = {.word = name};
+  mix_did_you_mean suggestion = {.word = name};
   int begins = 0;
-  bool near = false;
+  bool suggested = false;
   for (int i = 0; i < ROWS; i++) {
     if (!(rows[i].commands & commands)) continue;
     begins += *name && !strncmp(rows[i].name, name, strlen(name));
-    mix_did_you_mean_try(&nearest, rows[i].name);
+    mix_did_you_mean_try(&suggestion, rows[i].name);
   }
   if (code == ':')
     fprintf(stderr, "mixtape %s: an argument is missing for '%s'", command, word);
@@ -175,14 +179,14 @@ static int refuse_option(const char *command, int commands, int code, const char
         fprintf(stderr, " --%s", rows[i].name);
   } else {
     fprintf(stderr, "mixtape %s: unknown option '%s'", command, word);
-    near = word != letter && nearest.found;
-    if (near) fprintf(stderr, "; did you mean '--%s'?", nearest.found);
+    suggested = word != letter && suggestion.found;
+    if (suggested) fprintf(stderr, "; did you mean '--%s'?", suggestion.found);
   }
-  fprintf(stderr, "%s `mixtape %s --help` lists the options\n", near ? "" : ";", command);
+  fprintf(stderr, "%s `mixtape %s --help` lists the options\n", suggested ? "" : ";", command);
   return CLI_USAGE;
 }
 
-static bool bad(const char *command, const row *row, const char *value, const char *expected) {
+static bool bad_value(const char *command, const row *row, const char *value, const char *expected) {
   fprintf(stderr, "mixtape %s: --%s: '%s' given; expected %s\n", command, row->name, value, expected);
   return false;
 }
@@ -257,9 +261,10 @@ static bool parse_class_weights(const char *text, cli_options *options) {
   }
 }
 
-/* Tried at once: an error here lies in the option's text. */
+/* Validates the text at once, so that an error is reported as one of the option. */
 static bool parse_callback(const char *command, const row *row, const char *text, cli_options *options) {
-  if (options->callback_count == CLI_CALLBACK_MAX) return bad(command, row, text, "at most 16 callbacks");
+  if (options->callback_count == CLI_CALLBACK_MAX)
+    return bad_value(command, row, text, "at most 16 callbacks");
   bool good = false;
   MIX_SCOPE { good = mix_callback_from_text(text) != NULL; }
   if (!good) {
@@ -279,75 +284,76 @@ static bool ends_in(const char *value, const char *ending) {
 
 static bool is_keras(const char *value) { return ends_in(value, ".keras") || ends_in(value, ".h5"); }
 
-/* Names of files whose form the option decides: the end of the argument that help shows. */
+/* File names: the required suffix is that of the argument shown by --help. */
 static bool parse_file(const char *command, const row *row, const char *value) {
   bool reads = !strcmp(row->name, "init-weights");
   if (reads && is_keras(value))
-    return bad(
-        command, row, value,
-        "FILE.npz (Keras files are not read by this version; in Keras: numpy.savez(FILE, *model.get_weights()))");
+    return bad_value(command, row, value,
+                     "FILE.npz (Keras files are not read by this version; "
+                     "in Keras: numpy.savez(FILE, *model.get_weights()))");
   const char *ending = strrchr(row->argument, '.');
-  if (reads || !ending || ends_in(value, ending)) return *value || bad(command, row, value, row->argument);
+  if (reads || !ending || ends_in(value, ending))
+    return *value || bad_value(command, row, value, row->argument);
   char expected[64];
   snprintf(expected, sizeof expected, "a name that ends in %s", ending);
-  return bad(command, row, value, expected);
+  return bad_value(command, row, value, expected);
 }
 
-static bool take(const char *command, const row *row, const char *value, cli_options *options) {
+static bool set_option(const char *command, const row *row, const char *value, cli_options *options) {
   void *field = (char *)options + row->field;
   int64_t number;
   switch (row->kind) {
-  case TEXT: *(const char **)field = value; return *value || bad(command, row, value, row->argument);
+  case TEXT: *(const char **)field = value; return *value || bad_value(command, row, value, row->argument);
   case PATH: *(const char **)field = value; return parse_file(command, row, value);
   case CHOICE:
     *(const char **)field = value;
     if (!strcmp(row->name, "model") && is_keras(value))
-      return bad(command, row, value, "guide (Keras files are not read by this version)");
-    return is_choice(row->argument, value) || bad(command, row, value, row->argument);
+      return bad_value(command, row, value, "guide (Keras files are not read by this version)");
+    return is_choice(row->argument, value) || bad_value(command, row, value, row->argument);
   case COUNT:
     if (!parse_integer(value, &number) || number < 1)
-      return bad(command, row, value, "a positive whole number");
+      return bad_value(command, row, value, "a positive whole number");
     *(int64_t *)field = number;
     return true;
   case WHOLE:
     return (parse_integer(value, (int64_t *)field) && *(int64_t *)field >= 0 && *(int64_t *)field <= 2) ||
-           bad(command, row, value, row->argument);
+           bad_value(command, row, value, row->argument);
   case FREQUENCY:
     *(int64_t *)field = 0;
     if (!strcmp(value, "epoch")) return true;
     if (!parse_integer(value, &number) || number < 1)
-      return bad(command, row, value, "epoch or a positive whole number of steps");
+      return bad_value(command, row, value, "epoch or a positive whole number of steps");
     *(int64_t *)field = number;
     return true;
   case SEED:
     if (!parse_integer(value, &number) || number < 0)
-      return bad(command, row, value, "a whole number from 0 on");
+      return bad_value(command, row, value, "a whole number from 0 on");
     options->seed = (uint64_t)number;
     options->has_seed = true;
     return true;
   case FRACTION:
     return (parse_number(value, (double *)field) && *(double *)field >= 0 && *(double *)field < 1) ||
-           bad(command, row, value, "a number in [0, 1)");
+           bad_value(command, row, value, "a number in [0, 1)");
   case FLAG: *(bool *)field = true; return true;
   case THREADS:
     if (!parse_integer(value, &number) || number < 1 || number > MAX_THREADS)
-      return bad(command, row, value, "a whole number from 1 to 1024");
+      return bad_value(command, row, value, "a whole number from 1 to 1024");
     *(int64_t *)field = number;
     return true;
   case DATA:
     *(const char **)field = value;
     return !strcmp(value, "mnist") || !strcmp(value, "digits") || ends_in(value, ".npz") ||
-           bad(command, row, value, row->argument);
+           bad_value(command, row, value, row->argument);
   case CLASS_WEIGHTS:
     return parse_class_weights(value, options) ||
-           bad(command, row, value, "LABEL=WEIGHT,LABEL=WEIGHT,..., each label once (at most 64)");
+           bad_value(command, row, value, "LABEL=WEIGHT,LABEL=WEIGHT,..., each label once (at most 64)");
   case CALLBACK: return parse_callback(command, row, value, options);
-  case SCALE: return parse_scale(value, field) || bad(command, row, value, row->argument);
+  case SCALE: return parse_scale(value, field) || bad_value(command, row, value, row->argument);
   }
   return false;
 }
 
-/* Options that exclude each other. */
+/* Checks options that exclude or require each other. */
 static bool consistent(const char *command, const cli_options *options) {
   if (!options->checkpoint && (options->resume || options->checkpoint_freq)) {
     fprintf(stderr, "mixtape %s: %s needs --checkpoint DIR, the folder of the checkpoints\n", command,
@@ -361,10 +367,10 @@ static bool consistent(const char *command, const cli_options *options) {
                       : strcmp(options->metrics, "accuracy") ? "--metrics"
                                                              : NULL;
   if (extra)
-    fprintf(
-        stderr,
-        "mixtape %s: %s belongs to --loop fit; the custom loop weighs no classes, measures accuracy and calls no callbacks\n",
-        command, extra);
+    fprintf(stderr,
+            "mixtape %s: %s belongs to --loop fit; the custom loop weighs no classes, measures accuracy and "
+            "calls no callbacks\n",
+            command, extra);
   return !extra;
 }
 
@@ -405,8 +411,8 @@ int cli_parse(const char *command, int commands, int argc, char **argv, cli_opti
       print_help(command, commands);
       return -1;
     }
-    if (code == '?' || code == ':') return refuse_option(command, commands, code, argv[optind - 1]);
-    if (!take(command, &rows[code - FIRST], optarg ? optarg : "", options)) return CLI_USAGE;
+    if (code == '?' || code == ':') return reject_option(command, commands, code, argv[optind - 1]);
+    if (!set_option(command, &rows[code - FIRST], optarg ? optarg : "", options)) return CLI_USAGE;
   }
   if (optind < argc) {
     fprintf(stderr, "mixtape %s: '%s' is no option; `mixtape %s --help` lists them\n", command, argv[optind],

@@ -1,4 +1,4 @@
-/* How a command ends: what is said of an error, and the time that it took. */
+/* Error messages and run time of a command. */
 #include "base/clock.h"
 #include "cli/cli.h"
 
@@ -8,7 +8,7 @@ void cli_begin(void) { began = mix_clock(CLOCK_MONOTONIC); }
 double cli_seconds(void) { return mix_clock(CLOCK_MONOTONIC) - began; }
 
 int cli_fail(void) {
-  if (mix_error() == MIX_OK) return CLI_FAILED; /* has been said */
+  if (mix_error() == MIX_OK) return CLI_FAILED; /* already reported */
   fprintf(stderr, "mixtape: %s: %s\n", mix_status_name(mix_error()), mix_error_message());
   mix_error_clear();
   return CLI_FAILED;

@@ -1,5 +1,5 @@
-/* Results: the object of --json, the guide's lines, the log of steps. Numbers that are not finite are strings
- * in JSON. */
+/* Results: the JSON object of --json, the lines of the guide, the step log. Non-finite numbers are strings in
+ * JSON. */
 #include "base/number.h"
 #include "cli/cli.h"
 #include "model/model.h"
@@ -51,34 +51,34 @@ static json_t *number(double value) {
   return json_real(value);
 }
 
-/* ---- the log of steps ---- */
+/* ---- the step log ---- */
 
-/* A name of standard output (/dev/stdout), opened anew, would have a position of its own, and the two write
- * over each other. */
+/* If the path names standard output (/dev/stdout), its descriptor is duplicated. A new open would have its
+ * own position, and the two would overwrite each other. */
 bool cli_step_log_open(cli_step_log *log, const char *path, bool resumes) {
   *log = (cli_step_log){.path = path, .resumes = resumes};
   if (!path) return true;
   struct stat status, out;
-  const bool there = stat(path, &status) == 0;
+  const bool exists = stat(path, &status) == 0;
   const bool standard =
-      there && fstat(STDOUT_FILENO, &out) == 0 && status.st_dev == out.st_dev && status.st_ino == out.st_ino;
-  log->fresh = there && !standard && S_ISREG(status.st_mode);
+      exists && fstat(STDOUT_FILENO, &out) == 0 && status.st_dev == out.st_dev && status.st_ino == out.st_ino;
+  log->fresh = exists && !standard && S_ISREG(status.st_mode);
   const int copy = standard ? dup(STDOUT_FILENO) : -1;
   if ((log->file = copy >= 0 ? fdopen(copy, "w") : fopen(path, log->fresh ? "r+" : "w"))) return true;
   fprintf(stderr, "mixtape: --step-log: cannot write '%s': %s\n", path, strerror(errno));
   return false;
 }
 
-/* Said once, when it happens: training goes on, the exit code tells of it. */
+/* Reported once. Training continues; the exit code shows the failure. */
 static void step_log_failed(cli_step_log *log) {
   if (!log->failed)
     fprintf(stderr, "mixtape: --step-log: '%s' could not be written whole: %s\n", log->path, strerror(errno));
   log->failed = true;
 }
 
-/* At the first step, so that a run which ends before it leaves the file of the last one. A run that was
- * killed wrote steps behind its checkpoint: where it resumes the lines before `step` stay, the others are
- * written again. */
+/* Truncates the log at the first written step, so a run that ends earlier keeps the old file. A killed run
+ * may have logged steps after its checkpoint: a resumed run keeps the lines before `step` and writes the
+ * others again. */
 static bool keep_steps_before(cli_step_log *log, int64_t step) {
   rewind(log->file);
   long end = 0;
@@ -152,7 +152,7 @@ static json_t *logs_object(const mix_logs *logs) {
   return object;
 }
 
-/* What most products of the run are made of. */
+/* The dtype of most matrix products of the run. */
 static mix_dtype compute_dtype(const cli_options *options) {
   if (options->graph_rewrite) return mix_dtype_from_name(options->graph_rewrite);
   return mix_policy_compute_dtype(mix_global_policy());
@@ -183,7 +183,7 @@ int cli_report(const cli_options *options, mix_model *model, const cli_history *
     json_object_set_new(seconds, "train", json_real(history->train_seconds));
     json_object_set_new(object, "seconds", seconds);
   }
-  /* Which kernel computes the model's largest product, and why: after the members that every version has. */
+  /* The kernel of the model's largest product, and why. After the members that every version has. */
   json_object_set_new(object, "products",
                       json_pack("{s:s, s:s}", "kernel", service.kernel, "why", service.description));
   bool written = json_dumpf(object, stdout, JSON_COMPACT) == 0 && putchar('\n') != EOF;

@@ -1,3 +1,4 @@
+/* Set-up shared by the sub-commands: process-wide options, data, model, compilation. */
 #include "cli/cli.h"
 
 #include "base/alloc.h"
@@ -11,9 +12,8 @@ int cli_verbose(const cli_options *options) {
   return options->verbose < 0 ? 0 : options->verbose == 0 ? MIX_SILENT : (int)options->verbose;
 }
 
-/* The metrics in --metrics: names with commas between, and behind a name's colon its arguments, with commas
- * between too. Cuts `text`, which the names point into. False where one is empty, or where there are too
- * many. */
+/* Splits --metrics into names separated by commas. A name's arguments follow a colon and are separated by
+ * commas too. Cuts `text`, which the names point into. False if a name is empty or there are too many. */
 static bool name_metrics(char *text, mix_compile_options *compile) {
   int count = 0;
   for (char *next = text; next;) {
@@ -21,7 +21,7 @@ static bool name_metrics(char *text, mix_compile_options *compile) {
     if ((next = strchr(item, ','))) *next++ = 0;
     char *last = count ? strchr(compile->metrics[count - 1], ':') : NULL;
     if (last && item[strcspn(item, "=:")] == '=') {
-      item[-1] = ','; /* another argument of the metric before */
+      item[-1] = ','; /* another argument of the previous metric */
       continue;
     }
     if (!*item || count == MIX_MODEL_MAX) return false;
@@ -30,32 +30,32 @@ static bool name_metrics(char *text, mix_compile_options *compile) {
   return true;
 }
 
-/* An error here lies in the option's text. */
-static int tried(const char *option) {
+/* Reports a pending error as one of the option. */
+static int check_option(const char *option) {
   if (mix_error() == MIX_OK) return CLI_OK;
   fprintf(stderr, "mixtape: --%s: %s: %s\n", option, mix_status_name(mix_error()), mix_error_message());
   mix_error_clear();
   return CLI_USAGE;
 }
 
-/* Logs have members of their own, and one for each of the `count` metrics before, which a metric of that name
- * would take the place of. */
-static int free_name(const mix_metric *metric, const char *const *before, int count) {
-  static const char *const taken[] = {"loss", "step", "applied", "iterations", "loss_scale", "good_steps"};
+/* Checks that a metric's name does not clash with other members of the logs or with the `count` metrics
+ * before it. */
+static int check_name(const mix_metric *metric, const char *const *before, int count) {
+  static const char *const reserved[] = {"loss", "step", "applied", "iterations", "loss_scale", "good_steps"};
   for (int i = 0; metric && i < count; i++)
     if (!strcmp(mix_metric_name(metric), before[i])) {
-      fprintf(
-          stderr,
-          "mixtape: --metrics: two metrics are called '%s'; leave one out, or name it, as in auc:name=another\n",
-          before[i]);
+      fprintf(stderr,
+              "mixtape: --metrics: two metrics are called '%s'; leave one out, or name it, as in "
+              "auc:name=another\n",
+              before[i]);
       return CLI_USAGE;
     }
-  for (size_t i = 0; metric && i < sizeof taken / sizeof *taken; i++)
-    if (!strcmp(mix_metric_name(metric), taken[i])) {
-      fprintf(
-          stderr,
-          "mixtape: --metrics: a metric cannot be called '%s', which the logs have already; give another name\n",
-          taken[i]);
+  for (size_t i = 0; metric && i < sizeof reserved / sizeof *reserved; i++)
+    if (!strcmp(mix_metric_name(metric), reserved[i])) {
+      fprintf(stderr,
+              "mixtape: --metrics: a metric cannot be called '%s', which the logs have already; "
+              "give another name\n",
+              reserved[i]);
       return CLI_USAGE;
     }
   return CLI_OK;
@@ -75,11 +75,11 @@ static int try_metrics(const cli_options *options) {
     mix_clear_names(); /* compilation does not number them either */
     mix_metric *metric = mix_metric_from_text(compile.metrics[i], NULL);
     bool missing = mix_error() == MIX_TYPE_ERROR && !strchr(compile.metrics[i], ':');
-    code = tried("metrics");
+    code = check_option("metrics");
     if (code && missing)
       fprintf(stderr, "mixtape: --metrics: arguments are given as in %s:key=value,key=value\n",
               compile.metrics[i]);
-    if (!code) code = free_name(metric, names, i);
+    if (!code) code = check_name(metric, names, i);
     if (!code) names[i] = mix_metric_name(metric);
   }
   free(text);
@@ -90,15 +90,15 @@ static int try_names(const cli_options *options) {
   int code = CLI_OK;
   MIX_SCOPE {
     mix_optimizer_from_text(options->optimizer, NULL);
-    code = tried("optimizer");
+    code = check_option("optimizer");
     if (!code) {
       mix_loss_new(options->loss);
-      code = tried("loss");
+      code = check_option("loss");
     }
     if (!code) code = try_metrics(options);
-    mix_clear_names(); /* what was tried is no first "auc", after which the model's would be "auc_1" */
+    mix_clear_names(); /* frees the names used here: the model's metric must be "auc", not "auc_1" */
   }
-  mix_clear_names(); /* what was tried has taken none: metrics are called auc, not auc_1 */
+  mix_clear_names(); /* frees the names used here: metrics must be "auc", not "auc_1" */
   return code;
 }
 
@@ -119,9 +119,9 @@ int cli_setup(const cli_options *options) {
   mix_set_global_policy(options->policy);
   if (options->graph_rewrite && !strcmp(options->graph_rewrite, "bfloat16") &&
       options->loss_scale.kind >= CLI_SCALE_FIXED) {
-    fprintf(
-        stderr,
-        "mixtape: --graph-rewrite bfloat16 scales no loss, for its numbers reach as far as float32's; leave --loss-scale out\n");
+    fprintf(stderr,
+            "mixtape: --graph-rewrite bfloat16 scales no loss, for its numbers reach as far as float32's; "
+            "leave --loss-scale out\n");
     return CLI_USAGE;
   }
   if (options->graph_rewrite && !strncmp(options->policy, "mixed_", 6)) {
@@ -132,7 +132,8 @@ int cli_setup(const cli_options *options) {
   return mix_error() == MIX_OK ? try_names(options) : cli_fail();
 }
 
-/* Training wants training data, evaluation and prediction what is for test, else what is for training. */
+/* Training needs training data. Evaluation and prediction use test data, or training data if there is
+ * none. */
 static bool load_npz(const char *path, int command, cli_data *data) {
   mix_npz *npz = mix_npz_open(path);
   if (!npz) return false;
@@ -145,22 +146,22 @@ static bool load_npz(const char *path, int command, cli_data *data) {
   return mix_error() == MIX_OK;
 }
 
-/* Examples as (rows, width). */
-static mix_tensor *flat(mix_tensor *x) {
+/* Reshapes examples to (rows, width). */
+static mix_tensor *flatten(mix_tensor *x) {
   mix_shape shape = mix_tensor_shape(x);
   return !x || shape.rank == 0 || shape.rank == 2
              ? x
              : mix_reshape(x, MIX_SHAPE(shape.dims[0], shape.rank == 1 ? 1 : -1));
 }
 
-/* Labels of one column become a vector. */
+/* Reshapes labels of one column to a vector. */
 static mix_tensor *labels(mix_tensor *y) {
   mix_shape shape = mix_tensor_shape(y);
   return y && shape.rank == 2 && shape.dims[1] == 1 ? mix_reshape(y, MIX_SHAPE(-1)) : y;
 }
 
-/* Looked at before anything else, for what is for test too: training must not be lost to it. */
-static bool sound_pair(const cli_data *data, mix_tensor *x, mix_tensor *y, const char *part) {
+/* Checked first, for test data too, so that a bad test set does not fail after training. */
+static bool check_pair(const cli_data *data, mix_tensor *x, mix_tensor *y, const char *part) {
   if (!x || mix_failed()) return !mix_failed();
   const mix_shape rows = mix_tensor_shape(x), labels = mix_tensor_shape(y);
   if (!rows.rank || !mix_shape_size(rows))
@@ -181,11 +182,11 @@ bool cli_load_data(const cli_options *options, int command, cli_data *data) {
     return false;
   }
   if (mix_error() != MIX_OK) return false;
-  if (!sound_pair(data, data->x_train, data->y_train, "train") ||
-      !sound_pair(data, data->x_test, data->y_test, "test"))
+  if (!check_pair(data, data->x_train, data->y_train, "train") ||
+      !check_pair(data, data->x_test, data->y_test, "test"))
     return false;
   mix_tensor **arrays[] = {&data->x_train, &data->x_test};
-  for (int i = 0; i < 2; i++) *arrays[i] = flat(*arrays[i]);
+  for (int i = 0; i < 2; i++) *arrays[i] = flatten(*arrays[i]);
   data->y_train = labels(data->y_train);
   data->y_test = labels(data->y_test);
   mix_shape shape = mix_tensor_shape(data->x_train ? data->x_train : data->x_test);
@@ -211,7 +212,7 @@ mix_model *cli_make_model(const cli_options *options, int64_t width) {
   mix_tensor *x = mix_call(mix_dense(.units = units, .activation = "relu", .name = "dense_1"), inputs);
   x = mix_call(mix_dense(.units = units, .activation = "relu", .name = "dense_2"), x);
   x = mix_call(mix_dense(.units = 10, .name = "dense_logits"), x);
-  /* The softmax of 16-bit logits would overflow and underflow: the last layer is float32 there. */
+  /* The softmax of 16-bit logits can overflow and underflow, so the last layer is float32. */
   mix_layer *softmax = computes_in_16_bits()
                            ? mix_activation("softmax", .dtype = "float32", .name = "predictions")
                            : mix_activation("softmax", .name = "predictions");
@@ -220,8 +221,8 @@ mix_model *cli_make_model(const cli_options *options, int64_t width) {
   return mix_error() == MIX_OK ? model : NULL;
 }
 
-/* --graph-rewrite float16 scales the loss by --loss-scale, bfloat16 needs no scaling. */
-static mix_optimizer *rewritten(const cli_options *options, mix_optimizer *optimizer) {
+/* --graph-rewrite float16 scales the loss as --loss-scale says; bfloat16 needs no scaling. */
+static mix_optimizer *enable_rewrite(const cli_options *options, mix_optimizer *optimizer) {
   const cli_loss_scale *scale = &options->loss_scale;
   if (!strcmp(options->graph_rewrite, "bfloat16") || scale->kind == CLI_SCALE_NONE)
     return mix_set_graph_rewrite(options->graph_rewrite) == MIX_OK ? optimizer : NULL;
@@ -233,7 +234,7 @@ static mix_optimizer *rewritten(const cli_options *options, mix_optimizer *optim
                                                       .increment_period = scale->growth_steps));
 }
 
-/* Keras 3 has no fixed wrapper: every optimizer takes a loss_scale_factor. */
+/* Keras 3 has no fixed loss-scale wrapper: every optimizer takes a loss_scale_factor. */
 static mix_optimizer *with_factor(const char *optimizer, double factor) {
   const char *arguments = strchr(optimizer, ':');
   mix_text text = {.grows = true};
@@ -247,13 +248,13 @@ static mix_optimizer *with_factor(const char *optimizer, double factor) {
   return result;
 }
 
-/* The optimizer of --optimizer under --loss-scale; *wrapped: --loss-scale has been dealt with (compile must
- * not wrap). */
+/* The optimizer of --optimizer with --loss-scale. `*wrapped`: --loss-scale is already applied, so compile
+ * must not wrap the optimizer. */
 static mix_optimizer *make_optimizer(const cli_options *options, const mix_model *model, bool *wrapped) {
   const cli_loss_scale *scale = &options->loss_scale;
   mix_optimizer *optimizer = mix_optimizer_from_text(options->optimizer, NULL);
   *wrapped = scale->kind != CLI_SCALE_AUTO || options->graph_rewrite;
-  if (optimizer && options->graph_rewrite) return rewritten(options, optimizer);
+  if (optimizer && options->graph_rewrite) return enable_rewrite(options, optimizer);
   if (!optimizer || scale->kind == CLI_SCALE_NONE) return optimizer;
   if (scale->kind == CLI_SCALE_AUTO) return mix_optimizer_for_policy(optimizer, mix_model_policy(model));
   bool experimental = !strcmp(options->semantics, "experimental"),

@@ -1,3 +1,4 @@
+/* mixtape train. */
 #include "cli/cli.h"
 #include "formats/file.h"
 
@@ -6,8 +7,8 @@
 
 static void log_step(void *context, const mix_step_record *record) { cli_step_log_write(context, record); }
 
-/* --epochs; without it as many as --steps need. */
-static int64_t epochs_wanted(const cli_options *options, int64_t rows) {
+/* --epochs, or as many epochs as --steps needs. */
+static int64_t epoch_count(const cli_options *options, int64_t rows) {
   if (options->epochs) return options->epochs;
   if (!options->steps) return 1;
   double training = floor((double)rows * (1.0 - options->validation_split));
@@ -15,7 +16,7 @@ static int64_t epochs_wanted(const cli_options *options, int64_t rows) {
   return steps >= 1 ? (int64_t)ceil((double)options->steps / steps) : 1;
 }
 
-/* tf_keras wants a weight for every class: those of the guide's ten that were not named weigh 1. */
+/* tf_keras requires a weight for every class. Classes of the guide's ten that were not named get weight 1. */
 void cli_weigh_classes(const cli_options *options, mix_fit_options *fit) {
   fit->class_weight_count = options->class_weight_count;
   if (!fit->class_weight_count) return;
@@ -37,7 +38,7 @@ static bool train_fit(const cli_options *options, mix_model *model, const cli_da
                          .x = data->x_train,
                          .y = data->y_train,
                          .batch_size = options->batch_size,
-                         .epochs = epochs_wanted(options, mix_tensor_shape(data->x_train).dims[0]),
+                         .epochs = epoch_count(options, mix_tensor_shape(data->x_train).dims[0]),
                          .validation_split = options->validation_split,
                          .no_shuffle = options->no_shuffle,
                          .seed = options->seed,
@@ -78,10 +79,10 @@ int cli_check_checkpoint(const cli_options *options) {
   if (step < 0 && options->resume)
     fprintf(stderr, "checkpoint: %s holds none yet; training begins\n", options->checkpoint);
   if (step < 0 || options->resume) return CLI_OK;
-  fprintf(
-      stderr,
-      "mixtape train: --checkpoint: %s holds a checkpoint of step %lld; give --resume to go on from there, or name another folder\n",
-      options->checkpoint, (long long)step);
+  fprintf(stderr,
+          "mixtape train: --checkpoint: %s holds a checkpoint of step %lld; "
+          "give --resume to go on from there, or name another folder\n",
+          options->checkpoint, (long long)step);
   return CLI_FAILED;
 }
 
@@ -109,8 +110,7 @@ static int run(const cli_options *options) {
   history.train_seconds = cli_seconds() - history.start_seconds;
   bool whole = cli_step_log_close(&log);
   if (!good) code = cli_fail();
-  /* What fails from here on is said, and makes the run a failure, but it does not take the results with it.
-   */
+  /* Failures from here on are reported and set the exit code, but the results are still printed. */
   if (good && options->save && mix_model_save_weights(model, options->save) != MIX_OK)
     whole = cli_fail() == CLI_OK;
   mix_logs *test = NULL;

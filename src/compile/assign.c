@@ -1,4 +1,4 @@
-/* Variables where they meet evaluation: creation and assignment. */
+/* Creation and assignment of variables. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "compile/evaluate.h"
@@ -26,7 +26,8 @@ mix_variable *mix_variable_with(const mix_variable_options *given) {
   if (!mix_capture_may_create())
     return mix_fail(
         MIX_VALUE_ERROR,
-        "variable_new: '%s' is made in a later capture of a function; make variables in its first call or before",
+        "variable_new: '%s' is made in a later capture of a function; make variables in its first call or "
+        "before",
         name);
   mix_graph_lock();
   bool finished = mix_node_finished(node);
@@ -73,7 +74,7 @@ static bool value_fits(const mix_variable *variable, mix_tensor *value, const ch
   return true;
 }
 
-/* Only if the variable still has the value `before` (NULL: whatever it has); `stale` otherwise. */
+/* Writes the value. With `before` given, only if the variable still has that value; otherwise sets *stale. */
 static bool store(mix_variable *variable, mix_tensor *value, const mix_tensor *before, bool *stale) {
   const void *data = mix_tensor_value(value)->buffer->data;
   if (data == variable->data || !variable->bytes) return true;
@@ -100,8 +101,8 @@ static mix_status assign(mix_variable *variable, mix_tensor *value, const mix_te
   return good ? MIX_OK : mix_error();
 }
 
-/* An autocast variable inside a cast scope takes values of the cast dtype: they are converted to the true
- * one. */
+/* Inside a cast scope an autocast variable accepts values of the cast dtype, which are converted to its true
+ * dtype. */
 static mix_tensor *accepted(mix_variable *variable, mix_tensor *value, const char *call) {
   if (mix_failed()) return NULL;
   if (!mix_is(variable, &mix_variable_class))
@@ -118,8 +119,8 @@ mix_status mix_variable_assign(mix_variable *variable, mix_tensor *value) {
   return value ? assign(variable, value, NULL, NULL, "variable_assign") : mix_error();
 }
 
-/* Anew where another thread has assigned between the read and the write; nothing is locked while the value is
- * computed. */
+/* Repeats the update if another thread has assigned between read and write. No lock is held while the value
+ * is computed. */
 static mix_status change(mix_variable *variable, mix_tensor *value,
                          mix_tensor *(*by)(mix_tensor *, mix_tensor *), const char *call) {
   value = accepted(variable, value, call);

@@ -1,3 +1,4 @@
+/* Evaluation of graph nodes, and reading values of tensors. */
 #include "compile/evaluate.h"
 
 #include "base/alloc.h"
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The results in buffers of their own, NULL with the error recorded. */
+/* Runs the plan with newly allocated result buffers. NULL with the error recorded. */
 static mix_buffer **run_results(mix_compiled *compiled) {
   int result_count = compiled->plan.result_count;
   mix_buffer **buffers = mix_calloc((size_t)result_count + 1, sizeof *buffers);
@@ -37,7 +38,7 @@ static mix_buffer **run_results(mix_compiled *compiled) {
   return NULL;
 }
 
-/* A node that another thread has evaluated meanwhile keeps what it has: the same numbers. */
+/* A node that another thread has evaluated in the meantime keeps its value, which is the same. */
 static void give_results(int count, mix_node *const *nodes, mix_buffer **buffers) {
   int r = 0;
   mix_graph_lock();
@@ -49,7 +50,7 @@ static void give_results(int count, mix_node *const *nodes, mix_buffer **buffers
   mix_free(buffers);
 }
 
-/* Does a plan made of it read values where a variable keeps them? With the graph locked. */
+/* Does a plan of this ir read values in the storage of variables? Requires the graph lock. */
 static bool reads_storage(const mix_ir *ir) {
   for (int i = 0; i < ir->held_count; i++)
     if (mix_buffer_is_storage((const mix_buffer *)ir->held[i])) return true;
@@ -61,7 +62,7 @@ static mix_buffer **evaluate_edges(int count, const mix_edge *edges) {
   mix_ir *ir = mix_ir_from_graph(count, edges, 0, NULL, NULL);
   bool holds = ir && reads_storage(ir);
   if (holds) mix_storages_pin();
-  mix_graph_unlock(); /* the form holds all it needs */
+  mix_graph_unlock(); /* the ir retains all it needs */
   if (ir) {
     ir->name = "evaluation";
     ir->eager = true;
@@ -95,7 +96,7 @@ static int by_address(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
-/* The nodes of these tensors that are not finished, each once; with the graph locked. -1 with the error
+/* Collects the unfinished nodes of the tensors, each once. Requires the graph lock. -1 with the error
  * recorded. */
 static int collect_waiting(int count, mix_tensor *const *tensors, mix_node **nodes) {
   int waiting = 0, distinct = 0;
@@ -109,7 +110,8 @@ static int collect_waiting(int count, mix_tensor *const *tensors, mix_node **nod
     if (mix_capture_current()) {
       mix_fail(
           MIX_RUNTIME_ERROR,
-          "%s%s%s: its value was asked for while a function is being captured; return it from the function instead",
+          "%s%s%s: its value was asked for while a function is being captured; return it from the function "
+          "instead",
           node->op->name, node->scope ? " in layer " : "", node->scope ? node->scope : "");
       return -1;
     }
@@ -135,8 +137,8 @@ mix_status mix_evaluate(int count, mix_tensor *const *tensors) {
   return mix_error();
 }
 
-/* The value of a tensor, evaluated, with the graph locked for the caller; NULL, and not locked, with the
- * error recorded. Reads of finished values work while an error is pending. */
+/* The value of a tensor, evaluated if necessary. Returns with the graph locked; on NULL it is unlocked and
+ * the error is recorded. Finished values can be read while an error is pending. */
 static const mix_value *value_locked(mix_tensor *tensor) {
   if (mix_is(tensor, &mix_tensor_class)) {
     mix_graph_lock();

@@ -1,3 +1,4 @@
+/* Captured functions: one specialization for each signature, captured, compiled and run. */
 #include "compile/function.h"
 
 #include "base/alloc.h"
@@ -14,27 +15,30 @@
 #include <mixtape/function.h>
 #include <string.h>
 
-/* What a capture depends on beside its arguments. */
+/* What a capture depends on besides its arguments. */
 typedef struct environment {
   uint64_t backend, passes;
-  uint64_t rewrite;   /* what the automatic mixed precision rewrite does: target, level, edits of lists */
-  uint64_t trainable; /* an epoch: what it was it will not be again */
-  mix_dtype cast;     /* of the caller: what autocast variables are read as */
-  bool jit_compile;   /* of the function itself */
+  /* the automatic mixed precision rewrite: target, level, edits of lists */
+  uint64_t rewrite;
+  /* an epoch that only grows: an old capture never becomes valid again */
+  uint64_t trainable;
+  /* of the caller: the dtype in which autocast variables are read */
+  mix_dtype cast;
+  bool jit_compile; /* of the function itself */
 } environment;
 
 /* One captured signature. */
-typedef struct specialisation {
+typedef struct specialization {
   int argument_count;
   mix_type *arguments;
   environment environment;
   mix_compiled *compiled;
   mix_pool *pool;
-  mix_variable **written; /* borrowed from the plan's ir: variables that a run may change */
+  mix_variable **written; /* borrowed from the plan's ir: variables that a run can change */
   int written_count;
   void **addresses;     /* arguments, then results */
   mix_buffer **buffers; /* results of the run in progress */
-} specialisation;
+} specialization;
 
 struct mix_function {
   mix_object object;
@@ -43,18 +47,18 @@ struct mix_function {
   const char *name;
   bool jit_compile;
   atomic_flag busy;
-  specialisation **known;
+  specialization **known;
   int known_count, known_capacity;
-  bool captured; /* its first capture, in which variables may be made, is over */
-  specialisation *latest;
-  void *arena; /* one for all plans, of the largest size */
+  bool captured; /* the first capture, which may create variables, is done */
+  specialization *latest;
+  void *arena; /* shared by all plans, of the largest size */
   size_t arena_bytes;
 };
 
 static _Thread_local bool later_capture;
 bool mix_capture_may_create(void) { return !mix_capture_current() || !later_capture; }
 
-static void specialisation_free(specialisation *s) {
+static void specialization_free(specialization *s) {
   if (!s) return;
   mix_compiled_free(s->compiled);
   mix_release(s->pool);
@@ -67,7 +71,7 @@ static void specialisation_free(specialisation *s) {
 
 static void function_finalize(void *object) {
   mix_function *function = object;
-  for (int i = 0; i < function->known_count; i++) specialisation_free(function->known[i]);
+  for (int i = 0; i < function->known_count; i++) specialization_free(function->known[i]);
   mix_free(function->known);
   if (function->arena) mix_free_buffer(function->arena, function->arena_bytes);
 }
@@ -98,8 +102,7 @@ typedef struct tracing {
   int result_count;
 } tracing;
 
-/* Runs the body on placeholders; what it returns and what the variables are bound to at the end are the
- * capture. */
+/* Runs the body on placeholders. The capture consists of its results and the final bindings of variables. */
 static bool trace(mix_function *function, mix_list *arguments, tracing *t) {
   int count = mix_list_count(arguments);
   mix_list *symbols = mix_list_new(0, NULL);
@@ -133,20 +136,20 @@ static mix_ir *capture(mix_function *function, mix_list *arguments) {
   int count = mix_list_count(arguments);
   tracing t = {.placeholders = mix_calloc((size_t)count + 1, sizeof *t.placeholders)};
   if (!t.placeholders) return NULL;
-  bool former_later = later_capture;
-  mix_dtype former_cast = mix_cast_dtype(); /* stays in force, as in a call inside another capture */
-  const char *former_scope = mix_graph_scope_set(NULL);
-  mix_capture *former = mix_capture_set(&t.capture);
+  bool previous_later = later_capture;
+  mix_dtype previous_cast = mix_cast_dtype(); /* stays in force, as for a call inside another capture */
+  const char *previous_scope = mix_graph_scope_set(NULL);
+  mix_capture *previous = mix_capture_set(&t.capture);
   later_capture = function->captured;
   mix_scope *scope = mix_scope_begin();
   bool good = scope && trace(function, arguments, &t);
-  mix_capture_set(former);
-  mix_graph_scope_set(former_scope);
-  mix_cast_dtype_set(former_cast);
-  later_capture = former_later;
+  mix_capture_set(previous);
+  mix_graph_scope_set(previous_scope);
+  mix_cast_dtype_set(previous_cast);
+  later_capture = previous_later;
   mix_ir *ir = NULL;
   if (good && mix_evaluate_outside(t.result_count, t.results, &t.capture)) {
-    mix_graph_lock(); /* variables' values become constants: no assignment meanwhile */
+    mix_graph_lock(); /* values of variables become constants: no assignment meanwhile */
     ir = mix_ir_from_graph(t.result_count, t.results, count, t.placeholders, &t.capture);
     mix_graph_unlock();
   }
@@ -163,7 +166,7 @@ static mix_ir *capture(mix_function *function, mix_list *arguments) {
   return ir;
 }
 
-static bool finish(specialisation *s) {
+static bool finish(specialization *s) {
   const mix_ir *ir = s->compiled->ir;
   int result_count = s->compiled->plan.result_count;
   size_t *bytes = mix_calloc((size_t)result_count + 1, sizeof *bytes);
@@ -191,7 +194,7 @@ static environment environment_now(const mix_function *function) {
                        .jit_compile = function->jit_compile};
 }
 
-/* The largest arena of all plans of the function. */
+/* Grows the arena to the largest of all plans of the function. */
 static bool arena_grow(mix_function *function, size_t bytes) {
   if (bytes <= function->arena_bytes) return true;
   void *arena = mix_alloc_buffer(bytes);
@@ -202,24 +205,24 @@ static bool arena_grow(mix_function *function, size_t bytes) {
   return true;
 }
 
-/* Captures of former trainable flags will not be called again. */
+/* Captures with outdated trainable flags can never be called again. */
 static void drop_outdated(mix_function *function) {
   uint64_t trainable = mix_trainable_epoch();
   int kept = 0;
   for (int i = 0; i < function->known_count; i++) {
-    specialisation *s = function->known[i];
+    specialization *s = function->known[i];
     if (s->environment.trainable == trainable) {
       function->known[kept++] = s;
       continue;
     }
     if (function->latest == s) function->latest = NULL;
-    specialisation_free(s);
+    specialization_free(s);
   }
   function->known_count = kept;
 }
 
-static specialisation *specialise(mix_function *function, mix_list *arguments) {
-  specialisation *s = mix_calloc(1, sizeof *s);
+static specialization *specialize(mix_function *function, mix_list *arguments) {
+  specialization *s = mix_calloc(1, sizeof *s);
   if (!s) return NULL;
   s->argument_count = mix_list_count(arguments);
   s->arguments = mix_calloc((size_t)s->argument_count + 1, sizeof *s->arguments);
@@ -228,8 +231,8 @@ static specialisation *specialise(mix_function *function, mix_list *arguments) {
     const mix_value *value = mix_tensor_value(mix_list_get(arguments, i));
     s->arguments[i] = value->type;
   }
-  s->environment =
-      environment_now(function); /* building layers in the first capture may have moved the epoch */
+  /* the first capture may have built layers, which moves the epoch */
+  s->environment = environment_now(function);
   if (ir) s->compiled = mix_compile(ir, true);
   bool good = s->compiled && finish(s) && arena_grow(function, s->compiled->plan.arena_bytes);
   if (s->compiled && !good) mix_compiled_name_largest(s->compiled);
@@ -237,7 +240,7 @@ static specialisation *specialise(mix_function *function, mix_list *arguments) {
   good = good && mix_reserve(&function->known, &function->known_capacity, function->known_count + 1,
                              sizeof *function->known);
   if (!good) {
-    specialisation_free(s);
+    specialization_free(s);
     return NULL;
   }
   function->captured = true;
@@ -246,13 +249,13 @@ static specialisation *specialise(mix_function *function, mix_list *arguments) {
 
 /* ---- calling ---- */
 
-/* Would the same graph become the same plan? */
+/* Would the same graph compile to the same plan? */
 static bool compiles_alike(const environment *a, const environment *b) {
   return a->backend == b->backend && a->passes == b->passes && a->rewrite == b->rewrite &&
          a->jit_compile == b->jit_compile;
 }
 
-static bool fits(const specialisation *s, mix_list *arguments, environment now) {
+static bool fits(const specialization *s, mix_list *arguments, environment now) {
   if (s->argument_count != mix_list_count(arguments)) return false;
   if (!compiles_alike(&s->environment, &now) || s->environment.trainable != now.trainable ||
       s->environment.cast != now.cast)
@@ -265,7 +268,7 @@ static bool fits(const specialisation *s, mix_list *arguments, environment now) 
   return true;
 }
 
-static specialisation *find(mix_function *function, mix_list *arguments) {
+static specialization *find(mix_function *function, mix_list *arguments) {
   environment now = environment_now(function);
   if (function->latest && fits(function->latest, arguments, now)) return function->latest;
   for (int i = 0; i < function->known_count; i++)
@@ -273,7 +276,7 @@ static specialisation *find(mix_function *function, mix_list *arguments) {
   return NULL;
 }
 
-static mix_list *result_list(const specialisation *s) {
+static mix_list *result_list(const specialization *s) {
   mix_list *list = mix_list_new(0, NULL);
   for (int r = 0; r < s->compiled->plan.result_count; r++) {
     mix_node *node =
@@ -284,10 +287,10 @@ static mix_list *result_list(const specialisation *s) {
   return mix_failed() ? NULL : list;
 }
 
-static mix_list *run(mix_function *function, specialisation *s, mix_list *arguments) {
+static mix_list *run(mix_function *function, specialization *s, mix_list *arguments) {
   int result_count = s->compiled->plan.result_count;
   bool good = true;
-  /* An argument that shares the storage of a variable gets the old value to itself, and with it another
+  /* An argument that shares a variable's storage first gets its own copy of the old value, at another
    * address. */
   for (int i = 0; i < s->written_count && good; i++) good = mix_variable_before_write(s->written[i]);
   for (int i = 0; i < s->argument_count; i++)
@@ -303,11 +306,11 @@ static mix_list *run(mix_function *function, specialisation *s, mix_list *argume
       .arguments = s->addresses, .results = s->addresses + s->argument_count, .arena = function->arena};
   const mix_ir *ir = s->compiled->ir;
   for (int i = 0; i < ir->variable_count; i++) mix_variable_refresh(ir->variables[i].variable);
-  mix_list *list =
-      good ? result_list(s) : NULL; /* before the run: one that cannot be reported changes nothing */
+  /* before the run, so that a failure here changes nothing */
+  mix_list *list = good ? result_list(s) : NULL;
   if (list && s->compiled->backend->run(s->compiled->executable, &bindings) != MIX_OK) list = NULL;
   if (list) {
-    /* The copies that the run wrote hold the new values; others of the same weight are left behind. */
+    /* Copies that the run wrote are current. Other copies of the same weight are now stale. */
     for (int i = 0; i < s->written_count; i++) s->written[i]->version++;
     for (int i = 0; i < s->written_count; i++)
       if (s->written[i]->original) s->written[i]->copied_version = s->written[i]->original->version;
@@ -334,9 +337,9 @@ static bool arguments_ready(mix_function *function, mix_list *arguments) {
   return good;
 }
 
-enum { MAX_NESTED = 1000 }; /* as Python's limit: beyond it the stack would overflow */
+enum { MAX_NESTED = 1000 }; /* as Python's limit; deeper calls would overflow the stack */
 
-/* In a scope of its own, which the results leave. */
+/* Runs the body in its own scope. The results are moved to the caller's scope. */
 static mix_list *call_inline(mix_function *function, mix_list *arguments) {
   static _Thread_local int depth;
   if (depth >= MAX_NESTED)
@@ -370,8 +373,8 @@ mix_list *mix_function_call(mix_function *function, mix_list *arguments) {
     return mix_fail(MIX_BUSY,
                     "function_call: %s is running on another thread; a function runs one call at a time",
                     function->name);
-  specialisation *s = find(function, arguments);
-  if (!s) s = specialise(function, arguments);
+  specialization *s = find(function, arguments);
+  if (!s) s = specialize(function, arguments);
   mix_list *list = NULL;
   if (s) {
     function->latest = s;
@@ -396,7 +399,7 @@ const char *mix_function_dump(mix_function *function, const char *stage) {
   if (mix_failed()) return NULL;
   if (!mix_is(function, &function_class) || !function->latest)
     return mix_fail(MIX_RUNTIME_ERROR, "function_dump: the function has not been called yet");
-  const specialisation *latest = function->latest;
+  const specialization *latest = function->latest;
   environment now = environment_now(function);
   return mix_compiled_text(latest->compiled, stage, compiles_alike(&latest->environment, &now));
 }

@@ -1,4 +1,4 @@
-/* Random generators: a variable holds (key, counter); each draw takes its value and assigns counter + 1. */
+/* Random generators: a variable holds (key, counter). Each draw uses its value and assigns counter + 1. */
 #include "base/error.h"
 #include "base/object.h"
 #include "graph/lock.h"
@@ -31,7 +31,7 @@ mix_generator *mix_generator_new(uint64_t seed) {
 
 mix_variable *mix_generator_state(mix_generator *generator) { return generator ? generator->state : NULL; }
 
-/* The state as it is now decides the numbers; the generator then holds counter + 1, in captures by program
+/* The current state determines the numbers. The generator then holds counter + 1; captures follow program
  * order. */
 static mix_tensor *draw_locked(mix_generator *generator,
                                mix_tensor *(*random)(mix_tensor *, mix_shape, mix_dtype), mix_shape shape,
@@ -42,7 +42,7 @@ static mix_tensor *draw_locked(mix_generator *generator,
   return mix_variable_assign(generator->state, next) == MIX_OK ? numbers : NULL;
 }
 
-/* One step: no two threads take the same state. */
+/* Atomic: no two threads draw from the same state. */
 static mix_tensor *draw(mix_generator *generator, mix_tensor *(*random)(mix_tensor *, mix_shape, mix_dtype),
                         mix_shape shape, mix_dtype dtype) {
   if (mix_failed()) return NULL;

@@ -1,11 +1,11 @@
-/* Results in the memory of operands that end: a program reads and writes element for element, so that what it
- * reads for the last time may be overwritten by what it computes from it. */
+/* In-place results: a program reads and writes element by element, so a result can overwrite an operand that
+ * the program reads for the last time. */
 #include "compile/compile.h"
 
 #include "ops/table.h"
 
-/* Does the program go through operand `input` once, in its own order, and is it that operand alone which lies
- * in `memory`? */
+/* Does the program read operand `input` exactly once, in iteration order, and is it the only operand in
+ * `memory`? */
 static bool read_in_order(const mix_step *step, const int *owner, int input, int memory) {
   const mix_program *program = step->program;
   int loads = 0;
@@ -25,7 +25,7 @@ static bool read_in_order(const mix_step *step, const int *owner, int input, int
 static bool stored_over_its_space(const mix_step *step, int output) {
   for (int s = 0; s < step->program->store_count; s++)
     if (step->program->stores[s].output == output) return true;
-  return false; /* what it reduces to */
+  return false; /* the result of a reduction */
 }
 
 int mix_plan_taken_over(const mix_plan *plan, const int *owner, const int *last, int number, int output) {

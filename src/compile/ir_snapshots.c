@@ -1,5 +1,5 @@
-/* The stages of a compilation as text. Of the graph a copy is kept as it was captured: the passes run again
- * on it, up to the stage that is asked for, which costs nothing where nobody asks. */
+/* IR snapshots: the stages of a compilation as text. Only a copy of the captured graph is kept. On request
+ * the passes are replayed on it up to the stage, so that there is no cost otherwise. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -13,8 +13,7 @@ static int pass_count(void) {
   return count;
 }
 
-/* Numbers of stages: how many passes have run, from none to all, and behind those the plan. -1: none has the
- * name. */
+/* Stage numbers: the number of passes that have run, then the plan. -1: unknown name. */
 static int stage_of(const char *name) {
   if (!strcmp(name, "captured") || !strcmp(name, "graph")) return 0;
   if (!strcmp(name, "passes")) return pass_count();
@@ -32,7 +31,8 @@ static const char *no_stage(const char *name) {
   if (!names.failed)
     mix_fail(
         MIX_VALUE_ERROR,
-        "function_dump: there is no stage '%s'; there are captured, %spasses, plan, and before each pass: 'before %s'",
+        "function_dump: there is no stage '%s'; there are captured, %spasses, plan, and before each pass: "
+        "'before %s'",
         name ? name : "(NULL)", names.text, mix_pass_name(0));
   mix_free(names.text);
   return NULL;
@@ -59,8 +59,8 @@ const char *mix_compiled_text(mix_compiled *compiled, const char *name, bool rep
   if (stage > 0 && stage < passes && !repeatable)
     return mix_fail(
         MIX_RUNTIME_ERROR,
-        "function_dump: '%s': device, switched-off passes or graph rewrite are no longer those of the latest call; call the "
-        "function again first",
+        "function_dump: '%s': device, switched-off passes or graph rewrite are no longer those of the latest "
+        "call; call the function again first",
         name);
   return compiled->texts[stage] = stage > passes ? mix_plan_text(compiled) : graph_text(compiled, stage);
 }

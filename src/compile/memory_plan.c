@@ -1,6 +1,7 @@
-/* Static memory: largest values first, each at the lowest offset that no value alive at the same time covers.
- */
+/* Memory planning: lifetimes of the values in the arena, and an offset for each. Largest values first, each
+ * at the lowest offset where it overlaps no value alive at the same time. */
 #include "compile/compile.h"
+#include "compile/pass_pipeline.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@ static int by_size(const void *a, const void *b) {
   return x->slot < y->slot ? -1 : x->slot > y->slot;
 }
 
-/* `placed` stands in order of offsets, so that the search ends at the first gap. */
+/* `placed` is sorted by offset, so the search ends at the first gap. */
 static size_t lowest_gap(mix_lifetime *const *placed, int count, const mix_lifetime *value, size_t bytes) {
   size_t offset = 0;
   for (int i = 0; i < count; i++) {
@@ -51,5 +52,84 @@ bool mix_plan_memory(mix_ir *ir, mix_lifetime *lifetimes, int count, size_t *are
     insert(placed, i, value);
     if (value->offset + bytes > *arena_bytes) *arena_bytes = value->offset + bytes;
   }
+  return true;
+}
+
+/* ---- lifetimes ---- */
+
+typedef struct arena {
+  int *owner;    /* slot -> slot that owns its memory */
+  int *last;     /* owning slot -> the last step that accesses it */
+  int *lifetime; /* slot -> its lifetime, possibly taken over from an operand; -1 */
+  mix_lifetime *lifetimes;
+  int count;
+} arena;
+
+/* Operand i of a step: the guard (-1), then inputs, then outputs. Returns the slot that owns its arena
+ * memory, or -1. */
+static int arena_slot(const mix_plan *plan, const arena *a, const mix_step *step, int i) {
+  int s = i < 0                   ? step->guard
+          : i < step->input_count ? step->inputs[i]
+                                  : step->outputs[i - step->input_count];
+  return s < 0 || plan->slots[s].kind != MIX_SLOT_ARENA ? -1 : a->owner[s];
+}
+
+/* Starts the lifetime of a result: in memory of its own, or in that of an operand whose last use this is. */
+static void begin_life(const mix_plan *plan, arena *a, int step, int slot, int output) {
+  bool may = output >= 0 && !mix_pass_disabled("inplace") && !mix_pass_disabled("memory_plan");
+  int operand = may ? mix_plan_taken_over(plan, a->owner, a->last, step, output) : -1;
+  if (operand >= 0) {
+    a->lifetime[slot] = a->lifetime[operand];
+    a->last[operand] = -1; /* taken over */
+  } else {
+    a->lifetime[slot] = a->count;
+    a->lifetimes[a->count++] = (mix_lifetime){.slot = slot, .first = step, .bytes = plan->slots[slot].bytes};
+  }
+}
+
+static bool find_lifetimes(mix_ir *ir, const mix_plan *plan, const int *base, arena *a,
+                           size_t *unshared_bytes) {
+  a->owner = mix_ir_alloc(ir, sizeof(int) * (size_t)plan->slot_count);
+  a->last = mix_ir_alloc(ir, sizeof(int) * (size_t)plan->slot_count);
+  a->lifetime = mix_ir_alloc(ir, sizeof(int) * (size_t)plan->slot_count);
+  a->lifetimes = mix_ir_alloc(ir, sizeof *a->lifetimes * (size_t)(plan->slot_count + 1));
+  if (!a->owner || !a->last || !a->lifetime || !a->lifetimes) return false;
+  for (int s = 0; s < plan->slot_count; s++) {
+    a->owner[s] = s < ir->value_count ? base[s] : s;
+    a->lifetime[s] = a->last[s] = -1;
+  }
+  for (int t = 0; t < plan->step_count; t++)
+    for (int i = -1; i < plan->steps[t].input_count + plan->steps[t].output_count; i++) {
+      int s = arena_slot(plan, a, &plan->steps[t], i);
+      if (s >= 0) a->last[s] = t;
+    }
+  for (int t = 0; t < plan->step_count; t++) {
+    const mix_step *step = &plan->steps[t];
+    for (int i = -1; i < step->input_count + step->output_count; i++) {
+      int s = arena_slot(plan, a, step, i);
+      if (s < 0) continue;
+      if (a->lifetime[s] < 0) {
+        begin_life(plan, a, t, s, i - step->input_count);
+        *unshared_bytes += (plan->slots[s].bytes + 63) & ~(size_t)63;
+      }
+      a->lifetimes[a->lifetime[s]].last = t;
+    }
+  }
+  return true;
+}
+
+bool mix_plan_arena(mix_compiled *compiled, const int *base) {
+  mix_plan *plan = &compiled->plan;
+  arena a = {.count = 0};
+  if (!find_lifetimes(compiled->ir, plan, base, &a, &compiled->report.unshared_bytes)) return false;
+  if (mix_pass_disabled("memory_plan")) /* no two values share memory */
+    for (int i = 0; i < a.count; i++) a.lifetimes[i].first = 0, a.lifetimes[i].last = plan->step_count;
+  if (!mix_plan_memory(compiled->ir, a.lifetimes, a.count, &plan->arena_bytes)) return false;
+  for (int s = 0; s < plan->slot_count; s++)
+    if (plan->slots[s].kind == MIX_SLOT_ARENA && a.lifetime[a.owner[s]] >= 0)
+      plan->slots[s].offset = a.lifetimes[a.lifetime[a.owner[s]]].offset;
+  compiled->report.arena_bytes = plan->arena_bytes;
+  compiled->lifetimes = a.lifetimes;
+  compiled->lifetime_count = a.count;
   return true;
 }

@@ -1,4 +1,4 @@
-/* What is too large, where memory for a plan is refused: the allocator's message knows bytes alone. */
+/* Out of memory: adds the plan's largest value to the allocator's message, which knows only a size. */
 #include "compile/compile.h"
 
 #include "base/error.h"

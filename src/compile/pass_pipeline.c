@@ -1,4 +1,4 @@
-/* The passes in their order, and running them. */
+/* The order of the passes, and running them. */
 #include "compile/pass_pipeline.h"
 
 #include "amp/amp_pass.h"
@@ -16,7 +16,7 @@ typedef struct pass_row {
   bool (*run)(mix_ir *ir);
 } pass_row;
 
-/* "fuse" always runs, for it also makes programs of single nodes; switched off, it merges nothing. */
+/* "fuse" always runs, since it also makes programs of single nodes. When disabled, it merges nothing. */
 static const pass_row passes[] = {
     {"amp", mix_pass_amp},
     {"remove_identities", mix_pass_remove_identities},
@@ -34,7 +34,7 @@ static const pass_row passes[] = {
     {"fuse_epilogues", mix_pass_fuse_epilogues},
     {"excess_precision", mix_pass_excess_precision},
 };
-/* What the plan does beside them (compile/plan.c). */
+/* Optimizations of the planner, which can be disabled too (compile/compile.c). */
 static const char *const planning[] = {"speculative_update", "inplace", "memory_plan"};
 enum { PASSES = sizeof passes / sizeof *passes, PLANNING = sizeof planning / sizeof *planning };
 
@@ -53,7 +53,7 @@ static bool is_name(const char *word, size_t length) {
   return length == 0;
 }
 
-/* A name that is none switches nothing off, which nobody would notice: said once for each list. */
+/* An unknown name disables nothing, which would go unnoticed. Warns once for each list. */
 static void check_names(void) {
   static _Atomic uint64_t checked;
   uint64_t key = mix_passes_key();
@@ -89,7 +89,7 @@ bool mix_passes_run_one(mix_ir *ir, const char *name) {
   return false;
 }
 
-/* "# compile train_step: after fold" and the graph, which `mixtape graph` reads from the log. */
+/* "# compile train_step: after constant_fold" and the graph, which `mixtape graph` reads from the log. */
 static void log_graph(mix_ir *ir, const char *when, const char *pass) {
   const char *graph = mix_ir_text(ir);
   mix_text text = {.grows = true};
@@ -102,8 +102,8 @@ static void log_graph(mix_ir *ir, const char *when, const char *pass) {
 static bool run(mix_ir *ir, size_t count, bool verbose) {
   const char *off = mix_passes_disabled();
   for (size_t i = 0; i < count; i++) {
-    if (passes[i].run == mix_pass_expand_add_n)
-      mix_cast_watch_end(ir); /* from here on casts go into programs */
+    /* later passes move casts into programs */
+    if (passes[i].run == mix_pass_expand_add_n) mix_cast_watch_end(ir);
     if (strcmp(passes[i].name, "fuse") && mix_pass_listed(off, passes[i].name)) continue;
     if (!passes[i].run(ir)) return false;
     mix_cast_watch_pass(ir, passes[i].name);

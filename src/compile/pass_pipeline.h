@@ -1,18 +1,18 @@
-/* All passes in their order (compile/pass_pipeline.c); the passes themselves are in passes/ and amp/. */
+/* Runs the passes, which are in passes/ and amp/, in order. */
 #ifndef MIX_COMPILE_PASS_PIPELINE_H
 #define MIX_COMPILE_PASS_PIPELINE_H
 
 #include "passes/passes.h"
 
-/* All of them, in order. */
+/* Runs all passes, in order. */
 bool mix_passes_run(mix_ir *ir);
-/* The first `count` of them, as mix_passes_run does, on a copy of what it was given: nothing is logged or told. */
+/* Replays the first `count` passes on a copy of the captured graph. Nothing is logged or reported. */
 bool mix_passes_replay(mix_ir *ir, int count);
-/* One of them, whether switched off or not. False with the error recorded, also for a name that is none. */
+/* Runs one pass, even if it is disabled. False with the error recorded, also for an unknown name. */
 bool mix_passes_run_one(mix_ir *ir, const char *name);
-/* The name of the pass at this place of the order; NULL behind the last. */
+/* The name of pass `index`; NULL after the last. */
 const char *mix_pass_name(int index);
-/* Says which are switched off: part of the key of compiled functions. */
+/* A hash of the list of disabled passes: part of the key of compiled functions. */
 uint64_t mix_passes_key(void);
 
 #endif

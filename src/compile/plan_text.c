@@ -1,3 +1,4 @@
+/* A plan as text: its steps, and the values alive at the memory peak. */
 #include "compile/compile.h"
 
 #include "base/text.h"
@@ -17,7 +18,7 @@ static void put_slot(mix_text *out, const mix_compiled *compiled, int s) {
   mix_text_put(out, ":%s%s", mix_dtype_name(slot->dtype), mix_shape_text(slot->shape, shape, sizeof shape));
 }
 
-/* The step at which most bytes of the arena are alive. */
+/* The step at which most arena bytes are alive. */
 static int peak_step(const mix_compiled *compiled, size_t *peak) {
   int best = 0;
   *peak = 0;
@@ -56,8 +57,8 @@ const char *mix_plan_text(mix_compiled *compiled) {
   int step = peak_step(compiled, &peak);
   mix_text_put(
       &out,
-      "memory: arena %zu bytes (%zu without sharing), most alive at step %d: %zu; variables %zu, arguments %zu, results %zu, "
-      "constants %zu, "
+      "memory: arena %zu bytes (%zu without sharing), most alive at step %d: %zu; variables %zu, arguments "
+      "%zu, results %zu, constants %zu, "
       "workspace %zu; %d barriers\n",
       report->arena_bytes, report->unshared_bytes, step, peak, report->variable_bytes, report->argument_bytes,
       report->result_bytes, report->constant_bytes, report->workspace_bytes, report->barriers);

@@ -1,22 +1,23 @@
+/* Pools of result buffers, with a lock-free list for each size. */
 #include "compile/result_pool.h"
 
 #include "base/alloc.h"
 
-typedef struct shelf {
+typedef struct free_list {
   size_t bytes;
-  _Atomic(mix_object *) free; /* linked through next_dead; pushed by any thread, popped by one */
-} shelf;
+  _Atomic(mix_object *) free; /* linked through next_dead; any thread pushes, one thread pops */
+} free_list;
 
 struct mix_pool {
   mix_object object;
   int count;
-  shelf shelves[];
+  free_list lists[];
 };
 
 static void pool_finalize(void *object) {
   mix_pool *pool = object;
   for (int i = 0; i < pool->count; i++)
-    for (mix_object *buffer = atomic_load(&pool->shelves[i].free), *next; buffer; buffer = next) {
+    for (mix_object *buffer = atomic_load(&pool->lists[i].free), *next; buffer; buffer = next) {
       next = buffer->next_dead;
       ((mix_buffer *)buffer)->recycle = NULL;
       atomic_store(&buffer->references, 1);
@@ -27,32 +28,32 @@ static void pool_finalize(void *object) {
 static const mix_class pool_class = {.name = "result pool", .finalize = pool_finalize};
 
 mix_pool *mix_pool_new(int count, const size_t *bytes) {
-  mix_pool *pool = mix_object_new(sizeof *pool + sizeof(shelf) * (size_t)count, &pool_class);
+  mix_pool *pool = mix_object_new(sizeof *pool + sizeof(free_list) * (size_t)count, &pool_class);
   if (!pool) return NULL;
   pool->count = count;
-  for (int i = 0; i < count; i++) pool->shelves[i].bytes = bytes[i];
+  for (int i = 0; i < count; i++) pool->lists[i].bytes = bytes[i];
   return pool;
 }
 
-/* The first shelf with buffers of that size takes it: sizes are what distinguishes them. */
+/* Buffers of the same size are interchangeable, so the first list of that size takes it. */
 static void put_back(mix_buffer *buffer, void *owner) {
   mix_pool *pool = owner;
   int i = 0;
-  while (i < pool->count - 1 && pool->shelves[i].bytes != buffer->bytes) i++;
-  mix_object *top = atomic_load(&pool->shelves[i].free);
+  while (i < pool->count - 1 && pool->lists[i].bytes != buffer->bytes) i++;
+  mix_object *top = atomic_load(&pool->lists[i].free);
   do buffer->object.next_dead = top;
-  while (!atomic_compare_exchange_weak(&pool->shelves[i].free, &top, &buffer->object));
+  while (!atomic_compare_exchange_weak(&pool->lists[i].free, &top, &buffer->object));
 }
 
 mix_buffer *mix_pool_take(mix_pool *pool, int index) {
   int i = 0;
-  while (pool->shelves[i].bytes != pool->shelves[index].bytes) i++;
-  mix_object *top = atomic_load(&pool->shelves[i].free);
-  while (top && !atomic_compare_exchange_weak(&pool->shelves[i].free, &top, top->next_dead)) {}
+  while (pool->lists[i].bytes != pool->lists[index].bytes) i++;
+  mix_object *top = atomic_load(&pool->lists[i].free);
+  while (top && !atomic_compare_exchange_weak(&pool->lists[i].free, &top, top->next_dead)) {}
   mix_buffer *buffer = (mix_buffer *)top;
   if (buffer)
     atomic_store(&buffer->object.references, 1);
-  else if (!(buffer = mix_buffer_new(pool->shelves[index].bytes)))
+  else if (!(buffer = mix_buffer_new(pool->lists[index].bytes)))
     return NULL;
   buffer->recycle = put_back;
   buffer->owner = mix_retain(pool);

@@ -1,13 +1,13 @@
-/* Result buffers that come back to their plan: a steady state whose results are released allocates none. */
+/* Result buffers that return to their plan: a steady state that releases its results allocates none. */
 #ifndef MIX_COMPILE_RESULT_POOL_H
 #define MIX_COMPILE_RESULT_POOL_H
 
 #include "tensor/buffer.h"
 
 typedef struct mix_pool mix_pool;
-/* A pool of buffers of these sizes, one size a result; an object. */
+/* A pool of buffers, one size for each result; an object. */
 mix_pool *mix_pool_new(int count, const size_t *bytes);
-/* A buffer for result `index`: one that came back, else a new one. One thread at a time; releases may come from any. */
+/* A buffer for result `index`, reused or new. Only one thread may take; any thread may release. */
 mix_buffer *mix_pool_take(mix_pool *pool, int index);
 
 #endif

@@ -1,45 +1,43 @@
-/* Finite, as can be speculative. Under loss scaling an update waits until all gradients have been tested: a
- * gradient of a kernel is written to memory and read again, where without a test the update would be the
- * epilogue of its product. But few examples of ordinary size cannot make an infinite gradient, and a glance
- * at the product's operands tells (mix_op_matmul_finite_bound). So both ways on stand in the plan, each under
- * its own condition:
+/* Speculative update fusion. Under loss scaling an update waits until all gradients are tested: a weight
+ * gradient is written to memory and read again, although without a test the update would be the epilogue of
+ * its product. But small batches of ordinary values cannot produce an infinite gradient, and the norms of the
+ * product's operands prove it (mix_op_matmul_finite_bound). So the plan contains both versions under guards:
  *
- *   finite, unsure = matmul_finite_bound(a, b, factor)
- *   finite, gradient = matmul(a, b) and its test      if unsure
- *   ... all tests decide on the step: apply
- *   late, early = apply and unsure, apply and not unsure
- *   weights = matmul(a, b) and the update              if early
- *   weights = the update of gradient                   if late
+ *   finite, unproven = matmul_finite_bound(a, b, factor)
+ *   finite, gradient = matmul(a, b) and its test                     if unproven
+ *   ... all tests give `apply`, whether the step is applied
+ *   unfused, fused = apply and unproven, apply and not unproven
+ *   weights = matmul(a, b) with the update as epilogue               if fused
+ *   weights = the update of `gradient`                               if unfused
  *
- * The bits are the same on both. It takes a gradient much larger than the operands that are kept for it: a
- * small batch. */
+ * Both give the same bits. It pays where the gradient is much larger than the operands, which must be kept
+ * for it: with small batches. */
 #include "compile/pass_pipeline.h"
 #include "compile/compile.h"
 
 #include <string.h>
 
 enum {
-  MIN_BYTES = 4 << 20, /* of a gradient: a smaller one is at hand in a cache, and costs less than the steps
-                          that decide */
+  MIN_BYTES = 4 << 20, /* of a gradient; a smaller one stays in a cache and costs less than the extra steps */
   TIMES_OPERANDS = 4,
 };
 
 typedef struct speculative {
-  int product, update; /* steps; update -1: not speculative */
+  int product, update; /* steps; update -1: none */
   int load;            /* of the gradient, in the update's program */
-  mix_program *early_program;
-  int unsure, early, late; /* slots */
+  mix_program *fused_program;
+  int unproven, fused, unfused; /* slots of the guards */
 } speculative;
 
-typedef struct foresight {
+typedef struct speculation {
   mix_ir *ir;
   mix_plan *plan;
   const int *base;
   int base_count;
   speculative *of;
-} foresight;
+} speculation;
 
-static int base_of(const foresight *f, int slot) { return slot < f->base_count ? f->base[slot] : slot; }
+static int base_of(const speculation *f, int slot) { return slot < f->base_count ? f->base[slot] : slot; }
 
 static int gradient_of(const mix_step *product) {
   return product->outputs[product->program->stores[0].output];
@@ -49,8 +47,8 @@ bool mix_plan_speculates(size_t gradient_bytes, size_t operand_bytes) {
   return gradient_bytes >= MIN_BYTES && gradient_bytes / TIMES_OPERANDS >= operand_bytes;
 }
 
-/* A product (k, m) transposed times (k, n) that is stored and tested, nothing else. */
-static bool is_tested_product(const foresight *f, const mix_step *step) {
+/* A product a^T b of a (k, m) and b (k, n) whose epilogue only stores and tests it. */
+static bool is_tested_product(const speculation *f, const mix_step *step) {
   const mix_matmul_attributes *attributes = step->attributes;
   int tested, factor;
   if ((step->op != &mix_op_matmul && step->op != &mix_op_matmul_downcast) || step->guard >= 0 ||
@@ -60,14 +58,14 @@ static bool is_tested_product(const foresight *f, const mix_step *step) {
   if (!mix_program_only_tests_product(step->program, &tested, &factor)) return false;
   const mix_slot *slots = f->plan->slots, *a = &slots[step->inputs[0]], *b = &slots[step->inputs[1]];
   const mix_slot *gradient = &slots[gradient_of(step)];
-  /* What is a variable may have been written over by then. */
+  /* A variable may have been overwritten before the fused update. */
   if (gradient->kind != MIX_SLOT_ARENA || a->kind == MIX_SLOT_VARIABLE || b->kind == MIX_SLOT_VARIABLE)
     return false;
   return mix_plan_speculates(gradient->bytes, a->bytes + b->bytes);
 }
 
-/* The load of the gradient where the step is its update, and reads it once; -1: another step. */
-static int update_load(const foresight *f, const mix_step *step, int gradient) {
+/* The load of the gradient, if the step is its update and reads it once; otherwise -1. */
+static int update_load(const speculation *f, const mix_step *step, int gradient) {
   int load = -1;
   if (step->op != &mix_op_fused || step->guard < 0 || !step->writes_variable || step->program->reduction)
     return -1;
@@ -78,8 +76,8 @@ static int update_load(const foresight *f, const mix_step *step, int gradient) {
   return step->inputs[step->program->loads[load].input] == gradient ? load : -1;
 }
 
-/* The one step that reads the gradient, if it is its update; -1. */
-static int find_update(const foresight *f, int product, int *load) {
+/* The only reader of the gradient if that is its update; otherwise -1. */
+static int find_update(const speculation *f, int product, int *load) {
   const int gradient = gradient_of(&f->plan->steps[product]);
   int update = -1;
   for (int t = product + 1; t < f->plan->step_count; t++) {
@@ -95,15 +93,15 @@ static int find_update(const foresight *f, int product, int *load) {
   return update;
 }
 
-/* An update of several gradients joins the product of one; the others are stored. */
-static bool is_taken(const foresight *f, int count, int update) {
+/* An update of several gradients is fused with one product; the other gradients are stored. */
+static bool is_taken(const speculation *f, int count, int update) {
   for (int i = 0; i < count; i++)
     if (f->of[i].update == update) return true;
   return false;
 }
 
-/* The product at step t, as the one behind `count` that are speculative. False: out of memory. */
-static bool look_ahead(foresight *f, int count, int t) {
+/* Examines the product at step t as candidate `count`. False: out of memory. */
+static bool examine_product(speculation *f, int count, int t) {
   speculative *found = &f->of[count];
   const mix_step *product = &f->plan->steps[t];
   bool fits = true;
@@ -111,26 +109,26 @@ static bool look_ahead(foresight *f, int count, int t) {
   found->update = is_tested_product(f, product) ? find_update(f, t, &found->load) : -1;
   if (found->update >= 0 && is_taken(f, count, found->update)) found->update = -1;
   if (found->update < 0) return true;
-  found->early_program = mix_epilogue_program(f->ir, f->plan->steps[found->update].program, found->load,
+  found->fused_program = mix_epilogue_program(f->ir, f->plan->steps[found->update].program, found->load,
                                               f->plan->slots[gradient_of(product)].shape, &fits);
   if (!fits) found->update = -1;
-  return found->early_program || !fits;
+  return found->fused_program || !fits;
 }
 
-static int add_bool(foresight *f) {
+static int add_bool(speculation *f) {
   f->plan->slots[f->plan->slot_count] =
       (mix_slot){.kind = MIX_SLOT_ARENA, .dtype = MIX_BOOL, .shape = {.rank = 0}, .bytes = sizeof(bool)};
   return f->plan->slot_count++;
 }
 
-static int *copy_of(foresight *f, int count, const int *slots) {
+static int *copy_of(speculation *f, int count, const int *slots) {
   int *copy = mix_ir_alloc(f->ir, sizeof *copy * (size_t)count);
   if (copy) memcpy(copy, slots, sizeof *copy * (size_t)count);
   return copy;
 }
 
-/* A step with two results, for its op's attributes or program to be added. */
-static bool begin_step(foresight *f, const mix_op *op, int input_count, const int *inputs,
+/* A step with two results; the caller adds attributes or program. */
+static bool begin_step(speculation *f, const mix_op *op, int input_count, const int *inputs,
                        const int outputs[2], const char *scope, mix_step *made) {
   *made = (mix_step){.op = op,
                      .input_count = input_count,
@@ -142,15 +140,15 @@ static bool begin_step(foresight *f, const mix_op *op, int input_count, const in
   return made->inputs && made->outputs;
 }
 
-/* finite, unsure = matmul_finite_bound(a, b, factor) */
-static bool bound_step(foresight *f, const speculative *x, mix_step *made) {
+/* finite, unproven = matmul_finite_bound(a, b, factor) */
+static bool bound_step(speculation *f, const speculative *x, mix_step *made) {
   const mix_step *product = &f->plan->steps[x->product];
   const mix_program *program = product->program;
   int tested, factor;
   mix_program_only_tests_product(program, &tested, &factor);
   const int inputs[3] = {product->inputs[0], product->inputs[1],
                          factor < 0 ? -1 : product->inputs[program->loads[factor].input]};
-  const int outputs[2] = {product->outputs[program->reduction_output], x->unsure};
+  const int outputs[2] = {product->outputs[program->reduction_output], x->unproven};
   mix_finite_bound_attributes *attributes = mix_ir_alloc(f->ir, sizeof *attributes);
   if (!attributes) return false;
   attributes->dtype = program->loads[tested].dtype;
@@ -160,8 +158,8 @@ static bool bound_step(foresight *f, const speculative *x, mix_step *made) {
   return true;
 }
 
-/* late, early = apply and unsure, apply and not unsure */
-static bool decide_step(foresight *f, const speculative *x, mix_step *made) {
+/* unfused, fused = apply and unproven, apply and not unproven */
+static bool guard_step(speculation *f, const speculative *x, mix_step *made) {
   static mix_program_load loads[] = {{.input = 0, .dtype = MIX_BOOL}, {.input = 1, .dtype = MIX_BOOL}};
   static mix_instruction instructions[] = {
       {.opcode = MIX_OPCODE_LOGICAL_AND, .dtype = MIX_BOOL, .operands = {0, 1}},
@@ -177,14 +175,14 @@ static bool decide_step(foresight *f, const speculative *x, mix_step *made) {
                                       .instructions = instructions,
                                       .stores = stores};
   const mix_step *update = &f->plan->steps[x->update];
-  const int inputs[2] = {update->guard, x->unsure}, outputs[2] = {x->late, x->early};
+  const int inputs[2] = {update->guard, x->unproven}, outputs[2] = {x->unfused, x->fused};
   if (!begin_step(f, &mix_op_fused, 2, inputs, outputs, update->scope, made)) return false;
   made->program = &program;
   return true;
 }
 
-/* weights = matmul(a, b) and the update, if early */
-static bool early_step(foresight *f, const speculative *x, mix_step *made) {
+/* weights = matmul(a, b) with the update as epilogue, if fused */
+static bool fused_step(speculation *f, const speculative *x, mix_step *made) {
   const mix_step *product = &f->plan->steps[x->product], *update = &f->plan->steps[x->update];
   int *inputs = mix_ir_alloc(f->ir, sizeof *inputs * (size_t)(update->program->load_count + 1)), count = 0;
   if (!inputs) return false;
@@ -192,19 +190,19 @@ static bool early_step(foresight *f, const speculative *x, mix_step *made) {
   for (int l = 0; l < update->program->load_count; l++)
     if (l != x->load) inputs[count++] = update->inputs[update->program->loads[l].input];
   *made = *product;
-  made->program = x->early_program;
+  made->program = x->fused_program;
   made->input_count = count;
   made->inputs = inputs;
   made->output_count = update->output_count;
   made->outputs = update->outputs;
-  made->guard = x->early;
+  made->guard = x->fused;
   made->writes_variable = true;
   return true;
 }
 
-/* The steps anew: before each product that is speculative its bound, before each such update the decision and
- * its other way. */
-static bool rebuild(foresight *f, int count) {
+/* Rebuilds the steps: the bound before each speculative product; the guards and the fused update before each
+ * update. */
+static bool rebuild(speculation *f, int count) {
   mix_plan *plan = f->plan;
   mix_step *steps = mix_ir_alloc(f->ir, sizeof *steps * (size_t)(plan->step_count + 3 * count));
   int made = 0;
@@ -214,10 +212,10 @@ static bool rebuild(foresight *f, int count) {
     for (speculative *x = f->of; x < f->of + count; x++) {
       if (t == x->product) {
         if (!bound_step(f, x, &steps[made++])) return false;
-        step.guard = x->unsure;
+        step.guard = x->unproven;
       } else if (t == x->update) {
-        if (!decide_step(f, x, &steps[made++]) || !early_step(f, x, &steps[made++])) return false;
-        step.guard = x->late;
+        if (!guard_step(f, x, &steps[made++]) || !fused_step(f, x, &steps[made++])) return false;
+        step.guard = x->unfused;
       }
     }
     steps[made++] = step;
@@ -228,12 +226,12 @@ static bool rebuild(foresight *f, int count) {
 }
 
 bool mix_plan_speculative_updates(mix_ir *ir, mix_plan *plan, const int *base) {
-  foresight f = {.ir = ir, .plan = plan, .base = base, .base_count = ir->value_count};
+  speculation f = {.ir = ir, .plan = plan, .base = base, .base_count = ir->value_count};
   int count = 0;
   if (mix_pass_disabled("speculative_update")) return true;
   if (!(f.of = mix_ir_alloc(ir, sizeof *f.of * (size_t)(plan->step_count + 1)))) return false;
   for (int t = 0; t < plan->step_count; t++) {
-    if (!look_ahead(&f, count, t)) return false;
+    if (!examine_product(&f, count, t)) return false;
     count += f.of[count].update >= 0;
   }
   mix_slot *slots = mix_ir_alloc(ir, sizeof *slots * (size_t)(plan->slot_count + 3 * count + 1));
@@ -241,6 +239,6 @@ bool mix_plan_speculative_updates(mix_ir *ir, mix_plan *plan, const int *base) {
   memcpy(slots, plan->slots, sizeof *slots * (size_t)plan->slot_count);
   plan->slots = slots;
   for (int i = 0; i < count; i++)
-    f.of[i].unsure = add_bool(&f), f.of[i].early = add_bool(&f), f.of[i].late = add_bool(&f);
+    f.of[i].unproven = add_bool(&f), f.of[i].fused = add_bool(&f), f.of[i].unfused = add_bool(&f);
   return rebuild(&f, count);
 }

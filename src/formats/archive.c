@@ -1,3 +1,4 @@
+/* Reads and writes checkpoint archives: a sealed .npz file of named values. */
 #include "formats/archive.h"
 
 #include "base/alloc.h"
@@ -20,19 +21,19 @@ enum {
   DIGEST = DIGITS / 2,
   SEAL_SIZE = MIX_ARCHIVE_SEAL_SIZE,
   SEAL_WORDS = SEAL_SIZE - DIGITS,
-  PIECE = 1 << 18
+  CHUNK_SIZE = 1 << 18
 };
-/* NumPy's files have no bfloat16: such values are stored as int16 under a name of this end. */
-#define BFLOAT16_END "@bfloat16"
+/* NumPy files have no bfloat16. Such values are stored as int16 under a name with this suffix. */
+#define BFLOAT16_SUFFIX "@bfloat16"
 
 struct mix_archive {
   mix_object object;
   char *path;
-  void *bytes;  /* of the file it came from; NULL where they are the caller's */
-  mix_npz *npz; /* retained; NULL where it is being filled */
+  void *bytes;  /* contents of the loaded file; NULL if the caller owns the memory */
+  mix_npz *npz; /* retained; NULL while the archive is being filled */
   char **names;
   mix_tensor **values; /* retained */
-  int count, name_room, value_room;
+  int count, name_capacity, value_capacity;
 };
 
 static void archive_finalize(void *object) {
@@ -53,35 +54,36 @@ mix_archive *mix_archive_new(void) {
   return mix_failed() ? NULL : mix_scoped(mix_object_new(sizeof(mix_archive), &archive_class));
 }
 
-/* ---- filling ---- */
+/* ---- writing ---- */
 
-/* The same bits as another dtype of the same width. */
-static mix_tensor *seen_as(mix_tensor *value, mix_dtype dtype) {
+/* The same bits reinterpreted as another dtype of the same width. */
+static mix_tensor *reinterpret(mix_tensor *value, mix_dtype dtype) {
   const size_t bytes = mix_value_bytes(dtype, mix_tensor_shape(value));
   void *copy = mix_alloc(bytes);
   mix_pinned pinned;
-  mix_tensor *seen = NULL;
+  mix_tensor *result = NULL;
   if (copy && mix_tensor_pin(value, &pinned)) {
     memcpy(copy, pinned.data, bytes);
     mix_tensor_unpin(&pinned);
-    seen = mix_tensor_from(copy, dtype, mix_tensor_shape(value));
+    result = mix_tensor_from(copy, dtype, mix_tensor_shape(value));
   }
   mix_free(copy);
-  return seen;
+  return result;
 }
 
 bool mix_archive_put(mix_archive *archive, const char *name, mix_tensor *value) {
   if (!archive || !value || mix_failed()) return false;
-  bool brain = mix_tensor_dtype(value) == MIX_BFLOAT16;
-  size_t size = strlen(name) + sizeof BFLOAT16_END;
+  bool bfloat16 = mix_tensor_dtype(value) == MIX_BFLOAT16;
+  size_t size = strlen(name) + sizeof BFLOAT16_SUFFIX;
   char *copy = mix_alloc(size);
-  if (copy) snprintf(copy, size, "%s%s", name, brain ? BFLOAT16_END : "");
-  bool room =
-      copy && mix_reserve(&archive->names, &archive->name_room, archive->count + 1, sizeof *archive->names) &&
-      mix_reserve(&archive->values, &archive->value_room, archive->count + 1, sizeof *archive->values);
-  if (room) {
+  if (copy) snprintf(copy, size, "%s%s", name, bfloat16 ? BFLOAT16_SUFFIX : "");
+  bool reserved =
+      copy &&
+      mix_reserve(&archive->names, &archive->name_capacity, archive->count + 1, sizeof *archive->names) &&
+      mix_reserve(&archive->values, &archive->value_capacity, archive->count + 1, sizeof *archive->values);
+  if (reserved) {
     MIX_SCOPE {
-      mix_tensor *kept = mix_retain(brain ? seen_as(value, MIX_INT16) : value);
+      mix_tensor *kept = mix_retain(bfloat16 ? reinterpret(value, MIX_INT16) : value);
       if (kept) {
         archive->names[archive->count] = copy;
         archive->values[archive->count++] = kept;
@@ -122,11 +124,11 @@ static bool digest_failed(const char *call, const char *path) {
 static bool digest_of_file(int file, size_t size, unsigned char digest[DIGEST], const char *call,
                            const char *path) {
   EVP_MD_CTX *context = EVP_MD_CTX_new();
-  unsigned char *piece = mix_alloc(PIECE);
-  bool good = context && piece && EVP_DigestInit_ex(context, EVP_sha256(), NULL) == 1;
+  unsigned char *chunk = mix_alloc(CHUNK_SIZE);
+  bool good = context && chunk && EVP_DigestInit_ex(context, EVP_sha256(), NULL) == 1;
   for (size_t done = 0; good && done < size;) {
-    size_t want = size - done < PIECE ? size - done : PIECE;
-    ssize_t got = pread(file, piece, want, (off_t)done);
+    size_t want = size - done < CHUNK_SIZE ? size - done : CHUNK_SIZE;
+    ssize_t got = pread(file, chunk, want, (off_t)done);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) {
       mix_fail(MIX_IO_ERROR, "%s: %s cannot be read back: %s", call, path,
@@ -134,16 +136,16 @@ static bool digest_of_file(int file, size_t size, unsigned char digest[DIGEST], 
       good = false;
       break;
     }
-    good = EVP_DigestUpdate(context, piece, (size_t)got) == 1;
+    good = EVP_DigestUpdate(context, chunk, (size_t)got) == 1;
     done += (size_t)got;
   }
   good = good && EVP_DigestFinal_ex(context, digest, NULL) == 1;
   EVP_MD_CTX_free(context);
-  mix_free(piece);
+  mix_free(chunk);
   return good || mix_failed() ? good : digest_failed(call, path);
 }
 
-/* Puts the digest of a written archive over the zeros that end it. */
+/* Writes the digest of a written archive over the zeros at its end. */
 static bool seal(const char *part, const char *path, const char *call) {
   int file = open(part, O_RDWR | O_CLOEXEC);
   off_t size = file < 0 ? -1 : lseek(file, 0, SEEK_END);
@@ -178,13 +180,13 @@ bool mix_archive_save(mix_archive *archive, const char *path, const char *call) 
 
 /* ---- reading ---- */
 
-static bool sealed(const char *name, const void *data, size_t size) {
+static bool check_seal(const char *name, const void *data, size_t size) {
   const char *end = (const char *)data + size;
   if (size < SEAL_SIZE || memcmp(end - SEAL_SIZE, SEAL, SEAL_WORDS) != 0) {
-    mix_fail(
-        MIX_FORMAT_ERROR,
-        "%s: no whole checkpoint: the seal at its end is missing; the file was cut short or is something else",
-        name);
+    mix_fail(MIX_FORMAT_ERROR,
+             "%s: no whole checkpoint: the seal at its end is missing; "
+             "the file was cut short or is something else",
+             name);
     return false;
   }
   unsigned char digest[DIGEST];
@@ -198,9 +200,10 @@ static bool sealed(const char *name, const void *data, size_t size) {
   return false;
 }
 
-/* Takes over `bytes` (NULL: none). */
-static mix_archive *opened(const char *name, const void *data, size_t size, void *bytes) {
-  mix_archive *archive = sealed(name, data, size) ? mix_object_new(sizeof *archive, &archive_class) : NULL;
+/* Takes ownership of `bytes` (NULL: none). */
+static mix_archive *open_archive(const char *name, const void *data, size_t size, void *bytes) {
+  mix_archive *archive =
+      check_seal(name, data, size) ? mix_object_new(sizeof *archive, &archive_class) : NULL;
   if (!archive) {
     mix_free(bytes);
     return NULL;
@@ -214,14 +217,14 @@ static mix_archive *opened(const char *name, const void *data, size_t size, void
 }
 
 mix_archive *mix_archive_load_memory(const char *name, const void *data, size_t size) {
-  return mix_failed() ? NULL : opened(name, data, size, NULL);
+  return mix_failed() ? NULL : open_archive(name, data, size, NULL);
 }
 
 mix_archive *mix_archive_load(const char *path) {
   if (mix_failed()) return NULL;
   size_t size;
   void *bytes = mix_file_read(path, SIZE_MAX, &size);
-  return bytes ? opened(path, bytes, size, bytes) : NULL;
+  return bytes ? open_archive(path, bytes, size, bytes) : NULL;
 }
 
 const char *mix_archive_path(const mix_archive *archive) {
@@ -232,12 +235,12 @@ mix_tensor *mix_archive_get(mix_archive *archive, const char *name) {
   if (mix_failed() || !archive || !archive->npz) return NULL;
   mix_tensor *value = mix_npz_get_listed(archive->npz, name);
   if (value || mix_failed()) return value;
-  size_t size = strlen(name) + sizeof BFLOAT16_END;
-  char *brain = mix_alloc(size);
-  if (brain) snprintf(brain, size, "%s%s", name, BFLOAT16_END);
-  value = brain ? mix_npz_get_listed(archive->npz, brain) : NULL;
-  mix_free(brain);
-  return value && mix_tensor_dtype(value) == MIX_INT16 ? seen_as(value, MIX_BFLOAT16) : NULL;
+  size_t size = strlen(name) + sizeof BFLOAT16_SUFFIX;
+  char *suffixed = mix_alloc(size);
+  if (suffixed) snprintf(suffixed, size, "%s%s", name, BFLOAT16_SUFFIX);
+  value = suffixed ? mix_npz_get_listed(archive->npz, suffixed) : NULL;
+  mix_free(suffixed);
+  return value && mix_tensor_dtype(value) == MIX_INT16 ? reinterpret(value, MIX_BFLOAT16) : NULL;
 }
 
 bool mix_archive_get_integers(mix_archive *archive, const char *name, int count, int64_t *values) {

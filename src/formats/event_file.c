@@ -1,3 +1,4 @@
+/* Writes TensorBoard event files. */
 #include "formats/event_file.h"
 
 #include "base/alloc.h"
@@ -10,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Field numbers of event.proto, summary.proto, tensor.proto and tensor_shape.proto; DataType of types.proto.
- */
+/* Field numbers of event.proto, summary.proto, tensor.proto and tensor_shape.proto; DataType values of
+ * types.proto. */
 enum {
   EVENT_WALL_TIME = 1,
   EVENT_STEP = 2,
@@ -58,7 +59,7 @@ static bool failed(const mix_event_file *file, const char *what) {
   return false;
 }
 
-/* Length, its checksum, the event, its checksum. The event is freed. */
+/* Writes length, its checksum, the event, its checksum. Frees the event. */
 static bool write_record(mix_event_file *file, mix_message *event) {
   unsigned char head[12], tail[4];
   mix_put_le(head, event->size, 8);

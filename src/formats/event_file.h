@@ -1,5 +1,5 @@
-/* TensorBoard's event files: records, in the framing of TFRecord with masked CRC-32C, of Event messages (TensorFlow's event.proto and
- * summary.proto), each of which holds one value under a tag. */
+/* TensorBoard's event files: records in TFRecord framing with masked CRC-32C. Each record is an Event message
+ * (TensorFlow's event.proto and summary.proto) that holds one value under a tag. */
 #ifndef MIX_FORMATS_EVENT_FILE_H
 #define MIX_FORMATS_EVENT_FILE_H
 
@@ -7,30 +7,32 @@
 
 typedef struct mix_event_file mix_event_file;
 
-/* Makes the folder, and in it a file of a name of its own, "events.out.tfevents.TIME.HOST.PID.N.v2", with the version record that readers
- * want first. NULL with the error recorded. */
+/* Creates the folder and in it a uniquely named file, "events.out.tfevents.TIME.HOST.PID.N.v2", with the
+ * version record that readers expect first. NULL with the error recorded. */
 mix_event_file *mix_event_file_open(const char *folder);
-/* Each puts one event; false with the error recorded. */
+/* Each writes one event; false with the error recorded. */
 bool mix_event_file_scalar(mix_event_file *file, const char *tag, int64_t step, double value);
 /* Rows (left edge, right edge, count). */
-bool mix_event_file_histogram(mix_event_file *file, const char *tag, int64_t step, double (*buckets)[3], int count);
-/* A text for one of TensorBoard's plugins, with what the plugin wants to know of it. */
-bool mix_event_file_text(mix_event_file *file, const char *tag, int64_t step, const char *plugin, const char *content,
-                         const char *text);
-/* What was put is handed to the system: readers see it. */
+bool mix_event_file_histogram(mix_event_file *file, const char *tag, int64_t step, double (*buckets)[3],
+                              int count);
+/* A text for one of TensorBoard's plugins, with the plugin's metadata in `content`. */
+bool mix_event_file_text(mix_event_file *file, const char *tag, int64_t step, const char *plugin,
+                         const char *content, const char *text);
+/* Flushes buffered events to the system, so that readers see them. */
 bool mix_event_file_flush(mix_event_file *file);
-/* Flushes, closes and frees; NULL is closed already. */
+/* Flushes, closes and frees. NULL: nothing to do. */
 bool mix_event_file_close(mix_event_file *file);
 
-/* ---- the pieces ---- */
+/* ---- building blocks ---- */
 
-/* CRC-32C (Castagnoli), rotated and added to as TFRecord wants it. */
+/* CRC-32C (Castagnoli), masked by rotation and addition as TFRecord specifies. */
 uint32_t mix_masked_crc32c(const void *data, size_t size);
 /* Summary.Value: a scalar, a histogram, a text. */
 void mix_summary_scalar(mix_message *value, const char *tag, float scalar);
 void mix_summary_histogram(mix_message *value, const char *tag, double (*buckets)[3], int count);
-void mix_summary_text(mix_message *value, const char *tag, const char *plugin, const char *content, const char *text);
-/* Event of a summary of that value, which is freed. */
+void mix_summary_text(mix_message *value, const char *tag, const char *plugin, const char *content,
+                      const char *text);
+/* Makes an Event with a summary of `value`, which is freed. */
 void mix_event_of(mix_message *event, double wall_time, int64_t step, mix_message *value);
 
 #endif

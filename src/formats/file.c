@@ -1,3 +1,4 @@
+/* Reading and replacing whole files; paths and folders. */
 #include "formats/file.h"
 
 #include "base/alloc.h"
@@ -17,7 +18,7 @@ bool mix_file_exists(const char *path) {
   return stat(path, &status) == 0 && S_ISREG(status.st_mode);
 }
 
-/* Reads until `size` bytes or the end of the file; the bytes read, -1 on an error. */
+/* Reads up to `size` bytes or the end of the file. Returns the bytes read, -1 on an error. */
 static ssize_t read_fully(int file, void *data, size_t size) {
   size_t done = 0;
   while (done < size) {
@@ -59,15 +60,15 @@ void *mix_file_read(const char *path, size_t limit, size_t *size) {
   return data;
 }
 
-/* What a link points at, there or not: `path` itself where it is none; mix_free it. */
+/* The target of a symbolic link, existing or not; `path` itself if it is no link; mix_free it. */
 static char *link_target(const char *path) {
-  enum { MAX_LINKS = 40 }; /* as many as Linux follows */
+  enum { MAX_LINKS = 40 }; /* the limit of Linux */
   char *target = mix_strdup(path), name[PATH_MAX];
   ssize_t length;
   for (int i = 0; target && i < MAX_LINKS && (length = readlink(target, name, sizeof name - 1)) > 0; i++) {
     name[length] = 0;
-    char *slash =
-        name[0] == '/' ? NULL : strrchr(target, '/'); /* else it is meant from where the link lies */
+    /* A relative target starts at the folder of the link. */
+    char *slash = name[0] == '/' ? NULL : strrchr(target, '/');
     if (slash) slash[1] = 0;
     char *next = slash ? mix_path_join(target, name) : mix_strdup(name);
     mix_free(target);
@@ -78,9 +79,9 @@ static char *link_target(const char *path) {
 
 const char *mix_file_unwritable_reason(const char *path) {
   struct stat status;
-  const bool there = stat(path, &status) == 0;
-  if (there && !S_ISREG(status.st_mode)) return "not a regular file, and not to be replaced by one";
-  if (!there && errno != ENOENT) return strerror(errno);
+  const bool exists = stat(path, &status) == 0;
+  if (exists && !S_ISREG(status.st_mode)) return "not a regular file, and not to be replaced by one";
+  if (!exists && errno != ENOENT) return strerror(errno);
   char *target = link_target(path), *slash = target ? strrchr(target, '/') : NULL;
   if (!target) return mix_error_message();
   if (slash) slash[1] = 0;
@@ -93,16 +94,16 @@ const char *mix_folder_unwritable_reason(const char *path) {
   struct stat status;
   char *folder = mix_strdup(*path ? path : ".");
   if (!folder) return mix_error_message();
-  bool there;
-  while (!(there = stat(folder, &status) == 0) && errno == ENOENT &&
-         strcmp(folder, "/") != 0) { /* the folder around it */
+  bool exists;
+  while (!(exists = stat(folder, &status) == 0) && errno == ENOENT &&
+         strcmp(folder, "/") != 0) { /* its parent folder */
     char *slash = strrchr(folder, '/');
     if (slash)
       slash[slash == folder] = 0;
     else
       strcpy(folder, ".");
   }
-  const char *reason = !there                             ? strerror(errno)
+  const char *reason = !exists                            ? strerror(errno)
                        : !S_ISDIR(status.st_mode)         ? "not a folder"
                        : access(folder, W_OK | X_OK) != 0 ? strerror(errno)
                                                           : NULL;
@@ -111,7 +112,7 @@ const char *mix_folder_unwritable_reason(const char *path) {
 }
 
 char *mix_file_part(const char *path, const char *call) {
-  enum { LONGEST = 200 }; /* of a name that what follows it may be added to */
+  enum { MAX_NAME = 200 }; /* of a name, so that the suffix fits */
   static atomic_uint number;
   const char *reason = mix_file_unwritable_reason(path);
   if (reason) return mix_fail(MIX_IO_ERROR, "%s: %s cannot be written: %s", call, path, reason);
@@ -120,14 +121,14 @@ char *mix_file_part(const char *path, const char *call) {
   const size_t folder = slash ? (size_t)(slash + 1 - target) : 0, size = target ? strlen(target) + 48 : 0;
   char *part = target ? mix_alloc(size) : NULL;
   if (part)
-    snprintf(part, size, "%.*s%.*s.part-%ld-%u", (int)folder, target, LONGEST, target + folder,
+    snprintf(part, size, "%.*s%.*s.part-%ld-%u", (int)folder, target, MAX_NAME, target + folder,
              (long)getpid(), atomic_fetch_add(&number, 1));
   mix_free(target);
   return part;
 }
 
-/* The folder's entry for a new name reaches the disk with the folder; a file system that refuses has nothing
- * to flush. */
+/* Flushes the folder's entry for the new name. Errors are ignored: a file system that refuses has nothing to
+ * flush. */
 static void flush_folder(const char *path) {
   const char *slash = strrchr(path, '/');
   char *folder = slash ? mix_strdup(path) : NULL;

@@ -1,3 +1,4 @@
+/* Reads IDX files. */
 #include "formats/idx.h"
 
 #include "base/alloc.h"
@@ -10,7 +11,7 @@
 #include <zlib.h>
 
 #define UNSIGNED_BYTE 0x08
-/* Deflate cannot shrink below 1/1032 of the original. */
+/* Deflate cannot compress below 1/1032 of the original. */
 #define DEFLATE_MAX 1032
 /* MNIST's largest is 47 MB; the variants in use (EMNIST, Infinite MNIST) stay below 7 GB. */
 #define FILE_LIMIT ((size_t)8 << 30)
@@ -19,7 +20,7 @@ static void *damaged(const char *name, const char *what) {
   return mix_fail(MIX_FORMAT_ERROR, "%s: not a usable IDX file: %s", name, what);
 }
 
-/* Plain bytes, or the inside of a gzip stream. */
+/* Reads plain bytes or a gzip stream. */
 typedef struct reader {
   const unsigned char *at;
   size_t left;
@@ -27,8 +28,8 @@ typedef struct reader {
   z_stream stream;
 } reader;
 
-/* Exactly `size` bytes. */
-static bool take(reader *r, void *into, size_t size) {
+/* Reads exactly `size` bytes. */
+static bool read_bytes(reader *r, void *into, size_t size) {
   if (!r->gzipped) {
     if (size > r->left) return false;
     memcpy(into, r->at, size);
@@ -57,16 +58,16 @@ static bool take(reader *r, void *into, size_t size) {
   return size == 0;
 }
 
-/* Nothing may follow; for gzip this also checks the trailer (length and CRC-32). */
+/* True if no data follows. For gzip this also checks the trailer (length and CRC-32). */
 static bool at_end(reader *r) {
   unsigned char beyond;
   if (!r->gzipped) return r->left == 0;
-  return !take(r, &beyond, 1) && r->ended && r->left == 0;
+  return !read_bytes(r, &beyond, 1) && r->ended && r->left == 0;
 }
 
 static mix_tensor *parse(const char *name, reader *r) {
   unsigned char magic[4], dimension[4];
-  if (!take(r, magic, 4)) return damaged(name, "it is shorter than its header");
+  if (!read_bytes(r, magic, 4)) return damaged(name, "it is shorter than its header");
   if (magic[0] != 0 || magic[1] != 0) return damaged(name, "it does not begin with two zero bytes");
   if (magic[2] != UNSIGNED_BYTE)
     return mix_fail(MIX_UNSUPPORTED, "%s: IDX elements of type 0x%02x; only unsigned bytes (0x08) are read",
@@ -75,18 +76,18 @@ static mix_tensor *parse(const char *name, reader *r) {
   if (shape.rank < 1 || shape.rank > MIX_MAX_RANK)
     return damaged(name, "the number of dimensions is not between 1 and 8");
   for (int i = 0; i < shape.rank; i++) {
-    if (!take(r, dimension, 4)) return damaged(name, "it is shorter than its header");
+    if (!read_bytes(r, dimension, 4)) return damaged(name, "it is shorter than its header");
     shape.dims[i] = (int64_t)dimension[0] << 24 | dimension[1] << 16 | dimension[2] << 8 | dimension[3];
   }
   int64_t count = mix_shape_checked_size(shape);
-  uint64_t most = r->left;
-  if (r->gzipped) most = (most + 1024) * DEFLATE_MAX; /* 1024: what may wait inside the stream */
-  if (count < 0 || (uint64_t)count > most)
+  uint64_t max = r->left;
+  if (r->gzipped) max = (max + 1024) * DEFLATE_MAX; /* 1024: bytes buffered inside the stream */
+  if (count < 0 || (uint64_t)count > max)
     return damaged(name, "it declares more elements than the file can hold");
   void *data;
   mix_tensor *tensor = mix_tensor_unfilled(MIX_UINT8, shape, &data);
   if (!tensor) return NULL;
-  if (!take(r, data, (size_t)count))
+  if (!read_bytes(r, data, (size_t)count))
     return damaged(name, "it ends early, or its compressed content or checksum is damaged");
   if (!at_end(r))
     return damaged(name, r->gzipped ? "more follows than it declares, or its checksum differs"

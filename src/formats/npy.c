@@ -1,3 +1,4 @@
+/* Reads and writes .npy arrays. */
 #include "formats/npy.h"
 
 #include "base/alloc.h"
@@ -14,10 +15,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* numpy refuses headers over 10,000 characters by default; no array of rank 8 needs a tenth of it. */
+/* numpy rejects headers over 10,000 characters by default. An array of rank 8 needs less than a tenth of
+ * that. */
 #define HEADER_LIMIT 10000
 
-/* kind and width in the file, the dtype in memory */
+/* Kind and width in the file, dtype in memory. */
 static const struct {
   char kind;
   int width;
@@ -44,9 +46,9 @@ static void skip_blanks(cursor *c) {
   while (c->at < c->end && (*c->at == ' ' || *c->at == '\t' || *c->at == '\n' || *c->at == '\r')) c->at++;
 }
 
-static bool accept(cursor *c, char wanted) {
+static bool accept(cursor *c, char expected) {
   skip_blanks(c);
-  if (c->at == c->end || *c->at != wanted) return false;
+  if (c->at == c->end || *c->at != expected) return false;
   c->at++;
   return true;
 }
@@ -59,7 +61,7 @@ static bool accept_word(cursor *c, const char *word) {
   return true;
 }
 
-/* A quoted text without escapes, of fewer than `size` characters. */
+/* A quoted string without escapes, of fewer than `size` characters. */
 static bool accept_text(cursor *c, char *text, size_t size) {
   skip_blanks(c);
   if (c->at == c->end || (*c->at != '\'' && *c->at != '"')) return false;
@@ -125,8 +127,8 @@ static bool parse_descr(const char *name, cursor *c, mix_npy_header *header) {
       }
   const char *remedy = "save it as one of float16, float32, float64, int8 to int64, uint8 to uint32 or bool";
   if (header->kind == 'V' && header->width == 2)
-    remedy =
-        "if it holds bfloat16, save it with .astype('float32'): NumPy files do not say what two void bytes mean";
+    remedy = "if it holds bfloat16, save it with .astype('float32'): "
+             "NumPy files do not say what two void bytes mean";
   if (header->kind == 'O') remedy = "an array of Python objects can only be read by Python";
   mix_fail(MIX_UNSUPPORTED, "%s: elements of type '%s' are not supported; %s", name, text, remedy);
   return false;
@@ -168,64 +170,66 @@ bool mix_npy_parse_header(const char *name, const char *text, size_t size, mix_n
 
 /* ---- reading ---- */
 
-static bool take(const mix_byte_source *source, void *into, size_t size) {
+static bool read_bytes(const mix_byte_source *source, void *into, size_t size) {
   if (source->read(source->context, into, size)) return true;
   return damaged(source->name, "it ends early");
 }
 
-/* Reads preamble and header; the bytes they take, 0 with the error recorded. */
+/* Reads preamble and header. Returns their size in bytes, 0 with the error recorded. */
 static uint64_t read_header(const mix_byte_source *source, mix_npy_header *header) {
   unsigned char preamble[12];
   if (source->size < 10) return damaged(source->name, "it is shorter than the shortest header");
-  if (!take(source, preamble, 10)) return 0;
+  if (!read_bytes(source, preamble, 10)) return 0;
   if (memcmp(preamble, "\x93NUMPY", 6) != 0)
     return damaged(source->name, "it does not begin with \\x93NUMPY");
   if (preamble[6] < 1 || preamble[6] > 3)
     return damaged(source->name, "a format version other than 1, 2 and 3");
   uint64_t start = 10, length = preamble[8] | (uint64_t)preamble[9] << 8;
   if (preamble[6] > 1) {
-    if (!take(source, preamble + 10, 2)) return 0;
+    if (!read_bytes(source, preamble + 10, 2)) return 0;
     start = 12;
     length |= (uint64_t)preamble[10] << 16 | (uint64_t)preamble[11] << 24;
   }
   if (length > HEADER_LIMIT) return damaged(source->name, "the header is absurdly long");
   if (length > source->size - start) return damaged(source->name, "the header is longer than the file");
   char text[HEADER_LIMIT];
-  if (!take(source, text, length) || !mix_npy_parse_header(source->name, text, length, header)) return 0;
+  if (!read_bytes(source, text, length) || !mix_npy_parse_header(source->name, text, length, header))
+    return 0;
   return start + length;
 }
 
 static void swap_bytes(unsigned char *data, int64_t count, int width) {
   for (int64_t i = 0; i < count; i++, data += width)
     for (int j = 0; j < width / 2; j++) {
-      unsigned char pinned = data[j];
+      unsigned char byte = data[j];
       data[j] = data[width - 1 - j];
-      data[width - 1 - j] = pinned;
+      data[width - 1 - j] = byte;
     }
 }
 
-/* Fortran order (first index fastest) to C order: walks the result in C order, an odometer giving the place
+/* Converts Fortran order (first index fastest) to C order. Walks the result in C order and tracks the offset
  * in the source. */
 static void from_fortran(const unsigned char *source, unsigned char *result, mix_shape shape, int width) {
-  int64_t strides[MIX_MAX_RANK], index[MIX_MAX_RANK] = {0}, stride = 1, place = 0,
+  int64_t strides[MIX_MAX_RANK], index[MIX_MAX_RANK] = {0}, stride = 1, offset = 0,
                                  count = mix_shape_size(shape);
   for (int axis = 0; axis < shape.rank; axis++) {
     strides[axis] = stride;
     stride *= shape.dims[axis];
   }
   for (int64_t i = 0; i < count; i++) {
-    memcpy(result + i * width, source + place * width, (size_t)width);
+    memcpy(result + i * width, source + offset * width, (size_t)width);
     for (int axis = shape.rank - 1; axis >= 0; axis--) {
-      place += strides[axis];
+      offset += strides[axis];
       if (++index[axis] < shape.dims[axis]) break;
-      place -= strides[axis] * shape.dims[axis];
+      offset -= strides[axis] * shape.dims[axis];
       index[axis] = 0;
     }
   }
 }
 
-/* What is in the file to what is in memory: the same width, or uint16 and uint32 to twice theirs. */
-static void widen(const unsigned char *source, void *result, const mix_npy_header *header, int64_t count) {
+/* Converts file elements to memory elements: the same width, or uint16 and uint32 to twice their width. */
+static void convert_elements(const unsigned char *source, void *result, const mix_npy_header *header,
+                             int64_t count) {
   size_t size = mix_dtype_size(header->dtype);
   if (size == (size_t)header->width) {
     if ((const void *)source != result) memcpy(result, source, (size_t)count * size);
@@ -265,14 +269,14 @@ mix_tensor *mix_npy_read(const mix_byte_source *source) {
   mix_tensor *tensor = mix_tensor_unfilled(header.dtype, header.shape, &data);
   if (!tensor) return NULL;
   bool reordered = header.fortran && header.shape.rank > 1,
-       widened = mix_dtype_size(header.dtype) != (size_t)header.width;
-  unsigned char *raw = widened || reordered ? mix_alloc(bytes) : data;
-  unsigned char *ordered = widened && reordered ? mix_alloc(bytes) : reordered ? data : raw;
-  bool read = raw && ordered && take(source, raw, bytes);
+       converts = mix_dtype_size(header.dtype) != (size_t)header.width;
+  unsigned char *raw = converts || reordered ? mix_alloc(bytes) : data;
+  unsigned char *ordered = converts && reordered ? mix_alloc(bytes) : reordered ? data : raw;
+  bool read = raw && ordered && read_bytes(source, raw, bytes);
   if (read) {
     if (header.swapped) swap_bytes(raw, count, header.width);
     if (reordered) from_fortran(raw, ordered, header.shape, header.width);
-    widen(ordered, data, &header, count);
+    convert_elements(ordered, data, &header, count);
   }
   if (ordered != raw && (void *)ordered != data) mix_free(ordered);
   if ((void *)raw != data) mix_free(raw);
@@ -299,8 +303,8 @@ static bool read_stream(void *context, void *into, size_t size) {
 mix_tensor *mix_npy_load(const char *path) {
   if (mix_failed()) return NULL;
   if (!path) return mix_fail(MIX_VALUE_ERROR, "npy_load: path is NULL; expected the name of a .npy file");
-  int descriptor =
-      open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO would keep it waiting for one who writes */
+  /* O_NONBLOCK: opening a FIFO would block until someone writes to it. */
+  int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "rb");
   if (!file) {
     mix_fail(MIX_IO_ERROR, "npy_load: %s cannot be opened: %s", path, strerror(errno));
@@ -327,7 +331,7 @@ size_t mix_npy_write_header(mix_dtype dtype, mix_shape shape, char header[MIX_NP
   int length =
       snprintf(header + 10, MIX_NPY_HEADER_MAX - 10, "{'descr': '%c%c%d', 'fortran_order': False, 'shape': (",
                kinds[kind].width == 1 ? '|' : '<', kinds[kind].kind, kinds[kind].width);
-  int growth = 0; /* numpy leaves room for the first dimension to grow to 21 digits */
+  int growth = 0; /* numpy pads the header so that the first dimension can grow to 21 digits */
   for (int axis = 0; axis < shape.rank; axis++) {
     int digits = snprintf(header + 10 + length, (size_t)(MIX_NPY_HEADER_MAX - 10 - length), "%lld",
                           (long long)shape.dims[axis]);
@@ -357,7 +361,7 @@ const void *mix_npy_written_data(mix_tensor *tensor, void **converted) {
     mix_tensor_unpin(&pinned);
     return pinned.data;
   }
-  /* Of a variable a copy: others may assign while it is written. */
+  /* A variable's value is copied: others may assign it during the write. */
   mix_shape shape = mix_tensor_shape(tensor);
   const size_t bytes = mix_value_bytes(written, shape);
   *converted = mix_alloc(bytes);

@@ -1,3 +1,4 @@
+/* Reads and writes .npz archives with libzip. */
 #include "formats/npz.h"
 
 #include "base/alloc.h"
@@ -13,8 +14,7 @@
 #include <unistd.h>
 #include <zip.h>
 
-/* Deflate cannot shrink below 1/1032 of the original: what declares more was not made by deflating anything.
- */
+/* Deflate cannot compress below 1/1032 of the original. A member that declares more is invalid. */
 #define DEFLATE_MAX 1032
 
 typedef struct member {
@@ -25,7 +25,7 @@ typedef struct member {
 struct mix_npz {
   mix_object object;
   char *path;
-  uint64_t bytes; /* of the whole archive */
+  uint64_t bytes; /* size of the archive */
   zip_t *archive;
   member *members;
   int count, capacity;
@@ -56,7 +56,7 @@ static bool list_members(mix_npz *npz) {
   return true;
 }
 
-/* Takes over `archive`. */
+/* Takes ownership of `archive`. */
 static mix_npz *open_archive(const char *path, uint64_t bytes, zip_t *archive) {
   mix_npz *npz = mix_object_new(sizeof *npz, &npz_class);
   if (!npz) {
@@ -125,7 +125,7 @@ typedef struct member_reader {
   zip_file_t *file;
 } member_reader;
 
-/* libzip checks the checksum of the member when its last byte is read. */
+/* libzip verifies the member's checksum when its last byte is read. */
 static bool read_member(void *context, void *into, size_t size) {
   member_reader *reader = context;
   for (size_t done = 0; done < size;) {
@@ -140,15 +140,15 @@ static mix_tensor *read_array(mix_npz *npz, const member *member) {
   char name[512];
   snprintf(name, sizeof name, "%s: %s", npz->path, member->name);
   zip_stat_t status;
-  const zip_uint64_t wanted = ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD;
-  if (zip_stat_index(npz->archive, member->index, 0, &status) != 0 || (status.valid & wanted) != wanted)
+  const zip_uint64_t required = ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD;
+  if (zip_stat_index(npz->archive, member->index, 0, &status) != 0 || (status.valid & required) != required)
     return mix_fail(MIX_FORMAT_ERROR, "%s: the archive does not say how large the member is", name);
   if (status.comp_method != ZIP_CM_STORE && status.comp_method != ZIP_CM_DEFLATE)
     return mix_fail(MIX_UNSUPPORTED, "%s: compressed by method %d; NumPy stores or deflates", name,
                     status.comp_method);
-  bool absurd = status.comp_method == ZIP_CM_STORE ? status.size != status.comp_size
-                                                   : status.size / DEFLATE_MAX > status.comp_size;
-  if (absurd || status.comp_size > npz->bytes)
+  bool invalid = status.comp_method == ZIP_CM_STORE ? status.size != status.comp_size
+                                                    : status.size / DEFLATE_MAX > status.comp_size;
+  if (invalid || status.comp_size > npz->bytes)
     return mix_fail(MIX_FORMAT_ERROR, "%s: declares %llu bytes made from %llu in an archive of %llu", name,
                     (unsigned long long)status.size, (unsigned long long)status.comp_size,
                     (unsigned long long)npz->bytes);
@@ -157,8 +157,8 @@ static mix_tensor *read_array(mix_npz *npz, const member *member) {
     return mix_fail(MIX_FORMAT_ERROR, "%s: cannot be read: %s", name, zip_strerror(npz->archive));
   mix_tensor *tensor = mix_npy_read(&(const mix_byte_source){name, read_member, &reader, status.size});
   char beyond;
-  if (tensor &&
-      zip_fread(reader.file, &beyond, 1) != 0) /* a checksum that differs, or more data than declared */
+  /* Fails on a wrong checksum, or on more data than declared. */
+  if (tensor && zip_fread(reader.file, &beyond, 1) != 0)
     tensor = mix_fail(MIX_FORMAT_ERROR, "%s: damaged: %s", name,
                       zip_error_strerror(zip_file_get_error(reader.file)));
   zip_fclose(reader.file);
@@ -177,8 +177,8 @@ mix_tensor *mix_npz_get_listed(mix_npz *npz, const char *name) {
   return member ? read_array(npz, member) : NULL;
 }
 
-/* What mix_npz_name lists comes first, so that an array saved as "x.npy" is read back beside one saved as
- * "x"; else "x.npy" is the member's own name for "x". */
+/* Names listed by mix_npz_name come first, so that an array saved as "x.npy" can be read next to one saved as
+ * "x". Otherwise "x.npy" names the member of "x". */
 mix_tensor *mix_npz_get(mix_npz *npz, const char *name) {
   if (mix_failed()) return NULL;
   if (!npz || !name) return mix_fail(MIX_VALUE_ERROR, "npz_get: %s is NULL", npz ? "name" : "the archive");
@@ -201,7 +201,7 @@ mix_tensor *mix_npz_require(mix_npz *npz, const char *name) {
 
 /* ---- writing ---- */
 
-/* What libzip reads from while it writes the archive: a header and the elements for each member. */
+/* The memory that libzip reads while it writes the archive: header and elements of a member. */
 typedef struct member_data {
   char header[MIX_NPY_HEADER_MAX];
   zip_buffer_fragment_t fragments[2];
@@ -242,8 +242,8 @@ static bool add_member(zip_t *archive, const char *call, const char *path, const
       zip_failed(call, path, zip_get_error(archive));
     return false;
   }
-  /* Stored, and dated like numpy's: equal arrays give equal files. 0x21: 1980-01-01, where the zip calendar
-   * begins. */
+  /* Stored, with numpy's fixed date, so that equal arrays give equal files. 0x21 is 1980-01-01, the first
+   * date of the zip format. */
   if (zip_set_file_compression(archive, (zip_uint64_t)index, ZIP_CM_STORE, 0) != 0 ||
       zip_file_set_dostime(archive, (zip_uint64_t)index, 0, 0x21, 0) != 0) {
     zip_failed(call, path, zip_get_error(archive));
@@ -270,7 +270,8 @@ static bool write_archive(const char *call, const char *path, const char *part, 
     snprintf(number, sizeof number, "arr_%d", i);
     done = add_member(archive, call, path, names && names[i] ? names[i] : number, tensors[i], &data[i]);
   }
-  if (!done || zip_close(archive) != 0) { /* writes everything, to a temporary file of its own first */
+  /* zip_close writes everything, first to a temporary file of its own */
+  if (!done || zip_close(archive) != 0) {
     if (!mix_failed()) zip_failed(call, path, zip_get_error(archive));
     zip_discard(archive);
     done = false;

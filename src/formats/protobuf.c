@@ -1,3 +1,4 @@
+/* Encodes protobuf messages. */
 #include "formats/protobuf.h"
 
 #include "base/alloc.h"
@@ -12,15 +13,15 @@ void mix_message_free(mix_message *message) {
 
 static void put(mix_message *message, const void *data, size_t size) {
   if (message->failed || !size) return;
-  if (message->size + size > message->room) {
-    size_t room = 2 * (message->size + size);
-    unsigned char *grown = mix_realloc(message->data, room);
+  if (message->size + size > message->capacity) {
+    size_t capacity = 2 * (message->size + size);
+    unsigned char *grown = mix_realloc(message->data, capacity);
     if (!grown) {
       message->failed = true;
       return;
     }
     message->data = grown;
-    message->room = room;
+    message->capacity = capacity;
   }
   memcpy(message->data + message->size, data, size);
   message->size += size;

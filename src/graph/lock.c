@@ -8,7 +8,7 @@ static pthread_mutex_t graph = PTHREAD_MUTEX_INITIALIZER;
 static pthread_rwlock_t storages = PTHREAD_RWLOCK_INITIALIZER;
 static _Thread_local int depth;
 
-/* Messages wait meanwhile: the callback that they go to may want the graph. */
+/* Messages are deferred while the graph is locked, because the log callback may need the lock. */
 void mix_graph_lock(void) {
   if (depth++ > 0) return;
   mix_log_defer();

@@ -1,19 +1,20 @@
-/* What threads that share tensors and variables wait for each other with. The graph's lock guards what evaluation and assignment
- * change: values of nodes, their operands, what a variable keeps of its reads. It is pinned for a walk over nodes or a copy into a
- * variable, not while a plan runs: threads compute at the same time. A run that reads the storage of a variable, and a copy of one,
- * holds the storages instead, which an assignment waits for. */
+/* Locks for threads that share tensors and variables. The graph lock protects what evaluation and
+ * assignment change: the values of nodes, their operands, and the read node of a variable. It is held
+ * while nodes are walked or a variable is written, but not while a plan runs, so threads compute in
+ * parallel. A run that reads the storage of a variable, and a copy of one, pins the storages; an
+ * assignment waits for them. */
 #ifndef MIX_GRAPH_LOCK_H
 #define MIX_GRAPH_LOCK_H
 
-/* A thread may lock again what it has locked. No code of the caller's runs under it; messages to the log wait until it is unlocked. */
+/* Recursive. No caller's code runs while the lock is held; log messages are deferred until it is released. */
 void mix_graph_lock(void);
 void mix_graph_unlock(void);
 
-/* With the graph locked: variables keep their values from now on. Until mix_storages_unpin the thread must not lock the graph anew,
- * since an assignment that waits for it has locked it. */
+/* Pin: with the graph locked; variables keep their values until mix_storages_unpin. Until then this thread
+ * must not lock the graph again, because an assignment that waits for the pin holds that lock. */
 void mix_storages_pin(void);
 void mix_storages_unpin(void);
-/* With the graph locked: waits until nobody holds the storages; nobody will before it is unlocked. */
+/* With the graph locked: waits until no thread pins the storages. A new pin needs the graph lock. */
 void mix_storages_wait(void);
 
 #endif

@@ -32,7 +32,7 @@ static void tensor_finalize(void *object) {
 const mix_class mix_node_class = {.name = "node", .finalize = node_finalize};
 const mix_class mix_tensor_class = {.name = "tensor", .finalize = tensor_finalize};
 
-/* ---- operand dtypes against a signature ---- */
+/* ---- operand dtypes against the signature ---- */
 
 static bool dtype_in_class(mix_dtype dtype, const char *word, size_t length) {
   if (length == 5 && !strncmp(word, "float", 5)) return mix_dtype_is_floating(dtype);
@@ -44,7 +44,7 @@ static bool dtype_in_class(mix_dtype dtype, const char *word, size_t length) {
   return strlen(name) == length && !strncmp(name, word, length);
 }
 
-/* The words that name the dtypes of the type variable with this number: "float int32,any" has two lists. */
+/* The words that name the dtypes of type variable `number`: "float int32,any" has two lists. */
 static const char *type_words(const char *types, int number, size_t *length) {
   while (types && number-- > 0) {
     types = strchr(types, ',');
@@ -112,7 +112,7 @@ static const char *where(void) {
   return text;
 }
 
-/* Binds the type letters; fills the result dtypes that follow from them. */
+/* Binds the type letters to dtypes, and sets the result dtypes that follow from them. */
 static bool check_types(mix_node *node) {
   type_binding bound[8];
   int bound_count = 0, operand = 0;
@@ -209,7 +209,7 @@ static mix_node *node_allocate(const mix_op *op, const void *attributes, int inp
   return node;
 }
 
-static bool outputs_sound(mix_node *node) {
+static bool outputs_valid(mix_node *node) {
   for (int i = 0; i < node->output_count; i++) {
     const mix_value *value = &node->outputs[i];
     char shape[160];
@@ -230,7 +230,7 @@ mix_node *mix_node_new(const mix_op *op, const void *attributes, int input_count
   if (mix_failed()) return NULL;
   mix_node *node = node_allocate(op, attributes, input_count, inputs, signature_results(op->signature));
   if (!node) return NULL;
-  if (!check_types(node) || (op->infer && !op->infer(node)) || !outputs_sound(node) ||
+  if (!check_types(node) || (op->infer && !op->infer(node)) || !outputs_valid(node) ||
       !mix_tapes_record(node)) {
     if (!mix_failed()) mix_fail(MIX_INTERNAL_ERROR, "%s: shape rule failed without saying why", op->name);
     mix_release(node);
@@ -285,8 +285,7 @@ const mix_op mix_op_placeholder = {.name = "placeholder",
                                    .signature = "->T",
                                    .types = "any",
                                    .flags = MIX_OP_SOURCE};
-/* One operand inside a capture (the value that the variable is bound to), none outside (the value is
- * finished). */
+/* Inside a capture it has one operand, the variable's current value; outside it has none and is finished. */
 const mix_op mix_op_read = {.name = "read",
                             .tf_name = "ReadVariableOp",
                             .signature = "T->T",
@@ -325,6 +324,7 @@ void mix_node_detach(mix_node *node) {
   for (int i = 0; i < node->output_count && done; i++) done = node->outputs[i].buffer != NULL;
   int count = done ? node->input_count : 0;
   node->input_count -= count;
-  mix_graph_unlock(); /* before what goes runs code of the caller's (mix_tensor_wrap) */
+  /* Unlock first: a release may run the caller's code (mix_tensor_wrap). */
+  mix_graph_unlock();
   for (int i = 0; i < count; i++) mix_release(node->inputs[i].node);
 }

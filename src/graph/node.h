@@ -1,4 +1,4 @@
-/* Nodes of the lazy graph, and the tensors that point at their results. */
+/* Nodes of the lazy graph, and the tensors that refer to their results. */
 #ifndef MIX_GRAPH_NODE_H
 #define MIX_GRAPH_NODE_H
 
@@ -10,7 +10,7 @@
 
 typedef struct mix_value {
   MIX_TYPE_MEMBERS;
-  mix_buffer *buffer; /* NULL while not computed; set once, with the graph locked (graph/lock.h) */
+  mix_buffer *buffer; /* NULL until computed; set once, with the graph locked (graph/lock.h) */
 } mix_value;
 
 typedef struct mix_edge {
@@ -27,59 +27,63 @@ struct mix_node {
   mix_value *outputs;
   void *attributes;       /* op->attributes_size bytes, inline */
   const char *scope;      /* interned path of the layer that was being called, or NULL */
-  atomic_int recorded;    /* tapes that hold it */
+  atomic_int recorded;    /* number of tapes that hold it */
   bool symbolic;          /* descends from mix_input */
-  bool keep;              /* the rewrite leaves it alone */
-  mix_variable *variable; /* for reads: which; NULL once it is gone */
-  bool holds_variable;    /* the reference is the node's own: of all reads but the one that the variable itself keeps */
-  void *capture;          /* the capture it was made in (identity only), NULL outside */
+  bool keep;              /* the rewrite leaves it unchanged */
+  mix_variable *variable; /* of a read: the variable; NULL once it is gone */
+  bool holds_variable;    /* the node retains the variable: all reads except the variable's own read node */
+  void *capture;          /* the capture it was made in, for comparison only; NULL outside */
 };
 
 struct mix_tensor {
   mix_object object;
   mix_node *node; /* retained */
   int output;
-  void *history;       /* an object (nn: the layer call that made it), retained; NULL */
-  mix_tensor *logits;  /* retained: what softmax or sigmoid was applied to, for the stable cross-entropies; NULL */
-  mix_tensor *mask;    /* retained: Keras's _keras_mask; NULL */
+  void *history;       /* the layer call that made it (an object of nn), retained, or NULL */
+  /* the operand of the softmax or sigmoid that made it, for stable cross-entropies; retained, or NULL */
+  mix_tensor *logits;
+  mix_tensor *mask;    /* Keras's _keras_mask, retained, or NULL */
 };
 
 extern const mix_class mix_node_class, mix_tensor_class;
 
-/* The one way to make a node: checks operand dtypes against the signature, infers shapes, records on the open tapes, and returns
- * the node with one reference for the caller. `attributes` is copied. NULL with the error recorded. */
+/* Creates every node: checks operand dtypes against the signature, infers shapes and records on the open
+ * tapes. `attributes` is copied. Returns the node with one reference for the caller, or NULL with the
+ * error recorded. */
 mix_node *mix_node_new(const mix_op *op, const void *attributes, int input_count, const mix_edge *inputs);
-/* The same from tensors, returning result 0 (or `output`) as a scoped tensor: the last line of every public operation. Fails at
- * once while an error is pending; NULL inputs give NULL. */
+/* The same from tensors. Returns result 0 as a scoped tensor; the last statement of every public
+ * operation. Returns NULL at once while an error is pending; a NULL operand is an error. */
 mix_tensor *mix_apply(const mix_op *op, const void *attributes, int input_count, mix_tensor *const *inputs);
-/* A scoped tensor of a node's result. */
+/* A scoped tensor that refers to a result of a node. */
 mix_tensor *mix_tensor_of(mix_node *node, int output);
 /* Operand i of a node as a scoped tensor. */
 mix_tensor *mix_node_input(mix_node *node, int index);
 static inline const mix_value *mix_input_value(const mix_node *node, int index) {
   return &node->inputs[index].node->outputs[node->inputs[index].output];
 }
-static inline const mix_value *mix_tensor_value(const mix_tensor *tensor) { return &tensor->node->outputs[tensor->output]; }
+static inline const mix_value *mix_tensor_value(const mix_tensor *tensor) {
+  return &tensor->node->outputs[tensor->output];
+}
 /* A finished node of op "constant" around a buffer (retained). */
 mix_node *mix_node_constant(mix_buffer *buffer, mix_dtype dtype, mix_shape shape);
-/* A node of op "placeholder": an argument of a capture, or (symbolic) what mix_input returns. */
+/* A node of op "placeholder": an argument of a capture or, if symbolic, the result of mix_input. */
 mix_node *mix_node_placeholder(mix_dtype dtype, mix_shape shape, bool symbolic);
-/* A read of a variable: inside a capture of its current value, outside around its storage (retained); only the former retains the
- * variable. */
+/* A read of a variable. Inside a capture it has the current value as its operand and retains the variable.
+ * Outside it is finished, around the storage (retained). */
 mix_node *mix_node_read(mix_variable *variable, const mix_edge *current, mix_buffer *storage);
 /* Drops the operands if every output is finished and no tape holds the node. */
 void mix_node_detach(mix_node *node);
-/* Nodes made from now on have this sequence number or a higher one. */
+/* Every later node has this sequence number or a higher one. */
 uint64_t mix_node_next_sequence(void);
 
-/* With the graph locked where other threads may know the node. */
+/* Requires the graph lock if other threads may refer to the node. */
 static inline bool mix_node_finished(const mix_node *node) {
   for (int i = 0; i < node->output_count; i++)
     if (!node->outputs[i].buffer) return false;
   return true;
 }
 
-/* A message of the form "add: float32 (2, 3) and float16 (3)" for errors: writes the operands of a call. */
+/* The operands of a call as text for error messages: "float32 (2, 3) and float16 (3)". */
 const char *mix_operands_text(int count, mix_tensor *const *tensors, char *text, size_t size);
 
 extern const mix_op mix_op_constant, mix_op_placeholder, mix_op_read;

@@ -1,14 +1,14 @@
-/* Inside a tape: the nodes it recorded. Gradients are computed from them in ops/gradient.c. */
+/* The inside of a tape: the nodes that it recorded. ops/gradient.c computes gradients from them. */
 #ifndef MIX_GRAPH_TAPE_H
 #define MIX_GRAPH_TAPE_H
 
 #include "graph/node.h"
 #include <mixtape/tape.h>
 
-/* A tensor that mix_tape_watch named. */
+/* A tensor given to mix_tape_watch. */
 typedef struct mix_watched {
   mix_edge edge;  /* retained */
-  uint64_t since; /* nodes from here on see it as a source */
+  uint64_t since; /* nodes from this sequence number on see it as a source */
 } mix_watched;
 
 struct mix_tape {
@@ -23,12 +23,12 @@ struct mix_tape {
 };
 extern const mix_class mix_tape_class;
 
-/* Ends the recording of a tape, and of those that began inside it. */
+/* Stops recording on a tape and on those that began inside it. */
 void mix_tape_close(mix_tape *tape);
 /* Releases all records. */
 void mix_tape_drop_records(mix_tape *tape);
-/* The nodes that a tape holds, in order of creation: until gradients are asked of it, or with a persistent one
- * until it is released. Borrowed. */
+/* The recorded nodes in order of creation, borrowed. They are kept until the gradient is computed; a
+ * persistent tape keeps them until it is released. */
 mix_node *const *mix_tape_nodes(const mix_tape *tape, int *count);
 
 #endif

@@ -1,3 +1,4 @@
+/* Tensors: creation from memory, properties, and text. */
 #include "base/error.h"
 #include "graph/lock.h"
 #include "graph/node.h"
@@ -6,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool shape_sound(const char *call, mix_dtype dtype, mix_shape shape) {
+static bool shape_valid(const char *call, mix_dtype dtype, mix_shape shape) {
   char text[160];
   if (!mix_dtype_size(dtype)) {
     mix_fail(MIX_TYPE_ERROR, "%s: no tensor can have dtype %s", call, mix_dtype_name(dtype));
@@ -19,14 +20,15 @@ static bool shape_sound(const char *call, mix_dtype dtype, mix_shape shape) {
   if (mix_shape_checked_size(shape) < 0) {
     mix_fail(
         MIX_VALUE_ERROR,
-        "%s: shape %s is negative, unknown or too large; expected dimensions of 0 or more, and fewer than 2^60 elements",
+        "%s: shape %s is negative, unknown or too large; expected dimensions of 0 or more, and fewer than "
+        "2^60 elements",
         call, mix_shape_text(shape, text, sizeof text));
     return false;
   }
   return true;
 }
 
-/* Takes over the caller's reference to the buffer. */
+/* Consumes the caller's reference to the buffer. */
 static mix_tensor *constant_tensor(mix_buffer *buffer, mix_dtype dtype, mix_shape shape) {
   mix_node *node = buffer ? mix_node_constant(buffer, dtype, shape) : NULL;
   mix_tensor *tensor = mix_tensor_of(node, 0);
@@ -37,7 +39,7 @@ static mix_tensor *constant_tensor(mix_buffer *buffer, mix_dtype dtype, mix_shap
 
 mix_tensor *mix_tensor_from(const void *data, mix_dtype dtype, mix_shape shape) {
   if (mix_failed()) return NULL;
-  if (!shape_sound("tensor_from", dtype, shape)) return NULL;
+  if (!shape_valid("tensor_from", dtype, shape)) return NULL;
   if (!data && mix_shape_size(shape) > 0) return mix_fail(MIX_TYPE_ERROR, "tensor_from: data is NULL");
   mix_buffer *buffer = mix_buffer_new(mix_value_bytes(dtype, shape));
   if (buffer && data) memcpy(buffer->data, data, buffer->bytes);
@@ -46,7 +48,7 @@ mix_tensor *mix_tensor_from(const void *data, mix_dtype dtype, mix_shape shape) 
 
 static mix_tensor *from_doubles(const char *call, const double *data, mix_dtype dtype, mix_shape shape) {
   if (mix_failed()) return NULL;
-  if (!shape_sound(call, dtype, shape)) return NULL;
+  if (!shape_valid(call, dtype, shape)) return NULL;
   if (!data && mix_shape_size(shape) > 0) return mix_fail(MIX_TYPE_ERROR, "%s: data is NULL", call);
   mix_buffer *buffer = mix_buffer_new(mix_value_bytes(dtype, shape));
   if (buffer) mix_convert(data, MIX_FLOAT64, buffer->data, dtype, mix_shape_size(shape));
@@ -63,12 +65,12 @@ mix_tensor *mix_scalar(double value, mix_dtype dtype) {
 
 mix_tensor *mix_tensor_wrap(void *data, mix_dtype dtype, mix_shape shape, void (*release)(void *data)) {
   if (mix_failed()) return NULL;
-  if (!shape_sound("tensor_wrap", dtype, shape)) return NULL;
+  if (!shape_valid("tensor_wrap", dtype, shape)) return NULL;
   if (!data && mix_shape_size(shape) > 0) return mix_fail(MIX_TYPE_ERROR, "tensor_wrap: data is NULL");
   mix_buffer *buffer = mix_buffer_wrap(data, mix_value_bytes(dtype, shape), NULL);
   mix_tensor *tensor = constant_tensor(buffer, dtype, shape);
-  if (tensor && release)
-    buffer->release = release; /* not before: where the call fails, the memory stays the caller's */
+  /* Set last: if the call fails, the caller still owns the memory. */
+  if (tensor && release) buffer->release = release;
   return tensor;
 }
 
@@ -80,7 +82,7 @@ mix_shape mix_tensor_shape(const mix_tensor *tensor) {
 }
 bool mix_tensor_is_symbolic(const mix_tensor *tensor) { return tensor && tensor->node->symbolic; }
 
-/* The first elements of a finished value behind what the text has, and the end of the text. */
+/* Appends the first elements of a finished value, and the end of the text. */
 static void put_elements(const mix_value *value, char *text, size_t size, size_t at) {
   int64_t count = mix_shape_size(value->shape);
   for (int64_t i = 0; i < count && i < 8 && at < size; i++) {

@@ -12,11 +12,11 @@
 static _Thread_local mix_dtype cast_dtype;
 static atomic_uint_fast64_t trainable_epoch;
 
-/* What `release` of a variable's storage is: the buffer does not own it. */
-static void storage_stays(void *data) { (void)data; }
-bool mix_buffer_is_storage(const mix_buffer *buffer) { return buffer->release == storage_stays; }
+/* The release function of a buffer around a variable's storage, which the buffer does not own. */
+static void keep_storage(void *data) { (void)data; }
+bool mix_buffer_is_storage(const mix_buffer *buffer) { return buffer->release == keep_storage; }
 
-/* Readers that outlive the variable inherit its storage. */
+/* Tensors that outlive the variable take over its storage. */
 static void variable_finalize(void *object) {
   mix_variable *variable = object;
   mix_node *read = variable->read;
@@ -143,7 +143,7 @@ static mix_tensor *read_in_capture(mix_capture *capture, mix_variable *variable)
 static mix_tensor *read_storage(mix_variable *variable) {
   mix_graph_lock();
   if (!variable->read) {
-    mix_buffer *storage = mix_buffer_wrap(variable->data, variable->bytes, storage_stays);
+    mix_buffer *storage = mix_buffer_wrap(variable->data, variable->bytes, keep_storage);
     variable->read = storage ? mix_node_read(variable, NULL, storage) : NULL;
     mix_release(storage);
   }
@@ -160,9 +160,9 @@ mix_tensor *mix_variable_true_value(mix_variable *variable) {
   return capture ? read_in_capture(capture, variable) : read_storage(variable);
 }
 
-static bool let_readers_go(mix_variable *variable) {
+static bool detach_readers(mix_variable *variable) {
   mix_node *read = variable->read;
-  if (!read) return true; /* another thread has */
+  if (!read) return true; /* another thread has done it */
   mix_buffer *shared = read->outputs[0].buffer;
   bool read_lives = mix_references(read) > 1;
   if (read_lives || mix_references(shared) > 1) {
@@ -182,11 +182,11 @@ static bool let_readers_go(mix_variable *variable) {
   return true;
 }
 
-/* A step that trains a model locks nothing: nobody has read its variables since the last one. */
+/* Training steps take no lock: nothing has read the variable since the last write. */
 bool mix_variable_before_write(mix_variable *variable) {
   if (!variable->read) return true;
   mix_graph_lock();
-  bool good = let_readers_go(variable);
+  bool good = detach_readers(variable);
   mix_graph_unlock();
   return good;
 }
@@ -221,16 +221,16 @@ mix_variable *mix_variable_copy(mix_variable *variable, mix_dtype rounded, bool 
 
 static void copy_refresh(mix_variable *copy) {
   const mix_variable *original = copy->original;
-  if (copy->copied_version == original->version) return; /* another thread has */
-  enum { SOME = 256 };
-  uint16_t numbers[SOME];
+  if (copy->copied_version == original->version) return; /* another thread has done it */
+  enum { CHUNK = 256 };
+  uint16_t numbers[CHUNK];
   const int64_t count = mix_shape_size(copy->shape);
-  for (int64_t i = 0; i < count; i += SOME) {
-    const int64_t some = count - i < SOME ? count - i : SOME;
+  for (int64_t i = 0; i < count; i += CHUNK) {
+    const int64_t n = count - i < CHUNK ? count - i : CHUNK;
     mix_convert((const char *)original->data + i * (int64_t)mix_dtype_size(original->dtype), original->dtype,
-                numbers, copy->rounded, some);
+                numbers, copy->rounded, n);
     mix_convert(numbers, copy->rounded, (char *)copy->data + i * (int64_t)mix_dtype_size(copy->dtype),
-                copy->dtype, some);
+                copy->dtype, n);
   }
   copy->copied_version = original->version;
 }

@@ -1,4 +1,4 @@
-/* The graph as intermediate form: an iterative walk from the results, in order of creation. */
+/* Import from the graph: an iterative walk from the results, then nodes in order of creation. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "ir/ir.h"
@@ -7,10 +7,10 @@
 #include <string.h>
 
 typedef struct node_set {
-  mix_node **nodes; /* in the order they were met */
+  mix_node **nodes; /* in the order in which they were found */
   int count, capacity;
   int *table;  /* open addressing: index into nodes, + 1 */
-  int *values; /* first value of node i, -1 while it has none */
+  int *values; /* first value of node i; -1: none yet */
   int table_size;
 } node_set;
 
@@ -47,7 +47,7 @@ static bool set_add(node_set *set, mix_node *node) {
   return true;
 }
 
-/* All nodes that the roots need; stops at finished values. Breadth first over the growing set. */
+/* Adds all nodes that the roots need, breadth first. Stops at finished values. */
 static bool set_close(node_set *set) {
   for (int i = 0; i < set->count; i++) {
     mix_node *node = set->nodes[i];
@@ -81,8 +81,8 @@ static int edge_value(const node_set *set, mix_edge edge) {
   return set->values[set_find(set, edge.node)] + edge.output;
 }
 
-/* A finished value: the plan keeps its buffer; or a copy where the buffer is a variable's own storage, which
- * will change, and the plan outlives this moment. */
+/* A finished value becomes a constant. The ir retains its buffer, unless that is the storage of a
+ * variable, which will change, and the plan outlives this call: then the bytes are copied. */
 static int add_constants(mix_ir *ir, mix_node *node, bool outlives) {
   int first = -1;
   for (int i = 0; i < node->output_count; i++) {
@@ -136,7 +136,7 @@ static int add_computed(mix_ir *ir, const node_set *set, mix_node *node) {
 static bool add_nodes(mix_ir *ir, node_set *set, bool outlives) {
   for (int i = 0; i < set->count; i++) {
     mix_node *node = set->nodes[i];
-    if (set->values[i] >= 0) continue; /* an argument or a variable's entry */
+    if (set->values[i] >= 0) continue; /* an argument, or the entry value of a variable */
     if (mix_node_finished(node))
       set->values[i] = add_constants(ir, node, outlives);
     else if (node->op == &mix_op_read && node->input_count == 1)
@@ -203,7 +203,7 @@ mix_ir *mix_ir_from_graph(int result_count, const mix_edge *results, int argumen
   return NULL;
 }
 
-/* Descends through the capture's own nodes only: of what was built outside, the nodes at its edge. */
+/* Descends only into nodes of this capture, and collects the outside nodes that they use. */
 mix_node **mix_nodes_outside(int result_count, const mix_edge *results, const mix_capture *capture,
                              int *count) {
   node_set set = {0};

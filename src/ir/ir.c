@@ -31,10 +31,10 @@ void mix_ir_free(mix_ir *ir) {
 void *mix_ir_alloc(mix_ir *ir, size_t size) {
   size = (size + sizeof(max_align_t) - 1) / sizeof(max_align_t) * sizeof(max_align_t);
   if (!ir->memory || ir->memory->used + size > ir->memory->size) {
-    size_t room = size > 16384 ? size : 16384;
-    mix_ir_chunk *chunk = mix_alloc(sizeof *chunk + room);
+    size_t capacity = size > 16384 ? size : 16384;
+    mix_ir_chunk *chunk = mix_alloc(sizeof *chunk + capacity);
     if (!chunk) return NULL;
-    *chunk = (mix_ir_chunk){.next = ir->memory, .size = room};
+    *chunk = (mix_ir_chunk){.next = ir->memory, .size = capacity};
     ir->memory = chunk;
   }
   void *memory = (char *)ir->memory->bytes + ir->memory->used;
@@ -42,7 +42,7 @@ void *mix_ir_alloc(mix_ir *ir, size_t size) {
   return memset(memory, 0, size);
 }
 
-/* Everything that passes write to is the copy's own. */
+/* The copy shares nothing that passes write to. */
 mix_ir *mix_ir_copy(const mix_ir *ir) {
   mix_ir *copy = mix_ir_new();
   if (!copy) return NULL;
@@ -155,7 +155,7 @@ int *mix_ir_uses(mix_ir *ir) {
 
 static int guard_of(const mix_ir_node *node) { return node->guard >= 0 ? node->guard : node->guard_key; }
 
-/* Nothing is dead, and operands come before what uses them: the order that sorting would give. */
+/* True if no node is dead and operands precede their uses, so that sorting would change nothing. */
 static bool is_sorted(const mix_ir *ir) {
   for (int n = 0; n < ir->node_count; n++) {
     const mix_ir_node *node = &ir->nodes[n];

@@ -1,6 +1,5 @@
-/* Does a node that was read from text fit its op? What passes make is wider than what the public operations
- * make: element-wise nodes read operands that broadcast, identities write a smaller operand out, programs
- * stand for whole chains. */
+/* Checks that a node read from text fits its op. Passes create nodes that public operations do not:
+ * element-wise nodes with broadcasting operands, identities that broadcast, and programs for whole chains. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "ir/ir.h"
@@ -14,8 +13,8 @@ static mix_type type_of(const mix_ir *ir, int value) {
   return (mix_type){ir->values[value].dtype, ir->values[value].shape};
 }
 
-/* The node as the public operations would make it, from operands of these types. Its own message where that
- * fails. */
+/* Creates the node as the public operations would, from operands of these types. On failure `problem` gets
+ * its message. */
 static mix_node *make(const mix_op *op, const void *attributes, int count, const mix_type *operands,
                       char *problem, size_t size) {
   mix_edge *edges = mix_calloc((size_t)count + 1, sizeof *edges);
@@ -30,7 +29,7 @@ static mix_node *make(const mix_op *op, const void *attributes, int count, const
   return node;
 }
 
-/* Operand types as they are; `as` (not NULL): all of that shape. */
+/* Uses the types of the node's operands, all with shape `as` if that is not NULL. */
 static mix_node *make_from_values(mix_ir *ir, const mix_op *op, const mix_ir_node *node, int count,
                                   const mix_shape *as, char *problem, size_t size) {
   mix_type *types = mix_ir_alloc(ir, sizeof *types * (size_t)(count + 1));
@@ -42,7 +41,7 @@ static mix_node *make_from_values(mix_ir *ir, const mix_op *op, const mix_ir_nod
   return make(op, node->attributes, count, types, problem, size);
 }
 
-/* Of a result whose dtype no operand decides, but an attribute: may it be that? */
+/* If an attribute, not an operand, determines the dtype of a result, checks that the op allows it. */
 static bool free_dtypes_allowed(const mix_op *op, const mix_node *made) {
   const char *result = strstr(op->signature, "->") + 2;
   for (int o = 0; o < made->output_count; o++, result += result[1] == ',' ? 2 : 1) {
@@ -78,8 +77,8 @@ static int operand_count(const mix_op *op) {
   return count;
 }
 
-/* An addition of the pass "expand_add_n": 16-bit and float32 operands meet, and the result is rounded to its
- * own dtype. */
+/* True for an addition of the pass "expand_add_n": operands may mix 16-bit dtypes and float32, and the sum
+ * is rounded to the dtype of the result. */
 static bool is_sum(const mix_ir *ir, const mix_ir_node *node) {
   bool small = node->op == &mix_op_add;
   for (int i = -1; i < node->input_count && small; i++) {
@@ -91,7 +90,7 @@ static bool is_sum(const mix_ir *ir, const mix_ir_node *node) {
 
 static bool check_elementwise(mix_ir *ir, const mix_ir_node *node, char *problem, size_t size) {
   mix_shape space = ir->values[node->first_output].shape, merged = {.rank = 0};
-  const mix_op *op = node->op == &mix_op_bias_add ? &mix_op_add : node->op; /* by strides it is that */
+  const mix_op *op = node->op == &mix_op_bias_add ? &mix_op_add : node->op; /* by strides it is an add */
   if (node->input_count != operand_count(op))
     WRONG("%s takes %d operands, not %d", op->name, operand_count(op), node->input_count);
   for (int i = 0; i < node->input_count; i++) {
@@ -108,7 +107,7 @@ static bool check_elementwise(mix_ir *ir, const mix_ir_node *node, char *problem
   return good;
 }
 
-/* All that is stored has one shape, the space, and all that is loaded broadcasts to it. */
+/* All stored values have one shape, the iteration space, and all loaded values broadcast to it. */
 static bool check_space(const mix_ir *ir, const mix_ir_node *node, char *problem, size_t size) {
   const mix_program *program = node->program;
   const mix_shape *space = NULL;
@@ -119,8 +118,8 @@ static bool check_space(const mix_ir *ir, const mix_ir_node *node, char *problem
     if (!space) space = shape;
     if (!mix_shape_equal(*space, *shape)) WRONG("its results differ in shape");
   }
-  for (int l = 0; l < program->load_count && !space;
-       l++) { /* a finite check alone: of the largest operand's shape */
+  /* A finite check alone stores nothing: the space is the shape of the largest operand. */
+  for (int l = 0; l < program->load_count && !space; l++) {
     int input = program->loads[l].input;
     if (input < 0 || input >= node->input_count) continue;
     const mix_shape *shape = &ir->values[node->inputs[input]].shape;
@@ -149,7 +148,7 @@ static bool check_program(mix_ir *ir, const mix_ir_node *node, char *problem, si
                            size);
 }
 
-/* A product with an epilogue: the program runs over the whole product, and reads it. */
+/* A product with an epilogue: the program runs over the whole product and reads it. */
 static bool check_epilogue(mix_ir *ir, const mix_ir_node *node, char *problem, size_t size) {
   if ((node->op != &mix_op_matmul && node->op != &mix_op_matmul_downcast) || node->input_count < 2)
     WRONG("only matmul and fused have programs");
@@ -173,8 +172,8 @@ static bool check_epilogue(mix_ir *ir, const mix_ir_node *node, char *problem, s
   }
   if (!reads || program->reduction > MIX_REDUCE_ALL_FINITE)
     WRONG("the program must read the product, and may end in no sum");
-  return check_program(ir, node, problem,
-                       size); /* results may have other shapes: a reshape may have stood between */
+  /* Results may have other shapes: fusion looks through a reshape between product and program. */
+  return check_program(ir, node, problem, size);
 }
 
 static bool check_fused(mix_ir *ir, const mix_ir_node *node, char *problem, size_t size) {
@@ -199,7 +198,7 @@ bool mix_ir_check(mix_ir *ir, const mix_ir_node *node, char *problem, size_t siz
   bool good = made && same_results(ir, node, made, problem, size);
   mix_release(made);
   if (!good) return false;
-  /* What the public calls see to, and kernels rely on. */
+  /* What the public calls ensure and kernels rely on. */
   if ((node->op == &mix_op_matmul || node->op == &mix_op_matmul_downcast) &&
       (ir->values[node->inputs[0]].shape.rank != 2 || ir->values[node->inputs[1]].shape.rank != 2))
     WRONG("matmul multiplies matrices; batch_matmul has more dimensions");

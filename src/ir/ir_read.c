@@ -1,5 +1,5 @@
-/* The text of the intermediate form, read back: values keep their numbers, so that the same text comes out
- * again. Nothing of it is trusted: what is read can be run. */
+/* Reads the text form of the ir. Values keep their numbers, so writing it again gives the same text. The
+ * text is not trusted: whatever is accepted is safe to run. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/philox.h"
@@ -19,11 +19,11 @@ enum { MAX_RESULTS = 256, WORD_SIZE = 512, PROBLEM_SIZE = 700, SPARE_NUMBERS = 6
 typedef struct reading {
   mix_ir *ir;
   const char *name;
-  size_t size, bytes_left; /* of the text; that may still be made up */
+  size_t size, bytes_left; /* of the text; of variables and constants still allowed */
   mix_scan line;
-  int number;          /* of the line */
+  int number;          /* line number */
   char subject[96];    /* the node of the line, for messages: " (%5 = add)" */
-  int node, node_line; /* whose program may follow; -1: none */
+  int node, node_line; /* the node that a program may follow; -1: none */
   mix_program_reading *program;
   bool ended;
 } reading;
@@ -72,13 +72,13 @@ static bool scan_values(reading *r, const char *end, int **values, int *count) {
   return fail(r, "expected ',' or the end of the list of values");
 }
 
-typedef struct heads {
+typedef struct result_list {
   int first, count;
   mix_type types[MAX_RESULTS];
-} heads;
+} result_list;
 
 /* "%4:float32(2, 3), %5:bool() =" */
-static bool scan_heads(reading *r, heads *h) {
+static bool scan_results(reading *r, result_list *h) {
   h->count = 0;
   do {
     int value = -1;
@@ -102,9 +102,9 @@ static bool scan_heads(reading *r, heads *h) {
   return mix_scan_text(&r->line, "=") || fail(r, "expected '='");
 }
 
-/* The node with the numbers that the text gives; NULL with the error recorded. */
-static mix_ir_node *add_node(reading *r, const heads *h, const mix_op *op, const void *attributes, int count,
-                             const int *inputs) {
+/* Adds the node with the value numbers of the text; NULL with the error recorded. */
+static mix_ir_node *add_node(reading *r, const result_list *h, const mix_op *op, const void *attributes,
+                             int count, const int *inputs) {
   mix_ir *ir = r->ir;
   int end = ir->value_count;
   if (!mix_reserve(&ir->values, &ir->value_capacity, h->first + h->count, sizeof *ir->values)) return NULL;
@@ -115,7 +115,7 @@ static mix_ir_node *add_node(reading *r, const heads *h, const mix_op *op, const
   return node < 0 ? NULL : &ir->nodes[node];
 }
 
-/* ---- what has numbers of its own ---- */
+/* ---- constants, arguments and variables ---- */
 
 static bool take_bytes(reading *r, mix_dtype dtype, mix_shape shape) {
   size_t bytes = mix_value_bytes(dtype, shape);
@@ -138,7 +138,7 @@ static bool scan_element(reading *r, void *data, mix_dtype dtype, int64_t index)
   }
   if (mix_scan_bits(&r->line, &bits)) {
     if (size < 8 && bits >> (8 * size)) return fail(r, "more bits than %s has", mix_dtype_name(dtype));
-    memcpy((char *)data + (size_t)index * size, &bits, size); /* little-endian, as all of the library */
+    memcpy((char *)data + (size_t)index * size, &bits, size); /* little-endian, as in the whole library */
     return true;
   }
   if (!mix_scan_number(&r->line, &x)) return fail(r, "expected a number of %s", mix_dtype_name(dtype));
@@ -154,7 +154,7 @@ static bool scan_elements(reading *r, void *data, mix_dtype dtype, int64_t count
   return mix_scan_text(&r->line, "]") || fail(r, "expected %" PRId64 " numbers and ']'", count);
 }
 
-static bool read_constant(reading *r, const heads *h) {
+static bool read_constant(reading *r, const result_list *h) {
   mix_dtype dtype = h->types[0].dtype;
   mix_shape shape = h->types[0].shape;
   int64_t count = mix_shape_size(shape), seed = 0;
@@ -184,7 +184,7 @@ static bool read_constant(reading *r, const heads *h) {
   return true;
 }
 
-static bool read_argument(reading *r, const heads *h) {
+static bool read_argument(reading *r, const result_list *h) {
   int64_t index;
   if (!mix_scan_integer(&r->line, &index) || index < 0 || index >= INT_MAX)
     return fail(r, "expected the number of the argument");
@@ -199,8 +199,8 @@ static bool read_argument(reading *r, const heads *h) {
   return true;
 }
 
-/* Binds a variable (whose reference is handed over) to the value. */
-static bool add_variable(reading *r, const heads *h, mix_variable *variable) {
+/* Binds a variable to the value; consumes the reference. */
+static bool add_variable(reading *r, const result_list *h, mix_variable *variable) {
   mix_ir *ir = r->ir;
   mix_ir_node *node = NULL;
   if (variable &&
@@ -217,7 +217,7 @@ static bool add_variable(reading *r, const heads *h, mix_variable *variable) {
   return true;
 }
 
-static bool read_variable(reading *r, const heads *h) {
+static bool read_variable(reading *r, const result_list *h) {
   char name[WORD_SIZE];
   uint64_t seed = 0;
   if (!mix_scan_word(&r->line, name, sizeof name))
@@ -240,8 +240,8 @@ static bool read_variable(reading *r, const heads *h) {
   return add_variable(r, h, variable);
 }
 
-/* The hidden copy of a variable in 16 bits, or of float32 "rounded" to 16 bits. */
-static bool read_copy(reading *r, const heads *h) {
+/* The hidden 16-bit copy of a variable, or the float32 copy "rounded" to 16 bits. */
+static bool read_copy(reading *r, const result_list *h) {
   int of, original = 0;
   if (!scan_value(r, &of)) return false;
   while (original < r->ir->variable_count && r->ir->variables[original].entry != of) original++;
@@ -301,7 +301,7 @@ static bool read_tail(reading *r, mix_ir_node *node) {
               r->line.at);
 }
 
-static bool read_operation(reading *r, const heads *h, const char *name) {
+static bool read_operation(reading *r, const result_list *h, const char *name) {
   const mix_op *op = !strcmp(name, mix_op_fused.name) ? &mix_op_fused : mix_op_by_name(name);
   if (!op || (op->flags & MIX_OP_SOURCE)) return fail(r, "there is no operation '%s'", name);
   if (!mix_scan_text(&r->line, "(")) return fail(r, "expected '(' and the operands");
@@ -317,7 +317,7 @@ static bool read_operation(reading *r, const heads *h, const char *name) {
   return true;
 }
 
-/* The program, if lines of one came, joins the node that stands before them; then the node can be checked. */
+/* Attaches the program that was read, if any, to the preceding node, and checks the node. */
 static bool finish_node(reading *r) {
   char problem[PROBLEM_SIZE];
   if (r->node < 0) return true;
@@ -350,17 +350,17 @@ static bool finish_node(reading *r) {
 /* ---- lines ---- */
 
 static bool read_node(reading *r) {
-  heads h;
+  result_list h;
   char name[64];
-  if (!scan_heads(r, &h)) return false;
+  if (!scan_results(r, &h)) return false;
   if (!mix_scan_name(&r->line, name, sizeof name))
     return fail(r, "expected an operation, argument, variable, copy or constant");
   snprintf(r->subject, sizeof r->subject, " (%%%d = %s)", h.first, name);
-  bool (*const source)(reading *, const heads *) = !strcmp(name, "argument")   ? read_argument
-                                                   : !strcmp(name, "variable") ? read_variable
-                                                   : !strcmp(name, "copy")     ? read_copy
-                                                   : !strcmp(name, "constant") ? read_constant
-                                                                               : NULL;
+  bool (*const source)(reading *, const result_list *) = !strcmp(name, "argument")   ? read_argument
+                                                         : !strcmp(name, "variable") ? read_variable
+                                                         : !strcmp(name, "copy")     ? read_copy
+                                                         : !strcmp(name, "constant") ? read_constant
+                                                                                     : NULL;
   if (source && h.count != 1) return fail(r, "%s has one result", name);
   if (!(source ? source(r, &h) : read_operation(r, &h, name))) return false;
   mix_ir_node *node = &r->ir->nodes[r->ir->node_count - 1];
@@ -412,8 +412,8 @@ static bool read_return(reading *r) {
   return good;
 }
 
-/* "eager" and "excess_precision" stand before the first node. */
-static bool mark(reading *r, bool *what) {
+/* "eager" and "excess_precision" precede the first node. */
+static bool set_flag(reading *r, bool *what) {
   if (*what || !mix_scan_done(&r->line))
     return fail(r, "expected 'eager' or 'excess_precision', each once and on a line of its own");
   return *what = true;
@@ -434,8 +434,8 @@ static bool read_line(reading *r, bool indented) {
   if (mix_scan_text(&r->line, "store")) return read_store(r);
   if (mix_scan_text(&r->line, "return")) return read_return(r);
   bool first = r->ir->node_count == 0;
-  if (first && mix_scan_text(&r->line, "eager")) return mark(r, &r->ir->eager);
-  if (first && mix_scan_text(&r->line, "excess_precision")) return mark(r, &r->ir->excess_precision);
+  if (first && mix_scan_text(&r->line, "eager")) return set_flag(r, &r->ir->eager);
+  if (first && mix_scan_text(&r->line, "excess_precision")) return set_flag(r, &r->ir->excess_precision);
   return fail(r, "expected '%%N:dtype(shape) = ...', 'store' or 'return'");
 }
 
@@ -477,8 +477,8 @@ mix_ir *mix_ir_read(const char *name, const char *text, size_t size, size_t max_
                .program = mix_alloc(sizeof *r.program)};
   bool good = r.ir && r.program && read_lines(&r, text, size) && arguments_complete(&r);
   for (int v = 0; good && v < r.ir->value_count; v++)
-    if (r.ir->values[v].node < 0)
-      r.ir->values[v] = (mix_ir_value){.dtype = MIX_BOOL, .node = 0}; /* as those of dead nodes */
+    if (r.ir->values[v].node < 0) /* like the values of dead nodes */
+      r.ir->values[v] = (mix_ir_value){.dtype = MIX_BOOL, .node = 0};
   mix_free(r.program);
   if (good) return r.ir;
   mix_ir_free(r.ir);

@@ -1,4 +1,4 @@
-/* The intermediate form as text, one node a line. ir_read.c reads it. */
+/* Writes the ir as text, one node a line. ir_read.c reads it. */
 #include "base/alloc.h"
 #include "base/number.h"
 #include "base/philox.h"
@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Constants of at most so many elements are written in full; what is the same everywhere as one number; of
- * all others a seed. What "constant_fold" computes with (256 bytes) is always exact. */
+/* Constants of up to WHOLE_ELEMENTS elements are written in full, and uniform ones as one number. Others
+ * are replaced by a seed. Those that "constant_fold" can compute with (256 bytes) are always exact. */
 enum { WHOLE_ELEMENTS = 64, WHOLE_BYTES = 256, HASHED_BYTES = 1024 };
 
 static size_t element_bytes(mix_dtype dtype, const void *data, int64_t index, unsigned char bytes[8]) {
@@ -24,17 +24,17 @@ static size_t element_bytes(mix_dtype dtype, const void *data, int64_t index, un
   return size;
 }
 
-/* The shortest decimal that becomes the same bits; a NaN that is not the usual one as bits. */
+/* The shortest decimal that gives the same bits. NaNs other than the default one are written as bits. */
 static void put_element(mix_text *out, mix_dtype dtype, const void *data, int64_t index) {
-  unsigned char bytes[8], again[8] = {0};
+  unsigned char bytes[8], reread[8] = {0};
   size_t size = element_bytes(dtype, data, index, bytes);
   if (!mix_dtype_is_floating(dtype)) {
     mix_text_put(out, "%" PRId64, mix_load_integer(data, dtype, index));
     return;
   }
   double x = mix_load_double(data, dtype, index);
-  mix_store_double(again, dtype, 0, (double)NAN);
-  if (isnan(x) && memcmp(bytes, again, size) != 0) {
+  mix_store_double(reread, dtype, 0, (double)NAN);
+  if (isnan(x) && memcmp(bytes, reread, size) != 0) {
     mix_text_put(out, "0x");
     for (size_t i = size; i-- > 0;) mix_text_put(out, "%02x", (unsigned)bytes[i]);
     return;
@@ -46,8 +46,8 @@ static void put_element(mix_text *out, mix_dtype dtype, const void *data, int64_
   char number[40];
   for (int digits = 1; digits <= 17; digits++) {
     mix_number_write(number, sizeof number, 'g', digits, x);
-    mix_store_double(again, dtype, 0, mix_number_read(number, NULL));
-    if (!memcmp(bytes, again, size)) break;
+    mix_store_double(reread, dtype, 0, mix_number_read(number, NULL));
+    if (!memcmp(bytes, reread, size)) break;
   }
   mix_text_put(out, "%s", number);
 }
@@ -56,7 +56,7 @@ static bool all_equal(const unsigned char *data, size_t element, size_t bytes) {
   return bytes >= 2 * element && !memcmp(data, data + element, bytes - element);
 }
 
-/* Constants that differ get other seeds, as far as their beginnings differ. */
+/* Constants whose first bytes or sizes differ get different seeds. */
 static uint32_t seed_of(const unsigned char *data, size_t bytes) {
   uint32_t hash = 2166136261u; /* FNV-1a */
   for (size_t i = 0; i < bytes && i < HASHED_BYTES; i++) hash = (hash ^ data[i]) * 16777619u;
@@ -153,7 +153,7 @@ static void put_node(mix_text *out, const mix_ir *ir, const mix_ir_node *node) {
   if (node->program) mix_program_put(node->program, "    ", out);
 }
 
-/* In the order of the entries' lines: what reads the text numbers variables in that order. */
+/* In the order of the entry lines, because a reader numbers variables in that order. */
 static void put_stores(mix_text *out, const mix_ir *ir) {
   for (int n = 0; n < ir->node_count; n++) {
     const mix_ir_node *node = &ir->nodes[n];

@@ -1,9 +1,9 @@
-/* What a program is, as passes, plans and kernels ask. */
+/* Queries on programs, for passes, plans and kernels. */
 #include "ir/program.h"
 
 const mix_op mix_op_fused = {.name = "fused"};
 
-/* A float32 that is the same for all elements. */
+/* True for a float32 load that is the same for all elements. */
 static bool is_factor(const mix_program *program, int reg) {
   if (reg >= program->load_count || program->loads[reg].input < 0 || program->loads[reg].dtype != MIX_FLOAT32)
     return false;

@@ -1,4 +1,4 @@
-/* Element-wise programs as text, and back. */
+/* Text form of element-wise programs: writing, reading and checking. */
 #include "ir/program.h"
 
 #include "ops/attributes.h"
@@ -94,7 +94,7 @@ static bool read_load(mix_program_reading *reading, mix_scan *line, mix_dtype dt
   if (program->instruction_count || program->load_count == MIX_PROGRAM_MAX) return false;
   mix_program_load *load = &reading->loads[program->load_count++];
   *load = (mix_program_load){.input = MIX_FROM_ACCUMULATOR, .dtype = dtype};
-  if (product) { /* the strides of a whole result */
+  if (product) { /* strides of the full result */
     int64_t stride = 1;
     for (int d = program->rank - 1; d >= 0; d--) {
       load->strides[d] = program->dims[d] == 1 ? 0 : stride;
@@ -175,10 +175,10 @@ static bool read_line(mix_program_reading *reading, mix_scan *line) {
 
 bool mix_program_read_line(mix_program_reading *reading, mix_scan *line, char *problem, size_t size) {
   if (read_line(reading, line) && mix_scan_done(line)) return true;
-  snprintf(
-      problem, size,
-      "no line of a program; expected 'over (dims)', then 'rN = dtype load INPUT strides (...)' or 'rN = dtype product', 'rN = "
-      "dtype operation rA, rB', 'store rN -> OUTPUT', 'all_finite of rN -> OUTPUT' (sum, mean), 'in rows of COUNT', registers numbered in order");
+  snprintf(problem, size,
+           "no line of a program; expected 'over (dims)', then 'rN = dtype load INPUT strides (...)' or "
+           "'rN = dtype product', 'rN = dtype operation rA, rB', 'store rN -> OUTPUT', "
+           "'all_finite of rN -> OUTPUT' (sum, mean), 'in rows of COUNT', registers numbered in order");
   return false;
 }
 
@@ -204,7 +204,7 @@ static bool check_load(const mix_program *program, int l, int64_t elements, int 
   if (empty) return true;
   if (last >= mix_shape_size(inputs[load->input].shape))
     WRONG("the strides of r%d lead out of operand %d", l, load->input);
-  /* What is as large as the space is read in its own order: a result may be written over it. */
+  /* An operand as large as the space is read in its own order, because a result may overwrite it. */
   int64_t stride = 1;
   for (int d = program->rank - 1; d >= 0; stride *= program->dims[d--])
     if (elements == mix_shape_size(inputs[load->input].shape) && program->dims[d] != 1 &&
@@ -213,14 +213,14 @@ static bool check_load(const mix_program *program, int l, int64_t elements, int 
   return true;
 }
 
-/* float16, bfloat16 and float32 are one in registers; under jit_compile they stand side by side. */
+/* float16, bfloat16 and float32 have one representation in registers, so jit_compile may mix them. */
 static bool alike(mix_dtype a, mix_dtype b) {
   bool small_a = mix_dtype_is_floating(a) && a != MIX_FLOAT64,
        small_b = mix_dtype_is_floating(b) && b != MIX_FLOAT64;
   return a == b || (small_a && small_b);
 }
 
-/* Dtypes as the op of that name takes them. */
+/* Dtypes as the op of that name allows them. */
 static bool check_instruction(const mix_program *program, int i, char *problem, size_t size) {
   static const char kinds[MIX_OPCODE_COUNT] = {
 #define KIND_S 1

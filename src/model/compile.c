@@ -1,3 +1,4 @@
+/* model_compile: resolves the optimizer, losses and metrics of a model. */
 #include "model/model.h"
 
 #include "base/alloc.h"

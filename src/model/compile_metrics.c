@@ -1,5 +1,5 @@
-/* What compile makes of metrics: trackers of losses, metrics for each output, weighted ones, and their names
- * in logs (spec/layers.md, section 11). */
+/* Metrics of a compiled model: loss trackers, metrics and weighted metrics of each output, and their names in
+ * logs (docs/spec/keras.md, section 11). */
 #include "model/model.h"
 
 #include "base/alloc.h"
@@ -13,7 +13,7 @@ static mix_metric *mean_metric(const mix_model *model, const char *name) {
   return mix_metric_with(&options);
 }
 
-/* Several outputs: "<output>_<metric>", weighted "<output>_weighted_<metric>". */
+/* With several outputs: "<output>_<metric>", weighted "<output>_weighted_<metric>". */
 static void log_name(const mix_model *model, int output, bool weighted, const char *name, char *text,
                      size_t size) {
   bool several = mix_model_output_count(model) > 1;
@@ -27,7 +27,8 @@ static bool taken(const mix_compiled_state *state, const char *name) {
   return false;
 }
 
-/* A name that is in use: a weighted metric says that it is one; then keras3 numbers, tf_keras refuses. */
+/* If the name is in use, a weighted metric gets "weighted_". If that is in use too, keras3 appends a number
+ * and tf_keras fails. */
 static const char *free_name(const mix_model *model, int output, bool weighted, const char *name) {
   char text[256], numbered[272];
   log_name(model, output, false, name, text, sizeof text);
@@ -44,7 +45,7 @@ static const char *free_name(const mix_model *model, int output, bool weighted, 
   }
 }
 
-/* One object in two places would count everything twice. */
+/* A metric object in two places would count everything twice. */
 static bool used(const mix_compiled_state *state, const mix_metric *metric) {
   for (int i = 0; i < state->metric_count; i++)
     if (state->metrics[i].metric == metric) return true;
@@ -67,8 +68,9 @@ static bool add(mix_model *model, mix_metric *metric, const char *name, int outp
   return true;
 }
 
-/* keras3 shows a metric under the name it was asked for by, tf_keras one asked for by its class's name under
- * its own; one with arguments is what an object is in Keras, and shown under its own name by both. */
+/* keras3 logs a metric under the name by which it was requested; tf_keras logs one requested by class name
+ * under the object's name. A request with arguments corresponds to an object in Keras: both log it under the
+ * object's name. */
 static bool add_named(mix_model *model, const char *const *names, int output, bool weighted) {
   for (int m = 0; m < MIX_MODEL_MAX && names[m]; m++) {
     mix_metric *metric = mix_metric_from_text(names[m], model->semantics);
@@ -93,7 +95,8 @@ static bool add_objects(mix_model *model, mix_list *objects, const char *field, 
   if (outputs > 1 && mix_list_count(objects) != outputs) {
     mix_fail(
         MIX_VALUE_ERROR,
-        "model_compile: %d items of %s; the model has %d outputs: give each a metric, a list of metrics, or NULL",
+        "model_compile: %d items of %s; the model has %d outputs: give each a metric, a list of metrics, or "
+        "NULL",
         mix_list_count(objects), field, outputs);
     return false;
   }
@@ -120,7 +123,7 @@ static bool add_trackers(mix_model *model) {
   if (!state->loss_tracker) return false;
   int losses = 0;
   for (int i = 0; i < state->output_count; i++) losses += state->losses[i] != NULL;
-  /* An output without a loss has none to show; where one alone has one, keras3 shows the whole's only. */
+  /* Only outputs with a loss have a tracker. If only one output has a loss, keras3 shows only the total. */
   const bool shown = state->output_count > 1 && (losses > 1 || !model->semantics->history_keys_sorted);
   for (int i = 0; i < state->output_count && shown; i++) {
     if (!state->losses[i]) continue;
@@ -133,21 +136,22 @@ static bool add_trackers(mix_model *model) {
   return !mix_failed();
 }
 
-/* tf_keras: the metrics of one output, then its weighted ones, then the next; keras3: all weighted ones after
- * all others. */
+/* tf_keras: metrics of an output, then its weighted metrics, then the next output. keras3: all weighted
+ * metrics after all others. */
 bool mix_model_compile_metrics(mix_model *model, mix_compiled_state *state,
                                const mix_compile_options *options) {
   model->compiling = state;
-  bool good = add_trackers(model), apart = model->semantics->history_keys_sorted;
+  bool good = add_trackers(model), weighted_last = model->semantics->history_keys_sorted;
   int outputs = state->output_count;
   for (int i = 0; i < outputs && good; i++)
-    good = add_of_output(model, options, i, false) && (apart || add_of_output(model, options, i, true));
-  for (int i = 0; i < outputs && apart && good; i++) good = add_of_output(model, options, i, true);
+    good =
+        add_of_output(model, options, i, false) && (weighted_last || add_of_output(model, options, i, true));
+  for (int i = 0; i < outputs && weighted_last && good; i++) good = add_of_output(model, options, i, true);
   model->compiling = NULL;
   return good && !mix_failed();
 }
 
-/* ---- what a model answers ---- */
+/* ---- queries ---- */
 
 mix_list *mix_model_metrics(mix_model *model) {
   if (!mix_model_compiled(model, "model_metrics")) return NULL;
@@ -161,8 +165,8 @@ mix_list *mix_model_metrics(mix_model *model) {
 mix_list *mix_model_metrics_variables(mix_model *model) {
   mix_list *metrics = mix_model_metrics(model), *list = metrics ? mix_list_new(0, NULL) : NULL;
   if (!list) return NULL;
-  /* What the shapes of the data decide is the width of the outputs in most metrics; the rest waits for the
-   * first batch. */
+  /* In most metrics only the width of the outputs shapes the state. The rest is built with the first
+   * batch. */
   for (int i = 0; i < model->state->metric_count; i++) {
     mix_shape shape = mix_model_output_shape(model, model->state->metrics[i].output);
     if (shape.rank > 0 && shape.dims[shape.rank - 1] > 0)

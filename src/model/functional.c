@@ -1,3 +1,4 @@
+/* Functional models: the recorded layer calls between inputs and outputs, and their replay. */
 #include "model/model.h"
 
 #include "base/alloc.h"
@@ -23,7 +24,8 @@ static bool add_call(mix_functional *graph, int *capacity, mix_tensor *tensor) {
   if (!call) {
     mix_fail(
         MIX_VALUE_ERROR,
-        "model_new: a tensor between inputs and outputs was made by operation '%s' outside any layer; use a layer for it",
+        "model_new: a tensor between inputs and outputs was made by operation '%s' outside any layer; use a "
+        "layer for it",
         tensor->node->op->name);
     return false;
   }
@@ -39,7 +41,7 @@ static bool is_input(const mix_functional *graph, const mix_layer_call *call) {
   return false;
 }
 
-/* The calls that the outputs need, back to the inputs. */
+/* Collects the calls that the outputs need, back to the inputs. */
 static bool collect(mix_functional *graph) {
   int capacity = 0;
   for (int i = 0; i < graph->input_count; i++)
@@ -68,19 +70,19 @@ static bool collect(mix_functional *graph) {
 
 /* ---- replay ---- */
 
-/* What a recorded tensor stands for in this call; tensors that are no symbols stand for themselves. */
-static mix_tensor *stands_for(const mix_functional *graph, mix_list *const *results, mix_tensor *tensor) {
+/* The tensor of this call that a recorded tensor stands for. Non-symbolic tensors stand for themselves. */
+static mix_tensor *mapped_tensor(const mix_functional *graph, mix_list *const *results, mix_tensor *tensor) {
   if (!tensor || !tensor->node->symbolic) return tensor;
   int output;
   int index = call_index(graph, mix_tensor_history(tensor, &output));
   return index >= 0 && results[index] ? mix_list_get(results[index], output) : NULL;
 }
 
-static mix_list *stand_for(const mix_functional *graph, mix_list *const *results, mix_list *list) {
+static mix_list *mapped_list(const mix_functional *graph, mix_list *const *results, mix_list *list) {
   if (!list) return NULL;
   mix_list *mapped = mix_list_new(0, NULL);
   for (int i = 0; i < mix_list_count(list); i++)
-    mix_list_append(mapped, stands_for(graph, results, mix_list_get(list, i)));
+    mix_list_append(mapped, mapped_tensor(graph, results, mix_list_get(list, i)));
   return mapped;
 }
 
@@ -99,14 +101,14 @@ static mix_list *functional_call(mix_layer *layer, const mix_call_args *args) {
   for (int c = 0; c < graph->call_count && !mix_failed(); c++) {
     mix_layer_call *call = graph->calls[c];
     if (results[c]) continue;
-    results[c] = mix_layer_call_outputs(call->layer, stand_for(graph, results, call->inputs),
-                                        call->inputs_are_list, stand_for(graph, results, call->arguments),
-                                        stand_for(graph, results, call->masks),
-                                        stand_for(graph, results, call->initial_state), call->training);
+    results[c] = mix_layer_call_outputs(call->layer, mapped_list(graph, results, call->inputs),
+                                        call->inputs_are_list, mapped_list(graph, results, call->arguments),
+                                        mapped_list(graph, results, call->masks),
+                                        mapped_list(graph, results, call->initial_state), call->training);
   }
   mix_list *outputs = mix_failed() ? NULL : mix_list_new(0, NULL);
   for (int i = 0; i < graph->output_count && !mix_failed(); i++)
-    mix_list_append(outputs, stands_for(graph, results, graph->outputs[i]));
+    mix_list_append(outputs, mapped_tensor(graph, results, graph->outputs[i]));
   mix_free(results);
   return mix_failed() ? NULL : outputs;
 }
@@ -130,16 +132,16 @@ const mix_layer_class mix_class_functional = {.size = sizeof(mix_layer_class),
 
 /* ---- construction ---- */
 
-/* Each input is the result of a call of its own. */
+/* Is each input the result of a separate call? */
 static bool distinct_inputs(mix_list *inputs) {
   for (int i = 0; i < mix_list_count(inputs); i++)
     for (int before = 0; before < i; before++)
       if (mix_tensor_history(mix_list_get(inputs, i), &(int){0}) ==
           mix_tensor_history(mix_list_get(inputs, before), &(int){0})) {
-        mix_fail(
-            MIX_VALUE_ERROR,
-            "model_new: inputs %d and %d are the same tensor or results of one call; expected different mix_input tensors",
-            before, i);
+        mix_fail(MIX_VALUE_ERROR,
+                 "model_new: inputs %d and %d are the same tensor or results of one call; expected different "
+                 "mix_input tensors",
+                 before, i);
         return false;
       }
   return true;

@@ -1,3 +1,4 @@
+/* Model objects: construction around a layer, queries, and calls. */
 #include "model/model.h"
 
 #include "base/alloc.h"
@@ -128,7 +129,7 @@ bool mix_model_stop_training(const mix_model *model) { return model && model->st
 
 mix_compiled_state *mix_model_compiled(mix_model *model, const char *call) {
   if (!mix_model_given(model, call)) return NULL;
-  /* predict makes a state without an optimizer */
+  /* predict creates a state without an optimizer */
   if (!model->state || !model->state->optimizer)
     return mix_fail(MIX_RUNTIME_ERROR, "%s: '%s' has not been compiled; call mix_model_compile first", call,
                     mix_model_name(model));

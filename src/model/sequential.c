@@ -1,3 +1,4 @@
+/* Sequential models: a chain of layers. */
 #include "model/model.h"
 
 #include "base/error.h"
@@ -14,7 +15,7 @@ static mix_list *sequential_call(mix_layer *layer, const mix_call_args *args) {
   return mix_failed() ? NULL : values;
 }
 
-/* Remembers what the layers were first called with, for the summary. */
+/* Stores the shape of the first call for the summary. */
 static mix_status sequential_build(mix_layer *layer, int count, const mix_shape *shapes) {
   if (count == 1) *(mix_shape *)layer->data = shapes[0];
   return MIX_OK;
@@ -46,8 +47,8 @@ mix_status mix_sequential_add(mix_model *model, mix_layer *layer) {
   if (!mix_is(layer, &mix_layer_object_class))
     return mix_fail_status(MIX_TYPE_ERROR, "sequential_add: expected a layer");
   for (int i = 0; i < mix_list_count(model->layer->layers); i++) {
-    mix_layer *there = mix_list_get(model->layer->layers, i);
-    if (there->name == layer->name)
+    mix_layer *other = mix_list_get(model->layer->layers, i);
+    if (other->name == layer->name)
       return mix_fail_status(MIX_VALUE_ERROR,
                              "sequential_add: all layers of a model need unique names; '%s' is taken",
                              mix_layer_name(layer));

@@ -1,4 +1,4 @@
-/* Keras's table: layer and kind, output shape, parameters. */
+/* The summary as Keras prints it: layer and type, output shape, parameters. */
 #include "model/model.h"
 
 #include "base/alloc.h"
@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { EXAMPLES = 1024 }; /* that large products are named for: a model has no batch of its own */
+/* the batch for which large products are described, since a model has no batch size */
+enum { EXAMPLES = 1024 };
 
 static int64_t parameters(mix_list *variables) {
   int64_t count = 0;
@@ -34,8 +35,8 @@ mix_kernel_info mix_model_kernel_info(mix_model *model, mix_dtype dtype, int64_t
     const mix_variable *weight = mix_list_get(weights, i);
     const mix_shape shape = mix_variable_shape(weight);
     const int64_t size = mix_shape_size(shape);
-    const bool multiplied =
-        shape.rank >= 2 && strstr(mix_variable_name(weight), "kernel"); /* no embeddings */
+    /* not embeddings */
+    const bool multiplied = shape.rank >= 2 && strstr(mix_variable_name(weight), "kernel");
     if (multiplied && size > inputs * units) units = shape.dims[shape.rank - 1], inputs = size / units;
   }
   return mix_kernel_info_of_layer(dtype, examples, inputs, units);
@@ -59,7 +60,7 @@ static void put_functional(mix_text *out, mix_model *model) {
     bool seen = false;
     for (int before = 0; before < c && !seen; before++) seen = graph->calls[before]->layer == call->layer;
     if (seen) continue;
-    /* Shape and dtype of the first result: from a tensor that refers to it. */
+    /* Shape and dtype of the first result, from any tensor that refers to it. */
     mix_shape shape = {.rank = -1};
     mix_dtype dtype = MIX_DTYPE_NONE;
     for (int i = 0; i < graph->output_count; i++) {
@@ -83,7 +84,7 @@ static void put_functional(mix_text *out, mix_model *model) {
   }
 }
 
-/* Shapes follow from what the model was built for, or first called with; before that they are unknown. */
+/* Shapes follow from the build shape or the first call; before that they are unknown. */
 static void put_chain(mix_text *out, mix_model *model) {
   mix_shape shape = model->input_shape.rank ? model->input_shape : *(const mix_shape *)model->layer->data;
   if (shape.rank) shape.dims[0] = MIX_UNKNOWN;
@@ -128,12 +129,12 @@ const char *mix_model_summary(mix_model *model) {
     put_size(&out, "Trainable params", mix_model_trainable_variables(model));
     put_size(&out, "Non-trainable params", mix_model_non_trainable_variables(model));
     const mix_dtype dtype = mix_policy_compute_dtype(mix_model_policy(model));
-    const mix_kernel_info service = mix_model_kernel_info(model, dtype, EXAMPLES);
+    const mix_kernel_info info = mix_model_kernel_info(model, dtype, EXAMPLES);
     char products[512];
     mix_text_put(&out, "%sPolicy: %s; device: %s; accumulation: %s\n", rule,
-                 mix_policy_name(mix_model_policy(model)), mix_device(), service.accumulation);
+                 mix_policy_name(mix_model_policy(model)), mix_device(), info.accumulation);
     mix_text_put(&out, "Large products in %s: %s (the largest, of %d examples)\n", mix_dtype_name(dtype),
-                 mix_kernel_info_text(&service, products, sizeof products), EXAMPLES);
+                 mix_kernel_info_text(&info, products, sizeof products), EXAMPLES);
   }
   mix_free(model->summary);
   model->summary = out.text;

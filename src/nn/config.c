@@ -1,4 +1,4 @@
-/* JSON for configs. */
+/* Configs as JSON. */
 #include "nn/config.h"
 #include "base/alloc.h"
 #include "base/error.h"
@@ -12,7 +12,8 @@ bool mix_json_set(json_t *object, const char *key, json_t *value) {
   else
     mix_fail(
         MIX_VALUE_ERROR,
-        "config: '%.60s' or its value cannot be JSON: a number that is not finite, or a text that is not UTF-8",
+        "config: '%.60s' or its value cannot be JSON: a number that is not finite, or a text that is not "
+        "UTF-8",
         key);
   return false;
 }
@@ -47,35 +48,35 @@ static json_t *member(const json_t *object, const char *key) {
   return json_is_null(value) ? NULL : value;
 }
 
-const char *mix_json_string_or(const json_t *object, const char *key, const char *standard) {
+const char *mix_json_string_or(const json_t *object, const char *key, const char *default_value) {
   json_t *value = member(object, key);
-  if (!value) return standard;
+  if (!value) return default_value;
   if (json_is_string(value)) return json_string_value(value);
   return mix_fail(MIX_TYPE_ERROR, "config: \"%s\" is %s; expected a string", key, kind_of(value));
 }
 
-double mix_json_number_or(const json_t *object, const char *key, double standard) {
+double mix_json_number_or(const json_t *object, const char *key, double default_value) {
   json_t *value = member(object, key);
-  if (!value) return standard;
+  if (!value) return default_value;
   if (json_is_number(value)) return json_number_value(value);
   mix_fail(MIX_TYPE_ERROR, "config: \"%s\" is %s; expected a number", key, kind_of(value));
-  return standard;
+  return default_value;
 }
 
-int64_t mix_json_integer_or(const json_t *object, const char *key, int64_t standard) {
+int64_t mix_json_integer_or(const json_t *object, const char *key, int64_t default_value) {
   json_t *value = member(object, key);
-  if (!value) return standard;
+  if (!value) return default_value;
   if (json_is_integer(value)) return json_integer_value(value);
   mix_fail(MIX_TYPE_ERROR, "config: \"%s\" is %s; expected an integer", key, kind_of(value));
-  return standard;
+  return default_value;
 }
 
-bool mix_json_boolean_or(const json_t *object, const char *key, bool standard) {
+bool mix_json_boolean_or(const json_t *object, const char *key, bool default_value) {
   json_t *value = member(object, key);
-  if (!value) return standard;
+  if (!value) return default_value;
   if (json_is_boolean(value)) return json_is_true(value);
   mix_fail(MIX_TYPE_ERROR, "config: \"%s\" is %s; expected true or false", key, kind_of(value));
-  return standard;
+  return default_value;
 }
 
 static mix_status put(mix_config *config, const char *key, json_t *value) {

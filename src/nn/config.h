@@ -8,16 +8,18 @@
 struct mix_config {
   json_t *object;
 };
-/* Puts `value` under `key` and takes the reference over; false with the error recorded (out of memory, or value NULL). */
+/* Stores `value` under `key` and takes ownership of it. False with the error recorded: out of memory, or
+ * value NULL. */
 bool mix_json_set(json_t *object, const char *key, json_t *value);
-/* Compact text, to be freed with mix_free. Numbers keep 17 digits. */
+/* Compact text, freed with mix_free. Numbers keep 17 digits. */
 char *mix_json_text(const json_t *json);
-/* Parses; NULL with a ValueError that quotes `call`. */
+/* Parses text. NULL with a ValueError that quotes `call`. */
 json_t *mix_json_parse(const char *text, const char *call);
-/* Members of an object with defaults; a member of another kind is a TypeError (false / NULL with the error pending). */
-const char *mix_json_string_or(const json_t *object, const char *key, const char *standard);
-double mix_json_number_or(const json_t *object, const char *key, double standard);
-int64_t mix_json_integer_or(const json_t *object, const char *key, int64_t standard);
-bool mix_json_boolean_or(const json_t *object, const char *key, bool standard);
+/* Members of an object, with defaults. A member of another type is a TypeError (false / NULL with the error
+ * pending). */
+const char *mix_json_string_or(const json_t *object, const char *key, const char *default_value);
+double mix_json_number_or(const json_t *object, const char *key, double default_value);
+int64_t mix_json_integer_or(const json_t *object, const char *key, int64_t default_value);
+bool mix_json_boolean_or(const json_t *object, const char *key, bool default_value);
 
 #endif

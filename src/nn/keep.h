@@ -1,10 +1,11 @@
-/* Nodes that the automatic mixed precision rewrite never changes: finite checks, loss-scale and metric updates, reductions of losses. */
+/* Nodes that the automatic mixed precision rewrite never changes: finite checks, loss scale and metric
+ * updates, reductions of losses. */
 #ifndef MIX_NN_KEEP_H
 #define MIX_NN_KEEP_H
 
 #include "graph/node.h"
 
-/* Marks the node that made the tensor and returns the tensor; NULL gives NULL. */
+/* Marks the producer of the tensor and returns the tensor; NULL gives NULL. */
 static inline mix_tensor *mix_kept(mix_tensor *tensor) {
   if (tensor) tensor->node->keep = true;
   return tensor;

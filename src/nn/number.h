@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The shortest decimal that reads back as x, with ".0" where it looks like an integer; `text` holds 32 bytes. */
+/* The shortest decimal that reads back as x, with ".0" if it looks like an integer. `text` holds 32 bytes. */
 static inline const char *mix_python_float(double x, char *text) {
   mix_number_write_shortest(text, 32, x);
   if (!isfinite(x)) return text;
@@ -18,7 +18,8 @@ static inline const char *mix_python_float(double x, char *text) {
   return text;
 }
 
-/* The fewest digits that read back as x, a number of that dtype, positional where its magnitude is in [1e-4, 1e16); `text` as above. */
+/* The fewest digits that read back as x in the dtype, positional for magnitudes in [1e-4, 1e16). `text` as
+ * above. */
 static inline const char *mix_numpy_number(double x, mix_dtype dtype, char *text) {
   for (int digits = 0; digits < 17; digits++) {
     uint64_t stored;
@@ -26,7 +27,8 @@ static inline const char *mix_numpy_number(double x, mix_dtype dtype, char *text
     mix_store_double(&stored, dtype, 0, mix_number_read(text, NULL));
     if (mix_load_double(&stored, dtype, 0) != x) continue;
     const int decimals = digits - atoi(strchr(text, 'e') + 1);
-    if (x == 0 || (fabs(x) >= 1e-4 && fabs(x) < 1e16)) mix_number_write(text, 32, 'f', decimals < 1 ? 1 : decimals, mix_number_read(text, NULL));
+    if (x == 0 || (fabs(x) >= 1e-4 && fabs(x) < 1e16))
+      mix_number_write(text, 32, 'f', decimals < 1 ? 1 : decimals, mix_number_read(text, NULL));
     return text;
   }
   return mix_python_float(x, text); /* infinite, NaN */

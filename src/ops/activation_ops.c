@@ -1,4 +1,4 @@
-/* Activation functions and their gradient operations, with TensorFlow's operand orders and formulas
+/* Activation functions and their gradient operations. Operand orders and formulas are TensorFlow's
  * (python/ops/nn_grad.py, core/kernels/relu_op_functor.h, softplus_op.h, softsign_op.h). */
 #include "ops/rules.h"
 
@@ -9,7 +9,7 @@ static const mix_field alpha_fields[] = {{"alpha", MIX_FIELD_DOUBLE, offsetof(mi
 
 /* ---- first gradients ---- */
 
-/* relu, relu6: (dy, y). The result serves as well as the operand, which then need not be kept. */
+/* relu, relu6: operands (dy, y). The gradient needs only the result, so the operand need not be kept. */
 static bool relu_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
   input_gradients[0] = mix_apply2(&mix_op_relu_grad, output_gradients[0], mix_tensor_of(node, 0));
   return !mix_failed();
@@ -19,7 +19,7 @@ static bool relu6_gradient(mix_node *node, mix_tensor *const *output_gradients,
   input_gradients[0] = mix_apply2(&mix_op_relu6_grad, output_gradients[0], mix_tensor_of(node, 0));
   return !mix_failed();
 }
-/* leaky_relu: (dy, x); alpha may be negative, so the result would not do. */
+/* leaky_relu: operands (dy, x). alpha may be negative, so the sign of y does not give that of x. */
 static bool leaky_relu_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                 mix_tensor **input_gradients) {
   mix_tensor *operands[] = {output_gradients[0], mix_node_input(node, 0)};
@@ -44,7 +44,7 @@ static bool selu_gradient(mix_node *node, mix_tensor *const *output_gradients, m
   input_gradients[0] = mix_apply2(&mix_op_selu_grad, output_gradients[0], mix_tensor_of(node, 0));
   return !mix_failed();
 }
-/* tanh, sigmoid: (y, dy). */
+/* tanh, sigmoid: operands (y, dy). */
 static bool tanh_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
   input_gradients[0] = mix_apply2(&mix_op_tanh_grad, mix_tensor_of(node, 0), output_gradients[0]);
   return !mix_failed();
@@ -55,10 +55,9 @@ static bool sigmoid_gradient(mix_node *node, mix_tensor *const *output_gradients
   return !mix_failed();
 }
 
-/* ---- second gradients: of (dy, features) or (y, dy), upstream dz ---- */
+/* ---- second gradients: of operations on (dy, features) or (y, dy); dz is the incoming gradient ---- */
 
-/* Piecewise linear in dy and constant in the features: the same operation on dz, and zeros as TensorFlow
- * gives. */
+/* Linear in dy and piecewise constant in the features. The features get zeros, as in TensorFlow. */
 static bool piecewise_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                mix_tensor **input_gradients) {
   mix_tensor *features = mix_node_input(node, 1);
@@ -68,7 +67,8 @@ static bool piecewise_gradient(mix_node *node, mix_tensor *const *output_gradien
   return !mix_failed();
 }
 
-/* elu_grad = dy (y + 1), selu_grad = dy (y + scale alpha) where y < 0: by y it is dy there, 0 elsewhere. */
+/* elu_grad = dy (y + 1), selu_grad = dy (y + scale alpha) where y < 0. The derivative by y is dy there, 0
+ * elsewhere. */
 static bool exponential_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                  mix_tensor **input_gradients) {
   mix_tensor *dy = mix_node_input(node, 0), *y = mix_node_input(node, 1), *dz = output_gradients[0];
@@ -88,7 +88,8 @@ static bool softplus_grad_gradient(mix_node *node, mix_tensor *const *output_gra
   return !mix_failed();
 }
 
-/* softsign_grad = dy / (1 + |x|)^2: by x it is -2 sign(x) dy / (1 + |x|)^3. TensorFlow has no rule for it. */
+/* softsign_grad = dy / (1 + |x|)^2; the derivative by x is -2 sign(x) dy / (1 + |x|)^3. TensorFlow has no
+ * rule for it. */
 static bool softsign_grad_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                    mix_tensor **input_gradients) {
   mix_tensor *dy = mix_node_input(node, 0), *x = mix_node_input(node, 1), *dz = output_gradients[0];
@@ -108,7 +109,7 @@ static bool tanh_grad_gradient(mix_node *node, mix_tensor *const *output_gradien
   return !mix_failed();
 }
 
-/* sigmoid_grad = dy y (1 - y): by y it is dy - 2 dy y. */
+/* sigmoid_grad = dy y (1 - y); the derivative by y is dy - 2 dy y. */
 static bool sigmoid_grad_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                   mix_tensor **input_gradients) {
   mix_tensor *y = mix_node_input(node, 0), *dy = mix_node_input(node, 1), *dz = output_gradients[0];
@@ -118,7 +119,7 @@ static bool sigmoid_grad_gradient(mix_node *node, mix_tensor *const *output_grad
   return !mix_failed();
 }
 
-/* name, TensorFlow's, class in both lists, opcode, gradient */
+/* name, TensorFlow's name, opcode, gradient */
 #define ACTIVATIONS(X)                                                                                       \
   X(relu, "Relu", RELU, relu_gradient)                                                                       \
   X(relu6, "Relu6", RELU6, relu6_gradient)                                                                   \

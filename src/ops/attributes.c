@@ -75,16 +75,17 @@ bool mix_attributes_equal(const mix_op *op, const void *a, const void *b) {
 /* ---- reading ---- */
 
 bool mix_scan_dtype(mix_scan *scan, mix_dtype *dtype) {
-  mix_scan ahead = *scan;
+  mix_scan next = *scan;
   char name[24];
-  if (!mix_scan_name(&ahead, name, sizeof name)) return false;
+  if (!mix_scan_name(&next, name, sizeof name)) return false;
   *dtype = mix_dtype_from_name(name);
   if (*dtype == MIX_DTYPE_NONE || !mix_dtype_size(*dtype)) return false;
-  *scan = ahead;
+  *scan = next;
   return true;
 }
 
-/* At most MIX_MAX_RANK integers between two brackets; their number, -1 where there are none. */
+/* Up to MIX_MAX_RANK integers between two brackets. Returns their number, or -1 if the text does not
+ * match. */
 static int scan_integers(mix_scan *scan, const char *open, const char *close, int64_t numbers[MIX_MAX_RANK]) {
   int count = 0;
   if (!mix_scan_text(scan, open)) return -1;
@@ -96,14 +97,14 @@ static int scan_integers(mix_scan *scan, const char *open, const char *close, in
 }
 
 bool mix_scan_shape(mix_scan *scan, mix_shape *shape) {
-  mix_scan ahead = *scan;
+  mix_scan next = *scan;
   *shape = (mix_shape){.rank = 0};
-  int rank = scan_integers(&ahead, "(", ")", shape->dims);
+  int rank = scan_integers(&next, "(", ")", shape->dims);
   if (rank < 0) return false;
   shape->rank = rank;
   for (int i = 0; i < rank; i++)
     if (shape->dims[i] < 0) return false;
-  *scan = ahead;
+  *scan = next;
   return true;
 }
 

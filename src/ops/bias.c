@@ -1,4 +1,4 @@
-/* Bias along the last axis. */
+/* Addition of a bias along the last axis. */
 #include "ops/rules.h"
 
 /* x (..., units), bias (units). */

@@ -1,4 +1,4 @@
-/* Changes of dtype, and the identities. */
+/* Changes of dtype, and identities. */
 #include "ops/rules.h"
 
 static bool cast_infer(mix_node *node) {
@@ -6,7 +6,7 @@ static bool cast_infer(mix_node *node) {
   return mix_rule_same(node);
 }
 
-/* Back to the operand's dtype; nothing flows through integers and bool. */
+/* Casts back to the operand's dtype. Integers and bools get no gradient. */
 static bool cast_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
   if (mix_flows_to(node, 0))
     input_gradients[0] = mix_cast(output_gradients[0], mix_input_value(node, 0)->dtype);
@@ -55,8 +55,8 @@ const mix_op mix_op_stop_gradient = {.name = "stop_gradient",
                                      .opcode = MIX_OPCODE_IDENTITY,
                                      .infer = mix_rule_same};
 
-/* In none of the lists: the rewrite neither converts it nor looks through it, so that unscaling and updates
- * keep their dtype. */
+/* On none of the rewrite's lists: it neither converts this op nor looks through it, so unscaling and
+ * updates keep their dtype. */
 const mix_op mix_op_gradient = {.name = "gradient",
                                 .signature = "T->T",
                                 .types = "any",

@@ -1,4 +1,4 @@
-/* Joining, cutting and surrounding: concat, slice, pad. Slice and pad are each other's gradient. */
+/* concat, slice and pad. Slice and pad are each other's gradient. */
 #include "ops/rules.h"
 
 /* ---- concat ---- */
@@ -21,7 +21,8 @@ static bool concat_infer(mix_node *node) {
       else
         *dimension = next.dims[axis] > INT64_MAX - *dimension
                          ? INT64_MAX
-                         : *dimension + next.dims[axis]; /* too large: below */
+                         /* Saturates; mix_rule_output reports the overflow. */
+                         : *dimension + next.dims[axis];
     }
     if (!fit)
       return mix_rule_fail(node, "operand %d does not fit; expected equal shapes but for axis %d", i, joined);

@@ -1,9 +1,9 @@
-/* Softmax cross-entropies. Operands (logits, labels); results: losses (...), and backprop (..., classes),
- * which is softmax(logits) - labels: d loss / d logits for labels that sum to 1. Gradients as in TensorFlow
- * (python/ops/nn_grad.py). */
+/* Softmax cross-entropies. Operands (logits, labels); results: losses (...) and backprop (..., classes).
+ * backprop is softmax(logits) - labels, which is d loss / d logits for labels that sum to 1. Gradients as
+ * in TensorFlow (python/ops/nn_grad.py). */
 #include "ops/rules.h"
 
-/* losses and backprop from the shape of the logits. */
+/* Sets the shapes of losses and backprop from that of the logits. */
 static bool results(mix_node *node, mix_shape logits) {
   if (!mix_rule_output(node, 1, logits)) return false;
   logits.rank--;
@@ -28,8 +28,8 @@ static bool sparse_softmax_cross_entropy_infer(mix_node *node) {
   return results(node, logits);
 }
 
-/* To logits from both results: loss_gradient backprop + (g - sum(g softmax)) softmax, g being the gradient of
- * backprop. */
+/* The gradient of the logits from both results: loss_gradient backprop + (g - sum(g softmax)) softmax,
+ * where g is the gradient of backprop. */
 static mix_tensor *logits_gradient(mix_node *node, mix_tensor *const *output_gradients) {
   mix_tensor *from_losses = NULL, *from_backprop = NULL;
   if (output_gradients[0])
@@ -45,7 +45,8 @@ static mix_tensor *logits_gradient(mix_node *node, mix_tensor *const *output_gra
                                       : from_backprop;
 }
 
-/* To labels: -log_softmax(logits) from the losses, -1 from backprop (a term that TensorFlow leaves out). */
+/* The gradient of the labels: -log_softmax(logits) from the losses, -1 from backprop (TensorFlow omits the
+ * latter). */
 static mix_tensor *labels_gradient(mix_node *node, mix_tensor *const *output_gradients) {
   mix_tensor *from_losses = NULL, *from_backprop = NULL;
   if (output_gradients[0])

@@ -1,48 +1,48 @@
-/* Element-wise functions of two operands, which broadcast as NumPy's do. Gradients are TensorFlow's
- * (python/ops/math_grad.py): each is formed in the broadcast shape and summed over what was broadcast. */
+/* Element-wise functions of two operands, with NumPy broadcasting. Gradients are TensorFlow's
+ * (python/ops/math_grad.py): each is computed in the broadcast shape and summed over the broadcast axes. */
 #include "ops/rules.h"
 
 static mix_tensor *a_of(mix_node *node) { return mix_node_input(node, 0); }
 static mix_tensor *b_of(mix_node *node) { return mix_node_input(node, 1); }
 
-static bool give(mix_node *node, mix_tensor *da, mix_tensor *db, mix_tensor **input_gradients) {
+static bool set_gradients(mix_node *node, mix_tensor *da, mix_tensor *db, mix_tensor **input_gradients) {
   input_gradients[0] = mix_unbroadcast(node, 0, da);
   input_gradients[1] = mix_unbroadcast(node, 1, db);
   return !mix_failed();
 }
 
 static bool add_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
-  return give(node, output_gradients[0], output_gradients[0], input_gradients);
+  return set_gradients(node, output_gradients[0], output_gradients[0], input_gradients);
 }
 
 static bool subtract_gradient(mix_node *node, mix_tensor *const *output_gradients,
                               mix_tensor **input_gradients) {
-  return give(node, output_gradients[0], mix_negative(output_gradients[0]), input_gradients);
+  return set_gradients(node, output_gradients[0], mix_negative(output_gradients[0]), input_gradients);
 }
 
 static bool multiply_gradient(mix_node *node, mix_tensor *const *output_gradients,
                               mix_tensor **input_gradients) {
   mix_tensor *dy = output_gradients[0];
-  return give(node, mix_multiply(dy, b_of(node)), mix_multiply(a_of(node), dy), input_gradients);
+  return set_gradients(node, mix_multiply(dy, b_of(node)), mix_multiply(a_of(node), dy), input_gradients);
 }
 
-/* db = dy ((-a / b) / b), in this order, so that b^2 is never formed and cannot overflow. */
+/* db = dy ((-a / b) / b) in this order, so that b^2, which could overflow, is never formed. */
 static bool divide_gradient(mix_node *node, mix_tensor *const *output_gradients,
                             mix_tensor **input_gradients) {
   mix_tensor *a = a_of(node), *b = b_of(node), *dy = output_gradients[0];
-  return give(node, mix_divide(dy, b), mix_multiply(dy, mix_divide(mix_divide(mix_negative(a), b), b)),
-              input_gradients);
+  return set_gradients(node, mix_divide(dy, b),
+                       mix_multiply(dy, mix_divide(mix_divide(mix_negative(a), b), b)), input_gradients);
 }
 
 /* mod(a, b) = a - floor(a / b) b. */
 static bool floor_mod_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                mix_tensor **input_gradients) {
   mix_tensor *dy = output_gradients[0];
-  return give(node, dy, mix_multiply(dy, mix_negative(mix_floor_divide(a_of(node), b_of(node)))),
-              input_gradients);
+  return set_gradients(node, dy, mix_multiply(dy, mix_negative(mix_floor_divide(a_of(node), b_of(node)))),
+                       input_gradients);
 }
 
-/* da = dy b a^(b - 1); db = dy a^b log(a), where a > 0, and 0 elsewhere (real powers). */
+/* da = dy b a^(b - 1); db = dy a^b log(a) where a > 0, and 0 elsewhere (real powers). */
 static bool power_gradient(mix_node *node, mix_tensor *const *output_gradients,
                            mix_tensor **input_gradients) {
   mix_tensor *a = a_of(node), *b = b_of(node), *dy = output_gradients[0];
@@ -51,14 +51,14 @@ static bool power_gradient(mix_node *node, mix_tensor *const *output_gradients,
   mix_tensor *log_a = mix_select(positive, mix_log(mix_select(positive, a, one)), zero);
   mix_tensor *da = mix_multiply(mix_multiply(dy, b), mix_power(a, mix_subtract(b, one)));
   mix_tensor *db = mix_multiply(mix_multiply(dy, mix_tensor_of(node, 0)), log_a);
-  return give(node, da, db, input_gradients);
+  return set_gradients(node, da, db, input_gradients);
 }
 
 /* Ties go to a, as in TensorFlow. */
 static bool extreme_gradient(mix_node *node, mix_tensor *chosen, mix_tensor *dy,
                              mix_tensor **input_gradients) {
   mix_tensor *zero = mix_scalar_like(dy, 0);
-  return give(node, mix_select(chosen, dy, zero), mix_select(chosen, zero, dy), input_gradients);
+  return set_gradients(node, mix_select(chosen, dy, zero), mix_select(chosen, zero, dy), input_gradients);
 }
 static bool maximum_gradient(mix_node *node, mix_tensor *const *output_gradients,
                              mix_tensor **input_gradients) {
@@ -75,10 +75,10 @@ static bool squared_difference_gradient(mix_node *node, mix_tensor *const *outpu
   mix_tensor *dy = output_gradients[0];
   mix_tensor *da =
       mix_multiply(mix_multiply(mix_scalar_like(dy, 2), dy), mix_subtract(a_of(node), b_of(node)));
-  return give(node, da, mix_negative(da), input_gradients);
+  return set_gradients(node, da, mix_negative(da), input_gradients);
 }
 
-/* name, TensorFlow's, float16 class, bfloat16 class, signature, dtypes, opcode, gradient */
+/* name, TensorFlow's name, signature, dtypes, opcode, gradient */
 #define BINARY(X)                                                                                            \
   X(add, "AddV2", "T,T->T", "number", ADD, add_gradient)                                                     \
   X(subtract, "Sub", "T,T->T", "number", SUBTRACT, subtract_gradient)                                        \
@@ -112,7 +112,7 @@ static bool squared_difference_gradient(mix_node *node, mix_tensor *const *outpu
   mix_tensor *mix_##called(mix_tensor *a, mix_tensor *b) { return mix_apply2(&mix_op_##called, a, b); }
 BINARY(OP)
 
-/* ---- the sum of many ---- */
+/* ---- add_n ---- */
 
 static bool add_n_gradient(mix_node *node, mix_tensor *const *output_gradients,
                            mix_tensor **input_gradients) {

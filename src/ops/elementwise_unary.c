@@ -1,6 +1,6 @@
-/* Element-wise functions of one operand, and the gradient operations of square root and reciprocal. Gradients
- * are TensorFlow's (python/ops/math_grad.py): each rule below has the signature (node, upstream gradient dy)
- * -> gradient of x. */
+/* Element-wise functions of one operand, and the gradient operations of square root and reciprocal.
+ * Gradients are TensorFlow's (python/ops/math_grad.py). Each rule below maps (node, incoming gradient dy)
+ * to the gradient of x. */
 #include "ops/rules.h"
 
 static mix_tensor *x_of(mix_node *node) { return mix_node_input(node, 0); }
@@ -45,7 +45,7 @@ static mix_tensor *gauss(mix_node *node, mix_tensor *dy, double factor) {
 static mix_tensor *erf_rule(mix_node *node, mix_tensor *dy) { return gauss(node, dy, two_over_root_pi); }
 static mix_tensor *erfc_rule(mix_node *node, mix_tensor *dy) { return gauss(node, dy, -two_over_root_pi); }
 
-/* name, TensorFlow's, float16 class, bfloat16 class, dtypes, opcode, gradient rule */
+/* name, TensorFlow's name, dtypes, opcode */
 #define DIFFERENTIABLE(X)                                                                                    \
   X(negative, "Neg", "number", NEGATIVE)                                                                     \
   X(abs, "Abs", "number", ABS)                                                                               \
@@ -62,7 +62,7 @@ static mix_tensor *erfc_rule(mix_node *node, mix_tensor *dy) { return gauss(node
   X(cos, "Cos", "float", COS)                                                                                \
   X(erf, "Erf", "float", ERF)                                                                                \
   X(erfc, "Erfc", "float", ERFC)
-/* name, TensorFlow's, class in both lists, operand's dtypes, signature, opcode */
+/* name, TensorFlow's name, dtypes, signature, opcode */
 #define OTHERS(X)                                                                                            \
   X(floor, "Floor", "float", "T->T", FLOOR)                                                                  \
   X(ceil, "Ceil", "float", "T->T", CEIL)                                                                     \
@@ -110,7 +110,7 @@ DIFFERENTIABLE(OP)
 OTHERS(OP)
 #undef OP
 
-/* ---- gradient operations: operands (y, dy), y the function's result ---- */
+/* ---- gradient operations: operands (y, dy), where y is the function's result ---- */
 
 /* z = dy / (2 y): dz/dy = -z / y, dz/d(dy) = 1 / (2 y). */
 static bool sqrt_grad_gradient(mix_node *node, mix_tensor *const *output_gradients,

@@ -1,4 +1,4 @@
-/* Values out of nothing: fill, range, and the constants that take their dtype from a tensor. */
+/* Operations without operands: fill and range; and constants that take dtype or shape from a tensor. */
 #include "ops/rules.h"
 #include <math.h>
 
@@ -38,8 +38,8 @@ mix_tensor *mix_scalar_like(mix_tensor *x, double value) {
   return mix_operand_ready("scalar_like", x) ? mix_scalar(value, mix_tensor_dtype(x)) : NULL;
 }
 
-/* Symbolic tensors, whose dimensions may be unknown, give a symbolic result: a selection between two equal
- * scalars, never run. */
+/* A symbolic tensor may have unknown dimensions, so the result must be symbolic too: a select of two equal
+ * scalars, which never runs. */
 static mix_tensor *fill_like(mix_tensor *x, double value) {
   if (!mix_operand_ready("fill_like", x)) return NULL;
   if (!mix_tensor_is_symbolic(x)) return mix_fill(mix_tensor_shape(x), value, mix_tensor_dtype(x));

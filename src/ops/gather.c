@@ -1,4 +1,4 @@
-/* Gather, its transpose segment_sum, and one-hot. */
+/* Gather, its transpose segment_sum, and one_hot. */
 #include "ops/rules.h"
 
 /* params (before, axis, after), indices (...) -> (before, ..., after). */
@@ -17,8 +17,8 @@ static bool gather_infer(mix_node *node) {
   return mix_rule_output(node, 0, result);
 }
 
-/* Rows along axis 0: the sum of dy's rows with the same index. Along another axis the axes of indices are
- * first moved to the front, and the summed axis is moved back. */
+/* Along axis 0: sums the rows of dy that have the same index. Along another axis: moves the axes of the
+ * indices to the front, sums, and moves the summed axis back. */
 static bool gather_gradient(mix_node *node, mix_tensor *const *output_gradients,
                             mix_tensor **input_gradients) {
   int axis = ((const mix_axis_attributes *)node->attributes)->axis;
@@ -93,8 +93,8 @@ const mix_op mix_op_segment_sum = {.name = "segment_sum",
                                    .gradient = segment_sum_gradient,
                                    .fields = segment_fields};
 
-/* Kernels see indices of rank 1: whatever their shape, they and the leading axes of the updates are flattened
- * to views. */
+/* Kernels take indices of rank 1 only, so the indices and the leading axes of the updates are flattened by
+ * views. */
 mix_tensor *mix_segment_sum(mix_tensor *updates, mix_tensor *indices, int64_t rows) {
   if (!mix_operand_ready("segment_sum", updates) || !mix_operand_ready("segment_sum", indices)) return NULL;
   mix_shape data = mix_tensor_shape(updates), index = mix_tensor_shape(indices);
@@ -112,7 +112,7 @@ mix_tensor *mix_segment_sum(mix_tensor *updates, mix_tensor *indices, int64_t ro
                    (mix_tensor *[]){updates, indices});
 }
 
-/* ---- one-hot ---- */
+/* ---- one_hot ---- */
 
 static bool one_hot_infer(mix_node *node) {
   const mix_one_hot_attributes *attributes = node->attributes;

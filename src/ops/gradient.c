@@ -1,4 +1,4 @@
-/* Gradients: walks the records of a tape backwards and appends the nodes of each op's gradient. */
+/* Reverse-mode differentiation: visits the nodes of a tape in reverse order and builds each op's gradient. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "graph/tape.h"
@@ -7,22 +7,22 @@
 #include <mixtape/ops.h>
 #include <stdlib.h>
 
-/* What has flowed back to one result of one node: up to `count` contributions, summed when they are needed.
- */
+/* The gradient contributions to one result of a node. They are summed when needed. */
 typedef struct flow {
   mix_edge edge;
-  mix_tensor **parts; /* borrowed: the walk's scope owns them */
+  mix_tensor **parts; /* borrowed: owned by the walk's scope */
   int count, capacity;
 } flow;
 
 typedef struct walk {
   mix_tape *tape;
   int node_count; /* nodes recorded before the walk began */
-  bool *active;   /* does node i depend on a source? */
+  bool *active;   /* true if node i depends on a source */
   flow *flows;    /* open addressing by (node, output) */
   int capacity, used;
   flow *
-      *reads; /* those of reads of variables, in order of creation, so that sums do not depend on addresses */
+      /* The flows to reads of variables, in order of creation, so that sums do not depend on addresses. */
+      *reads;
   int read_count;
 } walk;
 
@@ -62,7 +62,7 @@ static bool flow_add(walk *w, mix_edge edge, mix_tensor *part) {
   return true;
 }
 
-/* The sum of what flowed to an edge; NULL where nothing did. */
+/* The sum of the contributions to an edge; NULL if there are none. */
 static mix_tensor *flow_sum(flow *f) {
   if (!f || !f->count) return NULL;
   if (f->count > 1) {
@@ -86,7 +86,7 @@ static int record_index(const walk *w, const mix_node *node) {
   return -1;
 }
 
-/* Is it, for a node made at that sequence number, a source or something that depends on one? */
+/* True if the edge is a source, or depends on one, for a node with sequence number `at`. */
 static bool edge_active(const walk *w, mix_edge edge, uint64_t at) {
   int index = record_index(w, edge.node);
   if (index >= 0 && w->active[index]) return true;
@@ -170,9 +170,9 @@ static mix_list *walk_run(walk *w, mix_list *targets, mix_list *upstream, mix_li
   return result;
 }
 
-/* Targets are tensors of floating dtypes, each with an upstream gradient of its own dtype and shape, or none;
- * sources are tensors or variables. */
-static bool request_sound(mix_list *targets, mix_list *upstream, mix_list *sources) {
+/* Checks the request: targets are tensors of floating dtypes; an upstream gradient has the dtype and shape
+ * of its target, or is NULL; sources are tensors or variables. */
+static bool request_valid(mix_list *targets, mix_list *upstream, mix_list *sources) {
   int count = mix_list_count(targets);
   char got[320], expected[320];
   if (upstream && mix_list_count(upstream) != count)
@@ -216,7 +216,7 @@ mix_list *mix_tape_gradient_from(mix_tape *tape, mix_list *targets, mix_list *up
     return mix_fail(
         MIX_RUNTIME_ERROR,
         "tape_gradient: this tape has been used; begin it with .persistent = true to ask more than once");
-  if (!request_sound(targets, upstream, sources)) return NULL;
+  if (!request_valid(targets, upstream, sources)) return NULL;
   if (!tape->persistent) mix_tape_close(tape);
   tape->used = true;
   mix_scope *scope = mix_scope_begin();

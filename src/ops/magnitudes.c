@@ -1,5 +1,5 @@
-/* Counts of zeros, subnormals, infinities and NaN, the extremes and a histogram of exponents, in one pass:
- * for the numerics report. */
+/* Counts of zeros, subnormals, infinities and NaNs, the extremes, and a histogram of exponents, in one
+ * pass, for the numerics report. */
 #include "ops/magnitudes.h"
 #include "ops/rules.h"
 
@@ -8,7 +8,7 @@ static bool infer(mix_node *node) {
   return mix_rule_output(node, 0, (mix_shape){.rank = 1, .dims = {places}});
 }
 
-/* The rewrite leaves it alone: what is looked at must not change what is computed. */
+/* MIX_OP_KEEP: observing a tensor must not change how the rewrite computes it. */
 const mix_op mix_op_magnitudes = {
     .name = "magnitudes", .signature = "T->l", .types = "float", .flags = MIX_OP_KEEP, .infer = infer};
 

@@ -3,7 +3,7 @@
 
 static const mix_matmul_attributes *product(const mix_node *node) { return node->attributes; }
 
-/* a (..., m, k), b (..., k, n) -> (..., m, n), each matrix transposed where the attributes say so. */
+/* a (..., m, k), b (..., k, n) -> (..., m, n); the attributes may transpose either operand. */
 static bool matmul_infer(mix_node *node) {
   mix_shape a = mix_input_value(node, 0)->shape, b = mix_input_value(node, 1)->shape, result;
   if (a.rank < 2 || b.rank < 2) return mix_rule_fail(node, "expected matrices: at least two dimensions each");
@@ -25,7 +25,7 @@ static bool matmul_infer(mix_node *node) {
   return mix_rule_output(node, 0, result);
 }
 
-/* TensorFlow's four cases (python/ops/math_grad.py, _MatMulGrad): no product reads a transposed copy. */
+/* TensorFlow's four cases (python/ops/math_grad.py, _MatMulGrad): no product needs a transposed copy. */
 static bool matmul_gradient(mix_node *node, mix_tensor *const *output_gradients,
                             mix_tensor **input_gradients) {
   mix_tensor *a = mix_node_input(node, 0), *b = mix_node_input(node, 1), *dy = output_gradients[0], *da, *db;
@@ -65,14 +65,14 @@ static const mix_field matmul_fields[] = {
 OP(matmul, "MatMul")
 OP(batch_matmul, "BatchMatMulV2")
 
-/* What a product of 16-bit matrices is to a processor that has to widen them: made by a pass, after all
- * gradients. */
-static bool rounded_infer(mix_node *node) {
+/* A product of float32 matrices that is rounded to 16 bits. The pass "upcast_matmul" creates it, after all
+ * gradients, for processors that must widen 16-bit operands. */
+static bool downcast_infer(mix_node *node) {
   node->outputs[0].dtype = product(node)->dtype;
   return matmul_infer(node);
 }
 
-static const mix_field rounded_fields[] = {
+static const mix_field downcast_fields[] = {
     {"transpose_a", MIX_FIELD_BOOL, offsetof(mix_matmul_attributes, transpose_a)},
     {"transpose_b", MIX_FIELD_BOOL, offsetof(mix_matmul_attributes, transpose_b)},
     {"dtype", MIX_FIELD_DTYPE, offsetof(mix_matmul_attributes, dtype)},
@@ -82,8 +82,8 @@ const mix_op mix_op_matmul_downcast = {.name = "matmul_downcast",
                                        .signature = "f,f->D",
                                        .types = "float16 bfloat16",
                                        .attributes_size = sizeof(mix_matmul_attributes),
-                                       .infer = rounded_infer,
-                                       .fields = rounded_fields};
+                                       .infer = downcast_infer,
+                                       .fields = downcast_fields};
 
 mix_tensor *mix_matmul(mix_tensor *a, mix_tensor *b, bool transpose_a, bool transpose_b) {
   if (!mix_operand_ready("matmul", a) || !mix_operand_ready("matmul", b)) return NULL;

@@ -1,8 +1,9 @@
-/* Random numbers: stateless operations over (key, counter). Generators are in compile/generator.c. */
+/* Random numbers: stateless operations on a state of key and counter. Generators are in
+ * compile/generator.c. */
 #include "ops/rules.h"
 #include <mixtape/random.h>
 
-/* Operand: state int64 (2). */
+/* Operand: state, int64 (2). */
 static bool random_infer(mix_node *node) {
   const mix_shape_attributes *attributes = node->attributes;
   mix_shape state = mix_input_value(node, 0)->shape;

@@ -1,4 +1,4 @@
-/* Reading a variable in the cast dtype of the thread: an autocast variable casts itself. */
+/* Reads of a variable, with the autocast to the thread's cast dtype. */
 #include "base/error.h"
 #include "graph/trace.h"
 #include "graph/variable.h"
@@ -15,7 +15,7 @@ mix_tensor *mix_variable_value(mix_variable *variable) {
   if (!binding) return NULL;
   int slot = 0;
   while (slot < 3 && binding->casts[slot].node && binding->casts[slot].dtype != dtype) slot++;
-  /* A tape sees only what was made after it began, so that a cast from before cannot serve it. */
+  /* A tape records only later nodes, so a cast from before it began cannot be reused. */
   mix_node *cached = binding->casts[slot].node;
   if (cached && binding->casts[slot].dtype == dtype &&
       (!mix_tapes_open() || cached->sequence >= mix_tapes_begin_sequence()))

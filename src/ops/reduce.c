@@ -1,4 +1,4 @@
-/* Reductions over axes, argmax and argmin, the finite test, and the sum that undoes broadcasting. */
+/* Reductions over axes, argmax and argmin, all_finite, and the sum that reverses broadcasting. */
 #include "ops/rules.h"
 #include <math.h>
 
@@ -31,8 +31,8 @@ static mix_tensor *reduce(const mix_op *op, mix_tensor *x, mix_axes axes, bool k
 
 /* ---- gradients ---- */
 
-/* A result, or its gradient, with the reduced axes as 1, so that it broadcasts against x. */
-static mix_tensor *kept(mix_node *node, mix_tensor *y) {
+/* Reshapes a result or its gradient to keep the reduced axes with size 1, so that it broadcasts against x. */
+static mix_tensor *keep_reduced_axes(mix_node *node, mix_tensor *y) {
   mix_shape shape = mix_input_value(node, 0)->shape;
   for (int i = 0; i < reduction(node)->axis_count; i++) shape.dims[reduction(node)->axes[i]] = 1;
   return mix_reshape(y, shape);
@@ -46,12 +46,13 @@ static mix_axes axes_of(const mix_node *node) {
 
 static bool reduce_sum_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                 mix_tensor **input_gradients) {
-  input_gradients[0] = mix_broadcast_to(kept(node, output_gradients[0]), mix_input_value(node, 0)->shape);
+  input_gradients[0] =
+      mix_broadcast_to(keep_reduced_axes(node, output_gradients[0]), mix_input_value(node, 0)->shape);
   return !mix_failed();
 }
 
-/* dy / count. A count beyond the range of the dtype (65504 in float16), where TensorFlow's quotient would be
- * 0, is multiplied by as its reciprocal. */
+/* dy / count. A count above float16's maximum 65504, where TensorFlow's quotient would be 0, is applied as
+ * a product with its reciprocal. */
 static bool reduce_mean_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                  mix_tensor **input_gradients) {
   double count = 1;
@@ -65,16 +66,16 @@ static bool reduce_mean_gradient(mix_node *node, mix_tensor *const *output_gradi
   return !mix_failed();
 }
 
-/* The product of all other elements: prod / x where nothing is 0; where exactly one element is 0, the product
- * of the others for that one and 0 for the rest; 0 for all where more are. */
+/* The product of all other elements. Without zeros: prod / x. With one zero: the product of the others at
+ * the zero, and 0 elsewhere. With more zeros: 0. */
 static bool reduce_prod_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                  mix_tensor **input_gradients) {
-  mix_tensor *x = mix_node_input(node, 0), *dy = kept(node, output_gradients[0]);
+  mix_tensor *x = mix_node_input(node, 0), *dy = keep_reduced_axes(node, output_gradients[0]);
   mix_tensor *zero = mix_scalar_like(x, 0), *one = mix_scalar_like(x, 1);
   mix_tensor *is_zero = mix_equal(x, zero), *others = mix_select(is_zero, one, x);
   mix_tensor *zeros =
-      kept(node, mix_reduce_sum(mix_cast(is_zero, mix_tensor_dtype(x)), axes_of(node), false));
-  mix_tensor *product = kept(node, mix_reduce_prod(others, axes_of(node), false));
+      keep_reduced_axes(node, mix_reduce_sum(mix_cast(is_zero, mix_tensor_dtype(x)), axes_of(node), false));
+  mix_tensor *product = keep_reduced_axes(node, mix_reduce_prod(others, axes_of(node), false));
   mix_tensor *at_zero = mix_select(mix_equal(zeros, one), product, zero);
   mix_tensor *elsewhere = mix_select(mix_equal(zeros, zero), mix_divide(product, others), zero);
   input_gradients[0] = mix_multiply(dy, mix_select(is_zero, at_zero, elsewhere));
@@ -84,15 +85,15 @@ static bool reduce_prod_gradient(mix_node *node, mix_tensor *const *output_gradi
 /* Split equally among the elements that equal the result. */
 static bool reduce_extreme_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                     mix_tensor **input_gradients) {
-  mix_tensor *x = mix_node_input(node, 0), *y = kept(node, mix_tensor_of(node, 0)),
-             *dy = kept(node, output_gradients[0]);
+  mix_tensor *x = mix_node_input(node, 0), *y = keep_reduced_axes(node, mix_tensor_of(node, 0)),
+             *dy = keep_reduced_axes(node, output_gradients[0]);
   mix_tensor *chosen = mix_cast(mix_equal(y, x), mix_tensor_dtype(x));
-  mix_tensor *count = kept(node, mix_reduce_sum(chosen, axes_of(node), false));
+  mix_tensor *count = keep_reduced_axes(node, mix_reduce_sum(chosen, axes_of(node), false));
   input_gradients[0] = mix_multiply(mix_divide(chosen, count), dy);
   return !mix_failed();
 }
 
-/* name, TensorFlow's, float16 class, bfloat16 class, signature, dtypes, gradient */
+/* name, TensorFlow's name, signature, dtypes, gradient */
 #define REDUCTIONS(X)                                                                                        \
   X(reduce_sum, "Sum", "T->T", "number", reduce_sum_gradient)                                                \
   X(reduce_mean, "Mean", "T->T", "float", reduce_mean_gradient)                                              \
@@ -117,7 +118,7 @@ static bool reduce_extreme_gradient(mix_node *node, mix_tensor *const *output_gr
 REDUCTIONS(OP)
 #undef OP
 
-/* ---- positions of extremes ---- */
+/* ---- argmax and argmin ---- */
 
 static bool arg_infer(mix_node *node) {
   int dropped = ((const mix_axis_attributes *)node->attributes)->axis;
@@ -151,11 +152,11 @@ static mix_tensor *arg(const mix_op *op, mix_tensor *x, int axis) {
 OP(argmax, "ArgMax")
 OP(argmin, "ArgMin")
 
-/* ---- the finite test ---- */
+/* ---- all_finite ---- */
 
 static bool scalar_infer(mix_node *node) { return mix_rule_output(node, 0, (mix_shape){.rank = 0}); }
 
-/* TensorFlow's is All(IsFinite(x)); the rewrite leaves it alone. */
+/* TensorFlow's form is All(IsFinite(x)). The rewrite leaves this op unchanged. */
 const mix_op mix_op_all_finite = {
     .name = "all_finite", .signature = "T->b", .types = "float", .flags = MIX_OP_KEEP, .infer = scalar_infer};
 

@@ -64,7 +64,8 @@ bool mix_rule_output(mix_node *node, int output, mix_shape shape) {
     char text[160];
     return mix_rule_fail(
         node,
-        "the result's shape %s has more elements than can be counted; work on parts of it, of fewer than 2^60",
+        "the result's shape %s has more elements than can be counted; work on parts of it, of fewer than "
+        "2^60",
         mix_shape_text(shape, text, sizeof text));
   }
   node->outputs[output].shape = shape;

@@ -29,7 +29,7 @@ static bool clip_infer(mix_node *node) {
   return mix_rule_same(node);
 }
 
-/* dy where low <= x <= high; below and above it belongs to the bound. */
+/* dy goes to x where low <= x <= high, and to the bound outside that range. */
 static bool clip_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
   mix_tensor *x = mix_node_input(node, 0), *dy = output_gradients[0], *zero = mix_scalar_like(dy, 0);
   mix_tensor *below = mix_less(x, mix_node_input(node, 1)), *above = mix_greater(x, mix_node_input(node, 2));

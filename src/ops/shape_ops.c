@@ -1,6 +1,5 @@
-/* Operations that change the shape alone: reshape (with expand_dims and squeeze), transpose, broadcast_to.
- * Attributes are resolved by the public calls: an unknown dimension stays in them only where the operand is
- * symbolic. */
+/* Operations that change only the shape: reshape (with expand_dims and squeeze), transpose, broadcast_to.
+ * The public calls resolve the attributes; they have unknown dimensions only if the operand is symbolic. */
 #include "ops/rules.h"
 
 static const mix_shape *target(const mix_node *node) {
@@ -93,7 +92,7 @@ mix_tensor *mix_expand_dims(mix_tensor *x, int axis) {
   return reshape_to(x, to);
 }
 
-/* An unknown dimension that is named is taken to be 1. */
+/* An unknown dimension that is named is assumed to be 1. */
 mix_tensor *mix_squeeze(mix_tensor *x, mix_axes axes) {
   mix_reduce_attributes dropped;
   if (!mix_operand_ready("squeeze", x) || !mix_axes_normal("squeeze", x, axes, &dropped)) return NULL;
@@ -153,8 +152,8 @@ mix_tensor *mix_transpose(mix_tensor *x, mix_axes permutation) {
   int rank = mix_tensor_shape(x).rank;
   bool chosen[MIX_MAX_RANK] = {false}, moves = false;
   mix_transpose_attributes attributes;
-  for (int i = 0; i < MIX_MAX_RANK; i++)
-    attributes.permutation[i] = i; /* beyond the rank: axes of 1 that stay in place */
+  for (int i = 0; i < MIX_MAX_RANK; i++) /* Beyond the rank: axes of size 1 that stay in place. */
+    attributes.permutation[i] = i;
   if (permutation.count != 0 && permutation.count != rank)
     return mix_call_fail(MIX_VALUE_ERROR, "transpose", x,
                          "the permutation has %d axes; expected %d, or none to reverse all",

@@ -1,4 +1,4 @@
-/* Softmax and its logarithm over the last axis. */
+/* Softmax and log-softmax over the last axis. */
 #include "ops/rules.h"
 
 static bool softmax_infer(mix_node *node) {
@@ -10,7 +10,7 @@ static mix_tensor *sum_of_classes(mix_tensor *x) {
   return mix_reduce_sum(x, (mix_axes){.count = 1, .axis = {-1}}, true);
 }
 
-/* (dy - sum(dy y)) y. */
+/* dx = (dy - sum(dy y)) y. */
 static bool softmax_gradient(mix_node *node, mix_tensor *const *output_gradients,
                              mix_tensor **input_gradients) {
   mix_tensor *y = mix_tensor_of(node, 0), *dy = output_gradients[0];
@@ -18,7 +18,7 @@ static bool softmax_gradient(mix_node *node, mix_tensor *const *output_gradients
   return !mix_failed();
 }
 
-/* dy - sum(dy) softmax, softmax being exp(y). */
+/* dx = dy - sum(dy) softmax, where softmax = exp(y). */
 static bool log_softmax_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                  mix_tensor **input_gradients) {
   mix_tensor *softmax = mix_exp(mix_tensor_of(node, 0)), *dy = output_gradients[0];

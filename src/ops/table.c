@@ -1,4 +1,4 @@
-/* Every operation of the library. */
+/* The table of all operations. */
 #include "ops/table.h"
 #include "graph/node.h"
 #include <string.h>
@@ -13,7 +13,7 @@ const mix_op *const mix_all_ops[] = {
     &mix_op_sin, &mix_op_cos, &mix_op_tanh, &mix_op_sigmoid, &mix_op_erf, &mix_op_erfc, &mix_op_relu,
     &mix_op_relu6, &mix_op_elu, &mix_op_selu, &mix_op_softplus, &mix_op_softsign, &mix_op_leaky_relu,
     &mix_op_is_finite, &mix_op_is_inf, &mix_op_is_nan, &mix_op_logical_not,
-    /* element-wise, more operands; add stands before bias_add, which has its opcode */
+    /* element-wise, several operands; add must precede bias_add, which has the same opcode */
     &mix_op_add, &mix_op_subtract, &mix_op_multiply, &mix_op_divide, &mix_op_floor_divide, &mix_op_floor_mod,
     &mix_op_power, &mix_op_maximum, &mix_op_minimum, &mix_op_squared_difference, &mix_op_equal,
     &mix_op_not_equal, &mix_op_less, &mix_op_less_equal, &mix_op_greater, &mix_op_greater_equal,
@@ -51,7 +51,7 @@ int mix_opcode_operands(mix_opcode opcode) {
   return opcode > MIX_OPCODE_NONE && opcode < MIX_OPCODE_COUNT ? operands[opcode] : 0;
 }
 
-/* The name of the first op of that code. */
+/* The name of the first op with that opcode. */
 const char *mix_opcode_name(mix_opcode opcode) {
   for (int i = 0; mix_all_ops[i]; i++)
     if ((mix_all_ops[i]->flags & MIX_OP_ELEMENTWISE) && mix_all_ops[i]->opcode == (int)opcode)

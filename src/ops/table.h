@@ -1,4 +1,4 @@
-/* Every op of the library and the attributes of those that have some: what kernels and passes refer to. */
+/* All operations and their attribute structs, for kernels and passes. */
 #ifndef MIX_OPS_TABLE_H
 #define MIX_OPS_TABLE_H
 
@@ -6,50 +6,65 @@
 #include "ops/elementwise.h"
 #include <mixtape/ops.h>
 
-/* Element-wise ops are named after their opcode: mix_op_add has MIX_OPCODE_ADD. They all have flag MIX_OP_ELEMENTWISE. */
-extern const mix_op mix_op_identity, mix_op_cast /* mix_cast_attributes; also the dtype of the node's output */, mix_op_negative, mix_op_abs, mix_op_sign,
-    mix_op_floor, mix_op_ceil, mix_op_round, mix_op_sqrt, mix_op_rsqrt, mix_op_square, mix_op_reciprocal, mix_op_exp, mix_op_expm1,
-    mix_op_log, mix_op_log1p, mix_op_sin, mix_op_cos, mix_op_tanh, mix_op_sigmoid, mix_op_erf, mix_op_erfc, mix_op_relu, mix_op_relu6,
-    mix_op_elu, mix_op_selu, mix_op_softplus, mix_op_softsign, mix_op_leaky_relu, mix_op_is_finite, mix_op_is_inf, mix_op_is_nan,
-    mix_op_logical_not, mix_op_add, mix_op_subtract, mix_op_multiply, mix_op_divide, mix_op_floor_divide, mix_op_floor_mod,
-    mix_op_power, mix_op_maximum, mix_op_minimum, mix_op_squared_difference, mix_op_equal, mix_op_not_equal, mix_op_less,
-    mix_op_less_equal, mix_op_greater, mix_op_greater_equal, mix_op_logical_and, mix_op_logical_or, mix_op_select, mix_op_clip,
-    mix_op_relu_grad, mix_op_relu6_grad, mix_op_leaky_relu_grad, mix_op_softplus_grad, mix_op_softsign_grad, mix_op_elu_grad,
-    mix_op_selu_grad, mix_op_tanh_grad, mix_op_sigmoid_grad, mix_op_sqrt_grad, mix_op_rsqrt_grad, mix_op_reciprocal_grad;
-/* Element-wise with opcodes of others: bias_add is ADD (bias broadcast along the last axis), stop_gradient and gradient (the unlisted
- * identity that optimizers' gradients pass through) are IDENTITY. */
+/* Element-wise ops are named after their opcode: mix_op_add has MIX_OPCODE_ADD. All have the flag
+ * MIX_OP_ELEMENTWISE. mix_op_cast has mix_cast_attributes; their dtype is also that of the node's output. */
+extern const mix_op mix_op_identity, mix_op_cast, mix_op_negative, mix_op_abs, mix_op_sign, mix_op_floor,
+    mix_op_ceil, mix_op_round, mix_op_sqrt, mix_op_rsqrt, mix_op_square, mix_op_reciprocal, mix_op_exp,
+    mix_op_expm1, mix_op_log, mix_op_log1p, mix_op_sin, mix_op_cos, mix_op_tanh, mix_op_sigmoid, mix_op_erf,
+    mix_op_erfc, mix_op_relu, mix_op_relu6, mix_op_elu, mix_op_selu, mix_op_softplus, mix_op_softsign,
+    mix_op_leaky_relu, mix_op_is_finite, mix_op_is_inf, mix_op_is_nan, mix_op_logical_not, mix_op_add,
+    mix_op_subtract, mix_op_multiply, mix_op_divide, mix_op_floor_divide, mix_op_floor_mod, mix_op_power,
+    mix_op_maximum, mix_op_minimum, mix_op_squared_difference, mix_op_equal, mix_op_not_equal, mix_op_less,
+    mix_op_less_equal, mix_op_greater, mix_op_greater_equal, mix_op_logical_and, mix_op_logical_or,
+    mix_op_select, mix_op_clip, mix_op_relu_grad, mix_op_relu6_grad, mix_op_leaky_relu_grad,
+    mix_op_softplus_grad, mix_op_softsign_grad, mix_op_elu_grad, mix_op_selu_grad, mix_op_tanh_grad,
+    mix_op_sigmoid_grad, mix_op_sqrt_grad, mix_op_rsqrt_grad, mix_op_reciprocal_grad;
+/* Element-wise ops with the opcode of another: bias_add is ADD (the bias broadcasts along all but the last
+ * axis). stop_gradient and gradient are IDENTITY; gradient is the identity that the gradients of
+ * optimizers pass, which is on none of the rewrite's lists. */
 extern const mix_op mix_op_bias_add, mix_op_stop_gradient, mix_op_gradient;
 
 typedef struct mix_cast_attributes { mix_dtype dtype; } mix_cast_attributes;
 typedef struct mix_alpha_attributes { double alpha; } mix_alpha_attributes; /* leaky_relu, leaky_relu_grad */
 
-/* Reductions: axes sorted, non-negative, never empty for rank > 0. */
-typedef struct mix_reduce_attributes { int axis_count, axes[MIX_MAX_RANK]; bool keep_dims; } mix_reduce_attributes;
-extern const mix_op mix_op_reduce_sum, mix_op_reduce_mean, mix_op_reduce_prod, mix_op_reduce_max, mix_op_reduce_min,
-    mix_op_reduce_all, mix_op_reduce_any;
-/* x -> sum over all axes but the last: BiasAddGrad. */
+/* Reductions: axes are sorted, non-negative, and never empty for rank > 0. */
+typedef struct mix_reduce_attributes {
+  int axis_count, axes[MIX_MAX_RANK];
+  bool keep_dims;
+} mix_reduce_attributes;
+extern const mix_op mix_op_reduce_sum, mix_op_reduce_mean, mix_op_reduce_prod, mix_op_reduce_max,
+    mix_op_reduce_min, mix_op_reduce_all, mix_op_reduce_any;
+/* x -> the sum over all axes but the last: BiasAddGrad. */
 extern const mix_op mix_op_bias_add_grad;
 typedef struct mix_axis_attributes { int axis; } mix_axis_attributes; /* argmax, argmin, gather, concat */
 extern const mix_op mix_op_argmax, mix_op_argmin;
-extern const mix_op mix_op_all_finite; /* any floating x -> bool scalar */
-extern const mix_op mix_op_magnitudes; /* any floating x -> int64 vector, see ops/magnitudes.h */
+extern const mix_op mix_op_all_finite; /* floating x -> bool scalar */
+extern const mix_op mix_op_magnitudes; /* floating x -> int64 vector, see ops/magnitudes.h */
 extern const mix_op mix_op_add_n;      /* T*->T, one shape */
 
-typedef struct mix_matmul_attributes { bool transpose_a, transpose_b; mix_dtype dtype; /* of matmul_downcast alone */ } mix_matmul_attributes;
-extern const mix_op mix_op_matmul, mix_op_batch_matmul; /* rank 2 (MatMul); rank > 2 with broadcasting leading dimensions (BatchMatMulV2) */
-extern const mix_op mix_op_matmul_downcast; /* of float32 matrices, rounded to a 16-bit dtype: made by the pass "widen" only */
+typedef struct mix_matmul_attributes {
+  bool transpose_a, transpose_b;
+  mix_dtype dtype;
+} mix_matmul_attributes;
+/* matmul: rank 2 (MatMul). batch_matmul: rank > 2 with broadcasting leading dimensions (BatchMatMulV2). */
+extern const mix_op mix_op_matmul, mix_op_batch_matmul;
+/* Of float32 matrices, rounded to the 16-bit `dtype`, which only this op uses; created by the pass
+ * "upcast_matmul". */
+extern const mix_op mix_op_matmul_downcast;
 
 extern const mix_op mix_op_softmax, mix_op_log_softmax;
-/* Two results: losses (...) and d loss / d logits (..., classes), TensorFlow's "backprop". Operands (logits, labels). */
+/* Operands (logits, labels). Two results: losses (...), and d loss / d logits (..., classes), TensorFlow's
+ * "backprop". */
 extern const mix_op mix_op_softmax_cross_entropy, mix_op_sparse_softmax_cross_entropy;
 
-extern const mix_op mix_op_gather;      /* (params, indices), mix_axis_attributes */
-/* (updates, indices) -> (rows, ...): sums updates into rows of zeros, duplicates in index order: the gradient of gather along axis 0. */
+extern const mix_op mix_op_gather; /* (params, indices), mix_axis_attributes */
+/* (updates, indices) -> (rows, ...): adds updates to rows of zeros, in the order of the updates. The
+ * gradient of gather along axis 0. */
 typedef struct mix_segment_attributes { int64_t rows; } mix_segment_attributes;
 extern const mix_op mix_op_segment_sum;
 typedef struct mix_one_hot_attributes { int64_t depth; mix_dtype dtype; } mix_one_hot_attributes;
 extern const mix_op mix_op_one_hot;
-extern const mix_op mix_op_concat;      /* mix_axis_attributes */
+extern const mix_op mix_op_concat; /* mix_axis_attributes */
 typedef struct mix_slice_attributes { mix_shape begin, size; } mix_slice_attributes;
 extern const mix_op mix_op_slice;
 typedef struct mix_pad_attributes { mix_shape before, after; double value; } mix_pad_attributes;
@@ -60,18 +75,23 @@ extern const mix_op mix_op_broadcast_to; /* shape */
 extern const mix_op mix_op_fill;         /* no operand: shape, dtype, value */
 typedef struct mix_transpose_attributes { int permutation[MIX_MAX_RANK]; } mix_transpose_attributes;
 extern const mix_op mix_op_transpose;
-typedef struct mix_range_attributes { double start, step; int64_t count; mix_dtype dtype; } mix_range_attributes;
+typedef struct mix_range_attributes {
+  double start, step;
+  int64_t count;
+  mix_dtype dtype;
+} mix_range_attributes;
 extern const mix_op mix_op_range;
-/* One operand: state int64 (2): key, counter. Element i uses Philox block (key, counter, i). */
-extern const mix_op mix_op_random_uniform, mix_op_random_normal, mix_op_random_truncated_normal; /* mix_shape_attributes */
+/* Operand: state, int64 (2): key and counter. Element i uses Philox block (key, counter, i).
+ * mix_shape_attributes. */
+extern const mix_op mix_op_random_uniform, mix_op_random_normal, mix_op_random_truncated_normal;
 
-/* Used by losses, gradient walk and optimizers beside the public operations. */
+/* For losses, gradients and optimizers, in addition to the public operations. */
 mix_tensor *mix_gradient_identity(mix_tensor *x);                         /* op "gradient" */
 mix_tensor *mix_bias_add_gradient(mix_tensor *output_gradient);           /* (..., units) -> (units) */
 mix_tensor *mix_segment_sum(mix_tensor *updates, mix_tensor *indices, int64_t rows);
-/* Counts, extremes and histogram of exponents of a floating tensor (ops/magnitudes.h). */
+/* Counts, extremes and the histogram of exponents of a floating tensor (ops/magnitudes.h). */
 mix_tensor *mix_magnitudes(mix_tensor *x);
-/* Sums x over the axes along which `shape` was broadcast to x's shape, giving `shape`: the gradient of broadcasting. */
+/* Sums x over the axes along which `shape` was broadcast to x's shape. The gradient of broadcasting. */
 mix_tensor *mix_reduce_to_shape(mix_tensor *x, mix_shape shape);
 
 #endif

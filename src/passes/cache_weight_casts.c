@@ -1,16 +1,17 @@
-/* The 16-bit copy of a weight: casts of a variable's value on entry become derived state, a hidden variable
- * that the program which writes the weight writes too, under the same guard. No step casts weights again;
- * whoever writes the weight elsewhere leaves the copy behind, and a run first brings it up to date
- * (compile/function.c). What reads the 16-bit numbers as float32 ("upcast_matmul") has a copy that holds them
- * so. */
+/* cache_weight_casts: casts of a weight to 16 bits become cached copies. Such a cast becomes the value on
+ * entry of a hidden variable, and the program that updates the weight writes the copy too, under the same
+ * guard. So no step casts weights again. A write from outside the plan leaves the copy stale, and the next
+ * run refreshes it first (compile/function.c). Where "upcast_matmul" reads the 16-bit values as float32, the
+ * copy holds them as float32. */
 #include "passes/passes.h"
 #include "tensor/type.h"
 
-static bool casts(const mix_ir_node *node, int value) {
+static bool is_cast_of(const mix_ir_node *node, int value) {
   return !node->dead && node->op == &mix_op_cast && node->inputs[0] == value;
 }
 
-/* A cast of `value` at the end of the node array; its result value, -1 with the error recorded. */
+/* Adds a cast of `value` at the end of the node array. Returns the result value, or -1 with the error
+ * recorded. */
 static int add_cast(mix_ir *ir, int value, mix_dtype dtype, const char *scope) {
   mix_cast_attributes *attributes = mix_ir_alloc(ir, sizeof *attributes);
   if (!attributes) return -1;
@@ -22,20 +23,21 @@ static int add_cast(mix_ir *ir, int value, mix_dtype dtype, const char *scope) {
   return ir->nodes[node].first_output;
 }
 
-/* The ir's variable for the copy, if it has one already ("cse" is switched off, and several casts are alike);
- * -1. */
+/* The ir variable that holds this copy, or -1. It exists already where "cse" is off and several casts are
+ * alike. */
 static int find_variable(const mix_ir *ir, const mix_variable *copy) {
   for (int i = 0; i < ir->variable_count; i++)
     if (ir->variables[i].variable == copy) return i;
   return -1;
 }
 
-/* The result of the node, a cast to `dtype` or (another) one of that back to float32, becomes a copy. */
-static bool persist(mix_ir *ir, int index, int cast_node, mix_dtype dtype) {
+/* Replaces the result of `cast_node` by a cached copy. The node is a cast to `dtype`, or a cast of such a
+ * value back to float32. */
+static bool cache_cast(mix_ir *ir, int index, int cast_node, mix_dtype dtype) {
   int old = ir->nodes[cast_node].first_output;
   const char *scope = ir->nodes[cast_node].scope;
-  bool widened = ir->values[old].dtype != dtype;
-  mix_variable *copy = mix_variable_copy(ir->variables[index].variable, dtype, widened);
+  bool upcast = ir->values[old].dtype != dtype;
+  mix_variable *copy = mix_variable_copy(ir->variables[index].variable, dtype, upcast);
   if (!copy) return false;
   int at = find_variable(ir, copy);
   bool known = at >= 0;
@@ -43,7 +45,7 @@ static bool persist(mix_ir *ir, int index, int cast_node, mix_dtype dtype) {
   const mix_ir_variable *weight = &ir->variables[index];
   if (!known && weight->exit != weight->entry) {
     int exit = add_cast(ir, weight->exit, dtype, scope);
-    if (exit >= 0 && widened) exit = add_cast(ir, exit, MIX_FLOAT32, scope);
+    if (exit >= 0 && upcast) exit = add_cast(ir, exit, MIX_FLOAT32, scope);
     if (exit < 0) return false;
     ir->variables[at].exit = exit;
     ir->variables[at].guard = ir->variables[index].guard;
@@ -53,18 +55,19 @@ static bool persist(mix_ir *ir, int index, int cast_node, mix_dtype dtype) {
   return true;
 }
 
-/* Cast n of variable `index` to 16 bits: what widens it again, and what reads it as it is. */
-static bool persist_both(mix_ir *ir, int index, int n, int nodes) {
+/* Caches cast n of variable `index` to 16 bits: first its cast back to float32, then the 16-bit value itself
+ * if it still has uses. */
+static bool cache_casts(mix_ir *ir, int index, int n, int nodes) {
   const int narrow = ir->nodes[n].first_output;
   const mix_dtype dtype = ir->values[narrow].dtype;
   for (int m = n + 1; m < nodes; m++)
-    if (casts(&ir->nodes[m], narrow) && ir->values[ir->nodes[m].first_output].dtype == MIX_FLOAT32) {
-      if (!persist(ir, index, m, dtype)) return false;
+    if (is_cast_of(&ir->nodes[m], narrow) && ir->values[ir->nodes[m].first_output].dtype == MIX_FLOAT32) {
+      if (!cache_cast(ir, index, m, dtype)) return false;
       break;
     }
   const int *uses = mix_ir_uses(ir);
   if (!uses) return false;
-  if (uses[narrow]) return persist(ir, index, n, dtype);
+  if (uses[narrow]) return cache_cast(ir, index, n, dtype);
   ir->nodes[n].dead = true;
   return true;
 }
@@ -73,8 +76,8 @@ bool mix_pass_cache_weight_casts(mix_ir *ir) {
   int variables = ir->variable_count, nodes = ir->node_count;
   for (int i = 0; i < variables; i++)
     for (int n = 0; n < nodes; n++)
-      if (casts(&ir->nodes[n], ir->variables[i].entry) &&
-          mix_dtype_is_16_bit(ir->values[ir->nodes[n].first_output].dtype) && !persist_both(ir, i, n, nodes))
+      if (is_cast_of(&ir->nodes[n], ir->variables[i].entry) &&
+          mix_dtype_is_16_bit(ir->values[ir->nodes[n].first_output].dtype) && !cache_casts(ir, i, n, nodes))
         return false;
   return mix_ir_sort(ir);
 }

@@ -1,5 +1,5 @@
-/* Small values that depend on constants alone are computed while the plan is made, by the backend that would
- * compute them in every run: the same kernels, the same bits. */
+/* constant_fold: evaluates small values that depend only on constants at compile time. The backend that would
+ * compute them in each run does so: same kernels, same bits. */
 #include "passes/passes.h"
 #include "passes/rematerialize.h"
 #include "base/alloc.h"
@@ -14,7 +14,7 @@ static size_t bytes_of(const mix_ir *ir, int value) {
   return mix_value_bytes(ir->values[value].dtype, ir->values[value].shape);
 }
 
-/* Ops that can neither fail nor cost anything. */
+/* Ops that cannot fail and are cheap. */
 static bool foldable(const mix_ir *ir, const mix_ir_node *node, const bool *known) {
   if (node->dead || node->source || node->output_count != 1 || node->program || node->guard >= 0)
     return false;
@@ -26,9 +26,9 @@ static bool foldable(const mix_ir *ir, const mix_ir_node *node, const bool *know
   return true;
 }
 
-/* Copies the foldable part; `results` of it are values that something else needs. Values keep their order, in
- * `there`. */
-static mix_ir *extract(mix_ir *ir, const bool *known, const bool *wanted, int *there, int result_count) {
+/* Copies the foldable nodes into a graph of their own. Its results are the values that other nodes use.
+ * `mapped` maps old values to new ones. */
+static mix_ir *extract(mix_ir *ir, const bool *known, const bool *wanted, int *mapped, int result_count) {
   mix_ir *part = mix_ir_new();
   if (!part) return NULL;
   part->name = "constants";
@@ -43,12 +43,12 @@ static mix_ir *extract(mix_ir *ir, const bool *known, const bool *wanted, int *t
     if (node->source) {
       value = mix_ir_add_constant(part, node->data, type.dtype, type.shape);
     } else {
-      for (int i = 0; i < node->input_count; i++) inputs[i] = there[node->inputs[i]];
+      for (int i = 0; i < node->input_count; i++) inputs[i] = mapped[node->inputs[i]];
       int copy = mix_ir_add(part, node->op, node->attributes, node->input_count, inputs, 1, &type);
       value = copy < 0 ? -1 : part->nodes[copy].first_output;
     }
     good = value >= 0;
-    there[node->first_output] = value;
+    mapped[node->first_output] = value;
     if (wanted[n]) part->results[part->result_count++] = value;
   }
   if (good) return part;
@@ -56,7 +56,7 @@ static mix_ir *extract(mix_ir *ir, const bool *known, const bool *wanted, int *t
   return NULL;
 }
 
-/* Runs the part; result r ends at r * PITCH of the buffer. */
+/* Runs the part. Result r is written at r * PITCH of the buffer. */
 static bool compute(const mix_ir *ir, mix_ir *part, int result_count, mix_buffer *buffer) {
   void **addresses = mix_calloc((size_t)result_count + 1, sizeof *addresses);
   if (!addresses) return mix_ir_free(part), false;
@@ -68,12 +68,12 @@ static bool compute(const mix_ir *ir, mix_ir *part, int result_count, mix_buffer
 
 bool mix_pass_constant_fold(mix_ir *ir) {
   if (ir->eager || !ir->evaluate) return true;
-  bool *known = mix_ir_alloc(ir, (size_t)ir->node_count + 1); /* constants and what folds */
-  bool *wanted =
-      mix_ir_alloc(ir, (size_t)ir->node_count + 1); /* folds, and something that does not needs it */
-  bool *condition = mix_ir_conditions(ir);          /* is computed in the run */
-  int *there = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->value_count + 1));
-  if (!known || !wanted || !condition || !there) return false;
+  bool *known = mix_ir_alloc(ir, (size_t)ir->node_count + 1); /* constants, and nodes that fold */
+  /* folds, and is needed by a result, a variable or a node that does not fold */
+  bool *wanted = mix_ir_alloc(ir, (size_t)ir->node_count + 1);
+  bool *condition = mix_ir_conditions(ir); /* a guard stays a computed value */
+  int *mapped = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->value_count + 1));
+  if (!known || !wanted || !condition || !mapped) return false;
   for (int n = 0; n < ir->node_count; n++) {
     const mix_ir_node *node = &ir->nodes[n];
     known[n] = node->source == MIX_IR_CONSTANT ? bytes_of(ir, node->first_output) <= MAX_BYTES
@@ -89,7 +89,7 @@ bool mix_pass_constant_fold(mix_ir *ir) {
   if (!result_count) return true;
   mix_buffer *buffer = mix_buffer_new((size_t)result_count * PITCH);
   if (!buffer) return false;
-  mix_ir *part = extract(ir, known, wanted, there, result_count);
+  mix_ir *part = extract(ir, known, wanted, mapped, result_count);
   bool good = part && compute(ir, part, result_count, buffer) &&
               mix_reserve(&ir->held, &ir->held_capacity, ir->held_count + 1, sizeof *ir->held);
   if (!good) {

@@ -1,3 +1,5 @@
+/* cse: common subexpression elimination. Of several nodes with the same op, operands and attributes the first
+ * one stays. */
 #include "passes/passes.h"
 
 #include "ops/attributes.h"
@@ -57,7 +59,7 @@ bool mix_pass_cse(mix_ir *ir) {
     }
     for (int i = 0; i < node->output_count; i++)
       becomes[node->first_output + i] = ir->nodes[table[at] - 1].first_output + i;
-    ir->nodes[table[at] - 1].keep |= node->keep; /* "amp", which asks, stands before this pass */
+    ir->nodes[table[at] - 1].keep |= node->keep; /* "amp", the reader of `keep`, ran before this pass */
     node->dead = true;
   }
   for (int i = 0; i < ir->result_count; i++) ir->results[i] = becomes[ir->results[i]];

@@ -1,3 +1,4 @@
+/* dce: dead code elimination. Removes nodes that no result, variable or guard needs. */
 #include "passes/passes.h"
 
 bool mix_pass_dce(mix_ir *ir) {
@@ -8,7 +9,7 @@ bool mix_pass_dce(mix_ir *ir) {
     needed[mix_ir_producer(ir, ir->variables[i].exit)] = 1;
     if (ir->variables[i].guard >= 0) needed[mix_ir_producer(ir, ir->variables[i].guard)] = 1;
   }
-  /* Operands come before uses, so one sweep from the end reaches everything. */
+  /* Operands come before uses, so one backward scan marks everything reachable. */
   for (int n = ir->node_count - 1; n >= 0; n--) {
     mix_ir_node *node = &ir->nodes[n];
     if (!needed[n]) {

@@ -1,22 +1,22 @@
-/* Excess precision, where jit_compile allows it: inside a program a 16-bit value that is not stored stays
- * float32, and an epilogue reads the product's own float32 sums. Casts to 16 bits and back vanish with it.
- * Every rounding that is left out is one that the bound of the rounded form counts, so that the bound gets
- * smaller (docs/NUMERICS.md).
+/* excess_precision: keeps 16-bit values as float32 inside programs, where jit_compile allows it. Values that
+ * are not stored stay float32, and an epilogue reads the float32 sums of its product. Casts to 16 bits and
+ * back disappear. Each omitted rounding is one that the error bound of the rounded form counts, so the bound
+ * only shrinks (docs/NUMERICS.md).
  *
- * What decides sees the numbers of the rounded form: behind finite checks (the loss scale must see that
- * float16 overflowed), comparisons and whatever jumps, every element-wise value keeps its own dtype, through
- * as many programs as there are. */
+ * Discontinuous operations must see the rounded values: finite checks (the loss scale depends on float16
+ * overflow), comparisons, casts to integers, floor and the like. Every element-wise value that feeds one
+ * keeps its own dtype, across any number of programs. */
 #include "passes/passes.h"
 #include "tensor/type.h"
 
-typedef struct excess {
+typedef struct analysis {
   mix_ir *ir;
-  bool *decides; /* by value: something that decides hangs on it */
-  bool *reg;     /* scratch, by register of the program at hand */
-} excess;
+  bool *exact; /* by value: feeds a discontinuous operation */
+  bool *reg;   /* scratch, by register of the current program */
+} analysis;
 
-/* Does the result jump where the operand moves a little? */
-static bool jumps(const mix_instruction *instruction) {
+/* Can a small change of an operand make the result jump? */
+static bool is_discontinuous(const mix_instruction *instruction) {
   switch (instruction->opcode) {
   case MIX_OPCODE_CAST:
   case MIX_OPCODE_IS_FINITE:
@@ -38,34 +38,35 @@ static bool jumps(const mix_instruction *instruction) {
   }
 }
 
-/* Hands elements on, or adds them: what decides on its results decides on its operands. */
-static bool hands_on(const mix_op *op) {
+/* Moves or adds elements: if a result feeds a discontinuous operation, so do the operands. */
+static bool propagates(const mix_op *op) {
   return (op->flags & MIX_OP_VIEW) || op == &mix_op_transpose || op == &mix_op_broadcast_to ||
          op == &mix_op_concat || op == &mix_op_slice || op == &mix_op_pad || op == &mix_op_add_n ||
          op == &mix_op_gather;
 }
 
-/* Registers of the program that something that decides hangs on, and with them values that it loads. */
-static void mark_registers(excess *x, const mix_ir_node *node) {
+/* Marks the registers of the program that feed a discontinuous operation, and the values that it loads into
+ * them. */
+static void mark_registers(analysis *x, const mix_ir_node *node) {
   const mix_program *program = node->program;
   int loads = program->load_count, count = loads + program->instruction_count;
   for (int r = 0; r < count; r++) x->reg[r] = false;
   for (int i = 0; i < program->store_count; i++)
-    if (x->decides[node->first_output + program->stores[i].output]) x->reg[program->stores[i].reg] = true;
+    if (x->exact[node->first_output + program->stores[i].output]) x->reg[program->stores[i].reg] = true;
   if (program->reduction == MIX_REDUCE_ALL_FINITE) x->reg[program->reduced] = true;
   for (int i = program->instruction_count - 1; i >= 0; i--) {
     const mix_instruction *instruction = &program->instructions[i];
-    if (!x->reg[loads + i] && !jumps(instruction)) continue;
+    if (!x->reg[loads + i] && !is_discontinuous(instruction)) continue;
     for (int k = 0; k < mix_opcode_operands(instruction->opcode); k++)
       x->reg[instruction->operands[k]] = true;
   }
   for (int l = 0; l < loads; l++)
     if (x->reg[l] && program->loads[l].input != MIX_FROM_ACCUMULATOR)
-      x->decides[node->inputs[program->loads[l].input]] = true;
+      x->exact[node->inputs[program->loads[l].input]] = true;
 }
 
-/* What is stored or reduced has its own dtype; the rest of 16 bits becomes float32. */
-static bool widen(excess *x, mix_ir_node *node) {
+/* Changes 16-bit registers to float32, except those that are marked, stored or reduced. */
+static bool upcast_registers(analysis *x, mix_ir_node *node) {
   mix_ir *ir = x->ir;
   mix_program *program = node->program;
   int loads = program->load_count;
@@ -101,22 +102,22 @@ bool mix_pass_excess_precision(mix_ir *ir) {
     int count = program ? program->load_count + program->instruction_count : 0;
     if (count > registers) registers = count;
   }
-  excess x = {.ir = ir,
-              .decides = mix_ir_alloc(ir, (size_t)ir->value_count + 1),
-              .reg = mix_ir_alloc(ir, (size_t)registers + 1)};
-  if (!x.decides || !x.reg) return false;
-  for (int n = ir->node_count - 1; n >= 0; n--) { /* readers before what they read */
+  analysis x = {.ir = ir,
+                .exact = mix_ir_alloc(ir, (size_t)ir->value_count + 1),
+                .reg = mix_ir_alloc(ir, (size_t)registers + 1)};
+  if (!x.exact || !x.reg) return false;
+  for (int n = ir->node_count - 1; n >= 0; n--) { /* users before operands */
     mix_ir_node *node = &ir->nodes[n];
     if (node->dead || node->source) continue;
     if (node->program) {
       mark_registers(&x, node);
-      if (!widen(&x, node)) return false;
+      if (!upcast_registers(&x, node)) return false;
       continue;
     }
-    bool decides = node->op == &mix_op_all_finite;
-    for (int o = 0; o < node->output_count && hands_on(node->op); o++)
-      decides |= x.decides[node->first_output + o];
-    for (int i = 0; i < node->input_count && decides; i++) x.decides[node->inputs[i]] = true;
+    bool exact = node->op == &mix_op_all_finite;
+    for (int o = 0; o < node->output_count && propagates(node->op); o++)
+      exact |= x.exact[node->first_output + o];
+    for (int i = 0; i < node->input_count && exact; i++) x.exact[node->inputs[i]] = true;
   }
   return true;
 }

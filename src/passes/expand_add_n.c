@@ -1,15 +1,16 @@
-/* Sums of tensors (gradients that meet) as additions, which fuse with what makes and what reads them: in
- * order, in float32 for 16-bit numbers, rounded once at the end, as the op's own kernels do. */
+/* expand_add_n: turns add_n of floating tensors (gradients that meet) into additions, which can fuse with
+ * producers and users. As in the kernels of add_n, the sum is taken in order, in float32 for 16-bit operands,
+ * and rounded once at the end. */
 #include "passes/passes.h"
 
-enum { MAX = 8 }; /* more operands than a program should load */
+enum { MAX = 8 }; /* more operands than one program should load */
 
 static bool wanted(const mix_ir *ir, const mix_ir_node *node) {
   return !node->dead && !node->source && node->op == &mix_op_add_n && node->input_count >= 2 &&
          node->input_count <= MAX && mix_dtype_is_floating(ir->values[node->first_output].dtype);
 }
 
-/* The node becomes the last addition; those before it stand behind the array until it is put in order. */
+/* The node becomes the last addition. The others are added at the end of the array until it is sorted. */
 static bool as_additions(mix_ir *ir, int n) {
   mix_type type = ir->values[ir->nodes[n].first_output].type;
   if (type.dtype != MIX_FLOAT64) type.dtype = MIX_FLOAT32;

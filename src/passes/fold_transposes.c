@@ -1,7 +1,7 @@
-/* Transposes that cost nothing. One of a product's operand becomes the product's own flag, which packing
- * reads at no cost, where the backend sums in the same order either way; under jit_compile everywhere, and
- * one of the result turns the product round, for (A B)^T = B^T A^T. Two in a row become one, and one that
- * only moves dimensions of a single element is a reshape. */
+/* fold_transposes: removes transposes. A transpose of an operand of a matmul becomes a flag of the matmul,
+ * which packing applies at no cost. This requires that the backend sums in the same order either way, except
+ * under jit_compile. Under jit_compile a transpose of the result swaps the operands: (A B)^T = B^T A^T. Two
+ * transposes in a row are merged. One that only moves dimensions of size 1 becomes a reshape. */
 #include "backend/backend.h"
 #include "passes/passes.h"
 #include "tensor/shape.h"
@@ -19,7 +19,7 @@ static bool is_product(const mix_ir_node *node) {
          (node->op == &mix_op_matmul || node->op == &mix_op_batch_matmul);
 }
 
-/* Transposes each matrix of a batch, and nothing else. */
+/* Does it transpose each matrix of a batch and nothing else? */
 static bool transposes_matrices(const mix_ir *ir, const mix_ir_node *node) {
   int rank = ir->values[node->first_output].shape.rank;
   for (int i = 0; i < rank - 2; i++)
@@ -35,7 +35,7 @@ static bool set_flags(mix_ir *ir, mix_ir_node *node, bool transpose_a, bool tran
   return true;
 }
 
-/* Reads what the operand is a transpose of. */
+/* Reads the operand of the transpose instead, with the flag inverted. */
 static bool fold_operand(mix_ir *ir, int n, int operand) {
   mix_ir_node *node = &ir->nodes[n];
   const mix_ir_node *producer = &ir->nodes[mix_ir_producer(ir, node->inputs[operand])];
@@ -51,8 +51,7 @@ static bool fold_operand(mix_ir *ir, int n, int operand) {
   return set_flags(ir, node, then.transpose_a, then.transpose_b);
 }
 
-/* Transpose n of a product that nothing else reads: becomes the product of the operands in the other order.
- */
+/* Node n transposes a product that has no other use: it becomes the product with its operands swapped. */
 static bool transpose_product(mix_ir *ir, int n, const int *uses) {
   mix_ir_node *node = &ir->nodes[n];
   const mix_ir_node *product = &ir->nodes[mix_ir_producer(ir, node->inputs[0])];
@@ -70,7 +69,7 @@ static bool transpose_product(mix_ir *ir, int n, const int *uses) {
   return set_flags(ir, node, !attributes->transpose_b, !attributes->transpose_a);
 }
 
-/* Of a transpose of a transpose: one of what that reads. */
+/* A transpose of a transpose becomes one transpose. */
 static bool compose(mix_ir *ir, mix_ir_node *node) {
   const mix_ir_node *inner = &ir->nodes[mix_ir_producer(ir, node->inputs[0])];
   mix_transpose_attributes *attributes = mix_ir_alloc(ir, sizeof *attributes);
@@ -82,7 +81,7 @@ static bool compose(mix_ir *ir, mix_ir_node *node) {
   return true;
 }
 
-/* Do the dimensions of more than one element keep their order? */
+/* Do the dimensions larger than 1 keep their order? */
 static bool keeps_memory(const mix_ir *ir, const mix_ir_node *node) {
   mix_shape from = ir->values[node->inputs[0]].shape;
   int last = -1;

@@ -1,6 +1,6 @@
-/* Element-wise fusion: nodes over the same iteration space, under the same guard, join into one program when
- * no path leads out of the group and back in. A finite check may end a program, or a sum or mean of all
- * elements or of rows. */
+/* fuse: element-wise fusion. Nodes over the same iteration space and under the same guard join one program,
+ * unless a path leads out of the group and back in. A program may end in a finite check, or in a sum or mean
+ * of all elements or of rows. */
 #include "base/error.h"
 #include "passes/passes.h"
 #include "passes/rematerialize.h"
@@ -8,21 +8,21 @@
 
 enum { MAX_MEMBERS = 40, MAX_LOADS = 14, MAX_STORES = 14 };
 
-/* Groups stand in a topological order, each at a place of its own: what a group reads stands before it.
- * Joining two moves only those between them (Pearce and Kelly: A dynamic topological sort algorithm for
+/* Groups are kept in topological order, each at its own position: a group stands after what it reads. Joining
+ * two groups moves only those between them (Pearce and Kelly: A dynamic topological sort algorithm for
  * directed acyclic graphs, ACM JEA 11, 2006, with one edge contracted). */
 typedef struct groups {
   mix_ir *ir;
-  int *root;        /* union-find parent by node */
-  int *next, *last; /* members of a group as a list from its root */
-  int *size;        /* by root: members */
-  bool *reduces;    /* by root: holds a finite check or a sum */
-  int *place, *at;  /* place by root; root by place, -1: none */
-  int *seen;        /* by root: the search that met it last */
+  int *root;               /* by node: union-find parent */
+  int *next, *last;        /* members of a group, as a list from its root */
+  int *size;               /* by root: number of members */
+  bool *reduces;           /* by root: contains a finite check or a sum */
+  int *position, *root_at; /* position by root; root by position, -1: none */
+  int *seen;               /* by root: the latest search that visited it */
   int search;
   int *stack, *moved;
-  int *uses;        /* of values */
-  int *used_inside; /* of values: scratch, zero between uses */
+  int *uses;        /* by value */
+  int *used_inside; /* by value: scratch, zero between calls */
 } groups;
 
 static int find(groups *g, int n) {
@@ -38,13 +38,14 @@ static bool member(const mix_ir *ir, const mix_ir_node *node) {
   return mix_ir_fusable(node) || reduces(ir, node);
 }
 
-/* The iteration space of a node that can be a member. */
+/* The iteration space of a node that can join a group. */
 static mix_shape space_of(const mix_ir *ir, int n) {
   const mix_ir_node *node = &ir->nodes[n];
   return ir->values[reduces(ir, node) ? node->inputs[0] : node->first_output].shape;
 }
 
-/* Pushes the groups that group `from` reads and that stand behind group `a`; true if it reads `a` itself. */
+/* Pushes the groups that group `from` reads and that stand after group `a`. Returns true if it reads `a`
+ * itself. */
 static bool push_producers(groups *g, int from, int a, int *depth) {
   mix_ir *ir = g->ir;
   bool reads_a = false;
@@ -55,7 +56,7 @@ static bool push_producers(groups *g, int from, int a, int *depth) {
       if (value < 0) continue;
       int r = find(g, mix_ir_producer(ir, value));
       reads_a |= r == a;
-      if (r == from || g->place[r] <= g->place[a] || g->seen[r] == g->search) continue;
+      if (r == from || g->position[r] <= g->position[a] || g->seen[r] == g->search) continue;
       g->seen[r] = g->search;
       g->stack[(*depth)++] = r;
     }
@@ -63,8 +64,8 @@ static bool push_producers(groups *g, int from, int a, int *depth) {
   return reads_a;
 }
 
-/* Would joining a and the later b make a cycle: is there a path from a to b through a third group? Marks what
- * b needs of those between. */
+/* Would joining a and the later group b create a cycle, that is, is there a path from a to b through a third
+ * group? Marks the groups between them that b depends on. */
 static bool path_outside(groups *g, int a, int b) {
   int depth = 0;
   g->search++;
@@ -75,25 +76,26 @@ static bool path_outside(groups *g, int a, int b) {
   return false;
 }
 
-/* Between a and b: first what b needs, then the joined group (root `joined`), then the rest, each in its
- * former order. */
+/* Reorders the positions from a to b: first what b depends on, then the joined group (root `joined`), then
+ * the rest. Each part keeps its order. */
 static void reorder(groups *g, int a, int b, int joined) {
-  int first = g->place[a], last = g->place[b], count = 0, place = first;
+  int first = g->position[a], last = g->position[b], count = 0, position = first;
   for (int i = first + 1; i < last; i++) {
-    int r = g->at[i];
+    int r = g->root_at[i];
     if (r < 0) continue;
     if (g->seen[r] == g->search)
-      g->at[place] = r, g->place[r] = place, place++;
+      g->root_at[position] = r, g->position[r] = position, position++;
     else
       g->moved[count++] = r;
   }
-  g->at[place] = joined;
-  g->place[joined] = place++;
-  for (int i = 0; i < count; i++, place++) g->at[place] = g->moved[i], g->place[g->moved[i]] = place;
-  for (; place <= last; place++) g->at[place] = -1;
+  g->root_at[position] = joined;
+  g->position[joined] = position++;
+  for (int i = 0; i < count; i++, position++)
+    g->root_at[position] = g->moved[i], g->position[g->moved[i]] = position;
+  for (; position <= last; position++) g->root_at[position] = -1;
 }
 
-/* Distinct values that the joined group would read from outside. */
+/* Number of distinct values that the joined group would read from outside. */
 static int count_loads(groups *g, int a, int b) {
   mix_ir *ir = g->ir;
   int values[MAX_LOADS + 1], count = 0;
@@ -110,7 +112,7 @@ static int count_loads(groups *g, int a, int b) {
   return count;
 }
 
-/* Values of the joined group that something outside it would read. */
+/* Number of values of the joined group with users outside it. */
 static int count_stores(groups *g, int a, int b) {
   mix_ir *ir = g->ir;
   int count = 0;
@@ -126,7 +128,7 @@ static int count_stores(groups *g, int a, int b) {
   return count;
 }
 
-/* Does a member of b read the reduction of a, which is known only when its program has ended? */
+/* Does a member of b read the reduction of a? The reduction is known only when its program has ended. */
 static bool reads_reduction(groups *g, int a, int b) {
   mix_ir *ir = g->ir;
   for (int n = g->reduces[a] ? b : -1; n >= 0; n = g->next[n])
@@ -137,7 +139,7 @@ static bool reads_reduction(groups *g, int a, int b) {
   return false;
 }
 
-/* Is the value a product, perhaps reshaped? */
+/* Is the value a matmul, possibly reshaped? */
 static bool is_product(const mix_ir *ir, int value) {
   const mix_ir_node *producer = &ir->nodes[mix_ir_producer(ir, value)];
   if (producer->op == &mix_op_reshape && !producer->source)
@@ -145,8 +147,9 @@ static bool is_product(const mix_ir *ir, int value) {
   return !producer->source && (producer->op == &mix_op_matmul || producer->op == &mix_op_matmul_downcast);
 }
 
-/* Does the group read a product that nothing else reads? It will be that product's epilogue, which writes
- * what a sum then reads: no more bytes than a product written and read by a program with the sum. */
+/* Does the group read a product that has no other users? Then it becomes the epilogue of that product, and a
+ * sum reads what the epilogue stores. This moves no more bytes than a stored product read by a program that
+ * ends in the sum. */
 static bool ends_a_product(const groups *g, int root) {
   mix_ir *ir = g->ir;
   for (int n = root; n >= 0; n = g->next[n])
@@ -160,7 +163,7 @@ static bool ends_a_product(const groups *g, int root) {
   return false;
 }
 
-/* Integer divisions can fail, and have programs of their own. */
+/* Integer divisions can fail and stay in programs of their own. */
 static bool joins(const groups *g, int root) {
   return g->size[root] > 1 || !mix_ir_may_fail(g->ir, &g->ir->nodes[root]);
 }
@@ -169,7 +172,7 @@ static bool try_join(groups *g, int x, int y) {
   int a = find(g, x), b = find(g, y);
   mix_ir *ir = g->ir;
   if (a == b) return true;
-  if (g->place[b] < g->place[a]) {
+  if (g->position[b] < g->position[a]) {
     int t = a;
     a = b;
     b = t;
@@ -192,12 +195,12 @@ static bool try_join(groups *g, int x, int y) {
   return true;
 }
 
-/* What reads one variable element by element without a chain between (Lion's step and its momentum) shares
- * the load. */
+/* Joins nodes that read the same variable element by element but are not connected otherwise (Lion's step and
+ * its momentum), so that they share the load. */
 static bool join_readers(groups *g) {
   mix_ir *ir = g->ir;
-  int *reader = mix_ir_alloc(
-      ir, sizeof(int) * (size_t)(ir->value_count + 1)); /* of a variable: 1 + its first reader, -1 yet none */
+  /* 1 + the first reader of a variable; -1: no reader yet; 0: not a variable */
+  int *reader = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->value_count + 1));
   if (!reader) return false;
   for (int i = 0; i < ir->variable_count; i++)
     if (ir->values[ir->variables[i].entry].shape.rank > 0) reader[ir->variables[i].entry] = -1;
@@ -224,17 +227,17 @@ static bool groups_make(mix_ir *ir, groups *g) {
                 .size = mix_ir_alloc(ir, sizeof(int) * count),
                 .reduces = mix_ir_alloc(ir, sizeof(bool) * count),
                 .seen = mix_ir_alloc(ir, sizeof(int) * count),
-                .place = mix_ir_alloc(ir, sizeof(int) * count),
-                .at = mix_ir_alloc(ir, sizeof(int) * count),
+                .position = mix_ir_alloc(ir, sizeof(int) * count),
+                .root_at = mix_ir_alloc(ir, sizeof(int) * count),
                 .stack = mix_ir_alloc(ir, sizeof(int) * count),
                 .moved = mix_ir_alloc(ir, sizeof(int) * count),
                 .uses = mix_ir_uses(ir),
                 .used_inside = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->value_count + 1))};
-  if (!g->root || !g->next || !g->last || !g->size || !g->reduces || !g->seen || !g->place || !g->at ||
-      !g->stack || !g->moved || !g->uses || !g->used_inside)
+  if (!g->root || !g->next || !g->last || !g->size || !g->reduces || !g->seen || !g->position ||
+      !g->root_at || !g->stack || !g->moved || !g->uses || !g->used_inside)
     return false;
   for (int n = 0; n < ir->node_count; n++) {
-    g->root[n] = g->last[n] = g->place[n] = g->at[n] = n;
+    g->root[n] = g->last[n] = g->position[n] = g->root_at[n] = n;
     g->next[n] = -1;
     g->size[n] = 1;
     g->reduces[n] = reduces(ir, &ir->nodes[n]);
@@ -248,8 +251,7 @@ static bool groups_make(mix_ir *ir, groups *g) {
     }
   }
   if (!join_readers(g)) return false;
-  /* Scalar bookkeeping (iterations, loss scale, metrics) has no chain to follow: join whatever can be joined.
-   */
+  /* Scalar bookkeeping (iterations, loss scale, metrics) forms no chain: join whatever can be joined. */
   int scalar = -1;
   for (int n = 0; n < ir->node_count; n++) {
     if (!mix_ir_fusable(&ir->nodes[n]) || space_of(ir, n).rank != 0 || find(g, n) != n) continue;
@@ -260,8 +262,7 @@ static bool groups_make(mix_ir *ir, groups *g) {
 
 /* ---- programs ---- */
 
-/* Drops dimensions of one element and merges neighbours wherever every load steps through both as through
- * one. */
+/* Drops dimensions of size 1 and merges neighbours that every load steps through as one. */
 static void collapse(mix_program *program, mix_shape space) {
   int rank = 0;
   for (int d = 0; d < space.rank; d++) {
@@ -294,7 +295,7 @@ typedef struct building {
 static int member_list(groups *g, int root, int *members) {
   int count = 0;
   for (int n = root; n >= 0; n = g->next[n]) members[count++] = n;
-  for (int i = 1; i < count; i++) /* in order of the nodes, so that operands come first */
+  for (int i = 1; i < count; i++) /* node order, so that operands come first */
     for (int j = i; j > 0 && members[j - 1] > members[j]; j--) {
       int t = members[j];
       members[j] = members[j - 1];
@@ -309,8 +310,8 @@ static int load_register(building *b, int value) {
   return -1;
 }
 
-/* Emits the program of one group and the node that holds it; `becomes` maps old values to the node's results.
- */
+/* Emits the program of one group and the node that holds it. `becomes` maps old values to results of the
+ * node. */
 static bool emit(groups *g, int root, int *inside, int *value_register, int *becomes) {
   mix_ir *ir = g->ir;
   int members[MAX_MEMBERS], count = member_list(g, root, members);
@@ -380,7 +381,7 @@ static bool emit(groups *g, int root, int *inside, int *value_register, int *bec
   collapse(program, space);
   int guard = ir->nodes[root].guard_key;
   for (int m = 0; m < count; m++) ir->nodes[members[m]].dead = true;
-  if (!b->output_count) return true; /* nothing needs it, and "dce" is switched off */
+  if (!b->output_count) return true; /* unused, and "dce" is off */
   int fused = mix_ir_add(ir, &mix_op_fused, NULL, b->input_count, b->inputs, b->output_count, b->outputs);
   if (fused < 0) return false;
   ir->nodes[fused].program = program;
@@ -402,7 +403,8 @@ bool mix_pass_fuse(mix_ir *ir) {
   for (int v = 0; v < values; v++) becomes[v] = v;
   for (int n = 0; n < nodes; n++) {
     if (find(&g, n) != n || !member(ir, &ir->nodes[n])) continue;
-    /* Alone: its own kernel, but for the check of a product, which takes it as an epilogue. */
+    /* A reduction alone keeps its own kernel, except the finite check of a product, which becomes its
+     * epilogue. */
     const bool checks_product = mix_ir_finite_check(&ir->nodes[n]) && is_product(ir, ir->nodes[n].inputs[0]);
     if (reduces(ir, &ir->nodes[n]) && g.size[n] == 1 && !checks_product) {
       ir->nodes[n].guard = ir->nodes[n].guard_key;

@@ -1,25 +1,26 @@
-/* A program that reads a product over its whole space joins it: the kernel runs it over each block of the
- * result while that is in cache. It may end in a finite check: of a gradient, before its update. */
+/* fuse_epilogues: a program that reads a product over its whole space becomes the epilogue of the product.
+ * The kernel runs it on each block of the result while the block is in cache. It may end in a finite check,
+ * such as that of a gradient before its update. */
 #include "passes/passes.h"
 
 #include "tensor/shape.h"
 #include <string.h>
 
-/* One walk over the nodes in their order. A joined node takes the place of its program, so that the order
- * stays good but where the product's own result has a reader before that place: then the array is put in
- * order anew, and the walk begins again. A program that only tests the product, and reads nothing that comes
- * after it, leaves it where it stands: its operands live no longer for that. */
+/* One walk over the nodes in order. A fused node takes the position of its program, which keeps the order
+ * valid unless the product itself has a user before that position. In that case the array is sorted and the
+ * walk starts again. A program that only tests the product, and reads no later value, leaves it in place: its
+ * operands need not live longer. */
 typedef struct joining {
   mix_ir *ir;
-  int *uses, *first_use; /* by value: how many, and the first node among them */
+  int *uses, *first_use; /* by value: number of uses, and the first user */
   int *becomes;          /* by value */
-  int *seen, *stack;     /* by node: the search that met it last */
+  int *seen, *stack;     /* seen: by node, the latest search that visited it */
   int search;
   bool unordered;
 } joining;
 
-/* The product behind a value, through a reshape (of a Dense layer on more than two dimensions, of a Flatten's
- * gradient); -1: none. */
+/* The product behind a value, or -1. A reshape may stand between (a Dense layer on more than two dimensions,
+ * the gradient of Flatten). */
 static int product_behind(const mix_ir *ir, int value) {
   const mix_ir_node *producer = &ir->nodes[mix_ir_producer(ir, value)];
   if (producer->op == &mix_op_reshape && !producer->source) {
@@ -32,8 +33,8 @@ static int product_behind(const mix_ir *ir, int value) {
   return joins ? value : -1;
 }
 
-/* Pushes the producers of what the node reads, but for value `except`, that stand at `target` or behind it.
- */
+/* Pushes the producers of the node's operands that stand at `target` or later, except that of value
+ * `except`. */
 static void push_producers(joining *j, int n, int except, int target, int *depth) {
   const mix_ir_node *node = &j->ir->nodes[n];
   for (int i = -1; i < node->input_count; i++) {
@@ -46,7 +47,7 @@ static void push_producers(joining *j, int n, int except, int target, int *depth
   }
 }
 
-/* Does any input of node `from` other than through value `except` depend on node `target`? */
+/* Does any operand of node `from`, other than value `except`, depend on node `target`? */
 static bool depends(joining *j, int from, int except, int target) {
   int depth = 0;
   j->search++;
@@ -59,8 +60,7 @@ static bool depends(joining *j, int from, int except, int target) {
   return false;
 }
 
-/* The next load after `load` that is a whole product, which nothing else that the program reads depends on;
- * -1: none. */
+/* The next load after `load` that is a whole product on which no other load of the program depends, or -1. */
 static int product_load(joining *j, int fused_index, mix_shape space, int load) {
   const mix_ir *ir = j->ir;
   const mix_ir_node *fused = &ir->nodes[fused_index];
@@ -73,14 +73,14 @@ static int product_load(joining *j, int fused_index, mix_shape space, int load) 
   return -1;
 }
 
-/* The program's space as rows and columns of the product: whole rows merge, or are split again, where every
- * load lets them. */
+/* Rewrites the loads over the rows and columns of the product. Whole rows merge or split where the strides of
+ * every load allow it. */
 static bool as_matrix(const mix_program *old, int64_t rows, int64_t columns, mix_program_load *loads) {
   for (int l = 0; l < old->load_count; l++) {
     const int64_t *s = old->loads[l].strides;
     loads[l] = old->loads[l];
     memset(loads[l].strides, 0, sizeof loads[l].strides);
-    if (old->rank == 1) /* one element after the other, or the same for all */
+    if (old->rank == 1) /* contiguous, or one element broadcast */
       loads[l].strides[0] = columns == 1 || rows > 1 ? s[0] * columns : 0, loads[l].strides[1] = s[0];
     else
       loads[l].strides[0] = s[0], loads[l].strides[1] = s[1];
@@ -107,7 +107,7 @@ mix_program *mix_epilogue_program(mix_ir *ir, const mix_program *old, int load, 
   return program;
 }
 
-/* Readers of `old` read `fresh`, which stands at node `at`. */
+/* Users of `old` now read `fresh`, which node `at` defines. */
 static void replace(joining *j, int old, int fresh, int own_uses, int at) {
   j->becomes[old] = fresh;
   j->uses[fresh] = j->uses[old] - own_uses;
@@ -121,7 +121,7 @@ static bool known_before(const mix_ir *ir, int count, const int *values, int nod
   return true;
 }
 
-/* False: out of memory. *joined says whether the program took the product. */
+/* False: out of memory. *joined says whether the epilogue was fused. */
 static bool join(joining *j, int fused_index, int load, bool *joined) {
   mix_ir *ir = j->ir;
   mix_ir_node fused = ir->nodes[fused_index];
@@ -164,7 +164,7 @@ static bool join(joining *j, int fused_index, int load, bool *joined) {
   return true;
 }
 
-/* The space of a program: what it stores has that shape, of what it only tests the largest operand. */
+/* The iteration space of a program: the shape of its stores, or of its largest operand if it only tests. */
 static mix_shape space_of(const mix_ir *ir, const mix_ir_node *fused) {
   const mix_program *program = fused->program;
   if (program->store_count) return ir->values[fused->first_output + program->stores[0].output].shape;
@@ -176,7 +176,7 @@ static mix_shape space_of(const mix_ir *ir, const mix_ir_node *fused) {
   return space;
 }
 
-/* Joins the program to the first product that takes it. */
+/* Fuses the program into the first product that accepts it. */
 static bool try_products(joining *j, int n) {
   mix_ir *ir = j->ir;
   const mix_ir_node *fused = &ir->nodes[n];
@@ -193,7 +193,7 @@ static bool try_products(joining *j, int n) {
 
 static bool tables_make(mix_ir *ir, joining *j) {
   int values = ir->value_count, nodes = ir->node_count;
-  for (int n = 0; n < ir->node_count; n++) /* room for the results of joined nodes */
+  for (int n = 0; n < ir->node_count; n++) /* space for the results of fused nodes */
     if (ir->nodes[n].op == &mix_op_fused) values += ir->nodes[n].output_count + 1, nodes++;
   *j = (joining){.ir = ir,
                  .uses = mix_ir_alloc(ir, sizeof(int) * (size_t)(values + 1)),

@@ -1,4 +1,4 @@
-/* What several passes ask of a graph, and which passes are switched off. */
+/* Helpers that several passes share, and the list of disabled passes. */
 #include "passes/passes.h"
 
 #include <stdlib.h>

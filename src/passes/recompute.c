@@ -1,8 +1,8 @@
-/* Before fusing: what a sum over all elements is taken of, and what is needed again once the sum is known,
- * would have to be stored between two programs (Lamb's step, whose norm scales it). Where it comes from few
- * element-wise operations it is computed twice instead: once in the program that ends in the sum and writes
- * nothing, once in the update, which stays one pass over its operands. The bits are the same: the same
- * operations on the same elements. */
+/* Recomputation before fusion. A value that is summed over all elements and used again after the sum would
+ * have to be stored between two programs (Lamb's step, which its norm scales). If few element-wise operations
+ * produce it, it is computed twice instead: in a program that ends in the sum and stores nothing, and in the
+ * update, which stays a single pass over its operands. The bits are the same: the same operations on the same
+ * elements. */
 #include "passes/passes.h"
 #include "passes/rematerialize.h"
 #include "tensor/shape.h"
@@ -12,7 +12,7 @@ enum { MAX_RECOMPUTED = 24 };
 typedef struct cone {
   mix_ir *ir;
   mix_shape space;
-  int nodes[MAX_RECOMPUTED], count; /* element-wise nodes of the space that the sum's operand comes from */
+  int nodes[MAX_RECOMPUTED], count; /* element-wise nodes of that space that produce the operand of the sum */
 } cone;
 
 static bool holds(const cone *c, int n) {
@@ -21,7 +21,7 @@ static bool holds(const cone *c, int n) {
   return false;
 }
 
-/* False where there are too many. */
+/* Collects the producers of `value`. False: there are too many. */
 static bool collect(cone *c, int value) {
   mix_ir *ir = c->ir;
   int n = mix_ir_producer(ir, value);
@@ -35,8 +35,8 @@ static bool collect(cone *c, int value) {
   return true;
 }
 
-/* Does something outside the cone read part of it only when the sum is known? `after`: scratch, by node.
- * Operands stand before what reads them. */
+/* Does a node outside the cone that depends on the sum read part of the cone? `after`: scratch, by node.
+ * Operands come before uses. */
 static bool needed_after(const cone *c, int sum, bool *after) {
   mix_ir *ir = c->ir;
   for (int n = 0; n < ir->node_count; n++) {
@@ -62,7 +62,7 @@ static void sort(cone *c) {
     }
 }
 
-static bool compute_again(cone *c, int sum) {
+static bool recompute(cone *c, int sum) {
   mix_ir *ir = c->ir;
   int from[MAX_RECOMPUTED], to[MAX_RECOMPUTED];
   sort(c); /* operands first */
@@ -88,7 +88,7 @@ static bool compute_again(cone *c, int sum) {
 }
 
 bool mix_ir_recompute(mix_ir *ir) {
-  int count = ir->node_count; /* what is added needs no look, and stands behind */
+  int count = ir->node_count; /* added nodes come later and need no visit */
   bool any = false, *after = mix_ir_alloc(ir, sizeof *after * (size_t)(2 * count + 1));
   if (!after) return false;
   for (int n = 0; n < count; n++) {
@@ -97,8 +97,8 @@ bool mix_ir_recompute(mix_ir *ir) {
     if (!collect(&c, ir->nodes[n].inputs[0]) || !c.count || ir->node_count > 2 * count ||
         !needed_after(&c, n, after))
       continue;
-    if (!compute_again(&c, n)) return false;
+    if (!recompute(&c, n)) return false;
     any = true;
   }
-  return !any || (mix_ir_sort(ir) && mix_pass_dce(ir)); /* what the sum alone needed was needed once */
+  return !any || (mix_ir_sort(ir) && mix_pass_dce(ir)); /* what only the sum used is now dead */
 }

@@ -1,8 +1,9 @@
+/* Guards of nodes, and clones of cheap nodes, for element-wise fusion. */
 #include "passes/rematerialize.h"
 
 #include "tensor/shape.h"
 
-/* Consumers of each node, as linked lists that can grow while nodes are added. */
+/* Users of each node, as linked lists that can grow while nodes are added. */
 typedef struct use {
   int consumer, next;
 } use;
@@ -43,7 +44,7 @@ bool mix_ir_sum(const mix_ir *ir, const mix_ir_node *node) {
 static bool lists_build(mix_ir *ir, use_lists *lists) {
   int inputs = 0;
   for (int n = 0; n < ir->node_count; n++) inputs += ir->nodes[n].input_count + 1;
-  lists->node_capacity = ir->node_count * 2 + 64; /* clones are bounded by the room made here */
+  lists->node_capacity = ir->node_count * 2 + 64; /* the capacity bounds the number of clones */
   lists->use_capacity = inputs * 2 + 256;
   lists->first = mix_ir_alloc(ir, sizeof(int) * (size_t)lists->node_capacity);
   lists->uses = mix_ir_alloc(ir, sizeof(use) * (size_t)lists->use_capacity);
@@ -63,7 +64,7 @@ static bool lists_add(mix_ir *ir, use_lists *lists, int n) {
   return true;
 }
 
-/* Casts and products with a scalar: computing them again costs less than a trip through memory. */
+/* Casts and products with a scalar: recomputing them costs less than a store and a load. */
 static bool cheap(const mix_ir *ir, const mix_ir_node *node) {
   if (!mix_ir_fusable(node)) return false;
   int opcode = node->op->opcode, large = 0;
@@ -84,7 +85,7 @@ static void consumer_set_input(mix_ir *ir, int consumer, int from, int to) {
     if (node->inputs[i] == from) node->inputs[i] = to;
 }
 
-/* One clone of node n for its consumers under `key`. */
+/* One clone of node n for its users under guard `key`. */
 static bool clone_for_key(mix_ir *ir, use_lists *lists, int n, int key) {
   mix_ir_node node = ir->nodes[n];
   mix_type type = ir->values[node.first_output].type;
@@ -115,8 +116,8 @@ bool mix_ir_guard_keys(mix_ir *ir) {
   if (!lists_build(ir, &lists)) return false;
   int count = ir->node_count;
   int *key = mix_ir_alloc(ir, sizeof(int) * (size_t)(count + 1));
-  bool *pinned = mix_ir_alloc(
-      ir, sizeof(bool) * (size_t)(count + 1)); /* a result, an exit or a guard: has a use that is no node */
+  /* a result, an exit or a guard: has a use that is not a node */
+  bool *pinned = mix_ir_alloc(ir, sizeof(bool) * (size_t)(count + 1));
   if (!key || !pinned) return false;
   for (int n = 0; n < count; n++) key[n] = UNSET;
   for (int i = 0; i < ir->result_count; i++)
@@ -145,7 +146,7 @@ bool mix_ir_guard_keys(mix_ir *ir) {
         other = theirs;
     }
     if (other != UNSET && !pinned[n] && cheap(ir, &ir->nodes[n])) {
-      /* Keep the node for its consumers under no guard; each guard gets a clone of its own. */
+      /* The node keeps its users without a guard; each guard gets a clone of its own. */
       for (int u = lists.first[n]; u >= 0 && room_for_clone(ir, &lists);) {
         int theirs = ir->nodes[lists.uses[u].consumer].guard_key;
         if (theirs == NONE) {

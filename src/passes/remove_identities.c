@@ -1,8 +1,9 @@
+/* remove_identities: replaces identities and casts to the same dtype by their operands. */
 #include "passes/passes.h"
 
 #include "tensor/shape.h"
 
-/* The operand that the node passes on unchanged, -1 for any other node. */
+/* The operand that the node returns unchanged, or -1. */
 static int passed_on(const mix_ir *ir, const mix_ir_node *node) {
   if (!(node->op->flags & MIX_OP_ELEMENTWISE)) return -1;
   const mix_ir_value *in = &ir->values[node->inputs[0]], *out = &ir->values[node->first_output];
@@ -14,7 +15,7 @@ static int passed_on(const mix_ir *ir, const mix_ir_node *node) {
 
 bool mix_pass_remove_identities(mix_ir *ir) {
   int *becomes = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->value_count + 1));
-  bool *condition = mix_ir_conditions(ir); /* stays: a condition is computed */
+  bool *condition = mix_ir_conditions(ir); /* a guard stays a computed value */
   if (!becomes || !condition) return false;
   for (int v = 0; v < ir->value_count; v++) becomes[v] = v;
   for (int n = 0; n < ir->node_count; n++) {

@@ -1,13 +1,13 @@
-/* Cleaning of casts. A dtype embeds in another that holds all its values: infinities, NaN, subnormal numbers,
- * both zeros. Through such a dtype nothing is lost, so that x -> wide -> T is x -> T, and x itself where T is
- * its own dtype: a layer that is float32 between layers of 16 bits, the rewrite's casts beside those that the
- * graph has already. What only moves elements (a Flatten) may stand between. A cast that narrows loses
- * something, and stays: float32 -> float16 -> float32 is no pair. */
+/* simplify_casts: removes redundant casts. A dtype embeds in another that can represent all its values:
+ * infinities, NaN, subnormal numbers, both zeros. A cast through such a dtype loses nothing, so x -> wide ->
+ * T becomes x -> T, or x itself where T is its dtype. Examples are a float32 layer between 16-bit ones, and
+ * casts of the rewrite beside those of the graph. An op that only moves elements (Flatten) may stand between.
+ * A narrowing cast loses bits and stays: float32 -> float16 -> float32 is not redundant. */
 #include "passes/passes.h"
 
 #include "tensor/shape.h"
 
-/* Integers of so many bits besides the sign; floating dtypes hold all integers up to 2^mantissa. */
+/* Value bits of an integer dtype, without the sign. A floating dtype holds all integers up to 2^mantissa. */
 static int magnitude_bits(mix_dtype dtype) {
   switch (dtype) {
   case MIX_BOOL: return 1;
@@ -37,30 +37,30 @@ static bool is_cast(const mix_ir_node *node) {
   return !node->source && !node->dead && node->op->opcode == MIX_OPCODE_CAST;
 }
 
-/* Hands elements on as they are, at another place. */
+/* Moves elements without changing them. */
 static bool moves(const mix_ir_node *node) {
   return !node->source &&
          (node->op == &mix_op_reshape || node->op == &mix_op_transpose || node->op == &mix_op_broadcast_to);
 }
 
-/* The value that `value` is a cast of, through a dtype that loses nothing; -1: none. */
-static int widened(const mix_ir *ir, int value) {
+/* The value of which `value` is a lossless cast, or -1. */
+static int lossless_source(const mix_ir *ir, int value) {
   const mix_ir_node *node = &ir->nodes[mix_ir_producer(ir, value)];
   if (!is_cast(node)) return -1;
   return mix_dtype_embeds(ir->values[node->inputs[0]].dtype, ir->values[value].dtype) ? node->inputs[0] : -1;
 }
 
-/* cast(move(cast(x))) with x in the dtype of the result: the move alone, where nothing else reads what is
- * moved. */
+/* cast(move(cast(x))), where x has the dtype of the result, becomes move(x). The moved value must have no
+ * other use. */
 static bool move_narrow(mix_ir *ir, int n, const int *uses) {
   int moved = ir->nodes[n].inputs[0];
   const mix_ir_node *mover = &ir->nodes[mix_ir_producer(ir, moved)];
   if (!moves(mover) || uses[moved] != 1) return true;
-  int x = widened(ir, mover->inputs[0]);
+  int x = lossless_source(ir, mover->inputs[0]);
   if (x < 0 || ir->values[x].dtype != ir->values[ir->nodes[n].first_output].dtype) return true;
   mix_ir_node *node = &ir->nodes[n];
   const void *attributes = mover->attributes;
-  if (mover->op != &mix_op_transpose) { /* these name the dtype as well */
+  if (mover->op != &mix_op_transpose) { /* the attributes of the others hold the dtype too */
     mix_shape_attributes *copy = mix_ir_alloc(ir, sizeof *copy);
     if (!copy) return false;
     *copy = *(const mix_shape_attributes *)attributes;
@@ -76,14 +76,14 @@ static bool move_narrow(mix_ir *ir, int n, const int *uses) {
 bool mix_pass_simplify_casts(mix_ir *ir) {
   int *becomes = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->value_count + 1));
   int *uses = mix_ir_uses(ir);
-  bool *condition = mix_ir_conditions(ir); /* stays: a condition is computed */
+  bool *condition = mix_ir_conditions(ir); /* a guard stays a computed value */
   if (!becomes || !uses || !condition) return false;
   for (int v = 0; v < ir->value_count; v++) becomes[v] = v;
   for (int n = 0; n < ir->node_count; n++) {
     mix_ir_node *node = &ir->nodes[n];
     for (int i = 0; i < node->input_count; i++) node->inputs[i] = becomes[node->inputs[i]];
     if (!is_cast(node)) continue;
-    for (int x; (x = widened(ir, node->inputs[0])) >= 0;) node->inputs[0] = x;
+    for (int x; (x = lossless_source(ir, node->inputs[0])) >= 0;) node->inputs[0] = x;
     const mix_ir_value *from = &ir->values[node->inputs[0]], *to = &ir->values[node->first_output];
     if (from->dtype != to->dtype) {
       if (!move_narrow(ir, n, uses)) return false;

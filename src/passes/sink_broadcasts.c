@@ -1,9 +1,8 @@
-/* Programs broadcast by strides: an element-wise node that reads broadcast_to(x) reads x itself, and one that
- * reads a fill reads a scalar. A node whose operands are all smaller than its result is computed in their
- * shape and broadcast after: what comes down from a mean, fill -> reshape -> broadcast_to -> divide, becomes
- * one number, which "constant_fold" makes a constant. The bits are the same: the same operation on the same
- * elements, only not again and again. Operations whose bits depend on where an element stands keep their
- * shape. */
+/* sink_broadcasts: moves broadcasts after element-wise nodes. Programs broadcast by strides, so an
+ * element-wise node reads x instead of broadcast_to(x), and a scalar instead of a fill. A node whose operands
+ * are all smaller than its result is computed in their shape and broadcast afterwards. The gradient of a mean
+ * (fill -> reshape -> broadcast_to -> divide) thus becomes one number, which "constant_fold" evaluates. The
+ * bits do not change. Operations whose bits depend on the position of an element keep their shape. */
 #include "passes/passes.h"
 #include "passes/rematerialize.h"
 #include "tensor/convert.h"
@@ -11,7 +10,7 @@
 
 typedef struct broadcasting {
   mix_ir *ir;
-  int *scalar; /* by node: the constant that stands for a fill; 0: not made */
+  int *scalar; /* by node: the scalar constant of a fill; 0: not made yet */
 } broadcasting;
 
 static mix_ir_node *producer_of(const mix_ir *ir, int value) {
@@ -28,7 +27,7 @@ static void becomes_broadcast(mix_ir *ir, int n, int from, mix_shape_attributes 
   node->inputs[0] = from;
 }
 
-/* The value of a fill as a scalar constant; -1: out of memory. */
+/* The value of a fill as a scalar constant. -1: out of memory. */
 static int scalar_of_fill(broadcasting *b, int n) {
   if (b->scalar[n]) return b->scalar[n];
   const mix_shape_attributes *fill = b->ir->nodes[n].attributes;
@@ -41,7 +40,7 @@ static int scalar_of_fill(broadcasting *b, int n) {
   return b->scalar[n] = mix_ir_add_constant(b->ir, data, fill->dtype, (mix_shape){.rank = 0});
 }
 
-/* What an element-wise node may read instead of the value; -1: out of memory. */
+/* What an element-wise node can read instead of the value. -1: out of memory. */
 static int narrower(broadcasting *b, int value) {
   const mix_ir_node *producer = producer_of(b->ir, value);
   for (; producer->op == &mix_op_broadcast_to; producer = producer_of(b->ir, value))
@@ -51,9 +50,8 @@ static int narrower(broadcasting *b, int value) {
   return value;
 }
 
-/* Do the bits of an element depend on where it stands? Of fewer than eight all stand behind the last packet.
- */
-static bool depends_on_place(const mix_ir_node *node, mix_ir_value result) {
+/* Do the bits of an element depend on its position? With fewer than eight elements all are in the tail. */
+static bool depends_on_position(const mix_ir_node *node, mix_ir_value result) {
   return mix_opcode_has_tail(node->op->opcode) && result.dtype != MIX_FLOAT64 &&
          mix_shape_size(result.shape) >= 8;
 }
@@ -73,7 +71,7 @@ static bool narrow_node(broadcasting *b, int n) {
     for (int i = 0; i < count; i++) node->inputs[i] = inputs[i];
     return true;
   }
-  if (depends_on_place(node, result) && mix_shape_size(shape) != mix_shape_size(result.shape)) return true;
+  if (depends_on_position(node, result) && mix_shape_size(shape) != mix_shape_size(result.shape)) return true;
   mix_shape_attributes *attributes = mix_ir_alloc(ir, sizeof *attributes);
   int small = attributes ? mix_ir_add(ir, node->op, node->attributes, count, inputs, 1,
                                       &(mix_type){.dtype = result.dtype, .shape = shape})
@@ -85,7 +83,7 @@ static bool narrow_node(broadcasting *b, int n) {
   return true;
 }
 
-/* A reshape of what is the same everywhere is that under another shape; one of a scalar, its broadcast. */
+/* A reshape of a uniform value is the same value in another shape; a reshape of a scalar is its broadcast. */
 static bool reshape_uniform(broadcasting *b, int n) {
   mix_ir *ir = b->ir;
   const mix_ir_node *producer = producer_of(ir, ir->nodes[n].inputs[0]);
@@ -117,7 +115,7 @@ static bool reshape_uniform(broadcasting *b, int n) {
 }
 
 bool mix_pass_sink_broadcasts(mix_ir *ir) {
-  int count = ir->node_count; /* the nodes that are added stand behind and need no look */
+  int count = ir->node_count; /* added nodes come later and need no visit */
   broadcasting b = {.ir = ir, .scalar = mix_ir_alloc(ir, sizeof(int) * (size_t)(count + 1))};
   if (!b.scalar) return false;
   for (int n = 0; n < count; n++) {
@@ -129,7 +127,8 @@ bool mix_pass_sink_broadcasts(mix_ir *ir) {
       if (!narrow_node(&b, n)) return false;
     }
   }
-  /* What must be written out all the same is an identity over a larger space, which can join a program. */
+  /* A broadcast that must still be stored becomes an identity over the larger space, which can join a
+   * program. */
   for (int n = 0; n < ir->node_count; n++)
     if (!ir->nodes[n].dead && ir->nodes[n].op == &mix_op_broadcast_to) ir->nodes[n].op = &mix_op_identity;
   return mix_ir_sort(ir);

@@ -1,20 +1,21 @@
-/* Products of 16-bit matrices on a processor that multiplies none: it widens them to float32 while it packs
- * them, and packs what float32 reads in place. Where the backend says so (small products, which packing costs
- * most), a product reads the same numbers held as float32 and rounds its result: the cast that widens them
- * joins the program that makes them, and the copies of weights are kept so. The bits stay. Not under
- * jit_compile, which would take both casts for superfluous, and not in graphs that run once. */
+/* upcast_matmul: on processors without 16-bit matrix multiplication. There a 16-bit product upcasts its
+ * operands to float32 while it packs them, although float32 operands could be read in place. Where the
+ * backend prefers it (small products, for which packing costs most), the product becomes matmul_downcast: it
+ * reads the same numbers as float32 and rounds its result. The upcasts join the programs that produce the
+ * operands, and cached copies of weights hold float32. The bits do not change. Not under jit_compile, where
+ * excess_precision would drop both casts, and not in eager graphs. */
 #include "backend/backend.h"
 #include "passes/passes.h"
 #include "tensor/type.h"
 
-static bool widens(const mix_ir *ir, const mix_ir_node *node) {
+static bool prefers_upcast(const mix_ir *ir, const mix_ir_node *node) {
   if (node->dead || node->source || node->program || node->op != &mix_op_matmul) return false;
   const mix_product product = mix_ir_product(ir, node);
   return mix_dtype_is_16_bit(product.dtype) && mix_backend_current()->prefers_upcast(&product);
 }
 
-/* The value as float32, made once; -1 with the error recorded. */
-static int widened(mix_ir *ir, int value, int *wide, const char *scope) {
+/* The value as float32; the cast is made once. -1 with the error recorded. */
+static int upcast(mix_ir *ir, int value, int *wide, const char *scope) {
   if (wide[value] >= 0) return wide[value];
   mix_cast_attributes *attributes = mix_ir_alloc(ir, sizeof *attributes);
   if (!attributes) return -1;
@@ -33,14 +34,14 @@ bool mix_pass_upcast_matmul(mix_ir *ir) {
   if (!wide) return false;
   for (int v = 0; v < values; v++) wide[v] = -1;
   for (int n = 0; n < nodes; n++) {
-    if (!widens(ir, &ir->nodes[n])) continue;
+    if (!prefers_upcast(ir, &ir->nodes[n])) continue;
     const mix_matmul_attributes *narrow = ir->nodes[n].attributes;
     mix_matmul_attributes *attributes = mix_ir_alloc(ir, sizeof *attributes);
     if (!attributes) return false;
     *attributes = (mix_matmul_attributes){narrow->transpose_a, narrow->transpose_b,
                                           ir->values[ir->nodes[n].inputs[0]].dtype};
     for (int i = 0; i < 2; i++) {
-      int operand = widened(ir, ir->nodes[n].inputs[i], wide, ir->nodes[n].scope);
+      int operand = upcast(ir, ir->nodes[n].inputs[i], wide, ir->nodes[n].scope);
       if (operand < 0) return false;
       ir->nodes[n].inputs[i] = operand;
     }

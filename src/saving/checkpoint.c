@@ -1,3 +1,4 @@
+/* Checkpoints: collects, applies, writes and reads the state of a training run. */
 #include "saving/checkpoint.h"
 
 #include "base/alloc.h"
@@ -42,7 +43,7 @@ mix_checkpoint *mix_checkpoint_with(const mix_checkpoint_options *given) {
   checkpoint->optimizer = mix_retain(options.optimizer);
   checkpoint->variables = mix_retain(options.variables);
   checkpoint->only_newest = options.only_newest;
-  checkpoint->newest = checkpoint->former = -1;
+  checkpoint->newest = checkpoint->previous = -1;
   if (checkpoint->folder) return mix_scoped(checkpoint);
   mix_release(checkpoint);
   return NULL;
@@ -54,7 +55,7 @@ static bool given(const mix_checkpoint *checkpoint, const char *call) {
   return !mix_failed();
 }
 
-/* ---- values of one's own ---- */
+/* ---- values of the user ---- */
 
 static int value_named(const mix_checkpoint *checkpoint, const char *name) {
   for (int i = 0; i < checkpoint->value_count; i++)
@@ -67,9 +68,9 @@ static bool set_value(mix_checkpoint *checkpoint, const char *name, mix_tensor *
   if (i < 0) {
     const char *kept = mix_intern(name);
     if (!kept ||
-        !mix_reserve(&checkpoint->value_names, &checkpoint->name_room, checkpoint->value_count + 1,
+        !mix_reserve(&checkpoint->value_names, &checkpoint->name_capacity, checkpoint->value_count + 1,
                      sizeof *checkpoint->value_names) ||
-        !mix_reserve(&checkpoint->values, &checkpoint->value_room, checkpoint->value_count + 1,
+        !mix_reserve(&checkpoint->values, &checkpoint->value_capacity, checkpoint->value_count + 1,
                      sizeof *checkpoint->values))
       return false;
     i = checkpoint->value_count++;
@@ -175,13 +176,15 @@ bool mix_checkpoint_write(mix_checkpoint *checkpoint, mix_archive *archive, int6
   bool done = path && mix_archive_save(archive, path, "checkpoint");
   mix_free(path);
   if (!done) return false;
-  if (number != checkpoint->newest) checkpoint->former = checkpoint->newest;
+  if (number != checkpoint->newest) checkpoint->previous = checkpoint->newest;
   checkpoint->newest = number;
-  mix_checkpoint_folder_prune(checkpoint->folder, number, checkpoint->only_newest ? -1 : checkpoint->former);
+  mix_checkpoint_folder_prune(checkpoint->folder, number,
+                              checkpoint->only_newest ? -1 : checkpoint->previous);
   return true;
 }
 
-/* NULL without an error where the file is damaged: a warning, and *damaged tells of the first such file. */
+/* NULL without an error if the file is damaged: logs a warning, and `damaged` keeps the message of the first
+ * such file. */
 static mix_archive *try_file(const mix_checkpoint *checkpoint, int64_t number, char *damaged, size_t size) {
   char *path = mix_checkpoint_folder_path(checkpoint->folder, number), message[1024];
   mix_archive *archive = path ? mix_archive_load(path) : NULL;
@@ -206,25 +209,26 @@ mix_archive *mix_checkpoint_read(mix_checkpoint *checkpoint, int64_t *number) {
              checkpoint->folder);
   if (!archive || mix_failed()) return NULL;
   *number = checkpoint->newest = limit;
-  checkpoint->former = mix_checkpoint_folder_newest(checkpoint->folder, limit, "checkpoint");
+  checkpoint->previous = mix_checkpoint_folder_newest(checkpoint->folder, limit, "checkpoint");
   return archive;
 }
 
-/* ---- for loops of one's own ---- */
+/* ---- for custom training loops ---- */
 
 mix_status mix_checkpoint_save(mix_checkpoint *checkpoint, int64_t step, mix_iterator *iterator) {
   if (!given(checkpoint, "checkpoint_save")) return mix_error();
   if (step < 0)
     return mix_fail_status(MIX_VALUE_ERROR, "checkpoint_save: step is %lld; expected 0 or more",
                            (long long)step);
-  int64_t there = checkpoint->newest < 0
-                      ? mix_checkpoint_folder_newest(checkpoint->folder, INT64_MAX, "checkpoint_save")
-                      : -1;
-  if (there >= 0)
+  int64_t existing = checkpoint->newest < 0
+                         ? mix_checkpoint_folder_newest(checkpoint->folder, INT64_MAX, "checkpoint_save")
+                         : -1;
+  if (existing >= 0)
     return mix_fail_status(
         MIX_VALUE_ERROR,
-        "checkpoint_save: %s holds checkpoint-%lld.npz of another run; restore it, or name another folder: it is not overwritten",
-        checkpoint->folder, (long long)there);
+        "checkpoint_save: %s holds checkpoint-%lld.npz of another run; restore it, or name another folder: "
+        "it is not overwritten",
+        checkpoint->folder, (long long)existing);
   MIX_SCOPE {
     mix_archive *archive = mix_checkpoint_collect(checkpoint);
     if (archive && iterator)
@@ -273,6 +277,6 @@ int64_t mix_checkpoint_latest(const char *folder) {
 mix_status mix_checkpoint_delete(mix_checkpoint *checkpoint) {
   if (!given(checkpoint, "checkpoint_delete")) return mix_error();
   mix_checkpoint_folder_remove(checkpoint->folder);
-  checkpoint->newest = checkpoint->former = -1;
+  checkpoint->newest = checkpoint->previous = -1;
   return MIX_OK;
 }

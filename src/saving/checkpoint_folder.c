@@ -1,3 +1,4 @@
+/* The files of a checkpoint folder. */
 #include "saving/checkpoint_folder.h"
 
 #include "base/alloc.h"
@@ -15,7 +16,7 @@
 #define SUFFIX ".npz"
 #define PART SUFFIX ".part-"
 
-/* The number of a checkpoint's name; -1: another name. `*rest`: what follows the number. */
+/* The number in a checkpoint's file name; -1: another name. `*rest` is what follows the number. */
 static int64_t number_of(const char *name, const char **rest) {
   size_t prefix = sizeof PREFIX - 1;
   if (strncmp(name, PREFIX, prefix) != 0 || name[prefix] < '0' || name[prefix] > '9') return -1;
@@ -54,7 +55,7 @@ char *mix_checkpoint_folder_path(const char *folder, int64_t number) {
   return mix_path_join(folder, name);
 }
 
-/* Is it the unfinished file of a process that is no more? */
+/* True for a part file whose process no longer exists. */
 static bool abandoned(const char *name) {
   const char *rest;
   if (number_of(name, &rest) < 0 || strncmp(rest, PART, sizeof PART - 1) != 0) return false;
@@ -75,5 +76,5 @@ void mix_checkpoint_folder_prune(const char *folder, int64_t keep, int64_t keep_
 
 void mix_checkpoint_folder_remove(const char *folder) {
   mix_checkpoint_folder_prune(folder, -1, -1);
-  (void)rmdir(folder); /* refuses where other files lie in it */
+  (void)rmdir(folder); /* fails if other files are in it */
 }

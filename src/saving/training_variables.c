@@ -1,3 +1,4 @@
+/* The variables of a training run as values of a checkpoint. */
 #include "saving/training_variables.h"
 
 #include "base/alloc.h"
@@ -31,7 +32,7 @@ json_t *mix_archive_get_json(mix_archive *archive, const char *name) {
   return json;
 }
 
-/* ---- which there are ---- */
+/* ---- collecting ---- */
 
 mix_list *mix_training_generators(mix_model *model) {
   mix_list *generators = mix_layer_generators(model->layer), *states = mix_list_new(0, NULL);
@@ -84,8 +85,8 @@ static const char *described(mix_dtype dtype, mix_shape shape, char *text, size_
   return text;
 }
 
-static bool take(mix_archive *archive, const char *group, int i, const char *theirs, mix_variable *variable,
-                 mix_list *values) {
+static bool read_value(mix_archive *archive, const char *group, int i, const char *theirs,
+                       mix_variable *variable, mix_list *values) {
   char name[NAME_MAX], ours[200], other[200];
   snprintf(name, sizeof name, "%s/%d", group, i);
   mix_tensor *value = mix_archive_get(archive, name);
@@ -94,12 +95,12 @@ static bool take(mix_archive *archive, const char *group, int i, const char *the
     mix_fail(MIX_FORMAT_ERROR, "%s: '%s' is missing", mix_archive_path(archive), name);
   else if (mix_tensor_dtype(value) != variable->dtype ||
            !mix_shape_equal(mix_tensor_shape(value), variable->shape))
-    mix_fail(
-        MIX_VALUE_ERROR,
-        "%s: '%s' is %s, in the checkpoint ('%s') %s; resume with the model, policy and optimizer that it was made with",
-        mix_archive_path(archive), variable->name,
-        described(variable->dtype, variable->shape, ours, sizeof ours), theirs,
-        described(mix_tensor_dtype(value), mix_tensor_shape(value), other, sizeof other));
+    mix_fail(MIX_VALUE_ERROR,
+             "%s: '%s' is %s, in the checkpoint ('%s') %s; "
+             "resume with the model, policy and optimizer that it was made with",
+             mix_archive_path(archive), variable->name,
+             described(variable->dtype, variable->shape, ours, sizeof ours), theirs,
+             described(mix_tensor_dtype(value), mix_tensor_shape(value), other, sizeof other));
   return !mix_failed() && mix_list_append(values, value) == MIX_OK;
 }
 
@@ -108,8 +109,9 @@ static const char *name_at(const json_t *names, int i) {
   return name ? name : "?";
 }
 
-/* Where the numbers differ, the first name that does, or is left over, says most. */
-static void fail_of_count(mix_archive *archive, const char *group, mix_list *variables, const json_t *names) {
+/* When the counts differ, reports the first name that differs. */
+static void fail_count_mismatch(mix_archive *archive, const char *group, mix_list *variables,
+                                const json_t *names) {
   int ours = mix_list_count(variables), theirs = (int)json_array_size(names), i = 0;
   while (i < ours && i < theirs &&
          !strcmp(mix_variable_name(mix_list_items(variables)[i]), name_at(names, i)))
@@ -127,14 +129,14 @@ bool mix_training_get(mix_archive *archive, const char *group, mix_list *variabl
   json_t *names = variables && values ? mix_archive_get_json(archive, name) : NULL;
   if (!names) return false;
   if (json_array_size(names) != (size_t)mix_list_count(variables))
-    fail_of_count(archive, group, variables, names);
+    fail_count_mismatch(archive, group, variables, names);
   for (int i = 0; i < mix_list_count(variables) && !mix_failed(); i++)
-    take(archive, group, i, name_at(names, i), mix_list_items(variables)[i], values);
+    read_value(archive, group, i, name_at(names, i), mix_list_items(variables)[i], values);
   json_decref(names);
   return !mix_failed();
 }
 
-/* ---- kinds ---- */
+/* ---- kind: layers, policies and optimizer ---- */
 
 static void append_layers(json_t *lines, mix_layer *layer, int depth) {
   char line[256];
@@ -168,7 +170,7 @@ bool mix_training_put_kind(mix_archive *archive, mix_model *model, mix_optimizer
   return mix_archive_put_json(archive, "kind", kind_of(model, optimizer));
 }
 
-/* The name of layer `index` of the walk; counts down. */
+/* The name of layer `index` in the order of the walk; decrements `*index` per layer. */
 static const char *layer_name_at(mix_layer *layer, int *index) {
   if ((*index)-- == 0) return layer->name;
   for (int i = 0; i < mix_list_count(layer->layers); i++) {

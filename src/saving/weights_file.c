@@ -1,4 +1,4 @@
-/* Weights as .npz archives. */
+/* Saves and loads a model's weights as .npz archives. */
 #include "model/model.h"
 
 #include "base/alloc.h"
@@ -27,7 +27,7 @@ mix_status mix_model_save_weights(mix_model *model, const char *path) {
   return mix_error();
 }
 
-/* The array for weight `index`: by its name, else by numpy.savez's number. */
+/* The array for weight `index`: by its name, else by numpy.savez's default name. */
 static mix_tensor *array_for(mix_npz *npz, const char *path, mix_variable *variable, int index) {
   char number[32];
   snprintf(number, sizeof number, "arr_%d", index);

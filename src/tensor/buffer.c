@@ -11,8 +11,8 @@ static void finalize(void *object) {
     mix_free_buffer(buffer->data, buffer->bytes);
 }
 
-/* The buffer may be handed out again, by another thread, as soon as the hook has it: only the owner is
- * touched after that. */
+/* The recycle hook may give the buffer to another thread at once, so only the owner is used after the
+ * call. */
 static bool recycle(void *object) {
   mix_buffer *buffer = object;
   if (!buffer->recycle) return false;

@@ -1,18 +1,19 @@
-/* Conversions between element types. IEEE 754-2019, 4.3.1 (round to nearest, ties to even). The 16-bit forms
- * are made with integer arithmetic and additions of normal numbers, so that a thread that flushes float32
- * subnormals gets the same bits. */
+/* Conversions between element types. IEEE 754-2019, 4.3.1 (round to nearest, ties to even). The 16-bit
+ * conversions use integer arithmetic and additions of normal numbers only, so flushing of float32
+ * subnormals does not change their results. */
 #include "tensor/convert.h"
 
 #include <math.h>
 
-/* Float16: 1 sign bit, 5 exponent bits (bias 15), 10 fraction bits. Written without branches, so that loops
- * over it vectorise. */
+/* Float16: 1 sign bit, 5 exponent bits (bias 15), 10 fraction bits. Branch-free, so that loops vectorize. */
 static inline float widen_f16(uint16_t h) {
   uint32_t magnitude = h & 0x7fffu, rebiased = (magnitude << 13) + (112u << 23);
   uint32_t special = (rebiased + (112u << 23)) |
-                     (magnitude > 0x7c00u ? 0x400000u : 0u); /* as F16C does: NaNs become quiet */
+                     /* As F16C does: NaNs become quiet. */
+                     (magnitude > 0x7c00u ? 0x400000u : 0u);
   uint32_t subnormal =
-      mix_float_bits(mix_bits_float(0x3f000000u + magnitude) - 0.5f); /* the last place of 0.5 is 2^-24 */
+      /* One unit in the last place of 0.5 is 2^-24. */
+      mix_float_bits(mix_bits_float(0x3f000000u + magnitude) - 0.5f);
   uint32_t bits = magnitude >= 0x7c00u ? special : magnitude < 0x400u ? subnormal : rebiased;
   return mix_bits_float(bits | (uint32_t)(h & 0x8000u) << 16);
 }
@@ -21,19 +22,21 @@ static inline uint16_t narrow_f16(float x) {
   uint32_t u = mix_float_bits(x), magnitude = u & 0x7fffffffu;
   uint32_t nan = 0x7e00u | (magnitude >> 13 & 0x3ffu);
   uint32_t normal = (magnitude + 0xfffu + (magnitude >> 13 & 1) - (112u << 23)) >> 13;
-  /* Below 2^-14: adding 0.5, whose last place is float16's smallest step 2^-24, rounds as wanted. */
+  /* Below 2^-14: one unit in the last place of 0.5 is 2^-24, float16's smallest step, so adding 0.5 rounds
+   * correctly. */
   float small = mix_bits_float(magnitude < 0x38800000u ? magnitude : 0u) + 0.5f;
   uint32_t subnormal = mix_float_bits(small) - 0x3f000000u;
   uint32_t finite = magnitude < 0x38800000u ? subnormal : normal;
   uint32_t large =
-      magnitude > 0x7f800000u ? nan : 0x7c00u; /* from 65520 on, the midpoint of 65504 and 65536, infinity */
+      /* Infinity from 65520 on, the midpoint of 65504 and 65536. */
+      magnitude > 0x7f800000u ? nan : 0x7c00u;
   return (uint16_t)((magnitude >= 0x477ff000u ? large : finite) | (u >> 16 & 0x8000u));
 }
 
 float mix_f16_to_f32(uint16_t h) { return widen_f16(h); }
 uint16_t mix_f32_to_f16(float x) { return narrow_f16(x); }
 
-/* A double to a 16-bit format of `fraction_bits`, with one rounding; `bias` is the format's. */
+/* Converts a double to a 16-bit format with one rounding. `bias` and `fraction_bits` describe the format. */
 static uint16_t narrow_f64(double x, int fraction_bits, int bias) {
   uint64_t u;
   memcpy(&u, &x, sizeof u);
@@ -41,13 +44,13 @@ static uint16_t narrow_f64(double x, int fraction_bits, int bias) {
            infinity = (uint16_t)((2u * (uint32_t)bias + 1) << fraction_bits);
   uint64_t fraction = u & ((UINT64_C(1) << 52) - 1);
   int exponent = (int)(u >> 52 & 0x7ff);
-  if (exponent == 0x7ff && fraction) /* a NaN stays one: the quiet bit is set */
+  if (exponent == 0x7ff && fraction) /* a NaN stays a NaN: set the quiet bit */
     return (uint16_t)(sign | infinity | 1u << (fraction_bits - 1) | fraction >> (52 - fraction_bits));
   exponent += bias - 1023;
   if (exponent > 2 * bias) return sign | infinity;
   if (exponent < -fraction_bits) return sign; /* less than half the smallest subnormal */
-  /* The implicit bit carries into the exponent field; a subnormal result shifts it right by what its exponent
-   * lacks. */
+  /* The implicit bit carries into the exponent field. For a subnormal result the significand is shifted
+   * right by the missing exponent range. */
   uint64_t significand = fraction | UINT64_C(1) << 52;
   int shift = 52 - fraction_bits;
   if (exponent < 1)
@@ -57,7 +60,7 @@ static uint16_t narrow_f64(double x, int fraction_bits, int bias) {
   uint64_t kept = significand >> shift, rest = significand & ((UINT64_C(1) << shift) - 1),
            half = UINT64_C(1) << (shift - 1);
   if (rest > half || (rest == half && (kept & 1)))
-    kept++; /* a carry out of the largest finite number makes infinity */
+    kept++; /* a carry out of the largest finite number gives infinity */
   return (uint16_t)(sign | kept);
 }
 
@@ -82,16 +85,16 @@ int64_t mix_wrap_integer(int64_t x, mix_dtype dtype) {
   }
 }
 
-/* The bits below float64's last place are gathered in it (round to odd), so that the later rounding to 8 or
- * 11 bits is the only one: Boldo and Melquiond, Emulation of a FMA and correctly rounded sums, IEEE
- * Transactions on Computers 57(4), 2008. */
+/* Round to odd: the bits below float64's last place are ORed into it, so that only the later rounding to 8
+ * or 11 bits counts. Boldo and Melquiond, Emulation of a FMA and correctly rounded sums, IEEE Transactions
+ * on Computers 57(4), 2008. */
 static double integer_to_odd(int64_t x) {
   uint64_t magnitude = x < 0 ? -(uint64_t)x : (uint64_t)x;
   if (magnitude >> 53) magnitude = (magnitude | ((magnitude & 0x7ff) != 0 ? 0x800u : 0u)) & ~UINT64_C(0x7ff);
   return x < 0 ? -(double)magnitude : (double)magnitude;
 }
 
-/* ---- one element: load as double or integer, store from either ---- */
+/* ---- single elements: load as double or integer, store from either ---- */
 
 typedef struct element {
   double (*load)(const void *data, int64_t i);
@@ -111,7 +114,7 @@ typedef struct element {
   static void name##_store(void *data, int64_t i, double x) { ((type *)data)[i] = narrowed; }                \
   static void name##_store_integer(void *data, int64_t i, int64_t x) { ((type *)data)[i] = integer; }
 
-/* Through int64, then wrapped to the width, as registers of fused programs hold integers. */
+/* Via int64, then wrapped to the width, as in the integer registers of fused programs. */
 #define INTEGER_ELEMENT(name, type)                                                                          \
   static double name##_load(const void *data, int64_t i) { return (double)((const type *)data)[i]; }         \
   static int64_t name##_load_integer(const void *data, int64_t i) {                                          \
@@ -144,7 +147,7 @@ static const element elements[MIX_DTYPE_COUNT] = {
 };
 #undef ROW
 
-/* NULL for dtypes that are only names, of which there is no data. */
+/* NULL for dtypes that exist only as names and have no data. */
 static inline const element *element_of(mix_dtype dtype) {
   return (unsigned)dtype < MIX_DTYPE_COUNT && elements[dtype].load ? &elements[dtype] : NULL;
 }
@@ -201,7 +204,7 @@ LOOP(i64_to_i32, int64_t, int32_t, (int32_t)x)
 
 typedef void (*array_loop)(const void *restrict source, void *restrict result, int64_t count);
 
-/* [source][result]; the pairs that training uses. All others go element by element. */
+/* [source][result]: the pairs that occur in training. All others are converted element by element. */
 static const array_loop loops[MIX_DTYPE_COUNT][MIX_DTYPE_COUNT] = {
     [MIX_FLOAT16] = {[MIX_FLOAT32] = f16_to_f32, [MIX_FLOAT64] = f16_to_f64, [MIX_BFLOAT16] = f16_to_bf16},
     [MIX_BFLOAT16] = {[MIX_FLOAT32] = bf16_to_f32, [MIX_FLOAT64] = bf16_to_f64, [MIX_FLOAT16] = bf16_to_f16},

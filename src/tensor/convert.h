@@ -1,4 +1,5 @@
-/* Conversions between element types: correctly rounded (nearest, ties to even), overflow to infinity, NaN stays NaN. */
+/* Conversions between element types. Rounding is to nearest, ties to even; overflow gives infinity; NaN
+ * stays NaN. */
 #ifndef MIX_TENSOR_CONVERT_H
 #define MIX_TENSOR_CONVERT_H
 
@@ -8,7 +9,8 @@
 static inline uint32_t mix_float_bits(float x) { uint32_t u; memcpy(&u, &x, sizeof u); return u; }
 static inline float mix_bits_float(uint32_t u) { float x; memcpy(&x, &u, sizeof x); return x; }
 
-/* NaNs keep their sign and the leading bits of their payload and become quiet; the results do not depend on the flushing of subnormals. */
+/* NaNs keep their sign and the leading bits of their payload and become quiet. The flushing of subnormals
+ * does not affect the results. */
 float mix_f16_to_f32(uint16_t h);
 uint16_t mix_f32_to_f16(float x);
 uint16_t mix_f64_to_f16(double x); /* one rounding, not two */
@@ -16,22 +18,26 @@ uint16_t mix_f64_to_bf16(double x);
 static inline float mix_bf16_to_f32(uint16_t b) { return mix_bits_float((uint32_t)b << 16); }
 static inline uint16_t mix_f32_to_bf16(float x) {
   uint32_t u = mix_float_bits(x);
-  if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)((u >> 16) | 0x40); /* a NaN stays one: set the quiet bit */
+  /* A NaN stays a NaN: set the quiet bit. */
+  if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)((u >> 16) | 0x40);
   return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1)) >> 16);
 }
-/* float to integer as kernels do it: toward zero, saturating, NaN gives 0. */
+/* float to integer as in the kernels: toward zero, saturating, NaN gives 0. */
 int64_t mix_f64_to_i64(double x);
-/* An integer cut to the width of an integer dtype (two's complement). */
+/* An integer truncated to the width of an integer dtype (two's complement). */
 int64_t mix_wrap_integer(int64_t x, mix_dtype dtype);
 
-/* One element as double / int64, and back with one rounding. A floating value becomes an integer through mix_f64_to_i64, then
- * mix_wrap_integer, as in a register of a fused program; a bool by != 0 (NaN is true). Dtypes that are names only load as NaN or 0. */
+/* One element as double or int64, and back with one rounding. A floating value becomes an integer by
+ * mix_f64_to_i64 and then mix_wrap_integer, as in a register of a fused program. It becomes a bool by != 0
+ * (NaN is true). Dtypes that exist only as names load as NaN or 0. */
 double mix_load_double(const void *data, mix_dtype dtype, int64_t index);
 int64_t mix_load_integer(const void *data, mix_dtype dtype, int64_t index);
 void mix_store_double(void *data, mix_dtype dtype, int64_t index, double value);
-void mix_store_integer(void *data, mix_dtype dtype, int64_t index, int64_t value); /* correctly rounded to floating dtypes */
-/* Arrays; the same results. Source and result must not overlap unless they have the same dtype. */
-void mix_convert(const void *source, mix_dtype source_dtype, void *result, mix_dtype result_dtype, int64_t count);
+/* correctly rounded to floating dtypes */
+void mix_store_integer(void *data, mix_dtype dtype, int64_t index, int64_t value);
+/* Arrays, with the same results. Source and result must not overlap unless they have the same dtype. */
+void mix_convert(const void *source, mix_dtype source_dtype, void *result, mix_dtype result_dtype,
+                 int64_t count);
 /* x rounded to a floating dtype of at most 32 bits, as float. */
 static inline float mix_round_to(float x, mix_dtype dtype) {
   if (dtype == MIX_FLOAT16) return mix_f16_to_f32(mix_f32_to_f16(x));

@@ -1,3 +1,4 @@
+/* Element types: names, sizes and classes. */
 #include <mixtape/dtype.h>
 
 #include <string.h>

@@ -28,7 +28,7 @@ int64_t mix_shape_size(mix_shape shape) {
   return size;
 }
 
-/* Dimensions of 0 do not hide the others: strides are products of them too. */
+/* Dimensions after a 0 still count, because strides are products of them. */
 int64_t mix_shape_checked_size(mix_shape shape) {
   if (!valid_rank(shape.rank)) return -1;
   int64_t bytes = sizeof(double);
@@ -62,8 +62,8 @@ bool mix_shape_compatible(mix_shape a, mix_shape b) {
   return true;
 }
 
-/* Two dimensions broadcast together. Unknown beside 1 stays unknown; beside any other number it can only be
- * that number or 1. */
+/* Broadcasts two dimensions. Unknown with 1 stays unknown. Unknown with another number gives that number,
+ * as it can only be that number or 1. */
 static bool broadcast_dimension(int64_t a, int64_t b, int64_t *result) {
   if (a == 1 || a == b)
     *result = b;

@@ -4,20 +4,22 @@
 
 #include <mixtape/dtype.h>
 
-/* NumPy broadcasting; unknown dimensions broadcast with anything. False if they do not fit (no error recorded). */
+/* NumPy broadcasting; an unknown dimension broadcasts with anything. Returns false, without an error, if
+ * the shapes do not fit. */
 bool mix_shape_broadcast(mix_shape a, mix_shape b, mix_shape *result);
-/* Can `from` be broadcast to exactly `to`? */
+/* True if `from` can be broadcast to exactly `to`. */
 bool mix_shape_broadcasts_to(mix_shape from, mix_shape to);
-/* Equal where both are known. */
+/* Equal in every dimension that both know. */
 bool mix_shape_compatible(mix_shape a, mix_shape b);
-/* A caller's shape: false with a ValueError where its rank is none (0 to MIX_MAX_RANK), past which its dimensions cannot be read. */
+/* Checks a shape that a caller gave: false with a ValueError if its rank is not 0 to MIX_MAX_RANK. */
 bool mix_shape_option(mix_shape shape, const char *call, const char *option);
 bool mix_shape_is_known(mix_shape shape);
-/* Elements, or -1 on overflow of int64 (bytes of float64 included) or a negative dimension; such a shape is an error. */
+/* The number of elements. -1 if a dimension is negative or unknown, or if the size in bytes as float64
+ * overflows int64. */
 int64_t mix_shape_checked_size(mix_shape shape);
-/* Negative axes counted from the end; -1 if outside. */
+/* Converts a negative axis, counted from the end; -1 if out of range. */
 int mix_axis_normal(int axis, int rank);
-/* Bytes of a value. */
+/* The size of a value in bytes; 0 if mix_shape_checked_size gives -1. */
 size_t mix_value_bytes(mix_dtype dtype, mix_shape shape);
 
 #endif

@@ -1,4 +1,4 @@
-/* What a value is before anything is known of its elements. */
+/* The type of a value: dtype and shape. */
 #ifndef MIX_TENSOR_TYPE_H
 #define MIX_TENSOR_TYPE_H
 
@@ -10,7 +10,7 @@ typedef struct mix_type {
   mix_shape shape;
 } mix_type;
 
-/* The members of a struct that has a type: x.dtype and x.shape, and both as x.type. */
+/* Struct members for a type: x.dtype and x.shape, and both together as x.type. */
 #define MIX_TYPE_MEMBERS                                                                                     \
   union {                                                                                                    \
     mix_type type;                                                                                           \
@@ -20,6 +20,8 @@ typedef struct mix_type {
     };                                                                                                       \
   }
 
-static inline bool mix_dtype_is_16_bit(mix_dtype dtype) { return dtype == MIX_FLOAT16 || dtype == MIX_BFLOAT16; }
+static inline bool mix_dtype_is_16_bit(mix_dtype dtype) {
+  return dtype == MIX_FLOAT16 || dtype == MIX_BFLOAT16;
+}
 
 #endif

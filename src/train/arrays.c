@@ -1,3 +1,4 @@
+/* Checks and converts the arrays given to fit, evaluate and predict. */
 #include "model/model.h"
 
 #include "base/error.h"
@@ -5,10 +6,10 @@
 #include "tensor/shape.h"
 #include <mixtape/ops.h>
 
-/* Every floating array is taken in floatx, as Keras's data adapters do. */
+/* Floating-point arrays are cast to floatx, as Keras's data adapters do. */
 mix_list *mix_model_arrays(mix_list *given, const char *call) {
   if (!given) return NULL;
-  mix_list *ready = mix_list_new(0, NULL);
+  mix_list *converted = mix_list_new(0, NULL);
   int64_t rows = -1;
   for (int i = 0; i < mix_list_count(given) && !mix_failed(); i++) {
     mix_tensor *array = mix_list_get(given, i);
@@ -25,7 +26,7 @@ mix_list *mix_model_arrays(mix_list *given, const char *call) {
     if (mix_dtype_is_floating(mix_tensor_dtype(array)) && mix_tensor_dtype(array) != mix_floatx())
       array = mix_cast(array, mix_floatx());
     if (!array || mix_evaluate(1, &array) != MIX_OK) return NULL;
-    mix_list_append(ready, array);
+    mix_list_append(converted, array);
   }
-  return mix_failed() ? NULL : ready;
+  return mix_failed() ? NULL : converted;
 }

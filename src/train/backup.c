@@ -1,5 +1,5 @@
-/* What BackupAndRestore has fit do: the state of a run around that of its model and optimizer, into
- * checkpoints and back. */
+/* Saves and restores a running fit for BackupAndRestore: the state of the run, and around it the checkpoint
+ * of model and optimizer. */
 #include "train/fit_state.h"
 
 #include "base/alloc.h"
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- the run: what must be the same ---- */
+/* ---- the run: options that must not change ---- */
 
 enum {
   RUN_DATASET,
@@ -50,59 +50,60 @@ static bool same_run(const mix_fit_state *f) {
   return true;
 }
 
-/* ---- the place ---- */
+/* ---- the position ---- */
 
 enum {
-  PLACE_EPOCH,
-  PLACE_BATCH,
-  PLACE_STEPS,
-  PLACE_SEED,
-  PLACE_FIRST_EPOCH,
-  PLACE_STOPPED,
-  PLACE_ENDED,
-  PLACE_EPOCH_STEPS,
-  PLACE_NUMBERS
+  POSITION_EPOCH,
+  POSITION_BATCH,
+  POSITION_STEPS,
+  POSITION_SEED,
+  POSITION_FIRST_EPOCH,
+  POSITION_STOPPED,
+  POSITION_ENDED,
+  POSITION_EPOCH_STEPS,
+  POSITION_NUMBERS
 };
 
 static bool put_position(const mix_fit_state *f, mix_archive *archive, int64_t epoch, int64_t batch) {
-  int64_t run[RUN_NUMBERS], place[PLACE_NUMBERS] = {[PLACE_EPOCH] = epoch,
-                                                    [PLACE_BATCH] = batch,
-                                                    [PLACE_STEPS] = f->history->steps,
-                                                    [PLACE_SEED] = (int64_t)f->seed,
-                                                    [PLACE_FIRST_EPOCH] = f->history->first_epoch,
-                                                    [PLACE_STOPPED] = f->model->stop_training,
-                                                    [PLACE_ENDED] = f->ended,
-                                                    [PLACE_EPOCH_STEPS] = f->history->params.steps};
+  int64_t run[RUN_NUMBERS], position[POSITION_NUMBERS] = {[POSITION_EPOCH] = epoch,
+                                                          [POSITION_BATCH] = batch,
+                                                          [POSITION_STEPS] = f->history->steps,
+                                                          [POSITION_SEED] = (int64_t)f->seed,
+                                                          [POSITION_FIRST_EPOCH] = f->history->first_epoch,
+                                                          [POSITION_STOPPED] = f->model->stop_training,
+                                                          [POSITION_ENDED] = f->ended,
+                                                          [POSITION_EPOCH_STEPS] = f->history->params.steps};
   describe_run(f, run);
   mix_archive_put_integers(archive, "fit/run", RUN_NUMBERS, run);
-  mix_archive_put_integers(archive, "fit/place", PLACE_NUMBERS, place);
+  mix_archive_put_integers(archive, "fit/place", POSITION_NUMBERS, position);
   if (mix_is_dataset(f->validation_x))
     mix_iterator_position_put(archive, "fit/validation", f->validation_x, NULL);
   return mix_data_adapter_put_position(&f->adapter, archive, batch == 0);
 }
 
 static bool get_position(mix_fit_state *f, int64_t *epoch) {
-  int64_t place[PLACE_NUMBERS], drawn;
-  if (!mix_archive_get_integers(f->resumed, "fit/place", PLACE_NUMBERS, place)) return false;
-  if (place[PLACE_EPOCH] < 0 || place[PLACE_BATCH] < 0 || place[PLACE_STEPS] < place[PLACE_BATCH]) {
+  int64_t position[POSITION_NUMBERS], drawn;
+  if (!mix_archive_get_integers(f->resumed, "fit/place", POSITION_NUMBERS, position)) return false;
+  if (position[POSITION_EPOCH] < 0 || position[POSITION_BATCH] < 0 ||
+      position[POSITION_STEPS] < position[POSITION_BATCH]) {
     mix_fail(MIX_FORMAT_ERROR, "%s: 'fit/place' is no place in a run", mix_archive_path(f->resumed));
     return false;
   }
-  *epoch = place[PLACE_EPOCH];
-  f->position = place[PLACE_BATCH];
-  f->history->steps = place[PLACE_STEPS];
-  f->seed = (uint64_t)place[PLACE_SEED];
-  f->history->first_epoch = place[PLACE_FIRST_EPOCH];
-  f->model->stop_training = place[PLACE_STOPPED] != 0;
-  f->ended = place[PLACE_ENDED] != 0;
-  f->history->params.steps = place[PLACE_EPOCH_STEPS];
+  *epoch = position[POSITION_EPOCH];
+  f->position = position[POSITION_BATCH];
+  f->history->steps = position[POSITION_STEPS];
+  f->seed = (uint64_t)position[POSITION_SEED];
+  f->history->first_epoch = position[POSITION_FIRST_EPOCH];
+  f->model->stop_training = position[POSITION_STOPPED] != 0;
+  f->ended = position[POSITION_ENDED] != 0;
+  f->history->params.steps = position[POSITION_EPOCH_STEPS];
   if (mix_is_dataset(f->validation_x) &&
       !mix_iterator_position_get(f->resumed, "fit/validation", f->validation_x, &drawn))
     return false;
   return mix_data_adapter_get_position(&f->adapter, f->resumed);
 }
 
-/* ---- metrics: within an epoch, which begins with a reset ---- */
+/* ---- metrics: saved only within an epoch, whose start resets them ---- */
 
 static bool put_metrics(const mix_fit_state *f, mix_archive *archive, int64_t batch) {
   return batch == 0 || mix_training_put(archive, "metrics", mix_model_metrics_variables(f->model));
@@ -180,7 +181,8 @@ static bool put_callbacks(const mix_fit_state *f, mix_archive *archive) {
   return mix_archive_put_json(archive, "callbacks", list);
 }
 
-/* The place in the checkpoint of the nth callback of a name, -1: it has no such; *count: its values. */
+/* The index in the checkpoint of the nth callback of a name; -1: not saved. `*count`: its number of
+ * values. */
 static int saved_callback(const json_t *list, const char *name, int nth, int *count) {
   for (size_t i = 0; i < json_array_size(list); i++) {
     const json_t *item = json_array_get(list, i);
@@ -225,7 +227,7 @@ static bool get_callbacks(mix_fit_state *f) {
   return !mix_failed();
 }
 
-/* ---- fit's calls ---- */
+/* ---- called by fit ---- */
 
 bool mix_backup_open(mix_fit_state *f) {
   for (int i = 0; f->callbacks.items && i < mix_list_count(f->callbacks.items); i++) {
@@ -256,7 +258,7 @@ bool mix_backup_open(mix_fit_state *f) {
 
 bool mix_backup_resume(mix_fit_state *f, int64_t *epoch) {
   if (!f->resumed) return true;
-  /* What may not fit comes first: then no variable has changed. */
+  /* Checks that may fail come first, so that no variable has changed when they do. */
   if (!get_position(f, epoch) || !get_history(f->history, f->resumed) ||
       !mix_checkpoint_apply(f->checkpoint, f->resumed) || !get_callbacks(f))
     return false;
@@ -289,8 +291,8 @@ bool mix_backup_after_step(mix_fit_state *f, int64_t epoch) {
 }
 
 bool mix_backup_after_epoch(mix_fit_state *f, int64_t epoch) {
-  /* Cut off by fit's `steps`, in its middle or before a data set has said that it is at its end: that place
-   * is saved already. */
+  /* The epoch was cut by fit's `steps`, in its middle or before a data set reported its end. That position is
+   * already saved. */
   bool cut = mix_fit_limit_reached(f) && (f->adapter.position != f->adapter.target || f->adapter.iterator);
   return !f->backup || f->backup->save_freq || cut ? true : save(f, epoch + 1, 0);
 }

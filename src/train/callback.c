@@ -1,3 +1,4 @@
+/* Callbacks as objects, and calling their hooks. */
 #include "train/callback.h"
 
 #include "base/alloc.h"
@@ -82,7 +83,8 @@ bool mix_callbacks_want_logs(const mix_callbacks *callbacks, mix_hook hook) {
   return callbacks->logs >> hook & 1;
 }
 
-/* Who left the pending error, which may come from anything that the hook called. False. */
+/* Adds the callback's name to the pending error, which may come from anything the hook called. Returns
+ * false. */
 static bool name_callback(const mix_callback *callback, const char *hook) {
   char message[1024];
   if (strstr(mix_error_message(), mix_callback_name(callback))) return false;

@@ -1,10 +1,10 @@
-/* Weights of samples: what fit's class_weight makes of labels, and sample weights (spec/layers.md, 13.2). */
+/* Sample weights, and the weights that fit's class_weight gives to labels (docs/spec/keras.md, 13.2). */
 #include "model/model.h"
 
 #include "base/error.h"
 #include <mixtape/ops.h>
 
-static bool labels_sound(const mix_model *model, int count, const int64_t *labels, int64_t *classes) {
+static bool check_labels(const mix_model *model, int count, const int64_t *labels, int64_t *classes) {
   *classes = 0;
   for (int i = 0; i < count; i++) {
     if (labels[i] < 0 || labels[i] >= 1 << 20) {
@@ -41,29 +41,29 @@ mix_status mix_model_set_class_weights(mix_model *model, int count, const int64_
                            state->output_count);
   state->class_weights_all = !model->semantics->history_keys_sorted;
   int64_t classes;
-  if (!labels_sound(model, count, labels, &classes)) return mix_error();
+  if (!check_labels(model, count, labels, &classes)) return mix_error();
   mix_shape shape = {.rank = 1, .dims = {classes}};
   mix_tensor *table = mix_fill(shape, 1, MIX_FLOAT32);
   for (int i = 0; i < count; i++) {
-    mix_tensor *here =
+    mix_tensor *is_label =
         mix_equal(mix_range(0, (double)classes, 1, MIX_INT64), mix_scalar((double)labels[i], MIX_INT64));
-    table = mix_select(here, mix_scalar(weights[i], MIX_FLOAT32), table);
+    table = mix_select(is_label, mix_scalar(weights[i], MIX_FLOAT32), table);
   }
   if (!table || mix_evaluate(1, &table) != MIX_OK) return mix_error();
   state->class_weights = mix_retain(table);
   return MIX_OK;
 }
 
-/* (rows) or (rows, time) float32; NULL: none. */
+/* The class weights of labels: (rows) or (rows, time) float32; NULL: none. */
 static mix_tensor *class_weights_of(mix_model *model, mix_tensor *y) {
   mix_tensor *table = model->state->class_weights;
   if (!table) return NULL;
   mix_shape shape = mix_tensor_shape(y);
   if (shape.rank > 1) y = shape.dims[shape.rank - 1] == 1 ? mix_squeeze(y, MIX_AXES(-1)) : mix_argmax(y, -1);
-  if (mix_dtype_is_floating(mix_tensor_dtype(y))) y = mix_round(y); /* smoothed labels, as Keras */
+  if (mix_dtype_is_floating(mix_tensor_dtype(y))) y = mix_round(y); /* smoothed labels, as in Keras */
   mix_tensor *labels = mix_cast(y, MIX_INT64);
   if (model->state->class_weights_all)
-    return mix_gather(table, labels, 0); /* a label outside is an error of the step */
+    return mix_gather(table, labels, 0); /* a label out of range is an error of the step */
   int64_t classes = mix_tensor_shape(table).dims[0];
   mix_tensor *known = mix_logical_and(mix_greater_equal(labels, mix_scalar_like(labels, 0)),
                                       mix_less(labels, mix_scalar_like(labels, (double)classes)));
@@ -71,7 +71,7 @@ static mix_tensor *class_weights_of(mix_model *model, mix_tensor *y) {
   return mix_select(known, mix_gather(table, inside, 0), mix_scalar(1, MIX_FLOAT32));
 }
 
-/* tf_keras multiplies the two; sample weights may be (rows) or (rows, time). */
+/* tf_keras multiplies class and sample weights. Sample weights may be (rows) or (rows, time). */
 mix_tensor *mix_model_weights_of_samples(mix_model *model, mix_list *arguments, int inputs, int output,
                                          bool training) {
   mix_compiled_state *state = model->state;

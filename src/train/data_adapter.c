@@ -1,3 +1,4 @@
+/* Data adapter: batches of arrays or data sets for fit, evaluate and predict. */
 #include "train/data_adapter.h"
 
 #include "base/error.h"
@@ -56,9 +57,8 @@ bool mix_data_adapter_open_arrays(mix_data_adapter *adapter, mix_list *arrays, i
   adapter->target = adapter->steps ? adapter->steps : mix_batches_count(adapter->batches);
   adapter->continues = adapter->use == MIX_ADAPTER_TRAIN && adapter->steps &&
                        adapter->steps != mix_batches_count(adapter->batches);
-  adapter->passes = adapter->model->semantics->history_keys_sorted
-                        ? -1
-                        : epochs; /* tf_keras repeats arrays so often, without a break */
+  /* tf_keras repeats arrays once per epoch, as one continuous pass. */
+  adapter->passes = adapter->model->semantics->history_keys_sorted ? -1 : epochs;
   return true;
 }
 
@@ -115,17 +115,17 @@ bool mix_data_adapter_begin(mix_data_adapter *adapter, mix_batch_order order, ui
   return adapter->iterator != NULL;
 }
 
-/* Tensors behind the labels of a data set's element; -1 with the error recorded where the element does not
- * fit the model. */
+/* The number of tensors after the labels in a data set's element; -1 with the error recorded if the element
+ * does not fit the model. */
 static int weights_of_element(const mix_data_adapter *adapter, mix_list *element) {
   int count = mix_list_count(element), inputs = mix_model_input_count(adapter->model),
       outputs = mix_model_output_count(adapter->model);
   for (int i = 0; i < count; i++)
     if (mix_tensor_shape(mix_list_get(element, i)).rank < 1) {
-      mix_fail(
-          MIX_VALUE_ERROR,
-          "%s: tensor %d of the data set's elements is a scalar; expected batches (rows, ...): use mix_dataset_batch",
-          adapter->call, i);
+      mix_fail(MIX_VALUE_ERROR,
+               "%s: tensor %d of the data set's elements is a scalar; expected batches (rows, ...): "
+               "use mix_dataset_batch",
+               adapter->call, i);
       return -1;
     }
   int weights = count - inputs - outputs;
@@ -140,7 +140,7 @@ static int weights_of_element(const mix_data_adapter *adapter, mix_list *element
 
 static mix_list *next_element(mix_data_adapter *adapter, int *weights) {
   mix_list *element = adapter->iterator ? mix_iterator_next(adapter->iterator) : NULL;
-  /* Keras 3 begins anew where the last epoch happened to end with the data. */
+  /* Keras 3 starts a new pass if the last epoch happened to end with the data. */
   if (!element && !mix_failed() && adapter->continues && !adapter->position &&
       adapter->model->semantics->history_keys_sorted) {
     mix_data_adapter_close(adapter);
@@ -155,16 +155,16 @@ static mix_list *next_element(mix_data_adapter *adapter, int *weights) {
   if (mix_failed()) return NULL;
   int inputs = mix_model_input_count(adapter->model);
   if (adapter->use != MIX_ADAPTER_PREDICT || mix_list_count(element) == inputs) return element;
-  mix_list *alone = mix_list_new(0, NULL);
-  for (int i = 0; i < inputs; i++) mix_list_append(alone, mix_list_get(element, i));
-  return alone;
+  mix_list *inputs_only = mix_list_new(0, NULL);
+  for (int i = 0; i < inputs; i++) mix_list_append(inputs_only, mix_list_get(element, i));
+  return inputs_only;
 }
 
 /* NULL at the end of the data, or with the error recorded. */
 static mix_list *next_batch(mix_data_adapter *adapter) {
   if (adapter->next == mix_batches_count(adapter->batches)) {
-    const bool ends = adapter->passes < 0 ? adapter->position > 0 : adapter->pass + 1 >= adapter->passes;
-    if (!adapter->continues || ends) return NULL;
+    const bool exhausted = adapter->passes < 0 ? adapter->position > 0 : adapter->pass + 1 >= adapter->passes;
+    if (!adapter->continues || exhausted) return NULL;
     adapter->pass++, adapter->next = 0;
     if (!begin_pass(adapter)) return NULL;
   }
@@ -188,18 +188,18 @@ mix_list *mix_data_adapter_next(mix_data_adapter *adapter) {
 
 /* ---- checkpoints ---- */
 
-bool mix_data_adapter_put_position(const mix_data_adapter *adapter, mix_archive *archive, bool over) {
+bool mix_data_adapter_put_position(const mix_data_adapter *adapter, mix_archive *archive, bool at_epoch_end) {
   if (!adapter->dataset)
     return !adapter->continues ||
            mix_archive_put_integers(archive, "fit/pass", 2, (const int64_t[]){adapter->pass, adapter->next});
   return mix_iterator_position_put(archive, "fit/data", adapter->dataset,
-                                   over && !adapter->continues ? NULL : adapter->iterator);
+                                   at_epoch_end && !adapter->continues ? NULL : adapter->iterator);
 }
 
 static bool get_pass(mix_data_adapter *adapter, mix_archive *archive) {
-  int64_t place[2];
-  if (!mix_archive_get_integers(archive, "fit/pass", 2, place)) return false;
-  adapter->pass = place[0], adapter->next = place[1];
+  int64_t position[2];
+  if (!mix_archive_get_integers(archive, "fit/pass", 2, position)) return false;
+  adapter->pass = position[0], adapter->next = position[1];
   adapter->resumed = true;
   if (adapter->pass >= 0 && adapter->next >= 0 && adapter->next <= mix_batches_count(adapter->batches))
     return true;

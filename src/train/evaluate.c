@@ -1,3 +1,4 @@
+/* evaluate, predict, train_on_batch and test_on_batch. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "train/callback.h"
@@ -11,12 +12,12 @@ static bool not_negative(int64_t number, const char *call, const char *name) {
   return !mix_failed();
 }
 
-static void warn_of_the_end(const mix_data_adapter *adapter) {
+static void warn_data_exhausted(const mix_data_adapter *adapter) {
   mix_log_message(MIX_LOG_WARNING, "%s: the data ran out after %lld of %lld steps", adapter->call,
                   (long long)adapter->position, (long long)adapter->steps);
 }
 
-/* All batches; the metrics then hold the results. False with the error recorded. */
+/* Runs all batches; the metrics then hold the results. False with the error recorded. */
 static bool test_batches(mix_model *model, mix_data_adapter *adapter, const mix_callbacks *callbacks,
                          mix_progress *progress) {
   mix_function *step = mix_model_test_step(model);
@@ -40,7 +41,7 @@ static bool test_batches(mix_model *model, mix_data_adapter *adapter, const mix_
     }
   }
   if (mix_failed()) return false;
-  if (adapter->position < adapter->steps) warn_of_the_end(adapter);
+  if (adapter->position < adapter->steps) warn_data_exhausted(adapter);
   if (!adapter->position) mix_fail(MIX_VALUE_ERROR, "%s: the data set gave no batches", adapter->call);
   if (progress->target < 0 || adapter->position < progress->target) progress->target = adapter->position;
   return !mix_failed();
@@ -78,10 +79,10 @@ mix_logs *mix_model_evaluate_with(mix_model *model, const mix_evaluate_options *
 
 /* ---- predict ---- */
 
-/* The outputs of all batches, one after the other, grown as they come. */
+/* The concatenated outputs of all batches, in a growing buffer. */
 typedef struct collected {
   char *data;
-  size_t size, room; /* bytes */
+  size_t size, capacity; /* bytes */
   mix_dtype dtype;
   mix_shape shape; /* dims[0]: rows so far */
 } collected;
@@ -103,12 +104,12 @@ static bool collect(collected *all, mix_tensor *output) {
         "predict: the outputs of two batches differ in more than their rows; they cannot be put together");
     return false;
   }
-  if (all->size + bytes > all->room || !all->data) {
-    size_t room = 2 * all->room > all->size + bytes ? 2 * all->room : all->size + bytes;
-    char *grown = mix_realloc(all->data, room + 1);
+  if (all->size + bytes > all->capacity || !all->data) {
+    size_t capacity = 2 * all->capacity > all->size + bytes ? 2 * all->capacity : all->size + bytes;
+    char *grown = mix_realloc(all->data, capacity + 1);
     if (!grown) return false;
     all->data = grown;
-    all->room = room;
+    all->capacity = capacity;
   }
   memcpy(all->data + all->size, data, bytes);
   all->size += bytes;
@@ -132,7 +133,7 @@ static void predict_batches(mix_model *model, mix_data_adapter *adapter, const m
     }
   }
   if (mix_failed()) return;
-  if (adapter->position < adapter->steps) warn_of_the_end(adapter);
+  if (adapter->position < adapter->steps) warn_data_exhausted(adapter);
   if (!adapter->position) mix_fail(MIX_VALUE_ERROR, "%s: the data set gave no batches", adapter->call);
 }
 
@@ -180,7 +181,7 @@ static mix_logs *on_batch(mix_model *model, void *x, void *y, const char *call,
   return mix_scoped(logs);
 }
 
-/* The class weights of an earlier fit were that fit's. */
+/* Clears the class weights of an earlier fit. */
 static mix_function *unweighted_train_step(mix_model *model) {
   return mix_model_set_class_weights(model, 0, NULL, NULL) == MIX_OK ? mix_model_train_step(model) : NULL;
 }

@@ -1,3 +1,4 @@
+/* fit: epochs, steps, validation and callbacks. */
 #include "base/error.h"
 #include "base/number.h"
 #include "base/philox.h"
@@ -6,7 +7,7 @@
 #include <math.h>
 #include <mixtape/ops.h>
 
-static bool options_sound(const mix_fit_options *o) {
+static bool check_options(const mix_fit_options *o) {
   const struct {
     const char *name, *expected;
     int64_t number;
@@ -35,7 +36,7 @@ static bool options_sound(const mix_fit_options *o) {
   return !mix_failed();
 }
 
-/* Rows [first, first + count) as a tensor of their own; whole arrays stay themselves. */
+/* Rows [first, first + count) as a new tensor; a whole array is returned unchanged. */
 static mix_tensor *rows_of(mix_tensor *array, int64_t first, int64_t count) {
   mix_shape begin = mix_tensor_shape(array), size = begin;
   for (int d = 0; d < begin.rank; d++) begin.dims[d] = 0;
@@ -60,7 +61,7 @@ static bool take_validation_data(mix_fit_state *f) {
   return mix_tensors_given(o->validation_y, "fit", "validation_y") != NULL;
 }
 
-/* The last part of the arrays is validation; what is left, rows, is trained on. */
+/* Takes the last part of the arrays as validation data; `*rows` becomes the number of training rows. */
 static bool split(mix_fit_state *f, mix_list *all, int weights, int64_t *rows) {
   int labels = f->model->state->output_count, inputs = mix_list_count(all) - labels - weights;
   int64_t training = (int64_t)floor((double)*rows * (1.0 - f->options.validation_split));
@@ -92,10 +93,10 @@ static bool open_adapter(mix_fit_state *f) {
   if (given && !take_validation_data(f)) return false;
   if (mix_is_dataset(o->x)) {
     if (o->validation_split > 0 && !given)
-      mix_fail(
-          MIX_VALUE_ERROR,
-          "fit: validation_split is %g with a data set; it needs arrays: give validation_x a data set of its own",
-          o->validation_split);
+      mix_fail(MIX_VALUE_ERROR,
+               "fit: validation_split is %g with a data set; it needs arrays: "
+               "give validation_x a data set of its own",
+               o->validation_split);
     return !mix_failed() && mix_data_adapter_open(&f->adapter, f->model, &data, MIX_ADAPTER_TRAIN, "fit");
   }
   f->adapter = (mix_data_adapter){
@@ -124,7 +125,7 @@ static bool prepare(mix_fit_state *f) {
   return mix_model_train_step(f->model) != NULL && mix_backup_open(f);
 }
 
-/* What a step left, read back for the caller's log. */
+/* Reads back the results of a step for the caller's on_step. */
 static void report_step(mix_fit_state *f, mix_list *results, int64_t epoch) {
   mix_compiled_state *state = f->model->state;
   mix_logs *metrics = mix_logs_new();
@@ -146,12 +147,12 @@ static void report_step(mix_fit_state *f, mix_list *results, int64_t epoch) {
   if (!mix_failed()) f->options.on_step(f->options.context, &record);
 }
 
-static bool observed(const mix_compiled_state *state, mix_list *results, bool watched) {
+static bool notify_observer(const mix_compiled_state *state, mix_list *results, bool watched) {
   const mix_step_observer *observer = state->observer;
   return !observer || observer->after(observer->context, results, watched, 2 + state->metric_count) == MIX_OK;
 }
 
-/* One step; false at the end of the data and on failure. Nothing is read back unless someone asks for it. */
+/* Runs one step; false at the end of the data or on failure. Results are read back only if requested. */
 static bool run_step(mix_fit_state *f, int64_t epoch, mix_progress *progress) {
   mix_list *batch = mix_data_adapter_next(&f->adapter);
   int64_t done = f->adapter.position;
@@ -160,7 +161,7 @@ static bool run_step(mix_fit_state *f, int64_t epoch, mix_progress *progress) {
   mix_list *results = mix_function_call(mix_model_fit_step(f->model, &watched), batch);
   if (!results) return false;
   f->history->steps++;
-  if (!observed(f->model->state, results, watched)) return false;
+  if (!notify_observer(f->model->state, results, watched)) return false;
   if (f->options.on_step) report_step(f, results, epoch);
   bool due = mix_progress_due(progress, done);
   mix_logs *logs = due || mix_callbacks_want_logs(&f->callbacks, MIX_ON_TRAIN_BATCH_END)
@@ -174,14 +175,13 @@ static bool run_step(mix_fit_state *f, int64_t epoch, mix_progress *progress) {
 static bool end_of_data(mix_fit_state *f, mix_progress *progress) {
   mix_data_adapter *adapter = &f->adapter;
   if (adapter->steps && adapter->position < adapter->steps) {
-    bool goes_on = f->model->semantics->history_keys_sorted;
-    mix_log_message(
-        MIX_LOG_WARNING,
-        "fit: the data ran out after %lld of %lld steps of the epoch; %s. They must be enough for steps_per_epoch * epochs "
-        "steps: mix_dataset_repeat helps",
-        (long long)adapter->position, (long long)adapter->steps,
-        goes_on ? "the epoch ends" : "training stops");
-    f->ended = !goes_on;
+    bool continues = f->model->semantics->history_keys_sorted;
+    mix_log_message(MIX_LOG_WARNING,
+                    "fit: the data ran out after %lld of %lld steps of the epoch; %s. "
+                    "They must be enough for steps_per_epoch * epochs steps: mix_dataset_repeat helps",
+                    (long long)adapter->position, (long long)adapter->steps,
+                    continues ? "the epoch ends" : "training stops");
+    f->ended = !continues;
   } else if (!adapter->position)
     mix_fail(MIX_VALUE_ERROR, "fit: the data set gave no batches");
   if (!adapter->steps) adapter->target = adapter->position;
@@ -207,7 +207,7 @@ static mix_logs *validate(mix_fit_state *f, int64_t epoch) {
   return mix_model_evaluate_with(f->model, &evaluate);
 }
 
-/* Validation, the callbacks' turn, the history's, the bar's. */
+/* Ends an epoch: validation, callbacks, history, progress bar. */
 static bool end_epoch(mix_fit_state *f, int64_t epoch, mix_progress *progress) {
   mix_logs *logs = mix_model_current_logs(f->model), *validation = logs ? validate(f, epoch) : NULL;
   if (mix_failed()) return false;
@@ -222,7 +222,8 @@ static bool end_epoch(mix_fit_state *f, int64_t epoch, mix_progress *progress) {
   return !mix_failed();
 }
 
-/* Hooks and place at the begin of an epoch, or (resumed) behind its first batches. */
+/* Runs the hooks and sets the data position at the start of an epoch, or (resumed) after its first
+ * batches. */
 static bool begin_epoch(mix_fit_state *f, int64_t epoch) {
   mix_batch_order order = f->options.no_shuffle ? MIX_ORDER_KEPT : MIX_ORDER_ROWS;
   int64_t resumed = f->position;
@@ -238,7 +239,7 @@ static bool run_epoch(mix_fit_state *f, int64_t epoch) {
   mix_progress progress;
   int64_t before = f->history->steps - f->position,
           left = f->options.steps ? f->options.steps - before : INT64_MAX;
-  if (left < f->position) left = f->position; /* resumed behind the limit */
+  if (left < f->position) left = f->position; /* resumed beyond the limit */
   int64_t target = f->adapter.target;
   if (f->options.steps && (target < 0 || left < target)) target = left;
   mix_progress_begin(&progress, f->options.verbose, f->model->semantics, target, epoch, f->epochs);
@@ -257,11 +258,11 @@ static void run(mix_fit_state *f) {
   mix_logs *last = NULL;
   int64_t epoch = f->options.initial_epoch;
   if (!mix_callbacks_run(&f->callbacks, MIX_ON_TRAIN_BEGIN, 0, NULL) || !mix_backup_resume(f, &epoch)) return;
-  bool over =
-      f->model->resumes && f->model->stop_training && !f->position; /* a run that was stopped stays so */
-  /* An epoch that `steps` cut off is saved in its middle: resumed with nothing left to do, it is ended again.
-   */
-  for (; !over && epoch < f->epochs && (f->position || !mix_fit_limit_reached(f)) && !f->ended; epoch++)
+  /* A run that was stopped stays stopped. */
+  bool stopped = f->model->resumes && f->model->stop_training && !f->position;
+  /* An epoch cut by `steps` is saved in its middle. If it is resumed with no steps left, its end is run
+   * again. */
+  for (; !stopped && epoch < f->epochs && (f->position || !mix_fit_limit_reached(f)) && !f->ended; epoch++)
     if (!run_epoch(f, epoch) || f->model->stop_training) break;
   if (mix_failed()) return;
   if (mix_optimizer_finalize_variable_values(f->model->state->optimizer,
@@ -275,7 +276,7 @@ static void run(mix_fit_state *f) {
 mix_history *mix_model_fit_with(mix_model *model, const mix_fit_options *given) {
   if (!mix_model_compiled(model, "fit")) return NULL;
   mix_fit_state f = {.model = model};
-  if (!mix_options_copy(&f.options, sizeof f.options, given, "fit") || !options_sound(&f.options))
+  if (!mix_options_copy(&f.options, sizeof f.options, given, "fit") || !check_options(&f.options))
     return NULL;
   f.history = mix_history_new();
   f.seed = f.options.seed ? f.options.seed : mix_next_seed();

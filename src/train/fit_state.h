@@ -1,4 +1,4 @@
-/* One fit while it runs: what fit.c and backup.c share. */
+/* Fit state: one running fit, shared by fit.c and backup.c. */
 #ifndef MIX_TRAIN_FIT_STATE_H
 #define MIX_TRAIN_FIT_STATE_H
 
@@ -17,23 +17,25 @@ typedef struct mix_fit_state {
   int64_t epochs;
   bool ended; /* the data ran out: no more epochs */
 
-  /* BackupAndRestore's part */
-  const mix_backup *backup; /* NULL: none, and the rest is not used */
+  /* Used by BackupAndRestore. */
+  const mix_backup *backup; /* NULL: none, and the fields below are unused */
   mix_checkpoint *checkpoint;
-  mix_archive *resumed;       /* what this run goes on from; NULL: nothing */
-  int64_t position;         /* batches of the first epoch to run that are done */
-  int64_t batches_since;    /* the latest checkpoint */
+  mix_archive *resumed;  /* the checkpoint this run resumes; NULL: none */
+  int64_t position;      /* batches already done in the first epoch to run */
+  int64_t batches_since; /* since the last checkpoint */
 } mix_fit_state;
 
-static inline bool mix_fit_limit_reached(const mix_fit_state *f) { return f->options.steps && f->history->steps >= f->options.steps; }
+static inline bool mix_fit_limit_reached(const mix_fit_state *f) {
+  return f->options.steps && f->history->steps >= f->options.steps;
+}
 
 /* backup.c. Finds the callback and the newest checkpoint, before any hook is called. */
 bool mix_backup_open(mix_fit_state *f);
-/* After on_train_begin: all of the state; *epoch: where to go on. */
+/* After on_train_begin: restores all state. `*epoch`: the epoch to resume at. */
 bool mix_backup_resume(mix_fit_state *f, int64_t *epoch);
-/* After on_epoch_begin of an epoch that goes on in its middle: what the hook changed takes the saved value again. */
+/* After on_epoch_begin of an epoch resumed in its middle: restores the saved values that the hook changed. */
 bool mix_backup_resume_epoch(mix_fit_state *f);
-/* After all hooks of a step, of an epoch, and of training. */
+/* Called after all hooks of a step, an epoch, and the training. */
 bool mix_backup_after_step(mix_fit_state *f, int64_t epoch);
 bool mix_backup_after_epoch(mix_fit_state *f, int64_t epoch);
 void mix_backup_after_training(mix_fit_state *f);

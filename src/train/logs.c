@@ -1,3 +1,4 @@
+/* Logs of a batch or epoch, and the history of a fit. */
 #include "model/model.h"
 
 #include "base/alloc.h"
@@ -94,7 +95,7 @@ bool mix_logs_add_result(mix_logs *logs, const char *name, mix_tensor *result) {
   return good;
 }
 
-/* All results in one plan. */
+/* Evaluates all results in one plan. */
 mix_logs *mix_model_current_logs(mix_model *model) {
   mix_compiled_state *state = model->state;
   mix_logs *logs = mix_logs_new();

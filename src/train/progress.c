@@ -1,5 +1,5 @@
-/* Progress output of Keras (spec/layers.md, 15): through the log callback, as pieces to be written as they
- * are. */
+/* Keras's progress output (docs/spec/keras.md, 15), passed to the log callback in fragments to be written
+ * unchanged. */
 #include "model/model.h"
 
 #include "base/clock.h"
@@ -44,12 +44,12 @@ static void put_rate(line *out, double per_step) {
     put(out, " %.0fus/step", per_step * 1e6);
 }
 
-/* Four decimals, or an exponent where they would show nothing; the line of verbose 2 forgets negative
- * numbers, as Keras's does. */
+/* Four decimals, or an exponent for small values. Verbose 2 does not take the absolute value of negative
+ * numbers, as in Keras. */
 static void put_values(line *out, const mix_progress *progress, const mix_logs *logs) {
   for (int i = 0; i < mix_logs_count(logs); i++) {
     double value = mix_logs_value(logs, i);
-    if (isnan(value)) value = fabs(value); /* "-nan" says nothing more */
+    if (isnan(value)) value = fabs(value); /* prints nan, not -nan */
     bool plain = (progress->verbose == 2 ? value : fabs(value)) > 1e-3;
     put(out, plain ? " - %s: %.4f" : " - %s: %.4e", mix_logs_name(logs, i), value);
   }
@@ -109,7 +109,7 @@ static void put_bar(line *out, const mix_progress *progress, int64_t current) {
 }
 
 static double per_step(const mix_progress *progress, double at, int64_t current) {
-  /* The first step compiles: it is left out of the average once there are others. */
+  /* The first step compiles, so it is excluded from the average once there are others. */
   if (current > 1 && progress->first_step_done > 0)
     return (at - progress->first_step_done) / (double)(current - 1);
   return current ? (at - progress->started) / (double)current : 0;

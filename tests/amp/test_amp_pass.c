@@ -1,5 +1,5 @@
-/* The mixed precision rewrite of captured functions: the ops' classes against the lists, graphs before and
- * after, and what it does to numbers. */
+/* The mixed precision rewrite of captured functions: the list of each op, graphs before and after, numeric
+ * results. */
 #include "compile/support.h"
 
 #include "amp/rewrite.h"
@@ -21,21 +21,23 @@ static int end_rewrite(void **state) {
 }
 #define REWRITE(function) cmocka_unit_test_setup_teardown(function, begin_rewrite, end_rewrite)
 
-/* Section 8 of the spec, the ops of TensorFlow that the library has or may come to have. */
+/* The lists of docs/spec/mixed_precision.md, section 8: every TensorFlow op that the library has or may get.
+ */
 static const char *const both_allow = " BatchMatMul BatchMatMulV2 MatMul Conv2D Einsum ";
 static const char *const both_infer =
-    " Add AddN AddV2 AvgPool AvgPoolGrad BiasAdd BiasAddGrad BiasAddV1 Elu EluGrad Erf Erfc FloorDiv Inv LeakyRelu"
-    " LeakyReluGrad Log Log1p LogSoftmax Mul Prod RealDiv Reciprocal Selu SeluGrad Sigmoid SigmoidGrad Softmax Softplus"
-    " SoftplusGrad Softsign SoftsignGrad Sqrt Sub Tanh TanhGrad ";
+    " Add AddN AddV2 AvgPool AvgPoolGrad BiasAdd BiasAddGrad BiasAddV1 Elu EluGrad Erf Erfc FloorDiv Inv"
+    " LeakyRelu LeakyReluGrad Log Log1p LogSoftmax Mul Prod RealDiv Reciprocal Selu SeluGrad Sigmoid"
+    " SigmoidGrad Softmax Softplus SoftplusGrad Softsign SoftsignGrad Sqrt Sub Tanh TanhGrad ";
 static const char *const bfloat16_infer = " Mean Rsqrt Square SquaredDifference Sum ";
 static const char *const both_deny =
     " Exp Expm1 L2Loss Pow SaveV2 SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits ";
 static const char *const float16_deny = " Mean Sum ";
 static const char *const both_clear =
-    " Abs ArgMax ArgMin BroadcastTo Ceil ClipByValue Concat ConcatV2 Equal ExpandDims Fill Floor Gather GatherNd GatherV2"
-    " Greater GreaterEqual Identity IdentityN IsFinite IsInf IsNan Less LessEqual Max MaxPool Maximum Min Minimum Neg"
-    " NotEqual OnesLike Pack Pad PadV2 Relu Relu6 Relu6Grad ReluGrad Reshape Reverse Round Select SelectV2 Shape Sign Slice"
-    " Split Squeeze StopGradient StridedSlice Tile Transpose Where ZerosLike ";
+    " Abs ArgMax ArgMin BroadcastTo Ceil ClipByValue Concat ConcatV2 Equal ExpandDims Fill Floor Gather"
+    " GatherNd GatherV2 Greater GreaterEqual Identity IdentityN IsFinite IsInf IsNan Less LessEqual Max"
+    " MaxPool Maximum Min Minimum Neg NotEqual OnesLike Pack Pad PadV2 Relu Relu6 Relu6Grad ReluGrad Reshape"
+    " Reverse Round Select SelectV2 Shape Sign Slice Split Squeeze StopGradient StridedSlice Tile Transpose"
+    " Where ZerosLike ";
 static const char *const float16_clear = " OneHot Size ";
 
 static bool listed(const char *list, const char *name) {
@@ -53,8 +55,8 @@ static mix_amp_class wanted_class(const char *name, bool float16) {
   return MIX_AMP_NONE;
 }
 
-/* Every op's class is the one written above for its TensorFlow name; an op without such a name is in no list.
- */
+/* Each op is in the list written above for its TensorFlow name. An op without a TensorFlow name is in no
+ * list. */
 static void classes_are_those_of_the_lists(void **state) {
   (void)state;
   static const mix_dtype targets[] = {MIX_FLOAT16, MIX_BFLOAT16};
@@ -110,7 +112,8 @@ static void becomes(graph *g, mix_list *results, const char *expected) {
   mix_ir_free(ir);
 }
 
-/* Allow, infer behind it, clear, deny: the deny op gets float32 again; constants and variables stay. */
+/* Allow, then infer, clear, deny. The deny op gets float32 again; constants and variables keep their
+ * dtype. */
 static void dense_layer(void **state) {
   (void)state;
   graph g;
@@ -118,8 +121,8 @@ static void dense_layer(void **state) {
                *bias = variable("bias", mix_fill(MIX_SHAPE(2), 0, MIX_FLOAT32));
   begin_graph(&g);
   mix_tensor *x = argument(&g, MIX_FLOAT32, MIX_SHAPE(4, 3));
-  mix_tensor *product = mix_matmul(x, mix_variable_value(kernel), false,
-                                   false); /* one node a statement: their order is known */
+  /* One node a statement fixes their order. */
+  mix_tensor *product = mix_matmul(x, mix_variable_value(kernel), false, false);
   mix_tensor *y = mix_relu(mix_bias_add(product, mix_variable_value(bias)));
   becomes(&g, mix_list_of(mix_exp(y)),
           "%0:float32(4, 3) = argument 0\n"
@@ -136,8 +139,7 @@ static void dense_layer(void **state) {
           "return %6\n");
 }
 
-/* Kept nodes and the optimizer's identity are barriers; what leaves the function stays float32, and so do
- * stores. */
+/* Kept nodes and the optimizer's identity are barriers. Results of the function and stores stay float32. */
 static void barriers(void **state) {
   (void)state;
   graph g;
@@ -162,8 +164,8 @@ static void barriers(void **state) {
           "return %8, %4, %5\n");
 }
 
-/* A Cast to float32 that converted ops alone read, and a Fill, get the other dtype in their attributes too;
- * integers are left alone. */
+/* A Cast to float32 whose readers are all converted, and a Fill, get the new dtype in their attributes too.
+ * Integers do not change. */
 static void attributes_follow(void **state) {
   (void)state;
   graph g;
@@ -182,7 +184,7 @@ static void attributes_follow(void **state) {
           "return %5, %6\n");
 }
 
-/* bfloat16 has other lists: its Sum is an infer op, in float16 it is denied. */
+/* bfloat16 has other lists: Sum is an infer op there and a deny op in float16. */
 static void lists_of_the_target(void **state) {
   (void)state;
   for (int bfloat16 = 0; bfloat16 <= 1; bfloat16++) {
@@ -219,16 +221,17 @@ static void edits_of_the_environment(void **state) {
   unsetenv(MIX_AMP_ENVIRONMENT "ALLOWLIST_REMOVE");
 }
 
-/* ---- what becomes of casts ---- */
+/* ---- removed casts ---- */
 
-typedef struct told {
+typedef struct cast_report {
   int times, inserted, own;
-  char passes[400]; /* of removed casts: inserted, then the graph's own, "-" where they stay */
+  /* The pass that removed each cast, "-" for none: first the inserted casts, then those of the graph. */
+  char passes[400];
   int64_t bytes;
-} told;
+} cast_report;
 
 static void listen(void *context, const mix_amp_result *r) {
-  told *t = context;
+  cast_report *t = context;
   t->times++;
   t->bytes = r->bytes_cast;
   t->inserted = r->cast_count;
@@ -241,9 +244,8 @@ static void listen(void *context, const mix_amp_result *r) {
   }
 }
 
-/* A weight's cast becomes its copy; the graph's own cast of a product to float16 undoes the one that the
- * rewrite inserts before it, and both go; the cast of the argument stays. Told once, with the bytes of what
- * stays. */
+/* The weight's cast becomes its cached copy. The graph's own cast of the product to float16 cancels the cast
+ * inserted before it, so both go. The cast of the argument stays, and the one report counts its bytes. */
 static mix_list *casts_of(void *context, mix_list *arguments) {
   mix_tensor *x = mix_list_get(arguments, 0);
   mix_tensor *product = mix_matmul(x, mix_variable_value(((mix_variable **)context)[0]), false, false);
@@ -261,13 +263,13 @@ static void casts_that_later_passes_remove(void **state) {
                {"cache_weight_casts", "- - dce simplify_casts ", 3 * 2 * 2 + 2 * 2 * 2},
                {"cache_weight_casts,simplify_casts", "- - - - ", 3 * 2 * 2 + 2 * 2 * 2 + 3 * 2 * 4}};
   for (int i = 0; i < COUNT(cases); i++) {
-    told t = {0};
+    cast_report t = {0};
     setenv("MIXTAPE_DISABLE_PASSES", cases[i].disabled, 1);
     mix_function *function = mix_function_new(casts_of, &kernel);
     mix_amp_observe(listen, &t);
     mix_list *results = mix_function_call(function, arguments);
-    assert_non_null(
-        mix_function_dump(function, "cache_weight_casts")); /* the passes once more: nobody is told */
+    /* A dump runs the passes again and reports nothing. */
+    assert_non_null(mix_function_dump(function, "cache_weight_casts"));
     mix_amp_observe(NULL, NULL);
     no_error();
     has_values(mix_list_get(results, 0), 7, 10, 15, 22, 23, 34);
@@ -285,7 +287,7 @@ static mix_list *square(void *context, mix_list *arguments) {
   return mix_list_of(mix_matmul(x, x, false, false));
 }
 
-/* 1024 squared is 2^20: infinite in float16, finite again once the rewrite is off. */
+/* 1024 squared is 2^20: infinite in float16, finite after the rewrite is switched off. */
 static void G62_traced_product(void **state) {
   (void)state;
   mix_function *function = mix_function_new(square, NULL);
@@ -309,7 +311,7 @@ typedef struct training {
   mix_variable *kernel, *bias;
 } training;
 
-/* relu(x kernel + bias), mean of squares, a step of gradient descent. */
+/* relu(x kernel + bias), mean of squares, one step of gradient descent. */
 static mix_list *train(void *context, mix_list *arguments) {
   training *t = context;
   mix_tape *tape = mix_tape_begin();
@@ -327,7 +329,7 @@ static mix_list *train(void *context, mix_list *arguments) {
   return mix_list_of(loss);
 }
 
-/* Small integers and halves, exact in float16: forward, backward and update give the float32 numbers, and the
+/* Small integers and halves are exact in float16: forward, backward and update give the float32 numbers. The
  * weights stay float32. */
 static void training_step(void **state) {
   (void)state;
@@ -347,7 +349,7 @@ static void training_step(void **state) {
     no_error();
   }
   for (int i = 0; i < 7; i++) assert_true(results[0][i] == results[1][i]);
-  assert_true(results[0][1] != 1); /* the step moved the weights */
+  assert_true(results[0][1] != 1); /* the step changed the weights */
 }
 
 static void every_allocation_may_fail(void **state) {

@@ -1,5 +1,4 @@
-/* Reading graphs in the recorded format: what is damaged or unknown is an error that names the file and the
- * node. */
+/* Reading graphs from JSON: damaged or unknown content is an error that names the file and the node. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -15,19 +14,27 @@
 #include <string.h>
 
 static const char good[] =
-    "{\"name\": \"g\", \"mode\": \"cuda_float16\", \"target\": \"float16\", \"gpu\": {\"architecture\": \"8.0\", \"cuda\": \"11050\", \"cudnn\": \"8302\"},\n"
-    " \"env\": {\"LEVEL\": \"\"}, \"note\": \"n\", \"graph\": {\"fetch\": [\"f\"], \"feed\": [], \"nodes\": [\n"
-    " {\"name\": \"c\", \"op\": \"Const\", \"inputs\": [], \"device\": \"gpu\", \"types\": {\"dtype\": {\"dtype\": \"float32\", \"inputs\": [], \"outputs\": [0],"
-    " \"allowed\": [\"float16\", \"float32\"], \"kernel\": {\"float16\": true, \"bfloat16\": true}}}, \"value\": {\"shape\": [2]}},\n"
-    " {\"name\": \"m\", \"op\": \"MatMul\", \"inputs\": [\"c\", \"c:0\"], \"device\": \"gpu\", \"types\": {\"T\": {\"dtype\": \"float32\", \"inputs\": [0, 1],"
-    " \"outputs\": [0], \"allowed\": [\"float16\", \"float32\"], \"kernel\": {\"float16\": true, \"bfloat16\": true}}}, \"attrs\": {\"t\": false}},\n"
-    " {\"name\": \"f\", \"op\": \"Identity\", \"inputs\": [\"m\", \"^c\"], \"device\": \"\", \"types\": {\"T\": {\"dtype\": \"float32\", \"inputs\": [0],"
-    " \"outputs\": [0], \"allowed\": [\"float16\", \"float32\"], \"kernel\": {\"float16\": true, \"bfloat16\": true}}}}]}, \"expected\": {}}";
+    "{\"name\": \"g\", \"mode\": \"cuda_float16\", \"target\": \"float16\", "
+    "\"gpu\": {\"architecture\": \"8.0\", \"cuda\": \"11050\", \"cudnn\": \"8302\"},\n"
+    " \"env\": {\"LEVEL\": \"\"}, \"note\": \"n\", \"graph\": {\"fetch\": [\"f\"], \"feed\": [], "
+    "\"nodes\": [\n"
+    " {\"name\": \"c\", \"op\": \"Const\", \"inputs\": [], \"device\": \"gpu\", "
+    "\"types\": {\"dtype\": {\"dtype\": \"float32\", \"inputs\": [], \"outputs\": [0], "
+    "\"allowed\": [\"float16\", \"float32\"], \"kernel\": {\"float16\": true, \"bfloat16\": true}}}, "
+    "\"value\": {\"shape\": [2]}},\n"
+    " {\"name\": \"m\", \"op\": \"MatMul\", \"inputs\": [\"c\", \"c:0\"], \"device\": \"gpu\", "
+    "\"types\": {\"T\": {\"dtype\": \"float32\", \"inputs\": [0, 1], \"outputs\": [0], "
+    "\"allowed\": [\"float16\", \"float32\"], \"kernel\": {\"float16\": true, \"bfloat16\": true}}}, "
+    "\"attrs\": {\"t\": false}},\n"
+    " {\"name\": \"f\", \"op\": \"Identity\", \"inputs\": [\"m\", \"^c\"], \"device\": \"\", "
+    "\"types\": {\"T\": {\"dtype\": \"float32\", \"inputs\": [0], \"outputs\": [0], "
+    "\"allowed\": [\"float16\", \"float32\"], \"kernel\": {\"float16\": true, \"bfloat16\": true}}}}]}, "
+    "\"expected\": {}}";
 
-/* The good text with one piece, the `turn`-th of its kind, replaced. */
-static char *changed(const char *from, int turn, const char *to) {
+/* The valid text with the `index`-th occurrence of `from` replaced. */
+static char *changed(const char *from, int index, const char *to) {
   const char *at = good;
-  for (int i = 0; (at = strstr(at, from)) && i < turn; i++) at++;
+  for (int i = 0; (at = strstr(at, from)) && i < index; i++) at++;
   assert_non_null(at);
   char *text = malloc(sizeof good + strlen(to));
   sprintf(text, "%.*s%s%s", (int)(at - good), good, to, at + strlen(from));
@@ -38,7 +45,7 @@ static void refused(void **state) {
   (void)state;
   static const struct {
     const char *from;
-    int turn;
+    int index;
     const char *to, *message;
   } rows[] = {
       {"\"name\": \"g\"", 0, "\"nam\": \"g\"",
@@ -91,7 +98,7 @@ static void refused(void **state) {
        "node 'm': MatMul has 1 outputs, but B, which it is renamed to, has 0"},
       {"\"note\": \"n\"", 0, "\"note\": \"n\", \"note\": \"m\"", "duplicate"},
       {"\"expected\": {}}", 0, "\"expected\": {}", "g.json: line 5"},
-      /* the file's own fields */
+      /* fields of the file */
       {"{\"name\": \"g\"", 0, "[{\"name\": \"g\"", "g.json: line "},
       {"\"name\": \"g\"", 0, "\"name\": null", "g.json: has no text field name"},
       {"\"mode\": ", 0, "\"mode\": 1, \"note2\": ", "g.json: the file has the unknown field \"note2\""},
@@ -139,8 +146,9 @@ static void refused(void **state) {
        "node 'm': renamed has the unknown field \"ops\"; there are op, types"},
       {"\"attrs\": {", 0, "\"renamed\": {\"types\": {}}, \"attrs\": {", "node 'm': has no text field op"},
       {"\"attrs\": {", 0,
-       "\"renamed\": {\"op\": \"B\", \"types\": {\"T\": {\"dtype\": \"float32\", \"inputs\": [0], \"outputs\": [0], \"allowed\": [],"
-       "\"kernel\": {\"float16\": true, \"bfloat16\": true}}}}, \"attrs\": {",
+       "\"renamed\": {\"op\": \"B\", \"types\": {\"T\": {\"dtype\": \"float32\", \"inputs\": [0], "
+       "\"outputs\": [0], \"allowed\": [],\"kernel\": {\"float16\": true, \"bfloat16\": true}}}}, "
+       "\"attrs\": {",
        "node 'm': input 1 of B has no type"},
       /* inputs */
       {"\"c:0\"", 0, "3", "node 'm': expected names of nodes in inputs"},
@@ -203,14 +211,14 @@ static void refused(void **state) {
        "node 'm': type T: kernel has the unknown field \"half\""},
       {"\"kernel\": {\"float16\": true", 1, "\"kernel\": {\"float16\": \"true\"",
        "node 'm': type T: expected true or false in kernel.float16"},
-      /* what is no JSON */
+      /* not JSON */
       {"\"note\": \"n\"", 0, "\"note\": \"\xff\"", "g.json: line "},
       {"\"note\": \"n\"", 0, "\"note\": 'n'", "g.json: line "},
       {"\"expected\": {}}", 0, "\"expected\": {}} {}", "g.json: line 5"},
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     MIX_SCOPE {
-      char *text = changed(rows[i].from, rows[i].turn, rows[i].to);
+      char *text = changed(rows[i].from, rows[i].index, rows[i].to);
       assert_null(mix_rewrite_read_memory("g.json", text, strlen(text), NULL));
       if (!strstr(mix_error_message(), rows[i].message))
         fail_msg("row %d: \"%s\", expected \"%s\"", (int)i, mix_error_message(), rows[i].message);
@@ -219,8 +227,8 @@ static void refused(void **state) {
     }
 }
 
-/* Texts that have nothing of the good one; nesting without end is no stack without end. */
-static void no_graph_at_all(void **state) {
+/* Texts that are no graph at all. Deep nesting must not overflow the stack. */
+static void texts_that_are_no_graph(void **state) {
   (void)state;
   static const struct {
     const char *text, *message;
@@ -241,8 +249,8 @@ static void no_graph_at_all(void **state) {
     }
   enum { DEEP = 1 << 20 };
   char *deep = malloc(DEEP);
-  for (int turn = 0; turn < 2; turn++) {
-    for (int i = 0; i < DEEP; i++) deep[i] = "{\"a\":[["[turn ? 5 : i % 5];
+  for (int index = 0; index < 2; index++) {
+    for (int i = 0; i < DEEP; i++) deep[i] = "{\"a\":[["[index ? 5 : i % 5];
     assert_null(mix_rewrite_read_memory("g.json", deep, DEEP, NULL));
     assert_int_equal(mix_error(), MIX_FORMAT_ERROR);
     mix_error_clear();
@@ -250,7 +258,7 @@ static void no_graph_at_all(void **state) {
   free(deep);
 }
 
-/* A name longer than any buffer is named, as far as a message goes. */
+/* A name longer than any buffer is cut in the message. */
 static void long_names(void **state) {
   (void)state;
   enum { LONG = 20000 };
@@ -282,7 +290,7 @@ static void long_names(void **state) {
 
 static void files(void **state) {
   (void)state;
-  assert_null(mix_rewrite_read("/tmp", NULL)); /* a folder */
+  assert_null(mix_rewrite_read("/tmp", NULL)); /* a directory */
   assert_int_equal(mix_error(), MIX_IO_ERROR);
   assert_non_null(strstr(mix_error_message(), "cannot read /tmp: Is a directory"));
   mix_error_clear();
@@ -292,7 +300,7 @@ static void files(void **state) {
   mix_error_clear();
 }
 
-/* What the file says beats what was said before. */
+/* Options in the file override those given before. */
 static void options_of_a_file(void **state) {
   (void)state;
   MIX_SCOPE {
@@ -311,16 +319,15 @@ static void options_of_a_file(void **state) {
     mix_amp_result *result = mix_amp_rewrite(item->graph, &item->options);
     char *text = mix_rewrite_result_text(item, result);
     assert_string_equal(
-        text,
-        "{\"name\":\"g\",\"status\":\"ok\",\"nodes_added\":2,\"dtypes\":{\"m\":{\"T\":\"float16\"}},\"casts\":["
-        "{\"id\":\"cast0\",\"from\":\"c:0\",\"to_dtype\":\"float16\",\"device\":\"gpu\",\"consumers\":[[\"m\",0],[\"m\",1]]},"
-        "{\"id\":\"cast1\",\"from\":\"m:0\",\"to_dtype\":\"float32\",\"device\":\"gpu\",\"consumers\":[[\"f\",0]]}]}");
+        text, "{\"name\":\"g\",\"status\":\"ok\",\"nodes_added\":2,\"dtypes\":{\"m\":{\"T\":\"float16\"}},"
+              "\"casts\":[{\"id\":\"cast0\",\"from\":\"c:0\",\"to_dtype\":\"float16\",\"device\":\"gpu\","
+              "\"consumers\":[[\"m\",0],[\"m\",1]]},{\"id\":\"cast1\",\"from\":\"m:0\","
+              "\"to_dtype\":\"float32\",\"device\":\"gpu\",\"consumers\":[[\"f\",0]]}]}");
     mix_free(text);
     text = mix_rewrite_explain_text(item, result);
     assert_non_null(strstr(
-        text,
-        "{\"name\":\"m\",\"op\":\"MatMul\",\"list\":\"allow\",\"types\":{\"T\":{\"before\":\"float32\",\"after\":\"float16\","
-        "\"reason\":\"its op is in the allow list\"}}}"));
+        text, "{\"name\":\"m\",\"op\":\"MatMul\",\"list\":\"allow\",\"types\":{\"T\":{\"before\":\"float32\","
+              "\"after\":\"float16\",\"reason\":\"its op is in the allow list\"}}}"));
     mix_free(text);
   }
 }
@@ -347,7 +354,7 @@ static void every_allocation_may_fail(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(refused),           cmocka_unit_test(no_graph_at_all),
+      cmocka_unit_test(refused),           cmocka_unit_test(texts_that_are_no_graph),
       cmocka_unit_test(long_names),        cmocka_unit_test(files),
       cmocka_unit_test(options_of_a_file), cmocka_unit_test(every_allocation_may_fail),
   };

@@ -1,5 +1,5 @@
-/* The lists of the rewrite: modes, versions, levels, edits by options and by environment variables, and what
- * they warn of. */
+/* The lists of the rewrite: modes, versions, levels, edits by options and environment variables, and
+ * warnings. */
 #include "amp/setting.h"
 #include "amp/amp_support.h"
 
@@ -41,7 +41,7 @@ static int size_of(mix_amp_options options, mix_amp_class class) {
   return count;
 }
 
-/* Spec 8.1: what depends on versions. */
+/* Spec 8.1: lists that depend on versions. */
 static void section_8_1_versions(void **state) {
   (void)state;
   mix_amp_options options = {.mode = MIX_AMP_CUDA_FLOAT16, .has_gpu = true};
@@ -62,7 +62,7 @@ static void section_8_1_versions(void **state) {
     options.cudnn += rows[i].cudnn != 0;
     assert_int_equal(class_of(options, rows[i].op), MIX_AMP_ALLOW);
   }
-  /* The other modes have no versions; a simulated GPU has those of a new one. */
+  /* The other modes do not depend on versions. A simulated GPU has the lists of a new one. */
   assert_int_equal(class_of((mix_amp_options){.mode = MIX_AMP_CPU_FLOAT16}, "DepthwiseConv2dNative"),
                    MIX_AMP_ALLOW);
   assert_int_equal(class_of((mix_amp_options){.mode = MIX_AMP_ONEDNN_BFLOAT16}, "Conv3DBackpropFilter"),
@@ -86,13 +86,13 @@ static void section_7_2_levels(void **state) {
   assert_int_equal(class_of(options, "Sin"), MIX_AMP_ALLOW);
   assert_int_equal(size_of(options, MIX_AMP_ALLOW), 40);
   assert_int_equal(size_of(options, MIX_AMP_CLEAR), 0);
-  options.mode = MIX_AMP_ONEDNN_BFLOAT16; /* where the level changes nothing */
+  options.mode = MIX_AMP_ONEDNN_BFLOAT16; /* the level has no effect here */
   assert_int_equal(size_of(options, MIX_AMP_CLEAR), 112);
 
-  warnings[0] = 0; /* of Sin */
+  warnings[0] = 0; /* the warning about Sin */
   options = cuda_options();
   assert_true(mix_amp_options_set(&options, "LEVEL", "TREAT_INFER_AS_DENY"));
-  options.edits[MIX_AMP_EDIT_DENY].remove = "Tanh"; /* which is in the deny list only afterwards */
+  options.edits[MIX_AMP_EDIT_DENY].remove = "Tanh"; /* in the deny list only after the level is applied */
   options.edits[MIX_AMP_EDIT_INFER].remove = "Add";
   assert_int_equal(class_of(options, "Tanh"), MIX_AMP_DENY);
   assert_int_equal(class_of(options, "Add"), MIX_AMP_NONE);
@@ -106,7 +106,7 @@ static void section_7_2_levels(void **state) {
   assert_non_null(strstr(warnings, "UNSAFE_FORCE_ALL"));
 }
 
-/* Additions before removals, the older spellings last. */
+/* Additions come before removals; the older spellings come last. */
 static void section_7_2_edits(void **state) {
   (void)state;
   mix_amp_options options = cuda_options();
@@ -123,21 +123,21 @@ static void section_7_2_edits(void **state) {
   assert_int_equal(class_of(options, "Sin"), MIX_AMP_DENY);
 }
 
-static void section_7_2_unknown_ops_are_warned_of(void **state) {
+static void section_7_2_unknown_ops_give_a_warning(void **state) {
   (void)state;
   mix_amp_options options = cuda_options();
-  options.edits[MIX_AMP_EDIT_DENY].add = "Sum, Exp"; /* the blank belongs to the name */
+  options.edits[MIX_AMP_EDIT_DENY].add = "Sum, Exp"; /* the space belongs to the name */
   assert_int_equal(class_of(options, "Exp"), MIX_AMP_DENY);
   assert_int_equal(class_of(options, " Exp"), MIX_AMP_DENY);
   assert_non_null(strstr(warnings, "' Exp'"));
-  assert_non_null(strstr(warnings, "Expm1, L2Loss")); /* what exists */
+  assert_non_null(strstr(warnings, "Expm1, L2Loss")); /* names that exist */
   assert_null(strstr(warnings, "'Sum'"));
   warnings[0] = 0;
   options.edits[MIX_AMP_EDIT_DENY] = (mix_amp_edit){.remove = "Nothing"};
   assert_int_equal(class_of(options, "Nothing"), MIX_AMP_NONE);
   assert_non_null(strstr(warnings, "'Nothing'"));
   warnings[0] = 0;
-  MIX_SCOPE { /* an op of the graph is known */
+  MIX_SCOPE { /* an op of the graph is a known name */
     mix_amp_graph *graph = mix_amp_graph_new(NULL);
     chain(graph, "a", "Nothing", -1);
     mix_amp_lists lists;
@@ -164,8 +164,8 @@ static void section_7_2_conflicts(void **state) {
   assert_int_equal(mix_error(), MIX_OK);
 }
 
-/* The oneDNN modes change nodes on the CPU alone, which is said where there is a GPU; and have no level that
- * forces. */
+/* The oneDNN modes change nodes on the CPU only, and warn if there is a GPU. They have no
+ * UNSAFE_FORCE_ALL. */
 static void section_7_3_oneDNN_modes(void **state) {
   (void)state;
   static const mix_amp_mode modes[] = {MIX_AMP_ONEDNN_BFLOAT16, MIX_AMP_ONEDNN_FLOAT16};
@@ -179,7 +179,7 @@ static void section_7_3_oneDNN_modes(void **state) {
           .mode = modes[i], .has_gpu = true, .architecture = {8, 0}, .cpu_computes_float16 = true};
       mix_amp_result *result = rewrite(graph, options);
       assert_int_equal(result->status, MIX_AMP_OK);
-      assert_int_equal(after(result, a, 0), MIX_AMP_DTYPE_FLOAT32); /* unplaced: it stands on the GPU */
+      assert_int_equal(after(result, a, 0), MIX_AMP_DTYPE_FLOAT32); /* unplaced: counts as on the GPU */
       assert_non_null(strstr(warnings, "two devices: the mode onednn_"));
       assert_non_null(strstr(warnings, "on the CPU alone, but there is a GPU"));
       warnings[0] = 0;
@@ -210,8 +210,7 @@ static void section_7_2_environment(void **state) {
   assert_string_equal(options.edits[MIX_AMP_EDIT_GRAY].remove, "Tanh");
   assert_null(options.edits[MIX_AMP_EDIT_ALLOW].add);
   assert_true(options.ignore_performance && options.simulate_gpu && options.no_emulation);
-  assert_true(mix_amp_setting_options(
-      MIX_BFLOAT16, &options)); /* a captured function has no device that a GPU could take */
+  assert_true(mix_amp_setting_options(MIX_BFLOAT16, &options)); /* a captured function has no GPU device */
   assert_false(options.simulate_gpu || options.has_gpu);
   assert_non_null(strstr(warnings, "ALOWLIST_ADD"));
   assert_non_null(strstr(warnings, "ALLOWLIST"));
@@ -247,8 +246,8 @@ static bool exists(const char *pattern, const char *folder) {
   return system(command) == 0;
 }
 
-/* TensorFlow writes the lists after a pass that got through, under TREAT_INFER_AS_DENY as they were before
- * infer ops became deny ops. */
+/* TensorFlow writes the lists after a successful pass. Under TREAT_INFER_AS_DENY it writes them as they were
+ * before infer ops became deny ops. */
 static void section_7_2_what_is_logged(void **state) {
   (void)state;
   static const struct {
@@ -302,7 +301,7 @@ static void section_7_2_log_path(void **state) {
   assert_non_null(strstr(text, "\n\nClearList:\nAbs\n"));
   snprintf(command, sizeof command, "rm -r %s", folder);
   assert_int_equal(system(command), 0);
-  MIX_SCOPE { /* the folder is gone */
+  MIX_SCOPE { /* the folder no longer exists */
     mix_amp_graph *graph = mix_amp_graph_new("g");
     chain(graph, "a", "MatMul", -1);
     assert_true(mix_amp_graph_finish(graph));
@@ -316,7 +315,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(section_8_1_versions, begin, end),
       cmocka_unit_test_setup_teardown(section_7_2_levels, begin, end),
       cmocka_unit_test_setup_teardown(section_7_2_edits, begin, end),
-      cmocka_unit_test_setup_teardown(section_7_2_unknown_ops_are_warned_of, begin, end),
+      cmocka_unit_test_setup_teardown(section_7_2_unknown_ops_give_a_warning, begin, end),
       cmocka_unit_test_setup_teardown(section_7_2_conflicts, begin, end),
       cmocka_unit_test_setup_teardown(section_7_3_oneDNN_modes, begin, end),
       cmocka_unit_test_setup_teardown(section_7_2_environment, begin, end),

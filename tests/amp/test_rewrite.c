@@ -1,5 +1,5 @@
-/* The rewrite on graphs built here: what the recorded graphs (tests/spec/test_rewrite.c) do not show. Damaged
- * graphs, reports, devices, memory that runs out, and time: it is linear. */
+/* The rewrite on hand-built graphs, beyond the recorded ones (tests/spec/test_rewrite.c): damaged graphs,
+ * reports, devices, out of memory, and linear run time. */
 #include "amp/amp_support.h"
 
 #include <time.h>
@@ -18,12 +18,12 @@ static void cycles(void **state) {
     mix_amp_graph_connect(graph, a, 0, before, 0);
     mix_amp_graph_connect(graph, a, 1, c, 0);
     assert_false(mix_amp_graph_finish(graph));
-    assert_non_null(strpbrk(strstr(mix_error_message(), "node '"), "abc")); /* one that stands on the cycle */
+    assert_non_null(strpbrk(strstr(mix_error_message(), "node '"), "abc")); /* a node of the cycle */
     assert_null(strstr(mix_error_message(), "before"));
     assert_null(strstr(mix_error_message(), "behind"));
     assert_error(MIX_FORMAT_ERROR, "depends on itself");
   }
-  MIX_SCOPE { /* a loop's own edge is none */
+  MIX_SCOPE { /* a loop's back edge does not count */
     mix_amp_graph *graph = new_graph();
     int merge = add(graph, "merge", "Merge", 1), next = chain(graph, "next", "NextIteration", merge);
     mix_amp_graph_connect(graph, merge, 0, next, 0);
@@ -123,10 +123,11 @@ static void section_7_3_devices(void **state) {
       {"", MIX_AMP_CUDA_FLOAT16, true, false, true, true, 6}, /* IGNORE_PERFORMANCE */
       {"gpu", MIX_AMP_CUDA_FLOAT16, false, false, false, false, 0},
       {"gpu", MIX_AMP_CUDA_FLOAT16, false, true, false, true, 0}, /* SIMULATE_GPU */
-      {"", MIX_AMP_CUDA_FLOAT16, false, true, false, true,
-       0}, /* TensorFlow counts an unplaced node as the GPU's then, */
-      {"", MIX_AMP_CPU_FLOAT16, false, true, false, false, 0}, /* against the specification, in every mode */
-      {"", MIX_AMP_ONEDNN_FLOAT16, false, false, false, false, 0}, /* a processor that cannot */
+      /* With a simulated GPU TensorFlow counts an unplaced node as on the GPU in every mode, against the
+       * specification. */
+      {"", MIX_AMP_CUDA_FLOAT16, false, true, false, true, 0},
+      {"", MIX_AMP_CPU_FLOAT16, false, true, false, false, 0},
+      {"", MIX_AMP_ONEDNN_FLOAT16, false, false, false, false, 0}, /* the processor does not support it */
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     MIX_SCOPE {
@@ -151,8 +152,8 @@ static void section_7_3_devices(void **state) {
   }
 }
 
-/* A list reader that an edit puts into the infer list stands right behind the writers of its list (pass 4),
- * whatever lies between. */
+/* If an edit puts a list reader into the infer list, it follows the writers of its list (pass 4), whatever is
+ * between them. */
 static void section_7_5_infer_reader_follows_its_writers(void **state) {
   (void)state;
   for (int converted = 0; converted <= 1; converted++)
@@ -214,8 +215,8 @@ static void section_7_5_references_are_never_forced(void **state) {
   }
 }
 
-/* What TensorFlow 2.21 makes of x -> FusedBatchNorm -> Tanh: renamed in each mode, though there is nothing to
- * convert; not where the lists conflict. */
+/* What TensorFlow 2.21 does with x -> FusedBatchNorm -> Tanh: the op is renamed in each mode although nothing
+ * is converted, but not if the lists conflict. */
 static void batch_norms_stay_renamed(void **state) {
   (void)state;
   static const mix_amp_mode modes[] = {MIX_AMP_CUDA_FLOAT16, MIX_AMP_CPU_FLOAT16, MIX_AMP_ONEDNN_BFLOAT16};
@@ -293,7 +294,7 @@ static void reasons(void **state) {
       assert_string_equal(
           mix_amp_explain(result, graph->nodes[rows[i].node].as_is.first_type, text, sizeof text),
           rows[i].reason);
-    for (size_t size = 1; size < 60; size++) { /* cut where there is no room */
+    for (size_t size = 1; size < 60; size++) { /* cut at the size of the buffer */
       char *exact = malloc(size);
       assert_true(strlen(mix_amp_explain(result, graph->nodes[tanh].as_is.first_type, exact, size)) < size);
       free(exact);
@@ -302,8 +303,8 @@ static void reasons(void **state) {
     assert_non_null(table);
     int lines = 0;
     for (const char *p = table; *p; p++) lines += *p == '\n';
-    assert_int_equal(lines, 1 + 13 + 4 +
-                                3); /* heading, nodes; an empty line, heading, casts; an empty line, totals */
+    /* heading, nodes; an empty line, heading, casts; an empty line, totals */
+    assert_int_equal(lines, 1 + 13 + 4 + 3);
     assert_non_null(strstr(
         table,
         "converted 6 of 13 nodes, inserted 2 casts (0 to float16 besides those of constants and variables)"));
@@ -338,15 +339,14 @@ static void every_allocation_may_fail(void **state) {
 
 static double seconds(void) {
   struct timespec now;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now); /* what others do on this machine does not count */
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now); /* processor time: other processes do not count */
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 enum { LARGE = 100000 };
 
-/* A hundred thousand nodes in chains of all classes, fan-outs of a thousand, and a list with as many writers
- * as readers: an edge for each pair of those would be 10^8. Returns processor seconds of the rewrite alone.
- */
+/* A hundred thousand nodes: chains of all classes, fan-outs of a thousand, and a list with as many writers as
+ * readers, where an edge for each pair would be 10^8. Returns the processor seconds of the rewrite alone. */
 static double rewrite_large(mix_amp_options options, int *converted) {
   static const char *const ops[] = {"MatMul",  "Relu", "Tanh", "Exp",    "Identity",
                                     "Reshape", "Add",  "Sin",  "Conv2D", "Sqrt"};
@@ -378,21 +378,21 @@ static double rewrite_large(mix_amp_options options, int *converted) {
 static void a_hundred_thousand_nodes(void **state) {
   (void)state;
   mix_amp_options edited = cuda_options(), emulated = {.mode = MIX_AMP_CPU_FLOAT16};
-  edited.edits[MIX_AMP_EDIT_INFER].add =
-      "TensorListStack,TensorListPushBack"; /* readers that pass 4 visits one by one */
+  /* Readers that pass 4 visits one by one. */
+  edited.edits[MIX_AMP_EDIT_INFER].add = "TensorListStack,TensorListPushBack";
   edited.edits[MIX_AMP_EDIT_CLEAR].remove = "TensorListStack,TensorListPushBack";
   edited.edits[MIX_AMP_EDIT_DENY].remove = "Exp";
   const mix_amp_options rows[] = {cuda_options(), emulated, edited};
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  const double most = 5.0;
+  const double limit = 5.0;
 #else
-  const double most = 0.5; /* what was asked for; some 30 ms are usual */
+  const double limit = 0.5; /* the required limit; about 30 ms are usual */
 #endif
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     int converted;
     double took = rewrite_large(rows[i], &converted);
     assert_true(converted > LARGE / 10);
-    if (took > most) fail_msg("options %d: %.3f s", (int)i, took);
+    if (took > limit) fail_msg("options %d: %.3f s", (int)i, took);
   }
 }
 

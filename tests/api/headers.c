@@ -1,5 +1,4 @@
-/* Its work is done by the compiler: each public header is a C11 and a C++17 unit of this program
- * (CMakeLists.txt). */
+/* Compile test: each public header is a C11 and a C++17 unit of this program (CMakeLists.txt). */
 #include <mixtape/api.h>
 #include <string.h>
 

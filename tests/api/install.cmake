@@ -1,4 +1,5 @@
-# Installs the build into a fresh folder and builds consumer/ against it, once through find_package and once through pkg-config.
+# Installs the build into a fresh folder and builds consumer/ against it, through find_package and through
+# pkg-config.
 function(must)
   execute_process(COMMAND ${ARGV} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(NOT result EQUAL 0)
@@ -11,7 +12,8 @@ endfunction()
 file(REMOVE_RECURSE ${WORK})
 file(MAKE_DIRECTORY ${WORK})
 must(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/usr)
-must(${CMAKE_COMMAND} -S ${CONSUMER} -B ${WORK}/found -DCMAKE_PREFIX_PATH=${WORK}/usr -DCMAKE_C_COMPILER=${COMPILER} -DCMAKE_C_FLAGS=${FLAGS})
+must(${CMAKE_COMMAND} -S ${CONSUMER} -B ${WORK}/found -DCMAKE_PREFIX_PATH=${WORK}/usr
+     -DCMAKE_C_COMPILER=${COMPILER} -DCMAKE_C_FLAGS=${FLAGS})
 must(${CMAKE_COMMAND} --build ${WORK}/found)
 must(${WORK}/found/consumer)
 
@@ -21,6 +23,7 @@ get_filename_component(libraries ${folder} DIRECTORY)
 set(ENV{PKG_CONFIG_PATH} ${folder})
 must(pkg-config --cflags --libs mixtape)
 string(STRIP "${output}" arguments)
-separate_arguments(arguments UNIX_COMMAND "${FLAGS} ${CONSUMER}/consumer.c -o ${WORK}/described ${arguments} -Wl,-rpath,${libraries}")
+set(arguments "${FLAGS} ${CONSUMER}/consumer.c -o ${WORK}/described ${arguments} -Wl,-rpath,${libraries}")
+separate_arguments(arguments UNIX_COMMAND "${arguments}")
 must(${COMPILER} ${arguments})
 must(${WORK}/described)

@@ -1,5 +1,5 @@
-// What the macros of C do, a C++ caller does with options structs: this program fills some, links with the
-// shared library and runs.
+// Options structs from C++, without the macros of C. The program fills some, links with the shared library
+// and runs.
 #include <mixtape/mixtape.h>
 
 #include <cstddef>
@@ -46,7 +46,7 @@ bool takes_a_step() {
   return mix_tensor_item(mix_variable_value(weight)) == 1.5;
 }
 
-// Every defaults function sets the size of its own struct, and leaves the rest zero.
+// Every defaults function sets the size of its own struct and leaves the rest zero.
 template <class Options> bool has_its_size(const Options &options) {
   const unsigned char *bytes = reinterpret_cast<const unsigned char *>(&options);
   for (std::size_t i = sizeof options.size; i < sizeof options; i++)

@@ -1,5 +1,4 @@
-/* What the tests of the CPU's kernels share: running one kernel with a team, distances in units of the last place, and numbers that
- * find faults. */
+/* Shared by the tests of the CPU kernels: running one kernel with a team, distances in ulp, and test data. */
 #ifndef TESTS_BACKEND_CPU_KERNELS_H
 #define TESTS_BACKEND_CPU_KERNELS_H
 
@@ -24,14 +23,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The first kernel of the list that the features in force allow. */
+/* The first kernel of the list that the enabled CPU features allow. */
 static inline const mix_kernel *best_kernel(const mix_kernel *const *kernels) {
   const uint32_t features = mix_cpu_features();
   while (*kernels && ((*kernels)->needs & ~features)) kernels++;
   return *kernels;
 }
 
-/* One run by a team as the host backends do it; the reason of the kernel's failure or NULL. */
+/* Runs a kernel with a team as the host backend does. Returns the kernel's error message or NULL. */
 static inline const char *run_kernel(const mix_kernel *kernel, mix_kernel_args *args, int threads) {
   _Atomic(const char *) failure = NULL;
   args->failure = &failure;
@@ -70,34 +69,38 @@ static inline int64_t ordered(const void *data, mix_dtype dtype, int64_t i) {
   const int16_t bits = ((const int16_t *)data)[i];
   return bits < 0 ? (int64_t)INT16_MIN - bits : bits;
 }
-/* Distance in units of the last place; 0 for two NaNs and for zeros of both signs, INT64_MAX where one is a NaN. */
+/* Distance in ulp. 0 for two NaNs and for zeros of both signs, INT64_MAX if only one is a NaN. */
 static inline int64_t distance(const void *a, const void *b, mix_dtype dtype, int64_t i) {
-  if (!mix_dtype_is_floating(dtype)) return mix_load_integer(a, dtype, i) == mix_load_integer(b, dtype, i) ? 0 : INT64_MAX;
+  if (!mix_dtype_is_floating(dtype))
+    return mix_load_integer(a, dtype, i) == mix_load_integer(b, dtype, i) ? 0 : INT64_MAX;
   const double x = mix_load_double(a, dtype, i), y = mix_load_double(b, dtype, i);
   if (isnan(x) || isnan(y)) return isnan(x) && isnan(y) ? 0 : INT64_MAX;
   if (x == y) return 0;
   const int64_t p = ordered(a, dtype, i), q = ordered(b, dtype, i);
   return p > q ? p - q : q - p;
 }
-/* What arithmetic on the device cpu makes of subnormal numbers. float16's are kept: they are normal float32 numbers. */
+/* Flushes subnormal numbers as arithmetic on the device cpu does. float16's are kept: they are normal float32
+ * numbers. */
 static inline void flush_subnormals(void *data, mix_dtype dtype, int64_t n) {
-  const double least = dtype == MIX_FLOAT64 ? 0x1p-1022 : 0x1p-126;
+  const double smallest_normal = dtype == MIX_FLOAT64 ? 0x1p-1022 : 0x1p-126;
   for (int64_t i = 0; mix_dtype_is_floating(dtype) && i < n; i++)
-    if (fabs(mix_load_double(data, dtype, i)) < least) mix_store_double(data, dtype, i, 0);
+    if (fabs(mix_load_double(data, dtype, i)) < smallest_normal) mix_store_double(data, dtype, i, 0);
 }
-/* Fails with one line that names the first element that differs by more than `bound`. */
-static inline void assert_close(const char *what, const void *result, const void *expected, mix_dtype dtype, int64_t n,
-                                int64_t bound) {
+/* Fails with a message that names the first element that differs by more than `bound`. */
+static inline void assert_close(const char *what, const void *result, const void *expected, mix_dtype dtype,
+                                int64_t n, int64_t bound) {
   for (int64_t i = 0; i < n; i++)
     if (distance(result, expected, dtype, i) > bound)
-      fail_msg("%s: %s element %lld of %lld is %.9g, expected %.9g within %lld ulp", what, mix_dtype_name(dtype), (long long)i,
-               (long long)n, mix_load_double(result, dtype, i), mix_load_double(expected, dtype, i), (long long)bound);
+      fail_msg("%s: %s element %lld of %lld is %.9g, expected %.9g within %lld ulp", what,
+               mix_dtype_name(dtype), (long long)i, (long long)n, mix_load_double(result, dtype, i),
+               mix_load_double(expected, dtype, i), (long long)bound);
 }
 
 /* ---- numbers ---- */
 
 static inline double uniform(uint64_t seed, uint64_t i) { return mix_philox_word(seed, 1, i) * 0x1p-32; }
-/* Numbers of all sizes, zeros of both signs, infinities and NaN for floating dtypes; small and extreme integers. */
+/* Numbers of all magnitudes, zeros of both signs, infinities and NaN for floating dtypes; small and extreme
+ * integers. */
 static inline void fill_wild(void *data, mix_dtype dtype, int64_t n, uint64_t seed) {
   static const double special[] = {0.0,    -0.0, 1,     -1,       0.5,       -0.5, 2.5, -2.5, 1e-30,
                                    -1e-30, 1e30, -1e30, INFINITY, -INFINITY, NAN,  3,   6,    -7};
@@ -107,7 +110,8 @@ static inline void fill_wild(void *data, mix_dtype dtype, int64_t n, uint64_t se
     if (dtype == MIX_BOOL)
       ((uint8_t *)data)[i] = word & 1;
     else if (!mix_dtype_is_floating(dtype))
-      mix_store_integer(data, dtype, i, word % 3 ? (int64_t)(word % 41) - 20 : (int64_t)((uint64_t)word << 31 ^ word));
+      mix_store_integer(data, dtype, i,
+                        word % 3 ? (int64_t)(word % 41) - 20 : (int64_t)((uint64_t)word << 31 ^ word));
     else if (word % 16 == 0)
       mix_store_double(data, dtype, i, special[word / 16 % SPECIAL]);
     else if (word % 4 == 1)
@@ -117,8 +121,10 @@ static inline void fill_wild(void *data, mix_dtype dtype, int64_t n, uint64_t se
   }
 }
 /* Uniform in [low, high). */
-static inline void fill_between(void *data, mix_dtype dtype, int64_t n, uint64_t seed, double low, double high) {
-  for (int64_t i = 0; i < n; i++) mix_store_double(data, dtype, i, low + (high - low) * uniform(seed, (uint64_t)i));
+static inline void fill_between(void *data, mix_dtype dtype, int64_t n, uint64_t seed, double low,
+                                double high) {
+  for (int64_t i = 0; i < n; i++)
+    mix_store_double(data, dtype, i, low + (high - low) * uniform(seed, (uint64_t)i));
 }
 
 #endif

@@ -1,9 +1,10 @@
-/* Operands and results of more than 2^31 elements in little memory. What is read is pages that nobody has written, which all read as one
- * page of zeros; a few numbers stand at the far end, where an index of 32 bits would not find them. What is written has memory of its
- * own at both ends alone, which tests look at; all that lies between shares one window of memory, again and again.
+/* Operands and results of more than 2^31 elements in little memory. Inputs are untouched pages, which all map
+ * one page of zeros, with a few numbers at the far end, where a 32-bit index would not find them. Outputs
+ * have their own memory only at both ends, which the tests check; all addresses between share one window of
+ * memory.
  *
- * An operand takes some 64 MB, whatever its range of addresses (resident sizes count a shared page as often as it is mapped). Include
- * <cmocka.h> first. */
+ * An operand takes about 64 MB for any address range (resident sizes count a shared page once for each
+ * mapping). Include <cmocka.h> first. */
 #ifndef TESTS_BACKEND_ENORMOUS_H
 #define TESTS_BACKEND_ENORMOUS_H
 
@@ -22,24 +23,26 @@ static const mix_dtype dtypes[] = {MIX_FLOAT16, MIX_BFLOAT16, MIX_FLOAT32};
 static inline size_t bytes_of(operand x) { return (size_t)mix_shape_size(x.shape) * mix_dtype_size(x.dtype); }
 static inline void forget(operand x) { munmap(x.data, bytes_of(x)); }
 
-/* Zeros; skips the test where the machine promises no such range of addresses, and where plain x86-64, whose loops are those of the other
- * instruction sets, would take minutes. */
+/* Zeros. Skips the test if the address range is not available, and on plain x86-64, where it would take
+ * minutes and runs the same loops as the other instruction sets. */
 static inline operand vast(mix_dtype dtype, mix_shape shape) {
   if (!(mix_cpu_features() & MIX_CPU_AVX2)) {
-    print_message("minutes without AVX2: skipped\n");
+    print_message("too slow without AVX2: skipped\n");
     skip();
   }
   operand x = {dtype, shape, NULL};
-  x.data = mmap(NULL, bytes_of(x), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  x.data =
+      mmap(NULL, bytes_of(x), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (x.data == MAP_FAILED) {
-    print_message("no range of %zu addresses to be had: skipped\n", bytes_of(x));
+    print_message("no address range of %zu bytes: skipped\n", bytes_of(x));
     skip();
   }
-  madvise(x.data, bytes_of(x), MADV_HUGEPAGE); /* fewer page faults, where the kernel likes */
+  madvise(x.data, bytes_of(x), MADV_HUGEPAGE); /* fewer page faults, if the kernel supports it */
   return x;
 }
 
-/* To be written: bytes UNTOUCHED in the first and the last window, memory that many addresses share between them. */
+/* An output: bytes UNTOUCHED in the first and the last window. All addresses between share one window of
+ * memory. */
 static inline operand written(mix_dtype dtype, mix_shape shape) {
   operand x = vast(dtype, shape);
   const size_t bytes = bytes_of(x), last = bytes - WINDOW;
@@ -49,7 +52,7 @@ static inline operand written(mix_dtype dtype, mix_shape shape) {
     good = mmap((char *)x.data + at, WINDOW, PROT_READ | PROT_WRITE, how, shared, 0) != MAP_FAILED;
   if (shared >= 0) close(shared);
   if (!good) {
-    print_message("no memory that addresses share is to be had: skipped\n");
+    print_message("no shared memory mapping: skipped\n");
     forget(x);
     skip();
   }
@@ -58,20 +61,22 @@ static inline operand written(mix_dtype dtype, mix_shape shape) {
   return x;
 }
 
-/* Calls check(x, i) for the elements of both windows of what was written. */
-#define FOR_WRITTEN(x, i)                                                                                                          \
-  for (int64_t i = 0, all_ = mix_shape_size((x).shape), some_ = WINDOW / (int64_t)mix_dtype_size((x).dtype); i < all_;             \
-       i += i == some_ - 1 ? all_ - 2 * some_ + 1 : 1)
+/* Loops over the elements of both windows of an output. */
+#define FOR_WRITTEN(x, i)                                                                                    \
+  for (int64_t i = 0, all_ = mix_shape_size((x).shape), some_ = WINDOW / (int64_t)mix_dtype_size((x).dtype); \
+       i < all_; i += i == some_ - 1 ? all_ - 2 * some_ + 1 : 1)
 
-static inline void run_on(int threads, const mix_op *op, const void *attributes, const mix_program *program, int input_count,
-                          const operand *inputs, int output_count, const operand *outputs) {
-  mix_status status = run_step(&mix_backend_cpu, threads, op, attributes, program, input_count, inputs, output_count, outputs);
+static inline void run_on(int threads, const mix_op *op, const void *attributes, const mix_program *program,
+                          int input_count, const operand *inputs, int output_count, const operand *outputs) {
+  mix_status status = run_step(&mix_backend_cpu, threads, op, attributes, program, input_count, inputs,
+                               output_count, outputs);
   if (status != MIX_OK) print_message("%s\n", mix_error_message());
   assert_int_equal(status, MIX_OK);
 }
 
-/* On two threads, one result. */
-static inline void run(const mix_op *op, const void *attributes, int count, const operand *inputs, const operand *output) {
+/* Two threads, one output. */
+static inline void run(const mix_op *op, const void *attributes, int count, const operand *inputs,
+                       const operand *output) {
   run_on(2, op, attributes, NULL, count, inputs, 1, output);
 }
 

@@ -1,5 +1,5 @@
-/* Plans made by hand for the executor's tests, with kernels of their own: each writes numbers that depend on everything it read, slowly
- * enough that a missing barrier shows. Include <cmocka.h> first. */
+/* Hand-made plans and kernels for the executor's tests. Each kernel writes numbers that depend on everything
+ * it read, and runs slowly enough to show a missing barrier. Include <cmocka.h> first. */
 #ifndef TESTS_BACKEND_EXECUTOR_PLANS_H
 #define TESTS_BACKEND_EXECUTOR_PLANS_H
 
@@ -18,23 +18,24 @@
 enum { THREADS = 3, LENGTH = 24, SLOTS = 64, STEPS = 64 };
 typedef int64_t word;
 
-/* ---- kernels: outputs[0] (n words) from operands of n words or one, attributes: settings ---- */
+/* ---- kernels: outputs[0] has n words, operands have n words or one; attributes: settings ---- */
 
 typedef struct settings {
   word salt;
   int64_t grain;
-  bool reversed;       /* reads its operands backwards: other threads' elements */
-  const char *failure; /* reported when run */
+  bool reversed;       /* reads its operands backwards: elements of other threads */
+  const char *failure; /* reported by the run */
   bool only_slow_fails;
-  int slow_rank; /* this thread comes late; -1: none */
+  int slow_rank; /* this thread is slow; -1: none */
 } settings;
 
-static void dawdle(const settings *s, const mix_team *team) {
+static void delay(const settings *s, const mix_team *team) {
   for (int i = 0; team->size > 1 && s->slow_rank == team->rank && i < 20; i++) sched_yield();
 }
 
 static word mixed(word a, word b) {
-  return (word)(((uint64_t)a ^ ((uint64_t)b + 0x9e3779b97f4a7c15)) * 6364136223846793005 + 1442695040888963407);
+  return (word)(((uint64_t)a ^ ((uint64_t)b + 0x9e3779b97f4a7c15)) * 6364136223846793005 +
+                1442695040888963407);
 }
 
 static word combined(const mix_kernel_args *args, int64_t i, int64_t n) {
@@ -47,18 +48,19 @@ static word combined(const mix_kernel_args *args, int64_t i, int64_t n) {
   return result;
 }
 
-static void fail_if_told(const mix_kernel_args *args, const mix_team *team) {
+static void fail_if_requested(const mix_kernel_args *args, const mix_team *team) {
   const settings *s = args->attributes;
-  if (s->failure && (!s->only_slow_fails || team->rank == s->slow_rank)) atomic_store(args->failure, s->failure);
+  if (s->failure && (!s->only_slow_fails || team->rank == s->slow_rank))
+    atomic_store(args->failure, s->failure);
 }
 
 static void each_run(const mix_kernel_args *args, const mix_team *team) {
   const settings *s = args->attributes;
   int64_t n = mix_shape_size(args->output_types[0].shape), begin, end;
   mix_team_share(team, n, s->grain, &begin, &end);
-  dawdle(s, team);
+  delay(s, team);
   for (int64_t i = begin; i < end; i++) ((word *)args->outputs[0])[i] = combined(args, i, n);
-  fail_if_told(args, team);
+  fail_if_requested(args, team);
 }
 
 static bool each_share(const mix_kernel_args *args, int64_t *count, int64_t *grain) {
@@ -82,20 +84,20 @@ static bool exchange_prepare(mix_kernel_args *args, int threads) {
   return prepared != NULL;
 }
 
-/* By way of the workspace, through which elements change threads. */
+/* Goes through the workspace, where elements change threads. */
 static void exchange_run(const mix_kernel_args *args, const mix_team *team) {
   const settings *s = args->attributes;
   int64_t n = mix_shape_size(args->output_types[0].shape), begin, end;
   if (team->size != *(int *)args->prepared) atomic_store(args->failure, "not the team it was prepared for");
   mix_team_share(team, n, s->grain, &begin, &end);
-  dawdle(s, team);
+  delay(s, team);
   for (int64_t i = begin; i < end; i++) ((word *)args->workspace)[i] = combined(args, i, n);
   mix_team_barrier(team);
-  dawdle(s, team);
+  delay(s, team);
   for (int64_t i = begin; i < end; i++) ((word *)args->outputs[0])[i] = ((word *)args->workspace)[n - 1 - i];
 }
 
-/* A bool from a word: is it even? */
+/* Converts a word to a bool: is it even? */
 static void even_run(const mix_kernel_args *args, const mix_team *team) {
   (void)team;
   *(bool *)args->outputs[0] = *(const word *)args->inputs[0] % 2 == 0;
@@ -107,9 +109,14 @@ static void control_run(const mix_kernel_args *args, const mix_team *team) {
 
 static const char *never(const mix_kernel_args *args) { return (void)args, "does not like it"; }
 
-static const mix_op op_team = {.name = "team", .flags = MIX_OP_CHECKS_VALUES}, op_plain = {.name = "plain_team", .flags = MIX_OP_CHECKS_VALUES}, op_serial = {.name = "serial", .flags = MIX_OP_CHECKS_VALUES},
-                    op_exchange = {.name = "exchange", .flags = MIX_OP_CHECKS_VALUES}, op_even = {.name = "even", .flags = MIX_OP_CHECKS_VALUES}, op_control = {.name = "control", .flags = MIX_OP_CHECKS_VALUES},
-                    op_nobody = {.name = "nobody", .flags = MIX_OP_CHECKS_VALUES}, op_picky = {.name = "picky", .flags = MIX_OP_CHECKS_VALUES};
+static const mix_op op_team = {.name = "team", .flags = MIX_OP_CHECKS_VALUES},
+                    op_plain = {.name = "plain_team", .flags = MIX_OP_CHECKS_VALUES},
+                    op_serial = {.name = "serial", .flags = MIX_OP_CHECKS_VALUES},
+                    op_exchange = {.name = "exchange", .flags = MIX_OP_CHECKS_VALUES},
+                    op_even = {.name = "even", .flags = MIX_OP_CHECKS_VALUES},
+                    op_control = {.name = "control", .flags = MIX_OP_CHECKS_VALUES},
+                    op_nobody = {.name = "nobody", .flags = MIX_OP_CHECKS_VALUES},
+                    op_picky = {.name = "picky", .flags = MIX_OP_CHECKS_VALUES};
 static const mix_kernel kernel_team = {.name = "k_team", .run = each_run, .share = each_share},
                         kernel_plain = {.name = "k_plain", .run = each_run},
                         kernel_serial = {.name = "k_serial", .run = each_run, .serial = yes},
@@ -120,11 +127,13 @@ static const mix_kernel kernel_team = {.name = "k_team", .run = each_run, .share
                                            .barriers = one_barrier},
                         kernel_even = {.name = "k_even", .run = even_run, .serial = yes},
                         kernel_control = {.name = "k_control", .run = control_run},
-                        kernel_refusing = {.name = "k_refusing", .run = each_run, .unsupported_reason = never},
+                        kernel_refusing = {.name = "k_refusing",
+                                           .run = each_run,
+                                           .unsupported_reason = never},
                         kernel_fast = {.name = "k_fast", .run = each_run, .needs = 1u << 31};
-#define ROW(op, ...)                                                                                                               \
-  {                                                                                                                                \
-    &op, (const mix_kernel *const[]) { __VA_ARGS__, NULL }                                                                         \
+#define ROW(op, ...)                                                                                         \
+  {                                                                                                          \
+    &op, (const mix_kernel *const[]) { __VA_ARGS__, NULL }                                                   \
   }
 static const mix_kernel_row rows[] = {ROW(op_team, &kernel_team),
                                       ROW(op_plain, &kernel_plain),
@@ -185,18 +194,22 @@ static int add_slot(builder *b, mix_slot slot) {
   return b->plan.slot_count++;
 }
 static int arena(builder *b, size_t word_offset, int64_t words) {
-  return add_slot(
-      b, (mix_slot){.kind = MIX_SLOT_ARENA, .offset = word_offset * sizeof(word), .dtype = MIX_INT64, .shape = MIX_SHAPE(words)});
+  return add_slot(b, (mix_slot){.kind = MIX_SLOT_ARENA,
+                                .offset = word_offset * sizeof(word),
+                                .dtype = MIX_INT64,
+                                .shape = MIX_SHAPE(words)});
 }
 static int arena_bool(builder *b, size_t word_offset) {
-  return add_slot(b,
-                  (mix_slot){.kind = MIX_SLOT_ARENA, .offset = word_offset * sizeof(word), .dtype = MIX_BOOL, .shape = MIX_SCALAR});
+  return add_slot(b, (mix_slot){.kind = MIX_SLOT_ARENA,
+                                .offset = word_offset * sizeof(word),
+                                .dtype = MIX_BOOL,
+                                .shape = MIX_SCALAR});
 }
 static int of_kind(builder *b, mix_slot_kind kind, int index, int64_t words) {
   return add_slot(b, (mix_slot){.kind = kind, .index = index, .dtype = MIX_INT64, .shape = MIX_SHAPE(words)});
 }
 
-/* A step of one result and up to three operands (-1: none). */
+/* A step with one result and up to three operands (-1: none). */
 static mix_step *add_step(builder *b, const mix_op *op, int output, int first, int second, int third) {
   int number = b->plan.step_count++;
   int *slots = b->numbers[number], inputs[] = {first, second, third}, count = 0;
@@ -233,7 +246,7 @@ static int barriers(builder *b, int threads) {
   return facts.barriers;
 }
 
-/* Everything a plan can write. */
+/* Everything that a plan can write. */
 typedef struct outcome {
   word arena[16 * LENGTH], variables[8][LENGTH], results[4][LENGTH];
   mix_status status;

@@ -1,16 +1,22 @@
-/* How an engine would do a product, for tests that want to know which of its forms they try. */
+/* Plans of a gemm engine, for tests that need to know which of its algorithms they run. */
 #ifndef TESTS_BACKEND_GEMM_PLANS_H
 #define TESTS_BACKEND_GEMM_PLANS_H
 
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/gemm_products.h"
 
-/* transposes: 1 A, 2 B. */
-static inline mix_gemm_plan plan_of_shape(const mix_gemm_engine *engine, mix_dtype dtype, int64_t m, int64_t n, int64_t k,
-                                          int transposes, int threads) {
+/* transposes: bit 0 for A, bit 1 for B. */
+static inline mix_gemm_plan plan_of_shape(const mix_gemm_engine *engine, mix_dtype dtype, int64_t m,
+                                          int64_t n, int64_t k, int transposes, int threads) {
   const bool ta = transposes & 1, tb = transposes & 2;
-  const mix_gemm_problem problem = {
-      .m = m, .n = n, .k = k, .transpose_a = ta, .transpose_b = tb, .lda = ta ? m : k, .ldb = tb ? k : n, .ldc = n};
+  const mix_gemm_problem problem = {.m = m,
+                                    .n = n,
+                                    .k = k,
+                                    .transpose_a = ta,
+                                    .transpose_b = tb,
+                                    .lda = ta ? m : k,
+                                    .ldb = tb ? k : n,
+                                    .ldc = n};
   mix_gemm_plan plan;
   mix_gemm_make_plan(engine, mix_gemm_storage_of(engine, dtype), &problem, threads, &plan);
   return plan;

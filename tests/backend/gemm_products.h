@@ -1,4 +1,5 @@
-/* Products for tests of single kernels: operands, runs as the executor does, plain sums, a test for each kernel. */
+/* Products for tests of single kernels: operands, runs as the executor does them, a naive reference, a test
+ * for each kernel. */
 #ifndef TESTS_BACKEND_GEMM_PRODUCTS_H
 #define TESTS_BACKEND_GEMM_PRODUCTS_H
 
@@ -25,9 +26,11 @@ static inline uint32_t next_random(void) {
   random_state = random_state * 6364136223846793005u + 1442695040888963407u;
   return (uint32_t)(random_state >> 33);
 }
-/* In [-1, 1); integers of magnitude below the limit. */
+/* Uniform in [-1, 1), and integers of magnitude below the limit. */
 static inline double uniform(void) { return (double)next_random() / (1u << 30) - 1; }
-static inline int integer_below(int limit) { return (int)(next_random() % (2u * (unsigned)limit - 1)) - limit + 1; }
+static inline int integer_below(int limit) {
+  return (int)(next_random() % (2u * (unsigned)limit - 1)) - limit + 1;
+}
 
 static inline const mix_kernel *kernel_named(const mix_kernel *const *rows, const char *name) {
   for (; *rows; rows++)
@@ -55,14 +58,14 @@ static inline void *zeros(int64_t count) {
   return data;
 }
 
-/* Zeros; of exact size, so that the address sanitizer sees what is beyond the end, and aligned as buffers are. */
+/* Zeros of exact size, so that the address sanitizer sees an overrun, with the alignment of buffers. */
 static inline void *matrix(mix_dtype dtype, int64_t count) {
   const size_t bytes = (size_t)count * mix_dtype_size(dtype);
   void *data = NULL;
   assert_int_equal(posix_memalign(&data, 64, bytes + (bytes == 0)), 0);
   return memset(data, 0, bytes);
 }
-/* A result with a pattern that every element overwrites. */
+/* A result filled with a pattern that every element must overwrite. */
 static inline void *new_result(const product *x) {
   const int64_t count = mix_shape_size(x->output.shape);
   return memset(matrix(x->output.dtype, count), 0x7f, (size_t)count * mix_dtype_size(x->output.dtype));
@@ -92,7 +95,8 @@ static inline void free_product(product *x) {
 
 static inline int64_t place(const product *x, int which, int64_t row, int64_t column) {
   const bool transposed = which ? x->attributes.transpose_b : x->attributes.transpose_a;
-  return transposed ? column * x->inputs[which].shape.dims[1] + row : row * x->inputs[which].shape.dims[1] + column;
+  return transposed ? column * x->inputs[which].shape.dims[1] + row
+                    : row * x->inputs[which].shape.dims[1] + column;
 }
 static inline void set(product *x, int which, int64_t row, int64_t column, double value) {
   mix_store_double(x->in[which], x->inputs[which].dtype, place(x, which, row, column), value);
@@ -100,9 +104,11 @@ static inline void set(product *x, int which, int64_t row, int64_t column, doubl
 static inline double get(const product *x, int which, int64_t row, int64_t column) {
   return mix_load_double(x->in[which], x->inputs[which].dtype, place(x, which, row, column));
 }
-static inline double result(const product *x, int64_t i) { return mix_load_double(x->out, x->output.dtype, i); }
+static inline double result(const product *x, int64_t i) {
+  return mix_load_double(x->out, x->output.dtype, i);
+}
 
-/* With integers of magnitude below the limit; 0: uniform in [-1, 1). */
+/* `integers`: magnitude limit of the integers; 0: uniform in [-1, 1). */
 static inline void fill(product *x, int which, int integers) {
   enum { CHUNK = 256 };
   const int64_t count = mix_shape_size(x->inputs[which].shape);
@@ -112,13 +118,15 @@ static inline void fill(product *x, int which, int integers) {
     double numbers[CHUNK];
     float narrow[CHUNK];
     const int64_t some = count - i < CHUNK ? count - i : CHUNK;
-    for (int64_t j = 0; j < some; j++) narrow[j] = (float)(numbers[j] = integers ? integer_below(integers) : uniform());
-    mix_convert(dtype == MIX_FLOAT64 ? (const void *)numbers : narrow, dtype == MIX_FLOAT64 ? MIX_FLOAT64 : MIX_FLOAT32,
-                (char *)x->in[which] + (size_t)i * size, dtype, some);
+    for (int64_t j = 0; j < some; j++)
+      narrow[j] = (float)(numbers[j] = integers ? integer_below(integers) : uniform());
+    mix_convert(dtype == MIX_FLOAT64 ? (const void *)numbers : narrow,
+                dtype == MIX_FLOAT64 ? MIX_FLOAT64 : MIX_FLOAT32, (char *)x->in[which] + (size_t)i * size,
+                dtype, some);
   }
 }
 
-/* Address aside, what a kernel is asked about. */
+/* What a kernel's selection sees: everything but the addresses. */
 static inline mix_kernel_args args_of(const product *x) {
   return (mix_kernel_args){.op = x->op,
                            .attributes = &x->attributes,
@@ -128,15 +136,17 @@ static inline mix_kernel_args args_of(const product *x) {
                            .input_types = x->inputs,
                            .output_types = &x->output};
 }
-/* Whom the dispatch chooses; NULL: the reference. */
+/* The kernel that the dispatch chooses; NULL: the reference. */
 static inline const mix_kernel *dispatched(const product *x) {
   const mix_kernel_args args = args_of(x);
   const mix_kernel *const *rows = mix_cpu_matmul_kernels;
-  while (*rows && (((*rows)->needs & mix_cpu_features()) != (*rows)->needs || (*rows)->unsupported_reason(&args))) rows++;
+  while (*rows &&
+         (((*rows)->needs & mix_cpu_features()) != (*rows)->needs || (*rows)->unsupported_reason(&args)))
+    rows++;
   return *rows;
 }
 
-/* As the executor does; the workspace holds NaNs, and nothing is written behind it. */
+/* Runs as the executor does. The workspace starts as NaNs, and the bytes after it must not change. */
 static inline void run_with(const mix_kernel *kernel, product *x, int threads) {
   const void *inputs[3] = {x->in[0], x->in[1], x->in[2]};
   mix_kernel_args args = args_of(x);
@@ -154,7 +164,7 @@ static inline void run_with(const mix_kernel *kernel, product *x, int threads) {
   for (int i = 0; i < 64; i++) assert_int_equal(workspace[bytes + (size_t)i], 0xff);
   mix_free_buffer(workspace, bytes + 64);
 }
-/* Bits are a function of the operands, not of the number of threads. */
+/* The bits must depend on the operands only, not on the number of threads. */
 static inline void check_same_bits(const mix_kernel *kernel, product *x) {
   const size_t bytes = mix_value_bytes(x->output.dtype, x->output.shape);
   run_with(kernel, x, 1);
@@ -168,8 +178,10 @@ static inline void check_same_bits(const mix_kernel *kernel, product *x) {
   x->out = first;
 }
 
-/* A B, and |A| |B| unless NULL, as doubles. On arrays of its own: the sanitizers have nothing to see, and a third of a test's time to take. */
-__attribute__((no_sanitize("address", "undefined"))) static inline double *naive(const product *x, double **absolute) {
+/* A B, and |A| |B| unless `absolute` is NULL, as doubles. It works on arrays of its own, so the sanitizers
+ * would only cost time: a third of a test. */
+__attribute__((no_sanitize("address", "undefined"))) static inline double *naive(const product *x,
+                                                                                 double **absolute) {
   double *a = zeros(x->m * x->k), *b = zeros(x->k * x->n), *sums = zeros(x->m * x->n);
   double *magnitudes = absolute ? zeros(x->m * x->n) : NULL;
   for (int64_t i = 0; i < x->m; i++)
@@ -187,20 +199,23 @@ __attribute__((no_sanitize("address", "undefined"))) static inline double *naive
   return sums;
 }
 
-/* The sums themselves, as float32: a program of no instruction. */
+/* The sums themselves as float32: a program without instructions. */
 static inline const mix_program *sums_as_float32(product *x) {
   static mix_program_load load;
   static mix_program_store store;
   static mix_program program;
   load = (mix_program_load){.input = MIX_FROM_ACCUMULATOR, .dtype = MIX_FLOAT32, .strides = {x->n, 1}};
   store = (mix_program_store){0};
-  program = (mix_program){.rank = 2, .dims = {x->m, x->n}, .load_count = 1, .store_count = 1, .loads = &load, .stores = &store};
+  program = (mix_program){
+      .rank = 2, .dims = {x->m, x->n}, .load_count = 1, .store_count = 1, .loads = &load, .stores = &store};
   store_result_as(x, MIX_FLOAT32);
   return x->program = &program;
 }
 
 enum kind { FINITE, NAN_, PLUS, MINUS };
-static inline enum kind kind_of(double value) { return isfinite(value) ? FINITE : isnan(value) ? NAN_ : value > 0 ? PLUS : MINUS; }
+static inline enum kind kind_of(double value) {
+  return isfinite(value) ? FINITE : isnan(value) ? NAN_ : value > 0 ? PLUS : MINUS;
+}
 
 static inline double rounded_to(mix_dtype dtype, double value) {
   unsigned char bytes[8];
@@ -208,8 +223,9 @@ static inline double rounded_to(mix_dtype dtype, double value) {
   return mix_load_double(bytes, dtype, 0);
 }
 
-/* relu(round(A B) + bias) of small integers, in the storage dtype or, `wide`, cast to float32. */
-static inline void check_bias_relu(const mix_kernel *kernel, mix_dtype dtype, const int64_t *shape, int transposes, int wide) {
+/* relu(round(A B) + bias) of small integers, in the storage dtype or, if `wide`, cast to float32. */
+static inline void check_bias_relu(const mix_kernel *kernel, mix_dtype dtype, const int64_t *shape,
+                                   int transposes, int wide) {
   product x = make_product(dtype, shape[0], shape[1], shape[2], transposes);
   fill(&x, 0, 4), fill(&x, 1, 4);
   x.inputs[2] = (mix_type){dtype, MIX_SHAPE(x.n)};
@@ -234,15 +250,18 @@ static inline void check_bias_relu(const mix_kernel *kernel, mix_dtype dtype, co
   double *expected = naive(&x, NULL);
   run_with(kernel, &x, 2);
   for (int64_t i = 0; i < x.m * x.n; i++) {
-    const double sum = rounded_to(dtype, rounded_to(dtype, expected[i]) + mix_load_double(x.in[2], dtype, i % x.n));
+    const double sum =
+        rounded_to(dtype, rounded_to(dtype, expected[i]) + mix_load_double(x.in[2], dtype, i % x.n));
     assert_true((sum > 0 ? sum : 0) == result(&x, i));
   }
   free(expected);
   free_product(&x);
 }
 
-/* A batch whose B broadcasts: each product shared by the threads (3 of 2), or each by one thread (8 of 2). */
-static inline void check_batch(const mix_kernel *kernel, mix_dtype dtype, int count, int64_t k, int transposes) {
+/* A batch whose B broadcasts. The threads share each product (3 of 2), or each product has one thread (8 of
+ * 2). */
+static inline void check_batch(const mix_kernel *kernel, mix_dtype dtype, int count, int64_t k,
+                               int transposes) {
   enum { M = 45, N = 70 };
   product x = make_product(dtype, count * M, N, k, transposes & 2);
   x.op = &mix_op_batch_matmul;
@@ -257,7 +276,8 @@ static inline void check_batch(const mix_kernel *kernel, mix_dtype dtype, int co
     one.in[0] = (char *)x.in[0] + (size_t)b * M * (size_t)k * mix_dtype_size(dtype);
     one.inputs[0].shape = transposes & 1 ? MIX_SHAPE(k, M) : MIX_SHAPE(M, k);
     double *expected = naive(&one, NULL);
-    for (int i = 0; i < M * N; i++) assert_true(rounded_to(dtype, expected[i]) == result(&x, (int64_t)b * M * N + i));
+    for (int i = 0; i < M * N; i++)
+      assert_true(rounded_to(dtype, expected[i]) == result(&x, (int64_t)b * M * N + i));
     free(expected);
   }
   free_product(&x);
@@ -272,7 +292,7 @@ static inline const mix_kernel *chosen(mix_dtype dtype, int64_t m, int64_t n, in
 
 /* ---- a test for each kernel ---- */
 
-/* Called by name, whatever the dispatch would choose, so that every shape is tried. */
+/* Called by name, whatever the dispatch would choose, so that every shape is tested. */
 typedef struct kernel_test {
   const char *name;
   void (*check)(const mix_kernel *kernel);
@@ -283,11 +303,12 @@ static inline void run_kernel_test(void **state) {
   const void *const *both = *state;
   const mix_kernel *kernel = both[1];
   if (kernel->needs & ~mix_cpu_features()) skip();
-  random_state = 1; /* a test that is run alone sees the same numbers */
+  random_state = 1; /* the same numbers if the test runs alone */
   ((const kernel_test *)both[0])->check(kernel);
 }
 
-/* Runs each test with each kernel of the table, as TEST_KERNEL; one that is not in force shows as a skipped test. */
+/* Runs each test with each kernel of the table, as TEST_KERNEL. A kernel that the processor lacks shows as a
+ * skipped test. */
 static inline int run_with_each_kernel(int count, const kernel_test *tests) {
   enum { MAX = 200, LONGEST = 100 };
   static struct CMUnitTest all[MAX];
@@ -297,7 +318,8 @@ static inline int run_with_each_kernel(int count, const kernel_test *tests) {
   for (int t = 0; t < count; t++)
     for (const mix_kernel *const *row = mix_cpu_matmul_kernels; *row; row++) {
       if (tests[t].concerns && !tests[t].concerns(*row)) continue;
-      if (total == MAX || snprintf(names[total], LONGEST, "%s_%s", tests[t].name, (*row)->name) >= LONGEST) return 1;
+      if (total == MAX || snprintf(names[total], LONGEST, "%s_%s", tests[t].name, (*row)->name) >= LONGEST)
+        return 1;
       states[total][0] = &tests[t], states[total][1] = *row;
       all[total] = (struct CMUnitTest){names[total], run_kernel_test, NULL, NULL, states[total]};
       total++;
@@ -306,10 +328,26 @@ static inline int run_with_each_kernel(int count, const kernel_test *tests) {
 }
 #define WITH_EACH_KERNEL(tests) run_with_each_kernel((int)(sizeof(tests) / sizeof *(tests)), tests)
 
-/* Sums in float16 blocks? */
-static inline bool is_blocked(const mix_kernel *kernel) { return kernel->accumulation != MIX_ACCUMULATE_EXACT; }
+/* Does it sum in float16 blocks? */
+static inline bool is_blocked(const mix_kernel *kernel) {
+  return kernel->accumulation != MIX_ACCUMULATE_EXACT;
+}
 
-/* The choice under which the kernel serves. */
-static inline void ask_for_sums_of(const mix_kernel *kernel) { mix_set_accumulate(mix_accumulation_name(kernel->accumulation)); }
+/* Selects the accumulation mode that the kernel implements. */
+static inline void ask_for_sums_of(const mix_kernel *kernel) {
+  mix_set_accumulate(mix_accumulation_name(kernel->accumulation));
+}
+
+/* The kernel whose unsupported_reason says which shapes this one can compute: itself, but for chains of 32.
+ * Those serve large products under `auto` alone, and can compute the shapes of chains of 16. */
+static inline const mix_kernel *shapes_of(const mix_kernel *kernel) {
+  const char *chains = strstr(kernel->name, "_t4x32_");
+  if (!chains) return kernel;
+  char name[64];
+  snprintf(name, sizeof name, "%.*s_t4x16_%s", (int)(chains - kernel->name), kernel->name, chains + 7);
+  const mix_kernel *other = kernel_named(mix_cpu_matmul_kernels, name);
+  assert_non_null(other);
+  return other;
+}
 
 #endif

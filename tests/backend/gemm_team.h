@@ -1,5 +1,5 @@
-/* A product's kernel run by a team, without the executor: threads of POSIX, which a checker of threads understands. Include
- * <cmocka.h> first. */
+/* Runs a gemm kernel with a team of POSIX threads, which a thread checker understands, without the executor.
+ * Include <cmocka.h> first. */
 #ifndef TESTS_BACKEND_GEMM_TEAM_H
 #define TESTS_BACKEND_GEMM_TEAM_H
 

@@ -1,6 +1,6 @@
-/* A test for each instruction set, its name in the test's, skipped visibly where the set is not in force: where the processor lacks
- * it, and where MIXTAPE_MAX_ISA forbids it, since the dispatch would then run something else under that name. Include <cmocka.h>
- * first. */
+/* One test for each instruction set, with the set in its name. It is skipped if the processor lacks the set
+ * or MIXTAPE_MAX_ISA forbids it, because the dispatch would then run another kernel under that name. Include
+ * <cmocka.h> first. */
 #ifndef TESTS_BACKEND_INSTRUCTION_SETS_H
 #define TESTS_BACKEND_INSTRUCTION_SETS_H
 
@@ -27,17 +27,17 @@ static inline int restore_instruction_set(void **state) {
   mix_cpu_override(UINT32_MAX);
   return 0;
 }
-/* A missing instruction set shows as a skipped test. The one in force, where that is of use. */
+/* Skips the test if the instruction set is missing. Returns the set in use. */
 static inline const instruction_set *needed_instruction_set(void **state) {
   const instruction_set *set = *state;
   if (set->features != mix_cpu_features()) skip();
   return set;
 }
 #define NEED_INSTRUCTION_SET(state) ((void)needed_instruction_set(state))
-#define ON_SET(test, name, index)                                                                                                  \
+#define ON_SET(test, name, index)                                                                            \
   { #test "_" name, test, use_instruction_set, restore_instruction_set, (void *)&instruction_sets[index] }
 #define ON_EACH_SET(test) ON_SET(test, "generic", 0), ON_SET(test, "avx2", 1), ON_SET(test, "avx512", 2)
-/* Of products, which are the only ones to have kernels of their own there. */
+/* For products: only they have AMX kernels. */
 #define ON_EACH_SET_AND_TILES(test) ON_EACH_SET(test), ON_SET(test, "amx", 3)
 
 #endif

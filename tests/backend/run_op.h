@@ -1,4 +1,4 @@
-/* One step as a plan of its own, on any backend: arguments in, results out. */
+/* Runs one step as a plan of its own, on any backend: arguments in, results out. */
 #ifndef TESTS_BACKEND_RUN_OP_H
 #define TESTS_BACKEND_RUN_OP_H
 
@@ -19,10 +19,10 @@ typedef struct operand {
 
 enum { MAX_OPERANDS = 16 };
 
-/* Compiles and runs; the status of either. */
-static inline mix_status run_step(const mix_backend *backend, int threads, const mix_op *op, const void *attributes,
-                                  const mix_program *program, int input_count, const operand *inputs, int output_count,
-                                  const operand *outputs) {
+/* Compiles and runs; returns the status of either. */
+static inline mix_status run_step(const mix_backend *backend, int threads, const mix_op *op,
+                                  const void *attributes, const mix_program *program, int input_count,
+                                  const operand *inputs, int output_count, const operand *outputs) {
   mix_slot slots[2 * MAX_OPERANDS];
   int numbers[2 * MAX_OPERANDS];
   void *arguments[MAX_OPERANDS], *results[MAX_OPERANDS];
@@ -62,7 +62,7 @@ static inline mix_status run_step(const mix_backend *backend, int threads, const
   return status;
 }
 
-/* An operand from numbers; `data` comes from malloc. */
+/* An operand made from numbers; `data` is allocated with malloc. */
 static inline operand operand_of(mix_dtype dtype, mix_shape shape, const double *numbers) {
   int64_t count = mix_shape_size(shape);
   operand x = {dtype, shape, calloc((size_t)count + 8, 8)};

@@ -1,5 +1,5 @@
 /* The CPU's reductions, copies and random numbers against the reference kernels. Sums of small integers are
- * exact in any order: tolerance 0. Sums of other numbers: the bound of the documented order. */
+ * exact in any order: tolerance 0. Other sums have the bound of the documented order. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -45,7 +45,7 @@ static void *operand(call *c, mix_dtype dtype, mix_shape shape) {
 static void end(call *c) {
   for (int i = 0; i < c->args.input_count; i++) free(c->data[i]);
 }
-/* NULL or why the kernel refused. */
+/* NULL, or why the kernel does not support the arguments. */
 static const char *run(call *c, const mix_kernel *kernel, void *result, int threads) {
   assert_non_null(kernel);
   const char *why = kernel->unsupported_reason ? kernel->unsupported_reason(&c->args) : NULL;
@@ -143,7 +143,7 @@ static void reductions_of_integers_are_exact(void **state) {
 }
 
 /* |error| <= (64 + 8) u sum |x| with u = 2^-24 for columns (64 rows in float32, the rest in double), (128 +
- * 5) u sum |x| for rows; and the result's own rounding. The same bits for every number of threads. */
+ * 5) u sum |x| for rows; plus the result's own rounding. The bits do not depend on the number of threads. */
 static void sums_keep_their_bound_and_their_bits(void **state) {
   NEED_INSTRUCTION_SET(state);
   for (int i = 0; i < LAYOUTS; i++) {
@@ -176,20 +176,20 @@ static void sums_keep_their_bound_and_their_bits(void **state) {
   }
 }
 
-/* TensorFlow's order: 32 lanes for whole groups, four packets of eight; those one after the other, the
- * packets left, halves of eight, and the numbers behind the last packet. */
+/* TensorFlow's order: 32 lanes, as four packets of eight, for whole groups. Then the four packets are added
+ * one by one, then the remaining packets, the halves of eight lanes, and the tail. */
 static float sum_in_order(const float *x, int n) {
-  float lanes[32] = {0}, rest = 0;
+  float lanes[32] = {0}, tail = 0;
   const int whole = n / 32 * 32;
   int i = 0;
   for (; i < whole; i++) lanes[i % 32] += x[i];
   for (int j = 0; j < 8; j++) lanes[j] = ((lanes[j] + lanes[8 + j]) + lanes[16 + j]) + lanes[24 + j];
   for (; i + 8 <= n; i += 8)
     for (int j = 0; j < 8; j++) lanes[j] += x[i + j];
-  for (; i < n; i++) rest += x[i];
+  for (; i < n; i++) tail += x[i];
   for (int half = 4; half; half /= 2)
     for (int j = 0; j < half; j++) lanes[j] += lanes[j + half];
-  return rest + lanes[0];
+  return tail + lanes[0];
 }
 
 static void sums_have_tensorflows_order(void **state) {
@@ -226,7 +226,7 @@ static void extremes_of_wild_numbers(void **state) {
         }
 }
 
-static void axes_that_are_not_neighbours_are_refused(void **state) {
+static void axes_that_are_not_adjacent_are_unsupported(void **state) {
   NEED_INSTRUCTION_SET(state);
   const mix_reduce_attributes attributes = {2, {0, 2}, false};
   call c;
@@ -277,7 +277,7 @@ static void finite_tests(void **state) {
     }
 }
 
-/* The reference adds in double: of two numbers the same bits, of more those of integers. */
+/* The reference adds in double: the same bits for two numbers, for more only with integers. */
 static void sums_of_tensors(void **state) {
   NEED_INSTRUCTION_SET(state);
   static const int counts[] = {1, 2, 3, 32};
@@ -425,7 +425,7 @@ int main(void) {
       ON_EACH_SET(sums_keep_their_bound_and_their_bits),
       ON_EACH_SET(sums_have_tensorflows_order),
       ON_EACH_SET(extremes_of_wild_numbers),
-      ON_EACH_SET(axes_that_are_not_neighbours_are_refused),
+      ON_EACH_SET(axes_that_are_not_adjacent_are_unsupported),
       ON_EACH_SET(bias_gradients),
       ON_EACH_SET(finite_tests),
       ON_EACH_SET(sums_of_tensors),

@@ -1,5 +1,5 @@
-/* Softmax and the cross-entropies of the CPU against the reference, which computes in double and rounds once.
- */
+/* Softmax and the cross-entropies of the CPU against the reference, which computes in double and rounds
+ * once. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -54,9 +54,9 @@ static void end(call *c) {
   }
 }
 
-/* Float32 arithmetic on logits of at most `range`: x - max is exact to half a unit of 2 range, exp turns that
- * into a relative error of range * 2^-23; the sum of n terms, the quotient and the exponential itself add
- * some 8 units. Then the dtype's own rounding. */
+/* Float32 arithmetic on logits of magnitude up to `range`: x - max has an error of half an ulp of 2 range,
+ * which exp turns into a relative error of range * 2^-23. The sum of n terms, the quotient and exp itself add
+ * about 8 ulp. Then the dtype's own rounding. */
 static double relative_bound(mix_dtype dtype, double range) {
   const double own = dtype == MIX_FLOAT32 ? 0x1p-23 : dtype == MIX_FLOAT16 ? 0x1p-10 : 0x1p-7;
   return (range + 8) * 0x1p-23 + own;
@@ -73,7 +73,8 @@ static void assert_near(const char *what, const void *result, const void *expect
   }
 }
 
-/* Below 2^-24 float16 has nothing; the bound is relative down to the smallest normal number of the dtype. */
+/* float16 has no numbers below 2^-24. The bound is relative down to the smallest normal number of the
+ * dtype. */
 static double smallest(mix_dtype dtype) { return dtype == MIX_FLOAT16 ? 0x1p-14 : 0x1p-126; }
 
 static void compare(call *c, const char *what, const mix_kernel *kernel, const mix_kernel *reference,
@@ -107,7 +108,7 @@ static void softmax_and_its_logarithm(void **state) {
         begin(&c, logarithm ? &mix_op_log_softmax : &mix_op_softmax, dtypes[d], shapes[i][0], shapes[i][1], 1,
               MIX_DTYPE_NONE);
         fill_between((void *)(uintptr_t)c.from[0], dtypes[d], c.rows * c.classes, 11, -8, 8);
-        /* log softmax is a difference of numbers up to 16 + log n < 32, whose own rounding counts */
+        /* log softmax is a difference of numbers up to 16 + log n < 32, so their rounding counts */
         compare(&c, what, best_kernel(logarithm ? mix_cpu_log_softmax_kernels : mix_cpu_softmax_kernels),
                 logarithm ? &mix_ref_log_softmax : &mix_ref_softmax, 16,
                 (const double[]){logarithm ? 1 : smallest(dtypes[d])});
@@ -115,8 +116,8 @@ static void softmax_and_its_logarithm(void **state) {
       }
 }
 
-/* Sums to one, equals itself shifted by a constant, large logits do not overflow, and what is not a number
- * stays so. */
+/* Rows sum to one, adding a constant to the logits changes nothing, large logits do not overflow, and NaN
+ * stays NaN. */
 static void softmax_of_special_rows(void **state) {
   NEED_INSTRUCTION_SET(state);
   static const int64_t sizes[] = {3, 40, 3000};
@@ -156,8 +157,7 @@ static void cross_entropies(void **state) {
       fill_between((void *)(uintptr_t)c.from[0], dtypes[d], c.rows * c.classes, 12, -8, 8);
       fill_between((void *)(uintptr_t)c.from[1], dtypes[d], c.rows * c.classes, 13, 0,
                    2.0 / (double)c.classes);
-      /* the loss sums n terms of up to 2/n * 32, none negative; the gradient is a difference of numbers in
-       * [0, 2] */
+      /* The loss sums n terms, each from 0 to 2/n * 32. The gradient is a difference of numbers in [0, 2]. */
       const double scale = dtypes[d] == MIX_FLOAT32 ? 1 : smallest(dtypes[d]) + 0x1p-10;
       compare(&c, what, best_kernel(mix_cpu_softmax_cross_entropy_kernels), &mix_ref_softmax_cross_entropy,
               32, (const double[]){1, scale});
@@ -165,10 +165,10 @@ static void cross_entropies(void **state) {
     }
 }
 
-static void fill_labels(call *c, mix_dtype dtype, int64_t most) {
+static void fill_labels(call *c, mix_dtype dtype, int64_t limit) {
   for (int64_t i = 0; i < c->rows; i++)
     mix_store_integer((void *)(uintptr_t)c->from[1], dtype, i,
-                      (int64_t)(mix_philox_word(4, 0, (uint64_t)i) % (uint64_t)most));
+                      (int64_t)(mix_philox_word(4, 0, (uint64_t)i) % (uint64_t)limit));
 }
 
 static void sparse_cross_entropies(void **state) {
@@ -218,8 +218,8 @@ static void labels_outside_the_classes(void **state) {
       }
 }
 
-/* Rows of less than a packet of eight, and less than a packet of them: TensorFlow takes exp and log from the
- * C library, and adds one by one. A confident row loses its digits there: 1 + exp(-16) has few. */
+/* Rows shorter than a packet of eight: TensorFlow uses exp and log of the C library, and adds one by one. A
+ * confident row loses digits there: 1 + exp(-16) has few. */
 static void losses_of_small_batches_have_tensorflows_bits(void **state) {
   NEED_INSTRUCTION_SET(state);
   for (int draw = 0; draw < 200; draw++) {
@@ -244,7 +244,7 @@ static void losses_of_small_batches_have_tensorflows_bits(void **state) {
   }
 }
 
-/* Gradients may take the place of the logits. */
+/* Gradients may overwrite the logits. */
 static void gradients_in_place(void **state) {
   NEED_INSTRUCTION_SET(state);
   for (int i = 0; i < SHAPES; i++)
@@ -260,14 +260,14 @@ static void gradients_in_place(void **state) {
       else
         fill_between((void *)(uintptr_t)c.from[1], MIX_FLOAT32, c.rows * c.classes, 17, 0, 1);
       assert_null(run_kernel(kernel, &c.args, 2));
-      void *apart = c.to[1], *losses = malloc((size_t)c.rows * 4);
+      void *separate = c.to[1], *losses = malloc((size_t)c.rows * 4);
       memcpy(losses, c.to[0], (size_t)c.rows * 4);
       c.to[1] = (void *)(uintptr_t)c.from[0];
       assert_null(run_kernel(kernel, &c.args, 2));
-      assert_memory_equal(c.to[1], apart, (size_t)(c.rows * c.classes) * 4);
+      assert_memory_equal(c.to[1], separate, (size_t)(c.rows * c.classes) * 4);
       assert_memory_equal(c.to[0], losses, (size_t)c.rows * 4);
       free(losses);
-      c.to[1] = apart;
+      c.to[1] = separate;
       end(&c);
     }
 }

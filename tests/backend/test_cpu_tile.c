@@ -1,6 +1,5 @@
-/* The tile executor against the reference interpreter: arithmetic bit for bit, transcendental functions
- * within a stated distance.
- * */
+/* The tile executor against the reference interpreter: bit for bit for arithmetic, within a stated distance
+ * for transcendental functions. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -14,7 +13,7 @@
 
 enum { LOADS = 24, INSTRUCTIONS = 120, STORES = 16, OPERANDS = 24 };
 
-/* A program with its operands, made by the functions below. */
+/* A program with its operands. */
 typedef struct sample {
   mix_program program;
   mix_program_load loads[LOADS];
@@ -40,7 +39,7 @@ static int64_t space(const sample *s) {
 static void end(sample *s) {
   for (int i = 0; i < s->operand_count; i++) free(s->operands[i]);
 }
-/* Memory of exactly that size, so that the address sanitizer sees the first byte too far. */
+/* Memory of exact size, so that the address sanitizer sees an overrun of one byte. */
 static int operand(sample *s, mix_dtype dtype, int64_t n) {
   s->operands[s->operand_count] = malloc((size_t)n * mix_dtype_size(dtype));
   assert_non_null(s->operands[s->operand_count]);
@@ -48,7 +47,7 @@ static int operand(sample *s, mix_dtype dtype, int64_t n) {
   s->operand_sizes[s->operand_count] = n;
   return s->operand_count++;
 }
-/* Loads an operand of its own through the strides; before any instruction. Returns the register. */
+/* Loads an operand through the strides; call it before adding instructions. Returns the register. */
 static int load(sample *s, mix_dtype dtype, const int64_t *strides) {
   mix_program_load *l = &s->loads[s->program.load_count];
   *l = (mix_program_load){.input = -2, .dtype = dtype};
@@ -72,7 +71,7 @@ static int compute(sample *s, mix_opcode opcode, mix_dtype dtype, int a, int b, 
   s->instructions[s->program.instruction_count] = (mix_instruction){opcode, dtype, {a, b, c}, 0.3};
   return s->program.load_count + s->program.instruction_count++;
 }
-/* Stores a register into result number `output`. */
+/* Stores a register to result `output`. */
 static void store(sample *s, int reg) {
   s->stores[s->program.store_count] = (mix_program_store){s->program.store_count, reg};
   s->program.store_count++;
@@ -116,7 +115,7 @@ static void run_sample(const sample *s, const mix_kernel *kernel, void **inputs,
   assert_null(run_kernel(kernel, &args, threads));
 }
 
-/* All stores of the best kernel of the set in force against the interpreter's. */
+/* Compares all stores of the best kernel of the enabled instruction set with the interpreter's. */
 static void check_sample(const char *what, sample *s, int threads, int64_t bound) {
   results expected, result;
   allocate_results(s, &expected);
@@ -142,18 +141,17 @@ enum { DTYPES = sizeof all_dtypes / sizeof *all_dtypes };
 
 /* ---- every opcode in every dtype ---- */
 
-/* Float32 distance to the correctly rounded result. The interpreter computes whole formulas in double where a
- * function of the C library or a double constant is in them; here each operation rounds, half a unit or,
- * above a power of two, one: a formula of k roundings may be k units away. Polynomials are stated in
- * vector_math.inc.h; without fused multiply-add they lose up to one more.
- * */
+/* Distance in float32 ulp to the correctly rounded result. The interpreter computes a whole formula in double
+ * if it contains a libm function or a double constant. The tile executor rounds each operation, by half an
+ * ulp, or one just above a power of two: a formula of k roundings may differ by k ulp. vector_math.inc.h
+ * states the errors of the polynomials; without fused multiply-add they are up to one ulp larger. */
 static int64_t ulp_bound(mix_opcode opcode) {
   switch (opcode) {
   case MIX_OPCODE_SIN:
   case MIX_OPCODE_COS:
-  case MIX_OPCODE_POWER: return 1; /* the C library's own */
+  case MIX_OPCODE_POWER: return 1; /* libm */
   case MIX_OPCODE_RSQRT:
-  case MIX_OPCODE_RECIPROCAL: /* an estimate and a Newton step, as TensorFlow's kernels do it */
+  case MIX_OPCODE_RECIPROCAL: /* an estimate and a Newton step, as in TensorFlow's kernels */
   case MIX_OPCODE_SOFTSIGN:
   case MIX_OPCODE_EXP:
   case MIX_OPCODE_EXPM1:
@@ -162,18 +160,19 @@ static int64_t ulp_bound(mix_opcode opcode) {
   case MIX_OPCODE_SIGMOID:
   case MIX_OPCODE_ERF:
   case MIX_OPCODE_ELU: return 2;
-  case MIX_OPCODE_LOG:       /* TensorFlow's own, whose bits tests/ops/test_values.c has: up to 3 in a million
-                                numbers */
-  case MIX_OPCODE_SELU:      /* expm1 and a product with a rounded constant */
-  case MIX_OPCODE_SELU_GRAD: /* two sums, a product */
-  case MIX_OPCODE_SOFTPLUS:  /* log1p of exp, and a sum */
+  /* TensorFlow's own; its bits are in tests/ops/test_values.c. Up to 3 ulp, in one of a million numbers. */
+  case MIX_OPCODE_LOG:
+  case MIX_OPCODE_SELU:          /* expm1 and a product with a rounded constant */
+  case MIX_OPCODE_SELU_GRAD:     /* two sums, a product */
+  case MIX_OPCODE_SOFTPLUS:      /* log1p of exp, and a sum */
   case MIX_OPCODE_SOFTPLUS_GRAD: /* sigmoid and a product */
   case MIX_OPCODE_RSQRT_GRAD: return 3;
-  case MIX_OPCODE_SOFTSIGN_GRAD: return 4; /* a sum, which the square doubles, the square, the quotient */
+  case MIX_OPCODE_SOFTSIGN_GRAD:
+    return 4; /* a sum (the square doubles its error), the square, the quotient */
   default: return 0;
   }
 }
-/* Rounded to 16 bits a difference shows as one unit, where the exact value lies by a midpoint; double takes
+/* After rounding to 16 bits a difference shows as one ulp if the exact value is near a midpoint. Double uses
  * the same library. */
 static int64_t bound_in(mix_opcode opcode, mix_dtype dtype) {
   const int64_t bound = ulp_bound(opcode);
@@ -215,7 +214,7 @@ static void opcodes_in_all_dtypes(void **state) {
           snprintf(what, sizeof what, "%s %s", mix_opcode_name(opcode), mix_dtype_name(dtype));
           fill_operands(&s, 1000);
           check_sample(what, &s, 2, bound_in(opcode, dtype));
-          /* the same with an operand that is one number for all elements */
+          /* the same with an operand that is a single number */
           if (mix_opcode_operands(opcode) == 2) {
             memset(s.loads[1].strides, 0, sizeof s.loads[1].strides);
             check_sample(what, &s, 1, bound_in(opcode, dtype));
@@ -230,7 +229,7 @@ static void opcodes_in_all_dtypes(void **state) {
   assert_true(checked > 4 * 50);
 }
 
-/* Densely over the range where a function has its values, in float32. */
+/* Every function in float32, densely over its range. */
 static void transcendental_functions_are_close(void **state) {
   NEED_INSTRUCTION_SET(state);
   static const struct {
@@ -270,7 +269,7 @@ static void casts_between_all_dtypes(void **state) {
       fill_operands(&s, 5);
       check_sample(what, &s, 2, 0);
       end(&s);
-      /* and where the result is used in registers */
+      /* and with the result used in registers */
       begin(&s, 1, (const int64_t[]){1301});
       const int a = load_all(&s, all_dtypes[from]), b = compute(&s, MIX_OPCODE_CAST, all_dtypes[to], a, 0, 0);
       store(&s, compute(&s, MIX_OPCODE_EQUAL, MIX_BOOL, b, b, 0));
@@ -344,17 +343,17 @@ static void broadcasts_of_higher_rank(void **state) {
 
 /* ---- an optimizer's update, in place ---- */
 
-/* v = rho v + (1 - rho) g^2; w = w - rate g / (sqrt(v) + epsilon); with the 16-bit copy of w. Operands: g, v,
+/* v = rho v + (1 - rho) g^2; w = w - rate g / (sqrt(v) + epsilon); and the 16-bit copy of w. Operands: g, v,
  * w, four scalars. */
 static void build_rmsprop(sample *s, int64_t n) {
   const mix_dtype f = MIX_FLOAT32;
   begin(s, 1, &n);
   const int g = load_all(s, f), v = load_all(s, f), w = load_all(s, f);
-  const int rho = load_scalar(s, f), rest = load_scalar(s, f), rate = load_scalar(s, f),
+  const int rho = load_scalar(s, f), complement = load_scalar(s, f), rate = load_scalar(s, f),
             epsilon = load_scalar(s, f);
   const int square = compute(s, MIX_OPCODE_SQUARE, f, g, 0, 0),
             kept = compute(s, MIX_OPCODE_MULTIPLY, f, v, rho, 0);
-  const int added = compute(s, MIX_OPCODE_MULTIPLY, f, square, rest, 0),
+  const int added = compute(s, MIX_OPCODE_MULTIPLY, f, square, complement, 0),
             next = compute(s, MIX_OPCODE_ADD, f, kept, added, 0);
   const int root = compute(s, MIX_OPCODE_SQRT, f, next, 0, 0),
             below = compute(s, MIX_OPCODE_ADD, f, root, epsilon, 0);
@@ -395,7 +394,7 @@ static void updates_in_place(void **state) {
     }
 }
 
-/* A store over an operand that is still to be read after the value is made must wait. */
+/* A store over an operand must wait if the operand is read after the stored value is computed. */
 static void a_store_waits_for_later_readers(void **state) {
   NEED_INSTRUCTION_SET(state);
   static const int64_t sizes[] = {16, 511, 4096};
@@ -426,9 +425,8 @@ static void a_store_waits_for_later_readers(void **state) {
   }
 }
 
-/* Operands that are stored as they are (or rounded by the store alone) behind a store over them: in memory of
- * a tile's form they would be gone by then. Results 0 and, where `over` says so, 1 lie in the memory of that
- * operand. */
+/* An operand is stored unchanged, or rounded by the store only, after a store over it: the tile loop must not
+ * read the overwritten memory. Results 0 and, if `over` says so, 1 are in the memory of that operand. */
 static void check_overwritten(sample *s, int64_t n, int first, int over) {
   fill_operands(s, 5);
   for (int threads = 1; threads <= 2; threads++) {
@@ -468,7 +466,7 @@ static void operands_are_stored_before_they_are_overwritten(void **state) {
       store(&s, compute(&s, MIX_OPCODE_ADD, from[d], x, y, 0));
       store(&s, compute(&s, MIX_OPCODE_CAST, to[d], x, 0, 0));
       check_overwritten(&s, sizes[i], 0, -1);
-      begin(&s, 1, &sizes[i]); /* y = x, and the old y, perhaps in x's place */
+      begin(&s, 1, &sizes[i]); /* y = x, and the old y, which may be stored over x */
       x = load_all(&s, from[d]), y = load_all(&s, from[d]);
       store(&s, compute(&s, MIX_OPCODE_IDENTITY, from[d], x, 0, 0));
       store(&s, compute(&s, MIX_OPCODE_CAST, to[d], y, 0, 0));
@@ -507,7 +505,7 @@ static void fused_equals_unfused(void **state) {
     results fused;
     allocate_results(&s, &fused);
     run_sample(&s, best_kernel(mix_cpu_fused_kernels), s.operands, &fused, 2);
-    /* each instruction as a program of its own, from and to memory */
+    /* each instruction as a program of its own, from memory to memory */
     void *values[LOADS + INSTRUCTIONS] = {s.operands[0], s.operands[1], s.operands[2]};
     const int registers = s.program.load_count + s.program.instruction_count;
     for (int r = s.program.load_count; r < registers; r++) {
@@ -570,17 +568,17 @@ static void all_finite_sees_every_element(void **state) {
     }
 }
 
-/* A 16-bit gradient times a float32 factor, as unscaling computes it: tested as it is stored where the factor
- * allows, else computed. The trace is the product's, for factors that make finite numbers infinite, or
- * infinite ones NaN, too. */
+/* A 16-bit gradient times a float32 factor, as in unscaling. The finite test runs on the stored 16-bit values
+ * if the factor allows it, else on the product. Its result must be the product's, also for factors that make
+ * finite numbers infinite or infinite ones NaN. */
 static void all_finite_of_scaled_halves(void **state) {
   NEED_INSTRUCTION_SET(state);
   static const mix_dtype halves[] = {MIX_FLOAT16, MIX_BFLOAT16};
   static const float factors[] = {1, 0x1p-15f, 0, -0x1p-15f, 2, 0x1p111f, 0x1p112f, 0x1p120f, INFINITY, NAN};
   static const double values[] = {1,        65504,     -65504, 0x1p127,
-                                  INFINITY, -INFINITY, NAN}; /* the fourth: infinite in float16 */
+                                  INFINITY, -INFINITY, NAN}; /* the fourth is infinite in float16 */
   enum { N = 1500 };
-  for (int form = 0; form < 4; form++) /* by the dtype, with the factor on either side */
+  for (int form = 0; form < 4; form++) /* by the dtype, with the factor as either operand */
     for (size_t f = 0; f < sizeof factors / sizeof *factors; f++)
       for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
         const mix_dtype dtype = halves[form / 2];
@@ -606,8 +604,7 @@ static void all_finite_of_scaled_halves(void **state) {
       }
 }
 
-/* Integer-valued data whose sums are exact in any order; and the same bits again for the same number of
- * threads. */
+/* Integer data, whose sums are exact in any order. The same number of threads gives the same bits again. */
 static void sums_in_programs(void **state) {
   NEED_INSTRUCTION_SET(state);
   static const mix_dtype dtypes[] = {MIX_FLOAT16, MIX_BFLOAT16, MIX_FLOAT32,
@@ -640,8 +637,8 @@ static void sums_in_programs(void **state) {
 
 /* ---- size ---- */
 
-/* A hundred instructions whose values all stay alive: smaller tiles; and more registers than the executor
- * holds are refused. */
+/* A hundred instructions whose values all stay alive need smaller tiles. More registers than the executor has
+ * are rejected. */
 static void long_programs(void **state) {
   NEED_INSTRUCTION_SET(state);
   sample s;
@@ -739,7 +736,7 @@ static void epilogue_blocks(void **state) {
           }
         for (int k = 0; k < 2; k++)
           assert_close("blocks", result.data[k], expected.data[k], result.types[k].dtype, rows * columns, 0);
-        /* and at once */
+        /* and all at once */
         for (int k = 0; k < 2; k++)
           memset(result.data[k], 0, (size_t)(rows * columns) * mix_dtype_size(result.types[k].dtype));
         mix_tile_run_block(prepared, &args, accumulator, stride, 0, rows, 0, columns, false);
@@ -753,9 +750,9 @@ static void epilogue_blocks(void **state) {
       }
 }
 
-/* What stands behind the last whole packet of eight of the space is computed another way: the place of an
- * element decides, not the block, nor that its operand is the same for all. */
-static void bits_depend_on_the_place_alone(void **state) {
+/* The elements after the last whole packet of eight are computed differently. This depends on the element's
+ * position only, not on the block, nor on whether its operand is a scalar. */
+static void bits_depend_on_the_position_only(void **state) {
   NEED_INSTRUCTION_SET(state);
   static const int64_t shapes[][2] = {{13, 10}, {1, 7}, {5, 3}, {50, 17}, {3, 1101}, {31, 33}};
   static const int64_t heights[] = {1, 4, 6, 50}, widths[] = {1, 3, 16, 48, 1101};
@@ -791,7 +788,7 @@ static void bits_depend_on_the_place_alone(void **state) {
           assert_memory_equal(result.data[0], expected.data[0], (size_t)(rows * columns) * sizeof(float));
         }
       mix_free(prepared);
-      /* one number for all, and as many numbers that are equal */
+      /* one number for all, and as many equal numbers */
       for (int64_t e = 1; e < rows * columns; e++) x[e] = x[0];
       run_sample(&whole, best_kernel(mix_cpu_fused_kernels), whole.operands, &expected, 1);
       begin(&one, 1, (const int64_t[]){rows * columns});
@@ -809,10 +806,10 @@ static void bits_depend_on_the_place_alone(void **state) {
 
 /* ---- two instructions in one pass ---- */
 
-/* x, y, z with operand `uniform` (-1: none) a single number, 3: a cast that changes nothing stands between
- * the two; `apart`: the first result is stored too, which keeps the two apart. */
+/* Operand `uniform` of x, y, z (-1: none) is a single number; 3: an identity cast is between the two
+ * instructions. `separate`: the first result is stored too, which prevents the superinstruction. */
 static void make_pair(sample *s, const mix_superinstruction *superinstruction, int64_t n, int uniform,
-                      bool apart) {
+                      bool separate) {
   int operands[3], next = 0;
   begin(s, 1, &n);
   for (int k = 0; k < 3; k++)
@@ -824,11 +821,11 @@ static void make_pair(sample *s, const mix_superinstruction *superinstruction, i
   for (int k = 0; k < mix_opcode_operands(superinstruction->second); k++)
     second[k] = k == superinstruction->position ? t : operands[next++];
   store(s, compute(s, superinstruction->second, MIX_FLOAT32, second[0], second[1], second[2]));
-  if (apart) store(s, t);
+  if (separate) store(s, t);
   fill_operands(s, 900);
 }
 
-static void joints_round_both_instructions(void **state) {
+static void superinstructions_round_both_instructions(void **state) {
   NEED_INSTRUCTION_SET(state);
   static const int64_t sizes[] = {1, 16, 37, 512, 1037, 4096};
   const mix_vector *vector = mix_vector_current();
@@ -837,32 +834,32 @@ static void joints_round_both_instructions(void **state) {
        superinstruction++)
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
       for (int uniform = -1; uniform <= 3; uniform++) {
-        sample joined, apart;
+        sample joined, separate;
         results one, two;
         make_pair(&joined, superinstruction, sizes[i], uniform, false);
-        make_pair(&apart, superinstruction, sizes[i], uniform, true);
+        make_pair(&separate, superinstruction, sizes[i], uniform, true);
         mix_tile_program *prepared = mix_tile_prepare_for(&joined.program, vector),
-                         *other = mix_tile_prepare_for(&apart.program, vector);
+                         *other = mix_tile_prepare_for(&separate.program, vector);
         int passes[2] = {0};
         for (int k = 0; k < prepared->body_count; k++) passes[0] += prepared->body[k].function != NULL;
         for (int k = 0; k < other->body_count; k++) passes[1] += other->body[k].function != NULL;
         mix_free(prepared);
         mix_free(other);
-        /* of one element all is computed once, by single instructions; so is the first of a pair on a uniform
-         * operand alone */
+        /* A single element is computed by single instructions, and so is the first of a pair if its operands
+         * are all uniform. */
         const bool alone =
             sizes[i] == 1 || (uniform == 0 && mix_opcode_operands(superinstruction->first) == 1);
         if (!alone) assert_int_equal(passes[0], 1), assert_int_equal(passes[1], 2);
         allocate_results(&joined, &one);
-        allocate_results(&apart, &two);
+        allocate_results(&separate, &two);
         run_sample(&joined, best_kernel(mix_cpu_fused_kernels), joined.operands, &one, 1);
-        run_sample(&apart, best_kernel(mix_cpu_fused_kernels), apart.operands, &two, 1);
-        assert_close("superinstruction", one.data[0], two.data[0], MIX_FLOAT32, sizes[i],
-                     0); /* of two NaN either may come out */
+        run_sample(&separate, best_kernel(mix_cpu_fused_kernels), separate.operands, &two, 1);
+        /* Of two NaNs either may result. */
+        assert_close("superinstruction", one.data[0], two.data[0], MIX_FLOAT32, sizes[i], 0);
         free_results(&one);
         free_results(&two);
         end(&joined);
-        end(&apart);
+        end(&separate);
         checked++;
       }
   assert_true(checked >= 20 * 6 * 5);
@@ -870,9 +867,9 @@ static void joints_round_both_instructions(void **state) {
 
 /* ---- chains of instructions in one pass ---- */
 
-/* Results in place of the last operands that are vectors; `apart`: what happens between is stored too, so
- * that no chain is made. */
-static void make_code(sample *s, const mix_fused_chain *chain, int64_t n, bool apart) {
+/* Results overwrite the last vector operands. `separate`: the intermediate value is stored too, which
+ * prevents the fused chain. */
+static void make_code(sample *s, const mix_fused_chain *chain, int64_t n, bool separate) {
   int registers[MIX_CHAIN_OPERANDS + MIX_CHAIN_CODE], count = 0;
   begin(s, 1, &n);
   for (; count < chain->vectors; count++) registers[count] = load_all(s, MIX_FLOAT32);
@@ -881,7 +878,7 @@ static void make_code(sample *s, const mix_fused_chain *chain, int64_t n, bool a
     registers[count] = compute(s, chain->code[i].opcode, MIX_FLOAT32, registers[chain->code[i].operands[0]],
                                registers[chain->code[i].operands[1]], 0);
   for (int i = 0; i < chain->result_count; i++) store(s, registers[chain->results[i]]);
-  for (int i = chain->vectors + chain->numbers; i < count && apart; i++) store(s, registers[i]);
+  for (int i = chain->vectors + chain->numbers; i < count && separate; i++) store(s, registers[i]);
   fill_operands(s, 70);
 }
 
@@ -906,33 +903,32 @@ static int chains_in(const sample *s, const mix_vector *vector) {
 
 static void chains_round_every_instruction(void **state) {
   NEED_INSTRUCTION_SET(state);
-  static const int64_t sizes[] = {1, 16, 37, 512, 1037, 300000}; /* the last is fetched ahead */
+  static const int64_t sizes[] = {1, 16, 37, 512, 1037, 300000}; /* the last is prefetched */
   const mix_vector *vector = mix_vector_current();
   int checked = 0;
   for (const mix_fused_chain *(*const *row)(void) = vector->chains; *row; row++)
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
       const mix_fused_chain *chain = (*row)();
-      sample whole, apart;
+      sample whole, separate;
       results one, two;
       make_code(&whole, chain, sizes[i], false);
-      make_code(&apart, chain, sizes[i], true);
+      make_code(&separate, chain, sizes[i], true);
       assert_int_equal(chains_in(&whole, vector), sizes[i] > 1);
-      assert_int_equal(chains_in(&apart, vector), 0);
+      assert_int_equal(chains_in(&separate, vector), 0);
       run_in_place(&whole, chain, &one);
-      run_in_place(&apart, chain, &two);
-      for (int k = 0; k < chain->result_count; k++)
-        assert_close("chain", one.data[k], two.data[k], MIX_FLOAT32, sizes[i],
-                     0); /* of two NaN either may come out */
+      run_in_place(&separate, chain, &two);
+      for (int k = 0; k < chain->result_count; k++) /* Of two NaNs either may result. */
+        assert_close("chain", one.data[k], two.data[k], MIX_FLOAT32, sizes[i], 0);
       free_results(&one);
       free_results(&two);
       end(&whole);
-      end(&apart);
+      end(&separate);
       checked++;
     }
   assert_true(checked >= 8 * 6);
 }
 
-/* A number where the chain has a vector, or a value that is read outside: single instructions. */
+/* Single instructions if a chain would have a scalar operand, or a value that is also read outside it. */
 static void other_code_is_no_chain(void **state) {
   NEED_INSTRUCTION_SET(state);
   const mix_vector *vector = mix_vector_current();
@@ -952,7 +948,7 @@ static void other_code_is_no_chain(void **state) {
   }
 }
 
-/* ---- more than the caches hold ---- */
+/* ---- larger than the caches ---- */
 
 static void large_copies(void **state) {
   NEED_INSTRUCTION_SET(state);
@@ -971,7 +967,7 @@ static void large_copies(void **state) {
 
 /* ---- conversions ---- */
 
-/* By the loads and stores of tiles. */
+/* Conversions by the tile's loads and stores. */
 static void convert(const void *source, mix_dtype from, void *result, mix_dtype to, int64_t count) {
   const mix_vector *vector = mix_vector_current();
   float *part = malloc((size_t)count * sizeof *part + MIX_TILE_PADDING);
@@ -998,7 +994,7 @@ static void conversions_of_all_halves(void **state) {
     convert(source, dtypes[d], result, dtypes[1 - d], ALL);
     mix_convert(source, dtypes[d], expected, dtypes[1 - d], ALL);
     assert_memory_equal(result, expected, sizeof result);
-    /* by every midpoint between neighbours, and one unit to either side */
+    /* every midpoint between neighbours, and one ulp to either side */
     for (int k = -1; k <= 1; k++) {
       for (int i = 0; i < ALL; i++) {
         const uint32_t half = d == 0 ? 0x1000u : 0x8000u;
@@ -1036,8 +1032,8 @@ int main(void) {
       ON_EACH_SET(long_programs),
       ON_EACH_SET(empty_programs),
       ON_EACH_SET(epilogue_blocks),
-      ON_EACH_SET(bits_depend_on_the_place_alone),
-      ON_EACH_SET(joints_round_both_instructions),
+      ON_EACH_SET(bits_depend_on_the_position_only),
+      ON_EACH_SET(superinstructions_round_both_instructions),
       ON_EACH_SET(chains_round_every_instruction),
       ON_EACH_SET(other_code_is_no_chain),
       ON_EACH_SET(large_copies),

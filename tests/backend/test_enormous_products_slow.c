@@ -1,5 +1,5 @@
-/* Products in which an operand, the result or the depth has more than 2^31 elements, on each kind of kernel.
- * At most 0.4 GB of memory. */
+/* Products in which an operand, the result or the depth has more than 2^31 elements, for each kind of kernel.
+ * Uses at most 0.4 GB of memory. */
 #define _GNU_SOURCE
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,20 +11,20 @@
 #include "tensor/convert.h"
 #include <mixtape/device.h>
 
-enum { FAR = 3 }; /* rows, columns or numbers of k at the far end that are not zero */
+enum { FAR = 3 }; /* nonzero rows, columns or numbers of k at the far end */
 #define TWO_31 (INT64_C(1) << 31)
 
 typedef struct kind {
   const char *name;
   mix_dtype dtype;
-  uint32_t features; /* that must be there, */
-  uint32_t without;  /* and that are hidden */
+  uint32_t features; /* features that must be present, */
+  uint32_t without;  /* and features that are masked */
   const char *accumulate;
 } kind;
 #define AMX (MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16)
 enum { FLOAT16, BFLOAT16, FLOAT16_SUMS, FLOAT16_WIDENED, FLOAT32, FLOAT32_AVX2, KINDS };
 static const kind kinds[KINDS] = {
-    [FLOAT16] = {"float16", MIX_FLOAT16, 0, 0, "exact"}, /* on tiles where there are */
+    [FLOAT16] = {"float16", MIX_FLOAT16, 0, 0, "exact"}, /* on AMX tiles if the processor has them */
     [BFLOAT16] = {"bfloat16", MIX_BFLOAT16, 0, 0, "exact"},
     [FLOAT16_SUMS] = {"float16 in float16 sums", MIX_FLOAT16, MIX_CPU_AVX512_FP16, AMX, "blocked"},
     [FLOAT16_WIDENED] = {"float16 widened beside tiles", MIX_FLOAT16, AMX, AMX, "exact"},
@@ -33,7 +33,7 @@ static const kind kinds[KINDS] = {
                       AMX | MIX_CPU_AVX512 | MIX_CPU_AVX512_FP16, "exact"},
 };
 
-/* Which of m, n and k the enormous operands run along: along it only the last FAR numbers count. */
+/* Which of m, n and k is enormous. Along it only the last FAR numbers are nonzero. */
 typedef enum along { ALONG_M, ALONG_N, ALONG_K } along;
 typedef struct product {
   int64_t m, n, k;
@@ -62,8 +62,8 @@ static double rounded(mix_dtype dtype, double value) {
   return mix_load_double(&element, dtype, 0);
 }
 
-/* The part of an operand (rows, columns) that is not zero; on small pages, for it may be a few numbers here
- * and there. */
+/* Writes the nonzero part of an operand (rows, columns). Uses small pages, because the numbers are few and
+ * scattered. */
 static void set_far(operand x, bool transposed, int64_t rows, int64_t columns, const product *p,
                     double (*value)(const product *, int64_t, int64_t), bool far_rows, bool far_columns) {
   madvise(x.data, bytes_of(x), MADV_NOHUGEPAGE);
@@ -95,7 +95,7 @@ static void check(const kind *kind, product p) {
   forget(output);
 }
 
-/* Tiles want a depth of 10 and the float16 sums one of 32; both want more than 12 rows and columns. */
+/* Tiles need a depth of 10 and float16 sums one of 32; both need more than 12 rows and columns. */
 static int64_t depth_of(const kind *kind) { return strcmp(kind->accumulate, "blocked") ? 17 : 32; }
 
 static void high_result(const kind *kind) {
@@ -113,17 +113,17 @@ static void wide_operand_transposed(const kind *kind) {
 static void high_operand_transposed(const kind *kind) {
   check(kind, (product){16, (1 << 21) + 3, 1027, ALONG_N, false, true});
 }
-/* The gradient of a kernel of one unit: transposed round, and read along the rows of A. */
+/* The gradient of a one-unit kernel: computed transposed, and reads the rows of A. */
 static void depth_of_a_gradient(const kind *kind) {
   check(kind, (product){1027, 1, (1 << 21) + 3, ALONG_K, true, false});
 }
 static void depth(const kind *kind) { check(kind, (product){16, 16, (1 << 27) + 5, ALONG_K, false, false}); }
-/* The narrow operand is widened in pieces. */
+/* The narrow operand is widened in chunks. */
 static void depth_of_vectors(const kind *kind) {
   check(kind, (product){1, 1, TWO_31 + 5, ALONG_K, false, false});
 }
 
-/* Many products of ordinary size, the last of which is not zero. */
+/* Many products of ordinary size; only the last is nonzero. */
 static void batch(const kind *kind) {
   const int64_t batches = (1 << 16) + 3, k = 1027;
   enum { M = 32, N = 16 };
@@ -159,8 +159,8 @@ static void on_kinds(unsigned chosen, void (*check_kind)(const kind *)) {
   mix_set_accumulate("auto");
 }
 
-/* The kinds differ in how they pack, multiply and store: each does each of these once, not all of them in
- * each test. */
+/* The kinds differ in how they pack, multiply and store. Each does each of these once, but not in each
+ * test. */
 #define ON_KINDS(name, chosen)                                                                               \
   static void test_##name(void **state) {                                                                    \
     (void)state;                                                                                             \

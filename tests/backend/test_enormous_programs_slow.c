@@ -1,5 +1,5 @@
 /* Fused programs over more than 2^31 elements: loads of every kind, casts, sums, finite checks, an
- * optimizer's update in place, a product's epilogue. At most 0.4 GB of memory. */
+ * optimizer's update in place, a product's epilogue. Uses at most 0.4 GB of memory. */
 #define _GNU_SOURCE
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include <assert.h>
 #include <math.h>
 
-/* 2^31 + 6 million elements, as text too. */
+/* 2^31 + 6 million elements, also as text. */
 #define ROWS 2097155
 #define WIDTH 1027
 #define SPACE 2153778185
@@ -22,7 +22,7 @@ static_assert((int64_t)ROWS * WIDTH == SPACE, "the space is that of the rows");
 #define OVER_SPACE "over (" TEXT(SPACE) ")\n"
 #define OVER_ROWS "over (" TEXT(ROWS) ", " TEXT(WIDTH) ")\n"
 
-/* A program from its text (backend/program.h), which must fit the operands and results. */
+/* Parses a program (ir/program.h), which must match the operands and results. */
 static void run_program(const mix_op *op, const void *attributes, const char *text, int input_count,
                         const operand *inputs, int output_count, const operand *outputs) {
   mix_program_reading reading;
@@ -100,8 +100,8 @@ static void rows_and_columns_broadcast(void **state) {
   free(bias.data);
 }
 
-/* Few elements, far apart in their operand. */
-static void strides_lead_far(void **state) {
+/* Few elements with a large stride in their operand. */
+static void large_strides(void **state) {
   (void)state;
   enum { COLUMNS = 600, PITCH = 4194305 };
   operand x = vast(MIX_FLOAT16, MIX_SHAPE(COLUMNS, PITCH)), y = vast(MIX_FLOAT16, MIX_SHAPE(WIDTH, COLUMNS));
@@ -176,7 +176,7 @@ static void sums_and_means_of_rows(void **state) {
   free(sum.data);
 }
 
-/* Of gradients as they are stored: no arithmetic is done for it. */
+/* Finite checks of gradients as they are stored, without arithmetic. */
 static void finite_checks_of_scaled_gradients(void **state) {
   (void)state;
   operand x = vast(MIX_FLOAT16, MIX_SHAPE(SPACE)), scale = scalar(MIX_FLOAT32, 0x1p-15);
@@ -256,7 +256,7 @@ static void epilogues(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(elements_in_their_order), cmocka_unit_test(rows_and_columns_broadcast),
-      cmocka_unit_test(strides_lead_far),        cmocka_unit_test(casts),
+      cmocka_unit_test(large_strides),           cmocka_unit_test(casts),
       cmocka_unit_test(sums_and_means_of_rows),  cmocka_unit_test(finite_checks_of_scaled_gradients),
       cmocka_unit_test(updates_in_place),        cmocka_unit_test(epilogues),
   };

@@ -1,5 +1,5 @@
-/* Kernels other than products and programs over more than 2^31 elements: reductions, softmax and its like,
- * positions of extremes, what moves elements, what makes them. At most 0.3 GB of memory. */
+/* Kernels other than products and programs over more than 2^31 elements: reductions, softmax,
+ * cross-entropies, argmax, copies, fills. Uses at most 0.3 GB of memory. */
 #define _GNU_SOURCE
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,7 +53,7 @@ static void reductions_of_rows_and_columns(void **state) {
   free(columns.data);
 }
 
-/* Positions in long rows, that int32 cannot tell, and in many rows. */
+/* Positions in long rows, beyond int32, and in many rows. */
 static void positions_of_extremes(void **state) {
   (void)state;
   operand x = vast(MIX_FLOAT16, MIX_SHAPE(ROWS, WIDTH)), at = operand_of(MIX_INT64, MIX_SHAPE(ROWS), NULL);
@@ -68,7 +68,7 @@ static void positions_of_extremes(void **state) {
   free(at.data);
 }
 
-/* Rows of equal logits but for the last row, whose last logit is large. */
+/* Rows of equal logits, except the last row, whose last logit is large. */
 static void softmax_of_many_rows(void **state) {
   (void)state;
   operand x = vast(MIX_BFLOAT16, MIX_SHAPE(ROWS, WIDTH)), y = written(MIX_BFLOAT16, MIX_SHAPE(ROWS, WIDTH));
@@ -114,31 +114,31 @@ static void cross_entropies(void **state) {
   free(losses.data);
 }
 
-static void rows_and_pieces_of_the_far_end(void **state) {
+static void rows_and_slices_of_the_far_end(void **state) {
   (void)state;
   operand x = vast(MIX_FLOAT16, MIX_SHAPE(ROWS, WIDTH)),
           index = operand_of(MIX_INT64, MIX_SHAPE(2), NUMBERS(0, (double)(ROWS - 1)));
   operand rows = operand_of(MIX_FLOAT16, MIX_SHAPE(2, WIDTH), NULL),
-          piece = operand_of(MIX_FLOAT16, MIX_SHAPE(1, 2), NULL);
+          part = operand_of(MIX_FLOAT16, MIX_SHAPE(1, 2), NULL);
   set(x, ALL - 1, 9);
   mix_axis_attributes axis = {0};
   run(&mix_op_gather, &axis, 2, (operand[]){x, index}, &rows);
   for (int i = 0; i < 2 * WIDTH; i++) assert_true(element(rows, i) == (i == 2 * WIDTH - 1 ? 9 : 0));
   mix_slice_attributes corner = {.begin = MIX_SHAPE(ROWS - 1, WIDTH - 2), .size = MIX_SHAPE(1, 2)};
-  run(&mix_op_slice, &corner, 1, &x, &piece);
-  assert_true(element(piece, 0) == 0 && element(piece, 1) == 9);
+  run(&mix_op_slice, &corner, 1, &x, &part);
+  assert_true(element(part, 0) == 0 && element(part, 1) == 9);
   forget(x);
   free(index.data);
   free(rows.data);
-  free(piece.data);
+  free(part.data);
 }
 
-/* All but a few elements: one long piece, and a piece of each row. */
+/* All but a few elements: one long range, and a range of each row. */
 static void slices(void **state) {
   (void)state;
   operand x = vast(MIX_FLOAT16, MIX_SHAPE(ALL)), y = written(MIX_FLOAT16, MIX_SHAPE(ALL - 5));
   mix_slice_attributes behind = {.begin = MIX_SHAPE(3), .size = y.shape};
-  set(x, ALL - 3, 5); /* the last that is kept */
+  set(x, ALL - 3, 5); /* the last one that is kept */
   run(&mix_op_slice, &behind, 1, &x, &y);
   FOR_WRITTEN(y, i) assert_true(element(y, i) == (i == ALL - 6 ? 5 : 0));
   forget(y);
@@ -189,7 +189,7 @@ static void sums_of_tensors(void **state) {
   forget(x), forget(y);
 }
 
-static void numbers_out_of_nothing(void **state) {
+static void sources(void **state) {
   (void)state;
   operand y = written(MIX_FLOAT16, MIX_SHAPE(ROWS, WIDTH)),
           seed = operand_of(MIX_INT64, MIX_SHAPE(2), NUMBERS(12345, 67));
@@ -230,12 +230,12 @@ int main(void) {
       cmocka_unit_test(softmax_of_many_rows),
       cmocka_unit_test(log_softmax_of_a_long_row),
       cmocka_unit_test(cross_entropies),
-      cmocka_unit_test(rows_and_pieces_of_the_far_end),
+      cmocka_unit_test(rows_and_slices_of_the_far_end),
       cmocka_unit_test(slices),
       cmocka_unit_test(concatenations),
       cmocka_unit_test(copies),
       cmocka_unit_test(sums_of_tensors),
-      cmocka_unit_test(numbers_out_of_nothing),
+      cmocka_unit_test(sources),
       cmocka_unit_test(counts_of_magnitudes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* The runner of the host backends on plans made by hand: addresses, barriers, guards, failures, and that
- * several threads give what one gives. */
+/* The executor of the host backend on hand-made plans: addresses, barriers, guards, failures. Several threads
+ * must give the results of one. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -24,7 +24,7 @@ static void serial_plans_need_no_team(void **state) {
   builder_free(b);
 }
 
-/* Two steps on the team over x -> y -> z; how many barriers between them? */
+/* Two steps on the team over x -> y -> z: how many barriers are between them? */
 static int between(const mix_op *first, const mix_op *second, int64_t first_grain, int64_t second_grain,
                    bool reversed) {
   builder *b = builder_new();
@@ -43,14 +43,14 @@ static int between(const mix_op *first, const mix_op *second, int64_t first_grai
 static void a_barrier_only_where_data_crosses(void **state) {
   (void)state;
   assert_int_equal(between(&op_team, &op_team, 4, 4, false), 0);
-  assert_int_equal(between(&op_team, &op_team, 4, 2, false), 1);   /* another share */
-  assert_int_equal(between(&op_team, &op_team, 4, 4, true), 1);    /* another thread's elements */
-  assert_int_equal(between(&op_team, &op_plain, 4, 4, false), 1);  /* nothing known of the share */
-  assert_int_equal(between(&op_serial, &op_team, 4, 4, false), 1); /* thread 0 to the team */
+  assert_int_equal(between(&op_team, &op_team, 4, 2, false), 1);   /* another partition */
+  assert_int_equal(between(&op_team, &op_team, 4, 4, true), 1);    /* elements of other threads */
+  assert_int_equal(between(&op_team, &op_plain, 4, 4, false), 1);  /* unknown partition */
+  assert_int_equal(between(&op_serial, &op_team, 4, 4, false), 1); /* from thread 0 to the team */
   assert_int_equal(between(&op_team, &op_serial, 4, 4, false), 1); /* and back */
   assert_int_equal(between(&op_serial, &op_serial, 4, 4, false), 0);
-  assert_int_equal(between(&op_exchange, &op_exchange, 4, 4, false),
-                   3); /* one inside each, one between for data and workspace */
+  /* One barrier inside each, one between them for data and workspace. */
+  assert_int_equal(between(&op_exchange, &op_exchange, 4, 4, false), 3);
 }
 
 static void writes_wait_for_readers_and_writers(void **state) {
@@ -64,7 +64,7 @@ static void writes_wait_for_readers_and_writers(void **state) {
   assert_int_equal(barriers(b, THREADS), 1);
   assert_threads_agree(b);
   int t = arena(b, 4 * LENGTH, LENGTH);
-  add_step(b, &op_team, t, x, -1, -1); /* touches nothing of the others */
+  add_step(b, &op_team, t, x, -1, -1); /* does not touch the others' slots */
   assert_int_equal(barriers(b, THREADS), 1);
   assert_threads_agree(b);
   builder_free(b);
@@ -92,7 +92,7 @@ static void slots_of_one_variable_alias(void **state) {
   builder_free(b);
 }
 
-/* Random plans of all kinds of steps over overlapping slots: three threads give the bytes of one. */
+/* Random plans of all kinds of steps over overlapping slots: three threads must give the bytes of one. */
 static void random_plans(void **state) {
   (void)state;
   uint64_t seed = 20240521;
@@ -101,7 +101,7 @@ static void random_plans(void **state) {
     builder *b = builder_new();
     int values[24], count = 0;
     size_t from[24];
-    for (int i = 0; i < 12; i++) { /* overlapping by halves */
+    for (int i = 0; i < 12; i++) { /* half overlapping */
       from[count] = (size_t)RANDOM(16) * (LENGTH / 2);
       values[count] = arena(b, from[count], LENGTH);
       count++;
@@ -115,7 +115,7 @@ static void random_plans(void **state) {
       int out = RANDOM(count), first = RANDOM(count), second = RANDOM(count);
       int operands[2] = {values[first], values[second]}, places[2] = {first, second};
       for (int k = 0; k < 2;
-           k++) { /* an operand may be the result itself, but must not overlap it otherwise */
+           k++) { /* an operand may be the result itself, but must not overlap it partially */
         size_t gap = from[places[k]] > from[out] ? from[places[k]] - from[out] : from[out] - from[places[k]];
         if (gap && gap < LENGTH) operands[k] = argument;
       }
@@ -154,7 +154,7 @@ static void guards(void **state) {
     mix_step *update = add_step(b, &op_team, v, v, x, -1);
     update->guard = flag;
     update->writes_variable = true;
-    add_step(b, &op_even, flag, v, -1, -1); /* writes the guard: must wait for all who read it */
+    add_step(b, &op_even, flag, v, -1, -1); /* writes the guard: must wait for all readers */
     assert_int_equal(barriers(b, THREADS), 2);
     assert_threads_agree(b);
     for (int i = 0; i < LENGTH; i++)
@@ -163,7 +163,7 @@ static void guards(void **state) {
   }
 }
 
-/* The barrier inside a kernel orders what is around it only if the kernel runs. */
+/* A barrier inside a kernel orders the steps around it only if the kernel runs. */
 static void a_skipped_kernel_orders_nothing(void **state) {
   (void)state;
   builder *b = builder_new();
@@ -175,7 +175,7 @@ static void a_skipped_kernel_orders_nothing(void **state) {
   add_step(b, &op_team, y, x, -1, -1);
   mix_step *middle = add_step(b, &op_exchange, z, x, -1, -1);
   settings_of(b, add_step(b, &op_team, w, y, -1, -1))->reversed = true;
-  assert_int_equal(barriers(b, THREADS), 1); /* unguarded: its own serves */
+  assert_int_equal(barriers(b, THREADS), 1); /* unguarded: its own barrier is enough */
   assert_threads_agree(b);
   middle->guard = no;
   assert_int_equal(barriers(b, THREADS), 2);
@@ -193,21 +193,21 @@ static void a_failed_run_changes_no_variable(void **state) {
     settings *s = settings_of(b, add_step(b, &op_team, y, x, -1, -1));
     add_step(b, &op_team, v, v, x, -1)->writes_variable = true;
     add_step(b, &op_serial, w, w, -1, -1)->writes_variable = true;
-    add_step(b, &op_team, r, x, -1, -1); /* results are computed all the same */
+    add_step(b, &op_team, r, x, -1, -1); /* results are computed anyway */
     mix_executable *executable = compiled(b, threads);
     word before[2][LENGTH];
     memcpy(before, b->variable_data, sizeof before);
     for (int repeat = 0; repeat < 20; repeat++) {
       s->failure = "label outside the classes";
-      s->only_slow_fails = threads > 1; /* the others must wait for the news */
+      s->only_slow_fails = threads > 1; /* the others must wait until the failure is visible */
       assert_int_equal(run(b, executable), MIX_VALUE_ERROR);
       assert_string_equal(mix_error_message(),
                           "team in model/dense_1: label outside the classes; the operands are int64 (24)");
       assert_memory_equal(before, b->variable_data, sizeof before);
-      assert_int_equal(run(b, executable), MIX_VALUE_ERROR); /* pending: nothing runs */
+      assert_int_equal(run(b, executable), MIX_VALUE_ERROR); /* error pending: nothing runs */
       mix_error_clear();
     }
-    s->failure = NULL; /* the next run is free of it */
+    s->failure = NULL; /* the next run starts without it */
     assert_int_equal(run(b, executable), MIX_OK);
     assert_true(b->variable_data[0][3] != before[0][3] && b->variable_data[1][3] != before[1][3]);
     mix_host_destroy(executable);
@@ -215,8 +215,8 @@ static void a_failed_run_changes_no_variable(void **state) {
   }
 }
 
-/* The first failing step is the one that is named, and what a later one meets does not tear an earlier write
- * apart. */
+/* The error names the first failing step. A failure of a later step must not tear a write of an earlier
+ * one. */
 static void the_first_failure_counts(void **state) {
   (void)state;
   builder *b = builder_new();
@@ -225,7 +225,7 @@ static void the_first_failure_counts(void **state) {
   add_step(b, &op_team, v, v, x, -1)->writes_variable = true;
   settings *first = settings_of(b, add_step(b, &op_plain, y, x, -1, -1));
   first->failure = "first";
-  first->only_slow_fails = true; /* when the others have long met the second */
+  first->only_slow_fails = true; /* when the others are long past the second */
   settings_of(b, add_step(b, &op_team, z, x, -1, -1))->failure = "second";
   mix_executable *executable = compiled(b, THREADS);
   for (int repeat = 1; repeat <= 50; repeat++) {
@@ -241,7 +241,7 @@ static void the_first_failure_counts(void **state) {
   builder_free(b);
 }
 
-/* ---- bindings, environment of a run ---- */
+/* ---- bindings and floating-point environment ---- */
 
 static void addresses_follow_the_bindings(void **state) {
   (void)state;
@@ -258,7 +258,7 @@ static void addresses_follow_the_bindings(void **state) {
   word other_arena[4 * LENGTH], other_result[LENGTH], other_argument[LENGTH];
   for (int i = 0; i < LENGTH; i++) other_argument[i] = -i;
   for (int variant = 0; variant < 16;
-       variant++) { /* each binding old and new, in all combinations and sequences */
+       variant++) { /* each binding old or new, in all combinations and orders */
     b->arguments[2] = variant & 1 ? other_argument : b->arguments_data[2];
     b->results[3] = variant & 2 ? other_result : b->results_data[3];
     memset(b->results[3], 0, sizeof other_result);
@@ -379,7 +379,7 @@ static void keep_log(void *context, mix_log_level level, const char *message) {
   snprintf(log->text + used, sizeof log->text - used, "%s\n", message);
 }
 
-static void dispatch_says_who_was_asked(void **state) {
+static void dispatch_reports_the_kernels_it_tried(void **state) {
   (void)state;
   log_text log = {""};
   builder *b = builder_new();
@@ -407,7 +407,7 @@ static void dispatch_says_who_was_asked(void **state) {
 
 /* ---- the barrier itself ---- */
 
-static void nobody_passes_before_the_last_arrives(void **state) {
+static void no_thread_passes_before_the_last_arrives(void **state) {
   (void)state;
   enum { ROUNDS = 2000 };
   mix_barrier barrier = {.spins = 10};
@@ -458,8 +458,8 @@ int main(void) {
       cmocka_unit_test(inside_a_parallel_region_one_thread_does_it_all),
       cmocka_unit_test(a_run_allocates_nothing),
       cmocka_unit_test(every_allocation_of_compile_may_fail),
-      cmocka_unit_test(dispatch_says_who_was_asked),
-      cmocka_unit_test(nobody_passes_before_the_last_arrives),
+      cmocka_unit_test(dispatch_reports_the_kernels_it_tried),
+      cmocka_unit_test(no_thread_passes_before_the_last_arrives),
       cmocka_unit_test(shares_cover_everything_once),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* Whether a product's operands prove it finite: the decision of each instruction set against the reference,
- * and against the product. */
+/* The bound that proves a product finite from its operands: the decision of each instruction set against the
+ * reference, and against the product. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 
 static const mix_dtype stored[] = {MIX_FLOAT16, MIX_BFLOAT16, MIX_FLOAT32};
 
-/* 1: finite, 0: unsure; both results agree. */
+/* 1: finite, 0: unknown. Both results must agree. */
 static int decide(const mix_backend *backend, int threads, mix_dtype dtype, const operand *a,
                   const operand *b, const float *factor) {
   bool finite = false, unsure = false;
@@ -34,14 +34,14 @@ static int decided(mix_dtype dtype, const operand *a, const operand *b, const fl
   return wanted;
 }
 
-/* All elements are `value`, which the dtype holds. */
+/* All elements are `value`, which the dtype represents exactly. */
 static operand filled(mix_dtype dtype, int64_t rows, int64_t columns, double value) {
   operand x = operand_of(dtype, MIX_SHAPE(rows, columns), NULL);
   for (int64_t i = 0; i < rows * columns; i++) mix_store_double(x.data, dtype, i, value);
   return x;
 }
 
-/* Of 4 rows of 2 and of v all elements of the product are 8 v, which is the bound too. */
+/* With 4 rows of 2 and of v, every element of the product is 8 v, and so is the bound. */
 static void half_of_the_largest_number_is_the_limit(void **state) {
   NEED_INSTRUCTION_SET(state);
   static const int64_t widths[] = {1, 3, 16, 37, 1024, 1500, 2049};
@@ -57,7 +57,7 @@ static void half_of_the_largest_number_is_the_limit(void **state) {
   operand a = filled(MIX_BFLOAT16, 4, 70, 2), below = filled(MIX_BFLOAT16, 4, 70, 0x1p122),
           above = filled(MIX_BFLOAT16, 4, 70, 0x1p124);
   assert_int_equal(decided(MIX_BFLOAT16, &a, &above, NULL), 0);
-  /* squares of float32 end where those of double do not */
+  /* squares overflow float32 but not double */
   assert_int_equal(decide(&mix_backend_ref, 1, MIX_BFLOAT16, &a, &below, NULL), 1);
   free_operands(3, (operand[]){a, below, above});
 }
@@ -89,7 +89,7 @@ static void one_large_element_or_nan_anywhere_is_unsure(void **state) {
       }
 }
 
-/* What is said to be finite is, with room to spare; of random operands near the limit both answers occur. */
+/* A product proved finite is finite, with a margin. Random operands near the limit give both answers. */
 static void what_is_proved_is_finite(void **state) {
   NEED_INSTRUCTION_SET(state);
   enum { ROWS = 9, COLUMNS = 40 };

@@ -57,10 +57,11 @@ static void exact_on_integers(void **state) {
 
 /* ---- products deeper than the order of sums that TensorFlow has ---- */
 
-enum form { BLOCKS, SMALL_N, SMALL_N_TRANSPOSED, SWAPPED, SMALL_M_TRANSPOSED };
+enum form { BLOCKS, SMALL_N, SMALL_N_TRANSPOSED, TRANSPOSED, SMALL_M_TRANSPOSED };
 
-/* How the kernel does it: by blocks along k, by vectors of k, either of the transposed product, which may be
- * swept through. (Few rows of one that is not transposed are too, in the order of blocks: test_sweep.c.) */
+/* How the kernel does it: by blocks along k, by vectors of k (small_n), either for the transposed product, or
+ * with few rows (small_m) for the transposed product. (small_m without transposing has the order of blocks:
+ * test_small_m.c.) */
 static enum form form_of(const instruction_set *set, const product *x, int threads, mix_gemm_plan *plan) {
   static const mix_gemm_engine *const engines[][2] = {{&mix_gemm_f32_generic, &mix_gemm_f64_generic},
                                                       {&mix_gemm_f32_avx2, &mix_gemm_f64_avx2},
@@ -71,7 +72,7 @@ static enum form form_of(const instruction_set *set, const product *x, int threa
   *plan = plan_of(engine, x, threads);
   if (plan->small_m) return plan->compute_transposed ? SMALL_M_TRANSPOSED : BLOCKS;
   return plan->small_n              ? plan->compute_transposed ? SMALL_N_TRANSPOSED : SMALL_N
-         : plan->compute_transposed ? SWAPPED
+         : plan->compute_transposed ? TRANSPOSED
                                     : BLOCKS;
 }
 
@@ -88,8 +89,8 @@ static const struct {
     {{12, 33, 1031}, {BLOCKS, BLOCKS, SMALL_N_TRANSPOSED, SMALL_N_TRANSPOSED}},
     {{13, 33, 1031}, {BLOCKS, BLOCKS, BLOCKS, BLOCKS}},
     {{33, 13, 1031}, {BLOCKS, SMALL_M_TRANSPOSED, BLOCKS, SMALL_M_TRANSPOSED}},
-    {{65, 64, 1037}, {BLOCKS, SWAPPED, BLOCKS, SWAPPED}},
-    {{72, 40, 1040}, {BLOCKS, SWAPPED, BLOCKS, SWAPPED}},
+    {{65, 64, 1037}, {BLOCKS, TRANSPOSED, BLOCKS, TRANSPOSED}},
+    {{72, 40, 1040}, {BLOCKS, TRANSPOSED, BLOCKS, TRANSPOSED}},
     {{66, 65, 1037}, {BLOCKS, BLOCKS, BLOCKS, BLOCKS}},
     {{1, 7, 1100}, {SMALL_N, BLOCKS, SMALL_N, SMALL_N_TRANSPOSED}},
     {{7, 1, 1100}, {SMALL_N, SMALL_M_TRANSPOSED, SMALL_N, SMALL_N_TRANSPOSED}},
@@ -112,7 +113,7 @@ static void deep_products_take_every_form(void **state) {
           for (int threads = 1; threads <= MAX_THREADS; threads++) {
             mix_gemm_plan plan;
             assert_int_equal(form_of(set, &x, threads, &plan), deep[s].forms[transposes]);
-            if (deep[s].forms[transposes] == SWAPPED) *(plan.prefetch_b ? &prefetched : &packed) += 1;
+            if (deep[s].forms[transposes] == TRANSPOSED) *(plan.prefetch_b ? &prefetched : &packed) += 1;
           }
         }
         free_product(&x);
@@ -161,14 +162,14 @@ static void few_rows_of_16_bits_are_summed_along_vectors(void **state) {
 }
 
 /* More rows of A^T than a block of the transposed product has columns. */
-static void swapped_products_of_several_blocks(void **state) {
+static void transposed_products_of_several_blocks(void **state) {
   const instruction_set *set = needed_instruction_set(state);
   static const int64_t shapes[][3] = {{4133, 3, 1030}, {4133, 17, 1030}};
   for (size_t d = 0; d < DTYPES; d += 2)
     for (int s = 0; s < 2; s++) {
       product x = make_product(dtypes[d], shapes[s][0], shapes[s][1], shapes[s][2], 1);
       mix_gemm_plan plan;
-      assert_int_equal(form_of(set, &x, 1, &plan), s ? SWAPPED : SMALL_M_TRANSPOSED);
+      assert_int_equal(form_of(set, &x, 1, &plan), s ? TRANSPOSED : SMALL_M_TRANSPOSED);
       assert_true(plan.nc < x.m);
       free_product(&x);
       check_exact(dtypes[d], shapes[s], 1, 1);
@@ -414,21 +415,21 @@ static void refusals(void **unused) {
   free_product(&x);
 }
 
-/* Rows of A that are packed are fetched before, but where rows of a transposed A share the sets of a cache,
- * or nothing is packed. */
-static void packed_rows_are_fetched_ahead(void **unused) {
+/* Rows of A that are packed are prefetched, except where rows of a transposed A share the sets of a cache, or
+ * nothing is packed. */
+static void packed_rows_are_prefetched(void **unused) {
   (void)unused;
   static const struct {
     int64_t m, n, k;
     int transposes;
-    bool fetched;
+    bool prefetched;
   } cases[] = {{2048, 4096, 4096, 0, true},  {2048, 4096, 4096, 2, true}, {784, 4096, 8192, 1, true},
                {4096, 4096, 2048, 1, false}, {128, 64, 784, 0, false},    {784, 64, 128, 1, false}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     assert_int_equal(plan_of_shape(&mix_gemm_f32_avx512, MIX_FLOAT32, cases[i].m, cases[i].n, cases[i].k,
                                    cases[i].transposes, 2)
-                         .fetch_a,
-                     cases[i].fetched);
+                         .prefetch_a_source,
+                     cases[i].prefetched);
 }
 
 /* Where the thread that has a weight in its cache is to update it, each has whole rows of the kernel;
@@ -464,7 +465,7 @@ int main(void) {
       ON_EACH_SET_AND_TILES(deep_products_take_every_form),
       ON_EACH_SET_AND_TILES(deep_products_are_exact_on_integers),
       ON_EACH_SET(few_rows_of_16_bits_are_summed_along_vectors),
-      ON_EACH_SET(swapped_products_of_several_blocks),
+      ON_EACH_SET(transposed_products_of_several_blocks),
       ON_SET(shallow_products_stream_their_result, "avx2", 1),
       ON_SET(shallow_products_stream_their_result, "avx512", 2),
       ON_EACH_SET_AND_TILES(bound_on_random_data),
@@ -474,7 +475,7 @@ int main(void) {
       ON_EACH_SET(epilogue_bias_relu),
       ON_EACH_SET(widened_products_have_the_same_bits),
       ON_EACH_SET(batches_broadcast),
-      cmocka_unit_test(packed_rows_are_fetched_ahead),
+      cmocka_unit_test(packed_rows_are_prefetched),
       cmocka_unit_test(gradients_of_kernels_of_few_examples_are_shared_by_whole_rows),
       cmocka_unit_test(refusals),
   };

@@ -99,7 +99,7 @@ static bool takes(const mix_kernel *kernel, const tested *t) {
                                 .output_count = 1 + t->program.store_count,
                                 .input_types = t->x.inputs,
                                 .output_types = types};
-  return !kernel->unsupported_reason(&args);
+  return !shapes_of(kernel)->unsupported_reason(&args);
 }
 
 /* Of what is stored, in the program's own arithmetic. */
@@ -143,8 +143,7 @@ static void spike(product *x, int64_t row, int64_t column, double largest, doubl
   set(x, 1, 0, column, 1), set(x, 1, 1, column, 1);
 }
 
-/* The choices under which the kernel serves: tiles take float32 on request, blocked sums have names of their
- * own. */
+/* The settings under which the kernel serves: AMX takes float32 on request. */
 static void ask_for(const mix_kernel *kernel) {
   ask_for_sums_of(kernel);
   mix_set_float32_precision(strstr(kernel->name, "amx") ? "high" : "highest");

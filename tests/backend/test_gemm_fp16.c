@@ -1,6 +1,6 @@
 /* Products in blocked accumulation (AVX512-FP16), called by name whatever the dispatch would choose, so that
  * every shape is tried. Oracles: integer data whose products and partial sums float16 holds (tolerance 0);
- * the reference kernel for what is not finite; bounds derived where they are used. */
+ * the reference kernel for numbers that are not finite; bounds derived where they are used. */
 #include "backend/gemm_plans.h"
 #include "backend/gemm_products.h"
 
@@ -11,18 +11,16 @@ enum { NEEDS = MIX_CPU_AVX512 | MIX_CPU_AVX512_FP16 };
 
 static const mix_dtype storages[] = {MIX_BFLOAT16, MIX_FLOAT16};
 
-/* So many chains of so many products. */
+/* Four chains of so many products, whose sums are added in two levels. Chains of 32 are for large products
+ * under auto. */
+enum { CHAINS = 4, LEVELS = 2 };
 typedef struct sums {
-  const char *name, *accumulation;
-  int chains, chain;
+  const char *name;
+  int chain;
 } sums;
-enum { USUAL, SHORT, LONG, WIDE, VARIANTS };
-static const sums variants[VARIANTS] = {[USUAL] = {"t4x16", "blocked", 4, 16},
-                                        [SHORT] = {"t4x8", "blocked_short", 4, 8},
-                                        [LONG] = {"t4x32", "blocked_long", 4, 32},
-                                        [WIDE] = {"t8x16", "blocked_wide", 8, 16}};
-static int block_of(const sums *how) { return how->chains * how->chain; }
-static int levels(const sums *how) { return how->chains == 8 ? 3 : 2; } /* of the tree */
+enum { USUAL, LONG, VARIANTS };
+static const sums variants[VARIANTS] = {[USUAL] = {"t4x16", 16}, [LONG] = {"t4x32", 32}};
+static int block_of(const sums *how) { return CHAINS * how->chain; }
 
 static void need_float16(void) {
   mix_cpu_override(UINT32_MAX);
@@ -174,11 +172,11 @@ static double largest(const product *x, int which) {
   return most;
 }
 
-/* Of |A||B|. A chain of `chain` fused multiply-adds from zero rounds chain times, the tree of four twice, of
- * eight three times: at most (chain + 2 or 3) u to first order, u = 2^-11, the second order below a hundredth
- * of it. Sums of blocks in float32: (k / 32 + 1) 2^-24. */
+/* Of |A||B|. A chain of `chain` fused multiply-adds from zero rounds chain times, the tree of four twice: at
+ * most (chain + 2) u to first order, u = 2^-11; the second order is below a hundredth of it. Sums of blocks
+ * in float32: (k / 32 + 1) 2^-24. */
 static double bound_of_sums(const sums *how, int64_t k) {
-  return 1.01 * (how->chain + levels(how)) * 0x1p-11 + (double)(k / 32 + 1) * 0x1p-24;
+  return 1.01 * (how->chain + LEVELS) * 0x1p-11 + (double)(k / 32 + 1) * 0x1p-24;
 }
 
 /* The bound of NUMERICS.md: besides that of the sums, what a scale takes below float16's smallest number is
@@ -211,12 +209,11 @@ static void check_bound(const sums *how, mix_dtype dtype, enum distribution a, e
   free_product(&x);
 }
 
-/* Half as much again as what the derivation gives for zero-mean data: chains of 8 (4 * 36 + 128 of 64), of 32
- * (4 * 528 + 256 of 128) and eight of them (8 * 136 + 384 of 128) in proportion: each level of the tree has
- * the variance of the block. Data of one sign has less. */
+/* 1.5 times what the derivation gives for zero-mean data; chains of 32 (4 * 528 + 256 of 128) in proportion,
+ * since each level of the tree has the variance of the block. Data of one sign has less. */
 static double typical_error(const sums *how) {
   const double chain = how->chain, block = block_of(how);
-  const double variance = (how->chains * chain * (chain + 1) / 2 + levels(how) * block) / block;
+  const double variance = (CHAINS * chain * (chain + 1) / 2 + LEVELS * block) / block;
   return 1.5 * sqrt(variance) * 0.424 * 0x1p-11;
 }
 
@@ -318,8 +315,8 @@ static void same_bits_for_any_number_of_threads(void **unused) {
       }
 }
 
-/* Several blocks of columns use rows of A that are packed once; their sums lie side by side where k has
- * several blocks. Two shapes of a few blocks are computed; of the guide's large ones the plan tells. */
+/* Several blocks of columns use rows of A that are packed once; their sums are side by side where k has
+ * several blocks. Two shapes of a few blocks are computed; for the guide's large ones the plan is tested. */
 static void rows_are_packed_once_for_a_span(void **unused) {
   (void)unused;
   need_float16();
@@ -331,7 +328,7 @@ static void rows_are_packed_once_for_a_span(void **unused) {
         const int64_t *x = computed[s];
         const mix_gemm_plan plan =
             plan_of_shape(&mix_gemm_t4x16_avx512fp16, storages[d], x[0], x[1], x[2], transposes, 1);
-        assert_true(plan.column_span > 2 * plan.nc && plan.a_panels * plan.engine->rows >= x[0]);
+        assert_true(plan.column_span > 2 * plan.nc && plan.a_panels * plan.engine->mr >= x[0]);
         assert_int_equal(plan.kc < x[2], s);
         check_exact(in_turn(s + transposes), storages[d], x, transposes, 1);
       }
@@ -342,14 +339,14 @@ static void rows_are_packed_once_for_a_span(void **unused) {
   }
 }
 
-/* Where few rows use B, tiles fetch the block of it that is packed next: blocks are small then, whole and
+/* Where few rows use B, tiles prefetch the block of it that is packed next. Blocks are small then, whole and
  * ragged in both directions, and the last one has none behind it. */
-static void blocks_of_b_are_fetched_ahead(void **unused) {
+static void blocks_of_b_are_prefetched(void **unused) {
   (void)unused;
   need_float16();
   static const struct {
     int64_t size[3];
-    bool fetched;
+    bool prefetched;
   } cases[] = {
       {{14, 1100, 600}, true}, {{97, 1024, 1030}, true}, {{256, 520, 514}, true}, {{257, 320, 300}, false}};
   for (size_t d = 0; d < 2; d++)
@@ -358,8 +355,8 @@ static void blocks_of_b_are_fetched_ahead(void **unused) {
         const int64_t *x = cases[i].size;
         const mix_gemm_plan plan =
             plan_of_shape(&mix_gemm_t4x16_avx512fp16, storages[d], x[0], x[1], x[2], transposes, 1);
-        assert_int_equal(plan.fetch_b, cases[i].fetched);
-        assert_true(!plan.fetch_b || (plan.kc < x[2] && plan.nc < x[1]));
+        assert_int_equal(plan.prefetch_b_source, cases[i].prefetched);
+        assert_true(!plan.prefetch_b_source || (plan.kc < x[2] && plan.nc < x[1]));
         check_exact(in_turn((int64_t)i + transposes), storages[d], x, transposes, 1);
         check_exact(in_turn((int64_t)i + transposes), storages[d], x, transposes, 2);
       }
@@ -433,23 +430,21 @@ static void batches(void **unused) {
                     transposes);
 }
 
-/* Blocked where it is asked for, or by itself where there is AVX512-FP16 and no AMX; then in longer blocks
- * for large products, but not of few rows; never where exact is asked for. */
+/* Blocked where it is asked for, in chains of 16 whatever the size, or by itself where there is AVX512-FP16
+ * and no AMX: then in chains of 32 for large products, but not of few rows. Never where exact is asked for.
+ */
 static void dispatch(void **unused) {
   (void)unused;
   need_float16();
   const uint32_t without_tiles = MIX_CPU_AVX2 | MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AVX512_FP16;
   const bool tiles = mix_cpu_features() & MIX_CPU_AMX_BF16;
   for (size_t d = 0; d < 2; d++) {
-    for (size_t v = 0; v < VARIANTS; v++) {
-      const mix_kernel *kernel = blocked(storages[d], &variants[v]);
-      mix_set_accumulate(variants[v].accumulation);
-      assert_ptr_equal(chosen(storages[d], 128, 64, 784, 0), kernel);
-      assert_string_equal(mix_accumulate_in_force(storages[d]), variants[v].accumulation);
-    }
-    const sums *of_large = &variants[LONG];
-    const mix_kernel *kernel = blocked(storages[d], &variants[USUAL]),
-                     *large = blocked(storages[d], of_large);
+    const mix_kernel *kernel = blocked(storages[d], &variants[USUAL]);
+    const mix_kernel *large = blocked(storages[d], &variants[LONG]);
+    mix_set_accumulate("blocked");
+    assert_ptr_equal(chosen(storages[d], 128, 64, 784, 0), kernel);
+    assert_ptr_equal(chosen(storages[d], 128, 4096, 4096, 0), kernel);
+    assert_string_equal(mix_accumulate_in_force(storages[d]), "blocked");
     mix_set_accumulate("auto");
     if (tiles) assert_int_equal(chosen(storages[d], 128, 64, 784, 0)->accumulation, MIX_ACCUMULATE_EXACT);
     if (tiles) assert_string_equal(mix_accumulate_in_force(storages[d]), "exact");
@@ -464,7 +459,7 @@ static void dispatch(void **unused) {
     assert_int_equal(chosen(storages[d], 8192, 4, 4096, 0)->accumulation, MIX_ACCUMULATE_EXACT);
     assert_int_equal(chosen(storages[d], 4096, 4096, 8, 0)->accumulation, MIX_ACCUMULATE_EXACT);
     assert_int_equal(chosen(MIX_FLOAT32, 512, 512, 512, 0)->accumulation, MIX_ACCUMULATE_EXACT);
-    assert_string_equal(mix_accumulate_in_force(storages[d]), of_large->accumulation);
+    assert_string_equal(mix_accumulate_in_force(storages[d]), "blocked");
     mix_set_accumulate("exact");
     assert_int_equal(chosen(storages[d], 128, 4096, 4096, 0)->accumulation, MIX_ACCUMULATE_EXACT);
     assert_string_equal(mix_accumulate_in_force(storages[d]), "exact");
@@ -487,7 +482,7 @@ int main(void) {
       cmocka_unit_test(no_overflow_inside),
       cmocka_unit_test(same_bits_for_any_number_of_threads),
       cmocka_unit_test(rows_are_packed_once_for_a_span),
-      cmocka_unit_test(blocks_of_b_are_fetched_ahead),
+      cmocka_unit_test(blocks_of_b_are_prefetched),
       cmocka_unit_test(not_finite_in_every_position),
       cmocka_unit_test(epilogue_bias_relu),
       cmocka_unit_test(batches),

@@ -1,28 +1,28 @@
-/* How threads come by their work: tiles cover the result once whoever takes them, and products have the same
- * bits whoever computes what. */
+/* Tiles and work stealing: tiles cover the result once whoever takes them, and products have the same bits
+ * whoever computes what. */
 #include "backend/gemm_plans.h"
 
 static const struct {
   const mix_gemm_engine *engine;
   mix_dtype dtype;
-} engines[] = {{&mix_gemm_f32_generic, MIX_FLOAT32},      {&mix_gemm_f32_avx512, MIX_FLOAT32},
-               {&mix_gemm_f32_avx512, MIX_BFLOAT16},      {&mix_gemm_f64_avx2, MIX_FLOAT64},
-               {&mix_gemm_t4x8_avx512fp16, MIX_BFLOAT16}, {&mix_gemm_t4x16_avx512fp16, MIX_FLOAT16}};
-enum { ENGINES = sizeof engines / sizeof *engines, TEAM = 5, MAX_PIECES = 5000 };
+} engines[] = {{&mix_gemm_f32_generic, MIX_FLOAT32},       {&mix_gemm_f32_avx512, MIX_FLOAT32},
+               {&mix_gemm_f32_avx512, MIX_BFLOAT16},       {&mix_gemm_f64_avx2, MIX_FLOAT64},
+               {&mix_gemm_t4x32_avx512fp16, MIX_BFLOAT16}, {&mix_gemm_t4x16_avx512fp16, MIX_FLOAT16}};
+enum { ENGINES = sizeof engines / sizeof *engines, TEAM = 5, MAX_TILES = 5000 };
 
-/* Products that two threads claim. What float16 sums keep packed for all tiles, with a second-level cache of
- * 2 MiB: A; B, of which both threads use the same columns or each its own, of one block of k or several;
- * nothing. */
+/* Products with work stealing for two threads. `once`: what float16 sums pack once for all tiles, with a
+ * second-level cache of 2 MiB: A; B, of which both threads use the same columns or each its own, of one block
+ * of k or several; nothing. */
 static const struct {
   int64_t m, n, k;
   int transposes;
-  char kept;
+  char once;
 } cases[] = {{130, 2050, 1030, 0, 'A'}, {3000, 2050, 70, 1, 'B'}, {130, 2050, 1030, 2, 'A'},
              {2000, 500, 1000, 0, 'B'}, {900, 3000, 300, 3, 'B'}, {900, 520, 1600, 0, '-'},
              {130, 2050, 3400, 0, '-'}};
 enum { CASES = sizeof cases / sizeof *cases };
 
-static bool apart(const mix_gemm_tile *x, const mix_gemm_tile *y) {
+static bool disjoint(const mix_gemm_tile *x, const mix_gemm_tile *y) {
   return x->row_end <= y->row || y->row_end <= x->row || x->column_end <= y->column ||
          y->column_end <= x->column;
 }
@@ -31,7 +31,7 @@ static bool apart(const mix_gemm_tile *x, const mix_gemm_tile *y) {
  * workspace was made for. One thread may be absent until all is done. */
 static void take_all(const mix_gemm_plan *plan, mix_gemm_stealing *stealing, int absent) {
   const mix_gemm_tiles *x = &plan->tiles;
-  static mix_gemm_tile taken[MAX_PIECES];
+  static mix_gemm_tile taken[MAX_TILES];
   int64_t count = 0, area = 0;
   mix_gemm_work work[TEAM];
   for (int rank = 0; rank < plan->threads; rank++) mix_gemm_begin(&work[rank], plan, stealing, rank);
@@ -44,23 +44,23 @@ static void take_all(const mix_gemm_plan *plan, mix_gemm_stealing *stealing, int
       continue;
     }
     assert_true(rank != absent);
-    assert_in_range(tile.row_end - tile.row, 1, x->rows.most);
-    assert_in_range(tile.column_end - tile.column, 1, x->columns.most);
+    assert_in_range(tile.row_end - tile.row, 1, x->rows.max);
+    assert_in_range(tile.column_end - tile.column, 1, x->columns.max);
     assert_true(tile.row >= 0 && tile.row_end <= x->rows.count && tile.column >= 0 &&
                 tile.column_end <= x->columns.count);
-    for (int64_t i = 0; i < count; i++) assert_true(apart(&tile, &taken[i]));
-    assert_true(count < MAX_PIECES);
+    for (int64_t i = 0; i < count; i++) assert_true(disjoint(&tile, &taken[i]));
+    assert_true(count < MAX_TILES);
     area += (tile.row_end - tile.row) * (tile.column_end - tile.column), taken[count++] = tile;
   }
   assert_int_equal(area, x->rows.count * x->columns.count);
 }
 
-static void pieces_cover_the_result_once(void **unused) {
+static void tiles_cover_the_result_once(void **unused) {
   (void)unused;
   static const int64_t shapes[][3] = {
       {128, 4096, 4096}, {4096, 4096, 128}, {784, 4096, 1280}, {8192, 1000, 784}, {1000, 1003, 3000},
       {4100, 33, 9000},  {16, 70000, 3000}, {513, 2049, 1500}, {3, 5, 7},         {129, 65, 0}};
-  int claimed[2] = {0};
+  int stealing_plans[2] = {0};
   for (int e = 0; e < ENGINES; e++)
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
       for (int transposes = 0; transposes < 4; transposes++)
@@ -69,40 +69,40 @@ static void pieces_cover_the_result_once(void **unused) {
                                                    shapes[s][1], shapes[s][2], transposes, threads);
           if (plan.small_n || plan.small_m) continue; /* have shares, not tiles */
           take_all(&plan, NULL, -1);
-          if (!plan.tiles.claimed) continue;
-          claimed[plan.tiles.by_columns]++;
+          if (!plan.tiles.steal) continue;
+          stealing_plans[plan.tiles.by_columns]++;
           mix_gemm_stealing *stealing = mix_gemm_new_stealing(&plan);
           assert_non_null(stealing);
-          for (int absent = -1; absent < threads; absent++) /* with all, and with one that never comes */
+          for (int absent = -1; absent < threads; absent++) /* with all threads, and without one of them */
             for (int fine = 0; fine < 2; fine++) {
               stealing->fine = fine;
               take_all(&plan, stealing, absent);
-              mix_gemm_share_out(&plan, stealing);
+              mix_gemm_reset_stealing(&plan, stealing);
             }
           mix_free(stealing);
         }
-  assert_true(claimed[0] > 0 && claimed[1] > 0);
+  assert_true(stealing_plans[0] > 0 && stealing_plans[1] > 0);
 }
 
-/* A thread alone, products of no work, small ones have nothing to take from each other. */
-static void only_large_products_of_several_threads_are_claimed(void **unused) {
+/* Not with one thread, nor in products that are empty or small. */
+static void only_large_products_of_several_threads_steal(void **unused) {
   (void)unused;
   for (int e = 0; e < ENGINES; e++) {
     for (int c = 0; c < CASES; c++) {
       const int transposes = cases[c].transposes;
       assert_true(plan_of_shape(engines[e].engine, engines[e].dtype, cases[c].m, cases[c].n, cases[c].k,
                                 transposes, 2)
-                      .tiles.claimed);
+                      .tiles.steal);
     }
-    assert_false(plan_of_shape(engines[e].engine, engines[e].dtype, 128, 4096, 4096, 0, 1).tiles.claimed);
-    assert_false(plan_of_shape(engines[e].engine, engines[e].dtype, 128, 64, 784, 0, 2).tiles.claimed);
-    assert_false(plan_of_shape(engines[e].engine, engines[e].dtype, 128, 256, 784, 0, 2).tiles.claimed);
-    assert_false(plan_of_shape(engines[e].engine, engines[e].dtype, 1 << 20, 4096, 0, 0, 2).tiles.claimed);
+    assert_false(plan_of_shape(engines[e].engine, engines[e].dtype, 128, 4096, 4096, 0, 1).tiles.steal);
+    assert_false(plan_of_shape(engines[e].engine, engines[e].dtype, 128, 64, 784, 0, 2).tiles.steal);
+    assert_false(plan_of_shape(engines[e].engine, engines[e].dtype, 128, 256, 784, 0, 2).tiles.steal);
+    assert_false(plan_of_shape(engines[e].engine, engines[e].dtype, 1 << 20, 4096, 0, 0, 2).tiles.steal);
   }
 }
 
-/* Threads take tiles as they come to it, each of `speeds[rank]`; what the last one makes of it. */
-static bool finds_threads_unlike(const mix_gemm_plan *plan, const double *speeds) {
+/* Threads of these speeds take tiles; do they get small tiles in the next run? */
+static bool takes_small_tiles_after(const mix_gemm_plan *plan, const double *speeds) {
   mix_gemm_stealing *stealing = mix_gemm_new_stealing(plan);
   mix_gemm_work work[2];
   bool done[2] = {false, false};
@@ -119,14 +119,14 @@ static bool finds_threads_unlike(const mix_gemm_plan *plan, const double *speeds
     mix_gemm_end(&work[rank]);
     stealing->each[rank].ticks = (uint64_t)((double)work[rank].done / speeds[rank]);
   }
-  mix_gemm_share_out(plan, stealing);
+  mix_gemm_reset_stealing(plan, stealing);
   const bool fine = stealing->fine;
   mix_free(stealing);
   return fine;
 }
 
-/* Of shares that do not come out even, in panels and chunks, too. */
-static void small_pieces_are_for_threads_of_unlike_speeds(void **unused) {
+/* Also with shares that are uneven, in panels and chunks. */
+static void small_tiles_are_for_threads_of_different_speeds(void **unused) {
   (void)unused;
   static const int64_t shapes[][3] = {
       {128, 4096, 4096}, {128, 784, 4096}, {128, 576, 4096}, {128, 3150, 4096}, {4096, 4096, 128}};
@@ -134,21 +134,21 @@ static void small_pieces_are_for_threads_of_unlike_speeds(void **unused) {
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
       const mix_gemm_plan plan = plan_of_shape(engines[e].engine, engines[e].dtype, shapes[s][0],
                                                shapes[s][1], shapes[s][2], shapes[s][2] == 128, 2);
-      if (!plan.tiles.claimed) continue;
-      assert_false(finds_threads_unlike(&plan, (const double[]){1, 1}));
-      assert_false(finds_threads_unlike(&plan, (const double[]){1, 1.05}));
-      assert_true(finds_threads_unlike(&plan, (const double[]){1, 1.3}));
-      assert_true(finds_threads_unlike(&plan, (const double[]){1.3, 1}));
+      if (!plan.tiles.steal) continue;
+      assert_false(takes_small_tiles_after(&plan, (const double[]){1, 1}));
+      assert_false(takes_small_tiles_after(&plan, (const double[]){1, 1.05}));
+      assert_true(takes_small_tiles_after(&plan, (const double[]){1, 1.3}));
+      assert_true(takes_small_tiles_after(&plan, (const double[]){1.3, 1}));
     }
 }
 
-static void float16_sums_keep_packed_what_pieces_share(void **unused) {
+static void float16_sums_pack_once_what_tiles_share(void **unused) {
   (void)unused;
   if (mix_cpu_cache(2) != 2 << 20) skip();
   for (int c = 0; c < CASES; c++) {
     const mix_gemm_plan plan = plan_of_shape(&mix_gemm_t4x16_avx512fp16, MIX_FLOAT16, cases[c].m, cases[c].n,
                                              cases[c].k, cases[c].transposes, 2);
-    assert_int_equal(plan.kept ? plan.tiles.by_columns ? 'A' : 'B' : '-', cases[c].kept);
+    assert_int_equal(plan.packed_once ? plan.tiles.by_columns ? 'A' : 'B' : '-', cases[c].once);
   }
 }
 
@@ -177,13 +177,13 @@ static void run_in_order(const mix_kernel *kernel, product *x, const int *order,
 static void same_bits_whoever_computes_what(const mix_kernel *kernel) {
   static const int orders[][2] = {{0, 1}, {1, 0}};
   ask_for_sums_of(kernel);
-  const int count = strstr(kernel->name, "_t4x16_") ? CASES : 2; /* what is kept is of float16 sums alone */
+  const int count = strstr(kernel->name, "_t4x16_") ? CASES : 2; /* float16 sums alone pack once */
   for (int c = 0; c < count; c++) {
     product x = make_product(kernel->operands, cases[c].m, cases[c].n, cases[c].k, cases[c].transposes);
     const size_t bytes = mix_value_bytes(x.output.dtype, x.output.shape);
     fill(&x, 0, 0), fill(&x, 1, 0);
     const mix_kernel_args args = args_of(&x);
-    assert_null(kernel->unsupported_reason(&args));
+    assert_null(shapes_of(kernel)->unsupported_reason(&args));
     run_with(kernel, &x, 1);
     void *alone = x.out;
     for (int o = 0; o < 2; o++) {
@@ -200,8 +200,7 @@ static void same_bits_whoever_computes_what(const mix_kernel *kernel) {
   }
 }
 
-/* Products of a batch that all threads share have tiles too; each is a run of its own, and nothing is taken
- * from another. */
+/* Products of a batch that all threads share have tiles too. Each is a run of its own, without stealing. */
 static void batches_of_large_products(const mix_kernel *kernel) {
   enum { COUNT = 3, M = 520, N = 530, K = 500 };
   product x = make_product(kernel->operands, COUNT * M, N, K, 0);
@@ -213,7 +212,7 @@ static void batches_of_large_products(const mix_kernel *kernel) {
   free_product(&x);
 }
 
-/* Portable C, the same driver, takes its time. */
+/* Not portable C: it is slow, and has the same driver as AVX2. */
 static bool steals_tiles(const mix_kernel *kernel) { return kernel->needs && !strstr(kernel->name, "amx"); }
 static bool stands_for_its_driver(const mix_kernel *kernel) {
   return strstr(kernel->name, "_t4x16_") || strstr(kernel->name, "_f32_acc32_avx");
@@ -221,10 +220,10 @@ static bool stands_for_its_driver(const mix_kernel *kernel) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(pieces_cover_the_result_once),
-      cmocka_unit_test(only_large_products_of_several_threads_are_claimed),
-      cmocka_unit_test(small_pieces_are_for_threads_of_unlike_speeds),
-      cmocka_unit_test(float16_sums_keep_packed_what_pieces_share),
+      cmocka_unit_test(tiles_cover_the_result_once),
+      cmocka_unit_test(only_large_products_of_several_threads_steal),
+      cmocka_unit_test(small_tiles_are_for_threads_of_different_speeds),
+      cmocka_unit_test(float16_sums_pack_once_what_tiles_share),
   };
   static const kernel_test kernel_tests[] = {
       {"same_bits_whoever_computes_what", same_bits_whoever_computes_what, steals_tiles},

@@ -1,5 +1,5 @@
-/* The statistics of the numerics report, on both host backends: exact counts of hand-made bits, of all 65,536
- * values of the 16-bit dtypes, and the fast kernel against the reference on every number of threads. */
+/* The statistics of the numerics report on both host backends: exact counts for hand-made bits and all 65,536
+ * values of the 16-bit dtypes; the fast kernel against the reference for every number of threads. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -38,15 +38,15 @@ static void hand_made_values(void **state) {
   for (int d = 0; d < 4; d++) {
     const mix_dtype dtype = floating[d];
     const mix_float_format f = mix_float_format_of(dtype);
-    const uint64_t sign = UINT64_C(1) << (8 * mix_dtype_size(dtype) - 1), least = 1,
+    const uint64_t sign = UINT64_C(1) << (8 * mix_dtype_size(dtype) - 1), smallest_subnormal = 1,
                    one = (uint64_t)f.bias << f.fraction_bits;
     const uint64_t normal = UINT64_C(1) << f.fraction_bits,
                    infinity = (uint64_t)f.exponents << f.fraction_bits;
     const uint64_t half = normal >> 1;
     const uint64_t values[] = {0,
                                sign,
-                               least,
-                               sign | least,
+                               smallest_subnormal,
+                               sign | smallest_subnormal,
                                normal - 1,
                                normal,
                                sign | normal,
@@ -99,7 +99,7 @@ static void hand_made_values(void **state) {
   assert_int_equal(mix_magnitude_highest(MIX_FLOAT16), 15);
 }
 
-/* Each normal exponent holds 2^fraction_bits numbers of each sign; a subnormal one 2^position. */
+/* Each normal exponent has 2^fraction_bits numbers of each sign, a subnormal one 2^position. */
 static void every_16_bit_value(void **state) {
   (void)state;
   static uint16_t data[65536];

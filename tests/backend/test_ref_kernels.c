@@ -1,5 +1,5 @@
-/* The reference kernels of everything that is not element-wise, on numbers worked out by hand or by a plain
- * formula in long double. */
+/* The reference kernels other than element-wise programs, on numbers worked out by hand or by a plain formula
+ * in long double. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -19,7 +19,7 @@ static double unit(mix_dtype dtype) {
                                  : 0x1p-53;
 }
 
-/* Runs an op of one result on the reference, frees the operands and returns the result. */
+/* Runs an op with one result on the reference, frees the operands and returns the result. */
 static operand ref(const mix_op *op, const void *attributes, int count, operand *inputs, mix_dtype dtype,
                    mix_shape shape) {
   operand out = operand_of(dtype, shape, NULL);
@@ -76,7 +76,7 @@ static void reductions(void **state) {
     operand y = operand_of(dtype, shape, x);
     assert_values(ref(&mix_op_bias_add_grad, NULL, 1, &y, dtype, MIX_SHAPE(2)), NUMBERS(0, 13));
   }
-  double ones[70000]; /* a float16 mean of which neither the sum nor the count is a float16 number */
+  double ones[70000]; /* a float16 mean for which neither the sum nor the count is a float16 number */
   for (int i = 0; i < 70000; i++) ones[i] = 1;
   assert_values(
       reduce(&mix_op_reduce_mean, operand_of(MIX_FLOAT16, MIX_SHAPE(70000), ones), 1, 0, 0, MIX_SCALAR),
@@ -109,8 +109,8 @@ static void integer_and_bool_reductions(void **state) {
                 NUMBERS(1));
   assert_values(reduce(&mix_op_reduce_any, operand_of(MIX_BOOL, MIX_SHAPE(0), NULL), 1, 0, 0, MIX_SCALAR),
                 NUMBERS(0));
-  int64_t least = INT64_MIN, result;
-  operand in = {MIX_INT64, MIX_SHAPE(1), &least}, out = {MIX_INT64, MIX_SCALAR, &result};
+  int64_t smallest = INT64_MIN, result;
+  operand in = {MIX_INT64, MIX_SHAPE(1), &smallest}, out = {MIX_INT64, MIX_SCALAR, &result};
   mix_reduce_attributes attributes = {.axis_count = 1};
   assert_int_equal(run_step(&mix_backend_ref, 1, &mix_op_reduce_max, &attributes, NULL, 1, &in, 1, &out),
                    MIX_OK);
@@ -167,7 +167,7 @@ static void finite_test(void **state) {
 
 /* ---- products ---- */
 
-/* Integers small enough that every sum is exact in every dtype: tolerance 0. */
+/* Integers so small that every sum is exact in every dtype: tolerance 0. */
 static void matmul_in_every_layout_and_dtype(void **state) {
   (void)state;
   enum { M = 3, K = 5, N = 4 };
@@ -196,7 +196,7 @@ static void matmul_in_every_layout_and_dtype(void **state) {
 static void matmul_rounds_once(void **state) {
   (void)state;
   mix_matmul_attributes plain = {0};
-  /* 2048 + 1 + 1: a float16 accumulator would stay at 2048; 300 * 300 - 300 * 300 + 1: it would overflow. */
+  /* 2048 + 1 + 1: a float16 accumulator would stay at 2048. 300 * 300 - 300 * 300 + 1: it would overflow. */
   operand sum[2] = {operand_of(MIX_FLOAT16, MIX_SHAPE(1, 3), NUMBERS(2048, 1, 1)),
                     operand_of(MIX_FLOAT16, MIX_SHAPE(3, 1), NUMBERS(1, 1, 1))};
   assert_values(ref(&mix_op_matmul, &plain, 2, sum, MIX_FLOAT16, MIX_SHAPE(1, 1)), NUMBERS(2050));
@@ -224,7 +224,7 @@ static void batches_broadcast(void **state) {
                 NUMBERS(1, 2, 210, 3, 4, 430));
 }
 
-/* relu(round16(x w) + bias) in float16 with the sum cast to float32 as a second result; 2049 x 1 rounds
+/* relu(round16(x w) + bias) in float16, with the sum cast to float32 as a second result. 2049 x 1 rounds
  * before the bias is added. */
 static void epilogue_sees_the_rounded_product(void **state) {
   (void)state;
@@ -251,7 +251,7 @@ static void epilogue_sees_the_rounded_product(void **state) {
   free_operands(3, in);
   /* products: 2049 -> 2048, 4096; -2, -6 */
   assert_values(out[0],
-                NUMBERS(2048 /* 2049 again */, 4096 /* 4098, between 4096 and 4100, to even */, 0, 0));
+                NUMBERS(2048 /* 2049 again */, 4096 /* 4098, between 4096 and 4100, ties to even */, 0, 0));
   assert_values(out[1], NUMBERS(2048, 4096, -1, -4));
 }
 
@@ -261,7 +261,7 @@ static void softmax_rows(void **state) {
   (void)state;
   const double x[6] = {1, 2, 3, -1000, 0, 1000};
   for (int d = 0; d < FLOATS; d++) {
-    double bound = 1.1 * unit(floats[d]); /* one rounding of what is right to double's precision */
+    double bound = 1.1 * unit(floats[d]); /* one rounding of a result computed in double */
     for (int logarithm = 0; logarithm < 2; logarithm++) {
       operand in = operand_of(floats[d], MIX_SHAPE(2, 3), x);
       operand y =
@@ -300,7 +300,7 @@ static void cross_entropies(void **state) {
   (void)state;
   const double x[6] = {1, 2, 3, 100, -100, 0.5}, soft[6] = {0.25, 0.25, 0.5, 1, 0, 0};
   for (int d = 0; d < FLOATS; d++) {
-    /* Rounded once from double: half a unit of the result, and double's own error, which the cancellation in
+    /* Rounded once from double: half an ulp of the result, plus double's own error, which the cancellation in
      * softmax - 1 leaves. */
     double bound = 1.01 * unit(floats[d]), slack = 1e-13;
     operand losses, backprop;
@@ -453,13 +453,13 @@ static operand drawn(const mix_op *op, int64_t key, int64_t counter, mix_dtype d
   return ref(op, &attributes, 1, &in, dtype, attributes.shape);
 }
 
-/* Mean and variance of n draws stray by at most 5 of their own deviations: sqrt(variance / n), and
+/* Mean and variance of n draws differ by at most 5 standard deviations: sqrt(variance / n), and
  * sqrt((kurtosis - 1) / n) variance. */
 static void assert_moments(operand x, double mean, double variance, double kurtosis) {
   double n = (double)mix_shape_size(x.shape), sum = 0, squares = 0;
   for (int64_t i = 0; i < mix_shape_size(x.shape); i++) sum += element(x, i);
   for (int64_t i = 0; i < mix_shape_size(x.shape); i++) squares += pow(element(x, i) - sum / n, 2);
-  double rounding = unit(x.dtype); /* bfloat16 uniforms round down: the mean moves by less than this */
+  double rounding = unit(x.dtype); /* bfloat16 uniforms round down: this moves the mean by less than */
   assert_true(fabs(sum / n - mean) < 5 * sqrt(variance / n) + rounding);
   assert_true(fabs(squares / n - variance) < 5 * sqrt((kurtosis - 1) / n) * variance + rounding);
 }
@@ -492,7 +492,7 @@ static void random_numbers(void **state) {
   }
 }
 
-/* The 16-bit numbers are the float32 numbers rounded down: at most one unit below, never above. */
+/* The 16-bit numbers are the float32 numbers rounded down: at most one ulp below, never above. */
 static void narrow_uniforms_round_down(void **state) {
   (void)state;
   enum { N = 5000 };

@@ -1,5 +1,5 @@
-/* The reference's element-wise programs: every opcode in every dtype against formulas in long double or
- * 128-bit integers that are written another way, then the form itself: strides, aliasing, reductions. */
+/* The reference's element-wise programs: every opcode in every dtype against independently written formulas
+ * in long double or 128-bit integers; then strides, aliasing and reductions. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -20,7 +20,7 @@ typedef struct instruction_run {
   int64_t integer[8];
 } instruction_run;
 
-/* Runs opcode(operands) elementwise over `count` <= 8 elements. */
+/* Runs opcode(operands) element-wise over `count` <= 8 elements. */
 static instruction_run run_instruction(mix_opcode opcode, mix_dtype result, double immediate, int count,
                                        int arity, const operand *in) {
   mix_program_load loads[3];
@@ -55,7 +55,7 @@ static const mix_dtype floats[] = {MIX_FLOAT16, MIX_BFLOAT16, MIX_FLOAT32, MIX_F
 static const mix_dtype integers[] = {MIX_INT8, MIX_INT16, MIX_INT32, MIX_INT64, MIX_UINT8};
 enum { FLOATS = 4, INTEGERS = 5 };
 
-/* Half a unit in the last place of 1: the relative error of one rounding. */
+/* Half an ulp of 1: the relative error of one rounding. */
 static double unit(mix_dtype dtype) {
   return dtype == MIX_FLOAT16    ? 0x1p-11
          : dtype == MIX_BFLOAT16 ? 0x1p-8
@@ -63,7 +63,7 @@ static double unit(mix_dtype dtype) {
                                  : 0x1p-53;
 }
 
-/* The formulas again; none is written as the reference writes it. */
+/* The formulas again, written differently from the reference. */
 static wide sigmoid_wide(wide x) { return 0.5L * (1 + tanhl(x / 2)); }
 static const wide selu_scale = 1.0507009873554804934193349852946L,
                   selu_alpha = 1.6732632423543772848170429916717L;
@@ -77,35 +77,28 @@ typedef struct real_case {
 } real_case;
 
 /* clang-format off */
-#define REAL_CASES(X)                                                                                                              \
-  X(IDENTITY, 1, 0, a)                                                                                                             \
-  X(NEGATIVE, 1, 0, 0 - a)                                                                                                         \
-  X(ABS, 1, 0, a < 0 ? -a : a) X(SIGN, 1, 0, a == 0 ? 0 : copysignl(1, a)) X(FLOOR, 1, 0, floorl(a)) X(CEIL, 1, 0, -floorl(-a)) X( \
-      ROUND, 1, 0, nearbyintl(a)) X(SQRT, 1, 1, powl(a, 0.5L)) X(RSQRT, 1, 1, powl(a, -0.5L)) X(SQUARE, 1, 0, a *a)                \
-      X(RECIPROCAL, 1, 0, 1 / a) X(EXP, 1, 0, expl(a)) X(EXPM1, 1, 0, expm1l(a)) X(LOG, 1, 1, logl(a)) X(LOG1P, 1, 1, logl(1 + a)) \
-          X(SIN, 1, 0, sinl(a)) X(COS, 1, 0, cosl(a)) X(TANH, 1, 0, 1 - 2 / (expl(2 * a) + 1)) X(SIGMOID, 1, 0, sigmoid_wide(a))   \
-              X(ERF, 1, 0, erfl(a)) X(ERFC, 1, 0, 1 - erfl(a)) X(RELU, 1, 0, (a + fabsl(a)) / 2)                                   \
-                  X(RELU6, 1, 0, fminl((a + fabsl(a)) / 2, 6)) X(ELU, 1, 0, a > 0 ? a : expm1l(a))                                 \
-                      X(SELU, 1, 0, a > 0 ? selu_scale * a : selu_scale * selu_alpha * expm1l(a))                                  \
-                          X(SOFTPLUS, 1, 0, logl(1 + expl(a))) X(SOFTSIGN, 1, 0, a / (1 + fabsl(a)))                               \
-                              X(LEAKY_RELU, 1, 0, a > 0 ? a : alpha * a) X(ADD, 2, 0, a + b) X(SUBTRACT, 2, 0, a - b)              \
-                                  X(MULTIPLY, 2, 0, a *b) X(DIVIDE, 2, 0, a / b) X(FLOOR_DIVIDE, 2, 0, floorl(a / b))              \
-                                      X(FLOOR_MOD, 2, 0, modulus(a, b)) X(POWER, 2, 1, expl(b *logl(a)))                           \
-                                          X(MAXIMUM, 2, 0, fmaxl(a, b)) X(MINIMUM, 2, 0, fminl(a, b))                              \
-                                              X(SQUARED_DIFFERENCE, 2, 0, a *a - 2 * a * b + b * b) X(RELU_GRAD, 2, 0, a *(b > 0)) \
-                                                  X(RELU6_GRAD, 2, 0, a *(b > 0 && b < 6))                                         \
-                                                      X(LEAKY_RELU_GRAD, 2, 0, a *(b > 0 ? 1 : alpha))                             \
-                                                          X(SOFTPLUS_GRAD, 2, 0, a *sigmoid_wide(b))                               \
-                                                              X(SOFTSIGN_GRAD, 2, 0, a *powl(1 + fabsl(b), -2))                    \
-                                                                  X(ELU_GRAD, 2, 0, a *(b < 0 ? b + 1 : 1))                        \
-                                                                      X(SELU_GRAD, 2, 0,                                           \
-                                                                        a *(b < 0 ? b + selu_scale * selu_alpha : selu_scale))     \
-                                                                          X(TANH_GRAD, 2, 0, b *(1 - a) * (1 + a))                 \
-                                                                              X(SIGMOID_GRAD, 2, 0, b *(a - a * a))                \
-                                                                                  X(SQRT_GRAD, 2, 1, b / (2 * a))                  \
-                                                                                      X(RSQRT_GRAD, 2, 1, -(b / 2) * powl(a, 3))   \
-                                                                                          X(RECIPROCAL_GRAD, 2, 0, -b *powl(a, 2)) \
-                                                                                              X(CLIP, 3, 0, fminl(fmaxl(a, b), c))
+#define REAL_CASES(X)                                                                                        \
+  X(IDENTITY, 1, 0, a) X(NEGATIVE, 1, 0, 0 - a) X(ABS, 1, 0, a < 0 ? -a : a)                                 \
+  X(SIGN, 1, 0, a == 0 ? 0 : copysignl(1, a)) X(FLOOR, 1, 0, floorl(a)) X(CEIL, 1, 0, -floorl(-a))           \
+  X(ROUND, 1, 0, nearbyintl(a)) X(SQRT, 1, 1, powl(a, 0.5L)) X(RSQRT, 1, 1, powl(a, -0.5L))                  \
+  X(SQUARE, 1, 0, a * a) X(RECIPROCAL, 1, 0, 1 / a) X(EXP, 1, 0, expl(a)) X(EXPM1, 1, 0, expm1l(a))          \
+  X(LOG, 1, 1, logl(a)) X(LOG1P, 1, 1, logl(1 + a)) X(SIN, 1, 0, sinl(a)) X(COS, 1, 0, cosl(a))              \
+  X(TANH, 1, 0, 1 - 2 / (expl(2 * a) + 1)) X(SIGMOID, 1, 0, sigmoid_wide(a)) X(ERF, 1, 0, erfl(a))           \
+  X(ERFC, 1, 0, 1 - erfl(a)) X(RELU, 1, 0, (a + fabsl(a)) / 2) X(RELU6, 1, 0, fminl((a + fabsl(a)) / 2, 6))  \
+  X(ELU, 1, 0, a > 0 ? a : expm1l(a))                                                                        \
+  X(SELU, 1, 0, a > 0 ? selu_scale * a : selu_scale * selu_alpha * expm1l(a))                                \
+  X(SOFTPLUS, 1, 0, logl(1 + expl(a))) X(SOFTSIGN, 1, 0, a / (1 + fabsl(a)))                                 \
+  X(LEAKY_RELU, 1, 0, a > 0 ? a : alpha * a) X(ADD, 2, 0, a + b) X(SUBTRACT, 2, 0, a - b)                    \
+  X(MULTIPLY, 2, 0, a * b) X(DIVIDE, 2, 0, a / b) X(FLOOR_DIVIDE, 2, 0, floorl(a / b))                       \
+  X(FLOOR_MOD, 2, 0, modulus(a, b)) X(POWER, 2, 1, expl(b * logl(a))) X(MAXIMUM, 2, 0, fmaxl(a, b))          \
+  X(MINIMUM, 2, 0, fminl(a, b)) X(SQUARED_DIFFERENCE, 2, 0, a * a - 2 * a * b + b * b)                       \
+  X(RELU_GRAD, 2, 0, a * (b > 0)) X(RELU6_GRAD, 2, 0, a * (b > 0 && b < 6))                                  \
+  X(LEAKY_RELU_GRAD, 2, 0, a * (b > 0 ? 1 : alpha)) X(SOFTPLUS_GRAD, 2, 0, a * sigmoid_wide(b))              \
+  X(SOFTSIGN_GRAD, 2, 0, a * powl(1 + fabsl(b), -2)) X(ELU_GRAD, 2, 0, a * (b < 0 ? b + 1 : 1))              \
+  X(SELU_GRAD, 2, 0, a * (b < 0 ? b + selu_scale * selu_alpha : selu_scale))                                 \
+  X(TANH_GRAD, 2, 0, b * (1 - a) * (1 + a)) X(SIGMOID_GRAD, 2, 0, b * (a - a * a))                           \
+  X(SQRT_GRAD, 2, 1, b / (2 * a)) X(RSQRT_GRAD, 2, 1, -(b / 2) * powl(a, 3))                                 \
+  X(RECIPROCAL_GRAD, 2, 0, -b * powl(a, 2)) X(CLIP, 3, 0, fminl(fmaxl(a, b), c))
 /* clang-format on */
 
 #define EXPECTED(code, arity, positive, formula)                                                             \
@@ -122,9 +115,9 @@ static const double points_a[8] = {0.5, -1.25, 2, -0.375, 7, 3.5, -2.5, 0.015625
 static const double points_b[8] = {1.5, 0.75, -3, 2, 1.5, -0.5, 6.5, 0.25};
 static const double points_c[8] = {2, 1, 4, 3, 1.75, 3, 7, 0.5};
 
-/* One rounding to the dtype, and at most four operations rounded to float (double for float64) on the way,
- * whose operands are no larger than |result| + |a b| + |a| + |b| + 1 in these cases; a step function (floor)
- * must come out exactly. */
+/* One rounding to the dtype, and before it at most four operations rounded to float (double for float64).
+ * Their operands are no larger than |result| + |a b| + |a| + |b| + 1 in these cases. A step function (floor)
+ * must be exact. */
 static void real_formulas(void **state) {
   (void)state;
   for (size_t n = 0; n < sizeof real_cases / sizeof *real_cases; n++)
@@ -150,7 +143,7 @@ static void real_formulas(void **state) {
     }
 }
 
-/* Every opcode that is not tested as a real formula is tested below by name. */
+/* Every opcode that is not tested as a real formula is tested by name below. */
 static void no_opcode_is_left_out(void **state) {
   (void)state;
   bool seen[MIX_OPCODE_COUNT] = {[MIX_OPCODE_NONE] = true};
@@ -251,7 +244,7 @@ static void comparisons(void **state) {
       for (int i = 0; i < 3; i++) assert_int_equal(run.integer[i], expected[o][i]);
       free_operands(2, in);
     }
-  for (int o = 0; o < 6; o++) { /* a NaN is unequal to all and in no order */
+  for (int o = 0; o < 6; o++) { /* a NaN is unequal to everything and has no order */
     operand in[2] = {operand_of(MIX_FLOAT16, MIX_SHAPE(1), NUMBERS(NAN)),
                      operand_of(MIX_FLOAT16, MIX_SHAPE(1), NUMBERS(NAN))};
     assert_int_equal(run_instruction(opcodes[o], MIX_BOOL, 0, 1, 2, in).integer[0],
@@ -302,8 +295,8 @@ static int64_t wrapped(huge x, mix_dtype dtype) {
 }
 
 static huge floor_quotient(huge a, huge b) {
-  huge quotient = a / b, rest = a - quotient * b;
-  return rest != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
+  huge quotient = a / b, leftover = a - quotient * b;
+  return leftover != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
 }
 
 static huge integer_expected(mix_opcode opcode, huge a, huge b, huge c) {
@@ -339,13 +332,13 @@ static void integer_formulas(void **state) {
                {MIX_OPCODE_FLOOR_MOD, 2}, {MIX_OPCODE_CLIP, 3},     {MIX_OPCODE_SQUARED_DIFFERENCE, 2}};
   for (int d = 0; d < INTEGERS; d++) {
     mix_dtype dtype = integers[d];
-    int64_t most = dtype == MIX_UINT8   ? 255
-                   : dtype == MIX_INT64 ? INT64_MAX
-                                        : (INT64_C(1) << (8 * mix_dtype_size(dtype) - 1)) - 1;
-    int64_t least = dtype == MIX_UINT8 ? 0 : -most - 1, low = dtype == MIX_UINT8 ? 0 : -20;
+    int64_t largest = dtype == MIX_UINT8   ? 255
+                      : dtype == MIX_INT64 ? INT64_MAX
+                                           : (INT64_C(1) << (8 * mix_dtype_size(dtype) - 1)) - 1;
+    int64_t smallest = dtype == MIX_UINT8 ? 0 : -largest - 1, low = dtype == MIX_UINT8 ? 0 : -20;
     int64_t minus_seven = dtype == MIX_UINT8 ? 9 : -7, minus_one = dtype == MIX_UINT8 ? 1 : -1;
-    int64_t a[8] = {7, minus_seven, most, least, most, least, minus_seven, 42},
-            b[8] = {3, 3, 2, minus_one, most, 1, minus_one, 10};
+    int64_t a[8] = {7, minus_seven, largest, smallest, largest, smallest, minus_seven, 42},
+            b[8] = {3, 3, 2, minus_one, largest, 1, minus_one, 10};
     operand in[3];
     for (int k = 0; k < 3; k++) {
       in[k] = operand_of(dtype, MIX_SHAPE(8), NULL);
@@ -400,7 +393,7 @@ static void integer_division_by_zero_is_an_error(void **state) {
     }
 }
 
-static void what_has_no_meaning_is_refused(void **state) {
+static void meaningless_programs_are_rejected(void **state) {
   (void)state;
   operand in = operand_of(MIX_INT32, MIX_SHAPE(1), NUMBERS(1));
   assert_int_equal(run_instruction(MIX_OPCODE_EXP, MIX_INT32, 0, 1, 1, &in).status, MIX_UNSUPPORTED);
@@ -455,12 +448,12 @@ static void casts_round_once_and_wrap(void **state) {
   assert_int_equal(cast_to_integer(INFINITY, MIX_FLOAT64, MIX_INT64), INT64_MAX);
   assert_int_equal(cast_to_integer(NAN, MIX_BFLOAT16, MIX_BOOL), 1);
   assert_int_equal(cast_to_integer(0x1p-24, MIX_FLOAT16, MIX_BOOL), 1); /* a subnormal is not zero */
-  /* 2^60 + 2^36 + 1 is just above the middle of two floats; by way of double it would be the middle, and
+  /* 2^60 + 2^36 + 1 is just above the midpoint of two floats. Via double it would become the midpoint and
    * round to even, down. */
   int64_t odd = (INT64_C(1) << 60) + (INT64_C(1) << 36) + 1;
   operand in = {MIX_INT64, MIX_SHAPE(1), &odd};
   assert_true(run_instruction(MIX_OPCODE_CAST, MIX_FLOAT32, 0, 1, 1, &in).real[0] == 0x1p60 + 0x1p37);
-  /* The middle of two float16 numbers and a bit that float32 does not hold. */
+  /* The midpoint of two float16 numbers, and a bit that float32 does not hold. */
   double middle = 1 + 0x1p-11 + 0x1p-40;
   in = (operand){MIX_FLOAT64, MIX_SHAPE(1), &middle};
   assert_true(run_instruction(MIX_OPCODE_CAST, MIX_FLOAT16, 0, 1, 1, &in).real[0] == 1 + 0x1p-10);
@@ -469,10 +462,10 @@ static void casts_round_once_and_wrap(void **state) {
   assert_true(run_instruction(MIX_OPCODE_CAST, MIX_FLOAT16, 0, 1, 1, &in).real[0] == INFINITY);
 }
 
-/* ---- the form ---- */
+/* ---- strides, aliasing, reductions ---- */
 
-/* y (2, 3) = round16(a (2, 3) + row (3)) * column (2, 1), the sum in float16 and in place of a; also the
- * largest steps rounded. */
+/* y (2, 3) = round16(a (2, 3) + row (3)) * column (2, 1), with the sum in float16 and stored over a. Also the
+ * largest rounding steps. */
 static void strides_and_stores_in_place(void **state) {
   (void)state;
   operand a = operand_of(MIX_FLOAT16, MIX_SHAPE(2, 3), NUMBERS(1, 2, 3, 4, 5, 2048));
@@ -531,11 +524,11 @@ static void reductions(void **state) {
     assert_true(reduced(MIX_REDUCE_ALL_FINITE, floats[d], 0, NULL) == 1);
     assert_true(reduced(MIX_REDUCE_TO_SUM, floats[d], 4, NUMBERS(1, -2, 3, 0.5)) == 2.5);
   }
-  double ones[4096]; /* a float16 sum that stuck at 2048 */
+  double ones[4096]; /* a float16 sum would stay at 2048 */
   for (int i = 0; i < 4096; i++) ones[i] = 1;
   assert_true(reduced(MIX_REDUCE_TO_SUM, MIX_FLOAT16, 4096, ones) == 4096);
   assert_true(reduced(MIX_REDUCE_TO_SUM, MIX_BFLOAT16, 4096, ones) == 4096);
-  double overflow[3] = {60000, 60000, -60000}; /* accumulates wide: no overflow on the way */
+  double overflow[3] = {60000, 60000, -60000}; /* accumulates in float32: no overflow on the way */
   assert_true(reduced(MIX_REDUCE_TO_SUM, MIX_FLOAT16, 3, overflow) == 60000);
 }
 
@@ -581,7 +574,7 @@ int main(void) {
       cmocka_unit_test(integer_formulas),
       cmocka_unit_test(integer_powers_wrap),
       cmocka_unit_test(integer_division_by_zero_is_an_error),
-      cmocka_unit_test(what_has_no_meaning_is_refused),
+      cmocka_unit_test(meaningless_programs_are_rejected),
       cmocka_unit_test(casts),
       cmocka_unit_test(casts_round_once_and_wrap),
       cmocka_unit_test(strides_and_stores_in_place),

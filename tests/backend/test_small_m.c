@@ -1,6 +1,6 @@
-/* Products with few rows, which read B in place along its rows: the bits of the same rows among many, where B
- * stays as it lies; sums of blocks of k where the product is transposed round; what is not finite, in ragged
- * corners. */
+/* Products with few rows, which read B in place along its rows: the bits of the same rows among many if B is
+ * not transposed, sums of k blocks if the transposed product is computed, and NaN and infinity at the
+ * edges. */
 #include "backend/gemm_plans.h"
 #include "backend/instruction_sets.h"
 
@@ -19,14 +19,14 @@ static const mix_kernel *kernel_of(int dtype, const instruction_set *set) {
   return kernel_named(mix_cpu_matmul_kernels, name);
 }
 
-/* Does an engine that has nothing of its own for these dtypes read B along its rows? */
+/* Does an engine without a kernel for these dtypes read B along its rows? */
 static bool is_small_m(const product *x) {
   const bool wide = x->inputs[0].dtype == MIX_FLOAT64;
   const mix_gemm_engine *engine = wide ? &mix_gemm_f64_avx2 : &mix_gemm_f32_avx2;
   return plan_of(engine, x, 1).small_m;
 }
 
-/* The first of 40 rows by themselves; A as stored or transposed. */
+/* The first of 40 rows alone; A as stored or transposed. */
 static void few_rows_have_the_bits_of_many(void **state) {
   const instruction_set *isa = needed_instruction_set(state);
   static const int64_t depths[] = {SHORT, BLOCKS, MORE_BLOCKS}, heights[] = {1, 2, 7, 16};
@@ -54,7 +54,7 @@ static void few_rows_have_the_bits_of_many(void **state) {
 }
 
 /* Deep products of a transposed A and few columns: C^T is computed. */
-static void turned_products_of_integers(void **state) {
+static void transposed_products_of_integers(void **state) {
   const instruction_set *isa = needed_instruction_set(state);
   static const int64_t columns[] = {1, 7, 16};
   for (int d = 0; d < DTYPES; d++)
@@ -70,7 +70,7 @@ static void turned_products_of_integers(void **state) {
     }
 }
 
-/* A NaN or an infinity in A or B, at corners of vectors, tiles and steps of k. */
+/* A NaN or an infinity in A or B, at the corners of vectors, tiles and steps of k. */
 static void not_finite(void **state) {
   const instruction_set *isa = needed_instruction_set(state);
   static const double values[] = {NAN, INFINITY, -INFINITY};
@@ -101,7 +101,7 @@ static void not_finite(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       ON_EACH_SET(few_rows_have_the_bits_of_many),
-      ON_EACH_SET(turned_products_of_integers),
+      ON_EACH_SET(transposed_products_of_integers),
       ON_EACH_SET(not_finite),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
-/* Products with few columns: the bits that docs/NUMERICS.md promises, a chain of fused multiply-adds for each
- * lane of a vector and then the lanes by halving, however many pieces the narrow operand is widened in; and
- * how little memory that takes. */
+/* Products with few columns: the bits that docs/NUMERICS.md promises (a chain of fused multiply-adds for each
+ * lane, then the lanes by halving), for any number of chunks that the narrow operand is widened in; and its
+ * memory use. */
 #include "backend/gemm_products.h"
 #include "backend/instruction_sets.h"
 
@@ -58,7 +58,7 @@ static void check_bits_of(int first, int end, const instruction_set *set, int64_
       memset(x.out, 0x7f, (size_t)(m * n) * size);
       run_with(kernel_of(d, set), &x, threads);
       const int64_t count = m * n,
-                    samples = count < 64 ? count : 64; /* the first and the last element among them */
+                    samples = count < 64 ? count : 64; /* the first and the last element are included */
       for (int64_t j = 0; j < samples; j++) {
         const int64_t i = samples > 1 ? j * (count - 1) / (samples - 1) : 0;
         double wanted;
@@ -76,34 +76,33 @@ static void check_bits(const instruction_set *set, int64_t m, int64_t n, int64_t
   check_bits_of(0, DTYPES, set, m, n, k, transposes);
 }
 
-/* So much k that the second-level cache has no room for as many rows of float32, whatever share of it a piece
- * takes. */
+/* k so large that the second-level cache does not hold that many rows of float32, whatever share of it a
+ * chunk takes. */
 static int64_t more_than_the_cache(int64_t columns) { return mix_cpu_cache(2) / 4 / columns + 1003; }
 
-static void bits_of_products_in_pieces(void **state) {
+static void bits_of_products_in_chunks(void **state) {
   const instruction_set *set = needed_instruction_set(state);
   check_bits(set, 3, 12, more_than_the_cache(12), 0);
   check_bits(set, 2, 5, more_than_the_cache(5), 2);
-  check_bits(set, 3, 1, more_than_the_cache(2), 0); /* a lone column lies along k */
+  check_bits(set, 3, 1, more_than_the_cache(2), 0); /* a single column is contiguous along k */
   check_bits(set, 1, 1, more_than_the_cache(2), 3);
   check_bits(set, 7, 19, more_than_the_cache(7), 2); /* the few rows of A are the narrow operand */
 }
 
-static void bits_of_products_in_one_piece(void **state) {
+static void bits_of_products_in_one_chunk(void **state) {
   const instruction_set *set = needed_instruction_set(state);
   check_bits(set, 5, 12, 1025, 0);
   check_bits(set, 66, 3, 1039, 2);
   check_bits(set, 1, 1, 1100, 0);
 }
 
-/* More rows than share a piece. */
+/* More rows than one chunk holds. */
 static void bits_of_many_rows(void **state) {
   const instruction_set *set = needed_instruction_set(state);
   check_bits(set, 515, 12, 8 + more_than_the_cache(12) / 2, 0);
 }
 
-/* The form that oneDNN's AVX-512 sgemm has for 2 to 15 rows times a transposed operand, and TensorFlow by it.
- */
+/* The form of oneDNN's AVX-512 sgemm, and so TensorFlow's, for 2 to 15 rows times a transposed operand. */
 static void bits_of_few_rows_in_float32(void **state) {
   const instruction_set *set = needed_instruction_set(state);
   static const int64_t columns[] = {1, 10, 33, 64}, depths[] = {1, 10, 64, 700, 1024};
@@ -113,7 +112,7 @@ static void bits_of_few_rows_in_float32(void **state) {
       for (int k = 0; k < 5; k++) check_bits_of(2, 3, set, m, columns[n], depths[k], 2);
 }
 
-/* 2^40 numbers of k and as many as 12 columns: a few mebibytes a thread. */
+/* k = 2^40 and up to 12 columns: a few mebibytes a thread. */
 static void workspace_does_not_grow_with_depth(void **state) {
   const instruction_set *set = needed_instruction_set(state);
   const int64_t k = INT64_C(1) << 40;
@@ -137,8 +136,8 @@ static void workspace_does_not_grow_with_depth(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      ON_EACH_SET(bits_of_products_in_pieces),
-      ON_EACH_SET(bits_of_products_in_one_piece),
+      ON_EACH_SET(bits_of_products_in_chunks),
+      ON_EACH_SET(bits_of_products_in_one_chunk),
       ON_EACH_SET(bits_of_many_rows),
       ON_EACH_SET(bits_of_few_rows_in_float32),
       ON_EACH_SET(workspace_does_not_grow_with_depth),

@@ -1,4 +1,4 @@
-/* How many threads a plan is worth, on plans made by hand: a product with weights (units, 32), and the
+/* The number of threads chosen for a plan, on hand-made plans: a product with weights (units, 32), and the
  * product of gradients that updates them. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@ enum { UNITS = 32, THREADS = 4 };
 typedef struct training {
   mix_dtype dtype;
   int64_t batch, inputs;
-  int products; /* that read the weights */
+  int products; /* products that read the weights */
   bool updates;
 } training;
 
@@ -63,7 +63,7 @@ static int thread_count(const training *t) {
   return mix_host_thread_count(&plan, THREADS);
 }
 
-/* The largest batch for one thread, of powers of two. */
+/* The largest batch that gets one thread, among powers of two. */
 static int64_t few(void) {
   return mix_cpu_features() & MIX_CPU_AVX512 ? 32 : mix_cpu_features() & MIX_CPU_AVX2 ? 8 : 4;
 }
@@ -81,14 +81,14 @@ static void many_examples_take_all(void **unused) {
     assert_int_equal(thread_count(&(training){MIX_FLOAT32, batch, 100, 1, true}), THREADS);
 }
 
-/* Weights that several products read travel once, but each description its work. */
+/* Weights that several products read are loaded once, but each product counts its work. */
 static void weights_count_once(void **unused) {
   (void)unused;
   assert_int_equal(thread_count(&(training){MIX_FLOAT32, few(), 100, 3, true}), THREADS);
   assert_int_equal(thread_count(&(training){MIX_FLOAT32, few() / 2, 100, 3, true}), 1);
 }
 
-static void what_writes_no_weights_takes_all(void **unused) {
+static void plans_without_updates_take_all(void **unused) {
   (void)unused;
   assert_int_equal(thread_count(&(training){MIX_FLOAT32, 1, 100, 1, false}), THREADS);
   assert_int_equal(thread_count(&(training){MIX_FLOAT32, 1, 100, 0, true}), THREADS);
@@ -112,7 +112,7 @@ int main(void) {
       cmocka_unit_test(few_examples_train_on_one_thread),
       cmocka_unit_test(many_examples_take_all),
       cmocka_unit_test(weights_count_once),
-      cmocka_unit_test(what_writes_no_weights_takes_all),
+      cmocka_unit_test(plans_without_updates_take_all),
       cmocka_unit_test(weights_in_16_bits_take_all),
       cmocka_unit_test(weights_beyond_a_core_s_cache_take_all),
   };

@@ -1,4 +1,4 @@
-/* Allocation: injection of failures, alignment and accounting of buffers, growing arrays, interned names. */
+/* Allocation: failure injection, alignment and accounting of buffers, growable arrays, interned names. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -56,7 +56,7 @@ static void realloc_keeps_the_content(void **state) {
   mix_inject_allocation_failure(0);
   assert_null(mix_realloc(memory, 2000));
   assert_out_of_memory();
-  assert_string_equal(memory, "mixed precision"); /* still the caller's */
+  assert_string_equal(memory, "mixed precision"); /* still owned by the caller */
   mix_free(memory);
 }
 
@@ -111,7 +111,7 @@ static void buffers_are_aligned_and_padded(void **state) {
     memset(buffer, 0xab, sizes[i]);
     int sum = 0;
     for (int j = 0; j < 64; j++)
-      sum += buffer[sizes[i] + (size_t)j]; /* readable: the sanitizer would object */
+      sum += buffer[sizes[i] + (size_t)j]; /* readable: the sanitizer would report it */
     assert_int_equal(sum, 0);
     mix_free_buffer(buffer, sizes[i]);
   }
@@ -135,7 +135,7 @@ static void bytes_and_peak_are_counted(void **state) {
   assert_int_equal(mix_buffer_bytes(), start);
   mix_inject_allocation_failure(0);
   assert_null(mix_alloc_buffer(7));
-  assert_int_equal(mix_buffer_bytes(), start); /* a refused one does not count */
+  assert_int_equal(mix_buffer_bytes(), start); /* a rejected one does not count */
 }
 
 static void arrays_grow(void **state) {
@@ -203,7 +203,7 @@ static void interning_survives_failed_allocations(void **state) {
     assert_null(name);
     assert_out_of_memory();
     failures++;
-    mix_inject_allocation_failure(1); /* where the table must grow, the name's own copy fails */
+    mix_inject_allocation_failure(1); /* when the table grows, the copy of the name fails */
     name = mix_intern(text);
     if (!name) assert_out_of_memory();
     mix_inject_allocation_failure(-1);

@@ -1,4 +1,4 @@
-/* "Did you mean": letters left out, added, changed and swapped, of three at most one. */
+/* "Did you mean": missing, extra, changed and swapped letters; for a name of three letters at most one. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

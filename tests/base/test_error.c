@@ -1,4 +1,4 @@
-/* Errors of a thread, and messages to the log callback. */
+/* Errors of a thread and messages to the log callback. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -81,7 +81,7 @@ static void a_long_message_is_cut_between_characters(void **state) {
     size_t length = strlen(message);
     assert_in_range(length, 1020, 1023);
     assert_string_equal(message + length - 3, "...");
-    assert_int_equal((unsigned char)message[length - 4], 0xa9); /* the second byte is there */
+    assert_int_equal((unsigned char)message[length - 4], 0xa9); /* the character is complete */
   }
 }
 
@@ -136,7 +136,7 @@ static void listen_once(void *context, mix_log_level level, const char *message)
   h->count++;
   h->level = level;
   strncpy(h->text, message, sizeof h->text - 1);
-  if (h->count == 1) mix_log_message(MIX_LOG_DEBUG, "said while listening"); /* must not lock up */
+  if (h->count == 1) mix_log_message(MIX_LOG_DEBUG, "said while listening"); /* must not deadlock */
 }
 
 static void messages_go_to_the_callback(void **state) {
@@ -156,7 +156,7 @@ static void messages_go_to_the_callback(void **state) {
   assert_int_equal(h.count, 3);
 }
 
-/* Progress as it is, everything else as a line. */
+/* Progress is printed as it is, any other message as a line. */
 static void messages_go_to_standard_error(void **state) {
   (void)state;
   char path[] = "/tmp/mixtape_stderr_XXXXXX", text[64] = "";

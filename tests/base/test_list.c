@@ -51,7 +51,7 @@ static void lists_hold_and_retain(void **state) {
     assert_int_equal(mix_references(a), 2);
   }
   assert_int_equal(finalized, 0);
-  assert_int_equal(mix_error(), MIX_OK); /* an absent item is no error */
+  assert_int_equal(mix_error(), MIX_OK); /* a missing item is no error */
   mix_release(list);
   assert_int_equal(finalized, 2);
 }

@@ -36,7 +36,7 @@ static void the_shortest_that_reads_back(void **state) {
   }
 }
 
-/* A program may have set any locale; those that write 0,5 are tried where the machine has one. */
+/* A program may have set any locale. Those with a decimal comma are tested if the machine has one. */
 static void locales_change_nothing(void **state) {
   (void)state;
   static const char *const names[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "ru_RU.UTF-8"};
@@ -47,7 +47,7 @@ static void locales_change_nothing(void **state) {
   mix_number_write(text, sizeof text, 'g', 3, 0.125);
   assert_string_equal(text, "0.125");
   assert_true(mix_number_read("0.125", NULL) == 0.125);
-  assert_string_equal(localeconv()->decimal_point, ","); /* the program's own is as it was */
+  assert_string_equal(localeconv()->decimal_point, ","); /* the program's own locale is unchanged */
   setlocale(LC_ALL, "C");
 }
 

@@ -1,4 +1,4 @@
-/* References and scopes: who owns what, and when it goes. */
+/* References and scopes: ownership and the time of release. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -12,10 +12,10 @@
 #include <pthread.h>
 #include <string.h>
 
-/* A link of a chain; `finalized` counts the ones that went, `order` notes their numbers. */
+/* A link of a chain. `finalized` counts the finalized links, `order` records their numbers. */
 typedef struct link {
   mix_object object;
-  void *next; /* retained */
+  void *next; /* owned */
   int number;
 } link;
 
@@ -79,7 +79,7 @@ static void null_is_accepted(void **state) {
   assert_int_equal(mix_error(), MIX_OK);
 }
 
-static void classes_are_told_apart(void **state) {
+static void classes_are_distinguished(void **state) {
   (void)state;
   link *l = link_new(0);
   assert_true(mix_is(l, &link_class));
@@ -159,17 +159,17 @@ static void leaving_moves_one_scope_out(void **state) {
   mix_scope *a = mix_scope_begin(), *b = mix_scope_begin(), *c = mix_scope_begin();
   link *l = link_new(1);
   link_new(2);
-  assert_ptr_equal(mix_scope_leave(l), l); /* now of b */
+  assert_ptr_equal(mix_scope_leave(l), l); /* now owned by b */
   mix_scope_end(c);
   assert_int_equal(finalized, 1);
   assert_int_equal(order[0], 2);
-  mix_scope_leave(l); /* now of a */
+  mix_scope_leave(l); /* now owned by a */
   mix_scope_end(b);
   assert_int_equal(finalized, 1);
-  mix_scope_leave(l); /* now of the root */
+  mix_scope_leave(l); /* now owned by the root scope */
   mix_scope_end(a);
   assert_int_equal(finalized, 1);
-  assert_ptr_equal(mix_scope_leave(l), l); /* nothing is around the root */
+  assert_ptr_equal(mix_scope_leave(l), l); /* the root has no outer scope */
   assert_int_equal(mix_references(l), 1);
   mix_shutdown();
   assert_int_equal(finalized, 2);
@@ -180,7 +180,7 @@ static void leaving_finds_the_scope_that_owns(void **state) {
   mix_scope *outer = mix_scope_begin();
   link *l = link_new(1);
   mix_scope *inner = mix_scope_begin();
-  mix_scope_leave(l); /* from outer to the root, though inner is the innermost */
+  mix_scope_leave(l); /* from outer to the root scope, although inner is the innermost */
   mix_scope_end(inner);
   mix_scope_end(outer);
   assert_int_equal(finalized, 0);
@@ -235,7 +235,7 @@ static void a_loop_of_scopes_allocates_nothing(void **state) {
 
 static void failed_allocations_leak_nothing(void **state) {
   (void)state;
-  mix_shutdown(); /* no recycled scope, no array */
+  mix_shutdown(); /* no recycled scope or array */
   int k = 0;
   for (bool complete = false; !complete; k++) {
     int made = finalized;
@@ -275,7 +275,7 @@ static void *thread_main(void *with_open_scope) {
 
 static void thread_exit_releases_root_and_open_scopes(void **state) {
   (void)state;
-  link_new(4); /* of this thread: stays */
+  link_new(4); /* belongs to this thread: stays */
   int flag = 1;
   for (int i = 0; i < 2; i++) {
     pthread_t thread;
@@ -323,35 +323,35 @@ static void references_are_shared_between_threads(void **state) {
   assert_int_equal(finalized, 1);
 }
 
-/* A finalizer that makes objects: they land in the scope around the one that ends. */
-static void fertile_finalize(void *object) {
+/* A finalizer that creates objects: they belong to the scope around the one that ends. */
+static void creating_finalize(void *object) {
   (void)object;
   link_new(50);
 }
-static const mix_class fertile_class = {.name = "fertile", .finalize = fertile_finalize};
+static const mix_class creating_class = {.name = "fertile", .finalize = creating_finalize};
 
 static void finalizers_may_make_objects(void **state) {
   (void)state;
   mix_scope *outer = mix_scope_begin(), *inner = mix_scope_begin();
-  mix_scoped(mix_object_new(sizeof(mix_object), &fertile_class));
+  mix_scoped(mix_object_new(sizeof(mix_object), &creating_class));
   mix_scope_end(inner);
   assert_int_equal(finalized, 0);
   mix_scope_end(outer);
   assert_int_equal(finalized, 1);
-  mix_scoped(mix_object_new(sizeof(mix_object), &fertile_class));
+  mix_scoped(mix_object_new(sizeof(mix_object), &creating_class));
   mix_shutdown();
   assert_int_equal(finalized, 2);
 }
 
-static void *fertile_thread(void *unused) {
-  mix_scoped(mix_object_new(sizeof(mix_object), &fertile_class));
+static void *creating_thread(void *unused) {
+  mix_scoped(mix_object_new(sizeof(mix_object), &creating_class));
   return unused;
 }
 
-static void what_a_finalizer_makes_at_thread_exit_goes_too(void **state) {
+static void objects_of_finalizers_at_thread_exit_are_released(void **state) {
   (void)state;
   pthread_t thread;
-  assert_int_equal(pthread_create(&thread, NULL, fertile_thread, NULL), 0);
+  assert_int_equal(pthread_create(&thread, NULL, creating_thread, NULL), 0);
   pthread_join(thread, NULL);
   assert_int_equal(finalized, 1);
 }
@@ -367,11 +367,10 @@ static void *late_thread(void *unused) {
   return unused;
 }
 
-/* The key of the test is younger than the library's, so that its destructor runs after the root scope went.
- */
-static void what_comes_after_the_root_scope_went_goes_too(void **state) {
+/* The test's key is created after the library's, so its destructor runs after the root scope is released. */
+static void objects_made_after_the_root_scope_are_released(void **state) {
   (void)state;
-  link_new(1); /* the library has its key */
+  link_new(1); /* creates the library's key */
   assert_int_equal(pthread_key_create(&deferred_key, make_late), 0);
   pthread_t thread;
   assert_int_equal(pthread_create(&thread, NULL, late_thread, NULL), 0);
@@ -380,7 +379,7 @@ static void what_comes_after_the_root_scope_went_goes_too(void **state) {
   pthread_key_delete(deferred_key);
 }
 
-/* The recycle hook keeps the memory; a class without interest lets it go. */
+/* A recycle hook that keeps one object; otherwise the memory is freed. */
 static link *pool;
 static bool link_recycle(void *object) {
   if (pool) return false;
@@ -397,7 +396,7 @@ static void a_recycled_object_waits_for_its_owner(void **state) {
   assert_ptr_equal(pool, l);
   assert_int_equal(finalized, 0);
   assert_int_equal(mix_references(l), 0);
-  atomic_store(&l->object.references, 1); /* handed out again; meanwhile the pool has room for none */
+  atomic_store(&l->object.references, 1); /* in use again; meanwhile the pool is full */
   mix_release(l);
   assert_int_equal(finalized, 1);
 }
@@ -417,7 +416,7 @@ static void shutdown_calls_each_hook_once(void **state) {
   mix_shutdown();
   assert_int_equal(hook_calls[0], 1);
   assert_int_equal(hook_calls[1], 1);
-  mix_shutdown(); /* they register again when there is something to release again */
+  mix_shutdown(); /* hooks register again when there is something to release */
   assert_int_equal(hook_calls[0], 1);
 }
 
@@ -438,7 +437,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(references_are_counted),
       TEST(null_is_accepted),
-      TEST(classes_are_told_apart),
+      TEST(classes_are_distinguished),
       TEST(a_chain_of_a_million_is_released_without_recursion),
       TEST(a_scope_owns_what_is_made_in_it),
       TEST(scopes_nest),
@@ -454,8 +453,8 @@ int main(void) {
       TEST(a_scope_belongs_to_its_thread),
       TEST(references_are_shared_between_threads),
       TEST(finalizers_may_make_objects),
-      TEST(what_a_finalizer_makes_at_thread_exit_goes_too),
-      TEST(what_comes_after_the_root_scope_went_goes_too),
+      TEST(objects_of_finalizers_at_thread_exit_are_released),
+      TEST(objects_made_after_the_root_scope_are_released),
       TEST(a_recycled_object_waits_for_its_owner),
       TEST(shutdown_calls_each_hook_once),
       TEST(shutdown_leaves_open_scopes),

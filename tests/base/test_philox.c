@@ -1,5 +1,5 @@
-/* Philox 4x32-10 against the known answers of Random123 (kat_vectors, philox4x32 10), and the seeds derived
- * with it. */
+/* Philox 4x32-10 against the known answers of Random123 (kat_vectors, philox4x32 10), and seeds derived with
+ * it. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -70,8 +70,8 @@ static void below_stays_below_and_advances(void **state) {
   assert_int_equal(mix_philox_below(1, 2, &here, 0), 0);
 }
 
-/* Chi-square over 10 cells with 100,000 draws: 9 degrees of freedom; 27.88 is exceeded with probability
- * 0.001, and the seed is fixed. */
+/* Chi-square over 10 cells with 100,000 draws: 9 degrees of freedom. 27.88 is exceeded with probability
+ * 0.001; the seed is fixed. */
 static void below_is_uniform(void **state) {
   (void)state;
   int counts[10] = {0};
@@ -82,9 +82,9 @@ static void below_is_uniform(void **state) {
   assert_true(chi < 27.88);
 }
 
-/* For n = 3*2^62 a method that does not redraw makes a third of the numbers twice as likely (1/2 instead of
- * 1/3): a remainder the lowest third, a product the multiples of 3. With 10,000 draws the standard deviation
- * of a share is 0.0047; five of them are allowed. */
+/* For n = 3*2^62 a method without redraws makes a third of the numbers twice as likely (1/2 instead of 1/3):
+ * a remainder the lowest third, a product the multiples of 3. With 10,000 draws the standard deviation of a
+ * share is 0.0047; five of them are allowed. */
 static void below_is_unbiased_for_large_limits(void **state) {
   (void)state;
   uint64_t position = 0, n = UINT64_C(3) << 62;
@@ -98,7 +98,7 @@ static void below_is_unbiased_for_large_limits(void **state) {
   assert_true(fabs(multiples / 1e4 - 1.0 / 3) < 5 * 0.0047);
 }
 
-/* As the paper writes it, with the division. */
+/* As in the paper, with the division. */
 static uint64_t below_by_division(uint64_t key, uint64_t counter, uint64_t *position, uint64_t n) {
   for (uint64_t threshold = -n % n;;) {
     const uint64_t low = mix_philox_word(key, counter, *position),

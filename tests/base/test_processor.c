@@ -1,4 +1,4 @@
-/* CPU features: what the kernel reports is the oracle; the cap and the override only ever take away. */
+/* CPU features against those the kernel reports. The cap and the override only remove features. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -18,7 +18,7 @@
 
 enum { ALL = MIX_CPU_AVX2 | MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AVX512_FP16 | MIX_CPU_AMX_BF16 };
 
-static char *former_cap; /* CI runs the suite with MIXTAPE_MAX_ISA set */
+static char *former_cap; /* CI runs the tests with MIXTAPE_MAX_ISA set */
 
 static int begin(void **state) {
   (void)state;
@@ -71,7 +71,7 @@ static void found_is_what_the_kernel_reports(void **state) {
     for (int j = 0; j < 4 && rows[i].flags[j]; j++) reported = reported && has_flag(line, rows[i].flags[j]);
     if (found) assert_true(reported);
     if (reported && rows[i].feature != MIX_CPU_AMX_BF16)
-      assert_true(found); /* the permission for tiles may be refused */
+      assert_true(found); /* the kernel may deny AMX tiles */
   }
 }
 
@@ -120,7 +120,7 @@ static void an_unknown_cap_is_ignored_with_a_warning(void **state) {
   setenv("MIXTAPE_MAX_ISA", "avx1024", 1);
   assert_int_equal(mix_cpu_features(), mix_cpu_found());
   assert_int_equal(mix_cpu_features(), mix_cpu_found());
-  assert_int_equal(warnings, 1); /* once, not at every question */
+  assert_int_equal(warnings, 1); /* once, not on every query */
   assert_int_equal(mix_error(), MIX_OK);
 }
 

@@ -1,4 +1,4 @@
-/* The version that is linked is the one of the headers. */
+/* The linked library has the version of the headers. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* What the tests of the program share: a folder of their own, and a run of `mixtape` whose output is kept. */
+/* Shared by the tests of the program: a temporary folder, and runs of `mixtape` with captured output. */
 #ifndef TESTS_CLI_PROGRAM_H
 #define TESTS_CLI_PROGRAM_H
 
@@ -31,7 +31,8 @@ static inline void read_text(const char *path, char *text, size_t size) {
   text[used] = 0;
 }
 
-/* The program with standard output going to `out` (NULL: kept). Returns the exit code; 128 + the signal that ended it. */
+/* Runs the program with standard output going to `out` (NULL: captured). Returns the exit code, or 128 + the
+ * signal that ended it. */
 static inline int run_program_to(const char *out, const char *const *arguments) {
   const char *program = getenv("MIXTAPE_PROGRAM");
   assert_non_null(program);
@@ -61,7 +62,7 @@ static inline int run_program_to(const char *out, const char *const *arguments) 
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* run_program("train", "--data", path, ...): the exit code. */
+/* run_program("train", "--data", path, ...) returns the exit code. */
 #define run_program(...) run_program_to(NULL, (const char *const[]){__VA_ARGS__, NULL})
 
 static inline void assert_code(int got, int expected) {
@@ -73,7 +74,7 @@ static inline void assert_has(const char *text, const char *part) {
   if (!strstr(text, part)) fail_msg("'%s' is missing in: %s", part, text);
 }
 
-/* The one object that the program printed; json_decref it. */
+/* The single JSON object that the program printed. The caller releases it with json_decref. */
 static inline json_t *printed_object(void) {
   json_error_t error;
   json_t *object = json_loads(program_out, 0, &error);
@@ -82,7 +83,7 @@ static inline json_t *printed_object(void) {
   return object;
 }
 
-/* The object of each line of a file: a JSON array. */
+/* The JSON object of each line of a file, as an array. */
 static inline json_t *lines_of(const char *path) {
   static char text[1 << 18];
   read_text(path, text, sizeof text);

@@ -27,7 +27,7 @@ static void parity(const char *policy) {
   if (!folder || !*folder) print_message("MIXTAPE_DATA_DIR is not set\n"), skip();
   if (!(mix_cpu_features() & MIX_CPU_AVX512_FP16))
     print_message("no AVX512-FP16 here, so no blocked accumulation\n"), skip();
-  static const char *const names[] = {"exact", "blocked", "blocked_long", "blocked_wide"};
+  static const char *const names[] = {"exact", "blocked"};
   enum { NAMES = sizeof names / sizeof *names };
   double means[NAMES] = {0};
   for (int i = 0; i < NAMES; i++) {

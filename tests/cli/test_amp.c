@@ -1,12 +1,15 @@
-/* `mixtape amp`: output, exit codes, messages. What is decided is tested in tests/spec/test_rewrite.c. */
+/* `mixtape amp`: output, exit codes, messages. The decisions are tested in tests/spec/test_rewrite.c. */
 #include "cli/program.h"
 
 static const char graph[] =
-    "{\"name\": \"g\", \"mode\": \"onednn_bfloat16\", \"gpu\": null, \"env\": {}, \"graph\": {\"fetch\": [], \"feed\": [], \"nodes\": ["
-    "{\"name\": \"c\", \"op\": \"Const\", \"inputs\": [], \"device\": \"\", \"types\": {\"dtype\": {\"dtype\": \"float32\", \"inputs\": [], \"outputs\": [0],"
+    "{\"name\": \"g\", \"mode\": \"onednn_bfloat16\", \"gpu\": null, \"env\": {}, \"graph\": {\"fetch\": [], "
+    "\"feed\": [], \"nodes\": ["
+    "{\"name\": \"c\", \"op\": \"Const\", \"inputs\": [], \"device\": \"\", "
+    "\"types\": {\"dtype\": {\"dtype\": \"float32\", \"inputs\": [], \"outputs\": [0],"
     "\"allowed\": [\"bfloat16\"], \"kernel\": {\"float16\": true, \"bfloat16\": true}}}},"
-    "{\"name\": \"m\", \"op\": \"MatMul\", \"inputs\": [\"c\", \"c\"], \"device\": \"\", \"types\": {\"T\": {\"dtype\": \"float32\", \"inputs\": [0, 1],"
-    "\"outputs\": [0], \"allowed\": [\"bfloat16\"], \"kernel\": {\"float16\": true, \"bfloat16\": true}}}}]}}";
+    "{\"name\": \"m\", \"op\": \"MatMul\", \"inputs\": [\"c\", \"c\"], \"device\": \"\", "
+    "\"types\": {\"T\": {\"dtype\": \"float32\", \"inputs\": [0, 1],\"outputs\": [0], "
+    "\"allowed\": [\"bfloat16\"], \"kernel\": {\"float16\": true, \"bfloat16\": true}}}}]}}";
 
 static void write_text(const char *path, const char *text) {
   FILE *file = fopen(path, "w");
@@ -22,18 +25,19 @@ static void rewrite(void **state) {
   write_text(bad, "{\"name\": 1}");
   assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "rewrite", file, bad, file, NULL}), 1);
   static const char line[] =
-      "{\"name\":\"g\",\"status\":\"ok\",\"nodes_added\":1,\"dtypes\":{\"m\":{\"T\":\"bfloat16\"}},\"casts\":[{\"id\":\"cast0\","
-      "\"from\":\"c:0\",\"to_dtype\":\"bfloat16\",\"device\":\"\",\"consumers\":[[\"m\",0],[\"m\",1]]}]}\n";
-  assert_int_equal(strncmp(program_out, line, sizeof line - 1),
-                   0); /* the bad file between them stops nothing */
+      "{\"name\":\"g\",\"status\":\"ok\",\"nodes_added\":1,\"dtypes\":{\"m\":{\"T\":\"bfloat16\"}},"
+      "\"casts\":[{\"id\":\"cast0\",\"from\":\"c:0\",\"to_dtype\":\"bfloat16\",\"device\":\"\","
+      "\"consumers\":[[\"m\",0],[\"m\",1]]}]}\n";
+  /* The bad file between them does not stop the run. */
+  assert_int_equal(strncmp(program_out, line, sizeof line - 1), 0);
   assert_string_equal(program_out + sizeof line - 1, line);
   assert_non_null(strstr(program_err, "bad.json: has no text field name"));
   assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "rewrite", file, NULL}), 0);
   assert_string_equal(program_err, "");
 }
 
-/* Many files, among them such as are none: a line for each good one, in order, a message for each other, and
- * exit code 1. An error of the rewrite itself (a status) is an answer, and no failure. */
+/* Many files, some of them invalid: one line for each valid file, in order, one message for each other file,
+ * and exit code 1. An error status of the rewrite is a result, not a failure. */
 static void many_files(void **state) {
   (void)state;
   const char *file = in_folder("g.json"), *empty = in_folder("empty.json"), *cut = in_folder("cut.json"),
@@ -88,7 +92,8 @@ static void explain(void **state) {
       "inserted  to        removed by          result of -> input of\n"
       "cast0     bfloat16  -                   c:0 -> m:0, m:1\n"
       "\n"
-      "onednn_bfloat16: ok; converted 1 of 2 nodes, inserted 1 casts (0 to bfloat16 besides those of constants and variables)\n"
+      "onednn_bfloat16: ok; converted 1 of 2 nodes, inserted 1 casts (0 to bfloat16 besides those of "
+      "constants and variables)\n"
       "passes remove 0 of the 1 inserted casts\n");
   assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "explain", "--json", file, NULL}), 0);
   json_t *report = json_loads(program_out, 0, NULL);
@@ -99,23 +104,31 @@ static void explain(void **state) {
   json_decref(report);
 }
 
-/* c -> Cast to float32 -> m, and m -> Cast to bfloat16 -> r: the first, whose one reader is converted,
- * becomes one from bfloat16 to bfloat16; the second undoes the cast that is inserted before it, which nothing
- * else reads. */
+/* c -> Cast to float32 -> m, and m -> Cast to bfloat16 -> r. The only reader of the first is converted, so it
+ * becomes a cast from bfloat16 to bfloat16. The second cancels the cast inserted before it, which has no
+ * other reader. */
 static const char with_casts[] =
-    "{\"name\": \"casts\", \"mode\": \"onednn_bfloat16\", \"gpu\": null, \"env\": {}, \"graph\": {\"fetch\": [\"r\"], \"feed\": [], \"nodes\": ["
-    "{\"name\": \"c\", \"op\": \"Const\", \"inputs\": [], \"device\": \"\", \"types\": {\"dtype\": {\"dtype\": \"bfloat16\", \"inputs\": [],"
-    "\"outputs\": [0], \"allowed\": [\"bfloat16\"], \"kernel\": {\"float16\": true, \"bfloat16\": true}}}},"
-    "{\"name\": \"wide\", \"op\": \"Cast\", \"inputs\": [\"c\"], \"device\": \"\", \"types\": {\"SrcT\": {\"dtype\": \"bfloat16\", \"inputs\": [0],"
-    "\"outputs\": [], \"allowed\": [\"bfloat16\"], \"kernel\": {\"float16\": true, \"bfloat16\": true}}, \"DstT\": {\"dtype\": \"float32\","
-    "\"inputs\": [], \"outputs\": [0], \"allowed\": [\"bfloat16\"], \"kernel\": {\"float16\": true, \"bfloat16\": true}}}},"
-    "{\"name\": \"m\", \"op\": \"MatMul\", \"inputs\": [\"wide\", \"wide\"], \"device\": \"\", \"types\": {\"T\": {\"dtype\": \"float32\","
-    "\"inputs\": [0, 1], \"outputs\": [0], \"allowed\": [\"bfloat16\"], \"kernel\": {\"float16\": true, \"bfloat16\": true}}}},"
-    "{\"name\": \"narrow\", \"op\": \"Cast\", \"inputs\": [\"m\"], \"device\": \"\", \"types\": {\"SrcT\": {\"dtype\": \"float32\","
-    "\"inputs\": [0], \"outputs\": [], \"allowed\": [\"bfloat16\"], \"kernel\": {\"float16\": true, \"bfloat16\": true}}, \"DstT\":"
-    "{\"dtype\": \"bfloat16\", \"inputs\": [], \"outputs\": [0], \"allowed\": [\"bfloat16\"], \"kernel\": {\"float16\": true, \"bfloat16\": true}}}},"
-    "{\"name\": \"r\", \"op\": \"Sin\", \"inputs\": [\"narrow\"], \"device\": \"\", \"types\": {\"T\": {\"dtype\": \"bfloat16\","
-    "\"inputs\": [0], \"outputs\": [0], \"allowed\": [\"bfloat16\"], \"kernel\": {\"float16\": true, \"bfloat16\": true}}}}]}}";
+    "{\"name\": \"casts\", \"mode\": \"onednn_bfloat16\", \"gpu\": null, \"env\": {}, "
+    "\"graph\": {\"fetch\": [\"r\"], \"feed\": [], \"nodes\": ["
+    "{\"name\": \"c\", \"op\": \"Const\", \"inputs\": [], \"device\": \"\", "
+    "\"types\": {\"dtype\": {\"dtype\": \"bfloat16\", \"inputs\": [],\"outputs\": [0], "
+    "\"allowed\": [\"bfloat16\"], \"kernel\": {\"float16\": true, \"bfloat16\": true}}}},"
+    "{\"name\": \"wide\", \"op\": \"Cast\", \"inputs\": [\"c\"], \"device\": \"\", "
+    "\"types\": {\"SrcT\": {\"dtype\": \"bfloat16\", \"inputs\": [0],\"outputs\": [], "
+    "\"allowed\": [\"bfloat16\"], \"kernel\": {\"float16\": true, \"bfloat16\": true}}, "
+    "\"DstT\": {\"dtype\": \"float32\",\"inputs\": [], \"outputs\": [0], \"allowed\": [\"bfloat16\"], "
+    "\"kernel\": {\"float16\": true, \"bfloat16\": true}}}},"
+    "{\"name\": \"m\", \"op\": \"MatMul\", \"inputs\": [\"wide\", \"wide\"], \"device\": \"\", "
+    "\"types\": {\"T\": {\"dtype\": \"float32\",\"inputs\": [0, 1], \"outputs\": [0], "
+    "\"allowed\": [\"bfloat16\"], \"kernel\": {\"float16\": true, \"bfloat16\": true}}}},"
+    "{\"name\": \"narrow\", \"op\": \"Cast\", \"inputs\": [\"m\"], \"device\": \"\", "
+    "\"types\": {\"SrcT\": {\"dtype\": \"float32\",\"inputs\": [0], \"outputs\": [], "
+    "\"allowed\": [\"bfloat16\"], \"kernel\": {\"float16\": true, \"bfloat16\": true}}, "
+    "\"DstT\":{\"dtype\": \"bfloat16\", \"inputs\": [], \"outputs\": [0], \"allowed\": [\"bfloat16\"], "
+    "\"kernel\": {\"float16\": true, \"bfloat16\": true}}}},"
+    "{\"name\": \"r\", \"op\": \"Sin\", \"inputs\": [\"narrow\"], \"device\": \"\", "
+    "\"types\": {\"T\": {\"dtype\": \"bfloat16\",\"inputs\": [0], \"outputs\": [0], "
+    "\"allowed\": [\"bfloat16\"], \"kernel\": {\"float16\": true, \"bfloat16\": true}}}}]}}";
 
 static bool contains(const char *text, const char *part);
 
@@ -146,10 +159,10 @@ static void removed_casts(void **state) {
   assert_string_equal(json_string_value(json_object_get(cast, "removed_by")), "dce");
   json_decref(report);
   assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "rewrite", file, NULL}), 0);
-  assert_null(strstr(program_out, "removed_by")); /* the recorded format */
+  assert_null(strstr(program_out, "removed_by")); /* the graph in JSON */
 }
 
-/* An environment variable counts; an unknown one is warned of. */
+/* Environment variables count; an unknown one gives a warning. */
 static void environment(void **state) {
   (void)state;
   const char *file = in_folder("g.json");
@@ -171,7 +184,7 @@ static bool contains(const char *text, const char *part) {
   return false;
 }
 
-/* Edits show at once. */
+/* Edits have an effect at once. */
 static void edits(void **state) {
   (void)state;
   const char *file = in_folder("g.json");
@@ -186,8 +199,7 @@ static void edits(void **state) {
   assert_true(contains(program_err, "expected NAME=VALUE"));
 }
 
-/* The text for graphviz; pictures where its program is found, and where it is not an error that names the
- * package. */
+/* Graphviz text, and pictures if the dot program is found. Without it the error names the package. */
 static void pictures(void **state) {
   (void)state;
   const char *file = in_folder("g.json"), *dot = in_folder("g.dot");
@@ -197,13 +209,13 @@ static void pictures(void **state) {
   read_text(dot, text, sizeof text);
   assert_true(contains(text, "digraph \""));
   assert_true(contains(
-      text,
-      "n1 [label=\"MatMul\\nm\\nfloat32 → bfloat16\" tooltip=\"allow: its op is in the allow list\" fillcolor=\"#b7e1a1\" penwidth=3];"));
+      text, "n1 [label=\"MatMul\\nm\\nfloat32 → bfloat16\" tooltip=\"allow: its op is in the allow list\" "
+            "fillcolor=\"#b7e1a1\" penwidth=3];"));
   assert_true(contains(text, "c0 [label=\"Cast\\nbfloat16\""));
   assert_true(contains(text, "  n0 -> c0;\n") && contains(text, "  c0 -> n1;\n"));
   char path[4096];
   snprintf(path, sizeof path, "%s", getenv("PATH"));
-  setenv("PATH", test_folder, 1); /* no dot there */
+  setenv("PATH", test_folder, 1); /* dot is not in this PATH */
   const char *svg = in_folder("g.svg");
   assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "explain", "--output", svg, file, NULL}), 1);
   setenv("PATH", path, 1);
@@ -211,7 +223,7 @@ static void pictures(void **state) {
   assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "explain", "--output", "g.jpg", file, NULL}),
                    2);
   if (system("dot -V >/dev/null 2>&1") != 0) {
-    print_message("graphviz is not here: no picture is drawn\n");
+    print_message("graphviz is not installed: no picture is drawn\n");
     skip();
   }
   assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "explain", "--output", svg, file, NULL}), 0);
@@ -227,8 +239,8 @@ static void pictures(void **state) {
   assert_memory_equal(head, "\x89PNG", 4);
 }
 
-/* The model's own training step: layers, reasons, bytes; the lists and the function before and after under
- * LOG_PATH. */
+/* The model's own training step: layers, reasons, bytes. LOG_PATH gets the lists, and the function before and
+ * after. */
 static void the_models_step(void **state) {
   (void)state;
   setenv("TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_LOG_PATH", test_folder, 1);
@@ -256,7 +268,7 @@ static void the_models_step(void **state) {
     snprintf(command, sizeof command,
              "for f in '%s'/%s; do \"$MIXTAPE_PROGRAM\" graph --quiet \"$f\" || exit 1; done", test_folder,
              patterns[i]);
-    if (i > 0) assert_int_equal(system(command), 0); /* graphs that can be read back */
+    if (i > 0) assert_int_equal(system(command), 0); /* the graphs can be read back */
   }
   code = run_program_to(NULL, (const char *[]){"amp", "explain", "--json", "--model", "guide", "--units",
                                                "16", "--graph-rewrite", "bfloat16", NULL});

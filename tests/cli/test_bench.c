@@ -1,13 +1,23 @@
-/* `mixtape bench`: every subject runs and its numbers hang together. Times are not judged: the machine may be
- * busy. */
+/* `mixtape bench` and the benchmark programs of bench/, if they were built: every table runs and its numbers
+ * are consistent. Times are not checked, because the machine may be busy. */
 #include "base/processor.h"
 #include "cli/program.h"
-#include <math.h>
 
-static json_t *bench(const char *only) {
-  const char *const arguments[] = {"bench", "--quick",   "--json", "--units", "8",  "--batch-size",
-                                   "16",    "--threads", "2",      "--only",  only, NULL};
+/* A benchmark program, by its name. Skips the test if it was not built. */
+static int run_benchmark(const char *name, const char *const *arguments) {
+  const char *bench = getenv("MIXTAPE_BENCH_PROGRAM");
+  if (!bench) skip();
+  char path[1024], former[1024];
+  snprintf(path, sizeof path, "%.*s%s", (int)(strrchr(bench, '/') + 1 - bench), bench, name);
+  if (access(path, X_OK)) skip();
+  snprintf(former, sizeof former, "%s", getenv("MIXTAPE_PROGRAM"));
+  setenv("MIXTAPE_PROGRAM", path, 1);
   const int code = run_program_to(NULL, arguments);
+  setenv("MIXTAPE_PROGRAM", former, 1);
+  return code;
+}
+
+static json_t *printed(int code) {
   if (code) print_error("%s", program_err);
   assert_int_equal(code, 0);
   json_error_t error;
@@ -17,6 +27,16 @@ static json_t *bench(const char *only) {
   return object;
 }
 
+#define SMALL "--quick", "--json", "--units", "8", "--batch-size", "16", "--threads", "2"
+
+static json_t *mixtape_bench(const char *only) {
+  return printed(run_program_to(NULL, (const char *const[]){"bench", SMALL, "--only", only, NULL}));
+}
+
+static json_t *bench(const char *only) {
+  return printed(run_benchmark("bench", (const char *const[]){SMALL, "--only", only, NULL}));
+}
+
 static double number(const json_t *object, const char *name) {
   assert_true(json_is_number(json_object_get(object, name)));
   return json_number_value(json_object_get(object, name));
@@ -24,7 +44,7 @@ static double number(const json_t *object, const char *name) {
 
 static void steps_of_each_policy(void **state) {
   (void)state;
-  json_t *object = bench("steps"), *steps = json_object_get(object, "steps");
+  json_t *object = mixtape_bench("steps"), *steps = json_object_get(object, "steps");
   assert_int_equal(json_array_size(steps), 1);
   json_t *policies = json_object_get(json_array_get(steps, 0), "policies");
   assert_int_equal(json_array_size(policies), 4);
@@ -69,9 +89,7 @@ static void dispatch_update_and_start(void **state) {
   json_decref(object);
 }
 
-/* Without the search for leaks at the end of the program: its tracer dies of a signal where OpenBLAS and
- * oneDNN, which the program has loaded as peers, have threads of their own. The other subjects are searched.
- */
+/* Without the leak check at exit: its tracer crashes while OpenBLAS and oneDNN have threads. */
 static json_t *bench_without_leak_check(const char *only) {
   char given[400] = "", options[512];
   if (getenv("ASAN_OPTIONS")) snprintf(given, sizeof given, "%s", getenv("ASAN_OPTIONS"));
@@ -82,22 +100,25 @@ static json_t *bench_without_leak_check(const char *only) {
   return object;
 }
 
-/* A geometric mean is that of the shapes listed. */
-static void check_means_of_shapes(const json_t *figures) {
+static const json_t *figure_of(const json_t *figures, const char *name) {
+  const json_t *rows = json_object_get(figures, "rows");
+  for (size_t i = 0; i < json_array_size(rows); i++)
+    if (!strcmp(json_string_value(json_object_get(json_array_get(rows, i), "figure")), name))
+      return json_array_get(rows, i);
+  return NULL;
+}
+
+/* A geometric mean is that of the listed shapes. */
+static void check_means_of_shapes(const json_t *figures, bool peers) {
   static const char *const names[][2] = {{"products, geometric mean: bfloat16 / own float32", "bfloat16"},
                                          {"products, geometric mean: float16 / own float32", "float16"},
                                          {"products, geometric mean: float32 / OpenBLAS's", "OpenBLAS"},
                                          {"products, geometric mean: float32 / oneDNN's", "oneDNN"}};
-  const json_t *products = json_object_get(figures, "products"), *rows = json_object_get(figures, "rows");
+  const json_t *products = json_object_get(figures, "products");
   const size_t shapes = json_array_size(products);
   assert_true(shapes >= 2);
-  for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
-    const json_t *measured = NULL;
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-      const json_t *row = json_array_get(rows, i);
-      if (!strcmp(json_string_value(json_object_get(row, "figure")), names[n][0]))
-        measured = json_object_get(row, "measured");
-    }
+  for (size_t n = 0; n < (peers ? 4 : 2); n++) {
+    const json_t *measured = json_object_get(figure_of(figures, names[n][0]), "measured");
     assert_non_null(measured);
     double logs = 0;
     size_t counted = 0;
@@ -112,35 +133,46 @@ static void check_means_of_shapes(const json_t *figures) {
   }
 }
 
-/* Each figure is there once, with its goal where it has one; whether it is met follows from both. */
-static void figures_beside_their_goals(void **state) {
-  (void)state;
-  json_t *object = bench_without_leak_check("figures"),
-         *rows = json_object_get(json_object_get(object, "figures"), "rows");
-  assert_true(json_array_size(rows) >= 11);
+/* `met` follows from the figure and its goal, if it has one. */
+static void check_figures(const json_t *figures, bool peers) {
+  const json_t *rows = json_object_get(figures, "rows");
+  assert_int_equal(json_array_size(rows), peers ? 12 : 9);
   int goals = 0;
   for (size_t i = 0; i < json_array_size(rows); i++) {
     const json_t *row = json_array_get(rows, i), *measured = json_object_get(row, "measured"),
                  *met = json_object_get(row, "met");
-    const json_t *least = json_object_get(row, "at_least"), *most = json_object_get(row, "at_most");
-    assert_true(json_is_number(measured) || json_is_null(measured)); /* null: the peer is not installed */
-    assert_false(least && most);
-    assert_int_equal(met != NULL, (least || most) && json_is_number(measured));
+    const json_t *min = json_object_get(row, "at_least"), *max = json_object_get(row, "at_most");
+    assert_true(json_is_number(measured) || json_is_null(measured)); /* null: no such kernel or peer */
+    assert_false(min && max);
+    assert_int_equal(met != NULL, (min || max) && json_is_number(measured));
     if (!met) continue;
     goals++;
     const double value = json_number_value(measured);
     assert_int_equal(json_is_true(met),
-                     least ? value >= json_number_value(least) : value <= json_number_value(most));
+                     min ? value >= json_number_value(min) : value <= json_number_value(max));
   }
-  assert_true(goals >= 3); /* both products against float32's, and the update: peers or not */
-  check_means_of_shapes(json_object_get(object, "figures"));
-  json_t *memory = json_object_get(json_object_get(object, "figures"), "memory_plan");
+  assert_true(goals >= 3); /* products in 16 bits, and the update; without peers too */
+  check_means_of_shapes(figures, peers);
+  const json_t *memory = json_object_get(figures, "memory_plan");
   assert_int_equal(json_array_size(memory), 4);
   for (size_t i = 0; i < 4; i++) {
     const json_t *row = json_array_get(memory, i);
     assert_true(number(row, "peak_bytes") >=
                 number(row, "state_bytes") + number(row, "between_bytes") + number(row, "scratch_bytes"));
   }
+}
+
+static void figures_beside_their_goals(void **state) {
+  (void)state;
+  json_t *object = mixtape_bench("figures");
+  check_figures(json_object_get(object, "figures"), false);
+  json_decref(object);
+}
+
+static void the_benchmark_program_adds_peers(void **state) {
+  (void)state;
+  json_t *object = bench_without_leak_check("figures");
+  check_figures(json_object_get(object, "figures"), true);
   json_decref(object);
 }
 
@@ -177,8 +209,8 @@ static const char *text(const json_t *row, const char *name) {
   return json_string_value(json_object_get(row, name));
 }
 
-/* What widens only cannot gain, and the reason says so; float32 layers are none of the policy's; tiny
- * products are bound by dispatch; updates by memory. Every verdict is its number's. */
+/* Products multiplied in float32 cannot gain, and the reason says so. The policy does not change float32
+ * layers. Dispatch bounds tiny products, memory bounds updates. Each verdict follows from its number. */
 static void advice_follows_the_instruction_set(void **state) {
   (void)state;
   json_t *advice = advise("generic", "4096", "mixed_bfloat16");
@@ -210,7 +242,7 @@ static void advice_follows_the_instruction_set(void **state) {
   assert_non_null(
       strstr(text(part_of(advice, "dense_logits", "forward"), "why"), "multiples of 32")); /* 10 columns */
   json_decref(advice);
-  /* The reason is that of the kernel that would sum so, not of one for other sums. */
+  /* The reason comes from the kernel with these sums, not from one with others. */
   advice = advise("amx", "4096", "mixed_float16");
   assert_non_null(
       strstr(text(part_of(advice, "dense_logits", "forward"), "why"), "few columns, bound by reading A"));
@@ -238,19 +270,61 @@ static void epochs_fed_by_data_sets(void **state) {
   json_decref(object);
 }
 
+/* Tables of the benchmark program are unknown to `mixtape bench`. */
 static void what_is_unknown_is_refused(void **state) {
   (void)state;
-  const char *const arguments[] = {"bench", "--only", "weather", NULL};
-  assert_int_equal(run_program_to(NULL, arguments), 2);
-  assert_non_null(strstr(program_err, "dispatch"));
+  assert_code(run_program("bench", "--only", "dispatch"), 2);
+  assert_has(program_err, "'dispatch' given; expected steps|figures");
+  assert_code(run_program("bench", "--onyl", "steps"), 2);
+  assert_has(program_err, "did you mean '--only'?");
+}
+
+static void the_benchmark_program_has_all_tables(void **state) {
+  (void)state;
+  static const struct {
+    int code;
+    const char *arguments[3], *says;
+  } rows[] = {{0, {"--help"}, "start|steps|dispatch|"},
+              {2, {"--only", "weather"}, "'weather' given; expected start|steps|dispatch|"},
+              {2, {"--only"}, "expected start|steps|dispatch|"},
+              {2, {"--advise"}, "belong to `mixtape bench`"},
+              {2, {"--fast"}, "unknown option '--fast'"}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    assert_code(
+        run_benchmark("bench", (const char *const[]){rows[i].arguments[0], rows[i].arguments[1], NULL}),
+        rows[i].code);
+    assert_has(rows[i].code ? program_err : program_out, rows[i].says);
+  }
+}
+
+/* Loads a module with a whole library beside the program's own. */
+static void versions_run_side_by_side(void **state) {
+  (void)state;
+  char module[1024];
+  const char *bench = getenv("MIXTAPE_BENCH_PROGRAM");
+  if (!bench) skip();
+  snprintf(module, sizeof module, "%.*scomparison.so", (int)(strrchr(bench, '/') + 1 - bench), bench);
+  if (access(module, R_OK)) skip(); /* the sanitizers do not support it */
+  assert_code(run_benchmark("versions", (const char *const[]){"--units", "8", "--batch-size", "16",
+                                                              "--seconds", "0.1", module, module, NULL}),
+              0);
+  assert_has(program_out, "step, float32, 8 units, batch 16, 2 threads");
+  assert_has(program_out, "times as fast as the first");
+  assert_code(run_benchmark("versions", (const char *const[]){module, NULL}), 2);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(steps_of_each_policy),       cmocka_unit_test(dispatch_update_and_start),
-      cmocka_unit_test(figures_beside_their_goals), cmocka_unit_test(advice_follows_the_instruction_set),
-      cmocka_unit_test(a_policy_needs_advise),      cmocka_unit_test(what_is_unknown_is_refused),
+      cmocka_unit_test(steps_of_each_policy),
+      cmocka_unit_test(figures_beside_their_goals),
+      cmocka_unit_test(advice_follows_the_instruction_set),
+      cmocka_unit_test(a_policy_needs_advise),
+      cmocka_unit_test(what_is_unknown_is_refused),
+      cmocka_unit_test(the_benchmark_program_has_all_tables),
+      cmocka_unit_test(dispatch_update_and_start),
       cmocka_unit_test(epochs_fed_by_data_sets),
+      cmocka_unit_test(the_benchmark_program_adds_peers),
+      cmocka_unit_test(versions_run_side_by_side),
   };
   return cmocka_run_group_tests(tests, folder_begin, folder_end);
 }

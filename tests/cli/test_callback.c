@@ -1,4 +1,4 @@
-/* --callback: by name, several of them, and what is refused. */
+/* --callback: by name, several of them, and errors. */
 #include "cli/program.h"
 #include <glob.h>
 
@@ -39,7 +39,7 @@ static void callbacks_of_the_command_line_are_called(void **state) {
   write_data();
   char log[600], saved[600];
   snprintf(log, sizeof log, "csv_logger:filename=%s", in_folder("log.csv"));
-  /* No epoch's loss is smaller by more than 100: it ends after the second. */
+  /* No epoch improves the loss by more than 100: training stops after the second. */
   assert_int_equal(
       run_with("early_stopping:monitor=loss,min_delta=100,restore_best_weights=True", log, "fit"), 0);
   char text[4096];
@@ -77,7 +77,7 @@ static void wrong_callbacks_are_refused(void **state) {
   assert_non_null(strstr(program_err, "/proc/none/log.csv"));
 }
 
-/* Each of the two ways makes an event file in each folder. */
+/* Both ways of enabling it write an event file to each folder. */
 static void tensorboard_gets_its_files(void **state) {
   (void)state;
   write_data();

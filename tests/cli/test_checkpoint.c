@@ -1,5 +1,5 @@
-/* --checkpoint and --resume: stopped by --steps, killed while saving, out of disk; the end is always that of
- * a run that was never stopped. */
+/* --checkpoint and --resume: stopped by --steps, killed while saving, disk full. The end must equal that of a
+ * run without a stop. */
 #include "cli/program.h"
 
 #include <dirent.h>
@@ -20,8 +20,7 @@ static void write_data(void) {
   }
 }
 
-/* "train" with what all runs have in common, then the arguments given; weights to NAME.npz, steps to
- * NAME.jsonl. */
+/* "train" with the common options, then the given ones. Weights go to NAME.npz, steps to NAME.jsonl. */
 static const char *const *arguments_of(const char *loop, const char *name, const char *epochs,
                                        const char *const *more) {
   static const char *list[MAX];
@@ -81,14 +80,14 @@ static char *printed_results(void) {
   return text;
 }
 
-static void stopped_by_steps_it_goes_on(void **state) {
+static void runs_stopped_by_steps_resume(void **state) {
   (void)state;
   write_data();
   static const char *const loops[] = {"fit", "custom"};
   for (int i = 0; i < 2; i++) {
     assert_code(RUN(loops[i], "straight", "4", "--verbose", "0"), 0);
     char *straight = printed_results();
-    /* In an epoch, at the end of one, at the end of all (5 steps an epoch). */
+    /* Within an epoch, at the end of one, at the end of all (5 steps an epoch). */
     static const char *const stops[] = {"1", "7", "10", "13", "20"};
     for (int j = 0; j < 5; j++) {
       forget("run");
@@ -97,7 +96,7 @@ static void stopped_by_steps_it_goes_on(void **state) {
       assert_code(
           RUN(loops[i], "resumed", "4", "--checkpoint", in_folder("run"), "--steps", stops[j], "--resume"),
           0);
-      char *again = printed_results(); /* nothing was left to do: the same report */
+      char *again = printed_results(); /* nothing left to do: the same report */
       assert_string_equal(stopped, again);
       free(stopped);
       free(again);
@@ -110,7 +109,7 @@ static void stopped_by_steps_it_goes_on(void **state) {
       assert_same_files("straight.jsonl", "resumed.jsonl");
       free(resumed);
     }
-    /* More epochs on top are those of a longer run. */
+    /* More epochs continue as a longer run. */
     assert_code(RUN(loops[i], "resumed", "6", "--checkpoint", in_folder("run"), "--resume"), 0);
     assert_code(RUN(loops[i], "straight", "6", "--verbose", "0"), 0);
     assert_same_files("straight.npz", "resumed.npz");
@@ -119,9 +118,9 @@ static void stopped_by_steps_it_goes_on(void **state) {
   }
 }
 
-/* Metrics whose state is more than a total and a count, some of it made by the first batch: stopped in each
+/* Metrics with more state than a total and a count, some of it created by the first batch: stopped in each
  * step of an epoch. */
-static void metrics_with_much_state_go_on(void **state) {
+static void metrics_with_much_state_resume(void **state) {
   (void)state;
   write_data();
   MIX_SCOPE {
@@ -132,10 +131,11 @@ static void metrics_with_much_state_go_on(void **state) {
                  (mix_tensor *const[]){x, y});
   }
   assert_int_equal(mix_error(), MIX_OK);
-#define MUCH                                                                                                                      \
-  "--data", in_folder("onehot.npz"), "--loss", "categorical_crossentropy", "--metrics",                                           \
-      "auc:num_thresholds=20,multi_label=true,precision:thresholds=0.05:0.1,f1_score,r2_score,recall_at_precision:precision=0.1," \
-      "mean_io_u:num_classes=10,sparse_y_true=false,sparse_y_pred=false,auc:name=area"
+#define MUCH                                                                                                 \
+  "--data", in_folder("onehot.npz"), "--loss", "categorical_crossentropy", "--metrics",                      \
+      "auc:num_thresholds=20,multi_label=true,precision:thresholds=0.05:0.1,f1_score,r2_score,"              \
+      "recall_at_precision:precision=0.1,mean_io_u:num_classes=10,sparse_y_true=false,"                      \
+      "sparse_y_pred=false,auc:name=area"
   assert_code(RUN("fit", "straight", "2", MUCH), 0);
   char *straight = printed_results();
   static const char *const stops[] = {"1", "2", "4", "5", "6", "8"};
@@ -148,7 +148,8 @@ static void metrics_with_much_state_go_on(void **state) {
     assert_same_files("straight.jsonl", "resumed.jsonl");
     free(resumed);
   }
-  forget("run"); /* in an epoch there is no going on with other metrics */
+  /* Within an epoch a run cannot continue with other metrics. */
+  forget("run");
   assert_code(RUN("fit", "resumed", "2", MUCH, "--checkpoint", in_folder("run"), "--steps", "7"), 0);
   assert_code(RUN("fit", "resumed", "2", "--data", in_folder("onehot.npz"), "--loss",
                   "categorical_crossentropy", "--metrics", "auc", "--checkpoint", in_folder("run"),
@@ -158,7 +159,7 @@ static void metrics_with_much_state_go_on(void **state) {
   free(straight);
 }
 
-static void what_is_refused(void **state) {
+static void wrong_options_and_checkpoints(void **state) {
   (void)state;
   write_data();
   forget("run");
@@ -170,10 +171,10 @@ static void what_is_refused(void **state) {
   assert_has(program_err, "expected epoch or a positive");
   assert_code(RUN("fit", "a", "1", "--checkpoint", "/dev/full"), 1);
   assert_has(program_err, "/dev/full");
-  /* Where there is none, --resume begins. */
+  /* Without a checkpoint, --resume starts from the beginning. */
   assert_code(RUN("fit", "a", "1", "--checkpoint", in_folder("run"), "--resume"), 0);
   assert_has(program_err, "holds none yet");
-  /* Of another loop, another model, another batch size. */
+  /* Checkpoints of another loop, another model, another batch size. */
   assert_code(RUN("custom", "a", "2", "--checkpoint", in_folder("run"), "--resume"), 1);
   assert_has(program_err, "a checkpoint of another loop; give --loop fit");
   assert_code(RUN("fit", "a", "2", "--checkpoint", in_folder("run"), "--resume", "--units", "9"), 1);
@@ -215,7 +216,7 @@ static pid_t start(const char *const *arguments, rlim_t file_size) {
   _exit(127);
 }
 
-/* Is a file of that process being written, or has it ended? */
+/* Is that process writing a checkpoint file, or has it ended? */
 static bool saves_or_ended(pid_t child, int *status) {
   char part[64];
   bool saves = false;
@@ -227,7 +228,7 @@ static bool saves_or_ended(pid_t child, int *status) {
   return saves || waitpid(child, status, WNOHANG) == child;
 }
 
-static void killed_while_saving_it_goes_on(void **state) {
+static void runs_killed_while_saving_resume(void **state) {
   (void)state;
   write_data();
   forget("run");
@@ -244,7 +245,7 @@ static void killed_while_saving_it_goes_on(void **state) {
                                        (const char *const[]){"--checkpoint", in_folder("run"),
                                                              "--checkpoint-freq", "1", "--resume", NULL}),
                           RLIM_INFINITY);
-      /* A few saves go by; then, while one is under way, a moment of up to 2 ms. */
+      /* Waits for a few saves, then up to 2 ms into one. */
       random = random * 1664525u + 1013904223u;
       for (uint32_t saves = random >> 28;
            !saves_or_ended(child, &status) || (status < 0 && saves-- > 0 && usleep(500) == 0);)
@@ -255,7 +256,7 @@ static void killed_while_saving_it_goes_on(void **state) {
         assert_int_equal(waitpid(child, &status, 0), child);
         kills += WIFSIGNALED(status);
       }
-      if (WIFEXITED(status)) { /* it came to its end in between */
+      if (WIFEXITED(status)) { /* it ended in the meantime */
         assert_int_equal(WEXITSTATUS(status), 0);
         assert_same_files("straight.npz", "resumed.npz");
         forget("run");
@@ -265,7 +266,7 @@ static void killed_while_saving_it_goes_on(void **state) {
     assert_code(RUN(loop, "resumed", epochs, "--checkpoint", in_folder("run"), "--resume"), 0);
     assert_same_files("straight.npz", "resumed.npz");
     assert_same_files("straight.jsonl", "resumed.jsonl");
-    DIR *directory = opendir(in_folder("run")); /* what was left half written is gone */
+    DIR *directory = opendir(in_folder("run")); /* half-written files are removed */
     for (struct dirent *entry; (entry = readdir(directory));) assert_null(strstr(entry->d_name, ".part-"));
     closedir(directory);
   }
@@ -292,8 +293,8 @@ static void a_full_disk_is_an_error_and_loses_nothing(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(stopped_by_steps_it_goes_on), cmocka_unit_test(metrics_with_much_state_go_on),
-      cmocka_unit_test(what_is_refused), cmocka_unit_test(killed_while_saving_it_goes_on),
+      cmocka_unit_test(runs_stopped_by_steps_resume), cmocka_unit_test(metrics_with_much_state_resume),
+      cmocka_unit_test(wrong_options_and_checkpoints), cmocka_unit_test(runs_killed_while_saving_resume),
       cmocka_unit_test(a_full_disk_is_an_error_and_loses_nothing)};
   return cmocka_run_group_tests(tests, folder_begin, folder_end);
 }

@@ -1,4 +1,5 @@
-/* `mixtape numerics`: the report of the guide's model on drawn digits, its forms, and what it refuses. */
+/* `mixtape numerics`: the report of the guide's model on the built-in digits, its output formats, and
+ * errors. */
 #include "cli/program.h"
 #include <png.h>
 
@@ -43,7 +44,7 @@ static void json_for_programs_and_a_picture(void **state) {
   json_decref(printed_object());
 }
 
-/* The weights of a run with the callback, and of one without, in the same file format: the same bytes. */
+/* The weights of a run with the callback and of one without are the same bytes. */
 static void train_with_the_callback_is_the_same_training(void **state) {
   (void)state;
   char with[600], *a = in_folder("a.npz"), *b = in_folder("b.npz");
@@ -75,7 +76,7 @@ static void train_with_the_callback_is_the_same_training(void **state) {
   assert_has(program_out, "Numerics of 9 steps");
 }
 
-static void what_it_refuses(void **state) {
+static void errors(void **state) {
   (void)state;
   assert_code(run_program("numerics", "--steps", "0"), 2);
   assert_code(run_program("numerics", "--format", "xml"), 2);
@@ -94,7 +95,7 @@ int main(void) {
       cmocka_unit_test(a_table_for_people),
       cmocka_unit_test(json_for_programs_and_a_picture),
       cmocka_unit_test(train_with_the_callback_is_the_same_training),
-      cmocka_unit_test(what_it_refuses),
+      cmocka_unit_test(errors),
   };
   return cmocka_run_group_tests_name("cli/numerics", tests, folder_begin, folder_end);
 }

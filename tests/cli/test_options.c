@@ -1,5 +1,5 @@
-/* Options and exit codes: 2 for what is wrong in the options, 1 for what goes wrong while running, and a
- * message that names it. */
+/* Options and exit codes: 2 for errors in the options, 1 for errors while running, and messages that name the
+ * cause. */
 #include "cli/program.h"
 
 #include <sys/stat.h>
@@ -71,8 +71,8 @@ static void unknown_options_end_with_2(void **state) {
   assert_code(run_program("devices", "cpu"), 2);
 }
 
-/* Each message names what was wrong, as it was given, and what to do. */
-static void what_is_nearly_right_is_helped(void **state) {
+/* Each message repeats the wrong text as given, and says what to do. */
+static void near_misses_get_a_suggestion(void **state) {
   (void)state;
   static const struct {
     const char *arguments[4], *says;
@@ -110,7 +110,7 @@ static void what_is_nearly_right_is_helped(void **state) {
     assert_has(program_err, rows[i].says);
   }
   char scale[100] = "dynamic:1";
-  memset(scale + strlen(scale), '0', sizeof scale - strlen(scale) - 1); /* too long to be cut in silence */
+  memset(scale + strlen(scale), '0', sizeof scale - strlen(scale) - 1); /* must not be cut silently */
   assert_code(run_program("train", "--loss-scale", scale), 2);
 }
 
@@ -129,7 +129,7 @@ static void help_has_several_names(void **state) {
   }
 }
 
-/* Lines of 110 columns at most, but for an option that is longer itself. */
+/* Lines of at most 110 columns, except for an option that is longer itself. */
 static void help_fits_a_terminal(void **state) {
   (void)state;
   assert_code(run_program("train", "--help"), 0);
@@ -137,7 +137,7 @@ static void help_fits_a_terminal(void **state) {
     if (strcspn(line, "\n") > 110) fail_msg("%.*s", (int)strcspn(line, "\n"), line);
 }
 
-/* What was tried before training is not the first of its name; a metric's arguments reach it. */
+/* The names of metrics do not count the trial runs before training. A metric's arguments reach it. */
 static void metrics_have_the_names_of_keras(void **state) {
   (void)state;
   MIX_SCOPE {
@@ -151,7 +151,8 @@ static void metrics_have_the_names_of_keras(void **state) {
       run_program(
           "evaluate", "--data", in_folder("onehot.npz"), "--units", "4", "--loss", "categorical_crossentropy",
           "--json", "--metrics",
-          "AUC,Precision,auc:curve=PR,num_thresholds=20,name=area,iou:num_classes=2,target_class_ids=0:1,name=overlap"),
+          "AUC,Precision,auc:curve=PR,num_thresholds=20,name=area,iou:num_classes=2,target_class_ids=0:1,"
+          "name=overlap"),
       0);
   json_t *object = printed_object(), *test = json_object_get(object, "test");
   static const char *const names[] = {"loss", "auc", "precision", "area", "overlap"};
@@ -235,7 +236,7 @@ static void what_fails_while_running_ends_with_1(void **state) {
   assert_has(program_err, "none.npz");
   assert_code(run_program(TRAIN_SMALL, "--init-weights", in_folder("none.npz")), 1);
   assert_has(program_err, "none.npz");
-  assert_code(run_program(TRAIN_SMALL, "--device", "cuda"), 1); /* this version has none */
+  assert_code(run_program(TRAIN_SMALL, "--device", "cuda"), 1); /* this version has no CUDA */
   assert_has(program_err, "cuda");
   assert_code(run_program(TRAIN_SMALL, "--validation-split", "0.99"), 1); /* of 8 rows: floor(8 * 0.01) = 0 */
   assert_has(program_err, "empty");
@@ -243,9 +244,9 @@ static void what_fails_while_running_ends_with_1(void **state) {
   assert_has(program_err, "empty");
 }
 
-static void what_is_no_file_of_its_kind_ends_with_1(void **state) {
+static void files_of_the_wrong_kind_end_with_1(void **state) {
   (void)state;
-  assert_code(run_program("graph", "/dev/zero"), 1); /* it has no end */
+  assert_code(run_program("graph", "/dev/zero"), 1); /* endless */
   assert_has(program_err, "/dev/zero is longer than 256 MiB");
   assert_code(run_program("graph", "/"), 1);
   assert_has(program_err, "Is a directory");
@@ -281,7 +282,7 @@ static void what_cannot_be_written_ends_with_1(void **state) {
   (void)state;
   assert_code(run_program(TRAIN_SMALL, "--save", in_folder("no/such/folder.npz")), 1);
   assert_has(program_err, "--save");
-  assert_null(strstr(program_err, "data:")); /* said before anything is loaded */
+  assert_null(strstr(program_err, "data:")); /* the error comes before anything is loaded */
   assert_int_equal(symlink("/dev/full", in_folder("full.npz")), 0);
   assert_code(run_program(TRAIN_SMALL, "--save", in_folder("full.npz")), 1);
   assert_has(program_err, "not a regular file");
@@ -293,7 +294,7 @@ static void what_cannot_be_written_ends_with_1(void **state) {
   assert_has(program_err, "out.npy");
 }
 
-/* The run goes on and the weights are saved, but it is no success. */
+/* The run continues and saves the weights, but the exit code is an error. */
 static void a_full_disk_under_the_step_log_ends_with_1(void **state) {
   (void)state;
   if (access("/dev/full", W_OK)) skip();
@@ -311,7 +312,7 @@ static void a_full_standard_output_ends_with_1(void **state) {
   assert_code(run_program_to("/dev/full", (const char *const[]){"--help", NULL}), 1);
 }
 
-/* The limit lies between the size of the log of steps and that of the weights. */
+/* The size limit is between the size of the step log and that of the weights. */
 static void weights_that_cannot_be_saved_leave_the_results(void **state) {
   (void)state;
   char command[2048];
@@ -331,7 +332,7 @@ static void weights_that_cannot_be_saved_leave_the_results(void **state) {
   assert_int_not_equal(access(in_folder("limit.npz"), F_OK), 0);
 }
 
-/* Standard output under a name is standard output: the steps, and then the results. */
+/* /dev/stdout is standard output: first the steps, then the results. */
 static void steps_may_go_to_standard_output(void **state) {
   (void)state;
   assert_code(run_program(TRAIN_SMALL, "--json", "--step-log", "/dev/stdout", "--epochs", "3"), 0);
@@ -346,17 +347,18 @@ static void steps_may_go_to_standard_output(void **state) {
   json_decref(object);
 }
 
-/* Files that the program opens do not take the place of closed standard files, and get nothing of what is
+/* Files that the program opens must not reuse the descriptors of closed standard streams, nor receive what is
  * printed there. */
 static void closed_standard_files_stay_closed(void **state) {
   (void)state;
   char command[2048];
   snprintf(
       command, sizeof command,
-      "'%s' train --data '%s' --units 4 --seed 1 --json --step-log '%s' --callback 'csv_logger:filename=%s' <&- >&- 2>&-",
+      "'%s' train --data '%s' --units 4 --seed 1 --json --step-log '%s' --callback 'csv_logger:filename=%s' "
+      "<&- >&- 2>&-",
       getenv("MIXTAPE_PROGRAM"), in_folder("data.npz"), in_folder("closed.jsonl"), in_folder("closed.csv"));
   int status = system(command);
-  assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1); /* the object could not be written */
+  assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1); /* the JSON object could not be written */
   json_t *lines = lines_of(in_folder("closed.jsonl"));
   assert_int_equal(json_array_size(lines), 1);
   json_decref(lines);
@@ -367,8 +369,8 @@ static void closed_standard_files_stay_closed(void **state) {
   snprintf(command, sizeof command, "'%s' train --data '%s' --units 4 --tensorboard '%s' >/dev/null 2>&-",
            getenv("MIXTAPE_PROGRAM"), in_folder("data.npz"), in_folder("events"));
   assert_int_equal(system(command), 0);
-  snprintf(command, sizeof command, "grep -q 's/epoch' '%s'/train/*",
-           in_folder("events")); /* the line of progress */
+  /* The progress line. */
+  snprintf(command, sizeof command, "grep -q 's/epoch' '%s'/train/*", in_folder("events"));
   assert_int_not_equal(system(command), 0);
 }
 
@@ -390,7 +392,7 @@ static void a_bad_environment_ends_with_1(void **state) {
     setenv(names[i], "odd", 1);
     assert_code(run_program(TRAIN_SMALL), 1);
     assert_has(program_err, names[i]);
-    assert_null(strstr(program_err, "--")); /* no option is to blame */
+    assert_null(strstr(program_err, "--")); /* no option is wrong */
     assert_null(strstr(program_err, "data:"));
     unsetenv(names[i]);
   }
@@ -405,8 +407,8 @@ static void a_bad_environment_ends_with_1(void **state) {
   unsetenv("MIXTAPE_VERBOSE");
 }
 
-/* Options that would do nothing, or take the place of another's results. */
-static void what_would_be_lost_is_refused(void **state) {
+/* Options that would do nothing or overwrite another option's results. */
+static void options_without_effect_are_errors(void **state) {
   (void)state;
   static const char *const taken[] = {"mse:name=loss", "mse:name=step", "mse:name=applied",
                                       "mse:name=loss_scale"};
@@ -433,7 +435,7 @@ static void what_would_be_lost_is_refused(void **state) {
   assert_has(program_err, "ends in .dot, .svg or .png");
 }
 
-/* Keras 3's fixed scale is a factor of the optimizer. */
+/* Keras 3's fixed scale is an argument of the optimizer. */
 static void a_fixed_scale_of_keras3_is_in_the_log(void **state) {
   (void)state;
   static const char *const given[][2] = {
@@ -446,8 +448,8 @@ static void a_fixed_scale_of_keras3_is_in_the_log(void **state) {
   }
 }
 
-/* Whatever can be known before training is said before it; nothing of an earlier run is lost. */
-static void what_cannot_work_is_said_before_training(void **state) {
+/* Errors that are known before training are reported before it, and keep the files of an earlier run. */
+static void errors_are_reported_before_training(void **state) {
   (void)state;
   MIX_SCOPE {
     mix_tensor *x = mix_fill(MIX_SHAPE(8, 4), 1, MIX_FLOAT32), *y = mix_fill(MIX_SHAPE(8), 1, MIX_INT64);
@@ -477,7 +479,7 @@ static void what_cannot_work_is_said_before_training(void **state) {
     assert_null(strstr(program_err, "data:"));
   }
   char longest[256];
-  snprintf(longest, sizeof longest, "%0250d.npz", 1); /* as many letters as a name may have */
+  snprintf(longest, sizeof longest, "%0250d.npz", 1); /* the longest file name */
   assert_code(run_program(TRAIN_SMALL, "--save", in_folder(longest)), 0);
   assert_int_equal(access(in_folder(longest), R_OK), 0);
   assert_code(run_program("numerics", "--data", in_folder("data.npz"), "--png", in_folder("no/such/out.png")),
@@ -490,14 +492,14 @@ static void what_cannot_work_is_said_before_training(void **state) {
   json_t *lines = lines_of(in_folder("kept.jsonl"));
   assert_int_equal(json_array_size(lines), 3);
   json_decref(lines);
-  assert_code(run_program(TRAIN_SMALL, "--step-log", in_folder("kept.jsonl")),
-              0); /* a run of its own replaces it */
+  /* A successful run replaces it. */
+  assert_code(run_program(TRAIN_SMALL, "--step-log", in_folder("kept.jsonl")), 0);
   lines = lines_of(in_folder("kept.jsonl"));
   assert_int_equal(json_array_size(lines), 1);
   json_decref(lines);
 }
 
-static void everything_that_names_a_number_is_accepted(void **state) {
+static void all_spellings_of_numbers_are_accepted(void **state) {
   (void)state;
   assert_code(run_program(TRAIN_SMALL, "--loss-scale", "dynamic:1024:5", "--policy", "mixed_float16",
                           "--semantics", "keras3", "--threads", "1", "--seed", "0"),
@@ -516,14 +518,14 @@ int main(void) {
       cmocka_unit_test(a_command_is_needed),
       cmocka_unit_test(help_explains_every_option),
       cmocka_unit_test(unknown_options_end_with_2),
-      cmocka_unit_test(what_is_nearly_right_is_helped),
+      cmocka_unit_test(near_misses_get_a_suggestion),
       cmocka_unit_test(help_has_several_names),
       cmocka_unit_test(help_fits_a_terminal),
       cmocka_unit_test(metrics_have_the_names_of_keras),
       cmocka_unit_test(bad_values_end_with_2),
       cmocka_unit_test(options_that_exclude_each_other_end_with_2),
       cmocka_unit_test(what_fails_while_running_ends_with_1),
-      cmocka_unit_test(what_is_no_file_of_its_kind_ends_with_1),
+      cmocka_unit_test(files_of_the_wrong_kind_end_with_1),
       cmocka_unit_test(a_directory_without_mnist_ends_with_1),
       cmocka_unit_test(what_cannot_be_written_ends_with_1),
       cmocka_unit_test(a_full_disk_under_the_step_log_ends_with_1),
@@ -533,10 +535,10 @@ int main(void) {
       cmocka_unit_test(closed_standard_files_stay_closed),
       cmocka_unit_test(a_size_that_no_machine_has_is_an_ordinary_error),
       cmocka_unit_test(a_bad_environment_ends_with_1),
-      cmocka_unit_test(what_cannot_work_is_said_before_training),
-      cmocka_unit_test(what_would_be_lost_is_refused),
+      cmocka_unit_test(errors_are_reported_before_training),
+      cmocka_unit_test(options_without_effect_are_errors),
       cmocka_unit_test(a_fixed_scale_of_keras3_is_in_the_log),
-      cmocka_unit_test(everything_that_names_a_number_is_accepted),
+      cmocka_unit_test(all_spellings_of_numbers_are_accepted),
   };
   return cmocka_run_group_tests(tests, setup, folder_end);
 }

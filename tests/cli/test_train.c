@@ -1,12 +1,11 @@
-/* `mixtape train`: what it prints, logs and writes (DESIGN.md, 7), from the same data in its several forms.
- */
+/* `mixtape train`: what it prints, logs and writes, from the same data in several forms. */
 #include "base/processor.h"
 #include "cli/program.h"
 
 enum { ROWS = 100, SIDE = 4, TEST_ROWS = 30 };
 
-/* Images whose brightest corner says the class, 0 to 3, as bytes (rows, 4, 4) and as floats (rows, 16) =
- * bytes / 255. */
+/* Images whose brightest corner is the class, 0 to 3, as bytes (rows, 4, 4) and as floats (rows, 16) = bytes
+ * / 255. */
 static void write_data(void) {
   static uint8_t bytes[ROWS + TEST_ROWS][SIDE * SIDE];
   static double scaled[ROWS + TEST_ROWS][SIDE * SIDE];
@@ -82,23 +81,20 @@ static json_t *train_json(const char *const *arguments) {
 
 /* ---- results ---- */
 
-/* How the model's own largest product sums, with the run's own batches: 32 or 64 times 1024 times 1024
- * multiplications are not or just enough for longer blocks; two examples are for no blocks, but the choice is
- * said all the same. */
-static void the_json_object_says_how_products_sum(void **state) {
+/* The accumulation mode of the model's largest product at the run's batch size. 32 times 1024 times 1024
+ * multiplications are too few for longer chains, 64 times are just enough. A batch of 2 is too small for
+ * blocks, but the mode is still reported. */
+static void the_json_object_shows_how_products_sum(void **state) {
   (void)state;
   const uint32_t features = mix_cpu_features();
   const bool blocks = features & MIX_CPU_AVX512_FP16 && !(features & MIX_CPU_AMX_BF16);
-  static const struct {
-    const char *batch_size, *accumulation;
-  } rows[] = {{"32", "blocked"}, {"64", "blocked_long"}, {"2", "blocked"}};
-  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    json_t *report = train_json(
-        (const char *const[]){"train", "--data", in_folder("bytes.npz"), "--policy", "mixed_float16",
-                              "--units", "1024", "--batch-size", rows[i].batch_size, "--steps", "1",
-                              "--accumulate", "auto", "--device", "cpu", "--json", "--verbose", "0", NULL});
-    assert_string_equal(json_string_value(member(report, "accumulate")),
-                        blocks ? rows[i].accumulation : "exact");
+  static const char *const batch_sizes[] = {"32", "64", "2"};
+  for (size_t i = 0; i < sizeof batch_sizes / sizeof *batch_sizes; i++) {
+    json_t *report = train_json((const char *const[]){"train", "--data", in_folder("bytes.npz"), "--policy",
+                                                      "mixed_float16", "--units", "1024", "--batch-size",
+                                                      batch_sizes[i], "--steps", "1", "--accumulate", "auto",
+                                                      "--device", "cpu", "--json", "--verbose", "0", NULL});
+    assert_string_equal(json_string_value(member(report, "accumulate")), blocks ? "blocked" : "exact");
     json_decref(report);
   }
 }
@@ -134,7 +130,7 @@ static void history_keys_of_keras3_are_sorted(void **state) {
   json_decref(report);
 }
 
-/* The last four of the guide: printed as Python prints the double that a float32 is. */
+/* The guide's last lines, printed as Python prints the double of a float32. */
 static void without_json_the_guides_lines_are_printed(void **state) {
   (void)state;
   json_t *report = TRAIN_JSON(TRAIN("bytes.npz"), "--epochs", "2");
@@ -187,19 +183,19 @@ static void check_step_log(const char *loop) {
     assert_true(isfinite(number_in(json_object_get(step, "loss"))));
     assert_true(number_in(json_object_get(step, "accuracy")) >= 0 &&
                 number_in(json_object_get(step, "accuracy")) <= 1);
-    assert_int_equal(json_integer_value(json_object_get(step, "iterations")),
-                     (int64_t)i + 1); /* tf_keras counts skipped steps too */
+    /* tf_keras counts skipped steps too. */
+    assert_int_equal(json_integer_value(json_object_get(step, "iterations")), (int64_t)i + 1);
     bool applied = json_is_true(json_object_get(step, "applied"));
     good = applied ? good + 1 : 0;
     scale = !applied ? scale / 2 : good == 2 ? scale * 2 : scale;
     good = good == 2 ? 0 : good;
     applied_count += applied;
-    assert_true(number_in(json_object_get(step, "loss_scale")) ==
-                scale); /* powers of two times 1e7, which float32 holds */
+    /* Powers of two times 1e7 are exact in float32. */
+    assert_true(number_in(json_object_get(step, "loss_scale")) == scale);
     assert_int_equal(json_integer_value(json_object_get(step, "good_steps")), good);
   }
   assert_true(applied_count > 0 && applied_count < 12);
-  /* The epoch's numbers are the steps', weighted by their rows: 32, 32, 32, 4. */
+  /* The epoch's numbers are the means of the steps' numbers, weighted by their rows: 32, 32, 32, 4. */
   double loss = 0;
   for (size_t i = 0; i < 4; i++)
     loss += (i < 3 ? 32 : 4) * number_in(json_object_get(json_array_get(steps, i), "loss")) / 100;
@@ -212,7 +208,7 @@ static void check_step_log(const char *loop) {
 static void the_step_log_of_fit(void **state) { (void)state, check_step_log("fit"); }
 static void the_step_log_of_the_custom_loop(void **state) { (void)state, check_step_log("custom"); }
 
-static void without_loss_scaling_the_log_is_silent_about_it(void **state) {
+static void without_loss_scaling_the_log_has_no_scale(void **state) {
   (void)state;
   assert_code(run_program(TRAIN("bytes.npz"), "--verbose", "0", "--step-log", in_folder("steps.jsonl"),
                           "--metrics", "sparse_top_k_categorical_accuracy,accuracy", "--steps", "1"),
@@ -231,7 +227,7 @@ static void without_loss_scaling_the_log_is_silent_about_it(void **state) {
   json_decref(steps);
 }
 
-/* ---- how long ---- */
+/* ---- number of steps ---- */
 
 static int64_t steps_made(const char *const *arguments) {
   json_t *report = train_json(arguments);
@@ -264,8 +260,8 @@ static void epochs_are_announced_where_there_are_several(void **state) {
   assert_code(run_program(TRAIN("bytes.npz"), "--verbose", "2", "--epochs", "2"), 0);
   assert_has(program_err, "Epoch 1/2\n4/4 - ");
   assert_has(program_err, "Epoch 2/2\n4/4 - ");
-  assert_code(run_program(TRAIN("bytes.npz"), "--verbose", "2", "--steps", "6"),
-              0); /* as many epochs as the steps need */
+  /* As many epochs as the steps need. */
+  assert_code(run_program(TRAIN("bytes.npz"), "--verbose", "2", "--steps", "6"), 0);
   assert_has(program_err, "Epoch 1/2\n4/4 - ");
   assert_has(program_err, "Epoch 2/2\n2/2 - ");
   assert_code(run_program(TRAIN("bytes.npz"), "--verbose", "0", "--epochs", "2"), 0);
@@ -286,8 +282,8 @@ static void bytes_are_divided_by_255_and_flattened(void **state) {
                TRAIN_JSON(TRAIN("bytes.npz"), "--epochs", "2", "--loop", loop, "--validation-split", "0.2"),
            *floats =
                TRAIN_JSON(TRAIN("floats.npz"), "--epochs", "2", "--loop", loop, "--validation-split", "0.2");
-    assert_true(json_equal(json_object_get(bytes, "history"),
-                           json_object_get(floats, "history"))); /* both float32(byte) / 255 */
+    /* Both are float32(byte) / 255. */
+    assert_true(json_equal(json_object_get(bytes, "history"), json_object_get(floats, "history")));
     assert_true(json_equal(json_object_get(bytes, "test"), json_object_get(floats, "test")));
     json_decref(bytes);
     json_decref(floats);
@@ -307,7 +303,7 @@ static void labels_may_be_a_column_or_one_hot(void **state) {
   json_decref(plain);
 }
 
-/* The custom loop, too; and it counts the same right answers. */
+/* In the custom loop too, with the same count of right answers. */
 static void one_hot_labels_in_the_custom_loop(void **state) {
   (void)state;
   json_t *plain = TRAIN_JSON(TRAIN("untested.npz"), "--loop", "custom"),
@@ -319,8 +315,8 @@ static void one_hot_labels_in_the_custom_loop(void **state) {
   json_decref(plain);
 }
 
-/* As Keras calls the first one of its class, though its name was tried before. */
-static void metrics_have_the_names_of_first_ones(void **state) {
+/* The names are those of the first metric of a class in Keras, although names were used before. */
+static void metrics_have_the_names_of_the_first_of_their_class(void **state) {
   (void)state;
   json_t *report =
       TRAIN_JSON(TRAIN("one_hot.npz"), "--loss", "categorical_crossentropy", "--metrics", "AUC,Precision");
@@ -328,7 +324,7 @@ static void metrics_have_the_names_of_first_ones(void **state) {
   json_decref(report);
 }
 
-/* tf_keras keeps the state of metrics in the policy's dtype: the share of right answers is that double. */
+/* tf_keras keeps the state of metrics in the policy's dtype, so the accuracy is a double. */
 static void histories_of_float64_are_float64(void **state) {
   (void)state;
   static const char *const semantics[] = {"tf_keras", "keras3"};
@@ -368,7 +364,7 @@ static void damaged_archives_end_with_1(void **state) {
   for (int kind = 0; kind < 3; kind++) {
     static char copy[1 << 16];
     memcpy(copy, whole, size);
-    if (kind == 1) memset(copy + 40, 0xff, 30); /* the first member's header of NumPy */
+    if (kind == 1) memset(copy + 40, 0xff, 30); /* the first member's NumPy header */
     if (kind == 2) memset(copy, 'x', size);
     file = fopen(in_folder("damaged.npz"), "wb");
     fwrite(copy, 1, kind == 0 ? size / 2 : size, file);
@@ -415,8 +411,8 @@ static void weights_that_do_not_fit_are_named(void **state) {
   assert_has(program_err, "dense_1/kernel");
   assert_has(program_err, "(16, 16)");
   assert_has(program_err, "(16, 8)");
-  assert_code(run_program(TRAIN("bytes.npz"), "--init-weights", in_folder("untested.npz")),
-              1); /* no weights at all */
+  /* The file has no weights at all. */
+  assert_code(run_program(TRAIN("bytes.npz"), "--init-weights", in_folder("untested.npz")), 1);
 }
 
 static void class_weights_change_the_loss(void **state) {
@@ -427,11 +423,11 @@ static void class_weights_change_the_loss(void **state) {
                                 "sgd:learning_rate=1e-30", "--class-weight", "0=2,1=2,2=2,3=2");
   double a = number_in(json_array_get(member(member(plain, "history"), "loss"), 0)),
          b = number_in(json_array_get(member(member(weighted, "history"), "loss"), 0));
-  assert_true(fabs(b - 2 * a) <=
-              1e-6 * b); /* weights stand still; twice the loss, but for the roundings of four batches */
+  /* Weights do not move. The loss doubles, up to the roundings of four batches. */
+  assert_true(fabs(b - 2 * a) <= 1e-6 * b);
   json_decref(plain);
   json_decref(weighted);
-  /* tf_keras wants every class named: those that were not weigh 1 */
+  /* tf_keras requires every class; the program gives the others weight 1 */
   json_t *some = TRAIN_JSON(TRAIN("untested.npz"), "--class-weight", "0=1,2=3");
   json_t *all =
       TRAIN_JSON(TRAIN("untested.npz"), "--class-weight", "0=1,1=1,2=3,3=1,4=1,5=1,6=1,7=1,8=1,9=1");
@@ -440,7 +436,7 @@ static void class_weights_change_the_loss(void **state) {
   json_decref(all);
 }
 
-/* ---- repetition ---- */
+/* ---- reproducibility ---- */
 
 static void the_same_seed_and_threads_give_the_same_bits(void **state) {
   (void)state;
@@ -460,9 +456,9 @@ static void the_same_seed_and_threads_give_the_same_bits(void **state) {
   assert_string_not_equal(first, other);
 }
 
-/* float32 programs keep their bits; 16-bit ones may keep more digits: a rounding of 2^-11 here and there
- * moves the loss of two epochs of some steps by less than a hundredth. Both loops say in their report that
- * excess precision was allowed. */
+/* float32 programs keep their bits. 16-bit programs may keep more digits: some roundings of 2^-11 change the
+ * loss of two epochs by less than a hundredth. The report of both loops says that excess precision was
+ * allowed. */
 static void jit_compile_stays_near(void **state) {
   (void)state;
   static const char *const policies[] = {"float32", "mixed_float16"}, *const loops[] = {"fit", "custom"};
@@ -493,20 +489,20 @@ static void digits_need_no_file(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_json_object_has_its_members),
-      cmocka_unit_test(the_json_object_says_how_products_sum),
+      cmocka_unit_test(the_json_object_shows_how_products_sum),
       cmocka_unit_test(history_keys_of_keras3_are_sorted),
       cmocka_unit_test(without_json_the_guides_lines_are_printed),
       cmocka_unit_test(without_test_data_nothing_is_printed),
       cmocka_unit_test(numbers_that_are_not_finite_are_strings),
       cmocka_unit_test(the_step_log_of_fit),
       cmocka_unit_test(the_step_log_of_the_custom_loop),
-      cmocka_unit_test(without_loss_scaling_the_log_is_silent_about_it),
+      cmocka_unit_test(without_loss_scaling_the_log_has_no_scale),
       cmocka_unit_test(steps_end_training_whatever_the_epochs),
       cmocka_unit_test(epochs_are_announced_where_there_are_several),
       cmocka_unit_test(bytes_are_divided_by_255_and_flattened),
       cmocka_unit_test(labels_may_be_a_column_or_one_hot),
       cmocka_unit_test(one_hot_labels_in_the_custom_loop),
-      cmocka_unit_test(metrics_have_the_names_of_first_ones),
+      cmocka_unit_test(metrics_have_the_names_of_the_first_of_their_class),
       cmocka_unit_test(histories_of_float64_are_float64),
       cmocka_unit_test(data_that_does_not_fit_ends_with_1),
       cmocka_unit_test(damaged_archives_end_with_1),

@@ -1,4 +1,5 @@
-/* Evaluation: reading computes what it needs, once; what cannot be computed is an error that names the op. */
+/* Evaluation: a read computes what it needs, once. An op that cannot be computed is an error that names
+ * it. */
 #include "compile/support.h"
 
 #include "compile/evaluate.h"
@@ -84,7 +85,7 @@ static void wrapped_memory_is_read_in_place_and_given_back(void **state) {
   }
   assert_int_equal(released, 0);
   has_values(kept, 1, 4, 9);
-  assert_int_equal(released, 1); /* evaluated: nothing needs it any more */
+  assert_int_equal(released, 1); /* evaluated: no longer needed */
   mix_release(kept);
 }
 
@@ -167,11 +168,11 @@ static void finished_values_can_be_read_while_an_error_is_pending(void **state) 
 
 static void misuse_is_an_error(void **state) {
   (void)state;
-  float room[3];
+  float out[3];
   mix_tensor *x = vec(MIX_FLOAT32, 1, 2);
-  assert_int_equal(mix_tensor_read(x, MIX_FLOAT32, room, 3), MIX_VALUE_ERROR);
+  assert_int_equal(mix_tensor_read(x, MIX_FLOAT32, out, 3), MIX_VALUE_ERROR);
   expect_error(MIX_VALUE_ERROR, "tensor_read", "3", "2");
-  assert_int_equal(mix_tensor_read(x, MIX_STRING, room, 2), MIX_TYPE_ERROR);
+  assert_int_equal(mix_tensor_read(x, MIX_STRING, out, 2), MIX_TYPE_ERROR);
   expect_error(MIX_TYPE_ERROR, "string");
   assert_int_equal(mix_tensor_read(x, MIX_FLOAT32, NULL, 2), MIX_VALUE_ERROR);
   expect_error(MIX_VALUE_ERROR, "NULL");
@@ -183,13 +184,13 @@ static void misuse_is_an_error(void **state) {
   expect_error(MIX_TYPE_ERROR, "another object");
   assert_null(mix_tensor_from(NULL, MIX_FLOAT32, MIX_SHAPE(2)));
   expect_error(MIX_TYPE_ERROR, "tensor_from", "NULL");
-  assert_null(mix_tensor_from(room, MIX_STRING, MIX_SHAPE(2)));
+  assert_null(mix_tensor_from(out, MIX_STRING, MIX_SHAPE(2)));
   expect_error(MIX_TYPE_ERROR, "string");
-  assert_null(mix_tensor_from(room, MIX_FLOAT32, MIX_SHAPE(MIX_UNKNOWN)));
+  assert_null(mix_tensor_from(out, MIX_FLOAT32, MIX_SHAPE(MIX_UNKNOWN)));
   expect_error(MIX_VALUE_ERROR, "tensor_from");
 }
 
-/* What a loop makes and reads it also lets go. */
+/* Values that a loop creates and reads are released as it runs. */
 static void a_loop_that_evaluates_keeps_nothing(void **state) {
   (void)state;
   mix_variable *total = variable("total", vec(MIX_FLOAT32, 0, 0));
@@ -205,7 +206,7 @@ static void a_loop_that_evaluates_keeps_nothing(void **state) {
   variable_has(total, 190, 380);
 }
 
-/* Every allocation of an evaluation can fail: an error, no leak, and the next try succeeds. */
+/* Every allocation of an evaluation can fail: an error, no leak, and the next call succeeds. */
 static void failed_allocations(void **state) {
   (void)state;
   mix_tensor *x = vec(MIX_FLOAT32, 1, 2, 3, 4);

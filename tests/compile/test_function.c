@@ -1,5 +1,5 @@
-/* Captured functions: traced once for each signature and environment, run as one plan, results that are
- * nobody else's. */
+/* Captured functions: traced once for each signature and environment, run as one plan, results owned by the
+ * caller. */
 #include "compile/trainer.h"
 #include "graph/trace.h"
 
@@ -22,7 +22,7 @@ static void once_for_each_signature(void **state) {
   variable_has(t.iterations, 6);
 }
 
-/* Device, threads, accumulation, passes and trainable flags are part of what a capture depends on. */
+/* A capture depends on device, threads, accumulation, passes and trainable flags. */
 static void once_for_each_environment(void **state) {
   (void)state;
   trainer t = new_trainer();
@@ -34,7 +34,7 @@ static void once_for_each_environment(void **state) {
   assert_int_equal(t.traces, 2);
   mix_set_device("cpu");
   mix_function_call(step, arguments);
-  assert_int_equal(t.traces, 2); /* found again */
+  assert_int_equal(t.traces, 2); /* in the cache */
   mix_set_threads(mix_threads() + 1);
   mix_function_call(step, arguments);
   assert_int_equal(t.traces, 3);
@@ -49,8 +49,7 @@ static void once_for_each_environment(void **state) {
   no_error();
 }
 
-/* A call reads autocast variables as its caller would, whether it runs by itself or inside another capture.
- */
+/* A call reads autocast variables as its caller would, both alone and inside another capture. */
 static mix_list *square_of_autocast(void *context, mix_list *arguments) {
   (void)arguments;
   return mix_list_of(mix_square(mix_variable_value(context)));
@@ -66,7 +65,7 @@ static void the_cast_dtype_of_the_caller_is_in_force(void **state) {
   mix_variable *w = mix_variable_new(vec(MIX_FLOAT32, 1.0001), .autocast = true);
   mix_function *function = mix_function_new(square_of_autocast, w),
                *outer = mix_function_new(in_float16, function);
-  for (int i = 0; i < 2; i++) { /* the second time the captures are there */
+  for (int i = 0; i < 2; i++) { /* the second time the captures exist */
     mix_tensor *direct = mix_list_get(in_float16(function, NULL), 0),
                *inside = mix_list_get(mix_function_call(outer, NULL), 0);
     mix_tensor *without = mix_list_get(mix_function_call(function, NULL), 0);
@@ -96,7 +95,7 @@ static void a_trainable_flag_that_changes_is_noticed(void **state) {
     mix_variable_set_trainable(w, i % 2 == 0);
     MIX_SCOPE { has_values(mix_list_get(mix_function_call(function, arguments), 0), i % 2 == 0 ? 5 : 0); }
     if (i == 1) bytes = mix_buffer_bytes();
-    if (i % 2) assert_int_equal(mix_buffer_bytes(), bytes); /* plans of former flags are gone */
+    if (i % 2) assert_int_equal(mix_buffer_bytes(), bytes); /* plans of old flags are gone */
   }
 }
 
@@ -126,7 +125,7 @@ static void a_division_by_zero_in_an_update_changes_nothing(void **state) {
   variable_has(d.last, 2);
 }
 
-/* A condition that is itself a variable, which the step changes. */
+/* A condition that is a variable, which the step changes. */
 static mix_list *flip(void *context, mix_list *arguments) {
   mix_variable **v = context;
   mix_tensor *flag = mix_variable_value(v[0]), *old = mix_variable_value(v[1]);
@@ -186,7 +185,7 @@ static void results_outlive_the_function(void **state) {
   assert_int_equal(mix_buffer_bytes(), bytes);
 }
 
-/* ---- nested calls, variables made in captures ---- */
+/* ---- nested calls, variables created in captures ---- */
 
 typedef struct nest {
   mix_function *inner;
@@ -273,12 +272,13 @@ static void an_initial_value_is_computed_outside(void **state) {
   expect_error(MIX_RUNTIME_ERROR, "captured function");
 }
 
-/* Lazy tensors from outside are constants of the capture, computed once; a variable's old value is copied. */
+/* Lazy tensors from outside become constants of the capture, computed once. A variable's old value is
+ * copied. */
 static mix_list *adds_outside(void *context, mix_list *arguments) {
   return mix_list_of(mix_add(mix_list_get(arguments, 0), context));
 }
 
-static void what_comes_from_outside_is_a_constant(void **state) {
+static void tensors_from_outside_are_constants(void **state) {
   (void)state;
   mix_variable *v = variable("v", vec(MIX_FLOAT32, 1, 2));
   mix_tensor *lazy = mix_square(mix_exp(mix_multiply(vec(MIX_FLOAT32, 0, 0), scalar(5)))),
@@ -356,7 +356,7 @@ static mix_list *leaves_things_open(void *context, mix_list *arguments) {
                      mix_matmul(mix_list_get(arguments, 0), scalar(1), false, false));
 }
 
-static void bodies_that_go_wrong(void **state) {
+static void bodies_that_fail(void **state) {
   (void)state;
   mix_list *arguments = mix_list_of(scalar(1));
   mix_list *nothing = mix_function_call(mix_function_new(returns_nothing, NULL), arguments);
@@ -374,7 +374,7 @@ static void bodies_that_go_wrong(void **state) {
     assert_null(mix_graph_scope());
     assert_int_equal(mix_cast_dtype(), MIX_DTYPE_NONE);
   }
-  mix_tape *tape = mix_tape_begin(); /* none was left open: this one is the outermost, and ends */
+  mix_tape *tape = mix_tape_begin(); /* no capture is left open: this one is the outermost, and ends */
   mix_tape_end(tape);
   has_values(mix_list_get(mix_function_call(mix_function_new(square_of, NULL), arguments), 0), 1);
 }
@@ -392,7 +392,7 @@ static void misuse_is_an_error(void **state) {
   expect_error(MIX_TYPE_ERROR, "argument 0 of square is NULL");
   assert_null(mix_function_call(function, mix_list_of(function)));
   expect_error(MIX_TYPE_ERROR, "argument 0 of square is another object");
-  assert_null(mix_function_call(function, NULL)); /* the body asks for an argument that is not there */
+  assert_null(mix_function_call(function, NULL)); /* the body reads an argument that does not exist */
   expect_error(MIX_VALUE_ERROR, "list_get");
   mix_plan_report report;
   assert_int_equal(mix_function_report(function, &report, sizeof report), MIX_RUNTIME_ERROR);
@@ -452,9 +452,9 @@ int main(void) {
       TEST(under_a_tape_a_call_is_traced_inline),
       TEST(variables_are_made_in_the_first_capture_only),
       TEST(an_initial_value_is_computed_outside),
-      TEST(what_comes_from_outside_is_a_constant),
+      TEST(tensors_from_outside_are_constants),
       TEST(a_second_call_at_the_same_time_is_busy),
-      TEST(bodies_that_go_wrong),
+      TEST(bodies_that_fail),
       TEST(misuse_is_an_error),
       TEST(report_and_dump),
   };

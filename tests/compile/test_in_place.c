@@ -1,7 +1,7 @@
-/* Variables that a plan writes in place, by programs and by the epilogues of products, wherever the planner
- * puts them: old values are read before they are gone, and a failed run changes nothing. Each function runs
- * captured and, for comparison, operation by operation outside a capture. All numbers are small integers:
- * every sum is exact in float32 and the tolerance is 0. */
+/* Variables that a plan writes in place, by programs and by the epilogues of products, in any order of steps.
+ * Old values are read before they are overwritten, and a failed run changes nothing. Each function runs
+ * captured and, for comparison, op by op outside a capture. All numbers are small integers, so every sum is
+ * exact in float32 and the tolerance is 0. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -29,9 +29,9 @@ static mix_tensor *small(mix_tensor *x) {
   return mix_clip(x, mix_scalar(-3, MIX_FLOAT32), mix_scalar(3, MIX_FLOAT32));
 }
 
-/* ---- functions: (x, y) of (N, N), indices (2) ---- */
+/* ---- functions of (x, y), both (N, N), and two indices ---- */
 
-/* An optimizer with a slot: two variables by one epilogue. */
+/* An optimizer with a slot: one epilogue writes two variables. */
 static mix_list *momentum(void *context, mix_list *arguments) {
   model *m = context;
   mix_tensor *gradient = product(mix_list_get(arguments, 0), mix_list_get(arguments, 1));
@@ -40,14 +40,14 @@ static mix_list *momentum(void *context, mix_list *arguments) {
   mix_variable_assign(m->v[1], small(mix_subtract(value(m, 1), slot)));
   return NULL;
 }
-/* What is written is an operand of the product. */
+/* The written variable is an operand of the product. */
 static mix_list *own_operand(void *context, mix_list *arguments) {
   model *m = context;
   mix_variable_assign(m->v[0], small(mix_add(value(m, 0), product(value(m, 0), mix_list_get(arguments, 0)))));
   mix_variable_assign(m->v[1], small(mix_add(value(m, 1), product(mix_list_get(arguments, 0), value(m, 1)))));
   return NULL;
 }
-/* Others still read what is written: later products, a result. */
+/* Later products and a result read the old value of the written variable. */
 static mix_list *old_readers(void *context, mix_list *arguments) {
   model *m = context;
   mix_tensor *x = mix_list_get(arguments, 0), *y = mix_list_get(arguments, 1), *old = value(m, 0);
@@ -65,7 +65,7 @@ static mix_list *crossed(void *context, mix_list *arguments) {
   mix_variable_assign(m->v[1], small(mix_add(a, product(y, x))));
   return NULL;
 }
-/* Old values that end elsewhere: in a result, and in another variable. */
+/* Old values that become a result and the value of another variable. */
 static mix_list *moved(void *context, mix_list *arguments) {
   model *m = context;
   mix_tensor *x = mix_list_get(arguments, 0), *y = mix_list_get(arguments, 1), *a = value(m, 0),
@@ -75,8 +75,8 @@ static mix_list *moved(void *context, mix_list *arguments) {
   mix_variable_assign(m->v[2], b);
   return mix_list_of(a);
 }
-/* The 16-bit copy of what ends as another variable's old value, written by the program that writes over that
- * one. */
+/* v[1] gets v[0]'s old value, and the program that writes it also writes the bfloat16 copy of v[1]'s old
+ * value. */
 static mix_list *moved_with_its_copy(void *context, mix_list *arguments) {
   model *m = context;
   mix_tensor *old = value(m, 0), *half = mix_cast(value(m, 1), MIX_BFLOAT16);
@@ -84,7 +84,7 @@ static mix_list *moved_with_its_copy(void *context, mix_list *arguments) {
   mix_variable_assign(m->v[0], small(mix_add(old, mix_list_get(arguments, 0))));
   return mix_list_of(half);
 }
-/* Old values that change places with what is written, through dtypes that hold them. */
+/* Two variables exchange values, one via a wider dtype. */
 static mix_list *exchanged(void *context, mix_list *arguments) {
   model *m = context;
   mix_tensor *a = mix_cast(mix_cast(value(m, 0), MIX_FLOAT64), MIX_FLOAT32);
@@ -103,7 +103,7 @@ static mix_list *two_layers(void *context, mix_list *arguments) {
   mix_variable_assign(m->v[1], small(mix_subtract(w2, mix_matmul(hidden, out, true, false))));
   return mix_list_of(mix_reduce_sum(out, MIX_ALL_AXES, false));
 }
-/* What fails has nothing to do with what is written, and comes last. */
+/* The failing op does not depend on the updates and comes last. */
 static mix_list *gathers(void *context, mix_list *arguments) {
   model *m = context;
   momentum(context, arguments);
@@ -155,7 +155,7 @@ static void captured_is_eager(void **state) {
   mix_set_threads(0);
 }
 
-/* In place: neither the gradient nor the new values take memory. */
+/* In place: neither the gradient nor the new values need memory. */
 static void epilogues_write_variables(void **state) {
   (void)state;
   MIX_SCOPE {
@@ -169,8 +169,8 @@ static void epilogues_write_variables(void **state) {
   }
 }
 
-/* A chain of layers whose updates come as early as they may: what is alive does not grow with the number of
- * layers. */
+/* A chain of layers with updates as early as possible: live memory for gradients does not grow with the
+ * number of layers. */
 enum { LAYERS = 12 };
 static mix_list *deep(void *context, mix_list *arguments) {
   mix_variable **weights = context;
@@ -193,8 +193,7 @@ static void early_updates_free_their_operands(void **state) {
     mix_function_call(function, mix_list_of(matrix(1)));
     mix_plan_report report;
     assert_int_equal(mix_function_report(function, &report, sizeof report), MIX_OK);
-    /* The outputs of all layers and two gradients; with updates at the end it would be a gradient for each
-     * layer too. */
+    /* The outputs of all layers and two gradients. Updates at the end would add a gradient for each layer. */
     assert_true(report.arena_bytes <= (LAYERS + 3) * ELEMENTS * sizeof(float));
   }
 }

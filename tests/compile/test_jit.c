@@ -1,4 +1,4 @@
-/* jit_compile: what may keep more digits, by how much, and what must not. */
+/* jit_compile: which roundings it may leave out, by how much results change, and which it must keep. */
 #include "compile/support.h"
 
 #include "base/philox.h"
@@ -47,10 +47,10 @@ static bool same(mix_tensor *a, mix_tensor *b) {
   return x->dtype == y->dtype && !memcmp(x->buffer->data, y->buffer->data, x->buffer->bytes);
 }
 
-/* ---- what it is: the float32 program between the same loads and stores ---- */
+/* ---- definition: the float32 program between the same loads and stores ---- */
 
-/* With dtype the storage's own every node rounds to it; with float32 the operands are widened first and the
- * result is rounded once. */
+/* `dtype` is the dtype of the nodes. If it is the storage dtype, every node rounds to it. If it is float32,
+ * the operands are widened first and the result is rounded once. */
 static mix_tensor *in(mix_list *arguments, int i, mix_dtype dtype) {
   return mix_cast(mix_list_get(arguments, i), dtype);
 }
@@ -66,8 +66,8 @@ static mix_list *chain(mix_list *arguments, mix_dtype dtype) {
   return out(arguments, mix_maximum(mix_multiply(z, mix_exp(mix_negative(mix_abs(z)))), times(x, -0.0625)));
 }
 
-/* A product, its bias and gelu: the sums reach the activation as they are. In float32 the product of the
- * widened operands has the same sums where the kernel widens, too: the reference does. */
+/* A product, its bias and gelu: the activation gets the sums unrounded. In float32 the product of the widened
+ * operands has the same sums if the kernel widens too, as the reference does. */
 static mix_list *dense(mix_list *arguments, mix_dtype dtype) {
   mix_tensor *product = mix_matmul(in(arguments, 0, dtype), in(arguments, 1, dtype), false, false);
   mix_tensor *z = mix_add(product, in(arguments, 2, dtype));
@@ -89,7 +89,7 @@ static void keeps_float32_inside(void **state) {
                *kept = run((job){chain, dtypes[d]}, true, elements);
       mix_list *wide = run((job){chain, MIX_FLOAT32}, false, elements);
       equal_bits(mix_list_get(kept, 0), mix_list_get(wide, 0), "element-wise");
-      assert_false(same(mix_list_get(rounded, 0), mix_list_get(wide, 0))); /* else this test tells nothing */
+      assert_false(same(mix_list_get(rounded, 0), mix_list_get(wide, 0))); /* else the test is void */
       if (!device) continue;
       mix_list *matrices = mix_list_of(random_numbers(dtypes[d], MIX_SHAPE(ROWS, 40), 1),
                                        random_numbers(dtypes[d], MIX_SHAPE(40, COLUMNS), 1),
@@ -102,7 +102,7 @@ static void keeps_float32_inside(void **state) {
     }
 }
 
-/* Float32 has nothing to keep. */
+/* Float32 has no excess precision. */
 static void float32_does_not_change(void **state) {
   (void)state;
   mix_shape shape = MIX_SHAPE(ROWS, COLUMNS);
@@ -115,8 +115,8 @@ static void float32_does_not_change(void **state) {
 /* ---- the bound ---- */
 
 /* A running error analysis (Higham, Accuracy and Stability of Numerical Algorithms, 3.3) of a random chain of
- * +, -, *, tanh and sigmoid: beside each exact value a bound of the computed one's error, where every node
- * but the last rounds with unit u. */
+ * +, -, *, tanh and sigmoid. Each exact value has a bound of the computed value's error, where every node but
+ * the last rounds with unit roundoff u. */
 typedef struct step {
   int kind, a, b;
 } step;
@@ -144,7 +144,7 @@ typedef struct bounded {
   double value, error;
 } bounded;
 
-/* u: half a unit of a rounding; tiny: half of the smallest subnormal number. Functions add two float32 units
+/* u: the unit roundoff; tiny: half of the smallest subnormal number. Functions add two float32 ulp
  * (docs/NUMERICS.md). */
 static bounded analyse(const double *inputs, double u, double tiny, double last, double last_tiny) {
   bounded pool[INPUTS + MAX_STEPS];
@@ -177,11 +177,11 @@ static void errors_stay_inside_the_bound(void **state) {
       position = seed * 10000;
       mix_dtype dtype = seed % 2 ? MIX_BFLOAT16 : MIX_FLOAT16;
       double unit = seed % 2 ? 0x1p-8 : 0x1p-11,
-             tiny = seed % 2 ? 0x1p-126 : 0x1p-25; /* bfloat16's are flushed */
+             tiny = seed % 2 ? 0x1p-126 : 0x1p-25; /* bfloat16 subnormals are flushed */
       step_count = 4 + below(MAX_STEPS - 3);
       for (int s = 0; s < step_count; s++)
         steps[s] = (step){below(5), s ? INPUTS + s - 1 : below(INPUTS),
-                          below(INPUTS + s)}; /* each reads the last: one program */
+                          below(INPUTS + s)}; /* each reads the last one: one program */
       mix_list *arguments = mix_list_new(0, NULL);
       for (int i = 0; i < INPUTS; i++)
         mix_list_append(arguments, random_numbers(dtype, MIX_SHAPE(ROWS, COLUMNS), 2));
@@ -193,7 +193,7 @@ static void errors_stay_inside_the_bound(void **state) {
         bounded rounded = analyse(inputs, unit, tiny, unit, tiny),
                 kept = analyse(inputs, 0x1p-24, 0x1p-126, unit, tiny);
         assert_true(kept.error <= rounded.error);
-        if (fabs(rounded.value) + rounded.error > 60000) continue; /* overflow is no matter of a bound */
+        if (fabs(rounded.value) + rounded.error > 60000) continue; /* the bound does not cover overflow */
         double e0 = fabs(got[0][i] - rounded.value), e1 = fabs(got[1][i] - kept.value);
         if (!(e0 <= rounded.error))
           fail_msg("seed %d, element %d: %g off, bound %g", (int)seed, i, e0, rounded.error);
@@ -202,12 +202,12 @@ static void errors_stay_inside_the_bound(void **state) {
         mean[0] += e0 / (rounded.error + 1e-30), mean[1] += e1 / (rounded.error + 1e-30);
       }
     }
-  assert_true(mean[1] < mean[0]); /* closer on the whole, not only by its bound */
+  assert_true(mean[1] < mean[0]); /* smaller errors on average, not only a smaller bound */
 }
 
-/* ---- what must see 16 bits ---- */
+/* ---- checks that must see the 16-bit values ---- */
 
-/* 300 * 300 overflows float16; what hangs on it is finite without the rounding. */
+/* 300 * 300 overflows float16. Without the rounding the values computed from it would be finite. */
 static mix_list *hidden_overflow(mix_list *arguments, mix_dtype dtype) {
   (void)dtype;
   mix_tensor *x = mix_list_get(arguments, 0), *square = mix_multiply(x, x);
@@ -223,13 +223,13 @@ static mix_list *product_overflow(mix_list *arguments, mix_dtype dtype) {
   mix_tensor *gradient = times(mix_cast(product, MIX_FLOAT32), 0x1p-10);
   return mix_list_of(mix_all_finite(gradient), gradient);
 }
-/* Without a check nothing must be infinite: the number is right. */
+/* Without a check the overflow may disappear: the result is the exact number. */
 static mix_list *unseen_overflow(mix_list *arguments, mix_dtype dtype) {
   (void)dtype;
   mix_tensor *x = mix_list_get(arguments, 0);
   return mix_list_of(times(mix_multiply(x, x), 0x1p-10));
 }
-/* The gradient of a maximum looks for equal numbers. */
+/* The gradient of a maximum compares for equality. */
 static mix_list *comparison(mix_list *arguments, mix_dtype dtype) {
   (void)dtype;
   mix_tensor *x = mix_list_get(arguments, 0), *y = mix_multiply(x, mix_scalar_like(x, 1.0 / 3));
@@ -264,7 +264,7 @@ static void finite_checks_see_the_overflow(void **state) {
 
 /* ---- transposes under jit ---- */
 
-static mix_list *turned(mix_list *arguments, mix_dtype dtype) {
+static mix_list *transposed(mix_list *arguments, mix_dtype dtype) {
   mix_tensor *a = in(arguments, 0, dtype), *b = in(arguments, 1, dtype);
   return mix_list_of(
       mix_transpose(mix_matmul(mix_transpose(a, MIX_AXES(1, 0)), b, false, false), MIX_AXES(1, 0)));
@@ -274,7 +274,7 @@ static void transposes_always_fold(void **state) {
   (void)state;
   mix_list *x = mix_list_of(random_numbers(MIX_FLOAT32, MIX_SHAPE(2000, 9), 1),
                             random_numbers(MIX_FLOAT32, MIX_SHAPE(2000, 6), 1));
-  job j = {turned, MIX_FLOAT32}, wide = {turned, MIX_FLOAT64};
+  job j = {transposed, MIX_FLOAT32}, wide = {transposed, MIX_FLOAT64};
   mix_function *function = mix_function_new(run_body, &j, .jit_compile = true);
   mix_list *kept = mix_function_call(function, x);
   no_error();

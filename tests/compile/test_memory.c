@@ -1,4 +1,4 @@
-/* Static memory: values alive at the same step never share a byte, and those that are not do share. */
+/* Static memory: values alive at the same step never share a byte; others do share. */
 #include "compile/support.h"
 
 #include "base/philox.h"
@@ -16,23 +16,23 @@ static void check(const mix_lifetime *lives, int count, size_t arena) {
     assert_true(lives[i].offset + rounded(lives[i].bytes) <= arena);
     for (int j = 0; j < i; j++) {
       bool meet = lives[i].first <= lives[j].last && lives[j].first <= lives[i].last;
-      bool apart = lives[i].offset + rounded(lives[i].bytes) <= lives[j].offset ||
-                   lives[j].offset + rounded(lives[j].bytes) <= lives[i].offset;
-      if (meet && !apart && lives[i].bytes && lives[j].bytes)
+      bool disjoint = lives[i].offset + rounded(lives[i].bytes) <= lives[j].offset ||
+                      lives[j].offset + rounded(lives[j].bytes) <= lives[i].offset;
+      if (meet && !disjoint && lives[i].bytes && lives[j].bytes)
         fail_msg("values %d and %d of %d overlap", j, i, count);
     }
   }
 }
 
 static size_t most_alive(const mix_lifetime *lives, int count, int steps) {
-  size_t most = 0;
+  size_t peak = 0;
   for (int t = 0; t < steps; t++) {
     size_t alive = 0;
     for (int i = 0; i < count; i++)
       if (lives[i].first <= t && t <= lives[i].last) alive += rounded(lives[i].bytes);
-    if (alive > most) most = alive;
+    if (alive > peak) peak = alive;
   }
-  return most;
+  return peak;
 }
 
 static void random_lifetimes_never_overlap(void **state) {
@@ -61,7 +61,7 @@ static void random_lifetimes_never_overlap(void **state) {
   }
 }
 
-/* Largest first never needs more than the largest two neighbours of a chain. */
+/* Largest first needs at most the memory of the two largest neighbours of a chain. */
 static void a_chain_needs_two_values(void **state) {
   (void)state;
   mix_lifetime lives[50];
@@ -106,9 +106,7 @@ static mix_list *keeps_everything(void *context, mix_list *arguments) {
   return mix_list_of(total, sums[3]);
 }
 
-/* Values of real plans do not overlap either: the same numbers with and without sharing of any kind, compared
- * with each op alone.
- * */
+/* Values of real plans do not overlap either: results equal those of each op alone. */
 static void plans_give_what_single_steps_give(void **state) {
   (void)state;
   double numbers[64], together[2][64], alone[2][64];
@@ -126,8 +124,8 @@ static void plans_give_what_single_steps_give(void **state) {
   assert_memory_equal(together, alone, sizeof alone);
 }
 
-/* h + A B with h made before and not needed again, a sum over rows that is broadcast, a value that is read
- * again later, and a change of width: what may be overwritten, and what may not. */
+/* h + A B where h is not needed again, a row sum that is broadcast, a value that is read again later, and a
+ * change of width: cases for and against overwriting an operand. */
 static mix_list *residuals(void *context, mix_list *arguments) {
   (void)context;
   mix_tensor *x = mix_list_get(arguments, 0), *w = mix_list_get(arguments, 1);
@@ -142,7 +140,7 @@ static mix_list *residuals(void *context, mix_list *arguments) {
                      mix_reduce_sum(kept, MIX_AXES(0), false));
 }
 
-/* Products of the arguments alone, added up: the sum is written over one of them. */
+/* A sum of products of the arguments: the sum is written over one of them. */
 static mix_list *sums_of_products(void *context, mix_list *arguments) {
   (void)context;
   mix_tensor *x = mix_list_get(arguments, 0), *w = mix_list_get(arguments, 1),
@@ -170,7 +168,7 @@ static size_t arena_of(mix_function_body body, const char *device, const char *d
   return report.arena_bytes;
 }
 
-static void results_take_over_the_memory_of_operands_that_end(void **state) {
+static void results_reuse_the_memory_of_dead_operands(void **state) {
   (void)state;
   static const char *const devices[] = {"cpu", "ref"}, *const without[] = {"inplace", "memory_plan,inplace",
                                                                            "inplace,fuse_epilogues,fuse",
@@ -185,7 +183,7 @@ static void results_take_over_the_memory_of_operands_that_end(void **state) {
         assert_memory_equal(numbers, others, sizeof numbers);
       }
       assert_true(shared <= bytes[0] && bytes[0] <= bytes[1]);
-      if (b) assert_int_equal(bytes[0] - shared, 48 * 48 * 4); /* one value less */
+      if (b) assert_int_equal(bytes[0] - shared, 48 * 48 * 4); /* one value fewer */
     }
 }
 
@@ -195,7 +193,7 @@ int main(void) {
       TEST(a_chain_needs_two_values),
       TEST(a_deep_network_shares),
       TEST(plans_give_what_single_steps_give),
-      TEST(results_take_over_the_memory_of_operands_that_end),
+      TEST(results_reuse_the_memory_of_dead_operands),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

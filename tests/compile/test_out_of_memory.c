@@ -1,5 +1,5 @@
-/* Plans whose memory no machine has: an error that names the largest value, nothing lost, and the next call
- * works. (That any single allocation may fail is in test_evaluate.c and test_training_step.c.) */
+/* Plans too large for any machine: an error that names the largest value, no leak, and the next call works.
+ * (test_evaluate.c and test_training_step.c make single allocations fail.) */
 #include "compile/support.h"
 
 #include "base/alloc.h"
@@ -7,9 +7,9 @@
 enum {
   LARGE = 1 << 23,
   WIDE = 1 << 25
-}; /* (LARGE, WIDE) float32 is 2^50 bytes, beyond what the processor can address */
+}; /* (LARGE, WIDE) float32 is 2^50 bytes, beyond the processor's address space */
 
-static void expect_shortage(const char *who, const char *value, const char *maker) {
+static void expect_out_of_memory(const char *who, const char *value, const char *maker) {
   assert_int_equal(mix_error(), MIX_MEMORY_ERROR);
   const char *message = mix_error_message();
   if (!strstr(message, who) || !strstr(message, value) || !strstr(message, maker) ||
@@ -20,7 +20,7 @@ static void expect_shortage(const char *who, const char *value, const char *make
 
 static mix_tensor *column(int64_t n) { return mix_broadcast_to(mix_scalar(1, MIX_FLOAT32), MIX_SHAPE(n, 1)); }
 
-static void a_result_is_refused(void **state) {
+static void a_result(void **state) {
   (void)state;
   size_t bytes = mix_buffer_bytes();
   MIX_SCOPE {
@@ -28,12 +28,12 @@ static void a_result_is_refused(void **state) {
         mix_matmul(column(LARGE), mix_reshape(column(WIDE), MIX_SHAPE(1, WIDE)), false, false);
     no_error();
     assert_null(mix_tensor_data(product));
-    expect_shortage("evaluation", "float32 (8388608, 33554432)", "matmul");
+    expect_out_of_memory("evaluation", "float32 (8388608, 33554432)", "matmul");
   }
   assert_int_equal(mix_buffer_bytes(), bytes);
 }
 
-static void an_intermediate_value_is_refused(void **state) {
+static void an_intermediate_value(void **state) {
   (void)state;
   size_t bytes = mix_buffer_bytes();
   MIX_SCOPE {
@@ -41,12 +41,12 @@ static void an_intermediate_value_is_refused(void **state) {
         mix_matmul(column(LARGE), mix_reshape(column(WIDE), MIX_SHAPE(1, WIDE)), false, false);
     mix_tensor *positions = mix_argmax(product, 1);
     assert_null(mix_tensor_data(positions));
-    expect_shortage("evaluation", "float32 (8388608, 33554432)", "matmul");
+    expect_out_of_memory("evaluation", "float32 (8388608, 33554432)", "matmul");
   }
   assert_int_equal(mix_buffer_bytes(), bytes);
 }
 
-/* total += positions of the largest elements of x x^T, which is made in the arena. */
+/* total += positions of the largest elements of x x^T, which is in the arena. */
 static mix_list *outer(void *context, mix_list *arguments) {
   mix_tensor *x = mix_list_get(arguments, 0);
   mix_tensor *largest = mix_argmax(mix_matmul(x, x, false, true), 1);
@@ -54,7 +54,7 @@ static mix_list *outer(void *context, mix_list *arguments) {
   return mix_list_of(mix_reduce_sum(x, MIX_ALL_AXES, false));
 }
 
-static void a_function_goes_on(void **state) {
+static void a_function_stays_usable(void **state) {
   (void)state;
   mix_variable *total = mix_variable_new(mix_scalar(0, MIX_FLOAT32));
   mix_function *function = mix_function_new(outer, total, .name = "outer");
@@ -67,7 +67,7 @@ static void a_function_goes_on(void **state) {
   for (int i = 0; i < 2; i++) {
     size_t bytes = mix_buffer_bytes();
     assert_null(mix_function_call(function, mix_list_of(many)));
-    expect_shortage("outer", "float32 (8388608, 8388608)", "matmul");
+    expect_out_of_memory("outer", "float32 (8388608, 8388608)", "matmul");
     assert_int_equal(mix_buffer_bytes(), bytes);
     assert_non_null(mix_function_call(function, mix_list_of(few)));
     variable_has(total, 6 + 3 * i);
@@ -80,7 +80,7 @@ static mix_list *spread(void *context, mix_list *arguments) {
   return mix_list_of(mix_broadcast_to(x, MIX_SHAPE(WIDE, mix_tensor_shape(x).dims[0])));
 }
 
-static void a_functions_result_is_refused(void **state) {
+static void a_functions_result(void **state) {
   (void)state;
   mix_function *function = mix_function_new(spread, NULL, .name = "spread");
   mix_tensor *x = mix_fill(MIX_SHAPE(LARGE), 1, MIX_FLOAT32);
@@ -88,7 +88,7 @@ static void a_functions_result_is_refused(void **state) {
   size_t bytes = 0;
   for (int i = 0; i < 3; i++) {
     assert_null(mix_function_call(function, mix_list_of(x)));
-    expect_shortage("spread", "float32 (33554432, 8388608)", "made by");
+    expect_out_of_memory("spread", "float32 (33554432, 8388608)", "made by");
     if (i > 0) assert_int_equal(mix_buffer_bytes(), bytes); /* the plan itself is kept */
     bytes = mix_buffer_bytes();
   }
@@ -96,10 +96,10 @@ static void a_functions_result_is_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(a_result_is_refused),
-      TEST(an_intermediate_value_is_refused),
-      TEST(a_function_goes_on),
-      TEST(a_functions_result_is_refused),
+      TEST(a_result),
+      TEST(an_intermediate_value),
+      TEST(a_function_stays_usable),
+      TEST(a_functions_result),
   };
   return cmocka_run_group_tests_name("compile/out_of_memory", tests, NULL, NULL);
 }

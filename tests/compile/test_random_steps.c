@@ -1,7 +1,6 @@
-/* Random steps over variables of several dtypes, captured and operation by operation: the same bits, whatever
- * the number of threads and whichever passes are switched off. Values end in variables as they are, old ones
- * too, rounded or as they were, under conditions and not; sizes are no multiples of a vector, so that parts
- * of tiles and of packets come up. */
+/* Random steps over variables of several dtypes, captured and op by op: the same bits for any number of
+ * threads and any disabled passes. Variables get values, old values too, rounded or not, conditionally or
+ * not. Sizes are no multiples of a vector, so that partial tiles and packets occur. */
 #include "compile/support.h"
 
 #include "base/philox.h"
@@ -13,7 +12,7 @@ static int below(int n) { return (int)mix_philox_below(53, 11, &position, (uint6
 
 typedef struct model {
   uint64_t seed;
-  bool single; /* evaluate every operation by itself */
+  bool single; /* evaluates every op alone */
   mix_variable *v[VARIABLES];
 } model;
 
@@ -30,7 +29,7 @@ static unary *const unaries[] = {mix_negative,   mix_relu, mix_square, mix_rsqrt
 typedef mix_tensor *binary(mix_tensor *a, mix_tensor *b);
 static binary *const binaries[] = {mix_add, mix_subtract, mix_multiply, mix_maximum};
 
-/* Something of the pool in that dtype. */
+/* A random tensor of the pool, cast to that dtype. */
 static mix_tensor *one_of(mix_tensor **pool, int count, mix_dtype dtype) {
   return mix_cast(pool[below(count)], dtype);
 }
@@ -56,13 +55,13 @@ static mix_list *step(void *context, mix_list *arguments) {
     case 3:
       made = binaries[below(COUNT(binaries))](one_of(pool, count, any), one_of(pool, count, any));
       break;
-    case 4: { /* one row or one number for all */
+    case 4: { /* broadcasts one row or one number */
       mix_tensor *x = one_of(pool, count, floating);
       x = below(2) ? mix_reduce_max(x, MIX_ALL_AXES, false) : mix_reduce_max(x, MIX_AXES(0), true);
       made = unaries[below(COUNT(unaries))](mix_broadcast_to(x, shape));
       break;
     }
-    case 5: { /* a product, and what may join it */
+    case 5: { /* a product and a possible epilogue */
       mix_tensor *x = one_of(pool, count, floating);
       made = unaries[below(COUNT(unaries))](mix_matmul(x, mix_matmul(x, x, true, false), false, false));
       break;
@@ -95,7 +94,7 @@ static model new_model(uint64_t seed, bool single) {
   return m;
 }
 
-/* Equal bits, but that a NaN is a NaN. */
+/* Equal bits, but any NaN equals any NaN. */
 static void same(mix_tensor *a, mix_tensor *b, uint64_t seed, const char *what, int number) {
   assert_int_equal(mix_tensor_dtype(a), mix_tensor_dtype(b));
   const int64_t count = mix_shape_size(mix_tensor_shape(a));

@@ -1,6 +1,6 @@
-/* Updates under a finite test that join the product of their gradient where its operands cannot make it
- * infinite: the same bits on both ways, nothing written on a skipped step, and plans without a second way
- * where there is no large gradient to save. */
+/* Updates under a finite test that are fused with the product of their gradient if its operands prove it
+ * finite: the same bits on both paths, no write on a skipped step, and no second path if there is no large
+ * gradient to save. */
 #include "compile/support.h"
 #include <mixtape/random.h>
 
@@ -42,7 +42,7 @@ static trainer new_trainer(int64_t inputs, int64_t units) {
   };
 }
 
-/* Numbers of about that magnitude, one of them `first` unless that is 0; with `signs` rows that cancel each
+/* Numbers of about that magnitude; one of them is `first` unless that is 0. With `signs`, rows cancel each
  * other. */
 static mix_tensor *rows(int64_t batch, int64_t columns, double magnitude, bool signs, double first) {
   double *numbers = malloc(sizeof *numbers * (size_t)(batch * columns));
@@ -67,9 +67,9 @@ static void same_bytes(const trainer *a, const trainer *b) {
   assert_memory_equal(a->velocity->data, b->velocity->data, a->velocity->bytes);
 }
 
-/* In turns: gradients that the bound proves finite, that only the test does, that are infinite, that are NaN.
- */
-static void check_both_ways(int batch) {
+/* In turn: gradients that the bound proves finite, gradients that only the test proves finite, infinite ones,
+ * NaN. */
+static void check_both_paths(int batch) {
   const double large = sqrt(60000.0 / batch);
   const struct {
     double x, dy, first;
@@ -100,33 +100,33 @@ static void check_both_ways(int batch) {
     }
 }
 
-static void both_ways_give_the_same_bits(void **state) {
+static void both_paths_give_the_same_bits(void **state) {
   (void)state;
   for (int threads = 1; threads <= 3; threads += 2) {
     mix_set_threads(threads);
-    check_both_ways(4);
+    check_both_paths(4);
   }
 }
 
-/* Deep enough for the kernels of tiles and of float16 sums. */
-static void both_ways_give_the_same_bits_however_products_sum(void **state) {
+/* Deep enough for the AMX and float16 kernels. */
+static void both_paths_give_the_same_bits_in_every_accumulation_mode(void **state) {
   (void)state;
   static const char *const sums[] = {"auto", "exact", "blocked"};
   mix_set_threads(2);
   for (int i = 0; i < COUNT(sums); i++) {
     mix_set_accumulate(sums[i]);
-    check_both_ways(64);
+    check_both_paths(64);
   }
   mix_set_accumulate("auto");
 }
 
-static void both_ways_give_the_same_bits_on_the_reference(void **state) {
+static void both_paths_give_the_same_bits_on_the_reference(void **state) {
   (void)state;
   mix_set_device("ref");
-  check_both_ways(2);
+  check_both_paths(2);
 }
 
-/* An inverse scale above 1 could make an infinite number of a finite gradient. */
+/* An inverse scale above 1 could make a finite gradient infinite. */
 static void a_factor_above_1_is_tested(void **state) {
   (void)state;
   trainer t = new_trainer(INPUTS, UNITS);
@@ -139,7 +139,7 @@ static void a_factor_above_1_is_tested(void **state) {
   assert_true(before == ((float *)t.kernel->data)[5]);
 }
 
-/* Two products; their gradients update a kernel each or, added, one. Arguments x, dy, x2, dy2. */
+/* Two products. Their gradients update a kernel each or, added, one kernel. Arguments x, dy, x2, dy2. */
 typedef struct pair {
   trainer t[2];
   bool added;
@@ -172,7 +172,7 @@ static int times_in(const char *text, const char *word) {
   return count;
 }
 
-/* Either gradient may be proved, be finite all the same, or not be finite. */
+/* Either gradient may be proved finite, be finite without proof, or not be finite. */
 static void two_gradients_under_one_test(void **state) {
   (void)state;
   enum { BATCH = 4 };
@@ -206,7 +206,7 @@ static bool speculative_with(trainer t, int64_t batch) {
   return is_speculative(step);
 }
 
-static void only_large_gradients_of_few_examples_that_nobody_else_reads(void **state) {
+static void only_large_gradients_of_few_examples_with_one_reader(void **state) {
   (void)state;
   trainer t = new_trainer(INPUTS, UNITS);
   assert_true(speculative_with(t, 8));
@@ -215,15 +215,15 @@ static void only_large_gradients_of_few_examples_that_nobody_else_reads(void **s
   t.dtype = MIX_FLOAT32; /* no 16-bit test */
   assert_false(speculative_with(t, 8));
   t.dtype = MIX_FLOAT16;
-  assert_false(speculative_with(t, 200)); /* its operands would have to be kept */
+  assert_false(speculative_with(t, 200)); /* its operands would have to stay alive */
   t.returns_gradient = true;
   assert_false(speculative_with(t, 8));
-  t.returns_gradient = false, t.unguarded = true; /* joins its product as it is */
+  t.returns_gradient = false, t.unguarded = true; /* is fused with its product without a second path */
   assert_false(speculative_with(t, 8));
   assert_false(speculative_with(new_trainer(512, 512), 8));
 }
 
-/* Whichever allocation fails: an error, and nothing changed. */
+/* Any failing allocation: an error, and nothing changes. */
 static void failed_allocations(void **state) {
   (void)state;
   mix_set_threads(1);
@@ -246,12 +246,12 @@ static void failed_allocations(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(both_ways_give_the_same_bits),
-      TEST(both_ways_give_the_same_bits_however_products_sum),
-      TEST(both_ways_give_the_same_bits_on_the_reference),
+      TEST(both_paths_give_the_same_bits),
+      TEST(both_paths_give_the_same_bits_in_every_accumulation_mode),
+      TEST(both_paths_give_the_same_bits_on_the_reference),
       TEST(two_gradients_under_one_test),
       TEST(a_factor_above_1_is_tested),
-      TEST(only_large_gradients_of_few_examples_that_nobody_else_reads),
+      TEST(only_large_gradients_of_few_examples_with_one_reader),
       TEST(failed_allocations),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,5 @@
-/* Threads: the same bits for any number of them where nothing is summed, values shared between threads,
- * results let go elsewhere.
- * */
+/* Threads: the same bits for any number of them if nothing is summed, values shared between threads, results
+ * released on another thread. */
 #include "compile/support.h"
 
 #include <pthread.h>
@@ -105,7 +104,7 @@ static void *call_often(void *context) {
   return NULL;
 }
 
-/* Each call either runs, on its own argument, or says that the function is busy. */
+/* Each call either runs on its own argument, or fails because the function is busy. */
 static void a_function_is_shared_between_threads(void **state) {
   (void)state;
   mix_set_threads(1);

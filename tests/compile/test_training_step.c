@@ -1,7 +1,7 @@
-/* A whole training step as one plan: updated in place, skipped without a trace, with static memory. */
+/* A whole training step as one plan: updates in place, skipped steps that change nothing, static memory. */
 #include "compile/trainer.h"
 
-/* The step against the same step op by op. */
+/* The step as a plan against the same step op by op. */
 static void variables_are_updated_in_place(void **state) {
   (void)state;
   trainer t = new_trainer(), eager = new_trainer();
@@ -30,7 +30,7 @@ static void a_skipped_step_writes_no_byte(void **state) {
     mix_function *step = mix_function_new(train_step, &t);
     mix_list *results = mix_function_call(step, mix_list_of(batch(5, 0), labels(5, 0)));
     has_values(mix_list_get(results, 1), true);
-    ((uint32_t *)t.bias->data)[1] = 0x80000000; /* -0: skipping must not turn it into 0 */
+    ((uint32_t *)t.bias->data)[1] = 0x80000000; /* -0: skipping must not change it to 0 */
     bytes before = bytes_of(&t);
     const double bad[] = {INFINITY, -INFINITY, NAN};
     for (int i = 0; i < 3; i++) {
@@ -51,7 +51,7 @@ static void a_skipped_step_writes_no_byte(void **state) {
   }
 }
 
-/* The plan's one error word joins the guard of every variable. */
+/* The plan's error word is part of the guard of every variable. */
 static void a_label_outside_the_classes_changes_nothing(void **state) {
   (void)state;
   for (int device = 0; device < 2; device++) {
@@ -73,8 +73,8 @@ static void a_label_outside_the_classes_changes_nothing(void **state) {
   }
 }
 
-/* Callers that release their results: neither buffers nor handles are allocated, and the arena is shared by
- * all signatures. */
+/* A caller that releases its results: no buffer or handle is allocated again, and all signatures share the
+ * arena. */
 static void the_steady_state_allocates_nothing(void **state) {
   (void)state;
   trainer t = new_trainer();
@@ -90,8 +90,7 @@ static void the_steady_state_allocates_nothing(void **state) {
   no_error();
   assert_int_equal(mix_buffer_bytes(), bytes);
 #if defined(__SANITIZE_ADDRESS__)
-  assert_int_equal(made,
-                   10 * 5); /* a list, two nodes, two tensors: under the sanitizer handles are not recycled */
+  assert_int_equal(made, 10 * 5); /* a list, two nodes, two tensors: the sanitizer disables recycling */
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
   assert_int_equal(made, 10 * 5);
@@ -116,11 +115,11 @@ static void several_signatures_share_the_arena(void **state) {
   mix_function_report(step, &small, sizeof small);
   size_t second = mix_buffer_bytes() - bytes - first;
   assert_true(small.arena_bytes <= large.arena_bytes);
-  assert_true(first >= second + large.arena_bytes - 64); /* the second plan brought no arena of its own */
+  assert_true(first >= second + large.arena_bytes - 64); /* the second plan has no arena of its own */
 }
 
-/* Whichever allocation of capture, compilation and run fails: an error, nothing changed, nothing lost, and
- * the next call works. */
+/* Any failing allocation of capture, compilation and run: an error, nothing changes, nothing leaks, and the
+ * next call works. */
 static void failed_allocations(void **state) {
   (void)state;
   mix_set_threads(1);

@@ -1,4 +1,5 @@
-/* What the tests of data/ share: a folder of their own, files of given bytes, and archives put together byte by byte. */
+/* Shared by the tests of data/: a temporary folder, files with given bytes, and archives built byte by
+ * byte. */
 #ifndef TESTS_DATA_SUPPORT_H
 #define TESTS_DATA_SUPPORT_H
 
@@ -20,7 +21,7 @@
 
 #include "support/folder.h"
 
-/* The teardown: of the folder, and of what the library keeps. */
+/* Teardown of the folder and of the library's caches. */
 static inline int data_end(void **state) {
   mix_error_clear();
   mix_shutdown();
@@ -28,7 +29,7 @@ static inline int data_end(void **state) {
 }
 #define FOLDER_TEST(test) cmocka_unit_test_setup_teardown(test, folder_begin, data_end)
 
-/* Files in the folder. */
+/* The number of files in the folder. */
 static inline int folder_count(void) {
   DIR *directory = opendir(test_folder);
   int count = -2; /* . and .. */
@@ -44,7 +45,7 @@ static inline void write_file(const char *path, const void *data, size_t size) {
   assert_int_equal(fclose(file), 0);
 }
 
-/* The whole file; `*size` bytes, in memory that the next call uses again. */
+/* The whole file; `*size` bytes, in memory that the next call reuses. */
 static inline const unsigned char *read_file(const char *path, size_t *size) {
   static unsigned char data[1 << 16];
   FILE *file = fopen(path, "rb");
@@ -54,7 +55,7 @@ static inline const unsigned char *read_file(const char *path, size_t *size) {
   return data;
 }
 
-/* The pending error is of that kind and its message holds `part` (NULL: any). */
+/* Expects a pending error of that kind whose message contains `part` (NULL: any). */
 static inline void assert_failed(mix_status status, const char *part) {
   char message[2048];
   mix_status got = mix_error_take(message, sizeof message);
@@ -64,7 +65,7 @@ static inline void assert_failed(mix_status status, const char *part) {
   if (part) assert_non_null(strstr(message, part));
 }
 
-/* Bytes that are put together piece by piece. */
+/* A growing array of bytes. */
 typedef struct bytes {
   unsigned char data[1 << 14];
   size_t size;
@@ -94,15 +95,19 @@ static inline void put_npy(bytes *b, int version, const char *dictionary, const 
   put(b, elements, size);
 }
 
-/* A zip archive as Python's zipfile lays it out, one member at a time: local headers first, put_zip_end writes the directory. */
+/* A zip archive as Python's zipfile writes it, one member at a time: local headers first; put_zip_end writes
+ * the directory. */
 typedef struct zip_writer {
   bytes file, directory;
   int count;
 } zip_writer;
 
-/* Deflates (raw, as zip wants it) into `to`. */
-static inline size_t deflated(const void *data, size_t size, void *to, size_t most) {
-  z_stream stream = {.next_in = (Bytef *)(uintptr_t)data, .avail_in = (uInt)size, .next_out = to, .avail_out = (uInt)most};
+/* Deflates into `to`, raw as in a zip. */
+static inline size_t deflated(const void *data, size_t size, void *to, size_t capacity) {
+  z_stream stream = {.next_in = (Bytef *)(uintptr_t)data,
+                     .avail_in = (uInt)size,
+                     .next_out = to,
+                     .avail_out = (uInt)capacity};
   assert_int_equal(deflateInit2(&stream, 6, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY), Z_OK);
   assert_int_equal(deflate(&stream, Z_FINISH), Z_STREAM_END);
   size_t made = stream.total_out;
@@ -110,8 +115,9 @@ static inline size_t deflated(const void *data, size_t size, void *to, size_t mo
   return made;
 }
 
-/* `declared` is the size that the headers state (numpy's own files: size). */
-static inline void put_member(zip_writer *zip, const char *name, const void *data, size_t size, int compressed, size_t declared) {
+/* `declared` is the size in the headers (numpy's own files: size). */
+static inline void put_member(zip_writer *zip, const char *name, const void *data, size_t size,
+                              int compressed, size_t declared) {
   static unsigned char packed[1 << 13];
   uint32_t checksum = (uint32_t)crc32(0, data, (uInt)size);
   size_t packed_size = size;
@@ -121,26 +127,26 @@ static inline void put_member(zip_writer *zip, const char *name, const void *dat
   }
   size_t offset = zip->file.size;
   bytes fields = {.size = 0};
-  put_little(&fields, 20, 2);             /* version needed */
-  put_little(&fields, 0, 2);              /* flags */
+  put_little(&fields, 20, 2); /* version needed */
+  put_little(&fields, 0, 2);  /* flags */
   put_little(&fields, compressed ? 8 : 0, 2);
-  put_little(&fields, 0, 2);              /* time */
-  put_little(&fields, 0x21, 2);           /* date: 1980-01-01 */
+  put_little(&fields, 0, 2);    /* time */
+  put_little(&fields, 0x21, 2); /* date: 1980-01-01 */
   put_little(&fields, checksum, 4);
   put_little(&fields, packed_size, 4);
   put_little(&fields, declared, 4);
   put_little(&fields, strlen(name), 2);
-  put_little(&fields, 0, 2);              /* extra */
+  put_little(&fields, 0, 2); /* extra */
   put(&zip->file, "PK\3\4", 4);
   put(&zip->file, fields.data, fields.size);
   put(&zip->file, name, strlen(name));
   put(&zip->file, data, packed_size);
   put(&zip->directory, "PK\1\2\24\0", 6); /* made by version 20 */
   put(&zip->directory, fields.data, fields.size);
-  put_little(&zip->directory, 0, 2);      /* comment */
-  put_little(&zip->directory, 0, 2);      /* disk */
-  put_little(&zip->directory, 0, 2);      /* internal attributes */
-  put_little(&zip->directory, 0, 4);      /* external attributes */
+  put_little(&zip->directory, 0, 2); /* comment */
+  put_little(&zip->directory, 0, 2); /* disk */
+  put_little(&zip->directory, 0, 2); /* internal attributes */
+  put_little(&zip->directory, 0, 4); /* external attributes */
   put_little(&zip->directory, offset, 4);
   put(&zip->directory, name, strlen(name));
   zip->count++;

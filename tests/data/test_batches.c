@@ -48,7 +48,7 @@ static void assert_failed(mix_status status, const char *part) {
   assert_non_null(strstr(message, part));
 }
 
-/* All rows of an epoch in their order, checking that x goes with y; their number. */
+/* Checks that x matches y in every row of an epoch. Fills `rows` in their order and returns the count. */
 static int64_t epoch(mix_batches *batches, int64_t rows[N]) {
   int64_t count = 0;
   for (int64_t i = 0; i < mix_batches_count(batches); i++) {
@@ -80,7 +80,7 @@ static void Y03_a_hundred_rows_make_four_batches_of_32(void **state) {
   for (int i = 0; i < N; i++) assert_int_equal(rows[i], i);
 }
 
-/* The split of 60,000 at 48,000 in batches of 8,192, by its sizes: 6 and 2 steps. */
+/* 60,000 rows split at 48,000 in batches of 8,192: 6 and 2 steps. */
 static void Y04_sizes_of_the_guide(void **state) {
   (void)state;
   static int8_t bytes[60000];
@@ -128,7 +128,7 @@ static void orders_are_functions_of_seed_and_epoch(void **state) {
     assert_memory_not_equal(first, other, sizeof first);
   }
   assert_true(
-      mix_batches_begin(batches, MIX_ORDER_ROWS, 1, 0)); /* after other epochs: again the first order */
+      mix_batches_begin(batches, MIX_ORDER_ROWS, 1, 0)); /* after other epochs: the first order again */
   epoch(batches, other);
   assert_memory_equal(first, other, sizeof first);
 }
@@ -145,11 +145,11 @@ static void whole_batches_keep_their_rows(void **state) {
     assert_int_equal(rows[i] / 9, rows[i - i % 9] / 9);
     moved = moved || rows[i] != i;
   }
-  assert_int_equal(rows[99], 99); /* the short one stays last */
+  assert_int_equal(rows[99], 99); /* the short batch stays last */
   assert_true(moved);
 }
 
-static void memory_is_used_again_unless_someone_holds_it(void **state) {
+static void memory_is_reused_unless_retained(void **state) {
   (void)state;
   mix_batches *batches = mix_batches_new(3, arrays, 0, -1, 32, "fit");
   assert_true(mix_batches_begin(batches, MIX_ORDER_ROWS, 1, 0));
@@ -165,7 +165,7 @@ static void memory_is_used_again_unless_someone_holds_it(void **state) {
   mix_release(kept);
 }
 
-static void rows_in_the_order_kept_are_read_where_they_lie(void **state) {
+static void ordered_rows_are_read_in_place(void **state) {
   (void)state;
   mix_batches *batches = mix_batches_new(3, arrays, 0, -1, 32, "evaluate");
   const char *memory = mix_tensor_data(arrays[0]);
@@ -175,7 +175,7 @@ static void rows_in_the_order_kept_are_read_where_they_lie(void **state) {
   assert_ptr_not_equal(mix_tensor_data(mix_list_get(mix_batches_get(batches, 1), 0)), memory + 32 * 8);
 }
 
-/* Kernels expect values to begin at a multiple of 64 bytes; 9 rows of x are 72. */
+/* Kernels expect values aligned to 64 bytes; 9 rows of x are 72. */
 static void rows_that_begin_elsewhere_are_copied(void **state) {
   (void)state;
   mix_batches *batches = mix_batches_new(3, arrays, 0, -1, 9, "evaluate");
@@ -199,12 +199,12 @@ static void batches_outlive_their_arrays(void **state) {
   mix_release(kept);
 }
 
-/* A variable's value is copied: the batch keeps it while the variable gets another. */
+/* A variable's value is copied: the batch keeps it when the variable is assigned. */
 static void batches_keep_their_values(void **state) {
   (void)state;
   mix_variable *variable = mix_variable_new(arrays[0], .name = "data");
   mix_tensor *value = mix_variable_true_value(variable);
-  for (int shared = 0; shared < 2; shared++) { /* then of the value that was, which is nobody's */
+  for (int shared = 0; shared < 2; shared++) { /* the second time `value` is the old value */
     mix_list *batch = mix_batches_get(mix_batches_new(1, &value, 0, -1, 32, "evaluate"), 1);
     assert_non_null(batch);
     mix_variable_assign(variable, mix_zeros_like(arrays[0]));
@@ -217,8 +217,7 @@ static void batches_keep_their_values(void **state) {
 static int releases;
 static void count_release(void *data) { (void)data, releases++; }
 
-/* Memory of the caller's is read where it lies, if it lies right, and given back when the last batch has
- * gone. */
+/* The caller's memory is read in place if it is aligned, and given back with the last batch. */
 static void batches_of_wrapped_memory(void **state) {
   (void)state;
   static _Alignas(64) char memory[sizeof x + 64];
@@ -312,8 +311,8 @@ int main(void) {
       TEST(a_part_of_the_rows),
       TEST(orders_are_functions_of_seed_and_epoch),
       TEST(whole_batches_keep_their_rows),
-      TEST(memory_is_used_again_unless_someone_holds_it),
-      TEST(rows_in_the_order_kept_are_read_where_they_lie),
+      TEST(memory_is_reused_unless_retained),
+      TEST(ordered_rows_are_read_in_place),
       TEST(rows_that_begin_elsewhere_are_copied),
       TEST(batches_outlive_their_arrays),
       TEST(batches_keep_their_values),

@@ -1,4 +1,4 @@
-/* Data sets: what each step gives, in what order, and what it says of its length. */
+/* Data sets: the elements of each step, their order, and the cardinality. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -29,18 +29,18 @@ static void assert_failed(mix_status status, const char *part) {
   assert_non_null(strstr(message, part));
 }
 
-/* The int64 elements of a pass, batches in brackets: "0 1 2" or "[0 1][2]"; at most `most` elements, then
+/* The int64 elements of a pass, batches in brackets: "0 1 2" or "[0 1][2]"; at most `limit` elements, then
  * "...". */
-static const char *elements(mix_dataset *dataset, int most) {
+static const char *elements(mix_dataset *dataset, int limit) {
   static char texts[2][4000];
-  static int turn;
-  char *text = texts[turn = !turn], *at = text;
+  static int next;
+  char *text = texts[next = !next], *at = text;
   *at = 0;
   mix_iterator *iterator = mix_dataset_iterate(dataset);
   if (mix_error()) print_message("%s\n", mix_error_message());
   assert_non_null(iterator);
   for (mix_list *element; (element = mix_iterator_next(iterator));) {
-    if (most-- == 0) {
+    if (limit-- == 0) {
       strcpy(at, "...");
       return text;
     }
@@ -65,7 +65,7 @@ static const char *elements(mix_dataset *dataset, int most) {
 
 static mix_dataset *range(int64_t stop) { return mix_dataset_range(0, stop, 1); }
 
-/* The same numbers by a way that has no rows: elements are tensors of their own. */
+/* The same numbers without rows: each element is a tensor of its own. */
 static mix_list *number(void *context, int64_t index) {
   return index < *(int64_t *)context ? mix_list_of(mix_tensor_from(&index, MIX_INT64, MIX_SCALAR)) : NULL;
 }
@@ -101,7 +101,7 @@ static void Y06_repeat_then_batch_crosses_the_rounds(void **state) {
     assert_string_equal(elements(mix_dataset_repeat(from(3), -1), 7), "0 1 2 0 1 2 0...");
     assert_string_equal(elements(mix_dataset_repeat(from(3), 0), 7), "");
     assert_string_equal(elements(mix_dataset_repeat(mix_dataset_take(from(3), 0), -1), 7),
-                        ""); /* nothing for ever is nothing */
+                        ""); /* an empty set repeated forever is empty */
   }
 }
 
@@ -174,7 +174,7 @@ static void cardinality_is_known_where_it_can_be(void **state) {
     assert_int_equal(mix_dataset_cardinality(cases[i].dataset), cases[i].cardinality);
 }
 
-/* Every pass is a permutation; element e cannot come before place e - (buffer - 1), since it enters the
+/* Every pass is a permutation. Element e cannot come before position e - (buffer - 1), because it enters the
  * buffer only then. */
 static void shuffles_are_permutations_within_their_window(void **state) {
   (void)state;
@@ -193,9 +193,9 @@ static void shuffles_are_permutations_within_their_window(void **state) {
   }
 }
 
-/* All 24 orders of four elements come about equally often: 4,800 passes, 200 of each expected. The sum of (n
- * - 200)^2 / 200 has the chi-squared distribution of 23 degrees of freedom, which exceeds 49.7 once in a
- * thousand seeds; this seed is fixed. */
+/* All 24 orders of four elements are about equally frequent: 4,800 passes, 200 of each expected. The sum of
+ * (n - 200)^2 / 200 has the chi-squared distribution with 23 degrees of freedom, which exceeds 49.7 for one
+ * seed in a thousand; this seed is fixed. */
 static void a_full_shuffle_is_uniform(void **state) {
   (void)state;
   int counts[4 * 4 * 4 * 4] = {0}, orders = 0;
@@ -237,8 +237,8 @@ static void orders_change_from_pass_to_pass_and_repeat_with_the_seed(void **stat
   const char *second = strchr(rounds + 1, '[');
   assert_true(strncmp(rounds, second, strlen(second)) != 0);
   assert_int_equal(strlen(rounds), 2 * strlen(second));
-  /* without a seed it comes from the process's: two data sets differ, and mix_set_seed repeats them;
-   * MIX_INT_ZERO is seed 0 itself */
+  /* Without a seed it comes from the process's generator: two data sets differ, and mix_set_seed repeats
+   * them. MIX_INT_ZERO is seed 0 itself. */
   char unseeded[3][100];
   mix_set_seed(1);
   strcpy(unseeded[0], elements(mix_dataset_shuffle(range(10), 10), 99));
@@ -303,7 +303,7 @@ static void batches_of_batches_are_stacked(void **state) {
   assert_string_equal(elements(mix_dataset_shuffle(mix_dataset_batch(range(5), 2), 1), 9), "[0 1][2 3][4]");
 }
 
-/* An element belongs to its iterator: its memory serves again, unless someone holds it. */
+/* An element belongs to its iterator: its memory is reused unless something retains it. */
 static void elements_belong_to_the_iterator(void **state) {
   (void)state;
   mix_iterator *iterator = mix_dataset_iterate(mix_dataset_batch(range(100), 10));
@@ -317,7 +317,7 @@ static void elements_belong_to_the_iterator(void **state) {
   assert_ptr_not_equal(mix_tensor_data(mix_list_get(batch, 0)), memory);
   for (int64_t i = 0; i < 10; i++) assert_int_equal(((const int64_t *)mix_tensor_data(kept))[i], 10 + i);
   mix_release(kept);
-  mix_scope *scope = mix_scope_begin(); /* nor does it belong to a scope that the caller has open */
+  mix_scope *scope = mix_scope_begin(); /* nor does it belong to the caller's open scope */
   batch = mix_iterator_next(iterator);
   mix_scope_end(scope);
   assert_int_equal(((const int64_t *)mix_tensor_data(mix_list_get(batch, 0)))[0], 30);
@@ -350,7 +350,7 @@ static mix_list *uneven(void *context, int64_t index) {
   return mix_list_of((void *)NULL);
 }
 
-static void generators_give_fail_and_go(void **state) {
+static void generators_yield_fail_and_are_released(void **state) {
   (void)state;
   int one = 1;
   released = 0;
@@ -450,7 +450,7 @@ int main(void) {
       TEST(batches_of_batches_are_stacked),
       TEST(elements_belong_to_the_iterator),
       TEST(passes_do_not_disturb_each_other),
-      TEST(generators_give_fail_and_go),
+      TEST(generators_yield_fail_and_are_released),
       TEST(wrong_arguments_are_errors),
       TEST(allocation_failures_are_errors),
   };

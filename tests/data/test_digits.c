@@ -1,4 +1,4 @@
-/* The built-in digits: repeatable, balanced, and such that a classifier has something to learn. */
+/* The built-in digits: reproducible, balanced, and learnable but not trivially. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -19,9 +19,8 @@ static int end(void **state) {
   return 0;
 }
 
-/* FNV-1a of the first 200 training images and 50 test images of the standard set with their labels: they are
- * the same on every machine, whatever the compiler, and changing them changes every recorded result that used
- * them. */
+/* FNV-1a of the first 200 training images and 50 test images of the standard set with their labels. They are
+ * the same on every machine and compiler; a change invalidates every recorded result that used them. */
 #define STANDARD_HASH UINT64_C(4655057793145556832)
 static void the_standard_set_never_changes(void **state) {
   (void)state;
@@ -104,9 +103,9 @@ static void wrong_numbers_are_errors(void **state) {
 }
 
 /* Logistic regression, 6 passes of plain gradient descent over 3,000 images. On 1,000 others it was right 968
- * times, and the nearest class mean 872 times (on MNIST these two come to 0.92 and 0.82). The bounds are
- * three times the deviation of such counts, sqrt(1000 p (1 - p)) = 6 and 11, away: less would mean digits
- * that cannot be told apart, more that nothing is left to learn. */
+ * times, and the nearest class mean 872 times (on MNIST these are 0.92 and 0.82). The bounds are three
+ * standard deviations of such counts, sqrt(1000 p (1 - p)) = 6 and 11. Lower means that digits cannot be
+ * distinguished, higher that the task is trivial. */
 enum { TRAIN = 3000, TEST = 1000, PIXELS = MIX_DIGIT_PIXELS };
 static float weights[10][PIXELS + 1];
 

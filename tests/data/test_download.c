@@ -1,4 +1,4 @@
-/* Downloads: what is checked, and what is refused. No network: the files come from file:// addresses. */
+/* Downloads: checksums and errors. No network: the files come from file:// addresses. */
 #include "data/support.h"
 
 #include "base/alloc.h"
@@ -18,7 +18,7 @@ static void *fetch(const char *name, const char *sha256, size_t limit, bool loca
   return mix_download(&request, size, reason, sizeof reason);
 }
 
-/* Where libcurl is not installed the other tests say nothing. */
+/* Without libcurl the other tests do nothing. */
 static bool available(void) {
   size_t size;
   mix_free(fetch("none", ABC_SHA256, 10, true, &size));
@@ -38,7 +38,7 @@ static void content_of_the_right_checksum_is_given(void **state) {
   mix_free(data);
 }
 
-static void all_else_is_refused_with_a_reason(void **state) {
+static void everything_else_is_an_error(void **state) {
   (void)state;
   if (!available()) skip();
   size_t size;
@@ -55,7 +55,7 @@ static void all_else_is_refused_with_a_reason(void **state) {
   assert_non_null(strstr(reason, "empty"));
   assert_null(fetch("absent", ABC_SHA256, 3, true, &size));
   assert_true(*reason);
-  assert_null(fetch("abc", ABC_SHA256, 3, false, &size)); /* https alone */
+  assert_null(fetch("abc", ABC_SHA256, 3, false, &size)); /* https only */
   assert_true(*reason);
   const mix_download_request plain = {
       .url = "http://localhost:1/mnist.npz", .sha256 = ABC_SHA256, .limit = 3};
@@ -67,7 +67,7 @@ static void all_else_is_refused_with_a_reason(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       FOLDER_TEST(content_of_the_right_checksum_is_given),
-      FOLDER_TEST(all_else_is_refused_with_a_reason),
+      FOLDER_TEST(everything_else_is_an_error),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Where MNIST is looked for, what is made of it, and what is said where it is not found. */
+/* MNIST: where it is searched, how it is read, and the error if it is not found. */
 #include "formats/idx_bytes.h"
 
 #include <mixtape/arrays.h>
@@ -59,11 +59,11 @@ static void assert_set(const mix_mnist *mnist, int seed, const char *source) {
   const float *x = mix_tensor_data(mnist->x_train);
   const int64_t *y = mix_tensor_data(mnist->y_train);
   for (int i = 0; i < 72; i++)
-    assert_true(x[i] == (float)((seed + i) % 256) / 255.0f); /* the very division of the guide */
+    assert_true(x[i] == (float)((seed + i) % 256) / 255.0f); /* the guide's own division */
   for (int i = 0; i < 12; i++) assert_int_equal(y[i], i % 10);
 }
 
-/* Each place in turn gets another set; the first place that has one serves. */
+/* Each folder in turn gets a data set; the first folder with one is used. */
 static void places_are_searched_in_order(void **state) {
   (void)state;
   make_folder("home");
@@ -78,7 +78,7 @@ static void places_are_searched_in_order(void **state) {
   assert_set(&mnist, 1, "home/.keras/datasets/mnist.npz");
   setenv("KERAS_HOME", in_folder("keras"), 1);
   setenv("MIXTAPE_DATA_DIR", in_folder("data"), 1);
-  mnist = mix_mnist_load(); /* both are empty: the last place still serves */
+  mnist = mix_mnist_load(); /* both are empty: the last folder is used */
   assert_set(&mnist, 1, "home/.keras/datasets/mnist.npz");
   write_npz(in_folder("keras/datasets/mnist.npz"), 2);
   mnist = mix_mnist_load();
@@ -115,7 +115,7 @@ static void bytes_stay_bytes(void **state) {
   for (int i = 0; i < 30; i++) assert_int_equal(x[i], 9 + i);
 }
 
-static void nothing_found_says_what_was_tried(void **state) {
+static void a_missing_set_lists_the_searched_folders(void **state) {
   (void)state;
   setenv("MIXTAPE_DATA_DIR", in_folder("nowhere"), 1);
   mix_mnist mnist = mix_mnist_load();
@@ -131,7 +131,7 @@ static void nothing_found_says_what_was_tried(void **state) {
   }
 }
 
-/* What is found but damaged is an error, not passed over in favour of the next place. */
+/* A damaged data set is an error; the search does not continue. */
 static void damaged_sets_are_errors(void **state) {
   (void)state;
   make_folder("data");
@@ -199,7 +199,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       CLEAN_TEST(places_are_searched_in_order),
       CLEAN_TEST(bytes_stay_bytes),
-      CLEAN_TEST(nothing_found_says_what_was_tried),
+      CLEAN_TEST(a_missing_set_lists_the_searched_folders),
       CLEAN_TEST(damaged_sets_are_errors),
       {"the_real_files", the_real_files, NULL, NULL, given ? real : NULL},
   };

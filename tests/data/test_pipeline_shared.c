@@ -1,5 +1,5 @@
-/* What the functions of a parallel map have in common: tensors still to be computed, variables. Run under
- * ThreadSanitizer too. */
+/* State that the functions of a parallel map share: lazy tensors and variables. Also runs under
+ * ThreadSanitizer. */
 #include "data/pipeline_support.h"
 
 #include <mixtape/ops.h>
@@ -18,7 +18,7 @@ typedef struct shared {
   atomic_int arrived;
 } shared;
 
-/* The first ones wait for each other, awake and not for long, so that they do what follows at once. */
+/* The first calls wait for each other by spinning, so that they do what follows at the same time. */
 static void together(shared *s) {
   atomic_fetch_add(&s->arrived, 1);
   for (int tries = 0; tries < 5000 && atomic_load(&s->arrived) < THREADS; tries++) sched_yield();
@@ -29,7 +29,7 @@ static mix_dataset *mapped(shared *s, mix_dataset_function function) {
   return mix_dataset_map(range(ELEMENTS), function, .context = s, .num_parallel_calls = THREADS);
 }
 
-/* 49, by way of many nodes. */
+/* 49, through many nodes. */
 static mix_tensor *chain(void) {
   mix_tensor *one = integer(1), *y = mix_multiply(integer(3), integer(3));
   for (int i = 0; i < 40; i++) y = mix_add(mix_multiply(y, one), one);
@@ -52,7 +52,7 @@ static mix_list *read_item(void *context, mix_list *element) {
   return mix_list_of(integer(value_of(element, 0) + (int64_t)mix_tensor_item(s->lazy)));
 }
 
-static void functions_share_what_is_still_to_be_computed(void **state) {
+static void functions_share_lazy_tensors(void **state) {
   (void)state;
   mix_set_threads(1);
   for (int round = 0; round < ROUNDS; round++)
@@ -74,7 +74,7 @@ static mix_list *times_variable(void *context, mix_list *element) {
   return mix_list_of(mix_multiply(mix_list_get(element, 0), value), value);
 }
 
-/* And what was kept of it stays as it was. */
+/* And the retained part stays as it was. */
 static void functions_read_a_variable(void **state) {
   (void)state;
   mix_set_threads(1);
@@ -121,7 +121,7 @@ static int by_size(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* As many different numbers as one thread draws, the same ones. */
+/* Several threads draw as many different numbers as one thread, and the same ones. */
 static void functions_draw_from_one_generator(void **state) {
   (void)state;
   mix_set_threads(1);
@@ -142,8 +142,8 @@ static void functions_draw_from_one_generator(void **state) {
     }
 }
 
-/* A data set of a variable's value is that of the moment when it was made, copied while others assign or not.
- */
+/* A data set of a variable's value has the value at its creation, copied while other threads assign or
+ * not. */
 static void batches_of_a_variable_see_no_assignment(void **state) {
   (void)state;
   for (int round = 0; round < ROUNDS; round++)
@@ -173,7 +173,7 @@ static void batches_of_a_variable_see_no_assignment(void **state) {
 int main(void) {
 #define TEST(test) cmocka_unit_test_teardown(test, end)
   const struct CMUnitTest tests[] = {
-      TEST(functions_share_what_is_still_to_be_computed),
+      TEST(functions_share_lazy_tensors),
       TEST(functions_read_a_variable),
       TEST(functions_change_a_variable),
       TEST(functions_draw_from_one_generator),

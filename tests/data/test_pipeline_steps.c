@@ -1,4 +1,4 @@
-/* The steps that need no threads: order, values and length of each, as tf.data has them. */
+/* Pipeline steps without threads: order, values and cardinality of each, as in tf.data. */
 #include "data/pipeline_support.h"
 
 #include <mixtape/ops.h>
@@ -16,7 +16,7 @@ static mix_list *square(void *context, mix_list *element) {
 static mix_list *lazily_doubled(void *context, mix_list *element) {
   (void)context;
   mix_tensor *x = mix_list_get(element, 0);
-  return mix_list_of(x, mix_add(x, x)); /* not computed yet */
+  return mix_list_of(x, mix_add(x, x)); /* lazy */
 }
 static mix_list *same(void *context, mix_list *element) {
   (void)context;
@@ -42,12 +42,12 @@ static void map_applies_the_function_to_each_element(void **state) {
                    MIX_INFINITE);
 }
 
-/* What a function keeps of an element stays what it was, although the memory of rows serves again. */
+/* Tensors that a function retains keep their values, although the memory of rows is reused. */
 static mix_list *keep(void *context, mix_list *element) {
   mix_list_append(context, mix_list_get(element, 0));
   return mix_list_of(integer(0));
 }
-static void a_function_may_keep_what_it_got(void **state) {
+static void a_function_may_retain_its_element(void **state) {
   (void)state;
   mix_list *kept = mix_list_new(0, NULL);
   assert_string_equal(elements(mix_dataset_map(range(4), keep, .context = kept), 9), "0 0 0 0");
@@ -147,7 +147,7 @@ static void zip_ends_with_the_shortest(void **state) {
                    MIX_UNKNOWN_CARDINALITY);
 }
 
-static void concatenate_goes_on_with_the_second(void **state) {
+static void concatenate_continues_with_the_second(void **state) {
   (void)state;
   FOR_EACH_SOURCE(from) {
     mix_dataset *both = mix_dataset_concatenate(from(2), mix_dataset_range(7, 10, 1));
@@ -156,7 +156,7 @@ static void concatenate_goes_on_with_the_second(void **state) {
     assert_string_equal(elements(mix_dataset_batch(both, 3), 9), "[0 1 7] [8 9]");
     assert_string_equal(elements(mix_dataset_concatenate(from(0), from(2)), 9), "0 1");
     assert_string_equal(elements(mix_dataset_concatenate(from(2), from(0)), 9), "0 1");
-    mix_dataset *one = from(4); /* with itself, in another order: the rows are the same ones */
+    mix_dataset *one = from(4); /* with itself, in another order: the same rows */
     assert_string_equal(
         elements(mix_dataset_concatenate(mix_dataset_skip(one, 2), mix_dataset_take(one, 2)), 9), "2 3 0 1");
     assert_int_equal(mix_dataset_cardinality(both), 5);
@@ -176,7 +176,7 @@ static void concatenate_goes_on_with_the_second(void **state) {
   FAILS(mix_iterator_next(iterator), MIX_TYPE_ERROR, "float32");
 }
 
-/* The first expectation is the example of tf.data's own documentation of interleave. */
+/* The first expectation is the example of tf.data's documentation of interleave. */
 static void interleave_takes_turns(void **state) {
   (void)state;
   mix_dataset *numbers_1_to_5 = mix_dataset_range(1, 6, 1);
@@ -206,7 +206,7 @@ static mix_dataset *no_dataset(void *context, mix_list *element) {
   (void)element;
   return context;
 }
-static void interleave_says_what_it_got(void **state) {
+static void interleave_reports_a_wrong_result(void **state) {
   (void)state;
   FAILS(mix_iterator_next(mix_dataset_iterate(mix_dataset_interleave(range(3), no_dataset))), MIX_TYPE_ERROR,
         "dataset_interleave");
@@ -312,7 +312,7 @@ static void a_round_without_elements_is_one_of_the_count(void **state) {
   assert_string_equal(elements(mix_dataset_repeat(range(0), INT64_MAX), 9), ""); /* it is known to be empty */
 }
 
-/* Five numbers, wound back at their end: asked once more, it begins anew. */
+/* Five numbers, restarted at their end: one more read after the end would begin again. */
 static mix_list *rewinding(void *context, int64_t index) {
   int64_t *next = context;
   (void)index;
@@ -324,7 +324,7 @@ static mix_dataset *several(void *context, mix_list *element) {
   (void)context;
   return mix_dataset_from_element(element);
 }
-static void what_has_ended_is_not_asked_again(void **state) {
+static void an_ended_source_is_not_read_again(void **state) {
   (void)state;
   int64_t next = 0;
   mix_dataset *five = mix_dataset_from_generator(rewinding, .context = &next);
@@ -348,7 +348,7 @@ static void what_has_ended_is_not_asked_again(void **state) {
                       "[0 1 2 3] [4 0 1 2] [3 4]");
 }
 
-/* A list is its receiver's own, though several hold the tensors. */
+/* Each receiver has a list of its own, although several hold the tensors. */
 static mix_list *appended(void *context, mix_list *element) {
   (void)context;
   mix_list_append(element, integer(9));
@@ -363,7 +363,7 @@ static mix_dataset *appends_once(void *context, mix_list *element) {
   mix_list_append(element, integer(9));
   return mix_dataset_from_element(element);
 }
-static void what_receives_an_element_may_append_to_it(void **state) {
+static void receivers_may_append_to_an_element(void **state) {
   (void)state;
   mix_dataset *one = mix_dataset_repeat(mix_dataset_from_tensor(integer(1)), 3);
   assert_string_equal(elements(mix_dataset_map(one, appended), 9), "1:9 1:9 1:9");
@@ -413,7 +413,7 @@ static void windows_slide_over_the_input(void **state) {
                          mix_dataset_window(from(9), 3, .shift = 2, .stride = 2, .drop_remainder = true)),
                      3);
     assert_int_equal(mix_dataset_cardinality(mix_dataset_window(from(2), 3, .drop_remainder = true)), 0);
-    /* Of unknown length, and for ever. */
+    /* Of unknown length, and infinite. */
     mix_dataset *odd =
         mix_dataset_window(mix_dataset_filter(from(9), is_odd), 3, .shift = 1, .drop_remainder = true);
     assert_int_equal(mix_dataset_cardinality(odd), MIX_UNKNOWN_CARDINALITY);
@@ -449,8 +449,8 @@ static void padded_batch_pads_to_the_largest(void **state) {
         MIX_VALUE_ERROR, "2 dimensions");
 }
 
-/* Every element of shape (a, b, c) up to (3, 3, 3), padded by -1 in float16: compared with the rule itself.
- */
+/* Every element of shape (a, b, c) up to (3, 3, 3), padded by -1 in float16, compared with a direct
+ * computation. */
 static mix_list *block(void *context, mix_list *element) {
   (void)context;
   int64_t n = value_of(element, 0), a = n / 9 + 1, b = n / 3 % 3 + 1, c = n % 3 + 1;
@@ -487,7 +487,7 @@ static void cache_replays_the_first_whole_pass(void **state) {
   FOR_EACH_SOURCE(from) {
     int calls = 0;
     mix_dataset *cached = mix_dataset_cache(mix_dataset_map(from(4), counted, .context = &calls));
-    assert_string_equal(elements(cached, 2), "0 1"); /* left early: keeps nothing */
+    assert_string_equal(elements(cached, 2), "0 1"); /* left early: caches nothing */
     assert_int_equal(calls, 2);
     assert_string_equal(elements(cached, 9), "0 1 2 3");
     assert_int_equal(calls, 6);
@@ -521,7 +521,7 @@ static void passes_of_a_cache_may_overlap(void **state) {
   assert_string_equal(elements_of(a, 9), "2");
   assert_string_equal(elements(cached, 9), "0 1 2");
   mix_dataset *failing =
-      mix_dataset_cache(mix_dataset_map(range(5), fails_at_two)); /* a failed pass keeps nothing either */
+      mix_dataset_cache(mix_dataset_map(range(5), fails_at_two)); /* a failed pass caches nothing either */
   for (int pass = 0; pass < 2; pass++) {
     mix_iterator *iterator = mix_dataset_iterate(failing);
     assert_string_equal(elements_of(iterator, 2), "0 1");
@@ -597,22 +597,22 @@ int main(void) {
 #define TEST(test) cmocka_unit_test_teardown(test, end)
   const struct CMUnitTest tests[] = {
       TEST(map_applies_the_function_to_each_element),
-      TEST(a_function_may_keep_what_it_got),
+      TEST(a_function_may_retain_its_element),
       TEST(filter_leaves_out_and_forgets_the_length),
       TEST(an_error_is_that_of_the_call_that_asked),
       TEST(contexts_are_released_with_the_data_set),
       TEST(zip_ends_with_the_shortest),
-      TEST(concatenate_goes_on_with_the_second),
+      TEST(concatenate_continues_with_the_second),
       TEST(interleave_takes_turns),
-      TEST(interleave_says_what_it_got),
+      TEST(interleave_reports_a_wrong_result),
       TEST(unbatch_undoes_batch),
       TEST(enumerate_counts_from_its_start),
       TEST(shards_are_disjoint_and_whole),
       TEST(from_tensor_is_one_element),
       TEST(take_and_skip_count_other_steps_too),
       TEST(a_round_without_elements_is_one_of_the_count),
-      TEST(what_has_ended_is_not_asked_again),
-      TEST(what_receives_an_element_may_append_to_it),
+      TEST(an_ended_source_is_not_read_again),
+      TEST(receivers_may_append_to_an_element),
       TEST(windows_slide_over_the_input),
       TEST(padded_batch_pads_to_the_largest),
       TEST(padding_goes_to_the_end_of_each_axis),

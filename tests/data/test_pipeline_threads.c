@@ -1,5 +1,5 @@
-/* The steps with threads of their own: prefetch and the parallel map. Same values, errors at the call that
- * asked, and iterators that can be dropped at any moment. Run under ThreadSanitizer too. */
+/* Pipeline steps with threads: prefetch and the parallel map. Same values, errors at the right call, and
+ * iterators that may be dropped at any time. Also runs under ThreadSanitizer. */
 #include "data/pipeline_support.h"
 
 #include "base/processor.h"
@@ -16,7 +16,7 @@ static void pause_microseconds(long microseconds) {
   nanosleep(&(struct timespec){0, microseconds * 1000}, NULL);
 }
 
-/* Waits for a condition that another thread brings about; a minute is beyond any machine's delay. */
+/* Waits for a condition that another thread sets. A minute exceeds any machine's delay. */
 #define EVENTUALLY(condition)                                                                                \
   for (int tries_ = 0; !(condition); tries_++) {                                                             \
     assert_true(tries_ < 60000);                                                                             \
@@ -65,13 +65,13 @@ static mix_list *count_up(void *context, int64_t index) {
   return mix_list_of(integer(index));
 }
 
-/* One element asked for, and five more get made without anyone asking; not one more. */
-static void prefetch_makes_as_many_ahead_as_it_says(void **state) {
+/* After one element is requested, five more are made in advance and no more. */
+static void prefetch_makes_buffer_size_elements_in_advance(void **state) {
   (void)state;
   atomic_int made = 0;
   mix_iterator *iterator =
       mix_dataset_iterate(mix_dataset_prefetch(mix_dataset_from_generator(count_up, .context = &made), 5));
-  assert_int_equal(made, 0); /* threads begin with the first call */
+  assert_int_equal(made, 0); /* threads start with the first call */
   assert_int_equal(value_of(mix_iterator_next(iterator), 0), 0);
   EVENTUALLY(atomic_load(&made) == 6);
   pause_microseconds(2000);
@@ -79,8 +79,8 @@ static void prefetch_makes_as_many_ahead_as_it_says(void **state) {
   assert_string_equal(elements_of(iterator, 5), "1 2 3 4 5");
 }
 
-/* -1 and no core left: who asks for an element makes it, as long as that is computing and not waiting. */
-static void prefetch_by_itself_leaves_taken_cores_alone(void **state) {
+/* -1 and no free core: the consumer's thread makes the element if that is computation, not waiting. */
+static void automatic_prefetch_leaves_busy_cores(void **state) {
   (void)state;
   atomic_int made = 0;
   mix_set_threads(mix_cpu_cores());
@@ -92,7 +92,7 @@ static void prefetch_by_itself_leaves_taken_cores_alone(void **state) {
   }
 }
 
-static void prefetch_by_itself_takes_a_free_core(void **state) {
+static void automatic_prefetch_uses_a_free_core(void **state) {
   (void)state;
   atomic_int made = 0;
   if (mix_cpu_cores() < 2) skip();
@@ -146,7 +146,7 @@ static mix_list *note_caller(void *context, mix_list *element) {
   return value_of(element, 0) == c->failing ? mix_list_of(mix_list_get(element, 5)) : element;
 }
 
-static void map_by_itself_takes_threads_for_what_takes_long(void **state) {
+static void automatic_map_uses_threads_for_slow_functions(void **state) {
   (void)state;
   mix_set_threads(mix_cpu_cores());
   for (enum work work = NONE; work <= COMPUTE; work++) {
@@ -159,8 +159,8 @@ static void map_by_itself_takes_threads_for_what_takes_long(void **state) {
   }
 }
 
-/* While the caller makes the elements, and once threads do. */
-static void what_goes_by_itself_fails_and_is_dropped_alike(void **state) {
+/* Elements are made by the caller first, and by threads later. */
+static void automatic_threads_report_errors_and_can_be_dropped(void **state) {
   (void)state;
   mix_set_threads(mix_cpu_cores());
   for (int64_t at = 0; at < 12; at++) {
@@ -185,15 +185,15 @@ static mix_list *sees_nothing_of_the_caller(void *context, mix_list *element) {
   return mix_tapes_open() || mix_cast_dtype() != MIX_DTYPE_NONE ? NULL : element;
 }
 
-static void what_goes_by_itself_is_as_on_a_thread_of_its_own(void **state) {
+static void automatic_threads_have_no_scope_of_the_caller(void **state) {
   (void)state;
   mix_set_threads(mix_cpu_cores());
   mix_dataset *mapped = mix_dataset_map(range(3), sees_nothing_of_the_caller, .num_parallel_calls = -1);
-  mix_dataset *ahead = mix_dataset_prefetch(mix_dataset_map(range(3), sees_nothing_of_the_caller), -1);
+  mix_dataset *prefetched = mix_dataset_prefetch(mix_dataset_map(range(3), sees_nothing_of_the_caller), -1);
   mix_tape *tape = mix_tape_begin(.persistent = false);
   mix_cast_dtype_set(MIX_FLOAT16);
   assert_string_equal(elements(mapped, 9), "0 1 2");
-  assert_string_equal(elements(ahead, 9), "0 1 2");
+  assert_string_equal(elements(prefetched, 9), "0 1 2");
   assert_true(mix_tapes_open());
   assert_int_equal(mix_cast_dtype_set(MIX_DTYPE_NONE), MIX_FLOAT16);
   mix_tape_end(tape);
@@ -233,8 +233,8 @@ static void a_map_without_order_gives_the_same_elements(void **state) {
   }
 }
 
-/* Two calls that wait for each other end only if they run at once; without order the first one ready goes out
- * first. */
+/* Two calls that wait for each other end only if they run at the same time. Without order the first one ready
+ * is delivered first. */
 static mix_list *meet(void *context, mix_list *element) {
   atomic_int *there = context;
   atomic_fetch_add(there, 1);
@@ -260,7 +260,7 @@ static void calls_run_at_once(void **state) {
   assert_string_equal(elements_of(iterator, 2), "0");
 }
 
-/* Elements before the failed one come first; then its own error, whichever thread was quickest to fail; then
+/* Elements before the failed one come first, then its own error, whichever thread failed first, then
  * nothing. */
 static void an_error_comes_at_the_element_that_failed(void **state) {
   (void)state;
@@ -285,7 +285,7 @@ static void an_error_comes_at_the_element_that_failed(void **state) {
   }
 }
 
-/* Graphs that functions leave are computed on their threads, several at once. */
+/* Lazy results of functions are computed on their threads, several at a time. */
 static mix_list *tripled(void *context, mix_list *element) {
   (void)context;
   mix_tensor *x = mix_list_get(element, 0);
@@ -303,7 +303,7 @@ static void functions_may_leave_values_to_be_computed(void **state) {
   }
 }
 
-/* The function's thread has none of the caller's scopes, and what it makes there goes. */
+/* The function's thread has none of the caller's scopes; objects made there are released there. */
 static mix_list *makes_much(void *context, mix_list *element) {
   pthread_t *caller = context;
   if (pthread_equal(*caller, pthread_self())) return NULL;
@@ -330,11 +330,11 @@ static mix_dataset *everything(source from, atomic_int *calls) {
       mix_dataset_batch(mix_dataset_zip(cached, mix_dataset_prefetch(range(40), 2)), 3), 2);
 }
 
-/* Dropped before the first element, after it, in the middle, at the end: no thread is left (the counter
- * stands still), nothing leaks (the address sanitizer's run) and nothing hangs. */
+/* Dropped before the first element, after it, in the middle, at the end: no thread remains (the counter
+ * stops), nothing leaks (under the address sanitizer) and nothing deadlocks. */
 static void iterators_can_be_dropped_at_any_moment(void **state) {
   (void)state;
-  mix_set_threads(1); /* where there is a core more, -1 makes elements ahead */
+  mix_set_threads(1); /* with a spare core, -1 prefetches elements */
   FOR_EACH_SOURCE(from)
   for (int taken = 0; taken < 16; taken++) {
     atomic_int calls = 0;
@@ -350,7 +350,7 @@ static void iterators_can_be_dropped_at_any_moment(void **state) {
   }
 }
 
-/* Elements that are kept hold their values although the pass goes on, on another thread. */
+/* Retained elements keep their values while the pass continues on another thread. */
 static void kept_elements_stay_what_they_were(void **state) {
   (void)state;
   mix_list *kept = mix_list_new(0, NULL);
@@ -364,8 +364,7 @@ static void kept_elements_stay_what_they_were(void **state) {
   }
 }
 
-/* Two passes of one data set at once, each with its threads: rounds of the shuffle and the cache are shared
- * between them. */
+/* Two concurrent passes of one data set, each with its threads, share rounds of the shuffle and the cache. */
 static void passes_run_side_by_side(void **state) {
   (void)state;
   mix_dataset *shuffled =
@@ -397,8 +396,8 @@ static void allocation_failures_are_errors(void **state) {
       while (mix_iterator_next(iterator)) seen++;
       good = seen == 3 && mix_error() == MIX_OK;
     }
-    /* which thread meets the failure differs from run to run, but not whether: unless none is left to fail,
-     * the pass fails */
+    /* Which thread meets the failure differs from run to run, but the pass fails unless the injection was not
+     * reached. */
     bool left = mix_allocation_failure_injected();
     mix_inject_allocation_failure(-1);
     if (good && left) break;
@@ -412,13 +411,13 @@ int main(void) {
 #define TEST(test) cmocka_unit_test_teardown(test, end)
   const struct CMUnitTest tests[] = {
       TEST(prefetch_changes_no_value),
-      TEST(prefetch_makes_as_many_ahead_as_it_says),
-      TEST(prefetch_by_itself_leaves_taken_cores_alone),
-      TEST(prefetch_by_itself_takes_a_free_core),
+      TEST(prefetch_makes_buffer_size_elements_in_advance),
+      TEST(automatic_prefetch_leaves_busy_cores),
+      TEST(automatic_prefetch_uses_a_free_core),
       TEST(prefetch_by_itself_waits_on_a_thread_of_its_own),
-      TEST(map_by_itself_takes_threads_for_what_takes_long),
-      TEST(what_goes_by_itself_fails_and_is_dropped_alike),
-      TEST(what_goes_by_itself_is_as_on_a_thread_of_its_own),
+      TEST(automatic_map_uses_threads_for_slow_functions),
+      TEST(automatic_threads_report_errors_and_can_be_dropped),
+      TEST(automatic_threads_have_no_scope_of_the_caller),
       TEST(parallel_map_keeps_the_order),
       TEST(a_map_without_order_gives_the_same_elements),
       TEST(calls_run_at_once),

@@ -1,5 +1,5 @@
-/* The example programs, run as a user runs them: what they print and how they end. The data are MNIST's files
- * filled with drawn digits, few enough for seconds. */
+/* The example programs, run as a user runs them: what they print and their exit codes. The data are a few
+ * drawn digits in MNIST's file format, so that each run takes seconds. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -26,7 +26,7 @@ static void read_file(const char *name, char *text, size_t size) {
   fclose(file);
 }
 
-/* Runs an example; fills `output` (standard output) and `messages` (standard error) and returns its exit
+/* Runs an example. Fills `output` (standard output) and `messages` (standard error) and returns its exit
  * code. */
 static int run(const char *example, const char *arguments) {
   const char *built = getenv("MIXTAPE_EXAMPLES_DIR");
@@ -45,7 +45,7 @@ static void assert_ends_well(int code) {
   assert_int_equal(code, 0);
 }
 
-/* Is this line, whole, in the text? */
+/* Is this whole line in the text? */
 static void assert_line(const char *text, const char *line) {
   const size_t length = strlen(line);
   for (const char *p = text; (p = strstr(p, line)); p++)
@@ -86,7 +86,7 @@ static int remove_data(void **state) {
 }
 
 /* 1,600 images in batches of 100: 16 steps an epoch, 64 in all. Guessing gives 0.1; such runs reach 0.95
- * (0.93 in the loop). */
+ * (0.93 in the custom loop). */
 static void guide_trains_and_evaluates(void **state) {
   (void)state;
   assert_ends_well(run("01_guide", "mnist 64 100 4"));
@@ -142,7 +142,7 @@ static void W14_loss_scale_moves_as_the_rule_says(void **state) {
   assert_string_equal(messages, "");
 }
 
-/* The layer that overflows is named, and in float32 it does not. */
+/* The layer that overflows is named. In float32 it does not overflow. */
 static void numerics_names_the_layer_and_the_remedy(void **state) {
   (void)state;
   assert_ends_well(run("06_numerics", ""));
@@ -153,9 +153,9 @@ static void numerics_names_the_layer_and_the_remedy(void **state) {
               0.1 * number_after(output, "loss of the first epoch "));
 }
 
-/* The rates and the skipped steps of the first epochs are known: 2^30 has to come down to what float16's
- * gradients bear, which is about 2^17 to 2^19, each skip halving it. */
-static void callbacks_set_watch_and_write(void **state) {
+/* The rates and the range of skipped steps are known: each skip halves the scale of 2^30 until float16's
+ * gradients fit, at about 2^17 to 2^19. */
+static void callbacks_set_rates_and_write_files(void **state) {
   (void)state;
   char arguments[300], text[16384];
   snprintf(arguments, sizeof arguments, "'%s'", folder);
@@ -177,10 +177,10 @@ static void callbacks_set_watch_and_write(void **state) {
   int epochs = 0;
   for (const char *p = output; (p = strstr(p, "\nEpoch ")); p++) epochs++;
   epochs++;                 /* the first line */
-  assert_true(epochs < 30); /* stopped in time */
+  assert_true(epochs < 30); /* early stopping */
   const double accuracy = number_after(output, "test accuracy ");
   assert_true(accuracy > 0.95);
-  /* The best weights in memory and on the disk differ by at most what min_delta calls no improvement. */
+  /* The best weights in memory and in the file differ by at most min_delta. */
   assert_true(number_after(output, "from the file ") > accuracy - 0.01);
   read_file("log.csv", text, sizeof text);
   assert_memory_equal(text, "epoch,accuracy,loss,loss_scale,lr,val_accuracy,val_loss\r\n", 57);
@@ -193,7 +193,7 @@ static void callbacks_set_watch_and_write(void **state) {
 }
 
 /* 12,000 images in whole batches of 128: 93 steps an epoch. */
-static void data_pipelines_feed_and_fail(void **state) {
+static void data_pipelines_train_and_report_errors(void **state) {
   (void)state;
   assert_ends_well(run("07_data_pipeline", "2"));
   assert_line(output, "<tensor int64 (2) [4, 6]>");
@@ -202,12 +202,13 @@ static void data_pipelines_feed_and_fail(void **state) {
   assert_true(number_after(output, "val_accuracy ") > 0.9);
   assert_line(
       output,
-      "fit returned NULL: ValueError: reshape: got uint8 (28, 28); 784 elements do not fill the shape (7, 7)");
+      "fit returned NULL: ValueError: reshape: got uint8 (28, 28); 784 elements do not fill the shape (7, "
+      "7)");
   assert_string_equal(messages, "");
 }
 
-/* The same program in float32 and rewritten: on 500 images, five epochs of 16 steps, the accuracies lie as
- * close as other seeds bring them. */
+/* The same program in float32 and rewritten: on 500 images, five epochs of 16 steps, the accuracies differ by
+ * no more than two seeds do. */
 static void graph_rewrite_trains_as_float32_does(void **state) {
   (void)state;
   assert_ends_well(run("08_graph_rewrite", "mnist 5"));
@@ -218,7 +219,7 @@ static void graph_rewrite_trains_as_float32_does(void **state) {
   assert_true(difference > -0.03 && difference < 0.03);
 }
 
-/* Data that cannot be found end the programs with code 1 and a message that says where it was sought. */
+/* Missing data end the programs with code 1 and a message that lists the searched folders. */
 static void missing_data_are_an_error(void **state) {
   (void)state;
   static const char *const places[] = {"MIXTAPE_DATA_DIR", "KERAS_HOME", "HOME"};
@@ -239,8 +240,8 @@ int main(void) {
       cmocka_unit_test(W23_W24_W25_custom_layers_print_their_dtypes),
       cmocka_unit_test(W14_loss_scale_moves_as_the_rule_says),
       cmocka_unit_test(numerics_names_the_layer_and_the_remedy),
-      cmocka_unit_test(callbacks_set_watch_and_write),
-      cmocka_unit_test(data_pipelines_feed_and_fail),
+      cmocka_unit_test(callbacks_set_rates_and_write_files),
+      cmocka_unit_test(data_pipelines_train_and_report_errors),
       cmocka_unit_test(graph_rewrite_trains_as_float32_does),
       cmocka_unit_test(missing_data_are_an_error),
   };

@@ -1,4 +1,4 @@
-/* IDX files put together byte by byte. */
+/* IDX files built byte by byte. */
 #ifndef MIX_TESTS_FORMATS_IDX_BYTES_H
 #define MIX_TESTS_FORMATS_IDX_BYTES_H
 
@@ -12,10 +12,11 @@ static inline void put_idx(bytes *b, int rank, const uint32_t *dims, int seed, i
     put_big(b, dims[i], 4);
     count *= dims[i];
   }
-  for (size_t i = 0; i < count; i++) put(b, &(unsigned char){(unsigned char)(((size_t)seed + i) % (size_t)modulus)}, 1);
+  for (size_t i = 0; i < count; i++)
+    put(b, &(unsigned char){(unsigned char)(((size_t)seed + i) % (size_t)modulus)}, 1);
 }
 
-/* The same bytes as gzip writes them. */
+/* The same bytes compressed by gzip. */
 static inline void put_gzip(bytes *b, const bytes *plain) {
   z_stream stream = {.next_in = (Bytef *)(uintptr_t)plain->data,
                      .avail_in = (uInt)plain->size,

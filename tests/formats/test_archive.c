@@ -1,4 +1,5 @@
-/* Named values in a sealed file: every dtype's bits, and nothing that is cut or altered. */
+/* Archives of named values with a checksum: the bits of every dtype, and errors for truncated or altered
+ * files. */
 #include "data/support.h"
 
 #include "base/alloc.h"
@@ -53,7 +54,7 @@ static void values_keep_their_bits(void **state) {
     }
 }
 
-static void numbers_and_texts_and_what_is_missing(void **state) {
+static void numbers_texts_and_missing_values(void **state) {
   (void)state;
   const char *path = in_folder("small.npz");
   save_small(path);
@@ -71,14 +72,14 @@ static void numbers_and_texts_and_what_is_missing(void **state) {
     assert_refused(MIX_FORMAT_ERROR, "'names' is of another kind");
     assert_null(mix_archive_get_text(got, "nothing"));
     assert_refused(MIX_FORMAT_ERROR, "'nothing' is missing");
-    /* It is an archive that others read. */
+    /* It is an archive that other programs can read. */
     mix_npz *npz = mix_npz_open(path);
     assert_int_equal(mix_npz_count(npz), 3);
     assert_non_null(mix_npz_get(npz, "weights/0"));
   }
 }
 
-static void cut_at_any_byte_or_altered_it_is_refused(void **state) {
+static void truncated_or_altered_files_are_errors(void **state) {
   (void)state;
   const char *path = in_folder("small.npz");
   size_t size;
@@ -99,14 +100,13 @@ static void cut_at_any_byte_or_altered_it_is_refused(void **state) {
       assert_refused(MIX_FORMAT_ERROR, "altered: ");
       good[at] = kept;
     }
-  write_file(path, good, size - 1); /* a file is named */
+  write_file(path, good, size - 1); /* the file is named */
   MIX_SCOPE { assert_null(mix_archive_load(path)); }
   assert_refused(MIX_FORMAT_ERROR, path);
   free(good);
 }
 
-/* The disk is full, in the middle of the file: a limit on the size of files does the same at a place of one's
- * choice. */
+/* Disk full in the middle of the file. A limit on the file size has the same effect at any chosen byte. */
 static void a_full_disk_loses_nothing(void **state) {
   (void)state;
   const char *path = in_folder("kept.npz");
@@ -128,7 +128,7 @@ static void a_full_disk_loses_nothing(void **state) {
     }
     setrlimit(RLIMIT_FSIZE, &before);
     assert_refused(MIX_IO_ERROR, path);
-    assert_int_equal(folder_count(), files); /* nothing half written stays */
+    assert_int_equal(folder_count(), files); /* no partial file remains */
     MIX_SCOPE { assert_non_null(mix_archive_load(path)); }
     assert_int_equal(mix_error(), MIX_OK);
   }
@@ -158,7 +158,7 @@ static void folders_number_and_prune(void **state) {
   assert_int_equal(mix_checkpoint_folder_newest(sub, 11, "test"), 9);
   char part[700];
   snprintf(part, sizeof part, "%s/%s", sub, names[6]);
-  assert_int_equal(access(part, F_OK), -1); /* of a process that is no more */
+  assert_int_equal(access(part, F_OK), -1); /* of a process that no longer exists */
   mix_checkpoint_folder_remove(sub);
   assert_int_equal(mix_checkpoint_folder_newest(sub, INT64_MAX, "test"), -1);
   assert_int_equal(access(sub, F_OK), 0); /* other files are in it */
@@ -169,8 +169,8 @@ static void folders_number_and_prune(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(values_keep_their_bits), cmocka_unit_test(numbers_and_texts_and_what_is_missing),
-      cmocka_unit_test(cut_at_any_byte_or_altered_it_is_refused), cmocka_unit_test(a_full_disk_loses_nothing),
+      cmocka_unit_test(values_keep_their_bits), cmocka_unit_test(numbers_texts_and_missing_values),
+      cmocka_unit_test(truncated_or_altered_files_are_errors), cmocka_unit_test(a_full_disk_loses_nothing),
       cmocka_unit_test(folders_number_and_prune)};
   return cmocka_run_group_tests(tests, folder_begin, data_end);
 }

@@ -65,7 +65,7 @@ static void damaged_files_are_errors(void **state) {
     assert_null(mix_idx_read_memory("case", cases[i].header, 16));
     assert_failed(cases[i].status, cases[i].message);
   }
-  assert_true(mix_buffer_peak() < 1 << 20); /* nothing of a declared size was allocated */
+  assert_true(mix_buffer_peak() < 1 << 20); /* the declared size was not allocated */
   assert_null(mix_idx_load(in_folder("absent")));
   assert_failed(MIX_IO_ERROR, "absent");
 }

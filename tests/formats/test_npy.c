@@ -1,4 +1,4 @@
-/* .npy files: what numpy.save writes, byte by byte, and everything that can be wrong with one. */
+/* .npy files: the bytes that numpy.save writes, and every kind of damage. */
 #include "data/support.h"
 
 #include "base/alloc.h"
@@ -11,8 +11,8 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-/* numpy.save('a.npy', numpy.arange(6, dtype='<f4').reshape(2, 3)) of NumPy 2.4: 128 bytes of header (the room
- * that numpy leaves for the first dimension to grow brings it over 64), then the elements. */
+/* numpy.save('a.npy', numpy.arange(6, dtype='<f4').reshape(2, 3)) of NumPy 2.4: 128 bytes of header (numpy's
+ * padding for the first dimension to grow brings it over 64), then the elements. */
 static const char numpy_header[] =
     "\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"
     "                                                          \n";
@@ -28,10 +28,10 @@ static void writes_the_bytes_of_numpy(void **state) {
   assert_int_equal(size, 128 + sizeof elements);
   assert_memory_equal(data, numpy_header, 128);
   assert_memory_equal(data + 128, elements, sizeof elements);
-  assert_int_equal(folder_count(), 1); /* no part file stays */
+  assert_int_equal(folder_count(), 1); /* no part file remains */
 }
 
-/* What follows "'shape': " for shapes of no, one and eight dimensions. */
+/* The text after "'shape': " for shapes of no, one and eight dimensions. */
 static void writes_shapes_as_python_tuples(void **state) {
   (void)state;
   char header[MIX_NPY_HEADER_MAX];
@@ -83,7 +83,7 @@ static void assert_values(mix_tensor *tensor, mix_dtype dtype, mix_shape shape, 
 
 static void reads_every_dtype_in_both_byte_orders(void **state) {
   (void)state;
-  /* 1 and -2 (unsigned: 1 and the largest number), as their bit patterns */
+  /* 1 and -2 (unsigned: 1 and the largest number) as bit patterns */
   const struct {
     const char *code;
     int width;
@@ -101,7 +101,7 @@ static void reads_every_dtype_in_both_byte_orders(void **state) {
       {"u1", 1, MIX_UINT8, {1, 0xff}, {1, 255}},
       {"u2", 2, MIX_INT32, {1, 0xffff}, {1, 65535}},
       {"u4", 4, MIX_INT64, {1, 0xffffffff}, {1, 4294967295.0}},
-      {"b1", 1, MIX_BOOL, {0, 7}, {0, 1}}, /* any byte that is not zero is true, stored as 1 */
+      {"b1", 1, MIX_BOOL, {0, 7}, {0, 1}}, /* any nonzero byte is true, stored as 1 */
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
     for (const char *order = cases[i].width == 1 ? "|<>=" : "<>="; *order; order++) {
@@ -120,7 +120,7 @@ static void reads_every_dtype_in_both_byte_orders(void **state) {
 
 static void reads_fortran_order(void **state) {
   (void)state;
-  /* element (i, j, k) of shape (2, 3, 4) is 100 i + 10 j + k; in Fortran order i runs fastest */
+  /* element (i, j, k) of shape (2, 3, 4) is 100 i + 10 j + k; in Fortran order i varies fastest */
   uint16_t elements[24];
   double values[24];
   for (int k = 0, n = 0; k < 4; k++)
@@ -144,10 +144,10 @@ static void reads_other_spellings_of_a_header(void **state) {
   (void)state;
   const float elements[2] = {1, 2};
   static const char *const dictionaries[] = {
-      "{\"shape\":(2,),\"fortran_order\":False,\"descr\":\"<f4\"}", /* other quotes, order and blanks */
-      "{ 'descr' : '<f4' , 'fortran_order' : False , 'shape' : ( 2 , ) } ", /* no last comma */
+      "{\"shape\":(2,),\"fortran_order\":False,\"descr\":\"<f4\"}", /* other quotes, order and spaces */
+      "{ 'descr' : '<f4' , 'fortran_order' : False , 'shape' : ( 2 , ) } ", /* no trailing comma */
       "{'descr': '<f4', 'fortran_order': False, 'shape': (2L,), }",         /* Python 2 */
-      "{'descr': 'f4', 'fortran_order': False, 'shape': (2,), }",           /* native order unsaid */
+      "{'descr': 'f4', 'fortran_order': False, 'shape': (2,), }",           /* native order without a mark */
   };
   for (size_t i = 0; i < sizeof dictionaries / sizeof dictionaries[0]; i++)
     for (int version = 1; version <= 3; version++) {
@@ -180,7 +180,7 @@ static void nan_and_infinity_keep_their_bits(void **state) {
   assert_memory_equal(mix_tensor_data(back), bits, sizeof bits);
 }
 
-static void refuses_what_a_tensor_cannot_hold(void **state) {
+static void dtypes_without_a_tensor_are_errors(void **state) {
   (void)state;
   const char zeros[64] = {0};
   static const struct {
@@ -243,7 +243,7 @@ static void damaged_headers_are_errors(void **state) {
   }
 }
 
-/* The product of the dimensions is checked against the file before memory of that size is asked for. */
+/* The product of the dimensions is compared with the file size before that memory is allocated. */
 static void absurd_sizes_allocate_nothing(void **state) {
   (void)state;
   static const char *const shapes[] = {"(1000000000000,)",
@@ -278,7 +278,7 @@ static void cut_at_every_byte_is_an_error(void **state) {
   assert_non_null(parse(&b));
   for (size_t size = 0; size < b.size; size++) {
     unsigned char *exact =
-        malloc(size ? size : 1); /* of exactly that size, so that the sanitizer sees a byte too far */
+        malloc(size ? size : 1); /* exact size: the sanitizer sees an overrun of one byte */
     memcpy(exact, b.data, size);
     assert_null(mix_npy_read_memory("cut", exact, size));
     assert_failed(MIX_FORMAT_ERROR, "cut");
@@ -300,7 +300,7 @@ static void paths_that_cannot_be_used(void **state) {
   assert_null(mix_npy_load(test_folder));
   assert_failed(MIX_IO_ERROR, "regular file");
   assert_int_equal(mkfifo(in_folder("fifo.npy"), 0600), 0);
-  alarm(20); /* nobody writes: to wait would be for ever */
+  alarm(20); /* without a writer, opening a FIFO would block forever */
   assert_null(mix_npy_load(in_folder("fifo.npy")));
   alarm(0);
   assert_failed(MIX_IO_ERROR, "regular file");
@@ -314,7 +314,7 @@ static void paths_that_cannot_be_used(void **state) {
   assert_failed(MIX_VALUE_ERROR, "tensor");
 }
 
-/* A limit on the size of files stands for the full disk: write fails in the middle. */
+/* A limit on the file size simulates a full disk: write fails in the middle. */
 static void a_full_disk_leaves_the_old_file(void **state) {
   (void)state;
   const char *path = in_folder("kept.npy");
@@ -341,7 +341,7 @@ static void allocation_failures_are_errors(void **state) {
     mix_tensor *tensor = parse_array("<u2", "(2, 3)", "True", elements, sizeof elements);
     mix_inject_allocation_failure(-1);
     if (tensor) {
-      assert_true(count > 2); /* the two scratch arrays and the tensor itself */
+      assert_true(count > 2); /* two scratch arrays and the tensor itself */
       break;
     }
     assert_failed(MIX_MEMORY_ERROR, NULL);
@@ -354,10 +354,10 @@ static void pending_errors_stop_both(void **state) {
   assert_null(mix_npy_load(in_folder("absent.npy")));
   assert_null(mix_npy_load(in_folder("other.npy")));
   assert_int_equal(mix_npy_save(in_folder("other.npy"), NULL), MIX_IO_ERROR);
-  assert_failed(MIX_IO_ERROR, "absent.npy"); /* the first error stands */
+  assert_failed(MIX_IO_ERROR, "absent.npy"); /* the first error is kept */
 }
 
-/* What a link points at is written, there already or not; the link stays. */
+/* Saving to a symbolic link writes its target, whether it exists or not. The link remains. */
 static void links_stay_links(void **state) {
   (void)state;
   const float old[1] = {7}, new[2] = {1, 2};
@@ -365,10 +365,10 @@ static void links_stay_links(void **state) {
   assert_int_equal(mkdir(in_folder("models"), 0777), 0);
   assert_int_equal(mix_npy_save(in_folder("models/a.npy"), mix_tensor_from(old, MIX_FLOAT32, MIX_SHAPE(1))),
                    MIX_OK);
-  assert_int_equal(symlink("models/a.npy", in_folder("latest.npy")), 0); /* from where the link lies */
+  assert_int_equal(symlink("models/a.npy", in_folder("latest.npy")), 0); /* relative to the link's folder */
   assert_int_equal(symlink("latest.npy", in_folder("best.npy")), 0);
   snprintf(outside, sizeof outside, "%s", in_folder("models/b.npy"));
-  assert_int_equal(symlink(outside, in_folder("next.npy")), 0); /* nothing is there yet */
+  assert_int_equal(symlink(outside, in_folder("next.npy")), 0); /* the target does not exist yet */
   static const char *const rows[][2] = {{"best.npy", "models/a.npy"}, {"next.npy", "models/b.npy"}};
   for (int i = 0; i < 2; i++) {
     struct stat status;
@@ -389,19 +389,19 @@ static void links_stay_links(void **state) {
   assert_int_equal(folder_count(), 5); /* models, four links, and no part file */
 }
 
-static void *assign_for_ever(void *context) {
+static void *assign_many(void *context) {
   mix_variable *variable = context;
   for (int i = 0; i < 2000; i++)
     MIX_SCOPE { mix_variable_assign(variable, mix_fill(MIX_SHAPE(1 << 14), i, MIX_FLOAT32)); }
   return NULL;
 }
 
-/* The value that was read, not half of it and half of one assigned meanwhile. */
+/* The value at the time of the read, not a mix with a later assignment. */
 static void a_variable_is_written_as_it_was_read(void **state) {
   (void)state;
   mix_variable *variable = mix_variable_new(mix_fill(MIX_SHAPE(1 << 14), 0, MIX_FLOAT32), .name = "v");
   pthread_t assigning;
-  assert_int_equal(pthread_create(&assigning, NULL, assign_for_ever, variable), 0);
+  assert_int_equal(pthread_create(&assigning, NULL, assign_many, variable), 0);
   for (int round = 0; round < 50; round++)
     MIX_SCOPE {
       assert_int_equal(mix_npy_save(in_folder("v.npy"), mix_variable_value(variable)), MIX_OK);
@@ -421,7 +421,7 @@ int main(void) {
       FOLDER_TEST(reads_other_spellings_of_a_header),
       FOLDER_TEST(every_dtype_survives_a_file),
       FOLDER_TEST(nan_and_infinity_keep_their_bits),
-      FOLDER_TEST(refuses_what_a_tensor_cannot_hold),
+      FOLDER_TEST(dtypes_without_a_tensor_are_errors),
       FOLDER_TEST(damaged_headers_are_errors),
       FOLDER_TEST(absurd_sizes_allocate_nothing),
       FOLDER_TEST(cut_at_every_byte_is_an_error),

@@ -1,5 +1,4 @@
-/* .npz archives: what numpy.savez and numpy.savez_compressed write, put together byte by byte, and damaged
- * ones. */
+/* .npz archives: what numpy.savez and numpy.savez_compressed write, built byte by byte, and damaged ones. */
 #include "data/support.h"
 
 #include "base/alloc.h"
@@ -11,7 +10,7 @@
 static const float kernel_elements[6] = {0, 1, 2, 3, 4, 5};
 static const int64_t bias_elements[3] = {-1, 0, 1};
 
-/* Two arrays as numpy lays them out, and a member that is no array. */
+/* Two arrays in numpy's layout, and a member that is no array. */
 static void put_archive(zip_writer *zip, int compressed) {
   bytes kernel = {.size = 0}, bias = {.size = 0};
   put_npy(&kernel, 1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }         \n",
@@ -90,7 +89,7 @@ static void what_is_saved_is_read_back(void **state) {
   assert_true(mix_shape_equal(mix_tensor_shape(empty), MIX_SHAPE(0, 4)));
 }
 
-/* "x.npy" is a name like any other, and the file's own name for "x" where there is no such array. */
+/* "x.npy" may be an array's name. It is also the member name of "x" if there is no such array. */
 static void names_may_end_like_files(void **state) {
   (void)state;
   mix_tensor *tensors[] = {mix_scalar(1, MIX_INT32), mix_scalar(2, MIX_INT32)};
@@ -112,8 +111,7 @@ static void names_may_end_like_files(void **state) {
   assert_int_equal(mix_error(), MIX_OK);
 }
 
-/* Members stored, not compressed, as numpy.savez leaves them; and the same arrays give the same bytes,
- * whenever they are written. */
+/* Members are stored without compression, as numpy.savez does. The same arrays always give the same bytes. */
 static void archives_are_stored_and_repeatable(void **state) {
   (void)state;
   mix_tensor *tensor = mix_tensor_from(kernel_elements, MIX_FLOAT32, MIX_SHAPE(6));
@@ -152,7 +150,7 @@ static void arguments_of_save_are_checked(void **state) {
   assert_int_equal(folder_count(), 1);
 }
 
-/* A limit on the size of files stands for the full disk. */
+/* A limit on the file size simulates a full disk. */
 static void a_full_disk_leaves_the_old_archive(void **state) {
   (void)state;
   const char *path = in_folder("kept.npz");
@@ -191,7 +189,7 @@ static void files_that_are_no_archives(void **state) {
   assert_failed(MIX_VALUE_ERROR, "path");
 }
 
-/* Reads everything; true: no error. */
+/* Reads every array; true: no error. */
 static bool all_good(const void *data, size_t size) {
   bool good = true;
   MIX_SCOPE {
@@ -219,7 +217,7 @@ static void cut_at_every_byte_is_an_error(void **state) {
   }
 }
 
-/* Every byte of a stored array is covered by the checksum of its member. */
+/* The checksum of a member covers every byte of a stored array. */
 static void a_changed_element_is_an_error(void **state) {
   (void)state;
   for (int compressed = 0; compressed <= 1; compressed++) {
@@ -229,7 +227,7 @@ static void a_changed_element_is_an_error(void **state) {
     put_npy(&array, 1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }\n", kernel_elements,
             sizeof kernel_elements);
     put_member(&zip, "a.npy", array.data, array.size, compressed, array.size);
-    /* the last byte of a deflated stream may end in bits that mean nothing */
+    /* the last byte of a deflated stream may have unused bits */
     size_t begin = 30 + strlen("a.npy"), end = zip.file.size - (size_t)compressed;
     put_zip_end(&zip);
     assert_true(all_good(zip.file.data, zip.file.size));
@@ -241,7 +239,7 @@ static void a_changed_element_is_an_error(void **state) {
   }
 }
 
-/* A member that declares a gigabyte, with a header that agrees: refused before memory is asked for. */
+/* A member that declares a gigabyte, with a matching header: rejected before memory is allocated. */
 static void declared_sizes_are_checked_first(void **state) {
   (void)state;
   for (int compressed = 0; compressed <= 1; compressed++) {
@@ -291,7 +289,7 @@ static void allocation_failures_are_errors(void **state) {
   assert_int_equal(folder_count(), 2);
 }
 
-/* Files that NumPy itself wrote: weights of a recorded run of Keras, 784-64-64-10. */
+/* Files written by NumPy: weights of a recorded Keras run, 784-64-64-10. */
 static void reads_files_of_numpy(void **state) {
   (void)state;
   const char *reference = getenv("MIXTAPE_REFERENCE_DIR");
@@ -311,7 +309,7 @@ static void reads_files_of_numpy(void **state) {
     assert_int_equal(mix_tensor_dtype(tensor), MIX_FLOAT32);
     assert_true(mix_shape_equal(mix_tensor_shape(tensor), shapes[i]));
   }
-  /* Glorot's uniform bound sqrt(6 / (784 + 64)): all kernel elements lie inside it, and some near it */
+  /* Glorot's uniform bound sqrt(6 / (784 + 64)): all kernel elements are within it, and some near it */
   const float *kernel = mix_tensor_data(mix_npz_require(npz, "arr_0"));
   float largest = 0;
   for (int i = 0; i < 784 * 64; i++) largest = kernel[i] > largest ? kernel[i] : largest;

@@ -1,5 +1,5 @@
-/* libFuzzer target: any bytes as a checkpoint, as they are and with a seal that is made right for them, taken
- * over by a run. */
+/* libFuzzer target: any bytes as a checkpoint that a run resumes from, as they are and with a corrected
+ * checksum. */
 #include "base/alloc.h"
 #include "train/fit_state.h"
 #include <mixtape/mixtape.h>
@@ -9,8 +9,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What the run is: a small model with a generator, a data set to train on, and a callback with a state. Made
- * once, outside the root scope. */
+/* The run: a small model with a random generator, a data set and a callback with state. Created once, outside
+ * the root scope. */
 static mix_model *model;
 static mix_dataset *dataset;
 static mix_list *callbacks;

@@ -1,4 +1,4 @@
-/* libFuzzer target: any bytes as a .npz archive, of which every member is read. */
+/* libFuzzer target: any bytes as a .npz archive; every member is read. */
 #include "formats/npz.h"
 #include <mixtape/object.h>
 

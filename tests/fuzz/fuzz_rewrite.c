@@ -1,4 +1,4 @@
-/* libFuzzer target: any bytes as a graph for the mixed precision rewrite; what can be read is rewritten and
+/* libFuzzer target: any bytes as a graph for the mixed precision rewrite. A valid graph is rewritten and
  * reported. */
 #include "base/alloc.h"
 #include "amp/graph_json.h"

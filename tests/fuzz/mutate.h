@@ -1,5 +1,6 @@
-/* Damaged inputs for a fuzz target without a fuzzer: from good files, by a generator with a fixed seed. The same loop runs in every build;
- * under the sanitizers it finds reads past the end. A crash repeats itself: the seed and the order never change. */
+/* Runs a fuzz target without a fuzzer, on mutations of valid files from a generator with a fixed seed. The
+ * same loop runs in every build; under the sanitizers it finds reads past the end. A crash is reproducible:
+ * the seed and the order never change. */
 #ifndef TESTS_FUZZ_MUTATE_H
 #define TESTS_FUZZ_MUTATE_H
 
@@ -19,9 +20,11 @@ static inline uint64_t mutate_next(void) {
 
 static inline size_t mutate_below(size_t n) { return n ? (size_t)(mutate_next() % n) : 0; }
 
-/* One change: a bit, a byte, one of the numbers at which checks break, a cut, a doubled or a removed piece, digits of a text. */
+/* One mutation: a bit, a byte, a number at a limit of checks, a truncation, a duplicated or removed range, a
+ * digit. */
 static inline void mutate_once(bytes *b) {
-  static const uint64_t numbers[] = {0, 1, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff, INT64_MAX, UINT64_MAX};
+  static const uint64_t numbers[] = {0,      1,          0x7f,       0x80,       0xff,      0x7fff,
+                                     0xffff, 0x7fffffff, 0x80000000, 0xffffffff, INT64_MAX, UINT64_MAX};
   if (b->size == 0) return;
   size_t at = mutate_below(b->size), length = 1 + mutate_below(b->size - at < 32 ? b->size - at : 32);
   switch (mutate_next() % 8) {
@@ -54,16 +57,18 @@ static inline void mutate_once(bytes *b) {
   }
 }
 
-/* The good file, every cut of it, then `rounds` files with one to six changes. */
+/* The valid file, every truncation of it, then `rounds` files with one to six mutations. */
 static inline void mutate_and_run(const bytes *good, int rounds, uint64_t seed) {
   mutate_state = seed;
   for (int round = -(int)good->size - 1; round < rounds; round++) {
     static bytes damaged;
     damaged = *good;
-    if (round < 0) damaged.size = (size_t)-round - 1;
+    if (round < 0)
+      damaged.size = (size_t)-round - 1;
     else
       for (uint64_t changes = 1 + mutate_next() % 6; changes > 0; changes--) mutate_once(&damaged);
-    unsigned char *exact = malloc(damaged.size ? damaged.size : 1); /* of exactly that size: a byte too far is seen */
+    /* Exact size: the sanitizer sees an overrun of one byte. */
+    unsigned char *exact = malloc(damaged.size ? damaged.size : 1);
     memcpy(exact, damaged.data, damaged.size);
     assert_int_equal(LLVMFuzzerTestOneInput(exact, damaged.size), 0);
     assert_int_equal(mix_error(), MIX_OK);

@@ -1,4 +1,4 @@
-/* The checkpoint target over damaged checkpoints: of a fit, in the middle of its second epoch. */
+/* The checkpoint target on damaged checkpoints of a fit in the middle of its second epoch. */
 #include "fuzz/mutate.h"
 
 #include "fuzz/fuzz_checkpoint.c"
@@ -18,7 +18,7 @@ static void damaged_checkpoints(void **state) {
   snprintf(path, sizeof path, "%s/backup/checkpoint-3.npz", test_folder);
   const unsigned char *read = read_file(path, &good.size);
   memcpy(good.data, read, good.size);
-  MIX_SCOPE { /* the good one is taken over */
+  MIX_SCOPE { /* the valid one is resumed */
     mix_fit_state f;
     int64_t epoch = -1;
     assert_true(fit_state_of(&f, "/nowhere"));

@@ -1,4 +1,4 @@
-/* The IDX target over damaged files, gzipped and plain. */
+/* The IDX target on damaged files, gzipped and plain. */
 #include "formats/idx_bytes.h"
 #include "fuzz/mutate.h"
 

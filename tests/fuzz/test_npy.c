@@ -1,4 +1,4 @@
-/* The .npy target over damaged files. */
+/* The .npy target on damaged files. */
 #include "fuzz/mutate.h"
 
 #include "fuzz/fuzz_npy.c"

@@ -1,4 +1,4 @@
-/* The .npz target over damaged archives. */
+/* The .npz target on damaged archives. */
 #include "fuzz/mutate.h"
 
 #include "fuzz/fuzz_npz.c"

@@ -1,5 +1,5 @@
-/* Variables that cast themselves: the rows of spec/mixed-precision.md 9.4 that need no layer. The value is 7
- * and the scope float16 unless the row says otherwise. */
+/* Autocast variables: the rows of docs/spec/mixed_precision.md 9.4 that need no layer. The value is 7 and the
+ * scope float16 unless the row says otherwise. */
 #include "../compile/support.h"
 
 #include <pthread.h>
@@ -114,7 +114,7 @@ static void V09_assign_outside(void **state) {
   assert_int_equal(mix_variable_assign_add(x, half(3)), MIX_TYPE_ERROR);
   expect_error(MIX_TYPE_ERROR, "float32", "float16");
   variable_has(x, 7);
-  mix_variable *plain = variable("plain", scalar(7)); /* inside, for a variable that does not cast itself */
+  mix_variable *plain = variable("plain", scalar(7)); /* inside, for a variable without autocast */
   inside(MIX_FLOAT16);
   assert_int_equal(mix_variable_assign(plain, half(3)), MIX_TYPE_ERROR);
   outside();
@@ -189,7 +189,7 @@ static void V19_not_trainable(void **state) {
   outside();
 }
 
-/* What a float32 child of a mixed parent sets while it is called. */
+/* The scope that a float32 child of a mixed parent sets during its call. */
 static void V20_a_float32_child_reads_the_parents_variable(void **state) {
   (void)state;
   mix_variable *parents = seven();
@@ -242,8 +242,8 @@ static void captures_cast_once(void **state) {
   variable_has(x, 9);
 }
 
-/* What a function's body sees is the cast in force where it is called, as without a capture; not that of its
- * first call. */
+/* Each call of a function uses the cast scope of that call, as without a capture, not that of its first
+ * call. */
 static void captures_see_the_callers_cast(void **state) {
   (void)state;
   mix_variable *x = seven();

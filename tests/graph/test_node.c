@@ -1,5 +1,5 @@
-/* Nodes: dtypes against signatures, names for messages, what evaluation lets go of, and graphs deeper than
- * any stack. */
+/* Nodes: dtypes against signatures, names in messages, what evaluation releases, and graphs deeper than any
+ * stack. */
 #include "../compile/support.h"
 
 #include "base/alloc.h"
@@ -47,8 +47,8 @@ static void operands_have_the_dtypes_of_the_signature(void **state) {
   no_error();
 }
 
-/* A node with too few operands is the library's own mistake: it must be an error all the same, never a read
- * past the end. */
+/* A node with too few operands is a bug of the library. It must still be an error, never a read past the
+ * end. */
 static void too_few_or_too_many_operands_are_an_internal_error(void **state) {
   (void)state;
   for (const mix_op *const *op = mix_all_ops; *op; op++) {
@@ -131,14 +131,14 @@ static void evaluation_detaches_unless_a_tape_recorded(void **state) {
   mix_tensor *x = vec(MIX_FLOAT32, 1, 2), *y = mix_square(x), *z = mix_square(y);
   has_values(z, 1, 16);
   assert_int_equal(z->node->input_count, 0);
-  assert_int_equal(y->node->input_count, 1); /* not asked for, not kept */
+  assert_int_equal(y->node->input_count, 1); /* not evaluated itself, value not kept */
   mix_tape *tape = mix_tape_begin();
   mix_tape_watch(tape, x);
   mix_tensor *u = mix_square(x);
   has_values(u, 1, 4);
   assert_int_equal(u->node->input_count, 1);
   has_values(mix_list_get(mix_tape_gradient(tape, u, mix_list_of(x)), 0), 2, 4);
-  assert_int_equal(u->node->input_count, 0); /* the tape let go */
+  assert_int_equal(u->node->input_count, 0); /* the tape released it */
 }
 
 static void *deep_graph(void *unused) {
@@ -169,7 +169,7 @@ static void *deep_graph(void *unused) {
   return good ? &good : NULL;
 }
 
-/* Walks and releases are iterative: the thread's stack would hold a few thousand frames at most. */
+/* Walks and releases are iterative: the thread's stack holds at most a few thousand frames. */
 static void deep_graphs_need_no_stack(void **state) {
   (void)state;
   pthread_attr_t attributes;
@@ -194,7 +194,7 @@ static void text_of_a_tensor_computes_nothing(void **state) {
   assert_string_equal(mix_tensor_text(NULL, text, sizeof text), "<no tensor>");
 }
 
-/* Wrapped memory is given back once, by the last user of the tensor; a call that fails has not taken it. */
+/* Wrapped memory is given back once, by the last user of the tensor. A failed call does not take it. */
 static int given_back;
 static void give_back(void *data) {
   (void)data;

@@ -1,5 +1,5 @@
-/* Tensors and variables that several threads use at once: evaluating, reading, assigning. Run under
- * ThreadSanitizer too. */
+/* Tensors and variables used by several threads at once: evaluating, reading, assigning. Also runs under
+ * ThreadSanitizer. */
 #include "../compile/support.h"
 
 #include "compile/evaluate.h"
@@ -11,7 +11,7 @@
 
 enum { THREADS = 4, ROUNDS = 60, LENGTH = 5000 };
 
-/* ---- threads that begin together ---- */
+/* ---- threads that start together ---- */
 
 typedef struct crew {
   atomic_int arrived;
@@ -23,7 +23,7 @@ typedef struct crew {
 static void *member(void *context) {
   crew *c = context;
   int thread = atomic_fetch_add(&c->arrived, 1);
-  while (c->arrived < THREADS) sched_yield(); /* awake when the last one comes */
+  while (c->arrived < THREADS) sched_yield(); /* spin until the last one arrives */
   MIX_SCOPE { c->work(c->context, thread); }
   if (mix_error()) print_error("thread %d: %s\n", thread, mix_error_message()), c->failed = true;
   return NULL;
@@ -41,9 +41,9 @@ static void pause_milliseconds(long milliseconds) {
   nanosleep(&(struct timespec){0, milliseconds * 1000000}, NULL);
 }
 
-/* ---- values to be computed ---- */
+/* ---- lazy values ---- */
 
-/* 49, by way of many nodes. */
+/* 49, through many nodes. */
 static mix_tensor *chain(void) {
   mix_tensor *x = mix_scalar(3, MIX_INT64), *one = mix_scalar(1, MIX_INT64), *y = mix_multiply(x, x);
   for (int i = 0; i < 40; i++) y = mix_add(mix_multiply(y, one), one);
@@ -74,7 +74,7 @@ static void one_tensor_is_computed_for_all(void **state) {
     }
 }
 
-/* What one thread has computed and lets go is what another walks over. */
+/* One thread releases what it computed while another thread walks over it. */
 static void graphs_may_have_parts_in_common(void **state) {
   (void)state;
   mix_set_threads(1);
@@ -94,7 +94,7 @@ static void graphs_may_have_parts_in_common(void **state) {
     }
 }
 
-static void a_value_comes_once(void **state) {
+static void a_value_is_computed_once(void **state) {
   (void)state;
   mix_tensor *y = chain();
   const void *data = mix_tensor_data(y);
@@ -111,7 +111,7 @@ static void read_or_forget(void *context, int thread) {
     s->seen[thread] = mix_tensor_item(s->tensors[thread]);
 }
 
-/* The operands go when the tape and all who compute are through, whoever comes last. */
+/* The operands are released when the tape and all evaluations have ended, in any order. */
 static void a_tape_ends_while_others_compute(void **state) {
   (void)state;
   mix_set_threads(1);
@@ -144,7 +144,7 @@ static void keep_value(void *context, int thread) {
   r->kept[thread] = mix_retain(mix_variable_value(r->variable));
 }
 
-static void values_read_at_once_are_one(void **state) {
+static void concurrent_reads_share_one_value(void **state) {
   (void)state;
   for (int round = 0; round < ROUNDS; round++)
     MIX_SCOPE {
@@ -178,7 +178,7 @@ static void no_addition_is_lost(void **state) {
   variable_has(v, THREADS * ROUNDS);
 }
 
-/* All elements are always equal: the first and the sum say whether they were read as one. */
+/* All elements are always equal: the first element and the sum show whether they were read as one value. */
 static void write_or_read(void *context, int thread) {
   readings *r = context;
   double numbers[LENGTH];
@@ -223,14 +223,14 @@ static void *compute(void *context) {
   return NULL;
 }
 
-/* Who reads a storage keeps those who assign waiting, and nobody else. */
-static void an_assignment_waits_for_who_reads(void **state) {
+/* A pinned read blocks assignments, and nothing else. */
+static void an_assignment_waits_for_a_pinned_read(void **state) {
   (void)state;
   writer w = {.variable = variable("v", scalar(1))};
   mix_tensor *value = mix_variable_value(w.variable);
-  mix_pinned held;
-  assert_true(mix_tensor_pin(value, &held));
-  assert_ptr_equal(held.data, w.variable->data);
+  mix_pinned pinned;
+  assert_true(mix_tensor_pin(value, &pinned));
+  assert_ptr_equal(pinned.data, w.variable->data);
   pthread_t computing, assigning;
   double sum = 0;
   assert_int_equal(pthread_create(&computing, NULL, compute, &sum), 0);
@@ -239,17 +239,17 @@ static void an_assignment_waits_for_who_reads(void **state) {
   assert_int_equal(pthread_create(&assigning, NULL, assign_two, &w), 0);
   pause_milliseconds(5);
   assert_false(w.done);
-  assert_true(*(const float *)held.data == 1);
-  mix_tensor_unpin(&held);
+  assert_true(*(const float *)pinned.data == 1);
+  mix_tensor_unpin(&pinned);
   pthread_join(assigning, NULL);
   assert_true(w.done);
   has_values(value, 1);
   variable_has(w.variable, 2);
-  assert_true(mix_tensor_pin(value, &held)); /* its own by now: nobody need wait */
-  assert_false(held.storage);
+  assert_true(mix_tensor_pin(value, &pinned)); /* the tensor has memory of its own now: nothing blocks */
+  assert_false(pinned.storage);
   mix_variable_assign(w.variable, scalar(3));
-  mix_tensor_unpin(&held);
-  assert_false(mix_tensor_pin(NULL, &held));
+  mix_tensor_unpin(&pinned);
+  assert_false(mix_tensor_pin(NULL, &pinned));
   mix_error_clear();
 }
 
@@ -261,7 +261,7 @@ typedef struct listener {
   atomic_int heard;
 } listener;
 
-/* Uses the library, as a callback may: it would wait for whoever waits for the one that called it. */
+/* Uses the library, as a callback may. It would deadlock if its caller held a lock. */
 static void listen(void *context, mix_log_level level, const char *message) {
   (void)level, (void)message;
   listener *l = context;
@@ -298,12 +298,12 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(one_tensor_is_computed_for_all),
       TEST(graphs_may_have_parts_in_common),
-      TEST(a_value_comes_once),
+      TEST(a_value_is_computed_once),
       TEST(a_tape_ends_while_others_compute),
-      TEST(values_read_at_once_are_one),
+      TEST(concurrent_reads_share_one_value),
       TEST(no_addition_is_lost),
       TEST(a_value_stays_whole_while_others_assign),
-      TEST(an_assignment_waits_for_who_reads),
+      TEST(an_assignment_waits_for_a_pinned_read),
       TEST(callbacks_of_the_log_may_use_the_library),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

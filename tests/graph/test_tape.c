@@ -23,7 +23,7 @@ static void unconnected_sources_give_null(void **state) {
   mix_tape *tape = mix_tape_begin();
   mix_tensor *x = scalar(3);
   mix_tensor *y = mix_multiply(mix_variable_value(w), x);
-  mix_tensor *z = mix_multiply(mix_variable_value(other), x); /* recorded, but no part of y */
+  mix_tensor *z = mix_multiply(mix_variable_value(other), x); /* recorded, but not part of y */
   mix_tape_end(tape);
   mix_list *gradients = mix_tape_gradient(tape, y, mix_list_of(w, other, x, z));
   no_error();
@@ -34,7 +34,7 @@ static void unconnected_sources_give_null(void **state) {
   assert_null(mix_list_get(gradients, 3));
 }
 
-static void what_was_made_before_the_tape_is_a_constant(void **state) {
+static void tensors_made_before_the_tape_are_constants(void **state) {
   (void)state;
   mix_variable *w = variable("w", scalar(2));
   mix_tensor *before = mix_square(mix_variable_value(w));
@@ -44,7 +44,7 @@ static void what_was_made_before_the_tape_is_a_constant(void **state) {
   has_values(gradient_of(tape, y, w), 4);
   tape = mix_tape_begin();
   mix_tape_end(tape);
-  assert_null(gradient_of(tape, mix_square(mix_variable_value(w)), w)); /* made after it */
+  assert_null(gradient_of(tape, mix_square(mix_variable_value(w)), w)); /* created after it */
   no_error();
 }
 
@@ -106,7 +106,7 @@ static void intermediate_results_can_be_sources(void **state) {
   has_values(gradient_of(tape, x, w), 1);
 }
 
-static void a_tape_is_asked_once_unless_persistent(void **state) {
+static void a_tape_gives_one_gradient_unless_persistent(void **state) {
   (void)state;
   mix_variable *w = variable("w", scalar(3));
   mix_tape *tape = mix_tape_begin();
@@ -245,7 +245,7 @@ static mix_list *inner_and_outer(void *context, mix_list *arguments) {
   (void)arguments;
   mix_tape *outer = mix_tape_begin();
   mix_dtype former = mix_cast_dtype_set(MIX_FLOAT16);
-  mix_tensor *first = mix_square(mix_variable_value(w)); /* the cast that the capture keeps */
+  mix_tensor *first = mix_square(mix_variable_value(w)); /* the cast that the capture caches */
   mix_tape *inner = mix_tape_begin();
   mix_tensor *second = mix_square(mix_variable_value(w));
   mix_cast_dtype_set(former);
@@ -281,10 +281,10 @@ static void misuse_is_an_error(void **state) {
   expect_error(MIX_TYPE_ERROR, "source 1", "another object");
   assert_null(mix_tape_gradient(tape, mix_less(y, scalar(1)), mix_list_of(w)));
   expect_error(MIX_TYPE_ERROR, "target 0", "bool");
-  has_values(gradient_of(tape, y, w), 6); /* still of use */
+  has_values(gradient_of(tape, y, w), 6); /* the tape is still usable */
 }
 
-/* Reads that outlive their variable stay readable, on a tape too. */
+/* Reads that outlive their variable stay readable, also on a tape. */
 static void a_tape_outlives_variables(void **state) {
   (void)state;
   mix_tape *tape = mix_tape_begin();
@@ -327,12 +327,12 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_chain),
       TEST(unconnected_sources_give_null),
-      TEST(what_was_made_before_the_tape_is_a_constant),
+      TEST(tensors_made_before_the_tape_are_constants),
       TEST(several_targets_are_summed),
       TEST(upstream_gradients_must_fit),
       TEST(watched_tensors_are_sources_from_there_on),
       TEST(intermediate_results_can_be_sources),
-      TEST(a_tape_is_asked_once_unless_persistent),
+      TEST(a_tape_gives_one_gradient_unless_persistent),
       TEST(stop_gradient_stops),
       TEST(second_and_third_order),
       TEST(a_persistent_tape_records_its_own_gradients),

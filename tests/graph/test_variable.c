@@ -1,5 +1,5 @@
-/* Variables: one fixed address, tensors that share it until the next write, and reads and writes of a capture
- * in program order. */
+/* Variables: one fixed address, tensors that share it until the next write, reads and writes of a capture in
+ * program order. */
 #include "../compile/support.h"
 
 #include "tensor/buffer.h"
@@ -19,7 +19,7 @@ static void a_read_shares_the_storage_until_the_next_write(void **state) {
   assert_ptr_equal(mix_tensor_data(mix_variable_value(v)), address);
 }
 
-static void a_write_that_nobody_looks_at_copies_nothing(void **state) {
+static void a_write_without_readers_copies_nothing(void **state) {
   (void)state;
   mix_variable *v = variable("v", mix_fill(MIX_SHAPE(1000), 1, MIX_FLOAT32));
   MIX_SCOPE { mix_variable_value(v); }
@@ -32,7 +32,7 @@ static void a_write_that_nobody_looks_at_copies_nothing(void **state) {
   assert_int_equal(mix_buffer_bytes(), bytes);
 }
 
-/* A lazy value is that of the moment when the variable was read, not of the moment when it is computed. */
+/* A lazy value uses the variable's value at the time of the read, not at the time of evaluation. */
 static void lazy_values_see_the_old_value(void **state) {
   (void)state;
   mix_variable *v = variable("v", vec(MIX_FLOAT32, 1, 2));
@@ -85,8 +85,8 @@ static void assignments_must_fit(void **state) {
   assert_int_equal(mix_variable_assign_add(v, vec(MIX_FLOAT64, 1, 2)), MIX_TYPE_ERROR);
   expect_error(MIX_TYPE_ERROR, "float32 (2)", "float64 (2)");
   assert_int_equal(mix_variable_assign_sub(v, mix_fill(MIX_SHAPE(3, 2), 1, MIX_FLOAT32)), MIX_VALUE_ERROR);
-  expect_error(MIX_VALUE_ERROR, "variable_assign_sub", "(2)",
-               "(3, 2)"); /* broadcasting must not change its shape */
+  /* Broadcasting must not change the variable's shape. */
+  expect_error(MIX_VALUE_ERROR, "variable_assign_sub", "(2)", "(3, 2)");
   mix_variable_assign(v, NULL);
   expect_error(MIX_TYPE_ERROR, "variable_assign", "'kernel'");
   mix_variable_assign(NULL, scalar(1));
@@ -123,7 +123,7 @@ static void readers_outlive_the_variable(void **state) {
   mix_release(old), mix_release(value), mix_release(lazy);
 }
 
-/* Without any memory left, too. */
+/* Also if no memory is left. */
 static void a_dying_variable_needs_no_memory(void **state) {
   (void)state;
   mix_tensor *value = NULL;
@@ -181,7 +181,7 @@ static void reads_and_writes_follow_program_order(void **state) {
   variable_has(p.v, 4, 9);
   mix_function_call(function, mix_list_of(vec(MIX_FLOAT32, -4, -8)));
   variable_has(p.v, 0, 1);
-  has_values(mix_list_get(results, 2), 4, 9); /* results are nobody else's */
+  has_values(mix_list_get(results, 2), 4, 9); /* results are not shared */
 }
 
 static void a_tensor_read_before_a_call_keeps_the_old_value(void **state) {
@@ -289,13 +289,13 @@ static mix_list *own_transpose(void *context, mix_list *arguments) {
   (void)arguments;
   mix_tensor *v = mix_variable_value(p->v);
   mix_variable_assign(p->v, mix_add(mix_transpose(v, MIX_AXES(1, 0)), v));
-  /* with an epilogue, which could store straight into w */
+  /* with an epilogue that could store directly to w */
   mix_variable_assign(p->w,
                       mix_relu(mix_matmul(mix_variable_value(p->w), mix_variable_value(p->w), false, false)));
   return NULL;
 }
 
-/* What is read in another order than it is written must not be overwritten under way. */
+/* A value read in another order than it is written must not be overwritten during the read. */
 static void a_variable_becomes_a_function_of_its_own_transpose_and_product(void **state) {
   (void)state;
   for (int device = 0; device < 2; device++) {
@@ -308,8 +308,8 @@ static void a_variable_becomes_a_function_of_its_own_transpose_and_product(void 
     variable_has(p.w, 7, 10, 15, 22);
     const char *product = strstr(mix_function_dump(function, "plan"), " matmul ");
     assert_non_null(product);
-    assert_int_equal(strncmp(strstr(product, " -> "), " -> arena", 9),
-                     0); /* whatever a kernel would make of its own operand */
+    /* The result must not go to w, an operand of the product. */
+    assert_int_equal(strncmp(strstr(product, " -> "), " -> arena", 9), 0);
   }
 }
 
@@ -356,7 +356,7 @@ static void text(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_read_shares_the_storage_until_the_next_write),
-      TEST(a_write_that_nobody_looks_at_copies_nothing),
+      TEST(a_write_without_readers_copies_nothing),
       TEST(lazy_values_see_the_old_value),
       TEST(assignment_evaluates_at_once),
       TEST(the_initial_value_is_copied),

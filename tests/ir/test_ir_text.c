@@ -1,5 +1,5 @@
-/* Graphs as text: what is written is read back to the same text, for every op and every form of a program;
- * what is malformed is refused with its line and node. */
+/* Graphs as text: every op and every form of a program is read back to the same text. Malformed text is an
+ * error with its line and node. */
 #include "compile/support.h"
 
 #include "compile/compile.h"
@@ -18,7 +18,7 @@ static void comes_back(const char *text) {
   mix_ir_free(ir);
 }
 
-/* After the passes, too; with some of them switched off. */
+/* Also after the passes, with some of them disabled. */
 static void comes_back_compiled(const char *text, const char *disabled) {
   setenv("MIXTAPE_DISABLE_PASSES", disabled, 1);
   mix_ir *ir = read_text(text);
@@ -75,7 +75,7 @@ static void constants(void **state) {
   mix_ir_free(ir);
 }
 
-/* What a seed stands for is always the same, in [-1, 1), and other numbers for another seed. */
+/* A seed always gives the same numbers, in [-1, 1), and another seed other numbers. */
 static void large_constants_and_variables(void **state) {
   (void)state;
   float numbers[200], again[200], others[200];
@@ -92,12 +92,13 @@ static void large_constants_and_variables(void **state) {
   }
   assert_true(fabs(sum) < 200 * 0.2 && equal < 3); /* the mean's standard deviation is 0.04 */
   mix_ir *ir = read_text(
-      "%0:float32(200) = constant seed 5\n%1:float32(200) = variable 'v'\n%2:int32() = variable 'n'\nreturn\n");
+      "%0:float32(200) = constant seed 5\n%1:float32(200) = variable 'v'\n%2:int32() = variable 'n'\n"
+      "return\n");
   no_error();
   assert_memory_equal(ir->nodes[0].data, numbers, sizeof numbers);
   assert_in_range(*(const int32_t *)ir->variables[1].variable->data, 0, 1);
-  ir->nodes[0].index = 0; /* numbers that no seed is known for: the writer finds one, and the text stays what
-                             it is from then on */
+  /* Numbers without a known seed: the writer finds one, and the text is stable from then on. */
+  ir->nodes[0].index = 0;
   char *text = strdup(mix_ir_text(ir));
   mix_ir_free(ir);
   assert_non_null(strstr(text, "constant seed "));
@@ -118,7 +119,7 @@ static void layout_is_free(void **state) {
 }
 
 typedef struct wrong {
-  const char *text, *says;
+  const char *text, *error;
 } wrong;
 
 #define X "%0:float32(2, 3) = argument 0\n"
@@ -210,7 +211,8 @@ static const wrong malformed[] = {
     {F "return\n", "line 2 (%1 = fused): its program is missing"},
     {"    over (6)\nreturn\n", "line 1: an indented line belongs to a program"},
     {X
-     "%1:float32(2, 3) = exp(%0)\n    over (6)\n      r0 = float32 load 0 strides (1)\n      store r0 -> 0\nreturn\n",
+     "%1:float32(2, 3) = exp(%0)\n    over (6)\n      r0 = float32 load 0 strides (1)\n      store r0 -> 0\n"
+     "return\n",
      "line 2 (%1 = exp): only matmul and fused have programs"},
     {F "    over 6\nreturn\n", "line 3 (%1 = fused): no line of a program"},
     {F "    over (6)\n      r1 = float32 load 0 strides (1)\nreturn\n",
@@ -223,45 +225,45 @@ static const wrong malformed[] = {
      "the strides of r0 lead out of operand 0"},
     {F "    over (2, 3)\n      r0 = float32 load 0 strides (1, 2)\n      store r0 -> 0\nreturn\n",
      "do not follow operand 0"},
-    {F
-     "    over (6)\n      r0 = float32 load 0 strides (1)\n      r1 = float32 exp r1\n      store r1 -> 0\nreturn\n",
+    {F "    over (6)\n      r0 = float32 load 0 strides (1)\n      r1 = float32 exp r1\n      store r1 -> 0\n"
+       "return\n",
      "r1 reads r1"},
-    {F
-     "    over (6)\n      r0 = float32 load 0 strides (1)\n      r1 = float64 exp r0\n      store r0 -> 0\nreturn\n",
+    {F "    over (6)\n      r0 = float32 load 0 strides (1)\n      r1 = float64 exp r0\n      store r0 -> 0\n"
+       "return\n",
      "r1 cannot be float64"},
-    {F
-     "    over (6)\n      r0 = float32 load 0 strides (1)\n      r1 = float32 logical_not r0\n      store r0 -> 0\nreturn\n",
+    {F "    over (6)\n      r0 = float32 load 0 strides (1)\n      r1 = float32 logical_not r0\n"
+       "      store r0 -> 0\nreturn\n",
      "r1 cannot be float32"},
-    {F
-     "    over (6)\n      r0 = float32 load 0 strides (1)\n      r1 = float32 matmul r0, r0\n      store r0 -> 0\nreturn\n",
+    {F "    over (6)\n      r0 = float32 load 0 strides (1)\n      r1 = float32 matmul r0, r0\n"
+       "      store r0 -> 0\nreturn\n",
      "no line of a program"},
     {F "    over (6)\n      r0 = float32 load 0 strides (1)\n      store r0 -> 1\nreturn\n",
      "there is no result 1"},
-    {F
-     "    over (6)\n      r0 = float32 load 0 strides (1)\n      store r0 -> 0\n      store r0 -> 0\nreturn\n",
+    {F "    over (6)\n      r0 = float32 load 0 strides (1)\n      store r0 -> 0\n      store r0 -> 0\n"
+       "return\n",
      "written twice"},
     {F "    over (5)\n      r0 = float32 load 0 strides (1)\n      store r0 -> 0\nreturn\n",
      "r0 does not fill result 0"},
     {F "    over (6)\n      r0 = float32 load 0 strides (1)\nreturn\n", "results are written"},
     {F "    over (6)\n      r0 = float32 product\n      store r0 -> 0\nreturn\n",
      "only the program of a matmul reads a product"},
-    {X
-     "%1:float32(3, 3) = matmul(%0, %0) {transpose_a}\n    over (9)\n      r0 = float32 product\n      store r0 -> 0\nreturn\n",
+    {X "%1:float32(3, 3) = matmul(%0, %0) {transpose_a}\n    over (9)\n      r0 = float32 product\n"
+       "      store r0 -> 0\nreturn\n",
      "the program does not run over the product"},
-    {X
-     "%1:float32(3, 3) = matmul(%0, %0) {transpose_a}\n    over (3, 3)\n      r0 = float16 product\n      store r0 -> 0\nreturn\n",
+    {X "%1:float32(3, 3) = matmul(%0, %0) {transpose_a}\n    over (3, 3)\n      r0 = float16 product\n"
+       "      store r0 -> 0\nreturn\n",
      "the product is float32"},
 };
 
-static void what_is_malformed_is_named(void **state) {
+static void malformed_text_is_an_error(void **state) {
   (void)state;
   for (int i = 0; i < COUNT(malformed); i++) {
     mix_ir *ir = read_text(malformed[i].text);
-    if (ir) fail_msg("read without an error, though \"%s\":\n%s", malformed[i].says, malformed[i].text);
+    if (ir) fail_msg("read without an error, though \"%s\":\n%s", malformed[i].error, malformed[i].text);
     char message[1024];
     assert_int_equal(mix_error_take(message, sizeof message), MIX_FORMAT_ERROR);
-    if (!strstr(message, "graph text test, line ") || !strstr(message, malformed[i].says))
-      fail_msg("the message is\n%s\nexpected: %s", message, malformed[i].says);
+    if (!strstr(message, "graph text test, line ") || !strstr(message, malformed[i].error))
+      fail_msg("the message is\n%s\nexpected: %s", message, malformed[i].error);
   }
 }
 
@@ -291,7 +293,7 @@ int main(void) {
       TEST(constants),
       TEST(large_constants_and_variables),
       TEST(layout_is_free),
-      TEST(what_is_malformed_is_named),
+      TEST(malformed_text_is_an_error),
       TEST(without_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

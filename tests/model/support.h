@@ -1,4 +1,5 @@
-/* What the model tests share: tensors from numbers, reading them back, models whose numbers can be worked out by hand. */
+/* Shared by the model tests: tensors from numbers and back, and models with results that can be worked out by
+ * hand. */
 #ifndef TESTS_MODEL_SUPPORT_H
 #define TESTS_MODEL_SUPPORT_H
 
@@ -41,15 +42,16 @@ static inline void assert_no_error(void) {
   if (mix_error() != MIX_OK) fail_msg("%s: %s", mix_status_name(mix_error()), mix_error_message());
 }
 
-/* The pending error is of that kind and its message holds `part`; clears it. */
+/* Expects a pending error of that kind whose message contains `part`; clears it. */
 static inline void assert_error(mix_status status, const char *part) {
   char message[2048];
   mix_status got = mix_error_take(message, sizeof message);
-  if (got != status) fail_msg("got %s (%s), expected %s", mix_status_name(got), message, mix_status_name(status));
+  if (got != status)
+    fail_msg("got %s (%s), expected %s", mix_status_name(got), message, mix_status_name(status));
   if (part && !strstr(message, part)) fail_msg("'%s' is missing in: %s", part, message);
 }
 
-/* The bits of every listed variable, one after the other; free it. */
+/* The bytes of every listed variable, concatenated; the caller frees them. */
 static inline unsigned char *bits_of(mix_list *variables, size_t *size) {
   unsigned char *bits = NULL;
   *size = 0;
@@ -66,21 +68,27 @@ static inline unsigned char *bits_of(mix_list *variables, size_t *size) {
   return bits;
 }
 
-/* x (rows, 1) times one weight w: prediction w * x. SGD whose steps of `rate` are exact for small dyadic numbers; rate 0: weights stand still. */
+/* x (rows, 1) times one weight w: the prediction is w * x. SGD with steps of `rate` is exact for small dyadic
+ * numbers. Rate 0: the weight does not change. */
 static inline mix_model *product_model(double w, double rate) {
   mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(1));
-  mix_layer *dense = mix_dense(.units = 1, .no_bias = true,
-                               .kernel_initializer_object = mix_initializer_new("constant", .value = w), .name = "product");
+  mix_layer *dense =
+      mix_dense(.units = 1, .no_bias = true,
+                .kernel_initializer_object = mix_initializer_new("constant", .value = w), .name = "product");
   mix_model *model = mix_model_new(inputs, mix_call(dense, inputs));
-  assert_int_equal(mix_model_compile(model, .loss = "mse", .optimizer = mix_sgd(.learning_rate = rate == 0 ? MIX_ZERO : rate)),
+  assert_int_equal(mix_model_compile(model, .loss = "mse",
+                                     .optimizer = mix_sgd(.learning_rate = rate == 0 ? MIX_ZERO : rate)),
                    MIX_OK);
   return model;
 }
 
 /* 0, 1, ..., n - 1 as (n, 1) float32. */
-static inline mix_tensor *counting(int64_t n) { return mix_reshape(mix_range(0, (double)n, 1, F32), MIX_SHAPE(n, 1)); }
+static inline mix_tensor *counting(int64_t n) {
+  return mix_reshape(mix_range(0, (double)n, 1, F32), MIX_SHAPE(n, 1));
+}
 
-/* Labels and examples (rows, width) that a small network can learn: the largest of the first `classes` numbers is the label's. */
+/* Labels and examples (rows, width) that a small network can learn: the label is the index of the largest of
+ * the first `classes` numbers. */
 typedef struct examples {
   mix_tensor *x, *y;
 } examples;
@@ -95,7 +103,8 @@ static inline examples examples_of(int64_t rows, int64_t width, int classes) {
       x[i * width + c] = (double)(noise >> 24) / 512 + (c == y[i] ? 0.5 : 0);
     }
   }
-  examples e = {mix_tensor_from_doubles(x, F32, MIX_SHAPE(rows, width)), mix_tensor_from(y, MIX_INT64, MIX_SHAPE(rows))};
+  examples e = {mix_tensor_from_doubles(x, F32, MIX_SHAPE(rows, width)),
+                mix_tensor_from(y, MIX_INT64, MIX_SHAPE(rows))};
   free(x);
   free(y);
   return e;
@@ -107,17 +116,18 @@ static inline mix_model *guide_model(int64_t width, int64_t units) {
   mix_tensor *x = mix_call(mix_dense(.units = units, .activation = "relu", .name = "dense_1"), inputs);
   x = mix_call(mix_dense(.units = units, .activation = "relu", .name = "dense_2"), x);
   x = mix_call(mix_dense(.units = 10, .name = "dense_logits"), x);
-  return mix_model_new(inputs, mix_call(mix_activation("softmax", .dtype = "float32", .name = "predictions"), x));
+  return mix_model_new(inputs,
+                       mix_call(mix_activation("softmax", .dtype = "float32", .name = "predictions"), x));
 }
 static inline mix_model *compiled_guide_model(int64_t width, int64_t units) {
   mix_model *model = guide_model(width, units);
-  mix_model_compile(model, .loss = "sparse_categorical_crossentropy", .optimizer = mix_rmsprop(.learning_rate = 0),
-                    .metrics = {"accuracy"});
+  mix_model_compile(model, .loss = "sparse_categorical_crossentropy",
+                    .optimizer = mix_rmsprop(.learning_rate = 0), .metrics = {"accuracy"});
   assert_no_error();
   return model;
 }
 
-/* The losses of the steps of a fit, by on_step. */
+/* Records the losses of the steps of a fit (on_step). */
 typedef struct step_losses_seen {
   double loss[512];
   bool applied[512];
@@ -135,7 +145,7 @@ static inline void see_step(void *context, const mix_step_record *record) {
   seen->count++;
 }
 
-/* Each test runs in a scope of its own, with the process as it starts. */
+/* Each test runs in a scope of its own, with the process state as at its start. */
 static inline int setup(void **state) {
   mix_set_seed(1);
   mix_clear_names();
@@ -143,7 +153,8 @@ static inline int setup(void **state) {
 }
 static inline int teardown(void **state) {
   mix_scope_end(*state);
-  if (mix_error() != MIX_OK) print_message("left: %s: %s\n", mix_status_name(mix_error()), mix_error_message());
+  if (mix_error() != MIX_OK)
+    print_message("left: %s: %s\n", mix_status_name(mix_error()), mix_error_message());
   mix_status left = mix_error_take(NULL, 0);
   mix_set_log_callback(NULL, NULL);
   mix_set_semantics("tf_keras");

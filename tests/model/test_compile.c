@@ -1,5 +1,5 @@
 /* compile: loss, metrics and optimizer by name or object, and the wrapping in loss scaling
- * (spec/mixed-precision.md, 6.8 and 9.6). */
+ * (docs/spec/mixed_precision.md, 6.8 and 9.6). */
 #include "model/support.h"
 
 static mix_model *under(const char *policy) {
@@ -53,14 +53,14 @@ static void O41_experimental_takes_the_policys_loss_scale(void **state) {
   assert_false(mix_optimizer_scales_loss(compiled_with(guide_model(8, 4), mix_sgd(.momentum = 0.5))));
 }
 
-static void the_models_policy_decides_not_todays(void **state) {
+static void the_policy_of_the_model_decides(void **state) {
   (void)state;
   mix_model *model = under("mixed_float16");
   mix_set_global_policy("float32");
   assert_true(mix_optimizer_scales_loss(compiled_with(model, mix_sgd(.momentum = 0.5))));
 }
 
-static void keras3_wraps_unless_told_not_to(void **state) {
+static void keras3_wraps_unless_disabled(void **state) {
   (void)state;
   mix_set_semantics("keras3");
   mix_model *model = under("mixed_float16");
@@ -103,14 +103,14 @@ static void contradictions_are_refused(void **state) {
   assert_error(MIX_TYPE_ERROR, "not a metric");
   mix_model_compile(model, .loss = "mse", .optimizer = (mix_optimizer *)loss);
   assert_error(MIX_TYPE_ERROR, NULL);
-  assert_null(mix_model_optimizer(model)); /* nothing of it stuck */
+  assert_null(mix_model_optimizer(model)); /* the failed call had no effect */
 }
 
 static void an_uncompiled_model_cannot_be_trained(void **state) {
   (void)state;
   mix_model *model = under("float32");
   examples e = examples_of(4, 8, 3);
-  assert_non_null(mix_model_predict(model, e.x)); /* needs no compile, and is no substitute for one */
+  assert_non_null(mix_model_predict(model, e.x)); /* needs no compile, and does not replace it */
   assert_null(mix_model_fit(model, e.x, e.y));
   assert_error(MIX_RUNTIME_ERROR, "compile");
   assert_null(mix_model_evaluate(model, e.x, e.y));
@@ -119,7 +119,7 @@ static void an_uncompiled_model_cannot_be_trained(void **state) {
   assert_error(MIX_RUNTIME_ERROR, "compile");
 }
 
-static void without_a_loss_fit_says_so(void **state) {
+static void fit_without_a_loss_is_an_error(void **state) {
   (void)state;
   mix_model *model = under("float32");
   mix_model_compile(model, .optimizer = mix_sgd(.momentum = 0.5));
@@ -128,7 +128,7 @@ static void without_a_loss_fit_says_so(void **state) {
   assert_error(MIX_VALUE_ERROR, "has no loss");
 }
 
-/* A second compile starts over: another optimizer, no state of the first. */
+/* A second compile starts over: a new optimizer without the state of the first. */
 static void compiling_again_starts_over(void **state) {
   (void)state;
   mix_model *model = product_model(1, 0.25);
@@ -167,12 +167,12 @@ int main(void) {
       TEST(O39_other_policies_do_not),
       TEST(O40_what_is_wrapped_stays_as_it_is),
       TEST(O41_experimental_takes_the_policys_loss_scale),
-      TEST(the_models_policy_decides_not_todays),
-      TEST(keras3_wraps_unless_told_not_to),
+      TEST(the_policy_of_the_model_decides),
+      TEST(keras3_wraps_unless_disabled),
       TEST(the_default_optimizer_is_rmsprop),
       TEST(contradictions_are_refused),
       TEST(an_uncompiled_model_cannot_be_trained),
-      TEST(without_a_loss_fit_says_so),
+      TEST(fit_without_a_loss_is_an_error),
       TEST(compiling_again_starts_over),
       TEST(losses_and_metrics_may_be_functions),
   };

@@ -77,9 +77,9 @@ static void an_output_without_a_loss_is_left_out(void **state) {
   assert_true(weight_at(model, 0, 0) == 2); /* no gradient, no update */
   assert_true(weight_at(model, 1, 0) == 3 - 0.125 * 2 * 3);
   mix_logs *logs = mix_model_evaluate(model, one, mix_list_of(zero, zero), .verbose = MIX_SILENT);
-  assert_int_equal(mix_logs_count(logs), 2); /* and no loss in the logs: tf_keras names the other's, */
+  assert_int_equal(mix_logs_count(logs), 2); /* loss and right_loss */
   assert_string_equal(mix_logs_name(logs, 1), "right_loss");
-  mix_set_semantics("keras3"); /* Keras 3 that of the whole alone */
+  mix_set_semantics("keras3"); /* Keras 3 logs the total only */
   model = mix_model_new(x, mix_list_of(mix_call(scaling(2, "left"), x), mix_call(scaling(3, "right"), x)));
   losses = mix_list_new(2, (void *[]){NULL, mix_loss_new("mse")});
   mix_model_compile(model, .loss_objects = losses, .optimizer = mix_sgd());
@@ -116,11 +116,11 @@ static void a_model_is_a_layer_of_another(void **state) {
   assert_true(at(mix_model_call(outer, x), 0) == 30);
   assert_int_equal(mix_list_count(mix_model_weights(outer)), 2);
   assert_ptr_equal(mix_model_get_layer(outer, "inner"), mix_model_layer(inner));
-  /* Training the outer model moves the inner one's weight. */
+  /* Training the outer model updates the inner model's weight. */
   mix_model_compile(outer, .loss = "mae", .optimizer = mix_sgd(.learning_rate = 0.0625));
   mix_model_train_on_batch(outer, x, ARRAY(F32, MIX_SHAPE(1, 1), 0));
   assert_true(weight_at(inner, 0, 0) == 3 - 0.0625 * 2 * 5);
-  /* A frozen inner model stays. */
+  /* A frozen inner model does not change. */
   mix_layer_set_trainable(mix_model_layer(inner), false);
   assert_int_equal(mix_list_count(mix_model_trainable_variables(outer)), 1);
   assert_int_equal(mix_list_count(mix_model_non_trainable_variables(outer)), 1);
@@ -152,7 +152,7 @@ static void training_reaches_the_layers(void **state) {
     kept += at(trained, i) == 2;
     dropped += at(trained, i) == 0;
   }
-  assert_true(kept + dropped == 256 && kept > 64 && dropped > 64); /* binomial: 4 in 10^15 outside */
+  assert_true(kept + dropped == 256 && kept > 64 && dropped > 64); /* fails with probability 4e-15 */
 }
 
 static void inputs_and_outputs_must_be_connected(void **state) {

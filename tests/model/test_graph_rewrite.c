@@ -1,9 +1,9 @@
-/* The automatic graph rewrite switched on through its public calls (spec/mixed-precision.md, 7.1), and a
- * training under it. */
+/* The automatic graph rewrite enabled by its public calls (docs/spec/mixed_precision.md, 7.1), and training
+ * under it. */
 #include "model/support.h"
 
 static char warnings[1 << 12];
-static int converted_products, products; /* rows of the log that show a MatMul */
+static int converted_products, products; /* log lines with a MatMul */
 
 static void listen(void *context, mix_log_level level, const char *message) {
   (void)context;
@@ -60,13 +60,13 @@ static void section_7_1_what_enable_makes_of_the_loss_scale(void **state) {
   assert_int_equal(mix_disable_mixed_precision_graph_rewrite(), MIX_OK);
   assert_false(mix_graph_rewrite_enabled());
   assert_int_equal(mix_graph_rewrite_dtype(), MIX_DTYPE_NONE);
-  assert_true(mix_optimizer_scales_loss(optimizer)); /* wrapped it stays */
+  assert_true(mix_optimizer_scales_loss(optimizer)); /* it stays wrapped */
   assert_string_equal(warnings, "");
   assert_int_equal(mix_disable_mixed_precision_graph_rewrite(), MIX_OK);
   assert_non_null(strstr(warnings, "not enabled"));
 }
 
-/* A refusal changes nothing: neither the flag nor the optimizer. */
+/* An error changes neither the flag nor the optimizer. */
 static void section_7_1_refusals_change_nothing(void **state) {
   (void)state;
   mix_optimizer *wrapped = mix_loss_scale_optimizer(mix_sgd()), *sgd = mix_sgd();
@@ -97,7 +97,7 @@ static void section_7_1_refusals_change_nothing(void **state) {
   assert_int_equal(mix_graph_rewrite_dtype(), MIX_BFLOAT16);
 }
 
-/* d(w w)/dw at 3, by a tape of one's own: with the wrapper's own methods, or without. */
+/* d(w w)/dw at 3, by the user's own tape: with the wrapper's own methods, or without. */
 static mix_list *raw_gradient(void *context, mix_list *arguments) {
   mix_variable *w = ((void **)context)[0];
   mix_optimizer *optimizer = ((void **)context)[1];
@@ -122,7 +122,7 @@ static void section_7_1_gradients_of_a_tape_are_not_scaled(void **state) {
   assert_true(mix_tensor_item(mix_list_get(gradients, 1)) == 6 * 128);
 }
 
-/* Only functions are rewritten: a product computed at once keeps float32's digits, in a function it has
+/* Only functions are rewritten: an eager product keeps float32's precision, in a function it has
  * float16's. */
 static mix_list *third(void *context, mix_list *arguments) {
   (void)context;
@@ -140,8 +140,8 @@ static void section_7_1_only_functions_are_rewritten(void **state) {
   assert_no_error();
 }
 
-/* TensorFlow only warns of graphs that were made before the call; here such a function is captured anew, and
- * again when the rewrite goes. */
+/* TensorFlow only warns of graphs made before the call. Here such a function is captured again, and once more
+ * when the rewrite is disabled. */
 static void section_7_1_functions_of_before(void **state) {
   (void)state;
   const float numbers[] = {1 + 1.0f / 4096};
@@ -157,10 +157,10 @@ static void section_7_1_functions_of_before(void **state) {
   assert_no_error();
 }
 
-/* ---- where gradients come from ---- */
+/* ---- ways to compute gradients ---- */
 
-/* mean(x w) 2^-26 at x = w = 1: what flows back to the product, 2^-26, is no float16 number but 0; times 2^15
- * it is one. */
+/* mean(x w) 2^-26 at x = w = 1: the gradient of the product is 2^-26, which is 0 in float16; times 2^15 it is
+ * representable. */
 typedef struct tiny {
   mix_variable *w;
   mix_optimizer *optimizer;
@@ -204,7 +204,7 @@ static mix_list *tiny_step(void *context, mix_list *arguments) {
   return mix_list_of(loss);
 }
 
-/* w after a step of SGD at rate 2^20 that goes this way. */
+/* w after one step of SGD with rate 2^20, with the gradients computed in that way. */
 static double after_a_step(int way, bool function, mix_optimizer *optimizer) {
   mix_tensor *one = mix_fill(MIX_SHAPE(1, 1), 1, MIX_FLOAT32);
   tiny t = {.w = mix_variable_new(one, .name = "w"), .optimizer = optimizer, .way = way};
@@ -226,15 +226,15 @@ static void section_7_1_minimize_or_compute_gradients(void **state) {
           mix_sgd(.learning_rate = 0x1p20), .fixed_loss_scale = fixed ? 0x1p15 : 0);
       const double w = after_a_step(way, true, optimizer);
       if (w != (way == RAW ? 1 : 1 - 0x1p-6)) fail_msg("way %d: w is %.17g", way, w);
-      /* Only who scaled nothing is told so. */
+      /* Only a step without any scaling gives the warning. */
       assert_true((strstr(warnings, "get_scaled_loss and get_unscaled_gradients") != NULL) == (way == RAW));
       optimizer = mix_enable_mixed_precision_graph_rewrite(mix_sgd(.learning_rate = 0x1p20));
-      assert_true(after_a_step(way, false, optimizer) ==
-                  1 - 0x1p-6); /* outside functions nothing is rewritten */
+      /* Outside functions nothing is rewritten. */
+      assert_true(after_a_step(way, false, optimizer) == 1 - 0x1p-6);
     }
 }
 
-/* ---- the policy beside it ---- */
+/* ---- policies under the rewrite ---- */
 
 static void section_7_1_policies_that_are_not_mixed(void **state) {
   (void)state;
@@ -242,7 +242,7 @@ static void section_7_1_policies_that_are_not_mixed(void **state) {
   static const char *const mixed[] = {"mixed_float16", "mixed_bfloat16"};
   for (int g = 0; g < 2; g++) {
     mix_set_semantics(g ? "experimental" : "tf_keras");
-    for (int i = 0; i < 4; i++) { /* before, and after */
+    for (int i = 0; i < 4; i++) { /* set before, and after */
       assert_int_equal(mix_set_global_policy(plain[i]), MIX_OK);
       assert_non_null(mix_enable_mixed_precision_graph_rewrite(mix_sgd()));
       assert_int_equal(mix_set_global_policy(plain[3 - i]), MIX_OK);
@@ -265,7 +265,8 @@ static void section_7_1_policies_that_are_not_mixed(void **state) {
   mix_set_semantics("tf_keras");
 }
 
-/* The option without wrapping is no enabling: no optimizer is looked at, and policies may stand beside it. */
+/* Setting the option without wrapping does not enable the rewrite: no optimizer is checked, and mixed
+ * policies are allowed. */
 static void section_7_1_the_option_alone(void **state) {
   (void)state;
   assert_int_equal(mix_set_graph_rewrite("float16"), MIX_OK);
@@ -280,9 +281,9 @@ static void section_7_1_the_option_alone(void **state) {
   assert_non_null(strstr(warnings, "not enabled"));
 }
 
-/* ---- the wrapper of the first API (6.7): the experimental generation's ---- */
+/* ---- the wrapper of the experimental generation (6.7) ---- */
 
-/* A gradient for w that is not finite where `good` is 0; what became of w. */
+/* Applies a gradient, infinite unless `good`. Returns the new w. */
 static double stepped(mix_optimizer *optimizer, mix_variable *w, bool good) {
   mix_list *gradients = mix_list_of(mix_fill(MIX_SHAPE(1, 1), good ? 1 : INFINITY, MIX_FLOAT32));
   assert_int_equal(mix_optimizer_apply_gradients(optimizer, gradients, mix_list_of(w)), MIX_OK);
@@ -299,9 +300,9 @@ static void section_6_7_the_wrappers_loss_scaling(void **state) {
   mix_optimizer *optimizer =
       mix_enable_mixed_precision_graph_rewrite(mix_sgd(.learning_rate = 0.5), .loss_scale = by_four);
   assert_no_error();
-  assert_ptr_equal(mix_optimizer_loss_scale_object(optimizer),
-                   by_four); /* any multiplier, the object itself */
-  /* Dynamic: conditional, and a skipped step leaves the counter of steps alone. */
+  /* Any multiplier is allowed, and the object itself is used. */
+  assert_ptr_equal(mix_optimizer_loss_scale_object(optimizer), by_four);
+  /* Dynamic: conditional, and a skipped step does not count. */
   assert_true(stepped(optimizer, w, true) == 0.5 && mix_optimizer_iterations(optimizer) == 1);
   assert_true(mix_tensor_item(mix_optimizer_loss_scale(optimizer)) == 256);
   assert_true(stepped(optimizer, w, false) == 0.5 && mix_optimizer_iterations(optimizer) == 1);
@@ -326,7 +327,7 @@ static void section_6_7_the_wrappers_loss_scaling(void **state) {
   mix_set_semantics("tf_keras");
 }
 
-/* The wrapper of tf_keras, which an optimizer of Keras gets: the same but that a skipped step counts. */
+/* tf_keras's wrapper, for an optimizer of Keras: the same, except that a skipped step counts. */
 static void section_7_1_a_skipped_step_counts_in_tf_keras(void **state) {
   (void)state;
   mix_variable *w = mix_variable_new(mix_fill(MIX_SHAPE(1, 1), 1, MIX_FLOAT32), .name = "w");
@@ -359,8 +360,8 @@ static void W22_two_dense_layers(void **state) {
   double first = mix_logs_get(mix_history_epoch(history, 0), "loss"),
          last = mix_logs_get(mix_history_epoch(history, 4), "loss");
   if (!(last < first)) fail_msg("the loss went from %g to %g", first, last);
-  /* Forward two, backward three: the gradient of the inputs is not asked for. One capture, for the batches
-   * are of one size. */
+  /* Two products forward, three backward: the gradient of the inputs is not computed. One capture, because
+   * all batches have one size. */
   assert_int_equal(products, 5);
   assert_int_equal(converted_products, 5);
   mix_list *weights = mix_model_weights(model);

@@ -1,5 +1,5 @@
-/* What callers get wrong: NULL, other objects, shapes and axes of no rank, counts beyond all data. Each is an
- * error that names the call and what it expected; none reads past what it was given. */
+/* Misuse of calls: NULL, wrong objects, invalid ranks and axes, huge counts. Each is an error that names the
+ * call and what it expected; none reads past its arguments. */
 #include "model/support.h"
 
 #define REFUSED(call, status, part)                                                                          \
@@ -7,7 +7,7 @@
     assert_true(!(call));                                                                                    \
     assert_error(status, part);                                                                              \
   } while (0)
-/* The same of a call that returns its status. */
+/* The same for a call that returns a status. */
 #define FAILS(call, status, part)                                                                            \
   do {                                                                                                       \
     assert_int_equal(call, status);                                                                          \
@@ -16,7 +16,7 @@
 
 static mix_tensor *matrix(void) { return ARRAY(F32, MIX_SHAPE(2, 3), 1, -2, 3, 4, 0.5, 6); }
 
-static void layers_are_given_nothing(void **state) {
+static void layers_given_null(void **state) {
   (void)state;
   mix_layer *layer = mix_dense(.units = 2);
   REFUSED(mix_call(NULL, matrix()), MIX_TYPE_ERROR, "call: got NULL; expected a layer");
@@ -40,7 +40,7 @@ static void layers_are_given_nothing(void **state) {
   FAILS(mix_layer_set_input_spec(NULL, NULL), MIX_TYPE_ERROR, "layer_set_input_spec");
 }
 
-static void computations_are_given_nothing(void **state) {
+static void computations_given_null(void **state) {
   (void)state;
   mix_tensor *x = matrix(), **none = NULL;
   mix_loss *loss = mix_mean_squared_error();
@@ -77,7 +77,7 @@ static void computations_are_given_nothing(void **state) {
   FAILS(mix_numerics_write_png(NULL, "picture.png"), MIX_TYPE_ERROR, "numerics_write_png");
 }
 
-static void texts_are_asked_of_nothing(void **state) {
+static void texts_of_null(void **state) {
   (void)state;
   REFUSED(mix_policy_serialize(NULL), MIX_TYPE_ERROR, "policy_serialize");
   REFUSED(mix_policy_config(NULL), MIX_TYPE_ERROR, "policy_config");
@@ -88,7 +88,7 @@ static void texts_are_asked_of_nothing(void **state) {
   REFUSED(mix_metric_get_config(NULL), MIX_TYPE_ERROR, "metric_get_config");
   REFUSED(mix_numerics_table(NULL, true), MIX_TYPE_ERROR, "numerics_table");
   REFUSED(mix_numerics_json(NULL), MIX_TYPE_ERROR, "numerics_json");
-  /* No room for a text is no text. */
+  /* Without a buffer the text is empty. */
   assert_string_equal(mix_tensor_text(matrix(), NULL, 100), "");
   assert_string_equal(mix_variable_text(mix_variable_new(matrix()), NULL, 100), "");
   assert_string_equal(mix_policy_text(mix_global_policy(), NULL, 100), "");
@@ -98,7 +98,7 @@ static void texts_are_asked_of_nothing(void **state) {
   FAILS(mix_metric_update_with(mix_metric_mean(), &unset), MIX_VALUE_ERROR, "the options' size is 0");
 }
 
-/* The first error stands: what comes after it is not looked at. */
+/* The first error is kept: later calls do not check anything. */
 static void a_pending_error_stays(void **state) {
   (void)state;
   mix_tensor *x = matrix();
@@ -120,8 +120,8 @@ static void lists_hold_other_objects(void **state) {
   REFUSED(mix_dataset_from_list(others), MIX_TYPE_ERROR, "item 0 is another object");
 }
 
-/* A shape or a list of axes has room for MIX_MAX_RANK numbers, whatever its count says. */
-static void ranks_that_are_none(void **state) {
+/* A shape or a list of axes holds MIX_MAX_RANK numbers, whatever its count says. */
+static void invalid_ranks(void **state) {
   (void)state;
   const mix_shape ranks[] = {{.rank = MIX_MAX_RANK + 1}, {.rank = 1000000}, {.rank = -1}};
   const mix_axes counts[] = {{.count = MIX_MAX_RANK + 1}, {.count = -1}};
@@ -165,8 +165,8 @@ static void numbers_that_cannot_be_counted(void **state) {
   assert_no_error();
 }
 
-/* An unknown name: the message lists those there are, or says which is near. */
-static void names_that_are_none(void **state) {
+/* An unknown name: the message lists the valid names, or the nearest one. */
+static void unknown_names(void **state) {
   (void)state;
   REFUSED(mix_dense(.units = 2, .activation = "rleu"), MIX_VALUE_ERROR, "relu, ");
   REFUSED(mix_activation("rleu"), MIX_VALUE_ERROR, "relu, ");
@@ -181,7 +181,7 @@ static void names_that_are_none(void **state) {
           "channels_last or channels_first");
 }
 
-/* JSON has no NaN and no text but UTF-8; that is said, and is no want of memory. */
+/* JSON has no NaN and only UTF-8: the error names the cause, not out of memory. */
 static void configs_that_cannot_be_written(void **state) {
   (void)state;
   REFUSED(mix_layer_config(mix_masking(.mask_value = NAN)), MIX_VALUE_ERROR, "'mask_value'");
@@ -190,7 +190,7 @@ static void configs_that_cannot_be_written(void **state) {
           "'initial_scale'");
 }
 
-/* ---- functions of the caller's that give nothing back, or call themselves ---- */
+/* ---- user functions that return nothing, or call themselves ---- */
 
 static mix_tensor *no_loss(void *context, mix_tensor *y_true, mix_tensor *y_pred) {
   (void)context, (void)y_true, (void)y_pred;
@@ -227,7 +227,7 @@ static mix_status bad_hook(void *context, mix_model *model, int64_t index, mix_l
   return mix_dense() ? MIX_OK : mix_error();
 }
 
-static void functions_that_give_nothing(void **state) {
+static void functions_that_return_null(void **state) {
   (void)state;
   static const mix_metric_class metric_class = {
       .size = sizeof(mix_metric_class), .name = "Nothing", .update = failed_update, .result = no_result};
@@ -253,7 +253,7 @@ static void functions_that_give_nothing(void **state) {
   assert_error(MIX_VALUE_ERROR, "mine: the result of output_shape has rank 77");
 }
 
-static void what_holds_or_calls_itself(void **state) {
+static void cycles_of_objects_and_calls(void **state) {
   (void)state;
   static const mix_layer_class layer_class = {
       .size = sizeof(mix_layer_class), .name = "Endless", .call = calls_itself};
@@ -271,11 +271,11 @@ static void what_holds_or_calls_itself(void **state) {
   function = mix_function_new(endless, &function, .name = "endless");
   REFUSED(mix_function_call(function, mix_list_of(matrix())), MIX_RUNTIME_ERROR,
           "endless: calls inside calls");
-  assert_non_null(mix_call(outer, matrix())); /* nothing is left of the calls that failed */
+  assert_non_null(mix_call(outer, matrix())); /* the failed calls left no state */
   assert_no_error();
 }
 
-/* What goes wrong in a hook names the callback. */
+/* An error in a hook names the callback. */
 static void hooks_that_fail(void **state) {
   (void)state;
   mix_model *model = mix_sequential(mix_list_of(mix_dense(.units = 1)));
@@ -287,7 +287,7 @@ static void hooks_that_fail(void **state) {
           "dense: units is 0; expected a positive number (in callback 'mine', on_epoch_end)");
 }
 
-/* A chain that was built by data knows its shapes too. */
+/* A Sequential built by data knows its shapes too. */
 static void a_summary_after_fit(void **state) {
   (void)state;
   mix_model *model =
@@ -307,18 +307,18 @@ static void a_scalar_names_itself(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(layers_are_given_nothing),
-                                     TEST(computations_are_given_nothing),
-                                     TEST(texts_are_asked_of_nothing),
+  const struct CMUnitTest tests[] = {TEST(layers_given_null),
+                                     TEST(computations_given_null),
+                                     TEST(texts_of_null),
                                      TEST(a_pending_error_stays),
                                      TEST(lists_hold_other_objects),
-                                     TEST(ranks_that_are_none),
+                                     TEST(invalid_ranks),
                                      TEST(numbers_that_cannot_be_counted),
-                                     TEST(names_that_are_none),
+                                     TEST(unknown_names),
                                      TEST(configs_that_cannot_be_written),
                                      TEST(a_scalar_names_itself),
-                                     TEST(functions_that_give_nothing),
-                                     TEST(what_holds_or_calls_itself),
+                                     TEST(functions_that_return_null),
+                                     TEST(cycles_of_objects_and_calls),
                                      TEST(hooks_that_fail),
                                      TEST(a_summary_after_fit)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Sequential models: built by data, by a shape, by being called. */
+/* Sequential models: built by data, by a shape, or by a call. */
 #include "base/processor.h"
 #include "model/model.h"
 #include "model/support.h"
@@ -15,8 +15,8 @@ static void data_builds_it(void **state) {
   assert_int_equal(mix_list_count(mix_model_weights(model)), 0);
   assert_true(at(mix_model_call(model, ARRAY(F32, MIX_SHAPE(1, 1), 5)), 0) == 30);
   assert_int_equal(mix_list_count(mix_model_weights(model)), 2);
-  assert_string_equal(mix_variable_name(mix_list_get(mix_model_weights(model), 0)),
-                      "sequential/two/kernel"); /* as tf_keras names it: the model is called first */
+  /* As in tf_keras when the model is called first. */
+  assert_string_equal(mix_variable_name(mix_list_get(mix_model_weights(model), 0)), "sequential/two/kernel");
 }
 
 static void fit_builds_it_inside_its_first_step(void **state) {
@@ -79,8 +79,8 @@ static void before_it_is_built_there_are_no_weights_to_set_or_save(void **state)
   assert_non_null(mix_model_summary(model));
 }
 
-/* The largest product is named, and no table of embeddings taken for one: 1024 examples by (8, 4) are too few
- * for float16 sums, 1024 by (2048, 128) enough for their longer blocks. */
+/* The summary names the largest product and does not count an embedding table. 1024 examples by (8, 4) are
+ * too few for float16 sums, 1024 by (2048, 128) enough for their longer chains. */
 static void the_summary_names_the_largest_product(void **state) {
   (void)state;
   mix_set_device("cpu"), mix_set_accumulate("auto");
@@ -96,7 +96,7 @@ static void the_summary_names_the_largest_product(void **state) {
   model = mix_sequential(mix_list_of(dense));
   assert_int_equal(mix_model_build(model, MIX_SHAPE(MIX_UNKNOWN, 2048)), MIX_OK);
   assert_string_equal(mix_model_kernel_info(model, MIX_FLOAT16, 1024).accumulation,
-                      blocks ? "blocked_long" : "exact");
+                      blocks ? "blocked" : "exact");
 }
 
 static void another_width_after_building_is_refused(void **state) {

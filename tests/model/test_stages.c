@@ -38,8 +38,8 @@ static int end(void **state) {
 }
 #define STAGE_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
 
-/* Products, normalisation, dropout with its generator, a penalty, Adam, a dynamic loss scale under a mixed
- * policy: all that passes meet. */
+/* Products, normalisation, dropout with its generator, a penalty, Adam and a dynamic loss scale under a mixed
+ * policy: something for every pass. */
 static mix_function *trained(const char *policy, const char *rewrite, bool jit) {
   mix_set_global_policy(policy);
   mix_set_graph_rewrite(rewrite);
@@ -75,7 +75,8 @@ static const char *dump(mix_function *step, const char *stage) {
   return text;
 }
 
-/* Every stage, twice; the last is what the passes really made, not what they make again. */
+/* Every stage, twice. The last one is the result of the real compilation, not of a second run of the
+ * passes. */
 static void every_stage(mix_function *step) {
   const char *before = dump(step, "captured");
   assert_ptr_equal(before, dump(step, "graph"));
@@ -108,8 +109,7 @@ static void every_stage_is_read_back(void **state) {
       MIX_SCOPE { every_stage(trained(cases[i][0], cases[i][1], jit)); }
 }
 
-/* The passes run again to the same graph: what the log wrote of the compilation itself is what is dumped
- * later. */
+/* The passes run again give the same graphs: the log of the compilation equals the later dumps. */
 static void the_log_says_the_same(void **state) {
   (void)state;
   setenv("MIXTAPE_VERBOSE", "compile", 1);
@@ -127,12 +127,11 @@ static void the_log_says_the_same(void **state) {
   }
   notes[0] = 0;
   dump(step, "constant_fold");
-  assert_string_equal(notes, ""); /* who dumps is not told of the rewrite once more */
+  assert_string_equal(notes, ""); /* a dump does not report the rewrite again */
 }
 
-/* A pass that is switched off changes nothing; the graph between passes belongs to the environment of the
- * call. */
-static void of_the_environment_of_the_call(void **state) {
+/* A disabled pass changes nothing. Dumps between passes belong to the environment of the call. */
+static void dumps_belong_to_the_environment_of_the_call(void **state) {
   (void)state;
   setenv("MIXTAPE_DISABLE_PASSES", "select_to_predicate,fuse_epilogues", 1);
   mix_function *step = trained("mixed_float16", NULL, false);
@@ -140,7 +139,7 @@ static void of_the_environment_of_the_call(void **state) {
   assert_null(strstr(dump(step, "cache_weight_casts"), " if %"));
   const char *fused = dump(step, "fuse");
   unsetenv("MIXTAPE_DISABLE_PASSES");
-  assert_ptr_equal(dump(step, "fuse"), fused); /* made before */
+  assert_ptr_equal(dump(step, "fuse"), fused); /* cached */
   assert_non_null(dump(step, "captured"));
   assert_non_null(dump(step, "passes"));
   assert_non_null(dump(step, "plan"));
@@ -150,7 +149,7 @@ static void of_the_environment_of_the_call(void **state) {
   assert_non_null(dump(step, "cse"));
 }
 
-/* An edit of the lists makes a function that is rewritten capture anew. */
+/* After an edit of the lists a rewritten function is captured again. */
 static void edits_count_at_the_next_call(void **state) {
   (void)state;
   mix_set_graph_rewrite("float16");
@@ -168,7 +167,7 @@ static void edits_count_at_the_next_call(void **state) {
   }
 }
 
-/* Whichever allocation fails, an error; what was dumped before stays. */
+/* Any failing allocation is an error, and earlier dumps stay valid. */
 static void without_memory(void **state) {
   (void)state;
   mix_function *step = trained("mixed_float16", NULL, false);
@@ -190,7 +189,7 @@ static void without_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {STAGE_TEST(every_stage_is_read_back), STAGE_TEST(the_log_says_the_same),
-                                     STAGE_TEST(of_the_environment_of_the_call),
+                                     STAGE_TEST(dumps_belong_to_the_environment_of_the_call),
                                      STAGE_TEST(edits_count_at_the_next_call), STAGE_TEST(without_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Custom layers, as the guides and the seed projects have them: SimpleDense, AddRandom, the two-input MyLayer, and small probes. */
+/* Custom layers as in the guides: SimpleDense, AddRandom, the two-input MyLayer, and small probes. */
 #ifndef MIX_TESTS_NN_CUSTOM_H
 #define MIX_TESTS_NN_CUSTOM_H
 
@@ -13,7 +13,8 @@ typedef struct simple_dense {
 static inline mix_status simple_dense_build(mix_layer *layer, int count, const mix_shape *shapes) {
   (void)count;
   simple_dense *d = mix_layer_data(layer);
-  d->kernel = mix_layer_add_weight(layer, "kernel", .shape = MIX_SHAPE(shapes[0].dims[1], d->units), .initializer = "ones");
+  d->kernel = mix_layer_add_weight(layer, "kernel", .shape = MIX_SHAPE(shapes[0].dims[1], d->units),
+                                   .initializer = "ones");
   d->bias = mix_layer_add_weight(layer, "bias", .shape = MIX_SHAPE(d->units), .initializer = "zeros");
   return mix_error();
 }
@@ -33,35 +34,40 @@ static inline mix_layer *simple_dense_new(int64_t units, const char *dtype) {
   return layer;
 }
 
-/* ---- AddRandom: makes a tensor of the input's dtype; one of float32 would be refused by the addition ---- */
+/* ---- AddRandom: adds a random tensor of the input's dtype; a float32 one would be a dtype error ---- */
 static inline mix_list *add_random_call(mix_layer *layer, const mix_call_args *args) {
   (void)layer;
   mix_tensor *x = mix_call_input(args, 0);
-  mix_tensor *random = mix_stateless_uniform(mix_tensor_from((const int64_t[]){7, 0}, MIX_INT64, MIX_SHAPE(2)), mix_tensor_shape(x),
-                                             mix_tensor_dtype(x));
+  mix_tensor *random =
+      mix_stateless_uniform(mix_tensor_from((const int64_t[]){7, 0}, MIX_INT64, MIX_SHAPE(2)),
+                            mix_tensor_shape(x), mix_tensor_dtype(x));
   return mix_list_of(mix_add(x, random), random);
 }
-static const mix_layer_class add_random_class = {.size = sizeof(mix_layer_class), .name = "AddRandom", .call = add_random_call};
+static const mix_layer_class add_random_class = {
+    .size = sizeof(mix_layer_class), .name = "AddRandom", .call = add_random_call};
 static inline mix_list *careless_add_random_call(mix_layer *layer, const mix_call_args *args) {
   (void)layer;
   mix_tensor *x = mix_call_input(args, 0);
-  mix_tensor *random = mix_stateless_uniform(mix_tensor_from((const int64_t[]){7, 0}, MIX_INT64, MIX_SHAPE(2)), mix_tensor_shape(x), MIX_FLOAT32);
+  mix_tensor *random = mix_stateless_uniform(
+      mix_tensor_from((const int64_t[]){7, 0}, MIX_INT64, MIX_SHAPE(2)), mix_tensor_shape(x), MIX_FLOAT32);
   return mix_list_of(mix_add(x, random));
 }
 static const mix_layer_class careless_add_random_class = {
     .size = sizeof(mix_layer_class), .name = "CarelessAddRandom", .call = careless_add_random_call};
 
-/* ---- MyLayer: two arguments; returns all inputs and all further arguments as it got them ---- */
+/* ---- MyLayer: two arguments; returns all inputs and further arguments unchanged ---- */
 static inline mix_list *my_layer_call(mix_layer *layer, const mix_call_args *args) {
   (void)layer;
   mix_list *results = mix_list_new(0, NULL);
   for (int i = 0; i < mix_list_count(args->inputs); i++) mix_list_append(results, mix_call_input(args, i));
-  for (int i = 0; args->arguments && i < mix_list_count(args->arguments); i++) mix_list_append(results, mix_call_argument(args, i));
+  for (int i = 0; args->arguments && i < mix_list_count(args->arguments); i++)
+    mix_list_append(results, mix_call_argument(args, i));
   return results;
 }
-static const mix_layer_class my_layer_class = {.size = sizeof(mix_layer_class), .name = "MyLayer", .call = my_layer_call};
+static const mix_layer_class my_layer_class = {
+    .size = sizeof(mix_layer_class), .name = "MyLayer", .call = my_layer_call};
 
-/* ---- Probe: one weight, and a function of the test's that runs in the call ---- */
+/* ---- Probe: one weight, and a function of the test that runs in the call ---- */
 typedef struct probe {
   mix_list *(*call)(mix_layer *layer, const mix_call_args *args);
   mix_variable *weight;
@@ -73,18 +79,22 @@ static const char *probe_regularizer;
 
 static inline mix_status probe_build(mix_layer *layer, int count, const mix_shape *shapes) {
   (void)count, (void)shapes;
-  ((probe *)mix_layer_data(layer))->weight =
-      mix_layer_add_weight(layer, "weight", .initializer = "ones", .dtype = probe_weight_dtype, .no_autocast = probe_no_autocast,
-                           .not_trainable = probe_not_trainable, .regularizer = probe_regularizer);
+  ((probe *)mix_layer_data(layer))->weight = mix_layer_add_weight(
+      layer, "weight", .initializer = "ones", .dtype = probe_weight_dtype, .no_autocast = probe_no_autocast,
+      .not_trainable = probe_not_trainable, .regularizer = probe_regularizer);
   return mix_error();
 }
 static inline mix_list *probe_call(mix_layer *layer, const mix_call_args *args) {
   probe *p = mix_layer_data(layer);
   return p->call ? p->call(layer, args) : mix_list_of(mix_variable_value(p->weight));
 }
-static const mix_layer_class probe_class = {
-    .size = sizeof(mix_layer_class), .name = "Probe", .instance_size = sizeof(probe), .build = probe_build, .call = probe_call};
-static inline mix_layer *probe_new(const char *dtype, mix_list *(*call)(mix_layer *layer, const mix_call_args *args), void *context) {
+static const mix_layer_class probe_class = {.size = sizeof(mix_layer_class),
+                                            .name = "Probe",
+                                            .instance_size = sizeof(probe),
+                                            .build = probe_build,
+                                            .call = probe_call};
+static inline mix_layer *
+probe_new(const char *dtype, mix_list *(*call)(mix_layer *layer, const mix_call_args *args), void *context) {
   mix_layer *layer = mix_layer_new(&probe_class, .dtype = dtype);
   if (!layer) return NULL;
   *(probe *)mix_layer_data(layer) = (probe){call, NULL, context};

@@ -1,4 +1,5 @@
-/* What the tests of the layers share: numbers, gradients by finite differences, policies against float32, configs and back. */
+/* Shared by the layer tests: inputs, gradients by finite differences, 16-bit policies against float32, config
+ * round trips. */
 #ifndef MIX_TESTS_NN_LAYER_SUPPORT_H
 #define MIX_TESTS_NN_LAYER_SUPPORT_H
 
@@ -7,20 +8,20 @@
 
 enum { INPUTS = 3, SIZE = 256 };
 
-/* Numbers in (-1, 1), not closer than 0.02 to 0: clear of the corners of piecewise functions. */
+/* Numbers in (-1, 1), at least 0.02 away from 0, to avoid the corners of piecewise functions. */
 static inline double number_at(int i) {
   double x = fmod(0.618033988749895 * (i + 1) * (i % 7 + 1), 1) * 2 - 1;
   return fabs(x) < 0.02 ? x + 0.1 : x;
 }
 
-/* What a layer is tried with. */
+/* A layer and its inputs. */
 typedef struct trial {
   mix_layer *(*make)(const char *dtype);
   int inputs;               /* 1: a tensor; more: a list */
-  mix_shape shapes[INPUTS]; /* with the batch */
+  mix_shape shapes[INPUTS]; /* with the batch axis */
   bool training;
-  double tolerance;         /* of float16 against float32; 0: 2e-3 */
-  bool ids;                 /* integer inputs: nothing flows to them */
+  double tolerance; /* of float16 against float32; 0: 2e-3 */
+  bool ids;         /* integer inputs: no gradient */
 } trial;
 
 static inline mix_tensor *numbers(mix_shape shape, int seed, mix_dtype dtype, double *values) {
@@ -37,7 +38,7 @@ static inline mix_tensor *call_trial(mix_layer *layer, const trial *t, mix_tenso
   void *given = t->inputs == 1 ? (void *)inputs[0] : mix_list_new(t->inputs, (void *const *)inputs);
   return mix_call(layer, given, .training = t->training ? MIX_TRUE : MIX_FALSE);
 }
-/* A scalar that every element of the result moves by an amount of its own. */
+/* A scalar whose derivative differs for every element of the result. */
 static inline mix_tensor *scalar_of(mix_tensor *y) {
   double weights[SIZE];
   int count = (int)mix_shape_size(mix_tensor_shape(y));
@@ -46,7 +47,7 @@ static inline mix_tensor *scalar_of(mix_tensor *y) {
   mix_tensor *w = mix_tensor_from_doubles(weights, mix_tensor_dtype(y), mix_tensor_shape(y));
   return mix_reduce_sum(mix_multiply(y, w), MIX_ALL_AXES, false);
 }
-/* Weights that are not at their simple initial values. */
+/* Changes the weights from their simple initial values. */
 static inline void vary_weights(mix_layer *layer) {
   mix_list *weights = mix_layer_weights(layer), *values = mix_list_new(0, NULL);
   for (int i = 0; i < mix_list_count(weights); i++) {
@@ -65,8 +66,8 @@ static inline double loss_at(mix_layer *layer, const trial *t, mix_tensor *const
   return loss;
 }
 
-/* Central differences in float64 with h = 1e-5: truncation h^2 |f'''| / 6 is about 1e-9 for the functions here (derivatives up
- * to some hundreds), rounding eps |f| / h about 1e-10. */
+/* Central differences in float64 with h = 1e-5: truncation h^2 |f'''| / 6 is about 1e-9 for the functions
+ * here (derivatives up to some hundreds), rounding eps |f| / h about 1e-10. */
 static inline void gradients_agree(const trial *t) {
   const double h = 1e-5, tolerance = 1e-6;
   mix_layer *layer = t->make("float64");
@@ -111,23 +112,27 @@ static inline void gradients_agree(const trial *t) {
         sides[side] = loss_at(layer, t, moved);
       }
       at[i] = kept;
-      if (!input) mix_variable_assign(mix_list_get(sources, s), mix_tensor_from_doubles(at, MIX_FLOAT64, shape));
+      if (!input)
+        mix_variable_assign(mix_list_get(sources, s), mix_tensor_from_doubles(at, MIX_FLOAT64, shape));
       double wanted = (sides[0] - sides[1]) / (2 * h);
       if (!(fabs(got[i] - wanted) <= tolerance * (1 + fabs(wanted))))
-        fail_msg("%s: source %d, element %d: gradient %.9g, finite difference %.9g", mix_layer_class_name(layer), s, i, got[i], wanted);
+        fail_msg("%s: source %d, element %d: gradient %.9g, finite difference %.9g",
+                 mix_layer_class_name(layer), s, i, got[i], wanted);
     }
   }
 }
 
-/* The layer under a 16-bit policy with the float32 layer's weights: results and a tenth of the weights' gradients (an SGD step
- * of rate 0.1) agree to the tolerance, absolute and relative (M08; bfloat16 has 8 times float16's roundoff, and is given that). */
+/* The layer under a 16-bit policy with the float32 layer's weights: results and a tenth of the weights'
+ * gradients (an SGD step of rate 0.1) agree to the tolerance, absolute and relative (M08). bfloat16 has 8
+ * times float16's roundoff and gets 8 times the tolerance. */
 static inline void policy_agrees(const trial *t, const char *policy) {
   double scale = strstr(policy, "bfloat16") ? 8 : 1, tolerance = scale * (t->tolerance ? t->tolerance : 2e-3);
   mix_layer *layers[2] = {t->make("float32"), t->make(policy)};
   mix_tensor *inputs[INPUTS];
   double y[2][SIZE], g[2][8][SIZE];
   int y_count = 0, g_counts[8] = {0}, sources = 0;
-  for (int i = 0; i < t->inputs; i++) inputs[i] = numbers(t->shapes[i], i, t->ids ? MIX_INT32 : MIX_FLOAT32, NULL);
+  for (int i = 0; i < t->inputs; i++)
+    inputs[i] = numbers(t->shapes[i], i, t->ids ? MIX_INT32 : MIX_FLOAT32, NULL);
   for (int l = 0; l < 2; l++) {
     mix_tensor *first = call_trial(layers[l], t, inputs);
     if (!first) fail_msg("%s under %s: %s", mix_layer_class_name(layers[l]), policy, mix_error_message());
@@ -153,10 +158,11 @@ static inline void policy_agrees(const trial *t, const char *policy) {
   for (int s = 0; s < sources; s++)
     for (int i = 0; i < g_counts[s]; i++)
       if (!(0.1 * fabs(g[1][s][i] - g[0][s][i]) <= tolerance * (1 + 0.1 * fabs(g[0][s][i]))))
-        fail_msg("%s under %s: weight %d: gradient %d: %.9g, in float32 %.9g", name, policy, s, i, g[1][s][i], g[0][s][i]);
+        fail_msg("%s under %s: weight %d: gradient %d: %.9g, in float32 %.9g", name, policy, s, i, g[1][s][i],
+                 g[0][s][i]);
 }
 
-/* Made again from its config, a layer has that config, and its class. */
+/* A layer created from another's config has the same config and class. Returns it. */
 static inline mix_layer *made_again(mix_layer *layer) {
   if (!layer) fail_msg("%s", mix_error_message());
   const char *text = mix_layer_config(layer);
@@ -170,7 +176,8 @@ static inline mix_layer *made_again(mix_layer *layer) {
   return again;
 }
 
-/* Symbolic calls with an unknown batch give the shape of real calls, and so does output_shape for a single input. */
+/* Symbolic calls with an unknown batch give the shape of real calls, and so does output_shape for a single
+ * input. */
 static inline void shapes_agree(const trial *t) {
   mix_layer *layer = t->make("float32");
   mix_tensor *inputs[INPUTS], *symbolic[INPUTS];
@@ -188,13 +195,13 @@ static inline void shapes_agree(const trial *t) {
   expect_shape(outline, wanted);
   if (t->inputs > 1) return;
   char a[160], b[160];
-  mix_shape given = t->shapes[0], told;
+  mix_shape given = t->shapes[0], reported;
   given.dims[0] = MIX_UNKNOWN;
-  told = mix_layer_output_shape(layer, given);
-  assert_string_equal(mix_shape_text(told, a, sizeof a), mix_shape_text(wanted, b, sizeof b));
+  reported = mix_layer_output_shape(layer, given);
+  assert_string_equal(mix_shape_text(reported, a, sizeof a), mix_shape_text(wanted, b, sizeof b));
 }
 
-/* The layer's result inside a captured function, twice, is what it is outside. */
+/* The layer's result inside a captured function, called twice, equals that outside. */
 static inline mix_list *trial_body(void *context, mix_list *arguments) {
   void *const *c = context;
   mix_tensor *inputs[INPUTS];
@@ -205,7 +212,8 @@ static inline mix_list *trial_body(void *context, mix_list *arguments) {
 static inline void captures_agree(const trial *t) {
   mix_layer *layer = t->make("float32");
   mix_tensor *inputs[INPUTS];
-  for (int i = 0; i < t->inputs; i++) inputs[i] = numbers(t->shapes[i], i, t->ids ? MIX_INT32 : MIX_FLOAT32, NULL);
+  for (int i = 0; i < t->inputs; i++)
+    inputs[i] = numbers(t->shapes[i], i, t->ids ? MIX_INT32 : MIX_FLOAT32, NULL);
   void *context[] = {layer, (void *)t};
   mix_function *function = mix_function_new(trial_body, context);
   double outside[SIZE];

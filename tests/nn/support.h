@@ -1,4 +1,5 @@
-/* What the tests of nn/ share: a fresh state for each test, captured messages, short ways to make and read tensors. */
+/* Shared by the tests of nn/: a fresh state for each test, captured messages, helpers to make and read
+ * tensors. */
 #ifndef MIX_TESTS_NN_SUPPORT_H
 #define MIX_TESTS_NN_SUPPORT_H
 
@@ -23,7 +24,7 @@
 #include <mixtape/random.h>
 #include <mixtape/tape.h>
 
-/* Messages since the test began, and the last one. */
+/* The number of messages since the test began, and the last one. */
 static int log_count;
 static mix_log_level log_level;
 static char log_text[4096];
@@ -52,7 +53,7 @@ static inline int fresh(void **state) {
   return mix_error() != MIX_OK;
 }
 
-/* A test that leaves an error pending did not expect it. */
+/* An error still pending at the end of a test was not expected. */
 static inline int finish(void **state) {
   mix_status status = mix_error();
   if (status) fprintf(stderr, "left pending: %s: %s\n", mix_status_name(status), mix_error_message());
@@ -65,35 +66,38 @@ static inline int finish(void **state) {
 }
 #define TEST(function) cmocka_unit_test_setup_teardown(function, fresh, finish)
 
-/* The pending error must be of that kind and mention the text; it is forgotten. */
+/* Expects a pending error of that kind that mentions the text; clears it. */
 static inline void expect_error(mix_status status, const char *mentions) {
   char message[1024];
   assert_string_equal(mix_status_name(mix_error()), mix_status_name(status));
   mix_error_take(message, sizeof message);
   if (!strstr(message, mentions)) fail_msg("\"%s\" does not mention \"%s\"", message, mentions);
 }
-#define expect_refused(call, status, mentions)                                                                                 \
-  do {                                                                                                                         \
-    assert_true(!(call));                                                                                                      \
-    expect_error(status, mentions);                                                                                            \
+#define expect_refused(call, status, mentions)                                                               \
+  do {                                                                                                       \
+    assert_true(!(call));                                                                                    \
+    expect_error(status, mentions);                                                                          \
   } while (0)
-#define expect_status(call, status, mentions)                                                                                  \
-  do {                                                                                                                         \
-    assert_int_equal(call, status);                                                                                            \
-    expect_error(status, mentions);                                                                                            \
+#define expect_status(call, status, mentions)                                                                \
+  do {                                                                                                       \
+    assert_int_equal(call, status);                                                                          \
+    expect_error(status, mentions);                                                                          \
   } while (0)
 
 static inline mix_tensor *vector(mix_dtype dtype, int count, const double *values) {
   return mix_tensor_from_doubles(values, dtype, MIX_SHAPE(count));
 }
-#define VECTOR(dtype, ...) vector(dtype, (int)(sizeof((double[]){__VA_ARGS__}) / sizeof(double)), (double[]){__VA_ARGS__})
+#define VECTOR(dtype, ...)                                                                                   \
+  vector(dtype, (int)(sizeof((double[]){__VA_ARGS__}) / sizeof(double)), (double[]){__VA_ARGS__})
 static inline mix_tensor *matrix(mix_dtype dtype, int rows, int columns, const double *values) {
   return mix_tensor_from_doubles(values, dtype, MIX_SHAPE(rows, columns));
 }
 #define MATRIX(dtype, rows, columns, ...) matrix(dtype, rows, columns, (double[]){__VA_ARGS__})
 
-/* |tensor - expected| <= absolute + relative |expected|, element by element; both NaN or the same infinity agree. */
-static inline void expect_values(mix_tensor *tensor, int count, const double *expected, double absolute, double relative) {
+/* |tensor - expected| <= absolute + relative |expected|, element by element. Two NaNs or equal infinities
+ * agree. */
+static inline void expect_values(mix_tensor *tensor, int count, const double *expected, double absolute,
+                                 double relative) {
   double got[256];
   assert_non_null(tensor);
   assert_int_equal(mix_shape_size(mix_tensor_shape(tensor)), count);
@@ -105,8 +109,9 @@ static inline void expect_values(mix_tensor *tensor, int count, const double *ex
       fail_msg("element %d: got %.9g, expected %.9g", i, got[i], expected[i]);
   }
 }
-#define EXPECT(tensor, absolute, relative, ...)                                                                                \
-  expect_values(tensor, (int)(sizeof((double[]){__VA_ARGS__}) / sizeof(double)), (double[]){__VA_ARGS__}, absolute, relative)
+#define EXPECT(tensor, absolute, relative, ...)                                                              \
+  expect_values(tensor, (int)(sizeof((double[]){__VA_ARGS__}) / sizeof(double)), (double[]){__VA_ARGS__},    \
+                absolute, relative)
 #define EXPECT_EXACT(tensor, ...) EXPECT(tensor, 0, 0, __VA_ARGS__)
 
 static inline void expect_dtype(mix_tensor *tensor, mix_dtype dtype) {
@@ -116,7 +121,8 @@ static inline void expect_dtype(mix_tensor *tensor, mix_dtype dtype) {
 static inline void expect_shape(mix_tensor *tensor, mix_shape shape) {
   char a[160], b[160];
   assert_non_null(tensor);
-  assert_string_equal(mix_shape_text(mix_tensor_shape(tensor), a, sizeof a), mix_shape_text(shape, b, sizeof b));
+  assert_string_equal(mix_shape_text(mix_tensor_shape(tensor), a, sizeof a),
+                      mix_shape_text(shape, b, sizeof b));
 }
 
 #endif

@@ -1,6 +1,6 @@
-/* Activations: rows F01 to F08 of spec/layers.md, 19.3, and every other name against its formula in double.
- * Tolerances of the rows: half a unit of their last digit (5e-8) and a few float32 roundings of values below
- * 4 (4 * 2^-24 * 4 = 1e-6). */
+/* Activations: rows F01 to F08 of docs/spec/keras.md, 19.3, and every other name against its formula in
+ * double. Tolerances of the rows: half a unit of their last digit (5e-8) and a few float32 roundings of
+ * values below 4 (4 * 2^-24 * 4 = 1e-6). */
 #include "nn/support.h"
 
 static const double points[] = {-2, -0.5, 0, 1, 3};
@@ -43,7 +43,7 @@ static void F08_hard_sigmoid_tf_keras(void **state) {
   ROW(mix_activate("hard_sigmoid", five(MIX_FLOAT32)), 0.1, 0.4, 0.5, 0.7, 1);
 }
 
-/* ---- the others, in float64: 1e-14 is 45 roundings of numbers up to 20 ---- */
+/* ---- the others in float64; the tolerance 1e-14 is 45 roundings of numbers up to 20 ---- */
 
 static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 static double relu6(double x) { return fmin(fmax(x, 0), 6); }
@@ -104,8 +104,8 @@ static void parameters(void **state) {
   mix_set_semantics("keras3");
   mix_tensor *x = five(MIX_FLOAT32); /* -2, -0.5, 0, 1, 3: every result below is exact in float32 */
   EXPECT_EXACT(mix_activate("relu", x, .negative_slope = 0.5, .max_value = 2), -1, -0.25, 0, 1, 2);
-  EXPECT_EXACT(mix_activate("relu", x, .negative_slope = 0.5, .threshold = 1), -1.5, -0.75, -0.5, 0,
-               3); /* at the threshold 0 */
+  /* At the threshold 0. */
+  EXPECT_EXACT(mix_activate("relu", x, .negative_slope = 0.5, .threshold = 1), -1.5, -0.75, -0.5, 0, 3);
   EXPECT_EXACT(mix_activate("relu", x, .max_value = MIX_ZERO), 0, 0, 0, 0, 0);
   EXPECT_EXACT(mix_activate("leaky_relu", x, .negative_slope = 0.25), -0.5, -0.125, 0, 1, 3);
   EXPECT_EXACT(mix_activate("threshold", x, .threshold = 0.75, .value = -8), -8, -8, -8, 1, 3);
@@ -113,7 +113,7 @@ static void parameters(void **state) {
   EXPECT(mix_activate("elu", x, .alpha = 2), 1e-6, 0, 2 * expm1(-2), 2 * expm1(-0.5), 0, 1, 3);
   EXPECT(mix_activate("celu", x, .alpha = 2), 1e-6, 0, 2 * expm1(-1), 2 * expm1(-0.25), 0, 1, 3);
 }
-/* Derivatives at corners and far out, as Keras has them (celu's at 0, which is 2 there, apart). */
+/* Derivatives at corners and for large arguments, as in Keras (except celu's at 0, which is 2 there). */
 static void derivatives(void **state) {
   (void)state;
   mix_set_semantics("keras3");
@@ -153,8 +153,8 @@ static void softmax_along_axes(void **state) {
   EXPECT(mix_activate("softmax", x, .axis = MIX_AXIS_0), 1e-14, 0, 1 / u, 0.5, e2 / v, e / u, 0.5, 1 / v);
   EXPECT(mix_activate("softmax", x, .axis = -2), 1e-14, 0, 1 / u, 0.5, e2 / v, e / u, 0.5, 1 / v);
   expect_refused(mix_activate("softmax", x, .axis = 5), MIX_VALUE_ERROR, "axis 5");
-  expect_refused(mix_activate("softmax", VECTOR(MIX_FLOAT32, 1, 2)), MIX_VALUE_ERROR,
-                 "rank 1"); /* tf_keras only */
+  /* tf_keras only. */
+  expect_refused(mix_activate("softmax", VECTOR(MIX_FLOAT32, 1, 2)), MIX_VALUE_ERROR, "rank 1");
   mix_set_semantics("keras3");
   EXPECT(mix_activate("softmax", VECTOR(MIX_FLOAT64, 0, 1)), 1e-14, 0, 1 / u, e / u);
   EXPECT(mix_activate("log_softmax", x), 1e-14, 0, -log(s), 1 - log(s), 2 - log(s), 1 - log(t), 1 - log(t),
@@ -175,7 +175,7 @@ static void glu_and_sparsemax(void **state) {
   mix_set_semantics("keras3");
   EXPECT(mix_activate("glu", MATRIX(MIX_FLOAT64, 1, 4, 2, -3, 0, 1)), 1e-14, 0, 1, -3 * sigmoid(1));
   expect_refused(mix_activate("glu", VECTOR(MIX_FLOAT32, 1, 2, 3)), MIX_VALUE_ERROR, "even");
-  /* the projection of (0.5, 0, -0.6): both first elements in the support, tau = (0.5 + 0 - 1) / 2 */
+  /* The projection of (0.5, 0, -0.6): both first elements are in the support, tau = (0.5 + 0 - 1) / 2. */
   EXPECT(mix_activate("sparsemax", MATRIX(MIX_FLOAT64, 3, 3, 0.5, 0, -0.6, 3, 1, 1, 1, 1, 1)), 1e-14, 0, 0.75,
          0.25, 0, 1, 0, 0, 1.0 / 3, 1.0 / 3, 1.0 / 3);
 }

@@ -1,6 +1,6 @@
-/* Variables that cast themselves: rows V01 to V27 of spec/mixed-precision.md, 9.4. Operators are the
- * operations on a read value; V15 (wrapping a tensor) is what C's types forbid: a variable without an initial
- * value stands for it. V22 is get_weights/set_weights here; the files are tested in io/. */
+/* Autocast variables: rows V01 to V27 of docs/spec/mixed_precision.md, 9.4. Operators are the operations on a
+ * read value. V15 (wrapping a tensor) is impossible in C; a variable without an initial value replaces it.
+ * V22 is get_weights/set_weights here; the files are tested in saving/. */
 #include "nn/custom.h"
 #include <pthread.h>
 
@@ -178,7 +178,7 @@ static void V19_not_trainable(void **state) {
   assert_false(mix_variable_trainable(weight_of(layer)));
   expect_dtype(mix_call(layer, mix_fill(MIX_SHAPE(1, 1), 0, MIX_FLOAT32)), MIX_FLOAT16);
 }
-/* an explicit float dtype is still wrapped */
+/* An explicit float dtype is still wrapped. */
 static void V19_explicit_float64(void **state) {
   (void)state;
   mix_layer *layer = probed("float64", false, false);
@@ -237,7 +237,7 @@ static void V22_mixed_and_float32_weights_interchange(void **state) {
   assert_memory_equal(a, b, sizeof a);
   expect_dtype(mix_list_get(weights, 0), MIX_FLOAT32);
 }
-/* SGD, learning rate 2^-14, gradient 1 on weight 1: the update, w -= lr * g in the true dtype, is lost in
+/* SGD, learning rate 2^-14, gradient 1 on weight 1: the update w -= lr * g in the true dtype would be lost in
  * float16. */
 static void V23_updates_in_the_true_dtype(void **state) {
   (void)state;
@@ -283,7 +283,7 @@ static void V27_keras3_weights_cast_without_autocast_of_inputs(void **state) {
   ((probe *)mix_layer_data(layer))->call = read_weight;
   expect_dtype(mix_call(layer, mix_fill(MIX_SHAPE(1, 1), 0, MIX_FLOAT32)), MIX_FLOAT16);
 }
-/* ... but inside another layer's scope it leaves it */
+/* Inside another layer's scope it keeps that scope. */
 static void V27_keras3_inside_a_scope(void **state) {
   (void)state;
   mix_set_semantics("keras3");

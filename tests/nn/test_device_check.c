@@ -1,5 +1,5 @@
-/* The report on GPUs: rows D01 to D13 of spec/mixed-precision.md, 9.2. Each test starts with the flag of a
- * fresh process. */
+/* The report on GPUs: rows D01 to D13 of docs/spec/mixed_precision.md, 9.2. Each test starts with the flag of
+ * a new process. */
 #include "nn/support.h"
 
 typedef struct machine {
@@ -72,12 +72,12 @@ static void D07_mixture(void **state) {
   REPORT(MIX_LOG_WARNING, "Some of your GPUs may run slowly",
          "  G1, compute capability 7.0 (x2)\n  G2, compute capability 6.0\n");
 }
-/* only neighbours merge, and the supported come first wherever they stand */
+/* Only neighbours merge, and supported GPUs come first in any order. */
 static void D07_mixture_in_another_order(void **state) {
   WITH(GPU("G2", 6, 0), GPU("G1", 7, 0), GPU("G3", 5, 0), GPU("G2", 6, 0));
-  REPORT(
-      MIX_LOG_WARNING,
-      "\n  G1, compute capability 7.0\n  G2, compute capability 6.0\n  G3, compute capability 5.0\n  G2, compute capability 6.0\n");
+  REPORT(MIX_LOG_WARNING,
+         "\n  G1, compute capability 7.0\n  G2, compute capability 6.0\n  G3, compute capability 5.0\n"
+         "  G2, compute capability 6.0\n");
 }
 static void D08_no_gpu(void **state) {
   (void)state;
@@ -95,7 +95,7 @@ static void D10_bfloat16_uses_it_up(void **state) {
   assert_non_null(mix_policy_new("mixed_float16"));
   assert_int_equal(log_count, 0);
 }
-/* the experimental generation compared with a misspelt name, so that bfloat16 did not */
+/* The experimental generation compares with a misspelt name, so bfloat16 does not set the flag. */
 static void D10_experimental_bfloat16_does_not(void **state) {
   WITH(GPU("G1", 6, 0));
   mix_set_semantics("experimental");
@@ -107,7 +107,7 @@ static void D11_plain_float16(void **state) {
   WITH(GPU("G1", 6, 0));
   assert_non_null(mix_policy_new("float16"));
   assert_int_equal(log_count, 0);
-  assert_non_null(mix_policy_new("mixed_float16")); /* the flag was not used up */
+  assert_non_null(mix_policy_new("mixed_float16")); /* the flag is not set yet */
   assert_int_equal(log_count, 1);
 }
 static void D12_minor_is_no_fraction(void **state) {

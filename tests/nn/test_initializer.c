@@ -11,9 +11,9 @@ static const double *drawn(mix_initializer *initializer, mix_dtype dtype) {
   assert_int_equal(mix_tensor_read(tensor, MIX_FLOAT64, values, N), MIX_OK);
   return values;
 }
-/* Mean and deviation as expected, and nothing outside the limits. The standard error of the mean of n numbers
- * is deviation / sqrt(n); that of the deviation is at most deviation / sqrt(n) (normal: 0.71 of it, uniform
- * 0.45, truncated less). */
+/* Expects that mean and deviation, and nothing outside the limits. The standard error of the mean of n
+ * numbers is deviation / sqrt(n); that of the deviation is at most deviation / sqrt(n) (normal: 0.71 of it,
+ * uniform 0.45, truncated less). */
 static void expect_moments(mix_initializer *initializer, double mean, double deviation, double low,
                            double high) {
   double sum = 0, squares = 0, error = 6 * deviation / sqrt(N);
@@ -66,8 +66,8 @@ static void variance_scaling(void **state) {
                                      .distribution = "untruncated_normal"),
                  0, sqrt(4.0 / 200), -1, 1);
 }
-/* L24: Conv2D 3x3, 16 -> 32: fan_in 144, fan_out 288, limit sqrt(6/432); a vector's fans are both its length
- */
+/* L24: Conv2D 3x3, 16 -> 32: fan_in 144, fan_out 288, limit sqrt(6/432). Both fans of a vector are its
+ * length. */
 static void L24_fans(void **state) {
   (void)state;
   double limit = sqrt(6.0 / 432);
@@ -83,7 +83,7 @@ static void L24_fans(void **state) {
   assert_true(largest <= sqrt(6.0 / 1200) * (1 + 1e-6) &&
               largest > 0.95 * sqrt(6.0 / 1200)); /* 0.95^600 = 4e-14 */
 }
-/* The rows (or columns, whichever are fewer) are orthonormal: products in float64 are off by at most the
+/* The rows or columns, whichever are fewer, are orthonormal. Products in float64 have an error of at most the
  * dimension times a rounding. */
 static void expect_orthogonal(int64_t rows, int64_t columns, double gain) {
   mix_tensor *q = mix_initializer_call(mix_initializer_new("orthogonal", .gain = gain),
@@ -120,8 +120,8 @@ static void seeds(void **state) {
   assert_memory_not_equal(first, drawn(mix_initializer_new("glorot_uniform"), MIX_FLOAT32), sizeof first);
   mix_set_seed(1);
   memcpy(first, drawn(mix_initializer_new("he_normal"), MIX_FLOAT32), sizeof first);
-  assert_memory_not_equal(first, drawn(mix_initializer_new("he_normal"), MIX_FLOAT32),
-                          sizeof first); /* another creation number */
+  /* A different creation number gives a different seed. */
+  assert_memory_not_equal(first, drawn(mix_initializer_new("he_normal"), MIX_FLOAT32), sizeof first);
   mix_set_seed(1);
   assert_memory_equal(first, drawn(mix_initializer_new("he_normal"), MIX_FLOAT32), sizeof first);
 }
@@ -187,7 +187,7 @@ static mix_tensor *a_penalty(void *context, mix_tensor *weight) {
 static void names_and_seeds(void **state) {
   (void)state;
   assert_int_equal(mix_initializer_seed(mix_initializer_new("he_normal", .seed = 7)), 7);
-  assert_true(mix_initializer_seed(mix_initializer_new("he_normal")) != 0); /* one of its own */
+  assert_true(mix_initializer_seed(mix_initializer_new("he_normal")) != 0); /* a seed of its own */
   assert_int_equal(mix_initializer_seed(mix_initializer_new("zeros")), 0);
   assert_string_equal(mix_regularizer_name(mix_regularizer_new("L1L2")), "l1_l2");
   assert_null(mix_regularizer_name(mix_regularizer_new(.function = a_penalty)));

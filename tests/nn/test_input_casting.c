@@ -1,11 +1,11 @@
-/* Which inputs a layer casts: rows A01 to A15 of spec/mixed-precision.md, 9.3, and W18, W23, W24. A09 needs
- * sparse tensors; A14 and A15 belong to the tests of Embedding and LayerNormalization. NumPy arrays are
+/* Which inputs a layer casts: rows A01 to A15 of docs/spec/mixed_precision.md, 9.3, and W18, W23, W24. A09
+ * needs sparse tensors. A14 and A15 are in the tests of Embedding and LayerNormalization. NumPy arrays are
  * tensors here (A11). */
 #include "nn/custom.h"
 
 static mix_tensor *input(mix_dtype dtype) { return mix_fill(MIX_SHAPE(2, 3), 1, dtype); }
 
-/* Reports the dtype that the kernel's product saw. */
+/* Records the dtype that the layer's call sees. */
 static mix_dtype seen;
 static mix_list *see_input(mix_layer *layer, const mix_call_args *args) {
   (void)layer;
@@ -77,7 +77,7 @@ static void A10_the_specification_sees_the_uncast_input(void **state) {
   mix_layer_set_input_spec(layer, &spec);
   expect_refused(mix_call(layer, input(MIX_FLOAT64)), MIX_VALUE_ERROR, "float64");
   expect_dtype(mix_call(layer, input(MIX_FLOAT16)), MIX_FLOAT16);
-  mix_set_semantics("keras3"); /* casts first */
+  mix_set_semantics("keras3"); /* casts before the check */
   layer = mix_layer_new(&my_layer_class, .dtype = "mixed_float16");
   mix_layer_set_input_spec(layer, &spec);
   expect_dtype(mix_call(layer, input(MIX_FLOAT64)), MIX_FLOAT16);
@@ -90,7 +90,8 @@ static void A11_arrays_are_cast(void **state) {
   expect_dtype(result, MIX_FLOAT32);
   EXPECT_EXACT(result, 1, 2, 3, 4, 5, 6);
 }
-/* A12, the layers' side: the float64 input of a functional model reaches the Dense uncast, which casts it. */
+/* A12, for the layer: the float64 input of a functional model reaches the Dense layer uncast, which casts
+ * it. */
 static void A12_the_inner_layer_casts(void **state) {
   (void)state;
   mix_tensor *x = mix_input(.shape = MIX_SHAPE(3), .dtype = "float64");
@@ -109,7 +110,7 @@ static void inputs_follow_floatx_not_the_policy(void **state) {
   mix_set_global_policy("mixed_float16");
   expect_dtype(mix_input(.shape = MIX_SHAPE(3)), MIX_FLOAT32);
 }
-/* Integer inputs: Dense casts them itself. */
+/* Dense casts integer inputs itself. */
 static void dense_takes_integers(void **state) {
   (void)state;
   mix_layer *layer = mix_dense(.units = 1, .dtype = "mixed_float16", .kernel_initializer = "ones");
@@ -117,7 +118,7 @@ static void dense_takes_integers(void **state) {
   expect_dtype(y, MIX_FLOAT16);
   EXPECT_EXACT(y, 6);
 }
-static void SimpleDense_gets_mixed_precision_for_nothing(void **state) {
+static void SimpleDense_gets_mixed_precision_automatically(void **state) {
   (void)state;
   mix_set_global_policy("mixed_float16");
   mix_layer *layer = simple_dense_new(2, NULL);
@@ -179,7 +180,7 @@ int main(void) {
                                      TEST(A13_softmax_in_float32),
                                      TEST(inputs_follow_floatx_not_the_policy),
                                      TEST(dense_takes_integers),
-                                     TEST(SimpleDense_gets_mixed_precision_for_nothing),
+                                     TEST(SimpleDense_gets_mixed_precision_automatically),
                                      TEST(AddRandom_uses_the_input_dtype),
                                      TEST(W24_mixing_dtypes_is_a_type_error),
                                      TEST(arguments_of_another_kind)};

@@ -51,7 +51,7 @@ static void input_names(void **state) {
 
 static void dense_computes(void **state) {
   (void)state;
-  mix_layer *layer = mix_dense(2, .name = "d"); /* units may stand first without a name */
+  mix_layer *layer = mix_dense(2, .name = "d"); /* units may come first without a name */
   mix_tensor *x = MATRIX(MIX_FLOAT32, 2, 3, 1, 2, 3, -1, 0, 1);
   mix_call(layer, x);
   assert_true(mix_layer_built(layer));
@@ -73,7 +73,7 @@ static void dense_of_higher_rank(void **state) {
                MIX_SHAPE(MIX_UNKNOWN, MIX_UNKNOWN, 2));
   expect_shape(mix_call(layer, mix_input(.shape = MIX_SHAPE(7, 3))), MIX_SHAPE(MIX_UNKNOWN, 7, 2));
 }
-/* Nothing to sum: the bias alone. */
+/* Nothing to sum: the result is the bias. */
 static void dense_of_no_features(void **state) {
   (void)state;
   mix_tensor *y = mix_call(mix_dense(.units = 2, .bias_initializer = "ones"),
@@ -107,7 +107,7 @@ static void L23_dense_weights(void **state) {
               high >
                   0.999 * limit); /* of 50176 numbers: missed with probability (1 - 0.0005)^50176 = 1e-11 */
 }
-static void dense_refuses(void **state) {
+static void dense_errors(void **state) {
   (void)state;
   expect_refused(mix_dense(.units = 0), MIX_VALUE_ERROR, "units is 0");
   expect_refused(mix_dense(.units = 1, .activation = "loud"), MIX_VALUE_ERROR, "loud");
@@ -167,7 +167,7 @@ static void L29_dropout(void **state) {
   }
   double again[N];
   mix_tensor_read(mix_call(layer, x, .training = MIX_TRUE), MIX_FLOAT64, again, N);
-  assert_memory_not_equal(values, again, sizeof again); /* the generator went on */
+  assert_memory_not_equal(values, again, sizeof again); /* the generator advances */
   mix_tensor_read(mix_call(layer, x), MIX_FLOAT64, values, N);
   for (int i = 0; i < N; i++) assert_true(values[i] == 3);
   EXPECT_EXACT(mix_call(mix_dropout(.rate = 1), VECTOR(MIX_FLOAT32, 1, 2), .training = MIX_TRUE), 0, 0);
@@ -228,7 +228,7 @@ static void order_of_weights(void **state) {
     assert_int_equal(mix_list_count(mix_layer_trainable_weights(parent)), 2);
   }
 }
-static void set_weights_refuses(void **state) {
+static void set_weights_errors(void **state) {
   (void)state;
   mix_layer *layer = mix_dense(.units = 2, .kernel_initializer = "ones");
   mix_layer_build(layer, MIX_SHAPE(1, 2));
@@ -266,7 +266,7 @@ static void infer_takes_the_first_inputs_dtype(void **state) {
   expect_dtype(mix_call(layer, mix_fill(MIX_SHAPE(1, 2), 1, MIX_FLOAT16)), MIX_FLOAT64);
 }
 
-/* ---- the call ---- */
+/* ---- calls ---- */
 
 static bool training_seen[3];
 static mix_list *see_training(mix_layer *layer, const mix_call_args *args) {
@@ -288,7 +288,7 @@ static void training_flag(void **state) {
   assert_false(training_seen[0] || training_seen[1] || training_seen[2]);
   mix_call(layers[0], x, .training = MIX_TRUE);
   assert_true(training_seen[0] && training_seen[1]); /* inherited */
-  assert_false(training_seen[2]);                    /* explicit wins */
+  assert_false(training_seen[2]);                    /* explicit wins over inherited */
   assert_false(mix_training_current());
 }
 static void symbolic_calls_are_recorded(void **state) {
@@ -301,17 +301,17 @@ static void symbolic_calls_are_recorded(void **state) {
   assert_ptr_equal(first->layer, dense);
   assert_int_equal(first->training, MIX_TRUE);
   assert_ptr_equal(mix_list_get(first->inputs, 0), x);
-  assert_ptr_equal(second->layer, linear); /* though linear returned its input */
+  assert_ptr_equal(second->layer, linear); /* although linear returns its input */
   assert_ptr_not_equal(y, h);
   assert_true(first->sequence < second->sequence);
   assert_true(mix_tensor_is_symbolic(y));
-  assert_null(mix_tensor_history(mix_call(dense, mix_fill(MIX_SHAPE(1, 3), 1, MIX_FLOAT32)),
-                                 &output)); /* real tensors: nothing */
+  /* Calls on real tensors are not recorded. */
+  assert_null(mix_tensor_history(mix_call(dense, mix_fill(MIX_SHAPE(1, 3), 1, MIX_FLOAT32)), &output));
   mix_list *two = mix_call_outputs(mix_layer_new(&my_layer_class), mix_list_of(x, h));
   mix_layer_call *call = mix_tensor_history(mix_list_get(two, 1), &output);
   assert_int_equal(output, 1);
   assert_true(call->inputs_are_list);
-  /* inner calls leave no record of their own */
+  /* inner calls are not recorded themselves */
   mix_layer *parent = mix_layer_new(&parent_class);
   mix_layer_add_layer(parent, mix_activation("relu"));
   assert_ptr_equal(mix_tensor_history(mix_call(parent, x), &output)->layer, parent);
@@ -328,7 +328,7 @@ static void masks_are_passed_on(void **state) {
   assert_ptr_equal(mix_call(mix_dense(.units = 2), x, .mask = mask)->mask, mask);
   mix_tensor *y = mix_call(mix_activation("linear"), x, .mask = mask);
   assert_ptr_equal(y->mask, mask);
-  assert_null(x->mask);                           /* though y is x */
+  assert_null(x->mask);                           /* although y is x */
   assert_null(mix_call(mix_flatten(0), y)->mask); /* does not support masks */
   assert_ptr_equal(mix_call(mix_dense(.units = 2), y)->mask, mask);
 }
@@ -372,7 +372,7 @@ static void penalties(void **state) {
                                .kernel_regularizer = mix_regularizer_new("l2", .l2 = 0.5),
                                .activity_regularizer = mix_regularizer_new("l1", .l1 = 1));
   mix_tensor *x = mix_fill(MIX_SHAPE(4, 3), 1, MIX_FLOAT32);
-  for (int round = 0; round < 2; round++) { /* the second call replaces what the first added */
+  for (int round = 0; round < 2; round++) { /* the second call replaces the losses of the first */
     mix_call(layer, x);
     mix_list *losses = mix_layer_losses(layer);
     assert_int_equal(mix_list_count(losses), 2);
@@ -385,7 +385,7 @@ static void penalties(void **state) {
   mix_call(layer, x);
   EXPECT_EXACT(mix_list_get(mix_layer_losses(layer), 0), 6); /* Keras 3.15 divides too */
 }
-/* Keras 3 penalises what is trained; tf_keras everything. */
+/* Keras 3 penalises trainable weights only, tf_keras all weights. */
 static void penalties_of_frozen_weights(void **state) {
   (void)state;
   for (int i = 0; i < 2; i++) {
@@ -397,8 +397,8 @@ static void penalties_of_frozen_weights(void **state) {
   }
 }
 
-/* A layer around another: their weights, losses and generators are one; a loss added in a call stays until
- * the next. */
+/* A layer inside another: weights, losses and generators are joined. A loss added in a call stays until the
+ * next call. */
 static mix_list *around_call(mix_layer *layer, const mix_call_args *args) {
   mix_layer **inner = mix_layer_data(layer);
   mix_tensor *y = mix_call(*inner, mix_call_input(args, 0));
@@ -470,18 +470,20 @@ static void configs_of_the_others(void **state) {
   }
   expect_refused(mix_layer_from_json("Telepathy", NULL, NULL), MIX_VALUE_ERROR, "Telepathy");
 }
-/* Configs as Keras 3.15 and tf_keras 2.21 write them, where their classes differ from the rest: read, and
- * written again the same. */
-static void configs_of_keras_go_in_and_out(void **state) {
+/* Configs as Keras 3.15 and tf_keras 2.21 write them, for classes that differ from the others: read, and
+ * written the same. */
+static void configs_of_keras_round_trip(void **state) {
   (void)state;
   static const struct {
     const char *semantics, *class_name, *config;
   } rows[] = {
       {"keras3", "SpatialDropout2D",
-       "{\"name\": \"s\", \"dtype\": \"float32\", \"rate\": 0.25, \"data_format\": \"channels_first\", \"seed\": 3}"},
+       "{\"name\": \"s\", \"dtype\": \"float32\", \"rate\": 0.25, \"data_format\": \"channels_first\", "
+       "\"seed\": 3}"},
       {"keras3", "LeakyReLU",
-       "{\"name\": \"l\", \"trainable\": true, \"dtype\": {\"module\": \"keras\", \"class_name\": \"DTypePolicy\", "
-       "\"config\": {\"name\": \"float32\"}, \"registered_name\": null}, \"negative_slope\": 0.5}"},
+       "{\"name\": \"l\", \"trainable\": true, \"dtype\": {\"module\": \"keras\", "
+       "\"class_name\": \"DTypePolicy\", \"config\": {\"name\": \"float32\"}, \"registered_name\": null}, "
+       "\"negative_slope\": 0.5}"},
       {"tf_keras", "LeakyReLU",
        "{\"name\": \"l\", \"trainable\": true, \"dtype\": \"float32\", \"alpha\": 0.5}"},
       {"experimental", "LeakyReLU",
@@ -501,7 +503,7 @@ static void configs_of_keras_go_in_and_out(void **state) {
     if (!layer) fail_msg("%s: %s", rows[i].config, mix_error_message());
     assert_string_equal(mix_layer_config(layer), rows[i].config);
   }
-  /* Keras 3 says floatx for a layer whose results are indices; they stay integers. */
+  /* Keras 3 writes floatx for a layer whose results are indices; they stay integers. */
   mix_set_semantics("keras3");
   mix_layer *bins =
       mix_layer_from_config("Discretization",
@@ -510,13 +512,13 @@ static void configs_of_keras_go_in_and_out(void **state) {
                             NULL);
   assert_non_null(bins);
   assert_null(strstr(mix_layer_config(bins), "trainable"));
-  /* A seed that was given is kept. */
+  /* A given seed is kept. */
   mix_layer *dense =
       mix_dense(.units = 2, .kernel_initializer_object = mix_initializer_new("random_normal", .seed = 7));
   assert_non_null(strstr(mix_layer_config(dense), "\"seed\": 7"));
   mix_set_semantics("tf_keras");
 }
-static void layers_are_serialised_and_made_again(void **state) {
+static void layers_are_serialised_and_created_again(void **state) {
   (void)state;
   static const char *const generations[] = {"tf_keras", "keras3", "experimental"};
   for (int g = 0; g < 3; g++) {
@@ -555,8 +557,8 @@ static void config_of_a_custom_layer(void **state) {
   class.get_config = my_config;
   assert_string_equal(
       mix_layer_config(mix_layer_new(&class)),
-      "{\"name\": \"my_layer\", \"trainable\": true, \"dtype\": \"float32\", \"n\": 3, \"x\": 0.5, \"b\": true, \"t\": null, "
-      "\"j\": [1, 2]}");
+      "{\"name\": \"my_layer\", \"trainable\": true, \"dtype\": \"float32\", \"n\": 3, \"x\": 0.5, "
+      "\"b\": true, \"t\": null, \"j\": [1, 2]}");
 }
 static int finalized;
 static void count_finalize(mix_layer *layer) {
@@ -618,13 +620,13 @@ int main(void) {
                                      TEST(dense_of_no_features),
                                      TEST(shapes_of_glu),
                                      TEST(L23_dense_weights),
-                                     TEST(dense_refuses),
+                                     TEST(dense_errors),
                                      TEST(activation_and_W07),
                                      TEST(flatten),
                                      TEST(L29_dropout),
                                      TEST(dropout_noise_shape),
                                      TEST(order_of_weights),
-                                     TEST(set_weights_refuses),
+                                     TEST(set_weights_errors),
                                      TEST(get_weights_are_copies),
                                      TEST(weights_do_not_depend_on_the_callers_scope),
                                      TEST(infer_takes_the_first_inputs_dtype),
@@ -638,8 +640,8 @@ int main(void) {
                                      TEST(penalties_of_frozen_weights),
                                      TEST(config_of_dense),
                                      TEST(configs_of_the_others),
-                                     TEST(configs_of_keras_go_in_and_out),
-                                     TEST(layers_are_serialised_and_made_again),
+                                     TEST(configs_of_keras_round_trip),
+                                     TEST(layers_are_serialised_and_created_again),
                                      TEST(a_layer_inside_another),
                                      TEST(config_of_a_custom_layer),
                                      TEST(finalize_runs_once),

@@ -1,5 +1,5 @@
-/* Activation layers: values of spec/layers.md, section 8, and the masks of Softmax
- * (spec/mixed-precision.md, 5.1 and 5.2). */
+/* Activation layers: values of docs/spec/keras.md, section 8, and the masks of Softmax
+ * (docs/spec/mixed_precision.md, 5.1 and 5.2). */
 #include "nn/layer_support.h"
 
 static mix_tensor *mask_of(int rows, int columns, const uint8_t *values) {
@@ -78,16 +78,16 @@ static void L31_all_masked_row(void **state) {
   (void)state;
   mix_tensor *x = MATRIX(MIX_FLOAT32, 2, 3, 1, 2, 3, 1, 1, 9);
   mix_tensor *mask = mask_of(2, 3, (uint8_t[]){0, 0, 0, 1, 1, 0});
-  /* tf_keras: -1e9 swallows logits of this size; keras3: zeros */
+  /* tf_keras: -1e9 absorbs logits of this size; keras3: zeros */
   EXPECT(mix_call(mix_softmax_layer(), x, .mask = mask), 0, 1e-6, 1. / 3, 1. / 3, 1. / 3, 0.5, 0.5, 0);
   mix_set_semantics("keras3");
   EXPECT(mix_call(mix_softmax_layer(), x, .mask = mask), 0, 1e-6, 0, 0, 0, 0.5, 0.5, 0);
   EXPECT(mix_call(mix_softmax_layer(.axis = MIX_AXES(0, 1)), x, .mask = mask), 0, 1e-6, 0, 0, 0, 0.5, 0.5, 0);
-  /* keras3 takes numbers above 0.5 as true */
+  /* keras3 treats numbers above 0.5 as true */
   mix_tensor *shares = MATRIX(MIX_FLOAT32, 2, 3, 0.5, 0.4, 0, 0.6, 2, 0.1);
   EXPECT(mix_call(mix_softmax_layer(), x, .mask = shares), 0, 1e-6, 0, 0, 0, 0.5, 0.5, 0);
 }
-/* What stands in for -infinity shows where a masked logit is so much larger that it wins all the same. */
+/* The substitute for -infinity is visible if a masked logit is as much larger than the kept one. */
 static void softmax_mask_constants(void **state) {
   (void)state;
   const struct {
@@ -104,7 +104,8 @@ static void softmax_mask_constants(void **state) {
     mix_dtype dtype = strstr(rows[i].dtype, "bfloat16")  ? MIX_BFLOAT16
                       : strstr(rows[i].dtype, "float16") ? MIX_FLOAT16
                                                          : MIX_FLOAT32;
-    /* a kept logit of the constant itself: with the masked one at the same height, the two share */
+    /* The kept logit equals the constant: with a constant added to the masked logit, both have equal
+     * shares. */
     mix_tensor *x = MATRIX(dtype, 1, 2, 0, rows[i].lowest);
     mix_tensor *y =
         mix_call(mix_softmax_layer(.dtype = rows[i].dtype), x, .mask = mask_of(1, 2, (uint8_t[]){0, 1}));

@@ -1,5 +1,5 @@
 /* Every layer in the same ways: gradients, 16-bit policies against float32, shapes with an unknown batch,
- * captures, configs and back. */
+ * captures, config round trips. */
 #include "base/alloc.h"
 #include "nn/layer_support.h"
 
@@ -70,7 +70,7 @@ LAYERS(MAKE)
   }
 #define ONE(name, shape)                                                                                     \
   { make_##name, 1, {shape}, false, 0, false }
-/* BatchNormalization's tolerance is upstream's, spec/mixed-precision.md, 5.1. */
+/* BatchNormalization's tolerance is that of Keras's tests, docs/spec/mixed_precision.md, 5.1. */
 static const trial trials[] = {
     ONE(softmax, X234),
     ONE(softmax_axes, X234),
@@ -195,7 +195,7 @@ static void configs_and_back(void **state) {
   made_again(mix_alpha_dropout(.rate = 0.25, .noise_shape = MIX_SHAPE(MIX_UNKNOWN, 1)));
 }
 
-/* Keras's own constructor defaults (spec/layers.md, sections 1, 5, 7, 8), as they stand in configs. */
+/* Keras's constructor defaults (docs/spec/keras.md, sections 1, 5, 7, 8) in configs. */
 static void defaults(void **state) {
   (void)state;
   const struct {
@@ -215,7 +215,8 @@ static void defaults(void **state) {
       {mix_category_encoding(3), "category_encoding", "\"output_mode\": \"multi_hot\""},
       {mix_embedding(2, 3), "embedding", "\"mask_zero\": false"},
       {mix_batch_normalization(), "batch_normalization",
-       "\"axis\": -1, \"momentum\": 0.98999999999999999, \"epsilon\": 0.001, \"center\": true, \"scale\": true"},
+       "\"axis\": -1, \"momentum\": 0.98999999999999999, \"epsilon\": 0.001, \"center\": true, "
+       "\"scale\": true"},
       {mix_layer_normalization(), "layer_normalization",
        "\"axis\": -1, \"epsilon\": 0.001, \"center\": true, \"scale\": true"},
       {mix_group_normalization(), "group_normalization",
@@ -244,7 +245,8 @@ static void options_for_cplusplus(void **state) {
   expect_refused(mix_add_layer_with(&m), MIX_VALUE_ERROR, "size");
 }
 
-/* Made, called symbolically and really, differentiated and made again. */
+/* Creates the layer, calls it symbolically and really, differentiates it and creates it again from its
+ * config. */
 static void use(const trial *t) {
   mix_layer *layer = t->make("mixed_float16");
   mix_tensor *inputs[INPUTS];
@@ -271,11 +273,11 @@ static void use_learners(const trial *t) {
   mix_call(mix_category_encoding(4), mix_call(discretization, data));
   mix_call(normalization, data);
 }
-/* Each attempt ends in MemoryError or succeeds. Every third allocation, so that the test stays short. */
+/* Each attempt ends in MemoryError or succeeds. Only every third allocation fails, to keep the test short. */
 static void may_fail(const trial *t, void (*act)(const trial *t)) {
   bool failed = true;
   int64_t count = 0;
-  MIX_SCOPE { act(t); } /* interned names and compiled plans are there from now on */
+  MIX_SCOPE { act(t); } /* caches interned names and compiled plans */
   assert_int_equal(mix_error(), MIX_OK);
   for (; failed && count < 10000; count += 3) {
     mix_inject_allocation_failure(count);
@@ -288,7 +290,7 @@ static void may_fail(const trial *t, void (*act)(const trial *t)) {
     assert_int_equal(mix_cast_dtype(), MIX_DTYPE_NONE);
   }
   assert_false(failed);
-  assert_true(count > 30); /* there was something to fail */
+  assert_true(count > 30); /* some allocations failed */
 }
 static void allocations_may_fail(void **state) {
   (void)state;

@@ -1,4 +1,4 @@
-/* Layers that change shapes and merge inputs (spec/layers.md, sections 1 and 7). */
+/* Layers that change shapes and merge inputs (docs/spec/keras.md, sections 1 and 7). */
 #include "nn/layer_support.h"
 
 static mix_tensor *bools(int rows, int columns, const uint8_t *values) {
@@ -19,7 +19,7 @@ static void reshape(void **state) {
   EXPECT_EXACT(y, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11);
   expect_shape(mix_call(mix_reshape_layer(MIX_SHAPE(-1, 3)), x), MIX_SHAPE(2, 2, 3));
   expect_shape(mix_call(mix_reshape_layer(MIX_SHAPE(-1)), VECTOR(MIX_FLOAT32, 1, 2)), MIX_SHAPE(2, 1));
-  /* the batch and a step count unknown */
+  /* unknown batch and number of steps */
   expect_shape(mix_call(mix_reshape_layer(MIX_SHAPE(-1, 2)), mix_input(.shape = open_shape)),
                MIX_SHAPE(MIX_UNKNOWN, MIX_UNKNOWN, 2));
   expect_refused(mix_call(mix_reshape_layer(MIX_SHAPE(4)), x), MIX_VALUE_ERROR, "fill");
@@ -100,7 +100,7 @@ static void L30_lower_ranks_are_expanded_at_axis_1(void **state) {
       mix_list_of(mix_input(.shape = MIX_SHAPE(3)), mix_input(.shape = MIX_SHAPE(MIX_UNKNOWN, 3)));
   expect_shape(mix_call(mix_add_layer(), symbols), MIX_SHAPE(MIX_UNKNOWN, MIX_UNKNOWN, 3));
 }
-/* Every element of the first argument's list is cast (spec/mixed-precision.md, 5.1). */
+/* Every element of the first argument's list is cast (docs/spec/mixed_precision.md, 5.1). */
 static void inputs_of_merges_are_cast(void **state) {
   (void)state;
   mix_tensor *a = MATRIX(MIX_FLOAT32, 1, 1, 1), *b = MATRIX(MIX_FLOAT64, 1, 1, 2);
@@ -117,7 +117,7 @@ static void masks_of_merges(void **state) {
       0);
   assert_ptr_equal(mix_call(mix_add_layer(), inputs, .masks = mix_list_of(NULL, second))->mask, second);
   assert_null(mix_call(mix_add_layer(), inputs)->mask);
-  /* along the features a step is kept where both keep it; along the steps masks are joined */
+  /* along the features the masks are combined by and; along the steps they are concatenated */
   EXPECT_EXACT(
       mix_cast(mix_call(mix_concatenate(), inputs, .masks = mix_list_of(first, second))->mask, MIX_INT32), 0,
       1, 0);
@@ -127,8 +127,8 @@ static void masks_of_merges(void **state) {
   assert_null(mix_call(mix_concatenate(), inputs)->mask);
   assert_null(mix_call(mix_dot(MIX_AXES(2)), inputs, .masks = mix_list_of(first, second))->mask);
 }
-/* Keras 3: a step is kept where any input keeps it, and everywhere once an input has no mask; Multiply,
- * Maximum and Minimum leave out what a mask drops. Its numbers. */
+/* Keras 3: masks are combined by or, and there is no mask if an input has none. Multiply, Maximum and Minimum
+ * ignore masked values. The numbers are Keras 3's. */
 static void masks_of_merges_in_keras3(void **state) {
   (void)state;
   mix_set_semantics("keras3");

@@ -1,5 +1,5 @@
-/* Noise, penalties and functions: layers that act in training, and Lambda (spec/layers.md, sections 1 and 7).
- */
+/* Noise, penalties and functions: layers that act in training, and Lambda (docs/spec/keras.md, sections 1 and
+ * 7). */
 #include "nn/layer_support.h"
 
 enum { N = 4096 };
@@ -38,7 +38,7 @@ static void L29_spatial_dropout(void **state) {
   const struct {
     mix_layer *layer;
     mix_shape shape;
-    int inner; /* elements that follow each other along the channels' axis and after */
+    int inner; /* elements along the channel axis */
     bool first;
   } rows[] = {{mix_spatial_dropout1d(0.25, .seed = 5), MIX_SHAPE(8, 4, 8), 8, false},
               {mix_spatial_dropout2d(0.25, .seed = 6), MIX_SHAPE(8, 2, 2, 8), 8, false},
@@ -61,7 +61,7 @@ static void L29_spatial_dropout(void **state) {
           assert_true(value == 0 || fabs(value - 4) < 1e-6); /* 3 * 4/3 in float32 */
           dropped += value == 0;
         }
-    /* 64 decisions: 16 +- 5 standard deviations of sqrt(64 * 0.25 * 0.75) = 3.5 */
+    /* 64 random decisions: 16 +- 5 standard deviations of sqrt(64 * 0.25 * 0.75) = 3.5 */
     assert_in_range(dropped / 4, 1, 33);
   }
   expect_refused(mix_spatial_dropout1d(1.5), MIX_VALUE_ERROR, "rate is 1.5");
@@ -71,8 +71,8 @@ static void L29_spatial_dropout(void **state) {
   expect_refused(mix_call(mix_spatial_dropout1d(0.5), mix_fill(MIX_SHAPE(2, 2), 1, MIX_FLOAT32)),
                  MIX_VALUE_ERROR, "rank");
 }
-/* Means within 5 standard errors s / sqrt(N); the variance of N normal numbers has deviation s^2 sqrt(2 / N).
- * 16-bit dtypes round each number by 2^-9 at most, which moves neither by as much. */
+/* Means are within 5 standard errors s / sqrt(N). The variance of N normal numbers has deviation s^2 sqrt(2 /
+ * N). 16-bit dtypes round each number by 2^-9 at most, which changes neither by as much. */
 static void gaussian_noise(void **state) {
   (void)state;
   static const char *const policies[] = {"float32", "mixed_float16", "mixed_bfloat16", "float64"};

@@ -1,5 +1,5 @@
-/* Normalisation layers: values (spec/layers.md, 5 and 19.2) and the rules of each generation
- * (spec/mixed-precision.md, 5.1 and 5.2). */
+/* Normalisation layers: values (docs/spec/keras.md, 5 and 19.2) and the rules of each generation
+ * (docs/spec/mixed_precision.md, 5.1 and 5.2). */
 #include "nn/layer_support.h"
 #include "nn/layers/moments.h"
 
@@ -18,7 +18,7 @@ static void L19_batch_normalization_in_training(void **state) {
     mix_set_semantics(generations[i]);
     mix_layer *layer = mix_batch_normalization();
     mix_tensor *y = mix_call(layer, column(MIX_FLOAT32), .training = MIX_TRUE);
-    EXPECT(y, 2e-7, 0, -1.0688923, -0.5344461, 0, 1.6033384); /* 7 digits in the table */
+    EXPECT(y, 2e-7, 0, -1.0688923, -0.5344461, 0, 1.6033384); /* the table has 7 digits */
     EXPECT(mix_variable_value(weight(layer, 2)), 1e-8, 0, 0.03);
     EXPECT(mix_variable_value(weight(layer, 3)), 1e-6, 0, 1.025);
   }
@@ -83,8 +83,7 @@ static void weights_of_batch_normalization(void **state) {
                  "axis 2");
   expect_refused(mix_batch_normalization(.epsilon = -1), MIX_VALUE_ERROR, "epsilon");
 }
-/* 5.1: float32 weights where the layer's dtype is 16-bit; 5.2: the variable dtype. Never cast: no autocast.
- */
+/* 5.1: float32 weights if the layer's dtype is 16-bit; 5.2: the variable dtype. Never cast: no autocast. */
 static void batch_normalization_weight_dtypes(void **state) {
   (void)state;
   static const mix_dtype pure[] = {MIX_FLOAT32, MIX_FLOAT16, MIX_FLOAT32};
@@ -101,7 +100,8 @@ static void batch_normalization_weight_dtypes(void **state) {
     }
   }
 }
-/* Statistics of 16-bit inputs are float32's: squares of 300 are beyond float16, and 2048 + 1 is not in it. */
+/* Statistics of 16-bit inputs are float32: 300 squared overflows float16, and 2048 + 1 is not a float16
+ * number. */
 static void batch_normalization_widens(void **state) {
   (void)state;
   mix_tensor *x = MATRIX(MIX_FLOAT16, 4, 1, 1000, -1000, 1000, -1000),
@@ -118,7 +118,7 @@ static void batch_normalization_widens(void **state) {
   }
 }
 /* tf_keras: moving -= (moving - batch) (1 - momentum); keras3: moving momentum + batch (1 - momentum). In
- * float32 they differ for these. */
+ * float32 they differ for these numbers. */
 static void moving_average_formulas(void **state) {
   (void)state;
   float old = 0.75f, batch = 0.1f, share = (float)(1 - 0.9), momentum = 0.9f;
@@ -140,7 +140,7 @@ static void fused_is_refused(void **state) {
   expect_refused(mix_batch_normalization(.fused = true, .not_fused = true), MIX_VALUE_ERROR, "both");
   expect_refused(mix_call(mix_batch_normalization(.fused = true), column(MIX_FLOAT32)), MIX_VALUE_ERROR,
                  "rank 2");
-  mix_set_semantics("keras3"); /* which knows no fused */
+  mix_set_semantics("keras3"); /* it has no argument `fused` */
   assert_non_null(mix_batch_normalization(.fused = true, .dtype = "float64"));
 }
 static void batch_normalization_masks(void **state) {
@@ -186,8 +186,8 @@ static void statistics_move_inside_captures(void **state) {
            mix_tensor_item(mix_variable_value(weight(twin, 3))));
   }
 }
-/* Only what the batch's own statistics carry: nothing flows through the moved averages to a later inference.
- */
+/* Gradients go through the batch's own statistics only, not through the moving averages to a later
+ * inference. */
 static void no_gradient_through_moving_statistics(void **state) {
   (void)state;
   mix_layer *layer = mix_batch_normalization(.momentum = 0.5);
@@ -215,7 +215,7 @@ static void integers_are_cast(void **state) {
   for (int i = 0; i < 5; i++) expect_dtype(mix_call(layers[i], x), MIX_FLOAT32);
 }
 
-/* ---- the others ---- */
+/* ---- the other layers ---- */
 
 static void L21_layer_normalization(void **state) {
   (void)state;
@@ -235,7 +235,7 @@ static void L21_layer_normalization(void **state) {
   expect_refused(mix_call(mix_layer_normalization(), mix_input(.shape = MIX_SHAPE(MIX_UNKNOWN))),
                  MIX_VALUE_ERROR, "known");
 }
-/* 1 + 2^-12 is no float16: where the input is cast first, all elements are equal. */
+/* 1 + 2^-12 is not a float16 number: if the input is cast first, all elements are equal. */
 static void A15_layer_normalization_is_not_cast(void **state) {
   (void)state;
   mix_tensor *x = MATRIX(MIX_FLOAT32, 1, 2, 1, 1 + 0x1p-12);
@@ -256,7 +256,7 @@ static void A15_layer_normalization_is_not_cast(void **state) {
   expect_dtype(y, MIX_FLOAT16);
   EXPECT(y, 0, 1e-3, -1, 1);
 }
-/* 5.1: the fused rules round before gamma and beta, which act in the input's dtype; other axes, small
+/* 5.1: the fused rules round before gamma and beta, which act in the input's dtype. Other axes, small
  * epsilons and keras3 round once. */
 static void layer_normalization_affine_dtype(void **state) {
   (void)state;
@@ -276,8 +276,8 @@ static void layer_normalization_affine_dtype(void **state) {
     mix_tensor_read(mix_scalar(rows[i].wanted, MIX_FLOAT16), MIX_FLOAT64, &rounded, 1);
     EXPECT_EXACT(mix_call(layer, x), -rounded, rounded);
   }
-  /* not fused: epsilon below 1.001e-5. Equal up to rounding of (1 + 2^-11) / sqrt(1 + 1e-5), which lies above
-   * 1 + 2^-11 - 2^-17 */
+  /* Not fused: epsilon below 1.001e-5. Equal up to rounding of (1 + 2^-11) / sqrt(1 + 1e-5), which is above 1
+   * + 2^-11 - 2^-17. */
   mix_set_semantics("tf_keras");
   mix_layer *layer = mix_layer_normalization(.dtype = "mixed_float16", .no_center = true, .epsilon = 1e-6,
                                              .gamma_initializer_object =
@@ -330,7 +330,7 @@ static void rms_normalization(void **state) {
   EXPECT(mix_call(mix_rms_normalization(), x), 0, 1e-6, 1, -1);
   EXPECT(mix_call(mix_rms_normalization(.axis = MIX_AXES(0)), MATRIX(MIX_FLOAT32, 2, 1, 0, 2)), 0, 1e-6, 0,
          sqrt(2));
-  /* 5.2: inside in float32: 300^2 is beyond float16; the scale is read in the compute dtype */
+  /* 5.2: computes in float32: 300^2 overflows float16. The scale is read in the compute dtype. */
   mix_set_semantics("keras3");
   mix_layer *layer = mix_rms_normalization(.dtype = "mixed_float16");
   mix_tensor *y = mix_call(layer, MATRIX(MIX_FLOAT16, 1, 2, 300, -300));
@@ -352,15 +352,15 @@ static void unit_normalization(void **state) {
     EXPECT_EXACT(
         mix_call(mix_unit_normalization(.dtype = "mixed_float16"), MATRIX(MIX_FLOAT32, 1, 2, 300, 1)), 0, 0);
   }
-  /* a length of 1e-9: tf_keras holds it at 1e-6, keras3 at 1e-12 */
+  /* a length of 1e-9: the minimum length is 1e-6 in tf_keras, 1e-12 in keras3 */
   mix_tensor *tiny = MATRIX(MIX_FLOAT32, 1, 1, 1e-9);
   mix_set_semantics("tf_keras");
   EXPECT(mix_call(mix_unit_normalization(), tiny), 0, 1e-5, 1e-3);
   mix_set_semantics("keras3");
   EXPECT(mix_call(mix_unit_normalization(), tiny), 0, 1e-5, 1);
 }
-/* 5.2: moments of 16-bit values are float32's, clipped to +-65504 before the down-cast (bfloat16 too); 5.1:
- * not clipped. */
+/* 5.2: moments of 16-bit values are float32, clipped to +-65504 before the down-cast (bfloat16 too); 5.1: not
+ * clipped. */
 static void moments_are_clipped_in_keras3(void **state) {
   (void)state;
   static const mix_dtype dtypes[] = {MIX_FLOAT16, MIX_BFLOAT16};
@@ -400,8 +400,8 @@ static void keras3_rounds_to_the_inputs_dtype(void **state) {
   EXPECT_EXACT(y, 0.99951171875, -0.99951171875, 0.99853515625, -0.99853515625);
 }
 
-/* tf_keras: gamma and beta have the axes in the order given, and meet the input as they lie in memory; Keras
- * 3 sorts the axes. */
+/* tf_keras: gamma and beta have the axes in the given order, and are applied in memory order; Keras 3 sorts
+ * the axes. */
 static void order_of_the_axes(void **state) {
   (void)state;
   mix_tensor *x = mix_reshape(mix_range(0, 24, 1, MIX_FLOAT32), MIX_SHAPE(2, 3, 4));
@@ -418,7 +418,7 @@ static void order_of_the_axes(void **state) {
            3.0415409, 5.7934117, 9.1246228, 13.0351753, 17.5250683);
   }
 }
-/* A built layer of tf_keras says [1]. */
+/* The config of a built tf_keras layer has [1]. */
 static void axis_as_a_list(void **state) {
   (void)state;
   mix_layer *layer = mix_layer_from_config("BatchNormalization", "{\"axis\": [1]}", NULL);

@@ -1,5 +1,5 @@
-/* Rescaling, Normalization, Discretization, CategoryEncoding and Embedding (spec/layers.md, sections 1 and
- * 7). */
+/* Rescaling, Normalization, Discretization, CategoryEncoding and Embedding (docs/spec/keras.md, sections 1
+ * and 7). */
 #include "nn/layer_support.h"
 
 static mix_tensor *ids_of(int rows, int columns, const int32_t *values) {
@@ -33,7 +33,7 @@ static void normalization_adapts(void **state) {
   EXPECT_EXACT(mix_variable_value(mix_list_get(weights, 2)), 4);
   assert_int_equal(mix_list_count(mix_layer_trainable_weights(layer)), 0);
   EXPECT(mix_call(layer, MATRIX(MIX_FLOAT32, 1, 2, 3, 35)), 0, 1e-6, 0, 1.5);
-  /* again: what was learnt is replaced */
+  /* adapting again replaces the statistics */
   assert_int_equal(mix_normalization_adapt(layer, MATRIX(MIX_FLOAT32, 1, 2, 7, 8)), MIX_OK);
   EXPECT_EXACT(mix_call(layer, MATRIX(MIX_FLOAT32, 1, 2, 7, 8)), 0, 0); /* variance 0: divided by 1e-7 */
 }
@@ -68,7 +68,6 @@ static void normalization_axes(void **state) {
   expect_refused(mix_call(mix_normalization(), mix_input(.shape = MIX_SHAPE(MIX_UNKNOWN))), MIX_VALUE_ERROR,
                  "known");
 }
-/* 5.1: weights in the compute dtype; 5.2: in the variable dtype. */
 /* Keras writes mean and variance of the kept axes as nested lists. */
 static void normalization_of_nested_numbers(void **state) {
   (void)state;
@@ -91,6 +90,7 @@ static void masks_of_preprocessing(void **state) {
     assert_ptr_equal(mix_call(mix_normalization(), x, .mask = mask)->mask, i ? mask : NULL);
   }
 }
+/* 5.1: weights in the compute dtype; 5.2: in the variable dtype. */
 static void normalization_weight_dtypes(void **state) {
   (void)state;
   const struct {
@@ -102,8 +102,8 @@ static void normalization_weight_dtypes(void **state) {
   for (int i = 0; i < 3; i++) {
     mix_set_semantics(rows[i].semantics);
     mix_layer *layer = mix_normalization(.dtype = "mixed_float16");
-    mix_normalization_adapt(
-        layer, MATRIX(MIX_FLOAT32, 1, 1, 2049)); /* not representable in float16: ties to even, 2048 */
+    /* Not representable in float16: ties to even, 2048. */
+    mix_normalization_adapt(layer, MATRIX(MIX_FLOAT32, 1, 1, 2049));
     mix_variable *mean = mix_list_get(mix_layer_weights(layer), 0);
     assert_int_equal(mix_variable_true_dtype(mean), rows[i].dtype);
     EXPECT_EXACT(mix_variable_value(mean), rows[i].mean);
@@ -136,8 +136,8 @@ static void discretization(void **state) {
   expect_refused(mix_call(mix_discretization(.num_bins = 2), x), MIX_RUNTIME_ERROR, "adapt");
   expect_status(mix_discretization_adapt(layer, x), MIX_RUNTIME_ERROR, "given");
 }
-/* Quantiles of 0 ... 999 in four bins; epsilon bounds how far a boundary may be from its rank: 0.01 * 1000.
- */
+/* Quantiles of 0 ... 999 in four bins. Epsilon bounds the distance of a boundary from its rank: 0.01 *
+ * 1000. */
 static void discretization_adapts(void **state) {
   (void)state;
   mix_layer *layer = mix_discretization(.num_bins = 4);
@@ -145,15 +145,14 @@ static void discretization_adapts(void **state) {
   assert_int_equal(mix_discretization_adapt(layer, data), MIX_OK);
   for (int i = 1; i < 4; i++)
     EXPECT_EXACT(mix_call(layer, MATRIX(MIX_FLOAT32, 1, 2, 250. * i - 25, 250. * i + 25)), i - 1, i);
-  mix_layer *again = made_again(layer); /* boundaries learnt are in the config */
+  mix_layer *again = made_again(layer); /* the config contains learnt boundaries */
   EXPECT_EXACT(mix_call(again, MATRIX(MIX_FLOAT32, 1, 2, 100, 900)), 0, 3);
   mix_discretization_reset(layer);
   for (int i = 0; i < 4; i++)
     mix_discretization_update(layer, mix_slice(data, MIX_SHAPE(250 * i, 0), MIX_SHAPE(250, 1)));
-  for (int i = 1; i < 4; i++)
-    EXPECT_EXACT(mix_call(layer, MATRIX(MIX_FLOAT32, 1, 2, 250. * i - 45, 250. * i + 45)), i - 1,
-                 i); /* several summaries: several epsilon */
-  /* Keras's own test: few values give the values between them as boundaries */
+  for (int i = 1; i < 4; i++) /* Several summaries: several times epsilon. */
+    EXPECT_EXACT(mix_call(layer, MATRIX(MIX_FLOAT32, 1, 2, 250. * i - 45, 250. * i + 45)), i - 1, i);
+  /* Keras's own test: with few values, boundaries are midpoints between them */
   mix_layer *few = mix_discretization(.num_bins = 2);
   mix_discretization_adapt(few, VECTOR(MIX_FLOAT32, 1, 2, 3, 4));
   EXPECT_EXACT(mix_call(few, VECTOR(MIX_FLOAT32, 1, 2, 3, 4)), 0, 1, 1, 1);
@@ -183,8 +182,8 @@ static void category_encoding(void **state) {
   expect_refused(mix_category_encoding(3, .output_mode = "int"), MIX_VALUE_ERROR, "int");
   expect_refused(mix_call(one_hot, ids, .arguments = mix_list_of(ids)), MIX_VALUE_ERROR, "weights");
   mix_set_semantics("keras3");
-  expect_dtype(mix_call(mix_category_encoding(4, .dtype = "mixed_float16"), ids),
-               MIX_FLOAT32); /* the dtype of its variables */
+  /* The dtype of its variables. */
+  expect_dtype(mix_call(mix_category_encoding(4, .dtype = "mixed_float16"), ids), MIX_FLOAT32);
 }
 static void ids_outside(void **state) {
   (void)state;
@@ -223,7 +222,7 @@ static void A14_embedding_of_floating_indices(void **state) {
     mix_layer_build(layer, MIX_SHAPE(MIX_UNKNOWN, 1));
     mix_tensor *parity = mix_floor_mod(mix_range(0, 5000, 1, MIX_FLOAT32), mix_scalar(2, MIX_FLOAT32));
     mix_layer_set_weights(layer, mix_list_of(mix_reshape(parity, MIX_SHAPE(5000, 1))));
-    /* 4097 is no float16: were the indices cast to the compute dtype, row 4096 would be read */
+    /* 4097 is not a float16 number: indices cast to the compute dtype would read row 4096 */
     mix_tensor *y = mix_call(layer, MATRIX(MIX_FLOAT32, 1, 2, 4097, 4096));
     expect_dtype(y, MIX_FLOAT16);
     EXPECT_EXACT(y, 1, 0);
@@ -238,7 +237,7 @@ static void L32_mask_zero(void **state) {
       mix_call(mix_embedding(.input_dim = 4, .output_dim = 2, .mask_zero = true), IDS(1, 3, 3, 0, 1));
   expect_shape(y->mask, MIX_SHAPE(1, 3));
   EXPECT_EXACT(mix_cast(y->mask, MIX_INT32), 1, 0, 1);
-  mix_tensor *z = mix_call(mix_relu_layer(), y); /* passed on */
+  mix_tensor *z = mix_call(mix_relu_layer(), y); /* the mask is passed on */
   assert_ptr_equal(z->mask, y->mask);
 }
 /* 5.1: the table is gathered in its own dtype; rows used twice sum their gradients in float32. */

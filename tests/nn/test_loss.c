@@ -1,6 +1,6 @@
-/* Losses: rows C01 to C15 of spec/layers.md, 19.4, the frame (10.1), and the dtypes of each generation. Rows
- * print seven digits: half a unit of the last is 5e-8; losses of float32 add a few roundings: 1e-6 relative
- * covers both. */
+/* Losses: rows C01 to C15 of docs/spec/keras.md, 19.4, the base class (10.1), and the dtypes of each
+ * generation. Rows print seven digits: half a unit of the last is 5e-8; float32 losses add a few roundings.
+ * 1e-6 relative covers both. */
 #include "nn/support.h"
 #include "nn/losses/loss.h"
 
@@ -90,7 +90,7 @@ static void C11_weights(void **state) {
 static void C12_mean_with_sample_weight(void **state) {
   (void)state;
   expect_refused(mix_mean_squared_error(.reduction = "mean_with_sample_weight"), MIX_VALUE_ERROR,
-                 "reduction"); /* tf_keras has it not */
+                 "reduction"); /* tf_keras does not have it */
   mix_set_semantics("keras3");
   mix_loss *loss = mix_mean_squared_error(.reduction = "mean_with_sample_weight");
   EXPECT_EXACT(two_and_four(loss, VECTOR(MIX_FLOAT32, 1, 0), NULL), 2);
@@ -135,9 +135,9 @@ static void regressions(void **state) {
   ROW(loss_of(mix_loss_new("MeanSquaredError"), VECTOR(MIX_FLOAT32, 1, 2), MATRIX(MIX_FLOAT32, 2, 1, 2, 4)),
       2.5); /* (B) against (B, 1) */
 }
-/* Predictions that remember their logits, and logits given as such, are judged by them: recorded of
- * Keras 3.15 and tf_keras 2.21. By way of the probabilities, which float32 rounds and the loss clips,
- * the 6.67 would be 5.1 to 5.3. */
+/* A loss uses the logits that predictions remember, or logits given as such: recorded from Keras 3.15 and
+ * tf_keras 2.21. From the probabilities, which float32 rounds and the loss clips, the 6.67 would be 5.1 to
+ * 5.3. */
 static void focal_by_logits(void **state) {
   (void)state;
   static const char *const generations[] = {"tf_keras", "keras3"};
@@ -154,13 +154,13 @@ static void focal_by_logits(void **state) {
   mix_set_semantics("tf_keras");
 }
 
-/* Class numbers beside one prediction a class: tf_keras broadcasts them against probabilities, and nothing
+/* Class indices with one prediction for each class: tf_keras broadcasts them against probabilities, but not
  * against logits. */
 static void binary_labels_have_the_shape_of_the_logits(void **state) {
   (void)state;
   mix_tensor *y = MATRIX(MIX_FLOAT32, 3, 1, 0, 2, 1),
              *p = MATRIX(MIX_FLOAT32, 3, 3, .1, .2, .7, .3, .3, .4, .5, .25, .25);
-  ROW(loss_of(mix_binary_crossentropy(0), y, p), 1.1580563); /* of tf_keras 2.21 */
+  ROW(loss_of(mix_binary_crossentropy(0), y, p), 1.1580563); /* from tf_keras 2.21 */
   expect_refused(loss_of(mix_binary_crossentropy(.from_logits = true), y, p), MIX_VALUE_ERROR,
                  "sparse_categorical_crossentropy");
   mix_set_semantics("keras3");
@@ -179,14 +179,14 @@ static void one_hot_labels_are_no_class_numbers(void **state) {
       "categorical_crossentropy)");
 }
 
-/* What is not known says what is near, or what there is. */
-static void unknown_names_are_helped(void **state) {
+/* An unknown name: the message has the nearest name, or all names. */
+static void unknown_names_get_a_suggestion(void **state) {
   (void)state;
   expect_refused(mix_loss_new("categorical_crosentropy"), MIX_VALUE_ERROR,
                  "did you mean 'categorical_crossentropy'?");
   expect_refused(mix_loss_new("speed"), MIX_VALUE_ERROR, "known: mean_squared_error, ");
-  expect_refused(mix_loss_new("dicee"), MIX_VALUE_ERROR,
-                 "known: "); /* "dice" is no loss of this generation */
+  /* "dice" does not exist in this generation. */
+  expect_refused(mix_loss_new("dicee"), MIX_VALUE_ERROR, "known: ");
 }
 
 static void focal(void **state) {
@@ -227,8 +227,8 @@ static void keras3_only(void **state) {
 static void stored_logits_are_used(void **state) {
   (void)state;
   mix_tensor *x = MATRIX(MIX_FLOAT32, 1, 2, 100, 0), *p = mix_call(mix_activation("softmax"), x);
-  ROW(loss_of(mix_loss_new("sparse_categorical_crossentropy"), VECTOR(MIX_INT32, 1), p),
-      100); /* the clipped form gives 16.1 */
+  /* The clipped form gives 16.1. */
+  ROW(loss_of(mix_loss_new("sparse_categorical_crossentropy"), VECTOR(MIX_INT32, 1), p), 100);
   ROW(loss_of(mix_loss_new("categorical_crossentropy"), MATRIX(MIX_FLOAT32, 1, 2, 0, 1), p), 100);
   mix_tensor *s = mix_activate("sigmoid", MATRIX(MIX_FLOAT32, 1, 1, 50));
   ROW(loss_of(mix_loss_new("binary_crossentropy"), MATRIX(MIX_FLOAT32, 1, 1, 0), s), 50);
@@ -237,8 +237,8 @@ static void stored_logits_are_used(void **state) {
   assert_int_equal(log_level, MIX_LOG_WARNING);
   assert_int_equal(log_count, 1);
 }
-/* keras3 converts a float16 prediction to float32 first, which loses the logits; tf_keras computes in
- * float16, with them. */
+/* keras3 converts a float16 prediction to float32 first, which loses the logits. tf_keras computes in float16
+ * and uses them. */
 static void keras3_loses_the_logits_of_float16(void **state) {
   (void)state;
   mix_tensor *x = MATRIX(MIX_FLOAT16, 1, 2, 50, 0), *y = VECTOR(MIX_INT32, 1);
@@ -255,7 +255,7 @@ static void keras3_loses_the_logits_of_float16(void **state) {
 }
 static void other_axes(void **state) {
   (void)state;
-  mix_tensor *p = MATRIX(MIX_FLOAT32, 3, 2, .05, .1, .95, .8, 0, .1); /* C01 transposed */
+  mix_tensor *p = MATRIX(MIX_FLOAT32, 3, 2, .05, .1, .95, .8, 0, .1); /* C01, transposed */
   ROW(loss_of(mix_sparse_categorical_crossentropy(.axis = -2, NONE), VECTOR(MIX_INT64, 1, 2), p), 0.0512933,
       2.3025851);
   mix_tensor *y = MATRIX(MIX_FLOAT32, 3, 2, 0, 0, 1, 0, 0, 1);
@@ -291,11 +291,11 @@ static void dtype_of_each_generation(void **state) {
 static void epsilon_in_float16(void **state) {
   (void)state;
   mix_tensor *p = MATRIX(MIX_FLOAT16, 2, 2, 0, 1, 1, 0), *y = VECTOR(MIX_INT32, 0, 0);
-  /* log(2^-23) = -15.942 rounds to -15.9453125 (spacing 2^-7); sample 2: log 1 = 0 against that: softmax CE =
-   * log(1 + 1.2e-7), which float16 rounds to 2^-23 = 1.19e-7 */
+  /* log(2^-23) = -15.942 rounds to -15.9453125 (spacing 2^-7). Sample 2 has log 1 = 0 against that: the
+   * softmax cross-entropy is log(1 + 1.2e-7), which float16 rounds to 2^-23 = 1.19e-7. */
   EXPECT_EXACT(loss_of(mix_sparse_categorical_crossentropy(NONE), y, p), 15.9453125, 0x1p-23);
 }
-/* The mean of 70000 ones passes 65504 on its way. */
+/* The sum of 70000 ones exceeds 65504. */
 static void float16_means_do_not_overflow(void **state) {
   (void)state;
   EXPECT_EXACT(loss_of(mix_loss_new("mae"), mix_fill(MIX_SHAPE(70000, 1), 0, MIX_FLOAT16),
@@ -350,13 +350,13 @@ static void json_of_focal_losses(void **state) {
     json_object_set_new(json_object_get(first, "config"), "reduction", json_null());
     mix_tensor *values = loss_of(mix_loss_from_json(first, NULL), MATRIX(MIX_FLOAT32, 2, 2, 0, 1, 1, 0),
                                  MATRIX(MIX_FLOAT32, 2, 2, .4, .6, .5, .5));
-    assert_int_equal(mix_tensor_shape(values).rank, 1); /* of each example */
+    assert_int_equal(mix_tensor_shape(values).rank, 1); /* one value for each example */
     json_decref(first);
     json_decref(second);
   }
 }
 
-/* ---- gradients, and inside a capture ---- */
+/* ---- gradients and captures ---- */
 
 /* d mean CE / d logits = (softmax - one_hot) / batch */
 static void gradient_of_the_guides_loss(void **state) {
@@ -384,7 +384,7 @@ static void captured(void **state) {
   EXPECT_EXACT(mix_list_get(results, 0), 1);
 }
 
-/* Keras 3.15.1 on these arrays. A dozen float32 operations on numbers about 1 (circle: exponents up to
+/* Keras 3.15.1 on these arrays. About twelve float32 operations on numbers about 1 (circle: exponents up to
  * gamma): 1e-6 (1e-5) relative. */
 static void region_losses_as_keras(void **state) {
   (void)state;
@@ -468,7 +468,7 @@ static void ctc_as_keras(void **state) {
   for (int i = 0; i < 4; i++) assert_true(fabs(got[i] - values[i]) <= 2e-6 * values[i]);
   for (int i = 0; i < 24; i++) assert_true(fabs(slopes[i] - of_first[i]) <= 5e-6);
   assert_true(fabs(mix_tensor_item(mix_loss_call(mix_loss_new("CTC"), y, x)) - 6.06187) <= 1e-5);
-  /* More labels than steps: no alignment fits, and nothing is NaN. */
+  /* More labels than steps: no alignment is possible, but nothing is NaN. */
   mix_tensor *few = mix_slice(x, MIX_SHAPE(0, 0, 0), MIX_SHAPE(4, 2, 4));
   mix_tensor *costs = mix_loss_call(mix_loss_new("ctc", .reduction = "none"), y, few);
   mix_tensor_read(costs, MIX_FLOAT64, got, 4);
@@ -477,13 +477,13 @@ static void ctc_as_keras(void **state) {
   mix_set_semantics("tf_keras");
 }
 
-/* ---- as Keras: numbers of tf_keras 2.21 and Keras 3.15 on these arrays, a dozen roundings of float32 of
- * numbers about 1 ---- */
+/* ---- numbers of tf_keras 2.21 and Keras 3.15 on these arrays, within some float32 roundings of numbers near
+ * 1 ---- */
 
 #define NEAR(tensor, ...) EXPECT(tensor, 1e-6, 1e-6, __VA_ARGS__)
 static const char *const GENERATIONS[] = {"tf_keras", "keras3"};
 
-/* d loss / d x, the predictions being `activation` of x (NULL: x). */
+/* d loss / d x, for predictions `activation` of x (NULL: x itself). */
 static mix_tensor *slope(mix_loss *loss, mix_tensor *y, mix_tensor *x, const char *activation) {
   mix_tape *tape = mix_tape_begin();
   mix_tape_watch(tape, x);
@@ -494,7 +494,7 @@ static mix_tensor *slope(mix_loss *loss, mix_tensor *y, mix_tensor *x, const cha
 static mix_tensor *thirds(void) { return MATRIX(MIX_FLOAT32, 3, 3, .1, .2, .7, .5, .25, .25, .3, .3, .4); }
 static mix_tensor *one_hot(void) { return MATRIX(MIX_FLOAT32, 3, 3, 1, 0, 0, 0, 1, 0, 0, 0, 1); }
 
-/* sigmoid(0) - y, and a hinge's whole slope where the margin is met exactly. */
+/* sigmoid(0) - y, and the full slope of a hinge whose margin is met exactly. */
 static void slopes_at_the_kinks(void **state) {
   (void)state;
   mix_tensor *y = MATRIX(MIX_FLOAT32, 1, 4, 0, 1, .3, 0), *x = MATRIX(MIX_FLOAT32, 1, 4, 0, 0, -0.0, 1);
@@ -515,7 +515,7 @@ static void slopes_at_the_kinks(void **state) {
   }
 }
 
-/* A sample counts where the mask of the predictions and the class ignored both let it. */
+/* A sample counts if it is in the mask of the predictions and is not of the ignored class. */
 static void ignored_class_and_mask(void **state) {
   (void)state;
   mix_tensor *y = VECTOR(MIX_INT32, 2, -1, 0), *mask = VECTOR(MIX_BOOL, 1, 1, 0),
@@ -528,12 +528,12 @@ static void ignored_class_and_mask(void **state) {
     ROW(mix_loss_call(mean, y, thirds(), .mask = mask), 0.356675);
     ROW(mix_loss_call(sum, y, thirds(), .mask = mask, .sample_weight = weight), 0.71334994);
     ROW(mix_loss_call(mean, VECTOR(MIX_INT32, -1, -1, -1), thirds()),
-        0); /* spec/layers.md, 10.1: 0 / 0 is 0 (tf_keras: NaN) */
+        0); /* docs/spec/keras.md, 10.1: 0 / 0 is 0 (tf_keras: NaN) */
   }
 }
 
-/* No gradient of what is ignored, not even NaN. keras3 blanks the predictions, and thereby forgets their
- * logits. */
+/* Ignored predictions have no gradient, even if they are NaN. keras3 overwrites the predictions, which loses
+ * their logits. */
 static void ignored_predictions(void **state) {
   (void)state;
   mix_tensor *y = VECTOR(MIX_INT32, 1, -1), *x = MATRIX(MIX_FLOAT32, 2, 3, 40, 0, 0, 0, 40, 0);
@@ -546,8 +546,8 @@ static void ignored_predictions(void **state) {
   }
 }
 
-/* Labels with a last dimension of 1 too many lose it, whatever the loss. A vector against (batch, 1) stays
- * one in tf_keras alone, whose loss is then one value for the whole batch. */
+/* Labels with an extra last dimension of 1 lose it, for every loss. A vector against (batch, 1) stays a
+ * vector in tf_keras only, where the loss is then one value for the whole batch. */
 static void ranks_are_aligned(void **state) {
   (void)state;
   mix_tensor *y = mix_expand_dims(one_hot(), -1), *v = VECTOR(MIX_FLOAT32, 1, 2, 3),
@@ -570,7 +570,7 @@ static void ranks_are_aligned(void **state) {
   }
 }
 
-/* keras3 divides by the sum of the weights as they were given, not by that of each value's. */
+/* keras3 divides by the sum of the weights before broadcasting. */
 static void weights_that_are_broadcast(void **state) {
   (void)state;
   mix_set_semantics("keras3");
@@ -581,7 +581,7 @@ static void weights_that_are_broadcast(void **state) {
   EXPECT_EXACT(mix_loss_call(loss, y, p, .sample_weight = mix_fill(MIX_SHAPE(2, 1, 1), 1, MIX_FLOAT32)), 3);
 }
 
-/* 6 / 5 of float32 would make it 1.00000004. */
+/* In float32 6 / 5 would give 1.00000004. */
 static void float64_masks(void **state) {
   (void)state;
   mix_tensor *y = mix_fill(MIX_SHAPE(2, 3, 1), 1, MIX_FLOAT64),
@@ -609,7 +609,7 @@ static void generalized_cross_entropy(void **state) {
   expect_refused(loss_of(nine, one_hot(), thirds()), MIX_VALUE_ERROR, "a class index for each");
 }
 
-/* The least length is 1e-7 in keras3, 1e-6 in tf_keras. */
+/* The minimum length is 1e-7 in keras3, 1e-6 in tf_keras. */
 static void cosine_of_short_vectors(void **state) {
   (void)state;
   mix_tensor *y = MATRIX(MIX_FLOAT32, 1, 2, 1, 1), *p = MATRIX(MIX_FLOAT32, 1, 2, 1e-8, 1e-8);
@@ -619,8 +619,8 @@ static void cosine_of_short_vectors(void **state) {
   NEAR(slope(mix_loss_new("cosine_similarity"), y, p, NULL), -7071067.5, -7071067.5);
 }
 
-/* tf_keras judges by the logits that predictions remember, here those of a sigmoid too; keras3 takes what it
- * is given. */
+/* tf_keras uses the logits that predictions remember, also those of a sigmoid; keras3 uses the given
+ * predictions. */
 static void categorical_focal_by_logits(void **state) {
   (void)state;
   static const double values[2][2][2] = {{{0.14697833, 0.14697833}, {0.14697833, 0.14697833}},
@@ -677,7 +677,7 @@ int main(void) {
                                      TEST(focal_by_logits),
                                      TEST(one_hot_labels_are_no_class_numbers),
                                      TEST(binary_labels_have_the_shape_of_the_logits),
-                                     TEST(unknown_names_are_helped),
+                                     TEST(unknown_names_get_a_suggestion),
                                      TEST(keras3_only),
                                      TEST(stored_logits_are_used),
                                      TEST(keras3_loses_the_logits_of_float16),

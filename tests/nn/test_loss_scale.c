@@ -1,9 +1,9 @@
-/* Loss scales: rows S01 to S25 of spec/mixed-precision.md, 9.5, run op by op and as one captured function;
- * O46, O47. */
+/* Loss scales: rows S01 to S25 of docs/spec/mixed_precision.md, 9.5, run op by op and as one captured
+ * function; O46, O47. */
 #include "nn/support.h"
 #include <float.h>
 
-/* One update with the verdict, outside any capture. */
+/* One eager update; `finite` is the result of the finite test. */
 static void step(mix_loss_scale *loss_scale, bool finite) {
   mix_scope *scope = mix_scope_begin();
   mix_tensor *apply = mix_loss_scale_update(loss_scale, mix_scalar(finite, MIX_BOOL));
@@ -18,7 +18,7 @@ static double steps_of(mix_loss_scale *loss_scale) {
   return mix_tensor_item(mix_variable_value(mix_loss_scale_good_steps(loss_scale)));
 }
 
-/* Scales after each letter of `sequence`. Every number here is exact in float32. */
+/* Expects these scales after each letter of `sequence`. Every number here is exact in float32. */
 static void follow(mix_loss_scale *loss_scale, const char *sequence, const double *scales) {
   assert_non_null(loss_scale);
   for (int i = 0; sequence[i]; i++) {
@@ -32,7 +32,7 @@ static mix_list *update_body(void *context, mix_list *arguments) {
   mix_tensor *apply = mix_loss_scale_update(context, mix_list_get(arguments, 0));
   return mix_list_of(apply, mix_loss_scale_value(context));
 }
-/* The same sequence, each step a call of one captured function. */
+/* The same sequence; each step is a call of one captured function. */
 static void follow_captured(mix_loss_scale *loss_scale, const char *sequence, const double *scales) {
   mix_function *function = mix_function_new(update_body, loss_scale);
   for (int i = 0; sequence[i]; i++) {
@@ -136,7 +136,7 @@ static void S25_keras3_defaults(void **state) {
 
 /* ---- objects ---- */
 
-/* FixedLossScale("x") and FixedLossScale(tensor) cannot be written in C; NaN is the number that is none. */
+/* FixedLossScale("x") and FixedLossScale(tensor) are impossible in C; NaN replaces them. */
 static void O46_bad_fixed_values(void **state) {
   (void)state;
   expect_refused(mix_fixed_loss_scale(0.5), MIX_VALUE_ERROR, "at least 1");
@@ -165,7 +165,7 @@ static void get_and_config(void **state) {
                  MIX_VALUE_ERROR, "MyLossScale");
   expect_refused(mix_loss_scale_deserialize("{\"class_name\": "), MIX_VALUE_ERROR, "JSON");
 }
-/* JSON has no infinity; an optimizer's config refuses one in the same words. */
+/* JSON has no infinity; the error is the same as that of an optimizer's config. */
 static void an_infinite_scale_has_no_config(void **state) {
   (void)state;
   mix_loss_scale *fixed = mix_fixed_loss_scale(INFINITY), *initial = DYNAMIC(INFINITY, 2, 2),

@@ -1,11 +1,11 @@
-/* Every allocation of nn/ may fail: each attempt ends in MemoryError or succeeds, and the state stays usable.
- */
+/* Every allocation of nn/ may fail: each attempt ends in MemoryError or succeeds, and the state stays
+ * usable. */
 #include "nn/support.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include <mixtape/optimizer.h>
 
-/* Policies, layers, losses, metrics and loss scales made and used once. */
+/* Policies, layers, losses, metrics and loss scales, each created and used once. */
 static void use_everything(void) {
   mix_policy *policy = mix_policy_new("mixed_float16", .semantics = mix_semantics_named("experimental"));
   mix_policy_serialize(policy);
@@ -36,7 +36,7 @@ static void every_allocation_may_fail(void **state) {
   (void)state;
   bool failed = true;
   int64_t count = 0;
-  MIX_SCOPE { use_everything(); } /* interned names and compiled plans are there from now on */
+  MIX_SCOPE { use_everything(); } /* caches interned names and compiled plans */
   assert_int_equal(mix_error(), MIX_OK);
   for (; failed && count < 100000; count++) {
     mix_inject_allocation_failure(count);
@@ -50,11 +50,11 @@ static void every_allocation_may_fail(void **state) {
     assert_int_equal(mix_cast_dtype(), MIX_DTYPE_NONE);
   }
   assert_false(failed);
-  assert_true(count > 100); /* there was something to fail */
+  assert_true(count > 100); /* some allocations failed */
 }
 
-/* Integers are cast for the product; where that fails, nothing is read of what is not there. Optimizers make
- * all of their state or none, and make it later. */
+/* Integers are cast for the product; if the cast fails, the missing tensor is not read. Optimizers create all
+ * of their state or none, and create it later. */
 static void cast_and_step(mix_layer *layer, mix_tensor *ids, mix_variable *weight, mix_tensor *gradient) {
   mix_call(layer, ids);
   mix_optimizer *optimizer = mix_adam(.use_ema = true, .gradient_accumulation_steps = 2);
@@ -65,15 +65,15 @@ static void cast_and_step(mix_layer *layer, mix_tensor *ids, mix_variable *weigh
   char message[1024];
   mix_error_take(message, sizeof message);
   int made = mix_list_count(mix_optimizer_variables(optimizer));
-  assert_true(made == 2 ||
-              made == 6); /* iteration and learning rate; average, accumulator and two slots beside them */
+  /* Iteration and learning rate; and average, accumulator and two slots. */
+  assert_true(made == 2 || made == 6);
   mix_optimizer_apply_gradients(optimizer, mix_list_of(gradient), mix_list_of(weight));
   assert_int_equal(mix_list_count(mix_optimizer_variables(optimizer)), 6);
   assert_int_equal(mix_error(), MIX_OK);
   mix_fail(status, "%s", message);
 }
 
-static void failures_leave_nothing_half_made(void **state) {
+static void failures_leave_no_partial_state(void **state) {
   (void)state;
   mix_layer *layer = mix_dense(.units = 2);
   mix_tensor *ids = mix_fill(MIX_SHAPE(2, 3), 1, MIX_INT32),
@@ -97,6 +97,6 @@ static void failures_leave_nothing_half_made(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(every_allocation_may_fail), TEST(failures_leave_nothing_half_made)};
+  const struct CMUnitTest tests[] = {TEST(every_allocation_may_fail), TEST(failures_leave_no_partial_state)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

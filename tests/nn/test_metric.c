@@ -1,4 +1,4 @@
-/* Metrics: rows C16 and C17 of spec/layers.md, 19.4, the accuracies, weights, masks, and updates inside a
+/* Metrics: rows C16 and C17 of docs/spec/keras.md, 19.4, the accuracies, weights, masks, and updates inside a
  * capture. */
 #include "nn/support.h"
 #include "nn/metrics/metric.h"
@@ -41,8 +41,8 @@ static mix_tensor *predictions(void) {
   return MATRIX(MIX_FLOAT32, 3, 3, .1, .7, .2, .6, .3, .1, .2, .2, .6);
 } /* classes 1, 0, 2 */
 
-/* "crossentropy" and "ce": by the shapes of the first batch, under the name given; in keras3 they are names
- * of losses. */
+/* "crossentropy" and "ce" choose by the shapes of the first batch and keep the given name. In keras3 they are
+ * names of losses. */
 static void crossentropy_chooses(void **state) {
   (void)state;
   static const char *const generations[] = {"tf_keras", "experimental"};
@@ -55,7 +55,7 @@ static void crossentropy_chooses(void **state) {
     mix_metric_update(column, MATRIX(MIX_INT32, 2, 1, 1, 1), p);
     mix_metric_update(categorical, MATRIX(MIX_FLOAT32, 2, 2, 1, 0, 0, 1), p);
     mix_metric_update(binary, MATRIX(MIX_FLOAT32, 2, 1, 1, 0), MATRIX(MIX_FLOAT32, 2, 1, .25, .5));
-    /* means of -log p of the label; single precision, and epsilon 1e-7 beside numbers above 0.25 */
+    /* means of -log p of the label: single precision, with epsilon 1e-7 against numbers above 0.25 */
     expect_result(sparse, (log(4) + log(2)) / 2, 1e-6);
     expect_result(column, (log(4.0 / 3) + log(2)) / 2, 1e-6);
     expect_result(categorical, (log(4) + log(2)) / 2, 1e-6);
@@ -70,8 +70,8 @@ static void crossentropy_chooses(void **state) {
   for (int i = 0; i < 3; i++)
     expect_refused(mix_metric_new(refused[i]), MIX_VALUE_ERROR, "is not known to keras3");
   assert_non_null(mix_loss_new("ce"));
-  mix_metric_update(mix_metric_new("acc"), VECTOR(MIX_INT32, 0),
-                    MATRIX(MIX_FLOAT32, 1, 2, 1, 0)); /* the one convenience that it has */
+  /* The only convenience name that it has. */
+  mix_metric_update(mix_metric_new("acc"), VECTOR(MIX_INT32, 0), MATRIX(MIX_FLOAT32, 1, 2, 1, 0));
   assert_int_equal(mix_error(), MIX_OK);
   mix_set_semantics("tf_keras");
   expect_refused(mix_loss_new("ce"), MIX_VALUE_ERROR, "is not known to tf_keras");
@@ -91,8 +91,8 @@ static void C17_accuracy_chooses(void **state) {
   mix_metric_update(categorical, MATRIX(MIX_FLOAT32, 3, 3, 0, 1, 0, 0, 0, 1, 0, 0, 1), predictions());
   expect_result(categorical, 2.0 / 3, 1e-7);
   assert_string_equal(categorical->kind->name, "categorical_accuracy");
-  mix_metric_update(binary, VECTOR(MIX_INT32, 1, 0, 1, 0),
-                    MATRIX(MIX_FLOAT32, 4, 1, .9, .2, .4, .5)); /* .5 is not above */
+  /* .5 is not above the threshold. */
+  mix_metric_update(binary, VECTOR(MIX_INT32, 1, 0, 1, 0), MATRIX(MIX_FLOAT32, 4, 1, .9, .2, .4, .5));
   expect_result(binary, 0.75, 0);
   assert_string_equal(binary->kind->name, "binary_accuracy");
 }
@@ -112,7 +112,7 @@ static void top_k(void **state) {
   (void)state;
   mix_metric *top = mix_metric_new("sparse_top_k_categorical_accuracy", .k = 2),
              *one_hot = mix_metric_new("top_k_categorical_accuracy", .k = 2);
-  /* ranks of the labels: 1st, 3rd, tie of 2nd and 3rd (counts as in) */
+  /* ranks of the labels: 1st, 3rd, tie of 2nd and 3rd (counts as correct) */
   mix_metric_update(top, VECTOR(MIX_INT32, 1, 2, 0), predictions());
   expect_result(top, 2.0 / 3, 1e-7);
   mix_metric_update(one_hot, MATRIX(MIX_FLOAT32, 3, 3, 0, 1, 0, 0, 0, 1, 1, 0, 0), predictions());
@@ -121,8 +121,8 @@ static void top_k(void **state) {
   mix_metric_update(nan, VECTOR(MIX_INT32, 0), MATRIX(MIX_FLOAT32, 1, 3, NAN, 1, 2));
   expect_result(nan, 0, 0);
 }
-/* keras3 compares class ids in the prediction's dtype: 2049 is 2048 in float16. tf_keras compares in float32.
- */
+/* keras3 compares class ids in the prediction's dtype: 2049 is 2048 in float16. tf_keras compares in
+ * float32. */
 static void large_class_ids_in_float16(void **state) {
   (void)state;
   mix_tensor *p = mix_cast(mix_one_hot(VECTOR(MIX_INT32, 2048), 2100, MIX_FLOAT32), MIX_FLOAT16),
@@ -193,7 +193,7 @@ static void refusals(void **state) {
   expect_status(mix_metric_update(mix_metric_mean(), NULL), MIX_TYPE_ERROR, "no values");
 }
 
-/* Keras's errors, each with the argument's name. */
+/* Keras's errors, each naming the argument. */
 static void arguments_are_checked(void **state) {
   (void)state;
   expect_refused(mix_metric_new("precision", .num_labels = 3), MIX_TYPE_ERROR,
@@ -247,7 +247,7 @@ static void updates_are_checked(void **state) {
   expect_status(
       mix_metric_update(mix_metric_new("f1_score"), VECTOR(MIX_FLOAT32, 1, 0), VECTOR(MIX_FLOAT32, 1, 0)),
       MIX_VALUE_ERROR, "ranks");
-  /* A class number outside the matrix: an error of the step in tf_keras, left out in keras3. */
+  /* A class index outside the matrix is an error of the step in tf_keras; keras3 ignores it. */
   expect_status(mix_metric_update(mix_metric_new("mean_io_u", .num_classes = 2), VECTOR(MIX_FLOAT32, 0, 1),
                                   VECTOR(MIX_FLOAT32, 0, 2)),
                 MIX_VALUE_ERROR, "");
@@ -261,7 +261,7 @@ static void updates_are_checked(void **state) {
   expect_status(mix_metric_update(tensor, VECTOR(MIX_FLOAT32, 1, 2, 3)), MIX_VALUE_ERROR,
                 "as in the first update");
 }
-/* Predictions that are NaN are above no threshold; infinities are. */
+/* NaN predictions are above no threshold; infinities are. */
 static void not_finite_predictions(void **state) {
   (void)state;
   mix_tensor *y = VECTOR(MIX_FLOAT32, 1, 1, 1, 0), *p = VECTOR(MIX_FLOAT32, NAN, INFINITY, -INFINITY, NAN);
@@ -272,13 +272,13 @@ static void not_finite_predictions(void **state) {
   mix_metric_update(auc, y, p);
   expect_result(hits, 1, 0);
   expect_result(misses, 2, 0);
-  mix_tensor *state_of_auc =
-      mix_variable_true_value(mix_list_get(mix_metric_variables(auc), 0)); /* true positives */
+  /* True positives. */
+  mix_tensor *state_of_auc = mix_variable_true_value(mix_list_get(mix_metric_variables(auc), 0));
   double counted[200];
   assert_int_equal(mix_tensor_read(state_of_auc, MIX_FLOAT64, counted, 200), MIX_OK);
   assert_true(counted[0] == 2 && counted[1] == 1 && counted[199] == 0); /* 0 is above -1e-7 */
 }
-/* What waits for shapes is made once, by build or by the first update. */
+/* State that depends on shapes is created once, by build or by the first update. */
 static void built_by_hand(void **state) {
   (void)state;
   mix_metric *metric = mix_metric_new("mean_tensor");
@@ -301,7 +301,7 @@ static void mean_tensors(void **state) {
   assert_true(mean[0] == 2 && mean[1] == 3 && mean[2] == 8);
   expect_refused((mix_metric_result(metric), NULL), MIX_VALUE_ERROR, "3 numbers");
 }
-/* By name as it was given, by class with Keras's counter of names. */
+/* A lower-case name is kept; a class name gets Keras's counter. */
 static void default_names(void **state) {
   (void)state;
   static const char *const rows[][2] = {{"precision", "precision"},
@@ -318,7 +318,7 @@ static void default_names(void **state) {
     assert_string_equal(mix_metric_name(mix_metric_new(rows[i][0])), rows[i][1]);
   assert_string_equal(mix_metric_name(mix_metric_new("MeanIoU", .num_classes = 2)), "mean_io_u");
 }
-/* A metric from the config of another says the same. */
+/* A metric created from another's config has the same config. */
 static void configs(void **state) {
   (void)state;
   mix_metric *made[] = {
@@ -366,7 +366,7 @@ static void captured(void **state) {
   mix_metric_reset(metric);
   expect_result(metric, 0, 0);
 }
-/* The guide's loop: updates leave no trace behind them in the caller's scope. */
+/* The guide's loop: updates leave no objects in the caller's scope. */
 static void updates_do_not_accumulate_objects(void **state) {
   (void)state;
   mix_metric *mean = mix_metric_mean();
@@ -386,7 +386,7 @@ static void from_text(void **state) {
   metric = mix_metric_from_text("io_u:num_classes=3,target_class_ids=0:2,sparse_y_pred=False", NULL);
   assert_non_null(strstr(mix_metric_get_config(metric), "\"target_class_ids\": [0, 2]"));
   assert_non_null(strstr(mix_metric_get_config(metric), "\"sparse_y_pred\": false"));
-  metric = mix_metric_from_text("sensitivity_at_specificity:specificity=0", NULL); /* a zero that is meant */
+  metric = mix_metric_from_text("sensitivity_at_specificity:specificity=0", NULL); /* an explicit zero */
   assert_non_null(strstr(mix_metric_get_config(metric), "\"specificity\": 0.0"));
   assert_string_equal(mix_metric_name(mix_metric_from_text("accuracy", NULL)), "accuracy");
   assert_string_equal(mix_metric_name(mix_metric_from_text("binary_crossentropy:from_logits=true", NULL)),
@@ -410,14 +410,14 @@ static void from_text(void **state) {
   expect_refused(mix_metric_from_text(NULL, NULL), MIX_TYPE_ERROR, "no text");
 }
 
-static void unknown_names_are_helped(void **state) {
+static void unknown_names_get_a_suggestion(void **state) {
   (void)state;
   expect_refused(mix_metric_new("acuracy"), MIX_VALUE_ERROR, "did you mean 'accuracy'?");
   expect_refused(mix_metric_new("mea_squared_error"), MIX_VALUE_ERROR, "did you mean 'mean_squared_error'?");
   expect_refused(mix_metric_new("speed"), MIX_VALUE_ERROR, "known: accuracy, mean, ");
 }
 
-/* Keras: a TypeError too. A mean of the labels says nothing of the model. */
+/* Also a TypeError in Keras: a mean of the labels does not depend on the model. */
 static void means_of_values_compare_nothing(void **state) {
   (void)state;
   static const char *const names[] = {"mean", "sum"};
@@ -430,7 +430,7 @@ static void means_of_values_compare_nothing(void **state) {
   }
 }
 
-/* ---- as Keras: numbers of tf_keras 2.21 and Keras 3.15 on these arrays ---- */
+/* ---- numbers of tf_keras 2.21 and Keras 3.15 on these arrays ---- */
 
 static void ignored_class(void **state) {
   (void)state;
@@ -468,7 +468,7 @@ static void ranks_are_aligned(void **state) {
   expect_result(cosine, 0.76980037, 1e-6);
 }
 
-/* Of compile, which shows tf_keras's metrics labels (batch) as (batch, 1). */
+/* compile gives tf_keras's metrics labels (batch) as (batch, 1). */
 static void accuracy_of_a_column(void **state) {
   (void)state;
   mix_tensor *x = MATRIX(MIX_FLOAT32, 4, 1, .2, .7, .1, .2), *y = VECTOR(MIX_FLOAT32, 0, 1, 1, 1),
@@ -488,7 +488,7 @@ static void accuracy_of_a_column(void **state) {
   }
 }
 
-/* An option whose 0 means the last says MIX_AXIS_0; texts and configs say 0. */
+/* An option with the default 0 = last axis uses MIX_AXIS_0 for axis 0; texts and configs use 0. */
 static void the_first_axis(void **state) {
   (void)state;
   mix_set_semantics("keras3");
@@ -531,7 +531,7 @@ int main(void) {
                                      TEST(default_names),
                                      TEST(configs),
                                      TEST(from_text),
-                                     TEST(unknown_names_are_helped),
+                                     TEST(unknown_names_get_a_suggestion),
                                      TEST(means_of_values_compare_nothing),
                                      TEST(captured),
                                      TEST(updates_do_not_accumulate_objects),

@@ -1,7 +1,7 @@
-/* Metrics beside Keras: results and state after two batches, with and without weights, in both generations,
- * as recorded by recorded/record_metrics.py. The inputs are multiples of 1/64, so that every count is exact;
- * what differs is the order of float32 sums, and logarithms: a few units in the last place (6e-8) of up to 30
- * summands of a size. */
+/* Metrics against Keras: results and state after two batches, with and without weights, in both generations,
+ * as recorded by recorded/record_metrics.py. The inputs are multiples of 1/64, so every count is exact.
+ * Differences are the order of float32 sums, and logarithms: a few ulp (6e-8) of up to 30 summands of similar
+ * size. */
 #include "nn/support.h"
 #include "base/error.h"
 #include "nn/metrics/metric.h"

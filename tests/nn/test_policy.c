@@ -1,6 +1,6 @@
-/* Policies: rows P01 to P50 of spec/mixed-precision.md, 9.1. Where Python passes another kind of object than
- * a string, C passes NULL (for "not a string") or calls mix_policy_from_dtype (for a dtype object). P49 needs
- * distribution strategies, of which there are none. */
+/* Policies: rows P01 to P50 of docs/spec/mixed_precision.md, 9.1. Where Python passes an object that is no
+ * string, C passes NULL (for "not a string") or calls mix_policy_from_dtype (for a dtype object). P49 needs
+ * distribution strategies, which do not exist. */
 #include "nn/support.h"
 #include <pthread.h>
 
@@ -36,7 +36,7 @@ static void P03_plain_floats(void **state) {
     expect_policy(mix_policy_new(mix_dtype_name(dtypes[i])), mix_dtype_name(dtypes[i]), dtypes[i], dtypes[i]);
   assert_int_equal(log_count, 0);
 }
-/* TensorFlow's other names: the policy keeps the one given. */
+/* TensorFlow's other names: the policy keeps the given one. */
 static void names_of_c(void **state) {
   (void)state;
   expect_policy(mix_policy_new("half"), "half", MIX_FLOAT16, MIX_FLOAT16);
@@ -62,7 +62,7 @@ static void P06_unknown_name(void **state) {
   expect_refused(mix_policy_new("mixed_float32"), MIX_VALUE_ERROR, "mixed_float32");
   expect_refused(mix_policy_new(""), MIX_VALUE_ERROR, "''");
 }
-/* Policy(5): a name that is no string; in C, NULL. */
+/* Policy(5): a name that is not a string; in C, NULL. */
 static void P07_no_string(void **state) {
   (void)state;
   expect_refused(mix_policy_new(NULL), MIX_TYPE_ERROR, "NULL");
@@ -214,7 +214,7 @@ static void P29_nested_scopes(void **state) {
   mix_set_floatx("float64"); /* back to "never set": floatx decides */
   assert_string_equal(mix_policy_name(mix_global_policy()), "float64");
 }
-/* A body that raises: an error is pending when the scope ends. */
+/* An error inside the scope is pending when the scope ends. */
 static void P30_scope_around_an_error(void **state) {
   (void)state;
   mix_set_global_policy("bfloat16");
@@ -248,14 +248,14 @@ static void P33_serialize_infer(void **state) {
 }
 static void P34_serialize_mixed(void **state) {
   (void)state;
-  assert_string_equal(
-      mix_policy_serialize(mix_policy_new("mixed_float16")),
-      "{\"module\": \"keras.mixed_precision\", \"class_name\": \"Policy\", \"config\": {\"name\": \"mixed_float16\"}, "
-      "\"registered_name\": null}");
+  assert_string_equal(mix_policy_serialize(mix_policy_new("mixed_float16")),
+                      "{\"module\": \"keras.mixed_precision\", \"class_name\": \"Policy\", "
+                      "\"config\": {\"name\": \"mixed_float16\"}, \"registered_name\": null}");
   mix_set_semantics("keras3");
   assert_string_equal(
       mix_policy_serialize(mix_policy_new("float32")),
-      "{\"module\": \"keras\", \"class_name\": \"DTypePolicy\", \"config\": {\"name\": \"float32\"}, \"registered_name\": null}");
+      "{\"module\": \"keras\", \"class_name\": \"DTypePolicy\", \"config\": {\"name\": \"float32\"}, "
+      "\"registered_name\": null}");
   mix_set_semantics("experimental");
   assert_string_equal(mix_policy_serialize(mix_policy_new("mixed_float16")),
                       "{\"class_name\": \"Policy\", \"config\": {\"name\": \"mixed_float16\"}}");
@@ -325,8 +325,7 @@ static void P40_keras3_bad_names(void **state) {
     expect_refused(keras3(names[i]), MIX_VALUE_ERROR, "cannot be converted");
   expect_refused(keras3(text), MIX_VALUE_ERROR, "cannot be converted");
 }
-/* DTypePolicy(123): NULL means "the global policy" there, so the dtype object stands for what is no string.
- */
+/* DTypePolicy(123): NULL means "the global policy" there, so a dtype object represents a non-string. */
 static void P41_keras3_no_string(void **state) {
   (void)state;
   mix_set_semantics("keras3");
@@ -336,7 +335,7 @@ static void P42_keras3_integer(void **state) {
   (void)state;
   expect_policy(keras3("uint8"), "uint8", MIX_UINT8, MIX_UINT8);
 }
-/* set_dtype_policy(42): an object that is no policy. */
+/* set_dtype_policy(42): an object that is not a policy. */
 static void P43_keras3_bad_setters(void **state) {
   (void)state;
   mix_set_semantics("keras3");
@@ -375,7 +374,7 @@ static void P46_quantized(void **state) {
   mix_policy *again = mix_policy_deserialize(mix_policy_serialize(policy), mix_semantics_named("keras3"));
   assert_true(mix_policy_equal(policy, again));
 }
-/* amax_history_length="512": in C a wrong kind can only come from a file. */
+/* amax_history_length="512": in C a value of the wrong kind can only come from a file. */
 static void P47_amax_history_length(void **state) {
   (void)state;
   const mix_semantics *semantics = mix_semantics_named("keras3");
@@ -388,11 +387,10 @@ static void P47_amax_history_length(void **state) {
   static const char *const bad[] = {"\"512\"", "512.0", "null"};
   for (int i = 0; i < 3; i++) {
     char text[300];
-    snprintf(
-        text, sizeof text,
-        "{\"class_name\": \"QuantizedFloat8DTypePolicy\", \"config\": {\"mode\": \"float8\", \"source_name\": "
-        "\"float32\", \"amax_history_length\": %s}}",
-        bad[i]);
+    snprintf(text, sizeof text,
+             "{\"class_name\": \"QuantizedFloat8DTypePolicy\", \"config\": {\"mode\": \"float8\", "
+             "\"source_name\": \"float32\", \"amax_history_length\": %s}}",
+             bad[i]);
     expect_refused(mix_policy_deserialize(text, semantics), MIX_TYPE_ERROR, "amax_history_length");
   }
 }

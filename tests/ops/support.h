@@ -1,4 +1,4 @@
-/* What the tests of the operations share. */
+/* Shared by the tests of the operations. */
 #ifndef TESTS_OPS_SUPPORT_H
 #define TESTS_OPS_SUPPORT_H
 
@@ -28,13 +28,19 @@ static const mix_dtype numbers[] = {MIX_FLOAT16, MIX_BFLOAT16, MIX_FLOAT32, MIX_
 static const mix_dtype every_dtype[] = {MIX_FLOAT16, MIX_BFLOAT16, MIX_FLOAT32, MIX_FLOAT64, MIX_INT8,
                                         MIX_INT16,   MIX_INT32,    MIX_INT64,   MIX_UINT8,   MIX_BOOL};
 
-/* Half the distance from 1 to the next number: the largest relative error of one rounding. */
+/* Unit roundoff: half the distance from 1 to the next number. */
 static inline double unit_roundoff(mix_dtype dtype) {
-  return dtype == MIX_FLOAT16 ? 0x1p-11 : dtype == MIX_BFLOAT16 ? 0x1p-8 : dtype == MIX_FLOAT32 ? 0x1p-24 : 0x1p-53;
+  return dtype == MIX_FLOAT16    ? 0x1p-11
+         : dtype == MIX_BFLOAT16 ? 0x1p-8
+         : dtype == MIX_FLOAT32  ? 0x1p-24
+                                 : 0x1p-53;
 }
 /* The smallest positive number. */
 static inline double smallest(mix_dtype dtype) {
-  return dtype == MIX_FLOAT16 ? 0x1p-24 : dtype == MIX_BFLOAT16 ? 0x1p-133 : dtype == MIX_FLOAT32 ? 0x1p-149 : 0x1p-1074;
+  return dtype == MIX_FLOAT16    ? 0x1p-24
+         : dtype == MIX_BFLOAT16 ? 0x1p-133
+         : dtype == MIX_FLOAT32  ? 0x1p-149
+                                 : 0x1p-1074;
 }
 
 static inline int scope_setup(void **state) {
@@ -77,7 +83,7 @@ static inline void has_type(mix_tensor *result, mix_dtype dtype, mix_shape shape
   assert_string_equal(mix_dtype_name(mix_tensor_dtype(result)), mix_dtype_name(dtype));
 }
 
-/* The result is NULL and the error is of that kind, its message naming each part. */
+/* Expects NULL, and an error of that kind whose message contains each part. */
 static inline void refused_with(mix_tensor *result, mix_status status, int count, const char *const *parts) {
   char message[2048];
   assert_null(result);
@@ -86,10 +92,10 @@ static inline void refused_with(mix_tensor *result, mix_status status, int count
   for (int i = 0; i < count; i++)
     if (!strstr(message, parts[i])) fail_msg("\"%s\" is not in the message: %s", parts[i], message);
 }
-#define refused(result, status, ...)                                                                                           \
+#define refused(result, status, ...)                                                                         \
   refused_with(result, status, COUNT(((const char *[]){__VA_ARGS__})), (const char *[]){__VA_ARGS__})
 
-/* The elements as doubles, in memory of the caller's. */
+/* The elements as doubles, in the caller's memory. */
 static inline void read_into(mix_tensor *t, int64_t count, double *out) {
   no_error();
   assert_non_null(t);
@@ -104,15 +110,15 @@ static inline void read_into(mix_tensor *t, int64_t count, double *out) {
   no_error();
 }
 
-/* Equal bit for bit once widened; NaN equals NaN. */
+/* Equal bit for bit when widened; any NaN equals any NaN. */
 static inline void has_values(mix_tensor *t, int64_t count, const double *wanted) {
   double got[512];
   assert_in_range(count, 0, COUNT(got));
   read_into(t, count, got);
   for (int64_t i = 0; i < count; i++)
     if (!(got[i] == wanted[i] || (isnan(got[i]) && isnan(wanted[i]))))
-      fail_msg("%s, %s: element %d is %.17g; expected %.17g", t->node->op->name, mix_dtype_name(mix_tensor_dtype(t)), (int)i,
-               got[i], wanted[i]);
+      fail_msg("%s, %s: element %d is %.17g; expected %.17g", t->node->op->name,
+               mix_dtype_name(mix_tensor_dtype(t)), (int)i, got[i], wanted[i]);
 }
 
 #endif

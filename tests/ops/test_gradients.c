@@ -1,6 +1,6 @@
-/* The gradient of every differentiable operation, first and second, by finite differences in float64, and in
- * float16 and bfloat16 against float64. One table drives all; an operation with a gradient and without a row
- * fails. */
+/* The gradient of every differentiable operation, first and second order, by finite differences in float64,
+ * and in float16 and bfloat16 against float64. One table drives all tests; an operation with a gradient but
+ * without a row fails. */
 #include "ops/support.h"
 
 #include "base/alloc.h"
@@ -9,18 +9,18 @@ enum { OPERANDS = 3, ELEMENTS = 32 };
 
 typedef struct operand {
   mix_shape shape;
-  double low, high; /* where its elements lie */
+  double low, high; /* the range of its elements */
 } operand;
 
 typedef struct row {
   const char *op;
-  mix_tensor *(*build)(mix_tensor *const *x); /* the result's node is of `op` */
+  mix_tensor *(*build)(mix_tensor *const *x); /* the result's node has op `op` */
   int count;
   operand operands[OPERANDS];
-  double roundings; /* for 16 bits: see the test; 0: 16 */
+  double roundings; /* bound for 16 bits, see the test; 0: 16 */
 } row;
 
-/* ---- what is differentiated ---- */
+/* ---- differentiated functions ---- */
 
 #define UNARY(name)                                                                                          \
   static mix_tensor *build_##name(mix_tensor *const *x) { return mix_##name(x[0]); }
@@ -95,8 +95,8 @@ PRODUCT(nt, false, true)
 PRODUCT(tn, true, false)
 PRODUCT(tt, true, true)
 
-/* Labels that sum to 1, as the gradient to the logits supposes; quarters and eighths, exact in every dtype.
- */
+/* Labels that sum to 1, as the gradient to the logits requires; quarters and eighths are exact in every
+ * dtype. */
 static mix_tensor *distribution(mix_tensor *like) {
   return tensor(mix_tensor_dtype(like), MIX_SHAPE(2, 4),
                 NUMBERS(0.5, 0.25, 0.125, 0.125, 0, 0.125, 0.75, 0.125));
@@ -154,7 +154,7 @@ static mix_tensor *build_broadcast_to(mix_tensor *const *x) {
 
 #define M MIX_SHAPE(2, 3)
 #define CUBE MIX_SHAPE(2, 3, 2)
-/* Domains avoid poles; kinks and ties are avoided by the values themselves (see `fill_operand`). */
+/* Domains avoid poles. The values themselves avoid kinks and ties (see `fill_operand`). */
 static const row rows[] = {
     {"identity", build_identity, 1, {{M, -2, 2}}, 0},
     {"gradient", build_gradient, 1, {{M, -2, 2}}, 0},
@@ -265,8 +265,8 @@ typedef struct point {
 
 static int size_of(const row *r, int operand) { return (int)mix_shape_size(r->operands[operand].shape); }
 
-/* Spread over the domain in a mixed order, shifted a little by operand and element, so that no two values
- * come within 1e-3 of each other or of a kink (0, 6, the bounds of clip). */
+/* Spread over the domain in a mixed order, shifted slightly by operand and element, so that no two values are
+ * within 1e-3 of each other or of a kink (0, 6, the bounds of clip). */
 static void fill_operand(const row *r, int operand, double *out) {
   int n = size_of(r, operand), step = n % 5 ? 5 : 3;
   double low = r->operands[operand].low, width = r->operands[operand].high - low;
@@ -307,7 +307,7 @@ static double objective(const row *r, const point *at) {
   return sum;
 }
 
-/* Its gradient by the tape: NULL (which stands for zeros) gives zeros. */
+/* Its gradient by the tape; a NULL gradient gives zeros. */
 static void gradients(const row *r, mix_dtype dtype, const point *at, point *out) {
   mix_scope *scope = mix_scope_begin();
   mix_tensor *x[OPERANDS];
@@ -376,8 +376,8 @@ static void second_gradients(const row *r, const point *at, point *out) {
 
 /* Central differences (f(x + h) - f(x - h)) / 2h with h = 2^-17: truncation h^2 / 6 |f'''| < 1e-8 for the
  * third derivatives here (below 1000), and rounding 2^-53 |f| / h < 1e-9 for |f| < 100. Casting goes through
- * float32, whose steps of 2^-23 |x| would drown the difference: there h is 2^-10 and the error 2^-23 / 2^-10;
- * the function is linear, so that nothing is truncated. */
+ * float32, whose spacing of 2^-23 |x| is too coarse for this h: there h is 2^-10 and the error 2^-23 / 2^-10.
+ * The function is linear, so there is no truncation. */
 static void compare_with_differences(const row *r, double (*f)(const row *, const point *), const point *at,
                                      const point *got, const char *what) {
   bool through_float32 = strcmp(r->op, "cast") == 0;
@@ -405,7 +405,7 @@ static void every_differentiable_operation_has_a_row(void **state) {
   (void)state;
   for (int i = 0; mix_all_ops[i]; i++) {
     if (!mix_all_ops[i]->gradient) continue;
-    bool found = mix_all_ops[i] == &mix_op_read; /* graph/ owns it: tests/graph */
+    bool found = mix_all_ops[i] == &mix_op_read; /* belongs to graph/: tests/graph */
     for (int r = 0; r < COUNT(rows); r++) found |= strcmp(rows[r].op, mix_all_ops[i]->name) == 0;
     if (!found) fail_msg("%s has a gradient and no row here", mix_all_ops[i]->name);
   }
@@ -445,10 +445,10 @@ static void second_gradients_agree_with_differences(void **state) {
   }
 }
 
-/* At operands that the dtype represents, float64's gradient is the exact one. A gradient in 16 bits is a
- * chain of at most 8 operations, each rounded with relative error u, whose intermediate values exceed neither
- * twice the largest gradient nor 2, and which pass earlier errors on with factors up to 2: |error| <= 8 * 2 u
- * max(1, max |gradient|) = 16 u max(1, max |gradient|). */
+/* For operands that the dtype represents, float64's gradient counts as exact. A gradient in 16 bits is a
+ * chain of at most 8 operations, each rounded with relative error u. Intermediate values are at most twice
+ * the largest gradient or 2, and earlier errors grow by factors up to 2: |error| <= 8 * 2 u max(1, max
+ * |gradient|) = 16 u max(1, max |gradient|). */
 static void sixteen_bit_gradients_agree_with_float64(void **state) {
   (void)state;
   static const mix_dtype dtypes[] = {MIX_FLOAT16, MIX_BFLOAT16};
@@ -473,7 +473,7 @@ static void sixteen_bit_gradients_agree_with_float64(void **state) {
     }
 }
 
-/* ---- values that differences do not show ---- */
+/* ---- values that finite differences do not show ---- */
 
 static mix_list *gradient_of(mix_tensor *(*build)(mix_tensor *const *), int count, mix_tensor **x) {
   mix_tape *tape = mix_tape_begin();
@@ -505,7 +505,7 @@ static void at_kinks_and_ties(void **state) {
   has_values(mix_list_get(found, 2), 1, NUMBERS(1));
 }
 
-/* One zero: the product of the others for it alone. Two: nothing anywhere. */
+/* One zero: only its gradient is nonzero, the product of the others. Two zeros: all gradients are zero. */
 static void products_with_zeros(void **state) {
   (void)state;
   mix_tensor *x = tensor(MIX_FLOAT32, MIX_SHAPE(3, 3), NUMBERS(2, 0, 5, 0, 0, 3, 1, 2, 4));
@@ -519,7 +519,7 @@ static mix_tensor *through_integers(mix_tensor *const *x) {
 }
 static mix_tensor *mean_of_many(mix_tensor *const *x) { return mix_reduce_mean(x[0], MIX_ALL_AXES, false); }
 
-static void where_nothing_flows(void **state) {
+static void operands_without_gradient(void **state) {
   (void)state;
   mix_tensor *x = tensor(MIX_FLOAT32, MIX_SHAPE(2), NUMBERS(3, -2));
   has_values(mix_list_get(gradient_of(blocked, 1, &x), 0), 2, NUMBERS(3, -2));
@@ -530,7 +530,7 @@ static void where_nothing_flows(void **state) {
   no_error();
 }
 
-/* 2^17 elements: the count is beyond float16's range, the gradient 2^-17 is not. */
+/* 2^17 elements: the count overflows float16, the gradient 2^-17 does not underflow. */
 static void mean_over_more_than_float16_counts(void **state) {
   (void)state;
   enum { MANY = 1 << 17 };
@@ -541,7 +541,7 @@ static void mean_over_more_than_float16_counts(void **state) {
   for (int i = 0; i < MANY; i += 4093) assert_true(got[i] == 0x1p-17);
 }
 
-/* dtype stays what it was: constants inside the rules take the operand's. */
+/* The dtype is kept: constants inside the rules have the operand's dtype. */
 static void products_make_only_what_they_need(void **state) {
   (void)state;
   mix_tensor *x[] = {ones(MIX_FLOAT16, MIX_SHAPE(2, 3)), ones(MIX_FLOAT16, MIX_SHAPE(2, 3))};
@@ -552,11 +552,11 @@ static void products_make_only_what_they_need(void **state) {
   mix_tensor *da = mix_list_get(gradient_of(build_relu, 1, x), 0);
   assert_ptr_equal(da->node->op, &mix_op_relu_grad);
   assert_ptr_equal(da->node->inputs[1].node->op,
-                   &mix_op_relu); /* the result, so that the operand need not be kept */
+                   &mix_op_relu); /* uses the result, so that the operand need not be kept */
 }
 
-/* Whichever allocation fails while an operation and its gradient are built: MemoryError, and nothing is lost
- * (the sanitizers look). */
+/* Any failing allocation while an operation and its gradient are built: MemoryError, and no leak (checked by
+ * the sanitizers). */
 static void any_allocation_may_fail(void **state) {
   (void)state;
   for (int n = 0; n < COUNT(rows); n++) {
@@ -593,7 +593,7 @@ int main(void) {
       TEST(sixteen_bit_gradients_agree_with_float64),
       TEST(at_kinks_and_ties),
       TEST(products_with_zeros),
-      TEST(where_nothing_flows),
+      TEST(operands_without_gradient),
       TEST(mean_over_more_than_float16_counts),
       TEST(products_make_only_what_they_need),
       TEST(any_allocation_may_fail),

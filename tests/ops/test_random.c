@@ -1,5 +1,5 @@
-/* Random operations and generators. Seeds are fixed, so that each test passes or fails for good; bounds are
- * five standard deviations of the statistic under the distribution that is promised. */
+/* Random operations and generators. Seeds are fixed, so each test is deterministic. Bounds are five standard
+ * deviations of the statistic under the specified distribution. */
 #include "ops/support.h"
 #include <mixtape/function.h>
 
@@ -25,8 +25,8 @@ static double moment(const double *x, double center, int power) {
   return sum / N;
 }
 
-/* |got - wanted| within five standard deviations, and in 16 bits within the shift that rounding to nearest
- * (or down) can cause. */
+/* |got - wanted| within five standard deviations, plus in 16 bits the shift that rounding to nearest (or
+ * down) can cause. */
 static void close_to(double got, double wanted, double variance, double shift) {
   double bound = 5 * sqrt(variance / N) + shift;
   if (!(fabs(got - wanted) <= bound)) fail_msg("%.6g; expected %.6g within %.3g", got, wanted, bound);
@@ -60,15 +60,15 @@ static void normal(void **state) {
     close_to(moment(x, 0, 2), 1, 2, 2 * u);   /* variance of x^2: 3 - 1 */
     close_to(moment(x, 0, 3), 0, 15, 6 * u);  /* of x^3: 15 */
     close_to(moment(x, 0, 4), 3, 96, 12 * u); /* of x^4: 105 - 9 */
-    int outside =
-        0; /* |x| > 3: p = 0.0026998; float16's step at 3 (2^-9) moves p by 2 phi(3) 2^-10 at most */
+    /* |x| > 3: p = 0.0026998. float16's spacing at 3 (2^-9) changes p by at most 2 phi(3) 2^-10. */
+    int outside = 0;
     for (int i = 0; i < N; i++) outside += fabs(x[i]) > 3;
     close_to((double)outside / N, 0.0026998, 0.0026998, 4 * u * 0.0089);
   }
 }
 
-/* A normal distribution cut at +-2: variance 1 - 4 phi(2) / (2 Phi(2) - 1) = 0.7737; fourth moment 3 * 0.7737
- * - 8 * 2 phi(2) / 0.9545 = 1.4161, so that x^2 has variance 1.4161 - 0.5987. */
+/* A normal distribution truncated at +-2: variance 1 - 4 phi(2) / (2 Phi(2) - 1) = 0.7737, fourth moment 3 *
+ * 0.7737 - 8 * 2 phi(2) / 0.9545 = 1.4161, so that x^2 has variance 1.4161 - 0.5987. */
 static void truncated_normal(void **state) {
   (void)state;
   for (int d = 0; d < COUNT(floating); d++) {
@@ -93,8 +93,8 @@ static const drawing drawing_ops[] = {mix_random_uniform, mix_random_normal, mix
 
 static bool same(const double *a, const double *b, int n) { return memcmp(a, b, sizeof *a * (size_t)n) == 0; }
 
-/* The state decides; key and counter both matter; element i does not depend on how many are drawn, nor on the
- * shape. */
+/* The numbers depend on the state only, on both key and counter. Element i does not depend on the count or
+ * the shape. */
 static void numbers_are_a_function_of_the_state(void **state) {
   (void)state;
   for (int k = 0; k < COUNT(stateless_ops); k++)
@@ -130,7 +130,7 @@ static void generators_advance(void **state) {
     mix_tensor *a = drawing_ops[k](generator, MIX_SHAPE(32), MIX_FLOAT32),
                *b = drawing_ops[k](generator, MIX_SHAPE(32), MIX_FLOAT32);
     state_is(generator, seed, 2);
-    read_into(a, 32, first); /* computed after the state moved on, from the state that was */
+    read_into(a, 32, first); /* computed after the state advanced, from the earlier state */
     read_into(b, 32, second);
     assert_false(same(first, second, 32));
     for (int counter = 0; counter < 2; counter++) {
@@ -167,7 +167,7 @@ static void captured_functions_advance_generators(void **state) {
   }
 }
 
-static void what_is_refused(void **state) {
+static void errors(void **state) {
   (void)state;
   mix_generator *generator = mix_generator_new(1);
   refused(mix_random_uniform(generator, MIX_SHAPE(2), MIX_INT32), MIX_TYPE_ERROR, "random_uniform", "int32");
@@ -184,7 +184,7 @@ int main(void) {
       TEST(numbers_are_a_function_of_the_state),
       TEST(generators_advance),
       TEST(captured_functions_advance_generators),
-      TEST(what_is_refused),
+      TEST(errors),
   };
   return cmocka_run_group_tests_name("ops/random", tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Shape and dtype rules of every operation, and what they refuse. Nothing is computed. */
+/* Shape and dtype rules of every operation, and their errors. Nothing is computed. */
 #include "ops/support.h"
 #include "graph/trace.h"
 
@@ -465,7 +465,7 @@ static void sources(void **state) {
           "random_truncated_normal", "None");
 }
 
-/* Results that do not fit 64 bits are refused wherever shapes meet. */
+/* Results whose size does not fit 64 bits are errors in every rule. */
 static void too_large(void **state) {
   (void)state;
   int64_t huge = INT64_C(1) << 40;
@@ -497,7 +497,7 @@ static void too_large(void **state) {
           "too large");
 }
 
-/* The sum that undoes broadcasting makes no node where nothing was broadcast. */
+/* The sum that undoes broadcasting creates no node if nothing was broadcast. */
 static void reduce_to_shape(void **state) {
   (void)state;
   mix_tensor *x = ones(MIX_FLOAT32, MIX_SHAPE(4, 2, 3));

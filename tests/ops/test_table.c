@@ -1,5 +1,5 @@
 /* The table of operations: names, codes, and the classes of the mixed precision lists
- * (spec/mixed-precision.md, section 8). */
+ * (docs/spec/mixed_precision.md, section 8). */
 #include "ops/support.h"
 
 #include "ops/attributes.h"
@@ -14,8 +14,8 @@ static void names_are_unique_and_found(void **state) {
   assert_null(mix_op_by_name(NULL));
 }
 
-/* Every code belongs to an element-wise op of the same number of operands, and no op is without shape rule.
- */
+/* Every code belongs to an element-wise op with the same number of operands, and every op has a shape
+ * rule. */
 static void codes_and_operations_agree(void **state) {
   (void)state;
   bool used[MIX_OPCODE_COUNT] = {false};
@@ -53,7 +53,7 @@ static void prints(mix_tensor *t, const char *wanted) {
   assert_string_equal(text, wanted);
 }
 
-/* What has attributes has rows for the texts of graphs. */
+/* An op with attributes has rows for the text form of graphs. */
 static void attributes_are_described(void **state) {
   (void)state;
   for (int i = 0; mix_all_ops[i]; i++)

@@ -1,4 +1,4 @@
-/* Forward values of the element-wise operations and casts, in every dtype that each allows. */
+/* Forward values of the element-wise operations and casts, in every dtype that each supports. */
 #include "ops/support.h"
 #include <mixtape/device.h>
 
@@ -24,10 +24,10 @@ static const double positive[] = {0.001, 0.0625, 0.125, 0.25, 0.5, 0.75, 0.875, 
                                   1.25,  1.5,    2,     3,    10,  100,  1000};
 enum { POINTS = 15 };
 
-/* `want` is libm's value in double at the operand as the dtype holds it. float32 and float64 kernels may err
- * by 4 units in the last place (8 u of the result); float16 and bfloat16 compute in float32 and round once: u
- * of the result and the 8 u of float32. Below the smallest normal number the spacing is that of subnormals
- * (and float32's subnormals are not looked at: kernels may flush them). */
+/* `want` is libm's value in double at the operand as the dtype represents it. float32 and float64 kernels may
+ * have an error of 4 ulp (8 u of the result). float16 and bfloat16 compute in float32 and round once: u of
+ * the result and the 8 u of float32. Below the smallest normal number the spacing is that of subnormals
+ * (float32 subnormals are not compared: kernels may flush them). */
 static double tolerance(mix_dtype dtype, double want) {
   double u = unit_roundoff(dtype), narrow = dtype == MIX_FLOAT16 || dtype == MIX_BFLOAT16;
   return fabs(want) * (narrow ? u + 8 * 0x1p-24 : 8 * u) + (narrow ? smallest(dtype) : 0);
@@ -72,7 +72,7 @@ static void unary_functions(void **state) {
     }
 }
 
-/* A number as often as there are elements, so that vectors and remainders of kernels are both used. */
+/* Each number as often as there are elements, to cover vectors and the tail of kernels. */
 static void long_vectors(void **state) {
   (void)state;
   for (int d = 0; d < COUNT(floating); d++)
@@ -96,7 +96,7 @@ static void exact_unary(void **state) {
     has_values(mix_sign(x), 8, NUMBERS(-1, -1, -1, 0, 1, 1, 1, 1));
     has_values(mix_floor(x), 8, NUMBERS(-3, -2, -1, 0, 0, 1, 2, 7));
     has_values(mix_ceil(x), 8, NUMBERS(-2, -1, 0, 0, 1, 2, 3, 7));
-    has_values(mix_round(x), 8, NUMBERS(-2, -2, 0, 0, 0, 2, 2, 7)); /* half to even */
+    has_values(mix_round(x), 8, NUMBERS(-2, -2, 0, 0, 0, 2, 2, 7)); /* ties to even */
     has_values(mix_relu(x), 8, NUMBERS(0, 0, 0, 0, 0.5, 1.5, 2.5, 7));
     has_values(mix_relu6(x), 8, NUMBERS(0, 0, 0, 0, 0.5, 1.5, 2.5, 6));
     has_values(mix_leaky_relu(x, 0.25), 8, NUMBERS(-0.625, -0.375, -0.125, 0, 0.5, 1.5, 2.5, 7));
@@ -128,7 +128,7 @@ static void exact_unary(void **state) {
              NUMBERS(0, 1));
 }
 
-/* Small whole numbers: exact in every dtype. */
+/* Small integers: exact in every dtype. */
 static void exact_binary(void **state) {
   (void)state;
   for (int d = 0; d < COUNT(numbers); d++) {
@@ -141,7 +141,7 @@ static void exact_binary(void **state) {
     has_values(mix_multiply(a, b), 4, negative ? NUMBERS(14, -14, -14, 14) : NUMBERS(14, 36, 4, 24));
     has_values(mix_floor_divide(a, b), 4, negative ? NUMBERS(3, -4, -4, 3) : NUMBERS(3, 2, 1, 2));
     has_values(mix_floor_mod(a, b), 4,
-               negative ? NUMBERS(1, 1, -1, -1) : NUMBERS(1, 1, 0, 2)); /* the divisor's sign */
+               negative ? NUMBERS(1, 1, -1, -1) : NUMBERS(1, 1, 0, 2)); /* has the divisor's sign */
     has_values(mix_maximum(a, b), 4, negative ? NUMBERS(7, 2, 7, -2) : NUMBERS(7, 9, 2, 8));
     has_values(mix_minimum(a, b), 4, negative ? NUMBERS(2, -7, -2, -7) : NUMBERS(2, 4, 2, 3));
     has_values(mix_squared_difference(a, b), 4, negative ? NUMBERS(25, 81, 81, 25) : NUMBERS(25, 25, 0, 25));
@@ -213,7 +213,7 @@ static void N04_N06_sixteen_bit_arithmetic(void **state) {
   has_values(mix_add(mix_scalar(2050, MIX_FLOAT16), mix_scalar(1, MIX_FLOAT16)), 1, NUMBERS(2052));
   has_values(mix_add(mix_scalar(256, MIX_BFLOAT16), mix_scalar(1, MIX_BFLOAT16)), 1, NUMBERS(256));
   has_values(mix_add(mix_scalar(65504, MIX_FLOAT16), mix_scalar(16, MIX_FLOAT16)), 1, NUMBERS(INFINITY));
-  /* each node of a chain rounds to its own dtype, whatever is fused: (2048 + 1) + 1 is 2048, not 2050 */
+  /* each node of a chain rounds to its own dtype, fused or not: (2048 + 1) + 1 is 2048, not 2050 */
   mix_tensor *one = mix_scalar(1, MIX_FLOAT16);
   has_values(mix_add(mix_add(mix_scalar(2048, MIX_FLOAT16), one), one), 1, NUMBERS(2048));
   has_values(mix_multiply(mix_multiply(mix_scalar(0x1p-14, MIX_FLOAT16), mix_scalar(0.5, MIX_FLOAT16)),
@@ -238,7 +238,7 @@ static double rsqrt_grad(double y, double dy) { return dy * -0.5 * y * y * y; }
 static double reciprocal_grad(double y, double dy) { return -dy * y * y; }
 
 /* Operands are exact in every dtype. The formulas have up to four operations, and 1 - y^2 for |y| <= 0.75
- * passes errors on with a factor below 3: 16 units in the last place for float32 and float64. */
+ * amplifies errors by a factor below 3: 16 ulp for float32 and float64. */
 static void gradient_operations(void **state) {
   (void)state;
   static const struct {
@@ -304,8 +304,7 @@ static void casts(void **state) {
       2, NUMBERS(1 + 0x1p-10, 1));
 }
 
-/* Division of integers by zero shows only when values are known: the evaluation fails and says what was
- * divided. */
+/* Integer division by zero is detected when values are known: the evaluation fails. */
 static void integer_division_by_zero(void **state) {
   (void)state;
   mix_tensor *x = tensor(MIX_INT32, MIX_SHAPE(2), NUMBERS(1, 2)),
@@ -318,9 +317,9 @@ static void integer_division_by_zero(void **state) {
 
 static int on_ref(void **state) { return (void)state, mix_set_device("ref") != MIX_OK; }
 
-/* Behind a tensor's last whole packet of eight TensorFlow's CPU kernels divide 1 by the root, or by the
- * number, where packets take an estimate. */
-static void rests_behind_packets_are_divisions(void **state) {
+/* After a tensor's last whole packet of eight, TensorFlow's CPU kernels divide 1 by the root or the number.
+ * In packets they use an estimate. */
+static void tails_after_packets_are_divisions(void **state) {
   (void)state;
   enum { MAX = 45, DRAWS = 50 };
   float x[MAX], r[MAX], fused[MAX], inverse[MAX];
@@ -345,8 +344,8 @@ static void rests_behind_packets_are_divisions(void **state) {
     }
 }
 
-/* Numbers and logarithms that TensorFlow 2.21's CPU kernels gave, which are not those nearest to the true
- * ones; behind whole packets they call the C library. */
+/* Numbers and their logarithms from TensorFlow 2.21's CPU kernels that are not correctly rounded. After whole
+ * packets the kernels call the C library. */
 static void log_has_the_bits_of_packets(void **state) {
   (void)state;
   enum { RECORDED = 8, MAX = 45 };
@@ -379,7 +378,7 @@ int main(void) {
       TEST(gradient_operations),
       TEST(casts),
       TEST(integer_division_by_zero),
-      TEST(rests_behind_packets_are_divisions),
+      TEST(tails_after_packets_are_divisions),
       TEST(log_has_the_bits_of_packets),
   };
   int failed = cmocka_run_group_tests_name("ops/values", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* Forward values of the operations that are not element-wise: reductions, products, softmax and
- * cross-entropies, indices, shapes. Whole numbers make every result exact, in any order of summation. */
+ * cross-entropies, indices, shapes. Small integers make every result exact, in any order of summation. */
 #include "ops/support.h"
 #include <mixtape/device.h>
 
@@ -20,7 +20,7 @@ static void reductions(void **state) {
     has_values(mix_reduce_min(x, MIX_AXES(0, 1), false), 2, NUMBERS(1, 1));
     has_values(mix_bias_add_gradient(x), 2, NUMBERS(11, 11));
     has_values(mix_reduce_sum(mix_scalar(5, numbers[d]), MIX_ALL_AXES, false), 1, NUMBERS(5));
-    has_values(mix_argmax(x, 1), 4, NUMBERS(1, 0, 2, 0)); /* the first of equals */
+    has_values(mix_argmax(x, 1), 4, NUMBERS(1, 0, 2, 0)); /* the first of equal elements */
     has_values(mix_argmin(x, 1), 4, NUMBERS(0, 1, 0, 2));
     has_values(mix_argmax(x, -1), 6, NUMBERS(1, 0, 0, 1, 1, 0));
     if (!mix_dtype_is_floating(numbers[d])) continue;
@@ -44,8 +44,8 @@ static void reductions(void **state) {
   has_values(mix_reduce_any(mix_logical_not(p), MIX_AXES(1), true), 2, NUMBERS(0, 1));
 }
 
-/* Storage in 16 bits, accumulation in float32: 8192 ones are 8192, where adding in float16 would stay at
- * 2048, in bfloat16 at 256, and in int8 the int64 sum wraps only at the end. */
+/* Storage in 16 bits, accumulation in float32: 8192 ones give 8192. A sum in float16 would stay at 2048, in
+ * bfloat16 at 256. In int8 the int64 sum wraps only at the end. */
 static void sums_accumulate_wide(void **state) {
   (void)state;
   static const mix_dtype narrow[] = {MIX_FLOAT16, MIX_BFLOAT16};
@@ -59,7 +59,7 @@ static void sums_accumulate_wide(void **state) {
                           mix_fill(MIX_SHAPE(4096, 1), 1, narrow[d]), false, false),
                1, NUMBERS(4096));
   }
-  /* the mean divides what float32 (not float16) holds: 4 * 60000 is beyond float16 */
+  /* the mean divides a float32 sum: 4 * 60000 overflows float16 */
   has_values(mix_reduce_mean(mix_fill(MIX_SHAPE(4), 60000, MIX_FLOAT16), MIX_ALL_AXES, false), 1,
              NUMBERS(60000));
   has_values(mix_reduce_sum(mix_fill(MIX_SHAPE(4), 60000, MIX_FLOAT16), MIX_ALL_AXES, false), 1,
@@ -71,8 +71,8 @@ static void sums_accumulate_wide(void **state) {
              NUMBERS(110));
 }
 
-/* Against three loops, for every transposition and for leading dimensions that broadcast. Whole numbers up to
- * 3: sums stay below 256. */
+/* Against three loops, for every transposition and for leading dimensions that broadcast. Integers up to 3:
+ * sums are below 256. */
 static void products(void **state) {
   (void)state;
   enum { BATCH = 2, ROWS = 3, INNER = 5, COLUMNS = 4 };
@@ -115,8 +115,8 @@ static double log_sum(const double *row) {
   return log(sum);
 }
 
-/* Internals in float32: an exponential (4 units in the last place), a sum of four, a division or logarithm:
- * within 16 u of float32, of values up to 8; then one rounding to the storage dtype. */
+/* Internals in float32: an exponential (4 ulp), a sum of four, a division or logarithm: within 16 u of
+ * float32, of values up to 8. Then one rounding to the storage dtype. */
 static void close_values(mix_tensor *t, int count, const double *wanted) {
   double got[64], u = unit_roundoff(mix_tensor_dtype(t)),
                   internal = mix_tensor_dtype(t) == MIX_FLOAT64 ? 0x1p-53 : 0x1p-24;
@@ -139,7 +139,7 @@ static void softmax(void **state) {
     mix_tensor *logits = tensor(floating[d], MIX_SHAPE(EXAMPLES, CLASSES), some_logits);
     close_values(mix_softmax(logits), EXAMPLES * CLASSES, probabilities);
     close_values(mix_log_softmax(logits), EXAMPLES * CLASSES, logarithms);
-    /* shifted by the largest, so that nothing overflows */
+    /* shifted by the largest logit: no overflow */
     mix_tensor *large = tensor(floating[d], MIX_SHAPE(2, 2), NUMBERS(30000, 30000, -30000, 30000));
     has_values(mix_softmax(large), 4, NUMBERS(0.5, 0.5, 0, 1));
     close_values(mix_log_softmax(large), 4,
@@ -179,7 +179,7 @@ static void cross_entropies(void **state) {
   }
 }
 
-/* Errors that only values show are reported by the read, and name what is wrong. */
+/* Errors that depend on values are reported by the read and name the wrong value. */
 static void fails_when_read(mix_tensor *t, const char *part) {
   char message[1024];
   no_error();
@@ -198,7 +198,7 @@ static void indices_outside(void **state) {
     fails_when_read(
         mix_sparse_softmax_cross_entropy(tensor(MIX_INT32, MIX_SHAPE(3), NUMBERS(0, 1, side ? 2 : -1)), x),
         "sparse_softmax_cross_entropy");
-    has_values(mix_one_hot(index, 3, MIX_FLOAT32), 6, NUMBERS(1, 0, 0, 0, 0, 0)); /* all off */
+    has_values(mix_one_hot(index, 3, MIX_FLOAT32), 6, NUMBERS(1, 0, 0, 0, 0, 0)); /* out of range: zeros */
   }
 }
 
@@ -219,7 +219,7 @@ static void gathering(void **state) {
       has_values(mix_segment_sum(tensor(numbers[d], MIX_SHAPE(2, 2), NUMBERS(1, 2, 3, 4)), index, 3), 3,
                  NUMBERS(5, 4, 1));
     }
-  /* duplicates are added wide and rounded once: 2048 + 1 + 1 in float16 */
+  /* duplicates are added in float32 and rounded once: 2048 + 1 + 1 in float16 */
   has_values(mix_segment_sum(tensor(MIX_FLOAT16, MIX_SHAPE(3), NUMBERS(2048, 1, 1)),
                              tensor(MIX_INT32, MIX_SHAPE(3), NUMBERS(0, 0, 0)), 1),
              1, NUMBERS(2050));

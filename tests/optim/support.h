@@ -1,4 +1,4 @@
-/* What the optimizer tests share: variables from numbers, reading them back, one update eagerly or inside a captured function. */
+/* Shared by the optimizer tests: variables from numbers and back, one eager or captured update. */
 #ifndef TESTS_OPTIM_SUPPORT_H
 #define TESTS_OPTIM_SUPPORT_H
 
@@ -19,8 +19,10 @@
 static inline mix_tensor *vector_of(mix_dtype dtype, int count, const double *values) {
   return mix_tensor_from_doubles(values, dtype, (mix_shape){.rank = 1, .dims = {count}});
 }
-#define VECTOR(dtype, ...) vector_of(dtype, (int)(sizeof((double[]){__VA_ARGS__}) / sizeof(double)), (double[]){__VA_ARGS__})
-#define VARIABLE(dtype, variable_name, ...) mix_variable_new(VECTOR(dtype, __VA_ARGS__), .name = variable_name)
+#define VECTOR(dtype, ...)                                                                                   \
+  vector_of(dtype, (int)(sizeof((double[]){__VA_ARGS__}) / sizeof(double)), (double[]){__VA_ARGS__})
+#define VARIABLE(dtype, variable_name, ...)                                                                  \
+  mix_variable_new(VECTOR(dtype, __VA_ARGS__), .name = variable_name)
 
 /* Element i of a variable. */
 static inline double value_at(mix_variable *variable, int i) {
@@ -36,17 +38,17 @@ static inline void assert_near(double got, double expected, double tolerance) {
   fail_msg("got %.9g, expected %.9g within %g", got, expected, tolerance);
 }
 
-#define ASSERT_VALUES(variable, tolerance, ...)                                                                                \
-  do {                                                                                                                         \
-    const double expected_[] = {__VA_ARGS__};                                                                                  \
-    for (int i_ = 0; i_ < (int)(sizeof expected_ / sizeof *expected_); i_++)                                                   \
-      assert_near(value_at(variable, i_), expected_[i_], tolerance);                                                           \
+#define ASSERT_VALUES(variable, tolerance, ...)                                                              \
+  do {                                                                                                       \
+    const double expected_[] = {__VA_ARGS__};                                                                \
+    for (int i_ = 0; i_ < (int)(sizeof expected_ / sizeof *expected_); i_++)                                 \
+      assert_near(value_at(variable, i_), expected_[i_], tolerance);                                         \
   } while (0)
 
-#define ASSERT_ERROR(status)                                                                                                   \
-  do {                                                                                                                         \
-    assert_int_equal(mix_error(), status);                                                                                     \
-    mix_error_clear();                                                                                                         \
+#define ASSERT_ERROR(status)                                                                                 \
+  do {                                                                                                       \
+    assert_int_equal(mix_error(), status);                                                                   \
+    mix_error_clear();                                                                                       \
   } while (0)
 
 static inline void assert_no_error(void) {
@@ -54,10 +56,14 @@ static inline void assert_no_error(void) {
 }
 
 /* The scale of a loss-scale optimizer, and its counter. */
-static inline double scale_of(mix_optimizer *optimizer) { return mix_tensor_item(mix_optimizer_loss_scale(optimizer)); }
-static inline double counter_of(mix_optimizer *optimizer) { return value_at(mix_optimizer_dynamic_counter(optimizer), 0); }
+static inline double scale_of(mix_optimizer *optimizer) {
+  return mix_tensor_item(mix_optimizer_loss_scale(optimizer));
+}
+static inline double counter_of(mix_optimizer *optimizer) {
+  return value_at(mix_optimizer_dynamic_counter(optimizer), 0);
+}
 
-/* One update as part of a captured function: the gradients are its arguments. */
+/* One update as part of a captured function; the gradients are its arguments. */
 typedef struct captured_update {
   mix_optimizer *optimizer;
   mix_list *variables;
@@ -81,7 +87,8 @@ static inline void run_captured(captured_update *update, mix_list *gradients) {
   mix_function_call(update->function, gradients);
 }
 
-/* Each test runs in a scope of its own and leaves no error and the default semantics behind. */
+/* Each test runs in a scope of its own. It must leave no error pending; the default semantics are
+ * restored. */
 static inline int setup(void **state) { return *state = mix_scope_begin(), 0; }
 static inline int teardown(void **state) {
   mix_scope_end(*state);

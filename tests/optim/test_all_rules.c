@@ -1,5 +1,5 @@
-/* What holds of every rule: an update is one pass over its operands, a skipped step changes no bit, and an
- * update by itself and one inside a captured function give the same bits. */
+/* Properties of every rule: an update is one pass over its operands, a skipped step changes no bit, and eager
+ * and captured updates give the same bits. */
 #include "optim/support.h"
 
 static const char *const rules[] = {
@@ -24,10 +24,10 @@ static const char *const rules[] = {
 enum {
   RULES = sizeof rules / sizeof *rules,
   NORM_RULES = 2
-}; /* the last two need norms of whole variables before a weight moves */
+}; /* the last two need norms of whole variables before a weight changes */
 static const char *const generations[] = {"tf_keras", "keras3", "experimental"};
 
-/* A kernel (5, 7) and a bias (3), and gradients like them: numbers without a pattern, fixed by `seed`. */
+/* Gradients for a kernel (5, 7) and a bias (3): numbers without a pattern, fixed by `seed`. */
 static mix_tensor *numbers(mix_shape shape, unsigned seed) {
   double values[64];
   int64_t count = mix_shape_size(shape);
@@ -47,7 +47,7 @@ static mix_list *variables_of_a_layer(void) {
                      mix_variable_new(mix_list_get(values, 1), .name = "bias"));
 }
 
-/* The values of variables, and of an optimizer's state behind its counters, one after the other. */
+/* The values of the variables and of an optimizer's slots, concatenated. */
 typedef struct state {
   float values[512];
   int64_t count;
@@ -82,7 +82,7 @@ static int lines_with(const char *text, const char *part) {
   return count;
 }
 
-/* One step for each variable reads and writes all that the rule touches; what is left is the bookkeeping of
+/* One step for each variable reads and writes everything that the rule uses. The rest is bookkeeping of
  * scalars. */
 static void an_update_is_one_pass(void **unused) {
   (void)unused;
@@ -103,8 +103,8 @@ static void an_update_is_one_pass(void **unused) {
       }
 }
 
-/* The same under a dynamic loss scale: unscaling belongs to the pass, the finite test is one more read of
- * each gradient. */
+/* The same under a dynamic loss scale: unscaling is part of the pass, and the finite test reads each gradient
+ * once more. */
 static void a_guarded_update_is_one_pass(void **unused) {
   (void)unused;
   for (int r = 0; r < RULES - NORM_RULES; r++)
@@ -121,15 +121,16 @@ static void a_guarded_update_is_one_pass(void **unused) {
     }
 }
 
-/* Plan steps that touch the kernel (5, 7) of a rule that needs norms first: Lamb's two norms, each a program
- * that ends in a sum and writes nothing, and the update; Adafactor's squares with their row means, the column
- * means, its two norms, and the update; under a guard the column means, which have none, keep the squares
- * apart. The bias (3) has no rows. */
+/* Plan steps that use the kernel (5, 7) of a rule that needs norms first. Lamb: two norms, each a program
+ * that ends in a sum and writes nothing, and the update. Adafactor: the squares with their row means, the
+ * column means, its two norms, and the update; under a guard the unguarded column means keep the squares in a
+ * step of their own. The bias (3) has no rows. */
 static void norms_are_read_once(void **unused) {
   (void)unused;
   static const struct {
     const char *rule;
-    int kernel, bias, guarded; /* guarded: more over the kernel under a loss scale */
+    /* guarded: additional steps over the kernel under a loss scale. */
+    int kernel, bias, guarded;
   } rows[NORM_RULES] = {{"lamb", 3, 3, 1}, {"adafactor", 5, 3, 2}};
   for (int guarded = 0; guarded < 2; guarded++)
     for (int r = 0; r < NORM_RULES; r++)
@@ -149,8 +150,7 @@ static void norms_are_read_once(void **unused) {
       }
 }
 
-/* One gradient that is not finite leaves every weight and slot as it was; the next good one moves them again.
- */
+/* One non-finite gradient leaves every weight and slot as it was; the next finite one changes them again. */
 static void a_skipped_step_changes_no_bit(void **unused) {
   (void)unused;
   for (int g = 0; g < 3; g++)

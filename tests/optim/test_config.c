@@ -1,4 +1,4 @@
-/* Optimizers from names, from the command line's text and from configs; configs of all generations. */
+/* Optimizers from names, command-line text and configs; configs of all generations. */
 #include "optim/support.h"
 
 #include <jansson.h>
@@ -48,7 +48,7 @@ static void command_line_text(void **state) {
   }
 }
 
-/* What get_config writes makes the same optimizer again: same class, same config. */
+/* The config creates the same optimizer again: same class, same config. */
 static void configs_come_back(void **state) {
   (void)state;
   static const char *const generations[] = {"tf_keras", "keras3", "experimental"};
@@ -101,13 +101,14 @@ static void config_keys_of_each_generation(void **state) {
   mix_error_clear();
 }
 
-/* `decay` is an argument of the legacy family: as tf_keras serializes it, and in older configs, which name no
- * module. What Keras's weights become from 0 with gradients of 1 and the learning rate 0.1. */
+/* `decay` is an argument of the legacy family, in configs as tf_keras serializes them and in older ones
+ * without a module. Expected are Keras's weights from 0 with gradients of 1 and the learning rate 0.1. */
 static void decay_of_the_legacy_family(void **state) {
   (void)state;
   static const char *const texts[] = {
-      "{\"module\": \"keras.optimizers.legacy\", \"class_name\": \"SGD\", \"config\": {\"name\": \"SGD\", \"learning_rate\": 0.1, "
-      "\"decay\": 0.5, \"momentum\": 0.0, \"nesterov\": false}, \"registered_name\": null}",
+      "{\"module\": \"keras.optimizers.legacy\", \"class_name\": \"SGD\", \"config\": {\"name\": \"SGD\", "
+      "\"learning_rate\": 0.1, \"decay\": 0.5, \"momentum\": 0.0, \"nesterov\": false}, "
+      "\"registered_name\": null}",
       "{\"class_name\": \"SGD\", \"config\": {\"learning_rate\": 0.1, \"decay\": 0.5}}"};
   const double weights[] = {-0.1, -0.16666667, -0.21666667};
   for (int i = 0; i < 2; i++) {
@@ -124,7 +125,7 @@ static void decay_of_the_legacy_family(void **state) {
   }
 }
 
-/* tf_keras refuses it for the new family, even at 0; Keras 3 ignores it. */
+/* tf_keras rejects it for the new family, even 0; Keras 3 ignores it. */
 static void decay_of_the_new_family(void **state) {
   (void)state;
   static const char *const configs[] = {"{\"decay\": 0.5}", "{\"decay\": 0.0}"};
@@ -179,9 +180,9 @@ static void O19_O20_experimental_configs(void **state) {
   assert_no_error();
   assert_false(mix_optimizer_dynamic(optimizer));
   assert_true(scale_of(optimizer) == 2);
-  optimizer = from_experimental(
-      "{\"class_name\": \"DynamicLossScale\", \"config\": {\"initial_loss_scale\": 2, \"increment_period\": 3, "
-      "\"multiplier\": 2}}");
+  optimizer =
+      from_experimental("{\"class_name\": \"DynamicLossScale\", \"config\": {\"initial_loss_scale\": 2, "
+                        "\"increment_period\": 3, \"multiplier\": 2}}");
   assert_no_error();
   assert_true(mix_optimizer_dynamic(optimizer) && scale_of(optimizer) == 2);
   assert_int_equal(mix_optimizer_dynamic_growth_steps(optimizer), 3);
@@ -190,9 +191,9 @@ static void O19_O20_experimental_configs(void **state) {
 
 static void O21_other_multiplier(void **state) {
   (void)state;
-  assert_null(from_experimental(
-      "{\"class_name\": \"DynamicLossScale\", \"config\": {\"initial_loss_scale\": 2, \"increment_period\": 3, "
-      "\"multiplier\": 4}}"));
+  assert_null(
+      from_experimental("{\"class_name\": \"DynamicLossScale\", \"config\": {\"initial_loss_scale\": 2, "
+                        "\"increment_period\": 3, \"multiplier\": 4}}"));
   ASSERT_ERROR(MIX_VALUE_ERROR);
 }
 
@@ -262,9 +263,9 @@ static void O68_base_keywords(void **state) {
 static void O69_base_keywords_at_defaults(void **state) {
   (void)state;
   assert_non_null(keras3_with(
-      ", \"weight_decay\": null, \"clipnorm\": null, \"global_clipnorm\": null, \"clipvalue\": null, \"use_ema\": false, "
-      "\"ema_momentum\": 0.99, \"ema_overwrite_frequency\": null, \"loss_scale_factor\": null, "
-      "\"gradient_accumulation_steps\": null, \"dynamic\": true"));
+      ", \"weight_decay\": null, \"clipnorm\": null, \"global_clipnorm\": null, \"clipvalue\": null, "
+      "\"use_ema\": false, \"ema_momentum\": 0.99, \"ema_overwrite_frequency\": null, "
+      "\"loss_scale_factor\": null, \"gradient_accumulation_steps\": null, \"dynamic\": true"));
   assert_no_error();
 }
 

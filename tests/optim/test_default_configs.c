@@ -1,39 +1,38 @@
-/* Every default, as the get_config of Keras 3.15, tf_keras 2.21 and tf_keras.optimizers.legacy has it
- * (jit_compile on a machine without a GPU). */
+/* Every default, as in get_config of Keras 3.15, tf_keras 2.21 and tf_keras.optimizers.legacy (jit_compile on
+ * a machine without a GPU). */
 #include "optim/support.h"
 
 #include <jansson.h>
 
-/* What all configs of a generation hold, at its defaults. */
+/* The common part of a generation's configs, with its defaults. */
 static const struct {
   const char *semantics, *config;
 } common[] = {
     {"tf_keras",
-     "{\"weight_decay\": null, \"clipnorm\": null, \"global_clipnorm\": null, \"clipvalue\": null, \"use_ema\": "
-     "false, \"ema_momentum\": 0.99, \"ema_overwrite_frequency\": null, \"jit_compile\": false, "
+     "{\"weight_decay\": null, \"clipnorm\": null, \"global_clipnorm\": null, \"clipvalue\": null, "
+     "\"use_ema\": false, \"ema_momentum\": 0.99, \"ema_overwrite_frequency\": null, \"jit_compile\": false, "
      "\"is_legacy_optimizer\": false}"},
-    {"keras3",
-     "{\"weight_decay\": null, \"clipnorm\": null, \"global_clipnorm\": null, \"clipvalue\": null, \"use_ema\": "
-     "false, \"ema_momentum\": 0.99, \"ema_overwrite_frequency\": null, \"loss_scale_factor\": null, "
-     "\"gradient_accumulation_steps\": null}"},
+    {"keras3", "{\"weight_decay\": null, \"clipnorm\": null, \"global_clipnorm\": null, \"clipvalue\": null, "
+               "\"use_ema\": false, \"ema_momentum\": 0.99, \"ema_overwrite_frequency\": null, "
+               "\"loss_scale_factor\": null, \"gradient_accumulation_steps\": null}"},
     {"experimental", "{\"decay\": 0.0}"},
 };
 
-/* What a class adds or has otherwise. */
+/* The additional or different part of a class. */
 static const struct {
   const char *semantics, *class_name, *config;
 } rows[] = {
     {"tf_keras", "SGD",
      "{\"name\": \"SGD\", \"learning_rate\": 0.009999999776482582, \"momentum\": 0.0, \"nesterov\": false}"},
     {"tf_keras", "RMSprop",
-     "{\"name\": \"RMSprop\", \"ema_overwrite_frequency\": 100, \"learning_rate\": 0.0010000000474974513, \"rho\": "
-     "0.9, \"momentum\": 0.0, \"epsilon\": 1e-07, \"centered\": false}"},
+     "{\"name\": \"RMSprop\", \"ema_overwrite_frequency\": 100, \"learning_rate\": 0.0010000000474974513, "
+     "\"rho\": 0.9, \"momentum\": 0.0, \"epsilon\": 1e-07, \"centered\": false}"},
     {"tf_keras", "Adam",
-     "{\"name\": \"Adam\", \"learning_rate\": 0.0010000000474974513, \"beta_1\": 0.9, \"beta_2\": 0.999, \"epsilon\": "
-     "1e-07, \"amsgrad\": false}"},
+     "{\"name\": \"Adam\", \"learning_rate\": 0.0010000000474974513, \"beta_1\": 0.9, \"beta_2\": 0.999, "
+     "\"epsilon\": 1e-07, \"amsgrad\": false}"},
     {"tf_keras", "AdamW",
-     "{\"name\": \"AdamW\", \"weight_decay\": 0.004, \"learning_rate\": 0.0010000000474974513, \"beta_1\": 0.9, "
-     "\"beta_2\": 0.999, \"epsilon\": 1e-07, \"amsgrad\": false}"},
+     "{\"name\": \"AdamW\", \"weight_decay\": 0.004, \"learning_rate\": 0.0010000000474974513, "
+     "\"beta_1\": 0.9, \"beta_2\": 0.999, \"epsilon\": 1e-07, \"amsgrad\": false}"},
     {"tf_keras", "Adagrad",
      "{\"name\": \"Adagrad\", \"learning_rate\": 0.0010000000474974513, \"initial_accumulator_value\": 0.1, "
      "\"epsilon\": 1e-07}"},
@@ -49,22 +48,22 @@ static const struct {
      "{\"name\": \"Lion\", \"learning_rate\": 9.999999747378752e-05, \"beta_1\": 0.9, \"beta_2\": 0.99}"},
     {"tf_keras", "Ftrl",
      "{\"name\": \"Ftrl\", \"learning_rate\": 0.0010000000474974513, \"learning_rate_power\": -0.5, "
-     "\"initial_accumulator_value\": 0.1, \"l1_regularization_strength\": 0.0, \"l2_regularization_strength\": 0.0, "
-     "\"l2_shrinkage_regularization_strength\": 0.0, \"beta\": 0.0}"},
+     "\"initial_accumulator_value\": 0.1, \"l1_regularization_strength\": 0.0, "
+     "\"l2_regularization_strength\": 0.0, \"l2_shrinkage_regularization_strength\": 0.0, \"beta\": 0.0}"},
     {"tf_keras", "Adafactor",
-     "{\"name\": \"Adafactor\", \"learning_rate\": 0.0010000000474974513, \"beta_2_decay\": -0.8, \"epsilon_1\": "
-     "1e-30, \"epsilon_2\": 0.001, \"clip_threshold\": 1.0, \"relative_step\": true}"},
+     "{\"name\": \"Adafactor\", \"learning_rate\": 0.0010000000474974513, \"beta_2_decay\": -0.8, "
+     "\"epsilon_1\": 1e-30, \"epsilon_2\": 0.001, \"clip_threshold\": 1.0, \"relative_step\": true}"},
     {"keras3", "SGD",
      "{\"name\": \"sgd\", \"learning_rate\": 0.009999999776482582, \"momentum\": 0.0, \"nesterov\": false}"},
     {"keras3", "RMSprop",
      "{\"name\": \"rm_sprop\", \"learning_rate\": 0.0010000000474974513, \"rho\": 0.9, \"momentum\": 0.0, "
      "\"epsilon\": 1e-07, \"centered\": false}"},
     {"keras3", "Adam",
-     "{\"name\": \"adam\", \"learning_rate\": 0.0010000000474974513, \"beta_1\": 0.9, \"beta_2\": 0.999, \"epsilon\": "
-     "1e-07, \"amsgrad\": false}"},
+     "{\"name\": \"adam\", \"learning_rate\": 0.0010000000474974513, \"beta_1\": 0.9, \"beta_2\": 0.999, "
+     "\"epsilon\": 1e-07, \"amsgrad\": false}"},
     {"keras3", "AdamW",
-     "{\"name\": \"adam_w\", \"learning_rate\": 0.0010000000474974513, \"weight_decay\": 0.004, \"beta_1\": 0.9, "
-     "\"beta_2\": 0.999, \"epsilon\": 1e-07, \"amsgrad\": false}"},
+     "{\"name\": \"adam_w\", \"learning_rate\": 0.0010000000474974513, \"weight_decay\": 0.004, "
+     "\"beta_1\": 0.9, \"beta_2\": 0.999, \"epsilon\": 1e-07, \"amsgrad\": false}"},
     {"keras3", "Adagrad",
      "{\"name\": \"adagrad\", \"learning_rate\": 0.0010000000474974513, \"initial_accumulator_value\": 0.1, "
      "\"epsilon\": 1e-07}"},
@@ -80,14 +79,14 @@ static const struct {
      "{\"name\": \"lion\", \"learning_rate\": 0.0010000000474974513, \"beta_1\": 0.9, \"beta_2\": 0.99}"},
     {"keras3", "Ftrl",
      "{\"name\": \"ftrl\", \"learning_rate\": 0.0010000000474974513, \"learning_rate_power\": -0.5, "
-     "\"initial_accumulator_value\": 0.1, \"l1_regularization_strength\": 0.0, \"l2_regularization_strength\": 0.0, "
-     "\"l2_shrinkage_regularization_strength\": 0.0, \"beta\": 0.0}"},
+     "\"initial_accumulator_value\": 0.1, \"l1_regularization_strength\": 0.0, "
+     "\"l2_regularization_strength\": 0.0, \"l2_shrinkage_regularization_strength\": 0.0, \"beta\": 0.0}"},
     {"keras3", "Lamb",
-     "{\"name\": \"lamb\", \"learning_rate\": 0.0010000000474974513, \"beta_1\": 0.9, \"beta_2\": 0.999, \"epsilon\": "
-     "1e-07}"},
+     "{\"name\": \"lamb\", \"learning_rate\": 0.0010000000474974513, \"beta_1\": 0.9, \"beta_2\": 0.999, "
+     "\"epsilon\": 1e-07}"},
     {"keras3", "Adafactor",
-     "{\"name\": \"adafactor\", \"learning_rate\": 0.0010000000474974513, \"beta_2_decay\": -0.8, \"epsilon_1\": "
-     "1e-30, \"epsilon_2\": 0.001, \"clip_threshold\": 1.0, \"relative_step\": true}"},
+     "{\"name\": \"adafactor\", \"learning_rate\": 0.0010000000474974513, \"beta_2_decay\": -0.8, "
+     "\"epsilon_1\": 1e-30, \"epsilon_2\": 0.001, \"clip_threshold\": 1.0, \"relative_step\": true}"},
     {"experimental", "SGD",
      "{\"name\": \"SGD\", \"learning_rate\": 0.01, \"momentum\": 0.0, \"nesterov\": false}"},
     {"experimental", "RMSprop",
@@ -97,18 +96,20 @@ static const struct {
      "{\"name\": \"Adam\", \"learning_rate\": 0.001, \"beta_1\": 0.9, \"beta_2\": 0.999, \"epsilon\": 1e-07, "
      "\"amsgrad\": false}"},
     {"experimental", "Adagrad",
-     "{\"name\": \"Adagrad\", \"learning_rate\": 0.001, \"initial_accumulator_value\": 0.1, \"epsilon\": 1e-07}"},
+     "{\"name\": \"Adagrad\", \"learning_rate\": 0.001, \"initial_accumulator_value\": 0.1, "
+     "\"epsilon\": 1e-07}"},
     {"experimental", "Adadelta",
      "{\"name\": \"Adadelta\", \"learning_rate\": 0.001, \"rho\": 0.95, \"epsilon\": 1e-07}"},
     {"experimental", "Adamax",
-     "{\"name\": \"Adamax\", \"learning_rate\": 0.001, \"beta_1\": 0.9, \"beta_2\": 0.999, \"epsilon\": 1e-07}"},
+     "{\"name\": \"Adamax\", \"learning_rate\": 0.001, \"beta_1\": 0.9, \"beta_2\": 0.999, "
+     "\"epsilon\": 1e-07}"},
     {"experimental", "Nadam",
      "{\"name\": \"Nadam\", \"learning_rate\": 0.001, \"decay\": 0.004, \"beta_1\": 0.9, \"beta_2\": 0.999, "
      "\"epsilon\": 1e-07}"},
     {"experimental", "Ftrl",
-     "{\"name\": \"Ftrl\", \"learning_rate\": 0.001, \"initial_accumulator_value\": 0.1, \"learning_rate_power\": "
-     "-0.5, \"l1_regularization_strength\": 0.0, \"l2_regularization_strength\": 0.0, \"beta\": 0.0, "
-     "\"l2_shrinkage_regularization_strength\": 0.0}"},
+     "{\"name\": \"Ftrl\", \"learning_rate\": 0.001, \"initial_accumulator_value\": 0.1, "
+     "\"learning_rate_power\": -0.5, \"l1_regularization_strength\": 0.0, "
+     "\"l2_regularization_strength\": 0.0, \"beta\": 0.0, \"l2_shrinkage_regularization_strength\": 0.0}"},
 };
 
 static json_t *parsed(const char *text) {
@@ -117,8 +118,7 @@ static json_t *parsed(const char *text) {
   return json;
 }
 
-/* The legacy family's learning rate is written as it was given, the others' as the float32 variable holds it.
- */
+/* The legacy family writes the learning rate as given, the others as their float32 variable. */
 static void round_learning_rate(json_t *config) {
   double rate = json_real_value(json_object_get(config, "learning_rate"));
   json_object_set_new(config, "learning_rate", json_real((double)(float)rate));
@@ -145,7 +145,7 @@ static void defaults_are_those_of_keras(void **state) {
   }
 }
 
-/* An option struct left at zero means the same as no argument. */
+/* An options struct of zeros means the same as no argument. */
 static void options_at_zero_are_the_defaults(void **state) {
   (void)state;
   static const char *const generations[] = {"tf_keras", "keras3", "experimental"};
@@ -172,8 +172,7 @@ static void adaptive_epsilon_of_tf_keras(void **state) {
   mix_variable *weight = VARIABLE(MIX_FLOAT32, "w", 0);
   mix_optimizer *optimizer = mix_adam(.learning_rate = 0.1, .epsilon = 1, .adaptive_epsilon = true);
   mix_optimizer_apply_gradients(optimizer, mix_list_of(VECTOR(MIX_FLOAT32, 1)), mix_list_of(weight));
-  /* 1 - beta_2 in float32 is 1.3e-5 from the double's that the moment has: a quarter of that in the step, of
-   * 0.05 */
+  /* 1 - beta_2 in float32 is 1.3e-5 from the double in the moment: a quarter of that in the step of 0.05. */
   ASSERT_VALUES(weight, 4e-7, -0.05);
   for (int g = 0; g < 2; g++) {
     mix_set_semantics(g ? "experimental" : "keras3");
@@ -182,9 +181,9 @@ static void adaptive_epsilon_of_tf_keras(void **state) {
   }
 }
 
-/* OptimizerV2's Nadam: `decay` is its schedule's, and the learning rate keeps still. With beta_1 = 0.5 the
- * first u is 0.25 (for decay 0: 1 - 0.5), so P = 0.25, m = 0.5, m^ = 0.25 * 0.5 / (1 - 0.0625) + 0.75 / 0.75.
- */
+/* OptimizerV2's Nadam: `decay` belongs to its momentum schedule, and the learning rate is constant. With
+ * beta_1 = 0.5 the first u is 0.25 (for decay 0: 1 - 0.5), so P = 0.25, m = 0.5, m^ = 0.25 * 0.5 / (1 -
+ * 0.0625) + 0.75 / 0.75. */
 static void decay_of_the_legacy_nadam(void **state) {
   (void)state;
   mix_set_semantics("experimental");

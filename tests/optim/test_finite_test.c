@@ -1,6 +1,6 @@
-/* The finite test of loss scaling in a captured step of a float16 layer, on one thread and two: one gradient
- * alone is not finite, in one element, by rounding too; then no byte of weights, slots and 16-bit copies
- * changes. The test of a kernel's gradient is part of the product that makes it. */
+/* The finite test of loss scaling in a captured step of a float16 layer, on one thread and two. One gradient
+ * is not finite, in one element, also only after rounding: then no byte of weights, slots and 16-bit copies
+ * changes. The test of a kernel's gradient is part of its product. */
 #include "optim/support.h"
 
 #include <mixtape/mixtape.h>
@@ -14,8 +14,8 @@ typedef struct training {
   mix_list *variables;
 } training;
 
-/* d loss / d output is the second argument: the kernel's gradient is x^T upstream, the bias's the sums of
- * upstream's columns. */
+/* d loss / d output is the second argument. The kernel's gradient is x^T upstream, the bias's is the column
+ * sums of upstream. */
 static mix_list *step_body(void *context, mix_list *arguments) {
   training *t = context;
   mix_tape *tape = mix_tape_begin();
@@ -40,7 +40,7 @@ typedef struct outcome {
   bool applied;
   double scale;
   double state[STATE];           /* weights and slots */
-  double outputs[BATCH * UNITS]; /* what the next step computes, from the 16-bit copies */
+  double outputs[BATCH * UNITS]; /* the next step's outputs, from the 16-bit copies */
 } outcome;
 
 static void read_state(const training *t, double *to) {
@@ -58,7 +58,7 @@ static void read_state(const training *t, double *to) {
   assert_ptr_equal(to, end);
 }
 
-/* A step whose gradients are finite, then `second` (NULL: none), then the outputs of a third. */
+/* A step with finite gradients, then `second` (NULL: none), then the outputs of a third step. */
 static outcome *train(int threads, const batch *second) {
   static batch good;
   for (int i = 0; i < BATCH * WIDTH; i++) good.x[i] = i % 5 / 4.0;
@@ -100,7 +100,7 @@ static void expect(const batch *b, bool applied) {
   free(without), free(alone), free(team);
 }
 
-/* Zeros but for one number of x and one of what comes down in the same sample: one element of the kernel's
+/* Zeros, except one number of x and one of upstream in the same sample: one nonzero element of the kernel's
  * gradient. */
 static batch *one_element(int sample, int row, int column, double x, double upstream) {
   static batch b;
@@ -116,11 +116,11 @@ static const int places[][2] = {
 static void one_element_of_a_kernels_gradient_overflows(void **state) {
   (void)state;
   for (size_t p = 0; p < sizeof places / sizeof *places; p++)
-    expect(one_element((int)p, places[p][0], places[p][1], 200, 1),
-           false); /* 200 * 1024, the bias's is 1024 */
+    /* 200 * 1024 overflows; the bias's gradient is 1024. */
+    expect(one_element((int)p, places[p][0], places[p][1], 200, 1), false);
 }
 
-/* 65504 is float16's largest number; half its unit is 16. */
+/* 65504 is float16's largest number; half an ulp there is 16. */
 static void rounding_alone_decides(void **state) {
   (void)state;
   for (size_t p = 0; p < sizeof places / sizeof *places; p++)
@@ -145,8 +145,8 @@ static void a_bias_gradient_alone_overflows(void **state) {
   (void)state;
   for (int over = 0; over < 2; over++) {
     batch *b = one_element(0, 0, UNITS - 1, 0, 1);
-    for (int i = 0; i < 63 + over; i++)
-      b->upstream[i * UNITS + UNITS - 1] = 1; /* 64 * 1024 rounds to infinity */
+    for (int i = 0; i < 63 + over; i++) /* 64 * 1024 rounds to infinity. */
+      b->upstream[i * UNITS + UNITS - 1] = 1;
     expect(b, !over);
   }
 }
@@ -176,11 +176,11 @@ static void no_step_reads_a_kernels_gradient_for_its_test_alone(void **state) {
       end = line + strcspn(line, "\n");
       char text[2048];
       snprintf(text, sizeof text, "%.*s", (int)(end - line), line);
-      if (strchr(text, '{')) *strchr(text, '{') = 0; /* behind it stands the condition */
-      const char *results = strstr(text, " -> "), *verdict = results ? strstr(results, "bool()") : NULL;
-      if (!verdict) continue;
-      const bool product = strstr(text, " matmul [") ||
-                           strstr(text, " matmul_downcast ["); /* the latter where 16 bits are widened */
+      if (strchr(text, '{')) *strchr(text, '{') = 0; /* cuts off the condition */
+      const char *results = strstr(text, " -> "), *finite = results ? strstr(results, "bool()") : NULL;
+      if (!finite) continue;
+      /* matmul_downcast: the product of upcast 16-bit operands. */
+      const bool product = strstr(text, " matmul [") || strstr(text, " matmul_downcast [");
       made += product && strstr(results, gradient);
       if (!product && strstr(text, gradient)) fail_msg("a step of its own: %s", text);
     }

@@ -1,5 +1,5 @@
-/* What surrounds every rule: clipping, decay, averages, accumulation, constraints, absent gradients, state
- * (spec/layers.md, 19.5). */
+/* The common part of all rules: clipping, decay, averages, accumulation, constraints, absent gradients, state
+ * (docs/spec/keras.md, 19.5). */
 #include "optim/support.h"
 
 #include "graph/variable.h"
@@ -39,7 +39,7 @@ static void global_norm(double clip, double first, double second) {
 static void U02_global_clipnorm_unchanged(void **state) { (void)state, global_norm(5, 3, 4); }
 static void U03_global_clipnorm(void **state) { (void)state, global_norm(1, 0.6, 0.8); }
 
-static void global_norm_not_finite_spoils_all(void **state) {
+static void a_non_finite_global_norm_affects_all(void **state) {
   (void)state;
   mix_variable *a = VARIABLE(MIX_FLOAT32, "a", 0), *b = VARIABLE(MIX_FLOAT32, "b", 0);
   mix_optimizer_apply_gradients(mix_sgd(.global_clipnorm = 1),
@@ -55,8 +55,8 @@ static void U04_clipvalue(void **state) {
   ASSERT_VALUES(weight, 1e-8, 0.5, -0.1);
 }
 
-/* Keras 3 unscales and clips a float16 gradient of a float32 variable in float16: its numbers, all of them
- * float16's. */
+/* Keras 3 unscales and clips a float16 gradient of a float32 variable in float16. The numbers are Keras's,
+ * all of them float16 numbers. */
 static void keras3_gradients_keep_their_dtype_until_the_rule(void **state) {
   (void)state;
   mix_set_semantics("keras3");
@@ -91,7 +91,7 @@ static void weight_decay_leaves_excluded_variables_alone(void **state) {
   ASSERT_ERROR(MIX_VALUE_ERROR);
 }
 
-/* Names are searched for expressions, as Keras does with re.search. */
+/* Names are searched for regular expressions, as in Keras (re.search). */
 static void weight_decay_exclusions_are_expressions(void **state) {
   (void)state;
   static const struct {
@@ -136,8 +136,8 @@ static void U06_moving_average(void **state) {
   ASSERT_VALUES(weight, 0, -0.5);
 }
 
-/* tf_keras starts the average at the weight: 0.5 * 1 + 0.5 * 0, then 0.5 * 0.5 + 0.5 * -1; every second step
- * the weight takes it. */
+/* tf_keras starts the average at the weight: 0.5 * 1 + 0.5 * 0, then 0.5 * 0.5 + 0.5 * -1. Every second step
+ * overwrites the weight with it. */
 static void moving_average_of_tf_keras_starts_at_the_weight(void **state) {
   (void)state;
   mix_variable *weight = VARIABLE(MIX_FLOAT32, "w", 1);
@@ -176,8 +176,8 @@ static void U07_gradient_accumulation(void **state) {
   ASSERT_ERROR(MIX_VALUE_ERROR);
 }
 
-/* An overwritten variable keeps the largest gradient until the update, whatever the others' accumulators do:
- * Keras's numbers. */
+/* An overwritten variable keeps the largest gradient until the update, unlike the others' accumulators. The
+ * numbers are Keras's. */
 static void accumulation_of_an_overwritten_variable(void **state) {
   (void)state;
   mix_set_semantics("keras3");
@@ -237,7 +237,7 @@ static void U10_all_gradients_absent(void **state) {
   mix_list *none = mix_list_new(2, (void *[]){NULL, NULL});
   assert_int_equal(mix_optimizer_apply_gradients(mix_sgd(0), none, mix_list_of(a, b)), MIX_VALUE_ERROR);
   ASSERT_ERROR(MIX_VALUE_ERROR);
-  /* One absent: the other is updated, a warning names the first. */
+  /* One absent: the other is updated, and a warning names the first. */
   mix_list *one = mix_list_new(2, (void *[]){NULL, VECTOR(MIX_FLOAT32, 1)});
   mix_optimizer_apply_gradients(mix_sgd(.learning_rate = 1), one, mix_list_of(a, b));
   assert_no_error();
@@ -245,7 +245,7 @@ static void U10_all_gradients_absent(void **state) {
   ASSERT_VALUES(b, 0, 0);
 }
 
-/* x, and its own name in the list of the optimizer's variables. */
+/* Expects these names of the optimizer's variables, in order. */
 static void assert_named(mix_optimizer *optimizer, int count, const char *const *names) {
   mix_list *variables = mix_optimizer_variables(optimizer);
   assert_int_equal(mix_list_count(variables), count);
@@ -361,7 +361,7 @@ static void minimize_differentiates_and_applies(void **state) {
   ASSERT_VALUES(weight, 0, 0.75);
 }
 
-/* keras3's fixed scaling: scale_loss multiplies by 8, applying divides; minimize does both. */
+/* keras3's fixed scaling: scale_loss multiplies by 8, apply divides; minimize does both. */
 static void loss_scale_factor_cancels(void **state) {
   (void)state;
   mix_set_semantics("keras3");
@@ -374,7 +374,7 @@ static void loss_scale_factor_cancels(void **state) {
   ASSERT_VALUES(weight, 0, 1);
 }
 
-/* keras3 makes a slot's name of the optimizer's and the weight's, however long these are. */
+/* keras3 joins the optimizer's and the weight's names to a slot's name, for any length. */
 static void long_names(void **state) {
   (void)state;
   char name[2001];
@@ -394,7 +394,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {TEST(U01_clipnorm),
                                      TEST(U02_global_clipnorm_unchanged),
                                      TEST(U03_global_clipnorm),
-                                     TEST(global_norm_not_finite_spoils_all),
+                                     TEST(a_non_finite_global_norm_affects_all),
                                      TEST(U04_clipvalue),
                                      TEST(keras3_gradients_keep_their_dtype_until_the_rule),
                                      TEST(U05_weight_decay),

@@ -1,5 +1,5 @@
-/* The loss-scale optimizer of tf_keras (spec/mixed-precision.md, 9.6). Numbers are small dyadic fractions:
- * results are exact. */
+/* The loss-scale optimizer of tf_keras (docs/spec/mixed_precision.md, 9.6). Numbers are small dyadic
+ * fractions, so results are exact. */
 #include "optim/support.h"
 
 #include "graph/variable.h"
@@ -112,9 +112,9 @@ static void O07_fixed_has_no_counter(void **state) {
   assert_false(mix_optimizer_dynamic(optimizer));
 }
 
-/* Clipping sees unscaled gradients: 4 is cut to 2 whatever the scale. O09 and O10 go on with a limit of 3
- * (tf_keras sets clipnorm of an old-family optimizer between steps; here a second optimizer takes the state
- * over). */
+/* Clipping sees unscaled gradients: 4 is clipped to 2 for any scale. O09 and O10 continue with a limit of 3
+ * (tf_keras sets clipnorm of a legacy optimizer between steps; here a second optimizer takes over the
+ * state). */
 static void O08_O09_O10_clipping_sees_unscaled_gradients(void **state) {
   (void)state;
   for (int kind = 0; kind < 3; kind++) {
@@ -214,7 +214,7 @@ static void O17_variables_are_the_inners(void **state) {
   assert_int_equal(mix_list_count(mix_optimizer_variables(optimizer)), 3);
 }
 
-/* ---- refusals ---- */
+/* ---- construction errors ---- */
 
 static void O23_wrapper_around_a_wrapper(void **state) {
   (void)state;
@@ -407,17 +407,17 @@ static void S05_S08_S10_S17_sequences(void **state) {
   }
 }
 
-/* The verdict of the latest update, which a step record takes. */
-static mix_list *verdict_body(void *context, mix_list *gradients) {
+/* Whether the latest update was applied, as recorded for each step. */
+static mix_list *applied_body(void *context, mix_list *gradients) {
   captured_update *update = context;
   mix_optimizer_apply_gradients(update->optimizer, gradients, update->variables);
   return mix_list_of(mix_optimizer_applied(update->optimizer));
 }
-static void verdict_is_part_of_the_capture(void **state) {
+static void applied_is_part_of_the_capture(void **state) {
   (void)state;
   mix_variable *v = VARIABLE(MIX_FLOAT32, "v", 1);
   captured_update update = captured_update_of(dynamic(mix_sgd(0), 4, 1), mix_list_of(v));
-  mix_function *step = mix_function_new(verdict_body, &update, .name = "step");
+  mix_function *step = mix_function_new(applied_body, &update, .name = "step");
   const double gradients[] = {1, NAN, 1};
   for (int i = 0; i < 3; i++) {
     mix_list *result = mix_function_call(step, mix_list_of(VECTOR(MIX_FLOAT32, gradients[i])));
@@ -460,7 +460,7 @@ int main(void) {
                                      TEST(S16_absent_gradients_count_as_finite),
                                      TEST(S18_fixed_scale_applies_what_is_not_finite),
                                      TEST(S05_S08_S10_S17_sequences),
-                                     TEST(verdict_is_part_of_the_capture),
+                                     TEST(applied_is_part_of_the_capture),
                                      TEST(plain_optimizers_have_no_scaled_loss)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

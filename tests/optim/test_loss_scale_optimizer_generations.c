@@ -1,4 +1,5 @@
-/* The loss-scale optimizer of Keras 3 and of the experimental API (spec/mixed-precision.md, 9.5 and 9.6). */
+/* The loss-scale optimizer of Keras 3 and of the experimental API (docs/spec/mixed_precision.md, 9.5
+ * and 9.6). */
 #include "optim/support.h"
 
 static int keras3(void **state) { return mix_set_semantics("keras3"), setup(state); }
@@ -63,7 +64,8 @@ static void O64_three_finite_steps(void **state) {
     mix_optimizer_apply(optimizer, mix_list_of(VECTOR(MIX_FLOAT32, 1)), mix_list_of(v));
     assert_int_equal(mix_optimizer_iterations(optimizer), i);
   }
-  /* Its own four, the first of which stays 0, then iteration and learning rate of the inner one. */
+  /* Four variables of its own, the first of which stays 0, then the inner optimizer's iteration and learning
+   * rate. */
   mix_list *variables = mix_optimizer_variables(optimizer);
   assert_int_equal(mix_list_count(variables), 6);
   ASSERT_VALUES((mix_variable *)mix_list_get(variables, 0), 0, 0);
@@ -95,7 +97,7 @@ static void O70_scale_loss_before_build(void **state) {
   ASSERT_ERROR(MIX_ATTRIBUTE_ERROR);
 }
 
-/* Scales after each step; -1 stands for infinity. */
+/* Expects these scales after each step; -1 stands for infinity. */
 static void sequence(double initial, int64_t growth, const char *steps, const double *scales, bool captured) {
   mix_variable *v = VARIABLE(MIX_FLOAT32, "v", 1);
   mix_optimizer *optimizer = wrapped(mix_sgd(.learning_rate = MIX_ZERO), initial, growth);
@@ -146,7 +148,7 @@ static void S25_two_thousand_steps(void **state) {
   assert_true(scale_of(optimizer) == 65536 && counter_of(optimizer) == 0);
 }
 
-/* A micro-step that is not finite neither updates, nor accumulates, nor counts. */
+/* A non-finite micro-step neither updates, nor accumulates, nor counts. */
 static void accumulation_under_a_dynamic_scale(void **state) {
   (void)state;
   mix_variable *v = VARIABLE(MIX_FLOAT32, "v", 5);

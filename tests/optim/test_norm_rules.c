@@ -1,5 +1,4 @@
-/* Lamb and Adafactor against the same rules written as loops over doubles: a kernel (2, 3) and a bias (3),
- * four steps. */
+/* Lamb and Adafactor against loops over doubles: a kernel (2, 3) and a bias (3), four steps. */
 #include "optim/support.h"
 
 enum { ROWS = 2, COLUMNS = 3, KERNEL = ROWS * COLUMNS, STEPS = 4 };
@@ -8,7 +7,7 @@ static const double gradients[STEPS][KERNEL] = {{0.5, -0.25, 0.125, 1, -1, 0.5},
                                                 {0.5, 0.25, -0.125, 2, 1, -0.5},
                                                 {-1, 0.75, 0.5, -0.25, 0.5, 0.0625},
                                                 {0.25, -0.5, 1, 0.5, -0.125, -2}};
-/* Keras casts betas to the variable's dtype by way of float32. */
+/* Keras casts betas to the variable's dtype via float32. */
 #define CAST(x) ((double)(float)(x))
 static const double rate = CAST(0.1);
 
@@ -31,7 +30,7 @@ static void lamb(int count, int t, const double *g, double *w, double *m, double
   for (int i = 0; i < count; i++) w[i] -= ratio * rate * step[i];
 }
 
-/* One update of a matrix of `rows` rows by Adafactor; 0 rows: of a vector of COLUMNS. */
+/* One update of a matrix with `rows` rows by Adafactor; 0 rows: of a vector of COLUMNS. */
 static void adafactor(int rows, int t, const double *g, double *w, double *r, double *c, double *v) {
   int count = rows ? rows * COLUMNS : COLUMNS;
   double beta = 1 - pow(t, -0.8), step[KERNEL] = {0}, mean = 0;
@@ -65,7 +64,7 @@ static void follow(bool is_lamb, mix_dtype dtype) {
   double w[KERNEL], b[COLUMNS], state[2][3][KERNEL] = {0};
   memcpy(w, start, sizeof w);
   memcpy(b, start + 3, sizeof b);
-  /* float32: a few dozen roundings of 2^-24 relative, of numbers below 4; float64: the same with 2^-53. */
+  /* float32: some dozens of roundings of 2^-24 relative, of numbers below 4; float64: the same with 2^-53. */
   double tolerance = dtype == MIX_FLOAT64 ? 1e-13 : 1e-5;
   for (int t = 1; t <= STEPS; t++) {
     const double *g = gradients[t - 1];
@@ -102,13 +101,13 @@ static void adafactor_follows_its_rule(void **unused) {
   }
 }
 
-/* |w| = 0: the ratio is 1, and the first step of Adam's kind is lr * sign(g). */
+/* |w| = 0: the ratio is 1, and the first step is lr * sign(g), as in Adam. */
 static void lamb_of_a_weight_of_zeros(void **unused) {
   (void)unused;
   mix_variable *weight = VARIABLE(MIX_FLOAT64, "w", 0, 0);
   mix_optimizer_apply_gradients(mix_lamb(.learning_rate = 0.5), mix_list_of(VECTOR(MIX_FLOAT64, 2, -4)),
                                 mix_list_of(weight));
-  /* 1 - beta_2 against its float32 cast: 1.3e-5, half of it in the root, of a step of 0.5. */
+  /* 1 - beta_2 differs by 1.3e-5 from its float32 cast, half of it after the root, in a step of 0.5. */
   ASSERT_VALUES(weight, 4e-6, -0.5, 0.5);
   mix_variable *still = VARIABLE(MIX_FLOAT64, "s", 1, 2);
   mix_optimizer_apply_gradients(mix_lamb(0), mix_list_of(VECTOR(MIX_FLOAT64, 0, 0)), mix_list_of(still));
@@ -136,12 +135,12 @@ static void adafactor_state(void **unused) {
   mix_optimizer_apply_gradients(optimizer, mix_list_of(mix_fill(MIX_SHAPE(2, 3, 4), 2, MIX_FLOAT32), NULL),
                                 mix_list_of(cube, vector));
   assert_no_error();
-  /* All gradients alike: v = g^2, u = 1, and the step is rms(w) * min(lr, 1) = 0.001. */
+  /* All gradients equal: v = g^2, u = 1, and the step is rms(w) * min(lr, 1) = 0.001. */
   assert_near(mix_tensor_item(mix_reduce_max(mix_variable_true_value(cube), MIX_ALL_AXES, false)), 0.999,
               1e-6);
 }
 
-/* Keras takes min(lr, 1 / sqrt(t)) with the option and without it. */
+/* Keras uses min(lr, 1 / sqrt(t)) with and without the option. */
 static void relative_step_changes_nothing(void **unused) {
   (void)unused;
   mix_variable *a = VARIABLE(MIX_FLOAT32, "a", 1, 2), *b = VARIABLE(MIX_FLOAT32, "b", 1, 2);

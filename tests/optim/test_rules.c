@@ -1,5 +1,4 @@
-/* Update rules: the trajectories of spec/layers.md, 19.1, outside and inside a captured function, in float32
- * and float64. */
+/* Update rules: the trajectories of docs/spec/keras.md, 19.1, eager and captured, in float32 and float64. */
 #include "optim/support.h"
 
 typedef struct trajectory {
@@ -7,10 +6,10 @@ typedef struct trajectory {
   double values[3][2];
 } trajectory;
 
-/* w0 = (1, -2); the spec computed in double precision and gives 7 digits: 1e-6 covers their rounding, plus
+/* w0 = (1, -2). The spec was computed in double precision and gives 7 digits: 1e-6 covers their rounding, and
  * for float32 three steps of a few roundings of numbers up to 2 (2^-24 relative each). Keras rounds Adam's
- * betas to float32 whatever the dtype: that changes sqrt(1 - beta_2^t) by 7e-6 of itself, a step of 0.1 by
- * 7e-7, two such steps by 1.4e-6. */
+ * betas to float32 for every dtype: that changes sqrt(1 - beta_2^t) by 7e-6 relative, a step of 0.1 by 7e-7,
+ * two such steps by 1.4e-6. */
 static void follow(const trajectory *t, mix_dtype dtype, bool captured) {
   static const double gradients[3][2] = {{0.5, -0.25}, {0.5, -0.25}, {-1, 0.75}};
   mix_variable *weight = VARIABLE(dtype, "w", 1, -2);
@@ -68,8 +67,8 @@ static void T04_rmsprop(void **state) {
       &(trajectory){rmsprop, {{0.6837729, -1.6837748}, {0.4543574, -1.45436}, {0.7190317, -1.7442453}}});
 }
 
-/* Only epsilon's place tells T05 from T04: 5e-7 at the first step, so this row is checked in float64 to half
- * of that. */
+/* Only the position of epsilon distinguishes T05 from T04: 5e-7 at the first step. So this row is checked in
+ * float64 to half of that. */
 static mix_optimizer *rmsprop_legacy(void) { return mix_rmsprop(.learning_rate = 0.1, .legacy = true); }
 static void T05_rmsprop_epsilon_outside(void **state) {
   (void)state;
@@ -131,14 +130,15 @@ static void T11_nadam(void **state) {
       &(trajectory){nadam, {{0.8937212, -1.8937213}, {0.8163622, -1.8163622}, {0.8969792, -1.9081176}}});
 }
 
-/* The product of two variables after each of two steps: keras3 advances it once a step; tf_keras as its fit
- * runs, with each variable, but for the first of two in the second step. u_t = 0.9 (1 - 0.96^t / 2). */
+/* The momentum product after each of two steps with two variables. keras3 advances it once a step. tf_keras,
+ * as in its fit, advances it with each variable except the first of the second step. u_t = 0.9 (1 - 0.96^t /
+ * 2). */
 static void nadam_product(void **state) {
   (void)state;
   const double u1 = 0.9 * (1 - 0.5 * 0.96), u2 = 0.9 * (1 - 0.5 * 0.96 * 0.96), beta = (double)0.9f,
                base = (double)0.96f;
-  const double cast1 = beta * (1 - 0.5 * base),
-               cast2 = beta * (1 - 0.5 * base * base); /* tf_keras casts both by way of float32 */
+  /* tf_keras casts both via float32. */
+  const double cast1 = beta * (1 - 0.5 * base), cast2 = beta * (1 - 0.5 * base * base);
   const struct {
     const char *semantics;
     double first, second;
@@ -157,7 +157,7 @@ static void nadam_product(void **state) {
   }
 }
 
-/* A tf.function of tf_keras that builds the optimizer in its first call. */
+/* As a tf.function of tf_keras that builds the optimizer in its first call. */
 static void nadam_of_two_variables(void **state) {
   (void)state;
   const double weights[][2] = {{0.89372122, 1.92645013},
@@ -199,8 +199,8 @@ static void T14_ftrl(void **state) {
       &(trajectory){ftrl, {{0.3809621, -0.3690536}, {0.3164124, -0.3163489}, {0.3954693, -0.4008643}}});
 }
 
-/* The legacy family leaves Ftrl to TensorFlow's kernel, which makes 0 of a linear slot that is NaN; the
- * others pass it on. Keras's numbers. */
+/* The legacy family uses TensorFlow's kernel for Ftrl, which turns a NaN in the linear slot into 0. The
+ * others propagate it. The numbers are Keras's. */
 static void ftrl_of_a_gradient_that_is_not_a_number(void **state) {
   (void)state;
   for (int legacy = 0; legacy < 2; legacy++) {
@@ -226,9 +226,9 @@ static void default_learning_rates(void **state) {
   assert_true(mix_optimizer_learning_rate(mix_sgd(0)) == (double)0.01f);
 }
 
-/* After a large gradient and a small one, amsgrad still divides by the large second moment: rows T07 alone do
- * not tell. By hand, in doubles: m = .1*8 -> .1*.9*8 + .1*.01; v = .001*64; v2 = .999*v + .001*1e-4; vhat =
- * max(v, v2) = v. */
+/* After a large gradient and a small one, amsgrad still divides by the large second moment; row T07 alone
+ * does not show it. By hand, in doubles: m = .1*8 -> .1*.9*8 + .1*.01; v = .001*64; v2 = .999*v + .001*1e-4;
+ * vhat = max(v, v2) = v. */
 static void amsgrad_keeps_the_largest_second_moment(void **state) {
   (void)state;
   mix_variable *weight = VARIABLE(MIX_FLOAT64, "w", 0);
@@ -236,23 +236,23 @@ static void amsgrad_keeps_the_largest_second_moment(void **state) {
   mix_list *variables = mix_list_of(weight);
   mix_optimizer_apply_gradients(optimizer, mix_list_of(VECTOR(MIX_FLOAT64, 8)), variables);
   mix_optimizer_apply_gradients(optimizer, mix_list_of(VECTOR(MIX_FLOAT64, 0.01)), variables);
-  double b1 = (double)0.9f, b2 = (double)0.999f; /* powers are of betas cast by way of float32 */
+  double b1 = (double)0.9f, b2 = (double)0.999f; /* powers are of betas cast via float32 */
   double lr = (double)0.1f, m = 0.1 * 8, v = 0.001 * 64,
          w = -lr * sqrt(1 - b2) / (1 - b1) * m / (sqrt(v) + 1e-7);
   m = 0.9 * m + 0.1 * 0.01;
   w -= lr * sqrt(1 - b2 * b2) / (1 - b1 * b1) * m / (sqrt(v) + 1e-7);
-  ASSERT_VALUES(weight, 1e-12, w); /* a dozen roundings of numbers below 1 */
+  ASSERT_VALUES(weight, 1e-12, w); /* about twelve roundings of numbers below 1 */
   ASSERT_VALUES(mix_optimizer_slot(optimizer, weight, "velocity_hat"), 1e-15, v);
 }
 
-/* float16 weights: every operation rounds to float16, as in Keras; lr 0.5 and these numbers are exact in it.
- */
+/* float16 weights: every operation rounds to float16, as in Keras. lr 0.5 and these numbers are exact in
+ * it. */
 static void float16_weights_update_in_float16(void **state) {
   (void)state;
   mix_variable *weight = VARIABLE(MIX_FLOAT16, "w", 1, 2048);
   mix_optimizer *optimizer = mix_sgd(.learning_rate = 0.5);
   mix_optimizer_apply_gradients(optimizer, mix_list_of(VECTOR(MIX_FLOAT16, 0.5, 1)), mix_list_of(weight));
-  /* 2048 - 0.5 is between 2047 and 2048, whose halfway point it is: to even. */
+  /* 2048 - 0.5 is halfway between 2047 and 2048: ties to even. */
   ASSERT_VALUES(weight, 0, 0.75, 2048);
   assert_int_equal(mix_variable_true_dtype(weight), MIX_FLOAT16);
 }

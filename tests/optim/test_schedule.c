@@ -1,5 +1,5 @@
-/* Learning rate schedules (spec/layers.md, 12.3 and 19.5). Tolerance: a few roundings in float32 of numbers
- * up to 1. */
+/* Learning rate schedules (docs/spec/keras.md, 12.3 and 19.5). Tolerance: a few roundings in float32 of
+ * numbers up to 1. */
 #include "optim/support.h"
 
 static double at(mix_schedule *schedule, int64_t step) {
@@ -43,7 +43,8 @@ static void inverse_time_and_polynomial_decay(void **state) {
   assert_near(at(cycle, 15), 0.25, 1e-7);
 }
 
-/* lr of step 0 is 1, of step 1 is 0.5: part of the captured graph, never a number read on the host. */
+/* The learning rate is 1 at step 0 and 0.5 at step 1. It is part of the captured graph, not a number read on
+ * the host. */
 static void optimizer_follows_a_schedule(void **state) {
   (void)state;
   mix_variable *weight = VARIABLE(MIX_FLOAT32, "w", 0);

@@ -1,5 +1,5 @@
-/* Learning rate schedules against numbers that Keras 3.15 and tf_keras 2.21 (alike to the last bit) computed
- * in float32, and their configs. */
+/* Learning rate schedules against numbers that Keras 3.15 and tf_keras 2.21 computed in float32 (equal to the
+ * last bit), and their configs. */
 #include "optim/support.h"
 
 static const int64_t steps[] = {0, 1, 5, 10, 20, 31, 71, 150};
@@ -35,7 +35,8 @@ static void make_cases(schedule_case *cases) {
        mix_polynomial_decay(0.1, 10, 0.01, 2, true),
        {0.10000000149011612, 0.08289999514818192, 0.032499998807907104, 0.009999999776482582,
         0.009999999776482582, 0.014556251466274261, 0.011139062233269215, 0.009999999776482582},
-       "{\"initial_learning_rate\": 0.1, \"decay_steps\": 10, \"end_learning_rate\": 0.01, \"power\": 2.0, \"cycle\": true}"},
+       "{\"initial_learning_rate\": 0.1, \"decay_steps\": 10, \"end_learning_rate\": 0.01, \"power\": 2.0, "
+       "\"cycle\": true}"},
       {"PolynomialDecay",
        mix_polynomial_decay(0.1, 10, 0.01, 0.5, false),
        {0.10000000149011612, 0.09538149833679199, 0.07363960891962051, 0.009999999776482582,
@@ -58,7 +59,8 @@ static void make_cases(schedule_case *cases) {
        mix_cosine_decay(0.05, 20, 0.1, 0.5, 9),
        {0.05000000074505806, 0.10000000149011612, 0.30000001192092896, 0.4972298741340637,
         0.23980222642421722, 0.05000000074505806, 0.05000000074505806, 0.05000000074505806},
-       "{\"initial_learning_rate\": 0.05, \"decay_steps\": 20, \"alpha\": 0.1, \"warmup_target\": 0.5, \"warmup_steps\": 9}"},
+       "{\"initial_learning_rate\": 0.05, \"decay_steps\": 20, \"alpha\": 0.1, \"warmup_target\": 0.5, "
+       "\"warmup_steps\": 9}"},
       {"CosineDecayRestarts",
        mix_cosine_decay_restarts(0.1, 10, 2, 1, 0),
        {0.10000000149011612, 0.0975528284907341, 0.04999999701976776, 0.10000000149011612,
@@ -68,12 +70,14 @@ static void make_cases(schedule_case *cases) {
        mix_cosine_decay_restarts(0.1, 10, 1, 0.9, 0.1),
        {0.10000000149011612, 0.09779754281044006, 0.05499999597668648, 0.09099999815225601,
         0.08289999514818192, 0.0740044042468071, 0.05199328809976578, 0.028530193492770195},
-       "{\"initial_learning_rate\": 0.1, \"first_decay_steps\": 10, \"t_mul\": 1.0, \"m_mul\": 0.9, \"alpha\": 0.1}"},
+       "{\"initial_learning_rate\": 0.1, \"first_decay_steps\": 10, \"t_mul\": 1.0, \"m_mul\": 0.9, "
+       "\"alpha\": 0.1}"},
       {"CosineDecayRestarts",
        mix_cosine_decay_restarts(0.1, 7, 1.5, 0.8, 0.05),
        {0.10000000149011612, 0.09529601782560349, 0.022884225472807884, 0.06669261306524277,
         0.0620979443192482, 0.00801055133342743, 0.030550194904208183, 0.02970576100051403},
-       "{\"initial_learning_rate\": 0.1, \"first_decay_steps\": 7, \"t_mul\": 1.5, \"m_mul\": 0.8, \"alpha\": 0.05}"}};
+       "{\"initial_learning_rate\": 0.1, \"first_decay_steps\": 7, \"t_mul\": 1.5, \"m_mul\": 0.8, "
+       "\"alpha\": 0.05}"}};
   memcpy(cases, all, sizeof all);
 }
 
@@ -81,8 +85,8 @@ static double at(mix_schedule *schedule, int64_t step) {
   return mix_tensor_item(mix_schedule_call(schedule, mix_scalar((double)step, MIX_INT64)));
 }
 
-/* Tolerance: the C library's power and cosine may round otherwise than the one that Keras ran with: 4 units
- * of 2^-24 of the largest number involved, which is the peak of the schedule. */
+/* Tolerance: the C library's pow and cos may round differently from Keras's: 4 units of 2^-24 of the largest
+ * number involved, which is the peak of the schedule. */
 static void assert_follows(const schedule_case *c, mix_schedule *schedule) {
   for (int i = 0; i < STEPS; i++) assert_near(at(schedule, steps[i]), c->expected[i], 0.5 * 2.4e-7);
   assert_no_error();
@@ -95,7 +99,7 @@ static void schedules_are_those_of_keras(void **state) {
   for (int i = 0; i < CASES; i++) assert_follows(&cases[i], cases[i].schedule);
 }
 
-/* Keras's configs give the same schedule; so does what a schedule says of itself, which then says the same
+/* Keras's configs give the same schedule. So does the schedule's own config, which then gives the same config
  * again. */
 static void configs_come_back(void **state) {
   (void)state;
@@ -122,8 +126,8 @@ static void texts_of_the_generations(void **state) {
   (void)state;
   mix_schedule *schedule = mix_exponential_decay(0.5, 10, 0.25, false);
   static const char config[] =
-      "\"config\": {\"initial_learning_rate\": 0.5, \"decay_steps\": 10, \"decay_rate\": 0.25, \"staircase\": "
-      "false, \"name\": %s}";
+      "\"config\": {\"initial_learning_rate\": 0.5, \"decay_steps\": 10, \"decay_rate\": 0.25, "
+      "\"staircase\": false, \"name\": %s}";
   static const struct {
     const char *semantics, *before, *name, *after;
   } rows[] = {{"keras3", "\"module\": \"keras.optimizers.schedules\", \"class_name\": \"ExponentialDecay\", ",
@@ -160,15 +164,18 @@ static void errors(void **state) {
       "{\"class_name\": \"Decay\", \"config\": {}}",
       "{\"class_name\": \"CosineDecay\"}",
       "{\"class_name\": \"CosineDecay\", \"config\": {\"initial_learning_rate\": 1, \"decay_steps\": 0}}",
-      "{\"class_name\": \"ExponentialDecay\", \"config\": {\"initial_learning_rate\": 1, \"decay_steps\": 1}}",
-      "{\"class_name\": \"CosineDecay\", \"config\": {\"initial_learning_rate\": 1, \"decay_steps\": 1, \"warm\": 1}}",
+      "{\"class_name\": \"ExponentialDecay\", \"config\": {\"initial_learning_rate\": 1, "
+      "\"decay_steps\": 1}}",
+      "{\"class_name\": \"CosineDecay\", \"config\": {\"initial_learning_rate\": 1, \"decay_steps\": 1, "
+      "\"warm\": 1}}",
       "{\"class_name\": \"PiecewiseConstantDecay\", \"config\": {\"boundaries\": [1], \"values\": [1]}}"};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     assert_null(mix_schedule_deserialize(wrong[i]));
     ASSERT_ERROR(MIX_VALUE_ERROR);
   }
   assert_null(mix_schedule_deserialize(
-      "{\"class_name\": \"PiecewiseConstantDecay\", \"config\": {\"boundaries\": [\"a\"], \"values\": [1, 2]}}"));
+      "{\"class_name\": \"PiecewiseConstantDecay\", \"config\": {\"boundaries\": [\"a\"], \"values\": [1, "
+      "2]}}"));
   ASSERT_ERROR(MIX_TYPE_ERROR);
   assert_null(mix_inverse_time_decay(1, -1, 1, false));
   ASSERT_ERROR(MIX_VALUE_ERROR);
@@ -180,7 +187,7 @@ static void errors(void **state) {
   ASSERT_ERROR(MIX_TYPE_ERROR);
 }
 
-/* Steps beyond 2^24, which float32 cannot tell apart, still meet their boundary. */
+/* Steps beyond 2^24 are not distinct in float32, but must still reach their boundary. */
 static void boundaries_are_integers(void **state) {
   (void)state;
   mix_schedule *schedule = mix_piecewise_constant_decay(1, (double[]){16777216.5}, (double[]){1, 0.5});

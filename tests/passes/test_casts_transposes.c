@@ -1,4 +1,4 @@
-/* Casts through dtypes that lose nothing, and transposes of a product's operands: what goes, what stays, and
+/* Casts through lossless dtypes, and transposes of a product's operands: what is removed, what stays, and
  * that no bit changes. Names of passes in MIXTAPE_DISABLE_PASSES. */
 #include "compile/support.h"
 
@@ -17,7 +17,7 @@ enum { MAX_BYTES = 1 << 18 };
 typedef struct outcome {
   unsigned char bytes[MAX_BYTES];
   size_t count;
-  char text[8192]; /* after all passes; programs of one node each, so that nodes can be counted */
+  char text[8192]; /* after all passes; each program has one node, so that nodes can be counted */
 } outcome;
 
 static void run(body *f, mix_list *arguments, const char *disabled, outcome *out) {
@@ -39,7 +39,7 @@ static int occurrences(const char *text, const char *part) {
   return count;
 }
 
-/* The pass makes `left` of `part` out of `before`, and no bit another. */
+/* The pass reduces the occurrences of `part` from `before` to `left` and changes no bit. */
 static void cleans(body *f, mix_list *arguments, const char *pass, const char *part, int before, int left) {
   static outcome with, without;
   char disabled[64];
@@ -58,8 +58,8 @@ static void cleans(body *f, mix_list *arguments, const char *pass, const char *p
 static const mix_dtype every[] = {MIX_BOOL,  MIX_INT8,    MIX_UINT8,    MIX_INT16,   MIX_INT32,
                                   MIX_INT64, MIX_FLOAT16, MIX_BFLOAT16, MIX_FLOAT32, MIX_FLOAT64};
 
-/* Every value of the small dtypes, and of the others those at the edges, comes back from a dtype that is said
- * to embed it; and where it is said not to, some value does not. */
+/* Every value of the small dtypes, and edge values of the others, survives a cast to a dtype that embeds it
+ * and back. If the dtype does not embed it, some value does not survive. */
 static void embedding_is_what_conversion_does(void **state) {
   (void)state;
   static unsigned char from[8 * 65536 + 64], wide[8 * 65536 + 64], back[8 * 65536 + 64];
@@ -67,8 +67,7 @@ static void embedding_is_what_conversion_does(void **state) {
     size_t size = mix_dtype_size(every[a]);
     int count = every[a] == MIX_BOOL ? 2 : size == 1 ? 256 : 65536;
     for (int i = 0; i < count; i++) {
-      uint64_t bits = size <= 2 ? (uint64_t)i
-                                : (uint64_t)i * 0x9e3779b97f4a7c15u; /* all patterns, or many of all sizes */
+      uint64_t bits = size <= 2 ? (uint64_t)i : (uint64_t)i * 0x9e3779b97f4a7c15u; /* all patterns, or many */
       if (size > 2 && i < 512)
         bits = i & 1 ? ~(uint64_t)0 << (i >> 1) % 64 : ((uint64_t)1 << (i >> 1) % 64) - (uint64_t)(i >> 8);
       memcpy(from + (size_t)i * size, &bits, size);
@@ -90,11 +89,11 @@ static void embedding_is_what_conversion_does(void **state) {
   }
 }
 
-/* All float16 numbers, NaN and infinities among them. */
+/* All float16 numbers, including NaN and infinities. */
 static mix_list *all_halves(mix_dtype dtype) {
   static uint16_t halves[16384];
   for (int i = 0; i < 16384; i++) halves[i] = (uint16_t)(i * 4 + i % 4);
-  for (int i = 0; i < 16384; i++) /* a signalling NaN is not made by arithmetic, and would be made quiet */
+  for (int i = 0; i < 16384; i++) /* arithmetic makes no signalling NaNs, and a cast would quiet them */
     if (dtype == MIX_FLOAT16 ? (halves[i] & 0x7c00) == 0x7c00 && halves[i] & 0x3ff
                              : (halves[i] & 0x7f80) == 0x7f80 && halves[i] & 0x7f)
       halves[i] |= dtype == MIX_FLOAT16 ? 0x200 : 0x40;
@@ -120,7 +119,7 @@ static mix_tensor *flattened(mix_tensor *const *x) {
   mix_tensor *transposed = to(mix_transpose(to(x[0], MIX_FLOAT32), MIX_AXES(1, 0)), own);
   return mix_concat(2, (mix_tensor *[]){flat, mix_reshape(transposed, MIX_SHAPE(-1))}, 0);
 }
-/* The float32 numbers are wanted as well: nothing is gained. */
+/* The float32 numbers are also used: no cast can be removed. */
 static mix_tensor *flattened_twice(mix_tensor *const *x) {
   mix_tensor *flat = mix_reshape(to(x[0], MIX_FLOAT32), MIX_SHAPE(-1));
   return mix_concat(2, (mix_tensor *[]){to(to(flat, mix_tensor_dtype(x[0])), MIX_FLOAT32), mix_sqrt(flat)},
@@ -139,16 +138,16 @@ static void casts(void **state) {
     mix_set_device("cpu");
     cleans(flattened, halves, "simplify_casts,cse", " cast ", 4, 0);
   }
-  cleans(narrow_and_wide, all_halves(MIX_FLOAT16), "simplify_casts", " cast ", 3,
-         2); /* float16 to bfloat16 rounds, and stays */
+  /* float16 to bfloat16 rounds, and stays. */
+  cleans(narrow_and_wide, all_halves(MIX_FLOAT16), "simplify_casts", " cast ", 3, 2);
   cleans(flattened_twice, all_halves(MIX_FLOAT16), "simplify_casts", " cast ", 3, 3);
 }
 
 static mix_tensor *integers(mix_tensor *const *x) {
   mix_tensor *wide = to(to(x[0], MIX_INT32), MIX_FLOAT32);               /* one cast */
-  mix_tensor *cut = to(to(mix_add(x[0], x[0]), MIX_FLOAT16), MIX_INT32); /* int16 does not embed: two */
-  return mix_add(wide, to(mix_add(cut, mix_cast(to(x[0], MIX_BOOL), MIX_INT32)),
-                          MIX_FLOAT32)); /* nor does it in bool: three */
+  mix_tensor *cut = to(to(mix_add(x[0], x[0]), MIX_FLOAT16), MIX_INT32); /* no embedding: two casts */
+  /* Neither does bool: three. */
+  return mix_add(wide, to(mix_add(cut, mix_cast(to(x[0], MIX_BOOL), MIX_INT32)), MIX_FLOAT32));
 }
 static void casts_of_integers(void **state) {
   (void)state;
@@ -167,23 +166,24 @@ static mix_tensor *numbers(mix_dtype dtype, mix_shape shape) {
   for (int64_t i = 0; i < count; i++) data[i] = (double)((i * 7919 + 13) % 251 - 125) / 37;
   return mix_tensor_from_doubles(data, dtype, shape);
 }
-static mix_tensor *turn(mix_tensor *x) {
+static mix_tensor *transpose_last(mix_tensor *x) {
   int rank = mix_tensor_shape(x).rank;
   mix_axes axes = {.count = rank};
   for (int i = 0; i < rank; i++) axes.axis[i] = i < rank - 2 ? i : 2 * rank - 3 - i;
   return mix_transpose(x, axes);
 }
 static mix_tensor *first_transposed(mix_tensor *const *x) {
-  return mix_matmul(turn(x[0]), x[1], false, false);
+  return mix_matmul(transpose_last(x[0]), x[1], false, false);
 }
 static mix_tensor *second_transposed(mix_tensor *const *x) {
-  return mix_matmul(x[0], turn(x[1]), false, false);
+  return mix_matmul(x[0], transpose_last(x[1]), false, false);
 }
 static mix_tensor *both_transposed(mix_tensor *const *x) {
-  return mix_matmul(turn(x[0]), turn(x[1]), true, false);
+  return mix_matmul(transpose_last(x[0]), transpose_last(x[1]), true, false);
 }
-static mix_tensor *turned_back(mix_tensor *const *x) {
-  return mix_add(turn(turn(x[0])), mix_transpose(mix_transpose(x[0], MIX_AXES(2, 0, 1)), MIX_AXES(1, 2, 0)));
+static mix_tensor *transposed_twice(mix_tensor *const *x) {
+  return mix_add(transpose_last(transpose_last(x[0])),
+                 mix_transpose(mix_transpose(x[0], MIX_AXES(2, 0, 1)), MIX_AXES(1, 2, 0)));
 }
 
 static void transposes(void **state) {
@@ -193,8 +193,9 @@ static void transposes(void **state) {
   for (int d = 0; d < COUNT(dtypes); d++)
     for (int s = 0; s < COUNT(sizes); s++) {
       int64_t m = sizes[s][0], n = sizes[s][1], k = sizes[s][2];
-      bool wide = s < 2; /* what kernel serves a narrow product may depend on how it is stored: folded only
-                            where it does not */
+      /* The kernel of a narrow product may depend on its layout. Then the transpose is folded only if it does
+       * not. */
+      bool wide = s < 2;
       for (int batch = 0; batch < 2; batch++) {
         mix_tensor *a = numbers(dtypes[d], batch ? MIX_SHAPE(3, m, k) : MIX_SHAPE(m, k));
         mix_tensor *at = numbers(dtypes[d], batch ? MIX_SHAPE(3, k, m) : MIX_SHAPE(k, m));
@@ -211,11 +212,11 @@ static void transposes(void **state) {
         }
       }
     }
-  cleans(turned_back, mix_list_of(numbers(MIX_FLOAT32, MIX_SHAPE(3, 5, 7))), "fold_transposes", "transpose(",
-         4, 0);
+  cleans(transposed_twice, mix_list_of(numbers(MIX_FLOAT32, MIX_SHAPE(3, 5, 7))), "fold_transposes",
+         "transpose(", 4, 0);
 }
 
-static mix_tensor *deep(mix_tensor *const *x) { return mix_matmul(turn(x[0]), x[1], false, false); }
+static mix_tensor *deep(mix_tensor *const *x) { return mix_matmul(transpose_last(x[0]), x[1], false, false); }
 static mix_tensor *moves_nothing(mix_tensor *const *x) {
   return mix_transpose(mix_exp(x[0]), MIX_AXES(1, 0, 2));
 }
@@ -223,8 +224,8 @@ static mix_tensor *permuted_batch(mix_tensor *const *x) {
   return mix_matmul(mix_transpose(x[0], MIX_AXES(1, 0, 2)), x[1], false, false);
 }
 
-/* Deep products with few columns sum along vectors, or transposed round, where the layout lets them: another
- * order, so the transpose stays. */
+/* Deep products with few columns sum along vectors, or are computed transposed, if the layout allows. That is
+ * another order of summation, so the transpose stays. */
 static void transposes_that_stay(void **state) {
   (void)state;
   static outcome with, without;
@@ -237,7 +238,7 @@ static void transposes_that_stay(void **state) {
       mix_list_of(numbers(MIX_FLOAT32, MIX_SHAPE(4, 3, 8)), numbers(MIX_FLOAT32, MIX_SHAPE(8, 5)));
   cleans(permuted_batch, batch, "fold_transposes", "transpose(", 1, 1);
   cleans(moves_nothing, mix_list_of(numbers(MIX_FLOAT32, MIX_SHAPE(1, 3, 8))), "fold_transposes",
-         "transpose(", 1, 0); /* a reshape */
+         "transpose(", 1, 0); /* becomes a reshape */
 }
 
 /* ---- names ---- */
@@ -252,14 +253,14 @@ static void listen(void *context, mix_log_level level, const char *message) {
 }
 
 static mix_tensor *plain(mix_tensor *const *x) { return mix_exp(x[0]); }
-static void unknown_names_of_passes_are_told(void **state) {
+static void unknown_pass_names_give_a_warning(void **state) {
   (void)state;
   static outcome out;
   mix_list *x = mix_list_of(numbers(MIX_FLOAT32, MIX_SHAPE(3)));
   mix_set_log_callback(listen, NULL);
   warnings = 0;
   run(plain, x, "cse,fusion", &out);
-  run(plain, x, "cse,fusion", &out); /* once */
+  run(plain, x, "cse,fusion", &out); /* warns only once */
   assert_int_equal(warnings, 1);
   assert_non_null(strstr(heard, "'fusion'"));
   static const char *const names[] = {"amp",
@@ -295,7 +296,7 @@ int main(void) {
       TEST(casts_of_integers),
       TEST(transposes),
       TEST(transposes_that_stay),
-      TEST(unknown_names_of_passes_are_told),
+      TEST(unknown_pass_names_give_a_warning),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,5 @@
-/* Sums and means of all elements, and of rows, at the end of programs: the same bits as the reductions' own
- * kernels give, for any shape and number of threads; what needs the sum again is computed twice and never
- * stored. */
+/* Sums and means of all elements, and of rows, at the end of programs: the same bits as the reduction kernels
+ * for any shape and number of threads. A value needed after its sum is recomputed, never stored. */
 #include "compile/support.h"
 #include <stdio.h>
 
@@ -17,7 +16,7 @@ static mix_tensor *numbers(mix_shape shape, mix_dtype dtype) {
   return x;
 }
 
-/* A column or a row (of the last dimension) takes part, so that programs have more than one dimension. */
+/* A column, or a row of the last dimension, is included, so that programs have more than one dimension. */
 typedef struct chain {
   bool row, column, mean;
 } chain;
@@ -66,13 +65,13 @@ static void the_bits_of_the_reductions_own_kernels(void **state) {
               fail_msg("shape %d, %s, form %d, %d threads: %.17g, alone %.17g", s, mix_dtype_name(dtypes[d]),
                        form, threads, fused, alone);
           }
-          if (mix_shape_size(shapes[s]) > 4096) continue; /* slow, and the same code whatever the size */
+          if (mix_shape_size(shapes[s]) > 4096) continue; /* slow, and the same code for any size */
           double reference = run(sums, &c, x, false, 1, "ref"), together = run(sums, &c, x, true, 1, "ref");
           assert_memory_equal(&reference, &together, sizeof together);
         }
 }
 
-/* The same of rows: of the last axis, or the last two. */
+/* The same for rows: over the last axis, or the last two. */
 static mix_list *row_sums(void *context, mix_list *arguments) {
   const chain *c = context;
   mix_tensor *x = mix_list_get(arguments, 0), *y = mix_add(mix_square(x), mix_scalar_like(x, 0.125));
@@ -116,14 +115,15 @@ static void rows_too(void **state) {
           }
 }
 
-/* x / |x|: the square belongs to the sum, x is read again; nothing of x's size is stored but the result. */
+/* x / |x|: the square is fused with the sum, and x is recomputed. Nothing of x's size is stored except the
+ * result. */
 static mix_list *normalised(void *context, mix_list *arguments) {
   (void)context;
   mix_tensor *x = mix_tanh(mix_list_get(arguments, 0));
   mix_tensor *norm = mix_sqrt(mix_reduce_sum(mix_square(x), MIX_ALL_AXES, false));
   return mix_list_of(mix_divide(x, norm));
 }
-static void what_is_needed_again_is_computed_again(void **state) {
+static void values_needed_after_the_sum_are_recomputed(void **state) {
   (void)state;
   mix_function *function = mix_function_new(normalised, NULL);
   mix_tensor *x = numbers(MIX_SHAPE(100, 100), MIX_FLOAT32);
@@ -132,20 +132,20 @@ static void what_is_needed_again_is_computed_again(void **state) {
   const char *plan = mix_function_dump(function, "plan");
   int steps = 0;
   for (const char *at = plan; (at = strstr(at, "fused [")); at++) steps++;
-  if (steps > 3 || strstr(plan, "arena+0:float32(100, 100)"))
-    fail_msg("%s", plan); /* the sum, its root, the quotient */
+  if (steps > 3 || strstr(plan, "arena+0:float32(100, 100)")) /* The sum, its root, the quotient. */
+    fail_msg("%s", plan);
   mix_plan_report report;
   mix_function_report(function, &report, sizeof report);
   assert_true(report.arena_bytes <= 4 * 64);
   double *values = malloc(sizeof *values * 10000), square = 0;
   mix_tensor_read(mix_list_get(results, 0), MIX_FLOAT64, values, 10000);
   for (int i = 0; i < 10000; i++) square += values[i] * values[i];
-  assert_true(fabs(square - 1) < 1e-5); /* 10,000 roundings of 6e-8, the norm's among them */
+  assert_true(fabs(square - 1) < 1e-5); /* 10,000 roundings of 6e-8, including the norm's */
   free(values);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(the_bits_of_the_reductions_own_kernels), TEST(rows_too),
-                                     TEST(what_is_needed_again_is_computed_again)};
+                                     TEST(values_needed_after_the_sum_are_recomputed)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

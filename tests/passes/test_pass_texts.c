@@ -1,11 +1,11 @@
-/* Each pass alone, on graphs as text: the files of passes/, one a pass. A case is
+/* Each pass alone, on graphs as text: passes/graphs has a file for each pass. A case is
  *
- *   == what it shows
+ *   == title
  *   the graph
- *   -- identity, amp=float16        the passes to run (and what the rewrite is told)
- *   the graph after them, or "same" where they must leave it as it is
+ *   -- identity, amp=float16        the passes to run (and the target dtype of the rewrite)
+ *   the graph after them, or "same" if they must not change it
  *
- * Both graphs are read and written, too, and must come out as they went in. */
+ * Both graphs are also read and written, and must come out unchanged. */
 #include "compile/support.h"
 
 #include "amp/setting.h"
@@ -32,7 +32,7 @@ static char *slurp(const char *path) {
   return text;
 }
 
-/* The text of the graph as it comes out, to be freed. */
+/* Returns the text of the resulting graph; the caller frees it. */
 static char *run_passes(const text_case *c, const char *graph, char *passes) {
   mix_ir *ir = mix_ir_read(c->title, graph, strlen(graph), 1 << 20);
   if (!ir) fail_msg("%s, '%s': %s", c->file, c->title, mix_error_message());
@@ -55,7 +55,7 @@ static void equal(const text_case *c, const char *what, const char *is, const ch
     fail_msg("%s, '%s', %s:\n%s\nexpected:\n%s", c->file, c->title, what, is, expected);
 }
 
-/* True where the passes must leave the graph alone. */
+/* Checks a case. Returns true if the passes must leave the graph unchanged. */
 static bool check_case(const text_case *c) {
   bool same = !strcmp(c->after, "same\n");
   char nothing[] = "";
@@ -104,7 +104,7 @@ static int run_file(const char *directory, const char *name, int *untouched) {
   return cases;
 }
 
-/* Each pass has a file of its name: at least three cases, and at least one in which it must not act. */
+/* Each pass has a file of its name with at least three cases, and at least one where it must not act. */
 static void every_pass(void **state) {
   (void)state;
   const char *tests = getenv("MIXTAPE_TESTS_DIR");
@@ -121,7 +121,7 @@ static void every_pass(void **state) {
   }
 }
 
-/* Files beside those of single passes: several in a row. */
+/* The other files: several passes in a row. */
 static void several_passes(void **state) {
   (void)state;
   const char *tests = getenv("MIXTAPE_TESTS_DIR");

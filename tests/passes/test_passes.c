@@ -1,4 +1,5 @@
-/* Each pass alone, as text before and after; and together: fused programs give the bits of single steps. */
+/* Each pass alone, as text before and after, and all together: fused programs give the bits of single
+ * steps. */
 #include "compile/support.h"
 
 #include "base/philox.h"
@@ -104,7 +105,7 @@ static void cse(void **state) {
   mix_ir_free(ir);
 }
 
-/* Bytes that are no attribute (padding, axes behind the last) do not tell two nodes apart. */
+/* Bytes that are no attribute (padding, unused axes) do not distinguish two nodes. */
 static void cse_of_padded_attributes(void **state) {
   (void)state;
   graph g;
@@ -127,7 +128,7 @@ static void cse_of_padded_attributes(void **state) {
   mix_ir_free(ir);
 }
 
-static void dead(void **state) {
+static void dce(void **state) {
   (void)state;
   graph g;
   begin_graph(&g);
@@ -135,7 +136,7 @@ static void dead(void **state) {
   mix_tensor *z = mix_sqrt(y);
   mix_ir *ir = end_graph(&g, mix_list_of(z, mix_add(z, scalar(1))));
   ir->result_count = 1;
-  ir->results[0] = 1; /* only exp is asked for any more */
+  ir->results[0] = 1; /* only exp is still used */
   becomes(ir, mix_pass_dce,
           "%0:float32(2) = argument 0\n"
           "%1:float32(2) = exp(%0)\n"
@@ -143,7 +144,7 @@ static void dead(void **state) {
   mix_ir_free(ir);
 }
 
-/* The gradient of a mean: a number for all elements, read by strides. */
+/* The gradient of a mean: one number for all elements, read with stride 0. */
 static void broadcast(void **state) {
   (void)state;
   graph g;
@@ -197,11 +198,11 @@ static void broadcast_keeps_the_consumers_shape(void **state) {
           "%7:float32(3, 3) = identity(%0)\n"
           "%8:float32(2, 3) = matmul(%6, %7)\n"
           "return %4, %5, %8\n");
-  becomes(ir, mix_pass_remove_identities, mix_ir_text(ir)); /* none of these identities is one */
+  becomes(ir, mix_pass_remove_identities, mix_ir_text(ir)); /* none of these is an identity */
   mix_ir_free(ir);
 }
 
-static void fold(void **state) {
+static void constant_fold(void **state) {
   (void)state;
   graph g;
   begin_graph(&g);
@@ -210,7 +211,7 @@ static void fold(void **state) {
              *half = mix_cast(mix_subtract(one, mix_multiply(beta, beta)), MIX_FLOAT16);
   mix_tensor *range = mix_reshape(mix_cast(mix_range(0, 2, 1, MIX_INT32), MIX_FLOAT16), MIX_SHAPE(2));
   mix_tensor *zero = mix_scalar(0, MIX_INT32),
-             *fails = mix_floor_divide(zero, zero); /* an error of the run */
+             *fails = mix_floor_divide(zero, zero); /* an error at run time */
   mix_tensor *product = mix_multiply(mix_add(x, range), half);
   mix_ir *ir = end_graph(&g, mix_list_of(product, fails));
   mix_pass_run(ir, "constant_fold");
@@ -228,7 +229,7 @@ static void fold(void **state) {
   mix_ir_free(ir);
 }
 
-static void guard(void **state) {
+static void select_to_predicate(void **state) {
   (void)state;
   graph g;
   mix_variable *w = variable("w", vec(MIX_FLOAT32, 1, 2)), *m = variable("m", vec(MIX_FLOAT32, 0, 0));
@@ -268,9 +269,9 @@ static void guard(void **state) {
   mix_ir_free(ir);
 }
 
-/* What must stay a selection: a condition for each element, another old value, a result that is used, a
- * condition that is a variable. */
-static void guard_leaves_other_selections(void **state) {
+/* Selections that must stay: a condition for each element, another variable's old value, a result with other
+ * readers, a condition that is a variable. */
+static void select_to_predicate_leaves_other_selections(void **state) {
   (void)state;
   graph g;
   mix_variable *a = variable("a", vec(MIX_FLOAT32, 1, 2)), *b = variable("b", vec(MIX_FLOAT32, 1, 2)),
@@ -290,8 +291,8 @@ static void guard_leaves_other_selections(void **state) {
   mix_ir_free(ir);
 }
 
-/* A path that leads out of a group and back in keeps it apart: exp -> sum -> divide. What the sum is taken of
- * is computed again. */
+/* A path that leaves a group and returns prevents fusion: exp -> sum -> divide. The operand of the sum is
+ * recomputed. */
 static void fuse(void **state) {
   (void)state;
   graph g;
@@ -412,7 +413,7 @@ static mix_list *random_results(uint64_t *seed, mix_list *arguments, const char 
   return results;
 }
 
-/* Equal bits, but that a NaN is a NaN. */
+/* Equal bits, but any NaN equals any NaN. */
 static void same_bits(mix_tensor *a, mix_tensor *b, const char *what, uint64_t seed) {
   const mix_value *x = mix_tensor_value(a), *y = mix_tensor_value(b);
   assert_int_equal(x->buffer->bytes, y->buffer->bytes);
@@ -435,7 +436,8 @@ static void same_bits(mix_tensor *a, mix_tensor *b, const char *what, uint64_t s
 static void fused_is_unfused_bit_for_bit(void **state) {
   (void)state;
   static const char *const none =
-      "remove_identities,sink_broadcasts,constant_fold,cse,dce,select_to_predicate,upcast_matmul,cache_weight_casts,expand_add_n,fuse,fuse_epilogues";
+      "remove_identities,sink_broadcasts,constant_fold,cse,dce,select_to_predicate,upcast_matmul,"
+      "cache_weight_casts,expand_add_n,fuse,fuse_epilogues";
   static const char *const some[] = {"", "fuse", "sink_broadcasts,constant_fold", "cse,dce",
                                      "remove_identities"};
   for (uint64_t seed = 0; seed < 60; seed++) {
@@ -486,9 +488,9 @@ static void follows_every_write(const char *copy) {
   assert_non_null(strstr(mix_function_dump(step, "passes"), copy));
   has_values(mix_list_get(mix_function_call(step, x), 0), 4);
   has_values(mix_list_get(mix_function_call(predict, x), 0), 6); /* another plan's write */
-  mix_function_call(step, bad);                                  /* skipped */
+  mix_function_call(step, bad);                                  /* a skipped step */
   has_values(mix_list_get(mix_function_call(predict, x), 0), 6);
-  mix_variable_assign(w, mix_fill(MIX_SHAPE(2, 1), 10, MIX_FLOAT32)); /* a write from outside */
+  mix_variable_assign(w, mix_fill(MIX_SHAPE(2, 1), 10, MIX_FLOAT32)); /* a write outside any plan */
   has_values(mix_list_get(mix_function_call(predict, x), 0), 20);
   has_values(mix_list_get(mix_function_call(step, x), 0), 20);
   has_values(mix_list_get(mix_function_call(step, x), 0), 22);
@@ -501,7 +503,7 @@ static void the_copy_of_a_weight_follows_every_write(void **state) {
   follows_every_write("float16(2, 1) = copy %");
   unsetenv("MIXTAPE_DISABLE_PASSES");
 }
-static void so_does_one_that_is_held_as_float32(void **state) {
+static void so_does_the_float32_copy_of_a_16_bit_weight(void **state) {
   (void)state;
   follows_every_write("rounded float16");
 }
@@ -512,17 +514,17 @@ int main(void) {
       TEST(identity),
       TEST(cse),
       TEST(cse_of_padded_attributes),
-      TEST(dead),
+      TEST(dce),
       TEST(broadcast),
       TEST(broadcast_keeps_the_consumers_shape),
-      TEST(fold),
-      TEST(guard),
-      TEST(guard_leaves_other_selections),
+      TEST(constant_fold),
+      TEST(select_to_predicate),
+      TEST(select_to_predicate_leaves_other_selections),
       TEST(fuse),
       TEST(epilogue),
       TEST(fused_is_unfused_bit_for_bit),
       TEST(the_copy_of_a_weight_follows_every_write),
-      TEST(so_does_one_that_is_held_as_float32),
+      TEST(so_does_the_float32_copy_of_a_16_bit_weight),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Runs that are stopped and go on: a run of a given kind, what it leaves, and a comparison of two such, bit for bit. */
+/* Stopped and resumed runs: runs of several kinds, their final state, and a bit-for-bit comparison. */
 #ifndef MIX_TESTS_SAVING_RESUME_SUPPORT_H
 #define MIX_TESTS_SAVING_RESUME_SUPPORT_H
 
@@ -11,13 +11,14 @@
 
 typedef struct run_kind {
   const char *optimizer, *policy, *semantics;
-  double initial_scale;   /* of a dynamic loss scale; 0: the default */
+  /* Of a dynamic loss scale; 0: the default. */
+  double initial_scale;
   bool dropout, normalization, validation, class_weights, no_shuffle, callbacks, dataset, frozen;
   int64_t rows, batch_size, epochs, steps_per_epoch;
   mix_dataset *(*pipeline)(mix_dataset *rows);
 } run_kind;
 
-/* What a run left. */
+/* The final state of a run. */
 typedef struct run_result {
   unsigned char *bits; /* weights, then optimizer and loss scale */
   size_t size;
@@ -35,27 +36,34 @@ static inline mix_model *model_of(const run_kind *kind) {
   x = mix_call(mix_dense(.units = 3, .not_trainable = kind->frozen), x);
   mix_model *model = mix_model_new(inputs, mix_call(mix_activation("softmax", .dtype = "float32"), x));
   mix_optimizer *optimizer = mix_optimizer_from_text(kind->optimizer ? kind->optimizer : "rmsprop", NULL);
-  if (kind->initial_scale > 0) optimizer = mix_loss_scale_optimizer(optimizer, .initial_scale = kind->initial_scale, .dynamic_growth_steps = 3);
+  if (kind->initial_scale > 0)
+    optimizer =
+        mix_loss_scale_optimizer(optimizer, .initial_scale = kind->initial_scale, .dynamic_growth_steps = 3);
   mix_model_compile(model, .loss = "sparse_categorical_crossentropy", .optimizer = optimizer,
                     .metrics = {"accuracy", "sparse_top_k_categorical_accuracy"});
   assert_no_error();
   return model;
 }
 
-/* One run in a "process" of its own: `seed` is its seed, objects are new. steps 0: to the end. backup NULL: without checkpoints. */
-static inline void run_once(const run_kind *kind, uint64_t seed, int64_t steps, mix_callback *backup, run_result *result) {
+/* One run as in a new process: `seed` is its seed, all objects are new. steps 0: to the end. backup NULL: no
+ * checkpoints. */
+static inline void run_once(const run_kind *kind, uint64_t seed, int64_t steps, mix_callback *backup,
+                            run_result *result) {
   mix_set_seed(seed);
   mix_set_semantics(kind->semantics ? kind->semantics : "tf_keras");
   mix_set_global_policy(kind->policy ? kind->policy : "float32");
   mix_model *model = model_of(kind);
   examples e = examples_of(kind->rows, 6, 3), v = examples_of(10, 6, 3);
   mix_list *callbacks = mix_list_new(0, NULL);
-  if (backup) mix_list_append(callbacks, backup); /* first: yet it saves after the others' hooks */
+  if (backup) mix_list_append(callbacks, backup); /* it saves after the others' hooks although it is first */
   if (kind->callbacks) {
-    mix_list_append(callbacks, mix_early_stopping(.monitor = "loss", .patience = 1, .min_delta = 0.02, .restore_best_weights = true));
-    mix_list_append(callbacks, mix_reduce_lr_on_plateau(.monitor = "loss", .patience = 1, .factor = 0.5, .min_delta = 0.05));
+    mix_list_append(callbacks, mix_early_stopping(.monitor = "loss", .patience = 1, .min_delta = 0.02,
+                                                  .restore_best_weights = true));
+    mix_list_append(callbacks, mix_reduce_lr_on_plateau(.monitor = "loss", .patience = 1, .factor = 0.5,
+                                                        .min_delta = 0.05));
     mix_list_append(callbacks, mix_csv_logger(in_folder("log.csv")));
-    mix_list_append(callbacks, mix_model_checkpoint(in_folder("best.npz"), .monitor = "loss", .save_best_only = true));
+    mix_list_append(callbacks,
+                    mix_model_checkpoint(in_folder("best.npz"), .monitor = "loss", .save_best_only = true));
   }
   mix_fit_options fit = {.size = sizeof fit,
                          .x = e.x,
@@ -71,7 +79,8 @@ static inline void run_once(const run_kind *kind, uint64_t seed, int64_t steps, 
                          .callbacks = callbacks};
   if (kind->dataset) {
     mix_dataset *rows = mix_dataset_from_tensors(e.x, e.y);
-    fit.x = kind->pipeline ? kind->pipeline(rows) : mix_dataset_batch(mix_dataset_shuffle(rows, 7), kind->batch_size);
+    fit.x = kind->pipeline ? kind->pipeline(rows)
+                           : mix_dataset_batch(mix_dataset_shuffle(rows, 7), kind->batch_size);
     fit.y = NULL;
     fit.batch_size = 0;
   }
@@ -87,14 +96,19 @@ static inline void run_once(const run_kind *kind, uint64_t seed, int64_t steps, 
   for (int i = 0; i < mix_list_count(state); i++) mix_list_append(all, mix_list_get(state, i));
   mix_variable *counter = mix_optimizer_dynamic_counter(mix_model_optimizer(model));
   if (counter) mix_list_append(all, counter);
-  if (counter) mix_list_append(all, mix_loss_scale_skipped_steps(mix_optimizer_loss_scale_object(mix_model_optimizer(model))));
-  if (counter) mix_list_append(all, mix_loss_scale_variable(mix_optimizer_loss_scale_object(mix_model_optimizer(model))));
+  if (counter)
+    mix_list_append(
+        all, mix_loss_scale_skipped_steps(mix_optimizer_loss_scale_object(mix_model_optimizer(model))));
+  if (counter)
+    mix_list_append(all,
+                    mix_loss_scale_variable(mix_optimizer_loss_scale_object(mix_model_optimizer(model))));
   free(result->bits);
   result->bits = bits_of(all, &result->size);
   result->history_count = 0;
   for (int64_t epoch = 0; epoch < mix_history_epochs(history); epoch++) {
     const mix_logs *logs = mix_history_epoch(history, epoch);
-    for (int i = 0; i < mix_logs_count(logs); i++) result->history[result->history_count++] = mix_logs_value(logs, i);
+    for (int i = 0; i < mix_logs_count(logs); i++)
+      result->history[result->history_count++] = mix_logs_value(logs, i);
   }
 }
 
@@ -102,10 +116,11 @@ static inline void assert_same_run(const run_result *straight, const run_result 
   if (straight->size != resumed->size || memcmp(straight->bits, resumed->bits, straight->size))
     fail_msg("stopped after step %lld, the run ends with other weights or state", (long long)stop);
   if (straight->history_count != resumed->history_count ||
-      memcmp(straight->history, resumed->history, sizeof *straight->history * (size_t)straight->history_count))
-    fail_msg("stopped after step %lld, the run has another history (%d numbers, %d straight)", (long long)stop, resumed->history_count,
-             straight->history_count);
-  /* The first run's steps, then the second's: nothing twice, nothing left out. */
+      memcmp(straight->history, resumed->history,
+             sizeof *straight->history * (size_t)straight->history_count))
+    fail_msg("stopped after step %lld, the run has another history (%d numbers, %d straight)",
+             (long long)stop, resumed->history_count, straight->history_count);
+  /* The first run's steps, then the second's: none twice, none missing. */
   assert_int_equal(straight->steps.count, resumed->steps.count);
   size_t size = (size_t)straight->steps.count;
   assert_memory_equal(straight->steps.loss, resumed->steps.loss, sizeof(double) * size);
@@ -122,7 +137,8 @@ static inline void read_whole(const char *path, char *text, size_t size) {
   text[used] = 0;
 }
 
-/* Stops the run after each of its steps (or every `stride`-th), in a new "process" with another seed goes on, and compares. */
+/* Stops the run after each of its steps (or every `stride`-th), resumes as in a new process with another
+ * seed, and compares. */
 static inline void resume_from_every_step(const run_kind *kind, int64_t stride) {
   static run_result straight, resumed;
   static char csv[2][4096];
@@ -133,7 +149,9 @@ static inline void resume_from_every_step(const run_kind *kind, int64_t stride) 
   for (int64_t stop = 1; stop < straight.steps.count; stop += stride) {
     forget("backup");
     resumed.steps.count = 0;
-    MIX_SCOPE { run_once(kind, 1, stop, mix_backup_and_restore(in_folder("backup"), .keep_checkpoint = true), &resumed); }
+    MIX_SCOPE {
+      run_once(kind, 1, stop, mix_backup_and_restore(in_folder("backup"), .keep_checkpoint = true), &resumed);
+    }
     assert_int_equal(resumed.steps.count, stop);
     MIX_SCOPE { run_once(kind, 77, 0, mix_backup_and_restore(in_folder("backup")), &resumed); }
     assert_same_run(&straight, &resumed, stop);
@@ -141,7 +159,7 @@ static inline void resume_from_every_step(const run_kind *kind, int64_t stride) 
       read_whole(in_folder("log.csv"), csv[1], sizeof csv[1]);
       assert_string_equal(csv[0], csv[1]);
     }
-    assert_int_equal(access(in_folder("backup"), F_OK), -1); /* gone at the end of training */
+    assert_int_equal(access(in_folder("backup"), F_OK), -1); /* removed at the end of training */
   }
   free(straight.bits);
   free(resumed.bits);

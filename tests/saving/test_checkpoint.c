@@ -1,12 +1,11 @@
-/* Checkpoints: loops of one's own, what does not fit, damaged files, failures in the middle, callbacks'
- * states. */
+/* Checkpoints: custom loops, mismatches, damaged files, failures in the middle, state of callbacks. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "saving/resume_support.h"
 
 #define FOLDER in_folder("backup")
 
-/* ---- a loop of one's own ---- */
+/* ---- a custom loop ---- */
 
 typedef struct trainer {
   mix_model *model;
@@ -27,7 +26,8 @@ static mix_list *train_step(void *context, mix_list *batch) {
   return mix_list_of(loss);
 }
 
-/* `stop` steps (0: all 15), from the newest checkpoint in FOLDER if there is one; saves where it stops. */
+/* Runs `stop` steps (0: all 15), from the newest checkpoint in FOLDER if there is one, and saves at the
+ * stop. */
 static void loop(uint64_t seed, int64_t stop, bool checkpoints, run_result *result) {
   const run_kind kind = {.dropout = true, .policy = "mixed_float16", .initial_scale = 0x1p20};
   mix_set_seed(seed);
@@ -67,7 +67,7 @@ static void loop(uint64_t seed, int64_t stop, bool checkpoints, run_result *resu
   free(result->bits);
   result->bits = bits_of(all, &result->size);
 }
-static void a_loop_of_ones_own_goes_on_from_any_step(void **state) {
+static void a_custom_loop_resumes_from_any_step(void **state) {
   (void)state;
   static run_result straight, resumed;
   MIX_SCOPE { loop(1, 0, false, &straight); }
@@ -83,22 +83,22 @@ static void a_loop_of_ones_own_goes_on_from_any_step(void **state) {
   free(resumed.bits);
 }
 
-static void what_goes_with_a_checkpoint(void **state) {
+static void entries_of_a_checkpoint(void **state) {
   (void)state;
   forget("backup");
   mix_model *model = model_of(&(run_kind){0});
   mix_variable *own = mix_variable_new(mix_scalar(3, F32), .name = "own");
   mix_checkpoint *checkpoint = mix_checkpoint_new(FOLDER, .model = model, .variables = mix_list_of(own));
   assert_int_equal(mix_checkpoint_latest(FOLDER), -1);
-  assert_int_equal(mix_checkpoint_restore(checkpoint, NULL), -1); /* nothing there is no error */
+  assert_int_equal(mix_checkpoint_restore(checkpoint, NULL), -1); /* a missing checkpoint is no error */
   mix_checkpoint_put(checkpoint, "notes", mix_scalar(1, F32));
   mix_checkpoint_put(checkpoint, "notes", mix_scalar(2, F32));
-  mix_checkpoint_put(checkpoint, "notes.npy", mix_scalar(4, MIX_BFLOAT16)); /* another's */
+  mix_checkpoint_put(checkpoint, "notes.npy", mix_scalar(4, MIX_BFLOAT16)); /* a different entry */
   assert_int_equal(mix_checkpoint_save(checkpoint, 4, NULL), MIX_OK);
   assert_int_equal(mix_checkpoint_save(checkpoint, 5, NULL), MIX_OK);
   assert_int_equal(mix_checkpoint_save(checkpoint, 6, NULL), MIX_OK);
   assert_int_equal(mix_checkpoint_latest(FOLDER), 6);
-  assert_int_equal(access(in_folder("backup/checkpoint-5.npz"), F_OK), 0); /* the one before stays */
+  assert_int_equal(access(in_folder("backup/checkpoint-5.npz"), F_OK), 0); /* the previous one stays */
   assert_int_equal(access(in_folder("backup/checkpoint-4.npz"), F_OK), -1);
   mix_variable_assign(own, mix_scalar(8, F32));
   mix_checkpoint *again = mix_checkpoint_new(FOLDER, .model = model, .variables = mix_list_of(own));
@@ -111,7 +111,7 @@ static void what_goes_with_a_checkpoint(void **state) {
   assert_true(at(mix_checkpoint_get(again, "notes.npy"), 0) == 4);
   assert_int_equal(mix_checkpoint_delete(again), MIX_OK);
   assert_int_equal(access(FOLDER, F_OK), -1);
-  /* Without a name, with another's objects. */
+  /* Without a folder, and with wrong objects. */
   assert_null(mix_checkpoint_new(NULL));
   assert_error(MIX_VALUE_ERROR, "folder");
   assert_null(mix_checkpoint_new(FOLDER, .variables = mix_list_of(model)));
@@ -124,13 +124,13 @@ static void what_goes_with_a_checkpoint(void **state) {
   assert_error(MIX_VALUE_ERROR, "mix_model_build");
 }
 
-/* ---- what does not fit ---- */
+/* ---- mismatches ---- */
 
 static mix_status try_restore(const run_kind *kind, int64_t units) {
   mix_set_global_policy(kind->policy ? kind->policy : "float32");
   mix_set_semantics(kind->semantics ? kind->semantics : "tf_keras");
   mix_model *model = model_of(kind);
-  if (units) { /* one of another width */
+  if (units) { /* a model of another width */
     mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(6));
     mix_tensor *x = mix_call(mix_dense(.units = units, .activation = "relu", .name = "wide"), inputs);
     model = mix_model_new(inputs, mix_call(mix_activation("softmax"), mix_call(mix_dense(.units = 3), x)));
@@ -147,7 +147,7 @@ static mix_status try_restore(const run_kind *kind, int64_t units) {
   mix_set_global_policy("float32");
   return mix_fail_status(status, "%s", message);
 }
-static void what_does_not_fit_is_named(void **state) {
+static void mismatches_are_named(void **state) {
   (void)state;
   forget("backup");
   mix_checkpoint_save(mix_checkpoint_new(FOLDER, .model = model_of(&(run_kind){0})), 1, NULL);
@@ -175,7 +175,7 @@ static mix_history *fit_with(mix_model *model, int64_t batch_size, bool no_shuff
   return mix_model_fit(model, e.x, e.y, .batch_size = batch_size, .no_shuffle = no_shuffle, .epochs = 2,
                        .verbose = MIX_SILENT, .callbacks = callbacks);
 }
-static void fit_refuses_another_run(void **state) {
+static void fit_rejects_another_runs_checkpoint(void **state) {
   (void)state;
   forget("backup");
   const run_kind kind = {0};
@@ -194,7 +194,7 @@ static void fit_refuses_another_run(void **state) {
   assert_null(mix_model_fit(model_of(&kind), data, NULL, .epochs = 2,
                             .callbacks = mix_list_of(mix_backup_and_restore(FOLDER))));
   assert_error(MIX_VALUE_ERROR, "data set in place of arrays is 1 here");
-  /* A run that is over trains nothing more, and has its history. */
+  /* A finished run is not trained further, but has its history. */
   mix_history *history = fit_with(model_of(&kind), 5, false, mix_list_of(mix_backup_and_restore(FOLDER)));
   assert_int_equal(mix_history_epochs(history), 2);
   assert_int_equal(mix_history_steps(history), 8);
@@ -225,8 +225,8 @@ static mix_dataset *cached_beside(mix_dataset *rows) {
   mix_dataset *shuffled = mix_dataset_shuffle(rows, 8);
   return mix_dataset_zip(shuffled, mix_dataset_cache(shuffled), shuffled);
 }
-/* Draws all that is left, then two passes more: a number that tells orders apart. */
-static uint64_t rest_of(mix_dataset *data, mix_iterator *iterator) {
+/* Draws the remaining elements, then two more passes. Returns a hash that depends on their order. */
+static uint64_t hash_of_remaining(mix_dataset *data, mix_iterator *iterator) {
   uint64_t hash = 0;
   for (int pass = 0; pass < 3; pass++) {
     if (pass > 0) iterator = mix_dataset_iterate(data);
@@ -251,9 +251,9 @@ static uint64_t after_passes(mix_dataset *(*pipeline)(mix_dataset *), int64_t le
   iterator = mix_dataset_iterate(data);
   for (int64_t i = 0; i < drawn; i++) mix_iterator_next(iterator);
   mix_checkpoint_save(mix_checkpoint_new(FOLDER), 1, iterator);
-  return rest_of(data, iterator);
+  return hash_of_remaining(data, iterator);
 }
-/* The pass that fills the cache anew has the order of the one that filled it before, whichever that was. */
+/* The pass that refills the cache has the order of the pass that filled it first. */
 static void caches_keep_their_order(void **state) {
   (void)state;
   mix_dataset *(*const pipelines[])(mix_dataset *) = {shuffle_cached, shuffled_twice, cached_rounds,
@@ -268,7 +268,7 @@ static void caches_keep_their_order(void **state) {
             mix_dataset *data = pipelines[p](mix_dataset_range(0, 8, 1));
             mix_iterator *iterator = mix_dataset_iterate(data);
             assert_int_equal(mix_checkpoint_restore(mix_checkpoint_new(FOLDER), iterator), 1);
-            assert_true(rest_of(data, iterator) == expected);
+            assert_true(hash_of_remaining(data, iterator) == expected);
           }
 }
 
@@ -298,8 +298,9 @@ static void keep_warning(void *context, mix_log_level level, const char *message
   if (level == MIX_LOG_WARNING) snprintf(warned, sizeof warned, "%s", message);
 }
 
-/* The newest file cut at any byte, or altered: the one before is used, and the damaged one is named. */
-static void the_one_before_stands_in_for_a_damaged_one(void **state) {
+/* The newest file truncated at any byte, or altered: the previous one is used, and the error names the
+ * damaged one. */
+static void the_previous_one_replaces_a_damaged_one(void **state) {
   (void)state;
   forget("backup");
   mix_model *model = model_of(&(run_kind){.dropout = true});
@@ -338,7 +339,7 @@ static void the_one_before_stands_in_for_a_damaged_one(void **state) {
   assert_int_equal(mix_checkpoint_save(checkpoint, 3, NULL), MIX_OK);
   assert_int_equal(access(in_folder("backup/checkpoint-1.npz"), F_OK), 0);
   assert_int_equal(access(newest, F_OK), -1);
-  /* Both damaged: an error that names the newest, and the folder. */
+  /* Both damaged: the error names the newest, and the folder. */
   for (int step = 1; step <= 3; step += 2) {
     char path[300];
     snprintf(path, sizeof path, "%s/checkpoint-%d.npz", FOLDER, step);
@@ -350,7 +351,7 @@ static void the_one_before_stands_in_for_a_damaged_one(void **state) {
   assert_error(MIX_FORMAT_ERROR, "has no whole checkpoint");
 }
 
-/* Memory that runs out anywhere in a save or a restore: an error, no leak, and the former file stands. */
+/* Out of memory anywhere in a save or a restore: an error, no leak, and the previous file stays. */
 static void memory_that_runs_out(void **state) {
   (void)state;
   forget("backup");
@@ -386,7 +387,7 @@ static void memory_that_runs_out(void **state) {
 
 typedef struct counter {
   double batches;
-  bool lies;
+  bool fails;
 } counter;
 static mix_status count_batch(void *context, mix_model *model, int64_t index, mix_logs *logs) {
   (void)model, (void)index, (void)logs;
@@ -401,17 +402,17 @@ static mix_status set_count(void *context, mix_model *model, mix_list *state) {
   counter *c = context;
   assert_int_equal(mix_list_count(state), 1);
   c->batches = mix_tensor_item(mix_list_get(state, 0));
-  return c->lies ? MIX_VALUE_ERROR : MIX_OK;
+  return c->fails ? MIX_VALUE_ERROR : MIX_OK;
 }
 static mix_callback *counting_callback(counter *c) {
   return mix_callback_new(.name = "counter", .context = c, .on_train_batch_end = count_batch,
                           .no_batch_logs = true, .get_state = get_count, .set_state = set_count);
 }
-static void callbacks_of_ones_own_have_a_state(void **state) {
+static void custom_callbacks_have_state(void **state) {
   (void)state;
   forget("backup");
   const run_kind kind = {0};
-  counter a = {0}, b = {0}, c = {.lies = true};
+  counter a = {0}, b = {0}, c = {.fails = true};
   examples e = examples_of(20, 6, 3);
   assert_non_null(mix_model_fit(
       model_of(&kind), e.x, e.y, .batch_size = 5, .epochs = 2, .steps = 3, .verbose = MIX_SILENT,
@@ -429,7 +430,7 @@ static double seen_rate(void *context, int64_t epoch, double rate) {
   (*(int *)context)++;
   return epoch ? rate / 2 : rate;
 }
-/* A scheduler that halves the rate at the begin of an epoch does not halve it again where the epoch is
+/* A scheduler that halves the rate at the start of an epoch must not halve it again when the epoch is
  * resumed. */
 static void a_resumed_epoch_sets_the_rate_once(void **state) {
   (void)state;
@@ -457,7 +458,7 @@ static void frequencies(void **state) {
   (void)state;
   forget("backup");
   const run_kind kind = {0};
-  /* 8 steps: after 3 and 6; the last two epochs' ends are not saved. */
+  /* 8 steps: saves after 3 and 6, but not at the ends of the last two epochs. */
   assert_non_null(
       fit_with(model_of(&kind), 5, false,
                mix_list_of(mix_backup_and_restore(FOLDER, .save_freq = 3, .keep_checkpoint = true))));
@@ -485,15 +486,15 @@ static void frequencies(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(a_loop_of_ones_own_goes_on_from_any_step),
-                                     TEST(what_goes_with_a_checkpoint),
-                                     TEST(what_does_not_fit_is_named),
-                                     TEST(fit_refuses_another_run),
+  const struct CMUnitTest tests[] = {TEST(a_custom_loop_resumes_from_any_step),
+                                     TEST(entries_of_a_checkpoint),
+                                     TEST(mismatches_are_named),
+                                     TEST(fit_rejects_another_runs_checkpoint),
                                      TEST(caches_keep_their_order),
                                      TEST(another_data_set_is_refused),
-                                     TEST(the_one_before_stands_in_for_a_damaged_one),
+                                     TEST(the_previous_one_replaces_a_damaged_one),
                                      TEST(memory_that_runs_out),
-                                     TEST(callbacks_of_ones_own_have_a_state),
+                                     TEST(custom_callbacks_have_state),
                                      TEST(a_resumed_epoch_sets_the_rate_once),
                                      TEST(frequencies)};
   return cmocka_run_group_tests(tests, folder_begin, folder_end);

@@ -1,4 +1,4 @@
-/* Resume from any step gives the bits of a run without a stop: weights, slots, loss scale, history, step
+/* Resuming from any step gives the bits of a run without a stop: weights, slots, loss scale, history, step
  * records. */
 #include "saving/resume_support.h"
 
@@ -12,7 +12,7 @@ static void rows_in_order_with_class_weights(void **state) {
   (void)state;
   resume_from_every_step(&(run_kind){SMALL, .no_shuffle = true, .class_weights = true, .frozen = true}, 1);
 }
-/* The scale starts so high that steps are skipped, and grows every three good ones. */
+/* The scale starts so high that steps are skipped, and grows every three good steps. */
 static void mixed_float16_with_skips(void **state) {
   (void)state;
   static const char *const semantics[] = {"tf_keras", "keras3"};
@@ -53,7 +53,7 @@ static void every_optimizer(void **state) {
   for (size_t i = 0; i < sizeof keras3 / sizeof *keras3; i++)
     resume_from_every_step(&(run_kind){SMALL, .optimizer = keras3[i], .semantics = "keras3"}, 3);
 }
-static void callbacks_go_on(void **state) {
+static void callbacks_resume(void **state) {
   (void)state;
   resume_from_every_step(
       &(run_kind){.rows = 22, .batch_size = 5, .epochs = 9, .callbacks = true, .validation = true}, 1);
@@ -71,7 +71,7 @@ static mix_list *doubled(void *context, mix_list *element) {
 static mix_dataset *shuffled_forever(mix_dataset *rows) {
   return mix_dataset_batch(mix_dataset_repeat(mix_dataset_shuffle(rows, 9), -1), 5);
 }
-static mix_dataset *mapped_ahead(mix_dataset *rows) {
+static mix_dataset *mapped_and_prefetched(mix_dataset *rows) {
   mix_dataset *mapped = mix_dataset_map(mix_dataset_shuffle(rows, 30), doubled, .num_parallel_calls = 2);
   return mix_dataset_prefetch(mix_dataset_batch(mapped, 5), 2);
 }
@@ -87,7 +87,7 @@ static mix_dataset *two_in_turn(mix_dataset *rows) {
 static void data_sets(void **state) {
   (void)state;
   resume_from_every_step(&(run_kind){SMALL, .dataset = true, .validation = true}, 1);
-  static mix_dataset *(*const pipelines[])(mix_dataset *) = {mapped_ahead, cached, two_in_turn};
+  static mix_dataset *(*const pipelines[])(mix_dataset *) = {mapped_and_prefetched, cached, two_in_turn};
   for (size_t i = 0; i < sizeof pipelines / sizeof *pipelines; i++)
     resume_from_every_step(&(run_kind){SMALL, .dataset = true, .pipeline = pipelines[i]}, 2);
 }
@@ -100,8 +100,8 @@ static void data_sets_across_epochs(void **state) {
   resume_from_every_step(
       &(run_kind){SMALL, .dataset = true, .pipeline = shuffled_forever, .steps_per_epoch = 3}, 1);
   resume_from_every_step(&(run_kind){SMALL, .dataset = true, .steps_per_epoch = 2, .semantics = "keras3"}, 1);
-  resume_from_every_step(&(run_kind){SMALL, .dataset = true, .steps_per_epoch = 3},
-                         1); /* the data run out: training stops */
+  /* The data run out: training stops. */
+  resume_from_every_step(&(run_kind){SMALL, .dataset = true, .steps_per_epoch = 3}, 1);
 }
 
 int main(void) {
@@ -112,7 +112,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(the_scale_of_an_experimental_policy, setup, teardown),
       cmocka_unit_test_setup_teardown(other_policies, setup, teardown),
       cmocka_unit_test_setup_teardown(every_optimizer, setup, teardown),
-      cmocka_unit_test_setup_teardown(callbacks_go_on, setup, teardown),
+      cmocka_unit_test_setup_teardown(callbacks_resume, setup, teardown),
       cmocka_unit_test_setup_teardown(data_sets, setup, teardown),
       cmocka_unit_test_setup_teardown(data_sets_across_epochs, setup, teardown),
   };

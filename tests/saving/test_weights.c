@@ -54,9 +54,9 @@ static void M06_weights_move_between_policies(void **state) {
   assert_same_weights(mixed, plain);
   examples e = examples_of(30, 12, 10);
   mix_tensor *a = mix_model_call(plain, e.x), *b = mix_model_call(mixed, e.x);
-  double apart = 0;
-  for (int i = 0; i < 300; i++) apart = fmax(apart, fabs(at(a, i) - at(b, i)));
-  assert_true(apart > 0 && apart <= 2e-3);
+  double distance = 0;
+  for (int i = 0; i < 300; i++) distance = fmax(distance, fabs(at(a, i) - at(b, i)));
+  assert_true(distance > 0 && distance <= 2e-3);
   assert_int_equal(mix_model_set_weights(plain, mix_model_get_weights(mixed)), MIX_OK);
   assert_same_weights(mixed, plain);
 }
@@ -139,7 +139,7 @@ static void a_file_of_float64_is_rounded(void **state) {
   assert_true(weight_at(model, 0, 0) == (double)0.1f);
 }
 
-static void what_does_not_fit_is_named(void **state) {
+static void mismatches_are_named(void **state) {
   (void)state;
   mix_model *model = model_under("float32");
   mix_list *weights = mix_model_get_weights(model);
@@ -194,7 +194,7 @@ int main(void) {
       TEST(set_weights_checks_count_and_shapes),
       FILE_TEST(files_are_read_by_name_or_by_number),
       FILE_TEST(a_file_of_float64_is_rounded),
-      FILE_TEST(what_does_not_fit_is_named),
+      FILE_TEST(mismatches_are_named),
       TEST(weights_come_trainable_first),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,15 +1,15 @@
-/* Recorded runs of real Keras (MIXTAPE_REFERENCE_DIR, its README.md): a test for each case of cases.json, run
- * through the program with exact accumulation, in the custom loop and for some in fit too; those of 16-bit
- * policies with blocked accumulation as well. Bounds are the README's. */
+/* Recorded runs of real Keras (MIXTAPE_REFERENCE_DIR, its README.md). Each case of cases.json is a test that
+ * runs the program with exact accumulation, in the custom loop and in some cases also in fit. 16-bit policies
+ * also run with blocked accumulation. Bounds are the README's. */
 #include "base/processor.h"
 #include "cli/program.h"
 
-static const char *directory; /* NULL: not at hand */
+static const char *directory; /* NULL: not available */
 
 typedef struct reference {
   const json_t *item;
   const char *name;
-  bool fit; /* a case of the custom loop run by fit */
+  bool fit; /* a custom loop case run by fit */
   bool blocked;
 } reference;
 
@@ -22,10 +22,10 @@ static int64_t integer_of(const json_t *item, const char *key) {
 
 static const char *reference_path(const char *name, const char *suffix) {
   static char paths[4][1024];
-  static int turn;
-  turn = (turn + 1) % 4;
-  snprintf(paths[turn], sizeof paths[turn], "%s/%s%s", directory, name, suffix);
-  return paths[turn];
+  static int next;
+  next = (next + 1) % 4;
+  snprintf(paths[next], sizeof paths[next], "%s/%s%s", directory, name, suffix);
+  return paths[next];
 }
 
 static json_t *load_json(const char *path) {
@@ -134,14 +134,16 @@ static void build(command *c, const reference *r) {
 typedef struct bounds {
   double loss;       /* relative, at every step */
   double loss_first; /* of the first ten steps */
-  double weights;    /* of the largest weight of an array; NaN: 16 bits, where RMSprop turns the sign of a
-                        rounding error into a step */
+  /* Relative to the largest weight of an array. NaN: 16 bits, where RMSprop turns the sign of a rounding
+   * error into a step. */
+  double weights;
   int64_t decisions; /* steps whose decisions must agree */
-  int64_t late;      /* from this step on losses have the bound loss_late; 0: never */
+  /* From this step on losses have the bound loss_late; 0: never. */
+  int64_t late_step;
   double loss_late;
 } bounds;
 
-/* The kind of processor that the runs were recorded on. */
+/* The kind of processor that recorded the runs. */
 static bool is_recorders_kind(void) {
 #if defined(__x86_64__)
   return (mix_cpu_features() & MIX_CPU_AVX512) && __builtin_cpu_is("intel");
@@ -150,16 +152,16 @@ static bool is_recorders_kind(void) {
 #endif
 }
 
-/* Three times Keras's own spread, at least a hundredth. What was not run twice takes the spread of the run
- * that is most like it; of such a run only blocked sums, which round otherwise, also take the step at which
- * Keras decided otherwise when it ran again. */
+/* Three times the spread of Keras's own runs, at least a hundredth. A case that was run only once uses the
+ * spread of the most similar case. From that case only blocked sums, which round differently, also use the
+ * step at which Keras's second run decided differently. */
 static bounds bounds_of(const reference *r) {
   const char *policy = text_of(r->item, "policy");
   bounds exact = {1e-5, 1e-5, 1e-4, INT64_MAX, 0, 0};
-  /* On an AMD processor TensorFlow 2.21 itself is 5.0e-5 from this record at step 56, where the last bit of a
-   * sum decides one ReLU, and RMSprop turns that into 1.5e-3 of the size of the final weights of dense_2. */
+  /* On an AMD processor TensorFlow 2.21 itself differs by 5.0e-5 from this record at step 56, where the last
+   * bit of a sum decides one ReLU. RMSprop turns that into 1.5e-3 of the largest final weight of dense_2. */
   if (!strcmp(r->name, "guide-keras3-float32") && !is_recorders_kind())
-    exact.late = 56, exact.loss_late = 1e-4, exact.weights = 2e-3;
+    exact.late_step = 56, exact.loss_late = 1e-4, exact.weights = 2e-3;
   if (!strcmp(policy, "float32")) return exact;
   if (!strcmp(policy, "float64")) return (bounds){1e-9, 1e-9, 1e-4, INT64_MAX, 0, 0};
   json_t *spreads = load_json(reference_path("spread.json", ""));
@@ -182,14 +184,14 @@ static bounds bounds_of(const reference *r) {
   return b;
 }
 
-/* Equal where they are no numbers, else within the relative bound. */
+/* Non-finite numbers must be equal, others within the relative bound. */
 static void assert_close(double got, double expected, double bound, const char *what, int64_t where) {
   if (isfinite(expected) ? fabs(got - expected) <= bound * fabs(expected)
       : isnan(expected)  ? isnan(got)
                          : got == expected)
     return;
-  fail_msg("%s of step or epoch %lld is %.17g, Keras's %.17g; more than %g apart", what, (long long)where,
-           got, expected, bound);
+  fail_msg("%s of step or epoch %lld is %.17g, Keras's %.17g; the bound is %g", what, (long long)where, got,
+           expected, bound);
 }
 
 static void compare_steps(const json_t *recorded, const json_t *made, const bounds *b) {
@@ -201,9 +203,9 @@ static void compare_steps(const json_t *recorded, const json_t *made, const boun
     int64_t step = (int64_t)i + 1;
     assert_int_equal(integer_of(ours, "step"), step);
     assert_close(number_in(json_object_get(ours, "loss")), number_in(json_object_get(theirs, "loss")),
-                 b->late && step >= b->late ? b->loss_late
-                 : i < 10                   ? b->loss_first
-                                            : b->loss,
+                 b->late_step && step >= b->late_step ? b->loss_late
+                 : i < 10                             ? b->loss_first
+                                                      : b->loss,
                  "loss", step);
     for (size_t d = 0; d < sizeof decisions / sizeof *decisions && step <= b->decisions; d++) {
       const json_t *want = json_object_get(theirs, decisions[d]), *got = json_object_get(ours, decisions[d]);
@@ -225,8 +227,7 @@ static void compare_history(const json_t *recorded, const json_t *made, const bo
   json_object_foreach(expected, key, values) {
     const json_t *ours = json_object_get(made, key);
     assert_int_equal(json_array_size(ours), json_array_size(values));
-    /* An accuracy is a count: where a prediction is a near tie 16 bits may decide otherwise, one example in a
-     * hundred. */
+    /* An accuracy is a count: near a tie 16 bits may decide differently, for one example in a hundred. */
     double bound = strstr(key, "accuracy") && b->loss >= 1e-2 ? fmax(b->loss, 0.05) : b->loss;
     for (size_t i = 0; i < json_array_size(values); i++)
       assert_close(number_in(json_array_get(ours, i)), number_in(json_array_get(values, i)), bound, key,
@@ -248,7 +249,7 @@ static void compare_weights(const reference *r, const bounds *b) {
       assert_true(mix_shape_equal(mix_tensor_shape(got), mix_tensor_shape(expected)));
       int64_t count = mix_shape_size(mix_tensor_shape(expected));
       double *x = malloc(sizeof *x * (size_t)count), *y = malloc(sizeof *y * (size_t)count), size = 0,
-             apart = 0;
+             distance = 0;
       mix_tensor_read(expected, MIX_FLOAT64, x, count);
       mix_tensor_read(got, MIX_FLOAT64, y, count);
       int64_t their_nan = 0, our_nan = 0;
@@ -257,22 +258,23 @@ static void compare_weights(const reference *r, const bounds *b) {
         our_nan += isnan(y[k]);
         if (isnan(x[k]) || isnan(y[k])) continue;
         size = fmax(size, fabs(x[k]));
-        apart = fmax(apart, fabs(x[k] - y[k]));
+        distance = fmax(distance, fabs(x[k] - y[k]));
       }
       free(x);
       free(y);
       /* An infinite gradient at a closed relu: TensorFlow's CPU kernel multiplies by the gate (NaN), its GPU
-       * kernel and this library select (0). So in 16 bits the same arrays are spoilt, though not the same
+       * kernel and this library select (0). So in 16 bits the same arrays have NaNs, but not in the same
        * elements. */
       if (isnan(b->weights) ? !their_nan != !our_nan : their_nan != our_nan)
         fail_msg("weight %d: %lld NaN, Keras has %lld", i, (long long)our_nan, (long long)their_nan);
-      if (apart > b->weights * size) fail_msg("weight %d: %g apart, its size is %g", i, apart, size);
+      if (distance > b->weights * size)
+        fail_msg("weight %d: difference %g, largest weight %g", i, distance, size);
     }
   }
 }
 
-/* On the processors and with the C library of TensorFlow's own runs a float32 custom loop has its very bits,
- * step after step and in every weight (docs/NUMERICS.md). The last bits of rsqrt depend on the maker. */
+/* With the processors and the C library of TensorFlow's own runs a float32 custom loop is bit-identical, in
+ * every step and weight (docs/NUMERICS.md). The last bits of rsqrt depend on the vendor. */
 static bool has_the_very_bits(const reference *r) {
 #if defined(__GLIBC__) && defined(__x86_64__)
   return !strcmp(text_of(r->item, "policy"), "float32") && !is_fit_case(r->item) &&

@@ -1,6 +1,6 @@
-/* The recorded decisions of TensorFlow's graph rewrite (MIXTAPE_REFERENCE_DIR/rewrite, its README.md): a test
- * for each graph, named after its file. Everything is compared: status, dtypes, casts with their consumers,
- * renamed ops. Casts are compared as sets, for their ids mean nothing. */
+/* The recorded decisions of TensorFlow's graph rewrite (MIXTAPE_REFERENCE_DIR/rewrite, its README.md). Each
+ * graph is a test named after its file, which compares status, dtypes, casts with their consumers, and
+ * renamed ops. Casts are compared as sets, because their ids are arbitrary. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* vasprintf */
 #endif
@@ -68,7 +68,7 @@ static char *MIX_PRINTF(1, 2) new_text(const char *format, ...) {
   return text;
 }
 
-/* A cast behind another one says what it reads and what reads it, without ids: "from(to_dtype
+/* A cast that reads another cast is described by what it reads and what reads it, without ids: "from(to_dtype
  * device)[node:input ...]". */
 static char *cast_text(const json_t *casts, const json_t *cast, bool inner) {
   const json_t *consumers = json_object_get(cast, "consumers");
@@ -78,8 +78,8 @@ static char *cast_text(const json_t *casts, const json_t *cast, bool inner) {
     const json_t *pair = json_array_get(consumers, i);
     const char *node = json_string_value(json_array_get(pair, 0));
     assert_non_null(node);
-    const json_t *behind =
-        inner ? NULL : cast_named(casts, node, strlen(node)); /* casts follow casts once, not twice */
+    /* At most two casts in a row. */
+    const json_t *behind = inner ? NULL : cast_named(casts, node, strlen(node));
     readers[i] = behind ? cast_text(casts, behind, true)
                         : new_text("%s:%lld", node, (long long)json_integer_value(json_array_get(pair, 1)));
   }
@@ -151,7 +151,7 @@ static void run_recorded(void **state) {
   assert_int_equal(mix_error(), MIX_OK);
 }
 
-/* Were a file of the folder not read, its decisions would not be compared. */
+/* A file that is not read would not be compared. */
 static void all_graphs_are_there(void **state) {
   (void)state;
   assert_int_equal(count, RECORDED);

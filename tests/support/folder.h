@@ -1,4 +1,5 @@
-/* A folder of a test's own: made before it, removed with all that is in it after. Included behind cmocka.h. */
+/* A temporary folder for a test: created before it, removed with its contents after it. Include cmocka.h
+ * first. */
 #ifndef TESTS_SUPPORT_FOLDER_H
 #define TESTS_SUPPORT_FOLDER_H
 
@@ -25,13 +26,13 @@ static inline int folder_end(void **state) {
 /* "FOLDER/name"; valid until the eighth call from here. */
 static inline char *in_folder(const char *name) {
   static char paths[8][512];
-  static int turn;
-  turn = (turn + 1) % 8;
-  snprintf(paths[turn], sizeof paths[turn], "%s/%s", test_folder, name);
-  return paths[turn];
+  static int next;
+  next = (next + 1) % 8;
+  snprintf(paths[next], sizeof paths[next], "%s/%s", test_folder, name);
+  return paths[next];
 }
 
-/* Removes what is called so in the folder. */
+/* Removes that file or folder from the test's folder. */
 static inline void forget(const char *name) {
   char command[700];
   snprintf(command, sizeof command, "rm -rf '%s'", in_folder(name));

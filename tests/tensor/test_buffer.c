@@ -1,4 +1,4 @@
-/* Buffers: their own memory, foreign memory, and pools that take them back. */
+/* Buffers: owned memory, foreign memory, and pools that recycle them. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -80,7 +80,7 @@ static void foreign_memory_goes_back_to_its_owner(void **state) {
   assert_null(released);
   mix_release(buffer);
   assert_ptr_equal(released, values);
-  mix_release(mix_buffer_wrap(values, sizeof values, NULL)); /* nobody frees it */
+  mix_release(mix_buffer_wrap(values, sizeof values, NULL)); /* never freed */
   assert_int_equal(values[2], 3);
 }
 
@@ -144,7 +144,7 @@ static void a_buffer_keeps_its_pool_alive(void **state) {
   mix_buffer *buffer = hand_out(p);
   mix_release(p);
   assert_int_equal(pools_finalized, 0);
-  mix_release(buffer); /* back into the pool, which this was the last reference to */
+  mix_release(buffer); /* returns to the pool and drops the pool's last reference */
   assert_int_equal(pools_finalized, 1);
   assert_int_equal(mix_buffer_bytes(), before);
 }

@@ -1,5 +1,5 @@
-/* The number format rows N01 to N14 of the specification (mixed-precision.md, 9.9), integers, and whole
- * arrays between every two dtypes. */
+/* The number format rows N01 to N14 of the specification (mixed-precision.md, 9.9), integers, and arrays
+ * between every two dtypes. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 static float f16(double x) { return mix_f16_to_f32(mix_f64_to_f16(x)); }
 static float bf16(double x) { return mix_bf16_to_f32(mix_f64_to_bf16(x)); }
 
-/* Through float64, and through float32 where the number is one, in both ways that there are. */
+/* Through float64, and through float32 if the number is one, with both conversion functions. */
 static void assert_rounds(double x, double as_f16, double as_bf16) {
   assert_true(f16(x) == as_f16);
   assert_true(bf16(x) == as_bf16);
@@ -46,12 +46,12 @@ static void N05_a_subnormal(void **state) {
   assert_true(f16(1e-5) == 168 * 0x1p-24);
   assert_true(fabs(f16(1e-5) - 1.0014e-5) < 0.5e-9); /* the row's five digits */
   assert_true(fabs(bf16(1e-5) - 1.0014e-5) < 0.5e-9);
-  assert_true(bf16(1e-5) == 168 * 0x1p-24); /* 168 has eight bits: bfloat16 lands on the same number */
+  assert_true(bf16(1e-5) == 168 * 0x1p-24); /* 168 has eight bits: bfloat16 gives the same number */
 }
 static void N06_a_product_that_underflows(void **state) {
   (void)state;
   assert_true(f16((double)f16(1e-5) * f16(1e-5)) == 0);
-  /* Two factors and one product, each within 2^-9 of what was rounded. */
+  /* Two factors and one product, each rounded with a relative error of 2^-9. */
   assert_true(fabs(bf16((double)bf16(1e-5) * bf16(1e-5)) / 1e-10 - 1) < 3.01 * 0x1p-9);
 }
 static void N07_half_the_smallest_goes_to_zero(void **state) {
@@ -128,8 +128,8 @@ static uint16_t stored_integer(int64_t x, mix_dtype dtype) {
   return bits;
 }
 
-/* float64 holds 53 bits: on the way to 8 or 11 bits it must not decide a tie that the last bits of the
- * integer decide. */
+/* float64 has 53 bits. A conversion to 8 or 11 bits through it must not decide a tie that the integer's last
+ * bits decide. */
 static void integers_are_rounded_once(void **state) {
   (void)state;
   int64_t tie =
@@ -182,7 +182,7 @@ static void names_only_hold_nothing(void **state) {
 
 static const mix_dtype dtypes[] = {MIX_FLOAT16, MIX_BFLOAT16, MIX_FLOAT32, MIX_FLOAT64, MIX_INT8,
                                    MIX_INT16,   MIX_INT32,    MIX_INT64,   MIX_UINT8,   MIX_BOOL};
-enum { DTYPES = 10, COUNT = 1003 }; /* an odd number: vector loops have a rest */
+enum { DTYPES = 10, COUNT = 1003 }; /* an odd number: vector loops have a tail */
 
 static bool same_bits(const void *a, const void *b, mix_dtype dtype, int64_t index) {
   size_t size = mix_dtype_size(dtype);
@@ -191,9 +191,9 @@ static bool same_bits(const void *a, const void *b, mix_dtype dtype, int64_t ind
   return memcmp((const char *)a + (size_t)index * size, (const char *)b + (size_t)index * size, size) == 0;
 }
 
-/* Random bit patterns of every dtype (NaNs, infinities and subnormals among them) to every other: an array is
- * what its elements are, through int64 where the source is an integer and through double where it is not.
- * Nothing is written past the end. */
+/* Random bit patterns of every dtype (including NaNs, infinities and subnormals) to every other. An array
+ * converts as its elements do, through int64 from integers and through double from others. Nothing is written
+ * past the end. */
 static void arrays_agree_with_elements(void **state) {
   (void)state;
   static union {

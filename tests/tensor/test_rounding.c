@@ -1,6 +1,6 @@
 /* Rounding to and from float16 and bfloat16, exhaustively over their 65,536 patterns and around every
- * midpoint. The oracle decodes a pattern with ldexp and rounds by comparing with the exact midpoint in
- * double; it shares nothing with the code under test. */
+ * midpoint. The reference decodes a pattern with ldexp and rounds by comparing with the exact midpoint in
+ * double. It shares nothing with the tested code. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -34,7 +34,7 @@ static const format formats[] = {
 };
 enum { FORMATS = 2 };
 
-/* The value of a magnitude below infinity; infinity itself decodes to the power of two that would follow the
+/* The value of a magnitude below infinity. Infinity itself decodes to the power of two that would follow the
  * largest number. */
 static double decode(const format *f, unsigned magnitude) {
   unsigned exponent = magnitude >> f->fraction_bits, fraction = magnitude & ((1u << f->fraction_bits) - 1);
@@ -42,8 +42,8 @@ static double decode(const format *f, unsigned magnitude) {
   return ldexp(1.0 + ldexp(fraction, -f->fraction_bits), (int)exponent - f->bias);
 }
 
-/* The pattern nearest to x: bisection for the neighbours, then their midpoint, exact in double, decides; ties
- * to the even pattern. */
+/* The pattern nearest to x: bisection finds the neighbours, then their midpoint, exact in double, decides;
+ * ties to the even pattern. */
 static unsigned nearest(const format *f, double x) {
   unsigned sign = signbit(x) ? 0x8000 : 0, low = 0, high = f->infinity;
   x = fabs(x);
@@ -101,8 +101,8 @@ static void assert_both(const format *f, double x, unsigned expected) {
   assert_int_equal(f->from_f32(-(float)x), expected | 0x8000);
 }
 
-/* The midpoint above each number, its two float32 neighbours and its two float64 neighbours. The last one
- * decides about infinity. */
+/* The midpoint above each number, its two float32 neighbours and its two float64 neighbours. The last
+ * midpoint decides about infinity. */
 static void every_midpoint_goes_to_even_and_its_neighbours_to_their_side(void **state) {
   (void)state;
   for (int k = 0; k < FORMATS; k++) {
@@ -110,7 +110,7 @@ static void every_midpoint_goes_to_even_and_its_neighbours_to_their_side(void **
     for (unsigned p = 0; p < f->infinity; p++) {
       double midpoint = (decode(f, p) + decode(f, p + 1)) / 2;
       float single = (float)midpoint;
-      assert_true(single == midpoint); /* both formats leave float32 at least one bit more */
+      assert_true(single == midpoint); /* both formats have at least one bit less than float32 */
       assert_both(f, midpoint, p & 1 ? p + 1 : p);
       assert_both(f, nextafterf(single, 0), p);
       assert_both(f, nextafterf(single, INFINITY), p + 1);
@@ -120,7 +120,7 @@ static void every_midpoint_goes_to_even_and_its_neighbours_to_their_side(void **
   }
 }
 
-/* Random bit patterns, which have all exponents, and random significands in the range of each format. */
+/* Random bit patterns for all exponents, and random significands in the range of each format. */
 static void random_numbers_agree_with_the_oracle(void **state) {
   (void)state;
   for (int k = 0; k < FORMATS; k++) {
@@ -161,7 +161,7 @@ static void extremes_of_double(void **state) {
   }
 }
 
-/* A float64 that float32 would first move onto a midpoint: two roundings would give the other neighbour. */
+/* A float64 that rounds to a float32 midpoint first: two roundings would give the other neighbour. */
 static void doubles_are_rounded_once(void **state) {
   (void)state;
   double above = 1 + 0x1p-11 + 0x1p-40, below = 1 + 3 * 0x1p-11 - 0x1p-40;
@@ -173,7 +173,7 @@ static void doubles_are_rounded_once(void **state) {
   assert_int_equal(mix_f64_to_f16(0x1p-25 + 0x1p-70), 1);
 }
 
-/* The compiler's own _Float16, where it has one, for every pattern and a sample of all float32 exponents. */
+/* The compiler's own _Float16, if it has one, for every pattern and a sample of all float32 exponents. */
 static void the_compiler_agrees(void **state) {
   (void)state;
 #ifdef __FLT16_MANT_DIG__
@@ -200,7 +200,7 @@ static void the_compiler_agrees(void **state) {
 #endif
 }
 
-/* Kernels may run with float32 subnormals flushed: conversions must not notice. */
+/* Conversions must not depend on whether the CPU flushes float32 subnormals. */
 static void flushing_subnormals_changes_nothing(void **state) {
   (void)state;
 #if defined(__x86_64__)
@@ -212,7 +212,7 @@ static void flushing_subnormals_changes_nothing(void **state) {
     for (unsigned p = 0; p < 65536; p++) {
       (flush ? flushed : usual)[p] = mix_f16_to_f32((uint16_t)p);
       narrowed[flush][p] =
-          mix_f32_to_f16(mix_bits_float(p << 13)); /* 2^-15 and below included: float16 subnormals */
+          mix_f32_to_f16(mix_bits_float(p << 13)); /* including 2^-15 and below: float16 subnormals */
     }
     _mm_setcsr(control);
   }

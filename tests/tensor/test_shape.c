@@ -47,7 +47,7 @@ static void checked_sizes(void **state) {
 static void equal_and_compatible(void **state) {
   (void)state;
   mix_shape a = MIX_SHAPE(2, 3), beyond = a;
-  beyond.dims[5] = 77; /* dimensions beyond the rank do not count */
+  beyond.dims[5] = 77; /* dimensions beyond the rank are ignored */
   assert_true(mix_shape_equal(a, beyond));
   assert_false(mix_shape_equal(a, MIX_SHAPE(2, 3, 1)));
   assert_false(mix_shape_equal(a, MIX_SHAPE(3, 2)));

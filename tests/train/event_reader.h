@@ -1,5 +1,6 @@
-/* Reads event files back: framing and checksums are verified, the fields of Event and Summary.Value that Mixtape writes decoded. Written
- * from TFRecord's and protocol buffers' descriptions, not from the writer. */
+/* Reads event files back: verifies framing and checksums, and decodes the fields of Event and Summary.Value
+ * that Mixtape writes. Written from the descriptions of TFRecord and protocol buffers, not from the
+ * writer. */
 #ifndef MIX_TESTS_TRAIN_EVENT_READER_H
 #define MIX_TESTS_TRAIN_EVENT_READER_H
 
@@ -95,7 +96,8 @@ static inline void read_value(unsigned char *at, unsigned char *end, read_event 
     if (f.number == 1) read_string(&f, event->tag, sizeof event->tag);
     if (f.number == 8) read_tensor(f.data, f.data + f.size, event);
     for (unsigned char *in = f.data; f.number == 9 && next_field(&in, f.data + f.size, &metadata);)
-      for (unsigned char *last = metadata.data; metadata.number == 1 && next_field(&last, metadata.data + metadata.size, &plugin);)
+      for (unsigned char *last = metadata.data;
+           metadata.number == 1 && next_field(&last, metadata.data + metadata.size, &plugin);)
         read_string(&plugin, plugin.number == 1 ? event->plugin : event->content, sizeof event->content);
   }
 }
@@ -150,7 +152,7 @@ static inline void free_events(read_events *events) {
   free(events);
 }
 
-/* Event number `index` (from 0) of a tag; NULL where there are no more. */
+/* Event number `index` (from 0) of a tag; NULL if there are no more. */
 static inline const read_event *event_of(const read_events *events, const char *tag, int index) {
   for (int i = 0; i < events->count; i++)
     if (!strcmp(events->list[i].tag, tag) && index-- == 0) return &events->list[i];

@@ -1,11 +1,12 @@
-/* What the tests of the numerics report share: reading it, and models that go wrong. */
+/* Shared by the tests of the numerics report: reading it, and models with numeric failures. */
 #ifndef MIX_TESTS_TRAIN_NUMERICS_SUPPORT_H
 #define MIX_TESTS_TRAIN_NUMERICS_SUPPORT_H
 
 #include "model/support.h"
 #include <mixtape/numerics.h>
 
-static inline mix_numerics_row row_of(const mix_numerics *report, const char *layer, const char *tensor, mix_dtype dtype) {
+static inline mix_numerics_row row_of(const mix_numerics *report, const char *layer, const char *tensor,
+                                      mix_dtype dtype) {
   mix_numerics_row row;
   for (int i = 0; i < mix_numerics_row_count(report); i++) {
     assert_int_equal(mix_numerics_get_row(report, i, &row, sizeof row), MIX_OK);
@@ -24,14 +25,15 @@ static inline mix_numerics_advice advice_of(const mix_numerics *report, int inde
   assert_int_equal(mix_numerics_get_advice(report, index, &advice, sizeof advice), MIX_OK);
   return advice;
 }
-static inline void assert_statistics(mix_numerics_statistics s, int64_t elements, int64_t zeros, double smallest, double largest) {
+static inline void assert_statistics(mix_numerics_statistics s, int64_t elements, int64_t zeros,
+                                     double smallest, double largest) {
   assert_int_equal(s.elements, elements);
   assert_int_equal(s.zeros, zeros);
   assert_int_equal(s.subnormals + s.infinities + s.nans, 0);
   assert_near(s.smallest, smallest, 0);
   assert_near(s.largest, largest, 0);
 }
-/* The advice of that kind; fails where there is none. */
+/* The advice of that kind; fails if there is none. */
 static inline mix_numerics_advice advised(const mix_numerics *report, const char *kind) {
   for (int i = 0; i < mix_numerics_advice_count(report); i++)
     if (!strcmp(advice_of(report, i).kind, kind)) return advice_of(report, i);
@@ -39,7 +41,8 @@ static inline mix_numerics_advice advised(const mix_numerics *report, const char
   return (mix_numerics_advice){0};
 }
 
-/* 8 inputs of 100 by weights of 100: 80,000 in "big", beyond float16; "small" before it and "last" behind it are harmless. */
+/* 8 inputs of 100 by weights of 100: 80,000 in "big", beyond float16. "small" before it and "last" after it
+ * are harmless. */
 static inline mix_model *overflowing_model(const char *big_dtype) {
   mix_set_global_policy("mixed_float16");
   mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(8));
@@ -57,7 +60,7 @@ static inline mix_model *overflowing_model(const char *big_dtype) {
 static inline mix_tensor *hundreds(void) { return mix_fill(MIX_SHAPE(16, 8), 100, F32); }
 static inline mix_tensor *ones(void) { return mix_fill(MIX_SHAPE(16, 1), 1, F32); }
 
-/* The guide's small model under a scale that only its gradients do not bear. */
+/* The guide's small model under a scale that is too large for its gradients only. */
 static inline mix_numerics *scaled_run(mix_optimizer *optimizer, int64_t steps) {
   mix_set_seed(1);
   mix_set_global_policy("mixed_float16");
@@ -68,6 +71,5 @@ static inline mix_numerics *scaled_run(mix_optimizer *optimizer, int64_t steps) 
   assert_no_error();
   return report;
 }
-
 
 #endif

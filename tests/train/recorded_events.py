@@ -1,6 +1,8 @@
-"""Writes recorded_events.h: what TensorFlow 2.21's summary writer puts into an event file, for test_tensorboard.c.
+"""Writes recorded_events.h: the events of TensorFlow 2.21's summary writer, for test_tensorboard.c.
 
-python3 -m venv venv && venv/bin/pip install tensorflow-cpu && venv/bin/python recorded_events.py > recorded_events.h
+  python3 -m venv venv
+  venv/bin/pip install tensorflow-cpu
+  venv/bin/python recorded_events.py > recorded_events.h
 """
 import glob
 import os
@@ -13,7 +15,7 @@ import tensorflow as tf
 
 
 def records(folder):
-    """The records of the one event file there, framing included."""
+    """The records of the only event file in the folder, with their framing."""
     with open(glob.glob(folder + "/*")[0], "rb") as file:
         data = file.read()
     while data:
@@ -24,12 +26,12 @@ def records(folder):
 
 def write(name, data):
     print(f"static const unsigned char {name}[] = {{")
-    for i in range(0, len(data), 24):
-        print("    " + ", ".join(f"{b:d}" for b in data[i : i + 24]) + ",")
+    for i in range(0, len(data), 20):
+        print("    " + ", ".join(f"{b:d}" for b in data[i : i + 20]) + ",")
     print("};")
 
 
-# The test's numbers, of both signs.
+# The numbers of the test, with both signs.
 numbers = np.array([(i * 37 % 200 - 90) * np.float32(0.013) for i in range(200)], np.float32)
 with tempfile.TemporaryDirectory() as folder:
     with tf.summary.create_file_writer(folder).as_default():

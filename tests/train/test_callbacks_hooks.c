@@ -1,4 +1,4 @@
-/* Callbacks of one's own: which hooks are called, in which order, with what, and what a failure does. */
+/* Custom callbacks: which hooks are called, in which order, with which arguments, and what a failure does. */
 #include "model/support.h"
 #include <mixtape/callback.h>
 
@@ -13,7 +13,7 @@ static void note(diary *d, const char *what, int64_t index) {
   snprintf(d->text + used, sizeof d->text - used, "%s%lld ", what, (long long)index);
 }
 
-/* Hooks that write their name and index, and check that logs are there where they must be. */
+/* Hooks that write their name and index, and check that logs are given exactly if expected. */
 #define WRITER(hook, word, logged)                                                                           \
   static mix_status hook(void *context, mix_model *model, int64_t index, mix_logs *logs) {                   \
     assert_non_null(model);                                                                                  \
@@ -71,7 +71,7 @@ static mix_status mark_epoch(void *context, mix_model *model, int64_t epoch, mix
   (void)model, (void)epoch;
   const char *name = context;
   assert_false(mix_logs_has(logs, name));
-  if (!strcmp(name, "second")) assert_true(mix_logs_has(logs, "first")); /* given order */
+  if (!strcmp(name, "second")) assert_true(mix_logs_has(logs, "first")); /* in the given order */
   return mix_logs_set(logs, name, epoch + 10.0);
 }
 
@@ -94,7 +94,7 @@ static void the_users_come_first_then_history_then_the_bar(void **state) {
   assert_no_error();
   assert_int_equal(mix_history_epochs(history), 2);
   assert_true(mix_logs_get(mix_history_epoch(history, 1), "second") == 14);
-  assert_non_null(strstr(printed, "second: 13.0000")); /* the bar shows what they added */
+  assert_non_null(strstr(printed, "second: 13.0000")); /* the progress bar shows the added values */
   assert_int_equal(mix_history_epoch_number(history, 0), 3);
   assert_int_equal(mix_history_epoch_number(history, 2), -1);
   assert_int_equal(mix_history_get_params(history).epochs, 5);
@@ -131,7 +131,7 @@ static void without_batch_logs_nothing_is_read(void **state) {
                 .callbacks = mix_list_of(silent));
   assert_no_error();
   assert_string_equal(d.text, "b0 b1 ");
-  diary e = {""}; /* beside one that wants them */
+  diary e = {""}; /* together with one that needs the logs */
   mix_model_fit(model, counting(2), zeros(2), .batch_size = 1, .verbose = MIX_SILENT,
                 .callbacks = mix_list_of(mix_callback_new(.on_train_batch_end = batch_end_without_logs,
                                                           .context = &e, .no_batch_logs = true),
@@ -169,8 +169,8 @@ static void a_failure_ends_fit_and_leaves_the_history(void **state) {
   assert_error(MIX_VALUE_ERROR, "missing");
   assert_int_equal(mix_history_epochs(mix_model_history(model)), 0);
   assert_int_equal(mix_history_steps(mix_model_history(model)), 2);
-  assert_non_null(
-      mix_model_fit(model, counting(2), zeros(2), .verbose = MIX_SILENT)); /* and the model goes on */
+  /* The model can still be used. */
+  assert_non_null(mix_model_fit(model, counting(2), zeros(2), .verbose = MIX_SILENT));
   failing = mix_callback_new(.on_test_batch_end = fail_by_a_call);
   assert_null(mix_model_evaluate(model, counting(3), zeros(3), .batch_size = 1, .verbose = MIX_SILENT,
                                  .callbacks = mix_list_of(failing)));
@@ -201,8 +201,8 @@ static void stop_training_ends_after_the_step_or_the_epoch(void **state) {
   history = mix_model_fit(model, counting(5), zeros(5), .epochs = 9, .verbose = MIX_SILENT,
                           .callbacks = mix_list_of(stop));
   assert_int_equal(mix_history_epochs(history), 2);
-  history = mix_model_fit(model, counting(5), zeros(5), .epochs = 3,
-                          .verbose = MIX_SILENT); /* a new fit begins anew */
+  /* A new fit starts over. */
+  history = mix_model_fit(model, counting(5), zeros(5), .epochs = 3, .verbose = MIX_SILENT);
   assert_int_equal(mix_history_epochs(history), 3);
   assert_false(mix_model_stop_training(model));
 }

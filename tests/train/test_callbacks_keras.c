@@ -1,5 +1,5 @@
-/* Keras's own callbacks. What they watch is written into the logs by a callback before them, so that each
- * epoch's number is known. */
+/* Keras's callbacks. A callback before them writes the watched values into the logs, so that each epoch's
+ * value is known. */
 #include "model/support.h"
 #include "support/folder.h"
 #include <mixtape/callback.h>
@@ -11,7 +11,7 @@ static mix_tensor *zeros(int64_t n) { return mix_fill(MIX_SHAPE(n, 1), 0, F32); 
 typedef struct script {
   const char *name;
   double values[12];
-  bool move; /* the weight becomes the epoch's number */
+  bool move; /* sets the weight to the epoch's number */
 } script;
 static mix_status play(void *context, mix_model *model, int64_t epoch, mix_logs *logs) {
   script *s = context;
@@ -34,18 +34,19 @@ static void early_stopping_waits_for_patience(void **state) {
   (void)state;
   script s = {"val_loss", {3, 2, 2, 2, 1, 1, 1}, false};
   assert_int_equal(epochs_run(&s, mix_early_stopping(.patience = 2)), 4);
-  assert_int_equal(epochs_run(&s, mix_early_stopping(.patience = 3)),
-                   11); /* epoch 7 is 0, the best; 8, 9 and 10 are no better */
-  assert_int_equal(epochs_run(&s, mix_early_stopping(.patience = 0)),
-                   3); /* the first epoch without an improvement */
+  /* Epoch 7 is 0, the best; 8, 9 and 10 are no better. */
+  assert_int_equal(epochs_run(&s, mix_early_stopping(.patience = 3)), 11);
+  /* The first epoch without an improvement. */
+  assert_int_equal(epochs_run(&s, mix_early_stopping(.patience = 0)), 3);
 }
 static void early_stopping_min_delta_and_baseline(void **state) {
   (void)state;
   script s = {"val_loss", {3, 2.5, 2.25, 2, 1.75, 1.5}, false};
-  /* 2.5 is not better than 3 by more than 0.5, 2.25 is; then 2 is not, and 1.75 is not, and it is over. */
+  /* 2.25 is better than 3 by more than 0.5, but 2.5 is not. Then 2 and 1.75 are not better, and training
+   * stops. */
   assert_int_equal(epochs_run(&s, mix_early_stopping(.patience = 2, .min_delta = 0.5)), 5);
-  /* No epoch before the sixth beats 1.6: the wait goes on through the improvements, and ends at one that is
-   * none. */
+  /* No epoch before the sixth beats 1.6: the wait counts on through the improvements, and ends at an epoch
+   * without one. */
   script t = {"val_loss", {3, 2, 1.9, 1.9, 1.5}, false};
   assert_int_equal(epochs_run(&t, mix_early_stopping(.patience = 2, .baseline = 1.6)), 4);
   script u = {"val_loss", {3, 1.5, 1.6, 1.7, 1}, false};
@@ -89,7 +90,8 @@ static void early_stopping_restores_the_best_weights(void **state) {
   (void)state;
   script s = {"val_loss", {3, 2, 1, 2, 3, 4}, true};
   for (int stopped = 0; stopped < 2;
-       stopped++) { /* by it, or by the last epoch: at the end of training either way */
+       /* Restored at the end of training, whether the callback or the last epoch ended it. */
+       stopped++) {
     mix_model *model = product_model(1, 0);
     mix_history *history =
         train(model, &s, stopped ? 12 : 4, mix_early_stopping(.patience = 2, .restore_best_weights = true));
@@ -126,7 +128,7 @@ static void the_scheduler_sets_and_logs_the_rate(void **state) {
   assert_no_error();
   static const double rates[] = {0.5, 0.25, 0.125};
   for (int e = 0; e < 3; e++) assert_true(mix_logs_get(mix_history_epoch(history, e), "lr") == rates[e]);
-  assert_true(sum == 0.5 + 0.5 + 0.25); /* what it was called with */
+  assert_true(sum == 0.5 + 0.5 + 0.25); /* the rates that it was called with */
   assert_true(mix_optimizer_learning_rate(mix_model_optimizer(model)) == 0.125);
   assert_null(mix_model_fit(model, zeros(2), zeros(2), .verbose = MIX_SILENT,
                             .callbacks = mix_list_of(mix_learning_rate_scheduler(broken_schedule, NULL))));
@@ -145,7 +147,7 @@ static void check_rates(mix_callback *callback, script *s, int count, const doub
   assert_no_error();
   for (int e = 0; e < count; e++) assert_true(mix_logs_get(mix_history_epoch(history, e), "lr") == rates[e]);
 }
-/* An epoch's log has the rate that it was trained with. */
+/* An epoch's log has the rate used for that epoch. */
 static void a_plateau_reduces_the_rate(void **state) {
   (void)state;
   script s = {"val_loss", {1, 1, 1, 1, 1, 1, 1}, false};
@@ -153,8 +155,8 @@ static void a_plateau_reduces_the_rate(void **state) {
               (const double[]){1, 1, 1, 0.5, 0.5, 0.25});
   check_rates(mix_reduce_lr_on_plateau(.factor = 0.5, .patience = 2, .min_lr = 0.5), &s, 6,
               (const double[]){1, 1, 1, 0.5, 0.5, 0.5});
-  /* Reduced after epoch 1; epochs 2 and 3 cool down, of which the last counts already as Keras counts; epoch
-   * 3 reduces again. */
+  /* Reduced after epoch 1. Epochs 2 and 3 are the cooldown, but as in Keras its last epoch already counts:
+   * epoch 3 reduces again. */
   check_rates(mix_reduce_lr_on_plateau(.factor = 0.5, .patience = 1, .cooldown = 2), &s, 6,
               (const double[]){1, 1, 0.5, 0.5, 0.25, 0.25});
   script slow = {"val_loss", {1, 0.99995, 0.9999, 0.5, 0.5}, false}; /* within min_delta, 1e-4, of the best */
@@ -183,7 +185,7 @@ static void a_checkpoint_is_named_by_epoch_and_logs(void **state) {
   assert_true(saved_weight("a/b/w001-1.25-{1}-1.25.npz") == 0);
   assert_true(saved_weight("a/b/w002-0.50-{2}-0.5.npz") == 1);
 }
-/* Python has no sign for NaN, and pads with zeros what is no number too; C does neither. */
+/* Python has no sign for NaN, and zero-pads non-finite numbers too; C does neither. */
 static void a_checkpoint_named_by_nan_or_infinity_is_named_as_by_python(void **state) {
   (void)state;
   static const struct {
@@ -257,7 +259,7 @@ static void check_text(const char *name, const char *expected) {
   fclose(file);
   assert_string_equal(text, expected);
 }
-/* Losses of the rows 0 and 1: (0 + 1) / 2; of the row 1 alone: 1. */
+/* Losses: (0 + 1) / 2 for the rows 0 and 1; 1 for the row 1 alone. */
 static void the_csv_has_a_row_an_epoch(void **state) {
   (void)state;
   mix_model *model = product_model(1, 0);
@@ -266,8 +268,8 @@ static void the_csv_has_a_row_an_epoch(void **state) {
   mix_model_fit(model, counting(2), zeros(2), .epochs = 2, .verbose = MIX_SILENT, .callbacks = callbacks);
   assert_no_error();
   check_text("log.csv", "epoch,extra,loss,val_extra,val_loss\r\n0,1.1,0.5,NA,NA\r\n1,1e-07,0.5,NA,NA\r\n");
-  mix_model_fit(model, counting(2), zeros(2), .epochs = 1, .verbose = MIX_SILENT,
-                .callbacks = callbacks); /* anew */
+  /* A new fit overwrites the file. */
+  mix_model_fit(model, counting(2), zeros(2), .epochs = 1, .verbose = MIX_SILENT, .callbacks = callbacks);
   check_text("log.csv", "epoch,extra,loss,val_extra,val_loss\r\n0,1.1,0.5,NA,NA\r\n");
   mix_model_fit(model, counting(2), zeros(2), .initial_epoch = 2, .epochs = 3, .verbose = MIX_SILENT,
                 .callbacks = mix_list_of(player(&s), mix_csv_logger(in_folder("log.csv"), .append = true)));
@@ -288,7 +290,7 @@ static double rate_of(void *context, int64_t epoch, double rate) {
   (void)epoch, (void)rate;
   return *(const double *)context;
 }
-/* tf_keras hands the learning rate on as NumPy's float32, Keras 3 as a float. */
+/* tf_keras logs the learning rate as NumPy's float32, Keras 3 as a float. */
 static void the_csv_shows_the_learning_rate_as_its_generation_does(void **state) {
   (void)state;
   static const char *const generations[] = {"tf_keras", "experimental", "keras3"};

@@ -1,12 +1,12 @@
-/* What callbacks watch: which way is better, what is an improvement on what, and what a second fit remembers
- * of the first. The numbers are those of Keras 2.21 (tf_keras) and 3.15 in the same runs, but for a NaN that
+/* Monitored values: the direction, what counts as an improvement, and the state that a second fit keeps from
+ * the first. The numbers are those of Keras 2.21 (tf_keras) and 3.15 in the same runs, except for a NaN that
  * comes first. */
 #include "model/support.h"
 #include "support/folder.h"
 #include <mixtape/callback.h>
 #include <unistd.h>
 
-/* What the epochs log; no name: nothing. */
+/* What the epochs log; without a name, nothing. */
 typedef struct script {
   const char *name;
   int count;
@@ -34,7 +34,7 @@ static void expect_epochs(mix_callback *early_stopping, script *s, int64_t epoch
   if (run != epochs) fail_msg("%s: %lld epochs, expected %lld", s->name, (long long)run, (long long)epochs);
 }
 
-/* The learning rates of the epochs, 1 at first. */
+/* Expects these learning rates of the epochs, starting at 1. */
 #define EXPECT_RATES(plateau, s, ...) expect_rates(plateau, s, (const double[]){__VA_ARGS__})
 static void expect_rates(mix_callback *plateau, script *s, const double *rates) {
   mix_history *history = train(product_model(1, 1), s, plateau);
@@ -46,7 +46,7 @@ static void expect_rates(mix_callback *plateau, script *s, const double *rates) 
   }
 }
 
-/* The epochs, or batches, that files are named by, "12" for 1.npz and 2.npz; the files go. */
+/* Expects files named after these epochs or batches, "12" for 1.npz and 2.npz, and removes them. */
 static void expect_files(const char *expected) {
   char saved[16] = "", name[16];
   for (int i = 1; i < 10; i++) {
@@ -66,7 +66,7 @@ static const char *const generations[] = {"tf_keras", "keras3"};
 
 /* ---- a second fit ---- */
 
-static void a_checkpoint_remembers_the_best_value_of_the_fit_before(void **state) {
+static void a_checkpoint_keeps_the_best_value_of_the_last_fit(void **state) {
   (void)state;
   for (int g = 0; g < 2; g++) {
     mix_set_semantics(generations[g]);
@@ -78,7 +78,7 @@ static void a_checkpoint_remembers_the_best_value_of_the_fit_before(void **state
     expect_saved(under, VAL_LOSS(1.25, 0.5, 0.75), "2");
   }
 }
-static void a_checkpoint_goes_on_counting_batches_in_the_next_fit(void **state) {
+static void a_checkpoint_keeps_counting_batches_in_the_next_fit(void **state) {
   (void)state;
   static const char *const expected[] = {"3", "14", "25"};
   for (int g = 0; g < 2; g++) {
@@ -93,7 +93,7 @@ static void a_checkpoint_goes_on_counting_batches_in_the_next_fit(void **state) 
     }
   }
 }
-/* In a process of its own: the callbacks are new. */
+/* As in a new process: the callbacks are new. */
 static void resume(script *s, int64_t epochs, const char *expected) {
   mix_tensor *zeros = mix_fill(MIX_SHAPE(2, 1), 0, F32);
   mix_callback *player = mix_callback_new(.on_epoch_end = play, .context = s),
@@ -138,8 +138,8 @@ static void tf_keras_begins_with_infinity_for_the_best(void **state) {
                0.125, 0.125);
   EXPECT_RATES(PLATEAU(.mode = "max"), VAL_LOSS(-INFINITY, -INFINITY, 1, 1), 1, 0.5, 0.25, 0.25);
 }
-/* tf_keras's numbers; Keras 3 takes the NaN and never improves on it: it saves 1, stops after 2, has the
- * rates 1, 1, 0.5, 0.25. */
+/* tf_keras's numbers. Keras 3 takes the NaN as the best and never improves on it: it saves 1, stops after 2,
+ * has the rates 1, 1, 0.5, 0.25. */
 static void nan_is_never_the_best(void **state) {
   (void)state;
   for (int g = 0; g < 2; g++) {
@@ -152,8 +152,8 @@ static void nan_is_never_the_best(void **state) {
 
 /* ---- directions ---- */
 
-/* Values that rise: three epochs are better where larger is, one where smaller is. */
-static void tf_keras_goes_by_the_name_each_callback_in_its_way(void **state) {
+/* Rising values: three epochs are better if larger is better, one if smaller is. */
+static void tf_keras_derives_the_direction_from_the_name(void **state) {
   (void)state;
   static const struct {
     const char *name;
@@ -171,14 +171,14 @@ static void tf_keras_goes_by_the_name_each_callback_in_its_way(void **state) {
   }
 }
 
-/* ---- a value that is missing ---- */
+/* ---- a missing value ---- */
 
 static int warnings;
 static void count_warnings(void *context, mix_log_level level, const char *message) {
   (void)context;
   warnings += level == MIX_LOG_WARNING && strstr(message, "model_checkpoint: 'val_loss'");
 }
-static void a_best_checkpoint_without_its_value_is_saved_by_keras3_alone(void **state) {
+static void only_keras3_saves_a_best_checkpoint_without_its_value(void **state) {
   (void)state;
   for (int g = 0; g < 2; g++) {
     mix_set_semantics(generations[g]);
@@ -193,7 +193,7 @@ static void a_best_checkpoint_without_its_value_is_saved_by_keras3_alone(void **
 /* ---- ties ---- */
 
 /* 0.4 - 0.1 is more than 0.3, and 0.3 + 0.1 is 0.4. */
-static void min_delta_is_taken_off_the_value_but_in_the_plateau_of_tf_keras_off_the_best(void **state) {
+static void min_delta_is_subtracted_from_the_value_except_in_the_plateau_of_tf_keras(void **state) {
   (void)state;
   script *down = VAL_LOSS(0.4, 0.3, 0.3), *up = VAL_LOSS(0.3, 0.4, 0.4);
   EXPECT_RATES(PLATEAU(.min_delta = 0.1), down, 1, 1, 1);
@@ -204,7 +204,7 @@ static void min_delta_is_taken_off_the_value_but_in_the_plateau_of_tf_keras_off_
   EXPECT_RATES(PLATEAU(.min_delta = 0.1), down, 1, 1, 0.5);
   expect_epochs(mix_early_stopping(.patience = 1, .min_delta = 0.1), down, 2);
 }
-static void a_negative_min_delta_has_no_sign_but_in_the_plateau_of_tf_keras(void **state) {
+static void a_negative_min_delta_loses_its_sign_except_in_the_plateau_of_tf_keras(void **state) {
   (void)state;
   script *s = VAL_LOSS(1, 1.25, 1.5, 2);
   EXPECT_RATES(PLATEAU(.min_delta = -0.5), s, 1, 1, 1, 1);
@@ -216,16 +216,16 @@ static void a_negative_min_delta_has_no_sign_but_in_the_plateau_of_tf_keras(void
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(a_checkpoint_remembers_the_best_value_of_the_fit_before),
-      TEST(a_checkpoint_goes_on_counting_batches_in_the_next_fit),
+      TEST(a_checkpoint_keeps_the_best_value_of_the_last_fit),
+      TEST(a_checkpoint_keeps_counting_batches_in_the_next_fit),
       TEST(a_resumed_checkpoint_knows_the_best_value_and_that_there_is_none),
       TEST(keras3_takes_the_first_value_for_the_best_even_infinity),
       TEST(tf_keras_begins_with_infinity_for_the_best),
       TEST(nan_is_never_the_best),
-      TEST(tf_keras_goes_by_the_name_each_callback_in_its_way),
-      TEST(a_best_checkpoint_without_its_value_is_saved_by_keras3_alone),
-      TEST(min_delta_is_taken_off_the_value_but_in_the_plateau_of_tf_keras_off_the_best),
-      TEST(a_negative_min_delta_has_no_sign_but_in_the_plateau_of_tf_keras),
+      TEST(tf_keras_derives_the_direction_from_the_name),
+      TEST(only_keras3_saves_a_best_checkpoint_without_its_value),
+      TEST(min_delta_is_subtracted_from_the_value_except_in_the_plateau_of_tf_keras),
+      TEST(a_negative_min_delta_loses_its_sign_except_in_the_plateau_of_tf_keras),
   };
   return cmocka_run_group_tests(tests, folder_begin, folder_end);
 }

@@ -1,6 +1,6 @@
-/* Which products of a training step carry their element-wise neighbours in an epilogue: bias, activation,
- * residual add and cast forward, the activation's gradient backward, at each policy and for rows of more than
- * one dimension; and that it changes no bit. */
+/* Which products of a training step have their element-wise neighbours in an epilogue: bias, activation,
+ * residual add and cast forward, the activation's gradient backward, for each policy and for rows of more
+ * than one dimension; and that no bit changes. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -17,10 +17,11 @@ enum { BATCH = 32, STEPS = 3, WIDTH = 24 };
 
 typedef struct design {
   const char *policy, *activation;
-  bool residual, sequence; /* sequence: inputs (batch, 4, width) */
+  /* sequence: inputs (batch, 4, width). */
+  bool residual, sequence;
 } design;
 
-static bool jit_compile; /* of the models that are made */
+static bool jit_compile; /* of the models made by make() */
 
 static mix_model *make(design d) {
   mix_set_seed(3);
@@ -39,8 +40,8 @@ static mix_model *make(design d) {
   return model;
 }
 
-/* Trains some steps; all weights, and the plan. */
-static size_t train(design d, const char *disabled, unsigned char *weights, size_t room, char *plan,
+/* Trains some steps. Returns all weights and the plan. */
+static size_t train(design d, const char *disabled, unsigned char *weights, size_t capacity, char *plan,
                     size_t plan_size) {
   size_t used = 0;
   setenv("MIXTAPE_DISABLE_PASSES", disabled, 1);
@@ -60,7 +61,7 @@ static size_t train(design d, const char *disabled, unsigned char *weights, size
       mix_shape shape = mix_tensor_shape(w);
       size_t bytes = mix_dtype_size(mix_tensor_dtype(w));
       for (int axis = 0; axis < shape.rank; axis++) bytes *= (size_t)shape.dims[axis];
-      assert_true(used + bytes <= room);
+      assert_true(used + bytes <= capacity);
       memcpy(weights + used, mix_tensor_data(w), bytes);
       used += bytes;
     }
@@ -72,9 +73,9 @@ static size_t train(design d, const char *disabled, unsigned char *weights, size
   return used;
 }
 
-/* Steps of layers 0 to count - 1 that are element-wise programs over a whole activation: what should stand in
- * an epilogue. `bare`: products without one. Programs over scalars, weights and biases are the optimizer's.
- */
+/* Of layers 0 to count - 1, the steps that are element-wise programs over a whole activation and should be in
+ * an epilogue. `bare`: products without one. Programs over scalars, weights and biases belong to the
+ * optimizer. */
 static void expect_epilogues(design d, const char *plan) {
   char text[96], forward[160];
   snprintf(text, sizeof text, d.sequence ? "(%d, 4, 40)" : "(%d, 40)", BATCH);
@@ -91,7 +92,7 @@ static void expect_epilogues(design d, const char *plan) {
   }
 }
 
-static void products_carry_their_neighbours(void **state) {
+static void products_have_epilogues(void **state) {
   (void)state;
   static const char *const policies[] = {"float32", "mixed_float16", "mixed_bfloat16"};
   static const char *const activations[] = {"relu", "sigmoid", "tanh", "gelu", "silu"};
@@ -105,12 +106,13 @@ static void products_carry_their_neighbours(void **state) {
         expect_epilogues(d, plan);
         assert_int_equal(train(d, "fuse_epilogues", without, sizeof without, NULL, 0), bytes);
         if (memcmp(with, without, bytes))
-          fail_msg("%s %s, form %d: another bit without epilogues", d.policy, d.activation, form);
+          fail_msg("%s %s, form %d: other bits without epilogues", d.policy, d.activation, form);
       }
   mix_set_global_policy("float32");
 }
 
-/* All passes and all planning off, one by one and together: whole training steps with the same bits. */
+/* All passes and plan optimisations disabled, one by one and together: whole training steps with the same
+ * bits. */
 static void no_pass_changes_a_bit(void **state) {
   (void)state;
   static const char *const lists[] = {
@@ -128,7 +130,8 @@ static void no_pass_changes_a_bit(void **state) {
       "fuse_epilogues",
       "inplace",
       "memory_plan",
-      "remove_identities,simplify_casts,fold_transposes,sink_broadcasts,constant_fold,cse,dce,select_to_predicate,cache_weight_casts,expand_add_n,fuse,fuse_epilogues,inplace,memory_plan"};
+      "remove_identities,simplify_casts,fold_transposes,sink_broadcasts,constant_fold,cse,dce,"
+      "select_to_predicate,cache_weight_casts,expand_add_n,fuse,fuse_epilogues,inplace,memory_plan"};
   static unsigned char with[1 << 18], without[1 << 18];
   static const design designs[] = {{"mixed_float16", "gelu", true, false},
                                    {"mixed_bfloat16", "silu", false, true},
@@ -137,16 +140,15 @@ static void no_pass_changes_a_bit(void **state) {
     size_t bytes = train(designs[i], "", with, sizeof with, NULL, 0);
     for (size_t l = 0; l < sizeof lists / sizeof *lists; l++) {
       assert_int_equal(train(designs[i], lists[l], without, sizeof without, NULL, 0), bytes);
-      if (memcmp(with, without, bytes)) fail_msg("%s: another bit without %s", designs[i].policy, lists[l]);
+      if (memcmp(with, without, bytes)) fail_msg("%s: other bits without %s", designs[i].policy, lists[l]);
     }
   }
   mix_set_global_policy("float32");
 }
 
-/* Under jit_compile whole steps stay as close to float64 as they were, and a float32 model keeps its bits.
- * Compared are the weights after three steps: their distance from those of a float64 model, in the mean over
- * all weights, is at most that of the rounded form and a tenth (rounding that is left out can only by chance
- * have helped). */
+/* Under jit_compile whole steps stay as close to float64 as before, and a float32 model keeps its bits.
+ * Compares the weights after three steps: their mean distance from those of a float64 model is at most 1.1
+ * times that of the rounded form, because omitting a rounding can also increase an error by chance. */
 static double mean_distance(design d, bool jit, const unsigned char *exact, size_t exact_bytes) {
   static unsigned char weights[1 << 18];
   jit_compile = jit;
@@ -183,8 +185,7 @@ static void jit_steps_are_as_close(void **state) {
   mix_set_global_policy("float32");
 }
 
-/* The loss scale sees float16 overflow as it does without jit: a scale that is too large is halved as often.
- */
+/* The loss scale detects float16 overflow as without jit: a scale that is too large is halved as often. */
 static double scale_after(bool jit) {
   double scale = 0;
   MIX_SCOPE {
@@ -218,7 +219,7 @@ static void the_loss_scale_sees_the_same_overflows(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(products_carry_their_neighbours), cmocka_unit_test(no_pass_changes_a_bit),
+      cmocka_unit_test(products_have_epilogues), cmocka_unit_test(no_pass_changes_a_bit),
       cmocka_unit_test(jit_steps_are_as_close), cmocka_unit_test(the_loss_scale_sees_the_same_overflows)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,7 @@ static void evaluate_weighs_batches_by_rows_and_trains_nothing(void **state) {
   assert_int_equal(mix_optimizer_iterations(mix_model_optimizer(model)), 0);
 }
 
-static void evaluate_after_fit_starts_its_numbers_anew(void **state) {
+static void evaluate_after_fit_resets_the_metrics(void **state) {
   (void)state;
   mix_model *model = compiled_guide_model(6, 8);
   examples e = examples_of(64, 6, 3);
@@ -65,7 +65,7 @@ static void predict_of_bytes_of_images(void **state) {
   for (int i = 0; i < 4; i++) assert_true(at(outputs, i) == expected[i]);
 }
 
-/* Numbers of a batch alone, whatever came before. */
+/* The numbers are those of one batch, independent of earlier ones. */
 static void train_on_batch_resets_the_metrics(void **state) {
   (void)state;
   mix_model *model = product_model(1, 0.25);
@@ -92,7 +92,7 @@ static void each_batch_size_has_a_plan_and_one_set_of_weights(void **state) {
   assert_true(report.nodes > 0 && report.peak_bytes > 0);
 }
 
-static void logs_of_ones_own(void **state) {
+static void custom_logs(void **state) {
   (void)state;
   mix_logs *logs = mix_logs_of(2, (const char *const[]){"a", "b"}, (const double[]){1, 2});
   assert_int_equal(mix_logs_count(logs), 2);
@@ -110,7 +110,7 @@ static void null_is_an_error_everywhere(void **state) {
   mix_tensor *x = counting(2), *y = zeros(2);
 #define REFUSED(call)                                                                                        \
   do {                                                                                                       \
-    if ((call) && mix_error() == MIX_OK) fail_msg("%s was accepted", #call);                                 \
+    if ((call) && mix_error() == MIX_OK) fail_msg("%s: no error", #call);                                    \
     mix_status status_ = mix_error_take(NULL, 0);                                                            \
     if (status_ != MIX_TYPE_ERROR && status_ != MIX_VALUE_ERROR)                                             \
       fail_msg("%s: %s", #call, mix_status_name(status_));                                                   \
@@ -161,7 +161,7 @@ static void null_is_an_error_everywhere(void **state) {
   REFUSED(mix_model_test_on_batch(model, x, NULL));
   REFUSED(mix_model_summary(NULL));
 #undef REFUSED
-  /* Readers of what is there: nothing, without an error. */
+  /* Getters return an empty value without an error. */
   assert_string_equal(mix_model_name(NULL), "");
   assert_null(mix_model_policy(NULL));
   assert_null(mix_model_optimizer(NULL));
@@ -175,7 +175,7 @@ static void null_is_an_error_everywhere(void **state) {
   assert_no_error();
 }
 
-/* While an error is pending every action fails with it and touches nothing. */
+/* While an error is pending every call fails with it and has no effect. */
 static void a_pending_error_stops_everything(void **state) {
   (void)state;
   mix_model *model = product_model(1, 0.5);
@@ -194,13 +194,13 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(Y10_without_metrics_there_is_the_loss),
       TEST(evaluate_weighs_batches_by_rows_and_trains_nothing),
-      TEST(evaluate_after_fit_starts_its_numbers_anew),
+      TEST(evaluate_after_fit_resets_the_metrics),
       TEST(predict_joins_the_batches),
       TEST(predict_is_inference),
       TEST(predict_of_bytes_of_images),
       TEST(train_on_batch_resets_the_metrics),
       TEST(each_batch_size_has_a_plan_and_one_set_of_weights),
-      TEST(logs_of_ones_own),
+      TEST(custom_logs),
       TEST(null_is_an_error_everywhere),
       TEST(a_pending_error_stops_everything),
   };

@@ -1,5 +1,5 @@
-/* fit: which rows it trains on and in which order, what it reports, and what it refuses. The losses of
- * product_model are squares of the rows' numbers, so that they tell which rows a step saw. */
+/* fit: which rows it trains on and in which order, what it reports, and its errors. The losses of
+ * product_model are squares of the rows' numbers, which identify the rows of a step. */
 #include "data/pipeline/array_batches.h"
 #include "model/support.h"
 
@@ -20,7 +20,7 @@ static void Y01_the_last_part_is_held_back(void **state) {
       rows[(int)sqrt(seen.loss[i])] = true;
       if (!shuffled) assert_true(seen.loss[i] == i * i);
     }
-    for (int i = 0; i < 8; i++) assert_true(rows[i]); /* taken before shuffling */
+    for (int i = 0; i < 8; i++) assert_true(rows[i]); /* split off before shuffling */
     assert_true(mix_logs_get(mix_history_epoch(history, 0), "val_loss") == (64 + 81) / 2.0);
   }
 }
@@ -45,8 +45,9 @@ static void Y03_the_short_last_batch_is_kept(void **state) {
               fabs(seen.loss[0] - 31 * 63 / 6.0) < 1e-4); /* (0^2 + ... + 31^2) / 32 */
 }
 
-/* 60,000 rows of which a fifth is held back, by 8192: 6 and 2 steps; the last batches are of 7040 and 3808.
- * Loss i of a batch is the mean of what is 1 in a row that belongs to it. */
+/* 60,000 rows, a fifth of them for validation, in batches of 8192: 6 and 2 steps; the last batches have 7040
+ * and 3808 rows. Only the rows 47999 and 59999 are not zero, so the losses show the sizes of the last
+ * batches. */
 static void Y04_the_guides_numbers(void **state) {
   (void)state;
   mix_model *model = product_model(1, 0);
@@ -59,12 +60,12 @@ static void Y04_the_guides_numbers(void **state) {
       mix_model_fit(model, rows, zeros(60000), .batch_size = 8192, .validation_split = 0.2,
                     .no_shuffle = true, .on_step = see_step, .context = &seen, .verbose = MIX_SILENT);
   assert_int_equal(mix_history_steps(history), 6);
-  assert_near(seen.loss[5], 1.0 / 7040, 1e-10); /* float32: 1 / 7040 to 2^-24 of itself */
+  assert_near(seen.loss[5], 1.0 / 7040, 1e-10); /* float32: 1 / 7040 with relative error 2^-24 */
   assert_near(mix_logs_get(mix_history_epoch(history, 0), "val_loss"), 1.0 / 12000, 1e-10);
   mix_tensor *arrays[] = {rows};
-  mix_batches *held = mix_batches_new(1, arrays, 48000, 12000, 8192, "fit");
-  assert_int_equal(mix_batches_count(held), 2);
-  assert_int_equal(mix_batches_size(held, 1), 3808);
+  mix_batches *validation = mix_batches_new(1, arrays, 48000, 12000, 8192, "fit");
+  assert_int_equal(mix_batches_count(validation), 2);
+  assert_int_equal(mix_batches_size(validation, 1), 3808);
 }
 
 /* product_model with w = 1: squares 1 and 4 of the rows 1 and 2. */
@@ -77,20 +78,20 @@ static void Y09_class_weights(void **state) {
                     .optimizer = mix_sgd(.learning_rate = MIX_ZERO));
   mix_tensor *x = ARRAY(F32, MIX_SHAPE(2, 2), 0, 0, 0, 0), *y = ARRAY(MIX_INT64, MIX_SHAPE(2), 0, 1);
   step_losses_seen seen = {.count = 0};
-  /* The weight of class 1, which is not named, is 1 in Keras 3: log 2 times 2 and 1. */
+  /* Class 1 is not listed and has weight 1 in Keras 3: log 2 times 2 and 1. */
   mix_model_fit(model, x, y, .batch_size = 1, .no_shuffle = true, .class_weight_count = 1,
                 .class_labels = {0}, .class_weights = {2}, .on_step = see_step, .context = &seen,
                 .verbose = MIX_SILENT);
   assert_no_error();
   assert_near(seen.loss[0], 2 * log(2), 1e-6); /* softmax and log in float32 */
   assert_near(seen.loss[1], log(2), 1e-6);
-  /* They were that fit's alone. */
+  /* Class weights belong to that fit only. */
   assert_near(mix_logs_get(mix_model_train_on_batch(model, x, y), "loss"), log(2), 1e-6);
   assert_near(mix_logs_get(mix_model_evaluate(model, x, y, .verbose = MIX_SILENT), "loss"), log(2), 1e-6);
 }
 
-/* Keras 2.21 and 3.15: smoothed labels are rounded, labels (rows, time, 1) weigh each time. Labels 0.9 and
- * 0.1 of probability 1/2. */
+/* Keras 2.21 and 3.15: smoothed labels are rounded, labels (rows, time, 1) weight each time step. Labels 0.9
+ * and 0.1 with probability 1/2. */
 static void class_weights_of_smoothed_and_of_sequences(void **state) {
   (void)state;
   mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(1));
@@ -112,7 +113,7 @@ static void class_weights_of_smoothed_and_of_sequences(void **state) {
   assert_near(mix_logs_get(mix_history_epoch(history, 0), "loss"), (1 + 2 + 4 + 2) / 4.0 * log(3), 1e-6);
 }
 
-/* NaN is no class, not class 0. */
+/* NaN is not a class; it must not become class 0. */
 static void labels_that_are_nan_are_refused(void **state) {
   (void)state;
   mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(3));
@@ -137,8 +138,9 @@ static void class_weights_of_tf_keras_name_every_class(void **state) {
   assert_null(mix_model_fit(model, x, y, .class_weight_count = 3, .class_labels = {0, 2, 0},
                             .class_weights = {1, 1, 1}, .verbose = MIX_SILENT));
   assert_error(MIX_VALUE_ERROR, "twice");
+  /* Label 2 occurs. */
   assert_null(mix_model_fit(model, x, y, .class_weight_count = 2, .class_labels = {0, 1},
-                            .class_weights = {1, 1}, .verbose = MIX_SILENT)); /* label 2 is there */
+                            .class_weights = {1, 1}, .verbose = MIX_SILENT));
   mix_status status = mix_error_take(NULL, 0);
   assert_int_equal(status, MIX_VALUE_ERROR);
   assert_null(mix_model_fit(model, x, y, .class_weight_count = 1, .class_labels = {-1}, .class_weights = {1},
@@ -211,7 +213,7 @@ static void steps_and_epochs_end_training(void **state) {
   assert_null(mix_history_epoch(history, 0));
 }
 
-/* The rows' order in two epochs. */
+/* The order of the rows in two epochs. */
 static void orders_of(uint64_t seed, double *loss) {
   mix_model *model = product_model(1, 0);
   step_losses_seen seen = {.count = 0};

@@ -1,5 +1,5 @@
-/* fit, evaluate and predict on data sets, with sample weights, and with steps of the user's own counting.
- * Losses are squares of rows' numbers. */
+/* fit, evaluate and predict on data sets, with sample weights, and with given numbers of steps. Losses are
+ * squares of the rows' numbers. */
 #include "model/support.h"
 
 static mix_tensor *zeros(int64_t n) { return mix_fill(MIX_SHAPE(n, 1), 0, F32); }
@@ -13,7 +13,7 @@ static void keep_warning(void *context, mix_log_level level, const char *message
   if (level == MIX_LOG_WARNING) snprintf(warned, sizeof warned, "%s", message);
 }
 
-/* Three batches, of rows 0, 1 and 2, again and again. */
+/* Three batches of rows 0, 1 and 2, repeated. */
 static void Y12_steps_go_on_through_a_repeated_data_set(void **state) {
   (void)state;
   static const char *const semantics[] = {"tf_keras", "keras3"};
@@ -32,7 +32,7 @@ static void Y12_steps_go_on_through_a_repeated_data_set(void **state) {
   }
 }
 
-static void a_data_set_is_gone_through_each_epoch(void **state) {
+static void a_data_set_has_one_pass_for_each_epoch(void **state) {
   (void)state;
   step_losses_seen seen = {.count = 0};
   mix_history *history = mix_model_fit(product_model(1, 0), pairs(3, 2), NULL, .epochs = 2,
@@ -42,7 +42,7 @@ static void a_data_set_is_gone_through_each_epoch(void **state) {
   assert_int_equal(seen.count, 4);
   for (int i = 0; i < 4; i++) assert_true(seen.loss[i] == expected[i]);
   assert_near(mix_logs_get(mix_history_epoch(history, 1), "loss"), 5 / 3.0, 1e-6);
-  seen.count = 0; /* steps_per_epoch of its own cardinality: each epoch begins it anew */
+  seen.count = 0; /* steps_per_epoch equal to the cardinality: each epoch starts a new pass */
   mix_model_fit(product_model(1, 0), pairs(2, 1), NULL, .epochs = 3, .steps_per_epoch = 2,
                 .on_step = see_step, .context = &seen, .verbose = MIX_SILENT);
   assert_no_error();
@@ -73,7 +73,7 @@ static void the_length_need_not_be_known(void **state) {
   mix_history *history = mix_model_fit(product_model(1, 0), data, NULL, .epochs = 2, .verbose = 1);
   mix_set_log_callback(NULL, NULL);
   assert_no_error();
-  assert_non_null(strstr(drawn, "      1/Unknown - ")); /* seven wide; the next epoch's bar knows */
+  assert_non_null(strstr(drawn, "      1/Unknown - ")); /* the next epoch's bar knows the total */
   assert_non_null(strstr(drawn, "\r3/3 [====="));
   assert_non_null(strstr(drawn, "\r1/3 [====="));
   assert_int_equal(mix_history_steps(history), 6);
@@ -102,12 +102,12 @@ static void data_that_run_out_stop_training_in_tf_keras(void **state) {
   assert_true(mix_logs_get(mix_history_epoch(history, 1), "loss") == (9 + 16) / 2.0);
   history = mix_model_fit(product_model(1, 0), counting(4), zeros(4), .batch_size = 2, .steps_per_epoch = 3,
                           .epochs = 4, .verbose = MIX_SILENT);
-  assert_int_equal(mix_history_steps(history),
-                   8); /* arrays are repeated as often as there are epochs: 3, 3 and 2 steps */
+  /* Arrays are repeated `epochs` times: 3, 3 and 2 steps. */
+  assert_int_equal(mix_history_steps(history), 8);
   assert_int_equal(mix_history_epochs(history), 3);
   history = mix_model_fit(product_model(1, 0), pairs(4, 1), NULL, .steps_per_epoch = 2, .epochs = 4,
                           .verbose = MIX_SILENT);
-  assert_no_error(); /* the third epoch has nothing at all */
+  assert_no_error(); /* no data is left for the third epoch */
   assert_int_equal(mix_history_epochs(history), 2);
 }
 static void data_that_run_out_end_the_epoch_in_keras3(void **state) {
@@ -130,7 +130,7 @@ static void data_that_run_out_end_the_epoch_in_keras3(void **state) {
 static void steps_per_epoch_of_arrays(void **state) {
   (void)state;
   step_losses_seen seen = {.count = 0};
-  /* Alone it makes the batch size: ceil(5 / 2) = 3. */
+  /* Without batch_size it determines the batch size: ceil(5 / 2) = 3. */
   mix_model_fit(product_model(1, 0), counting(5), zeros(5), .steps_per_epoch = 2, .no_shuffle = true,
                 .on_step = see_step, .context = &seen, .verbose = MIX_SILENT);
   assert_no_error();
@@ -139,9 +139,9 @@ static void steps_per_epoch_of_arrays(void **state) {
   assert_true(seen.loss[1] == (9 + 16) / 2.0);
 }
 
-/* Batches of one of rows 0 to 4, two steps an epoch: tf_keras goes on over the end of the rows, Keras 3 ends
- * an epoch there. */
-static void epochs_of_arrays_go_on_where_the_last_one_ended(void **state) {
+/* Batches of one row from 0 to 4, two steps an epoch: tf_keras continues past the last row, Keras 3 ends an
+ * epoch there. */
+static void epochs_of_arrays_continue_after_the_last_one(void **state) {
   (void)state;
   static const int rows[2][12] = {{0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1}, {0, 1, 2, 3, 4, 0, 1, 2, 3, 4}};
   for (int keras3 = 0; keras3 < 2; keras3++) {
@@ -157,8 +157,8 @@ static void epochs_of_arrays_go_on_where_the_last_one_ended(void **state) {
   }
 }
 
-/* Shuffled, all rows have their turn before one has its second. */
-static void epochs_of_shuffled_arrays_go_through_all_rows(void **state) {
+/* Shuffled: every row is used once before any is used again. */
+static void epochs_of_shuffled_arrays_use_all_rows(void **state) {
   (void)state;
   step_losses_seen seen = {.count = 0};
   mix_model_fit(product_model(1, 0), counting(6), zeros(6), .batch_size = 1, .epochs = 6,
@@ -173,7 +173,7 @@ static void epochs_of_shuffled_arrays_go_through_all_rows(void **state) {
   }
 }
 
-static void what_data_sets_do_not_go_with(void **state) {
+static void options_that_exclude_data_sets(void **state) {
   (void)state;
   mix_model *model = product_model(1, 0);
   assert_null(mix_model_fit(model, pairs(4, 2), NULL, .batch_size = 2, .verbose = MIX_SILENT));
@@ -245,8 +245,8 @@ static void sample_weights_weigh_the_loss(void **state) {
   assert_error(MIX_VALUE_ERROR, "2 arrays of sample weights");
 }
 
-/* A split takes the weights' last part too; the gradient is weighted: dw = 2 w x^2 weight, the step 0.25 of
- * it. */
+/* A validation split takes the last sample weights too. The gradient is weighted: dw = 2 w x^2 weight, the
+ * step 0.25 of it. */
 static void sample_weights_are_split_and_train(void **state) {
   (void)state;
   mix_model *model = product_model(1, 0.25);
@@ -352,7 +352,7 @@ static mix_model *two_outputs(void) {
   mix_model_compile(model, .loss = "mse", .optimizer = mix_sgd(.learning_rate = MIX_ZERO));
   return model;
 }
-/* Losses 1 and 4 of the row 1. */
+/* Losses 1 and 4 of row 1. */
 static void weights_for_each_output(void **state) {
   (void)state;
   mix_model *model = two_outputs();
@@ -375,14 +375,14 @@ static void weights_for_each_output(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(Y12_steps_go_on_through_a_repeated_data_set),
-      TEST(a_data_set_is_gone_through_each_epoch),
+      TEST(a_data_set_has_one_pass_for_each_epoch),
       TEST(the_length_need_not_be_known),
       TEST(data_that_run_out_stop_training_in_tf_keras),
       TEST(data_that_run_out_end_the_epoch_in_keras3),
       TEST(steps_per_epoch_of_arrays),
-      TEST(epochs_of_arrays_go_on_where_the_last_one_ended),
-      TEST(epochs_of_shuffled_arrays_go_through_all_rows),
-      TEST(what_data_sets_do_not_go_with),
+      TEST(epochs_of_arrays_continue_after_the_last_one),
+      TEST(epochs_of_shuffled_arrays_use_all_rows),
+      TEST(options_that_exclude_data_sets),
       TEST(sample_weights_weigh_the_loss),
       TEST(sample_weights_are_split_and_train),
       TEST(class_and_sample_weights),

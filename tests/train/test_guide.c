@@ -1,5 +1,5 @@
-/* The acceptance scenario of the public guides (spec/mixed-precision.md, 11), row by row; what needs the
- * program or whole MNIST is in tests/cli. */
+/* The acceptance scenario of the public guides (docs/spec/mixed_precision.md, 11), row by row. Rows that need
+ * the program or real MNIST are in tests/cli. */
 #include "model/support.h"
 
 static char warning[2048];
@@ -8,7 +8,7 @@ static void listen(void *context, mix_log_level level, const char *message) {
   if (level == MIX_LOG_WARNING || level == MIX_LOG_INFO) snprintf(warning, sizeof warning, "%s", message);
 }
 
-/* First of all tests: the check runs once a process. */
+/* Must be the first test: the check runs once for each process. */
 static void W01_the_policy_reports_on_the_device_and_goes_on(void **state) {
   (void)state;
   mix_set_log_callback(listen, NULL);
@@ -71,8 +71,7 @@ static void W08_compile_wraps_the_optimizer(void **state) {
   assert_string_equal(mix_optimizer_class_name(mix_optimizer_inner(used)), "RMSprop");
 }
 
-/* Bytes divided by 255 in the step, and the float32 array that the guide makes of them beforehand: the same
- * bits. */
+/* Bytes divided by 255 in the step, and the float32 array that the guide computes first: the same bits. */
 static void W09_images_are_divided_in_float32_before_the_model(void **state) {
   (void)state;
   uint8_t bytes[40][28 * 28];
@@ -192,7 +191,7 @@ static void W15_the_manual_loop(void **state) {
   }
   assert_no_error();
   assert_int_equal(steps, 8);
-  assert_int_equal(t.traces, 2); /* once for each shape */
+  assert_int_equal(t.traces, 2); /* one trace for each shape */
   assert_true(last < first);
   assert_int_equal(mix_optimizer_iterations(t.optimizer), 8);
   assert_true(mix_tensor_item(mix_variable_true_value(mix_optimizer_dynamic_counter(t.optimizer))) == 8);
@@ -215,7 +214,7 @@ static void W16_only_the_wrapper_scales_in_a_manual_loop(void **state) {
   assert_true(mix_tensor_item(mix_optimizer_loss_scale(t.optimizer)) == 8);
 }
 
-/* 0.858 in float32 is this double (tests/cli: the program prints it so). */
+/* 0.858 in float32 is this double (tests/cli tests that the program prints it). */
 static void W17_metrics_are_float32_read_as_double(void **state) {
   (void)state;
   mix_metric *mean = mix_metric_mean();
@@ -227,8 +226,8 @@ static void W17_metrics_are_float32_read_as_double(void **state) {
   assert_true(mix_metric_result(accuracy) == (double)(2.0f / 3.0f));
 }
 
-/* A scale of 2^40 overflows float16 at once; it falls until the steps fit, and no weight is spoilt on the
- * way. */
+/* A scale of 2^40 overflows float16 at once. It is halved until the steps fit, and no weight becomes
+ * non-finite. */
 static void W18_early_steps_may_be_skipped(void **state) {
   (void)state;
   mix_set_global_policy("mixed_float16");
@@ -260,8 +259,7 @@ static void W19_gradients_of_float32_weights_are_float32(void **state) {
   for (int i = 0; i < 6; i++) assert_int_equal(t.gradient_dtypes[i], F32);
 }
 
-/* Multiples of 8 are for speed alone: odd sizes give the same result as float32 does, to float16's accuracy.
- */
+/* Multiples of 8 only affect speed: odd sizes give float32's result within float16's accuracy. */
 static void W20_sizes_that_are_no_multiples_of_8_work(void **state) {
   (void)state;
   examples e = examples_of(13, 11, 10);
@@ -284,8 +282,8 @@ static void W21_bfloat16_scales_nothing(void **state) {
   examples e = examples_of(32, 6, 10);
   step_losses_seen seen = {.count = 0};
   mix_model_fit(model, e.x, e.y, .on_step = see_step, .context = &seen, .verbose = MIX_SILENT);
-  assert_true(seen.count == 1 && seen.applied[0] && seen.scale[0] == 0 &&
-              seen.good_steps[0] == -1); /* no such fields in the record */
+  /* Without loss scaling the record has no scale. */
+  assert_true(seen.count == 1 && seen.applied[0] && seen.scale[0] == 0 && seen.good_steps[0] == -1);
   mix_set_semantics("experimental");
   assert_null(mix_policy_loss_scale(mix_policy_new("mixed_bfloat16")));
 }
@@ -310,7 +308,7 @@ static void W23_only_the_first_argument_is_cast(void **state) {
   assert_int_equal(seen_dtypes[1], F32);
 }
 
-/* AddRandom: random numbers of the input's dtype, or of float32 whatever the input is. */
+/* AddRandom: random numbers of the input's dtype, or of float32 for any input. */
 static mix_list *add_random_call(mix_layer *layer, const mix_call_args *args) {
   mix_tensor *x = mix_call_input(args, 0);
   mix_dtype dtype = *(bool *)mix_layer_data(layer) ? mix_tensor_dtype(x) : F32;
@@ -361,7 +359,7 @@ static void W25_weights_of_a_custom_layer_cast_themselves(void **state) {
   assert_int_equal(seen_dtypes[0], MIX_FLOAT16);
   assert_int_equal(seen_dtypes[1], F32);
   assert_int_equal(mix_variable_dtype(mix_list_get(mix_layer_weights(layer), 0)), F32);
-  /* And it trains: mixed precision for nothing. */
+  /* It also trains, without any change for mixed precision. */
   mix_model *model = mix_sequential(mix_list_of(layer, mix_activation("softmax", .dtype = "float32")));
   mix_model_compile(model, .loss = "sparse_categorical_crossentropy",
                     .optimizer = mix_adam(.learning_rate = 0.05), .metrics = {"accuracy"});

@@ -1,5 +1,5 @@
-/* Masks on their way through models: to the losses, the metrics and the gradients, and through models inside
- * models. The numbers are those of tf_keras 2.21 and Keras 3.15. */
+/* Masks in models: how they reach the losses, the metrics, the gradients and nested models. The numbers are
+ * those of tf_keras 2.21 and Keras 3.15. */
 #include "graph/node.h"
 #include "model/support.h"
 
@@ -10,8 +10,8 @@ static mix_tensor *inputs_of(mix_tensor **y) {
 }
 static mix_tensor *input(void) { return mix_input(.shape = MIX_SHAPE(3, 2)); }
 
-/* Predictions 3, 0 and 7 of 1, 9 and 2: without the mask the loss would be 36.67 and the mae 5.33. A step of
- * 0.1 against the gradient (17, 24) of the kernel and 7 of the bias. */
+/* Predictions 3, 0 and 7 for 1, 9 and 2: without the mask the loss would be 36.67 and the mae 5.33. The step
+ * is 0.1 times the gradient (17, 24) of the kernel and 7 of the bias. */
 static void expect_masked(mix_model *model) {
   mix_tensor *y, *x = inputs_of(&y);
   mix_model_compile(model, .loss = "mse", .metrics = {"mae"}, .optimizer = mix_sgd(.learning_rate = 0.1));
@@ -26,7 +26,7 @@ static void expect_masked(mix_model *model) {
   assert_near(weight_at(model, 1, 0), -0.7, 1e-6);
 }
 
-/* A layer that leaves masks to the layers inside it. */
+/* A layer that leaves masks to its inner layers. */
 typedef struct around {
   mix_layer *masking, *dense;
 } around;
@@ -57,8 +57,8 @@ static void plain(void) {
   expect_masked(mix_model_new(x, mix_call(dense(), mix_call(mix_masking(), x))));
   expect_masked(mix_sequential(mix_list_of(around_new())));
 }
-/* Layers without support of masks: one gives back its input, with its mask; one has two results, of which
- * none has a mask. One with support and two results masks the first alone. */
+/* Layers without mask support: one returns its input with its mask; one has two results, neither with a mask.
+ * One with support and two results masks only the first. */
 static mix_list *pass_call(mix_layer *layer, const mix_call_args *args) {
   (void)layer;
   return mix_list_of(mix_call_input(args, 0));
@@ -86,9 +86,9 @@ static void custom(void) {
   assert_ptr_equal(((mix_tensor *)mix_list_get(results, 0))->mask, x->mask);
   assert_null(((mix_tensor *)mix_list_get(results, 1))->mask);
   assert_null(mix_call(mix_reshape_layer(.target_shape = MIX_SHAPE(3, 2)), x)
-                  ->mask); /* the same shape, and no mask */
+                  ->mask); /* the same shape, but no mask */
 }
-static void masks_of_layers_of_ones_own(void **state) {
+static void masks_of_custom_layers(void **state) {
   (void)state;
   in_both(custom);
 }
@@ -141,7 +141,7 @@ static void a_mask_may_be_given_to_a_model(void **state) {
   in_both(explicit_mask);
 }
 
-/* Rescaling passes masks on in keras3 alone. */
+/* Rescaling passes masks on in keras3 only. */
 static void rescaling(void **state) {
   (void)state;
   static const double losses[] = {83.333336, 84.5};
@@ -195,7 +195,7 @@ static void penalties_of_frozen_weights(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(masks_reach_losses_metrics_and_gradients),
-                                     TEST(masks_of_layers_of_ones_own),
+                                     TEST(masks_of_custom_layers),
                                      TEST(models_inside_models_pass_masks_on),
                                      TEST(a_mask_may_be_given_to_a_model),
                                      TEST(rescaling),

@@ -1,5 +1,5 @@
-/* Every allocation of a model's life made to fail, one after the other: an ordinary error, nothing leaked
- * (the sanitizers look), nothing left behind. */
+/* Each allocation of a model's life fails in turn: an ordinary error, no leak (checked by the sanitizers), no
+ * lasting effect. */
 #include "model/support.h"
 
 #include "base/alloc.h"
@@ -22,7 +22,7 @@ static void life_of_a_model(bool mixed) {
   mix_model_set_weights(model, mix_model_get_weights(model));
 }
 
-/* fit and its like over data sets, with sample weights and every callback. */
+/* fit, evaluate and predict over data sets, with sample weights and every callback. */
 static void life_with_callbacks(bool mixed) {
   (void)mixed;
   mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(1));
@@ -68,7 +68,7 @@ static void check_life(void (*life)(bool mixed), bool mixed) {
     }
     assert_int_equal(mix_error(), MIX_OK);
     if (unused && status == MIX_OK) {
-      assert_true(count > 1000); /* so many there are */
+      assert_true(count > 1000); /* the number of allocations */
       return;
     }
     if (status != MIX_MEMORY_ERROR)
@@ -80,9 +80,9 @@ static void check(bool mixed) { check_life(life_of_a_model, mixed); }
 static void any_allocation_may_fail_under_callbacks(void **state) {
   (void)state;
   check_life(life_with_callbacks, false);
-  assert_int_equal(unlink("memory.csv"), 0); /* left by the life that lived to its end */
-  /* Losses: the rows 0 and 1 give 1/2 and w = 7/8, the row 2 gives 4 * 49/64 and w = 0: in all 65/48.
-   * val_loss is 0 from then on. */
+  assert_int_equal(unlink("memory.csv"), 0); /* written by the run that completed */
+  /* Losses: rows 0 and 1 give 1/2 and w = 7/8, row 2 gives 4 * 49/64 and w = 0: in all 65/48. val_loss is 0
+   * from then on. */
   assert_int_equal(unlink("memory-1-1.npz"), 0);
   assert_int_not_equal(unlink("memory-2-0.npz"), 0);
 }

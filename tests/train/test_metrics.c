@@ -1,8 +1,8 @@
-/* Metrics in compile: weighted ones, several outputs, names in logs, classes of the user's, several numbers,
- * the numbers of a step (spec/layers.md, sections 11 and 13). */
+/* Metrics in compile: weighted metrics, several outputs, names in logs, user classes, results of several
+ * numbers, the numbers of a step (docs/spec/keras.md, sections 11 and 13). */
 #include "model/support.h"
 
-/* x (4, 1) = 1, 2, 3, 4 and y = 0: predictions of product_model(1, 0) are x, absolute errors 1 to 4. */
+/* x (4, 1) = 1, 2, 3, 4 and y = 0: predictions of product_model(1, 0) are x, absolute errors are 1 to 4. */
 static mix_tensor *x4(void) { return ARRAY(F32, MIX_SHAPE(4, 1), 1, 2, 3, 4); }
 static mix_tensor *zeros4(void) { return ARRAY(F32, MIX_SHAPE(4, 1), 0, 0, 0, 0); }
 
@@ -13,15 +13,15 @@ static void compile_frozen(mix_model *model, mix_compile_options o) {
   mix_model_compile_with(model, &o);
 }
 
-/* Sample weights touch the loss and the weighted metrics; the others are plain means. */
-static void weighted_metrics_alone_are_weighted(void **state) {
+/* Sample weights affect the loss and the weighted metrics; the others are plain means. */
+static void only_weighted_metrics_are_weighted(void **state) {
   (void)state;
   mix_model *model = product_model(1, 0);
   compile_frozen(model, (mix_compile_options){.metrics = {"mae"}, .weighted_metrics = {"mae", "mse"}});
   mix_logs *logs = mix_model_evaluate(model, x4(), zeros4(), .verbose = MIX_SILENT, .batch_size = 2,
                                       .sample_weight = ARRAY(F32, MIX_SHAPE(4), 1, 0, 3, 0));
   assert_no_error();
-  assert_true(mix_logs_get(logs, "loss") == 2.5); /* (1 + 9) / 4: divided by the samples */
+  assert_true(mix_logs_get(logs, "loss") == 2.5); /* (1 + 9) / 4: divided by the number of samples */
   assert_true(mix_logs_get(logs, "mae") == 2.5);
   assert_true(mix_logs_get(logs, "weighted_mae") == 2.5); /* (1 + 9) / (1 + 3) */
   assert_true(mix_logs_get(logs, "mse") == 7);            /* (1 + 27) / 4 */
@@ -33,7 +33,7 @@ static void weighted_metrics_alone_are_weighted(void **state) {
   assert_true(mix_logs_get(logs, "weighted_mae") == 2.5);
 }
 
-/* Class weights are weights too, in training alone: validation does not know them. */
+/* Class weights are weights too, but only in training, not in validation. */
 static void class_weights_weigh_weighted_metrics(void **state) {
   (void)state;
   for (int keras3 = 0; keras3 < 2; keras3++) {
@@ -54,8 +54,8 @@ static void class_weights_weigh_weighted_metrics(void **state) {
   }
 }
 
-/* tf_keras: "crossentropy" and "ce" are metrics of compile, chosen by the first batch, under the name given;
- * in keras3 no metrics. */
+/* In tf_keras "crossentropy" and "ce" are metrics of compile, chosen by the first batch, under the given
+ * name. In keras3 they are not metrics. */
 static void crossentropy_by_its_short_names(void **state) {
   (void)state;
   examples e = examples_of(12, 6, 3);
@@ -68,10 +68,10 @@ static void crossentropy_by_its_short_names(void **state) {
       mix_model_fit(model, e.x, e.y, .batch_size = 12, .epochs = 3, .verbose = MIX_SILENT,
                     .callbacks = mix_list_of(mix_early_stopping(.monitor = "ce", .patience = 1)));
   assert_no_error();
-  assert_int_equal(mix_history_epochs(history),
-                   2); /* it does not fall: less is better, which is known of it */
+  /* It does not decrease. The callback knows that smaller is better. */
+  assert_int_equal(mix_history_epochs(history), 2);
   const mix_logs *logs = mix_history_epoch(history, 0);
-  const double loss = mix_logs_get(logs, "loss"); /* the same values, summed in one order or another */
+  const double loss = mix_logs_get(logs, "loss"); /* the same values in another order of summation */
   assert_near(mix_logs_get(logs, "crossentropy"), loss, 4e-7 * loss);
   assert_near(mix_logs_get(logs, "ce"), loss, 4e-7 * loss);
   mix_set_semantics("keras3");
@@ -81,8 +81,9 @@ static void crossentropy_by_its_short_names(void **state) {
   mix_set_semantics("tf_keras");
 }
 
-/* Class numbers (3) beside predictions (3, 3): tf_keras shows losses and metrics (3, 1), which broadcasts;
- * recorded of tf_keras 2.21. keras3 refuses. What takes class numbers is as ever. */
+/* Class indices (3) with predictions (3, 3): tf_keras gives losses and metrics labels (3, 1), which
+ * broadcast; recorded from tf_keras 2.21. keras3 rejects them. Metrics that take class indices are
+ * unchanged. */
 static void labels_gain_a_column(void **state) {
   (void)state;
   mix_tensor *x = ARRAY(F32, MIX_SHAPE(3, 3), .1, .2, .7, .3, .3, .4, .5, .25, .25),
@@ -138,7 +139,7 @@ static void expect_names(mix_model *model, mix_tensor *x, void *y, int count, co
   for (int i = 0; i < count; i++) assert_string_equal(mix_logs_name(logs, i), names[i]);
 }
 
-/* tf_keras shows metrics asked for by their class's name under their own, keras3 under what was asked for. */
+/* tf_keras logs a metric given by class name under the class's own name, keras3 under the given name. */
 static void names_of_one_output(void **state) {
   (void)state;
   mix_model *model = product_model(1, 0);
@@ -168,7 +169,7 @@ static mix_model *two_outputs(void) {
   return mix_model_new(inputs, mix_list_of(mix_call(a, inputs), mix_call(b, inputs)));
 }
 
-/* Each output has its own metrics; tf_keras keeps an output's metrics together, keras3 puts the weighted ones
+/* Each output has its own metrics. tf_keras keeps an output's metrics together, keras3 puts the weighted ones
  * last. */
 static void each_output_has_its_own(void **state) {
   (void)state;
@@ -187,8 +188,8 @@ static void each_output_has_its_own(void **state) {
     mix_logs *logs = mix_model_evaluate(model, x4(), labels, .verbose = MIX_SILENT,
                                         .sample_weight = ARRAY(F32, MIX_SHAPE(4), 0, 0, 1, 1));
     assert_true(mix_logs_get(logs, "a_mae") == 2.5 && mix_logs_get(logs, "a_weighted_mae") == 3.5);
-    assert_true(mix_logs_get(logs, "b_mse") == 50 &&
-                mix_logs_get(logs, "a_mse") == 7.5); /* (36 + 64) / 2, 30 / 4 */
+    /* (36 + 64) / 2, 30 / 4. */
+    assert_true(mix_logs_get(logs, "b_mse") == 50 && mix_logs_get(logs, "a_mse") == 7.5);
     mix_set_semantics("tf_keras");
   }
   mix_model *model = two_outputs();
@@ -199,9 +200,9 @@ static void each_output_has_its_own(void **state) {
   assert_error(MIX_VALUE_ERROR, "is given twice");
 }
 
-/* ---- a class of the user's ---- */
+/* ---- a user class ---- */
 
-/* The largest error so far, of each column. Its state has the shape of a row. */
+/* The largest error so far in each column. Its state has the shape of a row. */
 static mix_status worst_build(mix_metric *metric, mix_shape y_true, mix_shape y_pred) {
   (void)y_true;
   mix_metric_add_variable(metric, "worst", .shape = MIX_SHAPE(y_pred.dims[y_pred.rank - 1]), .value = -1);
@@ -238,7 +239,7 @@ static void on_step(void *context, const mix_step_record *record) {
   s->steps++;
 }
 
-static void a_class_of_ones_own(void **state) {
+static void a_user_class(void **state) {
   (void)state;
   mix_clear_names();
   finalized = 0;
@@ -248,7 +249,7 @@ static void a_class_of_ones_own(void **state) {
     mix_metric *metric = mix_metric_new(.metric_class = &worst);
     *(int *)mix_metric_data(metric) = 1;
     assert_string_equal(mix_metric_name(metric), "worst_error");
-    assert_null(mix_metric_result_tensor(metric)); /* its shape is not known yet */
+    assert_null(mix_metric_result_tensor(metric)); /* its shape is unknown */
     assert_error(MIX_VALUE_ERROR, "before the first update");
     mix_tensor *x = ARRAY(F32, MIX_SHAPE(4, 2), 1, 0, 5, 1, 2, 9, 0, 3),
                *y = ARRAY(F32, MIX_SHAPE(4, 2), 0, 0, 0, 0, 0, 0, 0, 0);
@@ -276,7 +277,7 @@ static void a_class_of_ones_own(void **state) {
   assert_error(MIX_VALUE_ERROR, "one of the three");
 }
 
-/* What a checkpoint keeps of a run in the middle of an epoch. */
+/* The variables that a checkpoint saves in the middle of an epoch. */
 static void the_state_of_all_metrics(void **state) {
   (void)state;
   mix_model *model = two_outputs();
@@ -287,8 +288,8 @@ static void the_state_of_all_metrics(void **state) {
   assert_int_equal(mix_list_count(variables), 10);
   mix_model_train_on_batch(model, x4(), mix_list_of(zeros4(), zeros4()));
   assert_near(at(mix_variable_true_value(mix_list_get(variables, 6)), 0), 10, 0); /* a_mae's total */
-  assert_near(at(mix_variable_true_value(mix_list_get(variables, 7)), 0), 4, 0);  /* and count */
-  /* A class whose state waits for shapes: the model's output tells them. */
+  assert_near(at(mix_variable_true_value(mix_list_get(variables, 7)), 0), 4, 0);  /* and its count */
+  /* A class whose state depends on shapes: it is built from the model's output. */
   compile_frozen(model, (mix_compile_options){.metric_objects =
                                                   mix_list_of(mix_metric_new(.metric_class = &worst), NULL)});
   assert_int_equal(mix_list_count(mix_model_metrics_variables(model)), 7);
@@ -297,13 +298,13 @@ static void the_state_of_all_metrics(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(weighted_metrics_alone_are_weighted),
+      TEST(only_weighted_metrics_are_weighted),
       TEST(class_weights_weigh_weighted_metrics),
       TEST(crossentropy_by_its_short_names),
       TEST(labels_gain_a_column),
       TEST(names_of_one_output),
       TEST(each_output_has_its_own),
-      TEST(a_class_of_ones_own),
+      TEST(a_user_class),
       TEST(the_state_of_all_metrics),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,9 @@
-/* Mixed precision at work in models (spec/mixed-precision.md, 9.6 and 9.7): what is scaled, skipped, kept. */
+/* Mixed precision in models (docs/spec/mixed_precision.md, 9.6 and 9.7): scaling, skipped steps, and float32
+ * state. */
 #include "model/support.h"
 
-/* x * v, v one weight that starts at 1; the regulariser, where asked for, is the weight itself (gradient 1).
- */
+/* x * v, where v is one weight that starts at 1. The optional regulariser is the weight itself (gradient
+ * 1). */
 static mix_tensor *itself(void *context, mix_tensor *weight) { return (void)context, mix_identity(weight); }
 static mix_status multiply_build(mix_layer *layer, int count, const mix_shape *shapes) {
   (void)count, (void)shapes;
@@ -40,7 +41,7 @@ static void step_of_ones(mix_model *model) {
   assert_no_error();
 }
 
-/* 1 - 2^-14 is no float16 (its steps below 1 are 2^-11): only a float32 weight shows the update. */
+/* 1 - 2^-14 is not a float16 number (spacing 2^-11 below 1): only a float32 weight shows the update. */
 static void M01_an_update_too_small_for_float16_is_kept(void **state) {
   (void)state;
   mix_set_global_policy("mixed_float16");
@@ -63,8 +64,8 @@ static void M02_a_regulariser_adds_its_gradient(void **state) {
   assert_true(weight_at(model, 0, 0) == 1 - 2 * 0x1p-14);
 }
 
-/* The loss is 2^-25 of the output, its gradient half of float16's smallest number: nothing without scaling.
- */
+/* The loss is 2^-25 times the output, so its gradient is half of float16's smallest number: 0 without
+ * scaling. */
 static mix_tensor *tiny(void *context, mix_tensor *y_true, mix_tensor *y_pred) {
   (void)context, (void)y_true;
   return mix_multiply(mix_cast(mix_squeeze(y_pred, MIX_AXES(-1)), F32), mix_scalar(0x1p-25, F32));
@@ -86,19 +87,19 @@ static void M03_scaling_saves_small_gradients(void **state) {
 static void M07_metrics_are_float32(void **state) {
   (void)state;
   mix_set_global_policy("mixed_float16");
-  /* The mean of 4096 ones and a half, in float16 4096: its steps there are 4. */
+  /* The mean of 4096 ones and a half is 4096 in float16, where the spacing is 4. */
   mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(1));
   mix_model *model = mix_model_new(inputs, mix_call(mix_activation("linear"), inputs));
   mix_metric *mae = mix_metric_new("mae");
   mix_model_compile(model, .loss = "mae", .optimizer = mix_sgd(.learning_rate = MIX_ZERO),
                     .metric_objects = mix_list_of(mae));
   float values[256];
-  for (int i = 0; i < 256; i++) values[i] = i % 2 ? 2048 : 2049 + 1; /* float16 holds even numbers here */
+  for (int i = 0; i < 256; i++) values[i] = i % 2 ? 2048 : 2049 + 1; /* float16 has spacing 2 here */
   mix_tensor *x = mix_tensor_from(values, F32, MIX_SHAPE(256, 1));
   mix_logs *logs = mix_model_evaluate(model, x, mix_fill(MIX_SHAPE(256, 1), 0, F32), .batch_size = 256,
                                       .verbose = MIX_SILENT);
   assert_no_error();
-  assert_true(mix_logs_get(logs, "mae") == 2049); /* no float16 */
+  assert_true(mix_logs_get(logs, "mae") == 2049); /* not a float16 number */
   for (int i = 0; i < 2; i++)
     assert_int_equal(mix_variable_true_dtype(mix_list_get(mix_metric_variables(mae), i)), F32);
   assert_int_equal(mix_tensor_dtype(mix_metric_result_tensor(mae)), F32);
@@ -126,7 +127,7 @@ static void M09_the_reported_loss_is_not_scaled(void **state) {
 
 /* ---- skipped steps ---- */
 
-/* Sum of the outputs; where x is infinite, so is its gradient. */
+/* Sum of the outputs; if x is infinite, so is its gradient. */
 static mix_model *unit_gradient_model(mix_optimizer *optimizer) {
   mix_set_global_policy("mixed_float16");
   mix_model *model = multiply_model(false);
@@ -139,7 +140,7 @@ static void step_with(mix_model *model, double x) {
   assert_no_error();
 }
 
-/* Momentum 1, rate 1: a unit gradient moves v by 1, then by 2. */
+/* Momentum 1, rate 1: a unit gradient changes v by 1, then by 2. */
 static void O33_a_checkpoint_holds_scale_counter_and_slots(void **state) {
   (void)state;
   mix_optimizer *optimizer = mix_loss_scale_optimizer(mix_sgd(.learning_rate = 1, .momentum = 1),
@@ -229,12 +230,12 @@ static void check_skip(mix_optimizer *inner) {
   for (int i = 0; i < mix_list_count(slots); i++)
     if (mix_list_get(slots, i) != iterations) mix_list_append(all, mix_list_get(slots, i));
   assert_true(mix_list_count(all) > 6);
-  static const double spoilt[] = {NAN, INFINITY, -INFINITY};
+  static const double non_finite[] = {NAN, INFINITY, -INFINITY};
   for (int s = 0; s < 3; s++) {
     size_t size, size_after;
     unsigned char *before = bits_of(all, &size);
     double scale = mix_tensor_item(mix_optimizer_loss_scale(optimizer));
-    float values[6] = {0.1f, 0.2f, 0.3f, 0.4f, 0.5f, (float)spoilt[s]};
+    float values[6] = {0.1f, 0.2f, 0.3f, 0.4f, 0.5f, (float)non_finite[s]};
     step_losses_seen seen = {.count = 0};
     mix_model_fit(model, mix_tensor_from(values, F32, MIX_SHAPE(1, 6)), ARRAY(MIX_INT64, MIX_SHAPE(1), 1),
                   .on_step = see_step, .context = &seen, .verbose = MIX_SILENT);
@@ -248,7 +249,7 @@ static void check_skip(mix_optimizer *inner) {
     free(before);
     free(after);
   }
-  /* And it goes on from there. */
+  /* And training continues. */
   step_losses_seen seen = {.count = 0};
   mix_model_fit(model, e.x, e.y, .on_step = see_step, .context = &seen, .verbose = MIX_SILENT);
   assert_true(seen.applied[0] && isfinite(seen.loss[0]));
@@ -291,12 +292,12 @@ static void check_label_outside(const char *policy, double label) {
   assert_null(mix_model_fit(model, e.x, y, .verbose = MIX_SILENT));
   assert_error(MIX_VALUE_ERROR, "label outside the classes: labels are indices");
   unsigned char *after = bits_of(all, &after_size);
-  assert_memory_equal(before, after, size); /* iterations too */
+  assert_memory_equal(before, after, size); /* including iterations */
   free(before);
   free(after);
   assert_null(mix_model_evaluate(model, e.x, y, .verbose = MIX_SILENT));
   assert_error(MIX_VALUE_ERROR, "label");
-  assert_non_null(mix_model_fit(model, e.x, e.y, .verbose = MIX_SILENT)); /* good data trains on */
+  assert_non_null(mix_model_fit(model, e.x, e.y, .verbose = MIX_SILENT)); /* good data trains */
 }
 static void a_label_outside_the_classes_changes_nothing(void **state) {
   (void)state;

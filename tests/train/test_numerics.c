@@ -1,11 +1,11 @@
-/* The numerics report on models whose numbers can be worked out by hand, and on models built so that a known
- * layer overflows, underflows or meets NaN. */
+/* The numerics report on models with numbers that can be worked out by hand, and on models in which a known
+ * layer overflows, underflows or gets NaN. */
 #include "train/numerics_support.h"
 
 /* ---- counts ---- */
 
-/* x 0 to 3, w 2, y 0: outputs 0 2 4 6; the mean of their squares has the gradient 2 (2 x) / 4 = x; that of w
- * is 0 + 1 + 4 + 9. */
+/* x 0 to 3, w 2, y 0: outputs 0 2 4 6. The mean of their squares has the gradient 2 (2 x) / 4 = x; the
+ * gradient of w is 0 + 1 + 4 + 9. */
 static void every_number_of_a_small_model(void **state) {
   (void)state;
   mix_numerics *report = mix_numerics_run(product_model(2, 0), counting(4), mix_fill(MIX_SHAPE(4, 1), 0, F32),
@@ -44,7 +44,7 @@ static void every_number_of_a_small_model(void **state) {
   assert_int_equal(mix_numerics_event_count(report), 0);
 }
 
-/* mixed_float16: the weight is looked at as the layer reads it, and its gradient as the layer makes it,
+/* mixed_float16: the report sees the weight as the layer reads it, and its gradient as the layer computes it,
  * scaled. 2^-20 is subnormal in float16. The gradient of the outputs is scale * 2 (w x) / 4, that of w its
  * sum over x: 1024 * (0 + 1 + 4 + 9) / 2 * w. */
 static void sixteen_bit_values_before_unscaling(void **state) {
@@ -71,9 +71,9 @@ static void sixteen_bit_values_before_unscaling(void **state) {
   assert_int_equal(kernel.gradient.subnormals, 0);
   assert_int_equal(input.kind, MIX_NUMERICS_INPUT);
   assert_near(input.forward.largest, 3, 0);
-  assert_int_equal(scaled.forward.zeros, 1); /* the squares have underflowed, their gradients have not */
-  assert_int_equal(row_of(report, "product", "kernel", F32).kind,
-                   MIX_NUMERICS_INTERMEDIATE); /* before the cast: not subnormal there */
+  assert_int_equal(scaled.forward.zeros, 1); /* the squares underflow, their gradients do not */
+  /* Before the cast: not subnormal there. */
+  assert_int_equal(row_of(report, "product", "kernel", F32).kind, MIX_NUMERICS_INTERMEDIATE);
   assert_int_equal(row_of(report, "product", "kernel", F32).forward.subnormals, 0);
 }
 
@@ -83,8 +83,8 @@ static mix_tensor *half_of(void *context, const mix_call_args *args) {
   return mix_multiply(x, mix_scalar_like(x, 0.5));
 }
 
-/* A layer that is called twice has two outputs; without intermediates only outputs and weights are there; a
- * last batch of another size is counted with the others. */
+/* A layer that is called twice has two outputs. Without intermediates there are only outputs and weights. A
+ * short last batch is counted with the others. */
 static void shared_layers_and_short_batches(void **state) {
   (void)state;
   mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(1));
@@ -104,7 +104,7 @@ static void shared_layers_and_short_batches(void **state) {
   }
 }
 
-/* ---- the bits of training ---- */
+/* ---- training is bit-identical ---- */
 
 static unsigned char *trained_bits(const char *policy, int64_t every, size_t *size) {
   mix_set_seed(5);
@@ -182,13 +182,13 @@ static void the_layer_that_overflows_forward_is_named(void **state) {
                    big = row_of(report, "big", "output", MIX_FLOAT16);
   assert_int_equal(small.forward.infinities, 0);
   assert_int_equal(big.forward.infinities, big.forward.elements);
-  /* and the remedy is one */
+  /* the advised remedy works */
   report = mix_numerics_run(overflowing_model("float32"), hundreds(), ones(), .steps = 10, .batch_size = 16);
   assert_int_equal(mix_numerics_event_count(report), 0);
   assert_int_equal(mix_numerics_skipped(report), 0);
   assert_int_equal(row_of(report, "big", "output", F32).forward.infinities, 0);
-  assert_near(row_of(report, "big", "output", F32).forward.smallest, 80000,
-              80); /* SGD has moved the weights a little */
+  /* SGD has changed the weights slightly. */
+  assert_near(row_of(report, "big", "output", F32).forward.smallest, 80000, 80);
 }
 
 static void gradients_that_overflow_by_the_scale_alone(void **state) {
@@ -199,21 +199,20 @@ static void gradients_that_overflow_by_the_scale_alone(void **state) {
   for (int i = 0; i < mix_numerics_event_count(report); i++) assert_false(event_of(report, i).forward);
   mix_numerics_event first = event_of(report, 0);
   assert_int_equal(first.step, 1);
-  assert_string_equal(
-      first.layer,
-      "dense_logits"); /* scale / 32 * (p - 1), from float32, does not fit its output's float16 */
+  /* scale / 32 * (p - 1), from float32, overflows its output's float16. */
+  assert_string_equal(first.layer, "dense_logits");
   assert_string_equal(first.tensor_layer, "dense_logits");
   assert_string_equal(first.tensor, "output");
   mix_numerics_advice advice = advised(report, "smaller_scale");
   assert_true(advice.loss_scale < 0x1p24 && advice.loss_scale >= 1);
   for (int i = 0; i < mix_numerics_advice_count(report); i++)
     assert_string_not_equal(advice_of(report, i).kind, "float32_override");
-  /* the scale advised is right from the start */
+  /* the advised scale is right from the start */
   report = scaled_run(mix_loss_scale_optimizer(mix_sgd(), .initial_scale = advice.loss_scale), 10);
   assert_true(mix_numerics_skipped(report) <= 1);
 }
 
-/* A fixed scale skips nothing: the weights are lost, and the report says by what. */
+/* A fixed scale skips nothing: the weights become NaN, and the report names the cause. */
 static void a_fixed_scale_that_is_too_large(void **state) {
   (void)state;
   mix_numerics *report =
@@ -222,12 +221,12 @@ static void a_fixed_scale_that_is_too_large(void **state) {
   assert_int_equal(mix_numerics_skipped(report), 0);
   assert_string_equal(mix_numerics_layer(report), "dense_logits");
   assert_true(event_of(report, 0).applied && !event_of(report, 0).forward);
-  assert_true(event_of(report, 1).forward && event_of(report, 1).nan); /* weights that are NaN */
+  assert_true(event_of(report, 1).forward && event_of(report, 1).nan); /* the weights are NaN */
   assert_true(advised(report, "smaller_scale").loss_scale < 0x1p26);
 }
 
 /* The scaled loss itself overflows float32. */
-static void a_loss_that_its_scale_makes_infinite(void **state) {
+static void a_scaled_loss_that_overflows(void **state) {
   (void)state;
   mix_numerics *report =
       scaled_run(mix_loss_scale_optimizer(mix_sgd(), .fixed = true, .initial_scale = 0x1p127), 1);
@@ -238,7 +237,7 @@ static void a_loss_that_its_scale_makes_infinite(void **state) {
 
 /* A backward product that overflows at scale 1: gradients of 4,000 times weights of 40 over 2 units is
  * 320,000 in float16, although the forward pass is finite (inputs of 2^-10). The consumer's backward pass
- * makes the gradient: "steep" is named, not "before". */
+ * computes the gradient, so "steep" is named, not "before". */
 static void a_gradient_that_overflows_by_itself(void **state) {
   (void)state;
   mix_set_global_policy("mixed_float16");
@@ -263,7 +262,7 @@ static void a_gradient_that_overflows_by_itself(void **state) {
   assert_string_equal(advised(report, "float32_override").layer, "steep");
 }
 
-/* The automatic rewrite: the tensors are float32 to the program, and infinite where the rewritten product
+/* The automatic rewrite: the program's tensors are float32, and infinite where the rewritten product
  * overflowed. */
 static void a_rewritten_graph_that_overflows(void **state) {
   (void)state;
@@ -301,7 +300,7 @@ static void gradients_that_underflow(void **state) {
     assert_true(row_of(report, "dense_logits", "output", MIX_FLOAT16).gradient.subnormals > 0);
     double scale = advised(report, scaled ? "larger_scale" : "loss_scaling").loss_scale;
     assert_true(scale >= 1024);
-    /* and the remedy is one */
+    /* the advised remedy works */
     mix_model *again = guide_model(20, 16);
     mix_model_compile(again, .loss = "sparse_categorical_crossentropy", .loss_weights = {1e-4},
                       .optimizer =
@@ -310,7 +309,7 @@ static void gradients_that_underflow(void **state) {
   }
 }
 
-/* So small that nothing is left: float32 gradients of 1e-10 become 0 where they are cast. */
+/* Total underflow: float32 gradients of 1e-10 become 0 in the cast. */
 static void gradients_that_vanish(void **state) {
   (void)state;
   mix_set_global_policy("mixed_float16");
@@ -353,8 +352,8 @@ static mix_tensor *log_of(void *context, const mix_call_args *args) {
   return mix_tanh(mix_log(x));
 }
 
-/* tanh hides infinities, not NaN: the logarithm of -1, between the layer's input and its output. */
-static void nan_made_inside_a_layer(void **state) {
+/* tanh hides infinities, but not NaN: the logarithm of -1 is between the layer's input and its output. */
+static void nan_created_inside_a_layer(void **state) {
   (void)state;
   mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(1));
   mix_tensor *x =
@@ -371,7 +370,7 @@ static void nan_made_inside_a_layer(void **state) {
   assert_string_equal(advised(report, "check_operation").layer, "logarithm");
 }
 
-/* An infinity that harms nobody: tanh makes 1 of it, and the step is a good one. */
+/* A harmless infinity: tanh turns it into 1, and the step is good. */
 static void a_harmless_infinity_is_no_event(void **state) {
   (void)state;
   mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(1));
@@ -395,13 +394,13 @@ int main(void) {
       TEST(the_layer_that_overflows_forward_is_named),
       TEST(gradients_that_overflow_by_the_scale_alone),
       TEST(a_fixed_scale_that_is_too_large),
-      TEST(a_loss_that_its_scale_makes_infinite),
+      TEST(a_scaled_loss_that_overflows),
       TEST(a_gradient_that_overflows_by_itself),
       TEST(a_rewritten_graph_that_overflows),
       TEST(gradients_that_underflow),
       TEST(gradients_that_vanish),
       TEST(nan_in_the_data_is_traced_to_them),
-      TEST(nan_made_inside_a_layer),
+      TEST(nan_created_inside_a_layer),
       TEST(a_harmless_infinity_is_no_event),
   };
   return cmocka_run_group_tests_name("model/numerics", tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The numerics report in a training run, as table, JSON and picture, and what it refuses. */
+/* The numerics report in a training run, as table, JSON and picture, and its errors. */
 #include "train/numerics_support.h"
 #include <jansson.h>
 #include <png.h>
@@ -12,7 +12,7 @@ static void keep_log(void *context, mix_log_level level, const char *message) {
   if (level == MIX_LOG_WARNING && strstr(message, "numerics")) snprintf(logged, sizeof logged, "%s", message);
 }
 
-static void a_stall_in_training_is_told_with_the_layer(void **state) {
+static void a_stall_in_training_names_the_layer(void **state) {
   (void)state;
   for (int stop = 0; stop < 2; stop++) {
     logged[0] = 0;
@@ -32,8 +32,8 @@ static void a_stall_in_training_is_told_with_the_layer(void **state) {
   }
 }
 
-/* Every fifth step is watched; from a skipped one on each, until one is applied. */
-static void thinned_out_it_wakes_up_when_a_step_is_skipped(void **state) {
+/* Every fifth step is watched. After a skipped step each one is, until one is applied. */
+static void sparse_watching_becomes_dense_after_a_skipped_step(void **state) {
   (void)state;
   mix_numerics *report = mix_numerics_new();
   examples e = examples_of(64, 20, 10);
@@ -48,13 +48,13 @@ static void thinned_out_it_wakes_up_when_a_step_is_skipped(void **state) {
   mix_model_fit(bad, hundreds(), ones(), .batch_size = 16, .epochs = 4, .verbose = MIX_SILENT,
                 .callbacks = mix_list_of(mix_numerics_report(.report = report, .every = 100)));
   assert_int_equal(mix_numerics_watched(report), 4);
-  assert_int_equal(mix_numerics_steps(report), 4);              /* begun anew */
-  assert_string_equal(mix_numerics_status(report), "overflow"); /* of the forward pass: no scale helps */
+  assert_int_equal(mix_numerics_steps(report), 4);              /* restarted */
+  assert_string_equal(mix_numerics_status(report), "overflow"); /* in the forward pass: no scale helps */
   report = scaled_run(mix_loss_scale_optimizer(mix_sgd(), .initial_scale = 0x1p60), 4);
   assert_string_equal(mix_numerics_status(report), "searching");
 }
 
-/* Keras 3 has no floor: a stall is a number of skips in a row. */
+/* Keras 3 has no minimum scale: a stall is a number of consecutive skips. */
 static void a_stall_without_a_floor(void **state) {
   (void)state;
   mix_set_semantics("keras3");
@@ -66,7 +66,7 @@ static void a_stall_without_a_floor(void **state) {
   assert_string_equal(mix_numerics_layer(report), "big");
 }
 
-/* ---- forms ---- */
+/* ---- output formats ---- */
 
 static void the_json_holds_everything(void **state) {
   (void)state;
@@ -114,7 +114,7 @@ static void the_json_holds_everything(void **state) {
   json_decref(root);
 }
 
-static void the_table_shows_layers_and_what_went_wrong(void **state) {
+static void the_table_shows_layers_and_failures(void **state) {
   (void)state;
   mix_numerics *report =
       mix_numerics_run(overflowing_model(NULL), hundreds(), ones(), .steps = 3, .batch_size = 16);
@@ -156,7 +156,7 @@ static int64_t pixels_of(const picture *p, unsigned colour) {
   return count;
 }
 
-/* A mark of infinity is a box of 40 by 20; its letters take some of it. */
+/* The mark of an infinity is a box of 40 by 20, partly covered by its letters. */
 static void the_picture_can_be_read(void **state) {
   (void)state;
   const char *path = "numerics-test.png";
@@ -171,8 +171,8 @@ static void the_picture_can_be_read(void **state) {
   assert_int_equal(mix_numerics_write_png(report, path), MIX_OK);
   picture good = read_picture(path);
   assert_int_equal(pixels_of(&good, 0xd62728), 0);
-  assert_true(pixels_of(&good, 0x08306b) > 100);     /* the shade of all values in one power of two */
-  assert_true(good.image.height < bad.image.height); /* an intermediate value went wrong there */
+  assert_true(pixels_of(&good, 0x08306b) > 100);     /* the colour of "all values in one power of two" */
+  assert_true(good.image.height < bad.image.height); /* no intermediate value overflows here */
   free(good.pixels);
   free(bad.pixels);
   assert_int_equal(unlink(path), 0);
@@ -224,13 +224,13 @@ static void wrong_calls_are_errors(void **state) {
   assert_non_null(strstr(mix_numerics_json(report), "\"tensors\":[]"));
   assert_int_equal(mix_numerics_write_png(report, NULL), MIX_TYPE_ERROR);
   assert_error(MIX_TYPE_ERROR, "path");
-  /* the model is free of its watchers: it trains on */
+  /* no watcher is left: the model still trains */
   assert_non_null(mix_model_fit(model, x, x, .verbose = MIX_SILENT));
   assert_no_error();
 }
 
-/* Asked before training: the weight has not moved. */
-static void a_file_that_cannot_be_written_is_told_before_training(void **state) {
+/* The check comes before training: the weight is unchanged. */
+static void a_file_that_cannot_be_written_fails_before_training(void **state) {
   (void)state;
   static const char *const texts[] = {"numerics_report:png=/nowhere/a.png", "numerics_report:json=/nowhere/a",
                                       "numerics_report:table=/"};
@@ -248,15 +248,15 @@ static void a_file_that_cannot_be_written_is_told_before_training(void **state) 
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(a_stall_in_training_is_told_with_the_layer),
-      TEST(thinned_out_it_wakes_up_when_a_step_is_skipped),
+      TEST(a_stall_in_training_names_the_layer),
+      TEST(sparse_watching_becomes_dense_after_a_skipped_step),
       TEST(a_stall_without_a_floor),
       TEST(the_json_holds_everything),
-      TEST(the_table_shows_layers_and_what_went_wrong),
+      TEST(the_table_shows_layers_and_failures),
       TEST(the_picture_can_be_read),
       TEST(the_callback_by_name_writes_its_files),
       TEST(wrong_calls_are_errors),
-      TEST(a_file_that_cannot_be_written_is_told_before_training),
+      TEST(a_file_that_cannot_be_written_fails_before_training),
   };
   return cmocka_run_group_tests_name("model/numerics_forms", tests, NULL, NULL);
 }

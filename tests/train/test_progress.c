@@ -1,5 +1,5 @@
-/* Progress output in its forms (spec/layers.md, 15), through the log callback. Times are the machine's: they
- * are read as "a number". */
+/* The forms of progress output (docs/spec/keras.md, 15), through the log callback. Times depend on the
+ * machine and match any number. */
 #include "model/support.h"
 
 static char text[1 << 16];
@@ -9,8 +9,7 @@ static void listen(void *context, mix_log_level level, const char *message) {
   if (level == MIX_LOG_PROGRESS) snprintf(text + used, sizeof text - used, "%s", message);
 }
 
-/* Does `line` follow the pattern, in which # is a time (digits, and ':' between them), @ a rate ("12us",
- * "3ms", "1s") and ~ a number? */
+/* Matches a pattern in which # is a time (digits with ':'), @ a rate ("12us", "3ms", "1s") and ~ a number. */
 static bool follows(const char *line, const char *pattern) {
   for (; *pattern; pattern++) {
     if (*pattern == '#' || *pattern == '~' || *pattern == '@') {
@@ -84,9 +83,9 @@ static void the_bar(void **state) {
   char line[256];
   snprintf(line, sizeof line, "%.*s", (int)(end - last - 1), last + 1);
   size_t length = strlen(line);
-  while (length && line[length - 1] == ' ') line[--length] = 0; /* what the longer line before left */
+  while (length && line[length - 1] == ' ') line[--length] = 0; /* padding over the previous, longer line */
   assert_follows(line, "5/5 [==============================] - #s @/step - loss: 6.0000 - val_loss: 51.0000");
-  assert_true(text[0] == '\r'); /* drawn while it ran: the first step is always shown */
+  assert_true(text[0] == '\r'); /* drawn during training: the first step is always shown */
   char first[128];
   snprintf(first, sizeof first, "%.*s", (int)strcspn(text + 1, "\r"), text + 1);
   assert_follows(first, "1/5 [=====>........................] - ETA: #s - loss: ~");
@@ -99,8 +98,9 @@ static void keras3_has_a_bar_and_a_line_of_its_own(void **state) {
   assert_follows(text, "5/5 - #s - @/step - loss: 6.0000 - val_loss: 51.0000\n");
   fit_with(1, 1);
   const char *last = strrchr(text, '\r');
-  assert_non_null(
-      strstr(last, "\033[1m5/5\033[0m \033[32m━━━━━━━━━━━━━━━━━━━━\033[0m\033[37m\033[0m \033[1m"));
+  assert_non_null(strstr(last, "\033[1m5/5\033[0m \033[32m"
+                               "━━━━━━━━━━━━━━━━━━━━"
+                               "\033[0m\033[37m\033[0m \033[1m"));
   assert_non_null(strstr(last, "/step - loss: 6.0000 - val_loss: 51.0000"));
 }
 
@@ -116,7 +116,8 @@ static void evaluate_has_the_same_forms(void **state) {
   assert_string_equal(text, "");
 }
 
-/* What four decimals would not show has an exponent; in the line of verbose 2 also what is negative. */
+/* Numbers too small for four decimals have an exponent; in the line of verbose 2 negative ones have it
+ * too. */
 static mix_tensor *scaled(void *context, mix_tensor *y_true, mix_tensor *y_pred) {
   (void)y_true;
   return mix_multiply(mix_squeeze(y_pred, MIX_AXES(-1)), mix_scalar_like(y_pred, *(double *)context));
@@ -153,9 +154,8 @@ static void a_limit_of_steps_is_the_target(void **state) {
   text[0] = 0;
   mix_model_fit(model, counting(10), zeros(10), .batch_size = 2, .epochs = 2, .steps = 7, .no_shuffle = true,
                 .verbose = 2);
-  assert_follows(
-      text,
-      "Epoch 1/2\n5/5 - #s - loss: 28.5000 - #s/epoch - @/step\nEpoch 2/2\n2/2 - #s - loss: 3.5000 - #s/epoch - @/step\n");
+  assert_follows(text, "Epoch 1/2\n5/5 - #s - loss: 28.5000 - #s/epoch - @/step\nEpoch 2/2\n"
+                       "2/2 - #s - loss: 3.5000 - #s/epoch - @/step\n");
 }
 
 int main(void) {

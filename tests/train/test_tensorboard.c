@@ -1,5 +1,5 @@
-/* TensorBoard: the bytes of an event are those of TensorFlow's writer; a training's files are read back frame
- * by frame. */
+/* TensorBoard: events have the bytes of TensorFlow's writer, and a training run's files are read back record
+ * by record. */
 #include "formats/event_file.h"
 #include "base/alloc.h"
 #include "train/callbacks/histogram.h"
@@ -31,7 +31,7 @@ static read_events *validation_events(const char *log_dir) {
 
 static void checksums_have_their_known_values(void **state) {
   (void)state;
-  /* The check value of CRC-32C, and 32 zeros of RFC 3720, B.4; masked by hand. */
+  /* The check value of CRC-32C, and 32 zeros of RFC 3720, B.4, masked by hand. */
   const uint32_t check = 0xe3069283, zeros = 0x8a9136aa;
   assert_int_equal(mix_masked_crc32c("123456789", 9), (uint32_t)((check >> 15 | check << 17) + 0xa282ead8));
   assert_int_equal(mix_masked_crc32c((const char[32]){0}, 32),
@@ -41,11 +41,11 @@ static void checksums_have_their_known_values(void **state) {
   for (size_t n = 0; n <= 257; n++) assert_int_equal(mix_masked_crc32c(bytes, n), slow_masked_crc(bytes, n));
 }
 
-/* A record of `value` at the wall time of a recorded one has that one's bytes. */
+/* A record of `value` at the wall time of a recorded one has the same bytes. */
 static void assert_recorded(mix_message *value, int64_t step, const unsigned char *recorded, size_t size) {
   mix_message event = {0};
   double wall_time;
-  memcpy(&wall_time, recorded + 13, sizeof wall_time); /* behind 12 bytes of framing and the field's number */
+  memcpy(&wall_time, recorded + 13, sizeof wall_time); /* after 12 bytes of framing and the field's number */
   mix_event_of(&event, wall_time, step, value);
   assert_false(event.failed);
   assert_int_equal(event.size, little(recorded, 8));
@@ -91,8 +91,8 @@ static void histograms_leave_out_what_is_not_finite(void **state) {
 static void exponents_are_those_of_the_16_bit_copy(void **state) {
   (void)state;
   mix_histogram rows;
-  /* 1e-9 becomes 0 in float16, 1e6 infinity; 65519 rounds down to 65504; 2^-24 is its least number. 2047.9
-   * rounds up to 2^11. */
+  /* In float16 1e-9 becomes 0 and 1e6 infinity; 65519 rounds down to 65504; 2^-24 is the smallest number.
+   * 2047.9 rounds up to 2^11. */
   const float numbers[] = {1e-9f, 1e6f, 65519, 0x1p-24f, 2047.9f, 1, -1.5f, 0, NAN};
   assert_int_equal(mix_histogram_of_exponents(numbers, MIX_FLOAT16, 9, rows), 15 + 24 + 1);
   for (int r = 0; r < 40; r++) {
@@ -100,7 +100,7 @@ static void exponents_are_those_of_the_16_bit_copy(void **state) {
     assert_true(rows[r][0] == e && rows[r][1] == e + 1);
     assert_true(rows[r][2] == (e == 15 || e == -24 || e == 11 ? 1 : e == 0 ? 2 : 0));
   }
-  /* bfloat16 has them all but 0 and NaN: from 2^-30 to 2^19. */
+  /* bfloat16 has all of them except 0 and NaN: from 2^-30 to 2^19. */
   assert_int_equal(mix_histogram_of_exponents(numbers, MIX_BFLOAT16, 9, rows), 19 + 30 + 1);
   assert_true(rows[0][0] == -30 && rows[0][2] == 1 && rows[49][2] == 1);
   const float ends[] = {0x1p-133f, 0x1.fep127f};
@@ -142,7 +142,7 @@ static void an_epochs_scalars_have_keras_tags(void **state) {
     assert_int_equal(evaluation->step, 2 * (e + 1));
     assert_true(scalar_in(evaluation) == (float)mix_logs_get(logs, "val_loss"));
   }
-  assert_null(event_of(train, "epoch_loss_scale", 0)); /* nothing scales the loss */
+  assert_null(event_of(train, "epoch_loss_scale", 0)); /* no loss scaling */
   free_events(train);
   free_events(validation);
 }
@@ -156,7 +156,7 @@ static void batches_are_written_at_their_frequency(void **state) {
                 .no_shuffle = true, .verbose = MIX_SILENT, .callbacks = mix_list_of(board));
   assert_no_error();
   read_events *train = train_events("batches");
-  /* Losses 0, 1, 4 a batch; the running means at batch 2 of the first epoch, and at batches 1 and 3 of the
+  /* Losses are 0, 1, 4 in a batch. Running means at batch 2 of the first epoch, and at batches 1 and 3 of the
    * second. */
   const float losses[] = {0.5f, 0, (float)(5.0 / 3)};
   for (int i = 0; i < 3; i++) {
@@ -172,7 +172,7 @@ static void batches_are_written_at_their_frequency(void **state) {
   free_events(train);
 }
 
-/* x is NaN in every fourth batch: those steps are skipped, and halve the scale. */
+/* x is NaN in every fourth batch: those steps are skipped and halve the scale. */
 static void loss_scale_and_skipped_steps_are_scalars(void **state) {
   (void)state;
   mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(1));
@@ -261,7 +261,7 @@ static void the_graph_holds_layers_and_connections(void **state) {
   assert_true(graph->size < sizeof text);
   memcpy(text, graph->data, graph->size);
   text[graph->size] = 0;
-  /* The sum's inputs are the first result of the shared layer's first and second call. */
+  /* The sum's inputs are the first result of the first and second call of the shared layer. */
   const char *inputs = strstr(text, "\"class_name\": \"Add\"");
   assert_non_null(inputs);
   assert_non_null(strstr(inputs, "\"keras_history\": [\"shared\", 0, 0]"));
@@ -313,8 +313,8 @@ static void evaluation_alone_writes_validation(void **state) {
       mix_model_evaluate(model, counting(2), mix_fill(MIX_SHAPE(2, 1), 0, F32), .verbose = MIX_SILENT,
                          .callbacks = mix_list_of(board));
     assert_no_error();
-    read_events *validation =
-        validation_events("evaluation"); /* before the callback goes: each evaluation is flushed */
+    /* Before the callback is released: each evaluation is flushed. */
+    read_events *validation = validation_events("evaluation");
     assert_int_equal(validation->count, 3);
     assert_true(scalar_in(event_of(validation, "evaluation_loss_vs_iterations", 1)) == 2);
     free_events(validation);
@@ -357,7 +357,7 @@ static void a_folder_that_cannot_be_made_ends_fit(void **state) {
   assert_error(MIX_IO_ERROR, "file/logs");
 }
 
-/* The system refuses to let the file grow, as a full disk does, in the midst of training. */
+/* A limit on the file size simulates a full disk during training. */
 static void a_full_disk_ends_fit_with_its_history(void **state) {
   (void)state;
   struct rlimit before, small;
@@ -375,7 +375,7 @@ static void a_full_disk_ends_fit_with_its_history(void **state) {
   signal(SIGXFSZ, handler);
   assert_null(history);
   assert_error(MIX_IO_ERROR, "cannot be written");
-  /* A histogram of 30 rows takes about 800 bytes: some epochs went well. */
+  /* A histogram of 30 rows takes about 800 bytes: some epochs succeed. */
   assert_in_range(mix_history_epochs(mix_model_history(model)), 2, 10);
 }
 

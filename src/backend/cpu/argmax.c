@@ -1,5 +1,5 @@
-/* Positions of the largest and the smallest element along the last axis: the first one, a NaN counting as
- * more extreme than any number. */
+/* argmax and argmin along the last axis: the first position of the extreme. A NaN is more extreme than any
+ * number. */
 #include "backend/cpu/kernel_rows.h"
 #include "ops/table.h"
 #include "tensor/convert.h"
@@ -7,18 +7,18 @@
 
 enum { PART = 512, SHORT = 32 };
 
-/* Position of the first of the n elements that is better than *best (of the first NaN, where there is one),
- * or -1; `any`: there is no best yet. The sign turns the smallest into the largest. */
+/* The position of the extreme among those of the n elements that are more extreme than *best, or -1. A NaN
+ * ends the search. `first`: *best is not set yet. */
 #define FIND(name, type, is_nan)                                                                             \
-  static int64_t name(const type *x, int64_t n, bool smallest, bool any, type *best) {                       \
+  static int64_t name(const type *x, int64_t n, bool smallest, bool first, type *best) {                     \
     int64_t found = -1;                                                                                      \
     for (int64_t i = 0; i < n; i++) {                                                                        \
       if (is_nan(x[i])) {                                                                                    \
         *best = x[i];                                                                                        \
         return i;                                                                                            \
       }                                                                                                      \
-      if (any || (smallest ? x[i] < *best : x[i] > *best)) {                                                 \
-        any = false;                                                                                         \
+      if (first || (smallest ? x[i] < *best : x[i] > *best)) {                                               \
+        first = false;                                                                                       \
         *best = x[i];                                                                                        \
         found = i;                                                                                           \
       }                                                                                                      \
@@ -55,7 +55,7 @@ static int64_t position(const row *r, const char *source) {
       x = tile;
     }
     if (r->class == MIX_TILE_FLOAT) {
-      /* a part whose extreme is no better need not be searched */
+      /* A part whose extreme is not better than the best so far is not searched. */
       const float extreme = n <= SHORT || i == 0 ? NAN
                             : r->smallest        ? r->vector->minimum(x, n)
                                                  : r->vector->maximum(x, n);

@@ -1,5 +1,5 @@
-/* The device "cpu": the fast kernels where they accept, else the reference; float32 subnormals count as zero.
- */
+/* The device "cpu": the fast kernels if they accept a step, else the reference kernels. Float32 subnormals
+ * are flushed to zero. */
 #include "backend/host/executor.h"
 #include "base/alloc.h"
 
@@ -10,7 +10,7 @@ static const char *unavailable(void) { return NULL; }
 static bool same_product(const mix_product *x, const mix_product *y) {
   return mix_host_same_product(tables, x, y);
 }
-static bool widens(const mix_product *product) { return mix_host_prefers_upcast(tables, product); }
+static bool prefers_upcast(const mix_product *product) { return mix_host_prefers_upcast(tables, product); }
 
 static mix_executable *compile(const mix_plan *plan, int threads) {
   return mix_host_compile(plan, threads, tables, true);
@@ -23,7 +23,7 @@ const mix_backend mix_backend_cpu = {.name = "cpu",
                                      .facts = mix_host_facts,
                                      .kernel_name = mix_host_kernel_name,
                                      .same_product = same_product,
-                                     .prefers_upcast = widens,
+                                     .prefers_upcast = prefers_upcast,
                                      .destroy = mix_host_destroy,
                                      .allocate = mix_alloc_buffer,
                                      .deallocate = mix_free_buffer};

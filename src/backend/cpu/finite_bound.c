@@ -1,20 +1,18 @@
-/* Whether a product can be infinite: the largest norms of its operands' columns. Each thread takes blocks of
- * columns of both; the last one to come decides. */
+/* matmul_finite_bound: the largest column norms of both operands. Each thread takes blocks of columns of
+ * both; the last thread to arrive stores the result. */
 #include "backend/cpu/kernel_rows.h"
 #include "base/alloc.h"
 #include <string.h>
 
-enum {
-  BLOCK = 256
-}; /* columns whose sums stay in the first-level cache beside the rows that run through it */
+enum { BLOCK = 256 }; /* columns; their sums stay in the first-level cache while rows stream through it */
 
 typedef struct largest {
-  float square[2]; /* of the norms of columns of each operand, of the blocks that one thread took */
-  char apart[64 - 2 * sizeof(float)]; /* lines of memory */
+  float square[2]; /* the largest squared column norm of each operand, in one thread's blocks */
+  char padding[64 - 2 * sizeof(float)]; /* one cache line for each thread */
 } largest;
 
 typedef struct prepared_bound {
-  atomic_int come;
+  atomic_int arrived;
   largest threads[];
 } prepared_bound;
 
@@ -28,7 +26,7 @@ static bool serial(const mix_kernel_args *args) {
          MIX_CPU_SMALL;
 }
 
-/* NaN, once met, stays. */
+/* NaN propagates. */
 static float larger(float a, float b) { return a > b || a != a ? a : b; }
 
 static float largest_square(const mix_vector *vector, const mix_type *type, const void *matrix,
@@ -57,7 +55,7 @@ static void run_matmul_finite_bound(const mix_kernel_args *args, const mix_team 
           larger(own->square[i], largest_square(vector, &args->input_types[i], args->inputs[i], begin, n));
     }
   }
-  if (!mix_team_last(team, &prepared->come)) return;
+  if (!mix_team_last(team, &prepared->arrived)) return;
   float square[2] = {0, 0};
   for (int t = 0; t < team->size; t++)
     for (int i = 0; i < 2; i++) square[i] = larger(square[i], prepared->threads[t].square[i]);

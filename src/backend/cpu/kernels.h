@@ -1,5 +1,6 @@
-/* The fast kernels of the CPU, one array an op, best first and ended by NULL. Each array ends with a kernel for plain x86-64, but
- * may refuse a layout or a dtype: the table (backend/cpu/table.c) puts the reference kernel behind it. */
+/* The fast kernels of the CPU: one array for each op, best first, ended by NULL. The last kernel of an
+ * array runs on plain x86-64. If all refuse a layout or a dtype, dispatch falls back on the reference
+ * kernel (backend/cpu/table.c). */
 #ifndef MIX_BACKEND_CPU_KERNELS_H
 #define MIX_BACKEND_CPU_KERNELS_H
 

@@ -1,42 +1,42 @@
-/* The counts of `magnitudes`: each thread counts exponent fields of its share, thread 0 adds. */
+/* magnitudes: each thread counts the exponent fields of its share, thread 0 adds the counts. */
 #include "ops/magnitudes.h"
 #include "backend/cpu/kernel_rows.h"
 
 enum { FIELDS = 2048, BLOCK = 4096 };
 
-/* What one thread counts: by exponent field; of field 0 the zeros, of the last one the infinities; subnormals
- * by their own exponents. */
+/* The counts of one thread: elements by exponent field; zeros (part of field 0); infinities (part of the last
+ * field); subnormals by their own exponents. */
 typedef struct share {
   int64_t fields[FIELDS], subnormals[52], zeros, infinities;
-  uint64_t smallest, largest; /* bits; smallest: infinity's where there is none */
+  uint64_t smallest, largest; /* bits; smallest: those of infinity if there is none */
 } share;
 
-/* Blocks that stay in the first cache: what vectorises goes over one first (extremes, zeros, infinities),
- * then exponents are counted, into four tables in turns: neighbours of one exponent would wait for each
- * other's store. Magnitudes are never negative as signed integers, which plain x86-64 can compare; (x - 1) &
- * mask makes of 0 the largest. */
+/* Blocks stay in the first-level cache. The first loop vectorises (extremes, zeros, infinities), the second
+ * counts exponents. It alternates among four tables, because increments of one counter wait for each other's
+ * store. Magnitudes are compared as signed integers, which plain x86-64 has, and are never negative. `min`
+ * and `below` hold (magnitude - 1) & mask, so that 0 is the largest. */
 #define COUNT(name, type, signed_type)                                                                       \
   static void name##_block(share *s, int64_t(*tables)[FIELDS], const type *x, int n,                         \
                            mix_float_format format) {                                                        \
     const type mask = (type)((type) ~(type)0 >> 1);                                                          \
     const signed_type normal = (signed_type)((signed_type)1 << format.fraction_bits);                        \
     const signed_type infinity = (signed_type)((uint64_t)format.exponents << format.fraction_bits);          \
-    signed_type least = (signed_type)(s->smallest - 1), largest = (signed_type)s->largest, zeros = 0,        \
+    signed_type min = (signed_type)(s->smallest - 1), largest = (signed_type)s->largest, zeros = 0,          \
                 infinities = 0;                                                                              \
     for (int i = 0; i < n; i++) {                                                                            \
       const signed_type bits = (signed_type)(x[i] & mask), below = (signed_type)((type)(bits - 1) & mask);   \
       const signed_type finite = bits < infinity ? bits : 0;                                                 \
-      least = below < least ? below : least;                                                                 \
+      min = below < min ? below : min;                                                                       \
       largest = finite > largest ? finite : largest;                                                         \
       zeros = (signed_type)(zeros + (bits == 0));                                                            \
       infinities = (signed_type)(infinities + (bits == infinity));                                           \
     }                                                                                                        \
     for (int i = 0; i < n; i++) tables[i & 3][(type)(x[i] & mask) >> format.fraction_bits]++;                \
-    for (int i = 0; least < normal - 1 && i < n; i++) {                                                      \
+    for (int i = 0; min < normal - 1 && i < n; i++) {                                                        \
       const signed_type bits = (signed_type)(x[i] & mask);                                                   \
       if (bits && bits < normal) s->subnormals[63 - __builtin_clzll((uint64_t)bits)]++;                      \
     }                                                                                                        \
-    s->smallest = (uint64_t)least + 1;                                                                       \
+    s->smallest = (uint64_t)min + 1;                                                                         \
     s->largest = (uint64_t)largest;                                                                          \
     s->zeros += (int64_t)zeros;                                                                              \
     s->infinities += (int64_t)infinities;                                                                    \

@@ -1,21 +1,21 @@
-/* Uniform numbers for dropout: element i is made of word 0 of Philox block (key, counter, i), as
- * backend/ref/random.c has it, so that the numbers do not depend on the kernel, the instruction set or the
+/* Uniform random numbers for dropout. Element i comes from word 0 of Philox block (key, counter, i), as in
+ * backend/ref/random.c, so the numbers depend neither on the kernel nor on the instruction set nor on the
  * threads. */
 #include "backend/cpu/kernel_rows.h"
 #include "tensor/convert.h"
 
 enum { PART = 512 };
 
-/* Multiples of 2^-24 in [0, 1) rounded down to a 16-bit dtype, so that 1 never comes out, and still as
- * float32: the bits that the dtype lacks cut off. All such multiples below 2^-14 are subnormal float16
- * numbers. */
+/* Rounds multiples of 2^-24 in [0, 1) down to a 16-bit dtype, so that the result is never 1, and keeps them
+ * as float32: the fraction bits that the dtype lacks are cleared. Multiples below 2^-14 are exact in
+ * float16, as subnormal numbers. */
 static void round_down(float *numbers, const uint32_t *words, mix_dtype dtype, int64_t n) {
-  const uint32_t lacks = dtype == MIX_BFLOAT16 ? 0xffff : 0x1fff;
-  const float exact = dtype == MIX_BFLOAT16 ? 0 : 0x1p-14f;
+  const uint32_t cleared = dtype == MIX_BFLOAT16 ? 0xffff : 0x1fff;
+  const float min_normal = dtype == MIX_BFLOAT16 ? 0 : 0x1p-14f;
   for (int64_t i = 0; i < n; i++) {
     const float x = (float)(words[i] >> 8) * 0x1p-24f;
     const uint32_t bits = mix_float_bits(x);
-    numbers[i] = mix_bits_float(x < exact ? bits : bits & ~lacks);
+    numbers[i] = mix_bits_float(x < min_normal ? bits : bits & ~cleared);
   }
 }
 
@@ -51,5 +51,5 @@ static bool share(const mix_kernel_args *args, int64_t *count, int64_t *grain) {
 MIX_CPU_KERNELS(random_uniform, "random_uniform", .unsupported_reason = unsupported_reason, .serial = serial,
                 .share = share)
 
-const mix_kernel *const mix_cpu_random_normal_kernels[] = {
-    NULL}; /* initial weights alone: the reference does */
+/* Only initial weights are normal: the reference kernel is fast enough. */
+const mix_kernel *const mix_cpu_random_normal_kernels[] = {NULL};

@@ -1,7 +1,7 @@
-/* Sums, means, largest and smallest elements. The order of a sum is fixed by its shape alone: a row is cut
- * into pieces of 4096 elements; a piece is added in float32, its whole groups of 32 in 32 lanes, then the
- * lanes and the rest (row_functions.inc.h); pieces in double. So the error is that of at most 136 additions
- * in float32, whatever the length. float64 and integers are added one by one within a piece. */
+/* Sums, means, maxima and minima. The shape alone fixes the order of a sum. A row is cut into pieces of 4096
+ * elements. A piece is added in float32: its whole groups of 32 in 32 lanes, then the lanes and the tail
+ * (simd/rows.inc.h). Pieces are added in double. So the error is that of at most 136 additions in float32,
+ * whatever the length. float64 and integers are added one by one within a piece. */
 #include "backend/cpu/reduce.h"
 #include "backend/cpu/kernel_rows.h"
 #include "ops/table.h"
@@ -12,7 +12,7 @@
 
 enum { PIECE = 4096, PART = 512 };
 
-/* Axes as a bit mask. Why it cannot be seen as (outer, length, inner), or NULL. */
+/* `axes` is a bit mask. NULL, or the reason why the reduction cannot be seen as (outer, length, inner). */
 static const char *describe(mix_reduction *r, mix_opcode fold, bool mean, const mix_type *type,
                             unsigned axes) {
   *r = (mix_reduction){.fold = fold,
@@ -57,7 +57,7 @@ static const char *describe_args(mix_reduction *r, const mix_kernel_args *args) 
   return describe(r, fold, mean, &args->input_types[0], axes_of(args));
 }
 
-/* n >= 1 values in a tile. */
+/* Reduces n >= 1 values of a tile. */
 static mix_folded fold_tile(const mix_reduction *r, const mix_vector *vector, const void *tile, int64_t n) {
   if (r->class == MIX_TILE_FLOAT) {
     const float *x = tile;
@@ -71,7 +71,7 @@ static mix_folded fold_tile(const mix_reduction *r, const mix_vector *vector, co
   return all;
 }
 
-/* Up to PIECE elements of memory. */
+/* Reduces up to PIECE elements of memory. */
 static mix_folded fold_piece(const mix_reduction *r, const mix_vector *vector, const char *source,
                              int64_t n) {
   if (r->dtype == MIX_FLOAT32 || r->dtype == MIX_FLOAT64 || r->dtype == MIX_INT64)
@@ -92,14 +92,16 @@ static mix_folded fold_piece(const mix_reduction *r, const mix_vector *vector, c
   return all;
 }
 
-/* Few long rows: pieces are shared, their sums meet in the workspace. */
-static bool meets(const mix_reduction *r) { return r->inner == 1 && r->outer < 16 && r->length > PIECE; }
+/* Few long rows: threads share the pieces, whose sums meet in the workspace. */
+static bool shares_pieces(const mix_reduction *r) {
+  return r->inner == 1 && r->outer < 16 && r->length > PIECE;
+}
 
 static void reduce_rows(const mix_reduction *r, const mix_vector *vector, const char *source, void *result,
                         mix_folded *partials, const mix_team *team) {
   const int64_t element = (int64_t)mix_dtype_size(r->dtype), pieces = (r->length + PIECE - 1) / PIECE;
   int64_t begin, end;
-  if (!meets(r)) {
+  if (!shares_pieces(r)) {
     mix_team_share(team, r->outer, r->length < PART ? PART / r->length : 1, &begin, &end);
     for (int64_t row = begin; row < end; row++) {
       mix_folded all = {0};
@@ -163,13 +165,13 @@ static size_t workspace(const mix_kernel_args *args, int threads) {
   mix_reduction r;
   if (describe_args(&r, args)) return 0;
   if (r.inner > 1) return mix_reduce_columns_workspace(&r);
-  return meets(&r) ? (size_t)(r.outer * ((r.length + PIECE - 1) / PIECE)) * sizeof(mix_folded) : 0;
+  return shares_pieces(&r) ? (size_t)(r.outer * ((r.length + PIECE - 1) / PIECE)) * sizeof(mix_folded) : 0;
 }
 static int barriers(const mix_kernel_args *args, int threads) {
   (void)threads;
   mix_reduction r;
   if (describe_args(&r, args)) return 0;
-  return r.inner > 1 ? mix_reduce_columns_meets(&r) : meets(&r);
+  return r.inner > 1 ? mix_reduce_columns_meets(&r) : shares_pieces(&r);
 }
 
 #define REDUCE(op, text)                                                                                     \
@@ -202,11 +204,11 @@ static void run_all_finite(const mix_kernel_args *args, const mix_team *team, co
       finite = vector->all_finite(tile, n);
     }
   if (team->size > 1) {
-    volatile char *verdicts = args->workspace;
-    verdicts[team->rank * 64] = finite;
+    volatile char *flags = args->workspace;
+    flags[team->rank * 64] = finite;
     mix_team_barrier(team);
     if (team->rank) return;
-    for (int i = 1; i < team->size; i++) finite = finite && verdicts[i * 64];
+    for (int i = 1; i < team->size; i++) finite = finite && flags[i * 64];
   }
   *(uint8_t *)args->outputs[0] = finite;
 }

@@ -1,27 +1,27 @@
-/* Reductions over all but the last dimension: gradients of biases. A strip of columns is folded row after row
- * into a tile. Up to 1024 rows that is one chain in float32, the order of TensorFlow's BiasAddGrad, so that
- * recorded runs of Keras are followed to the last bit. Longer ones are folded 64 rows in float32, those sums
- * in double: the error of a sum of n rows is that of 64 additions in float32; narrow ones of these are cut
- * into blocks of rows, whose sums are added in the order of the rows. */
+/* Reductions over all but the last dimension: gradients of biases. The rows of a strip of columns are added
+ * one by one into a tile. Up to 1024 rows this is one chain in float32, the order of TensorFlow's
+ * BiasAddGrad, so that recorded runs of Keras are reproduced bit for bit. Longer columns are added 64 rows at
+ * a time in float32, and those sums in double, so the error is that of 64 additions in float32. Long narrow
+ * matrices are also cut into blocks of rows, whose sums are added in the order of the rows. */
 #include "backend/cpu/reduce.h"
 #include "tensor/convert.h"
 #include <string.h>
 
 enum {
-  STRIP = 512,  /* columns, or elements of several narrow rows side by side */
-  NARROW = 256, /* columns up to which rows are taken side by side */
-  ROWS_IN_32 = 64,
-  ONE_CHAIN = 1024, /* rows up to which a column is one chain */
+  STRIP = 512,      /* columns, or elements of several narrow rows side by side */
+  NARROW = 256,     /* columns; matrices up to this width take several rows side by side */
+  ROWS_IN_32 = 64,  /* rows of a chain in float32 */
+  ONE_CHAIN = 1024, /* rows; columns up to this length are one chain */
   MAX_BLOCKS = 32,  /* of rows */
 };
 
 static bool is_narrow(const mix_reduction *r) { return r->inner <= NARROW && r->length > ONE_CHAIN; }
 
-/* Rows of a block: whole groups of side-by-side rows, at least ROWS_IN_32 of them. */
+/* Rows of a block: whole groups of side-by-side rows, at least ROWS_IN_32 groups. */
 static int64_t rows_of_block(const mix_reduction *r) {
   const int64_t group = is_narrow(r) ? STRIP / r->inner : 1;
-  const int64_t least = group * ROWS_IN_32, each = (r->length + MAX_BLOCKS - 1) / MAX_BLOCKS;
-  const int64_t rows = each > least ? each : least;
+  const int64_t min = group * ROWS_IN_32, each = (r->length + MAX_BLOCKS - 1) / MAX_BLOCKS;
+  const int64_t rows = each > min ? each : min;
   return (rows + group - 1) / group * group;
 }
 static int64_t blocks_of(const mix_reduction *r) {
@@ -36,13 +36,13 @@ size_t mix_reduce_columns_workspace(const mix_reduction *r) {
 }
 
 typedef struct strip {
-  _Alignas(64) char part[STRIP * 8 + MIX_TILE_PADDING]; /* folded in the class of the dtype */
+  _Alignas(64) char part[STRIP * 8 + MIX_TILE_PADDING]; /* sums of a chain, in the class of the dtype */
   _Alignas(64) char tile[STRIP * 8 + MIX_TILE_PADDING];
   mix_folded total[STRIP];
 } strip;
 
-/* part into total, and part to be begun anew. */
-static void carry(const mix_reduction *r, strip *s, int64_t width, bool first) {
+/* Adds the sums of a chain to the totals. */
+static void add_chain(const mix_reduction *r, strip *s, int64_t width, bool first) {
   for (int64_t j = 0; j < width; j++) {
     mix_folded value;
     if (r->class == MIX_TILE_FLOAT)
@@ -53,9 +53,9 @@ static void carry(const mix_reduction *r, strip *s, int64_t width, bool first) {
   }
 }
 
-/* total[j] = fold over `count` >= 1 lines of `width` <= STRIP elements, `pitch` apart. */
+/* total[j] = fold over `count` >= 1 lines of `width` <= STRIP elements; `stride` is in elements. */
 static void fold_lines(const mix_reduction *r, const mix_vector *vector, strip *s, const char *source,
-                       int64_t pitch, int64_t count, int64_t width) {
+                       int64_t stride, int64_t count, int64_t width) {
   const mix_tile_load_function load = mix_tile_load_of(vector, r->dtype);
   const mix_tile_function fold = mix_tile_instruction_of(vector, r->fold, r->class);
   const int64_t element = (int64_t)mix_dtype_size(r->dtype);
@@ -63,24 +63,25 @@ static void fold_lines(const mix_reduction *r, const mix_vector *vector, strip *
       (r->dtype == MIX_FLOAT32 || r->dtype == MIX_FLOAT64 || r->dtype == MIX_INT64) && width % 16 == 0;
   static const int steps[3] = {1, 1, 1};
   const int64_t chain = r->length <= ONE_CHAIN ? ONE_CHAIN : ROWS_IN_32;
-  const int64_t at_once = pitch == width && width % 16 == 0 ? STRIP / width : 1,
-                held = (int64_t)mix_tile_class_size(r->class); /* loaded */
+  const int64_t lines_per_load = stride == width && width % 16 == 0 ? STRIP / width : 1,
+                tile_element = (int64_t)mix_tile_class_size(r->class);
   for (int64_t i = 0; i < count; i += chain) {
     const int64_t end = count - i < chain ? count : i + chain;
-    load(s->part, source + i * pitch * element, width);
+    load(s->part, source + i * stride * element, width);
     for (int64_t line = i + 1; line < end; line++) {
-      const char *row = source + line * pitch * element;
-      const int64_t prefetch = (line - i - 1) % at_once, lines = end - line < at_once ? end - line : at_once;
-      if (!direct && prefetch == 0) load(s->tile, row, lines * width);
-      const void *operands[3] = {s->part, direct ? row : s->tile + prefetch * width * held};
+      const char *row = source + line * stride * element;
+      const int64_t index = (line - i - 1) % lines_per_load, /* in the tile */
+          lines = end - line < lines_per_load ? end - line : lines_per_load;
+      if (!direct && index == 0) load(s->tile, row, lines * width);
+      const void *operands[3] = {s->part, direct ? row : s->tile + index * width * tile_element};
       fold(s->part, operands, steps, width, 0);
     }
-    carry(r, s, width, i == 0);
+    add_chain(r, s, width, i == 0);
   }
 }
 
-/* Rows [begin, end) of a narrow matrix: groups of rows side by side, then the rows of the group, then the
- * rest. */
+/* Reduces rows [begin, end) of a narrow matrix: groups of rows side by side, then the rows of the group, then
+ * the remaining rows. */
 static void fold_narrow(const mix_reduction *r, const mix_vector *vector, strip *s, const char *source,
                         int64_t begin, int64_t end, mix_folded *result) {
   const int64_t group = STRIP / r->inner, element = (int64_t)mix_dtype_size(r->dtype), inner = r->inner;
@@ -138,9 +139,9 @@ void mix_reduce_columns(const mix_reduction *r, const mix_vector *vector, const 
   strip s;
   memset(s.part, 0, sizeof s.part);
   memset(s.tile, 0, sizeof s.tile);
-  /* a strip for every thread at least; a column's sum does not depend on the strip it is in */
-  const int64_t element = (int64_t)mix_dtype_size(r->dtype), fair = (r->inner + team->size - 1) / team->size;
-  const int64_t width = fair < STRIP ? (fair + 63) / 64 * 64 : STRIP, strips = (r->inner + width - 1) / width;
+  /* At least one strip for each thread. The sum of a column does not depend on its strip. */
+  const int64_t element = (int64_t)mix_dtype_size(r->dtype), even = (r->inner + team->size - 1) / team->size;
+  const int64_t width = even < STRIP ? (even + 63) / 64 * 64 : STRIP, strips = (r->inner + width - 1) / width;
   int64_t begin, end;
   mix_team_share(team, r->outer * strips, 1, &begin, &end);
   for (int64_t i = begin; i < end; i++) {

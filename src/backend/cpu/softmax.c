@@ -1,6 +1,6 @@
-/* Softmax, its logarithm and the cross-entropies, over the last axis, everything in float32. Short rows go
- * through the vector functions in blocks of rows; rows longer than a buffer in pieces, three times over:
- * largest, sum, result. */
+/* Softmax, log-softmax and the cross-entropies over the last axis, in float32. The vector functions take
+ * short rows in blocks. Rows longer than a buffer are processed in pieces, in three passes: largest, sum,
+ * result. */
 #include "backend/cpu/kernel_rows.h"
 #include "ops/table.h"
 #include "tensor/convert.h"
@@ -20,7 +20,7 @@ typedef struct rows {
   int64_t element, n, begin, end; /* bytes, classes, rows of this thread */
 } rows;
 
-/* As the tile executor shares short rows, so that no barrier need stand between. */
+/* The grain of the tile executor for short rows, so that no barrier is needed between. */
 static int64_t grain_of(int64_t n) { return n < 512 ? 512 / n : 1; }
 
 static rows rows_of(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
@@ -32,17 +32,17 @@ static rows rows_of(const mix_kernel_args *args, const mix_team *team, const mix
 }
 static int64_t rows_of_block(const rows *r) { return BUFFER / r->n < MAX_ROWS ? BUFFER / r->n : MAX_ROWS; }
 
-/* Elements as float: in place where they are, else converted into the buffer. */
-static const float *widened(const rows *r, const void *source, int64_t first, int64_t count, float *buffer) {
+/* Elements as float: float32 in place, other dtypes converted into the buffer. */
+static const float *as_float(const rows *r, const void *source, int64_t first, int64_t count, float *buffer) {
   const char *p = (const char *)source + first * r->element;
   if (r->dtype == MIX_FLOAT32) return (const float *)(const void *)p;
   r->vector->load[r->dtype](buffer, p, count);
   return buffer;
 }
-static float *target(const rows *r, void *result, int64_t first, float *buffer) {
+static float *result_buffer(const rows *r, void *result, int64_t first, float *buffer) {
   return r->dtype == MIX_FLOAT32 ? (float *)result + first : buffer;
 }
-static void narrowed(const rows *r, void *result, int64_t first, int64_t count, const float *buffer) {
+static void store_converted(const rows *r, void *result, int64_t first, int64_t count, const float *buffer) {
   if (r->dtype != MIX_FLOAT32) r->vector->store[r->dtype]((char *)result + first * r->element, buffer, count);
 }
 
@@ -57,19 +57,19 @@ static norm normalise(const rows *r, const void *logits, int64_t first, float *b
   double sum = 0;
   for (int64_t i = 0; i < r->n; i += BUFFER) {
     const int64_t m = r->n - i < BUFFER ? r->n - i : BUFFER;
-    const float largest = r->vector->maximum(widened(r, logits, first + i, m, buffer), m);
+    const float largest = r->vector->maximum(as_float(r, logits, first + i, m, buffer), m);
     if (largest != largest || largest > result.largest) result.largest = largest;
     if (largest != largest) break;
   }
   for (int64_t i = 0; i < r->n; i += BUFFER) {
     const int64_t m = r->n - i < BUFFER ? r->n - i : BUFFER;
-    sum += r->vector->exp_sum(NULL, widened(r, logits, first + i, m, buffer), result.largest, m);
+    sum += r->vector->exp_sum(NULL, as_float(r, logits, first + i, m, buffer), result.largest, m);
   }
   result.sum = (float)sum;
   return result;
 }
 
-/* result = softmax of elements [first, first + m) */
+/* The softmax of m elements of a row. */
 static void softmax_piece(const rows *r, float *result, const float *x, norm norm, int64_t m) {
   r->vector->exp_sum(result, x, norm.largest, m);
   for (int64_t i = 0; i < m; i++) result[i] /= norm.sum;
@@ -81,18 +81,18 @@ static void long_softmax(const rows *r, const mix_kernel_args *args, buffers *b,
     const float log_sum = logf(norm.sum);
     for (int64_t i = 0; i < r->n; i += BUFFER) {
       const int64_t m = r->n - i < BUFFER ? r->n - i : BUFFER, first = row * r->n + i;
-      const float *x = widened(r, args->inputs[0], first, m, b->logits);
-      float *y = target(r, args->outputs[0], first, b->result);
+      const float *x = as_float(r, args->inputs[0], first, m, b->logits);
+      float *y = result_buffer(r, args->outputs[0], first, b->result);
       if (!logarithm)
         softmax_piece(r, y, x, norm, m);
       else
         for (int64_t j = 0; j < m; j++) y[j] = (x[j] - norm.largest) - log_sum;
-      narrowed(r, args->outputs[0], first, m, y);
+      store_converted(r, args->outputs[0], first, m, y);
     }
   }
 }
 
-/* ---- softmax and its logarithm ---- */
+/* ---- softmax and log-softmax ---- */
 
 static void run_rows(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector,
                      mix_softmax_kind kind) {
@@ -105,10 +105,10 @@ static void run_rows(const mix_kernel_args *args, const mix_team *team, const mi
   const int64_t block = rows_of_block(&r);
   for (int64_t row = r.begin; row < r.end; row += block) {
     const int64_t count = r.end - row < block ? r.end - row : block, first = row * r.n;
-    const float *x = widened(&r, args->inputs[0], first, count * r.n, b.logits);
-    float *y = target(&r, args->outputs[0], first, b.result);
+    const float *x = as_float(&r, args->inputs[0], first, count * r.n, b.logits);
+    float *y = result_buffer(&r, args->outputs[0], first, b.result);
     vector->softmax_rows(y, x, count, r.n, kind);
-    narrowed(&r, args->outputs[0], first, count * r.n, y);
+    store_converted(&r, args->outputs[0], first, count * r.n, y);
   }
 }
 static void run_softmax(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
@@ -131,8 +131,8 @@ static void long_cross_entropy(const rows *r, const mix_kernel_args *args, buffe
     double loss = 0;
     for (int64_t i = 0; i < r->n; i += BUFFER) {
       const int64_t m = r->n - i < BUFFER ? r->n - i : BUFFER, first = row * r->n + i;
-      const float *x = widened(r, args->inputs[0], first, m, b->logits),
-                  *label = widened(r, args->inputs[1], first, m, b->labels);
+      const float *x = as_float(r, args->inputs[0], first, m, b->logits),
+                  *label = as_float(r, args->inputs[1], first, m, b->labels);
       float *y = b->result;
       for (int64_t j = 0; j < m; j++) y[j] = label[j] * (log_sum - (x[j] - norm.largest));
       loss += r->vector->sum(y, m);
@@ -156,9 +156,9 @@ static void run_softmax_cross_entropy(const mix_kernel_args *args, const mix_tea
   const int64_t block = rows_of_block(&r);
   for (int64_t row = r.begin; row < r.end; row += block) {
     const int64_t count = r.end - row < block ? r.end - row : block, first = row * r.n;
-    const float *x = widened(&r, args->inputs[0], first, count * r.n, b.logits);
-    const float *labels = widened(&r, args->inputs[1], first, count * r.n, b.labels);
-    /* through the buffer: backprop may lie on the logits or the labels */
+    const float *x = as_float(&r, args->inputs[0], first, count * r.n, b.logits);
+    const float *labels = as_float(&r, args->inputs[1], first, count * r.n, b.labels);
+    /* Through the buffer, because backprop may be the memory of the logits or the labels. */
     vector->cross_entropy_rows(b.losses, b.result, x, labels, count, r.n);
     vector->store[r.dtype]((char *)args->outputs[1] + first * r.element, b.result, count * r.n);
     store_losses(&r, args->outputs[0], row, count, b.losses);
@@ -178,17 +178,17 @@ static void long_sparse_cross_entropy(const rows *r, const mix_kernel_args *args
     const bool valid = label >= 0 && label < r->n;
     if (!valid) fail_label(args);
     const norm norm = normalise(r, args->inputs[0], row * r->n, b->logits);
-    b->losses[0] = valid ? logf(norm.sum) -
-                               (*widened(r, args->inputs[0], row * r->n + label, 1, b->logits) - norm.largest)
+    b->losses[0] = valid ? logf(norm.sum) - (*as_float(r, args->inputs[0], row * r->n + label, 1, b->logits) -
+                                             norm.largest)
                          : NAN;
     for (int64_t i = 0; i < r->n; i += BUFFER) {
       const int64_t m = r->n - i < BUFFER ? r->n - i : BUFFER, first = row * r->n + i;
-      const float *x = widened(r, args->inputs[0], first, m, b->logits);
-      float *y = target(r, args->outputs[1], first, b->result);
+      const float *x = as_float(r, args->inputs[0], first, m, b->logits);
+      float *y = result_buffer(r, args->outputs[1], first, b->result);
       softmax_piece(r, y, x, norm, m);
       if (label >= i && label < i + m) y[label - i] -= 1.0f;
       for (int64_t j = 0; j < m && !valid; j++) y[j] = NAN;
-      narrowed(r, args->outputs[1], first, m, y);
+      store_converted(r, args->outputs[1], first, m, y);
     }
     store_losses(r, args->outputs[0], row, 1, b->losses);
   }
@@ -209,18 +209,18 @@ static void run_sparse_softmax_cross_entropy(const mix_kernel_args *args, const 
   bool valid = true;
   for (int64_t row = r.begin; row < r.end; row += block) {
     const int64_t count = r.end - row < block ? r.end - row : block, first = row * r.n;
-    const float *x = widened(&r, args->inputs[0], first, count * r.n, b.logits);
-    float *y = target(&r, args->outputs[1], first, b.result);
+    const float *x = as_float(&r, args->inputs[0], first, count * r.n, b.logits);
+    float *y = result_buffer(&r, args->outputs[1], first, b.result);
     load_labels(b.classes, (const char *)args->inputs[1] + row * label_size, count);
     valid &= vector->sparse_cross_entropy_rows(b.losses, y, x, b.classes, count, r.n,
                                                elements - elements % 8 - first);
-    narrowed(&r, args->outputs[1], first, count * r.n, y);
+    store_converted(&r, args->outputs[1], first, count * r.n, y);
     store_losses(&r, args->outputs[0], row, count, b.losses);
   }
   if (!valid) fail_label(args);
 }
 
-/* ---- what they serve ---- */
+/* ---- the kernels ---- */
 
 static const char *unsupported_reason(const mix_kernel_args *args) {
   const mix_type *logits = &args->input_types[0];

@@ -1,5 +1,5 @@
-/* The fast kernels of each op. What has none, or whose kernels all refuse, goes to the reference
- * (backend/ref/table.c). */
+/* The kernel table of the device "cpu": the fast kernels of each op. If an op has none, or if all of them
+ * refuse a step, the reference kernel runs it (backend/ref/table.c). */
 #include "backend/cpu/gemm/kernels.h"
 #include "backend/cpu/kernels.h"
 #include "ops/table.h"

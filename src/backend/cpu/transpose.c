@@ -1,6 +1,6 @@
-/* Transposition of (batch, rows, columns) to (batch, columns, rows), to which most permutations come down
- * when dimensions of 1 are dropped and neighbours that stay together are merged. In blocks of 32 x 32, so
- * that both sides use whole cache lines. */
+/* Transposes (batch, rows, columns) to (batch, columns, rows), in blocks of 32 x 32, so that both sides use
+ * whole cache lines. Most permutations have this form once dimensions of 1 are dropped and adjacent
+ * dimensions that stay adjacent are merged. */
 #include "backend/cpu/kernel_rows.h"
 #include "ops/table.h"
 
@@ -10,20 +10,21 @@ typedef struct matrices {
   int64_t batch, rows, columns;
 } matrices;
 
-/* Is the permutation of that form? */
+/* True if the permutation has this form. */
 static bool describe(const mix_kernel_args *args, matrices *m) {
   const mix_transpose_attributes *attributes = args->attributes;
   const mix_shape *shape = &args->input_types[0].shape;
   int order[MIX_MAX_RANK], rank = 0;
   for (int d = 0; d < shape->rank; d++)
     if (shape->dims[attributes->permutation[d]] != 1) order[rank++] = attributes->permutation[d];
-  /* `order` lists the axes of x that are not 1; those before the first that moves stay */
+  /* `order`: the axes of x in the order of the result, without those of size 1. The leading axes that stay in
+   * place are the batch. */
   *m = (matrices){1, 1, 1};
   int kept[MIX_MAX_RANK], at = 0, count = 0;
   for (int d = 0; d < shape->rank; d++)
     if (shape->dims[d] != 1) kept[count++] = d;
   for (; at < rank && order[at] == kept[at]; at++) m->batch *= shape->dims[kept[at]];
-  /* what follows must be kept[split ..] and then kept[at .. split) */
+  /* The other axes must be kept[split ..] followed by kept[at .. split). */
   int split = at;
   while (split < rank && kept[split] != order[at]) split++;
   for (int i = at; i < rank; i++) {

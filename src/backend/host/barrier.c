@@ -1,3 +1,4 @@
+/* The spin barrier of a team of threads. */
 #include "backend/host/barrier.h"
 #include "backend/host/kernel.h"
 #include <sched.h>
@@ -14,7 +15,7 @@ void mix_barrier_wait(mix_barrier *barrier, int size) {
     if (spin < barrier->spins)
       __builtin_ia32_pause();
     else
-      sched_yield(); /* the last thread may be waiting for this very core */
+      sched_yield(); /* the last thread may need this core */
   }
 }
 

@@ -1,18 +1,19 @@
-/* The barrier of a team: threads that already run together wait for each other in well under a microsecond. */
+/* The spin barrier of a team of threads: waits for well under a microsecond. */
 #ifndef MIX_BACKEND_HOST_BARRIER_H
 #define MIX_BACKEND_HOST_BARRIER_H
 
 #include <stdatomic.h>
 
-/* Sense-reversing (Mellor-Crummey and Scott: Algorithms for scalable synchronization on shared-memory multiprocessors, ACM TOCS 9(1),
- * 1991, section 3.1), the sense being a number that goes up. Zeroed memory is a barrier. */
+/* A sense-reversing barrier whose sense is a counter (Mellor-Crummey and Scott: Algorithms for scalable
+ * synchronization on shared-memory multiprocessors, ACM TOCS 9(1), 1991, section 3.1). Zeroed memory is a
+ * valid barrier. */
 typedef struct mix_barrier {
   _Alignas(64) atomic_int arrived;
   _Alignas(64) atomic_uint generation;
-  _Alignas(64) int spins; /* pauses before the processor is given away; 0 where threads outnumber cores */
+  _Alignas(64) int spins; /* pauses before sched_yield; 0 if there are more threads than cores */
 } mix_barrier;
 
-/* Every one of `size` threads calls it; none returns before the last has. */
+/* Called by every one of `size` threads. Returns once all of them have called it. */
 void mix_barrier_wait(mix_barrier *barrier, int size);
 
 #endif

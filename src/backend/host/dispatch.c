@@ -1,13 +1,13 @@
-/* Which kernel serves a step: the first of the ordered tables that this processor can run and that accepts.
- */
+/* Dispatch: the kernel of a step is the first one in the ordered tables that this processor can run and that
+ * accepts the step. */
 #include "backend/host/executor.h"
 #include "ops/table.h"
 #include "tensor/shape.h"
 #include <stdio.h>
 #include <string.h>
 
-static const char *refusal(const mix_kernel *kernel, const mix_kernel_args *args, uint32_t features,
-                           char *text, size_t size) {
+static const char *unsupported_reason(const mix_kernel *kernel, const mix_kernel_args *args,
+                                      uint32_t features, char *text, size_t size) {
   uint32_t missing = kernel->needs & ~features;
   if (missing) {
     char names[128];
@@ -25,36 +25,36 @@ const mix_kernel *mix_host_choose_traced(const mix_kernel_row *const *tables, co
       if (row->op != args->op) continue;
       for (const mix_kernel *const *kernel = row->kernels; *kernel; kernel++) {
         char text[160];
-        const char *why_not = refusal(*kernel, args, features, text, sizeof text);
-        if (trace) trace(context, *kernel, args, why_not);
-        if (!why_not) return *kernel;
+        const char *reason = unsupported_reason(*kernel, args, features, text, sizeof text);
+        if (trace) trace(context, *kernel, args, reason);
+        if (!reason) return *kernel;
       }
     }
   return NULL;
 }
 
-typedef struct report {
+typedef struct trace_text {
   char *text;
   size_t size;
-} report;
+} trace_text;
 
-/* Kernels for operands of another dtype are no news. */
-static void write_report(void *context, const mix_kernel *kernel, const mix_kernel_args *args,
-                         const char *why_not) {
-  const report *to = context;
-  if (why_not && kernel->operands != MIX_DTYPE_NONE && kernel->operands != args->input_types[0].dtype) return;
+/* Kernels for operands of another dtype are left out. */
+static void append_trace(void *context, const mix_kernel *kernel, const mix_kernel_args *args,
+                         const char *reason) {
+  const trace_text *to = context;
+  if (reason && kernel->operands != MIX_DTYPE_NONE && kernel->operands != args->input_types[0].dtype) return;
   const size_t used = strlen(to->text);
   if (used < to->size)
     snprintf(to->text + used, to->size - used, "%s%s: %s", used ? "; " : "", kernel->name,
-             why_not ? why_not : "serves");
+             reason ? reason : "serves");
 }
 
 const mix_kernel *mix_host_choose(const mix_kernel_row *const *tables, const mix_kernel_args *args,
                                   char *text, size_t size) {
-  report to = {text, size};
+  trace_text to = {text, size};
   if (!text || !size) return mix_host_choose_traced(tables, args, NULL, NULL);
   text[0] = 0;
-  return mix_host_choose_traced(tables, args, write_report, &to);
+  return mix_host_choose_traced(tables, args, append_trace, &to);
 }
 
 typedef struct product_args {
@@ -90,8 +90,8 @@ bool mix_host_same_product(const mix_kernel_row *const *tables, const mix_produc
   return !kernel->same_order || kernel->same_order(&a.args, &b.args);
 }
 
-/* Widened operands are read in place where 16-bit ones are packed, but take twice the room: a gain while all
- * stays in the second-level cache. */
+/* Operands upcast to float32 are read in place, whereas 16-bit operands are packed. They take twice the
+ * memory, so upcasting pays only while everything fits into the second-level cache. */
 bool mix_host_prefers_upcast(const mix_kernel_row *const *tables, const mix_product *product) {
   product_args narrow, wide;
   if (product->op != &mix_op_matmul) return false;

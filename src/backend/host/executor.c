@@ -1,6 +1,6 @@
-/* Compiling a plan into kernels with their addresses, and running it. A run takes no lock, and allocates
- * nothing (but once, where OpenMP has fewer threads for it than the plan was compiled for: inside a parallel
- * region of the caller). */
+/* Compiles a plan into kernels with their addresses, and runs it. A run takes no lock. It allocates only
+ * once, if OpenMP grants fewer threads than the plan was compiled for (inside a parallel region of the
+ * caller). */
 #include "backend/host/executor.h"
 #include "base/alloc.h"
 #include "base/error.h"
@@ -16,7 +16,7 @@ enum { FLUSH_SUBNORMALS = 0x8040 /* MXCSR: FTZ and DAZ */, SPINS = 2000, FEW_SPI
 
 /* ---- compile ---- */
 
-/* The binding that a slot's address comes from, or -1 where it is fixed. */
+/* The binding that gives a slot its address, or -1 if the address is fixed. */
 static int binding_of(const mix_plan *plan, const mix_slot *slot) {
   switch (slot->kind) {
   case MIX_SLOT_ARGUMENT: return slot->index;
@@ -31,7 +31,7 @@ static const void *fixed_address(const mix_plan *plan, const mix_slot *slot) {
   return slot->kind == MIX_SLOT_CONSTANT ? slot->data : NULL;
 }
 
-/* Calls visit for each pointer object of the executable and the slot whose address belongs there. */
+/* Calls `visit` for each pointer object of the executable, with the slot whose address it holds. */
 typedef void slot_visitor(mix_executable *executable, const mix_slot *slot, void *where, int *cursor);
 
 static void visit_slots(mix_executable *executable, slot_visitor *visit, int *cursor) {
@@ -81,7 +81,7 @@ static bool make_patches(mix_executable *executable) {
   return executable->patches != NULL;
 }
 
-/* Types and address arrays of every step. */
+/* Fills in the types and address arrays of every step. */
 static bool make_steps(mix_executable *executable) {
   const mix_plan *plan = executable->plan;
   size_t inputs = 0, outputs = 0;
@@ -174,10 +174,9 @@ static bool build(mix_executable *executable) {
   return mix_host_schedule(executable);
 }
 
-/* Where OpenMP's threads have been told to wait briefly (a shared machine: src/cli/main.c), ours do too.
- * Measured at a load average of 9 on two cores: a step of 0.15 ms took 0.3 to 0.8 ms with few spins, 0.9
- * to 1.3 with many; but where OpenMP spins for milliseconds itself, giving the processor away early only
- * gives it to a thread that spins. */
+/* If OpenMP is set to spin briefly, for a shared machine (cli/main.c), the barriers spin briefly too: on two
+ * cores at a load average of 9, a step of 0.15 ms then takes 0.3 to 0.8 ms instead of 0.9 to 1.3 ms. If
+ * OpenMP spins for milliseconds, yielding early would only give the core to another spinning thread. */
 static int spins(int threads) {
   const char *policy = getenv("OMP_WAIT_POLICY");
   if (threads > mix_cpu_cores()) return 0;
@@ -188,7 +187,7 @@ static int spins(int threads) {
 mix_executable *mix_host_compile(const mix_plan *plan, int threads, const mix_kernel_row *const *tables,
                                  bool flush_subnormals) {
   if (mix_failed()) return NULL;
-  /* From the buffers: the barrier wants its own cache lines. */
+  /* A buffer, because the barrier needs the alignment of cache lines. */
   mix_executable *executable = mix_alloc_buffer(sizeof *executable);
   if (!executable) return NULL;
   memset(executable, 0, sizeof *executable);
@@ -199,7 +198,7 @@ mix_executable *mix_host_compile(const mix_plan *plan, int threads, const mix_ke
   atomic_store_explicit(&executable->failed_step, INT_MAX, memory_order_relaxed);
   if (executable->threads && build(executable)) {
     if (executable->parallel)
-      executable->barrier.spins = spins(executable->threads); /* asks the system: a microsecond */
+      executable->barrier.spins = spins(executable->threads); /* a system call, about 1 us */
     return executable;
   }
   mix_host_destroy(executable);
@@ -246,12 +245,12 @@ static void bind_all(mix_executable *executable, const mix_bindings *bindings) {
   bind(executable, executable->binding_count - 1, bindings->arena);
 }
 
-static void note_failure(mix_executable *executable, int step) {
+static void record_failure(mix_executable *executable, int step) {
   int first = atomic_load(&executable->failed_step);
   while (step < first && !atomic_compare_exchange_weak(&executable->failed_step, &first, step)) continue;
 }
 
-/* The plan as one thread sees it. */
+/* Runs the plan on one thread of the team. */
 static void run_steps(mix_executable *executable, const mix_team *team) {
   static const mix_team alone = {.rank = 0, .size = 1};
   int count = executable->plan->step_count;
@@ -260,11 +259,12 @@ static void run_steps(mix_executable *executable, const mix_team *team) {
     if (step->barrier_before) mix_team_barrier(team);
     if (step->serial && team->rank) continue;
     if (step->guard && !*step->guard) continue;
-    /* Failures of later steps, met by threads that are ahead, do not count: all threads must decide alike. */
+    /* Threads that are further on may already have failed in later steps. Those failures do not count, so
+     * that all threads decide alike. */
     if (step->writes_variable && atomic_load_explicit(&executable->failed_step, memory_order_acquire) < i)
       continue;
     step->kernel->run(&step->args, step->serial ? &alone : team);
-    if (atomic_load_explicit(&step->failure, memory_order_relaxed)) note_failure(executable, i);
+    if (atomic_load_explicit(&step->failure, memory_order_relaxed)) record_failure(executable, i);
   }
 }
 
@@ -289,7 +289,7 @@ static mix_status report_failure(mix_executable *executable) {
                          operands_text(&executable->steps[failed].args, operands, sizeof operands));
 }
 
-/* False: OpenMP granted fewer threads, and nothing was run. */
+/* False: OpenMP granted fewer threads, and nothing ran. */
 static bool run_team(mix_executable *executable) {
   bool granted = true;
 #pragma omp parallel num_threads(executable->threads)
@@ -303,7 +303,7 @@ static bool run_team(mix_executable *executable) {
   return granted;
 }
 
-/* With the bits of one thread. */
+/* Runs the plan on one thread. The results have the bits of a plan compiled for one thread. */
 static mix_status run_alone(mix_executable *executable, const mix_bindings *bindings) {
   if (!executable->alone)
     executable->alone =
@@ -319,7 +319,7 @@ mix_status mix_host_run(mix_executable *executable, const mix_bindings *bindings
   bind_all(executable, bindings);
   const bool alone = executable->threads == 1 || !executable->parallel;
   if (!alone || executable->threads == 1)
-    awake = executable->threads; /* what has nothing to share lets nobody fall asleep */
+    awake = executable->threads; /* a plan without parallel steps leaves the threads as they are */
   if (alone)
     run_thread(executable, &(const mix_team){.rank = 0, .size = 1, .barrier = &executable->barrier});
   else if (!run_team(executable))
@@ -327,7 +327,7 @@ mix_status mix_host_run(mix_executable *executable, const mix_bindings *bindings
   return report_failure(executable);
 }
 
-/* ---- what dumps ask ---- */
+/* ---- queries for dumps ---- */
 
 void mix_host_facts(const mix_executable *executable, mix_executable_facts *facts) {
   *facts = (mix_executable_facts){executable->barriers, executable->threads, executable->workspace_bytes};

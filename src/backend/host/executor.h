@@ -1,4 +1,5 @@
-/* The runner that the host backends share: a plan becomes a list of kernels, run by one team of threads in one parallel region. */
+/* The executor of the host backends. It compiles a plan into a list of kernels, and runs them with one
+ * team of threads in one parallel region. */
 #ifndef MIX_BACKEND_HOST_EXECUTOR_H
 #define MIX_BACKEND_HOST_EXECUTOR_H
 
@@ -9,8 +10,8 @@
 typedef struct mix_host_step {
   mix_kernel_args args;
   const mix_kernel *kernel;
-  const bool *guard;             /* NULL: always */
-  _Atomic(const char *) failure; /* its own, so that a message can name it */
+  const bool *guard;             /* the step runs only if true; NULL: always */
+  _Atomic(const char *) failure; /* one a step, so that a message can name the step */
   bool serial, barrier_before, writes_variable;
   bool prepared; /* the kernel's prepare succeeded */
 } mix_host_step;
@@ -25,52 +26,62 @@ struct mix_executable {
   const mix_plan *plan;
   const mix_kernel_row *const *tables;
   int threads;
-  bool parallel; /* some step wants the team */
+  bool parallel; /* some step runs on the whole team */
   bool flush_subnormals;
   mix_host_step *steps;
-  const void **inputs; /* the address arrays of all steps, one after the other */
+  const void **inputs; /* the address arrays of all steps, concatenated */
   void **outputs;
   mix_type *values;
-  /* Bindings: the arguments, then the results, then the arena. Patches [first[b], first[b + 1]) belong to binding b. */
+  /* Bindings: the arguments, then the results, then the arena. Patches [first[b], first[b + 1]) belong to
+   * binding b. */
   int binding_count;
   int *first;
-  void **bound; /* what each was bound to in the last run */
+  void **bound; /* the address of each binding in the last run */
   mix_patch *patches;
   void *workspace;
   size_t workspace_bytes;
   int barriers;
-  mix_executable *alone; /* the plan for one thread, made when OpenMP first grants fewer threads than asked for; NULL */
+  /* The plan compiled for one thread; made when OpenMP first grants fewer threads than requested. NULL:
+   * not made. */
+  mix_executable *alone;
   mix_barrier barrier;
   _Alignas(64) atomic_int failed_step; /* the first step that met a bad value; INT_MAX: none */
 };
 
-/* Kernel tables in the order in which they are asked, ended by NULL, which outlive the executable; a flag for whether float32 subnormals may be flushed to zero. */
-mix_executable *mix_host_compile(const mix_plan *plan, int threads, const mix_kernel_row *const *tables, bool flush_subnormals);
+/* `tables`: kernel tables in order of preference, ended by NULL; they must outlive the executable.
+ * `flush_subnormals`: float32 subnormals may be flushed to zero. */
+mix_executable *mix_host_compile(const mix_plan *plan, int threads, const mix_kernel_row *const *tables,
+                                 bool flush_subnormals);
 mix_status mix_host_run(mix_executable *executable, const mix_bindings *bindings);
 void mix_host_facts(const mix_executable *executable, mix_executable_facts *facts);
 const char *mix_host_kernel_name(const mix_executable *executable, int step);
 void mix_host_destroy(mix_executable *executable);
 
-/* The first kernel of the tables that accepts; NULL if none. `report`, unless NULL, is told who was asked and why each refused:
- * "gemm_f16_amx: needs amx_bf16; gemm_f32_avx512 serves". */
-const mix_kernel *mix_host_choose(const mix_kernel_row *const *tables, const mix_kernel_args *args, char *report, size_t size);
+/* The first kernel of the tables that accepts; NULL if none does. `trace`, unless NULL, receives the
+ * dispatch trace as text: the kernels tried, and why each one refused: "gemm_f16_amx: needs amx_bf16;
+ * gemm_f32_avx512: serves". */
+const mix_kernel *mix_host_choose(const mix_kernel_row *const *tables, const mix_kernel_args *args,
+                                  char *trace, size_t size);
 
-/* The same; `trace` hears of each that is asked, why_not NULL for the one that serves. */
-typedef void mix_dispatch_trace(void *context, const mix_kernel *kernel, const mix_kernel_args *args, const char *why_not);
-const mix_kernel *mix_host_choose_traced(const mix_kernel_row *const *tables, const mix_kernel_args *args, mix_dispatch_trace *trace,
-                                        void *context);
-/* As mix_host_choose, of a product. */
+/* The same, with a callback for each kernel tried. `reason`: why the kernel refused; NULL: it serves. */
+typedef void mix_dispatch_trace(void *context, const mix_kernel *kernel, const mix_kernel_args *args,
+                                const char *reason);
+const mix_kernel *mix_host_choose_traced(const mix_kernel_row *const *tables, const mix_kernel_args *args,
+                                         mix_dispatch_trace *trace, void *context);
+/* The same for a product. */
 const mix_kernel *mix_host_choose_product(const mix_kernel_row *const *tables, const mix_product *product,
                                           mix_dispatch_trace *trace, void *context);
 
-/* mix_backend.same_product, by the kernels that the tables choose. */
+/* mix_backend.same_product, for the kernels that the tables choose. */
 bool mix_host_same_product(const mix_kernel_row *const *tables, const mix_product *x, const mix_product *y);
 /* mix_backend.prefers_upcast. */
 bool mix_host_prefers_upcast(const mix_kernel_row *const *tables, const mix_product *product);
 
-/* Of `threads` threads, how many the plan is worth: all, or one (backend/thread_count.c). 0: out of memory, recorded. */
+/* The number of threads to use for the plan, of at most `threads`: all, or one (host/thread_count.c). 0:
+ * out of memory, recorded. */
 int mix_host_thread_count(const mix_plan *plan, int threads);
-/* Places the barriers of a plan whose kernels have been chosen (backend/schedule.c). False: out of memory, recorded. */
+/* Places the barriers of a plan whose kernels have been chosen (host/place_barriers.c). False: out of
+ * memory, recorded. */
 bool mix_host_schedule(mix_executable *executable);
 
 #endif

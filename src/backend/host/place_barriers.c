@@ -1,26 +1,26 @@
-/* Where the threads of a plan must wait for each other: only where data crosses from one to another. Between
- * two barriers no byte may be written by one thread and touched by another. */
+/* Places the barriers of a plan: only where data passes from one thread to another. Between two barriers no
+ * byte may be written by one thread and accessed by another. */
 #include "backend/host/executor.h"
 #include "base/alloc.h"
 #include "ops/table.h"
 
-/* Bytes that a step access_set. In order: thread r access_set exactly its mix_team_share(count, grain) of the
- * elements. */
-typedef struct touch {
-  int space, index; /* a mix_slot_kind, or WORKSPACE */
+/* A range of bytes that a step accesses. in_order: thread r accesses exactly its mix_team_share(count, grain)
+ * of the elements. */
+typedef struct range_access {
+  int space, index; /* space: a mix_slot_kind, or WORKSPACE */
   size_t begin, end, element;
   bool write, in_order;
   int64_t count, grain;
-} touch;
+} range_access;
 
 enum { WORKSPACE = -1 };
 
 typedef struct access_set {
-  touch *list;
+  range_access *list;
   int count;
 } access_set;
 
-static bool conflict(const touch *a, const touch *b) {
+static bool conflict(const range_access *a, const range_access *b) {
   if (!a->write && !b->write) return false;
   if (a->space != b->space || a->index != b->index) return false;
   if (a->end <= b->begin || b->end <= a->begin) return false;
@@ -35,7 +35,7 @@ static bool any_conflict(const access_set *old, const access_set *now) {
   return false;
 }
 
-/* Do all loads of this operand go through it in its own order, element i of the space being element i of the
+/* Do all loads of this operand read it in its own order, so that element i of the space is element i of the
  * operand? */
 static bool loaded_in_order(const mix_program *program, int input) {
   for (int l = 0; l < program->load_count; l++) {
@@ -50,12 +50,12 @@ static bool loaded_in_order(const mix_program *program, int input) {
 static void add_slot(access_set *to, const mix_slot *slot, bool write) {
   if (slot->kind == MIX_SLOT_CONSTANT || !slot->bytes) return;
   size_t begin = slot->kind == MIX_SLOT_ARENA ? slot->offset : 0;
-  to->list[to->count++] = (touch){.space = slot->kind,
-                                  .index = slot->kind == MIX_SLOT_ARENA ? 0 : slot->index,
-                                  .begin = begin,
-                                  .end = begin + slot->bytes,
-                                  .element = mix_dtype_size(slot->dtype),
-                                  .write = write};
+  to->list[to->count++] = (range_access){.space = slot->kind,
+                                         .index = slot->kind == MIX_SLOT_ARENA ? 0 : slot->index,
+                                         .begin = begin,
+                                         .end = begin + slot->bytes,
+                                         .element = mix_dtype_size(slot->dtype),
+                                         .write = write};
 }
 
 static void access_set_of(const mix_executable *executable, int number, access_set *now) {
@@ -78,10 +78,10 @@ static void access_set_of(const mix_executable *executable, int number, access_s
   }
   if (step->guard >= 0) add_slot(now, &plan->slots[step->guard], false);
   if (host->kernel->workspace && host->kernel->workspace(&host->args, executable->threads))
-    now->list[now->count++] = (touch){.space = WORKSPACE, .begin = 0, .end = SIZE_MAX, .write = true};
+    now->list[now->count++] = (range_access){.space = WORKSPACE, .begin = 0, .end = SIZE_MAX, .write = true};
 }
 
-/* Programs, those of products too, fail by integer arithmetic alone. */
+/* Programs, including epilogues, can fail only by integer arithmetic. */
 static bool can_fail(const mix_step *step) {
   if (step->op->flags & MIX_OP_CHECKS_VALUES) return true;
   return step->program && mix_program_may_fail(step->program);
@@ -91,24 +91,24 @@ bool mix_host_schedule(mix_executable *executable) {
   const mix_plan *plan = executable->plan;
   executable->barriers = 0;
   if (executable->threads < 2 || !executable->parallel) return true;
-  size_t most = 0, largest = 0;
+  size_t total = 0, largest = 0;
   for (int i = 0; i < plan->step_count; i++) {
     size_t own = (size_t)plan->steps[i].input_count + (size_t)plan->steps[i].output_count + 2;
-    most += own;
+    total += own;
     if (own > largest) largest = own;
   }
-  touch *memory = mix_calloc(2 * most + largest + 1, sizeof *memory);
+  range_access *memory = mix_calloc(2 * total + largest + 1, sizeof *memory);
   if (!memory) return false;
-  /* Since the last barrier: what thread 0 alone has touched, and what the team has; and who may have failed.
-   */
-  access_set by_first = {memory, 0}, by_team = {memory + most, 0}, now = {memory + 2 * most, 0};
+  /* Since the last barrier: the accesses of thread 0 alone (serial steps) and of the team, and whether a step
+   * of either kind may have failed. */
+  access_set by_first = {memory, 0}, by_team = {memory + total, 0}, now = {memory + 2 * total, 0};
   bool first_may_fail = false, team_may_fail = false;
   for (int i = 0; i < plan->step_count; i++) {
     mix_host_step *host = &executable->steps[i];
     const mix_step *step = &plan->steps[i];
     access_set_of(executable, i, &now);
     bool wait = any_conflict(&by_team, &now) || (!host->serial && any_conflict(&by_first, &now));
-    /* Every thread must come to the same trace on whether variables may be written. */
+    /* All threads must agree on whether variables may be written. */
     if (step->writes_variable) wait = wait || team_may_fail || (!host->serial && first_may_fail);
     int inside = !host->serial && host->kernel->barriers
                      ? host->kernel->barriers(&host->args, executable->threads)
@@ -120,8 +120,8 @@ bool mix_host_schedule(mix_executable *executable) {
       by_first.count = by_team.count = 0;
       first_may_fail = team_may_fail = false;
     }
-    access_set *kept = host->serial ? &by_first : &by_team;
-    for (int t = 0; t < now.count; t++) kept->list[kept->count++] = now.list[t];
+    access_set *accessed = host->serial ? &by_first : &by_team;
+    for (int t = 0; t < now.count; t++) accessed->list[accessed->count++] = now.list[t];
     if (can_fail(step)) *(host->serial ? &first_may_fail : &team_may_fail) = true;
   }
   mix_free(memory);

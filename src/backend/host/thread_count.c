@@ -1,23 +1,25 @@
-/* How many threads a plan is min_work.
+/* The number of threads of a plan: one if its work is too small for several.
  *
- * A plan that trains writes weights that its next run reads, and with several threads every core then fetches
- * what another one has written, about a nanosecond a weight whatever the batch, because products forwards and
- * products of gradients share a matrix differently. Few examples bring less work than that. In 16 bits half
- * as much travels, and several threads win from the smallest batches on; so they do where weights and what
- * optimizers keep of them fill one core's cache. Measured on two cores, batches of 1 to 128 and 32 to 256
- * units (docs/PERFORMANCE.md). */
+ * A training plan writes weights that its next run reads. With several threads every core then fetches
+ * weights that another core wrote, because forward products and gradient products divide a matrix
+ * differently. This costs about a nanosecond a weight, whatever the batch size; a small batch has less work
+ * than that. With 16-bit weights half as many bytes move, and several threads win even for the smallest
+ * batches. They also win if the weights and the optimizer slots exceed the cache of one core. The constants
+ * were measured on two cores, with batches of 1 to 128 and 32 to 256 units
+ * (bench/results/2026-11-23-steps.md). */
 #include "backend/host/executor.h"
 #include "base/alloc.h"
 #include "base/processor.h"
 #include "ops/attributes.h"
 #include "ops/table.h"
 
+/* Work is counted in multiplications. */
 enum {
-  MIN_WORK_AVX512 = 90, /* multiplications: the work for which fetching a weight is min_work it */
+  MIN_WORK_AVX512 = 90, /* for each weight: the least work that pays for fetching it from another core */
   MIN_WORK_AVX2 = 30,
   MIN_WORK_PLAIN = 12,
-  OF_BYTES = 2, /* multiplications: the work of a byte of what steps read, but for variables */
-  KEPT = 2,     /* a weight and a slot */
+  WORK_OF_BYTE = 2,      /* for each byte that steps read, except of variables */
+  VALUES_PER_WEIGHT = 2, /* the weight and one optimizer slot */
 };
 
 static double min_work(void) {
@@ -40,12 +42,12 @@ static double multiplications(const mix_plan *plan, const mix_step *step) {
   return count;
 }
 
-/* The variable that a slot is, which may have several. */
+/* The variable of a slot, or -1. Several slots may be the same variable. */
 static int variable_of(const mix_plan *plan, int slot) {
   return plan->slots[slot].kind == MIX_SLOT_VARIABLE ? plan->slots[slot].index : -1;
 }
 
-/* The float32 or float64 weights that the plan writes and products read, each counted once. False: out of
+/* Counts, once each, the float32 or float64 weights that the plan writes and products read. False: out of
  * memory, recorded. */
 static bool count_weights(const mix_plan *plan, double *elements, int64_t *bytes) {
   enum { WRITTEN = 1, COUNTED };
@@ -75,13 +77,13 @@ int mix_host_thread_count(const mix_plan *plan, int threads) {
   double weights, work = 0;
   int64_t bytes;
   if (!count_weights(plan, &weights, &bytes)) return 0;
-  if (weights == 0 || KEPT * bytes > mix_cpu_cache(2)) return threads;
+  if (weights == 0 || VALUES_PER_WEIGHT * bytes > mix_cpu_cache(2)) return threads;
   for (int i = 0; i < plan->step_count; i++) {
     const mix_step *step = &plan->steps[i];
     if (is_product(step)) work += multiplications(plan, step);
     for (int n = 0; n < step->input_count; n++)
       if (variable_of(plan, step->inputs[n]) < 0)
-        work += OF_BYTES * (double)plan->slots[step->inputs[n]].bytes;
+        work += WORK_OF_BYTE * (double)plan->slots[step->inputs[n]].bytes;
   }
   return work < min_work() * weights ? 1 : threads;
 }

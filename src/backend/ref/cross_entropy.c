@@ -1,6 +1,6 @@
-/* Softmax cross-entropy with both results of TensorFlow's ops: losses (...) and d loss / d logits (...,
- * classes), in double. Operands: logits (..., classes), then labels (..., classes) of the same dtype, or
- * (...) of an integer dtype. */
+/* Softmax cross-entropy, in double. Operands: logits (..., classes), then labels (..., classes) of the same
+ * dtype, or (...) of an integer dtype. Results, as of TensorFlow's ops: losses (...) and d loss / d logits
+ * (..., classes). */
 #include "backend/ref/ref.h"
 #include <math.h>
 
@@ -52,8 +52,8 @@ static void sparse_softmax_cross_entropy_run(const mix_kernel_args *args, const 
     bool valid = label >= 0 && label < classes;
     if (!valid)
       mix_ref_fail(
-          args,
-          "label outside the classes: labels are indices into the last dimension of the predictions, from 0 on");
+          args, "label outside the classes: labels are indices into the last dimension of the predictions, "
+                "from 0 on");
     row r = normalise(args, i * classes, classes);
     store(args, 0, i, valid ? log(r.sum) - (logit(args, i * classes + label) - r.largest) : NAN);
     for (int64_t j = 0; j < classes; j++)

@@ -1,4 +1,4 @@
-/* Norms of columns in double. */
+/* matmul_finite_bound: the largest column norms of both operands, in double. */
 #include "backend/ref/ref.h"
 
 static double largest_square(const void *matrix, const mix_type *type) {

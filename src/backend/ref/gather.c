@@ -1,4 +1,4 @@
-/* Rows by index: gather, its gradient segment_sum, and one_hot. */
+/* Indexed rows: gather, its gradient segment_sum, and one_hot. */
 #include "backend/ref/ref.h"
 #include "ops/table.h"
 #include <string.h>
@@ -7,8 +7,8 @@ static int64_t index_at(const mix_kernel_args *args, int operand, int64_t i) {
   return mix_ref_load(args->inputs[operand], args->input_types[operand].dtype, i).integer;
 }
 
-/* params (outer, rows, inner), indices (count) -> (outer, count, inner); rows at an index outside are zeros.
- */
+/* params (outer, rows, inner), indices (count) -> (outer, count, inner). An index outside gives a row of
+ * zeros. */
 static void gather_run(const mix_kernel_args *args, const mix_team *team) {
   (void)team;
   const mix_axis_attributes *attributes = args->attributes;

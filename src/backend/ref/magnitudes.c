@@ -1,4 +1,4 @@
-/* Counts by the bits of each element: arithmetic may flush subnormals. */
+/* magnitudes: counts from the bits of each element, because arithmetic may flush subnormals. */
 #include "ops/magnitudes.h"
 #include "backend/ref/ref.h"
 

@@ -1,5 +1,5 @@
-/* Products of matrices: a (..., m, k) x b (..., k, n) -> (..., m, n), each operand perhaps stored transposed,
- * leading dimensions broadcasting, with or without an epilogue program. Accumulates in double (integers in
+/* Matrix products: a (..., m, k) x b (..., k, n) -> (..., m, n). Each operand may be stored transposed,
+ * leading dimensions broadcast, and there may be an epilogue program. Accumulates in double (integers in
  * int64) and rounds once. */
 #include "backend/ref/ref.h"
 #include "ops/table.h"
@@ -7,8 +7,8 @@
 typedef struct geometry {
   int64_t m, n, k;
   int batch_rank;
-  int64_t batch[MIX_MAX_RANK], a_matrices[MIX_MAX_RANK],
-      b_matrices[MIX_MAX_RANK]; /* strides in matrices, 0 where broadcast */
+  int64_t batch[MIX_MAX_RANK];
+  int64_t a_strides[MIX_MAX_RANK], b_strides[MIX_MAX_RANK]; /* in matrices; 0 along broadcast dimensions */
 } geometry;
 
 static void batch_strides(mix_shape shape, int batch_rank, int64_t *batch, int64_t *strides) {
@@ -29,8 +29,8 @@ static geometry geometry_of(const mix_kernel_args *args) {
   g.k = a.dims[a.rank - 1 - attributes->transpose_a];
   g.n = b.dims[b.rank - 1 - attributes->transpose_b];
   for (int d = 0; d < g.batch_rank; d++) g.batch[d] = 1;
-  batch_strides(a, g.batch_rank, g.batch, g.a_matrices);
-  batch_strides(b, g.batch_rank, g.batch, g.b_matrices);
+  batch_strides(a, g.batch_rank, g.batch, g.a_strides);
+  batch_strides(b, g.batch_rank, g.batch, g.b_strides);
   return g;
 }
 
@@ -40,9 +40,9 @@ static size_t matmul_workspace(const mix_kernel_args *args, int threads) {
   return (size_t)((g.m + g.n) * g.k) * sizeof(mix_ref_value);
 }
 
-/* Matrix `number` of an operand as (rows, k), whichever way it is stored. */
-static void widen(const void *data, mix_dtype dtype, int64_t number, int64_t rows, int64_t k, bool k_first,
-                  mix_ref_value *to) {
+/* Loads matrix `number` of an operand as (rows, k), for either storage order. */
+static void load_matrix(const void *data, mix_dtype dtype, int64_t number, int64_t rows, int64_t k,
+                        bool k_first, mix_ref_value *to) {
   for (int64_t i = 0; i < rows; i++)
     for (int64_t p = 0; p < k; p++)
       to[i * k + p] = mix_ref_load(data, dtype, number * rows * k + (k_first ? p * rows + i : i * k + p));
@@ -50,12 +50,12 @@ static void widen(const void *data, mix_dtype dtype, int64_t number, int64_t row
 
 static mix_ref_value dot(const mix_ref_value *a, const mix_ref_value *b, int64_t k, bool real) {
   double sum = 0;
-  uint64_t whole = 0;
+  uint64_t integer_sum = 0;
   if (real)
     for (int64_t p = 0; p < k; p++) sum += a[p].real * b[p].real;
   else
-    for (int64_t p = 0; p < k; p++) whole += (uint64_t)a[p].integer * (uint64_t)b[p].integer;
-  return (mix_ref_value){sum, (int64_t)whole};
+    for (int64_t p = 0; p < k; p++) integer_sum += (uint64_t)a[p].integer * (uint64_t)b[p].integer;
+  return (mix_ref_value){sum, (int64_t)integer_sum};
 }
 
 static void matmul_run(const mix_kernel_args *args, const mix_team *team) {
@@ -73,11 +73,11 @@ static void matmul_run(const mix_kernel_args *args, const mix_team *team) {
     int64_t index[MIX_MAX_RANK], a_number = 0, b_number = 0;
     mix_ref_unravel(batch, g.batch_rank, g.batch, index);
     for (int d = 0; d < g.batch_rank; d++) {
-      a_number += index[d] * g.a_matrices[d];
-      b_number += index[d] * g.b_matrices[d];
+      a_number += index[d] * g.a_strides[d];
+      b_number += index[d] * g.b_strides[d];
     }
-    widen(args->inputs[0], dtype, a_number, g.m, g.k, attributes->transpose_a, a);
-    widen(args->inputs[1], dtype, b_number, g.n, g.k, !attributes->transpose_b, b);
+    load_matrix(args->inputs[0], dtype, a_number, g.m, g.k, attributes->transpose_a, a);
+    load_matrix(args->inputs[1], dtype, b_number, g.n, g.k, !attributes->transpose_b, b);
     for (int64_t i = 0; i < g.m; i++)
       for (int64_t j = 0; j < g.n; j++, element++) {
         mix_ref_value product = dot(a + i * g.k, b + j * g.k, g.k, real);

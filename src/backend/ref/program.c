@@ -1,4 +1,4 @@
-/* The meaning of element-wise programs (backend/program.h), one element at a time. */
+/* The interpreter of element-wise programs (ir/program.h), one element at a time. */
 #include "backend/ref/formulas.h"
 #include "backend/ref/ref.h"
 #include "base/alloc.h"
@@ -15,7 +15,7 @@ typedef mix_ref_value formula(const operands *x);
 
 static double sigmoid(double x) { return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x)); }
 
-/* The sign of the divisor, as Python and TensorFlow's FloorMod. */
+/* The result has the sign of the divisor, as in Python and in TensorFlow's FloorMod. */
 static double floor_mod(double a, double b) {
   double rest = fmod(a, b);
   return rest != 0 && (b < 0) != (rest < 0) ? rest + b : rest;
@@ -52,7 +52,7 @@ static double clip(double x, double low, double high) {
     double a = x->a.real, b = x->b.real;                                                                     \
     return (mix_ref_value){.integer = (expression)};                                                         \
   }                                                                                                          \
-  static mix_ref_value whole_##code(const operands *x) {                                                     \
+  static mix_ref_value integer_##code(const operands *x) {                                                   \
     int64_t a = x->a.integer, b = x->b.integer;                                                              \
     return (mix_ref_value){.integer = (expression)};                                                         \
   }
@@ -73,16 +73,15 @@ MIX_REF_CLASSIFY_FORMULAS(CLASSIFY_FUNCTION)
 #define INTEGER_ROW(code, expression) [MIX_OPCODE_##code] = integer_##code,
 #define LOGICAL_ROW(code, expression) [MIX_OPCODE_##code] = logical_##code,
 #define REAL_ROW(code, expression) [MIX_OPCODE_##code] = real_##code,
-#define WHOLE_ROW(code, expression) [MIX_OPCODE_##code] = whole_##code,
 
 static formula *const float_formulas[MIX_OPCODE_COUNT] = {
     MIX_REF_REAL_FORMULAS(FLOAT_ROW) MIX_REF_COMPARE_FORMULAS(REAL_ROW) MIX_REF_CLASSIFY_FORMULAS(REAL_ROW)};
 static formula *const double_formulas[MIX_OPCODE_COUNT] = {
     MIX_REF_REAL_FORMULAS(DOUBLE_ROW) MIX_REF_COMPARE_FORMULAS(REAL_ROW) MIX_REF_CLASSIFY_FORMULAS(REAL_ROW)};
 static formula *const integer_formulas[MIX_OPCODE_COUNT] = {MIX_REF_INTEGER_FORMULAS(INTEGER_ROW)
-                                                                MIX_REF_COMPARE_FORMULAS(WHOLE_ROW)};
+                                                                MIX_REF_COMPARE_FORMULAS(INTEGER_ROW)};
 static formula *const bool_formulas[MIX_OPCODE_COUNT] = {MIX_REF_LOGICAL_FORMULAS(LOGICAL_ROW)
-                                                             MIX_REF_COMPARE_FORMULAS(WHOLE_ROW)};
+                                                             MIX_REF_COMPARE_FORMULAS(INTEGER_ROW)};
 
 static formula *formula_of(mix_opcode opcode, mix_dtype dtype) {
   if (dtype == MIX_BOOL) return bool_formulas[opcode];
@@ -130,7 +129,7 @@ typedef struct interpreter {
   mix_ref_value registers[];
 } interpreter;
 
-/* The dtype that an instruction computes in: its operands'. */
+/* The dtype that an instruction computes in: that of its operands. */
 static mix_dtype operand_dtype(const mix_program *program, const mix_instruction *instruction) {
   int operand = instruction->opcode == MIX_OPCODE_SELECT ? 1 : 0;
   return mix_program_register_dtype(program, instruction->operands[operand]);
@@ -178,7 +177,7 @@ void mix_ref_program_begin(const mix_kernel_args *args) {
   state->sum = (mix_ref_value){0};
 }
 
-/* The sum so far, or its mean over `count`, as element `index` of the reduction's output. */
+/* Stores the sum so far, or its mean over `count`, as element `index` of the reduction's output. */
 static void store_sum(const mix_kernel_args *args, int64_t index, double count) {
   const mix_program *program = args->program;
   mix_ref_value sum = ((const interpreter *)args->prepared)->sum;

@@ -1,5 +1,5 @@
-/* Random numbers: functions of (key, counter, element index) alone, by Philox. Operand: state int64 (2): key,
- * counter. */
+/* Random numbers by Philox: functions of key, counter and element index alone. The operand is the state,
+ * int64 (2): key, counter. */
 #include "backend/ref/ref.h"
 #include "base/philox.h"
 #include "tensor/convert.h"
@@ -14,14 +14,14 @@ static stream stream_of(const mix_kernel_args *args) {
   return (stream){(uint64_t)state[0], (uint64_t)state[1]};
 }
 
-/* A multiple of 2^-24 in [0, 1) rounded down to a 16-bit dtype, so that 1 never comes out. */
+/* Rounds a multiple of 2^-24 in [0, 1) down to a 16-bit dtype, so that the result is never 1. */
 static uint16_t round_down(float x, mix_dtype dtype) {
   uint16_t bits = dtype == MIX_FLOAT16 ? mix_f32_to_f16(x) : mix_f32_to_bf16(x);
   float rounded = dtype == MIX_FLOAT16 ? mix_f16_to_f32(bits) : mix_bf16_to_f32(bits);
   return rounded > x ? (uint16_t)(bits - 1) : bits;
 }
 
-/* [0, 1): the top 24 bits of word 0; the top 53 of words 0 and 1 for float64. */
+/* Uniform in [0, 1): the top 24 bits of word 0; for float64 the top 53 bits of words 0 and 1. */
 static void uniform_run(const mix_kernel_args *args, const mix_team *team) {
   (void)team;
   mix_dtype dtype = args->output_types[0].dtype;
@@ -40,8 +40,8 @@ static void uniform_run(const mix_kernel_args *args, const mix_team *team) {
   }
 }
 
-/* Box and Muller, A note on the generation of random normal deviates, 1958: the first of the pair. u in (0,
- * 1], v in [0, 1). */
+/* The first number of the pair of Box and Muller, A note on the generation of random normal deviates, 1958;
+ * u in (0, 1], v in [0, 1). */
 static double box_muller(uint32_t first, uint32_t second) {
   double u = ((double)first + 1) * 0x1p-32, v = (double)second * 0x1p-32;
   return sqrt(-2 * log(u)) * cos(2 * 3.14159265358979323846 * v);
@@ -57,8 +57,8 @@ static void normal_run(const mix_kernel_args *args, const mix_team *team) {
   }
 }
 
-/* Redrawn while outside +-2: words 0 and 1, then 2 and 3 of block i, then those of block i + 2^32, i + 2 *
- * 2^32, ... */
+/* Redraws until the number is within +-2: from words 0 and 1, then 2 and 3 of block i, then from those of
+ * blocks i + 2^32, i + 2 * 2^32, ... */
 static double truncated(stream s, uint64_t i) {
   for (;; i += UINT64_C(1) << 32) {
     mix_philox block = mix_philox_block(s.key, s.counter, i);

@@ -1,13 +1,14 @@
-/* Reductions over axes: fold into one accumulator for each result, finish once. */
+/* Reductions over axes: each result has one accumulator, which is finished once. Also add_n, argmax, argmin
+ * and all_finite. */
 #include "backend/ref/ref.h"
 #include "ops/table.h"
 #include <math.h>
 
-/* Accumulators live in the workspace, one for each element of the result. */
+/* The accumulators are in the workspace, one for each element of the result. */
 typedef struct reduction {
   mix_ref_value (*start)(mix_dtype dtype);
   mix_ref_value (*fold)(mix_ref_value sum, mix_ref_value x);
-  mix_ref_value (*finish)(mix_ref_value sum, int64_t count, mix_dtype dtype); /* NULL: as it is */
+  mix_ref_value (*finish)(mix_ref_value sum, int64_t count, mix_dtype dtype); /* NULL: unchanged */
 } reduction;
 
 static mix_ref_value zero(mix_dtype dtype) { return (void)dtype, (mix_ref_value){0}; }
@@ -30,7 +31,7 @@ static mix_ref_value fold_sum(mix_ref_value sum, mix_ref_value x) {
 static mix_ref_value fold_prod(mix_ref_value sum, mix_ref_value x) {
   return (mix_ref_value){sum.real * x.real, (int64_t)((uint64_t)sum.integer * (uint64_t)x.integer)};
 }
-/* A NaN, once met, stays. */
+/* NaN propagates. */
 static mix_ref_value fold_max(mix_ref_value sum, mix_ref_value x) {
   return (mix_ref_value){sum.real != sum.real || sum.real > x.real ? sum.real : x.real,
                          sum.integer > x.integer ? sum.integer : x.integer};
@@ -40,7 +41,8 @@ static mix_ref_value fold_min(mix_ref_value sum, mix_ref_value x) {
                          sum.integer < x.integer ? sum.integer : x.integer};
 }
 
-/* The mean of integers is cut toward zero, as TensorFlow's; of none it is NaN, or 0 for integers. */
+/* The mean of integers rounds toward zero, as in TensorFlow. The mean of no elements is NaN, or 0 for
+ * integers. */
 static mix_ref_value finish_mean(mix_ref_value sum, int64_t count, mix_dtype dtype) {
   if (mix_dtype_is_floating(dtype)) return (mix_ref_value){.real = sum.real / (double)count};
   return (mix_ref_value){.integer = count ? sum.integer / count : 0};
@@ -116,11 +118,11 @@ KERNEL(reduce_mean, mean_run);
 KERNEL(reduce_prod, prod_run);
 KERNEL(reduce_max, max_run);
 KERNEL(reduce_min, min_run);
-KERNEL(reduce_all, min_run); /* of 0 and 1 */
+KERNEL(reduce_all, min_run); /* bool is 0 or 1 */
 KERNEL(reduce_any, max_run);
 KERNEL(bias_add_grad, bias_add_grad_run);
 
-/* ---- sums of tensors, positions of extremes, the finite test ---- */
+/* ---- add_n, argmax and argmin, all_finite ---- */
 
 static void add_n_run(const mix_kernel_args *args, const mix_team *team) {
   (void)team;
@@ -129,7 +131,7 @@ static void add_n_run(const mix_kernel_args *args, const mix_team *team) {
   int64_t count = mix_shape_size(args->output_types[0].shape);
   for (int64_t i = 0; i < count; i++) {
     mix_ref_value sum = mix_ref_load(args->inputs[0], dtype, i);
-    for (int k = 1; k < args->input_count; k++) /* each sum rounds to the dtype of accumulation */
+    for (int k = 1; k < args->input_count; k++) /* rounds each sum to the dtype of accumulation */
       sum = mix_ref_round(fold_sum(sum, mix_ref_load(args->inputs[k], dtype, i)), wide);
     mix_ref_store(args->outputs[0], dtype, i, mix_ref_round(sum, dtype));
   }
@@ -142,7 +144,7 @@ static bool below(mix_ref_value x, mix_ref_value best) {
   return x.real < best.real || x.integer < best.integer;
 }
 
-/* The first extreme along the axis; the first NaN, where there is one. */
+/* The position of the first extreme along the axis, or of the first NaN, if there is one. */
 static void position(const mix_kernel_args *args, bool (*better)(mix_ref_value, mix_ref_value)) {
   const mix_axis_attributes *attributes = args->attributes;
   mix_shape shape = args->input_types[0].shape;

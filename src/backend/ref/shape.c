@@ -1,10 +1,10 @@
-/* Ops that move elements or make them from nothing. */
+/* Ops that move elements or generate them. */
 #include "backend/ref/ref.h"
 #include "ops/table.h"
 #include "tensor/convert.h"
 #include <string.h>
 
-/* Where an element of the result comes from: an index of the operand, or -1 for the padding value. */
+/* The source of an element of the result: an index of the operand, or -1 for the padding value. */
 typedef int64_t source_of(const mix_kernel_args *args, const int64_t *index);
 
 static void copy_elements(const mix_kernel_args *args, source_of *source, double padding) {
@@ -72,7 +72,7 @@ static void pad_run(const mix_kernel_args *args, const mix_team *team) {
   copy_elements(args, padded, ((const mix_pad_attributes *)args->attributes)->value);
 }
 
-/* The planner may have given both the same memory. */
+/* Operand and result may be the same memory. */
 static void reshape_run(const mix_kernel_args *args, const mix_team *team) {
   (void)team;
   size_t bytes =

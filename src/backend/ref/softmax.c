@@ -1,9 +1,9 @@
-/* Softmax and its logarithm over the last axis, in double. */
+/* Softmax and log-softmax over the last axis, in double. */
 #include "backend/ref/ref.h"
 #include <math.h>
 
-/* Subtracting the largest logit keeps exp in range; a NaN or an infinite largest logit gives a row of NaN, as
- * in TensorFlow. */
+/* Subtracting the largest logit keeps exp in range. If it is a NaN or infinite, the row is NaN, as in
+ * TensorFlow. */
 static void rows(const mix_kernel_args *args, bool logarithm) {
   mix_shape shape = args->input_types[0].shape;
   mix_dtype dtype = args->input_types[0].dtype;

@@ -1,4 +1,4 @@
-/* The reference kernel of every op. */
+/* The kernel table of the device "ref": the reference kernel of every op. */
 #include "backend/ref/ref.h"
 #include "ops/table.h"
 

@@ -1,4 +1,4 @@
-/* Numbers and indices of the reference kernels. */
+/* Loads, stores, rounding and indices for the reference kernels. */
 #include "backend/ref/ref.h"
 #include "tensor/convert.h"
 
@@ -38,7 +38,7 @@ mix_ref_value mix_ref_cast(mix_ref_value value, mix_dtype from, mix_dtype to) {
   if (to == MIX_BOOL) return (mix_ref_value){.integer = real ? value.real != 0 : value.integer != 0};
   if (mix_dtype_is_floating(to)) {
     if (real) return mix_ref_round(value, to);
-    double element; /* one rounding from the integer, not one to double and another */
+    double element; /* one rounding, from the integer directly to `to` */
     mix_store_integer(&element, to, 0, value.integer);
     return (mix_ref_value){.real = mix_load_double(&element, to, 0)};
   }

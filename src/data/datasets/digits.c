@@ -1,7 +1,7 @@
-/* The built-in digits: strokes under affine and elastic distortion (after Simard, Steinkraus, Platt: Best
- * practices for convolutional neural networks applied to visual document analysis, ICDAR 2003), drawn with an
- * anti-aliased round pen, with noise. Only +, -, *, / and square roots, which IEEE 754 rounds correctly, are
- * used: every machine draws the same bytes. */
+/* The built-in digits: strokes of the stroke font under affine and elastic distortion, drawn with an
+ * anti-aliased round pen, with noise. After Simard, Steinkraus, Platt: Best practices for convolutional
+ * neural networks applied to visual document analysis, ICDAR 2003. Only +, -, *, / and square roots are used,
+ * which IEEE 754 rounds correctly, so every machine draws the same bytes. */
 #include "data/datasets/digits.h"
 
 #include "base/error.h"
@@ -13,14 +13,14 @@
 #include <string.h>
 
 #define SIDE MIX_DIGIT_SIDE
-#define PIECES 5 /* straight pieces between two points of a stroke */
-#define WAVES 3  /* of the elastic distortion, for each direction */
+#define SEGMENTS 5 /* straight segments between two points of a stroke */
+#define WAVES 3    /* waves of the elastic distortion in each direction */
 #define LABEL_STREAM UINT64_MAX
 
-/* Keys apart the data set from other users of the same seed. */
+/* Gives this data set a key different from that of other users of the same seed. */
 #define KEY_OF(seed) ((seed) ^ UINT64_C(0x6469676974730000))
 
-/* Random numbers of one image: Philox words of (key, index). */
+/* The random numbers of one image: Philox words of (key, index). */
 typedef struct stream {
   uint64_t key, index, block;
   mix_philox words;
@@ -35,36 +35,37 @@ static uint32_t next_word(stream *s) {
   return s->words.v[s->used++];
 }
 
-/* Uniform in [low, high), of 24 bits. */
+/* Uniform in [low, high), with 24 random bits. */
 static float uniform(stream *s, float low, float high) {
   return low + (high - low) * ((float)(next_word(s) >> 8) * 0x1p-24f);
 }
 
-/* Nearly normal: the sum of four uniform numbers, mean 0, deviation `deviation`, never beyond 3.5 of them. */
+/* Nearly normal: the sum of four uniform numbers. Mean 0, standard deviation `deviation`, at most 3.5
+ * deviations from the mean. */
 static float bell(stream *s, float deviation) {
   float sum = 0;
   for (int i = 0; i < 4; i++) sum += uniform(s, -1, 1);
   return sum * deviation * 0.8660254f; /* the variance of the sum is 4/3 */
 }
 
-/* Rounded down; in every instruction set without a call. */
+/* Rounds down without a library call, on every instruction set. */
 static int floor_of(float x) {
   int whole = (int)x;
   return (float)whole > x ? whole - 1 : whole;
 }
 
-/* A wave of period 1 close to the sine: Bhaskara's parabolas, -1 to 1. */
-static float wave(float turns) {
-  turns -= (float)floor_of(turns);
-  float half = turns < 0.5f ? turns : turns - 0.5f, arch = 16.0f * half * (0.5f - half);
-  return turns < 0.5f ? arch : -arch;
+/* Approximates a sine of period 1 by parabolas (Bhaskara), in -1 to 1. */
+static float wave(float phase) {
+  phase -= (float)floor_of(phase);
+  float half = phase < 0.5f ? phase : phase - 0.5f, arch = 16.0f * half * (0.5f - half);
+  return phase < 0.5f ? arch : -arch;
 }
 
-/* How the pen's way is bent: an affine map, then a displacement by slow waves. */
+/* The distortion of the strokes: an affine map, then a displacement by slow waves. */
 typedef struct distortion {
   float xx, xy, yx, yy, x, y;
   struct {
-    float x_transposes, y_transposes, phase, amplitude;
+    float x_cycles, y_cycles, phase, amplitude;
   } waves[2][WAVES];
 } distortion;
 
@@ -73,7 +74,7 @@ static distortion draw_distortion(stream *s) {
   float turn = bell(s, 0.09f), slant = bell(s, 0.14f);                       /* tangents of the angles */
   float width = uniform(s, 12.5f, 18.0f), height = uniform(s, 17.5f, 21.0f); /* pixels */
   float cosine = 1.0f / sqrtf(1.0f + turn * turn), sine = turn * cosine;
-  /* x' = rotate(shear(scale(x))) about the middle of the box */
+  /* x' = rotate(shear(scale(x))) about the centre of the box */
   d.xx = cosine * width;
   d.xy = (-cosine * slant - sine) * height;
   d.yx = sine * width;
@@ -82,8 +83,9 @@ static distortion draw_distortion(stream *s) {
   d.y = SIDE / 2.0f + bell(s, 0.6f);
   for (int axis = 0; axis < 2; axis++)
     for (int i = 0; i < WAVES; i++) {
-      d.waves[axis][i].x_transposes = uniform(s, -0.07f, 0.07f); /* a pixel; periods of 14 pixels and more */
-      d.waves[axis][i].y_transposes = uniform(s, -0.07f, 0.07f);
+      /* cycles per pixel: periods of 14 pixels or more */
+      d.waves[axis][i].x_cycles = uniform(s, -0.07f, 0.07f);
+      d.waves[axis][i].y_cycles = uniform(s, -0.07f, 0.07f);
       d.waves[axis][i].phase = uniform(s, 0, 1);
       d.waves[axis][i].amplitude = bell(s, 0.62f);
     }
@@ -93,19 +95,19 @@ static distortion draw_distortion(stream *s) {
 static void distort(const distortion *d, float x, float y, float to[2]) {
   x -= 0.5f;
   y -= 0.5f;
-  float place[2] = {d->xx * x + d->xy * y + d->x, d->yx * x + d->yy * y + d->y};
+  float mapped[2] = {d->xx * x + d->xy * y + d->x, d->yx * x + d->yy * y + d->y};
   for (int axis = 0; axis < 2; axis++) {
-    to[axis] = place[axis];
+    to[axis] = mapped[axis];
     for (int i = 0; i < WAVES; i++)
       to[axis] += d->waves[axis][i].amplitude *
-                  wave(d->waves[axis][i].x_transposes * place[0] + d->waves[axis][i].y_transposes * place[1] +
+                  wave(d->waves[axis][i].x_cycles * mapped[0] + d->waves[axis][i].y_cycles * mapped[1] +
                        d->waves[axis][i].phase);
   }
 }
 
-/* Where the pen's centre passes through pixel centres at a distance, the ink is 1 inside the radius and falls
- * to 0 within a pixel. Keeps the most ink of all pieces. */
-static void draw_piece(float ink[SIDE][SIDE], const float from[2], const float to[2], float radius) {
+/* Draws one segment. The ink is 1 within the radius and falls to 0 within one pixel. Each pixel keeps its
+ * maximum over all segments. */
+static void draw_segment(float ink[SIDE][SIDE], const float from[2], const float to[2], float radius) {
   float reach = radius + 0.5f, dx = to[0] - from[0], dy = to[1] - from[1], length = dx * dx + dy * dy;
   int left = floor_of((from[0] < to[0] ? from[0] : to[0]) - reach),
       right = floor_of((from[0] > to[0] ? from[0] : to[0]) + reach) + 1;
@@ -149,25 +151,25 @@ static void draw_stroke(float ink[SIDE][SIDE], const mix_stroke *stroke, const f
         stroke->points[i][0] == stroke->points[i + 1][0] && stroke->points[i][1] == stroke->points[i + 1][1];
     if (corner) continue;
     const float *p0 = points[i > 0 ? i - 1 : 0], *p3 = points[i + 2 < stroke->count ? i + 2 : i + 1];
-    for (int piece = 1; piece <= PIECES; piece++) {
-      float t = (float)piece / PIECES;
+    for (int segment = 1; segment <= SEGMENTS; segment++) {
+      float t = (float)segment / SEGMENTS;
       distort(d, between(p0[0], p1[0], p2[0], p3[0], t), between(p0[1], p1[1], p2[1], p3[1], t), to);
-      draw_piece(ink, from, to, radius);
+      draw_segment(ink, from, to, radius);
       memcpy(from, to, sizeof from);
     }
   }
 }
 
-/* Of every ten images from a multiple of ten on each shows another digit, in an order of its own. */
+/* Each group of ten images shows every digit once, in a random order. */
 static uint8_t label_of(uint64_t key, uint64_t index) {
   uint8_t order[10];
-  uint64_t position = (index / 10) << 8; /* room for the redraws of nine bounded numbers */
+  uint64_t position = (index / 10) << 8; /* leaves positions for the rejected draws of nine bounded numbers */
   for (uint8_t i = 0; i < 10; i++) order[i] = i;
   for (uint64_t i = 9; i > 0; i--) {
     uint64_t other = mix_philox_below(key, LABEL_STREAM, &position, i + 1);
-    uint8_t held = order[i];
+    uint8_t swapped = order[i];
     order[i] = order[other];
-    order[other] = held;
+    order[other] = swapped;
   }
   return order[index % 10];
 }
@@ -182,7 +184,7 @@ uint8_t mix_digit_draw(uint64_t seed, uint64_t index, uint8_t pixels[MIX_DIGIT_P
   float ink[SIDE][SIDE] = {{0}};
   for (int i = 0; i < glyph->stroke_count; i++) {
     const mix_stroke *stroke = &glyph->strokes[i];
-    float shift[MIX_GLYPH_POINTS][2]; /* an unsteady hand */
+    float shift[MIX_GLYPH_POINTS][2]; /* random displacement of each point */
     for (int j = 0; j < stroke->count; j++) {
       bool corner = j > 0 && memcmp(stroke->points[j], stroke->points[j - 1], 2) == 0;
       for (int axis = 0; axis < 2; axis++) shift[j][axis] = corner ? shift[j - 1][axis] : bell(&s, 0.02f);
@@ -215,11 +217,11 @@ mix_digits mix_digits_load_with(const mix_digits_options *given) {
   mix_digits_options options;
   if (mix_failed() || !mix_options_copy(&options, sizeof options, given, "digits_load")) return images;
   int64_t train = options.train ? options.train : 12000, test = options.test ? options.test : 2000;
-  const int64_t most = INT64_C(1) << 32;
-  if (train < 1 || test < 1 || train > most || test > most) {
+  const int64_t max = INT64_C(1) << 32;
+  if (train < 1 || test < 1 || train > max || test > max) {
     mix_fail(MIX_VALUE_ERROR,
              "digits_load: %lld images for training and %lld for test; expected 1 to %lld of each",
-             (long long)train, (long long)test, (long long)most);
+             (long long)train, (long long)test, (long long)max);
     return images;
   }
   mix_scope *scope = mix_scope_begin();

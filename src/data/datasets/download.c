@@ -1,3 +1,4 @@
+/* Downloads one file with libcurl and checks its SHA-256. */
 #include "data/datasets/download.h"
 
 #include "base/alloc.h"
@@ -11,12 +12,12 @@
 #include <string.h>
 
 #define CONNECT_SECONDS 20L
-/* Give up on a connection that brings less than this for that long. */
+/* A transfer slower than this for SLOW_SECONDS is given up. */
 #define SLOWEST_BYTES_A_SECOND 1024L
 #define SLOW_SECONDS 30L
 
-/* The functions of libcurl that are used, as its own header declares them: loaded when a download wants them,
- * for few programs do. */
+/* The libcurl functions used here, declared as in its own header. libcurl is loaded on the first download,
+ * because few programs need one. */
 static struct {
   CURL *(*easy_init)(void);
   CURLcode (*easy_setopt)(CURL *, CURLoption, ...);
@@ -43,8 +44,8 @@ static void load_libraries(void) {
   }
   const struct {
     const char *name;
-    void *function; /* address of the pointer to fill: POSIX lets dlsym's result be copied into a function
-                       pointer */
+    /* The address of the function pointer to fill. POSIX allows copying dlsym's result into it. */
+    void *function;
   } symbols[] = {
       {"curl_easy_init", &library.easy_init},       {"curl_easy_setopt", &library.easy_setopt},
       {"curl_easy_perform", &library.easy_perform}, {"curl_easy_cleanup", &library.easy_cleanup},
@@ -83,11 +84,11 @@ static size_t receive(char *data, size_t one, size_t count, void *context) {
   return size;
 }
 
-static bool checksum_fits(const received *r, const char *wanted, char found[65]) {
+static bool checksum_matches(const received *r, const char *expected, char found[65]) {
   unsigned char digest[32];
   if (!SHA256(r->data, r->size, digest)) return false;
   for (int i = 0; i < 32; i++) snprintf(found + 2 * i, 3, "%02x", digest[i]);
-  return strcmp(found, wanted) == 0;
+  return strcmp(found, expected) == 0;
 }
 
 static CURLcode set_options(CURL *curl, const mix_download_request *request, received *r) {
@@ -96,8 +97,8 @@ static CURLcode set_options(CURL *curl, const mix_download_request *request, rec
 #define SET(option, value)                                                                                   \
   if (code == CURLE_OK) code = library.easy_setopt(curl, option, value)
   SET(CURLOPT_URL, request->url);
-/* The options that take texts appeared in libcurl 7.85, as the numeric ones were deprecated; every version 4
- * library knows these. */
+/* The string variants of these options came with libcurl 7.85, which deprecated the numeric ones. Every
+ * libcurl.so.4 has the numeric ones. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
   SET(CURLOPT_PROTOCOLS, protocols);
@@ -146,7 +147,7 @@ void *mix_download(const mix_download_request *request, size_t *size, char *reas
     snprintf(reason, reason_size, "%s", library.easy_strerror(code));
   else if (r.size == 0)
     snprintf(reason, reason_size, "the file is empty");
-  else if (!checksum_fits(&r, request->sha256, found))
+  else if (!checksum_matches(&r, request->sha256, found))
     snprintf(reason, reason_size, "its SHA-256 is %s; expected %s", found, request->sha256);
   else
     result = r.data;

@@ -1,4 +1,4 @@
-/* One file from the network, by libcurl, which is loaded only when it is needed. */
+/* Downloads one file with libcurl, which is loaded on first use. */
 #ifndef MIX_DATA_DATASETS_DOWNLOAD_H
 #define MIX_DATA_DATASETS_DOWNLOAD_H
 
@@ -7,12 +7,13 @@
 
 typedef struct mix_download_request {
   const char *url;
-  const char *sha256;    /* 64 hexadecimal digits, lower case */
-  size_t limit;          /* more bytes are an error */
-  bool local_files;      /* accept file:// too (tests); else https alone, redirections included */
+  const char *sha256; /* 64 hexadecimal digits, lower case */
+  size_t limit;       /* more bytes are an error */
+  bool local_files;   /* also accept file:// (for tests); else https only, redirections included */
 } mix_download_request;
 
-/* The content, checked; mix_free it. NULL with the reason in `reason` and no error recorded: the caller knows what else was tried. */
+/* Returns the checked content; mix_free it. On failure returns NULL with the reason in `reason` and records
+ * no error, because the caller's message also says what else it tried. */
 void *mix_download(const mix_download_request *request, size_t *size, char *reason, size_t reason_size);
 
 #endif

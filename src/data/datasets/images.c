@@ -1,3 +1,4 @@
+/* Checks and conversions shared by the loaders of labelled images. */
 #include "data/datasets/images.h"
 
 #include "base/alloc.h"
@@ -49,7 +50,8 @@ bool mix_images_check(const char *source, mix_tensor *const arrays[4]) {
   return false;
 }
 
-/* uint8 (n, height, width) -> float32 (n, height * width), divided by 255 in float32 as the guide does. */
+/* uint8 (n, height, width) to float32 (n, height * width), divided by 255 in float32 as in the Keras
+ * guide. */
 static mix_tensor *scaled(mix_tensor *images) {
   const uint8_t *bytes = mix_tensor_data(images);
   mix_shape shape = mix_tensor_shape(images);

@@ -1,3 +1,4 @@
+/* MNIST: finds or downloads mnist.npz or the four IDX files. */
 #include <mixtape/mnist.h>
 
 #include "base/alloc.h"
@@ -19,7 +20,7 @@
 
 #define ARRAY_COUNT 4 /* x_train, y_train, x_test, y_test: the order of struct mix_images */
 static const char *const array_names[ARRAY_COUNT] = {"x_train", "y_train", "x_test", "y_test"};
-/* LeCun's own names, and those with a dot that some archives use. */
+/* LeCun's file names, and the variants with a dot that some archives use. */
 static const char *const idx_names[2][ARRAY_COUNT] = {
     {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
      "t10k-labels-idx1-ubyte"},
@@ -27,7 +28,7 @@ static const char *const idx_names[2][ARRAY_COUNT] = {
      "t10k-labels.idx1-ubyte"},
 };
 
-/* A text that grows, cut where it is full. */
+/* A string buffer that truncates when full. */
 typedef struct text {
   char characters[3000];
   size_t length;
@@ -55,8 +56,8 @@ static bool load_npz(const char *path, mix_npz *npz, mix_tensor *arrays[ARRAY_CO
   return true;
 }
 
-/* The path of an IDX file in the folder, plain or gzipped, under either name; mix_free it. NULL: none (or out
- * of memory, recorded). */
+/* The path of an IDX file in the folder, plain or gzipped, under either name; mix_free it. NULL if there is
+ * none, or out of memory with the error recorded. */
 static char *find_idx(const char *folder, int array) {
   for (int style = 0; style < 2; style++)
     for (int gzipped = 0; gzipped < 2; gzipped++) {
@@ -81,8 +82,8 @@ static bool load_idx(const char *folder, char *const paths[ARRAY_COUNT], mix_ten
   return true;
 }
 
-/* Looks into one folder. True: something was there, and `images` or the error says what came of it. */
-static bool look_into(const char *folder, mix_images *images, mix_tensor *arrays[ARRAY_COUNT]) {
+/* Searches one folder. True if data was found; `images` or the error then holds the result. */
+static bool search_folder(const char *folder, mix_images *images, mix_tensor *arrays[ARRAY_COUNT]) {
   char *npz_path = mix_path_join(folder, "mnist.npz");
   if (!npz_path) return true;
   bool found = mix_file_exists(npz_path);
@@ -100,19 +101,19 @@ static bool look_into(const char *folder, mix_images *images, mix_tensor *arrays
   return found || mix_failed();
 }
 
-/* A folder, then the folder mnist/ in it. */
-static bool look_around(const char *folder, text *tried, mix_images *images,
-                        mix_tensor *arrays[ARRAY_COUNT]) {
+/* Searches a folder, then its subfolder mnist/. */
+static bool search_folder_and_mnist(const char *folder, text *tried, mix_images *images,
+                                    mix_tensor *arrays[ARRAY_COUNT]) {
   append(tried, "%s%s", tried->length ? ", " : "", folder);
-  if (look_into(folder, images, arrays)) return true;
+  if (search_folder(folder, images, arrays)) return true;
   char *inner = mix_path_join(folder, "mnist");
-  bool found = !inner || look_into(inner, images, arrays);
+  bool found = !inner || search_folder(inner, images, arrays);
   mix_free(inner);
   return found;
 }
 
-/* A download is kept for the next time; where that is not possible the data still serves this run. */
-static void keep(const char *folder, const void *data, size_t size) {
+/* Saves the download for the next run. A failure is only logged: this run has the data. */
+static void save_download(const char *folder, const void *data, size_t size) {
   char message[512], *path = mix_folder_make(folder) ? mix_path_join(folder, "mnist.npz") : NULL;
   if (path && mix_file_replace(path, &(const mix_bytes){data, size}, 1, "mnist_load"))
     mix_log_message(MIX_LOG_INFO, "kept as %s", path);
@@ -123,15 +124,15 @@ static void keep(const char *folder, const void *data, size_t size) {
 
 static void download(const char *folder, const text *tried, mix_images *images,
                      mix_tensor *arrays[ARRAY_COUNT]) {
-  static const char go_on[] = "Put mnist.npz (" KERAS_URL
-                              ") or the four IDX files into a folder and set MIXTAPE_DATA_DIR to it, or use "
-                              "the built-in data set (mix_digits_load, --data digits)";
+  static const char remedy[] = "Put mnist.npz (" KERAS_URL
+                               ") or the four IDX files into a folder and set MIXTAPE_DATA_DIR to it, or use "
+                               "the built-in data set (mix_digits_load, --data digits)";
   const char *offline = getenv("MIXTAPE_OFFLINE");
   if (offline && *offline && strcmp(offline, "0") != 0) {
-    mix_fail(
-        MIX_IO_ERROR,
-        "mnist_load: neither mnist.npz nor the IDX files are in %s; not downloaded because MIXTAPE_OFFLINE is set. %s",
-        tried->length ? tried->characters : "any folder (none is known)", go_on);
+    mix_fail(MIX_IO_ERROR,
+             "mnist_load: neither mnist.npz nor the IDX files are in %s; "
+             "not downloaded because MIXTAPE_OFFLINE is set. %s",
+             tried->length ? tried->characters : "any folder (none is known)", remedy);
     return;
   }
   char reason[400];
@@ -142,11 +143,11 @@ static void download(const char *folder, const text *tried, mix_images *images,
     if (!mix_failed())
       mix_fail(MIX_IO_ERROR,
                "mnist_load: neither mnist.npz nor the IDX files are in %s; the download of %s failed: %s. %s",
-               tried->length ? tried->characters : "any folder (none is known)", KERAS_URL, reason, go_on);
+               tried->length ? tried->characters : "any folder (none is known)", KERAS_URL, reason, remedy);
     return;
   }
-  if (folder) keep(folder, data, size);
-  mix_scope *scope = mix_scope_begin(); /* the archive must go before `data` does */
+  if (folder) save_download(folder, data, size);
+  mix_scope *scope = mix_scope_begin(); /* the archive must be released before `data` */
   mix_npz *npz = mix_npz_open_memory(KERAS_URL, data, size);
   if (npz && load_npz(KERAS_URL, npz, arrays))
     images->source = mix_images_source("MNIST downloaded from %s", KERAS_URL);
@@ -158,7 +159,7 @@ static void download(const char *folder, const text *tried, mix_images *images,
 static bool search(const char *directory, mix_images *images, mix_tensor *arrays[ARRAY_COUNT]) {
   text tried = {.length = 0};
   if (directory) {
-    if (look_around(directory, &tried, images, arrays)) return !mix_failed();
+    if (search_folder_and_mnist(directory, &tried, images, arrays)) return !mix_failed();
     mix_fail(MIX_IO_ERROR, "mnist_load: neither mnist.npz nor the four IDX files (plain or .gz) are in %s",
              directory);
     return false;
@@ -175,7 +176,7 @@ static bool search(const char *directory, mix_images *images, mix_tensor *arrays
   for (int i = 0; i < 3 && !found; i++) {
     if (!folders[i]) continue;
     if (!first) first = folders[i];
-    found = look_around(folders[i], &tried, images, arrays);
+    found = search_folder_and_mnist(folders[i], &tried, images, arrays);
   }
   if (!found) download(first, &tried, images, arrays);
   for (int i = 0; i < 3; i++) mix_free(folders[i]);

@@ -1,3 +1,4 @@
+/* Batches of whole arrays, gathered by the row order of each epoch. */
 #include "data/pipeline/array_batches.h"
 
 #include "base/alloc.h"
@@ -9,7 +10,7 @@ struct mix_batches {
   mix_object object;
   mix_list *arrays; /* retained */
   int64_t first, rows, batch_size;
-  int64_t *order; /* (rows): absolute row numbers; NULL: as they lie */
+  int64_t *order; /* (rows): absolute row numbers; NULL: in storage order */
   mix_buffers buffers;
   mix_list *current; /* retained */
 };
@@ -60,15 +61,15 @@ int64_t mix_batches_size(const mix_batches *batches, int64_t index) {
   return left < batches->batch_size ? left : batches->batch_size;
 }
 
-/* Fisher and Yates, of `count` blocks of `size` entries. */
+/* Fisher-Yates shuffle of `count` blocks of `size` entries. */
 static void permute(int64_t *order, int64_t count, int64_t size, uint64_t seed, uint64_t epoch) {
   uint64_t position = 0;
   for (int64_t i = count - 1; i > 0; i--) {
     int64_t other = (int64_t)mix_philox_below(seed, epoch, &position, (uint64_t)i + 1);
     for (int64_t j = 0; j < size; j++) {
-      int64_t pinned = order[i * size + j];
+      int64_t swapped = order[i * size + j];
       order[i * size + j] = order[other * size + j];
-      order[other * size + j] = pinned;
+      order[other * size + j] = swapped;
     }
   }
 }

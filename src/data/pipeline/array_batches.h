@@ -1,5 +1,5 @@
-/* Batches of whole arrays for fit, evaluate and predict: an order of rows for each epoch, and their gathering into buffers that are used
- * again and again; rows in the order kept are read where they lie. */
+/* Batches of whole arrays for fit, evaluate and predict. Each epoch has a row order; batches are gathered
+ * into buffers that are reused. Rows in storage order are read in place where possible. */
 #ifndef MIX_DATA_PIPELINE_ARRAY_BATCHES_H
 #define MIX_DATA_PIPELINE_ARRAY_BATCHES_H
 
@@ -8,24 +8,27 @@
 typedef struct mix_batches mix_batches; /* an object: mix_release */
 
 typedef enum mix_batch_order {
-  MIX_ORDER_KEPT,    /* rows as they lie */
-  MIX_ORDER_ROWS,    /* a permutation of the rows (fit's shuffle=True) */
-  MIX_ORDER_BATCHES, /* whole batches of neighbouring rows, permuted; a short last one stays last (shuffle="batch") */
+  MIX_ORDER_KEPT, /* rows in storage order */
+  MIX_ORDER_ROWS, /* a permutation of the rows (fit's shuffle=True) */
+  /* whole batches of consecutive rows, permuted; a smaller last one stays last (shuffle="batch") */
+  MIX_ORDER_BATCHES,
 } mix_batch_order;
 
-/* Rows first ... first + rows - 1 of the arrays (rows -1: all from first on), `batch_size` at a time. Arrays may be NULL (no sample
- * weights); the others must have the same length: ValueError, as for batch_size < 1 and for no rows. `call` is for messages ("fit"). Starts
- * in the order kept. Scoped. */
-mix_batches *mix_batches_new(int count, mix_tensor *const *arrays, int64_t first, int64_t rows, int64_t batch_size, const char *call);
+/* Rows first to first + rows - 1 of the arrays (rows -1: all from `first` on), `batch_size` at a time. Arrays
+ * may be NULL (no sample weights); the others must have the same length. ValueError for unequal lengths,
+ * batch_size < 1 or no rows. `call` names the caller in messages ("fit"). Starts in storage order. Scoped. */
+mix_batches *mix_batches_new(int count, mix_tensor *const *arrays, int64_t first, int64_t rows,
+                             int64_t batch_size, const char *call);
 int64_t mix_batches_rows(const mix_batches *batches);
 /* Batches in an epoch: ceil(rows / batch_size). */
 int64_t mix_batches_count(const mix_batches *batches);
-/* Rows of batch `index`: batch_size, or what is left for the last. */
+/* Rows of batch `index`: batch_size, or the remainder for the last. */
 int64_t mix_batches_size(const mix_batches *batches, int64_t index);
-/* Draws the order of an epoch: a function of (seed, epoch). */
+/* Draws the row order of an epoch, a function of (seed, epoch). */
 bool mix_batches_begin(mix_batches *batches, mix_batch_order order, uint64_t seed, uint64_t epoch);
-/* Batch `index` (from 0) of the epoch: a list of finished tensors (batch, ...), NULL where the array is. Borrowed: the next call releases
- * it and uses its memory again, unless someone retained it or a tensor of it. NULL with the error recorded on failure. */
+/* Batch `index` (from 0) of the epoch: a list of evaluated tensors (batch, ...), NULL where the array is
+ * NULL. Borrowed: the next call releases it and reuses its memory, unless it or one of its tensors was
+ * retained. NULL with the error recorded. */
 mix_list *mix_batches_get(mix_batches *batches, int64_t index);
 
 #endif

@@ -1,7 +1,7 @@
-/* Each element pulled has a number, its turn. A thread pulls (one at a time, so that turns are in the input's
- * order), works, and leaves the element in a slot; the receiver takes slots by turn, or as they are ready.
- * Everything below is guarded by the mutex, which nobody holds while pulling or working: a slow input or
- * function keeps nobody from taking what is ready. */
+/* Worker threads that produce elements. Each pulled element gets a sequence number, its turn. A worker pulls
+ * (one at a time, so turns are in input order), processes the element and stores it in a slot; the receiver
+ * takes slots by turn or as they get ready. The mutex guards all state below and is not held while pulling or
+ * processing, so a slow input does not block the receiver. */
 #include "data/pipeline/background.h"
 
 #include "base/alloc.h"
@@ -27,24 +27,23 @@ typedef struct worker {
 struct mix_background {
   mix_background_options options;
   pthread_mutex_t mutex;
-  pthread_cond_t room;  /* for the workers: something may be pulled, or there is nothing more to do */
-  pthread_cond_t ready; /* for the receiver: an element, an error or the end */
-  slot *slots;          /* (capacity) */
+  pthread_cond_t may_work; /* wakes workers: an element may be pulled, or work has ended */
+  pthread_cond_t ready;    /* wakes the receiver: an element, an error or the end */
+  slot *slots;             /* (capacity) */
   int64_t pulled, delivered;
-  int limit, waiting; /* elements that may be under way; those that are ready */
+  int limit, waiting; /* max elements in flight; elements that are ready */
   bool pulling, ended, stopping, was_full;
   struct {
     mix_status status; /* MIX_OK: none */
-    int64_t turn;      /* the earliest that failed */
+    int64_t turn;      /* the earliest turn that failed */
     char message[MESSAGE_SIZE];
   } failure;
   worker *workers;
   int worker_count;
 };
 
-/* The error of this thread becomes that of the turn. Nothing more is pulled: a pass ends with its first
- * error. */
-static void hand_over_error(mix_background *background, int64_t turn) {
+/* Records this thread's error as that of the turn. Pulling stops: a pass ends at its first error. */
+static void record_error(mix_background *background, int64_t turn) {
   if (background->failure.status == MIX_OK || turn < background->failure.turn) {
     background->failure.turn = turn;
     background->failure.status =
@@ -55,18 +54,19 @@ static void hand_over_error(mix_background *background, int64_t turn) {
 
 static void end_input(mix_background *background) {
   background->ended = true;
-  pthread_cond_broadcast(&background->room);
+  pthread_cond_broadcast(&background->may_work);
   pthread_cond_signal(&background->ready);
 }
 
 static slot *slot_for(mix_background *background, int64_t turn) {
   if (!background->options.any_order) return &background->slots[turn % background->options.capacity];
   slot *at = background->slots;
-  while (at->state != SLOT_FREE) at++; /* fewer are under way than there are slots */
+  /* a free slot exists: fewer elements are in flight than there are slots */
+  while (at->state != SLOT_FREE) at++;
   return at;
 }
 
-/* Pulls or works in a scope of its own, since this thread has none. */
+/* Pulls or processes in a new scope, because this thread has none. */
 static mix_pull pull_scoped(mix_background *background, mix_element *element) {
   mix_scope *scope = mix_scope_begin();
   mix_pull pull = scope ? mix_cursor_next(background->options.input, element) : MIX_PULL_FAILED;
@@ -86,12 +86,12 @@ static bool may_pull(const mix_background *background) {
   return !background->pulling && background->pulled - background->delivered < background->limit;
 }
 
-/* One element, from the input to its slot; the mutex is pinned before and after. False: there is nothing more
- * to do. */
+/* Moves one element from the input to its slot. The mutex is held on entry and on return. False: no more
+ * work. */
 static bool make_one(const worker *worker) {
   mix_background *background = worker->background;
   while (!background->stopping && !background->ended && !may_pull(background))
-    pthread_cond_wait(&background->room, &background->mutex);
+    pthread_cond_wait(&background->may_work, &background->mutex);
   if (background->stopping || background->ended) return false;
   background->pulling = true;
   pthread_mutex_unlock(&background->mutex);
@@ -101,28 +101,28 @@ static bool make_one(const worker *worker) {
   background->pulling = false;
   int64_t turn = background->pulled;
   if (pull != MIX_PULL_ELEMENT) {
-    if (pull == MIX_PULL_FAILED) hand_over_error(background, turn);
+    if (pull == MIX_PULL_FAILED) record_error(background, turn);
     end_input(background);
     return false;
   }
   background->pulled++;
-  slot *place = slot_for(background, turn);
-  place->state = SLOT_BUSY;
+  slot *target = slot_for(background, turn);
+  target->state = SLOT_BUSY;
   bool good = true;
   if (background->options.work) {
-    pthread_cond_signal(&background->room); /* the next one may pull meanwhile */
+    pthread_cond_signal(&background->may_work); /* another worker may pull meanwhile */
     pthread_mutex_unlock(&background->mutex);
     good = work_scoped(worker, &element);
     if (!good) mix_release(element.values);
     pthread_mutex_lock(&background->mutex);
   }
   if (!good) {
-    place->state = SLOT_FREE;
-    hand_over_error(background, turn);
+    target->state = SLOT_FREE;
+    record_error(background, turn);
     end_input(background);
     return false;
   }
-  *place = (slot){SLOT_READY, element};
+  *target = (slot){SLOT_READY, element};
   background->waiting++;
   pthread_cond_signal(&background->ready);
   return true;
@@ -136,7 +136,8 @@ static void *run(void *argument) {
   return NULL;
 }
 
-/* As many threads as there can be; one is enough. The program's signals are its own threads' business. */
+/* Starts as many threads as possible; one is enough. The workers block all signals, which belong to the
+ * program's own threads. */
 static bool start_workers(mix_background *background) {
   sigset_t all, former;
   sigfillset(&all);
@@ -160,7 +161,7 @@ mix_background *mix_background_start(const mix_background_options *options) {
   background->options = *options;
   background->limit = options->grows && options->capacity > FIRST_LIMIT ? FIRST_LIMIT : options->capacity;
   pthread_mutex_init(&background->mutex, NULL);
-  pthread_cond_init(&background->room, NULL);
+  pthread_cond_init(&background->may_work, NULL);
   pthread_cond_init(&background->ready, NULL);
   background->slots = mix_calloc((size_t)options->capacity, sizeof *background->slots);
   background->workers =
@@ -174,12 +175,12 @@ void mix_background_stop(mix_background *background) {
   if (!background) return;
   pthread_mutex_lock(&background->mutex);
   background->stopping = true;
-  pthread_cond_broadcast(&background->room);
+  pthread_cond_broadcast(&background->may_work);
   pthread_mutex_unlock(&background->mutex);
   for (int i = 0; i < background->worker_count; i++) pthread_join(background->workers[i].thread, NULL);
   for (int i = 0; background->slots && i < background->options.capacity; i++)
     mix_release(background->slots[i].element.values);
-  pthread_cond_destroy(&background->room);
+  pthread_cond_destroy(&background->may_work);
   pthread_cond_destroy(&background->ready);
   pthread_mutex_destroy(&background->mutex);
   mix_free(background->slots);
@@ -187,7 +188,7 @@ void mix_background_stop(mix_background *background) {
   mix_free(background);
 }
 
-/* The slot whose element goes out next; NULL: not ready yet. */
+/* The slot of the next element to deliver; NULL: not ready yet. */
 static slot *ready_slot(mix_background *background) {
   int first = background->options.any_order ? 0 : (int)(background->delivered % background->options.capacity);
   int last = background->options.any_order ? background->options.capacity - 1 : first;
@@ -196,8 +197,8 @@ static slot *ready_slot(mix_background *background) {
   return NULL;
 }
 
-/* The receiver waits for an input that had filled all slots: it comes in bursts, which more slots even out.
- */
+/* Doubles the limit when the receiver waits although all slots had been full: the input comes in bursts,
+ * which more slots smooth. */
 static void grow(mix_background *background) {
   if (!background->options.grows || !background->was_full ||
       background->limit == background->options.capacity)
@@ -205,7 +206,7 @@ static void grow(mix_background *background) {
   background->was_full = false;
   background->limit = 2 * background->limit < background->options.capacity ? 2 * background->limit
                                                                            : background->options.capacity;
-  pthread_cond_signal(&background->room);
+  pthread_cond_signal(&background->may_work);
 }
 
 mix_pull mix_background_next(mix_background *background, mix_element *element) {
@@ -232,7 +233,7 @@ mix_pull mix_background_next(mix_background *background, mix_element *element) {
     *from = (slot){0};
     background->waiting--;
     background->delivered++;
-    pthread_cond_signal(&background->room);
+    pthread_cond_signal(&background->may_work);
   }
   pthread_mutex_unlock(&background->mutex);
   return pull;

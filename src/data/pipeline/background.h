@@ -1,4 +1,4 @@
-/* Threads that make elements policy of whoever asks for them. */
+/* Threads that produce elements in the background. */
 #ifndef MIX_DATA_PIPELINE_BACKGROUND_H
 #define MIX_DATA_PIPELINE_BACKGROUND_H
 
@@ -9,20 +9,23 @@ typedef struct mix_background mix_background;
 typedef struct mix_background_options {
   mix_cursor *input; /* pulled by one thread at a time */
   int threads;       /* >= 1 */
-  int capacity;      /* >= 1: elements that are being made or wait */
-  bool grows;        /* begin with two, double when the receiver had to wait although all was full before */
-  bool any_order;    /* elements in the order in which they are ready */
-  /* What is to be done with an element of the input, by several threads at once, each with a number of its own below `threads`.
-   * NULL: nothing. False: error recorded; what lies in the element is released by the caller. */
+  int capacity;      /* >= 1: max elements in production or ready */
+  /* start with two elements in flight; double when the receiver waits although all slots had been full */
+  bool grows;
+  bool any_order; /* deliver elements in the order in which they get ready */
+  /* Processes an element of the input; called by several threads at once, each with its number below
+   * `threads`. NULL: nothing to do. On false an error is recorded, and the caller releases the element's
+   * values. */
   bool (*work)(void *context, int thread, mix_element *element);
   void *context;
 } mix_background_options;
 
 /* NULL with the error recorded. */
 mix_background *mix_background_start(const mix_background_options *options);
-/* The next element, waiting for it; an error of the thread that made it becomes the caller's. */
+/* Waits for the next element. An error of the worker that made it becomes the caller's error. */
 mix_pull mix_background_next(mix_background *background, mix_element *element);
-/* Waits until each thread has finished the element that it is at, and drops what nobody asked for. NULL: nothing to do. */
+/* Waits until each thread has finished its current element, and drops elements that were not delivered. NULL:
+ * nothing to do. */
 void mix_background_stop(mix_background *background);
 
 #endif

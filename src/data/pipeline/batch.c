@@ -1,4 +1,4 @@
-/* Batches: rows gathered from arrays at once, other elements stacked. */
+/* mix_dataset_batch: rows of arrays are gathered at once, other elements are stacked. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "data/pipeline/stack.h"
@@ -11,8 +11,8 @@ typedef struct batch_dataset {
 
 typedef struct batch_cursor {
   mix_cursor base;
-  int64_t *rows;    /* of the batch that is being collected (count) */
-  mix_list **lists; /* or its elements, retained (count) */
+  int64_t *rows;    /* (count): row numbers of the batch being collected */
+  mix_list **lists; /* (count): or its elements, retained */
   int count, capacity;
   mix_buffers buffers;
 } batch_cursor;
@@ -24,12 +24,12 @@ static int64_t batch_cardinality(const mix_dataset *dataset) {
   return input / batch->batch_size + (!batch->drop_remainder && input % batch->batch_size != 0);
 }
 
-static void forget(batch_cursor *batch) {
+static void drop_collected(batch_cursor *batch) {
   for (int i = 0; batch->lists && i < batch->count; i++) mix_release(batch->lists[i]);
   batch->count = 0;
 }
 
-/* Room for one more element of either kind. */
+/* Reserves memory for one more element of either kind. */
 static bool reserve(batch_cursor *batch, bool rows) {
   int needed = batch->count + 1;
   return rows ? mix_reserve(&batch->rows, &batch->capacity, needed, sizeof *batch->rows)
@@ -65,14 +65,14 @@ static mix_pull batch_next(mix_cursor *cursor, mix_element *element) {
   mix_list *values = source
                          ? source->class->gather(source, batch->rows, batch->count, true, &batch->buffers)
                          : mix_stack_elements(batch->lists, batch->count, &batch->buffers, "dataset_batch");
-  forget(batch);
+  drop_collected(batch);
   *element = (mix_element){.values = values};
   return values ? MIX_PULL_ELEMENT : MIX_PULL_FAILED;
 }
 
 static void batch_close(mix_cursor *cursor) {
   batch_cursor *batch = (batch_cursor *)cursor;
-  forget(batch);
+  drop_collected(batch);
   mix_free(batch->rows);
   mix_free(batch->lists);
   mix_buffers_clear(&batch->buffers);

@@ -1,4 +1,4 @@
-/* Elements kept in memory from the first whole pass on. */
+/* mix_dataset_cache: elements kept in memory after the first complete pass. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "data/pipeline/pipeline.h"
@@ -6,7 +6,7 @@
 #include <string.h>
 
 typedef struct kept {
-  mix_element *elements; /* rows, or tensors retained */
+  mix_element *elements; /* row numbers, or retained tensors */
   int count, capacity;
 } kept;
 
@@ -14,16 +14,17 @@ typedef struct cache_dataset {
   mix_dataset base;
   pthread_mutex_t mutex; /* passes may run on several threads */
   bool complete;
-  kept kept;      /* does not change once complete, nor does ... */
-  uint64_t *from; /* the input's memory as the pass that filled it began */
+  kept kept; /* constant once complete */
+  /* constant once complete: the input's state at the start of the pass that filled the cache */
+  uint64_t *from;
 } cache_dataset;
 
 typedef struct cache_cursor {
   mix_cursor base;
   bool replays;
   int next;
-  kept kept;      /* of a first pass that has not come to its end */
-  uint64_t *from; /* and where it began */
+  kept kept;      /* of a first pass that has not ended */
+  uint64_t *from; /* and the input's state at its start */
 } cache_cursor;
 
 static int64_t cache_cardinality(const mix_dataset *dataset) {
@@ -50,7 +51,7 @@ static bool cache_open(mix_cursor *cursor) {
          ((cache->from = mix_dataset_state_now(input)) && (cursor->input = mix_cursor_open(input)));
 }
 
-/* The end of a first pass: what it kept is the data set's, unless another pass was quicker. */
+/* Ends a first pass: its elements become the data set's, unless another pass ended earlier. */
 static void complete(cache_cursor *cache) {
   cache_dataset *dataset = (cache_dataset *)cache->base.dataset;
   pthread_mutex_lock(&dataset->mutex);
@@ -101,23 +102,24 @@ static void cache_finalize(mix_dataset *dataset) {
   pthread_mutex_destroy(&cache->mutex);
 }
 
-/* What is kept is not in a checkpoint, but where the pass began that filled it, in place of where the input
- * is now: nothing more is asked of it. 0, is it complete?, the input's memory. */
-enum { OWN_MEMORY = 2 };
-static int cache_save(mix_dataset *dataset, uint64_t *memory) {
+/* A checkpoint does not hold the cached elements. It holds the input's state at the start of the pass that
+ * filled the cache, in place of the current state, because a complete cache does not read its input again.
+ * Layout: 0, whether it is complete, the input's state. */
+enum { OWN_STATE = 2 };
+static int cache_save(mix_dataset *dataset, uint64_t *state) {
   cache_dataset *cache = (cache_dataset *)dataset;
-  uint64_t *below = memory ? memory + OWN_MEMORY : NULL;
-  int count = mix_dataset_save_state(dataset->input, below);
-  if (memory) {
-    memory[0] = 0;
-    memory[1] = is_complete(cache);
-    if (memory[1]) memcpy(below, cache->from, (size_t)count * sizeof *below);
+  uint64_t *input_state = state ? state + OWN_STATE : NULL;
+  int count = mix_dataset_save_state(dataset->input, input_state);
+  if (state) {
+    state[0] = 0;
+    state[1] = is_complete(cache);
+    if (state[1]) memcpy(input_state, cache->from, (size_t)count * sizeof *input_state);
   }
-  return OWN_MEMORY + count;
+  return OWN_STATE + count;
 }
 
-/* Filled by a pass that begins where that one began. What else draws from the input (a branch of a zip) finds
- * it where it was. */
+/* Fills the cache with a pass from the recorded state. The input's state is restored afterwards, because
+ * other consumers of the input (a branch of a zip) depend on it. */
 static bool fill_from(mix_dataset *dataset, const uint64_t *from) {
   uint64_t *now = mix_dataset_state_now(dataset->input);
   if (now && mix_dataset_restore_state(dataset->input, from)) {
@@ -131,10 +133,10 @@ static bool fill_from(mix_dataset *dataset, const uint64_t *from) {
   return !mix_failed();
 }
 
-static bool cache_restore(mix_dataset *dataset, const uint64_t *memory) {
+static bool cache_restore(mix_dataset *dataset, const uint64_t *state) {
   if (is_complete((cache_dataset *)dataset)) return true;
-  return memory[1] ? fill_from(dataset, memory + OWN_MEMORY)
-                   : mix_dataset_restore_state(dataset->input, memory + OWN_MEMORY);
+  return state[1] ? fill_from(dataset, state + OWN_STATE)
+                  : mix_dataset_restore_state(dataset->input, state + OWN_STATE);
 }
 
 static const mix_dataset_class cache_class = {

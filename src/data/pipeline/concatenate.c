@@ -1,17 +1,17 @@
-/* One data set after another. */
+/* mix_dataset_concatenate: one data set after another. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "data/pipeline/row_stream.h"
 
 typedef struct concatenate_dataset {
-  mix_dataset base;    /* the input: the first one */
+  mix_dataset base;    /* base.input is the first data set */
   mix_dataset *second; /* retained */
 } concatenate_dataset;
 
 typedef struct concatenate_cursor {
   mix_cursor base;
-  mix_buffers buffers; /* rows of the first one */
-  mix_stream second;   /* open once the first one has ended */
+  mix_buffers buffers; /* rows of the first data set */
+  mix_stream second;   /* opened when the first data set has ended */
   mix_dtype *dtypes;   /* (components) of the first element; NULL before it */
   int components;
 } concatenate_cursor;
@@ -24,7 +24,7 @@ static int64_t concatenate_cardinality(const mix_dataset *dataset) {
   return __builtin_add_overflow(a, b, &sum) ? MIX_INFINITE : sum;
 }
 
-/* The first element says what all others must be. */
+/* All elements must match the first in number of tensors and dtypes. */
 static bool check(concatenate_cursor *cursor, const mix_list *values) {
   int count = mix_list_count(values);
   mix_tensor *const *tensors = (mix_tensor *const *)mix_list_items(values);
@@ -53,7 +53,7 @@ static bool check(concatenate_cursor *cursor, const mix_list *values) {
 static mix_pull concatenate_next(mix_cursor *cursor, mix_element *element) {
   concatenate_cursor *concatenate = (concatenate_cursor *)cursor;
   const concatenate_dataset *dataset = (const concatenate_dataset *)cursor->dataset;
-  bool rows = dataset->base.source != NULL; /* both have the same ones: nothing is to be checked */
+  bool rows = dataset->base.source != NULL; /* both share one source: no check is needed */
   mix_pull pull = MIX_PULL_END;
   if (cursor->input) {
     pull = mix_cursor_next(cursor->input, element);

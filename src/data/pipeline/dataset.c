@@ -1,4 +1,4 @@
-/* What all data sets share: making them, opening passes, iterators. */
+/* Common to all data sets: creation, buffers and cursors. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "data/pipeline/row_stream.h"
@@ -59,8 +59,8 @@ void mix_cursor_close(mix_cursor *cursor) {
   }
 }
 
-/* A cursor for each step down to the source, then opened from the source up, so that an input is ready before
- * what pulls from it. */
+/* Allocates one cursor per step down to the source, then opens them from the source up, so that an input is
+ * open before the step that pulls from it. */
 mix_cursor *mix_cursor_open(mix_dataset *dataset) {
   int depth = 0, capacity = 0;
   mix_dataset **steps = NULL;

@@ -1,4 +1,4 @@
-/* A data set of one element. */
+/* mix_dataset_from_element: a data set of one element. */
 #include "base/error.h"
 #include "data/pipeline/row_stream.h"
 
@@ -47,7 +47,7 @@ mix_dataset *mix_dataset_from_element(mix_list *tensors) {
   if (mix_failed() || mix_evaluate(count, (mix_tensor *const *)items) != MIX_OK) return NULL;
   element_dataset *dataset = mix_dataset_new(sizeof *dataset, &element_class, NULL, false);
   if (!dataset) return NULL;
-  dataset->values = mix_retain(mix_list_new(count, items)); /* a list of its own: the caller's may grow */
+  dataset->values = mix_retain(mix_list_new(count, items)); /* a copy: the caller may append to its list */
   if (!dataset->values) {
     mix_release(dataset);
     return NULL;

@@ -1,4 +1,4 @@
-/* Elements with their numbers. */
+/* mix_dataset_enumerate: prepends its index to each element. */
 #include "base/error.h"
 #include "data/pipeline/row_stream.h"
 

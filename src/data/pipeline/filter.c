@@ -1,4 +1,4 @@
-/* Elements that a predicate lets through. */
+/* mix_dataset_filter: the elements that a predicate accepts. */
 #include "base/error.h"
 #include "data/pipeline/row_stream.h"
 
@@ -9,7 +9,7 @@ typedef struct filter_dataset {
 
 typedef struct filter_cursor {
   mix_cursor base;
-  mix_buffers buffers; /* the row that the predicate looks at */
+  mix_buffers buffers; /* the row passed to the predicate */
 } filter_cursor;
 
 static int64_t filter_cardinality(const mix_dataset *dataset) {
@@ -17,14 +17,14 @@ static int64_t filter_cardinality(const mix_dataset *dataset) {
   return MIX_UNKNOWN_CARDINALITY;
 }
 
-/* Where the input has rows the row goes on, and only the predicate sees tensors. */
-static mix_pull look(filter_cursor *filter, const mix_element *element, bool *stays) {
+/* If the input yields rows, the row number is passed on and only the predicate gets tensors. */
+static mix_pull test(filter_cursor *filter, const mix_element *element, bool *stays) {
   const filter_dataset *dataset = (const filter_dataset *)filter->base.dataset;
-  mix_element seen = {.row = element->row, .values = mix_retain(element->values)};
+  mix_element gathered = {.row = element->row, .values = mix_retain(element->values)};
   mix_scope *scope = mix_scope_begin();
-  if (scope && mix_element_own(dataset->base.input, &seen, &filter->buffers))
-    *stays = dataset->options.predicate(dataset->options.context, seen.values);
-  mix_release(seen.values);
+  if (scope && mix_element_own(dataset->base.input, &gathered, &filter->buffers))
+    *stays = dataset->options.predicate(dataset->options.context, gathered.values);
+  mix_release(gathered.values);
   mix_scope_end(scope);
   return mix_failed() ? MIX_PULL_FAILED : MIX_PULL_ELEMENT;
 }
@@ -34,7 +34,7 @@ static mix_pull filter_next(mix_cursor *cursor, mix_element *element) {
     bool stays = false;
     mix_pull pull = mix_cursor_next(cursor->input, element);
     if (pull != MIX_PULL_ELEMENT) return pull;
-    pull = look((filter_cursor *)cursor, element, &stays);
+    pull = test((filter_cursor *)cursor, element, &stays);
     if (pull == MIX_PULL_ELEMENT && stays) return pull;
     mix_release(element->values);
     *element = (mix_element){0};

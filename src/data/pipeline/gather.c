@@ -1,3 +1,4 @@
+/* Gathers rows of arrays into tensors. */
 #include "data/pipeline/gather.h"
 
 #include "backend/backend.h"
@@ -48,8 +49,9 @@ int64_t mix_rows_check(int count, mix_tensor *const *arrays, const char *call) {
   return length;
 }
 
-/* One core alone does not fill the memory's channels: from here on a copy is worth a parallel region, of
- * threads that are awake, about a microsecond, and of threads that sleep, which take tens to wake. */
+/* One core cannot use the full memory bandwidth. Copies from SHARED_BYTES on use threads that are awake
+ * (about a microsecond to start); from PARALLEL_BYTES on also sleeping threads, which take tens of
+ * microseconds to wake. */
 enum { SHARED_BYTES = 1 << 16, PARALLEL_BYTES = 1 << 20 };
 
 static void copy_row(char *to, const char *source, const int64_t *rows, int64_t first, int64_t i,
@@ -57,14 +59,14 @@ static void copy_row(char *to, const char *source, const int64_t *rows, int64_t 
   memcpy(to + (size_t)i * row, source + (size_t)(rows ? rows[i] : first + i) * row, row);
 }
 
-/* `count` rows of `row` bytes each. */
+/* Copies `count` rows of `row` bytes each. */
 static void copy_rows(char *to, const char *source, const int64_t *rows, int64_t first, int64_t count,
                       size_t row) {
   const size_t bytes = (size_t)count * row;
   int threads = bytes >= SHARED_BYTES ? mix_threads() : 1;
   if (bytes < PARALLEL_BYTES && threads > mix_threads_awake()) threads = mix_threads_awake();
   if (threads > count) threads = (int)count;
-  if (threads == 1) { /* a region of one thread costs as much as some rows */
+  if (threads == 1) { /* a parallel region of one thread costs as much as several rows */
     for (int64_t i = 0; i < count; i++) copy_row(to, source, rows, first, i, row);
     return;
   }
@@ -72,9 +74,9 @@ static void copy_rows(char *to, const char *source, const int64_t *rows, int64_t
   for (int64_t i = 0; i < count; i++) copy_row(to, source, rows, first, i, row);
 }
 
-/* Rows of an array as a part of its memory; NULL, no error, where they must be copied: the memory is that of
- * a variable, whose old value moves before it is written, or the rows do not begin where kernels expect a
- * value to. */
+/* A view of consecutive rows in the array's memory. NULL without an error if they must be copied: the memory
+ * belongs to a variable, which may move its old value before it is written, or the rows are not aligned as
+ * kernels require. */
 static mix_buffer *part_of(const mix_tensor *array, size_t offset, size_t bytes) {
   mix_buffer *whole = mix_tensor_value(array)->buffer;
   mix_graph_lock();
@@ -84,7 +86,7 @@ static mix_buffer *part_of(const mix_tensor *array, size_t offset, size_t bytes)
   return moves || !aligned ? NULL : mix_buffer_part(whole, offset, bytes);
 }
 
-/* One array: a tensor in the scope that is open. */
+/* Gathers the rows of one array as a tensor of the current scope. */
 static mix_tensor *gather_one(mix_tensor *array, const int64_t *rows, int64_t first, int64_t count,
                               bool stacked, mix_buffer **buffer) {
   if (!mix_tensor_data(array)) return NULL;

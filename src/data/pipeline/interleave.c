@@ -1,4 +1,4 @@
-/* Elements of several data sets in turn, each made from an element of the input. */
+/* mix_dataset_interleave: elements of several data sets in turn, each made from an element of the input. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "data/pipeline/row_stream.h"
@@ -13,7 +13,7 @@ typedef struct interleave_cursor {
   mix_cursor base;
   mix_stream *cycle; /* (length), open or not */
   int length, turn;
-  int64_t block; /* elements that the one whose turn it is has given */
+  int64_t block; /* elements taken from the current data set in this block */
   int open;
   mix_buffers buffers; /* the input's rows */
 } interleave_cursor;
@@ -36,7 +36,7 @@ static void next_turn(interleave_cursor *interleave) {
   interleave->block = 0;
 }
 
-/* Opens the data set of the input's next element at the place whose turn it is. */
+/* Opens the data set made from the input's next element in the current slot of the cycle. */
 static mix_pull open_one(interleave_cursor *interleave) {
   const interleave_dataset *dataset = (const interleave_dataset *)interleave->base.dataset;
   mix_element element = {0};
@@ -55,7 +55,7 @@ static mix_pull open_one(interleave_cursor *interleave) {
   return mix_failed() ? MIX_PULL_FAILED : MIX_PULL_ELEMENT;
 }
 
-/* The order is tf.data's: a place whose data set has ended is filled when its turn comes round again. */
+/* The order is tf.data's: a slot whose data set has ended is refilled when its turn comes again. */
 static mix_pull interleave_next(mix_cursor *cursor, mix_element *element) {
   interleave_cursor *interleave = (interleave_cursor *)cursor;
   int64_t block_length = ((const interleave_dataset *)cursor->dataset)->options.block_length;

@@ -7,10 +7,10 @@ struct mix_iterator {
   mix_object object;
   mix_dataset *dataset; /* retained */
   mix_cursor *cursor;   /* NULL once the pass has ended */
-  mix_list *current;    /* what the last call returned; retained */
+  mix_list *current;    /* the last returned element; retained */
   mix_buffers buffers;  /* for single rows */
-  uint64_t *opened;     /* the data set's memory as the pass began */
-  int64_t drawn;        /* elements given so far */
+  uint64_t *opened;     /* the data set's state when the pass began */
+  int64_t drawn;        /* elements returned so far */
 };
 
 static void iterator_finalize(void *object) {

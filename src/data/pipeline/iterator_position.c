@@ -1,3 +1,4 @@
+/* Saves and restores the position of a run in a data set. */
 #include "data/pipeline/iterator_position.h"
 
 #include "base/alloc.h"
@@ -6,19 +7,19 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A walk over a data set and all that it draws from: each step before its inputs. */
+/* The steps of a data set and of all its inputs, each step before its inputs. */
 typedef struct walk {
   mix_dataset **steps;
   int count, capacity;
 } walk;
 
-static bool take_steps(walk *walk, mix_dataset *dataset) {
+static bool collect_steps(walk *walk, mix_dataset *dataset) {
   for (; dataset; dataset = dataset->input) {
     if (!mix_reserve(&walk->steps, &walk->capacity, walk->count + 1, sizeof *walk->steps)) return false;
     walk->steps[walk->count++] = dataset;
     mix_dataset *other;
     for (int i = 0; (other = mix_dataset_beside(dataset, i)); i++)
-      if (!take_steps(walk, other)) return false;
+      if (!collect_steps(walk, other)) return false;
   }
   return true;
 }
@@ -27,7 +28,7 @@ static bool take_steps(walk *walk, mix_dataset *dataset) {
 static char *steps_text(mix_dataset *dataset) {
   walk walk = {0};
   size_t size = 1, used = 0;
-  bool whole = take_steps(&walk, dataset);
+  bool whole = collect_steps(&walk, dataset);
   for (int i = 0; i < walk.count; i++) size += strlen(walk.steps[i]->class->name) + 2;
   char *text = whole ? mix_calloc(1, size) : NULL;
   for (int i = 0; text && i < walk.count; i++)
@@ -44,14 +45,14 @@ bool mix_iterator_position_put(mix_archive *archive, const char *name, mix_datas
                                mix_iterator *iterator) {
   char part[128];
   uint64_t *now = iterator ? NULL : mix_dataset_state_now(dataset);
-  const uint64_t *memory = iterator ? mix_iterator_opened(iterator) : now;
+  const uint64_t *state = iterator ? mix_iterator_opened(iterator) : now;
   int64_t drawn = iterator ? mix_iterator_drawn(iterator) : 0;
   char *steps = steps_text(dataset);
-  if (steps && memory) {
+  if (steps && state) {
     part_name(name, "steps", part, sizeof part);
     mix_archive_put_text(archive, part, steps);
     part_name(name, "memory", part, sizeof part);
-    mix_archive_put_integers(archive, part, mix_dataset_save_state(dataset, NULL), (const int64_t *)memory);
+    mix_archive_put_integers(archive, part, mix_dataset_save_state(dataset, NULL), (const int64_t *)state);
     part_name(name, "drawn", part, sizeof part);
     mix_archive_put_integers(archive, part, 1, &drawn);
   }
@@ -72,33 +73,33 @@ static bool same_steps(mix_archive *archive, const char *part, mix_dataset *data
   return !mix_failed();
 }
 
-/* What the place says, once it is known to fit: the memory (mix_free it), and the elements drawn. */
+/* Reads a position that fits the data set: its state (mix_free it) and the number of drawn elements. */
 static uint64_t *read_position(mix_archive *archive, const char *name, mix_dataset *dataset, int64_t *drawn) {
   char part[128];
   part_name(name, "steps", part, sizeof part);
   if (!same_steps(archive, part, dataset)) return NULL;
   int count = mix_dataset_save_state(dataset, NULL);
-  uint64_t *memory = mix_calloc((size_t)count + 1, sizeof *memory);
-  if (!memory) return NULL;
+  uint64_t *state = mix_calloc((size_t)count + 1, sizeof *state);
+  if (!state) return NULL;
   part_name(name, "memory", part, sizeof part);
-  mix_archive_get_integers(archive, part, count, (int64_t *)memory);
+  mix_archive_get_integers(archive, part, count, (int64_t *)state);
   part_name(name, "drawn", part, sizeof part);
   if (!mix_failed()) mix_archive_get_integers(archive, part, 1, drawn);
-  if (!mix_failed()) return memory;
-  mix_free(memory);
+  if (!mix_failed()) return state;
+  mix_free(state);
   return NULL;
 }
 
 bool mix_iterator_position_fits(mix_archive *archive, const char *name, mix_dataset *dataset) {
   int64_t drawn;
-  uint64_t *memory = read_position(archive, name, dataset, &drawn);
-  mix_free(memory);
-  return memory != NULL;
+  uint64_t *state = read_position(archive, name, dataset, &drawn);
+  mix_free(state);
+  return state != NULL;
 }
 
 bool mix_iterator_position_get(mix_archive *archive, const char *name, mix_dataset *dataset, int64_t *drawn) {
-  uint64_t *memory = read_position(archive, name, dataset, drawn);
-  bool done = memory && mix_dataset_restore_state(dataset, memory);
-  mix_free(memory);
+  uint64_t *state = read_position(archive, name, dataset, drawn);
+  bool done = state && mix_dataset_restore_state(dataset, state);
+  mix_free(state);
   return done;
 }

@@ -1,4 +1,4 @@
-/* A function of each element, on the thread that asks or on several of its own. */
+/* mix_dataset_map: a function of each element, called on the receiver's thread or on worker threads. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "data/pipeline/prefetch_policy.h"
@@ -15,10 +15,11 @@ typedef struct map_dataset {
 
 typedef struct map_cursor {
   mix_cursor base;
-  mix_buffers *buffers;       /* one for each thread: the rows that the function gets */
-  int threads;                /* 0: the function runs on the thread that asks */
-  mix_prefetch_policy policy; /* there too where num_parallel_calls is -1, until threads are known to help */
-  mix_background *background; /* NULL before it is needed */
+  mix_buffers *buffers; /* one per thread: the rows passed to the function */
+  int threads;          /* 0: the function runs on the receiver's thread */
+  /* for num_parallel_calls = -1: runs on the receiver's thread until threads are known to help */
+  mix_prefetch_policy policy;
+  mix_background *background; /* NULL until it is needed */
 } map_cursor;
 
 static int64_t map_cardinality(const mix_dataset *dataset) {
@@ -27,14 +28,14 @@ static int64_t map_cardinality(const mix_dataset *dataset) {
 
 static bool map_open(mix_cursor *cursor) {
   map_cursor *map = (map_cursor *)cursor;
-  int64_t wanted = ((const map_dataset *)cursor->dataset)->options.num_parallel_calls;
-  map->threads = wanted < 0 ? mix_threads() : (int)wanted;
-  mix_prefetch_policy_open(&map->policy, wanted < 0);
+  int64_t requested = ((const map_dataset *)cursor->dataset)->options.num_parallel_calls;
+  map->threads = requested < 0 ? mix_threads() : (int)requested;
+  mix_prefetch_policy_open(&map->policy, requested < 0);
   map->buffers = mix_calloc(map->threads ? (size_t)map->threads : 1, sizeof *map->buffers);
   return map->buffers != NULL;
 }
 
-/* The element becomes what the function makes of it. */
+/* Replaces the element by the result of the function. */
 static bool apply(void *context, int thread, mix_element *element) {
   map_cursor *map = context;
   const map_dataset *dataset = (const map_dataset *)map->base.dataset;
@@ -53,19 +54,20 @@ static bool apply(void *context, int thread, mix_element *element) {
   return made != NULL;
 }
 
-static mix_pull map_here(map_cursor *map, mix_element *element) {
+static mix_pull map_inline(map_cursor *map, mix_element *element) {
   mix_pull pull = mix_cursor_next(map->base.input, element);
   return pull != MIX_PULL_ELEMENT || apply(map, 0, element) ? pull : MIX_PULL_FAILED;
 }
 
-/* Twice as many elements under way as threads: a slow one does not keep the others from working. */
+/* Keeps twice as many elements in flight as threads, so that a slow element does not stall the other
+ * threads. */
 static mix_pull map_next(mix_cursor *cursor, mix_element *element) {
   map_cursor *map = (map_cursor *)cursor;
   const map_dataset *dataset = (const map_dataset *)cursor->dataset;
-  if (map->threads == 0) return map_here(map, element);
+  if (map->threads == 0) return map_inline(map, element);
   if (!map->background && !mix_prefetch_policy_helps(&map->policy)) {
     mix_prefetch_policy_begin(&map->policy);
-    mix_pull pull = map_here(map, element);
+    mix_pull pull = map_inline(map, element);
     mix_prefetch_policy_end(&map->policy);
     return pull;
   }

@@ -1,4 +1,5 @@
-/* Batches of elements that differ in shape: each padded to the largest, or to a shape that is given. */
+/* mix_dataset_padded_batch: batches of elements of different shapes, padded to the largest or to a given
+ * shape. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "compile/evaluate.h"
@@ -14,9 +15,9 @@ typedef struct padded_dataset {
 
 typedef struct padded_cursor {
   mix_cursor base;
-  mix_list **lists; /* the elements of the batch that is being collected, retained (count) */
+  mix_list **lists; /* (count): the elements of the batch being collected, retained */
   int count, capacity;
-  mix_buffers rows; /* of the input, where it has rows: those that nobody holds any more serve again */
+  mix_buffers rows; /* buffers for rows of the input; those no longer referenced are reused */
 } padded_cursor;
 
 static int64_t padded_cardinality(const mix_dataset *dataset) {
@@ -26,12 +27,12 @@ static int64_t padded_cardinality(const mix_dataset *dataset) {
   return input / options->batch_size + (!options->drop_remainder && input % options->batch_size != 0);
 }
 
-static void forget(padded_cursor *padded) {
+static void drop_collected(padded_cursor *padded) {
   for (int i = 0; i < padded->count; i++) mix_release(padded->lists[i]);
   padded->count = 0;
 }
 
-/* The shape that component `index` of all collected elements is padded to. */
+/* The padded shape of component `index` over all collected elements. */
 static bool padded_shape(const padded_cursor *padded, int index, mix_shape *shape) {
   const mix_shape *given = &((const padded_dataset *)padded->base.dataset)->options.padded_shapes[index];
   mix_tensor *model = mix_list_get(padded->lists[0], index);
@@ -44,8 +45,8 @@ static bool padded_shape(const padded_cursor *padded, int index, mix_shape *shap
     if (own.rank != shape->rank || mix_tensor_dtype(tensor) != mix_tensor_dtype(model)) {
       mix_fail(
           MIX_VALUE_ERROR,
-          "dataset_padded_batch: tensor %d of element %d of a batch is %s %s, of its first element %s %s; padding changes neither "
-          "dtype nor rank",
+          "dataset_padded_batch: tensor %d of element %d of a batch is %s %s, of its first element %s %s; "
+          "padding changes neither dtype nor rank",
           index, i, mix_dtype_name(mix_tensor_dtype(tensor)), text, mix_dtype_name(mix_tensor_dtype(model)),
           mix_shape_text(mix_tensor_shape(model), other, sizeof other));
       return false;
@@ -83,7 +84,7 @@ static void fill(char *to, mix_dtype dtype, int64_t count, double value) {
   }
 }
 
-/* A value of shape `own` into the corner of one of shape `padded`, of the same rank. */
+/* Copies a value of shape `own` into the corner of a value of shape `padded` of the same rank. */
 static void copy_corner(char *to, mix_shape padded, const char *from, mix_shape own, size_t size) {
   int last = own.rank - 1;
   int64_t run = own.rank ? own.dims[last] : 1, runs = 1;
@@ -99,7 +100,7 @@ static void copy_corner(char *to, mix_shape padded, const char *from, mix_shape 
   }
 }
 
-/* Component `index` of the collected elements, stacked: (count, ...). Scoped. */
+/* Stacks component `index` of the collected elements: (count, ...). Scoped. */
 static mix_tensor *stack(const padded_cursor *padded, int index) {
   mix_dtype dtype = mix_tensor_dtype(mix_list_get(padded->lists[0], index));
   double value = ((const padded_dataset *)padded->base.dataset)->options.padding_values[index];
@@ -167,14 +168,14 @@ static mix_pull padded_next(mix_cursor *cursor, mix_element *element) {
   if (padded->count == 0 || (options->drop_remainder && padded->count < options->batch_size))
     return MIX_PULL_END;
   mix_list *values = stack_all(padded);
-  forget(padded);
+  drop_collected(padded);
   *element = (mix_element){.values = values};
   return values ? MIX_PULL_ELEMENT : MIX_PULL_FAILED;
 }
 
 static void padded_close(mix_cursor *cursor) {
   padded_cursor *padded = (padded_cursor *)cursor;
-  forget(padded);
+  drop_collected(padded);
   mix_free(padded->lists);
   mix_buffers_clear(&padded->rows);
 }

@@ -1,7 +1,9 @@
-/* The inside of data sets. A data set is a recipe with a class; a pass is a chain of cursors, one for each step, pulled from the end.
+/* Internals of data sets. A data set is a recipe with a class. A pass is a chain of cursors, one per step,
+ * pulled from the end.
  *
- * Steps that only choose and order elements (shuffle, repeat, take, skip) hand on row numbers where the data lie in arrays: nothing is
- * copied until a batch gathers its rows straight into its own memory, or an iterator hands out a single row. */
+ * Steps that only choose and order elements (shuffle, repeat, take, skip) pass on row numbers when the source
+ * is arrays. Nothing is copied until a batch gathers its rows into its own memory or an iterator returns a
+ * single row. */
 #ifndef MIX_DATA_PIPELINE_PIPELINE_H
 #define MIX_DATA_PIPELINE_PIPELINE_H
 
@@ -9,7 +11,8 @@
 #include "tensor/buffer.h"
 #include <mixtape/dataset.h>
 
-/* Buffers kept from one element to the next, one for each component: reused once nobody else holds what lies in them. */
+/* Buffers kept between elements, one per component. A buffer is reused once nothing else references its
+ * contents. */
 typedef struct mix_buffers {
   mix_buffer **items;
   int count;
@@ -17,7 +20,8 @@ typedef struct mix_buffers {
 bool mix_buffers_init(mix_buffers *buffers, int count);
 void mix_buffers_clear(mix_buffers *buffers);
 
-/* One element on its way: a row of the data set's source, or (values not NULL) tensors, a reference that the receiver owns. */
+/* An element in the pipeline: a row of the data set's source, or, if `values` is not NULL, tensors. The
+ * receiver owns the reference to `values`. */
 typedef struct mix_element {
   int64_t row;
   mix_list *values;
@@ -25,71 +29,79 @@ typedef struct mix_element {
 
 typedef enum mix_pull { MIX_PULL_FAILED, MIX_PULL_ELEMENT, MIX_PULL_END } mix_pull;
 
-/* The state of one step in one pass; classes embed it as their first member. */
+/* The state of one step in one pass. Classes embed it as their first member. */
 typedef struct mix_cursor {
-  mix_dataset *dataset; /* borrowed: the iterator holds the last data set, and each holds its input */
+  mix_dataset *dataset; /* borrowed: the iterator retains the last data set, and each data set its input */
   struct mix_cursor *input;
-  bool ended; /* it is not asked again: a generator that winds itself back at its end would begin anew */
+  bool ended; /* next is not called again: a generator that rewinds at its end would start over */
 } mix_cursor;
 
 typedef struct mix_dataset_class {
   const char *name;
   size_t cursor_size;
   int64_t (*cardinality)(const mix_dataset *dataset);
-  /* Begins a pass; the input's cursor is open already. NULL: nothing to do. False: error recorded (close is called all the same). */
+  /* Begins a pass; the input's cursor is already open. NULL: nothing to do. On false an error is recorded,
+   * and close is still called. */
   bool (*open)(mix_cursor *cursor);
-  bool opens_input; /* `open` opens the input's cursor itself, where it wants one; `memory` and `remember` are for the input too */
+  /* `open` opens the input's cursor itself if it needs one; `save` and `restore` then cover the input too. */
+  bool opens_input;
   mix_pull (*next)(mix_cursor *cursor, mix_element *element);
-  void (*close)(mix_cursor *cursor);          /* NULL: nothing to do */
-  void (*finalize)(mix_dataset *dataset);     /* what the recipe holds beside its input; NULL: nothing */
-  /* Inputs beside `input`: NULL behind the last. NULL: there are none. */
+  void (*close)(mix_cursor *cursor);      /* NULL: nothing to do */
+  void (*finalize)(mix_dataset *dataset); /* releases what the recipe owns besides its input; NULL: nothing */
+  /* Inputs other than `input`, by index; NULL after the last. A NULL function: there are none. */
   mix_dataset *(*beside)(const mix_dataset *dataset, int index);
-  /* What outlives a pass and shapes the next ones (a shuffle's seed and its passes): writes its numbers, unless `memory` is NULL, and
-   * returns how many they are, always the same for a recipe. And back; false: error recorded. NULL: nothing. */
-  int (*save)(mix_dataset *dataset, uint64_t *memory);
-  bool (*restore)(mix_dataset *dataset, const uint64_t *memory);
-  /* Sources whose elements are rows: stacks `count` rows into a list of tensors (rank 1 higher than an element where `stacked`, else
-   * count is 1), using `buffers`. A reference for the caller. NULL for every other class. */
-  mix_list *(*gather)(const mix_dataset *dataset, const int64_t *rows, int64_t count, bool stacked, mix_buffers *buffers);
+  /* State that outlives a pass and affects later ones (a shuffle's seed and pass count). `save` writes its
+   * numbers unless `state` is NULL and returns their count, which is constant for a recipe. `restore` reads
+   * them; false: error recorded. NULL: no state. */
+  int (*save)(mix_dataset *dataset, uint64_t *state);
+  bool (*restore)(mix_dataset *dataset, const uint64_t *state);
+  /* For sources whose elements are rows: stacks `count` rows into a list of tensors (one rank higher than an
+   * element if `stacked`, else count is 1), using `buffers`. Returns a reference for the caller. NULL for
+   * every other class. */
+  mix_list *(*gather)(const mix_dataset *dataset, const int64_t *rows, int64_t count, bool stacked,
+                      mix_buffers *buffers);
 } mix_dataset_class;
 
 /* Classes embed it as their first member. */
 struct mix_dataset {
   mix_object object;
   const mix_dataset_class *class;
-  mix_dataset *input;  /* retained; NULL for sources */
-  mix_dataset *source; /* borrowed, itself or below: its rows are what elements refer to; NULL: elements are tensors */
-  int components;      /* tensors in an element of a source with rows */
+  mix_dataset *input; /* retained; NULL for sources */
+  /* borrowed: this data set or one below, whose rows the elements refer to; NULL: elements are tensors */
+  mix_dataset *source;
+  int components; /* tensors per element of a source with rows */
 };
 
-/* A zeroed data set of `size` bytes that retains `input` and, where `passes_rows`, takes over its source. One reference, the caller's. */
+/* A zeroed data set of `size` bytes that retains `input` and, if `passes_rows`, takes over its source. One
+ * reference, the caller's. */
 void *mix_dataset_new(size_t size, const mix_dataset_class *class, mix_dataset *input, bool passes_rows);
-/* Fails at once while an error is pending; else records that the data set of this call is NULL, if it is. */
+/* False if an error is pending, or if the data set is NULL or another object, which records an error of
+ * `call`. */
 bool mix_dataset_given(const mix_dataset *dataset, const char *call);
-/* For calls that take arrays or a data set. Records nothing. */
+/* For calls that take arrays or a data set. Records no error. */
 bool mix_is_dataset(const void *object);
 
-/* Opens the cursors of a data set and all below it. NULL with the error recorded. */
+/* Opens the cursors of a data set and of all its inputs. NULL with the error recorded. */
 mix_cursor *mix_cursor_open(mix_dataset *dataset);
 mix_pull mix_cursor_next(mix_cursor *cursor, mix_element *element);
 void mix_cursor_close(mix_cursor *cursor);
 
-/* ---- dataset_memory.c: what a data set remembers ----
- * The numbers of all steps, in the order of a walk from the end. As class->save and class->restore. */
-int mix_dataset_save_state(mix_dataset *dataset, uint64_t *memory);
-/* Inputs beside the first one; NULL behind the last. */
+/* ---- dataset_state.c: the state of a data set ----
+ * The numbers of all steps, in the order of a walk from the last step. As class->save and class->restore. */
+int mix_dataset_save_state(mix_dataset *dataset, uint64_t *state);
+/* Inputs other than the first, by index; NULL after the last. */
 mix_dataset *mix_dataset_beside(const mix_dataset *dataset, int index);
-bool mix_dataset_restore_state(mix_dataset *dataset, const uint64_t *memory);
-/* The memory as it is now, a copy; mix_free it. NULL with the error recorded. */
+bool mix_dataset_restore_state(mix_dataset *dataset, const uint64_t *state);
+/* A copy of the current state; mix_free it. NULL with the error recorded. */
 uint64_t *mix_dataset_state_now(mix_dataset *dataset);
 
-/* Of an iterator: the data set, its memory as the pass began, and the elements drawn since. */
+/* The iterator's data set, its state when the pass began, and the number of elements drawn since. */
 mix_dataset *mix_iterator_dataset(const mix_iterator *iterator);
 const uint64_t *mix_iterator_opened(const mix_iterator *iterator);
 int64_t mix_iterator_drawn(const mix_iterator *iterator);
-/* Draws elements until there are that many. */
+/* Draws and discards elements until `drawn` have been drawn. */
 bool mix_iterator_pass_over(mix_iterator *iterator, int64_t drawn);
-/* Leaves its pass for a new one. */
+/* Ends the current pass and begins a new one. */
 bool mix_iterator_begin_anew(mix_iterator *iterator);
 
 #endif

@@ -1,20 +1,20 @@
-/* Elements made policy on a thread of their own. */
+/* mix_dataset_prefetch: produces elements in advance on a background thread. */
 #include "base/error.h"
 #include "data/pipeline/prefetch_policy.h"
 #include "data/pipeline/background.h"
 
-/* More elements than that are no help, and none of them costs memory before it is made. */
-enum { MAX_AHEAD = 65536, MAX_BY_ITSELF = 64 };
+/* More elements do not help. Memory is allocated only as elements are made. */
+enum { MAX_PREFETCH = 65536, MAX_AUTOMATIC = 64 };
 
 typedef struct prefetch_dataset {
   mix_dataset base;
-  int64_t count; /* -1: what helps */
+  int64_t count; /* -1: chosen by the prefetch policy */
 } prefetch_dataset;
 
 typedef struct prefetch_cursor {
   mix_cursor base;
   mix_prefetch_policy policy;
-  mix_background *background; /* NULL before it is needed */
+  mix_background *background; /* NULL until it is needed */
 } prefetch_cursor;
 
 static int64_t prefetch_cardinality(const mix_dataset *dataset) {
@@ -39,7 +39,7 @@ static mix_pull prefetch_next(mix_cursor *cursor, mix_element *element) {
   }
   if (!prefetch->background) {
     mix_background_options options = {.input = cursor->input, .threads = 1, .grows = count < 0};
-    options.capacity = count < 0 ? MAX_BY_ITSELF : count < MAX_AHEAD ? (int)count : MAX_AHEAD;
+    options.capacity = count < 0 ? MAX_AUTOMATIC : count < MAX_PREFETCH ? (int)count : MAX_PREFETCH;
     prefetch->background = mix_background_start(&options);
   }
   return prefetch->background ? mix_background_next(prefetch->background, element) : MIX_PULL_FAILED;

@@ -1,19 +1,24 @@
-/* Is it worth threads of its own to make elements policy? */
+/* Prefetch policy: whether it pays to produce elements on background threads. */
 #ifndef MIX_DATA_PIPELINE_PREFETCH_POLICY_H
 #define MIX_DATA_PIPELINE_PREFETCH_POLICY_H
 
 #include "graph/tape.h"
 #include "graph/variable.h"
 
-/* Where the threads that compute leave a core free, it is. Where they take all cores, threads that make elements take turns with them, a
- * time slice each, while the others of the team wait. Then it is worth it only for elements that are mostly waited for (files, a network,
- * other threads), or that one thread computes so long that the team waits for them more than it works. So elements are made by whoever
- * asks, and watched, until that is known; and made as on a thread of its own: nothing that belongs to the caller's thread is there. */
+/* If the compute threads leave a core free, background threads pay. If compute uses all cores, background
+ * threads compete with it for time slices while the rest of the team waits. They then pay only for elements
+ * that mostly wait (files, a network, other threads), or that take one thread so long that the team waits
+ * longer than it works.
+ *
+ * Until that is known the receiver's thread makes the elements and times them. As on a background thread, the
+ * tapes, scopes and cast dtype of the caller's thread are not active. */
 typedef struct mix_prefetch_policy {
   bool core_free;
-  int waits, coarse, idle; /* elements that were mostly waited for; in a row: that took long, that found a core idle */
+  /* waits: elements that mostly waited; consecutive elements: coarse took long, idle found an idle core */
+  int waits, coarse, idle;
   int64_t elements;
-  /* Seconds, lately, of watched elements: making them, of which waiting, work of other threads meanwhile; and from the one before. */
+  /* Recent seconds over timed elements: making them, waiting in that time, work of other threads in that
+   * time; and between an element and the next. */
   double passed, waited, shared, between;
   double began, began_computed, began_all, ended;
   struct {
@@ -24,10 +29,10 @@ typedef struct mix_prefetch_policy {
   } caller;
 } mix_prefetch_policy;
 
-/* by_itself: it is to find out; else threads have been asked for. */
-void mix_prefetch_policy_open(mix_prefetch_policy *policy, bool by_itself);
+/* automatic: measure whether threads help; false: threads were requested. */
+void mix_prefetch_policy_open(mix_prefetch_policy *policy, bool automatic);
 bool mix_prefetch_policy_helps(const mix_prefetch_policy *policy);
-/* Around the making of an element by the thread that asks; for those that find out. */
+/* Called around each element that the receiver's thread makes while measuring. */
 void mix_prefetch_policy_begin(mix_prefetch_policy *policy);
 void mix_prefetch_policy_end(mix_prefetch_policy *policy);
 

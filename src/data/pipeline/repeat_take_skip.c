@@ -1,16 +1,16 @@
-/* Steps that choose and order elements without looking into them: repeat, take, skip. */
+/* mix_dataset_repeat, take and skip: steps that do not look into elements. */
 #include "base/error.h"
 #include "data/pipeline/pipeline.h"
 
 typedef struct count_dataset {
   mix_dataset base;
-  int64_t count; /* -1: without end (repeat), all (take), everything is left out (skip) */
+  int64_t count; /* -1: infinite (repeat), all (take), none left (skip) */
 } count_dataset;
 
 typedef struct count_cursor {
   mix_cursor base;
   int64_t done;
-  bool any; /* repeat: did this round bring an element? */
+  bool any; /* repeat: this round had an element */
 } count_cursor;
 
 static int64_t count_of(const mix_cursor *cursor) { return ((const count_dataset *)cursor->dataset)->count; }
@@ -34,7 +34,7 @@ static mix_dataset *count_new(const mix_dataset_class *class, mix_dataset *input
 static int64_t repeat_cardinality(const mix_dataset *dataset) {
   int64_t count = ((const count_dataset *)dataset)->count, input = input_cardinality(dataset), product;
   if (count == 0 || input == 0) return 0;
-  if (count < 0) return MIX_INFINITE; /* as tf.data says it, of an unknown input too */
+  if (count < 0) return MIX_INFINITE; /* as in tf.data, also for an input of unknown length */
   if (input < 0) return input;
   return __builtin_mul_overflow(count, input, &product) ? MIX_INFINITE : product;
 }
@@ -49,7 +49,7 @@ static mix_pull repeat_next(mix_cursor *cursor, mix_element *element) {
       repeat->any = true;
       return pull;
     }
-    /* Nothing, for ever, is nothing; where it is known to be nothing, it need not be asked `count` times
+    /* An empty input repeated for ever is empty. An input known to be empty need not be pulled `count` times
      * either. */
     if (!repeat->any && (count < 0 || input_cardinality(cursor->dataset) == 0)) return MIX_PULL_END;
     repeat->any = false;

@@ -1,3 +1,4 @@
+/* Elements as tensors, and passes over secondary inputs. */
 #include "data/pipeline/row_stream.h"
 
 #include "base/error.h"

@@ -1,4 +1,4 @@
-/* Every count-th element. */
+/* mix_dataset_shard: every count-th element. */
 #include "base/error.h"
 #include "data/pipeline/pipeline.h"
 
@@ -9,7 +9,7 @@ typedef struct shard_dataset {
 
 typedef struct shard_cursor {
   mix_cursor base;
-  int64_t place; /* of the input's next element, modulo count */
+  int64_t position; /* index of the input's next element modulo count */
 } shard_cursor;
 
 static int64_t shard_cardinality(const mix_dataset *dataset) {
@@ -24,9 +24,9 @@ static mix_pull shard_next(mix_cursor *cursor, mix_element *element) {
   for (;;) {
     mix_pull pull = mix_cursor_next(cursor->input, element);
     if (pull != MIX_PULL_ELEMENT) return pull;
-    int64_t place = shard->place;
-    shard->place = place + 1 == dataset->count ? 0 : place + 1;
-    if (place == dataset->index) return pull;
+    int64_t position = shard->position;
+    shard->position = position + 1 == dataset->count ? 0 : position + 1;
+    if (position == dataset->index) return pull;
     mix_release(element->values);
     *element = (mix_element){0};
   }

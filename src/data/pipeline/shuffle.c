@@ -1,4 +1,4 @@
-/* Shuffling through a buffer of bounded size. */
+/* mix_dataset_shuffle: shuffles through a buffer of bounded size. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/philox.h"
@@ -8,15 +8,15 @@ typedef struct shuffle_dataset {
   mix_dataset base;
   int64_t buffer_size;
   uint64_t seed;
-  _Atomic uint64_t passes; /* begun so far, by any thread (a repeat under a prefetch): each draws from a
-                              stream of its own */
+  /* Passes begun so far by any thread (a repeat under a prefetch). Each pass draws from its own stream. */
+  _Atomic uint64_t passes;
   bool reshuffle;
 } shuffle_dataset;
 
 typedef struct shuffle_cursor {
   mix_cursor base;
-  mix_element
-      *waiting; /* (buffer_size), grown as elements come: a buffer larger than the data costs nothing */
+  /* (buffer_size): grown as elements arrive, so a buffer larger than the data costs nothing. */
+  mix_element *waiting;
   int count, capacity;
   uint64_t pass, position;
 } shuffle_cursor;
@@ -27,7 +27,7 @@ static bool shuffle_open(mix_cursor *cursor) {
   return true;
 }
 
-/* Fills the buffer as far as the input goes. */
+/* Fills the buffer until it is full or the input ends. */
 static bool fill(shuffle_cursor *shuffle) {
   int64_t size = ((const shuffle_dataset *)shuffle->base.dataset)->buffer_size;
   while (shuffle->count < size) {
@@ -50,8 +50,8 @@ static mix_pull shuffle_next(mix_cursor *cursor, mix_element *element) {
   uint64_t seed = ((const shuffle_dataset *)cursor->dataset)->seed;
   uint64_t drawn = mix_philox_below(seed, shuffle->pass, &shuffle->position, (uint64_t)shuffle->count);
   *element = shuffle->waiting[drawn];
-  shuffle->waiting[drawn] =
-      shuffle->waiting[--shuffle->count]; /* the place that falls free is the last one: the next element's */
+  /* The last element fills the gap; the next input element goes to the end. */
+  shuffle->waiting[drawn] = shuffle->waiting[--shuffle->count];
   return MIX_PULL_ELEMENT;
 }
 
@@ -65,16 +65,16 @@ static int64_t shuffle_cardinality(const mix_dataset *dataset) {
   return dataset->input->class->cardinality(dataset->input);
 }
 
-static int shuffle_save(mix_dataset *dataset, uint64_t *memory) {
-  if (memory) {
-    memory[0] = ((const shuffle_dataset *)dataset)->seed;
-    memory[1] = ((const shuffle_dataset *)dataset)->passes;
+static int shuffle_save(mix_dataset *dataset, uint64_t *state) {
+  if (state) {
+    state[0] = ((const shuffle_dataset *)dataset)->seed;
+    state[1] = ((const shuffle_dataset *)dataset)->passes;
   }
   return 2;
 }
-static bool shuffle_restore(mix_dataset *dataset, const uint64_t *memory) {
-  ((shuffle_dataset *)dataset)->seed = memory[0];
-  ((shuffle_dataset *)dataset)->passes = memory[1];
+static bool shuffle_restore(mix_dataset *dataset, const uint64_t *state) {
+  ((shuffle_dataset *)dataset)->seed = state[0];
+  ((shuffle_dataset *)dataset)->passes = state[1];
   return true;
 }
 

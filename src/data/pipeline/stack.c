@@ -1,3 +1,4 @@
+/* Stacks elements along a new axis 0. */
 #include "data/pipeline/stack.h"
 
 #include "base/error.h"
@@ -6,7 +7,7 @@
 #include "tensor/shape.h"
 #include <string.h>
 
-/* Component `index` of the elements, stacked. Scoped. */
+/* Stacks component `index` of the elements. Scoped. */
 static mix_tensor *stack(mix_list *const *lists, int count, int index, mix_buffers *buffers,
                          const char *call) {
   mix_tensor *model = mix_list_get(lists[0], index);
@@ -23,13 +24,12 @@ static mix_tensor *stack(mix_list *const *lists, int count, int index, mix_buffe
   for (int i = 0; i < count; i++) {
     mix_tensor *tensor = mix_list_get(lists[i], index);
     if (mix_tensor_dtype(tensor) != dtype || !mix_shape_equal(mix_tensor_shape(tensor), shape))
-      return mix_fail(
-          MIX_VALUE_ERROR,
-          "%s: tensor %d of element %d of a batch is %s %s, of its first element %s %s; all elements of a batch must be "
-          "alike",
-          call, index, i, mix_dtype_name(mix_tensor_dtype(tensor)),
-          mix_shape_text(mix_tensor_shape(tensor), other, sizeof other), mix_dtype_name(dtype),
-          mix_shape_text(shape, text, sizeof text));
+      return mix_fail(MIX_VALUE_ERROR,
+                      "%s: tensor %d of element %d of a batch is %s %s, of its first element %s %s; "
+                      "all elements of a batch must be alike",
+                      call, index, i, mix_dtype_name(mix_tensor_dtype(tensor)),
+                      mix_shape_text(mix_tensor_shape(tensor), other, sizeof other), mix_dtype_name(dtype),
+                      mix_shape_text(shape, text, sizeof text));
     mix_pinned pinned;
     if (!mix_tensor_pin(tensor, &pinned)) return NULL;
     if (bytes) memcpy((char *)buffers->items[index]->data + (size_t)i * bytes, pinned.data, bytes);

@@ -1,4 +1,4 @@
-/* Elements taken apart along axis 0. */
+/* mix_dataset_unbatch: splits elements along axis 0. */
 #include "base/error.h"
 #include "data/pipeline/gather.h"
 #include "data/pipeline/row_stream.h"
@@ -6,10 +6,10 @@
 
 typedef struct unbatch_cursor {
   mix_cursor base;
-  mix_element whole; /* what is being taken apart; no values: nothing */
+  mix_element whole; /* the element being split; values NULL: none */
   int64_t next, length;
-  mix_buffers rows;  /* of the input, where it has rows */
-  mix_buffers parts; /* what is handed on */
+  mix_buffers rows;  /* rows of the input */
+  mix_buffers parts; /* the elements handed on */
 } unbatch_cursor;
 
 static int64_t unbatch_cardinality(const mix_dataset *dataset) {
@@ -17,7 +17,7 @@ static int64_t unbatch_cardinality(const mix_dataset *dataset) {
   return input > 0 ? MIX_UNKNOWN_CARDINALITY : input;
 }
 
-/* The length that all tensors have in common; -1 with the error recorded. */
+/* The common length of axis 0; -1 with the error recorded. */
 static int64_t length_of(const mix_list *values) {
   int64_t length = -1;
   char text[160];

@@ -1,4 +1,4 @@
-/* Windows: batches that may overlap, or leave out elements inside and between them. */
+/* mix_dataset_window: batches that may overlap, or omit elements inside and between them. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "data/pipeline/stack.h"
@@ -12,16 +12,16 @@ typedef struct window_dataset {
 
 typedef struct window_cursor {
   mix_cursor base;
-  mix_element *ahead; /* elements from the start of the next window on (count), values retained */
+  mix_element *buffered; /* (count): elements from the start of the next window on, values retained */
   int count, capacity;
-  int64_t to_skip; /* elements between the last window and the next that were not read yet */
+  int64_t to_skip; /* elements between two windows that are still to be read */
   mix_buffers buffers;
 } window_cursor;
 
 static const window_dataset *recipe(const mix_cursor *cursor) {
   return (const window_dataset *)cursor->dataset;
 }
-/* Elements of the input from the first to the last of a window. */
+/* Input elements from the first to the last of a window. */
 static int64_t span(const window_dataset *dataset) { return (dataset->window - 1) * dataset->stride + 1; }
 
 static int64_t window_cardinality(const mix_dataset *dataset) {
@@ -37,7 +37,7 @@ static bool window_open(mix_cursor *cursor) {
   return !source || mix_buffers_init(&((window_cursor *)cursor)->buffers, source->components);
 }
 
-/* Reads on until a whole window lies ahead, or the input has ended. False: error recorded. */
+/* Reads until a whole window is buffered or the input ends. False: error recorded. */
 static bool read_ahead(window_cursor *window) {
   const int64_t wanted = span(recipe(&window->base));
   while (window->count < wanted) {
@@ -47,11 +47,12 @@ static bool read_ahead(window_cursor *window) {
     if (window->to_skip > 0) {
       window->to_skip--;
       mix_release(one.values);
-    } else if (!mix_reserve(&window->ahead, &window->capacity, window->count + 1, sizeof *window->ahead)) {
+    } else if (!mix_reserve(&window->buffered, &window->capacity, window->count + 1,
+                            sizeof *window->buffered)) {
       mix_release(one.values);
       return false;
     } else {
-      window->ahead[window->count++] = one;
+      window->buffered[window->count++] = one;
     }
   }
   return true;
@@ -59,13 +60,13 @@ static bool read_ahead(window_cursor *window) {
 
 static void drop(window_cursor *window, int64_t count) {
   int leaving = count < window->count ? (int)count : window->count;
-  for (int i = 0; i < leaving; i++) mix_release(window->ahead[i].values);
+  for (int i = 0; i < leaving; i++) mix_release(window->buffered[i].values);
   window->count -= leaving;
-  memmove(window->ahead, window->ahead + leaving, (size_t)window->count * sizeof *window->ahead);
+  memmove(window->buffered, window->buffered + leaving, (size_t)window->count * sizeof *window->buffered);
   window->to_skip = count - leaving;
 }
 
-/* The `count` elements of the window at the head of what lies ahead. */
+/* Stacks the first `count` elements of the window at the head of the buffer. */
 static mix_list *gather(window_cursor *window, int count) {
   const window_dataset *dataset = recipe(&window->base);
   const mix_dataset *source = dataset->base.input->source;
@@ -73,7 +74,7 @@ static mix_list *gather(window_cursor *window, int count) {
   void *chosen = mix_alloc((size_t)count * size);
   if (!chosen) return NULL;
   for (int i = 0; i < count; i++) {
-    const mix_element *element = &window->ahead[i * dataset->stride];
+    const mix_element *element = &window->buffered[i * dataset->stride];
     if (source)
       ((int64_t *)chosen)[i] = element->row;
     else
@@ -90,8 +91,8 @@ static mix_pull window_next(mix_cursor *cursor, mix_element *element) {
   const window_dataset *dataset = recipe(cursor);
   if (!read_ahead(window)) return MIX_PULL_FAILED;
   if (window->count == 0 || (dataset->drop_remainder && window->count < span(dataset))) return MIX_PULL_END;
-  const int64_t there = (window->count - 1) / dataset->stride + 1;
-  mix_list *values = gather(window, (int)(there < dataset->window ? there : dataset->window));
+  const int64_t available = (window->count - 1) / dataset->stride + 1;
+  mix_list *values = gather(window, (int)(available < dataset->window ? available : dataset->window));
   if (!values) return MIX_PULL_FAILED;
   drop(window, dataset->shift);
   *element = (mix_element){.values = values};
@@ -100,8 +101,8 @@ static mix_pull window_next(mix_cursor *cursor, mix_element *element) {
 
 static void window_close(mix_cursor *cursor) {
   window_cursor *window = (window_cursor *)cursor;
-  if (window->ahead) drop(window, window->count);
-  mix_free(window->ahead);
+  if (window->buffered) drop(window, window->count);
+  mix_free(window->buffered);
   mix_buffers_clear(&window->buffers);
 }
 

@@ -1,4 +1,4 @@
-/* Data sets side by side. */
+/* mix_dataset_zip: elements of several data sets side by side. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "data/pipeline/row_stream.h"
@@ -16,13 +16,13 @@ typedef struct zip_cursor {
 
 static int64_t zip_cardinality(const mix_dataset *dataset) {
   const zip_dataset *zip = (const zip_dataset *)dataset;
-  int64_t least = MIX_INFINITE;
+  int64_t shortest = MIX_INFINITE;
   for (int i = 0; i < zip->count; i++) {
     int64_t input = zip->inputs[i]->class->cardinality(zip->inputs[i]);
     if (input == MIX_UNKNOWN_CARDINALITY) return input;
-    if (input != MIX_INFINITE && (least == MIX_INFINITE || input < least)) least = input;
+    if (input != MIX_INFINITE && (shortest == MIX_INFINITE || input < shortest)) shortest = input;
   }
-  return least;
+  return shortest;
 }
 
 static bool zip_open(mix_cursor *cursor) {

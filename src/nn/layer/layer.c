@@ -1,4 +1,4 @@
-/* Making layers, and what they answer about themselves. */
+/* Creation of layers, and their properties. */
 #include "nn/layer/layer.h"
 #include "base/alloc.h"
 #include "base/error.h"
@@ -21,7 +21,7 @@ static void finalize(void *object) {
 }
 const mix_class mix_layer_object_class = {.name = "layer", .finalize = finalize};
 
-/* The class as it was known when the caller was compiled; its first fields are required. */
+/* Copies the class as the caller compiled it. Its first fields are required. */
 static bool copy_class(mix_layer_class *copy, const mix_layer_class *class, const char *call) {
   if (!class) {
     mix_fail(MIX_TYPE_ERROR, "%s: needs a layer class", call);
@@ -33,7 +33,7 @@ static bool copy_class(mix_layer_class *copy, const mix_layer_class *class, cons
   return false;
 }
 
-/* The policy that the options name: an object, a name, or the global one. Borrowed. */
+/* The policy of the options: an object, a name, or the global policy. Borrowed. */
 static mix_policy *choose_policy(const mix_layer_common *common, const mix_semantics *semantics,
                                  const char *call) {
   if (common->policy && common->dtype)
@@ -73,7 +73,7 @@ mix_layer *mix_layer_make(const mix_layer_class *class, const mix_layer_common *
   layer->losses = mix_retain(mix_list_new(0, NULL));
   layer->name = mix_failed() ? NULL : choose_name(&copy, common, semantics);
   if (layer->name) return layer;
-  layer->class.finalize = NULL; /* the instance was never set up */
+  layer->class.finalize = NULL; /* the instance was never initialized */
   mix_release(layer);
   return NULL;
 }
@@ -163,13 +163,13 @@ json_t *mix_layer_config_json(mix_layer *layer) {
   return NULL;
 }
 
-/* Keeps the text of `json`, whose reference it takes, in *place. */
-static const char *keep_text(char **place, json_t *json) {
+/* Stores the text of `json`, which it consumes, in *owner. */
+static const char *keep_text(char **owner, json_t *json) {
   char *text = mix_json_text(json);
   json_decref(json);
   if (!text) return NULL;
-  mix_free(*place);
-  return *place = text;
+  mix_free(*owner);
+  return *owner = text;
 }
 
 const char *mix_layer_config(mix_layer *layer) {

@@ -1,4 +1,4 @@
-/* Inside a layer, and the record that a symbolic call leaves for functional models. */
+/* Inside a layer, and the record of a symbolic call for functional models. */
 #ifndef MIX_NN_LAYER_LAYER_H
 #define MIX_NN_LAYER_LAYER_H
 
@@ -9,87 +9,93 @@
 
 struct mix_layer {
   mix_object object;
-  mix_layer_class class;       /* a copy */
-  const char *name;            /* interned */
-  const char *path;            /* interned: set by the first call or build: "outer/dense_1" */
-  mix_policy *policy;          /* retained */
+  mix_layer_class class; /* a copy */
+  const char *name;      /* interned */
+  const char *path;      /* interned; set by the first call or build: "outer/dense_1" */
+  mix_policy *policy;    /* retained */
   const mix_semantics *semantics;
-  mix_dtype compute, variable; /* the policy's; under "_infer" taken from the first input */
+  /* the policy's; under "_infer" those of the first input */
+  mix_dtype compute, variable;
   bool trainable, autocast, built;
-  mix_list *weights;           /* own variables, in creation order */
-  mix_list *layers;            /* inner layers */
-  mix_list *losses;            /* tensors added by the latest call */
-  mix_list *generators;        /* random state; NULL: none */
+  mix_list *weights;                     /* own variables, in creation order */
+  mix_list *layers;                      /* inner layers */
+  mix_list *losses;                      /* tensors added by the latest call */
+  mix_list *generators;                  /* random state; NULL: none */
   mix_regularizer *activity_regularizer; /* retained */
   mix_input_spec spec;
-  char *config, *serialized;   /* texts of mix_layer_config and mix_layer_serialize */
-  void *data;                  /* class.instance_size bytes */
+  char *config, *serialized; /* results of mix_layer_config and mix_layer_serialize */
+  void *data;                /* class.instance_size bytes */
 };
 extern const mix_class mix_layer_object_class;
 
-/* One symbolic call of a layer that no other layer made: what tensor->history of its results points at. Retains layer, inputs,
- * arguments, masks; `outputs` are borrowed and serve only to tell which result a tensor is. */
+/* A symbolic call of a layer that no other layer made; the `history` of its results points to it. It retains
+ * layer, inputs, arguments and masks. `outputs` are borrowed and only identify results. */
 typedef struct mix_layer_call {
   mix_object object;
-  uint64_t sequence;        /* order of calls, process-wide */
+  uint64_t sequence; /* order of calls, process-wide */
   mix_layer *layer;
-  mix_list *inputs;         /* NULL for an input layer */
+  mix_list *inputs; /* NULL for an input layer */
   bool inputs_are_list;
-  mix_list *arguments, *masks, *initial_state; /* may be NULL; masks only where given explicitly */
-  mix_training training;    /* as given */
+  /* each may be NULL; masks only if given explicitly */
+  mix_list *arguments, *masks, *initial_state;
+  mix_training training; /* as given */
   int output_count;
-  mix_tensor **outputs;     /* borrowed, never read through */
+  mix_tensor **outputs; /* borrowed, never read through */
 } mix_layer_call;
 extern const mix_class mix_layer_call_class;
-/* The call that made a symbolic tensor, or NULL; *output: which of its results. */
+/* The call that produced a symbolic tensor, or NULL. *output: which result it is. */
 mix_layer_call *mix_tensor_history(const mix_tensor *tensor, int *output);
 
-/* The full form of a call, for models that replay records: inputs as a list, whether it stands for a list, masks. A list of results. */
-mix_list *mix_layer_call_outputs(mix_layer *layer, mix_list *inputs, bool inputs_are_list, mix_list *arguments, mix_list *masks,
-                                 mix_list *initial_state, mix_training training);
+/* The full form of a call, for models that replay records. Returns a list of results. */
+mix_list *mix_layer_call_outputs(mix_layer *layer, mix_list *inputs, bool inputs_are_list,
+                                 mix_list *arguments, mix_list *masks, mix_list *initial_state,
+                                 mix_training training);
 
-/* The inputs of a call as handles that carry its masks, for layers that hand them to layers inside. */
+/* The inputs of a call as handles with their masks, for layers that pass them to inner layers. */
 mix_list *mix_call_masked_inputs(const mix_call_args *args);
 
-/* What watches the layer calls of a thread, but for symbolic ones: told of each after it, with the inputs as cast. Inner layers come before
- * those that call them. */
+/* Observer of the layer calls of a thread, except symbolic ones. Notified after each call, with the cast
+ * inputs; inner layers come first. */
 typedef struct mix_layer_observer {
-  void (*called)(void *context, const mix_layer *layer, const char *path, mix_list *inputs, mix_list *results);
+  void (*called)(void *context, const mix_layer *layer, const char *path, mix_list *inputs,
+                 mix_list *results);
   void *context;
 } mix_layer_observer;
-/* The thread's from now on (NULL: none), kept by the caller; returns the former one, to be put back. */
+/* Sets the thread's observer (NULL: none), which the caller owns. Returns the previous one, to be
+ * restored. */
 const mix_layer_observer *mix_layer_observer_set(const mix_layer_observer *observer);
 
-/* The generators of a layer and of those inside it, each once; a new list. */
+/* The generators of a layer and its inner layers, each once, in a new list. */
 mix_list *mix_layer_generators(mix_layer *layer);
 
-/* The training flag of the enclosing call (false outside). */
+/* The training flag of the enclosing call; false outside. */
 bool mix_training_current(void);
 /* Is a layer being called on this thread? */
 bool mix_layer_in_call(void);
 
-/* Snake case of a class name, made unique for the process: "dense", "dense_1". Interned. */
+/* A name made unique in the process: "dense", "dense_1". Interned. */
 const char *mix_unique_name(const char *prefix, bool from_one);
-/* Keras's three steps; writes into text. */
+/* The snake case of a class name, in the three steps of Keras; written to `text`. */
 const char *mix_snake_case(const char *name, bool private_prefix, char *text, size_t size);
 
-/* The fields that every layer constructor takes. */
+/* The options of every layer constructor. */
 typedef struct mix_layer_common {
   MIX_LAYER_OPTIONS
 } mix_layer_common;
-/* A layer of a built-in class, not yet scoped; NULL with the error recorded. */
+/* A layer of a built-in class, not scoped. NULL with the error recorded. */
 mix_layer *mix_layer_make(const mix_layer_class *class, const mix_layer_common *common, const char *call);
-/* Fills a mix_layer_common from an options struct that has MIX_LAYER_OPTIONS. */
-#define MIX_LAYER_COMMON(o)                                                                                                    \
-  (&(const mix_layer_common){(o).name, (o).dtype, (o).policy, (o).not_trainable, (o).no_autocast, (o).activity_regularizer,    \
-                             (o).semantics})
+/* A mix_layer_common of an options struct that has MIX_LAYER_OPTIONS. */
+#define MIX_LAYER_COMMON(o)                                                                                  \
+  (&(const mix_layer_common){(o).name, (o).dtype, (o).policy, (o).not_trainable, (o).no_autocast,            \
+                             (o).activity_regularizer, (o).semantics})
 
 /* {"name", "trainable", "dtype", own keys}; a new jansson reference. */
 json_t *mix_layer_config_json(mix_layer *layer);
-/* A layer from its class name and config; built-in classes only (ValueError). Scoped. */
+/* A layer from its class name and config, scoped. Only built-in classes (ValueError). */
 mix_layer *mix_layer_from_json(const char *class_name, const json_t *config, const mix_semantics *semantics);
 
-extern const mix_layer_class mix_class_input_layer, mix_class_dense, mix_class_activation, mix_class_flatten, mix_class_dropout;
+extern const mix_layer_class mix_class_input_layer, mix_class_dense, mix_class_activation, mix_class_flatten,
+    mix_class_dropout;
 /* InputLayer: batch shape and dtype. */
 typedef struct mix_input_layer_data {
   mix_shape batch_shape;

@@ -1,5 +1,5 @@
-/* Calling a layer: build once, cast by policy, compute, remember the call of symbolic tensors
- * (spec/mixed-precision.md, 3 and 4). */
+/* Layer calls: build once, cast by policy, compute, record symbolic calls (docs/spec/mixed_precision.md, 3
+ * and 4). */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/keep.h"
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The innermost layer call of this thread. */
+/* The innermost layer call of the thread. */
 static _Thread_local struct {
   int depth;
   bool training;
@@ -62,7 +62,7 @@ mix_layer_call *mix_tensor_history(const mix_tensor *tensor, int *output) {
   return NULL;
 }
 
-/* Everything that belongs to one call; lists may be NULL but `inputs`. */
+/* The operands of a call. All lists except `inputs` may be NULL. */
 typedef struct invocation {
   mix_layer *layer;
   mix_list *inputs, *arguments, *masks, *initial_state;
@@ -146,7 +146,7 @@ static bool spec_holds(const mix_layer *layer, mix_list *inputs) {
 
 /* ---- casting ---- */
 
-/* A list with floating tensors of other dtypes cast; the same list where nothing changes. */
+/* The list with floating tensors of other dtypes cast; the same list if nothing changes. */
 static mix_list *cast_list(mix_list *list, mix_dtype dtype) {
   bool any = false;
   for (int i = 0; list && i < mix_list_count(list); i++) {
@@ -174,7 +174,7 @@ static bool cast_inputs(invocation *call) {
   return !mix_failed();
 }
 
-/* The cast dtype inside this layer's call. */
+/* The cast dtype during the call of this layer. */
 static mix_dtype scope_dtype(const mix_layer *layer) {
   mix_dtype own = mix_dtype_is_floating(layer->compute) ? layer->compute : MIX_DTYPE_NONE;
   if (!layer->semantics->autocast_scope_by_difference) return own;
@@ -198,7 +198,7 @@ static const char *path_of(const mix_layer *layer) {
   return path;
 }
 
-/* A layer that infers takes the dtype of its first input for good. */
+/* A layer that infers its dtype takes that of its first input permanently. */
 static void infer_dtype(mix_layer *layer, mix_dtype input) {
   if (layer->compute != MIX_DTYPE_NONE || layer->variable != MIX_DTYPE_NONE) return;
   layer->compute = layer->variable = input;
@@ -209,13 +209,14 @@ static bool build(mix_layer *layer, int count, const mix_shape *shapes) {
   layer->path = path_of(layer);
   if (!layer->path) return false;
   if (layer->class.build) {
-    mix_dtype former = mix_cast_dtype_set(MIX_DTYPE_NONE); /* initial values do not depend on who calls */
+    /* Initial values do not depend on the caller. */
+    mix_dtype former = mix_cast_dtype_set(MIX_DTYPE_NONE);
     const char *scope = mix_graph_scope_set(layer->path);
     mix_status status = layer->class.build(layer, count, shapes);
     mix_graph_scope_set(scope);
     mix_cast_dtype_set(former);
     if (status || mix_failed()) {
-      mix_release(layer->weights); /* a later attempt starts afresh */
+      mix_release(layer->weights); /* a later attempt starts over */
       layer->weights = NULL;
       mix_fail(status ? status : MIX_INTERNAL_ERROR, "%s: build failed", layer->name);
       return false;
@@ -247,7 +248,7 @@ mix_status mix_layer_build(mix_layer *layer, mix_shape input_shape) {
 
 /* ---- the call ---- */
 
-/* Tensors of a first argument that is a tensor or a list of tensors. */
+/* The tensors of a first argument, which is a tensor or a list of tensors. */
 static mix_list *inputs_of(const mix_layer *layer, void *inputs, bool *are_list) {
   if (!inputs)
     return mix_fail(MIX_TYPE_ERROR, "%s: got NULL for inputs; expected a tensor or a list of tensors",
@@ -265,8 +266,7 @@ static mix_list *inputs_of(const mix_layer *layer, void *inputs, bool *are_list)
   return inputs;
 }
 
-/* Is each item of a list (NULL: none) a tensor, or NULL? False with a TypeError recorded where one is another
- * object. */
+/* Is each item of the list (may be NULL) a tensor or NULL? Otherwise false with a TypeError recorded. */
 static bool holds_tensors(const mix_layer *layer, mix_list *list, const char *what) {
   for (int i = 0; list && i < mix_list_count(list); i++) {
     void *item = mix_list_items(list)[i];
@@ -277,7 +277,7 @@ static bool holds_tensors(const mix_layer *layer, mix_list *list, const char *wh
   return true;
 }
 
-/* The masks given, else those that the inputs carry; NULL where there are none. */
+/* The given masks, or those of the inputs; NULL if there are none. */
 static mix_list *masks_of(mix_list *inputs, mix_list *given) {
   if (given) return given;
   bool any = false;
@@ -296,8 +296,7 @@ static bool contains(mix_list *list, const mix_tensor *tensor) {
   return false;
 }
 
-/* Another handle of the same value, so that what is noted on a result (history, mask) is not noted on an
- * input. */
+/* A second handle of the same value. History and mask of a result must not be set on an input. */
 static mix_tensor *another_handle(mix_tensor *tensor, mix_tensor *mask) {
   mix_tensor *copy = tensor ? mix_tensor_of(tensor->node, tensor->output) : NULL;
   if (!copy) return NULL;
@@ -321,7 +320,7 @@ static mix_list *results_of(const invocation *given, mix_list *called, bool symb
     if (!mix_is(tensor, &mix_tensor_class))
       return mix_fail(MIX_TYPE_ERROR, "%s: result %d is no tensor", given->layer->name, i);
     bool passed = contains(given->inputs, tensor) || contains(given->arguments, tensor);
-    /* An input that is passed on keeps its mask, as in Keras, unless the layer has a say in masks. */
+    /* An input that is returned keeps its mask, as in Keras, unless the layer computes masks. */
     const bool unmasked = passed && given->layer->class.compute_mask;
     if (passed || contains(results, tensor) || (symbolic && tensor->history))
       tensor = another_handle(tensor, unmasked ? NULL : tensor->mask);
@@ -330,19 +329,19 @@ static mix_list *results_of(const invocation *given, mix_list *called, bool symb
   return results;
 }
 
-/* Puts the layer's mask on its results, but for those that layers inside it masked already. */
+/* Sets the layer's mask on the result, unless an inner layer has set one. */
 static void note_mask(const mix_layer *layer, const mix_call_args *args, mix_list *results) {
   mix_tensor *mask = NULL;
   if (layer->class.compute_mask)
     mask = layer->class.compute_mask((mix_layer *)layer, args);
   else if (layer->class.supports_masking && args->masks)
     mask = mix_list_get(args->masks, 0);
-  mix_tensor *result = mix_list_count(results) ? mix_list_items(results)[0]
-                                               : NULL; /* of several the first alone, as in Keras */
+  /* only the first result gets the mask, as in Keras */
+  mix_tensor *result = mix_list_count(results) ? mix_list_items(results)[0] : NULL;
   if (result && !result->mask) result->mask = mix_retain(mask);
 }
 
-/* Keras: the penalty of each result, divided by the batch size. */
+/* As in Keras: the penalty of each result, divided by the batch size. */
 static bool add_activity_losses(mix_layer *layer, mix_list *results, bool symbolic) {
   for (int i = 0; layer->activity_regularizer && !symbolic && i < mix_list_count(results); i++) {
     mix_tensor *result = mix_list_items(results)[i],
@@ -369,7 +368,7 @@ static bool is_symbolic(mix_list *list) {
   return false;
 }
 
-/* Runs the layer's own function in its scopes. */
+/* Runs the layer's call function with its path, cast dtype and training flag in force. */
 static mix_list *compute(const mix_layer *layer, const mix_call_args *args) {
   const char *path = path_of(layer);
   if (!path) return NULL;
@@ -388,7 +387,7 @@ static mix_list *compute(const mix_layer *layer, const mix_call_args *args) {
   return mix_fail(MIX_TYPE_ERROR, "%s: call returned no results", layer->name);
 }
 
-/* Casts, builds and computes; what it makes belongs to the open scope. */
+/* Casts, builds and computes. New objects belong to the open scope. */
 static mix_list *invoke(invocation *given, bool symbolic) {
   mix_layer *layer = given->layer;
   invocation cast = *given;
@@ -418,9 +417,9 @@ static mix_list *invoke(invocation *given, bool symbolic) {
   return mix_failed() ? NULL : results;
 }
 
-enum { MAX_NESTED = 1000 }; /* as Python's limit: beyond it the stack would overflow */
+enum { MAX_NESTED = 1000 }; /* as Python's limit; deeper calls would overflow the stack */
 
-/* Temporaries go at once; the results outlive the call in the caller's scope. */
+/* Temporaries are released on return; the results move to the caller's scope. */
 static mix_list *invoke_in_scope(invocation *given) {
   if (context.depth >= MAX_NESTED)
     return mix_fail(MIX_RUNTIME_ERROR,

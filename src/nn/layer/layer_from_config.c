@@ -1,4 +1,4 @@
-/* Built-in layers made again from their configs. */
+/* Built-in layers from their configs. */
 #include "base/error.h"
 #include "nn/layers/builtin.h"
 #include "nn/weights/weights.h"

@@ -1,4 +1,4 @@
-/* The weights of a layer and of those inside it, and the penalties on them. */
+/* The weights of a layer and its inner layers, and their penalties. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/layer/layer.h"
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* tf_keras: the weights of mixed policies cast themselves; keras3: every floating one may. */
+/* Does a weight get autocast? tf_keras: floating weights of mixed policies; keras3: all floating weights. */
 static bool casts_itself(const mix_layer *layer, mix_dtype dtype, bool refused) {
   if (refused || !mix_dtype_is_floating(dtype)) return false;
   return layer->semantics->autocast_all_variables || layer->compute != layer->variable;
@@ -24,7 +24,7 @@ static const char *full_name(const mix_layer *layer, const char *name) {
   return interned;
 }
 
-/* The dtype asked for, else the layer's. A layer that still infers takes an explicit one for good. */
+/* The requested dtype, or the layer's. A layer that infers its dtype keeps an explicit one permanently. */
 static mix_dtype weight_dtype(mix_layer *layer, const mix_weight_options *o) {
   if (!o->dtype) return layer->variable != MIX_DTYPE_NONE ? layer->variable : mix_floatx();
   mix_dtype dtype = mix_dtype_from_name(o->dtype);
@@ -46,11 +46,11 @@ mix_variable *mix_layer_add_weight_with(mix_layer *layer, const mix_weight_optio
   if (!mix_dtype_size(dtype))
     return mix_fail(MIX_UNSUPPORTED, "%s: weight '%s': no tensor has dtype %s", layer->name, o.name,
                     mix_dtype_name(dtype));
-  const char *standard = o.initializer_object           ? NULL
-                         : mix_dtype_is_floating(dtype) ? "glorot_uniform"
-                                                        : "zeros";
-  mix_initializer *initializer =
-      mix_initializer_choose(o.initializer ? o.initializer : standard, o.initializer_object, layer->name);
+  const char *default_initializer = o.initializer_object           ? NULL
+                                    : mix_dtype_is_floating(dtype) ? "glorot_uniform"
+                                                                   : "zeros";
+  mix_initializer *initializer = mix_initializer_choose(o.initializer ? o.initializer : default_initializer,
+                                                        o.initializer_object, layer->name);
   mix_regularizer *regularizer =
       mix_regularizer_choose(o.regularizer, o.regularizer_object, layer->semantics, layer->name);
   mix_constraint *constraint = mix_constraint_choose(o.constraint, o.constraint_object, layer->name);
@@ -77,12 +77,12 @@ static bool has(mix_list *list, const void *item) {
   return false;
 }
 
-/* A weight of a layer; `frozen`: a layer around that one is not trainable. */
+/* Is a weight of the layer trained? `frozen`: an outer layer is not trainable. */
 static bool is_trained(const mix_layer *layer, bool frozen, const mix_variable *variable) {
   return variable->trainable && layer->trainable && !frozen;
 }
 
-/* Own weights of the kinds wanted, each once. */
+/* Appends the layer's own weights of the requested kinds, each once. */
 static void append_own(mix_layer *layer, bool frozen, wanted kinds, mix_list *result) {
   for (int i = 0; layer->weights && i < mix_list_count(layer->weights); i++) {
     mix_variable *variable = mix_list_items(layer->weights)[i];
@@ -91,15 +91,15 @@ static void append_own(mix_layer *layer, bool frozen, wanted kinds, mix_list *re
   }
 }
 
-/* The nest below a layer that is not trainable is frozen. */
+/* Layers inside a layer that is not trainable are frozen. */
 static void append_nest(mix_layer *layer, bool frozen, wanted kinds, mix_list *result) {
   append_own(layer, frozen, kinds, result);
   for (int i = 0; i < mix_list_count(layer->layers); i++)
     append_nest(mix_list_items(layer->layers)[i], frozen || !layer->trainable, kinds, result);
 }
 
-/* keras3: within each layer its trainable variables (by their own flag), then the others; then the layers
- * inside. */
+/* keras3: for each layer its trainable variables (by their own flag), then its others, then the inner
+ * layers. */
 static void append_by_layer(mix_layer *layer, mix_list *result) {
   for (int pass = 0; pass < 2; pass++)
     for (int i = 0; layer->weights && i < mix_list_count(layer->weights); i++) {
@@ -186,7 +186,7 @@ mix_status mix_layer_set_weights(mix_layer *layer, mix_list *values) {
   if (mix_list_count(values) != count)
     return mix_fail_status(MIX_VALUE_ERROR, "%s: set_weights got %d values; expected %d", layer->name,
                            mix_list_count(values), count);
-  for (int i = 0; i < count; i++) { /* all are checked before the first changes */
+  for (int i = 0; i < count; i++) { /* check all before changing the first */
     mix_variable *variable = mix_list_items(weights)[i];
     mix_tensor *value = mix_list_items(values)[i];
     if (!mix_is(value, &mix_tensor_class))
@@ -212,7 +212,7 @@ mix_status mix_layer_add_loss(mix_layer *layer, mix_tensor *loss) {
   return mix_list_append(layer->losses, loss);
 }
 
-/* keras3: the weights that are not trained are not penalised. */
+/* keras3: weights that are not trained have no penalties. */
 static void append_losses(mix_layer *layer, bool frozen, mix_list *result) {
   const bool spared = layer->semantics->frozen_weights_unregularized;
   for (int i = 0; i < mix_list_count(layer->losses); i++)

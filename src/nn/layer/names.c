@@ -1,4 +1,4 @@
-/* Unique names, as Keras makes them (spec/layers.md, section 0). */
+/* Unique names, as Keras makes them (docs/spec/keras.md, section 0). */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/layer/layer.h"
@@ -23,7 +23,7 @@ void mix_clear_names(void) {
   pthread_mutex_unlock(&lock);
 }
 
-/* How often the prefix was used before; -1 with the error recorded. */
+/* The number of earlier uses of the prefix; -1 with the error recorded. */
 static int64_t count_use(const char *prefix) {
   int64_t before = -1;
   pthread_mutex_lock(&lock);
@@ -52,7 +52,7 @@ const char *mix_unique_name(const char *prefix, bool from_one) {
   return mix_intern(name);
 }
 
-/* Keras: (.)([A-Z][a-z]+) -> \1_\2, then ([a-z])([A-Z]) -> \1_\2, then lower case; both substitutions take
+/* Keras: (.)([A-Z][a-z]+) -> \1_\2, then ([a-z])([A-Z]) -> \1_\2, then lower case. Both substitutions take
  * matches from left to right without overlap. */
 const char *mix_snake_case(const char *name, bool private_prefix, char *text, size_t size) {
   char words[128], parts[256];

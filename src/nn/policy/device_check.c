@@ -1,5 +1,5 @@
-/* The report on GPUs that constructing a mixed policy makes, once a process (spec/mixed-precision.md, section
- * 2). */
+/* GPU compatibility check, logged once a process when a mixed policy is constructed
+ * (docs/spec/mixed_precision.md, section 2). */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/policy/policy.h"
@@ -27,8 +27,8 @@ void mix_device_check_reset(void) {
   pthread_mutex_unlock(&lock);
 }
 
-/* Compute capability 7.0 brought tensor cores; the pair compares lexicographically, so that 3.10 is below
- * and 10.0 above. */
+/* Tensor cores exist from compute capability 7.0. The pair compares lexicographically: 3.10 is below, 10.0
+ * above. */
 static bool supported(const mix_gpu_fact *gpu) { return gpu->has_capability && gpu->major >= 7; }
 
 static void describe(const mix_gpu_fact *gpu, char *line) {
@@ -39,8 +39,8 @@ static void describe(const mix_gpu_fact *gpu, char *line) {
     snprintf(line, LINE_SIZE, "%.100s, no compute capability (probably not an Nvidia GPU)", name);
 }
 
-/* Appends the GPUs that are supported, or not, one a line; neighbours with the same line become one with
- * their number. */
+/* Appends one line for each GPU that is supported, or is not. Equal neighbours share a line with their
+ * count. */
 static void append_lines(char *text, size_t size, const mix_gpu_fact *gpus, int count, bool which) {
   char line[LINE_SIZE] = "", next[LINE_SIZE];
   int same = 0;
@@ -70,14 +70,14 @@ static void report_supported(const mix_gpu_fact *gpus, int count) {
   if (count == 1)
     mix_log_message(
         MIX_LOG_INFO,
-        "Mixed precision compatibility check (mixed_float16): OK\nYour GPU will likely run quickly with dtype policy mixed_float16 "
-        "as it has compute capability of at least 7.0. Your GPU: %s",
+        "Mixed precision compatibility check (mixed_float16): OK\nYour GPU will likely run quickly with "
+        "dtype policy mixed_float16 as it has compute capability of at least 7.0. Your GPU: %s",
         line);
   else
     mix_log_message(
         MIX_LOG_INFO,
-        "Mixed precision compatibility check (mixed_float16): OK\nYour GPUs will likely run quickly with dtype policy "
-        "mixed_float16 as they all have compute capability of at least 7.0");
+        "Mixed precision compatibility check (mixed_float16): OK\nYour GPUs will likely run quickly with "
+        "dtype policy mixed_float16 as they all have compute capability of at least 7.0");
 }
 
 static void report_slow(const mix_gpu_fact *gpus, int count, int good) {
@@ -88,18 +88,17 @@ static void report_slow(const mix_gpu_fact *gpus, int count, int good) {
   append_lines(list, size, gpus, count, true);
   append_lines(list, size, gpus, count, false);
   const char *what =
-      good
-          ? "Some of your GPUs may run slowly with dtype policy mixed_float16 because they do not all have compute "
-            "capability of at least 7.0. Your GPUs:"
+      good ? "Some of your GPUs may run slowly with dtype policy mixed_float16 because they do not all have "
+             "compute capability of at least 7.0. Your GPUs:"
       : count == 1
-          ? "Your GPU may run slowly with dtype policy mixed_float16 because it does not have compute capability "
-            "of at least 7.0. Your GPU:"
-          : "Your GPUs may run slowly with dtype policy mixed_float16 because they do not have compute capability "
-            "of at least 7.0. Your GPUs:";
+          ? "Your GPU may run slowly with dtype policy mixed_float16 because it does not have compute "
+            "capability of at least 7.0. Your GPU:"
+          : "Your GPUs may run slowly with dtype policy mixed_float16 because they do not have compute "
+            "capability of at least 7.0. Your GPUs:";
   mix_log_message(
       MIX_LOG_WARNING,
-      "Mixed precision compatibility check (mixed_float16): WARNING\n%s\n%sSee https://developer.nvidia.com/cuda-gpus for a list of "
-      "GPUs and their compute capabilities.\n%s",
+      "Mixed precision compatibility check (mixed_float16): WARNING\n%s\n%sSee "
+      "https://developer.nvidia.com/cuda-gpus for a list of GPUs and their compute capabilities.\n%s",
       what, list, multi_worker);
   mix_free(list);
 }
@@ -119,8 +118,9 @@ void mix_device_check(const char *policy_name) {
   if (count <= 0)
     mix_log_message(
         MIX_LOG_WARNING,
-        "Mixed precision compatibility check (mixed_float16): WARNING\nThe dtype policy mixed_float16 may run slowly because this "
-        "machine does not have a GPU. Only Nvidia GPUs with compute capability of at least 7.0 run quickly with mixed_float16.\n%s",
+        "Mixed precision compatibility check (mixed_float16): WARNING\nThe dtype policy mixed_float16 may "
+        "run slowly because this machine does not have a GPU. Only Nvidia GPUs with compute capability of at "
+        "least 7.0 run quickly with mixed_float16.\n%s",
         multi_worker);
   else if (good == count)
     report_supported(gpus, count);

@@ -1,4 +1,4 @@
-/* The process's policy, floatx, and the flag of the graph rewrite (spec/mixed-precision.md, 1.4). */
+/* The global policy, floatx, and the flag of the graph rewrite (docs/spec/mixed_precision.md, 1.4). */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "amp/setting.h"
@@ -6,11 +6,11 @@
 #include <pthread.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static mix_policy *global; /* retained; NULL: never set, floatx decides */
+static mix_policy *global; /* retained; NULL: never set, floatx applies */
 static mix_dtype floatx = MIX_FLOAT32;
 static bool rewrite_enabled;
 
-/* Puts `policy` (may be NULL) in force and gives back the former one. */
+/* Sets `policy` (may be NULL) and releases the previous one. */
 static void store(mix_policy *policy) {
   mix_retain(policy);
   pthread_mutex_lock(&lock);
@@ -36,14 +36,15 @@ mix_status mix_set_global_policy_object(mix_policy *policy) {
   if (semantics->global_refused_by_rewrite && mix_policy_is_mixed(policy) && mix_graph_rewrite_enabled())
     return mix_fail_status(
         MIX_VALUE_ERROR,
-        "set_global_policy: the mixed policy '%s' cannot be set while the mixed precision graph rewrite is enabled; "
-        "call mix_disable_mixed_precision_graph_rewrite first",
+        "set_global_policy: the mixed policy '%s' cannot be set while the mixed precision graph rewrite is "
+        "enabled; call mix_disable_mixed_precision_graph_rewrite first",
         policy->name);
   if (!semantics->global_non_float_allowed && policy->compute != MIX_DTYPE_NONE &&
       !mix_dtype_is_floating(policy->compute))
     return mix_fail_status(
         MIX_VALUE_ERROR,
-        "set_global_policy: only policies with a floating-point compute dtype can be global, but '%s' computes in %s",
+        "set_global_policy: only policies with a floating-point compute dtype can be global, but '%s' "
+        "computes in %s",
         policy->name, mix_dtype_name(policy->compute));
   store(policy);
   return MIX_OK;
@@ -56,8 +57,8 @@ mix_status mix_set_global_policy(const char *name) {
   return policy ? mix_set_global_policy_object(policy) : mix_error();
 }
 
-/* A scoped reference to the policy in force, or NULL. */
-static mix_policy *in_force(void) {
+/* A scoped reference to the current policy, or NULL. */
+static mix_policy *current_policy(void) {
   pthread_mutex_lock(&lock);
   mix_policy *policy = mix_retain(global);
   pthread_mutex_unlock(&lock);
@@ -66,7 +67,7 @@ static mix_policy *in_force(void) {
 
 mix_policy *mix_global_policy(void) {
   if (mix_failed()) return NULL;
-  mix_policy *policy = in_force();
+  mix_policy *policy = current_policy();
   if (policy) return policy;
   policy = mix_policy_new(mix_dtype_name(mix_floatx()));
   if (policy && policy->semantics->global_stored_at_first_read) store(policy);
@@ -81,7 +82,7 @@ mix_policy_scope *mix_policy_scope_begin(mix_policy *policy) {
   if (mix_failed()) return NULL;
   mix_policy_scope *scope = mix_calloc(1, sizeof *scope);
   if (!scope) return NULL;
-  scope->former = mix_retain(in_force());
+  scope->former = mix_retain(current_policy());
   if (mix_set_global_policy_object(policy) == MIX_OK) return scope;
   mix_release(scope->former);
   mix_free(scope);

@@ -1,4 +1,4 @@
-/* Fixed and dynamic loss scales (spec/mixed-precision.md, 6.1 and 6.2). */
+/* Fixed and dynamic loss scales (docs/spec/mixed_precision.md, 6.1 and 6.2). */
 #include "nn/policy/loss_scale.h"
 #include "base/alloc.h"
 #include "base/error.h"
@@ -35,7 +35,7 @@ mix_loss_scale *mix_fixed_loss_scale(double value) {
   return mix_scoped(loss_scale);
 }
 
-/* A state variable with a finished initial value; owned by the caller. */
+/* A state variable with an evaluated initial value; owned by the caller. */
 static mix_variable *state(const char *name, double value, mix_dtype dtype) {
   return mix_retain(mix_variable_new(mix_scalar(value, dtype), .name = name, .not_trainable = true));
 }
@@ -105,14 +105,14 @@ mix_tensor *mix_loss_scale_value(mix_loss_scale *loss_scale) {
                              : mix_scalar(loss_scale->initial, MIX_FLOAT32);
 }
 
-/* The scale after a finite step in which the counter is full. */
+/* The scale after a finite step with a full counter. */
 static mix_tensor *grown(const mix_loss_scale *loss_scale, mix_tensor *scale) {
   mix_tensor *larger = mix_kept(mix_multiply(scale, mix_scalar(loss_scale->multiplier, MIX_FLOAT32)));
   if (!loss_scale->semantics->scale_capped) return larger;
   return mix_kept(mix_select(mix_kept(mix_is_finite(larger)), larger, scale));
 }
 
-/* The scale after a step that was not finite. */
+/* The scale after a step that is not finite. */
 static mix_tensor *reduced(const mix_loss_scale *loss_scale, mix_tensor *scale) {
   mix_tensor *smaller = mix_kept(mix_divide(scale, mix_scalar(loss_scale->multiplier, MIX_FLOAT32)));
   double floor = loss_scale->semantics->scale_floor;
@@ -169,11 +169,11 @@ const char *mix_loss_scale_text(const mix_loss_scale *loss_scale, char *text, si
   } else {
     double scale = mix_tensor_item(mix_variable_true_value(loss_scale->scale));
     double steps = mix_tensor_item(mix_variable_true_value(loss_scale->good_steps));
-    snprintf(
-        text, size,
-        "DynamicLossScale(current_loss_scale=%s, num_good_steps=%.0f, initial_loss_scale=%s, increment_period=%lld, multiplier=%s)",
-        mix_python_float(scale, numbers[0]), steps, mix_python_float(loss_scale->initial, numbers[1]),
-        (long long)loss_scale->increment_period, mix_python_float(loss_scale->multiplier, numbers[2]));
+    snprintf(text, size,
+             "DynamicLossScale(current_loss_scale=%s, num_good_steps=%.0f, initial_loss_scale=%s, "
+             "increment_period=%lld, multiplier=%s)",
+             mix_python_float(scale, numbers[0]), steps, mix_python_float(loss_scale->initial, numbers[1]),
+             (long long)loss_scale->increment_period, mix_python_float(loss_scale->multiplier, numbers[2]));
   }
   return text;
 }
@@ -200,13 +200,13 @@ json_t *mix_loss_scale_to_json(mix_loss_scale *loss_scale) {
                 : NULL;
 }
 
-/* Keeps the text of `json`, whose reference it takes, in *place. */
-static const char *keep_text(char **place, json_t *json) {
+/* Stores the text of `json`, which it consumes, in *owner. */
+static const char *keep_text(char **owner, json_t *json) {
   char *text = mix_json_text(json);
   json_decref(json);
   if (!text) return NULL;
-  mix_free(*place);
-  return *place = text;
+  mix_free(*owner);
+  return *owner = text;
 }
 
 const char *mix_loss_scale_serialize(mix_loss_scale *loss_scale) {

@@ -1,4 +1,4 @@
-/* Inside a loss scale. */
+/* Inside a loss scale object. */
 #ifndef MIX_NN_POLICY_LOSS_SCALE_H
 #define MIX_NN_POLICY_LOSS_SCALE_H
 
@@ -10,23 +10,26 @@
 struct mix_loss_scale {
   mix_object object;
   bool dynamic;
-  double initial;              /* the fixed value too */
+  double initial; /* also of a fixed scale */
   int64_t increment_period;
   double multiplier;
   const mix_semantics *semantics;
-  mix_variable *scale;         /* current_loss_scale, float32 scalar; NULL when fixed */
-  mix_variable *good_steps;    /* int64 scalar; NULL when fixed */
-  mix_variable *skipped_steps; /* int64 scalar; NULL when fixed. For reports alone: no part of Keras's state */
+  mix_variable *scale;      /* current_loss_scale, float32 scalar; NULL when fixed */
+  mix_variable *good_steps; /* int64 scalar; NULL when fixed */
+  /* int64 scalar; NULL when fixed. For reports only: not part of Keras's state. */
+  mix_variable *skipped_steps;
   char *serialized, *config;
 };
 extern const mix_class mix_loss_scale_class;
 
-/* New references (jansson's). */
+/* New jansson references. */
 json_t *mix_loss_scale_to_json(mix_loss_scale *loss_scale); /* {"class_name", "config"} */
 json_t *mix_loss_scale_config_json(mix_loss_scale *loss_scale);
-/* From {"class_name", "config"}, a number, "dynamic" or null (NULL without an error), following those semantics. */
+/* From {"class_name", "config"}, a number, "dynamic", or null (NULL without an error), under the given
+ * semantics. */
 mix_loss_scale *mix_loss_scale_from_json(const json_t *json, const mix_semantics *semantics);
-/* A dynamic loss scale that follows given semantics. */
-mix_loss_scale *mix_loss_scale_dynamic(double initial, int64_t increment_period, double multiplier, const mix_semantics *semantics);
+/* A dynamic loss scale under the given semantics. */
+mix_loss_scale *mix_loss_scale_dynamic(double initial, int64_t increment_period, double multiplier,
+                                       const mix_semantics *semantics);
 
 #endif

@@ -1,4 +1,4 @@
-/* Which names are policies and what they mean (spec/mixed-precision.md, 1.1 to 1.3). */
+/* Policy names and their meaning (docs/spec/mixed_precision.md, 1.1 to 1.3). */
 #include "nn/policy/policy.h"
 #include "base/alloc.h"
 #include "base/error.h"
@@ -17,10 +17,10 @@ static void finalize(void *object) {
 }
 const mix_class mix_policy_class = {.name = "policy", .finalize = finalize};
 
-/* What a name stands for. */
+/* The meaning of a policy name. */
 typedef struct meaning {
   mix_dtype compute, variable;
-  char mode[24], source[40]; /* of a quantised policy, else "" */
+  char mode[24], source[40]; /* of a quantised policy, otherwise "" */
 } meaning;
 
 static bool starts_with(const char *text, const char *prefix) {
@@ -31,7 +31,7 @@ static bool ends_with(const char *text, const char *suffix) {
   return n >= m && !strcmp(text + n - m, suffix);
 }
 
-/* The names that ended in _float32_vars went away with TensorFlow 2.1. */
+/* Names that end in _float32_vars were removed in TensorFlow 2.1. */
 static bool refuse_removed(const char *name) {
   static const struct {
     const char *name, *instead;
@@ -55,19 +55,19 @@ static bool refuse_removed(const char *name) {
 static bool refuse_name(const char *name, const mix_semantics *semantics) {
   mix_fail(
       MIX_VALUE_ERROR,
-      "policy: '%.60s%s' cannot be converted to a %s; valid names are 'mixed_float16', 'mixed_bfloat16', and the name of any dtype "
-      "such as 'float32'",
+      "policy: '%.60s%s' cannot be converted to a %s; valid names are 'mixed_float16', 'mixed_bfloat16', and "
+      "the name of any dtype such as 'float32'",
       name, strlen(name) > 60 ? "..." : "", semantics->policy_class);
   return false;
 }
 
-/* Keras 3's plain names: dtypes that its tensors may have. */
+/* The plain names of Keras 3: dtypes that its tensors can have. */
 static bool plain_name_allowed(mix_dtype dtype, const mix_semantics *semantics) {
   if (dtype == MIX_DTYPE_NONE) return false;
   return semantics->policy_unknown_names_plain || (dtype != MIX_COMPLEX64 && dtype != MIX_COMPLEX128);
 }
 
-/* The dtype of a plain name; TensorFlow knows three by C's names too. */
+/* The dtype of a plain name. TensorFlow accepts the C names of three. */
 static mix_dtype dtype_named(const char *name, const mix_semantics *semantics) {
   if (semantics->policy_unknown_names_plain) {
     if (!strcmp(name, "half")) return MIX_FLOAT16;
@@ -90,7 +90,8 @@ static bool plain(const char *name, const mix_semantics *semantics, meaning *m) 
   return true;
 }
 
-/* "int8", "int4", "int4/128", "float8", "ternary", "gptq/4/128", "awq/4/128": fields of digits, or -1 */
+/* "int8", "int4", "int4/128", "float8", "ternary", "gptq/4/128", "awq/4/128". The number fields are digits or
+ * -1. */
 static bool mode_known(const char *mode) {
   static const char *const exact[] = {"int8", "int4", "float8", "ternary"};
   for (size_t i = 0; i < sizeof exact / sizeof *exact; i++)
@@ -104,7 +105,7 @@ static bool mode_known(const char *mode) {
   return false;
 }
 
-/* "int8_from_mixed_bfloat16": the mode, and the policy whose dtypes stay in force. */
+/* "int8_from_mixed_bfloat16": the mode, and the policy that gives the dtypes. */
 static bool quantized(const char *name, const char *from, const mix_semantics *semantics, meaning *m) {
   const char *source = from + strlen("_from_");
   if ((size_t)(from - name) >= sizeof m->mode || strlen(source) >= sizeof m->source)
@@ -113,16 +114,16 @@ static bool quantized(const char *name, const char *from, const mix_semantics *s
   strcpy(m->source, source);
   if (!mode_known(m->mode) || !plain(source, semantics, m)) return refuse_name(name, semantics);
   if ((starts_with(m->mode, "int8") || starts_with(m->mode, "int4")) && !strcmp(source, "float16")) {
-    mix_fail(
-        MIX_VALUE_ERROR,
-        "policy: '%s' is refused: %s quantisation doesn't work well with compute dtype float16; use '%s_from_mixed_bfloat16'",
-        name, m->mode, m->mode);
+    mix_fail(MIX_VALUE_ERROR,
+             "policy: '%s' is refused: %s quantisation doesn't work well with compute dtype float16; use "
+             "'%s_from_mixed_bfloat16'",
+             name, m->mode, m->mode);
     return false;
   }
   return true;
 }
 
-static bool understand(const char *name, const mix_semantics *semantics, meaning *m) {
+static bool parse_name(const char *name, const mix_semantics *semantics, meaning *m) {
   *m = (meaning){.compute = MIX_DTYPE_NONE};
   if (semantics->policy_quantized) {
     const char *from = strstr(name, "_from_");
@@ -140,8 +141,8 @@ static bool understand(const char *name, const mix_semantics *semantics, meaning
   return plain(name, semantics, m) || refuse_name(name, semantics);
 }
 
-/* The loss scale of an experimental policy: what was given, else dynamic for mixed_float16. A retained object
- * in *result, or NULL. */
+/* The loss scale of an experimental policy: the one given, or dynamic for mixed_float16. *result is a
+ * retained object or NULL. */
 static bool choose_loss_scale(const mix_policy_options *o, const char *name, const mix_semantics *semantics,
                               mix_loss_scale **result, bool *given) {
   int count =
@@ -152,7 +153,8 @@ static bool choose_loss_scale(const mix_policy_options *o, const char *name, con
   if (!semantics->policy_has_loss_scale) {
     mix_fail(
         MIX_TYPE_ERROR,
-        "policy: a loss scale belongs to policies of the experimental semantics; with %s wrap the optimizer instead",
+        "policy: a loss scale belongs to policies of the experimental semantics; with %s wrap the optimizer "
+        "instead",
         semantics->name);
     return false;
   }
@@ -171,7 +173,7 @@ static bool choose_loss_scale(const mix_policy_options *o, const char *name, con
   return loss_scale != NULL;
 }
 
-/* A loss scale helps float16 alone, whose gradients underflow. */
+/* Only float16 needs a loss scale, because its gradients underflow. */
 static void warn_useless_loss_scale(const mix_policy *policy) {
   if (!policy->loss_scale || policy->compute == MIX_FLOAT16 || policy->compute == MIX_DTYPE_NONE) return;
   char text[200], number[32];
@@ -190,7 +192,7 @@ mix_policy *mix_policy_make(const mix_policy_options *options) {
   if (!name)
     return mix_fail(MIX_TYPE_ERROR, "policy: 'name' must be a string such as 'mixed_float16', but got NULL");
   meaning m;
-  if (!understand(name, semantics, &m)) return NULL;
+  if (!parse_name(name, semantics, &m)) return NULL;
   if (o.amax_history_length < 0)
     return mix_fail(MIX_VALUE_ERROR, "policy: amax_history_length is %lld; expected a positive number",
                     (long long)o.amax_history_length);
@@ -219,7 +221,8 @@ mix_policy *mix_policy_from_dtype(mix_dtype dtype) {
   if (mix_failed()) return NULL;
   return mix_fail(
       MIX_TYPE_ERROR,
-      "policy: 'name' must be a string, but got the dtype %s; pass its name instead: mix_dtype_name(dtype), '%s'",
+      "policy: 'name' must be a string, but got the dtype %s; pass its name instead: mix_dtype_name(dtype), "
+      "'%s'",
       mix_dtype_name(dtype), mix_dtype_name(dtype));
 }
 

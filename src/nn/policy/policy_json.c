@@ -1,4 +1,4 @@
-/* Policies as JSON, in the form of each generation (spec/mixed-precision.md, 1.6). */
+/* Policies as JSON, in the format of each generation (docs/spec/mixed_precision.md, 1.6). */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/config.h"
@@ -46,13 +46,13 @@ json_t *mix_policy_to_json(mix_policy *policy) {
   return NULL;
 }
 
-/* Keeps the text of `json`, whose reference it takes, in *place. */
-static const char *keep_text(char **place, json_t *json) {
+/* Stores the text of `json`, which it consumes, in *owner. */
+static const char *keep_text(char **owner, json_t *json) {
   char *text = mix_json_text(json);
   json_decref(json);
   if (!text) return NULL;
-  mix_free(*place);
-  return *place = text;
+  mix_free(*owner);
+  return *owner = text;
 }
 
 const char *mix_policy_serialize(mix_policy *policy) {
@@ -66,8 +66,8 @@ const char *mix_policy_config(mix_policy *policy) {
              : NULL;
 }
 
-/* Refuses a key that no constructor has. `loss_scale` is read by the experimental form and dropped by the
- * others, which load what TensorFlow 2.3 saved. */
+/* Fails on an unknown key. The experimental format uses `loss_scale`; the others ignore it, so that they can
+ * load files of TensorFlow 2.3. */
 static bool keys_known(const json_t *config) {
   static const char *const known[] = {"name", "loss_scale", "mode", "source_name", "amax_history_length"};
   const char *key;

@@ -1,4 +1,5 @@
-/* The three generations (spec/mixed-precision.md, section 10; spec/layers.md, 8 to 12). */
+/* The rules of the three generations (docs/spec/mixed_precision.md, section 10; docs/spec/keras.md, 8 to 12).
+ */
 #include "nn/policy/semantics.h"
 #include "base/error.h"
 #include <stdatomic.h>
@@ -168,7 +169,7 @@ const mix_semantics mix_semantics_experimental = {
     .softmax_vector_refused = true,
     .leaky_relu_alpha = true,
     .l1_l2_default = 0.01,
-    .softmax_mask_float16 = -65504, /* float16.min; later releases halved it */
+    .softmax_mask_float16 = -65504, /* float16.min; later releases use half of it */
     .softmax_mask = -1e9,
     .attention_mask_float16 = 65504,
     .attention_mask = 1e9,

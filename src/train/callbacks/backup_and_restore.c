@@ -1,5 +1,5 @@
-/* BackupAndRestore: a callback without hooks; fit takes the checkpoints (model/backup.c), when all other
- * callbacks have had their turn. */
+/* BackupAndRestore: a callback without hooks. fit saves the checkpoints (train/backup.c) after all other
+ * callbacks have run. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "train/callback.h"

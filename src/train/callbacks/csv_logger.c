@@ -1,5 +1,5 @@
-/* CSVLogger. Rows end with a carriage return and a newline, as Python's csv module writes them. A run that is
- * resumed goes on behind the rows that stood there when the checkpoint was taken. */
+/* CSVLogger. Rows end with a carriage return and a newline, as Python's csv module writes them. A resumed run
+ * continues after the rows that existed when the checkpoint was saved. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "train/callback.h"
@@ -11,7 +11,7 @@
 typedef struct csv_logger {
   char *filename; /* a copy */
   char separator;
-  bool append, again; /* again: the header stands already */
+  bool append, has_header; /* has_header: the file already has a header */
   FILE *file;
   int count, capacity;
   const char **names; /* interned: the columns after the epoch */
@@ -40,7 +40,8 @@ static mix_status csv_begin(void *context, mix_model *model, int64_t index, mix_
   struct stat status;
   csv_close(csv);
   csv->count = 0;
-  csv->again = (csv->append || model->resumes) && stat(csv->filename, &status) == 0 && status.st_size > 0;
+  csv->has_header =
+      (csv->append || model->resumes) && stat(csv->filename, &status) == 0 && status.st_size > 0;
   csv->file = fopen(csv->filename, csv->append || model->resumes ? "a" : "w");
   return csv->file ? MIX_OK : failed(csv, "opened");
 }
@@ -55,8 +56,8 @@ static int by_name(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The first epoch's names; where validation is not among them, which may come later, a column for it of each,
- * as in Keras. */
+/* The columns are the names in the first epoch's logs. If these have no validation values, each column gets a
+ * val_ column too, as in Keras: validation may come later. */
 static bool choose_columns(csv_logger *csv, const mix_logs *logs) {
   bool validated = false;
   for (int i = 0; i < mix_logs_count(logs); i++) {
@@ -74,7 +75,7 @@ static bool choose_columns(csv_logger *csv, const mix_logs *logs) {
   return true;
 }
 
-static const char *shown(mix_model *model, mix_logs *logs, const char *name, char *text) {
+static const char *format_value(mix_model *model, mix_logs *logs, const char *name, char *text) {
   if (!mix_logs_has(logs, name)) return "NA";
   const double value = mix_logs_get(logs, name);
   mix_variable *rate = mix_optimizer_learning_rate_variable(mix_model_optimizer(model));
@@ -88,7 +89,7 @@ static mix_status csv_epoch_end(void *context, mix_model *model, int64_t epoch, 
   char number[32];
   if (!csv->count) {
     if (!choose_columns(csv, logs)) return mix_error();
-    if (!csv->again) {
+    if (!csv->has_header) {
       fputs("epoch", csv->file);
       for (int i = 0; i < csv->count; i++) fprintf(csv->file, "%c%s", csv->separator, csv->names[i]);
       fputs("\r\n", csv->file);
@@ -96,7 +97,7 @@ static mix_status csv_epoch_end(void *context, mix_model *model, int64_t epoch, 
   }
   fprintf(csv->file, "%lld", (long long)epoch);
   for (int i = 0; i < csv->count; i++)
-    fprintf(csv->file, "%c%s", csv->separator, shown(model, logs, csv->names[i], number));
+    fprintf(csv->file, "%c%s", csv->separator, format_value(model, logs, csv->names[i], number));
   fputs("\r\n", csv->file);
   return fflush(csv->file) || ferror(csv->file) ? failed(csv, "written") : MIX_OK;
 }
@@ -107,7 +108,7 @@ static mix_status csv_end(void *context, mix_model *model, int64_t index, mix_lo
   return MIX_OK;
 }
 
-/* The columns' names, ended by newlines, and the length of the file. */
+/* The column names, each followed by a newline, and the length of the file. */
 static mix_list *csv_get_state(void *context) {
   csv_logger *csv = context;
   size_t size = 1, used = 0;
@@ -136,8 +137,8 @@ static bool take_columns(csv_logger *csv, const char *names, size_t size) {
   return true;
 }
 
-/* Rows behind the checkpoint's are this run's to write again. A file that has become shorter keeps what it
- * has. */
+/* Cuts rows written after the checkpoint: this run writes them again. A file that has become shorter is
+ * kept. */
 static mix_status csv_set_state(void *context, mix_model *model, mix_list *state) {
   (void)model;
   csv_logger *csv = context;
@@ -156,8 +157,8 @@ static mix_status csv_set_state(void *context, mix_model *model, mix_list *state
     mix_log_message(MIX_LOG_WARNING,
                     "csv_logger: '%s' is shorter than it was at the checkpoint; rows are missing",
                     csv->filename);
-  csv->again = status.st_size > 0 && length > 0;
-  if (!csv->again) csv->count = 0; /* the header is to be written */
+  csv->has_header = status.st_size > 0 && length > 0;
+  if (!csv->has_header) csv->count = 0; /* the header must be written */
   return MIX_OK;
 }
 

@@ -1,3 +1,4 @@
+/* EarlyStopping. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "train/callback.h"
@@ -6,7 +7,7 @@
 typedef struct early_stopping {
   mix_early_stopping_options options;
   mix_monitor monitor;
-  double best, baseline; /* NaN: none yet, none */
+  double best, baseline; /* best NaN: none yet; baseline NaN: none */
   int64_t wait;
   mix_list *best_weights; /* retained */
 } early_stopping;
@@ -28,7 +29,7 @@ static mix_status early_begin(void *context, mix_model *model, int64_t index, mi
   return MIX_OK;
 }
 
-static void keep_weights(early_stopping *early, mix_model *model) {
+static void save_weights(early_stopping *early, mix_model *model) {
   if (!early->options.restore_best_weights) return;
   mix_list *weights = mix_model_get_weights(model);
   if (!weights) return;
@@ -41,12 +42,12 @@ static mix_status early_epoch_end(void *context, mix_model *model, int64_t epoch
   double value;
   if (epoch < early->options.start_from_epoch || !mix_monitor_read(&early->monitor, logs, &value))
     return MIX_OK;
-  if (!early->best_weights) keep_weights(early, model); /* where no epoch is better, the first one's */
+  if (!early->best_weights) save_weights(early, model); /* the first epoch's weights, if no epoch improves */
   early->wait++;
   double delta = early->options.min_delta;
   if (mix_monitor_better(&early->monitor, value, early->best, delta)) {
     early->best = value;
-    keep_weights(early, model);
+    save_weights(early, model);
     if (mix_monitor_better(&early->monitor, value, early->baseline, delta)) early->wait = 0;
   } else if (early->wait >= early->options.patience && epoch > 0)
     mix_model_set_stop_training(model, true);
@@ -59,7 +60,7 @@ static mix_status early_end(void *context, mix_model *model, int64_t index, mix_
   return early->best_weights ? mix_model_set_weights(model, early->best_weights) : MIX_OK;
 }
 
-/* The numbers, then the best weights, if there are any. */
+/* The numbers, then the best weights if any. */
 static mix_list *early_get_state(void *context) {
   early_stopping *early = context;
   mix_list *state =

@@ -1,4 +1,4 @@
-/* "early_stopping:monitor=val_loss,patience=3": callbacks by name, for command lines. */
+/* Makes callbacks from text, for command lines: "early_stopping:monitor=val_loss,patience=3". */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/number.h"
@@ -14,20 +14,14 @@
 
 enum { TEXT_MAX = 1024 };
 
-/* INTEGER and NUMBER take MIX_INT_ZERO and MIX_ZERO for a zero where the field's zero means a default. */
-typedef enum kind {
-  TEXT,
-  NUMBER,
-  INTEGER,
-  FLAG,
-  NOT,
-  EVERY
-} kind; /* NOT: a flag whose field says the opposite */
+/* INTEGER and NUMBER store MIX_INT_ZERO and MIX_ZERO for a zero if the field's zero means a default.
+ * NOT: a flag whose field has the opposite meaning. EVERY: epoch, batch or a number of batches. */
+typedef enum kind { TEXT, NUMBER, INTEGER, FLAG, NOT, EVERY } kind;
 typedef struct key_row {
   const char *name;
   kind kind;
   size_t offset;
-  bool default_zero; /* zero is the default itself */
+  bool default_zero; /* zero itself is the default */
 } key_row;
 
 typedef union settings {
@@ -139,7 +133,7 @@ static const struct callback_row {
 };
 enum { CALLBACKS = sizeof callbacks / sizeof *callbacks };
 
-/* Letters alike whatever the case, underscores passed over: "EarlyStopping" is "early_stopping". */
+/* Compares names without case and underscores: "EarlyStopping" is "early_stopping". */
 static bool same_name(const char *name, const char *given, size_t length) {
   const char *end = given + length;
   for (;;) {
@@ -150,7 +144,7 @@ static bool same_name(const char *name, const char *given, size_t length) {
   }
 }
 
-static bool take_value(const char *callback, const key_row *row, const char *value, settings *s) {
+static bool parse_value(const char *callback, const key_row *row, const char *value, settings *s) {
   void *field = (char *)s + row->offset;
   char *end;
   errno = 0;
@@ -178,14 +172,14 @@ static bool take_value(const char *callback, const key_row *row, const char *val
   case FLAG:
   case NOT:
     expected = "true or false";
-    *(bool *)field = !strcasecmp(value, row->kind == FLAG ? "true" : "false"); /* "True" as in Python too */
+    *(bool *)field = !strcasecmp(value, row->kind == FLAG ? "true" : "false"); /* also Python's "True" */
     if (!strcasecmp(value, "true") || !strcasecmp(value, "false")) return true;
   }
   mix_fail(MIX_VALUE_ERROR, "%s: %s is '%s'; expected %s", callback, row->name, value, expected);
   return false;
 }
 
-static bool take_item(const struct callback_row *callback, char *item, settings *s) {
+static bool parse_item(const struct callback_row *callback, char *item, settings *s) {
   char *equals = strchr(item, '=');
   if (!equals) {
     mix_fail(MIX_VALUE_ERROR, "%s: \"%s\" is not of the form key=value", callback->name, item);
@@ -194,7 +188,7 @@ static bool take_item(const struct callback_row *callback, char *item, settings 
   *equals = 0;
   char known[256] = "";
   for (const key_row *row = callback->keys; row->name; row++) {
-    if (!strcmp(row->name, item)) return take_value(callback->name, row, equals + 1, s);
+    if (!strcmp(row->name, item)) return parse_value(callback->name, row, equals + 1, s);
     size_t used = strlen(known);
     snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", row->name);
   }
@@ -217,8 +211,8 @@ mix_callback *mix_callback_from_text(const char *text) {
   if (!row)
     return mix_fail(
         MIX_VALUE_ERROR,
-        "callback_from_text: '%.*s' is not known; expected early_stopping, reduce_lr_on_plateau, model_checkpoint, "
-        "csv_logger, tensorboard, backup_and_restore, terminate_on_nan or numerics_report",
+        "callback_from_text: '%.*s' is not known; expected early_stopping, reduce_lr_on_plateau, "
+        "model_checkpoint, csv_logger, tensorboard, backup_and_restore, terminate_on_nan or numerics_report",
         (int)length, copy);
   settings s = {0};
   s.size = row->size;
@@ -226,7 +220,7 @@ mix_callback *mix_callback_from_text(const char *text) {
   while (at && *at) {
     char *comma = strchr(at, ',');
     if (comma) *comma = 0;
-    if (!take_item(row, at, &s)) return NULL;
+    if (!parse_item(row, at, &s)) return NULL;
     at = comma ? comma + 1 : NULL;
   }
   return row->make(&s);

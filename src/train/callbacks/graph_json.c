@@ -1,6 +1,6 @@
-/* A model's layers and how they are connected, as the JSON of Keras's model.to_json: what TensorBoard draws
- * as the conceptual graph. Its reader knows the connections of Keras 3 alone, so that form serves every
- * generation. */
+/* A model's layers and connections in the JSON of Keras's model.to_json, which TensorBoard draws as the
+ * conceptual graph. Its reader accepts only the connections of Keras 3, so every generation uses that
+ * form. */
 #include "base/error.h"
 #include "train/callback.h"
 #include "nn/config.h"
@@ -8,7 +8,7 @@
 
 static json_t *model_json(mix_layer *layer);
 
-/* keras_history of a tensor: the layer that made it, which of its calls, which result. */
+/* keras_history of a tensor: its layer, the index of the call, the index of the result. */
 static json_t *tensor_json(const mix_functional *graph, const mix_tensor *tensor) {
   int output, earlier = 0;
   const mix_layer_call *call = mix_tensor_history(tensor, &output);
@@ -27,7 +27,7 @@ static void append_inputs(json_t *inputs, const mix_functional *graph, mix_list 
   }
 }
 
-/* Each call of the layer in the model. */
+/* The inputs of each call of the layer in the model. */
 static json_t *inbound_json(const mix_functional *graph, const mix_layer *layer) {
   json_t *nodes = json_array();
   for (int c = 0; c < graph->call_count; c++) {
@@ -58,7 +58,7 @@ static json_t *ends_json(const mix_functional *graph, mix_tensor *const *tensors
   return ends;
 }
 
-/* Appends a layer; without one, or memory for it, there is no list any more. */
+/* Appends a layer. If `layer` is NULL or memory runs out, frees the list and returns NULL. */
 static json_t *with_layer(json_t *layers, json_t *layer) {
   if (!json_array_append_new(layers, layer)) return layers;
   json_decref(layers);

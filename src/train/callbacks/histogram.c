@@ -1,9 +1,10 @@
+/* Histograms of values and of exponents. */
 #include "train/callbacks/histogram.h"
 
 #include "tensor/convert.h"
 #include <math.h>
 
-/* One value alone counts in the last bucket, as in TensorFlow. */
+/* If all values are equal they count in the last bucket, as in TensorFlow. */
 static void fill_single(double value, double count, mix_histogram rows) {
   for (int b = 0; b < MIX_HISTOGRAM_BUCKETS; b++) {
     rows[b][0] = rows[b][1] = value;
@@ -13,25 +14,25 @@ static void fill_single(double value, double count, mix_histogram rows) {
 
 int mix_histogram_of(const void *data, mix_dtype dtype, int64_t count, mix_histogram rows) {
   enum { BUCKETS = MIX_HISTOGRAM_BUCKETS };
-  double least = INFINITY, largest = -INFINITY, found = 0;
+  double smallest = INFINITY, largest = -INFINITY, found = 0;
   for (int64_t i = 0; i < count; i++) {
     double x = mix_load_double(data, dtype, i);
     if (!isfinite(x)) continue;
-    least = fmin(least, x);
+    smallest = fmin(smallest, x);
     largest = fmax(largest, x);
     found++;
   }
   if (found == 0) return 0;
-  double width = (largest - least) / BUCKETS;
+  double width = (largest - smallest) / BUCKETS;
   if (width == 0) return fill_single(largest, found, rows), BUCKETS;
   for (int b = 0; b < BUCKETS; b++) {
-    rows[b][0] = least + width * b;
-    rows[b][1] = b == BUCKETS - 1 ? largest : least + width * (b + 1);
+    rows[b][0] = smallest + width * b;
+    rows[b][1] = b == BUCKETS - 1 ? largest : smallest + width * (b + 1);
     rows[b][2] = 0;
   }
   for (int64_t i = 0; i < count; i++) {
     double x = mix_load_double(data, dtype, i);
-    if (isfinite(x)) rows[(int)fmin(floor((x - least) / width), BUCKETS - 1)][2]++;
+    if (isfinite(x)) rows[(int)fmin(floor((x - smallest) / width), BUCKETS - 1)][2]++;
   }
   return BUCKETS;
 }

@@ -1,4 +1,4 @@
-/* Callbacks that set the learning rate: LearningRateScheduler, ReduceLROnPlateau. */
+/* LearningRateScheduler and ReduceLROnPlateau: callbacks that set the learning rate. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "train/callback.h"
@@ -23,7 +23,8 @@ static mix_status scheduler_epoch_begin(void *context, mix_model *model, int64_t
   if (!mix_optimizer_learning_rate_variable(optimizer))
     return mix_fail_status(
         MIX_TYPE_ERROR,
-        "learning_rate_scheduler: the optimizer's learning rate follows a schedule of its own; give it a number");
+        "learning_rate_scheduler: the optimizer's learning rate follows a schedule of its own; "
+        "give it a number");
   double rate = s->schedule(s->context, epoch, mix_optimizer_learning_rate(optimizer));
   if (!mix_failed() && !isfinite(rate))
     return mix_fail_status(
@@ -68,8 +69,8 @@ static mix_status plateau_begin(void *context, mix_model *model, int64_t index, 
   if (!mix_monitor_begin(&p->monitor, model)) return mix_error();
   if (!mix_optimizer_learning_rate_variable(mix_model_optimizer(model)))
     return mix_fail_status(
-        MIX_TYPE_ERROR,
-        "reduce_lr_on_plateau: the optimizer's learning rate follows a schedule of its own; give it a number");
+        MIX_TYPE_ERROR, "reduce_lr_on_plateau: the optimizer's learning rate follows a schedule of its own; "
+                        "give it a number");
   p->best = mix_monitor_first_best(&p->monitor);
   p->wait = p->cooldown_left = 0;
   return MIX_OK;

@@ -1,3 +1,4 @@
+/* ModelCheckpoint. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "train/callback.h"
@@ -12,7 +13,7 @@ typedef struct checkpoint {
   mix_monitor monitor;
   double best; /* NaN: none yet */
   int64_t epoch, batches_since;
-  bool begun; /* the direction is known, and a best value, which later fits go on from */
+  bool begun; /* direction and best value are set; later fits continue from them */
 } checkpoint;
 
 static void checkpoint_release(void *context) {
@@ -33,10 +34,10 @@ static mix_status checkpoint_begin(void *context, mix_model *model, int64_t inde
 static mix_status save(checkpoint *c, mix_model *model, int64_t batch, const mix_logs *logs) {
   if (c->options.save_best_only) {
     double value;
-    bool there = mix_monitor_read(&c->monitor, logs, &value);
-    /* Keras 3 saves where the number is missing. */
-    if (there ? !mix_monitor_better(&c->monitor, value, c->best, 0) : !c->monitor.keras3) return MIX_OK;
-    if (there) c->best = value;
+    bool found = mix_monitor_read(&c->monitor, logs, &value);
+    /* Keras 3 saves if the value is missing. */
+    if (found ? !mix_monitor_better(&c->monitor, value, c->best, 0) : !c->monitor.keras3) return MIX_OK;
+    if (found) c->best = value;
   }
   char path[PATH_MAX];
   if (!mix_format_path(c->filepath, c->epoch, batch, logs, path, sizeof path) || !mix_make_folders(path))

@@ -1,5 +1,5 @@
-/* What EarlyStopping, ReduceLROnPlateau and ModelCheckpoint watch, and which way is better (spec/layers.md,
- * 14). */
+/* The monitored value of EarlyStopping, ReduceLROnPlateau and ModelCheckpoint, and its direction
+ * (docs/spec/keras.md, 14). */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "train/callback.h"
@@ -31,8 +31,8 @@ static bool ends_with(const char *text, const char *end) {
   return length >= tail && !strcmp(text + length - tail, end);
 }
 
-/* The direction that a metric is meant in: 1 up, -1 down, 0 not known. A function of the user's, a mean and a
- * sum say nothing. */
+/* The direction of improvement of a metric: 1 up, -1 down, 0 unknown. Functions of the user, means and sums
+ * have none. */
 static int direction(const mix_metric *metric) {
   if (metric->chooses) return metric->chooses == MIX_CHOOSES_ACCURACY ? 1 : -1;
   if (metric->kind) return metric->kind->direction;
@@ -47,7 +47,7 @@ static int direction_of_name(const mix_model *model, const char *name) {
   return 0;
 }
 
-/* tf_keras goes by the name alone: of an output "accent", only EarlyStopping takes val_accent_loss for a
+/* tf_keras decides by the name alone. For an output "accent", only EarlyStopping treats val_accent_loss as a
  * loss. */
 static bool name_means_up(const mix_monitor *monitor) {
   const char *name = monitor->name;
@@ -70,13 +70,13 @@ bool mix_monitor_begin(mix_monitor *monitor, mix_model *model) {
     monitor->up = name_means_up(monitor);
     return true;
   }
-  int way = direction_of_name(model, monitor->name);
-  if (!way)
+  int sign = direction_of_name(model, monitor->name);
+  if (!sign)
     mix_fail(MIX_VALUE_ERROR,
              "%s: it is not known whether '%s' is better larger or smaller; set mode to max or min",
              call_of(monitor), monitor->name);
-  monitor->up = way > 0;
-  return way != 0;
+  monitor->up = sign > 0;
+  return sign != 0;
 }
 
 bool mix_monitor_read(const mix_monitor *monitor, const mix_logs *logs, double *value) {
@@ -89,8 +89,8 @@ bool mix_monitor_read(const mix_monitor *monitor, const mix_logs *logs, double *
 
 bool mix_monitor_better(const mix_monitor *monitor, double value, double best, double delta) {
   if (isnan(best)) return !isnan(value);
-  /* Which of the two delta moves decides ties, by the rounding; tf_keras's plateau alone takes a negative one
-   * as it is. */
+  /* Whether delta is applied to the value or to the best decides ties, by rounding. Only tf_keras's plateau
+   * accepts a negative delta as it is. */
   if (monitor->by == MIX_BY_PLATEAU && !monitor->keras3)
     best += monitor->up ? delta : -delta;
   else

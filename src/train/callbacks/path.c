@@ -1,5 +1,4 @@
-/* File names with Python's replacement fields, as far as numbers go: {name},
- * {name:[0][width][.precision][d|e|f|g]}. */
+/* File names with Python's replacement fields for numbers: {name}, {name:[0][width][.precision][d|e|f|g]}. */
 #include "base/error.h"
 #include "train/callback.h"
 #include "nn/number.h"
@@ -7,11 +6,8 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-enum {
-  FIELD_MAX = 128,
-  NUMBER_MAX = 512,
-  PATH_MAX = 4096
-}; /* NUMBER_MAX: 1e308 has 309 digits before its point */
+/* NUMBER_MAX: 1e308 has 309 digits before its point. */
+enum { FIELD_MAX = 128, NUMBER_MAX = 512, PATH_MAX = 4096 };
 
 static bool unknown_name(const char *pattern, const char *name) {
   mix_fail(MIX_VALUE_ERROR, "model_checkpoint: '%s' names {%s}, which is neither epoch nor in the logs",
@@ -19,7 +15,7 @@ static bool unknown_name(const char *pattern, const char *name) {
   return false;
 }
 
-/* The number that a name stands for; whole: epoch and batch. */
+/* The number that a name stands for. `*whole`: it is epoch or batch. */
 static bool value_of(const char *pattern, const char *name, int64_t epoch, int64_t batch,
                      const mix_logs *logs, double *value, bool *whole) {
   *whole = !strcmp(name, "epoch") || (batch >= 0 && !strcmp(name, "batch"));
@@ -28,8 +24,7 @@ static bool value_of(const char *pattern, const char *name, int64_t epoch, int64
   return true;
 }
 
-/* Python writes NaN without its sign, and pads NaN and infinity with zeros where it is asked to; C does
- * neither. */
+/* Python writes NaN without a sign and zero-pads NaN and infinity if requested; C does neither. */
 static void put_number(char kind, int precision, double value, char *number) {
   if (!kind)
     mix_python_float(value, number);
@@ -43,13 +38,13 @@ static void put_number(char kind, int precision, double value, char *number) {
 }
 static void pad(const char *number, size_t width, bool zero, char *text) {
   size_t length = strlen(number), sign = zero && *number == '-',
-         missing = width > length ? width - length : 0;
+         padding = width > length ? width - length : 0;
   memcpy(text, number, sign);
-  memset(text + sign, zero ? '0' : ' ', missing);
-  strcpy(text + sign + missing, number + sign);
+  memset(text + sign, zero ? '0' : ' ', padding);
+  strcpy(text + sign + padding, number + sign);
 }
 
-/* Writes the value by the part behind the colon; `text` holds NUMBER_MAX bytes. */
+/* Formats the value by the part after the colon; `text` holds NUMBER_MAX bytes. */
 static bool put_field(const char *pattern, const char *spec, double value, bool whole, char *text) {
   char number[NUMBER_MAX];
   int width = 0, precision = -1;
@@ -62,11 +57,10 @@ static bool put_field(const char *pattern, const char *spec, double value, bool 
   char kind = *at ? *at++ : whole ? 'd' : precision >= 0 ? 'g' : 0;
   if (*at || width >= 100 || precision >= 30 || (kind && !strchr("deEfFgG", kind)) ||
       (kind == 'd' && (!whole || precision >= 0))) {
-    mix_fail(
-        MIX_VALUE_ERROR,
-        "model_checkpoint: '%s' has the format ':%s'; expected [0][width][.precision] and one of d (epoch, batch),"
-        " e, f, g",
-        pattern, spec);
+    mix_fail(MIX_VALUE_ERROR,
+             "model_checkpoint: '%s' has the format ':%s'; expected [0][width][.precision] and one of "
+             "d (epoch, batch), e, f, g",
+             pattern, spec);
     return false;
   }
   put_number(kind, precision, value, number);

@@ -1,5 +1,5 @@
-/* TensorBoard. The tags and steps are those of Keras's callback; loss scale and skipped steps are Mixtape's
- * own. */
+/* TensorBoard. Tags and steps are those of Keras's callback; loss scale and skipped steps are additions of
+ * Mixtape. */
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -17,8 +17,8 @@ typedef struct tensorboard {
   mix_tensorboard_options options;
   char *log_dir;                      /* a copy */
   mix_event_file *train, *validation; /* NULL: not open */
-  int64_t batches;                    /* of this training */
-  int64_t epoch_steps;                /* of training when the epoch began */
+  int64_t batches;                    /* batches of this training run */
+  int64_t epoch_steps;                /* steps of the training run when the epoch began */
   double epoch_began, batch_began;    /* seconds */
 } tensorboard;
 
@@ -61,7 +61,7 @@ static bool put_scalar(mix_event_file *file, const char *prefix, const char *nam
   return mix_event_file_scalar(file, tag, step, value);
 }
 
-/* Where the loss is scaled: its scale, and how many steps were skipped since the optimizer was made. */
+/* With loss scaling: the scale, and the steps skipped since the optimizer was made. */
 static bool put_loss_scale(mix_event_file *file, const char *prefix, int64_t step, mix_model *model) {
   mix_optimizer *optimizer = mix_model_optimizer(model);
   mix_tensor *scale = mix_optimizer_loss_scale(optimizer);
@@ -72,7 +72,7 @@ static bool put_loss_scale(mix_event_file *file, const char *prefix, int64_t ste
 
 /* ---- training ---- */
 
-/* A layer that gives no config costs the graph, not the training. */
+/* If a layer has no config, only the graph is omitted; training continues. */
 static bool put_graph(tensorboard *t, const mix_model *model) {
   char message[512], *graph = mix_graph_text(model);
   if (graph) mix_event_file_text(t->train, "keras", 0, "graph_keras_model", "1", graph);
@@ -102,7 +102,7 @@ static mix_status batch_end(void *context, mix_model *model, int64_t batch, mix_
   (void)batch, (void)none;
   tensorboard *t = context;
   if (++t->batches % t->options.update_freq) return MIX_OK;
-  mix_logs *logs = mix_model_current_logs(model); /* read for these batches alone */
+  mix_logs *logs = mix_model_current_logs(model); /* read only for these batches */
   bool good = logs != NULL;
   if (good && t->options.write_steps_per_second)
     good = put_scalar(t->train, "batch_", "steps_per_second", t->batches,
@@ -143,31 +143,31 @@ static bool put_epoch(tensorboard *t, mix_model *model, int64_t epoch, const mix
 
 /* ---- weights ---- */
 
-/* The weight, and where it is read as 16 bits the exponents of that copy: what lies below or above float16's
- * range is seen there. */
+/* Writes the weight. If it is cast to 16 bits, also writes the exponents of that copy, which show values
+ * below or above float16's range. */
 static bool put_weight(mix_event_file *file, mix_variable *weight, mix_dtype compute, int64_t epoch) {
   char tag[TAG_MAX];
   mix_histogram rows;
   mix_tensor *value = mix_variable_true_value(weight);
-  mix_pinned held;
-  if (!mix_tensor_pin(value, &held)) return false;
+  mix_pinned pinned;
+  if (!mix_tensor_pin(value, &pinned)) return false;
   mix_dtype dtype = mix_tensor_dtype(value);
   int64_t count = mix_shape_size(mix_tensor_shape(value));
-  int buckets = mix_histogram_of(held.data, dtype, count, rows);
-  mix_tensor_unpin(&held);
+  int buckets = mix_histogram_of(pinned.data, dtype, count, rows);
+  mix_tensor_unpin(&pinned);
   snprintf(tag, sizeof tag, "%s/histogram", mix_variable_name(weight));
   if (buckets && !mix_event_file_histogram(file, tag, epoch, rows, buckets)) return false;
   bool copied = mix_variable_is_autocast(weight) && (compute == MIX_FLOAT16 || compute == MIX_BFLOAT16);
   buckets = 0;
-  if (copied && dtype == MIX_FLOAT32 && mix_tensor_pin(value, &held)) {
-    buckets = mix_histogram_of_exponents(held.data, compute, count, rows);
-    mix_tensor_unpin(&held);
+  if (copied && dtype == MIX_FLOAT32 && mix_tensor_pin(value, &pinned)) {
+    buckets = mix_histogram_of_exponents(pinned.data, compute, count, rows);
+    mix_tensor_unpin(&pinned);
   }
   snprintf(tag, sizeof tag, "%s/%s_exponents/histogram", mix_variable_name(weight), mix_dtype_name(compute));
   return !buckets || mix_event_file_histogram(file, tag, epoch, rows, buckets);
 }
 
-/* Of the layer itself, then of those inside it, whose policies are their own. */
+/* Writes the weights of the layer, then of its inner layers, which have policies of their own. */
 static bool put_weights(mix_event_file *file, mix_layer *layer, int64_t epoch) {
   bool good = true;
   for (int i = 0; layer->weights && i < mix_list_count(layer->weights) && good; i++)
@@ -205,8 +205,7 @@ static mix_status test_end(void *context, mix_model *model, int64_t index, mix_l
   return flush_all(t);
 }
 
-/* A run that is resumed goes on in files of its own, which TensorBoard shows with the others of the folder.
- */
+/* A resumed run continues in new files, which TensorBoard shows together with the others of the folder. */
 static mix_list *get_state(void *context) {
   return mix_numbers_state(1, (const double[]){(double)((tensorboard *)context)->batches});
 }

@@ -1,3 +1,4 @@
+/* TerminateOnNaN. */
 #include "base/error.h"
 #include "train/callback.h"
 #include <math.h>

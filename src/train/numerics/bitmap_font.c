@@ -1,5 +1,5 @@
-/* The letters of pictures: drawn here, 5 by 7 dots with two more rows for what hangs below the line. One row
- * a byte, the leftmost dot is bit 4. */
+/* The bitmap font of pictures: glyphs of 5 by 7 dots, with two more rows for descenders. One row per byte;
+ * the leftmost dot is bit 4. */
 #include "train/numerics/canvas.h"
 
 const uint8_t mix_bitmap_font[95][MIX_GLYPH_ROWS] = {

@@ -1,3 +1,4 @@
+/* Rectangles and text on an RGB image, written as PNG. */
 #include "train/numerics/canvas.h"
 #include "base/alloc.h"
 #include "base/error.h"

@@ -1,4 +1,4 @@
-/* Sums over the steps, and the first value that was not finite in each step that went wrong. */
+/* Collects statistics over the steps, and for each failed step the first non-finite value. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "train/numerics/numerics.h"
@@ -47,11 +47,11 @@ static void add(mix_numerics_sum *sum, const int64_t *vector, mix_dtype dtype) {
   for (int i = 0; i < mix_magnitude_bins(dtype); i++) sum->bins[i] += vector[MIX_MAGNITUDE_BINS + i];
 }
 
-/* ---- what went wrong in a step ---- */
+/* ---- the cause of a failed step ---- */
 
 typedef struct step {
   const mix_numerics_layout *layout;
-  const int64_t **vectors; /* of each place */
+  const int64_t **vectors; /* the vector of each slot */
   bool applied;
 } step;
 
@@ -59,23 +59,23 @@ static bool is_finite(const int64_t *vector) {
   return !vector[MIX_MAGNITUDE_INFINITIES] && !vector[MIX_MAGNITUDE_NANS];
 }
 
-/* Were loss and weights' gradients finite, and was the step applied? */
-static bool went_well(const mix_numerics *r, const step *s) {
+/* True if loss and weight gradients were finite and the step was applied. */
+static bool succeeded(const mix_numerics *r, const step *s) {
   for (int i = 0; i < s->layout->count; i++) {
-    const mix_numerics_entry *entry = &r->entries[s->layout->places[i].entry];
+    const mix_numerics_entry *entry = &r->entries[s->layout->slots[i].entry];
     bool matters =
-        s->layout->places[i].gradient ? entry->kind == MIX_NUMERICS_WEIGHT : entry->kind == MIX_NUMERICS_LOSS;
+        s->layout->slots[i].gradient ? entry->kind == MIX_NUMERICS_WEIGHT : entry->kind == MIX_NUMERICS_LOSS;
     if (matters && !is_finite(s->vectors[i])) return false;
   }
   return s->applied;
 }
 
-/* Place of the first forward value that is not finite: of the loss times its scale only where nothing else is
- * to blame, no gradient either; -1: none. */
+/* The slot of the first non-finite forward value; -1: none. The scaled loss is searched separately: it is the
+ * cause only if no other forward value is. */
 static int first_forward(const mix_numerics *r, const step *s, bool scaled_loss) {
   for (int i = 0; i < s->layout->count; i++) {
-    const mix_numerics_entry *entry = &r->entries[s->layout->places[i].entry];
-    if (!s->layout->places[i].gradient && entry->scaled_loss == scaled_loss && !entry->harmless &&
+    const mix_numerics_entry *entry = &r->entries[s->layout->slots[i].entry];
+    if (!s->layout->slots[i].gradient && entry->scaled_loss == scaled_loss && !entry->harmless &&
         !is_finite(s->vectors[i]))
       return i;
   }
@@ -84,11 +84,11 @@ static int first_forward(const mix_numerics *r, const step *s, bool scaled_loss)
 
 static int first_backward(const step *s) {
   for (int i = s->layout->count - 1; i >= 0; i--)
-    if (s->layout->places[i].gradient && !is_finite(s->vectors[i])) return i;
+    if (s->layout->slots[i].gradient && !is_finite(s->vectors[i])) return i;
   return -1;
 }
 
-/* Where there are very many, the latest takes the place of the one before it. */
+/* When the list is full the newest incident replaces the last one. */
 static bool add_incident(mix_numerics *r, const step *s, double scale) {
   if (r->incident_count == INCIDENTS_MAX) r->incident_count--;
   if (!mix_reserve(&r->incidents, &r->incident_capacity, r->incident_count + 1, sizeof *r->incidents))
@@ -96,13 +96,13 @@ static bool add_incident(mix_numerics *r, const step *s, double scale) {
   mix_numerics_incident incident = {
       .step = r->steps, .applied = s->applied, .entry = -1, .loss_scale = scale};
   if (s->layout) {
-    int place = first_forward(r, s, false);
-    incident.forward = place >= 0;
-    if (place < 0) place = first_forward(r, s, true);
-    if (place < 0) place = first_backward(s);
-    if (place >= 0) {
-      incident.entry = s->layout->places[place].entry;
-      incident.nan = s->vectors[place][MIX_MAGNITUDE_NANS] > 0;
+    int slot = first_forward(r, s, false);
+    incident.forward = slot >= 0;
+    if (slot < 0) slot = first_forward(r, s, true);
+    if (slot < 0) slot = first_backward(s);
+    if (slot >= 0) {
+      incident.entry = s->layout->slots[slot].entry;
+      incident.nan = s->vectors[slot][MIX_MAGNITUDE_NANS] > 0;
       mix_numerics_entry *entry = &r->entries[incident.entry];
       *(incident.forward || entry->scaled_loss ? &entry->first_forward : &entry->first_gradient) = true;
     }
@@ -113,30 +113,30 @@ static bool add_incident(mix_numerics *r, const step *s, double scale) {
 
 static void note_harmless(mix_numerics *r, const step *s) {
   for (int i = 0; i < s->layout->count; i++)
-    if (!s->layout->places[i].gradient && !is_finite(s->vectors[i]))
-      r->entries[s->layout->places[i].entry].harmless = true;
+    if (!s->layout->slots[i].gradient && !is_finite(s->vectors[i]))
+      r->entries[s->layout->slots[i].entry].harmless = true;
 }
 
-static void take_scale(mix_numerics *r, double scale) {
+static void record_scale(mix_numerics *r, double scale) {
   if (!r->watched) r->first_scale = r->min_scale = scale;
   if (scale < r->min_scale) r->min_scale = scale;
   r->scale = scale;
 }
 
-/* Skipped steps in a row; two at one scale say that it has reached its floor. */
-static void count_skip(mix_numerics *r, bool applied, bool watched, double former_scale) {
-  bool again = r->skipped_in_row > 0 && watched && r->scale == former_scale;
+/* Counts consecutive skipped steps. Two at the same scale mean that the scale has reached its minimum. */
+static void count_skip(mix_numerics *r, bool applied, bool watched, double previous_scale) {
+  bool repeated = r->skipped_in_row > 0 && watched && r->scale == previous_scale;
   r->skipped_in_row = applied ? 0 : r->skipped_in_row + 1;
   r->skipped += !applied;
   if (applied && watched) r->applied_scale = r->scale;
-  if (!applied && (again || r->skipped_in_row >= r->stall_limit)) r->stalled = true;
+  if (!applied && (repeated || r->skipped_in_row >= r->stall_limit)) r->stalled = true;
 }
 
-static bool take_vectors(mix_numerics *r, step *s, const int64_t *data, int64_t size) {
+static bool split_vectors(mix_numerics *r, step *s, const int64_t *data, int64_t size) {
   int64_t used = 0;
   for (int i = 0; i < s->layout->count; i++) {
     s->vectors[i] = data + used;
-    used += MIX_MAGNITUDE_BINS + mix_magnitude_bins(r->entries[s->layout->places[i].entry].dtype);
+    used += MIX_MAGNITUDE_BINS + mix_magnitude_bins(r->entries[s->layout->slots[i].entry].dtype);
   }
   if (used != size)
     mix_fail(MIX_INTERNAL_ERROR, "numerics: %lld numbers for %lld", (long long)size, (long long)used);
@@ -148,31 +148,31 @@ static void note_growth(mix_numerics_entry *entry, const int64_t *vector) {
   if (entry->first_largest == 0) entry->first_largest = entry->latest_largest;
 }
 
-static void add_step(mix_numerics *r, const step *s, bool well) {
+static void add_step(mix_numerics *r, const step *s, bool good) {
   for (int i = 0; i < s->layout->count; i++) {
-    mix_numerics_entry *entry = &r->entries[s->layout->places[i].entry];
-    bool gradient = s->layout->places[i].gradient;
+    mix_numerics_entry *entry = &r->entries[s->layout->slots[i].entry];
+    bool gradient = s->layout->slots[i].gradient;
     add(gradient ? &entry->gradient : &entry->forward, s->vectors[i], entry->dtype);
-    if (gradient && well) add(&entry->applied, s->vectors[i], entry->dtype);
+    if (gradient && good) add(&entry->applied, s->vectors[i], entry->dtype);
     if (!gradient) note_growth(entry, s->vectors[i]);
   }
 }
 
-static mix_status take_watched(mix_numerics *r, mix_list *results, int own, step *s) {
+static mix_status record_watched(mix_numerics *r, mix_list *results, int own, step *s) {
   mix_tensor *vectors = mix_list_get(results, own);
-  double scale = mix_tensor_item(mix_list_get(results, own + 1)), former = r->scale;
+  double scale = mix_tensor_item(mix_list_get(results, own + 1)), previous = r->scale;
   int layout = (int)mix_tensor_item(mix_list_get(results, own + 2));
   const int64_t *data = mix_tensor_data(vectors);
   if (mix_failed()) return mix_error();
   s->layout = &r->layouts[layout];
   s->vectors = mix_calloc((size_t)s->layout->count + 1, sizeof *s->vectors);
-  if (!s->vectors || !take_vectors(r, s, data, mix_tensor_shape(vectors).dims[0])) return mix_error();
-  take_scale(r, scale);
+  if (!s->vectors || !split_vectors(r, s, data, mix_tensor_shape(vectors).dims[0])) return mix_error();
+  record_scale(r, scale);
   r->watched++;
-  count_skip(r, s->applied, true, former);
-  bool well = went_well(r, s);
-  add_step(r, s, well);
-  if (well)
+  count_skip(r, s->applied, true, previous);
+  bool good = succeeded(r, s);
+  add_step(r, s, good);
+  if (good)
     note_harmless(r, s);
   else
     add_incident(r, s, scale);
@@ -185,7 +185,7 @@ mix_status mix_numerics_after(void *context, mix_list *results, bool watched, in
   r->steps++;
   if (mix_failed()) return mix_error();
   if (watched) {
-    take_watched(r, results, own, &s);
+    record_watched(r, results, own, &s);
     mix_free(s.vectors);
     return mix_error();
   }

@@ -1,20 +1,20 @@
-/* What the steps say: which layer is to blame, and what would help. */
+/* Conclusion of a numerics report: which layer is the cause, and remedies. */
 #include "train/numerics/numerics.h"
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Of the nonzero gradient values of a layer, the share below the least normal float16 from which a larger
- * scale is advised: about as many again have become zero then. */
+/* If this share of a layer's nonzero gradient values is below the smallest normal float16, a larger scale is
+ * advised. About as many values have then become zero. */
 static const double UNDERFLOW_SHARE = 0.1;
-/* Without any loss scaling it is advised from this share on. */
+/* Without loss scaling, scaling is advised from this share on. */
 static const double NOTABLE_SHARE = 0.01;
-/* Weights that have grown by this factor since the first step made the forward pass overflow, not the dtype.
- */
-static const double GROWN = 16;
-/* A larger scale leaves the largest gradient this far below float16's largest number, 2^16. */
-enum { TOP = 16, MARGIN = 2, START = 32768 /* Keras's own initial scale */ };
+/* If weights have grown by this factor since the first step, their growth caused the overflow, not the
+ * dtype. */
+static const double GROWTH_LIMIT = 16;
+/* An advised larger scale keeps the largest gradient MARGIN powers of two below float16's limit, 2^16. */
+enum { MAX_EXPONENT = 16, MARGIN = 2, INITIAL_SCALE = 32768 /* Keras's default initial scale */ };
 
 static void put(char *text, const char *format, ...) MIX_PRINTF(2, 3);
 static void put(char *text, const char *format, ...) {
@@ -30,13 +30,13 @@ static void advise(mix_numerics_conclusion *c, const char *kind, const char *lay
 static void advise(mix_numerics_conclusion *c, const char *kind, const char *layer, double scale,
                    const char *format, ...) {
   if (c->advice_count == MIX_NUMERICS_ADVICE_MAX) return;
-  struct mix_numerics_counsel *counsel = &c->advice[c->advice_count++];
-  counsel->kind = kind;
-  counsel->layer = layer;
-  counsel->loss_scale = scale;
+  struct mix_numerics_advice_item *item = &c->advice[c->advice_count++];
+  item->kind = kind;
+  item->layer = layer;
+  item->loss_scale = scale;
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(counsel->text, sizeof counsel->text, format, arguments);
+  vsnprintf(item->text, sizeof item->text, format, arguments);
   va_end(arguments);
 }
 
@@ -45,28 +45,28 @@ static bool in_float16(const mix_numerics_entry *entry) { return entry->dtype ==
 static void advise_range(const mix_numerics *r, mix_numerics_conclusion *c, const mix_numerics_entry *entry,
                          const char *layer) {
   if (r->rewrite == MIX_FLOAT16 && entry->dtype == MIX_FLOAT32) {
-    advise(
-        c, "bfloat16", NULL, 0,
-        "rewrite the graph to bfloat16, which has float32's range: --graph-rewrite bfloat16, mix_set_graph_rewrite");
-    advise(
-        c, "float32_override", layer, 0,
-        "if the rewrite to float16 made it overflow, keep operation %s in float32 (TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_ALLOWLIST_REMOVE),"
-        " or train under the policy mixed_float16 with %s in float32",
-        entry->op, layer);
+    advise(c, "bfloat16", NULL, 0,
+           "rewrite the graph to bfloat16, which has float32's range: "
+           "--graph-rewrite bfloat16, mix_set_graph_rewrite");
+    advise(c, "float32_override", layer, 0,
+           "if the rewrite to float16 made it overflow, keep operation %s in float32 "
+           "(TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_ALLOWLIST_REMOVE),"
+           " or train under the policy mixed_float16 with %s in float32",
+           entry->op, layer);
     return;
   }
   if (!in_float16(entry)) {
-    advise(
-        c, "check_operation", layer, 0,
-        "%s of %s overflows in %s, which has float32's range: check the operation, its data and the learning rate",
-        entry->tensor, layer, mix_dtype_name(entry->dtype));
+    advise(c, "check_operation", layer, 0,
+           "%s of %s overflows in %s, which has float32's range: "
+           "check the operation, its data and the learning rate",
+           entry->tensor, layer, mix_dtype_name(entry->dtype));
     return;
   }
   advise(c, "float32_override", layer, 0, "let %s compute in float32: .dtype = \"float32\" in its options",
          layer);
-  advise(
-      c, "bfloat16", NULL, 0,
-      "train in bfloat16, which has float32's range and needs no loss scale: policy mixed_bfloat16 (bfloat16 for a policy float16)");
+  advise(c, "bfloat16", NULL, 0,
+         "train in bfloat16, which has float32's range and needs no loss scale: "
+         "policy mixed_bfloat16 (bfloat16 for a policy float16)");
 }
 
 static const char *value_name(const mix_numerics_incident *incident) {
@@ -80,13 +80,14 @@ static void advise_growth(const mix_numerics *r, mix_numerics_conclusion *c) {
     double factor = entry->kind == MIX_NUMERICS_WEIGHT && entry->shape.rank > 1
                         ? entry->latest_largest / entry->first_largest
                         : 0;
-    if (factor >= GROWN && (!grown || factor > grown->latest_largest / grown->first_largest)) grown = entry;
+    if (factor >= GROWTH_LIMIT && (!grown || factor > grown->latest_largest / grown->first_largest))
+      grown = entry;
   }
   if (grown)
-    advise(
-        c, "learning_rate", grown->layer, 0,
-        "a lower learning rate, or clipped gradients: the largest weight of %s/%s has grown from %.3g to %.3g",
-        grown->layer, grown->tensor, grown->first_largest, grown->latest_largest);
+    advise(c, "learning_rate", grown->layer, 0,
+           "a lower learning rate, or clipped gradients: the largest weight of %s/%s has grown from %.3g to "
+           "%.3g",
+           grown->layer, grown->tensor, grown->first_largest, grown->latest_largest);
 }
 
 /* ---- one incident in words, with its remedies ---- */
@@ -111,9 +112,9 @@ static void explain_forward(const mix_numerics *r, const mix_numerics_incident *
   if (entry->kind == MIX_NUMERICS_WEIGHT && strcmp(entry->op, "cast")) {
     put(c->text, "Layer %s: its weight %s was %s before step %lld.", layer, entry->tensor,
         value_name(incident), (long long)incident->step);
-    advise(
-        c, "check_operation", layer, 0,
-        "start from finite weights; if training made them so, scale the loss dynamically (it skips such updates) or lower the learning rate");
+    advise(c, "check_operation", layer, 0,
+           "start from finite weights; if training made them so, scale the loss dynamically (it skips such "
+           "updates) or lower the learning rate");
     return;
   }
   if (incident->nan && entry->kind != MIX_NUMERICS_OUTPUT) {
@@ -124,17 +125,18 @@ static void explain_forward(const mix_numerics *r, const mix_numerics_incident *
       advise(c, "float32_override", layer, 0,
              "let %s compute in float32, where a divisor does not underflow to 0: .dtype = \"float32\"",
              layer);
-    advise(
-        c, "check_operation", layer, 0,
-        "check what %s does with the numbers it gets: 0 / 0, the logarithm or root of a negative number, infinity - infinity",
-        layer);
+    advise(c, "check_operation", layer, 0,
+           "check what %s does with the numbers it gets: 0 / 0, the logarithm or root of a negative number, "
+           "infinity - infinity",
+           layer);
     return;
   }
   const char *what = entry->kind == MIX_NUMERICS_INPUT    ? "its input, cast to the layer's dtype,"
                      : entry->kind == MIX_NUMERICS_WEIGHT ? "its weight, cast to the layer's dtype,"
                                                           : "its forward pass";
   put(c->text,
-      "Layer %s: %s overflowed %s (%s first in %s, made by %s) in step %lld. A smaller loss scale does not help against it.",
+      "Layer %s: %s overflowed %s (%s first in %s, made by %s) in step %lld. "
+      "A smaller loss scale does not help against it.",
       layer, what, mix_dtype_name(entry->dtype), value_name(incident), entry->tensor, entry->op,
       (long long)incident->step);
   advise_growth(r, c);
@@ -149,8 +151,8 @@ static void explain_scaled_loss(const mix_numerics_incident *incident, mix_numer
          incident->loss_scale / 16);
 }
 
-/* Does the scale alone make the gradient overflow: has a step been applied since, at a smaller one? */
-static bool fits_smaller(const mix_numerics *r, const mix_numerics_incident *incident) {
+/* True if the scale alone causes the overflow: a step was applied since at a smaller scale. */
+static bool smaller_scale_fits(const mix_numerics *r, const mix_numerics_incident *incident) {
   return r->applied_scale > 0 && r->applied_scale < incident->loss_scale;
 }
 
@@ -159,10 +161,11 @@ static void explain_backward(const mix_numerics *r, const mix_numerics_incident 
   const char *layer = c->layer = entry->blamed;
   double scale = incident->loss_scale;
   put(c->text,
-      "Layer %s: its backward pass overflowed %s (gradient of %s/%s: %s) in step %lld at loss scale %g; the forward pass is finite.",
+      "Layer %s: its backward pass overflowed %s (gradient of %s/%s: %s) in step %lld at loss scale %g; "
+      "the forward pass is finite.",
       layer, mix_dtype_name(entry->dtype), entry->layer, entry->tensor, value_name(incident),
       (long long)incident->step, scale);
-  if (fits_smaller(r, incident)) {
+  if (smaller_scale_fits(r, incident)) {
     put(c->text, " At %g it fits.", r->applied_scale);
     if (!r->dynamic)
       advise(c, "smaller_scale", NULL, r->applied_scale, "a smaller loss scale: %g", r->applied_scale);
@@ -171,10 +174,10 @@ static void explain_backward(const mix_numerics *r, const mix_numerics_incident 
            "a smaller loss scale (%g, say), or a dynamic one, which finds it and skips such steps",
            scale / 16);
   } else if (scale > 1 && r->stalled) {
-    advise(c, "smaller_scale", NULL, START,
-           "start from a smaller loss scale, %d say: after %lld skipped steps it is %g still", START,
+    advise(c, "smaller_scale", NULL, INITIAL_SCALE,
+           "start from a smaller loss scale, %d say: after %lld skipped steps it is %g still", INITIAL_SCALE,
            (long long)r->skipped_in_row, scale);
-    if (scale <= START) advise_range(r, c, entry, layer);
+    if (scale <= INITIAL_SCALE) advise_range(r, c, entry, layer);
   } else if (scale <= 1) {
     put(c->text, " No loss scale above 1 would fit it.");
     advise_range(r, c, entry, layer);
@@ -202,7 +205,8 @@ static int64_t nonzero(const mix_numerics_statistics *s) {
   return s->elements - s->zeros - s->infinities - s->nans;
 }
 
-/* Gradients are all zero here, while the one before them in the backward pass is tiny and not zero. */
+/* True if all gradients are zero here, while the preceding ones in the backward pass are tiny but not
+ * zero. */
 static bool vanished(const mix_numerics *r, int index) {
   const mix_numerics_entry *entry = &r->entries[index];
   if (!entry->applied.statistics.elements || nonzero(&entry->applied.statistics)) return false;
@@ -221,19 +225,19 @@ static const mix_numerics_entry *worst_underflow(const mix_numerics *r, double *
   for (int i = 0; i < r->entry_count; i++) {
     const mix_numerics_entry *entry = &r->entries[i];
     if (!in_float16(entry) || !entry->has_gradient || entry->kind == MIX_NUMERICS_INTERMEDIATE) continue;
-    int64_t there = nonzero(&entry->applied.statistics);
+    int64_t count = nonzero(&entry->applied.statistics);
     double own = vanished(r, i) ? 1
-                 : there        ? (double)entry->applied.statistics.subnormals / (double)there
+                 : count        ? (double)entry->applied.statistics.subnormals / (double)count
                                 : 0;
-    if (own > *share || (own == 1 && own == *share))
-      *share = own, worst = entry; /* of several that vanished the last: where it began */
+    /* Of several vanished gradients the last is where it began. */
+    if (own > *share || (own == 1 && own == *share)) *share = own, worst = entry;
   }
   return worst;
 }
 
-/* The power of two by which the scale may grow: up to the margin below overflow of the largest gradient in
- * float16, or where there is none left, of the largest in any dtype. */
-static double room(const mix_numerics *r) {
+/* The power of two by which the scale can grow while the largest gradient stays the margin below overflow.
+ * Uses float16 gradients, or all dtypes if there are none. */
+static double scale_headroom(const mix_numerics *r) {
   double largest = 0, any = 0;
   for (int i = 0; i < r->entry_count; i++) {
     double own = r->entries[i].applied.statistics.largest;
@@ -241,22 +245,24 @@ static double room(const mix_numerics *r) {
     if (in_float16(&r->entries[i]) && own > largest) largest = own;
   }
   if (largest == 0) largest = any;
-  return largest > 0 ? exp2(floor(TOP - MARGIN - log2(largest))) : 1;
+  return largest > 0 ? exp2(floor(MAX_EXPONENT - MARGIN - log2(largest))) : 1;
 }
 
 static bool find_underflow(const mix_numerics *r, mix_numerics_conclusion *c) {
-  double share, factor = room(r), scale = r->applied_scale > 0 ? r->applied_scale : r->scale;
+  double share, factor = scale_headroom(r), scale = r->applied_scale > 0 ? r->applied_scale : r->scale;
   const mix_numerics_entry *worst = worst_underflow(r, &share);
   if (!worst || share < UNDERFLOW_SHARE) return false;
   c->status = "underflow";
   c->layer = worst->layer;
   if (share == 1 && !nonzero(&worst->applied.statistics))
     put(c->text,
-        "Layer %s: the gradient of its %s underflowed float16: it is zero everywhere, while what flows into it is not.",
+        "Layer %s: the gradient of its %s underflowed float16: "
+        "it is zero everywhere, while what flows into it is not.",
         worst->layer, worst->tensor);
   else
     put(c->text,
-        "Layer %s: %.0f%% of the nonzero gradient values of its %s are subnormal in float16 at loss scale %g; more have become zero.",
+        "Layer %s: %.0f%% of the nonzero gradient values of its %s are subnormal in float16 at loss scale "
+        "%g; more have become zero.",
         worst->layer, 100 * share, worst->tensor, scale);
   if (factor >= 4 && !r->scaled)
     advise(c, "loss_scaling", NULL, factor,
@@ -271,7 +277,8 @@ static bool find_underflow(const mix_numerics *r, mix_numerics_conclusion *c) {
   else {
     advise(
         c, "float32_override", worst->layer, 0,
-        "let %s compute in float32: .dtype = \"float32\"; the largest gradients leave no room for a larger scale",
+        "let %s compute in float32: .dtype = \"float32\"; the largest gradients leave no room for a larger "
+        "scale",
         worst->layer);
     advise(c, "bfloat16", NULL, 0, "train in bfloat16, which has float32's range: policy mixed_bfloat16");
   }
@@ -286,7 +293,8 @@ static const mix_numerics_incident *last_known(const mix_numerics *r) {
   return r->incident_count ? &r->incidents[r->incident_count - 1] : NULL;
 }
 
-/* The first one that a smaller scale cannot mend: applied all the same, or of the forward pass. */
+/* The first incident that a smaller scale cannot fix: the step was applied anyway, or it was in the forward
+ * pass. */
 static const mix_numerics_incident *first_serious(const mix_numerics *r) {
   for (int i = 0; i < r->incident_count; i++)
     if (r->incidents[i].applied || r->incidents[i].forward) return &r->incidents[i];
@@ -301,7 +309,7 @@ static void conclude_stall(const mix_numerics *r, mix_numerics_conclusion *c) {
   c->status = "stalled";
 }
 
-static void conclude_settled(const mix_numerics *r, mix_numerics_conclusion *c) {
+static void conclude_skipped(const mix_numerics *r, mix_numerics_conclusion *c) {
   bool settled = r->skipped_in_row == 0 && r->applied_scale > 0;
   c->status = settled ? "settled" : "searching";
   const mix_numerics_incident *last = last_known(r);
@@ -328,18 +336,19 @@ static void conclude_healthy(const mix_numerics *r, mix_numerics_conclusion *c) 
   put(c->text, "Nothing overflowed and no step was skipped.");
   if (top)
     put(c->text, " The largest gradient in float16, %.3g (%s/%s), is a factor of 2^%.0f below infinity.",
-        largest, top->layer, top->tensor, floor(TOP - log2(largest)));
+        largest, top->layer, top->tensor, floor(MAX_EXPONENT - log2(largest)));
   double share;
   const mix_numerics_entry *worst = worst_underflow(r, &share);
-  if (worst && share >= NOTABLE_SHARE && !r->scaled && room(r) >= 4)
+  if (worst && share >= NOTABLE_SHARE && !r->scaled && scale_headroom(r) >= 4)
     advise(
-        c, "loss_scaling", NULL, room(r),
-        "scale the loss, dynamically or by %g: %.0f%% of the nonzero gradient values of %s/%s are subnormal in float16 without",
-        room(r), 100 * share, worst->layer, worst->tensor);
+        c, "loss_scaling", NULL, scale_headroom(r),
+        "scale the loss, dynamically or by %g: %.0f%% of the nonzero gradient values of %s/%s are subnormal "
+        "in float16 without",
+        scale_headroom(r), 100 * share, worst->layer, worst->tensor);
 }
 
 const mix_numerics_conclusion *mix_numerics_conclude(const mix_numerics *r) {
-  mix_numerics_conclusion *c = (mix_numerics_conclusion *)&r->conclusion; /* a cache */
+  mix_numerics_conclusion *c = (mix_numerics_conclusion *)&r->conclusion; /* lazily cached */
   if (r->concluded == r->steps) return c;
   *c = (mix_numerics_conclusion){.status = "no steps"};
   ((mix_numerics *)r)->concluded = r->steps;
@@ -354,7 +363,7 @@ const mix_numerics_conclusion *mix_numerics_conclude(const mix_numerics *r) {
       put(c->text, "%lld of %lld steps were skipped. ", (long long)r->skipped, (long long)r->steps);
     explain(r, serious, c);
   } else if (r->skipped)
-    conclude_settled(r, c);
+    conclude_skipped(r, c);
   else if (!find_underflow(r, c))
     conclude_healthy(r, c);
   return c;

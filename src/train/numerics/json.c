@@ -1,4 +1,4 @@
-/* The report for programs. */
+/* The numerics report as JSON. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "train/numerics/numerics.h"
@@ -10,14 +10,14 @@ static json_t *number(double value) {
   if (isnan(value)) return json_string("nan");
   return isinf(value) ? json_string(value > 0 ? "inf" : "-inf") : json_real(value);
 }
-/* A layer may have a name that is no UTF-8, which JSON cannot hold. */
+/* A layer's name may be invalid UTF-8, which JSON cannot represent. */
 static json_t *text_of(const char *text) {
   json_t *string = json_string(text);
   return string ? string : json_string("(not UTF-8)");
 }
 static json_t *text_or_null(const char *text) { return text ? text_of(text) : json_null(); }
 
-/* From the first exponent that has a count to the last. */
+/* Counts from the first nonzero exponent to the last. */
 static json_t *histogram(const mix_numerics_sum *sum, mix_dtype dtype) {
   int first = 0, last = mix_magnitude_bins(dtype) - 1;
   while (first <= last && !sum->bins[first]) first++;

@@ -1,4 +1,4 @@
-/* The numerics report as an object, and reading it. */
+/* The numerics report as an object, and its accessors. */
 #include "train/numerics/numerics.h"
 
 #include "base/alloc.h"
@@ -21,7 +21,7 @@ void mix_numerics_clear(mix_numerics *r) {
     mix_free(r->entries[i].gradient.bins);
     mix_free(r->entries[i].applied.bins);
   }
-  for (int i = 0; i < r->layout_count; i++) mix_free(r->layouts[i].places);
+  for (int i = 0; i < r->layout_count; i++) mix_free(r->layouts[i].slots);
   mix_free(r->entries);
   mix_free(r->layouts);
   mix_free(r->incidents);
@@ -49,11 +49,11 @@ int64_t mix_numerics_skipped(const mix_numerics *report) { return report ? repor
 int mix_numerics_row_count(const mix_numerics *report) { return report ? report->entry_count : 0; }
 int mix_numerics_event_count(const mix_numerics *report) { return report ? report->incident_count : 0; }
 
-/* Fills the caller's struct, which may be an older, shorter one. */
-static mix_status hand_out(void *to, size_t size, const void *from, size_t most, const char *call) {
-  if (!to || size < sizeof(size_t) || size > most)
+/* Fills the caller's struct, which may be an older, shorter version. */
+static mix_status copy_out(void *to, size_t size, const void *from, size_t max_size, const char *call) {
+  if (!to || size < sizeof(size_t) || size > max_size)
     return mix_fail_status(MIX_VALUE_ERROR, "%s: a struct of %zu bytes; expected at most %zu", call, size,
-                           most);
+                           max_size);
   memcpy(to, from, size);
   *(size_t *)to = size;
   return MIX_OK;
@@ -78,7 +78,7 @@ mix_status mix_numerics_get_row(const mix_numerics *report, int index, mix_numer
                            .forward = entry->forward.statistics,
                            .gradient = entry->gradient.statistics,
                            .has_gradient = entry->has_gradient};
-  return hand_out(row, row_size, &full, sizeof full, "numerics_get_row");
+  return copy_out(row, row_size, &full, sizeof full, "numerics_get_row");
 }
 
 int64_t mix_numerics_histogram(const mix_numerics *report, int row, bool gradient, int exponent) {
@@ -106,7 +106,7 @@ mix_status mix_numerics_get_event(const mix_numerics *report, int index, mix_num
                              .op = entry ? entry->op : NULL,
                              .nan = incident->nan,
                              .loss_scale = incident->loss_scale};
-  return hand_out(event, event_size, &full, sizeof full, "numerics_get_event");
+  return copy_out(event, event_size, &full, sizeof full, "numerics_get_event");
 }
 
 const char *mix_numerics_status(const mix_numerics *report) {
@@ -126,10 +126,8 @@ mix_status mix_numerics_get_advice(const mix_numerics *report, int index, mix_nu
                                    size_t advice_size) {
   if (!index_given(report, index, mix_numerics_advice_count(report), "numerics_get_advice"))
     return mix_error();
-  const struct mix_numerics_counsel *counsel = &mix_numerics_conclude(report)->advice[index];
-  mix_numerics_advice full = {.kind = counsel->kind,
-                              .layer = counsel->layer,
-                              .loss_scale = counsel->loss_scale,
-                              .text = counsel->text};
-  return hand_out(advice, advice_size, &full, sizeof full, "numerics_get_advice");
+  const struct mix_numerics_advice_item *item = &mix_numerics_conclude(report)->advice[index];
+  mix_numerics_advice full = {
+      .kind = item->kind, .layer = item->layer, .loss_scale = item->loss_scale, .text = item->text};
+  return copy_out(advice, advice_size, &full, sizeof full, "numerics_get_advice");
 }

@@ -1,5 +1,6 @@
-/* The picture of a report: a strip for each tensor, its histogram of magnitudes over powers of two as shades,
- * above the range of its dtype; zeros as a bar before it, infinities and NaN as marks behind it. */
+/* The picture of a report: a strip for each tensor. The strip shades the histogram of magnitudes over powers
+ * of two, drawn over the range of the dtype. A bar in front shows zeros; marks behind it show infinities and
+ * NaN. */
 #include "base/error.h"
 #include "train/numerics/canvas.h"
 #include "train/numerics/numerics.h"
@@ -9,7 +10,7 @@
 #include <string.h>
 
 enum {
-  SIZE = 2, /* of a dot of text */
+  SIZE = 2, /* pixels of a text dot */
   MARGIN = 24,
   ROW = 26,
   STRIP = 20,
@@ -21,7 +22,7 @@ enum {
   CELLS_WIDTH = 760,
   CELL_MIN = 7,
   ROWS_MAX = 1000,
-  LOWEST = -70, /* exponents that a picture reaches */
+  LOWEST = -70, /* range of exponents in a picture */
   HIGHEST = 45
 };
 
@@ -32,7 +33,7 @@ static const mix_colour INK = 0x1a1a1a, FAINT = 0x777777, GRID = 0xd0d0d0, OUTSI
 typedef struct picture {
   mix_canvas canvas;
   const mix_numerics *report;
-  int lowest, highest, cell, name_width; /* exponents shown, pixels */
+  int lowest, highest, cell, name_width; /* lowest, highest: exponents shown; cell, name_width: pixels */
   int dtype_at, zeros_at, strip_at, marks_at, y;
 } picture;
 
@@ -40,18 +41,18 @@ static int strip_width(const picture *p) { return (p->highest - p->lowest + 1) *
 
 /* ---- measuring ---- */
 
-static bool drawn(const mix_numerics_entry *entry, bool gradient) {
+static bool is_drawn(const mix_numerics_entry *entry, bool gradient) {
   return mix_numerics_shown(entry) && (!gradient || entry->has_gradient);
 }
 
 static int rows(const mix_numerics *r, bool gradient) {
   int count = 0;
-  for (int i = 0; i < r->entry_count; i++) count += drawn(&r->entries[i], gradient);
+  for (int i = 0; i < r->entry_count; i++) count += is_drawn(&r->entries[i], gradient);
   return count < ROWS_MAX ? count : ROWS_MAX;
 }
 
-/* Widens the exponents shown to those that occur, and to the range of 16-bit tensors. */
-static void reach(picture *p, const mix_numerics_entry *entry, const mix_numerics_sum *sum) {
+/* Extends the shown exponents to those that occur, and to the range of 16-bit tensors. */
+static void extend_range(picture *p, const mix_numerics_entry *entry, const mix_numerics_sum *sum) {
   int lowest = mix_magnitude_lowest(entry->dtype);
   bool float16 = entry->dtype == MIX_FLOAT16;
   for (int b = 0; b < mix_magnitude_bins(entry->dtype); b++) {
@@ -68,9 +69,9 @@ static void measure(picture *p) {
   p->lowest = -20, p->highest = 8;
   for (int i = 0; i < r->entry_count; i++) {
     const mix_numerics_entry *entry = &r->entries[i];
-    if (!drawn(entry, false)) continue;
-    reach(p, entry, &entry->forward);
-    reach(p, entry, &entry->gradient);
+    if (!is_drawn(entry, false)) continue;
+    extend_range(p, entry, &entry->forward);
+    extend_range(p, entry, &entry->gradient);
     int length = (int)(strlen(entry->layer) + strlen(entry->tensor)) + 1;
     if (length > longest) longest = length < NAME_MAX ? length : NAME_MAX;
   }
@@ -87,16 +88,17 @@ static void measure(picture *p) {
 
 /* ---- text ---- */
 
-/* Lines of at most `most` letters, cut at spaces; draws where a canvas is there. Returns their number. */
-static int wrapped(picture *p, const char *text, int most, mix_colour colour, bool draw) {
+/* Wraps text at spaces to lines of at most `max_letters` letters and draws them if `draw`. Returns the number
+ * of lines. */
+static int wrap_text(picture *p, const char *text, int max_letters, mix_colour colour, bool draw) {
   int lines = 0;
   while (*text) {
     char line[256];
     int length = (int)strlen(text);
-    if (most > (int)sizeof line - 1) most = sizeof line - 1;
-    if (length > most) {
-      length = most;
-      while (length > most / 2 && text[length] != ' ') length--;
+    if (max_letters > (int)sizeof line - 1) max_letters = sizeof line - 1;
+    if (length > max_letters) {
+      length = max_letters;
+      while (length > max_letters / 2 && text[length] != ' ') length--;
     }
     snprintf(line, sizeof line, "%.*s", length, text);
     if (draw) mix_canvas_text(&p->canvas, MARGIN, p->y + lines * LINE, SIZE, colour, line);
@@ -107,21 +109,21 @@ static int wrapped(picture *p, const char *text, int most, mix_colour colour, bo
   return lines;
 }
 
-/* Title, verdict, advice; returns the height. */
+/* Title, verdict and advice. Returns the height. */
 static int heading(picture *p, int width, bool draw) {
   const mix_numerics *r = p->report;
   const mix_numerics_conclusion *c = mix_numerics_conclude(r);
-  int most = (width - 2 * MARGIN) / mix_canvas_text_width(SIZE, 1), first = p->y;
+  int max_letters = (width - 2 * MARGIN) / mix_canvas_text_width(SIZE, 1), first = p->y;
   char text[2 * MIX_NUMERICS_TEXT];
   snprintf(text, sizeof text, "Numerics of %lld steps, policy %s; %lld skipped", (long long)r->steps,
            r->policy ? r->policy : "none", (long long)r->skipped);
   if (draw) mix_canvas_text(&p->canvas, MARGIN, p->y, SIZE + 1, INK, text);
   p->y += LINE + 16;
   snprintf(text, sizeof text, "Verdict: %s. %s", c->status, c->text);
-  p->y += LINE * wrapped(p, text, most, INK, draw);
+  p->y += LINE * wrap_text(p, text, max_letters, INK, draw);
   for (int i = 0; i < c->advice_count; i++) {
     snprintf(text, sizeof text, "* %s", c->advice[i].text);
-    p->y += LINE * wrapped(p, text, most, FAINT, draw);
+    p->y += LINE * wrap_text(p, text, max_letters, FAINT, draw);
   }
   return p->y - first;
 }
@@ -139,7 +141,7 @@ static void fill_exponents(picture *p, int y, int first, int last, mix_colour co
     mix_canvas_fill(&p->canvas, exponent_at(p, first), y, (last - first + 1) * p->cell, STRIP, colour);
 }
 
-/* A shade for each part of the nonzero values: from a millionth to all, by its logarithm. */
+/* The shade of a share of the nonzero values, on a logarithmic scale from a millionth to all. */
 static mix_colour shade(double share) {
   double t = 1 + log10(share) / 6;
   return mix_colour_between(FEW, MANY, t < 0 ? 0 : t > 1 ? 1 : t);
@@ -154,8 +156,8 @@ static void draw_bins(picture *p, const mix_numerics_entry *entry, const mix_num
     if (!sum->bins[b]) continue;
     int exponent = lowest + b;
     if (exponent <= p->lowest || exponent >= p->highest) {
-      int64_t *edge =
-          exponent <= p->lowest ? &below : &above; /* the outermost cell stands for all that lies beyond */
+      /* The outermost cell counts everything beyond it. */
+      int64_t *edge = exponent <= p->lowest ? &below : &above;
       *edge += sum->bins[b];
       exponent = exponent <= p->lowest ? p->lowest : p->highest;
       fill_exponents(p, y, exponent, exponent, shade((double)*edge / total));
@@ -239,7 +241,7 @@ static void draw_panel(picture *p, const char *title, bool gradient) {
   draw_axis(p);
   for (int i = 0; i < r->entry_count && left; i++) {
     const mix_numerics_entry *entry = &r->entries[gradient ? r->entry_count - 1 - i : i];
-    if (!drawn(entry, gradient)) continue;
+    if (!is_drawn(entry, gradient)) continue;
     draw_row(p, entry, gradient);
     left--;
   }

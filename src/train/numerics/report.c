@@ -1,4 +1,4 @@
-/* The callback that fills a numerics report. */
+/* The callback that fills a numerics report, and mix_numerics_run. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "formats/file.h"
@@ -15,9 +15,9 @@
 typedef struct watcher {
   mix_numerics *report; /* retained */
   mix_step_observer observer;
-  mix_numerics_report_options options; /* its texts are copies */
+  mix_numerics_report_options options; /* its strings are copies */
   char *json, *table, *png;
-  bool told;
+  bool reported;
 } watcher;
 
 static void watcher_release(void *context) {
@@ -29,7 +29,7 @@ static void watcher_release(void *context) {
   mix_free(w);
 }
 
-/* Asked before training, not after it. */
+/* Checked before training. */
 static bool writable(const char *path) {
   struct stat status;
   char folder[4096];
@@ -59,7 +59,7 @@ static mix_status train_begin(void *context, mix_model *model, int64_t index, mi
   r->model = mix_intern(mix_model_name(model));
   r->policy = mix_intern(mix_policy_name(mix_model_policy(model)));
   r->rewrite = mix_graph_rewrite_dtype();
-  w->told = false;
+  w->reported = false;
   w->observer = mix_numerics_observer(r);
   return mix_model_observe(model, &w->observer);
 }
@@ -75,18 +75,18 @@ static mix_status write_files(watcher *w) {
   return mix_error();
 }
 
-static void tell(watcher *w) {
+static void log_conclusion(watcher *w) {
   const mix_numerics_conclusion *c = mix_numerics_conclude(w->report);
   mix_log_message(MIX_LOG_WARNING, "numerics: %s%s%s%s", c->text, c->advice_count ? " Remedy: " : "",
                   c->advice_count ? c->advice[0].text : "", c->advice_count ? "." : "");
-  w->told = true;
+  w->reported = true;
 }
 
 static mix_status batch_end(void *context, mix_model *model, int64_t index, mix_logs *logs) {
   watcher *w = context;
   (void)index, (void)logs;
-  if (!w->report->stalled || w->told) return MIX_OK;
-  tell(w);
+  if (!w->report->stalled || w->reported) return MIX_OK;
+  log_conclusion(w);
   if (w->options.stop_at_stall) return mix_model_set_stop_training(model, true);
   return write_files(w);
 }
@@ -95,7 +95,7 @@ static mix_status train_end(void *context, mix_model *model, int64_t index, mix_
   watcher *w = context;
   (void)model, (void)index, (void)logs;
   const char *status = mix_numerics_conclude(w->report)->status;
-  if (!w->told && strcmp(status, "healthy") && strcmp(status, "settled")) tell(w);
+  if (!w->reported && strcmp(status, "healthy") && strcmp(status, "settled")) log_conclusion(w);
   return write_files(w);
 }
 

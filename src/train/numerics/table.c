@@ -1,4 +1,4 @@
-/* The report for people. */
+/* The numerics report as a table. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -44,7 +44,7 @@ static const char *count_text(int64_t count, char *text, size_t size) {
   return text;
 }
 
-/* Width of the column of names. */
+/* The width of the name column. */
 static int name_width(const mix_numerics *r, bool all) {
   int width = 12;
   for (int i = 0; i < r->entry_count; i++) {
@@ -91,9 +91,8 @@ static void put_tensors(mix_text *t, const mix_numerics *r, bool all) {
   for (int i = r->entry_count - 1; i >= 0; i--)
     if (r->entries[i].has_gradient && (all || mix_numerics_shown(&r->entries[i])))
       put_row(t, &r->entries[i], true, width);
-  mix_text_put(
-      t,
-      "\nsmallest, largest: of the nonzero finite magnitudes. zeros: of all values. subnormal: of the nonzero ones.\n");
+  mix_text_put(t, "\nsmallest, largest: of the nonzero finite magnitudes. zeros: of all values. subnormal: "
+                  "of the nonzero ones.\n");
   if (r->incident_count) mix_text_put(t, "> marks where a step went wrong first.\n");
   if (left_out) mix_text_put(t, "%d intermediate tensors are left out.\n", left_out);
 }
@@ -103,7 +102,7 @@ static bool same_incident(const mix_numerics_incident *a, const mix_numerics_inc
          b->step - a->step == 1;
 }
 
-/* Neighbours of one kind share a line. */
+/* Consecutive incidents of one kind share a line. */
 static void put_incidents(mix_text *t, const mix_numerics *r) {
   if (r->incident_count) mix_text_put(t, "\nSteps that went wrong\n");
   for (int first = 0, last; first < r->incident_count; first = last + 1) {

@@ -1,6 +1,6 @@
-/* What a watched step returns: while it is captured, the layers' calls and the tape's records say which
- * tensors there are; statistics of each and of its gradient become results of the step. All of it is graph:
- * what is looked at does not change. */
+/* Results of a watched step. During capture, the layer calls and the tape's records yield the tensors. The
+ * step then also returns statistics of each tensor and of its gradient. All of it is graph operations, so the
+ * watched values do not change. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "graph/tape.h"
@@ -15,16 +15,16 @@ typedef struct item {
   mix_edge edge; /* retained */
   const char *layer, *tensor, *blamed;
   mix_numerics_kind kind;
-  bool scaled_loss, asked; /* asked: its gradient is among the sources */
+  bool scaled_loss, requested; /* requested: its gradient is among the sources */
 } item;
 
 struct mix_numerics_watch {
   mix_numerics *report;
   mix_layer_observer observer;
-  const mix_layer_observer *former;
+  const mix_layer_observer *previous;
   bool observing;
-  uint64_t first,
-      loss; /* sequence numbers: where the model's call begins and what is computed from its outputs */
+  /* Sequence numbers: the start of the model's call, and of what is computed from its outputs. */
+  uint64_t first, loss;
   item *items;
   int count, capacity;
   mix_tensor *scale; /* retained */
@@ -39,7 +39,7 @@ static item *find(struct mix_numerics_watch *watch, mix_edge edge) {
   return NULL;
 }
 
-/* What is known already keeps its first name. NULL: not added. */
+/* Adds a tensor. A known tensor keeps its first name. NULL: not added. */
 static item *add(struct mix_numerics_watch *watch, mix_edge edge, const char *layer, const char *tensor,
                  mix_numerics_kind kind) {
   if (!mix_dtype_is_floating(edge.node->outputs[edge.output].dtype) || find(watch, edge)) return NULL;
@@ -50,7 +50,7 @@ static item *add(struct mix_numerics_watch *watch, mix_edge edge, const char *la
   return added;
 }
 
-/* "model/dense_1" is dense_1 to the reader. */
+/* Strips the model's name: "model/dense_1" is shown as dense_1. */
 static const char *layer_name(const mix_numerics *report, const char *scope) {
   if (!scope || !*scope) return "model";
   size_t length = report->model ? strlen(report->model) : 0;
@@ -78,7 +78,7 @@ static void layer_called(void *context, const mix_layer *layer, const char *path
 static void end_watch(mix_numerics *report) {
   struct mix_numerics_watch *watch = report->watch;
   if (!watch) return;
-  if (watch->observing) mix_layer_observer_set(watch->former);
+  if (watch->observing) mix_layer_observer_set(watch->previous);
   for (int i = 0; i < watch->count; i++) mix_release(watch->items[i].edge.node);
   mix_release(watch->scale);
   mix_free(watch->items);
@@ -94,7 +94,7 @@ static void begin(void *context, mix_list *inputs, mix_list *arguments) {
   report->end_watch = end_watch;
   watch->report = report;
   watch->observer = (mix_layer_observer){layer_called, watch};
-  watch->former = mix_layer_observer_set(&watch->observer);
+  watch->previous = mix_layer_observer_set(&watch->observer);
   watch->observing = true;
   watch->first = watch->loss = mix_node_next_sequence();
   for (int i = 0; i < mix_list_count(arguments); i++) {
@@ -106,9 +106,9 @@ static void begin(void *context, mix_list *inputs, mix_list *arguments) {
   }
 }
 
-/* ---- what the tape recorded ---- */
+/* ---- records of the tape ---- */
 
-/* Ops that move or rename values: nothing new to see. */
+/* True for ops that only move or rename values: their results are already known. */
 static bool moves_only(const mix_node *node) {
   static const mix_op *const ops[] = {&mix_op_identity, &mix_op_stop_gradient, &mix_op_gradient,
                                       &mix_op_reshape,  &mix_op_transpose,     &mix_op_broadcast_to,
@@ -120,7 +120,7 @@ static bool moves_only(const mix_node *node) {
 
 static bool reads(mix_edge edge) { return edge.node->op == &mix_op_read && edge.node->variable; }
 
-/* "dense_1/kernel:0" is kernel. */
+/* "dense_1/kernel:0" is shown as kernel. */
 static const char *variable_name(const mix_variable *variable) {
   char text[128];
   const char *name = mix_variable_name(variable), *slash = strrchr(name, '/');
@@ -129,7 +129,7 @@ static const char *variable_name(const mix_variable *variable) {
   return mix_intern(text);
 }
 
-/* Is the node of the loss, penalties and the loss scale included? */
+/* True for nodes of the loss, including penalties and the loss scale. */
 static bool behind_outputs(const struct mix_numerics_watch *watch, const mix_node *node) {
   return node->sequence >= watch->loss;
 }
@@ -138,7 +138,7 @@ static const char *layer_of(const struct mix_numerics_watch *watch, const mix_no
   return behind_outputs(watch, node) ? "loss" : layer_name(watch->report, node->scope);
 }
 
-/* A weight as the layer computes with it: the cast of its value, or the value itself. */
+/* Adds a weight as the layer uses it: the cast of its value, or the value itself. */
 static void add_weight(struct mix_numerics_watch *watch, mix_node *node) {
   for (int i = 0; i < node->input_count; i++) {
     mix_edge edge = node->inputs[i];
@@ -152,8 +152,8 @@ static void add_weight(struct mix_numerics_watch *watch, mix_node *node) {
   }
 }
 
-/* The layer whose backward operation makes the gradient of an operand: the consumer's. Where that is a cast,
- * or the loss, the operand's own: its dtype is what the gradient does not fit. */
+/* Blames the layer whose backward operation computes the gradient of an operand: the consumer's layer. If the
+ * consumer is a cast or the loss, blames the operand's own layer, whose dtype the gradient does not fit. */
 static void blame_consumer(struct mix_numerics_watch *watch, const mix_node *node) {
   for (int i = 0; i < node->input_count; i++) {
     item *operand = find(watch, node->inputs[i]);
@@ -185,7 +185,7 @@ static int by_sequence(const void *a, const void *b) {
   return x->edge.output - y->edge.output;
 }
 
-/* A second tensor of one name in one layer gets a number. */
+/* Appends a number to a repeated name within a layer. */
 static const char *numbered(const struct mix_numerics_watch *watch, int index) {
   const item *named = &watch->items[index];
   int before = 0;
@@ -198,7 +198,7 @@ static const char *numbered(const struct mix_numerics_watch *watch, int index) {
   return mix_intern(text);
 }
 
-/* The loss, last of all: it is computed from everything. */
+/* Adds the loss last, because it is computed from everything else. */
 static void add_losses(struct mix_numerics_watch *watch, mix_tensor *loss, mix_tensor *scaled) {
   item *known = find(watch, (mix_edge){loss->node, loss->output});
   if (known && known->kind == MIX_NUMERICS_INTERMEDIATE)
@@ -217,28 +217,29 @@ static mix_list *sources(void *context, mix_tape *tape, mix_tensor *loss, mix_te
   mix_numerics *report = context;
   struct mix_numerics_watch *watch = report->watch;
   if (!watch || mix_failed()) return NULL;
-  mix_layer_observer_set(watch->former);
+  mix_layer_observer_set(watch->previous);
   watch->observing = false;
   watch->scale = mix_retain(mix_optimizer_scale_loss(report->optimizer, mix_scalar(1, MIX_FLOAT32)));
   add_recorded(watch, tape);
   add_losses(watch, loss, scaled);
   qsort(watch->items, (size_t)watch->count, sizeof *watch->items, by_sequence);
-  mix_list *asked = mix_list_new(0, NULL);
+  mix_list *requested = mix_list_new(0, NULL);
   for (int i = 0; i < watch->count; i++) {
-    item *asking = &watch->items[i];
-    asking->tensor = numbered(watch, i);
-    asking->asked = asking->kind != MIX_NUMERICS_LOSS && asking->kind != MIX_NUMERICS_DATA;
-    if (asking->asked) mix_list_append(asked, mix_tensor_of(asking->edge.node, asking->edge.output));
+    item *current = &watch->items[i];
+    current->tensor = numbered(watch, i);
+    current->requested = current->kind != MIX_NUMERICS_LOSS && current->kind != MIX_NUMERICS_DATA;
+    if (current->requested)
+      mix_list_append(requested, mix_tensor_of(current->edge.node, current->edge.output));
   }
-  return mix_failed() ? NULL : asked;
+  return mix_failed() ? NULL : requested;
 }
 
 /* ---- the results ---- */
 
-static bool place(mix_numerics_layout *layout, int *capacity, int entry, bool gradient) {
-  if (!mix_reserve(&layout->places, capacity, layout->count + 1, sizeof *layout->places)) return false;
-  layout->places[layout->count].entry = entry;
-  layout->places[layout->count++].gradient = gradient;
+static bool append_slot(mix_numerics_layout *layout, int *capacity, int entry, bool gradient) {
+  if (!mix_reserve(&layout->slots, capacity, layout->count + 1, sizeof *layout->slots)) return false;
+  layout->slots[layout->count].entry = entry;
+  layout->slots[layout->count++].gradient = gradient;
   return true;
 }
 
@@ -256,7 +257,7 @@ static int entry_of(mix_numerics *report, const item *i, bool has_gradient) {
   return mix_failed() ? -1 : mix_numerics_entry_of(report, &like);
 }
 
-/* The vectors one after the other, the loss scale, the number of the layout. */
+/* Returns the concatenated vectors, the loss scale, and the index of the layout. */
 static mix_list *results(void *context, mix_list *gradients) {
   mix_numerics *report = context;
   struct mix_numerics_watch *watch = report->watch;
@@ -269,12 +270,12 @@ static mix_list *results(void *context, mix_list *gradients) {
   mix_tensor **vectors = mix_calloc(2 * (size_t)watch->count + 1, sizeof *vectors);
   int capacity = 0, next = 0;
   for (int i = 0; i < watch->count && vectors && !mix_failed(); i++) {
-    const item *seen = &watch->items[i];
-    mix_tensor *gradient = seen->asked ? mix_list_get(gradients, next++) : NULL;
-    int entry = entry_of(report, seen, gradient != NULL);
-    if (entry < 0 || !place(layout, &capacity, entry, false)) break;
-    vectors[layout->count - 1] = mix_magnitudes(mix_tensor_of(seen->edge.node, seen->edge.output));
-    if (gradient && place(layout, &capacity, entry, true))
+    const item *current = &watch->items[i];
+    mix_tensor *gradient = current->requested ? mix_list_get(gradients, next++) : NULL;
+    int entry = entry_of(report, current, gradient != NULL);
+    if (entry < 0 || !append_slot(layout, &capacity, entry, false)) break;
+    vectors[layout->count - 1] = mix_magnitudes(mix_tensor_of(current->edge.node, current->edge.output));
+    if (gradient && append_slot(layout, &capacity, entry, true))
       vectors[layout->count - 1] = mix_magnitudes(gradient);
   }
   mix_tensor *all = mix_failed() || !vectors ? NULL : mix_concat(layout->count, vectors, 0);
@@ -286,7 +287,7 @@ static mix_list *results(void *context, mix_list *gradients) {
   return list;
 }
 
-/* After a skipped step every step is watched, until one is applied. */
+/* After a skipped step every step is watched until one is applied. */
 static bool wants(void *context) {
   const mix_numerics *report = context;
   return report->steps % report->every == 0 || report->skipped_in_row > 0;

@@ -1,4 +1,4 @@
-/* A program of somebody else, built against an installed copy. */
+/* A user's program, built against an installed copy. */
 #include <mixtape/tensor.h>
 #include <stdio.h>
 

@@ -1,20 +1,20 @@
-/* Rows of the kernel table: an engine and a storage dtype each, for single products and for batches of them.
- */
+/* Rows of the kernel table: an engine and a storage dtype each, for single products and for batches. */
 #include "backend/cpu/gemm/kernels.h"
 #include "backend/cpu/gemm/gemm.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "ops/table.h"
 
-/* What a step keeps. Batches are shared among the threads whole where they are many, else each product is. */
+/* What a step keeps. Where there are many products in a batch, threads share the products; else they share
+ * each product. */
 typedef struct prepared_gemm {
   mix_gemm_plan plan; /* of one product */
   bool share_batches, packed;
   int64_t batches;
   mix_tile_program *epilogue;
-  atomic_int come;             /* the threads that have done their part */
-  atomic_bool failed;          /* one of them in the finite test that ends the program */
-  mix_gemm_stealing *stealing; /* NULL: threads take no work from each other */
+  atomic_int finished;         /* threads that have finished */
+  atomic_bool failed;          /* the finite test of one of them, with which the program ends */
+  mix_gemm_stealing *stealing; /* NULL: no work stealing */
 } prepared_gemm;
 
 enum { SERIAL_OPERATIONS = 1 << 15 };
@@ -27,7 +27,7 @@ static mix_gemm_problem problem_of(const mix_kernel_args *args) {
   mix_gemm_problem p = {.m = da[ta], .n = db[!tb], .k = da[!ta], .transpose_a = ta, .transpose_b = tb};
   p.lda = da[1], p.ldb = db[1], p.ldc = p.n;
   int tested, factor;
-  /* Of a finite test of what is stored in 16 bits the sums tell: no tile is needed. */
+  /* The sums themselves show whether what is stored in 16 bits is finite: no program needs to run. */
   p.epilogue = args->program && !mix_program_only_tests_product(args->program, &tested, &factor);
   p.rounded = args->op == &mix_op_matmul_downcast ? attributes->dtype : MIX_DTYPE_NONE;
   return p;
@@ -53,7 +53,7 @@ static void make(const mix_gemm_engine *engine, const mix_kernel_args *args, int
   prepared->epilogue = NULL;
   prepared->stealing = NULL;
   prepared->packed = false;
-  atomic_init(&prepared->come, 0);
+  atomic_init(&prepared->finished, 0);
   atomic_init(&prepared->failed, false);
   mix_gemm_make_plan(engine, storage, &problem, prepared->share_batches ? 1 : threads, &prepared->plan);
 }
@@ -84,7 +84,7 @@ static const char *unsupported_reason(const mix_gemm_engine *engine, const mix_k
   return NULL;
 }
 
-/* Of `threads` threads: together, or each with a product of its own. */
+/* For `threads` threads: together, or each with a product of its own. */
 static size_t workspace_of(const prepared_gemm *x, int threads) {
   const size_t shared = x->plan.shared_bytes, own = x->plan.thread_bytes;
   return x->share_batches ? (shared + own) * (size_t)threads : shared + own * (size_t)threads;
@@ -94,8 +94,8 @@ static size_t workspace(const mix_gemm_engine *engine, const mix_kernel_args *ar
   prepared_gemm team, alone; /* a serial step runs on one thread of the team */
   make(engine, args, threads, &team);
   make(engine, args, 1, &alone);
-  const size_t bytes = workspace_of(&team, threads), least = workspace_of(&alone, 1);
-  return bytes > least ? bytes : least;
+  const size_t bytes = workspace_of(&team, threads), serial_bytes = workspace_of(&alone, 1);
+  return bytes > serial_bytes ? bytes : serial_bytes;
 }
 
 static int barriers(const mix_gemm_engine *engine, const mix_kernel_args *args, int threads) {
@@ -120,10 +120,10 @@ static bool prepare(const mix_gemm_engine *engine, mix_kernel_args *args, int th
   prepared_gemm *prepared = mix_alloc(sizeof *prepared);
   if (!prepared) return false;
   make(engine, args, serial(args) ? 1 : threads, prepared);
-  const bool claimed = prepared->plan.tiles.claimed && prepared->batches == 1;
+  const bool steal = prepared->plan.tiles.steal && prepared->batches == 1;
   if (args->program) prepared->epilogue = mix_tile_prepare(args->program);
-  if (claimed) prepared->stealing = mix_gemm_new_stealing(&prepared->plan);
-  if ((args->program && !prepared->epilogue) || (claimed && !prepared->stealing)) {
+  if (steal) prepared->stealing = mix_gemm_new_stealing(&prepared->plan);
+  if ((args->program && !prepared->epilogue) || (steal && !prepared->stealing)) {
     release(prepared);
     return false;
   }
@@ -139,7 +139,7 @@ static bool same_order(const mix_gemm_engine *engine, const mix_kernel_args *x, 
          a.plan.kc == b.plan.kc;
 }
 
-/* Where product `index` of a batch starts in an operand, whose leading dimensions broadcast; in elements. */
+/* Where product `index` of a batch starts in an operand, in elements. Leading dimensions broadcast. */
 static int64_t batch_offset(const mix_shape *operand, const mix_shape *result, int64_t index) {
   int64_t stride = operand->dims[operand->rank - 1] * operand->dims[operand->rank - 2], offset = 0;
   for (int d = result->rank - 3; d >= 0; d--) {
@@ -153,8 +153,8 @@ static int64_t batch_offset(const mix_shape *operand, const mix_shape *result, i
   return offset;
 }
 
-/* Results that are only stored and tested need no program, where the factor lets it: the least magnitude that
- * rounds to infinity says. */
+/* Results that are only stored and tested need no program, unless the factor prevents it: they are compared
+ * with the smallest magnitude that rounds to infinity. */
 static void test_sums(const mix_kernel_args *args, mix_gemm_operands *operands) {
   const mix_program *program = args->program;
   int tested, factor;
@@ -168,13 +168,12 @@ static void test_sums(const mix_kernel_args *args, mix_gemm_operands *operands) 
   operands->limit = dtype == MIX_FLOAT16 ? 65520 : 0x1.ffp127f;
 }
 
-/* The thread that comes last knows whether all parts passed the test, and that nobody stealing anything any
- * more. */
+/* The thread that finishes last combines the finite tests and resets work stealing. */
 static void finish(const mix_kernel_args *args, const mix_team *team, bool tests, bool finite) {
   prepared_gemm *prepared = args->prepared;
   if (!finite) atomic_store_explicit(&prepared->failed, true, memory_order_relaxed);
-  if (!mix_team_last(team, &prepared->come)) return;
-  if (prepared->stealing) mix_gemm_share_out(&prepared->plan, prepared->stealing);
+  if (!mix_team_last(team, &prepared->finished)) return;
+  if (prepared->stealing) mix_gemm_reset_stealing(&prepared->plan, prepared->stealing);
   if (!tests) return;
   *(bool *)args->outputs[args->program->reduction_output] =
       !atomic_load_explicit(&prepared->failed, memory_order_relaxed);
@@ -226,14 +225,14 @@ size_t mix_gemm_keep_packed(const mix_kernel_args *args, int threads, bool packe
   prepared_gemm *prepared = args->prepared;
   mix_gemm_problem problem = prepared->plan.problem;
   const mix_gemm_engine *engine = prepared->plan.engine;
-  if (!engine->keeps || prepared->batches != 1 || prepared->stealing) return 0;
-  problem.kept_b = true;
+  if (!engine->prepacks_b || prepared->batches != 1 || prepared->stealing) return 0;
+  problem.prepacked_b = true;
   mix_gemm_make_plan(engine, prepared->plan.storage, &problem, threads, &prepared->plan);
   prepared->packed = packed;
   return workspace_of(prepared, threads);
 }
 
-#define GEMM_KERNEL_OF(id, constant, engine, text, features, of_widened, summed, what_it_is)                 \
+#define GEMM_KERNEL_OF(id, constant, engine, text, features, upcast_kernel, summed, text_of_kernel)          \
   static const char *unsupported_reason_##id(const mix_kernel_args *args) {                                  \
     return unsupported_reason(&engine, args, constant);                                                      \
   }                                                                                                          \
@@ -258,24 +257,24 @@ size_t mix_gemm_keep_packed(const mix_kernel_args *args, int threads, bool packe
       .serial = serial,                                                                                      \
       .barriers = barriers_##id,                                                                             \
       .same_order = same_order_##id,                                                                         \
-      .widened = of_widened,                                                                                 \
+      .widened = upcast_kernel,                                                                              \
       .operands = constant,                                                                                  \
       .accumulation = summed,                                                                                \
-      .description = what_it_is,                                                                             \
+      .description = text_of_kernel,                                                                         \
   };
 #define GEMM_KERNEL(type, constant, accumulator, set, features, widened, description)                        \
   GEMM_KERNEL_OF(type##_##set, constant, mix_gemm_f##accumulator##_##set,                                    \
                  "gemm_" #type "_acc" #accumulator "_" #set, features, widened, MIX_ACCUMULATE_EXACT,        \
                  description)
-#define GEMM_BLOCKED_KERNELS(sums, accumulation, f16_rate, bf16_rate)                                        \
+#define GEMM_BLOCKED_KERNELS(sums, f16_rate, bf16_rate)                                                      \
   GEMM_KERNEL_OF(f16_##sums, MIX_FLOAT16, mix_gemm_##sums##_avx512fp16, "gemm_f16_" #sums "_avx512fp16",     \
-                 MIX_CPU_AVX512 | MIX_CPU_AVX512_FP16, NULL, accumulation,                                   \
+                 MIX_CPU_AVX512 | MIX_CPU_AVX512_FP16, NULL, MIX_ACCUMULATE_BLOCKED,                         \
                  "float16 sums in short chains, added in float32: " f16_rate " times float32's rate")        \
   GEMM_KERNEL_OF(bf16_##sums, MIX_BFLOAT16, mix_gemm_##sums##_avx512fp16, "gemm_bf16_" #sums "_avx512fp16",  \
-                 MIX_CPU_AVX512 | MIX_CPU_AVX512_FP16, NULL, accumulation,                                   \
+                 MIX_CPU_AVX512 | MIX_CPU_AVX512_FP16, NULL, MIX_ACCUMULATE_BLOCKED,                         \
                  "re-biased to float16, sums in short chains, added in float32: " bf16_rate                  \
                  " times float32's rate")
-/* vdpbf16ps has no kernel: without tiles it runs at half the rate of float32's multiplications
+/* There is no kernel with vdpbf16ps: without AMX it runs at half the rate of float32's multiplications
  * (docs/PERFORMANCE.md). */
 #define GEMM_WIDENS "widened to float32, and multiplied there"
 #define GEMM_KERNELS_OF_SET(set, features, vectors)                                                          \
@@ -286,10 +285,8 @@ size_t mix_gemm_keep_packed(const mix_kernel_args *args, int threads, bool packe
 
 #define GEMM_NEEDS_AMX MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16
 
-GEMM_BLOCKED_KERNELS(t4x8, MIX_ACCUMULATE_BLOCKED_SHORT, "1.4 to 1.6", "1.4 to 1.6")
-GEMM_BLOCKED_KERNELS(t4x16, MIX_ACCUMULATE_BLOCKED, "1.5 to 1.8", "1.5 to 1.7")
-GEMM_BLOCKED_KERNELS(t4x32, MIX_ACCUMULATE_BLOCKED_LONG, "1.6 to 1.9", "1.6 to 1.8")
-GEMM_BLOCKED_KERNELS(t8x16, MIX_ACCUMULATE_BLOCKED_WIDE, "1.6 to 1.9", "1.6 to 1.8")
+GEMM_BLOCKED_KERNELS(t4x16, "1.5 to 1.8", "1.5 to 1.7")
+GEMM_BLOCKED_KERNELS(t4x32, "1.6 to 1.9", "1.6 to 1.8")
 GEMM_KERNEL(f16, MIX_FLOAT16, 32, amx, GEMM_NEEDS_AMX, NULL,
             "three bfloat16 products on tiles for one, exact: 1.5 to 2.4 times float32's rate")
 GEMM_KERNEL(bf16, MIX_BFLOAT16, 32, amx, GEMM_NEEDS_AMX, NULL, "tiles: 4 to 6 times float32's rate")
@@ -299,9 +296,9 @@ GEMM_KERNELS_OF_SET(avx512, MIX_CPU_AVX512, "vectors of 64 bytes")
 GEMM_KERNELS_OF_SET(avx2, MIX_CPU_AVX2, "vectors of 32 bytes")
 GEMM_KERNELS_OF_SET(generic, 0, "portable C: no vector instructions in force")
 
-/* In the order of choice. Of float16 sums first what auto takes for large products. */
+/* In the order of choice. Of the blocked ones first those that auto takes for large products alone. */
 const mix_kernel *const mix_cpu_matmul_kernels[] = {
-    &f16_t4x32, &bf16_t4x32, &f16_t4x16, &bf16_t4x16,  &f16_t4x8,    &bf16_t4x8,    &f16_t8x16,   &bf16_t8x16,
-    &f16_amx,   &bf16_amx,   &f32_amx,   &f32_avx512,  &f16_avx512,  &bf16_avx512,  &f64_avx512,  &f32_avx2,
-    &f16_avx2,  &bf16_avx2,  &f64_avx2,  &f32_generic, &f16_generic, &bf16_generic, &f64_generic, NULL,
+    &f16_t4x32,  &bf16_t4x32,  &f16_t4x16,   &bf16_t4x16,   &f16_amx,     &bf16_amx, &f32_amx,
+    &f32_avx512, &f16_avx512,  &bf16_avx512, &f64_avx512,   &f32_avx2,    &f16_avx2, &bf16_avx2,
+    &f64_avx2,   &f32_generic, &f16_generic, &bf16_generic, &f64_generic, NULL,
 };

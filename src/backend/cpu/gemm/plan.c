@@ -1,47 +1,79 @@
-/* How a product is done: what is read in place, the blocks, the share of each thread. Thresholds were
- * measured with bench/gemm.c on an Emerald Rapids; what changes the order of sums (small_n,
- * compute_transposed, kc) depends on shape, dtypes and engine alone. */
+/* Plans of products: what is read in place, the blocks, the share of each thread. Thresholds were measured
+ * with bench/gemm.c on an Emerald Rapids. Choices that change the order of sums (small_n, compute_transposed,
+ * kc) depend on shape, dtypes and engine alone. */
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/sizes.h"
 #include "backend/cpu/simd/vector_functions.h"
 
 enum {
-  SMALL_N_DEPTH = 1024,     /* deeper products may be summed in another order than TensorFlow's
-                               (mix_gemm_next_depth): along vectors of k, */
-  SMALL_N_CACHE_SHARE = 4,  /* of the second-level cache for a tile of the narrow operand */
-  SMALL_N_PIECE_ROWS = 512, /* that use it before the next one */
-  SMALL_M_ROWS = 16, /* at most, with B of more bytes than these: B is read in place, along its rows, once. In
-                        blocks of so many */
+  /* ---- small_n ---- */
+  /* Deeper products may be summed along vectors of k, in another order than TensorFlow's
+   * (mix_gemm_next_depth). */
+  SMALL_N_DEPTH = 1024,
+  /* A part of the narrow operand takes at most this share of the second-level cache, */
+  SMALL_N_CACHE_SHARE = 4,
+  /* and so many rows use it before the next part. */
+  SMALL_N_BLOCK_ROWS = 512,
+  /* oneDNN's AVX-512 sgemm sums NT products of so many rows along vectors. */
+  FEW_SMALL_N_ROWS = 2,
+  MAX_SMALL_N_ROWS = 15,
+  /* 16-bit NT products of few rows are summed so from this k for each row. */
+  DEPTH_OF_SMALL_N_ROW = 16,
+
+  /* ---- small_m ---- */
+  /* At most so many rows, B of more bytes than these. */
+  SMALL_M_ROWS = 16,
   SMALL_M_BYTES = 256 << 10,
-  SMALL_M_COLUMNS = 1024, /* columns: pages of memory; sums of few rows stay in the first-level cache */
-  SWAP_COLUMNS = 64,      /* or, TN with at most so many columns, transposed, reading A along its rows, */
-  SWAP_DEPTH = 32, /* few rows at a time, so that it is read once from memory: 1.5 to 3.5 times as fast */
-  SWAP_DEPTH_NARROW = 16, /* where the columns fill one tile's height at most */
-  PACKING = 16,           /* a row or column packed costs as much as so many elements of C */
-  WHOLE_ROWS_DEPTH =
-      1024, /* deeper gradients of kernels are bound by their multiplications, not by where weights lie */
-  FEW_SMALL_N_ROWS = 2,      /* oneDNN's AVX-512 sgemm sums NT of so many rows along vectors, */
-  MAX_SMALL_N_ROWS = 15,     /* up to so many */
-  DEPTH_OF_SMALL_N_ROW = 16, /* 16 bits sum so where each row is worth so many products of a sum */
-  IN_PLACE_COLUMNS = 160,    /* transposed A is packed where more columns than these use it */
-  IN_PLACE_ROWS = 14,        /* B is packed where more rows than these use it, but for short rows: */
-  FEWEST_ROWS = 3,           /* which never repay packing */
-  IN_PLACE_STRIDE = 512,     /* bytes */
-  WIDENED_PANELS = 2, /* B in 16 bits is widened by the micro-kernels where no more panels of rows use it */
-  IN_PLACE_WIDTH = 4096, /* columns of a block of B in place: bounds the sums kept in the workspace */
-  CACHE_ALIAS = 4096,    /* rows this far apart share a set of the first-level cache */
-  FEW_ROWS = 256,        /* a block of B that few rows use leaves half of the cache to its source */
+  /* Columns of a block: a row of B is then a page or so, and sums of few rows stay in the first-level
+   * cache. */
+  SMALL_M_COLUMNS = 1024,
+
+  /* ---- compute_transposed ---- */
+  /* Deep TN products of at most so many columns read A along its rows, a few rows at a time, so that memory
+   * is read once: 1.5 to 3.5 times as fast. */
+  TRANSPOSED_COLUMNS = 64,
+  TRANSPOSED_DEPTH = 32,
+  TRANSPOSED_DEPTH_NARROW = 16, /* where the columns fit one tile's rows */
+
+  /* ---- the grid ---- */
+  /* A packed row or column costs as much as so many elements of C. */
+  PACKING = 16,
+  /* Deeper gradients of kernels are bound by multiplications, not by where weights lie. */
+  WHOLE_ROWS_DEPTH = 1024,
+
+  /* ---- operands in place ---- */
+  /* Transposed A is packed where more columns use it. */
+  IN_PLACE_COLUMNS = 160,
+  /* B is packed where more rows use it, except with short rows; fewer than FEWEST_ROWS never repay
+   * packing. */
+  IN_PLACE_ROWS = 14,
+  FEWEST_ROWS = 3,
+  IN_PLACE_STRIDE = 512, /* bytes */
+  /* 16-bit B is widened by the micro-kernels where at most so many panels of rows use it. */
+  WIDENED_PANELS = 2,
+  /* Columns of a block of B in place: bounds the sums in the workspace. */
+  IN_PLACE_WIDTH = 4096,
+  /* Rows this many bytes apart share a set of the first-level cache. */
+  CACHE_ALIAS = 4096,
+
+  /* ---- blocks ---- */
+  /* A block of B that few rows use leaves half of the cache to its source. */
+  FEW_ROWS = 256,
   FEW_ROWS_COLUMNS = 512,
-  CLAIMED = 256,          /* rows or columns, about, that threads take from each other */
-  STRIP_BYTES = 32 << 10, /* transposed A is packed in strips of so many bytes: rows of it are long enough for
-                             whole vectors; */
-  STRIDED_PANELS = 8, /* deep panels not side by side: so many at a time, which take whole lines of memory */
-  STREAM_DEPTH = 64,  /* deeper products whose tiles write C are not bound by that, */
-  STREAM_BYTES = 16 << 20, /* nor are smaller results */
+  /* Rows or columns, about, of a stolen tile. */
+  STEAL_SIZE = 256,
+  /* Transposed A is packed in strips of so many bytes, so that its rows are long enough for whole vectors, */
+  STRIP_BYTES = 32 << 10,
+  /* or, where one panel takes that much, in so many panels at a time, which use whole lines of memory. */
+  STRIDED_PANELS = 8,
+  /* Tiles that write C past the caches: at most so deep (deeper products are not bound by stores), and more
+   * bytes. */
+  STREAM_DEPTH = 64,
+  STREAM_BYTES = 16 << 20,
 };
 
-/* Of the cost of whole rows: what parts of rows may cost at most, to be chosen for the gradient of a kernel.
- */
+/* Parts of rows are chosen for the gradient of a kernel where they cost less than this fraction of whole
+ * rows. */
 #define FEWER_COLUMNS 0.98
 
 /* C^T = op(B)^T op(A)^T. */
@@ -69,25 +101,26 @@ void mix_gemm_choose_grid(mix_gemm_plan *plan, int64_t row_unit, int64_t column_
   }
 }
 
-/* The narrow operand is widened in tiles along k that stay in the second-level cache, and need no more memory
- * however deep it is. */
+/* The narrow operand is widened in parts along k that stay in the second-level cache. So the workspace does
+ * not grow with k. */
 static void plan_small_n(mix_gemm_plan *plan) {
   const mix_gemm_engine *engine = plan->engine;
   const mix_gemm_problem *p = &plan->problem;
-  const int64_t element = (int64_t)engine->element, sum = (int64_t)engine->sum, columns = p->n > 0 ? p->n : 1;
+  const int64_t element = (int64_t)engine->element_size, sum = (int64_t)engine->sum_size,
+                columns = p->n > 0 ? p->n : 1;
   const int64_t fits = mix_cpu_cache(2) / SMALL_N_CACHE_SHARE / (columns * element) / MIX_GEMM_SMALL_N_ROWS *
                        MIX_GEMM_SMALL_N_ROWS;
   plan->grid_rows = plan->threads, plan->grid_columns = 1;
   plan->a_in_place = true;
   plan->kc = smaller(p->k, fits > SMALL_N_DEPTH ? fits : SMALL_N_DEPTH);
-  const bool tiles = plan->kc < p->k;
-  plan->mc = tiles ? SMALL_N_PIECE_ROWS : MIX_GEMM_SMALL_N_ROWS;
-  plan->a_bytes = tiles ? whole_lines(plan->mc * columns * engine->lanes * sum)
-                        : 0; /* sums of lanes, from tile to tile */
+  const bool parts = plan->kc < p->k;
+  plan->mc = parts ? SMALL_N_BLOCK_ROWS : MIX_GEMM_SMALL_N_ROWS;
+  plan->a_bytes = parts ? whole_lines(plan->mc * columns * engine->lanes * sum)
+                        : 0; /* sums of lanes, from part to part */
   plan->a_stride = round_up(plan->kc, engine->lanes) + engine->lanes;
   plan->b_bytes = (size_t)whole_lines(columns * plan->a_stride * element);
   plan->c_bytes = (size_t)whole_lines(MIX_GEMM_SMALL_N_ROWS * MIX_GEMM_SMALL_N_STRIDE * sum);
-  const int widest = engine->columns > engine->small_n_columns ? engine->columns : engine->small_n_columns;
+  const int widest = engine->nr > engine->small_n_columns ? engine->nr : engine->small_n_columns;
   plan->transpose_bytes = (size_t)whole_lines(MIX_GEMM_SMALL_N_ROWS * widest * sum);
 }
 
@@ -101,27 +134,28 @@ static bool is_small_m(const mix_gemm_plan *plan) {
 static void plan_small_m(mix_gemm_plan *plan) {
   const mix_gemm_engine *engine = plan->engine;
   const mix_gemm_problem *p = &plan->problem;
-  const int64_t element = (int64_t)engine->element, sum = (int64_t)engine->sum, lanes = engine->lanes;
+  const int64_t element = (int64_t)engine->element_size, sum = (int64_t)engine->sum_size,
+                lanes = engine->lanes;
   const int64_t stored = (int64_t)mix_dtype_size(plan->storage->dtype);
-  const int64_t columns = smaller(p->n, round_up(divide_up(p->n, plan->threads), engine->columns));
+  const int64_t columns = smaller(p->n, round_up(divide_up(p->n, plan->threads), engine->nr));
   plan->grid_rows = 1, plan->grid_columns = plan->threads;
   plan->kc = smaller(p->k, engine->kc);
-  /* The processor follows rows by itself; while several rows use one it wants help, unless B is small, by
-   * bytes or where it lies. */
+  /* The hardware prefetches a row of B by itself. While several rows of A use it, software must help, except
+   * where B is small or of 16 bits. */
   plan->prefetch_b = p->m > 1 && element == stored && p->k * p->n * stored > mix_cpu_cache(2);
-  plan->mc = p->m, plan->nc = even_block(columns, SMALL_M_COLUMNS, engine->columns);
+  plan->mc = p->m, plan->nc = even_block(columns, SMALL_M_COLUMNS, engine->nr);
   plan->a_stride = round_up(plan->kc, lanes) + lanes;
   plan->a_bytes = (size_t)whole_lines(p->m * plan->a_stride * element);
-  plan->c_stride = round_up(plan->nc, engine->columns) + lanes;
+  plan->c_stride = round_up(plan->nc, engine->nr) + lanes;
   plan->c_bytes = (size_t)whole_lines(p->m * plan->c_stride * sum);
   plan->b_bytes = p->k > plan->kc ? plan->c_bytes : 0; /* a later block of k */
   const int64_t widened = p->transpose_a ? plan->kc * round_up(p->m, lanes) * element : 0;
-  const int64_t transposed = plan->compute_transposed ? p->m * engine->columns * sum : 0;
+  const int64_t transposed = plan->compute_transposed ? p->m * engine->nr * sum : 0;
   plan->transpose_bytes = (size_t)whole_lines(widened > transposed ? widened : transposed);
 }
 
-/* Is C written past the caches, in whole lines? By tiles themselves only where it is much and the product
- * shallow: their fastest form does not stream. */
+/* Is C written past the caches, in whole lines? By the tiles themselves only for a large C of few terms: the
+ * fastest micro-kernel does not stream. */
 static bool streams(const mix_gemm_plan *plan) {
   const mix_gemm_problem *p = &plan->problem;
   const int64_t size = (int64_t)mix_dtype_size(plan->result), bytes = p->m * p->n * size;
@@ -133,25 +167,24 @@ static bool streams(const mix_gemm_plan *plan) {
 static void plan_blocks(mix_gemm_plan *plan) {
   const mix_gemm_engine *engine = plan->engine;
   const mix_gemm_problem *p = &plan->problem;
-  const int64_t element = (int64_t)engine->element, sum = (int64_t)engine->sum;
-  const int64_t deepest = !plan->compute_transposed   ? engine->kc
-                          : p->m <= SWAP_DEPTH_NARROW ? SWAP_DEPTH_NARROW
-                                                      : SWAP_DEPTH;
-  const int64_t k_blocks = p->k > deepest ? divide_up(p->k, deepest) : 1;
+  const int64_t element = (int64_t)engine->element_size, sum = (int64_t)engine->sum_size;
+  const int64_t max_depth = !plan->compute_transposed         ? engine->kc
+                            : p->m <= TRANSPOSED_DEPTH_NARROW ? TRANSPOSED_DEPTH_NARROW
+                                                              : TRANSPOSED_DEPTH;
+  const int64_t k_blocks = p->k > max_depth ? divide_up(p->k, max_depth) : 1;
   plan->kc = !p->k                      ? 1
              : plan->compute_transposed ? smaller(p->k, round_up(divide_up(p->k, k_blocks), 8))
-                                        : smaller(p->k, deepest);
+                                        : smaller(p->k, max_depth);
 
-  mix_gemm_choose_grid(plan, 1, engine->columns);
+  mix_gemm_choose_grid(plan, 1, engine->nr);
   const int64_t rows = smaller(p->m, divide_up(p->m, plan->grid_rows) + 2);
-  const int64_t columns = smaller(p->n, round_up(divide_up(p->n, plan->grid_columns), engine->columns));
+  const int64_t columns = smaller(p->n, round_up(divide_up(p->n, plan->grid_columns), engine->nr));
   const bool aliased = p->lda * element % CACHE_ALIAS == 0;
   plan->a_transposed = !p->transpose_a && !plan->compute_transposed && columns > IN_PLACE_COLUMNS &&
                        plan->storage->pack_a_transposed;
   plan->a_in_place = plan->storage->in_place &&
                      (p->transpose_a ? columns <= IN_PLACE_COLUMNS : !aliased && !plan->a_transposed);
-  /* Tiles take B a line or two of each row at a time: from memory whole rows are better streamed by packing.
-   */
+  /* Tiles read a line or two of each row of B at a time; from memory it is faster to pack whole rows. */
   const int64_t stored = (int64_t)mix_dtype_size(plan->storage->dtype);
   const bool cached = p->k * p->n * stored <= mix_cpu_cache(2),
              vectors = engine->ragged_in_place || p->n % engine->lanes == 0;
@@ -159,48 +192,48 @@ static void plan_blocks(mix_gemm_plan *plan) {
                      (plan->compute_transposed || rows < FEWEST_ROWS || (rows <= IN_PLACE_ROWS && cached) ||
                       p->ldb * element <= IN_PLACE_STRIDE);
   plan->b_widened = plan->storage->micro && !p->transpose_a && !p->transpose_b && !plan->compute_transposed &&
-                    vectors && cached && rows <= WIDENED_PANELS * engine->rows;
+                    vectors && cached && rows <= WIDENED_PANELS * engine->mr;
   plan->b_in_place = plan->b_in_place || plan->b_widened;
   if (plan->b_widened) plan->a_transposed = false;
   plan->prefetch_b = plan->compute_transposed && plan->b_in_place;
-  plan->fetch_a =
+  plan->prefetch_a_source =
       plan->a_transposed || (p->transpose_a && !plan->a_in_place && p->lda * stored % CACHE_ALIAS);
-  plan->c_in_place = !p->epilogue && !plan->compute_transposed && engine->sum == mix_dtype_size(plan->result);
+  plan->c_in_place =
+      !p->epilogue && !plan->compute_transposed && engine->sum_size == mix_dtype_size(plan->result);
   plan->stream = streams(plan);
 
-  const int64_t fits = mix_cpu_cache(2) * 3 / 4 / (plan->kc * element) / engine->columns * engine->columns;
+  const int64_t fits = mix_cpu_cache(2) * 3 / 4 / (plan->kc * element) / engine->nr * engine->nr;
   plan->mc = smaller(engine->mc, rows);
   plan->nc = smaller(columns, plan->b_in_place || plan->compute_transposed ? IN_PLACE_WIDTH
-                              : fits < engine->columns                     ? engine->columns
+                              : fits < engine->nr                          ? engine->nr
                                                                            : fits);
   if (!plan->compute_transposed && !plan->b_in_place)
     plan->nc = smaller(plan->nc, rows <= FEW_ROWS ? FEW_ROWS_COLUMNS : engine->nc);
-  const mix_gemm_extent down = {.count = p->m, .unit = 1, .grain = 2, .most = plan->mc, .least = CLAIMED};
+  const mix_gemm_extent down = {.count = p->m, .unit = 1, .grain = 2, .max = plan->mc, .min = STEAL_SIZE};
   const mix_gemm_extent right = {
-      .count = p->n, .unit = 1, .grain = engine->columns, .most = plan->nc, .least = CLAIMED};
-  mix_gemm_cut(plan, down, right, rows < 2 * CLAIMED);
-  plan->mc = plan->tiles.rows.most, plan->nc = plan->tiles.columns.most;
+      .count = p->n, .unit = 1, .grain = engine->nr, .max = plan->nc, .min = STEAL_SIZE};
+  mix_gemm_cut(plan, down, right, rows < 2 * STEAL_SIZE);
+  plan->mc = plan->tiles.rows.max, plan->nc = plan->tiles.columns.max;
 
   const bool along_rows = p->transpose_a || plan->a_transposed;
-  const int64_t panels = STRIP_BYTES / (plan->kc * engine->rows * element);
-  const bool apart = p->transpose_a && panels <= 1;
-  const int64_t most = apart ? STRIDED_PANELS : p->transpose_a ? panels : 1;
-  plan->a_panels = (int)smaller(most, divide_up(plan->mc, engine->rows));
-  plan->a_stride = along_rows ? round_up((apart ? 1 : plan->a_panels) * engine->rows, engine->lanes)
+  const int64_t panels = STRIP_BYTES / (plan->kc * engine->mr * element);
+  const bool strided = p->transpose_a && panels <= 1;
+  const int64_t max_panels = strided ? STRIDED_PANELS : p->transpose_a ? panels : 1;
+  plan->a_panels = (int)smaller(max_panels, divide_up(plan->mc, engine->mr));
+  plan->a_stride = along_rows ? round_up((strided ? 1 : plan->a_panels) * engine->mr, engine->lanes)
                               : round_up(plan->kc, engine->lanes) + engine->lanes;
-  if (apart) plan->a_panel_stride = plan->kc * plan->a_stride;
+  if (strided) plan->a_panel_stride = plan->kc * plan->a_stride;
   const int64_t packed =
-      apart ? plan->a_panels * plan->a_panel_stride : (along_rows ? plan->kc : engine->rows) * plan->a_stride;
+      strided ? plan->a_panels * plan->a_panel_stride : (along_rows ? plan->kc : engine->mr) * plan->a_stride;
   plan->a_bytes = plan->a_in_place ? 0 : whole_lines(packed * element);
-  plan->b_bytes =
-      plan->b_in_place ? 0 : whole_lines(plan->kc * round_up(plan->nc, engine->columns) * element);
+  plan->b_bytes = plan->b_in_place ? 0 : whole_lines(plan->kc * round_up(plan->nc, engine->nr) * element);
   if (!plan->c_in_place) {
-    const int64_t kept =
-        k_blocks > 1 || plan->compute_transposed ? plan->mc : smaller(engine->rows, plan->mc);
-    plan->c_stride = round_up(plan->nc, engine->columns) + engine->lanes; /* off a power of two */
-    plan->c_bytes = (size_t)whole_lines(kept * plan->c_stride * sum);
+    const int64_t sums_rows =
+        k_blocks > 1 || plan->compute_transposed ? plan->mc : smaller(engine->mr, plan->mc);
+    plan->c_stride = round_up(plan->nc, engine->nr) + engine->lanes; /* off a power of two */
+    plan->c_bytes = (size_t)whole_lines(sums_rows * plan->c_stride * sum);
   }
-  if (plan->compute_transposed) plan->transpose_bytes = (size_t)whole_lines(p->m * engine->columns * sum);
+  if (plan->compute_transposed) plan->transpose_bytes = (size_t)whole_lines(p->m * engine->nr * sum);
 }
 
 const mix_gemm_storage *mix_gemm_storage_of(const mix_gemm_engine *engine, mix_dtype dtype) {
@@ -209,8 +242,8 @@ const mix_gemm_storage *mix_gemm_storage_of(const mix_gemm_engine *engine, mix_d
   return storage;
 }
 
-/* NT of few rows: sums along vectors of k, which need no packing of B. Float32 has oneDNN's order, 16 bits
- * what is fastest. */
+/* NT products of few rows: sums along vectors of k, which need no packing of B. float32 in oneDNN's order, 16
+ * bits where it is fastest. */
 static bool small_n_few_rows(const mix_gemm_engine *engine, const mix_gemm_storage *storage,
                              const mix_gemm_problem *p) {
   if (p->transpose_a || !p->transpose_b || p->k <= 0 || p->k > SMALL_N_DEPTH || !storage->small_n[0])
@@ -242,7 +275,7 @@ void mix_gemm_make_plan(const mix_gemm_engine *engine, const mix_gemm_storage *s
       plan->small_n = false;
   }
   if (!plan->small_n)
-    plan->compute_transposed = problem->transpose_a && problem->n <= SWAP_COLUMNS &&
+    plan->compute_transposed = problem->transpose_a && problem->n <= TRANSPOSED_COLUMNS &&
                                problem->k > SMALL_N_DEPTH && problem->m > problem->n;
   if (plan->compute_transposed) plan->problem = transposed(problem);
   plan->small_m = is_small_m(plan);

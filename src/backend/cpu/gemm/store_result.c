@@ -1,4 +1,4 @@
-/* Storing finished sums: rounding, epilogue, finite test; for all algorithms. */
+/* Stores finished sums: rounding, epilogue, finite test. Shared by all algorithms. */
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/sizes.h"
 #include "backend/cpu/simd/vector_functions.h"
@@ -19,7 +19,7 @@ void mix_gemm_store_result(const mix_gemm_plan *plan, const mix_gemm_operands *o
   }
   const int64_t ldc = plan->problem.ldc, size = (int64_t)mix_dtype_size(plan->result);
   char *result = (char *)operands->c + (row * ldc + column) * size;
-  if (size > (int64_t)sizeof(uint16_t)) { /* as sums are kept */
+  if (size > (int64_t)sizeof(uint16_t)) { /* stored as summed */
     const char *from = sums;
     for (; rows > 0; rows--, result += ldc * size, from += stride * size)
       memcpy(result, from, (size_t)(columns * size));
@@ -53,11 +53,12 @@ void mix_gemm_transpose(const void *from, int64_t from_stride, int64_t rows, int
 
 void mix_gemm_store_transposed(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const void *sums,
                                void *transposed, int64_t row, int64_t rows, int64_t column, int64_t columns) {
-  const int64_t width = plan->engine->columns;
+  const int64_t width = plan->engine->nr;
   for (int64_t j = 0; j < columns; j += width) {
-    const int64_t some = smaller(width, columns - j);
-    mix_gemm_transpose(at(sums, j, plan->engine->sum), plan->c_stride, rows, some, transposed, rows,
-                       plan->engine->sum);
-    mix_gemm_store_result(plan, operands, transposed, rows, column + j, some, row, rows, j + width < columns);
+    const int64_t count = smaller(width, columns - j);
+    mix_gemm_transpose(at(sums, j, plan->engine->sum_size), plan->c_stride, rows, count, transposed, rows,
+                       plan->engine->sum_size);
+    mix_gemm_store_result(plan, operands, transposed, rows, column + j, count, row, rows,
+                          j + width < columns);
   }
 }

@@ -1,5 +1,5 @@
-/* Sums of tensors of one shape: a program of the tile executor that adds in float32 (double, int64) and
- * rounds once. */
+/* add_n: the sum of tensors of one shape, as a program of the tile executor that adds in float32 (double,
+ * int64) and rounds once. */
 #include "backend/cpu/kernel_rows.h"
 #include "backend/cpu/program/prepared_program.h"
 #include "base/alloc.h"
@@ -64,7 +64,7 @@ static bool prepare_generic(mix_kernel_args *args, int threads) {
 }
 
 static void run_add_n(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
-  (void)vector; /* chosen by prepare */
+  (void)vector; /* the prepared program has it */
   mix_tile_run(((const sum *)args->prepared)->tiles, args, team);
 }
 static const char *unsupported_reason(const mix_kernel_args *args) {

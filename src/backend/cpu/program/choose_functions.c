@@ -1,8 +1,8 @@
-/* Which vector function computes an instruction on tiles, and which one rounds its result. */
+/* Selects the vector function that computes an instruction on tiles, and the one that rounds its result. */
 #include "backend/cpu/program/prepare_steps.h"
 
-/* Results are operands, constants of few bits or integers next to an operand: representable where the
- * operands are. */
+/* Is every result an operand, a constant of few bits or an integer next to an operand? Such a result is
+ * representable in the dtype of the operands and needs no rounding. */
 static bool is_exact(mix_opcode opcode, mix_tile_class class) {
   switch (opcode) {
   case MIX_OPCODE_IDENTITY:
@@ -24,7 +24,8 @@ static bool is_exact(mix_opcode opcode, mix_tile_class class) {
   }
 }
 
-/* An operand may hold numbers that the result's dtype does not: programs with excess precision. */
+/* Has an operand another dtype than the result? It may then hold numbers that the dtype of the result lacks
+ * (excess precision). */
 static bool narrows(const mix_program *program, const mix_instruction *instruction) {
   for (int k = mix_tile_operand_of_class(instruction); k < mix_opcode_operands(instruction->opcode); k++)
     if (mix_program_register_dtype(program, instruction->operands[k]) != instruction->dtype) return true;

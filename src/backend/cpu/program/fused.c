@@ -1,9 +1,9 @@
-/* The kernels of fused steps: the tile executor over the whole program. */
+/* The kernels of fused steps: the tile executor runs the whole program. */
 #include "backend/cpu/kernel_rows.h"
 #include "backend/cpu/program/prepared_program.h"
 
 static void run_fused(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
-  (void)vector; /* chosen by prepare */
+  (void)vector; /* the prepared program has it */
   mix_tile_run(args->prepared, args, team);
 }
 

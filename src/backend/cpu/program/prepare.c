@@ -1,12 +1,12 @@
-/* Preparing element-wise programs for the tile executor: loads classified, values that are the same for all
- * elements computed once, conversions that change nothing dropped. */
+/* Prepares element-wise programs for the tile executor: classifies the loads, finds the uniform values, which
+ * are computed once, and drops conversions that change nothing. */
 #include "backend/cpu/program/prepare_steps.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include <limits.h>
 #include <string.h>
 
-static const char *refusal(const mix_program *program) {
+static const char *unsupported_reason(const mix_program *program) {
   if (program->load_count + program->instruction_count + program->store_count + 1 > MIX_TILE_REGISTERS)
     return "more registers than the tile executor holds";
   if (program->store_count > MIX_TILE_STORES) return "more stores than the tile executor holds";
@@ -24,7 +24,8 @@ static const char *refusal(const mix_program *program) {
 
 /* ---- the iteration space ---- */
 
-static void normalise(mix_tile_program *p) {
+/* Drops dimensions of 1 and merges adjacent dimensions where every load allows it. */
+static void merge_dimensions(mix_tile_program *p) {
   const mix_program *program = p->program;
   int rank = 0;
   for (int i = 0; i < program->load_count; i++) memset(p->loads[i].strides, 0, sizeof p->loads[i].strides);
@@ -60,7 +61,7 @@ static mix_tile_access access_of(const mix_tile_program *p, const mix_tile_load 
   return contiguous ? MIX_TILE_CONTIGUOUS : periodic ? MIX_TILE_PERIODIC : MIX_TILE_GENERAL;
 }
 
-/* ---- what becomes of each register ---- */
+/* ---- the analysis of the registers ---- */
 
 static void find_uses(mix_tile_plan *plan) {
   const mix_program *program = plan->p->program;
@@ -85,8 +86,8 @@ static void find_uses(mix_tile_plan *plan) {
   }
 }
 
-/* Small integers that are only cast to floating dtypes of at most 32 bits are loaded as float, which holds
- * them exactly. */
+/* Small integers that are only cast to floating dtypes of at most 32 bits are loaded as float, which is exact
+ * for them. */
 static void choose_loads(mix_tile_plan *plan) {
   mix_tile_program *p = plan->p;
   const mix_program *program = p->program;
@@ -111,7 +112,7 @@ static void choose_loads(mix_tile_plan *plan) {
     load->held = mix_tile_class_size(mix_tile_held_class(plan, l));
     load->direct = !as_float && (dtype == MIX_FLOAT32 || dtype == MIX_FLOAT64 || dtype == MIX_INT64);
     if (load->access == MIX_TILE_ACCUMULATOR) {
-      /* raw results are float, of float64 products double */
+      /* The raw result of a product is float, or double if the product is float64. */
       load->element = dtype == MIX_FLOAT64 ? 8 : 4;
       load->load = mix_tile_load_of(p->vector, dtype == MIX_FLOAT64 ? MIX_FLOAT64 : MIX_FLOAT32);
       load->round = mix_tile_round_of(p->vector, dtype);
@@ -128,7 +129,7 @@ static void find_last_uses(mix_tile_plan *plan) {
     const mix_instruction *instruction = &program->instructions[i];
     const int reg = program->load_count + i;
     if (!plan->used[reg]) continue;
-    bool uniform = plan->p->count < 8 || !mix_tile_has_tail(plan, reg); /* of fewer all are tail */
+    bool uniform = plan->p->count < 8 || !mix_tile_has_tail(plan, reg); /* below 8 elements all are tail */
     for (int k = 0; k < mix_opcode_operands(instruction->opcode); k++) {
       uniform = uniform && plan->uniform[instruction->operands[k]];
       plan->last[plan->same[instruction->operands[k]]] = i;
@@ -141,15 +142,16 @@ static void find_last_uses(mix_tile_plan *plan) {
   if (program->reduction != MIX_REDUCE_NOTHING) plan->last[plan->same[program->reduced]] = INT_MAX;
 }
 
-/* A gradient in 16 bits, unscaled, is it finite? That needs no arithmetic (mix_tile_run). */
-static void find_tested(mix_tile_program *p) {
+/* Finds programs that only test whether a 16-bit gradient, unscaled, is finite: they need no arithmetic
+ * (mix_tile_run). */
+static void find_finite_test(mix_tile_program *p) {
   const bool only = !p->store_count && mix_program_only_tests(p->program, &p->tested, &p->factor);
   if (!only || p->loads[p->tested].access != MIX_TILE_CONTIGUOUS) p->tested = -1;
 }
 
-/* NULL with *reason, or with NULL in *reason and the error recorded where memory is out. */
+/* NULL with *reason set, or, if out of memory, with *reason NULL and the error recorded. */
 static mix_tile_program *build(const mix_program *program, const mix_vector *vector, const char **reason) {
-  *reason = refusal(program);
+  *reason = unsupported_reason(program);
   if (*reason) return NULL;
   const size_t steps =
       (size_t)(2 * program->instruction_count + program->load_count + program->store_count + 1);
@@ -171,13 +173,13 @@ static mix_tile_program *build(const mix_program *program, const mix_vector *vec
   p->come = (atomic_int *)(p->body + steps);
   plan->p = p;
   plan->count = p->register_count;
-  normalise(p);
+  merge_dimensions(p);
   find_uses(plan);
   choose_loads(plan);
   find_last_uses(plan);
   mix_tile_fuse_instructions(plan);
   mix_tile_add_steps(plan);
-  find_tested(p);
+  find_finite_test(p);
   p->flat = true;
   for (int l = 0; l < p->load_count; l++)
     if (p->loads[l].used &&
@@ -198,8 +200,8 @@ static mix_tile_program *build(const mix_program *program, const mix_vector *vec
 }
 
 const char *mix_tile_unsupported_reason(const mix_program *program) {
-  const char *reason = refusal(program);
-  /* So many values of 64 elements of 8 bytes always fit. */
+  const char *reason = unsupported_reason(program);
+  /* This many values always fit, in the smallest tiles: 64 elements of 8 bytes. */
   const int always = MIX_TILE_MEMORY / (64 * 8 + MIX_TILE_PADDING);
   if (reason || program->load_count + program->instruction_count + program->store_count < always)
     return reason;

@@ -1,28 +1,38 @@
-/* A program while it is prepared: shared by what decides about its values (tile.c), what joins instructions (tile_join.c) and what makes
- * steps and places tiles (tile_steps.c). */
+/* The state of a program while it is prepared. prepare.c analyses the registers, superinstructions.c fuses
+ * instructions, choose_functions.c selects vector functions, steps.c emits the steps and places the tiles.
+ *
+ * A register of the program is a load or the result of an instruction. Its value is either uniform (one
+ * value for all elements, computed in the preamble) or a tile. A register whose value equals that of an
+ * earlier one (a cast that changes nothing) shares its tile. Tiles are reused once their last reader has
+ * run. */
 #ifndef MIX_BACKEND_CPU_PROGRAM_PREPARE_STEPS_H
 #define MIX_BACKEND_CPU_PROGRAM_PREPARE_STEPS_H
 
 #include "backend/cpu/program/prepared_program.h"
 
-/* What becomes of each register. */
+/* Arrays are indexed by register. */
 typedef struct mix_tile_plan {
   mix_tile_program *p;
-  int count;                                       /* registers of the program */
-  bool used[MIX_TILE_REGISTERS];                   /* by something that is stored or reduced */
-  const mix_superinstruction *superinstruction[MIX_TILE_REGISTERS]; /* computes this one and the one before it; NULL: none */
-  bool fused_into_reader[MIX_TILE_REGISTERS];                 /* computed by the superinstruction of its reader */
-  const mix_fused_chain *chain[MIX_TILE_REGISTERS]; /* computes this one and those before it; NULL: none */
-  bool chained[MIX_TILE_REGISTERS];                /* computed by a chain */
-  bool only_stored[MIX_TILE_REGISTERS];            /* the store's own rounding does */
+  int count;                     /* registers of the program */
+  bool used[MIX_TILE_REGISTERS]; /* a store or the reduction depends on it */
+  /* The superinstruction that computes this register and the one that it reads; NULL: none. */
+  const mix_superinstruction *superinstruction[MIX_TILE_REGISTERS];
+  bool fused_into_reader[MIX_TILE_REGISTERS]; /* computed by the superinstruction of its only reader */
+  /* The fused chain that ends with this register; NULL: none. */
+  const mix_fused_chain *chain[MIX_TILE_REGISTERS];
+  bool chained[MIX_TILE_REGISTERS];     /* computed by a fused chain */
+  bool only_stored[MIX_TILE_REGISTERS]; /* read by stores alone, which round it; no rounding before */
   bool uniform[MIX_TILE_REGISTERS];
-  int same[MIX_TILE_REGISTERS];          /* the register whose tile holds its value */
-  int last[MIX_TILE_REGISTERS];          /* by `same`: the last instruction that reads it, INT_MAX: a store or the reduction */
-  mix_dtype held_as[MIX_TILE_REGISTERS]; /* the dtype of the value in the tile: float32 for a small integer loaded as float */
-  int slot[MIX_TILE_REGISTERS];          /* tile of `same`, -1 before it is made */
-  bool slot_free[MIX_TILE_REGISTERS];
-  int slots;
-  int uniforms;
+  int same[MIX_TILE_REGISTERS]; /* the register whose tile holds its value: itself or an earlier one */
+  /* Indexed by `same`: the last instruction that reads the value. INT_MAX: a store or the reduction reads
+   * it. */
+  int last[MIX_TILE_REGISTERS];
+  /* The dtype of the value in the tile: float32 for a small integer that is loaded as float. */
+  mix_dtype held_as[MIX_TILE_REGISTERS];
+  int slot[MIX_TILE_REGISTERS]; /* indexed by `same`: the number of the tile or uniform value; -1: none yet */
+  bool slot_free[MIX_TILE_REGISTERS]; /* indexed by tile */
+  int slots;                          /* tiles */
+  int uniforms;                       /* uniform values */
 } mix_tile_plan;
 
 static inline mix_tile_class mix_tile_held_class(const mix_tile_plan *plan, int reg) {
@@ -33,34 +43,40 @@ static inline const mix_instruction *mix_tile_plan_instruction(const mix_tile_pl
   return &plan->p->program->instructions[reg - plan->p->program->load_count];
 }
 
-/* Do the bits of the instruction depend on the place of an element (vector_math.inc.h)? */
+/* Is the instruction computed differently for the tail, the elements after the last whole SIMD packet of
+ * eight of the space (simd/vector_math.inc.h)? */
 static inline bool mix_tile_has_tail(const mix_tile_plan *plan, int reg) {
-  return mix_opcode_has_tail(mix_tile_plan_instruction(plan, reg)->opcode) && mix_tile_held_class(plan, reg) == MIX_TILE_FLOAT;
+  return mix_opcode_has_tail(mix_tile_plan_instruction(plan, reg)->opcode) &&
+         mix_tile_held_class(plan, reg) == MIX_TILE_FLOAT;
 }
 
-/* The operand whose dtype says what is computed: of a select the second one. */
-static inline int mix_tile_operand_of_class(const mix_instruction *instruction) { return instruction->opcode == MIX_OPCODE_SELECT ? 1 : 0; }
+/* The operand whose dtype is the dtype of the computation: the second one of a select, else the first. */
+static inline int mix_tile_operand_of_class(const mix_instruction *instruction) {
+  return instruction->opcode == MIX_OPCODE_SELECT ? 1 : 0;
+}
 
-static inline mix_dtype mix_tile_operand_dtype(const mix_program *program, const mix_instruction *instruction) {
+static inline mix_dtype mix_tile_operand_dtype(const mix_program *program,
+                                               const mix_instruction *instruction) {
   return mix_program_register_dtype(program, instruction->operands[mix_tile_operand_of_class(instruction)]);
 }
 
-/* What an instruction is on tiles. */
+/* The vector functions of an instruction. */
 typedef struct mix_tile_choice {
-  mix_tile_function function, round; /* round: NULL where nothing is to be rounded */
-  bool same;                         /* the operand's tile serves */
+  mix_tile_function function, round; /* round: NULL if no rounding is needed */
+  bool same;                         /* no computation is needed: the operand's tile is the result */
 } mix_tile_choice;
 /* choose_functions.c */
 mix_tile_choice mix_tile_choose(const mix_tile_plan *plan, int instruction);
 
-/* Finds instructions that share a pass: superinstructions and chains. */
+/* superinstructions.c: finds the fused chains and the superinstructions. */
 void mix_tile_fuse_instructions(mix_tile_plan *plan);
-/* The program's registers for the operands of a chain whose code starts at instruction `first`. */
+/* Sets bound[k] to the register that is operand k of a chain whose code starts at instruction `first`. */
 void mix_tile_bind_chain(const mix_tile_plan *plan, const mix_fused_chain *chain, int first, int *bound);
 
-/* Preamble, body and stores of the program. */
+/* steps.c: emits the preamble, the body and the stores. */
 void mix_tile_add_steps(mix_tile_plan *plan);
-/* Offsets of uniform values and tiles, and the largest tile that lets all of them fit. False: none does. */
+/* steps.c: chooses the largest tile size for which all tiles and uniform values fit into the thread's
+ * memory, and sets their offsets. False: no size fits. */
 bool mix_tile_place(mix_tile_plan *plan);
 
 #endif

@@ -1,12 +1,12 @@
-/* Running prepared programs. A tile covers pieces (parts of rows) of the iteration space: one piece where
- * rows are long or all loads are contiguous, several whole rows where rows are short. Loads fill tiles or
- * point into memory; every instruction is one vectorised loop; stores follow at the end of the tile, or write
- * at once where no load of the same memory is still to come. */
+/* Runs prepared programs. A tile covers pieces (parts of rows) of the iteration space: one piece if rows are
+ * long or all loads are contiguous, several whole rows if rows are short. A load fills its tile or points
+ * into memory. Every instruction is one vectorised loop. Stores follow at the end of the tile; the step that
+ * computes a value writes it directly if no later step loads the same memory. */
 #include "backend/cpu/program/run_state.h"
 #include <math.h>
 #include <string.h>
 
-/* Whole groups: instructions may work on memory itself. */
+/* Is n a multiple of the group? Then instructions may access memory in place, without padding. */
 static inline bool is_whole(const mix_tile_span *t) { return t->n % 16 == 0; }
 
 static void fill_with(void *tile, size_t held, int64_t n) {
@@ -19,7 +19,7 @@ static void fill_with(void *tile, size_t held, int64_t n) {
   }
 }
 
-/* n elements, `stride` apart in memory. */
+/* Loads n elements with a stride. */
 static void load_strided(const mix_tile_load *load, char *slot, const char *source, int64_t stride,
                          int64_t n) {
   if (stride == 1) {
@@ -39,7 +39,7 @@ static void load_strided(const mix_tile_load *load, char *slot, const char *sour
   }
 }
 
-/* Element of the operand that position `flat` of the space sees. */
+/* The element of the operand at position `flat` of the space. */
 static int64_t offset_of(const mix_tile_program *p, const mix_tile_load *load, int64_t flat) {
   int64_t at = 0;
   for (int d = p->rank - 1; d > 0; d--) {
@@ -63,8 +63,8 @@ static void load_general(const mix_tile_state *r, const mix_tile_load *load, cha
   }
 }
 
-/* Values behind the last element are computed with its group, and thrown away: zeros, so that they cost
- * nothing. */
+/* Instructions also compute the elements after the last one of a tile, in its group; the results are unused.
+ * Zeros keep them cheap. */
 static inline void pad(char *slot, size_t held, int64_t n) {
   const int64_t rest = n % 16;
   if (rest)
@@ -72,20 +72,20 @@ static inline void pad(char *slot, size_t held, int64_t n) {
            (size_t)(16 - rest) * held < MIX_TILE_PADDING ? (size_t)(16 - rest) * held : MIX_TILE_PADDING);
 }
 
-/* Is memory itself the tile, of a load that the tile to come finds there too? */
+/* Is the load used in place, in this tile and in the next one? */
 static inline bool in_place(const mix_tile_program *p, const mix_tile_load *load, const mix_tile_span *t) {
   return p->streams && load->access == MIX_TILE_CONTIGUOUS && load->direct && t->dense && is_whole(t);
 }
 
-/* The part of an operand or result that the tile to come sees. */
+/* Adds the part of an operand or result that the next tile accesses. */
 static void add_prefetch(mix_tile_state *r, const mix_tile_span *t, const void *memory, size_t element) {
   if (r->prefetch_count == MIX_TILE_PREFETCH) return;
   r->prefetch[r->prefetch_count].from = (const char *)memory + (t->flat + t->next) * (int64_t)element;
   r->prefetch[r->prefetch_count++].lines = (t->n * (int64_t)element + 63) / 64;
 }
 
-/* What tile `t` looks prefetch to. */
-static void look_ahead(mix_tile_state *r, const mix_tile_span *t) {
+/* Sets up the prefetches to issue during tile `t`. */
+static void plan_prefetch(mix_tile_state *r, const mix_tile_span *t) {
   const mix_tile_program *p = r->p;
   r->prefetch_count = r->prefetch_at = 0;
   r->prefetch_lines = 0;
@@ -102,7 +102,8 @@ static void look_ahead(mix_tile_state *r, const mix_tile_span *t) {
   r->prefetch_lines = (lines + p->body_count - 1) / p->body_count;
 }
 
-static inline void take_prefetch(mix_tile_state *r) {
+/* Issues the prefetches of one step. */
+static inline void issue_prefetch(mix_tile_state *r) {
   for (int64_t left = r->prefetch_lines; left > 0 && r->prefetch_at < r->prefetch_count;) {
     const int64_t lines = r->prefetch[r->prefetch_at].lines, n = lines < left ? lines : left;
     const char *from = r->prefetch[r->prefetch_at].from;
@@ -152,7 +153,7 @@ static void load_tile(mix_tile_state *r, const mix_tile_load *load, const mix_ti
     return;
   }
   r->at[load->reg] = slot;
-  if (load->round && t->length % 16 == 0) { /* whole groups: no further pass */
+  if (load->round && t->length % 16 == 0) { /* whole groups: rounds directly from memory */
     for (int64_t i = 0; i < (dense ? 1 : t->pieces); i++) {
       const void *operands[3] = {source + i * pitch * (int64_t)load->element};
       load->round(slot + (size_t)(i * t->length) * load->held, operands, (const int[3]){1},
@@ -179,7 +180,7 @@ static inline void run_step(mix_tile_state *r, const mix_tile_step *step, int64_
                  step->by_packets ? r->packets : step->immediate);
 }
 
-/* What it reads in place it fetches for the next tile, too. */
+/* The chain prefetches, for the next tile, the operands that it reads in place. */
 static void run_chain(mix_tile_state *r, const mix_tile_step *step, const mix_tile_span *t) {
   const mix_fused_chain *chain = step->chain;
   const void *operands[MIX_CHAIN_OPERANDS];
@@ -196,8 +197,8 @@ static void run_chain(mix_tile_state *r, const mix_tile_step *step, const mix_ti
   chain->function(results, operands, prefetch, t->n, r->packets);
 }
 
-/* How many elements of the tile belong to whole packets of eight of the space (or more, where all do): the
- * place of an element in the space decides, whatever the tile. */
+/* The number of elements of the tile that belong to whole SIMD packets of eight of the space (or more, if all
+ * do). It depends on the place of the elements in the space, not on the tile size. */
 static double whole_packets(const mix_tile_state *r, const mix_tile_span *t) {
   const int64_t left = r->p->count - r->p->count % 8 - t->flat, last = (t->pieces - 1) * r->pitch;
   if (t->dense || left >= last + t->length) return (double)left;
@@ -208,7 +209,7 @@ static double whole_packets(const mix_tile_state *r, const mix_tile_span *t) {
 static void run_tile(mix_tile_state *r, const mix_tile_span *t) {
   const mix_tile_program *p = r->p;
   const bool at_once = is_whole(t) && t->dense;
-  if (p->streams) look_ahead(r, t);
+  if (p->streams) plan_prefetch(r, t);
   r->packets = whole_packets(r, t);
   for (int i = 0; i < p->store_count; i++) {
     const mix_tile_store *store = &p->stores[i];
@@ -224,7 +225,7 @@ static void run_tile(mix_tile_state *r, const mix_tile_span *t) {
       run_chain(r, step, t);
     else
       load_tile(r, &p->loads[step->load], t);
-    if (p->streams) take_prefetch(r);
+    if (p->streams) issue_prefetch(r);
   }
   if (p->reduced >= 0) mix_tile_reduce(r, t);
   for (int i = 0; i < p->store_count; i++) {
@@ -250,7 +251,8 @@ static bool loads_what_is_stored(const mix_tile_load *load, const mix_tile_store
          args->inputs[load->input] == args->outputs[store->output];
 }
 
-/* Uniform values fill their group of MIX_TILE_PADDING bytes, whatever the vectors of those who read them. */
+/* Initialises the state and runs the preamble. A uniform value fills its group of MIX_TILE_PADDING bytes, for
+ * every vector width. */
 static void start(mix_tile_state *r, const mix_tile_program *p, const mix_kernel_args *args, char *memory) {
   r->p = p;
   r->args = args;
@@ -283,15 +285,14 @@ static void start(mix_tile_state *r, const mix_tile_program *p, const mix_kernel
     r->prefetch_store[i] = p->streams && !store->stream;
     for (int l = 0; l < p->load_count; l++) {
       if (!loads_what_is_stored(&p->loads[l], store, args)) continue;
-      r->prefetch_store[i] = false; /* loaded anyway */
+      r->prefetch_store[i] = false; /* the load is prefetched */
       if (p->loads[l].last_use > store->defined_by) r->direct_store[i] = false;
       if (p->loads[l].stored && store->reg != l) r->overwrites = true;
     }
   }
 }
 
-/* Numbers stored in 16 bits, times a factor that cannot make a finite one infinite, are finite where they
- * were so before. */
+/* If the factor cannot make a finite number infinite, the finite test reads the 16-bit numbers as stored. */
 static void test_stored(mix_tile_state *r) {
   const mix_tile_program *p = r->p;
   if (p->tested < 0) return;
@@ -301,7 +302,7 @@ static void test_stored(mix_tile_state *r) {
   r->infinity = dtype == MIX_FLOAT16 ? 0x7c00 : 0x7f80;
 }
 
-/* Columns [column, column + columns) of one row. */
+/* Runs columns [column, column + columns) of one row. */
 static void run_row(mix_tile_state *r, int64_t row, int64_t column, int64_t columns) {
   const int64_t tile_elements = r->p->tile;
   if (r->tested) {
@@ -325,10 +326,10 @@ static void run_row(mix_tile_state *r, int64_t row, int64_t column, int64_t colu
   }
 }
 
-/* Rows [row, row + rows), several to a tile, of columns [column, column + columns). */
+/* Runs columns [column, column + columns) of rows [row, row + rows), several rows to a tile. */
 static void run_rows(mix_tile_state *r, int64_t row, int64_t rows, int64_t column, int64_t columns) {
   const mix_tile_program *p = r->p;
-  const int64_t most = p->tile / columns < rows ? p->tile / columns : rows;
+  const int64_t max = p->tile / columns < rows ? p->tile / columns : rows;
   for (int l = 0; l < p->load_count; l++) {
     const mix_tile_load *load = &p->loads[l];
     if (!load->used || load->access != MIX_TILE_PERIODIC) continue;
@@ -340,13 +341,13 @@ static void run_rows(mix_tile_state *r, int64_t row, int64_t rows, int64_t colum
                              .length = columns,
                              .n = columns};
     load_general(r, load, slot, r->args->inputs[load->input], &t);
-    for (int64_t i = 1; i < most; i++)
+    for (int64_t i = 1; i < max; i++)
       memcpy(slot + (size_t)(i * columns) * load->held, slot, (size_t)columns * load->held);
-    pad(slot, load->held, most * columns);
+    pad(slot, load->held, max * columns);
   }
   r->expanded = true;
-  for (int64_t i = 0; i < rows; i += most) {
-    const int64_t pieces = rows - i < most ? rows - i : most;
+  for (int64_t i = 0; i < rows; i += max) {
+    const int64_t pieces = rows - i < max ? rows - i : max;
     const mix_tile_span t = {.row = row + i,
                              .column = column,
                              .flat = (row + i) * r->pitch + column,
@@ -371,9 +372,9 @@ static int64_t common_divisor(int64_t a, int64_t b) {
   return a;
 }
 
-/* Rows of at most a tile are shared in groups of about a tile, longer ones in tiles. */
+/* The grain of the threads' shares if rows are at most a tile: rows that make about a tile. */
 static int64_t rows_of_grain(const mix_tile_program *p) {
-  if (p->program->row) { /* whole sums, and about a tile */
+  if (p->program->row) { /* whole sums, about a tile */
     const int64_t rows = p->program->row / common_divisor(p->inner, p->program->row),
                   tile = MIX_TILE_ELEMENTS / (rows * p->inner);
     return tile > 1 ? rows * tile : rows;
@@ -382,7 +383,7 @@ static int64_t rows_of_grain(const mix_tile_program *p) {
     return MIX_SUM_PIECE / common_divisor(p->inner, MIX_SUM_PIECE); /* whole pieces */
   return MIX_TILE_ELEMENTS / p->inner;
 }
-/* Of tiles, where rows are longer than one. */
+/* The grain in tiles if rows are longer than a tile; a row has `tiles`. */
 static int64_t tiles_of_grain(const mix_tile_program *p, int64_t tiles) {
   if (p->program->row && p->rows == 1)
     return p->program->row / common_divisor(MIX_TILE_ELEMENTS, p->program->row);
@@ -451,9 +452,9 @@ bool mix_tile_run_block(const mix_tile_program *p, const mix_kernel_args *args, 
   r.accumulator_stride = stride;
   r.first_row = row;
   r.first_column = column;
-  r.pitch = p->program->dims[1]; /* the kernel takes programs over matrices alone */
+  r.pitch = p->program->dims[1]; /* kernels accept only epilogues over matrices */
   r.end_row = row + rows + more;
-  /* Long pieces are read and written in place; short ones are worth gathering. */
+  /* Long pieces are read and written in place; several short ones are gathered in a tile. */
   if (rows > 1 && 2 * columns <= p->tile)
     run_rows(&r, row, rows, column, columns);
   else

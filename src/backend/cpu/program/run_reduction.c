@@ -1,10 +1,11 @@
-/* The reduction that may end a program: the finite test, and sums of all elements or of rows in the order of
- * reduce.c. */
+/* The reduction that may end a program: the finite test, or sums of all elements or of rows, in the order of
+ * cpu/reduce.c. */
 #include "backend/cpu/program/run_state.h"
 #include "tensor/convert.h"
 #include <math.h>
 #include <string.h>
 
+/* Adds up the current piece. */
 static void end_piece(mix_tile_state *r) {
   if (!r->summed) return;
   double sum = r->wide_sum;
@@ -19,8 +20,8 @@ static void end_piece(mix_tile_state *r) {
   r->summed = 0;
 }
 
-/* n values, the first at place `flat` of a row of `length`, all of one piece. In whole groups element i
- * belongs to lane i % MIX_SUM_LANES; those behind the row's last whole group wait. */
+/* Adds n values of one piece; the first is element `flat` of a row of `length`. In whole groups element i
+ * belongs to lane i % MIX_SUM_LANES. The tail after the row's last whole group is kept for end_piece. */
 static void add_to_piece(mix_tile_state *r, const char *x, int64_t flat, int64_t n, int64_t length) {
   r->piece = flat / MIX_SUM_PIECE;
   if (r->p->reduced_class == MIX_TILE_FLOAT) {
@@ -54,7 +55,7 @@ static void store_sum(const mix_tile_state *r, int64_t index, double sum, int64_
     mix_store_double(output, dtype, index, sum);
 }
 
-/* Sums of rows, each in pieces and lanes of its own, as reduce.c takes them. A thread has whole rows. */
+/* Adds to the sums of rows, each in its own pieces and lanes, as in cpu/reduce.c. A thread has whole rows. */
 static void reduce_rows(mix_tile_state *r, const char *x, const mix_tile_span *t) {
   const int64_t length = r->p->program->row, held = r->p->reduced_class == MIX_TILE_FLOAT ? 4 : 8;
   for (int64_t i = 0; i < t->n;) {
@@ -64,10 +65,10 @@ static void reduce_rows(mix_tile_state *r, const char *x, const mix_tile_span *t
       i += rest;
       continue;
     }
-    const int64_t left = MIX_SUM_PIECE - at % MIX_SUM_PIECE, most = left < rest ? left : rest,
-                  n = most < t->n - i ? most : t->n - i;
+    const int64_t left = MIX_SUM_PIECE - at % MIX_SUM_PIECE, max = left < rest ? left : rest,
+                  n = max < t->n - i ? max : t->n - i;
     add_to_piece(r, x + i * held, at, n, length);
-    if (n == most) end_piece(r);
+    if (n == max) end_piece(r);
     if (n == rest) store_sum(r, row, r->total, length);
     i += n;
   }
@@ -105,7 +106,7 @@ typedef struct partial {
   bool finite;
 } partial;
 
-/* Sums of pieces are added in their order, in double. */
+/* Adds the sums of the pieces in order, in double. */
 static void finish_sum(const mix_tile_state *r) {
   const int64_t count = r->pieces ? (r->p->count + MIX_SUM_PIECE - 1) / MIX_SUM_PIECE : 0;
   double sum = count ? r->pieces[0] : r->total;

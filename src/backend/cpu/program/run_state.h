@@ -1,4 +1,4 @@
-/* A program while it runs: shared by the executor (tile_run.c) and its reductions (tile_reduce.c). */
+/* The state of one thread that runs a prepared program: shared by run.c and run_reduction.c. */
 #ifndef MIX_BACKEND_CPU_PROGRAM_RUN_STATE_H
 #define MIX_BACKEND_CPU_PROGRAM_RUN_STATE_H
 
@@ -7,53 +7,59 @@
 typedef struct mix_tile_state {
   const mix_tile_program *p;
   const mix_kernel_args *args;
-  char *memory;
-  void *at[MIX_TILE_REGISTERS]; /* where each register is now */
+  char *memory;                 /* MIX_TILE_MEMORY bytes: tiles and uniform values */
+  void *at[MIX_TILE_REGISTERS]; /* current address of each register: in `memory`, an operand or a result */
+  /* direct_store: the step that computes the value writes it to memory. prefetch_store: the output is
+   * prefetched. */
   bool direct_store[MIX_TILE_STORES], prefetch_store[MIX_TILE_STORES];
-  /* Memory that a later tile needs, fetched a few lines at a time between the steps of this one: more lines at once than the first-level
-   * cache can wait for would hold up all that follows. */
+  /* Memory that the next tile needs. It is prefetched a few cache lines at a time, between the steps of
+   * this tile: the first-level cache tracks only a few outstanding lines, and more would stall the steps. */
   struct {
     const char *from;
     int64_t lines;
   } prefetch[MIX_TILE_PREFETCH];
   int prefetch_count, prefetch_at;
   int64_t prefetch_lines; /* after each step */
-  /* Epilogues: the raw results of block rows from first_row, columns from first_column. */
+  /* Epilogues: the raw results, of rows from first_row and columns from first_column. */
   const char *accumulator;
   int64_t accumulator_stride, first_row, first_column;
-  double packets;         /* of the tile at hand: elements before the end of the space's last whole packet of eight */
-  int64_t pitch;          /* elements of the space from one row to the next */
-  int64_t end_row;        /* of rows that look prefetch to the one below; -1: tiles look prefetch to the next one */
-  bool expanded;          /* periodic loads fill whole tiles already */
-  bool overwrites;        /* what is stored as it was loaded has to be saved from the stores before */
+  /* Elements of the current tile that belong to whole SIMD packets of eight of the space (more if all do). */
+  double packets;
+  int64_t pitch; /* stride of rows, in elements of the space */
+  /* Epilogues: each row prefetches the row below, if that is before end_row. -1: each tile prefetches the
+   * next. */
+  int64_t end_row;
+  bool expanded;          /* the tiles of periodic loads are already filled */
+  bool overwrites;        /* `stored` loads are copied first: an earlier store overwrites their memory */
   bool streamed;          /* something was stored past the caches */
-  const uint16_t *tested; /* numbers to be tested as they are stored; NULL: tiles are computed */
-  uint16_t infinity;
+  const uint16_t *tested; /* numbers that the finite test reads as stored; NULL: tiles are computed */
+  uint16_t infinity;      /* the bits of infinity in their dtype */
   bool finite;
   uint64_t integer_sum;
-  /* A sum: the piece at hand, in lanes and the elements behind the last whole group, or in one number, and how many elements it has so
-   * far. */
+  /* The current piece of a sum. Floats: lanes, and `rest`, the tail after the last whole group of lanes.
+   * Doubles: wide_sum. */
   _Alignas(64) float lanes[MIX_SUM_LANES], rest[MIX_SUM_LANES];
   double wide_sum;
-  int64_t summed, piece;
-  double *pieces; /* where each piece's sum goes; NULL on a team of one, which adds them up as they come */
+  int64_t summed, piece; /* elements of the piece so far; its index */
+  double *pieces;        /* sums of the pieces; NULL on a team of one, which adds them to `total` in order */
   double total;
 } mix_tile_state;
 
+/* The elements of a tile: `pieces` (parts of rows, or whole rows) of `length` elements. */
 typedef struct mix_tile_span {
-  int64_t row, column, flat; /* of the first element */
+  int64_t row, column, flat; /* of the first element; flat: its index in the space */
   int64_t pieces, length, n; /* n = pieces * length */
-  int64_t next;              /* elements of the space to the first one of the next tile */
-  bool dense;                /* the pieces follow each other in the space without a gap */
+  int64_t next;              /* elements of the space from this tile to the one to prefetch; 0: none */
+  bool dense;                /* the pieces are contiguous in the space */
 } mix_tile_span;
 
-/* tile_reduce.c: is the reduction a sum or a mean? */
+/* Is the reduction a sum or a mean? */
 static inline bool mix_tile_sums(const mix_program *program) {
   return program->reduction == MIX_REDUCE_TO_SUM || program->reduction == MIX_REDUCE_TO_MEAN;
 }
-/* Adds a tile's values to the reduction. */
+/* run_reduction.c: adds the values of a tile to the reduction. */
 void mix_tile_reduce(mix_tile_state *r, const mix_tile_span *t);
-/* Stores the result, once each thread of the team has come here. */
+/* run_reduction.c: the last thread of the team to call it stores the result. */
 void mix_tile_finish_reduction(mix_tile_state *r, const mix_team *team);
 
 #endif

@@ -1,9 +1,10 @@
-/* The steps of a prepared program: registers assigned to tiles by a linear scan over their last uses, and
- * tiles to the thread's memory. */
+/* Emits the steps of a prepared program. A linear scan over last uses assigns registers to tiles; then the
+ * tiles get their places in the thread's memory. */
 #include "backend/cpu/program/prepare_steps.h"
 #include <limits.h>
 
-/* In simple instructions: vector polynomials, and functions of the C library. */
+/* The cost of an instruction on one element, in simple instructions: 8 for a vector polynomial, 100 for a
+ * function of the C library. */
 static int cost_of(mix_opcode opcode, mix_tile_class class) {
   switch (opcode) {
   case MIX_OPCODE_EXP:
@@ -26,7 +27,7 @@ static int cost_of(mix_opcode opcode, mix_tile_class class) {
   }
 }
 
-static int take_slot(mix_tile_plan *plan) {
+static int allocate_slot(mix_tile_plan *plan) {
   for (int s = 0; s < plan->slots; s++)
     if (plan->slot_free[s]) {
       plan->slot_free[s] = false;
@@ -35,9 +36,9 @@ static int take_slot(mix_tile_plan *plan) {
   return plan->slots++;
 }
 
-/* The tile (or uniform value) of an operand: instructions have theirs, loads get it where they are first
- * needed. */
-static void need(mix_tile_plan *plan, int reg) {
+/* Makes sure that an operand has its tile or uniform value. An instruction has one already; a load is emitted
+ * here, before its first use. */
+static void ensure_slot(mix_tile_plan *plan, int reg) {
   mix_tile_program *p = plan->p;
   reg = plan->same[reg];
   if (plan->slot[reg] >= 0) return;
@@ -46,33 +47,34 @@ static void need(mix_tile_plan *plan, int reg) {
     p->preamble[p->preamble_count++] = (mix_tile_step){.result = reg, .load = reg};
     return;
   }
-  /* the rows of a period are made once for all tiles: nothing else may have used their place */
-  plan->slot[reg] = p->loads[reg].access == MIX_TILE_PERIODIC ? plan->slots++ : take_slot(plan);
+  /* A periodic load may be filled once for all tiles, so no other value may use its tile, before or after. */
+  plan->slot[reg] = p->loads[reg].access == MIX_TILE_PERIODIC ? plan->slots++ : allocate_slot(plan);
   p->body[p->body_count++] = (mix_tile_step){.result = reg, .load = reg};
 }
 
-static void free_if_last(mix_tile_plan *plan, int reg, int i) {
+/* Releases the tile of an operand if instruction i is the last that reads it. */
+static void release_after_last_use(mix_tile_plan *plan, int reg, int i) {
   reg = plan->same[reg];
   if (plan->uniform[reg] || plan->slot[reg] < 0 || plan->last[reg] != i) return;
-  /* the rows of a period stay for all tiles */
+  /* The tile of a periodic load is kept. */
   if (reg < plan->p->load_count && plan->p->loads[reg].access == MIX_TILE_PERIODIC) return;
   plan->slot_free[plan->slot[reg]] = true;
 }
 
-/* The chain that ends with instruction i. */
+/* Emits the fused chain that ends with instruction i. */
 static void add_chain(mix_tile_plan *plan, int i, const mix_fused_chain *chain) {
   mix_tile_program *p = plan->p;
   const int reg = p->program->load_count + i, first = i - chain->count + 1,
             operands = chain->vectors + chain->numbers;
   mix_tile_step step = {.chain = chain, .operand_count = operands, .result = reg, .load = -1};
   mix_tile_bind_chain(plan, chain, first, step.operands);
-  for (int k = 0; k < operands; k++) need(plan, step.operands[k]);
+  for (int k = 0; k < operands; k++) ensure_slot(plan, step.operands[k]);
   for (int k = 0; k < chain->vectors; k++)
     if (step.operands[k] < p->load_count) p->loads[step.operands[k]].fetched = true;
-  for (int k = 0; k < operands; k++) free_if_last(plan, step.operands[k], i);
+  for (int k = 0; k < operands; k++) release_after_last_use(plan, step.operands[k], i);
   for (int k = 0; k < chain->result_count; k++) {
     const int result = p->program->load_count + first + chain->results[k] - operands;
-    plan->slot[result] = take_slot(plan);
+    plan->slot[result] = allocate_slot(plan);
     if (result != reg) step.others[k] = result;
   }
   p->body[p->body_count++] = step;
@@ -89,7 +91,7 @@ static void add_instruction(mix_tile_plan *plan, int i) {
   const mix_superinstruction *superinstruction = plan->superinstruction[reg];
   mix_tile_choice c = mix_tile_choose(plan, i);
   int operand[3], operands = 0;
-  if (plan->fused_into_reader[reg] || c.same) return; /* who reads it does the work */
+  if (plan->fused_into_reader[reg] || c.same) return; /* computed by its reader, or equal to its operand */
   if (superinstruction) {
     const mix_instruction *first =
         mix_tile_plan_instruction(plan, plan->same[instruction->operands[superinstruction->position]]);
@@ -98,7 +100,7 @@ static void add_instruction(mix_tile_plan *plan, int i) {
   }
   for (int k = 0; k < mix_opcode_operands(instruction->opcode); k++)
     if (!superinstruction || k != superinstruction->position) operand[operands++] = instruction->operands[k];
-  for (int k = 0; k < operands; k++) need(plan, operand[k]);
+  for (int k = 0; k < operands; k++) ensure_slot(plan, operand[k]);
   mix_tile_step step = {.function = superinstruction ? superinstruction->function : c.function,
                         .immediate = instruction->immediate,
                         .result = reg,
@@ -121,13 +123,14 @@ static void add_instruction(mix_tile_plan *plan, int i) {
                                                          .load = -1};
     return;
   }
-  /* in place of an operand that ends here, where elements have one size */
+  /* The result may take the tile of an operand that is read here for the last time, if the elements have the
+   * same size. */
   for (int k = 0; k < operands; k++)
     if (mix_tile_class_size(mix_tile_held_class(plan, plan->same[operand[k]])) ==
         mix_tile_class_size(mix_tile_held_class(plan, reg)))
-      free_if_last(plan, operand[k], i);
-  plan->slot[reg] = take_slot(plan);
-  /* A cast: rounding is the pass, and nothing is copied first. */
+      release_after_last_use(plan, operand[k], i);
+  plan->slot[reg] = allocate_slot(plan);
+  /* A cast that only rounds: the rounding function replaces the copy. */
   if (c.round && step.function == p->vector->instruction[MIX_OPCODE_IDENTITY])
     step.function = c.round, c.round = NULL;
   p->body[p->body_count++] = step;
@@ -136,21 +139,21 @@ static void add_instruction(mix_tile_plan *plan, int i) {
         .function = c.round, .operand_count = 1, .result = reg, .operands = {reg}, .steps = {1}, .load = -1};
   p->cost += p->count * cost_of(instruction->opcode, mix_tile_held_class(plan, reg));
   for (int k = 0; k < operands; k++)
-    if (plan->slot[plan->same[operand[k]]] != plan->slot[reg]) free_if_last(plan, operand[k], i);
+    if (plan->slot[plan->same[operand[k]]] != plan->slot[reg]) release_after_last_use(plan, operand[k], i);
 }
 
-/* A uniform value that is stored for every element (or summed) fills a tile of its own; returns the register.
- */
-static int spread(mix_tile_plan *plan, int reg) {
+/* A uniform value that is stored or reduced for every element is copied to a tile. Returns the register of
+ * the tile. */
+static int broadcast(mix_tile_plan *plan, int reg) {
   mix_tile_program *p = plan->p;
-  need(plan, reg);
+  ensure_slot(plan, reg);
   const int source = plan->same[reg];
   if (!plan->uniform[source] || p->count == 1) return source;
   const int tile = p->register_count++;
   plan->same[tile] = tile;
   plan->held_as[tile] = plan->held_as[source];
   plan->uniform[tile] = false;
-  plan->slot[tile] = take_slot(plan);
+  plan->slot[tile] = allocate_slot(plan);
   const mix_tile_function copy =
       mix_tile_instruction_of(p->vector, MIX_OPCODE_IDENTITY, mix_tile_held_class(plan, source));
   p->body[p->body_count++] = (mix_tile_step){
@@ -167,7 +170,7 @@ static void add_stores(mix_tile_plan *plan) {
     const mix_dtype dtype = mix_program_register_dtype(program, reg);
     mix_tile_store *store = &p->stores[i];
     *store = (mix_tile_store){.output = program->stores[i].output,
-                              .reg = spread(plan, reg),
+                              .reg = broadcast(plan, reg),
                               .defined_by = -1,
                               .store = mix_tile_store_of(p->vector, dtype),
                               .stream = mix_exceeds_caches(p->count * (int64_t)mix_dtype_size(dtype))
@@ -177,10 +180,10 @@ static void add_stores(mix_tile_plan *plan) {
                               .held = mix_tile_class_size(mix_tile_class_of(dtype))};
     p->cost += p->count;
   }
-  p->reduced = program->reduction != MIX_REDUCE_NOTHING ? spread(plan, program->reduced) : -1;
+  p->reduced = program->reduction != MIX_REDUCE_NOTHING ? broadcast(plan, program->reduced) : -1;
   if (p->reduced >= 0) p->reduced_class = mix_tile_held_class(plan, p->reduced);
-  /* The step that makes a value may write it to memory, where memory has the form of a tile and nobody else
-   * does. */
+  /* The step that computes a value may write it to memory directly, if memory has the layout of a tile and
+   * the value has no other direct store. */
   for (int i = 0; i < p->store_count; i++) {
     mix_tile_store *store = &p->stores[i];
     const mix_dtype dtype = mix_program_register_dtype(program, program->stores[i].reg);

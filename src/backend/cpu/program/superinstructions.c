@@ -1,4 +1,4 @@
-/* Several instructions in one pass over a tile: a pass more costs as much as most instructions do. */
+/* Fuses instructions into one pass over a tile, because a pass costs as much as most instructions do. */
 #include "backend/cpu/program/prepare_steps.h"
 
 static void count_readers(const mix_tile_plan *plan, int *readers) {
@@ -14,7 +14,7 @@ static void count_readers(const mix_tile_plan *plan, int *readers) {
   if (program->reduction != MIX_REDUCE_NOTHING) readers[plan->same[program->reduced]]++;
 }
 
-/* The superinstruction of instruction `second` with the one that makes its operand `position`. */
+/* The superinstruction of instruction `second` and the one that computes its operand `position`. */
 static const mix_superinstruction *find_superinstruction(const mix_tile_plan *plan, int second,
                                                          int position) {
   const mix_program *program = plan->p->program;
@@ -23,8 +23,8 @@ static const mix_superinstruction *find_superinstruction(const mix_tile_plan *pl
   const int reg = plan->same[instruction->operands[position]];
   if (reg < program->load_count) return NULL;
   const mix_opcode first = mix_tile_plan_instruction(plan, reg)->opcode;
-  const mix_tile_choice made = mix_tile_choose(plan, reg - program->load_count);
-  if (made.round || made.function != vector->instruction[first]) return NULL;
+  const mix_tile_choice choice = mix_tile_choose(plan, reg - program->load_count);
+  if (choice.round || choice.function != vector->instruction[first]) return NULL;
   if (mix_tile_choose(plan, second).function != vector->instruction[instruction->opcode]) return NULL;
   for (const mix_superinstruction *superinstruction = vector->superinstructions; superinstruction->function;
        superinstruction++)
@@ -47,12 +47,12 @@ static bool is_result(const mix_fused_chain *chain, int reg) {
   return false;
 }
 
-/* Is the program's code from instruction `first` on that of the chain, and what it leaves inside read by
- * nobody else? */
+/* Do the instructions from `first` on match the code of the chain, and are values that are not results of the
+ * chain read only inside it? */
 static bool is_chain(const mix_tile_plan *plan, const mix_fused_chain *chain, int first, const int *readers) {
   const mix_program *program = plan->p->program;
   const int operands = chain->vectors + chain->numbers, start = program->load_count + first;
-  int within[MIX_CHAIN_CODE] = {0}, bound[MIX_CHAIN_OPERANDS];
+  int inside_readers[MIX_CHAIN_CODE] = {0}, bound[MIX_CHAIN_OPERANDS];
   if (first + chain->count > program->instruction_count) return false;
   for (int j = 0; j < chain->count; j++)
     if (program->instructions[first + j].opcode != chain->code[j].opcode) return false;
@@ -61,18 +61,19 @@ static bool is_chain(const mix_tile_plan *plan, const mix_fused_chain *chain, in
     if (plan->uniform[bound[i]] != (i >= chain->vectors)) return false;
   for (int j = 0; j < chain->count; j++) {
     const mix_instruction *instruction = &program->instructions[first + j];
-    const mix_tile_choice made = mix_tile_choose(plan, first + j);
+    const mix_tile_choice choice = mix_tile_choose(plan, first + j);
     const int reg = start + j;
     if (!plan->used[reg] || plan->uniform[reg] || plan->same[reg] != reg) return false;
-    if (made.round || made.function != plan->p->vector->instruction[instruction->opcode]) return false;
+    if (choice.round || choice.function != plan->p->vector->instruction[instruction->opcode]) return false;
     for (int k = 0; k < mix_opcode_operands(instruction->opcode); k++) {
-      const int wanted = chain->code[j].operands[k], inside = wanted - operands;
-      if (plan->same[instruction->operands[k]] != (inside < 0 ? bound[wanted] : start + inside)) return false;
-      if (inside >= 0) within[inside]++;
+      const int operand = chain->code[j].operands[k], inside = operand - operands;
+      if (plan->same[instruction->operands[k]] != (inside < 0 ? bound[operand] : start + inside))
+        return false;
+      if (inside >= 0) inside_readers[inside]++;
     }
   }
   for (int j = 0; j < chain->count; j++)
-    if (!is_result(chain, operands + j) && readers[start + j] != within[j]) return false;
+    if (!is_result(chain, operands + j) && readers[start + j] != inside_readers[j]) return false;
   return true;
 }
 
@@ -92,8 +93,8 @@ static void find_chains(mix_tile_plan *plan, const int *readers) {
     }
 }
 
-/* Values that one instruction alone reads need no tile. */
-static void join_instructions(mix_tile_plan *plan, const int *readers) {
+/* Finds superinstructions: a value that only one instruction reads needs no tile. */
+static void find_pairs(mix_tile_plan *plan, const int *readers) {
   const mix_program *program = plan->p->program;
   for (int i = 0; i < program->instruction_count; i++) {
     const mix_instruction *instruction = &program->instructions[i];
@@ -120,5 +121,5 @@ void mix_tile_fuse_instructions(mix_tile_plan *plan) {
   int readers[MIX_TILE_REGISTERS] = {0};
   count_readers(plan, readers);
   find_chains(plan, readers);
-  join_instructions(plan, readers);
+  find_pairs(plan, readers);
 }

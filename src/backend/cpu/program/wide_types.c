@@ -1,5 +1,5 @@
-/* Tiles of double, int64 and bool, in plain C: one version for all instruction sets. Arithmetic as
- * backend/ref/formulas.h states it. */
+/* Vector functions for tiles of double, int64 and bool, in plain C: one version for all instruction sets. The
+ * arithmetic is that of backend/ref/formulas.h. */
 #include "backend/cpu/simd/vector_functions.h"
 #include "tensor/convert.h"
 #include <math.h>
@@ -8,7 +8,7 @@
 #define GROUP 8
 #define ARGUMENTS void *result, const void *const *operands, const int *steps, int64_t n, double immediate
 
-/* A uniform operand fills its group, so that the inner loop reads every operand alike and vectorises. */
+/* A uniform operand fills its group, so that the inner loop reads all operands alike and vectorises. */
 #define UNARY(name, from, to, group, expression)                                                             \
   static void name(ARGUMENTS) {                                                                              \
     const from *p = operands[0];                                                                             \
@@ -33,7 +33,7 @@
         r[i + j] = (to)(expression);                                                                         \
       }                                                                                                      \
   }
-/* (uint32 condition, two of one type) */
+/* operands: uint32 condition, then two of one type */
 #define SELECT(name, type, group)                                                                            \
   static void name(ARGUMENTS) {                                                                              \
     const uint32_t *c = operands[0];                                                                         \
@@ -125,8 +125,7 @@ static double floor_mod(double a, double b) {
   X(NOT_EQUAL, a != b) X(LESS, a < b) X(LESS_EQUAL, a <= b) X(GREATER, a > b) X(GREATER_EQUAL, a >= b)
 #define CLASSIFICATIONS(X) X(IS_FINITE, isfinite(a) != 0) X(IS_INF, isinf(a) != 0) X(IS_NAN, a != a)
 
-/* ---- int64: sums and products as unsigned, where overflow is defined; wrapped to the dtype afterwards ----
- */
+/* ---- int64: unsigned sums and products, whose overflow is defined; wrapped to the dtype afterwards ---- */
 
 #define INTEGER_UNARY(X)                                                                                     \
   X(IDENTITY, a)                                                                                             \
@@ -181,7 +180,7 @@ CLIP(integer_CLIP, int64_t, (a > low ? a : low), (raised < high ? raised : high)
 
 /* ---- casts ---- */
 
-/* Toward zero, saturating, NaN gives 0, as mix_f64_to_i64; written so that it vectorises where it can. */
+/* Truncates and saturates, and NaN gives 0, as in mix_f64_to_i64, but in a form that can be vectorised. */
 static inline int64_t truncate_double(double x) {
   return x != x ? 0 : x >= 0x1p63 ? INT64_MAX : x < -0x1p63 ? INT64_MIN : (int64_t)x;
 }

@@ -1,76 +1,77 @@
-/* Instructions of element-wise programs over float tiles, written once for every instruction set. Included after a lanes_*.h and
- * vector_math.inc.h. Every function rounds as the opcode does in float32; `round` follows for the 16-bit dtypes. */
+/* Template: instructions of element-wise programs over float tiles. Included after a simd_*.h and
+ * vector_math.inc.h. Every function rounds as the opcode does in float32; for 16-bit dtypes the table's
+ * `round` runs after it. */
 
 #define ARGUMENTS void *result, const void *const *operands, const int *steps, int64_t n, double immediate
 
-#define UNARY(name, expression)                                                                                                \
-  static void tile_##name(ARGUMENTS) {                                                                                         \
-    float *r = result;                                                                                                         \
-    const float *a = operands[0];                                                                                              \
-    const int64_t step = steps[0] * LANES;                                                                                     \
-    (void)immediate;                                                                                                           \
-    for (int64_t i = 0; i < n; i += LANES, a += step) {                                                                        \
-      const vf x = v_load(a);                                                                                                  \
-      v_store(r + i, expression);                                                                                              \
-    }                                                                                                                          \
+#define UNARY(name, expression)                                                                              \
+  static void tile_##name(ARGUMENTS) {                                                                       \
+    float *r = result;                                                                                       \
+    const float *a = operands[0];                                                                            \
+    const int64_t step = steps[0] * LANES;                                                                   \
+    (void)immediate;                                                                                         \
+    for (int64_t i = 0; i < n; i += LANES, a += step) {                                                      \
+      const vf x = v_load(a);                                                                                \
+      v_store(r + i, expression);                                                                            \
+    }                                                                                                        \
   }
-/* Two operands, x and another; `t`, rounded, is what the first of two instructions makes of them. */
-#define OF_TWO(name, second_operand, expression, result_of_t)                                                                  \
-  static void tile_##name(ARGUMENTS) {                                                                                         \
-    float *r = result;                                                                                                         \
-    const float *a = operands[0], *b = operands[1];                                                                            \
-    const int64_t step_a = steps[0] * LANES, step_b = steps[1] * LANES;                                                        \
-    (void)immediate;                                                                                                           \
-    for (int64_t i = 0; i < n; i += LANES, a += step_a, b += step_b) {                                                         \
-      const vf x = v_load(a), second_operand = v_load(b);                                                                      \
-      vf t = expression;                                                                                                       \
-      KEEP(t);                                                                                                                 \
-      v_store(r + i, result_of_t);                                                                                             \
-    }                                                                                                                          \
+/* Two operands, x and another. `t` is the rounded result of the first of two instructions. */
+#define OF_TWO(name, second_operand, expression, result_of_t)                                                \
+  static void tile_##name(ARGUMENTS) {                                                                       \
+    float *r = result;                                                                                       \
+    const float *a = operands[0], *b = operands[1];                                                          \
+    const int64_t step_a = steps[0] * LANES, step_b = steps[1] * LANES;                                      \
+    (void)immediate;                                                                                         \
+    for (int64_t i = 0; i < n; i += LANES, a += step_a, b += step_b) {                                       \
+      const vf x = v_load(a), second_operand = v_load(b);                                                    \
+      vf t = expression;                                                                                     \
+      KEEP(t);                                                                                               \
+      v_store(r + i, result_of_t);                                                                           \
+    }                                                                                                        \
   }
 #define BINARY(name, expression) OF_TWO(name, y, expression, t)
-#define UNARY_TO_BOOL(name, expression)                                                                                        \
-  static void tile_##name(ARGUMENTS) {                                                                                         \
-    uint32_t *r = result;                                                                                                      \
-    const float *a = operands[0];                                                                                              \
-    const int64_t step = steps[0] * LANES;                                                                                     \
-    (void)immediate;                                                                                                           \
-    for (int64_t i = 0; i < n; i += LANES, a += step) {                                                                        \
-      const vf x = v_load(a);                                                                                                  \
-      m_store(r + i, expression);                                                                                              \
-    }                                                                                                                          \
+#define UNARY_TO_BOOL(name, expression)                                                                      \
+  static void tile_##name(ARGUMENTS) {                                                                       \
+    uint32_t *r = result;                                                                                    \
+    const float *a = operands[0];                                                                            \
+    const int64_t step = steps[0] * LANES;                                                                   \
+    (void)immediate;                                                                                         \
+    for (int64_t i = 0; i < n; i += LANES, a += step) {                                                      \
+      const vf x = v_load(a);                                                                                \
+      m_store(r + i, expression);                                                                            \
+    }                                                                                                        \
   }
-#define BINARY_TO_BOOL(name, expression)                                                                                       \
-  static void tile_##name(ARGUMENTS) {                                                                                         \
-    uint32_t *r = result;                                                                                                      \
-    const float *a = operands[0], *b = operands[1];                                                                            \
-    const int64_t step_a = steps[0] * LANES, step_b = steps[1] * LANES;                                                        \
-    (void)immediate;                                                                                                           \
-    for (int64_t i = 0; i < n; i += LANES, a += step_a, b += step_b) {                                                         \
-      const vf x = v_load(a), y = v_load(b);                                                                                   \
-      m_store(r + i, expression);                                                                                              \
-    }                                                                                                                          \
+#define BINARY_TO_BOOL(name, expression)                                                                     \
+  static void tile_##name(ARGUMENTS) {                                                                       \
+    uint32_t *r = result;                                                                                    \
+    const float *a = operands[0], *b = operands[1];                                                          \
+    const int64_t step_a = steps[0] * LANES, step_b = steps[1] * LANES;                                      \
+    (void)immediate;                                                                                         \
+    for (int64_t i = 0; i < n; i += LANES, a += step_a, b += step_b) {                                       \
+      const vf x = v_load(a), y = v_load(b);                                                                 \
+      m_store(r + i, expression);                                                                            \
+    }                                                                                                        \
   }
-/* Rare functions, by the C library, element by element. */
-#define UNARY_LIBRARY(name, expression)                                                                                        \
-  static void tile_##name(ARGUMENTS) {                                                                                         \
-    float *r = result;                                                                                                         \
-    const float *a = operands[0];                                                                                              \
-    (void)immediate;                                                                                                           \
-    for (int64_t i = 0; i < n; i++) {                                                                                          \
-      const float x = a[steps[0] ? i : 0];                                                                                     \
-      r[i] = expression;                                                                                                       \
-    }                                                                                                                          \
+/* Rare functions: the C library's, element by element. */
+#define UNARY_LIBRARY(name, expression)                                                                      \
+  static void tile_##name(ARGUMENTS) {                                                                       \
+    float *r = result;                                                                                       \
+    const float *a = operands[0];                                                                            \
+    (void)immediate;                                                                                         \
+    for (int64_t i = 0; i < n; i++) {                                                                        \
+      const float x = a[steps[0] ? i : 0];                                                                   \
+      r[i] = expression;                                                                                     \
+    }                                                                                                        \
   }
-#define BINARY_LIBRARY(name, expression)                                                                                       \
-  static void tile_##name(ARGUMENTS) {                                                                                         \
-    float *r = result;                                                                                                         \
-    const float *a = operands[0], *b = operands[1];                                                                            \
-    (void)immediate;                                                                                                           \
-    for (int64_t i = 0; i < n; i++) {                                                                                          \
-      const float x = a[steps[0] ? i : 0], y = b[steps[1] ? i : 0];                                                            \
-      r[i] = expression;                                                                                                       \
-    }                                                                                                                          \
+#define BINARY_LIBRARY(name, expression)                                                                     \
+  static void tile_##name(ARGUMENTS) {                                                                       \
+    float *r = result;                                                                                       \
+    const float *a = operands[0], *b = operands[1];                                                          \
+    (void)immediate;                                                                                         \
+    for (int64_t i = 0; i < n; i++) {                                                                        \
+      const float x = a[steps[0] ? i : 0], y = b[steps[1] ? i : 0];                                          \
+      r[i] = expression;                                                                                     \
+    }                                                                                                        \
   }
 
 static inline vf zero_if(vm m, vf x) { return v_select(m, v_set(0.0f), x); }
@@ -88,13 +89,15 @@ static inline float floor_mod_float(float x, float y) {
 /* Klambauer et al., Self-normalizing neural networks, 2017. */
 #define SELU_SCALE 1.0507009873554804934193349852946
 #define SELU_ALPHA 1.6732632423543772848170429916717
-#define SELU_BOTH ((float)(SELU_SCALE * SELU_ALPHA))
-#define SELU_REST ((float)(SELU_SCALE * SELU_ALPHA - (double)SELU_BOTH)) /* y + SELU_BOTH may cancel */
+#define SELU_PRODUCT ((float)(SELU_SCALE * SELU_ALPHA))
+/* Added too, since y + SELU_PRODUCT may cancel. */
+#define SELU_PRODUCT_ERROR ((float)(SELU_SCALE * SELU_ALPHA - (double)SELU_PRODUCT))
 
 UNARY(identity, x)
 UNARY(negative, negated(x))
 UNARY(abs, v_abs(x))
-UNARY(sign, v_select(v_lt(v_set(0), x), v_set(1), v_select(v_lt(x, v_set(0)), v_set(-1), v_select(v_unordered(x, x), x, v_set(0)))))
+UNARY(sign, v_select(v_lt(v_set(0), x), v_set(1),
+                     v_select(v_lt(x, v_set(0)), v_set(-1), v_select(v_unordered(x, x), x, v_set(0)))))
 UNARY(floor, v_floor(x))
 UNARY(ceil, v_ceil(x))
 UNARY(round, v_rint(x))
@@ -115,7 +118,7 @@ UNARY_LIBRARY(erfc, (float)erfc(x)) /* erfcf is off by more than one unit */
 UNARY(relu, zero_if(v_lt(x, v_set(0)), x))
 UNARY(relu6, zero_if(v_lt(x, v_set(0)), v_select(v_lt(v_set(6), x), v_set(6), x)))
 UNARY(elu, v_select(v_lt(x, v_set(0)), v_expm1(x), x))
-UNARY(selu, v_select(v_lt(x, v_set(0)), v_set(SELU_BOTH) * v_expm1(x), v_set((float)SELU_SCALE) * x))
+UNARY(selu, v_select(v_lt(x, v_set(0)), v_set(SELU_PRODUCT) * v_expm1(x), v_set((float)SELU_SCALE) * x))
 UNARY(softplus, v_softplus(x))
 UNARY(softsign, x / (v_set(1) + v_abs(x)))
 UNARY(leaky_relu, v_select(v_lt(v_set(0), x), x, v_set((float)immediate) * x))
@@ -124,7 +127,7 @@ UNARY_TO_BOOL(is_inf, v_eq(v_abs(x), v_set(INFINITY)))
 UNARY_TO_BOOL(is_nan, v_unordered(x, x))
 BINARY(add, x + y)
 BINARY(subtract, x - y)
-BINARY(multiply, x *y)
+BINARY(multiply, x * y)
 BINARY(divide, x / y)
 BINARY(floor_divide, v_floor(x / y))
 BINARY_LIBRARY(floor_mod, floor_mod_float(x, y))
@@ -138,17 +141,18 @@ BINARY_TO_BOOL(less, v_lt(x, y))
 BINARY_TO_BOOL(less_equal, v_le(x, y))
 BINARY_TO_BOOL(greater, v_lt(y, x))
 BINARY_TO_BOOL(greater_equal, v_le(y, x))
-/* A gate multiplies: what is not finite becomes NaN at a closed one. */
-BINARY(relu_grad, v_select(v_lt(v_set(0), y), x, x *v_set(0)))
-BINARY(relu6_grad, v_select(m_and(v_lt(v_set(0), y), v_lt(y, v_set(6))), x, x *v_set(0)))
+/* x times 0 where the gate is closed: NaN for an x that is not finite. */
+BINARY(relu_grad, v_select(v_lt(v_set(0), y), x, x * v_set(0)))
+BINARY(relu6_grad, v_select(m_and(v_lt(v_set(0), y), v_lt(y, v_set(6))), x, x * v_set(0)))
 BINARY(leaky_relu_grad, v_select(v_lt(v_set(0), y), x, v_set((float)immediate) * x))
-BINARY(softplus_grad, x *v_sigmoid(y))
+BINARY(softplus_grad, x * v_sigmoid(y))
 BINARY(softsign_grad, x / ((v_set(1) + v_abs(y)) * (v_set(1) + v_abs(y))))
-BINARY(elu_grad, v_select(v_lt(y, v_set(0)), x *(y + v_set(1)), x))
-BINARY(selu_grad, v_select(v_lt(y, v_set(0)), x *((y + v_set(SELU_BOTH)) + v_set(SELU_REST)), x *v_set((float)SELU_SCALE)))
-BINARY(tanh_grad, y *one_minus_square(x))
-BINARY(sigmoid_grad, y *x *(v_set(1) - x))
-BINARY(sqrt_grad, y *v_set(0.5f) / x)
+BINARY(elu_grad, v_select(v_lt(y, v_set(0)), x * (y + v_set(1)), x))
+BINARY(selu_grad, v_select(v_lt(y, v_set(0)), x * ((y + v_set(SELU_PRODUCT)) + v_set(SELU_PRODUCT_ERROR)),
+                           x * v_set((float)SELU_SCALE)))
+BINARY(tanh_grad, y * one_minus_square(x))
+BINARY(sigmoid_grad, y * x * (v_set(1) - x))
+BINARY(sqrt_grad, y * v_set(0.5f) / x)
 BINARY(rsqrt_grad, v_set(-0.5f) * y * (x * x * x))
 BINARY(reciprocal_grad, negated(y) * x * x)
 
@@ -170,55 +174,58 @@ static void tile_clip(ARGUMENTS) {
     v_store(r + i, v_min(v_max(v_load(a), v_load(low)), v_load(high)));
 }
 
-/* ---- two instructions in one pass ---- */
+/* ---- superinstructions: two instructions in one pass ---- */
 
 /* `t` is the result of the first, `z` the other operand of the second. */
-#define SUPERINSTRUCTION(name, expression, result_of_t)                                                                                   \
-  static void tile_##name(ARGUMENTS) {                                                                                         \
-    float *r = result;                                                                                                         \
-    const float *a = operands[0], *b = operands[1], *c = operands[2];                                                          \
-    const int64_t step_a = steps[0] * LANES, step_b = steps[1] * LANES, step_c = steps[2] * LANES;                             \
-    (void)immediate;                                                                                                           \
-    for (int64_t i = 0; i < n; i += LANES, a += step_a, b += step_b, c += step_c) {                                            \
-      const vf x = v_load(a), y = v_load(b), z = v_load(c);                                                                    \
-      vf t = expression;                                                                                                       \
-      KEEP(t);                                                                                                                 \
-      v_store(r + i, result_of_t);                                                                                             \
-    }                                                                                                                          \
+#define SUPERINSTRUCTION(name, expression, result_of_t)                                                      \
+  static void tile_##name(ARGUMENTS) {                                                                       \
+    float *r = result;                                                                                       \
+    const float *a = operands[0], *b = operands[1], *c = operands[2];                                        \
+    const int64_t step_a = steps[0] * LANES, step_b = steps[1] * LANES, step_c = steps[2] * LANES;           \
+    (void)immediate;                                                                                         \
+    for (int64_t i = 0; i < n; i += LANES, a += step_a, b += step_b, c += step_c) {                          \
+      const vf x = v_load(a), y = v_load(b), z = v_load(c);                                                  \
+      vf t = expression;                                                                                     \
+      KEEP(t);                                                                                               \
+      v_store(r + i, result_of_t);                                                                           \
+    }                                                                                                        \
   }
-#define EACH_SUPERINSTRUCTION(X)                                                                                                          \
-  X(MULTIPLY, ADD, 0, x *y, t + z)                                                                                             \
-  X(MULTIPLY, ADD, 1, x *y, z + t)                                                                                             \
-  X(MULTIPLY, SUBTRACT, 0, x *y, t - z)                                                                                        \
-  X(MULTIPLY, SUBTRACT, 1, x *y, z - t)                                                                                        \
-  X(MULTIPLY, MULTIPLY, 0, x *y, t *z)                                                                                         \
-  X(MULTIPLY, MULTIPLY, 1, x *y, z *t)                                                                                         \
-  X(MULTIPLY, DIVIDE, 0, x *y, t / z)                                                                                          \
-  X(ADD, ADD, 0, x + y, t + z)                                                                                                 \
-  X(ADD, ADD, 1, x + y, z + t)                                                                                                 \
-  X(ADD, MULTIPLY, 0, x + y, t *z)                                                                                             \
-  X(ADD, MULTIPLY, 1, x + y, z *t)                                                                                             \
-  X(ADD, DIVIDE, 1, x + y, z / t)                                                                                              \
-  X(SUBTRACT, MULTIPLY, 0, x - y, t *z)                                                                                        \
-  X(SUBTRACT, MULTIPLY, 1, x - y, z *t)                                                                                        \
+#define EACH_SUPERINSTRUCTION(X)                                                                             \
+  X(MULTIPLY, ADD, 0, x * y, t + z)                                                                          \
+  X(MULTIPLY, ADD, 1, x * y, z + t)                                                                          \
+  X(MULTIPLY, SUBTRACT, 0, x * y, t - z)                                                                     \
+  X(MULTIPLY, SUBTRACT, 1, x * y, z - t)                                                                     \
+  X(MULTIPLY, MULTIPLY, 0, x * y, t * z)                                                                     \
+  X(MULTIPLY, MULTIPLY, 1, x * y, z * t)                                                                     \
+  X(MULTIPLY, DIVIDE, 0, x * y, t / z)                                                                       \
+  X(ADD, ADD, 0, x + y, t + z)                                                                               \
+  X(ADD, ADD, 1, x + y, z + t)                                                                               \
+  X(ADD, MULTIPLY, 0, x + y, t * z)                                                                          \
+  X(ADD, MULTIPLY, 1, x + y, z * t)                                                                          \
+  X(ADD, DIVIDE, 1, x + y, z / t)                                                                            \
+  X(SUBTRACT, MULTIPLY, 0, x - y, t * z)                                                                     \
+  X(SUBTRACT, MULTIPLY, 1, x - y, z * t)                                                                     \
   X(DIVIDE, SUBTRACT, 1, x / y, z - t)
-#define EACH_SUPERINSTRUCTION_OF_TWO(X)                                                                                                   \
-  X(SQUARE, MULTIPLY, 0, z, x *x, t *z)                                                                                        \
-  X(SQUARE, MULTIPLY, 1, z, x *x, z *t)                                                                                        \
-  X(SQRT, ADD, 0, z, v_sqrt(x), t + z)                                                                                         \
-  X(SQRT, ADD, 1, z, v_sqrt(x), z + t)                                                                                         \
-  X(ADD, RSQRT, 0, y, x + y, v_rsqrt_at(t, i, immediate))                                                                                       \
-  X(ADD, SQRT, 0, y, x + y, v_sqrt(t))                                                                                         \
+#define EACH_SUPERINSTRUCTION_OF_TWO(X)                                                                      \
+  X(SQUARE, MULTIPLY, 0, z, x * x, t * z)                                                                    \
+  X(SQUARE, MULTIPLY, 1, z, x * x, z * t)                                                                    \
+  X(SQRT, ADD, 0, z, v_sqrt(x), t + z)                                                                       \
+  X(SQRT, ADD, 1, z, v_sqrt(x), z + t)                                                                       \
+  X(ADD, RSQRT, 0, y, x + y, v_rsqrt_at(t, i, immediate))                                                    \
+  X(ADD, SQRT, 0, y, x + y, v_sqrt(t))                                                                       \
   X(ADD, RELU, 0, y, x + y, zero_if(v_lt(t, v_set(0)), t))
-#define SUPERINSTRUCTION_FUNCTION(first, second, position, expression, result)                                                            \
+#define SUPERINSTRUCTION_FUNCTION(first, second, position, expression, result)                               \
   SUPERINSTRUCTION(first##_then_##second##_##position, expression, result)
-#define SUPERINSTRUCTION_OF_TWO_FUNCTION(first, second, position, operand, expression, result)                                            \
+#define SUPERINSTRUCTION_OF_TWO_FUNCTION(first, second, position, operand, expression, result)               \
   OF_TWO(first##_then_##second##_##position, operand, expression, result)
 EACH_SUPERINSTRUCTION(SUPERINSTRUCTION_FUNCTION)
 EACH_SUPERINSTRUCTION_OF_TWO(SUPERINSTRUCTION_OF_TWO_FUNCTION)
-#define SUPERINSTRUCTION_ROW(first, second, position, ...)                                                                                \
+#define SUPERINSTRUCTION_ROW(first, second, position, ...)                                                   \
   {MIX_OPCODE_##first, MIX_OPCODE_##second, position, tile_##first##_then_##second##_##position},
-static const mix_superinstruction superinstructions[] = {EACH_SUPERINSTRUCTION(SUPERINSTRUCTION_ROW) EACH_SUPERINSTRUCTION_OF_TWO(SUPERINSTRUCTION_ROW){.function = NULL}};
+static const mix_superinstruction superinstructions[] = {
+    EACH_SUPERINSTRUCTION(SUPERINSTRUCTION_ROW)
+    EACH_SUPERINSTRUCTION_OF_TWO(SUPERINSTRUCTION_ROW)
+    {.function = NULL}};
 
 UNARY(round_f16, v_round_f16(x))
 static void tile_round_bf16(ARGUMENTS) {
@@ -227,7 +234,8 @@ static void tile_round_bf16(ARGUMENTS) {
   const int64_t step = steps[0] * LANES;
   int64_t i = 0;
   (void)immediate;
-  for (; i + 2 * LANES <= n; i += 2 * LANES, a += 2 * step) v_round_bf16_pair(r + i, v_load(a), v_load(a + step));
+  for (; i + 2 * LANES <= n; i += 2 * LANES, a += 2 * step)
+    v_round_bf16_pair(r + i, v_load(a), v_load(a + step));
   for (; i < n; i += LANES, a += step) v_store(r + i, v_round_bf16(v_load(a)));
 }
 UNARY_TO_BOOL(float_to_bool, m_not(v_eq(x, v_set(0))))
@@ -241,49 +249,54 @@ static void tile_bool_to_float(ARGUMENTS) {
 
 /* ---- memory to tile and back ---- */
 
-#define TRANSFER(name, type)                                                                                                   \
-  static void load_##name(void *tile, const void *source, int64_t n) {                                                         \
-    float *r = tile;                                                                                                           \
-    const type *a = source;                                                                                                    \
-    int64_t i = 0;                                                                                                             \
-    for (; i + LANES <= n; i += LANES) v_store(r + i, v_load_##name(a + i));                                                   \
-    if (i < n) v_store_part(r + i, v_load_##name##_part(a + i, n - i), n - i);                                                 \
-  }                                                                                                                            \
-  static void store_##name(void *result, const void *tile, int64_t n) {                                                        \
-    type *r = result;                                                                                                          \
-    const float *a = tile;                                                                                                     \
-    int64_t i = 0;                                                                                                             \
-    for (; i + 2 * LANES <= n; i += 2 * LANES) v_store_##name##_pair(r + i, v_load(a + i), v_load(a + i + LANES));             \
-    for (; i + LANES <= n; i += LANES) v_store_##name(r + i, v_load(a + i));                                                   \
-    if (i < n) v_store_##name##_part(r + i, v_load_part(a + i, n - i, 0), n - i);                                              \
-  }                                                                                                                            \
-  static void stream_##name(void *result, const void *tile, int64_t n) {                                                       \
-    type *r = result;                                                                                                          \
-    const float *a = tile;                                                                                                     \
-    for (int64_t i = 0; i < n; i += 2 * LANES) v_stream_##name##_pair(r + i, v_load(a + i), v_load(a + i + LANES));            \
+#define TRANSFER(name, type)                                                                                 \
+  static void load_##name(void *tile, const void *source, int64_t n) {                                       \
+    float *r = tile;                                                                                         \
+    const type *a = source;                                                                                  \
+    int64_t i = 0;                                                                                           \
+    for (; i + LANES <= n; i += LANES) v_store(r + i, v_load_##name(a + i));                                 \
+    const v_part tail = v_first(n - i);                                                                      \
+    if (i < n) v_store_part(r + i, v_load_##name##_part(a + i, tail), tail);                                 \
+  }                                                                                                          \
+  static void store_##name(void *result, const void *tile, int64_t n) {                                      \
+    type *r = result;                                                                                        \
+    const float *a = tile;                                                                                   \
+    int64_t i = 0;                                                                                           \
+    for (; i + 2 * LANES <= n; i += 2 * LANES)                                                               \
+      v_store_##name##_pair(r + i, v_load(a + i), v_load(a + i + LANES));                                    \
+    for (; i + LANES <= n; i += LANES) v_store_##name(r + i, v_load(a + i));                                 \
+    const v_part tail = v_first(n - i);                                                                      \
+    if (i < n) v_store_##name##_part(r + i, v_load_part(a + i, tail), tail);                                 \
+  }                                                                                                          \
+  static void stream_##name(void *result, const void *tile, int64_t n) {                                     \
+    type *r = result;                                                                                        \
+    const float *a = tile;                                                                                   \
+    for (int64_t i = 0; i < n; i += 2 * LANES)                                                               \
+      v_stream_##name##_pair(r + i, v_load(a + i), v_load(a + i + LANES));                                   \
   }
 TRANSFER(f16, uint16_t)
 TRANSFER(bf16, uint16_t)
 
-#define v_load_f32 v_load
-#define v_load_f32_part(p, n) v_load_part(p, n, 0)
-#define ADD_SQUARES(name, type)                                                                                                    \
-  static void add_squares_##name(float *sums, const void *source, int64_t n) {                                                     \
-    const type *a = source;                                                                                                        \
-    int64_t i = 0;                                                                                                                 \
-    for (; i + LANES <= n; i += LANES) {                                                                                           \
-      const vf x = v_load_##name(a + i);                                                                                           \
-      v_store(sums + i, v_load(sums + i) + x * x);                                                                                 \
-    }                                                                                                                              \
-    if (i == n) return;                                                                                                            \
-    const vf x = v_load_##name##_part(a + i, n - i);                                                                               \
-    v_store_part(sums + i, v_load_part(sums + i, n - i, 0) + x * x, n - i);                                                        \
+#define ADD_SQUARES(name, type)                                                                              \
+  static void add_squares_##name(float *sums, const void *source, int64_t n) {                               \
+    const type *a = source;                                                                                  \
+    int64_t i = 0;                                                                                           \
+    for (; i + LANES <= n; i += LANES) {                                                                     \
+      const vf x = v_load_##name(a + i);                                                                     \
+      v_store(sums + i, v_load(sums + i) + x * x);                                                           \
+    }                                                                                                        \
+    if (i == n) return;                                                                                      \
+    const v_part tail = v_first(n - i);                                                                      \
+    const vf x = v_load_##name##_part(a + i, tail);                                                          \
+    v_store_part(sums + i, v_load_part(sums + i, tail) + x * x, tail);                                       \
   }
 ADD_SQUARES(f16, uint16_t)
 ADD_SQUARES(bf16, uint16_t)
 ADD_SQUARES(f32, float)
 
-static void copy_f32(void *result, const void *source, int64_t n) { memcpy(result, source, (size_t)n * sizeof(float)); }
+static void copy_f32(void *result, const void *source, int64_t n) {
+  memcpy(result, source, (size_t)n * sizeof(float));
+}
 static void load_u8(void *tile, const void *source, int64_t n) {
   float *r = tile;
   const uint8_t *a = source;

@@ -1,4 +1,4 @@
-/* Tile and row functions for AVX2. */
+/* The vector functions (vector_functions.h) of AVX2. */
 #include "backend/cpu/simd/simd_avx2.h"
 #include "backend/cpu/simd/vector_functions.h"
 

@@ -1,4 +1,4 @@
-/* Tile and row functions for AVX-512. */
+/* The vector functions (vector_functions.h) of AVX-512. */
 #include "backend/cpu/simd/simd_avx512.h"
 #include "backend/cpu/simd/vector_functions.h"
 

@@ -1,4 +1,4 @@
-/* Tile and row functions for plain x86-64. */
+/* The vector functions (vector_functions.h) of plain x86-64 and other processors. */
 #include "backend/cpu/simd/simd_generic.h"
 #include "backend/cpu/simd/vector_functions.h"
 

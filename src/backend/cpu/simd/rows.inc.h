@@ -1,7 +1,7 @@
-/* Functions over rows of float32: reductions, softmax, cross-entropies, random words. Written once for every instruction set.
- * Included after a lanes_*.h and vector_math.inc.h. */
+/* Template: functions over rows of float32: reductions, softmax, cross-entropies, random words. Included
+ * after a simd_*.h and vector_math.inc.h. */
 
-/* Lanes of a sum: fixed, so that each instruction set adds in the same order. */
+/* Lanes of a sum. Fixed, so that each instruction set adds in the same order. */
 #define SUM_LANES 32
 #define SUM_VECTORS (SUM_LANES / LANES)
 
@@ -19,14 +19,14 @@ static bool row_all_finite(const float *x, int64_t n) {
     sum[0] = sum[0] + (y - y);
   }
   if (i < n) {
-    const vf y = v_load_part(x + i, n - i, 0);
+    const vf y = v_load_part(x + i, v_first(n - i));
     sum[1] = sum[1] + (y - y);
   }
   const vf all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
   return !m_any(v_unordered(all, all));
 }
 
-/* Without their signs such numbers compare as integers. In a form that compilers turn into vectors. */
+/* Without their signs 16-bit floats compare as integers. Compilers vectorize this form. */
 static bool row_all_finite_stored(const uint16_t *x, int64_t n, uint16_t infinity) {
   int16_t largest = 0;
   for (int64_t i = 0; i < n; i++) {
@@ -36,60 +36,63 @@ static bool row_all_finite_stored(const uint16_t *x, int64_t n, uint16_t infinit
   return largest < (int16_t)infinity;
 }
 
-/* Without their signs floats compare as integers, NaN above all. */
+/* Without their signs floats compare as integers; NaN is above all others. */
 static inline vi magnitude(vf x) { return (vi)x & v_set_integer(0x7fffffff); }
-#define ROWS_STORE(type)                                                                                                    \
-  static bool rows_store_##type(uint16_t *r, int64_t r_stride, const float *x, int64_t stride, int64_t rows, int64_t n,     \
-                                       float limit, bool past_caches) {                                                            \
-    vi even = v_set_integer(0), odd = even;                                                                                        \
-    for (int64_t row = 0; row < rows; row++, x += stride, r += r_stride) {                                                         \
-      const bool stream = past_caches && (uintptr_t)r % 64 == 0;                                                                   \
-      int64_t i = 0;                                                                                                               \
-      for (; i + 2 * LANES <= n; i += 2 * LANES) {                                                                                 \
-        const vf a = v_load(x + i), b = v_load(x + i + LANES);                                                                     \
-        even = vi_max(even, magnitude(a)), odd = vi_max(odd, magnitude(b));                                                        \
-        if (stream)                                                                                                                \
-          v_stream_##type##_pair(r + i, a, b);                                                                                     \
-        else                                                                                                                       \
-          v_store_##type##_pair(r + i, a, b);                                                                                      \
-      }                                                                                                                            \
-      for (; i < n; i += LANES) {                                                                                                  \
-        const int64_t left = n - i < LANES ? n - i : LANES;                                                                        \
-        const vf a = v_load_part(x + i, left, 0);                                                                                  \
-        even = vi_max(even, magnitude(a));                                                                                         \
-        v_store_##type##_part(r + i, a, left);                                                                                     \
-      }                                                                                                                            \
-    }                                                                                                                              \
-    return m_all(v_lt((vf)vi_max(even, odd), v_set(limit)));                                                                       \
+#define ROWS_STORE(type)                                                                                     \
+  static bool rows_store_##type(uint16_t *r, int64_t r_stride, const float *x, int64_t stride, int64_t rows, \
+                                int64_t n, float limit, bool past_caches) {                                  \
+    vi even = v_set_integer(0), odd = even;                                                                  \
+    for (int64_t row = 0; row < rows; row++, x += stride, r += r_stride) {                                   \
+      const bool stream = past_caches && (uintptr_t)r % 64 == 0;                                             \
+      int64_t i = 0;                                                                                         \
+      for (; i + 2 * LANES <= n; i += 2 * LANES) {                                                           \
+        const vf a = v_load(x + i), b = v_load(x + i + LANES);                                               \
+        even = vi_max(even, magnitude(a)), odd = vi_max(odd, magnitude(b));                                  \
+        if (stream)                                                                                          \
+          v_stream_##type##_pair(r + i, a, b);                                                               \
+        else                                                                                                 \
+          v_store_##type##_pair(r + i, a, b);                                                                \
+      }                                                                                                      \
+      for (; i < n; i += LANES) {                                                                            \
+        const v_part part = v_first(n - i < LANES ? n - i : LANES);                                          \
+        const vf a = v_load_part(x + i, part);                                                               \
+        even = vi_max(even, magnitude(a));                                                                   \
+        v_store_##type##_part(r + i, a, part);                                                               \
+      }                                                                                                      \
+    }                                                                                                        \
+    return m_all(v_lt((vf)vi_max(even, odd), v_set(limit)));                                                 \
   }
 ROWS_STORE(f16)
 ROWS_STORE(bf16)
 
-/* The order of a sum is that of TensorFlow's CPU kernels (Eigen's reduction over packets of eight): whole groups of 32 in 32 lanes,
- * four packets of eight; these one after the other, and on them the packets that are left; the eight by halves; then what is less than
- * a packet, a chain of its own. */
-static float fold_packet(const float *packet) {
-  return ((packet[0] + packet[4]) + (packet[2] + packet[6])) + ((packet[1] + packet[5]) + (packet[3] + packet[7]));
+/* The order of a sum is that of TensorFlow's CPU kernels (Eigen's reduction over packets of eight):
+ *   1. whole groups of 32 elements go to 32 lanes, four packets of eight;
+ *   2. the four packets are added one after the other, then the packets behind the last whole group;
+ *   3. the eight lanes are added by halving;
+ *   4. elements behind the last whole packet are a chain of their own, added last. */
+static float add_packet_lanes(const float *packet) {
+  return ((packet[0] + packet[4]) + (packet[2] + packet[6])) +
+         ((packet[1] + packet[5]) + (packet[3] + packet[7]));
 }
 static float row_sum_end(const float *lanes, const float *tail, int64_t n) {
-  float packet[8], rest = 0;
+  float packet[8], scalar_tail = 0;
   for (int j = 0; j < 8; j++) packet[j] = ((lanes[j] + lanes[8 + j]) + lanes[16 + j]) + lanes[24 + j];
   int64_t i = 0;
   for (; i + 8 <= n; i += 8)
     for (int j = 0; j < 8; j++) packet[j] += tail[i + j];
-  for (; i < n; i++) rest += tail[i];
-  return rest + fold_packet(packet);
+  for (; i < n; i++) scalar_tail += tail[i];
+  return scalar_tail + add_packet_lanes(packet);
 }
-static float fold_lanes(const vf *sum, const float *tail, int64_t n) {
+static float end_of_sum(const vf *sum, const float *tail, int64_t n) {
   float lanes[SUM_LANES];
   for (int j = 0; j < SUM_VECTORS; j++) v_store(lanes + j * LANES, sum[j]);
   return row_sum_end(lanes, tail, n);
 }
 
-/* The part of a row after its last whole group of SUM_LANES, `other` behind it. */
+/* Vectors of a row behind its last whole group of SUM_LANES; lanes behind the row are `other`. */
 #define FOR_TAIL(i, n, j) for (int j = 0; j < SUM_VECTORS && (i) + j * LANES < (n); j++)
 static inline vf tail_lanes(const float *x, int64_t i, int64_t n, float other) {
-  return n - i >= LANES ? v_load(x + i) : v_load_part(x + i, n - i, other);
+  return n - i >= LANES ? v_load(x + i) : v_load_part_or(x + i, v_first(n - i), other);
 }
 
 static float row_sum(const float *x, int64_t n) {
@@ -98,7 +101,7 @@ static float row_sum(const float *x, int64_t n) {
   int64_t i = 0;
   for (; i + SUM_LANES <= n; i += SUM_LANES)
     for (int j = 0; j < SUM_VECTORS; j++) sum[j] = sum[j] + v_load(x + i + j * LANES);
-  return fold_lanes(sum, x + i, n - i);
+  return end_of_sum(sum, x + i, n - i);
 }
 
 static void row_sum_into(float *lanes, const float *x, int64_t n) {
@@ -113,14 +116,14 @@ static float row_maximum(const float *x, int64_t n) {
   vf r = v_set(-INFINITY);
   int64_t i = 0;
   for (; i + LANES <= n; i += LANES) r = v_max(r, v_load(x + i));
-  if (i < n) r = v_max(r, v_load_part(x + i, n - i, -INFINITY));
+  if (i < n) r = v_max(r, v_load_part_or(x + i, v_first(n - i), -INFINITY));
   return m_any(v_unordered(r, r)) ? NAN : v_horizontal_max(r);
 }
 static float row_minimum(const float *x, int64_t n) {
   vf r = v_set(INFINITY);
   int64_t i = 0;
   for (; i + LANES <= n; i += LANES) r = v_min(r, v_load(x + i));
-  if (i < n) r = v_min(r, v_load_part(x + i, n - i, INFINITY));
+  if (i < n) r = v_min(r, v_load_part_or(x + i, v_first(n - i), INFINITY));
   return m_any(v_unordered(r, r)) ? NAN : -v_horizontal_max((vf)((vi)r ^ v_set_integer((int32_t)0x80000000)));
 }
 
@@ -139,25 +142,27 @@ static float row_exp_sum(float *result, const float *x, float shift, int64_t n) 
   const int64_t left = n - i;
   FOR_TAIL(i, n, j) v_store(tail + j * LANES, v_exp(tail_lanes(x, i + j * LANES, n, shift) - s));
   if (result) memcpy(result + i, tail, (size_t)left * sizeof *tail);
-  return fold_lanes(sum, tail, left);
+  return end_of_sum(sum, tail, left);
 }
 
-/* Rows of at most LANES classes stay in one vector from load to store: 10 classes are the usual case. */
+/* Rows of at most LANES classes stay in one vector from load to store: 10 classes are common. */
 static inline vf short_exp(vf x, int64_t n, float *maximum, float *sum) {
   const vm nan = v_unordered(x, x);
   *maximum = m_any(nan) ? NAN : v_horizontal_max(x);
   vf e = v_exp(x - v_set(*maximum));
   if (n < LANES) {
-    /* not zero by itself where the maximum is infinite or NaN */
+    /* lanes behind the row are not 0 where the maximum is infinite or NaN */
     e = v_select(v_lt(v_load(lane_numbers), v_set((float)n)), e, v_set(0));
   }
   *sum = v_horizontal_sum(e);
   return e;
 }
-static inline vf short_load(const float *x, int64_t n) { return n < LANES ? v_load_part(x, n, -INFINITY) : v_load(x); }
+static inline vf short_load(const float *x, int64_t n) {
+  return n < LANES ? v_load_part_or(x, v_first(n), -INFINITY) : v_load(x);
+}
 static inline void short_store(float *r, vf x, int64_t n) {
   if (n < LANES)
-    v_store_part(r, x, n);
+    v_store_part(r, x, v_first(n));
   else
     v_store(r, x);
 }
@@ -171,14 +176,16 @@ static void divide_row(float *r, const float *x, float divisor, int64_t n) {
   const vf d = v_set(divisor);
   int64_t i = 0;
   for (; i + LANES <= n; i += LANES) v_store(r + i, v_load(x + i) / d);
-  if (i < n) v_store_part(r + i, v_load_part(x + i, n - i, 0) / d, n - i);
+  const v_part tail = v_first(n - i);
+  if (i < n) v_store_part(r + i, v_load_part(x + i, tail) / d, tail);
 }
 /* (x - shift) - offset */
 static void shift_row(float *r, const float *x, float shift, float offset, int64_t n) {
   const vf s = v_set(shift), o = v_set(offset);
   int64_t i = 0;
   for (; i + LANES <= n; i += LANES) v_store(r + i, (v_load(x + i) - s) - o);
-  if (i < n) v_store_part(r + i, (v_load_part(x + i, n - i, 0) - s) - o, n - i);
+  const v_part tail = v_first(n - i);
+  if (i < n) v_store_part(r + i, (v_load_part(x + i, tail) - s) - o, tail);
 }
 
 static void rows_softmax(float *result, const float *logits, int64_t rows, int64_t n, mix_softmax_kind kind) {
@@ -203,8 +210,9 @@ static void rows_softmax(float *result, const float *logits, int64_t rows, int64
   }
 }
 
-/* losses and softmax - labels, one row: labels * (log sum - (x - maximum)) */
-static void rows_cross_entropy(float *losses, float *gradient, const float *logits, const float *labels, int64_t rows, int64_t n) {
+/* losses[row] = sum of labels * (log sum - (x - maximum)); gradient = softmax - labels. */
+static void rows_cross_entropy(float *losses, float *gradient, const float *logits, const float *labels,
+                               int64_t rows, int64_t n) {
   for (int64_t row = 0; row < rows; row++, gradient += n, logits += n, labels += n) {
     const float maximum = row_maximum(logits, n);
     const float total = row_exp_sum(NULL, logits, maximum, n), logarithm = log_float(total);
@@ -223,35 +231,35 @@ static void rows_cross_entropy(float *losses, float *gradient, const float *logi
         if (left >= LANES)
           v_store(gradient + k, p);
         else
-          v_store_part(gradient + k, p, left);
+          v_store_part(gradient + k, p, v_first(left));
         if (whole)
           sum[j] = sum[j] + loss;
         else
           v_store(tail + j * LANES, loss);
       }
     }
-    losses[row] = fold_lanes(sum, tail, n % SUM_LANES);
+    losses[row] = end_of_sum(sum, tail, n % SUM_LANES);
   }
 }
 
-/* Exponentials of a row and their sum as TensorFlow's kernel makes them: of whole packets of eight by Eigen's exp, of the rest by the C
- * library's; in the sum the row's packets count, in the gradient those of the whole tensor, which end before element `end`. The
- * exponentials may lie on the logits. */
+/* Exponentials of a row and their sum as in TensorFlow's kernel: whole packets of eight by Eigen's exp,
+ * elements behind them by the C library's. For the sum these are the packets of the row; for the gradient
+ * those of the whole tensor, which end before element `end` of the row. `exponentials` may be `logits`. */
 static float sparse_row(float *exponentials, const float *logits, int64_t n, float maximum, int64_t end) {
   const int64_t packets = n - n % 8;
-  float rest = 0, last[8];
-  for (int64_t i = packets; i < n; i++) rest += expf(logits[i] - maximum);
+  float tail = 0, last[8];
+  for (int64_t i = packets; i < n; i++) tail += expf(logits[i] - maximum);
   for (int64_t i = end; i < n; i++) last[i - end] = expf(logits[i] - maximum);
   if (n <= LANES)
     short_store(exponentials, v_exp(short_load(logits, n) - v_set(maximum)), n);
   else
     row_exp_sum(exponentials, logits, maximum, n);
-  const float sum = rest + row_sum(exponentials, packets);
+  const float sum = tail + row_sum(exponentials, packets);
   for (int64_t i = end; i < n; i++) exponentials[i] = last[i - end];
   return sum;
 }
-static bool rows_sparse_cross_entropy(float *losses, float *gradient, const float *logits, const int64_t *labels, int64_t rows,
-                                      int64_t n, int64_t packets) {
+static bool rows_sparse_cross_entropy(float *losses, float *gradient, const float *logits,
+                                      const int64_t *labels, int64_t rows, int64_t n, int64_t packets) {
   bool valid = true;
   for (int64_t row = 0; row < rows; row++, gradient += n, logits += n, packets -= n) {
     const int64_t label = labels[row];
@@ -270,8 +278,8 @@ static bool rows_sparse_cross_entropy(float *losses, float *gradient, const floa
   return valid;
 }
 
-/* Word 0 of Philox 4x32-10 block (key, counter, first + i) (base/philox.h). A word to a lane of 64 bits; what gathers in the upper
- * halves is never looked at. */
+/* Word 0 of Philox 4x32-10 block (key, counter, first + i) (base/philox.h). A 64-bit lane holds a word; its
+ * upper half is never read. */
 static void row_philox_words(uint32_t *words, uint64_t key, uint64_t counter, uint64_t first, int64_t n) {
   enum { LONGS = LANES / 2 };
   uint64_t lanes[LONGS];

@@ -1,34 +1,55 @@
-/* The vocabulary of lanes in the compiler's own vectors of 4 floats: plain x86-64 (SSE2), and any other processor. */
-#include "tensor/convert.h"
-#include <math.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
+/* The vector vocabulary (simd.h) in the compiler's own vectors of 4 floats or 2 doubles: plain x86-64 (SSE2),
+ * and any other processor. */
+#ifndef MIX_BACKEND_CPU_SIMD_SIMD_GENERIC_H
+#define MIX_BACKEND_CPU_SIMD_SIMD_GENERIC_H
 
-#define KEEP(x) ((void)0)
-#define LANES 4
-typedef float vf __attribute__((vector_size(16)));
-typedef int32_t vi __attribute__((vector_size(16)));
-typedef uint32_t vu __attribute__((vector_size(16))); /* where sums may overflow */
-typedef vi vm;                                        /* all bits of a lane set or clear */
+#include "backend/cpu/simd/simd.h"
 
-static inline vf v_set(float x) { return (vf){x, x, x, x}; }
-static inline vi v_set_integer(int32_t x) { return (vi){x, x, x, x}; }
-static inline vf v_load(const float *p) {
-  vf x;
+#define SIMD_BYTES 16
+#define LANES (SIMD_DOUBLE ? 2 : 4)
+#define V_ACCUMULATE(c, a, b) ((c) = v_fma(a, b, c))
+#define V_ACCUMULATE_BROADCAST(c, p, b) ((c) = v_fma(v_set(*(p)), b, c))
+
+typedef real vec __attribute__((vector_size(16)));
+typedef int64_t v_part;
+
+static inline vec v_load(const real *p) {
+  vec x;
   memcpy(&x, p, sizeof x);
   return x;
 }
-static inline void v_store(float *p, vf x) { memcpy(p, &x, sizeof x); }
-/* The first n < LANES lanes; the others are `other`. */
-static inline vf v_load_part(const float *p, int64_t n, float other) {
-  vf x = v_set(other);
-  for (int64_t i = 0; i < n; i++) x[i] = p[i];
+static inline void v_store(real *p, vec x) { memcpy(p, &x, sizeof x); }
+static inline void v_stream(real *p, vec x) { v_store(p, x); }
+static inline vec v_fma(vec a, vec b, vec c) { return a * b + c; } /* two roundings */
+static inline v_part v_first(int64_t n) { return n; }
+static inline vec v_load_part(const real *p, v_part part) {
+  vec x = {0};
+  memcpy(&x, p, (size_t)part * sizeof *p);
   return x;
 }
-static inline void v_store_part(float *p, vf x, int64_t n) {
-  for (int64_t i = 0; i < n; i++) p[i] = x[i];
+static inline void v_store_part(real *p, vec x, v_part part) { memcpy(p, &x, (size_t)part * sizeof *p); }
+
+#if SIMD_DOUBLE
+
+static inline vec v_set(double x) { return (vec){x, x}; }
+static inline double v_horizontal_sum(vec x) { return x[0] + x[1]; }
+
+#else
+
+#define KEEP(x) ((void)0) /* nothing here fuses a multiplication with an addition */
+typedef vec vf;
+typedef int32_t vi __attribute__((vector_size(16)));
+typedef uint32_t vu __attribute__((vector_size(16)));
+typedef vi vm; /* all bits of a lane set or clear */
+
+static inline vf v_set(float x) { return (vf){x, x, x, x}; }
+static inline vi v_set_integer(int32_t x) { return (vi){x, x, x, x}; }
+static inline vf v_load_part_or(const float *p, v_part part, float other) {
+  vf x = v_set(other);
+  memcpy(&x, p, (size_t)part * sizeof *p);
+  return x;
 }
+
 static inline vm v_lt(vf a, vf b) { return (vm)(a < b); }
 static inline vm v_le(vf a, vf b) { return (vm)(a <= b); }
 static inline vm v_eq(vf a, vf b) { return (vm)(a == b); }
@@ -51,15 +72,16 @@ static inline void m_store(uint32_t *p, vm m) {
   memcpy(p, &one, sizeof one);
 }
 
-/* float16 to float32 in integer arithmetic; subnormal halves through a difference of normal floats (F. Giesen). */
+/* float16 to float32 in integer arithmetic; subnormal float16 through a difference of normal floats (F.
+ * Giesen), so that a thread that flushes float32 subnormals keeps them. NaNs become quiet, as by F16C. */
 static inline vf widen_f16(vi h) {
-  const vi sign = (h & 0x8000) << 16, exponent = h & 0x7c00;
-  const vi normal = ((h & 0x7fff) << 13) + (112 << 23);
-  const vi special = (normal + (112 << 23)) | ((vm)((h & 0x3ff) != 0) & 0x400000); /* NaNs become quiet, as by F16C */
-  const vf subnormal = (vf)(normal + (1 << 23)) - (vf)v_set_integer(113 << 23);
-  vi r = vi_select((vm)(exponent == 0x7c00), special, normal);
-  r = vi_select((vm)(exponent == 0), (vi)subnormal, r);
-  return (vf)(r | sign);
+  enum { REBIAS = 112 << 23, SMALLEST_NORMAL = 1 << 23, INFINITE = 0x7c00 << 13, QUIET = 0x400000 };
+  const vi magnitude = (h & 0x7fff) << 13, normal = magnitude + REBIAS;
+  const vf subnormal = (vf)(normal + SMALLEST_NORMAL) - (vf)v_set_integer(REBIAS + SMALLEST_NORMAL);
+  vi r = normal + ((vm)(magnitude >= INFINITE) & REBIAS);
+  r = r | ((vm)(magnitude > INFINITE) & QUIET);
+  r = vi_select((vm)(magnitude < SMALLEST_NORMAL), (vi)subnormal, r);
+  return (vf)(r | (h & 0x8000) << 16);
 }
 /* float32 to float16, nearest even; below 2^-14 the rounding is that of an addition of floats. */
 static inline vi narrow_f16(vf x) {
@@ -72,10 +94,10 @@ static inline vi narrow_f16(vf x) {
   r = vi_select((vm)(a > 0x7f800000), 0x7e00 | ((a >> 13) & 0x3ff), r);
   return r | ((sign >> 16) & 0x8000);
 }
-/* widen_f16(narrow_f16(x)), as a float all the way. */
+/* widen_f16(narrow_f16(x)), as a float throughout. */
 static inline vf v_round_f16(vf x) {
   const vi u = (vi)x, sign = u & (int32_t)0x80000000, a = u ^ sign;
-  const vf magic = (vf)v_set_integer(126 << 23); /* whose last place is that of subnormal halves */
+  const vf magic = (vf)v_set_integer(126 << 23); /* its last place is that of float16 subnormals */
   const vi subnormal = (vi)(((vf)a + magic) - magic);
   vi r = (vi)(((vu)a + 0xfff + (((vu)a >> 13) & 1)) & ~0x1fffu);
   r = vi_select((vm)(r >= (143 << 23)), v_set_integer(0x7f800000), r);
@@ -87,32 +109,43 @@ static inline vf v_round_bf16(vf x) {
   const vu u = (vu)x, rounded = u + 0x7fff + ((u >> 16) & 1);
   return (vf)(vi_select(v_unordered(x, x), (vi)(u | 0x400000), (vi)rounded) & (int32_t)0xffff0000);
 }
+
 static inline vi load_16(const uint16_t *p) { return (vi){p[0], p[1], p[2], p[3]}; }
-static inline vi load_part_16(const uint16_t *p, int64_t n) {
-  vi x = {0};
-  for (int64_t i = 0; i < n; i++) x[i] = p[i];
-  return x;
+static inline vi load_part_16(const uint16_t *p, v_part part) {
+  uint16_t some[4] = {0};
+  memcpy(some, p, (size_t)part * sizeof *p);
+  return load_16(some);
 }
-static inline void store_part_16(uint16_t *p, vi x, int64_t n) {
-  for (int64_t i = 0; i < n; i++) p[i] = (uint16_t)x[i];
+static inline void store_part_16(uint16_t *p, vi x, v_part part) {
+  for (int64_t i = 0; i < part; i++) p[i] = (uint16_t)x[i];
 }
 static inline vf v_load_f16(const uint16_t *p) { return widen_f16(load_16(p)); }
-static inline vf v_load_f16_part(const uint16_t *p, int64_t n) { return widen_f16(load_part_16(p, n)); }
+static inline vf v_load_f16_part(const uint16_t *p, v_part part) { return widen_f16(load_part_16(p, part)); }
 static inline void v_store_f16(uint16_t *p, vf x) { store_part_16(p, narrow_f16(x), LANES); }
+static inline void v_store_f16_part(uint16_t *p, vf x, v_part part) { store_part_16(p, narrow_f16(x), part); }
 static inline void v_store_f16_pair(uint16_t *p, vf x, vf y) { v_store_f16(p, x), v_store_f16(p + LANES, y); }
 static inline void v_stream_f16_pair(uint16_t *p, vf x, vf y) { v_store_f16_pair(p, x, y); }
-static inline void v_store_f16_part(uint16_t *p, vf x, int64_t n) { store_part_16(p, narrow_f16(x), n); }
+
 static inline vf v_load_bf16(const uint16_t *p) { return (vf)(load_16(p) << 16); }
-static inline vf v_load_bf16_part(const uint16_t *p, int64_t n) { return (vf)(load_part_16(p, n) << 16); }
-static inline void v_store_bf16(uint16_t *p, vf x) { store_part_16(p, (vi)v_round_bf16(x) >> 16, LANES); }
-static inline void v_store_bf16_pair(uint16_t *p, vf x, vf y) { v_store_bf16(p, x), v_store_bf16(p + LANES, y); }
+static inline vf v_load_bf16_part(const uint16_t *p, v_part part) {
+  return (vf)(load_part_16(p, part) << 16);
+}
+static inline vi narrow_bf16(vf x) { return (vi)v_round_bf16(x) >> 16; }
+static inline void v_store_bf16(uint16_t *p, vf x) { store_part_16(p, narrow_bf16(x), LANES); }
+static inline void v_store_bf16_part(uint16_t *p, vf x, v_part part) {
+  store_part_16(p, narrow_bf16(x), part);
+}
+static inline void v_store_bf16_pair(uint16_t *p, vf x, vf y) {
+  v_store_bf16(p, x), v_store_bf16(p + LANES, y);
+}
 static inline void v_stream_bf16_pair(uint16_t *p, vf x, vf y) { v_store_bf16_pair(p, x, y); }
-static inline void v_round_bf16_pair(float *p, vf x, vf y) { v_store(p, v_round_bf16(x)), v_store(p + LANES, v_round_bf16(y)); }
-static inline void v_store_bf16_part(uint16_t *p, vf x, int64_t n) { store_part_16(p, (vi)v_round_bf16(x) >> 16, n); }
+static inline void v_round_bf16_pair(float *p, vf x, vf y) {
+  v_store(p, v_round_bf16(x)), v_store(p + LANES, v_round_bf16(y));
+}
+
 static inline vf v_load_u8(const uint8_t *p) { return (vf){p[0], p[1], p[2], p[3]}; }
 
-static inline vf v_fma(vf a, vf b, vf c) { return a * b + c; } /* two roundings */
-static inline vi v_to_integer(vf x) {                          /* |x| < 2^22, nearest even */
+static inline vi v_to_integer(vf x) {
   const vf magic = v_set(0x1.8p23f);
   return (vi)(x + magic) - (vi)magic;
 }
@@ -123,7 +156,7 @@ static inline vf v_scale(vf x, vf n) {
   return x * a * b;
 }
 static inline vf v_sqrt(vf x) { return (vf){sqrtf(x[0]), sqrtf(x[1]), sqrtf(x[2]), sqrtf(x[3])}; }
-/* Twelve bits of 1 / sqrt(x); the exact value where no instruction gives them. */
+/* The exact value where no instruction estimates it. */
 static inline vf v_rsqrt_estimate(vf x) {
 #ifdef __SSE__
   return (vf)__builtin_ia32_rsqrtps((float __attribute__((vector_size(16))))x);
@@ -138,7 +171,8 @@ static inline vf v_reciprocal_estimate(vf x) {
   return 1 / x;
 #endif
 }
-/* Nearest integer by adding and taking away 2^23; from there on every float is an integer. The sign of zero stays. */
+/* Nearest integer by adding and taking away 2^23, from where on every float is an integer. Keeps the sign of
+ * 0. */
 static inline vf v_rint(vf x) {
   const vi sign = (vi)x & (int32_t)0x80000000;
   const vf a = (vf)((vi)x ^ sign), magic = v_set(0x1p23f);
@@ -155,13 +189,15 @@ static inline vf v_ceil(vf x) {
   return v_select(v_lt(r, x), up, r);
 }
 static inline float v_horizontal_sum(vf x) { return (x[0] + x[2]) + (x[1] + x[3]); }
-static inline float v_horizontal_max(vf x) { /* no NaN among the lanes */
+static inline float v_horizontal_max(vf x) {
   const float a = x[0] > x[2] ? x[0] : x[2], b = x[1] > x[3] ? x[1] : x[3];
   return a > b ? a : b;
 }
 
-/* Lanes of 64 bits, half as many. */
 typedef uint64_t vl __attribute__((vector_size(16)));
 static inline vl l_set(uint64_t x) { return (vl){x, x}; }
-/* Of the lower halves of each lane. */
 static inline vl l_multiply(vl a, vl b) { return (a & UINT32_MAX) * (b & UINT32_MAX); }
+
+#endif
+
+#endif

@@ -1,4 +1,4 @@
-/* Which vector functions are in force, and where the function for a dtype or a class is. */
+/* The vector functions in force, and look-up of one by dtype or class. */
 #include "backend/cpu/simd/vector_functions.h"
 #include "base/processor.h"
 

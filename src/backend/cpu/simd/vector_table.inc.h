@@ -1,13 +1,21 @@
-/* The table of one instruction set. Included last; VECTOR_NAME is the table, VECTOR_TEXT its name. */
+/* Template: the table of one instruction set. Included last; VECTOR_NAME is the table, VECTOR_TEXT its
+ * name. */
 const mix_vector VECTOR_NAME = {
     .name = VECTOR_TEXT,
     .lanes = LANES,
-    .load = {[MIX_FLOAT16] = load_f16, [MIX_BFLOAT16] = load_bf16, [MIX_FLOAT32] = copy_f32, [MIX_BOOL] = load_bool},
+    .load = {[MIX_FLOAT16] = load_f16,
+             [MIX_BFLOAT16] = load_bf16,
+             [MIX_FLOAT32] = copy_f32,
+             [MIX_BOOL] = load_bool},
     .load_as_float = {[MIX_UINT8] = load_u8, [MIX_INT8] = load_i8, [MIX_INT16] = load_i16},
-    .store = {[MIX_FLOAT16] = store_f16, [MIX_BFLOAT16] = store_bf16, [MIX_FLOAT32] = copy_f32, [MIX_BOOL] = store_bool},
+    .store = {[MIX_FLOAT16] = store_f16,
+              [MIX_BFLOAT16] = store_bf16,
+              [MIX_FLOAT32] = copy_f32,
+              [MIX_BOOL] = store_bool},
     .stream = {[MIX_FLOAT16] = stream_f16, [MIX_BFLOAT16] = stream_bf16},
     .round = {[MIX_FLOAT16] = tile_round_f16, [MIX_BFLOAT16] = tile_round_bf16},
-    .add_squares = {[MIX_FLOAT16] = add_squares_f16, [MIX_BFLOAT16] = add_squares_bf16, [MIX_FLOAT32] = add_squares_f32},
+    .add_squares =
+        {[MIX_FLOAT16] = add_squares_f16, [MIX_BFLOAT16] = add_squares_bf16, [MIX_FLOAT32] = add_squares_f32},
     .superinstructions = superinstructions,
     .chains = tile_chains,
     .instruction =

@@ -1,67 +1,79 @@
-/* The parts of the AMX engine (engine_amx.c): planning (plan_amx.c), packing (pack_amx.c) and multiplication by tiles (tiles_amx.c).
+/* The AMX engine: its parts are the driver (engine_amx.c), planning (plan_amx.c), packing (pack_amx.c) and
+ * micro-kernels (micro_kernel_amx.c).
  *
- * A tile register holds 16 rows of 64 bytes. TDPBF16PS adds to a (16, 16) tile of float32 the product of a (16, 32) tile of bfloat16
- * and one of (32, 16), stored as (16 pairs of k, 16 columns). A packed operand is a row of panels of 32 rows of op(A), or 32 columns
- * of op(B); a panel is [step of 32 k][part][2 tiles of 1 KiB], so that each block of k is one contiguous piece.
+ * A tile register holds 16 rows of 64 bytes. TDPBF16PS adds to a (16, 16) tile of float32 the product of a
+ * (16, 32) tile of bfloat16 and one of (32, 16), stored as (16 pairs of k, 16 columns). A packed operand is a
+ * row of panels of 32 rows of op(A), or 32 columns of op(B); a panel is [step of 32 k][part][2 tiles of 1
+ * KiB], so that each block of k is contiguous.
  *
- * bfloat16 has one part. float16 has two: a float16 number has 11 significant bits and exponents down to 2^-24, so that it is exactly
- * hi + lo, hi being its rounding to bfloat16 (8 bits) and lo the rest (3 bits, no bfloat16 subnormal); a product takes lo hi, hi hi,
- * hi lo, and leaves out lo lo. (Henry, Tang, Heinecke, "Leveraging the bfloat16 artificial intelligence datatype for higher-precision
- * computations", ARITH 2019.) Of a number that is not finite, lo is zero, and the step of the panel that holds it is flagged: there lo
- * meets hi with its infinities and NaNs cleared, so that hi hi alone carries them, with the signs and zeros of the numbers themselves.
- * So the result is finite, infinite or NaN as it would be without the split, and no other kernel is ever needed.
+ * bfloat16 has one part. float16 has two: a float16 number has 11 significant bits and exponents down to
+ * 2^-24, so it is exactly hi + lo, where hi is its rounding to bfloat16 (8 bits) and lo the difference (3
+ * bits, no bfloat16 subnormal). A product takes lo hi, hi hi, hi lo, and leaves out lo lo. (Henry, Tang,
+ * Heinecke, "Leveraging the bfloat16 artificial intelligence datatype for higher-precision computations",
+ * ARITH 2019.) Where a number is not finite, lo is zero and the step of its panel is flagged. In a flagged
+ * step lo is multiplied with a hi whose infinities and NaNs are cleared; hi hi alone carries them, with the
+ * signs and zeros of the numbers themselves. So the result is finite, infinite or NaN as it would be without
+ * the split, and no other kernel is needed.
  *
- * float32 has two parts as well, where its products were asked for in `high` precision (mix_set_float32_precision): lo is rounded to
- * bfloat16, so that hi + lo keeps 17 bits of 24. Both parts of a number that rounds to an infinite hi are cut instead.
+ * float32 has two parts as well, where its products were asked for in `high` precision
+ * (mix_set_float32_precision): lo is rounded to bfloat16, so that hi + lo keeps 17 bits of 24. Where hi would
+ * round to infinity both parts are cut instead.
  *
- * Tiles take bfloat16 subnormals (below 1.2e-38) among the operands, and float32 ones among the sums, as zero, whatever MXCSR says.
- * float16 loses nothing by that. */
+ * Tiles take bfloat16 subnormals (below 1.2e-38) in operands, and float32 subnormals in sums, as zero,
+ * whatever MXCSR says. float16 loses nothing by that. */
 #ifndef MIX_BACKEND_CPU_GEMM_AMX_AMX_H
 #define MIX_BACKEND_CPU_GEMM_AMX_AMX_H
 
 #include "backend/cpu/gemm/gemm.h"
 
 enum {
-  AMX_PANEL = 32,
-  AMX_STEP = 32,
-  AMX_ROW = 64,    /* bytes of a row of a tile */
-  AMX_PAIR = 2048, /* bytes of a part of a step of a panel */
-  AMX_PREFETCH = 256, /* bytes fetched for each of them */
+  AMX_PANEL = 32,     /* rows or columns of a panel */
+  AMX_STEP = 32,      /* k of a step */
+  AMX_LANES = 16,     /* float32 numbers in a vector */
+  AMX_ROW = 64,       /* bytes of a row of a tile */
+  AMX_PAIR = 2048,    /* bytes of a part of a step of a panel */
+  AMX_PREFETCH = 256, /* bytes that are prefetched for each of these */
 };
 
-/* Packs `count` rows of op(A) or columns of op(B), `depth` of k, both padded with zeros; a panel takes depth in steps, times parts,
- * times AMX_PAIR. flags[panel * steps + step] where the storage has two parts. */
-typedef void mix_amx_pack(const void *source, int64_t stride, int64_t count, int64_t depth, unsigned char *packed,
-                          unsigned char *flags);
-/* A panel of A as tiles read it, in bytes: a step of k (and its part) to the next, a row to the next. Of one part it may be A itself,
- * where it lies; then a last step of fewer than 32 k is packed, `tail`. */
+/* Packs `count` rows of op(A) or columns of op(B), `depth` of k, both padded with zeros. A panel takes steps
+ * * parts * AMX_PAIR bytes. Sets flags[panel * steps + step] where the storage has two parts. */
+typedef void mix_amx_pack(const void *source, int64_t stride, int64_t count, int64_t depth,
+                          unsigned char *packed, unsigned char *flags);
+/* A panel of A as tiles read it. With one part it may be A itself, in place; then a last step of fewer than
+ * 32 k is packed at `tail`. */
 typedef struct mix_amx_panel {
   const unsigned char *at, *tail;
-  int64_t step, row;
+  int64_t step, row; /* bytes from one step of k (and part) to the next, from one row to the next */
 } mix_amx_panel;
-/* C (16 or 32, 16 or 32) = or += a panel of A times a panel of B; c_stride in bytes, all that is packed, and C, 64-byte aligned. Meanwhile
- * AMX_PREFETCH bytes a step and part are fetched to the second-level cache, from `ahead` on. */
-typedef void mix_amx_multiply(int64_t steps, const mix_amx_panel *a, const unsigned char *b, float *c, int64_t c_stride, bool first,
-                              const unsigned char *a_flags, const unsigned char *b_flags, const unsigned char *prefetch);
+/* C (16 or 32, 16 or 32) = or += a panel of A times a panel of B. c_stride in bytes; C and packed operands
+ * are 64-byte aligned. AMX_PREFETCH bytes for each step and part are prefetched to the second-level cache,
+ * from `prefetch` on. */
+typedef void mix_amx_multiply(int64_t steps, const mix_amx_panel *a, const unsigned char *b, float *c,
+                              int64_t c_stride, bool first, const unsigned char *a_flags,
+                              const unsigned char *b_flags, const unsigned char *prefetch);
 
 typedef struct mix_amx_storage {
   mix_dtype dtype;
   mix_amx_pack *pack[2][2]; /* [A, B][k along memory, k from row to row] */
 } mix_amx_storage;
-/* Parts into which a number is split: bfloat16 is itself, float16 and float32 are sums of two. */
+/* Parts of a number: bfloat16 is itself, float16 and float32 are sums of two. */
 static inline int mix_amx_parts(mix_dtype dtype) { return dtype == MIX_BFLOAT16 ? 1 : 2; }
 
 void mix_amx_make_plan(mix_gemm_plan *plan);
 const char *mix_amx_unsupported_reason(const mix_gemm_problem *problem, mix_dtype dtype);
 
-mix_amx_pack mix_amx_pack_a_along_bf16, mix_amx_pack_a_across_bf16, mix_amx_pack_b_along_bf16, mix_amx_pack_b_across_bf16;
-mix_amx_pack mix_amx_pack_a_along_f16, mix_amx_pack_a_across_f16, mix_amx_pack_b_along_f16, mix_amx_pack_b_across_f16;
-mix_amx_pack mix_amx_pack_a_along_f32, mix_amx_pack_a_across_f32, mix_amx_pack_b_along_f32, mix_amx_pack_b_across_f32;
-/* [rows > 16][columns > 16]; of operands of one part, with A in place, of two parts. */
-extern mix_amx_multiply *const mix_amx_multiply_whole[2][2], *const mix_amx_multiply_in_place[2][2],
-    *const mix_amx_multiply_split[2][2];
+mix_amx_pack mix_amx_pack_a_along_bf16, mix_amx_pack_a_across_bf16, mix_amx_pack_b_along_bf16,
+    mix_amx_pack_b_across_bf16;
+mix_amx_pack mix_amx_pack_a_along_f16, mix_amx_pack_a_across_f16, mix_amx_pack_b_along_f16,
+    mix_amx_pack_b_across_f16;
+mix_amx_pack mix_amx_pack_a_along_f32, mix_amx_pack_a_across_f32, mix_amx_pack_b_along_f32,
+    mix_amx_pack_b_across_f32;
+/* [rows > 16][columns > 16]: for operands of one part, for these with A in place, for operands of two parts. */
+extern mix_amx_multiply *const mix_amx_multiply_whole[2][2];
+extern mix_amx_multiply *const mix_amx_multiply_in_place[2][2];
+extern mix_amx_multiply *const mix_amx_multiply_split[2][2];
 
-/* Tile state belongs to a thread, and any other library may release it: configured at each entry, never remembered. */
+/* Tile state belongs to a thread, and any other library may release it. So it is configured at each entry. */
 void mix_amx_enter(void);
 void mix_amx_leave(void);
 

@@ -1,18 +1,17 @@
-/* The AMX engine: bfloat16 products with float32 sums, and products of float16, of float32 on request, as
- * three of bfloat16 (amx.h).
+/* Driver of the AMX engine: bfloat16 products with float32 sums, and products of float16, or of float32 on
+ * request, as three of bfloat16 (amx.h).
  *
- * TDPBF16PS is so fast that a product is bound by what feeds it. A block of C stays in the second-level cache
- * as float32 while all of k passes; for each block of k its rows of A and columns of B are packed beside it,
- * then a panel of A stays in the first-level cache while those of B pass. What the outer loop over blocks
- * packs is kept for the inner one; what the inner one needs is packed by the team for all threads before,
- * where enough blocks of the outer one use it. Rows of a bfloat16 A that few columns use are not packed at
- * all. The order of sums depends on nothing: each element of C goes through the steps of k in order, or
- * through those of either half of k where C is small and k large (plan_amx.c), and sums that leave a register
- * tile keep all their bits. */
-#define GEMM_REAL float
-#define GEMM_DOUBLE 0
+ * TDPBF16PS is so fast that loads and packing bound a product. A block of C stays in the second-level cache
+ * as float32 for all of k. For each block of k its rows of A and columns of B are packed into the same cache;
+ * then a panel of A stays in the first-level cache while it is multiplied with all panels of B. What the
+ * outer loop over blocks packs is kept for the inner one. The team packs the inner loop's operand for all
+ * threads in advance, where enough blocks of the outer loop use it. Rows of a bfloat16 A that few columns use
+ * are not packed.
+ *
+ * The order of sums depends on the shape alone: each element of C takes the steps of k in order, or those of
+ * either half of k where C is small and k large (plan_amx.c). Sums that leave a tile register keep all their
+ * bits. */
 #include "backend/cpu/gemm/amx/amx.h"
-#include "backend/cpu/gemm/blocked/storage.h"
 #include "backend/cpu/gemm/sizes.h"
 #include <string.h>
 
@@ -41,20 +40,20 @@ typedef struct operand {
   bool across;          /* k goes from row to row */
   mix_amx_pack *pack;
   unsigned char *packed, *flags;
-  bool kept;     /* for all of k */
-  bool in_place; /* of A: only what is left of k behind whole steps is packed */
+  bool kept;     /* packed for all of k */
+  bool in_place; /* of A: only the tail of k behind whole steps is packed */
 } operand;
 
-/* Rows or columns [first, first + count), [k, k + depth), and where they are packed. */
-typedef struct piece {
+/* Rows or columns [first, first + count) of an operand for [k, k + depth), and where they are packed. */
+typedef struct operand_block {
   int64_t first, count, bytes; /* of a panel */
   const unsigned char *packed, *flags;
   const char *source; /* rows `stride` bytes apart; NULL: not in place */
   int64_t stride;
-} piece;
+} operand_block;
 
-static piece pack(const mix_gemm_plan *plan, const operand *x, int64_t first, int64_t count, int64_t k,
-                  int64_t depth, bool done) {
+static operand_block pack(const mix_gemm_plan *plan, const operand *x, int64_t first, int64_t count,
+                          int64_t k, int64_t depth, bool done) {
   const int64_t panels = divide_up(count, AMX_PANEL), step = mix_amx_parts(plan->storage->dtype) * AMX_PAIR;
   const int64_t before = x->kept ? k / AMX_STEP * panels : 0;
   const char *source = x->source + (x->across ? k * x->stride + first : first * x->stride + k) * x->size;
@@ -62,33 +61,33 @@ static piece pack(const mix_gemm_plan *plan, const operand *x, int64_t first, in
     const int64_t whole = depth / AMX_STEP * AMX_STEP;
     if (whole < depth)
       x->pack(source + whole * x->size, x->stride, count, depth - whole, x->packed, x->flags);
-    return (piece){first, count, AMX_PAIR, x->packed, x->flags, source, x->stride * x->size};
+    return (operand_block){first, count, AMX_PAIR, x->packed, x->flags, source, x->stride * x->size};
   }
   if (!done) x->pack(source, x->stride, count, depth, x->packed + before * step, x->flags + before);
-  return (piece){
+  return (operand_block){
       first, count, divide_up(depth, AMX_STEP) * step, x->packed + before * step, x->flags + before, NULL, 0};
 }
 
-/* Panel i of a piece of A, `depth` of k. */
-static mix_amx_panel panel_of(const piece *a, int64_t i, int64_t depth) {
+/* Panel i of a block of A, `depth` of k. */
+static mix_amx_panel panel_of(const operand_block *a, int64_t i, int64_t depth) {
   const unsigned char *packed = a->packed + i * a->bytes;
   if (!a->source) return (mix_amx_panel){packed, NULL, AMX_PAIR, AMX_ROW};
   const unsigned char *rows = (const unsigned char *)a->source + i * AMX_PANEL * a->stride;
   return (mix_amx_panel){rows, depth % AMX_STEP ? packed : NULL, AMX_ROW, a->stride};
 }
 
-static void multiply(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const piece *a,
-                     const piece *b, int64_t depth, bool first, bool last, float *c) {
+static void multiply(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const operand_block *a,
+                     const operand_block *b, int64_t depth, bool first, bool last, float *c) {
   const int parts = mix_amx_parts(plan->storage->dtype);
   mix_amx_multiply *const(*micro)[2] = parts == 2  ? mix_amx_multiply_split
                                        : a->source ? mix_amx_multiply_in_place
                                                    : mix_amx_multiply_whole;
   const int64_t steps = divide_up(depth, AMX_STEP), stride = plan->c_stride;
-  /* What is shared comes from beyond the second-level cache: the next piece lies behind this one. */
-  const piece *inner = plan->columns_outside ? a : b;
+  /* Shared blocks are beyond the second-level cache: prefetch the next one, which is behind this one. */
+  const operand_block *inner = plan->columns_outside ? a : b;
   const unsigned char *prefetch =
-      inner->packed + (plan->shared ? divide_up(inner->count, AMX_PANEL) * inner->bytes : 0);
-  const int64_t each = plan->shared ? steps * parts * AMX_PREFETCH : 0;
+      inner->packed + (plan->shared_blocks ? divide_up(inner->count, AMX_PANEL) * inner->bytes : 0);
+  const int64_t each = plan->shared_blocks ? steps * parts * AMX_PREFETCH : 0;
   for (int64_t row = 0; row < a->count; row += AMX_PANEL) {
     const int64_t rows = smaller(AMX_PANEL, a->count - row), i = row / AMX_PANEL;
     const mix_amx_panel panel = panel_of(a, i, depth);
@@ -106,7 +105,7 @@ static void multiply(const mix_gemm_plan *plan, const mix_gemm_operands *operand
   }
 }
 
-/* From here on the operand is packed at `memory`, laid out for `count` rows or columns and `depth` of k. */
+/* Places the packed operand at `memory`, laid out for `count` rows or columns and `depth` of k. */
 static void place(const mix_gemm_plan *plan, operand *x, unsigned char *memory, int64_t count,
                   int64_t depth) {
   x->packed = memory;
@@ -114,22 +113,22 @@ static void place(const mix_gemm_plan *plan, operand *x, unsigned char *memory, 
                           mix_amx_parts(plan->storage->dtype) * AMX_PAIR;
 }
 
-/* The team packs blocks [first, end) of an operand, one behind the other. */
+/* The team packs blocks [first, end) of an operand, one behind the other. A thread packs some blocks of k of
+ * them. */
 static void pack_shared(const mix_gemm_plan *plan, operand *x, const mix_team *team, unsigned char *memory,
                         int64_t first, int64_t end, int64_t block) {
-  const int64_t k = plan->problem.k, tiles = divide_up(k, plan->kc);
-  const size_t bytes = plan->shared_bytes / (size_t)plan->shared;
+  const int64_t k = plan->problem.k, k_blocks = divide_up(k, plan->kc);
+  const size_t bytes = plan->shared_bytes / (size_t)plan->shared_blocks;
   int64_t i, last;
-  mix_team_share(team, divide_up(end - first, block) * tiles, 1, &i, &last);
+  mix_team_share(team, divide_up(end - first, block) * k_blocks, 1, &i, &last);
   for (; i < last; i++) {
-    const int64_t number = i / tiles, from = first + number * block, depth = i % tiles * plan->kc;
+    const int64_t number = i / k_blocks, from = first + number * block, first_k = i % k_blocks * plan->kc;
     place(plan, x, memory + (size_t)number * bytes, block, k);
-    pack(plan, x, from, smaller(block, end - from), depth, smaller(plan->kc, k - depth), false);
+    pack(plan, x, from, smaller(block, end - from), first_k, smaller(plan->kc, k - first_k), false);
   }
 }
 
-/* A thread's part of a product: its operands, and the rows [0] and columns [1] of its block or blocks of C.
- */
+/* A thread's part of a product: its operands, the rows [0] and columns [1] of its block or blocks of C. */
 typedef struct share {
   const mix_gemm_plan *plan;
   const mix_gemm_operands *operands;
@@ -138,13 +137,13 @@ typedef struct share {
   int64_t begin[2], end[2];
 } share;
 
-/* A block of C, sums over [k, end); `done`: what is packed already. */
+/* Sums of a block of C over [k, end). done: the operand is packed already; finish: stores the result. */
 static void sum(const share *s, const int64_t first[2], const int64_t count[2], int64_t k, int64_t end,
                 const bool done[2], bool finish, float *c) {
   const mix_gemm_plan *plan = s->plan;
   const int outer = plan->columns_outside, inner = !outer;
   const int64_t begin = k;
-  piece at[2];
+  operand_block at[2];
   do { /* once with an empty sum where k is 0 */
     const int64_t depth = smaller(plan->kc, end - k);
     at[outer] = pack(plan, &s->x[outer], first[outer], count[outer], k, depth, done[outer]);
@@ -158,13 +157,14 @@ static void run_blocks(share *s, unsigned char *shared, float *c) {
   const mix_gemm_plan *plan = s->plan;
   const int outer = plan->columns_outside, inner = !outer;
   const int64_t k = plan->problem.k, block[2] = {plan->mc, plan->nc};
-  const int64_t chunk = plan->shared ? plan->shared * block[inner] : s->end[inner] - s->begin[inner];
-  const size_t bytes = plan->shared ? plan->shared_bytes / (size_t)plan->shared : 0;
+  const int64_t chunk =
+      plan->shared_blocks ? plan->shared_blocks * block[inner] : s->end[inner] - s->begin[inner];
+  const size_t bytes = plan->shared_blocks ? plan->shared_bytes / (size_t)plan->shared_blocks : 0;
   for (int64_t first = s->begin[inner]; first < s->end[inner]; first += chunk) {
     const int64_t last = smaller(first + chunk, s->end[inner]);
-    if (plan->shared && !s->operands->packed) {
+    if (plan->shared_blocks && !s->operands->packed) {
       if (plan->barriers && first > s->begin[inner])
-        mix_team_barrier(s->team); /* before others are packed there */
+        mix_team_barrier(s->team); /* all have used what is overwritten */
       pack_shared(plan, &s->x[inner], s->team, shared, first, last, block[inner]);
       if (plan->barriers) mix_team_barrier(s->team);
     }
@@ -173,28 +173,28 @@ static void run_blocks(share *s, unsigned char *shared, float *c) {
       for (at[inner] = first; at[inner] < last; at[inner] += block[inner]) {
         count[outer] = smaller(block[outer], s->end[outer] - at[outer]),
         count[inner] = smaller(block[inner], last - at[inner]);
-        if (plan->shared)
+        if (plan->shared_blocks)
           place(plan, &s->x[inner], shared + (size_t)((at[inner] - first) / block[inner]) * bytes,
                 block[inner], k);
         bool done[2];
-        done[outer] = plan->keep && at[inner] != first, done[inner] = plan->shared;
+        done[outer] = plan->keep_outer && at[inner] != first, done[inner] = plan->shared_blocks;
         sum(s, at, count, 0, k, done, true, c);
       }
   }
 }
 
-/* One block of C, the sums over either half of k beside each other at `c`, by threads that have a half each
- * or by one. */
-static void run_halves(const share *s, float *c) {
+/* One block of C with split_k: the sums over the two halves of k are side by side at `c`. Each half has a
+ * thread of its own, or one thread does both. */
+static void run_split_k(const share *s, float *c) {
   const mix_gemm_plan *plan = s->plan;
   const int64_t count[2] = {s->end[0] - s->begin[0], s->end[1] - s->begin[1]}, stride = plan->c_stride;
-  const int64_t apart = (int64_t)(plan->c_bytes / sizeof(float));
+  const int64_t half_stride = (int64_t)(plan->c_bytes / sizeof(float));
   const int own = s->team->rank % plan->grid_depth;
   const bool done[2] = {false, false};
   for (int half = own; half < 2; half += plan->grid_depth) {
     int64_t begin, end;
     mix_gemm_share(plan->problem.k, AMX_STEP, half, 2, &begin, &end);
-    sum(s, s->begin, count, begin, end, done, false, c + half * apart);
+    sum(s, s->begin, count, begin, end, done, false, c + half * half_stride);
   }
   if (plan->barriers) mix_team_barrier(s->team);
   int64_t row, last;
@@ -202,7 +202,7 @@ static void run_halves(const share *s, float *c) {
        row += AMX_PANEL) {
     const int64_t rows = smaller(AMX_PANEL, last - row);
     float *strip = c + row * stride;
-    const float *second = strip + apart;
+    const float *second = strip + half_stride;
     for (int64_t i = 0; i < rows * stride; i++) strip[i] += second[i];
     mix_gemm_store_result(plan, s->operands, strip, stride, s->begin[0] + row, rows, s->begin[1], count[1],
                           row + rows < last);
@@ -213,10 +213,11 @@ static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, co
                 void *shared, void *own) {
   const mix_gemm_problem *p = &plan->problem;
   const mix_amx_storage *storage = storage_of(plan->storage->dtype);
-  const int chunk = team->rank / plan->grid_depth, outer = plan->columns_outside;
+  const int block_index = team->rank / plan->grid_depth, outer = plan->columns_outside;
   share s = {.plan = plan, .operands = operands, .team = team};
-  mix_gemm_share(p->m, AMX_PANEL, chunk / plan->grid_columns, plan->grid_rows, &s.begin[0], &s.end[0]);
-  mix_gemm_share(p->n, AMX_PANEL, chunk % plan->grid_columns, plan->grid_columns, &s.begin[1], &s.end[1]);
+  mix_gemm_share(p->m, AMX_PANEL, block_index / plan->grid_columns, plan->grid_rows, &s.begin[0], &s.end[0]);
+  mix_gemm_share(p->n, AMX_PANEL, block_index % plan->grid_columns, plan->grid_columns, &s.begin[1],
+                 &s.end[1]);
   s.x[0] = (operand){.source = operands->a, .stride = p->lda, .across = p->transpose_a};
   s.x[1] = (operand){.source = operands->b, .stride = p->ldb, .across = !p->transpose_b};
   const int64_t block[2] = {plan->mc, plan->nc};
@@ -226,13 +227,13 @@ static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, co
     operand *x = &s.x[i];
     x->size = (int64_t)mix_dtype_size(storage->dtype);
     x->pack = storage->pack[i][x->across];
-    x->kept = i == outer ? plan->keep : plan->shared > 0;
+    x->kept = i == outer ? plan->keep_outer : plan->shared_blocks > 0;
     x->in_place = i == 0 && plan->a_in_place;
     place(plan, x, memory, block[i], x->in_place ? AMX_STEP : x->kept ? p->k : plan->kc);
     memory += bytes[i];
   }
   if (plan->split_k)
-    run_halves(&s, (float *)((char *)shared + 2 * plan->c_bytes * (size_t)chunk));
+    run_split_k(&s, (float *)((char *)shared + 2 * plan->c_bytes * (size_t)block_index));
   else
     run_blocks(&s, shared, (float *)memory);
 }
@@ -240,15 +241,15 @@ static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, co
 static const mix_gemm_storage storages[] = {{MIX_FLOAT32}, {MIX_FLOAT16}, {MIX_BFLOAT16}, {MIX_DTYPE_NONE}};
 
 const mix_gemm_engine mix_gemm_f32_amx = {
-    .rows = AMX_PANEL,
-    .columns = AMX_PANEL,
-    .lanes = LANES,
-    .element = sizeof(uint16_t),
-    .sum = sizeof(float),
+    .mr = AMX_PANEL,
+    .nr = AMX_PANEL,
+    .lanes = AMX_LANES,
+    .element_size = sizeof(uint16_t),
+    .sum_size = sizeof(float),
     .storages = storages,
     .enter = mix_amx_enter,
     .leave = mix_amx_leave,
-    .keeps = true,
+    .prepacks_b = true,
     .make_plan = mix_amx_make_plan,
     .run = run,
     .unsupported_reason = mix_amx_unsupported_reason,

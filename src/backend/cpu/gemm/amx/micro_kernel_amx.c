@@ -1,14 +1,15 @@
-/* Multiplication by AMX tiles: up to 2 x 2 tiles of C in registers 0 to 3, A in 4 and 5, B in 6 and 7.
+/* AMX micro-kernels: up to 2 x 2 tiles of C in registers 0 to 3, A in 4 and 5, B in 6 and 7.
  *
- * A step of one part loads all it needs before it multiplies. While the core's other hardware thread is busy,
- * tile registers are not renamed far prefetch, and loads and multiplications wait for each other: 26 cycles a
- * multiplication and 16 a load when each kind comes together, 176 a step, but 201 in turns; otherwise 48
- * and 52. Products of two parts load half as often, and gain nothing by it. */
+ * A step of one part loads all operands before it multiplies. While the core's other hardware thread is busy,
+ * few tile registers are renamed, and loads and multiplications wait for each other: a step takes 176 cycles
+ * (26 a multiplication, 16 a load) with all loads first, 201 with loads and multiplications alternating;
+ * otherwise 48 and
+ * 52. Products of two parts load half as often, and gain nothing by it. */
 #include "backend/cpu/gemm/amx/amx.h"
+#include "backend/cpu/simd/attributes.h"
 #include <immintrin.h>
 
-#define AMX_INLINE static inline __attribute__((always_inline))
-/* The compiler does not know what memory tile loads read. */
+/* The compiler does not know which memory tile loads read. */
 #define MEMORY_BARRIER() __asm__ volatile("" ::: "memory")
 
 void mix_amx_enter(void) {
@@ -25,7 +26,7 @@ void mix_amx_enter(void) {
 
 void mix_amx_leave(void) { _tile_release(); }
 
-AMX_INLINE void load_sums(const int rows, const int columns, const char *c, int64_t stride, bool first) {
+SIMD_INLINE void load_sums(const int rows, const int columns, const char *c, int64_t stride, bool first) {
   if (first) {
     _tile_zero(0);
     if (columns == 2) _tile_zero(1);
@@ -39,7 +40,7 @@ AMX_INLINE void load_sums(const int rows, const int columns, const char *c, int6
   if (rows == 2 && columns == 2) _tile_loadd(3, c + 16 * stride + 64, stride);
 }
 
-AMX_INLINE void store_sums(const int rows, const int columns, char *c, int64_t stride) {
+SIMD_INLINE void store_sums(const int rows, const int columns, char *c, int64_t stride) {
   _tile_stored(0, c, stride);
   if (columns == 2) _tile_stored(1, c + 64, stride);
   if (rows == 2) _tile_stored(2, c + 16 * stride, stride);
@@ -47,8 +48,8 @@ AMX_INLINE void store_sums(const int rows, const int columns, char *c, int64_t s
 }
 
 /* Loads before multiplications. */
-AMX_INLINE void load_and_multiply(const int rows, const int columns, const unsigned char *a, int64_t a_row,
-                                  const unsigned char *b) {
+SIMD_INLINE void load_and_multiply(const int rows, const int columns, const unsigned char *a, int64_t a_row,
+                                   const unsigned char *b) {
   _tile_loadd(4, a, a_row);
   _tile_loadd(6, b, 64);
   if (rows == 2) _tile_loadd(5, a + 16 * a_row, a_row);
@@ -59,9 +60,10 @@ AMX_INLINE void load_and_multiply(const int rows, const int columns, const unsig
   if (rows == 2 && columns == 2) _tile_dpbf16ps(3, 5, 7);
 }
 
-/* In turns: both operands anew; A anew, B as it is; B anew. */
-AMX_INLINE void multiply_both(const int rows, const int columns, const unsigned char *a,
-                              const unsigned char *b) {
+/* Loads and multiplications alternate. multiply_both loads both operands; multiply_a loads A and reuses B;
+ * multiply_b loads B and reuses A. */
+SIMD_INLINE void multiply_both(const int rows, const int columns, const unsigned char *a,
+                               const unsigned char *b) {
   _tile_loadd(4, a, 64);
   _tile_loadd(6, b, 64);
   _tile_dpbf16ps(0, 4, 6);
@@ -76,7 +78,7 @@ AMX_INLINE void multiply_both(const int rows, const int columns, const unsigned 
   }
 }
 
-AMX_INLINE void multiply_a(const int rows, const int columns, const unsigned char *a) {
+SIMD_INLINE void multiply_a(const int rows, const int columns, const unsigned char *a) {
   _tile_loadd(4, a, 64);
   _tile_dpbf16ps(0, 4, 6);
   if (columns == 2) _tile_dpbf16ps(1, 4, 7);
@@ -87,7 +89,7 @@ AMX_INLINE void multiply_a(const int rows, const int columns, const unsigned cha
   }
 }
 
-AMX_INLINE void multiply_b(const int rows, const int columns, const unsigned char *b) {
+SIMD_INLINE void multiply_b(const int rows, const int columns, const unsigned char *b) {
   _tile_loadd(6, b, 64);
   _tile_dpbf16ps(0, 4, 6);
   if (rows == 2) _tile_dpbf16ps(2, 5, 6);
@@ -98,14 +100,14 @@ AMX_INLINE void multiply_b(const int rows, const int columns, const unsigned cha
   }
 }
 
-AMX_INLINE void fetch(const unsigned char *from, const int bytes) {
+SIMD_INLINE void prefetch_lines(const unsigned char *from, const int bytes) {
   for (int i = 0; i < bytes; i += 64) _mm_prefetch(from + i, _MM_HINT_T1);
 }
 
-/* `in_place`, a constant where it is inlined: A may be. */
-AMX_INLINE void multiply_whole(const int rows, const int columns, const bool in_place, int64_t steps,
-                               const mix_amx_panel *panel, const unsigned char *b, float *c, int64_t c_stride,
-                               bool first, const unsigned char *prefetch) {
+/* in_place, a constant after inlining: A may be. */
+SIMD_INLINE void multiply_whole(const int rows, const int columns, const bool in_place, int64_t steps,
+                                const mix_amx_panel *panel, const unsigned char *b, float *c,
+                                int64_t c_stride, bool first, const unsigned char *prefetch) {
   const unsigned char *a = panel->at;
   const int64_t step = in_place ? panel->step : AMX_PAIR, row = in_place ? panel->row : AMX_ROW;
   const bool tail = in_place && panel->tail;
@@ -113,14 +115,14 @@ AMX_INLINE void multiply_whole(const int rows, const int columns, const bool in_
   load_sums(rows, columns, (const char *)c, c_stride, first);
   for (steps -= tail; steps > 0; steps--, a += step, b += AMX_PAIR, prefetch += AMX_PREFETCH) {
     load_and_multiply(rows, columns, a, row, b);
-    fetch(prefetch, AMX_PREFETCH);
+    prefetch_lines(prefetch, AMX_PREFETCH);
   }
   if (tail) load_and_multiply(rows, columns, panel->tail, AMX_ROW, b);
   store_sums(rows, columns, (char *)c, c_stride);
   MEMORY_BARRIER();
 }
 
-/* A part with zeros for what is not finite. */
+/* A copy of a part, with zeros for numbers that are not finite. */
 static void clear_not_finite(const unsigned char *part, unsigned char *cleared) {
   const __m512i exponent = _mm512_set1_epi16(0x7f80);
   for (int i = 0; i < AMX_PAIR; i += 64) {
@@ -137,18 +139,17 @@ __attribute__((noinline)) static void clear_step(const unsigned char *a, const u
   MEMORY_BARRIER();
 }
 
-/* Flagged steps keep the order lo hi, hi hi, hi lo, so that elements that meet finite numbers alone have the
- * same bits. */
-AMX_INLINE void multiply_split(const int rows, const int columns, int64_t steps, const mix_amx_panel *panel,
-                               const unsigned char *b, float *c, int64_t c_stride, bool first,
-                               const unsigned char *a_flags, const unsigned char *b_flags,
-                               const unsigned char *prefetch) {
+/* Flagged steps keep the order lo hi, hi hi, hi lo: elements of finite numbers alone have the same bits. */
+SIMD_INLINE void multiply_split(const int rows, const int columns, int64_t steps, const mix_amx_panel *panel,
+                                const unsigned char *b, float *c, int64_t c_stride, bool first,
+                                const unsigned char *a_flags, const unsigned char *b_flags,
+                                const unsigned char *prefetch) {
   const unsigned char *a = panel->at;
   _Alignas(64) unsigned char cleared[2 * AMX_PAIR];
   MEMORY_BARRIER();
   load_sums(rows, columns, (const char *)c, c_stride, first);
   for (; steps > 0; steps--, a += 2 * AMX_PAIR, b += 2 * AMX_PAIR, prefetch += 2 * AMX_PREFETCH) {
-    fetch(prefetch, 2 * AMX_PREFETCH);
+    prefetch_lines(prefetch, 2 * AMX_PREFETCH);
     if (__builtin_expect(*a_flags++ | *b_flags++, 0)) {
       clear_step(a, b, cleared);
       multiply_both(rows, columns, a + AMX_PAIR, cleared + AMX_PAIR);

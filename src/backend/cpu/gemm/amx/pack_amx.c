@@ -1,38 +1,32 @@
-/* Operands to AMX tiles (amx.h). Inside a step the order of k is free as long as A and B agree: bfloat16
- * pairs (2 r, 2 r + 1), as they lie in memory; float16 and float32, split in vectors of 16, pair (r, r + 16),
+/* Packs operands for AMX tiles (amx.h). Inside a step the order of k is free as long as A and B agree:
+ * bfloat16 pairs (2 r, 2 r + 1), as in memory; float16 and float32, split in vectors of 16, pair (r, r + 16),
  * which takes no shuffle. */
 #include "backend/cpu/gemm/amx/amx.h"
+#include "backend/cpu/simd/attributes.h"
 #include <immintrin.h>
 
-#define AMX_INLINE static inline __attribute__((always_inline))
-#ifdef __clang__
-#define AMX_UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define AMX_UNROLL _Pragma("GCC unroll 16")
-#endif
-
-AMX_INLINE __mmask16 lanes(int64_t count) {
+SIMD_INLINE __mmask16 lanes(int64_t count) {
   return count >= 16 ? 0xffff : count <= 0 ? 0 : (__mmask16)((1u << count) - 1);
 }
-AMX_INLINE __mmask32 words(int64_t count) {
+SIMD_INLINE __mmask32 words(int64_t count) {
   return count >= 32 ? 0xffffffffu : (__mmask32)((1u << count) - 1);
 }
 
-/* The upper halves of the lanes of `first`, `second` as pairs. */
-AMX_INLINE __m512i pairs(__m512i first, __m512i second) {
+/* Pairs of the upper halves of the lanes of `first` and `second`. */
+SIMD_INLINE __m512i pairs(__m512i first, __m512i second) {
   enum { FIRST_OR_SECOND_WHERE_MASKED = 0xf8 };
   return _mm512_ternarylogic_epi32(_mm512_srli_epi32(first, 16), second, _mm512_set1_epi32((int)0xffff0000u),
                                    FIRST_OR_SECOND_WHERE_MASKED);
 }
 
 typedef enum format { BF16, F16, F32 } format;
-AMX_INLINE int parts_of(const format type) { return type == BF16 ? 1 : 2; }
-AMX_INLINE int64_t size_of(const format type) { return type == F32 ? 4 : 2; }
+SIMD_INLINE int parts_of(const format type) { return type == BF16 ? 1 : 2; }
+SIMD_INLINE int64_t size_of(const format type) { return type == F32 ? 4 : 2; }
 
-/* hi by rounding (half away from zero: the rest is exact whichever way ties go), lo, which of float32 is
- * rounded when its upper half is taken. Careful: what amx.h says of numbers that are not finite; a float32
- * number whose rounding is not finite is cut instead. */
-AMX_INLINE void split(__m512 x, const format type, const bool careful, __m512i *hi, __m512i *lo) {
+/* hi is x rounded half away from zero (the difference is exact whichever way ties go), lo the difference.
+ * float32's lo is prepared so that taking its upper half rounds it. Careful: for numbers that are not finite
+ * (amx.h), and float32 numbers that would round to infinity, which are cut instead. */
+SIMD_INLINE void split(__m512 x, const format type, const bool careful, __m512i *hi, __m512i *lo) {
   const __m512i bits = _mm512_castps_si512(x), upper = _mm512_set1_epi32((int)0xffff0000u),
                 half = _mm512_set1_epi32(0x8000);
   __mmask16 round = 0xffff;
@@ -52,9 +46,9 @@ AMX_INLINE void split(__m512 x, const format type, const bool careful, __m512i *
   if (type == F32) *lo = _mm512_mask_add_epi32(*lo, round, *lo, half);
 }
 
-/* Two vectors of 16 as pairs of each part. lo is not finite where hi is not, and that sticks to `sum`. */
-AMX_INLINE void split_pairs(__m512 first, __m512 second, const format type, const bool careful, __m512i *hi,
-                            __m512i *lo, __m512 *sum) {
+/* Two vectors of 16 as pairs of each part. A lo that is not finite (as hi is then) makes `sum` not finite. */
+SIMD_INLINE void split_pairs(__m512 first, __m512 second, const format type, const bool careful, __m512i *hi,
+                             __m512i *lo, __m512 *sum) {
   __m512i h0, h1, l0, l1;
   split(first, type, careful, &h0, &l0);
   split(second, type, careful, &h1, &l1);
@@ -62,14 +56,14 @@ AMX_INLINE void split_pairs(__m512 first, __m512 second, const format type, cons
   if (!careful) *sum = _mm512_add_ps(*sum, _mm512_add_ps(_mm512_castsi512_ps(l0), _mm512_castsi512_ps(l1)));
 }
 
-/* 16 values of float16 or float32, those of `mask` there. */
-AMX_INLINE __m512 load_16(const char *p, __mmask16 mask, const format type) {
+/* 16 numbers of float16 or float32, of which those of `mask` exist. */
+SIMD_INLINE __m512 load_16(const char *p, __mmask16 mask, const format type) {
   return type == F32 ? _mm512_maskz_loadu_ps(mask, p) : _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask, p));
 }
 
-/* 32 values along memory, `depth` of them there. */
-AMX_INLINE void load_along(const char *p, int64_t depth, const format type, const bool careful, __m512i *out,
-                           __m512 *sum) {
+/* 32 numbers along memory, of which `depth` exist. */
+SIMD_INLINE void load_along(const char *p, int64_t depth, const format type, const bool careful, __m512i *out,
+                            __m512 *sum) {
   if (type == BF16)
     out[0] = _mm512_maskz_loadu_epi16(words(depth), p);
   else
@@ -77,56 +71,56 @@ AMX_INLINE void load_along(const char *p, int64_t depth, const format type, cons
                 type, careful, &out[0], &out[1], sum);
 }
 
-/* Pair r of 16 columns of float16 or float32, those of `mask` there; stride in bytes. */
-AMX_INLINE void load_across(const char *p, int64_t stride, int r, int64_t depth, __mmask16 mask,
-                            const format type, const bool careful, __m512i *out, __m512 *sum) {
+/* Pair r of 16 columns of float16 or float32, of which those of `mask` exist; stride in bytes. */
+SIMD_INLINE void load_across(const char *p, int64_t stride, int r, int64_t depth, __mmask16 mask,
+                             const format type, const bool careful, __m512i *out, __m512 *sum) {
   const __mmask16 x = r < depth ? mask : 0, y = r + 16 < depth ? mask : 0;
   split_pairs(load_16(p + r * stride, x, type), load_16(p + (r + 16) * stride, y, type), type, careful,
               &out[0], &out[1], sum);
 }
 
-/* 16 x 16 lanes. */
-AMX_INLINE void transpose_tile(__m512i *x) {
+/* Transposes 16 x 16 lanes. */
+SIMD_INLINE void transpose_tile(__m512i *x) {
   __m512i y[16];
-  AMX_UNROLL
+  SIMD_UNROLL
   for (int i = 0; i < 8; i++) {
     y[2 * i] = _mm512_unpacklo_epi32(x[2 * i], x[2 * i + 1]);
     y[2 * i + 1] = _mm512_unpackhi_epi32(x[2 * i], x[2 * i + 1]);
   }
-  AMX_UNROLL
+  SIMD_UNROLL
   for (int i = 0; i < 4; i++) {
     x[4 * i] = _mm512_unpacklo_epi64(y[4 * i], y[4 * i + 2]);
     x[4 * i + 1] = _mm512_unpackhi_epi64(y[4 * i], y[4 * i + 2]);
     x[4 * i + 2] = _mm512_unpacklo_epi64(y[4 * i + 1], y[4 * i + 3]);
     x[4 * i + 3] = _mm512_unpackhi_epi64(y[4 * i + 1], y[4 * i + 3]);
   }
-  AMX_UNROLL
+  SIMD_UNROLL
   for (int i = 0; i < 4; i++) {
     y[i] = _mm512_shuffle_i32x4(x[i], x[i + 4], 0x88);
     y[i + 4] = _mm512_shuffle_i32x4(x[i], x[i + 4], 0xdd);
     y[i + 8] = _mm512_shuffle_i32x4(x[i + 8], x[i + 12], 0x88);
     y[i + 12] = _mm512_shuffle_i32x4(x[i + 8], x[i + 12], 0xdd);
   }
-  AMX_UNROLL
+  SIMD_UNROLL
   for (int i = 0; i < 8; i++) {
     x[i] = _mm512_shuffle_i32x4(y[i], y[i + 8], 0x88);
     x[i + 8] = _mm512_shuffle_i32x4(y[i], y[i + 8], 0xdd);
   }
 }
 
-AMX_INLINE void store_lines(unsigned char *to, const __m512i *x) {
-  AMX_UNROLL
+SIMD_INLINE void store_lines(unsigned char *to, const __m512i *x) {
+  SIMD_UNROLL
   for (int r = 0; r < 16; r++) _mm512_store_si512(to + r * 64, x[r]);
 }
 
-/* bfloat16 from row to row of k, whole lines at a time: the permutation puts the four columns of each 128
- * bits of both tiles side by side, so that one more instruction each makes their pairs. */
-AMX_INLINE void pack_lines(const char *source, int64_t stride, int64_t count, int64_t depth,
-                           const bool transpose, unsigned char *packed) {
+/* bfloat16 with k from row to row, whole lines at a time. The permutation puts the four columns of each 128
+ * bits of both tiles side by side, so that one more instruction for each tile makes the pairs. */
+SIMD_INLINE void pack_lines(const char *source, int64_t stride, int64_t count, int64_t depth,
+                            const bool transpose, unsigned char *packed) {
   const __m512i order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
   const __mmask32 mask = words(count);
   __m512i low[16], high[16];
-  AMX_UNROLL
+  SIMD_UNROLL
   for (int r = 0; r < 16; r++) {
     const __m512i first = _mm512_maskz_loadu_epi16(2 * r < depth ? mask : 0, source + 2 * r * stride);
     const __m512i second =
@@ -146,16 +140,16 @@ AMX_INLINE void pack_lines(const char *source, int64_t stride, int64_t count, in
 }
 
 /* 16 bytes each of rows 0, 4, 8 and 12. */
-AMX_INLINE __m512i quarters(const char *p, int64_t stride) {
+SIMD_INLINE __m512i quarters(const char *p, int64_t stride) {
   __m512i x = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)p));
   x = _mm512_mask_broadcast_i32x4(x, 0x00f0, _mm_loadu_si128((const __m128i *)(p + 4 * stride)));
   x = _mm512_mask_broadcast_i32x4(x, 0x0f00, _mm_loadu_si128((const __m128i *)(p + 8 * stride)));
   return _mm512_mask_broadcast_i32x4(x, 0xf000, _mm_loadu_si128((const __m128i *)(p + 12 * stride)));
 }
 
-/* A whole tile of bfloat16, transposed: loads do the half of it that crosses 128 bits. */
-AMX_INLINE void transpose_lines(const char *p, int64_t stride, unsigned char *to) {
-  AMX_UNROLL
+/* Transposes a whole tile of bfloat16. Loads do the half of it that crosses 128 bits. */
+SIMD_INLINE void transpose_lines(const char *p, int64_t stride, unsigned char *to) {
+  SIMD_UNROLL
   for (int q = 0; q < 4; q++, p += 16, to += 4 * 64) {
     const __m512i a = quarters(p, stride), b = quarters(p + stride, stride);
     const __m512i c = quarters(p + 2 * stride, stride), d = quarters(p + 3 * stride, stride);
@@ -168,10 +162,10 @@ AMX_INLINE void transpose_lines(const char *p, int64_t stride, unsigned char *to
   }
 }
 
-/* A step of a panel: `count` rows or columns, `depth` of k; stride in bytes. Lines of a tile are rows of
- * memory (copied), or transposed. */
-AMX_INLINE bool pack_step(const char *source, int64_t stride, int64_t count, int64_t depth, const bool along,
-                          const format type, const bool b, const bool careful, unsigned char *packed) {
+/* Packs a step of a panel: `count` rows or columns, `depth` of k; stride in bytes. Lines of a tile are rows
+ * of memory, or transposed. With two parts and not careful: are there numbers that are not finite? */
+SIMD_INLINE bool pack_step(const char *source, int64_t stride, int64_t count, int64_t depth, const bool along,
+                           const format type, const bool b, const bool careful, unsigned char *packed) {
   const bool transpose = along == b;
   const int parts = parts_of(type);
   __m512 sum = _mm512_setzero_ps();
@@ -189,7 +183,7 @@ AMX_INLINE bool pack_step(const char *source, int64_t stride, int64_t count, int
       transpose_lines(p, stride, to);
       continue;
     }
-    AMX_UNROLL
+    SIMD_UNROLL
     for (int r = 0; r < 16; r++) {
       if (!along) {
         load_across(p, stride, r, depth, mask, type, careful, line, &sum);
@@ -215,8 +209,8 @@ AMX_INLINE bool pack_step(const char *source, int64_t stride, int64_t count, int
   return parts == 2 && !careful && _mm512_cmp_ps_mask(zero_or_nan, zero_or_nan, _CMP_UNORD_Q);
 }
 
-/* Steps outside where k goes from row to row, so that rows of memory are read on; panels outside where k goes
- * along them. */
+/* The loops go along rows of memory: over panels inside steps where k goes from row to row, else over steps
+ * inside panels. */
 #define AMX_PACK(name, type, operand, b, direction, along)                                                   \
   __attribute__((noinline)) static void careful_##operand##_##direction##_##name(                            \
       const char *source, int64_t stride, int64_t count, int64_t depth, unsigned char *packed) {             \

@@ -4,7 +4,7 @@
 #include "backend/cpu/simd/vector_functions.h"
 #include <string.h>
 
-/* A thread at work, and the parts of its workspace. */
+/* A thread's product and the parts of its workspace. */
 typedef struct run_state {
   const mix_gemm_plan *plan;
   const mix_gemm_operands *operands;
@@ -21,19 +21,20 @@ static const char *at(const void *base, int64_t elements, size_t size) {
   return (const char *)base + elements * (int64_t)size;
 }
 
-/* What the tiles of a panel fetch of A, as it is stored, for the panels that are packed next: `tiles` of them
- * a row each, or, where A is transposed, one of the `lines` of as many rows as a tile asks for, until all
- * lines of these are there. */
+/* What the tiles of a panel prefetch of A, as stored, for the panels that are packed next. Each of the next
+ * `tiles` tiles prefetches one row; or, where A is transposed, one of the `lines` cache lines of as many rows
+ * as a tile has prefetches, then of the next rows. */
 typedef struct prefetch_state {
   const char *memory;
-  int64_t tiles, lines, rows, step; /* bytes from one set of rows to the next, from one address to the next */
+  int64_t tiles, lines;
+  int64_t rows, step; /* bytes from one set of rows to the next, from one prefetch of a tile to the next */
 } prefetch_state;
 
 static prefetch_state prefetch_after(const run_state *s, const block *x, int64_t i, int64_t panels) {
   const mix_gemm_plan *plan = s->plan;
   const mix_gemm_problem *p = &plan->problem;
   const int64_t stored = (int64_t)mix_dtype_size(plan->storage->dtype), stride = p->lda * stored;
-  if (!plan->fetch_a || i + 1 >= panels || (i + 1) % plan->a_panels) return (prefetch_state){0};
+  if (!plan->prefetch_a_source || i + 1 >= panels || (i + 1) % plan->a_panels) return (prefetch_state){0};
   const int64_t row = x->rows * (i + 1) / panels,
                 rows = x->rows * smaller(i + 1 + plan->a_panels, panels) / panels - row;
   if (!p->transpose_a)
@@ -52,43 +53,44 @@ static void multiply_panels(const run_state *s, const block *x, const void *a, i
   const mix_gemm_engine *engine = plan->engine;
   const mix_gemm_problem *p = &plan->problem;
   const void *b;
-  int64_t b_stride = engine->columns, c_stride = plan->c_stride;
+  int64_t b_stride = engine->nr, c_stride = plan->c_stride;
   if (plan->b_in_place) {
     b = at(s->operands->b, x->k * p->ldb + x->column + column,
-           plan->b_widened ? mix_dtype_size(plan->storage->dtype) : engine->element);
+           plan->b_widened ? mix_dtype_size(plan->storage->dtype) : engine->element_size);
     b_stride = p->ldb;
     if (plan->prefetch_b && row == 0 && !x->last) {
-      const char *next = at(b, x->depth * b_stride, engine->element);
-      const int64_t step = b_stride * (int64_t)engine->element, bytes = columns * (int64_t)engine->element;
+      const char *next = at(b, x->depth * b_stride, engine->element_size);
+      const int64_t step = b_stride * (int64_t)engine->element_size,
+                    bytes = columns * (int64_t)engine->element_size;
       for (int64_t k = smaller(x->depth, p->k - x->k - x->depth); k > 0; k--, next += step)
         for (int64_t line = 0; line < bytes; line += 64) __builtin_prefetch(next + line, 0, 2);
     }
   } else {
-    b = at(s->b, column * x->depth, engine->element);
+    b = at(s->b, column * x->depth, engine->element_size);
   }
-  mix_gemm_store how = x->first ? MIX_GEMM_WRITE : MIX_GEMM_ADD;
+  mix_gemm_store store = x->first ? MIX_GEMM_WRITE : MIX_GEMM_ADD;
   char *c;
   if (plan->c_in_place) {
-    c = (char *)s->operands->c + ((x->row + row) * p->ldc + x->column + column) * (int64_t)engine->sum;
+    c = (char *)s->operands->c + ((x->row + row) * p->ldc + x->column + column) * (int64_t)engine->sum_size;
     c_stride = p->ldc;
-    if (plan->stream && columns % engine->lanes == 0 && (uintptr_t)c % 64 == 0) how = MIX_GEMM_STREAM;
+    if (plan->stream && columns % engine->lanes == 0 && (uintptr_t)c % 64 == 0) store = MIX_GEMM_STREAM;
   } else {
-    const int64_t kept =
-        x->first && x->last && !plan->compute_transposed ? 0 : row; /* a strip of one panel, or the block */
-    c = s->c + (kept * c_stride + column) * (int64_t)engine->sum;
+    /* The workspace holds the sums of one panel, or of the block. */
+    const int64_t sums_row = x->first && x->last && !plan->compute_transposed ? 0 : row;
+    c = s->c + (sums_row * c_stride + column) * (int64_t)engine->sum_size;
   }
   mix_gemm_micro *const *micro =
       plan->b_widened
           ? plan->storage->micro
-          : engine->micro[p->transpose_a || plan->a_transposed ? MIX_GEMM_COLUMNS : MIX_GEMM_ROWS];
-  micro[rows - 1](x->depth, a, a_stride, b, b_stride, c, c_stride, columns, how, prefetch, prefetch_step);
+          : engine->micro[p->transpose_a || plan->a_transposed ? MIX_GEMM_ALONG_M : MIX_GEMM_ALONG_K];
+  micro[rows - 1](x->depth, a, a_stride, b, b_stride, c, c_stride, columns, store, prefetch, prefetch_step);
 }
 
 /* Panel i of rows of the block, of `panels`, times all panels of columns. */
 static void multiply_row_panel(const run_state *s, const block *x, const void *a, int64_t a_stride, int64_t i,
                                int64_t panels) {
   const int64_t row = x->rows * i / panels, rows = x->rows * (i + 1) / panels - row,
-                width = s->plan->engine->columns;
+                width = s->plan->engine->nr;
   prefetch_state next = prefetch_after(s, x, i, panels);
   int64_t line = 0;
   for (int64_t column = 0; column < x->columns; column += width) {
@@ -102,7 +104,7 @@ static void multiply_row_panel(const run_state *s, const block *x, const void *a
   }
 }
 
-/* Rows [row, row + rows) of the block for k in [k, k + depth) of it. */
+/* Packs rows [row, row + rows) of the block for k in [k, k + depth) of it. */
 static void pack_rows(const run_state *s, const block *x, int64_t row, int64_t rows, int64_t k, int64_t depth,
                       char *packed) {
   const mix_gemm_plan *plan = s->plan;
@@ -117,9 +119,9 @@ static void pack_rows(const run_state *s, const block *x, int64_t row, int64_t r
     storage->pack_a[p->transpose_a](source, p->lda, (int)rows, depth, packed, plan->a_stride);
 }
 
-/* Panels [first, end) of all `panels` of the block. */
+/* Packs panels [first, end) of the block's `panels`. */
 static void pack_panels(const run_state *s, const block *x, int64_t first, int64_t end, int64_t panels) {
-  enum { STEP = 32 }; /* of k: lines that two panels share are still in a cache for the second */
+  enum { STEP = 32 }; /* of k: a cache line that two panels share is still cached for the second */
   const mix_gemm_plan *plan = s->plan;
   const int64_t row = x->rows * first / panels;
   if (!plan->a_panel_stride) {
@@ -129,8 +131,8 @@ static void pack_panels(const run_state *s, const block *x, int64_t first, int64
   for (int64_t k = 0; k < x->depth; k += STEP)
     for (int64_t i = first; i < end; i++) {
       const int64_t from = x->rows * i / panels, to = x->rows * (i + 1) / panels;
-      char *packed =
-          s->a + ((i - first) * plan->a_panel_stride + k * plan->a_stride) * (int64_t)plan->engine->element;
+      char *packed = s->a + ((i - first) * plan->a_panel_stride + k * plan->a_stride) *
+                                (int64_t)plan->engine->element_size;
       pack_rows(s, x, from, to - from, k, smaller(STEP, x->depth - k), packed);
     }
 }
@@ -144,17 +146,17 @@ static void multiply_block(const run_state *s, const block *x) {
   if (!plan->b_in_place) {
     const int64_t offset = p->transpose_b ? x->column * p->ldb + x->k : x->k * p->ldb + x->column;
     storage->pack_b[p->transpose_b](at(s->operands->b, offset, stored), p->ldb, x->depth, x->columns, s->b,
-                                    x->depth * engine->columns);
+                                    x->depth * engine->nr);
   }
-  const int64_t panels = (x->rows + engine->rows - 1) / engine->rows;
+  const int64_t panels = (x->rows + engine->mr - 1) / engine->mr;
   /* Panels of even heights: 64 rows are 13, 13, 13, 13, 12, not 14, 14, 14, 14, 8. */
   if (plan->compute_transposed && plan->a_in_place) {
-    for (int64_t column = 0; column < x->columns; column += engine->columns)
+    for (int64_t column = 0; column < x->columns; column += engine->nr)
       for (int64_t i = 0; i < panels; i++) {
         const int64_t row = x->rows * i / panels, end = x->rows * (i + 1) / panels;
         const int64_t offset = p->transpose_a ? x->k * p->lda + x->row + row : (x->row + row) * p->lda + x->k;
         multiply_panels(s, x, at(s->operands->a, offset, stored), p->lda, row, (int)(end - row), column,
-                        (int)smaller(engine->columns, x->columns - column), s->c, 0);
+                        (int)smaller(engine->nr, x->columns - column), s->c, 0);
       }
   } else {
     for (int64_t i = 0; i < panels; i++) {
@@ -167,11 +169,11 @@ static void multiply_block(const run_state *s, const block *x) {
         if (i == first) pack_panels(s, x, first, smaller(first + plan->a_panels, panels), panels);
         const int64_t from =
             plan->a_panel_stride ? (i - first) * plan->a_panel_stride : row - x->rows * first / panels;
-        a = at(s->a, from, engine->element), a_stride = plan->a_stride;
+        a = at(s->a, from, engine->element_size), a_stride = plan->a_stride;
       }
       multiply_row_panel(s, x, a, a_stride, i, panels);
       if (x->last && !plan->c_in_place && !plan->compute_transposed) {
-        const char *sums = x->first ? s->c : at(s->c, row * plan->c_stride, engine->sum);
+        const char *sums = x->first ? s->c : at(s->c, row * plan->c_stride, engine->sum_size);
         mix_gemm_store_result(plan, s->operands, sums, plan->c_stride, x->row + row, rows, x->column,
                               x->columns, row + rows < x->rows);
       }
@@ -208,7 +210,7 @@ void mix_gemm_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, 
   while (mix_gemm_next_tile(&work, &tile)) {
     block x = {.row = tile.row, .rows = tile.row_end - tile.row};
     x.column = tile.column, x.columns = tile.column_end - tile.column;
-    do { /* once with an empty sum where k is 0 */
+    do { /* once, with an empty sum, where k is 0 */
       x.depth = mix_gemm_next_depth(plan, p->k - x.k);
       x.first = x.k == 0, x.last = x.k + x.depth == p->k;
       multiply_block(&s, &x);

@@ -1,8 +1,8 @@
-/* float64 sums, AVX2 and FMA: tiles of 6 x 8. */
-#define GEMM_REAL double
-#define GEMM_DOUBLE 1
-#define GEMM_ENGINE mix_gemm_f64_avx2
-#define GEMM_DEPTH 192
-#define GEMM_ROWS_BLOCK 2048
-#define GEMM_COLUMNS_BLOCK 768
+/* The engine with float64 sums, AVX2 and FMA: tiles of 6 x 8. */
+#define SIMD_DOUBLE 1
+#include "backend/cpu/simd/simd_avx2.h"
+#define ENGINE mix_gemm_f64_avx2
+#define KC 192
+#define MC 2048
+#define NC 768
 #include "backend/cpu/gemm/blocked/engine.h"

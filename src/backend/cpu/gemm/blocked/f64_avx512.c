@@ -1,8 +1,8 @@
-/* float64 sums, AVX-512: tiles of 14 x 16. */
-#define GEMM_REAL double
-#define GEMM_DOUBLE 1
-#define GEMM_ENGINE mix_gemm_f64_avx512
-#define GEMM_DEPTH 256
-#define GEMM_ROWS_BLOCK 2048
-#define GEMM_COLUMNS_BLOCK 768
+/* The engine with float64 sums, AVX-512: tiles of 14 x 16. */
+#define SIMD_DOUBLE 1
+#include "backend/cpu/simd/simd_avx512.h"
+#define ENGINE mix_gemm_f64_avx512
+#define KC 256
+#define MC 2048
+#define NC 768
 #include "backend/cpu/gemm/blocked/engine.h"

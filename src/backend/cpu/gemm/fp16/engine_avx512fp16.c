@@ -1,63 +1,65 @@
-/* The engine with float16 sums: float16 and bfloat16 products in blocked accumulation (fp16.h).
+/* Plan and driver of the engine with float16 sums: float16 and bfloat16 products in blocked accumulation
+ * (fp16.h).
  *
- * For each block of C and each block of k, its columns of B are packed (they stay in the second-level cache),
- * then panels of rows of A are packed one after the other, or some together where k goes from row to row, and
- * multiplied with all panels of B. Where several blocks of columns follow each other, a span, rows of A are
- * packed for the first and kept for the others; what all tiles of a share have in common, its rows of A or
- * columns of B, for all of k and all tiles, where they fit. Where few rows use B, its next block is fetched
- * while this one is multiplied. Sums are float32, in the workspace until the last block of k. */
-#define GEMM_REAL float
-#define GEMM_DOUBLE 0
+ * For each block of C and each block of k, the columns of B are packed and stay in the second-level cache.
+ * Then panels of rows of A are packed, one at a time or some together where k goes from row to row, and
+ * multiplied with all panels of B. Consecutive blocks of columns form a span, which uses rows of A that are
+ * packed once. An operand that all tiles of a share use (its rows of A or columns of B) is packed once for
+ * all of k, where it fits. Where few rows use B, its next block is prefetched while this one is multiplied.
+ * Sums are float32, in the workspace until the last block of k. */
 #include "backend/backend.h"
 #include "backend/cpu/gemm/fp16/fp16.h"
-#include "backend/cpu/gemm/blocked/storage.h"
 #include "backend/cpu/gemm/sizes.h"
+#include <string.h>
 
-/* Measured on a Sapphire Rapids with 2 MiB of second-level cache; 14 rows, 64 columns to a panel. */
+/* Measured on a Sapphire Rapids with 2 MiB of second-level cache. A panel has 14 rows or 64 columns. */
 enum {
   ROW_PANELS = 144,
-  FEW_ROWS =
-      256, /* B is packed for so few that memory bounds packing: tiles fetch the block that is packed next */
-  GROUP = 16, /* panels of A packed together where k goes from row to row; threads take about as many from
-                 each other, */
-  CLAIMED_COLUMNS = 2,   /* or panels of B */
-  TURNING_COLUMNS = 128, /* repay turning rows of A that lie along k: more of them read the panel from the
-                            second-level cache, again and again */
-  SHALLOW = 32,          /* k below it: a block is mostly its end */
+  /* For at most so many rows memory bounds the packing of B: tiles prefetch the block that is packed next. */
+  FEW_ROWS = 256,
+  /* Panels of A packed together where k goes from row to row; a stolen tile has about as many, */
+  GROUP = 16,
+  STEAL_COLUMNS = 2, /* or so many panels of B. */
+  /* At most so many columns use rows of A as rows. More of them read a panel from the second-level cache
+   * again and again, and repay transposing it. */
+  ROWS_AS_ROWS_COLUMNS = 128,
+  SHALLOW = 32, /* with k below it a block is mostly its end */
   FEW_COLUMNS = 12,
   FEW_OPERATIONS = 1 << 15,
-  LARGE_OPERATIONS = 1 << 26,   /* and */
-  LARGE_ROWS = 32,              /* from which on blocks are longer by themselves */
-  SPAN_SUMS = 24 << 20,         /* bytes of the sums of a span, at most */
-  FEW_ROWS_SPAN_SUMS = 2 << 20, /* which each block of k reads and writes */
+  /* From both of these on auto takes longer chains. */
+  LARGE_OPERATIONS = 1 << 26,
+  LARGE_ROWS = 32,
+  /* Bytes of the sums of a span, at most. Each block of k reads and writes them. */
+  SPAN_SUMS = 24 << 20,
+  FEW_ROWS_SPAN_SUMS = 2 << 20,
 };
 
-/* The largest blocks of B. Those that tiles fetch are small, and long in the direction of memory (by
- * transpose_b): rows of B a power of two panel_stride share a few sets of the cache. */
+/* The largest blocks of B. Blocks that tiles prefetch are small, and long in the direction of memory (by
+ * transpose_b), because rows of B at a stride of a power of two share a few sets of the cache. */
 typedef struct b_block {
   int depth, column_panels;
 } b_block;
 static const b_block many_rows_block = {768, 12}, few_rows_block[2] = {{128, 8}, {512, 3}};
 
-/* `auto` takes longer chains for large products. They end less often: 1.03 to 1.1 times as fast, but for few
- * rows, which packing of B bounds. They err three tenths more, in bfloat16 little beside the rounding of its
- * operands (docs/NUMERICS.md). */
-static const char *unsupported_reason_sums(const mix_gemm_problem *p, mix_accumulation served) {
+/* `auto` takes chains of 32 for large products: 1.03 to 1.1 times as fast, because they end less often,
+ * except for few rows, where packing of B is the bound. Their error is three tenths larger, which in bfloat16
+ * is small beside the rounding of operands (docs/NUMERICS.md). */
+static const char *unsupported_reason_sums(const mix_gemm_problem *p, bool long_chains) {
   const mix_accumulation asked = mix_accumulation_current();
-  if (asked != MIX_ACCUMULATE_AUTO) return served == asked ? NULL : "another accumulation is asked for";
+  if (asked == MIX_ACCUMULATE_EXACT) return "another accumulation is asked for";
+  if (asked == MIX_ACCUMULATE_BLOCKED) return long_chains ? "auto alone takes chains of 32" : NULL;
   if (mix_accumulation_wanted() == MIX_ACCUMULATE_EXACT) return "AMX sums exactly, and faster";
   const bool large = mix_gemm_multiplications(p) >= LARGE_OPERATIONS && p->m >= LARGE_ROWS;
-  if (served == MIX_ACCUMULATE_BLOCKED_LONG) return large ? NULL : "auto sums large products alone this way";
-  if (served == MIX_ACCUMULATE_BLOCKED) return large ? "auto has longer chains for large products" : NULL;
-  return "auto never sums this way";
+  if (long_chains) return large ? NULL : "auto takes chains of 32 for large products alone";
+  return large ? "auto takes chains of 32 for large products" : NULL;
 }
 
-static const char *unsupported_reason(const mix_gemm_problem *p, mix_accumulation served) {
+static const char *unsupported_reason(const mix_gemm_problem *p, bool long_chains) {
   if (p->n <= FEW_COLUMNS || p->m <= FEW_COLUMNS)
     return "few rows or columns, bound by reading the other operand";
   if (p->k < SHALLOW) return "few products in a sum";
   if (mix_gemm_multiplications(p) < FEW_OPERATIONS) return "too small to repay packing";
-  return unsupported_reason_sums(p, served);
+  return unsupported_reason_sums(p, long_chains);
 }
 
 static int64_t panel_elements(const mix_gemm_plan *plan, int slots) {
@@ -75,49 +77,49 @@ static int64_t packed_at_once(const mix_gemm_plan *plan) { return plan->problem.
 
 static void make_plan(mix_gemm_plan *plan) {
   const mix_gemm_problem *p = &plan->problem;
-  mix_gemm_choose_grid(plan, FP16_ROWS, FP16_COLUMNS);
-  mix_gemm_extent rows = {.count = divide_up(p->m, FP16_ROWS), .unit = FP16_ROWS, .grain = 1, .least = GROUP};
+  mix_gemm_choose_grid(plan, FP16_MR, FP16_NR);
+  mix_gemm_extent rows = {.count = divide_up(p->m, FP16_MR), .unit = FP16_MR, .grain = 1, .min = GROUP};
   mix_gemm_extent columns = {
-      .count = divide_up(p->n, FP16_COLUMNS), .unit = FP16_COLUMNS, .grain = 1, .least = CLAIMED_COLUMNS};
+      .count = divide_up(p->n, FP16_NR), .unit = FP16_NR, .grain = 1, .min = STEAL_COLUMNS};
   const int64_t row_panels = divide_up(rows.count, plan->grid_rows),
                 column_panels = divide_up(columns.count, plan->grid_columns);
-  /* An operand that fits half of the second-level cache as a whole is packed once for all tiles. The gradient
-   * of a kernel goes by rows, in which its weights and slots lie. */
+  /* An operand that fits half of the second-level cache is packed once for all tiles. The gradient of a
+   * kernel goes by rows, along which its weights and slots are stored. */
   const int64_t depth_bytes = p->k * (int64_t)sizeof(uint16_t), max_bytes = mix_cpu_cache(2) / 2;
   const bool a_fits = row_panels * FP16_ROW_SLOTS * depth_bytes <= max_bytes;
-  const bool b_fits = column_panels * FP16_COLUMNS * depth_bytes <= max_bytes;
+  const bool b_fits = column_panels * FP16_NR * depth_bytes <= max_bytes;
   const bool by_rows = row_panels >= 2 * GROUP && (!a_fits || (b_fits && p->transpose_a));
   const bool by_columns = mix_gemm_repays_stealing(plan) && !by_rows;
-  rows.most = by_columns ? row_panels : even_block(row_panels, ROW_PANELS, 1);
-  plan->mc = rows.most * FP16_ROWS;
-  const bool few = smaller(p->m, row_panels * FP16_ROWS) <= FEW_ROWS;
-  const b_block *most = few ? &few_rows_block[p->transpose_b] : &many_rows_block;
-  plan->kc = round_up(even_block(p->k, most->depth, 1), FP16_MAX_STEP);
-  plan->nc = even_block(column_panels, most->column_panels, 1) * FP16_COLUMNS;
-  plan->fetch_b = few;
+  rows.max = by_columns ? row_panels : even_block(row_panels, ROW_PANELS, 1);
+  plan->mc = rows.max * FP16_MR;
+  const bool few = smaller(p->m, row_panels * FP16_MR) <= FEW_ROWS;
+  const b_block *max = few ? &few_rows_block[p->transpose_b] : &many_rows_block;
+  plan->kc = round_up(even_block(p->k, max->depth, 1), FP16_MAX_STEP);
+  plan->nc = even_block(column_panels, max->column_panels, 1) * FP16_NR;
+  plan->prefetch_b_source = few;
 
   const bool summed = p->k > plan->kc; /* in the workspace */
   const int64_t sums = (few ? FEW_ROWS_SPAN_SUMS : SPAN_SUMS) / (int64_t)sizeof(float);
   const int64_t fit = summed ? sums / plan->mc / plan->nc : column_panels;
-  plan->column_span = smaller(fit > 1 ? fit * plan->nc : plan->nc, column_panels * FP16_COLUMNS);
-  columns.most = divide_up(plan->column_span, FP16_COLUMNS);
-  const bool b_kept = !by_columns && b_fits && columns.most == column_panels;
+  plan->column_span = smaller(fit > 1 ? fit * plan->nc : plan->nc, column_panels * FP16_NR);
+  columns.max = divide_up(plan->column_span, FP16_NR);
+  const bool b_once = !by_columns && b_fits && columns.max == column_panels;
   mix_gemm_cut(plan, rows, columns, by_columns);
-  plan->mc = plan->tiles.rows.most * FP16_ROWS;
-  plan->kept = plan->tiles.claimed && (by_columns ? a_fits : b_kept);
+  plan->mc = plan->tiles.rows.max * FP16_MR;
+  plan->packed_once = plan->tiles.steal && (by_columns ? a_fits : b_once);
   const int64_t k_blocks = divide_up(p->k, plan->kc);
-  plan->a_panels = (int)(plan->kept && by_columns ? row_panels * k_blocks
-                         : spans(plan)            ? plan->mc / FP16_ROWS
-                                                  : packed_at_once(plan));
+  plan->a_panels = (int)(plan->packed_once && by_columns ? row_panels * k_blocks
+                         : spans(plan)                   ? plan->mc / FP16_MR
+                                                         : packed_at_once(plan));
   plan->a_bytes = scales_bytes(plan, plan->a_panels) + panels_bytes(plan, plan->a_panels, FP16_ROW_SLOTS);
-  plan->b_panels = (int)(plan->kept && !by_columns ? column_panels * k_blocks : plan->nc / FP16_COLUMNS);
-  plan->b_bytes = scales_bytes(plan, plan->b_panels) + panels_bytes(plan, plan->b_panels, FP16_COLUMNS);
+  plan->b_panels = (int)(plan->packed_once && !by_columns ? column_panels * k_blocks : plan->nc / FP16_NR);
+  plan->b_bytes = scales_bytes(plan, plan->b_panels) + panels_bytes(plan, plan->b_panels, FP16_NR);
   plan->c_stride = (summed ? plan->column_span : plan->nc) + 16; /* off a power of two */
-  plan->c_bytes = (size_t)((summed ? plan->mc : FP16_ROWS) * plan->c_stride) * sizeof(float);
+  plan->c_bytes = (size_t)((summed ? plan->mc : FP16_MR) * plan->c_stride) * sizeof(float);
   plan->thread_bytes = plan->a_bytes + plan->b_bytes + plan->c_bytes;
 }
 
-/* An operand, and where its panels lie packed. */
+/* An operand, and where its panels are packed. */
 typedef struct operand {
   mix_fp16_packing how;
   float *scales;
@@ -125,14 +127,15 @@ typedef struct operand {
   int64_t elements; /* of a panel */
 } operand;
 
-/* A thread's part of the work, and its workspace. */
+/* A thread's product and its workspace. */
 typedef struct run_state {
   const mix_gemm_plan *plan;
   const mix_gemm_operands *operands;
   operand a, b;
   mix_fp16_sums sums;
-  int64_t row_panels;     /* of the whole product: rows are shared evenly among them */
-  int64_t kept, kept_end; /* where plan->kept: rows or columns, in panels, that lie packed for all of k */
+  int64_t row_panels; /* of the whole product; rows are shared evenly among them */
+  int64_t packed,
+      packed_end; /* plan->packed_once: rows or columns, in panels, that are packed for all of k */
   float *c;
 } run_state;
 
@@ -145,10 +148,10 @@ static int64_t first_row(const run_state *s, int64_t panel) {
   return s->plan->problem.m * panel / s->row_panels;
 }
 static int64_t first_column(const run_state *s, int64_t panel) {
-  return smaller(panel * FP16_COLUMNS, s->plan->problem.n);
+  return smaller(panel * FP16_NR, s->plan->problem.n);
 }
 
-/* `count` panels of rows or columns from starts[0] on, to the `index`th packed and what follows. */
+/* Packs `count` panels of rows or columns from starts[0] on as the packed panels from `index` on. */
 static void pack(const run_state *s, const operand *to, int64_t count, const int64_t *starts, const block *x,
                  int64_t index) {
   const int64_t scales = panel_scales(s->plan);
@@ -162,19 +165,19 @@ static void pack_columns(const run_state *s, const block *x, int64_t index) {
   pack(s, &s->b, x->columns, starts, x, index);
 }
 
-/* From panel `panel` of the block on. */
+/* Packs `count` rows' panels from panel `panel` of the block on. */
 static void pack_rows(const run_state *s, const block *x, int64_t panel, int64_t count, int64_t index) {
   int64_t starts[FP16_MAX_PANELS + 1];
   for (int64_t i = 0; i <= count; i++) starts[i] = first_row(s, x->row + panel + i);
   pack(s, &s->a, count, starts, x, index);
 }
 
-/* What tiles fetch of B, as it is stored: `rows` of so many bytes. The chains of a tile fetch a part of as
- * many rows. */
+/* What tiles prefetch of B, as stored: `rows` of `bytes` bytes. Each chain of a tile prefetches a part of one
+ * row. */
 typedef struct prefetch_state {
   const char *memory;
   int64_t stride, rows, bytes, row, byte;
-  int64_t each; /* bytes that a chain fetches */
+  int64_t each; /* bytes that a chain prefetches */
 } prefetch_state;
 
 static prefetch_state prefetch_block(const run_state *s, const block *x) {
@@ -190,7 +193,7 @@ static prefetch_state prefetch_block(const run_state *s, const block *x) {
                           .each = FP16_PREFETCH * s->sums.length};
 }
 
-/* What a tile of so many chains fetches, and the step from one chain to the next; 0: nothing is left. */
+/* What a tile of so many chains prefetches, and the step from one chain to the next; 0: nothing is left. */
 static const char *take_prefetch(prefetch_state *next, int64_t chains, int64_t *step) {
   *step = 0;
   if (next->byte >= next->bytes) return NULL;
@@ -200,8 +203,8 @@ static const char *take_prefetch(prefetch_state *next, int64_t chains, int64_t *
   return from;
 }
 
-/* Panel `panel` of rows, the `a`th packed, with all panels of columns, the `b`th packed and what follows;
- * finished after the last k. */
+/* Multiplies panel `panel` of rows, packed panel `a`, with all panels of columns, the packed panels from `b`
+ * on; stores the result after the last k. */
 static void multiply(const run_state *s, const block *x, int64_t panel, int64_t a, int64_t b,
                      prefetch_state *next) {
   const mix_gemm_plan *plan = s->plan;
@@ -209,17 +212,16 @@ static void multiply(const run_state *s, const block *x, int64_t panel, int64_t 
   const bool first = x->k == 0, last = x->k + x->depth == plan->problem.k;
   const int64_t column = first_column(s, x->column), end = first_column(s, x->column + x->columns);
   float *c = s->c;
-  if (!first || !last)
-    c += (row - first_row(s, x->row)) * plan->c_stride + (x->column - x->span) * FP16_COLUMNS;
+  if (!first || !last) c += (row - first_row(s, x->row)) * plan->c_stride + (x->column - x->span) * FP16_NR;
   if (x->depth == 0) memset(c, 0, (size_t)(rows * plan->c_stride) * sizeof *c); /* k is 0 */
   for (int64_t j = 0; j < x->columns && x->depth; j++) {
     const int64_t width = first_column(s, x->column + j + 1) - first_column(s, x->column + j);
     if (last) mix_gemm_prefetch_result(plan, s->operands, row, rows, first_column(s, x->column + j), width);
     int64_t step;
     const char *prefetch = take_prefetch(next, x->depth / s->sums.length, &step);
-    mix_fp16_multiply_tile[s->a.how.as_rows][rows - 1][width > FP16_COLUMNS / 2](
+    mix_fp16_multiply_tile[s->a.how.as_rows][rows - 1][width > FP16_NR / 2](
         &s->sums, x->depth, s->a.panels + a * s->a.elements, s->a.scales + a * scales,
-        s->b.panels + (b + j) * s->b.elements, s->b.scales + (b + j) * scales, c + j * FP16_COLUMNS,
+        s->b.panels + (b + j) * s->b.elements, s->b.scales + (b + j) * scales, c + j * FP16_NR,
         plan->c_stride, first, prefetch, step);
   }
   if (last)
@@ -227,33 +229,34 @@ static void multiply(const run_state *s, const block *x, int64_t panel, int64_t 
                           panel + 1 < x->row + x->rows);
 }
 
-/* `next`: the block that is packed next; NULL: none. */
+/* `next`: the block that is packed next. NULL: none. */
 static void multiply_block(const run_state *s, const block *x, const block *next) {
   const mix_gemm_plan *plan = s->plan;
-  const bool a_kept = plan->kept && plan->tiles.by_columns, b_kept = plan->kept && !a_kept;
+  const bool a_once = plan->packed_once && plan->tiles.by_columns, b_once = plan->packed_once && !a_once;
   const bool a_packed =
-      x->column > x->span || (a_kept && x->row == s->kept && x->row + x->rows == s->kept_end);
-  const bool b_packed = b_kept && x->span == s->kept && x->span_end == s->kept_end;
+      x->column > x->span || (a_once && x->row == s->packed && x->row + x->rows == s->packed_end);
+  const bool b_packed = b_once && x->span == s->packed && x->span_end == s->packed_end;
   const int64_t kc = x->k / plan->kc, group = packed_at_once(plan);
-  const int64_t b = b_kept ? kc * (x->span_end - x->span) + x->column - x->span : 0;
-  prefetch_state fetched = next && plan->fetch_b ? prefetch_block(s, next) : (prefetch_state){0};
+  const int64_t b = b_once ? kc * (x->span_end - x->span) + x->column - x->span : 0;
+  prefetch_state prefetch = next && plan->prefetch_b_source ? prefetch_block(s, next) : (prefetch_state){0};
   if (!b_packed) pack_columns(s, x, b);
   for (int64_t panel = 0; panel < x->rows; panel++) {
-    const int64_t a = a_kept ? kc * x->rows + panel : panel % plan->a_panels;
+    const int64_t a = a_once ? kc * x->rows + panel : panel % plan->a_panels;
     if (panel % group == 0 && !a_packed) pack_rows(s, x, panel, smaller(group, x->rows - panel), a);
-    multiply(s, x, x->row + panel, a, b, &fetched);
+    multiply(s, x, x->row + panel, a, b, &prefetch);
   }
 }
 
-/* All of the tile is packed. */
-static void note_kept(run_state *s, const block *x) {
+/* After a tile: what it packed once, for all of k, serves the next tiles. */
+static void note_packed(run_state *s, const block *x) {
   const bool rows = s->plan->tiles.by_columns;
-  if (s->plan->kept) s->kept = rows ? x->row : x->span, s->kept_end = rows ? x->row + x->rows : x->span_end;
+  if (!s->plan->packed_once) return;
+  s->packed = rows ? x->row : x->span, s->packed_end = rows ? x->row + x->rows : x->span_end;
 }
 
-/* As many columns and as much of k as are left, at most a block. */
+/* Sets the columns and depth of the block: what is left, at most a block. */
 static void size_block(const run_state *s, block *x) {
-  x->columns = even_block(x->span_end - x->column, s->plan->nc / FP16_COLUMNS, 1);
+  x->columns = even_block(x->span_end - x->column, s->plan->nc / FP16_NR, 1);
   x->depth = smaller(s->plan->kc, s->plan->problem.k - x->k);
 }
 
@@ -267,7 +270,7 @@ static bool advance(const run_state *s, block *x) {
 }
 
 /* The first block of the thread's next tile. False: none is left. */
-static bool begin_piece(const run_state *s, mix_gemm_work *work, block *x) {
+static bool begin_tile(const run_state *s, mix_gemm_work *work, block *x) {
   mix_gemm_tile tile;
   if (!mix_gemm_next_tile(work, &tile)) return false;
   *x = (block){.row = tile.row, .rows = tile.row_end - tile.row, .column = tile.column};
@@ -276,7 +279,7 @@ static bool begin_piece(const run_state *s, mix_gemm_work *work, block *x) {
   return true;
 }
 
-/* Where `panels` panels of an operand are packed. */
+/* Places `panels` packed panels of an operand at `memory`. */
 static void place(const mix_gemm_plan *plan, operand *x, int64_t panels, char *memory) {
   x->elements = panel_elements(plan, x->how.slots);
   x->scales = (float *)memory, x->panels = (uint16_t *)(memory + scales_bytes(plan, panels));
@@ -284,20 +287,20 @@ static void place(const mix_gemm_plan *plan, operand *x, int64_t panels, char *m
 
 static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team,
                 void *shared, void *own) {
-  (void)shared; /* nothing is */
+  (void)shared; /* not used */
   const mix_gemm_problem *p = &plan->problem;
   const mix_gemm_engine *engine = plan->engine;
   const int step = engine->chains * engine->chain > FP16_MIN_STEP ? FP16_MAX_STEP : FP16_MIN_STEP;
   const int bits = step == FP16_MAX_STEP ? 15 - 7 : 15 - 6; /* of a product, so that `step` of them have 15 */
   const mix_dtype dtype = plan->storage->dtype;
-  const bool as_rows = !p->transpose_a && plan->nc <= TURNING_COLUMNS;
+  const bool as_rows = !p->transpose_a && plan->nc <= ROWS_AS_ROWS_COLUMNS;
   run_state s = {
       .plan = plan,
       .operands = operands,
       .a = {{operands->a, p->lda, p->transpose_a, dtype, FP16_ROW_SLOTS, as_rows, (bits + 1) / 2, step}},
-      .b = {{operands->b, p->ldb, !p->transpose_b, dtype, FP16_COLUMNS, false, bits / 2, step}},
+      .b = {{operands->b, p->ldb, !p->transpose_b, dtype, FP16_NR, false, bits / 2, step}},
       .sums = {engine->chains, engine->chain, step},
-      .row_panels = divide_up(p->m, FP16_ROWS),
+      .row_panels = divide_up(p->m, FP16_MR),
   };
   char *memory = own;
   place(plan, &s.a, plan->a_panels, memory), memory += plan->a_bytes;
@@ -306,15 +309,15 @@ static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, co
   mix_gemm_work work;
   mix_gemm_begin(&work, plan, operands->stealing, team->rank);
   block x;
-  bool more = begin_piece(&s, &work, &x);
+  bool more = begin_tile(&s, &work, &x);
   while (more) {
     block next = x;
     const bool inside = advance(&s, &next);
-    /* What is fetched prefetch is claimed ahead. */
-    const bool known = inside || (plan->fetch_b && begin_piece(&s, &work, &next));
+    /* To prefetch B of the next tile, the thread takes that tile before it has finished this one. */
+    const bool known = inside || (plan->prefetch_b_source && begin_tile(&s, &work, &next));
     multiply_block(&s, &x, known ? &next : NULL);
-    if (!inside) note_kept(&s, &x);
-    more = known || (!plan->fetch_b && begin_piece(&s, &work, &next));
+    if (!inside) note_packed(&s, &x);
+    more = known || (!plan->prefetch_b_source && begin_tile(&s, &work, &next));
     x = next;
   }
   mix_gemm_end(&work);
@@ -322,17 +325,17 @@ static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, co
 
 static const mix_gemm_storage storages[] = {{MIX_FLOAT16}, {MIX_BFLOAT16}, {MIX_DTYPE_NONE}};
 
-#define FP16_ENGINE(sums, chain_count, chain_length, accumulation)                                           \
+#define FP16_ENGINE(sums, chain_count, chain_length, long_chains)                                            \
   static const char *unsupported_reason_##sums(const mix_gemm_problem *problem, mix_dtype dtype) {           \
     (void)dtype; /* both */                                                                                  \
-    return unsupported_reason(problem, accumulation);                                                        \
+    return unsupported_reason(problem, long_chains);                                                         \
   }                                                                                                          \
   const mix_gemm_engine mix_gemm_##sums##_avx512fp16 = {                                                     \
-      .rows = FP16_ROWS,                                                                                     \
-      .columns = FP16_COLUMNS,                                                                               \
-      .lanes = LANES,                                                                                        \
-      .element = sizeof(uint16_t),                                                                           \
-      .sum = sizeof(float),                                                                                  \
+      .mr = FP16_MR,                                                                                         \
+      .nr = FP16_NR,                                                                                         \
+      .lanes = FP16_LANES,                                                                                   \
+      .element_size = sizeof(uint16_t),                                                                      \
+      .sum_size = sizeof(float),                                                                             \
       .chains = chain_count,                                                                                 \
       .chain = chain_length,                                                                                 \
       .storages = storages,                                                                                  \
@@ -340,7 +343,5 @@ static const mix_gemm_storage storages[] = {{MIX_FLOAT16}, {MIX_BFLOAT16}, {MIX_
       .run = run,                                                                                            \
       .unsupported_reason = unsupported_reason_##sums,                                                       \
   };
-FP16_ENGINE(t4x8, 4, 8, MIX_ACCUMULATE_BLOCKED_SHORT)
-FP16_ENGINE(t4x16, 4, 16, MIX_ACCUMULATE_BLOCKED)
-FP16_ENGINE(t4x32, 4, 32, MIX_ACCUMULATE_BLOCKED_LONG)
-FP16_ENGINE(t8x16, 8, 16, MIX_ACCUMULATE_BLOCKED_WIDE)
+FP16_ENGINE(t4x16, 4, 16, false)
+FP16_ENGINE(t4x32, 4, 32, true)

@@ -1,18 +1,18 @@
-/* Products with few rows: B, the operand that is large, is read once and in place. A thread takes its columns
- * in blocks whose sums stay in the first-level cache, and whose rows of B are a page of memory, which the
- * processor fetches prefetch by itself. */
+/* Products with few rows. The large operand, B, is read once and in place. A thread goes through its columns
+ * in blocks: the sums of a block stay in the first-level cache, and a row of B in it is a page or so of
+ * memory, which the hardware prefetches. */
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/sizes.h"
 #include <string.h>
 
-/* A thread's part, and the parts of its workspace. */
+/* A thread's product and the parts of its workspace. */
 typedef struct run_state {
   const mix_gemm_plan *plan;
   const mix_gemm_operands *operands;
   char *rows, *spare, *sums, *transposed;
 } run_state;
 
-/* A for k in [k, k + depth), widened, each of its rows along k. */
+/* Widens A for k in [k, k + depth); each row along k. */
 static void widen_rows(const run_state *s, int64_t k, int64_t depth) {
   const mix_gemm_plan *plan = s->plan;
   const mix_gemm_problem *p = &plan->problem;
@@ -25,11 +25,10 @@ static void widen_rows(const run_state *s, int64_t k, int64_t depth) {
   }
   const int64_t stride = round_up(p->m, plan->engine->lanes);
   widen(a, p->lda, (int)p->m, depth, s->transposed, stride);
-  mix_gemm_transpose(s->transposed, stride, depth, p->m, s->rows, plan->a_stride, plan->engine->element);
+  mix_gemm_transpose(s->transposed, stride, depth, p->m, s->rows, plan->a_stride, plan->engine->element_size);
 }
 
-/* Columns [column, column + columns): blocks of k one after the other, each from zero and added to those
- * before it. */
+/* Columns [column, column + columns): each block of k is summed from zero and added to the blocks before. */
 static void multiply_columns(const run_state *s, int64_t column, int64_t columns) {
   const mix_gemm_plan *plan = s->plan;
   const mix_gemm_problem *p = &plan->problem;
@@ -53,7 +52,7 @@ void mix_gemm_run_small_m(const mix_gemm_plan *plan, const mix_gemm_operands *op
   run_state s = {.plan = plan, .operands = operands, .rows = workspace};
   s.spare = s.rows + plan->a_bytes, s.sums = s.spare + plan->b_bytes, s.transposed = s.sums + plan->c_bytes;
   int64_t begin, end;
-  mix_gemm_share(plan->problem.n, plan->engine->columns, rank, plan->threads, &begin, &end);
+  mix_gemm_share(plan->problem.n, plan->engine->nr, rank, plan->threads, &begin, &end);
   if (plan->problem.m == 0) return;
   for (int64_t column = begin; column < end; column += plan->nc)
     multiply_columns(&s, column, smaller(plan->nc, end - column));

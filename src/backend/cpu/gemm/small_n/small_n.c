@@ -1,29 +1,29 @@
-/* Products with few columns: each row of the wide operand is read once, in place, along k; the narrow one is
- * widened and kept as rows. Of deep products a piece along k at a time: then the sums of each lane wait in
- * the workspace for the next piece, so that the bits are those of one piece. */
+/* Products with few columns. Each row of A, the wide operand, is read once, in place, along k; the columns of
+ * B are widened and packed as rows. A deep product takes one part of k at a time; the sums of each lane stay
+ * in the workspace between parts, so that the bits are those of a single part. */
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/sizes.h"
 #include <string.h>
 
-/* A thread's part, and the parts of its workspace. */
+/* A thread's product and the parts of its workspace. */
 typedef struct run_state {
   const mix_gemm_plan *plan;
   const mix_gemm_operands *operands;
   char *lanes, *narrow, *sums, *transposed;
-  int64_t k, depth; /* the piece at hand */
+  int64_t k, depth; /* the current part of k */
 } run_state;
 
-/* The piece of op(B) as rows of `depth`, zeros behind each up to a whole vector. */
-static void widen_piece(const run_state *s) {
+/* Packs the part of op(B) as rows of `depth`, with zeros up to a whole vector. */
+static void widen_columns(const run_state *s) {
   const mix_gemm_plan *plan = s->plan;
   const mix_gemm_problem *p = &plan->problem;
-  const int64_t element = (int64_t)plan->engine->element, lanes = plan->engine->lanes,
-                width = plan->engine->columns;
+  const int64_t element = (int64_t)plan->engine->element_size, lanes = plan->engine->lanes;
+  const int64_t width = plan->engine->nr;
   const int64_t stored = (int64_t)mix_dtype_size(plan->storage->dtype);
   const char *b = s->operands->b;
-  if (p->transpose_b || (p->n == 1 && p->ldb == 1)) { /* a lone column lies along k too */
-    plan->storage->pack_a[MIX_GEMM_ROWS](b + s->k * stored, p->ldb, (int)p->n, s->depth, s->narrow,
-                                         plan->a_stride);
+  if (p->transpose_b || (p->n == 1 && p->ldb == 1)) { /* a single column is stored along k too */
+    plan->storage->pack_a[MIX_GEMM_ALONG_K](b + s->k * stored, p->ldb, (int)p->n, s->depth, s->narrow,
+                                            plan->a_stride);
     return;
   }
   const int64_t whole = s->depth / lanes * lanes;
@@ -39,13 +39,13 @@ static void widen_piece(const run_state *s) {
     }
 }
 
-/* The piece for rows [row, row + rows), at most MIX_GEMM_SMALL_N_ROWS, which keep their sums at `lanes`;
- * finished after the last k. */
+/* The part of k for rows [row, row + rows), at most MIX_GEMM_SMALL_N_ROWS, with their sums at `lanes`; stored
+ * after the last part. */
 static void multiply(const run_state *s, int64_t row, int64_t rows, char *lanes) {
   const mix_gemm_plan *plan = s->plan;
   const mix_gemm_engine *engine = plan->engine;
   const mix_gemm_problem *p = &plan->problem;
-  const int64_t stored = (int64_t)mix_dtype_size(plan->storage->dtype), sum = (int64_t)engine->sum;
+  const int64_t stored = (int64_t)mix_dtype_size(plan->storage->dtype), sum = (int64_t)engine->sum_size;
   const bool first = s->k == 0, last = s->k + s->depth == p->k;
   const char *a = (const char *)s->operands->a + (row * p->lda + s->k) * stored;
   for (int64_t i = 0, count; i < rows; i += count) {
@@ -68,8 +68,8 @@ static void multiply(const run_state *s, int64_t row, int64_t rows, char *lanes)
 void mix_gemm_run_small_n(const mix_gemm_plan *plan, const mix_gemm_operands *operands, int rank,
                           void *workspace) {
   const mix_gemm_problem *p = &plan->problem;
-  const int64_t lanes_of_row = p->n * plan->engine->lanes * (int64_t)plan->engine->sum;
-  const bool tiles = plan->kc < p->k;
+  const int64_t lanes_of_row = p->n * plan->engine->lanes * (int64_t)plan->engine->sum_size;
+  const bool parts = plan->kc < p->k;
   run_state s = {.plan = plan, .operands = operands, .lanes = workspace};
   s.narrow = s.lanes + plan->a_bytes, s.sums = s.narrow + plan->b_bytes,
   s.transposed = s.sums + plan->c_bytes;
@@ -80,7 +80,7 @@ void mix_gemm_run_small_n(const mix_gemm_plan *plan, const mix_gemm_operands *op
     const int64_t rows = smaller(plan->mc, end - row);
     for (s.k = 0; s.k < p->k; s.k += s.depth) {
       s.depth = smaller(plan->kc, p->k - s.k);
-      if (tiles || row == begin) widen_piece(&s);
+      if (parts || row == begin) widen_columns(&s);
       for (int64_t i = 0; i < rows; i += MIX_GEMM_SMALL_N_ROWS)
         multiply(&s, row + i, smaller(MIX_GEMM_SMALL_N_ROWS, rows - i), s.lanes + i * lanes_of_row);
     }

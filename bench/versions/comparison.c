@@ -1,0 +1,43 @@
+/* The module that a version of the library shows to bench/versions. */
+#include "versions/comparison.h"
+#include "cli/bench/product_candidate.h"
+#include "cli/bench/step_candidate.h"
+#include "cli/cli.h"
+#include <stdlib.h>
+
+typedef struct candidate {
+  bench_step step;
+  bench_product *product; /* NULL: the candidate is the step */
+} candidate;
+
+BENCH_COMPARISON bench_comparison_step BENCH_COMPARISON_STEP;
+BENCH_COMPARISON bench_comparison_product BENCH_COMPARISON_PRODUCT;
+BENCH_COMPARISON bench_comparison_run BENCH_COMPARISON_RUN;
+
+void *BENCH_COMPARISON_STEP(const char *policy, int64_t units, int64_t batch, int threads) {
+  candidate *x = calloc(1, sizeof *x);
+  if (!x) return NULL;
+  x->step.policy = policy;
+  mix_generator *generator = mix_set_threads(threads) == MIX_OK ? mix_generator_new(1) : NULL;
+  mix_list *data = generator ? bench_step_data(generator, batch) : NULL;
+  if (data && bench_step_prepare(&x->step, units, data)) return x;
+  cli_fail();
+  free(x);
+  return NULL;
+}
+
+void *BENCH_COMPARISON_PRODUCT(const char *dtype, const char *text, int threads) {
+  candidate *x = calloc(1, sizeof *x);
+  bench_shape shape;
+  if (x && bench_parse_shape(text, &shape))
+    x->product = bench_product_new(&shape, mix_dtype_from_name(dtype), threads);
+  if (x && x->product) return x;
+  cli_fail();
+  free(x);
+  return NULL;
+}
+
+bool BENCH_COMPARISON_RUN(void *context) {
+  candidate *x = context;
+  return x->product ? bench_product_run(x->product) : bench_step_run(&x->step);
+}

@@ -1,0 +1,107 @@
+#include "cli/bench/advice.h"
+#include "backend/backend.h"
+#include "base/processor.h"
+#include "ops/table.h"
+#include <stdio.h>
+#include <string.h>
+
+/* Costs are counted in float32 operations at full speed. They were fitted to steps of 64 to 4096 units on two
+ * cores with AVX-512, about 300 GFLOP/s. */
+#define OPERATIONS_A_BYTE 6.0        /* of memory traffic */
+#define OPERATIONS_A_CACHED_BYTE 4.0 /* of traffic of the second-level cache */
+/* An update overlaps with its product: this part of the product's time hides it, but not below this cost. */
+#define HIDDEN_BY_PRODUCT 0.75
+#define MIN_OPERATIONS_A_BYTE 2.0
+#define OPERATIONS_TO_START 5e5 /* a kernel: two barriers and cold caches, 2 us */
+/* To pack one element: 16 bits upcast where float32 is read in place; for tiles or float16 vectors. */
+#define OPERATIONS_TO_UPCAST 8.0
+#define OPERATIONS_TO_TILE 16.0
+enum { IN_PLACE_COLUMNS = 160, TILE = 32 };
+
+/* Speed of a kernel's arithmetic over float32's, by a part of the kernel's name. */
+static const struct {
+  const char *name;
+  double float16, bfloat16;
+  int unit;   /* m and n are padded to its multiples */
+  bool depth; /* k is padded too */
+} engines[] = {{"amx", 3, 6, TILE, true},
+               {"t4x32", 1.86, 1.77, TILE, false},
+               {"t8x16", 1.83, 1.74, TILE, false},
+               {"fp16", 1.77, 1.68, TILE, false},
+               {"", 1, 1, 16, false}};
+enum { UPCAST = 4 }; /* the last row: multiplied in float32 */
+
+static double round_up(int64_t x, int64_t unit) { return (double)((x + unit - 1) / unit * unit); }
+static double max(double a, double b) { return a > b ? a : b; }
+
+/* Continuous at the size of the caches: a little more traffic costs a little more. */
+double bench_advice_of_bytes(double bytes) {
+  const double caches = (double)mix_cpu_cache(2) * mix_cpu_cores();
+  return bytes < caches ? bytes * OPERATIONS_A_CACHED_BYTE
+                        : caches * OPERATIONS_A_CACHED_BYTE + (bytes - caches) * OPERATIONS_A_BYTE;
+}
+
+double bench_advice_of_update(double bytes, double product) {
+  return max(bench_advice_of_bytes(bytes) - HIDDEN_BY_PRODUCT * product, MIN_OPERATIONS_A_BYTE * bytes);
+}
+
+const char *bench_advice_verdict(double gain) {
+  return gain >= 1.1 ? "gains" : gain >= 0.95 ? "even" : "loses";
+}
+
+static mix_kernel_info kernel_info_of(const bench_shape *s, mix_dtype dtype) {
+  return mix_kernel_info_of(&(mix_product){.op = &mix_op_matmul,
+                                           .transpose_a = s->ta,
+                                           .transpose_b = s->tb,
+                                           .dtype = dtype,
+                                           .a = s->ta ? MIX_SHAPE(s->k, s->m) : MIX_SHAPE(s->m, s->k),
+                                           .b = s->tb ? MIX_SHAPE(s->n, s->k) : MIX_SHAPE(s->k, s->n),
+                                           .result = MIX_SHAPE(s->m, s->n)});
+}
+
+void bench_advise_product(const bench_shape *s, mix_dtype dtype, bench_advice *advice) {
+  const double m = (double)s->m, n = (double)s->n, k = (double)s->k, work = 2 * m * n * k,
+               elements = m * k + k * n + m * n;
+  const mix_kernel_info info = kernel_info_of(s, dtype);
+  *advice = (bench_advice){.kernel = info.kernel};
+  int e = 0;
+  while (e < UPCAST && !strstr(info.kernel, engines[e].name)) e++;
+  const double rate = dtype == MIX_FLOAT16 ? engines[e].float16 : engines[e].bfloat16;
+  const int unit = engines[e].unit;
+  const double filled = work / 2 /
+                        (round_up(s->m, e == UPCAST ? 1 : unit) * round_up(s->n, unit) *
+                         (engines[e].depth ? round_up(s->k, unit) : k));
+  /* float32 pads n to its vectors */
+  const double filled_float32 = n / round_up(s->n, 16);
+  const double packing = e < UPCAST                 ? OPERATIONS_TO_TILE
+                         : s->n <= IN_PLACE_COLUMNS ? OPERATIONS_TO_UPCAST
+                                                    : 0;
+  const double arithmetic = work / (rate * filled) + packing * (m * k + k * n),
+               memory = bench_advice_of_bytes(2 * elements);
+  advice->wide = max(work / filled_float32, bench_advice_of_bytes(4 * elements)) + OPERATIONS_TO_START;
+  advice->narrow = max(arithmetic, memory) + OPERATIONS_TO_START;
+  if (work < 2 * OPERATIONS_TO_START)
+    snprintf(advice->why, sizeof advice->why,
+             "dispatch-bound: %.0f operations take no longer than starting a kernel", work);
+  else if (e == UPCAST && info.reason)
+    snprintf(advice->why, sizeof advice->why, "left to kernels that widen: %s", info.reason);
+  else if (e == UPCAST)
+    snprintf(advice->why, sizeof advice->why,
+             "no instruction in force for %s products with %s sums: widened and multiplied in float32",
+             mix_dtype_name(dtype), info.accumulation);
+  else if (memory >= arithmetic)
+    snprintf(advice->why, sizeof advice->why,
+             "memory-bound: %.0f operations a byte; half the bytes is all that 16 bits bring",
+             work / (2 * elements));
+  else if (filled < 0.8)
+    snprintf(
+        advice->why, sizeof advice->why,
+        "(%lld, %lld, %lld) fills %.0f %% of the tiles: dimensions should be multiples of %d, at least of 8",
+        (long long)s->m, (long long)s->n, (long long)s->k, 100 * filled, unit);
+  else if (packing * (m * k + k * n) > work / (rate * filled) / 2)
+    snprintf(advice->why, sizeof advice->why,
+             "packing of operands counts: they are used by few rows or columns");
+  else
+    snprintf(advice->why, sizeof advice->why, "%s multiplies %.1f times as fast",
+             e == 0 ? "AMX" : "AVX512-FP16", rate);
+}

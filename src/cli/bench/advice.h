@@ -1,0 +1,25 @@
+/* Rules for products of 16-bit matrices: which kernel this processor takes, how its time compares with
+ * float32's, and why. They follow the measurements of docs/PERFORMANCE.md; nothing is timed. */
+#ifndef MIX_CLI_BENCH_ADVICE_H
+#define MIX_CLI_BENCH_ADVICE_H
+
+#include "cli/bench/product_candidate.h"
+
+typedef struct bench_advice {
+  const char *kernel; /* that the 16-bit product takes; NULL: no product */
+  /* Time in float32 and in 16 bits, in float32 operations at full speed. */
+  double wide, narrow;
+  char why[192];
+} bench_advice;
+
+void bench_advise_product(const bench_shape *shape, mix_dtype dtype, bench_advice *advice);
+/* Time to move so many bytes to or from memory, in the same unit. */
+double bench_advice_of_bytes(double bytes);
+/* Time of an update that moves so many bytes, beyond that of the product that makes its gradient. */
+double bench_advice_of_update(double bytes, double product);
+/* Time of what no policy changes in a step: softmax, loss, metrics, dispatch. */
+#define BENCH_ADVICE_REST 4e6
+/* "gains", "even" or "loses", for float32's time over the policy's. */
+const char *bench_advice_verdict(double gain);
+
+#endif

@@ -1,0 +1,75 @@
+/* The sub-command `mixtape bench`: measures the user's own machine, without other libraries. */
+#include "base/processor.h"
+#include "cli/bench/bench.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* Other work on the machine spoils times. Ratios of interleaved rounds and best times suffer less. */
+static void describe(const bench_settings *settings, bool timed) {
+  char found[160], in_force[160];
+  mix_cpu_features_text(mix_cpu_found(), found, sizeof found);
+  mix_cpu_features_text(mix_cpu_features(), in_force, sizeof in_force);
+  double load = -1;
+  if (getloadavg(&load, 1) < 1) load = -1;
+  const bool loaded = load > 0.3 * mix_cpu_cores();
+  json_object_set_new(settings->json, "machine",
+                      json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:i, s:f, s:b}", "processor", mix_cpu_name(),
+                                "cores", mix_cpu_cores(), "instruction_sets_found", found, "instruction_sets",
+                                in_force, "compiler", __VERSION__, "device", mix_device(), "threads",
+                                settings->threads, "load_average", load, "loaded", loaded));
+  if (!settings->text) return;
+  printf("processor      %s, %d cores\n", mix_cpu_name(), mix_cpu_cores());
+  printf("instructions   %s; in force: %s\n", found, in_force);
+  printf("compiler       %s\n", __VERSION__);
+  printf("device         %s, %d threads, accumulation %s\n", mix_device(), settings->threads,
+         mix_accumulate());
+  printf("load average   %.2f%s\n", load,
+         loaded && timed
+             ? "  LOADED: times below are spoilt; ratios of interleaved runs and best times suffer less"
+             : "");
+}
+
+int bench_run(const cli_options *options, const bench_peers *peers, const bench_table *tables, int count,
+              const char *only) {
+  const int code = cli_setup(options);
+  if (code) return code;
+  bench_settings settings = {.threads = mix_threads(),
+                             .quick = options->quick,
+                             .text = !options->json,
+                             .policy = options->policy,
+                             .units = options->units,
+                             .batch = options->batch_size,
+                             .peers = peers,
+                             .json = json_object()};
+  if (!settings.json) return cli_fail();
+  describe(&settings, !options->advise);
+  bool good = true;
+  for (int i = 0; i < count && good; i++) {
+    if (only && strcmp(only, tables[i].name)) continue;
+    MIX_SCOPE { good = tables[i].run(&settings) && mix_error() == MIX_OK; }
+    fflush(stdout);
+  }
+  if (good && options->json)
+    good = json_dumpf(settings.json, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(7)) == 0 &&
+           putchar('\n') != EOF;
+  json_decref(settings.json);
+  return good ? CLI_OK : cli_fail();
+}
+
+int cli_bench(int argc, char **argv) {
+  static const bench_table tables[] = {{"steps", bench_steps}, {"figures", bench_figures}},
+                           advise = {"advise", bench_advise};
+  cli_options options;
+  const int code = cli_parse("bench", CLI_BENCH, argc, argv, &options);
+  if (code) return code < 0 ? CLI_OK : code;
+  if (!options.advise && strcmp(options.policy, "float32")) {
+    fprintf(stderr, "mixtape bench: --policy belongs to --advise: the tables run every policy\n");
+    return CLI_USAGE;
+  }
+  mix_scope *scope = mix_scope_begin();
+  const int result = options.advise
+                         ? bench_run(&options, NULL, &advise, 1, NULL)
+                         : bench_run(&options, NULL, tables, sizeof tables / sizeof *tables, options.only);
+  mix_scope_end(scope);
+  return result;
+}

@@ -1,0 +1,105 @@
+#include "cli/bench/product_candidate.h"
+#include "backend/cpu/gemm/kernels.h"
+#include "backend/host/barrier.h"
+#include "base/alloc.h"
+#include "tensor/convert.h"
+#include "tensor/shape.h"
+#include <omp.h>
+#include <stdio.h>
+
+bool bench_parse_shape(const char *text, bench_shape *shape) {
+  char ta, tb;
+  long long m, n, k;
+  if (sscanf(text, "%c%c,%lld,%lld,%lld", &ta, &tb, &m, &n, &k) != 5) return false;
+  *shape = (bench_shape){ta == 'T', tb == 'T', m, n, k};
+  return m > 0 && n > 0 && k > 0;
+}
+
+/* As in a plan: one parallel region and the executor's barrier. */
+bool bench_product_run(void *context) {
+  bench_product *x = context;
+  static mix_barrier barrier = {.spins = 300};
+#pragma omp parallel num_threads(x->threads)
+  {
+    const bool serial = x->kernel->serial && x->kernel->serial(&x->args);
+    const mix_team team = {
+        .rank = omp_get_thread_num(), .size = serial ? 1 : x->threads, .barrier = &barrier};
+    for (int i = 0; i < x->repeats; i++) {
+      if (team.rank < team.size) x->kernel->run(&x->args, &team);
+      mix_barrier_wait(&barrier, x->threads);
+    }
+  }
+  return true;
+}
+
+static void *random_matrix(int64_t count, mix_dtype dtype, uint64_t seed) {
+  void *data = mix_alloc_buffer((size_t)count * mix_dtype_size(dtype));
+  for (int64_t i = 0; data && i < count; i++) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    mix_store_double(data, dtype, i, (double)(int64_t)(seed >> 40) / (1 << 23) - 1);
+  }
+  return data;
+}
+
+static const mix_kernel *kernel_of(const mix_kernel_args *args) {
+  for (const mix_kernel *const *k = mix_cpu_matmul_kernels; *k; k++)
+    if (((*k)->needs & mix_cpu_features()) == (*k)->needs && !(*k)->unsupported_reason(args)) return *k;
+  return NULL;
+}
+
+bench_product *bench_product_new(const bench_shape *shape, mix_dtype dtype, int threads) {
+  bench_product *x = mix_calloc(1, sizeof *x);
+  if (!x) return NULL;
+  *x = (bench_product){.shape = *shape, .dtype = dtype, .threads = threads, .repeats = 1};
+  x->attributes = (mix_matmul_attributes){.transpose_a = shape->ta, .transpose_b = shape->tb};
+  x->inputs[0] = (mix_type){dtype, shape->ta ? MIX_SHAPE(shape->k, shape->m) : MIX_SHAPE(shape->m, shape->k)};
+  x->inputs[1] = (mix_type){dtype, shape->tb ? MIX_SHAPE(shape->n, shape->k) : MIX_SHAPE(shape->k, shape->n)};
+  x->output = (mix_type){dtype, MIX_SHAPE(shape->m, shape->n)};
+  x->in[0] = random_matrix(shape->m * shape->k, dtype, 1),
+  x->in[1] = random_matrix(shape->k * shape->n, dtype, 2);
+  x->out = random_matrix(shape->m * shape->n, dtype, 3);
+  x->args = (mix_kernel_args){.op = &mix_op_matmul,
+                              .attributes = &x->attributes,
+                              .input_count = 2,
+                              .output_count = 1,
+                              .input_types = x->inputs,
+                              .output_types = &x->output,
+                              .inputs = x->in,
+                              .outputs = &x->out};
+  const mix_kernel *kernel = kernel_of(&x->args);
+  bool good = x->in[0] && x->in[1] && x->out && kernel;
+  if (good) {
+    x->workspace = kernel->workspace(&x->args, threads);
+    x->args.workspace = mix_alloc_buffer(x->workspace);
+    good = x->args.workspace && kernel->prepare(&x->args, threads);
+  }
+  if (good) {
+    x->kernel = kernel;
+    return x;
+  }
+  bench_product_free(x);
+  return NULL;
+}
+
+void bench_product_free(bench_product *x) {
+  if (!x) return;
+  if (x->release_peer) x->release_peer(x->peer);
+  if (x->kernel) x->kernel->release(x->args.prepared);
+  mix_free_buffer(x->args.workspace, x->workspace);
+  for (int i = 0; i < 2; i++)
+    mix_free_buffer((void *)(uintptr_t)x->in[i], mix_value_bytes(x->dtype, x->inputs[i].shape));
+  mix_free_buffer(x->out, mix_value_bytes(x->dtype, x->output.shape));
+  mix_free(x);
+}
+
+bool bench_product_keep_packed(bench_product *x) {
+  const size_t bytes = mix_gemm_keep_packed(&x->args, x->threads, false);
+  if (bytes == 0) return false;
+  mix_free_buffer(x->args.workspace, x->workspace);
+  x->workspace = 0;
+  x->args.workspace = mix_alloc_buffer(bytes);
+  if (!x->args.workspace) return false;
+  x->workspace = bytes;
+  bench_product_run(x);
+  return mix_gemm_keep_packed(&x->args, x->threads, true) > 0;
+}

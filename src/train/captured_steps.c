@@ -1,0 +1,267 @@
+/* The captured steps of fit, evaluate and predict: one function each, one plan per signature. */
+#include "model/model.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "tensor/shape.h"
+#include <mixtape/device.h>
+#include <mixtape/ops.h>
+#include <mixtape/tape.h>
+
+/* Scales image bytes as the Keras guide does: division by 255 in float32 comes first. Flattens images for
+ * models that take vectors. */
+static mix_tensor *image_input(const mix_model *model, mix_tensor *x) {
+  if (!model->state->image_bytes || mix_tensor_dtype(x) != MIX_UINT8) return x;
+  mix_tensor *scaled = mix_divide(mix_cast(x, MIX_FLOAT32), mix_scalar(255, MIX_FLOAT32));
+  mix_shape shape = mix_tensor_shape(x);
+  if (mix_model_input_shape(model).rank != 2 || shape.rank <= 2) return scaled;
+  return mix_reshape(scaled, (mix_shape){.rank = 2, .dims = {shape.dims[0], -1}});
+}
+
+static int input_count(const mix_model *model, int arguments) {
+  return arguments - (model->state ? model->state->output_count + model->state->weight_arguments : 0);
+}
+
+static mix_list *model_inputs(mix_model *model, mix_list *arguments, int inputs) {
+  mix_list *list = mix_list_new(0, NULL);
+  for (int i = 0; i < inputs; i++) mix_list_append(list, image_input(model, mix_list_get(arguments, i)));
+  return list;
+}
+
+static mix_list *model_outputs(mix_model *model, mix_list *list, mix_training training) {
+  int inputs = mix_list_count(list);
+  mix_model_call_options call = {.size = sizeof call,
+                                 .inputs = inputs == 1 && list ? mix_list_get(list, 0) : (void *)list,
+                                 .training = training};
+  return mix_failed() ? NULL : mix_model_call_outputs_with(model, &call);
+}
+
+/* Adds in the widest dtype: float16 with bfloat16 in float32. */
+static mix_tensor *add_widest(mix_tensor *a, mix_tensor *b) {
+  if (!a || !b) return a ? a : b;
+  mix_dtype x = mix_tensor_dtype(a), y = mix_tensor_dtype(b);
+  mix_dtype wide = x == y ? x : x == MIX_FLOAT64 || y == MIX_FLOAT64 ? MIX_FLOAT64 : MIX_FLOAT32;
+  return mix_add(mix_cast(a, wide), mix_cast(b, wide));
+}
+
+/* Labels (batch) become (batch, 1) next to predictions (batch, n), against which they broadcast, as
+ * tf_keras's compile does. Losses and metrics of class numbers would undo it. */
+static mix_tensor *expand_labels(const mix_model *model, mix_tensor *labels, mix_tensor *y_pred,
+                                 bool class_numbers) {
+  bool expands = model->semantics->compile_labels_gain_column && !class_numbers && labels && y_pred &&
+                 mix_tensor_shape(labels).rank == 1 && mix_tensor_shape(y_pred).rank == 2;
+  return expands ? mix_expand_dims(labels, -1) : labels;
+}
+
+typedef struct step_losses {
+  mix_tensor *total;
+  mix_tensor *outputs[MIX_MODEL_MAX];
+} step_losses;
+
+static bool compute_losses(mix_model *model, mix_list *outputs, mix_list *arguments, int inputs,
+                           bool training, step_losses *losses) {
+  mix_compiled_state *state = model->state;
+  for (int i = 0; i < state->output_count; i++) {
+    if (!state->losses[i]) continue;
+    mix_loss_call_options call = {.size = sizeof call,
+                                  .y_pred = mix_list_get(outputs, i),
+                                  .sample_weight =
+                                      mix_model_weights_of_samples(model, arguments, inputs, i, training)};
+    mix_tensor *labels = mix_list_get(arguments, inputs + i);
+    labels = expand_labels(model, labels, call.y_pred, mix_loss_takes_class_numbers(state->losses[i]));
+    mix_tensor *loss = mix_loss_call_with(state->losses[i], labels, &call);
+    losses->outputs[i] = loss;
+    if (loss && state->loss_weights[i] != 1)
+      loss = mix_multiply(loss, mix_scalar_like(loss, state->loss_weights[i]));
+    losses->total = add_widest(losses->total, loss);
+  }
+  mix_list *penalties = mix_layer_losses(model->layer);
+  for (int i = 0; penalties && i < mix_list_count(penalties); i++)
+    losses->total = add_widest(losses->total, mix_list_get(penalties, i));
+  if (!mix_failed() && !losses->total)
+    mix_fail(MIX_VALUE_ERROR, "fit: '%s' has no loss; name one in mix_model_compile", mix_model_name(model));
+  return !mix_failed();
+}
+
+/* A metric's result for this batch alone, for step logs: reset, update, result, then the state is restored.
+ * The regular update computes the same values, which the pass "cse" merges. */
+static mix_tensor *batch_result(mix_metric *metric, const mix_metric_update_options *update) {
+  int count = metric->state_count;
+  mix_tensor **values = mix_calloc((size_t)count + 1, sizeof *values), *result = NULL;
+  for (int i = 0; values && i < count; i++) values[i] = mix_variable_true_value(metric->state[i].variable);
+  if (values && mix_metric_reset(metric) == MIX_OK && mix_metric_update_with(metric, update) == MIX_OK)
+    result = mix_metric_result_tensor(metric);
+  for (int i = 0; result && i < count; i++) mix_variable_assign(metric->state[i].variable, values[i]);
+  mix_free(values);
+  return result;
+}
+
+/* The arguments of a metric's update. Sample and class weights apply to weighted metrics only. In tf_keras
+ * the mask of the predictions is a weight for all metrics. */
+static mix_metric_update_options metric_update(mix_model *model, const mix_model_metric *metric,
+                                               mix_list *outputs, mix_list *arguments, int inputs,
+                                               bool training) {
+  int output = metric->output;
+  mix_tensor *y_pred = mix_list_get(outputs, output);
+  mix_tensor *weight =
+      metric->weighted ? mix_model_weights_of_samples(model, arguments, inputs, output, training) : NULL;
+  if (y_pred && y_pred->mask && model->semantics->metric_mask_is_weight) {
+    mix_tensor *mask = mix_cast(y_pred->mask, mix_tensor_dtype(y_pred));
+    weight = weight ? mix_multiply(mix_align_weights(mask, weight), mask) : mask;
+  }
+  mix_tensor *labels = mix_list_get(arguments, inputs + output);
+  const bool numbers =
+      labels && y_pred &&
+      mix_metric_takes_class_numbers(metric->metric, mix_tensor_shape(labels), mix_tensor_shape(y_pred));
+  return (mix_metric_update_options){.size = sizeof(mix_metric_update_options),
+                                     .values = expand_labels(model, labels, y_pred, numbers),
+                                     .y_pred = y_pred,
+                                     .sample_weight = weight};
+}
+
+/* Updates loss trackers and metrics. Appends each metric's result for this batch to `results` unless NULL. */
+static bool update_metrics(mix_model *model, mix_list *outputs, mix_list *arguments, int inputs,
+                           const step_losses *losses, bool training, mix_list *results) {
+  mix_compiled_state *state = model->state;
+  mix_dtype dtype = mix_metric_dtype(state->loss_tracker);
+  mix_tensor *rows = mix_scalar((double)mix_tensor_shape(mix_list_get(arguments, 0)).dims[0], dtype);
+  mix_metric_update_options update = {
+      .size = sizeof update, .values = mix_cast(losses->total, dtype), .sample_weight = rows};
+  mix_metric_update_with(state->loss_tracker, &update);
+  for (int i = 0; i < state->tracker_count && !mix_failed(); i++) {
+    if (!losses->outputs[state->trackers[i].output]) continue;
+    update.values = mix_cast(losses->outputs[state->trackers[i].output], dtype);
+    mix_metric_update_with(state->trackers[i].metric, &update);
+  }
+  for (int i = 0; i < state->metric_count && !mix_failed(); i++) {
+    mix_metric *metric = state->metrics[i].metric;
+    update = metric_update(model, &state->metrics[i], outputs, arguments, inputs, training);
+    if (mix_failed() ||
+        mix_metric_build(metric, mix_tensor_shape(update.values), mix_tensor_shape(update.y_pred)) != MIX_OK)
+      break;
+    if (results) mix_list_append(results, batch_result(metric, &update));
+    mix_metric_update_with(metric, &update);
+  }
+  return !mix_failed();
+}
+
+/* The trainable variables, then the sources of the observer. */
+static mix_list *sources_of(mix_model *model, const mix_step_observer *observer, mix_tape *tape,
+                            mix_tensor *loss, mix_tensor *scaled) {
+  mix_list *variables = mix_model_trainable_variables(model);
+  if (!observer || mix_failed()) return variables;
+  mix_list *watched = observer->sources(observer->context, tape, loss, scaled), *all = mix_list_new(0, NULL);
+  mix_list *const lists[] = {variables, watched};
+  for (int l = 0; l < 2 && watched; l++)
+    for (int i = 0; i < mix_list_count(lists[l]); i++) mix_list_append(all, mix_list_get(lists[l], i));
+  return watched ? all : NULL;
+}
+
+static mix_list *part_of(mix_list *list, int begin, int end) {
+  mix_list *part = mix_list_new(0, NULL);
+  for (int i = begin; i < end; i++) mix_list_append(part, mix_list_get(list, i));
+  return part;
+}
+
+static bool append_watched(const mix_step_observer *observer, mix_list *gradients, int variables,
+                           mix_list *results) {
+  mix_list *watched =
+      observer->results(observer->context, part_of(gradients, variables, mix_list_count(gradients)));
+  for (int i = 0; watched && i < mix_list_count(watched); i++)
+    mix_list_append(results, mix_list_get(watched, i));
+  return watched != NULL;
+}
+
+static mix_list *train(mix_model *model, mix_list *arguments, const mix_step_observer *observer) {
+  mix_compiled_state *state = model->state;
+  int inputs = input_count(model, mix_list_count(arguments));
+  step_losses losses = {0};
+  mix_tape_options recording = {.size = sizeof recording};
+  mix_tape *tape = mix_tape_begin_with(&recording);
+  mix_list *given = model_inputs(model, arguments, inputs);
+  if (observer && given) observer->begin(observer->context, given, arguments);
+  mix_list *outputs = model_outputs(model, given, MIX_TRUE);
+  mix_tensor *scaled = NULL;
+  if (outputs && compute_losses(model, outputs, arguments, inputs, true, &losses))
+    scaled = mix_optimizer_scale_loss(state->optimizer, losses.total);
+  mix_tape_end(tape);
+  mix_list *sources = scaled ? sources_of(model, observer, tape, losses.total, scaled) : NULL;
+  mix_list *gradients = sources ? mix_tape_gradient(tape, scaled, sources) : NULL;
+  mix_list *variables = gradients ? mix_model_trainable_variables(model) : NULL;
+  int count = mix_list_count(variables);
+  mix_list *own = gradients && observer ? part_of(gradients, 0, count) : gradients;
+  if (!own || mix_optimizer_apply(state->optimizer, own, variables) != MIX_OK) return NULL;
+  mix_tensor *applied = mix_optimizer_applied(state->optimizer);
+  mix_list *results = mix_list_of(losses.total, applied ? applied : mix_scalar(1, MIX_BOOL));
+  if (!update_metrics(model, outputs, arguments, inputs, &losses, true, results)) return NULL;
+  return !observer || append_watched(observer, gradients, count, results) ? results : NULL;
+}
+
+static mix_list *train_body(void *context, mix_list *arguments) { return train(context, arguments, NULL); }
+
+static mix_list *watched_body(void *context, mix_list *arguments) {
+  mix_model *model = context;
+  return train(model, arguments, model->state->observer);
+}
+
+static mix_list *test_body(void *context, mix_list *arguments) {
+  mix_model *model = context;
+  int inputs = input_count(model, mix_list_count(arguments));
+  step_losses losses = {0};
+  mix_list *outputs = model_outputs(model, model_inputs(model, arguments, inputs), MIX_FALSE);
+  if (!outputs || !compute_losses(model, outputs, arguments, inputs, false, &losses)) return NULL;
+  return update_metrics(model, outputs, arguments, inputs, &losses, false, NULL) ? mix_list_of(losses.total)
+                                                                                 : NULL;
+}
+
+static mix_list *predict_body(void *context, mix_list *arguments) {
+  return model_outputs(context, model_inputs(context, arguments, mix_list_count(arguments)), MIX_FALSE);
+}
+
+static mix_function *step(mix_model *model, mix_function **kept, mix_function_body body, const char *name) {
+  if (*kept || mix_failed()) return *kept;
+  bool jit_compile = model->state && model->state->jit_compile;
+  mix_function_options options = {
+      .size = sizeof options, .body = body, .context = model, .name = name, .jit_compile = jit_compile};
+  return *kept = mix_retain(mix_function_with(&options));
+}
+
+mix_function *mix_model_train_step(mix_model *model) {
+  return step(model, &model->state->train, train_body, "train_step");
+}
+mix_function *mix_model_test_step(mix_model *model) {
+  return step(model, &model->state->test, test_body, "test_step");
+}
+mix_function *mix_model_predict_step(mix_model *model) {
+  return step(model, &model->state->predict, predict_body, "predict_step");
+}
+mix_function *mix_model_train_function(mix_model *model) {
+  return model && model->state ? model->state->train : NULL;
+}
+
+mix_status mix_model_observe(mix_model *model, const mix_step_observer *observer) {
+  mix_compiled_state *state = model->state;
+  if (observer && state->observer)
+    return mix_fail_status(MIX_RUNTIME_ERROR,
+                           "fit: something watches the steps of '%s' already; give one numerics report a fit",
+                           mix_model_name(model));
+  mix_release(state->watched);
+  state->watched = NULL;
+  state->observer = observer;
+  return mix_error();
+}
+
+mix_function *mix_model_fit_step(mix_model *model, bool *watched) {
+  const mix_step_observer *observer = model->state->observer;
+  *watched = observer && observer->wants(observer->context);
+  return *watched ? step(model, &model->state->watched, watched_body, "watched_train_step")
+                  : mix_model_train_step(model);
+}
+
+mix_status mix_model_reset_metrics(mix_model *model) {
+  mix_compiled_state *state = model->state;
+  mix_metric_reset(state->loss_tracker);
+  for (int i = 0; i < state->tracker_count; i++) mix_metric_reset(state->trackers[i].metric);
+  for (int i = 0; i < state->metric_count; i++) mix_metric_reset(state->metrics[i].metric);
+  return mix_error();
+}
