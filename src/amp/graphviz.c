@@ -54,7 +54,8 @@ static void put_node(mix_text *out, const mix_amp_result *r, int n) {
   if (type >= 0) {
     const char *before = mix_amp_dtype_name(r->graph->types[type].dtype),
                *after = mix_amp_dtype_name(r->after[type]);
-    mix_text_put(out, r->after[type] == r->graph->types[type].dtype ? "\\n%s" : "\\n%s → %s", before, after);
+    mix_text_put(out, r->after[type] == r->graph->types[type].dtype ? "\\n%s" : "\\n%s \u2192 %s", before,
+                 after);
     mix_amp_explain(r, type, reason, sizeof reason);
   }
   if (r->node_removed[n]) mix_text_put(out, "\\nremoved: %s", r->node_removed[n]);

@@ -1,14 +1,13 @@
-/* Adafactor: the second moment of a matrix kept as a product of its row and column means (Shazeer and Stern,
- * Adafactor: adaptive learning rates with sublinear memory cost, 2018). As in Keras the product is kept too,
- * which saves no memory. */
+/* Adafactor: the second moment of a matrix is the product of its row and column means (Shazeer and Stern:
+ * Adafactor: adaptive learning rates with sublinear memory cost, 2018). As in Keras, the product is stored
+ * too, so that no memory is saved. */
 #include "base/error.h"
 #include "optim/optimizer.h"
 
 enum { ROWS, COLUMNS, VELOCITY };
 enum { RATE, BETA };
 
-/* Of a variable (..., rows, columns): means (..., rows) and (..., columns). Vectors and scalars have neither.
- */
+/* A variable (..., rows, columns) has slots (..., rows) and (..., columns); vectors and scalars do not. */
 static bool slot_shape(const mix_variable *variable, int slot, mix_shape *shape) {
   *shape = variable->shape;
   if (slot == VELOCITY) return true;
@@ -22,8 +21,8 @@ static mix_tensor *root_mean_square(mix_tensor *x) {
   return mix_sqrt(mix_reduce_mean(mix_square(x), MIX_ALL_AXES, false));
 }
 
-/* min(lr, 1 / sqrt(t)), whatever relative_step says: Keras takes this minimum a second time where the option
- * is off; and beta_2 = 1 - t^beta_2_decay. */
+/* The rate min(lr, 1 / sqrt(t)) and beta_2 = 1 - t^beta_2_decay. relative_step does not matter: Keras takes
+ * the minimum again if the option is off. */
 static mix_tensor *const *scalars(mix_update *update, mix_dtype dtype) {
   mix_tensor **shared = update->shared[dtype];
   if (shared[RATE]) return shared;
@@ -42,8 +41,8 @@ static mix_tensor *running_mean(mix_update *update, mix_variable *slot, mix_tens
   return mean;
 }
 
-/* v = r / mean(r) c; u = g / sqrt(v); w -= max(epsilon_2, rms(w)) min(lr, 1 / sqrt(t)) u / max(1, rms(u) /
- * clip_threshold) */
+/* v = (r / mean(r)) c; u = g / sqrt(v);
+ * w -= max(epsilon_2, rms(w)) min(lr, 1 / sqrt(t)) u / max(1, rms(u) / clip_threshold) */
 static void update(mix_update *update, int index, mix_tensor *gradient) {
   mix_optimizer *optimizer = update->optimizer;
   const mix_adafactor_options *options = &optimizer->options.adafactor;
@@ -65,8 +64,8 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
   } else {
     velocity = running_mean(update, optimizer->slots[VELOCITY][index], shared[BETA], squares);
   }
-  mix_tensor *step = mix_multiply(
-      gradient, mix_rsqrt(velocity)); /* what TensorFlow makes of both families' division by a root */
+  /* rsqrt: TensorFlow's form of both families' division by a root */
+  mix_tensor *step = mix_multiply(gradient, mix_rsqrt(velocity));
   mix_tensor *excess = mix_divide(root_mean_square(step), mix_scalar(options->clip_threshold, dtype));
   step = mix_divide(step, mix_maximum(mix_scalar(1, dtype), excess));
   mix_update_set(update, variable, mix_subtract(weight, mix_multiply(alpha, step)));

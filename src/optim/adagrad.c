@@ -1,9 +1,9 @@
-/* Adagrad (Duchi, Hazan and Singer, 2011) and Adadelta (Zeiler, 2012): steps scaled by what a weight's
- * gradients have been. */
+/* Adagrad (Duchi, Hazan and Singer, 2011) and Adadelta (Zeiler, 2012): steps scaled by each weight's past
+ * gradients. */
 #include "base/error.h"
 #include "optim/optimizer.h"
 
-/* Divisions by a root are multiplications by rsqrt, as TensorFlow's graph optimizer makes them. */
+/* As in TensorFlow's graph optimizer, a division by a root is a multiplication by rsqrt. */
 
 /* ---- Adagrad: a += g^2; w -= lr * g / sqrt(a + epsilon) ---- */
 
@@ -47,8 +47,8 @@ mix_adagrad_options mix_adagrad_defaults(void) {
   return (mix_adagrad_options){.size = sizeof(mix_adagrad_options)};
 }
 
-/* ---- Adadelta: a = rho a + (1 - rho) g^2; delta = -sqrt(d + epsilon) / sqrt(a + epsilon) * g; d likewise of
- * delta; w += lr * delta ---- */
+/* ---- Adadelta: a = rho a + (1 - rho) g^2; delta = -sqrt(d + epsilon) / sqrt(a + epsilon) * g;
+ * d = rho d + (1 - rho) delta^2; w += lr * delta ---- */
 
 enum { ACCUMULATED_GRADIENT, ACCUMULATED_DELTA };
 

@@ -1,5 +1,5 @@
 /* Adam (Kingma and Ba, 2015, the form with epsilon hat at the end of section 2), AMSGrad (Reddi, Kale and
- * Kumar, 2018) and AdamW, which is Adam with the frame's weight decay (Loshchilov and Hutter, 2019). */
+ * Kumar, 2018), and AdamW: Adam with the weight decay of apply.c (Loshchilov and Hutter, 2019). */
 #include "base/error.h"
 #include "optim/optimizer.h"
 
@@ -9,7 +9,7 @@ static bool has_slot(const mix_optimizer *optimizer, int slot) {
   return slot != VELOCITY_HAT || optimizer->options.adam.amsgrad;
 }
 
-/* alpha = lr * sqrt(1 - beta_2^t) / (1 - beta_1^t), t = iterations + 1: one scalar for each dtype. */
+/* alpha = lr * sqrt(1 - beta_2^t) / (1 - beta_1^t), t = iterations + 1: one scalar per dtype. */
 static mix_tensor *step_size(mix_update *update, mix_dtype dtype) {
   mix_tensor **alpha = &update->shared[dtype][0];
   if (*alpha) return *alpha;
@@ -22,7 +22,7 @@ static mix_tensor *step_size(mix_update *update, mix_dtype dtype) {
   return *alpha = mix_divide(rate, mix_subtract(one, beta_1_power));
 }
 
-/* epsilon, with adaptive_epsilon times sqrt(1 - beta_2^t): the epsilon of the paper's first form. */
+/* epsilon; with adaptive_epsilon, epsilon * sqrt(1 - beta_2^t), as in the paper's first form. */
 static mix_tensor *epsilon_hat(mix_update *update, mix_dtype dtype) {
   const mix_adam_options *options = &update->optimizer->options.adam;
   mix_tensor *epsilon = mix_scalar(options->epsilon, dtype), **hat = &update->shared[dtype][1];

@@ -1,5 +1,5 @@
-/* Two relatives of Adam: Adamax, which divides by an infinity norm (Kingma and Ba, 2015, section 7), and
- * Nadam, which looks ahead as Nesterov's momentum does (Dozat, 2016). */
+/* Two variants of Adam: Adamax divides by an infinity norm (Kingma and Ba, 2015, section 7), Nadam uses
+ * Nesterov momentum (Dozat, 2016). */
 #include "base/error.h"
 #include "optim/optimizer.h"
 
@@ -7,7 +7,7 @@ enum { MOMENTUM, NORM, VELOCITY = NORM };
 
 /* ---- Adamax: u = max(beta_2 u, |g|); w -= lr m / ((1 - beta_1^t) (u + epsilon)) ---- */
 
-/* 1 - beta_1^t, one scalar for each dtype. */
+/* 1 - beta_1^t: one scalar per dtype. */
 static mix_tensor *bias_correction(mix_update *update, mix_dtype dtype) {
   mix_tensor **correction = &update->shared[dtype][0];
   if (*correction) return *correction;
@@ -52,28 +52,30 @@ const mix_optimizer_class mix_adamax_class = {.name = "Adamax",
                                               .slot_names = {{"m", "m", "momentum"}, {"v", "u", "norm"}},
                                               .update = adamax};
 
-/* ---- Nadam: u_t = beta_1 (1 - 0.96^t / 2), P the product of all u so far; m^ = u_{t+1} m / (1 - P u_{t+1})
- * + (1 - u_t) g / (1 - P); w -= lr m^ / (sqrt(v / (1 - beta_2^t)) + epsilon) ---- */
+/* ---- Nadam: u_t = beta_1 (1 - 0.96^t / 2); P is the product of all u so far;
+ * m^ = u_{t+1} m / (1 - P u_{t+1}) + (1 - u_t) g / (1 - P);
+ * w -= lr m^ / (sqrt(v / (1 - beta_2^t)) + epsilon) ---- */
 
 enum { U, NEXT_U, VELOCITY_CORRECTION };
 
-/* 1 - 0.5 * 0.96^step, the experimental family slowing the exponent by its decay, 0.004 */
-static mix_tensor *momentum_decay(mix_update *update, int ahead, mix_tensor *base) {
+/* 1 - 0.5 * 0.96^step. The experimental family multiplies the exponent by its decay, 0.004. */
+static mix_tensor *momentum_decay(mix_update *update, int offset, mix_tensor *base) {
   mix_dtype dtype = mix_tensor_dtype(base);
   const mix_optimizer *optimizer = update->optimizer;
-  mix_tensor *exponent = mix_update_step(update, ahead, dtype);
+  mix_tensor *exponent = mix_update_step(update, offset, dtype);
   if (optimizer->rules->nadam_schedule_decay != 1)
     exponent = mix_multiply(exponent, mix_scalar(optimizer->options.common.decay, dtype));
   return mix_subtract(mix_scalar(1, dtype), mix_multiply(mix_scalar(0.5, dtype), mix_power(base, exponent)));
 }
 
-/* u of the step that is taken (1) and of the next (2) */
-static mix_tensor *decayed_momentum(mix_update *update, int ahead, mix_dtype dtype) {
-  mix_tensor *decay = momentum_decay(update, ahead, mix_update_cast(0.96, dtype));
+/* u of the current step (offset 1) or of the next step (offset 2). */
+static mix_tensor *decayed_momentum(mix_update *update, int offset, mix_dtype dtype) {
+  mix_tensor *decay = momentum_decay(update, offset, mix_update_cast(0.96, dtype));
   return mix_multiply(mix_update_cast(update->optimizer->options.adamax.beta_1, dtype), decay);
 }
 
-/* P advances once a step; in tf_keras with almost each variable, see below. */
+/* Multiplies P by u. This happens once per step, in tf_keras for almost every variable (see
+ * reuses_product). */
 static void advance_product(mix_update *update) {
   mix_optimizer *optimizer = update->optimizer;
   mix_dtype dtype = optimizer->product->dtype;
@@ -91,21 +93,25 @@ static void nadam_begin(mix_update *update) {
   if (!update->optimizer->rules->nadam_product_per_variable) advance_product(update);
 }
 
-/* tf_keras: P advances with each variable but one. What should keep it from advancing more than once a step
- * compares iterations + 2 with a counter in Python, which each variable raises by 1 as a tf.function (so
- * every fit) is traced, and which stands still in what was traced. The function that builds the optimizer in
- * its first call is traced twice: from 1 and then, of n variables, from n + 1. So variable i finds its
- * number, n + 1 + i, at iterations = n - 1 + i, and takes P as it stands. An optimizer that is built before,
- * and a function that is traced once more, for a batch of another size, have other numbers: they are not
- * followed. Nor is the first variable where P has not moved: 1 - P would be 0, and the weights not finite,
- * where it is the only variable or the first steps were skipped. */
+/* True where tf_keras leaves P unchanged for a variable; P advances for every other variable.
+ *
+ * tf_keras means to advance P once per step. It compares iterations + 2 with a Python counter, which each
+ * variable increments while a tf.function (so every fit) is traced. The traced function holds the counter
+ * as a constant. The function that builds the optimizer in its first call is traced twice: with n variables
+ * the counter starts at 1, then at n + 1. Variable i therefore holds the constant n + 1 + i, which matches
+ * at iterations = n - 1 + i.
+ *
+ * Not reproduced: an optimizer that is built earlier, and a function that is traced again for another batch
+ * size. Their constants differ. Also not reproduced: a match of the first variable while P is still 1, where
+ * 1 - P would be 0 and the weights not finite. That happens if it is the only variable, or if the first
+ * steps were skipped. */
 static mix_tensor *reuses_product(mix_update *update) {
   mix_tensor *iterations = mix_update_get(update, update->optimizer->iterations);
-  mix_tensor *met =
+  mix_tensor *matches =
       mix_equal(iterations, mix_scalar_like(iterations, update->gradient_count - 1 + update->gradient));
-  if (update->gradient > 0) return met;
+  if (update->gradient > 0) return matches;
   mix_tensor *product = mix_update_get(update, update->optimizer->product);
-  return mix_logical_and(met, mix_less(product, mix_scalar_like(product, 1)));
+  return mix_logical_and(matches, mix_less(product, mix_scalar_like(product, 1)));
 }
 
 static void advance_or_reuse_product(mix_update *update) {
@@ -126,8 +132,8 @@ static mix_tensor *const *nadam_scalars(mix_update *update, mix_dtype dtype) {
   return shared;
 }
 
-/* slot + (value - slot) * (1 - beta) with 1 - beta computed in the variable's dtype, as Keras does here: in
- * float32 that is 1.3e-5 from the double's for 0.999. */
+/* slot + (value - slot) * (1 - beta). As in Keras, 1 - beta is computed in the variable's dtype: for 0.999
+ * the float32 result differs from the double's by 1.3e-5. */
 static mix_tensor *running_mean(mix_update *update, mix_variable *slot, double beta, mix_tensor *value) {
   mix_tensor *old = mix_update_get(update, slot);
   mix_tensor *rest = mix_subtract(mix_scalar(1, slot->dtype), mix_update_cast(beta, slot->dtype));
@@ -147,12 +153,12 @@ static void nadam(mix_update *update, int index, mix_tensor *gradient) {
   mix_tensor *velocity =
       running_mean(update, optimizer->slots[VELOCITY][index], options->beta_2, mix_square(gradient));
   mix_tensor *next_product = mix_multiply(product, scalars[NEXT_U]);
-  mix_tensor *ahead = mix_divide(mix_multiply(scalars[NEXT_U], momentum), mix_subtract(one, next_product));
+  mix_tensor *next = mix_divide(mix_multiply(scalars[NEXT_U], momentum), mix_subtract(one, next_product));
   mix_tensor *now =
       mix_divide(mix_multiply(mix_subtract(one, scalars[U]), gradient), mix_subtract(one, product));
   mix_tensor *root = mix_sqrt(mix_divide(velocity, scalars[VELOCITY_CORRECTION]));
   mix_tensor *step =
-      mix_divide(mix_multiply(mix_add(ahead, now), mix_update_learning_rate(update, variable->dtype)),
+      mix_divide(mix_multiply(mix_add(next, now), mix_update_learning_rate(update, variable->dtype)),
                  mix_add(root, mix_scalar(options->epsilon, variable->dtype)));
   mix_update_set(update, variable, mix_subtract(mix_update_get(update, variable), step));
 }

@@ -1,5 +1,5 @@
-/* One update of a plain optimizer, in Keras's order: gradients that are absent dropped, overwritten
- * variables, loss scale factor, accumulation, clipping, weight decay, the rule, moving averages, constraints,
+/* One update of a plain optimizer, in Keras's order: drop missing gradients, loss scale factor,
+ * accumulation, clipping, weight decay, the rule, moving averages, constraints, overwritten variables,
  * iterations + 1. */
 #include "base/alloc.h"
 #include "base/error.h"
@@ -14,12 +14,11 @@
 typedef struct step {
   mix_update update;
   mix_optimizer *optimizer;
-  int count;             /* gradients that are present */
-  int room, overwriting; /* those that their variables become stand at the end of the arrays, which have room
-                            for all */
+  int count;                 /* of gradients for the rule, at the front of the arrays */
+  int capacity, overwriting; /* the length of the arrays; the gradients that overwrite, at their end */
   mix_tensor **gradients;
-  int *indices;          /* of their variables among the trainable ones */
-  mix_tensor *is_update; /* accumulation: does this call update? NULL without */
+  int *indices;          /* of the trainable variables */
+  mix_tensor *is_update; /* accumulation: whether this call updates; NULL without accumulation */
 } step;
 
 mix_tensor *mix_optimizer_gradient(mix_tensor *gradient) {
@@ -54,8 +53,8 @@ bool mix_optimizer_check_lists(const char *call, mix_optimizer *optimizer, mix_l
   return true;
 }
 
-/* The gradient, checked: of its variable's shape and, but for keras3, dtype. */
-static mix_tensor *fitting(const mix_optimizer *optimizer, const mix_variable *variable,
+/* Checks that the gradient has its variable's shape, and its dtype except in keras3. */
+static mix_tensor *checked(const mix_optimizer *optimizer, const mix_variable *variable,
                            mix_tensor *gradient) {
   gradient = mix_optimizer_gradient(gradient);
   if (!gradient) return NULL;
@@ -72,7 +71,7 @@ static mix_tensor *fitting(const mix_optimizer *optimizer, const mix_variable *v
   return gradient;
 }
 
-static bool holds(mix_list *list, const mix_variable *variable) {
+static bool contains(mix_list *list, const mix_variable *variable) {
   for (int i = 0; list && i < mix_list_count(list); i++)
     if (mix_list_get(list, i) == variable) return true;
   return false;
@@ -85,20 +84,20 @@ static mix_tensor *every(mix_tensor *iterations, int64_t period) {
                    mix_scalar_like(iterations, 0));
 }
 
-/* keras3: the variable becomes its gradient; with accumulation, on update calls, the largest of the gradients
- * since the last: its accumulator holds the largest so far. */
+/* keras3: the gradient overwrites the variable. With accumulation that happens on update calls, with the
+ * elementwise maximum of the gradients since the last update; the accumulator holds the maximum so far. */
 static void take_overwriting(step *s, int index, mix_tensor *gradient) {
   if (s->is_update)
     gradient = mix_maximum(gradient, mix_update_get(&s->update, s->optimizer->accumulators[index]));
-  const int place = s->room - ++s->overwriting;
-  s->gradients[place] = gradient;
-  s->indices[place] = index;
+  const int slot = s->capacity - ++s->overwriting;
+  s->gradients[slot] = gradient;
+  s->indices[slot] = index;
 }
 
-/* After the update of the others, which empties all accumulators on update calls, and does nothing on the
- * other calls. */
+/* Overwrites variables with their gradients. Runs after update_weights, which clears all accumulators on
+ * update calls. */
 static void overwrite(step *s) {
-  for (int i = s->room - s->overwriting; i < s->room; i++) {
+  for (int i = s->capacity - s->overwriting; i < s->capacity; i++) {
     mix_variable *variable = s->optimizer->trainable[s->indices[i]];
     mix_tensor *value = s->gradients[i];
     if (s->is_update) {
@@ -110,8 +109,8 @@ static void overwrite(step *s) {
   }
 }
 
-/* Sorts the call's gradients: absent ones are dropped (and reported), overwriting ones go to the end, the
- * rest to the front. */
+/* Partitions the gradients: missing ones are dropped with a warning, overwriting ones go to the end, the
+ * others to the front. */
 static bool gather(step *s, mix_list *gradients, mix_list *variables) {
   mix_optimizer *optimizer = s->optimizer;
   char missing[512] = "";
@@ -120,10 +119,10 @@ static bool gather(step *s, mix_list *gradients, mix_list *variables) {
     mix_variable *variable = mix_list_get(variables, i);
     int index = mix_optimizer_index(optimizer, variable, i);
     if (index < 0)
-      return mix_fail(
-                 MIX_VALUE_ERROR,
-                 "%s: variable '%s' is not one of those it was built for; make a new optimizer for a new set of variables",
-                 optimizer->name, variable->name),
+      return mix_fail(MIX_VALUE_ERROR,
+                      "%s: variable '%s' is not one of those it was built for; "
+                      "make a new optimizer for a new set of variables",
+                      optimizer->name, variable->name),
              false;
     mix_tensor *gradient = mix_list_get(gradients, i);
     if (!gradient) {
@@ -132,9 +131,9 @@ static bool gather(step *s, mix_list *gradients, mix_list *variables) {
                                    variable->name);
       continue;
     }
-    if (!(gradient = fitting(optimizer, variable, gradient))) return false;
-    const bool overwrites = holds(optimizer->overwritten, variable);
-    /* keras3 unscales and clips in the gradient's own dtype, and casts in the rule. */
+    if (!(gradient = checked(optimizer, variable, gradient))) return false;
+    const bool overwrites = contains(optimizer->overwritten, variable);
+    /* keras3 unscales and clips in the gradient's dtype and casts in the rule. */
     if (overwrites || s->is_update) gradient = mix_cast(gradient, variable->dtype);
     if (overwrites) {
       take_overwriting(s, index, gradient);
@@ -150,13 +149,13 @@ static bool gather(step *s, mix_list *gradients, mix_list *variables) {
 }
 
 static bool decays(const mix_optimizer *optimizer, const mix_variable *variable) {
-  if (holds(optimizer->undecayed, variable)) return false;
+  if (contains(optimizer->undecayed, variable)) return false;
   for (int i = 0; i < optimizer->undecayed_name_count; i++)
     if (!regexec(&optimizer->undecayed_names[i], variable->name, 0, NULL, 0)) return false;
   return true;
 }
 
-/* w -= w * weight_decay * learning_rate, in the order that TensorFlow's graph optimizer gives it. */
+/* w -= w * (weight_decay * learning_rate), in the order of TensorFlow's graph optimizer. */
 static void decay_weights(step *s) {
   const mix_optimizer *optimizer = s->optimizer;
   for (int i = 0; i < s->count && optimizer->options.common.weight_decay != 0; i++) {
@@ -169,8 +168,8 @@ static void decay_weights(step *s) {
   }
 }
 
-/* Clipping, decay and the rule; with accumulation on every n-th call with the mean of n gradients, the other
- * calls only adding. */
+/* Clipping, weight decay and the rule. With accumulation, every n-th call updates with the mean of n
+ * gradients; the other calls only add to the accumulators. */
 static bool update_weights(step *s) {
   mix_optimizer *optimizer = s->optimizer;
   mix_tensor **sums = mix_calloc((size_t)s->count + 1, sizeof *sums);
@@ -192,7 +191,7 @@ static bool update_weights(step *s) {
                              mix_cast(s->gradients[i], optimizer->trainable[index]->dtype));
   }
   if (done && s->is_update) {
-    /* An update empties the accumulators of variables without a gradient this time, too. */
+    /* An update also clears the accumulators of variables without a gradient in this call. */
     for (int i = 0; i < optimizer->count; i++) {
       mix_variable *accumulator = optimizer->accumulators[i];
       mix_update_set(&s->update, accumulator, mix_zeros_like(mix_update_get(&s->update, accumulator)));
@@ -206,8 +205,8 @@ static bool update_weights(step *s) {
   return done && !mix_failed();
 }
 
-/* average = m * average + (1 - m) * w; every n-th step the weights take their averages. tf_keras averages the
- * variables of this call, keras3 all of them, with m = 0 on the first step. */
+/* average = m * average + (1 - m) * w. Every n-th step overwrites the weights with their averages. tf_keras
+ * averages the variables of this call; keras3 averages all, with m = 0 on the first step. */
 static void average_weights(step *s) {
   mix_optimizer *optimizer = s->optimizer;
   const mix_optimizer_common *options = &optimizer->options.common;
@@ -224,7 +223,7 @@ static void average_weights(step *s) {
   for (int i = 0; i < count; i++) {
     int index = from_weight ? s->indices[i] : i;
     mix_variable *variable = optimizer->trainable[index], *average = optimizer->averages[index];
-    if (holds(optimizer->overwritten, variable)) continue;
+    if (contains(optimizer->overwritten, variable)) continue;
     mix_tensor *momentum = mix_scalar(options->ema_momentum, variable->dtype);
     mix_tensor *rest = mix_scalar(1 - options->ema_momentum, variable->dtype);
     if (later) {
@@ -261,7 +260,7 @@ static bool build_step(step *s, mix_list *gradients, mix_list *variables, bool c
   }
   overwrite(s);
   mix_update_set(&s->update, optimizer->iterations, mix_add(iterations, mix_scalar_like(iterations, 1)));
-  /* A skipped call of an accumulating optimizer contributed no gradient, and does not count as one. */
+  /* With accumulation a skipped call adds no gradient and is not counted. */
   if (count_skipped && !options->gradient_accumulation_steps)
     mix_update_unguard(&s->update, optimizer->iterations);
   return !mix_failed();
@@ -272,7 +271,7 @@ mix_status mix_optimizer_step(mix_optimizer *optimizer, mix_list *gradients, mix
   int count = mix_list_count(gradients);
   if (count == 0 || mix_optimizer_build(optimizer, variables) != MIX_OK) return mix_error();
   step s = {.optimizer = optimizer,
-            .room = count,
+            .capacity = count,
             .gradients = mix_calloc((size_t)count, sizeof *s.gradients),
             .indices = mix_calloc((size_t)count, sizeof *s.indices)};
   mix_dtype cast = mix_cast_dtype_set(MIX_DTYPE_NONE);
@@ -297,7 +296,7 @@ mix_status mix_optimizer_finalize_variable_values(mix_optimizer *optimizer, mix_
   for (int i = 0; i < mix_list_count(variables); i++) {
     mix_variable *variable = mix_list_get(variables, i);
     int index = mix_optimizer_index(optimizer, variable, i);
-    if (index >= 0 && !holds(optimizer->overwritten, variable))
+    if (index >= 0 && !contains(optimizer->overwritten, variable))
       mix_variable_assign(variable, mix_variable_true_value(optimizer->averages[index]));
   }
   if (scope) mix_scope_end(scope);

@@ -1,5 +1,5 @@
-/* Gradient clipping by value, by the norm of each gradient and by the norm of all (Pascanu, Mikolov and
- * Bengio, 2013). Norms are computed in float32 where the gradients are narrower. */
+/* Gradient clipping by value, by the norm of each gradient and by the global norm (Pascanu, Mikolov and
+ * Bengio, 2013). The norms of 16-bit gradients are computed in float32. */
 #include "base/error.h"
 #include "optim/optimizer.h"
 
@@ -8,7 +8,7 @@ static mix_tensor *widened(mix_tensor *x) {
   return dtype == MIX_FLOAT16 || dtype == MIX_BFLOAT16 ? mix_cast(x, MIX_FLOAT32) : x;
 }
 
-/* g * c / max(|g|, c); a gradient of zeros stays one. */
+/* g * c / max(|g|, c). A zero gradient stays zero. */
 static mix_tensor *by_norm(mix_tensor *gradient, double clip) {
   mix_tensor *wide = widened(gradient);
   mix_tensor *limit = mix_scalar(clip, mix_tensor_dtype(wide));
@@ -17,7 +17,8 @@ static mix_tensor *by_norm(mix_tensor *gradient, double clip) {
                   mix_tensor_dtype(gradient));
 }
 
-/* g * c * min(1/N, 1/c) + (N - N): a norm that is not finite makes every gradient NaN, as in TensorFlow. */
+/* g * (c * min(1/N, 1/c) + (N - N)) with the global norm N. As in TensorFlow, an N that is not finite makes
+ * every gradient NaN. */
 static void by_global_norm(int count, mix_tensor **gradients, double clip) {
   mix_dtype dtype = MIX_FLOAT32;
   for (int i = 0; i < count; i++)
@@ -41,8 +42,8 @@ static void by_global_norm(int count, mix_tensor **gradients, double clip) {
 
 bool mix_clip_gradients(const mix_optimizer *optimizer, int count, mix_tensor **gradients) {
   const mix_optimizer_common *options = &optimizer->options.common;
-  /* All of them in this order (OptimizerV2), or the first that is set in the order norm, global norm, value.
-   */
+  /* OptimizerV2 applies all, in the order value, norm, global norm. The others apply the first that is set
+   * of norm, global norm, value. */
   bool all = optimizer->rules->clip_rule == MIX_CLIP_ALL;
   bool norm = options->clipnorm > 0, global = options->global_clipnorm > 0 && (all || !norm);
   bool value = options->clipvalue > 0 && (all || (!norm && !global));

@@ -1,5 +1,5 @@
-/* Optimizers as text: names, the command line's form, and the JSON of get_config. One table of options a
- * class serves all three. */
+/* Optimizers from names, command-line text and JSON configs, and as configs. The option rows of the class
+ * serve all of them. */
 #include "nn/config.h"
 #include "base/alloc.h"
 #include "base/error.h"
@@ -46,7 +46,7 @@ static const mix_option_row *find_row(const mix_optimizer_class *class, const ch
                   (int)(length > 100 ? 100 : length), name, known);
 }
 
-/* Zero is spelled out, so that it does not mean the default. */
+/* A zero is stored as MIX_ZERO or MIX_INT_ZERO: 0 in a field means the default. */
 static void set_option(mix_optimizer_settings *settings, const mix_option_row *row, double value) {
   void *field = (char *)settings + row->offset;
   if (row->kind == MIX_OPTION_NUMBER)
@@ -87,7 +87,7 @@ static bool parse_value(const mix_optimizer_class *class, const mix_option_row *
       if (!strcasecmp(words[i].word, buffer) && (i < 2 ? row->kind >= MIX_OPTION_BOOLEAN : row->optional))
         return *value = words[i].value, true;
     *value = mix_number_read(buffer, &end);
-    bool whole = *value == floor(*value) && fabs(*value) < 9e18; /* what an int64_t holds */
+    bool whole = *value == floor(*value) && fabs(*value) < 9e18; /* the range of int64_t */
     if (!*end && (row->kind == MIX_OPTION_NUMBER || whole) &&
         (row->kind < MIX_OPTION_BOOLEAN || *value == 0 || *value == 1))
       return true;
@@ -150,7 +150,7 @@ json_t *mix_optimizer_config_json(mix_optimizer *optimizer) {
     if (row->known && !row->known(optimizer->rules)) continue;
     json_t *value =
         !strcmp(row->name, "learning_rate") ? rate_json(optimizer) : option_json(&optimizer->options, row);
-    if (json_is_null(value) && row->said && !row->said(optimizer->rules))
+    if (json_is_null(value) && row->saved_as_null && !row->saved_as_null(optimizer->rules))
       json_decref(value);
     else
       done = mix_json_set(config, row->name, value);
@@ -247,8 +247,8 @@ mix_optimizer *mix_optimizer_from_json(const json_t *json, const mix_semantics *
     return mix_fail(MIX_VALUE_ERROR, "optimizer: expected {\"class_name\": ..., \"config\": {...}}");
   const json_t *config = json_object_get(json, "config");
   bool legacy = module && strstr(module, "legacy");
-  /* tf_keras writes is_legacy_optimizer into each config of its new family and takes those without it for the
-   * legacy one: here, those that hold a decay. */
+  /* tf_keras writes is_legacy_optimizer into each config of its new family. A config without it is legacy,
+   * here only if it also has a decay. */
   if (mix_semantics_or_current(semantics)->config_says_not_legacy && json_object_get(config, "decay"))
     legacy = legacy || !json_object_get(config, "is_legacy_optimizer");
   return from_config_json(class_name, config, semantics, legacy);
@@ -274,7 +274,7 @@ mix_optimizer *mix_optimizer_deserialize(const char *text, const mix_semantics *
   return optimizer;
 }
 
-/* Keeps the text of the object, whose reference it takes. */
+/* Stores the JSON as text in the optimizer. Takes the reference to `json`. */
 static const char *keep_text(mix_optimizer *optimizer, json_t *json) {
   char *text = json ? mix_json_text(json) : NULL;
   json_decref(json);

@@ -1,5 +1,5 @@
-/* Ftrl-proximal (McMahan and others, Ad click prediction: a view from the trenches, 2013), with TensorFlow's
- * L2 shrinkage and beta. */
+/* Ftrl-proximal with TensorFlow's L2 shrinkage and beta (McMahan et al.: Ad click prediction: a view from
+ * the trenches, 2013). */
 #include "base/error.h"
 #include "optim/optimizer.h"
 
@@ -9,13 +9,15 @@ static double slot_start(const mix_optimizer *optimizer, int slot) {
   return slot == ACCUMULATOR ? optimizer->options.ftrl.initial_accumulator_value : 0;
 }
 
-/* x^(-learning_rate_power); the default power is a square root. */
+/* x^(-learning_rate_power). The default power is a square root. */
 static mix_tensor *powered(mix_tensor *x, double learning_rate_power) {
   return learning_rate_power == -0.5 ? mix_sqrt(x) : mix_power(x, mix_scalar_like(x, -learning_rate_power));
 }
 
-/* n = a + g^2; z += g + 2 shrinkage w - (n^-p - a^-p) / lr w; w = (clip(z, -l1, l1) - z) / (n^-p / lr + 2 (l2
- * + beta / (2 lr))); a = n */
+/* n = a + g^2
+ * z += g + 2 shrinkage w - ((n^-p - a^-p) / lr) w
+ * w = (clip(z, -l1, l1) - z) / (n^-p / lr + 2 (l2 + beta / (2 lr)))
+ * a = n */
 static void update(mix_update *update, int index, mix_tensor *gradient) {
   mix_optimizer *optimizer = update->optimizer;
   const mix_ftrl_options *o = &optimizer->options.ftrl;
@@ -44,8 +46,7 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
   mix_update_set(update, accumulator_slot, accumulator);
   mix_update_set(update, linear_slot, linear);
   mix_tensor *next = mix_divide(mix_subtract(clipped, linear), quadratic);
-  /* OptimizerV2 leaves it to TensorFlow's kernel, in which |z| <= l1, and a z that is NaN, give 0 whatever
-   * they are divided by. */
+  /* OptimizerV2 calls TensorFlow's kernel: |z| <= l1 and NaN in z give 0 whatever the divisor is. */
   if (optimizer->rules == &mix_semantics_experimental)
     next = mix_select(mix_greater(mix_abs(linear), mix_scalar(o->l1_regularization_strength, dtype)), next,
                       mix_zeros_like(next));

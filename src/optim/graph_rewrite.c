@@ -1,4 +1,4 @@
-/* Enabling the automatic rewrite of captured functions (spec/mixed-precision.md, 7.1). */
+/* Turns the automatic mixed precision rewrite on and off (docs/spec/mixed_precision.md, 7.1). */
 #include <mixtape/graph_rewrite.h>
 
 #include "base/error.h"
@@ -11,8 +11,8 @@ mix_graph_rewrite_options mix_graph_rewrite_defaults(void) {
   return (mix_graph_rewrite_options){.size = sizeof(mix_graph_rewrite_options)};
 }
 
-/* The wrapper of the optimizer's own generation: experimental keeps the object, the later ones take its
- * numbers. */
+/* Wraps in the loss-scale optimizer of the optimizer's generation. The experimental one keeps the loss scale
+ * object, the later ones take its numbers. */
 static mix_optimizer *wrap(const mix_graph_rewrite_options *options) {
   mix_loss_scale *scale = options->loss_scale;
   mix_loss_scale_optimizer_options wrapper = {.size = sizeof wrapper, .inner = options->optimizer};
@@ -23,10 +23,10 @@ static mix_optimizer *wrap(const mix_graph_rewrite_options *options) {
     return wrapper.loss_scale ? mix_loss_scale_optimizer_with(&wrapper) : NULL;
   }
   if (scale && mix_loss_scale_is_dynamic(scale) && mix_loss_scale_multiplier(scale) != 2)
-    return mix_fail(
-        MIX_VALUE_ERROR,
-        "enable_mixed_precision_graph_rewrite: the multiplier of the loss scale is %g; only 2 can be used here",
-        mix_loss_scale_multiplier(scale));
+    return mix_fail(MIX_VALUE_ERROR,
+                    "enable_mixed_precision_graph_rewrite: the multiplier of the loss scale is %g; "
+                    "only 2 can be used here",
+                    mix_loss_scale_multiplier(scale));
   wrapper.fixed = scale ? !mix_loss_scale_is_dynamic(scale) : options->fixed_loss_scale != 0;
   wrapper.initial_scale = scale ? mix_loss_scale_initial(scale) : options->fixed_loss_scale;
   if (scale && !wrapper.fixed) wrapper.dynamic_growth_steps = mix_loss_scale_increment_period(scale);
@@ -36,7 +36,7 @@ static mix_optimizer *wrap(const mix_graph_rewrite_options *options) {
 mix_optimizer *mix_enable_mixed_precision_graph_rewrite_with(const mix_graph_rewrite_options *given) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_graph_rewrite_options, options, given, "enable_mixed_precision_graph_rewrite");
-  if (mix_mixed_policy_in_use()) return mix_graph_rewrite_set(true), NULL; /* says why not */
+  if (mix_mixed_policy_in_use()) return mix_graph_rewrite_set(true), NULL; /* records the reason */
   if (!mix_is(options.optimizer, &mix_optimizer_object_class))
     return mix_fail(
         MIX_VALUE_ERROR,
@@ -45,12 +45,13 @@ mix_optimizer *mix_enable_mixed_precision_graph_rewrite_with(const mix_graph_rew
   if (options.optimizer->inner)
     return mix_fail(
         MIX_VALUE_ERROR,
-        "enable_mixed_precision_graph_rewrite: the optimizer must not be wrapped in loss scaling already, but is a %s around %s",
+        "enable_mixed_precision_graph_rewrite: the optimizer must not be wrapped in loss scaling already, "
+        "but is a %s around %s",
         options.optimizer->name, options.optimizer->inner->name);
   if (options.loss_scale && options.fixed_loss_scale != 0)
-    return mix_fail(
-        MIX_VALUE_ERROR,
-        "enable_mixed_precision_graph_rewrite: .loss_scale together with .fixed_loss_scale; give one of them");
+    return mix_fail(MIX_VALUE_ERROR,
+                    "enable_mixed_precision_graph_rewrite: .loss_scale together with .fixed_loss_scale; "
+                    "give one of them");
   mix_optimizer *optimizer = wrap(&options);
   return optimizer && mix_graph_rewrite_set(true) == MIX_OK ? optimizer : NULL;
 }

@@ -1,12 +1,12 @@
-/* Lamb: Adam's step with a trust ratio for each variable, so that large batches can take large steps (You and
- * others, Large batch optimization for deep learning: training BERT in 76 minutes, 2020). */
+/* Lamb: Adam's step scaled by a trust ratio for each variable, which permits large batches and large steps
+ * (You et al.: Large batch optimization for deep learning: training BERT in 76 minutes, 2020). */
 #include "base/error.h"
 #include "optim/optimizer.h"
 
 enum { MOMENTUM, VELOCITY };
 enum { MOMENTUM_CORRECTION, VELOCITY_CORRECTION };
 
-/* 1 - beta^t, one scalar for each dtype. */
+/* 1 - beta^t: one scalar per dtype. */
 static mix_tensor *correction(mix_update *update, int which, mix_dtype dtype) {
   mix_tensor **shared = &update->shared[dtype][which];
   if (*shared) return *shared;
@@ -19,7 +19,7 @@ static mix_tensor *norm(mix_tensor *x) {
   return mix_sqrt(mix_reduce_sum(mix_square(x), MIX_ALL_AXES, false));
 }
 
-/* r = m^ / (sqrt(v^) + epsilon); w -= lr |w| / |r| r, the ratio being 1 where either norm is 0. */
+/* r = m^ / (sqrt(v^) + epsilon); w -= lr (|w| / |r|) r. The ratio is 1 if either norm is 0. */
 static void update(mix_update *update, int index, mix_tensor *gradient) {
   mix_optimizer *optimizer = update->optimizer;
   const mix_lamb_options *options = &optimizer->options.lamb;

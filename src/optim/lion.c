@@ -1,10 +1,10 @@
-/* Lion: the sign of an interpolation between momentum and gradient (Chen and others, 2023). */
+/* Lion: steps by the sign of an interpolation between momentum and gradient (Chen et al., 2023). */
 #include "base/error.h"
 #include "optim/optimizer.h"
 
 static double learning_rate_of(const mix_semantics *rules) { return rules->lion_learning_rate; }
 
-/* m * beta + g * (1 - beta), with 1 - beta computed in the variable's dtype, as Keras does here. */
+/* m * beta + g * (1 - beta). As in Keras, 1 - beta is computed in the variable's dtype. */
 static mix_tensor *mixed(mix_tensor *momentum, mix_tensor *gradient, double beta) {
   mix_tensor *scalar = mix_update_cast(beta, mix_tensor_dtype(momentum));
   return mix_add(mix_multiply(momentum, scalar),

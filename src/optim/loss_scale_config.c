@@ -1,4 +1,4 @@
-/* Configs of loss-scale optimizers: each generation's form, and what each makes of the older ones. */
+/* Configs of loss-scale optimizers: each generation's form, and the older forms that it reads. */
 #include "base/error.h"
 #include "nn/config.h"
 #include "nn/policy/loss_scale.h"
@@ -27,7 +27,7 @@ json_t *mix_loss_scale_optimizer_config_json(mix_optimizer *optimizer, json_t *i
   return NULL;
 }
 
-/* {optimizer, loss_scale}: the experimental form, which tf_keras reads too. */
+/* Reads {optimizer, loss_scale}: the experimental form, which tf_keras accepts too. */
 static mix_optimizer *from_object_form(const json_t *config, const mix_semantics *semantics,
                                        mix_optimizer_reader *read_inner) {
   mix_optimizer *inner = read_inner(json_object_get(config, "optimizer"), semantics);
@@ -41,7 +41,7 @@ static mix_optimizer *from_object_form(const json_t *config, const mix_semantics
   return mix_loss_scale_optimizer(inner, .loss_scale = scale, .semantics = semantics);
 }
 
-/* keras3: keywords of every optimizer are tolerated at their defaults, as old configs hold them. */
+/* keras3: old configs hold the common optimizer keywords, which are accepted at their defaults. */
 static bool check_keywords(const json_t *config) {
   static const char *const own[] = {"inner_optimizer", "initial_scale", "dynamic_growth_steps", "name",
                                     "dynamic"};
@@ -68,11 +68,11 @@ static bool check_keywords(const json_t *config) {
       if (strcmp(key, base[i].name)) continue;
       known = true;
       double given = json_is_boolean(value) ? json_is_true(value) : json_number_value(value);
-      /* None and a number differ where the default is None: a weight_decay of 0 is a value. */
-      bool standard = base[i].default_value == 0 && strcmp(key, "use_ema")
-                          ? json_is_null(value)
-                          : given == base[i].default_value && !json_is_null(value);
-      if (!standard)
+      /* If the default is None, only null is the default: a weight_decay of 0 is a value. */
+      bool is_default = base[i].default_value == 0 && strcmp(key, "use_ema")
+                            ? json_is_null(value)
+                            : given == base[i].default_value && !json_is_null(value);
+      if (!is_default)
         return mix_fail(MIX_VALUE_ERROR,
                         "loss_scale_optimizer: %s is not supported here; set it on the inner optimizer", key),
                false;

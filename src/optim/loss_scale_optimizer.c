@@ -1,6 +1,6 @@
-/* The loss-scale optimizer of the three generations. What differs between them (who is refused, which side of
- * unscaling the finite test looks at, whether a skipped step counts) is the semantics'; the scale's own rule
- * is nn/loss_scale.c. */
+/* The loss-scale optimizer of the three generations. Fields of the semantics hold the differences: which
+ * optimizers are refused, whether the finite test sees scaled gradients, whether a skipped step counts. The
+ * update of the scale is in nn/policy/loss_scale.c. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/keep.h"
@@ -8,7 +8,7 @@
 #include "optim/optimizer.h"
 #include "graph/trace.h"
 
-/* ---- making one ---- */
+/* ---- construction ---- */
 
 static bool check_inner(const mix_loss_scale_optimizer_options *options, const mix_semantics *semantics) {
   const mix_optimizer *inner = options->inner;
@@ -27,22 +27,22 @@ static bool check_inner(const mix_loss_scale_optimizer_options *options, const m
                     inner->inner->name),
            false;
   if (inner->wrapped && semantics->wrapper_nested_refused)
-    return mix_fail(
-               MIX_VALUE_ERROR,
-               "loss_scale_optimizer: %s is already wrapped by a loss-scale optimizer; an optimizer can be wrapped only once",
-               inner->name),
+    return mix_fail(MIX_VALUE_ERROR,
+                    "loss_scale_optimizer: %s is already wrapped by a loss-scale optimizer; "
+                    "an optimizer can be wrapped only once",
+                    inner->name),
            false;
   if (semantics->wrapper_clip_refused &&
       (inner->options.common.clipnorm != 0 || inner->options.common.clipvalue != 0))
-    return mix_fail(
-               MIX_VALUE_ERROR,
-               "loss_scale_optimizer: %s has clipnorm or clipvalue, which cannot be used together with loss scaling",
-               inner->name),
+    return mix_fail(MIX_VALUE_ERROR,
+                    "loss_scale_optimizer: %s has clipnorm or clipvalue, "
+                    "which cannot be used together with loss scaling",
+                    inner->name),
            false;
   return true;
 }
 
-/* A scale that no rule of FixedLossScale looks at: tf_keras takes any number here. */
+/* A fixed scale without the checks of FixedLossScale: tf_keras takes any number here. */
 static mix_loss_scale *fixed_at(double value) {
   mix_loss_scale *scale = mix_fixed_loss_scale(1);
   if (scale) scale->initial = value;
@@ -70,7 +70,8 @@ static mix_loss_scale *choose_scale(const mix_loss_scale_optimizer_options *opti
   if (options->loss_scale && numbers)
     return mix_fail(
         MIX_VALUE_ERROR,
-        "loss_scale_optimizer: .loss_scale together with .fixed, .initial_scale or .dynamic_growth_steps; give one form");
+        "loss_scale_optimizer: .loss_scale together with .fixed, .initial_scale or .dynamic_growth_steps; "
+        "give one form");
   if (options->loss_scale) return scale_from_object(options->loss_scale, semantics);
   if (!semantics->loss_scale_multiplier_two && !numbers)
     return mix_fail(
@@ -85,10 +86,10 @@ static mix_loss_scale *choose_scale(const mix_loss_scale_optimizer_options *opti
                                   2, semantics);
   }
   if (semantics->finite_test_scaled)
-    return mix_fail(
-        MIX_VALUE_ERROR,
-        "loss_scale_optimizer: a fixed scale is not offered by %s; set loss_scale_factor on the inner optimizer",
-        semantics->name);
+    return mix_fail(MIX_VALUE_ERROR,
+                    "loss_scale_optimizer: a fixed scale is not offered by %s; "
+                    "set loss_scale_factor on the inner optimizer",
+                    semantics->name);
   if (options->initial_scale == 0)
     return mix_fail(MIX_VALUE_ERROR, "loss_scale_optimizer: .fixed needs .initial_scale");
   if (options->dynamic_growth_steps != 0)
@@ -122,7 +123,7 @@ mix_optimizer *mix_loss_scale_optimizer_with(const mix_loss_scale_optimizer_opti
   if (semantics->wrapper_state_in_variables) {
     optimizer->iterations = mix_optimizer_variable("iteration", zero_count, NULL);
     optimizer->learning_rate = mix_optimizer_variable("learning_rate", zero_rate, NULL);
-    given.inner->options.common.loss_scale_factor = 0; /* else gradients would be divided twice */
+    given.inner->options.common.loss_scale_factor = 0; /* otherwise gradients would be divided twice */
   }
   optimizer->inner = mix_retain(given.inner);
   given.inner->wrapped = true;
@@ -185,10 +186,10 @@ static bool offers_unscaled_loop(const mix_optimizer *optimizer, const char *cal
   if (!mix_is(optimizer, &mix_optimizer_object_class))
     return mix_fail(MIX_TYPE_ERROR, "%s: expected an optimizer", call), false;
   if (optimizer->inner && !optimizer->semantics->finite_test_scaled) return true;
-  mix_fail(
-      MIX_ATTRIBUTE_ERROR,
-      "%s: %s %s has no such function; mix_optimizer_scale_loss and mix_optimizer_apply serve every optimizer",
-      call, optimizer->semantics->name, mix_optimizer_class_name(optimizer));
+  mix_fail(MIX_ATTRIBUTE_ERROR,
+           "%s: %s %s has no such function; "
+           "mix_optimizer_scale_loss and mix_optimizer_apply serve every optimizer",
+           call, optimizer->semantics->name, mix_optimizer_class_name(optimizer));
   return false;
 }
 
@@ -222,8 +223,8 @@ mix_list *mix_optimizer_get_unscaled_gradients(mix_optimizer *optimizer, mix_lis
   return mix_failed() ? NULL : unscaled;
 }
 
-/* keras3: g / scale, the quotient of a 16-bit gradient being float32; overwriting gradients are taken as they
- * are. */
+/* keras3: g / scale, in float32 for a 16-bit gradient. Gradients that overwrite their variable are not
+ * divided. */
 static mix_list *divided(const mix_optimizer *optimizer, mix_list *gradients, mix_list *variables) {
   mix_tensor *scale = mix_loss_scale_value(optimizer->loss_scale);
   mix_list *overwritten = optimizer->inner->overwritten, *unscaled = mix_list_new(0, NULL);
@@ -246,14 +247,14 @@ static void warn_unused(const mix_optimizer *optimizer) {
   if (!optimizer->semantics->wrapper_warns_unused ||
       (optimizer->loss_was_scaled && optimizer->gradients_were_unscaled))
     return;
-  const char *forgotten =
+  const char *missing =
       optimizer->loss_was_scaled           ? "get_unscaled_gradients (get_scaled_loss was called, however)"
       : optimizer->gradients_were_unscaled ? "get_scaled_loss (get_unscaled_gradients was called, however)"
                                            : "get_scaled_loss and get_unscaled_gradients";
   mix_log_message(
       MIX_LOG_WARNING,
       "apply_gradients of a loss-scale optimizer without %s before: the model will likely be worse for it",
-      forgotten);
+      missing);
 }
 
 mix_status mix_loss_scale_optimizer_step(mix_optimizer *optimizer, mix_list *gradients, mix_list *variables) {
@@ -264,10 +265,10 @@ mix_status mix_loss_scale_optimizer_step(mix_optimizer *optimizer, mix_list *gra
   if (mix_list_count(gradients) == 0 || mix_optimizer_build(inner, variables) != MIX_OK) return mix_error();
   for (int i = 0; i < mix_list_count(variables); i++)
     if (mix_optimizer_index(inner, mix_list_get(variables, i), i) < 0)
-      return mix_fail_status(
-          MIX_VALUE_ERROR,
-          "%s: variable '%s' is not one of those it was built for; make a new optimizer for a new set of variables",
-          inner->name, mix_variable_name(mix_list_get(variables, i)));
+      return mix_fail_status(MIX_VALUE_ERROR,
+                             "%s: variable '%s' is not one of those it was built for; "
+                             "make a new optimizer for a new set of variables",
+                             inner->name, mix_variable_name(mix_list_get(variables, i)));
   mix_scope *scope = mix_scope_begin();
   mix_list *tested = mix_list_new(0, NULL);
   for (int i = 0; tested && i < mix_list_count(gradients); i++)

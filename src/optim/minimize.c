@@ -1,4 +1,4 @@
-/* From a loss to an update, whatever the optimizer does about scaling. */
+/* Loss scaling, gradients and updates through one interface for plain and loss-scale optimizers. */
 #include "base/error.h"
 #include "optim/optimizer.h"
 
@@ -12,7 +12,7 @@ mix_tensor *mix_optimizer_scale_loss(mix_optimizer *optimizer, mix_tensor *loss)
   }
   mix_tensor *scale = mix_loss_scale_value(optimizer->loss_scale);
   if (!optimizer->semantics->finite_test_scaled) return mix_optimizer_get_scaled_loss(optimizer, loss);
-  /* keras3 does not cast the scale: a 16-bit loss is promoted to float32. */
+  /* keras3 does not cast the scale, so that a 16-bit loss is promoted to float32. */
   mix_dtype dtype = mix_tensor_dtype(loss);
   mix_tensor *wide = dtype == MIX_FLOAT64 ? loss : mix_cast(loss, MIX_FLOAT32);
   return mix_multiply(wide, mix_cast(scale, mix_tensor_dtype(wide)));
@@ -24,13 +24,13 @@ mix_status mix_optimizer_apply(mix_optimizer *optimizer, mix_list *scaled_gradie
   if (!optimizer->inner) return mix_optimizer_step(optimizer, scaled_gradients, variables, NULL, false);
   if (optimizer->semantics->finite_test_scaled)
     return mix_loss_scale_optimizer_step(optimizer, scaled_gradients, variables);
-  optimizer->loss_was_scaled = true; /* by scale_loss or minimize, whose counterpart this is */
+  optimizer->loss_was_scaled = true; /* by scale_loss or minimize */
   mix_list *gradients = mix_optimizer_get_unscaled_gradients(optimizer, scaled_gradients);
   return gradients ? mix_loss_scale_optimizer_step(optimizer, gradients, variables) : mix_error();
 }
 
-/* d(scale * loss) is what flows back from an upstream gradient of scale: the tape may have ended before the
- * loss was scaled. */
+/* The gradients of scale * loss, computed with an upstream gradient of `scale`: the tape may have ended
+ * before the loss was scaled. */
 static mix_list *scaled_gradients(mix_optimizer *optimizer, mix_tensor *loss, mix_tape *tape,
                                   mix_list *variables) {
   mix_tensor *upstream = NULL;

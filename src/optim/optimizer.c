@@ -1,4 +1,4 @@
-/* Making an optimizer and its state, and reading that state. */
+/* Construction of an optimizer and of its state, and access to the state. */
 #include "optim/optimizer.h"
 #include "base/alloc.h"
 #include "base/error.h"
@@ -31,9 +31,9 @@ static bool knows_averages(const mix_semantics *rules) { return !rules->learning
 const mix_option_row mix_common_options[] = {
     {FIELD(learning_rate), .kind = MIX_OPTION_NUMBER},
     {FIELD(weight_decay), .kind = MIX_OPTION_NUMBER, .optional = true, .known = knows_averages},
-    {FIELD(clipnorm), .kind = MIX_OPTION_NUMBER, .optional = true, .said = knows_averages},
-    {FIELD(global_clipnorm), .kind = MIX_OPTION_NUMBER, .optional = true, .said = knows_averages},
-    {FIELD(clipvalue), .kind = MIX_OPTION_NUMBER, .optional = true, .said = knows_averages},
+    {FIELD(clipnorm), .kind = MIX_OPTION_NUMBER, .optional = true, .saved_as_null = knows_averages},
+    {FIELD(global_clipnorm), .kind = MIX_OPTION_NUMBER, .optional = true, .saved_as_null = knows_averages},
+    {FIELD(clipvalue), .kind = MIX_OPTION_NUMBER, .optional = true, .saved_as_null = knows_averages},
     {FIELD(use_ema), .kind = MIX_OPTION_BOOLEAN, .known = knows_averages},
     {FIELD(ema_momentum), .kind = MIX_OPTION_NUMBER, .default_value = 0.99, .known = knows_averages},
     {FIELD(ema_overwrite_frequency), .kind = MIX_OPTION_INTEGER, .optional = true, .known = knows_averages},
@@ -74,10 +74,10 @@ static void optimizer_finalize(void *object) {
   mix_optimizer *optimizer = object;
   release_state(optimizer);
   if (optimizer->inner) optimizer->inner->wrapped = false;
-  void *held[] = {optimizer->iterations,  optimizer->learning_rate, optimizer->variables,
-                  optimizer->overwritten, optimizer->undecayed,     optimizer->inner,
-                  optimizer->loss_scale,  optimizer->applied,       optimizer->options.common.schedule};
-  for (size_t i = 0; i < sizeof held / sizeof *held; i++) mix_release(held[i]);
+  void *references[] = {optimizer->iterations,  optimizer->learning_rate, optimizer->variables,
+                        optimizer->overwritten, optimizer->undecayed,     optimizer->inner,
+                        optimizer->loss_scale,  optimizer->applied,       optimizer->options.common.schedule};
+  for (size_t i = 0; i < sizeof references / sizeof *references; i++) mix_release(references[i]);
   release_expressions(optimizer->undecayed_names, optimizer->undecayed_name_count);
   mix_free(optimizer->text);
 }
@@ -140,18 +140,19 @@ static mix_tensor *zero_count(const void *context) { return (void)context, mix_s
 static mix_tensor *given_rate(const void *context) {
   return mix_scalar(*(const double *)context, mix_floatx());
 }
-static mix_tensor *one_of(const void *context) { return mix_scalar(1, *(const mix_dtype *)context); }
+static mix_tensor *scalar_one(const void *context) { return mix_scalar(1, *(const mix_dtype *)context); }
 
-/* How the state of a variable starts. */
+/* The initial value of a state variable. */
 typedef struct start {
   mix_variable *variable;
-  bool copy; /* as a copy of the variable */
+  bool copy; /* a copy of the variable, instead of `value` */
   double value;
   mix_shape shape;
   int slot;
-  bool (*slot_shape)(const mix_variable *variable, int slot, mix_shape *shape); /* NULL: the variable's */
+  /* NULL: the variable's shape */
+  bool (*slot_shape)(const mix_variable *variable, int slot, mix_shape *shape);
 } start;
-static mix_tensor *started(const void *context) {
+static mix_tensor *initial_value(const void *context) {
   const start *s = context;
   return s->copy ? mix_identity(mix_variable_true_value(s->variable))
                  : mix_fill(s->shape, s->value, s->variable->dtype);
@@ -198,8 +199,9 @@ mix_optimizer *mix_optimizer_new(const mix_optimizer_class *class, const void *o
   return NULL;
 }
 
-/* A state variable for each trainable one in [first, last), appended to the list of all: keras3 calls it
- * NAME/WEIGHT_SLOT with the weight's path in one word, the others SLOT/WEIGHT. */
+/* Makes a state variable for each trainable variable in [first, last) and appends it to the list of all
+ * state. Names: keras3 NAME/WEIGHT_SLOT with "_" for the separators of the weight's path, tf_keras
+ * SLOT/WEIGHT, experimental NAME/WEIGHT/SLOT. */
 static bool add_state(mix_optimizer *optimizer, mix_variable ***array, const char *slot, start from,
                       int first, int last) {
   if (!*array) *array = mix_calloc((size_t)optimizer->count + 1, sizeof **array);
@@ -219,7 +221,7 @@ static bool add_state(mix_optimizer *optimizer, mix_variable ***array, const cha
     from.variable = optimizer->trainable[i];
     from.shape = from.variable->shape;
     if (from.slot_shape && !from.slot_shape(from.variable, from.slot, &from.shape)) continue;
-    (*array)[i] = mix_optimizer_variable(name, started, &from);
+    (*array)[i] = mix_optimizer_variable(name, initial_value, &from);
     if (!(*array)[i] || mix_list_append(optimizer->variables, (*array)[i]) != MIX_OK) return false;
   }
   return *array != NULL;
@@ -239,7 +241,7 @@ static bool add_product(mix_optimizer *optimizer) {
   const char *name = optimizer->class->product_names[optimizer->rules->slot_names];
   if (!name) return true;
   mix_dtype dtype = optimizer->count ? optimizer->trainable[0]->dtype : mix_floatx();
-  optimizer->product = mix_optimizer_variable(name, one_of, &dtype);
+  optimizer->product = mix_optimizer_variable(name, scalar_one, &dtype);
   return optimizer->product && mix_list_append(optimizer->variables, optimizer->product) == MIX_OK;
 }
 
@@ -272,7 +274,7 @@ static bool make_state(mix_optimizer *optimizer, mix_list *variables) {
   return add_slots(optimizer);
 }
 
-/* All of the state or, where something fails, none, so that a later call starts afresh. */
+/* Makes all of the state, or none if an error occurs, so that a later call can try again. */
 static mix_status build(mix_optimizer *optimizer, mix_list *variables) {
   int count = mix_list_count(variables);
   for (int i = 0; i < count; i++)
@@ -353,13 +355,13 @@ mix_status mix_optimizer_overwrite_with_gradient(mix_optimizer *optimizer, mix_v
   return mix_list_append(optimizer->overwritten, variable);
 }
 
-/* ---- reading ---- */
+/* ---- access ---- */
 
 const char *mix_optimizer_name(const mix_optimizer *optimizer) { return optimizer ? optimizer->name : ""; }
 const char *mix_optimizer_class_name(const mix_optimizer *optimizer) {
   if (!optimizer) return "";
   if (optimizer->class) return optimizer->class->name;
-  /* tf_keras has a class of its own for each family of inner optimizers. */
+  /* tf_keras has one class for each family of inner optimizers. */
   bool new_family =
       optimizer->semantics->wrapper_dynamic_argument && !optimizer->inner->options.common.legacy;
   return new_family ? "LossScaleOptimizerV3" : "LossScaleOptimizer";
@@ -401,10 +403,10 @@ mix_status mix_optimizer_set_learning_rate(mix_optimizer *optimizer, double lear
   if (!optimizer) return mix_fail_status(MIX_TYPE_ERROR, "optimizer_set_learning_rate: no optimizer");
   optimizer = mix_optimizer_plain(optimizer);
   if (!optimizer->learning_rate)
-    return mix_fail_status(
-        MIX_TYPE_ERROR,
-        "optimizer_set_learning_rate: the learning rate of %s follows a schedule; make the optimizer with a number to set it",
-        optimizer->name);
+    return mix_fail_status(MIX_TYPE_ERROR,
+                           "optimizer_set_learning_rate: the learning rate of %s follows a schedule; "
+                           "make the optimizer with a number to set it",
+                           optimizer->name);
   mix_scope *scope = mix_scope_begin();
   mix_status status = mix_variable_assign(optimizer->learning_rate,
                                           mix_scalar(learning_rate, optimizer->learning_rate->dtype));

@@ -1,4 +1,4 @@
-/* Inside an optimizer: what a class says of itself, the state, and the pending assignments of one update. */
+/* The optimizer object, its class, and the pending assignments of one update. */
 #ifndef MIX_OPTIM_OPTIMIZER_H
 #define MIX_OPTIM_OPTIMIZER_H
 
@@ -11,26 +11,26 @@
 #include <mixtape/optimizer.h>
 #include <regex.h>
 
-/* An option of a class: one row serves defaults, configs and the command line. */
+/* An option of a class. The same row gives the default, the config entry and the command-line argument. */
 typedef enum mix_option_kind {
   MIX_OPTION_NUMBER,
   MIX_OPTION_INTEGER,
   MIX_OPTION_BOOLEAN,
-  MIX_OPTION_NEGATED, /* Keras's default is true, the field says no_... */
+  MIX_OPTION_NEGATED, /* Keras's default is true; the field is named no_... */
 } mix_option_kind;
 typedef struct mix_option_row {
   const char *name;
   mix_option_kind kind;
-  bool optional;   /* Keras's default is None: null in configs */
-  double default_value; /* the default */
-  size_t offset;   /* in the options struct */
-  /* Is it an option of that generation's constructor? NULL: of all. */
+  bool optional;        /* Keras's default is None: null in configs */
+  double default_value;
+  size_t offset;        /* in the options struct */
+  /* True if the constructor of that generation has the option. NULL: always. */
   bool (*known)(const mix_semantics *rules);
-  /* Does a config hold it where it is None? NULL: yes. */
-  bool (*said)(const mix_semantics *rules);
+  /* True if a config holds the option as null where it is None. NULL: always. */
+  bool (*saved_as_null)(const mix_semantics *rules);
 } mix_option_row;
 
-/* The fields that all options structs begin with. */
+/* The fields that every options struct begins with. */
 typedef struct mix_optimizer_common { MIX_OPTIMIZER_FIELDS } mix_optimizer_common;
 
 /* The options of any class. */
@@ -56,34 +56,38 @@ typedef struct mix_optimizer_class {
   const char *name;             /* "RMSprop" */
   const char *lower_case_name;  /* "rmsprop" */
   double learning_rate;         /* the default */
-  double (*learning_rate_of)(const mix_semantics *rules); /* the default where the generations differ; NULL: learning_rate */
+  /* The default if it differs between generations. NULL: `learning_rate`. */
+  double (*learning_rate_of)(const mix_semantics *rules);
   double weight_decay;          /* the default */
-  mix_option_row options[MIX_MAX_OPTIONS]; /* its own, beyond the common ones; ended by a NULL name */
-  const char *slot_names[MIX_MAX_SLOTS][3]; /* by semantics->slot_names */
-  /* Is slot i wanted? NULL: all that have a name. */
+  mix_option_row options[MIX_MAX_OPTIONS]; /* beyond the common ones; ended by a NULL name */
+  const char *slot_names[MIX_MAX_SLOTS][3]; /* indexed by semantics->slot_names */
+  /* True if slot i is used. NULL: all that have a name. */
   bool (*has_slot)(const mix_optimizer *optimizer, int slot);
-  /* The shape of slot i for a variable; false: that variable has none. NULL: the variable's own. */
+  /* The shape of slot i for a variable; false if it has no such slot. NULL: the variable's shape. */
   bool (*slot_shape)(const mix_variable *variable, int slot, mix_shape *shape);
-  /* The value that slot i starts at. NULL: 0. */
+  /* The initial value of slot i. NULL: 0. */
   double (*slot_start)(const mix_optimizer *optimizer, int slot);
-  /* A scalar that starts at 1, last of the state, but before the slots where those are made slot by slot; by
-   * semantics->slot_names; NULL: none. */
+  /* The name of a scalar state variable that starts at 1, indexed by semantics->slot_names; NULL: none. It is
+   * the last of the state, or comes before the slots if those are made slot by slot. */
   const char *product_names[3];
-  /* The first `interleaved` slots are made variable after variable, the others slot after slot; everywhere: in all generations. */
+  /* The first `interleaved` slots are made variable by variable, the others slot by slot.
+   * interleaved_everywhere: in all generations. */
   int interleaved;
   bool interleaved_everywhere;
-  bool decays_itself; /* OptimizerV2's `decay` is not the learning rate's (Nadam: its schedule's) */
+  bool decays_itself; /* OptimizerV2's `decay` is not that of the learning rate (Nadam: of its momentum) */
   /* Checks the options: false with the error recorded. NULL: nothing to check. */
   bool (*check)(const mix_optimizer *optimizer);
-  /* Once an update, before any weight. NULL: nothing to do. */
+  /* Called once per update, before any weight is set. NULL: nothing to do. */
   void (*begin)(mix_update *update);
-  /* Sets weight and slots of trainable variable `index` (through mix_update_set) from its gradient, all of the variable's dtype. */
+  /* Sets the weight and the slots of trainable variable `index` (with mix_update_set) from its gradient. All
+   * have the variable's dtype. */
   void (*update)(mix_update *update, int index, mix_tensor *gradient);
 } mix_optimizer_class;
 
-extern const mix_optimizer_class mix_sgd_class, mix_rmsprop_class, mix_adam_class, mix_adamw_class, mix_adagrad_class, mix_adadelta_class,
-    mix_adamax_class, mix_nadam_class, mix_lion_class, mix_ftrl_class, mix_lamb_class, mix_adafactor_class;
-/* All of them, ended by NULL. */
+extern const mix_optimizer_class mix_sgd_class, mix_rmsprop_class, mix_adam_class, mix_adamw_class,
+    mix_adagrad_class, mix_adadelta_class, mix_adamax_class, mix_nadam_class, mix_lion_class, mix_ftrl_class,
+    mix_lamb_class, mix_adafactor_class;
+/* All classes, ended by NULL. */
 extern const mix_optimizer_class *const mix_optimizer_classes[];
 
 struct mix_optimizer {
@@ -95,15 +99,16 @@ struct mix_optimizer {
   mix_optimizer_settings options;   /* resolved: defaults filled in, zero means zero */
 
   mix_variable *iterations;    /* int64 scalar */
-  mix_variable *learning_rate; /* floatx scalar; NULL with a schedule that tf_keras does not keep in a variable */
+  mix_variable *learning_rate; /* floatx scalar; NULL with a schedule */
   bool built;
-  int count;                   /* variables it was built for */
-  mix_variable **trainable, **averages, **accumulators, **slots[MIX_MAX_SLOTS]; /* retained; entries NULL where there is none */
+  int count;                   /* of the variables it was built for */
+  /* Indexed as the trainable variables, retained. Entries are NULL where a variable has none. */
+  mix_variable **trainable, **averages, **accumulators, **slots[MIX_MAX_SLOTS];
   mix_variable *product;       /* of a class with product_names */
   mix_list *variables;         /* all state in Keras's order */
-  mix_list *overwritten;       /* variables that take their gradient */
-  mix_list *undecayed;         /* variables that weight_decay leaves alone */
-  regex_t *undecayed_names;    /* the same by their names */
+  mix_list *overwritten;       /* variables that are overwritten with their gradient */
+  mix_list *undecayed;         /* variables without weight decay */
+  regex_t *undecayed_names;    /* names of variables without weight decay */
   int undecayed_name_count;
   bool wrapped;                /* by a loss-scale optimizer */
 
@@ -112,13 +117,14 @@ struct mix_optimizer {
   mix_loss_scale *loss_scale;
   bool loss_was_scaled, gradients_were_unscaled;
 
-  mix_tensor *applied; /* the latest verdict; NULL: unconditional */
+  mix_tensor *applied; /* bool scalar: was the latest update applied? NULL: unconditionally */
   char *text;          /* the latest config */
 };
 extern const mix_class mix_optimizer_object_class;
 
-/* What an update has decided so far: nothing is assigned before all of it is. A value that a condition gates is select(condition,
- * value, old) with old the value on entry: the pattern that a plan turns into a guarded update in place. */
+/* A pending assignment of one update. Nothing is assigned before all values of the update are known. A
+ * guarded value is select(condition, value, old) with `old` the value on entry: the pattern that a plan
+ * turns into a predicated update in place. */
 typedef struct mix_pending {
   mix_variable *variable;
   mix_tensor *old, *value, *condition;
@@ -127,53 +133,60 @@ typedef struct mix_pending {
 struct mix_update {
   mix_optimizer *optimizer;
   mix_scope *scope;  /* of everything that the update makes */
-  mix_tensor *guard; /* bool scalar: apply at all? NULL: yes */
+  mix_tensor *guard; /* bool scalar: apply the update? NULL: yes */
   mix_pending *pending;
   int count, capacity;
-  int gradient_count, gradient; /* that the rule sees in this call; which of them it sees now */
+  int gradient_count, gradient; /* gradients of this call, and the index of the current one */
   mix_tensor *learning_rate[MIX_DTYPE_COUNT]; /* by dtype, made once */
   mix_tensor *shared[MIX_DTYPE_COUNT][MIX_MAX_SHARED]; /* a class's own scalars (Adam: alpha) */
 };
 bool mix_update_begin(mix_update *update, mix_optimizer *optimizer, mix_tensor *guard);
-/* The value of a variable as this update has it so far, in its true dtype. */
+/* The value of a variable so far in this update, in its true dtype. */
 mix_tensor *mix_update_get(mix_update *update, mix_variable *variable);
 void mix_update_set(mix_update *update, mix_variable *variable, mix_tensor *value);
-/* Everything set so far takes effect only where the condition holds. */
+/* Makes all values set so far conditional. */
 void mix_update_condition(mix_update *update, mix_tensor *condition);
 /* The learning rate as a scalar of a dtype. */
 mix_tensor *mix_update_learning_rate(mix_update *update, mix_dtype dtype);
-/* Steps taken plus `ahead`, as a scalar of a dtype: 1 for the step that is being taken. Counts updates under accumulation. */
-mix_tensor *mix_update_step(mix_update *update, int ahead, mix_dtype dtype);
-/* A hyperparameter as a cast of Keras's makes it: of a Python number by way of float32, which shows in float64. */
+/* The number of completed steps plus `offset`, as a scalar of a dtype; offset 1 is the current step. Under
+ * gradient accumulation a step is an update, not a call. */
+mix_tensor *mix_update_step(mix_update *update, int offset, mix_dtype dtype);
+/* A hyperparameter that Keras casts: a Python number goes through float32, which shows in float64. */
 mix_tensor *mix_update_cast(double value, mix_dtype dtype);
-/* A hyperparameter that Keras computes with uncast; and 1 - it. OptimizerV2 has it in a float32 variable, and subtracts in the dtype. */
+/* A hyperparameter that Keras does not cast, and 1 - it. OptimizerV2 keeps it in a float32 variable and
+ * subtracts in the dtype. */
 mix_tensor *mix_update_number(const mix_update *update, double value, mix_dtype dtype);
 mix_tensor *mix_update_one_minus(const mix_update *update, double value, mix_dtype dtype);
 /* slot + (value - slot) * (1 - beta), assigned to the slot. */
 mix_tensor *mix_update_running_mean(mix_update *update, mix_variable *slot, double beta, mix_tensor *value);
-/* The latest value takes effect on skipped steps too. */
+/* The variable's value takes effect on skipped steps too. */
 void mix_update_unguard(mix_update *update, mix_variable *variable);
-/* Assigns, unless an error is pending: inside a capture as graph, outside after evaluating all values in one plan. Ends the update. */
+/* Assigns the values and ends the update; assigns nothing if an error is recorded. Inside a capture the
+ * assignments are graph; outside, one plan evaluates all values first. */
 mix_status mix_update_finish(mix_update *update);
 
-/* Clips in place an array of gradients (none NULL). */
+/* Clips the gradients in place. None may be NULL. */
 bool mix_clip_gradients(const mix_optimizer *optimizer, int count, mix_tensor **gradients);
 
-/* A new optimizer from options: resolves defaults and checks. */
+/* A new optimizer: fills in the defaults of the options and checks them. */
 mix_optimizer *mix_optimizer_new(const mix_optimizer_class *class, const void *options, size_t options_size);
-/* A variable of an optimizer's own, made outside any capture; the caller owns a reference. */
-mix_variable *mix_optimizer_variable(const char *name, mix_tensor *(*initial)(const void *context), const void *context);
-/* The index of a variable it was built for, -1 if none. `hint`: where to look first. */
+/* A state variable, made outside any capture. The caller owns a reference. */
+mix_variable *mix_optimizer_variable(const char *name, mix_tensor *(*initial)(const void *context),
+                                     const void *context);
+/* The index of a variable among those the optimizer was built for, or -1. `hint`: the index tried first. */
 int mix_optimizer_index(const mix_optimizer *optimizer, const mix_variable *variable, int hint);
-/* One update of a plain optimizer. A guard that is false skips it (NULL: none); count_skipped: iterations moves all the same. */
-mix_status mix_optimizer_step(mix_optimizer *optimizer, mix_list *gradients, mix_list *variables, mix_tensor *guard, bool count_skipped);
-/* A gradient as updates use it: behind the identity that the graph rewrite never looks through, made once. */
+/* One update of a plain optimizer. A false guard skips it (NULL: no guard). count_skipped: a skipped step
+ * still increments iterations. */
+mix_status mix_optimizer_step(mix_optimizer *optimizer, mix_list *gradients, mix_list *variables,
+                              mix_tensor *guard, bool count_skipped);
+/* A gradient behind an identity node, made once, that the graph rewrite never changes. */
 mix_tensor *mix_optimizer_gradient(mix_tensor *gradient);
 /* Checks the lists of an apply call; false with the error recorded. */
-bool mix_optimizer_check_lists(const char *call, mix_optimizer *optimizer, mix_list *gradients, mix_list *variables);
-/* One update of a loss-scale optimizer from gradients as its apply_gradients takes them. */
+bool mix_optimizer_check_lists(const char *call, mix_optimizer *optimizer, mix_list *gradients,
+                               mix_list *variables);
+/* One update of a loss-scale optimizer from gradients in the form that its apply_gradients takes. */
 mix_status mix_loss_scale_optimizer_step(mix_optimizer *optimizer, mix_list *gradients, mix_list *variables);
-/* The optimizer that holds the state: the inner one of a wrapper. */
+/* The optimizer that owns the state: the inner one of a wrapper. */
 static inline mix_optimizer *mix_optimizer_plain(const mix_optimizer *optimizer) {
   return optimizer->inner ? optimizer->inner : (mix_optimizer *)optimizer;
 }
@@ -187,7 +200,7 @@ json_t *mix_loss_scale_optimizer_config_json(mix_optimizer *optimizer, json_t *i
 typedef mix_optimizer *mix_optimizer_reader(const json_t *json, const mix_semantics *semantics);
 mix_optimizer *mix_loss_scale_optimizer_from_json(const json_t *config, const mix_semantics *semantics,
                                                   mix_optimizer_reader *read_inner);
-/* Rows common to all classes, ended by a NULL name. */
+/* The rows common to all classes, ended by a NULL name. */
 extern const mix_option_row mix_common_options[];
 
 #endif

@@ -1,5 +1,5 @@
-/* RMSprop: the gradient divided by a running root mean square of itself (Tieleman and Hinton, 2012; centred:
- * Graves, 2013). */
+/* RMSprop: divides the gradient by its running root mean square (Tieleman and Hinton, 2012; centred: Graves,
+ * 2013). */
 #include "base/error.h"
 #include "optim/optimizer.h"
 
@@ -39,14 +39,14 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
   } else if (!outside) {
     denominator = mix_add(denominator, epsilon);
   }
-  /* As TensorFlow runs it: its graph optimizer makes rsqrt of Keras 3's division by a root, and orders
-   * products and sums anew. */
+  /* As TensorFlow runs it: its graph optimizer turns Keras 3's division by a root into rsqrt and reorders
+   * products and sums. */
   mix_tensor *root = outside ? mix_add(mix_sqrt(denominator), epsilon) : mix_rsqrt(denominator);
   bool rate_with_root = optimizer->rules->rmsprop_rate_with_root;
-  mix_tensor *paced = mix_multiply(learning_rate, rate_with_root ? root : gradient);
-  mix_tensor *increment = outside          ? mix_divide(paced, root)
-                          : rate_with_root ? mix_multiply(gradient, paced)
-                                           : mix_multiply(paced, root);
+  mix_tensor *scaled = mix_multiply(learning_rate, rate_with_root ? root : gradient);
+  mix_tensor *increment = outside          ? mix_divide(scaled, root)
+                          : rate_with_root ? mix_multiply(gradient, scaled)
+                                           : mix_multiply(scaled, root);
   if (momentum) {
     mix_variable *slot = optimizer->slots[MOMENTUM][index];
     increment = mix_add(

@@ -1,4 +1,4 @@
-/* Learning rate schedules as graph of the step. */
+/* Learning rate schedules: the graph of the learning rate as a function of the step. */
 #include "optim/schedule.h"
 #include "base/alloc.h"
 #include "base/error.h"
@@ -44,7 +44,7 @@ static mix_tensor *polynomial(const mix_schedule *schedule, mix_tensor *step) {
   return mix_add(mix_multiply(mix_subtract(mix_scalar_like(step, p[0]), end), left), end);
 }
 
-/* The step is an integer here, and a boundary between two integers counts as the lower one. */
+/* The step is an integer here, so a fractional boundary is rounded down. */
 static mix_tensor *piecewise(const mix_schedule *schedule, mix_tensor *step) {
   mix_dtype dtype = mix_floatx();
   mix_tensor *rate = mix_scalar(schedule->values[schedule->count], dtype);
@@ -54,8 +54,8 @@ static mix_tensor *piecewise(const mix_schedule *schedule, mix_tensor *step) {
   return rate;
 }
 
-/* (1 + cos(pi x)) / 2 */
-static mix_tensor *half_wave(mix_tensor *x) {
+/* 1 + cos(pi x) */
+static mix_tensor *one_plus_cos(mix_tensor *x) {
   return mix_add(mix_scalar_like(x, 1), mix_cos(mix_multiply(mix_scalar_like(x, M_PI), x)));
 }
 
@@ -66,7 +66,7 @@ static mix_tensor *cosine(const mix_schedule *schedule, mix_tensor *step) {
   mix_tensor *target = warms ? mix_scalar_like(step, p[3]) : initial;
   mix_tensor *done = mix_divide(mix_minimum(mix_subtract(step, warmup_steps), mix_scalar_like(step, p[1])),
                                 mix_scalar_like(step, p[1]));
-  mix_tensor *wave = mix_multiply(mix_scalar_like(step, 0.5), half_wave(done));
+  mix_tensor *wave = mix_multiply(mix_scalar_like(step, 0.5), one_plus_cos(done));
   mix_tensor *decayed =
       mix_add(mix_multiply(mix_scalar_like(step, 1 - p[2]), wave), mix_scalar_like(step, p[2]));
   mix_tensor *rate = mix_multiply(target, decayed);
@@ -83,14 +83,14 @@ static mix_tensor *cosine_restarts(const mix_schedule *schedule, mix_tensor *ste
   if (p[2] == 1) {
     period = mix_floor(done);
     done = mix_subtract(done, period);
-  } else { /* the periods before this one sum to (1 - t_mul^i) / (1 - t_mul) */
+  } else { /* the sum of the previous periods is (1 - t_mul^i) / (1 - t_mul) */
     mix_tensor *t_mul = mix_scalar_like(step, p[2]), *rest = mix_subtract(one, t_mul);
     period = mix_floor(mix_divide(mix_log(mix_subtract(one, mix_multiply(done, rest))), mix_log(t_mul)));
     mix_tensor *length = mix_power(t_mul, period);
     done = mix_divide(mix_subtract(done, mix_divide(mix_subtract(one, length), rest)), length);
   }
   mix_tensor *alpha = mix_scalar_like(step, p[4]), *height = mix_power(mix_scalar_like(step, p[3]), period);
-  mix_tensor *wave = mix_multiply(mix_multiply(mix_scalar_like(step, 0.5), height), half_wave(done));
+  mix_tensor *wave = mix_multiply(mix_multiply(mix_scalar_like(step, 0.5), height), one_plus_cos(done));
   return mix_multiply(mix_scalar_like(step, p[0]),
                       mix_add(mix_multiply(mix_subtract(one, alpha), wave), alpha));
 }

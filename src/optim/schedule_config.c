@@ -1,5 +1,5 @@
-/* Schedules as JSON: {"class_name": "ExponentialDecay", "config": {...}}, as
- * keras.optimizers.schedules.serialize writes it. */
+/* Schedules as JSON, in the form of keras.optimizers.schedules.serialize:
+ * {"class_name": "ExponentialDecay", "config": {...}}. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/config.h"
@@ -57,7 +57,7 @@ json_t *mix_schedule_to_json(const mix_schedule *schedule, const mix_semantics *
                    "config", config, "registered_name");
 }
 
-/* An array of numbers into new memory. */
+/* The numbers of an array, in new memory. */
 static double *numbers_of(const json_t *array, const char *key, int *count) {
   *count = (int)json_array_size(array);
   double *numbers = json_is_array(array) ? mix_alloc(((size_t)*count + 1) * sizeof *numbers) : NULL;
@@ -91,7 +91,7 @@ static mix_schedule *piecewise_from(const json_t *config) {
   return schedule;
 }
 
-/* Every key is a parameter, the flag or the name. */
+/* Checks that every key is a parameter, the flag or the name. */
 static bool keys_known(const mix_schedule_kind *kind, const json_t *config) {
   const char *key;
   json_t *value;
@@ -121,9 +121,10 @@ static mix_schedule *from_config(const mix_schedule_kind *kind, const json_t *co
       return mix_fail(MIX_VALUE_ERROR, "%s: %s is missing or no number", kind->class_name, row->name);
   }
   if (kind == &mix_schedule_cosine && json_is_number(json_object_get(config, "warmup_target"))) {
-    if (parameters[4] <= 0) parameters[0] = parameters[3]; /* the decay starts at the target, at once */
+    if (parameters[4] <= 0)
+      parameters[0] = parameters[3]; /* without warm-up steps, the decay starts at the target */
   } else if (kind == &mix_schedule_cosine) {
-    parameters[4] = 0; /* no target, no warm-up */
+    parameters[4] = 0; /* without a target there is no warm-up */
   }
   bool flag = kind->flag && mix_json_boolean_or(config, kind->flag, false);
   return mix_schedule_new(kind, parameters, flag);

@@ -1,5 +1,4 @@
-/* Stochastic gradient descent with momentum (Sutskever, Martens, Dahl and Hinton, 2013, for Nesterov's form).
- */
+/* Stochastic gradient descent with momentum (Nesterov's form: Sutskever, Martens, Dahl and Hinton, 2013). */
 #include "base/error.h"
 #include "optim/optimizer.h"
 

@@ -1,6 +1,6 @@
-/* The pending assignments of one update. Values are collected first and assigned together, so that a failure
- * half way changes nothing, and each variable is written once, whatever decay, rule, average and constraint
- * did to it. */
+/* The pending assignments of one update. All values are collected first and then assigned together. A
+ * failure half way therefore changes nothing, and each variable is written once after decay, rule, average
+ * and constraint. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "optim/optimizer.h"
@@ -13,7 +13,7 @@ bool mix_update_begin(mix_update *update, mix_optimizer *optimizer, mix_tensor *
 }
 
 static mix_pending *find(mix_update *update, mix_variable *variable) {
-  /* What is asked for was mostly set a moment ago. */
+  /* Backwards: most look-ups are for a recent entry. */
   for (int i = update->count - 1; i >= 0; i--)
     if (update->pending[i].variable == variable) return &update->pending[i];
   if (!mix_reserve(&update->pending, &update->capacity, update->count + 1, sizeof *update->pending))
@@ -74,11 +74,11 @@ mix_tensor *mix_update_learning_rate(mix_update *update, mix_dtype dtype) {
   return update->learning_rate[dtype] = mix_cast(rate, dtype);
 }
 
-mix_tensor *mix_update_step(mix_update *update, int ahead, mix_dtype dtype) {
+mix_tensor *mix_update_step(mix_update *update, int offset, mix_dtype dtype) {
   mix_tensor *steps = mix_update_get(update, update->optimizer->iterations);
   int64_t accumulated = update->optimizer->options.common.gradient_accumulation_steps;
   if (accumulated) steps = mix_floor_divide(steps, mix_scalar_like(steps, (double)accumulated));
-  return mix_cast(mix_add(steps, mix_scalar_like(steps, ahead)), dtype);
+  return mix_cast(mix_add(steps, mix_scalar_like(steps, offset)), dtype);
 }
 
 mix_tensor *mix_update_cast(double value, mix_dtype dtype) { return mix_scalar((double)(float)value, dtype); }
@@ -101,7 +101,7 @@ mix_tensor *mix_update_running_mean(mix_update *update, mix_variable *slot, doub
   return mean;
 }
 
-/* What an entry's variable becomes; NULL if it was only read. */
+/* The final value of an entry's variable; NULL if it was only read. */
 static mix_tensor *final_value(const mix_update *update, const mix_pending *entry) {
   if (!entry->value) return NULL;
   mix_tensor *condition = entry->condition, *guard = entry->unguarded ? NULL : update->guard;
@@ -110,8 +110,8 @@ static mix_tensor *final_value(const mix_update *update, const mix_pending *entr
   return condition ? mix_select(condition, entry->value, entry->old) : entry->value;
 }
 
-/* Evaluates all values in one plan and assigns them. The reads of old values go first, so that no write has
- * to save a copy of one. */
+/* Evaluates all values in one plan and assigns them. The scope ends before the writes: it holds reads of the
+ * old values, of which a write would have to save a copy. */
 static mix_status assign_now(mix_update *update, int count, mix_variable **variables, mix_tensor **values) {
   mix_status status = mix_evaluate(count, values);
   for (int i = 0; i < count; i++) mix_retain(values[i]);

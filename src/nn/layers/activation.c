@@ -1,5 +1,5 @@
-/* Activation: an activation function as a layer, often with a dtype of its own (the guide's float32 softmax).
- */
+/* Activation: an activation function as a layer. Its dtype may differ from the policy's, as in the guide's
+ * float32 softmax. */
 #include "nn/layers/activation_functions.h"
 #include "base/alloc.h"
 #include "base/error.h"

@@ -1,4 +1,4 @@
-/* Activation functions, composed from operations (spec/layers.md, section 8). */
+/* The activation functions, composed of operations (docs/spec/keras.md, section 8). */
 #include "nn/layers/activation_functions.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -11,7 +11,7 @@
 typedef const mix_activate_options given;
 typedef mix_tensor *(*function)(mix_tensor *x, given *o);
 
-/* x op a number, in x's dtype */
+/* x combined with a constant, in x's dtype */
 static mix_tensor *plus(mix_tensor *x, double c) { return mix_add(x, mix_scalar_like(x, c)); }
 static mix_tensor *times(mix_tensor *x, double c) { return mix_multiply(x, mix_scalar_like(x, c)); }
 static mix_tensor *over(mix_tensor *x, double c) { return mix_divide(x, mix_scalar_like(x, c)); }
@@ -33,15 +33,15 @@ static mix_tensor *linear(mix_tensor *x, given *o) {
   (void)o;
   return x;
 }
-/* Keras: what is above the threshold, clipped, less the slope times what is below; at the threshold itself 0.
- * Its relu6 and its clip differ in the derivative at the largest value: 0 and 1. */
+/* Keras's relu: x above the threshold, 0 at the threshold, slope * (x - threshold) below it, clipped to
+ * max_value. For max_value 6 Keras uses relu6, else clip; their derivatives at max_value are 0 and 1. */
 static mix_tensor *relu(mix_tensor *x, given *o) {
   double slope = mix_option_number(o->negative_slope, 0), from = mix_option_number(o->threshold, 0);
-  double most = mix_option_number(o->max_value, INFINITY);
-  if (from == 0 && most == INFINITY) return slope == 0 ? mix_relu(x) : mix_leaky_relu(x, slope);
-  const bool relu6 = from == 0 && most == 6;
+  double max_value = mix_option_number(o->max_value, INFINITY);
+  if (from == 0 && max_value == INFINITY) return slope == 0 ? mix_relu(x) : mix_leaky_relu(x, slope);
+  const bool relu6 = from == 0 && max_value == 6;
   mix_tensor *y = relu6 ? mix_relu6(x) : from == 0 ? mix_relu(x) : where(above(x, from), x, 0);
-  if (most != INFINITY && !relu6) y = clipped(y, 0, most);
+  if (max_value != INFINITY && !relu6) y = clipped(y, 0, max_value);
   return slope == 0 ? y : mix_subtract(y, times(mix_relu(mix_subtract(mix_scalar_like(x, from), x)), slope));
 }
 static mix_tensor *leaky_relu(mix_tensor *x, given *o) {
@@ -65,7 +65,8 @@ static mix_tensor *selu(mix_tensor *x, given *o) {
 }
 static mix_tensor *celu(mix_tensor *x, given *o) {
   double alpha = mix_option_number(o->alpha, 1);
-  mix_tensor *negative = mix_minimum(x, mix_scalar_like(x, 0)); /* first, so that no large x overflows */
+  /* Clamped first: exp of a large x overflows. */
+  mix_tensor *negative = mix_minimum(x, mix_scalar_like(x, 0));
   return mix_add(mix_relu(x), times(mix_expm1(over(negative, alpha)), alpha));
 }
 static mix_tensor *softplus(mix_tensor *x, given *o) {
@@ -128,8 +129,8 @@ static mix_tensor *threshold(mix_tensor *x, given *o) {
 }
 static mix_tensor *sparse_plus(mix_tensor *x, given *o) {
   (void)o;
-  mix_tensor *middle =
-      over(mix_square(clipped(plus(x, 1), 0, 2)), 4); /* clipped, so that no large x overflows */
+  /* Clipped: the square of a large x overflows. */
+  mix_tensor *middle = over(mix_square(clipped(plus(x, 1), 0, 2)), 4);
   return mix_select(mix_less(x, mix_scalar_like(x, 1)), where(above(x, -1), middle, 0), x);
 }
 static mix_tensor *sparse_sigmoid(mix_tensor *x, given *o) {
@@ -152,7 +153,7 @@ static mix_tensor *mish(mix_tensor *x, given *o) {
 
 /* ---- along an axis ---- */
 
-/* The axis asked for, counted from the front; -1 with the error recorded. */
+/* The option's axis, counted from the front; -1 with the error recorded. */
 static int axis_of(mix_tensor *x, given *o, const char *call) {
   int rank = mix_tensor_shape(x).rank, wanted = o->axis == 0 ? -1 : o->axis == MIX_AXIS_0 ? 0 : o->axis;
   int axis = mix_axis_normal(wanted, rank);
@@ -160,7 +161,7 @@ static int axis_of(mix_tensor *x, given *o, const char *call) {
   return axis;
 }
 
-/* Applies a function of the last axis to another one. */
+/* Applies a function of the last axis along another axis. */
 static mix_tensor *along(mix_tensor *x, int axis, mix_tensor *(*last)(mix_tensor *)) {
   int rank = mix_tensor_shape(x).rank;
   if (axis < 0) return NULL;
@@ -198,8 +199,8 @@ static mix_tensor *glu(mix_tensor *x, given *o) {
   return mix_multiply(a, mix_sigmoid(mix_slice(x, begin, size)));
 }
 
-/* Martins, Astudillo: From softmax to sparsemax; arXiv:1602.02068. Element z belongs to the support where
- * 1 + k z > sum of the k elements >= z; counting by comparing all pairs needs no sort. */
+/* Martins, Astudillo: From softmax to sparsemax; arXiv:1602.02068. Element z is in the support if 1 + k z
+ * exceeds the sum of the k elements >= z. k is counted by comparing all pairs, which needs no sort. */
 static mix_tensor *sparsemax_last(mix_tensor *x) {
   mix_tensor *others = mix_expand_dims(x, -2), *self = mix_expand_dims(x, -1); /* (..., 1, n), (..., n, 1) */
   mix_tensor *not_below = mix_greater_equal(others, self);                     /* (..., n, n) */
@@ -217,27 +218,27 @@ static mix_tensor *sparsemax(mix_tensor *x, given *o) {
   return along(x, axis_of(x, o, "sparsemax"), sparsemax_last);
 }
 
-enum { EVERY = 3, TF_KERAS = 1, KERAS3 = 2 };
+enum { BOTH = 3, TF_KERAS = 1, KERAS3 = 2 };
 static const struct {
   const char *name;
   int where;
   function apply;
 } table[] = {
-    {"linear", EVERY, linear},
-    {"relu", EVERY, relu},
-    {"softmax", EVERY, softmax},
-    {"elu", EVERY, elu},
-    {"selu", EVERY, selu},
-    {"softplus", EVERY, softplus},
-    {"softsign", EVERY, softsign},
-    {"swish", EVERY, silu},
-    {"gelu", EVERY, gelu},
-    {"tanh", EVERY, tanh_},
-    {"sigmoid", EVERY, sigmoid},
-    {"exponential", EVERY, exponential},
-    {"hard_sigmoid", EVERY, hard_sigmoid},
-    {"mish", EVERY, mish},
-    {"silu", EVERY, silu},
+    {"linear", BOTH, linear},
+    {"relu", BOTH, relu},
+    {"softmax", BOTH, softmax},
+    {"elu", BOTH, elu},
+    {"selu", BOTH, selu},
+    {"softplus", BOTH, softplus},
+    {"softsign", BOTH, softsign},
+    {"swish", BOTH, silu},
+    {"gelu", BOTH, gelu},
+    {"tanh", BOTH, tanh_},
+    {"sigmoid", BOTH, sigmoid},
+    {"exponential", BOTH, exponential},
+    {"hard_sigmoid", BOTH, hard_sigmoid},
+    {"mish", BOTH, mish},
+    {"silu", BOTH, silu},
     {"ReLU", TF_KERAS, relu},
     {"LeakyReLU", TF_KERAS, leaky_relu_layer},
     {"ELU", TF_KERAS, elu},

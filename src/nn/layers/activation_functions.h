@@ -1,13 +1,14 @@
-/* Which activations there are. */
+/* The names of the activation functions and the shapes of their results. */
 #ifndef MIX_NN_LAYERS_ACTIVATION_FUNCTIONS_H
 #define MIX_NN_LAYERS_ACTIVATION_FUNCTIONS_H
 
 #include "nn/policy/semantics.h"
 #include <mixtape/activation.h>
 
-/* Is it the name of an activation of that generation (NULL is: linear)? False with a ValueError that lists those there are. */
+/* True if the generation has an activation of that name; NULL is linear. Otherwise false with a ValueError
+ * that lists the known names. */
 bool mix_activation_known(const char *activation, const mix_semantics *semantics, const char *call);
-/* The shape that it gives to a tensor of that one: "glu" halves the last axis. */
+/* The shape of the activation's result for an input of that shape: "glu" halves the last axis. */
 mix_shape mix_activation_shape(const char *activation, mix_shape shape);
 
 #endif

@@ -1,4 +1,4 @@
-/* ActivityRegularization: a penalty on what passes through. */
+/* ActivityRegularization: passes its input through and adds an L1 and L2 penalty on it. */
 #include "base/error.h"
 #include "nn/layers/builtin.h"
 
@@ -13,8 +13,8 @@ static mix_list *activity_regularization_call(mix_layer *layer, const mix_call_a
 
 static mix_status activity_regularization_config(mix_layer *layer, mix_config *config) {
   const activity_regularization *a = mix_layer_data(layer);
-  json_object_del(config->object,
-                  "activity_regularizer"); /* l1 and l2 say it, and Keras takes no other word for it */
+  /* l1 and l2 replace it; Keras accepts nothing else. */
+  json_object_del(config->object, "activity_regularizer");
   mix_config_number(config, "l1", a->l1);
   return mix_config_number(config, "l2", a->l2);
 }
@@ -47,7 +47,7 @@ mix_layer *mix_activity_regularization_with(const mix_activity_regularization_op
 
 mix_layer *mix_activity_regularization_from(const json_t *config, const mix_semantics *semantics) {
   mix_common_config c = mix_common_config_of(config, semantics);
-  c.activity_regularizer = NULL; /* l1 and l2 say it */
+  c.activity_regularizer = NULL; /* l1 and l2 replace it */
   return mix_activity_regularization(.l1 = mix_json_number_or(config, "l1", 0),
                                      .l2 = mix_json_number_or(config, "l2", 0), MIX_COMMON_CONFIG(c));
 }

@@ -1,5 +1,5 @@
-/* AlphaDropout (Klambauer et al.: Self-normalizing neural networks; arXiv:1706.02515): dropped elements
- * become SELU's lowest value, and an affine map restores mean and variance. */
+/* AlphaDropout: dropped elements become SELU's minimum, and an affine map restores mean and variance
+ * (Klambauer et al.: Self-normalizing neural networks; arXiv:1706.02515). */
 #include "base/error.h"
 #include "nn/layers/builtin.h"
 #include "tensor/shape.h"
@@ -15,7 +15,7 @@ typedef struct alpha_dropout {
 
 static mix_list *alpha_dropout_call(mix_layer *layer, const mix_call_args *args) {
   const alpha_dropout *d = mix_layer_data(layer);
-  const double lowest = -1.7580993408473766; /* -scale * alpha of SELU */
+  const double lowest = -1.7580993408473766; /* SELU: -scale * alpha */
   mix_tensor *x = mix_call_input(args, 0);
   mix_shape noise_shape;
   if (!mix_noise_shape(layer, d->noise_shape, mix_tensor_shape(x), &noise_shape)) return NULL;

@@ -1,6 +1,6 @@
 /* BatchNormalization (Ioffe, Szegedy; arXiv:1502.03167). Statistics, gamma and beta are at least float32
- * whatever the policy; what the generations do differently is in nn/semantics.h (spec/mixed-precision.md, 5.1
- * and 5.2). */
+ * under every policy (docs/spec/mixed_precision.md, 5.1 and 5.2). The differences between generations are
+ * fields of nn/policy/semantics.h. */
 #include "base/error.h"
 #include "nn/keep.h"
 #include "nn/layers/moments.h"
@@ -11,24 +11,23 @@ typedef struct batch_normalization {
   double momentum, epsilon;
   mix_affine affine;
   mix_initializer *mean_initializer, *variance_initializer;
-  bool fused_asked, fused_refused;
-  bool fused;                                  /* known once built */
-  bool warned;                                 /* of a mask that the fused rules ignore */
-  mix_variable *moving_mean, *moving_variance; /* (channels), owned by the layer's list */
+  bool fused_requested, fused_disabled;
+  bool fused;                                  /* set by build */
+  bool warned;                                 /* about a mask that the fused rules ignore */
+  mix_variable *moving_mean, *moving_variance; /* (channels); owned by the layer's list */
 } batch_normalization;
 
-/* Does an input of that shape follow the fused kernel's rules? Asked for where it cannot: false with a
- * ValueError. */
+/* Sets `fused`: whether an input of that shape follows the rules of the fused kernel. False with a
+ * ValueError if fused was requested and is not possible. */
 static bool decide_fused(const mix_layer *layer, batch_normalization *b, mix_shape in, int axis) {
   bool rank = in.rank == 4 || in.rank == 5, channels = axis == 1 || axis == in.rank - 1;
-  b->fused = layer->semantics->batch_norm_fused && !b->fused_refused && rank && channels &&
+  b->fused = layer->semantics->batch_norm_fused && !b->fused_disabled && rank && channels &&
              layer->compute != MIX_FLOAT64;
-  if (!b->fused_asked || b->fused || !layer->semantics->batch_norm_fused) return true;
-  mix_fail(
-      MIX_VALUE_ERROR,
-      "%s: fused was asked for an input of rank %d, axis %d and dtype %s; expected rank 4 or 5, axis 1 or the last, "
-      "and no float64",
-      layer->name, in.rank, axis, mix_dtype_name(layer->compute));
+  if (!b->fused_requested || b->fused || !layer->semantics->batch_norm_fused) return true;
+  mix_fail(MIX_VALUE_ERROR,
+           "%s: fused was asked for an input of rank %d, axis %d and dtype %s; "
+           "expected rank 4 or 5, axis 1 or the last, and no float64",
+           layer->name, in.rank, axis, mix_dtype_name(layer->compute));
   return false;
 }
 
@@ -63,14 +62,14 @@ static mix_status batch_normalization_build(mix_layer *layer, int count, const m
   return mix_layer_set_input_spec(layer, &spec);
 }
 
-/* Moments of what the mask keeps; it has one axis less than x (..., channels). */
+/* Moments of the elements that the mask keeps. The mask has one axis less than x (..., channels). */
 static bool masked_moments(mix_tensor *x, mix_tensor *mask, mix_axes axes, mix_tensor **mean,
                            mix_tensor **variance) {
   mix_tensor *kept =
       mix_broadcast_to(mix_expand_dims(mix_cast(mask, mix_tensor_dtype(x)), -1), mix_tensor_shape(x));
   mix_tensor *count = mix_reduce_sum(kept, axes, true);
-  count = mix_add(count,
-                  mix_scalar_like(count, 1e-7)); /* Keras's epsilon(), for a batch of which nothing is kept */
+  /* Keras's epsilon(), for a batch without valid elements */
+  count = mix_add(count, mix_scalar_like(count, 1e-7));
   *mean = mix_divide(mix_reduce_sum(mix_multiply(kept, x), axes, true), count);
   *variance = mix_divide(
       mix_reduce_sum(mix_multiply(kept, mix_squared_difference(x, mix_stop_gradient(*mean))), axes, true),
@@ -78,8 +77,8 @@ static bool masked_moments(mix_tensor *x, mix_tensor *mask, mix_axes axes, mix_t
   return !mix_failed();
 }
 
-/* The mask where the rules heed one. */
-static mix_tensor *heeded_mask(mix_layer *layer, batch_normalization *b, const mix_call_args *args) {
+/* The mask, or NULL with a warning if the fused rules ignore it. */
+static mix_tensor *supported_mask(mix_layer *layer, batch_normalization *b, const mix_call_args *args) {
   mix_tensor *mask = mix_call_mask(args);
   if (!mask || !b->fused) return mask;
   if (!b->warned)
@@ -89,7 +88,8 @@ static mix_tensor *heeded_mask(mix_layer *layer, batch_normalization *b, const m
   return NULL;
 }
 
-/* Moves a statistic towards the batch's. tf_keras: in the variable's dtype; keras3: in the batch's. */
+/* Updates a moving statistic. tf_keras computes in the variable's dtype, keras3 in that of the batch
+ * statistic. */
 static bool move(mix_layer *layer, mix_variable *variable, mix_tensor *batch, double momentum) {
   mix_dtype dtype = mix_variable_true_dtype(variable);
   mix_tensor *old = mix_variable_true_value(variable), *moved;
@@ -108,9 +108,8 @@ static bool move(mix_layer *layer, mix_variable *variable, mix_tensor *batch, do
 
 static bool update(mix_layer *layer, mix_tensor *x, mix_tensor *mean, mix_tensor *variance) {
   const batch_normalization *b = mix_layer_data(layer);
-  if (b->fused &&
-      layer->semantics
-          ->batch_norm_unbiased_moving_variance) { /* Bessel's correction, of the moving variance alone */
+  /* Bessel's correction, only for the moving variance */
+  if (b->fused && layer->semantics->batch_norm_unbiased_moving_variance) {
     double count = (double)mix_shape_size(mix_tensor_shape(x)) /
                    (double)mix_shape_size(mix_variable_shape(b->moving_mean));
     variance = mix_multiply(variance, mix_scalar_like(variance, count / (count > 1 ? count - 1 : 1)));
@@ -129,7 +128,7 @@ static mix_list *batch_normalization_call(mix_layer *layer, const mix_call_args 
   if (!mix_layer_axes(layer, MIX_AXES(b->axis), shape.rank, &axis)) return NULL;
   mix_axes reduced = mix_other_axes(axis, shape.rank);
   mix_shape along = mix_shape_of_axes(shape, axis, true); /* (1, ..., channels, ..., 1) */
-  mix_tensor *mean, *variance, *mask = heeded_mask(layer, b, args);
+  mix_tensor *mean, *variance, *mask = supported_mask(layer, b, args);
   x = mix_cast(x, wide);
   if (args->training && layer->trainable) {
     if (!(mask ? masked_moments(x, mask, reduced, &mean, &variance)
@@ -155,7 +154,8 @@ static mix_status batch_normalization_config(mix_layer *layer, mix_config *confi
       mix_json_set(config->object, "moving_mean_initializer", mix_initializer_to_json(b->mean_initializer)) &&
       mix_json_set(config->object, "moving_variance_initializer",
                    mix_initializer_to_json(b->variance_initializer));
-  if (good && (b->fused_asked || b->fused_refused)) mix_config_boolean(config, "fused", b->fused_asked);
+  if (good && (b->fused_requested || b->fused_disabled))
+    mix_config_boolean(config, "fused", b->fused_requested);
   return good ? MIX_OK : mix_error();
 }
 
@@ -199,8 +199,8 @@ mix_layer *mix_batch_normalization_with(const mix_batch_normalization_options *o
           mix_initializer_or(o.moving_mean_initializer, o.moving_mean_initializer_object, "zeros", call),
       .variance_initializer = mix_initializer_or(o.moving_variance_initializer,
                                                  o.moving_variance_initializer_object, "ones", call),
-      .fused_asked = o.fused,
-      .fused_refused = o.not_fused};
+      .fused_requested = o.fused,
+      .fused_disabled = o.not_fused};
   mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), call);
   if (!layer) return NULL;
   mix_affine_retain(&b.affine);
@@ -213,7 +213,7 @@ mix_layer *mix_batch_normalization_with(const mix_batch_normalization_options *o
   return layer;
 }
 
-/* tf_keras: a built layer says [1]. */
+/* tf_keras saves the axis of a built layer as a list of one. */
 static int axis_from_json(const json_t *config) {
   const json_t *axis = json_object_get(config, "axis");
   if (json_is_array(axis) && json_array_size(axis) == 1) return mix_axis_option(mix_json_axes(axis).axis[0]);

@@ -1,4 +1,4 @@
-/* What the files of layers/ share. */
+/* Helpers that the layers share. */
 #include "nn/layers/builtin.h"
 #include "base/error.h"
 #include "base/philox.h"
@@ -21,8 +21,8 @@ mix_common_config mix_common_config_of(const json_t *config, const mix_semantics
       .semantics = semantics};
 }
 
-double mix_json_option_number(const json_t *object, const char *key, double standard) {
-  double number = mix_json_number_or(object, key, standard);
+double mix_json_option_number(const json_t *object, const char *key, double default_value) {
+  double number = mix_json_number_or(object, key, default_value);
   return number == 0 ? MIX_ZERO : number;
 }
 
@@ -63,11 +63,11 @@ mix_axes mix_json_axes(const json_t *json) {
 }
 
 bool mix_axes_option(mix_axes axes, const char *call, const char *option) {
-  bool sound = axes.count >= 0 && axes.count <= MIX_MAX_RANK;
-  if (!sound)
+  bool valid = axes.count >= 0 && axes.count <= MIX_MAX_RANK;
+  if (!valid)
     mix_fail(MIX_VALUE_ERROR, "%s: %s names %d axes; expected 0 to %d", call, option, axes.count,
              MIX_MAX_RANK);
-  return sound;
+  return valid;
 }
 
 json_t *mix_axes_to_json(mix_axes axes) {
@@ -81,7 +81,7 @@ bool mix_json_set_seed(json_t *object, uint64_t seed) {
   return mix_json_set(object, "seed", seed ? json_integer((json_int_t)seed) : json_null());
 }
 
-/* A mixed policy stays whole: the name of one dtype would lose it. */
+/* A mixed policy stays: the name of one dtype would lose it. */
 bool mix_config_without_trainable(mix_layer *layer, mix_config *config) {
   if (!layer->semantics->config_without_trainable) return true;
   json_object_del(config->object, "trainable");
@@ -152,9 +152,9 @@ mix_tensor *mix_call_mask(const mix_call_args *args) {
   return args->masks ? mix_list_get(args->masks, 0) : NULL;
 }
 
-mix_initializer *mix_initializer_or(const char *name, mix_initializer *object, const char *standard,
+mix_initializer *mix_initializer_or(const char *name, mix_initializer *object, const char *default_name,
                                     const char *call) {
-  return mix_initializer_choose(name || object ? name : standard, object, call);
+  return mix_initializer_choose(name || object ? name : default_name, object, call);
 }
 
 /* ---- noise ---- */

@@ -1,4 +1,4 @@
-/* CategoryEncoding: integer ids as one-hot, multi-hot or counts. */
+/* CategoryEncoding: encodes integer ids as one-hot, multi-hot or counts. */
 #include "base/error.h"
 #include "nn/layers/builtin.h"
 
@@ -15,7 +15,7 @@ static mix_list *category_encoding_call(mix_layer *layer, const mix_call_args *a
     return mix_fail(MIX_VALUE_ERROR, "%s: weights of counts were given; the output mode is %s", layer->name,
                     mix_category_mode_name(e->mode));
   if (!mix_dtype_is_integer(mix_tensor_dtype(ids))) ids = mix_cast(ids, MIX_INT64);
-  /* the ids themselves, looked up so that one outside sets the plan's error */
+  /* An identity lookup: an id out of range sets the plan's error. */
   if (layer->semantics->category_encoding_checked)
     ids = mix_gather(mix_range(0, (double)e->num_tokens, 1, MIX_INT64), ids, 0);
   mix_dtype dtype = layer->semantics->category_encoding_in_variable_dtype ? layer->variable : layer->compute;

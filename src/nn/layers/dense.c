@@ -41,8 +41,8 @@ static mix_status dense_build(mix_layer *layer, int count, const mix_shape *inpu
   return mix_layer_set_input_spec(layer, &spec);
 }
 
-/* x (..., in) times kernel (in, units). Higher ranks become one matrix, so that the product and its gradients
- * stay single products. */
+/* x (..., in) times kernel (in, units). Higher ranks are reshaped to one matrix, so that the product and
+ * each gradient is one matmul. */
 static mix_tensor *product(mix_tensor *x, mix_tensor *kernel) {
   mix_shape shape = mix_tensor_shape(x);
   int unknown = 0;
@@ -91,9 +91,9 @@ static mix_status dense_config(mix_layer *layer, mix_config *config) {
 
 static void dense_finalize(mix_layer *layer) {
   dense *d = mix_layer_data(layer);
-  void *const held[] = {d->kernel_initializer, d->bias_initializer,  d->kernel_regularizer,
-                        d->bias_regularizer,   d->kernel_constraint, d->bias_constraint};
-  for (size_t i = 0; i < sizeof held / sizeof *held; i++) mix_release(held[i]);
+  void *const references[] = {d->kernel_initializer, d->bias_initializer,  d->kernel_regularizer,
+                              d->bias_regularizer,   d->kernel_constraint, d->bias_constraint};
+  for (size_t i = 0; i < sizeof references / sizeof *references; i++) mix_release(references[i]);
 }
 
 const mix_layer_class mix_class_dense = {.size = sizeof(mix_layer_class),

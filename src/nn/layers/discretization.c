@@ -1,7 +1,6 @@
-/* Discretization: numbers to the bins that they fall in; boundaries are given or learnt as quantiles. The
- * summary of quantiles and how two of them are joined are Keras's
- * (keras/src/layers/preprocessing/discretization.py), so that boundaries agree with its.
- * */
+/* Discretization: maps numbers to bins. The boundaries are given, or adapted to data as quantiles. The
+ * quantile summary and its merging follow keras/src/layers/preprocessing/discretization.py, so that
+ * boundaries agree with Keras's. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/layers/builtin.h"
@@ -9,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Sorted values, each standing for `weight` elements. */
+/* Sorted values, each of which represents `weight` elements. */
 typedef struct summary {
   size_t count;
   double *value, *weight;
@@ -24,7 +23,8 @@ typedef struct discretization {
   summary seen;
 } discretization;
 
-/* Not below is counted rather than at or above, so that NaN falls in the last bin as TensorFlow's does. */
+/* Counts boundaries with !(x < boundary) instead of x >= boundary: NaN goes to the last bin, as in
+ * TensorFlow. */
 static mix_list *discretization_call(mix_layer *layer, const mix_call_args *args) {
   const discretization *d = mix_layer_data(layer);
   mix_tensor *x = mix_call_input(args, 0);
@@ -66,7 +66,7 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Every (count * epsilon)-th of the sorted values, or all. */
+/* Every (count * epsilon)-th of the sorted values; all if that is below 1. */
 static bool summarize(double *values, size_t count, double epsilon, summary *s) {
   qsort(values, count, sizeof *values, ascending);
   double increment = (double)count * epsilon;
@@ -79,7 +79,7 @@ static bool summarize(double *values, size_t count, double epsilon, summary *s) 
   return true;
 }
 
-/* numpy.interp: piecewise linear through (x, y), constant outside. */
+/* As numpy.interp: piecewise linear through (x, y), constant outside. */
 static double interpolated(double at, size_t count, const double *x, const double *y) {
   if (at <= x[0]) return y[0];
   size_t right = 1;
@@ -88,12 +88,12 @@ static double interpolated(double at, size_t count, const double *x, const doubl
   return y[right - 1] + (y[right] - y[right - 1]) * (at - x[right - 1]) / (x[right] - x[right - 1]);
 }
 
-/* Resamples to 1 / epsilon values; a smaller summary stays. */
+/* Resamples to 1 / epsilon values. A smaller summary stays as it is. */
 static bool compress(summary *s, double epsilon) {
   if (!s->count || (double)s->count * epsilon < 1) return true;
   summary result, running;
-  if (!summary_new(&running, s->count))
-    return summary_free(&running), false; /* value: share up to here; weight: sum up to here */
+  /* value: cumulative share; weight: cumulative sum */
+  if (!summary_new(&running, s->count)) return summary_free(&running), false;
   double sum = 0;
   for (size_t i = 0; i < s->count; i++) running.weight[i] = sum += s->weight[i];
   for (size_t i = 0; i < s->count; i++) running.value[i] = running.weight[i] / sum;
@@ -112,7 +112,7 @@ static bool compress(summary *s, double epsilon) {
   return good;
 }
 
-/* Takes `other` over. */
+/* Merges `other` into the summary and frees it. */
 static bool merge(summary *s, summary *other, double epsilon) {
   summary both;
   bool good = summary_new(&both, s->count + other->count);
@@ -128,7 +128,7 @@ static bool merge(summary *s, summary *other, double epsilon) {
   return compress(s, epsilon);
 }
 
-static discretization *learner(mix_layer *layer, const char *call) {
+static discretization *adaptable(mix_layer *layer, const char *call) {
   if (mix_failed()) return NULL;
   if (!mix_is(layer, &mix_layer_object_class) || layer->class.call != discretization_call)
     return mix_fail(MIX_TYPE_ERROR, "%s: the object is no Discretization layer", call);
@@ -139,7 +139,7 @@ static discretization *learner(mix_layer *layer, const char *call) {
 }
 
 mix_status mix_discretization_reset(mix_layer *layer) {
-  discretization *d = learner(layer, "discretization_reset");
+  discretization *d = adaptable(layer, "discretization_reset");
   if (!d) return mix_error();
   summary_free(&d->seen);
   mix_free(d->boundaries);
@@ -167,7 +167,7 @@ static bool take_boundaries(discretization *d) {
 }
 
 mix_status mix_discretization_update(mix_layer *layer, mix_tensor *batch) {
-  discretization *d = learner(layer, "discretization_update");
+  discretization *d = adaptable(layer, "discretization_update");
   if (!d || !batch) return mix_error();
   int64_t count = mix_shape_size(mix_tensor_shape(batch));
   if (count <= 0)
@@ -221,7 +221,7 @@ mix_discretization_options mix_discretization_defaults(void) {
   return (mix_discretization_options){.size = sizeof(mix_discretization_options)};
 }
 
-/* A copy of the boundaries; `required` or not they are never NULL where given. */
+/* Stores a copy of the boundaries, not NULL even for count 0. */
 static bool copy_boundaries(discretization *d, const double *boundaries, int count) {
   d->boundaries = mix_calloc((size_t)count, sizeof *d->boundaries);
   if (!d->boundaries) return false;
@@ -266,12 +266,12 @@ mix_layer *mix_discretization_with(const mix_discretization_options *options) {
   return NULL;
 }
 
-/* A config may hold num_bins and the boundaries learnt. */
+/* A config may hold both num_bins and the adapted boundaries. */
 mix_layer *mix_discretization_from(const json_t *config, const mix_semantics *semantics) {
   mix_common_config c = mix_common_config_of(config, semantics);
   const json_t *list = json_object_get(config, "bin_boundaries");
   size_t count = json_is_array(list) ? json_array_size(list) : 0;
-  /* Keras 3 says floatx whatever comes out: indices are integers all the same. */
+  /* Keras 3 saves floatx for every output mode. Indices are integers all the same. */
   if (!strcmp(mix_json_string_or(config, "output_mode", "int"), "int") && c.policy &&
       !mix_dtype_is_integer(mix_policy_compute_dtype(c.policy)))
     c.policy = NULL;

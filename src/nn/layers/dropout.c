@@ -1,5 +1,5 @@
-/* Dropout (Srivastava et al.: Dropout: a simple way to prevent neural networks from overfitting; JMLR 15,
- * 2014), inverted scaling. */
+/* Dropout with inverted scaling (Srivastava et al.: Dropout: a simple way to prevent neural networks from
+ * overfitting; JMLR 15, 2014). */
 #include "base/error.h"
 #include "nn/layers/builtin.h"
 #include "tensor/shape.h"
@@ -7,7 +7,7 @@
 typedef struct dropout {
   double rate;
   mix_shape noise_shape;
-  uint64_t seed; /* as given; 0: none */
+  uint64_t seed; /* as given; 0 means none */
   mix_generator *generator;
 } dropout;
 

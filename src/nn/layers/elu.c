@@ -1,4 +1,4 @@
-/* ELU as a layer (Clevert, Unterthiner, Hochreiter; arXiv:1511.07289). */
+/* The ELU layer (Clevert, Unterthiner, Hochreiter; arXiv:1511.07289). */
 #include "base/error.h"
 #include "nn/layers/builtin.h"
 

@@ -1,5 +1,5 @@
-/* Embedding: rows of a table at integer indices (spec/mixed-precision.md, 5.1: gathered in the variable's
- * dtype, then cast). */
+/* Embedding: rows of a table at integer indices, gathered in the variable's dtype and then cast
+ * (docs/spec/mixed_precision.md, 5.1). */
 #include "base/error.h"
 #include "nn/layers/builtin.h"
 #include "nn/weights/weights.h"

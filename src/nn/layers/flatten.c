@@ -1,4 +1,4 @@
-/* Flatten: all axes but the batch become one. */
+/* Flatten: merges all axes except the batch into one. */
 #include "base/error.h"
 #include "nn/layers/builtin.h"
 #include "nn/layer/layer.h"

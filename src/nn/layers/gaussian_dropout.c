@@ -1,5 +1,5 @@
-/* GaussianDropout (Srivastava et al.: Dropout; JMLR 15, 2014, section 10): in training multiplies by normal
- * noise around 1. */
+/* GaussianDropout: multiplies by normal noise of mean 1 in training (Srivastava et al.: Dropout; JMLR 15,
+ * 2014, section 10). */
 #include "base/error.h"
 #include "nn/layers/builtin.h"
 #include <math.h>

@@ -1,4 +1,4 @@
-/* GaussianNoise: in training adds normal noise, drawn in the compute dtype. */
+/* GaussianNoise: adds normal noise in training, drawn in the compute dtype. */
 #include "base/error.h"
 #include "nn/layers/builtin.h"
 #include <mixtape/random.h>

@@ -1,11 +1,11 @@
-/* GroupNormalization (Wu, He; arXiv:1803.08494). keras3 computes in float32, tf_keras in the compute dtype.
- */
+/* GroupNormalization (Wu, He; arXiv:1803.08494). tf_keras computes in the compute dtype, keras3 in
+ * float32. */
 #include "base/error.h"
 #include "nn/layers/moments.h"
 #include "nn/weights/weights.h"
 
 typedef struct group_normalization {
-  int64_t groups; /* -1: one for each channel */
+  int64_t groups; /* -1 means one for each channel */
   int axis;
   double epsilon;
   mix_affine affine;
@@ -49,7 +49,7 @@ static mix_list *group_normalization_call(mix_layer *layer, const mix_call_args 
   mix_axes axis, reduced = {.count = 0};
   if (!mix_layer_axes(layer, MIX_AXES(n->axis), shape.rank, &axis)) return NULL;
   int at = axis.axis[0];
-  for (int i = 0; i < split.rank; i++) { /* (batch, ..., groups, channels of a group, ...) */
+  for (int i = 0; i < split.rank; i++) { /* (batch, ..., groups, channels per group, ...) */
     split.dims[i] = shape.dims[i <= at ? i : i - 1];
     along.dims[i] = 1;
     if (i != 0 && i != at) reduced.axis[reduced.count++] = i;
@@ -64,8 +64,8 @@ static mix_list *group_normalization_call(mix_layer *layer, const mix_call_args 
   mix_tensor *gamma = mix_affine_value(n->affine.gamma, inner, along),
              *beta = mix_affine_value(n->affine.beta, inner, along);
   mix_tensor *y = mix_normalized(x, mean, variance, n->epsilon, gamma, beta);
-  return mix_one_result(y ? mix_cast(mix_cast(mix_layer_reshape(y, shape), given), result)
-                          : NULL); /* keras3 rounds twice */
+  /* keras3 rounds twice */
+  return mix_one_result(y ? mix_cast(mix_cast(mix_layer_reshape(y, shape), given), result) : NULL);
 }
 
 static mix_status group_normalization_config(mix_layer *layer, mix_config *config) {

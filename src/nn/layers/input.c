@@ -1,4 +1,4 @@
-/* Input: where a functional model starts. */
+/* Input: the symbolic tensor that a functional model starts from, and its InputLayer. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/config.h"
@@ -18,7 +18,7 @@ static mix_status input_config(mix_layer *layer, mix_config *config) {
     if (json_array_append_new(shape, dim == MIX_UNKNOWN ? json_null() : json_integer(dim)))
       return mix_fail_status(MIX_MEMORY_ERROR, "config");
   }
-  /* an input has a dtype, not a policy, and nothing to train */
+  /* An InputLayer has a dtype instead of a policy, and no `trainable`. */
   json_object_del(config->object, "trainable");
   if (!mix_json_set(config->object, "batch_shape", shape)) return mix_error();
   if (!mix_json_set(config->object, "dtype", json_string(mix_dtype_name(data->dtype)))) return mix_error();
@@ -41,7 +41,7 @@ static const char *input_name(const mix_input_options *o, const mix_semantics *s
                                      : mix_unique_name("input", true);
 }
 
-/* The record that names the input layer as the tensor's maker. */
+/* Records the input layer as the layer that made the tensor. */
 static bool record_input(mix_tensor *tensor, mix_layer *layer) {
   mix_layer_call *call = mix_object_new(sizeof *call, &mix_layer_call_class);
   if (!call) return false;

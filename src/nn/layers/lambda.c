@@ -43,7 +43,7 @@ mix_layer *mix_lambda_with(const mix_lambda_options *options) {
   if (layer) {
     *(lambda *)layer->data =
         (lambda){o.function, o.mask, o.context, mix_intern(o.function_name ? o.function_name : "lambda")};
-    if (!o.mask) layer->class.compute_mask = NULL; /* an input that is passed on keeps its mask */
+    if (!o.mask) layer->class.compute_mask = NULL; /* a result that is the input itself keeps its mask */
   }
   return mix_scoped(layer);
 }

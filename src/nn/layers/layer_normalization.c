@@ -1,12 +1,12 @@
-/* LayerNormalization (Ba, Kiros, Hinton; arXiv:1607.06450). In which dtype it computes:
- * spec/mixed-precision.md, 5.1 and 5.2. */
+/* LayerNormalization (Ba, Kiros, Hinton; arXiv:1607.06450). Dtypes: docs/spec/mixed_precision.md, 5.1, 5.2.
+ */
 #include "base/error.h"
 #include "nn/layers/moments.h"
 #include "nn/weights/weights.h"
 #include "tensor/shape.h"
 
 typedef struct layer_normalization {
-  mix_axes axis; /* as given; empty: the last */
+  mix_axes axis; /* as given; empty means the last */
   double epsilon;
   mix_affine affine;
 } layer_normalization;
@@ -21,7 +21,7 @@ static mix_status layer_normalization_build(mix_layer *layer, int count, const m
   if (!mix_layer_axes(layer, n->axis, in.rank, &axes)) return mix_error();
   mix_shape shape = mix_shape_of_axes(in, axes, false);
   for (int i = 0; i < n->axis.count; i++)
-    shape.dims[i] = in.dims[mix_axis_normal(n->axis.axis[i], in.rank)]; /* in the order given */
+    shape.dims[i] = in.dims[mix_axis_normal(n->axis.axis[i], in.rank)]; /* in the order of the option */
   for (int i = 0; i < shape.rank; i++)
     if (shape.dims[i] == MIX_UNKNOWN)
       return mix_fail_status(MIX_VALUE_ERROR,
@@ -30,8 +30,8 @@ static mix_status layer_normalization_build(mix_layer *layer, int count, const m
   return mix_affine_build(layer, &n->affine, shape, NULL, true);
 }
 
-/* tf_keras hands trailing axes to the fused kernel, which computes in float32 and raises a smaller epsilon
- * to 1.001e-5. */
+/* tf_keras uses the fused kernel for trailing axes. The kernel computes in float32 and needs an epsilon of
+ * at least 1.001e-5. */
 static bool is_fused(const mix_layer *layer, const layer_normalization *n, mix_axes axes, int rank) {
   bool trailing = axes.axis[0] == rank - axes.count;
   return layer->semantics->layer_norm_fused && trailing && n->epsilon >= 1.001e-5 &&

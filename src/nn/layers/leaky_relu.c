@@ -1,4 +1,4 @@
-/* LeakyReLU as a layer (Maas, Hannun, Ng: Rectifier nonlinearities improve neural network acoustic models;
+/* The LeakyReLU layer (Maas, Hannun, Ng: Rectifier nonlinearities improve neural network acoustic models;
  * 2013). */
 #include "base/error.h"
 #include "nn/layers/builtin.h"
@@ -41,7 +41,7 @@ mix_layer *mix_leaky_relu_layer_with(const mix_leaky_relu_layer_options *options
   return mix_scoped(layer);
 }
 
-/* Keras 2 calls it alpha. */
+/* Keras 2 calls the slope alpha. */
 mix_layer *mix_leaky_relu_layer_from(const json_t *config, const mix_semantics *semantics) {
   mix_common_config c = mix_common_config_of(config, semantics);
   const char *key = json_object_get(config, "negative_slope") ? "negative_slope" : "alpha";

@@ -1,4 +1,4 @@
-/* Masking: steps of nothing but a certain value are zeroed and masked. */
+/* Masking: zeroes and masks the steps in which every element equals mask_value. */
 #include "base/error.h"
 #include "nn/layers/builtin.h"
 

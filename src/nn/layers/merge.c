@@ -1,12 +1,11 @@
-/* Merging layers: element-wise ones over a list of inputs, Concatenate and Dot (spec/layers.md, section 7).
- */
+/* Merging layers: the element-wise ones, Concatenate and Dot (docs/spec/keras.md, section 7). */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/layers/builtin.h"
 #include "nn/layers/moments.h"
 #include "tensor/shape.h"
 
-/* ---- what they share ---- */
+/* ---- shared checks ---- */
 
 static bool given_a_list(const mix_layer *layer, const mix_call_args *args) {
   if (!args->inputs_are_list)
@@ -34,7 +33,7 @@ static bool one_batch_size(const mix_layer *layer, const mix_call_args *args) {
 typedef struct merge_rule {
   const char *class_name;
   mix_tensor *(*combine)(mix_tensor *a, mix_tensor *b);
-  int count; /* of inputs; 0: any */
+  int count; /* of inputs; 0 means any */
   bool averaged;
 } merge_rule;
 static const merge_rule rules[] = {{"Add", mix_add, 0, false},           {"Subtract", mix_subtract, 2, false},
@@ -65,15 +64,15 @@ static mix_shape merge_output_shape(mix_layer *layer, int count, const mix_shape
   return result;
 }
 
-/* ---- keras3: what a mask drops takes no part ---- */
+/* ---- keras3: masked elements are left out ---- */
 
-/* The mask of an input, against its last axis; NULL where it has none. */
+/* The mask of an input with a last axis of 1, or NULL. */
 static mix_tensor *mask_against(const mix_call_args *args, int input) {
   mix_tensor *mask = args->masks ? mix_list_get(args->masks, input) : NULL;
   return mask ? mix_expand_dims(mix_cast(mask, MIX_BOOL), -1) : NULL;
 }
 
-/* Where all inputs drop it: 0. */
+/* The product of the unmasked elements; 0 where all inputs are masked. */
 static mix_tensor *product_of_kept(const mix_call_args *args) {
   mix_tensor *result = NULL, *kept = NULL;
   bool all = true;
@@ -89,7 +88,8 @@ static mix_tensor *product_of_kept(const mix_call_args *args) {
   return all ? mix_select(kept, result, mix_scalar_like(result, 0)) : result;
 }
 
-/* The maximum or minimum, input by input; where all so far drop it, the latest input. */
+/* The maximum or minimum of the unmasked elements, input by input. Where all inputs so far are masked, the
+ * latest input. */
 static mix_tensor *extreme_of_kept(const merge_rule *rule, const mix_call_args *args) {
   mix_tensor *result = mix_call_input(args, 0), *kept = mask_against(args, 0);
   for (int i = 1; i < mix_list_count(args->inputs); i++) {
@@ -115,8 +115,8 @@ static mix_list *merge_call(mix_layer *layer, const mix_call_args *args) {
     one_rank &= !i || own == rank;
     rank = own > rank ? own : rank;
   }
-  if (args->masks && one_rank &&
-      layer->semantics->merge_keeps_any) { /* Keras: expanded inputs lose their masks */
+  /* In Keras, expanded inputs lose their masks. */
+  if (args->masks && one_rank && layer->semantics->merge_keeps_any) {
     if (rule == &rules[MULTIPLY]) return mix_one_result(product_of_kept(args));
     if (rule == &rules[MAXIMUM] || rule == &rules[MINIMUM])
       return mix_one_result(extreme_of_kept(rule, args));
@@ -130,7 +130,7 @@ static mix_list *merge_call(mix_layer *layer, const mix_call_args *args) {
   return mix_one_result(rule->averaged ? mix_divide(result, mix_scalar_like(result, count)) : result);
 }
 
-/* Where all inputs that have a mask keep; keras3: where any keeps, and everywhere once one has no mask. */
+/* The AND of the masks that the inputs have. keras3: the OR, and no mask if any input has none. */
 static mix_tensor *merge_mask(mix_layer *layer, const mix_call_args *args) {
   const bool any = layer->semantics->merge_keeps_any;
   mix_tensor *result = NULL;
@@ -200,8 +200,8 @@ static mix_list *concatenate_call(mix_layer *layer, const mix_call_args *args) {
       mix_concat(mix_list_count(args->inputs), tensors, ((const concatenate *)mix_layer_data(layer))->axis));
 }
 
-/* Masks of the inputs' own shapes (an input without one keeps all), joined; a step is kept where all its
- * elements are (keras3: any). */
+/* Concatenates the masks, broadcast to the inputs' shapes; an input without a mask keeps everything. A step
+ * is kept if all its elements are (keras3: if any is). */
 static mix_tensor *concatenate_mask(mix_layer *layer, const mix_call_args *args) {
   bool any = false;
   int count = mix_list_count(args->inputs);
@@ -261,7 +261,7 @@ typedef struct dot {
   bool normalize;
 } dot;
 
-/* The contracted axes, counted from the front; false with a ValueError where they cannot be contracted. */
+/* The contracted axes, counted from the front. False with a ValueError if they cannot be contracted. */
 static bool dot_axes(const mix_layer *layer, const mix_shape *shapes, int *axes) {
   const dot *d = mix_layer_data(layer);
   char a[160], b[160];
@@ -280,7 +280,7 @@ static bool dot_axes(const mix_layer *layer, const mix_shape *shapes, int *axes)
   return false;
 }
 
-/* (batch, rest of x, rest of y); (batch, 1) where there is no rest. */
+/* (batch, other axes of x, other axes of y); (batch, 1) if there are no other axes. */
 static mix_shape dot_result(const mix_shape *shapes, const int *axes) {
   mix_shape result = {.rank = 1,
                       .dims = {shapes[0].dims[0] == MIX_UNKNOWN ? shapes[1].dims[0] : shapes[0].dims[0]}};

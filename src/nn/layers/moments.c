@@ -1,4 +1,4 @@
-/* Moments and what is done with them. */
+/* Moments, normalisation by them, and gamma and beta. */
 #include "nn/layers/moments.h"
 #include "base/error.h"
 #include "nn/weights/weights.h"
@@ -10,7 +10,7 @@ bool mix_moments(mix_tensor *x, mix_axes axes, bool clipped, mix_tensor **mean, 
   mix_dtype dtype = mix_tensor_dtype(x), wide = mix_widened(dtype);
   mix_tensor *values = mix_cast(x, wide);
   *mean = mix_reduce_mean(values, axes, true);
-  /* the derivative of the mean cancels out of the variance: sum (x - mean) = 0 */
+  /* The derivative of the variance through the mean is 0, because sum(x - mean) = 0. */
   *variance = mix_reduce_mean(mix_squared_difference(values, mix_stop_gradient(*mean)), axes, true);
   if (wide != dtype && clipped) {
     *mean = mix_clip(*mean, mix_scalar_like(*mean, -65504), mix_scalar_like(*mean, 65504));
@@ -44,21 +44,21 @@ mix_tensor *mix_l2_normalize(mix_tensor *x, mix_axes axes, const mix_semantics *
 
 /* ---- gamma and beta ---- */
 
-enum { HELD = 6 };
-static void held(const mix_affine *a, void *objects[HELD]) {
-  void *const all[HELD] = {a->gamma_initializer, a->beta_initializer, a->gamma_regularizer,
-                           a->beta_regularizer,  a->gamma_constraint, a->beta_constraint};
-  for (int i = 0; i < HELD; i++) objects[i] = all[i];
+enum { REFERENCES = 6 };
+static void references(const mix_affine *a, void *objects[REFERENCES]) {
+  void *const all[REFERENCES] = {a->gamma_initializer, a->beta_initializer, a->gamma_regularizer,
+                                 a->beta_regularizer,  a->gamma_constraint, a->beta_constraint};
+  for (int i = 0; i < REFERENCES; i++) objects[i] = all[i];
 }
 void mix_affine_retain(mix_affine *affine) {
-  void *objects[HELD];
-  held(affine, objects);
-  for (int i = 0; i < HELD; i++) mix_retain(objects[i]);
+  void *objects[REFERENCES];
+  references(affine, objects);
+  for (int i = 0; i < REFERENCES; i++) mix_retain(objects[i]);
 }
 void mix_affine_release(mix_affine *affine) {
-  void *objects[HELD];
-  held(affine, objects);
-  for (int i = 0; i < HELD; i++) mix_release(objects[i]);
+  void *objects[REFERENCES];
+  references(affine, objects);
+  for (int i = 0; i < REFERENCES; i++) mix_release(objects[i]);
 }
 
 mix_status mix_affine_build(mix_layer *layer, mix_affine *affine, mix_shape shape, const char *dtype,

@@ -1,16 +1,17 @@
-/* Normalization: by a mean and a variance that are given or learnt from data (spec/layers.md, section 7). */
+/* Normalization: by a mean and a variance that are given or adapted to data (docs/spec/keras.md, section 7).
+ */
 #include "base/error.h"
 #include "nn/layers/builtin.h"
 #include "nn/layers/moments.h"
 
 typedef struct normalization {
-  mix_axes axis; /* kept, as given; empty: the last */
+  mix_axes axis; /* the kept axes as given; empty means the last */
   bool axis_none, invert;
-  mix_tensor *given_mean, *given_variance; /* retained; NULL where learnt */
-  mix_variable *mean, *variance, *count;   /* owned by the layer's list; NULL where given */
+  mix_tensor *given_mean, *given_variance; /* retained; NULL if adapted */
+  mix_variable *mean, *variance, *count;   /* owned by the layer's list; NULL if given */
 } normalization;
 
-/* The axes kept; none is {0}. */
+/* The kept axes; {0} for none. */
 static bool kept_axes(const mix_layer *layer, int rank, mix_axes *axes) {
   const normalization *n = mix_layer_data(layer);
   *axes = (mix_axes){.count = 0};
@@ -44,10 +45,10 @@ static mix_status normalization_build(mix_layer *layer, int count, const mix_sha
   return mix_error();
 }
 
-/* A statistic against x: (kept sizes) with 1 for the other axes, in x's dtype. */
-static mix_tensor *statistic(mix_tensor *given, mix_variable *learnt, mix_tensor *x, mix_axes axes) {
+/* A statistic in x's dtype and rank: the sizes of the kept axes, and 1 for the others. */
+static mix_tensor *statistic(mix_tensor *given, mix_variable *adapted, mix_tensor *x, mix_axes axes) {
   mix_shape shape = mix_tensor_shape(x);
-  mix_tensor *value = mix_cast(given ? given : mix_variable_true_value(learnt), mix_tensor_dtype(x));
+  mix_tensor *value = mix_cast(given ? given : mix_variable_true_value(adapted), mix_tensor_dtype(x));
   if (given) value = mix_broadcast_to(value, mix_shape_of_axes(shape, axes, false));
   return mix_reshape(value, mix_shape_of_axes(shape, axes, true));
 }
@@ -64,9 +65,9 @@ static mix_list *normalization_call(mix_layer *layer, const mix_call_args *args)
                                   : mix_divide(mix_subtract(x, mean), deviation));
 }
 
-/* ---- learning ---- */
+/* ---- adapting ---- */
 
-static normalization *learner(mix_layer *layer, const char *call) {
+static normalization *adaptable(mix_layer *layer, const char *call) {
   if (mix_failed()) return NULL;
   if (!mix_is(layer, &mix_layer_object_class) || layer->class.call != normalization_call)
     return mix_fail(MIX_TYPE_ERROR, "%s: the object is no Normalization layer", call);
@@ -77,15 +78,15 @@ static normalization *learner(mix_layer *layer, const char *call) {
 }
 
 mix_status mix_normalization_reset(mix_layer *layer) {
-  normalization *n = learner(layer, "normalization_reset");
+  normalization *n = adaptable(layer, "normalization_reset");
   if (!n || !n->count) return mix_error();
   mix_variable_assign(n->mean, mix_zeros_like(mix_variable_true_value(n->mean)));
   mix_variable_assign(n->variance, mix_ones_like(mix_variable_true_value(n->variance)));
   return mix_variable_assign(n->count, mix_scalar(0, MIX_INT64));
 }
 
-/* Chan, Golub, LeVeque: Updating formulae and a pairwise algorithm for computing sample variances, 1979, with
- * weights that sum to 1. */
+/* Pools a batch's mean and variance into the variables; `weight` is the batch's share of all samples (Chan,
+ * Golub, LeVeque: Updating formulae and a pairwise algorithm for computing sample variances, 1979). */
 static void pool(mix_variable *mean, mix_variable *variance, mix_tensor *batch_mean,
                  mix_tensor *batch_variance, double weight) {
   mix_tensor *old_mean = mix_variable_true_value(mean), *old_variance = mix_variable_true_value(variance);
@@ -96,13 +97,13 @@ static void pool(mix_variable *mean, mix_variable *variance, mix_tensor *batch_m
   mix_tensor *batch_spread = mix_add(batch_variance, mix_squared_difference(batch_mean, total));
   mix_tensor *spread = mix_add(mix_multiply(old_spread, old_share), mix_multiply(batch_spread, batch_share));
   mix_tensor *both[] = {total, spread};
-  if (mix_failed() || mix_evaluate(2, both)) return; /* both from the former values */
+  if (mix_failed() || mix_evaluate(2, both)) return; /* evaluated before either variable changes */
   mix_variable_assign(mean, total);
   mix_variable_assign(variance, spread);
 }
 
 mix_status mix_normalization_update(mix_layer *layer, mix_tensor *batch) {
-  normalization *n = learner(layer, "normalization_update");
+  normalization *n = adaptable(layer, "normalization_update");
   if (!n || !batch) return mix_error();
   mix_scope *scope = mix_scope_begin();
   mix_shape shape = mix_tensor_shape(batch);
@@ -115,7 +116,7 @@ mix_status mix_normalization_update(mix_layer *layer, mix_tensor *batch) {
                             layer->semantics->norm_output_clipped, &mean, &variance);
     if (good && (size <= 0 || one <= 0))
       mix_fail(MIX_VALUE_ERROR, "normalization_update: the batch for '%s' is empty", layer->name);
-    if (good && axes.count == shape.rank) { /* nothing to reduce: each element is its own mean */
+    if (good && axes.count == shape.rank) { /* no axis to reduce: each element is its own mean */
       mean = x;
       variance = mix_zeros_like(x);
     }
@@ -136,7 +137,7 @@ mix_status mix_normalization_adapt(mix_layer *layer, mix_tensor *data) {
 
 /* ---- the layer ---- */
 
-/* The numbers of a tensor as nested lists would be flattened: one number, or a list. */
+/* The elements of a tensor: one number for a scalar, else a flat list. */
 static json_t *numbers_to_json(mix_tensor *tensor) {
   if (!tensor) return json_null();
   json_t *list = json_array();
@@ -152,7 +153,7 @@ static json_t *numbers_to_json(mix_tensor *tensor) {
   return number;
 }
 
-/* A list, as Keras keeps it: of none for None. */
+/* The axes as a list, as in Keras; an empty list for None. */
 static json_t *axes_to_json(const normalization *n) {
   json_t *list = json_array(), *axes = n->axis_none ? list : mix_axes_to_json(n->axis);
   if (json_is_array(axes) && axes != list) {
@@ -212,8 +213,8 @@ mix_layer *mix_normalization_with(const mix_normalization_options *options) {
 
 enum { MAX_NUMBERS = 1024 };
 
-/* The numbers in a list of any nesting, from `count` on; how many there are then, -1 with the error recorded.
- */
+/* Appends the numbers of a nested list at index `count`. Returns the new count, or -1 with the error
+ * recorded. */
 static int append_numbers(const json_t *json, double *numbers, int count, int depth) {
   if (json_is_number(json)) {
     if (count < MAX_NUMBERS) numbers[count] = json_number_value(json);
@@ -230,7 +231,7 @@ static int append_numbers(const json_t *json, double *numbers, int count, int de
   return count;
 }
 
-/* A number, or a list of any nesting, which broadcasting against the kept axes takes flat. */
+/* From a number or a nested list, which is flattened: it broadcasts against the kept axes. */
 static mix_tensor *numbers_from_json(const json_t *json) {
   double numbers[MAX_NUMBERS];
   if (!json || json_is_null(json)) return NULL;

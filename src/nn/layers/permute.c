@@ -1,4 +1,4 @@
-/* Permute: the axes but the batch in another order. */
+/* Permute: reorders all axes except the batch. */
 #include "base/error.h"
 #include "nn/layers/builtin.h"
 

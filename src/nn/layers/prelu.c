@@ -1,4 +1,4 @@
-/* PReLU (He et al.: Delving deep into rectifiers; arXiv:1502.01852): a leaky ReLU whose slopes are learnt. */
+/* PReLU: a leaky ReLU with trainable slopes (He et al.: Delving deep into rectifiers; arXiv:1502.01852). */
 #include "base/error.h"
 #include "nn/layers/builtin.h"
 #include "nn/weights/weights.h"

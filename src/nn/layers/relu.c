@@ -1,9 +1,9 @@
-/* ReLU as a layer: with a slope below a threshold and a largest value. */
+/* The ReLU layer, with a maximum, and a slope below a threshold. */
 #include "base/error.h"
 #include "nn/layers/builtin.h"
 
 typedef struct relu {
-  double max_value; /* as mix_activate takes it: 0: none; MIX_ZERO */
+  double max_value; /* as mix_activate takes it: 0 means none, MIX_ZERO means 0 */
   double negative_slope, threshold;
 } relu;
 
@@ -40,10 +40,10 @@ mix_layer *mix_relu_layer_with(const mix_relu_layer_options *options) {
   double max_value = mix_option_number(o.max_value, 0), slope = mix_option_number(o.negative_slope, 0),
          threshold = mix_option_number(o.threshold, 0);
   if (!(max_value >= 0 && slope >= 0 && threshold >= 0))
-    return mix_fail(
-        MIX_VALUE_ERROR,
-        "relu_layer: max_value is %g, negative_slope %g, threshold %g; expected numbers that are not negative",
-        max_value, slope, threshold);
+    return mix_fail(MIX_VALUE_ERROR,
+                    "relu_layer: max_value is %g, negative_slope %g, threshold %g; "
+                    "expected numbers that are not negative",
+                    max_value, slope, threshold);
   mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), "relu_layer");
   if (layer) *(relu *)layer->data = (relu){o.max_value, slope, threshold};
   return mix_scoped(layer);

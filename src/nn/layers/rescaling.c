@@ -1,4 +1,4 @@
-/* Rescaling: x scale + offset. */
+/* Rescaling: x * scale + offset. */
 #include "base/error.h"
 #include "nn/layers/builtin.h"
 

@@ -1,4 +1,4 @@
-/* Reshape as a layer: all axes but the batch. */
+/* The Reshape layer: reshapes all axes except the batch. */
 #include "base/error.h"
 #include "nn/layers/builtin.h"
 
@@ -6,16 +6,16 @@ typedef struct reshape {
   mix_shape target; /* without the batch; at most one MIX_UNKNOWN */
 } reshape;
 
-/* The -1 is worked out where the input's own dimensions are known. False where they do not fill the target.
- */
+/* Computes the dimension -1 of the target if the input's dimensions are known. False if the input does not
+ * have the target's number of elements. */
 static bool resolve(const reshape *r, mix_shape in, mix_shape *out) {
   int64_t elements = 1, rest = 1;
-  bool countable = true;
+  bool in_range = true;
   int open = -1;
   *out = (mix_shape){.rank = r->target.rank + 1, .dims = {in.dims[0]}};
   for (int i = 1; i < in.rank; i++) {
     if (elements >= 0 && in.dims[i] >= 0)
-      countable &= !__builtin_mul_overflow(elements, in.dims[i], &elements);
+      in_range &= !__builtin_mul_overflow(elements, in.dims[i], &elements);
     else
       elements = MIX_UNKNOWN;
   }
@@ -24,9 +24,9 @@ static bool resolve(const reshape *r, mix_shape in, mix_shape *out) {
     if (r->target.dims[i] == MIX_UNKNOWN)
       open = i + 1;
     else
-      countable &= !__builtin_mul_overflow(rest, r->target.dims[i], &rest);
+      in_range &= !__builtin_mul_overflow(rest, r->target.dims[i], &rest);
   }
-  if (!countable) return false;
+  if (!in_range) return false;
   if (elements < 0) return true;
   if (open < 0) return elements == rest;
   if (rest == 0 || elements % rest) return false;
@@ -84,10 +84,10 @@ mix_layer *mix_reshape_layer_with(const mix_reshape_layer_options *options) {
     good = o.target_shape.dims[i] >= MIX_UNKNOWN;
   }
   if (!good || open > 1)
-    return mix_fail(
-        MIX_VALUE_ERROR,
-        "reshape_layer: target_shape needs at most %d dimensions that are not negative, one of which may be -1",
-        MIX_MAX_RANK - 1);
+    return mix_fail(MIX_VALUE_ERROR,
+                    "reshape_layer: target_shape needs at most %d dimensions that are not negative, "
+                    "one of which may be -1",
+                    MIX_MAX_RANK - 1);
   mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), "reshape_layer");
   if (layer) ((reshape *)layer->data)->target = o.target_shape;
   return mix_scoped(layer);

@@ -1,12 +1,12 @@
-/* RMSNormalization (Zhang, Sennrich: Root mean square layer normalization; arXiv:1910.07467): in float32, the
- * scale as the policy reads it. */
+/* RMSNormalization (Zhang, Sennrich: Root mean square layer normalization; arXiv:1910.07467). It computes in
+ * float32 and reads the scale in the policy's compute dtype. */
 #include "base/error.h"
 #include "nn/layers/moments.h"
 
 typedef struct rms_normalization {
-  mix_axes axis; /* as given; empty: the last */
+  mix_axes axis; /* as given; empty means the last */
   double epsilon;
-  mix_variable *scale; /* the sizes of the axes; owned by the layer's list */
+  mix_variable *scale; /* shaped as the axes; owned by the layer's list */
 } rms_normalization;
 
 static mix_status rms_normalization_build(mix_layer *layer, int count, const mix_shape *input_shapes) {
@@ -46,13 +46,14 @@ static mix_status rms_normalization_config(mix_layer *layer, mix_config *config)
   return mix_config_number(config, "epsilon", n->epsilon);
 }
 
+/* It drops masks, as in Keras. */
 static const mix_layer_class class = {.size = sizeof(mix_layer_class),
                                       .name = "RMSNormalization",
                                       .instance_size = sizeof(rms_normalization),
                                       .build = rms_normalization_build,
                                       .call = rms_normalization_call,
                                       .output_shape = mix_layer_same_shape,
-                                      .get_config = rms_normalization_config}; /* Keras: it drops masks */
+                                      .get_config = rms_normalization_config};
 
 mix_rms_normalization_options mix_rms_normalization_defaults(void) {
   return (mix_rms_normalization_options){.size = sizeof(mix_rms_normalization_options)};

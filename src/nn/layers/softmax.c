@@ -1,16 +1,17 @@
-/* Softmax as a layer: over one axis or several, with a mask (spec/mixed-precision.md, 5.1 and 5.2). */
+/* The Softmax layer: over one or more axes, with an optional mask (docs/spec/mixed_precision.md, 5.1
+ * and 5.2). */
 #include "base/error.h"
 #include "nn/layers/builtin.h"
 
 typedef struct softmax {
-  mix_axes axis; /* as given; empty: the last */
+  mix_axes axis; /* as given; empty means the last */
 } softmax;
 
-/* log of the sum of exponentials over the axes, which stay; a maximum that is infinite is not subtracted. */
+/* log(sum(exp(x))) over the axes, which stay with size 1. An infinite maximum is not subtracted. */
 static mix_tensor *log_sum_exp(mix_tensor *x, mix_axes axes) {
-  mix_tensor *most = mix_stop_gradient(mix_reduce_max(x, axes, true));
-  most = mix_select(mix_is_finite(most), most, mix_scalar_like(most, 0));
-  return mix_add(mix_log(mix_reduce_sum(mix_exp(mix_subtract(x, most)), axes, true)), most);
+  mix_tensor *max = mix_stop_gradient(mix_reduce_max(x, axes, true));
+  max = mix_select(mix_is_finite(max), max, mix_scalar_like(max, 0));
+  return mix_add(mix_log(mix_reduce_sum(mix_exp(mix_subtract(x, max)), axes, true)), max);
 }
 
 static mix_tensor *normalised(const mix_layer *layer, mix_tensor *x) {

@@ -1,5 +1,5 @@
-/* SpatialDropout (Tompson et al.: Efficient object localization using convolutional networks;
- * arXiv:1411.4280): drops whole channels. */
+/* SpatialDropout1D, 2D and 3D: drop whole channels (Tompson et al.: Efficient object localization using
+ * convolutional networks; arXiv:1411.4280). */
 #include "base/error.h"
 #include "nn/layers/builtin.h"
 #include <string.h>
@@ -16,7 +16,7 @@ static mix_list *spatial_dropout_call(mix_layer *layer, const mix_call_args *arg
   const spatial_dropout *d = mix_layer_data(layer);
   mix_tensor *x = mix_call_input(args, 0);
   if (!args->training || args->symbolic) return mix_list_of(x);
-  mix_shape noise_shape = mix_tensor_shape(x); /* (batch, 1, ..., channels) */
+  mix_shape noise_shape = mix_tensor_shape(x); /* becomes (batch, 1, ..., channels) */
   for (int i = 1; i < noise_shape.rank; i++)
     if (i != (d->channels_first ? 1 : noise_shape.rank - 1)) noise_shape.dims[i] = 1;
   return mix_one_result(mix_dropped(x, d->rate, noise_shape, d->generator));

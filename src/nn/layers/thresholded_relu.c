@@ -1,4 +1,5 @@
-/* ThresholdedReLU (Konda, Memisevic, Krueger: Zero-bias autoencoders; arXiv:1402.3337). */
+/* ThresholdedReLU: x above the threshold theta, else 0 (Konda, Memisevic, Krueger: Zero-bias autoencoders;
+ * arXiv:1402.3337). */
 #include "base/error.h"
 #include "nn/layers/builtin.h"
 

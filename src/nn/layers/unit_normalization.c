@@ -1,9 +1,9 @@
-/* UnitNormalization: unit length along the axes, in the compute dtype. */
+/* UnitNormalization: scales to unit L2 norm along the axes, in the compute dtype. */
 #include "base/error.h"
 #include "nn/layers/moments.h"
 
 typedef struct unit_normalization {
-  mix_axes axis; /* as given; empty: the last */
+  mix_axes axis; /* as given; empty means the last */
 } unit_normalization;
 
 static mix_list *unit_normalization_call(mix_layer *layer, const mix_call_args *args) {

@@ -1,5 +1,5 @@
-/* Cross-entropies (spec/layers.md, 10.2). A prediction that remembers its logits is judged by them, in the
- * stable form. */
+/* Cross-entropies (docs/spec/keras.md, 10.2). A prediction that keeps a reference to its logits is evaluated
+ * from them, in the numerically stable form. */
 #include "base/error.h"
 #include "graph/node.h"
 #include "nn/layers/builtin.h"
@@ -7,16 +7,16 @@
 #include "tensor/shape.h"
 #include <mixtape/ops.h>
 
-/* The logits that the prediction was made from, by softmax or sigmoid, else itself; *are_logits is set for
- * either kind of logits. */
+/* The logits that softmax or sigmoid made the prediction from, else the prediction. *are_logits: whether the
+ * result is logits, also if from_logits is set. */
 static mix_tensor *logits_of(const mix_loss *loss, mix_tensor *y_pred, bool *are_logits) {
   *are_logits = loss->options.from_logits;
   if (!y_pred->logits || mix_tensor_dtype(y_pred->logits) != mix_tensor_dtype(y_pred)) return y_pred;
   if (loss->options.from_logits)
-    mix_log_message(
-        MIX_LOG_WARNING,
-        "loss %s: from_logits is set, but the predictions come from a softmax or sigmoid; its own logits are used",
-        loss->name);
+    mix_log_message(MIX_LOG_WARNING,
+                    "loss %s: from_logits is set, but the predictions come from a softmax or sigmoid; "
+                    "its own logits are used",
+                    loss->name);
   *are_logits = true;
   return y_pred->logits;
 }
@@ -29,7 +29,7 @@ static int axis_of(const mix_loss *loss, mix_shape shape) {
   return axis;
 }
 
-/* The class axis moved to the end. */
+/* Moves the class axis to the end. */
 static mix_tensor *classes_last(mix_tensor *x, int axis) {
   int rank = mix_tensor_shape(x).rank;
   if (axis < 0 || axis == rank - 1) return x;
@@ -59,8 +59,8 @@ static bool same_shape(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_p
 
 /* ---- binary ---- */
 
-/* max(x, 0) - x y + log(1 + exp(-|x|)). At 0 the maximum and -|x| = min(-x, x) have the derivatives of their
- * first operands, 1 and -1, which make sigmoid(0) - y. */
+/* max(x, 0) - x y + log(1 + exp(-|x|)). At x = 0, max and -|x| = min(-x, x) take the derivatives of their
+ * first operands, 1 and -1. The total is then sigmoid(0) - y. */
 static mix_tensor *sigmoid_cross_entropy(mix_tensor *y, mix_tensor *x) {
   mix_tensor *linear = mix_subtract(mix_maximum(x, mix_scalar_like(x, 0)), mix_multiply(x, y));
   return mix_add(linear, mix_log1p(mix_exp(mix_minimum(mix_negative(x), x))));
@@ -100,7 +100,7 @@ mix_tensor *mix_loss_binary_crossentropy(const mix_loss *loss, mix_tensor *y_tru
 mix_tensor *mix_loss_binary_focal_crossentropy(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
   double gamma = mix_option_number(loss->options.gamma, 2),
          alpha = mix_option_number(loss->options.alpha, 0.25);
-  bool are_logits; /* where there are any, the entropy alone is taken of them */
+  bool are_logits; /* logits feed only the entropy, not the focus */
   mix_tensor *y = smoothed_binary(loss, y_true),
              *p = loss->options.from_logits ? mix_sigmoid(y_pred) : y_pred;
   mix_tensor *x = logits_of(loss, y_pred, &are_logits);
@@ -121,7 +121,7 @@ static mix_tensor *smoothed_categorical(const mix_loss *loss, mix_tensor *y) {
   return s ? scaled(y, 1 - s, s / (double)shape.dims[shape.rank - 1]) : y;
 }
 
-/* p / sum(p), then between epsilon and 1 - epsilon, over the last axis */
+/* p / sum(p) over the last axis, clipped to [epsilon, 1 - epsilon] */
 static mix_tensor *normalised(mix_tensor *p) {
   return mix_clip_between(mix_divide(p, mix_reduce_sum(p, MIX_AXES(-1), true)), MIX_EPSILON, 1 - MIX_EPSILON);
 }
@@ -154,30 +154,30 @@ mix_tensor *mix_loss_categorical_focal_crossentropy(const mix_loss *loss, mix_te
 
 /* ---- class indices ---- */
 
-/* The classes' axis last. Probabilities are clipped and their logarithms taken as logits, as Keras does:
- * unnormalised ones are thereby normalised. What is not `valid` (NULL: all is) has no gradient, NaN or not.
- */
+/* Logits with the class axis last. As in Keras, the logarithms of clipped probabilities serve as logits,
+ * which normalises them. Elements that are not `valid` (NULL: all are) get no gradient, even if they are
+ * NaN. */
 static mix_tensor *sparse_logits(const mix_loss *loss, mix_tensor *y_pred, int axis, mix_tensor *valid) {
   bool are_logits = loss->options.from_logits,
-       forgets = valid && loss->semantics->ignore_class_forgets_logits;
-  mix_tensor *x = classes_last(forgets ? y_pred : logits_of(loss, y_pred, &are_logits), axis);
+       ignores_logits = valid && loss->semantics->ignore_class_forgets_logits;
+  mix_tensor *x = classes_last(ignores_logits ? y_pred : logits_of(loss, y_pred, &are_logits), axis);
   if (valid) x = mix_select(mix_expand_dims(valid, -1), x, mix_scalar_like(x, 0));
   return are_logits ? x : mix_log(mix_clip_between(x, MIX_EPSILON, 1 - MIX_EPSILON));
 }
 
-/* Labels as class numbers, one for each of the predictions; a last dimension of 1 is dropped. NaN is none: it
- * becomes what TensorFlow's cast makes of it, which the kernel refuses, and not class 0. */
+/* Labels as class numbers, one for each prediction; a last dimension of 1 is squeezed. NaN becomes the value
+ * of TensorFlow's cast, -2^63, which the kernel rejects as out of range, and not class 0. */
 static mix_tensor *class_numbers(const mix_loss *loss, mix_tensor *y_true, mix_shape predictions) {
   mix_shape labels = mix_tensor_shape(y_true);
   if (labels.rank && labels.rank == predictions.rank && labels.dims[labels.rank - 1] == 1)
     y_true = mix_squeeze(y_true, MIX_AXES(-1));
   if (mix_tensor_shape(y_true).rank >= predictions.rank) {
     char a[160], b[160];
-    return mix_fail(
-        MIX_VALUE_ERROR,
-        "loss %s: labels have shape %s and predictions %s; expected a class index for each (one-hot labels want "
-        "categorical_crossentropy)",
-        loss->name, mix_shape_text(labels, a, sizeof a), mix_shape_text(predictions, b, sizeof b));
+    return mix_fail(MIX_VALUE_ERROR,
+                    "loss %s: labels have shape %s and predictions %s; expected a class index for each "
+                    "(one-hot labels want categorical_crossentropy)",
+                    loss->name, mix_shape_text(labels, a, sizeof a),
+                    mix_shape_text(predictions, b, sizeof b));
   }
   mix_tensor *numbers = mix_cast(y_true, MIX_INT64);
   if (!numbers || !mix_dtype_is_floating(mix_tensor_dtype(y_true))) return numbers;
@@ -195,11 +195,11 @@ mix_tensor *mix_loss_sparse_categorical_crossentropy(const mix_loss *loss, mix_t
   mix_tensor *x = sparse_logits(loss, y_pred, axis, valid);
   mix_tensor *values = mix_sparse_softmax_cross_entropy(mix_select(valid, y, mix_scalar(0, MIX_INT64)), x);
   values = mix_select(valid, values, mix_scalar_like(values, 0));
-  if (values) values->mask = mix_retain(valid); /* left out of the mean */
+  if (values) values->mask = mix_retain(valid); /* the mean leaves them out */
   return values;
 }
 
-/* keras3: which of the three follows from the shapes. */
+/* keras3: the shapes choose among the three cross-entropies. */
 mix_tensor *mix_loss_crossentropy(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
   mix_label_kind kind = mix_label_kind_of(mix_tensor_shape(y_true), mix_tensor_shape(y_pred));
   if (kind == MIX_LABELS_SPARSE) return mix_loss_sparse_categorical_crossentropy(loss, y_true, y_pred);

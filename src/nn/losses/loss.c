@@ -1,4 +1,4 @@
-/* The frame of losses: dtypes, alignment, weights, masks, reductions (spec/layers.md, 10.1). */
+/* Losses: dtypes, alignment, weights, masks and reductions (docs/spec/keras.md, 10.1). */
 #include "nn/losses/loss.h"
 #include "base/alloc.h"
 #include "base/error.h"
@@ -85,7 +85,7 @@ const mix_loss_kind mix_loss_kinds[] = {
 static void finalize(void *object) { (void)object; }
 const mix_class mix_loss_class = {.name = "loss", .finalize = finalize};
 
-/* "MSE" and "mse", not "Mse". */
+/* Matches "MSE" and "mse", not "Mse". */
 static bool alias_matches(const char *alias, const char *name) {
   if (!strcmp(alias, name)) return true;
   for (; *alias && *name; alias++, name++)
@@ -138,7 +138,7 @@ static bool reduction_of(const char *name, const mix_semantics *semantics, mix_r
   static const struct {
     const char *name;
     mix_reduction reduction;
-    int where; /* 1: tf_keras and experimental, 2: keras3 */
+    int where; /* 1: tf_keras and experimental; 2: keras3; 3: all */
   } rows[] = {{"sum_over_batch_size", MIX_REDUCTION_SUM_OVER_BATCH_SIZE, 3},
               {"auto", MIX_REDUCTION_SUM_OVER_BATCH_SIZE, 3},
               {"mean", MIX_REDUCTION_SUM_OVER_BATCH_SIZE, 2},
@@ -183,7 +183,7 @@ mix_loss *mix_loss_with(const mix_loss_options *options) {
   loss->dtype = dtype;
   loss->reduction = reduction;
   loss->options = o;
-  loss->options.loss = kind ? kind->name : NULL; /* the caller's texts are not kept */
+  loss->options.loss = kind ? kind->name : NULL; /* the caller's strings may go out of scope */
   loss->options.reduction = loss->options.name = loss->options.dtype = NULL;
   loss->name = mix_intern(o.name ? o.name : kind ? kind->name : "loss");
   if (loss->name) return mix_scoped(loss);
@@ -213,8 +213,8 @@ mix_label_kind mix_label_kind_of(mix_shape y_true, mix_shape y_pred) {
   return y_true.rank < y_pred.rank || label_last == 1 ? MIX_LABELS_SPARSE : MIX_LABELS_CATEGORICAL;
 }
 
-/* One with a last dimension of 1 more than the other has loses it, unless keras3 rather gives one to a
- * vector. */
+/* If one tensor has one extra dimension, and it is a last dimension of 1, squeezes it. keras3 expands a
+ * vector to (batch, 1) instead. */
 static void align_ranks(const mix_semantics *semantics, mix_tensor **a, mix_tensor **b) {
   mix_tensor **lower = mix_tensor_shape(*a).rank < mix_tensor_shape(*b).rank ? a : b,
              **higher = lower == a ? b : a;
@@ -253,8 +253,8 @@ mix_tensor *mix_align_weights(mix_tensor *values, mix_tensor *weights) {
 
 /* ---- reduction ---- */
 
-/* Over all elements; 0 where there is none. The sum is accumulated in float32, so that a float16 loss of many
- * samples stays finite. */
+/* The mean of all elements; 0 if there are none. The sum is accumulated in float32, so that a float16 loss
+ * of many samples stays finite. */
 static mix_tensor *mean_of(mix_tensor *values) {
   if (!mix_shape_size(mix_tensor_shape(values))) return mix_scalar(0, mix_tensor_dtype(values));
   return mix_kept(mix_reduce_mean(values, MIX_ALL_AXES, false));
@@ -270,8 +270,7 @@ static mix_tensor *divide_no_nan(mix_tensor *a, mix_tensor *b) {
   return mix_kept(mix_select(none, mix_scalar_like(quotient, 0), quotient));
 }
 
-/* Where the predictions' mask and that of the values (the class that is ignored) let count; NULL: everywhere.
- */
+/* The AND of the predictions' mask and the values' mask (ignore_class); NULL if there is neither. */
 static mix_tensor *mask_of(mix_tensor *values, mix_tensor *predictions) {
   predictions = predictions ? aligned(values, mix_cast(predictions, MIX_BOOL)) : NULL;
   return predictions && values->mask ? mix_logical_and(predictions, values->mask)
@@ -279,8 +278,8 @@ static mix_tensor *mask_of(mix_tensor *values, mix_tensor *predictions) {
                                      : values->mask;
 }
 
-/* The mask as weights. For the mean over the batch the valid entries weigh total / valid, so that the mean is
- * that of the valid ones. */
+/* The mask as weights. For the mean over the batch, valid entries weigh total / valid, which gives the mean
+ * of the valid ones. */
 static mix_tensor *mask_weights(const mix_loss *loss, mix_tensor *values, mix_tensor *mask) {
   mix_dtype wide = mix_widened(mix_tensor_dtype(values));
   mix_tensor *valid = mix_cast(mask, wide);
@@ -302,12 +301,14 @@ static mix_tensor *reduce(const mix_loss *loss, mix_tensor *values, mix_tensor *
   case MIX_REDUCTION_SUM_OVER_BATCH_SIZE: return mean_of(weighted);
   case MIX_REDUCTION_MEAN_WITH_SAMPLE_WEIGHT: break;
   }
-  if (!weights || !mix_tensor_shape(weighted).rank) return mean_of(weighted); /* a single value is no mean */
-  return divide_no_nan(sum_of(weighted), sum_of(weights)); /* of the weights as they were given */
+  /* A single value has no weighted mean. */
+  if (!weights || !mix_tensor_shape(weighted).rank) return mean_of(weighted);
+  /* The sum of the weights before any broadcast. */
+  return divide_no_nan(sum_of(weighted), sum_of(weights));
 }
 
-/* tf_keras: a vector of labels against predictions (batch, 1) gives one value for all, which weights of
- * samples do not fit. */
+/* tf_keras: vector labels with predictions (batch, 1) give one value for the whole batch, which sample
+ * weights do not fit. */
 static bool weights_fit(const mix_loss *loss, mix_tensor *values, mix_tensor *weights) {
   char a[160], b[160];
   mix_shape have = mix_tensor_shape(weights), want = mix_tensor_shape(values);
@@ -392,7 +393,7 @@ json_t *mix_loss_to_json(mix_loss *loss) {
   return NULL;
 }
 
-/* A number that is 0 is meant. */
+/* A 0 in the config means 0. */
 static double option(const json_t *config, const char *key) {
   return json_object_get(config, key) ? mix_json_option_number(config, key, 0) : 0;
 }

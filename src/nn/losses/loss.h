@@ -1,4 +1,4 @@
-/* Inside losses: the values for each sample, which metrics share. */
+/* The loss object, its kinds, and the values for each sample, which metrics share. */
 #ifndef MIX_NN_LOSSES_LOSS_H
 #define MIX_NN_LOSSES_LOSS_H
 
@@ -23,49 +23,54 @@ typedef struct mix_loss_kind {
   const char *aliases[3]; /* matched in lower and upper case */
   mix_loss_rule function;
   bool keras3_only;
-  bool integer_labels;    /* y_true is not cast to the predictions' dtype, nor aligned with them */
+  bool integer_labels;    /* y_true is neither cast to the predictions' dtype nor aligned with them */
 } mix_loss_kind;
 
 struct mix_loss {
   mix_object object;
-  const mix_loss_kind *kind; /* NULL: a function of the user's */
+  const mix_loss_kind *kind; /* NULL: a user's function */
   const char *name;          /* interned */
   mix_reduction reduction;
-  mix_dtype dtype;           /* keras3: of the loss */
+  mix_dtype dtype;           /* keras3: the dtype of the loss */
   const mix_semantics *semantics;
   mix_loss_options options;
 };
 extern const mix_class mix_loss_class;
-extern const mix_loss_kind mix_loss_kinds[]; /* ended by a row without a name */
-/* Of a loss whose labels are class numbers. */
-static inline bool mix_loss_takes_class_numbers(const mix_loss *loss) { return loss->kind && loss->kind->integer_labels; }
-/* Tries all names that losses have in that generation. */
+extern const mix_loss_kind mix_loss_kinds[]; /* the last row has no name */
+/* True if the labels of the loss are class numbers. */
+static inline bool mix_loss_takes_class_numbers(const mix_loss *loss) {
+  return loss->kind && loss->kind->integer_labels;
+}
+/* Offers the names of that generation's losses as spelling suggestions. */
 void mix_loss_names_try(mix_did_you_mean *nearest, const mix_semantics *semantics);
-/* The kind of that name, alias or class name, or NULL (no error). */
+/* The kind with that name, alias or class name; NULL without an error if there is none. */
 const mix_loss_kind *mix_loss_kind_named(const char *name, const mix_semantics *semantics);
-/* Values for each sample, in y_pred's dtype, labels cast and aligned as that kind wants. */
+/* Values for each sample, in y_pred's dtype, with the labels cast and aligned as the kind requires. */
 mix_tensor *mix_loss_values(mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
-/* Weights made broadcastable to `values` by squeezing or expanding one trailing dimension of 1, in values' dtype. */
+/* Weights in values' dtype, made broadcastable to `values` by squeezing or expanding one trailing dimension
+ * of 1. */
 mix_tensor *mix_align_weights(mix_tensor *values, mix_tensor *weights);
-/* "accuracy" and "crossentropy": is the last dimension 1, or have the labels one dimension less (or a last one of 1)? */
+/* How "accuracy" and "crossentropy" choose a kind by shape. Binary: the predictions' last dimension is 1.
+ * Sparse: the labels have one dimension less, or a last dimension of 1. */
 typedef enum mix_label_kind { MIX_LABELS_BINARY, MIX_LABELS_SPARSE, MIX_LABELS_CATEGORICAL } mix_label_kind;
 mix_label_kind mix_label_kind_of(mix_shape y_true, mix_shape y_pred);
 json_t *mix_loss_to_json(mix_loss *loss);
 mix_loss *mix_loss_from_json(const json_t *json, const mix_semantics *semantics);
 
-/* Building blocks of losses/: constants of x's dtype, mean and sum over the last axis. */
+/* Building blocks of the losses: mean and sum over the last axis, and constants of x's dtype. */
 mix_tensor *mix_mean_last(mix_tensor *x);
 mix_tensor *mix_sum_last(mix_tensor *x);
 mix_tensor *mix_clip_between(mix_tensor *x, double low, double high);
-/* One minus x. */
 mix_tensor *mix_one_minus(mix_tensor *x);
 #define MIX_EPSILON 1e-7 /* Keras's backend epsilon */
 
-/* losses/regression.c, losses/crossentropy.c, losses/region.c, losses/ctc.c */
+/* regression.c, crossentropy.c, region.c, ctc.c */
 mix_tensor *mix_loss_mean_squared_error(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
 mix_tensor *mix_loss_mean_absolute_error(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
-mix_tensor *mix_loss_mean_absolute_percentage_error(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
-mix_tensor *mix_loss_mean_squared_logarithmic_error(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
+mix_tensor *mix_loss_mean_absolute_percentage_error(const mix_loss *loss, mix_tensor *y_true,
+                                                    mix_tensor *y_pred);
+mix_tensor *mix_loss_mean_squared_logarithmic_error(const mix_loss *loss, mix_tensor *y_true,
+                                                    mix_tensor *y_pred);
 mix_tensor *mix_loss_huber(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
 mix_tensor *mix_loss_log_cosh(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
 mix_tensor *mix_loss_cosine_similarity(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
@@ -77,13 +82,16 @@ mix_tensor *mix_loss_poisson(const mix_loss *loss, mix_tensor *y_true, mix_tenso
 mix_tensor *mix_loss_binary_crossentropy(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
 mix_tensor *mix_loss_binary_focal_crossentropy(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
 mix_tensor *mix_loss_categorical_crossentropy(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
-mix_tensor *mix_loss_sparse_categorical_crossentropy(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
-mix_tensor *mix_loss_categorical_focal_crossentropy(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
+mix_tensor *mix_loss_sparse_categorical_crossentropy(const mix_loss *loss, mix_tensor *y_true,
+                                                     mix_tensor *y_pred);
+mix_tensor *mix_loss_categorical_focal_crossentropy(const mix_loss *loss, mix_tensor *y_true,
+                                                    mix_tensor *y_pred);
 mix_tensor *mix_loss_crossentropy(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
 mix_tensor *mix_loss_dice(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
 mix_tensor *mix_loss_circle(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
 mix_tensor *mix_loss_ctc(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
 mix_tensor *mix_loss_tversky(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
-mix_tensor *mix_loss_categorical_generalized_cross_entropy(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
+mix_tensor *mix_loss_categorical_generalized_cross_entropy(const mix_loss *loss, mix_tensor *y_true,
+                                                           mix_tensor *y_pred);
 
 #endif

@@ -1,5 +1,5 @@
-/* Overlap losses of segmentation (keras3): one value for the whole batch, or one for each place along the
- * other axes; and the circle loss of embeddings. */
+/* Overlap losses of segmentation and the circle loss of embeddings (keras3). An overlap loss is one value
+ * for the whole batch, or one for each index of the axes that are not reduced. */
 #include "base/error.h"
 #include "graph/node.h"
 #include "nn/layers/builtin.h"
@@ -8,7 +8,7 @@
 #include <math.h>
 #include <mixtape/ops.h>
 
-/* Over all axes, or the one that is named. */
+/* The sum over all axes, or over the axis of the options. */
 static mix_tensor *total(const mix_loss *loss, mix_tensor *x) {
   int axis = mix_axis_number(loss->options.axis), rank = x ? mix_tensor_shape(x).rank : 0;
   if (!loss->options.axis || !x) return mix_reduce_sum(x, MIX_ALL_AXES, false);
@@ -29,8 +29,8 @@ mix_tensor *mix_loss_dice(const mix_loss *loss, mix_tensor *y_true, mix_tensor *
                     mix_add(total(loss, y_true), total(loss, y_pred)));
 }
 
-/* Salehi et al.: Tversky loss function for image segmentation; arXiv:1706.05721. As Keras computes it, alpha
- * weighs sum(y (1 - p)) and beta sum((1 - y) p). */
+/* Salehi et al.: Tversky loss function for image segmentation; arXiv:1706.05721. As in Keras, alpha weighs
+ * sum(y (1 - p)) and beta sum((1 - y) p). */
 mix_tensor *mix_loss_tversky(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
   double alpha = mix_option_number(loss->options.alpha, 0.5),
          beta = mix_option_number(loss->options.beta, 0.5);
@@ -43,7 +43,7 @@ mix_tensor *mix_loss_tversky(const mix_loss *loss, mix_tensor *y_true, mix_tenso
   return ratio_loss(common, below);
 }
 
-/* log(sum(exp(x))) over the last axis of what the mask chooses; -infinity where that is nothing. */
+/* log(sum(exp(x))) over the last axis, of the elements in the mask; -infinity if there are none. */
 static mix_tensor *log_sum_exp(mix_tensor *x, mix_tensor *mask) {
   mix_tensor *chosen = mix_select(mask, x, mix_scalar_like(x, -INFINITY));
   mix_tensor *largest = mix_reduce_max(chosen, MIX_AXES(-1), true);
@@ -54,7 +54,7 @@ static mix_tensor *log_sum_exp(mix_tensor *x, mix_tensor *mask) {
 }
 
 /* Sun et al.: Circle loss: a unified perspective of pair similarity optimization; arXiv:2002.10857. Labels
- * (samples), embeddings (samples, dimensions) of length 1; samples without loss are left out of the mean. */
+ * (samples), embeddings (samples, dimensions) of unit length. The mean leaves out samples with zero loss. */
 mix_tensor *mix_loss_circle(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
   double gamma = mix_option_number(loss->options.gamma, 80),
          margin = mix_option_number(loss->options.margin, 0.4);

@@ -1,5 +1,5 @@
-/* Losses between numbers: values for each sample, the mean over the last axis unless said
- * (spec/layers.md, 10.2). */
+/* Regression, hinge and divergence losses: values for each sample, the mean over the last axis if not stated
+ * otherwise (docs/spec/keras.md, 10.2). */
 #include "base/error.h"
 #include "nn/losses/loss.h"
 #include "nn/layers/moments.h"
@@ -63,7 +63,7 @@ mix_tensor *mix_loss_cosine_similarity(const mix_loss *loss, mix_tensor *y_true,
   return mix_negative(mix_reduce_sum(mix_multiply(y, p), axis, false));
 }
 
-/* Labels all 0 or 1 are taken as -1 and 1. */
+/* Maps labels to -1 and 1 if all are 0 or 1. */
 static mix_tensor *signed_labels(mix_tensor *y_true) {
   mix_tensor *zero = mix_equal(y_true, mix_scalar_like(y_true, 0)),
              *one = mix_equal(y_true, mix_scalar_like(y_true, 1));
@@ -72,7 +72,7 @@ static mix_tensor *signed_labels(mix_tensor *y_true) {
       mix_subtract(mix_multiply(y_true, mix_scalar_like(y_true, 2)), mix_scalar_like(y_true, 1));
   return mix_select(binary, mapped, y_true);
 }
-/* max(x, 0), whose derivative at 0 is 1, as in TensorFlow, and not that of relu */
+/* max(x, 0). Its derivative at 0 is 1, as in TensorFlow; that of relu is 0. */
 static mix_tensor *above_zero(mix_tensor *x) { return mix_maximum(x, mix_scalar_like(x, 0)); }
 static mix_tensor *margin(mix_tensor *y_true, mix_tensor *y_pred) {
   return above_zero(mix_one_minus(mix_multiply(signed_labels(y_true), y_pred)));
@@ -92,7 +92,7 @@ mix_tensor *mix_loss_categorical_hinge(const mix_loss *loss, mix_tensor *y_true,
   return above_zero(mix_add(mix_subtract(negative, positive), mix_scalar_like(positive, 1)));
 }
 
-/* Sum over the last axis. */
+/* The sum over the last axis. */
 mix_tensor *mix_loss_kl_divergence(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
   (void)loss;
   mix_tensor *y = mix_clip_between(y_true, MIX_EPSILON, 1), *p = mix_clip_between(y_pred, MIX_EPSILON, 1);

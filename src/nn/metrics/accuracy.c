@@ -1,4 +1,4 @@
-/* Accuracies: 1 for a hit, 0 for a miss (spec/layers.md, section 11). */
+/* Accuracies: 1 for a hit, 0 for a miss (docs/spec/keras.md, section 11). */
 #include "base/error.h"
 #include "nn/metrics/metric.h"
 #include <string.h>
@@ -17,8 +17,8 @@ mix_tensor *mix_metric_binary_accuracy(const mix_metric *metric, mix_tensor *y_t
   mix_tensor *threshold = mix_scalar_like(y_pred, mix_option_number(metric->options.threshold, 0.5));
   mix_tensor *positive = mix_cast(mix_greater(y_pred, threshold), mix_tensor_dtype(y_true));
   mix_tensor *same = hits(metric, mix_equal(positive, y_true));
-  /* tf_keras: the class counts elements, the function of that name samples. keras3: a sample's mean is taken
-   * of any metric's values. */
+  /* tf_keras: the class averages over elements, the function of that name over samples. keras3 takes the
+   * mean of each sample later, for every metric. */
   bool elements =
       metric->semantics->metric_values_by_sample ||
       (metric->options.metric && !strcmp(metric->options.metric, mix_metric_binary_accuracy_kind.class.name));
@@ -30,7 +30,7 @@ mix_tensor *mix_metric_categorical_accuracy(const mix_metric *metric, mix_tensor
   return hits(metric, mix_equal(mix_argmax(y_true, -1), mix_argmax(y_pred, -1)));
 }
 
-/* (batch, 1) labels lose their last dimension. */
+/* Squeezes labels of shape (batch, 1). */
 static mix_tensor *class_indices(mix_tensor *y_true, mix_tensor *y_pred) {
   mix_shape labels = mix_tensor_shape(y_true);
   bool squeeze =
@@ -38,17 +38,17 @@ static mix_tensor *class_indices(mix_tensor *y_true, mix_tensor *y_pred) {
   return squeeze ? mix_squeeze(y_true, MIX_AXES(-1)) : y_true;
 }
 
-/* The labels keep the predictions' dtype, in which large class numbers may be inexact (float16: above 2048),
- * as in Keras. */
+/* As in Keras, the labels have the predictions' dtype. Large class numbers may be inexact in it (float16:
+ * above 2048). */
 mix_tensor *mix_metric_sparse_categorical_accuracy(const mix_metric *metric, mix_tensor *y_true,
                                                    mix_tensor *y_pred) {
   mix_tensor *best = mix_cast(mix_argmax(y_pred, -1), mix_tensor_dtype(y_true));
   return hits(metric, mix_equal(class_indices(y_true, y_pred), best));
 }
 
-/* The label's prediction is among the k largest if fewer than k are larger; ties count as in, what is not
- * finite as out. */
-static mix_tensor *among_largest(const mix_metric *metric, mix_tensor *indices, mix_tensor *y_pred) {
+/* True if fewer than k predictions exceed that of the label. Ties are in; a prediction that is not finite is
+ * out. */
+static mix_tensor *in_top_k(const mix_metric *metric, mix_tensor *indices, mix_tensor *y_pred) {
   mix_shape shape = mix_tensor_shape(y_pred);
   int64_t k = metric->options.k ? metric->options.k : DEFAULT_K, classes = shape.dims[shape.rank - 1];
   mix_tensor *at_label = mix_one_hot(indices, classes, MIX_BOOL);
@@ -61,8 +61,8 @@ static mix_tensor *among_largest(const mix_metric *metric, mix_tensor *indices, 
 }
 
 mix_tensor *mix_metric_top_k(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
-  return among_largest(metric, mix_argmax(y_true, -1), y_pred);
+  return in_top_k(metric, mix_argmax(y_true, -1), y_pred);
 }
 mix_tensor *mix_metric_sparse_top_k(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
-  return among_largest(metric, mix_cast(class_indices(y_true, y_pred), MIX_INT64), y_pred);
+  return in_top_k(metric, mix_cast(class_indices(y_true, y_pred), MIX_INT64), y_pred);
 }

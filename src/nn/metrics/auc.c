@@ -1,6 +1,6 @@
-/* The area under a curve of rates over thresholds: ROC, precision and recall (interpolated as Davis and
- * Goadrich, The relationship between precision-recall and ROC curves, 2006), precision and recall gain (Flach
- * and Kull, Precision-recall-gain curves, 2015). */
+/* AUC, the area under a curve of rates over thresholds: ROC, precision-recall (interpolated as in Davis,
+ * Goadrich: The relationship between precision-recall and ROC curves, 2006) or precision-recall-gain (Flach,
+ * Kull: Precision-recall-gain curves, 2015). */
 #include "base/error.h"
 #include "nn/metrics/confusion.h"
 #include "tensor/shape.h"
@@ -15,7 +15,8 @@ typedef struct auc {
   summation summation;
 } auc;
 
-/* The index of a name, also with a capital, among `count`; -1 with the error recorded. */
+/* The index of a name among `count` pairs of lower-case and capitalised spellings; 0 if none was given. -1
+ * with the error recorded. */
 static int choice(const mix_metric *metric, const char *argument, const char *given, int count,
                   const char *const (*names)[2], const char *all) {
   for (int i = 0; i < count; i++)
@@ -30,14 +31,14 @@ static bool make_state(mix_metric *metric, int64_t columns) {
 
 static bool make(mix_metric *metric) {
   static const char *const curves[][2] = {{"ROC", "roc"}, {"PR", "pr"}, {"PRGAIN", "prgain"}};
-  static const char *const ways[][2] = {
+  static const char *const methods[][2] = {
       {"interpolation", "Interpolation"}, {"majoring", "Majoring"}, {"minoring", "Minoring"}};
   const mix_metric_options *o = &metric->options;
   auc *a = metric->data;
   int64_t count = o->num_thresholds ? o->num_thresholds : 200;
   int of = choice(metric, "curve", o->curve, 3, curves, "ROC, PR or PRGAIN");
-  int by =
-      choice(metric, "summation_method", o->summation_method, 3, ways, "interpolation, majoring or minoring");
+  int by = choice(metric, "summation_method", o->summation_method, 3, methods,
+                  "interpolation, majoring or minoring");
   if (mix_failed()) return false;
   a->curve = (curve)of;
   a->summation = (summation)by;
@@ -83,16 +84,16 @@ static mix_status update(mix_metric *metric, const mix_metric_args *args) {
 
 /* ---- the area ---- */
 
-/* All but the last (first) threshold. */
+/* Without the last row (first: without the first). */
 static mix_tensor *without(mix_tensor *x, bool first) {
   mix_shape begin = {.rank = mix_tensor_shape(x).rank}, size = mix_tensor_shape(x);
   begin.dims[0] = first;
   size.dims[0]--;
   return mix_slice(x, begin, size);
 }
-static mix_tensor *fall(mix_tensor *x) { return mix_subtract(without(x, false), without(x, true)); }
+static mix_tensor *decrease(mix_tensor *x) { return mix_subtract(without(x, false), without(x, true)); }
 
-/* The sum over the thresholds; of several labels the mean, or the weighted mean. */
+/* The sum over the thresholds. With multi_label, its mean or weighted mean over the labels. */
 static mix_tensor *total(const mix_metric *metric, mix_tensor *terms) {
   mix_numbers weights = metric->options.label_weights;
   if (!terms || !metric->options.multi_label)
@@ -105,13 +106,13 @@ static mix_tensor *total(const mix_metric *metric, mix_tensor *terms) {
                            mix_reduce_sum(w, MIX_ALL_AXES, false));
 }
 
-/* Between two thresholds true and false positives move along a line, precision does not: slope (dTP +
+/* True and false positives are linear between two thresholds, precision is not. The area is slope (dTP +
  * intercept log(P_B / P_A)). */
 static mix_tensor *interpolated_precision(const mix_metric *metric) {
   mix_tensor *tp = mix_confusion_value(metric, MIX_TRUE_POSITIVES), *zero = mix_metric_number(metric, 0);
   mix_tensor *p = mix_add(tp, mix_confusion_value(metric, MIX_FALSE_POSITIVES)), *p_a = without(p, false),
              *p_b = without(p, true);
-  mix_tensor *dtp = fall(tp), *slope = mix_divide_no_nan(dtp, mix_maximum(fall(p), zero));
+  mix_tensor *dtp = decrease(tp), *slope = mix_divide_no_nan(dtp, mix_maximum(decrease(p), zero));
   mix_tensor *intercept = mix_subtract(without(tp, true), mix_multiply(slope, p_b));
   mix_tensor *both = mix_logical_and(mix_greater(p_a, zero), mix_greater(p_b, zero));
   mix_tensor *ratio =
@@ -122,7 +123,7 @@ static mix_tensor *interpolated_precision(const mix_metric *metric) {
   return mix_divide_no_nan(area, mix_maximum(positives, zero));
 }
 
-/* 1 - (P / N) (x / TP); 0-safe as Keras has it. */
+/* 1 - (P / N) (x / TP), with Keras's handling of zero divisors. */
 static mix_tensor *gain(const mix_metric *metric, mix_tensor *scaling, mix_condition x,
                         double without_positives) {
   mix_tensor *tp = mix_confusion_value(metric, MIX_TRUE_POSITIVES), *one = mix_metric_number(metric, 1);
@@ -163,7 +164,7 @@ static mix_tensor *result(mix_metric *metric) {
     heights = mix_divide(mix_add(before, after), mix_metric_number(metric, 2));
   else
     heights = a->summation == MINORING ? mix_minimum(before, after) : mix_maximum(before, after);
-  return total(metric, mix_multiply(fall(x), heights));
+  return total(metric, mix_multiply(decrease(x), heights));
 }
 
 const mix_metric_kind mix_metric_auc_kind = {

@@ -1,3 +1,4 @@
+/* Confusion counts of a binary decision at one or more thresholds. */
 #include "nn/metrics/confusion.h"
 #include "base/alloc.h"
 #include "base/error.h"
@@ -7,20 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double NEVER = -1e10; /* Keras's NEG_INF: the prediction that top_k leaves out */
+static const double EXCLUDED = -1e10; /* Keras's NEG_INF: the score of a prediction that top_k leaves out */
 
 static mix_thresholds *thresholds_of(const mix_metric *metric) { return metric->data; }
 
 /* ---- thresholds ---- */
 
-static bool make_room(mix_metric *metric, int64_t count) {
+static bool allocate(mix_metric *metric, int64_t count) {
   mix_thresholds *t = thresholds_of(metric);
   t->values = mix_alloc(sizeof *t->values * (size_t)count);
   t->count = count;
   return t->values != NULL;
 }
 
-/* Keras: within 1e-7, or a relative 1e-5, of i / (n - 1), which is a float32. */
+/* Keras's test: within 1e-7 plus a relative 1e-5 of i / (n - 1) in float32. */
 static bool evenly_spread(const double *values, int64_t count) {
   for (int64_t i = 0; i < count; i++) {
     double even = (float)i / (float)(count - 1);
@@ -39,18 +40,18 @@ static bool check(const mix_metric *metric, mix_numbers numbers) {
   return true;
 }
 
-bool mix_thresholds_given(mix_metric *metric, double standard) {
+bool mix_thresholds_given(mix_metric *metric, double default_value) {
   mix_numbers numbers = metric->options.thresholds;
-  if (!check(metric, numbers) || !make_room(metric, numbers.count ? numbers.count : 1)) return false;
+  if (!check(metric, numbers) || !allocate(metric, numbers.count ? numbers.count : 1)) return false;
   mix_thresholds *t = thresholds_of(metric);
-  t->values[0] = standard;
+  t->values[0] = default_value;
   for (int i = 0; i < numbers.count; i++) t->values[i] = numbers.values[i];
   t->even = evenly_spread(t->values, t->count);
   return true;
 }
 
 bool mix_thresholds_spread(mix_metric *metric, int64_t count, bool with_ends) {
-  if (!make_room(metric, count)) return false;
+  if (!allocate(metric, count)) return false;
   mix_thresholds *t = thresholds_of(metric);
   for (int64_t i = 0; i < count; i++) t->values[i] = count == 1 ? 0.5 : (double)i / (double)(count - 1);
   if (with_ends) t->values[0] = -MIX_EPSILON, t->values[count - 1] = 1 + MIX_EPSILON;
@@ -64,7 +65,7 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 bool mix_thresholds_between(mix_metric *metric, mix_numbers numbers) {
-  if (!check(metric, numbers) || !make_room(metric, numbers.count + 2)) return false;
+  if (!check(metric, numbers) || !allocate(metric, numbers.count + 2)) return false;
   mix_thresholds *t = thresholds_of(metric);
   memcpy(t->values + 1, numbers.values, sizeof *t->values * (size_t)numbers.count);
   qsort(t->values + 1, (size_t)numbers.count, sizeof *t->values, ascending);
@@ -88,9 +89,9 @@ bool mix_confusion_make(mix_metric *metric, int count, const mix_condition *cond
              mix_dtype_name(metric->dtype));
     return false;
   }
-  for (int i = 0; i < MIX_CONDITIONS; i++) t->place[i] = -1;
+  for (int i = 0; i < MIX_CONDITIONS; i++) t->state_index[i] = -1;
   for (int i = 0; i < count; i++) {
-    t->place[conditions[i]] = metric->state_count;
+    t->state_index[conditions[i]] = metric->state_count;
     mix_metric_add_variable(metric, count == 1 ? "accumulator" : names[conditions[i]],
                             .shape = columns > 0 ? MIX_SHAPE(t->count, columns) : MIX_SHAPE(t->count));
   }
@@ -98,7 +99,7 @@ bool mix_confusion_make(mix_metric *metric, int count, const mix_condition *cond
 }
 
 mix_tensor *mix_confusion_value(const mix_metric *metric, mix_condition condition) {
-  return mix_metric_value(metric, thresholds_of(metric)->place[condition]);
+  return mix_metric_value(metric, thresholds_of(metric)->state_index[condition]);
 }
 
 mix_tensor *mix_confusion_share(const mix_metric *metric, mix_condition a, mix_condition b) {
@@ -119,11 +120,10 @@ const mix_condition *mix_confusion_all(const mix_metric *metric) {
 typedef struct batch {
   mix_tensor *label;  /* bool */
   mix_tensor *score;  /* the metric's dtype, the same shape */
-  mix_tensor *weight; /* that shape; NULL: 1 */
+  mix_tensor *weight; /* the same shape; NULL means 1 */
 } batch;
 
-/* The scores of the k largest of each sample, the first ones where there are ties; the others become NEVER.
- */
+/* Keeps the k largest scores of each sample, the first ones among equals. The others become EXCLUDED. */
 static mix_tensor *largest_k(const mix_metric *metric, mix_tensor *score, int64_t k) {
   mix_shape shape = mix_tensor_shape(score);
   int64_t classes = shape.rank ? shape.dims[shape.rank - 1] : 1;
@@ -137,7 +137,7 @@ static mix_tensor *largest_k(const mix_metric *metric, mix_tensor *score, int64_
     chosen = chosen ? mix_logical_or(chosen, here) : here;
     if (i + 1 < k) left = mix_select(here, none, left);
   }
-  return mix_select(chosen, score, mix_scalar_like(score, NEVER));
+  return mix_select(chosen, score, mix_scalar_like(score, EXCLUDED));
 }
 
 static mix_tensor *column(mix_tensor *x, int64_t index) {
@@ -201,7 +201,7 @@ static bool prepare(const mix_metric *metric, const mix_metric_args *args, mix_t
   return !mix_failed() && (!o->label_weights.count || o->multi_label || label_weights(metric, b));
 }
 
-/* Where the state has no columns all elements are one list. */
+/* Flattens the batch, for a state without columns. */
 static bool flatten(batch *b) {
   mix_shape list = MIX_SHAPE(mix_shape_size(mix_tensor_shape(b->score)));
   b->label = mix_reshape(b->label, list);
@@ -212,9 +212,8 @@ static bool flatten(batch *b) {
 
 /* ---- counting ---- */
 
-/* From the sums of each place to the sums of it and all behind it, along axis 0: 1, 2, 4, ... places at a
- * time. */
-static mix_tensor *sums_from(mix_tensor *x) {
+/* Suffix sums along axis 0: adds the rows at distance 1, 2, 4, ... */
+static mix_tensor *suffix_sums(mix_tensor *x) {
   mix_shape shape = mix_tensor_shape(x);
   for (int64_t by = 1; by < shape.dims[0] && x; by *= 2) {
     mix_shape begin = {.rank = shape.rank}, size = shape, after = begin;
@@ -232,17 +231,17 @@ static mix_tensor *rows(mix_tensor *x, int64_t first, int64_t count) {
   return mix_slice(x, begin, size);
 }
 
-/* Even thresholds: each prediction falls into a place, ceil(p (n - 1)) - 1, and one sum by places, first of
- * those whose label is true, then of the others, says it all. A prediction of 0 is above no threshold but one
- * below 0; NaN is above none. */
-static mix_status count_by_place(mix_metric *metric, const batch *b, int64_t columns) {
+/* Even thresholds: prediction p falls into bucket ceil(p (n - 1)) - 1. One segment sum over buckets, first
+ * for true labels and then for false ones, gives all counts. A prediction of 0 exceeds only a threshold
+ * below 0; NaN exceeds none. */
+static mix_status count_by_bucket(mix_metric *metric, const batch *b, int64_t columns) {
   const mix_thresholds *t = thresholds_of(metric);
   mix_tensor *n = mix_metric_number(metric, (double)(t->count - 1)), *zero = mix_metric_number(metric, 0);
   mix_tensor *one = mix_metric_number(metric, 1);
-  mix_tensor *place = mix_subtract(mix_ceil(mix_multiply(mix_clip(b->score, zero, one), n)), one);
-  if (t->with_ends) place = mix_maximum(place, zero);
-  mix_tensor *above = mix_logical_and(mix_greater_equal(place, zero), mix_logical_not(mix_is_nan(b->score)));
-  mix_tensor *index = mix_cast(mix_select(above, place, zero), MIX_INT64);
+  mix_tensor *bucket = mix_subtract(mix_ceil(mix_multiply(mix_clip(b->score, zero, one), n)), one);
+  if (t->with_ends) bucket = mix_maximum(bucket, zero);
+  mix_tensor *above = mix_logical_and(mix_greater_equal(bucket, zero), mix_logical_not(mix_is_nan(b->score)));
+  mix_tensor *index = mix_cast(mix_select(above, bucket, zero), MIX_INT64);
   index = mix_select(b->label, index, mix_add(index, mix_scalar((double)t->count, MIX_INT64)));
   if (columns) {
     mix_tensor *width = mix_scalar((double)columns, MIX_INT64);
@@ -253,21 +252,22 @@ static mix_status count_by_place(mix_metric *metric, const batch *b, int64_t col
       mix_segment_sum(mix_select(above, weight, zero), index, 2 * t->count * (columns ? columns : 1));
   if (columns) sums = mix_reshape(sums, MIX_SHAPE(2 * t->count, columns));
   if (!sums) return mix_error();
-  mix_tensor *positives[] = {sums_from(rows(sums, 0, t->count)), sums_from(rows(sums, t->count, t->count))};
-  for (int side = 0; side < 2; side++) { /* true labels: TP, FN; false ones: FP, TN */
+  mix_tensor *positives[] = {suffix_sums(rows(sums, 0, t->count)),
+                             suffix_sums(rows(sums, t->count, t->count))};
+  for (int side = 0; side < 2; side++) { /* true labels: TP, FN; false labels: FP, TN */
     mix_condition positive = side ? MIX_FALSE_POSITIVES : MIX_TRUE_POSITIVES,
                   negative = side ? MIX_TRUE_NEGATIVES : MIX_FALSE_NEGATIVES;
-    if (t->place[positive] >= 0) mix_metric_add(metric, t->place[positive], positives[side]);
-    if (t->place[negative] < 0) continue;
+    if (t->state_index[positive] >= 0) mix_metric_add(metric, t->state_index[positive], positives[side]);
+    if (t->state_index[negative] < 0) continue;
     mix_tensor *of_side = mix_select(side ? mix_logical_not(b->label) : b->label, weight, zero);
     mix_tensor *total =
         columns ? mix_reduce_sum(of_side, MIX_AXES(0), false) : mix_reduce_sum(of_side, MIX_ALL_AXES, false);
-    mix_metric_add(metric, t->place[negative], mix_subtract(total, positives[side]));
+    mix_metric_add(metric, t->state_index[negative], mix_subtract(total, positives[side]));
   }
   return mix_error();
 }
 
-/* Any thresholds: every prediction against each. */
+/* Any thresholds: compares every prediction with every threshold. */
 static mix_status count_by_threshold(mix_metric *metric, const batch *b, int64_t columns) {
   const mix_thresholds *t = thresholds_of(metric);
   mix_shape shape = columns        ? MIX_SHAPE(t->count, 1, 1)
@@ -276,7 +276,7 @@ static mix_status count_by_threshold(mix_metric *metric, const batch *b, int64_t
   mix_tensor *list = mix_cast(mix_tensor_from(t->values, MIX_FLOAT64, shape), metric->dtype);
   mix_tensor *above = mix_greater(b->score, list);
   for (int c = 0; c < MIX_CONDITIONS; c++) {
-    if (t->place[c] < 0) continue;
+    if (t->state_index[c] < 0) continue;
     bool positive = c == MIX_TRUE_POSITIVES || c == MIX_FALSE_POSITIVES,
          labelled = c == MIX_TRUE_POSITIVES || c == MIX_FALSE_NEGATIVES;
     mix_tensor *met = mix_logical_and(positive ? above : mix_logical_not(above),
@@ -285,7 +285,7 @@ static mix_status count_by_threshold(mix_metric *metric, const batch *b, int64_t
         b->weight ? mix_select(met, b->weight, mix_metric_number(metric, 0)) : mix_cast(met, metric->dtype);
     mix_tensor *sum = t->count > 1 || columns ? mix_reduce_sum(amount, MIX_AXES(1), false)
                                               : mix_reduce_sum(amount, MIX_ALL_AXES, true);
-    mix_metric_add(metric, t->place[c], sum);
+    mix_metric_add(metric, t->state_index[c], sum);
   }
   return mix_error();
 }
@@ -297,5 +297,5 @@ mix_status mix_confusion_update(mix_metric *metric, const mix_metric_args *args,
   int64_t columns =
       metric->options.multi_label ? mix_tensor_shape(b.score).dims[mix_tensor_shape(b.score).rank - 1] : 0;
   if (!columns && !flatten(&b)) return mix_error();
-  return t->even ? count_by_place(metric, &b, columns) : count_by_threshold(metric, &b, columns);
+  return t->even ? count_by_bucket(metric, &b, columns) : count_by_threshold(metric, &b, columns);
 }

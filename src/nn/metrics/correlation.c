@@ -17,7 +17,7 @@ static mix_tensor *mean(mix_tensor *x, int axis, bool keep) {
   return mix_reduce_mean(x, MIX_AXES(axis), keep);
 }
 static mix_tensor *centred(mix_tensor *x, int axis) { return mix_subtract(x, mean(x, axis, true)); }
-/* Of what is centred already; Keras subtracts the mean once more. */
+/* Keras subtracts the mean again, although callers pass centred values. */
 static mix_tensor *variance(mix_tensor *x, int axis) {
   return mean(mix_square(centred(x, axis)), axis, true);
 }
@@ -31,8 +31,8 @@ mix_tensor *mix_metric_pearson_correlation(const mix_metric *metric, mix_tensor 
   return mean(mix_multiply(y, p), axis, false);
 }
 
-/* Lin: A concordance correlation coefficient to evaluate reproducibility, 1989; as Keras has it, with (y -
- * mean(p)) in the covariance. */
+/* Lin: A concordance correlation coefficient to evaluate reproducibility, 1989. As in Keras, the covariance
+ * uses y - mean(p). */
 mix_tensor *mix_metric_concordance_correlation(const mix_metric *metric, mix_tensor *y_true,
                                                mix_tensor *y_pred) {
   int axis = axis_of(metric, y_pred);

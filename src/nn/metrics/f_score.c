@@ -1,5 +1,5 @@
-/* F-scores: the weighted harmonic mean of precision and recall of each class, with one class or several
- * predicted for a sample. */
+/* F-scores: the weighted harmonic mean of precision and recall of each class. A sample may have one or
+ * several predicted classes. */
 #include "base/error.h"
 #include "nn/metrics/metric.h"
 #include "tensor/shape.h"
@@ -42,7 +42,8 @@ static mix_status build(mix_metric *metric, mix_shape y_true, mix_shape y_pred) 
   return mix_error();
 }
 
-/* bool: which classes are predicted? Without a threshold the largest of each sample, unless it is nothing. */
+/* bool: the predicted classes. Without a threshold it is the maximum of each sample, if its magnitude exceeds
+ * 1e-9. */
 static mix_tensor *predicted(const mix_metric *metric, mix_tensor *y_pred) {
   if (metric->options.threshold != 0)
     return mix_greater(y_pred, mix_metric_number(metric, metric->options.threshold));

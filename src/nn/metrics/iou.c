@@ -46,7 +46,7 @@ static bool make(mix_metric *metric) {
 
 static mix_tensor *flat(mix_tensor *x) { return mix_reshape(x, (mix_shape){.rank = 1, .dims = {-1}}); }
 
-/* Class numbers as int64, in one row. */
+/* Class numbers as a flat int64 tensor. scores: the argmax along the axis of the options. */
 static mix_tensor *numbers_of(const mix_metric *metric, mix_tensor *x, bool scores) {
   int rank = mix_tensor_shape(x).rank, given = mix_axis_number(metric->options.axis),
       axis = mix_axis_normal(given, rank);
@@ -73,7 +73,7 @@ static mix_tensor *within(mix_tensor *x, int64_t count) {
                          mix_less(x, mix_scalar((double)count, MIX_INT64)));
 }
 
-/* A label for each prediction. */
+/* Checks that there is one label for each prediction. */
 static bool same_count(const mix_metric *metric, mix_tensor *y, mix_tensor *p) {
   int64_t labels = mix_tensor_shape(y).dims[0], predictions = mix_tensor_shape(p).dims[0];
   if (labels == predictions || labels < 0 || predictions < 0) return true;
@@ -95,8 +95,8 @@ static mix_status update(mix_metric *metric, const mix_metric_args *args) {
   if (mix_failed() || !same_count(metric, y, p)) return mix_error();
   mix_tensor *weight = mix_fill(mix_tensor_shape(y), 1, metric->dtype);
   if (args->sample_weight) {
-    weight = mix_cast(args->sample_weight,
-                      metric->dtype); /* to whole numbers where those are counted, as Keras warns */
+    /* The cast truncates if the state is integer, as Keras warns. */
+    weight = mix_cast(args->sample_weight, metric->dtype);
     if (weight && mix_tensor_shape(weight).rank > 1) weight = flat(weight);
     weight = weight ? mix_broadcast_to(weight, mix_tensor_shape(y)) : NULL;
   }
@@ -111,22 +111,22 @@ static mix_status update(mix_metric *metric, const mix_metric_args *args) {
     p = mix_select(valid, p, zero);
     weight = mix_select(valid, weight, nothing);
   }
-  /* A number outside is an error of the step; a prediction outside must not pass for another label's. */
+  /* Index -1 makes the kernel report a class number out of range. Without the check, a prediction out of
+   * range would be counted under another label. */
   mix_tensor *width = mix_scalar((double)classes, MIX_INT64), *outside = mix_scalar(-1, MIX_INT64);
-  mix_tensor *place = mix_select(within(p, classes), mix_add(mix_multiply(y, width), p), outside);
-  counts = mix_segment_sum(weight, place, classes * classes);
+  mix_tensor *cell = mix_select(within(p, classes), mix_add(mix_multiply(y, width), p), outside);
+  counts = mix_segment_sum(weight, cell, classes * classes);
   return counts ? mix_metric_add(metric, MATRIX, mix_reshape(counts, MIX_SHAPE(classes, classes)))
                 : mix_error();
 }
 
-/* float: which classes count? */
+/* The weight of each class in the mean, as floats. A class given twice counts twice. */
 static mix_tensor *targets(const mix_metric *metric, mix_dtype dtype) {
   const mix_numbers *ids = &metric->options.target_class_ids;
   int64_t classes = class_count(metric);
   if (!ids->count) return mix_fill(MIX_SHAPE(classes), 1, dtype);
   mix_tensor *list = mix_cast(mix_tensor_from(ids->values, MIX_FLOAT64, MIX_SHAPE(ids->count)), MIX_INT64);
-  return mix_reduce_sum(mix_one_hot(list, classes, dtype), MIX_AXES(0),
-                        false); /* a class named twice counts twice */
+  return mix_reduce_sum(mix_one_hot(list, classes, dtype), MIX_AXES(0), false);
 }
 
 static mix_tensor *result(mix_metric *metric) {
@@ -143,8 +143,8 @@ static mix_tensor *result(mix_metric *metric) {
   either = mix_cast(mix_subtract(either, hits), dtype);
   hits = mix_cast(hits, dtype);
   mix_tensor *chosen = targets(metric, dtype), *zero = mix_scalar(0, dtype),
-             *least = mix_scalar(epsilon ? 1e-9 : 0, dtype);
-  mix_tensor *occurs = epsilon ? mix_greater(either, least) : mix_not_equal(either, zero);
+             *min = mix_scalar(epsilon ? 1e-9 : 0, dtype);
+  mix_tensor *occurs = epsilon ? mix_greater(either, min) : mix_not_equal(either, zero);
   mix_tensor *count = mix_reduce_sum(mix_select(occurs, chosen, zero), MIX_ALL_AXES, false),
              *small = mix_scalar(MIX_EPSILON, dtype);
   mix_tensor *share = epsilon ? mix_divide(hits, mix_add(either, small)) : mix_divide_no_nan(hits, either);

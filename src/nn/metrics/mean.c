@@ -1,4 +1,4 @@
-/* Means and sums: of values, of a loss's or a function's values for each sample, of accuracies. State: total,
+/* Means and sums of values: given ones, or those of a loss, a function or an accuracy. State: total,
  * count. */
 #include "base/error.h"
 #include "graph/node.h"
@@ -20,9 +20,9 @@ bool mix_mean_make(mix_metric *metric) {
   return !mix_failed();
 }
 
-static bool sums(const mix_metric *metric) { return metric->kind == &mix_metric_sum_kind; }
+static bool is_sum(const mix_metric *metric) { return metric->kind == &mix_metric_sum_kind; }
 
-/* keras: "accuracy" is decided by the shapes of the first batch; in tf_keras "crossentropy" too. */
+/* The shapes of the first batch choose the kind of "accuracy", in tf_keras also that of "crossentropy". */
 static void choose(mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
   static const mix_metric_kind *const kinds[] = {&mix_metric_binary_accuracy_kind,
                                                  &mix_metric_sparse_categorical_accuracy_kind,
@@ -38,8 +38,8 @@ static void choose(mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
         mix_retain(mix_loss_new(losses[labels], .reduction = "none", .semantics = metric->semantics));
 }
 
-/* A loss's values are those that the loss itself would compute: one node for both, unless the rewrite changes
- * it. */
+/* The values of a loss. Their nodes are not marked as kept, so that they are the same nodes as those of the
+ * loss itself. */
 static mix_tensor *loss_values(mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
   bool keep = mix_graph_keep_set(false);
   mix_tensor *values = mix_loss_values(metric->loss, y_true, y_pred);
@@ -50,22 +50,21 @@ static mix_tensor *loss_values(mix_metric *metric, mix_tensor *y_true, mix_tenso
 static mix_tensor *values_of(mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
   if (metric->kind && !metric->kind->function) {
     if (!y_pred) return y_true;
-    return mix_fail(
-        MIX_TYPE_ERROR,
-        "metric %s: averages values alone, and got labels and predictions; a metric of fit compares them, as mse does",
-        metric->name);
+    return mix_fail(MIX_TYPE_ERROR,
+                    "metric %s: averages values alone, and got labels and predictions; "
+                    "a metric of fit compares them, as mse does",
+                    metric->name);
   }
   if (!y_pred)
     return mix_fail(MIX_TYPE_ERROR, "metric %s: update needs labels and predictions", metric->name);
   choose(metric, y_true, y_pred);
   if (mix_failed()) return NULL;
-  /* Casting drops the memory of logits, as it does in Keras. */
+  /* As in Keras, the cast drops the reference to the logits. */
   if (!metric->semantics->metric_inputs_uncast || !mix_dtype_is_floating(mix_tensor_dtype(y_pred)))
     y_pred = mix_cast(y_pred, metric->dtype);
   if (!y_pred) return NULL;
   if (metric->options.function) {
-    if (!metric->semantics
-             ->metric_inputs_uncast) { /* tf_keras shows functions of the user what it shows its own */
+    if (!metric->semantics->metric_inputs_uncast) { /* tf_keras casts and aligns for user functions too */
       y_true = mix_cast(y_true, metric->dtype);
       mix_metric_align(&y_true, &y_pred);
     }
@@ -81,21 +80,21 @@ static mix_tensor *values_of(mix_metric *metric, mix_tensor *y_true, mix_tensor 
 
 /* ---- weights ---- */
 
-/* The mean (for sums: the sum) over the axes from `first` on. */
+/* The mean (for a sum metric: the sum) over the axes from `first` on. */
 static mix_tensor *reduce_from(const mix_metric *metric, mix_tensor *x, int first) {
   int rank = x ? mix_tensor_shape(x).rank : 0;
   if (rank <= first) return x;
   mix_axes axes = {.count = rank - first};
   for (int i = first; i < rank; i++) axes.axis[i - first] = i;
-  return sums(metric) ? mix_reduce_sum(x, axes, false) : mix_reduce_mean(x, axes, false);
+  return is_sum(metric) ? mix_reduce_sum(x, axes, false) : mix_reduce_mean(x, axes, false);
 }
 
 static mix_tensor *sum_of(mix_tensor *x) {
   return x && mix_tensor_shape(x).rank ? mix_reduce_sum(x, MIX_ALL_AXES, false) : x;
 }
 
-/* The weights given, the mask of the predictions and that of the values (the class that is ignored); NULL
- * where there is none. */
+/* The product of the sample weights, the predictions' mask and the values' mask (ignore_class); NULL if
+ * there is none. */
 static mix_tensor *weights_of(const mix_metric *metric, mix_tensor *values, const mix_metric_args *args,
                               mix_tensor *mask) {
   mix_tensor *const factors[] = {args->sample_weight, args->mask, mask};
@@ -110,8 +109,8 @@ static mix_tensor *weights_of(const mix_metric *metric, mix_tensor *values, cons
   return weights;
 }
 
-/* Weights of one dimension more than the values lose a last one of 1, values of one more theirs, unless that
- * is the only one. */
+/* If values or weights have one dimension more than the other, and its size is 1, squeezes it; not the only
+ * dimension of the values. */
 static void squeeze_last(mix_tensor **values, mix_tensor **weights) {
   mix_shape v = mix_tensor_shape(*values), w = mix_tensor_shape(*weights);
   if (w.rank == v.rank + 1 && w.dims[w.rank - 1] == 1) *weights = mix_squeeze(*weights, MIX_AXES(-1));
@@ -119,7 +118,7 @@ static void squeeze_last(mix_tensor **values, mix_tensor **weights) {
     *values = mix_squeeze(*values, MIX_AXES(-1));
 }
 
-/* keras3: what is counted is samples; values and weights are averaged over all axes but the first. */
+/* keras3 counts samples: values and weights are averaged over all axes except the first. */
 static void update_by_sample(mix_metric *metric, mix_tensor *values, mix_tensor *weights) {
   if (weights) {
     squeeze_last(&values, &weights);
@@ -135,12 +134,12 @@ static void update_by_sample(mix_metric *metric, mix_tensor *values, mix_tensor 
   if (!values) return;
   int64_t count = mix_shape_size(mix_tensor_shape(values));
   mix_metric_add(metric, TOTAL, sum_of(values));
-  if (!sums(metric))
+  if (!is_sum(metric))
     mix_metric_add(metric, COUNT, weights ? sum_of(weights) : mix_metric_number(metric, (double)count));
 }
 
-/* tf_keras: what is counted is elements; weights that do not broadcast to the values weigh the means of their
- * trailing axes. */
+/* tf_keras counts elements. Weights of lower rank apply to the means of the values over their trailing
+ * axes. */
 static void update_by_element(mix_metric *metric, mix_tensor *values, mix_tensor *weights) {
   if (weights) {
     mix_shape v = mix_tensor_shape(values), w = mix_tensor_shape(weights);
@@ -151,20 +150,20 @@ static void update_by_element(mix_metric *metric, mix_tensor *values, mix_tensor
     w = mix_tensor_shape(weights);
     if (w.rank && w.rank < v.rank) values = reduce_from(metric, values, w.rank);
     if (!values) return;
-    if (w.rank <= v.rank + 1)
-      weights = mix_broadcast_to(weights, mix_tensor_shape(values)); /* of more, the values take theirs */
+    /* Weights of a higher rank are not broadcast: the product broadcasts the values. */
+    if (w.rank <= v.rank + 1) weights = mix_broadcast_to(weights, mix_tensor_shape(values));
     values = mix_multiply(values, weights);
   }
   if (mix_failed()) return;
   int64_t count = mix_shape_size(mix_tensor_shape(values));
   mix_metric_add(metric, TOTAL, sum_of(values));
-  if (!sums(metric))
+  if (!is_sum(metric))
     mix_metric_add(metric, COUNT, weights ? sum_of(weights) : mix_metric_number(metric, (double)count));
 }
 
 static mix_status update(mix_metric *metric, const mix_metric_args *args) {
   mix_tensor *values = values_of(metric, args->y_true, args->y_pred);
-  mix_tensor *mask = values ? values->mask : NULL; /* which casting drops */
+  mix_tensor *mask = values ? values->mask : NULL; /* the cast drops it */
   values = mix_cast(values, metric->dtype);
   mix_tensor *weights = values ? weights_of(metric, values, args, mask) : NULL;
   if (mix_failed() || !values) return mix_error();
@@ -176,7 +175,7 @@ static mix_status update(mix_metric *metric, const mix_metric_args *args) {
 }
 
 static mix_tensor *result(mix_metric *metric) {
-  if (sums(metric)) return mix_metric_value(metric, TOTAL);
+  if (is_sum(metric)) return mix_metric_value(metric, TOTAL);
   mix_tensor *mean = mix_divide_no_nan(mix_metric_value(metric, TOTAL), mix_metric_value(metric, COUNT));
   return metric->kind && metric->kind->root ? mix_sqrt(mean) : mean;
 }
@@ -252,7 +251,7 @@ const mix_metric_kind mix_metric_concordance_correlation_kind = {
     .align = true,
     .direction = 1};
 
-/* |y - p| / normalizer, 0 where that is 0 */
+/* |y - p| / normalizer, 0 where the normalizer is 0 */
 static mix_tensor *relative_error(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
   mix_tensor *normalizer = mix_cast(metric->options.normalizer, metric->dtype);
   return mix_divide_no_nan(mix_abs(mix_subtract(y_true, y_pred)), normalizer);

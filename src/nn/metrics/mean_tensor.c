@@ -1,5 +1,5 @@
-/* MeanTensor (tf_keras): the mean of each element over the updates. State: total and count, of the values'
- * shape. */
+/* MeanTensor (tf_keras): the mean of each element over the updates. State: total and count, with the shape
+ * of the values. */
 #include "base/error.h"
 #include "nn/metrics/metric.h"
 #include "tensor/shape.h"

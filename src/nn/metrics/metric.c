@@ -1,5 +1,5 @@
-/* Metrics: making them, their state, updates, results. What each kind counts is in metrics/ (spec/layers.md,
- * section 11). */
+/* Metrics: construction, state, update, result and configs (docs/spec/keras.md, section 11). The kinds are in
+ * the other files of this folder. */
 #include "nn/metrics/metric.h"
 #include "base/alloc.h"
 #include "base/error.h"
@@ -49,10 +49,10 @@ static bool names_crossentropy(const char *name) {
   return !strcasecmp(name, "crossentropy") || !strcasecmp(name, "ce");
 }
 
-/* What a loss's values as a metric take. */
+/* The arguments of a loss used as a metric. */
 static const char *const loss_arguments[] = {"from_logits", "label_smoothing", "axis", "ignore_class", NULL};
 
-/* Metrics whose class, or whose default name, is not that of the loss they average. */
+/* Losses whose class name or default name differs when used as a metric. */
 static const struct loss_metric {
   const char *class_name, *other_name, *loss, *name, *keras3_name;
 } loss_metrics[] = {{"LogCoshError", "log_cosh_error", "log_cosh", "logcosh", "logcosh"},
@@ -66,8 +66,8 @@ static const struct loss_metric *loss_metric_named(const char *name) {
 }
 
 static mix_loss *loss_named(const char *name, const mix_metric_options *o, const mix_semantics *semantics) {
-  /* keras3's metrics know fewer of these names, and its losses fewer of tf_keras's: here both generations
-   * take all. */
+  /* keras3 accepts fewer of these names for metrics, and fewer of tf_keras's for losses. Here both
+   * generations accept all. */
   return mix_loss_new(name, .semantics = semantics, .reduction = "none", .from_logits = o->from_logits,
                       .label_smoothing = o->label_smoothing, .axis = o->axis,
                       .has_ignore_class = o->has_ignore_class, .ignore_class = o->ignore_class);
@@ -77,7 +77,7 @@ static bool known_here(const mix_metric_kind *kind, const mix_semantics *semanti
   return kind->generations & (semantics->metric_values_by_sample ? MIX_METRIC_KERAS3 : MIX_METRIC_TF_KERAS);
 }
 
-/* False, with the error that names what is near, or what there is. */
+/* Records the error, with a spelling suggestion or the list of names, and returns false. */
 static bool unknown(const char *name, const mix_semantics *semantics) {
   mix_did_you_mean nearest = {.word = name};
   char hint[100], list[1024];
@@ -100,8 +100,8 @@ static bool unknown(const char *name, const mix_semantics *semantics) {
   return false;
 }
 
-/* What the options stand for: a class of the user's, a function, a kind, a loss's values, or a choice left to
- * the first update. */
+/* Resolves the options to a user's class, a function, a kind, a loss's values, or a choice by the first
+ * update. */
 static bool resolve(mix_metric *metric, const mix_metric_options *o) {
   const mix_metric_class *class = &mix_mean_metric_class;
   const char *const *known = NULL;
@@ -140,7 +140,7 @@ static bool resolve(mix_metric *metric, const mix_metric_options *o) {
   return mix_metric_take_arguments(metric, o, known);
 }
 
-/* Keras's default name of a class, else the name given. */
+/* Keras's default name for a class name, else the given name. */
 static const char *default_name(const mix_metric *metric, const char *given) {
   char text[160];
   if (metric->options.metric_class)
@@ -157,7 +157,7 @@ static const char *default_name(const mix_metric *metric, const char *given) {
   return given;
 }
 
-/* Under a 16-bit policy state stays floatx: tf_keras would count examples in 16 bits. */
+/* Under a 16-bit policy the state stays floatx; tf_keras would count samples in 16 bits. */
 static mix_dtype dtype_of(const mix_metric_options *o) {
   bool wide = mix_semantics_or_current(o->semantics)->metrics_in_float64 &&
               mix_policy_variable_dtype(mix_global_policy()) == MIX_FLOAT64;
@@ -191,7 +191,7 @@ mix_metric *mix_metric_with(const mix_metric_options *options) {
       made = mix_mean_make(metric);
   }
   if (made && !mix_failed()) return mix_scoped(metric);
-  if (!made || !metric->name) metric->class.finalize = NULL; /* the instance was never set up */
+  if (!made || !metric->name) metric->class.finalize = NULL; /* the instance is not set up */
   mix_release(metric);
   return NULL;
 }
@@ -201,8 +201,7 @@ mix_dtype mix_metric_dtype(const mix_metric *metric) { return metric ? metric->d
 void *mix_metric_data(const mix_metric *metric) { return metric ? metric->data : NULL; }
 const char *mix_metric_class_name(const mix_metric *metric) {
   if (!metric) return NULL;
-  if (!metric->loss || metric->chooses)
-    return metric->class.name; /* what was chosen is no part of what it is */
+  if (!metric->loss || metric->chooses) return metric->class.name; /* the choice is not part of the class */
   const char *name = metric->loss->kind->class_name;
   return strcmp(name, "LogCosh") ? name : "LogCoshError";
 }
@@ -225,7 +224,7 @@ mix_variable *mix_metric_add_variable_with(mix_metric *metric, const mix_metric_
     return mix_fail(MIX_VALUE_ERROR, "metric %s: there is no dtype '%.60s'", metric->name, o.dtype);
   if (!mix_reserve(&metric->state, &metric->state_capacity, metric->state_count + 1, sizeof *metric->state))
     return NULL;
-  /* In the first capture too: the start is computed outside it, at once. */
+  /* The initial value is computed at once, outside any capture. */
   mix_capture *capture = mix_capture_set(NULL);
   mix_dtype cast = mix_cast_dtype_set(MIX_DTYPE_NONE);
   mix_variable *variable = NULL;
@@ -286,8 +285,8 @@ void mix_metric_align(mix_tensor **a, mix_tensor **b) {
 
 /* ---- update, result, reset ---- */
 
-/* The thread's state while a metric's functions run: its name as the scope of nodes, which the graph rewrite
- * leaves alone. */
+/* Saved thread state while a metric's functions run. New nodes have the metric's name as scope, and the
+ * graph rewrite does not change them. */
 typedef struct running {
   const char *scope;
   bool keep;
@@ -421,7 +420,7 @@ mix_metric *mix_metric_from_config(const char *class_name, const char *json, con
   return metric;
 }
 
-/* Takes "key=value", which it cuts in two. */
+/* Adds a "key=value" item to the config; splits the text in place. */
 static bool take_text(const char *name, char *item, json_t *config) {
   char *equals = strchr(item, '=');
   if (!equals || equals == item) {

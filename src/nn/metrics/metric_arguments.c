@@ -1,5 +1,4 @@
-/* The arguments of metrics: one row serves the check of what a metric takes, copies, and configs both ways.
- */
+/* The arguments of metrics: one row of the table gives checks, copies, text, and configs both ways. */
 #include "nn/metrics/metric.h"
 #include "base/alloc.h"
 #include "base/error.h"
@@ -25,16 +24,16 @@ typedef enum argument_kind {
 } argument_kind;
 
 typedef struct argument {
-  const char *name; /* of the option */
+  const char *name; /* the option's name */
   argument_kind kind;
   size_t offset;
-  size_t present;       /* offset of the bool that says it is there; 0: it is there where it is not zero */
-  double default_value; /* what a config says where the option is 0 and not absent */
-  bool optional;        /* 0 is None */
-  bool required;        /* 0 is missing: a zero that is meant is MIX_ZERO */
-  bool counts;          /* from 1 on: 0 is not given, and no number that a config may hold */
-  const char *text;     /* what a config says where the text is NULL */
-  const char *key;      /* in configs; NULL: the name */
+  size_t present;       /* offset of the has_... flag; 0: present if not zero */
+  double default_value; /* in configs if the option is 0 and not None */
+  bool optional;        /* 0 means None */
+  bool required;        /* 0 means missing; MIX_ZERO means 0 */
+  bool counts;          /* at least 1: 0 means not given, and is an error in a config */
+  const char *text;     /* in configs if the text is NULL */
+  const char *key;      /* the key in configs; NULL: the name */
 } argument;
 
 #define AT(field) #field, .offset = offsetof(mix_metric_options, field)
@@ -123,7 +122,7 @@ bool mix_metric_take_arguments(mix_metric *metric, const mix_metric_options *giv
   for (int i = 0; i < COUNT; i++)
     if (present(&arguments[i], given) && !takes(known, arguments[i].name))
       mix_fail(MIX_TYPE_ERROR, "metric %.60s: got an unexpected argument '%s'", name, arguments[i].name);
-  o->metric = mix_intern(o->metric); /* the caller's texts are not kept */
+  o->metric = mix_intern(o->metric); /* the caller's strings may go out of scope */
   o->curve = mix_intern(o->curve);
   o->summation_method = mix_intern(o->summation_method);
   o->average = mix_intern(o->average);
@@ -177,13 +176,13 @@ static json_t *to_json(const argument *a, const mix_metric_options *o, bool none
     for (int i = 0; i < shape->rank; i++) json_array_append_new(list, json_integer(shape->dims[i]));
     return list;
   }
-  case OBJECT: return json_null(); /* as Keras, whose configs cannot hold a tensor either */
+  case OBJECT: return json_null(); /* as in Keras, whose configs hold no tensors */
   }
   return NULL;
 }
 
 bool mix_metric_arguments_to_json(const mix_metric *metric, const char *const *known, json_t *config) {
-  /* The threshold of f-scores is None where it is not given. */
+  /* The threshold of F-scores is None if it is not given. */
   bool scores = takes(known, "average");
   for (int i = 0; i < COUNT; i++) {
     const argument *a = &arguments[i];
@@ -261,7 +260,7 @@ json_t *mix_metric_argument_json(const char *metric, const char *const *known, c
                   key, list);
 }
 
-static bool numbers_from_json(const json_t *list, mix_numbers *numbers, double **room, int *left) {
+static bool numbers_from_json(const json_t *list, mix_numbers *numbers, double **buffer, int *left) {
   int count = json_is_array(list) ? (int)json_array_size(list) : 1;
   if (count > *left) {
     mix_fail(MIX_VALUE_ERROR, "metric_from_config: more than %d numbers", *left);
@@ -273,10 +272,10 @@ static bool numbers_from_json(const json_t *list, mix_numbers *numbers, double *
       mix_fail(MIX_TYPE_ERROR, "metric_from_config: a list holds what is no number");
       return false;
     }
-    (*room)[i] = json_number_value(item);
+    (*buffer)[i] = json_number_value(item);
   }
-  *numbers = (mix_numbers){.count = count, .values = *room};
-  *room += count;
+  *numbers = (mix_numbers){.count = count, .values = *buffer};
+  *buffer += count;
   *left -= count;
   return true;
 }
@@ -292,7 +291,7 @@ static bool shape_from_json(const json_t *list, mix_shape *shape) {
 }
 
 bool mix_metric_arguments_from_json(const json_t *config, const char *const *known,
-                                    mix_metric_options *options, double *numbers, int room) {
+                                    mix_metric_options *options, double *numbers, int capacity) {
   for (int i = 0; i < COUNT && !mix_failed(); i++) {
     const argument *a = &arguments[i];
     const char *key = a->key ? a->key : a->name;
@@ -318,7 +317,7 @@ bool mix_metric_arguments_from_json(const json_t *config, const char *const *kno
     case TEXT:
       *(const char **)at = none ? (a->text ? "none" : NULL) : mix_json_string_or(config, key, NULL);
       break;
-    case NUMBERS: numbers_from_json(value, (mix_numbers *)at, &numbers, &room); break;
+    case NUMBERS: numbers_from_json(value, (mix_numbers *)at, &numbers, &capacity); break;
     case SHAPE: shape_from_json(value, (mix_shape *)at); break;
     case OBJECT: break;
     }

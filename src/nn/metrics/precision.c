@@ -1,17 +1,17 @@
-/* Precision, recall, the four counts, and the best of one rate where another is good enough. */
+/* Precision, recall, the four confusion counts, and the best of one rate under a bound on another. */
 #include "base/error.h"
 #include "nn/metrics/confusion.h"
 #include "tensor/shape.h"
 #include <string.h>
 
-enum { STANDARD_THRESHOLDS = 200 };
+enum { DEFAULT_THRESHOLDS = 200 };
 
 static mix_status update(mix_metric *metric, const mix_metric_args *args) {
   return mix_confusion_update(metric, args, NULL);
 }
 
-/* One threshold: a scalar. */
-static mix_tensor *first_if_alone(mix_tensor *x) {
+/* A scalar if there is only one threshold. */
+static mix_tensor *scalar_if_one(mix_tensor *x) {
   return x && mix_shape_size(mix_tensor_shape(x)) == 1 ? mix_reshape(x, (mix_shape){.rank = 0}) : x;
 }
 
@@ -26,7 +26,7 @@ static mix_tensor *first_if_alone(mix_tensor *x) {
 
 /* ---- counts ---- */
 
-static mix_tensor *count_result(mix_metric *metric) { return first_if_alone(mix_metric_value(metric, 0)); }
+static mix_tensor *count_result(mix_metric *metric) { return scalar_if_one(mix_metric_value(metric, 0)); }
 
 #define COUNT(kind, keras_name, class_name, condition)                                                       \
   static bool make_##kind(mix_metric *metric) {                                                              \
@@ -51,7 +51,7 @@ static bool make_ratio(mix_metric *metric, mix_condition other) {
              (long long)o->top_k);
     return false;
   }
-  /* With top_k alone every prediction that it leaves counts. */
+  /* With top_k and no thresholds, every prediction that top_k keeps is positive. */
   return mix_thresholds_given(metric, o->top_k ? -1e10 : 0.5) &&
          mix_confusion_make(metric, 2, (const mix_condition[]){MIX_TRUE_POSITIVES, other}, 0);
 }
@@ -59,10 +59,10 @@ static bool make_precision(mix_metric *metric) { return make_ratio(metric, MIX_F
 static bool make_recall(mix_metric *metric) { return make_ratio(metric, MIX_FALSE_NEGATIVES); }
 
 static mix_tensor *precision(mix_metric *metric) {
-  return first_if_alone(mix_confusion_share(metric, MIX_TRUE_POSITIVES, MIX_FALSE_POSITIVES));
+  return scalar_if_one(mix_confusion_share(metric, MIX_TRUE_POSITIVES, MIX_FALSE_POSITIVES));
 }
 static mix_tensor *recall(mix_metric *metric) {
-  return first_if_alone(mix_confusion_share(metric, MIX_TRUE_POSITIVES, MIX_FALSE_NEGATIVES));
+  return scalar_if_one(mix_confusion_share(metric, MIX_TRUE_POSITIVES, MIX_FALSE_NEGATIVES));
 }
 
 const mix_metric_kind mix_metric_precision_kind = {.name = "precision",
@@ -76,9 +76,9 @@ const mix_metric_kind mix_metric_recall_kind = {.name = "recall",
                                                 .arguments = {"thresholds", "top_k", "class_id"},
                                                 .direction = 1};
 
-/* ---- one rate where another is good enough ---- */
+/* ---- one rate under a bound on another ---- */
 
-/* The largest of `dependent` where `constrained` >= value; 0 where that is nowhere. */
+/* The maximum of `dependent` where `constrained` >= value; 0 if no threshold satisfies that. */
 static mix_tensor *best_where(const mix_metric *metric, mix_tensor *constrained, double value,
                               mix_tensor *dependent) {
   mix_tensor *feasible = mix_greater_equal(constrained, mix_metric_number(metric, value));
@@ -95,7 +95,7 @@ static mix_tensor *precisions(const mix_metric *metric) {
 }
 
 static bool make_at(mix_metric *metric, const char *argument, double value) {
-  int64_t count = metric->options.num_thresholds ? metric->options.num_thresholds : STANDARD_THRESHOLDS;
+  int64_t count = metric->options.num_thresholds ? metric->options.num_thresholds : DEFAULT_THRESHOLDS;
   if (value == 0)
     mix_fail(MIX_TYPE_ERROR, "metric %s: the argument '%s' is missing (MIX_ZERO for zero)", metric->name,
              argument);

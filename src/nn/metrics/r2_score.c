@@ -1,5 +1,5 @@
-/* R2, the coefficient of determination: 1 - sum of squared errors / sum of squares about the mean, of each
- * column. */
+/* R2, the coefficient of determination of each column: 1 - sum of squared errors / sum of squares about the
+ * mean. */
 #include "base/error.h"
 #include "nn/metrics/metric.h"
 #include "tensor/shape.h"
@@ -16,10 +16,10 @@ static bool make(mix_metric *metric) {
   const mix_metric_options *o = &metric->options;
   if (!aggregation_is(metric, "uniform_average") && !aggregation_is(metric, "variance_weighted_average") &&
       !aggregation_is(metric, "none"))
-    mix_fail(
-        MIX_VALUE_ERROR,
-        "metric %s: class_aggregation is '%.40s'; expected uniform_average, variance_weighted_average or none",
-        metric->name, o->class_aggregation);
+    mix_fail(MIX_VALUE_ERROR,
+             "metric %s: class_aggregation is '%.40s'; "
+             "expected uniform_average, variance_weighted_average or none",
+             metric->name, o->class_aggregation);
   else if (o->num_regressors < 0)
     mix_fail(MIX_VALUE_ERROR, "metric %s: num_regressors is %lld; expected 0 or more", metric->name,
              (long long)o->num_regressors);
@@ -60,7 +60,7 @@ static mix_status update(mix_metric *metric, const mix_metric_args *args) {
   return mix_metric_add(metric, SAMPLES, mix_scalar((double)mix_shape_size(shape), counted));
 }
 
-/* 1 - (1 - R2) (n - 1) / (n - p - 1) where there are more samples than that. */
+/* 1 - (1 - R2) (n - 1) / (n - p - 1) if n - p - 1 is positive, else R2. */
 static mix_tensor *adjusted(const mix_metric *metric, mix_tensor *score) {
   mix_tensor *one = mix_metric_number(metric, 1),
              *n = mix_cast(mix_metric_value(metric, SAMPLES), metric->dtype);

@@ -1,4 +1,4 @@
-/* Projections of weights after an update (spec/layers.md, section 9). */
+/* Constraints: projections of weights after an update (docs/spec/keras.md, section 9). */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/config.h"
@@ -14,7 +14,7 @@ struct mix_constraint {
   projection kind;
   double min_value, max_value, rate;
   int axis;
-  mix_tensor *(*function)(void *context, mix_tensor *weight); /* instead of a kind */
+  mix_tensor *(*function)(void *context, mix_tensor *weight); /* a user's function, instead of a kind */
   void *context;
 };
 const mix_class mix_constraint_class = {.name = "constraint"};

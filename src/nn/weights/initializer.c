@@ -1,4 +1,4 @@
-/* Initialisers (spec/layers.md, section 9). */
+/* Initialisers (docs/spec/keras.md, section 9). */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/philox.h"
@@ -19,15 +19,15 @@ typedef struct kind {
   const char *name, *class_name;
   draw draw;
   bool random;
-  double scale; /* of a fixed variance scaling; 0: the options' */
+  double scale; /* of a fixed variance scaling; 0: from the options */
   const char *mode, *distribution;
 } kind;
 
 struct mix_initializer {
   mix_object object;
   const kind *kind;
-  mix_initializer_options options; /* texts point at constants */
-  bool seeded;                     /* the seed was given, and stands in configs */
+  mix_initializer_options options; /* its strings are constants */
+  bool seeded;                     /* a seed was given and is saved in configs */
 };
 const mix_class mix_initializer_class = {.name = "initializer"};
 
@@ -72,13 +72,13 @@ static mix_tensor *truncated_normal(const mix_initializer *i, mix_shape shape, m
                 mix_option_number(i->options.stddev, 0.05), i->options.mean);
 }
 static mix_tensor *random_uniform(const mix_initializer *i, mix_shape shape, mix_dtype dtype) {
-  bool standard = i->options.minval == 0 && i->options.maxval == 0;
-  double low = standard ? -0.05 : mix_option_number(i->options.minval, 0),
-         high = standard ? 0.05 : mix_option_number(i->options.maxval, 0);
+  bool defaults = i->options.minval == 0 && i->options.maxval == 0;
+  double low = defaults ? -0.05 : mix_option_number(i->options.minval, 0),
+         high = defaults ? 0.05 : mix_option_number(i->options.maxval, 0);
   return affine(mix_stateless_uniform(state_of(i), shape, dtype), high - low, low);
 }
 
-/* Keras's fan rule: what one output sees, and what one input reaches. */
+/* Keras's fan_in and fan_out: inputs per output, outputs per input. */
 static void fans(mix_shape shape, double *in, double *out) {
   double receptive = 1;
   if (shape.rank < 2) {
@@ -93,7 +93,7 @@ static void fans(mix_shape shape, double *in, double *out) {
 /* Glorot, Bengio: Understanding the difficulty of training deep feedforward neural networks (2010); He et
  * al., arXiv:1502.01852. */
 static mix_tensor *variance_scaling(const mix_initializer *i, mix_shape shape, mix_dtype dtype) {
-  static const double truncated_deviation = 0.87962566103423978; /* of a standard normal cut at +-2 */
+  static const double truncated_deviation = 0.87962566103423978; /* of a standard normal truncated at +-2 */
   double in, out, scale = i->kind->scale ? i->kind->scale : mix_option_number(i->options.scale, 1);
   const char *mode = i->options.mode, *distribution = i->options.distribution;
   fans(shape, &in, &out);
@@ -151,14 +151,14 @@ static const kind kinds[] = {
     {"lecun_uniform", "LecunUniform", variance_scaling, true, 1, "fan_in", "uniform"},
     {"lecun_normal", "LecunNormal", variance_scaling, true, 1, "fan_in", "truncated_normal"},
     {"orthogonal", "Orthogonal", orthogonal, true, 0, NULL, NULL},
-    /* other spellings */
+    /* aliases */
     {"zeros", "zero", zeros, false, 0, NULL, NULL},
     {"ones", "one", ones, false, 0, NULL, NULL},
     {"random_normal", "normal", random_normal, true, 0, NULL, NULL},
     {"random_uniform", "uniform", random_uniform, true, 0, NULL, NULL},
 };
 
-/* The constant text equal to `given` among a NULL-ended list, or NULL. */
+/* The constant of a NULL-ended list that equals `given`, or NULL. */
 static const char *one_of(const char *given, const char *const *texts) {
   for (; *texts; texts++)
     if (!strcmp(*texts, given)) return *texts;
@@ -180,10 +180,10 @@ static bool variance_options(mix_initializer_options *o, const kind *kind) {
              "initializer %s: mode '%.60s' is not known; expected fan_in, fan_out or fan_avg", kind->name,
              mode);
   else if (!o->distribution)
-    mix_fail(
-        MIX_VALUE_ERROR,
-        "initializer %s: distribution '%.60s' is not known; expected truncated_normal, untruncated_normal or uniform",
-        kind->name, distribution);
+    mix_fail(MIX_VALUE_ERROR,
+             "initializer %s: distribution '%.60s' is not known; "
+             "expected truncated_normal, untruncated_normal or uniform",
+             kind->name, distribution);
   else if (!kind->scale && !(mix_option_number(o->scale, 1) > 0))
     mix_fail(MIX_VALUE_ERROR, "initializer %s: scale is %g; expected a positive number", kind->name,
              mix_option_number(o->scale, 1));
@@ -225,7 +225,7 @@ mix_tensor *mix_initializer_call(mix_initializer *initializer, mix_shape shape, 
   if (initializer->kind->random && !mix_dtype_is_floating(dtype))
     return mix_fail(MIX_VALUE_ERROR, "initializer %s: the dtype is %s; expected a floating-point dtype",
                     initializer->kind->name, mix_dtype_name(dtype));
-  /* Initial values are computed at once, outside any capture and by no layer. */
+  /* Initial values are computed at once, outside any capture. */
   mix_capture *capture = mix_capture_set(NULL);
   mix_scope *scope = mix_scope_begin();
   mix_dtype drawn = initializer->kind->random && mix_dtype_size(dtype) == 2 ? MIX_FLOAT32 : dtype;
@@ -258,9 +258,9 @@ json_t *mix_initializer_to_json(const mix_initializer *initializer) {
     good = mix_json_set(config, "mean", json_real(o->mean)) &&
            mix_json_set(config, "stddev", json_real(mix_option_number(o->stddev, 0.05)));
   if (kind->draw == random_uniform) {
-    bool standard = o->minval == 0 && o->maxval == 0;
-    good = mix_json_set(config, "minval", json_real(standard ? -0.05 : mix_option_number(o->minval, 0))) &&
-           mix_json_set(config, "maxval", json_real(standard ? 0.05 : mix_option_number(o->maxval, 0)));
+    bool defaults = o->minval == 0 && o->maxval == 0;
+    good = mix_json_set(config, "minval", json_real(defaults ? -0.05 : mix_option_number(o->minval, 0))) &&
+           mix_json_set(config, "maxval", json_real(defaults ? 0.05 : mix_option_number(o->maxval, 0)));
   }
   if (kind->draw == variance_scaling && !kind->scale)
     good = mix_json_set(config, "scale", json_real(mix_option_number(o->scale, 1))) &&
@@ -276,7 +276,7 @@ json_t *mix_initializer_to_json(const mix_initializer *initializer) {
   const char *class_name = kind->class_name;
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     if (!strcmp(kinds[i].name, kind->name)) {
-      class_name = kinds[i].class_name; /* the first spelling is the class */
+      class_name = kinds[i].class_name; /* the first row of a name has the class name */
       break;
     }
   return json_pack("{s:s,s:s,s:o,s:n}", "module", "keras.initializers", "class_name", class_name, "config",

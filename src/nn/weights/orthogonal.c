@@ -4,8 +4,7 @@
 #include "base/alloc.h"
 #include <math.h>
 
-/* x(j:m, from:n) -= beta * v * (v' x); rows are walked in order for the sake of the cache. `dots` holds n
- * numbers. */
+/* x(j:m, from:n) -= beta * v * (v' x). Visits memory row by row for the cache. `dots` holds n numbers. */
 static void reflect(double *x, int64_t m, int64_t n, int64_t j, int64_t from, const double *v, int64_t stride,
                     double beta, double *dots) {
   for (int64_t c = from; c < n; c++) dots[c] = 0;
@@ -16,7 +15,7 @@ static void reflect(double *x, int64_t m, int64_t n, int64_t j, int64_t from, co
 }
 
 bool mix_orthonormalize(double *a, int64_t m, int64_t n) {
-  double *vectors = mix_calloc((size_t)(m * n), sizeof *vectors); /* column j: the reflector v_j */
+  double *vectors = mix_calloc((size_t)(m * n), sizeof *vectors); /* column j is the reflector v_j */
   double *work = mix_calloc((size_t)n * 3, sizeof *work), *beta = work, *diagonal = work ? work + n : NULL,
          *dots = work ? work + 2 * n : NULL;
   if (!vectors || !work) {
@@ -28,7 +27,7 @@ bool mix_orthonormalize(double *a, int64_t m, int64_t n) {
     double norm = 0;
     for (int64_t r = j; r < m; r++) norm += a[r * n + j] * a[r * n + j];
     norm = sqrt(norm);
-    double alpha = a[j * n + j] > 0 ? -norm : norm, length = 0; /* away from cancellation */
+    double alpha = a[j * n + j] > 0 ? -norm : norm, length = 0; /* the sign avoids cancellation */
     for (int64_t r = j; r < m; r++) vectors[r * n + j] = a[r * n + j] - (r == j ? alpha : 0);
     for (int64_t r = j; r < m; r++) length += vectors[r * n + j] * vectors[r * n + j];
     beta[j] = length > 0 ? 2 / length : 0;

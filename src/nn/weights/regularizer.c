@@ -1,4 +1,4 @@
-/* Penalties on weights (spec/layers.md, section 9). */
+/* Regularisers: penalties on weights (docs/spec/keras.md, section 9). */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/config.h"
@@ -8,21 +8,21 @@
 #include <mixtape/ops.h>
 #include <string.h>
 
-typedef enum shape_of_penalty { L1, L2, L1_L2, ORTHOGONAL } shape_of_penalty;
+typedef enum penalty_kind { L1, L2, L1_L2, ORTHOGONAL } penalty_kind;
 
 struct mix_regularizer {
   mix_object object;
-  shape_of_penalty kind;
+  penalty_kind kind;
   double l1, l2, factor;
   bool columns;
-  mix_tensor *(*function)(void *context, mix_tensor *weight); /* instead of a kind */
+  mix_tensor *(*function)(void *context, mix_tensor *weight); /* a user's function, instead of a kind */
   void *context;
 };
 const mix_class mix_regularizer_class = {.name = "regularizer"};
 
 static const struct {
   const char *name, *class_name;
-  shape_of_penalty kind;
+  penalty_kind kind;
 } kinds[] = {{"l1", "L1", L1},
              {"l2", "L2", L2},
              {"l1_l2", "L1L2", L1_L2},
@@ -40,8 +40,8 @@ mix_regularizer *mix_regularizer_with(const mix_regularizer_options *options) {
     row++;
   if (row == count) return mix_unknown_name("regularizer", o.regularizer, kinds);
   bool both = !o.function && kinds[row].kind == L1_L2, given = o.l1 != 0 || o.l2 != 0;
-  double standard = both ? (given ? 0 : mix_semantics_or_current(o.semantics)->l1_l2_default) : 0.01;
-  double l1 = mix_option_number(o.l1, standard), l2 = mix_option_number(o.l2, standard),
+  double default_value = both ? (given ? 0 : mix_semantics_or_current(o.semantics)->l1_l2_default) : 0.01;
+  double l1 = mix_option_number(o.l1, default_value), l2 = mix_option_number(o.l2, default_value),
          factor = mix_option_number(o.factor, 0.01);
   if (!(l1 >= 0 && isfinite(l1) && l2 >= 0 && isfinite(l2) && isfinite(factor)))
     return mix_fail(MIX_VALUE_ERROR,
@@ -72,7 +72,7 @@ static mix_tensor *scaled_sum(mix_tensor *x, double factor) {
   return mix_multiply(mix_scalar_like(sum, factor), sum);
 }
 
-/* Rows (columns) of unit length, all cosines between two of them, each pair once, averaged. */
+/* The mean absolute cosine between pairs of rows (columns), each pair counted once. */
 static mix_tensor *orthogonal_penalty(const mix_regularizer *regularizer, mix_tensor *weight) {
   mix_shape shape = mix_tensor_shape(weight);
   if (shape.rank != 2)

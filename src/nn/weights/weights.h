@@ -1,4 +1,4 @@
-/* Initialisers, regularisers and constraints as JSON, and by name or object. */
+/* Initialisers, regularisers and constraints: JSON, and the choice between a name and an object. */
 #ifndef MIX_NN_WEIGHTS_WEIGHTS_H
 #define MIX_NN_WEIGHTS_WEIGHTS_H
 
@@ -17,9 +17,10 @@ json_t *mix_constraint_to_json(const mix_constraint *constraint);
 mix_initializer *mix_initializer_from_json(const json_t *json);
 mix_regularizer *mix_regularizer_from_json(const json_t *json, const mix_semantics *semantics);
 mix_constraint *mix_constraint_from_json(const json_t *json);
-/* The object given, else one of that name (scoped), else NULL; both: ValueError. */
+/* The object if given, else a new one of that name (scoped), else NULL. ValueError if both are given. */
 mix_initializer *mix_initializer_choose(const char *name, mix_initializer *object, const char *call);
-mix_regularizer *mix_regularizer_choose(const char *name, mix_regularizer *object, const mix_semantics *semantics, const char *call);
+mix_regularizer *mix_regularizer_choose(const char *name, mix_regularizer *object,
+                                        const mix_semantics *semantics, const char *call);
 mix_constraint *mix_constraint_choose(const char *name, mix_constraint *object, const char *call);
 
 #endif
