@@ -34,6 +34,7 @@ static mix_slot slots[2] = {{.kind = MIX_SLOT_ARENA, .offset = 0, .dtype = MIX_F
                             {.kind = MIX_SLOT_ARENA, .offset = 64, .dtype = MIX_FLOAT32, .bytes = 4}};
 static mix_step steps[STEPS];
 static _Alignas(64) float arena[32];
+static mix_memory *arena_memory; /* around it, made once */
 
 typedef struct chain {
   mix_plan plan;
@@ -41,7 +42,8 @@ typedef struct chain {
 } chain;
 
 static bool run_chain(void *context) {
-  return mix_host_run(((chain *)context)->executable, &(const mix_bindings){.arena = arena}) == MIX_OK;
+  if (!arena_memory && !(arena_memory = mix_memory_wrap(arena, sizeof arena, NULL))) return false;
+  return mix_host_run(((chain *)context)->executable, &(const mix_bindings){.arena = arena_memory}) == MIX_OK;
 }
 
 typedef struct call {

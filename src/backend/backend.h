@@ -6,12 +6,13 @@
 
 typedef struct mix_executable mix_executable;
 
-/* The bindings of a run: one address for each argument and result, and the arena (64-byte aligned,
- * plan->arena_bytes). All plans of a function share the arena; they run one at a time. */
+/* The bindings of a run: a memory for each argument, variable and result, and the arena of at least
+ * plan->arena_bytes. All plans of a function share the arena; they run one at a time. */
 typedef struct mix_bindings {
-  void *const *arguments;
-  void *const *results;
-  void *arena;
+  mix_memory *const *arguments;
+  mix_memory *const *variables;
+  mix_memory *const *results;
+  mix_memory *arena;
 } mix_bindings;
 
 typedef struct mix_executable_facts {
@@ -30,6 +31,7 @@ typedef struct mix_product {
 
 typedef struct mix_backend {
   const char *name; /* "cpu" */
+  const mix_memory_device *memory; /* of its results and arenas */
   /* NULL: the backend is usable; else the reason why not (static text). */
   const char *(*unavailable)(void);
   /* The plan must outlive the executable. NULL with the error recorded. */
@@ -47,8 +49,6 @@ typedef struct mix_backend {
    * the same. */
   bool (*prefers_upcast)(const mix_product *product);
   void (*destroy)(mix_executable *executable);
-  void *(*allocate)(size_t bytes);
-  void (*deallocate)(void *memory, size_t bytes);
 } mix_backend;
 
 extern const mix_backend mix_backend_cpu, mix_backend_ref;

@@ -4,12 +4,13 @@
 #define MIX_BACKEND_PLAN_H
 
 #include "ir/program.h"
+#include "tensor/memory.h"
 #include "graph/op.h"
 
 typedef enum mix_slot_kind {
   MIX_SLOT_ARGUMENT, /* index: argument of the call */
-  MIX_SLOT_VARIABLE, /* index: variable; its address is fixed */
-  MIX_SLOT_CONSTANT, /* data: the bytes, which live as long as the plan */
+  MIX_SLOT_VARIABLE, /* index: which variable; its memory is bound at each call */
+  MIX_SLOT_CONSTANT, /* memory, offset: where the bytes are, living as long as the plan */
   MIX_SLOT_ARENA,    /* offset into the arena */
   MIX_SLOT_RESULT,   /* index: result; its buffer is bound at each call */
 } mix_slot_kind;
@@ -18,7 +19,7 @@ typedef struct mix_slot {
   mix_slot_kind kind;
   int index;
   size_t offset;
-  const void *data;
+  mix_memory *memory; /* of a constant, which the plan's owner retains */
   MIX_TYPE_MEMBERS;
   size_t bytes;
 } mix_slot;
@@ -41,7 +42,6 @@ typedef struct mix_plan {
   mix_slot *slots;
   mix_step *steps;
   int argument_count, variable_count, result_count;
-  void **variables; /* addresses, fixed */
   size_t arena_bytes;
 } mix_plan;
 

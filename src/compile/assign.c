@@ -38,22 +38,17 @@ mix_variable *mix_variable_with(const mix_variable_options *given) {
   variable->name = mix_intern(name);
   variable->dtype = value->dtype;
   variable->shape = value->shape;
-  variable->bytes = mix_value_bytes(value->dtype, value->shape);
   variable->trainable = !options.not_trainable;
   variable->autocast = options.autocast;
-  variable->data = mix_alloc_buffer(variable->bytes);
-  if (!variable->data || !variable->name) {
-    variable->bytes = variable->data ? variable->bytes : 0;
-    mix_release(variable);
-    return NULL;
-  }
+  variable->memory = mix_memory_new(&mix_host_memory, mix_value_bytes(value->dtype, value->shape));
   mix_pinned pinned;
-  if (!mix_tensor_pin(options.initial_value, &pinned)) {
+  if (!variable->memory || !variable->name || !mix_tensor_pin(options.initial_value, &pinned)) {
     mix_release(variable);
     return NULL;
   }
-  memcpy(variable->data, pinned.data, variable->bytes);
+  bool copied = mix_memory_copy_in(variable->memory, 0, pinned.data, mix_memory_bytes(variable->memory));
   mix_tensor_unpin(&pinned);
+  if (!copied) return mix_release(variable), NULL;
   return mix_scoped(variable);
 }
 
@@ -76,11 +71,11 @@ static bool value_fits(const mix_variable *variable, mix_tensor *value, const ch
 
 /* Writes the value. With `before` given, only if the variable still has that value; otherwise sets *stale. */
 static bool store(mix_variable *variable, mix_tensor *value, const mix_tensor *before, bool *stale) {
-  const void *data = mix_tensor_value(value)->buffer->data;
-  if (data == variable->data || !variable->bytes) return true;
+  mix_memory *memory = mix_tensor_value(value)->memory;
+  if (!mix_memory_bytes(variable->memory) || (variable->read && memory == variable->read->outputs[0].memory))
+    return true;
   if (before && (*stale = variable->read != before->node)) return true;
-  if (!mix_variable_before_write(variable)) return false;
-  memcpy(variable->data, data, variable->bytes);
+  if (!mix_variable_before_write(variable) || !mix_memory_copy(variable->memory, memory)) return false;
   variable->version++;
   return true;
 }

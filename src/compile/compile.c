@@ -41,16 +41,26 @@ static void fill_report(mix_compiled *compiled) {
                        report->result_bytes + report->constant_bytes + report->workspace_bytes;
 }
 
+bool mix_compiled_run(mix_compiled *compiled, mix_memory *const *arguments, mix_memory *const *results,
+                      mix_memory *arena) {
+  const mix_ir *ir = compiled->ir;
+  size_t arena_bytes = compiled->plan.arena_bytes;
+  mix_memory *own = arena || !arena_bytes ? NULL : mix_memory_new(compiled->backend->memory, arena_bytes);
+  if (!own && !arena && arena_bytes) return mix_compiled_name_largest(compiled), false;
+  for (int i = 0; i < ir->variable_count; i++) compiled->variables[i] = ir->variables[i].variable->memory;
+  mix_bindings bindings = {.arguments = arguments,
+                           .variables = compiled->variables,
+                           .results = results,
+                           .arena = arena ? arena : own};
+  bool good = compiled->backend->run(compiled->executable, &bindings) == MIX_OK;
+  mix_release(own);
+  return good;
+}
+
 /* The evaluator for constant folding. */
-static bool evaluate_constants(mix_ir *part, void *const *addresses) {
+static bool evaluate_constants(mix_ir *part, mix_memory *const *results) {
   mix_compiled *compiled = mix_compile(part, false);
-  size_t arena_bytes = compiled ? compiled->plan.arena_bytes : 0;
-  void *arena = arena_bytes ? mix_alloc_buffer(arena_bytes) : NULL;
-  bool good = compiled && (arena || !arena_bytes);
-  if (good)
-    good = compiled->backend->run(compiled->executable,
-                                  &(mix_bindings){.results = addresses, .arena = arena}) == MIX_OK;
-  if (arena) mix_free_buffer(arena, arena_bytes);
+  bool good = compiled && mix_compiled_run(compiled, NULL, results, NULL);
   mix_compiled_free(compiled);
   return good;
 }
@@ -75,6 +85,8 @@ mix_compiled *mix_compile(mix_ir *ir, bool stages) {
   bool good = compiled->results != NULL && (compiled->captured || !stages);
   for (int r = 0; r < ir->result_count && good; r++) compiled->results[r] = ir->values[ir->results[r]].type;
   good = good && mix_passes_run(ir) && mix_make_plan(compiled) &&
+         (compiled->variables =
+              mix_ir_alloc(ir, sizeof *compiled->variables * (size_t)(ir->variable_count + 1))) &&
          (compiled->executable = compiled->backend->compile(&compiled->plan, mix_threads())) != NULL;
   if (!good) {
     if (!mix_failed()) mix_fail(MIX_INTERNAL_ERROR, "compile: failed without saying why");

@@ -13,6 +13,7 @@ typedef struct mix_compiled {
   const mix_backend *backend;
   mix_executable *executable;
   mix_type *results;
+  mix_memory **variables; /* what the latest run bound */
   mix_plan_report report;
   struct mix_lifetime *lifetimes; /* of the values in the arena */
   int lifetime_count;
@@ -24,6 +25,9 @@ typedef struct mix_compiled {
  * requested. NULL with the error recorded. */
 mix_compiled *mix_compile(mix_ir *ir, bool stages);
 void mix_compiled_free(mix_compiled *compiled);
+/* Runs the plan; arena NULL: one of its own for this run. False with the error recorded. */
+bool mix_compiled_run(mix_compiled *compiled, mix_memory *const *arguments, mix_memory *const *results,
+                      mix_memory *arena);
 /* Runs one pass, even if it is disabled. False with the error recorded, also for an unknown name. */
 bool mix_pass_run(mix_ir *ir, const char *name);
 

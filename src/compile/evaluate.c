@@ -12,39 +12,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Runs the plan with newly allocated result buffers. NULL with the error recorded. */
-static mix_buffer **run_results(mix_compiled *compiled) {
+/* The results in memory of their own, NULL with the error recorded. */
+static mix_memory **run_results(mix_compiled *compiled) {
   int result_count = compiled->plan.result_count;
-  mix_buffer **buffers = mix_calloc((size_t)result_count + 1, sizeof *buffers);
-  void **addresses = mix_calloc((size_t)result_count + 1, sizeof *addresses);
-  size_t arena_bytes = compiled->plan.arena_bytes;
-  void *arena = arena_bytes ? mix_alloc_buffer(arena_bytes) : NULL;
-  bool good = buffers && addresses && (arena || !arena_bytes);
+  mix_memory **results = mix_calloc((size_t)result_count + 1, sizeof *results);
+  bool good = results != NULL;
   for (int r = 0; good && r < result_count; r++) {
-    buffers[r] = mix_buffer_new(mix_value_bytes(compiled->results[r].dtype, compiled->results[r].shape));
-    if (!buffers[r])
-      good = false;
-    else
-      addresses[r] = buffers[r]->data;
+    const mix_type *type = &compiled->results[r];
+    good = (results[r] =
+                mix_memory_new(compiled->backend->memory, mix_value_bytes(type->dtype, type->shape))) != NULL;
   }
   if (!good) mix_compiled_name_largest(compiled);
-  mix_bindings bindings = {.arguments = NULL, .results = addresses, .arena = arena};
-  if (good) good = compiled->backend->run(compiled->executable, &bindings) == MIX_OK;
-  if (arena) mix_free_buffer(arena, arena_bytes);
-  mix_free(addresses);
-  if (good) return buffers;
-  for (int r = 0; buffers && r < result_count; r++) mix_release(buffers[r]);
-  mix_free(buffers);
+  if (good && mix_compiled_run(compiled, NULL, results, NULL)) return results;
+  for (int r = 0; results && r < result_count; r++) mix_release(results[r]);
+  mix_free(results);
   return NULL;
 }
 
 /* A node that another thread has evaluated in the meantime keeps its value, which is the same. */
-static void give_results(int count, mix_node *const *nodes, mix_buffer **buffers) {
+static void give_results(int count, mix_node *const *nodes, mix_memory **buffers) {
   int r = 0;
   mix_graph_lock();
   for (int n = 0; n < count; n++)
     for (int i = 0; i < nodes[n]->output_count; i++, r++)
-      if (!nodes[n]->outputs[i].buffer) nodes[n]->outputs[i].buffer = mix_retain(buffers[r]);
+      if (!nodes[n]->outputs[i].memory) nodes[n]->outputs[i].memory = mix_retain(buffers[r]);
   mix_graph_unlock();
   while (r > 0) mix_release(buffers[--r]);
   mix_free(buffers);
@@ -53,11 +44,12 @@ static void give_results(int count, mix_node *const *nodes, mix_buffer **buffers
 /* Does a plan of this ir read values in the storage of variables? Requires the graph lock. */
 static bool reads_storage(const mix_ir *ir) {
   for (int i = 0; i < ir->held_count; i++)
-    if (mix_buffer_is_storage((const mix_buffer *)ir->held[i])) return true;
+    if (mix_is(ir->held[i], &mix_memory_class) && mix_memory_is_storage((const mix_memory *)ir->held[i]))
+      return true;
   return false;
 }
 
-static mix_buffer **evaluate_edges(int count, const mix_edge *edges) {
+static mix_memory **evaluate_edges(int count, const mix_edge *edges) {
   mix_graph_lock();
   mix_ir *ir = mix_ir_from_graph(count, edges, 0, NULL, NULL);
   bool holds = ir && reads_storage(ir);
@@ -68,7 +60,7 @@ static mix_buffer **evaluate_edges(int count, const mix_edge *edges) {
     ir->eager = true;
   }
   mix_compiled *compiled = ir ? mix_compile(ir, false) : NULL;
-  mix_buffer **buffers = compiled ? run_results(compiled) : NULL;
+  mix_memory **buffers = compiled ? run_results(compiled) : NULL;
   if (holds) mix_storages_unpin();
   mix_compiled_free(compiled);
   return buffers;
@@ -82,7 +74,7 @@ bool mix_evaluate_nodes(int count, mix_node *const *nodes) {
   for (int n = 0, r = 0; n < count; n++)
     for (int i = 0; i < nodes[n]->output_count; i++) results[r++] = (mix_edge){nodes[n], i};
   mix_capture *former = mix_capture_set(NULL);
-  mix_buffer **buffers = evaluate_edges(result_count, results);
+  mix_memory **buffers = evaluate_edges(result_count, results);
   mix_capture_set(former);
   mix_free(results);
   if (!buffers) return false;
@@ -153,19 +145,25 @@ static const mix_value *value_locked(mix_tensor *tensor) {
 bool mix_tensor_pin(mix_tensor *tensor, mix_pinned *pinned) {
   const mix_value *value = value_locked(tensor);
   if (!value) return false;
-  *pinned = (mix_pinned){value->buffer->data, mix_buffer_is_storage(value->buffer)};
+  *pinned = (mix_pinned){mix_memory_map(value->memory, MIX_MAP_READ), value->memory,
+                         mix_memory_is_storage(value->memory)};
+  if (!pinned->data) return mix_graph_unlock(), false;
+  mix_retain(pinned->memory);
   if (pinned->storage) mix_storages_pin();
   mix_graph_unlock();
   return true;
 }
 void mix_tensor_unpin(const mix_pinned *pinned) {
+  mix_memory_unmap(pinned->memory);
   if (pinned->storage) mix_storages_unpin();
+  mix_release(pinned->memory);
 }
 
 const void *mix_tensor_data(mix_tensor *tensor) {
   const mix_value *value = value_locked(tensor);
   if (!value) return NULL;
-  const void *data = value->buffer->data;
+  const void *data = mix_memory_map(value->memory, MIX_MAP_READ);
+  if (data) mix_memory_unmap(value->memory);
   mix_graph_unlock();
   return data;
 }

@@ -15,6 +15,7 @@ bool mix_evaluate_outside(int result_count, const mix_edge *results, const mix_c
  * convert. */
 typedef struct mix_pinned {
   const void *data;
+  mix_memory *memory; /* retained */
   bool storage;
 } mix_pinned;
 /* False with the error recorded and nothing pinned. */

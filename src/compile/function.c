@@ -36,8 +36,8 @@ typedef struct specialization {
   mix_pool *pool;
   mix_variable **written; /* borrowed from the plan's ir: variables that a run can change */
   int written_count;
-  void **addresses;     /* arguments, then results */
-  mix_buffer **buffers; /* results of the run in progress */
+  mix_memory **arguments_bound; /* of the run in progress: borrowed */
+  mix_memory **buffers;         /* results of the run in progress */
 } specialization;
 
 struct mix_function {
@@ -64,7 +64,7 @@ static void specialization_free(specialization *s) {
   mix_release(s->pool);
   mix_free(s->arguments);
   mix_free(s->written);
-  mix_free(s->addresses);
+  mix_free(s->arguments_bound);
   mix_free(s->buffers);
   mix_free(s);
 }
@@ -73,7 +73,7 @@ static void function_finalize(void *object) {
   mix_function *function = object;
   for (int i = 0; i < function->known_count; i++) specialization_free(function->known[i]);
   mix_free(function->known);
-  if (function->arena) mix_free_buffer(function->arena, function->arena_bytes);
+  mix_release(function->arena);
 }
 
 static const mix_class function_class = {.name = "function", .finalize = function_finalize};
@@ -171,15 +171,15 @@ static bool finish(specialization *s) {
   int result_count = s->compiled->plan.result_count;
   size_t *bytes = mix_calloc((size_t)result_count + 1, sizeof *bytes);
   s->written = mix_calloc((size_t)ir->variable_count + 1, sizeof *s->written);
-  s->addresses = mix_calloc((size_t)(s->argument_count + result_count) + 1, sizeof *s->addresses);
+  s->arguments_bound = mix_calloc((size_t)s->argument_count + 1, sizeof *s->arguments_bound);
   s->buffers = mix_calloc((size_t)result_count + 1, sizeof *s->buffers);
-  if (bytes && s->written && s->addresses && s->buffers) {
+  if (bytes && s->written && s->arguments_bound && s->buffers) {
     for (int r = 0; r < result_count; r++)
       bytes[r] = mix_value_bytes(s->compiled->results[r].dtype, s->compiled->results[r].shape);
     for (int i = 0; i < ir->variable_count; i++)
       if (ir->variables[i].exit != ir->variables[i].entry)
         s->written[s->written_count++] = ir->variables[i].variable;
-    s->pool = mix_pool_new(result_count, bytes);
+    s->pool = mix_pool_new(s->compiled->backend->memory, result_count, bytes);
   }
   mix_free(bytes);
   return s->pool != NULL;
@@ -195,13 +195,16 @@ static environment environment_now(const mix_function *function) {
 }
 
 /* Grows the arena to the largest of all plans of the function. */
-static bool arena_grow(mix_function *function, size_t bytes) {
-  if (bytes <= function->arena_bytes) return true;
-  void *arena = mix_alloc_buffer(bytes);
+static bool arena_grow(mix_function *function, const mix_compiled *compiled) {
+  size_t bytes = compiled->plan.arena_bytes;
+  const mix_memory_device *device = compiled->backend->memory;
+  if (!bytes || (function->arena && bytes <= mix_memory_bytes(function->arena) &&
+                 mix_memory_device_of(function->arena) == device))
+    return true;
+  mix_memory *arena = mix_memory_new(device, bytes);
   if (!arena) return false;
-  if (function->arena) mix_free_buffer(function->arena, function->arena_bytes);
+  mix_release(function->arena);
   function->arena = arena;
-  function->arena_bytes = bytes;
   return true;
 }
 
@@ -234,7 +237,7 @@ static specialization *specialize(mix_function *function, mix_list *arguments) {
   /* the first capture may have built layers, which moves the epoch */
   s->environment = environment_now(function);
   if (ir) s->compiled = mix_compile(ir, true);
-  bool good = s->compiled && finish(s) && arena_grow(function, s->compiled->plan.arena_bytes);
+  bool good = s->compiled && finish(s) && arena_grow(function, s->compiled);
   if (s->compiled && !good) mix_compiled_name_largest(s->compiled);
   if (good) drop_outdated(function);
   good = good && mix_reserve(&function->known, &function->known_capacity, function->known_count + 1,
@@ -294,21 +297,16 @@ static mix_list *run(mix_function *function, specialization *s, mix_list *argume
    * address. */
   for (int i = 0; i < s->written_count && good; i++) good = mix_variable_before_write(s->written[i]);
   for (int i = 0; i < s->argument_count; i++)
-    s->addresses[i] = mix_tensor_value(mix_list_get(arguments, i))->buffer->data;
+    s->arguments_bound[i] = mix_tensor_value(mix_list_get(arguments, i))->memory;
   for (int r = 0; r < result_count && good; r++) {
     good = (s->buffers[r] = mix_pool_take(s->pool, r)) != NULL;
-    if (good)
-      s->addresses[s->argument_count + r] = s->buffers[r]->data;
-    else
-      mix_compiled_name_largest(s->compiled);
+    if (!good) mix_compiled_name_largest(s->compiled);
   }
-  mix_bindings bindings = {
-      .arguments = s->addresses, .results = s->addresses + s->argument_count, .arena = function->arena};
   const mix_ir *ir = s->compiled->ir;
   for (int i = 0; i < ir->variable_count; i++) mix_variable_refresh(ir->variables[i].variable);
   /* before the run, so that a failure here changes nothing */
   mix_list *list = good ? result_list(s) : NULL;
-  if (list && s->compiled->backend->run(s->compiled->executable, &bindings) != MIX_OK) list = NULL;
+  if (list && !mix_compiled_run(s->compiled, s->arguments_bound, s->buffers, function->arena)) list = NULL;
   if (list) {
     /* Copies that the run wrote are current. Other copies of the same weight are now stale. */
     for (int i = 0; i < s->written_count; i++) s->written[i]->version++;

@@ -154,7 +154,9 @@ static bool source_slot(const mix_ir_node *node, mix_slot *slot) {
   switch (node->source) {
   case MIX_IR_ARGUMENT: *slot = (mix_slot){.kind = MIX_SLOT_ARGUMENT, .index = node->index}; return true;
   case MIX_IR_VARIABLE: *slot = (mix_slot){.kind = MIX_SLOT_VARIABLE, .index = node->index}; return true;
-  case MIX_IR_CONSTANT: *slot = (mix_slot){.kind = MIX_SLOT_CONSTANT, .data = node->data}; return true;
+  case MIX_IR_CONSTANT:
+    *slot = (mix_slot){.kind = MIX_SLOT_CONSTANT, .memory = node->memory, .offset = node->offset};
+    return true;
   default: return false;
   }
 }
@@ -402,17 +404,14 @@ bool mix_make_plan(mix_compiled *compiled) {
   mix_plan *plan = &compiled->plan;
   plan->slots = mix_ir_alloc(ir, sizeof *plan->slots * (size_t)p.slot_capacity);
   plan->steps = mix_ir_alloc(ir, sizeof *plan->steps * (size_t)p.step_capacity);
-  plan->variables = mix_ir_alloc(ir, sizeof(void *) * (size_t)(ir->variable_count + 1));
   if (!p.base || !p.uses || !p.exit_variable || !p.result_slot || !p.deferred_write || !plan->slots ||
-      !plan->steps || !plan->variables)
+      !plan->steps)
     return false;
   plan->argument_count = ir->argument_count;
   plan->variable_count = ir->variable_count;
   plan->result_count = ir->result_count;
-  for (int i = 0; i < ir->variable_count; i++) {
-    plan->variables[i] = ir->variables[i].variable->data;
-    compiled->report.variable_bytes += ir->variables[i].variable->bytes;
-  }
+  for (int i = 0; i < ir->variable_count; i++)
+    compiled->report.variable_bytes += mix_memory_bytes(ir->variables[i].variable->memory);
   /* Dead values have no producer: each is its own base and gets no memory. */
   for (int v = 0; v < ir->value_count; v++) {
     p.base[v] = v;

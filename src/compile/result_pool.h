@@ -2,12 +2,12 @@
 #ifndef MIX_COMPILE_RESULT_POOL_H
 #define MIX_COMPILE_RESULT_POOL_H
 
-#include "tensor/buffer.h"
+#include "tensor/memory.h"
 
 typedef struct mix_pool mix_pool;
 /* A pool of buffers, one size for each result; an object. */
-mix_pool *mix_pool_new(int count, const size_t *bytes);
+mix_pool *mix_pool_new(const mix_memory_device *device, int count, const size_t *bytes);
 /* A buffer for result `index`, reused or new. Only one thread may take; any thread may release. */
-mix_buffer *mix_pool_take(mix_pool *pool, int index);
+mix_memory *mix_pool_take(mix_pool *pool, int index);
 
 #endif

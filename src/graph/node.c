@@ -17,7 +17,7 @@ uint64_t mix_node_next_sequence(void) { return atomic_load_explicit(&next_sequen
 static void node_finalize(void *object) {
   mix_node *node = object;
   for (int i = 0; i < node->input_count; i++) mix_release(node->inputs[i].node);
-  for (int i = 0; i < node->output_count; i++) mix_release(node->outputs[i].buffer);
+  for (int i = 0; i < node->output_count; i++) mix_release(node->outputs[i].memory);
   if (node->holds_variable) mix_release(node->variable);
 }
 
@@ -292,10 +292,10 @@ const mix_op mix_op_read = {.name = "read",
                             .types = "any",
                             .flags = MIX_OP_SOURCE | MIX_OP_VIEW};
 
-mix_node *mix_node_constant(mix_buffer *buffer, mix_dtype dtype, mix_shape shape) {
+mix_node *mix_node_constant(mix_memory *memory, mix_dtype dtype, mix_shape shape) {
   mix_node *node = node_allocate(&mix_op_constant, NULL, 0, NULL, 1);
   if (!node) return NULL;
-  node->outputs[0] = (mix_value){.dtype = dtype, .shape = shape, .buffer = mix_retain(buffer)};
+  node->outputs[0] = (mix_value){.dtype = dtype, .shape = shape, .memory = mix_retain(memory)};
   return node;
 }
 
@@ -307,11 +307,11 @@ mix_node *mix_node_placeholder(mix_dtype dtype, mix_shape shape, bool symbolic) 
   return node;
 }
 
-mix_node *mix_node_read(mix_variable *variable, const mix_edge *current, mix_buffer *storage) {
+mix_node *mix_node_read(mix_variable *variable, const mix_edge *current, mix_memory *storage) {
   mix_node *node = node_allocate(&mix_op_read, NULL, current ? 1 : 0, current, 1);
   if (!node) return NULL;
   node->outputs[0] =
-      (mix_value){.dtype = variable->dtype, .shape = variable->shape, .buffer = mix_retain(storage)};
+      (mix_value){.dtype = variable->dtype, .shape = variable->shape, .memory = mix_retain(storage)};
   node->variable = variable;
   node->holds_variable = current != NULL;
   if (node->holds_variable) mix_retain(variable);
@@ -321,7 +321,7 @@ mix_node *mix_node_read(mix_variable *variable, const mix_edge *current, mix_buf
 void mix_node_detach(mix_node *node) {
   mix_graph_lock();
   bool done = !node->recorded;
-  for (int i = 0; i < node->output_count && done; i++) done = node->outputs[i].buffer != NULL;
+  for (int i = 0; i < node->output_count && done; i++) done = node->outputs[i].memory != NULL;
   int count = done ? node->input_count : 0;
   node->input_count -= count;
   /* Unlock first: a release may run the caller's code (mix_tensor_wrap). */

@@ -4,13 +4,13 @@
 
 #include "base/object.h"
 #include "graph/op.h"
-#include "tensor/buffer.h"
+#include "tensor/memory.h"
 #include "tensor/type.h"
 #include <stdatomic.h>
 
 typedef struct mix_value {
   MIX_TYPE_MEMBERS;
-  mix_buffer *buffer; /* NULL until computed; set once, with the graph locked (graph/lock.h) */
+  mix_memory *memory; /* NULL until computed; set once, with the graph locked (graph/lock.h) */
 } mix_value;
 
 typedef struct mix_edge {
@@ -65,12 +65,12 @@ static inline const mix_value *mix_tensor_value(const mix_tensor *tensor) {
   return &tensor->node->outputs[tensor->output];
 }
 /* A finished node of op "constant" around a buffer (retained). */
-mix_node *mix_node_constant(mix_buffer *buffer, mix_dtype dtype, mix_shape shape);
+mix_node *mix_node_constant(mix_memory *memory, mix_dtype dtype, mix_shape shape);
 /* A node of op "placeholder": an argument of a capture or, if symbolic, the result of mix_input. */
 mix_node *mix_node_placeholder(mix_dtype dtype, mix_shape shape, bool symbolic);
 /* A read of a variable. Inside a capture it has the current value as its operand and retains the variable.
  * Outside it is finished, around the storage (retained). */
-mix_node *mix_node_read(mix_variable *variable, const mix_edge *current, mix_buffer *storage);
+mix_node *mix_node_read(mix_variable *variable, const mix_edge *current, mix_memory *storage);
 /* Drops the operands if every output is finished and no tape holds the node. */
 void mix_node_detach(mix_node *node);
 /* Every later node has this sequence number or a higher one. */
@@ -79,7 +79,7 @@ uint64_t mix_node_next_sequence(void);
 /* Requires the graph lock if other threads may refer to the node. */
 static inline bool mix_node_finished(const mix_node *node) {
   for (int i = 0; i < node->output_count; i++)
-    if (!node->outputs[i].buffer) return false;
+    if (!node->outputs[i].memory) return false;
   return true;
 }
 

@@ -29,7 +29,7 @@ static bool shape_valid(const char *call, mix_dtype dtype, mix_shape shape) {
 }
 
 /* Consumes the caller's reference to the buffer. */
-static mix_tensor *constant_tensor(mix_buffer *buffer, mix_dtype dtype, mix_shape shape) {
+static mix_tensor *constant_tensor(mix_memory *buffer, mix_dtype dtype, mix_shape shape) {
   mix_node *node = buffer ? mix_node_constant(buffer, dtype, shape) : NULL;
   mix_tensor *tensor = mix_tensor_of(node, 0);
   mix_release(node);
@@ -41,8 +41,9 @@ mix_tensor *mix_tensor_from(const void *data, mix_dtype dtype, mix_shape shape) 
   if (mix_failed()) return NULL;
   if (!shape_valid("tensor_from", dtype, shape)) return NULL;
   if (!data && mix_shape_size(shape) > 0) return mix_fail(MIX_TYPE_ERROR, "tensor_from: data is NULL");
-  mix_buffer *buffer = mix_buffer_new(mix_value_bytes(dtype, shape));
-  if (buffer && data) memcpy(buffer->data, data, buffer->bytes);
+  mix_memory *buffer = mix_memory_new(&mix_host_memory, mix_value_bytes(dtype, shape));
+  if (buffer && data && !mix_memory_copy_in(buffer, 0, data, mix_memory_bytes(buffer)))
+    return mix_release(buffer), NULL;
   return constant_tensor(buffer, dtype, shape);
 }
 
@@ -50,8 +51,10 @@ static mix_tensor *from_doubles(const char *call, const double *data, mix_dtype 
   if (mix_failed()) return NULL;
   if (!shape_valid(call, dtype, shape)) return NULL;
   if (!data && mix_shape_size(shape) > 0) return mix_fail(MIX_TYPE_ERROR, "%s: data is NULL", call);
-  mix_buffer *buffer = mix_buffer_new(mix_value_bytes(dtype, shape));
-  if (buffer) mix_convert(data, MIX_FLOAT64, buffer->data, dtype, mix_shape_size(shape));
+  mix_memory *buffer = mix_memory_new(&mix_host_memory, mix_value_bytes(dtype, shape));
+  void *bytes = buffer ? mix_memory_map(buffer, MIX_MAP_WRITE) : NULL;
+  if (bytes) mix_convert(data, MIX_FLOAT64, bytes, dtype, mix_shape_size(shape));
+  if (bytes) mix_memory_unmap(buffer);
   return constant_tensor(buffer, dtype, shape);
 }
 
@@ -67,10 +70,10 @@ mix_tensor *mix_tensor_wrap(void *data, mix_dtype dtype, mix_shape shape, void (
   if (mix_failed()) return NULL;
   if (!shape_valid("tensor_wrap", dtype, shape)) return NULL;
   if (!data && mix_shape_size(shape) > 0) return mix_fail(MIX_TYPE_ERROR, "tensor_wrap: data is NULL");
-  mix_buffer *buffer = mix_buffer_wrap(data, mix_value_bytes(dtype, shape), NULL);
+  mix_memory *buffer = mix_memory_wrap(data, mix_value_bytes(dtype, shape), NULL);
   mix_tensor *tensor = constant_tensor(buffer, dtype, shape);
   /* Set last: if the call fails, the caller still owns the memory. */
-  if (tensor && release) buffer->release = release;
+  if (tensor && release) mix_memory_own_wrapped(buffer, release);
   return tensor;
 }
 
@@ -83,14 +86,14 @@ mix_shape mix_tensor_shape(const mix_tensor *tensor) {
 bool mix_tensor_is_symbolic(const mix_tensor *tensor) { return tensor && tensor->node->symbolic; }
 
 /* Appends the first elements of a finished value, and the end of the text. */
-static void put_elements(const mix_value *value, char *text, size_t size, size_t at) {
+static void put_elements(const mix_value *value, const void *data, char *text, size_t size, size_t at) {
   int64_t count = mix_shape_size(value->shape);
   for (int64_t i = 0; i < count && i < 8 && at < size; i++) {
     int used = mix_dtype_is_floating(value->dtype)
                    ? snprintf(text + at, size - at, "%s%.9g", i ? ", " : " [",
-                              mix_load_double(value->buffer->data, value->dtype, i))
+                              mix_load_double(data, value->dtype, i))
                    : snprintf(text + at, size - at, "%s%lld", i ? ", " : " [",
-                              (long long)mix_load_integer(value->buffer->data, value->dtype, i));
+                              (long long)mix_load_integer(data, value->dtype, i));
     if (used > 0) at += (size_t)used;
   }
   if (at < size) snprintf(text + at, size - at, "%s%s>", count > 8 ? ", ..." : "", count ? "]" : "");
@@ -105,11 +108,13 @@ const char *mix_tensor_text(const mix_tensor *tensor, char *text, size_t size) {
                       mix_shape_text(value->shape, shape, sizeof shape));
   size_t at = used < 0 ? 0 : (size_t)used;
   mix_graph_lock();
-  if (value->buffer)
-    put_elements(value, text, size, at);
+  const void *data = value->memory ? mix_memory_map(value->memory, MIX_MAP_READ) : NULL;
+  if (data)
+    put_elements(value, data, text, size, at);
   else if (at < size)
     snprintf(text + at, size - at, " = %s, %s>", tensor->node->op->name,
              tensor->node->symbolic ? "symbolic" : "not computed");
+  if (data) mix_memory_unmap(value->memory);
   mix_graph_unlock();
   return text;
 }

@@ -4,14 +4,14 @@
 #include "graph/node.h"
 #include "tensor/shape.h"
 
-mix_buffer *mix_buffer_reuse(mix_buffer **buffer, size_t bytes) {
-  if (*buffer && mix_references(*buffer) == 1 && (*buffer)->bytes >= bytes) return *buffer;
-  mix_release(*buffer);
-  return *buffer = mix_buffer_new(bytes);
+mix_memory *mix_memory_reuse(mix_memory **memory, size_t bytes) {
+  if (*memory && mix_references(*memory) == 1 && mix_memory_bytes(*memory) >= bytes) return *memory;
+  mix_release(*memory);
+  return *memory = mix_memory_new(&mix_host_memory, bytes);
 }
 
-mix_tensor *mix_tensor_of_buffer(mix_buffer *buffer, mix_dtype dtype, mix_shape shape) {
-  mix_node *node = mix_node_constant(buffer, dtype, shape);
+mix_tensor *mix_tensor_of_memory(mix_memory *memory, mix_dtype dtype, mix_shape shape) {
+  mix_node *node = mix_node_constant(memory, dtype, shape);
   if (!node) return NULL;
   mix_tensor *tensor = mix_tensor_of(node, 0);
   mix_release(node);
@@ -19,10 +19,11 @@ mix_tensor *mix_tensor_of_buffer(mix_buffer *buffer, mix_dtype dtype, mix_shape 
 }
 
 mix_tensor *mix_tensor_unfilled(mix_dtype dtype, mix_shape shape, void **data) {
-  mix_buffer *buffer = mix_buffer_new(mix_value_bytes(dtype, shape));
-  if (!buffer) return NULL;
-  *data = buffer->data;
-  mix_tensor *tensor = mix_tensor_of_buffer(buffer, dtype, shape);
-  mix_release(buffer);
+  mix_memory *memory = mix_memory_new(&mix_host_memory, mix_value_bytes(dtype, shape));
+  if (!memory) return NULL;
+  *data = mix_memory_map(memory, MIX_MAP_WRITE); /* of the host: stays valid when unmapped */
+  mix_memory_unmap(memory);
+  mix_tensor *tensor = mix_tensor_of_memory(memory, dtype, shape);
+  mix_release(memory);
   return tensor;
 }

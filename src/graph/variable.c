@@ -12,10 +12,6 @@
 static _Thread_local mix_dtype cast_dtype;
 static atomic_uint_fast64_t trainable_epoch;
 
-/* The release function of a buffer around a variable's storage, which the buffer does not own. */
-static void keep_storage(void *data) { (void)data; }
-bool mix_buffer_is_storage(const mix_buffer *buffer) { return buffer->release == keep_storage; }
-
 /* Tensors that outlive the variable take over its storage. */
 static void variable_finalize(void *object) {
   mix_variable *variable = object;
@@ -23,10 +19,7 @@ static void variable_finalize(void *object) {
   if (read) {
     mix_graph_lock();
     read->variable = NULL;
-    if (mix_references(read) > 1 || mix_references(read->outputs[0].buffer) > 1) {
-      read->outputs[0].buffer->release = NULL;
-      variable->data = NULL;
-    }
+    mix_memory_end_storage(read->outputs[0].memory); /* nobody writes it any more */
     mix_graph_unlock();
     mix_release(read);
   }
@@ -36,7 +29,7 @@ static void variable_finalize(void *object) {
   }
   mix_release(variable->constraint);
   mix_release(variable->regularizer);
-  mix_free_buffer(variable->data, variable->bytes);
+  mix_release(variable->memory);
 }
 
 const mix_class mix_variable_class = {.name = "variable", .finalize = variable_finalize};
@@ -143,7 +136,7 @@ static mix_tensor *read_in_capture(mix_capture *capture, mix_variable *variable)
 static mix_tensor *read_storage(mix_variable *variable) {
   mix_graph_lock();
   if (!variable->read) {
-    mix_buffer *storage = mix_buffer_wrap(variable->data, variable->bytes, keep_storage);
+    mix_memory *storage = mix_memory_read_storage(variable->memory);
     variable->read = storage ? mix_node_read(variable, NULL, storage) : NULL;
     mix_release(storage);
   }
@@ -163,15 +156,11 @@ mix_tensor *mix_variable_true_value(mix_variable *variable) {
 static bool detach_readers(mix_variable *variable) {
   mix_node *read = variable->read;
   if (!read) return true; /* another thread has done it */
-  mix_buffer *shared = read->outputs[0].buffer;
+  mix_memory *shared = read->outputs[0].memory;
   bool read_lives = mix_references(read) > 1;
   if (read_lives || mix_references(shared) > 1) {
     mix_storages_wait();
-    void *old_value = mix_alloc_buffer(variable->bytes);
-    if (!old_value) return false;
-    memcpy(old_value, variable->data, variable->bytes);
-    shared->data = old_value;
-    shared->release = NULL;
+    if (!mix_memory_leave_storage(shared)) return false;
   }
   if (read_lives) {
     mix_retain(variable);
@@ -203,11 +192,10 @@ static mix_variable *copy_new(mix_variable *variable, mix_dtype rounded, bool wi
   made->original = variable;
   made->copied_version = variable->version - 1;
   size_t bytes = mix_value_bytes(made->dtype, variable->shape);
-  if (!(made->data = mix_alloc_buffer(bytes))) {
+  if (!(made->memory = mix_memory_new(&mix_host_memory, bytes))) {
     mix_release(made);
     return NULL;
   }
-  made->bytes = bytes;
   return made;
 }
 
@@ -222,16 +210,20 @@ mix_variable *mix_variable_copy(mix_variable *variable, mix_dtype rounded, bool 
 static void copy_refresh(mix_variable *copy) {
   const mix_variable *original = copy->original;
   if (copy->copied_version == original->version) return; /* another thread has done it */
-  enum { CHUNK = 256 };
-  uint16_t numbers[CHUNK];
+  enum { SOME = 256 };
+  uint16_t numbers[SOME];
   const int64_t count = mix_shape_size(copy->shape);
-  for (int64_t i = 0; i < count; i += CHUNK) {
-    const int64_t n = count - i < CHUNK ? count - i : CHUNK;
-    mix_convert((const char *)original->data + i * (int64_t)mix_dtype_size(original->dtype), original->dtype,
-                numbers, copy->rounded, n);
-    mix_convert(numbers, copy->rounded, (char *)copy->data + i * (int64_t)mix_dtype_size(copy->dtype),
-                copy->dtype, n);
+  const char *from = mix_memory_map(original->memory, MIX_MAP_READ);
+  char *to = from ? mix_memory_map(copy->memory, MIX_MAP_WRITE) : NULL;
+  for (int64_t i = 0; to && i < count; i += SOME) {
+    const int64_t some = count - i < SOME ? count - i : SOME;
+    mix_convert(from + i * (int64_t)mix_dtype_size(original->dtype), original->dtype, numbers, copy->rounded,
+                some);
+    mix_convert(numbers, copy->rounded, to + i * (int64_t)mix_dtype_size(copy->dtype), copy->dtype, some);
   }
+  if (to) mix_memory_unmap(copy->memory);
+  if (from) mix_memory_unmap(original->memory);
+  if (!to) return;
   copy->copied_version = original->version;
 }
 

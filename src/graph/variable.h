@@ -12,8 +12,7 @@ struct mix_variable {
   const char *name;     /* interned; layers give the full path "dense_1/kernel" */
   mix_dtype dtype;      /* the stored dtype, without autocast */
   mix_shape shape;
-  void *data;           /* the address never changes */
-  size_t bytes;
+  mix_memory *memory;   /* its storage */
   bool trainable, autocast;
   /* Outside captures: the finished node that shares the storage until the next write; retained, or NULL. */
   _Atomic(mix_node *) read;
@@ -58,8 +57,6 @@ void mix_capture_clear(mix_capture *capture);
 /* Inside a capture: binds the variable to a new value of its stored dtype and shape. */
 bool mix_capture_assign(mix_capture *capture, mix_variable *variable, mix_tensor *value);
 
-/* True if the buffer is a variable's storage, which the next write changes. Requires the graph lock. */
-bool mix_buffer_is_storage(const mix_buffer *buffer);
 /* The hidden copy of a floating variable, rounded to a 16-bit dtype, stored in that dtype or, if
  * `widened`, as float32. Created on first use, and stale then. Borrowed; NULL with the error recorded. */
 mix_variable *mix_variable_copy(mix_variable *variable, mix_dtype rounded, bool widened);

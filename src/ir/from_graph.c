@@ -86,18 +86,13 @@ static int edge_value(const node_set *set, mix_edge edge) {
 static int add_constants(mix_ir *ir, mix_node *node, bool outlives) {
   int first = -1;
   for (int i = 0; i < node->output_count; i++) {
-    mix_buffer *buffer = node->outputs[i].buffer;
-    const void *data = buffer->data;
-    if (outlives && node->variable && buffer->data == node->variable->data) {
-      void *copy = mix_ir_alloc(ir, buffer->bytes + 64);
-      if (!copy) return -1;
-      memcpy(copy, buffer->data, buffer->bytes);
-      data = copy;
-    } else {
-      if (!mix_reserve(&ir->held, &ir->held_capacity, ir->held_count + 1, sizeof *ir->held)) return -1;
-      ir->held[ir->held_count++] = mix_retain(buffer);
+    mix_memory *memory = node->outputs[i].memory, *copy = NULL;
+    if (outlives && mix_memory_is_storage(memory)) {
+      copy = mix_memory_new(&mix_host_memory, mix_memory_bytes(memory));
+      if (!copy || !mix_memory_copy(copy, memory)) return mix_release(copy), -1;
     }
-    int value = mix_ir_add_constant(ir, data, node->outputs[i].dtype, node->outputs[i].shape);
+    int value = mix_ir_add_constant(ir, copy ? copy : memory, 0, node->outputs[i].type);
+    mix_release(copy);
     if (value < 0) return -1;
     if (i == 0) first = value;
   }

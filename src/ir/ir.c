@@ -99,13 +99,27 @@ int mix_ir_add(mix_ir *ir, const mix_op *op, const void *attributes, int input_c
   return index;
 }
 
-int mix_ir_add_constant(mix_ir *ir, const void *data, mix_dtype dtype, mix_shape shape) {
-  int node = mix_ir_add(ir, &mix_op_constant, NULL, 0, NULL, 1, &(mix_type){.dtype = dtype, .shape = shape});
+bool mix_ir_hold(mix_ir *ir, void *object) {
+  if (!mix_reserve(&ir->held, &ir->held_capacity, ir->held_count + 1, sizeof *ir->held)) return false;
+  ir->held[ir->held_count++] = mix_retain(object);
+  return true;
+}
+
+int mix_ir_add_constant(mix_ir *ir, mix_memory *memory, size_t offset, mix_type type) {
+  if (!mix_ir_hold(ir, memory)) return -1;
+  int node = mix_ir_add(ir, &mix_op_constant, NULL, 0, NULL, 1, &type);
   if (node < 0) return -1;
   ir->nodes[node].source = MIX_IR_CONSTANT;
-  ir->nodes[node].data = data;
+  ir->nodes[node].memory = memory;
+  ir->nodes[node].offset = offset;
   return ir->nodes[node].first_output;
 }
+
+const void *mix_ir_map_constant(const mix_ir_node *node) {
+  const char *bytes = mix_memory_map(node->memory, MIX_MAP_READ);
+  return bytes ? bytes + node->offset : NULL;
+}
+void mix_ir_unmap_constant(const mix_ir_node *node) { mix_memory_unmap(node->memory); }
 
 int mix_ir_add_variable(mix_ir *ir, mix_variable *variable) {
   if (!mix_reserve(&ir->variables, &ir->variable_capacity, ir->variable_count + 1, sizeof *ir->variables))

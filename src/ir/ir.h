@@ -31,7 +31,8 @@ typedef struct mix_ir_node {
   mix_ir_source source;
   /* Of the argument or variable. Of a constant read from text: the seed of its elements, or 0. */
   int index;
-  const void *data;       /* of the constant */
+  mix_memory *memory;     /* of a constant: where its bytes are (retained by the ir or outliving it) ... */
+  size_t offset;          /* ... and where they begin */
   mix_program *program;   /* fused steps, and products with an epilogue */
   int guard;              /* value: a bool scalar; -1: none */
   int guard_key;          /* pass fuse: the guard that all uses of this node have in common; -1: none */
@@ -63,9 +64,9 @@ typedef struct mix_ir {
   bool replay;
   mix_object **held; /* retained: buffers of constants */
   int held_count, held_capacity;
-  /* Computes a graph of constants on the host; result r is written to addresses[r]. Constant folding calls
+  /* Computes a graph of constants on the host; result r is written to results[r]. Constant folding calls
    * it. Consumes `part`. */
-  bool (*evaluate)(struct mix_ir *part, void *const *addresses);
+  bool (*evaluate)(struct mix_ir *part, mix_memory *const *results);
   struct mix_cast_watch *watch; /* what the rewrite did, until it is reported (amp/cast_watch.c) */
   struct mix_ir_chunk *memory; /* memory of the passes, freed with the ir */
 } mix_ir;
@@ -80,9 +81,13 @@ void *mix_ir_alloc(mix_ir *ir, size_t size);
 /* Appends a node with result values of the given types. Returns its index, or -1 with the error recorded. */
 int mix_ir_add(mix_ir *ir, const mix_op *op, const void *attributes, int input_count, const int *inputs,
                int output_count, const mix_type *types);
-/* Appends a constant and returns its value. The ir does not copy the bytes; they must live as long as the
- * ir. */
-int mix_ir_add_constant(mix_ir *ir, const void *data, mix_dtype dtype, mix_shape shape);
+/* A constant at `offset` of a memory, which the ir retains. */
+int mix_ir_add_constant(mix_ir *ir, mix_memory *memory, size_t offset, mix_type type);
+/* The bytes of a constant, to be read until mix_ir_unmap_constant. NULL with the error recorded. */
+const void *mix_ir_map_constant(const mix_ir_node *node);
+void mix_ir_unmap_constant(const mix_ir_node *node);
+/* Retains an object for as long as the ir lives. */
+bool mix_ir_hold(mix_ir *ir, void *object);
 /* Adds a variable (retained) that the plan reads. Returns its index. */
 int mix_ir_add_variable(mix_ir *ir, mix_variable *variable);
 static inline int mix_ir_producer(const mix_ir *ir, int value) { return ir->values[value].node; }

@@ -159,7 +159,10 @@ static bool read_constant(reading *r, const result_list *h) {
   mix_shape shape = h->types[0].shape;
   int64_t count = mix_shape_size(shape), seed = 0;
   if (!take_bytes(r, dtype, shape)) return false;
-  void *data = mix_ir_alloc(r->ir, mix_value_bytes(dtype, shape) + 64);
+  mix_memory *memory = mix_memory_new(&mix_host_memory, mix_value_bytes(dtype, shape));
+  bool held = memory && mix_ir_hold(r->ir, memory);
+  mix_release(memory);
+  void *data = held ? mix_memory_map(memory, MIX_MAP_WRITE) : NULL;
   if (!data) return false;
   bool good;
   if (mix_scan_text(&r->line, "seed")) {
@@ -176,10 +179,11 @@ static bool read_constant(reading *r, const result_list *h) {
   else
     good = shape.rank == 0 ? scan_element(r, data, dtype, 0)
                            : fail(r, "expected '[numbers]', 'all NUMBER' or 'seed NUMBER'");
+  mix_memory_unmap(memory);
   mix_ir_node *node = good ? add_node(r, h, &mix_op_constant, NULL, 0, NULL) : NULL;
   if (!node) return false;
   node->source = MIX_IR_CONSTANT;
-  node->data = data;
+  node->memory = memory;
   node->index = (int)seed;
   return true;
 }
@@ -230,13 +234,14 @@ static bool read_variable(reading *r, const result_list *h) {
   variable->shape = h->types[0].shape;
   variable->trainable = mix_dtype_is_floating(variable->dtype);
   size_t bytes = mix_value_bytes(variable->dtype, variable->shape);
-  if (!variable->name || !(variable->data = mix_alloc_buffer(bytes))) {
+  if (!variable->name || !(variable->memory = mix_memory_new(&mix_host_memory, bytes))) {
     mix_release(variable);
     return false;
   }
-  variable->bytes = bytes;
   for (const char *c = name; *c; c++) seed = seed * 31 + (unsigned char)*c;
-  mix_ir_fill(variable->data, variable->dtype, mix_shape_size(variable->shape), seed);
+  void *data = mix_memory_map(variable->memory, MIX_MAP_WRITE);
+  if (data) mix_ir_fill(data, variable->dtype, mix_shape_size(variable->shape), seed);
+  if (data) mix_memory_unmap(variable->memory);
   return add_variable(r, h, variable);
 }
 

@@ -79,23 +79,25 @@ void mix_ir_fill(void *data, mix_dtype dtype, int64_t count, uint64_t seed) {
 static void put_constant(mix_text *out, const mix_ir_node *node, const mix_ir_value *value) {
   int64_t count = mix_shape_size(value->shape);
   size_t bytes = mix_value_bytes(value->dtype, value->shape);
+  const void *data = mix_ir_map_constant(node);
   mix_text_put(out, "constant ");
   if (node->index)
     mix_text_put(out, "seed %d", node->index);
   else if (value->shape.rank == 0)
-    put_element(out, value->dtype, node->data, 0);
-  else if (all_equal(node->data, mix_dtype_size(value->dtype), bytes)) {
+    put_element(out, value->dtype, data, 0);
+  else if (all_equal(data, mix_dtype_size(value->dtype), bytes)) {
     mix_text_put(out, "all ");
-    put_element(out, value->dtype, node->data, 0);
+    put_element(out, value->dtype, data, 0);
   } else if (count <= WHOLE_ELEMENTS || bytes <= WHOLE_BYTES) {
     mix_text_put(out, "[");
     for (int64_t i = 0; i < count; i++) {
       if (i) mix_text_put(out, ", ");
-      put_element(out, value->dtype, node->data, i);
+      put_element(out, value->dtype, data, i);
     }
     mix_text_put(out, "]");
   } else
-    mix_text_put(out, "seed %" PRIu32, seed_of(node->data, bytes));
+    mix_text_put(out, "seed %" PRIu32, seed_of(data, bytes));
+  if (data) mix_ir_unmap_constant(node);
 }
 
 static int entry_of(const mix_ir *ir, const mix_variable *variable) {

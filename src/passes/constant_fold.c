@@ -4,7 +4,7 @@
 #include "passes/rematerialize.h"
 #include "base/alloc.h"
 #include "base/error.h"
-#include "tensor/buffer.h"
+#include "tensor/memory.h"
 #include "tensor/shape.h"
 #include <string.h>
 
@@ -41,7 +41,7 @@ static mix_ir *extract(mix_ir *ir, const bool *known, const bool *wanted, int *m
     mix_type type = ir->values[node->first_output].type;
     int inputs[3], value;
     if (node->source) {
-      value = mix_ir_add_constant(part, node->data, type.dtype, type.shape);
+      value = mix_ir_add_constant(part, node->memory, node->offset, type);
     } else {
       for (int i = 0; i < node->input_count; i++) inputs[i] = mapped[node->inputs[i]];
       int copy = mix_ir_add(part, node->op, node->attributes, node->input_count, inputs, 1, &type);
@@ -56,13 +56,18 @@ static mix_ir *extract(mix_ir *ir, const bool *known, const bool *wanted, int *m
   return NULL;
 }
 
-/* Runs the part. Result r is written at r * PITCH of the buffer. */
-static bool compute(const mix_ir *ir, mix_ir *part, int result_count, mix_buffer *buffer) {
-  void **addresses = mix_calloc((size_t)result_count + 1, sizeof *addresses);
-  if (!addresses) return mix_ir_free(part), false;
-  for (int r = 0; r < result_count; r++) addresses[r] = (char *)buffer->data + (size_t)r * PITCH;
-  bool good = ir->evaluate(part, addresses);
-  mix_free(addresses);
+/* Runs the part; result r begins at r * PITCH of the memory. */
+static bool compute(const mix_ir *ir, mix_ir *part, int result_count, mix_memory *memory) {
+  mix_memory **results = mix_calloc((size_t)result_count + 1, sizeof *results);
+  bool good = results != NULL;
+  for (int r = 0; r < result_count && good; r++)
+    good = (results[r] = mix_memory_part(memory, (size_t)r * PITCH, MAX_BYTES)) != NULL;
+  if (good)
+    good = ir->evaluate(part, results);
+  else
+    mix_ir_free(part);
+  for (int r = 0; results && r < result_count; r++) mix_release(results[r]);
+  mix_free(results);
   return good;
 }
 
@@ -87,16 +92,12 @@ bool mix_pass_constant_fold(mix_ir *ir) {
   for (int n = 0; n < ir->node_count; n++)
     result_count += wanted[n] = wanted[n] && known[n] && !ir->nodes[n].source;
   if (!result_count) return true;
-  mix_buffer *buffer = mix_buffer_new((size_t)result_count * PITCH);
+  mix_memory *buffer = mix_memory_new(&mix_host_memory, (size_t)result_count * PITCH);
   if (!buffer) return false;
   mix_ir *part = extract(ir, known, wanted, mapped, result_count);
-  bool good = part && compute(ir, part, result_count, buffer) &&
-              mix_reserve(&ir->held, &ir->held_capacity, ir->held_count + 1, sizeof *ir->held);
-  if (!good) {
-    mix_release(buffer);
-    return false;
-  }
-  ir->held[ir->held_count++] = &buffer->object;
+  bool good = part && compute(ir, part, result_count, buffer) && mix_ir_hold(ir, buffer);
+  mix_release(buffer);
+  if (!good) return false;
   for (int n = 0, r = 0; n < ir->node_count; n++) {
     if (!wanted[n]) continue;
     mix_ir_node *node = &ir->nodes[n];
@@ -104,7 +105,8 @@ bool mix_pass_constant_fold(mix_ir *ir) {
     node->source = MIX_IR_CONSTANT;
     node->attributes = NULL;
     node->input_count = 0;
-    node->data = (char *)buffer->data + (size_t)r++ * PITCH;
+    node->memory = buffer;
+    node->offset = (size_t)r++ * PITCH;
   }
   return mix_ir_sort(ir);
 }

@@ -25,8 +25,18 @@ static bool eligible(const mix_ir *ir, const mix_ir_node *node) {
 static size_t node_hash(const mix_ir *ir, const mix_ir_node *node) {
   size_t hash = mix_bytes_hash(0xcbf29ce484222325u, &node->op, sizeof node->op);
   hash = mix_bytes_hash(hash, node->inputs, sizeof(int) * (size_t)node->input_count);
-  if (node->source == MIX_IR_CONSTANT) hash = mix_bytes_hash(hash, node->data, constant_bytes(ir, node));
+  const void *data = node->source == MIX_IR_CONSTANT ? mix_ir_map_constant(node) : NULL;
+  if (data) hash = mix_bytes_hash(hash, data, constant_bytes(ir, node));
+  if (data) mix_ir_unmap_constant(node);
   return hash;
+}
+
+static bool same_bytes(const mix_ir_node *a, const mix_ir_node *b, size_t bytes) {
+  const void *x = mix_ir_map_constant(a), *y = x ? mix_ir_map_constant(b) : NULL;
+  bool same = y && !memcmp(x, y, bytes);
+  if (y) mix_ir_unmap_constant(b);
+  if (x) mix_ir_unmap_constant(a);
+  return same;
 }
 
 static bool same(const mix_ir *ir, const mix_ir_node *a, const mix_ir_node *b) {
@@ -36,7 +46,7 @@ static bool same(const mix_ir *ir, const mix_ir_node *a, const mix_ir_node *b) {
     const mix_ir_value *x = &ir->values[a->first_output + i], *y = &ir->values[b->first_output + i];
     if (x->dtype != y->dtype || !mix_shape_equal(x->shape, y->shape)) return false;
   }
-  if (a->source == MIX_IR_CONSTANT) return !memcmp(a->data, b->data, constant_bytes(ir, a));
+  if (a->source == MIX_IR_CONSTANT) return same_bytes(a, b, constant_bytes(ir, a));
   return mix_attributes_equal(a->op, a->attributes, b->attributes);
 }
 

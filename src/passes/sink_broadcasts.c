@@ -31,13 +31,17 @@ static void becomes_broadcast(mix_ir *ir, int n, int from, mix_shape_attributes 
 static int scalar_of_fill(broadcasting *b, int n) {
   if (b->scalar[n]) return b->scalar[n];
   const mix_shape_attributes *fill = b->ir->nodes[n].attributes;
-  void *data = mix_ir_alloc(b->ir, 64);
-  if (!data) return -1;
+  mix_memory *memory = mix_memory_new(&mix_host_memory, mix_dtype_size(fill->dtype));
+  void *data = memory ? mix_memory_map(memory, MIX_MAP_WRITE) : NULL;
+  if (!data) return mix_release(memory), -1;
   if (mix_dtype_is_floating(fill->dtype))
     mix_store_double(data, fill->dtype, 0, fill->value);
   else
     mix_convert(&fill->value, MIX_FLOAT64, data, fill->dtype, 1);
-  return b->scalar[n] = mix_ir_add_constant(b->ir, data, fill->dtype, (mix_shape){.rank = 0});
+  mix_memory_unmap(memory);
+  b->scalar[n] = mix_ir_add_constant(b->ir, memory, 0, (mix_type){fill->dtype, {.rank = 0}});
+  mix_release(memory);
+  return b->scalar[n];
 }
 
 /* What an element-wise node can read instead of the value. -1: out of memory. */

@@ -155,7 +155,8 @@ typedef struct builder {
   mix_step steps[STEPS];
   int numbers[STEPS][4];
   settings settings[STEPS];
-  void *variables[8];
+  /* Around the data below. */
+  mix_memory *variables[8], *argument_memory[4], *result_memory[4], *arena_memory;
   word variable_data[8][LENGTH];
   word arguments_data[4][LENGTH], results_data[4][LENGTH];
   void *arguments[4], *results[4];
@@ -165,17 +166,20 @@ typedef struct builder {
 
 static builder *builder_new(void) {
   builder *b = calloc(1, sizeof *b);
-  b->plan = (mix_plan){.slots = b->slots, .steps = b->steps, .variables = b->variables};
+  b->plan = (mix_plan){.slots = b->slots, .steps = b->steps};
   b->arena_words = 16 * LENGTH;
   b->arena = calloc(b->arena_words, sizeof(word));
   b->plan.arena_bytes = b->arena_words * sizeof(word);
+  b->arena_memory = mix_memory_wrap(b->arena, b->plan.arena_bytes, NULL);
   for (int v = 0; v < 8; v++) {
-    b->variables[v] = b->variable_data[v];
+    b->variables[v] = mix_memory_wrap(b->variable_data[v], sizeof b->variable_data[v], NULL);
     for (int i = 0; i < LENGTH; i++) b->variable_data[v][i] = 1000 * v + i;
   }
   for (int a = 0; a < 4; a++) {
     b->arguments[a] = b->arguments_data[a];
     b->results[a] = b->results_data[a];
+    b->argument_memory[a] = mix_memory_wrap(b->arguments_data[a], sizeof b->arguments_data[a], NULL);
+    b->result_memory[a] = mix_memory_wrap(b->results_data[a], sizeof b->results_data[a], NULL);
     for (int i = 0; i < LENGTH; i++) b->arguments_data[a][i] = 77 * a + i;
   }
   b->plan.argument_count = b->plan.result_count = 4;
@@ -184,6 +188,9 @@ static builder *builder_new(void) {
 }
 
 static void builder_free(builder *b) {
+  for (int v = 0; v < 8; v++) mix_release(b->variables[v]);
+  for (int a = 0; a < 4; a++) mix_release(b->argument_memory[a]), mix_release(b->result_memory[a]);
+  mix_release(b->arena_memory);
   free(b->arena);
   free(b);
 }
@@ -234,8 +241,24 @@ static mix_executable *compiled(builder *b, int threads) {
   assert_non_null(executable);
   return executable;
 }
+
+/* Runs with the builder's present arguments and results, and this arena. */
+static mix_status run_on(builder *b, mix_executable *executable, word *arena) {
+  mix_memory *memory = mix_memory_wrap(arena, b->arena_words * sizeof(word), NULL);
+  mix_memory *arguments[4], *results[4];
+  for (int i = 0; i < 4; i++) {
+    arguments[i] = mix_memory_wrap(b->arguments[i], sizeof b->arguments_data[i], NULL);
+    results[i] = mix_memory_wrap(b->results[i], sizeof b->results_data[i], NULL);
+  }
+  mix_status status = mix_host_run(executable, &(mix_bindings){arguments, b->variables, results, memory});
+  for (int i = 0; i < 4; i++) mix_release(arguments[i]), mix_release(results[i]);
+  mix_release(memory);
+  return status;
+}
+
 static mix_status run(builder *b, mix_executable *executable) {
-  return mix_host_run(executable, &(mix_bindings){b->arguments, b->results, b->arena});
+  return mix_host_run(executable, &(mix_bindings){b->argument_memory, b->variables, b->result_memory,
+                                                  b->arena_memory});
 }
 static int barriers(builder *b, int threads) {
   mix_executable *executable = compiled(b, threads);

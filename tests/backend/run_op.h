@@ -25,7 +25,7 @@ static inline mix_status run_step(const mix_backend *backend, int threads, const
                                   const operand *inputs, int output_count, const operand *outputs) {
   mix_slot slots[2 * MAX_OPERANDS];
   int numbers[2 * MAX_OPERANDS];
-  void *arguments[MAX_OPERANDS], *results[MAX_OPERANDS];
+  mix_memory *arguments[MAX_OPERANDS], *results[MAX_OPERANDS];
   for (int i = 0; i < input_count + output_count; i++) {
     bool input = i < input_count;
     const operand *x = input ? &inputs[i] : &outputs[i - input_count];
@@ -36,9 +36,9 @@ static inline mix_status run_step(const mix_backend *backend, int threads, const
                           .bytes = mix_value_bytes(x->dtype, x->shape)};
     numbers[i] = i;
     if (input)
-      arguments[i] = x->data;
+      arguments[i] = mix_memory_wrap(x->data, slots[i].bytes, NULL);
     else
-      results[i - input_count] = x->data;
+      results[i - input_count] = mix_memory_wrap(x->data, slots[i].bytes, NULL);
   }
   mix_step step = {.op = op,
                    .attributes = attributes,
@@ -56,9 +56,11 @@ static inline mix_status run_step(const mix_backend *backend, int threads, const
                    .argument_count = input_count,
                    .result_count = output_count};
   mix_executable *executable = backend->compile(&plan, threads);
-  if (!executable) return mix_error();
-  mix_status status = backend->run(executable, &(mix_bindings){arguments, results, NULL});
-  backend->destroy(executable);
+  mix_status status = mix_error();
+  if (executable) status = backend->run(executable, &(mix_bindings){.arguments = arguments, .results = results});
+  if (executable) backend->destroy(executable);
+  for (int i = 0; i < input_count; i++) mix_release(arguments[i]);
+  for (int i = 0; i < output_count; i++) mix_release(results[i]);
   return status;
 }
 

@@ -246,12 +246,14 @@ static void the_first_failure_counts(void **state) {
 static void addresses_follow_the_bindings(void **state) {
   (void)state;
   builder *b = builder_new();
-  static const word constant[LENGTH] = {5, 6, 7};
+  static word constant[LENGTH] = {5, 6, 7};
+  mix_memory *constant_memory = mix_memory_wrap(constant, sizeof constant, NULL);
   int x = of_kind(b, MIX_SLOT_ARGUMENT, 2, LENGTH), y = arena(b, 3, LENGTH),
       r = of_kind(b, MIX_SLOT_RESULT, 3, LENGTH);
-  int c = add_slot(
-      b, (mix_slot){
-             .kind = MIX_SLOT_CONSTANT, .data = constant, .dtype = MIX_INT64, .shape = MIX_SHAPE(LENGTH)});
+  int c = add_slot(b, (mix_slot){.kind = MIX_SLOT_CONSTANT,
+                                 .memory = constant_memory,
+                                 .dtype = MIX_INT64,
+                                 .shape = MIX_SHAPE(LENGTH)});
   add_step(b, &op_team, y, x, c, -1);
   add_step(b, &op_team, r, y, x, -1);
   mix_executable *executable = compiled(b, 1);
@@ -263,7 +265,7 @@ static void addresses_follow_the_bindings(void **state) {
     b->results[3] = variant & 2 ? other_result : b->results_data[3];
     memset(b->results[3], 0, sizeof other_result);
     word *memory = variant & 4 ? other_arena : b->arena;
-    assert_int_equal(mix_host_run(executable, &(mix_bindings){b->arguments, b->results, memory}), MIX_OK);
+    assert_int_equal(run_on(b, executable, memory), MIX_OK);
     for (int i = 0; i < LENGTH; i++) {
       word a = ((word *)b->arguments[2])[i], inner = mixed(mixed(1, a), constant[i]);
       assert_true(memory[3 + i] == inner);
@@ -271,6 +273,7 @@ static void addresses_follow_the_bindings(void **state) {
     }
   }
   mix_host_destroy(executable);
+  mix_release(constant_memory);
   builder_free(b);
 }
 

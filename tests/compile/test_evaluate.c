@@ -3,7 +3,7 @@
 #include "compile/support.h"
 
 #include "compile/evaluate.h"
-#include "tensor/buffer.h"
+#include "tensor/memory.h"
 #include "graph/trace.h"
 
 static mix_tensor *symbolic(mix_shape shape) {
@@ -16,7 +16,7 @@ static mix_tensor *symbolic(mix_shape shape) {
 static void reading_computes_once(void **state) {
   (void)state;
   mix_tensor *x = vec(MIX_FLOAT32, 1, 2), *y = mix_square(x);
-  assert_null(y->node->outputs[0].buffer);
+  assert_null(y->node->outputs[0].memory);
   const void *data = mix_tensor_data(y);
   assert_non_null(data);
   assert_ptr_equal(mix_tensor_data(y), data);
@@ -34,7 +34,7 @@ static void several_tensors_in_one_plan(void **state) {
     int factor = i % 4 == 3 ? i - 1 : i;
     has_values(tensors[i], factor, 4 * factor);
   }
-  assert_null(shared->node->outputs[0].buffer);
+  assert_null(shared->node->outputs[0].memory);
   assert_int_equal(mix_evaluate(0, NULL), MIX_OK);
 }
 

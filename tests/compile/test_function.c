@@ -286,7 +286,7 @@ static void tensors_from_outside_are_constants(void **state) {
   mix_function *first = mix_function_new(adds_outside, lazy), *second = mix_function_new(adds_outside, read);
   mix_list *arguments = mix_list_of(vec(MIX_FLOAT32, 10, 20));
   has_values(mix_list_get(mix_function_call(first, arguments), 0), 11, 21);
-  assert_non_null(lazy->node->outputs[0].buffer);
+  assert_non_null(lazy->node->outputs[0].memory);
   has_values(mix_list_get(mix_function_call(second, arguments), 0), 11, 22);
   mix_variable_assign(v, vec(MIX_FLOAT32, 100, 200));
   has_values(mix_list_get(mix_function_call(second, arguments), 0), 11, 22);

@@ -3,6 +3,7 @@
 
 #include "base/philox.h"
 #include "tensor/convert.h"
+#include "support/memory.h"
 
 enum { ROWS = 16, COLUMNS = 48, COUNT_OF = ROWS * COLUMNS };
 
@@ -40,11 +41,13 @@ static void read_doubles(mix_list *list, int index, double *out) {
 static void equal_bits(mix_tensor *a, mix_tensor *b, const char *what) {
   const mix_value *x = mix_tensor_value(a), *y = mix_tensor_value(b);
   assert_int_equal(x->dtype, y->dtype);
-  if (memcmp(x->buffer->data, y->buffer->data, x->buffer->bytes)) fail_msg("%s: other bits", what);
+  if (memcmp(bytes_of_memory(x->memory), bytes_of_memory(y->memory), mix_memory_bytes(x->memory)))
+    fail_msg("%s: other bits", what);
 }
 static bool same(mix_tensor *a, mix_tensor *b) {
   const mix_value *x = mix_tensor_value(a), *y = mix_tensor_value(b);
-  return x->dtype == y->dtype && !memcmp(x->buffer->data, y->buffer->data, x->buffer->bytes);
+  return x->dtype == y->dtype &&
+         !memcmp(bytes_of_memory(x->memory), bytes_of_memory(y->memory), mix_memory_bytes(x->memory));
 }
 
 /* ---- definition: the float32 program between the same loads and stores ---- */

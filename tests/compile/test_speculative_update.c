@@ -2,6 +2,7 @@
  * finite: the same bits on both paths, no write on a skipped step, and no second path if there is no large
  * gradient to save. */
 #include "compile/support.h"
+#include "support/memory.h"
 #include <mixtape/random.h>
 
 enum { INPUTS = 1500, UNITS = 1411 }; /* 4.2 million bytes of gradient in float16 */
@@ -63,8 +64,10 @@ static bool is_speculative(mix_function *step) {
 }
 
 static void same_bytes(const trainer *a, const trainer *b) {
-  assert_memory_equal(a->kernel->data, b->kernel->data, a->kernel->bytes);
-  assert_memory_equal(a->velocity->data, b->velocity->data, a->velocity->bytes);
+  assert_memory_equal(bytes_of_memory(a->kernel->memory), bytes_of_memory(b->kernel->memory),
+                      mix_memory_bytes(a->kernel->memory));
+  assert_memory_equal(bytes_of_memory(a->velocity->memory), bytes_of_memory(b->velocity->memory),
+                      mix_memory_bytes(a->velocity->memory));
 }
 
 /* In turn: gradients that the bound proves finite, gradients that only the test proves finite, infinite ones,
@@ -88,9 +91,10 @@ static void check_both_paths(int batch) {
     MIX_SCOPE {
       mix_list *arguments = mix_list_of(rows(batch, INPUTS, steps[i].x, false, steps[i].first),
                                         rows(batch, UNITS, steps[i].dy, steps[i].cancels, 0));
-      const float before = ((float *)speculative.kernel->data)[UNITS];
+      const float before = ((float *)bytes_of_memory(speculative.kernel->memory))[UNITS];
       has_values(mix_list_get(mix_function_call(one, arguments), 0), steps[i].finite);
-      assert_int_equal(before != ((float *)speculative.kernel->data)[UNITS], steps[i].finite);
+      assert_int_equal(before != ((float *)bytes_of_memory(speculative.kernel->memory))[UNITS],
+                       steps[i].finite);
       setenv("MIXTAPE_DISABLE_PASSES", "speculative_update", 1);
       has_values(mix_list_get(mix_function_call(two, arguments), 0), steps[i].finite);
       assert_false(is_speculative(two));
@@ -132,11 +136,11 @@ static void a_factor_above_1_is_tested(void **state) {
   trainer t = new_trainer(INPUTS, UNITS);
   mix_function *step = mix_function_new(train_step, &t);
   mix_variable_assign(t.inverse, scalar(0x1p126));
-  const float before = ((float *)t.kernel->data)[5];
+  const float before = ((float *)bytes_of_memory(t.kernel->memory))[5];
   mix_list *arguments = mix_list_of(rows(3, INPUTS, 4, false, 0), rows(3, UNITS, 4, false, 0));
   has_values(mix_list_get(mix_function_call(step, arguments), 0), false);
   assert_true(is_speculative(step));
-  assert_true(before == ((float *)t.kernel->data)[5]);
+  assert_true(before == ((float *)bytes_of_memory(t.kernel->memory))[5]);
 }
 
 /* Two products. Their gradients update a kernel each or, added, one kernel. Arguments x, dy, x2, dy2. */

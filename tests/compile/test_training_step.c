@@ -1,11 +1,13 @@
 /* A whole training step as one plan: updates in place, skipped steps that change nothing, static memory. */
 #include "compile/trainer.h"
+#include "support/memory.h"
 
 /* The step as a plan against the same step op by op. */
 static void variables_are_updated_in_place(void **state) {
   (void)state;
   trainer t = new_trainer(), eager = new_trainer();
-  void *addresses[] = {t.kernel->data, t.bias->data, t.velocity->data};
+  void *addresses[] = {bytes_of_memory(t.kernel->memory), bytes_of_memory(t.bias->memory),
+                       bytes_of_memory(t.velocity->memory)};
   mix_function *step = mix_function_new(train_step, &t);
   for (int i = 0; i < 4; i++) {
     mix_list *arguments = mix_list_of(batch(5, 0), labels(5, i % 3));
@@ -15,9 +17,9 @@ static void variables_are_updated_in_place(void **state) {
     bytes a = bytes_of(&t), b = bytes_of(&eager);
     assert_memory_equal(&a, &b, sizeof a);
   }
-  assert_ptr_equal(addresses[0], t.kernel->data);
-  assert_ptr_equal(addresses[1], t.bias->data);
-  assert_ptr_equal(addresses[2], t.velocity->data);
+  assert_ptr_equal(addresses[0], bytes_of_memory(t.kernel->memory));
+  assert_ptr_equal(addresses[1], bytes_of_memory(t.bias->memory));
+  assert_ptr_equal(addresses[2], bytes_of_memory(t.velocity->memory));
   const char *plan = mix_function_dump(step, "plan");
   assert_non_null(strstr(plan, "-> variable 'kernel'") ? plan : strstr(plan, ", variable 'kernel'"));
 }
@@ -30,7 +32,7 @@ static void a_skipped_step_writes_no_byte(void **state) {
     mix_function *step = mix_function_new(train_step, &t);
     mix_list *results = mix_function_call(step, mix_list_of(batch(5, 0), labels(5, 0)));
     has_values(mix_list_get(results, 1), true);
-    ((uint32_t *)t.bias->data)[1] = 0x80000000; /* -0: skipping must not change it to 0 */
+    ((uint32_t *)bytes_of_memory(t.bias->memory))[1] = 0x80000000; /* -0: skipping must not change it to 0 */
     bytes before = bytes_of(&t);
     const double bad[] = {INFINITY, -INFINITY, NAN};
     for (int i = 0; i < 3; i++) {

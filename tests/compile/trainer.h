@@ -4,6 +4,7 @@
 
 #include "compile/support.h"
 #include "graph/trace.h"
+#include "support/memory.h"
 
 /* Dense (4 -> 3), sparse softmax cross-entropy, SGD with momentum under a finite check, iterations:
  * everything in a training step. */
@@ -77,11 +78,11 @@ typedef struct bytes {
 static inline bytes bytes_of(const trainer *t) {
   bytes b;
   memset(&b, 0, sizeof b);
-  memcpy(b.kernel, t->kernel->data, sizeof b.kernel);
-  memcpy(b.bias, t->bias->data, sizeof b.bias);
-  memcpy(b.velocity, t->velocity->data, sizeof b.velocity);
-  memcpy(&b.iterations, t->iterations->data, 8);
-  memcpy(&b.skipped, t->skipped->data, 8);
+  memcpy(b.kernel, bytes_of_memory(t->kernel->memory), sizeof b.kernel);
+  memcpy(b.bias, bytes_of_memory(t->bias->memory), sizeof b.bias);
+  memcpy(b.velocity, bytes_of_memory(t->velocity->memory), sizeof b.velocity);
+  memcpy(&b.iterations, bytes_of_memory(t->iterations->memory), 8);
+  memcpy(&b.skipped, bytes_of_memory(t->skipped->memory), 8);
   return b;
 }
 

@@ -2,17 +2,18 @@
  * program order. */
 #include "../compile/support.h"
 
-#include "tensor/buffer.h"
+#include "tensor/memory.h"
+#include "support/memory.h"
 
 static void a_read_shares_the_storage_until_the_next_write(void **state) {
   (void)state;
   mix_variable *v = variable("v", vec(MIX_FLOAT32, 1, 2));
-  void *address = v->data;
+  void *address = bytes_of_memory(v->memory);
   mix_tensor *first = mix_variable_value(v), *again = mix_variable_value(v);
   assert_ptr_equal(mix_tensor_data(first), address);
   assert_ptr_equal(first->node, again->node);
   mix_variable_assign(v, vec(MIX_FLOAT32, 3, 4));
-  assert_ptr_equal(v->data, address);
+  assert_ptr_equal(bytes_of_memory(v->memory), address);
   has_values(first, 1, 2);
   has_values(again, 1, 2);
   variable_has(v, 3, 4);

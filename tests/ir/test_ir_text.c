@@ -5,6 +5,9 @@
 #include "compile/compile.h"
 #include "compile/pass_pipeline.h"
 #include "passes/passes.h"
+#include "support/memory.h"
+#include "support/constant.h"
+#include "ir/ir.h"
 #include <stdio.h>
 
 enum { MAX_BYTES = 1 << 20 };
@@ -61,11 +64,11 @@ static void constants(void **state) {
                          "%9:float16(2) = constant [0x7e01, 1e9]\n"
                          "return %3\n");
   no_error();
-  const float *three = ir->nodes[0].data;
+  const float *three = bytes_of_constant(&ir->nodes[0]);
   assert_true(three[0] == 0.1f && isnan(three[1]) && three[2] == 0 && signbit(three[2]));
-  assert_true(*(const double *)ir->nodes[2].data == 0.1 + 0.2);
-  assert_true(*(const int64_t *)ir->nodes[3].data == INT64_MIN);
-  assert_int_equal(((const uint16_t *)ir->nodes[4].data)[0], 0x7e01);
+  assert_true(*(const double *)bytes_of_constant(&ir->nodes[2]) == 0.1 + 0.2);
+  assert_true(*(const int64_t *)bytes_of_constant(&ir->nodes[3]) == INT64_MIN);
+  assert_int_equal(((const uint16_t *)bytes_of_constant(&ir->nodes[4]))[0], 0x7e01);
   assert_string_equal(mix_ir_text(ir), "%3:float32(3) = constant [0.1, nan, -0]\n"
                                        "%5:bfloat16() = constant 3.14\n"
                                        "%7:float64() = constant 0.30000000000000004\n"
@@ -95,8 +98,8 @@ static void large_constants_and_variables(void **state) {
       "%0:float32(200) = constant seed 5\n%1:float32(200) = variable 'v'\n%2:int32() = variable 'n'\n"
       "return\n");
   no_error();
-  assert_memory_equal(ir->nodes[0].data, numbers, sizeof numbers);
-  assert_in_range(*(const int32_t *)ir->variables[1].variable->data, 0, 1);
+  assert_memory_equal(bytes_of_constant(&ir->nodes[0]), numbers, sizeof numbers);
+  assert_in_range(*(const int32_t *)bytes_of_memory(ir->variables[1].variable->memory), 0, 1);
   /* Numbers without a known seed: the writer finds one, and the text is stable from then on. */
   ir->nodes[0].index = 0;
   char *text = strdup(mix_ir_text(ir));

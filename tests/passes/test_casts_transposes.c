@@ -4,6 +4,7 @@
 
 #include "passes/passes.h"
 #include "tensor/convert.h"
+#include "support/memory.h"
 #include <stdio.h>
 
 typedef mix_tensor *body(mix_tensor *const *x);
@@ -27,9 +28,9 @@ static void run(body *f, mix_list *arguments, const char *disabled, outcome *out
   unsetenv("MIXTAPE_DISABLE_PASSES");
   no_error();
   const mix_value *value = mix_tensor_value(mix_list_get(results, 0));
-  assert_true(value->buffer->bytes <= MAX_BYTES);
+  assert_true(mix_memory_bytes(value->memory) <= MAX_BYTES);
   memset(out, 0, sizeof *out);
-  memcpy(out->bytes, value->buffer->data, out->count = value->buffer->bytes);
+  memcpy(out->bytes, bytes_of_memory(value->memory), out->count = mix_memory_bytes(value->memory));
   snprintf(out->text, sizeof out->text, "%s", mix_function_dump(function, "passes"));
 }
 

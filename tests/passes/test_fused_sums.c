@@ -1,6 +1,7 @@
 /* Sums and means of all elements, and of rows, at the end of programs: the same bits as the reduction kernels
  * for any shape and number of threads. A value needed after its sum is recomputed, never stored. */
 #include "compile/support.h"
+#include "support/memory.h"
 #include <stdio.h>
 
 static mix_tensor *numbers(mix_shape shape, mix_dtype dtype) {
@@ -107,8 +108,8 @@ static void rows_too(void **state) {
                   mix_list_get(mix_function_call(mix_function_new(row_sums, &c), arguments), 0);
               no_error();
               const mix_value *a = mix_tensor_value(alone), *b = mix_tensor_value(fused);
-              if (a->buffer->bytes != b->buffer->bytes ||
-                  memcmp(a->buffer->data, b->buffer->data, a->buffer->bytes))
+              if (mix_memory_bytes(a->memory) != mix_memory_bytes(b->memory) ||
+                  memcmp(bytes_of_memory(a->memory), bytes_of_memory(b->memory), mix_memory_bytes(a->memory)))
                 fail_msg("shape %d, %s, form %d, %d threads%s", s, mix_dtype_name(dtypes[d]), form, threads,
                          on_ref ? ", ref" : "");
             }

@@ -7,6 +7,9 @@
 #include "compile/compile.h"
 #include "passes/passes.h"
 #include "graph/trace.h"
+#include "support/memory.h"
+#include "support/constant.h"
+#include "ir/ir.h"
 
 /* ---- graphs in, text out ---- */
 
@@ -169,7 +172,7 @@ static void broadcast(void **state) {
           "%7:float32(1, 1) = constant [0.16666667]\n"
           "%6:float32(2, 3) = multiply(%7, %0)\n"
           "return %6\n");
-  assert_true(*(const float *)ir->nodes[1].data == 1.0f / 6);
+  assert_true(*(const float *)bytes_of_constant(&ir->nodes[1]) == 1.0f / 6);
   mix_ir_free(ir);
 }
 
@@ -224,8 +227,8 @@ static void constant_fold(void **state) {
           "%10:float16(2) = add(%0, %7)\n"
           "%11:float16(2) = multiply(%10, %5)\n"
           "return %11, %9\n");
-  assert_int_equal(*(const uint16_t *)ir->nodes[1].data, 0x3a00); /* 0.75 */
-  assert_int_equal(((const uint16_t *)ir->nodes[2].data)[1], 0x3c00);
+  assert_int_equal(*(const uint16_t *)bytes_of_constant(&ir->nodes[1]), 0x3a00); /* 0.75 */
+  assert_int_equal(((const uint16_t *)bytes_of_constant(&ir->nodes[2]))[1], 0x3c00);
   mix_ir_free(ir);
 }
 
@@ -416,8 +419,8 @@ static mix_list *random_results(uint64_t *seed, mix_list *arguments, const char 
 /* Equal bits, but any NaN equals any NaN. */
 static void same_bits(mix_tensor *a, mix_tensor *b, const char *what, uint64_t seed) {
   const mix_value *x = mix_tensor_value(a), *y = mix_tensor_value(b);
-  assert_int_equal(x->buffer->bytes, y->buffer->bytes);
-  if (!memcmp(x->buffer->data, y->buffer->data, x->buffer->bytes)) return;
+  assert_int_equal(mix_memory_bytes(x->memory), mix_memory_bytes(y->memory));
+  if (!memcmp(bytes_of_memory(x->memory), bytes_of_memory(y->memory), mix_memory_bytes(x->memory))) return;
   int64_t count = mix_shape_size(x->shape);
   size_t element = mix_dtype_size(x->dtype);
   double *m = malloc(sizeof *m * (size_t)count), *n = malloc(sizeof *n * (size_t)count);
@@ -425,7 +428,7 @@ static void same_bits(mix_tensor *a, mix_tensor *b, const char *what, uint64_t s
   mix_tensor_read(b, MIX_FLOAT64, n, count);
   for (int64_t i = 0; i < count; i++) {
     size_t at = (size_t)i * element;
-    if (memcmp((char *)x->buffer->data + at, (char *)y->buffer->data + at, element) &&
+    if (memcmp((char *)bytes_of_memory(x->memory) + at, (char *)bytes_of_memory(y->memory) + at, element) &&
         !(isnan(m[i]) && isnan(n[i])))
       fail_msg("seed %llu, %s, %s: element %d is %.17g and %.17g", (unsigned long long)seed, what,
                mix_dtype_name(x->dtype), (int)i, m[i], n[i]);

@@ -4,6 +4,7 @@
 #include "backend/host/executor.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "tensor/memory_inside.h"
 #include <limits.h>
 #include <omp.h>
 #include <stdio.h>
@@ -16,20 +17,19 @@ enum { FLUSH_SUBNORMALS = 0x8040 /* MXCSR: FTZ and DAZ */, SPINS = 2000, FEW_SPI
 
 /* ---- compile ---- */
 
-/* The binding that gives a slot its address, or -1 if the address is fixed. */
+/* The binding that a slot's address comes from, or -1 where it is fixed: arguments, variables, results, the
+ * arena. */
 static int binding_of(const mix_plan *plan, const mix_slot *slot) {
   switch (slot->kind) {
   case MIX_SLOT_ARGUMENT: return slot->index;
-  case MIX_SLOT_RESULT: return plan->argument_count + slot->index;
-  case MIX_SLOT_ARENA: return plan->argument_count + plan->result_count;
+  case MIX_SLOT_VARIABLE: return plan->argument_count + slot->index;
+  case MIX_SLOT_RESULT: return plan->argument_count + plan->variable_count + slot->index;
+  case MIX_SLOT_ARENA: return plan->argument_count + plan->variable_count + plan->result_count;
   default: return -1;
   }
 }
 
-static const void *fixed_address(const mix_plan *plan, const mix_slot *slot) {
-  if (slot->kind == MIX_SLOT_VARIABLE) return plan->variables[slot->index];
-  return slot->kind == MIX_SLOT_CONSTANT ? slot->data : NULL;
-}
+static const void *fixed_address(const mix_slot *slot) { return slot->memory->address + slot->offset; }
 
 /* Calls `visit` for each pointer object of the executable, with the slot whose address it holds. */
 typedef void slot_visitor(mix_executable *executable, const mix_slot *slot, void *where, int *cursor);
@@ -52,7 +52,7 @@ static void set_address(void *where, const void *address) { memcpy(where, &addre
 static void count_patch(mix_executable *executable, const mix_slot *slot, void *where, int *count) {
   int binding = binding_of(executable->plan, slot);
   if (binding < 0)
-    set_address(where, fixed_address(executable->plan, slot));
+    set_address(where, fixed_address(slot));
   else
     count[binding]++;
 }
@@ -65,7 +65,8 @@ static void fill_patch(mix_executable *executable, const mix_slot *slot, void *w
 
 static bool make_patches(mix_executable *executable) {
   const mix_plan *plan = executable->plan;
-  int bindings = executable->binding_count = plan->argument_count + plan->result_count + 1;
+  int bindings = executable->binding_count =
+      plan->argument_count + plan->variable_count + plan->result_count + 1;
   executable->first = mix_calloc((size_t)bindings + 1, sizeof(int));
   executable->bound = mix_calloc((size_t)bindings, sizeof(void *));
   int *next = mix_calloc((size_t)bindings, sizeof(int));
@@ -239,10 +240,11 @@ static void bind(mix_executable *executable, int binding, void *address) {
 
 static void bind_all(mix_executable *executable, const mix_bindings *bindings) {
   const mix_plan *plan = executable->plan;
-  for (int i = 0; i < plan->argument_count; i++) bind(executable, i, bindings->arguments[i]);
-  for (int i = 0; i < plan->result_count; i++)
-    bind(executable, plan->argument_count + i, bindings->results[i]);
-  bind(executable, executable->binding_count - 1, bindings->arena);
+  int b = 0;
+  for (int i = 0; i < plan->argument_count; i++) bind(executable, b++, bindings->arguments[i]->address);
+  for (int i = 0; i < plan->variable_count; i++) bind(executable, b++, bindings->variables[i]->address);
+  for (int i = 0; i < plan->result_count; i++) bind(executable, b++, bindings->results[i]->address);
+  bind(executable, b, bindings->arena ? bindings->arena->address : NULL);
 }
 
 static void record_failure(mix_executable *executable, int step) {

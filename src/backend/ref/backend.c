@@ -17,6 +17,7 @@ static mix_executable *compile(const mix_plan *plan, int threads) {
 }
 
 const mix_backend mix_backend_ref = {.name = "ref",
+                                     .memory = &mix_host_memory,
                                      .unavailable = unavailable,
                                      .compile = compile,
                                      .run = mix_host_run,
@@ -24,6 +25,4 @@ const mix_backend mix_backend_ref = {.name = "ref",
                                      .kernel_name = mix_host_kernel_name,
                                      .same_product = same_product,
                                      .prefers_upcast = prefers_upcast,
-                                     .destroy = mix_host_destroy,
-                                     .allocate = mix_alloc_buffer,
-                                     .deallocate = mix_free_buffer};
+                                     .destroy = mix_host_destroy};

@@ -77,18 +77,17 @@ static void copy_rows(char *to, const char *source, const int64_t *rows, int64_t
 /* A view of consecutive rows in the array's memory. NULL without an error if they must be copied: the memory
  * belongs to a variable, which may move its old value before it is written, or the rows are not aligned as
  * kernels require. */
-static mix_buffer *part_of(const mix_tensor *array, size_t offset, size_t bytes) {
-  mix_buffer *whole = mix_tensor_value(array)->buffer;
+static mix_memory *part_of(const mix_tensor *array, size_t offset, size_t bytes) {
+  mix_memory *whole = mix_tensor_value(array)->memory;
   mix_graph_lock();
-  const bool moves = mix_buffer_is_storage(whole),
-             aligned = ((uintptr_t)whole->data + offset) % MIX_BUFFER_ALIGNMENT == 0;
+  const bool moves = mix_memory_is_storage(whole), aligned = mix_memory_is_aligned(whole, offset);
   mix_graph_unlock();
-  return moves || !aligned ? NULL : mix_buffer_part(whole, offset, bytes);
+  return moves || !aligned ? NULL : mix_memory_part(whole, offset, bytes);
 }
 
 /* Gathers the rows of one array as a tensor of the current scope. */
 static mix_tensor *gather_one(mix_tensor *array, const int64_t *rows, int64_t first, int64_t count,
-                              bool stacked, mix_buffer **buffer) {
+                              bool stacked, mix_memory **buffer) {
   if (!mix_tensor_data(array)) return NULL;
   mix_dtype dtype = mix_tensor_dtype(array);
   mix_shape shape = mix_tensor_shape(array);
@@ -98,17 +97,20 @@ static mix_tensor *gather_one(mix_tensor *array, const int64_t *rows, int64_t fi
     shape.rank--;
     memmove(shape.dims, shape.dims + 1, (size_t)shape.rank * sizeof *shape.dims);
   }
-  mix_buffer *part = !rows && stacked ? part_of(array, (size_t)first * row, bytes) : NULL;
+  mix_memory *part = !rows && stacked ? part_of(array, (size_t)first * row, bytes) : NULL;
   if (part) {
-    mix_tensor *tensor = mix_tensor_of_buffer(part, dtype, shape);
+    mix_tensor *tensor = mix_tensor_of_memory(part, dtype, shape);
     mix_release(part);
     return tensor;
   }
   mix_pinned pinned;
-  if (mix_failed() || !mix_buffer_reuse(buffer, bytes) || !mix_tensor_pin(array, &pinned)) return NULL;
-  copy_rows((*buffer)->data, pinned.data, rows, first, count, row);
+  if (mix_failed() || !mix_memory_reuse(buffer, bytes) || !mix_tensor_pin(array, &pinned)) return NULL;
+  void *to = mix_memory_map(*buffer, MIX_MAP_WRITE);
+  if (to) copy_rows(to, pinned.data, rows, first, count, row);
+  if (to) mix_memory_unmap(*buffer);
   mix_tensor_unpin(&pinned);
-  return mix_tensor_of_buffer(*buffer, dtype, shape);
+  if (!to) return NULL;
+  return mix_tensor_of_memory(*buffer, dtype, shape);
 }
 
 mix_list *mix_rows_gather(int array_count, mix_tensor *const *arrays, const int64_t *rows, int64_t first,

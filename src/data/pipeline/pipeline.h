@@ -8,13 +8,13 @@
 #define MIX_DATA_PIPELINE_PIPELINE_H
 
 #include "base/object.h"
-#include "tensor/buffer.h"
+#include "tensor/memory.h"
 #include <mixtape/dataset.h>
 
 /* Buffers kept between elements, one per component. A buffer is reused once nothing else references its
  * contents. */
 typedef struct mix_buffers {
-  mix_buffer **items;
+  mix_memory **items;
   int count;
 } mix_buffers;
 bool mix_buffers_init(mix_buffers *buffers, int count);

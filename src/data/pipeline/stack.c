@@ -20,7 +20,7 @@ static mix_tensor *stack(mix_list *const *lists, int count, int index, mix_buffe
   memcpy(stacked.dims + 1, shape.dims, (size_t)shape.rank * sizeof *shape.dims);
   size_t bytes = mix_value_bytes(dtype, shape);
   if (mix_shape_checked_size(stacked) < 0) return mix_fail_memory("a batch");
-  if (!mix_buffer_reuse(&buffers->items[index], mix_value_bytes(dtype, stacked))) return NULL;
+  if (!mix_memory_reuse(&buffers->items[index], mix_value_bytes(dtype, stacked))) return NULL;
   for (int i = 0; i < count; i++) {
     mix_tensor *tensor = mix_list_get(lists[i], index);
     if (mix_tensor_dtype(tensor) != dtype || !mix_shape_equal(mix_tensor_shape(tensor), shape))
@@ -32,10 +32,11 @@ static mix_tensor *stack(mix_list *const *lists, int count, int index, mix_buffe
                       mix_shape_text(shape, text, sizeof text));
     mix_pinned pinned;
     if (!mix_tensor_pin(tensor, &pinned)) return NULL;
-    if (bytes) memcpy((char *)buffers->items[index]->data + (size_t)i * bytes, pinned.data, bytes);
+    bool copied = mix_memory_copy_in(buffers->items[index], (size_t)i * bytes, pinned.data, bytes);
     mix_tensor_unpin(&pinned);
+    if (!copied) return NULL;
   }
-  return mix_tensor_of_buffer(buffers->items[index], dtype, stacked);
+  return mix_tensor_of_memory(buffers->items[index], dtype, stacked);
 }
 
 mix_list *mix_stack_elements(mix_list *const *lists, int count, mix_buffers *buffers, const char *call) {

@@ -77,15 +77,16 @@ static mix_list *range_gather(const mix_dataset *dataset, const int64_t *rows, i
                               mix_buffers *buffers) {
   const rows_dataset *range = (const rows_dataset *)dataset;
   mix_scope *scope = mix_scope_begin();
-  if (!scope || !mix_buffer_reuse(&buffers->items[0], (size_t)count * sizeof(int64_t))) {
+  if (!scope || !mix_memory_reuse(&buffers->items[0], (size_t)count * sizeof(int64_t))) {
     mix_scope_end(scope);
     return NULL;
   }
-  int64_t *to = buffers->items[0]->data;
-  for (int64_t i = 0; i < count; i++)
+  int64_t *to = mix_memory_map(buffers->items[0], MIX_MAP_WRITE);
+  for (int64_t i = 0; to && i < count; i++)
     to[i] = (int64_t)((uint64_t)range->start + (uint64_t)rows[i] * (uint64_t)range->step);
+  if (to) mix_memory_unmap(buffers->items[0]);
   mix_tensor *tensor =
-      mix_tensor_of_buffer(buffers->items[0], MIX_INT64, (mix_shape){.rank = stacked, .dims = {count}});
+      mix_tensor_of_memory(buffers->items[0], MIX_INT64, (mix_shape){.rank = stacked, .dims = {count}});
   mix_list *list = tensor ? mix_retain(mix_list_of(tensor)) : NULL;
   mix_scope_end(scope);
   return list;

@@ -7,7 +7,8 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "tensor/buffer.h"
+#include "tensor/memory.h"
+#include "support/memory.h"
 
 #include <string.h>
 
@@ -21,12 +22,12 @@ static int end(void **state) {
 static void a_buffer_owns_its_memory(void **state) {
   (void)state;
   size_t before = mix_buffer_bytes();
-  mix_buffer *buffer = mix_buffer_new(1000);
-  assert_int_equal(buffer->bytes, 1000);
-  assert_int_equal((uintptr_t)buffer->data % 64, 0);
+  mix_memory *buffer = mix_memory_new(&mix_host_memory, 1000);
+  assert_int_equal(mix_memory_bytes(buffer), 1000);
+  assert_int_equal((uintptr_t)bytes_of_memory(buffer) % 64, 0);
   assert_int_equal(mix_references(buffer), 1);
-  assert_true(mix_is(buffer, &mix_buffer_class));
-  memset(buffer->data, 1, 1000);
+  assert_true(mix_is(buffer, &mix_memory_class));
+  memset(bytes_of_memory(buffer), 1, 1000);
   assert_int_equal(mix_buffer_bytes(), before + 1000);
   mix_release(buffer);
   assert_int_equal(mix_buffer_bytes(), before);
@@ -37,30 +38,30 @@ static void failed_allocations_leak_nothing(void **state) {
   size_t before = mix_buffer_bytes();
   for (int k = 0; k < 2; k++) {
     mix_inject_allocation_failure(k);
-    assert_null(mix_buffer_new(1000));
+    assert_null(mix_memory_new(&mix_host_memory, 1000));
     assert_int_equal(mix_error(), MIX_MEMORY_ERROR);
     mix_error_clear();
     assert_int_equal(mix_buffer_bytes(), before);
   }
   int value = 3;
   mix_inject_allocation_failure(0);
-  assert_null(mix_buffer_wrap(&value, sizeof value, NULL));
+  assert_null(mix_memory_wrap(&value, sizeof value, NULL));
   assert_int_equal(mix_error(), MIX_MEMORY_ERROR);
 }
 
 static void a_part_keeps_the_whole(void **state) {
   (void)state;
   size_t before = mix_buffer_bytes();
-  mix_buffer *whole = mix_buffer_new(1000), *part = mix_buffer_part(whole, 64, 100);
-  assert_ptr_equal(part->data, (char *)whole->data + 64);
-  assert_int_equal(part->bytes, 100);
+  mix_memory *whole = mix_memory_new(&mix_host_memory, 1000), *part = mix_memory_part(whole, 64, 100);
+  assert_ptr_equal(bytes_of_memory(part), (char *)bytes_of_memory(whole) + 64);
+  assert_int_equal(mix_memory_bytes(part), 100);
   assert_int_equal(mix_buffer_bytes(), before + 1000);
   mix_inject_allocation_failure(0);
-  assert_null(mix_buffer_part(whole, 0, 100));
+  assert_null(mix_memory_part(whole, 0, 100));
   assert_int_equal(mix_error(), MIX_MEMORY_ERROR);
   mix_release(whole);
   assert_int_equal(mix_buffer_bytes(), before + 1000);
-  memset(part->data, 1, 100);
+  memset(bytes_of_memory(part), 1, 100);
   mix_release(part);
   assert_int_equal(mix_buffer_bytes(), before);
 }
@@ -72,22 +73,22 @@ static void foreign_memory_goes_back_to_its_owner(void **state) {
   (void)state;
   int values[3] = {1, 2, 3};
   size_t before = mix_buffer_bytes();
-  mix_buffer *buffer = mix_buffer_wrap(values, sizeof values, note_release);
-  assert_ptr_equal(buffer->data, values);
+  mix_memory *buffer = mix_memory_wrap(values, sizeof values, note_release);
+  assert_ptr_equal(bytes_of_memory(buffer), values);
   assert_int_equal(mix_buffer_bytes(), before);
   mix_retain(buffer);
   mix_release(buffer);
   assert_null(released);
   mix_release(buffer);
   assert_ptr_equal(released, values);
-  mix_release(mix_buffer_wrap(values, sizeof values, NULL)); /* never freed */
+  mix_release(mix_memory_wrap(values, sizeof values, NULL)); /* never freed */
   assert_int_equal(values[2], 3);
 }
 
 /* A pool as plans have one for their results. */
 typedef struct pool {
   mix_object object;
-  mix_buffer *free;
+  mix_memory *free;
 } pool;
 
 static int pools_finalized;
@@ -95,23 +96,20 @@ static void pool_finalize(void *object) {
   pool *p = object;
   pools_finalized++;
   if (!p->free) return;
-  p->free->recycle = NULL;
-  atomic_store(&p->free->object.references, 1);
-  mix_release(p->free);
+  mix_memory_discard(p->free);
 }
 static const mix_class pool_class = {.name = "pool", .finalize = pool_finalize};
 
-static void back_to_pool(mix_buffer *buffer, void *owner) { ((pool *)owner)->free = buffer; }
+static void back_to_pool(mix_memory *buffer, void *owner) { ((pool *)owner)->free = buffer; }
 
-static mix_buffer *hand_out(pool *p) {
-  mix_buffer *buffer = p->free;
+static mix_memory *hand_out(pool *p) {
+  mix_memory *buffer = p->free;
   p->free = NULL;
   if (buffer)
-    atomic_store(&buffer->object.references, 1);
+    atomic_store(&((mix_object *)buffer)->references, 1);
   else
-    buffer = mix_buffer_new(100);
-  buffer->recycle = back_to_pool;
-  buffer->owner = mix_retain(p);
+    buffer = mix_memory_new(&mix_host_memory, 100);
+  mix_memory_lend(buffer, back_to_pool, p);
   return buffer;
 }
 
@@ -119,14 +117,14 @@ static void a_pool_takes_buffers_back(void **state) {
   (void)state;
   size_t before = mix_buffer_bytes();
   pool *p = mix_object_new(sizeof *p, &pool_class);
-  mix_buffer *buffer = hand_out(p);
+  mix_memory *buffer = hand_out(p);
   assert_int_equal(mix_references(p), 2);
   mix_release(buffer);
   assert_ptr_equal(p->free, buffer);
   assert_int_equal(mix_references(p), 1);
   uint64_t allocations = mix_inject_allocation_failure(-1);
   for (int i = 0; i < 100; i++) {
-    mix_buffer *again = hand_out(p);
+    mix_memory *again = hand_out(p);
     assert_ptr_equal(again, buffer);
     mix_release(again);
   }
@@ -141,7 +139,7 @@ static void a_buffer_keeps_its_pool_alive(void **state) {
   size_t before = mix_buffer_bytes();
   pools_finalized = 0;
   pool *p = mix_object_new(sizeof *p, &pool_class);
-  mix_buffer *buffer = hand_out(p);
+  mix_memory *buffer = hand_out(p);
   mix_release(p);
   assert_int_equal(pools_finalized, 0);
   mix_release(buffer); /* returns to the pool and drops the pool's last reference */

@@ -1,0 +1,146 @@
+#include "tensor/memory_inside.h"
+
+#include "base/alloc.h"
+#include <stdint.h>
+#include <string.h>
+
+/* ---- memory of the host ---- */
+
+static bool host_allocate(mix_memory *memory) {
+  return (memory->address = mix_alloc_buffer(memory->bytes)) != NULL;
+}
+static void host_deallocate(mix_memory *memory) { mix_free_buffer(memory->address, memory->bytes); }
+static void *host_map(mix_memory *memory, mix_map_mode mode) { return (void)mode, memory->address; }
+static void host_unmap(mix_memory *memory) { (void)memory; }
+
+const mix_memory_device mix_host_memory = {.name = "host",
+                                           .allocate = host_allocate,
+                                           .deallocate = host_deallocate,
+                                           .map = host_map,
+                                           .unmap = host_unmap};
+
+/* ---- handles ---- */
+
+static void finalize(void *object) {
+  mix_memory *memory = object;
+  if (memory->whole)
+    mix_release(memory->whole);
+  else if (memory->release)
+    memory->release(memory->address);
+  else
+    memory->device->deallocate(memory);
+}
+
+/* The memory may be handed out again, by another thread, as soon as the hook has it: only the owner is
+ * touched after that. */
+static bool recycle(void *object) {
+  mix_memory *memory = object;
+  if (!memory->recycle) return false;
+  void *owner = memory->owner;
+  memory->recycle(memory, owner);
+  mix_release(owner);
+  return true;
+}
+
+const mix_class mix_memory_class = {.name = "memory", .finalize = finalize, .recycle = recycle};
+
+static void keep(void *data) { (void)data; }
+
+/* A handle without bytes yet. */
+static mix_memory *handle_new(const mix_memory_device *device, size_t bytes) {
+  mix_memory *memory = mix_object_new(sizeof *memory, &mix_memory_class);
+  if (!memory) return NULL;
+  memory->device = device;
+  memory->bytes = bytes;
+  memory->release = keep;
+  return memory;
+}
+
+mix_memory *mix_memory_new(const mix_memory_device *device, size_t bytes) {
+  mix_memory *memory = handle_new(device, bytes);
+  if (!memory) return NULL;
+  if (!device->allocate(memory)) return mix_release(memory), NULL;
+  memory->release = NULL;
+  return memory;
+}
+
+mix_memory *mix_memory_wrap(void *data, size_t bytes, void (*release)(void *data)) {
+  mix_memory *memory = handle_new(&mix_host_memory, bytes);
+  if (!memory) return NULL;
+  memory->address = data;
+  if (release) memory->release = release;
+  return memory;
+}
+
+void mix_memory_own_wrapped(mix_memory *memory, void (*release)(void *data)) { memory->release = release; }
+
+mix_memory *mix_memory_part(mix_memory *whole, size_t offset, size_t bytes) {
+  mix_memory *memory = handle_new(whole->device, bytes);
+  if (!memory) return NULL;
+  memory->address = whole->address + offset;
+  memory->whole = mix_retain(whole);
+  return memory;
+}
+
+size_t mix_memory_bytes(const mix_memory *memory) { return memory->bytes; }
+const mix_memory_device *mix_memory_device_of(const mix_memory *memory) { return memory->device; }
+bool mix_memory_is_aligned(const mix_memory *memory, size_t offset) {
+  return ((uintptr_t)memory->address + offset) % MIX_BUFFER_ALIGNMENT == 0;
+}
+
+/* ---- bytes ---- */
+
+void *mix_memory_map(mix_memory *memory, mix_map_mode mode) { return memory->device->map(memory, mode); }
+void mix_memory_unmap(mix_memory *memory) { memory->device->unmap(memory); }
+
+bool mix_memory_copy_in(mix_memory *to, size_t offset, const void *from, size_t bytes) {
+  char *bytes_of = mix_memory_map(to, MIX_MAP_WRITE);
+  if (!bytes_of) return false;
+  if (bytes) memcpy(bytes_of + offset, from, bytes);
+  mix_memory_unmap(to);
+  return true;
+}
+
+bool mix_memory_copy(mix_memory *to, mix_memory *from) {
+  const void *bytes = mix_memory_map(from, MIX_MAP_READ);
+  bool good = bytes && mix_memory_copy_in(to, 0, bytes, from->bytes);
+  if (bytes) mix_memory_unmap(from);
+  return good;
+}
+
+/* ---- storage of variables ---- */
+
+mix_memory *mix_memory_read_storage(mix_memory *storage) {
+  mix_memory *memory = mix_memory_part(storage, 0, storage->bytes);
+  if (memory) memory->reads_storage = true;
+  return memory;
+}
+
+bool mix_memory_is_storage(const mix_memory *memory) { return memory->reads_storage; }
+
+bool mix_memory_leave_storage(mix_memory *memory) {
+  mix_memory own = {.device = memory->device, .bytes = memory->bytes};
+  mix_memory *storage = memory->whole;
+  if (!own.device->allocate(&own) || !mix_memory_copy(&own, storage)) return false;
+  memory->address = own.address;
+  memory->whole = NULL;
+  memory->release = NULL;
+  memory->reads_storage = false;
+  mix_release(storage);
+  return true;
+}
+
+void mix_memory_end_storage(mix_memory *memory) { memory->reads_storage = false; }
+
+/* ---- pools ---- */
+
+void mix_memory_lend(mix_memory *memory, void (*hook)(mix_memory *memory, void *owner), void *owner) {
+  memory->recycle = hook;
+  memory->owner = mix_retain(owner);
+}
+
+void mix_memory_discard(mix_memory *memory) {
+  memory->recycle = NULL;
+  atomic_store(&memory->object.references, 1);
+  mix_release(memory);
+}

@@ -1,0 +1,28 @@
+/* Inside a memory handle: for tensor/ and backend/ alone. */
+#ifndef MIX_TENSOR_MEMORY_INSIDE_H
+#define MIX_TENSOR_MEMORY_INSIDE_H
+
+#include "tensor/memory.h"
+
+struct mix_memory_device {
+  const char *name;
+  /* Memory for memory->bytes bytes: sets `address`; false with the error recorded. */
+  bool (*allocate)(mix_memory *memory);
+  void (*deallocate)(mix_memory *memory);
+  void *(*map)(mix_memory *memory, mix_map_mode mode);
+  void (*unmap)(mix_memory *memory);
+};
+
+struct mix_memory {
+  mix_object object;
+  const mix_memory_device *device;
+  char *address; /* as the device's kernels use it: an address of the host only for the host's memory */
+  size_t bytes;
+  void (*release)(void *data); /* of foreign memory; NULL: the device's own */
+  void (*recycle)(mix_memory *memory, void *owner);
+  void *owner;                 /* retained while a pool has lent it */
+  mix_memory *whole;           /* that it is a part of, retained; NULL: none */
+  bool reads_storage;          /* a variable's storage, as its readers see it */
+};
+
+#endif
