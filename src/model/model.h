@@ -113,8 +113,8 @@ bool mix_model_compile_metrics(mix_model *model, mix_compiled_state *state,
                                const mix_compile_options *options);
 
 /* train/captured_steps.c: the captured steps. Arguments are the inputs, then the labels, then sample
- * weights. Results of train are the loss, whether the step was applied, then each metric's result for this batch alone; of
- * test the loss; of predict the outputs. */
+ * weights. Results of train are the loss, whether the step was applied, then each metric's result for this
+ * batch alone; of test the loss; of predict the outputs. */
 mix_function *mix_model_train_step(mix_model *model);
 mix_function *mix_model_test_step(mix_model *model);
 mix_function *mix_model_predict_step(mix_model *model);

@@ -57,7 +57,8 @@ static inline mix_status run_step(const mix_backend *backend, int threads, const
                    .result_count = output_count};
   mix_executable *executable = backend->compile(&plan, threads);
   mix_status status = mix_error();
-  if (executable) status = backend->run(executable, &(mix_bindings){.arguments = arguments, .results = results});
+  mix_bindings bindings = {.arguments = arguments, .results = results};
+  if (executable) status = backend->run(executable, &bindings);
   if (executable) backend->destroy(executable);
   for (int i = 0; i < input_count; i++) mix_release(arguments[i]);
   for (int i = 0; i < output_count; i++) mix_release(results[i]);

@@ -26,10 +26,9 @@ static const struct {
   bool depth; /* k is padded too */
 } engines[] = {{"amx", 3, 6, TILE, true},
                {"t4x32", 1.86, 1.77, TILE, false},
-               {"t8x16", 1.83, 1.74, TILE, false},
                {"fp16", 1.77, 1.68, TILE, false},
                {"", 1, 1, 16, false}};
-enum { UPCAST = 4 }; /* the last row: multiplied in float32 */
+enum { UPCAST = 3 }; /* the last row: multiplied in float32 */
 
 static double round_up(int64_t x, int64_t unit) { return (double)((x + unit - 1) / unit * unit); }
 static double max(double a, double b) { return a > b ? a : b; }
