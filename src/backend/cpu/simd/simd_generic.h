@@ -13,26 +13,26 @@
 typedef real vec __attribute__((vector_size(16)));
 typedef int64_t v_part;
 
-static inline vec v_load(const real *p) {
+SIMD_INLINE vec v_load(const real *p) {
   vec x;
   memcpy(&x, p, sizeof x);
   return x;
 }
-static inline void v_store(real *p, vec x) { memcpy(p, &x, sizeof x); }
-static inline void v_stream(real *p, vec x) { v_store(p, x); }
-static inline vec v_fma(vec a, vec b, vec c) { return a * b + c; } /* two roundings */
-static inline v_part v_first(int64_t n) { return n; }
-static inline vec v_load_part(const real *p, v_part part) {
+SIMD_INLINE void v_store(real *p, vec x) { memcpy(p, &x, sizeof x); }
+SIMD_INLINE void v_stream(real *p, vec x) { v_store(p, x); }
+SIMD_INLINE vec v_fma(vec a, vec b, vec c) { return a * b + c; } /* two roundings */
+SIMD_INLINE v_part v_first(int64_t n) { return n; }
+SIMD_INLINE vec v_load_part(const real *p, v_part part) {
   vec x = {0};
   memcpy(&x, p, (size_t)part * sizeof *p);
   return x;
 }
-static inline void v_store_part(real *p, vec x, v_part part) { memcpy(p, &x, (size_t)part * sizeof *p); }
+SIMD_INLINE void v_store_part(real *p, vec x, v_part part) { memcpy(p, &x, (size_t)part * sizeof *p); }
 
 #if SIMD_DOUBLE
 
-static inline vec v_set(double x) { return (vec){x, x}; }
-static inline double v_horizontal_sum(vec x) { return x[0] + x[1]; }
+SIMD_INLINE vec v_set(double x) { return (vec){x, x}; }
+SIMD_INLINE double v_horizontal_sum(vec x) { return x[0] + x[1]; }
 
 #else
 
@@ -42,49 +42,49 @@ typedef int32_t vi __attribute__((vector_size(16)));
 typedef uint32_t vu __attribute__((vector_size(16)));
 typedef vi vm; /* all bits of a lane set or clear */
 
-static inline vf v_set(float x) { return (vf){x, x, x, x}; }
-static inline vi v_set_integer(int32_t x) { return (vi){x, x, x, x}; }
-static inline vf v_load_part_or(const float *p, v_part part, float other) {
+SIMD_INLINE vf v_set(float x) { return (vf){x, x, x, x}; }
+SIMD_INLINE vi v_set_integer(int32_t x) { return (vi){x, x, x, x}; }
+SIMD_INLINE vf v_load_part_or(const float *p, v_part part, float other) {
   vf x = v_set(other);
   memcpy(&x, p, (size_t)part * sizeof *p);
   return x;
 }
 
-static inline vm v_lt(vf a, vf b) { return (vm)(a < b); }
-static inline vm v_le(vf a, vf b) { return (vm)(a <= b); }
-static inline vm v_eq(vf a, vf b) { return (vm)(a == b); }
-static inline vm v_unordered(vf a, vf b) { return (vm) ~((a == a) & (b == b)); }
-static inline vm m_and(vm a, vm b) { return a & b; }
-static inline vm m_or(vm a, vm b) { return a | b; }
-static inline vm m_not(vm a) { return ~a; }
-static inline vi vi_select(vm m, vi a, vi b) { return (a & m) | (b & ~m); }
-static inline vi vi_max(vi a, vi b) { return vi_select((vm)(a > b), a, b); }
-static inline vf v_select(vm m, vf a, vf b) { return (vf)vi_select(m, (vi)a, (vi)b); }
-static inline bool m_all(vm m) { return (m[0] & m[1] & m[2] & m[3]) != 0; }
-static inline bool m_any(vm m) { return (m[0] | m[1] | m[2] | m[3]) != 0; }
-static inline vm m_load(const uint32_t *p) {
+SIMD_INLINE vm v_lt(vf a, vf b) { return (vm)(a < b); }
+SIMD_INLINE vm v_le(vf a, vf b) { return (vm)(a <= b); }
+SIMD_INLINE vm v_eq(vf a, vf b) { return (vm)(a == b); }
+SIMD_INLINE vm v_unordered(vf a, vf b) { return (vm) ~((a == a) & (b == b)); }
+SIMD_INLINE vm m_and(vm a, vm b) { return a & b; }
+SIMD_INLINE vm m_or(vm a, vm b) { return a | b; }
+SIMD_INLINE vm m_not(vm a) { return ~a; }
+SIMD_INLINE vi vi_select(vm m, vi a, vi b) { return (a & m) | (b & ~m); }
+SIMD_INLINE vi vi_max(vi a, vi b) { return vi_select((vm)(a > b), a, b); }
+SIMD_INLINE vf v_select(vm m, vf a, vf b) { return (vf)vi_select(m, (vi)a, (vi)b); }
+SIMD_INLINE bool m_all(vm m) { return (m[0] & m[1] & m[2] & m[3]) != 0; }
+SIMD_INLINE bool m_any(vm m) { return (m[0] | m[1] | m[2] | m[3]) != 0; }
+SIMD_INLINE vm m_load(const uint32_t *p) {
   vi x;
   memcpy(&x, p, sizeof x);
   return (vm)(x != 0);
 }
-static inline void m_store(uint32_t *p, vm m) {
+SIMD_INLINE void m_store(uint32_t *p, vm m) {
   const vi one = m & 1;
   memcpy(p, &one, sizeof one);
 }
 
 /* float16 to float32 in integer arithmetic; subnormal float16 through a difference of normal floats (F.
- * Giesen), so that a thread that flushes float32 subnormals keeps them. NaNs become quiet, as by F16C. */
-static inline vf widen_f16(vi h) {
-  enum { REBIAS = 112 << 23, SMALLEST_NORMAL = 1 << 23, INFINITE = 0x7c00 << 13, QUIET = 0x400000 };
-  const vi magnitude = (h & 0x7fff) << 13, normal = magnitude + REBIAS;
-  const vf subnormal = (vf)(normal + SMALLEST_NORMAL) - (vf)v_set_integer(REBIAS + SMALLEST_NORMAL);
-  vi r = normal + ((vm)(magnitude >= INFINITE) & REBIAS);
-  r = r | ((vm)(magnitude > INFINITE) & QUIET);
-  r = vi_select((vm)(magnitude < SMALLEST_NORMAL), (vi)subnormal, r);
-  return (vf)(r | (h & 0x8000) << 16);
+ * Giesen), so that a thread that flushes float32 subnormals keeps them. Adding 0 makes NaNs quiet, as by
+ * F16C. */
+SIMD_INLINE vf widen_f16(vi h) {
+  enum { REBIAS = 112 << 23, SMALLEST_NORMAL = 1 << 23, INFINITE = 0x7c00 << 13 };
+  const vi magnitude = (h & 0x7fff) << 13, rebiased = magnitude + REBIAS;
+  const vf subnormal = (vf)(rebiased + SMALLEST_NORMAL) - (vf)v_set_integer(REBIAS + SMALLEST_NORMAL);
+  const vi normal = rebiased + ((vm)(magnitude >= INFINITE) & REBIAS);
+  const vf r = (vf)vi_select((vm)(magnitude < SMALLEST_NORMAL), (vi)subnormal, normal) + v_set(0.0f);
+  return (vf)((vi)r | (h & 0x8000) << 16);
 }
 /* float32 to float16, nearest even; below 2^-14 the rounding is that of an addition of floats. */
-static inline vi narrow_f16(vf x) {
+SIMD_INLINE vi narrow_f16(vf x) {
   const vi u = (vi)x, sign = u & (int32_t)0x80000000, a = u ^ sign;
   const vi magic = v_set_integer(126 << 23);
   const vi subnormal = (vi)((vf)a + (vf)magic) - magic;
@@ -95,7 +95,7 @@ static inline vi narrow_f16(vf x) {
   return r | ((sign >> 16) & 0x8000);
 }
 /* widen_f16(narrow_f16(x)), as a float throughout. */
-static inline vf v_round_f16(vf x) {
+SIMD_INLINE vf v_round_f16(vf x) {
   const vi u = (vi)x, sign = u & (int32_t)0x80000000, a = u ^ sign;
   const vf magic = (vf)v_set_integer(126 << 23); /* its last place is that of float16 subnormals */
   const vi subnormal = (vi)(((vf)a + magic) - magic);
@@ -105,66 +105,62 @@ static inline vf v_round_f16(vf x) {
   r = vi_select((vm)(a > 0x7f800000), (a | 0x400000) & ~0x1fff, r);
   return (vf)(r | sign);
 }
-static inline vf v_round_bf16(vf x) {
+SIMD_INLINE vf v_round_bf16(vf x) {
   const vu u = (vu)x, rounded = u + 0x7fff + ((u >> 16) & 1);
   return (vf)(vi_select(v_unordered(x, x), (vi)(u | 0x400000), (vi)rounded) & (int32_t)0xffff0000);
 }
 
-static inline vi load_16(const uint16_t *p) { return (vi){p[0], p[1], p[2], p[3]}; }
-static inline vi load_part_16(const uint16_t *p, v_part part) {
+SIMD_INLINE vi load_16(const uint16_t *p) { return (vi){p[0], p[1], p[2], p[3]}; }
+SIMD_INLINE vi load_part_16(const uint16_t *p, v_part part) {
   uint16_t some[4] = {0};
   memcpy(some, p, (size_t)part * sizeof *p);
   return load_16(some);
 }
-static inline void store_part_16(uint16_t *p, vi x, v_part part) {
+SIMD_INLINE void store_part_16(uint16_t *p, vi x, v_part part) {
   for (int64_t i = 0; i < part; i++) p[i] = (uint16_t)x[i];
 }
-static inline vf v_load_f16(const uint16_t *p) { return widen_f16(load_16(p)); }
-static inline vf v_load_f16_part(const uint16_t *p, v_part part) { return widen_f16(load_part_16(p, part)); }
-static inline void v_store_f16(uint16_t *p, vf x) { store_part_16(p, narrow_f16(x), LANES); }
-static inline void v_store_f16_part(uint16_t *p, vf x, v_part part) { store_part_16(p, narrow_f16(x), part); }
-static inline void v_store_f16_pair(uint16_t *p, vf x, vf y) { v_store_f16(p, x), v_store_f16(p + LANES, y); }
-static inline void v_stream_f16_pair(uint16_t *p, vf x, vf y) { v_store_f16_pair(p, x, y); }
+SIMD_INLINE vf v_load_f16(const uint16_t *p) { return widen_f16(load_16(p)); }
+SIMD_INLINE vf v_load_f16_part(const uint16_t *p, v_part part) { return widen_f16(load_part_16(p, part)); }
+SIMD_INLINE void v_store_f16(uint16_t *p, vf x) { store_part_16(p, narrow_f16(x), LANES); }
+SIMD_INLINE void v_store_f16_part(uint16_t *p, vf x, v_part part) { store_part_16(p, narrow_f16(x), part); }
+SIMD_INLINE void v_store_f16_pair(uint16_t *p, vf x, vf y) { v_store_f16(p, x), v_store_f16(p + LANES, y); }
+SIMD_INLINE void v_stream_f16_pair(uint16_t *p, vf x, vf y) { v_store_f16_pair(p, x, y); }
 
-static inline vf v_load_bf16(const uint16_t *p) { return (vf)(load_16(p) << 16); }
-static inline vf v_load_bf16_part(const uint16_t *p, v_part part) {
-  return (vf)(load_part_16(p, part) << 16);
-}
-static inline vi narrow_bf16(vf x) { return (vi)v_round_bf16(x) >> 16; }
-static inline void v_store_bf16(uint16_t *p, vf x) { store_part_16(p, narrow_bf16(x), LANES); }
-static inline void v_store_bf16_part(uint16_t *p, vf x, v_part part) {
-  store_part_16(p, narrow_bf16(x), part);
-}
-static inline void v_store_bf16_pair(uint16_t *p, vf x, vf y) {
+SIMD_INLINE vf v_load_bf16(const uint16_t *p) { return (vf)(load_16(p) << 16); }
+SIMD_INLINE vf v_load_bf16_part(const uint16_t *p, v_part part) { return (vf)(load_part_16(p, part) << 16); }
+SIMD_INLINE vi narrow_bf16(vf x) { return (vi)v_round_bf16(x) >> 16; }
+SIMD_INLINE void v_store_bf16(uint16_t *p, vf x) { store_part_16(p, narrow_bf16(x), LANES); }
+SIMD_INLINE void v_store_bf16_part(uint16_t *p, vf x, v_part part) { store_part_16(p, narrow_bf16(x), part); }
+SIMD_INLINE void v_store_bf16_pair(uint16_t *p, vf x, vf y) {
   v_store_bf16(p, x), v_store_bf16(p + LANES, y);
 }
-static inline void v_stream_bf16_pair(uint16_t *p, vf x, vf y) { v_store_bf16_pair(p, x, y); }
-static inline void v_round_bf16_pair(float *p, vf x, vf y) {
+SIMD_INLINE void v_stream_bf16_pair(uint16_t *p, vf x, vf y) { v_store_bf16_pair(p, x, y); }
+SIMD_INLINE void v_round_bf16_pair(float *p, vf x, vf y) {
   v_store(p, v_round_bf16(x)), v_store(p + LANES, v_round_bf16(y));
 }
 
-static inline vf v_load_u8(const uint8_t *p) { return (vf){p[0], p[1], p[2], p[3]}; }
+SIMD_INLINE vf v_load_u8(const uint8_t *p) { return (vf){p[0], p[1], p[2], p[3]}; }
 
-static inline vi v_to_integer(vf x) {
+SIMD_INLINE vi v_to_integer(vf x) {
   const vf magic = v_set(0x1.8p23f);
   return (vi)(x + magic) - (vi)magic;
 }
-static inline vf v_from_integer(vi x) { return (vf){(float)x[0], (float)x[1], (float)x[2], (float)x[3]}; }
-static inline vf v_scale(vf x, vf n) {
+SIMD_INLINE vf v_from_integer(vi x) { return (vf){(float)x[0], (float)x[1], (float)x[2], (float)x[3]}; }
+SIMD_INLINE vf v_scale(vf x, vf n) {
   const vi whole = v_to_integer(n), half = whole >> 1;
   const vf a = (vf)((vu)(half + 127) << 23), b = (vf)((vu)(whole - half + 127) << 23);
   return x * a * b;
 }
-static inline vf v_sqrt(vf x) { return (vf){sqrtf(x[0]), sqrtf(x[1]), sqrtf(x[2]), sqrtf(x[3])}; }
+SIMD_INLINE vf v_sqrt(vf x) { return (vf){sqrtf(x[0]), sqrtf(x[1]), sqrtf(x[2]), sqrtf(x[3])}; }
 /* The exact value where no instruction estimates it. */
-static inline vf v_rsqrt_estimate(vf x) {
+SIMD_INLINE vf v_rsqrt_estimate(vf x) {
 #ifdef __SSE__
   return (vf)__builtin_ia32_rsqrtps((float __attribute__((vector_size(16))))x);
 #else
   return (vf){1 / sqrtf(x[0]), 1 / sqrtf(x[1]), 1 / sqrtf(x[2]), 1 / sqrtf(x[3])};
 #endif
 }
-static inline vf v_reciprocal_estimate(vf x) {
+SIMD_INLINE vf v_reciprocal_estimate(vf x) {
 #ifdef __SSE__
   return (vf)__builtin_ia32_rcpps((float __attribute__((vector_size(16))))x);
 #else
@@ -173,30 +169,30 @@ static inline vf v_reciprocal_estimate(vf x) {
 }
 /* Nearest integer by adding and taking away 2^23, from where on every float is an integer. Keeps the sign of
  * 0. */
-static inline vf v_rint(vf x) {
+SIMD_INLINE vf v_rint(vf x) {
   const vi sign = (vi)x & (int32_t)0x80000000;
   const vf a = (vf)((vi)x ^ sign), magic = v_set(0x1p23f);
   const vf rounded = (vf)((vi)((a + magic) - magic) | sign);
   return v_select(v_lt(a, magic), rounded, x);
 }
-static inline vf v_floor(vf x) {
+SIMD_INLINE vf v_floor(vf x) {
   const vf r = v_rint(x), down = r - v_set(1);
   return v_select(v_lt(x, r), down, r);
 }
-static inline vf v_ceil(vf x) {
+SIMD_INLINE vf v_ceil(vf x) {
   const vi sign = (vi)x & (int32_t)0x80000000;
   const vf r = v_rint(x), up = (vf)((vi)(r + v_set(1)) | sign);
   return v_select(v_lt(r, x), up, r);
 }
-static inline float v_horizontal_sum(vf x) { return (x[0] + x[2]) + (x[1] + x[3]); }
-static inline float v_horizontal_max(vf x) {
+SIMD_INLINE float v_horizontal_sum(vf x) { return (x[0] + x[2]) + (x[1] + x[3]); }
+SIMD_INLINE float v_horizontal_max(vf x) {
   const float a = x[0] > x[2] ? x[0] : x[2], b = x[1] > x[3] ? x[1] : x[3];
   return a > b ? a : b;
 }
 
 typedef uint64_t vl __attribute__((vector_size(16)));
-static inline vl l_set(uint64_t x) { return (vl){x, x}; }
-static inline vl l_multiply(vl a, vl b) { return (a & UINT32_MAX) * (b & UINT32_MAX); }
+SIMD_INLINE vl l_set(uint64_t x) { return (vl){x, x}; }
+SIMD_INLINE vl l_multiply(vl a, vl b) { return (a & UINT32_MAX) * (b & UINT32_MAX); }
 
 #endif
 

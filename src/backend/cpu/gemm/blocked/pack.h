@@ -1,13 +1,12 @@
 /* Template: packing and small products of one storage dtype, included once for each. STORAGE is f16, bf16,
  * f32 or f64, ELEMENT its C type. Elements are widened to `real` as they are packed. */
+#include "backend/cpu/gemm/blocked/load_few.h"
 #include "backend/cpu/gemm/blocked/tile_sizes.h"
-#if SIMD_BYTES >= 32 && !SIMD_DOUBLE
-#include "backend/cpu/gemm/blocked/load_four.h"
-#endif
 
 #define PASTE_(a, b) a##_##b
 #define PASTE(a, b) PASTE_(a, b)
 #define WIDEN PASTE(v_load, STORAGE)
+#define WIDEN_ONE PASTE(load_one, STORAGE)
 #define WIDEN_PART(p, count) PASTE(PASTE(v_load, STORAGE), part)(p, v_first(count))
 
 /* source[i * stride + k] -> packed[i * packed_stride + k]. */
@@ -105,7 +104,7 @@ static void PASTE(pack_a_transposed, STORAGE)(const void *source, int64_t stride
 #endif
   for (int i = 0; i < rows; i++)
     for (int64_t tail = i < done ? k : 0; tail < depth; tail++)
-      to[tail * packed_stride + i] = WIDEN_PART(from + i * stride + tail, 1)[0];
+      to[tail * packed_stride + i] = WIDEN_ONE(from + i * stride + tail);
 }
 
 /* source[k * stride + j] -> panel j / NR, row k. Reads whole rows of the source, which the hardware
@@ -146,7 +145,7 @@ static void PASTE(pack_b_transposed, STORAGE)(const void *source, int64_t stride
         const ELEMENT *from = rows + j * stride;
         int64_t k = PASTE(transpose_vectors, STORAGE)(LANES, from, stride, first, end, to + j, NR);
         for (; k < end; k++)
-          for (int c = 0; c < LANES; c++) to[k * NR + j + c] = WIDEN_PART(from + c * stride + k, 1)[0];
+          for (int c = 0; c < LANES; c++) to[k * NR + j + c] = WIDEN_ONE(from + c * stride + k);
       }
 #endif
 #if SIMD_BYTES >= 32 && !SIMD_DOUBLE
@@ -154,11 +153,11 @@ static void PASTE(pack_b_transposed, STORAGE)(const void *source, int64_t stride
         const ELEMENT *from = rows + j * stride;
         int64_t k = PASTE(transpose_fours, STORAGE)(4, from, stride, first, end, to + j, NR);
         for (; k < end; k++)
-          for (int c = 0; c < 4; c++) to[k * NR + j + c] = WIDEN_PART(from + c * stride + k, 1)[0];
+          for (int c = 0; c < 4; c++) to[k * NR + j + c] = WIDEN_ONE(from + c * stride + k);
       }
 #endif
       for (; j < width; j++)
-        for (int64_t k = first; k < end; k++) to[k * NR + j] = WIDEN_PART(rows + j * stride + k, 1)[0];
+        for (int64_t k = first; k < end; k++) to[k * NR + j] = WIDEN_ONE(rows + j * stride + k);
       for (; j < padded; j++)
         for (int64_t k = first; k < end; k++) to[k * NR + j] = 0;
     }
@@ -172,6 +171,7 @@ static void PASTE(pack_b_transposed, STORAGE)(const void *source, int64_t stride
 #undef PASTE_
 #undef PASTE
 #undef WIDEN
+#undef WIDEN_ONE
 #undef WIDEN_PART
 #undef STORAGE
 #undef ELEMENT
