@@ -1,4 +1,4 @@
-/* The bitmap font of pictures: characters of 5 by 7 dots, with two more rows for descenders. One row per byte;
+/* The bitmap font of pictures: characters of 5 by 7 dots, with two more rows for descenders. One row a byte;
  * the leftmost dot is bit 4. */
 #include "train/numerics/canvas.h"
 

@@ -14,7 +14,7 @@
 #ifndef MIX_BACKEND_CPU_GEMM_GEMM_H
 #define MIX_BACKEND_CPU_GEMM_GEMM_H
 
-#include "backend/cpu/gemm/tiles.h"
+#include "backend/cpu/gemm/work_stealing.h"
 #include "backend/cpu/program/prepare.h"
 #include "backend/host/kernel.h"
 
@@ -65,8 +65,8 @@ typedef struct mix_gemm_storage {
   mix_gemm_micro *const *micro;
   /* Few columns: out[r * MIX_GEMM_SMALL_N_STRIDE + j] = sum over k of source[r * stride + k] *
    * b[j * b_stride + k], for each row r of the function and j < columns; the rest of a row of `out` is
-   * overwritten. b is widened, with zeros up to a whole vector. k may come in parts, all but the last of whole
-   * vectors: `lanes`, a vector for each r and j, carries the sums from part to part. first: they start from
+   * overwritten. b is widened, with zeros up to a whole vector. k may come in parts, all but the last of
+   * whole vectors: `lanes`, a vector for each r and j, carries the sums from part to part. first: they start from
    * zero; out NULL: they stay in `lanes`. [0]: small_n_rows rows; [1]: one row. NULL: none. */
   void (*small_n[2])(int64_t depth, const void *source, int64_t stride, const void *b, int64_t b_stride,
                      int columns, void *lanes, bool first, void *out);

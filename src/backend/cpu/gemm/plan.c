@@ -2,7 +2,7 @@
  * with bench/gemm.c on an Emerald Rapids. Choices that change the order of sums (small_n, compute_transposed,
  * kc) depend on shape, dtypes and engine alone. */
 #include "backend/cpu/gemm/gemm.h"
-#include "backend/cpu/gemm/sizes.h"
+#include "backend/cpu/gemm/block_arithmetic.h"
 #include "backend/cpu/simd/vector_functions.h"
 
 enum {

@@ -1,6 +1,6 @@
 /* Stores finished sums: rounding, epilogue, finite test. Shared by all algorithms. */
 #include "backend/cpu/gemm/gemm.h"
-#include "backend/cpu/gemm/sizes.h"
+#include "backend/cpu/gemm/block_arithmetic.h"
 #include "backend/cpu/simd/vector_functions.h"
 #include <string.h>
 

@@ -68,7 +68,8 @@ mix_amx_pack mix_amx_pack_a_along_f16, mix_amx_pack_a_across_f16, mix_amx_pack_b
     mix_amx_pack_b_across_f16;
 mix_amx_pack mix_amx_pack_a_along_f32, mix_amx_pack_a_across_f32, mix_amx_pack_b_along_f32,
     mix_amx_pack_b_across_f32;
-/* [rows > 16][columns > 16]: for operands of one part, for these with A in place, for operands of two parts. */
+/* [rows > 16][columns > 16]: for operands of one part, for these with A in place, for operands of two
+ * parts. */
 extern mix_amx_multiply *const mix_amx_multiply_whole[2][2];
 extern mix_amx_multiply *const mix_amx_multiply_in_place[2][2];
 extern mix_amx_multiply *const mix_amx_multiply_split[2][2];

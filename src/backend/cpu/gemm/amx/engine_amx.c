@@ -12,7 +12,7 @@
  * either half of k where C is small and k large (plan_amx.c). Sums that leave a tile register keep all their
  * bits. */
 #include "backend/cpu/gemm/amx/amx.h"
-#include "backend/cpu/gemm/sizes.h"
+#include "backend/cpu/gemm/block_arithmetic.h"
 #include <string.h>
 
 static const mix_amx_storage amx_storages[] = {

@@ -3,7 +3,7 @@
  * processors with 2 MiB of second-level cache. */
 #include "backend/backend.h"
 #include "backend/cpu/gemm/amx/amx.h"
-#include "backend/cpu/gemm/sizes.h"
+#include "backend/cpu/gemm/block_arithmetic.h"
 #include <math.h>
 
 enum {

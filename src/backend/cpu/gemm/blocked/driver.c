@@ -1,6 +1,6 @@
 /* The driver of blocked products on vectors. */
 #include "backend/cpu/gemm/gemm.h"
-#include "backend/cpu/gemm/sizes.h"
+#include "backend/cpu/gemm/block_arithmetic.h"
 #include "backend/cpu/simd/vector_functions.h"
 #include <string.h>
 

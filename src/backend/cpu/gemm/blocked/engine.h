@@ -1,5 +1,5 @@
 /* Template: an engine on vectors of floats or doubles. The including file has included a simd_*.h and defines
- * ENGINE (its name) and the largest blocks KC, MC and NC. */
+ * ENGINE, its name. */
 #include "backend/cpu/gemm/blocked/micro_kernel.h"
 #include "backend/cpu/gemm/small_n/store_sums.h"
 

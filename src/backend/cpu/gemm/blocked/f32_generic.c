@@ -1,7 +1,4 @@
 /* The engine with float32 sums, any processor: tiles of 4 x 8. */
 #include "backend/cpu/simd/simd_generic.h"
 #define ENGINE mix_gemm_f32_generic
-#define KC 384
-#define MC 2048
-#define NC 1024
 #include "backend/cpu/gemm/blocked/engine.h"

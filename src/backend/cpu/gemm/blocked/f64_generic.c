@@ -2,7 +2,4 @@
 #define SIMD_DOUBLE 1
 #include "backend/cpu/simd/simd_generic.h"
 #define ENGINE mix_gemm_f64_generic
-#define KC 192
-#define MC 2048
-#define NC 768
 #include "backend/cpu/gemm/blocked/engine.h"

@@ -1,4 +1,4 @@
-/* One or four elements as stored, widened: what is left of transpositions, and parts of them. Included after a
+/* One or four elements as stored, widened: the tails of transpositions, and parts of them. Included after a
  * simd_*.h. */
 #ifndef MIX_BACKEND_CPU_GEMM_BLOCKED_LOAD_FEW_H
 #define MIX_BACKEND_CPU_GEMM_BLOCKED_LOAD_FEW_H

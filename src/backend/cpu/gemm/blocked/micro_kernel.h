@@ -2,7 +2,7 @@
  * of columns, both layouts of A. The sums of a full tile fill the register file (14 x 2 of 32, 6 x 2 of 16, 4
  * x 2 of 16): Goto and van de Geijn, Anatomy of high-performance matrix multiplication, ACM TOMS 2008; Van
  * Zee and van de Geijn, BLIS, ACM TOMS 2015. */
-#include "backend/cpu/gemm/blocked/tile_sizes.h"
+#include "backend/cpu/gemm/blocked/block_sizes.h"
 #include "backend/cpu/gemm/gemm.h"
 
 /* B as float32 or float64, or as stored in 16 bits and widened in registers, where few rows use it. */

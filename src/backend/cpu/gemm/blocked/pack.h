@@ -1,7 +1,7 @@
 /* Template: packing and small products of one storage dtype, included once for each. STORAGE is f16, bf16,
  * f32 or f64, ELEMENT its C type. Elements are widened to `real` as they are packed. */
 #include "backend/cpu/gemm/blocked/load_few.h"
-#include "backend/cpu/gemm/blocked/tile_sizes.h"
+#include "backend/cpu/gemm/blocked/block_sizes.h"
 
 #define PASTE_(a, b) a##_##b
 #define PASTE(a, b) PASTE_(a, b)

@@ -9,7 +9,7 @@
  * Sums are float32, in the workspace until the last block of k. */
 #include "backend/backend.h"
 #include "backend/cpu/gemm/fp16/fp16.h"
-#include "backend/cpu/gemm/sizes.h"
+#include "backend/cpu/gemm/block_arithmetic.h"
 #include <string.h>
 
 /* Measured on a Sapphire Rapids with 2 MiB of second-level cache. A panel has 14 rows or 64 columns. */

@@ -2,7 +2,7 @@
  * in blocks: the sums of a block stay in the first-level cache, and a row of B in it is a page or so of
  * memory, which the hardware prefetches. */
 #include "backend/cpu/gemm/gemm.h"
-#include "backend/cpu/gemm/sizes.h"
+#include "backend/cpu/gemm/block_arithmetic.h"
 #include <string.h>
 
 /* A thread's product and the parts of its workspace. */

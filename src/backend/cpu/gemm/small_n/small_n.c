@@ -2,7 +2,7 @@
  * B are widened and packed as rows. A deep product takes one part of k at a time; the sums of each lane stay
  * in the workspace between parts, so that the bits are those of a single part. */
 #include "backend/cpu/gemm/gemm.h"
-#include "backend/cpu/gemm/sizes.h"
+#include "backend/cpu/gemm/block_arithmetic.h"
 #include <string.h>
 
 /* A thread's product and the parts of its workspace. */

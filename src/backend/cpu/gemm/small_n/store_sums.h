@@ -1,6 +1,6 @@
 /* Template: the end of products with few columns, whose sums lie in the lanes of vectors. Included after a
  * simd_*.h. */
-#include "backend/cpu/gemm/blocked/tile_sizes.h"
+#include "backend/cpu/gemm/blocked/block_sizes.h"
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/simd/horizontal_sum.h"
 

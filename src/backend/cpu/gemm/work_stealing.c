@@ -1,7 +1,7 @@
-/* Tiles and work stealing (tiles.h). */
-#include "backend/cpu/gemm/tiles.h"
+/* Shares of a product: tiles, and work stealing among threads (work_stealing.h). */
+#include "backend/cpu/gemm/work_stealing.h"
 #include "backend/cpu/gemm/gemm.h"
-#include "backend/cpu/gemm/sizes.h"
+#include "backend/cpu/gemm/block_arithmetic.h"
 #include "base/alloc.h"
 
 /* Multiplications of a thread that repay stealing: half a millisecond to one. With less, it matters more in

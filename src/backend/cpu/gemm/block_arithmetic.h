@@ -1,6 +1,6 @@
 /* Arithmetic of blocks and shares. */
-#ifndef MIX_BACKEND_CPU_GEMM_SIZES_H
-#define MIX_BACKEND_CPU_GEMM_SIZES_H
+#ifndef MIX_BACKEND_CPU_GEMM_BLOCK_ARITHMETIC_H
+#define MIX_BACKEND_CPU_GEMM_BLOCK_ARITHMETIC_H
 
 #include <stdint.h>
 

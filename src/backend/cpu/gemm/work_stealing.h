@@ -8,8 +8,8 @@
  *
  * Tiles say which elements of C are computed together, not how one is summed: bits do not depend on who
  * computes what. */
-#ifndef MIX_BACKEND_CPU_GEMM_TILES_H
-#define MIX_BACKEND_CPU_GEMM_TILES_H
+#ifndef MIX_BACKEND_CPU_GEMM_WORK_STEALING_H
+#define MIX_BACKEND_CPU_GEMM_WORK_STEALING_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
