@@ -105,3 +105,11 @@ mix_status mix_config_json(mix_config *config, const char *key, const char *json
   json_t *value = mix_json_parse(json, "config");
   return value ? put(config, key, value) : mix_error();
 }
+
+const char *mix_json_keep_text(char **owner, json_t *json) {
+  char *text = mix_json_text(json);
+  json_decref(json);
+  if (!text) return NULL;
+  mix_free(*owner);
+  return *owner = text;
+}

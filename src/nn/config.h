@@ -22,4 +22,8 @@ double mix_json_number_or(const json_t *object, const char *key, double default_
 int64_t mix_json_integer_or(const json_t *object, const char *key, int64_t default_value);
 bool mix_json_boolean_or(const json_t *object, const char *key, bool default_value);
 
+/* Stores the text of `json`, which it consumes, in *owner, whose former text it frees. NULL with the error
+ * recorded. */
+const char *mix_json_keep_text(char **owner, json_t *json);
+
 #endif

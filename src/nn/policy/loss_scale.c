@@ -200,23 +200,14 @@ json_t *mix_loss_scale_to_json(mix_loss_scale *loss_scale) {
                 : NULL;
 }
 
-/* Stores the text of `json`, which it consumes, in *owner. */
-static const char *keep_text(char **owner, json_t *json) {
-  char *text = mix_json_text(json);
-  json_decref(json);
-  if (!text) return NULL;
-  mix_free(*owner);
-  return *owner = text;
-}
-
 const char *mix_loss_scale_serialize(mix_loss_scale *loss_scale) {
   return mix_given(loss_scale, "loss_scale_serialize", "a loss scale")
-             ? keep_text(&loss_scale->serialized, mix_loss_scale_to_json(loss_scale))
+             ? mix_json_keep_text(&loss_scale->serialized, mix_loss_scale_to_json(loss_scale))
              : NULL;
 }
 const char *mix_loss_scale_config(mix_loss_scale *loss_scale) {
   return mix_given(loss_scale, "loss_scale_config", "a loss scale")
-             ? keep_text(&loss_scale->config, mix_loss_scale_config_json(loss_scale))
+             ? mix_json_keep_text(&loss_scale->config, mix_loss_scale_config_json(loss_scale))
              : NULL;
 }
 

@@ -46,23 +46,14 @@ json_t *mix_policy_to_json(mix_policy *policy) {
   return NULL;
 }
 
-/* Stores the text of `json`, which it consumes, in *owner. */
-static const char *keep_text(char **owner, json_t *json) {
-  char *text = mix_json_text(json);
-  json_decref(json);
-  if (!text) return NULL;
-  mix_free(*owner);
-  return *owner = text;
-}
-
 const char *mix_policy_serialize(mix_policy *policy) {
   return mix_given(policy, "policy_serialize", "a policy")
-             ? keep_text(&policy->serialized, mix_policy_to_json(policy))
+             ? mix_json_keep_text(&policy->serialized, mix_policy_to_json(policy))
              : NULL;
 }
 const char *mix_policy_config(mix_policy *policy) {
   return mix_given(policy, "policy_config", "a policy")
-             ? keep_text(&policy->config, mix_policy_config_json(policy))
+             ? mix_json_keep_text(&policy->config, mix_policy_config_json(policy))
              : NULL;
 }
 

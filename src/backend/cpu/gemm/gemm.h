@@ -66,8 +66,8 @@ typedef struct mix_gemm_storage {
   /* Few columns: out[r * MIX_GEMM_SMALL_N_STRIDE + j] = sum over k of source[r * stride + k] *
    * b[j * b_stride + k], for each row r of the function and j < columns; the rest of a row of `out` is
    * overwritten. b is widened, with zeros up to a whole vector. k may come in parts, all but the last of
-   * whole vectors: `lanes`, a vector for each r and j, carries the sums from part to part. first: they start from
-   * zero; out NULL: they stay in `lanes`. [0]: small_n_rows rows; [1]: one row. NULL: none. */
+   * whole vectors: `lanes`, a vector for each r and j, carries the sums from part to part. first: they start
+   * from zero; out NULL: they stay in `lanes`. [0]: small_n_rows rows; [1]: one row. NULL: none. */
   void (*small_n[2])(int64_t depth, const void *source, int64_t stride, const void *b, int64_t b_stride,
                      int columns, void *lanes, bool first, void *out);
   /* Few rows: sums[i * sums_stride + j] = sum over k, in order, of a[i * a_stride + k] * source[k * stride +
