@@ -10,7 +10,12 @@ static bool host_allocate(mix_memory *memory) {
   return (memory->address = mix_alloc_buffer(memory->bytes)) != NULL;
 }
 static void host_deallocate(mix_memory *memory) { mix_free_buffer(memory->address, memory->bytes); }
-static void *host_map(mix_memory *memory, mix_map_mode mode) { return (void)mode, memory->address; }
+/* No bytes have an address too: a caller may wrap NULL for them, and NULL says that mapping failed. */
+static void *host_map(mix_memory *memory, mix_map_mode mode) {
+  static char nothing[MIX_BUFFER_ALIGNMENT];
+  (void)mode;
+  return memory->address ? memory->address : nothing;
+}
 static void host_unmap(mix_memory *memory) { (void)memory; }
 
 const mix_memory_device mix_host_memory = {.name = "host",
@@ -121,7 +126,8 @@ bool mix_memory_is_storage(const mix_memory *memory) { return memory->reads_stor
 bool mix_memory_leave_storage(mix_memory *memory) {
   mix_memory own = {.device = memory->device, .bytes = memory->bytes};
   mix_memory *storage = memory->whole;
-  if (!own.device->allocate(&own) || !mix_memory_copy(&own, storage)) return false;
+  if (!own.device->allocate(&own)) return false;
+  if (!mix_memory_copy(&own, storage)) return own.device->deallocate(&own), false;
   memory->address = own.address;
   memory->whole = NULL;
   memory->release = NULL;

@@ -1,5 +1,5 @@
 /* Subnormal numbers in products, every kernel called by name, in threads that flush them as those of a plan
- * do (backend/host.c). float16 keeps its own. Those of the other dtypes count as zero; a product or sum below
+ * do (backend/host/executor.c). float16 keeps its own. Those of the other dtypes count as zero; a product or sum below
  * the normal numbers is zero, so that an element of k terms errs by at most k times twice the smallest normal
  * number more. (docs/NUMERICS.md, subnormal numbers.) */
 #include "backend/gemm_products.h"

@@ -85,6 +85,36 @@ static void foreign_memory_goes_back_to_its_owner(void **state) {
   assert_int_equal(values[2], 3);
 }
 
+static void no_bytes_can_be_mapped(void **state) {
+  (void)state;
+  mix_memory *memory = mix_memory_wrap(NULL, 0, note_release);
+  assert_non_null(mix_memory_map(memory, MIX_MAP_READ));
+  mix_memory_unmap(memory);
+  released = &memory;
+  mix_release(memory);
+  assert_null(released);
+}
+
+static void readers_of_a_storage_get_a_copy(void **state) {
+  (void)state;
+  size_t before = mix_buffer_bytes();
+  mix_memory *storage = mix_memory_new(&mix_host_memory, 8), *read = mix_memory_read_storage(storage);
+  assert_true(mix_memory_copy_in(storage, 0, "old data", 8));
+  mix_inject_allocation_failure(0);
+  assert_false(mix_memory_leave_storage(read));
+  assert_int_equal(mix_error(), MIX_MEMORY_ERROR);
+  mix_error_clear();
+  assert_true(mix_memory_is_storage(read));
+  assert_true(mix_memory_leave_storage(read));
+  assert_false(mix_memory_is_storage(read));
+  assert_true(mix_memory_copy_in(storage, 0, "new data", 8));
+  assert_memory_equal(mix_memory_map(read, MIX_MAP_READ), "old data", 8);
+  mix_memory_unmap(read);
+  mix_release(storage);
+  mix_release(read);
+  assert_int_equal(mix_buffer_bytes(), before);
+}
+
 /* A pool as plans have one for their results. */
 typedef struct pool {
   mix_object object;
@@ -153,6 +183,8 @@ int main(void) {
       cmocka_unit_test_teardown(failed_allocations_leak_nothing, end),
       cmocka_unit_test_teardown(a_part_keeps_the_whole, end),
       cmocka_unit_test_teardown(foreign_memory_goes_back_to_its_owner, end),
+      cmocka_unit_test_teardown(no_bytes_can_be_mapped, end),
+      cmocka_unit_test_teardown(readers_of_a_storage_get_a_copy, end),
       cmocka_unit_test_teardown(a_pool_takes_buffers_back, end),
       cmocka_unit_test_teardown(a_buffer_keeps_its_pool_alive, end),
   };
