@@ -1,7 +1,7 @@
 /* Subnormal numbers in products, every kernel called by name, in threads that flush them as those of a plan
- * do (backend/host/executor.c). float16 keeps its own. Those of the other dtypes count as zero; a product or sum below
- * the normal numbers is zero, so that an element of k terms errs by at most k times twice the smallest normal
- * number more. (docs/NUMERICS.md, subnormal numbers.) */
+ * do (backend/host/executor.c). float16 keeps its own. Those of the other dtypes count as zero; a product or
+ * sum below the normal numbers is zero, so that an element of k terms errs by at most k times twice the
+ * smallest normal number more. (docs/NUMERICS.md, subnormal numbers.) */
 #include "backend/gemm_products.h"
 
 /* The exponents of the smallest normal and subnormal numbers; a factor that takes the subnormals to the
