@@ -1,4 +1,4 @@
-/* A graph captured by hand and turned into the compiler's form. Include the test's own support header first. */
+/* A graph captured by hand and turned into the IR. Include the test's own support header first. */
 #ifndef MIX_TESTS_SUPPORT_CAPTURED_GRAPH_H
 #define MIX_TESTS_SUPPORT_CAPTURED_GRAPH_H
 
