@@ -43,7 +43,7 @@ typedef struct chain {
 
 static bool run_chain(void *context) {
   if (!arena_memory && !(arena_memory = mix_memory_wrap(arena, sizeof arena, NULL))) return false;
-  return mix_host_run(((chain *)context)->executable, &(const mix_bindings){.arena = arena_memory}) == MIX_OK;
+  return mix_host_enqueue(((chain *)context)->executable, &(const mix_bindings){.arena = arena_memory});
 }
 
 typedef struct call {
@@ -66,7 +66,7 @@ static bool make(chain *x, int count, int threads, const mix_kernel_row *table) 
   const mix_kernel_row *const tables[] = {table, NULL};
   x->plan = (mix_plan){
       .slot_count = 2, .slots = slots, .step_count = count, .steps = steps, .arena_bytes = sizeof arena};
-  x->executable = mix_host_compile(&x->plan, threads, tables, true);
+  x->executable = mix_host_compile(&x->plan, threads, mix_matmul_precision_default(), tables, true);
   return x->executable != NULL;
 }
 

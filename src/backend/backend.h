@@ -1,16 +1,25 @@
-/* The interface between the compiler and a device: a backend compiles and runs whole plans. */
+/* The interface between the compiler and a device. A backend compiles whole plans or whole graphs, and runs
+ * them in the order in which they are enqueued. */
 #ifndef MIX_BACKEND_BACKEND_H
 #define MIX_BACKEND_BACKEND_H
 
+#include "backend/context.h"
 #include "backend/plan.h"
+#include "base/text.h"
+#include "ir/ir.h"
 
 typedef struct mix_executable mix_executable;
+/* Of an enqueued run. Later runs of a backend have larger tickets. 0: no run. */
+typedef uint64_t mix_ticket;
 
 /* The bindings of a run: a memory for each argument, variable and result, and the arena of at least
- * plan->arena_bytes. All plans of a function share the arena; they run one at a time. */
+ * plan->arena_bytes. All plans of a function share the arena. Arguments may be memory of the host; the rest
+ * is the backend's. */
 typedef struct mix_bindings {
   mix_memory *const *arguments;
-  mix_memory *const *variables;
+  /* A run may replace the memory of a variable that it writes: its value after the run is in the new one, of
+   * which the caller gets the reference. The caller still releases the former one. */
+  mix_memory **variables;
   mix_memory *const *results;
   mix_memory *arena;
 } mix_bindings;
@@ -29,31 +38,85 @@ typedef struct mix_product {
   mix_shape a, b, result;
 } mix_product;
 
+/* The kernel that runs a product, and why. Static texts. */
+typedef struct mix_kernel_info {
+  const char *kernel, *description; /* the kernel's name, what it does */
+  const char *accumulation;         /* how it sums: "exact" or "blocked" */
+  /* The best kernel in force that sums as wanted but refuses this product, and its reason. NULL: none. */
+  const char *preferred, *reason;
+} mix_kernel_info;
+
 typedef struct mix_backend {
   const char *name; /* "cpu" */
-  const mix_memory_device *memory; /* of its results and arenas */
+  const mix_memory_device *memory;
+  /* Folds constants, and evaluates graphs outside functions whose values take at most so many bytes. Itself
+   * if its memory is the host's. */
+  const struct mix_backend *host;
+  size_t host_evaluation_bytes;
   /* NULL: the backend is usable; else the reason why not (static text). */
   const char *(*unavailable)(void);
+  /* Of host backends: kernel tables in order of preference, ended by NULL (host/kernel.h). */
+  const struct mix_kernel_row *const *kernels;
+
+  /* ---- what the compiler asks ---- */
+
+  /* The names of the passes and of the planner's optimizations to run for it, ended by NULL. */
+  const char *const *passes;
+  /* Is there a kernel of the op for operands of a dtype? */
+  bool (*supports)(const mix_context *context, const mix_op *op, mix_dtype dtype);
+  /* May the program become the epilogue of a product? */
+  bool (*supports_epilogue)(const mix_context *context, const mix_product *product,
+                            const mix_program *program);
+  /* Do x and y, products of the same matrices stored in two ways, give the same bits? They do if one kernel
+   * runs both and sums in the same order. */
+  bool (*same_product)(const mix_context *context, const mix_product *x, const mix_product *y);
+  /* Is this product of 16-bit matrices faster on operands upcast to float32 (matmul_downcast)? The bits are
+   * the same. */
+  bool (*prefers_upcast)(const mix_context *context, const mix_product *product);
+  /* Is speculative update fusion faster for a gradient and operands of its product of these sizes? */
+  bool (*prefers_speculation)(const mix_context *context, size_t gradient_bytes, size_t operand_bytes);
+  /* May result `output` of the step be written into the memory of its operand `input`? Both take the same
+   * number of bytes, and no other operand lies there. */
+  bool (*writes_over)(const mix_plan *plan, const mix_step *step, int input, int output);
+
+  /* ---- compiling: one of the two ---- */
+
   /* The plan must outlive the executable. NULL with the error recorded. */
-  mix_executable *(*compile)(const mix_plan *plan, int threads);
-  /* Runs the plan and waits for it. An error that depends on values (a label outside the classes) is a
-   * MIX_VALUE_ERROR whose message names the op and the layer; no variable has changed then. */
-  mix_status (*run)(mix_executable *executable, const mix_bindings *bindings);
+  mix_executable *(*compile)(const mix_plan *plan, const mix_context *context);
+  /* For a backend that fuses and plans by itself: the graph after its passes, which must outlive the
+   * executable. */
+  mix_executable *(*compile_graph)(mix_ir *ir, const mix_context *context);
+  /* Waits for its runs. Their value errors stay to be reported. */
+  void (*destroy)(mix_executable *executable);
+
+  /* ---- running ---- */
+
+  /* Begins a run, and retains what it needs of the bindings. 0 with the error recorded: nothing was written.
+   * A backend that runs at once reports value errors here. */
+  mix_ticket (*enqueue)(mix_executable *executable, const mix_bindings *bindings);
+  /* Waits for a run and those before it. An error that depends on values (a label outside the classes) is a
+   * MIX_VALUE_ERROR whose message names the op and the layer. From such a run on no run writes a variable,
+   * until a wait has reported the error; reading memory waits too. */
+  mix_status (*wait)(mix_ticket ticket);
+
+  /* ---- reports ---- */
+
   void (*facts)(const mix_executable *executable, mix_executable_facts *facts);
   /* The name of the kernel that runs a step, for dumps ("gemm_f32_acc32_avx512"). */
   const char *(*kernel_name)(const mix_executable *executable, int step);
-  /* Do x and y, products of the same matrices stored in two ways, give the same bits? They do if one kernel
-   * runs both and sums in the same order. */
-  bool (*same_product)(const mix_product *x, const mix_product *y);
-  /* Is this product of 16-bit matrices faster on operands upcast to float32 (matmul_downcast)? The bits are
-   * the same. */
-  bool (*prefers_upcast)(const mix_product *product);
-  void (*destroy)(mix_executable *executable);
+  mix_kernel_info (*kernel_info)(const mix_context *context, const mix_product *product);
+  /* Adds the device's lines to the text of mix_devices_text. */
+  void (*describe)(const mix_context *context, mix_text *text);
 } mix_backend;
 
 extern const mix_backend mix_backend_cpu, mix_backend_ref;
 /* The backend in force (mix_set_device). */
 const mix_backend *mix_backend_current(void);
+/* Makes a backend known, which lives as long as the process, under its name. Call before other threads use
+ * the library. False: no room. */
+bool mix_backend_add(const mix_backend *backend);
+/* Known backends; NULL after the last. */
+const mix_backend *mix_backend_at(int index);
 /* The number of CPU threads that ran the latest plan of the calling thread, itself included. They wait for
  * the next plan and start in about a microsecond. Plans without parallel steps do not count. 1 before the
  * first plan. */
@@ -61,37 +124,19 @@ int mix_threads_awake(void);
 /* The reason why there is no device "cuda" (static text). */
 extern const char *const mix_cuda_missing;
 
-/* Numerical choices of the process, read while a plan is compiled. */
-typedef enum mix_accumulation {
-  MIX_ACCUMULATE_AUTO,
-  MIX_ACCUMULATE_EXACT,
-  MIX_ACCUMULATE_BLOCKED,
-} mix_accumulation;
-mix_accumulation mix_accumulation_current(void);
-/* The setting; for `auto` the one that it means with the instruction sets in force. */
-mix_accumulation mix_accumulation_wanted(void);
-const char *mix_accumulation_name(mix_accumulation accumulation);
-typedef enum mix_float32_precision { MIX_FLOAT32_HIGHEST, MIX_FLOAT32_HIGH } mix_float32_precision;
-mix_float32_precision mix_float32_precision_current(void);
-/* The kernel that runs a product under the settings in force, and why (backend/kernel_info.c). Static
- * texts. */
-typedef struct mix_kernel_info {
-  const char *kernel, *description; /* the kernel's name, what it does */
-  const char *accumulation; /* how it sums: "exact" or "blocked" */
-  /* The best kernel in force that sums as wanted but refuses this product, and its reason. NULL: none. */
-  const char *preferred, *reason;
-} mix_kernel_info;
-mix_kernel_info mix_kernel_info_of(const mix_product *product);
+/* ---- the backend of a context, asked about products (kernel_info.c) ---- */
+
+/* The product (m, k) by (k, n). */
+mix_product mix_product_of(mix_dtype dtype, int64_t m, int64_t n, int64_t k);
+mix_kernel_info mix_kernel_info_of(const mix_context *context, const mix_product *product);
 /* The same for a product of two large matrices of a dtype. */
-mix_kernel_info mix_kernel_info_of_large(mix_dtype dtype);
+mix_kernel_info mix_kernel_info_of_large(const mix_context *context, mix_dtype dtype);
 /* The same for the product of a layer, (rows, inputs) by (inputs, units). If it is too small for the kernel
  * that sums as wanted, the answer is for a product that is just large enough, so that it shows the effect of
  * the settings. */
-mix_kernel_info mix_kernel_info_of_layer(mix_dtype dtype, int64_t rows, int64_t inputs, int64_t units);
+mix_kernel_info mix_kernel_info_of_layer(const mix_context *context, mix_dtype dtype, int64_t rows,
+                                         int64_t inputs, int64_t units);
 /* "gemm_f16_acc32_amx: three bfloat16 products on tiles for one". */
-const char *mix_kernel_info_text(const mix_kernel_info *service, char *text, size_t size);
-/* Differs for different settings of device, threads, instruction-set cap, accumulation and float32 precision.
- * Part of the key of compiled plans. */
-uint64_t mix_backend_epoch(void);
+const char *mix_kernel_info_text(const mix_kernel_info *info, char *text, size_t size);
 
 #endif

@@ -10,15 +10,16 @@
 
 enum { UNSET = -1 };
 
-static const mix_backend *const devices[] = {&mix_backend_cpu, &mix_backend_ref};
-enum { DEVICE_COUNT = sizeof devices / sizeof *devices };
+enum { DEVICES_MAX = 8 };
+static const mix_backend *devices[DEVICES_MAX] = {&mix_backend_cpu, &mix_backend_ref};
+static int device_count = 2;
 const char *const mix_cuda_missing = "this build has no CUDA backend yet";
 static atomic_int device = UNSET;
 
 /* The index of a device, or UNSET with the error recorded. `source`: the call or the environment variable. */
 static int device_named(const char *name, const char *source) {
   if (name && strcmp(name, "auto") == 0) name = "cpu"; /* the best device of this build */
-  for (int i = 0; name && i < DEVICE_COUNT; i++) {
+  for (int i = 0; name && i < device_count; i++) {
     if (strcmp(name, devices[i]->name) != 0) continue;
     const char *why = devices[i]->unavailable();
     if (!why) return i;
@@ -44,6 +45,13 @@ static int device_current(void) {
   return number;
 }
 
+bool mix_backend_add(const mix_backend *backend) {
+  if (device_count == DEVICES_MAX) return false;
+  devices[device_count++] = backend;
+  return true;
+}
+
+const mix_backend *mix_backend_at(int index) { return index < device_count ? devices[index] : NULL; }
 const mix_backend *mix_backend_current(void) { return devices[device_current()]; }
 const char *mix_device(void) { return mix_backend_current()->name; }
 
@@ -55,8 +63,45 @@ mix_status mix_set_device(const char *name) {
   return MIX_OK;
 }
 
+mix_context mix_context_default(void) {
+  return (mix_context){.backend = mix_backend_current(),
+                       .threads = mix_threads(),
+                       .precision = mix_matmul_precision_default()};
+}
+
 /* A function of the settings alone: restoring former settings finds the plans compiled under them again. */
-uint64_t mix_backend_epoch(void) {
-  return (uint64_t)device_current() << 56 | (uint64_t)mix_float32_precision_current() << 52 |
-         (uint64_t)mix_accumulation_current() << 48 | (uint64_t)mix_threads() << 32 | mix_cpu_features();
+uint64_t mix_context_key(const mix_context *context) {
+  int number = 0;
+  while (number < device_count && devices[number] != context->backend) number++;
+  return (uint64_t)number << 56 | (uint64_t)context->precision.float32 << 52 |
+         (uint64_t)context->precision.accumulation << 48 | (uint64_t)context->threads << 32 |
+         mix_cpu_features();
+}
+
+/* ---- reports ---- */
+
+const char *mix_accumulate_in_force(mix_dtype dtype) {
+  const mix_context context = mix_context_default();
+  return mix_kernel_info_of_large(&context, dtype).accumulation;
+}
+
+const char *mix_devices_text(void) {
+  static _Thread_local char page[8192];
+  mix_text text = {.text = page, .size = sizeof page};
+  const mix_context now = mix_context_default();
+  const mix_backend *backend;
+  for (int i = 0; (backend = mix_backend_at(i)); i++) {
+    mix_context context = now;
+    context.backend = backend;
+    backend->describe(&context, &text);
+  }
+  mix_text_put(&text, "cuda: unavailable: %s\n", mix_cuda_missing);
+  mix_text_put(&text, "in force: device %s, %d thread%s, accumulation %s, float32 precision %s\n",
+               now.backend->name, now.threads, now.threads == 1 ? "" : "s",
+               mix_accumulation_name(now.precision.accumulation),
+               mix_float32_precision_text(now.precision.float32));
+  mix_text_put(&text, "large products here accumulate: float16 %s, bfloat16 %s\n",
+               mix_kernel_info_of_large(&now, MIX_FLOAT16).accumulation,
+               mix_kernel_info_of_large(&now, MIX_BFLOAT16).accumulation);
+  return page;
 }

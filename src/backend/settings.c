@@ -60,7 +60,7 @@ static int accumulation_named(const char *name, const char *source) {
   return UNSET;
 }
 
-mix_accumulation mix_accumulation_current(void) {
+static mix_accumulation accumulation_default(void) {
   int number = atomic_load(&accumulation);
   if (number != UNSET) return (mix_accumulation)number;
   const char *name = getenv("MIXTAPE_ACCUMULATE");
@@ -71,12 +71,11 @@ mix_accumulation mix_accumulation_current(void) {
 }
 
 const char *mix_accumulation_name(mix_accumulation number) { return accumulations[number]; }
-const char *mix_accumulate(void) { return accumulations[mix_accumulation_current()]; }
+const char *mix_accumulate(void) { return accumulations[accumulation_default()]; }
 
-mix_accumulation mix_accumulation_wanted(void) {
-  const mix_accumulation wanted = mix_accumulation_current();
+mix_accumulation mix_accumulation_resolve(mix_accumulation setting) {
   const uint32_t features = mix_cpu_features();
-  if (wanted != MIX_ACCUMULATE_AUTO) return wanted;
+  if (setting != MIX_ACCUMULATE_AUTO) return setting;
   return features & MIX_CPU_AVX512_FP16 && !(features & MIX_CPU_AMX_BF16) ? MIX_ACCUMULATE_BLOCKED
                                                                           : MIX_ACCUMULATE_EXACT;
 }
@@ -99,7 +98,7 @@ static int precision_named(const char *name, const char *source) {
   return UNSET;
 }
 
-mix_float32_precision mix_float32_precision_current(void) {
+static mix_float32_precision precision_default(void) {
   int number = atomic_load(&float32);
   if (number != UNSET) return (mix_float32_precision)number;
   const char *name = getenv("MIXTAPE_FLOAT32_PRECISION");
@@ -109,7 +108,8 @@ mix_float32_precision mix_float32_precision_current(void) {
   return (mix_float32_precision)number;
 }
 
-const char *mix_float32_precision_name(void) { return float32_precisions[mix_float32_precision_current()]; }
+const char *mix_float32_precision_text(mix_float32_precision number) { return float32_precisions[number]; }
+const char *mix_float32_precision_name(void) { return float32_precisions[precision_default()]; }
 
 mix_status mix_set_float32_precision(const char *name) {
   if (mix_failed()) return mix_error();
@@ -117,4 +117,8 @@ mix_status mix_set_float32_precision(const char *name) {
   if (number == UNSET) return mix_error();
   atomic_store(&float32, number);
   return MIX_OK;
+}
+
+mix_matmul_precision mix_matmul_precision_default(void) {
+  return (mix_matmul_precision){.accumulation = accumulation_default(), .float32 = precision_default()};
 }

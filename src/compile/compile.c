@@ -24,7 +24,7 @@ static void fill_report(mix_compiled *compiled) {
   mix_plan_report *report = &compiled->report;
   const mix_plan *plan = &compiled->plan;
   mix_executable_facts facts = {0};
-  compiled->backend->facts(compiled->executable, &facts);
+  compiled->context.backend->facts(compiled->executable, &facts);
   report->nodes = plan->step_count;
   report->barriers = facts.barriers;
   report->workspace_bytes = facts.workspace_bytes;
@@ -41,25 +41,53 @@ static void fill_report(mix_compiled *compiled) {
                        report->result_bytes + report->constant_bytes + report->workspace_bytes;
 }
 
-bool mix_compiled_run(mix_compiled *compiled, mix_memory *const *arguments, mix_memory *const *results,
-                      mix_memory *arena) {
+/* ---- runs ---- */
+
+static bool move_variables(const mix_compiled *compiled) {
   const mix_ir *ir = compiled->ir;
-  size_t arena_bytes = compiled->plan.arena_bytes;
-  mix_memory *own = arena || !arena_bytes ? NULL : mix_memory_new(compiled->backend->memory, arena_bytes);
-  if (!own && !arena && arena_bytes) return mix_compiled_name_largest(compiled), false;
-  for (int i = 0; i < ir->variable_count; i++) compiled->variables[i] = ir->variables[i].variable->memory;
-  mix_bindings bindings = {.arguments = arguments,
-                           .variables = compiled->variables,
-                           .results = results,
-                           .arena = arena ? arena : own};
-  bool good = compiled->backend->run(compiled->executable, &bindings) == MIX_OK;
-  mix_release(own);
-  return good;
+  for (int i = 0; i < ir->variable_count; i++) {
+    if (!mix_variable_move(ir->variables[i].variable, mix_compiled_device(compiled))) return false;
+    compiled->variables[i] = ir->variables[i].variable->memory;
+  }
+  return true;
 }
 
-/* The evaluator for constant folding. */
+static mix_ticket enqueue(const mix_compiled *compiled, const mix_bindings *bindings) {
+  const mix_ir *ir = compiled->ir;
+  const mix_ticket ticket = compiled->context.backend->enqueue(compiled->executable, bindings);
+  for (int i = 0; ticket && i < ir->variable_count; i++)
+    if (compiled->variables[i] != ir->variables[i].variable->memory)
+      mix_variable_replace(ir->variables[i].variable, compiled->variables[i]);
+  return ticket;
+}
+
+mix_ticket mix_compiled_enqueue(mix_compiled *compiled, mix_memory *const *arguments,
+                                mix_memory *const *results, mix_memory *arena) {
+  const size_t arena_bytes = compiled->plan.arena_bytes;
+  mix_memory *own = arena || !arena_bytes ? NULL : mix_memory_new(mix_compiled_device(compiled), arena_bytes);
+  if (!own && !arena && arena_bytes) return mix_compiled_name_largest(compiled), 0;
+  const mix_bindings bindings = {.arguments = arguments,
+                                 .variables = compiled->variables,
+                                 .results = results,
+                                 .arena = arena ? arena : own};
+  const mix_ticket ticket = move_variables(compiled) ? enqueue(compiled, &bindings) : 0;
+  mix_release(own);
+  return ticket;
+}
+
+bool mix_compiled_run(mix_compiled *compiled, mix_memory *const *arguments, mix_memory *const *results,
+                      mix_memory *arena) {
+  const mix_ticket ticket = mix_compiled_enqueue(compiled, arguments, results, arena);
+  return ticket && compiled->context.backend->wait(ticket) == MIX_OK;
+}
+
+/* ---- compiling ---- */
+
+/* The evaluator for constant folding: the host of the device. */
 static bool evaluate_constants(mix_ir *part, mix_memory *const *results) {
-  mix_compiled *compiled = mix_compile(part, false);
+  mix_context context = *part->context;
+  context.backend = context.backend->host;
+  mix_compiled *compiled = mix_compile(part, &context, false);
   bool good = compiled && mix_compiled_run(compiled, NULL, results, NULL);
   mix_compiled_free(compiled);
   return good;
@@ -70,25 +98,60 @@ bool mix_pass_run(mix_ir *ir, const char *name) {
   return mix_passes_run_one(ir, name);
 }
 
-mix_compiled *mix_compile(mix_ir *ir, bool stages) {
+/* After the passes: a view needs no kernel, all else does. */
+static bool check_support(const mix_ir *ir) {
+  const mix_backend *backend = ir->context->backend;
+  for (int n = 0; n < ir->node_count; n++) {
+    const mix_ir_node *node = &ir->nodes[n];
+    if (node->source || node->dead) continue;
+    const mix_dtype dtype = ir->values[node->input_count ? node->inputs[0] : node->first_output].dtype;
+    if (backend->supports(ir->context, node->op, dtype)) continue;
+    mix_fail(MIX_UNSUPPORTED,
+             "%s of %s%s%s: the device \"%s\" has no kernel for it; try mix_set_device(\"%s\")",
+             node->op->name, mix_dtype_name(dtype), node->scope ? " in " : "", node->scope ? node->scope : "",
+             backend->name, backend->host->name);
+    return false;
+  }
+  return true;
+}
+
+/* A plan, or the graph itself for a backend that plans by itself. */
+static bool compile(mix_compiled *compiled) {
+  const mix_backend *backend = compiled->context.backend;
+  mix_plan *plan = &compiled->plan;
+  if (!backend->compile_graph) {
+    compiled->executable = mix_make_plan(compiled) ? backend->compile(plan, &compiled->context) : NULL;
+    return compiled->executable != NULL;
+  }
+  plan->argument_count = compiled->ir->argument_count;
+  plan->variable_count = compiled->ir->variable_count;
+  plan->result_count = compiled->ir->result_count;
+  return (compiled->executable = backend->compile_graph(compiled->ir, &compiled->context)) != NULL;
+}
+
+static bool prepare(mix_compiled *compiled, const mix_context *context, bool stages) {
+  mix_ir *ir = compiled->ir;
+  compiled->context = context ? *context : mix_context_default();
+  ir->context = &compiled->context;
+  ir->evaluate = evaluate_constants;
+  compiled->report.captured_nodes = ir->node_count;
+  compiled->captured = stages ? mix_ir_copy(ir) : NULL;
+  compiled->results = mix_ir_alloc(ir, sizeof *compiled->results * (size_t)(ir->result_count + 1));
+  compiled->variables = mix_ir_alloc(ir, sizeof *compiled->variables * (size_t)(ir->variable_count + 1));
+  if ((stages && !compiled->captured) || !compiled->results || !compiled->variables) return false;
+  for (int r = 0; r < ir->result_count; r++) compiled->results[r] = ir->values[ir->results[r]].type;
+  return true;
+}
+
+mix_compiled *mix_compile(mix_ir *ir, const mix_context *context, bool stages) {
   mix_compiled *compiled = ir ? mix_calloc(1, sizeof *compiled) : NULL;
   if (!compiled) {
     mix_ir_free(ir);
     return NULL;
   }
   compiled->ir = ir;
-  ir->evaluate = evaluate_constants;
-  compiled->backend = mix_backend_current();
-  compiled->report.captured_nodes = ir->node_count;
-  compiled->captured = stages ? mix_ir_copy(ir) : NULL;
-  compiled->results = mix_ir_alloc(ir, sizeof *compiled->results * (size_t)(ir->result_count + 1));
-  bool good = compiled->results != NULL && (compiled->captured || !stages);
-  for (int r = 0; r < ir->result_count && good; r++) compiled->results[r] = ir->values[ir->results[r]].type;
-  good = good && mix_passes_run(ir) && mix_make_plan(compiled) &&
-         (compiled->variables =
-              mix_ir_alloc(ir, sizeof *compiled->variables * (size_t)(ir->variable_count + 1))) &&
-         (compiled->executable = compiled->backend->compile(&compiled->plan, mix_threads())) != NULL;
-  if (!good) {
+  if (!prepare(compiled, context, stages) || !mix_passes_run(ir) || !check_support(ir) ||
+      !compile(compiled)) {
     if (!mix_failed()) mix_fail(MIX_INTERNAL_ERROR, "compile: failed without saying why");
     mix_compiled_name_largest(compiled);
     mix_compiled_free(compiled);
@@ -100,7 +163,7 @@ mix_compiled *mix_compile(mix_ir *ir, bool stages) {
 
 void mix_compiled_free(mix_compiled *compiled) {
   if (!compiled) return;
-  if (compiled->executable) compiled->backend->destroy(compiled->executable);
+  if (compiled->executable) compiled->context.backend->destroy(compiled->executable);
   mix_ir_free(compiled->captured); /* before `ir`, from which it borrows */
   mix_ir_free(compiled->ir);
   mix_free(compiled);

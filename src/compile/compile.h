@@ -10,10 +10,10 @@
 typedef struct mix_compiled {
   mix_ir *ir;
   mix_plan plan; /* arrays in the ir's memory */
-  const mix_backend *backend;
+  mix_context context; /* that it was compiled for */
   mix_executable *executable;
   mix_type *results;
-  mix_memory **variables; /* what the latest run bound */
+  mix_memory **variables; /* of the run that is being enqueued */
   mix_plan_report report;
   struct mix_lifetime *lifetimes; /* of the values in the arena */
   int lifetime_count;
@@ -21,13 +21,19 @@ typedef struct mix_compiled {
   const char **texts; /* snapshots as text, made on first request (ir_snapshots.c) */
 } mix_compiled;
 
-/* Runs the passes, plans and compiles. Takes ownership of the ir. `stages`: snapshots of the passes will be
- * requested. NULL with the error recorded. */
-mix_compiled *mix_compile(mix_ir *ir, bool stages);
+/* Runs the passes, plans and compiles for a context (NULL: the default one). Takes ownership of the ir.
+ * `stages`: snapshots of the passes will be requested. NULL with the error recorded. */
+mix_compiled *mix_compile(mix_ir *ir, const mix_context *context, bool stages);
 void mix_compiled_free(mix_compiled *compiled);
-/* Runs the plan; arena NULL: one of its own for this run. False with the error recorded. */
+/* Begins a run; arena NULL: one of its own. Variables move to the device. 0 with the error recorded. */
+mix_ticket mix_compiled_enqueue(mix_compiled *compiled, mix_memory *const *arguments,
+                                mix_memory *const *results, mix_memory *arena);
+/* The same, and waits. False with the error recorded. */
 bool mix_compiled_run(mix_compiled *compiled, mix_memory *const *arguments, mix_memory *const *results,
                       mix_memory *arena);
+static inline const mix_memory_device *mix_compiled_device(const mix_compiled *compiled) {
+  return compiled->context.backend->memory;
+}
 /* Runs one pass, even if it is disabled. False with the error recorded, also for an unknown name. */
 bool mix_pass_run(mix_ir *ir, const char *name);
 
@@ -47,13 +53,12 @@ bool mix_plan_arena(mix_compiled *compiled, const int *base);
  * gradient, guarded by a bound on the operands that proves the gradient finite. `base`: value -> the value
  * whose memory it shares, one entry a value. False: out of memory. */
 bool mix_plan_speculative_updates(mix_ir *ir, mix_plan *plan, const int *base);
-/* Is speculation worthwhile for a gradient of this size and the operands of its product? */
-bool mix_plan_speculates(size_t gradient_bytes, size_t operand_bytes);
 
-/* inplace.c: the slot of an operand of step `number` whose memory its result `output` can take over element
- * by element; -1: none. `owner`: slot -> the slot that owns its memory. `last`: the last step that accesses a
- * slot's memory. */
-int mix_plan_taken_over(const mix_plan *plan, const int *owner, const int *last, int number, int output);
+/* inplace.c: the slot of an operand of step `number` whose memory its result `output` can take over; -1:
+ * none. `owner`: slot -> the slot that owns its memory. `last`: the last step that accesses a slot's
+ * memory. */
+int mix_plan_taken_over(const mix_backend *backend, const mix_plan *plan, const int *owner, const int *last,
+                        int number, int output);
 
 /* ir_snapshots.c: the IR at a stage of its compilation as text, which lives as long as `compiled`. Stages are
  * "captured" (or "graph"), a pass name with "before ", "after " or no prefix, "passes" (after all of them),

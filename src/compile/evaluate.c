@@ -19,8 +19,8 @@ static mix_memory **run_results(mix_compiled *compiled) {
   bool good = results != NULL;
   for (int r = 0; good && r < result_count; r++) {
     const mix_type *type = &compiled->results[r];
-    good = (results[r] =
-                mix_memory_new(compiled->backend->memory, mix_value_bytes(type->dtype, type->shape))) != NULL;
+    good = (results[r] = mix_memory_new(mix_compiled_device(compiled),
+                                        mix_value_bytes(type->dtype, type->shape))) != NULL;
   }
   if (!good) mix_compiled_name_largest(compiled);
   if (good && mix_compiled_run(compiled, NULL, results, NULL)) return results;
@@ -49,6 +49,17 @@ static bool reads_storage(const mix_ir *ir) {
   return false;
 }
 
+/* Small graphs run on the host, whatever the device. */
+static mix_context context_for(const mix_ir *ir) {
+  mix_context context = mix_context_default();
+  size_t bytes = 0;
+  if (!ir || context.backend->host == context.backend) return context;
+  for (int v = 0; v < ir->value_count; v++)
+    bytes += mix_value_bytes(ir->values[v].dtype, ir->values[v].shape);
+  if (bytes <= context.backend->host_evaluation_bytes) context.backend = context.backend->host;
+  return context;
+}
+
 static mix_memory **evaluate_edges(int count, const mix_edge *edges) {
   mix_graph_lock();
   mix_ir *ir = mix_ir_from_graph(count, edges, 0, NULL, NULL);
@@ -59,7 +70,8 @@ static mix_memory **evaluate_edges(int count, const mix_edge *edges) {
     ir->name = "evaluation";
     ir->eager = true;
   }
-  mix_compiled *compiled = ir ? mix_compile(ir, false) : NULL;
+  const mix_context context = context_for(ir);
+  mix_compiled *compiled = ir ? mix_compile(ir, &context, false) : NULL;
   mix_memory **buffers = compiled ? run_results(compiled) : NULL;
   if (holds) mix_storages_unpin();
   mix_compiled_free(compiled);
@@ -162,8 +174,7 @@ void mix_tensor_unpin(const mix_pinned *pinned) {
 const void *mix_tensor_data(mix_tensor *tensor) {
   const mix_value *value = value_locked(tensor);
   if (!value) return NULL;
-  const void *data = mix_memory_map(value->memory, MIX_MAP_READ);
-  if (data) mix_memory_unmap(value->memory);
+  const void *data = mix_memory_mirror(value->memory);
   mix_graph_unlock();
   return data;
 }

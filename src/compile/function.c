@@ -17,7 +17,7 @@
 
 /* What a capture depends on besides its arguments. */
 typedef struct environment {
-  uint64_t backend, passes;
+  uint64_t context, passes;
   /* the automatic mixed precision rewrite: target, level, edits of lists */
   uint64_t rewrite;
   /* an epoch that only grows: an old capture never becomes valid again */
@@ -179,14 +179,15 @@ static bool finish(specialization *s) {
     for (int i = 0; i < ir->variable_count; i++)
       if (ir->variables[i].exit != ir->variables[i].entry)
         s->written[s->written_count++] = ir->variables[i].variable;
-    s->pool = mix_pool_new(s->compiled->backend->memory, result_count, bytes);
+    s->pool = mix_pool_new(mix_compiled_device(s->compiled), result_count, bytes);
   }
   mix_free(bytes);
   return s->pool != NULL;
 }
 
 static environment environment_now(const mix_function *function) {
-  return (environment){.backend = mix_backend_epoch(),
+  const mix_context context = mix_context_default();
+  return (environment){.context = mix_context_key(&context),
                        .passes = mix_passes_key(),
                        .rewrite = mix_amp_key(),
                        .trainable = mix_trainable_epoch(),
@@ -197,7 +198,7 @@ static environment environment_now(const mix_function *function) {
 /* Grows the arena to the largest of all plans of the function. */
 static bool arena_grow(mix_function *function, const mix_compiled *compiled) {
   size_t bytes = compiled->plan.arena_bytes;
-  const mix_memory_device *device = compiled->backend->memory;
+  const mix_memory_device *device = mix_compiled_device(compiled);
   if (!bytes || (function->arena && bytes <= mix_memory_bytes(function->arena) &&
                  mix_memory_device_of(function->arena) == device))
     return true;
@@ -236,7 +237,7 @@ static specialization *specialize(mix_function *function, mix_list *arguments) {
   }
   /* the first capture may have built layers, which moves the epoch */
   s->environment = environment_now(function);
-  if (ir) s->compiled = mix_compile(ir, true);
+  if (ir) s->compiled = mix_compile(ir, NULL, true);
   bool good = s->compiled && finish(s) && arena_grow(function, s->compiled);
   if (s->compiled && !good) mix_compiled_name_largest(s->compiled);
   if (good) drop_outdated(function);
@@ -254,7 +255,7 @@ static specialization *specialize(mix_function *function, mix_list *arguments) {
 
 /* Would the same graph compile to the same plan? */
 static bool compiles_alike(const environment *a, const environment *b) {
-  return a->backend == b->backend && a->passes == b->passes && a->rewrite == b->rewrite &&
+  return a->context == b->context && a->passes == b->passes && a->rewrite == b->rewrite &&
          a->jit_compile == b->jit_compile;
 }
 
@@ -303,10 +304,11 @@ static mix_list *run(mix_function *function, specialization *s, mix_list *argume
     if (!good) mix_compiled_name_largest(s->compiled);
   }
   const mix_ir *ir = s->compiled->ir;
-  for (int i = 0; i < ir->variable_count; i++) mix_variable_refresh(ir->variables[i].variable);
+  for (int i = 0; i < ir->variable_count && good; i++) good = mix_variable_refresh(ir->variables[i].variable);
   /* before the run, so that a failure here changes nothing */
   mix_list *list = good ? result_list(s) : NULL;
-  if (list && !mix_compiled_run(s->compiled, s->arguments_bound, s->buffers, function->arena)) list = NULL;
+  if (list && !mix_compiled_enqueue(s->compiled, s->arguments_bound, s->buffers, function->arena))
+    list = NULL;
   if (list) {
     /* Copies that the run wrote are current. Other copies of the same weight are now stale. */
     for (int i = 0; i < s->written_count; i++) s->written[i]->version++;

@@ -75,9 +75,9 @@ static int arena_slot(const mix_plan *plan, const arena *a, const mix_step *step
 }
 
 /* Starts the lifetime of a result: in memory of its own, or in that of an operand whose last use this is. */
-static void begin_life(const mix_plan *plan, arena *a, int step, int slot, int output) {
-  bool may = output >= 0 && !mix_pass_disabled("inplace") && !mix_pass_disabled("memory_plan");
-  int operand = may ? mix_plan_taken_over(plan, a->owner, a->last, step, output) : -1;
+static void begin_life(const mix_ir *ir, const mix_plan *plan, arena *a, int step, int slot, int output) {
+  bool may = output >= 0 && mix_pass_wanted(ir, "inplace") && mix_pass_wanted(ir, "memory_plan");
+  int operand = may ? mix_plan_taken_over(ir->context->backend, plan, a->owner, a->last, step, output) : -1;
   if (operand >= 0) {
     a->lifetime[slot] = a->lifetime[operand];
     a->last[operand] = -1; /* taken over */
@@ -109,7 +109,7 @@ static bool find_lifetimes(mix_ir *ir, const mix_plan *plan, const int *base, ar
       int s = arena_slot(plan, a, step, i);
       if (s < 0) continue;
       if (a->lifetime[s] < 0) {
-        begin_life(plan, a, t, s, i - step->input_count);
+        begin_life(ir, plan, a, t, s, i - step->input_count);
         *unshared_bytes += (plan->slots[s].bytes + 63) & ~(size_t)63;
       }
       a->lifetimes[a->lifetime[s]].last = t;
@@ -122,7 +122,7 @@ bool mix_plan_arena(mix_compiled *compiled, const int *base) {
   mix_plan *plan = &compiled->plan;
   arena a = {.count = 0};
   if (!find_lifetimes(compiled->ir, plan, base, &a, &compiled->report.unshared_bytes)) return false;
-  if (mix_pass_disabled("memory_plan")) /* no two values share memory */
+  if (!mix_pass_wanted(compiled->ir, "memory_plan")) /* no two values share memory */
     for (int i = 0; i < a.count; i++) a.lifetimes[i].first = 0, a.lifetimes[i].last = plan->step_count;
   if (!mix_plan_memory(compiled->ir, a.lifetimes, a.count, &plan->arena_bytes)) return false;
   for (int s = 0; s < plan->slot_count; s++)

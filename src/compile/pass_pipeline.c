@@ -75,7 +75,18 @@ static void check_names(void) {
 
 const char *mix_pass_name(int index) { return index >= 0 && index < (int)PASSES ? passes[index].name : NULL; }
 
+/* A graph that is not being compiled gets the default context. */
+static bool use_context(mix_ir *ir) {
+  if (ir->context) return true;
+  mix_context *context = mix_ir_alloc(ir, sizeof *context);
+  if (!context) return false;
+  *context = mix_context_default();
+  ir->context = context;
+  return true;
+}
+
 bool mix_passes_run_one(mix_ir *ir, const char *name) {
+  if (!use_context(ir)) return false;
   for (int i = 0; i < (int)PASSES; i++)
     if (!strcmp(passes[i].name, name)) {
       if (!passes[i].run(ir)) return false;
@@ -100,11 +111,11 @@ static void log_graph(mix_ir *ir, const char *when, const char *pass) {
 }
 
 static bool run(mix_ir *ir, size_t count, bool verbose) {
-  const char *off = mix_passes_disabled();
+  if (!use_context(ir)) return false;
   for (size_t i = 0; i < count; i++) {
     /* later passes move casts into programs */
     if (passes[i].run == mix_pass_expand_add_n) mix_cast_watch_end(ir);
-    if (strcmp(passes[i].name, "fuse") && mix_pass_listed(off, passes[i].name)) continue;
+    if (strcmp(passes[i].name, "fuse") && !mix_pass_wanted(ir, passes[i].name)) continue;
     if (!passes[i].run(ir)) return false;
     mix_cast_watch_pass(ir, passes[i].name);
     if (verbose) log_graph(ir, "after ", passes[i].name);

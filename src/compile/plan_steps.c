@@ -62,7 +62,7 @@ static bool outputs_all_exit(const planner *p, const mix_ir_node *node) {
 
 static void find_in_place(planner *p) {
   mix_ir *ir = p->ir;
-  if (mix_pass_disabled("inplace")) return;
+  if (!mix_pass_wanted(ir, "inplace")) return;
   for (int i = 0; i < ir->variable_count; i++) {
     const mix_ir_variable *variable = &ir->variables[i];
     const mix_ir_node *node = &ir->nodes[mix_ir_producer(ir, variable->exit)];

@@ -41,7 +41,7 @@ const char *mix_plan_text(mix_compiled *compiled) {
   for (int t = 0; t < plan->step_count; t++) {
     const mix_step *step = &plan->steps[t];
     mix_text_put(&out, "%3d %s [%s]", t, step->op->name,
-                 compiled->backend->kernel_name(compiled->executable, t));
+                 compiled->context.backend->kernel_name(compiled->executable, t));
     if (step->scope) mix_text_put(&out, " %s", step->scope);
     for (int i = 0; i < step->input_count; i++)
       mix_text_put(&out, i ? ", " : " "), put_slot(&out, compiled, step->inputs[i]);

@@ -11,16 +11,11 @@
  *   weights = the update of `gradient`                               if unfused
  *
  * Both give the same bits. It pays where the gradient is much larger than the operands, which must be kept
- * for it: with small batches. */
+ * for it: with small batches. The backend says where. */
 #include "compile/pass_pipeline.h"
 #include "compile/compile.h"
 
 #include <string.h>
-
-enum {
-  MIN_BYTES = 4 << 20, /* of a gradient; a smaller one stays in a cache and costs less than the extra steps */
-  TIMES_OPERANDS = 4,
-};
 
 typedef struct speculative {
   int product, update; /* steps; update -1: none */
@@ -43,10 +38,6 @@ static int gradient_of(const mix_step *product) {
   return product->outputs[product->program->stores[0].output];
 }
 
-bool mix_plan_speculates(size_t gradient_bytes, size_t operand_bytes) {
-  return gradient_bytes >= MIN_BYTES && gradient_bytes / TIMES_OPERANDS >= operand_bytes;
-}
-
 /* A product a^T b of a (k, m) and b (k, n) whose epilogue only stores and tests it. */
 static bool is_tested_product(const speculation *f, const mix_step *step) {
   const mix_matmul_attributes *attributes = step->attributes;
@@ -61,7 +52,7 @@ static bool is_tested_product(const speculation *f, const mix_step *step) {
   /* A variable may have been overwritten before the fused update. */
   if (gradient->kind != MIX_SLOT_ARENA || a->kind == MIX_SLOT_VARIABLE || b->kind == MIX_SLOT_VARIABLE)
     return false;
-  return mix_plan_speculates(gradient->bytes, a->bytes + b->bytes);
+  return f->ir->context->backend->prefers_speculation(f->ir->context, gradient->bytes, a->bytes + b->bytes);
 }
 
 /* The load of the gradient, if the step is its update and reads it once; otherwise -1. */
@@ -228,7 +219,9 @@ static bool rebuild(speculation *f, int count) {
 bool mix_plan_speculative_updates(mix_ir *ir, mix_plan *plan, const int *base) {
   speculation f = {.ir = ir, .plan = plan, .base = base, .base_count = ir->value_count};
   int count = 0;
-  if (mix_pass_disabled("speculative_update")) return true;
+  if (!mix_pass_wanted(ir, "speculative_update") ||
+      !ir->context->backend->supports(ir->context, &mix_op_matmul_finite_bound, MIX_FLOAT32))
+    return true;
   if (!(f.of = mix_ir_alloc(ir, sizeof *f.of * (size_t)(plan->step_count + 1)))) return false;
   for (int t = 0; t < plan->step_count; t++) {
     if (!examine_product(&f, count, t)) return false;

@@ -207,9 +207,9 @@ mix_variable *mix_variable_copy(mix_variable *variable, mix_dtype rounded, bool 
   return *copy;
 }
 
-static void copy_refresh(mix_variable *copy) {
+static bool copy_refresh(mix_variable *copy) {
   const mix_variable *original = copy->original;
-  if (copy->copied_version == original->version) return; /* another thread has done it */
+  if (copy->copied_version == original->version) return true; /* another thread has done it */
   enum { SOME = 256 };
   uint16_t numbers[SOME];
   const int64_t count = mix_shape_size(copy->shape);
@@ -223,13 +223,38 @@ static void copy_refresh(mix_variable *copy) {
   }
   if (to) mix_memory_unmap(copy->memory);
   if (from) mix_memory_unmap(original->memory);
-  if (!to) return;
-  copy->copied_version = original->version;
+  if (to) copy->copied_version = original->version;
+  return to != NULL;
 }
 
-void mix_variable_refresh(mix_variable *copy) {
-  if (!copy->original || copy->copied_version == copy->original->version) return;
+bool mix_variable_refresh(mix_variable *copy) {
+  if (!copy->original || copy->copied_version == copy->original->version) return true;
   mix_graph_lock();
-  copy_refresh(copy);
+  bool good = copy_refresh(copy);
   mix_graph_unlock();
+  return good;
+}
+
+/* ---- devices ---- */
+
+void mix_variable_replace(mix_variable *variable, mix_memory *memory) {
+  mix_graph_lock();
+  mix_memory *former = variable->memory;
+  variable->memory = memory;
+  mix_graph_unlock();
+  mix_release(former);
+}
+
+bool mix_variable_move(mix_variable *variable, const mix_memory_device *device) {
+  if (mix_memory_device_of(variable->memory) == device) return true;
+  mix_graph_lock();
+  mix_memory *moved = NULL;
+  if (mix_variable_before_write(variable)) moved = mix_memory_new(device, mix_memory_bytes(variable->memory));
+  bool good = moved && mix_memory_copy(moved, variable->memory);
+  if (good)
+    mix_variable_replace(variable, moved);
+  else
+    mix_release(moved);
+  mix_graph_unlock();
+  return good;
 }

@@ -60,8 +60,13 @@ bool mix_capture_assign(mix_capture *capture, mix_variable *variable, mix_tensor
 /* The hidden copy of a floating variable, rounded to a 16-bit dtype, stored in that dtype or, if
  * `widened`, as float32. Created on first use, and stale then. Borrowed; NULL with the error recorded. */
 mix_variable *mix_variable_copy(mix_variable *variable, mix_dtype rounded, bool widened);
-/* Updates a copy from its original. */
-void mix_variable_refresh(mix_variable *copy);
+/* Updates a copy from its original. False with the error recorded. */
+bool mix_variable_refresh(mix_variable *copy);
+/* Moves the storage to memory of a device. False with the error recorded. */
+bool mix_variable_move(mix_variable *variable, const mix_memory_device *device);
+/* The storage is `memory` from now on, which a run has made; takes the reference. Nothing reads the former
+ * storage through a node (mix_variable_before_write). */
+void mix_variable_replace(mix_variable *variable, mix_memory *memory);
 /* Call before the storage changes: gives readers that outlive the write a copy of the old value. Waits for
  * the threads that pin the storages. Other threads cannot read the variable while the graph stays locked.
  * Returns false with the error recorded. */

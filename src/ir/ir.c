@@ -74,6 +74,7 @@ mix_ir *mix_ir_copy(const mix_ir *ir) {
   copy->eager = ir->eager;
   copy->excess_precision = ir->excess_precision;
   copy->evaluate = ir->evaluate;
+  copy->context = ir->context;
   return copy;
 }
 

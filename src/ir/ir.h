@@ -67,6 +67,7 @@ typedef struct mix_ir {
   /* Computes a graph of constants on the host; result r is written to results[r]. Constant folding calls
    * it. Consumes `part`. */
   bool (*evaluate)(struct mix_ir *part, mix_memory *const *results);
+  const struct mix_context *context; /* that it is compiled for (backend/context.h) */
   struct mix_cast_watch *watch; /* what the rewrite did, until it is reported (amp/cast_watch.c) */
   struct mix_ir_chunk *memory; /* memory of the passes, freed with the ir */
 } mix_ir;

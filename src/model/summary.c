@@ -39,7 +39,8 @@ mix_kernel_info mix_model_kernel_info(mix_model *model, mix_dtype dtype, int64_t
     const bool multiplied = shape.rank >= 2 && strstr(mix_variable_name(weight), "kernel");
     if (multiplied && size > inputs * units) units = shape.dims[shape.rank - 1], inputs = size / units;
   }
-  return mix_kernel_info_of_layer(dtype, examples, inputs, units);
+  const mix_context context = mix_context_default();
+  return mix_kernel_info_of_layer(&context, dtype, examples, inputs, units);
 }
 
 static void put_layer(mix_text *out, mix_layer *layer, mix_shape shape, mix_dtype output) {

@@ -1,5 +1,5 @@
-/* constant_fold: evaluates small values that depend only on constants at compile time. The backend that would
- * compute them in each run does so: same kernels, same bits. */
+/* constant_fold: evaluates small values that depend only on constants at compile time, by the backend that
+ * would compute them in each run (same kernels, same bits), or by its host. */
 #include "passes/passes.h"
 #include "passes/rematerialize.h"
 #include "base/alloc.h"
@@ -33,6 +33,7 @@ static mix_ir *extract(mix_ir *ir, const bool *known, const bool *wanted, int *m
   if (!part) return NULL;
   part->name = "constants";
   part->eager = true;
+  part->context = ir->context;
   part->results = mix_ir_alloc(part, sizeof(int) * (size_t)(result_count + 1));
   bool good = part->results != NULL;
   for (int n = 0; n < ir->node_count && good; n++) {

@@ -46,7 +46,7 @@ static bool fold_operand(mix_ir *ir, int n, int operand) {
     then.b = stored, then.transpose_b = !now.transpose_b;
   else
     then.a = stored, then.transpose_a = !now.transpose_a;
-  if (!ir->excess_precision && !mix_backend_current()->same_product(&now, &then)) return true;
+  if (!ir->excess_precision && !ir->context->backend->same_product(ir->context, &now, &then)) return true;
   node->inputs[operand] = producer->inputs[0];
   return set_flags(ir, node, then.transpose_a, then.transpose_b);
 }

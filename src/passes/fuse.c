@@ -242,7 +242,7 @@ static bool groups_make(mix_ir *ir, groups *g) {
     g->size[n] = 1;
     g->reduces[n] = reduces(ir, &ir->nodes[n]);
   }
-  if (mix_pass_disabled("fuse")) return true;
+  if (!mix_pass_wanted(ir, "fuse")) return true;
   for (int n = 0; n < ir->node_count; n++) {
     if (!member(ir, &ir->nodes[n])) continue;
     for (int i = 0; i < ir->nodes[n].input_count; i++) {
@@ -393,7 +393,7 @@ static bool emit(groups *g, int root, int *inside, int *value_register, int *bec
 
 bool mix_pass_fuse(mix_ir *ir) {
   groups g;
-  if (!mix_pass_disabled("fuse") && !mix_ir_recompute(ir)) return false;
+  if (mix_pass_wanted(ir, "fuse") && !mix_ir_recompute(ir)) return false;
   if (!mix_ir_guard_keys(ir) || !groups_make(ir, &g)) return false;
   int nodes = ir->node_count, values = ir->value_count;
   int *inside = mix_ir_alloc(ir, sizeof(int) * (size_t)(values + 1));

@@ -60,6 +60,12 @@ static bool depends(joining *j, int from, int except, int target) {
   return false;
 }
 
+/* Does the backend run the program as the epilogue of the product that computes value `raw`? */
+static bool supports_epilogue(const mix_ir *ir, int raw, const mix_program *program) {
+  const mix_product product = mix_ir_product(ir, &ir->nodes[mix_ir_producer(ir, raw)]);
+  return ir->context->backend->supports_epilogue(ir->context, &product, program);
+}
+
 /* The next load after `load` that is a whole product on which no other load of the program depends, or -1. */
 static int product_load(joining *j, int fused_index, mix_shape space, int load) {
   const mix_ir *ir = j->ir;
@@ -68,7 +74,9 @@ static int product_load(joining *j, int fused_index, mix_shape space, int load) 
     int value = fused->inputs[fused->program->loads[load].input];
     if (!mix_shape_equal(ir->values[value].shape, space)) continue;
     int raw = product_behind(ir, value);
-    if (raw >= 0 && !depends(j, fused_index, value, mix_ir_producer(ir, raw))) return load;
+    if (raw >= 0 && supports_epilogue(ir, raw, fused->program) &&
+        !depends(j, fused_index, value, mix_ir_producer(ir, raw)))
+      return load;
   }
   return -1;
 }
@@ -181,9 +189,7 @@ static bool try_products(joining *j, int n) {
   mix_ir *ir = j->ir;
   const mix_ir_node *fused = &ir->nodes[n];
   if (fused->dead || fused->op != &mix_op_fused || fused->guard >= 0) return true;
-  if (fused->program->reduction > MIX_REDUCE_ALL_FINITE ||
-      !(fused->program->store_count || fused->program->reduction))
-    return true;
+  if (!(fused->program->store_count || fused->program->reduction)) return true;
   mix_shape space = space_of(ir, fused);
   bool joined = false;
   for (int load = -1; space.rank >= 2 && !joined && (load = product_load(j, n, space, load)) >= 0;)

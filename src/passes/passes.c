@@ -18,6 +18,12 @@ bool mix_pass_listed(const char *list, const char *name) {
 
 bool mix_pass_disabled(const char *name) { return mix_pass_listed(mix_passes_disabled(), name); }
 
+bool mix_pass_wanted(const mix_ir *ir, const char *name) {
+  for (const char *const *pass = ir->context->backend->passes; *pass; pass++)
+    if (!strcmp(*pass, name)) return !mix_pass_disabled(name);
+  return false;
+}
+
 void mix_program_strides(mix_shape shape, mix_shape space, int64_t strides[MIX_MAX_RANK]) {
   int64_t stride = 1;
   for (int d = 0; d < MIX_MAX_RANK; d++) strides[d] = 0;

@@ -35,8 +35,9 @@ bool mix_pass_fuse_epilogues(mix_ir *ir);
 /* Under jit_compile: keeps 16-bit values inside a program as float32. */
 bool mix_pass_excess_precision(mix_ir *ir);
 
-/* Is the pass of this name disabled by MIXTAPE_DISABLE_PASSES? Then the list itself (NULL: none), and whether
- * a list contains a name. */
+/* Does the backend want the pass of this name, and is it not disabled by MIXTAPE_DISABLE_PASSES? */
+bool mix_pass_wanted(const mix_ir *ir, const char *name);
+/* Is it disabled? Then the list itself (NULL: none), and whether a list contains a name. */
 bool mix_pass_disabled(const char *name);
 const char *mix_passes_disabled(void);
 bool mix_pass_listed(const char *list, const char *name);

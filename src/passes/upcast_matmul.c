@@ -11,7 +11,7 @@
 static bool prefers_upcast(const mix_ir *ir, const mix_ir_node *node) {
   if (node->dead || node->source || node->program || node->op != &mix_op_matmul) return false;
   const mix_product product = mix_ir_product(ir, node);
-  return mix_dtype_is_16_bit(product.dtype) && mix_backend_current()->prefers_upcast(&product);
+  return mix_dtype_is_16_bit(product.dtype) && ir->context->backend->prefers_upcast(ir->context, &product);
 }
 
 /* The value as float32; the cast is made once. -1 with the error recorded. */

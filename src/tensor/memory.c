@@ -1,6 +1,7 @@
 #include "tensor/memory_inside.h"
 
 #include "base/alloc.h"
+#include <pthread.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -17,17 +18,33 @@ static void *host_map(mix_memory *memory, mix_map_mode mode) {
   return memory->address ? memory->address : nothing;
 }
 static void host_unmap(mix_memory *memory) { (void)memory; }
+static bool host_copy_in(mix_memory *to, size_t offset, const void *from, size_t bytes) {
+  if (bytes) memcpy(to->address + offset, from, bytes);
+  return true;
+}
+static bool host_copy_out(mix_memory *from, size_t offset, void *to, size_t bytes) {
+  if (bytes) memcpy(to, from->address + offset, bytes);
+  return true;
+}
 
 const mix_memory_device mix_host_memory = {.name = "host",
                                            .allocate = host_allocate,
                                            .deallocate = host_deallocate,
                                            .map = host_map,
-                                           .unmap = host_unmap};
+                                           .unmap = host_unmap,
+                                           .copy_in = host_copy_in,
+                                           .copy_out = host_copy_out};
 
 /* ---- handles ---- */
 
+static void drop_mirror(mix_memory *memory) {
+  if (memory->mirror) mix_free_buffer(memory->mirror, memory->bytes);
+  memory->mirror = NULL;
+}
+
 static void finalize(void *object) {
   mix_memory *memory = object;
+  drop_mirror(memory);
   if (memory->whole)
     mix_release(memory->whole);
   else if (memory->release)
@@ -41,6 +58,7 @@ static void finalize(void *object) {
 static bool recycle(void *object) {
   mix_memory *memory = object;
   if (!memory->recycle) return false;
+  drop_mirror(memory);
   void *owner = memory->owner;
   memory->recycle(memory, owner);
   mix_release(owner);
@@ -99,11 +117,10 @@ void *mix_memory_map(mix_memory *memory, mix_map_mode mode) { return memory->dev
 void mix_memory_unmap(mix_memory *memory) { memory->device->unmap(memory); }
 
 bool mix_memory_copy_in(mix_memory *to, size_t offset, const void *from, size_t bytes) {
-  char *bytes_of = mix_memory_map(to, MIX_MAP_WRITE);
-  if (!bytes_of) return false;
-  if (bytes) memcpy(bytes_of + offset, from, bytes);
-  mix_memory_unmap(to);
-  return true;
+  return to->device->copy_in(to, offset, from, bytes);
+}
+bool mix_memory_copy_out(mix_memory *from, size_t offset, void *to, size_t bytes) {
+  return from->device->copy_out(from, offset, to, bytes);
 }
 
 bool mix_memory_copy(mix_memory *to, mix_memory *from) {
@@ -111,6 +128,22 @@ bool mix_memory_copy(mix_memory *to, mix_memory *from) {
   bool good = bytes && mix_memory_copy_in(to, 0, bytes, from->bytes);
   if (bytes) mix_memory_unmap(from);
   return good;
+}
+
+/* Two threads may ask at once: the second one waits for the copy of the first. */
+void *mix_memory_mirror(mix_memory *memory) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  if (memory->device == &mix_host_memory) return host_map(memory, MIX_MAP_READ);
+  pthread_mutex_lock(&lock);
+  if (!memory->mirror) {
+    void *copy = mix_alloc_buffer(memory->bytes);
+    if (copy && mix_memory_copy_out(memory, 0, copy, memory->bytes))
+      memory->mirror = copy;
+    else if (copy)
+      mix_free_buffer(copy, memory->bytes);
+  }
+  pthread_mutex_unlock(&lock);
+  return memory->mirror;
 }
 
 /* ---- storage of variables ---- */

@@ -27,13 +27,18 @@ const mix_memory_device *mix_memory_device_of(const mix_memory *memory);
 /* Is the byte at `offset` aligned as kernels expect the first byte of a value to be? */
 bool mix_memory_is_aligned(const mix_memory *memory, size_t offset);
 
-/* The bytes, for reading or writing as `mode` says, until mix_memory_unmap. NULL with the error recorded. */
+/* The bytes, for reading or writing as `mode` says, until mix_memory_unmap. Waits for the runs that write
+ * them and, before they are written, for those that read them. NULL with the error recorded. */
 void *mix_memory_map(mix_memory *memory, mix_map_mode mode);
 void mix_memory_unmap(mix_memory *memory);
-/* Copies `bytes` bytes from the host to `offset`. False with the error recorded. */
+/* Copies `bytes` bytes from the host to `offset`, or back. False with the error recorded. */
 bool mix_memory_copy_in(mix_memory *to, size_t offset, const void *from, size_t bytes);
+bool mix_memory_copy_out(mix_memory *from, size_t offset, void *to, size_t bytes);
 /* Copies all bytes; both memories have the same size. False with the error recorded. */
 bool mix_memory_copy(mix_memory *to, mix_memory *from);
+/* The bytes of memory that is not written any more, for reading as long as the handle lives: a copy where
+ * they are not the host's. NULL with the error recorded. */
+void *mix_memory_mirror(mix_memory *memory);
 
 /* A variable's storage as its readers see it: the same bytes, until mix_memory_leave_storage gives the handle
  * a copy of its own, which must happen before the storage is written. */

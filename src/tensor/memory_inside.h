@@ -3,14 +3,19 @@
 #define MIX_TENSOR_MEMORY_INSIDE_H
 
 #include "tensor/memory.h"
+#include <stdint.h>
 
 struct mix_memory_device {
   const char *name;
   /* Memory for memory->bytes bytes: sets `address`; false with the error recorded. */
   bool (*allocate)(mix_memory *memory);
   void (*deallocate)(mix_memory *memory);
+  /* These wait for the runs that use the memory, and report their value errors. */
   void *(*map)(mix_memory *memory, mix_map_mode mode);
   void (*unmap)(mix_memory *memory);
+  /* Without a mapping of the whole. */
+  bool (*copy_in)(mix_memory *to, size_t offset, const void *from, size_t bytes);
+  bool (*copy_out)(mix_memory *from, size_t offset, void *to, size_t bytes);
 };
 
 struct mix_memory {
@@ -23,6 +28,9 @@ struct mix_memory {
   void *owner;                 /* retained while a pool has lent it */
   mix_memory *whole;           /* that it is a part of, retained; NULL: none */
   bool reads_storage;          /* a variable's storage, as its readers see it */
+  void *mirror;                /* mix_memory_mirror; NULL: none */
+  /* Tickets of the latest runs that write it, and that read or write it; kept by its device. */
+  uint64_t written, used;
 };
 
 #endif

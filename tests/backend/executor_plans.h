@@ -237,7 +237,8 @@ static mix_step *add_step(builder *b, const mix_op *op, int output, int first, i
 static settings *settings_of(builder *b, const mix_step *step) { return &b->settings[step - b->steps]; }
 
 static mix_executable *compiled(builder *b, int threads) {
-  mix_executable *executable = mix_host_compile(&b->plan, threads, tables, true);
+  mix_executable *executable =
+      mix_host_compile(&b->plan, threads, mix_matmul_precision_default(), tables, true);
   assert_non_null(executable);
   return executable;
 }
@@ -250,15 +251,16 @@ static mix_status run_on(builder *b, mix_executable *executable, word *arena) {
     arguments[i] = mix_memory_wrap(b->arguments[i], sizeof b->arguments_data[i], NULL);
     results[i] = mix_memory_wrap(b->results[i], sizeof b->results_data[i], NULL);
   }
-  mix_status status = mix_host_run(executable, &(mix_bindings){arguments, b->variables, results, memory});
+  mix_host_enqueue(executable, &(mix_bindings){arguments, b->variables, results, memory});
   for (int i = 0; i < 4; i++) mix_release(arguments[i]), mix_release(results[i]);
   mix_release(memory);
-  return status;
+  return mix_error();
 }
 
 static mix_status run(builder *b, mix_executable *executable) {
-  return mix_host_run(executable, &(mix_bindings){b->argument_memory, b->variables, b->result_memory,
-                                                  b->arena_memory});
+  mix_host_enqueue(executable, &(mix_bindings){b->argument_memory, b->variables, b->result_memory,
+                                               b->arena_memory});
+  return mix_error();
 }
 static int barriers(builder *b, int threads) {
   mix_executable *executable = compiled(b, threads);

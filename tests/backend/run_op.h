@@ -55,10 +55,12 @@ static inline mix_status run_step(const mix_backend *backend, int threads, const
                    .steps = &step,
                    .argument_count = input_count,
                    .result_count = output_count};
-  mix_executable *executable = backend->compile(&plan, threads);
-  mix_status status = mix_error();
+  const mix_context context = {
+      .backend = backend, .threads = threads, .precision = mix_matmul_precision_default()};
+  mix_executable *executable = backend->compile(&plan, &context);
   mix_bindings bindings = {.arguments = arguments, .results = results};
-  if (executable) status = backend->run(executable, &bindings);
+  const mix_ticket ticket = executable ? backend->enqueue(executable, &bindings) : 0;
+  const mix_status status = ticket ? backend->wait(ticket) : mix_error();
   if (executable) backend->destroy(executable);
   for (int i = 0; i < input_count; i++) mix_release(arguments[i]);
   for (int i = 0; i < output_count; i++) mix_release(results[i]);

@@ -23,12 +23,13 @@ static void a_bad_environment_is_an_error_that_names_it(void **state) {
   assert_non_null(strstr(mix_error_message(), "\"tpu\""));
   mix_error_clear();
   setenv("MIXTAPE_ACCUMULATE", "sloppy", 1);
-  mix_accumulation_current();
+  setenv("MIXTAPE_FLOAT32_PRECISION", "medium", 1); /* the second one is read, and refused, too */
+  mix_matmul_precision_default();
   assert_int_equal(mix_error(), MIX_VALUE_ERROR);
   assert_non_null(strstr(mix_error_message(), "MIXTAPE_ACCUMULATE"));
   mix_error_clear();
-  setenv("MIXTAPE_FLOAT32_PRECISION", "medium", 1);
-  mix_float32_precision_current();
+  setenv("MIXTAPE_ACCUMULATE", "blocked", 1);
+  mix_matmul_precision_default();
   assert_int_equal(mix_error(), MIX_VALUE_ERROR);
   assert_non_null(strstr(mix_error_message(), "MIXTAPE_FLOAT32_PRECISION"));
   mix_error_clear();
@@ -51,7 +52,7 @@ static void start_values(void **state) {
   assert_string_equal(mix_device(), "ref");
   assert_ptr_equal(mix_backend_current(), &mix_backend_ref);
   assert_string_equal(mix_accumulate(), "blocked");
-  assert_int_equal(mix_accumulation_current(), MIX_ACCUMULATE_BLOCKED);
+  assert_int_equal(mix_matmul_precision_default().accumulation, MIX_ACCUMULATE_BLOCKED);
   assert_string_equal(mix_float32_precision_name(), "high");
   assert_int_equal(mix_threads(), 3);
   assert_int_equal(mix_error(), MIX_OK);
@@ -98,7 +99,7 @@ static void accumulation(void **state) {
   for (int i = 0; i < 3; i++) {
     assert_int_equal(mix_set_accumulate(names[i]), MIX_OK);
     assert_string_equal(mix_accumulate(), names[i]);
-    assert_int_equal(mix_accumulation_current(), i);
+    assert_int_equal(mix_matmul_precision_default().accumulation, i);
   }
   assert_int_equal(mix_set_accumulate("double"), MIX_VALUE_ERROR);
   assert_non_null(strstr(mix_error_message(), "expected \"auto\", \"exact\" or \"blocked\""));
@@ -109,7 +110,7 @@ static void accumulation(void **state) {
 static void float32_precision(void **state) {
   (void)state;
   assert_int_equal(mix_set_float32_precision("highest"), MIX_OK);
-  assert_int_equal(mix_float32_precision_current(), MIX_FLOAT32_HIGHEST);
+  assert_int_equal(mix_matmul_precision_default().float32, MIX_FLOAT32_HIGHEST);
   assert_int_equal(mix_set_float32_precision("half"), MIX_VALUE_ERROR);
   assert_non_null(strstr(mix_error_message(), "\"half\""));
   mix_error_clear();
@@ -117,33 +118,38 @@ static void float32_precision(void **state) {
 }
 
 /* Any change moves the key of compiled plans; a former setting gives its former key. */
-static void the_epoch_is_a_function_of_the_settings(void **state) {
+static uint64_t key_now(void) {
+  const mix_context context = mix_context_default();
+  return mix_context_key(&context);
+}
+
+static void the_key_is_a_function_of_the_settings(void **state) {
   (void)state;
   mix_set_device("cpu");
   mix_set_threads(2);
   mix_set_accumulate("auto");
-  uint64_t keys[6] = {mix_backend_epoch()};
+  uint64_t keys[6] = {key_now()};
   mix_set_device("ref");
-  keys[1] = mix_backend_epoch();
+  keys[1] = key_now();
   mix_set_device("cpu");
-  assert_true(mix_backend_epoch() == keys[0]);
+  assert_true(key_now() == keys[0]);
   mix_set_threads(3);
-  keys[2] = mix_backend_epoch();
+  keys[2] = key_now();
   mix_set_threads(2);
   mix_set_accumulate("exact");
-  keys[3] = mix_backend_epoch();
+  keys[3] = key_now();
   mix_set_accumulate("auto");
   mix_set_float32_precision("high");
-  keys[4] = mix_backend_epoch();
+  keys[4] = key_now();
   mix_set_float32_precision("highest");
   bool capped = mix_cpu_features() != 0;
   mix_cpu_override(0);
-  keys[5] = mix_backend_epoch();
+  keys[5] = key_now();
   mix_cpu_override(UINT32_MAX);
   for (int i = 0; i < 6; i++)
     for (int j = 0; j < i; j++)
       if (capped || i < 5) assert_true(keys[i] != keys[j]);
-  assert_true(mix_backend_epoch() == keys[0]);
+  assert_true(key_now() == keys[0]);
 }
 
 static void the_text_says_what_serves(void **state) {
@@ -187,7 +193,7 @@ int main(void) {
       cmocka_unit_test(threads),
       cmocka_unit_test(accumulation),
       cmocka_unit_test(float32_precision),
-      cmocka_unit_test(the_epoch_is_a_function_of_the_settings),
+      cmocka_unit_test(the_key_is_a_function_of_the_settings),
       cmocka_unit_test(the_text_says_what_serves),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

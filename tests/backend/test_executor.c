@@ -285,7 +285,8 @@ static void subnormals_are_flushed_during_a_run_only(void **state) {
   for (int flush = 0; flush < 2; flush++)
     for (int threads = 1; threads < 3; threads++) {
       memset(b->results_data, 0xff, sizeof b->results_data);
-      mix_executable *executable = mix_host_compile(&b->plan, threads, tables, flush);
+      mix_executable *executable =
+          mix_host_compile(&b->plan, threads, mix_matmul_precision_default(), tables, flush);
       assert_int_equal(run(b, executable), MIX_OK);
       for (int t = 0; t < threads; t++) assert_int_equal(b->results_data[0][t] & 0x8040, flush ? 0x8040 : 0);
       assert_int_equal(_mm_getcsr(), before);
@@ -356,7 +357,8 @@ static void every_allocation_of_compile_may_fail(void **state) {
   int failures = 0;
   for (;; failures++) {
     mix_inject_allocation_failure(failures);
-    mix_executable *executable = mix_host_compile(&b->plan, THREADS, tables, true);
+    mix_executable *executable =
+        mix_host_compile(&b->plan, THREADS, mix_matmul_precision_default(), tables, true);
     mix_inject_allocation_failure(-1);
     if (executable) {
       mix_host_destroy(executable);
@@ -400,7 +402,7 @@ static void dispatch_reports_the_kernels_it_tried(void **state) {
   assert_non_null(strstr(log.text, "k_refusing: does not like it; k_plain: serves"));
   mix_host_destroy(executable);
   add_step(b, &op_nobody, y, x, -1, -1);
-  assert_null(mix_host_compile(&b->plan, 1, tables, true));
+  assert_null(mix_host_compile(&b->plan, 1, mix_matmul_precision_default(), tables, true));
   assert_int_equal(mix_error(), MIX_UNSUPPORTED);
   assert_non_null(strstr(mix_error_message(), "nobody(int64 (24)) in model/dense_1: no kernel serves it"));
   assert_non_null(strstr(mix_error_message(), "does not like it"));

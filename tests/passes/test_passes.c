@@ -307,7 +307,7 @@ static void epilogue(void **state) {
   mix_tensor *x = argument(&g, MIX_FLOAT32, MIX_SHAPE(4, 2)), *w = argument(&g, MIX_FLOAT32, MIX_SHAPE(2, 3)),
              *bias = argument(&g, MIX_FLOAT32, MIX_SHAPE(3));
   mix_ir *ir = end_graph(&g, mix_list_of(mix_relu(mix_bias_add(mix_matmul(x, w, false, false), bias))));
-  mix_pass_fuse(ir);
+  mix_pass_run(ir, "fuse");
   becomes(ir, mix_pass_fuse_epilogues,
           "%0:float32(4, 2) = argument 0\n"
           "%1:float32(2, 3) = argument 1\n"

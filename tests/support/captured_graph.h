@@ -2,6 +2,7 @@
 #ifndef MIX_TESTS_SUPPORT_CAPTURED_GRAPH_H
 #define MIX_TESTS_SUPPORT_CAPTURED_GRAPH_H
 
+#include "backend/context.h"
 #include "compile/evaluate.h"
 #include "graph/trace.h"
 #include "graph/variable.h"
@@ -35,6 +36,9 @@ static inline mix_ir *end_graph(graph *g, mix_list *results) {
   no_error();
   for (int i = 0; i < g->count; i++) mix_release(g->arguments[i]);
   mix_capture_clear(&g->capture);
+  static mix_context context;
+  context = mix_context_default();
+  if (ir) ir->context = &context;
   return ir;
 }
 

@@ -1,28 +1,31 @@
 /* The device "cpu": the fast kernels if they accept a step, else the reference kernels. Float32 subnormals
  * are flushed to zero. */
 #include "backend/host/executor.h"
-#include "base/alloc.h"
+#include "base/processor.h"
 
 static const mix_kernel_row *const tables[] = {mix_cpu_kernels, mix_ref_kernels, NULL};
 
 static const char *unavailable(void) { return NULL; }
 
-static bool same_product(const mix_product *x, const mix_product *y) {
-  return mix_host_same_product(tables, x, y);
+static mix_executable *compile(const mix_plan *plan, const mix_context *context) {
+  return mix_host_compile(plan, context->threads, context->precision, tables, true);
 }
-static bool prefers_upcast(const mix_product *product) { return mix_host_prefers_upcast(tables, product); }
 
-static mix_executable *compile(const mix_plan *plan, int threads) {
-  return mix_host_compile(plan, threads, tables, true);
+static void describe(const mix_context *context, mix_text *text) {
+  char names[128];
+  const int cores = mix_cpu_cores();
+  mix_text_put(text, "cpu: %s, %d core%s\n", mix_cpu_name(), cores, cores == 1 ? "" : "s");
+  mix_text_put(text, "  instruction sets found: %s\n",
+               mix_cpu_features_text(mix_cpu_found(), names, sizeof names));
+  mix_text_put(text, "  instruction sets in force: %s\n",
+               mix_cpu_features_text(mix_cpu_features(), names, sizeof names));
+  mix_host_describe_products(context, text);
 }
 
 const mix_backend mix_backend_cpu = {.name = "cpu",
-                                     .memory = &mix_host_memory,
+                                     .host = &mix_backend_cpu,
                                      .unavailable = unavailable,
+                                     .kernels = tables,
                                      .compile = compile,
-                                     .run = mix_host_run,
-                                     .facts = mix_host_facts,
-                                     .kernel_name = mix_host_kernel_name,
-                                     .same_product = same_product,
-                                     .prefers_upcast = prefers_upcast,
-                                     .destroy = mix_host_destroy};
+                                     .describe = describe,
+                                     MIX_HOST_BACKEND};

@@ -13,7 +13,12 @@
 #include <strings.h>
 #include <xmmintrin.h>
 
-enum { FLUSH_SUBNORMALS = 0x8040 /* MXCSR: FTZ and DAZ */, SPINS = 2000, FEW_SPINS = 300 };
+enum {
+  FLUSH_SUBNORMALS = 0x8040 /* MXCSR: FTZ and DAZ */,
+  SPINS = 2000,
+  FEW_SPINS = 300,
+  DONE = 1 /* every ticket */
+};
 
 /* ---- compile ---- */
 
@@ -29,7 +34,10 @@ static int binding_of(const mix_plan *plan, const mix_slot *slot) {
   }
 }
 
-static const void *fixed_address(const mix_slot *slot) { return slot->memory->address + slot->offset; }
+/* Bytes of another device are read from a copy, which stays with the memory. NULL with the error recorded. */
+static void *host_address(mix_memory *memory) {
+  return memory->device == &mix_host_memory ? memory->address : mix_memory_mirror(memory);
+}
 
 /* Calls `visit` for each pointer object of the executable, with the slot whose address it holds. */
 typedef void slot_visitor(mix_executable *executable, const mix_slot *slot, void *where, int *cursor);
@@ -51,10 +59,11 @@ static void set_address(void *where, const void *address) { memcpy(where, &addre
 
 static void count_patch(mix_executable *executable, const mix_slot *slot, void *where, int *count) {
   int binding = binding_of(executable->plan, slot);
-  if (binding < 0)
-    set_address(where, fixed_address(slot));
-  else
+  const char *constant = binding < 0 ? host_address(slot->memory) : NULL;
+  if (binding >= 0)
     count[binding]++;
+  else if (constant)
+    set_address(where, constant + slot->offset);
 }
 
 static void fill_patch(mix_executable *executable, const mix_slot *slot, void *where, int *next) {
@@ -72,6 +81,7 @@ static bool make_patches(mix_executable *executable) {
   int *next = mix_calloc((size_t)bindings, sizeof(int));
   if (!executable->first || !executable->bound || !next) return mix_free(next), false;
   visit_slots(executable, count_patch, next);
+  if (mix_failed()) return mix_free(next), false; /* the copy of a constant */
   for (int b = 0; b < bindings; b++) {
     executable->first[b + 1] = executable->first[b] + next[b];
     next[b] = executable->first[b];
@@ -105,6 +115,7 @@ static bool make_steps(mix_executable *executable) {
     host->args = (mix_kernel_args){.op = step->op,
                                    .attributes = step->attributes,
                                    .program = step->program,
+                                   .precision = executable->precision,
                                    .input_count = step->input_count,
                                    .output_count = step->output_count,
                                    .input_types = value,
@@ -185,8 +196,8 @@ static int spins(int threads) {
   return getenv("GOMP_SPINCOUNT") ? FEW_SPINS : SPINS;
 }
 
-mix_executable *mix_host_compile(const mix_plan *plan, int threads, const mix_kernel_row *const *tables,
-                                 bool flush_subnormals) {
+mix_executable *mix_host_compile(const mix_plan *plan, int threads, mix_matmul_precision precision,
+                                 const mix_kernel_row *const *tables, bool flush_subnormals) {
   if (mix_failed()) return NULL;
   /* A buffer, because the barrier needs the alignment of cache lines. */
   mix_executable *executable = mix_alloc_buffer(sizeof *executable);
@@ -194,6 +205,7 @@ mix_executable *mix_host_compile(const mix_plan *plan, int threads, const mix_ke
   memset(executable, 0, sizeof *executable);
   executable->plan = plan;
   executable->tables = tables;
+  executable->precision = precision;
   executable->threads = threads < 2 ? 1 : mix_host_thread_count(plan, threads);
   executable->flush_subnormals = flush_subnormals;
   atomic_store_explicit(&executable->failed_step, INT_MAX, memory_order_relaxed);
@@ -238,13 +250,22 @@ static void bind(mix_executable *executable, int binding, void *address) {
     set_address(patch->where, (char *)address + patch->offset);
 }
 
-static void bind_all(mix_executable *executable, const mix_bindings *bindings) {
+static bool bind_memory(mix_executable *executable, int binding, mix_memory *memory) {
+  void *address = host_address(memory);
+  if (!address && mix_memory_bytes(memory)) return false;
+  bind(executable, binding, address);
+  return true;
+}
+
+static bool bind_all(mix_executable *executable, const mix_bindings *bindings) {
   const mix_plan *plan = executable->plan;
   int b = 0;
-  for (int i = 0; i < plan->argument_count; i++) bind(executable, b++, bindings->arguments[i]->address);
+  for (int i = 0; i < plan->argument_count; i++)
+    if (!bind_memory(executable, b++, bindings->arguments[i])) return false;
   for (int i = 0; i < plan->variable_count; i++) bind(executable, b++, bindings->variables[i]->address);
   for (int i = 0; i < plan->result_count; i++) bind(executable, b++, bindings->results[i]->address);
   bind(executable, b, bindings->arena ? bindings->arena->address : NULL);
+  return true;
 }
 
 static void record_failure(mix_executable *executable, int step) {
@@ -277,18 +298,19 @@ static void run_thread(mix_executable *executable, const mix_team *team) {
   _mm_setcsr(control);
 }
 
-static mix_status report_failure(mix_executable *executable) {
+static mix_ticket report_failure(mix_executable *executable) {
   int failed = atomic_load(&executable->failed_step);
-  if (failed == INT_MAX) return MIX_OK;
+  if (failed == INT_MAX) return DONE;
   const mix_step *step = &executable->plan->steps[failed];
   const char *text = atomic_load(&executable->steps[failed].failure);
   atomic_store(&executable->failed_step, INT_MAX);
   for (int i = 0; i < executable->plan->step_count; i++)
     atomic_store_explicit(&executable->steps[i].failure, NULL, memory_order_relaxed);
   char operands[512];
-  return mix_fail_status(MIX_VALUE_ERROR, "%s%s%s: %s; the operands are %s", step->op->name,
-                         step->scope ? " in " : "", step->scope ? step->scope : "", text,
-                         operands_text(&executable->steps[failed].args, operands, sizeof operands));
+  mix_fail(MIX_VALUE_ERROR, "%s%s%s: %s; the operands are %s", step->op->name, step->scope ? " in " : "",
+           step->scope ? step->scope : "", text,
+           operands_text(&executable->steps[failed].args, operands, sizeof operands));
+  return 0;
 }
 
 /* False: OpenMP granted fewer threads, and nothing ran. */
@@ -306,19 +328,18 @@ static bool run_team(mix_executable *executable) {
 }
 
 /* Runs the plan on one thread. The results have the bits of a plan compiled for one thread. */
-static mix_status run_alone(mix_executable *executable, const mix_bindings *bindings) {
+static mix_ticket run_alone(mix_executable *executable, const mix_bindings *bindings) {
   if (!executable->alone)
-    executable->alone =
-        mix_host_compile(executable->plan, 1, executable->tables, executable->flush_subnormals);
-  return executable->alone ? mix_host_run(executable->alone, bindings) : mix_error();
+    executable->alone = mix_host_compile(executable->plan, 1, executable->precision, executable->tables,
+                                         executable->flush_subnormals);
+  return executable->alone ? mix_host_enqueue(executable->alone, bindings) : 0;
 }
 
 static _Thread_local int awake = 1;
 int mix_threads_awake(void) { return awake; }
 
-mix_status mix_host_run(mix_executable *executable, const mix_bindings *bindings) {
-  if (mix_failed()) return mix_error();
-  bind_all(executable, bindings);
+mix_ticket mix_host_enqueue(mix_executable *executable, const mix_bindings *bindings) {
+  if (mix_failed() || !bind_all(executable, bindings)) return 0;
   const bool alone = executable->threads == 1 || !executable->parallel;
   if (!alone || executable->threads == 1)
     awake = executable->threads; /* a plan without parallel steps leaves the threads as they are */
@@ -327,6 +348,11 @@ mix_status mix_host_run(mix_executable *executable, const mix_bindings *bindings
   else if (!run_team(executable))
     return run_alone(executable, bindings);
   return report_failure(executable);
+}
+
+mix_status mix_host_wait(mix_ticket ticket) {
+  (void)ticket;
+  return mix_error();
 }
 
 /* ---- queries for dumps ---- */

@@ -46,6 +46,7 @@ typedef struct mix_kernel_args {
   const void *attributes;
   const mix_program *program;
   void *prepared; /* the result of `prepare` */
+  mix_matmul_precision precision;
   int input_count, output_count;
   const mix_type *input_types, *output_types;
   const void **inputs; /* addresses */

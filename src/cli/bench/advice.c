@@ -49,13 +49,12 @@ const char *bench_advice_verdict(double gain) {
 }
 
 static mix_kernel_info kernel_info_of(const bench_shape *s, mix_dtype dtype) {
-  return mix_kernel_info_of(&(mix_product){.op = &mix_op_matmul,
-                                           .transpose_a = s->ta,
-                                           .transpose_b = s->tb,
-                                           .dtype = dtype,
-                                           .a = s->ta ? MIX_SHAPE(s->k, s->m) : MIX_SHAPE(s->m, s->k),
-                                           .b = s->tb ? MIX_SHAPE(s->n, s->k) : MIX_SHAPE(s->k, s->n),
-                                           .result = MIX_SHAPE(s->m, s->n)});
+  const mix_context context = mix_context_default();
+  mix_product product = mix_product_of(dtype, s->m, s->n, s->k);
+  product.transpose_a = s->ta, product.transpose_b = s->tb;
+  if (s->ta) product.a = MIX_SHAPE(s->k, s->m);
+  if (s->tb) product.b = MIX_SHAPE(s->n, s->k);
+  return mix_kernel_info_of(&context, &product);
 }
 
 void bench_advise_product(const bench_shape *s, mix_dtype dtype, bench_advice *advice) {

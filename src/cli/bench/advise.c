@@ -60,8 +60,10 @@ static void advise_dense(const bench_settings *settings, json_t *rows, const cha
   /* Bytes a weight. RMSprop reads and writes slot and weight: 16. The 16-bit copy: 2. Under loss scaling a
    * gradient that waits for the finite test is written and read again: 2 + 2. */
   const double weights = (double)(inputs * units);
-  const bool waits = dtype == MIX_FLOAT16 &&
-                     !mix_plan_speculates((size_t)weights * 2, (size_t)(2 * batch * (inputs + units)));
+  const mix_context context = mix_context_default();
+  const bool waits =
+      dtype == MIX_FLOAT16 && !context.backend->prefers_speculation(&context, (size_t)weights * 2,
+                                                                    (size_t)(2 * batch * (inputs + units)));
   bench_advice update = {.wide = bench_advice_of_update(16 * weights, a[GRADIENT].wide),
                          .narrow = bench_advice_of_update((waits ? 22 : 18) * weights, a[GRADIENT].narrow)};
   snprintf(update.why, sizeof update.why,

@@ -115,6 +115,7 @@ struct mix_gemm_problem {
   int64_t lda, ldb, ldc;         /* elements from row to row as stored */
   bool epilogue;                 /* the result goes through a program, other than a test of what is stored */
   mix_dtype rounded;             /* storage of C where it is not the operands'; else MIX_DTYPE_NONE */
+  mix_matmul_precision precision;
   bool prepacked_b;              /* all of B is packed once, for later runs too */
 };
 

@@ -24,7 +24,12 @@ static mix_gemm_problem problem_of(const mix_kernel_args *args) {
   const mix_shape *a = &args->input_types[0].shape, *b = &args->input_types[1].shape;
   const bool ta = attributes->transpose_a, tb = attributes->transpose_b;
   const int64_t *da = a->dims + a->rank - 2, *db = b->dims + b->rank - 2;
-  mix_gemm_problem p = {.m = da[ta], .n = db[!tb], .k = da[!ta], .transpose_a = ta, .transpose_b = tb};
+  mix_gemm_problem p = {.m = da[ta],
+                        .n = db[!tb],
+                        .k = da[!ta],
+                        .transpose_a = ta,
+                        .transpose_b = tb,
+                        .precision = args->precision};
   p.lda = da[1], p.ldb = db[1], p.ldc = p.n;
   int tested, factor;
   /* The sums themselves show whether what is stored in 16 bits is finite: no program needs to run. */

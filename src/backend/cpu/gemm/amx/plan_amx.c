@@ -42,7 +42,7 @@ static const struct {
 } measured[] = {[1] = {256, 512, 256, 6, 1 << 13}, [2] = {256, 512, 256, 12, 1 << 17}};
 
 const char *mix_amx_unsupported_reason(const mix_gemm_problem *p, mix_dtype dtype) {
-  if (dtype == MIX_FLOAT32 && mix_float32_precision_current() != MIX_FLOAT32_HIGH)
+  if (dtype == MIX_FLOAT32 && p->precision.float32 != MIX_FLOAT32_HIGH)
     return "full float32 precision in force";
   const int parts = mix_amx_parts(dtype);
   if (p->m <= measured[parts].few) return "few rows, bound by reading B";

@@ -45,10 +45,10 @@ static const b_block many_rows_block = {768, 12}, few_rows_block[2] = {{128, 8},
  * except for few rows, where packing of B is the bound. Their error is three tenths larger, which in bfloat16
  * is small beside the rounding of operands (docs/NUMERICS.md). */
 static const char *unsupported_reason_sums(const mix_gemm_problem *p, bool long_chains) {
-  const mix_accumulation asked = mix_accumulation_current();
+  const mix_accumulation asked = p->precision.accumulation;
   if (asked == MIX_ACCUMULATE_EXACT) return "another accumulation is asked for";
   if (asked == MIX_ACCUMULATE_BLOCKED) return long_chains ? "auto alone takes chains of 32" : NULL;
-  if (mix_accumulation_wanted() == MIX_ACCUMULATE_EXACT) return "AMX sums exactly, and faster";
+  if (mix_accumulation_resolve(asked) == MIX_ACCUMULATE_EXACT) return "AMX sums exactly, and faster";
   const bool large = mix_gemm_multiplications(p) >= LARGE_OPERATIONS && p->m >= LARGE_ROWS;
   if (long_chains) return large ? NULL : "auto takes chains of 32 for large products alone";
   return large ? "auto takes chains of 32 for large products" : NULL;

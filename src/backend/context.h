@@ -1,0 +1,40 @@
+/* What a plan is compiled for: a device, threads, and how products are summed. A plan keeps the context that
+ * it was compiled with; the setters of mixtape/device.h change the default one. */
+#ifndef MIX_BACKEND_CONTEXT_H
+#define MIX_BACKEND_CONTEXT_H
+
+#include <stdint.h>
+
+typedef enum mix_accumulation {
+  MIX_ACCUMULATE_AUTO,
+  MIX_ACCUMULATE_EXACT,
+  MIX_ACCUMULATE_BLOCKED,
+} mix_accumulation;
+typedef enum mix_float32_precision { MIX_FLOAT32_HIGHEST, MIX_FLOAT32_HIGH } mix_float32_precision;
+
+/* Zero: the default settings. */
+typedef struct mix_matmul_precision {
+  mix_accumulation accumulation;
+  mix_float32_precision float32;
+} mix_matmul_precision;
+
+typedef struct mix_context {
+  const struct mix_backend *backend;
+  int threads; /* at most */
+  mix_matmul_precision precision;
+} mix_context;
+
+/* The context in force (mix_set_device, mix_set_threads, ...). */
+mix_context mix_context_default(void);
+/* Differs for different contexts and instruction-set caps. Part of the key of compiled plans. */
+uint64_t mix_context_key(const mix_context *context);
+
+/* The default settings, from calls or the environment. A bad value of the environment is recorded as an
+ * error of each use until a call replaces it. */
+mix_matmul_precision mix_matmul_precision_default(void);
+/* The accumulation that a setting means on this processor: never `auto`. */
+mix_accumulation mix_accumulation_resolve(mix_accumulation setting);
+const char *mix_accumulation_name(mix_accumulation accumulation);
+const char *mix_float32_precision_text(mix_float32_precision precision);
+
+#endif

@@ -1,0 +1,140 @@
+/* What the compiler asks a host backend: which products sum alike, and what is faster on processors. */
+#include "backend/host/executor.h"
+#include "ops/table.h"
+#include "tensor/shape.h"
+
+const char *const mix_host_passes[] = {"amp",
+                                       "remove_identities",
+                                       "simplify_casts",
+                                       "fold_transposes",
+                                       "sink_broadcasts",
+                                       "constant_fold",
+                                       "cse",
+                                       "dce",
+                                       "select_to_predicate",
+                                       "upcast_matmul",
+                                       "cache_weight_casts",
+                                       "expand_add_n",
+                                       "fuse",
+                                       "fuse_epilogues",
+                                       "excess_precision",
+                                       "speculative_update",
+                                       "inplace",
+                                       "memory_plan",
+                                       NULL};
+
+/* ---- products ---- */
+
+typedef struct product_args {
+  mix_matmul_attributes attributes;
+  mix_type inputs[2], output;
+  mix_kernel_args args;
+} product_args;
+
+static const mix_kernel_args *args_of(const mix_product *product, mix_matmul_precision precision,
+                                      product_args *out) {
+  *out =
+      (product_args){.attributes = {.transpose_a = product->transpose_a, .transpose_b = product->transpose_b},
+                     .inputs = {{product->dtype, product->a}, {product->dtype, product->b}},
+                     .output = {product->dtype, product->result}};
+  out->args = (mix_kernel_args){.op = product->op,
+                                .attributes = &out->attributes,
+                                .precision = precision,
+                                .input_count = 2,
+                                .output_count = 1,
+                                .input_types = out->inputs,
+                                .output_types = &out->output};
+  return &out->args;
+}
+
+const mix_kernel *mix_host_choose_product(const mix_context *context, const mix_product *product,
+                                          mix_dispatch_trace *trace, void *to) {
+  product_args args;
+  return mix_host_choose_traced(context->backend->kernels, args_of(product, context->precision, &args), trace,
+                                to);
+}
+
+bool mix_host_same_product(const mix_context *context, const mix_product *x, const mix_product *y) {
+  product_args a, b;
+  const mix_kernel_row *const *tables = context->backend->kernels;
+  const mix_kernel *kernel = mix_host_choose(tables, args_of(x, context->precision, &a), NULL, 0);
+  if (!kernel || kernel != mix_host_choose(tables, args_of(y, context->precision, &b), NULL, 0)) return false;
+  return !kernel->same_order || kernel->same_order(&a.args, &b.args);
+}
+
+/* Operands upcast to float32 are read in place, whereas 16-bit operands are packed. They take twice the
+ * memory, so upcasting pays only while everything fits into the second-level cache. */
+bool mix_host_prefers_upcast(const mix_context *context, const mix_product *product) {
+  product_args narrow, wide;
+  const mix_kernel_row *const *tables = context->backend->kernels;
+  if (product->op != &mix_op_matmul) return false;
+  const mix_kernel *kernel = mix_host_choose(tables, args_of(product, context->precision, &narrow), NULL, 0);
+  if (!kernel || !kernel->widened) return false;
+  const int64_t numbers =
+      mix_shape_size(product->a) + mix_shape_size(product->b) + mix_shape_size(product->result);
+  if (numbers * (int64_t)sizeof(float) > mix_cpu_cache(2) * 3 / 4) return false;
+  args_of(product, context->precision, &wide);
+  wide.args.op = &mix_op_matmul_downcast;
+  wide.attributes.dtype = product->dtype;
+  wide.inputs[0].dtype = wide.inputs[1].dtype = MIX_FLOAT32;
+  return mix_host_choose(tables, &wide.args, NULL, 0) == kernel->widened;
+}
+
+/* ---- kernels ---- */
+
+/* Element-wise ops run as programs; views and sources need no kernel. The reference kernels take every dtype
+ * of an op. */
+bool mix_host_supports(const mix_context *context, const mix_op *op, mix_dtype dtype) {
+  (void)dtype;
+  if (op->flags & (MIX_OP_ELEMENTWISE | MIX_OP_VIEW | MIX_OP_SOURCE)) return true;
+  for (const mix_kernel_row *const *table = context->backend->kernels; *table; table++)
+    for (const mix_kernel_row *row = *table; row->op; row++)
+      if (row->op == op) return true;
+  return false;
+}
+
+/* A product writes its result in blocks: an epilogue cannot sum over all of them, except to test them. */
+bool mix_host_supports_epilogue(const mix_context *context, const mix_product *product,
+                                const mix_program *program) {
+  (void)context, (void)product;
+  return program->reduction <= MIX_REDUCE_ALL_FINITE;
+}
+
+/* ---- memory ---- */
+
+bool mix_host_prefers_speculation(const mix_context *context, size_t gradient_bytes, size_t operand_bytes) {
+  enum {
+    MIN_BYTES = 4 << 20, /* a smaller gradient stays in a cache and costs less than the extra steps */
+    TIMES_OPERANDS = 4,
+  };
+  (void)context;
+  return gradient_bytes >= MIN_BYTES && gradient_bytes / TIMES_OPERANDS >= operand_bytes;
+}
+
+static bool is_stored_over_space(const mix_step *step, int output) {
+  for (int s = 0; s < step->program->store_count; s++)
+    if (step->program->stores[s].output == output) return true;
+  return false; /* the result of a reduction */
+}
+
+/* Does the program read operand `input` exactly once, in iteration order? */
+static bool is_read_in_order(const mix_program *program, int input) {
+  int loads = 0;
+  for (int l = 0; l < program->load_count; l++) {
+    if (program->loads[l].input != input) continue;
+    loads++;
+    int64_t stride = 1;
+    for (int d = program->rank - 1; d >= 0; stride *= program->dims[d--])
+      if (program->dims[d] != 1 && program->loads[l].strides[d] != stride) return false;
+  }
+  return loads == 1;
+}
+
+/* A program reads and writes element by element. The operands of a product are read until its end. */
+bool mix_host_writes_over(const mix_plan *plan, const mix_step *step, int input, int output) {
+  const mix_dtype from = plan->slots[step->inputs[input]].dtype,
+                  to = plan->slots[step->outputs[output]].dtype;
+  return step->program && input >= (step->op == &mix_op_fused ? 0 : 2) &&
+         mix_dtype_size(from) == mix_dtype_size(to) && is_stored_over_space(step, output) &&
+         is_read_in_order(step->program, input);
+}
