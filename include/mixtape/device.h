@@ -20,6 +20,10 @@ MIX_API const char *mix_device(void);
 MIX_API mix_status mix_set_threads(int threads);
 /* The number of threads in use, never 0. */
 MIX_API int mix_threads(void);
+/* Waits until the device has finished all runs. A device with a queue reports errors that depend on values (a
+ * label outside the classes) here, or when a value is read; on "cpu" and "ref" the call itself does. After
+ * such an error no run has written a variable. */
+MIX_API mix_status mix_synchronize(void);
 /* Sets how products of 16-bit numbers are summed. "exact": in float32. "blocked": where the processor has
  * AVX512-FP16, in blocks of four float16 chains of 16 products, whose sums are added in float32. "auto" (the
  * default): blocked on processors with AVX512-FP16 and no AMX, else exact; there products of at least 2^26

@@ -63,6 +63,13 @@ mix_status mix_set_device(const char *name) {
   return MIX_OK;
 }
 
+mix_status mix_synchronize(void) {
+  if (mix_failed()) return mix_error();
+  for (int i = 0; i < device_count && !mix_failed(); i++)
+    if (!devices[i]->unavailable()) devices[i]->wait(UINT64_MAX);
+  return mix_error();
+}
+
 mix_context mix_context_default(void) {
   return (mix_context){.backend = mix_backend_current(),
                        .threads = mix_threads(),

@@ -51,8 +51,7 @@ struct mix_function {
   int known_count, known_capacity;
   bool captured; /* the first capture, which may create variables, is done */
   specialization *latest;
-  void *arena; /* shared by all plans, of the largest size */
-  size_t arena_bytes;
+  mix_memory *arena; /* shared by all plans, of the largest size */
 };
 
 static _Thread_local bool later_capture;
@@ -195,7 +194,7 @@ static environment environment_now(const mix_function *function) {
                        .jit_compile = function->jit_compile};
 }
 
-/* Grows the arena to the largest of all plans of the function. */
+/* Grows the arena to the largest of all plans of the function on one device. */
 static bool arena_grow(mix_function *function, const mix_compiled *compiled) {
   size_t bytes = compiled->plan.arena_bytes;
   const mix_memory_device *device = mix_compiled_device(compiled);
@@ -376,7 +375,7 @@ mix_list *mix_function_call(mix_function *function, mix_list *arguments) {
   specialization *s = find(function, arguments);
   if (!s) s = specialize(function, arguments);
   mix_list *list = NULL;
-  if (s) {
+  if (s && arena_grow(function, s->compiled)) {
     function->latest = s;
     list = run(function, s, arguments);
   }

@@ -14,6 +14,7 @@
 #include "graph/node.h"
 #include "graph/variable.h"
 #include "ops/table.h"
+#include "support/device.h"
 #include <math.h>
 #include <mixtape/device.h>
 #include <mixtape/function.h>
@@ -33,7 +34,7 @@ static inline int begin_test(void **state) {
 static inline int end_test(void **state) {
   mix_inject_allocation_failure(-1);
   unsetenv("MIXTAPE_DISABLE_PASSES");
-  mix_set_device("cpu");
+  mix_set_device(default_device());
   mix_set_threads(0);
   int pending = mix_error() != MIX_OK;
   if (pending) print_error("left pending: %s\n", mix_error_message());

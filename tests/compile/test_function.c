@@ -32,7 +32,7 @@ static void once_for_each_environment(void **state) {
   mix_set_device("ref");
   mix_function_call(step, arguments);
   assert_int_equal(t.traces, 2);
-  mix_set_device("cpu");
+  mix_set_device(default_device());
   mix_function_call(step, arguments);
   assert_int_equal(t.traces, 2); /* in the cache */
   mix_set_threads(mix_threads() + 1);
@@ -118,7 +118,7 @@ static void a_division_by_zero_in_an_update_changes_nothing(void **state) {
   mix_function *function = mix_function_new(divide, &d);
   mix_function_call(function, mix_list_of(mix_scalar(4, MIX_INT64)));
   no_error();
-  assert_null(mix_function_call(function, mix_list_of(mix_scalar(0, MIX_INT64))));
+  expect_no_results(mix_function_call(function, mix_list_of(mix_scalar(0, MIX_INT64))));
   expect_error(MIX_VALUE_ERROR, "division by zero");
   variable_has(d.first, 2);
   variable_has(d.quotient, 10);

@@ -83,7 +83,7 @@ static void keeps_float32_inside(void **state) {
   static const mix_dtype dtypes[] = {MIX_FLOAT16, MIX_BFLOAT16};
   for (int d = 0; d < 2; d++)
     for (int device = 0; device < 2; device++) {
-      mix_set_device(device ? "ref" : "cpu");
+      mix_set_device(device ? "ref" : default_device());
       mix_shape shape = MIX_SHAPE(ROWS, COLUMNS);
       mix_list *elements =
           mix_list_of(random_numbers(dtypes[d], shape, 2), random_numbers(dtypes[d], shape, 2),
@@ -244,7 +244,7 @@ static mix_list *comparison(mix_list *arguments, mix_dtype dtype) {
 static void finite_checks_see_the_overflow(void **state) {
   (void)state;
   for (int device = 0; device < 2; device++) {
-    mix_set_device(device ? "ref" : "cpu");
+    mix_set_device(device ? "ref" : default_device());
     mix_list *big = mix_list_of(mix_fill(MIX_SHAPE(4, 4), 300, MIX_FLOAT16)),
              *small = mix_list_of(mix_fill(MIX_SHAPE(4, 4), 2, MIX_FLOAT16));
     for (int jit = 0; jit < 2; jit++) {

@@ -17,9 +17,9 @@ static void variables_are_updated_in_place(void **state) {
     bytes a = bytes_of(&t), b = bytes_of(&eager);
     assert_memory_equal(&a, &b, sizeof a);
   }
-  assert_ptr_equal(addresses[0], bytes_of_memory(t.kernel->memory));
-  assert_ptr_equal(addresses[1], bytes_of_memory(t.bias->memory));
-  assert_ptr_equal(addresses[2], bytes_of_memory(t.velocity->memory));
+  const mix_variable *const variables[] = {t.kernel, t.bias, t.velocity};
+  for (int i = 0; i < 3 && on_host(); i++)
+    assert_ptr_equal(addresses[i], bytes_of_memory(variables[i]->memory));
   const char *plan = mix_function_dump(step, "plan");
   assert_non_null(strstr(plan, "-> variable 'kernel'") ? plan : strstr(plan, ", variable 'kernel'"));
 }
@@ -32,7 +32,8 @@ static void a_skipped_step_writes_no_byte(void **state) {
     mix_function *step = mix_function_new(train_step, &t);
     mix_list *results = mix_function_call(step, mix_list_of(batch(5, 0), labels(5, 0)));
     has_values(mix_list_get(results, 1), true);
-    ((uint32_t *)bytes_of_memory(t.bias->memory))[1] = 0x80000000; /* -0: skipping must not change it to 0 */
+    const uint32_t negative_zero = 0x80000000; /* skipping must not change it to 0 */
+    assert_true(mix_memory_copy_in(t.bias->memory, 4, &negative_zero, 4));
     bytes before = bytes_of(&t);
     const double bad[] = {INFINITY, -INFINITY, NAN};
     for (int i = 0; i < 3; i++) {
@@ -57,7 +58,7 @@ static void a_skipped_step_writes_no_byte(void **state) {
 static void a_label_outside_the_classes_changes_nothing(void **state) {
   (void)state;
   for (int device = 0; device < 2; device++) {
-    mix_set_device(device ? "ref" : "cpu");
+    mix_set_device(device ? "ref" : default_device());
     trainer t = new_trainer();
     t.unguarded = true;
     mix_function *step = mix_function_new(train_step, &t);
@@ -65,7 +66,7 @@ static void a_label_outside_the_classes_changes_nothing(void **state) {
     bytes before = bytes_of(&t);
     const int wrong[] = {3, -1, INT32_MAX};
     for (int i = 0; i < 3; i++) {
-      assert_null(mix_function_call(step, mix_list_of(batch(5, 0), labels(5, wrong[i]))));
+      expect_no_results(mix_function_call(step, mix_list_of(batch(5, 0), labels(5, wrong[i]))));
       expect_error(MIX_VALUE_ERROR, "sparse_softmax_cross_entropy", "model/loss");
       bytes after = bytes_of(&t);
       assert_memory_equal(&after, &before, sizeof after);
@@ -128,6 +129,7 @@ static void failed_allocations(void **state) {
   trainer t = new_trainer();
   mix_tensor *x = batch(3, 0), *y = labels(3, 0);
   mix_list *arguments = mix_list_of(x, y);
+  MIX_SCOPE { mix_function_call(mix_function_new(train_step, &t), arguments); } /* moves the variables */
   size_t bytes_before = mix_buffer_bytes();
   bool complete = false;
   for (int k = 0; !complete; k++) {

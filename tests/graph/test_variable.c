@@ -300,7 +300,7 @@ static mix_list *own_transpose(void *context, mix_list *arguments) {
 static void a_variable_becomes_a_function_of_its_own_transpose_and_product(void **state) {
   (void)state;
   for (int device = 0; device < 2; device++) {
-    mix_set_device(device ? "ref" : "cpu"); /* the reference stores element by element */
+    mix_set_device(device ? "ref" : default_device()); /* the reference stores element by element */
     pair p = {variable("v", mix_reshape(vec(MIX_FLOAT32, 1, 2, 3, 4), MIX_SHAPE(2, 2))),
               variable("w", mix_reshape(vec(MIX_FLOAT32, 1, 2, 3, 4), MIX_SHAPE(2, 2)))};
     mix_function *function = mix_function_new(own_transpose, &p);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include "support/device.h"
 #include <math.h>
 #include <mixtape/mixtape.h>
 #include <stdio.h>

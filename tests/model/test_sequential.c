@@ -83,7 +83,7 @@ static void before_it_is_built_there_are_no_weights_to_set_or_save(void **state)
  * too few for float16 sums, 1024 by (2048, 128) enough for their longer chains. */
 static void the_summary_names_the_largest_product(void **state) {
   (void)state;
-  mix_set_device("cpu"), mix_set_accumulate("auto");
+  mix_set_device(default_device()), mix_set_accumulate("auto");
   const uint32_t features = mix_cpu_features();
   const bool blocks = features & MIX_CPU_AVX512_FP16 && !(features & MIX_CPU_AMX_BF16);
   mix_layer *looked_up = mix_embedding(.input_dim = 2048, .output_dim = 128, .dtype = "mixed_float16");

@@ -31,7 +31,7 @@ static int end(void **state) {
   mix_error_clear();
   mix_set_graph_rewrite(NULL);
   mix_set_global_policy("float32");
-  mix_set_device("cpu");
+  mix_set_device(default_device());
   mix_set_log_callback(NULL, NULL);
   mix_scope_end(*state);
   return 0;

@@ -146,6 +146,13 @@ static const char *operands_text(const mix_kernel_args *args, char *text, size_t
   return text;
 }
 
+void mix_host_value_error_text(const mix_kernel_args *args, const char *scope, const char *reason, char *text,
+                               size_t size) {
+  char operands[512];
+  snprintf(text, size, "%s%s%s: %s; the operands are %s", args->op->name, scope ? " in " : "",
+           scope ? scope : "", reason, operands_text(args, operands, sizeof operands));
+}
+
 static bool choose_kernel(mix_executable *executable, int number, bool verbose) {
   mix_host_step *host = &executable->steps[number];
   const char *scope = executable->plan->steps[number].scope;
@@ -306,10 +313,9 @@ static mix_ticket report_failure(mix_executable *executable) {
   atomic_store(&executable->failed_step, INT_MAX);
   for (int i = 0; i < executable->plan->step_count; i++)
     atomic_store_explicit(&executable->steps[i].failure, NULL, memory_order_relaxed);
-  char operands[512];
-  mix_fail(MIX_VALUE_ERROR, "%s%s%s: %s; the operands are %s", step->op->name, step->scope ? " in " : "",
-           step->scope ? step->scope : "", text,
-           operands_text(&executable->steps[failed].args, operands, sizeof operands));
+  char message[768];
+  mix_host_value_error_text(&executable->steps[failed].args, step->scope, text, message, sizeof message);
+  mix_fail(MIX_VALUE_ERROR, "%s", message);
   return 0;
 }
 

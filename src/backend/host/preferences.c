@@ -1,5 +1,5 @@
 /* What the compiler asks a host backend: which products sum alike, and what is faster on processors. */
-#include "backend/host/executor.h"
+#include "backend/host/host.h"
 #include "ops/table.h"
 #include "tensor/shape.h"
 

@@ -1,5 +1,5 @@
 /* The device "ref": the reference kernels, on one thread. */
-#include "backend/host/executor.h"
+#include "backend/host/host.h"
 
 static const mix_kernel_row *const tables[] = {mix_ref_kernels, NULL};
 

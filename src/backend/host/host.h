@@ -1,0 +1,63 @@
+/* What the backends of processors share: plans compiled into kernels out of ordered tables, answers to the
+ * compiler's questions, reports. */
+#ifndef MIX_BACKEND_HOST_HOST_H
+#define MIX_BACKEND_HOST_HOST_H
+
+#include "backend/host/kernel.h"
+
+/* The kernels of a host backend: `tables` in order of preference, ended by NULL, which outlive the
+ * executables. `flush_subnormals`: float32 subnormals may be flushed to zero. */
+mix_executable *mix_host_compile(const mix_plan *plan, int threads, mix_matmul_precision precision,
+                                 const mix_kernel_row *const *tables, bool flush_subnormals);
+/* Runs at once. */
+mix_ticket mix_host_enqueue(mix_executable *executable, const mix_bindings *bindings);
+mix_status mix_host_wait(mix_ticket ticket);
+/* The message of a value error: op, layer, reason (kernel args' failure), operands. */
+void mix_host_value_error_text(const mix_kernel_args *args, const char *scope, const char *reason, char *text,
+                               size_t size);
+void mix_host_facts(const mix_executable *executable, mix_executable_facts *facts);
+const char *mix_host_kernel_name(const mix_executable *executable, int step);
+void mix_host_destroy(mix_executable *executable);
+
+/* The first kernel of the tables that accepts; NULL if none does. `trace`, unless NULL, receives the
+ * dispatch trace as text: the kernels tried, and why each one refused: "gemm_f16_amx: needs amx_bf16;
+ * gemm_f32_avx512: serves". */
+const mix_kernel *mix_host_choose(const mix_kernel_row *const *tables, const mix_kernel_args *args,
+                                  char *trace, size_t size);
+
+/* The same, with a callback for each kernel tried. `reason`: why the kernel refused; NULL: it serves. */
+typedef void mix_dispatch_trace(void *context, const mix_kernel *kernel, const mix_kernel_args *args,
+                                const char *reason);
+const mix_kernel *mix_host_choose_traced(const mix_kernel_row *const *tables, const mix_kernel_args *args,
+                                         mix_dispatch_trace *trace, void *context);
+/* ---- what the compiler asks (mix_backend), answered for backend->kernels: host/preferences.c ---- */
+
+extern const char *const mix_host_passes[]; /* all */
+bool mix_host_supports(const mix_context *context, const mix_op *op, mix_dtype dtype);
+bool mix_host_supports_epilogue(const mix_context *context, const mix_product *product,
+                                const mix_program *program);
+bool mix_host_same_product(const mix_context *context, const mix_product *x, const mix_product *y);
+bool mix_host_prefers_upcast(const mix_context *context, const mix_product *product);
+bool mix_host_prefers_speculation(const mix_context *context, size_t gradient_bytes, size_t operand_bytes);
+bool mix_host_writes_over(const mix_plan *plan, const mix_step *step, int input, int output);
+/* mix_host_choose_traced for a product. */
+const mix_kernel *mix_host_choose_product(const mix_context *context, const mix_product *product,
+                                          mix_dispatch_trace *trace, void *to);
+
+/* ---- reports: host/report.c ---- */
+
+mix_kernel_info mix_host_kernel_info(const mix_context *context, const mix_product *product);
+/* The kernels of large products of each dtype, why those before them were refused, and the shapes that have
+ * other kernels. */
+void mix_host_describe_products(const mix_context *context, mix_text *text);
+
+/* The members that all host backends have in common. */
+#define MIX_HOST_BACKEND                                                                                     \
+  .memory = &mix_host_memory, .passes = mix_host_passes, .supports = mix_host_supports,                      \
+  .supports_epilogue = mix_host_supports_epilogue, .same_product = mix_host_same_product,                    \
+  .prefers_upcast = mix_host_prefers_upcast, .prefers_speculation = mix_host_prefers_speculation,            \
+  .writes_over = mix_host_writes_over, .destroy = mix_host_destroy, .enqueue = mix_host_enqueue,             \
+  .wait = mix_host_wait, .facts = mix_host_facts, .kernel_name = mix_host_kernel_name,                       \
+  .kernel_info = mix_host_kernel_info
+
+#endif

@@ -1,0 +1,76 @@
+/* The backend "remote", and how a process gets it. */
+#include "support/remote/remote.h"
+
+#include "backend/host/host.h"
+#include <mixtape/device.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *unavailable(void) { return NULL; }
+
+/* What suits processors alone is left out. */
+static const char *const passes[] = {"amp",
+                                     "remove_identities",
+                                     "simplify_casts",
+                                     "fold_transposes",
+                                     "sink_broadcasts",
+                                     "constant_fold",
+                                     "cse",
+                                     "dce",
+                                     "select_to_predicate",
+                                     "cache_weight_casts",
+                                     "expand_add_n",
+                                     "fuse",
+                                     "fuse_epilogues",
+                                     "excess_precision",
+                                     "inplace",
+                                     "memory_plan",
+                                     NULL};
+
+static const mix_kernel_row *const tables[] = {mix_ref_kernels, NULL};
+
+static void describe(const mix_context *context, mix_text *text) {
+  (void)context;
+  mix_text_put(text, "remote: the scalar reference behind a queue, for tests\n");
+}
+
+mix_backend mix_backend_remote = {.name = "remote",
+                                  .memory = &mix_remote_memory,
+                                  .host = &mix_backend_ref,
+                                  .unavailable = unavailable,
+                                  .kernels = tables,
+                                  .passes = passes,
+                                  .supports = mix_host_supports,
+                                  .supports_epilogue = mix_host_supports_epilogue,
+                                  .same_product = mix_host_same_product,
+                                  .prefers_upcast = mix_host_prefers_upcast,
+                                  .prefers_speculation = mix_host_prefers_speculation,
+                                  .writes_over = mix_host_writes_over,
+                                  .compile = mix_remote_compile,
+                                  .destroy = mix_remote_destroy,
+                                  .enqueue = mix_remote_run,
+                                  .wait = mix_remote_wait,
+                                  .facts = mix_remote_facts,
+                                  .kernel_name = mix_remote_kernel_name,
+                                  .kernel_info = mix_host_kernel_info,
+                                  .describe = describe};
+
+void mix_remote_add(void) {
+  const char *text = getenv("MIXTAPE_REMOTE_SEED");
+  const uint64_t seed = text ? strtoull(text, NULL, 10) : 0;
+  mix_remote_set_seed(seed);
+  /* Small evaluations: none on the host, scalars, or most of the tests'. */
+  mix_backend_remote.host_evaluation_bytes = (size_t[]){0, 64, 4096}[seed % 3];
+  mix_backend_add(&mix_backend_remote);
+}
+
+/* Leaves nothing in the queue. */
+static void finish(void) { mix_remote_wait(UINT64_MAX); }
+
+__attribute__((constructor)) static void start(void) {
+  const char *device = getenv("MIXTAPE_TEST_DEVICE");
+  if (!device || strcmp(device, "remote")) return;
+  mix_remote_add();
+  mix_set_device("remote");
+  atexit(finish);
+}
