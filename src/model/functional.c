@@ -180,10 +180,9 @@ mix_model *mix_model_with(const mix_model_options *given) {
       !distinct_inputs(inputs))
     return NULL;
   const mix_semantics *semantics = mix_semantics_or_current(options.semantics);
-  mix_layer_common common = {
-      .name = options.name ? options.name
-                           : mix_unique_name(semantics->history_keys_sorted ? "functional" : "model", false),
-      .semantics = semantics};
+  mix_layer_common common = {.name = options.name ? options.name
+                                                  : mix_unique_name(semantics->functional_name, false),
+                             .semantics = semantics};
   mix_layer *layer = mix_scoped(mix_layer_make(&mix_class_functional, &common, "model_new"));
   if (!layer) return NULL;
   mix_functional *graph = functional_of(layer);

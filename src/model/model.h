@@ -164,10 +164,10 @@ mix_tensor *mix_model_weights_of_samples(mix_model *model, mix_list *arguments, 
  * to floatx. */
 mix_list *mix_model_arrays(mix_list *given, const char *call);
 
-/* train/progress.c: the progress bar of tf_keras and its line for each epoch, through the log callback. */
+/* train/progress.c: the progress bar and the line for each epoch, through the log callback. */
 typedef struct mix_progress {
   int verbose; /* 0 nothing, 1 bar, 2 a line an epoch */
-  bool keras3;
+  bool dashes; /* the rule progress_dashes */
   int64_t target, current, epoch, epochs; /* target -1: unknown */
   double started, last_drawn, first_step_done;
   int width; /* of the line on the terminal */

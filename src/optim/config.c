@@ -167,11 +167,10 @@ json_t *mix_optimizer_to_json(mix_optimizer *optimizer) {
   json_t *config = mix_optimizer_config_json(optimizer);
   if (!config) return NULL;
   const char *name = mix_optimizer_class_name(optimizer);
-  if (!optimizer->semantics->policy_module_in_dict)
+  if (!optimizer->semantics->objects_have_module)
     return json_pack("{s:s,s:o}", "class_name", name, "config", config);
   const char *module = optimizer->options.common.legacy ? "keras.optimizers.legacy" : "keras.optimizers";
-  if (optimizer->inner)
-    module = optimizer->semantics->wrapper_dynamic_argument ? "keras.mixed_precision" : "keras.optimizers";
+  if (optimizer->inner) module = optimizer->semantics->wrapper_module;
   return json_pack("{s:s,s:s,s:o,s:n}", "module", module, "class_name", name, "config", config,
                    "registered_name");
 }
@@ -199,7 +198,7 @@ static mix_optimizer *plain_from_json(const mix_optimizer_class *class, const js
       skip = true; /* Keras 3 ignores it */
     }
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
-      skip = skip || (!strcmp(key, ignored[i]) && !rules->learning_rate_decay);
+      skip = skip || (!strcmp(key, ignored[i]) && rules->config_legacy_keys_ignored);
     if (skip) continue;
     const mix_option_row *row = find_row(class, key, strlen(key));
     if (!row) return NULL;
