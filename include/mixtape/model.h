@@ -109,7 +109,7 @@ typedef struct mix_compile_options {
   /* For a single output: metrics. For several outputs an item for each: a metric, a list of metrics, or
    * NULL. */
   mix_list *metric_objects;
-  bool no_auto_scale_loss; /* keras3: auto_scale_loss=True */
+  bool no_auto_scale_loss; /* keras3: auto_scale_loss=True; another generation: TypeError */
   /* uint8 inputs are images: each step first divides them by 255 in float32, and flattens them if the
    * model takes vectors. */
   bool image_bytes;

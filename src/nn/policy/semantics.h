@@ -159,12 +159,9 @@ struct mix_semantics {
   bool merge_keeps_any;
   bool preprocessing_passes_masks; /* K3: Rescaling and Normalization do */
 
-  /* masks: the constant that replaces (K3 layer), is added (L layer), or is subtracted (attention) */
-  double softmax_mask_float16, softmax_mask; /* Softmax layer */
+  double softmax_mask_float16, softmax_mask; /* replaces masked values, or is added to them */
   /* K3: where(mask, x, constant), then zeros; else x + constant */
   bool softmax_mask_where;
-  double attention_mask_float16, attention_mask;       /* Attention, AdditiveAttention: magnitudes */
-  double attention_op_mask_float16, attention_op_mask; /* dot_product_attention */
 
   /* loss scaling */
   bool iteration_on_skip; /* L: a skipped step counts as an iteration */
@@ -176,7 +173,7 @@ struct mix_semantics {
   bool finite_test_scaled; /* K3: the test reads scaled gradients, and apply accepts them */
   /* L, K3: any other multiplier is a ValueError when a wrapper gets it */
   bool loss_scale_multiplier_two;
-  bool scaled_loss_widened;        /* K3: a 16-bit loss times the scale is float32; else in the loss's dtype */
+  bool scaled_loss_widened;        /* K3: a 16-bit loss times the scale is float32; else 16-bit */
   /* X: the wrapper takes a loss scale object, and its config is {optimizer, loss_scale}; else numbers */
   bool wrapper_takes_object;
   bool wrapper_reads_object_form; /* X, L: a config {optimizer, loss_scale} is read */
@@ -195,7 +192,7 @@ struct mix_semantics {
   const char *wrapper_module;      /* in configs */
   bool optimizer_loss_scale_factor; /* K3: every optimizer has loss_scale_factor */
   mix_auto_wrap auto_wrap;
-  bool auto_wrap_optional; /* K3: compile(auto_scale_loss=) */
+  bool auto_wrap_optional; /* K3: compile(auto_scale_loss=); else TypeError */
 
   /* optimizers (docs/spec/keras.md, 12) */
   /* X (OptimizerV2), without momentum: lr g / (sqrt(v) + epsilon) */
@@ -215,11 +212,13 @@ struct mix_semantics {
   bool clip_saved_as_null;                 /* L, K3: configs contain clip arguments that are not set */
   int64_t ema_overwrite_frequency_rmsprop; /* L 100; else 0 */
   bool adam_adaptive_epsilon;              /* L has it (default off) */
-  /* L, X: rows are updated as rows if the optimizer supports it; K3: dense updates */
+  /* L, X: rows are updated as rows if the optimizer supports it; K3: dense updates. To be read by the update
+   * of row-sparse gradients; those of gather are dense so far. */
   bool sparse_updates;
   bool iteration_variable_named_iter; /* X: "iter"; else "iteration" */
   bool gradient_accumulation;         /* K3: gradient_accumulation_steps= */
-  bool unknown_keyword_refused;
+  mix_status unknown_keyword_error; /* a config's unknown keyword: K3 ValueError, else TypeError */
+  bool decay_keyword_ignored;       /* K3: `decay` in a config is a warning; L: ValueError */
   /* index of an optimizer's names for a slot: 0 X ("rms", "m"), 1 L ("velocity", "m"), 2 K3 ("velocity",
    * "momentum") */
   int slot_names;
