@@ -191,12 +191,7 @@ mix_model *mix_model_with(const mix_model_options *given) {
   graph->input_count = mix_list_count(inputs);
   graph->output_count = mix_list_count(outputs);
   if (!graph->inputs || !graph->outputs || !collect(graph)) return NULL;
-  for (int c = 0; c < graph->call_count; c++) {
-    bool known = false;
-    for (int before = 0; before < c && !known; before++)
-      known = graph->calls[before]->layer == graph->calls[c]->layer;
-    if (!known && !mix_layer_add_layer(layer, graph->calls[c]->layer)) return NULL;
-  }
+  if (!mix_functional_add_layers(layer, graph)) return NULL;
   layer->built = true;
   return mix_model_wrap(layer, false);
 }

@@ -84,6 +84,8 @@ typedef struct mix_functional {
   int call_count;
 } mix_functional;
 extern const mix_layer_class mix_class_functional, mix_class_sequential;
+/* layer_order.c: makes the layers of the calls inner layers of the model, in Keras's order. */
+bool mix_functional_add_layers(mix_layer *model, const mix_functional *graph);
 /* The number of outputs and inputs, and the name of the layer that produces an output. */
 int mix_model_output_count(const mix_model *model);
 int mix_model_input_count(const mix_model *model);

@@ -62,7 +62,7 @@ struct mix_semantics {
   /* K3: every floating variable can cast itself; else only those of mixed policies */
   bool autocast_all_variables;
   bool frozen_weights_unregularized; /* K3: weights that are not trained have no penalties */
-  /* L: `weights` lists all trainable weights of the nested layers, then all others */
+  /* L, X: `weights` of a layer that is no model lists all trainable weights of its nest, then all others */
   bool weights_trainable_first;
   /* K3: "input_layer" (then _1); NULL: "input_1", "input_2", ... */
   const char *input_layer_name;
