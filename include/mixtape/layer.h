@@ -162,8 +162,8 @@ MIX_API mix_layer *mix_layer_add_layer(mix_layer *layer, mix_layer *inner);
 /* Tracks a generator, so that checkpoints contain its state (Keras 3: a SeedGenerator of the layer). Other
  * state of a layer outside weights and generators is in no checkpoint. */
 MIX_API mix_status mix_layer_add_generator(mix_layer *layer, mix_generator *generator);
-/* New lists of borrowed items: own weights, then those of inner layers. tf_keras: all trainable ones
- * first. */
+/* New lists of borrowed items: own weights, trainable ones first, then those of inner layers. tf_keras: for
+ * a layer that is no model, all trainable ones of its nest first. */
 MIX_API mix_list *mix_layer_weights(mix_layer *layer);
 MIX_API mix_list *mix_layer_trainable_weights(mix_layer *layer);
 MIX_API mix_list *mix_layer_non_trainable_weights(mix_layer *layer);

@@ -57,7 +57,8 @@ MIX_API const char *mix_model_name(const mix_model *model);
 MIX_API mix_layer *mix_model_layer(mix_model *model);
 /* The model's policy as a layer, which compile uses for loss scaling. Borrowed. */
 MIX_API mix_policy *mix_model_policy(const mix_model *model);
-/* A new list of borrowed layers, including input layers, in the order of the calls. */
+/* A new list of borrowed layers, including input layers. Those of a functional model are in Keras's order:
+ * by depth, farthest from the outputs first. */
 MIX_API mix_list *mix_model_layers(mix_model *model);
 /* The layer of that name, borrowed. ValueError if there is none. */
 MIX_API mix_layer *mix_model_get_layer(mix_model *model, const char *name);
@@ -109,7 +110,7 @@ typedef struct mix_compile_options {
   /* For a single output: metrics. For several outputs an item for each: a metric, a list of metrics, or
    * NULL. */
   mix_list *metric_objects;
-  bool no_auto_scale_loss; /* keras3: auto_scale_loss=True */
+  bool no_auto_scale_loss; /* keras3: auto_scale_loss=True; another generation: TypeError */
   /* uint8 inputs are images: each step first divides them by 255 in float32, and flattens them if the
    * model takes vectors. */
   bool image_bytes;

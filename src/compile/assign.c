@@ -96,36 +96,58 @@ static mix_status assign(mix_variable *variable, mix_tensor *value, const mix_te
   return good ? MIX_OK : mix_error();
 }
 
+static bool takes(const mix_variable *variable, const mix_tensor *value, const char *call) {
+  if (mix_failed()) return false;
+  if (!mix_is(variable, &mix_variable_class))
+    mix_fail(MIX_TYPE_ERROR, "%s: expected a variable", call);
+  else if (!mix_is(value, &mix_tensor_class))
+    mix_fail(MIX_TYPE_ERROR, "%s: the value for '%s' is not a tensor", call, variable->name);
+  return !mix_failed();
+}
+
 /* Inside a cast scope an autocast variable accepts values of the cast dtype, which are converted to its true
  * dtype. */
-static mix_tensor *accepted(mix_variable *variable, mix_tensor *value, const char *call) {
-  if (mix_failed()) return NULL;
-  if (!mix_is(variable, &mix_variable_class))
-    return mix_fail(MIX_TYPE_ERROR, "%s: expected a variable", call);
-  if (!mix_is(value, &mix_tensor_class))
-    return mix_fail(MIX_TYPE_ERROR, "%s: the value for '%s' is not a tensor", call, variable->name);
+static mix_tensor *accepted(const mix_variable *variable, mix_tensor *value) {
   bool casts = variable->autocast && mix_cast_dtype() != MIX_DTYPE_NONE &&
                mix_dtype_is_floating(mix_tensor_value(value)->dtype);
   return casts ? mix_cast(value, variable->dtype) : value;
 }
 
 mix_status mix_variable_assign(mix_variable *variable, mix_tensor *value) {
-  value = accepted(variable, value, "variable_assign");
-  return value ? assign(variable, value, NULL, NULL, "variable_assign") : mix_error();
+  if (takes(variable, value, "variable_assign")) value = accepted(variable, value);
+  return mix_failed() ? mix_error() : assign(variable, value, NULL, NULL, "variable_assign");
+}
+
+typedef mix_tensor *change_by(mix_tensor *, mix_tensor *);
+
+/* The variable reads as the cast dtype, and the operation takes the wider of that and the value's. */
+static mix_tensor *changed_as_cast(const mix_variable *variable, mix_tensor *before, mix_tensor *value,
+                                   change_by *by) {
+  mix_dtype read = mix_variable_dtype(variable), given = mix_tensor_value(value)->dtype;
+  mix_dtype common = read == given                                 ? read
+                     : read == MIX_FLOAT64 || given == MIX_FLOAT64 ? MIX_FLOAT64
+                                                                   : MIX_FLOAT32;
+  before = mix_cast(mix_cast(before, read), common);
+  return mix_cast(by(before, mix_cast(value, common)), variable->dtype);
+}
+
+static mix_tensor *changed(const mix_variable *variable, mix_tensor *before, mix_tensor *value,
+                           change_by *by) {
+  if (variable->autocast && mix_cast_updates() && mix_dtype_is_floating(mix_tensor_value(value)->dtype))
+    return changed_as_cast(variable, before, value, by);
+  return by(before, accepted(variable, value));
 }
 
 /* Repeats the update if another thread has assigned between read and write. No lock is held while the value
  * is computed. */
-static mix_status change(mix_variable *variable, mix_tensor *value,
-                         mix_tensor *(*by)(mix_tensor *, mix_tensor *), const char *call) {
-  value = accepted(variable, value, call);
-  if (!value) return mix_error();
+static mix_status change(mix_variable *variable, mix_tensor *value, change_by *by, const char *call) {
+  if (!takes(variable, value, call)) return mix_error();
   mix_status status;
   bool stale;
   do {
     stale = false;
     mix_tensor *before = mix_variable_true_value(variable);
-    status = assign(variable, by(before, value), before, &stale, call);
+    status = assign(variable, changed(variable, before, value, by), before, &stale, call);
   } while (stale);
   return status;
 }

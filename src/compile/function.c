@@ -24,7 +24,8 @@ typedef struct environment {
   uint64_t trainable;
   /* of the caller: the dtype in which autocast variables are read */
   mix_dtype cast;
-  bool jit_compile; /* of the function itself */
+  bool cast_updates; /* of the caller: changes of variables start from the cast value */
+  bool jit_compile;  /* of the function itself */
 } environment;
 
 /* One captured signature. */
@@ -191,6 +192,7 @@ static environment environment_now(const mix_function *function) {
                        .rewrite = mix_amp_key(),
                        .trainable = mix_trainable_epoch(),
                        .cast = mix_cast_dtype(),
+                       .cast_updates = mix_cast_updates(),
                        .jit_compile = function->jit_compile};
 }
 
@@ -261,7 +263,7 @@ static bool compiles_alike(const environment *a, const environment *b) {
 static bool fits(const specialization *s, mix_list *arguments, environment now) {
   if (s->argument_count != mix_list_count(arguments)) return false;
   if (!compiles_alike(&s->environment, &now) || s->environment.trainable != now.trainable ||
-      s->environment.cast != now.cast)
+      s->environment.cast != now.cast || s->environment.cast_updates != now.cast_updates)
     return false;
   for (int i = 0; i < s->argument_count; i++) {
     const mix_value *value = mix_tensor_value(mix_list_get(arguments, i));

@@ -10,6 +10,7 @@
 #include <string.h>
 
 static _Thread_local mix_dtype cast_dtype;
+static _Thread_local bool cast_updates;
 static atomic_uint_fast64_t trainable_epoch;
 
 /* Tensors that outlive the variable take over its storage. */
@@ -38,6 +39,12 @@ mix_dtype mix_cast_dtype(void) { return cast_dtype; }
 mix_dtype mix_cast_dtype_set(mix_dtype dtype) {
   mix_dtype former = cast_dtype;
   cast_dtype = mix_dtype_is_floating(dtype) ? dtype : MIX_DTYPE_NONE;
+  return former;
+}
+bool mix_cast_updates(void) { return cast_updates && cast_dtype != MIX_DTYPE_NONE; }
+bool mix_cast_updates_set(bool cast) {
+  bool former = cast_updates;
+  cast_updates = cast;
   return former;
 }
 

@@ -33,6 +33,10 @@ extern const mix_class mix_variable_class;
  * sets its compute dtype, or NONE if that is not floating, and restores the former one. */
 mix_dtype mix_cast_dtype(void);
 mix_dtype mix_cast_dtype_set(mix_dtype dtype);
+/* True if assign_add and assign_sub read autocast variables in the cast dtype, where there is one. Set
+ * returns the former value, to be restored. */
+bool mix_cast_updates(void);
+bool mix_cast_updates_set(bool cast);
 
 /* The value that a capture binds a variable to. */
 typedef struct mix_binding {

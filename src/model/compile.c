@@ -58,6 +58,14 @@ static bool resolve_optimizer(mix_model *model, mix_compiled_state *state,
   if (!optimizer)
     optimizer = mix_optimizer_from_text(options->optimizer_name ? options->optimizer_name : "rmsprop",
                                         model->semantics);
+  if (options->no_auto_scale_loss && !model->semantics->auto_wrap_optional) {
+    mix_fail(
+        MIX_TYPE_ERROR,
+        "model_compile: no_auto_scale_loss is not an argument of %s; to scale nothing, wrap the optimizer "
+        "in a fixed loss scale of 1",
+        model->semantics->name);
+    return false;
+  }
   if (optimizer && !options->no_auto_scale_loss)
     optimizer = mix_optimizer_for_policy(optimizer, mix_model_policy(model));
   if (mix_failed() || !optimizer) return false;

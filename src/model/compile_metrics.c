@@ -35,7 +35,7 @@ static const char *free_name(const mix_model *model, int output, bool weighted, 
   if (!taken(model->compiling, text)) return mix_intern(text);
   if (weighted) log_name(model, output, true, name, text, sizeof text);
   if (!taken(model->compiling, text)) return mix_intern(text);
-  if (!model->semantics->history_keys_sorted)
+  if (!model->semantics->metric_names_numbered)
     return mix_fail(
         MIX_VALUE_ERROR,
         "model_compile: two metrics are called '%s'; all metrics of a model need names of their own", text);
@@ -74,7 +74,7 @@ static bool add(mix_model *model, mix_metric *metric, const char *name, int outp
 static bool add_named(mix_model *model, const char *const *names, int output, bool weighted) {
   for (int m = 0; m < MIX_MODEL_MAX && names[m]; m++) {
     mix_metric *metric = mix_metric_from_text(names[m], model->semantics);
-    bool asked = model->semantics->history_keys_sorted && !strchr(names[m], ':');
+    bool asked = model->semantics->metric_named_as_requested && !strchr(names[m], ':');
     const char *shown = asked ? names[m] : mix_metric_name(metric);
     if (!add(model, metric, shown, output, weighted)) return false;
   }
@@ -124,7 +124,7 @@ static bool add_trackers(mix_model *model) {
   int losses = 0;
   for (int i = 0; i < state->output_count; i++) losses += state->losses[i] != NULL;
   /* Only outputs with a loss have a tracker. If only one output has a loss, keras3 shows only the total. */
-  const bool shown = state->output_count > 1 && (losses > 1 || !model->semantics->history_keys_sorted);
+  const bool shown = state->output_count > 1 && (losses > 1 || !model->semantics->single_loss_as_total);
   for (int i = 0; i < state->output_count && shown; i++) {
     if (!state->losses[i]) continue;
     mix_metric *metric = mean_metric(model, "loss");
@@ -141,7 +141,7 @@ static bool add_trackers(mix_model *model) {
 bool mix_model_compile_metrics(mix_model *model, mix_compiled_state *state,
                                const mix_compile_options *options) {
   model->compiling = state;
-  bool good = add_trackers(model), weighted_last = model->semantics->history_keys_sorted;
+  bool good = add_trackers(model), weighted_last = model->semantics->weighted_metrics_last;
   int outputs = state->output_count;
   for (int i = 0; i < outputs && good; i++)
     good =

@@ -180,10 +180,9 @@ mix_model *mix_model_with(const mix_model_options *given) {
       !distinct_inputs(inputs))
     return NULL;
   const mix_semantics *semantics = mix_semantics_or_current(options.semantics);
-  mix_layer_common common = {
-      .name = options.name ? options.name
-                           : mix_unique_name(semantics->history_keys_sorted ? "functional" : "model", false),
-      .semantics = semantics};
+  mix_layer_common common = {.name = options.name ? options.name
+                                                  : mix_unique_name(semantics->functional_name, false),
+                             .semantics = semantics};
   mix_layer *layer = mix_scoped(mix_layer_make(&mix_class_functional, &common, "model_new"));
   if (!layer) return NULL;
   mix_functional *graph = functional_of(layer);
@@ -192,12 +191,7 @@ mix_model *mix_model_with(const mix_model_options *given) {
   graph->input_count = mix_list_count(inputs);
   graph->output_count = mix_list_count(outputs);
   if (!graph->inputs || !graph->outputs || !collect(graph)) return NULL;
-  for (int c = 0; c < graph->call_count; c++) {
-    bool known = false;
-    for (int before = 0; before < c && !known; before++)
-      known = graph->calls[before]->layer == graph->calls[c]->layer;
-    if (!known && !mix_layer_add_layer(layer, graph->calls[c]->layer)) return NULL;
-  }
+  if (!mix_functional_add_layers(layer, graph)) return NULL;
   layer->built = true;
   return mix_model_wrap(layer, false);
 }

@@ -35,6 +35,7 @@ mix_model *mix_model_wrap(mix_layer *layer, bool sequential) {
   mix_model *model = mix_object_new(sizeof *model, &mix_model_object_class);
   if (!model) return NULL;
   model->layer = mix_retain(layer);
+  layer->is_model = true;
   model->semantics = mix_layer_semantics(layer);
   model->sequential = sequential;
   return mix_scoped(model);

@@ -84,6 +84,8 @@ typedef struct mix_functional {
   int call_count;
 } mix_functional;
 extern const mix_layer_class mix_class_functional, mix_class_sequential;
+/* layer_order.c: makes the layers of the calls inner layers of the model, in Keras's order. */
+bool mix_functional_add_layers(mix_layer *model, const mix_functional *graph);
 /* The number of outputs and inputs, and the name of the layer that produces an output. */
 int mix_model_output_count(const mix_model *model);
 int mix_model_input_count(const mix_model *model);
@@ -164,10 +166,10 @@ mix_tensor *mix_model_weights_of_samples(mix_model *model, mix_list *arguments, 
  * to floatx. */
 mix_list *mix_model_arrays(mix_list *given, const char *call);
 
-/* train/progress.c: the progress bar of tf_keras and its line for each epoch, through the log callback. */
+/* train/progress.c: the progress bar and the line for each epoch, through the log callback. */
 typedef struct mix_progress {
   int verbose; /* 0 nothing, 1 bar, 2 a line an epoch */
-  bool keras3;
+  bool dashes; /* the rule progress_dashes */
   int64_t target, current, epoch, epochs; /* target -1: unknown */
   double started, last_drawn, first_step_done;
   int width; /* of the line on the terminal */

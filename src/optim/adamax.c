@@ -164,7 +164,7 @@ static void nadam(mix_update *update, int index, mix_tensor *gradient) {
 }
 
 static bool nadam_check(const mix_optimizer *optimizer) {
-  if (!optimizer->options.common.schedule || !optimizer->rules->learning_rate_decay) return true;
+  if (!optimizer->options.common.schedule || !optimizer->rules->nadam_schedule_refused) return true;
   return mix_fail(MIX_VALUE_ERROR, "nadam: this generation's Nadam takes no learning rate schedule"), false;
 }
 

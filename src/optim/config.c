@@ -34,15 +34,20 @@ static const mix_option_row *row_at(const mix_optimizer_class *class, int index)
   return index < MIX_MAX_OPTIONS && class->options[index].name ? &class->options[index] : NULL;
 }
 
-static const mix_option_row *find_row(const mix_optimizer_class *class, const char *name, size_t length) {
+/* `rules`: of the generation whose arguments are known; NULL: all are, and an error is a ValueError. */
+static const mix_option_row *find_row(const mix_optimizer_class *class, const char *name, size_t length,
+                                      const mix_semantics *rules) {
   const mix_option_row *row;
-  for (int i = 0; (row = row_at(class, i)); i++)
-    if (strlen(row->name) == length && !strncmp(row->name, name, length)) return row;
   char known[512] = "";
   size_t used = 0;
-  for (int i = 0; (row = row_at(class, i)) && used < sizeof known; i++)
-    used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", row->name);
-  return mix_fail(MIX_VALUE_ERROR, "%s: unknown argument \"%.*s\"; known: %s", class->lower_case_name,
+  for (int i = 0; (row = row_at(class, i)); i++) {
+    if (rules && row->known && !row->known(rules)) continue;
+    if (strlen(row->name) == length && !strncmp(row->name, name, length)) return row;
+    if (used < sizeof known)
+      used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", row->name);
+  }
+  return mix_fail(rules ? rules->unknown_keyword_error : MIX_VALUE_ERROR,
+                  "%s: unknown argument \"%.*s\"; known: %s", class->lower_case_name,
                   (int)(length > 100 ? 100 : length), name, known);
 }
 
@@ -112,7 +117,7 @@ mix_optimizer *mix_optimizer_from_text(const char *text, const mix_semantics *se
     if (key >= item)
       return mix_fail(MIX_VALUE_ERROR, "%s: \"%.*s\" is not of the form key=value", class->lower_case_name,
                       (int)(item > 60 ? 60 : item), at);
-    const mix_option_row *row = find_row(class, at, key);
+    const mix_option_row *row = find_row(class, at, key, NULL);
     double value;
     if (!row || !parse_value(class, row, at + key + 1, item - key - 1, &value)) return NULL;
     set_option(&settings, row, value);
@@ -167,11 +172,10 @@ json_t *mix_optimizer_to_json(mix_optimizer *optimizer) {
   json_t *config = mix_optimizer_config_json(optimizer);
   if (!config) return NULL;
   const char *name = mix_optimizer_class_name(optimizer);
-  if (!optimizer->semantics->policy_module_in_dict)
+  if (!optimizer->semantics->objects_have_module)
     return json_pack("{s:s,s:o}", "class_name", name, "config", config);
   const char *module = optimizer->options.common.legacy ? "keras.optimizers.legacy" : "keras.optimizers";
-  if (optimizer->inner)
-    module = optimizer->semantics->wrapper_dynamic_argument ? "keras.mixed_precision" : "keras.optimizers";
+  if (optimizer->inner) module = optimizer->semantics->wrapper_module;
   return json_pack("{s:s,s:s,s:o,s:n}", "module", module, "class_name", name, "config", config,
                    "registered_name");
 }
@@ -179,8 +183,8 @@ json_t *mix_optimizer_to_json(mix_optimizer *optimizer) {
 static mix_optimizer *plain_from_json(const mix_optimizer_class *class, const json_t *config,
                                       const mix_semantics *semantics, bool legacy) {
   static const char *const ignored[] = {"jit_compile", "is_legacy_optimizer"};
-  const mix_semantics *rules = mix_semantics_or_current(semantics);
-  const bool takes_decay = legacy || rules->learning_rate_decay;
+  const mix_semantics *rules = mix_semantics_or_current(semantics),
+                      *keywords = legacy ? &mix_semantics_experimental : rules;
   mix_optimizer_settings settings = {.common.legacy = legacy};
   const char *key;
   json_t *value;
@@ -190,18 +194,21 @@ static mix_optimizer *plain_from_json(const mix_optimizer_class *class, const js
       continue;
     }
     bool skip = false;
-    if (!strcmp(key, "decay") && !takes_decay) {
-      if (rules->config_says_not_legacy)
+    if (!strcmp(key, "decay") && !keywords->learning_rate_decay) {
+      if (!rules->decay_keyword_ignored)
         return mix_fail(MIX_VALUE_ERROR,
                         "%s: decay is no argument of tf_keras's new optimizers; expected a config of module "
                         "keras.optimizers.legacy, or an InverseTimeDecay as learning_rate",
                         class->lower_case_name);
-      skip = true; /* Keras 3 ignores it */
+      if (!json_is_null(value))
+        mix_log_message(MIX_LOG_WARNING, "%s: decay is no argument of keras3's optimizers and is ignored",
+                        class->lower_case_name);
+      skip = true;
     }
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
-      skip = skip || (!strcmp(key, ignored[i]) && !rules->learning_rate_decay);
+      skip = skip || (!strcmp(key, ignored[i]) && rules->config_legacy_keys_ignored);
     if (skip) continue;
-    const mix_option_row *row = find_row(class, key, strlen(key));
+    const mix_option_row *row = find_row(class, key, strlen(key), keywords);
     if (!row) return NULL;
     if (!strcmp(key, "learning_rate") && json_is_integer(value) && rules->integer_learning_rate_refused)
       return mix_fail(MIX_VALUE_ERROR,

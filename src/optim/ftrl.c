@@ -46,8 +46,7 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
   mix_update_set(update, accumulator_slot, accumulator);
   mix_update_set(update, linear_slot, linear);
   mix_tensor *next = mix_divide(mix_subtract(clipped, linear), quadratic);
-  /* OptimizerV2 calls TensorFlow's kernel: |z| <= l1 and NaN in z give 0 whatever the divisor is. */
-  if (optimizer->rules == &mix_semantics_experimental)
+  if (optimizer->rules->ftrl_zero_within_l1) /* OptimizerV2 calls TensorFlow's kernel */
     next = mix_select(mix_greater(mix_abs(linear), mix_scalar(o->l1_regularization_strength, dtype)), next,
                       mix_zeros_like(next));
   mix_update_set(update, variable, next);

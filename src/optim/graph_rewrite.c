@@ -16,7 +16,7 @@ mix_graph_rewrite_options mix_graph_rewrite_defaults(void) {
 static mix_optimizer *wrap(const mix_graph_rewrite_options *options) {
   mix_loss_scale *scale = options->loss_scale;
   mix_loss_scale_optimizer_options wrapper = {.size = sizeof wrapper, .inner = options->optimizer};
-  if (!options->optimizer->semantics->loss_scale_multiplier_two) {
+  if (options->optimizer->semantics->wrapper_takes_object) {
     wrapper.loss_scale = scale                       ? scale
                          : options->fixed_loss_scale ? mix_fixed_loss_scale(options->fixed_loss_scale)
                                                      : mix_loss_scale_get("dynamic");

@@ -10,7 +10,7 @@ json_t *mix_loss_scale_optimizer_config_json(mix_optimizer *optimizer, json_t *i
   const mix_semantics *semantics = optimizer->semantics;
   mix_loss_scale *scale = optimizer->loss_scale;
   json_t *config = json_object();
-  bool object_form = !semantics->loss_scale_multiplier_two, dynamic = mix_loss_scale_is_dynamic(scale);
+  bool object_form = semantics->wrapper_takes_object, dynamic = mix_loss_scale_is_dynamic(scale);
   bool done = config && inner && mix_json_set(config, object_form ? "optimizer" : "inner_optimizer", inner);
   if (done && object_form) done = mix_json_set(config, "loss_scale", mix_loss_scale_to_json(scale));
   if (done && !object_form) {
@@ -19,8 +19,7 @@ json_t *mix_loss_scale_optimizer_config_json(mix_optimizer *optimizer, json_t *i
                         dynamic ? json_integer(mix_loss_scale_increment_period(scale)) : json_null());
     if (done && semantics->wrapper_dynamic_argument)
       done = mix_json_set(config, "dynamic", json_boolean(dynamic));
-    if (done && !semantics->wrapper_dynamic_argument)
-      done = mix_json_set(config, "name", json_string(optimizer->name));
+    if (done && semantics->wrapper_named) done = mix_json_set(config, "name", json_string(optimizer->name));
   }
   if (done) return config;
   json_decref(config);
@@ -87,9 +86,9 @@ static bool check_keywords(const json_t *config) {
 mix_optimizer *mix_loss_scale_optimizer_from_json(const json_t *config, const mix_semantics *semantics,
                                                   mix_optimizer_reader *read_inner) {
   semantics = mix_semantics_or_current(semantics);
-  if (json_object_get(config, "optimizer") && !semantics->wrapper_state_in_variables)
+  if (json_object_get(config, "optimizer") && semantics->wrapper_reads_object_form)
     return from_object_form(config, semantics, read_inner);
-  if (semantics->wrapper_state_in_variables && !check_keywords(config)) return NULL;
+  if (semantics->wrapper_keywords_checked && !check_keywords(config)) return NULL;
   const json_t *dynamic = json_object_get(config, "dynamic"),
                *initial = json_object_get(config, "initial_scale"),
                *steps = json_object_get(config, "dynamic_growth_steps");

@@ -13,11 +13,11 @@
 static bool check_inner(const mix_loss_scale_optimizer_options *options, const mix_semantics *semantics) {
   const mix_optimizer *inner = options->inner;
   if (!mix_is(inner, &mix_optimizer_object_class))
-    return mix_fail(semantics->wrapper_clip_refused ? MIX_VALUE_ERROR : MIX_TYPE_ERROR,
+    return mix_fail(semantics->wrapper_inner_error,
                     "loss_scale_optimizer: inner must be an optimizer, such as mix_sgd()"),
            false;
-  if (inner->inner && (semantics->wrapper_nested_refused || semantics->wrapper_clip_refused))
-    return mix_fail(semantics->wrapper_nested_refused ? MIX_TYPE_ERROR : MIX_VALUE_ERROR,
+  if (inner->inner && semantics->wrapper_nested_error)
+    return mix_fail(semantics->wrapper_nested_error,
                     "loss_scale_optimizer: cannot wrap another loss-scale optimizer (around %s)",
                     inner->inner->name),
            false;
@@ -26,7 +26,7 @@ static bool check_inner(const mix_loss_scale_optimizer_options *options, const m
                     "loss_scale_optimizer: wrapping a loss-scale optimizer (around %s) is not offered",
                     inner->inner->name),
            false;
-  if (inner->wrapped && semantics->wrapper_nested_refused)
+  if (inner->wrapped && semantics->wrapper_twice_refused)
     return mix_fail(MIX_VALUE_ERROR,
                     "loss_scale_optimizer: %s is already wrapped by a loss-scale optimizer; "
                     "an optimizer can be wrapped only once",
@@ -50,13 +50,13 @@ static mix_loss_scale *fixed_at(double value) {
 }
 
 static mix_loss_scale *scale_from_object(mix_loss_scale *given, const mix_semantics *semantics) {
-  if (!semantics->loss_scale_multiplier_two) return given;
+  if (semantics->wrapper_takes_object) return given;
   mix_log_message(
       MIX_LOG_WARNING,
       "loss_scale_optimizer: .loss_scale is the deprecated experimental form; use .fixed, .initial_scale and "
       ".dynamic_growth_steps");
   if (!mix_loss_scale_is_dynamic(given)) return fixed_at(mix_loss_scale_initial(given));
-  if (mix_loss_scale_multiplier(given) != 2)
+  if (semantics->loss_scale_multiplier_two && mix_loss_scale_multiplier(given) != 2)
     return mix_fail(MIX_VALUE_ERROR,
                     "loss_scale_optimizer: the multiplier of the loss scale is %g; only 2 can be used here",
                     mix_loss_scale_multiplier(given));
@@ -73,7 +73,7 @@ static mix_loss_scale *choose_scale(const mix_loss_scale_optimizer_options *opti
         "loss_scale_optimizer: .loss_scale together with .fixed, .initial_scale or .dynamic_growth_steps; "
         "give one form");
   if (options->loss_scale) return scale_from_object(options->loss_scale, semantics);
-  if (!semantics->loss_scale_multiplier_two && !numbers)
+  if (semantics->wrapper_takes_object && !numbers)
     return mix_fail(
         MIX_VALUE_ERROR,
         "loss_scale_optimizer: no loss scale; give .loss_scale, such as mix_loss_scale_get(\"dynamic\")");
@@ -85,7 +85,7 @@ static mix_loss_scale *choose_scale(const mix_loss_scale_optimizer_options *opti
                                                          : 2000,
                                   2, semantics);
   }
-  if (semantics->finite_test_scaled)
+  if (semantics->wrapper_fixed_refused)
     return mix_fail(MIX_VALUE_ERROR,
                     "loss_scale_optimizer: a fixed scale is not offered by %s; "
                     "set loss_scale_factor on the inner optimizer",
@@ -185,7 +185,7 @@ static bool offers_unscaled_loop(const mix_optimizer *optimizer, const char *cal
   if (mix_failed()) return false;
   if (!mix_is(optimizer, &mix_optimizer_object_class))
     return mix_fail(MIX_TYPE_ERROR, "%s: expected an optimizer", call), false;
-  if (optimizer->inner && !optimizer->semantics->finite_test_scaled) return true;
+  if (optimizer->inner && optimizer->semantics->wrapper_unscaled_loop) return true;
   mix_fail(MIX_ATTRIBUTE_ERROR,
            "%s: %s %s has no such function; "
            "mix_optimizer_scale_loss and mix_optimizer_apply serve every optimizer",

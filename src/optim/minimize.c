@@ -11,8 +11,7 @@ mix_tensor *mix_optimizer_scale_loss(mix_optimizer *optimizer, mix_tensor *loss)
     return factor ? mix_multiply(loss, mix_scalar_like(loss, factor)) : loss;
   }
   mix_tensor *scale = mix_loss_scale_value(optimizer->loss_scale);
-  if (!optimizer->semantics->finite_test_scaled) return mix_optimizer_get_scaled_loss(optimizer, loss);
-  /* keras3 does not cast the scale, so that a 16-bit loss is promoted to float32. */
+  if (!optimizer->semantics->scaled_loss_widened) return mix_optimizer_get_scaled_loss(optimizer, loss);
   mix_dtype dtype = mix_tensor_dtype(loss);
   mix_tensor *wide = dtype == MIX_FLOAT64 ? loss : mix_cast(loss, MIX_FLOAT32);
   return mix_multiply(wide, mix_cast(scale, mix_tensor_dtype(wide)));

@@ -25,15 +25,16 @@ const mix_optimizer_class *const mix_optimizer_classes[] = {&mix_sgd_class,
 static bool knows_accumulation(const mix_semantics *rules) { return rules->gradient_accumulation; }
 static bool knows_factor(const mix_semantics *rules) { return rules->optimizer_loss_scale_factor; }
 static bool knows_decay(const mix_semantics *rules) { return rules->learning_rate_decay; }
-static bool knows_averages(const mix_semantics *rules) { return !rules->learning_rate_decay; }
+static bool knows_averages(const mix_semantics *rules) { return rules->averages_and_weight_decay; }
+static bool saves_unset_clip(const mix_semantics *rules) { return rules->clip_saved_as_null; }
 
 #define FIELD(name) #name, .offset = offsetof(mix_optimizer_common, name)
 const mix_option_row mix_common_options[] = {
     {FIELD(learning_rate), .kind = MIX_OPTION_NUMBER},
     {FIELD(weight_decay), .kind = MIX_OPTION_NUMBER, .optional = true, .known = knows_averages},
-    {FIELD(clipnorm), .kind = MIX_OPTION_NUMBER, .optional = true, .saved_as_null = knows_averages},
-    {FIELD(global_clipnorm), .kind = MIX_OPTION_NUMBER, .optional = true, .saved_as_null = knows_averages},
-    {FIELD(clipvalue), .kind = MIX_OPTION_NUMBER, .optional = true, .saved_as_null = knows_averages},
+    {FIELD(clipnorm), .kind = MIX_OPTION_NUMBER, .optional = true, .saved_as_null = saves_unset_clip},
+    {FIELD(global_clipnorm), .kind = MIX_OPTION_NUMBER, .optional = true, .saved_as_null = saves_unset_clip},
+    {FIELD(clipvalue), .kind = MIX_OPTION_NUMBER, .optional = true, .saved_as_null = saves_unset_clip},
     {FIELD(use_ema), .kind = MIX_OPTION_BOOLEAN, .known = knows_averages},
     {FIELD(ema_momentum), .kind = MIX_OPTION_NUMBER, .default_value = 0.99, .known = knows_averages},
     {FIELD(ema_overwrite_frequency), .kind = MIX_OPTION_INTEGER, .optional = true, .known = knows_averages},
@@ -208,12 +209,12 @@ static bool add_state(mix_optimizer *optimizer, mix_variable ***array, const cha
   for (int i = first; *array && i < last; i++) {
     char name[512];
     const char *weight = optimizer->trainable[i]->name;
-    if (optimizer->rules->slot_names == 2) {
+    if (optimizer->rules->state_path == MIX_STATE_FLAT) {
       int length = snprintf(name, sizeof name, "%.240s/", optimizer->name);
       snprintf(name + length, sizeof name - (size_t)length, "%s_%s", weight, slot);
       for (char *c = name + length; *c; c++)
         if (*c == '/' || *c == ':') *c = '_';
-    } else if (optimizer->rules->slot_names == 1) {
+    } else if (optimizer->rules->state_path == MIX_STATE_SLOT_WEIGHT) {
       snprintf(name, sizeof name, "%s/%s", slot, weight);
     } else {
       snprintf(name, sizeof name, "%s/%s/%s", optimizer->name, weight, slot);
@@ -361,9 +362,7 @@ const char *mix_optimizer_name(const mix_optimizer *optimizer) { return optimize
 const char *mix_optimizer_class_name(const mix_optimizer *optimizer) {
   if (!optimizer) return "";
   if (optimizer->class) return optimizer->class->name;
-  /* tf_keras has one class for each family of inner optimizers. */
-  bool new_family =
-      optimizer->semantics->wrapper_dynamic_argument && !optimizer->inner->options.common.legacy;
+  bool new_family = optimizer->semantics->wrapper_class_by_family && !optimizer->inner->options.common.legacy;
   return new_family ? "LossScaleOptimizerV3" : "LossScaleOptimizer";
 }
 

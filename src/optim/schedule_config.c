@@ -51,7 +51,7 @@ json_t *mix_schedule_to_json(const mix_schedule *schedule, const mix_semantics *
     return NULL;
   }
   const char *class_name = schedule->kind->class_name;
-  if (!semantics->policy_module_in_dict)
+  if (!semantics->objects_have_module)
     return json_pack("{s:s,s:o}", "class_name", class_name, "config", config);
   return json_pack("{s:s,s:s,s:o,s:n}", "module", "keras.optimizers.schedules", "class_name", class_name,
                    "config", config, "registered_name");

@@ -65,7 +65,9 @@ typedef struct mix_monitor {
   mix_monitor_owner by;
   const char *name; /* interned */
   enum { MIX_MODE_AUTO, MIX_MODE_MIN, MIX_MODE_MAX } mode;
-  bool keras3, up; /* up: larger is better; both are set when training begins */
+  /* Set when training begins. */
+  const mix_semantics *rules;
+  bool up; /* larger is better */
 } mix_monitor;
 /* NULL name: val_loss; NULL mode: auto. */
 bool mix_monitor_init(mix_monitor *monitor, mix_monitor_owner by, const char *name, const char *mode);

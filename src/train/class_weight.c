@@ -39,7 +39,7 @@ mix_status mix_model_set_class_weights(mix_model *model, int count, const int64_
   if (state->output_count > 1)
     return mix_fail_status(MIX_VALUE_ERROR, "fit: class weights need a model of one output; this one has %d",
                            state->output_count);
-  state->class_weights_all = !model->semantics->history_keys_sorted;
+  state->class_weights_all = model->semantics->class_weights_complete;
   int64_t classes;
   if (!check_labels(model, count, labels, &classes)) return mix_error();
   mix_shape shape = {.rank = 1, .dims = {classes}};

@@ -58,7 +58,7 @@ bool mix_data_adapter_open_arrays(mix_data_adapter *adapter, mix_list *arrays, i
   adapter->continues = adapter->use == MIX_ADAPTER_TRAIN && adapter->steps &&
                        adapter->steps != mix_batches_count(adapter->batches);
   /* tf_keras repeats arrays once per epoch, as one continuous pass. */
-  adapter->passes = adapter->model->semantics->history_keys_sorted ? -1 : epochs;
+  adapter->passes = adapter->model->semantics->arrays_repeat ? -1 : epochs;
   return true;
 }
 
@@ -142,7 +142,7 @@ static mix_list *next_element(mix_data_adapter *adapter, int *weights) {
   mix_list *element = adapter->iterator ? mix_iterator_next(adapter->iterator) : NULL;
   /* Keras 3 starts a new pass if the last epoch happened to end with the data. */
   if (!element && !mix_failed() && adapter->continues && !adapter->position &&
-      adapter->model->semantics->history_keys_sorted) {
+      adapter->model->semantics->epoch_restarts_data) {
     mix_data_adapter_close(adapter);
     MIX_SCOPE { adapter->iterator = mix_retain(mix_dataset_iterate(adapter->dataset)); }
     element = adapter->iterator ? mix_iterator_next(adapter->iterator) : NULL;
@@ -179,7 +179,7 @@ mix_list *mix_data_adapter_next(mix_data_adapter *adapter) {
   if (!batch) return NULL;
   if (adapter->use != MIX_ADAPTER_PREDICT) state->weight_arguments = weights;
   if (adapter->use == MIX_ADAPTER_TRAIN && weights && state->class_weights &&
-      adapter->model->semantics->history_keys_sorted)
+      adapter->model->semantics->class_weights_alone)
     return mix_fail(MIX_VALUE_ERROR,
                     "%s: class weights and sample weights together; keras3 takes one of them", adapter->call);
   adapter->position++;

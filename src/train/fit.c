@@ -175,7 +175,7 @@ static bool run_step(mix_fit_state *f, int64_t epoch, mix_progress *progress) {
 static bool end_of_data(mix_fit_state *f, mix_progress *progress) {
   mix_data_adapter *adapter = &f->adapter;
   if (adapter->steps && adapter->position < adapter->steps) {
-    bool continues = f->model->semantics->history_keys_sorted;
+    bool continues = f->model->semantics->epoch_ends_with_data;
     mix_log_message(MIX_LOG_WARNING,
                     "fit: the data ran out after %lld of %lld steps of the epoch; %s. "
                     "They must be enough for steps_per_epoch * epochs steps: mix_dataset_repeat helps",

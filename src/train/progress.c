@@ -66,7 +66,7 @@ void mix_progress_begin(mix_progress *progress, int verbose, const mix_semantics
     progress->verbose = isatty(STDERR_FILENO) ? 1 : 2;
   else if (verbose < 0)
     progress->verbose = 0;
-  progress->keras3 = semantics->history_keys_sorted;
+  progress->dashes = semantics->progress_dashes;
   if (progress->verbose && epochs > 1)
     mix_log_message(MIX_LOG_PROGRESS, "Epoch %lld/%lld\n", (long long)epoch + 1, (long long)epochs);
 }
@@ -87,11 +87,11 @@ static int digits(int64_t number) {
 /* tf_keras: "cur/target [=====>......]"; Keras 3: bold numbers and a bar of twenty heavy dashes. */
 static void put_bar(line *out, const mix_progress *progress, int64_t current) {
   if (progress->target < 0) {
-    put(out, progress->keras3 ? "\033[1m%7lld/Unknown\033[0m" : "%7lld/Unknown", (long long)current);
+    put(out, progress->dashes ? "\033[1m%7lld/Unknown\033[0m" : "%7lld/Unknown", (long long)current);
     return;
   }
   int width = digits(progress->target);
-  if (progress->keras3) {
+  if (progress->dashes) {
     int done = progress->target ? (int)(20 * current / progress->target) : 20;
     put(out, "\033[1m%*lld/%lld\033[0m \033[32m", width, (long long)current, (long long)progress->target);
     for (int i = 0; i < done; i++) put(out, "\u2501");
@@ -130,11 +130,11 @@ void mix_progress_update(mix_progress *progress, int64_t current, const mix_logs
   put_bar(&out, progress, current);
   double step = per_step(progress, at, current);
   if (progress->target < 0) {
-    put(&out, progress->keras3 ? " \033[1m" : " - ");
+    put(&out, progress->dashes ? " \033[1m" : " - ");
     put_time(&out, at - progress->started);
-    if (progress->keras3) put(&out, "\033[0m");
+    if (progress->dashes) put(&out, "\033[0m");
     put_rate(&out, step);
-  } else if (progress->keras3) {
+  } else if (progress->dashes) {
     put(&out, " \033[1m");
     put_time(&out, step * (double)(progress->target - current));
     put(&out, "\033[0m");
@@ -154,9 +154,9 @@ void mix_progress_end(mix_progress *progress, const mix_logs *logs) {
   line out = {.used = 0};
   if (progress->verbose == 1) {
     put_bar(&out, progress, progress->target);
-    put(&out, progress->keras3 ? " \033[1m" : " - ");
+    put(&out, progress->dashes ? " \033[1m" : " - ");
     put_time(&out, seconds);
-    if (progress->keras3) put(&out, "\033[0m");
+    if (progress->dashes) put(&out, "\033[0m");
     put_rate(&out, step);
     put_values(&out, progress, logs);
     draw(progress, &out, true);
@@ -164,7 +164,7 @@ void mix_progress_end(mix_progress *progress, const mix_logs *logs) {
   }
   put(&out, "%lld/%lld - ", (long long)progress->target, (long long)progress->target);
   put_time(&out, seconds);
-  if (progress->keras3) {
+  if (progress->dashes) {
     put(&out, " -");
     put_rate(&out, step);
     put_values(&out, progress, logs);

@@ -69,6 +69,22 @@ static void keras3_wraps_unless_disabled(void **state) {
   assert_false(mix_optimizer_scales_loss(mix_model_optimizer(model)));
 }
 
+/* compile of tf_keras 2.21 has no such argument: TypeError. */
+static void only_keras3_can_disable_wrapping(void **state) {
+  (void)state;
+  static const char *const generations[] = {"tf_keras", "experimental"};
+  for (int i = 0; i < 2; i++) {
+    mix_set_semantics(generations[i]);
+    mix_model *model = under("mixed_float16");
+    assert_int_equal(
+        mix_model_compile(model, .loss = "mse", .optimizer = mix_sgd(0), .no_auto_scale_loss = true),
+        MIX_TYPE_ERROR);
+    assert_non_null(strstr(mix_error_message(), "fixed loss scale of 1"));
+    mix_error_clear();
+    assert_null(mix_model_optimizer(model));
+  }
+}
+
 static void the_default_optimizer_is_rmsprop(void **state) {
   (void)state;
   mix_model *model = under("float32");
@@ -169,6 +185,7 @@ int main(void) {
       TEST(O41_experimental_takes_the_policys_loss_scale),
       TEST(the_policy_of_the_model_decides),
       TEST(keras3_wraps_unless_disabled),
+      TEST(only_keras3_can_disable_wrapping),
       TEST(the_default_optimizer_is_rmsprop),
       TEST(contradictions_are_refused),
       TEST(an_uncompiled_model_cannot_be_trained),

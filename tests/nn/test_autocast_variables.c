@@ -256,14 +256,48 @@ static void V24_float64_scope(void **state) {
   mix_variable *x = variable_of(7);
   IN_SCOPE(MIX_FLOAT64) expect_item(mix_variable_value(x), MIX_FLOAT64, 7);
 }
-/* keras3 defines assign_add as assign(value + x), which reads the cast value. */
 static void V25_keras3_assign_add(void **state) {
   (void)state;
   mix_set_semantics("keras3");
   mix_variable *x = variable_of(1);
   IN_SCOPE(MIX_FLOAT16)
-  mix_variable_assign(x, mix_add(mix_variable_value(x), mix_scalar(eps16 / 2, MIX_FLOAT16)));
+  assert_int_equal(mix_variable_assign_add(x, mix_scalar(eps16 / 2, MIX_FLOAT16)), MIX_OK);
   expect_item(mix_variable_value(x), MIX_FLOAT32, 1);
+  mix_variable_assign_add(x, mix_scalar(eps16 / 2, MIX_FLOAT32)); /* in no scope nothing is lost */
+  expect_item(mix_variable_value(x), MIX_FLOAT32, 1 + eps16 / 2);
+}
+/* Keras 3.15: x + value promotes float16 with another dtype to a wider one, and only the read is rounded. */
+static void V25_keras3_assign_sub_of_a_wider_value(void **state) {
+  (void)state;
+  mix_set_semantics("keras3");
+  static const mix_dtype dtypes[] = {MIX_FLOAT32, MIX_BFLOAT16, MIX_FLOAT64};
+  for (int i = 0; i < 3; i++) {
+    mix_variable *x = variable_of(1 + eps16 / 2);
+    IN_SCOPE(MIX_FLOAT16)
+    assert_int_equal(mix_variable_assign_sub(x, mix_scalar(eps16 / 2, dtypes[i])), MIX_OK);
+    expect_item(mix_variable_value(x), MIX_FLOAT32, 1 - eps16 / 2);
+  }
+}
+static mix_list *add_to_weight(mix_layer *layer, const mix_call_args *args) {
+  (void)args;
+  mix_variable_assign_add(weight_of(layer), mix_scalar(eps16 / 2, MIX_FLOAT16));
+  return mix_list_of(mix_variable_value(weight_of(layer)));
+}
+/* The rule is that of the running layer. */
+static void V25_in_a_layer(void **state) {
+  (void)state;
+  static const char *const generations[] = {"keras3", "tf_keras"};
+  for (int g = 0; g < 2; g++) {
+    mix_set_semantics(generations[g]);
+    probe_weight_dtype = probe_regularizer = NULL;
+    probe_no_autocast = probe_not_trainable = false;
+    mix_layer *layer = mix_layer_new(&probe_class, .dtype = "mixed_float16");
+    ((probe *)mix_layer_data(layer))->call = add_to_weight;
+    mix_layer_build(layer, MIX_SHAPE(1, 1));
+    mix_set_semantics(generations[1 - g]);
+    mix_call(layer, mix_fill(MIX_SHAPE(1, 1), 0, MIX_FLOAT32));
+    expect_item(mix_variable_value(weight_of(layer)), MIX_FLOAT32, g ? 1 + eps16 / 2 : 1);
+  }
 }
 static void V26_keras3_integer_scope(void **state) {
   (void)state;
@@ -325,6 +359,8 @@ int main(void) {
                                      TEST(V23_updates_in_the_true_dtype),
                                      TEST(V24_float64_scope),
                                      TEST(V25_keras3_assign_add),
+                                     TEST(V25_keras3_assign_sub_of_a_wider_value),
+                                     TEST(V25_in_a_layer),
                                      TEST(V26_keras3_integer_scope),
                                      TEST(V27_keras3_weights_cast_without_autocast_of_inputs),
                                      TEST(V27_keras3_inside_a_scope),

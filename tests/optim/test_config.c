@@ -94,11 +94,41 @@ static void config_keys_of_each_generation(void **state) {
   assert_int_equal(json_integer_value(json_object_get(config, "ema_overwrite_frequency")), 100);
   assert_true(json_is_null(json_object_get(config, "clipnorm")));
   json_decref(config);
-  assert_null(mix_optimizer_from_config("SGD", "{\"learning_rate\": 0.5, \"foo\": 1}", NULL));
-  ASSERT_ERROR(MIX_VALUE_ERROR);
   assert_null(mix_optimizer_deserialize("{\"class_name\"", NULL));
   assert_int_not_equal(mix_error(), MIX_OK);
   mix_error_clear();
+}
+
+/* As from_config of tf_keras 2.21 (SGD and legacy.SGD) and Keras 3.15; NULL: accepted. */
+static void unknown_keywords_of_configs(void **state) {
+  (void)state;
+  enum { TYPE = MIX_TYPE_ERROR, VALUE = MIX_VALUE_ERROR };
+  static const char *const generations[] = {"tf_keras", "experimental", "keras3"};
+  static const struct {
+    const char *keyword;
+    int errors[3];
+  } rows[] = {{"foo", {TYPE, TYPE, VALUE}},
+              {"loss_scale_factor", {TYPE, TYPE}},
+              {"gradient_accumulation_steps", {TYPE, TYPE}},
+              {"weight_decay", {0, TYPE}},
+              {"use_ema", {0, TYPE}},
+              {"jit_compile", {0, TYPE}}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    for (int g = 0; g < 3; g++) {
+      char config[80];
+      snprintf(config, sizeof config, "{\"learning_rate\": 0.5, \"%s\": null}", rows[i].keyword);
+      mix_optimizer *optimizer =
+          mix_optimizer_from_config("SGD", config, mix_semantics_named(generations[g]));
+      assert_int_equal(optimizer == NULL, rows[i].errors[g] != 0);
+      if (optimizer) continue;
+      assert_non_null(strstr(mix_error_message(), rows[i].keyword));
+      assert_non_null(strstr(mix_error_message(), "known: learning_rate, "));
+      ASSERT_ERROR((mix_status)rows[i].errors[g]);
+    }
+  assert_null(mix_optimizer_deserialize("{\"module\": \"keras.optimizers.legacy\", \"class_name\": \"SGD\", "
+                                        "\"config\": {\"use_ema\": false}}",
+                                        NULL));
+  ASSERT_ERROR(MIX_TYPE_ERROR);
 }
 
 /* `decay` is an argument of the legacy family, in configs as tf_keras serializes them and in older ones
@@ -125,17 +155,29 @@ static void decay_of_the_legacy_family(void **state) {
   }
 }
 
-/* tf_keras rejects it for the new family, even 0; Keras 3 ignores it. */
+static int decay_warnings;
+static void listen(void *context, mix_log_level level, const char *message) {
+  (void)context;
+  decay_warnings += level == MIX_LOG_WARNING && strstr(message, "decay");
+}
+
+/* tf_keras rejects it for the new family, even 0; Keras 3 ignores it with a warning. */
 static void decay_of_the_new_family(void **state) {
   (void)state;
+  mix_set_log_callback(listen, NULL);
+  decay_warnings = 0;
   static const char *const configs[] = {"{\"decay\": 0.5}", "{\"decay\": 0.0}"};
   for (int i = 0; i < 2; i++) {
     assert_null(mix_optimizer_from_config("SGD", configs[i], mix_semantics_named("tf_keras")));
     assert_non_null(strstr(mix_error_message(), "decay"));
     ASSERT_ERROR(MIX_VALUE_ERROR);
     assert_non_null(mix_optimizer_from_config("SGD", configs[i], mix_semantics_named("keras3")));
+    assert_int_equal(decay_warnings, i + 1);
     assert_non_null(mix_optimizer_from_config("SGD", configs[i], mix_semantics_named("experimental")));
   }
+  assert_non_null(mix_optimizer_from_config("SGD", "{\"decay\": null}", mix_semantics_named("keras3")));
+  assert_int_equal(decay_warnings, 2);
+  mix_set_log_callback(NULL, NULL);
   assert_null(mix_optimizer_deserialize("{\"module\": \"keras.optimizers\", \"class_name\": \"SGD\", "
                                         "\"config\": {\"decay\": 0.5, \"is_legacy_optimizer\": false}}",
                                         NULL));
@@ -274,6 +316,7 @@ int main(void) {
                                      TEST(command_line_text),
                                      TEST(configs_come_back),
                                      TEST(config_keys_of_each_generation),
+                                     TEST(unknown_keywords_of_configs),
                                      TEST(decay_of_the_legacy_family),
                                      TEST(decay_of_the_new_family),
                                      TEST(O18_get_config),

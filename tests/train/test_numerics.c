@@ -285,13 +285,14 @@ static void a_rewritten_graph_that_overflows(void **state) {
 
 static void gradients_that_underflow(void **state) {
   (void)state;
-  mix_set_global_policy("mixed_float16");
   for (int scaled = 0; scaled < 2; scaled++) {
+    mix_set_semantics(scaled ? "tf_keras" : "keras3"); /* tf_keras always scales */
+    mix_set_global_policy("mixed_float16");
     mix_model *model = guide_model(20, 16);
     mix_optimizer *optimizer =
         scaled ? mix_loss_scale_optimizer(mix_sgd(), .fixed = true, .initial_scale = 1) : mix_sgd();
     mix_model_compile(model, .loss = "sparse_categorical_crossentropy", .loss_weights = {1e-4},
-                      .optimizer = optimizer, .no_auto_scale_loss = true);
+                      .optimizer = optimizer, .no_auto_scale_loss = !scaled);
     examples e = examples_of(64, 20, 10);
     mix_numerics *report = mix_numerics_run(model, e.x, e.y, .steps = 3);
     assert_no_error();
@@ -304,7 +305,9 @@ static void gradients_that_underflow(void **state) {
     mix_model *again = guide_model(20, 16);
     mix_model_compile(again, .loss = "sparse_categorical_crossentropy", .loss_weights = {1e-4},
                       .optimizer =
-                          mix_loss_scale_optimizer(mix_sgd(), .fixed = true, .initial_scale = scale));
+                          scaled ? mix_loss_scale_optimizer(mix_sgd(), .fixed = true, .initial_scale = scale)
+                                 : mix_sgd(.loss_scale_factor = scale),
+                      .no_auto_scale_loss = !scaled);
     assert_string_equal(mix_numerics_status(mix_numerics_run(again, e.x, e.y, .steps = 3)), "healthy");
   }
 }
@@ -312,6 +315,7 @@ static void gradients_that_underflow(void **state) {
 /* Total underflow: float32 gradients of 1e-10 become 0 in the cast. */
 static void gradients_that_vanish(void **state) {
   (void)state;
+  mix_set_semantics("keras3");
   mix_set_global_policy("mixed_float16");
   mix_model *model = guide_model(20, 16);
   mix_model_compile(model, .loss = "sparse_categorical_crossentropy", .loss_weights = {1e-9},

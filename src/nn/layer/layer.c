@@ -181,7 +181,7 @@ const char *mix_layer_serialize(mix_layer *layer) {
   json_t *config = mix_given(layer, "layer_serialize", "a layer") ? mix_layer_config_json(layer) : NULL;
   if (!config) return NULL;
   const char *name = layer->class.name;
-  if (!layer->semantics->policy_module_in_dict)
+  if (!layer->semantics->objects_have_module)
     return keep_text(&layer->serialized, json_pack("{s:s, s:o}", "class_name", name, "config", config));
   return keep_text(&layer->serialized, json_pack("{s:s, s:s, s:o, s:n}", "module", "keras.layers",
                                                  "class_name", name, "config", config, "registered_name"));

@@ -17,6 +17,7 @@ struct mix_layer {
   /* the policy's; under "_infer" those of the first input */
   mix_dtype compute, variable;
   bool trainable, autocast, built;
+  bool is_model; /* its weights are listed layer by layer in every generation */
   mix_list *weights;                     /* own variables, in creation order */
   mix_list *layers;                      /* inner layers */
   mix_list *losses;                      /* tensors added by the latest call */

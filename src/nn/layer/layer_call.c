@@ -373,14 +373,16 @@ static mix_list *compute(const mix_layer *layer, const mix_call_args *args) {
   const char *path = path_of(layer);
   if (!path) return NULL;
   mix_dtype former = mix_cast_dtype_set(scope_dtype(layer));
+  bool updates = mix_cast_updates_set(layer->semantics->assign_add_reads_cast_value),
+       training = context.training;
   const char *scope = mix_graph_scope_set(path);
-  bool training = context.training;
   context.depth++;
   context.training = args->training;
   mix_list *called = layer->class.call((mix_layer *)layer, args);
   context.training = training;
   context.depth--;
   mix_graph_scope_set(scope);
+  mix_cast_updates_set(updates);
   mix_cast_dtype_set(former);
   if (mix_failed()) return NULL;
   if (called && mix_list_count(called)) return called;
@@ -498,6 +500,8 @@ mix_status mix_autocast_begin(mix_dtype dtype, mix_dtype *former) {
     dtype = MIX_DTYPE_NONE;
   }
   mix_dtype before = mix_cast_dtype_set(dtype);
+  if (before == MIX_DTYPE_NONE) /* an inner scope follows the rule of the outer one */
+    mix_cast_updates_set(mix_semantics_current()->assign_add_reads_cast_value);
   if (former) *former = before;
   return MIX_OK;
 }

@@ -82,13 +82,16 @@ static bool is_trained(const mix_layer *layer, bool frozen, const mix_variable *
   return variable->trainable && layer->trainable && !frozen;
 }
 
-/* Appends the layer's own weights of the requested kinds, each once. */
+/* Appends the layer's own weights of the requested kinds, each once: those that are trainable by their own
+ * flag, then the others. */
 static void append_own(mix_layer *layer, bool frozen, wanted kinds, mix_list *result) {
-  for (int i = 0; layer->weights && i < mix_list_count(layer->weights); i++) {
-    mix_variable *variable = mix_list_items(layer->weights)[i];
-    if ((kinds & (is_trained(layer, frozen, variable) ? TRAINABLE : FROZEN)) && !has(result, variable))
-      mix_list_append(result, variable);
-  }
+  for (int pass = 0; pass < 2; pass++)
+    for (int i = 0; layer->weights && i < mix_list_count(layer->weights); i++) {
+      mix_variable *variable = mix_list_items(layer->weights)[i];
+      wanted kind = is_trained(layer, frozen, variable) ? TRAINABLE : FROZEN;
+      if (variable->trainable == !pass && (kinds & kind) && !has(result, variable))
+        mix_list_append(result, variable);
+    }
 }
 
 /* Layers inside a layer that is not trainable are frozen. */
@@ -98,16 +101,17 @@ static void append_nest(mix_layer *layer, bool frozen, wanted kinds, mix_list *r
     append_nest(mix_list_items(layer->layers)[i], frozen || !layer->trainable, kinds, result);
 }
 
-/* keras3: for each layer its trainable variables (by their own flag), then its others, then the inner
- * layers. */
-static void append_by_layer(mix_layer *layer, mix_list *result) {
-  for (int pass = 0; pass < 2; pass++)
-    for (int i = 0; layer->weights && i < mix_list_count(layer->weights); i++) {
-      mix_variable *variable = mix_list_items(layer->weights)[i];
-      if (variable->trainable == !pass && !has(result, variable)) mix_list_append(result, variable);
-    }
+/* The order of mix_layer_weights: a layer's own, then those of its inner layers. In tf_keras a layer that is
+ * no model lists all trainable weights of its nest first. */
+static void append_by_layer(mix_layer *layer, bool frozen, mix_list *result) {
+  if (layer->semantics->weights_trainable_first && !layer->is_model) {
+    append_nest(layer, frozen, TRAINABLE, result);
+    append_nest(layer, frozen, FROZEN, result);
+    return;
+  }
+  append_own(layer, frozen, BOTH, result);
   for (int i = 0; i < mix_list_count(layer->layers); i++)
-    append_by_layer(mix_list_items(layer->layers)[i], result);
+    append_by_layer(mix_list_items(layer->layers)[i], frozen || !layer->trainable, result);
 }
 
 /* ---- generators ---- */
@@ -157,12 +161,7 @@ mix_list *mix_layer_weights(mix_layer *layer) {
   if (!mix_given(layer, "layer_weights", "a layer")) return NULL;
   mix_list *result = mix_list_new(0, NULL);
   if (!result) return NULL;
-  if (layer->semantics->weights_trainable_first) {
-    append_nest(layer, false, TRAINABLE, result);
-    append_nest(layer, false, FROZEN, result);
-  } else {
-    append_by_layer(layer, result);
-  }
+  append_by_layer(layer, false, result);
   return mix_failed() ? NULL : result;
 }
 

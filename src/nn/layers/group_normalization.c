@@ -33,7 +33,7 @@ static mix_status group_normalization_build(mix_layer *layer, int count, const m
   if (groups > channels || channels % groups)
     return mix_fail_status(MIX_VALUE_ERROR, "%s: %lld groups do not divide %lld channels", layer->name,
                            (long long)groups, (long long)channels);
-  mix_affine_build(layer, &n->affine, MIX_SHAPE(channels), NULL, !layer->semantics->layer_norm_input_cast);
+  mix_affine_build(layer, &n->affine, MIX_SHAPE(channels), NULL, !layer->semantics->group_norm_weights_cast);
   mix_input_spec spec = {.size = sizeof spec,
                          .rank = in.rank,
                          .axis_count = 1,

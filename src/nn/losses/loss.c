@@ -101,7 +101,7 @@ static bool kind_matches(const mix_loss_kind *kind, const char *name) {
 }
 
 static bool known_here(const mix_loss_kind *kind, const mix_semantics *semantics) {
-  return !kind->keras3_only || semantics->loss_in_floatx;
+  return !kind->keras3_only || semantics->loss_names_all;
 }
 
 const mix_loss_kind *mix_loss_kind_named(const char *name, const mix_semantics *semantics) {

@@ -64,7 +64,7 @@ static mix_tensor *values_of(mix_metric *metric, mix_tensor *y_true, mix_tensor 
     y_pred = mix_cast(y_pred, metric->dtype);
   if (!y_pred) return NULL;
   if (metric->options.function) {
-    if (!metric->semantics->metric_inputs_uncast) { /* tf_keras casts and aligns for user functions too */
+    if (metric->semantics->metric_functions_aligned) {
       y_true = mix_cast(y_true, metric->dtype);
       mix_metric_align(&y_true, &y_pred);
     }

@@ -74,7 +74,7 @@ static mix_loss *loss_named(const char *name, const mix_metric_options *o, const
 }
 
 static bool known_here(const mix_metric_kind *kind, const mix_semantics *semantics) {
-  return kind->generations & (semantics->metric_values_by_sample ? MIX_METRIC_KERAS3 : MIX_METRIC_TF_KERAS);
+  return kind->generations & (semantics->metric_names_keras3 ? MIX_METRIC_KERAS3 : MIX_METRIC_TF_KERAS);
 }
 
 /* Records the error, with a spelling suggestion or the list of names, and returns false. */
@@ -152,7 +152,7 @@ static const char *default_name(const mix_metric *metric, const char *given) {
            : kind->numbered                  ? mix_unique_name(kind->name, false)
                                              : kind->name;
   const struct loss_metric *other = loss_metric_named(given);
-  if (other) return metric->semantics->metric_values_by_sample ? other->keras3_name : other->name;
+  if (other) return metric->semantics->metric_names_keras3 ? other->keras3_name : other->name;
   if (metric->loss && !strcmp(metric->loss->kind->class_name, given)) return metric->loss->kind->name;
   return given;
 }

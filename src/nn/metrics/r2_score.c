@@ -28,7 +28,7 @@ static bool make(mix_metric *metric) {
              mix_dtype_name(metric->dtype));
   else
     mix_metric_add_variable(metric, "num_samples",
-                            .dtype = metric->semantics->metric_values_by_sample ? NULL : "int32");
+                            .dtype = metric->semantics->r2_count_integer ? "int32" : NULL);
   return !mix_failed();
 }
 

@@ -36,11 +36,11 @@ json_t *mix_policy_to_json(mix_policy *policy) {
   }
   json_t *json = json_object();
   bool good = true;
-  if (semantics->policy_module_in_dict)
+  if (semantics->objects_have_module)
     good = mix_json_set(json, "module", json_string(semantics->policy_module));
   good = good && mix_json_set(json, "class_name", json_string(class_of(policy)));
   good = good && mix_json_set(json, "config", mix_policy_config_json(policy));
-  if (semantics->policy_module_in_dict) good = good && mix_json_set(json, "registered_name", json_null());
+  if (semantics->objects_have_module) good = good && mix_json_set(json, "registered_name", json_null());
   if (good) return json;
   json_decref(json);
   return NULL;

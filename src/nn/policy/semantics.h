@@ -1,9 +1,10 @@
 /* The rules of each generation: a field for each row of docs/spec/mixed_precision.md, section 10, and of
- * docs/spec/keras.md where the generations differ. Code tests a rule, never the generation. In comments L is
- * tf_keras, X experimental and K3 keras3. */
+ * docs/spec/keras.md where the generations differ. Code tests a rule, never the generation, and a field has
+ * the one meaning of its comment. In comments L is tf_keras, X experimental and K3 keras3. */
 #ifndef MIX_NN_POLICY_SEMANTICS_H
 #define MIX_NN_POLICY_SEMANTICS_H
 
+#include <mixtape/status.h>
 #include <mixtape/semantics.h>
 
 /* When compile wraps an optimizer in a loss scale optimizer. */
@@ -23,6 +24,13 @@ typedef enum mix_clip_rule {
   MIX_CLIP_ALL,
 } mix_clip_rule;
 
+/* The name of an optimizer's state variable for a weight. */
+typedef enum mix_state_path {
+  MIX_STATE_OPTIMIZER_WEIGHT_SLOT, /* "RMSprop/dense/kernel/rms" */
+  MIX_STATE_SLOT_WEIGHT,           /* "m/dense/kernel" */
+  MIX_STATE_FLAT,                  /* "adam/dense_kernel_momentum" */
+} mix_state_path;
+
 struct mix_semantics {
   const char *name;
 
@@ -33,7 +41,8 @@ struct mix_semantics {
   bool policy_quantized;           /* int8_from_... are policies */
   bool policy_unknown_names_plain; /* any dtype name of the framework (complex64, string, ...) is accepted */
   bool policy_always_dict;         /* K3: serialized as an object even for plain float32 */
-  bool policy_module_in_dict;      /* L, K3: module and registered_name beside class_name and config */
+  bool objects_have_module;        /* L, K3: saved objects have module and registered_name */
+  bool policy_name_optional;       /* K3: without a name, the global policy's */
   const char *policy_class;        /* "Policy", "DTypePolicy" */
   const char *policy_module;       /* "keras.mixed_precision", "keras" */
   bool global_none_resets;         /* set_global_policy(None) resets to floatx; else ValueError */
@@ -53,10 +62,11 @@ struct mix_semantics {
   /* K3: every floating variable can cast itself; else only those of mixed policies */
   bool autocast_all_variables;
   bool frozen_weights_unregularized; /* K3: weights that are not trained have no penalties */
-  /* L: `weights` lists all trainable weights of the nested layers, then all others */
+  /* L, X: `weights` of a layer that is no model lists all trainable weights of its nest, then all others */
   bool weights_trainable_first;
   /* K3: "input_layer" (then _1); NULL: "input_1", "input_2", ... */
   const char *input_layer_name;
+  const char *functional_name; /* of a functional model: K3 "functional", else "model" (then _1) */
   bool private_name_prefix; /* L: "private" precedes names that start with an underscore */
   /* L, X; K3: LayerNormalization and GroupNormalization do not cast inputs */
   bool layer_norm_input_cast;
@@ -73,12 +83,14 @@ struct mix_semantics {
   bool layer_norm_fused;
   /* K3; else gamma and beta keep the axes in the order given */
   bool layer_norm_axes_sorted;
-  bool group_norm_widened; /* K3: computed in float32; L: in the compute dtype */
+  bool group_norm_widened;      /* K3: computed in float32; L: in the compute dtype */
+  bool group_norm_weights_cast; /* L, X: weights are read as the compute dtype; K3: as they are */
   /* K3: rsqrt(max(sum of squares, 1e-24)); cosine similarity uses 1e-14 */
   bool unit_norm_by_rsqrt;
   bool category_encoding_checked;           /* L: an id out of range is an error; K3: zeros */
   bool category_encoding_in_variable_dtype; /* K3; else in the compute dtype */
   bool loss_in_floatx;                      /* K3; else the loss is computed in the output's dtype */
+  bool loss_names_all;                      /* K3 has the losses of loss_kind.keras3_only */
   bool cross_entropy_epsilon_in_logs;       /* L: binary cross-entropy adds epsilon inside the logarithms */
   bool mean_with_sample_weight;             /* K3 has this reduction, and "mean" */
   /* K3: of (batch) and (batch, 1), the first gains a dimension. Else the second loses one, and weights with
@@ -94,7 +106,10 @@ struct mix_semantics {
   /* K3: values are computed in y_pred's dtype, so that class ids above 2048 are inexact in float16; else in
    * the metric's dtype */
   bool metric_inputs_uncast;
+  bool metric_functions_aligned; /* L, X: labels are cast and squeezed for functions of the user too */
   bool metric_values_by_sample; /* K3: means count samples; else elements */
+  bool metric_names_keras3;     /* the list and the default names of K3; else those of tf_keras */
+  bool r2_count_integer;        /* L, X: R2Score counts samples in int32; K3: in its own dtype */
   /* L: "crossentropy" and "ce" name metrics, chosen by shape as "accuracy" is; K3: they name losses */
   bool metric_crossentropy_chosen;
   /* L: with predictions of rank 2, compile passes labels (batch) as (batch, 1) to losses and metrics */
@@ -116,20 +131,37 @@ struct mix_semantics {
   /* K3: configs of SpatialDropout and Discretization do not contain or accept `trainable` */
   bool config_without_trainable;
   double l1_l2_default;         /* of the string "l1_l2": K3 0, L 0.01 */
-  bool history_keys_sorted;     /* K3: the keys of a history are sorted */
-  bool rnn_casts_initial_state; /* K3 */
+
+  /* compile and fit (docs/spec/keras.md, 11 and 13 to 15) */
+  bool history_keys_sorted;       /* K3: the keys of logs and of a history are sorted */
+  bool metric_names_numbered;     /* K3: a second metric of one name gets "_1"; else ValueError */
+  bool metric_named_as_requested; /* K3: logged under the text of the request; else under the object's name */
+  bool weighted_metrics_last;     /* K3: behind those of all outputs; else behind their own output's */
+  bool single_loss_as_total;      /* K3: if one of several outputs has a loss, only the total is shown */
+  bool class_weights_complete;    /* L, X: keys must be 0 to n - 1, labels below n; K3: 1 where missing */
+  bool class_weights_alone;       /* K3: with sample weights ValueError; else the two are multiplied */
+  /* K3: with steps_per_epoch, arrays repeat as often as needed; else once an epoch */
+  bool arrays_repeat;
+  /* K3: with steps_per_epoch, an epoch that begins at the end of the data starts over */
+  bool epoch_restarts_data;
+  bool epoch_ends_with_data; /* K3: data that run out end the epoch; else the training */
+  /* K3: mode auto takes the direction of the metric; else that of the name */
+  bool monitor_by_metric;
+  /* K3: a callback's first value is an improvement; else only if it is better than infinity */
+  bool monitor_first_improves;
+  /* K3: ReduceLROnPlateau adds |min_delta| to the value; else min_delta, of either sign, to the best */
+  bool plateau_delta_on_value;
+  bool checkpoint_saves_unmonitored; /* K3: ModelCheckpoint saves if the monitored value is missing */
+  bool progress_dashes;              /* K3: the progress output of 15.1; else of 15.2 */
 
   /* K3: merging layers keep what any mask keeps, and everything if an input has no mask; Multiply, Maximum
    * and Minimum ignore masked elements. Else: what all masks keep */
   bool merge_keeps_any;
   bool preprocessing_passes_masks; /* K3: Rescaling and Normalization do */
 
-  /* masks: the constant that replaces (K3 layer), is added (L layer), or is subtracted (attention) */
-  double softmax_mask_float16, softmax_mask; /* Softmax layer */
+  double softmax_mask_float16, softmax_mask; /* replaces masked values, or is added to them */
   /* K3: where(mask, x, constant), then zeros; else x + constant */
   bool softmax_mask_where;
-  double attention_mask_float16, attention_mask;       /* Attention, AdditiveAttention: magnitudes */
-  double attention_op_mask_float16, attention_op_mask; /* dot_product_attention */
 
   /* loss scaling */
   bool iteration_on_skip; /* L: a skipped step counts as an iteration */
@@ -141,16 +173,26 @@ struct mix_semantics {
   bool finite_test_scaled; /* K3: the test reads scaled gradients, and apply accepts them */
   /* L, K3: any other multiplier is a ValueError when a wrapper gets it */
   bool loss_scale_multiplier_two;
-  bool wrapper_clip_refused; /* X: an inner optimizer with clip arguments is a ValueError */
-  bool wrapper_warns_unused; /* L: warns if neither scaling nor unscaling was called */
-  /* L: wrapping a wrapper is a TypeError, wrapping an optimizer twice a ValueError */
-  bool wrapper_nested_refused;
+  bool scaled_loss_widened;        /* K3: a 16-bit loss times the scale is float32; else 16-bit */
+  /* X: the wrapper takes a loss scale object, and its config is {optimizer, loss_scale}; else numbers */
+  bool wrapper_takes_object;
+  bool wrapper_reads_object_form; /* X, L: a config {optimizer, loss_scale} is read */
+  mix_status wrapper_inner_error;  /* of an inner object that is no optimizer: X ValueError, else TypeError */
+  mix_status wrapper_nested_error; /* of wrapping a wrapper: X ValueError, L TypeError, K3 MIX_OK: none */
+  bool wrapper_twice_refused;      /* L: wrapping an optimizer twice is a ValueError */
+  bool wrapper_clip_refused;       /* X: an inner optimizer with clip arguments is a ValueError */
+  bool wrapper_warns_unused;       /* L: warns if neither scaling nor unscaling was called */
+  bool wrapper_fixed_refused;      /* K3: dynamic=False is a ValueError that names loss_scale_factor */
+  bool wrapper_dynamic_argument;   /* L: `dynamic` is an argument, and in the config */
+  bool wrapper_named;              /* K3: `name` is an argument, and in the config */
+  bool wrapper_keywords_checked;   /* K3: keywords of the inner optimizer must have their defaults */
+  bool wrapper_unscaled_loop;      /* X, L: get_scaled_loss and get_unscaled_gradients exist */
   bool wrapper_state_in_variables; /* K3: its own variables precede those of the inner optimizer */
-  /* L: dynamic=; K3 rejects dynamic=False (a ValueError that names loss_scale_factor) */
-  bool wrapper_dynamic_argument;
+  bool wrapper_class_by_family;    /* L: LossScaleOptimizerV3 around an optimizer that is not legacy */
+  const char *wrapper_module;      /* in configs */
   bool optimizer_loss_scale_factor; /* K3: every optimizer has loss_scale_factor */
   mix_auto_wrap auto_wrap;
-  bool auto_wrap_optional; /* K3: compile(auto_scale_loss=) */
+  bool auto_wrap_optional; /* K3: compile(auto_scale_loss=); else TypeError */
 
   /* optimizers (docs/spec/keras.md, 12) */
   /* X (OptimizerV2), without momentum: lr g / (sqrt(v) + epsilon) */
@@ -158,29 +200,37 @@ struct mix_semantics {
   /* L: g (lr / sqrt(v + epsilon)); else (lr g) / sqrt(v + epsilon) */
   bool rmsprop_rate_with_root;
   bool adagrad_epsilon_outside; /* X */
+  bool ftrl_zero_within_l1;     /* X: |z| <= l1 and a NaN in z give 0, whatever the divisor is */
   bool adamax_bias_outside;     /* X: lr / (1 - beta_1^t) * m / (u + epsilon) */
   double nadam_schedule_decay;  /* factor of the exponent of 0.96: 1; X 0.004 */
   double lion_learning_rate;    /* K3 0.001, L 0.0001 */
   mix_clip_rule clip_rule;
   bool integer_learning_rate_refused;      /* K3 */
   bool learning_rate_decay;                /* X: decay=, lr / (1 + decay * iterations) */
+  bool nadam_schedule_refused;             /* X: Nadam takes no learning rate schedule */
+  bool averages_and_weight_decay;          /* L, K3: every optimizer has use_ema and weight_decay */
+  bool clip_saved_as_null;                 /* L, K3: configs contain clip arguments that are not set */
   int64_t ema_overwrite_frequency_rmsprop; /* L 100; else 0 */
   bool adam_adaptive_epsilon;              /* L has it (default off) */
-  /* L, X: rows are updated as rows if the optimizer supports it; K3: dense updates */
+  /* L, X: rows are updated as rows if the optimizer supports it; K3: dense updates. To be read by the update
+   * of row-sparse gradients; those of gather are dense so far. */
   bool sparse_updates;
   bool iteration_variable_named_iter; /* X: "iter"; else "iteration" */
   bool gradient_accumulation;         /* K3: gradient_accumulation_steps= */
-  bool unknown_keyword_refused;
+  mix_status unknown_keyword_error; /* a config's unknown keyword: K3 ValueError, else TypeError */
+  bool decay_keyword_ignored;       /* K3: `decay` in a config is a warning; L: ValueError */
   /* index of an optimizer's names for a slot: 0 X ("rms", "m"), 1 L ("velocity", "m"), 2 K3 ("velocity",
    * "momentum") */
   int slot_names;
+  mix_state_path state_path;
   bool optimizer_name_lower_case; /* K3: the default name is "sgd"; else "SGD" */
   /* L: averages start as copies of the weights; K3: at zero, and the first step takes the weight itself */
   bool ema_starts_at_weight;
   bool gradients_cast; /* K3: a gradient of another dtype than its variable is cast; else TypeError */
   /* X: slots are created slot by slot (except those of Ftrl); else variable by variable */
   bool slots_slot_by_slot;
-  bool config_says_not_legacy; /* L: configs contain jit_compile and is_legacy_optimizer */
+  bool config_says_not_legacy;     /* L: configs contain jit_compile and is_legacy_optimizer */
+  bool config_legacy_keys_ignored; /* L, K3: those two keys have no effect; X: they are unknown */
   /* K3: Nadam's product uses beta_1 and 0.96 unrounded; else they are cast through float32 */
   bool nadam_product_uncast;
   bool schedules_named; /* K3: an unnamed learning rate schedule takes the name of its class */

@@ -35,8 +35,9 @@ static mix_status save(checkpoint *c, mix_model *model, int64_t batch, const mix
   if (c->options.save_best_only) {
     double value;
     bool found = mix_monitor_read(&c->monitor, logs, &value);
-    /* Keras 3 saves if the value is missing. */
-    if (found ? !mix_monitor_better(&c->monitor, value, c->best, 0) : !c->monitor.keras3) return MIX_OK;
+    if (found ? !mix_monitor_better(&c->monitor, value, c->best, 0)
+              : !c->monitor.rules->checkpoint_saves_unmonitored)
+      return MIX_OK;
     if (found) c->best = value;
   }
   char path[PATH_MAX];

@@ -61,12 +61,12 @@ static bool name_means_up(const mix_monitor *monitor) {
 }
 
 bool mix_monitor_begin(mix_monitor *monitor, mix_model *model) {
-  monitor->keras3 = model->semantics->history_keys_sorted;
+  monitor->rules = model->semantics;
   if (monitor->mode != MIX_MODE_AUTO) {
     monitor->up = monitor->mode == MIX_MODE_MAX;
     return true;
   }
-  if (!monitor->keras3) {
+  if (!monitor->rules->monitor_by_metric) {
     monitor->up = name_means_up(monitor);
     return true;
   }
@@ -91,14 +91,14 @@ bool mix_monitor_better(const mix_monitor *monitor, double value, double best, d
   if (isnan(best)) return !isnan(value);
   /* Whether delta is applied to the value or to the best decides ties, by rounding. Only tf_keras's plateau
    * accepts a negative delta as it is. */
-  if (monitor->by == MIX_BY_PLATEAU && !monitor->keras3)
+  if (monitor->by == MIX_BY_PLATEAU && !monitor->rules->plateau_delta_on_value)
     best += monitor->up ? delta : -delta;
   else
     value -= monitor->up ? fabs(delta) : -fabs(delta);
   return monitor->up ? value > best : value < best;
 }
 double mix_monitor_first_best(const mix_monitor *monitor) {
-  return monitor->keras3 ? NAN : monitor->up ? -INFINITY : INFINITY;
+  return monitor->rules->monitor_first_improves ? NAN : monitor->up ? -INFINITY : INFINITY;
 }
 
 mix_list *mix_numbers_state(int count, const double *numbers) {

@@ -1,0 +1,127 @@
+/* The order of a functional model's layers, as in both Kerases: by depth, the largest distance from an
+ * output; among layers of one depth in the order in which a walk from the outputs to the inputs meets them.
+ * `layers`, weights and slots follow it, so files of weights in order fit (docs/spec/keras.md, 0). */
+#include "model/model.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include <stdlib.h>
+
+/* A call of the graph. The fields of its layer stand at the first call of that layer. */
+typedef struct place {
+  int layer;    /* the first call of the layer */
+  bool met;     /* by the walk */
+  int depth;    /* of the call */
+  int position; /* of the layer: when the walk met it first; -1: not yet */
+  int layer_depth;
+} place;
+
+typedef struct walk {
+  const mix_functional *graph;
+  place *places; /* one for each call */
+  int *order;    /* the calls that the walk has finished: a call's inputs come before it */
+  int finished, positions;
+} walk;
+
+static int call_of(const walk *w, const mix_tensor *tensor) {
+  mix_layer_call *call = mix_tensor_history(tensor, &(int){0});
+  for (int c = 0; c < w->graph->call_count; c++)
+    if (w->graph->calls[c] == call) return c;
+  return -1;
+}
+
+static bool is_input(const walk *w, int c) {
+  for (int i = 0; i < w->graph->input_count; i++)
+    if (call_of(w, w->graph->inputs[i]) == c) return true;
+  return false;
+}
+
+/* A model may begin at a tensor that a layer made. That call is outside the model. */
+static bool is_outside(const walk *w, int c) { return w->graph->calls[c]->inputs && is_input(w, c); }
+
+/* Calls `act` for each call whose results call `c` reads. */
+static void each_source(walk *w, int c, void (*act)(walk *w, int source, int depth), int depth) {
+  const mix_layer_call *call = w->graph->calls[c];
+  mix_list *const lists[] = {call->inputs, call->arguments, call->masks, call->initial_state};
+  for (size_t l = 0; l < sizeof lists / sizeof *lists; l++)
+    for (int i = 0; lists[l] && i < mix_list_count(lists[l]); i++) {
+      mix_tensor *tensor = mix_list_get(lists[l], i);
+      int source = tensor && tensor->node->symbolic ? call_of(w, tensor) : -1;
+      if (source >= 0) act(w, source, depth);
+    }
+}
+
+static void visit(walk *w, int c, int depth) {
+  place *p = &w->places[c];
+  if (p->met || is_outside(w, c)) return;
+  p->met = true;
+  if (w->places[p->layer].position < 0) w->places[p->layer].position = w->positions++;
+  each_source(w, c, visit, depth);
+  w->order[w->finished++] = c;
+}
+
+static void deepen(walk *w, int c, int depth) {
+  if (w->places[c].depth < depth) w->places[c].depth = depth;
+}
+
+/* From the outputs on. A call is at least as deep as the calls of its layer that came before. */
+static void find_depths(walk *w) {
+  for (int i = w->finished - 1; i >= 0; i--) {
+    place *p = &w->places[w->order[i]], *layer = &w->places[p->layer];
+    if (p->depth < layer->layer_depth) p->depth = layer->layer_depth;
+    layer->layer_depth = p->depth;
+    each_source(w, w->order[i], deepen, p->depth + 1);
+  }
+}
+
+/* Inputs that no output needs come first among the layers of depth 0. */
+static void place_unused_inputs(walk *w) {
+  for (int i = 0; i < w->graph->input_count; i++) {
+    int c = call_of(w, w->graph->inputs[i]);
+    if (!w->places[c].met && !is_outside(w, c))
+      w->places[c].met = true, w->places[c].position = i - w->graph->input_count;
+  }
+}
+
+static void start(walk *w) {
+  for (int c = 0; c < w->graph->call_count; c++) {
+    int first = 0;
+    while (w->graph->calls[first]->layer != w->graph->calls[c]->layer) first++;
+    w->places[c] = (place){.layer = first, .position = -1};
+  }
+}
+
+static int by_depth(const void *a, const void *b) {
+  const place *x = a, *y = b;
+  if (x->layer_depth != y->layer_depth) return x->layer_depth > y->layer_depth ? -1 : 1;
+  return x->position < y->position ? -1 : x->position > y->position;
+}
+
+static bool add_in_order(walk *w, mix_layer *model) {
+  int count = 0;
+  for (int c = 0; c < w->graph->call_count; c++)
+    if (w->places[c].layer == c && (w->places[c].position >= 0 || w->places[c].met))
+      w->places[count++] = w->places[c];
+  qsort(w->places, (size_t)count, sizeof *w->places, by_depth);
+  for (int i = 0; i < count; i++)
+    if (!mix_layer_add_layer(model, w->graph->calls[w->places[i].layer]->layer)) return false;
+  return true;
+}
+
+bool mix_functional_add_layers(mix_layer *model, const mix_functional *graph) {
+  size_t count = (size_t)graph->call_count + 1;
+  walk w = {.graph = graph,
+            .places = mix_calloc(count, sizeof *w.places),
+            .order = mix_calloc(count, sizeof *w.order)};
+  bool good = w.places && w.order;
+  if (good) {
+    start(&w);
+    for (int i = 0; i < graph->output_count; i++) visit(&w, call_of(&w, graph->outputs[i]), 0);
+    find_depths(&w);
+    place_unused_inputs(&w);
+    good = add_in_order(&w, model);
+  }
+  mix_free(w.places);
+  mix_free(w.order);
+  return good;
+}
