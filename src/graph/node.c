@@ -290,7 +290,7 @@ const mix_op mix_op_read = {.name = "read",
                             .tf_name = "ReadVariableOp",
                             .signature = "T->T",
                             .types = "any",
-                            .flags = MIX_OP_SOURCE | MIX_OP_VIEW};
+                            .flags = MIX_OP_SOURCE | MIX_OP_READ | MIX_OP_VIEW};
 
 mix_node *mix_node_constant(mix_memory *memory, mix_dtype dtype, mix_shape shape) {
   mix_node *node = node_allocate(&mix_op_constant, NULL, 0, NULL, 1);

@@ -134,9 +134,9 @@ static bool add_nodes(mix_ir *ir, node_set *set, bool outlives) {
     if (set->values[i] >= 0) continue; /* an argument, or the entry value of a variable */
     if (mix_node_finished(node))
       set->values[i] = add_constants(ir, node, outlives);
-    else if (node->op == &mix_op_read && node->input_count == 1)
+    else if ((node->op->flags & MIX_OP_READ) && node->input_count == 1)
       set->values[i] = edge_value(set, node->inputs[0]);
-    else if (node->op == &mix_op_placeholder) {
+    else if (node->op->flags & MIX_OP_SOURCE) {
       mix_fail(MIX_RUNTIME_ERROR,
                node->symbolic
                    ? "evaluate: a symbolic tensor (from mix_input) has no value; call a model on data instead"

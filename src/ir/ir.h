@@ -97,8 +97,11 @@ void mix_ir_replace(mix_ir *ir, int from, int to);
 /* Counts the uses of each value by live nodes, results and variable exits. The array of value_count counts
  * is in the ir's memory. */
 int *mix_ir_uses(mix_ir *ir);
-/* Sorts live nodes so that operands come first, keeping the present order where possible, and drops dead
- * nodes. Returns false on a cycle, which is an internal error. */
+/* By node: the last collective node before it if it is collective too, else -1. These pairs keep their order
+ * as if one read the other. In the ir's memory; NULL with the error recorded. */
+int *mix_ir_collective_before(mix_ir *ir);
+/* Sorts live nodes so that operands come first and collective ones keep their order, keeping the present
+ * order where possible, and drops dead nodes. Returns false on a cycle, which is an internal error. */
 bool mix_ir_sort(mix_ir *ir);
 
 /* ---- text form (ir_text.c, ir_read.c; described in docs/GRAPH_TEXT.md) ---- */
