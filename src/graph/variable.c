@@ -108,9 +108,18 @@ void mix_capture_clear(mix_capture *in) {
     mix_release(in->bindings[i].entry);
     mix_release(in->bindings[i].variable);
   }
+  for (int i = 0; i < in->stateful_count; i++) mix_release(in->stateful[i]);
   mix_free(in->bindings);
-  in->bindings = NULL;
-  in->binding_count = in->binding_capacity = 0;
+  mix_free(in->stateful);
+  *in = (mix_capture){.outer = in->outer};
+}
+
+bool mix_capture_record(mix_capture *in, mix_node *node) {
+  if (!in || !(node->op->flags & MIX_OP_STATEFUL)) return true;
+  if (!mix_reserve(&in->stateful, &in->stateful_capacity, in->stateful_count + 1, sizeof *in->stateful))
+    return false;
+  in->stateful[in->stateful_count++] = mix_retain(node);
+  return true;
 }
 
 bool mix_capture_assign(mix_capture *in, mix_variable *variable, mix_tensor *value) {

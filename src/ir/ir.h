@@ -118,9 +118,9 @@ void mix_ir_fill(void *data, mix_dtype dtype, int64_t count, uint64_t seed);
  * false with the reason in `problem`, or with the error recorded if memory ran out. */
 bool mix_ir_check(mix_ir *ir, const mix_ir_node *node, char *problem, size_t size);
 
-/* Imports everything that `results` and the bindings of the capture need. Arguments become placeholders,
- * in order. `capture` may be NULL. Unfinished nodes from outside the capture must have been evaluated
- * before. */
+/* Imports everything that `results`, the bindings of the capture and its stateful nodes need. Arguments
+ * become placeholders, in order. `capture` may be NULL. Unfinished nodes from outside the capture must have
+ * been evaluated before. */
 mix_ir *mix_ir_from_graph(int result_count, const mix_edge *results, int argument_count,
                           mix_node *const *arguments, const mix_capture *capture);
 /* The unfinished nodes outside the capture that the captured graph needs. The caller frees the array
