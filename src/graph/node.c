@@ -231,7 +231,7 @@ mix_node *mix_node_new(const mix_op *op, const void *attributes, int input_count
   mix_node *node = node_allocate(op, attributes, input_count, inputs, signature_results(op->signature));
   if (!node) return NULL;
   if (!check_types(node) || (op->infer && !op->infer(node)) || !outputs_valid(node) ||
-      !mix_tapes_record(node) || !mix_capture_record(mix_capture_current(), node)) {
+      !mix_tapes_record(node) || !mix_capture_record(node)) {
     if (!mix_failed()) mix_fail(MIX_INTERNAL_ERROR, "%s: shape rule failed without saying why", op->name);
     mix_release(node);
     return NULL;

@@ -1,5 +1,5 @@
 /* The record of an operation. Each operation is one constant, in one file of ops/, with its name,
- * operands, dtypes, shape rule and gradient. */
+ * operands, dtypes, shape rule, gradient and traits. */
 #ifndef MIX_GRAPH_OP_H
 #define MIX_GRAPH_OP_H
 
@@ -101,7 +101,7 @@ typedef struct mix_op {
   /* The members of the attribute struct, for graph text, ended by a row without a name; NULL: none. */
   const mix_field *fields;
   const mix_contraction *contraction; /* NULL: it is none */
-  mix_reduction_kind reduction;            /* what it reduces to, where a program can end in it */
+  mix_reduction_kind reduction;       /* what it reduces to, where a program can end in it */
   const mix_field *axes;              /* of a reduction: the member with its axes; NULL: over all */
   /* Of sums of 16-bit operands: the dtype of partial sums, which are rounded once at the end. Operands of an
    * element-wise op that has one may be such partial sums. MIX_DTYPE_NONE: each result is rounded. */

@@ -114,14 +114,6 @@ void mix_capture_clear(mix_capture *in) {
   *in = (mix_capture){.outer = in->outer};
 }
 
-bool mix_capture_record(mix_capture *in, mix_node *node) {
-  if (!in || !(node->op->flags & MIX_OP_STATEFUL)) return true;
-  if (!mix_reserve(&in->stateful, &in->stateful_capacity, in->stateful_count + 1, sizeof *in->stateful))
-    return false;
-  in->stateful[in->stateful_count++] = mix_retain(node);
-  return true;
-}
-
 bool mix_capture_assign(mix_capture *in, mix_variable *variable, mix_tensor *value) {
   mix_binding *binding = mix_capture_binding(in, variable);
   if (!binding) return false;
