@@ -39,16 +39,19 @@ static int gradient_of(const mix_step *product) {
   return product->outputs[product->program->stores[0].output];
 }
 
-/* The op that bounds the step's product; NULL: none. */
-static const mix_op *bound_of(const mix_step *step) {
+/* The op that bounds the step's product; NULL: none, or none that the backend has. */
+static const mix_op *bound_of(const speculation *f, const mix_step *step) {
   const mix_contraction *contraction = step->op->contraction;
-  return contraction && contraction->finite_bound ? contraction->finite_bound(step->attributes) : NULL;
+  const mix_context *context = f->ir->context;
+  if (!contraction || !contraction->finite_bound) return NULL;
+  const mix_op *bound = contraction->finite_bound(step->attributes);
+  return bound && context->backend->supports(context, bound, MIX_FLOAT32) ? bound : NULL;
 }
 
 /* A product with a bound (of matmul: a^T b) whose epilogue only stores and tests it. */
 static bool is_tested_product(const speculation *f, const mix_step *step) {
   int tested, factor;
-  if (!bound_of(step) || step->guard >= 0 || !step->program) return false;
+  if (!bound_of(f, step) || step->guard >= 0 || !step->program) return false;
   if (!mix_program_only_tests_product(step->program, &tested, &factor)) return false;
   const mix_slot *slots = f->plan->slots, *a = &slots[step->inputs[0]], *b = &slots[step->inputs[1]];
   const mix_slot *gradient = &slots[gradient_of(step)];
@@ -147,7 +150,7 @@ static bool bound_step(speculation *f, const speculative *x, mix_step *made) {
   mix_finite_bound_attributes *attributes = mix_ir_alloc(f->ir, sizeof *attributes);
   if (!attributes) return false;
   attributes->dtype = program->loads[tested].dtype;
-  if (!begin_step(f, bound_of(product), 2 + (factor >= 0), inputs, outputs, product->scope, made))
+  if (!begin_step(f, bound_of(f, product), 2 + (factor >= 0), inputs, outputs, product->scope, made))
     return false;
   made->attributes = attributes;
   return true;
@@ -223,9 +226,7 @@ static bool rebuild(speculation *f, int count) {
 bool mix_plan_speculative_updates(mix_ir *ir, mix_plan *plan, const int *base) {
   speculation f = {.ir = ir, .plan = plan, .base = base, .base_count = ir->value_count};
   int count = 0;
-  if (!mix_pass_wanted(ir, "speculative_update") ||
-      !ir->context->backend->supports(ir->context, &mix_op_matmul_finite_bound, MIX_FLOAT32))
-    return true;
+  if (!mix_pass_wanted(ir, "speculative_update")) return true;
   if (!(f.of = mix_ir_alloc(ir, sizeof *f.of * (size_t)(plan->step_count + 1)))) return false;
   for (int t = 0; t < plan->step_count; t++) {
     if (!examine_product(&f, count, t)) return false;
