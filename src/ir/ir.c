@@ -192,13 +192,10 @@ int *mix_ir_collective_before(mix_ir *ir) {
   return before;
 }
 
-/* Node i of those that come before node n: the producers of its operands, of its guard, and the collective
- * before it. -1: there is none at this place; -2: i is beyond the last. */
-static int predecessor(const mix_ir *ir, const int *before, int n, int i) {
+int mix_ir_predecessor(const mix_ir *ir, const int *collective_before, int n, int i) {
   const mix_ir_node *node = &ir->nodes[n];
   if (i < node->input_count) return mix_ir_producer(ir, node->inputs[i]);
-  if (i > node->input_count + 1) return -2;
-  if (i > node->input_count) return before[n];
+  if (i > node->input_count) return collective_before[n];
   const int guard = guard_of(node);
   return guard < 0 ? -1 : mix_ir_producer(ir, guard);
 }
@@ -220,13 +217,14 @@ bool mix_ir_sort(mix_ir *ir) {
     stack[depth++] = root;
     state[root] = 1;
     while (depth) {
-      int n = stack[depth - 1], producer = predecessor(ir, before, n, next[n]++);
-      if (producer == -2) {
+      int n = stack[depth - 1];
+      if (next[n] == ir->nodes[n].input_count + 2) {
         state[n] = 2;
         order[emitted++] = n;
         depth--;
         continue;
       }
+      int producer = mix_ir_predecessor(ir, before, n, next[n]++);
       if (producer < 0) continue;
       if (state[producer] == 1) {
         mix_fail(MIX_INTERNAL_ERROR, "compile: the graph has a cycle through %s",

@@ -100,6 +100,9 @@ int *mix_ir_uses(mix_ir *ir);
 /* By node: the last collective node before it if it is collective too, else -1. These pairs keep their order
  * as if one read the other. In the ir's memory; NULL with the error recorded. */
 int *mix_ir_collective_before(mix_ir *ir);
+/* Node i of the input_count + 2 that must come before node n: the producers of its operands and of its guard,
+ * and the collective node before it. -1: there is none. */
+int mix_ir_predecessor(const mix_ir *ir, const int *collective_before, int n, int i);
 /* Sorts live nodes so that operands come first and collective ones keep their order, keeping the present
  * order where possible, and drops dead nodes. Returns false on a cycle, which is an internal error. */
 bool mix_ir_sort(mix_ir *ir);

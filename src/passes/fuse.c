@@ -45,22 +45,13 @@ static mix_shape space_of(const mix_ir *ir, int n) {
   return ir->values[reduces(ir, node) ? node->inputs[0] : node->first_output].shape;
 }
 
-/* The node that stands before node n for its operand i, its guard (-1) or the order of collectives (-2); -1:
- * none. */
-static int node_before(const groups *g, int n, int i) {
-  const mix_ir_node *node = &g->ir->nodes[n];
-  if (i == -2) return g->collective_before[n];
-  int value = i >= 0 ? node->inputs[i] : node->guard >= 0 ? node->guard : node->guard_key;
-  return value < 0 ? -1 : mix_ir_producer(g->ir, value);
-}
-
 /* Pushes the groups that group `from` reads and that stand after group `a`. Returns true if it reads `a`
  * itself. */
 static bool push_producers(groups *g, int from, int a, int *depth) {
   bool reads_a = false;
   for (int n = from; n >= 0; n = g->next[n]) {
-    for (int i = -2; i < g->ir->nodes[n].input_count; i++) {
-      int before = node_before(g, n, i);
+    for (int i = 0; i < g->ir->nodes[n].input_count + 2; i++) {
+      int before = mix_ir_predecessor(g->ir, g->collective_before, n, i);
       if (before < 0) continue;
       int r = find(g, before);
       reads_a |= r == a;

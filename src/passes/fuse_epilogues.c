@@ -38,10 +38,9 @@ static int product_behind(const mix_ir *ir, int value) {
  * `except`. */
 static void push_producers(joining *j, int n, int except, int target, int *depth) {
   const mix_ir_node *node = &j->ir->nodes[n];
-  for (int i = -2; i < node->input_count; i++) {
-    int value = i == -2 ? -1 : i < 0 ? node->guard : node->inputs[i];
-    if (i > -2 && (value < 0 || value == except)) continue;
-    int producer = i == -2 ? j->collective_before[n] : mix_ir_producer(j->ir, value);
+  for (int i = 0; i < node->input_count + 2; i++) {
+    if (i < node->input_count && node->inputs[i] == except) continue;
+    int producer = mix_ir_predecessor(j->ir, j->collective_before, n, i);
     if (producer < target || j->seen[producer] == j->search) continue;
     j->seen[producer] = j->search;
     j->stack[(*depth)++] = producer;
