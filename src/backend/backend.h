@@ -33,6 +33,7 @@ typedef struct mix_executable_facts {
 /* A product, for queries about its kernel. Shapes are those of the operands as stored. */
 typedef struct mix_product {
   const mix_op *op;
+  const void *attributes; /* NULL: those of a matmul with these flags */
   bool transpose_a, transpose_b;
   mix_dtype dtype;
   mix_shape a, b, result;

@@ -45,15 +45,8 @@ typedef struct mix_plan {
   size_t arena_bytes;
 } mix_plan;
 
-/* Is every element of a^T b, rounded to `dtype`, finite for every order of summation? a is (k, m), b is
- * (k, n). By Cauchy-Schwarz no element exceeds (largest column norm of a) * (largest column norm of b).
- * The answer is yes if this bound is at most half the largest number of the dtype (the other half allows
- * for rounding of the sums), and if the optional third operand, a float32 factor applied to the elements,
- * is at most 1 in magnitude. Results: two bool scalars, `finite` and its negation, which serves as a
- * guard. Only plans contain this op (compile/speculative_update.c). */
-typedef struct mix_finite_bound_attributes { mix_dtype dtype; } mix_finite_bound_attributes;
-extern const mix_op mix_op_matmul_finite_bound;
-/* The test, from the largest squared column norms. A NaN or an infinity gives false. */
+/* The test of mix_op_matmul_finite_bound, from the largest squared column norms. A NaN or an infinity gives
+ * false. */
 static inline bool mix_finite_bound_holds(mix_dtype dtype, double square_a, double square_b, float factor) {
   const double half = dtype == MIX_FLOAT16 ? 32752 : 0x1.fep126;
   return square_a * square_b <= half * half && factor >= -1 && factor <= 1;

@@ -22,6 +22,6 @@ void mix_compiled_name_largest(const mix_compiled *compiled) {
   mix_fail(MIX_MEMORY_ERROR, "%s: %s; the largest value of the plan is %s %s, made by %s%s%s",
            compiled->ir->name ? compiled->ir->name : "plan", message, mix_dtype_name(largest->dtype),
            mix_shape_text(largest->shape, shape, sizeof shape),
-           maker->op == &mix_op_fused ? "a fused program" : maker->op->name, maker->scope ? " in layer " : "",
-           maker->scope ? maker->scope : "");
+           maker->op->flags & MIX_OP_PROGRAM ? "a fused program" : maker->op->name,
+           maker->scope ? " in layer " : "", maker->scope ? maker->scope : "");
 }

@@ -83,7 +83,7 @@ static void find_in_place(planner *p) {
         if (p->base[node->inputs[i]] == entry && !mix_shape_equal(ir->values[node->inputs[i]].shape, space))
           p->deferred_write[n] = false;
       /* The operands of a product are read until its end. Only its epilogue reads element by element. */
-      for (int i = 0; i < 2 && node->op != &mix_op_fused; i++)
+      for (int i = 0; i < MIX_CONTRACTED && node->op->contraction; i++)
         if (p->base[node->inputs[i]] == entry) p->deferred_write[n] = false;
     }
     if (!p->deferred_write[n])

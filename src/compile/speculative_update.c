@@ -1,7 +1,8 @@
 /* Speculative update fusion. Under loss scaling an update waits until all gradients are tested: a weight
  * gradient is written to memory and read again, although without a test the update would be the epilogue of
  * its product. But small batches of ordinary values cannot produce an infinite gradient, and the norms of the
- * product's operands prove it (mix_op_matmul_finite_bound). So the plan contains both versions under guards:
+ * product's operands prove it (mix_op_matmul_finite_bound, for a matmul). So the plan contains both versions
+ * under guards:
  *
  *   finite, unproven = matmul_finite_bound(a, b, factor)
  *   finite, gradient = matmul(a, b) and its test                     if unproven
@@ -38,14 +39,19 @@ static int gradient_of(const mix_step *product) {
   return product->outputs[product->program->stores[0].output];
 }
 
-/* A product a^T b of a (k, m) and b (k, n) whose epilogue only stores and tests it. */
+/* The op that bounds the step's product; NULL: none, or none that the backend has. */
+static const mix_op *bound_of(const speculation *f, const mix_step *step) {
+  const mix_contraction *contraction = step->op->contraction;
+  const mix_context *context = f->ir->context;
+  if (!contraction || !contraction->finite_bound) return NULL;
+  const mix_op *bound = contraction->finite_bound(step->attributes);
+  return bound && context->backend->supports(context, bound, MIX_FLOAT32) ? bound : NULL;
+}
+
+/* A product with a bound (of matmul: a^T b) whose epilogue only stores and tests it. */
 static bool is_tested_product(const speculation *f, const mix_step *step) {
-  const mix_matmul_attributes *attributes = step->attributes;
   int tested, factor;
-  if ((step->op != &mix_op_matmul && step->op != &mix_op_matmul_downcast) || step->guard >= 0 ||
-      !step->program)
-    return false;
-  if (!attributes->transpose_a || attributes->transpose_b) return false;
+  if (!bound_of(f, step) || step->guard >= 0 || !step->program) return false;
   if (!mix_program_only_tests_product(step->program, &tested, &factor)) return false;
   const mix_slot *slots = f->plan->slots, *a = &slots[step->inputs[0]], *b = &slots[step->inputs[1]];
   const mix_slot *gradient = &slots[gradient_of(step)];
@@ -58,7 +64,8 @@ static bool is_tested_product(const speculation *f, const mix_step *step) {
 /* The load of the gradient, if the step is its update and reads it once; otherwise -1. */
 static int update_load(const speculation *f, const mix_step *step, int gradient) {
   int load = -1;
-  if (step->op != &mix_op_fused || step->guard < 0 || !step->writes_variable || step->program->reduction)
+  if (!(step->op->flags & MIX_OP_PROGRAM) || step->guard < 0 || !step->writes_variable ||
+      step->program->reduction)
     return -1;
   for (int l = 0; l < step->program->load_count; l++)
     if (base_of(f, step->inputs[step->program->loads[l].input]) == base_of(f, gradient))
@@ -143,7 +150,7 @@ static bool bound_step(speculation *f, const speculative *x, mix_step *made) {
   mix_finite_bound_attributes *attributes = mix_ir_alloc(f->ir, sizeof *attributes);
   if (!attributes) return false;
   attributes->dtype = program->loads[tested].dtype;
-  if (!begin_step(f, &mix_op_matmul_finite_bound, 2 + (factor >= 0), inputs, outputs, product->scope, made))
+  if (!begin_step(f, bound_of(f, product), 2 + (factor >= 0), inputs, outputs, product->scope, made))
     return false;
   made->attributes = attributes;
   return true;
@@ -219,9 +226,7 @@ static bool rebuild(speculation *f, int count) {
 bool mix_plan_speculative_updates(mix_ir *ir, mix_plan *plan, const int *base) {
   speculation f = {.ir = ir, .plan = plan, .base = base, .base_count = ir->value_count};
   int count = 0;
-  if (!mix_pass_wanted(ir, "speculative_update") ||
-      !ir->context->backend->supports(ir->context, &mix_op_matmul_finite_bound, MIX_FLOAT32))
-    return true;
+  if (!mix_pass_wanted(ir, "speculative_update")) return true;
   if (!(f.of = mix_ir_alloc(ir, sizeof *f.of * (size_t)(plan->step_count + 1)))) return false;
   for (int t = 0; t < plan->step_count; t++) {
     if (!examine_product(&f, count, t)) return false;

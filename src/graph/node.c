@@ -231,7 +231,7 @@ mix_node *mix_node_new(const mix_op *op, const void *attributes, int input_count
   mix_node *node = node_allocate(op, attributes, input_count, inputs, signature_results(op->signature));
   if (!node) return NULL;
   if (!check_types(node) || (op->infer && !op->infer(node)) || !outputs_valid(node) ||
-      !mix_tapes_record(node)) {
+      !mix_tapes_record(node) || !mix_capture_record(node)) {
     if (!mix_failed()) mix_fail(MIX_INTERNAL_ERROR, "%s: shape rule failed without saying why", op->name);
     mix_release(node);
     return NULL;
@@ -290,7 +290,7 @@ const mix_op mix_op_read = {.name = "read",
                             .tf_name = "ReadVariableOp",
                             .signature = "T->T",
                             .types = "any",
-                            .flags = MIX_OP_SOURCE | MIX_OP_VIEW};
+                            .flags = MIX_OP_SOURCE | MIX_OP_READ | MIX_OP_VIEW};
 
 mix_node *mix_node_constant(mix_memory *memory, mix_dtype dtype, mix_shape shape) {
   mix_node *node = node_allocate(&mix_op_constant, NULL, 0, NULL, 1);

@@ -1,5 +1,5 @@
 /* The record of an operation. Each operation is one constant, in one file of ops/, with its name,
- * operands, dtypes, shape rule and gradient. */
+ * operands, dtypes, shape rule, gradient and traits. */
 #ifndef MIX_GRAPH_OP_H
 #define MIX_GRAPH_OP_H
 
@@ -8,15 +8,38 @@
 typedef struct mix_node mix_node;
 
 enum {
-  MIX_OP_ELEMENTWISE = 1 << 0,   /* `opcode` identifies it; may be part of a fused program */
-  /* never merged or folded; no op has it today, as random ops are functions of their state */
-  MIX_OP_STATEFUL = 1 << 1,
-  MIX_OP_KEEP = 1 << 2,          /* the rewrite leaves it unchanged */
-  MIX_OP_SOURCE = 1 << 3,        /* placeholder, constant, read: no kernel */
+  MIX_OP_ELEMENTWISE = 1 << 0, /* `opcode` identifies it; may be part of a fused program */
+  MIX_OP_KEEP = 1 << 1,        /* the rewrite leaves it unchanged */
+  MIX_OP_SOURCE = 1 << 2,      /* placeholder, constant, read: no kernel */
+  MIX_OP_READ = 1 << 3,        /* the value of a variable */
+  MIX_OP_PROGRAM = 1 << 4,     /* is its node's element-wise program, and nothing else */
+  MIX_OP_UNIFORM = 1 << 5,     /* every element is the `value` of its mix_shape_attributes */
   /* Invalid operand values are errors at run time: kernels set args->failure. */
-  MIX_OP_CHECKS_VALUES = 1 << 5,
-  MIX_OP_VIEW = 1 << 4, /* the same bytes with another shape (reshape): the planner may share the memory */
+  MIX_OP_CHECKS_VALUES = 1 << 6,
+
+  /* Data movement: elements of the result are elements of the operands, or of a padding. */
+  MIX_OP_VIEW = 1 << 7,      /* the same bytes with another shape: the planner may share the memory */
+  MIX_OP_TRANSPOSE = 1 << 8, /* permutes axes: mix_transpose_attributes */
+  MIX_OP_BROADCAST = 1 << 9, /* repeats its operand along dimensions: mix_shape_attributes */
+  MIX_OP_PARTS = 1 << 10,    /* takes parts of its operands, or joins them: slice, gather, concat, pad */
+  MIX_OP_LAYOUT = MIX_OP_VIEW | MIX_OP_TRANSPOSE | MIX_OP_BROADCAST, /* of all values of its one operand */
+  MIX_OP_MOVEMENT = MIX_OP_LAYOUT | MIX_OP_PARTS,
+
+  /* The values of a random op depend on its state operand alone. So equal ones merge, but no pass draws
+   * them a second time or ahead of the run. */
+  MIX_OP_RANDOM = 1 << 11,
+  MIX_OP_STATEFUL = 1 << 12, /* that it runs matters: not removed, merged, cloned, fused or folded */
+  /* Exchanges values with other processes: stateful, and all of them run in program order. No op yet. */
+  MIX_OP_COLLECTIVE = 1 << 13 | MIX_OP_STATEFUL,
 };
+
+/* The reductions that a program can end in. They give the bits of the op's own kernel. */
+typedef enum mix_reduction_kind {
+  MIX_REDUCE_NOTHING,
+  MIX_REDUCE_ALL_FINITE,
+  MIX_REDUCE_TO_SUM,
+  MIX_REDUCE_TO_MEAN
+} mix_reduction_kind;
 
 /* The kind of a member of an attribute struct, for graph text. */
 typedef enum mix_field_kind {
@@ -36,6 +59,24 @@ typedef struct mix_field {
   size_t offset;
 } mix_field;
 
+/* A contraction sums products over dimensions that its operands 0 and 1 share: a matrix product, a
+ * convolution. */
+enum { MIX_CONTRACTED = 2 }; /* its operands; those after them belong to the epilogue */
+typedef struct mix_contraction {
+  const mix_field *transpose[MIX_CONTRACTED]; /* the flag that transposes matrices of an operand, or NULL */
+  bool swaps;    /* has both flags, and (A B)^T = B^T A^T */
+  bool epilogue; /* its kernels run a program on the result: rows of the last dimension */
+  /* The same on operands of the accumulator's dtype, with a result rounded to 16 bits: the dtype in the
+   * member `result_dtype` of its attributes, which are those of this op in all else. NULL: none. */
+  const struct mix_op *downcast;
+  const mix_field *result_dtype;
+  /* The op that proves the result finite from the operands, as mix_op_matmul_finite_bound does; NULL: none
+   * for these attributes. A NULL function: none at all. */
+  const struct mix_op *(*finite_bound)(const void *attributes);
+  double (*multiplications)(const void *attributes, const mix_shape operands[MIX_CONTRACTED]);
+} mix_contraction;
+
+/* What passes, planner and threads ask about an op stands here; they never ask for an op by name. */
 typedef struct mix_op {
   const char *name;    /* "add": this project's name */
   const char *tf_name; /* "AddV2": TensorFlow's name, or NULL */
@@ -59,7 +100,33 @@ typedef struct mix_op {
   bool (*gradient)(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients);
   /* The members of the attribute struct, for graph text, ended by a row without a name; NULL: none. */
   const mix_field *fields;
+  const mix_contraction *contraction; /* NULL: it is none */
+  mix_reduction_kind reduction;       /* what it reduces to, where a program can end in it */
+  const mix_field *axes;              /* of a reduction: the member with its axes; NULL: over all */
+  /* Of sums of 16-bit operands: the dtype of partial sums, which are rounded once at the end. Operands of an
+   * element-wise op that has one may be such partial sums. MIX_DTYPE_NONE: each result is rounded. */
+  mix_dtype accumulator;
+  /* The element-wise op that computes it if operands broadcast (bias_add: add), or that takes in one operand
+   * after the other (add_n: add). NULL: none. */
+  const struct mix_op *elementwise;
+  unsigned scalars; /* bit i: operand i of this element-wise op is a scalar (the bounds of clip) */
+  /* What public calls ensure beyond the shape rule, and kernels rely on: NULL, or what is wrong (static
+   * text). A NULL function: nothing. */
+  const char *(*violation)(const mix_node *node);
 } mix_op;
+
+static inline bool mix_op_is_collective(const mix_op *op) {
+  return (op->flags & MIX_OP_COLLECTIVE) == MIX_OP_COLLECTIVE;
+}
+/* May a pass compute it a second time, or ahead of the run? */
+static inline bool mix_op_is_repeatable(const mix_op *op) {
+  return !(op->flags & (MIX_OP_RANDOM | MIX_OP_STATEFUL));
+}
+/* Do the attributes of a contraction transpose this operand? */
+static inline bool mix_op_transposes(const mix_op *op, const void *attributes, int operand) {
+  const mix_field *flag = op->contraction->transpose[operand];
+  return flag && *(const bool *)((const char *)attributes + flag->offset);
+}
 
 /* All ops, ended by NULL, for tests, dumps and the rewrite (ops/table.c). */
 extern const mix_op *const mix_all_ops[];

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "graph/tape.h"
+#include "graph/variable.h"
 
 static _Thread_local const char *graph_scope;
 static _Thread_local bool graph_keep;
@@ -28,6 +29,15 @@ struct mix_capture *mix_capture_set(struct mix_capture *next) {
   struct mix_capture *former = capture;
   capture = next;
   return former;
+}
+
+bool mix_capture_record(mix_node *node) {
+  if (!capture || !(node->op->flags & MIX_OP_STATEFUL)) return true;
+  if (!mix_reserve(&capture->stateful, &capture->stateful_capacity, capture->stateful_count + 1,
+                   sizeof *capture->stateful))
+    return false;
+  capture->stateful[capture->stateful_count++] = mix_retain(node);
+  return true;
 }
 
 mix_tape *mix_tapes_innermost(void) { return innermost; }

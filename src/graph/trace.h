@@ -16,6 +16,9 @@ bool mix_graph_keep(void);
 /* The capture of this thread, or NULL (graph/variable.h). Set returns the former one. */
 struct mix_capture *mix_capture_current(void);
 struct mix_capture *mix_capture_set(struct mix_capture *capture);
+/* Adds a new node to the capture of this thread if its op is stateful. Returns false with the error recorded
+ * if memory runs out. */
+bool mix_capture_record(mix_node *node);
 
 /* Records a new node on every open tape of this thread. Returns false with the error recorded if memory
  * runs out. */

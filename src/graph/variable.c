@@ -115,9 +115,10 @@ void mix_capture_clear(mix_capture *in) {
     mix_release(in->bindings[i].entry);
     mix_release(in->bindings[i].variable);
   }
+  for (int i = 0; i < in->stateful_count; i++) mix_release(in->stateful[i]);
   mix_free(in->bindings);
-  in->bindings = NULL;
-  in->binding_count = in->binding_capacity = 0;
+  mix_free(in->stateful);
+  *in = (mix_capture){.outer = in->outer};
 }
 
 bool mix_capture_assign(mix_capture *in, mix_variable *variable, mix_tensor *value) {

@@ -53,6 +53,8 @@ typedef struct mix_capture {
   struct mix_capture *outer;
   mix_binding *bindings;
   int binding_count, binding_capacity;
+  mix_node **stateful; /* its nodes that run though nothing may need their results; retained */
+  int stateful_count, stateful_capacity;
 } mix_capture;
 
 /* Created on first use; NULL with the error recorded. */

@@ -134,9 +134,9 @@ static bool add_nodes(mix_ir *ir, node_set *set, bool outlives) {
     if (set->values[i] >= 0) continue; /* an argument, or the entry value of a variable */
     if (mix_node_finished(node))
       set->values[i] = add_constants(ir, node, outlives);
-    else if (node->op == &mix_op_read && node->input_count == 1)
+    else if ((node->op->flags & MIX_OP_READ) && node->input_count == 1)
       set->values[i] = edge_value(set, node->inputs[0]);
-    else if (node->op == &mix_op_placeholder) {
+    else if (node->op->flags & MIX_OP_SOURCE) {
       mix_fail(MIX_RUNTIME_ERROR,
                node->symbolic
                    ? "evaluate: a symbolic tensor (from mix_input) has no value; call a model on data instead"
@@ -158,6 +158,8 @@ static bool build(mix_ir *ir, node_set *set, int result_count, const mix_edge *r
   for (int i = 0; capture && i < capture->binding_count; i++)
     if (!set_add(set, capture->bindings[i].entry) || !set_add(set, capture->bindings[i].current.node))
       return false;
+  for (int i = 0; capture && i < capture->stateful_count; i++)
+    if (!set_add(set, capture->stateful[i])) return false;
   if (!set_close(set) || !set_sort(set)) return false;
   ir->argument_count = argument_count;
   for (int i = 0; i < argument_count; i++)
@@ -207,6 +209,7 @@ mix_node **mix_nodes_outside(int result_count, const mix_edge *results, const mi
   for (int i = 0; i < result_count && good; i++) good = set_add(&set, results[i].node);
   for (int i = 0; i < capture->binding_count && good; i++)
     good = set_add(&set, capture->bindings[i].current.node);
+  for (int i = 0; i < capture->stateful_count && good; i++) good = set_add(&set, capture->stateful[i]);
   for (int i = 0; i < set.count && good; i++)
     for (int j = 0; j < set.nodes[i]->input_count && good && set.nodes[i]->capture == capture &&
                     !mix_node_finished(set.nodes[i]);

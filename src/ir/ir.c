@@ -182,6 +182,24 @@ static bool is_sorted(const mix_ir *ir) {
   return true;
 }
 
+int *mix_ir_collective_before(mix_ir *ir) {
+  int *before = mix_ir_alloc(ir, sizeof *before * (size_t)(ir->node_count + 1)), latest = -1;
+  for (int n = 0; before && n < ir->node_count; n++) {
+    const bool collective = !ir->nodes[n].dead && mix_op_is_collective(ir->nodes[n].op);
+    before[n] = collective ? latest : -1;
+    if (collective) latest = n;
+  }
+  return before;
+}
+
+int mix_ir_predecessor(const mix_ir *ir, const int *collective_before, int n, int i) {
+  const mix_ir_node *node = &ir->nodes[n];
+  if (i < node->input_count) return mix_ir_producer(ir, node->inputs[i]);
+  if (i > node->input_count) return collective_before[n];
+  const int guard = guard_of(node);
+  return guard < 0 ? -1 : mix_ir_producer(ir, guard);
+}
+
 /* Depth first from each node in its present order: operands are emitted before the node. */
 bool mix_ir_sort(mix_ir *ir) {
   if (is_sorted(ir)) return true;
@@ -191,7 +209,8 @@ bool mix_ir_sort(mix_ir *ir) {
   int *next = mix_ir_alloc(ir, sizeof(int) * (size_t)(count + 1));
   char *state = mix_ir_alloc(ir, (size_t)count + 1); /* 0 new, 1 on the stack, 2 emitted */
   mix_ir_node *sorted = mix_ir_alloc(ir, sizeof *sorted * (size_t)(count + 1));
-  if (!order || !stack || !next || !state || !sorted) return false;
+  const int *before = mix_ir_collective_before(ir);
+  if (!order || !stack || !next || !state || !sorted || !before) return false;
   for (int root = 0; root < count; root++) {
     if (ir->nodes[root].dead || state[root]) continue;
     int depth = 0;
@@ -199,17 +218,14 @@ bool mix_ir_sort(mix_ir *ir) {
     state[root] = 1;
     while (depth) {
       int n = stack[depth - 1];
-      mix_ir_node *node = &ir->nodes[n];
-      int guard = guard_of(node);
-      int operands = node->input_count + (guard >= 0);
-      if (next[n] == operands) {
+      if (next[n] == ir->nodes[n].input_count + 2) {
         state[n] = 2;
         order[emitted++] = n;
         depth--;
         continue;
       }
-      int i = next[n]++;
-      int producer = mix_ir_producer(ir, i < node->input_count ? node->inputs[i] : guard);
+      int producer = mix_ir_predecessor(ir, before, n, next[n]++);
+      if (producer < 0) continue;
       if (state[producer] == 1) {
         mix_fail(MIX_INTERNAL_ERROR, "compile: the graph has a cycle through %s",
                  ir->nodes[producer].op->name);

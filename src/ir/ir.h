@@ -97,8 +97,14 @@ void mix_ir_replace(mix_ir *ir, int from, int to);
 /* Counts the uses of each value by live nodes, results and variable exits. The array of value_count counts
  * is in the ir's memory. */
 int *mix_ir_uses(mix_ir *ir);
-/* Sorts live nodes so that operands come first, keeping the present order where possible, and drops dead
- * nodes. Returns false on a cycle, which is an internal error. */
+/* By node: the last collective node before it if it is collective too, else -1. These pairs keep their order
+ * as if one read the other. In the ir's memory; NULL with the error recorded. */
+int *mix_ir_collective_before(mix_ir *ir);
+/* Node i of the input_count + 2 that must come before node n: the producers of its operands and of its guard,
+ * and the collective node before it. -1: there is none. */
+int mix_ir_predecessor(const mix_ir *ir, const int *collective_before, int n, int i);
+/* Sorts live nodes so that operands come first and collective ones keep their order, keeping the present
+ * order where possible, and drops dead nodes. Returns false on a cycle, which is an internal error. */
 bool mix_ir_sort(mix_ir *ir);
 
 /* ---- text form (ir_text.c, ir_read.c; described in docs/GRAPH_TEXT.md) ---- */
@@ -115,9 +121,9 @@ void mix_ir_fill(void *data, mix_dtype dtype, int64_t count, uint64_t seed);
  * false with the reason in `problem`, or with the error recorded if memory ran out. */
 bool mix_ir_check(mix_ir *ir, const mix_ir_node *node, char *problem, size_t size);
 
-/* Imports everything that `results` and the bindings of the capture need. Arguments become placeholders,
- * in order. `capture` may be NULL. Unfinished nodes from outside the capture must have been evaluated
- * before. */
+/* Imports everything that `results`, the bindings of the capture and its stateful nodes need. Arguments
+ * become placeholders, in order. `capture` may be NULL. Unfinished nodes from outside the capture must have
+ * been evaluated before. */
 mix_ir *mix_ir_from_graph(int result_count, const mix_edge *results, int argument_count,
                           mix_node *const *arguments, const mix_capture *capture);
 /* The unfinished nodes outside the capture that the captured graph needs. The caller frees the array

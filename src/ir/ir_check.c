@@ -36,7 +36,7 @@ static mix_node *make_from_values(mix_ir *ir, const mix_op *op, const mix_ir_nod
   if (!types) return NULL;
   for (int i = 0; i < count; i++) {
     types[i] = type_of(ir, node->inputs[i]);
-    if (as && !(op == &mix_op_clip && i > 0)) types[i].shape = *as; /* clip's bounds are scalars */
+    if (as && !(op->scalars >> i & 1)) types[i].shape = *as;
   }
   return make(op, node->attributes, count, types, problem, size);
 }
@@ -80,7 +80,7 @@ static int operand_count(const mix_op *op) {
 /* True for an addition of the pass "expand_add_n": operands may mix 16-bit dtypes and float32, and the sum
  * is rounded to the dtype of the result. */
 static bool is_sum(const mix_ir *ir, const mix_ir_node *node) {
-  bool small = node->op == &mix_op_add;
+  bool small = node->op->accumulator == MIX_FLOAT32;
   for (int i = -1; i < node->input_count && small; i++) {
     mix_dtype dtype = ir->values[i < 0 ? node->first_output : node->inputs[i]].dtype;
     small = mix_dtype_is_floating(dtype) && dtype != MIX_FLOAT64;
@@ -90,7 +90,7 @@ static bool is_sum(const mix_ir *ir, const mix_ir_node *node) {
 
 static bool check_elementwise(mix_ir *ir, const mix_ir_node *node, char *problem, size_t size) {
   mix_shape space = ir->values[node->first_output].shape, merged = {.rank = 0};
-  const mix_op *op = node->op == &mix_op_bias_add ? &mix_op_add : node->op; /* by strides it is an add */
+  const mix_op *op = node->op->elementwise ? node->op->elementwise : node->op; /* operands broadcast */
   if (node->input_count != operand_count(op))
     WRONG("%s takes %d operands, not %d", op->name, operand_count(op), node->input_count);
   for (int i = 0; i < node->input_count; i++) {
@@ -150,25 +150,26 @@ static bool check_program(mix_ir *ir, const mix_ir_node *node, char *problem, si
 
 /* A product with an epilogue: the program runs over the whole product and reads it. */
 static bool check_epilogue(mix_ir *ir, const mix_ir_node *node, char *problem, size_t size) {
-  if ((node->op != &mix_op_matmul && node->op != &mix_op_matmul_downcast) || node->input_count < 2)
+  if (!node->op->contraction || !node->op->contraction->epilogue || node->input_count < MIX_CONTRACTED)
     WRONG("only matmul and fused have programs");
-  mix_node *made = make_from_values(ir, node->op, node, 2, NULL, problem, size);
+  mix_node *made = make_from_values(ir, node->op, node, MIX_CONTRACTED, NULL, problem, size);
   if (!made) return false;
   mix_value product = made->outputs[0];
   mix_release(made);
   const mix_program *program = node->program;
-  if (program->rank != 2 || product.shape.rank != 2 || program->dims[0] != product.shape.dims[0] ||
-      program->dims[1] != product.shape.dims[1])
+  const mix_shape matrix = mix_epilogue_space(product.shape);
+  if (program->rank != 2 || matrix.rank != 2 || program->dims[0] != matrix.dims[0] ||
+      program->dims[1] != matrix.dims[1])
     WRONG("the program does not run over the product");
   int reads = 0;
   for (int l = 0; l < program->load_count; l++) {
     bool raw = program->loads[l].input == MIX_FROM_ACCUMULATOR;
     reads += raw;
-    bool wide =
-        ir->excess_precision && program->loads[l].dtype == MIX_FLOAT32 && product.dtype != MIX_FLOAT64;
+    bool wide = ir->excess_precision && program->loads[l].dtype == node->op->accumulator &&
+                product.dtype != MIX_FLOAT64;
     if (raw && program->loads[l].dtype != product.dtype && !wide)
       WRONG("the product is %s", mix_dtype_name(product.dtype));
-    if (!raw && program->loads[l].input < 2) WRONG("r%d loads an operand of the product", l);
+    if (!raw && program->loads[l].input < MIX_CONTRACTED) WRONG("r%d loads an operand of the product", l);
   }
   if (!reads || program->reduction > MIX_REDUCE_ALL_FINITE)
     WRONG("the program must read the product, and may end in no sum");
@@ -185,7 +186,7 @@ static bool check_fused(mix_ir *ir, const mix_ir_node *node, char *problem, size
 }
 
 bool mix_ir_check(mix_ir *ir, const mix_ir_node *node, char *problem, size_t size) {
-  if (node->op == &mix_op_fused) return check_fused(ir, node, problem, size);
+  if (node->op->flags & MIX_OP_PROGRAM) return check_fused(ir, node, problem, size);
   if (node->program) return check_epilogue(ir, node, problem, size);
   if (node->guard >= 0) WRONG("only fused programs stand under a condition");
   if ((node->op->flags & MIX_OP_ELEMENTWISE) && node->op->opcode != MIX_OPCODE_NONE)
@@ -196,13 +197,8 @@ bool mix_ir_check(mix_ir *ir, const mix_ir_node *node, char *problem, size_t siz
           node->op->name);
   mix_node *made = make_from_values(ir, node->op, node, node->input_count, NULL, problem, size);
   bool good = made && same_results(ir, node, made, problem, size);
+  const char *violation = good && node->op->violation ? node->op->violation(made) : NULL;
   mix_release(made);
-  if (!good) return false;
-  /* What the public calls ensure and kernels rely on. */
-  if ((node->op == &mix_op_matmul || node->op == &mix_op_matmul_downcast) &&
-      (ir->values[node->inputs[0]].shape.rank != 2 || ir->values[node->inputs[1]].shape.rank != 2))
-    WRONG("matmul multiplies matrices; batch_matmul has more dimensions");
-  if (node->op == &mix_op_segment_sum && ir->values[node->inputs[1]].shape.rank != 1)
-    WRONG("its indices must have one dimension");
-  return true;
+  if (violation) WRONG("%s", violation);
+  return good;
 }

@@ -1,7 +1,14 @@
 /* Queries on programs, for passes, plans and kernels. */
 #include "ir/program.h"
 
-const mix_op mix_op_fused = {.name = "fused"};
+const mix_op mix_op_fused = {.name = "fused", .flags = MIX_OP_PROGRAM};
+
+mix_shape mix_epilogue_space(mix_shape result) {
+  if (result.rank <= 2) return result;
+  mix_shape matrix = {.rank = 2, .dims = {1, result.dims[result.rank - 1]}};
+  for (int d = 0; d < result.rank - 1; d++) matrix.dims[0] *= result.dims[d];
+  return matrix;
+}
 
 /* True for a float32 load that is the same for all elements. */
 static bool is_factor(const mix_program *program, int reg) {

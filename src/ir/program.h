@@ -44,13 +44,6 @@ typedef struct mix_program_store {
   int reg;
 } mix_program_store;
 
-typedef enum mix_program_reduction {
-  MIX_REDUCE_NOTHING,
-  MIX_REDUCE_ALL_FINITE,
-  MIX_REDUCE_TO_SUM,
-  MIX_REDUCE_TO_MEAN
-} mix_program_reduction;
-
 typedef struct mix_program {
   int rank; /* at least 1; dimensions are merged as far as all loads allow */
   int64_t dims[MIX_MAX_RANK];
@@ -61,11 +54,15 @@ typedef struct mix_program {
   /* At most one reduction over the whole space, of register `reduced` into output `reduction_output`.
    * ALL_FINITE gives a bool scalar. SUM and MEAN give a scalar of the register's dtype; they add in the
    * order of the reduction kernels and so give the same bits. */
-  mix_program_reduction reduction;
+  mix_reduction_kind reduction;
   int reduced, reduction_output;
   /* SUM and MEAN: one result for each `row` consecutive elements; 0: one for the whole space. */
   int64_t row;
 } mix_program;
+
+/* The rows and columns of a contraction's result, over which its epilogue runs: the last dimension is the
+ * columns. Of less than two dimensions: as it is. */
+mix_shape mix_epilogue_space(mix_shape result);
 
 static inline mix_dtype mix_program_register_dtype(const mix_program *program, int reg) {
   return reg < program->load_count ? program->loads[reg].dtype

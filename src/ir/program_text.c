@@ -148,7 +148,7 @@ static bool read_store(mix_program_reading *reading, mix_scan *line) {
   return scan_register(line, &store->reg) && mix_scan_text(line, "->") && scan_small(line, &store->output);
 }
 
-static bool read_reduction(mix_program_reading *reading, mix_scan *line, mix_program_reduction reduction) {
+static bool read_reduction(mix_program_reading *reading, mix_scan *line, mix_reduction_kind reduction) {
   mix_program *program = &reading->program;
   if (program->reduction) return false;
   program->reduction = reduction;

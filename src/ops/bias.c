@@ -25,7 +25,8 @@ const mix_op mix_op_bias_add = {.name = "bias_add",
                                 .flags = MIX_OP_ELEMENTWISE,
                                 .opcode = MIX_OPCODE_ADD,
                                 .infer = bias_add_infer,
-                                .gradient = bias_add_gradient};
+                                .gradient = bias_add_gradient,
+                                .elementwise = &mix_op_add};
 
 mix_tensor *mix_bias_add(mix_tensor *x, mix_tensor *bias) { return mix_apply2(&mix_op_bias_add, x, bias); }
 

@@ -108,7 +108,9 @@ static bool squared_difference_gradient(mix_node *node, mix_tensor *const *outpu
                                   .flags = MIX_OP_ELEMENTWISE,                                               \
                                   .opcode = MIX_OPCODE_##code,                                               \
                                   .infer = mix_rule_broadcast,                                               \
-                                  .gradient = rule};                                                         \
+                                  .gradient = rule,                                                          \
+                                  .accumulator =                                                             \
+                                      MIX_OPCODE_##code == MIX_OPCODE_ADD ? MIX_FLOAT32 : MIX_DTYPE_NONE};   \
   mix_tensor *mix_##called(mix_tensor *a, mix_tensor *b) { return mix_apply2(&mix_op_##called, a, b); }
 BINARY(OP)
 
@@ -125,7 +127,9 @@ const mix_op mix_op_add_n = {.name = "add_n",
                              .signature = "T*->T",
                              .types = "number",
                              .infer = mix_rule_one_shape,
-                             .gradient = add_n_gradient};
+                             .gradient = add_n_gradient,
+                             .accumulator = MIX_FLOAT32,
+                             .elementwise = &mix_op_add};
 
 mix_tensor *mix_add_n(int count, mix_tensor *const *tensors) {
   if (mix_failed()) return NULL;

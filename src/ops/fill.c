@@ -17,6 +17,7 @@ const mix_op mix_op_fill = {.name = "fill",
                             .tf_name = "Fill",
                             .signature = "->T",
                             .types = "any",
+                            .flags = MIX_OP_UNIFORM,
                             .attributes_size = sizeof(mix_shape_attributes),
                             .infer = fill_infer,
                             .fields = fill_fields};

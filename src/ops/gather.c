@@ -40,7 +40,7 @@ const mix_op mix_op_gather = {.name = "gather",
                               .tf_name = "GatherV2",
                               .signature = "T,U->T",
                               .types = "any,int",
-                              .flags = MIX_OP_CHECKS_VALUES,
+                              .flags = MIX_OP_CHECKS_VALUES | MIX_OP_PARTS,
                               .attributes_size = sizeof(mix_axis_attributes),
                               .infer = gather_infer,
                               .gradient = gather_gradient,
@@ -80,6 +80,10 @@ static bool segment_sum_gradient(mix_node *node, mix_tensor *const *output_gradi
   return !mix_failed();
 }
 
+static const char *segment_sum_violation(const mix_node *node) {
+  return mix_input_value(node, 1)->shape.rank != 1 ? "its indices must have one dimension" : NULL;
+}
+
 static const mix_field segment_fields[] = {{"rows", MIX_FIELD_INT64, offsetof(mix_segment_attributes, rows)},
                                            {NULL}};
 
@@ -91,7 +95,8 @@ const mix_op mix_op_segment_sum = {.name = "segment_sum",
                                    .attributes_size = sizeof(mix_segment_attributes),
                                    .infer = segment_sum_infer,
                                    .gradient = segment_sum_gradient,
-                                   .fields = segment_fields};
+                                   .fields = segment_fields,
+                                   .violation = segment_sum_violation};
 
 /* Kernels take indices of rank 1 only, so the indices and the leading axes of the updates are flattened by
  * views. */

@@ -48,12 +48,48 @@ static bool matmul_gradient(mix_node *node, mix_tensor *const *output_gradients,
   return !mix_failed();
 }
 
-static const mix_field matmul_fields[] = {
-    {"transpose_a", MIX_FIELD_BOOL, offsetof(mix_matmul_attributes, transpose_a)},
-    {"transpose_b", MIX_FIELD_BOOL, offsetof(mix_matmul_attributes, transpose_b)},
-    {NULL}};
+/* The number of multiplications, where no operand is broadcast. */
+static double multiplications(const void *attributes, const mix_shape operands[MIX_CONTRACTED]) {
+  const mix_matmul_attributes *flags = attributes;
+  const mix_shape *a = &operands[0], *b = &operands[1];
+  double count = (double)b->dims[b->rank - (flags->transpose_b ? 2 : 1)];
+  for (int d = 0; d < a->rank; d++) count *= (double)a->dims[d];
+  return count;
+}
 
-#define OP(called, tf)                                                                                       \
+static const mix_op *finite_bound(const void *attributes) {
+  const mix_matmul_attributes *flags = attributes;
+  return flags->transpose_a && !flags->transpose_b ? &mix_op_matmul_finite_bound : NULL;
+}
+
+static const char *matmul_violation(const mix_node *node) {
+  bool matrices = mix_input_value(node, 0)->shape.rank == 2 && mix_input_value(node, 1)->shape.rank == 2;
+  return matrices ? NULL : "matmul multiplies matrices; batch_matmul has more dimensions";
+}
+
+#define FLAG_FIELDS                                                                                          \
+  {"transpose_a", MIX_FIELD_BOOL, offsetof(mix_matmul_attributes, transpose_a)}, {                           \
+    "transpose_b", MIX_FIELD_BOOL, offsetof(mix_matmul_attributes, transpose_b)                              \
+  }
+static const mix_field matmul_fields[] = {FLAG_FIELDS, {NULL}};
+static const mix_field downcast_fields[] = {
+    FLAG_FIELDS, {"dtype", MIX_FIELD_DTYPE, offsetof(mix_matmul_attributes, dtype)}, {NULL}};
+
+static const mix_contraction matmul_traits = {.transpose = {&matmul_fields[0], &matmul_fields[1]},
+                                              .swaps = true,
+                                              .epilogue = true,
+                                              .downcast = &mix_op_matmul_downcast,
+                                              .finite_bound = finite_bound,
+                                              .multiplications = multiplications};
+static const mix_contraction batch_matmul_traits = {
+    .transpose = {&matmul_fields[0], &matmul_fields[1]}, .swaps = true, .multiplications = multiplications};
+/* Transposes were folded before the pass "upcast_matmul". */
+static const mix_contraction downcast_traits = {.epilogue = true,
+                                                .result_dtype = &downcast_fields[2],
+                                                .finite_bound = finite_bound,
+                                                .multiplications = multiplications};
+
+#define OP(called, tf, rule)                                                                                 \
   const mix_op mix_op_##called = {.name = #called,                                                           \
                                   .tf_name = tf,                                                             \
                                   .signature = "T,T->T",                                                     \
@@ -61,9 +97,12 @@ static const mix_field matmul_fields[] = {
                                   .attributes_size = sizeof(mix_matmul_attributes),                          \
                                   .infer = matmul_infer,                                                     \
                                   .gradient = matmul_gradient,                                               \
-                                  .fields = matmul_fields};
-OP(matmul, "MatMul")
-OP(batch_matmul, "BatchMatMulV2")
+                                  .fields = matmul_fields,                                                   \
+                                  .contraction = &called##_traits,                                           \
+                                  .accumulator = MIX_FLOAT32,                                                \
+                                  .violation = rule};
+OP(matmul, "MatMul", matmul_violation)
+OP(batch_matmul, "BatchMatMulV2", NULL)
 
 /* A product of float32 matrices that is rounded to 16 bits. The pass "upcast_matmul" creates it, after all
  * gradients, for processors that must widen 16-bit operands. */
@@ -72,18 +111,18 @@ static bool downcast_infer(mix_node *node) {
   return matmul_infer(node);
 }
 
-static const mix_field downcast_fields[] = {
-    {"transpose_a", MIX_FIELD_BOOL, offsetof(mix_matmul_attributes, transpose_a)},
-    {"transpose_b", MIX_FIELD_BOOL, offsetof(mix_matmul_attributes, transpose_b)},
-    {"dtype", MIX_FIELD_DTYPE, offsetof(mix_matmul_attributes, dtype)},
-    {NULL}};
-
 const mix_op mix_op_matmul_downcast = {.name = "matmul_downcast",
                                        .signature = "f,f->D",
                                        .types = "float16 bfloat16",
                                        .attributes_size = sizeof(mix_matmul_attributes),
                                        .infer = downcast_infer,
-                                       .fields = downcast_fields};
+                                       .fields = downcast_fields,
+                                       .contraction = &downcast_traits,
+                                       .accumulator = MIX_FLOAT32,
+                                       .violation = matmul_violation};
+
+const mix_op mix_op_matmul_finite_bound = {.name = "matmul_finite_bound",
+                                           .attributes_size = sizeof(mix_finite_bound_attributes)};
 
 mix_tensor *mix_matmul(mix_tensor *a, mix_tensor *b, bool transpose_a, bool transpose_b) {
   if (!mix_operand_ready("matmul", a) || !mix_operand_ready("matmul", b)) return NULL;

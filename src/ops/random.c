@@ -37,6 +37,7 @@ static mix_tensor *stateless(const mix_op *op, mix_tensor *state, mix_shape shap
                                          .tf_name = tf,                                                      \
                                          .signature = "l->T",                                                \
                                          .types = "float",                                                   \
+                                         .flags = MIX_OP_RANDOM,                                             \
                                          .attributes_size = sizeof(mix_shape_attributes),                    \
                                          .infer = random_infer,                                              \
                                          .fields = random_fields};                                           \

@@ -93,17 +93,17 @@ static bool reduce_extreme_gradient(mix_node *node, mix_tensor *const *output_gr
   return !mix_failed();
 }
 
-/* name, TensorFlow's name, signature, dtypes, gradient */
+/* name, TensorFlow's name, signature, dtypes, gradient, what a program can end in */
 #define REDUCTIONS(X)                                                                                        \
-  X(reduce_sum, "Sum", "T->T", "number", reduce_sum_gradient)                                                \
-  X(reduce_mean, "Mean", "T->T", "float", reduce_mean_gradient)                                              \
-  X(reduce_prod, "Prod", "T->T", "number", reduce_prod_gradient)                                             \
-  X(reduce_max, "Max", "T->T", "number", reduce_extreme_gradient)                                            \
-  X(reduce_min, "Min", "T->T", "number", reduce_extreme_gradient)                                            \
-  X(reduce_all, "All", "b->b", "", NULL)                                                                     \
-  X(reduce_any, "Any", "b->b", "", NULL)
+  X(reduce_sum, "Sum", "T->T", "number", reduce_sum_gradient, MIX_REDUCE_TO_SUM)                             \
+  X(reduce_mean, "Mean", "T->T", "float", reduce_mean_gradient, MIX_REDUCE_TO_MEAN)                          \
+  X(reduce_prod, "Prod", "T->T", "number", reduce_prod_gradient, MIX_REDUCE_NOTHING)                         \
+  X(reduce_max, "Max", "T->T", "number", reduce_extreme_gradient, MIX_REDUCE_NOTHING)                        \
+  X(reduce_min, "Min", "T->T", "number", reduce_extreme_gradient, MIX_REDUCE_NOTHING)                        \
+  X(reduce_all, "All", "b->b", "", NULL, MIX_REDUCE_NOTHING)                                                 \
+  X(reduce_any, "Any", "b->b", "", NULL, MIX_REDUCE_NOTHING)
 
-#define OP(called, tf, letters, dtypes, rule)                                                                \
+#define OP(called, tf, letters, dtypes, rule, reduces)                                                       \
   const mix_op mix_op_##called = {.name = #called,                                                           \
                                   .tf_name = tf,                                                             \
                                   .signature = letters,                                                      \
@@ -111,7 +111,9 @@ static bool reduce_extreme_gradient(mix_node *node, mix_tensor *const *output_gr
                                   .attributes_size = sizeof(mix_reduce_attributes),                          \
                                   .infer = reduce_infer,                                                     \
                                   .gradient = rule,                                                          \
-                                  .fields = reduce_fields};                                                  \
+                                  .fields = reduce_fields,                                                   \
+                                  .reduction = reduces,                                                      \
+                                  .axes = &reduce_fields[0]};                                                \
   mix_tensor *mix_##called(mix_tensor *x, mix_axes axes, bool keep_dims) {                                   \
     return reduce(&mix_op_##called, x, axes, keep_dims);                                                     \
   }
@@ -157,8 +159,12 @@ OP(argmin, "ArgMin")
 static bool scalar_infer(mix_node *node) { return mix_rule_output(node, 0, (mix_shape){.rank = 0}); }
 
 /* TensorFlow's form is All(IsFinite(x)). The rewrite leaves this op unchanged. */
-const mix_op mix_op_all_finite = {
-    .name = "all_finite", .signature = "T->b", .types = "float", .flags = MIX_OP_KEEP, .infer = scalar_infer};
+const mix_op mix_op_all_finite = {.name = "all_finite",
+                                  .signature = "T->b",
+                                  .types = "float",
+                                  .flags = MIX_OP_KEEP,
+                                  .infer = scalar_infer,
+                                  .reduction = MIX_REDUCE_ALL_FINITE};
 
 mix_tensor *mix_all_finite(mix_tensor *x) { return mix_apply1(&mix_op_all_finite, x); }
 

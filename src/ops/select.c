@@ -46,7 +46,8 @@ const mix_op mix_op_clip = {.name = "clip",
                             .flags = MIX_OP_ELEMENTWISE,
                             .opcode = MIX_OPCODE_CLIP,
                             .infer = clip_infer,
-                            .gradient = clip_gradient};
+                            .gradient = clip_gradient,
+                            .scalars = 1u << 1 | 1u << 2};
 
 mix_tensor *mix_clip(mix_tensor *x, mix_tensor *low, mix_tensor *high) {
   return mix_apply(&mix_op_clip, NULL, 3, (mix_tensor *[]){x, low, high});

@@ -52,6 +52,15 @@ extern const mix_op mix_op_matmul, mix_op_batch_matmul;
  * "upcast_matmul". */
 extern const mix_op mix_op_matmul_downcast;
 
+/* Is every element of a^T b, rounded to `dtype`, finite for every order of summation? a is (k, m), b is
+ * (k, n). By Cauchy-Schwarz no element exceeds (largest column norm of a) * (largest column norm of b).
+ * The answer is yes if this bound is at most half the largest number of the dtype (the other half allows
+ * for rounding of the sums), and if the optional third operand, a float32 factor applied to the elements,
+ * is at most 1 in magnitude. Results: two bool scalars, `finite` and its negation, which serves as a
+ * guard. Only plans contain this op (compile/speculative_update.c). */
+typedef struct mix_finite_bound_attributes { mix_dtype dtype; } mix_finite_bound_attributes;
+extern const mix_op mix_op_matmul_finite_bound;
+
 extern const mix_op mix_op_softmax, mix_op_log_softmax;
 /* Operands (logits, labels). Two results: losses (...), and d loss / d logits (..., classes), TensorFlow's
  * "backprop". */
@@ -70,7 +79,7 @@ extern const mix_op mix_op_slice;
 typedef struct mix_pad_attributes { mix_shape before, after; double value; } mix_pad_attributes;
 extern const mix_op mix_op_pad;
 typedef struct mix_shape_attributes { mix_shape shape; mix_dtype dtype; double value; } mix_shape_attributes;
-extern const mix_op mix_op_reshape;      /* shape; MIX_OP_VIEW */
+extern const mix_op mix_op_reshape;      /* shape */
 extern const mix_op mix_op_broadcast_to; /* shape */
 extern const mix_op mix_op_fill;         /* no operand: shape, dtype, value */
 typedef struct mix_transpose_attributes { int permutation[MIX_MAX_RANK]; } mix_transpose_attributes;

@@ -7,7 +7,7 @@
 #include "tensor/type.h"
 
 static bool is_cast_of(const mix_ir_node *node, int value) {
-  return !node->dead && node->op == &mix_op_cast && node->inputs[0] == value;
+  return !node->dead && node->op->opcode == MIX_OPCODE_CAST && node->inputs[0] == value;
 }
 
 /* Adds a cast of `value` at the end of the node array. Returns the result value, or -1 with the error

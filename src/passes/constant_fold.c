@@ -14,13 +14,13 @@ static size_t bytes_of(const mix_ir *ir, int value) {
   return mix_value_bytes(ir->values[value].dtype, ir->values[value].shape);
 }
 
-/* Ops that cannot fail and are cheap. */
+/* Ops that cannot fail and are cheap: those without operands, views, broadcasts and element-wise ones. */
 static bool foldable(const mix_ir *ir, const mix_ir_node *node, const bool *known) {
   if (node->dead || node->source || node->output_count != 1 || node->program || node->guard >= 0)
     return false;
-  bool plain = node->op == &mix_op_fill || node->op == &mix_op_range || node->op == &mix_op_broadcast_to ||
-               (node->op->flags & MIX_OP_VIEW) || (mix_ir_fusable(node) && !mix_ir_may_fail(ir, node));
-  if (!plain || bytes_of(ir, node->first_output) > MAX_BYTES) return false;
+  bool cheap = !node->input_count || (node->op->flags & (MIX_OP_VIEW | MIX_OP_BROADCAST)) ||
+               (mix_ir_fusable(node) && !mix_ir_may_fail(ir, node));
+  if (!cheap || !mix_op_is_repeatable(node->op) || bytes_of(ir, node->first_output) > MAX_BYTES) return false;
   for (int i = 0; i < node->input_count; i++)
     if (!known[mix_ir_producer(ir, node->inputs[i])]) return false;
   return true;

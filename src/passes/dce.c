@@ -1,4 +1,4 @@
-/* dce: dead code elimination. Removes nodes that no result, variable or guard needs. */
+/* dce: dead code elimination. Removes nodes that no result, variable, guard or stateful node needs. */
 #include "passes/passes.h"
 
 bool mix_pass_dce(mix_ir *ir) {
@@ -12,7 +12,7 @@ bool mix_pass_dce(mix_ir *ir) {
   /* Operands come before uses, so one backward scan marks everything reachable. */
   for (int n = ir->node_count - 1; n >= 0; n--) {
     mix_ir_node *node = &ir->nodes[n];
-    if (!needed[n]) {
+    if (!needed[n] && !(node->op->flags & MIX_OP_STATEFUL)) {
       node->dead = !node->source || node->source == MIX_IR_CONSTANT;
       continue;
     }

@@ -39,11 +39,7 @@ static bool is_discontinuous(const mix_instruction *instruction) {
 }
 
 /* Moves or adds elements: if a result feeds a discontinuous operation, so do the operands. */
-static bool propagates(const mix_op *op) {
-  return (op->flags & MIX_OP_VIEW) || op == &mix_op_transpose || op == &mix_op_broadcast_to ||
-         op == &mix_op_concat || op == &mix_op_slice || op == &mix_op_pad || op == &mix_op_add_n ||
-         op == &mix_op_gather;
-}
+static bool propagates(const mix_op *op) { return (op->flags & MIX_OP_MOVEMENT) || op->elementwise; }
 
 /* Marks the registers of the program that feed a discontinuous operation, and the values that it loads into
  * them. */
@@ -82,8 +78,8 @@ static bool upcast_registers(analysis *x, mix_ir_node *node) {
   for (int l = 0; l < loads; l++) {
     wide->loads[l] = program->loads[l];
     if (program->loads[l].input == MIX_FROM_ACCUMULATOR && mix_dtype_is_16_bit(program->loads[l].dtype) &&
-        !x->reg[l])
-      wide->loads[l].dtype = MIX_FLOAT32;
+        node->op->accumulator && !x->reg[l])
+      wide->loads[l].dtype = node->op->accumulator;
   }
   for (int i = 0; i < program->instruction_count; i++) {
     wide->instructions[i] = program->instructions[i];
@@ -114,7 +110,7 @@ bool mix_pass_excess_precision(mix_ir *ir) {
       if (!upcast_registers(&x, node)) return false;
       continue;
     }
-    bool exact = node->op == &mix_op_all_finite;
+    bool exact = node->op->reduction == MIX_REDUCE_ALL_FINITE;
     for (int o = 0; o < node->output_count && propagates(node->op); o++)
       exact |= x.exact[node->first_output + o];
     for (int i = 0; i < node->input_count && exact; i++) x.exact[node->inputs[i]] = true;

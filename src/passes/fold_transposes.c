@@ -1,5 +1,5 @@
-/* fold_transposes: removes transposes. A transpose of an operand of a matmul becomes a flag of the matmul,
- * which packing applies at no cost. This requires that the backend sums in the same order either way, except
+/* fold_transposes: removes transposes. A transpose of an operand of a contraction becomes its flag, which
+ * packing applies at no cost. This requires that the backend sums in the same order either way, except
  * under jit_compile. Under jit_compile a transpose of the result swaps the operands: (A B)^T = B^T A^T. Two
  * transposes in a row are merged. One that only moves dimensions of size 1 becomes a reshape. */
 #include "backend/backend.h"
@@ -12,11 +12,10 @@ static const int *permutation_of(const mix_ir_node *node) {
 }
 
 static bool is_transpose(const mix_ir_node *node) {
-  return !node->source && !node->dead && node->op == &mix_op_transpose;
+  return !node->source && !node->dead && (node->op->flags & MIX_OP_TRANSPOSE);
 }
 static bool is_product(const mix_ir_node *node) {
-  return !node->source && !node->dead && !node->program &&
-         (node->op == &mix_op_matmul || node->op == &mix_op_batch_matmul);
+  return !node->source && !node->dead && !node->program && node->op->contraction;
 }
 
 /* Does it transpose each matrix of a batch and nothing else? */
@@ -27,46 +26,59 @@ static bool transposes_matrices(const mix_ir *ir, const mix_ir_node *node) {
   return rank >= 2 && permutation_of(node)[rank - 1] == rank - 2;
 }
 
-static bool set_flags(mix_ir *ir, mix_ir_node *node, bool transpose_a, bool transpose_b) {
-  mix_matmul_attributes *attributes = mix_ir_alloc(ir, sizeof *attributes);
-  if (!attributes) return false;
-  *attributes = (mix_matmul_attributes){.transpose_a = transpose_a, .transpose_b = transpose_b};
-  node->attributes = attributes;
-  return true;
+static bool has_flag(const mix_ir_node *node, int operand) {
+  return node->op->contraction->transpose[operand] != NULL;
+}
+
+/* The attributes of a contraction with these flags. NULL: out of memory. */
+static void *with_flags(mix_ir *ir, const mix_op *op, const void *attributes, bool transpose_a,
+                        bool transpose_b) {
+  const bool flags[MIX_CONTRACTED] = {transpose_a, transpose_b};
+  char *copy = mix_ir_alloc(ir, op->attributes_size);
+  if (!copy) return NULL;
+  memcpy(copy, attributes, op->attributes_size);
+  for (int i = 0; i < MIX_CONTRACTED; i++)
+    if (op->contraction->transpose[i]) *(bool *)(copy + op->contraction->transpose[i]->offset) = flags[i];
+  return copy;
 }
 
 /* Reads the operand of the transpose instead, with the flag inverted. */
 static bool fold_operand(mix_ir *ir, int n, int operand) {
   mix_ir_node *node = &ir->nodes[n];
   const mix_ir_node *producer = &ir->nodes[mix_ir_producer(ir, node->inputs[operand])];
-  if (!is_transpose(producer) || !transposes_matrices(ir, producer)) return true;
+  if (!has_flag(node, operand) || !is_transpose(producer) || !transposes_matrices(ir, producer)) return true;
   mix_product now = mix_ir_product(ir, node), then = now;
   mix_shape stored = ir->values[producer->inputs[0]].shape;
   if (operand)
     then.b = stored, then.transpose_b = !now.transpose_b;
   else
     then.a = stored, then.transpose_a = !now.transpose_a;
+  then.attributes = with_flags(ir, node->op, node->attributes, then.transpose_a, then.transpose_b);
+  if (!then.attributes) return false;
   if (!ir->excess_precision && !ir->context->backend->same_product(ir->context, &now, &then)) return true;
   node->inputs[operand] = producer->inputs[0];
-  return set_flags(ir, node, then.transpose_a, then.transpose_b);
+  node->attributes = then.attributes;
+  return true;
 }
 
 /* Node n transposes a product that has no other use: it becomes the product with its operands swapped. */
 static bool transpose_product(mix_ir *ir, int n, const int *uses) {
   mix_ir_node *node = &ir->nodes[n];
   const mix_ir_node *product = &ir->nodes[mix_ir_producer(ir, node->inputs[0])];
-  if (!ir->excess_precision || !is_product(product) || uses[node->inputs[0]] != 1 ||
-      !transposes_matrices(ir, node))
+  if (!ir->excess_precision || !is_product(product) || !product->op->contraction->swaps ||
+      uses[node->inputs[0]] != 1 || !transposes_matrices(ir, node))
     return true;
-  const mix_matmul_attributes *attributes = product->attributes;
-  int *inputs = mix_ir_alloc(ir, sizeof(int) * 2);
+  const bool transpose_a = !mix_op_transposes(product->op, product->attributes, 1),
+             transpose_b = !mix_op_transposes(product->op, product->attributes, 0);
+  int *inputs = mix_ir_alloc(ir, sizeof(int) * MIX_CONTRACTED);
   if (!inputs) return false;
   inputs[0] = product->inputs[1], inputs[1] = product->inputs[0];
   node->op = product->op;
   node->inputs = inputs;
-  node->input_count = 2;
+  node->input_count = MIX_CONTRACTED;
+  node->attributes = with_flags(ir, product->op, product->attributes, transpose_a, transpose_b);
   if (product->scope) node->scope = product->scope;
-  return set_flags(ir, node, !attributes->transpose_b, !attributes->transpose_a);
+  return node->attributes != NULL;
 }
 
 /* A transpose of a transpose becomes one transpose. */

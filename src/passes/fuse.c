@@ -21,8 +21,9 @@ typedef struct groups {
   int *seen;               /* by root: the latest search that visited it */
   int search;
   int *stack, *moved;
-  int *uses;        /* by value */
-  int *used_inside; /* by value: scratch, zero between calls */
+  int *uses;              /* by value */
+  int *used_inside;       /* by value: scratch, zero between calls */
+  int *collective_before; /* by node: it stands after this one, as if it read it; -1: none */
 } groups;
 
 static int find(groups *g, int n) {
@@ -47,14 +48,12 @@ static mix_shape space_of(const mix_ir *ir, int n) {
 /* Pushes the groups that group `from` reads and that stand after group `a`. Returns true if it reads `a`
  * itself. */
 static bool push_producers(groups *g, int from, int a, int *depth) {
-  mix_ir *ir = g->ir;
   bool reads_a = false;
   for (int n = from; n >= 0; n = g->next[n]) {
-    const mix_ir_node *node = &ir->nodes[n];
-    for (int i = -1; i < node->input_count; i++) {
-      int value = i >= 0 ? node->inputs[i] : node->guard >= 0 ? node->guard : node->guard_key;
-      if (value < 0) continue;
-      int r = find(g, mix_ir_producer(ir, value));
+    for (int i = 0; i < g->ir->nodes[n].input_count + 2; i++) {
+      int before = mix_ir_predecessor(g->ir, g->collective_before, n, i);
+      if (before < 0) continue;
+      int r = find(g, before);
       reads_a |= r == a;
       if (r == from || g->position[r] <= g->position[a] || g->seen[r] == g->search) continue;
       g->seen[r] = g->search;
@@ -139,12 +138,12 @@ static bool reads_reduction(groups *g, int a, int b) {
   return false;
 }
 
-/* Is the value a matmul, possibly reshaped? */
+/* Is the value that of a contraction which takes an epilogue, possibly reshaped? */
 static bool is_product(const mix_ir *ir, int value) {
   const mix_ir_node *producer = &ir->nodes[mix_ir_producer(ir, value)];
-  if (producer->op == &mix_op_reshape && !producer->source)
+  if ((producer->op->flags & MIX_OP_VIEW) && !producer->source)
     producer = &ir->nodes[mix_ir_producer(ir, producer->inputs[0])];
-  return !producer->source && (producer->op == &mix_op_matmul || producer->op == &mix_op_matmul_downcast);
+  return !producer->source && producer->op->contraction && producer->op->contraction->epilogue;
 }
 
 /* Does the group read a product that has no other users? Then it becomes the epilogue of that product, and a
@@ -232,9 +231,10 @@ static bool groups_make(mix_ir *ir, groups *g) {
                 .stack = mix_ir_alloc(ir, sizeof(int) * count),
                 .moved = mix_ir_alloc(ir, sizeof(int) * count),
                 .uses = mix_ir_uses(ir),
-                .used_inside = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->value_count + 1))};
+                .used_inside = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->value_count + 1)),
+                .collective_before = mix_ir_collective_before(ir)};
   if (!g->root || !g->next || !g->last || !g->size || !g->reduces || !g->seen || !g->position ||
-      !g->root_at || !g->stack || !g->moved || !g->uses || !g->used_inside)
+      !g->root_at || !g->stack || !g->moved || !g->uses || !g->used_inside || !g->collective_before)
     return false;
   for (int n = 0; n < ir->node_count; n++) {
     g->root[n] = g->last[n] = g->position[n] = g->root_at[n] = n;
@@ -348,9 +348,7 @@ static bool emit(groups *g, int root, int *inside, int *value_register, int *bec
       operands[i] = reg >= 0 ? reg : value_register[node->inputs[i]];
     }
     if (reduces(ir, node)) {
-      program->reduction = mix_ir_finite_check(node)        ? MIX_REDUCE_ALL_FINITE
-                           : node->op == &mix_op_reduce_sum ? MIX_REDUCE_TO_SUM
-                                                            : MIX_REDUCE_TO_MEAN;
+      program->reduction = node->op->reduction;
       program->reduced = operands[0];
       int64_t size = mix_shape_size(space), sums = mix_shape_size(ir->values[node->first_output].shape);
       program->row = mix_ir_sum(ir, node) && sums > 1 ? size / sums : 0;

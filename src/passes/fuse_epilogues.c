@@ -12,9 +12,10 @@
  * operands need not live longer. */
 typedef struct joining {
   mix_ir *ir;
-  int *uses, *first_use; /* by value: number of uses, and the first user */
-  int *becomes;          /* by value */
-  int *seen, *stack;     /* seen: by node, the latest search that visited it */
+  int *uses, *first_use;  /* by value: number of uses, and the first user */
+  int *becomes;           /* by value */
+  int *seen, *stack;      /* seen: by node, the latest search that visited it */
+  int *collective_before; /* by node: it stands after this one, as if it read it; -1: none */
   int search;
   bool unordered;
 } joining;
@@ -23,12 +24,12 @@ typedef struct joining {
  * the gradient of Flatten). */
 static int product_behind(const mix_ir *ir, int value) {
   const mix_ir_node *producer = &ir->nodes[mix_ir_producer(ir, value)];
-  if (producer->op == &mix_op_reshape && !producer->source) {
+  if ((producer->op->flags & MIX_OP_VIEW) && !producer->source) {
     value = producer->inputs[0];
     producer = &ir->nodes[mix_ir_producer(ir, value)];
   }
-  bool joins = !producer->dead && !producer->source &&
-               (producer->op == &mix_op_matmul || producer->op == &mix_op_matmul_downcast) &&
+  const mix_contraction *contraction = producer->op->contraction;
+  bool joins = !producer->dead && !producer->source && contraction && contraction->epilogue &&
                !producer->program && mix_dtype_is_floating(ir->values[value].dtype);
   return joins ? value : -1;
 }
@@ -37,10 +38,9 @@ static int product_behind(const mix_ir *ir, int value) {
  * `except`. */
 static void push_producers(joining *j, int n, int except, int target, int *depth) {
   const mix_ir_node *node = &j->ir->nodes[n];
-  for (int i = -1; i < node->input_count; i++) {
-    int value = i < 0 ? node->guard : node->inputs[i];
-    if (value < 0 || value == except) continue;
-    int producer = mix_ir_producer(j->ir, value);
+  for (int i = 0; i < node->input_count + 2; i++) {
+    if (i < node->input_count && node->inputs[i] == except) continue;
+    int producer = mix_ir_predecessor(j->ir, j->collective_before, n, i);
     if (producer < target || j->seen[producer] == j->search) continue;
     j->seen[producer] = j->search;
     j->stack[(*depth)++] = producer;
@@ -105,12 +105,13 @@ mix_program *mix_epilogue_program(mix_ir *ir, const mix_program *old, int load, 
   program->loads = mix_ir_alloc(ir, sizeof *program->loads * (size_t)(old->load_count + 1));
   program->stores = mix_ir_alloc(ir, sizeof *program->stores * (size_t)(old->store_count + 1));
   if (!program->loads || !program->stores) return NULL;
+  matrix = mix_epilogue_space(matrix);
   if (!(*fits = as_matrix(old, matrix.dims[0], matrix.dims[1], program->loads))) return NULL;
   memcpy(program->stores, old->stores, sizeof *old->stores * (size_t)old->store_count);
   program->rank = 2;
   program->dims[0] = matrix.dims[0];
   program->dims[1] = matrix.dims[1];
-  for (int l = 0, input = 2; l < old->load_count; l++)
+  for (int l = 0, input = MIX_CONTRACTED; l < old->load_count; l++)
     program->loads[l].input = l == load ? MIX_FROM_ACCUMULATOR : input++;
   return program;
 }
@@ -139,10 +140,10 @@ static bool join(joining *j, int fused_index, int load, bool *joined) {
   mix_ir_node product = ir->nodes[product_index];
   mix_program *program = mix_epilogue_program(ir, old, load, ir->values[raw].shape, joined);
   if (!program) return !*joined;
-  int *inputs = mix_ir_alloc(ir, sizeof(int) * (size_t)(fused.input_count + 2));
+  int *inputs = mix_ir_alloc(ir, sizeof(int) * (size_t)(fused.input_count + MIX_CONTRACTED));
   mix_type *outputs = mix_ir_alloc(ir, sizeof *outputs * (size_t)(fused.output_count + 1));
   if (!inputs || !outputs) return false;
-  int input_count = 2, output_count = fused.output_count;
+  int input_count = MIX_CONTRACTED, output_count = fused.output_count;
   inputs[0] = product.inputs[0];
   inputs[1] = product.inputs[1];
   for (int l = 0; l < old->load_count; l++)
@@ -160,7 +161,8 @@ static bool join(joining *j, int fused_index, int load, bool *joined) {
   ir->nodes[made].program = program;
   ir->nodes[made].scope = product.scope;
   ir->nodes[made].keep = product.keep;
-  const bool stays = !old->store_count && known_before(ir, input_count - 2, inputs + 2, product_index);
+  const bool stays = !old->store_count &&
+                     known_before(ir, input_count - MIX_CONTRACTED, inputs + MIX_CONTRACTED, product_index);
   const int at = stays ? product_index : fused_index;
   ir->nodes[fused_index].dead = ir->nodes[product_index].dead = true;
   ir->nodes[at] = ir->nodes[made];
@@ -188,7 +190,7 @@ static mix_shape space_of(const mix_ir *ir, const mix_ir_node *fused) {
 static bool try_products(joining *j, int n) {
   mix_ir *ir = j->ir;
   const mix_ir_node *fused = &ir->nodes[n];
-  if (fused->dead || fused->op != &mix_op_fused || fused->guard >= 0) return true;
+  if (fused->dead || !(fused->op->flags & MIX_OP_PROGRAM) || fused->guard >= 0) return true;
   if (!(fused->program->store_count || fused->program->reduction)) return true;
   mix_shape space = space_of(ir, fused);
   bool joined = false;
@@ -200,15 +202,17 @@ static bool try_products(joining *j, int n) {
 static bool tables_make(mix_ir *ir, joining *j) {
   int values = ir->value_count, nodes = ir->node_count;
   for (int n = 0; n < ir->node_count; n++) /* space for the results of fused nodes */
-    if (ir->nodes[n].op == &mix_op_fused) values += ir->nodes[n].output_count + 1, nodes++;
+    if (ir->nodes[n].op->flags & MIX_OP_PROGRAM) values += ir->nodes[n].output_count + 1, nodes++;
   *j = (joining){.ir = ir,
                  .uses = mix_ir_alloc(ir, sizeof(int) * (size_t)(values + 1)),
                  .first_use = mix_ir_alloc(ir, sizeof(int) * (size_t)(values + 1)),
                  .becomes = mix_ir_alloc(ir, sizeof(int) * (size_t)(values + 1)),
                  .seen = mix_ir_alloc(ir, sizeof(int) * (size_t)(nodes + 1)),
-                 .stack = mix_ir_alloc(ir, sizeof(int) * (size_t)(nodes + 1))};
+                 .stack = mix_ir_alloc(ir, sizeof(int) * (size_t)(nodes + 1)),
+                 .collective_before = mix_ir_collective_before(ir)};
   const int *uses = mix_ir_uses(ir);
-  if (!j->uses || !j->first_use || !j->becomes || !j->seen || !j->stack || !uses) return false;
+  if (!j->uses || !j->first_use || !j->becomes || !j->seen || !j->stack || !j->collective_before || !uses)
+    return false;
   memcpy(j->uses, uses, sizeof(int) * (size_t)ir->value_count);
   for (int v = 0; v < values; v++) j->becomes[v] = v, j->first_use[v] = nodes;
   for (int n = ir->node_count - 1; n >= 0; n--)

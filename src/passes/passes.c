@@ -43,11 +43,11 @@ bool *mix_ir_conditions(mix_ir *ir) {
 }
 
 mix_product mix_ir_product(const mix_ir *ir, const mix_ir_node *node) {
-  const mix_matmul_attributes *attributes = node->attributes;
   const mix_ir_value *a = &ir->values[node->inputs[0]], *b = &ir->values[node->inputs[1]];
   return (mix_product){.op = node->op,
-                       .transpose_a = attributes->transpose_a,
-                       .transpose_b = attributes->transpose_b,
+                       .attributes = node->attributes,
+                       .transpose_a = mix_op_transposes(node->op, node->attributes, 0),
+                       .transpose_b = mix_op_transposes(node->op, node->attributes, 1),
                        .dtype = a->dtype,
                        .a = a->shape,
                        .b = b->shape,

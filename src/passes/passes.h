@@ -49,7 +49,7 @@ bool mix_dtype_embeds(mix_dtype from, mix_dtype to);
 void mix_program_strides(mix_shape shape, mix_shape space, int64_t strides[MIX_MAX_RANK]);
 /* By value: is it the guard of a program or a store? Memory of the ir; NULL with the error recorded. */
 bool *mix_ir_conditions(mix_ir *ir);
-/* Describes a matmul for the backend's queries. */
+/* Describes a contraction for the backend's queries. */
 mix_product mix_ir_product(const mix_ir *ir, const mix_ir_node *node);
 /* The program as the epilogue of the product that its load `load` reads, over rows and columns. Its other
  * loads are numbered after the product's two operands, in order. Memory of the ir. NULL: *fits is false where

@@ -21,14 +21,15 @@ static bool holds(const cone *c, int n) {
   return false;
 }
 
-/* Collects the producers of `value`. False: there are too many. */
+/* Collects the producers of `value`. False: there are too many, or one must not run twice. */
 static bool collect(cone *c, int value) {
   mix_ir *ir = c->ir;
   int n = mix_ir_producer(ir, value);
   const mix_ir_node *node = &ir->nodes[n];
   if (!mix_ir_fusable(node) || !mix_shape_equal(ir->values[value].shape, c->space) || holds(c, n))
     return true;
-  if (c->count == MAX_RECOMPUTED || mix_ir_may_fail(ir, node)) return false;
+  if (c->count == MAX_RECOMPUTED || mix_ir_may_fail(ir, node) || !mix_op_is_repeatable(node->op))
+    return false;
   c->nodes[c->count++] = n;
   for (int i = 0; i < node->input_count; i++)
     if (!collect(c, node->inputs[i])) return false;

@@ -16,21 +16,33 @@ typedef struct use_lists {
 
 bool mix_ir_fusable(const mix_ir_node *node) {
   return !node->dead && !node->source && (node->op->flags & MIX_OP_ELEMENTWISE) &&
-         node->op->opcode != MIX_OPCODE_NONE && node->output_count == 1;
+         !(node->op->flags & MIX_OP_STATEFUL) && node->op->opcode != MIX_OPCODE_NONE &&
+         node->output_count == 1;
 }
 
-bool mix_ir_finite_check(const mix_ir_node *node) { return !node->dead && node->op == &mix_op_all_finite; }
+bool mix_ir_finite_check(const mix_ir_node *node) {
+  return !node->dead && node->op->reduction == MIX_REDUCE_ALL_FINITE && !(node->op->flags & MIX_OP_STATEFUL);
+}
+
+/* The axes of a reduction, as bits. */
+static unsigned reduced_axes(const mix_ir_node *node) {
+  if (!node->op->axes) return ~0u;
+  const int *list = (const int *)((const char *)node->attributes + node->op->axes->offset);
+  unsigned axes = 0;
+  for (int i = 0; i < list[0]; i++) axes |= 1u << list[1 + i];
+  return axes;
+}
 
 bool mix_ir_sum(const mix_ir *ir, const mix_ir_node *node) {
-  if (node->dead || node->source || (node->op != &mix_op_reduce_sum && node->op != &mix_op_reduce_mean))
+  const mix_reduction_kind reduction = node->op->reduction;
+  if (node->dead || node->source || (reduction != MIX_REDUCE_TO_SUM && reduction != MIX_REDUCE_TO_MEAN) ||
+      (node->op->flags & MIX_OP_STATEFUL))
     return false;
   const mix_ir_value *x = &ir->values[node->inputs[0]];
-  const mix_reduce_attributes *attributes = node->attributes;
   if (!mix_dtype_is_floating(x->dtype) ||
       mix_shape_size(x->shape) <= mix_shape_size(ir->values[node->first_output].shape))
     return false;
-  unsigned axes = 0;
-  for (int i = 0; i < attributes->axis_count; i++) axes |= 1u << attributes->axes[i];
+  const unsigned axes = reduced_axes(node);
   bool reduced = false;
   for (int d = 0; d < x->shape.rank; d++) {
     if (x->shape.dims[d] == 0) return false;
@@ -66,7 +78,7 @@ static bool lists_add(mix_ir *ir, use_lists *lists, int n) {
 
 /* Casts and products with a scalar: recomputing them costs less than a store and a load. */
 static bool cheap(const mix_ir *ir, const mix_ir_node *node) {
-  if (!mix_ir_fusable(node)) return false;
+  if (!mix_ir_fusable(node) || !mix_op_is_repeatable(node->op)) return false;
   int opcode = node->op->opcode, large = 0;
   if (opcode != MIX_OPCODE_CAST && opcode != MIX_OPCODE_MULTIPLY && opcode != MIX_OPCODE_DIVIDE &&
       opcode != MIX_OPCODE_NEGATIVE)

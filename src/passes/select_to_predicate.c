@@ -13,7 +13,7 @@ bool mix_pass_select_to_predicate(mix_ir *ir) {
   for (int i = 0; i < ir->variable_count; i++) {
     mix_ir_variable *variable = &ir->variables[i];
     const mix_ir_node *node = &ir->nodes[mix_ir_producer(ir, variable->exit)];
-    if (variable->exit == variable->entry || node->source || node->op != &mix_op_select ||
+    if (variable->exit == variable->entry || node->source || node->op->opcode != MIX_OPCODE_SELECT ||
         variable->guard >= 0)
       continue;
     int condition = node->inputs[0], new_value = node->inputs[1], old = node->inputs[2];

@@ -38,10 +38,7 @@ static bool is_cast(const mix_ir_node *node) {
 }
 
 /* Moves elements without changing them. */
-static bool moves(const mix_ir_node *node) {
-  return !node->source &&
-         (node->op == &mix_op_reshape || node->op == &mix_op_transpose || node->op == &mix_op_broadcast_to);
-}
+static bool moves(const mix_ir_node *node) { return !node->source && (node->op->flags & MIX_OP_LAYOUT); }
 
 /* The value of which `value` is a lossless cast, or -1. */
 static int lossless_source(const mix_ir *ir, int value) {
@@ -60,7 +57,7 @@ static bool move_narrow(mix_ir *ir, int n, const int *uses) {
   if (x < 0 || ir->values[x].dtype != ir->values[ir->nodes[n].first_output].dtype) return true;
   mix_ir_node *node = &ir->nodes[n];
   const void *attributes = mover->attributes;
-  if (mover->op != &mix_op_transpose) { /* the attributes of the others hold the dtype too */
+  if (!(mover->op->flags & MIX_OP_TRANSPOSE)) { /* the attributes of the others hold the dtype too */
     mix_shape_attributes *copy = mix_ir_alloc(ir, sizeof *copy);
     if (!copy) return false;
     *copy = *(const mix_shape_attributes *)attributes;

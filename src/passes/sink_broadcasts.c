@@ -47,9 +47,9 @@ static int scalar_of_fill(broadcasting *b, int n) {
 /* What an element-wise node can read instead of the value. -1: out of memory. */
 static int narrower(broadcasting *b, int value) {
   const mix_ir_node *producer = producer_of(b->ir, value);
-  for (; producer->op == &mix_op_broadcast_to; producer = producer_of(b->ir, value))
+  for (; producer->op->flags & MIX_OP_BROADCAST; producer = producer_of(b->ir, value))
     value = producer->inputs[0];
-  if (producer->op == &mix_op_fill && size_of(b->ir, value) > 1)
+  if ((producer->op->flags & MIX_OP_UNIFORM) && size_of(b->ir, value) > 1)
     return scalar_of_fill(b, mix_ir_producer(b->ir, value));
   return value;
 }
@@ -91,8 +91,8 @@ static bool narrow_node(broadcasting *b, int n) {
 static bool reshape_uniform(broadcasting *b, int n) {
   mix_ir *ir = b->ir;
   const mix_ir_node *producer = producer_of(ir, ir->nodes[n].inputs[0]);
-  bool fill = producer->op == &mix_op_fill,
-       one = producer->op == &mix_op_broadcast_to && size_of(ir, producer->inputs[0]) == 1;
+  bool fill = producer->op->flags & MIX_OP_UNIFORM,
+       one = (producer->op->flags & MIX_OP_BROADCAST) && size_of(ir, producer->inputs[0]) == 1;
   mix_shape shape = ir->values[ir->nodes[n].first_output].shape;
   bool scalar = ir->values[ir->nodes[n].inputs[0]].shape.rank == 0;
   if (!fill && !one && !scalar) return true;
@@ -101,7 +101,7 @@ static bool reshape_uniform(broadcasting *b, int n) {
   if (fill) {
     *attributes = *(const mix_shape_attributes *)producer->attributes;
     attributes->shape = shape;
-    ir->nodes[n].op = &mix_op_fill;
+    ir->nodes[n].op = producer->op;
     ir->nodes[n].attributes = attributes;
     ir->nodes[n].input_count = 0;
     return true;
@@ -125,7 +125,7 @@ bool mix_pass_sink_broadcasts(mix_ir *ir) {
   for (int n = 0; n < count; n++) {
     const mix_ir_node *node = &ir->nodes[n];
     if (node->dead || node->source || node->output_count != 1) continue;
-    if (node->op == &mix_op_reshape) {
+    if (node->op->flags & MIX_OP_VIEW) {
       if (!reshape_uniform(&b, n)) return false;
     } else if (mix_ir_fusable(node) && !mix_ir_may_fail(ir, node)) {
       if (!narrow_node(&b, n)) return false;
@@ -134,6 +134,6 @@ bool mix_pass_sink_broadcasts(mix_ir *ir) {
   /* A broadcast that must still be stored becomes an identity over the larger space, which can join a
    * program. */
   for (int n = 0; n < ir->node_count; n++)
-    if (!ir->nodes[n].dead && ir->nodes[n].op == &mix_op_broadcast_to) ir->nodes[n].op = &mix_op_identity;
+    if (!ir->nodes[n].dead && (ir->nodes[n].op->flags & MIX_OP_BROADCAST)) ir->nodes[n].op = &mix_op_identity;
   return mix_ir_sort(ir);
 }

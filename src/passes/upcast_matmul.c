@@ -7,24 +7,36 @@
 #include "backend/backend.h"
 #include "passes/passes.h"
 #include "tensor/type.h"
+#include <string.h>
 
 static bool prefers_upcast(const mix_ir *ir, const mix_ir_node *node) {
-  if (node->dead || node->source || node->program || node->op != &mix_op_matmul) return false;
+  if (node->dead || node->source || node->program) return false;
+  if (!node->op->contraction || !node->op->contraction->downcast) return false;
   const mix_product product = mix_ir_product(ir, node);
   return mix_dtype_is_16_bit(product.dtype) && ir->context->backend->prefers_upcast(ir->context, &product);
 }
 
-/* The value as float32; the cast is made once. -1 with the error recorded. */
-static int upcast(mix_ir *ir, int value, int *wide, const char *scope) {
+/* The value in the dtype of the sums, float32; the cast is made once. -1 with the error recorded. */
+static int upcast(mix_ir *ir, int value, mix_dtype dtype, int *wide, const char *scope) {
   if (wide[value] >= 0) return wide[value];
   mix_cast_attributes *attributes = mix_ir_alloc(ir, sizeof *attributes);
   if (!attributes) return -1;
-  attributes->dtype = MIX_FLOAT32;
+  attributes->dtype = dtype;
   int node = mix_ir_add(ir, &mix_op_cast, attributes, 1, &value, 1,
-                        &(mix_type){.dtype = MIX_FLOAT32, .shape = ir->values[value].shape});
+                        &(mix_type){.dtype = dtype, .shape = ir->values[value].shape});
   if (node < 0) return -1;
   ir->nodes[node].scope = scope;
   return wide[value] = ir->nodes[node].first_output;
+}
+
+/* The attributes of the op that rounds its result to `dtype`. NULL: out of memory. */
+static void *downcast_attributes(mix_ir *ir, const mix_ir_node *product, mix_dtype dtype) {
+  const mix_op *downcast = product->op->contraction->downcast;
+  char *attributes = mix_ir_alloc(ir, downcast->attributes_size);
+  if (!attributes) return NULL;
+  memcpy(attributes, product->attributes, product->op->attributes_size);
+  *(mix_dtype *)(attributes + downcast->contraction->result_dtype->offset) = dtype;
+  return attributes;
 }
 
 bool mix_pass_upcast_matmul(mix_ir *ir) {
@@ -35,17 +47,15 @@ bool mix_pass_upcast_matmul(mix_ir *ir) {
   for (int v = 0; v < values; v++) wide[v] = -1;
   for (int n = 0; n < nodes; n++) {
     if (!prefers_upcast(ir, &ir->nodes[n])) continue;
-    const mix_matmul_attributes *narrow = ir->nodes[n].attributes;
-    mix_matmul_attributes *attributes = mix_ir_alloc(ir, sizeof *attributes);
+    const mix_op *op = ir->nodes[n].op;
+    void *attributes = downcast_attributes(ir, &ir->nodes[n], ir->values[ir->nodes[n].inputs[0]].dtype);
     if (!attributes) return false;
-    *attributes = (mix_matmul_attributes){narrow->transpose_a, narrow->transpose_b,
-                                          ir->values[ir->nodes[n].inputs[0]].dtype};
-    for (int i = 0; i < 2; i++) {
-      int operand = upcast(ir, ir->nodes[n].inputs[i], wide, ir->nodes[n].scope);
+    for (int i = 0; i < MIX_CONTRACTED; i++) {
+      int operand = upcast(ir, ir->nodes[n].inputs[i], op->accumulator, wide, ir->nodes[n].scope);
       if (operand < 0) return false;
       ir->nodes[n].inputs[i] = operand;
     }
-    ir->nodes[n].op = &mix_op_matmul_downcast;
+    ir->nodes[n].op = op->contraction->downcast;
     ir->nodes[n].attributes = attributes;
   }
   return mix_ir_sort(ir);

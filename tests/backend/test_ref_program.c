@@ -496,7 +496,7 @@ static void strides_and_stores_in_place(void **state) {
   free(out[1].data);
 }
 
-static double reduced(mix_program_reduction reduction, mix_dtype dtype, int count, const double *x) {
+static double reduced(mix_reduction_kind reduction, mix_dtype dtype, int count, const double *x) {
   operand in = operand_of(dtype, MIX_SHAPE(count), x),
           out = operand_of(reduction == MIX_REDUCE_TO_SUM ? dtype : MIX_BOOL, MIX_SCALAR, NULL);
   mix_program_load load = {0, dtype, {1}};

@@ -62,6 +62,46 @@ static void attributes_are_described(void **state) {
                mix_all_ops[i]->name);
 }
 
+static bool has_field(const mix_op *op, const mix_field *wanted, mix_field_kind kind) {
+  for (const mix_field *field = op->fields; field && field->name; field++)
+    if (field->offset == wanted->offset) return field->kind == kind && wanted->kind == kind;
+  return false;
+}
+
+/* What passes rely on where they ask a contraction. */
+static void check_contraction(const mix_op *op) {
+  const mix_contraction *contraction = op->contraction;
+  assert_non_null(contraction->multiplications);
+  for (int i = 0; i < MIX_CONTRACTED; i++)
+    if (contraction->transpose[i]) assert_true(has_field(op, contraction->transpose[i], MIX_FIELD_BOOL));
+  if (contraction->swaps) assert_true(contraction->transpose[0] && contraction->transpose[1]);
+  if (contraction->result_dtype) assert_true(has_field(op, contraction->result_dtype, MIX_FIELD_DTYPE));
+  const mix_op *downcast = contraction->downcast;
+  if (!downcast) return;
+  assert_non_null(downcast->contraction->result_dtype);
+  assert_int_equal(downcast->attributes_size, op->attributes_size);
+  assert_true(op->attributes_size <= 16 * sizeof(max_align_t)); /* room in host/dispatch.c */
+  assert_int_not_equal(op->accumulator, MIX_DTYPE_NONE);
+}
+
+static void traits_agree(void **state) {
+  (void)state;
+  int contractions = 0, reductions = 0;
+  for (int i = 0; mix_all_ops[i]; i++) {
+    const mix_op *op = mix_all_ops[i];
+    contractions += op->contraction != NULL;
+    reductions += op->reduction != MIX_REDUCE_NOTHING;
+    if (op->contraction) check_contraction(op);
+    if (op->axes) assert_true(has_field(op, op->axes, MIX_FIELD_AXES));
+    if (op->flags & MIX_OP_TRANSPOSE) assert_int_equal(op->attributes_size, sizeof(mix_transpose_attributes));
+    if (op->flags & (MIX_OP_BROADCAST | MIX_OP_UNIFORM))
+      assert_int_equal(op->attributes_size, sizeof(mix_shape_attributes));
+    if (op->elementwise) assert_true(op->elementwise->flags & MIX_OP_ELEMENTWISE);
+  }
+  assert_int_equal(contractions, 3);
+  assert_int_equal(reductions, 3);
+}
+
 static void attributes_print(void **state) {
   (void)state;
   mix_tensor *x = ones(MIX_FLOAT32, MIX_SHAPE(2, 3)), *square = ones(MIX_FLOAT32, MIX_SHAPE(3, 3));
@@ -81,9 +121,8 @@ static void attributes_print(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(names_are_unique_and_found),
-      TEST(codes_and_operations_agree),
-      TEST(attributes_are_described),
+      TEST(names_are_unique_and_found), TEST(codes_and_operations_agree),
+      TEST(attributes_are_described),   TEST(traits_agree),
       TEST(attributes_print),
   };
   return cmocka_run_group_tests_name("ops/table", tests, NULL, NULL);

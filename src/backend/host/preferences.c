@@ -2,6 +2,7 @@
 #include "backend/host/host.h"
 #include "ops/table.h"
 #include "tensor/shape.h"
+#include <string.h>
 
 const char *const mix_host_passes[] = {"amp",
                                        "remove_identities",
@@ -26,19 +27,22 @@ const char *const mix_host_passes[] = {"amp",
 /* ---- products ---- */
 
 typedef struct product_args {
-  mix_matmul_attributes attributes;
+  union {
+    mix_matmul_attributes matmul;
+    max_align_t any[16]; /* more than the attributes of any contraction with a downcast */
+  } attributes;
   mix_type inputs[2], output;
   mix_kernel_args args;
 } product_args;
 
 static const mix_kernel_args *args_of(const mix_product *product, mix_matmul_precision precision,
                                       product_args *out) {
-  *out =
-      (product_args){.attributes = {.transpose_a = product->transpose_a, .transpose_b = product->transpose_b},
-                     .inputs = {{product->dtype, product->a}, {product->dtype, product->b}},
-                     .output = {product->dtype, product->result}};
+  *out = (product_args){
+      .attributes.matmul = {.transpose_a = product->transpose_a, .transpose_b = product->transpose_b},
+      .inputs = {{product->dtype, product->a}, {product->dtype, product->b}},
+      .output = {product->dtype, product->result}};
   out->args = (mix_kernel_args){.op = product->op,
-                                .attributes = &out->attributes,
+                                .attributes = product->attributes ? product->attributes : &out->attributes,
                                 .precision = precision,
                                 .input_count = 2,
                                 .output_count = 1,
@@ -67,15 +71,18 @@ bool mix_host_same_product(const mix_context *context, const mix_product *x, con
 bool mix_host_prefers_upcast(const mix_context *context, const mix_product *product) {
   product_args narrow, wide;
   const mix_kernel_row *const *tables = context->backend->kernels;
-  if (product->op != &mix_op_matmul) return false;
+  const mix_op *downcast = product->op->contraction ? product->op->contraction->downcast : NULL;
+  if (!downcast || downcast->attributes_size > sizeof wide.attributes) return false;
   const mix_kernel *kernel = mix_host_choose(tables, args_of(product, context->precision, &narrow), NULL, 0);
   if (!kernel || !kernel->widened) return false;
   const int64_t numbers =
       mix_shape_size(product->a) + mix_shape_size(product->b) + mix_shape_size(product->result);
   if (numbers * (int64_t)sizeof(float) > mix_cpu_cache(2) * 3 / 4) return false;
   args_of(product, context->precision, &wide);
-  wide.args.op = &mix_op_matmul_downcast;
-  wide.attributes.dtype = product->dtype;
+  if (product->attributes) memcpy(&wide.attributes, product->attributes, product->op->attributes_size);
+  *(mix_dtype *)((char *)&wide.attributes + downcast->contraction->result_dtype->offset) = product->dtype;
+  wide.args.op = downcast;
+  wide.args.attributes = &wide.attributes;
   wide.inputs[0].dtype = wide.inputs[1].dtype = MIX_FLOAT32;
   return mix_host_choose(tables, &wide.args, NULL, 0) == kernel->widened;
 }
@@ -134,7 +141,7 @@ static bool is_read_in_order(const mix_program *program, int input) {
 bool mix_host_writes_over(const mix_plan *plan, const mix_step *step, int input, int output) {
   const mix_dtype from = plan->slots[step->inputs[input]].dtype,
                   to = plan->slots[step->outputs[output]].dtype;
-  return step->program && input >= (step->op == &mix_op_fused ? 0 : 2) &&
+  return step->program && input >= (step->op->contraction ? MIX_CONTRACTED : 0) &&
          mix_dtype_size(from) == mix_dtype_size(to) && is_stored_over_space(step, output) &&
          is_read_in_order(step->program, input);
 }

@@ -29,17 +29,11 @@ static double min_work(void) {
                                    : MIN_WORK_PLAIN;
 }
 
-static bool is_product(const mix_step *step) {
-  return step->op == &mix_op_matmul || step->op == &mix_op_batch_matmul ||
-         step->op == &mix_op_matmul_downcast;
-}
-
 static double multiplications(const mix_plan *plan, const mix_step *step) {
-  const mix_matmul_attributes *attributes = step->attributes;
-  const mix_shape *a = &plan->slots[step->inputs[0]].shape, *b = &plan->slots[step->inputs[1]].shape;
-  double count = (double)b->dims[b->rank - (attributes->transpose_b ? 2 : 1)];
-  for (int d = 0; d < a->rank; d++) count *= (double)a->dims[d];
-  return count;
+  if (!step->op->contraction) return 0;
+  const mix_shape operands[MIX_CONTRACTED] = {plan->slots[step->inputs[0]].shape,
+                                              plan->slots[step->inputs[1]].shape};
+  return step->op->contraction->multiplications(step->attributes, operands);
 }
 
 /* The variable of a slot, or -1. Several slots may be the same variable. */
@@ -60,7 +54,7 @@ static bool count_weights(const mix_plan *plan, double *elements, int64_t *bytes
       if (variable >= 0) marks[variable] = WRITTEN;
     }
   for (int i = 0; i < plan->step_count; i++)
-    for (int n = 0; n < 2 && is_product(&plan->steps[i]); n++) {
+    for (int n = 0; n < MIX_CONTRACTED && plan->steps[i].op->contraction; n++) {
       const mix_slot *slot = &plan->slots[plan->steps[i].inputs[n]];
       const int variable = variable_of(plan, plan->steps[i].inputs[n]);
       const size_t size = mix_dtype_size(slot->dtype);
@@ -80,7 +74,7 @@ int mix_host_thread_count(const mix_plan *plan, int threads) {
   if (weights == 0 || VALUES_PER_WEIGHT * bytes > mix_cpu_cache(2)) return threads;
   for (int i = 0; i < plan->step_count; i++) {
     const mix_step *step = &plan->steps[i];
-    if (is_product(step)) work += multiplications(plan, step);
+    work += multiplications(plan, step);
     for (int n = 0; n < step->input_count; n++)
       if (variable_of(plan, step->inputs[n]) < 0)
         work += WORK_OF_BYTE * (double)plan->slots[step->inputs[n]].bytes;

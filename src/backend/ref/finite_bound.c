@@ -1,5 +1,6 @@
 /* matmul_finite_bound: the largest column norms of both operands, in double. */
 #include "backend/ref/ref.h"
+#include "ops/table.h"
 
 static double largest_square(const void *matrix, const mix_type *type) {
   const int64_t rows = type->shape.dims[0], columns = type->shape.dims[1];

@@ -65,7 +65,7 @@ static void layer_called(void *context, const mix_layer *layer, const char *path
   const char *name = layer_name(watch->report, path);
   for (int i = 0; i < mix_list_count(inputs); i++) {
     const mix_tensor *input = mix_list_get(inputs, i);
-    if (input && input->node->op != &mix_op_read)
+    if (input && !(input->node->op->flags & MIX_OP_READ))
       add(watch, (mix_edge){input->node, input->output}, name, "input", MIX_NUMERICS_INPUT);
   }
   for (int i = 0; i < mix_list_count(results); i++) {
@@ -110,15 +110,10 @@ static void begin(void *context, mix_list *inputs, mix_list *arguments) {
 
 /* True for ops that only move or rename values: their results are already known. */
 static bool moves_only(const mix_node *node) {
-  static const mix_op *const ops[] = {&mix_op_identity, &mix_op_stop_gradient, &mix_op_gradient,
-                                      &mix_op_reshape,  &mix_op_transpose,     &mix_op_broadcast_to,
-                                      &mix_op_read};
-  for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-    if (node->op == ops[i]) return true;
-  return false;
+  return (node->op->flags & MIX_OP_LAYOUT) || node->op->opcode == MIX_OPCODE_IDENTITY;
 }
 
-static bool reads(mix_edge edge) { return edge.node->op == &mix_op_read && edge.node->variable; }
+static bool reads(mix_edge edge) { return (edge.node->op->flags & MIX_OP_READ) && edge.node->variable; }
 
 /* "dense_1/kernel:0" is shown as kernel. */
 static const char *variable_name(const mix_variable *variable) {
@@ -145,7 +140,7 @@ static void add_weight(struct mix_numerics_watch *watch, mix_node *node) {
     if (!reads(edge) || (behind_outputs(watch, node) && !mix_variable_trainable(edge.node->variable)))
       continue;
     const char *layer = layer_of(watch, node), *name = variable_name(edge.node->variable);
-    bool cast = node->op == &mix_op_cast;
+    bool cast = node->op->opcode == MIX_OPCODE_CAST;
     if (cast) add(watch, (mix_edge){node, 0}, layer, name, MIX_NUMERICS_WEIGHT);
     if (!cast || watch->report->intermediates)
       add(watch, edge, layer, name, cast ? MIX_NUMERICS_INTERMEDIATE : MIX_NUMERICS_WEIGHT);
@@ -158,7 +153,7 @@ static void blame_consumer(struct mix_numerics_watch *watch, const mix_node *nod
   for (int i = 0; i < node->input_count; i++) {
     item *operand = find(watch, node->inputs[i]);
     if (!operand) continue;
-    bool own = node->op == &mix_op_cast || behind_outputs(watch, node);
+    bool own = node->op->opcode == MIX_OPCODE_CAST || behind_outputs(watch, node);
     operand->blamed = own ? operand->layer : layer_of(watch, node);
   }
 }
