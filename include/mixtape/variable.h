@@ -51,7 +51,8 @@ MIX_API mix_tensor *mix_variable_true_value(mix_variable *variable);
 
 /* Assigns a value of the variable's shape and stored dtype; inside a cast scope an autocast variable
  * converts it first. assign_add and assign_sub compute in the stored dtype (keras3: inside a cast scope
- * from the cast value), and no update is lost if several threads add. Outside a capture the value is evaluated at once. */
+ * from the cast value), and no update is lost if several threads add. Outside a capture the value is
+ * evaluated at once. */
 MIX_API mix_status mix_variable_assign(mix_variable *variable, mix_tensor *value);
 MIX_API mix_status mix_variable_assign_add(mix_variable *variable, mix_tensor *value);
 MIX_API mix_status mix_variable_assign_sub(mix_variable *variable, mix_tensor *value);

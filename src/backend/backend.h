@@ -95,9 +95,9 @@ typedef struct mix_backend {
   /* Begins a run, and retains what it needs of the bindings. 0 with the error recorded: nothing was written.
    * A backend that runs at once reports value errors here. */
   mix_ticket (*enqueue)(mix_executable *executable, const mix_bindings *bindings);
-  /* Waits for a run and those before it (UINT64_MAX: all). An error that depends on values (a label outside the classes) is a
-   * MIX_VALUE_ERROR whose message names the op and the layer. From such a run on no run writes a variable,
-   * until a wait has reported the error; reading memory waits too. */
+  /* Waits for a run and those before it (UINT64_MAX: all). An error that depends on values (a label outside
+   * the classes) is a MIX_VALUE_ERROR whose message names the op and the layer. From such a run on no run
+   * writes a variable, until a wait has reported the error; reading memory waits too. */
   mix_status (*wait)(mix_ticket ticket);
 
   /* ---- reports ---- */

@@ -1,5 +1,6 @@
 /* Set-up shared by the sub-commands: process-wide options, data, model, compilation. */
 #include "cli/cli.h"
+#include "model/model.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -248,24 +249,14 @@ static mix_optimizer *with_factor(const char *optimizer, double factor) {
   return result;
 }
 
-static bool is_keras3(const cli_options *options) { return !strcmp(options->semantics, "keras3"); }
-
-/* In tf_keras and experimental, compile wraps every optimizer of a mixed_float16 model. A fixed scale of 1
- * changes no bit. */
-static mix_optimizer *unscaled(mix_optimizer *optimizer, const mix_policy *policy, bool experimental) {
-  if (strcmp(mix_policy_name(policy), "mixed_float16") != 0) return optimizer;
-  return experimental ? mix_loss_scale_optimizer(optimizer, .loss_scale = mix_fixed_loss_scale(1))
-                      : mix_loss_scale_optimizer(optimizer, .fixed = true, .initial_scale = 1);
-}
-
 /* The optimizer of --optimizer with --loss-scale. */
 static mix_optimizer *make_optimizer(const cli_options *options, const mix_model *model) {
   const cli_loss_scale *scale = &options->loss_scale;
   mix_optimizer *optimizer = mix_optimizer_from_text(options->optimizer, NULL);
-  bool experimental = !strcmp(options->semantics, "experimental"), keras3 = is_keras3(options);
   if (optimizer && options->graph_rewrite) return enable_rewrite(options, optimizer);
-  if (!optimizer || (scale->kind == CLI_SCALE_NONE && keras3)) return optimizer;
-  if (scale->kind == CLI_SCALE_NONE) return unscaled(optimizer, mix_model_policy(model), experimental);
+  if (!optimizer || scale->kind == CLI_SCALE_NONE) return optimizer;
+  bool experimental = !strcmp(options->semantics, "experimental"),
+       keras3 = !strcmp(options->semantics, "keras3");
   if (scale->kind == CLI_SCALE_AUTO) return mix_optimizer_for_policy(optimizer, mix_model_policy(model));
   if (scale->kind == CLI_SCALE_FIXED) {
     if (experimental)
@@ -283,11 +274,11 @@ static mix_optimizer *make_optimizer(const cli_options *options, const mix_model
 
 mix_status cli_compile(const cli_options *options, mix_model *model) {
   mix_optimizer *optimizer = make_optimizer(options, model);
-  bool scaled = options->loss_scale.kind != CLI_SCALE_AUTO || options->graph_rewrite;
+  /* --loss-scale is already applied */
+  model->keeps_optimizer = options->loss_scale.kind != CLI_SCALE_AUTO || options->graph_rewrite;
   mix_compile_options compile = {.size = sizeof compile,
                                  .loss = options->loss,
                                  .optimizer = optimizer,
-                                 .no_auto_scale_loss = scaled && is_keras3(options),
                                  .image_bytes = true,
                                  .jit_compile = options->jit_compile};
   char *metrics = strdup(options->metrics);

@@ -23,14 +23,18 @@ static size_t step_bytes(const mix_plan *plan, const mix_step *step) {
 static void fill_report(mix_compiled *compiled) {
   mix_plan_report *report = &compiled->report;
   const mix_plan *plan = &compiled->plan;
+  const mix_ir *ir = compiled->ir;
   mix_executable_facts facts = {0};
   compiled->context.backend->facts(compiled->executable, &facts);
   report->nodes = plan->step_count;
   report->barriers = facts.barriers;
   report->workspace_bytes = facts.workspace_bytes;
-  for (int n = 0; n < compiled->ir->node_count; n++) {
-    const mix_ir_node *node = &compiled->ir->nodes[n];
-    size_t bytes = node->source ? plan->slots[node->first_output].bytes : 0;
+  for (int i = 0; i < ir->variable_count; i++)
+    report->variable_bytes += mix_memory_bytes(ir->variables[i].variable->memory);
+  for (int n = 0; n < ir->node_count; n++) {
+    const mix_ir_node *node = &ir->nodes[n];
+    const mix_ir_value *value = &ir->values[node->first_output];
+    size_t bytes = node->source ? mix_value_bytes(value->dtype, value->shape) : 0;
     if (node->source == MIX_IR_ARGUMENT) report->argument_bytes += bytes;
     if (node->source == MIX_IR_CONSTANT) report->constant_bytes += bytes;
   }

@@ -410,8 +410,6 @@ bool mix_make_plan(mix_compiled *compiled) {
   plan->argument_count = ir->argument_count;
   plan->variable_count = ir->variable_count;
   plan->result_count = ir->result_count;
-  for (int i = 0; i < ir->variable_count; i++)
-    compiled->report.variable_bytes += mix_memory_bytes(ir->variables[i].variable->memory);
   /* Dead values have no producer: each is its own base and gets no memory. */
   for (int v = 0; v < ir->value_count; v++) {
     p.base[v] = v;

@@ -34,6 +34,7 @@ static int peak_step(const mix_compiled *compiled, size_t *peak) {
 
 const char *mix_plan_text(mix_compiled *compiled) {
   const mix_plan *plan = &compiled->plan;
+  if (compiled->context.backend->compile_graph) return "the device plans by itself: no steps to show\n";
   mix_text out = {.size = 1024 + 320 * (size_t)compiled->lifetime_count};
   for (int t = 0; t < plan->step_count; t++)
     out.size += 512 + 256 * (size_t)(plan->steps[t].input_count + plan->steps[t].output_count);

@@ -66,7 +66,7 @@ static bool resolve_optimizer(mix_model *model, mix_compiled_state *state,
         model->semantics->name);
     return false;
   }
-  if (optimizer && !options->no_auto_scale_loss)
+  if (optimizer && !options->no_auto_scale_loss && !model->keeps_optimizer)
     optimizer = mix_optimizer_for_policy(optimizer, mix_model_policy(model));
   if (mix_failed() || !optimizer) return false;
   state->optimizer = mix_retain(optimizer);

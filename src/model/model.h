@@ -63,6 +63,7 @@ struct mix_model {
   bool sequential;
   mix_shape input_shape;         /* sequential: shape given to mix_model_build; rank 0: none */
   mix_compiled_state *state;     /* NULL before compile */
+  bool keeps_optimizer; /* compile wraps no optimizer, in any generation (the program's --loss-scale) */
   mix_compiled_state *compiling; /* the state that compile is building; otherwise NULL */
   char *summary;
   mix_history *history; /* retained: of the latest fit */

@@ -1,6 +1,6 @@
-/* Executables of the device "remote": the reference kernel of each step of a plan, constants on the device, and
- * a check that no two values of the arena that are alive at once share bytes. A run gives each variable that it
- * writes new storage. */
+/* Executables of the device "remote": the reference kernel of each step of a plan, constants on the device,
+ * and a check that no two values of the arena that are alive at once share bytes. A run gives each variable
+ * that it writes new storage. */
 #include "support/remote/remote.h"
 
 #include "backend/host/host.h"
@@ -91,9 +91,10 @@ static bool check_arena(const mix_plan *plan) {
       if (lives[a].first < 0 || lives[b].first < lives[a].first || lives[b].first >= lives[a].last) continue;
       if (x->offset + x->bytes <= y->offset || y->offset + y->bytes <= x->offset) continue;
       if (lives[a].first == lives[b].first && b < a) continue; /* named once */
-      mix_fail(MIX_INTERNAL_ERROR,
-               "remote: slots %d and %d of the plan share bytes of the arena while both are alive, at step %d",
-               a, b, lives[b].first);
+      mix_fail(
+          MIX_INTERNAL_ERROR,
+          "remote: slots %d and %d of the plan share bytes of the arena while both are alive, at step %d", a,
+          b, lives[b].first);
     }
   mix_free(lives);
   return !mix_failed();
@@ -277,7 +278,8 @@ mix_ticket mix_remote_run(mix_executable *e, const mix_bindings *bindings) {
   r.arguments = mix_calloc((size_t)plan->argument_count + 1, sizeof *r.arguments);
   r.variables = mix_calloc((size_t)plan->variable_count + 1, sizeof *r.variables);
   mix_ticket ticket = 0;
-  if (r.arguments && r.variables && find_arena(&r) && copy_arguments(&r) && renew_variables(&r) && add_steps(&r)) {
+  if (r.arguments && r.variables && find_arena(&r) && copy_arguments(&r) && renew_variables(&r) &&
+      add_steps(&r)) {
     give_variables(&r);
     ticket = mix_remote_enqueue(r.first);
   } else {

@@ -1,6 +1,7 @@
-/* Memory of the device "remote": a file mapped twice. Handles hold addresses of the first mapping, whose pages
- * the host cannot touch unless they are mapped for it; kernels use the second one. Each block is followed by a
- * page that nobody may touch through a handle, and is filled with NaN when it is made and when it goes. */
+/* Memory of the device "remote": a file mapped twice. Handles hold addresses of the first mapping, whose
+ * pages the host cannot touch unless they are mapped for it; kernels use the second one. Each block is
+ * followed by a page that nobody may touch through a handle, and is filled with NaN when it is made and when
+ * it goes. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* memfd_create */
 #endif
@@ -81,7 +82,10 @@ static bool allocate(mix_memory *memory) {
     memset(kernels + room->offset, 0xff, room->bytes);
   }
   pthread_mutex_unlock(&lock);
-  if (!room) mix_fail(MIX_MEMORY_ERROR, "out of memory: %zu bytes were refused on the device remote; use a smaller batch", memory->bytes);
+  if (!room)
+    mix_fail(MIX_MEMORY_ERROR,
+             "out of memory: %zu bytes were refused on the device remote; use a smaller batch",
+             memory->bytes);
   return room != NULL;
 }
 

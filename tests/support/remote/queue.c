@@ -1,6 +1,6 @@
-/* The queue of the device "remote". Nothing runs before a call of the API needs it, or the queue is full; then
- * the next task is drawn among all that are ready: those that no earlier task must precede, for the bytes that
- * they read and write, or because it may fail and they write a variable. */
+/* The queue of the device "remote". Nothing runs before a call of the API needs it, or the queue is full;
+ * then the next task is drawn among all that are ready: those that no earlier task must precede, for the
+ * bytes that they read and write, or because it may fail and they write a variable. */
 #include "support/remote/remote.h"
 
 #include "base/alloc.h"
