@@ -395,7 +395,8 @@ json_t *mix_loss_to_json(mix_loss *loss) {
 
 /* A 0 in the config means 0. */
 static double option(const json_t *config, const char *key) {
-  return json_object_get(config, key) ? mix_json_option_number(config, key, 0) : 0;
+  double number = mix_json_number_or(config, key, 0);
+  return json_object_get(config, key) && number == 0 ? MIX_ZERO : number;
 }
 
 mix_loss *mix_loss_from_json(const json_t *json, const mix_semantics *semantics) {
