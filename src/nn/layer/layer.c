@@ -242,18 +242,10 @@ mix_layer *mix_layer_read(const mix_layer_kind *kind, const json_t *config, cons
   return layer;
 }
 
-/* Stores the text of `json`, which it consumes, in *owner. */
-static const char *keep_text(char **owner, json_t *json) {
-  char *text = mix_json_text(json);
-  json_decref(json);
-  if (!text) return NULL;
-  mix_free(*owner);
-  return *owner = text;
-}
-
 const char *mix_layer_config(mix_layer *layer) {
-  return mix_given(layer, "layer_config", "a layer") ? keep_text(&layer->config, mix_layer_config_json(layer))
-                                                     : NULL;
+  return mix_given(layer, "layer_config", "a layer")
+             ? mix_json_keep_text(&layer->config, mix_layer_config_json(layer))
+             : NULL;
 }
 
 const char *mix_layer_serialize(mix_layer *layer) {
@@ -261,7 +253,9 @@ const char *mix_layer_serialize(mix_layer *layer) {
   if (!config) return NULL;
   const char *name = layer->class.name;
   if (!layer->semantics->policy_module_in_dict)
-    return keep_text(&layer->serialized, json_pack("{s:s, s:o}", "class_name", name, "config", config));
-  return keep_text(&layer->serialized, json_pack("{s:s, s:s, s:o, s:n}", "module", "keras.layers",
-                                                 "class_name", name, "config", config, "registered_name"));
+    return mix_json_keep_text(&layer->serialized,
+                              json_pack("{s:s, s:o}", "class_name", name, "config", config));
+  return mix_json_keep_text(&layer->serialized,
+                            json_pack("{s:s, s:s, s:o, s:n}", "module", "keras.layers", "class_name", name,
+                                      "config", config, "registered_name"));
 }
