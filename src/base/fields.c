@@ -175,7 +175,7 @@ static bool in_range(const mix_fields *fields, const mix_field_row *field, doubl
          false;
 }
 
-static bool resolve_number(const mix_fields *fields, const mix_field_row *field, void *options) {
+bool mix_resolve_number(const mix_fields *fields, const mix_field_row *field, void *options) {
   double *x = mix_field_at(field, options);
   *x = *x == MIX_ZERO ? 0 : *x == 0 ? field->number : *x;
   return in_range(fields, field, *x);
@@ -185,8 +185,8 @@ static json_t *write_number(const mix_fields *fields, const mix_field_row *field
   double x = *(const double *)mix_field_at(field, options);
   return isinf(x) || (field->optional && x == 0) ? json_null() : json_real(x);
 }
-static bool read_number(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                        void *options) {
+bool mix_read_number(const mix_fields *fields, const mix_field_row *field, const json_t *value,
+                     void *options) {
   (void)fields;
   double x = json_number_value(value);
   if (json_is_null(value) && !field->optional) return true;
@@ -194,13 +194,13 @@ static bool read_number(const mix_fields *fields, const mix_field_row *field, co
   *(double *)mix_field_at(field, options) = x == 0 ? MIX_ZERO : x;
   return true;
 }
-static json_t *parse_number(const char *text) {
+json_t *mix_parse_number(const char *text) {
   char *end;
   double x = mix_number_read(text, &end);
   return *text && !*end && isfinite(x) ? json_real(x) : NULL;
 }
-const mix_value_kind mix_field_number = {"a number",   sizeof(double), resolve_number, NULL,
-                                         write_number, read_number,    parse_number};
+const mix_value_kind mix_field_number = {"a number",   sizeof(double),  mix_resolve_number, NULL,
+                                         write_number, mix_read_number, mix_parse_number};
 
 static bool resolve_integer(const mix_fields *fields, const mix_field_row *field, void *options) {
   int64_t *n = mix_field_at(field, options);

@@ -69,6 +69,11 @@ extern const mix_value_kind mix_field_number, /* double: MIX_ZERO is 0, an infin
     mix_field_frequency,                      /* int64_t: epoch is 0, batch 1 */
     mix_field_text;                           /* const char * */
 
+/* The functions of mix_field_number, for kinds of numbers that configs write in another way. */
+bool mix_resolve_number(const mix_fields *fields, const mix_field_row *field, void *options);
+bool mix_read_number(const mix_fields *fields, const mix_field_row *field, const json_t *value, void *options);
+json_t *mix_parse_number(const char *text);
+
 static inline void *mix_field_at(const mix_field_row *field, const void *options) {
   return (char *)options + field->offset;
 }

@@ -2,9 +2,12 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/number.h"
 #include "nn/policy/policy.h"
 #include "nn/weights/weights.h"
 #include "tensor/shape.h"
+#include <math.h>
+#include <string.h>
 
 /* ---- objects ---- */
 
@@ -156,8 +159,9 @@ static bool read_axis(const mix_fields *fields, const mix_field_row *field, cons
   *(int *)mix_field_at(field, options) = mix_axis_option(json_integer_value(value));
   return true;
 }
+static json_t *parse_axis(const char *text) { return mix_field_integer.parse(text); }
 const mix_value_kind mix_field_axis = {"an integer", sizeof(int), resolve_axis, NULL,
-                                       write_axis,   read_axis,   NULL};
+                                       write_axis,   read_axis,   parse_axis};
 
 /* ---- shapes ---- */
 
@@ -198,3 +202,70 @@ const mix_value_kind mix_field_shape = {"a list of sizes", sizeof(mix_shape), re
                                         write_shape,       read_shape,        NULL};
 const mix_value_kind mix_field_sizes = {"a list of sizes", sizeof(mix_shape), NULL, NULL,
                                         write_shape,       read_shape,        NULL};
+
+/* ---- lists of numbers ---- */
+
+static bool copy_numbers(const mix_fields *fields, const mix_field_row *field, void *options) {
+  mix_numbers *numbers = mix_field_at(field, options);
+  const double *given = numbers->values;
+  numbers->values = NULL;
+  if (numbers->count < 0 || (numbers->count > 0 && !given))
+    return mix_fail(MIX_TYPE_ERROR, "%s: %s has %d numbers and no values", fields->call, field->name,
+                    numbers->count),
+           false;
+  if (!numbers->count) return true;
+  double *copy = mix_alloc(sizeof *copy * (size_t)numbers->count);
+  if (copy) memcpy(copy, given, sizeof *copy * (size_t)numbers->count);
+  numbers->values = copy;
+  return copy != NULL;
+}
+static void free_numbers(const mix_field_row *field, void *options) {
+  mix_free((void *)((mix_numbers *)mix_field_at(field, options))->values);
+}
+json_t *mix_number_json(double value) {
+  return value == floor(value) && fabs(value) < 1e15 ? json_integer((json_int_t)value) : json_real(value);
+}
+static json_t *write_numbers(const mix_fields *fields, const mix_field_row *field, const void *options) {
+  (void)fields;
+  const mix_numbers *numbers = mix_field_at(field, options);
+  if (!numbers->count) return json_null();
+  json_t *list = json_array();
+  for (int i = 0; i < numbers->count; i++) json_array_append_new(list, mix_number_json(numbers->values[i]));
+  return list;
+}
+/* A single number is a list of one. */
+static bool read_numbers(const mix_fields *fields, const mix_field_row *field, const json_t *value,
+                         void *options) {
+  (void)fields;
+  size_t count = json_is_array(value) ? json_array_size(value) : 1;
+  if (json_is_null(value)) return true;
+  double *numbers = mix_scoped_memory((count + 1) * sizeof *numbers);
+  for (size_t i = 0; numbers && i < count; i++) {
+    const json_t *item = json_is_array(value) ? json_array_get(value, i) : value;
+    if (!json_is_number(item)) return mix_field_mistyped(field, item), false;
+    numbers[i] = json_number_value(item);
+  }
+  *(mix_numbers *)mix_field_at(field, options) = (mix_numbers){.count = (int)count, .values = numbers};
+  return numbers != NULL;
+}
+/* "0:1:2" */
+static json_t *parse_numbers(const char *text) {
+  json_t *list = json_array();
+  for (const char *at = text;; at++) {
+    char *end;
+    double value = mix_number_read(at, &end);
+    if (end == at || (*end && *end != ':') || !isfinite(value)) break;
+    json_array_append_new(list, mix_number_json(value));
+    if (!*end) return list;
+    at = end;
+  }
+  json_decref(list);
+  return NULL;
+}
+const mix_value_kind mix_field_numbers = {"numbers with colons between, such as 0:1",
+                                          sizeof(mix_numbers),
+                                          copy_numbers,
+                                          free_numbers,
+                                          write_numbers,
+                                          read_numbers,
+                                          parse_numbers};

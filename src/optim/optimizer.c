@@ -80,14 +80,10 @@ static bool read_rate(const mix_fields *fields, const mix_field_row *field, cons
                     "%s: learning_rate is the integer %lld; expected a floating number, such as %lld.0",
                     fields->call, number, number),
            false;
-  return mix_field_number.read(fields, field, value, options);
+  return mix_read_number(fields, field, value, options);
 }
-static bool resolve_rate(const mix_fields *fields, const mix_field_row *field, void *options) {
-  return mix_field_number.resolve(fields, field, options);
-}
-static json_t *parse_rate(const char *text) { return mix_field_number.parse(text); }
-static const mix_value_kind rate_kind = {"a number", sizeof(double), resolve_rate, NULL,
-                                         write_rate, read_rate,      parse_rate};
+static const mix_value_kind rate_kind = {"a number", sizeof(double), mix_resolve_number, NULL,
+                                         write_rate, read_rate,      mix_parse_number};
 
 #define FIELD(member) MIX_FIELD(mix_optimizer_common, member)
 #define DECAYS MIX_RULE(learning_rate_decay)
