@@ -22,8 +22,25 @@ static const mix_field_row *row_at(const mix_fields *fields, int index) {
   return NULL;
 }
 
+static bool is_used(const mix_fields *fields, const mix_field_row *row) {
+  for (const mix_field_row *common = fields->common; common && common->name; common++)
+    if (common == row) return true;
+  const size_t *offset = fields->in_use;
+  while (offset && *offset && *offset != row->offset) offset++;
+  return !offset || *offset;
+}
+
+/* The same among the rows in use. */
+static const mix_field_row *used_at(const mix_fields *fields, int index) {
+  const mix_field_row *row;
+  for (int i = 0; (row = row_at(fields, i)); i++)
+    if (is_used(fields, row) && !index--) return row;
+  return NULL;
+}
+
 bool mix_field_given(const mix_field_row *field, const void *options) {
   static const char none[128];
+  if (field->kind == &mix_field_flagged) return *(const bool *)mix_field_other(field, options);
   return memcmp(mix_field_at(field, options), none, field->kind->size) != 0;
 }
 
@@ -34,11 +51,11 @@ void *mix_field_mistyped(const mix_field_row *field, const json_t *value) {
 
 const mix_field_row *mix_fields_find(const mix_fields *fields, const char *name) {
   const mix_field_row *row;
-  for (int i = 0; (row = row_at(fields, i)); i++)
+  for (int i = 0; (row = used_at(fields, i)); i++)
     if (!strcmp(row->name, name)) return row;
   char list[512] = "none";
   mix_text known = {.text = list, .size = sizeof list};
-  for (int i = 0; (row = row_at(fields, i)); i++) mix_text_put(&known, "%s%s", i ? ", " : "", row->name);
+  for (int i = 0; (row = used_at(fields, i)); i++) mix_text_put(&known, "%s%s", i ? ", " : "", row->name);
   return mix_fail(fields->unknown ? fields->unknown : MIX_VALUE_ERROR,
                   "%s: unknown argument '%.60s'; known: %s", fields->call, name, list);
 }
@@ -94,14 +111,14 @@ static bool write(const mix_fields *fields, const mix_field_row *row, const void
 
 bool mix_fields_write(const mix_fields *fields, const void *options, json_t *config) {
   const mix_field_row *row;
-  for (int i = 0; (row = row_at(fields, i)); i++)
+  for (int i = 0; (row = used_at(fields, i)); i++)
     if (!write(fields, row, options, config)) return false;
   return true;
 }
 
 bool mix_fields_read(const mix_fields *fields, const json_t *config, void *options) {
   const mix_field_row *row;
-  for (int i = 0; (row = row_at(fields, i)) && !mix_failed(); i++) {
+  for (int i = 0; (row = used_at(fields, i)) && !mix_failed(); i++) {
     const json_t *value = json_object_get(config, row->name);
     if (!value && row->alias) value = json_object_get(config, row->alias);
     if (value && row->kind->read) row->kind->read(fields, row, value, options);
@@ -120,11 +137,12 @@ static bool parse_item(const mix_fields *fields, char *item, json_t *config) {
   const char *text = equals + 1;
   const mix_field_row *row = mix_fields_find(fields, item);
   if (!row) return false;
-  bool none = row->optional && (!strcasecmp(text, "none") || !strcasecmp(text, "null"));
+  bool none =
+      (row->optional || !isfinite(row->number)) && (!strcasecmp(text, "none") || !strcasecmp(text, "null"));
   json_t *value = none ? json_null() : row->kind->parse ? row->kind->parse(text) : NULL;
   if (value) return mix_json_set(config, row->name, value);
   return mix_fail(MIX_VALUE_ERROR, "%s: %s is '%.60s'; expected %s", fields->call, row->name, text,
-                  row->kind->expected),
+                  row->kind->text_expected ? row->kind->text_expected : row->kind->expected),
          false;
 }
 
@@ -183,7 +201,7 @@ bool mix_resolve_number(const mix_fields *fields, const mix_field_row *field, vo
 static json_t *write_number(const mix_fields *fields, const mix_field_row *field, const void *options) {
   (void)fields;
   double x = *(const double *)mix_field_at(field, options);
-  return isinf(x) || (field->optional && x == 0) ? json_null() : json_real(x);
+  return !isfinite(x) || (field->optional && x == 0) ? json_null() : json_real(x);
 }
 bool mix_read_number(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                      void *options) {
@@ -205,7 +223,7 @@ const mix_value_kind mix_field_number = {"a number",   sizeof(double),  mix_reso
 static bool resolve_integer(const mix_fields *fields, const mix_field_row *field, void *options) {
   int64_t *n = mix_field_at(field, options);
   *n = *n == MIX_INT_ZERO ? 0 : *n == 0 ? (int64_t)field->number : *n;
-  return in_range(fields, field, (double)*n);
+  return (field->optional && *n == 0) || in_range(fields, field, (double)*n);
 }
 static json_t *write_integer(const mix_fields *fields, const mix_field_row *field, const void *options) {
   (void)fields;
@@ -214,12 +232,11 @@ static json_t *write_integer(const mix_fields *fields, const mix_field_row *fiel
 }
 static bool read_integer(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                          void *options) {
-  (void)fields;
   int64_t n = json_integer_value(value);
   if (json_is_null(value) && !field->optional) return true;
   if (!json_is_null(value) && !json_is_integer(value)) return mix_field_mistyped(field, value), false;
   *(int64_t *)mix_field_at(field, options) = n == 0 ? MIX_INT_ZERO : n;
-  return true;
+  return json_is_null(value) || in_range(fields, field, (double)n); /* 0 is no None */
 }
 static json_t *parse_integer(const char *text) {
   int64_t n;
@@ -282,8 +299,8 @@ static bool read_boolean(const mix_fields *fields, const mix_field_row *field, c
   return true;
 }
 static json_t *parse_boolean(const char *text) {
-  if (!strcasecmp(text, "true") || !strcmp(text, "1")) return json_true();
-  return !strcasecmp(text, "false") || !strcmp(text, "0") ? json_false() : NULL;
+  if (!strcasecmp(text, "true")) return json_true();
+  return !strcasecmp(text, "false") ? json_false() : NULL;
 }
 const mix_value_kind mix_field_boolean = {"true or false", sizeof(bool), NULL,         NULL,
                                           write_boolean,   read_boolean, parse_boolean};
@@ -333,7 +350,7 @@ static json_t *write_text(const mix_fields *fields, const mix_field_row *field, 
 static bool read_text(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                       void *options) {
   (void)fields;
-  const char *none = field->optional ? "none" : NULL;
+  const char *none = field->optional && field->text ? "none" : NULL;
   if (!json_is_null(value) && !json_is_string(value)) return mix_field_mistyped(field, value), false;
   *(const char **)mix_field_at(field, options) = json_is_null(value) ? none : json_string_value(value);
   return true;

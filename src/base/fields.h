@@ -14,6 +14,8 @@ typedef struct mix_fields {
   const char *call;               /* in messages */
   const mix_semantics *rules;     /* of the generation; NULL where no row asks for one */
   mix_status unknown;             /* the error for an unknown name; MIX_OK: ValueError */
+  /* The offsets of the rows that configs and text have, ended by 0; NULL: all. The others get their defaults. */
+  const size_t *in_use;
 } mix_fields;
 
 /* How values are stored, checked and written. A function that is NULL has nothing to do; without `write` a
@@ -29,6 +31,7 @@ typedef struct mix_value_kind {
   /* From JSON to the form in which callers give it. Objects and memory are scoped. */
   bool (*read)(const mix_fields *fields, const mix_field_row *field, const json_t *value, void *options);
   json_t *(*parse)(const char *text); /* NULL without an error: the text is no such value */
+  const char *text_expected;          /* what messages about text ask for; NULL: `expected` */
 } mix_value_kind;
 
 typedef enum mix_field_range {
@@ -44,7 +47,7 @@ struct mix_field_row {
   const char *name; /* in configs, text and messages */
   size_t offset;
   const mix_value_kind *kind;
-  double number;         /* the default of a number */
+  double number;         /* the default of a number; not finite: None */
   const char *text;      /* the default of a text or of a name */
   const char *choices;   /* of a text: "int|count"; NULL: any */
   mix_field_range range; /* of a number */
@@ -61,7 +64,7 @@ struct mix_field_row {
 /* The begin of a row: a member of an options struct under its own name. */
 #define MIX_FIELD(type, member) #member, offsetof(type, member)
 
-extern const mix_value_kind mix_field_number, /* double: MIX_ZERO is 0, an infinite default None */
+extern const mix_value_kind mix_field_number, /* double: MIX_ZERO is 0 */
     mix_field_integer,                        /* int64_t: MIX_INT_ZERO is 0 */
     mix_field_seed,                           /* uint64_t: 0 is none */
     mix_field_boolean, mix_field_negated,     /* negated: the member says the opposite of the name */
@@ -91,7 +94,7 @@ void mix_fields_release(const mix_fields *fields, void *options);
 bool mix_fields_write(const mix_fields *fields, const void *options, json_t *config);
 /* Members of the config that no row names are ignored. */
 bool mix_fields_read(const mix_fields *fields, const json_t *config, void *options);
-/* The row of that name; NULL with an error that lists the names. */
+/* The row of that name that is in use; NULL with an error that lists the names. */
 const mix_field_row *mix_fields_find(const mix_fields *fields, const char *name);
 /* A config from "key=value,key=value"; NULL with the error recorded. The text may be empty. */
 json_t *mix_fields_parse(const mix_fields *fields, const char *text);

@@ -200,9 +200,6 @@ static bool read_shape(const mix_fields *fields, const mix_field_row *field, con
 }
 const mix_value_kind mix_field_shape = {"a list of sizes", sizeof(mix_shape), resolve_shape, NULL,
                                         write_shape,       read_shape,        NULL};
-const mix_value_kind mix_field_sizes = {"a list of sizes", sizeof(mix_shape), NULL, NULL,
-                                        write_shape,       read_shape,        NULL};
-
 /* ---- lists of numbers ---- */
 
 static bool copy_numbers(const mix_fields *fields, const mix_field_row *field, void *options) {
@@ -262,10 +259,10 @@ static json_t *parse_numbers(const char *text) {
   json_decref(list);
   return NULL;
 }
-const mix_value_kind mix_field_numbers = {"numbers with colons between, such as 0:1",
-                                          sizeof(mix_numbers),
-                                          copy_numbers,
-                                          free_numbers,
-                                          write_numbers,
-                                          read_numbers,
-                                          parse_numbers};
+/* "2:3" */
+const mix_value_kind mix_field_sizes = {
+    "a list of sizes", sizeof(mix_shape), NULL,          NULL,
+    write_shape,       read_shape,        parse_numbers, "sizes with colons between, such as 2:3"};
+const mix_value_kind mix_field_numbers = {
+    "a list of numbers", sizeof(mix_numbers), copy_numbers,  free_numbers,
+    write_numbers,       read_numbers,        parse_numbers, "numbers with colons between, such as 0:1"};
