@@ -56,13 +56,14 @@ const mix_field_row *mix_fields_find(const mix_fields *fields, const char *name)
   char list[512] = "none";
   mix_text known = {.text = list, .size = sizeof list};
   for (int i = 0; (row = used_at(fields, i)); i++) mix_text_put(&known, "%s%s", i ? ", " : "", row->name);
-  return mix_fail(fields->unknown ? fields->unknown : MIX_VALUE_ERROR,
+  return mix_fail(fields->refusal ? fields->refusal : MIX_VALUE_ERROR,
                   "%s: unknown argument '%.60s'; known: %s", fields->call, name, list);
 }
 
 static bool resolve(const mix_fields *fields, const mix_field_row *row, void *options) {
   if (row->required && !mix_field_given(row, options))
-    mix_fail(MIX_TYPE_ERROR, "%s: %s is missing; expected %s%s", fields->call, row->name, row->kind->expected,
+    mix_fail(fields->refusal ? fields->refusal : MIX_TYPE_ERROR, "%s: %s is missing; expected %s%s",
+             fields->call, row->name, row->kind->expected,
              row->kind == &mix_field_number ? ", MIX_ZERO for zero" : "");
   else if (!mix_failed() && row->kind->resolve)
     row->kind->resolve(fields, row, options);

@@ -13,7 +13,8 @@ typedef struct mix_fields {
   const mix_field_row *common, *rows; /* each ended by a NULL name; common, which comes first, may be NULL */
   const char *call;               /* in messages */
   const mix_semantics *rules;     /* of the generation; NULL where no row asks for one */
-  mix_status unknown;             /* the error for an unknown name; MIX_OK: ValueError */
+  /* The error for an unknown name or a missing value; MIX_OK: ValueError and TypeError. */
+  mix_status refusal;
   /* The offsets of the rows that configs and text have, ended by 0; NULL: all. The others get their defaults. */
   const size_t *in_use;
 } mix_fields;

@@ -239,7 +239,10 @@ static bool read_numbers(const mix_fields *fields, const mix_field_row *field, c
   double *numbers = mix_scoped_memory((count + 1) * sizeof *numbers);
   for (size_t i = 0; numbers && i < count; i++) {
     const json_t *item = json_is_array(value) ? json_array_get(value, i) : value;
-    if (!json_is_number(item)) return mix_field_mistyped(field, item), false;
+    if (!json_is_number(item))
+      return mix_fail(MIX_TYPE_ERROR, "config: \"%s\" holds %s; expected %s", field->name,
+                      mix_json_kind(item), field->kind->expected),
+             false;
     numbers[i] = json_number_value(item);
   }
   *(mix_numbers *)mix_field_at(field, options) = (mix_numbers){.count = (int)count, .values = numbers};

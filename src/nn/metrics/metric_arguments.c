@@ -69,7 +69,7 @@ static const mix_field_row rows[] = {
 
 mix_fields mix_metric_fields(const char *call, const size_t *known, const mix_semantics *rules) {
   static const size_t none[] = {0};
-  return (mix_fields){common, rows, call, rules, .unknown = MIX_TYPE_ERROR, .in_use = known ? known : none};
+  return (mix_fields){common, rows, call, rules, .refusal = MIX_TYPE_ERROR, .in_use = known ? known : none};
 }
 
 static bool takes(const size_t *known, size_t argument) {
