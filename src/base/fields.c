@@ -57,7 +57,7 @@ const mix_field_row *mix_fields_find(const mix_fields *fields, const char *name)
   mix_text known = {.text = list, .size = sizeof list};
   for (int i = 0; (row = used_at(fields, i)); i++) mix_text_put(&known, "%s%s", i ? ", " : "", row->name);
   return mix_fail(fields->refusal ? fields->refusal : MIX_VALUE_ERROR,
-                  "%s: unknown argument '%.60s'; known: %s", fields->call, name, list);
+                  "%s: unexpected argument '%.60s'; known: %s", fields->call, name, list);
 }
 
 static bool resolve(const mix_fields *fields, const mix_field_row *row, void *options) {

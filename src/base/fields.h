@@ -15,7 +15,8 @@ typedef struct mix_fields {
   const mix_semantics *rules;     /* of the generation; NULL where no row asks for one */
   /* The error for an unknown name or a missing value; MIX_OK: ValueError and TypeError. */
   mix_status refusal;
-  /* The offsets of the rows that configs and text have, ended by 0; NULL: all. The others get their defaults. */
+  /* The offsets of the rows that configs and text have, ended by 0; NULL: all. The others get their
+   * defaults. */
   const size_t *in_use;
 } mix_fields;
 
@@ -75,7 +76,8 @@ extern const mix_value_kind mix_field_number, /* double: MIX_ZERO is 0 */
 
 /* The functions of mix_field_number, for kinds of numbers that configs write in another way. */
 bool mix_resolve_number(const mix_fields *fields, const mix_field_row *field, void *options);
-bool mix_read_number(const mix_fields *fields, const mix_field_row *field, const json_t *value, void *options);
+bool mix_read_number(const mix_fields *fields, const mix_field_row *field, const json_t *value,
+                     void *options);
 json_t *mix_parse_number(const char *text);
 
 static inline void *mix_field_at(const mix_field_row *field, const void *options) {
