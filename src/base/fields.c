@@ -132,7 +132,7 @@ bool mix_fields_read(const mix_fields *fields, const json_t *config, void *optio
 /* "key=value" becomes a member of the config. */
 static bool parse_item(const mix_fields *fields, char *item, json_t *config) {
   char *equals = strchr(item, '=');
-  if (!equals)
+  if (!equals || equals == item)
     return mix_fail(MIX_VALUE_ERROR, "%s: \"%.60s\" is not of the form key=value", fields->call, item), false;
   *equals = 0;
   const char *text = equals + 1;
@@ -202,7 +202,8 @@ bool mix_resolve_number(const mix_fields *fields, const mix_field_row *field, vo
 static json_t *write_number(const mix_fields *fields, const mix_field_row *field, const void *options) {
   (void)fields;
   double x = *(const double *)mix_field_at(field, options);
-  return !isfinite(x) || (field->optional && x == 0) ? json_null() : json_real(x);
+  bool none = isfinite(field->number) ? field->optional && x == 0 : !isfinite(x);
+  return none ? json_null() : json_real(x);
 }
 bool mix_read_number(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                      void *options) {
@@ -358,7 +359,7 @@ static bool read_text(const mix_fields *fields, const mix_field_row *field, cons
 }
 static json_t *parse_text(const char *text) { return json_string(text); }
 const mix_value_kind mix_field_text = {"a string", sizeof(char *), resolve_text, NULL,
-                                       write_text, read_text,      parse_text};
+                                       write_text, read_text,      parse_text,   "a word in UTF-8"};
 
 /* ---- memory of a scope ---- */
 

@@ -422,7 +422,8 @@ mix_metric *mix_metric_from_text(const char *text, const mix_semantics *semantic
   if (!name) return NULL;
   if (arguments) *arguments++ = 0;
   mix_fields fields = fields_named(name, semantics, call);
-  json_t *config = mix_fields_parse(&fields, arguments ? arguments : "");
+  if (arguments && !*arguments) mix_fail(MIX_VALUE_ERROR, "%s: '' is not of the form key=value", call);
+  json_t *config = mix_failed() ? NULL : mix_fields_parse(&fields, arguments ? arguments : "");
   mix_metric *metric = from_json(name, config, semantics);
   mix_free(name);
   json_decref(config);

@@ -6,7 +6,7 @@
 
 #define OFFSET(member) offsetof(mix_backup_and_restore_options, member)
 static const mix_field_row fields[] = {
-    {"backup_dir", OFFSET(backup_dir), &mix_field_text, .required = true},
+    {"backup_dir", OFFSET(backup_dir), &mix_field_text},
     {"save_freq", OFFSET(save_freq), &mix_field_frequency, .range = MIX_NOT_NEGATIVE},
     {"delete_checkpoint", OFFSET(keep_checkpoint), &mix_field_negated},
     {"double_checkpoint", OFFSET(only_newest), &mix_field_negated},
@@ -16,9 +16,8 @@ MIX_CALLBACK_KIND(backup_and_restore, fields)
 mix_callback *mix_backup_and_restore_with(const mix_backup_and_restore_options *given) {
   mix_backup_and_restore_options options;
   if (!mix_callback_resolve(&mix_backup_and_restore_kind, given, &options)) return NULL;
-  if (!*options.backup_dir)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "backup_and_restore: backup_dir is empty; expected the name of a folder");
+  if (!options.backup_dir || !*options.backup_dir)
+    return mix_fail(MIX_VALUE_ERROR, "backup_and_restore: backup_dir is missing");
   mix_backup *backup = mix_alloc(sizeof *backup);
   if (!backup) return NULL;
   *backup = (mix_backup){.folder = options.backup_dir,

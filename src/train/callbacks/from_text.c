@@ -7,11 +7,6 @@
 #include <ctype.h>
 #include <string.h>
 
-bool mix_callback_resolve(const mix_callback_kind *kind, const void *given, void *options) {
-  if (mix_failed() || !mix_options_copy(options, kind->options_size, given, kind->name)) return false;
-  return mix_fields_resolve(&(mix_fields){.rows = kind->fields, .call = kind->name}, options);
-}
-
 /* ---- kinds ---- */
 
 static mix_callback *make_terminate(const void *options) {
