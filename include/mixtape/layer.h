@@ -62,7 +62,7 @@ typedef struct mix_layer_class {
   mix_tensor *(*compute_mask)(mix_layer *layer, const mix_call_args *args);
 } mix_layer_class;
 
-/* Options of every layer. */
+/* Options of every layer, the first in each options struct. */
 #define MIX_LAYER_OPTIONS                                                                                   \
   const char *name;               /* NULL: the class in snake case, made unique ("dense", "dense_1") */     \
   const char *dtype;              /* a policy by name: "mixed_float16"; NULL: the global policy */          \
@@ -70,18 +70,20 @@ typedef struct mix_layer_class {
   bool not_trainable;             /* Keras: trainable=True */                                               \
   bool no_autocast;               /* Keras: autocast=True; inputs are not cast */                           \
   mix_regularizer *activity_regularizer; /* of the results; NULL: none */                                   \
-  const mix_semantics *semantics; /* NULL: the default of the process */
+  const mix_semantics *semantics; /* NULL: the default of the process */                                    \
+  int64_t reserved;               /* 0 */
 
 typedef struct mix_layer_options {
   size_t size;
-  const mix_layer_class *layer_class; /* required; copied */
   MIX_LAYER_OPTIONS
+  const mix_layer_class *layer_class; /* required; copied */
 } mix_layer_options;
 /* A layer of a custom class. TypeError if layer_class is missing. */
 MIX_API mix_layer *mix_layer_with(const mix_layer_options *options);
 #ifndef __cplusplus
 #define mix_layer_new(...)                                                                                  \
-  mix_layer_with(&(const mix_layer_options){.size = sizeof(mix_layer_options), __VA_ARGS__})
+  mix_layer_with(                                                                                           \
+      &(const mix_layer_options){.size = sizeof(mix_layer_options), .reserved = 0, __VA_ARGS__})
 #endif
 /* The state of instance_size bytes, which lives as long as the layer. */
 MIX_API void *mix_layer_data(const mix_layer *layer);

@@ -29,8 +29,8 @@ MIX_API mix_tensor *mix_input_with(const mix_input_options *options);
  * (units) ---- */
 typedef struct mix_dense_options {
   size_t size;
-  int64_t units;                       /* required, positive (ValueError) */
   MIX_LAYER_OPTIONS
+  int64_t units;                       /* required, positive (ValueError) */
   const char *activation;              /* NULL: linear */
   bool no_bias;                        /* Keras: use_bias=True */
   const char *kernel_initializer;      /* NULL: "glorot_uniform" */
@@ -45,8 +45,8 @@ MIX_API mix_layer *mix_dense_with(const mix_dense_options *options);
 /* ---- Activation: a function of activation.h by name, on any shape ---- */
 typedef struct mix_activation_options {
   size_t size;
-  const char *activation; /* required: a name of activation.h */
   MIX_LAYER_OPTIONS
+  const char *activation; /* required: a name of activation.h */
 } mix_activation_options;
 MIX_API mix_layer *mix_activation_with(const mix_activation_options *options);
 
@@ -63,8 +63,8 @@ MIX_API mix_layer *mix_flatten_with(const mix_flatten_options *options);
  * In training keeps each element with probability 1 - rate and scales it by 1 / (1 - rate). */
 typedef struct mix_dropout_options {
   size_t size;
-  double rate; /* required, in [0, 1] (ValueError) */
   MIX_LAYER_OPTIONS
+  double rate; /* required, in [0, 1] (ValueError) */
   /* Rank 0: the shape of x. A dimension of 1 shares the decision along it; MIX_UNKNOWN takes x's
    * dimension. */
   mix_shape noise_shape;
@@ -79,8 +79,8 @@ MIX_API mix_layer *mix_dropout_with(const mix_dropout_options *options);
  * number. */
 typedef struct mix_softmax_layer_options {
   size_t size;
-  mix_axes axis; /* empty: the last */
   MIX_LAYER_OPTIONS
+  mix_axes axis; /* empty: the last */
 } mix_softmax_layer_options;
 MIX_API mix_layer *mix_softmax_layer_with(const mix_softmax_layer_options *options);
 
@@ -138,24 +138,24 @@ MIX_API mix_layer *mix_thresholded_relu_with(const mix_thresholded_relu_options 
 /* Reshape: (batch, ...) -> (batch, target_shape...). ValueError if the number of elements differs. */
 typedef struct mix_reshape_layer_options {
   size_t size;
-  mix_shape target_shape; /* required; one dimension of -1 is computed */
   MIX_LAYER_OPTIONS
+  mix_shape target_shape; /* required; one dimension of -1 is computed */
 } mix_reshape_layer_options;
 MIX_API mix_layer *mix_reshape_layer_with(const mix_reshape_layer_options *options);
 
 /* Permute: axis i of the result (1, 2, ...; the batch stays) is axis dims[i - 1] of the input. */
 typedef struct mix_permute_options {
   size_t size;
-  mix_axes dims; /* required: a permutation of 1 to n (ValueError) */
   MIX_LAYER_OPTIONS
+  mix_axes dims; /* required: a permutation of 1 to n (ValueError) */
 } mix_permute_options;
 MIX_API mix_layer *mix_permute_with(const mix_permute_options *options);
 
 /* RepeatVector: (batch, features) -> (batch, n, features). */
 typedef struct mix_repeat_vector_options {
   size_t size;
-  int64_t n; /* required, positive (ValueError) */
   MIX_LAYER_OPTIONS
+  int64_t n; /* required, positive (ValueError) */
 } mix_repeat_vector_options;
 MIX_API mix_layer *mix_repeat_vector_with(const mix_repeat_vector_options *options);
 
@@ -186,8 +186,8 @@ MIX_API mix_layer *mix_minimum_layer_with(const mix_merge_options *options);
 
 typedef struct mix_concatenate_options {
   size_t size;
-  int axis; /* 0 means the last; MIX_AXIS_0 means 0 */
   MIX_LAYER_OPTIONS
+  int axis; /* 0 means the last; MIX_AXIS_0 means 0 */
 } mix_concatenate_options;
 /* Concatenates the inputs, whose other dimensions must be equal. */
 MIX_API mix_layer *mix_concatenate_with(const mix_concatenate_options *options);
@@ -196,8 +196,8 @@ MIX_API mix_layer *mix_concatenate_with(const mix_concatenate_options *options);
  * give (batch, 1). */
 typedef struct mix_dot_options {
   size_t size;
-  mix_axes axes;                       /* required: one for both, or one for each; not the batch */
   MIX_LAYER_OPTIONS
+  mix_axes axes;                       /* required: one for both, or one for each; not the batch */
   bool normalize;                      /* normalize the inputs to unit length along these axes first */
 } mix_dot_options;
 MIX_API mix_layer *mix_dot_with(const mix_dot_options *options);
@@ -207,9 +207,9 @@ MIX_API mix_layer *mix_dot_with(const mix_dot_options *options);
 /* Rescaling: x scale + offset, in the compute dtype. */
 typedef struct mix_rescaling_options {
   size_t size;
+  MIX_LAYER_OPTIONS
   double scale; /* required; MIX_ZERO is accepted */
   double offset;
-  MIX_LAYER_OPTIONS
 } mix_rescaling_options;
 MIX_API mix_layer *mix_rescaling_with(const mix_rescaling_options *options);
 
@@ -217,8 +217,8 @@ MIX_API mix_layer *mix_rescaling_with(const mix_rescaling_options *options);
  * the kept axes. They are given, or learnt by adapt; then they are weights: mean, variance, count (int64). */
 typedef struct mix_normalization_options {
   size_t size;
-  mix_axes axis;                       /* the axes kept; empty: the last */
   MIX_LAYER_OPTIONS
+  mix_axes axis;                       /* the axes kept; empty: the last */
   bool axis_none;                      /* Keras: axis=None: one mean and one variance for all */
   mix_tensor *mean, *variance;         /* both or none; broadcast to the sizes of the kept axes */
   bool invert;                         /* mean + x max(sqrt(variance), 1e-7) */
@@ -234,10 +234,10 @@ MIX_API mix_status mix_normalization_update(mix_layer *layer, mix_tensor *batch)
  * int64, with an encoding to floatx. */
 typedef struct mix_discretization_options {
   size_t size;
+  MIX_LAYER_OPTIONS
   const double *bin_boundaries; /* copied; ascending (ValueError). Either these or num_bins with adapt */
   int boundary_count;
-  MIX_LAYER_OPTIONS
-  int num_bins;
+  int64_t num_bins;
   double epsilon; /* of the quantiles of adapt: 0 means 0.01; in (0, 1) */
   const char *output_mode; /* NULL: "int"; "one_hot", "multi_hot", "count" as in CategoryEncoding */
 } mix_discretization_options;
@@ -254,8 +254,8 @@ MIX_API mix_status mix_discretization_update(mix_layer *layer, mix_tensor *batch
  * keras3. */
 typedef struct mix_category_encoding_options {
   size_t size;
-  int64_t num_tokens;                  /* required, positive (ValueError) */
   MIX_LAYER_OPTIONS
+  int64_t num_tokens;                  /* required, positive (ValueError) */
   const char *output_mode;             /* NULL: "multi_hot"; "one_hot", "count" */
 } mix_category_encoding_options;
 MIX_API mix_layer *mix_category_encoding_with(const mix_category_encoding_options *options);
@@ -264,8 +264,8 @@ MIX_API mix_layer *mix_category_encoding_with(const mix_category_encoding_option
  * int32 ---- */
 typedef struct mix_embedding_options {
   size_t size;
-  int64_t input_dim, output_dim;       /* required, positive (ValueError) */
   MIX_LAYER_OPTIONS
+  int64_t input_dim, output_dim;       /* required, positive (ValueError) */
   const char *embeddings_initializer;  /* NULL: "uniform", +-0.05 */
   mix_initializer *embeddings_initializer_object;
   mix_regularizer *embeddings_regularizer;
@@ -316,8 +316,8 @@ MIX_API mix_layer *mix_layer_normalization_with(const mix_layer_normalization_op
  * beta (channels). */
 typedef struct mix_group_normalization_options {
   size_t size;
-  int64_t groups; /* 0 means 32; -1: one for each channel; must divide the channels (ValueError) */
   MIX_LAYER_OPTIONS
+  int64_t groups; /* 0 means 32; -1: one for each channel; must divide the channels (ValueError) */
   int axis;                            /* 0 means the last; must not be the batch */
   double epsilon;                      /* 0 means 1e-3; MIX_ZERO is accepted */
   bool no_center, no_scale;            /* Keras: center=True, scale=True: beta, gamma */
@@ -350,8 +350,8 @@ MIX_API mix_layer *mix_unit_normalization_with(const mix_unit_normalization_opti
 /* SpatialDropout: Dropout that keeps or drops whole channels. 1D takes (batch, steps, channels). */
 typedef struct mix_spatial_dropout_options {
   size_t size;
-  double rate;                         /* required, in [0, 1] (ValueError) */
   MIX_LAYER_OPTIONS
+  double rate;                         /* required, in [0, 1] (ValueError) */
   const char *data_format;             /* NULL: "channels_last"; "channels_first" (2D, 3D) */
   uint64_t seed;                       /* 0: derived from the global seed */
 } mix_spatial_dropout_options;
@@ -362,8 +362,8 @@ MIX_API mix_layer *mix_spatial_dropout3d_with(const mix_spatial_dropout_options 
 /* GaussianNoise: x + N(0, stddev^2). */
 typedef struct mix_gaussian_noise_options {
   size_t size;
-  double stddev;                       /* required, not negative (ValueError) */
   MIX_LAYER_OPTIONS
+  double stddev;                       /* required, not negative (ValueError) */
   uint64_t seed;                       /* 0: derived from the global seed */
 } mix_gaussian_noise_options;
 MIX_API mix_layer *mix_gaussian_noise_with(const mix_gaussian_noise_options *options);
@@ -371,8 +371,8 @@ MIX_API mix_layer *mix_gaussian_noise_with(const mix_gaussian_noise_options *opt
 /* GaussianDropout: x N(1, rate / (1 - rate)). */
 typedef struct mix_gaussian_dropout_options {
   size_t size;
-  double rate;                         /* required, in [0, 1) (ValueError) */
   MIX_LAYER_OPTIONS
+  double rate;                         /* required, in [0, 1) (ValueError) */
   uint64_t seed;                       /* 0: derived from the global seed */
 } mix_gaussian_dropout_options;
 MIX_API mix_layer *mix_gaussian_dropout_with(const mix_gaussian_dropout_options *options);
@@ -380,8 +380,8 @@ MIX_API mix_layer *mix_gaussian_dropout_with(const mix_gaussian_dropout_options 
 /* AlphaDropout: Dropout that preserves mean and variance of the results of SELU. */
 typedef struct mix_alpha_dropout_options {
   size_t size;
-  double rate;                         /* required, in [0, 1) (ValueError) */
   MIX_LAYER_OPTIONS
+  double rate;                         /* required, in [0, 1) (ValueError) */
   mix_shape noise_shape;               /* as in Dropout */
   uint64_t seed;                       /* 0: derived from the global seed */
 } mix_alpha_dropout_options;
@@ -391,8 +391,8 @@ MIX_API mix_layer *mix_alpha_dropout_with(const mix_alpha_dropout_options *optio
  * training. */
 typedef struct mix_activity_regularization_options {
   size_t size;
-  double l1, l2; /* not negative (ValueError) */
   MIX_LAYER_OPTIONS
+  double l1, l2; /* not negative (ValueError) */
 } mix_activity_regularization_options;
 MIX_API mix_layer *mix_activity_regularization_with(const mix_activity_regularization_options *options);
 
@@ -400,10 +400,10 @@ MIX_API mix_layer *mix_activity_regularization_with(const mix_activity_regulariz
  * (ValueError) ---- */
 typedef struct mix_lambda_options {
   size_t size;
+  MIX_LAYER_OPTIONS
   /* Required; the arguments are those of a layer class's call. */
   mix_tensor *(*function)(void *context, const mix_call_args *args);
   void *context;
-  MIX_LAYER_OPTIONS
   /* The mask of the result; NULL: none. */
   mix_tensor *(*mask)(void *context, const mix_call_args *args);
   const char *function_name; /* for the config; NULL: "lambda" */
@@ -449,106 +449,62 @@ MIX_API mix_lambda_options mix_lambda_defaults(void);
 #ifndef __cplusplus
 #define mix_input(...)                                                                                      \
   mix_input_with(&(const mix_input_options){.size = sizeof(mix_input_options), __VA_ARGS__})
-#define mix_dense(...)                                                                                      \
-  mix_dense_with(&(const mix_dense_options){.size = sizeof(mix_dense_options), __VA_ARGS__})
-#define mix_activation(...)                                                                                 \
-  mix_activation_with(&(const mix_activation_options){.size = sizeof(mix_activation_options), __VA_ARGS__})
-#define mix_flatten(...)                                                                                    \
-  mix_flatten_with(&(const mix_flatten_options){.size = sizeof(mix_flatten_options), __VA_ARGS__})
-#define mix_dropout(...)                                                                                    \
-  mix_dropout_with(&(const mix_dropout_options){.size = sizeof(mix_dropout_options), __VA_ARGS__})
-#define mix_softmax_layer(...)                                                                              \
-  mix_softmax_layer_with(                                                                                   \
-      &(const mix_softmax_layer_options){.size = sizeof(mix_softmax_layer_options), __VA_ARGS__})
-#define mix_relu_layer(...)                                                                                 \
-  mix_relu_layer_with(&(const mix_relu_layer_options){.size = sizeof(mix_relu_layer_options), __VA_ARGS__})
+/* Values without a name are those of the members after MIX_LAYER_OPTIONS: mix_dense(64). */
+#define MIX_LAYER_OF(with, type, ...)                                                                       \
+  with(&(const type){.size = sizeof(type), .reserved = 0, __VA_ARGS__})
+#define mix_dense(...) MIX_LAYER_OF(mix_dense_with, mix_dense_options, __VA_ARGS__)
+#define mix_activation(...) MIX_LAYER_OF(mix_activation_with, mix_activation_options, __VA_ARGS__)
+#define mix_flatten(...) MIX_LAYER_OF(mix_flatten_with, mix_flatten_options, __VA_ARGS__)
+#define mix_dropout(...) MIX_LAYER_OF(mix_dropout_with, mix_dropout_options, __VA_ARGS__)
+#define mix_softmax_layer(...) MIX_LAYER_OF(mix_softmax_layer_with, mix_softmax_layer_options, __VA_ARGS__)
+#define mix_relu_layer(...) MIX_LAYER_OF(mix_relu_layer_with, mix_relu_layer_options, __VA_ARGS__)
 #define mix_leaky_relu_layer(...)                                                                           \
-  mix_leaky_relu_layer_with(                                                                                \
-      &(const mix_leaky_relu_layer_options){.size = sizeof(mix_leaky_relu_layer_options), __VA_ARGS__})
-#define mix_prelu(...)                                                                                      \
-  mix_prelu_with(&(const mix_prelu_options){.size = sizeof(mix_prelu_options), __VA_ARGS__})
-#define mix_elu_layer(...)                                                                                  \
-  mix_elu_layer_with(&(const mix_elu_layer_options){.size = sizeof(mix_elu_layer_options), __VA_ARGS__})
+  MIX_LAYER_OF(mix_leaky_relu_layer_with, mix_leaky_relu_layer_options, __VA_ARGS__)
+#define mix_prelu(...) MIX_LAYER_OF(mix_prelu_with, mix_prelu_options, __VA_ARGS__)
+#define mix_elu_layer(...) MIX_LAYER_OF(mix_elu_layer_with, mix_elu_layer_options, __VA_ARGS__)
 #define mix_thresholded_relu(...)                                                                           \
-  mix_thresholded_relu_with(                                                                                \
-      &(const mix_thresholded_relu_options){.size = sizeof(mix_thresholded_relu_options), __VA_ARGS__})
-#define mix_reshape_layer(...)                                                                              \
-  mix_reshape_layer_with(                                                                                   \
-      &(const mix_reshape_layer_options){.size = sizeof(mix_reshape_layer_options), __VA_ARGS__})
-#define mix_permute(...)                                                                                    \
-  mix_permute_with(&(const mix_permute_options){.size = sizeof(mix_permute_options), __VA_ARGS__})
-#define mix_repeat_vector(...)                                                                              \
-  mix_repeat_vector_with(                                                                                   \
-      &(const mix_repeat_vector_options){.size = sizeof(mix_repeat_vector_options), __VA_ARGS__})
-#define mix_masking(...)                                                                                    \
-  mix_masking_with(&(const mix_masking_options){.size = sizeof(mix_masking_options), __VA_ARGS__})
-#define mix_add_layer(...)                                                                                  \
-  mix_add_layer_with(&(const mix_merge_options){.size = sizeof(mix_merge_options), __VA_ARGS__})
-#define mix_subtract_layer(...)                                                                             \
-  mix_subtract_layer_with(&(const mix_merge_options){.size = sizeof(mix_merge_options), __VA_ARGS__})
-#define mix_multiply_layer(...)                                                                             \
-  mix_multiply_layer_with(&(const mix_merge_options){.size = sizeof(mix_merge_options), __VA_ARGS__})
-#define mix_average(...)                                                                                    \
-  mix_average_with(&(const mix_merge_options){.size = sizeof(mix_merge_options), __VA_ARGS__})
-#define mix_maximum_layer(...)                                                                              \
-  mix_maximum_layer_with(&(const mix_merge_options){.size = sizeof(mix_merge_options), __VA_ARGS__})
-#define mix_minimum_layer(...)                                                                              \
-  mix_minimum_layer_with(&(const mix_merge_options){.size = sizeof(mix_merge_options), __VA_ARGS__})
-#define mix_concatenate(...)                                                                                \
-  mix_concatenate_with(&(const mix_concatenate_options){.size = sizeof(mix_concatenate_options), __VA_ARGS__})
-#define mix_dot(...) mix_dot_with(&(const mix_dot_options){.size = sizeof(mix_dot_options), __VA_ARGS__})
-#define mix_rescaling(...)                                                                                  \
-  mix_rescaling_with(&(const mix_rescaling_options){.size = sizeof(mix_rescaling_options), __VA_ARGS__})
-#define mix_normalization(...)                                                                              \
-  mix_normalization_with(                                                                                   \
-      &(const mix_normalization_options){.size = sizeof(mix_normalization_options), __VA_ARGS__})
-#define mix_discretization(...)                                                                             \
-  mix_discretization_with(                                                                                  \
-      &(const mix_discretization_options){.size = sizeof(mix_discretization_options), __VA_ARGS__})
+  MIX_LAYER_OF(mix_thresholded_relu_with, mix_thresholded_relu_options, __VA_ARGS__)
+#define mix_reshape_layer(...) MIX_LAYER_OF(mix_reshape_layer_with, mix_reshape_layer_options, __VA_ARGS__)
+#define mix_permute(...) MIX_LAYER_OF(mix_permute_with, mix_permute_options, __VA_ARGS__)
+#define mix_repeat_vector(...) MIX_LAYER_OF(mix_repeat_vector_with, mix_repeat_vector_options, __VA_ARGS__)
+#define mix_masking(...) MIX_LAYER_OF(mix_masking_with, mix_masking_options, __VA_ARGS__)
+#define mix_add_layer(...) MIX_LAYER_OF(mix_add_layer_with, mix_merge_options, __VA_ARGS__)
+#define mix_subtract_layer(...) MIX_LAYER_OF(mix_subtract_layer_with, mix_merge_options, __VA_ARGS__)
+#define mix_multiply_layer(...) MIX_LAYER_OF(mix_multiply_layer_with, mix_merge_options, __VA_ARGS__)
+#define mix_average(...) MIX_LAYER_OF(mix_average_with, mix_merge_options, __VA_ARGS__)
+#define mix_maximum_layer(...) MIX_LAYER_OF(mix_maximum_layer_with, mix_merge_options, __VA_ARGS__)
+#define mix_minimum_layer(...) MIX_LAYER_OF(mix_minimum_layer_with, mix_merge_options, __VA_ARGS__)
+#define mix_concatenate(...) MIX_LAYER_OF(mix_concatenate_with, mix_concatenate_options, __VA_ARGS__)
+#define mix_dot(...) MIX_LAYER_OF(mix_dot_with, mix_dot_options, __VA_ARGS__)
+#define mix_rescaling(...) MIX_LAYER_OF(mix_rescaling_with, mix_rescaling_options, __VA_ARGS__)
+#define mix_normalization(...) MIX_LAYER_OF(mix_normalization_with, mix_normalization_options, __VA_ARGS__)
+#define mix_discretization(...) MIX_LAYER_OF(mix_discretization_with, mix_discretization_options, __VA_ARGS__)
 #define mix_category_encoding(...)                                                                          \
-  mix_category_encoding_with(                                                                               \
-      &(const mix_category_encoding_options){.size = sizeof(mix_category_encoding_options), __VA_ARGS__})
-#define mix_embedding(...)                                                                                  \
-  mix_embedding_with(&(const mix_embedding_options){.size = sizeof(mix_embedding_options), __VA_ARGS__})
+  MIX_LAYER_OF(mix_category_encoding_with, mix_category_encoding_options, __VA_ARGS__)
+#define mix_embedding(...) MIX_LAYER_OF(mix_embedding_with, mix_embedding_options, __VA_ARGS__)
 #define mix_batch_normalization(...)                                                                        \
-  mix_batch_normalization_with(                                                                             \
-      &(const mix_batch_normalization_options){.size = sizeof(mix_batch_normalization_options), __VA_ARGS__})
+  MIX_LAYER_OF(mix_batch_normalization_with, mix_batch_normalization_options, __VA_ARGS__)
 #define mix_layer_normalization(...)                                                                        \
-  mix_layer_normalization_with(                                                                             \
-      &(const mix_layer_normalization_options){.size = sizeof(mix_layer_normalization_options), __VA_ARGS__})
+  MIX_LAYER_OF(mix_layer_normalization_with, mix_layer_normalization_options, __VA_ARGS__)
 #define mix_group_normalization(...)                                                                        \
-  mix_group_normalization_with(                                                                             \
-      &(const mix_group_normalization_options){.size = sizeof(mix_group_normalization_options), __VA_ARGS__})
+  MIX_LAYER_OF(mix_group_normalization_with, mix_group_normalization_options, __VA_ARGS__)
 #define mix_rms_normalization(...)                                                                          \
-  mix_rms_normalization_with(                                                                               \
-      &(const mix_rms_normalization_options){.size = sizeof(mix_rms_normalization_options), __VA_ARGS__})
+  MIX_LAYER_OF(mix_rms_normalization_with, mix_rms_normalization_options, __VA_ARGS__)
 #define mix_unit_normalization(...)                                                                         \
-  mix_unit_normalization_with(                                                                              \
-      &(const mix_unit_normalization_options){.size = sizeof(mix_unit_normalization_options), __VA_ARGS__})
+  MIX_LAYER_OF(mix_unit_normalization_with, mix_unit_normalization_options, __VA_ARGS__)
 #define mix_spatial_dropout1d(...)                                                                          \
-  mix_spatial_dropout1d_with(                                                                               \
-      &(const mix_spatial_dropout_options){.size = sizeof(mix_spatial_dropout_options), __VA_ARGS__})
+  MIX_LAYER_OF(mix_spatial_dropout1d_with, mix_spatial_dropout_options, __VA_ARGS__)
 #define mix_spatial_dropout2d(...)                                                                          \
-  mix_spatial_dropout2d_with(                                                                               \
-      &(const mix_spatial_dropout_options){.size = sizeof(mix_spatial_dropout_options), __VA_ARGS__})
+  MIX_LAYER_OF(mix_spatial_dropout2d_with, mix_spatial_dropout_options, __VA_ARGS__)
 #define mix_spatial_dropout3d(...)                                                                          \
-  mix_spatial_dropout3d_with(                                                                               \
-      &(const mix_spatial_dropout_options){.size = sizeof(mix_spatial_dropout_options), __VA_ARGS__})
-#define mix_gaussian_noise(...)                                                                             \
-  mix_gaussian_noise_with(                                                                                  \
-      &(const mix_gaussian_noise_options){.size = sizeof(mix_gaussian_noise_options), __VA_ARGS__})
+  MIX_LAYER_OF(mix_spatial_dropout3d_with, mix_spatial_dropout_options, __VA_ARGS__)
+#define mix_gaussian_noise(...) MIX_LAYER_OF(mix_gaussian_noise_with, mix_gaussian_noise_options, __VA_ARGS__)
 #define mix_gaussian_dropout(...)                                                                           \
-  mix_gaussian_dropout_with(                                                                                \
-      &(const mix_gaussian_dropout_options){.size = sizeof(mix_gaussian_dropout_options), __VA_ARGS__})
-#define mix_alpha_dropout(...)                                                                              \
-  mix_alpha_dropout_with(                                                                                   \
-      &(const mix_alpha_dropout_options){.size = sizeof(mix_alpha_dropout_options), __VA_ARGS__})
+  MIX_LAYER_OF(mix_gaussian_dropout_with, mix_gaussian_dropout_options, __VA_ARGS__)
+#define mix_alpha_dropout(...) MIX_LAYER_OF(mix_alpha_dropout_with, mix_alpha_dropout_options, __VA_ARGS__)
 #define mix_activity_regularization(...)                                                                    \
-  mix_activity_regularization_with(                                                                         \
-      &(const mix_activity_regularization_options){.size = sizeof(mix_activity_regularization_options),     \
-                                                   __VA_ARGS__})
-#define mix_lambda(...)                                                                                     \
-  mix_lambda_with(&(const mix_lambda_options){.size = sizeof(mix_lambda_options), __VA_ARGS__})
+  MIX_LAYER_OF(mix_activity_regularization_with, mix_activity_regularization_options, __VA_ARGS__)
+#define mix_lambda(...) MIX_LAYER_OF(mix_lambda_with, mix_lambda_options, __VA_ARGS__)
 #endif
 
 #ifdef __cplusplus

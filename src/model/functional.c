@@ -183,7 +183,7 @@ mix_model *mix_model_with(const mix_model_options *given) {
   mix_layer_common common = {.name = options.name ? options.name
                                                   : mix_unique_name(semantics->functional_name, false),
                              .semantics = semantics};
-  mix_layer *layer = mix_scoped(mix_layer_make(&mix_class_functional, &common, "model_new"));
+  mix_layer *layer = mix_scoped(mix_layer_make(&mix_class_functional, &common, NULL, "model_new"));
   if (!layer) return NULL;
   mix_functional *graph = functional_of(layer);
   graph->inputs = retained_tensors(inputs);

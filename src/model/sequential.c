@@ -32,7 +32,7 @@ mix_model *mix_sequential_with(const mix_sequential_options *given) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_sequential_options, options, given, "sequential");
   mix_layer_common common = {.name = options.name, .semantics = mix_semantics_or_current(options.semantics)};
-  mix_layer *layer = mix_scoped(mix_layer_make(&mix_class_sequential, &common, "sequential"));
+  mix_layer *layer = mix_scoped(mix_layer_make(&mix_class_sequential, &common, NULL, "sequential"));
   mix_model *model = layer ? mix_model_wrap(layer, true) : NULL;
   for (int i = 0; model && options.layers && i < mix_list_count(options.layers); i++)
     if (mix_sequential_add(model, mix_list_get(options.layers, i)) != MIX_OK) return NULL;

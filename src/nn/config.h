@@ -1,29 +1,12 @@
-/* Configs as JSON: the builder behind mix_config, and readers for the other direction. */
+/* The builder behind mix_config. */
 #ifndef MIX_NN_CONFIG_H
 #define MIX_NN_CONFIG_H
 
-#include <jansson.h>
+#include "base/json.h"
 #include <mixtape/layer.h>
 
 struct mix_config {
   json_t *object;
 };
-/* Stores `value` under `key` and takes ownership of it. False with the error recorded: out of memory, or
- * value NULL. */
-bool mix_json_set(json_t *object, const char *key, json_t *value);
-/* Compact text, freed with mix_free. Numbers keep 17 digits. */
-char *mix_json_text(const json_t *json);
-/* Parses text. NULL with a ValueError that quotes `call`. */
-json_t *mix_json_parse(const char *text, const char *call);
-/* Members of an object, with defaults. A member of another type is a TypeError (false / NULL with the error
- * pending). */
-const char *mix_json_string_or(const json_t *object, const char *key, const char *default_value);
-double mix_json_number_or(const json_t *object, const char *key, double default_value);
-int64_t mix_json_integer_or(const json_t *object, const char *key, int64_t default_value);
-bool mix_json_boolean_or(const json_t *object, const char *key, bool default_value);
-
-/* Stores the text of `json`, which it consumes, in *owner, whose former text it frees. NULL with the error
- * recorded. */
-const char *mix_json_keep_text(char **owner, json_t *json);
 
 #endif

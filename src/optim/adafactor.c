@@ -72,7 +72,7 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
 }
 
 #define ROW(field, value)                                                                                    \
-  { #field, MIX_OPTION_NUMBER, .default_value = value, .offset = offsetof(mix_adafactor_options, field) }
+  { MIX_FIELD(mix_adafactor_options, field), &mix_field_number, .number = value }
 const mix_optimizer_class mix_adafactor_class = {
     .name = "Adafactor",
     .lower_case_name = "adafactor",
@@ -81,8 +81,7 @@ const mix_optimizer_class mix_adafactor_class = {
                 ROW(epsilon_1, 1e-30),
                 ROW(epsilon_2, 1e-3),
                 ROW(clip_threshold, 1),
-                {"relative_step", MIX_OPTION_NEGATED,
-                 .offset = offsetof(mix_adafactor_options, no_relative_step)}},
+                {"relative_step", offsetof(mix_adafactor_options, no_relative_step), &mix_field_negated}},
     .slot_names = {{"r", "r", "r"}, {"c", "c", "c"}, {"v", "v", "velocity"}},
     .slot_shape = slot_shape,
     .interleaved = 3,
@@ -90,11 +89,5 @@ const mix_optimizer_class mix_adafactor_class = {
 };
 #undef ROW
 
-mix_optimizer *mix_adafactor_with(const mix_adafactor_options *options) {
-  if (mix_failed()) return NULL;
-  MIX_OPTIONS(mix_adafactor_options, given, options, "adafactor");
-  return mix_optimizer_new(&mix_adafactor_class, &given, sizeof given);
-}
-mix_adafactor_options mix_adafactor_defaults(void) {
-  return (mix_adafactor_options){.size = sizeof(mix_adafactor_options)};
-}
+MIX_OPTIMIZER(adafactor, mix_adafactor_options)
+MIX_OPTIMIZER_DEFAULTS(adafactor)

@@ -29,23 +29,15 @@ const mix_optimizer_class mix_adagrad_class = {
     .name = "Adagrad",
     .lower_case_name = "adagrad",
     .learning_rate = 0.001,
-    .options = {{"initial_accumulator_value", MIX_OPTION_NUMBER, .default_value = 0.1,
-                 .offset = offsetof(mix_adagrad_options, initial_accumulator_value)},
-                {"epsilon", MIX_OPTION_NUMBER, .default_value = 1e-7,
-                 .offset = offsetof(mix_adagrad_options, epsilon)}},
+    .options = {{MIX_FIELD(mix_adagrad_options, initial_accumulator_value), &mix_field_number, .number = 0.1},
+                {MIX_FIELD(mix_adagrad_options, epsilon), &mix_field_number, .number = 1e-7}},
     .slot_names = {{"accumulator", "accumulator", "accumulator"}},
     .slot_start = adagrad_start,
     .update = adagrad,
 };
 
-mix_optimizer *mix_adagrad_with(const mix_adagrad_options *options) {
-  if (mix_failed()) return NULL;
-  MIX_OPTIONS(mix_adagrad_options, given, options, "adagrad");
-  return mix_optimizer_new(&mix_adagrad_class, &given, sizeof given);
-}
-mix_adagrad_options mix_adagrad_defaults(void) {
-  return (mix_adagrad_options){.size = sizeof(mix_adagrad_options)};
-}
+MIX_OPTIMIZER(adagrad, mix_adagrad_options)
+MIX_OPTIMIZER_DEFAULTS(adagrad)
 
 /* ---- Adadelta: a = rho a + (1 - rho) g^2; delta = -sqrt(d + epsilon) / sqrt(a + epsilon) * g;
  * d = rho d + (1 - rho) delta^2; w += lr * delta ---- */
@@ -78,21 +70,13 @@ const mix_optimizer_class mix_adadelta_class = {
     .name = "Adadelta",
     .lower_case_name = "adadelta",
     .learning_rate = 0.001,
-    .options = {{"rho", MIX_OPTION_NUMBER, .default_value = 0.95,
-                 .offset = offsetof(mix_adadelta_options, rho)},
-                {"epsilon", MIX_OPTION_NUMBER, .default_value = 1e-7,
-                 .offset = offsetof(mix_adadelta_options, epsilon)}},
+    .options = {{MIX_FIELD(mix_adadelta_options, rho), &mix_field_number, .number = 0.95},
+                {MIX_FIELD(mix_adadelta_options, epsilon), &mix_field_number, .number = 1e-7}},
     .slot_names = {{"accum_grad", "accumulated_grad", "accumulated_grad"},
                    {"accum_var", "accumulated_delta_var", "accumulated_delta_var"}},
     .interleaved = 2,
     .update = adadelta,
 };
 
-mix_optimizer *mix_adadelta_with(const mix_adadelta_options *options) {
-  if (mix_failed()) return NULL;
-  MIX_OPTIONS(mix_adadelta_options, given, options, "adadelta");
-  return mix_optimizer_new(&mix_adadelta_class, &given, sizeof given);
-}
-mix_adadelta_options mix_adadelta_defaults(void) {
-  return (mix_adadelta_options){.size = sizeof(mix_adadelta_options)};
-}
+MIX_OPTIMIZER(adadelta, mix_adadelta_options)
+MIX_OPTIMIZER_DEFAULTS(adadelta)

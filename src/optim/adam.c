@@ -40,9 +40,6 @@ static bool check(const mix_optimizer *optimizer) {
          false;
 }
 
-/* Keras's get_config leaves it out. */
-static bool not_in_configs(const mix_semantics *rules) { return (void)rules, false; }
-
 static void update(mix_update *update, int index, mix_tensor *gradient) {
   mix_optimizer *optimizer = update->optimizer;
   mix_variable *variable = optimizer->trainable[index];
@@ -63,15 +60,14 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
                  mix_subtract(weight, mix_divide(mix_multiply(momentum, alpha), denominator)));
 }
 
+/* Keras's get_config leaves adaptive_epsilon out. */
 #define ADAM                                                                                                 \
   .learning_rate = 0.001,                                                                                    \
-  .options =                                                                                                 \
-      {{"beta_1", MIX_OPTION_NUMBER, .default_value = 0.9, .offset = offsetof(mix_adam_options, beta_1)},    \
-       {"beta_2", MIX_OPTION_NUMBER, .default_value = 0.999, .offset = offsetof(mix_adam_options, beta_2)},  \
-       {"epsilon", MIX_OPTION_NUMBER, .default_value = 1e-7, .offset = offsetof(mix_adam_options, epsilon)}, \
-       {"amsgrad", MIX_OPTION_BOOLEAN, .offset = offsetof(mix_adam_options, amsgrad)},                       \
-       {"adaptive_epsilon", MIX_OPTION_BOOLEAN, .offset = offsetof(mix_adam_options, adaptive_epsilon),      \
-        .known = not_in_configs}},                                                                           \
+  .options = {{MIX_FIELD(mix_adam_options, beta_1), &mix_field_number, .number = 0.9},                       \
+              {MIX_FIELD(mix_adam_options, beta_2), &mix_field_number, .number = 0.999},                     \
+              {MIX_FIELD(mix_adam_options, epsilon), &mix_field_number, .number = 1e-7},                     \
+              {MIX_FIELD(mix_adam_options, amsgrad), &mix_field_boolean},                                    \
+              {MIX_FIELD(mix_adam_options, adaptive_epsilon), &mix_field_boolean, .except = MIX_ALWAYS}},    \
   .slot_names = {{"m", "m", "momentum"}, {"v", "v", "velocity"}, {"vhat", "vhat", "velocity_hat"}},          \
   .has_slot = has_slot, .interleaved = 2, .check = check, .update = update
 
@@ -79,16 +75,6 @@ const mix_optimizer_class mix_adam_class = {.name = "Adam", .lower_case_name = "
 const mix_optimizer_class mix_adamw_class = {
     .name = "AdamW", .lower_case_name = "adamw", .weight_decay = 0.004, ADAM};
 
-mix_optimizer *mix_adam_with(const mix_adam_options *options) {
-  if (mix_failed()) return NULL;
-  MIX_OPTIONS(mix_adam_options, given, options, "adam");
-  return mix_optimizer_new(&mix_adam_class, &given, sizeof given);
-}
-
-mix_optimizer *mix_adamw_with(const mix_adam_options *options) {
-  if (mix_failed()) return NULL;
-  MIX_OPTIONS(mix_adam_options, given, options, "adamw");
-  return mix_optimizer_new(&mix_adamw_class, &given, sizeof given);
-}
-
-mix_adam_options mix_adam_defaults(void) { return (mix_adam_options){.size = sizeof(mix_adam_options)}; }
+MIX_OPTIMIZER(adam, mix_adam_options)
+MIX_OPTIMIZER(adamw, mix_adam_options)
+MIX_OPTIMIZER_DEFAULTS(adam)

@@ -38,12 +38,9 @@ static void adamax(mix_update *update, int index, mix_tensor *gradient) {
 
 #define OPTIONS                                                                                              \
   .learning_rate = 0.001,                                                                                    \
-  .options = {{"beta_1", MIX_OPTION_NUMBER, .default_value = 0.9,                                            \
-               .offset = offsetof(mix_adamax_options, beta_1)},                                              \
-              {"beta_2", MIX_OPTION_NUMBER, .default_value = 0.999,                                          \
-               .offset = offsetof(mix_adamax_options, beta_2)},                                              \
-              {"epsilon", MIX_OPTION_NUMBER, .default_value = 1e-7,                                          \
-               .offset = offsetof(mix_adamax_options, epsilon)}},                                            \
+  .options = {{MIX_FIELD(mix_adamax_options, beta_1), &mix_field_number, .number = 0.9},                     \
+              {MIX_FIELD(mix_adamax_options, beta_2), &mix_field_number, .number = 0.999},                   \
+              {MIX_FIELD(mix_adamax_options, epsilon), &mix_field_number, .number = 1e-7}},                  \
   .interleaved = 2
 
 const mix_optimizer_class mix_adamax_class = {.name = "Adamax",
@@ -179,18 +176,6 @@ const mix_optimizer_class mix_nadam_class = {
     .begin = nadam_begin,
     .update = nadam};
 
-mix_optimizer *mix_adamax_with(const mix_adamax_options *options) {
-  if (mix_failed()) return NULL;
-  MIX_OPTIONS(mix_adamax_options, given, options, "adamax");
-  return mix_optimizer_new(&mix_adamax_class, &given, sizeof given);
-}
-
-mix_optimizer *mix_nadam_with(const mix_adamax_options *options) {
-  if (mix_failed()) return NULL;
-  MIX_OPTIONS(mix_adamax_options, given, options, "nadam");
-  return mix_optimizer_new(&mix_nadam_class, &given, sizeof given);
-}
-
-mix_adamax_options mix_adamax_defaults(void) {
-  return (mix_adamax_options){.size = sizeof(mix_adamax_options)};
-}
+MIX_OPTIMIZER(adamax, mix_adamax_options)
+MIX_OPTIMIZER(nadam, mix_adamax_options)
+MIX_OPTIMIZER_DEFAULTS(adamax)

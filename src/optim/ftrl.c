@@ -53,36 +53,24 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
 }
 
 static bool check(const mix_optimizer *optimizer) {
-  const mix_ftrl_options *o = &optimizer->options.ftrl;
-  const struct {
-    const char *name;
-    double value;
-  } not_negative[] = {{"initial_accumulator_value", o->initial_accumulator_value},
-                      {"l1_regularization_strength", o->l1_regularization_strength},
-                      {"l2_regularization_strength", o->l2_regularization_strength},
-                      {"l2_shrinkage_regularization_strength", o->l2_shrinkage_regularization_strength}};
-  if (o->learning_rate_power > 0)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "ftrl: learning_rate_power is %g; expected a number that is not positive",
-                    o->learning_rate_power),
-           false;
-  for (size_t i = 0; i < sizeof not_negative / sizeof *not_negative; i++)
-    if (not_negative[i].value < 0)
-      return mix_fail(MIX_VALUE_ERROR, "ftrl: %s is %g; expected a number that is not negative",
-                      not_negative[i].name, not_negative[i].value),
-             false;
-  return true;
+  double power = optimizer->options.ftrl.learning_rate_power;
+  if (!(power > 0)) return true;
+  return mix_fail(MIX_VALUE_ERROR, "ftrl: learning_rate_power is %g; expected a number that is not positive",
+                  power),
+         false;
 }
 
-#define ROW(field, value)                                                                                    \
-  { #field, MIX_OPTION_NUMBER, .default_value = value, .offset = offsetof(mix_ftrl_options, field) }
+#define ROW(field, value, ...)                                                                               \
+  { MIX_FIELD(mix_ftrl_options, field), &mix_field_number, .number = value, __VA_ARGS__ }
 const mix_optimizer_class mix_ftrl_class = {
     .name = "Ftrl",
     .lower_case_name = "ftrl",
     .learning_rate = 0.001,
-    .options = {ROW(learning_rate_power, -0.5), ROW(initial_accumulator_value, 0.1),
-                ROW(l1_regularization_strength, 0), ROW(l2_regularization_strength, 0),
-                ROW(l2_shrinkage_regularization_strength, 0), ROW(beta, 0)},
+    .options = {ROW(learning_rate_power, -0.5),
+                ROW(initial_accumulator_value, 0.1, .range = MIX_NOT_NEGATIVE),
+                ROW(l1_regularization_strength, 0, .range = MIX_NOT_NEGATIVE),
+                ROW(l2_regularization_strength, 0, .range = MIX_NOT_NEGATIVE),
+                ROW(l2_shrinkage_regularization_strength, 0, .range = MIX_NOT_NEGATIVE), ROW(beta, 0)},
     .slot_names = {{"accumulator", "accumulator", "accumulator"}, {"linear", "linear", "linear"}},
     .slot_start = slot_start,
     .interleaved = 2,
@@ -92,9 +80,5 @@ const mix_optimizer_class mix_ftrl_class = {
 };
 #undef ROW
 
-mix_optimizer *mix_ftrl_with(const mix_ftrl_options *options) {
-  if (mix_failed()) return NULL;
-  MIX_OPTIONS(mix_ftrl_options, given, options, "ftrl");
-  return mix_optimizer_new(&mix_ftrl_class, &given, sizeof given);
-}
-mix_ftrl_options mix_ftrl_defaults(void) { return (mix_ftrl_options){.size = sizeof(mix_ftrl_options)}; }
+MIX_OPTIMIZER(ftrl, mix_ftrl_options)
+MIX_OPTIMIZER_DEFAULTS(ftrl)

@@ -45,20 +45,13 @@ const mix_optimizer_class mix_lamb_class = {
     .name = "Lamb",
     .lower_case_name = "lamb",
     .learning_rate = 0.001,
-    .options = {{"beta_1", MIX_OPTION_NUMBER, .default_value = 0.9,
-                 .offset = offsetof(mix_lamb_options, beta_1)},
-                {"beta_2", MIX_OPTION_NUMBER, .default_value = 0.999,
-                 .offset = offsetof(mix_lamb_options, beta_2)},
-                {"epsilon", MIX_OPTION_NUMBER, .default_value = 1e-7,
-                 .offset = offsetof(mix_lamb_options, epsilon)}},
+    .options = {{MIX_FIELD(mix_lamb_options, beta_1), &mix_field_number, .number = 0.9},
+                {MIX_FIELD(mix_lamb_options, beta_2), &mix_field_number, .number = 0.999},
+                {MIX_FIELD(mix_lamb_options, epsilon), &mix_field_number, .number = 1e-7}},
     .slot_names = {{"m", "m", "momentum"}, {"v", "v", "velocity"}},
     .interleaved = 2,
     .update = update,
 };
 
-mix_optimizer *mix_lamb_with(const mix_lamb_options *options) {
-  if (mix_failed()) return NULL;
-  MIX_OPTIONS(mix_lamb_options, given, options, "lamb");
-  return mix_optimizer_new(&mix_lamb_class, &given, sizeof given);
-}
-mix_lamb_options mix_lamb_defaults(void) { return (mix_lamb_options){.size = sizeof(mix_lamb_options)}; }
+MIX_OPTIMIZER(lamb, mix_lamb_options)
+MIX_OPTIMIZER_DEFAULTS(lamb)

@@ -32,18 +32,12 @@ const mix_optimizer_class mix_lion_class = {
     .name = "Lion",
     .lower_case_name = "lion",
     .learning_rate_of = learning_rate_of,
-    .options = {{"beta_1", MIX_OPTION_NUMBER, .default_value = 0.9,
-                 .offset = offsetof(mix_lion_options, beta_1)},
-                {"beta_2", MIX_OPTION_NUMBER, .default_value = 0.99,
-                 .offset = offsetof(mix_lion_options, beta_2)}},
+    .options = {{MIX_FIELD(mix_lion_options, beta_1), &mix_field_number, .number = 0.9},
+                {MIX_FIELD(mix_lion_options, beta_2), &mix_field_number, .number = 0.99}},
     .slot_names = {{"m", "m", "momentum"}},
     .check = check,
     .update = update,
 };
 
-mix_optimizer *mix_lion_with(const mix_lion_options *options) {
-  if (mix_failed()) return NULL;
-  MIX_OPTIONS(mix_lion_options, given, options, "lion");
-  return mix_optimizer_new(&mix_lion_class, &given, sizeof given);
-}
-mix_lion_options mix_lion_defaults(void) { return (mix_lion_options){.size = sizeof(mix_lion_options)}; }
+MIX_OPTIMIZER(lion, mix_lion_options)
+MIX_OPTIMIZER_DEFAULTS(lion)

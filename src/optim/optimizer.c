@@ -1,5 +1,6 @@
 /* Construction of an optimizer and of its state, and access to the state. */
 #include "optim/optimizer.h"
+#include "optim/schedule.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/layer/layer.h"
@@ -21,30 +22,6 @@ const mix_optimizer_class *const mix_optimizer_classes[] = {&mix_sgd_class,
                                                             &mix_lamb_class,
                                                             &mix_adafactor_class,
                                                             NULL};
-
-static bool knows_accumulation(const mix_semantics *rules) { return rules->gradient_accumulation; }
-static bool knows_factor(const mix_semantics *rules) { return rules->optimizer_loss_scale_factor; }
-static bool knows_decay(const mix_semantics *rules) { return rules->learning_rate_decay; }
-static bool knows_averages(const mix_semantics *rules) { return rules->averages_and_weight_decay; }
-static bool saves_unset_clip(const mix_semantics *rules) { return rules->clip_saved_as_null; }
-
-#define FIELD(name) #name, .offset = offsetof(mix_optimizer_common, name)
-const mix_option_row mix_common_options[] = {
-    {FIELD(learning_rate), .kind = MIX_OPTION_NUMBER},
-    {FIELD(weight_decay), .kind = MIX_OPTION_NUMBER, .optional = true, .known = knows_averages},
-    {FIELD(clipnorm), .kind = MIX_OPTION_NUMBER, .optional = true, .saved_as_null = saves_unset_clip},
-    {FIELD(global_clipnorm), .kind = MIX_OPTION_NUMBER, .optional = true, .saved_as_null = saves_unset_clip},
-    {FIELD(clipvalue), .kind = MIX_OPTION_NUMBER, .optional = true, .saved_as_null = saves_unset_clip},
-    {FIELD(use_ema), .kind = MIX_OPTION_BOOLEAN, .known = knows_averages},
-    {FIELD(ema_momentum), .kind = MIX_OPTION_NUMBER, .default_value = 0.99, .known = knows_averages},
-    {FIELD(ema_overwrite_frequency), .kind = MIX_OPTION_INTEGER, .optional = true, .known = knows_averages},
-    {FIELD(loss_scale_factor), .kind = MIX_OPTION_NUMBER, .optional = true, .known = knows_factor},
-    {FIELD(gradient_accumulation_steps), .kind = MIX_OPTION_INTEGER, .optional = true,
-     .known = knows_accumulation},
-    {FIELD(decay), .kind = MIX_OPTION_NUMBER, .known = knows_decay},
-    {.name = NULL},
-};
-#undef FIELD
 
 static void release_array(mix_variable **array, int count) {
   for (int i = 0; array && i < count; i++) mix_release(array[i]);
@@ -87,15 +64,50 @@ const mix_class mix_optimizer_object_class = {.name = "optimizer", .finalize = o
 
 /* ---- options ---- */
 
-static void resolve(mix_optimizer_settings *settings, const mix_option_row *row) {
-  void *field = (char *)settings + row->offset;
-  if (row->kind == MIX_OPTION_NUMBER) {
-    double *number = field;
-    *number = mix_option_number(*number, row->default_value);
-  } else if (row->kind == MIX_OPTION_INTEGER) {
-    int64_t *integer = field;
-    *integer = *integer == MIX_INT_ZERO ? 0 : *integer == 0 ? (int64_t)row->default_value : *integer;
-  }
+/* A number, or a schedule as an object. */
+static json_t *write_rate(const mix_fields *fields, const mix_field_row *field, const void *options) {
+  (void)fields, (void)field;
+  const mix_optimizer_common *o = options;
+  return o->schedule ? mix_schedule_to_json(o->schedule, o->semantics) : json_real(o->learning_rate);
+}
+static bool read_rate(const mix_fields *fields, const mix_field_row *field, const json_t *value,
+                      void *options) {
+  mix_optimizer_common *o = options;
+  if (json_is_object(value)) return (o->schedule = mix_schedule_from_json(value)) != NULL;
+  long long number = json_integer_value(value);
+  if (json_is_integer(value) && fields->rules->integer_learning_rate_refused)
+    return mix_fail(MIX_VALUE_ERROR,
+                    "%s: learning_rate is the integer %lld; expected a floating number, such as %lld.0",
+                    fields->call, number, number),
+           false;
+  return mix_read_number(fields, field, value, options);
+}
+static const mix_value_kind rate_kind = {"a number", sizeof(double), mix_resolve_number, NULL,
+                                         write_rate, read_rate,      mix_parse_number};
+
+#define FIELD(member) MIX_FIELD(mix_optimizer_common, member)
+#define DECAYS MIX_RULE(learning_rate_decay)
+#define AVERAGES MIX_RULE(averages_and_weight_decay)
+#define CLIP &mix_field_number, .optional = true, .omit_none = MIX_RULE(clip_omitted_if_none)
+static const mix_field_row common_options[] = {
+    {FIELD(name), &mix_field_text},
+    {FIELD(learning_rate), &rate_kind},
+    {FIELD(weight_decay), &mix_field_number, .optional = true, .only = AVERAGES},
+    {FIELD(clipnorm), CLIP},
+    {FIELD(global_clipnorm), CLIP},
+    {FIELD(clipvalue), CLIP},
+    {FIELD(use_ema), &mix_field_boolean, .only = AVERAGES},
+    {FIELD(ema_momentum), &mix_field_number, .number = 0.99, .only = AVERAGES},
+    {FIELD(ema_overwrite_frequency), &mix_field_integer, .optional = true, .only = AVERAGES},
+    {FIELD(loss_scale_factor), &mix_field_number, .optional = true,
+     .only = MIX_RULE(optimizer_loss_scale_factor)},
+    {FIELD(gradient_accumulation_steps), &mix_field_integer, .optional = true,
+     .only = MIX_RULE(gradient_accumulation)},
+    {FIELD(decay), &mix_field_number, .only = DECAYS},
+    {0}};
+
+mix_fields mix_optimizer_fields(const mix_optimizer_class *class, const mix_semantics *rules) {
+  return (mix_fields){common_options, class->options, class->lower_case_name, rules};
 }
 
 static bool check_common(const mix_optimizer *optimizer) {
@@ -160,10 +172,12 @@ static mix_tensor *initial_value(const void *context) {
 }
 
 mix_optimizer *mix_optimizer_new(const mix_optimizer_class *class, const void *options, size_t options_size) {
+  mix_optimizer_settings given = {0};
+  if (mix_failed() || !mix_options_copy(&given, options_size, options, class->lower_case_name)) return NULL;
   mix_optimizer *optimizer = mix_object_new(sizeof *optimizer, &mix_optimizer_object_class);
   if (!optimizer) return NULL;
+  optimizer->options = given;
   mix_optimizer_settings *settings = &optimizer->options;
-  memcpy(settings, options, options_size);
   mix_retain(settings->common.schedule);
   optimizer->class = class;
   optimizer->semantics = mix_semantics_or_current(settings->common.semantics);
@@ -175,14 +189,14 @@ mix_optimizer *mix_optimizer_new(const mix_optimizer_class *class, const void *o
     settings->common.ema_overwrite_frequency = optimizer->rules->ema_overwrite_frequency_rmsprop;
   if (class->decays_itself && settings->common.decay == 0 && optimizer->rules->learning_rate_decay)
     settings->common.decay = optimizer->rules->nadam_schedule_decay;
-  for (const mix_option_row *row = mix_common_options + 1; row->name; row++) resolve(settings, row);
-  for (int i = 0; i < MIX_MAX_OPTIONS && class->options[i].name; i++) resolve(settings, &class->options[i]);
   char text[64];
-  const char *name = settings->common.name ? settings->common.name : class->name;
-  if (!settings->common.name && optimizer->rules->optimizer_name_lower_case)
-    name = mix_snake_case(name, false, text, sizeof text);
-  settings->common.name = optimizer->name = mix_intern(name);
-  bool made = check_common(optimizer);
+  const char *name = optimizer->rules->optimizer_name_lower_case
+                         ? mix_snake_case(class->name, false, text, sizeof text)
+                         : class->name;
+  if (!settings->common.name) settings->common.name = name;
+  mix_fields fields = mix_optimizer_fields(class, optimizer->rules);
+  bool made = mix_fields_resolve(&fields, settings) && check_common(optimizer);
+  optimizer->name = settings->common.name;
   if (made) {
     optimizer->variables = mix_retain(mix_list_new(0, NULL));
     optimizer->iterations = mix_optimizer_variable(

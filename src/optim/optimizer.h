@@ -4,31 +4,13 @@
 
 #include "base/object.h"
 #include "graph/variable.h"
+#include "nn/fields.h"
 #include "nn/policy/semantics.h"
 #include <jansson.h>
 #include <mixtape/ops.h>
 #include <mixtape/schedule.h>
 #include <mixtape/optimizer.h>
 #include <regex.h>
-
-/* An option of a class. The same row gives the default, the config entry and the command-line argument. */
-typedef enum mix_option_kind {
-  MIX_OPTION_NUMBER,
-  MIX_OPTION_INTEGER,
-  MIX_OPTION_BOOLEAN,
-  MIX_OPTION_NEGATED, /* Keras's default is true; the field is named no_... */
-} mix_option_kind;
-typedef struct mix_option_row {
-  const char *name;
-  mix_option_kind kind;
-  bool optional;        /* Keras's default is None: null in configs */
-  double default_value;
-  size_t offset;        /* in the options struct */
-  /* True if the constructor of that generation has the option. NULL: always. */
-  bool (*known)(const mix_semantics *rules);
-  /* True if a config holds the option as null where it is None. NULL: always. */
-  bool (*saved_as_null)(const mix_semantics *rules);
-} mix_option_row;
 
 /* The fields that every options struct begins with. */
 typedef struct mix_optimizer_common { MIX_OPTIMIZER_FIELDS } mix_optimizer_common;
@@ -50,7 +32,7 @@ typedef union mix_optimizer_settings {
 
 typedef struct mix_update mix_update;
 
-enum { MIX_MAX_SLOTS = 3, MIX_MAX_OPTIONS = 8, MIX_MAX_SHARED = 4 };
+enum { MIX_MAX_SLOTS = 3, MIX_MAX_OPTIONS = 7, MIX_MAX_SHARED = 4 };
 
 typedef struct mix_optimizer_class {
   const char *name;             /* "RMSprop" */
@@ -59,7 +41,7 @@ typedef struct mix_optimizer_class {
   /* The default if it differs between generations. NULL: `learning_rate`. */
   double (*learning_rate_of)(const mix_semantics *rules);
   double weight_decay;          /* the default */
-  mix_option_row options[MIX_MAX_OPTIONS]; /* beyond the common ones; ended by a NULL name */
+  mix_field_row options[MIX_MAX_OPTIONS]; /* beyond the common ones; ended by a NULL name */
   const char *slot_names[MIX_MAX_SLOTS][3]; /* indexed by semantics->slot_names */
   /* True if slot i is used. NULL: all that have a name. */
   bool (*has_slot)(const mix_optimizer *optimizer, int slot);
@@ -170,6 +152,15 @@ bool mix_clip_gradients(const mix_optimizer *optimizer, int count, mix_tensor **
 
 /* A new optimizer: fills in the defaults of the options and checks them. */
 mix_optimizer *mix_optimizer_new(const mix_optimizer_class *class, const void *options, size_t options_size);
+/* Defines mix_NAME_with and mix_NAME_defaults. */
+#define MIX_OPTIMIZER(name, type)                                                                            \
+  mix_optimizer *mix_##name##_with(const type *options) {                                                    \
+    return mix_optimizer_new(&mix_##name##_class, options, sizeof *options);                                 \
+  }
+#define MIX_OPTIMIZER_DEFAULTS(name)                                                                         \
+  mix_##name##_options mix_##name##_defaults(void) {                                                         \
+    return (mix_##name##_options){.size = sizeof(mix_##name##_options)};                                     \
+  }
 /* A state variable, made outside any capture. The caller owns a reference. */
 mix_variable *mix_optimizer_variable(const char *name, mix_tensor *(*initial)(const void *context),
                                      const void *context);
@@ -200,7 +191,7 @@ json_t *mix_loss_scale_optimizer_config_json(mix_optimizer *optimizer, json_t *i
 typedef mix_optimizer *mix_optimizer_reader(const json_t *json, const mix_semantics *semantics);
 mix_optimizer *mix_loss_scale_optimizer_from_json(const json_t *config, const mix_semantics *semantics,
                                                   mix_optimizer_reader *read_inner);
-/* The rows common to all classes, ended by a NULL name. */
-extern const mix_option_row mix_common_options[];
+/* The rows of a class's options. */
+mix_fields mix_optimizer_fields(const mix_optimizer_class *class, const mix_semantics *rules);
 
 #endif

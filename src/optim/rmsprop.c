@@ -61,12 +61,10 @@ const mix_optimizer_class mix_rmsprop_class = {
     .name = "RMSprop",
     .lower_case_name = "rmsprop",
     .learning_rate = 0.001,
-    .options = {{"rho", MIX_OPTION_NUMBER, .default_value = 0.9,
-                 .offset = offsetof(mix_rmsprop_options, rho)},
-                {"momentum", MIX_OPTION_NUMBER, .offset = offsetof(mix_rmsprop_options, momentum)},
-                {"epsilon", MIX_OPTION_NUMBER, .default_value = 1e-7,
-                 .offset = offsetof(mix_rmsprop_options, epsilon)},
-                {"centered", MIX_OPTION_BOOLEAN, .offset = offsetof(mix_rmsprop_options, centered)}},
+    .options = {{MIX_FIELD(mix_rmsprop_options, rho), &mix_field_number, .number = 0.9},
+                {MIX_FIELD(mix_rmsprop_options, momentum), &mix_field_number},
+                {MIX_FIELD(mix_rmsprop_options, epsilon), &mix_field_number, .number = 1e-7},
+                {MIX_FIELD(mix_rmsprop_options, centered), &mix_field_boolean}},
     .slot_names = {{"rms", "velocity", "velocity"},
                    {"momentum", "momentum", "momentum"},
                    {"mg", "average_gradient", "average_gradient"}},
@@ -74,12 +72,5 @@ const mix_optimizer_class mix_rmsprop_class = {
     .update = update,
 };
 
-mix_optimizer *mix_rmsprop_with(const mix_rmsprop_options *options) {
-  if (mix_failed()) return NULL;
-  MIX_OPTIONS(mix_rmsprop_options, given, options, "rmsprop");
-  return mix_optimizer_new(&mix_rmsprop_class, &given, sizeof given);
-}
-
-mix_rmsprop_options mix_rmsprop_defaults(void) {
-  return (mix_rmsprop_options){.size = sizeof(mix_rmsprop_options)};
-}
+MIX_OPTIMIZER(rmsprop, mix_rmsprop_options)
+MIX_OPTIMIZER_DEFAULTS(rmsprop)

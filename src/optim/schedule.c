@@ -8,35 +8,35 @@
 
 static void schedule_finalize(void *object) {
   mix_schedule *schedule = object;
-  mix_free(schedule->boundaries);
-  mix_free(schedule->values);
+  mix_free((void *)schedule->options.boundaries.values);
+  mix_free((void *)schedule->options.values.values);
   mix_free(schedule->text);
 }
 const mix_class mix_schedule_class = {.name = "schedule", .finalize = schedule_finalize};
 
 /* ---- rules ---- */
 
-static mix_tensor *exponential(const mix_schedule *schedule, mix_tensor *step) {
-  const double *p = schedule->parameters; /* initial, decay_steps, rate */
+static mix_tensor *exponential(const mix_schedule_options *options, mix_tensor *step) {
+  const double *p = options->parameters; /* initial, decay_steps, rate */
   mix_tensor *exponent = mix_divide(step, mix_scalar_like(step, p[1]));
-  if (schedule->flag) exponent = mix_floor(exponent);
+  if (options->flag) exponent = mix_floor(exponent);
   return mix_multiply(mix_scalar_like(step, p[0]), mix_power(mix_scalar_like(step, p[2]), exponent));
 }
 
-static mix_tensor *inverse_time(const mix_schedule *schedule, mix_tensor *step) {
-  const double *p = schedule->parameters; /* initial, decay_steps, rate */
+static mix_tensor *inverse_time(const mix_schedule_options *options, mix_tensor *step) {
+  const double *p = options->parameters; /* initial, decay_steps, rate */
   mix_tensor *ratio = mix_divide(step, mix_scalar_like(step, p[1]));
-  if (schedule->flag) ratio = mix_floor(ratio);
+  if (options->flag) ratio = mix_floor(ratio);
   mix_tensor *denominator =
       mix_add(mix_scalar_like(step, 1), mix_multiply(mix_scalar_like(step, p[2]), ratio));
   return mix_divide(mix_scalar_like(step, p[0]), denominator);
 }
 
-static mix_tensor *polynomial(const mix_schedule *schedule, mix_tensor *step) {
-  const double *p = schedule->parameters; /* initial, decay_steps, end, power */
+static mix_tensor *polynomial(const mix_schedule_options *options, mix_tensor *step) {
+  const double *p = options->parameters; /* initial, decay_steps, end, power */
   mix_tensor *steps = mix_scalar_like(step, p[1]), *one = mix_scalar_like(step, 1),
              *end = mix_scalar_like(step, p[2]);
-  if (schedule->flag)
+  if (options->flag)
     steps = mix_multiply(steps, mix_maximum(one, mix_ceil(mix_divide(step, steps))));
   else
     step = mix_minimum(step, steps);
@@ -45,12 +45,12 @@ static mix_tensor *polynomial(const mix_schedule *schedule, mix_tensor *step) {
 }
 
 /* The step is an integer here, so a fractional boundary is rounded down. */
-static mix_tensor *piecewise(const mix_schedule *schedule, mix_tensor *step) {
+static mix_tensor *piecewise(const mix_schedule_options *options, mix_tensor *step) {
   mix_dtype dtype = mix_floatx();
-  mix_tensor *rate = mix_scalar(schedule->values[schedule->count], dtype);
-  for (int i = schedule->count - 1; i >= 0; i--)
-    rate = mix_select(mix_less_equal(step, mix_scalar_like(step, floor(schedule->boundaries[i]))),
-                      mix_scalar(schedule->values[i], dtype), rate);
+  mix_tensor *rate = mix_scalar(options->values.values[options->boundaries.count], dtype);
+  for (int i = options->boundaries.count - 1; i >= 0; i--)
+    rate = mix_select(mix_less_equal(step, mix_scalar_like(step, floor(options->boundaries.values[i]))),
+                      mix_scalar(options->values.values[i], dtype), rate);
   return rate;
 }
 
@@ -59,8 +59,8 @@ static mix_tensor *one_plus_cos(mix_tensor *x) {
   return mix_add(mix_scalar_like(x, 1), mix_cos(mix_multiply(mix_scalar_like(x, M_PI), x)));
 }
 
-static mix_tensor *cosine(const mix_schedule *schedule, mix_tensor *step) {
-  const double *p = schedule->parameters; /* initial, decay_steps, alpha, warmup_target, warmup_steps */
+static mix_tensor *cosine(const mix_schedule_options *options, mix_tensor *step) {
+  const double *p = options->parameters; /* initial, decay_steps, alpha, warmup_target, warmup_steps */
   bool warms = p[4] > 0;
   mix_tensor *initial = mix_scalar_like(step, p[0]), *warmup_steps = mix_scalar_like(step, p[4]);
   mix_tensor *target = warms ? mix_scalar_like(step, p[3]) : initial;
@@ -77,8 +77,8 @@ static mix_tensor *cosine(const mix_schedule *schedule, mix_tensor *step) {
 }
 
 /* Period i lasts first_decay_steps * t_mul^i and starts at initial * m_mul^i. */
-static mix_tensor *cosine_restarts(const mix_schedule *schedule, mix_tensor *step) {
-  const double *p = schedule->parameters; /* initial, first_decay_steps, t_mul, m_mul, alpha */
+static mix_tensor *cosine_restarts(const mix_schedule_options *options, mix_tensor *step) {
+  const double *p = options->parameters; /* initial, first_decay_steps, t_mul, m_mul, alpha */
   mix_tensor *done = mix_divide(step, mix_scalar_like(step, p[1])), *one = mix_scalar_like(step, 1), *period;
   if (p[2] == 1) {
     period = mix_floor(done);
@@ -97,50 +97,87 @@ static mix_tensor *cosine_restarts(const mix_schedule *schedule, mix_tensor *ste
 
 /* ---- kinds ---- */
 
-#define INITIAL                                                                                              \
-  { "initial_learning_rate", .steps = false }
-const mix_schedule_kind mix_schedule_exponential = {
-    "ExponentialDecay",
-    "ExponentialDecay",
-    exponential,
-    {INITIAL, {"decay_steps", .steps = true}, {.name = "decay_rate"}},
-    "staircase"};
-const mix_schedule_kind mix_schedule_inverse_time = {
-    "InverseTimeDecay",
-    "InverseTimeDecay",
-    inverse_time,
-    {INITIAL, {"decay_steps", .steps = true}, {.name = "decay_rate"}},
-    "staircase"};
+/* A number of steps: whole numbers are integers in configs. */
+static json_t *write_steps(const mix_fields *fields, const mix_field_row *field, const void *options) {
+  (void)fields;
+  return mix_number_json(*(const double *)mix_field_at(field, options));
+}
+static const mix_value_kind steps_kind = {"a number",  sizeof(double),  mix_resolve_number, NULL,
+                                          write_steps, mix_read_number, mix_parse_number};
+/* A list of numbers with a point. */
+static json_t *write_values(const mix_fields *fields, const mix_field_row *field, const void *options) {
+  (void)fields;
+  const mix_numbers *numbers = mix_field_at(field, options);
+  json_t *list = json_array();
+  for (int i = 0; i < numbers->count; i++) json_array_append_new(list, json_real(numbers->values[i]));
+  return list;
+}
+static bool read_values(const mix_fields *fields, const mix_field_row *field, const json_t *value,
+                        void *options) {
+  return mix_field_numbers.read(fields, field, value, options);
+}
+static const mix_value_kind values_kind = {
+    .expected = "a list of numbers", .size = sizeof(mix_numbers), .write = write_values, .read = read_values};
+
+static json_t *write_boundaries(const mix_fields *fields, const mix_field_row *field, const void *options) {
+  json_t *list = mix_field_numbers.write(fields, field, options);
+  return json_is_null(list) ? json_array() : list;
+}
+static const mix_value_kind boundaries_kind = {.expected = "a list of numbers",
+                                               .size = sizeof(mix_numbers),
+                                               .write = write_boundaries,
+                                               .read = read_values};
+
+#define PARAMETER(i) offsetof(mix_schedule_options, parameters[i])
+#define NUMBER(name, i)                                                                                      \
+  { name, PARAMETER(i), &mix_field_number, .required = true }
+#define STEPS(name, i)                                                                                       \
+  { name, PARAMETER(i), &steps_kind, .required = true, .range = MIX_POSITIVE }
+#define DEFAULT(name, i, value)                                                                              \
+  { name, PARAMETER(i), &mix_field_number, .number = value }
+#define FLAG(name)                                                                                           \
+  { name, offsetof(mix_schedule_options, flag), &mix_field_boolean }
+const mix_field_row mix_schedule_name_field[] = {{MIX_FIELD(mix_schedule_options, name), &mix_field_text},
+                                                 {0}};
+const mix_schedule_kind mix_schedule_exponential = {"ExponentialDecay",
+                                                    "ExponentialDecay",
+                                                    exponential,
+                                                    {NUMBER("initial_learning_rate", 0),
+                                                     STEPS("decay_steps", 1), NUMBER("decay_rate", 2),
+                                                     FLAG("staircase")}};
+const mix_schedule_kind mix_schedule_inverse_time = {"InverseTimeDecay",
+                                                     "InverseTimeDecay",
+                                                     inverse_time,
+                                                     {NUMBER("initial_learning_rate", 0),
+                                                      STEPS("decay_steps", 1), NUMBER("decay_rate", 2),
+                                                      FLAG("staircase")}};
 const mix_schedule_kind mix_schedule_polynomial = {
     "PolynomialDecay",
     "PolynomialDecay",
     polynomial,
-    {INITIAL,
-     {"decay_steps", .steps = true},
-     {"end_learning_rate", .optional = true, .default_value = 0.0001},
-     {"power", .optional = true, .default_value = 1}},
-    "cycle"};
+    {NUMBER("initial_learning_rate", 0), STEPS("decay_steps", 1), DEFAULT("end_learning_rate", 2, 0.0001),
+     DEFAULT("power", 3, 1), FLAG("cycle")}};
 const mix_schedule_kind mix_schedule_piecewise = {
-    "PiecewiseConstantDecay", "PiecewiseConstant", piecewise, {{0}}, NULL};
+    "PiecewiseConstantDecay",
+    "PiecewiseConstant",
+    piecewise,
+    {{MIX_FIELD(mix_schedule_options, boundaries), &boundaries_kind},
+     {MIX_FIELD(mix_schedule_options, values), &values_kind}}};
+/* Without a warm-up the target is infinite. */
 const mix_schedule_kind mix_schedule_cosine = {"CosineDecay",
                                                "CosineDecay",
                                                cosine,
-                                               {INITIAL,
-                                                {"decay_steps", .steps = true},
-                                                {"alpha", .optional = true},
-                                                {"warmup_target", .optional = true},
-                                                {"warmup_steps", .optional = true, .steps = true}},
-                                               NULL};
-const mix_schedule_kind mix_schedule_cosine_restarts = {"CosineDecayRestarts",
-                                                        "SGDRDecay",
-                                                        cosine_restarts,
-                                                        {INITIAL,
-                                                         {"first_decay_steps", .steps = true},
-                                                         {"t_mul", .optional = true, .default_value = 2},
-                                                         {"m_mul", .optional = true, .default_value = 1},
-                                                         {"alpha", .optional = true}},
-                                                        NULL};
-#undef INITIAL
+                                               {NUMBER("initial_learning_rate", 0),
+                                                STEPS("decay_steps", 1),
+                                                DEFAULT("alpha", 2, 0),
+                                                DEFAULT("warmup_target", 3, INFINITY),
+                                                {"warmup_steps", PARAMETER(4), &steps_kind}}};
+const mix_schedule_kind mix_schedule_cosine_restarts = {
+    "CosineDecayRestarts",
+    "SGDRDecay",
+    cosine_restarts,
+    {NUMBER("initial_learning_rate", 0), STEPS("first_decay_steps", 1), DEFAULT("t_mul", 2, 2),
+     DEFAULT("m_mul", 3, 1), DEFAULT("alpha", 4, 0)}};
 
 const mix_schedule_kind *const mix_schedule_kinds[] = {&mix_schedule_exponential,
                                                        &mix_schedule_inverse_time,
@@ -150,22 +187,38 @@ const mix_schedule_kind *const mix_schedule_kinds[] = {&mix_schedule_exponential
                                                        &mix_schedule_cosine_restarts,
                                                        NULL};
 
-mix_schedule *mix_schedule_new(const mix_schedule_kind *kind,
-                               const double parameters[MIX_SCHEDULE_PARAMETERS], bool flag) {
+/* Replaces a caller's list by a copy of `count` numbers. */
+static bool copy_list(mix_numbers *list, int count) {
+  double *copy = mix_alloc(((size_t)count + 1) * sizeof *copy);
+  if (copy && count) memcpy(copy, list->values, (size_t)count * sizeof *copy);
+  *list = (mix_numbers){.count = count, .values = copy};
+  return copy != NULL;
+}
+
+mix_schedule *mix_schedule_new(const mix_schedule_kind *kind, const mix_schedule_options *options) {
   if (mix_failed()) return NULL;
-  if (parameters && !(parameters[1] > 0))
+  bool piecewise = kind == &mix_schedule_piecewise;
+  if (kind && !piecewise && !(options->parameters[1] > 0))
     return mix_fail(MIX_VALUE_ERROR, "%s: %s is %g; expected a positive number", kind->class_name,
-                    kind->parameters[1].name, parameters[1]);
+                    kind->fields[1].name, options->parameters[1]);
   mix_schedule *schedule = mix_object_new(sizeof *schedule, &mix_schedule_class);
   if (!schedule) return NULL;
   schedule->kind = kind;
-  schedule->flag = flag;
-  if (parameters) memcpy(schedule->parameters, parameters, sizeof schedule->parameters);
-  return mix_scoped(schedule);
+  if (!kind) return mix_scoped(schedule);
+  schedule->options = *options;
+  mix_schedule_options *own = &schedule->options;
+  own->boundaries.values = own->values.values = NULL; /* until they are copies */
+  mix_numbers boundaries = options->boundaries, values = options->values;
+  bool good =
+      !piecewise || (copy_list(&boundaries, boundaries.count) && copy_list(&values, boundaries.count + 1));
+  if (piecewise) own->boundaries = boundaries, own->values = values;
+  if (good) return mix_scoped(schedule);
+  mix_release(schedule);
+  return NULL;
 }
 
-#define NEW(kind, flag, ...)                                                                                 \
-  mix_schedule_new(&mix_schedule_##kind, (double[MIX_SCHEDULE_PARAMETERS]){__VA_ARGS__}, flag)
+#define NEW(kind, flag_, ...)                                                                                \
+  mix_schedule_new(&mix_schedule_##kind, &(mix_schedule_options){.parameters = {__VA_ARGS__}, .flag = flag_})
 mix_schedule *mix_exponential_decay(double initial, double decay_steps, double decay_rate, bool staircase) {
   return NEW(exponential, staircase, initial, decay_steps, decay_rate);
 }
@@ -177,7 +230,8 @@ mix_schedule *mix_polynomial_decay(double initial, double decay_steps, double en
 }
 mix_schedule *mix_cosine_decay(double initial, double decay_steps, double alpha, double warmup_target,
                                double warmup_steps) {
-  return NEW(cosine, false, initial, decay_steps, alpha, warmup_target, warmup_steps);
+  return NEW(cosine, false, initial, decay_steps, alpha, warmup_steps > 0 ? warmup_target : INFINITY,
+             warmup_steps);
 }
 mix_schedule *mix_cosine_decay_restarts(double initial, double first_decay_steps, double t_mul, double m_mul,
                                         double alpha) {
@@ -191,22 +245,14 @@ mix_schedule *mix_piecewise_constant_decay(int count, const double *boundaries, 
     return mix_fail(MIX_VALUE_ERROR,
                     "piecewise_constant_decay: expected count boundaries and one value more, got count %d",
                     count);
-  mix_schedule *schedule = mix_schedule_new(&mix_schedule_piecewise, NULL, false);
-  if (!schedule) return NULL;
-  size_t size = (size_t)count * sizeof(double);
-  schedule->boundaries = mix_alloc(size + sizeof(double));
-  schedule->values = mix_alloc(size + sizeof(double));
-  if (!schedule->boundaries || !schedule->values) return NULL;
-  if (count) memcpy(schedule->boundaries, boundaries, size);
-  memcpy(schedule->values, values, size + sizeof(double));
-  schedule->count = count;
-  return schedule;
+  return mix_schedule_new(&mix_schedule_piecewise, &(mix_schedule_options){.boundaries = {count, boundaries},
+                                                                           .values = {count + 1, values}});
 }
 
 mix_schedule *mix_schedule_function(mix_tensor *(*function)(void *, mix_tensor *), void *context) {
   if (mix_failed()) return NULL;
   if (!function) return mix_fail(MIX_TYPE_ERROR, "schedule_function: no function");
-  mix_schedule *schedule = mix_schedule_new(NULL, NULL, false);
+  mix_schedule *schedule = mix_schedule_new(NULL, NULL);
   if (!schedule) return NULL;
   schedule->function = function;
   schedule->context = context;
@@ -222,5 +268,5 @@ mix_tensor *mix_schedule_call(mix_schedule *schedule, mix_tensor *step) {
     return rate ? mix_cast(rate, mix_floatx()) : NULL;
   }
   return schedule->kind->call(
-      schedule, schedule->kind == &mix_schedule_piecewise ? step : mix_cast(step, mix_floatx()));
+      &schedule->options, schedule->kind == &mix_schedule_piecewise ? step : mix_cast(step, mix_floatx()));
 }

@@ -1,15 +1,8 @@
 /* Stochastic gradient descent with momentum (Nesterov's form: Sutskever, Martens, Dahl and Hinton, 2013). */
-#include "base/error.h"
 #include "optim/optimizer.h"
 
 static bool has_slot(const mix_optimizer *optimizer, int slot) {
   return slot == 0 && (optimizer->options.sgd.momentum != 0 || optimizer->rules->sgd_slot_always);
-}
-
-static bool check(const mix_optimizer *optimizer) {
-  double momentum = optimizer->options.sgd.momentum;
-  if (momentum >= 0 && momentum <= 1) return true;
-  return mix_fail(MIX_VALUE_ERROR, "sgd: momentum is %g; expected a number in [0, 1]", momentum), false;
 }
 
 static void update(mix_update *update, int index, mix_tensor *gradient) {
@@ -35,18 +28,12 @@ const mix_optimizer_class mix_sgd_class = {
     .name = "SGD",
     .lower_case_name = "sgd",
     .learning_rate = 0.01,
-    .options = {{"momentum", MIX_OPTION_NUMBER, .offset = offsetof(mix_sgd_options, momentum)},
-                {"nesterov", MIX_OPTION_BOOLEAN, .offset = offsetof(mix_sgd_options, nesterov)}},
+    .options = {{MIX_FIELD(mix_sgd_options, momentum), &mix_field_number, .range = MIX_UNIT_INTERVAL},
+                {MIX_FIELD(mix_sgd_options, nesterov), &mix_field_boolean}},
     .slot_names = {{"momentum", "m", "momentum"}},
     .has_slot = has_slot,
-    .check = check,
     .update = update,
 };
 
-mix_optimizer *mix_sgd_with(const mix_sgd_options *options) {
-  if (mix_failed()) return NULL;
-  MIX_OPTIONS(mix_sgd_options, given, options, "sgd");
-  return mix_optimizer_new(&mix_sgd_class, &given, sizeof given);
-}
-
-mix_sgd_options mix_sgd_defaults(void) { return (mix_sgd_options){.size = sizeof(mix_sgd_options)}; }
+MIX_OPTIMIZER(sgd, mix_sgd_options)
+MIX_OPTIMIZER_DEFAULTS(sgd)

@@ -39,6 +39,11 @@ static mix_callback_hook hook_of(const mix_callback *callback, mix_hook hook) {
   return *(const mix_callback_hook *)((const char *)&callback->options + hooks[hook].offset);
 }
 
+bool mix_callback_resolve(const mix_callback_kind *kind, const void *given, void *options) {
+  if (mix_failed() || !mix_options_copy(options, kind->options_size, given, kind->name)) return false;
+  return mix_fields_resolve(&(mix_fields){.rows = kind->fields, .call = kind->name}, options);
+}
+
 mix_callback *mix_callback_with(const mix_callback_options *given) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_callback_options, options, given, "callback_new");

@@ -2,6 +2,7 @@
 #ifndef MIX_TRAIN_CALLBACK_H
 #define MIX_TRAIN_CALLBACK_H
 
+#include "base/fields.h"
 #include "model/model.h"
 #include <mixtape/callback.h>
 
@@ -17,6 +18,20 @@ struct mix_callback {
   mix_callback_options options;
   const mix_backup *backup; /* the context of BackupAndRestore; NULL: another callback */
 };
+
+/* A callback that text can make: "early_stopping:patience=3". */
+typedef struct mix_callback_kind {
+  const char *name;
+  size_t options_size;
+  const mix_field_row *fields;
+  mix_callback *(*make)(const void *options);
+} mix_callback_kind;
+#define MIX_CALLBACK_KIND(callback, rows)                                                                    \
+  static mix_callback *make_##callback(const void *options) { return mix_##callback##_with(options); }       \
+  const mix_callback_kind mix_##callback##_kind = {#callback, sizeof(mix_##callback##_options), rows,        \
+                                                   make_##callback};
+/* Copies a caller's options and fills in their defaults. False with the error recorded. */
+bool mix_callback_resolve(const mix_callback_kind *kind, const void *given, void *options);
 
 typedef enum mix_hook {
   MIX_ON_TRAIN_BEGIN,
@@ -69,8 +84,11 @@ typedef struct mix_monitor {
   const mix_semantics *rules;
   bool up; /* larger is better */
 } mix_monitor;
-/* NULL name: val_loss; NULL mode: auto. */
-bool mix_monitor_init(mix_monitor *monitor, mix_monitor_owner by, const char *name, const char *mode);
+/* The rows of monitor and mode, and the monitor of resolved options. */
+#define MIX_MONITOR_FIELD(type) {MIX_FIELD(type, monitor), &mix_field_text, .text = "val_loss"}
+#define MIX_MODE_FIELD(type)                                                                                 \
+  {MIX_FIELD(type, mode), &mix_field_text, .text = "auto", .choices = "auto|min|max"}
+mix_monitor mix_monitor_of(mix_monitor_owner by, const char *name, const char *mode);
 /* Determines the direction of mode auto. */
 bool mix_monitor_begin(mix_monitor *monitor, mix_model *model);
 /* False with a warning if the logs lack the value. */

@@ -18,8 +18,8 @@ static void relu(void **state) {
   EXPECT_EXACT(mix_call(mix_relu_layer(.negative_slope = 0.5, .threshold = 1, .max_value = 2), x), -1.5,
                -0.75, -0.5, 0, 2);
   expect_refused(mix_relu_layer(.max_value = -1), MIX_VALUE_ERROR, "max_value is -1");
-  expect_refused(mix_relu_layer(.negative_slope = -1), MIX_VALUE_ERROR, "negative_slope -1");
-  expect_refused(mix_relu_layer(.threshold = NAN), MIX_VALUE_ERROR, "threshold nan");
+  expect_refused(mix_relu_layer(.negative_slope = -1), MIX_VALUE_ERROR, "negative_slope is -1");
+  expect_refused(mix_relu_layer(.threshold = NAN), MIX_VALUE_ERROR, "threshold is nan");
 }
 static void leaky_elu_and_thresholded(void **state) {
   (void)state;

@@ -344,7 +344,7 @@ static void configs(void **state) {
   assert_non_null(strstr(mix_metric_get_config(made[3]), "\"threshold\": null"));
   expect_refused(mix_metric_from_config("Precision", "{", NULL), MIX_VALUE_ERROR, "");
   expect_refused(mix_metric_from_config("Precision", "{\"thresholds\": [\"a\"]}", NULL), MIX_TYPE_ERROR,
-                 "no number");
+                 "expected a list of numbers");
 }
 
 static mix_list *body(void *metric, mix_list *arguments) {
@@ -396,9 +396,9 @@ static void from_text(void **state) {
   expect_refused(mix_metric_from_text("mean_io_u:num_classes=-2", NULL), MIX_VALUE_ERROR,
                  "num_classes is -2");
   expect_refused(mix_metric_from_text("mean_io_u:num_classes=ten", NULL), MIX_VALUE_ERROR,
-                 "'ten'; expected a whole number");
+                 "'ten'; expected an integer");
   expect_refused(mix_metric_from_text("mean_io_u:classes=10", NULL), MIX_TYPE_ERROR,
-                 "it takes name, dtype, num_classes");
+                 "known: name, dtype, num_classes");
   expect_refused(mix_metric_from_text("precision:thresholds=0.1:x", NULL), MIX_VALUE_ERROR,
                  "numbers with colons between");
   expect_refused(mix_metric_from_text("accuracy:threshold=0.1", NULL), MIX_TYPE_ERROR,

@@ -122,7 +122,7 @@ static void unknown_keywords_of_configs(void **state) {
       assert_int_equal(optimizer == NULL, rows[i].errors[g] != 0);
       if (optimizer) continue;
       assert_non_null(strstr(mix_error_message(), rows[i].keyword));
-      assert_non_null(strstr(mix_error_message(), "known: learning_rate, "));
+      assert_non_null(strstr(mix_error_message(), "known: name, learning_rate, "));
       ASSERT_ERROR((mix_status)rows[i].errors[g]);
     }
   assert_null(mix_optimizer_deserialize("{\"module\": \"keras.optimizers.legacy\", \"class_name\": \"SGD\", "

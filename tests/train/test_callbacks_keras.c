@@ -374,11 +374,11 @@ static void callbacks_by_text(void **state) {
     const char *text, *part;
   } wrong[] = {{"remote_monitor", "early_stopping, reduce"},
                {"early_stopping:patience", "key=value"},
-               {"early_stopping:patience=x", "a whole number"},
+               {"early_stopping:patience=x", "an integer"},
                {"early_stopping:min_delta=nan", "a number"},
                {"early_stopping:restore_best_weights=1", "true or false"},
                {"early_stopping:wait=1", "monitor, min_delta"},
-               {"terminate_on_nan:a=1", "expected none"},
+               {"terminate_on_nan:a=1", "known: none"},
                {"early_stopping:patience=-1", "negative"}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     assert_null(mix_callback_from_text(wrong[i].text));

@@ -3,12 +3,40 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/config.h"
+#include "nn/fields.h"
 #include "nn/weights/weights.h"
 #include <string.h>
+
+/* ---- options ---- */
+
+static const mix_field_row common_fields[] = {
+    {MIX_FIELD(mix_layer_common, name), &mix_field_text},
+    {"trainable", offsetof(mix_layer_common, not_trainable), &mix_field_negated},
+    {"dtype", offsetof(mix_layer_common, policy), &mix_field_policy},
+    {MIX_FIELD(mix_layer_common, activity_regularizer), &mix_field_regularizer, .omit_none = MIX_ALWAYS},
+    {0}};
+
+static mix_fields fields_of(const mix_layer_kind *kind, const mix_semantics *semantics) {
+  return (mix_fields){.rows = kind->fields, .call = kind->call, .rules = semantics};
+}
+
+/* The options as the layer now has them. The objects are borrowed. */
+static mix_layer_common common_of(const mix_layer *layer) {
+  return (mix_layer_common){.size = layer->kind ? layer->kind->options_size : sizeof(mix_layer_common),
+                            .name = layer->name,
+                            .policy = layer->policy,
+                            .not_trainable = !layer->trainable,
+                            .no_autocast = !layer->autocast,
+                            .activity_regularizer = layer->activity_regularizer,
+                            .semantics = layer->semantics};
+}
+
+/* ---- the object ---- */
 
 static void finalize(void *object) {
   mix_layer *layer = object;
   if (layer->class.finalize && layer->data) layer->class.finalize(layer);
+  if (layer->kind) mix_fields_release(&(mix_fields){.rows = layer->kind->fields}, layer->data);
   mix_release(layer->policy);
   mix_release(layer->weights);
   mix_release(layer->layers);
@@ -51,7 +79,8 @@ static const char *choose_name(const mix_layer_class *class, const mix_layer_com
                          false);
 }
 
-mix_layer *mix_layer_make(const mix_layer_class *class, const mix_layer_common *common, const char *call) {
+mix_layer *mix_layer_make(const mix_layer_class *class, const mix_layer_common *common, void *data,
+                          const char *call) {
   mix_layer_class copy;
   if (mix_failed() || !copy_class(&copy, class, call)) return NULL;
   const mix_semantics *semantics = mix_semantics_or_current(common->semantics);
@@ -67,13 +96,14 @@ mix_layer *mix_layer_make(const mix_layer_class *class, const mix_layer_common *
   layer->trainable = !common->not_trainable;
   layer->autocast = !common->no_autocast && !copy.no_autocast;
   layer->activity_regularizer = mix_retain(common->activity_regularizer);
-  layer->data = mix_calloc(1, copy.instance_size);
+  layer->data = data ? data : mix_calloc(1, copy.instance_size);
   layer->weights = mix_retain(mix_list_new(0, NULL));
   layer->layers = mix_retain(mix_list_new(0, NULL));
   layer->losses = mix_retain(mix_list_new(0, NULL));
   layer->name = mix_failed() ? NULL : choose_name(&copy, common, semantics);
   if (layer->name) return layer;
   layer->class.finalize = NULL; /* the instance was never initialized */
+  if (data) layer->data = NULL; /* the caller's */
   mix_release(layer);
   return NULL;
 }
@@ -81,7 +111,42 @@ mix_layer *mix_layer_make(const mix_layer_class *class, const mix_layer_common *
 mix_layer *mix_layer_with(const mix_layer_options *options) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_layer_options, o, options, "layer");
-  return mix_scoped(mix_layer_make(o.layer_class, MIX_LAYER_COMMON(o), "layer"));
+  mix_layer_common common;
+  memcpy(&common, &o, sizeof common);
+  return mix_scoped(mix_layer_make(o.layer_class, &common, NULL, "layer"));
+}
+
+/* The instance, whose options are resolved; NULL with the error recorded. */
+static void *instance_of(const mix_layer_kind *kind, const void *options, mix_fields *fields) {
+  size_t size = kind->class.instance_size ? kind->class.instance_size : kind->options_size;
+  mix_layer_common common;
+  void *data = mix_calloc(1, size);
+  if (!data || !mix_options_copy(data, kind->options_size, options, kind->call)) return mix_free(data), NULL;
+  memcpy(&common, data, sizeof common);
+  *fields = fields_of(kind, mix_semantics_or_current(common.semantics));
+  if (mix_fields_resolve(fields, data)) return data;
+  mix_free(data);
+  return NULL;
+}
+
+mix_layer *mix_layer_of_kind(const mix_layer_kind *kind, const void *options) {
+  mix_fields fields;
+  void *data = mix_failed() ? NULL : instance_of(kind, options, &fields);
+  if (!data) return NULL;
+  mix_layer_common common;
+  bool good = !kind->check || kind->check(data, kind);
+  memcpy(&common, data, sizeof common);
+  mix_layer *layer = good ? mix_layer_make(&kind->class, &common, data, kind->call) : NULL;
+  if (!layer) {
+    mix_fields_release(&fields, data);
+    mix_free(data);
+    return NULL;
+  }
+  layer->kind = kind;
+  common = common_of(layer);
+  memcpy(data, &common, sizeof common);
+  if (mix_scoped(layer) && kind->ready && !kind->ready(layer)) return NULL;
+  return mix_failed() ? NULL : layer;
 }
 
 void *mix_layer_data(const mix_layer *layer) { return layer ? layer->data : NULL; }
@@ -151,30 +216,36 @@ mix_status mix_layer_set_input_spec(mix_layer *layer, const mix_input_spec *spec
 
 json_t *mix_layer_config_json(mix_layer *layer) {
   mix_config config = {json_object()};
-  bool good = mix_json_set(config.object, "name", json_string(layer->name)) &&
-              mix_json_set(config.object, "trainable", json_boolean(layer->trainable)) &&
-              mix_json_set(config.object, "dtype", mix_policy_to_json(layer->policy));
-  if (good && layer->activity_regularizer)
-    good = mix_json_set(config.object, "activity_regularizer",
-                        mix_regularizer_to_json(layer->activity_regularizer));
+  mix_layer_common common = common_of(layer);
+  bool good = config.object && mix_fields_write(&(mix_fields){.rows = common_fields}, &common, config.object);
+  if (good && layer->kind) {
+    mix_fields fields = fields_of(layer->kind, layer->semantics);
+    good = mix_fields_write(&fields, layer->data, config.object);
+  }
   if (good && layer->class.get_config) good = layer->class.get_config(layer, &config) == MIX_OK;
   if (good) return config.object;
   json_decref(config.object);
   return NULL;
 }
 
-/* Stores the text of `json`, which it consumes, in *owner. */
-static const char *keep_text(char **owner, json_t *json) {
-  char *text = mix_json_text(json);
-  json_decref(json);
-  if (!text) return NULL;
-  mix_free(*owner);
-  return *owner = text;
+mix_layer *mix_layer_read(const mix_layer_kind *kind, const json_t *config, const mix_semantics *semantics) {
+  mix_fields fields = fields_of(kind, semantics);
+  fields.common = common_fields;
+  char *options = mix_calloc(1, kind->options_size);
+  mix_layer *layer = NULL;
+  if (!options) return NULL;
+  memcpy(options, &(mix_layer_common){.size = kind->options_size, .semantics = semantics},
+         sizeof(mix_layer_common));
+  if (mix_fields_read(&fields, config, options))
+    layer = kind->from_config ? kind->from_config(kind, config, options) : mix_layer_of_kind(kind, options);
+  mix_free(options);
+  return layer;
 }
 
 const char *mix_layer_config(mix_layer *layer) {
-  return mix_given(layer, "layer_config", "a layer") ? keep_text(&layer->config, mix_layer_config_json(layer))
-                                                     : NULL;
+  return mix_given(layer, "layer_config", "a layer")
+             ? mix_json_keep_text(&layer->config, mix_layer_config_json(layer))
+             : NULL;
 }
 
 const char *mix_layer_serialize(mix_layer *layer) {
@@ -182,7 +253,9 @@ const char *mix_layer_serialize(mix_layer *layer) {
   if (!config) return NULL;
   const char *name = layer->class.name;
   if (!layer->semantics->objects_have_module)
-    return keep_text(&layer->serialized, json_pack("{s:s, s:o}", "class_name", name, "config", config));
-  return keep_text(&layer->serialized, json_pack("{s:s, s:s, s:o, s:n}", "module", "keras.layers",
-                                                 "class_name", name, "config", config, "registered_name"));
+    return mix_json_keep_text(&layer->serialized,
+                              json_pack("{s:s, s:o}", "class_name", name, "config", config));
+  return mix_json_keep_text(&layer->serialized,
+                            json_pack("{s:s, s:s, s:o, s:n}", "module", "keras.layers", "class_name", name,
+                                      "config", config, "registered_name"));
 }

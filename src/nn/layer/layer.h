@@ -2,14 +2,31 @@
 #ifndef MIX_NN_LAYER_LAYER_H
 #define MIX_NN_LAYER_LAYER_H
 
+#include "base/fields.h"
 #include "graph/node.h"
 #include "graph/variable.h"
 #include "nn/policy/policy.h"
 #include <mixtape/layers.h>
 
+/* A layer of the library: its class, and the rows of the options that its instance begins with. */
+typedef struct mix_layer_kind mix_layer_kind;
+struct mix_layer_kind {
+  mix_layer_class class; /* instance_size 0: that of the options */
+  const char *call;      /* the constructor in messages: "dense" */
+  size_t options_size;
+  const mix_field_row *fields; /* NULL: only those of every layer */
+  /* NULL: nothing to do. `check` sees the options with their defaults, before the layer is made; `ready` ends
+   * the constructor. */
+  bool (*check)(void *options, const mix_layer_kind *kind);
+  bool (*ready)(mix_layer *layer);
+  /* Makes the layer from options that were read. NULL: the constructor. */
+  mix_layer *(*from_config)(const mix_layer_kind *kind, const json_t *config, void *options);
+};
+
 struct mix_layer {
   mix_object object;
-  mix_layer_class class; /* a copy */
+  mix_layer_class class;      /* a copy */
+  const mix_layer_kind *kind; /* NULL: a class of the user, a model */
   const char *name;      /* interned */
   const char *path;      /* interned; set by the first call or build: "outer/dense_1" */
   mix_policy *policy;    /* retained */
@@ -79,24 +96,36 @@ const char *mix_unique_name(const char *prefix, bool from_one);
 /* The snake case of a class name, in the three steps of Keras; written to `text`. */
 const char *mix_snake_case(const char *name, bool private_prefix, char *text, size_t size);
 
-/* The options of every layer constructor. */
+/* The begin of every layer's options. */
 typedef struct mix_layer_common {
+  size_t size;
   MIX_LAYER_OPTIONS
 } mix_layer_common;
-/* A layer of a built-in class, not scoped. NULL with the error recorded. */
-mix_layer *mix_layer_make(const mix_layer_class *class, const mix_layer_common *common, const char *call);
-/* A mix_layer_common of an options struct that has MIX_LAYER_OPTIONS. */
-#define MIX_LAYER_COMMON(o)                                                                                  \
-  (&(const mix_layer_common){(o).name, (o).dtype, (o).policy, (o).not_trainable, (o).no_autocast,            \
-                             (o).activity_regularizer, (o).semantics})
+/* A layer of a built-in class, not scoped, which takes `data`, its instance; NULL: zeroes. NULL with the
+ * error recorded. */
+mix_layer *mix_layer_make(const mix_layer_class *class, const mix_layer_common *common, void *data,
+                          const char *call);
+/* A layer of the library, scoped. */
+mix_layer *mix_layer_of_kind(const mix_layer_kind *kind, const void *options);
+/* The same from a config. */
+mix_layer *mix_layer_read(const mix_layer_kind *kind, const json_t *config, const mix_semantics *semantics);
+/* Defines mix_NAME_kind, mix_NAME_with and mix_NAME_defaults. */
+#define MIX_LAYER_KIND(name, type, ...)                                                                     \
+  MIX_LAYER_KIND_ONLY(name, type, __VA_ARGS__)                                                              \
+  type mix_##name##_defaults(void) { return (type){.size = sizeof(type)}; }
+#define MIX_LAYER_KIND_ONLY(name, type, ...)                                                                \
+  const mix_layer_kind mix_##name##_kind = {.call = #name, .options_size = sizeof(type), __VA_ARGS__};      \
+  mix_layer *mix_##name##_with(const type *options) {                                                       \
+    return mix_layer_of_kind(&mix_##name##_kind, options);                                                  \
+  }
+#define MIX_LAYER_CLASS(...) .class = {.size = sizeof(mix_layer_class), __VA_ARGS__}
 
 /* {"name", "trainable", "dtype", own keys}; a new jansson reference. */
 json_t *mix_layer_config_json(mix_layer *layer);
 /* A layer from its class name and config, scoped. Only built-in classes (ValueError). */
 mix_layer *mix_layer_from_json(const char *class_name, const json_t *config, const mix_semantics *semantics);
 
-extern const mix_layer_class mix_class_input_layer, mix_class_dense, mix_class_activation, mix_class_flatten,
-    mix_class_dropout;
+extern const mix_layer_class mix_class_input_layer;
 /* InputLayer: batch shape and dtype. */
 typedef struct mix_input_layer_data {
   mix_shape batch_shape;

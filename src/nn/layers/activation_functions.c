@@ -1,5 +1,6 @@
 /* The activation functions, composed of operations (docs/spec/keras.md, section 8). */
 #include "nn/layers/activation_functions.h"
+#include "base/alloc.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "graph/node.h"
@@ -295,3 +296,21 @@ mix_tensor *mix_activate_with(const char *activation, const mix_activate_options
   return mix_activation_known(activation, o.semantics, "activate") ? find(activation, o.semantics)(o.x, &o)
                                                                    : NULL;
 }
+
+/* ---- as the option of a layer: a name, NULL for linear ---- */
+
+static bool resolve(const mix_fields *fields, const mix_field_row *field, void *options) {
+  const char **name = mix_field_at(field, options);
+  if (!mix_activation_known(*name, fields->rules, fields->call)) return false;
+  *name = mix_intern(*name);
+  return !mix_failed();
+}
+static json_t *write(const mix_fields *fields, const mix_field_row *field, const void *options) {
+  (void)fields;
+  const char *name = *(const char *const *)mix_field_at(field, options);
+  return json_string(name ? name : "linear");
+}
+static bool read(const mix_fields *fields, const mix_field_row *field, const json_t *value, void *options) {
+  return mix_field_text.read(fields, field, value, options);
+}
+const mix_value_kind mix_field_activation = {"a string", sizeof(char *), resolve, NULL, write, read, NULL};

@@ -2,6 +2,7 @@
 #ifndef MIX_NN_LAYERS_ACTIVATION_FUNCTIONS_H
 #define MIX_NN_LAYERS_ACTIVATION_FUNCTIONS_H
 
+#include "base/fields.h"
 #include "nn/policy/semantics.h"
 #include <mixtape/activation.h>
 
@@ -10,5 +11,8 @@
 bool mix_activation_known(const char *activation, const mix_semantics *semantics, const char *call);
 /* The shape of the activation's result for an input of that shape: "glu" halves the last axis. */
 mix_shape mix_activation_shape(const char *activation, mix_shape shape);
+
+/* const char *: the option of a layer. */
+extern const mix_value_kind mix_field_activation;
 
 #endif

@@ -4,26 +4,22 @@
 #include "base/error.h"
 #include "nn/keep.h"
 #include "nn/layers/moments.h"
-#include "nn/weights/weights.h"
 
 typedef struct batch_normalization {
-  int axis;
-  double momentum, epsilon;
-  mix_affine affine;
-  mix_initializer *mean_initializer, *variance_initializer;
-  bool fused_requested, fused_disabled;
-  bool fused;                                  /* set by build */
-  bool warned;                                 /* about a mask that the fused rules ignore */
-  mix_variable *moving_mean, *moving_variance; /* (channels); owned by the layer's list */
+  mix_batch_normalization_options options;
+  bool fused;  /* set by build */
+  bool warned; /* about a mask that the fused rules ignore */
+  /* owned by the layer's list; shape (channels) */
+  mix_variable *gamma, *beta, *moving_mean, *moving_variance;
 } batch_normalization;
 
 /* Sets `fused`: whether an input of that shape follows the rules of the fused kernel. False with a
  * ValueError if fused was requested and is not possible. */
 static bool decide_fused(const mix_layer *layer, batch_normalization *b, mix_shape in, int axis) {
   bool rank = in.rank == 4 || in.rank == 5, channels = axis == 1 || axis == in.rank - 1;
-  b->fused = layer->semantics->batch_norm_fused && !b->fused_disabled && rank && channels &&
+  b->fused = layer->semantics->batch_norm_fused && !b->options.not_fused && rank && channels &&
              layer->compute != MIX_FLOAT64;
-  if (!b->fused_requested || b->fused || !layer->semantics->batch_norm_fused) return true;
+  if (!b->options.fused || b->fused || !layer->semantics->batch_norm_fused) return true;
   mix_fail(MIX_VALUE_ERROR,
            "%s: fused was asked for an input of rank %d, axis %d and dtype %s; "
            "expected rank 4 or 5, axis 1 or the last, and no float64",
@@ -38,22 +34,23 @@ static mix_status batch_normalization_build(mix_layer *layer, int count, const m
   mix_axes axis;
   if (count != 1 || in.rank < 2)
     return mix_fail_status(MIX_VALUE_ERROR, "%s: expected one input of at least rank 2", layer->name);
-  if (!mix_layer_axes(layer, MIX_AXES(b->axis), in.rank, &axis) || !decide_fused(layer, b, in, axis.axis[0]))
+  if (!mix_layer_axes(layer, MIX_AXES(b->options.axis), in.rank, &axis) ||
+      !decide_fused(layer, b, in, axis.axis[0]))
     return mix_error();
   int64_t channels = in.dims[axis.axis[0]];
   if (channels == MIX_UNKNOWN)
     return mix_fail_status(MIX_VALUE_ERROR,
                            "%s: the input has shape %s; expected a known dimension along axis %d",
-                           layer->name, mix_shape_text(in, text, sizeof text), b->axis);
+                           layer->name, mix_shape_text(in, text, sizeof text), b->options.axis);
   bool narrow = mix_dtype_size(layer->variable) == 2;
   const char *dtype = narrow && layer->semantics->batch_norm_float32_weights ? "float32" : NULL;
-  mix_affine_build(layer, &b->affine, MIX_SHAPE(channels), dtype, true);
+  mix_affine_build(layer, MIX_AFFINE_OF(b), MIX_SHAPE(channels), dtype, true);
   b->moving_mean = mix_layer_add_weight(layer, "moving_mean", .shape = MIX_SHAPE(channels), .dtype = dtype,
                                         .not_trainable = true, .no_autocast = true,
-                                        .initializer_object = b->mean_initializer);
-  b->moving_variance = mix_layer_add_weight(layer, "moving_variance", .shape = MIX_SHAPE(channels),
-                                            .dtype = dtype, .not_trainable = true, .no_autocast = true,
-                                            .initializer_object = b->variance_initializer);
+                                        .initializer_object = b->options.moving_mean_initializer_object);
+  b->moving_variance = mix_layer_add_weight(
+      layer, "moving_variance", .shape = MIX_SHAPE(channels), .dtype = dtype, .not_trainable = true,
+      .no_autocast = true, .initializer_object = b->options.moving_variance_initializer_object);
   mix_input_spec spec = {.size = sizeof spec,
                          .rank = in.rank,
                          .axis_count = 1,
@@ -114,8 +111,8 @@ static bool update(mix_layer *layer, mix_tensor *x, mix_tensor *mean, mix_tensor
                    (double)mix_shape_size(mix_variable_shape(b->moving_mean));
     variance = mix_multiply(variance, mix_scalar_like(variance, count / (count > 1 ? count - 1 : 1)));
   }
-  return move(layer, b->moving_mean, mean, b->momentum) &&
-         move(layer, b->moving_variance, variance, b->momentum);
+  return move(layer, b->moving_mean, mean, b->options.momentum) &&
+         move(layer, b->moving_variance, variance, b->options.momentum);
 }
 
 static mix_list *batch_normalization_call(mix_layer *layer, const mix_call_args *args) {
@@ -125,7 +122,7 @@ static mix_list *batch_normalization_call(mix_layer *layer, const mix_call_args 
   mix_dtype wide = mix_widened(mix_tensor_dtype(x));
   mix_shape shape = mix_tensor_shape(x);
   mix_axes axis;
-  if (!mix_layer_axes(layer, MIX_AXES(b->axis), shape.rank, &axis)) return NULL;
+  if (!mix_layer_axes(layer, MIX_AXES(b->options.axis), shape.rank, &axis)) return NULL;
   mix_axes reduced = mix_other_axes(axis, shape.rank);
   mix_shape along = mix_shape_of_axes(shape, axis, true); /* (1, ..., channels, ..., 1) */
   mix_tensor *mean, *variance, *mask = supported_mask(layer, b, args);
@@ -139,101 +136,51 @@ static mix_list *batch_normalization_call(mix_layer *layer, const mix_call_args 
     mean = mix_affine_value(b->moving_mean, wide, along);
     variance = mix_affine_value(b->moving_variance, wide, along);
   }
-  mix_tensor *gamma = mix_affine_value(b->affine.gamma, wide, along),
-             *beta = mix_affine_value(b->affine.beta, wide, along);
-  return mix_one_result(mix_cast(mix_normalized(x, mean, variance, b->epsilon, gamma, beta), result));
+  mix_tensor *gamma = mix_affine_value(b->gamma, wide, along), *beta = mix_affine_value(b->beta, wide, along);
+  return mix_one_result(mix_cast(mix_normalized(x, mean, variance, b->options.epsilon, gamma, beta), result));
 }
 
-static mix_status batch_normalization_config(mix_layer *layer, mix_config *config) {
-  const batch_normalization *b = mix_layer_data(layer);
-  mix_config_integer(config, "axis", b->axis);
-  mix_config_number(config, "momentum", b->momentum);
-  mix_config_number(config, "epsilon", b->epsilon);
-  bool good =
-      mix_affine_config(&b->affine, config->object) &&
-      mix_json_set(config->object, "moving_mean_initializer", mix_initializer_to_json(b->mean_initializer)) &&
-      mix_json_set(config->object, "moving_variance_initializer",
-                   mix_initializer_to_json(b->variance_initializer));
-  if (good && (b->fused_requested || b->fused_disabled))
-    mix_config_boolean(config, "fused", b->fused_requested);
-  return good ? MIX_OK : mix_error();
+static bool batch_normalization_check(void *options, const mix_layer_kind *kind) {
+  const mix_batch_normalization_options *o = options;
+  if (!o->fused || !o->not_fused) return true;
+  return mix_fail(MIX_VALUE_ERROR, "%s: both fused and not_fused were given; give one", kind->call), false;
 }
 
-static void batch_normalization_finalize(mix_layer *layer) {
-  batch_normalization *b = mix_layer_data(layer);
-  mix_affine_release(&b->affine);
-  mix_release(b->mean_initializer);
-  mix_release(b->variance_initializer);
+static bool batch_normalization_ready(mix_layer *layer) {
+  const batch_normalization *b = layer->data;
+  if (!b->options.fused || !layer->semantics->batch_norm_fused || layer->compute != MIX_FLOAT64) return true;
+  return mix_fail(MIX_VALUE_ERROR, "%s: fused does not support float64", layer->kind->call), false;
 }
 
-static const mix_layer_class class = {.size = sizeof(mix_layer_class),
-                                      .name = "BatchNormalization",
-                                      .instance_size = sizeof(batch_normalization),
-                                      .build = batch_normalization_build,
-                                      .call = batch_normalization_call,
-                                      .output_shape = mix_layer_same_shape,
-                                      .get_config = batch_normalization_config,
-                                      .finalize = batch_normalization_finalize,
-                                      .supports_masking = true};
-
-mix_batch_normalization_options mix_batch_normalization_defaults(void) {
-  return (mix_batch_normalization_options){.size = sizeof(mix_batch_normalization_options)};
+/* Keras's fused: True, False, or None, which configs leave out. */
+static json_t *write_fused(const mix_fields *fields, const mix_field_row *field, const void *options) {
+  (void)fields, (void)field;
+  const mix_batch_normalization_options *o = options;
+  return o->fused || o->not_fused ? json_boolean(o->fused) : json_null();
 }
-
-mix_layer *mix_batch_normalization_with(const mix_batch_normalization_options *options) {
-  if (mix_failed()) return NULL;
-  static const char call[] = "batch_normalization";
-  MIX_OPTIONS(mix_batch_normalization_options, o, options, call);
-  double epsilon = mix_option_number(o.epsilon, 1e-3);
-  if (!(epsilon >= 0))
-    return mix_fail(MIX_VALUE_ERROR, "%s: epsilon is %g; expected a number that is not negative", call,
-                    epsilon);
-  if (o.fused && o.not_fused)
-    return mix_fail(MIX_VALUE_ERROR, "%s: both fused and not_fused were given; give one", call);
-  batch_normalization b = {
-      .axis = mix_axis_number(o.axis),
-      .momentum = mix_option_number(o.momentum, 0.99),
-      .epsilon = epsilon,
-      .affine = MIX_AFFINE_OF(o, call),
-      .mean_initializer =
-          mix_initializer_or(o.moving_mean_initializer, o.moving_mean_initializer_object, "zeros", call),
-      .variance_initializer = mix_initializer_or(o.moving_variance_initializer,
-                                                 o.moving_variance_initializer_object, "ones", call),
-      .fused_requested = o.fused,
-      .fused_disabled = o.not_fused};
-  mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), call);
-  if (!layer) return NULL;
-  mix_affine_retain(&b.affine);
-  mix_retain(b.mean_initializer);
-  mix_retain(b.variance_initializer);
-  *(batch_normalization *)layer->data = b;
-  mix_scoped(layer);
-  if (o.fused && layer->semantics->batch_norm_fused && layer->compute == MIX_FLOAT64)
-    return mix_fail(MIX_VALUE_ERROR, "%s: fused does not support float64", call);
-  return layer;
+static bool read_fused(const mix_fields *fields, const mix_field_row *field, const json_t *value,
+                       void *options) {
+  (void)fields, (void)field;
+  mix_batch_normalization_options *o = options;
+  o->fused = json_is_true(value);
+  o->not_fused = json_is_false(value);
+  return true;
 }
+static const mix_value_kind fused_kind = {
+    .expected = "true or false", .size = sizeof(bool), .write = write_fused, .read = read_fused};
 
-/* tf_keras saves the axis of a built layer as a list of one. */
-static int axis_from_json(const json_t *config) {
-  const json_t *axis = json_object_get(config, "axis");
-  if (json_is_array(axis) && json_array_size(axis) == 1) return mix_axis_option(mix_json_axes(axis).axis[0]);
-  return mix_axis_option(mix_json_integer_or(config, "axis", -1));
-}
-
-mix_layer *mix_batch_normalization_from(const json_t *config, const mix_semantics *semantics) {
-  mix_common_config c = mix_common_config_of(config, semantics);
-  const json_t *fused = json_object_get(config, "fused");
-  mix_batch_normalization_options o = {.size = sizeof o,
-                                       MIX_COMMON_CONFIG(c),
-                                       .axis = axis_from_json(config),
-                                       .momentum = mix_json_option_number(config, "momentum", 0.99),
-                                       .epsilon = mix_json_option_number(config, "epsilon", 1e-3),
-                                       .moving_mean_initializer_object = mix_initializer_from_json(
-                                           json_object_get(config, "moving_mean_initializer")),
-                                       .moving_variance_initializer_object = mix_initializer_from_json(
-                                           json_object_get(config, "moving_variance_initializer")),
-                                       .fused = json_is_true(fused),
-                                       .not_fused = json_is_false(fused)};
-  MIX_AFFINE_FROM(o, config, semantics);
-  return mix_batch_normalization_with(&o);
-}
+#define FIELD(member) MIX_FIELD(mix_batch_normalization_options, member)
+static const mix_field_row fields[] = {
+    {FIELD(axis), &mix_field_axis},
+    {FIELD(momentum), &mix_field_number, .number = 0.99},
+    {FIELD(epsilon), &mix_field_number, .number = 1e-3, .range = MIX_NOT_NEGATIVE},
+    MIX_AFFINE_FIELDS(mix_batch_normalization_options),
+    MIX_INITIALIZER_FIELD(mix_batch_normalization_options, moving_mean_initializer, "zeros"),
+    MIX_INITIALIZER_FIELD(mix_batch_normalization_options, moving_variance_initializer, "ones"),
+    {FIELD(fused), &fused_kind, .omit_none = MIX_ALWAYS},
+    {0}};
+MIX_LAYER_KIND(batch_normalization, mix_batch_normalization_options, .fields = fields,
+               .check = batch_normalization_check, .ready = batch_normalization_ready,
+               MIX_LAYER_CLASS(.name = "BatchNormalization", .instance_size = sizeof(batch_normalization),
+                               .build = batch_normalization_build, .call = batch_normalization_call,
+                               .output_shape = mix_layer_same_shape, .supports_masking = true))

@@ -2,84 +2,12 @@
 #include "nn/layers/builtin.h"
 #include "base/error.h"
 #include "base/philox.h"
-#include "nn/weights/weights.h"
 #include "ops/table.h"
 #include "tensor/shape.h"
 #include <mixtape/random.h>
 #include <string.h>
 
 /* ---- configs ---- */
-
-mix_common_config mix_common_config_of(const json_t *config, const mix_semantics *semantics) {
-  const json_t *dtype = json_object_get(config, "dtype");
-  return (mix_common_config){
-      .name = mix_json_string_or(config, "name", NULL),
-      .policy = dtype && !json_is_null(dtype) ? mix_policy_from_json(dtype, semantics) : NULL,
-      .not_trainable = !mix_json_boolean_or(config, "trainable", true),
-      .activity_regularizer =
-          mix_regularizer_from_json(json_object_get(config, "activity_regularizer"), semantics),
-      .semantics = semantics};
-}
-
-double mix_json_option_number(const json_t *object, const char *key, double default_value) {
-  double number = mix_json_number_or(object, key, default_value);
-  return number == 0 ? MIX_ZERO : number;
-}
-
-mix_shape mix_json_shape(const json_t *json) {
-  mix_shape shape = {.rank = 0};
-  if (!json_is_array(json)) return shape;
-  size_t rank = json_array_size(json);
-  if (rank > MIX_MAX_RANK) {
-    mix_fail(MIX_VALUE_ERROR, "config: a shape has %zu dimensions; expected at most %d", rank, MIX_MAX_RANK);
-    return shape;
-  }
-  shape.rank = (int)rank;
-  for (size_t i = 0; i < rank; i++) {
-    const json_t *dim = json_array_get(json, i);
-    shape.dims[i] = json_is_integer(dim) ? json_integer_value(dim) : MIX_UNKNOWN;
-  }
-  return shape;
-}
-
-json_t *mix_shape_to_json(mix_shape shape) {
-  json_t *list = json_array();
-  for (int i = 0; i < shape.rank; i++)
-    json_array_append_new(list, shape.dims[i] == MIX_UNKNOWN ? json_null() : json_integer(shape.dims[i]));
-  return list;
-}
-
-mix_axes mix_json_axes(const json_t *json) {
-  mix_axes axes = {.count = 0};
-  if (json_is_integer(json)) return (mix_axes){.count = 1, .axis = {(int)json_integer_value(json)}};
-  size_t count = json_is_array(json) ? json_array_size(json) : 0;
-  if (count > MIX_MAX_RANK) {
-    mix_fail(MIX_VALUE_ERROR, "config: a list of %zu axes; expected at most %d", count, MIX_MAX_RANK);
-    return axes;
-  }
-  axes.count = (int)count;
-  for (size_t i = 0; i < count; i++) axes.axis[i] = (int)json_integer_value(json_array_get(json, i));
-  return axes;
-}
-
-bool mix_axes_option(mix_axes axes, const char *call, const char *option) {
-  bool valid = axes.count >= 0 && axes.count <= MIX_MAX_RANK;
-  if (!valid)
-    mix_fail(MIX_VALUE_ERROR, "%s: %s names %d axes; expected 0 to %d", call, option, axes.count,
-             MIX_MAX_RANK);
-  return valid;
-}
-
-json_t *mix_axes_to_json(mix_axes axes) {
-  if (axes.count < 2) return json_integer(axes.count ? axes.axis[0] : -1);
-  json_t *list = json_array();
-  for (int i = 0; i < axes.count; i++) json_array_append_new(list, json_integer(axes.axis[i]));
-  return list;
-}
-
-bool mix_json_set_seed(json_t *object, uint64_t seed) {
-  return mix_json_set(object, "seed", seed ? json_integer((json_int_t)seed) : json_null());
-}
 
 /* A mixed policy stays: the name of one dtype would lose it. */
 bool mix_config_without_trainable(mix_layer *layer, mix_config *config) {
@@ -152,11 +80,6 @@ mix_tensor *mix_call_mask(const mix_call_args *args) {
   return args->masks ? mix_list_get(args->masks, 0) : NULL;
 }
 
-mix_initializer *mix_initializer_or(const char *name, mix_initializer *object, const char *default_name,
-                                    const char *call) {
-  return mix_initializer_choose(name || object ? name : default_name, object, call);
-}
-
 /* ---- noise ---- */
 
 bool mix_noise_shape(const mix_layer *layer, mix_shape given, mix_shape shape, mix_shape *noise_shape) {
@@ -179,12 +102,6 @@ mix_tensor *mix_dropped(mix_tensor *x, double rate, mix_shape noise_shape, mix_g
   return mix_select(keep, mix_multiply(x, mix_scalar_like(x, 1 / (1 - rate))), mix_scalar_like(x, 0));
 }
 
-mix_layer *mix_layer_made(mix_layer *layer) {
-  if (!mix_failed()) return mix_scoped(layer);
-  mix_release(layer);
-  return NULL;
-}
-
 mix_generator *mix_layer_generator(mix_layer *layer, uint64_t seed) {
   mix_scope *scope = mix_scope_begin();
   mix_generator *generator = mix_generator_new(seed ? seed : mix_next_seed());
@@ -195,21 +112,12 @@ mix_generator *mix_layer_generator(mix_layer *layer, uint64_t seed) {
 
 /* ---- categories ---- */
 
-static const char *const modes[] = {"int", "one_hot", "multi_hot", "count"};
-
-bool mix_category_mode_named(const char *name, mix_category_mode first, const char *call,
-                             mix_category_mode *mode) {
-  for (int i = first; i <= MIX_CATEGORY_COUNT; i++)
-    if (!strcmp(modes[i], name)) {
-      *mode = (mix_category_mode)i;
-      return true;
-    }
-  mix_fail(MIX_VALUE_ERROR, "%s: output_mode '%.60s' is not known; expected %sone_hot, multi_hot or count",
-           call, name, first == MIX_CATEGORY_INT ? "int, " : "");
-  return false;
+mix_category_mode mix_category_mode_named(const char *name) {
+  static const char *const modes[] = {"int", "one_hot", "multi_hot", "count"};
+  int mode = MIX_CATEGORY_INT;
+  while (mode < MIX_CATEGORY_COUNT && strcmp(modes[mode], name)) mode++;
+  return (mix_category_mode)mode;
 }
-
-const char *mix_category_mode_name(mix_category_mode mode) { return modes[mode]; }
 
 mix_tensor *mix_encode_categories(mix_tensor *ids, mix_category_mode mode, int64_t depth, mix_tensor *weights,
                                   mix_dtype dtype) {

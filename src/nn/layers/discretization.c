@@ -15,11 +15,7 @@ typedef struct summary {
 } summary;
 
 typedef struct discretization {
-  double *boundaries;
-  int boundary_count;
-  int num_bins;
-  double epsilon;
-  mix_category_mode mode;
+  mix_discretization_options options; /* bin_boundaries: given or adapted */
   summary seen;
 } discretization;
 
@@ -31,20 +27,22 @@ static mix_list *discretization_call(mix_layer *layer, const mix_call_args *args
   mix_dtype dtype = mix_tensor_dtype(x);
   bool narrow = mix_dtype_is_floating(dtype) && dtype != MIX_FLOAT64;
   mix_tensor *ids;
-  if (d->num_bins && !d->boundaries)
+  if (d->options.num_bins && !d->options.bin_boundaries)
     return mix_fail(MIX_RUNTIME_ERROR, "%s: has no boundaries; call mix_discretization_adapt first",
                     layer->name);
-  if (d->boundary_count) {
-    mix_tensor *boundaries = mix_tensor_from_doubles(d->boundaries, narrow ? MIX_FLOAT32 : MIX_FLOAT64,
-                                                     MIX_SHAPE(d->boundary_count));
+  if (d->options.boundary_count) {
+    mix_tensor *boundaries = mix_tensor_from_doubles(
+        d->options.bin_boundaries, narrow ? MIX_FLOAT32 : MIX_FLOAT64, MIX_SHAPE(d->options.boundary_count));
     mix_tensor *values = mix_expand_dims(mix_cast(x, narrow ? MIX_FLOAT32 : MIX_FLOAT64), -1);
     mix_tensor *passed = mix_logical_not(mix_less(values, boundaries)); /* (..., boundaries) */
     ids = mix_reduce_sum(mix_cast(passed, MIX_INT64), MIX_AXES(-1), false);
   } else {
     ids = mix_cast(mix_zeros_like(x), MIX_INT64);
   }
-  if (d->mode == MIX_CATEGORY_INT) return mix_one_result(mix_cast(ids, layer->compute));
-  return mix_one_result(mix_encode_categories(ids, d->mode, d->boundary_count + 1, NULL, layer->compute));
+  mix_category_mode mode = mix_category_mode_named(d->options.output_mode);
+  if (mode == MIX_CATEGORY_INT) return mix_one_result(mix_cast(ids, layer->compute));
+  return mix_one_result(
+      mix_encode_categories(ids, mode, d->options.boundary_count + 1, NULL, layer->compute));
 }
 
 /* ---- quantiles ---- */
@@ -128,12 +126,19 @@ static bool merge(summary *s, summary *other, double epsilon) {
   return compress(s, epsilon);
 }
 
+/* Frees the boundaries and takes new ones. */
+static void set_boundaries(mix_discretization_options *o, double *boundaries, int count) {
+  mix_free((void *)o->bin_boundaries);
+  o->bin_boundaries = boundaries;
+  o->boundary_count = count;
+}
+
 static discretization *adaptable(mix_layer *layer, const char *call) {
   if (mix_failed()) return NULL;
   if (!mix_is(layer, &mix_layer_object_class) || layer->class.call != discretization_call)
     return mix_fail(MIX_TYPE_ERROR, "%s: the object is no Discretization layer", call);
   discretization *d = mix_layer_data(layer);
-  if (!d->num_bins)
+  if (!d->options.num_bins)
     return mix_fail(MIX_RUNTIME_ERROR, "%s: '%s' was given its boundaries", call, layer->name);
   return d;
 }
@@ -142,9 +147,7 @@ mix_status mix_discretization_reset(mix_layer *layer) {
   discretization *d = adaptable(layer, "discretization_reset");
   if (!d) return mix_error();
   summary_free(&d->seen);
-  mix_free(d->boundaries);
-  d->boundaries = NULL;
-  d->boundary_count = 0;
+  set_boundaries(&d->options, NULL, 0);
   return MIX_OK;
 }
 
@@ -155,11 +158,9 @@ static bool take_boundaries(discretization *d) {
     bins.value[i] = d->seen.value[i];
     bins.weight[i] = d->seen.weight[i];
   }
-  bool good = compress(&bins, 1.0 / d->num_bins);
+  bool good = compress(&bins, 1.0 / (double)d->options.num_bins);
   if (good) {
-    mix_free(d->boundaries);
-    d->boundaries = bins.value;
-    d->boundary_count = bins.count ? (int)bins.count - 1 : 0;
+    set_boundaries(&d->options, bins.value, bins.count ? (int)bins.count - 1 : 0);
     bins.value = NULL;
   }
   summary_free(&bins);
@@ -177,9 +178,9 @@ mix_status mix_discretization_update(mix_layer *layer, mix_tensor *batch) {
   if (values && mix_tensor_read(batch, MIX_FLOAT64, values, count) == MIX_OK) {
     summary fresh;
     for (int64_t i = 0; i < count; i++) values[i] = (float)values[i];
-    if (!summarize(values, (size_t)count, d->epsilon, &fresh))
+    if (!summarize(values, (size_t)count, d->options.epsilon, &fresh))
       summary_free(&fresh);
-    else if (merge(&d->seen, &fresh, d->epsilon))
+    else if (merge(&d->seen, &fresh, d->options.epsilon))
       take_boundaries(d);
   }
   mix_free(values);
@@ -193,97 +194,105 @@ mix_status mix_discretization_adapt(mix_layer *layer, mix_tensor *data) {
 /* ---- the layer ---- */
 
 static mix_status discretization_config(mix_layer *layer, mix_config *config) {
-  const discretization *d = mix_layer_data(layer);
-  json_t *boundaries = d->boundaries ? json_array() : json_null();
-  for (int i = 0; i < d->boundary_count; i++) json_array_append_new(boundaries, json_real(d->boundaries[i]));
-  bool good = mix_json_set(config->object, "bin_boundaries", boundaries) &&
-              mix_json_set(config->object, "num_bins", d->num_bins ? json_integer(d->num_bins) : json_null());
-  mix_config_number(config, "epsilon", d->epsilon);
-  mix_config_text(config, "output_mode", mix_category_mode_name(d->mode));
-  return good && mix_config_without_trainable(layer, config) ? MIX_OK : mix_error();
+  return mix_config_without_trainable(layer, config) ? MIX_OK : mix_error();
 }
 
 static void discretization_finalize(mix_layer *layer) {
-  discretization *d = mix_layer_data(layer);
-  summary_free(&d->seen);
-  mix_free(d->boundaries);
+  summary_free(&((discretization *)mix_layer_data(layer))->seen);
 }
 
-static const mix_layer_class class = {.size = sizeof(mix_layer_class),
-                                      .name = "Discretization",
-                                      .instance_size = sizeof(discretization),
-                                      .call = discretization_call,
-                                      .get_config = discretization_config,
-                                      .finalize = discretization_finalize,
-                                      .no_autocast = true};
-
-mix_discretization_options mix_discretization_defaults(void) {
-  return (mix_discretization_options){.size = sizeof(mix_discretization_options)};
+/* The boundaries: a pointer, and the count at `other`. A copy is not NULL even for count 0. */
+static bool copy_boundaries(const mix_fields *fields, const mix_field_row *field, void *options) {
+  (void)fields, (void)field;
+  mix_discretization_options *o = options;
+  const double *given = o->bin_boundaries;
+  size_t count = given && o->boundary_count > 0 ? (size_t)o->boundary_count : 0;
+  double *copy = given ? mix_calloc(count + 1, sizeof *copy) : NULL;
+  o->bin_boundaries = copy;
+  if (count && copy) memcpy(copy, given, count * sizeof *copy);
+  return !mix_failed();
 }
+static void release_boundaries(const mix_field_row *field, void *options) {
+  (void)field;
+  set_boundaries(options, NULL, 0);
+}
+static json_t *write_boundaries(const mix_fields *fields, const mix_field_row *field, const void *options) {
+  (void)fields, (void)field;
+  const mix_discretization_options *o = options;
+  json_t *list = o->bin_boundaries ? json_array() : json_null();
+  for (int i = 0; i < o->boundary_count; i++) json_array_append_new(list, json_real(o->bin_boundaries[i]));
+  return list;
+}
+static bool read_boundaries(const mix_fields *fields, const mix_field_row *field, const json_t *value,
+                            void *options) {
+  (void)fields, (void)field;
+  mix_discretization_options *o = options;
+  size_t count = json_array_size(value);
+  double *numbers = json_is_array(value) ? mix_scoped_memory((count + 1) * sizeof *numbers) : NULL;
+  for (size_t i = 0; numbers && i < count; i++) numbers[i] = json_number_value(json_array_get(value, i));
+  o->bin_boundaries = numbers;
+  o->boundary_count = (int)count;
+  return !mix_failed();
+}
+static const mix_value_kind boundaries_kind = {"a list of numbers",
+                                               sizeof(void *),
+                                               copy_boundaries,
+                                               release_boundaries,
+                                               write_boundaries,
+                                               read_boundaries,
+                                               NULL};
 
-/* Stores a copy of the boundaries, not NULL even for count 0. */
-static bool copy_boundaries(discretization *d, const double *boundaries, int count) {
-  d->boundaries = mix_calloc((size_t)count, sizeof *d->boundaries);
-  if (!d->boundaries) return false;
-  for (int i = 0; i < count; i++) d->boundaries[i] = boundaries[i];
-  d->boundary_count = count;
+static bool discretization_check(void *options, const mix_layer_kind *kind) {
+  mix_discretization_options *o = options;
+  if (!o->bin_boundaries == !o->num_bins)
+    return mix_fail(MIX_VALUE_ERROR, "%s: give either bin_boundaries or num_bins", kind->call), false;
+  if (o->boundary_count < 0)
+    return mix_fail(MIX_VALUE_ERROR, "%s: boundary_count is %d; expected a number that is not negative",
+                    kind->call, o->boundary_count),
+           false;
+  for (int i = 1; i < o->boundary_count; i++)
+    if (!(o->bin_boundaries[i - 1] < o->bin_boundaries[i]))
+      return mix_fail(MIX_VALUE_ERROR, "%s: boundary %d is %g after %g; expected ascending numbers",
+                      kind->call, i, o->bin_boundaries[i], o->bin_boundaries[i - 1]),
+             false;
+  bool ids = !strcmp(o->output_mode, "int");
+  if (!o->dtype && !o->policy) o->dtype = ids ? "int64" : mix_dtype_name(mix_floatx());
   return true;
 }
 
-mix_layer *mix_discretization_with(const mix_discretization_options *options) {
-  if (mix_failed()) return NULL;
-  MIX_OPTIONS(mix_discretization_options, o, options, "discretization");
-  mix_category_mode mode;
-  double epsilon = mix_option_number(o.epsilon, 0.01);
-  if (!o.bin_boundaries == !o.num_bins)
-    return mix_fail(MIX_VALUE_ERROR, "discretization: give either bin_boundaries or num_bins");
-  if (o.num_bins < 0 || o.boundary_count < 0 || !(epsilon > 0 && epsilon < 1))
-    return mix_fail(
-        MIX_VALUE_ERROR,
-        "discretization: num_bins is %d, boundary_count %d, epsilon %g; expected positive numbers",
-        o.num_bins, o.boundary_count, epsilon);
-  for (int i = 1; o.bin_boundaries && i < o.boundary_count; i++)
-    if (!(o.bin_boundaries[i - 1] < o.bin_boundaries[i]))
-      return mix_fail(MIX_VALUE_ERROR,
-                      "discretization: boundary %d is %g after %g; expected ascending numbers", i,
-                      o.bin_boundaries[i], o.bin_boundaries[i - 1]);
-  if (!mix_category_mode_named(o.output_mode ? o.output_mode : "int", MIX_CATEGORY_INT, "discretization",
-                               &mode))
-    return NULL;
-  if (!o.dtype && !o.policy) o.dtype = mode == MIX_CATEGORY_INT ? "int64" : mix_dtype_name(mix_floatx());
-  mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), "discretization");
-  if (!layer) return NULL;
-  discretization *d = layer->data;
-  *d = (discretization){.num_bins = o.num_bins, .epsilon = epsilon, .mode = mode};
-  bool good = !o.bin_boundaries || copy_boundaries(d, o.bin_boundaries, o.boundary_count);
-  if (mode == MIX_CATEGORY_INT && !mix_dtype_is_integer(layer->compute)) {
-    mix_fail(MIX_VALUE_ERROR, "discretization: output_mode int needs an integer dtype, not %s",
-             mix_dtype_name(layer->compute));
-    good = false;
-  }
-  if (good) return mix_scoped(layer);
-  mix_release(layer);
-  return NULL;
+static bool discretization_ready(mix_layer *layer) {
+  const discretization *d = layer->data;
+  if (strcmp(d->options.output_mode, "int") || mix_dtype_is_integer(layer->compute)) return true;
+  return mix_fail(MIX_VALUE_ERROR, "%s: output_mode int needs an integer dtype, not %s", layer->kind->call,
+                  mix_dtype_name(layer->compute)),
+         false;
 }
 
-/* A config may hold both num_bins and the adapted boundaries. */
-mix_layer *mix_discretization_from(const json_t *config, const mix_semantics *semantics) {
-  mix_common_config c = mix_common_config_of(config, semantics);
-  const json_t *list = json_object_get(config, "bin_boundaries");
-  size_t count = json_is_array(list) ? json_array_size(list) : 0;
-  /* Keras 3 saves floatx for every output mode. Indices are integers all the same. */
-  if (!strcmp(mix_json_string_or(config, "output_mode", "int"), "int") && c.policy &&
-      !mix_dtype_is_integer(mix_policy_compute_dtype(c.policy)))
-    c.policy = NULL;
-  int num_bins = (int)mix_json_integer_or(config, "num_bins", 0);
-  double *boundaries = json_is_array(list) ? mix_calloc(count, sizeof *boundaries) : NULL;
-  for (size_t i = 0; boundaries && i < count; i++) boundaries[i] = json_number_value(json_array_get(list, i));
-  mix_layer *layer =
-      mix_discretization(.bin_boundaries = num_bins ? NULL : boundaries,
-                         .boundary_count = num_bins ? 0 : (int)count, MIX_COMMON_CONFIG(c),
-                         .num_bins = num_bins, .epsilon = mix_json_number_or(config, "epsilon", 0.01),
-                         .output_mode = mix_json_string_or(config, "output_mode", NULL));
-  if (layer && num_bins && boundaries && !copy_boundaries(layer->data, boundaries, (int)count)) layer = NULL;
-  mix_free(boundaries);
+/* Keras 3 saves floatx for every output mode; indices are integers all the same. A config may hold num_bins
+ * and the adapted boundaries. */
+static mix_layer *discretization_from(const mix_layer_kind *kind, const json_t *config, void *options) {
+  (void)config;
+  mix_discretization_options *o = options, adapted = *o;
+  bool ids = !o->output_mode || !strcmp(o->output_mode, "int");
+  if (ids && o->policy && !mix_dtype_is_integer(mix_policy_compute_dtype(o->policy))) o->policy = NULL;
+  bool both = o->bin_boundaries && o->num_bins && o->num_bins != MIX_INT_ZERO;
+  if (both) o->bin_boundaries = NULL, o->boundary_count = 0;
+  mix_layer *layer = mix_layer_of_kind(kind, options);
+  if (!layer || !both || !copy_boundaries(NULL, NULL, &adapted)) return layer;
+  discretization *d = layer->data;
+  set_boundaries(&d->options, (double *)adapted.bin_boundaries, adapted.boundary_count);
   return layer;
 }
+
+#define FIELD(member) MIX_FIELD(mix_discretization_options, member)
+static const mix_field_row fields[] = {
+    {FIELD(bin_boundaries), &boundaries_kind},
+    {FIELD(num_bins), &mix_field_integer, .optional = true, .range = MIX_NOT_NEGATIVE},
+    {FIELD(epsilon), &mix_field_number, .number = 0.01, .range = MIX_BETWEEN_0_AND_1},
+    {FIELD(output_mode), &mix_field_text, .text = "int", .choices = "int|one_hot|multi_hot|count"},
+    {0}};
+MIX_LAYER_KIND(discretization, mix_discretization_options, .fields = fields, .check = discretization_check,
+               .ready = discretization_ready, .from_config = discretization_from,
+               MIX_LAYER_CLASS(.name = "Discretization", .instance_size = sizeof(discretization),
+                               .call = discretization_call, .get_config = discretization_config,
+                               .finalize = discretization_finalize, .no_autocast = true))

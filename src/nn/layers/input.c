@@ -76,7 +76,7 @@ mix_tensor *mix_input_with(const mix_input_options *options) {
   memcpy(shape.dims + 1, o.shape.dims, (size_t)o.shape.rank * sizeof *shape.dims);
   const char *name = input_name(&o, semantics);
   mix_layer_common common = {.name = name, .dtype = mix_dtype_name(dtype), .semantics = semantics};
-  mix_layer *layer = mix_layer_make(&mix_class_input_layer, &common, "input");
+  mix_layer *layer = mix_layer_make(&mix_class_input_layer, &common, NULL, "input");
   if (!layer) return NULL;
   *(mix_input_layer_data *)layer->data = (mix_input_layer_data){shape, dtype};
   layer->built = true;

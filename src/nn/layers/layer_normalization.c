@@ -2,13 +2,11 @@
  */
 #include "base/error.h"
 #include "nn/layers/moments.h"
-#include "nn/weights/weights.h"
 #include "tensor/shape.h"
 
 typedef struct layer_normalization {
-  mix_axes axis; /* as given; empty means the last */
-  double epsilon;
-  mix_affine affine;
+  mix_layer_normalization_options options;
+  mix_variable *gamma, *beta; /* owned by the layer's list */
 } layer_normalization;
 
 static mix_status layer_normalization_build(mix_layer *layer, int count, const mix_shape *input_shapes) {
@@ -18,23 +16,24 @@ static mix_status layer_normalization_build(mix_layer *layer, int count, const m
   mix_axes axes;
   if (count != 1)
     return mix_fail_status(MIX_VALUE_ERROR, "%s: got %d inputs; expected one", layer->name, count);
-  if (!mix_layer_axes(layer, n->axis, in.rank, &axes)) return mix_error();
+  if (!mix_layer_axes(layer, n->options.axis, in.rank, &axes)) return mix_error();
   mix_shape shape = mix_shape_of_axes(in, axes, false);
-  for (int i = 0; i < n->axis.count; i++)
-    shape.dims[i] = in.dims[mix_axis_normal(n->axis.axis[i], in.rank)]; /* in the order of the option */
+  for (int i = 0; i < n->options.axis.count; i++)
+    shape.dims[i] =
+        in.dims[mix_axis_normal(n->options.axis.axis[i], in.rank)]; /* in the order of the option */
   for (int i = 0; i < shape.rank; i++)
     if (shape.dims[i] == MIX_UNKNOWN)
       return mix_fail_status(MIX_VALUE_ERROR,
                              "%s: the input has shape %s; expected known dimensions along the axes",
                              layer->name, mix_shape_text(in, text, sizeof text));
-  return mix_affine_build(layer, &n->affine, shape, NULL, true);
+  return mix_affine_build(layer, MIX_AFFINE_OF(n), shape, NULL, true);
 }
 
 /* tf_keras uses the fused kernel for trailing axes. The kernel computes in float32 and needs an epsilon of
  * at least 1.001e-5. */
 static bool is_fused(const mix_layer *layer, const layer_normalization *n, mix_axes axes, int rank) {
   bool trailing = axes.axis[0] == rank - axes.count;
-  return layer->semantics->layer_norm_fused && trailing && n->epsilon >= 1.001e-5 &&
+  return layer->semantics->layer_norm_fused && trailing && n->options.epsilon >= 1.001e-5 &&
          layer->variable == MIX_FLOAT32;
 }
 
@@ -44,7 +43,7 @@ static mix_list *layer_normalization_call(mix_layer *layer, const mix_call_args 
   mix_tensor *x = mix_layer_floating(layer, mix_call_input(args, 0)), *mean, *variance;
   mix_shape shape = mix_tensor_shape(x);
   mix_axes axes;
-  if (!mix_layer_axes(layer, n->axis, shape.rank, &axes)) return NULL;
+  if (!mix_layer_axes(layer, n->options.axis, shape.rank, &axes)) return NULL;
   mix_shape along = mix_shape_of_axes(shape, axes, true);
   mix_dtype given = mix_tensor_dtype(x), inner = mix_widened(given), affine = inner, result = given;
   bool fused = is_fused(layer, n, axes, shape.rank);
@@ -55,38 +54,14 @@ static mix_list *layer_normalization_call(mix_layer *layer, const mix_call_args 
   if (!semantics->layer_norm_input_cast && mix_dtype_is_floating(layer->compute)) result = layer->compute;
   x = mix_cast(x, inner);
   if (!mix_moments(x, axes, semantics->norm_output_clipped, &mean, &variance)) return NULL;
-  mix_tensor *gamma = mix_affine_value(n->affine.gamma, affine, along),
-             *beta = mix_affine_value(n->affine.beta, affine, along);
+  mix_tensor *gamma = mix_affine_value(n->gamma, affine, along),
+             *beta = mix_affine_value(n->beta, affine, along);
   mix_tensor *y = mix_cast(
-      mix_normalized(x, mean, variance, n->epsilon, fused ? NULL : gamma, fused ? NULL : beta), given);
+      mix_normalized(x, mean, variance, n->options.epsilon, fused ? NULL : gamma, fused ? NULL : beta),
+      given);
   if (!fused) return mix_one_result(mix_cast(y, result)); /* keras3 rounds to the input's dtype first */
   if (gamma) y = mix_multiply(y, gamma);
   return mix_one_result(beta ? mix_add(y, beta) : y);
-}
-
-static mix_status layer_normalization_config(mix_layer *layer, mix_config *config) {
-  const layer_normalization *n = mix_layer_data(layer);
-  mix_json_set(config->object, "axis", mix_axes_to_json(n->axis));
-  mix_config_number(config, "epsilon", n->epsilon);
-  return mix_affine_config(&n->affine, config->object) ? MIX_OK : mix_error();
-}
-
-static void layer_normalization_finalize(mix_layer *layer) {
-  mix_affine_release(&((layer_normalization *)mix_layer_data(layer))->affine);
-}
-
-static const mix_layer_class class = {.size = sizeof(mix_layer_class),
-                                      .name = "LayerNormalization",
-                                      .instance_size = sizeof(layer_normalization),
-                                      .build = layer_normalization_build,
-                                      .call = layer_normalization_call,
-                                      .output_shape = mix_layer_same_shape,
-                                      .get_config = layer_normalization_config,
-                                      .finalize = layer_normalization_finalize,
-                                      .supports_masking = true};
-
-mix_layer_normalization_options mix_layer_normalization_defaults(void) {
-  return (mix_layer_normalization_options){.size = sizeof(mix_layer_normalization_options)};
 }
 
 static void sort(mix_axes *axes) {
@@ -98,31 +73,20 @@ static void sort(mix_axes *axes) {
     }
 }
 
-mix_layer *mix_layer_normalization_with(const mix_layer_normalization_options *options) {
-  if (mix_failed()) return NULL;
-  static const char call[] = "layer_normalization";
-  MIX_OPTIONS(mix_layer_normalization_options, o, options, call);
-  if (!mix_axes_option(o.axis, call, "axis")) return NULL;
-  double epsilon = mix_option_number(o.epsilon, 1e-3);
-  if (!(epsilon >= 0))
-    return mix_fail(MIX_VALUE_ERROR, "%s: epsilon is %g; expected a number that is not negative", call,
-                    epsilon);
-  layer_normalization n = {.axis = o.axis, .epsilon = epsilon, .affine = MIX_AFFINE_OF(o, call)};
-  mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), call);
-  if (!layer) return NULL;
-  mix_affine_retain(&n.affine);
-  *(layer_normalization *)layer->data = n;
+static bool layer_normalization_ready(mix_layer *layer) {
   layer->autocast &= layer->semantics->layer_norm_input_cast;
-  if (layer->semantics->layer_norm_axes_sorted) sort(&((layer_normalization *)layer->data)->axis);
-  return mix_scoped(layer);
+  if (layer->semantics->layer_norm_axes_sorted) sort(&((layer_normalization *)layer->data)->options.axis);
+  return true;
 }
 
-mix_layer *mix_layer_normalization_from(const json_t *config, const mix_semantics *semantics) {
-  mix_common_config c = mix_common_config_of(config, semantics);
-  mix_layer_normalization_options o = {.size = sizeof o,
-                                       MIX_COMMON_CONFIG(c),
-                                       .axis = mix_json_axes(json_object_get(config, "axis")),
-                                       .epsilon = mix_json_option_number(config, "epsilon", 1e-3)};
-  MIX_AFFINE_FROM(o, config, semantics);
-  return mix_layer_normalization_with(&o);
-}
+#define FIELD(member) MIX_FIELD(mix_layer_normalization_options, member)
+static const mix_field_row fields[] = {
+    {FIELD(axis), &mix_field_axes},
+    {FIELD(epsilon), &mix_field_number, .number = 1e-3, .range = MIX_NOT_NEGATIVE},
+    MIX_AFFINE_FIELDS(mix_layer_normalization_options),
+    {0}};
+MIX_LAYER_KIND(layer_normalization, mix_layer_normalization_options, .fields = fields,
+               .ready = layer_normalization_ready,
+               MIX_LAYER_CLASS(.name = "LayerNormalization", .instance_size = sizeof(layer_normalization),
+                               .build = layer_normalization_build, .call = layer_normalization_call,
+                               .output_shape = mix_layer_same_shape, .supports_masking = true))

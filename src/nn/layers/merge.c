@@ -31,15 +31,21 @@ static bool one_batch_size(const mix_layer *layer, const mix_call_args *args) {
 /* ---- element-wise ---- */
 
 typedef struct merge_rule {
-  const char *class_name;
+  const mix_layer_kind *kind;
   mix_tensor *(*combine)(mix_tensor *a, mix_tensor *b);
   int count; /* of inputs; 0 means any */
   bool averaged;
 } merge_rule;
-static const merge_rule rules[] = {{"Add", mix_add, 0, false},           {"Subtract", mix_subtract, 2, false},
-                                   {"Multiply", mix_multiply, 0, false}, {"Average", mix_add, 0, true},
-                                   {"Maximum", mix_maximum, 0, false},   {"Minimum", mix_minimum, 0, false}};
-enum { ADD, SUBTRACT, MULTIPLY, AVERAGE, MAXIMUM, MINIMUM };
+static const merge_rule rules[] = {
+    {&mix_add_layer_kind, mix_add, 0, false},           {&mix_subtract_layer_kind, mix_subtract, 2, false},
+    {&mix_multiply_layer_kind, mix_multiply, 0, false}, {&mix_average_kind, mix_add, 0, true},
+    {&mix_maximum_layer_kind, mix_maximum, 0, false},   {&mix_minimum_layer_kind, mix_minimum, 0, false}};
+
+static const merge_rule *rule_of(const mix_layer *layer) {
+  const merge_rule *rule = rules;
+  while (rule->kind != layer->kind) rule++;
+  return rule;
+}
 
 /* (batch, ...) -> (batch, 1, ..., 1, ...) of that rank */
 static mix_shape expanded(mix_shape shape, int rank) {
@@ -103,7 +109,7 @@ static mix_tensor *extreme_of_kept(const merge_rule *rule, const mix_call_args *
 }
 
 static mix_list *merge_call(mix_layer *layer, const mix_call_args *args) {
-  const merge_rule *rule = *(const merge_rule **)mix_layer_data(layer);
+  const merge_rule *rule = rule_of(layer);
   int count = mix_list_count(args->inputs), rank = 0;
   bool one_rank = true;
   if (!given_a_list(layer, args) || !one_batch_size(layer, args)) return NULL;
@@ -117,8 +123,8 @@ static mix_list *merge_call(mix_layer *layer, const mix_call_args *args) {
   }
   /* In Keras, expanded inputs lose their masks. */
   if (args->masks && one_rank && layer->semantics->merge_keeps_any) {
-    if (rule == &rules[MULTIPLY]) return mix_one_result(product_of_kept(args));
-    if (rule == &rules[MAXIMUM] || rule == &rules[MINIMUM])
+    if (rule->combine == mix_multiply) return mix_one_result(product_of_kept(args));
+    if (rule->combine == mix_maximum || rule->combine == mix_minimum)
       return mix_one_result(extreme_of_kept(rule, args));
   }
   mix_tensor *result = NULL;
@@ -145,47 +151,24 @@ static mix_tensor *merge_mask(mix_layer *layer, const mix_call_args *args) {
   return result;
 }
 
-static mix_layer *merge_with(int which, const mix_merge_options *options, const char *call) {
-  if (mix_failed()) return NULL;
-  MIX_OPTIONS(mix_merge_options, o, options, call);
-  const mix_layer_class class = {.size = sizeof(mix_layer_class),
-                                 .name = rules[which].class_name,
-                                 .instance_size = sizeof(const merge_rule *),
-                                 .call = merge_call,
-                                 .output_shape = merge_output_shape,
-                                 .supports_masking = true,
-                                 .compute_mask = merge_mask};
-  mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), call);
-  if (layer) *(const merge_rule **)layer->data = &rules[which];
-  return mix_scoped(layer);
-}
+#define MERGE(name, class_name)                                                                              \
+  MIX_LAYER_KIND_ONLY(name, mix_merge_options,                                                               \
+                      MIX_LAYER_CLASS(class_name, .call = merge_call, .output_shape = merge_output_shape,    \
+                                      .supports_masking = true, .compute_mask = merge_mask))
+MERGE(add_layer, "Add")
+MERGE(subtract_layer, "Subtract")
+MERGE(multiply_layer, "Multiply")
+MERGE(average, "Average")
+MERGE(maximum_layer, "Maximum")
+MERGE(minimum_layer, "Minimum")
 
 mix_merge_options mix_merge_defaults(void) { return (mix_merge_options){.size = sizeof(mix_merge_options)}; }
 
-#define MERGE(name, which)                                                                                   \
-  mix_layer *mix_##name##_with(const mix_merge_options *options) {                                           \
-    return merge_with(which, options, #name);                                                                \
-  }                                                                                                          \
-  mix_layer *mix_##name##_from(const json_t *config, const mix_semantics *semantics) {                       \
-    mix_common_config c = mix_common_config_of(config, semantics);                                           \
-    return mix_##name(MIX_COMMON_CONFIG(c));                                                                 \
-  }
-MERGE(add_layer, ADD)
-MERGE(subtract_layer, SUBTRACT)
-MERGE(multiply_layer, MULTIPLY)
-MERGE(average, AVERAGE)
-MERGE(maximum_layer, MAXIMUM)
-MERGE(minimum_layer, MINIMUM)
-
 /* ---- Concatenate ---- */
-
-typedef struct concatenate {
-  int axis;
-} concatenate;
 
 static mix_shape concatenate_output_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
   mix_shape result = input_shapes[0];
-  int axis = mix_axis_normal(((const concatenate *)mix_layer_data(layer))->axis, result.rank);
+  int axis = mix_axis_normal(((const mix_concatenate_options *)mix_layer_data(layer))->axis, result.rank);
   for (int i = 1; axis >= 0 && i < count; i++) {
     int64_t next = input_shapes[i].dims[axis];
     result.dims[axis] = result.dims[axis] < 0 || next < 0 ? MIX_UNKNOWN : result.dims[axis] + next;
@@ -196,8 +179,8 @@ static mix_shape concatenate_output_shape(mix_layer *layer, int count, const mix
 static mix_list *concatenate_call(mix_layer *layer, const mix_call_args *args) {
   if (!given_a_list(layer, args)) return NULL;
   mix_tensor *const *tensors = (mix_tensor *const *)mix_list_items(args->inputs);
-  return mix_one_result(
-      mix_concat(mix_list_count(args->inputs), tensors, ((const concatenate *)mix_layer_data(layer))->axis));
+  return mix_one_result(mix_concat(mix_list_count(args->inputs), tensors,
+                                   ((const mix_concatenate_options *)mix_layer_data(layer))->axis));
 }
 
 /* Concatenates the masks, broadcast to the inputs' shapes; an input without a mask keeps everything. A step
@@ -216,54 +199,26 @@ static mix_tensor *concatenate_mask(mix_layer *layer, const mix_call_args *args)
     masks[i] = mask ? mix_broadcast_to(mask, shape) : mix_cast(mix_ones_like(x), MIX_BOOL);
   }
   mix_tensor *joined =
-      mix_failed() ? NULL : mix_concat(count, masks, ((const concatenate *)mix_layer_data(layer))->axis);
+      mix_failed() ? NULL
+                   : mix_concat(count, masks, ((const mix_concatenate_options *)mix_layer_data(layer))->axis);
   mix_free(masks);
   if (!joined) return NULL;
   return layer->semantics->merge_keeps_any ? mix_reduce_any(joined, MIX_AXES(-1), false)
                                            : mix_reduce_all(joined, MIX_AXES(-1), false);
 }
 
-static mix_status concatenate_config(mix_layer *layer, mix_config *config) {
-  return mix_config_integer(config, "axis", ((const concatenate *)mix_layer_data(layer))->axis);
-}
-
-static const mix_layer_class concatenate_class = {.size = sizeof(mix_layer_class),
-                                                  .name = "Concatenate",
-                                                  .instance_size = sizeof(concatenate),
-                                                  .call = concatenate_call,
-                                                  .output_shape = concatenate_output_shape,
-                                                  .get_config = concatenate_config,
-                                                  .supports_masking = true,
-                                                  .compute_mask = concatenate_mask};
-
-mix_concatenate_options mix_concatenate_defaults(void) {
-  return (mix_concatenate_options){.size = sizeof(mix_concatenate_options)};
-}
-
-mix_layer *mix_concatenate_with(const mix_concatenate_options *options) {
-  if (mix_failed()) return NULL;
-  MIX_OPTIONS(mix_concatenate_options, o, options, "concatenate");
-  mix_layer *layer = mix_layer_make(&concatenate_class, MIX_LAYER_COMMON(o), "concatenate");
-  if (layer) ((concatenate *)layer->data)->axis = mix_axis_number(o.axis);
-  return mix_scoped(layer);
-}
-
-mix_layer *mix_concatenate_from(const json_t *config, const mix_semantics *semantics) {
-  mix_common_config c = mix_common_config_of(config, semantics);
-  return mix_concatenate(.axis = mix_axis_option(mix_json_integer_or(config, "axis", -1)),
-                         MIX_COMMON_CONFIG(c));
-}
+static const mix_field_row concatenate_fields[] = {
+    {MIX_FIELD(mix_concatenate_options, axis), &mix_field_axis}, {0}};
+MIX_LAYER_KIND(concatenate, mix_concatenate_options, .fields = concatenate_fields,
+               MIX_LAYER_CLASS(.name = "Concatenate", .call = concatenate_call,
+                               .output_shape = concatenate_output_shape, .supports_masking = true,
+                               .compute_mask = concatenate_mask))
 
 /* ---- Dot ---- */
 
-typedef struct dot {
-  mix_axes axes; /* one or two */
-  bool normalize;
-} dot;
-
 /* The contracted axes, counted from the front. False with a ValueError if they cannot be contracted. */
 static bool dot_axes(const mix_layer *layer, const mix_shape *shapes, int *axes) {
-  const dot *d = mix_layer_data(layer);
+  const mix_dot_options *d = mix_layer_data(layer);
   char a[160], b[160];
   for (int i = 0; i < 2; i++) {
     int given = d->axes.axis[d->axes.count == 2 ? i : 0];
@@ -311,7 +266,7 @@ static mix_tensor *contracted_last(mix_tensor *x, int axis) {
 }
 
 static mix_list *dot_call(mix_layer *layer, const mix_call_args *args) {
-  const dot *d = mix_layer_data(layer);
+  const mix_dot_options *d = mix_layer_data(layer);
   if (!given_a_list(layer, args) || !one_batch_size(layer, args)) return NULL;
   if (mix_list_count(args->inputs) != 2)
     return mix_fail(MIX_VALUE_ERROR, "%s: got %d inputs; expected exactly 2", layer->name,
@@ -329,41 +284,17 @@ static mix_list *dot_call(mix_layer *layer, const mix_call_args *args) {
   return mix_one_result(product ? mix_layer_reshape(product, dot_result(shapes, axes)) : NULL);
 }
 
-static mix_status dot_config(mix_layer *layer, mix_config *config) {
-  const dot *d = mix_layer_data(layer);
-  mix_json_set(config->object, "axes", mix_axes_to_json(d->axes));
-  return mix_config_boolean(config, "normalize", d->normalize);
+static bool dot_check(void *options, const mix_layer_kind *kind) {
+  int count = ((const mix_dot_options *)options)->axes.count;
+  if (count == 1 || count == 2) return true;
+  return mix_fail(MIX_VALUE_ERROR, "%s: got %d axes; expected one, or one for each of the two inputs",
+                  kind->call, count),
+         false;
 }
 
-static mix_tensor *no_mask(mix_layer *layer, const mix_call_args *args) {
-  (void)layer, (void)args;
-  return NULL;
-}
-
-static const mix_layer_class dot_class = {.size = sizeof(mix_layer_class),
-                                          .name = "Dot",
-                                          .instance_size = sizeof(dot),
-                                          .call = dot_call,
-                                          .output_shape = dot_output_shape,
-                                          .get_config = dot_config,
-                                          .supports_masking = true,
-                                          .compute_mask = no_mask};
-
-mix_dot_options mix_dot_defaults(void) { return (mix_dot_options){.size = sizeof(mix_dot_options)}; }
-
-mix_layer *mix_dot_with(const mix_dot_options *options) {
-  if (mix_failed()) return NULL;
-  MIX_OPTIONS(mix_dot_options, o, options, "dot");
-  if (o.axes.count < 1 || o.axes.count > 2)
-    return mix_fail(MIX_VALUE_ERROR, "dot: got %d axes; expected one, or one for each of the two inputs",
-                    o.axes.count);
-  mix_layer *layer = mix_layer_make(&dot_class, MIX_LAYER_COMMON(o), "dot");
-  if (layer) *(dot *)layer->data = (dot){o.axes, o.normalize};
-  return mix_scoped(layer);
-}
-
-mix_layer *mix_dot_from(const json_t *config, const mix_semantics *semantics) {
-  mix_common_config c = mix_common_config_of(config, semantics);
-  return mix_dot(.axes = mix_json_axes(json_object_get(config, "axes")), MIX_COMMON_CONFIG(c),
-                 .normalize = mix_json_boolean_or(config, "normalize", false));
-}
+static const mix_field_row dot_fields[] = {{MIX_FIELD(mix_dot_options, axes), &mix_field_axes},
+                                           {MIX_FIELD(mix_dot_options, normalize), &mix_field_boolean},
+                                           {0}};
+MIX_LAYER_KIND(dot, mix_dot_options, .fields = dot_fields, .check = dot_check,
+               MIX_LAYER_CLASS(.name = "Dot", .call = dot_call, .output_shape = dot_output_shape,
+                               .supports_masking = true, .compute_mask = mix_no_mask))

@@ -1,7 +1,6 @@
 /* Moments, normalisation by them, and gamma and beta. */
 #include "nn/layers/moments.h"
 #include "base/error.h"
-#include "nn/weights/weights.h"
 
 mix_dtype mix_widened(mix_dtype dtype) { return dtype == MIX_FLOAT64 ? MIX_FLOAT64 : MIX_FLOAT32; }
 
@@ -44,47 +43,19 @@ mix_tensor *mix_l2_normalize(mix_tensor *x, mix_axes axes, const mix_semantics *
 
 /* ---- gamma and beta ---- */
 
-enum { REFERENCES = 6 };
-static void references(const mix_affine *a, void *objects[REFERENCES]) {
-  void *const all[REFERENCES] = {a->gamma_initializer, a->beta_initializer, a->gamma_regularizer,
-                                 a->beta_regularizer,  a->gamma_constraint, a->beta_constraint};
-  for (int i = 0; i < REFERENCES; i++) objects[i] = all[i];
-}
-void mix_affine_retain(mix_affine *affine) {
-  void *objects[REFERENCES];
-  references(affine, objects);
-  for (int i = 0; i < REFERENCES; i++) mix_retain(objects[i]);
-}
-void mix_affine_release(mix_affine *affine) {
-  void *objects[REFERENCES];
-  references(affine, objects);
-  for (int i = 0; i < REFERENCES; i++) mix_release(objects[i]);
-}
-
-mix_status mix_affine_build(mix_layer *layer, mix_affine *affine, mix_shape shape, const char *dtype,
+mix_status mix_affine_build(mix_layer *layer, const mix_affine *affine, mix_shape shape, const char *dtype,
                             bool no_autocast) {
   if (affine->scale)
-    affine->gamma = mix_layer_add_weight(
+    *affine->gamma = mix_layer_add_weight(
         layer, "gamma", .shape = shape, .dtype = dtype, .no_autocast = no_autocast,
         .initializer_object = affine->gamma_initializer, .regularizer_object = affine->gamma_regularizer,
         .constraint_object = affine->gamma_constraint);
   if (affine->center)
-    affine->beta = mix_layer_add_weight(
+    *affine->beta = mix_layer_add_weight(
         layer, "beta", .shape = shape, .dtype = dtype, .no_autocast = no_autocast,
         .initializer_object = affine->beta_initializer, .regularizer_object = affine->beta_regularizer,
         .constraint_object = affine->beta_constraint);
   return mix_error();
-}
-
-bool mix_affine_config(const mix_affine *affine, json_t *object) {
-  return mix_json_set(object, "center", json_boolean(affine->center)) &&
-         mix_json_set(object, "scale", json_boolean(affine->scale)) &&
-         mix_json_set(object, "beta_initializer", mix_initializer_to_json(affine->beta_initializer)) &&
-         mix_json_set(object, "gamma_initializer", mix_initializer_to_json(affine->gamma_initializer)) &&
-         mix_json_set(object, "beta_regularizer", mix_regularizer_to_json(affine->beta_regularizer)) &&
-         mix_json_set(object, "gamma_regularizer", mix_regularizer_to_json(affine->gamma_regularizer)) &&
-         mix_json_set(object, "beta_constraint", mix_constraint_to_json(affine->beta_constraint)) &&
-         mix_json_set(object, "gamma_constraint", mix_constraint_to_json(affine->gamma_constraint));
 }
 
 mix_tensor *mix_affine_value(mix_variable *variable, mix_dtype dtype, mix_shape shape) {

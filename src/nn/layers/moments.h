@@ -19,46 +19,34 @@ mix_tensor *mix_unit_length(mix_tensor *x, mix_axes axes, const mix_semantics *s
  * a larger lower bound of the length here. */
 mix_tensor *mix_l2_normalize(mix_tensor *x, mix_axes axes, const mix_semantics *semantics);
 
-/* gamma and beta of a layer: the variables and how they are made. The objects are retained. */
+/* How gamma and beta of a layer are made, and where they go. */
 typedef struct mix_affine {
   bool center, scale;
   mix_initializer *gamma_initializer, *beta_initializer;
   mix_regularizer *gamma_regularizer, *beta_regularizer;
   mix_constraint *gamma_constraint, *beta_constraint;
-  /* Owned by the layer's list. gamma is NULL without scale, beta without center. */
-  mix_variable *gamma, *beta;
+  mix_variable **gamma, **beta; /* stay NULL without scale, without center; owned by the layer's list */
 } mix_affine;
-/* From an options struct that has these fields. The objects are not retained yet. */
-#define MIX_AFFINE_OF(o, call)                                                                               \
-  ((mix_affine){                                                                                             \
-      .center = !(o).no_center,                                                                              \
-      .scale = !(o).no_scale,                                                                                \
-      .gamma_initializer =                                                                                   \
-          mix_initializer_or((o).gamma_initializer, (o).gamma_initializer_object, "ones", call),             \
-      .beta_initializer =                                                                                    \
-          mix_initializer_or((o).beta_initializer, (o).beta_initializer_object, "zeros", call),              \
-      .gamma_regularizer = (o).gamma_regularizer,                                                            \
-      .beta_regularizer = (o).beta_regularizer,                                                              \
-      .gamma_constraint = (o).gamma_constraint,                                                              \
-      .beta_constraint = (o).beta_constraint})
-/* Fills these fields of an options struct from a config. */
-#define MIX_AFFINE_FROM(o, config, semantics)                                                                \
-  ((o).no_center = !mix_json_boolean_or(config, "center", true),                                             \
-   (o).no_scale = !mix_json_boolean_or(config, "scale", true),                                               \
-   (o).gamma_initializer_object = mix_initializer_from_json(json_object_get(config, "gamma_initializer")),   \
-   (o).beta_initializer_object = mix_initializer_from_json(json_object_get(config, "beta_initializer")),     \
-   (o).gamma_regularizer =                                                                                   \
-       mix_regularizer_from_json(json_object_get(config, "gamma_regularizer"), semantics),                   \
-   (o).beta_regularizer = mix_regularizer_from_json(json_object_get(config, "beta_regularizer"), semantics), \
-   (o).gamma_constraint = mix_constraint_from_json(json_object_get(config, "gamma_constraint")),             \
-   (o).beta_constraint = mix_constraint_from_json(json_object_get(config, "beta_constraint")))
-void mix_affine_retain(mix_affine *affine);
-void mix_affine_release(mix_affine *affine);
+/* Of an instance with the members options, gamma and beta. */
+#define MIX_AFFINE_OF(n)                                                                                     \
+  (&(const mix_affine){                                                                                      \
+      !(n)->options.no_center, !(n)->options.no_scale, (n)->options.gamma_initializer_object,                \
+      (n)->options.beta_initializer_object, (n)->options.gamma_regularizer, (n)->options.beta_regularizer,   \
+      (n)->options.gamma_constraint, (n)->options.beta_constraint, &(n)->gamma, &(n)->beta})
+/* The rows of these options. */
+#define MIX_AFFINE_FIELDS(type)                                                                              \
+  {"center", offsetof(type, no_center), &mix_field_negated},                                                 \
+      {"scale", offsetof(type, no_scale), &mix_field_negated},                                               \
+      MIX_INITIALIZER_FIELD(type, beta_initializer, "zeros"),                                                \
+      MIX_INITIALIZER_FIELD(type, gamma_initializer, "ones"),                                                \
+      {MIX_FIELD(type, beta_regularizer), &mix_field_regularizer},                                           \
+      {MIX_FIELD(type, gamma_regularizer), &mix_field_regularizer},                                          \
+      {MIX_FIELD(type, beta_constraint), &mix_field_constraint}, {                                           \
+    MIX_FIELD(type, gamma_constraint), &mix_field_constraint                                                 \
+  }
 /* Adds gamma and beta to the layer. dtype NULL: the policy's variable dtype. */
-mix_status mix_affine_build(mix_layer *layer, mix_affine *affine, mix_shape shape, const char *dtype,
+mix_status mix_affine_build(mix_layer *layer, const mix_affine *affine, mix_shape shape, const char *dtype,
                             bool no_autocast);
-/* Writes "center", "scale", initializers, regularizers and constraints into a config. */
-bool mix_affine_config(const mix_affine *affine, json_t *object);
 /* gamma or beta in that dtype and shape; NULL for NULL. */
 mix_tensor *mix_affine_value(mix_variable *variable, mix_dtype dtype, mix_shape shape);
 

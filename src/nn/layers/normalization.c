@@ -5,17 +5,15 @@
 #include "nn/layers/moments.h"
 
 typedef struct normalization {
-  mix_axes axis; /* the kept axes as given; empty means the last */
-  bool axis_none, invert;
-  mix_tensor *given_mean, *given_variance; /* retained; NULL if adapted */
-  mix_variable *mean, *variance, *count;   /* owned by the layer's list; NULL if given */
+  mix_normalization_options options;
+  mix_variable *mean, *variance, *count; /* owned by the layer's list; NULL if given */
 } normalization;
 
 /* The kept axes; {0} for none. */
 static bool kept_axes(const mix_layer *layer, int rank, mix_axes *axes) {
   const normalization *n = mix_layer_data(layer);
   *axes = (mix_axes){.count = 0};
-  return n->axis_none || mix_layer_axes(layer, n->axis, rank, axes);
+  return n->options.axis_none || mix_layer_axes(layer, n->options.axis, rank, axes);
 }
 
 static mix_status normalization_build(mix_layer *layer, int count, const mix_shape *input_shapes) {
@@ -32,7 +30,7 @@ static mix_status normalization_build(mix_layer *layer, int count, const mix_sha
       return mix_fail_status(MIX_VALUE_ERROR,
                              "%s: the input has shape %s; expected known dimensions along the kept axes",
                              layer->name, mix_shape_text(in, text, sizeof text));
-  if (n->given_mean) return MIX_OK;
+  if (n->options.mean) return MIX_OK;
   mix_dtype dtype =
       layer->semantics->normalization_weights_in_compute_dtype ? layer->compute : layer->variable;
   const char *name = mix_dtype_name(mix_dtype_is_floating(dtype) ? dtype : mix_floatx());
@@ -58,11 +56,11 @@ static mix_list *normalization_call(mix_layer *layer, const mix_call_args *args)
   mix_tensor *x = mix_layer_floating(layer, mix_call_input(args, 0));
   mix_axes axes;
   if (!kept_axes(layer, mix_tensor_shape(x).rank, &axes)) return NULL;
-  mix_tensor *mean = statistic(n->given_mean, n->mean, x, axes),
-             *variance = statistic(n->given_variance, n->variance, x, axes);
+  mix_tensor *mean = statistic(n->options.mean, n->mean, x, axes),
+             *variance = statistic(n->options.variance, n->variance, x, axes);
   mix_tensor *deviation = mix_maximum(mix_sqrt(variance), mix_scalar_like(x, 1e-7));
-  return mix_one_result(n->invert ? mix_add(mean, mix_multiply(x, deviation))
-                                  : mix_divide(mix_subtract(x, mean), deviation));
+  return mix_one_result(n->options.invert ? mix_add(mean, mix_multiply(x, deviation))
+                                          : mix_divide(mix_subtract(x, mean), deviation));
 }
 
 /* ---- adapting ---- */
@@ -72,7 +70,7 @@ static normalization *adaptable(mix_layer *layer, const char *call) {
   if (!mix_is(layer, &mix_layer_object_class) || layer->class.call != normalization_call)
     return mix_fail(MIX_TYPE_ERROR, "%s: the object is no Normalization layer", call);
   normalization *n = mix_layer_data(layer);
-  if (n->given_mean)
+  if (n->options.mean)
     return mix_fail(MIX_RUNTIME_ERROR, "%s: '%s' was given its mean and variance", call, layer->name);
   return n;
 }
@@ -153,64 +151,6 @@ static json_t *numbers_to_json(mix_tensor *tensor) {
   return number;
 }
 
-/* The axes as a list, as in Keras; an empty list for None. */
-static json_t *axes_to_json(const normalization *n) {
-  json_t *list = json_array(), *axes = n->axis_none ? list : mix_axes_to_json(n->axis);
-  if (json_is_array(axes) && axes != list) {
-    json_decref(list);
-    return axes;
-  }
-  if (axes != list) json_array_append_new(list, axes);
-  return list;
-}
-
-static mix_status normalization_config(mix_layer *layer, mix_config *config) {
-  const normalization *n = mix_layer_data(layer);
-  bool good = mix_json_set(config->object, "axis", axes_to_json(n)) &&
-              mix_json_set(config->object, "invert", json_boolean(n->invert)) &&
-              mix_json_set(config->object, "mean", numbers_to_json(n->given_mean)) &&
-              mix_json_set(config->object, "variance", numbers_to_json(n->given_variance));
-  return good ? MIX_OK : mix_error();
-}
-
-static void normalization_finalize(mix_layer *layer) {
-  normalization *n = mix_layer_data(layer);
-  mix_release(n->given_mean);
-  mix_release(n->given_variance);
-}
-
-static const mix_layer_class class = {.size = sizeof(mix_layer_class),
-                                      .name = "Normalization",
-                                      .instance_size = sizeof(normalization),
-                                      .build = normalization_build,
-                                      .call = normalization_call,
-                                      .output_shape = mix_layer_same_shape,
-                                      .get_config = normalization_config,
-                                      .finalize = normalization_finalize};
-
-mix_normalization_options mix_normalization_defaults(void) {
-  return (mix_normalization_options){.size = sizeof(mix_normalization_options)};
-}
-
-mix_layer *mix_normalization_with(const mix_normalization_options *options) {
-  if (mix_failed()) return NULL;
-  MIX_OPTIONS(mix_normalization_options, o, options, "normalization");
-  if (!mix_axes_option(o.axis, "normalization", "axis")) return NULL;
-  if (!o.mean != !o.variance)
-    return mix_fail(MIX_VALUE_ERROR, "normalization: give both mean and variance, or neither");
-  if (o.axis_none && o.axis.count)
-    return mix_fail(MIX_VALUE_ERROR, "normalization: both axis and axis_none were given; give one");
-  mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), "normalization");
-  if (!layer) return NULL;
-  layer->class.supports_masking = layer->semantics->preprocessing_passes_masks;
-  *(normalization *)layer->data = (normalization){.axis = o.axis,
-                                                  .axis_none = o.axis_none,
-                                                  .invert = o.invert,
-                                                  .given_mean = mix_retain(o.mean),
-                                                  .given_variance = mix_retain(o.variance)};
-  return mix_scoped(layer);
-}
-
 enum { MAX_NUMBERS = 1024 };
 
 /* Appends the numbers of a nested list at index `count`. Returns the new count, or -1 with the error
@@ -243,12 +183,70 @@ static mix_tensor *numbers_from_json(const json_t *json) {
   return mix_tensor_from_doubles(numbers, mix_floatx(), MIX_SHAPE(count));
 }
 
-mix_layer *mix_normalization_from(const json_t *config, const mix_semantics *semantics) {
-  mix_common_config c = mix_common_config_of(config, semantics);
-  const json_t *axis = json_object_get(config, "axis");
-  return mix_normalization(.axis = mix_json_axes(axis), MIX_COMMON_CONFIG(c),
-                           .axis_none = json_is_null(axis) || (json_is_array(axis) && !json_array_size(axis)),
-                           .mean = numbers_from_json(json_object_get(config, "mean")),
-                           .variance = numbers_from_json(json_object_get(config, "variance")),
-                           .invert = mix_json_boolean_or(config, "invert", false));
+static void release_numbers(const mix_field_row *field, void *options) {
+  mix_release(*(void **)mix_field_at(field, options));
 }
+static bool retain_numbers(const mix_fields *fields, const mix_field_row *field, void *options) {
+  (void)fields;
+  mix_retain(*(void **)mix_field_at(field, options));
+  return true;
+}
+static json_t *write_numbers(const mix_fields *fields, const mix_field_row *field, const void *options) {
+  (void)fields;
+  return numbers_to_json(*(mix_tensor *const *)mix_field_at(field, options));
+}
+static bool read_numbers(const mix_fields *fields, const mix_field_row *field, const json_t *value,
+                         void *options) {
+  (void)fields;
+  *(mix_tensor **)mix_field_at(field, options) = numbers_from_json(value);
+  return !mix_failed();
+}
+static const mix_value_kind numbers_kind = {
+    "numbers", sizeof(void *), retain_numbers, release_numbers, write_numbers, read_numbers, NULL};
+
+/* The axes as a list, as in Keras; none is the last axis, an empty list None. */
+static json_t *write_axis(const mix_fields *fields, const mix_field_row *field, const void *options) {
+  const mix_normalization_options *o = options;
+  if (o->axis_none || o->axis.count) return mix_field_axis_list.write(fields, field, options);
+  return json_pack("[i]", -1);
+}
+static bool read_axis(const mix_fields *fields, const mix_field_row *field, const json_t *value,
+                      void *options) {
+  mix_normalization_options *o = options;
+  o->axis_none = json_is_null(value) || (json_is_array(value) && !json_array_size(value));
+  return mix_field_axis_list.read(fields, field, value, options);
+}
+static bool resolve_axis(const mix_fields *fields, const mix_field_row *field, void *options) {
+  return mix_field_axis_list.resolve(fields, field, options);
+}
+static const mix_value_kind axis_kind = {.expected = "an axis or a list of axes",
+                                         .size = sizeof(mix_axes),
+                                         .resolve = resolve_axis,
+                                         .write = write_axis,
+                                         .read = read_axis};
+
+static bool normalization_check(void *options, const mix_layer_kind *kind) {
+  const mix_normalization_options *o = options;
+  if (!o->mean != !o->variance)
+    mix_fail(MIX_VALUE_ERROR, "%s: give both mean and variance, or neither", kind->call);
+  else if (o->axis_none && o->axis.count)
+    mix_fail(MIX_VALUE_ERROR, "%s: both axis and axis_none were given; give one", kind->call);
+  return !mix_failed();
+}
+
+static bool normalization_ready(mix_layer *layer) {
+  layer->class.supports_masking = layer->semantics->preprocessing_passes_masks;
+  return true;
+}
+
+#define FIELD(member) MIX_FIELD(mix_normalization_options, member)
+static const mix_field_row fields[] = {{FIELD(axis), &axis_kind},
+                                       {FIELD(invert), &mix_field_boolean},
+                                       {FIELD(mean), &numbers_kind},
+                                       {FIELD(variance), &numbers_kind},
+                                       {0}};
+MIX_LAYER_KIND(normalization, mix_normalization_options, .fields = fields, .check = normalization_check,
+               .ready = normalization_ready,
+               MIX_LAYER_CLASS(.name = "Normalization", .instance_size = sizeof(normalization),
+                               .build = normalization_build, .call = normalization_call,
+                               .output_shape = mix_layer_same_shape))

@@ -1,11 +1,6 @@
 /* The Softmax layer: over one or more axes, with an optional mask (docs/spec/mixed_precision.md, 5.1
  * and 5.2). */
-#include "base/error.h"
 #include "nn/layers/builtin.h"
-
-typedef struct softmax {
-  mix_axes axis; /* as given; empty means the last */
-} softmax;
 
 /* log(sum(exp(x))) over the axes, which stay with size 1. An infinite maximum is not subtracted. */
 static mix_tensor *log_sum_exp(mix_tensor *x, mix_axes axes) {
@@ -16,8 +11,8 @@ static mix_tensor *log_sum_exp(mix_tensor *x, mix_axes axes) {
 
 static mix_tensor *normalised(const mix_layer *layer, mix_tensor *x) {
   mix_axes axes;
-  if (!x ||
-      !mix_layer_axes(layer, ((const softmax *)mix_layer_data(layer))->axis, mix_tensor_shape(x).rank, &axes))
+  if (!x || !mix_layer_axes(layer, ((const mix_softmax_layer_options *)mix_layer_data(layer))->axis,
+                            mix_tensor_shape(x).rank, &axes))
     return NULL;
   if (axes.count > 1) return mix_exp(mix_subtract(x, log_sum_exp(x, axes)));
   return mix_activate("softmax", x, .axis = mix_axis_option(axes.axis[0]), .semantics = layer->semantics);
@@ -38,33 +33,7 @@ static mix_list *softmax_call(mix_layer *layer, const mix_call_args *args) {
   return mix_one_result(mix_select(mask, y, mix_scalar_like(x, 0)));
 }
 
-static mix_status softmax_config(mix_layer *layer, mix_config *config) {
-  mix_json_set(config->object, "axis", mix_axes_to_json(((const softmax *)mix_layer_data(layer))->axis));
-  return mix_error();
-}
-
-static const mix_layer_class class = {.size = sizeof(mix_layer_class),
-                                      .name = "Softmax",
-                                      .instance_size = sizeof(softmax),
-                                      .call = softmax_call,
-                                      .output_shape = mix_layer_same_shape,
-                                      .get_config = softmax_config,
-                                      .supports_masking = true};
-
-mix_softmax_layer_options mix_softmax_layer_defaults(void) {
-  return (mix_softmax_layer_options){.size = sizeof(mix_softmax_layer_options)};
-}
-
-mix_layer *mix_softmax_layer_with(const mix_softmax_layer_options *options) {
-  if (mix_failed()) return NULL;
-  MIX_OPTIONS(mix_softmax_layer_options, o, options, "softmax_layer");
-  if (!mix_axes_option(o.axis, "softmax_layer", "axis")) return NULL;
-  mix_layer *layer = mix_layer_make(&class, MIX_LAYER_COMMON(o), "softmax_layer");
-  if (layer) ((softmax *)layer->data)->axis = o.axis;
-  return mix_scoped(layer);
-}
-
-mix_layer *mix_softmax_layer_from(const json_t *config, const mix_semantics *semantics) {
-  mix_common_config c = mix_common_config_of(config, semantics);
-  return mix_softmax_layer(.axis = mix_json_axes(json_object_get(config, "axis")), MIX_COMMON_CONFIG(c));
-}
+static const mix_field_row fields[] = {{MIX_FIELD(mix_softmax_layer_options, axis), &mix_field_axes}, {0}};
+MIX_LAYER_KIND(softmax_layer, mix_softmax_layer_options, .fields = fields,
+               MIX_LAYER_CLASS(.name = "Softmax", .call = softmax_call, .output_shape = mix_layer_same_shape,
+                               .supports_masking = true))

@@ -22,7 +22,7 @@ static mix_tensor *logits_of(const mix_loss *loss, mix_tensor *y_pred, bool *are
 }
 
 static int axis_of(const mix_loss *loss, mix_shape shape) {
-  int given = mix_axis_number(loss->options.axis), axis = mix_axis_normal(given, shape.rank);
+  int given = loss->options.axis, axis = mix_axis_normal(given, shape.rank);
   if (axis < 0)
     mix_fail(MIX_VALUE_ERROR, "loss %s: axis %d is outside predictions of rank %d", loss->name, given,
              shape.rank);
@@ -98,8 +98,7 @@ mix_tensor *mix_loss_binary_crossentropy(const mix_loss *loss, mix_tensor *y_tru
 
 /* Lin et al.: Focal loss for dense object detection; arXiv:1708.02002. */
 mix_tensor *mix_loss_binary_focal_crossentropy(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
-  double gamma = mix_option_number(loss->options.gamma, 2),
-         alpha = mix_option_number(loss->options.alpha, 0.25);
+  double gamma = loss->options.gamma, alpha = loss->options.alpha;
   bool are_logits; /* logits feed only the entropy, not the focus */
   mix_tensor *y = smoothed_binary(loss, y_true),
              *p = loss->options.from_logits ? mix_sigmoid(y_pred) : y_pred;
@@ -139,8 +138,7 @@ mix_tensor *mix_loss_categorical_crossentropy(const mix_loss *loss, mix_tensor *
 
 mix_tensor *mix_loss_categorical_focal_crossentropy(const mix_loss *loss, mix_tensor *y_true,
                                                     mix_tensor *y_pred) {
-  double gamma = mix_option_number(loss->options.gamma, 2),
-         alpha = mix_option_number(loss->options.alpha, 0.25);
+  double gamma = loss->options.gamma, alpha = loss->options.alpha;
   int axis = same_shape(loss, y_true, y_pred) ? axis_of(loss, mix_tensor_shape(y_pred)) : -1;
   if (axis < 0) return NULL;
   bool are_logits = loss->options.from_logits;
@@ -212,7 +210,7 @@ mix_tensor *mix_loss_crossentropy(const mix_loss *loss, mix_tensor *y_true, mix_
  * arXiv:1805.07836. */
 mix_tensor *mix_loss_categorical_generalized_cross_entropy(const mix_loss *loss, mix_tensor *y_true,
                                                            mix_tensor *y_pred) {
-  double q = mix_option_number(loss->options.q, 0.5);
+  double q = loss->options.q;
   mix_shape shape = mix_tensor_shape(y_pred);
   mix_tensor *y = class_numbers(loss, y_true, shape);
   if (!y) return NULL;

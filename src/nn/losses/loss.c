@@ -5,15 +5,64 @@
 #include "base/text.h"
 #include "graph/node.h"
 #include "graph/trace.h"
-#include "nn/layers/builtin.h"
-#include "nn/config.h"
+#include "base/json.h"
+#include "nn/fields.h"
 #include "nn/keep.h"
 #include "nn/layers/moments.h"
 #include "nn/policy/policy.h"
 #include "tensor/shape.h"
 #include <ctype.h>
 #include <mixtape/ops.h>
+#include <stdio.h>
 #include <string.h>
+
+/* ---- options ---- */
+
+#define FIELD(member) MIX_FIELD(mix_loss_options, member)
+#define NUMBER(member, value)                                                                                \
+  { FIELD(member), &mix_field_number, .number = value }
+#define LOGITS                                                                                               \
+  { FIELD(from_logits), &mix_field_boolean }
+#define SMOOTHING                                                                                            \
+  { FIELD(label_smoothing), &mix_field_number, .range = MIX_UNIT_INTERVAL }
+#define AXIS                                                                                                 \
+  { FIELD(axis), &mix_field_axis }
+static const mix_field_row common_fields[] = {
+    {FIELD(name), &mix_field_text}, {FIELD(reduction), &mix_field_text}, {0}};
+static const mix_field_row huber_fields[] = {NUMBER(delta, 1), {0}};
+/* Keras's configs of these lack the options. */
+#define HIDDEN_AXIS                                                                                          \
+  { FIELD(axis), &mix_field_axis, .except = MIX_ALWAYS }
+static const mix_field_row similarity_fields[] = {HIDDEN_AXIS, {0}};
+static const mix_field_row chosen_fields[] = {
+    {FIELD(label_smoothing), &mix_field_number, .range = MIX_UNIT_INTERVAL, .except = MIX_ALWAYS},
+    HIDDEN_AXIS,
+    {0}};
+static const mix_field_row crossentropy_fields[] = {LOGITS, SMOOTHING, AXIS, {0}};
+static const mix_field_row binary_focal_fields[] = {LOGITS,
+                                                    SMOOTHING,
+                                                    AXIS,
+                                                    NUMBER(gamma, 2),
+                                                    NUMBER(alpha, 0.25),
+                                                    {FIELD(apply_class_balancing), &mix_field_boolean},
+                                                    {0}};
+static const mix_field_row focal_fields[] = {LOGITS,           SMOOTHING,           AXIS,
+                                             NUMBER(gamma, 2), NUMBER(alpha, 0.25), {0}};
+static const mix_field_row sparse_fields[] = {
+    LOGITS,
+    HIDDEN_AXIS,
+    {FIELD(ignore_class), &mix_field_flagged, .other = offsetof(mix_loss_options, has_ignore_class)},
+    {0}};
+static const mix_field_row dice_fields[] = {{FIELD(axis), &mix_field_axis, .optional = true}, {0}};
+static const mix_field_row tversky_fields[] = {
+    NUMBER(alpha, 0.5), NUMBER(beta, 0.5), {FIELD(axis), &mix_field_axis, .optional = true}, {0}};
+static const mix_field_row circle_fields[] = {
+    NUMBER(gamma, 80),
+    NUMBER(margin, 0.4),
+    {"remove_diagonal", offsetof(mix_loss_options, keep_diagonal), &mix_field_negated},
+    {0}};
+static const mix_field_row generalized_fields[] = {
+    {FIELD(q), &mix_field_number, .number = 0.5, .range = MIX_BETWEEN_0_AND_1}, {0}};
 
 const mix_loss_kind mix_loss_kinds[] = {
     {"mean_squared_error", "MeanSquaredError", {"mse"}, mix_loss_mean_squared_error, false, false},
@@ -30,9 +79,15 @@ const mix_loss_kind mix_loss_kinds[] = {
      mix_loss_mean_squared_logarithmic_error,
      false,
      false},
-    {"huber", "Huber", {"huber_loss"}, mix_loss_huber, false, false},
+    {"huber", "Huber", {"huber_loss"}, mix_loss_huber, false, false, huber_fields},
     {"log_cosh", "LogCosh", {"logcosh"}, mix_loss_log_cosh, false, false},
-    {"cosine_similarity", "CosineSimilarity", {NULL}, mix_loss_cosine_similarity, false, false},
+    {"cosine_similarity",
+     "CosineSimilarity",
+     {NULL},
+     mix_loss_cosine_similarity,
+     false,
+     false,
+     similarity_fields},
     {"hinge", "Hinge", {NULL}, mix_loss_hinge, false, false},
     {"squared_hinge", "SquaredHinge", {NULL}, mix_loss_squared_hinge, false, false},
     {"categorical_hinge", "CategoricalHinge", {NULL}, mix_loss_categorical_hinge, false, false},
@@ -43,42 +98,53 @@ const mix_loss_kind mix_loss_kinds[] = {
      false,
      false},
     {"poisson", "Poisson", {NULL}, mix_loss_poisson, false, false},
-    {"binary_crossentropy", "BinaryCrossentropy", {"bce"}, mix_loss_binary_crossentropy, false, false},
+    {"binary_crossentropy",
+     "BinaryCrossentropy",
+     {"bce"},
+     mix_loss_binary_crossentropy,
+     false,
+     false,
+     crossentropy_fields},
     {"binary_focal_crossentropy",
      "BinaryFocalCrossentropy",
      {NULL},
      mix_loss_binary_focal_crossentropy,
      false,
-     false},
+     false,
+     binary_focal_fields},
     {"categorical_crossentropy",
      "CategoricalCrossentropy",
      {NULL},
      mix_loss_categorical_crossentropy,
      false,
-     false},
+     false,
+     crossentropy_fields},
     {"sparse_categorical_crossentropy",
      "SparseCategoricalCrossentropy",
      {NULL},
      mix_loss_sparse_categorical_crossentropy,
      false,
-     true},
+     true,
+     sparse_fields},
     {"categorical_focal_crossentropy",
      "CategoricalFocalCrossentropy",
      {NULL},
      mix_loss_categorical_focal_crossentropy,
      false,
-     false},
-    {"crossentropy", "crossentropy", {"ce"}, mix_loss_crossentropy, true, true},
-    {"dice", "Dice", {NULL}, mix_loss_dice, true, false},
-    {"tversky", "Tversky", {NULL}, mix_loss_tversky, true, false},
-    {"circle", "Circle", {NULL}, mix_loss_circle, true, true},
+     false,
+     focal_fields},
+    {"crossentropy", "crossentropy", {"ce"}, mix_loss_crossentropy, true, true, chosen_fields},
+    {"dice", "Dice", {NULL}, mix_loss_dice, true, false, dice_fields},
+    {"tversky", "Tversky", {NULL}, mix_loss_tversky, true, false, tversky_fields},
+    {"circle", "Circle", {NULL}, mix_loss_circle, true, true, circle_fields},
     {"ctc", "CTC", {NULL}, mix_loss_ctc, true, true},
     {"categorical_generalized_cross_entropy",
      "CategoricalGeneralizedCrossEntropy",
      {NULL},
      mix_loss_categorical_generalized_cross_entropy,
      true,
-     true},
+     true,
+     generalized_fields},
     {.name = NULL},
 };
 
@@ -134,6 +200,9 @@ static void *unknown(const char *name, const mix_semantics *semantics) {
                   list);
 }
 
+/* The names of mix_reduction in configs. */
+static const char *const reductions[] = {"sum_over_batch_size", "sum", "none", "mean_with_sample_weight"};
+
 static bool reduction_of(const char *name, const mix_semantics *semantics, mix_reduction *reduction) {
   static const struct {
     const char *name;
@@ -165,12 +234,10 @@ mix_loss *mix_loss_with(const mix_loss_options *options) {
                     o.loss);
   const mix_loss_kind *kind = o.function ? NULL : mix_loss_kind_named(o.loss, semantics);
   if (!kind && !o.function) return unknown(o.loss ? o.loss : "NULL", semantics);
-  if (!(o.label_smoothing >= 0 && o.label_smoothing <= 1))
-    return mix_fail(MIX_VALUE_ERROR, "loss %s: label_smoothing is %g; expected a number in [0, 1]",
-                    kind ? kind->name : "function", o.label_smoothing);
-  double q = mix_option_number(o.q, 0.5);
-  if (kind && kind->function == mix_loss_categorical_generalized_cross_entropy && !(q > 0 && q < 1))
-    return mix_fail(MIX_VALUE_ERROR, "loss %s: q is %g; expected a number between 0 and 1", kind->name, q);
+  char call[80];
+  snprintf(call, sizeof call, "loss %s", kind ? kind->name : "function");
+  if (!mix_fields_resolve(&(mix_fields){common_fields, kind ? kind->fields : NULL, call, semantics}, &o))
+    return NULL;
   mix_dtype dtype = o.dtype ? mix_dtype_from_name(o.dtype) : mix_floatx();
   if (!mix_dtype_is_floating(dtype))
     return mix_fail(MIX_VALUE_ERROR, "loss: the dtype is '%.60s'; expected a floating-point dtype", o.dtype);
@@ -184,8 +251,9 @@ mix_loss *mix_loss_with(const mix_loss_options *options) {
   loss->reduction = reduction;
   loss->options = o;
   loss->options.loss = kind ? kind->name : NULL; /* the caller's strings may go out of scope */
-  loss->options.reduction = loss->options.name = loss->options.dtype = NULL;
-  loss->name = mix_intern(o.name ? o.name : kind ? kind->name : "loss");
+  loss->options.dtype = NULL;
+  loss->options.reduction = reductions[reduction];
+  loss->options.name = loss->name = o.name ? o.name : mix_intern(kind ? kind->name : "loss");
   if (loss->name) return mix_scoped(loss);
   mix_release(loss);
   return NULL;
@@ -349,77 +417,25 @@ mix_tensor *mix_loss_call_with(mix_loss *loss, mix_tensor *y_true, const mix_los
 /* ---- JSON ---- */
 
 json_t *mix_loss_to_json(mix_loss *loss) {
-  static const char *const reductions[] = {"sum_over_batch_size", "sum", "none", "mean_with_sample_weight"};
   if (!loss || !loss->kind) return json_null();
-  const mix_loss_options *o = &loss->options;
   json_t *config = json_object();
-  bool good = mix_json_set(config, "name", json_string(loss->name)) &&
-              mix_json_set(config, "reduction", json_string(reductions[loss->reduction]));
-  mix_loss_rule f = loss->kind->function;
-  bool cross = f == mix_loss_binary_crossentropy || f == mix_loss_binary_focal_crossentropy ||
-               f == mix_loss_categorical_crossentropy || f == mix_loss_sparse_categorical_crossentropy ||
-               f == mix_loss_categorical_focal_crossentropy;
-  if (good && cross) good = mix_json_set(config, "from_logits", json_boolean(o->from_logits));
-  if (good && cross && f != mix_loss_sparse_categorical_crossentropy)
-    good = mix_json_set(config, "label_smoothing", json_real(o->label_smoothing)) &&
-           mix_json_set(config, "axis", json_integer(mix_axis_number(o->axis)));
-  bool binary_focal = f == mix_loss_binary_focal_crossentropy;
-  if (good && (binary_focal || f == mix_loss_categorical_focal_crossentropy))
-    good = mix_json_set(config, "gamma", json_real(mix_option_number(o->gamma, 2))) &&
-           mix_json_set(config, "alpha", json_real(mix_option_number(o->alpha, 0.25)));
-  if (good && binary_focal)
-    good = mix_json_set(config, "apply_class_balancing", json_boolean(o->apply_class_balancing));
-  bool region = f == mix_loss_dice || f == mix_loss_tversky;
-  if (good && f == mix_loss_tversky)
-    good = mix_json_set(config, "alpha", json_real(mix_option_number(o->alpha, 0.5))) &&
-           mix_json_set(config, "beta", json_real(mix_option_number(o->beta, 0.5)));
-  if (good && region)
-    good = mix_json_set(config, "axis", o->axis ? json_integer(mix_axis_number(o->axis)) : json_null());
-  if (good && f == mix_loss_circle)
-    good = mix_json_set(config, "gamma", json_real(mix_option_number(o->gamma, 80))) &&
-           mix_json_set(config, "margin", json_real(mix_option_number(o->margin, 0.4))) &&
-           mix_json_set(config, "remove_diagonal", json_boolean(!o->keep_diagonal));
-  if (good && f == mix_loss_huber)
-    good = mix_json_set(config, "delta", json_real(mix_option_number(o->delta, 1)));
-  if (good && f == mix_loss_categorical_generalized_cross_entropy)
-    good = mix_json_set(config, "q", json_real(mix_option_number(o->q, 0.5)));
-  if (good && f == mix_loss_sparse_categorical_crossentropy)
-    good = mix_json_set(config, "ignore_class",
-                        o->has_ignore_class ? json_integer(o->ignore_class) : json_null());
-  if (good)
+  mix_fields fields = {common_fields, loss->kind->fields, "loss", loss->semantics};
+  if (config && mix_fields_write(&fields, &loss->options, config))
     return json_pack("{s:s,s:s,s:o,s:n}", "module", "keras.losses", "class_name", loss->kind->class_name,
                      "config", config, "registered_name");
   json_decref(config);
   return NULL;
 }
 
-/* A 0 in the config means 0. */
-static double option(const json_t *config, const char *key) {
-  return json_object_get(config, key) ? mix_json_option_number(config, key, 0) : 0;
-}
-
 mix_loss *mix_loss_from_json(const json_t *json, const mix_semantics *semantics) {
   if (mix_failed() || !json || json_is_null(json)) return NULL;
   if (json_is_string(json)) return mix_loss_new(json_string_value(json), .semantics = semantics);
-  const json_t *config = json_object_get(json, "config"), *ignored = json_object_get(config, "ignore_class"),
-               *axis = json_object_get(config, "axis");
   mix_loss_options o = {
       .size = sizeof o, .loss = mix_json_string_or(json, "class_name", ""), .semantics = semantics};
-  o.name = mix_json_string_or(config, "name", NULL);
-  const bool unreduced = json_is_null(json_object_get(config, "reduction")); /* Keras 3's None */
-  o.reduction = unreduced ? "none" : mix_json_string_or(config, "reduction", NULL);
-  o.apply_class_balancing = mix_json_boolean_or(config, "apply_class_balancing", false);
-  o.from_logits = mix_json_boolean_or(config, "from_logits", false);
-  o.label_smoothing = mix_json_number_or(config, "label_smoothing", 0);
-  if (json_is_integer(axis)) o.axis = mix_axis_option(json_integer_value(axis));
-  o.delta = option(config, "delta");
-  o.alpha = option(config, "alpha");
-  o.beta = option(config, "beta");
-  o.gamma = option(config, "gamma");
-  o.margin = option(config, "margin");
-  o.q = option(config, "q");
-  o.keep_diagonal = !mix_json_boolean_or(config, "remove_diagonal", true);
-  o.has_ignore_class = json_is_integer(ignored);
-  o.ignore_class = json_integer_value(ignored);
-  return mix_failed() ? NULL : mix_loss_with(&o);
+  const json_t *config = json_object_get(json, "config");
+  const mix_loss_kind *kind = mix_loss_kind_named(o.loss, mix_semantics_or_current(semantics));
+  mix_fields fields = {common_fields, kind ? kind->fields : NULL, "loss", semantics};
+  if (mix_failed() || !mix_fields_read(&fields, config, &o)) return NULL;
+  if (json_is_null(json_object_get(config, "reduction"))) o.reduction = "none"; /* Keras 3's None */
+  return mix_loss_with(&o);
 }

@@ -3,6 +3,7 @@
 #define MIX_NN_LOSSES_LOSS_H
 
 #include "base/did_you_mean.h"
+#include "base/fields.h"
 #include "base/object.h"
 #include "nn/policy/semantics.h"
 #include <jansson.h>
@@ -24,6 +25,7 @@ typedef struct mix_loss_kind {
   mix_loss_rule function;
   bool keras3_only;
   bool integer_labels;    /* y_true is neither cast to the predictions' dtype nor aligned with them */
+  const mix_field_row *fields; /* of its own options; NULL: none */
 } mix_loss_kind;
 
 struct mix_loss {
@@ -33,7 +35,7 @@ struct mix_loss {
   mix_reduction reduction;
   mix_dtype dtype;           /* keras3: the dtype of the loss */
   const mix_semantics *semantics;
-  mix_loss_options options;
+  mix_loss_options options; /* resolved; texts are interned */
 };
 extern const mix_class mix_loss_class;
 extern const mix_loss_kind mix_loss_kinds[]; /* the last row has no name */

@@ -32,8 +32,7 @@ mix_tensor *mix_loss_dice(const mix_loss *loss, mix_tensor *y_true, mix_tensor *
 /* Salehi et al.: Tversky loss function for image segmentation; arXiv:1706.05721. As in Keras, alpha weighs
  * sum(y (1 - p)) and beta sum((1 - y) p). */
 mix_tensor *mix_loss_tversky(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
-  double alpha = mix_option_number(loss->options.alpha, 0.5),
-         beta = mix_option_number(loss->options.beta, 0.5);
+  double alpha = loss->options.alpha, beta = loss->options.beta;
   mix_tensor *common = total(loss, mix_multiply(y_true, y_pred));
   mix_tensor *missed = total(loss, mix_multiply(mix_one_minus(y_pred), y_true));
   mix_tensor *added = total(loss, mix_multiply(y_pred, mix_one_minus(y_true)));
@@ -56,8 +55,7 @@ static mix_tensor *log_sum_exp(mix_tensor *x, mix_tensor *mask) {
 /* Sun et al.: Circle loss: a unified perspective of pair similarity optimization; arXiv:2002.10857. Labels
  * (samples), embeddings (samples, dimensions) of unit length. The mean leaves out samples with zero loss. */
 mix_tensor *mix_loss_circle(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
-  double gamma = mix_option_number(loss->options.gamma, 80),
-         margin = mix_option_number(loss->options.margin, 0.4);
+  double gamma = loss->options.gamma, margin = loss->options.margin;
   mix_shape shape = mix_tensor_shape(y_pred), labels = mix_tensor_shape(y_true);
   if (shape.rank != 2 || mix_shape_size(labels) != shape.dims[0])
     return mix_fail(MIX_VALUE_ERROR,

@@ -36,7 +36,7 @@ mix_tensor *mix_loss_mean_squared_logarithmic_error(const mix_loss *loss, mix_te
 
 /* Huber: Robust estimation of a location parameter (1964). */
 mix_tensor *mix_loss_huber(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
-  double delta = mix_option_number(loss->options.delta, 1);
+  double delta = loss->options.delta;
   if (loss->semantics->huber_in_floatx) {
     y_true = mix_cast(y_true, mix_floatx());
     y_pred = mix_cast(y_pred, mix_floatx());
@@ -57,7 +57,7 @@ mix_tensor *mix_loss_log_cosh(const mix_loss *loss, mix_tensor *y_true, mix_tens
 }
 
 mix_tensor *mix_loss_cosine_similarity(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
-  mix_axes axis = MIX_AXES(mix_axis_number(loss->options.axis));
+  mix_axes axis = MIX_AXES(loss->options.axis);
   mix_tensor *y = mix_l2_normalize(y_true, axis, loss->semantics),
              *p = mix_l2_normalize(y_pred, axis, loss->semantics);
   return mix_negative(mix_reduce_sum(mix_multiply(y, p), axis, false));

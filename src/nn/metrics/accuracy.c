@@ -3,8 +3,6 @@
 #include "nn/metrics/metric.h"
 #include <string.h>
 
-enum { DEFAULT_K = 5 };
-
 static mix_tensor *hits(const mix_metric *metric, mix_tensor *matches) {
   return mix_cast(matches, metric->dtype);
 }
@@ -14,7 +12,7 @@ mix_tensor *mix_metric_accuracy(const mix_metric *metric, mix_tensor *y_true, mi
 }
 
 mix_tensor *mix_metric_binary_accuracy(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
-  mix_tensor *threshold = mix_scalar_like(y_pred, mix_option_number(metric->options.threshold, 0.5));
+  mix_tensor *threshold = mix_scalar_like(y_pred, metric->options.threshold);
   mix_tensor *positive = mix_cast(mix_greater(y_pred, threshold), mix_tensor_dtype(y_true));
   mix_tensor *same = hits(metric, mix_equal(positive, y_true));
   /* tf_keras: the class averages over elements, the function of that name over samples. keras3 takes the
@@ -50,7 +48,7 @@ mix_tensor *mix_metric_sparse_categorical_accuracy(const mix_metric *metric, mix
  * out. */
 static mix_tensor *in_top_k(const mix_metric *metric, mix_tensor *indices, mix_tensor *y_pred) {
   mix_shape shape = mix_tensor_shape(y_pred);
-  int64_t k = metric->options.k ? metric->options.k : DEFAULT_K, classes = shape.dims[shape.rank - 1];
+  int64_t k = metric->options.k, classes = shape.dims[shape.rank - 1];
   mix_tensor *at_label = mix_one_hot(indices, classes, MIX_BOOL);
   mix_tensor *label =
       mix_reduce_sum(mix_select(at_label, y_pred, mix_scalar_like(y_pred, 0)), MIX_AXES(-1), true);

@@ -35,7 +35,7 @@ static bool make(mix_metric *metric) {
       {"interpolation", "Interpolation"}, {"majoring", "Majoring"}, {"minoring", "Minoring"}};
   const mix_metric_options *o = &metric->options;
   auc *a = metric->data;
-  int64_t count = o->num_thresholds ? o->num_thresholds : 200;
+  int64_t count = o->num_thresholds;
   int of = choice(metric, "curve", o->curve, 3, curves, "ROC, PR or PRGAIN");
   int by = choice(metric, "summation_method", o->summation_method, 3, methods,
                   "interpolation, majoring or minoring");
@@ -178,8 +178,9 @@ const mix_metric_kind mix_metric_auc_kind = {
               .result = result,
               .finalize = mix_thresholds_release},
     .make = make,
-    .arguments = {"num_thresholds", "curve", "summation_method", "thresholds", "multi_label", "num_labels",
-                  "label_weights", "from_logits"},
+    .arguments = {MIX_ARGUMENT(num_thresholds), MIX_ARGUMENT(curve), MIX_ARGUMENT(summation_method),
+                  MIX_ARGUMENT(thresholds), MIX_ARGUMENT(multi_label), MIX_ARGUMENT(num_labels),
+                  MIX_ARGUMENT(label_weights), MIX_ARGUMENT(from_logits)},
     .direction = 1,
     .generations = MIX_METRIC_BOTH,
 };

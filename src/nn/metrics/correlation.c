@@ -1,12 +1,10 @@
 /* Correlations of labels and predictions along an axis, averaged over the samples (keras3). */
 #include "base/error.h"
-#include "nn/layers/builtin.h"
 #include "nn/metrics/metric.h"
 #include "tensor/shape.h"
 
 static int axis_of(const mix_metric *metric, mix_tensor *x) {
-  int rank = mix_tensor_shape(x).rank, given = mix_axis_number(metric->options.axis),
-      axis = mix_axis_normal(given, rank);
+  int rank = mix_tensor_shape(x).rank, given = metric->options.axis, axis = mix_axis_normal(given, rank);
   if (axis < 0)
     mix_fail(MIX_VALUE_ERROR, "metric %s: axis %d is outside predictions of rank %d", metric->name, given,
              rank);

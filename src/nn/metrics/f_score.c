@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "nn/metrics/metric.h"
 #include "tensor/shape.h"
+#include <math.h>
 #include <string.h>
 
 enum { TRUE_POSITIVES, FALSE_POSITIVES, FALSE_NEGATIVES, WEIGHTS };
@@ -17,12 +18,9 @@ static bool make(mix_metric *metric) {
       !average_is(metric, "weighted"))
     mix_fail(MIX_VALUE_ERROR, "metric %s: average is '%.40s'; expected micro, macro, weighted or none",
              metric->name, o->average);
-  else if (o->beta != 0 && !(o->beta > 0))
-    mix_fail(MIX_VALUE_ERROR, "metric %s: beta is %g; expected a number above 0", metric->name,
-             o->beta == MIX_ZERO ? 0 : o->beta);
-  else if (o->threshold != 0 && !(o->threshold > 0 && o->threshold <= 1))
+  else if (!isinf(o->threshold) && !(o->threshold > 0 && o->threshold <= 1))
     mix_fail(MIX_VALUE_ERROR, "metric %s: threshold is %g; expected a number in (0, 1] or none", metric->name,
-             o->threshold == MIX_ZERO ? 0 : o->threshold);
+             o->threshold);
   else if (!mix_dtype_is_floating(metric->dtype))
     mix_fail(MIX_VALUE_ERROR, "metric %s: the dtype is '%s'; expected a floating-point dtype", metric->name,
              mix_dtype_name(metric->dtype));
@@ -45,7 +43,7 @@ static mix_status build(mix_metric *metric, mix_shape y_true, mix_shape y_pred) 
 /* bool: the predicted classes. Without a threshold it is the maximum of each sample, if its magnitude exceeds
  * 1e-9. */
 static mix_tensor *predicted(const mix_metric *metric, mix_tensor *y_pred) {
-  if (metric->options.threshold != 0)
+  if (!isinf(metric->options.threshold))
     return mix_greater(y_pred, mix_metric_number(metric, metric->options.threshold));
   mix_tensor *largest = mix_reduce_max(y_pred, MIX_AXES(-1), true);
   return mix_logical_and(mix_greater_equal(y_pred, largest),
@@ -78,7 +76,7 @@ static mix_tensor *ratio(const mix_metric *metric, mix_tensor *a, mix_tensor *b)
 }
 
 static mix_tensor *result(mix_metric *metric) {
-  double beta = mix_option_number(metric->options.beta, 1);
+  double beta = metric->options.beta;
   mix_tensor *hits = mix_metric_value(metric, TRUE_POSITIVES),
              *square = mix_metric_number(metric, beta * beta);
   mix_tensor *precision = ratio(metric, hits, mix_add(hits, mix_metric_value(metric, FALSE_POSITIVES)));
@@ -102,8 +100,9 @@ static mix_tensor *result(mix_metric *metric) {
   .make = make, .direction = 1, .generations = MIX_METRIC_BOTH
 
 const mix_metric_kind mix_metric_f1_score_kind = {
-    .name = "f1_score", SCORE("F1Score"), .arguments = {"average", "threshold"}};
-const mix_metric_kind mix_metric_fbeta_score_kind = {.name = "fbeta_score",
-                                                     .alias = "f_beta_score",
-                                                     SCORE("FBetaScore"),
-                                                     .arguments = {"average", "beta", "threshold"}};
+    .name = "f1_score", SCORE("F1Score"), .arguments = {MIX_ARGUMENT(average), MIX_ARGUMENT(threshold)}};
+const mix_metric_kind mix_metric_fbeta_score_kind = {
+    .name = "fbeta_score",
+    .alias = "f_beta_score",
+    SCORE("FBetaScore"),
+    .arguments = {MIX_ARGUMENT(average), MIX_ARGUMENT(beta), MIX_ARGUMENT(threshold)}};

@@ -1,7 +1,6 @@
 /* Intersection over union of classes, from a confusion matrix (labels, predictions): true positives / (true
  * positives + false positives + false negatives), averaged over the classes that occur. */
 #include "base/error.h"
-#include "nn/layers/builtin.h"
 #include "nn/metrics/metric.h"
 #include "ops/table.h"
 #include "tensor/shape.h"
@@ -14,9 +13,9 @@ static bool one_hot(const mix_metric *metric) {
   return metric->kind == &mix_metric_one_hot_io_u_kind || metric->kind == &mix_metric_one_hot_mean_io_u_kind;
 }
 static bool chooses_classes(const mix_metric *metric) {
-  for (const char *const *argument = metric->kind->arguments; *argument; argument++)
-    if (!strcmp(*argument, "target_class_ids")) return true;
-  return false;
+  const size_t *argument = metric->kind->arguments;
+  while (*argument && *argument != MIX_ARGUMENT(target_class_ids)) argument++;
+  return *argument;
 }
 static int64_t class_count(const mix_metric *metric) {
   return binary(metric) ? 2 : metric->options.num_classes;
@@ -27,9 +26,6 @@ static bool make(mix_metric *metric) {
   int64_t classes = class_count(metric);
   if (!classes)
     mix_fail(MIX_TYPE_ERROR, "metric %s: the argument 'num_classes' is missing", metric->name);
-  else if (classes < 1)
-    mix_fail(MIX_VALUE_ERROR, "metric %s: num_classes is %lld; expected a positive number", metric->name,
-             (long long)classes);
   else if (chooses_classes(metric) && !binary(metric) && !o->target_class_ids.count)
     mix_fail(MIX_TYPE_ERROR, "metric %s: the argument 'target_class_ids' is missing", metric->name);
   for (int i = 0; i < o->target_class_ids.count && !mix_failed(); i++) {
@@ -48,8 +44,7 @@ static mix_tensor *flat(mix_tensor *x) { return mix_reshape(x, (mix_shape){.rank
 
 /* Class numbers as a flat int64 tensor. scores: the argmax along the axis of the options. */
 static mix_tensor *numbers_of(const mix_metric *metric, mix_tensor *x, bool scores) {
-  int rank = mix_tensor_shape(x).rank, given = mix_axis_number(metric->options.axis),
-      axis = mix_axis_normal(given, rank);
+  int rank = mix_tensor_shape(x).rank, given = metric->options.axis, axis = mix_axis_normal(given, rank);
   if (scores && axis < 0)
     return mix_fail(MIX_VALUE_ERROR, "metric %s: axis %d is outside rank %d", metric->name, given, rank);
   return flat(mix_cast(scores ? mix_argmax(x, axis) : x, MIX_INT64));
@@ -62,10 +57,8 @@ static mix_tensor *predictions_of(const mix_metric *metric, mix_tensor *y_pred) 
                           (one_hot(metric) && !metric->options.sparse_y_pred));
   /* keras3 compares in float32, tf_keras in the metric's dtype. */
   mix_tensor *score = mix_cast(y_pred, mix_dtype_is_floating(metric->dtype) ? metric->dtype : MIX_FLOAT32);
-  return numbers_of(
-      metric,
-      mix_greater_equal(score, mix_scalar_like(score, mix_option_number(metric->options.threshold, 0.5))),
-      false);
+  return numbers_of(metric, mix_greater_equal(score, mix_scalar_like(score, metric->options.threshold)),
+                    false);
 }
 
 static mix_tensor *within(mix_tensor *x, int64_t count) {
@@ -157,28 +150,32 @@ static mix_tensor *result(mix_metric *metric) {
   .class = {.size = sizeof(mix_metric_class), .name = class_name, .update = update, .result = result},       \
   .make = make, .numbered = true, .direction = 1, .generations = MIX_METRIC_BOTH
 
-const mix_metric_kind mix_metric_io_u_kind = {.name = "io_u",
-                                              .alias = "iou",
-                                              IOU("IoU"),
-                                              .arguments = {"num_classes", "target_class_ids", "ignore_class",
-                                                            "not_sparse_y_true", "not_sparse_y_pred",
-                                                            "axis"}};
+const mix_metric_kind mix_metric_io_u_kind = {
+    .name = "io_u",
+    .alias = "iou",
+    IOU("IoU"),
+    .arguments = {MIX_ARGUMENT(num_classes), MIX_ARGUMENT(target_class_ids), MIX_ARGUMENT(ignore_class),
+                  MIX_ARGUMENT(not_sparse_y_true), MIX_ARGUMENT(not_sparse_y_pred), MIX_ARGUMENT(axis)}};
 const mix_metric_kind mix_metric_mean_io_u_kind = {
     .name = "mean_io_u",
     .alias = "mean_iou",
     IOU("MeanIoU"),
-    .arguments = {"num_classes", "ignore_class", "not_sparse_y_true", "not_sparse_y_pred", "axis"}};
-const mix_metric_kind mix_metric_binary_io_u_kind = {.name = "binary_io_u",
-                                                     .alias = "binary_iou",
-                                                     IOU("BinaryIoU"),
-                                                     .arguments = {"target_class_ids", "threshold"}};
+    .arguments = {MIX_ARGUMENT(num_classes), MIX_ARGUMENT(ignore_class), MIX_ARGUMENT(not_sparse_y_true),
+                  MIX_ARGUMENT(not_sparse_y_pred), MIX_ARGUMENT(axis)}};
+const mix_metric_kind mix_metric_binary_io_u_kind = {
+    .name = "binary_io_u",
+    .alias = "binary_iou",
+    IOU("BinaryIoU"),
+    .arguments = {MIX_ARGUMENT(target_class_ids), MIX_ARGUMENT(threshold)}};
 const mix_metric_kind mix_metric_one_hot_io_u_kind = {
     .name = "one_hot_io_u",
     .alias = "one_hot_iou",
     IOU("OneHotIoU"),
-    .arguments = {"num_classes", "target_class_ids", "ignore_class", "sparse_y_pred", "axis"}};
+    .arguments = {MIX_ARGUMENT(num_classes), MIX_ARGUMENT(target_class_ids), MIX_ARGUMENT(ignore_class),
+                  MIX_ARGUMENT(sparse_y_pred), MIX_ARGUMENT(axis)}};
 const mix_metric_kind mix_metric_one_hot_mean_io_u_kind = {
     .name = "one_hot_mean_io_u",
     .alias = "one_hot_mean_iou",
     IOU("OneHotMeanIoU"),
-    .arguments = {"num_classes", "ignore_class", "sparse_y_pred", "axis"}};
+    .arguments = {MIX_ARGUMENT(num_classes), MIX_ARGUMENT(ignore_class), MIX_ARGUMENT(sparse_y_pred),
+                  MIX_ARGUMENT(axis)}};

@@ -211,7 +211,7 @@ const mix_metric_kind mix_metric_accuracy_kind = {.name = "exact_accuracy",
                                                   .direction = 1};
 const mix_metric_kind mix_metric_binary_accuracy_kind = {.name = "binary_accuracy",
                                                          MEAN("BinaryAccuracy"),
-                                                         .arguments = {"threshold"},
+                                                         .arguments = {MIX_ARGUMENT(threshold)},
                                                          .function = mix_metric_binary_accuracy,
                                                          .align = true,
                                                          .direction = 1};
@@ -226,12 +226,12 @@ const mix_metric_kind mix_metric_sparse_categorical_accuracy_kind = {
     .direction = 1};
 const mix_metric_kind mix_metric_top_k_kind = {.name = "top_k_categorical_accuracy",
                                                MEAN("TopKCategoricalAccuracy"),
-                                               .arguments = {"k"},
+                                               .arguments = {MIX_ARGUMENT(k)},
                                                .function = mix_metric_top_k,
                                                .direction = 1};
 const mix_metric_kind mix_metric_sparse_top_k_kind = {.name = "sparse_top_k_categorical_accuracy",
                                                       MEAN("SparseTopKCategoricalAccuracy"),
-                                                      .arguments = {"k"},
+                                                      .arguments = {MIX_ARGUMENT(k)},
                                                       .function = mix_metric_sparse_top_k,
                                                       .direction = 1};
 
@@ -239,14 +239,14 @@ const mix_metric_kind mix_metric_sparse_top_k_kind = {.name = "sparse_top_k_cate
 
 const mix_metric_kind mix_metric_pearson_correlation_kind = {.name = "pearson_correlation",
                                                              MEAN_IN(MIX_METRIC_KERAS3, "PearsonCorrelation"),
-                                                             .arguments = {"axis"},
+                                                             .arguments = {MIX_ARGUMENT(axis)},
                                                              .function = mix_metric_pearson_correlation,
                                                              .align = true,
                                                              .direction = 1};
 const mix_metric_kind mix_metric_concordance_correlation_kind = {
     .name = "concordance_correlation",
     MEAN_IN(MIX_METRIC_KERAS3, "ConcordanceCorrelation"),
-    .arguments = {"axis"},
+    .arguments = {MIX_ARGUMENT(axis)},
     .function = mix_metric_concordance_correlation,
     .align = true,
     .direction = 1};
@@ -269,7 +269,7 @@ const mix_metric_kind mix_metric_mean_relative_error_kind = {.name = "mean_relat
                                                              .make = make_relative,
                                                              .generations = MIX_METRIC_TF_KERAS,
                                                              .numbered = true,
-                                                             .arguments = {"normalizer"},
+                                                             .arguments = {MIX_ARGUMENT(normalizer)},
                                                              .function = relative_error,
                                                              .align = true,
                                                              .direction = -1};

@@ -59,6 +59,6 @@ const mix_metric_kind mix_metric_mean_tensor_kind = {
               .update = update,
               .result = result},
     .make = make,
-    .arguments = {"shape"},
+    .arguments = {MIX_ARGUMENT(shape)},
     .generations = MIX_METRIC_TF_KERAS,
 };

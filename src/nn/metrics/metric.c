@@ -12,6 +12,7 @@
 #include "nn/policy/policy.h"
 #include "tensor/shape.h"
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -21,7 +22,8 @@ static void finalize(void *object) {
   for (int i = 0; i < metric->state_count; i++) mix_release(metric->state[i].variable);
   mix_free(metric->state);
   mix_release(metric->loss);
-  mix_metric_release_arguments(metric);
+  mix_fields fields = mix_metric_fields(NULL, NULL, NULL);
+  mix_fields_release(&fields, &metric->options);
   mix_free(metric->data);
   mix_free(metric->config);
 }
@@ -50,7 +52,8 @@ static bool names_crossentropy(const char *name) {
 }
 
 /* The arguments of a loss used as a metric. */
-static const char *const loss_arguments[] = {"from_logits", "label_smoothing", "axis", "ignore_class", NULL};
+static const size_t loss_arguments[] = {MIX_ARGUMENT(from_logits), MIX_ARGUMENT(label_smoothing),
+                                        MIX_ARGUMENT(axis), MIX_ARGUMENT(ignore_class), 0};
 
 /* Losses whose class name or default name differs when used as a metric. */
 static const struct loss_metric {
@@ -104,7 +107,7 @@ static bool unknown(const char *name, const mix_semantics *semantics) {
  * update. */
 static bool resolve(mix_metric *metric, const mix_metric_options *o) {
   const mix_metric_class *class = &mix_mean_metric_class;
-  const char *const *known = NULL;
+  const size_t *known = NULL;
   if (o->metric_class) {
     class = o->metric_class;
   } else if (o->metric) {
@@ -174,8 +177,6 @@ mix_metric *mix_metric_with(const mix_metric_options *options) {
   if ((o.metric != NULL) + (o.function != NULL) + (o.metric_class != NULL) != 1)
     return mix_fail(MIX_VALUE_ERROR, "metric: give a name or a function or a class, one of the three");
   mix_dtype dtype = dtype_of(&o);
-  if (o.k < 0)
-    return mix_fail(MIX_VALUE_ERROR, "metric: k is %lld; expected a positive number", (long long)o.k);
   mix_metric *metric = mix_failed() ? NULL : mix_object_new(sizeof *metric, &mix_metric_object_class);
   if (!metric) return NULL;
   metric->semantics = mix_semantics_or_current(o.semantics);
@@ -184,12 +185,14 @@ mix_metric *mix_metric_with(const mix_metric_options *options) {
   bool made = resolve(metric, &o) && (metric->data = mix_calloc(1, metric->class.instance_size)) != NULL;
   if (made) {
     metric->name = mix_intern(o.name ? o.name : default_name(metric, o.metric));
+    metric->options.name = metric->name;
     metric->built = !metric->class.build;
     if (metric->kind && metric->kind->make)
       made = metric->kind->make(metric);
     else if (metric->class.update == mix_mean_metric_class.update)
       made = mix_mean_make(metric);
   }
+  metric->options.dtype = mix_dtype_name(metric->dtype);
   if (made && !mix_failed()) return mix_scoped(metric);
   if (!made || !metric->name) metric->class.finalize = NULL; /* the instance is not set up */
   mix_release(metric);
@@ -372,42 +375,34 @@ mix_status mix_metric_reset(mix_metric *metric) {
 
 /* ---- configs ---- */
 
-static const char *const *arguments_of(const mix_metric *metric) {
-  static const char *const none[] = {NULL};
-  return metric->kind ? metric->kind->arguments : metric->loss && !metric->chooses ? loss_arguments : none;
+static const size_t *arguments_of(const mix_metric *metric) {
+  return metric->kind ? metric->kind->arguments : metric->loss && !metric->chooses ? loss_arguments : NULL;
 }
 
 const char *mix_metric_get_config(mix_metric *metric) {
   if (!mix_given(metric, "metric_get_config", "a metric")) return NULL;
   mix_config config = {json_object()};
-  bool good = mix_json_set(config.object, "name", json_string(metric->name)) &&
-              mix_json_set(config.object, "dtype", json_string(mix_dtype_name(metric->dtype))) &&
-              mix_metric_arguments_to_json(metric, arguments_of(metric), config.object);
+  mix_fields fields = mix_metric_fields(metric->name, arguments_of(metric), metric->semantics);
+  bool good = config.object && mix_fields_write(&fields, &metric->options, config.object);
   if (good && metric->class.get_config) good = metric->class.get_config(metric, &config) == MIX_OK;
-  char *text = good ? mix_json_text(config.object) : NULL;
+  if (good) return mix_json_keep_text(&metric->config, config.object);
   json_decref(config.object);
-  if (!text) return NULL;
-  mix_free(metric->config);
-  return metric->config = text;
+  return NULL;
 }
 
-static const char *const *arguments_named(const char *name) {
+/* The rows of the metric of that name, which messages quote in `call`. */
+static mix_fields fields_named(const char *name, const mix_semantics *semantics, char call[80]) {
   const mix_metric_kind *kind = mix_metric_kind_named(name);
-  return kind ? kind->arguments : loss_arguments;
+  snprintf(call, 80, "metric %.60s", name);
+  return mix_metric_fields(call, kind ? kind->arguments : loss_arguments,
+                           mix_semantics_or_current(semantics));
 }
 
 static mix_metric *from_json(const char *name, const json_t *config, const mix_semantics *semantics) {
-  enum { MAX_NUMBERS = 1024 };
-  double *numbers = config ? mix_calloc(MAX_NUMBERS, sizeof *numbers) : NULL;
-  if (!numbers) return NULL;
-  mix_metric *metric = NULL;
+  char call[80];
+  mix_fields fields = fields_named(name, semantics, call);
   mix_metric_options o = {.size = sizeof o, .metric = name, .semantics = semantics};
-  o.name = mix_json_string_or(config, "name", NULL);
-  o.dtype = mix_json_string_or(config, "dtype", NULL);
-  if (mix_metric_arguments_from_json(config, arguments_named(name), &o, numbers, MAX_NUMBERS))
-    metric = mix_metric_with(&o);
-  mix_free(numbers);
-  return mix_failed() ? NULL : metric;
+  return config && mix_fields_read(&fields, config, &o) ? mix_metric_with(&o) : NULL;
 }
 
 mix_metric *mix_metric_from_config(const char *class_name, const char *json, const mix_semantics *semantics) {
@@ -420,35 +415,16 @@ mix_metric *mix_metric_from_config(const char *class_name, const char *json, con
   return metric;
 }
 
-/* Adds a "key=value" item to the config; splits the text in place. */
-static bool take_text(const char *name, char *item, json_t *config) {
-  char *equals = strchr(item, '=');
-  if (!equals || equals == item) {
-    mix_fail(MIX_VALUE_ERROR, "metric %.60s: '%.60s' is not of the form key=value", name, item);
-    return false;
-  }
-  *equals = 0;
-  bool common = !strcmp(item, "name") || !strcmp(item, "dtype");
-  json_t *value = common ? json_string(equals + 1)
-                         : mix_metric_argument_json(name, arguments_named(name), item, equals + 1);
-  if (!value && !mix_failed())
-    mix_fail(MIX_VALUE_ERROR, "metric %.60s: its %s is no text in UTF-8", name, item);
-  return value && mix_json_set(config, item, value);
-}
-
 mix_metric *mix_metric_from_text(const char *text, const mix_semantics *semantics) {
   if (mix_failed()) return NULL;
   if (!text) return mix_fail(MIX_TYPE_ERROR, "metric_from_text: no text");
-  char *name = mix_strdup(text), *next = name ? strchr(name, ':') : NULL;
-  json_t *config = json_object();
-  if (next) *next++ = 0;
-  bool good = name != NULL;
-  while (good && next) {
-    char *item = next;
-    if ((next = strchr(item, ','))) *next++ = 0;
-    good = take_text(name, item, config);
-  }
-  mix_metric *metric = good ? from_json(name, config, semantics) : NULL;
+  char call[80], *name = mix_strdup(text), *arguments = name ? strchr(name, ':') : NULL;
+  if (!name) return NULL;
+  if (arguments) *arguments++ = 0;
+  mix_fields fields = fields_named(name, semantics, call);
+  if (arguments && !*arguments) mix_fail(MIX_VALUE_ERROR, "%s: '' is not of the form key=value", call);
+  json_t *config = mix_failed() ? NULL : mix_fields_parse(&fields, arguments ? arguments : "");
+  mix_metric *metric = from_json(name, config, semantics);
   mix_free(name);
   json_decref(config);
   return metric;

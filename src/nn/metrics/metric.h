@@ -3,6 +3,7 @@
 #define MIX_NN_METRICS_METRIC_H
 
 #include "base/object.h"
+#include "nn/fields.h"
 #include "nn/losses/loss.h"
 #include "nn/policy/semantics.h"
 #include <jansson.h>
@@ -20,13 +21,14 @@ typedef struct mix_metric_kind {
   mix_metric_class class;   /* its name, such as "BinaryAccuracy", and its functions */
   /* Checks the arguments and makes the variables. NULL: nothing to do. */
   bool (*make)(mix_metric *metric);
-  const char *arguments[12]; /* names of its options, ended by NULL */
+  size_t arguments[12];     /* MIX_ARGUMENT of its options, ended by 0 */
   int direction;            /* 1: larger is better; -1: smaller is better; 0: neither */
   int generations;          /* MIX_METRIC_... */
   mix_metric_function function; /* the values that a mean averages */
   bool root;                /* the result is the square root of the mean */
   bool align;               /* shapes (B) and (B, 1) are aligned */
 } mix_metric_kind;
+#define MIX_ARGUMENT(option) offsetof(mix_metric_options, option)
 enum { MIX_METRIC_KERAS3 = 1, MIX_METRIC_TF_KERAS = 2, MIX_METRIC_BOTH = 3 };
 
 struct mix_metric {
@@ -38,7 +40,7 @@ struct mix_metric {
   mix_dtype dtype;
   bool dtype_given;
   const mix_semantics *semantics;
-  mix_metric_options options;  /* texts interned, numbers copied */
+  mix_metric_options options;  /* resolved */
   struct mix_metric_state {
     mix_variable *variable;    /* retained */
     double start;              /* the initial value of its elements */
@@ -59,20 +61,10 @@ const mix_metric_kind *mix_metric_kind_named(const char *name);
  * answer for the kind that these shapes would choose. */
 bool mix_metric_takes_class_numbers(const mix_metric *metric, mix_shape y_true, mix_shape y_pred);
 
-/* Copies the options and the arrays that they point at. TypeError if an option is set that is not in `known`,
- * the argument names of the kind. */
-bool mix_metric_take_arguments(mix_metric *metric, const mix_metric_options *given, const char *const *known);
-void mix_metric_release_arguments(mix_metric *metric);
-/* Writes the arguments into a config. */
-bool mix_metric_arguments_to_json(const mix_metric *metric, const char *const *known, json_t *config);
-/* One argument from text, as JSON for a config: "0.5", "true", "PR", "0:1" for a list, "none". NULL with the
- * error recorded. */
-json_t *mix_metric_argument_json(const char *metric, const char *const *known, const char *key,
-                                 const char *text);
-/* Reads the arguments of a config into options. Lists of numbers are stored in `numbers`, which holds
- * `capacity` of them and must outlive the options. */
-bool mix_metric_arguments_from_json(const json_t *config, const char *const *known,
-                                    mix_metric_options *options, double *numbers, int capacity);
+/* The rows of the options, of which those at the offsets `known` are in use. */
+mix_fields mix_metric_fields(const char *call, const size_t *known, const mix_semantics *rules);
+/* Resolves the options into metric->options. TypeError if an option is set that is not in `known`. */
+bool mix_metric_take_arguments(mix_metric *metric, const mix_metric_options *given, const size_t *known);
 
 /* The current value of variable `index` of the state. */
 mix_tensor *mix_metric_value(const mix_metric *metric, int index);

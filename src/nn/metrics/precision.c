@@ -1,10 +1,9 @@
 /* Precision, recall, the four confusion counts, and the best of one rate under a bound on another. */
 #include "base/error.h"
 #include "nn/metrics/confusion.h"
+#include <math.h>
 #include "tensor/shape.h"
 #include <string.h>
-
-enum { DEFAULT_THRESHOLDS = 200 };
 
 static mix_status update(mix_metric *metric, const mix_metric_args *args) {
   return mix_confusion_update(metric, args, NULL);
@@ -36,7 +35,7 @@ static mix_tensor *count_result(mix_metric *metric) { return scalar_if_one(mix_m
   const mix_metric_kind mix_metric_##kind##_kind = {.name = keras_name,                                      \
                                                     CONFUSION(class_name, count_result),                     \
                                                     .make = make_##kind,                                     \
-                                                    .arguments = {"thresholds"}};
+                                                    .arguments = {MIX_ARGUMENT(thresholds)}};
 COUNT(true_positives, "true_positives", "TruePositives", MIX_TRUE_POSITIVES)
 COUNT(false_positives, "false_positives", "FalsePositives", MIX_FALSE_POSITIVES)
 COUNT(true_negatives, "true_negatives", "TrueNegatives", MIX_TRUE_NEGATIVES)
@@ -45,14 +44,8 @@ COUNT(false_negatives, "false_negatives", "FalseNegatives", MIX_FALSE_NEGATIVES)
 /* ---- precision and recall ---- */
 
 static bool make_ratio(mix_metric *metric, mix_condition other) {
-  const mix_metric_options *o = &metric->options;
-  if (o->top_k < 0) {
-    mix_fail(MIX_VALUE_ERROR, "metric %s: top_k is %lld; expected a positive number", metric->name,
-             (long long)o->top_k);
-    return false;
-  }
   /* With top_k and no thresholds, every prediction that top_k keeps is positive. */
-  return mix_thresholds_given(metric, o->top_k ? -1e10 : 0.5) &&
+  return mix_thresholds_given(metric, metric->options.top_k ? -1e10 : 0.5) &&
          mix_confusion_make(metric, 2, (const mix_condition[]){MIX_TRUE_POSITIVES, other}, 0);
 }
 static bool make_precision(mix_metric *metric) { return make_ratio(metric, MIX_FALSE_POSITIVES); }
@@ -65,16 +58,18 @@ static mix_tensor *recall(mix_metric *metric) {
   return scalar_if_one(mix_confusion_share(metric, MIX_TRUE_POSITIVES, MIX_FALSE_NEGATIVES));
 }
 
-const mix_metric_kind mix_metric_precision_kind = {.name = "precision",
-                                                   CONFUSION("Precision", precision),
-                                                   .make = make_precision,
-                                                   .arguments = {"thresholds", "top_k", "class_id"},
-                                                   .direction = 1};
-const mix_metric_kind mix_metric_recall_kind = {.name = "recall",
-                                                CONFUSION("Recall", recall),
-                                                .make = make_recall,
-                                                .arguments = {"thresholds", "top_k", "class_id"},
-                                                .direction = 1};
+const mix_metric_kind mix_metric_precision_kind = {
+    .name = "precision",
+    CONFUSION("Precision", precision),
+    .make = make_precision,
+    .arguments = {MIX_ARGUMENT(thresholds), MIX_ARGUMENT(top_k), MIX_ARGUMENT(class_id)},
+    .direction = 1};
+const mix_metric_kind mix_metric_recall_kind = {
+    .name = "recall",
+    CONFUSION("Recall", recall),
+    .make = make_recall,
+    .arguments = {MIX_ARGUMENT(thresholds), MIX_ARGUMENT(top_k), MIX_ARGUMENT(class_id)},
+    .direction = 1};
 
 /* ---- one rate under a bound on another ---- */
 
@@ -95,17 +90,13 @@ static mix_tensor *precisions(const mix_metric *metric) {
 }
 
 static bool make_at(mix_metric *metric, const char *argument, double value) {
-  int64_t count = metric->options.num_thresholds ? metric->options.num_thresholds : DEFAULT_THRESHOLDS;
-  if (value == 0)
+  if (isinf(value))
     mix_fail(MIX_TYPE_ERROR, "metric %s: the argument '%s' is missing (MIX_ZERO for zero)", metric->name,
              argument);
-  else if (value != MIX_ZERO && !(value >= 0 && value <= 1))
+  else if (!(value >= 0 && value <= 1))
     mix_fail(MIX_VALUE_ERROR, "metric %s: %s is %g; expected a number in [0, 1]", metric->name, argument,
              value);
-  else if (count < 0)
-    mix_fail(MIX_VALUE_ERROR, "metric %s: num_thresholds is %lld; expected an integer above 0", metric->name,
-             (long long)count);
-  return !mix_failed() && mix_thresholds_spread(metric, count, false) &&
+  return !mix_failed() && mix_thresholds_spread(metric, metric->options.num_thresholds, false) &&
          mix_confusion_make(metric, MIX_CONDITIONS, mix_confusion_all(metric), 0);
 }
 
@@ -114,14 +105,14 @@ static bool make_at(mix_metric *metric, const char *argument, double value) {
     return make_at(metric, #argument, metric->options.argument);                                             \
   }                                                                                                          \
   static mix_tensor *result_##kind(mix_metric *metric) {                                                     \
-    return best_where(metric, constrained(metric), mix_option_number(metric->options.argument, 0),           \
-                      dependent(metric));                                                                    \
+    return best_where(metric, constrained(metric), metric->options.argument, dependent(metric));             \
   }                                                                                                          \
-  const mix_metric_kind mix_metric_##kind##_kind = {.name = #kind,                                           \
-                                                    CONFUSION(class_name, result_##kind),                    \
-                                                    .make = make_##kind,                                     \
-                                                    .arguments = {#argument, "num_thresholds", "class_id"},  \
-                                                    .direction = 1};
+  const mix_metric_kind mix_metric_##kind##_kind = {                                                         \
+      .name = #kind,                                                                                         \
+      CONFUSION(class_name, result_##kind),                                                                  \
+      .make = make_##kind,                                                                                   \
+      .arguments = {MIX_ARGUMENT(argument), MIX_ARGUMENT(num_thresholds), MIX_ARGUMENT(class_id)},           \
+      .direction = 1};
 AT(sensitivity_at_specificity, "SensitivityAtSpecificity", specificity, specificity, sensitivity)
 AT(specificity_at_sensitivity, "SpecificityAtSensitivity", sensitivity, sensitivity, specificity)
 AT(precision_at_recall, "PrecisionAtRecall", recall, sensitivity, precisions)

@@ -8,8 +8,7 @@
 enum { SAMPLES, SQUARES, SUM, RESIDUAL, COUNT };
 
 static bool aggregation_is(const mix_metric *metric, const char *name) {
-  const char *given = metric->options.class_aggregation;
-  return !strcmp(given ? given : "uniform_average", name);
+  return !strcmp(metric->options.class_aggregation, name);
 }
 
 static bool make(mix_metric *metric) {
@@ -94,7 +93,7 @@ const mix_metric_kind mix_metric_r2_score_kind = {
               .update = update,
               .result = result},
     .make = make,
-    .arguments = {"class_aggregation", "num_regressors"},
+    .arguments = {MIX_ARGUMENT(class_aggregation), MIX_ARGUMENT(num_regressors)},
     .direction = 1,
     .generations = MIX_METRIC_BOTH,
 };

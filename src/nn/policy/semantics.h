@@ -209,7 +209,7 @@ struct mix_semantics {
   bool learning_rate_decay;                /* X: decay=, lr / (1 + decay * iterations) */
   bool nadam_schedule_refused;             /* X: Nadam takes no learning rate schedule */
   bool averages_and_weight_decay;          /* L, K3: every optimizer has use_ema and weight_decay */
-  bool clip_saved_as_null;                 /* L, K3: configs contain clip arguments that are not set */
+  bool clip_omitted_if_none;               /* X: configs lack clip arguments that are not set; else null */
   int64_t ema_overwrite_frequency_rmsprop; /* L 100; else 0 */
   bool adam_adaptive_epsilon;              /* L has it (default off) */
   /* L, X: rows are updated as rows if the optimizer supports it; K3: dense updates. To be read by the update

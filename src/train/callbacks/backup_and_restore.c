@@ -4,18 +4,23 @@
 #include "base/error.h"
 #include "train/callback.h"
 
+#define OFFSET(member) offsetof(mix_backup_and_restore_options, member)
+static const mix_field_row fields[] = {
+    {"backup_dir", OFFSET(backup_dir), &mix_field_text},
+    {"save_freq", OFFSET(save_freq), &mix_field_frequency, .range = MIX_NOT_NEGATIVE},
+    {"delete_checkpoint", OFFSET(keep_checkpoint), &mix_field_negated},
+    {"double_checkpoint", OFFSET(only_newest), &mix_field_negated},
+    {0}};
+MIX_CALLBACK_KIND(backup_and_restore, fields)
+
 mix_callback *mix_backup_and_restore_with(const mix_backup_and_restore_options *given) {
-  if (mix_failed()) return NULL;
-  MIX_OPTIONS(mix_backup_and_restore_options, options, given, "backup_and_restore");
+  mix_backup_and_restore_options options;
+  if (!mix_callback_resolve(&mix_backup_and_restore_kind, given, &options)) return NULL;
   if (!options.backup_dir || !*options.backup_dir)
     return mix_fail(MIX_VALUE_ERROR, "backup_and_restore: backup_dir is missing");
-  if (options.save_freq < 0)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "backup_and_restore: save_freq is %lld; expected 0 (each epoch) or a number of batches",
-                    (long long)options.save_freq);
   mix_backup *backup = mix_alloc(sizeof *backup);
   if (!backup) return NULL;
-  *backup = (mix_backup){.folder = mix_intern(options.backup_dir),
+  *backup = (mix_backup){.folder = options.backup_dir,
                          .save_freq = options.save_freq,
                          .keep = options.keep_checkpoint,
                          .only_newest = options.only_newest};

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 typedef struct csv_logger {
-  char *filename; /* a copy */
+  const char *filename; /* interned */
   char separator;
   bool append, has_header; /* has_header: the file already has a header */
   FILE *file;
@@ -25,7 +25,6 @@ static void csv_release(void *context) {
   csv_logger *csv = context;
   csv_close(csv);
   mix_free(csv->names);
-  mix_free(csv->filename);
   mix_free(csv);
 }
 
@@ -162,18 +161,24 @@ static mix_status csv_set_state(void *context, mix_model *model, mix_list *state
   return MIX_OK;
 }
 
+static const mix_field_row fields[] = {
+    {MIX_FIELD(mix_csv_logger_options, filename), &mix_field_text, .required = true},
+    {MIX_FIELD(mix_csv_logger_options, separator), &mix_field_text, .text = ","},
+    {MIX_FIELD(mix_csv_logger_options, append), &mix_field_boolean},
+    {0}};
+MIX_CALLBACK_KIND(csv_logger, fields)
+
 mix_callback *mix_csv_logger_with(const mix_csv_logger_options *given) {
-  if (mix_failed()) return NULL;
-  MIX_OPTIONS(mix_csv_logger_options, options, given, "csv_logger");
-  if (!options.filename || !*options.filename)
-    return mix_fail(MIX_TYPE_ERROR, "csv_logger: filename is missing");
-  if (options.separator && strlen(options.separator) != 1)
+  mix_csv_logger_options options;
+  if (!mix_callback_resolve(&mix_csv_logger_kind, given, &options)) return NULL;
+  if (!*options.filename) return mix_fail(MIX_TYPE_ERROR, "csv_logger: filename is empty; expected a name");
+  if (strlen(options.separator) != 1)
     return mix_fail(MIX_VALUE_ERROR, "csv_logger: separator is '%s'; expected one character",
                     options.separator);
   csv_logger *csv = mix_calloc(1, sizeof *csv);
   if (!csv) return NULL;
-  csv->filename = mix_strdup(options.filename);
-  csv->separator = options.separator ? *options.separator : ',';
+  csv->filename = options.filename;
+  csv->separator = *options.separator;
   csv->append = options.append;
   return mix_callback_own(&(mix_callback_options){.size = sizeof(mix_callback_options),
                                                   .name = "CSVLogger",

@@ -83,18 +83,26 @@ static mix_status early_set_state(void *context, mix_model *model, mix_list *sta
   return mix_error();
 }
 
+#define FIELD(member) MIX_FIELD(mix_early_stopping_options, member)
+static const mix_field_row fields[] = {
+    MIX_MONITOR_FIELD(mix_early_stopping_options),
+    {FIELD(min_delta), &mix_field_number},
+    {FIELD(patience), &mix_field_integer, .range = MIX_NOT_NEGATIVE},
+    MIX_MODE_FIELD(mix_early_stopping_options),
+    {FIELD(baseline), &mix_field_number, .number = NAN},
+    {FIELD(restore_best_weights), &mix_field_boolean},
+    {FIELD(start_from_epoch), &mix_field_integer, .range = MIX_NOT_NEGATIVE},
+    {0}};
+MIX_CALLBACK_KIND(early_stopping, fields)
+
 mix_callback *mix_early_stopping_with(const mix_early_stopping_options *given) {
-  if (mix_failed()) return NULL;
-  MIX_OPTIONS(mix_early_stopping_options, options, given, "early_stopping");
-  if (options.patience < 0 || options.start_from_epoch < 0)
-    return mix_fail(MIX_VALUE_ERROR, "early_stopping: %s is negative; expected 0 or more",
-                    options.patience < 0 ? "patience" : "start_from_epoch");
-  mix_monitor monitor;
-  if (!mix_monitor_init(&monitor, MIX_BY_EARLY_STOPPING, options.monitor, options.mode)) return NULL;
+  mix_early_stopping_options options;
+  if (!mix_callback_resolve(&mix_early_stopping_kind, given, &options)) return NULL;
   early_stopping *early = mix_calloc(1, sizeof *early);
   if (!early) return NULL;
-  *early = (early_stopping){
-      .options = options, .monitor = monitor, .baseline = mix_option_number(options.baseline, NAN)};
+  *early = (early_stopping){.options = options,
+                            .monitor = mix_monitor_of(MIX_BY_EARLY_STOPPING, options.monitor, options.mode),
+                            .baseline = options.baseline};
   return mix_callback_own(&(mix_callback_options){.size = sizeof(mix_callback_options),
                                                   .name = "EarlyStopping",
                                                   .context = early,

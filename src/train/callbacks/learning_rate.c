@@ -111,24 +111,28 @@ static mix_status plateau_set_state(void *context, mix_model *model, mix_list *s
   return MIX_OK;
 }
 
+#define FIELD(member) MIX_FIELD(mix_reduce_lr_on_plateau_options, member)
+static const mix_field_row fields[] = {
+    MIX_MONITOR_FIELD(mix_reduce_lr_on_plateau_options),
+    {FIELD(factor), &mix_field_number, .number = 0.1},
+    {FIELD(patience), &mix_field_integer, .number = 10, .range = MIX_NOT_NEGATIVE},
+    MIX_MODE_FIELD(mix_reduce_lr_on_plateau_options),
+    {FIELD(min_delta), &mix_field_number, .number = 1e-4},
+    {FIELD(cooldown), &mix_field_integer, .range = MIX_NOT_NEGATIVE},
+    {FIELD(min_lr), &mix_field_number},
+    {0}};
+MIX_CALLBACK_KIND(reduce_lr_on_plateau, fields)
+
 mix_callback *mix_reduce_lr_on_plateau_with(const mix_reduce_lr_on_plateau_options *given) {
-  if (mix_failed()) return NULL;
-  MIX_OPTIONS(mix_reduce_lr_on_plateau_options, options, given, "reduce_lr_on_plateau");
-  options.factor = mix_option_number(options.factor, 0.1);
-  options.min_delta = mix_option_number(options.min_delta, 1e-4);
-  options.patience = options.patience == MIX_INT_ZERO ? 0 : options.patience == 0 ? 10 : options.patience;
-  options.min_lr = mix_option_number(options.min_lr, 0);
+  mix_reduce_lr_on_plateau_options options;
+  if (!mix_callback_resolve(&mix_reduce_lr_on_plateau_kind, given, &options)) return NULL;
   if (!(options.factor < 1))
     return mix_fail(MIX_VALUE_ERROR, "reduce_lr_on_plateau: factor is %g; expected a number below 1",
                     options.factor);
-  if (options.patience < 0 || options.cooldown < 0)
-    return mix_fail(MIX_VALUE_ERROR, "reduce_lr_on_plateau: %s is negative; expected 0 or more",
-                    options.patience < 0 ? "patience" : "cooldown");
-  mix_monitor monitor;
-  if (!mix_monitor_init(&monitor, MIX_BY_PLATEAU, options.monitor, options.mode)) return NULL;
   plateau *p = mix_calloc(1, sizeof *p);
   if (!p) return NULL;
-  *p = (plateau){.options = options, .monitor = monitor};
+  *p =
+      (plateau){.options = options, .monitor = mix_monitor_of(MIX_BY_PLATEAU, options.monitor, options.mode)};
   return mix_callback_own(&(mix_callback_options){.size = sizeof(mix_callback_options),
                                                   .name = "ReduceLROnPlateau",
                                                   .context = p,

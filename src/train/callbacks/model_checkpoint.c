@@ -9,24 +9,19 @@ enum { PATH_MAX = 4096 };
 
 typedef struct checkpoint {
   mix_model_checkpoint_options options;
-  char *filepath; /* a copy */
   mix_monitor monitor;
   double best; /* NaN: none yet */
   int64_t epoch, batches_since;
   bool begun; /* direction and best value are set; later fits continue from them */
 } checkpoint;
 
-static void checkpoint_release(void *context) {
-  mix_free(((checkpoint *)context)->filepath);
-  mix_free(context);
-}
-
 static mix_status checkpoint_begin(void *context, mix_model *model, int64_t index, mix_logs *logs) {
   (void)index, (void)logs;
   checkpoint *c = context;
   if (c->begun || !c->options.save_best_only) return MIX_OK;
   if (!mix_monitor_begin(&c->monitor, model)) return mix_error();
-  c->best = mix_option_number(c->options.initial_value_threshold, mix_monitor_first_best(&c->monitor));
+  c->best = isnan(c->options.initial_value_threshold) ? mix_monitor_first_best(&c->monitor)
+                                                      : c->options.initial_value_threshold;
   c->begun = true;
   return MIX_OK;
 }
@@ -41,7 +36,8 @@ static mix_status save(checkpoint *c, mix_model *model, int64_t batch, const mix
     if (found) c->best = value;
   }
   char path[PATH_MAX];
-  if (!mix_format_path(c->filepath, c->epoch, batch, logs, path, sizeof path) || !mix_make_folders(path))
+  if (!mix_format_path(c->options.filepath, c->epoch, batch, logs, path, sizeof path) ||
+      !mix_make_folders(path))
     return mix_error();
   return mix_model_save_weights(model, path);
 }
@@ -77,28 +73,32 @@ static mix_status checkpoint_set_state(void *context, mix_model *model, mix_list
   return MIX_OK;
 }
 
+#define FIELD(member) MIX_FIELD(mix_model_checkpoint_options, member)
+static const mix_field_row fields[] = {{FIELD(filepath), &mix_field_text, .required = true},
+                                       MIX_MONITOR_FIELD(mix_model_checkpoint_options),
+                                       {FIELD(save_best_only), &mix_field_boolean},
+                                       MIX_MODE_FIELD(mix_model_checkpoint_options),
+                                       {FIELD(save_freq), &mix_field_frequency, .range = MIX_NOT_NEGATIVE},
+                                       {FIELD(initial_value_threshold), &mix_field_number, .number = NAN},
+                                       {0}};
+MIX_CALLBACK_KIND(model_checkpoint, fields)
+
 mix_callback *mix_model_checkpoint_with(const mix_model_checkpoint_options *given) {
-  if (mix_failed()) return NULL;
-  MIX_OPTIONS(mix_model_checkpoint_options, options, given, "model_checkpoint");
-  size_t length = options.filepath ? strlen(options.filepath) : 0;
-  if (!options.filepath) return mix_fail(MIX_TYPE_ERROR, "model_checkpoint: filepath is NULL");
+  mix_model_checkpoint_options options;
+  if (!mix_callback_resolve(&mix_model_checkpoint_kind, given, &options)) return NULL;
+  size_t length = strlen(options.filepath);
   if (length <= 4 || strcmp(options.filepath + length - 4, ".npz"))
     return mix_fail(MIX_VALUE_ERROR, "model_checkpoint: filepath is '%s'; expected a name that ends in .npz",
                     options.filepath);
-  if (options.save_freq < 0)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "model_checkpoint: save_freq is %lld; expected 0 (each epoch) or a number of batches",
-                    (long long)options.save_freq);
-  mix_monitor monitor;
-  if (!mix_monitor_init(&monitor, MIX_BY_CHECKPOINT, options.monitor, options.mode)) return NULL;
   checkpoint *c = mix_calloc(1, sizeof *c);
   if (!c) return NULL;
-  *c = (checkpoint){.options = options, .monitor = monitor, .filepath = mix_strdup(options.filepath)};
+  *c = (checkpoint){.options = options,
+                    .monitor = mix_monitor_of(MIX_BY_CHECKPOINT, options.monitor, options.mode)};
   bool batches = options.save_freq > 0;
   return mix_callback_own(&(mix_callback_options){.size = sizeof(mix_callback_options),
                                                   .name = "ModelCheckpoint",
                                                   .context = c,
-                                                  .release = checkpoint_release,
+                                                  .release = mix_free,
                                                   .on_train_begin = checkpoint_begin,
                                                   .on_epoch_begin = checkpoint_epoch_begin,
                                                   .on_epoch_end = batches ? NULL : checkpoint_epoch_end,

@@ -13,17 +13,11 @@ static const char *call_of(const mix_monitor *monitor) {
   return names[monitor->by];
 }
 
-bool mix_monitor_init(mix_monitor *monitor, mix_monitor_owner by, const char *name, const char *mode) {
-  static const char *const modes[] = {"auto", "min", "max"};
-  if (mix_failed()) return false;
-  *monitor = (mix_monitor){.by = by, .name = mix_intern(name ? name : "val_loss")};
-  for (int i = 0; i < 3; i++)
-    if (!mode || !strcmp(mode, modes[i])) {
-      monitor->mode = i;
-      return monitor->name != NULL;
-    }
-  mix_fail(MIX_VALUE_ERROR, "%s: mode is '%s'; expected auto, min or max", call_of(monitor), mode);
-  return false;
+mix_monitor mix_monitor_of(mix_monitor_owner by, const char *name, const char *mode) {
+  mix_monitor monitor = {.by = by, .name = name, .mode = MIX_MODE_AUTO};
+  if (!strcmp(mode, "min")) monitor.mode = MIX_MODE_MIN;
+  if (!strcmp(mode, "max")) monitor.mode = MIX_MODE_MAX;
+  return monitor;
 }
 
 static bool ends_with(const char *text, const char *end) {

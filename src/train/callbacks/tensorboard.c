@@ -15,7 +15,6 @@ enum { TAG_MAX = 512 };
 
 typedef struct tensorboard {
   mix_tensorboard_options options;
-  char *log_dir;                      /* a copy */
   mix_event_file *train, *validation; /* NULL: not open */
   int64_t batches;                    /* batches of this training run */
   int64_t epoch_steps;                /* steps of the training run when the epoch began */
@@ -23,7 +22,7 @@ typedef struct tensorboard {
 } tensorboard;
 
 static mix_event_file *open_run(const tensorboard *t, const char *name) {
-  char *folder = mix_path_join(t->log_dir, name);
+  char *folder = mix_path_join(t->options.log_dir, name);
   mix_event_file *file = folder ? mix_event_file_open(folder) : NULL;
   mix_free(folder);
   return file;
@@ -48,7 +47,6 @@ static mix_status flush_all(const tensorboard *t) {
 static void release(void *context) {
   tensorboard *t = context;
   close_all(t);
-  mix_free(t->log_dir);
   mix_free(t);
 }
 
@@ -217,22 +215,24 @@ static mix_status set_state(void *context, mix_model *model, mix_list *state) {
   return mix_error();
 }
 
+#define FIELD(member) MIX_FIELD(mix_tensorboard_options, member)
+static const mix_field_row fields[] = {
+    {FIELD(log_dir), &mix_field_text, .text = "logs"},
+    {FIELD(histogram_freq), &mix_field_integer, .range = MIX_NOT_NEGATIVE},
+    {"write_graph", offsetof(mix_tensorboard_options, no_write_graph), &mix_field_negated},
+    {FIELD(write_steps_per_second), &mix_field_boolean},
+    {FIELD(update_freq), &mix_field_frequency, .range = MIX_NOT_NEGATIVE},
+    {0}};
+MIX_CALLBACK_KIND(tensorboard, fields)
+
 mix_callback *mix_tensorboard_with(const mix_tensorboard_options *given) {
-  if (mix_failed()) return NULL;
-  MIX_OPTIONS(mix_tensorboard_options, options, given, "tensorboard");
-  if (options.histogram_freq < 0 || options.update_freq < 0)
-    return mix_fail(MIX_VALUE_ERROR, "tensorboard: %s is %lld; expected 0 (%s) or a number of %s",
-                    options.histogram_freq < 0 ? "histogram_freq" : "update_freq",
-                    (long long)(options.histogram_freq < 0 ? options.histogram_freq : options.update_freq),
-                    options.histogram_freq < 0 ? "none" : "each epoch",
-                    options.histogram_freq < 0 ? "epochs" : "batches");
-  const char *log_dir = options.log_dir ? options.log_dir : "logs";
-  if (!*log_dir)
+  mix_tensorboard_options options;
+  if (!mix_callback_resolve(&mix_tensorboard_kind, given, &options)) return NULL;
+  if (!*options.log_dir)
     return mix_fail(MIX_VALUE_ERROR, "tensorboard: log_dir is empty; expected the name of a folder");
   tensorboard *t = mix_calloc(1, sizeof *t);
   if (!t) return NULL;
   t->options = options;
-  t->log_dir = mix_strdup(log_dir);
   bool batches = options.update_freq > 0;
   return mix_callback_own(&(mix_callback_options){
       .size = sizeof(mix_callback_options),

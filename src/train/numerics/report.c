@@ -15,17 +15,13 @@
 typedef struct watcher {
   mix_numerics *report; /* retained */
   mix_step_observer observer;
-  mix_numerics_report_options options; /* its strings are copies */
-  char *json, *table, *png;
+  mix_numerics_report_options options; /* resolved */
   bool reported;
 } watcher;
 
 static void watcher_release(void *context) {
   watcher *w = context;
   mix_release(w->report);
-  mix_free(w->json);
-  mix_free(w->table);
-  mix_free(w->png);
   mix_free(w);
 }
 
@@ -48,7 +44,8 @@ static mix_status train_begin(void *context, mix_model *model, int64_t index, mi
   watcher *w = context;
   mix_numerics *r = w->report;
   (void)index, (void)logs;
-  if (!writable(w->json) || !writable(w->table) || !writable(w->png)) return mix_error();
+  if (!writable(w->options.json) || !writable(w->options.table) || !writable(w->options.png))
+    return mix_error();
   mix_numerics_clear(r);
   if (w->options.every) r->every = w->options.every;
   if (w->options.stall) r->stall_limit = w->options.stall;
@@ -69,9 +66,9 @@ static bool write_text(const char *path, const char *text) {
 }
 
 static mix_status write_files(watcher *w) {
-  if (w->json) write_text(w->json, mix_numerics_json(w->report));
-  if (w->table) write_text(w->table, mix_numerics_table(w->report, false));
-  if (w->png) mix_numerics_write_png(w->report, w->png);
+  if (w->options.json) write_text(w->options.json, mix_numerics_json(w->report));
+  if (w->options.table) write_text(w->options.table, mix_numerics_table(w->report, false));
+  if (w->options.png) mix_numerics_write_png(w->report, w->options.png);
   return mix_error();
 }
 
@@ -99,26 +96,37 @@ static mix_status train_end(void *context, mix_model *model, int64_t index, mix_
   return write_files(w);
 }
 
-static bool copy_path(char **copy, const char *path) {
-  if (!path) return true;
-  if (!*path) mix_fail(MIX_VALUE_ERROR, "numerics_report: the name of a file is empty");
-  return !mix_failed() && (*copy = mix_strdup(path));
+#define FIELD(member) MIX_FIELD(mix_numerics_report_options, member)
+static const mix_field_row fields[] = {{FIELD(every), &mix_field_integer, .range = MIX_NOT_NEGATIVE},
+                                       {FIELD(stall), &mix_field_integer, .range = MIX_NOT_NEGATIVE},
+                                       {FIELD(stop_at_stall), &mix_field_boolean},
+                                       {FIELD(json), &mix_field_text},
+                                       {FIELD(table), &mix_field_text},
+                                       {FIELD(png), &mix_field_text},
+                                       {0}};
+static mix_callback *make_from_text(const void *options) {
+  const mix_numerics_report_options *o = options;
+  if (o->json || o->table || o->png) return mix_numerics_report_with(o);
+  return mix_fail(
+      MIX_TYPE_ERROR,
+      "numerics_report: nobody would see the report; give json, table or png, the file that it goes to");
 }
+const mix_callback_kind mix_numerics_report_kind = {"numerics_report", sizeof(mix_numerics_report_options),
+                                                    fields, make_from_text};
 
 mix_callback *mix_numerics_report_with(const mix_numerics_report_options *given) {
-  if (mix_failed()) return NULL;
-  MIX_OPTIONS(mix_numerics_report_options, options, given, "numerics_report");
-  if (options.every < 0 || options.stall < 0)
-    return mix_fail(MIX_VALUE_ERROR, "numerics_report: %s is %lld; expected 0 (the default) or more",
-                    options.every < 0 ? "every" : "stall",
-                    (long long)(options.every < 0 ? options.every : options.stall));
+  mix_numerics_report_options options;
+  if (!mix_callback_resolve(&mix_numerics_report_kind, given, &options)) return NULL;
+  const char *const files[] = {options.json, options.table, options.png};
+  for (int i = 0; i < 3; i++)
+    if (files[i] && !*files[i])
+      return mix_fail(MIX_VALUE_ERROR, "numerics_report: the name of a file is empty");
   if (options.report && !mix_numerics_given(options.report, "numerics_report")) return NULL;
   watcher *w = mix_calloc(1, sizeof *w);
   if (!w) return NULL;
   w->options = options;
   w->report = mix_retain(options.report ? options.report : mix_numerics_new());
-  if (!w->report || !copy_path(&w->json, options.json) || !copy_path(&w->table, options.table) ||
-      !copy_path(&w->png, options.png)) {
+  if (!w->report) {
     watcher_release(w);
     return NULL;
   }

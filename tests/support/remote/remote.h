@@ -73,8 +73,8 @@ mix_ticket mix_remote_run(mix_executable *executable, const mix_bindings *bindin
 void mix_remote_destroy(mix_executable *executable);
 void mix_remote_facts(const mix_executable *executable, mix_executable_facts *facts);
 const char *mix_remote_kernel_name(const mix_executable *executable, int step);
-/* Runs a task now. `failed`: its run, or one before it, met a value error. Returns the text of the one that it
- * met, in `text`; NULL: none. */
+/* Runs a task now. `failed`: its run, or one before it, met a value error. Returns the text of its own, in
+ * `text`; NULL: none. */
 const char *mix_remote_run_task(const mix_remote_task *task, bool failed, char *text, size_t size);
 
 #endif

@@ -1,0 +1,385 @@
+#include "base/fields.h"
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/number.h"
+#include "base/object.h"
+#include "base/text.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* ---- rows ---- */
+
+/* Row `index`, the common ones first; NULL at the end. */
+static const mix_field_row *row_at(const mix_fields *fields, int index) {
+  for (const mix_field_row *row = fields->common; row && row->name; row++)
+    if (!index--) return row;
+  for (const mix_field_row *row = fields->rows; row && row->name; row++)
+    if (!index--) return row;
+  return NULL;
+}
+
+static bool is_used(const mix_fields *fields, const mix_field_row *row) {
+  for (const mix_field_row *common = fields->common; common && common->name; common++)
+    if (common == row) return true;
+  const size_t *offset = fields->in_use;
+  while (offset && *offset && *offset != row->offset) offset++;
+  return !offset || *offset;
+}
+
+/* The same among the rows in use. */
+static const mix_field_row *used_at(const mix_fields *fields, int index) {
+  const mix_field_row *row;
+  for (int i = 0; (row = row_at(fields, i)); i++)
+    if (is_used(fields, row) && !index--) return row;
+  return NULL;
+}
+
+bool mix_field_given(const mix_field_row *field, const void *options) {
+  static const char none[128];
+  if (field->kind == &mix_field_flagged) return *(const bool *)mix_field_other(field, options);
+  return memcmp(mix_field_at(field, options), none, field->kind->size) != 0;
+}
+
+void *mix_field_mistyped(const mix_field_row *field, const json_t *value) {
+  return mix_fail(MIX_TYPE_ERROR, "config: \"%s\" is %s; expected %s", field->name, mix_json_kind(value),
+                  field->kind->expected);
+}
+
+static bool resolve(const mix_fields *fields, const mix_field_row *row, void *options) {
+  if (row->required && !mix_field_given(row, options))
+    mix_fail(fields->refusal ? fields->refusal : MIX_TYPE_ERROR, "%s: %s is missing; expected %s%s",
+             fields->call, row->name, row->kind->expected,
+             row->kind == &mix_field_number ? ", MIX_ZERO for zero" : "");
+  else if (!mix_failed() && row->kind->resolve)
+    row->kind->resolve(fields, row, options);
+  return !mix_failed();
+}
+
+static void release(const mix_fields *fields, int count, void *options) {
+  for (int i = 0; i < count; i++) {
+    const mix_field_row *row = row_at(fields, i);
+    if (row->kind->release) row->kind->release(row, options);
+  }
+}
+
+static int count_of(const mix_fields *fields) {
+  int count = 0;
+  while (row_at(fields, count)) count++;
+  return count;
+}
+
+bool mix_fields_resolve(const mix_fields *fields, void *options) {
+  const mix_field_row *row;
+  for (int i = 0; (row = row_at(fields, i)); i++)
+    if (!resolve(fields, row, options)) return release(fields, i, options), false;
+  return true;
+}
+
+void mix_fields_release(const mix_fields *fields, void *options) {
+  release(fields, count_of(fields), options);
+}
+
+/* ---- JSON ---- */
+
+static bool has_rule(const mix_fields *fields, size_t rule) {
+  return rule == MIX_ALWAYS || (rule && *((const bool *)fields->rules + rule));
+}
+
+/* Do configs of the generation have the field? */
+static bool is_known(const mix_fields *fields, const mix_field_row *row) {
+  return (!row->only || has_rule(fields, row->only)) && !has_rule(fields, row->except);
+}
+
+/* The row of that name that is in use; NULL with an error that lists the names. `known`: only those that
+ * configs of the generation have. */
+static const mix_field_row *find(const mix_fields *fields, const char *name, bool known) {
+  const mix_field_row *row;
+  char list[512] = "none";
+  mix_text names = {.text = list, .size = sizeof list};
+  for (int i = 0; (row = used_at(fields, i)); i++) {
+    if (known && !is_known(fields, row)) continue;
+    if (!strcmp(row->name, name)) return row;
+    mix_text_put(&names, "%s%s", names.used ? ", " : "", row->name);
+  }
+  return mix_fail(fields->refusal ? fields->refusal : MIX_VALUE_ERROR,
+                  "%s: unexpected argument '%.60s'; known: %s", fields->call, name, list);
+}
+
+bool mix_fields_check(const mix_fields *fields, const json_t *config) {
+  const char *key;
+  json_t *value;
+  json_object_foreach((json_t *)config, key, value) if (!find(fields, key, true)) return false;
+  return true;
+}
+
+static bool write(const mix_fields *fields, const mix_field_row *row, const void *options, json_t *config) {
+  if (!row->kind->write || !is_known(fields, row)) return true;
+  json_t *value = row->kind->write(fields, row, options);
+  const char *name = has_rule(fields, row->renamed) ? row->alias : row->name;
+  if (!json_is_null(value) || !has_rule(fields, row->omit_none)) return mix_json_set(config, name, value);
+  json_decref(value);
+  return true;
+}
+
+bool mix_fields_write(const mix_fields *fields, const void *options, json_t *config) {
+  const mix_field_row *row;
+  for (int i = 0; (row = used_at(fields, i)); i++)
+    if (!write(fields, row, options, config)) return false;
+  return true;
+}
+
+bool mix_fields_read(const mix_fields *fields, const json_t *config, void *options) {
+  const mix_field_row *row;
+  for (int i = 0; (row = used_at(fields, i)) && !mix_failed(); i++) {
+    const json_t *value = json_object_get(config, row->name);
+    if (!value && row->alias) value = json_object_get(config, row->alias);
+    if (value && row->kind->read) row->kind->read(fields, row, value, options);
+  }
+  return !mix_failed();
+}
+
+/* ---- text ---- */
+
+/* "key=value" becomes a member of the config. */
+static bool parse_item(const mix_fields *fields, char *item, json_t *config) {
+  char *equals = strchr(item, '=');
+  if (!equals || equals == item)
+    return mix_fail(MIX_VALUE_ERROR, "%s: \"%.60s\" is not of the form key=value", fields->call, item), false;
+  *equals = 0;
+  const char *text = equals + 1;
+  const mix_field_row *row = find(fields, item, false);
+  if (!row) return false;
+  bool none =
+      (row->optional || !isfinite(row->number)) && (!strcasecmp(text, "none") || !strcasecmp(text, "null"));
+  json_t *value = none ? json_null() : row->kind->parse ? row->kind->parse(text) : NULL;
+  if (value) return mix_json_set(config, row->name, value);
+  return mix_fail(MIX_VALUE_ERROR, "%s: %s is '%.60s'; expected %s", fields->call, row->name, text,
+                  row->kind->text_expected ? row->kind->text_expected : row->kind->expected),
+         false;
+}
+
+json_t *mix_fields_parse(const mix_fields *fields, const char *text) {
+  char *copy = mix_strdup(text);
+  json_t *config = copy ? json_object() : NULL;
+  bool good = config != NULL;
+  for (char *at = copy, *end; good && *at; at = end) {
+    end = at + strcspn(at, ",");
+    if (*end) *end++ = 0;
+    good = parse_item(fields, at, config);
+  }
+  mix_free(copy);
+  if (good) return config;
+  json_decref(config);
+  return NULL;
+}
+
+static bool whole_number(const char *text, int64_t *number) {
+  char *end;
+  errno = 0;
+  *number = strtoll(text, &end, 10);
+  return *text && !*end && !errno;
+}
+
+/* ---- numbers ---- */
+
+static const struct {
+  const char *expected;
+  double low, high;
+  bool low_open, high_open;
+} ranges[] = {[MIX_POSITIVE] = {"a positive number", 0, INFINITY, true, false},
+              [MIX_NOT_NEGATIVE] = {"a number that is not negative", 0, INFINITY, false, false},
+              [MIX_UNIT_INTERVAL] = {"a number in [0, 1]", 0, 1, false, false},
+              [MIX_BELOW_ONE] = {"a number in [0, 1)", 0, 1, false, true},
+              [MIX_BETWEEN_0_AND_1] = {"a number between 0 and 1", 0, 1, true, true}};
+
+static bool in_range(const mix_fields *fields, const mix_field_row *field, double x) {
+  if (field->range == MIX_ANY) return true;
+  double low = ranges[field->range].low, high = ranges[field->range].high;
+  if ((ranges[field->range].low_open ? x > low : x >= low) &&
+      (ranges[field->range].high_open ? x < high : x <= high))
+    return true;
+  char text[32];
+  mix_number_write(text, sizeof text, 'g', x == floor(x) && fabs(x) < 1e15 ? 15 : 6, x);
+  return mix_fail(MIX_VALUE_ERROR, "%s: %s is %s; expected %s", fields->call, field->name, text,
+                  ranges[field->range].expected),
+         false;
+}
+
+bool mix_resolve_number(const mix_fields *fields, const mix_field_row *field, void *options) {
+  double *x = mix_field_at(field, options);
+  *x = *x == MIX_ZERO ? 0 : *x == 0 ? field->number : *x;
+  return in_range(fields, field, *x);
+}
+static json_t *write_number(const mix_fields *fields, const mix_field_row *field, const void *options) {
+  (void)fields;
+  double x = *(const double *)mix_field_at(field, options);
+  bool none = isfinite(field->number) ? field->optional && x == 0 : !isfinite(x);
+  return none ? json_null() : json_real(x);
+}
+bool mix_read_number(const mix_fields *fields, const mix_field_row *field, const json_t *value,
+                     void *options) {
+  (void)fields;
+  double x = json_number_value(value);
+  if (json_is_null(value) && !field->optional) return true;
+  if (!json_is_null(value) && !json_is_number(value)) return mix_field_mistyped(field, value), false;
+  *(double *)mix_field_at(field, options) = x == 0 ? MIX_ZERO : x;
+  return true;
+}
+json_t *mix_parse_number(const char *text) {
+  char *end;
+  double x = mix_number_read(text, &end);
+  return *text && !*end && isfinite(x) ? json_real(x) : NULL;
+}
+const mix_value_kind mix_field_number = {"a number",   sizeof(double),  mix_resolve_number, NULL,
+                                         write_number, mix_read_number, mix_parse_number};
+
+static bool resolve_integer(const mix_fields *fields, const mix_field_row *field, void *options) {
+  int64_t *n = mix_field_at(field, options);
+  *n = *n == MIX_INT_ZERO ? 0 : *n == 0 ? (int64_t)field->number : *n;
+  return (field->optional && *n == 0) || in_range(fields, field, (double)*n);
+}
+static json_t *write_integer(const mix_fields *fields, const mix_field_row *field, const void *options) {
+  (void)fields;
+  int64_t n = *(const int64_t *)mix_field_at(field, options);
+  return field->optional && n == 0 ? json_null() : json_integer(n);
+}
+static bool read_integer(const mix_fields *fields, const mix_field_row *field, const json_t *value,
+                         void *options) {
+  int64_t n = json_integer_value(value);
+  if (json_is_null(value) && !field->optional) return true;
+  if (!json_is_null(value) && !json_is_integer(value)) return mix_field_mistyped(field, value), false;
+  *(int64_t *)mix_field_at(field, options) = n == 0 ? MIX_INT_ZERO : n;
+  return json_is_null(value) || in_range(fields, field, (double)n); /* 0 is no None */
+}
+static json_t *parse_integer(const char *text) {
+  int64_t n;
+  return whole_number(text, &n) ? json_integer(n) : NULL;
+}
+const mix_value_kind mix_field_integer = {"an integer",  sizeof(int64_t), resolve_integer, NULL,
+                                          write_integer, read_integer,    parse_integer};
+
+/* "epoch", "batch" or a number of batches; 0 is each epoch, and the default. */
+static json_t *parse_frequency(const char *text) {
+  if (!strcmp(text, "epoch")) return json_integer(0);
+  return strcmp(text, "batch") ? parse_integer(text) : json_integer(1);
+}
+const mix_value_kind mix_field_frequency = {"epoch, batch or a number of batches",
+                                            sizeof(int64_t),
+                                            resolve_integer,
+                                            NULL,
+                                            write_integer,
+                                            read_integer,
+                                            parse_frequency};
+
+static json_t *write_seed(const mix_fields *fields, const mix_field_row *field, const void *options) {
+  (void)fields;
+  uint64_t seed = *(const uint64_t *)mix_field_at(field, options);
+  return seed ? json_integer((json_int_t)seed) : json_null();
+}
+static bool read_raw_integer(const mix_fields *fields, const mix_field_row *field, const json_t *value,
+                             void *options) {
+  (void)fields;
+  if (json_is_null(value)) return true;
+  if (!json_is_integer(value)) return mix_field_mistyped(field, value), false;
+  *(int64_t *)mix_field_at(field, options) = json_integer_value(value);
+  if (field->other) *(bool *)mix_field_other(field, options) = true;
+  return true;
+}
+const mix_value_kind mix_field_seed = {"an integer", sizeof(uint64_t), NULL,         NULL,
+                                       write_seed,   read_raw_integer, parse_integer};
+
+static json_t *write_flagged(const mix_fields *fields, const mix_field_row *field, const void *options) {
+  (void)fields;
+  bool given = *(const bool *)mix_field_other(field, options);
+  return given ? json_integer(*(const int64_t *)mix_field_at(field, options)) : json_null();
+}
+const mix_value_kind mix_field_flagged = {"an integer",  sizeof(int64_t),  NULL,         NULL,
+                                          write_flagged, read_raw_integer, parse_integer};
+
+/* ---- booleans ---- */
+
+extern const mix_value_kind mix_field_negated;
+static json_t *write_boolean(const mix_fields *fields, const mix_field_row *field, const void *options) {
+  (void)fields;
+  return json_boolean(*(const bool *)mix_field_at(field, options) != (field->kind == &mix_field_negated));
+}
+static bool read_boolean(const mix_fields *fields, const mix_field_row *field, const json_t *value,
+                         void *options) {
+  (void)fields;
+  if (json_is_null(value)) return true;
+  if (!json_is_boolean(value)) return mix_field_mistyped(field, value), false;
+  *(bool *)mix_field_at(field, options) = json_is_true(value) != (field->kind == &mix_field_negated);
+  return true;
+}
+static json_t *parse_boolean(const char *text) {
+  if (!strcasecmp(text, "true")) return json_true();
+  return !strcasecmp(text, "false") ? json_false() : NULL;
+}
+const mix_value_kind mix_field_boolean = {"true or false", sizeof(bool), NULL,         NULL,
+                                          write_boolean,   read_boolean, parse_boolean};
+const mix_value_kind mix_field_negated = {"true or false", sizeof(bool), NULL,         NULL,
+                                          write_boolean,   read_boolean, parse_boolean};
+
+/* ---- texts ---- */
+
+static bool is_choice(const char *choices, const char *text) {
+  for (size_t length = strlen(text);; choices++) {
+    size_t word = strcspn(choices, "|");
+    if (word == length && !strncmp(choices, text, length)) return true;
+    choices += word;
+    if (!*choices) return false;
+  }
+}
+
+/* "int|one_hot|count" as "int, one_hot or count" */
+static void put_choices(mix_text *list, const char *choices) {
+  for (const char *at = choices; *at;) {
+    size_t word = strcspn(at, "|");
+    bool last = !at[word], before_last = !last && !strchr(at + word + 1, '|');
+    mix_text_put(list, "%.*s%s", (int)word, at, last ? "" : before_last ? " or " : ", ");
+    at += word + !last;
+  }
+}
+
+static bool resolve_text(const mix_fields *fields, const mix_field_row *field, void *options) {
+  const char **text = mix_field_at(field, options);
+  const char *value = *text ? *text : field->text;
+  if (value && field->choices && !is_choice(field->choices, value)) {
+    char known[256];
+    mix_text list = {.text = known, .size = sizeof known};
+    put_choices(&list, field->choices);
+    return mix_fail(MIX_VALUE_ERROR, "%s: %s '%.60s' is not known; expected %s", fields->call, field->name,
+                    value, known),
+           false;
+  }
+  *text = mix_intern(value);
+  return !mix_failed();
+}
+static json_t *write_text(const mix_fields *fields, const mix_field_row *field, const void *options) {
+  (void)fields;
+  const char *text = *(const char *const *)mix_field_at(field, options);
+  return !text || (field->optional && !strcmp(text, "none")) ? json_null() : json_string(text);
+}
+static bool read_text(const mix_fields *fields, const mix_field_row *field, const json_t *value,
+                      void *options) {
+  (void)fields;
+  const char *none = field->optional && field->text ? "none" : NULL;
+  if (!json_is_null(value) && !json_is_string(value)) return mix_field_mistyped(field, value), false;
+  *(const char **)mix_field_at(field, options) = json_is_null(value) ? none : json_string_value(value);
+  return true;
+}
+static json_t *parse_text(const char *text) { return json_string(text); }
+const mix_value_kind mix_field_text = {"a string", sizeof(char *), resolve_text, NULL,
+                                       write_text, read_text,      parse_text,   "a word in UTF-8"};
+
+/* ---- memory of a scope ---- */
+
+void *mix_scoped_memory(size_t size) {
+  static const mix_class class = {.name = "memory"};
+  mix_object *object = mix_scoped(mix_object_new(sizeof *object + size, &class));
+  return object ? object + 1 : NULL;
+}

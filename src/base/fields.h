@@ -1,0 +1,108 @@
+/* One table of rows describes an options struct. From it come defaults, checks, the copy that an object
+ * keeps, JSON both ways, and arguments in text. */
+#ifndef MIX_BASE_FIELDS_H
+#define MIX_BASE_FIELDS_H
+
+#include <jansson.h>
+#include <mixtape/semantics.h>
+
+typedef struct mix_field_row mix_field_row;
+
+/* The rows of an options struct, in use. */
+typedef struct mix_fields {
+  const mix_field_row *common, *rows; /* each ended by a NULL name; common, which comes first, may be NULL */
+  const char *call;               /* in messages */
+  const mix_semantics *rules;     /* of the generation; NULL where no row asks for one */
+  /* The error for an unknown name or a missing value; MIX_OK: ValueError and TypeError. */
+  mix_status refusal;
+  /* The offsets of the rows that configs and text have, ended by 0; NULL: all. The others get their
+   * defaults. */
+  const size_t *in_use;
+} mix_fields;
+
+/* How values are stored, checked and written. A function that is NULL has nothing to do; without `write` a
+ * field is not in configs. */
+typedef struct mix_value_kind {
+  const char *expected; /* what messages ask for: "a number" */
+  size_t size;          /* of the value; one of zero bytes is not given */
+  /* Turns what the caller gave into what an object keeps: defaults filled in, zero means zero, texts
+   * interned, objects retained, memory copied. */
+  bool (*resolve)(const mix_fields *fields, const mix_field_row *field, void *options);
+  void (*release)(const mix_field_row *field, void *options);
+  json_t *(*write)(const mix_fields *fields, const mix_field_row *field, const void *options);
+  /* From JSON to the form in which callers give it. Objects and memory are scoped. */
+  bool (*read)(const mix_fields *fields, const mix_field_row *field, const json_t *value, void *options);
+  json_t *(*parse)(const char *text); /* NULL without an error: the text is no such value */
+  const char *text_expected;          /* what messages about text ask for; NULL: `expected` */
+} mix_value_kind;
+
+typedef enum mix_field_range {
+  MIX_ANY,
+  MIX_POSITIVE,
+  MIX_NOT_NEGATIVE,
+  MIX_UNIT_INTERVAL, /* [0, 1] */
+  MIX_BELOW_ONE,     /* [0, 1) */
+  MIX_BETWEEN_0_AND_1
+} mix_field_range;
+
+struct mix_field_row {
+  const char *name; /* in configs, text and messages */
+  size_t offset;
+  const mix_value_kind *kind;
+  double number;         /* the default of a number; not finite: None */
+  const char *text;      /* the default of a text or of a name */
+  const char *choices;   /* of a text: "int|count"; NULL: any */
+  mix_field_range range; /* of a number */
+  bool required;
+  bool optional; /* zero, or the text "none", is Keras's None: null in configs */
+  /* The offset of a second value: the object beside a name, the flag of a number that is given. */
+  size_t other;
+  const char *alias; /* another name, under which configs are read too; NULL: none */
+  /* Offsets of rules (bool) of a generation. Its configs have the field if it has `only` and lacks `except`;
+   * not a None with omit_none, or always with MIX_ALWAYS; under the alias with `renamed`. */
+  size_t only, except, omit_none, renamed;
+};
+#define MIX_ALWAYS ((size_t)-1)
+/* The begin of a row: a member of an options struct under its own name. */
+#define MIX_FIELD(type, member) #member, offsetof(type, member)
+
+extern const mix_value_kind mix_field_number, /* double: MIX_ZERO is 0 */
+    mix_field_integer,                        /* int64_t: MIX_INT_ZERO is 0 */
+    mix_field_seed,                           /* uint64_t: 0 is none */
+    mix_field_boolean, mix_field_negated,     /* negated: the member says the opposite of the name */
+    mix_field_flagged,                        /* int64_t that may be zero; the bool at `other` says given */
+    mix_field_frequency,                      /* int64_t: epoch is 0, batch 1 */
+    mix_field_text;                           /* const char * */
+
+/* The functions of mix_field_number, for kinds of numbers that configs write in another way. */
+bool mix_resolve_number(const mix_fields *fields, const mix_field_row *field, void *options);
+bool mix_read_number(const mix_fields *fields, const mix_field_row *field, const json_t *value,
+                     void *options);
+json_t *mix_parse_number(const char *text);
+
+static inline void *mix_field_at(const mix_field_row *field, const void *options) {
+  return (char *)options + field->offset;
+}
+static inline void *mix_field_other(const mix_field_row *field, const void *options) {
+  return (char *)options + field->other;
+}
+/* True if the caller gave the value. */
+bool mix_field_given(const mix_field_row *field, const void *options);
+/* Records that the value has another type than the field. Returns NULL. */
+void *mix_field_mistyped(const mix_field_row *field, const json_t *value);
+
+/* On failure the struct holds nothing that must be released. */
+bool mix_fields_resolve(const mix_fields *fields, void *options);
+void mix_fields_release(const mix_fields *fields, void *options);
+bool mix_fields_write(const mix_fields *fields, const void *options, json_t *config);
+/* Members of the config that no row names are ignored. */
+bool mix_fields_read(const mix_fields *fields, const json_t *config, void *options);
+/* Is each member of the config a row in use that configs of the generation have? Else an error that lists
+ * their names. */
+bool mix_fields_check(const mix_fields *fields, const json_t *config);
+/* A config from "key=value,key=value"; NULL with the error recorded. The text may be empty. */
+json_t *mix_fields_parse(const mix_fields *fields, const char *text);
+/* Memory of the innermost scope, zeroed. */
+void *mix_scoped_memory(size_t size);
+
+#endif

@@ -1,0 +1,88 @@
+/* Configs as JSON. */
+#include "base/json.h"
+#include "base/alloc.h"
+#include "base/error.h"
+#include <stdlib.h>
+
+bool mix_json_set(json_t *object, const char *key, json_t *value) {
+  if (value && object && !json_object_set_new(object, key, value)) return true;
+  if (!object && value) json_decref(value);
+  if (!object)
+    mix_fail_memory("a config");
+  else
+    mix_fail(
+        MIX_VALUE_ERROR,
+        "config: '%.60s' or its value cannot be JSON: a number that is not finite, or a text that is not "
+        "UTF-8",
+        key);
+  return false;
+}
+
+char *mix_json_text(const json_t *json) {
+  if (!json) return NULL;
+  char *dumped = json_dumps(json, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+  if (!dumped) return mix_fail_memory("a config's text");
+  char *text = mix_strdup(dumped);
+  free(dumped); /* jansson's own allocation */
+  return text;
+}
+
+json_t *mix_json_parse(const char *text, const char *call) {
+  json_error_t error;
+  if (!text) return mix_fail(MIX_TYPE_ERROR, "%s: got no text; expected JSON", call);
+  json_t *json = json_loads(text, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &error);
+  if (!json)
+    return mix_fail(MIX_VALUE_ERROR, "%s: not valid JSON, line %d: %s", call, error.line, error.text);
+  return json;
+}
+
+const char *mix_json_kind(const json_t *json) {
+  static const char *const kinds[] = {"an object",     "an array", "a string", "an integer",
+                                      "a real number", "true",     "false",    "null"};
+  return kinds[json_typeof(json)];
+}
+
+/* The member, or NULL where it is absent or null. */
+static json_t *member(const json_t *object, const char *key) {
+  json_t *value = json_object_get(object, key);
+  return json_is_null(value) ? NULL : value;
+}
+
+const char *mix_json_string_or(const json_t *object, const char *key, const char *default_value) {
+  json_t *value = member(object, key);
+  if (!value) return default_value;
+  if (json_is_string(value)) return json_string_value(value);
+  return mix_fail(MIX_TYPE_ERROR, "config: \"%s\" is %s; expected a string", key, mix_json_kind(value));
+}
+
+double mix_json_number_or(const json_t *object, const char *key, double default_value) {
+  json_t *value = member(object, key);
+  if (!value) return default_value;
+  if (json_is_number(value)) return json_number_value(value);
+  mix_fail(MIX_TYPE_ERROR, "config: \"%s\" is %s; expected a number", key, mix_json_kind(value));
+  return default_value;
+}
+
+int64_t mix_json_integer_or(const json_t *object, const char *key, int64_t default_value) {
+  json_t *value = member(object, key);
+  if (!value) return default_value;
+  if (json_is_integer(value)) return json_integer_value(value);
+  mix_fail(MIX_TYPE_ERROR, "config: \"%s\" is %s; expected an integer", key, mix_json_kind(value));
+  return default_value;
+}
+
+bool mix_json_boolean_or(const json_t *object, const char *key, bool default_value) {
+  json_t *value = member(object, key);
+  if (!value) return default_value;
+  if (json_is_boolean(value)) return json_is_true(value);
+  mix_fail(MIX_TYPE_ERROR, "config: \"%s\" is %s; expected true or false", key, mix_json_kind(value));
+  return default_value;
+}
+
+const char *mix_json_keep_text(char **owner, json_t *json) {
+  char *text = mix_json_text(json);
+  json_decref(json);
+  if (!text) return NULL;
+  mix_free(*owner);
+  return *owner = text;
+}

@@ -1,0 +1,271 @@
+#include "nn/fields.h"
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/number.h"
+#include "nn/policy/policy.h"
+#include "nn/weights/weights.h"
+#include "tensor/shape.h"
+#include <math.h>
+#include <string.h>
+
+/* ---- objects ---- */
+
+static bool resolve_initializer(const mix_fields *fields, const mix_field_row *field, void *options) {
+  const char **name = mix_field_at(field, options);
+  mix_initializer **object = mix_field_other(field, options);
+  *object = mix_retain(mix_initializer_choose(*name || *object ? *name : field->text, *object, fields->call));
+  *name = NULL;
+  return !mix_failed();
+}
+static void release_initializer(const mix_field_row *field, void *options) {
+  mix_release(*(void **)mix_field_other(field, options));
+}
+static json_t *write_initializer(const mix_fields *fields, const mix_field_row *field, const void *options) {
+  (void)fields;
+  return mix_initializer_to_json(*(mix_initializer *const *)mix_field_other(field, options));
+}
+static bool read_initializer(const mix_fields *fields, const mix_field_row *field, const json_t *value,
+                             void *options) {
+  (void)fields;
+  *(mix_initializer **)mix_field_other(field, options) = mix_initializer_from_json(value);
+  return !mix_failed();
+}
+const mix_value_kind mix_field_initializer = {"an initializer",
+                                              sizeof(char *),
+                                              resolve_initializer,
+                                              release_initializer,
+                                              write_initializer,
+                                              read_initializer,
+                                              NULL};
+
+static bool retain(const mix_fields *fields, const mix_field_row *field, void *options) {
+  (void)fields;
+  mix_retain(*(void **)mix_field_at(field, options));
+  return true;
+}
+static void release(const mix_field_row *field, void *options) {
+  mix_release(*(void **)mix_field_at(field, options));
+}
+
+static json_t *write_regularizer(const mix_fields *fields, const mix_field_row *field, const void *options) {
+  (void)fields;
+  return mix_regularizer_to_json(*(mix_regularizer *const *)mix_field_at(field, options));
+}
+static bool read_regularizer(const mix_fields *fields, const mix_field_row *field, const json_t *value,
+                             void *options) {
+  *(mix_regularizer **)mix_field_at(field, options) = mix_regularizer_from_json(value, fields->rules);
+  return !mix_failed();
+}
+const mix_value_kind mix_field_regularizer = {"a regularizer",   sizeof(void *),   retain, release,
+                                              write_regularizer, read_regularizer, NULL};
+
+static json_t *write_constraint(const mix_fields *fields, const mix_field_row *field, const void *options) {
+  (void)fields;
+  return mix_constraint_to_json(*(mix_constraint *const *)mix_field_at(field, options));
+}
+static bool read_constraint(const mix_fields *fields, const mix_field_row *field, const json_t *value,
+                            void *options) {
+  (void)fields;
+  *(mix_constraint **)mix_field_at(field, options) = mix_constraint_from_json(value);
+  return !mix_failed();
+}
+const mix_value_kind mix_field_constraint = {"a constraint",   sizeof(void *),  retain, release,
+                                             write_constraint, read_constraint, NULL};
+
+static json_t *write_policy(const mix_fields *fields, const mix_field_row *field, const void *options) {
+  (void)fields;
+  return mix_policy_to_json(*(mix_policy *const *)mix_field_at(field, options));
+}
+static bool read_policy(const mix_fields *fields, const mix_field_row *field, const json_t *value,
+                        void *options) {
+  if (!json_is_null(value))
+    *(mix_policy **)mix_field_at(field, options) = mix_policy_from_json(value, fields->rules);
+  return !mix_failed();
+}
+const mix_value_kind mix_field_policy = {"a policy",   sizeof(void *), NULL, NULL,
+                                         write_policy, read_policy,    NULL};
+
+/* ---- axes ---- */
+
+static json_t *list_of(const mix_axes *axes) {
+  json_t *list = json_array();
+  for (int i = 0; i < axes->count; i++) json_array_append_new(list, json_integer(axes->axis[i]));
+  return list;
+}
+
+static bool read_axes(const mix_fields *fields, const mix_field_row *field, const json_t *value,
+                      void *options) {
+  (void)fields;
+  mix_axes *axes = mix_field_at(field, options);
+  size_t count = json_is_array(value) ? json_array_size(value) : 1;
+  if (json_is_null(value)) return true;
+  if (count > MIX_MAX_RANK)
+    return mix_fail(MIX_VALUE_ERROR, "config: \"%s\" is a list of %zu axes; expected at most %d", field->name,
+                    count, MIX_MAX_RANK),
+           false;
+  axes->count = (int)count;
+  for (size_t i = 0; i < count; i++) {
+    const json_t *axis = json_is_array(value) ? json_array_get(value, i) : value;
+    if (!json_is_integer(axis)) return mix_field_mistyped(field, axis), false;
+    axes->axis[i] = (int)json_integer_value(axis);
+  }
+  return true;
+}
+
+static bool resolve_axes(const mix_fields *fields, const mix_field_row *field, void *options) {
+  const mix_axes *axes = mix_field_at(field, options);
+  if (axes->count >= 0 && axes->count <= MIX_MAX_RANK) return true;
+  return mix_fail(MIX_VALUE_ERROR, "%s: %s names %d axes; expected 0 to %d", fields->call, field->name,
+                  axes->count, MIX_MAX_RANK),
+         false;
+}
+static json_t *write_axes(const mix_fields *fields, const mix_field_row *field, const void *options) {
+  (void)fields;
+  const mix_axes *axes = mix_field_at(field, options);
+  return axes->count > 1 ? list_of(axes) : json_integer(axes->count ? axes->axis[0] : -1);
+}
+const mix_value_kind mix_field_axes = {
+    "an axis or a list of axes", sizeof(mix_axes), resolve_axes, NULL, write_axes, read_axes, NULL};
+
+static json_t *write_axis_list(const mix_fields *fields, const mix_field_row *field, const void *options) {
+  (void)fields;
+  const mix_axes *axes = mix_field_at(field, options);
+  return axes->count || !field->optional ? list_of(axes) : json_null();
+}
+const mix_value_kind mix_field_axis_list = {
+    "an axis or a list of axes", sizeof(mix_axes), resolve_axes, NULL, write_axis_list, read_axes, NULL};
+
+static bool resolve_axis(const mix_fields *fields, const mix_field_row *field, void *options) {
+  (void)fields;
+  int *axis = mix_field_at(field, options);
+  if (!field->optional) *axis = mix_axis_number(*axis);
+  return true;
+}
+/* An optional axis keeps the form of options: 0 is None. */
+static json_t *write_axis(const mix_fields *fields, const mix_field_row *field, const void *options) {
+  (void)fields;
+  int axis = *(const int *)mix_field_at(field, options);
+  if (field->optional && !axis) return json_null();
+  return json_integer(field->optional ? mix_axis_number(axis) : axis);
+}
+/* tf_keras saves the axis of a built layer as a list of one. */
+static bool read_axis(const mix_fields *fields, const mix_field_row *field, const json_t *value,
+                      void *options) {
+  (void)fields;
+  if (json_array_size(value) == 1) value = json_array_get(value, 0);
+  if (json_is_null(value)) return true;
+  if (!json_is_integer(value)) return mix_field_mistyped(field, value), false;
+  *(int *)mix_field_at(field, options) = mix_axis_option(json_integer_value(value));
+  return true;
+}
+static json_t *parse_axis(const char *text) { return mix_field_integer.parse(text); }
+const mix_value_kind mix_field_axis = {"an integer", sizeof(int), resolve_axis, NULL,
+                                       write_axis,   read_axis,   parse_axis};
+
+/* ---- shapes ---- */
+
+static bool resolve_shape(const mix_fields *fields, const mix_field_row *field, void *options) {
+  return mix_shape_option(*(const mix_shape *)mix_field_at(field, options), fields->call, field->name);
+}
+static json_t *write_shape(const mix_fields *fields, const mix_field_row *field, const void *options) {
+  (void)fields;
+  const mix_shape *shape = mix_field_at(field, options);
+  if (!shape->rank && field->optional) return json_null();
+  json_t *list = json_array();
+  for (int i = 0; i < shape->rank; i++) {
+    bool open = shape->dims[i] == MIX_UNKNOWN && field->kind == &mix_field_shape;
+    json_array_append_new(list, open ? json_null() : json_integer(shape->dims[i]));
+  }
+  return list;
+}
+static bool read_shape(const mix_fields *fields, const mix_field_row *field, const json_t *value,
+                       void *options) {
+  (void)fields;
+  mix_shape *shape = mix_field_at(field, options);
+  size_t rank = json_array_size(value);
+  if (json_is_null(value)) return true;
+  if (!json_is_array(value)) return mix_field_mistyped(field, value), false;
+  if (rank > MIX_MAX_RANK)
+    return mix_fail(MIX_VALUE_ERROR, "config: \"%s\" has %zu dimensions; expected at most %d", field->name,
+                    rank, MIX_MAX_RANK),
+           false;
+  shape->rank = (int)rank;
+  for (size_t i = 0; i < rank; i++) {
+    const json_t *dim = json_array_get(value, i);
+    if (!json_is_integer(dim) && !json_is_null(dim)) return mix_field_mistyped(field, dim), false;
+    shape->dims[i] = json_is_null(dim) ? MIX_UNKNOWN : json_integer_value(dim);
+  }
+  return true;
+}
+const mix_value_kind mix_field_shape = {"a list of sizes", sizeof(mix_shape), resolve_shape, NULL,
+                                        write_shape,       read_shape,        NULL};
+/* ---- lists of numbers ---- */
+
+static bool copy_numbers(const mix_fields *fields, const mix_field_row *field, void *options) {
+  mix_numbers *numbers = mix_field_at(field, options);
+  const double *given = numbers->values;
+  numbers->values = NULL;
+  if (numbers->count < 0 || (numbers->count > 0 && !given))
+    return mix_fail(MIX_TYPE_ERROR, "%s: %s has %d numbers and no values", fields->call, field->name,
+                    numbers->count),
+           false;
+  if (!numbers->count) return true;
+  double *copy = mix_alloc(sizeof *copy * (size_t)numbers->count);
+  if (copy) memcpy(copy, given, sizeof *copy * (size_t)numbers->count);
+  numbers->values = copy;
+  return copy != NULL;
+}
+static void free_numbers(const mix_field_row *field, void *options) {
+  mix_free((void *)((mix_numbers *)mix_field_at(field, options))->values);
+}
+json_t *mix_number_json(double value) {
+  return value == floor(value) && fabs(value) < 1e15 ? json_integer((json_int_t)value) : json_real(value);
+}
+static json_t *write_numbers(const mix_fields *fields, const mix_field_row *field, const void *options) {
+  (void)fields;
+  const mix_numbers *numbers = mix_field_at(field, options);
+  if (!numbers->count) return json_null();
+  json_t *list = json_array();
+  for (int i = 0; i < numbers->count; i++) json_array_append_new(list, mix_number_json(numbers->values[i]));
+  return list;
+}
+/* A single number is a list of one. */
+static bool read_numbers(const mix_fields *fields, const mix_field_row *field, const json_t *value,
+                         void *options) {
+  (void)fields;
+  size_t count = json_is_array(value) ? json_array_size(value) : 1;
+  if (json_is_null(value)) return true;
+  double *numbers = mix_scoped_memory((count + 1) * sizeof *numbers);
+  for (size_t i = 0; numbers && i < count; i++) {
+    const json_t *item = json_is_array(value) ? json_array_get(value, i) : value;
+    if (!json_is_number(item))
+      return mix_fail(MIX_TYPE_ERROR, "config: \"%s\" holds %s; expected %s", field->name,
+                      mix_json_kind(item), field->kind->expected),
+             false;
+    numbers[i] = json_number_value(item);
+  }
+  *(mix_numbers *)mix_field_at(field, options) = (mix_numbers){.count = (int)count, .values = numbers};
+  return numbers != NULL;
+}
+/* "0:1:2" */
+static json_t *parse_numbers(const char *text) {
+  json_t *list = json_array();
+  for (const char *at = text;; at++) {
+    char *end;
+    double value = mix_number_read(at, &end);
+    if (end == at || (*end && *end != ':') || !isfinite(value)) break;
+    json_array_append_new(list, mix_number_json(value));
+    if (!*end) return list;
+    at = end;
+  }
+  json_decref(list);
+  return NULL;
+}
+/* "2:3" */
+const mix_value_kind mix_field_sizes = {
+    "a list of sizes", sizeof(mix_shape), NULL,          NULL,
+    write_shape,       read_shape,        parse_numbers, "sizes with colons between, such as 2:3"};
+const mix_value_kind mix_field_numbers = {
+    "a list of numbers", sizeof(mix_numbers), copy_numbers,  free_numbers,
+    write_numbers,       read_numbers,        parse_numbers, "numbers with colons between, such as 0:1"};
