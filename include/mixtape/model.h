@@ -1,4 +1,4 @@
-/* Models: functional (from symbolic tensors) and sequential; training, evaluation and prediction. */
+/* Models: functional (from symbolic tensors), sequential and subclassed; training, evaluation and prediction. */
 #ifndef MIXTAPE_MODEL_H
 #define MIXTAPE_MODEL_H
 
@@ -36,7 +36,20 @@ typedef struct mix_sequential_options {
 MIX_API mix_model *mix_sequential_with(const mix_sequential_options *options);
 /* Appends a layer. TypeError for a functional model. */
 MIX_API mix_status mix_sequential_add(mix_model *model, mix_layer *layer);
-/* Creates the weights for inputs of this shape, including the batch dimension (which may be MIX_UNKNOWN). */
+
+typedef struct mix_subclassed_options {
+  size_t size;
+  mix_layer *layer; /* required: its call function is the forward pass, its inner layers the model's */
+  int inputs, outputs; /* how many; 0: one */
+} mix_subclassed_options;
+/* A model out of a layer, usually of a class of your own (mix_layer_new, mix_layer_add_layer): what a subclass
+ * of Model is in Keras. Its policy and its cast of the inputs are the layer's. The first data, or
+ * mix_model_build, builds it. Several outputs are named output_1, output_2, ... in logs. ValueError if the
+ * layer is a model already. */
+MIX_API mix_model *mix_subclassed_with(const mix_subclassed_options *options);
+
+/* Creates the weights for inputs of this shape, including the batch dimension (which may be MIX_UNKNOWN). A
+ * functional model has them already; ValueError for a subclassed model of several inputs. */
 MIX_API mix_status mix_model_build(mix_model *model, mix_shape input_shape);
 
 #ifndef __cplusplus
@@ -49,6 +62,10 @@ MIX_API mix_status mix_model_build(mix_model *model, mix_shape input_shape);
 #define mix_sequential(...)                                                                                 \
   mix_sequential_with(                                                                                      \
       &(const mix_sequential_options){.size = sizeof(mix_sequential_options), .layers = __VA_ARGS__})
+/* mix_subclassed(mix_layer_new(.layer_class = &my_model)) */
+#define mix_subclassed(...)                                                                                 \
+  mix_subclassed_with(                                                                                      \
+      &(const mix_subclassed_options){.size = sizeof(mix_subclassed_options), .layer = __VA_ARGS__})
 #endif
 
 /* The name. The string lives as long as the process. */

@@ -193,39 +193,5 @@ mix_model *mix_model_with(const mix_model_options *given) {
   if (!graph->inputs || !graph->outputs || !collect(graph)) return NULL;
   if (!mix_functional_add_layers(layer, graph)) return NULL;
   layer->built = true;
-  return mix_model_wrap(layer, false);
-}
-
-int mix_model_output_count(const mix_model *model) {
-  return model->sequential ? 1 : functional_of(model->layer)->output_count;
-}
-
-const char *mix_model_output_name(const mix_model *model, int output) {
-  if (model->sequential) {
-    int count = mix_list_count(model->layer->layers);
-    return count ? mix_layer_name(mix_list_get(model->layer->layers, count - 1)) : "output";
-  }
-  int index;
-  return mix_layer_name(mix_tensor_history(functional_of(model->layer)->outputs[output], &index)->layer);
-}
-
-mix_shape mix_model_input_shape(const mix_model *model) {
-  if (model->sequential) {
-    mix_layer *first = mix_list_count(model->layer->layers) ? mix_list_get(model->layer->layers, 0) : NULL;
-    if (first && first->class.name && first->data && first->class.call == mix_class_input_layer.call)
-      return ((const mix_input_layer_data *)first->data)->batch_shape;
-    return (mix_shape){.rank = -1};
-  }
-  return mix_tensor_shape(functional_of(model->layer)->inputs[0]);
-}
-
-mix_shape mix_model_output_shape(const mix_model *model, int output) {
-  if (!model->sequential) return mix_tensor_shape(functional_of(model->layer)->outputs[output]);
-  mix_shape input = model->input_shape.rank ? model->input_shape : mix_model_input_shape(model);
-  return input.rank > 0 && model->layer->built ? mix_layer_output_shape(model->layer, input)
-                                               : (mix_shape){.rank = -1};
-}
-
-int mix_model_input_count(const mix_model *model) {
-  return model->sequential ? 1 : functional_of(model->layer)->input_count;
+  return mix_model_wrap(layer, MIX_FUNCTIONAL);
 }

@@ -31,13 +31,13 @@ static void model_finalize(void *object) {
 
 const mix_class mix_model_object_class = {.name = "model", .finalize = model_finalize};
 
-mix_model *mix_model_wrap(mix_layer *layer, bool sequential) {
+mix_model *mix_model_wrap(mix_layer *layer, mix_model_kind kind) {
   mix_model *model = mix_object_new(sizeof *model, &mix_model_object_class);
   if (!model) return NULL;
   model->layer = mix_retain(layer);
   layer->is_model = true;
   model->semantics = mix_layer_semantics(layer);
-  model->sequential = sequential;
+  model->kind = kind;
   return mix_scoped(model);
 }
 
@@ -49,7 +49,7 @@ bool mix_model_given(const mix_model *model, const char *call) {
 
 bool mix_model_weights_ready(const mix_model *model, const char *call) {
   if (!mix_model_given(model, call)) return false;
-  if (model->sequential && !model->layer->built)
+  if (model->kind != MIX_FUNCTIONAL && !model->layer->built)
     mix_fail(MIX_VALUE_ERROR,
              "%s: '%s' has no weights yet; call mix_model_build with an input shape, or the model on data",
              call, mix_model_name(model));

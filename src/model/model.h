@@ -56,11 +56,14 @@ typedef struct mix_compiled_state {
   mix_function *watched;                /* the step as observed: retained */
 } mix_compiled_state;
 
+typedef enum mix_model_kind { MIX_FUNCTIONAL, MIX_SEQUENTIAL, MIX_SUBCLASSED } mix_model_kind;
+
 struct mix_model {
   mix_object object;
   mix_layer *layer; /* retained: calls its layers */
   const mix_semantics *semantics;
-  bool sequential;
+  mix_model_kind kind;
+  int input_count, output_count; /* of a subclassed model */
   mix_shape input_shape;         /* sequential: shape given to mix_model_build; rank 0: none */
   mix_compiled_state *state;     /* NULL before compile */
   bool keeps_optimizer; /* compile wraps no optimizer, in any generation (the program's --loss-scale) */
@@ -97,10 +100,10 @@ mix_shape mix_model_input_shape(const mix_model *model);
 mix_shape mix_model_output_shape(const mix_model *model, int output);
 
 /* model.c: a model object around a layer, which it retains; scoped. */
-mix_model *mix_model_wrap(mix_layer *layer, bool sequential);
+mix_model *mix_model_wrap(mix_layer *layer, mix_model_kind kind);
 /* Fails if the object is not a model. */
 bool mix_model_given(const mix_model *model, const char *call);
-/* Fails if there are no weights, as before a sequential model is built. */
+/* Fails if there are no weights, as before a model that is not functional is built. */
 bool mix_model_weights_ready(const mix_model *model, const char *call);
 /* A list of tensors from a tensor or a list; scoped. NULL with the error recorded: "fit: x is neither
  * ...". */

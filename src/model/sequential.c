@@ -1,4 +1,4 @@
-/* Sequential models: a chain of layers. */
+/* Sequential models, a chain of layers, and building a model whose inputs are not known yet. */
 #include "model/model.h"
 
 #include "base/error.h"
@@ -33,7 +33,7 @@ mix_model *mix_sequential_with(const mix_sequential_options *given) {
   MIX_OPTIONS(mix_sequential_options, options, given, "sequential");
   mix_layer_common common = {.name = options.name, .semantics = mix_semantics_or_current(options.semantics)};
   mix_layer *layer = mix_scoped(mix_layer_make(&mix_class_sequential, &common, NULL, "sequential"));
-  mix_model *model = layer ? mix_model_wrap(layer, true) : NULL;
+  mix_model *model = layer ? mix_model_wrap(layer, MIX_SEQUENTIAL) : NULL;
   for (int i = 0; model && options.layers && i < mix_list_count(options.layers); i++)
     if (mix_sequential_add(model, mix_list_get(options.layers, i)) != MIX_OK) return NULL;
   return model;
@@ -41,9 +41,9 @@ mix_model *mix_sequential_with(const mix_sequential_options *given) {
 
 mix_status mix_sequential_add(mix_model *model, mix_layer *layer) {
   if (!mix_model_given(model, "sequential_add")) return mix_error();
-  if (!model->sequential)
-    return mix_fail_status(MIX_TYPE_ERROR, "sequential_add: '%s' is a functional model",
-                           mix_layer_name(model->layer));
+  if (model->kind != MIX_SEQUENTIAL)
+    return mix_fail_status(MIX_TYPE_ERROR, "sequential_add: '%s' is a %s model", mix_layer_name(model->layer),
+                           model->kind == MIX_FUNCTIONAL ? "functional" : "subclassed");
   if (!mix_is(layer, &mix_layer_object_class))
     return mix_fail_status(MIX_TYPE_ERROR, "sequential_add: expected a layer");
   for (int i = 0; i < mix_list_count(model->layer->layers); i++) {
@@ -59,7 +59,10 @@ mix_status mix_sequential_add(mix_model *model, mix_layer *layer) {
 
 mix_status mix_model_build(mix_model *model, mix_shape input_shape) {
   if (!mix_model_given(model, "model_build")) return mix_error();
-  if (!model->sequential) return MIX_OK;
+  if (model->kind == MIX_FUNCTIONAL) return MIX_OK;
+  if (model->kind == MIX_SUBCLASSED && model->input_count > 1)
+    return mix_fail_status(MIX_VALUE_ERROR, "model_build: '%s' has %d inputs; call it on data instead",
+                           mix_layer_name(model->layer), model->input_count);
   if (input_shape.rank < 1)
     return mix_fail_status(MIX_VALUE_ERROR, "model_build: the shape must include the batch dimension");
   MIX_SCOPE {

@@ -96,6 +96,12 @@ static void put_chain(mix_text *out, mix_model *model) {
   }
 }
 
+/* What a call function does with its layers is not known. */
+static void put_layers(mix_text *out, mix_model *model) {
+  for (int i = 0; i < mix_list_count(model->layer->layers); i++)
+    put_layer(out, mix_list_get(model->layer->layers, i), (mix_shape){.rank = -1}, MIX_DTYPE_NONE);
+}
+
 static void put_size(mix_text *out, const char *what, mix_list *variables) {
   size_t size = bytes(variables);
   mix_text_put(out, "%s: %lld (", what, (long long)parameters(variables));
@@ -119,10 +125,12 @@ const char *mix_model_summary(mix_model *model) {
     mix_text_put(
         &out,
         "===============================================================================================\n");
-    if (model->sequential)
+    if (model->kind == MIX_SEQUENTIAL)
       put_chain(&out, model);
-    else
+    else if (model->kind == MIX_FUNCTIONAL)
       put_functional(&out, model);
+    else
+      put_layers(&out, model);
     mix_text_put(
         &out,
         "===============================================================================================\n");

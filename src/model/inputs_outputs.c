@@ -1,0 +1,51 @@
+/* How many inputs and outputs a model has, their names and shapes. */
+#include "model/model.h"
+
+#include "base/alloc.h"
+#include <stdio.h>
+
+static const mix_functional *functional_of(const mix_model *model) { return mix_layer_data(model->layer); }
+
+int mix_model_input_count(const mix_model *model) {
+  if (model->kind == MIX_SUBCLASSED) return model->input_count;
+  return model->kind == MIX_SEQUENTIAL ? 1 : functional_of(model)->input_count;
+}
+
+int mix_model_output_count(const mix_model *model) {
+  if (model->kind == MIX_SUBCLASSED) return model->output_count;
+  return model->kind == MIX_SEQUENTIAL ? 1 : functional_of(model)->output_count;
+}
+
+const char *mix_model_output_name(const mix_model *model, int output) {
+  if (model->kind == MIX_SEQUENTIAL) {
+    int count = mix_list_count(model->layer->layers);
+    return count ? mix_layer_name(mix_list_get(model->layer->layers, count - 1)) : "output";
+  }
+  if (model->kind == MIX_SUBCLASSED) {
+    char name[32];
+    snprintf(name, sizeof name, "output_%d", output + 1);
+    return mix_intern(name);
+  }
+  int index;
+  return mix_layer_name(mix_tensor_history(functional_of(model)->outputs[output], &index)->layer);
+}
+
+/* That of the input layer that a sequential model may begin with. */
+static mix_shape first_shape(const mix_model *model) {
+  mix_layer *first = mix_list_count(model->layer->layers) ? mix_list_get(model->layer->layers, 0) : NULL;
+  if (first && first->class.name && first->data && first->class.call == mix_class_input_layer.call)
+    return ((const mix_input_layer_data *)first->data)->batch_shape;
+  return (mix_shape){.rank = -1};
+}
+
+mix_shape mix_model_input_shape(const mix_model *model) {
+  if (model->kind == MIX_FUNCTIONAL) return mix_tensor_shape(functional_of(model)->inputs[0]);
+  return model->kind == MIX_SEQUENTIAL ? first_shape(model) : (mix_shape){.rank = -1};
+}
+
+mix_shape mix_model_output_shape(const mix_model *model, int output) {
+  if (model->kind == MIX_FUNCTIONAL) return mix_tensor_shape(functional_of(model)->outputs[output]);
+  mix_shape input = model->input_shape.rank ? model->input_shape : mix_model_input_shape(model);
+  return input.rank > 0 && output == 0 && model->layer->built ? mix_layer_output_shape(model->layer, input)
+                                                              : (mix_shape){.rank = -1};
+}
