@@ -24,6 +24,9 @@ typedef struct mix_function_options {
    * error bound holds, and finite checks give the same answers (docs/NUMERICS.md). A function that is
    * traced inside a capture follows the captured function's setting. */
   bool jit_compile;
+  /* Plans that are kept, one for each signature and setting of device, threads, policy and the like; the one
+   * used longest ago goes first. 0: 32. */
+  int max_signatures;
 } mix_function_options;
 /* Creates a function. Capture happens at the first call with each signature of arguments. `context` must
  * live as long as the function. */
@@ -38,6 +41,9 @@ MIX_API mix_function *mix_function_with(const mix_function_options *options);
 /* Runs the function and returns a list of finished tensors. A second concurrent call returns NULL with
  * MIX_BUSY. Inside another capture, or under a tape, the function is traced inline. */
 MIX_API mix_list *mix_function_call(mix_function *function, mix_list *arguments);
+
+/* Drops all plans and their memory; the next call captures again. MIX_BUSY during a call. */
+MIX_API mix_status mix_function_clear(mix_function *function);
 
 /* Statistics of the plan of the latest call. */
 typedef struct mix_plan_report {

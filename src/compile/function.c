@@ -41,6 +41,8 @@ typedef struct specialization {
   mix_memory **buffers;         /* results of the run in progress */
 } specialization;
 
+enum { DEFAULT_SIGNATURES = 32 };
+
 struct mix_function {
   mix_object object;
   mix_function_body body;
@@ -48,8 +50,8 @@ struct mix_function {
   const char *name;
   bool jit_compile;
   atomic_flag busy;
-  specialization **known;
-  int known_count, known_capacity;
+  specialization **known; /* the one used longest ago first */
+  int known_count, known_capacity, max_known;
   bool captured; /* the first capture, which may create variables, is done */
   specialization *latest;
   mix_memory *arena; /* shared by all plans, of the largest size */
@@ -69,11 +71,18 @@ static void specialization_free(specialization *s) {
   mix_free(s);
 }
 
+static void forget_all(mix_function *function) {
+  for (int i = 0; i < function->known_count; i++) specialization_free(function->known[i]);
+  function->known_count = 0;
+  function->latest = NULL;
+  mix_release(function->arena);
+  function->arena = NULL;
+}
+
 static void function_finalize(void *object) {
   mix_function *function = object;
-  for (int i = 0; i < function->known_count; i++) specialization_free(function->known[i]);
+  forget_all(function);
   mix_free(function->known);
-  mix_release(function->arena);
 }
 
 static const mix_class function_class = {.name = "function", .finalize = function_finalize};
@@ -83,12 +92,16 @@ mix_function *mix_function_with(const mix_function_options *given) {
   MIX_OPTIONS(mix_function_options, options, given, "function_new");
   if (!options.body)
     return mix_fail(MIX_TYPE_ERROR, "function_new: body is NULL; expected the function to capture");
+  if (options.max_signatures < 0)
+    return mix_fail(MIX_VALUE_ERROR, "function_new: max_signatures is %d; expected a positive number",
+                    options.max_signatures);
   mix_function *function = mix_object_new(sizeof *function, &function_class);
   if (!function) return NULL;
   function->body = options.body;
   function->context = options.context;
   function->name = mix_intern(options.name ? options.name : "function");
   function->jit_compile = options.jit_compile;
+  function->max_known = options.max_signatures ? options.max_signatures : DEFAULT_SIGNATURES;
   atomic_flag_clear(&function->busy);
   return mix_scoped(function);
 }
@@ -226,6 +239,15 @@ static void drop_outdated(mix_function *function) {
   function->known_count = kept;
 }
 
+/* Makes room for another plan. */
+static void drop_oldest(mix_function *function) {
+  while (function->known_count >= function->max_known) {
+    if (function->latest == function->known[0]) function->latest = NULL;
+    specialization_free(function->known[0]);
+    memmove(function->known, function->known + 1, sizeof *function->known * (size_t)--function->known_count);
+  }
+}
+
 static specialization *specialize(mix_function *function, mix_list *arguments) {
   specialization *s = mix_calloc(1, sizeof *s);
   if (!s) return NULL;
@@ -241,7 +263,10 @@ static specialization *specialize(mix_function *function, mix_list *arguments) {
   if (ir) s->compiled = mix_compile(ir, NULL, true);
   bool good = s->compiled && finish(s) && arena_grow(function, s->compiled);
   if (s->compiled && !good) mix_compiled_name_largest(s->compiled);
-  if (good) drop_outdated(function);
+  if (good) {
+    drop_outdated(function);
+    drop_oldest(function);
+  }
   good = good && mix_reserve(&function->known, &function->known_capacity, function->known_count + 1,
                              sizeof *function->known);
   if (!good) {
@@ -273,11 +298,17 @@ static bool fits(const specialization *s, mix_list *arguments, environment now) 
   return true;
 }
 
+static specialization *move_to_end(mix_function *function, int index) {
+  specialization *s = function->known[index], **at = &function->known[index];
+  memmove(at, at + 1, sizeof *at * (size_t)(--function->known_count - index));
+  return function->known[function->known_count++] = s;
+}
+
 static specialization *find(mix_function *function, mix_list *arguments) {
   environment now = environment_now(function);
   if (function->latest && fits(function->latest, arguments, now)) return function->latest;
-  for (int i = 0; i < function->known_count; i++)
-    if (fits(function->known[i], arguments, now)) return function->known[i];
+  for (int i = function->known_count - 1; i >= 0; i--)
+    if (fits(function->known[i], arguments, now)) return move_to_end(function, i);
   return NULL;
 }
 
@@ -383,6 +414,17 @@ mix_list *mix_function_call(mix_function *function, mix_list *arguments) {
   }
   atomic_flag_clear(&function->busy);
   return list;
+}
+
+mix_status mix_function_clear(mix_function *function) {
+  if (mix_failed()) return mix_error();
+  if (!mix_is(function, &function_class))
+    return mix_fail_status(MIX_TYPE_ERROR, "function_clear: expected a function");
+  if (atomic_flag_test_and_set(&function->busy))
+    return mix_fail_status(MIX_BUSY, "function_clear: %s is running on another thread", function->name);
+  forget_all(function);
+  atomic_flag_clear(&function->busy);
+  return MIX_OK;
 }
 
 mix_status mix_function_report(mix_function *function, mix_plan_report *report, size_t report_size) {

@@ -438,8 +438,70 @@ static void report_and_dump(void **state) {
   mix_error_clear();
 }
 
+/* Plans beyond max_signatures go, the one used longest ago first, and their memory with them. */
+static void plans_that_are_not_used_go(void **state) {
+  (void)state;
+  trainer t = new_trainer();
+  mix_function *step = mix_function_new(train_step, &t, .max_signatures = 3);
+  static const struct {
+    int rows, traces;
+  } calls[] = {{1, 1}, {2, 2}, {3, 3}, {1, 3}, {4, 4}, {1, 4}, {3, 4}, {2, 5}, {4, 6}, {3, 6}};
+  for (int i = 0; i < COUNT(calls); i++) {
+    MIX_SCOPE { mix_function_call(step, mix_list_of(batch(calls[i].rows, 0), labels(calls[i].rows, 0))); }
+    no_error();
+    assert_int_equal(t.traces, calls[i].traces);
+  }
+  variable_has(t.iterations, COUNT(calls));
+}
+
+static mix_list *root_of_squares(void *traces, mix_list *arguments) {
+  ++*(int *)traces;
+  mix_tensor *x = mix_list_get(arguments, 0);
+  return mix_list_of(mix_sqrt(mix_reduce_sum(mix_matmul(x, x, true, false), MIX_ALL_AXES, false)));
+}
+
+static void memory_does_not_grow_with_signatures(void **state) {
+  (void)state;
+  int traces = 0;
+  mix_function *function = mix_function_new(root_of_squares, &traces);
+  size_t most = 0;
+  for (int rows = 400; rows > 0; rows--) { /* the largest first: the arena does not grow */
+    MIX_SCOPE { mix_function_call(function, mix_list_of(mix_fill(MIX_SHAPE(rows, 8), 1, MIX_FLOAT32))); }
+    if (rows > 360 && mix_buffer_bytes() > most) most = mix_buffer_bytes();
+  }
+  mix_synchronize();
+  no_error();
+  assert_int_equal(traces, 400);
+  assert_true(mix_buffer_bytes() <= most);
+}
+
+static void clear_drops_all_plans(void **state) {
+  (void)state;
+  trainer t = new_trainer();
+  mix_function *step = mix_function_new(train_step, &t);
+  mix_list *arguments = mix_list_of(batch(5, 0), labels(5, 0));
+  MIX_SCOPE { mix_function_call(step, arguments); }
+  mix_synchronize();
+  const size_t bytes = mix_buffer_bytes();
+  assert_int_equal(mix_function_clear(step), MIX_OK);
+  if (on_host()) assert_true(mix_buffer_bytes() < bytes);
+  mix_plan_report report;
+  assert_int_equal(mix_function_report(step, &report, sizeof report), MIX_RUNTIME_ERROR);
+  expect_error(MIX_RUNTIME_ERROR, "has not been called");
+  mix_function_call(step, arguments);
+  assert_int_equal(t.traces, 2);
+  variable_has(t.iterations, 2);
+  assert_int_equal(mix_function_clear(NULL), MIX_TYPE_ERROR);
+  expect_error(MIX_TYPE_ERROR, "function_clear");
+  assert_null(mix_function_new(train_step, &t, .max_signatures = -1));
+  expect_error(MIX_VALUE_ERROR, "max_signatures is -1");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      TEST(plans_that_are_not_used_go),
+      TEST(memory_does_not_grow_with_signatures),
+      TEST(clear_drops_all_plans),
       TEST(once_for_each_signature),
       TEST(once_for_each_environment),
       TEST(the_cast_dtype_of_the_caller_is_in_force),
