@@ -101,10 +101,27 @@ static void W11_the_guides_fit(void **state) {
   assert_true(accuracy > 0.9);
 }
 
+/* The guide's own size, one epoch: M10's counts and W03's model. */
+static void W03_M10_4096_units(void **state) {
+  (void)state;
+  if (!at_hand()) skip();
+  assert_code(run_program("train", "--data", "mnist", "--units", "4096", "--batch-size", "8192", "--epochs",
+                          "1", "--validation-split", "0.2", "--policy", "mixed_float16", "--json",
+                          "--verbose", "2"),
+              0);
+  assert_has(program_err, "6/6 - ");
+  json_t *report = printed_object(), *history = json_object_get(report, "history");
+  assert_int_equal(json_integer_value(json_object_get(report, "steps")), 6);
+  assert_true(isfinite(number_in(json_array_get(json_object_get(history, "val_loss"), 0))));
+  json_decref(report);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(W11_the_guides_fit), cmocka_unit_test(steps_and_history),
-      cmocka_unit_test(fit_learns_mnist_under_every_policy), cmocka_unit_test(the_graph_rewrite_learns_mnist),
-      cmocka_unit_test(the_custom_loop_learns_mnist_under_every_policy)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(W11_the_guides_fit),
+                                     cmocka_unit_test(W03_M10_4096_units),
+                                     cmocka_unit_test(steps_and_history),
+                                     cmocka_unit_test(fit_learns_mnist_under_every_policy),
+                                     cmocka_unit_test(the_graph_rewrite_learns_mnist),
+                                     cmocka_unit_test(the_custom_loop_learns_mnist_under_every_policy)};
   return cmocka_run_group_tests(tests, folder_begin, folder_end);
 }

@@ -123,9 +123,9 @@ static inline void gradients_agree(const trial *t) {
   }
 }
 
-/* The layer under a 16-bit policy with the float32 layer's weights: results, and weights after a step of SGD of
- * rate 0.1, agree to the tolerance, absolute and relative (M08). bfloat16 has 8 times float16's roundoff and
- * gets 8 times the tolerance. */
+/* The layer under a 16-bit policy with the float32 layer's weights: results, and weights after a step of SGD
+ * of rate 0.1, agree to the tolerance, absolute and relative (M08). bfloat16 has 8 times float16's roundoff
+ * and gets 8 times the tolerance. */
 static inline void policy_agrees(const trial *t, const char *policy) {
   double scale = strstr(policy, "bfloat16") ? 8 : 1, tolerance = scale * (t->tolerance ? t->tolerance : 2e-3);
   mix_layer *layers[2] = {t->make("float32"), t->make(policy)};

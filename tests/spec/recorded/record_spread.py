@@ -5,8 +5,9 @@
 
 Trains each 16-bit case of cases.json again (tf_keras 2.21, Keras 3.15, TensorFlow 2.21 on a CPU), once as
 recorded and once with TensorFlow's other kernels and one thread, by the record.py of the reference.
-"accuracy_first_10" and "accuracy": the largest difference from the record, absolute, in the first ten steps and
-in all. "weights": for each final array, the largest difference from the record, divided by the largest element.
+"accuracy_first_10" and "accuracy": the largest difference from the record, absolute, in the first ten steps
+and in all. "weights": for each final array, the largest difference from the record, divided by the largest
+element.
 """
 import json
 import os
