@@ -75,33 +75,21 @@ because(REASONS, "comes with MultiHeadAttention", "L26")
 
 # What the test of a row leaves out.
 PARTIAL = {}
-because(PARTIAL, "NULL stands for the number 5, so the message cannot show it", "P07")
-because(PARTIAL, "the second name's proposals: only that the message repeats the name", "P09")
-because(PARTIAL, "a dtype stands for the number 123", "P41")
 because(PARTIAL, "a NULL object stands for the number 42", "P43")
-because(PARTIAL, "no functional model is made: its input tensor goes straight into the Dense", "A12")
 because(PARTIAL, "a variable without an initial value stands for a tensor", "V15")
-because(PARTIAL, "weights are handed over in memory, not through a checkpoint", "V22")
-because(PARTIAL, "the update is written out by hand, without an SGD object", "V23")
-because(PARTIAL, "the sum is read, added and assigned by hand, without assign_add", "V25")
-because(PARTIAL, "one scalar variable, on which the three kinds of clipping agree", "O08")
 because(PARTIAL, "a second optimizer has the new limit; that of one in use is not changed", "O09", "O10")
-because(PARTIAL, "state is put back by assignments, not from a checkpoint", "O33", "O34")
-because(PARTIAL, "a tensor as the value: C has no such call", "O46")
 because(
     PARTIAL,
-    "Dense, Activation, Flatten, Dropout and layers to come; training=true beyond BatchNormalization; "
-    "weights after an optimizer's step (gradients are compared)",
+    "convolution, pooling, recurrent and attention layers, which are to come",
     "M08",
 )
-because(PARTIAL, "8 units instead of 4096, and a learning rate of 0", "M10")
-because(PARTIAL, "the info record with a GPU's name and capability; the level of the record", "W01")
-because(PARTIAL, "only the summary for 64 units; 4096 units with a GPU; neither size is run", "W03")
-because(PARTIAL, "512 units instead of 4096; needs MNIST", "W11")
+because(PARTIAL, "with 4096 units one epoch instead of five", "M10")
+because(PARTIAL, "512 units instead of 4096, which end at 0.897 with seed 1; needs MNIST", "W11")
 because(PARTIAL, "that multiples of 8 are faster; RNN units and filters", "W20")
-because(PARTIAL, "with the legacy option, step 1 is held to 2e-6, which T04 meets too (5e-7 away)", "T05")
-NOT_EXECUTED = "graphs are compared, not executed: no numbers before and after"
-because(PARTIAL, NOT_EXECUTED, "G18", *rows("G", 40, 47), *rows("G", 50, 60))
+because(PARTIAL, "the graph is compared, not executed: no numbers before and after", "G58")
+
+# Rows whose recorded graphs are executed before and after the rewrite.
+EXECUTED = ["G18", *rows("G", 40, 47), *(row for row in rows("G", 50, 60) if row != "G58")]
 
 # Rows that recorded graphs hold (status, dtypes, casts and renamed ops).
 RECORDED = [row for row in rows("G", 1, 60) if row not in GAPS and row != "G37"]
@@ -128,7 +116,7 @@ def tests():
         for match in re.finditer(r"/\* ([A-Z]\d\d): ", text):
             found.setdefault(match.group(1), set()).add(name)
         if "MIXTAPE_REFERENCE_DIR" in text and '/rewrite"' in text:  # the test that reads the recorded graphs
-            for row in RECORDED:
+            for row in EXECUTED if name.endswith("_numbers.c") else RECORDED:
                 found.setdefault(row, set()).add(name)
     return {row: files for row, files in found.items() if row[0] in LETTERS}
 

@@ -1,6 +1,6 @@
-/* The guide's model on real MNIST (MIXTAPE_DATA_DIR), one whole training run for each policy. 64 units,
- * batches of 128 and five epochs of 48,000 images give about 0.97 with tf_keras. 0.965 leaves half a point
- * for the seed. */
+/* The guide's model on real MNIST (MIXTAPE_DATA_DIR): 64 units, batches of 128 and five epochs, for each
+ * policy and five seeds. The goal: mean test accuracies of at least 0.965, within 0.4 points of each other.
+ */
 #include "cli/program.h"
 
 static bool at_hand(void) {
@@ -10,56 +10,74 @@ static bool at_hand(void) {
   return false;
 }
 
-static double trained_accuracy(const char *policy, const char *loop) {
-  assert_code(run_program("train", "--data", "mnist", "--units", "64", "--batch-size", "128", "--epochs", "5",
-                          "--validation-split", "0.2", "--seed", "1", "--policy", policy, "--loop", loop,
-                          "--json", "--verbose", "0"),
-              0);
+enum { SEEDS = 5 };
+
+/* Test accuracy of one run. rest: options that the runs differ in, NULL at the end. */
+static double trained_accuracy(int seed, const char *const *rest) {
+  char number[16];
+  snprintf(number, sizeof number, "%d", seed);
+  const char *arguments[32] = {"train",    "--data", "mnist",  "--units",   "64", "--batch-size", "128",
+                               "--epochs", "5",      "--json", "--verbose", "0",  "--seed",       number};
+  int count = 14;
+  while (*rest) arguments[count++] = *rest++;
+  assert_code(run_program_to(NULL, arguments), 0);
   assert_has(program_err, "data: MNIST");
   json_t *report = printed_object();
-  assert_int_equal(json_integer_value(json_object_get(report, "steps")), 5 * 375); /* 48000 / 128 */
-  json_t *history = json_object_get(report, "history");
-  assert_int_equal(json_array_size(json_object_get(history, "val_accuracy")), 5);
   double accuracy = number_in(json_object_get(json_object_get(report, "test"), "accuracy"));
   json_decref(report);
-  print_message("%s, %s: test accuracy %.4f\n", policy, loop, accuracy);
   return accuracy;
+}
+
+static double mean_accuracy(const char *const *rest, const char *what) {
+  double sum = 0;
+  for (int seed = 1; seed <= SEEDS; seed++) {
+    double accuracy = trained_accuracy(seed, rest);
+    print_message("%s, seed %d: test accuracy %.4f\n", what, seed, accuracy);
+    sum += accuracy;
+  }
+  print_message("%s: mean %.4f\n", what, sum / SEEDS);
+  return sum / SEEDS;
+}
+
+static void assert_goal(const double mean[3]) {
+  double worst = fmin(mean[0], fmin(mean[1], mean[2])), best = fmax(mean[0], fmax(mean[1], mean[2]));
+  assert_true(worst >= 0.965);
+  assert_true(best - worst <= 0.004);
 }
 
 static void check_policies(const char *loop) {
   if (!at_hand()) skip();
   static const char *const policies[] = {"float32", "mixed_float16", "mixed_bfloat16"};
-  double worst = 1, best = 0;
+  double mean[3];
   for (int i = 0; i < 3; i++) {
-    double accuracy = trained_accuracy(policies[i], loop);
-    worst = fmin(worst, accuracy);
-    best = fmax(best, accuracy);
+    char what[64];
+    snprintf(what, sizeof what, "%s, %s", policies[i], loop);
+    mean[i] = mean_accuracy(
+        (const char *[]){"--validation-split", "0.2", "--policy", policies[i], "--loop", loop, NULL}, what);
   }
-  assert_true(worst >= 0.965);
-  assert_true(best - worst <= 0.005);
+  assert_goal(mean);
 }
 
-/* A float32 model under the graph rewrite: within half a point of float32. */
+/* 375 steps of 128 are the 48,000 images that a validation split of 0.2 leaves. */
+static void steps_and_history(void **state) {
+  (void)state;
+  if (!at_hand()) skip();
+  trained_accuracy(1, (const char *[]){"--validation-split", "0.2", NULL});
+  json_t *report = printed_object();
+  assert_int_equal(json_integer_value(json_object_get(report, "steps")), 5 * 375);
+  json_t *history = json_object_get(report, "history");
+  assert_int_equal(json_array_size(json_object_get(history, "val_accuracy")), 5);
+  json_decref(report);
+}
+
 static void the_graph_rewrite_learns_mnist(void **state) {
   (void)state;
   if (!at_hand()) skip();
-  double accuracy[3];
-  static const char *const dtypes[] = {NULL, "float16", "bfloat16"};
-  for (int i = 0; i < 3; i++) {
-    const char *rewrite = dtypes[i] ? "--graph-rewrite" : NULL;
-    assert_int_equal(
-        run_program_to(NULL, (const char *[]){"train", "--data", "mnist", "--units", "64", "--batch-size",
-                                              "128", "--epochs", "5", "--seed", "1", "--json", "--verbose",
-                                              "0", rewrite, dtypes[i], NULL}),
-        0);
-    json_t *report = printed_object();
-    accuracy[i] = number_in(json_object_get(json_object_get(report, "test"), "accuracy"));
-    json_decref(report);
-    print_message("graph rewrite to %s: test accuracy %.4f\n", dtypes[i] ? dtypes[i] : "nothing",
-                  accuracy[i]);
-  }
-  assert_true(accuracy[0] >= 0.965);
-  assert_true(fabs(accuracy[1] - accuracy[0]) <= 0.005 && fabs(accuracy[2] - accuracy[0]) <= 0.005);
+  static const char *const dtypes[] = {"float16", "bfloat16"};
+  double mean[3] = {mean_accuracy((const char *[]){NULL}, "float32")};
+  for (int i = 0; i < 2; i++)
+    mean[i + 1] = mean_accuracy((const char *[]){"--graph-rewrite", dtypes[i], NULL}, dtypes[i]);
+  assert_goal(mean);
 }
 
 static void fit_learns_mnist_under_every_policy(void **state) { (void)state, check_policies("fit"); }
@@ -83,8 +101,25 @@ static void W11_the_guides_fit(void **state) {
   assert_true(accuracy > 0.9);
 }
 
+/* The guide's own size, one epoch: M10's counts and W03's model. */
+static void W03_M10_4096_units(void **state) {
+  (void)state;
+  if (!at_hand()) skip();
+  assert_code(run_program("train", "--data", "mnist", "--units", "4096", "--batch-size", "8192", "--epochs",
+                          "1", "--validation-split", "0.2", "--policy", "mixed_float16", "--json",
+                          "--verbose", "2"),
+              0);
+  assert_has(program_err, "6/6 - ");
+  json_t *report = printed_object(), *history = json_object_get(report, "history");
+  assert_int_equal(json_integer_value(json_object_get(report, "steps")), 6);
+  assert_true(isfinite(number_in(json_array_get(json_object_get(history, "val_loss"), 0))));
+  json_decref(report);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(W11_the_guides_fit),
+                                     cmocka_unit_test(W03_M10_4096_units),
+                                     cmocka_unit_test(steps_and_history),
                                      cmocka_unit_test(fit_learns_mnist_under_every_policy),
                                      cmocka_unit_test(the_graph_rewrite_learns_mnist),
                                      cmocka_unit_test(the_custom_loop_learns_mnist_under_every_policy)};

@@ -206,8 +206,24 @@ static void the_summary_shows_shapes_parameters_and_policies(void **state) {
     if (!strstr(text, parts[i])) fail_msg("'%s' is missing in:\n%s", parts[i], text);
 }
 
+/* A cast by the model to any other dtype would round 1 + 2^-40. */
+static void A12_the_functional_model_casts_nothing(void **state) {
+  (void)state;
+  mix_set_global_policy("mixed_float16");
+  mix_tensor *x = mix_input(.shape = MIX_SHAPE(3), .dtype = "float64");
+  mix_tensor *kept = mix_call(mix_activation("linear", .dtype = "float64"), x),
+             *product = mix_call(mix_dense(.units = 2), x);
+  mix_model *model = mix_model_new(x, mix_list_of(kept, product));
+  assert_non_null(model);
+  mix_list *outputs = mix_model_call_outputs(model, mix_fill(MIX_SHAPE(1, 3), 1 + 0x1p-40, MIX_FLOAT64));
+  assert_int_equal(mix_tensor_dtype(mix_list_get(outputs, 0)), MIX_FLOAT64);
+  for (int i = 0; i < 3; i++) assert_true(at(mix_list_get(outputs, 0), i) == 1 + 0x1p-40);
+  assert_int_equal(mix_tensor_dtype(mix_list_get(outputs, 1)), MIX_FLOAT16);
+}
 int main(void) {
   const struct CMUnitTest tests[] = {
+      TEST(A12_the_functional_model_casts_nothing),
+
       TEST(several_inputs_are_matched_in_order),
       TEST(several_outputs_have_losses_of_their_own),
       TEST(an_output_without_a_loss_is_left_out),

@@ -39,6 +39,10 @@ static void expect_report(mix_log_level level, int mentions, const char *const *
                   (const char *[]){__VA_ARGS__});                                                            \
   } while (0)
 
+static void W01_the_guides_gpu(void **state) {
+  WITH(GPU("Tesla V100", 7, 0));
+  REPORT(MIX_LOG_INFO, "Tesla V100, compute capability 7.0");
+}
 static void D01_one_good(void **state) {
   WITH(GPU("G1", 7, 1));
   REPORT(MIX_LOG_INFO, "Your GPU will likely run quickly", "G1, compute capability 7.1");
@@ -127,6 +131,7 @@ static void keras3_never_checks(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(D01_one_good),
+                                     TEST(W01_the_guides_gpu),
                                      TEST(D02_several_good),
                                      TEST(D03_one_slow),
                                      TEST(D04_unnamed),

@@ -11,6 +11,12 @@ static mix_tensor *cube(void *context, const mix_call_args *args) {
 
 /* name of the row, the layer under a policy `dtype` */
 #define LAYERS(X)                                                                                            \
+  X(dense, mix_dense(.units = 3, .activation = "tanh", .dtype = dtype))                                      \
+  X(activation, mix_activation("gelu", .dtype = dtype))                                                      \
+  X(flatten, mix_flatten(.dtype = dtype))                                                                    \
+  X(dropout, mix_dropout(.rate = 0.5, .dtype = dtype))                                                       \
+  X(spatial_dropout2d, mix_spatial_dropout2d(.rate = 0.5, .dtype = dtype))                                   \
+  X(spatial_dropout3d, mix_spatial_dropout3d(.rate = 0.5, .dtype = dtype))                                   \
   X(softmax, mix_softmax_layer(.dtype = dtype))                                                              \
   X(softmax_axes, mix_softmax_layer(.axis = MIX_AXES(1, -1), .dtype = dtype))                                \
   X(softmax_axis_1, mix_softmax_layer(.axis = MIX_AXES(1), .dtype = dtype))                                  \
@@ -72,6 +78,12 @@ LAYERS(MAKE)
   { make_##name, 1, {shape}, false, 0, false }
 /* BatchNormalization's tolerance is that of Keras's tests, docs/spec/mixed_precision.md, 5.1. */
 static const trial trials[] = {
+    ONE(dense, X234),
+    ONE(activation, X234),
+    ONE(flatten, X234),
+    ONE(dropout, X234),
+    {make_spatial_dropout2d, 1, {{.rank = 4, .dims = {2, 2, 2, 3}}}, false, 0, false},
+    {make_spatial_dropout3d, 1, {{.rank = 5, .dims = {2, 2, 1, 2, 3}}}, false, 0, false},
     ONE(softmax, X234),
     ONE(softmax_axes, X234),
     ONE(softmax_axis_1, X234),
@@ -141,6 +153,33 @@ static void M08_float16_against_float32(void **state) {
 static void M08_bfloat16_against_float32(void **state) {
   (void)state;
   each(in_bfloat16);
+}
+/* Layers that draw numbers, in training: a seed draws the same in every dtype. */
+#define DRAWING(X)                                                                                           \
+  X(drawing_dropout, mix_dropout(.rate = 0.5, .seed = 3, .dtype = dtype))                                    \
+  X(drawing_dropout1d, mix_spatial_dropout1d(.rate = 0.5, .seed = 3, .dtype = dtype))                        \
+  X(drawing_dropout2d, mix_spatial_dropout2d(.rate = 0.5, .seed = 3, .dtype = dtype))                        \
+  X(drawing_dropout3d, mix_spatial_dropout3d(.rate = 0.5, .seed = 3, .dtype = dtype))                        \
+  X(drawing_noise, mix_gaussian_noise(.stddev = 0.5, .seed = 3, .dtype = dtype))                             \
+  X(drawing_factor, mix_gaussian_dropout(.rate = 0.5, .seed = 3, .dtype = dtype))                            \
+  X(drawing_alpha, mix_alpha_dropout(.rate = 0.5, .seed = 3, .dtype = dtype))
+DRAWING(MAKE)
+static void M08_in_training(void **state) {
+  (void)state;
+  static const mix_shape wide = {.rank = 4, .dims = {2, 2, 2, 3}},
+                         deep = {.rank = 5, .dims = {2, 2, 1, 2, 3}};
+  const trial drawing[] = {{make_drawing_dropout, 1, {X234}, true, 0, false},
+                           {make_drawing_dropout1d, 1, {X234}, true, 0, false},
+                           {make_drawing_dropout2d, 1, {wide}, true, 0, false},
+                           {make_drawing_dropout3d, 1, {deep}, true, 0, false},
+                           {make_drawing_noise, 1, {X234}, true, 0, false},
+                           {make_drawing_factor, 1, {X234}, true, 0, false},
+                           {make_drawing_alpha, 1, {X234}, true, 0, false}};
+  for (int g = 0; g < 3; g++) {
+    mix_set_semantics(generations[g]);
+    for (size_t i = 0; i < sizeof drawing / sizeof *drawing; i++)
+      MIX_SCOPE { in_float16(&drawing[i]), in_bfloat16(&drawing[i]); }
+  }
 }
 static void in_pure_float16(const trial *t) { policy_agrees(t, "float16"); }
 static void float16_variables_too(void **state) {
@@ -302,6 +341,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {TEST(gradients),
                                      TEST(M08_float16_against_float32),
                                      TEST(M08_bfloat16_against_float32),
+                                     TEST(M08_in_training),
                                      TEST(float16_variables_too),
                                      TEST(shapes_with_an_unknown_batch),
                                      TEST(captures),

@@ -137,6 +137,9 @@ static void S25_keras3_defaults(void **state) {
 /* ---- objects ---- */
 
 /* FixedLossScale("x") and FixedLossScale(tensor) are impossible in C; NaN replaces them. */
+/* A tensor as the value: the only parameter is a double, so a compiler refuses it. */
+_Static_assert(_Generic(&mix_fixed_loss_scale, mix_loss_scale *(*)(double) : 1, default : 0),
+               "mix_fixed_loss_scale takes a number only");
 static void O46_bad_fixed_values(void **state) {
   (void)state;
   expect_refused(mix_fixed_loss_scale(0.5), MIX_VALUE_ERROR, "at least 1");

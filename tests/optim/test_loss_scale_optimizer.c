@@ -137,6 +137,29 @@ static void O08_O09_O10_clipping_sees_unscaled_gradients(void **state) {
   }
 }
 
+/* Gradients (3, 4) and 12, on which the kinds differ. Clipped with the scale 2 in them, the norms would come
+ * out at half. 6.5 / 13 of a number rounds in the last bits of float32. */
+static void O08_kinds_of_clipping(void **state) {
+  (void)state;
+  static const double wanted[3][3] = {{-1.5, -2, -2.5}, {-1.5, -2, -6}, {-3, -3.5, -3.5}};
+  for (int kind = 0; kind < 3; kind++) {
+    mix_sgd_options options = mix_sgd_defaults();
+    options.learning_rate = 1;
+    if (kind == 0) options.clipnorm = 2.5;
+    if (kind == 1) options.global_clipnorm = 6.5;
+    if (kind == 2) options.clipvalue = 3.5;
+    mix_variable *a = VARIABLE(MIX_FLOAT32, "a", 0, 0), *b = VARIABLE(MIX_FLOAT32, "b", 0);
+    mix_optimizer *optimizer = dynamic(mix_sgd_with(&options), 2, 1);
+    mix_list *scaled = mix_list_of(VECTOR(MIX_FLOAT32, 6, 8), VECTOR(MIX_FLOAT32, 24));
+    mix_optimizer_apply_gradients(optimizer, mix_optimizer_get_unscaled_gradients(optimizer, scaled),
+                                  mix_list_of(a, b));
+    assert_no_error();
+    ASSERT_VALUES(a, 1e-6, wanted[kind][0], wanted[kind][1]);
+    ASSERT_VALUES(b, 1e-6, wanted[kind][2]);
+    assert_true(scale_of(optimizer) == 4);
+  }
+}
+
 static void O11_O12_vector_then_nan(void **state) {
   (void)state;
   mix_variable *v = VARIABLE(MIX_FLOAT32, "v", 1, 2);
@@ -441,6 +464,7 @@ int main(void) {
                                      TEST(O06_defaults),
                                      TEST(O07_fixed_has_no_counter),
                                      TEST(O08_O09_O10_clipping_sees_unscaled_gradients),
+                                     TEST(O08_kinds_of_clipping),
                                      TEST(O11_O12_vector_then_nan),
                                      TEST(O14_momentum_slot),
                                      TEST(O15_iterations_of_a_skipped_step),

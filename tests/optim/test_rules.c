@@ -1,6 +1,8 @@
 /* Update rules: the trajectories of docs/spec/keras.md, 19.1, eager and captured, in float32 and float64. */
 #include "optim/support.h"
 
+#include <mixtape/layer.h>
+
 typedef struct trajectory {
   mix_optimizer *(*make)(void);
   double values[3][2];
@@ -60,27 +62,56 @@ static void T03_sgd_nesterov(void **state) {
   follow_all(&(trajectory){sgd_nesterov, {{0.905, -1.9525}, {0.7695, -1.88475}, {0.88255, -1.988775}}});
 }
 
+/* Only the position of epsilon distinguishes T05 from T04: by 5e-7 and 2.2e-6 at the first step. Half of the
+ * smaller one tells them apart; the digits of the rows are within 5e-8, and float64 adds nothing. */
+static void first_step_is(mix_optimizer *optimizer, double a, double b) {
+  mix_variable *weight = VARIABLE(MIX_FLOAT64, "w", 1, -2);
+  mix_optimizer_apply_gradients(optimizer, mix_list_of(VECTOR(MIX_FLOAT64, 0.5, -0.25)), mix_list_of(weight));
+  ASSERT_VALUES(weight, 2.5e-7, a, b);
+}
+
 static mix_optimizer *rmsprop(void) { return mix_rmsprop(.learning_rate = 0.1); }
 static void T04_rmsprop(void **state) {
   (void)state;
   follow_all(
       &(trajectory){rmsprop, {{0.6837729, -1.6837748}, {0.4543574, -1.45436}, {0.7190317, -1.7442453}}});
+  static const char *const generations[] = {"tf_keras", "keras3"};
+  for (int g = 0; g < 2; g++) {
+    mix_set_semantics(generations[g]);
+    first_step_is(rmsprop(), 0.6837729, -1.6837748);
+  }
 }
 
-/* Only the position of epsilon distinguishes T05 from T04: 5e-7 at the first step. So this row is checked in
- * float64 to half of that. */
 static mix_optimizer *rmsprop_legacy(void) { return mix_rmsprop(.learning_rate = 0.1, .legacy = true); }
 static void T05_rmsprop_epsilon_outside(void **state) {
   (void)state;
   trajectory t = {rmsprop_legacy,
                   {{0.6837724, -1.6837726}, {0.4543568, -1.4543571}, {0.7190311, -1.7442425}}};
   follow_all(&t);
+  mix_set_semantics("tf_keras");
+  first_step_is(rmsprop_legacy(), 0.6837724, -1.6837726);
   mix_set_semantics("experimental");
   t.make = rmsprop;
   follow(&t, MIX_FLOAT64, false);
-  mix_variable *weight = VARIABLE(MIX_FLOAT64, "w", 1, -2);
-  mix_optimizer_apply_gradients(rmsprop(), mix_list_of(VECTOR(MIX_FLOAT64, 0.5, -0.25)), mix_list_of(weight));
-  ASSERT_VALUES(weight, 2.5e-7, 0.6837724, -1.6837726);
+  first_step_is(rmsprop(), 0.6837724, -1.6837726);
+}
+
+/* In float16 1 - 2^-14 is 1: the update reads and writes the true value. */
+static void V23_sgd_updates_in_the_true_dtype(void **state) {
+  (void)state;
+  mix_variable *weight = mix_variable_new(mix_scalar(1, MIX_FLOAT32), .name = "w", .autocast = true);
+  mix_dtype former;
+  mix_tape *tape = mix_tape_begin();
+  assert_int_equal(mix_autocast_begin(MIX_FLOAT16, &former), MIX_OK);
+  mix_tensor *value = mix_variable_value(weight);
+  assert_int_equal(mix_tensor_dtype(value), MIX_FLOAT16);
+  mix_tensor *loss = mix_cast(mix_identity(value), MIX_FLOAT32);
+  mix_list *gradients = mix_tape_gradient(tape, loss, mix_list_of(weight));
+  mix_tape_end(tape);
+  mix_optimizer_apply_gradients(mix_sgd(.learning_rate = 0x1p-14), gradients, mix_list_of(weight));
+  mix_autocast_end(former);
+  assert_no_error();
+  assert_true(mix_tensor_item(mix_variable_value(weight)) == 1 - 0x1p-14);
 }
 
 static mix_optimizer *rmsprop_centered(void) {
@@ -263,6 +294,7 @@ int main(void) {
                                      TEST(T03_sgd_nesterov),
                                      TEST(T04_rmsprop),
                                      TEST(T05_rmsprop_epsilon_outside),
+                                     TEST(V23_sgd_updates_in_the_true_dtype),
                                      TEST(T06_rmsprop_centered_momentum),
                                      TEST(T07_adam_and_amsgrad),
                                      TEST(T08_adamw),

@@ -485,8 +485,118 @@ static void frequencies(void **state) {
   assert_error(MIX_IO_ERROR, "/dev/null");
 }
 
+/* ---- rows of mixed precision ---- */
+
+/* A Dense layer of one unit; its loss is the mean output, so that the gradient of its one weight is x = 1. */
+static mix_tensor *mean_output(void *context, mix_tensor *y_true, mix_tensor *y_pred) {
+  (void)context, (void)y_true;
+  return mix_reduce_mean(y_pred, MIX_AXES(-1), false);
+}
+static mix_model *unit_model(const char *policy, mix_optimizer *optimizer) {
+  mix_set_global_policy(policy);
+  mix_tensor *x = mix_input(.shape = MIX_SHAPE(1), .name = "x");
+  mix_layer *dense = mix_dense(.units = 1, .no_bias = true, .name = "dense");
+  mix_model *model = mix_model_new(x, mix_call(dense, x));
+  mix_model_compile(model, .loss_object = mix_loss_new(.function = mean_output), .optimizer = optimizer);
+  assert_no_error();
+  return model;
+}
+static mix_list *ones(int rows) {
+  mix_tensor *one = mix_fill(MIX_SHAPE(rows, 1), 1, F32);
+  return mix_list_of(one, one);
+}
+static void step_once(mix_model *model) {
+  mix_model_train_on_batch(model, mix_list_get(ones(1), 0), mix_list_get(ones(1), 1));
+  assert_no_error();
+}
+static double weight_of(mix_model *model) {
+  return at(mix_variable_true_value(mix_list_get(mix_model_weights(model), 0)), 0);
+}
+static void expect_scale(mix_model *model, double scale, double good_steps) {
+  mix_optimizer *optimizer = mix_model_optimizer(model);
+  assert_true(mix_tensor_item(mix_optimizer_loss_scale(optimizer)) == scale);
+  assert_true(at(mix_variable_true_value(mix_optimizer_dynamic_counter(optimizer)), 0) == good_steps);
+}
+static mix_checkpoint *checkpoint_of(mix_model *model) { return mix_checkpoint_new(FOLDER, .model = model); }
+
+/* A file of weights: a checkpoint of training refuses another policy and optimizer. */
+static void V22_weights_of_a_mixed_model_in_a_float32_model(void **state) {
+  (void)state;
+  mix_model *mixed = unit_model("mixed_float16", NULL), *plain = unit_model("float32", NULL);
+  const double value = 1 + 0x1p-23; /* no float16 number */
+  mix_variable_assign(mix_list_get(mix_model_weights(mixed), 0), mix_fill(MIX_SHAPE(1, 1), value, F32));
+  assert_int_equal(mix_model_save_weights(mixed, in_folder("weights.npz")), MIX_OK);
+  assert_true(weight_of(plain) != value);
+  assert_int_equal(mix_model_load_weights(plain, in_folder("weights.npz")), MIX_OK);
+  assert_no_error();
+  assert_true(weight_of(plain) == value);
+}
+
+/* Rate 1, momentum 1: v is 2, 1, -1. A second model restores the state after the first step. */
+static mix_model *momentum_model(void) {
+  mix_optimizer *optimizer = mix_loss_scale_optimizer(mix_sgd(.learning_rate = 1, .momentum = 1),
+                                                      .initial_scale = 1, .dynamic_growth_steps = 2);
+  mix_model *model = unit_model("mixed_float16", optimizer);
+  mix_variable_assign(mix_list_get(mix_model_weights(model), 0), mix_fill(MIX_SHAPE(1, 1), 2, F32));
+  return model;
+}
+static double momentum_of(mix_model *model) {
+  mix_optimizer *inner = mix_optimizer_inner(mix_model_optimizer(model));
+  mix_variable *slot = mix_optimizer_slot(inner, mix_list_get(mix_model_weights(model), 0), "m");
+  if (!slot) slot = mix_optimizer_slot(inner, mix_list_get(mix_model_weights(model), 0), "momentum");
+  assert_non_null(slot);
+  return at(mix_variable_true_value(slot), 0);
+}
+static void O33_a_checkpoint_file_has_scale_counter_and_slots(void **state) {
+  (void)state;
+  forget("backup");
+  mix_model *first = momentum_model(), *again = momentum_model();
+  step_once(first);
+  assert_int_equal(mix_checkpoint_save(checkpoint_of(first), 1, NULL), MIX_OK);
+  step_once(first);
+  mix_model *models[] = {first, again}; /* the model itself goes back, and another one goes on */
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(mix_checkpoint_restore(checkpoint_of(models[i]), NULL), 1);
+    assert_no_error();
+    assert_true(weight_of(models[i]) == 1 && momentum_of(models[i]) == -1);
+    assert_int_equal(mix_optimizer_iterations(mix_model_optimizer(models[i])), 1);
+    expect_scale(models[i], 1, 1);
+    step_once(models[i]);
+    assert_true(weight_of(models[i]) == -1 && momentum_of(models[i]) == -2);
+    assert_int_equal(mix_optimizer_iterations(mix_model_optimizer(models[i])), 2);
+    expect_scale(models[i], 2, 0);
+  }
+}
+
+static void O34_fit_goes_on_from_a_checkpoint_file(void **state) {
+  (void)state;
+  forget("backup");
+  mix_model *model =
+      unit_model("mixed_float16", mix_loss_scale_optimizer(mix_sgd(.learning_rate = 0.5), .initial_scale = 1,
+                                                           .dynamic_growth_steps = 2));
+  mix_list *three = ones(3);
+#define FIT(steps_)                                                                                          \
+  mix_model_fit(model, mix_list_get(three, 0), mix_list_get(three, 1), .batch_size = 1, .steps = (steps_),   \
+                .verbose = MIX_SILENT)
+  FIT(3);
+  expect_scale(model, 2, 1);
+  mix_checkpoint *checkpoint = checkpoint_of(model);
+  assert_int_equal(mix_checkpoint_save(checkpoint, 3, NULL), MIX_OK);
+  FIT(1);
+  expect_scale(model, 4, 0);
+  assert_int_equal(mix_checkpoint_restore(checkpoint, NULL), 3);
+  expect_scale(model, 2, 1);
+  FIT(1);
+  expect_scale(model, 4, 0);
+#undef FIT
+  assert_no_error();
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(a_custom_loop_resumes_from_any_step),
+                                     TEST(V22_weights_of_a_mixed_model_in_a_float32_model),
+                                     TEST(O33_a_checkpoint_file_has_scale_counter_and_slots),
+                                     TEST(O34_fit_goes_on_from_a_checkpoint_file),
                                      TEST(entries_of_a_checkpoint),
                                      TEST(mismatches_are_named),
                                      TEST(fit_rejects_another_runs_checkpoint),

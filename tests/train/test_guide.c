@@ -3,9 +3,12 @@
 #include "model/support.h"
 
 static char warning[2048];
+static mix_log_level warning_level;
 static void listen(void *context, mix_log_level level, const char *message) {
   (void)context;
-  if (level == MIX_LOG_WARNING || level == MIX_LOG_INFO) snprintf(warning, sizeof warning, "%s", message);
+  if (level != MIX_LOG_WARNING && level != MIX_LOG_INFO) return;
+  warning_level = level;
+  snprintf(warning, sizeof warning, "%s", message);
 }
 
 /* Must be the first test: the check runs once for each process. */
@@ -16,6 +19,7 @@ static void W01_the_policy_reports_on_the_device_and_goes_on(void **state) {
   assert_non_null(policy);
   assert_no_error();
   assert_non_null(strstr(warning, "Mixed precision compatibility check (mixed_float16)"));
+  assert_int_equal(warning_level, MIX_LOG_WARNING); /* no GPU here; nn/test_device_check.c has the guide's */
 }
 
 static void W02_dtypes_of_the_policy(void **state) {

@@ -80,6 +80,9 @@ static mix_policy *from_config(const json_t *config, const mix_semantics *semant
   mix_policy_options options = {.size = sizeof options, .semantics = semantics};
   const char *mode = mix_json_string_or(config, "mode", NULL),
              *source = mix_json_string_or(config, "source_name", NULL);
+  const json_t *given = json_object_get(config, "name");
+  if (json_is_number(given))
+    return mix_fail(MIX_TYPE_ERROR, "policy: the name is %.17g; expected a string", json_number_value(given));
   options.name = mix_json_string_or(config, "name", NULL);
   const json_t *amax = json_object_get(config, "amax_history_length");
   if (amax && !json_is_integer(amax))
