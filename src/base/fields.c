@@ -125,11 +125,14 @@ static bool write(const mix_fields *fields, const mix_field_row *row, const void
   return true;
 }
 
-bool mix_fields_write(const mix_fields *fields, const void *options, json_t *config) {
+json_t *mix_fields_write(const mix_fields *fields, const void *options, json_t *config) {
   const mix_field_row *row;
-  for (int i = 0; (row = used_at(fields, i)); i++)
-    if (!write(fields, row, options, config)) return false;
-  return true;
+  bool good = config || (config = json_object());
+  if (!good) mix_fail_memory("a config");
+  for (int i = 0; good && (row = used_at(fields, i)); i++) good = write(fields, row, options, config);
+  if (good) return config;
+  json_decref(config);
+  return NULL;
 }
 
 bool mix_fields_read(const mix_fields *fields, const json_t *config, void *options) {
