@@ -5,9 +5,7 @@
 #include "base/number.h"
 #include "base/object.h"
 #include "base/text.h"
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -180,13 +178,6 @@ json_t *mix_fields_parse(const mix_fields *fields, const char *text) {
   return NULL;
 }
 
-static bool whole_number(const char *text, int64_t *number) {
-  char *end;
-  errno = 0;
-  *number = strtoll(text, &end, 10);
-  return *text && !*end && !errno;
-}
-
 /* ---- numbers ---- */
 
 static const struct {
@@ -260,7 +251,7 @@ static bool read_integer(const mix_fields *fields, const mix_field_row *field, c
 }
 static json_t *parse_integer(const char *text) {
   int64_t n;
-  return whole_number(text, &n) ? json_integer(n) : NULL;
+  return mix_integer_read(text, &n) ? json_integer(n) : NULL;
 }
 const mix_value_kind mix_field_integer = {"an integer",  sizeof(int64_t), resolve_integer, NULL,
                                           write_integer, read_integer,    parse_integer};
@@ -329,15 +320,6 @@ const mix_value_kind mix_field_negated = {"true or false", sizeof(bool), NULL,  
 
 /* ---- texts ---- */
 
-static bool is_choice(const char *choices, const char *text) {
-  for (size_t length = strlen(text);; choices++) {
-    size_t word = strcspn(choices, "|");
-    if (word == length && !strncmp(choices, text, length)) return true;
-    choices += word;
-    if (!*choices) return false;
-  }
-}
-
 /* "int|one_hot|count" as "int, one_hot or count" */
 static void put_choices(mix_text *list, const char *choices) {
   for (const char *at = choices; *at;) {
@@ -351,7 +333,7 @@ static void put_choices(mix_text *list, const char *choices) {
 static bool resolve_text(const mix_fields *fields, const mix_field_row *field, void *options) {
   const char **text = mix_field_at(field, options);
   const char *value = *text ? *text : field->text;
-  if (value && field->choices && !is_choice(field->choices, value)) {
+  if (value && field->choices && !mix_is_choice(field->choices, value)) {
     char known[256];
     mix_text list = {.text = known, .size = sizeof known};
     put_choices(&list, field->choices);
