@@ -5,9 +5,7 @@
 #include "base/number.h"
 #include "base/object.h"
 #include "base/text.h"
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -125,11 +123,14 @@ static bool write(const mix_fields *fields, const mix_field_row *row, const void
   return true;
 }
 
-bool mix_fields_write(const mix_fields *fields, const void *options, json_t *config) {
+json_t *mix_fields_write(const mix_fields *fields, const void *options, json_t *config) {
   const mix_field_row *row;
-  for (int i = 0; (row = used_at(fields, i)); i++)
-    if (!write(fields, row, options, config)) return false;
-  return true;
+  bool good = config || (config = json_object());
+  if (!good) mix_fail_memory("a config");
+  for (int i = 0; good && (row = used_at(fields, i)); i++) good = write(fields, row, options, config);
+  if (good) return config;
+  json_decref(config);
+  return NULL;
 }
 
 bool mix_fields_read(const mix_fields *fields, const json_t *config, void *options) {
@@ -175,13 +176,6 @@ json_t *mix_fields_parse(const mix_fields *fields, const char *text) {
   if (good) return config;
   json_decref(config);
   return NULL;
-}
-
-static bool whole_number(const char *text, int64_t *number) {
-  char *end;
-  errno = 0;
-  *number = strtoll(text, &end, 10);
-  return *text && !*end && !errno;
 }
 
 /* ---- numbers ---- */
@@ -257,7 +251,7 @@ static bool read_integer(const mix_fields *fields, const mix_field_row *field, c
 }
 static json_t *parse_integer(const char *text) {
   int64_t n;
-  return whole_number(text, &n) ? json_integer(n) : NULL;
+  return mix_integer_read(text, &n) ? json_integer(n) : NULL;
 }
 const mix_value_kind mix_field_integer = {"an integer",  sizeof(int64_t), resolve_integer, NULL,
                                           write_integer, read_integer,    parse_integer};
@@ -326,15 +320,6 @@ const mix_value_kind mix_field_negated = {"true or false", sizeof(bool), NULL,  
 
 /* ---- texts ---- */
 
-static bool is_choice(const char *choices, const char *text) {
-  for (size_t length = strlen(text);; choices++) {
-    size_t word = strcspn(choices, "|");
-    if (word == length && !strncmp(choices, text, length)) return true;
-    choices += word;
-    if (!*choices) return false;
-  }
-}
-
 /* "int|one_hot|count" as "int, one_hot or count" */
 static void put_choices(mix_text *list, const char *choices) {
   for (const char *at = choices; *at;) {
@@ -348,7 +333,7 @@ static void put_choices(mix_text *list, const char *choices) {
 static bool resolve_text(const mix_fields *fields, const mix_field_row *field, void *options) {
   const char **text = mix_field_at(field, options);
   const char *value = *text ? *text : field->text;
-  if (value && field->choices && !is_choice(field->choices, value)) {
+  if (value && field->choices && !mix_is_choice(field->choices, value)) {
     char known[256];
     mix_text list = {.text = known, .size = sizeof known};
     put_choices(&list, field->choices);

@@ -94,7 +94,8 @@ void *mix_field_mistyped(const mix_field_row *field, const json_t *value);
 /* On failure the struct holds nothing that must be released. */
 bool mix_fields_resolve(const mix_fields *fields, void *options);
 void mix_fields_release(const mix_fields *fields, void *options);
-bool mix_fields_write(const mix_fields *fields, const void *options, json_t *config);
+/* Adds to the config, which NULL makes a new one. NULL with the error recorded; then it frees the config. */
+json_t *mix_fields_write(const mix_fields *fields, const void *options, json_t *config);
 /* Members of the config that no row names are ignored. */
 bool mix_fields_read(const mix_fields *fields, const json_t *config, void *options);
 /* Is each member of the config a row in use that configs of the generation have? Else an error that lists

@@ -36,6 +36,13 @@ json_t *mix_json_parse(const char *text, const char *call) {
   return json;
 }
 
+json_t *mix_json_object(const char *module, const char *class_name, json_t *config) {
+  if (!config) return NULL;
+  if (!module) return json_pack("{s:s,s:o}", "class_name", class_name, "config", config);
+  return json_pack("{s:s,s:s,s:o,s:n}", "module", module, "class_name", class_name, "config", config,
+                   "registered_name");
+}
+
 const char *mix_json_kind(const json_t *json) {
   static const char *const kinds[] = {"an object",     "an array", "a string", "an integer",
                                       "a real number", "true",     "false",    "null"};

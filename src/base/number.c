@@ -1,5 +1,6 @@
 #include "base/number.h"
 
+#include <errno.h>
 #include <locale.h>
 #include <math.h>
 #include <pthread.h>
@@ -22,6 +23,13 @@ double mix_number_read(const char *text, char **end) {
   const double x = strtod(text, end);
   uselocale(former);
   return x;
+}
+
+bool mix_integer_read(const char *text, int64_t *number) {
+  char *end;
+  errno = 0;
+  *number = strtoll(text, &end, 10);
+  return *text && !*end && !errno;
 }
 
 void mix_number_write(char *text, size_t size, char form, int digits, double x) {

@@ -2,10 +2,14 @@
 #ifndef MIX_BASE_NUMBER_H
 #define MIX_BASE_NUMBER_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Like strtod. */
 double mix_number_read(const char *text, char **end);
+/* True if all of the text is a whole number in decimal that int64_t holds. */
+bool mix_integer_read(const char *text, int64_t *number);
 /* Writes x as "%.*g" does; `form` 'e' or 'f' selects that conversion instead. */
 void mix_number_write(char *text, size_t size, char form, int digits, double x);
 /* The shortest decimal that reads back as the double x; "nan", "inf", "-inf". */

@@ -4,6 +4,7 @@
 #include "base/number.h"
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 static bool enlarge(mix_text *text, size_t needed) {
   size_t size = 2 * needed + 256;
@@ -63,4 +64,13 @@ void mix_text_put_word(mix_text *text, const char *word) {
     mix_text_put_quoted(text, word);
   else
     mix_text_put(text, "%s", word);
+}
+
+bool mix_is_choice(const char *choices, const char *word) {
+  for (size_t length = strlen(word);; choices++) {
+    size_t size = strcspn(choices, "|");
+    if (size == length && !strncmp(choices, word, length)) return true;
+    choices += size;
+    if (!*choices) return false;
+  }
 }

@@ -2,12 +2,12 @@
 #include "cli/cli.h"
 
 #include "base/did_you_mean.h"
+#include "base/number.h"
+#include "base/text.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <math.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef enum kind {
@@ -15,16 +15,16 @@ typedef enum kind {
   PATH,
   CHOICE,
   COUNT,
-  WHOLE,
+  LEVEL,
   SEED,
+  THREADS,
+  FREQUENCY,
   FRACTION,
   FLAG,
   SCALE,
   DATA,
   CLASS_WEIGHTS,
-  THREADS,
-  CALLBACK,
-  FREQUENCY
+  CALLBACK
 } kind;
 
 typedef struct row {
@@ -34,6 +34,7 @@ typedef struct row {
   int commands;
   const char *argument; /* as shown by --help; for CHOICE the choices, separated by | */
   const char *help;
+  const char *initial; /* the default of a text */
 } row;
 
 #define FIELD(name) offsetof(cli_options, name)
@@ -41,11 +42,11 @@ typedef struct row {
 #define TRAINS (CLI_TRAIN | CLI_NUMERICS)
 static const row rows[] = {
     {"model", CHOICE, FIELD(model), RUNS | CLI_SUMMARY, "guide",
-     "the model of the Keras guide: two hidden Dense layers and a float32 softmax"},
+     "the model of the Keras guide: two hidden Dense layers and a float32 softmax", "guide"},
     {"data", DATA, FIELD(data), RUNS, "mnist|digits|FILE.npz",
-     "MNIST, the built-in digits, or arrays x_train, y_train (x_test, y_test)"},
+     "MNIST, the built-in digits, or arrays x_train, y_train (x_test, y_test)", "mnist"},
     {"policy", CHOICE, FIELD(policy), RUNS | CLI_SUMMARY | CLI_BENCH,
-     "float32|float64|float16|bfloat16|mixed_float16|mixed_bfloat16", "default float32"},
+     "float32|float64|float16|bfloat16|mixed_float16|mixed_bfloat16", "default float32", "float32"},
     {"units", COUNT, FIELD(units), RUNS | CLI_SUMMARY | CLI_BENCH, "N",
      "units of the hidden layers (default 4096 with a GPU, else 64)"},
     {"batch-size", COUNT, FIELD(batch_size), RUNS | CLI_BENCH, "N",
@@ -69,16 +70,17 @@ static const row rows[] = {
     {"tensorboard", TEXT, FIELD(tensorboard), CLI_TRAIN, "DIR",
      "write TensorBoard event files: loss, metrics, learning rate, loss scale, skipped steps, weights"},
     {"optimizer", TEXT, FIELD(optimizer), TRAINS, "NAME[:key=value,...]",
-     "a Keras optimizer and its arguments, in lower case (default rmsprop)"},
+     "a Keras optimizer and its arguments, in lower case (default rmsprop)", "rmsprop"},
     {"loss", TEXT, FIELD(loss), TRAINS | CLI_EVALUATE, "NAME",
-     "a Keras loss (default sparse_categorical_crossentropy)"},
+     "a Keras loss (default sparse_categorical_crossentropy)", "sparse_categorical_crossentropy"},
     {"metrics", TEXT, FIELD(metrics), CLI_TRAIN | CLI_EVALUATE, "A,B[:key=value,...]",
      "Keras metrics: accuracy (default), top_k_categorical_accuracy, auc, mse, ...; arguments as in "
-     "mean_io_u:num_classes=10,sparse_y_pred=false, lists as in thresholds=0.3:0.7"},
+     "mean_io_u:num_classes=10,sparse_y_pred=false, lists as in thresholds=0.3:0.7",
+     "accuracy"},
     {"loss-scale", SCALE, FIELD(loss_scale), TRAINS, "auto|none|NUMBER|dynamic[:INITIAL[:GROWTH_STEPS]]",
      "loss scaling (default auto)"},
     {"semantics", CHOICE, FIELD(semantics), RUNS | CLI_SUMMARY, "tf_keras|keras3|experimental",
-     "follow this generation of Keras (default tf_keras)"},
+     "follow this generation of Keras (default tf_keras)", "tf_keras"},
     {"accumulate", CHOICE, FIELD(accumulate), RUNS | CLI_SUMMARY | CLI_BENCH, "auto|exact|blocked",
      "how products of 16-bit numbers are summed"},
     {"jit-compile", FLAG, FIELD(jit_compile), CLI_TRAIN, NULL,
@@ -86,11 +88,11 @@ static const row rows[] = {
     {"graph-rewrite", CHOICE, FIELD(graph_rewrite), TRAINS, "float16|bfloat16",
      "rewrite a float32 model to 16 bits instead of using a policy"},
     {"loop", CHOICE, FIELD(loop), CLI_TRAIN, "fit|custom",
-     "train with fit, or with a custom loop and a gradient tape (default fit)"},
+     "train with fit, or with a custom loop and a gradient tape (default fit)", "fit"},
     {"device", CHOICE, FIELD(device), RUNS | CLI_SUMMARY | CLI_BENCH, "auto|cpu|cuda|ref", "default auto"},
     {"threads", THREADS, FIELD(threads), RUNS | CLI_BENCH, "N",
      "threads (default: the cores this process may use)"},
-    {"verbose", WHOLE, FIELD(verbose), CLI_TRAIN | CLI_EVALUATE, "0|1|2",
+    {"verbose", LEVEL, FIELD(verbose), CLI_TRAIN | CLI_EVALUATE, "0|1|2",
      "0: silent, 1: progress bar, 2: one line per epoch"},
     {"init-weights", PATH, FIELD(init_weights), RUNS, "FILE.npz", "start from these weights"},
     {"save", PATH, FIELD(save), CLI_TRAIN, "FILE.npz", "write the weights after training"},
@@ -118,7 +120,7 @@ static const row rows[] = {
      "print one JSON object to standard output"},
 };
 /* getopt's code of row i is FIRST + i, above every character, so that `optopt` distinguishes them. */
-enum { ROWS = sizeof rows / sizeof *rows, FIRST = 1000, MAX_THREADS = 1024 };
+enum { ROWS = sizeof rows / sizeof *rows, FIRST = 1000 };
 
 /* Prints an option with its text next to it, or below it if the option is long. Lines end within WIDTH
  * columns. */
@@ -191,29 +193,10 @@ static bool bad_value(const char *command, const row *row, const char *value, co
   return false;
 }
 
-static bool parse_integer(const char *text, int64_t *number) {
-  char *end;
-  errno = 0;
-  long long value = strtoll(text, &end, 10);
-  *number = value;
-  return *text && !*end && !errno;
-}
-
 static bool parse_number(const char *text, double *number) {
   char *end;
-  errno = 0;
-  *number = strtod(text, &end);
+  *number = mix_number_read(text, &end);
   return *text && !*end && isfinite(*number);
-}
-
-static bool is_choice(const char *choices, const char *value) {
-  size_t length = strlen(value);
-  for (const char *p = choices; *p;) {
-    size_t word = strcspn(p, "|");
-    if (word == length && !strncmp(p, value, length)) return true;
-    p += word + (p[word] == '|');
-  }
-  return false;
 }
 
 /* auto, none, NUMBER, dynamic, dynamic:INITIAL, dynamic:INITIAL:GROWTH_STEPS */
@@ -234,7 +217,7 @@ static bool parse_scale(const char *text, cli_loss_scale *scale) {
   if (length >= sizeof initial) return false;
   snprintf(initial, sizeof initial, "%.*s", (int)length, text + 8);
   return parse_number(initial, &scale->scale) && scale->scale > 0 &&
-         (!growth || (parse_integer(growth + 1, &scale->growth_steps) && scale->growth_steps > 0));
+         (!growth || (mix_integer_read(growth + 1, &scale->growth_steps) && scale->growth_steps > 0));
 }
 
 /* "0=3,7=0.25" */
@@ -249,7 +232,7 @@ static bool parse_class_weights(const char *text, cli_options *options) {
     snprintf(item, sizeof item, "%.*s", (int)length, text);
     if (!(equals = strchr(item, '='))) return false;
     *equals = 0;
-    if (!parse_integer(item, &options->class_labels[i]) ||
+    if (!mix_integer_read(item, &options->class_labels[i]) ||
         !parse_number(equals + 1, &options->class_weights[i]))
       return false;
     if (options->class_labels[i] < 0 || options->class_weights[i] < 0) return false;
@@ -299,9 +282,25 @@ static bool parse_file(const char *command, const row *row, const char *value) {
   return bad_value(command, row, value, expected);
 }
 
+static const struct {
+  int64_t low, high;
+  const char *expected; /* NULL: as shown by --help */
+} ranges[] = {[COUNT] = {1, INT64_MAX, "a positive whole number"},
+              [LEVEL] = {0, 2, NULL},
+              [SEED] = {0, INT64_MAX, "a whole number from 0 on"},
+              [THREADS] = {1, 1024, "a whole number from 1 to 1024"},
+              [FREQUENCY] = {1, INT64_MAX, "epoch or a positive whole number of steps"}};
+
+static bool set_integer(const char *command, const row *row, const char *value, int64_t *field) {
+  if (row->kind == FREQUENCY && !strcmp(value, "epoch")) return *field = 0, true;
+  if (mix_integer_read(value, field) && *field >= ranges[row->kind].low && *field <= ranges[row->kind].high)
+    return true;
+  const char *expected = ranges[row->kind].expected;
+  return bad_value(command, row, value, expected ? expected : row->argument);
+}
+
 static bool set_option(const char *command, const row *row, const char *value, cli_options *options) {
   void *field = (char *)options + row->field;
-  int64_t number;
   switch (row->kind) {
   case TEXT: *(const char **)field = value; return *value || bad_value(command, row, value, row->argument);
   case PATH: *(const char **)field = value; return parse_file(command, row, value);
@@ -309,37 +308,16 @@ static bool set_option(const char *command, const row *row, const char *value, c
     *(const char **)field = value;
     if (!strcmp(row->name, "model") && is_keras(value))
       return bad_value(command, row, value, "guide (Keras files are not read by this version)");
-    return is_choice(row->argument, value) || bad_value(command, row, value, row->argument);
+    return mix_is_choice(row->argument, value) || bad_value(command, row, value, row->argument);
+  case SEED: options->has_seed = true; /* fall through */
   case COUNT:
-    if (!parse_integer(value, &number) || number < 1)
-      return bad_value(command, row, value, "a positive whole number");
-    *(int64_t *)field = number;
-    return true;
-  case WHOLE:
-    return (parse_integer(value, (int64_t *)field) && *(int64_t *)field >= 0 && *(int64_t *)field <= 2) ||
-           bad_value(command, row, value, row->argument);
-  case FREQUENCY:
-    *(int64_t *)field = 0;
-    if (!strcmp(value, "epoch")) return true;
-    if (!parse_integer(value, &number) || number < 1)
-      return bad_value(command, row, value, "epoch or a positive whole number of steps");
-    *(int64_t *)field = number;
-    return true;
-  case SEED:
-    if (!parse_integer(value, &number) || number < 0)
-      return bad_value(command, row, value, "a whole number from 0 on");
-    options->seed = (uint64_t)number;
-    options->has_seed = true;
-    return true;
+  case LEVEL:
+  case THREADS:
+  case FREQUENCY: return set_integer(command, row, value, field);
   case FRACTION:
     return (parse_number(value, (double *)field) && *(double *)field >= 0 && *(double *)field < 1) ||
            bad_value(command, row, value, "a number in [0, 1)");
   case FLAG: *(bool *)field = true; return true;
-  case THREADS:
-    if (!parse_integer(value, &number) || number < 1 || number > MAX_THREADS)
-      return bad_value(command, row, value, "a whole number from 1 to 1024");
-    *(int64_t *)field = number;
-    return true;
   case DATA:
     *(const char **)field = value;
     return !strcmp(value, "mnist") || !strcmp(value, "digits") || ends_in(value, ".npz") ||
@@ -385,23 +363,15 @@ bool cli_is_option(int argc, char **argv, int *i, const char *name, const char *
 }
 
 int cli_parse(const char *command, int commands, int argc, char **argv, cli_options *options) {
-  *options = (cli_options){.model = "guide",
-                           .data = "mnist",
-                           .semantics = "tf_keras",
-                           .accumulate = NULL,
-                           .loop = "fit",
-                           .device = NULL,
-                           .loss = "sparse_categorical_crossentropy",
-                           .metrics = "accuracy",
-                           .optimizer = "rmsprop",
-                           .policy = "float32",
-                           .verbose = -1};
+  *options = (cli_options){.verbose = -1};
   struct option list[ROWS + 2];
   int count = 0;
-  for (int i = 0; i < ROWS; i++)
+  for (int i = 0; i < ROWS; i++) {
+    if (rows[i].initial) *(const char **)((char *)options + rows[i].field) = rows[i].initial;
     if (rows[i].commands & commands)
       list[count++] = (struct option){rows[i].name, rows[i].kind == FLAG ? no_argument : required_argument,
                                       NULL, FIRST + i};
+  }
   list[count++] = (struct option){"help", no_argument, NULL, FIRST + ROWS};
   list[count] = (struct option){0};
   opterr = 0;

@@ -60,12 +60,12 @@ mix_optimizer *mix_optimizer_from_text(const char *text, const mix_semantics *se
 json_t *mix_optimizer_config_json(mix_optimizer *optimizer) {
   if (optimizer->inner)
     return mix_loss_scale_optimizer_config_json(optimizer, mix_optimizer_to_json(optimizer->inner));
-  json_t *config = json_object();
   mix_fields fields = mix_optimizer_fields(optimizer->class, optimizer->rules);
   mix_optimizer_settings options = optimizer->options;
   options.common.semantics = optimizer->semantics;
   options.common.learning_rate = options.common.schedule ? 0 : mix_optimizer_learning_rate(optimizer);
-  bool done = config && mix_fields_write(&fields, &options, config);
+  json_t *config = mix_fields_write(&fields, &options, NULL);
+  bool done = config != NULL;
   if (done && optimizer->rules->config_says_not_legacy)
     done = mix_json_set(config, "jit_compile", json_false()) &&
            mix_json_set(config, "is_legacy_optimizer", json_false());
@@ -75,15 +75,10 @@ json_t *mix_optimizer_config_json(mix_optimizer *optimizer) {
 }
 
 json_t *mix_optimizer_to_json(mix_optimizer *optimizer) {
-  json_t *config = mix_optimizer_config_json(optimizer);
-  if (!config) return NULL;
-  const char *name = mix_optimizer_class_name(optimizer);
-  if (!optimizer->semantics->objects_have_module)
-    return json_pack("{s:s,s:o}", "class_name", name, "config", config);
   const char *module = optimizer->options.common.legacy ? "keras.optimizers.legacy" : "keras.optimizers";
   if (optimizer->inner) module = optimizer->semantics->wrapper_module;
-  return json_pack("{s:s,s:s,s:o,s:n}", "module", module, "class_name", name, "config", config,
-                   "registered_name");
+  if (!optimizer->semantics->objects_have_module) module = NULL;
+  return mix_json_object(module, mix_optimizer_class_name(optimizer), mix_optimizer_config_json(optimizer));
 }
 
 /* Of a decay that the generation's configs do not have. False with the error recorded. */

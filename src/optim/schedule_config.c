@@ -16,17 +16,9 @@ json_t *mix_schedule_to_json(const mix_schedule *schedule, const mix_semantics *
         "schedule_serialize: a schedule that is a C function has no config; save without the optimizer");
   mix_schedule_options options = schedule->options;
   if (!options.name && semantics->schedules_named) options.name = schedule->kind->default_name;
-  json_t *config = json_object();
-  if (!config ||
-      !mix_fields_write(&(mix_fields){schedule->kind->fields, mix_schedule_name_field}, &options, config)) {
-    json_decref(config);
-    return NULL;
-  }
-  const char *class_name = schedule->kind->class_name;
-  if (!semantics->objects_have_module)
-    return json_pack("{s:s,s:o}", "class_name", class_name, "config", config);
-  return json_pack("{s:s,s:s,s:o,s:n}", "module", "keras.optimizers.schedules", "class_name", class_name,
-                   "config", config, "registered_name");
+  return mix_json_object(
+      semantics->objects_have_module ? "keras.optimizers.schedules" : NULL, schedule->kind->class_name,
+      mix_fields_write(&(mix_fields){schedule->kind->fields, mix_schedule_name_field}, &options, NULL));
 }
 
 static mix_schedule *from_config(const mix_schedule_kind *kind, const json_t *config) {

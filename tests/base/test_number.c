@@ -51,10 +51,20 @@ static void locales_change_nothing(void **state) {
   setlocale(LC_ALL, "C");
 }
 
+static void a_whole_number_is_all_of_the_text(void **state) {
+  (void)state;
+  int64_t n;
+  assert_true(mix_integer_read("-12", &n) && n == -12);
+  assert_true(mix_integer_read("9223372036854775807", &n) && n == INT64_MAX);
+  static const char *const others[] = {"", "x", "1.5", "3 ", "0x10", "9223372036854775808"};
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++) assert_false(mix_integer_read(others[i], &n));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_shortest_that_reads_back),
       cmocka_unit_test(locales_change_nothing),
+      cmocka_unit_test(a_whole_number_is_all_of_the_text),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,8 @@
 /* Initialisers: exact values, limits, moments within six standard errors, orthogonality, seeds. */
+#include "base/alloc.h"
+#include "base/json.h"
 #include "nn/support.h"
+#include "nn/weights/weights.h"
 #include "tensor/convert.h"
 
 enum { N = 200 * 200 };
@@ -195,6 +198,54 @@ static void names_and_seeds(void **state) {
   assert_null(mix_constraint_name(mix_constraint_new(.function = a_penalty)));
 }
 
+/* Each class with its rows in Keras's order; numbers that are not the defaults, and zeros that are zero. */
+static void configs_are_read_and_written(void **state) {
+  (void)state;
+  static const struct {
+    char what;
+    const char *class_name, *config;
+  } cases[] = {{'i', "Zeros", "{}"},
+               {'i', "Ones", "{}"},
+               {'i', "Constant", "{\"value\": 2.5}"},
+               {'i', "Identity", "{\"gain\": 0.0}"},
+               {'i', "RandomNormal", "{\"mean\": 1.0, \"stddev\": 0.0, \"seed\": null}"},
+               {'i', "TruncatedNormal", "{\"mean\": 0.0, \"stddev\": 2.0, \"seed\": 5}"},
+               {'i', "RandomUniform", "{\"minval\": 0.0, \"maxval\": 0.0, \"seed\": 5}"},
+               {'i', "VarianceScaling",
+                "{\"scale\": 2.0, \"mode\": \"fan_out\", \"distribution\": \"uniform\", \"seed\": 5}"},
+               {'i', "GlorotUniform", "{\"seed\": null}"},
+               {'i', "HeNormal", "{\"seed\": 7}"},
+               {'i', "Orthogonal", "{\"gain\": 2.0, \"seed\": 7}"},
+               {'r', "L1", "{\"l1\": 0.5}"},
+               {'r', "L2", "{\"l2\": 0.0}"},
+               {'r', "L1L2", "{\"l1\": 0.0, \"l2\": 0.5}"},
+               {'r', "OrthogonalRegularizer", "{\"factor\": 0.0, \"mode\": \"columns\"}"},
+               {'c', "MaxNorm", "{\"max_value\": 0.0, \"axis\": 1}"},
+               {'c', "UnitNorm", "{\"axis\": 0}"},
+               {'c', "NonNeg", "{}"},
+               {'c', "MinMaxNorm", "{\"min_value\": 0.5, \"rate\": 0.0, \"max_value\": 3.0, \"axis\": -1}"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const char what = cases[i].what;
+    char text[300];
+    snprintf(text, sizeof text,
+             "{\"module\": \"keras.%s\", \"class_name\": \"%s\", \"config\": %s, \"registered_name\": null}",
+             what == 'i'   ? "initializers"
+             : what == 'r' ? "regularizers"
+                           : "constraints",
+             cases[i].class_name, cases[i].config);
+    json_t *json = mix_json_parse(text, "test");
+    json_t *written = what == 'i' ? mix_initializer_to_json(mix_initializer_from_json(json))
+                      : what == 'r'
+                          ? mix_regularizer_to_json(mix_regularizer_from_json(json, &mix_semantics_tf_keras))
+                          : mix_constraint_to_json(mix_constraint_from_json(json));
+    char *again = mix_json_text(written);
+    assert_string_equal(again, text);
+    mix_free(again);
+    json_decref(written);
+    json_decref(json);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(constants),
                                      TEST(plain_distributions),
@@ -206,6 +257,7 @@ int main(void) {
                                      TEST(refusals),
                                      TEST(regularizers),
                                      TEST(constraints),
-                                     TEST(names_and_seeds)};
+                                     TEST(names_and_seeds),
+                                     TEST(configs_are_read_and_written)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -215,15 +215,14 @@ mix_status mix_layer_set_input_spec(mix_layer *layer, const mix_input_spec *spec
 }
 
 json_t *mix_layer_config_json(mix_layer *layer) {
-  mix_config config = {json_object()};
   mix_layer_common common = common_of(layer);
-  bool good = config.object && mix_fields_write(&(mix_fields){.rows = common_fields}, &common, config.object);
-  if (good && layer->kind) {
+  mix_config config = {mix_fields_write(&(mix_fields){.rows = common_fields}, &common, NULL)};
+  if (config.object && layer->kind) {
     mix_fields fields = fields_of(layer->kind, layer->semantics);
-    good = mix_fields_write(&fields, layer->data, config.object);
+    config.object = mix_fields_write(&fields, layer->data, config.object);
   }
-  if (good && layer->class.get_config) good = layer->class.get_config(layer, &config) == MIX_OK;
-  if (good) return config.object;
+  bool custom = config.object && layer->class.get_config;
+  if (!custom || layer->class.get_config(layer, &config) == MIX_OK) return config.object;
   json_decref(config.object);
   return NULL;
 }
@@ -251,11 +250,6 @@ const char *mix_layer_config(mix_layer *layer) {
 const char *mix_layer_serialize(mix_layer *layer) {
   json_t *config = mix_given(layer, "layer_serialize", "a layer") ? mix_layer_config_json(layer) : NULL;
   if (!config) return NULL;
-  const char *name = layer->class.name;
-  if (!layer->semantics->objects_have_module)
-    return mix_json_keep_text(&layer->serialized,
-                              json_pack("{s:s, s:o}", "class_name", name, "config", config));
-  return mix_json_keep_text(&layer->serialized,
-                            json_pack("{s:s, s:s, s:o, s:n}", "module", "keras.layers", "class_name", name,
-                                      "config", config, "registered_name"));
+  const char *module = layer->semantics->objects_have_module ? "keras.layers" : NULL;
+  return mix_json_keep_text(&layer->serialized, mix_json_object(module, layer->class.name, config));
 }

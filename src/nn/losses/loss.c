@@ -418,13 +418,9 @@ mix_tensor *mix_loss_call_with(mix_loss *loss, mix_tensor *y_true, const mix_los
 
 json_t *mix_loss_to_json(mix_loss *loss) {
   if (!loss || !loss->kind) return json_null();
-  json_t *config = json_object();
   mix_fields fields = {common_fields, loss->kind->fields, "loss", loss->semantics};
-  if (config && mix_fields_write(&fields, &loss->options, config))
-    return json_pack("{s:s,s:s,s:o,s:n}", "module", "keras.losses", "class_name", loss->kind->class_name,
-                     "config", config, "registered_name");
-  json_decref(config);
-  return NULL;
+  return mix_json_object("keras.losses", loss->kind->class_name,
+                         mix_fields_write(&fields, &loss->options, NULL));
 }
 
 mix_loss *mix_loss_from_json(const json_t *json, const mix_semantics *semantics) {

@@ -381,11 +381,11 @@ static const size_t *arguments_of(const mix_metric *metric) {
 
 const char *mix_metric_get_config(mix_metric *metric) {
   if (!mix_given(metric, "metric_get_config", "a metric")) return NULL;
-  mix_config config = {json_object()};
   mix_fields fields = mix_metric_fields(metric->name, arguments_of(metric), metric->semantics);
-  bool good = config.object && mix_fields_write(&fields, &metric->options, config.object);
-  if (good && metric->class.get_config) good = metric->class.get_config(metric, &config) == MIX_OK;
-  if (good) return mix_json_keep_text(&metric->config, config.object);
+  mix_config config = {mix_fields_write(&fields, &metric->options, NULL)};
+  bool custom = config.object && metric->class.get_config;
+  if (!custom || metric->class.get_config(metric, &config) == MIX_OK)
+    return mix_json_keep_text(&metric->config, config.object);
   json_decref(config.object);
   return NULL;
 }

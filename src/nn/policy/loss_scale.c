@@ -2,7 +2,8 @@
 #include "nn/policy/loss_scale.h"
 #include "base/alloc.h"
 #include "base/error.h"
-#include "nn/config.h"
+#include "base/fields.h"
+#include "base/json.h"
 #include "nn/keep.h"
 #include "nn/number.h"
 #include <math.h>
@@ -10,8 +11,16 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { DEFAULT_INCREMENT_PERIOD = 2000 };
-static const double default_initial = 32768, default_multiplier = 2;
+#define FIELD(name, member) name, offsetof(mix_loss_scale, member)
+static const mix_field_row fixed_rows[] = {{FIELD("loss_scale_value", initial), &mix_field_number}, {NULL}};
+static const mix_field_row dynamic_rows[] = {
+    {FIELD("initial_loss_scale", initial), &mix_field_number, 32768},
+    {FIELD("increment_period", increment_period), &mix_field_integer, 2000},
+    {FIELD("multiplier", multiplier), &mix_field_number, 2},
+    {NULL}};
+static mix_fields fields_of(const mix_loss_scale *values) {
+  return (mix_fields){NULL, values->dynamic ? dynamic_rows : fixed_rows, "loss_scale"};
+}
 
 static void finalize(void *object) {
   mix_loss_scale *loss_scale = object;
@@ -59,13 +68,23 @@ mix_loss_scale *mix_loss_scale_dynamic(double initial, int64_t increment_period,
   return NULL;
 }
 
+/* From values of which 0 is the default. */
+static mix_loss_scale *make_scale(mix_loss_scale values) {
+  mix_fields fields = fields_of(&values);
+  if (mix_failed() || !mix_fields_resolve(&fields, &values)) return NULL;
+  return values.dynamic ? mix_loss_scale_dynamic(values.initial, values.increment_period, values.multiplier,
+                                                 values.semantics)
+                        : mix_fixed_loss_scale(values.initial);
+}
+
 mix_loss_scale *mix_dynamic_loss_scale_with(const mix_dynamic_loss_scale_options *options) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_dynamic_loss_scale_options, o, options, "dynamic_loss_scale");
-  return mix_loss_scale_dynamic(mix_option_number(o.initial_loss_scale, default_initial),
-                                o.increment_period ? o.increment_period : DEFAULT_INCREMENT_PERIOD,
-                                mix_option_number(o.multiplier, default_multiplier),
-                                mix_semantics_or_current(o.semantics));
+  return make_scale((mix_loss_scale){.dynamic = true,
+                                     .initial = o.initial_loss_scale,
+                                     .increment_period = o.increment_period,
+                                     .multiplier = o.multiplier,
+                                     .semantics = mix_semantics_or_current(o.semantics)});
 }
 
 mix_loss_scale *mix_loss_scale_get(const char *identifier) {
@@ -180,24 +199,14 @@ const char *mix_loss_scale_text(const mix_loss_scale *loss_scale, char *text, si
 
 json_t *mix_loss_scale_config_json(mix_loss_scale *loss_scale) {
   if (!loss_scale) return json_null();
-  json_t *config = json_object();
-  bool done =
-      !loss_scale->dynamic
-          ? mix_json_set(config, "loss_scale_value", json_real(loss_scale->initial))
-          : mix_json_set(config, "initial_loss_scale", json_real(loss_scale->initial)) &&
-                mix_json_set(config, "increment_period", json_integer(loss_scale->increment_period)) &&
-                mix_json_set(config, "multiplier", json_real(loss_scale->multiplier));
-  if (done) return config;
-  json_decref(config);
-  return NULL;
+  mix_fields fields = fields_of(loss_scale);
+  return mix_fields_write(&fields, loss_scale, NULL);
 }
 
 json_t *mix_loss_scale_to_json(mix_loss_scale *loss_scale) {
   if (!loss_scale) return json_null();
-  json_t *config = mix_loss_scale_config_json(loss_scale);
-  return config ? json_pack("{s:s,s:o}", "class_name",
-                            loss_scale->dynamic ? "DynamicLossScale" : "FixedLossScale", "config", config)
-                : NULL;
+  return mix_json_object(NULL, loss_scale->dynamic ? "DynamicLossScale" : "FixedLossScale",
+                         mix_loss_scale_config_json(loss_scale));
 }
 
 const char *mix_loss_scale_serialize(mix_loss_scale *loss_scale) {
@@ -214,24 +223,18 @@ const char *mix_loss_scale_config(mix_loss_scale *loss_scale) {
 mix_loss_scale *mix_loss_scale_from_json(const json_t *json, const mix_semantics *semantics) {
   if (mix_failed() || !json || json_is_null(json)) return NULL;
   if (json_is_number(json)) return mix_fixed_loss_scale(json_number_value(json));
-  if (json_is_string(json) && !strcmp(json_string_value(json), "dynamic"))
-    return mix_loss_scale_dynamic(default_initial, DEFAULT_INCREMENT_PERIOD, default_multiplier, semantics);
+  mix_loss_scale values = {.dynamic = true, .semantics = semantics};
+  if (json_is_string(json) && !strcmp(json_string_value(json), "dynamic")) return make_scale(values);
   if (json_is_string(json)) return mix_loss_scale_get(json_string_value(json));
   const char *class_name = mix_json_string_or(json, "class_name", "");
-  const json_t *config = json_object_get(json, "config");
-  if (class_name && !strcmp(class_name, "FixedLossScale")) {
-    double value = mix_json_number_or(config, "loss_scale_value", 0);
-    return mix_failed() ? NULL : mix_fixed_loss_scale(value);
-  }
-  if (class_name && !strcmp(class_name, "DynamicLossScale")) {
-    double initial = mix_json_number_or(config, "initial_loss_scale", default_initial);
-    int64_t period = mix_json_integer_or(config, "increment_period", DEFAULT_INCREMENT_PERIOD);
-    double multiplier = mix_json_number_or(config, "multiplier", default_multiplier);
-    return mix_failed() ? NULL : mix_loss_scale_dynamic(initial, period, multiplier, semantics);
-  }
-  return mix_fail(MIX_VALUE_ERROR,
-                  "loss_scale: class \"%.100s\" is not known; expected FixedLossScale or DynamicLossScale",
-                  class_name ? class_name : "");
+  if (!class_name) return NULL;
+  values.dynamic = !strcmp(class_name, "DynamicLossScale");
+  if (!values.dynamic && strcmp(class_name, "FixedLossScale"))
+    return mix_fail(MIX_VALUE_ERROR,
+                    "loss_scale: class \"%.100s\" is not known; expected FixedLossScale or DynamicLossScale",
+                    class_name);
+  mix_fields fields = fields_of(&values);
+  return mix_fields_read(&fields, json_object_get(json, "config"), &values) ? make_scale(values) : NULL;
 }
 
 mix_loss_scale *mix_loss_scale_deserialize(const char *text) {

@@ -34,16 +34,8 @@ json_t *mix_policy_to_json(mix_policy *policy) {
     if (policy->compute == MIX_DTYPE_NONE) return json_null();
     if (!mix_policy_is_mixed(policy)) return json_string(policy->name);
   }
-  json_t *json = json_object();
-  bool good = true;
-  if (semantics->objects_have_module)
-    good = mix_json_set(json, "module", json_string(semantics->policy_module));
-  good = good && mix_json_set(json, "class_name", json_string(class_of(policy)));
-  good = good && mix_json_set(json, "config", mix_policy_config_json(policy));
-  if (semantics->objects_have_module) good = good && mix_json_set(json, "registered_name", json_null());
-  if (good) return json;
-  json_decref(json);
-  return NULL;
+  return mix_json_object(semantics->objects_have_module ? semantics->policy_module : NULL, class_of(policy),
+                         mix_policy_config_json(policy));
 }
 
 const char *mix_policy_serialize(mix_policy *policy) {

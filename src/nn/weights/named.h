@@ -1,0 +1,33 @@
+/* Kinds by name: the tables of initializers, regularizers and constraints. */
+#ifndef MIX_NN_WEIGHTS_NAMED_H
+#define MIX_NN_WEIGHTS_NAMED_H
+
+#include "base/error.h"
+#include "base/text.h"
+#include <string.h>
+
+/* The first row of `table` whose first two members, the name and the class name, include `given`; else NULL
+ * with an error that lists the names. */
+#define mix_find_named(what, given, table)                                                                   \
+  mix_find_named_of(what, given, table, sizeof(table) / sizeof *(table), sizeof *(table))
+static inline const void *mix_find_named_of(const char *what, const char *given, const void *rows,
+                                            size_t count, size_t size) {
+  char list[512];
+  mix_text names = {.text = list, .size = sizeof list};
+  for (size_t i = 0; i < count; i++) {
+    const char *const *row = (const void *)((const char *)rows + i * size);
+    if (given && (!strcmp(row[0], given) || !strcmp(row[1], given))) return row;
+    mix_text_put(&names, "%s%s", i ? ", " : "", row[0]);
+  }
+  return mix_fail(MIX_VALUE_ERROR, "%s: '%.60s' is not known; expected one of %s", what,
+                  given ? given : "NULL", list);
+}
+
+/* False with the error recorded if both a name and an object are given, or an error is pending. */
+static inline bool mix_one_given(const char *what, const char *name, const void *object, const char *call) {
+  if (!mix_failed() && name && object)
+    mix_fail(MIX_VALUE_ERROR, "%s: both the %s '%.60s' and an object were given; give one", call, what, name);
+  return !mix_failed();
+}
+
+#endif
