@@ -92,7 +92,6 @@ typedef struct mix_gemm_engine {
   int small_n_rows, small_n_columns;
   int chains, chain;                   /* blocked accumulation: chains, and products in each; 0: exact */
   mix_gemm_micro *const *micro[2];     /* [layout][rows - 1] */
-  bool prepacks_b;                     /* serves problems with prepacked_b */
   void (*enter)(void), (*leave)(void); /* around the work of a thread; NULL: nothing */
   const mix_gemm_storage *storages;    /* ended by MIX_DTYPE_NONE */
   /* An engine may have its own plan and driver, called by mix_gemm_make_plan and, between enter and leave, by
@@ -116,7 +115,6 @@ struct mix_gemm_problem {
   bool epilogue;                 /* the result goes through a program, other than a test of what is stored */
   mix_dtype rounded;             /* storage of C where it is not the operands'; else MIX_DTYPE_NONE */
   mix_matmul_precision precision;
-  bool prepacked_b;              /* all of B is packed once, for later runs too */
 };
 
 /* In double: there may be more than int64_t counts. */
@@ -189,7 +187,6 @@ struct mix_gemm_operands {
   bool *finite;                /* set to false at a result that is not finite; NULL: no test */
   float limit;                 /* without an epilogue: sums round to finite numbers if and only if below it */
   mix_gemm_stealing *stealing; /* reset; NULL: each thread does its own share alone */
-  bool packed;                 /* the run before has packed what the team packs for all threads */
 };
 
 /* The next block of k where `left` of it are left, in the order of oneDNN's sgemm, which TensorFlow calls:

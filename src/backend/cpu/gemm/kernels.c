@@ -9,7 +9,7 @@
  * each product. */
 typedef struct prepared_gemm {
   mix_gemm_plan plan; /* of one product */
-  bool share_batches, packed;
+  bool share_batches;
   int64_t batches;
   mix_tile_program *epilogue;
   atomic_int finished;         /* threads that have finished */
@@ -57,7 +57,6 @@ static void make(const mix_gemm_engine *engine, const mix_kernel_args *args, int
       (prepared->batches % threads == 0 ? prepared->batches > 0 : prepared->batches >= 4 * threads);
   prepared->epilogue = NULL;
   prepared->stealing = NULL;
-  prepared->packed = false;
   atomic_init(&prepared->finished, 0);
   atomic_init(&prepared->failed, false);
   mix_gemm_make_plan(engine, storage, &problem, prepared->share_batches ? 1 : threads, &prepared->plan);
@@ -198,8 +197,7 @@ static void run(const mix_kernel_args *args, const mix_team *team) {
                                 .epilogue = prepared->epilogue,
                                 .args = args,
                                 .finite = tests ? &finite : NULL,
-                                .stealing = prepared->stealing,
-                                .packed = prepared->packed};
+                                .stealing = prepared->stealing};
   if (tests) test_sums(args, &operands);
   if (!args->program) operands.c = args->outputs[0];
   int64_t begin = 0, end = prepared->batches;
@@ -224,17 +222,6 @@ static void run(const mix_kernel_args *args, const mix_team *team) {
     operands.a = args->inputs[0], operands.b = args->inputs[1];
   }
   if (tests || operands.stealing) finish(args, team, tests, finite);
-}
-
-size_t mix_gemm_keep_packed(const mix_kernel_args *args, int threads, bool packed) {
-  prepared_gemm *prepared = args->prepared;
-  mix_gemm_problem problem = prepared->plan.problem;
-  const mix_gemm_engine *engine = prepared->plan.engine;
-  if (!engine->prepacks_b || prepared->batches != 1 || prepared->stealing) return 0;
-  problem.prepacked_b = true;
-  mix_gemm_make_plan(engine, prepared->plan.storage, &problem, threads, &prepared->plan);
-  prepared->packed = packed;
-  return workspace_of(prepared, threads);
 }
 
 #define GEMM_KERNEL_OF(id, constant, engine, text, features, upcast_kernel, summed, text_of_kernel)          \

@@ -162,7 +162,7 @@ static void run_blocks(share *s, unsigned char *shared, float *c) {
   const size_t bytes = plan->shared_blocks ? plan->shared_bytes / (size_t)plan->shared_blocks : 0;
   for (int64_t first = s->begin[inner]; first < s->end[inner]; first += chunk) {
     const int64_t last = smaller(first + chunk, s->end[inner]);
-    if (plan->shared_blocks && !s->operands->packed) {
+    if (plan->shared_blocks) {
       if (plan->barriers && first > s->begin[inner])
         mix_team_barrier(s->team); /* all have used what is overwritten */
       pack_shared(plan, &s->x[inner], s->team, shared, first, last, block[inner]);
@@ -249,7 +249,6 @@ const mix_gemm_engine mix_gemm_f32_amx = {
     .storages = storages,
     .enter = mix_amx_enter,
     .leave = mix_amx_leave,
-    .prepacks_b = true,
     .make_plan = mix_amx_make_plan,
     .run = run,
     .unsupported_reason = mix_amx_unsupported_reason,

@@ -104,7 +104,7 @@ static double lay_out(mix_gemm_plan *plan, bool share) {
   plan->keep_outer = blocks[inner] > 1 && packed_bytes(plan, block[outer], p->k) <= KEPT_BYTES;
 
   const size_t whole_block = packed_bytes(plan, block[inner], p->k);
-  const int64_t max = p->prepacked_b || !whole_block ? blocks[inner] : (int64_t)(SHARED_BYTES / whole_block);
+  const int64_t max = whole_block ? (int64_t)(SHARED_BYTES / whole_block) : blocks[inner];
   plan->shared_blocks = share && whole_block ? smaller(blocks[inner], max) : 0;
   if (share && (plan->shared_blocks == 0 || grid[inner] != 1)) return INFINITY;
   const int64_t parts_shared = share ? divide_up(blocks[inner], plan->shared_blocks) : 0;
@@ -122,9 +122,7 @@ static double lay_out(mix_gemm_plan *plan, bool share) {
   plan->thread_bytes = plan->a_bytes + plan->b_bytes + plan->c_bytes;
 
   const int64_t outer_times = share ? parts_shared : plan->keep_outer ? 1 : blocks[inner];
-  const double inner_times = p->prepacked_b ? 0
-                             : share        ? SHARED_PACKING / plan->threads
-                                            : (double)blocks[outer];
+  const double inner_times = share ? SHARED_PACKING / plan->threads : (double)blocks[outer];
   const double packing = (double)(packing_cost[outer] * own[outer] * outer_times) +
                          packing_cost[inner] * (double)own[inner] * inner_times;
   const double reading = share ? SHARED_READING * (double)(own[inner] * blocks[outer]) : 0;
@@ -133,7 +131,6 @@ static double lay_out(mix_gemm_plan *plan, bool share) {
 
 /* Does not depend on the threads, because the order of sums depends on it. */
 static bool is_split_k(const mix_gemm_problem *p) {
-  if (p->prepacked_b) return false;
   const int64_t larger = p->m > p->n ? p->m : p->n;
   return p->k >= DEEP && p->k >= DEEP_RATIO * larger && p->m * p->n <= DEEP_RESULTS;
 }
@@ -161,7 +158,6 @@ void mix_amx_make_plan(mix_gemm_plan *plan) {
         candidate.grid_depth = depth, candidate.grid_rows = rows,
         candidate.grid_columns = threads / (depth * rows);
         candidate.columns_outside = way & 1;
-        if (plan->problem.prepacked_b && way != 2) continue;
         const double cost = candidate.split_k ? lay_out_split_k(&candidate) : lay_out(&candidate, way & 2);
         if (cost < best) best = cost, *plan = candidate;
       }
