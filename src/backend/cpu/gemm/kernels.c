@@ -81,16 +81,13 @@ static const char *unsupported_reason(const mix_gemm_engine *engine, const mix_k
     return "rounds to no such dtype";
   if (args->input_types[0].shape.rank < 2 || args->input_types[1].shape.rank < 2)
     return "operands of rank below 2";
-  if (engine->unsupported_reason) {
-    const mix_gemm_problem problem = problem_of(args);
-    return engine->unsupported_reason(&problem, dtype);
-  }
-  return NULL;
+  const mix_gemm_problem problem = problem_of(args);
+  return mix_gemm_unsupported_reason(engine, dtype, &problem);
 }
 
 /* For `threads` threads: together, or each with a product of its own. */
 static size_t workspace_of(const prepared_gemm *x, int threads) {
-  const size_t shared = x->plan.shared_bytes, own = x->plan.thread_bytes;
+  const size_t shared = x->plan.workspace.shared, own = x->plan.workspace.thread;
   return x->share_batches ? (shared + own) * (size_t)threads : shared + own * (size_t)threads;
 }
 
@@ -139,8 +136,8 @@ static bool same_order(const mix_gemm_engine *engine, const mix_kernel_args *x, 
   prepared_gemm a, b;
   make(engine, x, 1, &a);
   make(engine, y, 1, &b);
-  return a.plan.small_n == b.plan.small_n && a.plan.compute_transposed == b.plan.compute_transposed &&
-         a.plan.kc == b.plan.kc;
+  return a.plan.algorithm->sums_in_lanes == b.plan.algorithm->sums_in_lanes &&
+         a.plan.compute_transposed == b.plan.compute_transposed && a.plan.kc == b.plan.kc;
 }
 
 /* Where product `index` of a batch starts in an operand, in elements. Leading dimensions broadcast. */
@@ -189,7 +186,7 @@ static void run(const mix_kernel_args *args, const mix_team *team) {
   const mix_gemm_plan *plan = &prepared->plan;
   const mix_team alone = {.size = 1}, *runners = prepared->share_batches ? &alone : team;
   char *shared = (char *)args->workspace + (prepared->share_batches ? workspace_of(prepared, team->rank) : 0);
-  char *own = shared + plan->shared_bytes + plan->thread_bytes * (size_t)runners->rank;
+  char *own = shared + plan->workspace.shared + plan->workspace.thread * (size_t)runners->rank;
   const bool tests = args->program && args->program->reduction == MIX_REDUCE_ALL_FINITE;
   bool finite = true;
   mix_gemm_operands operands = {.a = args->inputs[0],
