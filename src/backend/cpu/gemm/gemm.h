@@ -14,6 +14,7 @@
 #ifndef MIX_BACKEND_CPU_GEMM_GEMM_H
 #define MIX_BACKEND_CPU_GEMM_GEMM_H
 
+#include "backend/cpu/gemm/operand_view.h"
 #include "backend/cpu/gemm/work_stealing.h"
 #include "backend/cpu/program/prepare.h"
 #include "backend/host/kernel.h"
@@ -194,10 +195,9 @@ bool mix_gemm_prefers_transposed(const mix_gemm_problem *problem);
 mix_gemm_problem mix_gemm_transposed(const mix_gemm_problem *problem);
 void mix_gemm_compute_transposed(mix_gemm_plan *plan);
 
-/* Operands of a run, in the order of plan->problem: where the plan is compute_transposed, `a` is the
+/* Operands of a run, in the order of plan->problem: where the plan is compute_transposed, `a` views the
  * product's B. With an epilogue C is not written; the program reads `args`. */
-struct mix_gemm_operands {
-  const void *a, *b;
+struct mix_gemm_operands {  mix_gemm_view a, b;
   void *c;
   const mix_tile_program *epilogue;
   const mix_kernel_args *args;

@@ -154,6 +154,14 @@ static int64_t batch_offset(const mix_shape *operand, const mix_shape *result, i
   return offset;
 }
 
+static mix_gemm_view view_of(const mix_kernel_args *args, int input, bool transposed) {
+  const mix_type *type = &args->input_types[input];
+  return (mix_gemm_view){.base = args->inputs[input],
+                         .size = (int64_t)mix_dtype_size(type->dtype),
+                         .stride = type->shape.dims[type->shape.rank - 1],
+                         .transposed = transposed};
+}
+
 /* Results that are only stored and tested need no program, unless the factor prevents it: they are compared
  * with the smallest magnitude that rounds to infinity. */
 static void test_sums(const mix_kernel_args *args, mix_gemm_operands *operands) {
@@ -189,8 +197,9 @@ static void run(const mix_kernel_args *args, const mix_team *team) {
   char *own = shared + plan->workspace.shared + plan->workspace.thread * (size_t)runners->rank;
   const bool tests = args->program && args->program->reduction == MIX_REDUCE_ALL_FINITE;
   bool finite = true;
-  mix_gemm_operands operands = {.a = args->inputs[0],
-                                .b = args->inputs[1],
+  const mix_matmul_attributes *attributes = args->attributes;
+  mix_gemm_operands operands = {.a = view_of(args, 0, attributes->transpose_a),
+                                .b = view_of(args, 1, attributes->transpose_b),
                                 .epilogue = prepared->epilogue,
                                 .args = args,
                                 .finite = tests ? &finite : NULL,
@@ -199,24 +208,22 @@ static void run(const mix_kernel_args *args, const mix_team *team) {
   if (!args->program) operands.c = args->outputs[0];
   int64_t begin = 0, end = prepared->batches;
   if (prepared->share_batches) mix_team_share(team, prepared->batches, 1, &begin, &end);
-  const int64_t size = (int64_t)mix_dtype_size(args->input_types[0].dtype);
+  const mix_gemm_view a = operands.a, b = operands.b;
   for (int64_t index = begin; index < end; index++) {
     if (plan->barriers && index > begin) mix_team_barrier(team);
     if (args->op == &mix_op_batch_matmul) {
       const mix_shape *result = &args->output_types[0].shape;
-      operands.a =
-          (const char *)args->inputs[0] + batch_offset(&args->input_types[0].shape, result, index) * size;
-      operands.b =
-          (const char *)args->inputs[1] + batch_offset(&args->input_types[1].shape, result, index) * size;
+      operands.a.base = a.base + batch_offset(&args->input_types[0].shape, result, index) * a.size;
+      operands.b.base = b.base + batch_offset(&args->input_types[1].shape, result, index) * b.size;
       operands.c = (char *)args->outputs[0] +
-                   index * result->dims[result->rank - 1] * result->dims[result->rank - 2] * size;
+                   index * result->dims[result->rank - 1] * result->dims[result->rank - 2] * a.size;
     }
     if (plan->compute_transposed) {
-      const void *a = operands.a;
-      operands.a = operands.b, operands.b = a;
+      const mix_gemm_view left = operands.a;
+      operands.a = mix_gemm_view_transposed(&operands.b), operands.b = mix_gemm_view_transposed(&left);
     }
     mix_gemm_run(plan, &operands, runners, shared, own);
-    operands.a = args->inputs[0], operands.b = args->inputs[1];
+    operands.a = a, operands.b = b;
   }
   if (tests || operands.stealing) finish(args, team, tests, finite);
 }

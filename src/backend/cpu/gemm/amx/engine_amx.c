@@ -225,8 +225,10 @@ static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, co
   mix_gemm_share(p->m, AMX_PANEL, block_index / plan->grid_columns, plan->grid_rows, &s.begin[0], &s.end[0]);
   mix_gemm_share(p->n, AMX_PANEL, block_index % plan->grid_columns, plan->grid_columns, &s.begin[1],
                  &s.end[1]);
-  s.x[0] = (operand){.source = operands->a, .stride = p->lda, .across = p->transpose_a};
-  s.x[1] = (operand){.source = operands->b, .stride = p->ldb, .across = !p->transpose_b};
+  s.x[0] =
+      (operand){.source = operands->a.base, .stride = operands->a.stride, .across = operands->a.transposed};
+  s.x[1] =
+      (operand){.source = operands->b.base, .stride = operands->b.stride, .across = !operands->b.transposed};
   const int64_t block[2] = {plan->mc, plan->nc};
   const size_t bytes[2] = {own->a_bytes, own->b_bytes};
   unsigned char *memory = workspace;

@@ -39,11 +39,11 @@ static prefetch_state prefetch_after(const run_state *s, const block *x, int64_t
   const int64_t row = x->rows * (i + 1) / panels,
                 rows = x->rows * smaller(i + 1 + own->a_panels, panels) / panels - row;
   if (!p->transpose_a)
-    return (prefetch_state){at(s->operands->a, (x->row + row) * p->lda + x->k, (size_t)stored), rows, 1,
-                            stride, MIX_GEMM_K_UNROLL * stored};
+    return (prefetch_state){mix_gemm_view_at(&s->operands->a, x->row + row, x->k), rows, 1, stride,
+                            MIX_GEMM_K_UNROLL * stored};
   const int64_t lines = rows * stored / 64 + 1;
-  return (prefetch_state){at(s->operands->a, x->k * p->lda + x->row + row, (size_t)stored),
-                          MIX_GEMM_K_UNROLL * lines, lines, x->depth / MIX_GEMM_K_UNROLL * stride, stride};
+  return (prefetch_state){mix_gemm_view_at(&s->operands->a, x->row + row, x->k), MIX_GEMM_K_UNROLL * lines,
+                          lines, x->depth / MIX_GEMM_K_UNROLL * stride, stride};
 }
 
 /* Rows [row, row + rows) of the block, at most a tile's, times panel [column, column + columns). */
@@ -57,9 +57,8 @@ static void multiply_panels(const run_state *s, const block *x, const void *a, i
   const void *b;
   int64_t b_stride = engine->nr, c_stride = own->c_stride;
   if (own->b_in_place) {
-    b = at(s->operands->b, x->k * p->ldb + x->column + column,
-           own->b_widened ? mix_dtype_size(plan->storage->dtype) : engine->element_size);
-    b_stride = p->ldb;
+    b = mix_gemm_view_at(&s->operands->b, x->k, x->column + column);
+    b_stride = s->operands->b.stride;
     if (own->prefetch_b && row == 0 && !x->last) {
       const char *next = at(b, x->depth * b_stride, engine->element_size);
       const int64_t step = b_stride * (int64_t)engine->element_size,
@@ -112,14 +111,12 @@ static void pack_rows(const run_state *s, const block *x, int64_t row, int64_t r
   const mix_gemm_plan *plan = s->plan;
   const mix_blocked_plan *own = s->own;
   const mix_gemm_storage *storage = plan->storage;
-  const mix_gemm_problem *p = &plan->problem;
-  const int64_t offset =
-      p->transpose_a ? (x->k + k) * p->lda + x->row + row : (x->row + row) * p->lda + x->k + k;
-  const void *source = at(s->operands->a, offset, mix_dtype_size(storage->dtype));
+  const mix_gemm_view *a = &s->operands->a;
+  const void *source = mix_gemm_view_at(a, x->row + row, x->k + k);
   if (own->a_transposed)
-    storage->pack_a_transposed(source, p->lda, (int)rows, depth, packed, own->a_stride);
+    storage->pack_a_transposed(source, a->stride, (int)rows, depth, packed, own->a_stride);
   else
-    storage->pack_a[p->transpose_a](source, p->lda, (int)rows, depth, packed, own->a_stride);
+    storage->pack_a[a->transposed](source, a->stride, (int)rows, depth, packed, own->a_stride);
 }
 
 /* Packs panels [first, end) of the block's `panels`. */
@@ -146,12 +143,10 @@ static void multiply_block(const run_state *s, const block *x) {
   const mix_blocked_plan *own = s->own;
   const mix_gemm_engine *engine = plan->engine;
   const mix_gemm_storage *storage = plan->storage;
-  const mix_gemm_problem *p = &plan->problem;
-  const size_t stored = mix_dtype_size(storage->dtype);
   if (!own->b_in_place) {
-    const int64_t offset = p->transpose_b ? x->column * p->ldb + x->k : x->k * p->ldb + x->column;
-    storage->pack_b[p->transpose_b](at(s->operands->b, offset, stored), p->ldb, x->depth, x->columns, s->b,
-                                    x->depth * engine->nr);
+    const mix_gemm_view *b = &s->operands->b;
+    storage->pack_b[b->transposed](mix_gemm_view_at(b, x->k, x->column), b->stride, x->depth, x->columns,
+                                   s->b, x->depth * engine->nr);
   }
   const int64_t panels = (x->rows + engine->mr - 1) / engine->mr;
   /* Panels of even heights: 64 rows are 13, 13, 13, 13, 12, not 14, 14, 14, 14, 8. */
@@ -159,16 +154,15 @@ static void multiply_block(const run_state *s, const block *x) {
     for (int64_t column = 0; column < x->columns; column += engine->nr)
       for (int64_t i = 0; i < panels; i++) {
         const int64_t row = x->rows * i / panels, end = x->rows * (i + 1) / panels;
-        const int64_t offset = p->transpose_a ? x->k * p->lda + x->row + row : (x->row + row) * p->lda + x->k;
-        multiply_panels(s, x, at(s->operands->a, offset, stored), p->lda, row, (int)(end - row), column,
-                        (int)smaller(engine->nr, x->columns - column), s->c, 0);
+        multiply_panels(s, x, mix_gemm_view_at(&s->operands->a, x->row + row, x->k), s->operands->a.stride,
+                        row, (int)(end - row), column, (int)smaller(engine->nr, x->columns - column), s->c,
+                        0);
       }
   } else {
     for (int64_t i = 0; i < panels; i++) {
       const int64_t row = x->rows * i / panels, rows = x->rows * (i + 1) / panels - row;
-      const int64_t offset = p->transpose_a ? x->k * p->lda + x->row + row : (x->row + row) * p->lda + x->k;
-      const void *a = at(s->operands->a, offset, stored);
-      int64_t a_stride = p->lda;
+      const void *a = mix_gemm_view_at(&s->operands->a, x->row + row, x->k);
+      int64_t a_stride = s->operands->a.stride;
       if (!own->a_in_place) {
         const int64_t first = i - i % own->a_panels;
         if (i == first) pack_panels(s, x, first, smaller(first + own->a_panels, panels), panels);

@@ -195,7 +195,7 @@ static prefetch_state prefetch_block(const run_state *s, const block *x) {
                 columns = first_column(s, x->column + x->columns) - column;
   const int64_t row = p->transpose_b ? column : x->k, at = p->transpose_b ? x->k : column,
                 size = sizeof(uint16_t);
-  return (prefetch_state){.memory = (const char *)s->operands->b + (row * p->ldb + at) * size,
+  return (prefetch_state){.memory = s->operands->b.base + (row * p->ldb + at) * size,
                           .stride = p->ldb * size,
                           .rows = p->transpose_b ? columns : x->depth,
                           .bytes = (p->transpose_b ? x->depth : columns) * size,
@@ -309,8 +309,10 @@ static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, co
   run_state s = {
       .plan = plan,
       .operands = operands,
-      .a = {{operands->a, p->lda, p->transpose_a, dtype, FP16_ROW_SLOTS, as_rows, (bits + 1) / 2, step}},
-      .b = {{operands->b, p->ldb, !p->transpose_b, dtype, FP16_NR, false, bits / 2, step}},
+      .a = {{(const uint16_t *)operands->a.base, operands->a.stride, operands->a.transposed, dtype,
+             FP16_ROW_SLOTS, as_rows, (bits + 1) / 2, step}},
+      .b = {{(const uint16_t *)operands->b.base, operands->b.stride, !operands->b.transposed, dtype, FP16_NR,
+             false, bits / 2, step}},
       .sums = {engine->chains, engine->chain, step},
       .row_panels = divide_up(p->m, FP16_MR),
   };

@@ -69,15 +69,15 @@ typedef struct run_state {
 static void widen_rows(const run_state *s, int64_t k, int64_t depth) {
   const mix_gemm_plan *plan = s->plan;
   const mix_gemm_problem *p = &plan->problem;
-  const char *a = (const char *)s->operands->a +
-                  k * (p->transpose_a ? p->lda : 1) * (int64_t)mix_dtype_size(plan->storage->dtype);
+  const mix_gemm_view *view = &s->operands->a;
+  const void *a = mix_gemm_view_at(view, 0, k);
   void (*widen)(const void *, int64_t, int, int64_t, void *, int64_t) = plan->storage->pack_a[p->transpose_a];
   if (!p->transpose_a) {
-    widen(a, p->lda, (int)p->m, depth, s->rows, s->own->a_stride);
+    widen(a, view->stride, (int)p->m, depth, s->rows, s->own->a_stride);
     return;
   }
   const int64_t stride = round_up(p->m, plan->engine->lanes);
-  widen(a, p->lda, (int)p->m, depth, s->transposed, stride);
+  widen(a, view->stride, (int)p->m, depth, s->transposed, stride);
   mix_gemm_transpose(s->transposed, stride, depth, p->m, s->rows, s->own->a_stride,
                      plan->engine->element_size);
 }
@@ -86,13 +86,12 @@ static void widen_rows(const run_state *s, int64_t k, int64_t depth) {
 static void multiply_columns(const run_state *s, int64_t column, int64_t columns) {
   const mix_gemm_plan *plan = s->plan;
   const mix_gemm_problem *p = &plan->problem;
-  const char *b = (const char *)s->operands->b;
-  const int64_t stored = (int64_t)mix_dtype_size(plan->storage->dtype);
+  const mix_gemm_view *b = &s->operands->b;
   if (p->k == 0) memset(s->sums, 0, s->own->sums_bytes);
   for (int64_t k = 0, depth; k < p->k; k += depth) {
     depth = mix_gemm_next_depth(plan, p->k - k);
     widen_rows(s, k, depth);
-    plan->storage->small_m(p->m, depth, s->rows, s->own->a_stride, b + (k * p->ldb + column) * stored, p->ldb,
+    plan->storage->small_m(p->m, depth, s->rows, s->own->a_stride, mix_gemm_view_at(b, k, column), b->stride,
                            columns, s->own->prefetch_b, s->sums, s->own->sums_stride,
                            k == 0 ? NULL : s->spare);
   }

@@ -94,11 +94,10 @@ static void widen_columns(const run_state *s) {
   const mix_gemm_problem *p = &plan->problem;
   const int64_t element = (int64_t)plan->engine->element_size, lanes = plan->engine->lanes;
   const int64_t width = plan->engine->nr;
-  const int64_t stored = (int64_t)mix_dtype_size(plan->storage->dtype);
-  const char *b = s->operands->b;
-  if (p->transpose_b || (p->n == 1 && p->ldb == 1)) { /* a single column is stored along k too */
-    plan->storage->pack_a[MIX_GEMM_ALONG_K](b + s->k * stored, p->ldb, (int)p->n, s->depth, s->narrow,
-                                            s->own->stride);
+  const mix_gemm_view *b = &s->operands->b;
+  if (p->transpose_b || (p->n == 1 && b->stride == 1)) { /* a single column is stored along k too */
+    plan->storage->pack_a[MIX_GEMM_ALONG_K](mix_gemm_view_at(b, s->k, 0), b->stride, (int)p->n, s->depth,
+                                            s->narrow, s->own->stride);
     return;
   }
   const int64_t whole = s->depth / lanes * lanes;
@@ -107,8 +106,7 @@ static void widen_columns(const run_state *s) {
   for (int64_t k = 0; k < s->depth; k += MIX_GEMM_SMALL_N_ROWS)
     for (int64_t j = 0; j < p->n; j += width) {
       const int64_t depth = smaller(MIX_GEMM_SMALL_N_ROWS, s->depth - k), columns = smaller(width, p->n - j);
-      plan->storage->pack_b[0](b + ((s->k + k) * p->ldb + j) * stored, p->ldb, depth, columns, s->transposed,
-                               0);
+      plan->storage->pack_b[0](mix_gemm_view_at(b, s->k + k, j), b->stride, depth, columns, s->transposed, 0);
       mix_gemm_transpose(s->transposed, width, depth, columns, s->narrow + (j * s->own->stride + k) * element,
                          s->own->stride, (size_t)element);
     }
@@ -120,14 +118,14 @@ static void multiply(const run_state *s, int64_t row, int64_t rows, char *lanes)
   const mix_gemm_plan *plan = s->plan;
   const mix_gemm_engine *engine = plan->engine;
   const mix_gemm_problem *p = &plan->problem;
-  const int64_t stored = (int64_t)mix_dtype_size(plan->storage->dtype), sum = (int64_t)engine->sum_size;
+  const int64_t sum = (int64_t)engine->sum_size;
   const bool first = s->k == 0, last = s->k + s->depth == p->k;
-  const char *a = (const char *)s->operands->a + (row * p->lda + s->k) * stored;
+  const mix_gemm_view *a = &s->operands->a;
   for (int64_t i = 0, count; i < rows; i += count) {
     const bool one = i + engine->small_n_rows > rows;
     count = one ? 1 : engine->small_n_rows;
-    plan->storage->small_n[one](s->depth, a + i * p->lda * stored, p->lda, s->narrow, s->own->stride,
-                                (int)p->n, lanes + i * p->n * engine->lanes * sum, first,
+    plan->storage->small_n[one](s->depth, mix_gemm_view_at(a, row + i, s->k), a->stride, s->narrow,
+                                s->own->stride, (int)p->n, lanes + i * p->n * engine->lanes * sum, first,
                                 last ? s->sums + i * MIX_GEMM_SMALL_N_STRIDE * sum : NULL);
   }
   if (!last) return;
