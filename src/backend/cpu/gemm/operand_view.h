@@ -1,6 +1,6 @@
-/* An operand of a product as packing reads it: op(A) (m, k) or op(B) (k, n). A view is resolved to memory once
- * for a panel or a block, never for an element: packers take the address of the first element and a stride.
- * Matrices are the one kind of view. */
+/* An operand of a product as packing reads it: op(A) (m, k) or op(B) (k, n). A view is resolved to memory
+ * once for a panel or a block, never for an element: packers take the address of the first element and a
+ * stride. Matrices are the one kind of view. */
 #ifndef MIX_BACKEND_CPU_GEMM_OPERAND_VIEW_H
 #define MIX_BACKEND_CPU_GEMM_OPERAND_VIEW_H
 
